@@ -1,0 +1,37 @@
+// Package policy holds bandit policies as post-processing: each chooses its plays from released statistics alone, so its privacy is
+// inherited from the releases and never re-proved. It imports privacy and divergence, and never a package that holds rewards.
+package policy
+
+import (
+	"math"
+
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// A Play is some rounds of one arm.
+type Play struct {
+	Arm, Rounds int
+	Release     bool // release the arm's slot once the batch has been played
+}
+
+// Forever is the number of rounds of a policy that has nothing left to learn.
+const Forever = math.MaxInt
+
+// A Batch is what a policy wants played before it looks at anything again. Its order is public and fixed: the play furthest behind
+// its share goes next (equal counts: round robin), so that a batch can be cut at any round.
+type Batch struct {
+	Plays []Play
+	// Fresh forgets every slot first, unreleased rewards included, and builds the curator anew from the policy's Mechanism: a new
+	// guess of the horizon, a new tree.
+	Fresh bool
+}
+
+// A Policy chooses plays from releases alone. It is a deterministic function of its parameters and of what it was given, so the
+// transcript of releases is its state: replaying it restores the policy.
+type Policy interface {
+	// Mechanism says what noise the curator must add for the policy's guarantee to hold.
+	Mechanism() privacy.Mechanism
+	// Next takes what the last batch released, in the order of its plays that asked for a release (nothing at first), and returns
+	// the next batch, which the policy owns and may change at the next call; nil when it has stopped. It must not keep released.
+	Next(released privacy.Released) *Batch
+}

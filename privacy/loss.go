@@ -1,0 +1,4 @@
+package privacy
+
+// Loss is an upper bound on what a record loses, in every currency at once.
+type Loss struct{}

@@ -1,0 +1,36 @@
+package privacy
+
+// Values are noisy sums and how many rewards are in each. The curator owns them; they hold until its next release.
+type Values struct {
+	N    []int     // rewards that arrived, not those asked for
+	Sum  []float64 // of rewards mapped to [0,1]
+	Tail Tail      // of the noise in each sum
+}
+
+// A Tail bounds the noise of a released sum, one side: P(noise > Sigma·√(2x) + H·(x+Log)) ≤ e^{-x} for every x ≥ 0. It is all that a
+// policy may know of where its releases come from. For Lap(b) it is {0, b, 0}; for N(0,σ²) {σ, 0, 0}; none for exact sums.
+type Tail struct{ Sigma, H, Log float64 }
+
+// Released is what a policy sees. Its field is private and only a Ledger fills it: who holds one holds numbers that were paid
+// for. The zero value is "nothing released".
+type Released struct{ v *Values }
+
+// Len is how many sums were released together: one for each play of the batch that asked for a release, in their order.
+func (r Released) Len() int {
+	if r.v == nil {
+		return 0
+	}
+	return len(r.v.Sum)
+}
+
+// N is how many rewards are in sum i.
+func (r Released) N(i int) int { return r.v.N[i] }
+
+// Sum is noisy sum i, of rewards mapped to [0,1].
+func (r Released) Sum(i int) float64 { return r.v.Sum[i] }
+
+// Mean is noisy sum i divided by its number of rewards.
+func (r Released) Mean(i int) float64 { return r.v.Sum[i] / float64(r.v.N[i]) }
+
+// Tail bounds the noise in each sum.
+func (r Released) Tail() Tail { return r.v.Tail }
