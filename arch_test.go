@@ -1,0 +1,96 @@
+package sotto_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/sotto-dp/sotto"
+
+// floors is the house, ground floor first (docs/design.md): a package imports only floors below its own. A package that is not listed
+// fails the test, so that a new one gets its place.
+var floors = [][]string{
+	{"noise", "privacy", "divergence", "interval"},
+	{"bandit", "release", "policy"},
+	{"catalog", "sim"},
+	{"experiment"},
+	{"report"},
+	{"cmd/sotto"},
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+}
+
+func list(t *testing.T) []listed {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-deps=false", "-json=ImportPath,Imports,Deps", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []listed
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := d.Decode(&p); err == io.EOF {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+func TestImportsOnlyGoDown(t *testing.T) {
+	floor := map[string]int{}
+	for i, names := range floors {
+		for _, n := range names {
+			floor[module+"/"+n] = i + 1
+		}
+	}
+	for _, p := range list(t) {
+		if p.ImportPath == module {
+			continue
+		}
+		own, ok := floor[p.ImportPath]
+		if !ok {
+			t.Errorf("%s has no floor", p.ImportPath)
+			continue
+		}
+		for _, i := range p.Imports {
+			if strings.HasPrefix(i, module) && floor[i] >= own {
+				t.Errorf("%s, floor %d, imports %s, floor %d", p.ImportPath, own, i, floor[i])
+			}
+		}
+	}
+}
+
+// A policy is post-processing: nothing that it can reach holds a reward or draws noise.
+func TestNoPolicyReachesRewards(t *testing.T) {
+	seen := 0
+	for _, p := range list(t) {
+		if p.ImportPath != module+"/policy" && !strings.HasPrefix(p.ImportPath, module+"/policy/") {
+			continue
+		}
+		seen++
+		for _, forbidden := range []string{"bandit", "release", "noise", "sim"} {
+			if slices.Contains(p.Deps, module+"/"+forbidden) {
+				t.Errorf("%s reaches %s", p.ImportPath, forbidden)
+			}
+		}
+		for _, d := range p.Deps {
+			if strings.HasPrefix(d, "math/rand") || d == "crypto/rand" {
+				t.Errorf("%s reaches %s: a policy draws no noise", p.ImportPath, d)
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no policy package found")
+	}
+}

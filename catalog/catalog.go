@@ -1,0 +1,220 @@
+// Package catalog is the one table of policies by name: what experiment files, the command line, the JSON schema and `sotto list` know of
+// them. It is a slice, built when asked for: no registration, no globals.
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// ErrBudget is matched by the error for a budget that a policy cannot meet.
+var ErrBudget = errors.New("budget not supported")
+
+// A Setting is what everybody may know before the first round.
+type Setting struct {
+	Arms    int
+	Horizon int // T; policies that need none ignore it
+	Budget  privacy.Budget
+	// Unclipped says that rewards may leave their declared range: no guarantee, and no short cuts that rest on it.
+	Unclipped bool
+}
+
+// An Entry describes a policy.
+type Entry struct {
+	Name      string
+	Title     string
+	Private   bool     // adds noise; a policy that does not is run once, at budget none
+	Budgets   []string // kinds of budget it can meet, as Kind names them
+	Guarantee string   // of privacy
+	Regret    string   // bound, and where it is proved
+	Source    string
+	Anytime   bool // needs no horizon
+	Params    []Param
+	// New builds the policy. Its parameters are as Entry.Complete returns them.
+	New func(Setting, Params) (policy.Policy, error)
+}
+
+// A Param describes one parameter of a policy.
+type Param struct {
+	Name, Doc string
+	Flag      bool    // true or false, 1 or 0 in Params
+	Integer   bool    // a whole number
+	Default   float64 // NaN: derived from the setting, as DefaultDoc says
+	// DefaultDoc writes the default, where it is derived.
+	DefaultDoc string
+	Lo, Hi     float64 // allowed: strictly between, or equal where the flags below say so
+	LoIn, HiIn bool
+	// Proved, if set, is the range in which the theorem named by Theorem holds: values at or below ProvedLo are warned of.
+	ProvedLo float64
+	Theorem  string
+}
+
+// Params are a policy's parameters by name.
+type Params map[string]float64
+
+// Kind is the kind of a budget: "epsilon", "rho", "epsilon,delta", "alpha,epsilon" or "none".
+func Kind(b privacy.Budget) string {
+	switch b.(type) {
+	case privacy.Pure:
+		return "epsilon"
+	case privacy.ZCDP:
+		return "rho"
+	case privacy.Approx:
+		return "epsilon,delta"
+	case privacy.Renyi:
+		return "alpha,epsilon"
+	default:
+		return "none"
+	}
+}
+
+// Find returns the policy of this name; the error names the nearest known one.
+func Find(name string) (Entry, error) {
+	names := make([]string, 0, 16)
+	for _, e := range Policies() {
+		if e.Name == name {
+			return e, nil
+		}
+		names = append(names, e.Name)
+	}
+	return Entry{}, fmt.Errorf("policy %q is unknown%s; known are %s", name, Hint(name, names), strings.Join(names, ", "))
+}
+
+// Meets says whether the policy can run at budget b: nil, or an error that matches ErrBudget.
+func (e Entry) Meets(b privacy.Budget) error {
+	kind := Kind(b)
+	if kind == "none" || slices.Contains(e.Budgets, kind) {
+		return nil
+	}
+	return fmt.Errorf("%w: policy %s cannot meet %s: it takes %s", ErrBudget, e.Name, b, strings.Join(append(slices.Clone(e.Budgets), "none"), " | "))
+}
+
+// Complete checks given parameters and adds the defaults of those that are missing and have one. Derived defaults stay missing.
+func (e Entry) Complete(given Params) (Params, error) {
+	out := make(Params, len(e.Params))
+	names := make([]string, len(e.Params))
+	for i, p := range e.Params {
+		names[i] = p.Name
+		x, ok := given[p.Name]
+		if !ok {
+			if !math.IsNaN(p.Default) {
+				out[p.Name] = p.Default
+			}
+			continue
+		}
+		if err := p.check(x); err != nil {
+			return nil, fmt.Errorf("policy %s: %w", e.Name, err)
+		}
+		out[p.Name] = x
+	}
+	unknown := make([]string, 0)
+	for name := range given {
+		if !slices.Contains(names, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) > 0 {
+		slices.Sort(unknown)
+		known := "it has none"
+		if len(names) > 0 {
+			known = "known are " + strings.Join(names, ", ")
+		}
+		return nil, fmt.Errorf("policy %s: parameter %q is unknown%s; %s", e.Name, unknown[0], Hint(unknown[0], names), known)
+	}
+	return out, nil
+}
+
+// Warnings names the theorems whose range the parameters leave.
+func (e Entry) Warnings(p Params) []string {
+	var out []string
+	for _, d := range e.Params {
+		if x, ok := p[d.Name]; ok && d.Theorem != "" && !(x > d.ProvedLo) {
+			out = append(out, fmt.Sprintf("policy %s: %s is %v; %s needs %s above %v: privacy holds, the regret bound is not proved",
+				e.Name, d.Name, x, d.Theorem, d.Name, d.ProvedLo))
+		}
+	}
+	return out
+}
+
+// Allowed says in words which values the parameter takes.
+func (p Param) Allowed() string {
+	if p.Flag {
+		return "true or false"
+	}
+	var s []string
+	if p.Integer {
+		s = append(s, "a whole number")
+	}
+	if !math.IsInf(p.Lo, -1) {
+		s = append(s, bound(p.LoIn, "at least ", "above ")+strconv.FormatFloat(p.Lo, 'g', -1, 64))
+	}
+	if !math.IsInf(p.Hi, 1) {
+		s = append(s, bound(p.HiIn, "at most ", "below ")+strconv.FormatFloat(p.Hi, 'g', -1, 64))
+	} else {
+		s = append(s, "finite")
+	}
+	return strings.Join(s, ", ")
+}
+
+func bound(in bool, yes, no string) string {
+	if in {
+		return yes
+	}
+	return no
+}
+
+func (p Param) check(x float64) error {
+	ok := !math.IsNaN(x) && !math.IsInf(x, 0) && (x > p.Lo || p.LoIn && x == p.Lo) && (x < p.Hi || p.HiIn && x == p.Hi)
+	if p.Flag {
+		ok = x == 0 || x == 1
+	}
+	if p.Integer {
+		ok = ok && x == math.Trunc(x)
+	}
+	if !ok {
+		return fmt.Errorf("%s is %v, must be %s", p.Name, x, p.Allowed())
+	}
+	return nil
+}
+
+// Hint is ", did you mean …?" if one of the known words is near, else empty.
+func Hint(word string, known []string) string {
+	best, at := 1+max(2, len(word)/3), ""
+	for _, k := range known {
+		if d := distance(strings.ToLower(word), k); d < best {
+			best, at = d, k
+		}
+	}
+	if at == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", at)
+}
+
+// distance is Levenshtein's.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

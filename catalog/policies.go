@@ -1,0 +1,190 @@
+package catalog
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+const (
+	pureGuarantee = "ε-DP (Interactive, Table and View), rewards in range"
+	noGuarantee   = "none"
+)
+
+// Policies returns every policy, private ones first.
+func Policies() []Entry {
+	return []Entry{
+		{
+			Name: "adap-klucb", Title: "AdaP-KLUCB", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Guarantee: pureGuarantee,
+			Regret:    "Σ C₁Δ_a log T / min(kl(μ_a, μ*), C₂εΔ_a), Bernoulli rewards, α > 3, constants implicit (000 Theorem 5.4)",
+			Source:    "000 §5.2, Algorithm 7 and (5.2)",
+			Params:    []Param{alpha("000 Theorem 5.4"), printedHalf()},
+			New: func(s Setting, p Params) (policy.Policy, error) {
+				epsilon, err := pure(s.Budget)
+				if err != nil {
+					return nil, err
+				}
+				q, err := policy.NewAdaPKLUCB(s.Arms, epsilon, p["alpha"])
+				return half(q, err, p)
+			},
+		},
+		{
+			Name: "adap-ucb", Title: "AdaP-UCB", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Guarantee: pureGuarantee,
+			Regret:    "Σ (16α log T / min(Δ_a, ε) + 3α/(α−3)), α > 3 (000 Theorem 5.3)",
+			Source:    "000 §5.2, Algorithm 7 and (5.1)",
+			Params:    []Param{alpha("000 Theorem 5.3"), printedHalf()},
+			New: func(s Setting, p Params) (policy.Policy, error) {
+				epsilon, err := pure(s.Budget)
+				if err != nil {
+					return nil, err
+				}
+				q, err := policy.NewAdaPUCB(s.Arms, epsilon, p["alpha"])
+				return half(q, err, p)
+			},
+		},
+		{
+			Name: "adac-ucb", Title: "AdaC-UCB", Private: true, Budgets: []string{"rho", "epsilon,delta", "alpha,epsilon"}, Anytime: true,
+			Guarantee: "ρ-zCDP (Interactive), rewards in range; (ε,δ)-DP or (α,ε)-RDP by calibration",
+			Regret:    "Σ (8β log T/Δ_a + 8√(β log T/ρ) + 2β/(β−3)), β > 3 (000 Theorem 5.6)",
+			Source:    "001 Algorithm 4; 000 §5.3.1, (5.4) and Remark 5.7",
+			Params: []Param{
+				{Name: "beta", Doc: "optimism exponent β", Default: 3.1, Lo: 0, Hi: math.Inf(1), ProvedLo: 3, Theorem: "000 Theorem 5.6"},
+				printedHalf(),
+			},
+			New: func(s Setting, p Params) (policy.Policy, error) {
+				q, err := policy.NewAdaCUCB(s.Arms, s.Budget, p["beta"])
+				return half(q, err, p)
+			},
+		},
+		{
+			Name: "dp-se", Title: "DP-SE", Private: true, Budgets: []string{"epsilon", "rho"},
+			Guarantee: pureGuarantee,
+			Regret:    "O(Σ log T/Δ_a + K log T/ε), β = 1/T (002 Theorem 5.1.3)",
+			Source:    "002 Algorithm 9",
+			Params:    []Param{failure("1/T")},
+			New: func(s Setting, p Params) (policy.Policy, error) {
+				epsilon, err := pure(s.Budget)
+				if err != nil {
+					return nil, err
+				}
+				return built(policy.NewDPSE(s.Arms, epsilon, p.or("beta", 1/float64(s.Horizon))))
+			},
+		},
+		{
+			Name: "dp-se-doubling", Title: "DP-SE, unknown T", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Guarantee: pureGuarantee,
+			Regret:    "a factor O(log T) over DP-SE (each guess starts afresh)",
+			Source:    "002 Algorithm 9 and Theorem 5.1.3 (guess T, double it at T/2); β = 1/guess",
+			New: func(s Setting, p Params) (policy.Policy, error) {
+				epsilon, err := pure(s.Budget)
+				if err != nil {
+					return nil, err
+				}
+				return built(policy.NewDoubling(s.Arms, func(horizon int) (policy.Policy, error) {
+					return built(policy.NewDPSE(s.Arms, epsilon, 1/float64(horizon)))
+				}))
+			},
+		},
+		{
+			Name: "dp-ucb", Title: "DP-UCB", Private: true, Budgets: []string{"epsilon", "rho"},
+			Guarantee: pureGuarantee,
+			Regret:    "O(Σ log²T log(KT/β)/(εΔ_a)) with probability 1−β (Mishra and Thakurta 2015, in 002 §3.4)",
+			Source:    "002 Algorithm 6 on the binary tree of Algorithm 5",
+			Params:    []Param{failure("1/T")},
+			New: func(s Setting, p Params) (policy.Policy, error) {
+				epsilon, err := pure(s.Budget)
+				if err != nil {
+					return nil, err
+				}
+				return built(policy.NewDPUCB(s.Arms, s.Horizon, epsilon, p.or("beta", 1/float64(s.Horizon))))
+			},
+		},
+		{
+			Name: "dp-ucb-thesis", Title: "DP-UCB, the thesis' index", Private: true, Budgets: []string{"epsilon", "rho"},
+			Guarantee: pureGuarantee,
+			Regret:    "8√8 K log^2.5 T/ε + 4ΣΔ_a + Σ 4 log T/Δ_a (000 §5.1)",
+			Source:    "000 §5.1 on the binary tree of 002 Algorithm 5",
+			New: func(s Setting, p Params) (policy.Policy, error) {
+				epsilon, err := pure(s.Budget)
+				if err != nil {
+					return nil, err
+				}
+				return built(policy.NewDPUCBThesis(s.Arms, s.Horizon, epsilon))
+			},
+		},
+		{
+			Name: "dp-ucb-anytime", Title: "DP-UCB, unknown T", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Guarantee: pureGuarantee,
+			Regret:    "none printed",
+			Source:    "002 Algorithm 6 with t for T, on the hybrid counter of Chan, Shi and Song 2010",
+			Params:    []Param{{Name: "beta", Doc: "probability of failure β of the confidence bounds", Default: 0.1, Lo: 0, Hi: 1}},
+			New: func(s Setting, p Params) (policy.Policy, error) {
+				epsilon, err := pure(s.Budget)
+				if err != nil {
+					return nil, err
+				}
+				return built(policy.NewDPUCBAnytime(s.Arms, epsilon, p["beta"]))
+			},
+		},
+	}
+}
+
+// or is a parameter whose default is derived.
+func (p Params) or(name string, derived float64) float64 {
+	if x, ok := p[name]; ok {
+		return x
+	}
+	return derived
+}
+
+func alpha(theorem string) Param {
+	return Param{Name: "alpha", Doc: "exploration parameter α (β in the print of the index)", Default: 3.1, Lo: 0, Hi: math.Inf(1),
+		ProvedLo: 3, Theorem: theorem}
+}
+
+func failure(derived string) Param {
+	return Param{Name: "beta", Doc: "probability of failure β of the confidence bounds", Default: math.NaN(), DefaultDoc: derived, Lo: 0, Hi: 1}
+}
+
+func printedHalf() Param {
+	return Param{Name: "printed_half", Flag: true, Doc: "count an arm's first episode as ½ sample, as the printed ½N does: twice the noise, a wider bonus"}
+}
+
+// pure is the ε of a pure policy that meets the budget: ρ-zCDP is met by ε = √(2ρ) (000 Proposition 2.6), none by ε = ∞.
+func pure(b privacy.Budget) (float64, error) {
+	switch b := b.(type) {
+	case nil, privacy.None:
+		return math.Inf(1), nil
+	case privacy.Pure:
+		return b.Epsilon, nil
+	case privacy.ZCDP:
+		return math.Sqrt(2 * b.Rho), nil
+	default:
+		return 0, fmt.Errorf("%w: %s for a policy of pure differential privacy", ErrBudget, b)
+	}
+}
+
+// built turns a constructor's result into an interface without a typed nil.
+func built[P policy.Policy](p P, err error) (policy.Policy, error) {
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func half[P interface {
+	policy.Policy
+	PrintedHalf()
+}](p P, err error, params Params) (policy.Policy, error) {
+	if err != nil {
+		return nil, err
+	}
+	if params["printed_half"] == 1 {
+		p.PrintedHalf()
+	}
+	return p, nil
+}

@@ -1,0 +1,20 @@
+// Package sotto is differentially private bandits for Go: simulate them at speed, run them in production, and audit that they keep their
+// promise.
+//
+// The module's packages, ground floor first (a package imports only floors below its own):
+//
+//   - noise: exact discrete samplers for real rewards, fast ones for simulation, streams of randomness
+//   - privacy: budgets, conversions, composition, and the ledger that every release passes
+//   - divergence, interval: relative entropies and their inverses; confidence intervals and tests
+//   - bandit: reward laws, instances, data sets as instances
+//   - release: the curator, the only package that holds a reward
+//   - policy: bandit policies as post-processing of releases, one file each
+//   - catalog, sim: policies by name; one run, exactly
+//   - experiment: YAML in, tidy results out; shards, resume
+//   - report: tables, figures, the page
+//   - cmd/sotto: the command line
+//
+// The principle is that a policy is post-processing. A curator sums the rewards of a slot and releases a noisy statistic, once; a policy
+// sees released statistics alone, so that its privacy is that of the releases. A package of policies cannot import one that holds rewards, and
+// the only value that a policy is given is one that the ledger has sealed.
+package sotto

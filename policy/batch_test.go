@@ -1,0 +1,76 @@
+package policy
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// order is the definition of a batch's order, one round at a time.
+func order(b *Batch, m int) []int {
+	k := make([]int, len(b.Plays))
+	for range m {
+		next := -1
+		for i, p := range b.Plays {
+			// (k+½)/n compared as fractions
+			if k[i] < p.Rounds && (next < 0 || (2*k[i]+1)*b.Plays[next].Rounds < (2*k[next]+1)*p.Rounds) {
+				next = i
+			}
+		}
+		k[next]++
+	}
+	return k
+}
+
+func TestCountsFollowTheOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := &Batch{}
+		n := rapid.IntRange(1, 6).Draw(t, "plays")
+		equal := rapid.Bool().Draw(t, "equal")
+		total := 0
+		for i := range n {
+			r := rapid.IntRange(1, 40).Draw(t, "rounds")
+			if equal && i > 0 {
+				r = b.Plays[0].Rounds
+			}
+			b.Plays = append(b.Plays, Play{Arm: i, Rounds: r})
+			total += r
+		}
+		k := make([]int, n)
+		for m := 0; m <= total; m++ {
+			b.Counts(m, k)
+			want := order(b, m)
+			for i := range k {
+				if k[i] != want[i] {
+					t.Fatalf("Counts(%d) of %v = %v, the order gives %v", m, b.Plays, k, want)
+				}
+			}
+		}
+	})
+}
+
+func TestEqualPlaysTakeTurns(t *testing.T) {
+	b := &Batch{Plays: []Play{{Arm: 0, Rounds: 3}, {Arm: 1, Rounds: 3}}}
+	k := make([]int, 2)
+	for m, want := range [][2]int{{0, 0}, {1, 0}, {1, 1}, {2, 1}, {2, 2}, {3, 2}, {3, 3}} {
+		if b.Counts(m, k); [2]int(k) != want {
+			t.Errorf("after %d rounds: %v, want %v", m, k, want)
+		}
+	}
+}
+
+func TestCountsOfLongBatches(t *testing.T) {
+	// Products of counts leave 64 bits here.
+	b := &Batch{Plays: []Play{{Rounds: 1 << 50}, {Rounds: 3 << 50}}}
+	k := make([]int, 2)
+	if b.Counts(1<<51, k); k[0] != 1<<49 || k[1] != 3<<49 {
+		t.Errorf("half of %v is %v", b.Plays, k)
+	}
+}
+
+func TestRoundsSaturate(t *testing.T) {
+	b := &Batch{Plays: []Play{{Rounds: Forever - 1}, {Rounds: 5}}}
+	if got := b.Rounds(); got != Forever {
+		t.Errorf("Rounds() = %d, want Forever", got)
+	}
+}

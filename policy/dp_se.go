@@ -1,0 +1,97 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// DPSE is differentially private successive elimination, 002 Algorithm 9. Epoch e plays each of the |S| surviving arms R_e times, afresh,
+//
+//	R_e = ⌈max(32 log(8|S|e²/β)/Δ_e², 8 log(4|S|e²/β)/(εΔ_e)) + 1⌉,   Δ_e = 2^{−e},
+//
+// releases their sums with Lap(1/ε) on each, and drops every arm whose noisy mean is more than 2h_e + 2c_e below the highest,
+//
+//	h_e = √(log(8|S|e²/β)/(2R_e)),   c_e = log(4|S|e²/β)/(εR_e).
+//
+// For rewards in [0,1] it is ε-DP (002 Theorem 5.1.1), and with β = 1/T its regret is O(Σ_a log T/Δ_a + K log T/ε) (002 Theorem 5.1.3).
+// The last survivor cannot be dropped: the highest mean is that of a survivor. NewDoubling makes it horizon-free.
+type DPSE struct {
+	epsilon, beta float64
+
+	epoch  int
+	alive  []int // S, increasing
+	rounds int   // R_e
+	batch  Batch
+}
+
+// NewDPSE returns DP-SE for a number of arms ≥ 2, a budget epsilon > 0 (+Inf: no privacy) and the failure probability beta in (0,1), 1/T
+// in the source.
+func NewDPSE(arms int, epsilon, beta float64) (*DPSE, error) {
+	if err := checkArms(arms); err != nil {
+		return nil, fmt.Errorf("dp-se: %w", err)
+	}
+	if err := checkPositive("epsilon", epsilon, true); err != nil {
+		return nil, fmt.Errorf("dp-se: %w", err)
+	}
+	if err := checkRisk("beta", beta); err != nil {
+		return nil, fmt.Errorf("dp-se: %w", err)
+	}
+	p := &DPSE{epsilon: epsilon, beta: beta, alive: make([]int, arms)}
+	for a := range p.alive {
+		p.alive[a] = a
+	}
+	p.batch.Plays = make([]Play, 0, arms)
+	return p, nil
+}
+
+// Mechanism implements Policy.
+func (p *DPSE) Mechanism() privacy.Mechanism { return privacy.Laplace{Scale: 1 / p.epsilon} }
+
+// Next implements Policy.
+func (p *DPSE) Next(released privacy.Released) *Batch {
+	if n := released.Len(); n > 0 {
+		top := math.Inf(-1)
+		for i := range n {
+			top = max(top, released.Mean(i))
+		}
+		tail := released.Tail()
+		r := float64(p.rounds)
+		h := math.Sqrt(p.logs(8) / (2 * r))
+		c := tail.H * (p.logs(4) + tail.Log) / r
+		kept := p.alive[:0]
+		for i := range n {
+			if top-released.Mean(i) <= 2*h+2*c {
+				kept = append(kept, p.alive[i])
+			}
+		}
+		p.alive = kept
+	}
+	p.batch.Plays = p.batch.Plays[:0]
+	if len(p.alive) == 1 {
+		p.batch.Plays = append(p.batch.Plays, Play{Arm: p.alive[0], Rounds: Forever})
+		return &p.batch
+	}
+	p.epoch++
+	gap := math.Ldexp(1, -p.epoch)
+	p.rounds = roundsOf(max(32*p.logs(8)/(gap*gap), 8*p.logs(4)/(p.epsilon*gap)) + 1)
+	for _, a := range p.alive {
+		p.batch.Plays = append(p.batch.Plays, Play{Arm: a, Rounds: p.rounds, Release: true})
+	}
+	return &p.batch
+}
+
+// logs is log(c|S|e²/β).
+func (p *DPSE) logs(c float64) float64 {
+	e := float64(p.epoch)
+	return math.Log(c * float64(len(p.alive)) * e * e / p.beta)
+}
+
+// roundsOf rounds a number of rounds up, and to Forever where no horizon reaches.
+func roundsOf(x float64) int {
+	if x >= Forever/2 {
+		return Forever
+	}
+	return int(math.Ceil(x))
+}

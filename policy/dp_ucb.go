@@ -1,0 +1,152 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// DPUCB is UCB on the binary tree counter, 002 Algorithm 6 (after Mishra and Thakurta 2015): play the arm with the highest
+//
+//	r̃_i/n_i + √(2 log t/n_i) + Γ/n_i,   Γ = log²T · log(KT log T/β)/ε,
+//
+// where r̃_i is the arm's running sum from a tree with Lap((⌈log₂T⌉+1)/ε) on each node (the print of Γ has lost its ε). For rewards in
+// [0,1] it is ε-DP (002 Theorem 3.3.1), and with probability 1−β its regret is O(Σ_i log²T log(KT/β)/(εΔ_i)) (Mishra and Thakurta 2015,
+// quoted in 002 §3.4).
+//
+// The thesis' DP-UCB (000 §5.1) has another index on the same tree, NewDPUCBThesis:
+//
+//	r̃_i/n_i + √(2 log(2/δ)/n_i) + √8 log^{3/2}T log(2/δ)/(εn_i),   δ = 1/T².
+//
+// Without a horizon (NewDPUCBAnytime) the counter is the hybrid one, with half the budget for the segments and half for the trees inside,
+// and Γ has the round for T; no regret bound is printed for that.
+type DPUCB struct {
+	mech    privacy.Mechanism
+	arms    int
+	epsilon float64
+	beta    float64
+
+	gamma   float64 // Γ; used if fixed
+	root    float64 // √(2 log t) of the fixed bonus; NaN: of the round
+	anytime bool
+
+	round int
+	last  int
+	m     []treeArm
+	batch Batch
+}
+
+type treeArm struct{ mean, inv, root float64 } // r̃/n, 1/n, 1/√n
+
+// NewDPUCB returns 002's DP-UCB for a number of arms ≥ 2, a horizon ≥ arms, a budget epsilon > 0 (+Inf: no privacy) and the failure
+// probability beta in (0,1).
+func NewDPUCB(arms, horizon int, epsilon, beta float64) (*DPUCB, error) {
+	p, err := newDPUCB(arms, horizon, epsilon)
+	if err == nil {
+		err = checkRisk("beta", beta)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dp-ucb: %w", err)
+	}
+	p.beta = beta
+	p.gamma = p.width(float64(horizon))
+	return p, nil
+}
+
+// NewDPUCBThesis returns the thesis' DP-UCB; its parameters are those of NewDPUCB.
+func NewDPUCBThesis(arms, horizon int, epsilon float64) (*DPUCB, error) {
+	p, err := newDPUCB(arms, horizon, epsilon)
+	if err != nil {
+		return nil, fmt.Errorf("dp-ucb-thesis: %w", err)
+	}
+	logT := math.Log(float64(horizon))
+	l := math.Log(2) + 2*logT // log(2/δ)
+	p.gamma = math.Sqrt(8) * math.Pow(logT, 1.5) * l / epsilon
+	p.root = math.Sqrt(2 * l)
+	return p, nil
+}
+
+// NewDPUCBAnytime returns DP-UCB on the hybrid counter; its parameters are those of NewDPUCB.
+func NewDPUCBAnytime(arms int, epsilon, beta float64) (*DPUCB, error) {
+	p, err := newDPUCB(arms, arms, epsilon)
+	if err == nil {
+		err = checkRisk("beta", beta)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dp-ucb-anytime: %w", err)
+	}
+	p.mech, p.beta, p.anytime = privacy.Hybrid{Scale: 2 / epsilon}, beta, true
+	return p, nil
+}
+
+func newDPUCB(arms, horizon int, epsilon float64) (*DPUCB, error) {
+	if err := checkArms(arms); err != nil {
+		return nil, err
+	}
+	if err := checkHorizon(horizon, arms); err != nil {
+		return nil, err
+	}
+	if err := checkPositive("epsilon", epsilon, true); err != nil {
+		return nil, err
+	}
+	levels := bits.Len(uint(horizon-1)) + 1 // ⌈log₂T⌉ + 1
+	p := &DPUCB{
+		mech: privacy.Tree{Scale: float64(levels) / epsilon, Horizon: horizon},
+		arms: arms, epsilon: epsilon, root: math.NaN(), last: -1, m: make([]treeArm, arms),
+	}
+	p.batch.Plays = make([]Play, arms)
+	return p, nil
+}
+
+// width is Γ for horizon t.
+func (p *DPUCB) width(t float64) float64 {
+	l := math.Log(t)
+	return l * l * math.Log(float64(p.arms)*t*l/p.beta) / p.epsilon
+}
+
+// Mechanism implements Policy.
+func (p *DPUCB) Mechanism() privacy.Mechanism { return p.mech }
+
+// Next implements Policy.
+func (p *DPUCB) Next(released privacy.Released) *Batch {
+	if released.Len() == 0 {
+		for a := range p.m {
+			p.batch.Plays[a] = Play{Arm: a, Rounds: 1, Release: true}
+		}
+		p.round = p.arms
+		return &p.batch
+	}
+	if p.last >= 0 {
+		p.set(p.last, released, 0)
+	} else {
+		for a := range p.m {
+			p.set(a, released, a)
+		}
+		p.batch.Plays = p.batch.Plays[:1]
+	}
+	p.round++
+	gamma, root := p.gamma, p.root
+	if p.anytime {
+		gamma = p.width(float64(p.round))
+	}
+	if math.IsNaN(root) {
+		root = math.Sqrt(2 * math.Log(float64(p.round)))
+	}
+	best, top := 0, math.Inf(-1)
+	for a := range p.m {
+		m := &p.m[a]
+		if index := m.mean + float64(root*m.root) + float64(gamma*m.inv); index > top {
+			best, top = a, index
+		}
+	}
+	p.last = best
+	p.batch.Plays[0] = Play{Arm: best, Rounds: 1, Release: true}
+	return &p.batch
+}
+
+func (p *DPUCB) set(a int, released privacy.Released, i int) {
+	inv := 1 / float64(released.N(i))
+	p.m[a] = treeArm{mean: released.Sum(i) * inv, inv: inv, root: math.Sqrt(inv)}
+}

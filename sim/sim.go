@@ -1,0 +1,290 @@
+// Package sim plays policies against environments, with the curator in between: exactly, and without anything of length T.
+//
+// A policy asks for a batch, "arm a, n rounds, then release"; nothing can change its mind before the release. So a run counts the slots
+// while they fill and draws the sum of n rewards at once when a slot is released: a run of 10⁷ rounds costs as much as its releases.
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// ErrStopped is matched by the error of a run whose policy stopped before the horizon, or asked for what cannot be played.
+var ErrStopped = errors.New("the policy stopped before the horizon")
+
+// A Config is one run.
+type Config struct {
+	Policy   policy.Policy
+	Instance bandit.Instance
+	Horizon  int // T, rounds, at least 1
+	// Lo and Hi are the declared range of rewards; both 0 means [0,1]. Rewards outside are clipped before anything sees them.
+	Lo, Hi float64
+	// Unclipped feeds rewards as they are, as some papers' experiments do. The run has no privacy guarantee then, and its ledger says ∞.
+	Unclipped bool
+	// Checkpoints are the rounds at which the run is looked at: increasing, from 1 to Horizon.
+	Checkpoints []int
+	// Rewards has one stream an arm: the n-th release of an arm is the same whatever was played in between.
+	Rewards []noise.Fast
+	Noise   *noise.Fast // privacy noise
+	Trace   *Trace      // if set, receives the run's segments
+}
+
+// A Result is what a run leaves. Regret and PlaysBest have one entry a checkpoint. Run reuses the slices it is given.
+type Result struct {
+	Regret    []float64 // pseudo-regret Σ_a Δ_a N_a(t), in units of reward
+	PlaysBest []float64 // plays of the arms with the highest mean
+	Plays     []int     // of each arm, at the horizon
+	Releases  int       // how many times the curator let something out
+	Loss      privacy.Loss
+}
+
+// Run plays one run to its horizon.
+func Run(ctx context.Context, cfg Config, out *Result) error {
+	if err := cfg.check(); err != nil {
+		return err
+	}
+	lo, hi := cfg.Lo, cfg.Hi
+	if lo == 0 && hi == 0 {
+		hi = 1
+	}
+	arms := len(cfg.Instance.Arms)
+	cur, err := release.Simulated(release.Config{
+		Arms: arms, Lo: lo, Hi: hi, Mechanism: cfg.Policy.Mechanism(), Unclipped: cfg.Unclipped,
+	}, cfg.Noise)
+	if err != nil {
+		return err
+	}
+	r := run{
+		curve: newCurve(cfg, out),
+		door:  door{cfg: cfg, cur: cur, waiting: make([]int, arms), oneByOne: make([]bool, arms)},
+		ready: make([]int, 0, arms),
+		count: make([]int, arms),
+	}
+	for a, law := range cfg.Instance.Arms {
+		from, to := law.Support()
+		// The door must see each reward that it may have to clip.
+		r.door.oneByOne[a] = !cfg.Unclipped && (from < lo || to > hi)
+	}
+	if err := r.play(ctx, cfg.Policy, cfg.Horizon); err != nil {
+		return err
+	}
+	out.Plays = append(out.Plays[:0], r.curve.plays...)
+	out.Releases = r.releases
+	out.Loss = cur.Ledger().Total()
+	return nil
+}
+
+func (c *Config) check() error {
+	arms := len(c.Instance.Arms)
+	switch {
+	case c.Policy == nil:
+		return errors.New("sim: policy is missing")
+	case arms < 2:
+		return fmt.Errorf("sim: the instance has %d arms, must have at least 2", arms)
+	case c.Horizon < 1:
+		return fmt.Errorf("sim: horizon is %d, must be at least 1", c.Horizon)
+	case len(c.Rewards) != arms:
+		return fmt.Errorf("sim: %d reward streams for %d arms, must be one an arm", len(c.Rewards), arms)
+	case c.Noise == nil:
+		return errors.New("sim: noise stream is missing")
+	}
+	last := 0
+	for _, t := range c.Checkpoints {
+		if t <= last || t > c.Horizon {
+			return fmt.Errorf("sim: checkpoint %d, must increase from 1 to the horizon, %d", t, c.Horizon)
+		}
+		last = t
+	}
+	return nil
+}
+
+type run struct {
+	curve    curve
+	door     door
+	ready    []int // arms to release after the batch
+	count    []int
+	releases int
+}
+
+func (r *run) play(ctx context.Context, p policy.Policy, horizon int) error {
+	var released privacy.Released
+	for t, looks := 0, 0; t < horizon; looks++ {
+		if looks&0xffff == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		b := p.Next(released)
+		if b == nil {
+			return fmt.Errorf("sim: round %d of %d: %w", t, horizon, ErrStopped)
+		}
+		if b.Fresh {
+			if err := r.door.forget(p.Mechanism()); err != nil {
+				return err
+			}
+		}
+		n := b.Rounds()
+		if n <= 0 {
+			return fmt.Errorf("sim: round %d of %d: empty batch: %w", t, horizon, ErrStopped)
+		}
+		if n > horizon-t { // cut by T: recorded, never released
+			r.curve.batch(b, horizon-t)
+			return nil
+		}
+		r.curve.batch(b, n)
+		t += n
+		if t == horizon {
+			return nil // nothing reads the last release
+		}
+		r.ready = r.ready[:0]
+		for i := range b.Plays {
+			play := &b.Plays[i]
+			r.door.waiting[play.Arm] += play.Rounds
+			if play.Release {
+				if err := r.door.fill(play.Arm); err != nil {
+					return err
+				}
+				r.ready = append(r.ready, play.Arm)
+			}
+		}
+		released = privacy.Released{}
+		if len(r.ready) > 0 {
+			var err error
+			if released, err = r.door.cur.Release(r.ready); err != nil {
+				return err
+			}
+			r.releases++
+		}
+	}
+	return nil
+}
+
+// door draws what a slot has been waiting for, when it is released.
+type door struct {
+	cfg      Config
+	cur      release.Curator
+	waiting  []int // rounds of each arm that have been played and not drawn
+	oneByOne []bool
+}
+
+func (d *door) fill(arm int) error {
+	n := d.waiting[arm]
+	d.waiting[arm] = 0
+	law, stream := d.cfg.Instance.Arms[arm], &d.cfg.Rewards[arm]
+	if !d.oneByOne[arm] {
+		return d.cur.AddSum(arm, n, law.Sum(n, stream))
+	}
+	for range n {
+		if err := d.cur.Add(arm, law.Draw(stream)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *door) forget(m privacy.Mechanism) error {
+	clear(d.waiting)
+	return d.cur.Forget(m)
+}
+
+// A curve is looked at as batches pass by.
+type curve struct {
+	at     []int
+	next   int // checkpoint
+	t      int // rounds so far
+	gaps   []float64
+	plays  []int
+	best   []bool
+	count  []int
+	regret []float64
+	hits   []float64
+	trace  *Trace
+}
+
+func newCurve(cfg Config, out *Result) curve {
+	arms := len(cfg.Instance.Arms)
+	c := curve{at: cfg.Checkpoints, gaps: make([]float64, arms), plays: make([]int, arms), best: make([]bool, arms), count: make([]int, arms), trace: cfg.Trace}
+	top := math.Inf(-1)
+	for _, law := range cfg.Instance.Arms {
+		top = max(top, law.Mean())
+	}
+	for a, law := range cfg.Instance.Arms {
+		c.gaps[a] = top - law.Mean()
+		c.best[a] = c.gaps[a] == 0
+	}
+	grow := func(s []float64) []float64 {
+		if cap(s) < len(c.at) {
+			return make([]float64, len(c.at))
+		}
+		return s[:len(c.at)]
+	}
+	out.Regret, out.PlaysBest = grow(out.Regret), grow(out.PlaysBest)
+	c.regret, c.hits = out.Regret, out.PlaysBest
+	return c
+}
+
+// batch records the first m rounds of a batch.
+func (c *curve) batch(b *policy.Batch, m int) {
+	if c.trace != nil {
+		c.trace.add(b, c.t, m)
+	}
+	end := c.t + m
+	if len(b.Plays) == 1 {
+		arm := b.Plays[0].Arm
+		for c.next < len(c.at) && c.at[c.next] <= end {
+			c.look(arm, c.at[c.next]-c.t)
+		}
+		c.plays[arm] += m
+		c.t = end
+		return
+	}
+	if len(b.Plays) > len(c.count) {
+		c.count = make([]int, len(b.Plays))
+	}
+	for c.next < len(c.at) && c.at[c.next] <= end {
+		b.Counts(c.at[c.next]-c.t, c.count)
+		var regret, hits float64
+		for a, n := range c.plays {
+			regret += float64(c.gaps[a] * float64(n))
+			if c.best[a] {
+				hits += float64(n)
+			}
+		}
+		for i := range b.Plays {
+			a, n := b.Plays[i].Arm, float64(c.count[i])
+			regret += float64(c.gaps[a] * n)
+			if c.best[a] {
+				hits += n
+			}
+		}
+		c.regret[c.next], c.hits[c.next] = regret, hits
+		c.next++
+	}
+	b.Counts(m, c.count)
+	for i := range b.Plays {
+		c.plays[b.Plays[i].Arm] += c.count[i]
+	}
+	c.t = end
+}
+
+// look is a checkpoint after extra more rounds of one arm.
+func (c *curve) look(arm, extra int) {
+	var regret, hits float64
+	for a, n := range c.plays {
+		if a == arm {
+			n += extra
+		}
+		regret += float64(c.gaps[a] * float64(n))
+		if c.best[a] {
+			hits += float64(n)
+		}
+	}
+	c.regret[c.next], c.hits[c.next] = regret, hits
+	c.next++
+}
