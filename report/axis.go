@@ -1,0 +1,184 @@
+package report
+
+import (
+	"math"
+	"strconv"
+)
+
+// An axis maps values to pixels, linearly or in their logarithm.
+type axis struct {
+	log      bool
+	lo, hi   float64 // the range, in decades if log; lo < hi
+	from, to float64 // where lo and hi are drawn
+}
+
+// drawable says whether an axis of this kind can show v. The bound keeps differences finite.
+func drawable(v float64, log bool) bool {
+	return math.Abs(v) <= 1e300 && !(log && !(v > 0))
+}
+
+// newAxis covers the values, with some air. A linear axis of values of one sign starts at zero unless that would waste most of it.
+func newAxis(values []float64, log bool, air float64) axis {
+	lo, hi := math.Inf(1), math.Inf(-1)
+	for _, v := range values {
+		if drawable(v, log) {
+			lo, hi = min(lo, v), max(hi, v)
+		}
+	}
+	switch {
+	case lo > hi && log:
+		return axis{log: true, lo: 0, hi: 1}
+	case lo > hi:
+		return axis{lo: 0, hi: 1}
+	case log:
+		lo, hi = math.Log10(lo), math.Log10(hi)
+		if hi-lo < 1e-9 {
+			return axis{log: true, lo: lo - 0.5, hi: hi + 0.5}
+		}
+	case lo >= 0 && lo <= hi/2:
+		// A zero-based axis needs no air below zero.
+		if hi == 0 {
+			return axis{lo: 0, hi: 1}
+		}
+		return axis{lo: 0, hi: hi + float64(air*hi)}
+	case hi-lo <= 1e-9*max(math.Abs(lo), math.Abs(hi)):
+		pad := 0.1 * max(math.Abs(lo), math.Abs(hi))
+		return axis{lo: lo - pad, hi: hi + pad}
+	}
+	pad := air * (hi - lo)
+	return axis{log: log, lo: lo - pad, hi: hi + pad}
+}
+
+// at is where v is drawn, if it can be. A value outside the range is drawn at its end.
+func (a axis) at(v float64) (px float64, ok bool) {
+	if !drawable(v, a.log) {
+		return 0, false
+	}
+	if a.log {
+		v = math.Log10(v)
+	}
+	f := (v - a.lo) / (a.hi - a.lo)
+	return a.from + float64(min(max(f, 0), 1)*(a.to-a.from)), true
+}
+
+// A tick is a mark on an axis. Its label is text with an exponent that is drawn raised.
+type tick struct {
+	at        float64
+	text, sup string
+	minor     bool // a short mark without label or grid line
+}
+
+// ticks places about n labelled marks: powers of ten on a logarithmic axis that spans enough of them, else 1, 2 or 5 times a power.
+func (a axis) ticks(n int) []tick {
+	if !a.log {
+		return a.even(a.lo, a.hi, n)
+	}
+	var ticks []tick
+	mark := func(v float64, text, sup string, minor bool) {
+		if v >= a.lo-1e-9 && v <= a.hi+1e-9 {
+			f := (v - a.lo) / (a.hi - a.lo)
+			ticks = append(ticks, tick{a.from + float64(f*(a.to-a.from)), text, sup, minor})
+		}
+	}
+	first, last := int(math.Ceil(a.lo-1e-9)), int(math.Floor(a.hi+1e-9))
+	switch decades := last - first + 1; {
+	case decades >= 3 || decades == 2 && a.hi-a.lo > 1.5:
+		step := (decades + n) / (n + 1)
+		for e := floorTo(first, step); e <= last; e++ {
+			if (e-floorTo(first, step))%step == 0 {
+				text, sup := power(1, e)
+				mark(float64(e), text, sup, false)
+			} else if decades <= 30 {
+				mark(float64(e), "", "", true)
+			}
+		}
+		for e := first - 1; e <= last && step == 1 && decades <= 10; e++ {
+			for m := 2; m < 10; m++ {
+				mark(float64(e)+math.Log10(float64(m)), "", "", true)
+			}
+		}
+	case a.hi-a.lo > 0.6:
+		for e := first - 1; e <= last; e++ {
+			for m := 1; m < 10; m++ {
+				text, sup := "", ""
+				if m == 1 || m == 2 || m == 5 {
+					text, sup = power(m, e)
+				}
+				mark(float64(e)+math.Log10(float64(m)), text, sup, text == "")
+			}
+		}
+	default: // less than a decade: even steps, drawn where they fall
+		for _, t := range a.even(math.Pow(10, a.lo), math.Pow(10, a.hi), n) {
+			mark(t.at, t.text, t.sup, false)
+		}
+	}
+	return ticks
+}
+
+// even places marks at multiples of 1, 2 or 5 times a power of ten between lo and hi. On a logarithmic axis a tick's place is left
+// in decades.
+func (a axis) even(lo, hi float64, n int) []tick {
+	rough := (hi - lo) / float64(n)
+	e := math.Floor(math.Log10(rough))
+	unit := math.Pow(10, e)
+	step := 10 * unit
+	for _, m := range []float64{1, 2, 5} {
+		if m*unit >= rough*0.999 {
+			step = m * unit
+			break
+		}
+	}
+	if !(step > 0) || math.IsInf(step, 0) { // ranges at the ends of floating point
+		return nil
+	}
+	exponent := int(math.Floor(math.Log10(max(math.Abs(lo), math.Abs(hi)))))
+	scaled := exponent >= 6 || exponent <= -4
+	decimals := max(0, -int(math.Floor(math.Log10(step*1.001))))
+	if scaled {
+		decimals = max(0, exponent-int(math.Floor(math.Log10(step*1.001))))
+	}
+	var ticks []tick
+	for i := math.Ceil(lo/step - 1e-9); i <= math.Floor(hi/step+1e-9) && len(ticks) < 50; i++ {
+		v := float64(i * step)
+		t := tick{text: "0"}
+		if i != 0 && scaled {
+			t.text = fixed(v/math.Pow(10, float64(exponent)), min(decimals, 12), string(thin)) + "×10"
+			t.sup = minus(exponent)
+		} else if i != 0 {
+			t.text = fixed(v, min(decimals, 12), string(thin))
+		}
+		if a.log {
+			t.at = math.Log10(v)
+		} else {
+			t.at, _ = a.at(v)
+		}
+		ticks = append(ticks, t)
+	}
+	return ticks
+}
+
+// power is the label of m·10^e.
+func power(m, e int) (text, sup string) {
+	switch {
+	case e >= -2 && e < 0:
+		return strconv.FormatFloat(float64(m)*math.Pow(10, float64(e)), 'f', -e, 64), ""
+	case e == 0 || e == 1 || m > 1 && e >= 0 && e <= 4:
+		return fixed(float64(m)*math.Pow(10, float64(e)), 0, string(thin)), ""
+	case m == 1:
+		return "10", minus(e)
+	}
+	return strconv.Itoa(m) + "×10", minus(e)
+}
+
+// minus writes an exponent with a true minus sign.
+func minus(e int) string {
+	if e < 0 {
+		return "−" + strconv.Itoa(-e)
+	}
+	return strconv.Itoa(e)
+}
+
+// floorTo is the largest multiple of step that is at most e.
+func floorTo(e, step int) int {
+	return e - ((e%step)+step)%step
+}

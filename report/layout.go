@@ -1,0 +1,188 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+)
+
+// The sizes of a figure, in the units of its view box. The width is fixed; the height grows with the lines of text and of labels.
+const (
+	figureWidth = 760
+	plotHeight  = 330
+	margin      = 14
+	titleSize   = 16
+	textSize    = 12.5
+	noteSize    = 11
+	sampleWidth = 24 // the piece of line in front of a label
+	leaderWidth = 16 // between the plot and the samples
+	labelWidth  = 190
+	labelHeight = 17
+	voidHeight  = 13 // more, for a label with a second line
+)
+
+// layout is a figure with everything placed.
+type layout struct {
+	f                        Figure
+	title, subtitle, note    []string
+	left, right, top, bottom float64 // of the plot
+	height                   float64
+	x, y                     axis
+	xTicks, yTicks           []tick
+	labels                   []label
+}
+
+// A label names a line at its right end.
+type label struct {
+	text, full string
+	cut        bool
+	void       bool
+	empty      bool    // the series has no point to draw
+	x, y       float64 // the last point of the line
+	at         float64 // where the label's middle is drawn
+}
+
+// plan places everything.
+func (f Figure) plan() (*layout, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	l := &layout{f: f}
+	l.title = wrap(clean(f.Title), (figureWidth-2*margin)/(titleSize*1.06), 2) // bold is wider
+	l.subtitle = wrap(clean(f.Subtitle), (figureWidth-2*margin)/textSize, 2)
+	l.note = wrap(clean(f.Note), (figureWidth-2*margin)/noteSize, 4)
+
+	var xs, ys []float64
+	for _, s := range f.Series {
+		for i := range s.X {
+			if !drawable(s.X[i], f.LogX) || !drawable(s.Mean[i], f.LogY) {
+				continue
+			}
+			xs, ys = append(xs, s.X[i]), append(ys, s.Mean[i])
+			if len(s.Lo) > 0 {
+				// A lower end near zero must not stretch a logarithmic axis by decades; the band is cut at its end.
+				if !f.LogY || s.Lo[i] > s.Mean[i]/3 {
+					ys = append(ys, s.Lo[i])
+				}
+				ys = append(ys, s.Hi[i])
+			}
+		}
+	}
+	l.x, l.y = newAxis(xs, f.LogX, 0), newAxis(ys, f.LogY, 0.04)
+
+	needed, labelEm := 0.0, 0.0
+	for _, s := range f.Series {
+		full := s.label()
+		b := label{full: full, text: fit(full, labelWidth/textSize), void: s.Void}
+		b.cut = b.text != full
+		width := em(b.text) * textSize
+		if b.void {
+			width = max(width, em(noGuarantee)*noteSize)
+		}
+		labelEm = max(labelEm, width)
+		needed += b.height()
+		l.labels = append(l.labels, b)
+	}
+
+	l.top = margin + float64(len(l.title))*(titleSize+4) + float64(len(l.subtitle))*(textSize+4)
+	if f.YLabel != "" {
+		l.top += textSize + 8
+	}
+	l.top += 8
+	l.bottom = l.top + max(plotHeight, needed)
+	l.height = l.bottom + 22 + margin
+	if f.XLabel != "" {
+		l.height += textSize + 6
+	}
+	l.height += float64(len(l.note)) * (noteSize + 4)
+
+	l.y.from, l.y.to = l.bottom, l.top
+	l.yTicks = l.y.ticks(6)
+	tickWidth := 0.0
+	for _, t := range l.yTicks {
+		tickWidth = max(tickWidth, em(t.text)*textSize+em(t.sup)*9)
+	}
+	l.left = margin + tickWidth + 9
+	l.right = figureWidth - margin - labelEm*1.04 - sampleWidth - leaderWidth - 6
+	l.x.from, l.x.to = l.left, l.right
+	l.xTicks = l.x.ticks(7)
+
+	for i, s := range f.Series {
+		b := &l.labels[i]
+		b.empty, b.x, b.y = true, l.right, l.bottom
+		for j := range s.X {
+			if x, y, ok := l.point(s, j); ok {
+				b.x, b.y, b.empty = x, y, false
+			}
+		}
+	}
+	spread(l.labels, l.top-labelHeight/2, l.bottom+labelHeight/2)
+	return l, nil
+}
+
+// point is where the i-th mean of a series is drawn, if it can be.
+func (l *layout) point(s Series, i int) (x, y float64, ok bool) {
+	x, okX := l.x.at(s.X[i])
+	y, okY := l.y.at(s.Mean[i])
+	return x, y, okX && okY
+}
+
+// band is where the i-th interval of a series is drawn, cut at the edge of the plot; a point without one gets no width.
+func (l *layout) band(s Series, i int) (lo, hi float64) {
+	_, y, _ := l.point(s, i)
+	lo, hi = y, y
+	if v, ok := l.y.at(s.Lo[i]); ok {
+		lo = v
+	} else if s.Lo[i] <= 0 && s.Lo[i] >= -1e300 {
+		lo = l.bottom // zero and below, on a logarithmic axis
+	}
+	if v, ok := l.y.at(s.Hi[i]); ok {
+		hi = v
+	}
+	return lo, hi
+}
+
+func (b label) height() float64 {
+	if b.void || b.empty {
+		return labelHeight + voidHeight
+	}
+	return labelHeight
+}
+
+// spread places the labels between top and bottom as near to their lines' ends as they can be without overlap: least squares in the
+// order of the ends. Labels that would overlap are pooled into blocks; a block sits at the mean of what its labels want.
+func spread(labels []label, top, bottom float64) {
+	order := make([]int, len(labels))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(labels[i].y, labels[j].y) })
+
+	type block struct{ first, n, height, sum, top float64 }
+	var blocks []block
+	for k, i := range order {
+		h := labels[i].height()
+		b := block{first: float64(k), n: 1, height: h, sum: labels[i].y - labelHeight/2}
+		for {
+			b.top = max(min(b.sum/b.n, bottom-b.height), top)
+			if len(blocks) == 0 {
+				break
+			}
+			above := blocks[len(blocks)-1]
+			if above.top+above.height <= b.top {
+				break
+			}
+			b = block{first: above.first, n: above.n + b.n, height: above.height + b.height,
+				sum: above.sum + b.sum - float64(b.n*above.height)}
+			blocks = blocks[:len(blocks)-1]
+		}
+		blocks = append(blocks, b)
+	}
+	for _, b := range blocks {
+		at := b.top
+		for k := int(b.first); k < int(b.first+b.n); k++ {
+			i := order[k]
+			labels[i].at = at + labelHeight/2
+			at += labels[i].height()
+		}
+	}
+}

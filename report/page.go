@@ -1,0 +1,153 @@
+package report
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+)
+
+//go:embed page.html
+var pageSource string
+
+// WriteHTML writes one self-contained page: style, script, tables and the same SVGs that WriteSVG draws, all inline. It needs no
+// network and asks for none (a content security policy forbids it); without script everything but the readout is there. All text is
+// escaped. The error names the figure that cannot be drawn, or the ID that two figures share.
+func (r Report) WriteHTML(w io.Writer) error {
+	page := pageView{
+		Name: clean(r.Name), Version: clean(r.Version), Description: r.Description, Facts: r.Facts, Spec: r.Spec, Warnings: r.Warnings,
+	}
+	void := false
+	for _, t := range r.Tables {
+		page.Tables = append(page.Tables, t.view(string(thin)))
+		for _, row := range t.Rows {
+			void = void || row.Void
+		}
+	}
+	seen := make(map[string]bool)
+	for _, f := range r.Figures {
+		if seen[f.ID] {
+			return fmt.Errorf("report: figure ID %q: is used twice", f.ID)
+		}
+		seen[f.ID] = true
+		l, err := f.plan()
+		if err != nil {
+			return err
+		}
+		data, err := l.readout()
+		if err != nil {
+			return fmt.Errorf("report: figure %s: %w", f.ID, err)
+		}
+		// Both are ours: svg escapes every text it draws, and json.Marshal writes <, > and & as escapes.
+		page.Figures = append(page.Figures, figureView{ID: f.ID, Title: clean(f.Title), SVG: template.HTML(l.svg()), Data: template.JS(data)})
+		for _, s := range f.Series {
+			void = void || s.Void
+		}
+	}
+	page.Void = void
+	t, err := template.New("page").Parse(pageSource)
+	if err != nil {
+		return fmt.Errorf("report: page template: %w", err)
+	}
+	var out bytes.Buffer // so that an error leaves no half page
+	if err := t.Execute(&out, page); err != nil {
+		return fmt.Errorf("report: page: %w", err)
+	}
+	if _, err := w.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("report: write page: %w", err)
+	}
+	return nil
+}
+
+// pageView is what page.html is filled with.
+type pageView struct {
+	Name, Version, Description, Spec string
+	Facts                            []Fact
+	Warnings                         []string
+	Void                             bool
+	Tables                           []tableView
+	Figures                          []figureView
+}
+
+type figureView struct {
+	ID, Title string
+	SVG       template.HTML
+	Data      template.JS
+}
+
+// readout is what the page's script needs to tell the values at a checkpoint: where things are drawn, and the texts to show, so that
+// the script neither scales nor formats.
+type readout struct {
+	Box    [4]float64      `json:"box"` // left, top, right, bottom of the plot
+	X      []pixel         `json:"x"`   // where the checkpoints of all series are
+	At     []string        `json:"at"`  // what they are called
+	Series []readoutSeries `json:"series"`
+}
+
+type readoutSeries struct {
+	Name   string   `json:"name"`
+	Void   bool     `json:"void,omitempty"`
+	Colour string   `json:"colour"`
+	Y      []*pixel `json:"y"` // null where the series has no point
+	Text   []string `json:"text"`
+}
+
+// pixel is written with at most two decimals.
+type pixel float64
+
+func (p pixel) MarshalJSON() ([]byte, error) { return []byte(px(float64(p))), nil }
+
+func (l *layout) readout() ([]byte, error) {
+	r := readout{Box: [4]float64{math.Round(l.left), math.Round(l.top), math.Round(l.right), math.Round(l.bottom)}}
+	// The checkpoints of all series, merged; each is increasing.
+	next := make([]int, len(l.f.Series))
+	for _, s := range l.f.Series {
+		r.Series = append(r.Series, readoutSeries{Name: s.label(), Void: s.Void, Colour: colour(len(r.Series))})
+	}
+	for {
+		x, found := math.Inf(1), false
+		for i, s := range l.f.Series {
+			for next[i] < len(s.X) {
+				if _, _, ok := l.point(s, next[i]); ok {
+					x, found = min(x, s.X[next[i]]), true
+					break
+				}
+				next[i]++
+			}
+		}
+		if !found {
+			break
+		}
+		at, _ := l.x.at(x)
+		r.X, r.At = append(r.X, pixel(at)), append(r.At, position(x, string(thin)))
+		for i, s := range l.f.Series {
+			y, text := (*pixel)(nil), ""
+			if j := next[i]; j < len(s.X) && s.X[j] == x {
+				_, v, _ := l.point(s, j)
+				p := pixel(v)
+				y, text = &p, s.tell(j)
+				next[i]++
+			}
+			r.Series[i].Y, r.Series[i].Text = append(r.Series[i].Y, y), append(r.Series[i].Text, text)
+		}
+	}
+	return json.Marshal(r)
+}
+
+// tell is the readout of a point: mean, band and median.
+func (s Series) tell(j int) string {
+	text := number(s.Mean[j], string(thin))
+	if len(s.Lo) > 0 && !math.IsNaN(s.Lo[j]) && !math.IsNaN(s.Hi[j]) {
+		text += " [" + number(s.Lo[j], string(thin)) + ", " + number(s.Hi[j], string(thin)) + "]"
+	}
+	if len(s.Q50) > 0 && !math.IsNaN(s.Q50[j]) {
+		text += ", median " + number(s.Q50[j], string(thin))
+	}
+	if len(s.Q05) > 0 && len(s.Q95) > 0 && !math.IsNaN(s.Q05[j]) && !math.IsNaN(s.Q95[j]) {
+		text += ", 5–95 % " + number(s.Q05[j], string(thin)) + "–" + number(s.Q95[j], string(thin))
+	}
+	return text
+}
