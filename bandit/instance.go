@@ -1,0 +1,107 @@
+package bandit
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// An Instance is the arms' laws.
+type Instance struct {
+	Arms []Law
+}
+
+// NewInstance returns the instance of these arms, at least two.
+func NewInstance(arms ...Law) (Instance, error) {
+	in := Instance{Arms: append([]Law(nil), arms...)}
+	if err := in.Validate(); err != nil {
+		return Instance{}, err
+	}
+	return in, nil
+}
+
+// BernoulliInstance returns the instance of Bernoulli arms of these means, at least two, each in [0,1].
+func BernoulliInstance(means ...float64) (Instance, error) {
+	arms := make([]Law, len(means))
+	for i, p := range means {
+		b, err := NewBernoulli(p)
+		if err != nil {
+			return Instance{}, fmt.Errorf("arm %d: %w", i+1, err)
+		}
+		arms[i] = b
+	}
+	return NewInstance(arms...)
+}
+
+// Validate says what is wrong with an instance that was put together by hand: fewer than two arms, or an arm without a law.
+func (in Instance) Validate() error {
+	if n := len(in.Arms); n < 2 {
+		return fmt.Errorf("instance: the number of arms is %d: it must be at least 2", n)
+	}
+	for i, l := range in.Arms {
+		if l == nil {
+			return fmt.Errorf("instance: arm %d has no law", i+1)
+		}
+		if m := l.Mean(); math.IsNaN(m) || math.IsInf(m, 0) {
+			return fmt.Errorf("instance: arm %d, %v, has mean %v: it must be finite", i+1, l, m)
+		}
+	}
+	return nil
+}
+
+// Means are the arms' means.
+func (in Instance) Means() []float64 {
+	m := make([]float64, len(in.Arms))
+	for i, l := range in.Arms {
+		m[i] = l.Mean()
+	}
+	return m
+}
+
+// Best is the index of the arm with the largest mean; the lowest such index if several share it. It is −1 if there are no arms.
+func (in Instance) Best() int {
+	best, most := -1, math.Inf(-1)
+	for i, l := range in.Arms {
+		if m := l.Mean(); m > most {
+			best, most = i, m
+		}
+	}
+	return best
+}
+
+// Gaps are by how much each arm's mean is below the best: what a play of it adds to the pseudo-regret.
+func (in Instance) Gaps() []float64 {
+	gaps := in.Means()
+	if len(gaps) == 0 {
+		return gaps
+	}
+	top := gaps[in.Best()]
+	for i := range gaps {
+		gaps[i] = top - gaps[i]
+	}
+	return gaps
+}
+
+// Support is the smallest interval that holds every reward of every arm; ±Inf if unbounded. It is empty, lo > hi, if there are no arms.
+func (in Instance) Support() (lo, hi float64) {
+	lo, hi = math.Inf(1), math.Inf(-1)
+	for _, l := range in.Arms {
+		a, b := l.Support()
+		lo, hi = min(lo, a), max(hi, b)
+	}
+	return lo, hi
+}
+
+// String is the arms' laws in their canonical form and order: a key to the instance's content. Equal strings are equal instances.
+func (in Instance) String() string {
+	var b strings.Builder
+	b.WriteByte('[')
+	for i, l := range in.Arms {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		fmt.Fprint(&b, l)
+	}
+	b.WriteByte(']')
+	return b.String()
+}
