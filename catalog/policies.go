@@ -130,6 +130,81 @@ func Policies() []Entry {
 				return built(policy.NewDPUCBAnytime(s.Arms, epsilon, p["beta"]))
 			},
 		},
+		{
+			Name: "ucb", Title: "UCB", Anytime: true, Guarantee: noGuarantee,
+			Regret: "lim Reg_T/log T ≤ Σ 2/Δ_a (000 Theorem 2.24)",
+			Source: "000 (2.12), f(t) = 1 + t log²t",
+			New: func(s Setting, _ Params) (policy.Policy, error) {
+				p, err := policy.NewUCB(s.Arms)
+				if err == nil {
+					p.Unbounded = s.Unclipped
+				}
+				return built(p, err)
+			},
+		},
+		{
+			Name: "ucb-2logt", Title: "UCB, 2 log t", Anytime: true, Guarantee: noGuarantee,
+			Regret: "Σ (8 log T/Δ_a + 1.42 Δ_a) (002 (2.22))",
+			Source: "002 Algorithm 1",
+			New: func(s Setting, _ Params) (policy.Policy, error) {
+				p, err := policy.NewUCBLog(s.Arms)
+				if err == nil {
+					p.Unbounded = s.Unclipped
+				}
+				return built(p, err)
+			},
+		},
+		{
+			Name: "kl-ucb", Title: "KL-UCB", Anytime: true, Guarantee: noGuarantee,
+			Regret: "lim Reg_T/log T ≤ Σ Δ_a/kl(μ_a, μ*), Bernoulli rewards (000 Theorem 2.26)",
+			Source: "000 (2.14)",
+			New: func(s Setting, _ Params) (policy.Policy, error) {
+				p, err := policy.NewKLUCB(s.Arms)
+				if err == nil {
+					p.Unbounded = s.Unclipped
+				}
+				return built(p, err)
+			},
+		},
+		{
+			Name: "successive-elimination", Title: "Successive elimination", Guarantee: noGuarantee,
+			Regret: "O(min(√(KT log T), Σ log T/Δ_a)) (002 Theorem 2.1.5)",
+			Source: "002 Algorithm 2 (Even-Dar, Mannor and Mansour 2002); with beta, the radius √(log(4Kn²/β)/2n), which needs no T",
+			Params: []Param{failure("none: the radius √(2 log T/n) of 002")},
+			New: func(s Setting, params Params) (policy.Policy, error) {
+				build := func() (*policy.SuccessiveElimination, error) {
+					return policy.NewSuccessiveElimination(s.Arms, s.Horizon)
+				}
+				if beta, ok := params["beta"]; ok {
+					build = func() (*policy.SuccessiveElimination, error) {
+						return policy.NewSuccessiveEliminationAnytime(s.Arms, beta)
+					}
+				}
+				p, err := build()
+				if err == nil {
+					p.Unbounded = s.Unclipped
+				}
+				return built(p, err)
+			},
+		},
+		{
+			Name: "explore-then-commit", Title: "Explore then commit", Guarantee: noGuarantee,
+			Regret: "O(T^⅔ (K log T)^⅓) at the default (Slivkins 2019, Theorem 1.5)",
+			Source: "Lattimore and Szepesvári 2020, Algorithm 1",
+			Params: []Param{{Name: "rounds", Doc: "rounds of each arm before the commitment", Integer: true, Default: math.NaN(),
+				DefaultDoc: "⌈(T/K)^⅔ (log T)^⅓⌉, at most T/K", Lo: 1, LoIn: true, Hi: 1 << 53, HiIn: true}},
+			New: func(s Setting, params Params) (policy.Policy, error) {
+				rounds, ok := params["rounds"]
+				if !ok {
+					m, err := policy.ExploreRounds(s.Arms, s.Horizon)
+					if err != nil {
+						return nil, err
+					}
+					rounds = float64(m)
+				}
+				return built(policy.NewExploreThenCommit(s.Arms, int(rounds)))
+			},
+		},
 	}
 }
 
