@@ -110,10 +110,10 @@ func TestLaws(t *testing.T) {
 	for _, r := range references() {
 		t.Run(r.law.String(), func(t *testing.T) {
 			t.Parallel()
-			draws := 100_000
+			draws := sumDraws
 			switch r.law.(type) {
 			case ClippedGaussian, Uniform, Beta:
-				draws = 30_000 // their Sum is a loop over Draw
+				draws = loopDraws
 			}
 			if err := check(r, draws); err != nil {
 				t.Fatal(err)
@@ -122,7 +122,7 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// TestLargeSums holds sums of very many rewards to their moments and to the normal law, which a binomial of this size meets to 1e-3.
+// TestLargeSums holds sums of very many rewards to their moments.
 func TestLargeSums(t *testing.T) {
 	const n = 100_000_000
 	s := noise.NewFast(3, 4)
