@@ -1,10 +1,540 @@
 package privacy
 
-// A Ledger prices and records releases, and is the only maker of Released values.
-type Ledger struct{}
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
 
-// NewLedger returns an empty ledger without a cap.
-func NewLedger() *Ledger { return &Ledger{} }
+// ErrBudget is what a release that would exceed the ledger's cap is refused with.
+var ErrBudget = errors.New("privacy budget exceeded")
 
-// Release charges m to a slot and seals the values that were released from it.
-func (l *Ledger) Release(slot int, m Mechanism, v *Values) (Released, error) { return Released{v}, nil }
+// ErrValues is what values that are not finite numbers are refused with. They have been charged: see Ledger.Release.
+var ErrValues = errors.New("released value is not a finite number")
+
+// A Ledger prices and records releases, and is the only maker of Released values. The package comment says what its total proves and what
+// it rests on. A Ledger is not safe for concurrent use.
+type Ledger struct {
+	cap      Budget // nil: none
+	over     bool   // a journal was read that is over its cap
+	last     key    // of the mechanism that was charged last, and where it is
+	lastAt   int32
+	accounts []account
+	byKey    map[key]int32
+	// cells are the slots 0, 1, 2, … that went through one mechanism only: nearly all. The rest is in mixed.
+	cells []cell
+	mixed map[int][]cell
+	total *Loss // nil: not known
+}
+
+// A cell is what a slot went through: n releases with the mechanism of this account.
+type cell struct {
+	account int32 // index into accounts plus 1; 0: untouched; inMixed: see there
+	n       int
+}
+
+const inMixed = -1
+
+// An account is one mechanism that was charged.
+type account struct {
+	mechanism Mechanism
+	continual bool
+	charges   int   // the most charges of one slot
+	loss      *Loss // of one charge; nil: not yet computed
+}
+
+// A key tells the mechanisms of this package apart faster than comparing interfaces.
+type key struct {
+	kind    uint8
+	scale   uint64
+	horizon int
+	unknown Unknown
+}
+
+const (
+	kindNone uint8 = iota
+	kindExact
+	kindLaplace
+	kindGaussian
+	kindTree
+	kindHybrid
+	kindUnknown
+)
+
+// An Option sets up a ledger.
+type Option func(*Ledger)
+
+// WithCap makes the ledger refuse every release after which its total would exceed b. With an invalid b it refuses everything.
+func WithCap(b Budget) Option {
+	return func(l *Ledger) {
+		l.cap = b
+		if _, none := b.(None); none {
+			l.cap = nil
+		}
+	}
+}
+
+// NewLedger returns an empty ledger, without a cap unless there is an option that says so.
+func NewLedger(options ...Option) *Ledger {
+	l := &Ledger{}
+	for _, o := range options {
+		o(l)
+	}
+	return l
+}
+
+// Cap is the budget beyond which releases are refused, None if there is none.
+func (l *Ledger) Cap() Budget {
+	if l.cap == nil {
+		return None{}
+	}
+	return l.cap
+}
+
+// Release charges m to the slot and seals the values that were released from it. Every sum of v counts as a release of this slot, and a
+// one-shot mechanism is charged for each; a continual one is charged once a slot, and whatever it releases of the slot later is free,
+// because its noise belongs to the slot. A mechanism that is nil, invalid or not of this package costs ∞.
+//
+// A release that would exceed the cap is refused with ErrBudget, and one with nothing in it or of a negative slot with another error;
+// neither is recorded. Values that are not finite are refused with ErrValues and stay charged: the curator has drawn the noise, the refusal tells
+// something about the draw, and drawing again would be another release.
+func (l *Ledger) Release(slot int, m Mechanism, v *Values) (Released, error) {
+	if v == nil || len(v.N) != len(v.Sum) || len(v.Sum) == 0 {
+		return Released{}, malformed(v)
+	}
+	at := l.lastAt
+	if !l.isLast(m) {
+		at = l.account(m)
+	}
+	if err := l.charge(slot, at, len(v.Sum)); err != nil {
+		return Released{}, err
+	}
+	for _, x := range v.Sum {
+		if x-x != 0 { // NaN or ±Inf
+			return Released{}, notFinite(v)
+		}
+	}
+	return Released{v}, nil
+}
+
+// ReleaseAll charges m to each of the slots and seals the values: sum i was released from slots[i]. If the cap refuses one, none is recorded.
+func (l *Ledger) ReleaseAll(slots []int, m Mechanism, v *Values) (Released, error) {
+	if v == nil || len(v.N) != len(v.Sum) || len(v.Sum) == 0 {
+		return Released{}, malformed(v)
+	}
+	if len(slots) != len(v.Sum) {
+		return Released{}, fmt.Errorf("ledger: %d slots for %d sums: there must be one slot for each sum", len(slots), len(v.Sum))
+	}
+	at := l.lastAt
+	if !l.isLast(m) {
+		at = l.account(m)
+	}
+	for _, s := range slots {
+		if s < 0 {
+			return Released{}, negative(s)
+		}
+	}
+	if l.cap != nil {
+		if err := l.allowAll(slots, at); err != nil {
+			return Released{}, err
+		}
+	}
+	for _, s := range slots {
+		l.book(s, at, 1)
+	}
+	for _, x := range v.Sum {
+		if x-x != 0 {
+			return Released{}, notFinite(v)
+		}
+	}
+	return Released{v}, nil
+}
+
+// Record charges m to the slot for an event that releases no values here: something published elsewhere, or read back from a journal.
+func (l *Ledger) Record(slot int, m Mechanism) error { return l.charge(slot, l.account(m), 1) }
+
+// WouldExceed says whether the total would exceed limit after one more release of the slot through m. An invalid limit, or nil, is always
+// exceeded; None never.
+func (l *Ledger) WouldExceed(slot int, m Mechanism, limit Budget) bool {
+	if slot < 0 || limit == nil {
+		return true
+	}
+	loss, _ := l.after(slot, l.account(m), 1)
+	return !l.Total().Max(loss).Within(limit)
+}
+
+// Total is what any one record has lost: the maximum over slots of the sum within, in every currency.
+func (l *Ledger) Total() Loss {
+	if l.total == nil {
+		var t Loss
+		for i := range l.accounts {
+			if a := &l.accounts[i]; a.charges > 0 {
+				t = t.Max(a.price().Times(a.charges))
+			}
+		}
+		for _, cells := range l.mixed {
+			t = t.Max(l.sum(cells))
+		}
+		l.total = &t
+	}
+	return *l.total
+}
+
+// Slot is what a record of this slot has lost.
+func (l *Ledger) Slot(slot int) Loss { return l.sum(l.slot(slot)) }
+
+// Reset forgets everything but the cap, for the next run of a simulation. The rewards of the next run must be new ones.
+func (l *Ledger) Reset() {
+	l.cells = l.cells[:0]
+	clear(l.mixed)
+	l.total, l.over = nil, false
+	if len(l.accounts) > 256 { // keep prices of the usual few mechanisms, not of thousands
+		l.accounts, l.lastAt, l.last = nil, 0, key{}
+		clear(l.byKey)
+	}
+	for i := range l.accounts {
+		l.accounts[i].charges = 0
+	}
+}
+
+// An Entry is what the ledger knows of one slot and mechanism.
+type Entry struct {
+	Slot        int
+	Mechanism   Mechanism
+	Sensitivity float64 // of the slot's sum to one reward; +Inf if unknown
+	Scale       float64 // of the noise: b of Lap(b), σ of N(0,σ²), on each node of a tree; 0 if exact or unknown
+	Releases    int
+	Loss        Loss // of all of them
+}
+
+// Entries lists what was recorded by slot, and within a slot in the order of the mechanisms' first use.
+func (l *Ledger) Entries() []Entry {
+	var out []Entry
+	add := func(slot int, c cell) {
+		a := &l.accounts[c.account-1]
+		e := Entry{Slot: slot, Mechanism: a.mechanism, Sensitivity: 1, Releases: c.n, Loss: a.price().Times(a.charged(c.n))}
+		switch m := a.mechanism.(type) {
+		case Laplace:
+			e.Scale = m.Scale
+		case Gaussian:
+			e.Scale = m.Sigma
+		case Tree:
+			e.Scale = m.Scale
+		case Hybrid:
+			e.Scale = m.Scale
+		case Unknown:
+			e.Sensitivity = math.Inf(1)
+		}
+		out = append(out, e)
+	}
+	for s, c := range l.cells {
+		if c.account > 0 {
+			add(s, c)
+		}
+	}
+	for s, cells := range l.mixed {
+		for _, c := range cells {
+			add(s, c)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Entry) int { return a.Slot - b.Slot })
+	return out
+}
+
+// isLast says whether m is the mechanism that was charged last.
+func (l *Ledger) isLast(m Mechanism) bool {
+	switch m := m.(type) {
+	case Laplace:
+		return l.last.kind == kindLaplace && l.last.scale == math.Float64bits(m.Scale)
+	case Gaussian:
+		return l.last.kind == kindGaussian && l.last.scale == math.Float64bits(m.Sigma)
+	case Tree:
+		return l.last.kind == kindTree && l.last.scale == math.Float64bits(m.Scale) && l.last.horizon == m.Horizon
+	case Hybrid:
+		return l.last.kind == kindHybrid && l.last.scale == math.Float64bits(m.Scale)
+	case Exact:
+		return l.last.kind == kindExact
+	}
+	return false
+}
+
+// account finds or opens the account of m. What cannot be priced becomes Unknown: a mechanism of another package (its Loss would be a promise),
+// a pointer (it may change later), nil, or parameters that are no noise.
+func (l *Ledger) account(m Mechanism) int32 {
+	var k key
+	switch v := m.(type) {
+	case Exact:
+		k = key{kind: kindExact}
+	case Laplace:
+		k = key{kind: kindLaplace, scale: math.Float64bits(v.Scale)}
+	case Gaussian:
+		k = key{kind: kindGaussian, scale: math.Float64bits(v.Sigma)}
+	case Tree:
+		k = key{kind: kindTree, scale: math.Float64bits(v.Scale), horizon: v.Horizon}
+	case Hybrid:
+		k = key{kind: kindHybrid, scale: math.Float64bits(v.Scale)}
+	case Unknown:
+		k = key{kind: kindUnknown, unknown: v}
+	default:
+		u := Unknown{Name: fmt.Sprintf("%T", m)}
+		m, k = u, key{kind: kindUnknown, unknown: u}
+	}
+	if at, ok := l.byKey[k]; ok {
+		l.last, l.lastAt = k, at
+		return at
+	}
+	if k.kind != kindUnknown && m.Validate() != nil {
+		m = Unknown{Name: "invalid " + m.Kind()}
+	}
+	if l.byKey == nil {
+		l.byKey = map[key]int32{}
+	}
+	l.accounts = append(l.accounts, account{mechanism: m, continual: m.Continual()})
+	at := int32(len(l.accounts))
+	l.byKey[k] = at
+	l.last, l.lastAt = k, at
+	return at
+}
+
+// price is the loss of one charge.
+func (a *account) price() Loss {
+	if a.loss == nil {
+		p := a.mechanism.Loss()
+		a.loss = &p
+	}
+	return *a.loss
+}
+
+// charged is how many charges n releases of one slot are.
+func (a *account) charged(n int) int {
+	if a.continual {
+		return min(n, 1)
+	}
+	return n
+}
+
+// charge records n releases of the slot through an account, unless the cap forbids it.
+func (l *Ledger) charge(slot int, at int32, n int) error {
+	if uint(slot) < uint(len(l.cells)) {
+		// Noise that is there already: nothing is charged, so no cap can forbid it.
+		if c := &l.cells[slot]; c.account == at && l.accounts[at-1].continual {
+			c.n += n
+			return nil
+		}
+	}
+	if slot < 0 {
+		return negative(slot)
+	}
+	if l.cap != nil {
+		if err := l.allow(slot, at, n); err != nil {
+			return err
+		}
+	}
+	l.book(slot, at, n)
+	return nil
+}
+
+// book records n releases of the slot.
+func (l *Ledger) book(slot int, at int32, n int) {
+	a := &l.accounts[at-1]
+	if slot < len(l.cells) || l.grow(slot) {
+		c := &l.cells[slot]
+		if c.account == 0 || c.account == at {
+			c.account = at
+			c.n += n
+			if k := a.charged(c.n); k > a.charges {
+				a.charges = k
+				l.total = nil
+			}
+			return
+		}
+	}
+	l.bookMixed(slot, at, n)
+}
+
+func (l *Ledger) bookMixed(slot int, at int32, n int) {
+	l.total = nil
+	if l.mixed == nil {
+		l.mixed = map[int][]cell{}
+	}
+	if slot < len(l.cells) && l.cells[slot].account > 0 {
+		l.mixed[slot] = append(l.mixed[slot], l.cells[slot])
+		l.cells[slot] = cell{account: inMixed}
+	}
+	cells := l.mixed[slot]
+	i := slices.IndexFunc(cells, func(c cell) bool { return c.account == at })
+	if i < 0 {
+		i = len(cells)
+		cells = append(cells, cell{account: at})
+	}
+	cells[i].n += n
+	l.mixed[slot] = cells
+}
+
+// grow makes room for the slot among the cells, unless it is far beyond those there are.
+func (l *Ledger) grow(slot int) bool {
+	if slot-len(l.cells) > 1024 {
+		return false
+	}
+	if _, elsewhere := l.mixed[slot]; elsewhere {
+		return false
+	}
+	for len(l.cells) <= slot {
+		c := cell{}
+		if _, elsewhere := l.mixed[len(l.cells)]; elsewhere {
+			c.account = inMixed
+		}
+		l.cells = append(l.cells, c)
+	}
+	return true
+}
+
+// slot is what a slot went through.
+func (l *Ledger) slot(slot int) []cell {
+	if slot >= 0 && slot < len(l.cells) && l.cells[slot].account > 0 {
+		return l.cells[slot : slot+1 : slot+1]
+	}
+	return l.mixed[slot]
+}
+
+// sum is the loss of a record of a slot that went through all this.
+func (l *Ledger) sum(cells []cell) Loss {
+	var t Loss
+	for _, c := range cells {
+		a := &l.accounts[c.account-1]
+		t = t.Add(a.price().Times(a.charged(c.n)))
+	}
+	return t
+}
+
+// allow is nil if n more releases of the slot leave the total within the cap.
+func (l *Ledger) allow(slot int, at int32, n int) error {
+	loss, known := l.after(slot, at, n)
+	if known && !l.over || l.Total().Max(loss).Within(l.cap) {
+		return nil
+	}
+	return l.refuse(slot, at)
+}
+
+// allowAll is allow for one release of each of the slots, together.
+func (l *Ledger) allowAll(slots []int, at int32) error {
+	worst, same := l.Total(), !l.over
+	for i, s := range slots {
+		n := 1
+		for _, r := range slots[:i] {
+			if r == s {
+				n++
+			}
+		}
+		if loss, known := l.after(s, at, n); !known {
+			worst, same = worst.Max(loss), false
+		}
+	}
+	if same || worst.Within(l.cap) {
+		return nil
+	}
+	return l.refuse(slots[0], at)
+}
+
+func (l *Ledger) refuse(slot int, at int32) error {
+	return fmt.Errorf("ledger: release of slot %d through %v: after a loss of %v the cap is %v: %w", slot, l.accounts[at-1].mechanism, l.Total(), l.cap,
+		ErrBudget)
+}
+
+// after is what a record of the slot will have lost after n more releases. Known says that the total has that already, because a slot has
+// spent as much on this mechanism; the loss is then not computed.
+func (l *Ledger) after(slot int, at int32, n int) (loss Loss, known bool) {
+	a, cells, before := &l.accounts[at-1], l.slot(slot), 0
+	for _, c := range cells {
+		if c.account == at {
+			before = c.n
+		}
+	}
+	extra := a.charged(before+n) - a.charged(before)
+	if extra == 0 || (before > 0 || len(cells) == 0) && len(cells) < 2 && before+extra <= a.charges {
+		return Loss{}, true
+	}
+	return l.sum(cells).Add(a.price().Times(extra)), false
+}
+
+func negative(slot int) error { return fmt.Errorf("ledger: slot is %d: it must be at least 0", slot) }
+
+func malformed(v *Values) error {
+	if v == nil || len(v.Sum) == 0 {
+		return errors.New("ledger: nothing is released: there must be at least one sum")
+	}
+	return fmt.Errorf("ledger: %d counts for %d sums: there must be as many", len(v.N), len(v.Sum))
+}
+
+func notFinite(v *Values) error {
+	for i, x := range v.Sum {
+		if x-x != 0 {
+			return fmt.Errorf("ledger: sum %d is %v: %w", i, x, ErrValues)
+		}
+	}
+	return ErrValues
+}
+
+// ledgerJSON is a journal: what was released, not what it cost. Who reads it prices it anew.
+type ledgerJSON struct {
+	Cap     json.RawMessage `json:"cap"`
+	Entries []entryJSON     `json:"entries"`
+}
+
+type entryJSON struct {
+	Slot      int             `json:"slot"`
+	Mechanism json.RawMessage `json:"mechanism"`
+	Releases  int             `json:"releases"`
+}
+
+// MarshalJSON writes the cap and every entry as it happened, without its price.
+func (l *Ledger) MarshalJSON() ([]byte, error) {
+	limit, err := json.Marshal(l.Cap())
+	if err != nil {
+		return nil, fmt.Errorf("ledger: cap: %w", err)
+	}
+	out := ledgerJSON{Cap: limit, Entries: []entryJSON{}}
+	for _, e := range l.Entries() {
+		m, err := json.Marshal(e.Mechanism)
+		if err != nil {
+			return nil, fmt.Errorf("ledger: slot %d: %w", e.Slot, err)
+		}
+		out.Entries = append(out.Entries, entryJSON{e.Slot, m, e.Releases})
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes into a new ledger. Prices are computed anew, and mechanisms that this version does not know cost
+// ∞. What was released stays recorded even if it exceeds the cap.
+func (l *Ledger) UnmarshalJSON(data []byte) error {
+	var in ledgerJSON
+	if err := strict(data, &in); err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	fresh := Ledger{}
+	if in.Cap != nil {
+		b, err := UnmarshalBudget(in.Cap)
+		if err != nil {
+			return fmt.Errorf("ledger: cap: %w", err)
+		}
+		WithCap(b)(&fresh)
+	}
+	for i, e := range in.Entries {
+		if e.Slot < 0 {
+			return fmt.Errorf("ledger: entry %d: %w", i, negative(e.Slot))
+		}
+		if e.Releases < 1 || e.Releases > math.MaxInt32*1024 {
+			return fmt.Errorf("ledger: entry %d: releases is %d: it must be between 1 and 2^41", i, e.Releases)
+		}
+		m, err := UnmarshalMechanism(e.Mechanism)
+		if err != nil {
+			return fmt.Errorf("ledger: entry %d: %w", i, err)
+		}
+		fresh.book(e.Slot, fresh.account(m), e.Releases)
+	}
+	fresh.over = fresh.cap != nil && !fresh.Total().Within(fresh.cap)
+	*l = fresh
+	return nil
+}

@@ -1,0 +1,27 @@
+// Package privacy says what noise costs, and holds the ledger that every release must pass.
+//
+// # What is protected
+//
+// A record is one reward. Two data sets are neighbours if one reward was replaced by another (replace-one, never add or remove): 000
+// Definition 2.2. Rewards are in [0,1], clipped at the door by the curator, so a sum of rewards has sensitivity 1. What is protected is
+// everything that follows from the releases: the arms that were played, the answer, the table of results.
+//
+// # What the ledger proves
+//
+// Every release reads one slot: rewards that belong together and to no other slot. A record is in one slot, so it is read by the releases
+// of that slot and by no others. Releases of one slot add up (sequential composition, 000 Proposition 2.9); over slots the worst counts
+// (parallel composition, 000 Lemma 2.10). Ledger.Total is that maximum of sums, in every currency at once. It rests on four things
+// that the curator must keep:
+//
+//   - which slot a reward falls into is settled before the reward is read;
+//   - when a slot closes depends on counts and on earlier releases, never on the slot's own unreleased rewards;
+//   - sensitivity holds for what was really played: rewards are clipped, and each enters its sum once;
+//   - noise is drawn once for each release and kept, also after a restart.
+//
+// Costs follow from the noise itself: a Mechanism is data about noise, no promise about privacy, and what the ledger does not know costs ∞.
+//
+// # Budgets, losses and conversions
+//
+// A Budget is a guarantee in one currency: Pure, ZCDP, Approx, Renyi, or None. A Loss is an upper bound on what a record loses in all
+// currencies; it adds up without converting, and is converted once, at the end. Logarithms are natural.
+package privacy

@@ -1,0 +1,204 @@
+package privacy
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// GaussianDelta is the smallest δ for which N(0,σ²) noise on a statistic of sensitivity Δ is (ε,δ)-DP, with μ = Δ/σ (Balle and Wang 2018,
+// Theorem 8):
+//
+//	δ = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ).
+//
+// The two terms nearly cancel where μ is small. With a = ε/μ − μ/2 and b = ε/μ + μ/2 we have b² − a² = 2ε, so that e^ε φ(b) = φ(a), and the
+// difference of Mills ratios has a positive integrand: δ = φ(a) ∫₀^∞ e^{−s²/2−as} (1 − e^{−μs}) ds. It is 0 for μ = 0 and 1 for μ = +Inf.
+func GaussianDelta(epsilon, mu float64) float64 {
+	switch {
+	case math.IsNaN(epsilon) || math.IsNaN(mu) || epsilon < 0 || mu < 0:
+		return math.NaN()
+	case mu == 0 || math.IsInf(epsilon, 1):
+		return 0
+	case math.IsInf(mu, 1):
+		return 1
+	}
+	a, b := epsilon/mu-mu/2, epsilon/mu+mu/2
+	if a > 39 { // φ(a) has left the doubles
+		return 0
+	}
+	density := math.Exp(-float64(a*a)/2) / math.Sqrt(2*math.Pi)
+	if mu < 1 {
+		return float64(density * millsDifference(a, mu))
+	}
+	if a < 0 {
+		return math.Erfc(a/math.Sqrt2)/2 - float64(density*mills(b))
+	}
+	return float64(density * (mills(a) - mills(b)))
+}
+
+// mills is Mills' ratio (1−Φ(x))/φ(x) for x ≥ 0.
+func mills(x float64) float64 {
+	if x < 12 {
+		return math.Sqrt(math.Pi/2) * math.Exp(float64(x*x)/2) * math.Erfc(x/math.Sqrt2)
+	}
+	// The asymptotic series 1/x − 1/x³ + 3/x⁵ − …: its terms fall below 1e-17 long before they grow again.
+	term, sum := 1/x, 0.0
+	for k := 1.0; math.Abs(term) > 1e-18/x; k += 2 {
+		sum += term
+		term = -term * k / float64(x*x)
+	}
+	return sum
+}
+
+// millsDifference is mills(a) − mills(a+mu) = ∫₀^∞ e^{−s²/2−as} (1−e^{−mu·s}) ds for −½ ≤ a, without cancellation: Gauss and Legendre, seven
+// points a panel. The integrand lives on a length of 1/(1+a).
+func millsDifference(a, mu float64) float64 {
+	x := [4]float64{0, 0.4058451513773971669066064, 0.7415311855993944398638648, 0.9491079123427585245261897}
+	w := [4]float64{0.4179591836734693877551020, 0.3818300505051189449503698, 0.2797053914892766679014678, 0.1294849661688696932706114}
+	f := func(s float64) float64 {
+		return float64(math.Exp(-float64(s*s)/2-float64(a*s)) * -math.Expm1(-float64(mu*s)))
+	}
+	h := 0.125 / (1 + max(a, 0)) // half a panel
+	sum := 0.0
+	for c := h; ; c += 2 * h {
+		panel := float64(w[0] * f(c))
+		for i := 1; i < len(x); i++ {
+			d := float64(x[i] * h)
+			panel += float64(w[i] * (f(c-d) + f(c+d)))
+		}
+		sum += panel
+		if c > 1 && panel < 1e-18*sum || panel == 0 || c > 45 {
+			return float64(sum * h)
+		}
+		if a > 1 && float64(a*c) > 45 {
+			return float64(sum * h)
+		}
+	}
+}
+
+// GaussianEpsilon is the smallest ε ≥ 0 for which GaussianDelta(ε, mu) ≤ delta.
+func GaussianEpsilon(mu, delta float64) float64 {
+	switch {
+	case math.IsNaN(mu) || math.IsNaN(delta) || mu < 0:
+		return math.NaN()
+	case delta >= 1 || mu == 0:
+		return 0
+	case delta <= 0 || math.IsInf(mu, 1):
+		return math.Inf(1)
+	case GaussianDelta(0, mu) <= delta:
+		return 0
+	}
+	lo, hi := 0.0, ZCDPToApprox(float64(mu*mu)/2, delta)
+	if math.IsInf(hi, 1) {
+		return hi
+	}
+	for range 200 {
+		mid := (lo + hi) / 2
+		if mid <= lo || mid >= hi {
+			break
+		}
+		if GaussianDelta(mid, mu) > delta {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return hi
+}
+
+// ClassicSigma is √(2 log(1.25/δ))/ε, the σ of the sources for (ε,δ)-DP at sensitivity 1 (000 Theorem 2.14; Dwork and Roth 2014, Theorem A.1).
+// The theorem holds for ε < 1 only, and fails for large ε: outside it is an error.
+func ClassicSigma(b Approx) (float64, error) {
+	if err := b.Validate(); err != nil {
+		return 0, fmt.Errorf("classic Gaussian calibration: %w", err)
+	}
+	if b.Epsilon >= 1 {
+		return 0, fmt.Errorf("classic Gaussian calibration: epsilon is %v: its proof needs epsilon below 1 (use the analytic calibration)", b.Epsilon)
+	}
+	return math.Sqrt(2*math.Log(1.25/b.Delta)) / b.Epsilon, nil
+}
+
+// AnalyticSigma is the smallest σ for which N(0,σ²) is (ε,δ)-DP at sensitivity 1 (Balle and Wang 2018, Theorem 8 and Algorithm 1), for every ε:
+// the root of GaussianDelta(ε, 1/σ) = δ, rounded to the safe side.
+func AnalyticSigma(b Approx) (float64, error) {
+	if err := b.Validate(); err != nil {
+		return 0, fmt.Errorf("analytic Gaussian calibration: %w", err)
+	}
+	valid := func(sigma float64) bool { return GaussianDelta(b.Epsilon, 1/sigma) <= b.Delta }
+	lo, hi := 1.0, 1.0
+	for !valid(hi) {
+		lo, hi = hi, hi*2
+	}
+	for valid(lo) {
+		lo, hi = lo/2, lo
+	}
+	for range 200 {
+		mid := (lo + hi) / 2
+		if mid <= lo || mid >= hi {
+			break
+		}
+		if valid(mid) {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	if math.IsInf(hi, 0) || hi == 0 {
+		return 0, fmt.Errorf("analytic Gaussian calibration: %v needs a sigma of %v: too large for a number", b, hi)
+	}
+	return hi, nil
+}
+
+// GaussianSigma is the σ of N(0,σ²) noise that meets the budget on a statistic of sensitivity 1:
+//
+//	ρ-zCDP     1/√(2ρ)                000 Theorem 2.14
+//	(α,ε)-RDP  √(α/(2ε))              001 Theorem 18
+//	(ε,δ)-DP   √(2 log(1.25/δ))/ε     000 Theorem 2.14, for ε < 1; AnalyticSigma for ε ≥ 1, where the theorem does not hold
+//	none       0
+//
+// Gaussian noise is never ε-DP: a Pure budget is an error. AnalyticSigma is smaller than the classic value for ε < 1 too; the classic
+// one is kept there because the sources' constants and figures rest on it.
+func GaussianSigma(b Budget) (float64, error) {
+	if b == nil {
+		return 0, errors.New("Gaussian noise: there is no budget")
+	}
+	if err := b.Validate(); err != nil {
+		return 0, fmt.Errorf("Gaussian noise: %w", err)
+	}
+	switch b := b.(type) {
+	case None:
+		return 0, nil
+	case ZCDP:
+		return 1 / math.Sqrt(2*b.Rho), nil
+	case Renyi:
+		return math.Sqrt(b.Alpha / b.Epsilon / 2), nil
+	case Approx:
+		if b.Epsilon < 1 {
+			return ClassicSigma(b)
+		}
+		return AnalyticSigma(b)
+	}
+	return 0, fmt.Errorf("Gaussian noise: budget is %v: it is never pure; the budget must be rho, or epsilon and delta, or alpha and epsilon", b)
+}
+
+// LaplaceScale is the scale of Laplace noise that meets the budget on a statistic of sensitivity 1: 1/ε for ε-DP (000 Theorem 2.13) and for
+// (ε,δ)-DP, which it implies; 1/√(2ρ) for ρ-zCDP and √(α/(2ε)) for (α,ε)-RDP, since ε-DP implies ε²/2-zCDP (000 Proposition 2.6); 0 for none.
+func LaplaceScale(b Budget) (float64, error) {
+	if b == nil {
+		return 0, errors.New("Laplace noise: there is no budget")
+	}
+	if err := b.Validate(); err != nil {
+		return 0, fmt.Errorf("Laplace noise: %w", err)
+	}
+	switch b := b.(type) {
+	case Pure:
+		return 1 / b.Epsilon, nil
+	case Approx:
+		return 1 / b.Epsilon, nil
+	case ZCDP:
+		return 1 / math.Sqrt(2*b.Rho), nil
+	case Renyi:
+		return math.Sqrt(b.Alpha / b.Epsilon / 2), nil
+	}
+	return 0, nil
+}
