@@ -1,0 +1,124 @@
+package catalog_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+var budgets = map[string]privacy.Budget{
+	"epsilon":       privacy.Pure{Epsilon: 0.5},
+	"rho":           privacy.ZCDP{Rho: 0.1},
+	"epsilon,delta": privacy.Approx{Epsilon: 0.5, Delta: 1e-6},
+	"alpha,epsilon": privacy.Renyi{Alpha: 8, Epsilon: 0.5},
+	"none":          privacy.None{},
+}
+
+// Each policy builds at each budget that it says it takes, at no other, and its mechanism costs what the budget allows.
+func TestEntriesKeepTheirWord(t *testing.T) {
+	seen := map[string]bool{}
+	for _, e := range catalog.Policies() {
+		if seen[e.Name] || !regexp.MustCompile(`^[a-z0-9-]+$`).MatchString(e.Name) {
+			t.Errorf("name %q is taken or not plain", e.Name)
+		}
+		seen[e.Name] = true
+		if e.Title == "" || e.Guarantee == "" || e.Regret == "" || e.Source == "" {
+			t.Errorf("%s: title, guarantee, regret and source must all be said", e.Name)
+		}
+		if e.Private == (len(e.Budgets) == 0) {
+			t.Errorf("%s: private is %v and its budgets are %v", e.Name, e.Private, e.Budgets)
+		}
+		params, err := e.Complete(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := e.Warnings(params); len(w) > 0 {
+			t.Errorf("%s: the defaults leave the range of a theorem: %v", e.Name, w)
+		}
+		for kind, b := range budgets {
+			p, err := e.New(catalog.Setting{Arms: 3, Horizon: 1000, Budget: b}, params)
+			if e.Meets(b) != nil {
+				if !errors.Is(e.Meets(b), catalog.ErrBudget) {
+					t.Errorf("%s at %s: %v", e.Name, b, e.Meets(b))
+				}
+				if e.Private && err == nil {
+					t.Errorf("%s says it cannot meet %s, and builds", e.Name, b)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("%s at %s: %v", e.Name, b, err)
+				continue
+			}
+			loss := p.Mechanism().Loss()
+			if infinite := kind == "none"; loss.Infinite() != infinite || !infinite && !loss.Within(b) {
+				t.Errorf("%s at %s: its mechanism costs %v", e.Name, b, loss)
+			}
+		}
+	}
+}
+
+func TestFindNamesTheNearest(t *testing.T) {
+	_, err := catalog.Find("adap-klubc")
+	if err == nil || !strings.Contains(err.Error(), `did you mean "adap-klucb"?`) || !strings.Contains(err.Error(), "dp-se") {
+		t.Errorf("got %v", err)
+	}
+	if _, err = catalog.Find("xyzzyplugh"); err == nil || strings.Contains(err.Error(), "did you mean") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestParametersAreChecked(t *testing.T) {
+	e, err := catalog.Find("adap-ucb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []float64{math.NaN(), math.Inf(1), 0, -1} {
+		if _, err := e.Complete(catalog.Params{"alpha": x}); err == nil || !strings.Contains(err.Error(), "alpha is") {
+			t.Errorf("alpha = %v: %v", x, err)
+		}
+	}
+	if _, err := e.Complete(catalog.Params{"alhpa": 3}); err == nil || !strings.Contains(err.Error(), `did you mean "alpha"?`) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := e.Complete(catalog.Params{"printed_half": 0.5}); err == nil {
+		t.Error("a flag of ½")
+	}
+	etc, err := catalog.Find("explore-then-commit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []float64{0, 2.5, 1 << 60} {
+		if _, err := etc.Complete(catalog.Params{"rounds": x}); err == nil {
+			t.Errorf("rounds = %v: no error", x)
+		}
+	}
+	p, err := e.Complete(catalog.Params{"alpha": 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := e.Warnings(p); len(w) != 1 || !strings.Contains(w[0], "000 Theorem 5.3") {
+		t.Errorf("warnings %v", w)
+	}
+	if p["printed_half"] != 0 {
+		t.Errorf("printed_half defaults to %v", p["printed_half"])
+	}
+}
+
+func ExampleFind() {
+	e, err := catalog.Find("dp-se")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(e.Guarantee)
+	fmt.Println(e.Source)
+	// Output:
+	// ε-DP (Interactive, Table and View), rewards in range
+	// 002 Algorithm 9
+}
