@@ -35,7 +35,7 @@ func newAxis(values []float64, log bool, air float64) axis {
 		if hi-lo < 1e-9 {
 			return axis{log: true, lo: lo - 0.5, hi: hi + 0.5}
 		}
-	case lo >= 0 && lo <= hi/2:
+	case lo >= 0 && lo <= hi/4:
 		// A zero-based axis needs no air below zero.
 		if hi == 0 {
 			return axis{lo: 0, hi: 1}
@@ -81,28 +81,30 @@ func (a axis) ticks(n int) []tick {
 		}
 	}
 	first, last := int(math.Ceil(a.lo-1e-9)), int(math.Floor(a.hi+1e-9))
-	switch decades := last - first + 1; {
-	case decades >= 3 || decades == 2 && a.hi-a.lo > 1.5:
+	switch span := a.hi - a.lo; {
+	case span > 2.2:
+		decades := last - first + 1
 		step := (decades + n) / (n + 1)
-		for e := floorTo(first, step); e <= last; e++ {
-			if (e-floorTo(first, step))%step == 0 {
-				text, sup := power(1, e)
+		for e := first; e <= last; e++ {
+			if e == floorTo(e, step) {
+				text, sup := power(1, e, false)
 				mark(float64(e), text, sup, false)
 			} else if decades <= 30 {
 				mark(float64(e), "", "", true)
 			}
 		}
-		for e := first - 1; e <= last && step == 1 && decades <= 10; e++ {
+		for e := first - 1; e <= last && step == 1; e++ {
 			for m := 2; m < 10; m++ {
 				mark(float64(e)+math.Log10(float64(m)), "", "", true)
 			}
 		}
-	case a.hi-a.lo > 0.6:
+	case span > 1:
+		plain := a.lo > -3 && a.hi < 5.5
 		for e := first - 1; e <= last; e++ {
 			for m := 1; m < 10; m++ {
 				text, sup := "", ""
 				if m == 1 || m == 2 || m == 5 {
-					text, sup = power(m, e)
+					text, sup = power(m, e, plain)
 				}
 				mark(float64(e)+math.Log10(float64(m)), text, sup, text == "")
 			}
@@ -131,21 +133,21 @@ func (a axis) even(lo, hi float64, n int) []tick {
 	if !(step > 0) || math.IsInf(step, 0) { // ranges at the ends of floating point
 		return nil
 	}
-	exponent := int(math.Floor(math.Log10(max(math.Abs(lo), math.Abs(hi)))))
-	scaled := exponent >= 6 || exponent <= -4
-	decimals := max(0, -int(math.Floor(math.Log10(step*1.001))))
-	if scaled {
-		decimals = max(0, exponent-int(math.Floor(math.Log10(step*1.001))))
-	}
+	largest, unitExponent := max(math.Abs(lo), math.Abs(hi)), int(math.Floor(math.Log10(step*1.001)))
+	scaled := largest >= 1e6 || largest < 1e-3
 	var ticks []tick
 	for i := math.Ceil(lo/step - 1e-9); i <= math.Floor(hi/step+1e-9) && len(ticks) < 50; i++ {
 		v := float64(i * step)
 		t := tick{text: "0"}
 		if i != 0 && scaled {
-			t.text = fixed(v/math.Pow(10, float64(exponent)), min(decimals, 12), string(thin)) + "×10"
-			t.sup = minus(exponent)
+			exponent := int(math.Floor(math.Log10(math.Abs(v)) + 1e-12))
+			mantissa := fixed(v/math.Pow(10, float64(exponent)), min(max(0, exponent-unitExponent), 12), "")
+			t.text, t.sup = trimZeros(mantissa)+"×10", minus(exponent)
+			if t.text == "1×10" {
+				t.text = "10"
+			}
 		} else if i != 0 {
-			t.text = fixed(v, min(decimals, 12), string(thin))
+			t.text = fixed(v, min(max(0, -unitExponent), 12), string(thin))
 		}
 		if a.log {
 			t.at = math.Log10(v)
@@ -157,13 +159,11 @@ func (a axis) even(lo, hi float64, n int) []tick {
 	return ticks
 }
 
-// power is the label of m·10^e.
-func power(m, e int) (text, sup string) {
+// power is the label of m·10^e: as it is if plain or near 1, else with the power raised.
+func power(m, e int, plain bool) (text, sup string) {
 	switch {
-	case e >= -2 && e < 0:
-		return strconv.FormatFloat(float64(m)*math.Pow(10, float64(e)), 'f', -e, 64), ""
-	case e == 0 || e == 1 || m > 1 && e >= 0 && e <= 4:
-		return fixed(float64(m)*math.Pow(10, float64(e)), 0, string(thin)), ""
+	case plain, m == 1 && e >= -1 && e <= 1:
+		return fixed(float64(m)*math.Pow(10, float64(e)), max(0, -e), string(thin)), ""
 	case m == 1:
 		return "10", minus(e)
 	}

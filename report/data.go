@@ -150,3 +150,12 @@ func clean(s string) string {
 		return unicode.ReplacementChar
 	}, s)
 }
+
+// cleanLines is clean for text of several lines.
+func cleanLines(s string) string {
+	lines := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = clean(strings.ReplaceAll(line, "\t", "    "))
+	}
+	return strings.Join(lines, "\n")
+}

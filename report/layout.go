@@ -34,7 +34,8 @@ type layout struct {
 // A label names a line at its right end.
 type label struct {
 	text, full string
-	cut        bool
+	cut        bool   // text is not all of full
+	second     string // a smaller line below
 	void       bool
 	empty      bool    // the series has no point to draw
 	x, y       float64 // the last point of the line
@@ -52,11 +53,14 @@ func (f Figure) plan() (*layout, error) {
 	l.note = wrap(clean(f.Note), (figureWidth-2*margin)/noteSize, 4)
 
 	var xs, ys []float64
-	for _, s := range f.Series {
+	empty := make([]bool, len(f.Series))
+	for k, s := range f.Series {
+		empty[k] = true
 		for i := range s.X {
 			if !drawable(s.X[i], f.LogX) || !drawable(s.Mean[i], f.LogY) {
 				continue
 			}
+			empty[k] = false
 			xs, ys = append(xs, s.X[i]), append(ys, s.Mean[i])
 			if len(s.Lo) > 0 {
 				// A lower end near zero must not stretch a logarithmic axis by decades; the band is cut at its end.
@@ -69,16 +73,13 @@ func (f Figure) plan() (*layout, error) {
 	}
 	l.x, l.y = newAxis(xs, f.LogX, 0), newAxis(ys, f.LogY, 0.04)
 
-	needed, labelEm := 0.0, 0.0
-	for _, s := range f.Series {
+	needed, labels := 0.0, 0.0
+	for k, s := range f.Series {
 		full := s.label()
-		b := label{full: full, text: fit(full, labelWidth/textSize), void: s.Void}
+		b := label{full: full, text: fit(full, labelWidth/textSize), second: second(s.Void, empty[k]), void: s.Void, empty: empty[k]}
 		b.cut = b.text != full
 		width := em(b.text) * textSize
-		if b.void {
-			width = max(width, em(noGuarantee)*noteSize)
-		}
-		labelEm = max(labelEm, width)
+		labels = max(labels, width, em(b.second)*noteSize)
 		needed += b.height()
 		l.labels = append(l.labels, b)
 	}
@@ -102,16 +103,16 @@ func (f Figure) plan() (*layout, error) {
 		tickWidth = max(tickWidth, em(t.text)*textSize+em(t.sup)*9)
 	}
 	l.left = margin + tickWidth + 9
-	l.right = figureWidth - margin - labelEm*1.04 - sampleWidth - leaderWidth - 6
+	l.right = figureWidth - margin - labels*1.04 - sampleWidth - leaderWidth - 6
 	l.x.from, l.x.to = l.left, l.right
 	l.xTicks = l.x.ticks(7)
 
 	for i, s := range f.Series {
 		b := &l.labels[i]
-		b.empty, b.x, b.y = true, l.right, l.bottom
+		b.x, b.y = l.right, l.bottom
 		for j := range s.X {
 			if x, y, ok := l.point(s, j); ok {
-				b.x, b.y, b.empty = x, y, false
+				b.x, b.y = x, y
 			}
 		}
 	}
@@ -142,10 +143,23 @@ func (l *layout) band(s Series, i int) (lo, hi float64) {
 }
 
 func (b label) height() float64 {
-	if b.void || b.empty {
+	if b.second != "" {
 		return labelHeight + voidHeight
 	}
 	return labelHeight
+}
+
+// second is the smaller line of a label.
+func second(void, empty bool) string {
+	switch {
+	case void && empty:
+		return noGuarantee + "; nothing to draw"
+	case void:
+		return noGuarantee
+	case empty:
+		return "nothing to draw"
+	}
+	return ""
 }
 
 // spread places the labels between top and bottom as near to their lines' ends as they can be without overlap: least squares in the
@@ -157,13 +171,16 @@ func spread(labels []label, top, bottom float64) {
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(labels[i].y, labels[j].y) })
 
-	type block struct{ first, n, height, sum, top float64 }
+	type block struct {
+		first, n         int
+		height, sum, top float64
+	}
 	var blocks []block
 	for k, i := range order {
 		h := labels[i].height()
-		b := block{first: float64(k), n: 1, height: h, sum: labels[i].y - labelHeight/2}
+		b := block{first: k, n: 1, height: h, sum: labels[i].y - labelHeight/2}
 		for {
-			b.top = max(min(b.sum/b.n, bottom-b.height), top)
+			b.top = max(min(b.sum/float64(b.n), bottom-b.height), top)
 			if len(blocks) == 0 {
 				break
 			}
@@ -172,14 +189,14 @@ func spread(labels []label, top, bottom float64) {
 				break
 			}
 			b = block{first: above.first, n: above.n + b.n, height: above.height + b.height,
-				sum: above.sum + b.sum - float64(b.n*above.height)}
+				sum: above.sum + b.sum - float64(float64(b.n)*above.height)}
 			blocks = blocks[:len(blocks)-1]
 		}
 		blocks = append(blocks, b)
 	}
 	for _, b := range blocks {
 		at := b.top
-		for k := int(b.first); k < int(b.first+b.n); k++ {
+		for k := b.first; k < b.first+b.n; k++ {
 			i := order[k]
 			labels[i].at = at + labelHeight/2
 			at += labels[i].height()

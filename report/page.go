@@ -18,11 +18,17 @@ var pageSource string
 // escaped. The error names the figure that cannot be drawn, or the ID that two figures share.
 func (r Report) WriteHTML(w io.Writer) error {
 	page := pageView{
-		Name: clean(r.Name), Version: clean(r.Version), Description: r.Description, Facts: r.Facts, Spec: r.Spec, Warnings: r.Warnings,
+		Name: clean(r.Name), Version: clean(r.Version), Description: cleanLines(r.Description), Spec: cleanLines(r.Spec),
+	}
+	for _, f := range r.Facts {
+		page.Facts = append(page.Facts, Fact{Name: clean(f.Name), Value: clean(f.Value)})
+	}
+	for _, warning := range r.Warnings {
+		page.Warnings = append(page.Warnings, cleanLines(warning))
 	}
 	void := false
 	for _, t := range r.Tables {
-		page.Tables = append(page.Tables, t.view(string(thin)))
+		page.Tables = append(page.Tables, t.view(false))
 		for _, row := range t.Rows {
 			void = void || row.Void
 		}
@@ -104,6 +110,10 @@ func (l *layout) readout() ([]byte, error) {
 	r := readout{Box: [4]float64{math.Round(l.left), math.Round(l.top), math.Round(l.right), math.Round(l.bottom)}}
 	// The checkpoints of all series, merged; each is increasing.
 	next := make([]int, len(l.f.Series))
+	head := clean(l.f.XLabel)
+	if head != "" {
+		head += " = "
+	}
 	for _, s := range l.f.Series {
 		r.Series = append(r.Series, readoutSeries{Name: s.label(), Void: s.Void, Colour: colour(len(r.Series))})
 	}
@@ -122,7 +132,7 @@ func (l *layout) readout() ([]byte, error) {
 			break
 		}
 		at, _ := l.x.at(x)
-		r.X, r.At = append(r.X, pixel(at)), append(r.At, position(x, string(thin)))
+		r.X, r.At = append(r.X, pixel(at)), append(r.At, head+position(x, string(thin)))
 		for i, s := range l.f.Series {
 			y, text := (*pixel)(nil), ""
 			if j := next[i]; j < len(s.X) && s.X[j] == x {

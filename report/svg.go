@@ -214,11 +214,12 @@ func (l *layout) series(d *drawing, i int) {
 		title = "<title>" + esc(b.full) + "</title>"
 	}
 	d.f(`<text x="%v" y="%v" font-size="%v" fill="%v">%v%v</text>`+"\n", x, b.at+4.5, textSize, ink, title, esc(b.text))
-	switch {
-	case b.void:
-		d.text(x, b.at+4.5+voidHeight, noteSize, "", danger, "", noGuarantee)
-	case b.empty:
-		d.text(x, b.at+4.5+voidHeight, noteSize, "", quiet, "", "nothing to draw")
+	if b.second != "" {
+		fill := quiet
+		if b.void {
+			fill = danger
+		}
+		d.text(x, b.at+4.5+voidHeight, noteSize, "", fill, "", b.second)
 	}
 	d.f("</g>\n</g>\n")
 }
@@ -243,7 +244,11 @@ func (l *layout) bandPath(d *drawing, s Series, run [2]int, c string) {
 	for j := len(lower) - 1; j >= 0; j-- {
 		path += "L" + lower[j]
 	}
-	d.f(`<path class="band" d="%vZ" fill="%v" fill-opacity=".16"/>`+"\n", path, c)
+	opacity := ".16"
+	if len(l.f.Series) > 8 { // bands over bands turn to mud
+		opacity = ".08"
+	}
+	d.f(`<path class="band" d="%vZ" fill="%v" fill-opacity="%v"/>`+"\n", path, c, opacity)
 }
 
 // stretches are the runs [from, to) of points that can be drawn.

@@ -13,7 +13,7 @@ import (
 // which correction and how many runs.
 func (t Table) WriteText(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	v := t.view("")
+	v := t.view(true)
 	if v.Title != "" {
 		fmt.Fprintln(out, v.Title)
 	}
@@ -41,7 +41,7 @@ func (t Table) WriteText(w io.Writer) error {
 			widths[c] = max(widths[c], columns(s))
 		}
 	}
-	widths[3] = max(widths[3], columns(v.Metric)-widths[2]-1)
+	widths[2] = max(widths[2], columns(v.Metric)-widths[3]-1)
 
 	line := func(row []string, head bool) {
 		var b strings.Builder
@@ -95,12 +95,17 @@ type groupView struct {
 }
 
 type rowView struct {
-	Policy, Budget, Mean, Half, Ratio, Verdict, Likeness, Runs, Median, Q05, Q95 string
-	Best, Void, Alike                                                            bool
+	Policy, Budget, Mean, Half, Ratio, Verdict, Runs, Median, Q05, Q95 string
+	Best, Void                                                         bool
 }
 
-// view turns the numbers into text, with sep between thousands.
-func (t Table) view(sep string) tableView {
+// view turns the numbers into text, for a terminal or for a page. The page has thousands set apart, and words where the terminal has
+// a sign and a footnote.
+func (t Table) view(terminal bool) tableView {
+	sep := string(thin)
+	if terminal {
+		sep = ""
+	}
 	v := tableView{Title: clean(t.Title), Metric: clean(t.Metric), SameRuns: true}
 	if v.Metric == "" {
 		v.Metric = "mean"
@@ -137,9 +142,10 @@ func (t Table) view(sep string) tableView {
 			row.Verdict = "worse, " + pValue(r.P)
 			anyTested = true
 		default:
-			row.Likeness = "(" + pValue(r.P) + ")"
-			row.Verdict = "~ " + row.Likeness
-			row.Alike = true
+			row.Verdict = "not significant (" + pValue(r.P) + ")"
+			if terminal {
+				row.Verdict = "~ (" + pValue(r.P) + ")"
+			}
 			anyTested, anyAlike = true, true
 		}
 		anyVoid = anyVoid || r.Void
@@ -167,12 +173,15 @@ func (t Table) view(sep string) tableView {
 		} else {
 			note += ", p-values not corrected for their number"
 		}
-		if anyAlike {
+		switch {
+		case anyAlike && terminal:
 			note += "; ~ not significant at " + percent(alpha)
+		default:
+			note += "; tested at " + percent(alpha)
 		}
 		v.Notes = append(v.Notes, note)
 	}
-	if anyVoid {
+	if anyVoid && terminal {
 		v.Notes = append(v.Notes, "† "+noGuarantee)
 	}
 	for _, n := range t.Notes {

@@ -1,0 +1,169 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestNumbers(t *testing.T) {
+	for _, c := range []struct {
+		v    float64
+		want string
+	}{
+		{0, "0"}, {math.Copysign(0, -1), "0"}, {1, "1"}, {1909.2, "1909"}, {26340, "26_340"}, {1e7, "10_000_000"}, {999.96, "1000"},
+		{999.94, "999.9"}, {85.26, "85.26"}, {0.5, "0.5"}, {0.0123456, "0.01235"}, {1.5e-5, "1.5×10⁻⁵"}, {-3.25, "−3.25"}, {2.5e20, "2.5×10²⁰"},
+		{math.NaN(), "–"}, {math.Inf(-1), "−∞"}, {-123456, "−123_456"},
+	} {
+		if got := number(c.v, "_"); got != c.want {
+			t.Errorf("number(%v) = %s, want %s", c.v, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		mean, half float64
+		m, h       string
+	}{
+		{1909.2, 31.4, "1909", "31"}, {437.12, 4.06, "437.1", "4.1"}, {85.26, .0123, "85.260", "0.012"}, {150, math.Inf(1), "150", "∞"},
+		{0.0001, 1e-30, "0.000100000", "0.000000000"}, {math.NaN(), 1, "–", "1"}, {5, 0, "5", "0"},
+	} {
+		if m, h := measured(c.mean, c.half, ""); m != c.m || h != c.h {
+			t.Errorf("measured(%v, %v) = %s ± %s, want %s ± %s", c.mean, c.half, m, h, c.m, c.h)
+		}
+	}
+	for p, want := range map[float64]string{0: "p<0.001", .00099: "p<0.001", .0123: "p=0.012", .0499: "p=0.050", .314: "p=0.31", 1: "p=1.00"} {
+		if got := pValue(p); got != want {
+			t.Errorf("pValue(%v) = %s, want %s", p, got, want)
+		}
+	}
+}
+
+func TestTicks(t *testing.T) {
+	labels := func(a axis, n int) string {
+		var all []string
+		for _, tick := range a.ticks(n) {
+			if !tick.minor {
+				text := tick.text
+				if tick.sup != "" {
+					text += "^" + tick.sup
+				}
+				all = append(all, text)
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	for _, c := range []struct {
+		values []float64
+		log    bool
+		want   string
+	}{
+		{[]float64{1, 1e7}, true, "1 10 10^2 10^3 10^4 10^5 10^6 10^7"},
+		{[]float64{1e-20, 1e20}, true, "10^−18 10^−12 10^−6 1 10^6 10^12 10^18"},
+		{[]float64{.05, 4}, true, "0.05 0.1 0.2 0.5 1 2"},
+		{[]float64{1000, 4000}, true, "1000 1500 2000 2500 3000 3500 4000"},
+		{[]float64{0, 1e7}, false, "0 2×10^6 4×10^6 6×10^6 8×10^6 10^7"},
+		{[]float64{1.9e6, 2.05e6}, false, "1.9×10^6 1.95×10^6 2×10^6 2.05×10^6"},
+		{[]float64{-1, 1}, false, "−1.0 −0.5 0 0.5 1.0"},
+		{[]float64{0, 26340}, false, "0 5000 10\u2009000 15\u2009000 20\u2009000 25\u2009000"},
+		{[]float64{0}, false, "0 0.2 0.4 0.6 0.8 1.0"},
+		{nil, false, "0 0.2 0.4 0.6 0.8 1.0"},
+	} {
+		a := newAxis(c.values, c.log, 0)
+		a.from, a.to = 0, 100
+		if got := labels(a, 7); got != c.want {
+			t.Errorf("ticks of %v (log %v): %s, want %s", c.values, c.log, got, c.want)
+		}
+	}
+}
+
+// Whatever the data, an axis has a few labelled marks, inside its range and in order.
+func TestTicksProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(rapid.Float64(), 0, 5).Draw(t, "values")
+		a := newAxis(values, rapid.Bool().Draw(t, "log"), rapid.SampledFrom([]float64{0, .04}).Draw(t, "air"))
+		a.from, a.to = 10, 500
+		if !(a.lo < a.hi) {
+			t.Fatalf("empty axis %+v", a)
+		}
+		var at []float64
+		for _, tick := range a.ticks(7) {
+			if !(tick.at >= 9.9 && tick.at <= 500.1) {
+				t.Fatalf("tick %+v outside of %+v", tick, a)
+			}
+			if !tick.minor {
+				at = append(at, tick.at)
+			}
+		}
+		if len(at) < 2 || len(at) > 12 || !slices.IsSorted(at) {
+			t.Fatalf("labelled ticks at %v of %+v", at, a)
+		}
+	})
+}
+
+// Labels never overlap, keep the order of their lines, stay inside when there is room, and do not move without need.
+func TestSpread(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		labels := make([]label, rapid.IntRange(1, 20).Draw(t, "n"))
+		room := 0.0
+		for i := range labels {
+			labels[i].y = rapid.Float64Range(0, 300).Draw(t, "y")
+			if rapid.Bool().Draw(t, "second") {
+				labels[i].second = "second line"
+			}
+			room += labels[i].height()
+		}
+		spread(labels, 0, max(300, room))
+		slices.SortFunc(labels, func(a, b label) int {
+			if a.at < b.at {
+				return -1
+			}
+			return 1
+		})
+		crowded := false
+		for i, b := range labels {
+			top := b.at - labelHeight/2
+			if top < -1e-6 || top+b.height() > max(300, room)+1e-6 {
+				t.Fatalf("label at %v left the room", b.at)
+			}
+			if i == 0 {
+				continue
+			}
+			above := labels[i-1]
+			if gap := top - (above.at - labelHeight/2 + above.height()); gap < -1e-6 {
+				t.Fatalf("labels at %v and %v overlap", above.at, b.at)
+			}
+			if above.y > b.y {
+				t.Fatalf("labels of lines ending at %v and %v changed places", above.y, b.y)
+			}
+			crowded = crowded || b.y-above.y < labelHeight+voidHeight
+		}
+		if b := labels[0]; !crowded && b.y > labelHeight && b.y < 300-labelHeight-voidHeight && b.at != b.y {
+			t.Fatalf("lonely label moved from %v to %v", b.y, b.at)
+		}
+	})
+}
+
+func TestFitAndWrap(t *testing.T) {
+	if got := fit("short", 100); got != "short" {
+		t.Error(got)
+	}
+	if got := fit("a very long label that will not fit", 8); em(got) > 8 || !strings.HasSuffix(got, "…") {
+		t.Errorf("%q is %v wide", got, em(got))
+	}
+	if got := wrap("one two three four five six", 5, 2); len(got) != 2 || em(got[0]) > 5 || em(got[1]) > 5 {
+		t.Errorf("%q", got)
+	}
+	if got := cut("日本語のラベル", 7); columns(got) > 7 {
+		t.Errorf("%q takes %d columns", got, columns(got))
+	}
+}
+
+func TestStem(t *testing.T) {
+	for in, want := range map[string]string{"regret mu2, ε=1": "regret-mu2----1", "../../etc/passwd": "etc-passwd", "": "figure", "a.b_c-D9": "a.b_c-D9", "ε": "figure"} {
+		if got := Stem(in); got != want {
+			t.Errorf("Stem(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
