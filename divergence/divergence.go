@@ -64,24 +64,27 @@ func KLUpper(p, c float64) float64 {
 	if q, ok := klUpperEdge(p, c); ok {
 		return q
 	}
-	// Two ways to start: the expansion kl(p,p+d) = d²/2v − (1−2p)d³/3v² + … turned around where the answer is near p, and the last
-	// term of kl alone where it is near 1.
+	// Two ways to start: kl(p,p+d) = d²/2v − (1−2p)d³/3v² + … turned around where the answer is near p, and otherwise the last term of kl
+	// solved, with the other one as it is at a lower bound.
 	v := float64(p * (1 - p))
 	s := math.Sqrt(float64(2 * float64(v*c)))
-	q := p + s + float64(float64((1-2*p)*c)*(2.0/3))
-	if s > 0.5*(1-p) || q > 1-0.5*(1-p) {
-		low := 1 - float64((1-p)*math.Exp(-c/(1-p))) // the answer is no smaller, as p log(p/q) ≤ 0
-		if low == 1 {
-			return 1
-		}
-		q = 1 - float64((1-p)*math.Exp(-(c+float64(p*math.Log(low/p)))/(1-p)))
+	if t := s / v; t < 1 {
+		return klUpper(p, c, p+float64(s*(1+float64(float64((1-2*p)*t)*(1.0/3))+float64(float64((1-float64(13*v))*float64(t*t))*(1.0/36)))))
 	}
+	low := 1 - float64((1-p)*math.Exp(-c/(1-p))) // as p log(p/q) ≤ 0
+	if low > 1-1e-13 {
+		return low
+	}
+	q := 1 - float64((1-p)*math.Exp(-(c+float64(p*math.Log(low/p)))/(1-p)))
 	return klUpper(p, c, q)
 }
 
 // KLUpperFrom is KLUpper for a caller that knows a number near the answer, as an index between two rounds does. Any start gives the same
 // answer up to KLUpper's error; a close one makes it faster.
 func KLUpperFrom(p, c, start float64) float64 {
+	if !(start > p && start < 1) {
+		return KLUpper(p, c)
+	}
 	if q, ok := klUpperEdge(p, c); ok {
 		return q
 	}
@@ -103,7 +106,7 @@ func klUpperEdge(p, c float64) (q float64, ok bool) {
 	return 0, false
 }
 
-// klUpper solves kl(p,q) = c for q by Halley's steps inside a bracket that every evaluation narrows.
+// klUpper solves kl(p,q) = c for q by Householder's steps of the fourth order inside a bracket that every evaluation narrows.
 func klUpper(p, c, q float64) float64 {
 	lo, hi := p, 1.0
 	for range 200 {
@@ -119,16 +122,20 @@ func klUpper(p, c, q float64) float64 {
 		} else {
 			lo = q
 		}
-		// f' = d/w and f''/f' = 1/d − (1−2q)/w with d = q−p and w = q(1−q).
-		d, w := q-p, float64(q*(1-q))
-		newton := float64(f*w) / d
-		step := newton / (1 - float64(0.5*float64(newton*(1/d-(1-2*q)/w))))
-		q -= step
-		// Halley's step leaves an error of the order of its cube, on the scale of the distances to p and 1.
-		if step < 0 {
-			step = -step
+		// With d = q−p, w = q(1−q) and e = 1−2q the derivatives are f' = d/w, f"/f' = 1/d − e/w and f"'/f' = 2(d−e)/dw + 2e²/w².
+		d, e, w := q-p, 1-2*q, float64(q*(1-q))
+		id, iw := 1/d, 1/w
+		u, ew := float64(float64(f*w)*id), float64(e*iw)
+		second := float64(u * (id - ew))
+		third := float64(2 * float64(float64(u*u)*(float64(float64(id*iw)*(d-e))+float64(ew*ew))))
+		if !(math.Abs(second) < 0.5 && math.Abs(third) < 1) {
+			q -= u / (1 - float64(0.5*second)) // far away Halley's step is the safer one
+			continue
 		}
-		if room := min(d, 1-q); step <= float64(2e-5*room) {
+		step := float64(u*(6-float64(3*second))) / (6 - float64(6*second) + third)
+		q -= step
+		// What is left is of the order of the step's fourth power, on the scale of the distances to p and 1.
+		if math.Abs(step) <= float64(8e-4*min(d, 1-q)) {
 			break
 		}
 	}

@@ -163,9 +163,14 @@ func TestKLUpperProperties(t *testing.T) {
 		if up := divergence.KLUpper(p2, c); up < q-1e-12 {
 			t.Fatalf("KLUpper(·, %g) falls from %g to %g between %g and %g", c, q, up, p, p2)
 		}
-		start := rapid.Float64().Draw(t, "start")
-		if from := divergence.KLUpperFrom(p, c, start); math.Abs(from-q) > 1e-12 {
-			t.Fatalf("KLUpperFrom(%g, %g, %g) = %g, KLUpper = %g", p, c, start, from, q)
+		starts := rapid.SliceOfN(rapid.Float64Range(0, 1), 20, 20).Draw(t, "starts")
+		for i, start := range starts {
+			if start = p + (1-p)*start; i%2 == 0 {
+				start = 1 - (1-p)*math.Exp(-30*starts[i])
+			}
+			if from := divergence.KLUpperFrom(p, c, start); math.Abs(from-q) > 1e-12 {
+				t.Fatalf("KLUpperFrom(%g, %g, %g) = %g, KLUpper = %g", p, c, start, from, q)
+			}
 		}
 	})
 }
