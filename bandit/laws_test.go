@@ -86,7 +86,7 @@ func references() []reference {
 	rs = append(rs,
 		reference{must(NewUniform(-1, 2)), 0.5, 9. / 12, irwinHall(-1, 2)},
 		reference{must(NewUniform(0, 1)), 0.5, 1. / 12, irwinHall(0, 1)})
-	for _, ab := range [][2]float64{{2, 3}, {0.5, 0.5}, {0.1, 4}, {1, 1}, {30, 20}} {
+	for _, ab := range [][2]float64{{2, 3}, {0.5, 0.5}, {0.1, 4}, {30, 20}} {
 		a, b := ab[0], ab[1]
 		rs = append(rs, reference{must(NewBeta(a, b)), a / (a + b), a * b / ((a + b) * (a + b) * (a + b + 1)),
 			single(func(x float64) float64 {

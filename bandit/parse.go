@@ -96,7 +96,7 @@ func law(text string, l Law, err error) (Law, error) {
 func parseArgs(text, args string, fields ...string) ([]float64, error) {
 	parts := strings.Split(args, ",")
 	if len(parts) != len(fields) {
-		return nil, fmt.Errorf("law %q: %d numbers: want %d (%s)", text, len(parts), len(fields), strings.Join(fields, ","))
+		return nil, fmt.Errorf("law %q: the number of parameters is %d: it must be %d (%s)", text, len(parts), len(fields), strings.Join(fields, ","))
 	}
 	x := make([]float64, len(fields))
 	for i, f := range fields {

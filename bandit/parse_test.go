@@ -42,8 +42,8 @@ func TestParseLaw(t *testing.T) {
 		"bernoulli(0.5":           "closing bracket",
 		"bernoulli(0.5))":         "closing bracket",
 		"bernoulli(0.5) ...":      "closing bracket",
-		"bernoulli(0.5,0.5)":      "2 numbers: want 1 (p)",
-		"gaussian(1)":             "1 numbers: want 2 (mean,sd)",
+		"bernoulli(0.5,0.5)":      "the number of parameters is 2: it must be 1 (p)",
+		"gaussian(1)":             "the number of parameters is 1: it must be 2 (mean,sd)",
 		"gaussian(1,x)":           `sd is "x": it must be a decimal number`,
 		"gaussian(1,1e999)":       `sd is "1e999"`,
 		"gaussian(1,inf)":         "sd is +Inf",
@@ -61,7 +61,7 @@ func TestParseLaw(t *testing.T) {
 	}
 }
 
-// laws draws any law that can be written.
+// anyLaw draws any law that can be written.
 func anyLaw(t *rapid.T) Law {
 	x := func(name string) float64 { return rapid.Float64Range(-MaxAbs, MaxAbs).Draw(t, name) }
 	sd := rapid.Float64Range(5e-324, MaxAbs).Draw(t, "sd")

@@ -160,4 +160,4 @@ func (f *finite) Sum(n int, s *noise.Fast) float64 {
 }
 
 // binomialCost is about how many draws cost as much as one binomial draw.
-const binomialCost = 4
+const binomialCost = 2
