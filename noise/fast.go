@@ -1,45 +1,25 @@
 package noise
 
-import (
-	"math"
-	"math/rand/v2"
-)
+import "math/rand/v2"
 
 // Fast is a stream of fast floating-point randomness, for simulation only: a value, so that a run's streams live side by side
-// without allocation.
+// without allocation. Its methods are exact in law up to the rounding of double arithmetic: uniform variates have 53 bits, and no
+// sampler stands in for another law. A copy of a stream repeats the stream.
 type Fast struct{ pcg rand.PCG }
 
-// NewFast returns the stream with this seed.
+// NewFast returns the stream with this seed. Take seeds from a [Key]; nearby seeds are not meant to be used together.
 func NewFast(hi, lo uint64) Fast { return Fast{pcg: *rand.NewPCG(hi, lo)} }
 
-// Uint64 returns the next word.
+// Uint64 returns the next word. It makes *Fast a [rand.Source].
 func (f *Fast) Uint64() uint64 { return f.pcg.Uint64() }
 
-// Float64 is uniform on [0,1) with 53 bits.
-func (f *Fast) Float64() float64 { return float64(f.pcg.Uint64()>>11) * 0x1p-53 }
+// Float64 is uniform on the multiples of 2^-53 in [0,1).
+func (f *Fast) Float64() float64 { return float64(int64(f.pcg.Uint64()>>11)) * 0x1p-53 }
 
-// Exponential has density e^{-x}.
-func (f *Fast) Exponential() float64 { return -math.Log1p(-f.Float64()) }
-
-// Laplace has density e^{-|x|/b}/(2b).
-func (f *Fast) Laplace(b float64) float64 {
-	x := f.Exponential() * b
-	if f.Uint64()&1 == 0 {
-		return -x
-	}
-	return x
-}
-
-// Normal is standard.
-func (f *Fast) Normal() float64 { return rand.New(f).NormFloat64() }
-
-// Binomial is the number of successes in n trials of probability p.
-func (f *Fast) Binomial(n int, p float64) int {
-	k := 0
-	for range n {
-		if f.Float64() < p {
-			k++
-		}
-	}
-	return k
+// Bernoulli is true with probability p exactly, for any double p: at most 0 or NaN is never, at least 1 is always.
+func (f *Fast) Bernoulli(p float64) bool {
+	// The word is the first 53 binary digits of a uniform number, and d > 0 compares them with those of p. Scaling by 2^53 is exact. For 0 < d < 1
+	// the digits tie; then the subtraction is exact too and d is what p's further digits amount to.
+	d := float64(p*0x1p53) - float64(int64(f.pcg.Uint64()>>11))
+	return d > 0 && (d >= 1 || f.Bernoulli(d))
 }

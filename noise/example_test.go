@@ -1,0 +1,77 @@
+package noise_test
+
+import (
+	"fmt"
+
+	"github.com/sotto-dp/sotto/noise"
+)
+
+// One stream an arm: the same key gives the same streams, whoever asks and how often.
+func ExampleKey_Fast() {
+	key := noise.Key{Seed: 1, Experiment: "two arms", Run: 3, Role: noise.RoleReward}
+	arms := key.Fast(2)
+	again := key.Fast(2)
+	fmt.Println(arms[0].Binomial(1000, 0.75), arms[1].Binomial(1000, 0.25))
+	fmt.Println(again[0].Binomial(1000, 0.75), again[1].Binomial(1000, 0.25))
+}
+
+// Noise for a sum of rewards, each an integer from 0 to 2^20 that stands for a reward in [0,1], at ε = 1/2: the scale is the
+// sensitivity over ε. A key repeats its noise: where rewards are real, take the generator from Secure.
+func ExampleDiscreteLaplace() {
+	laplace, err := noise.NewDiscreteLaplace(1<<20, 1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = noise.NewDiscreteLaplace(2<<20, 0)
+	fmt.Println(err)
+
+	src := noise.Key{Seed: 1, Role: noise.RoleNoise}.ChaCha8()
+	for range 3 {
+		x, err := laplace.Draw(src)
+		fmt.Println(x, err)
+	}
+}
+
+// The discrete Gaussian law of σ² = 5, which protects an integer of sensitivity 1 with ρ = 1/10 zCDP.
+func ExampleNewDiscreteGaussianVariance() {
+	gaussian, err := noise.NewDiscreteGaussianVariance(5, 1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	src := noise.Key{Seed: 1, Role: noise.RoleNoise}.ChaCha8()
+	count := map[int64]int{}
+	for range 10_000 {
+		x, err := gaussian.Draw(src)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		count[x]++
+	}
+	for x := int64(-3); x <= 3; x++ {
+		fmt.Print(count[x], " ")
+	}
+	fmt.Println()
+}
+
+func ExampleDiscreteLaplaceTail() {
+	fmt.Printf("%.4f\n", noise.DiscreteLaplaceTail(10, 30))
+}
+
+func ExampleSecure() {
+	src, err := noise.Secure()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	laplace, err := noise.NewDiscreteLaplace(1, 1000)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	x, err := laplace.Draw(src) // e^-1000 from being anything but 0
+	fmt.Println(x, err)
+	// Output: 0 <nil>
+}
