@@ -1,8 +1,36 @@
 // Package release is the curator: the only package that ever holds a reward. Rewards go in, clipped at the door to their declared
 // range; noisy sums come out, each through the ledger. No method of a Curator returns a reward.
+//
+// # Slots
+//
+// Rewards wait in slots, one open slot an arm. What happens at a release depends on the mechanism:
+//
+//   - Laplace and Gaussian: the slot's noisy sum is released and the slot is emptied: a reward is used once, and the arm's next reward opens a new slot.
+//   - Exact: the running sum is released; the slot stays.
+//   - Tree and Hybrid: the running sum is released with the noise of the nodes that make it up; the slot stays, and so does each node's noise.
+//
+// So every reward is in one slot, slots are disjoint, and the ledger composes them in parallel.
+//
+// # Two curators
+//
+// Simulated adds fast floating-point noise from a run's stream: for simulated rewards only. Real keeps fixed-point integer sums and adds
+// discrete noise, drawn exactly from a generator keyed by the operating system: for rewards that belong to people. Which one it is
+// is decided where the curator is built, and nowhere else; the slots, the tree and the hybrid are the same code.
+//
+// # What is assumed
+//
+// The declared range does not depend on the rewards. A batch's end depends on counts and on earlier releases, never on rewards in open slots. A
+// curator has its ledger to itself: nobody else releases through it after the curator was built. A curator serves one goroutine at a time.
 package release
 
-import "github.com/sotto-dp/sotto/privacy"
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/privacy"
+)
 
 // A Curator takes rewards in and lets noisy statistics out.
 type Curator interface {
@@ -18,4 +46,330 @@ type Curator interface {
 	Forget(m privacy.Mechanism) error
 	// Ledger has what every release has cost.
 	Ledger() *privacy.Ledger
+}
+
+// A Config says what a curator curates.
+type Config struct {
+	Arms int // at least 1
+	// Lo and Hi are the declared range of rewards, finite, Lo < Hi; both 0 means [0,1]. The door maps the range to [0,1].
+	Lo, Hi    float64
+	Mechanism privacy.Mechanism // privacy.Exact, Laplace, Gaussian, Tree or Hybrid
+	// Unclipped turns the clipping and the check of sums off, as some papers' experiments do. Then there is no sensitivity, and every
+	// release goes into the ledger as unknown, which costs infinity. For simulations only.
+	Unclipped bool
+	// Ledger is nil for a new one. In one that has entries, slots are numbered on from its last.
+	Ledger *privacy.Ledger
+}
+
+// Simulated returns a curator for simulated rewards. Its noise is floating-point, from the run's stream s, and protects nobody.
+func Simulated(cfg Config, s *noise.Fast) (Curator, error) {
+	if s == nil {
+		return nil, errors.New("curator: noise stream is missing, must be a run's stream")
+	}
+	c, err := newCurator(cfg, func(m privacy.Mechanism) (plan[float64], error) { return fastPlan(m, s) })
+	if err != nil {
+		return nil, err
+	}
+	c.grid, c.step = 1, 1
+	return c, nil
+}
+
+// A family is what becomes of a slot at a release.
+type family int
+
+const (
+	running family = iota // stays, without noise
+	once                  // is emptied
+	tree
+	hybrid
+)
+
+type number interface{ int64 | float64 }
+
+// A sampler draws the noise of one statistic or one node, independent of all before: the mechanism's law with its scale times w.
+type sampler[T number] interface {
+	draw(w int) (T, error)
+}
+
+// A plan is a mechanism made ready: what to draw and what to charge.
+type plan[T number] struct {
+	family family
+	noise  sampler[T]
+	charge privacy.Mechanism // with the noise really used
+	tails  []privacy.Tail    // of the noise in a sum; of a hybrid, by number of finished segments
+	most   int               // rewards a slot may hold
+}
+
+// A slot holds rewards that belong together.
+type slot[T number] struct {
+	id  int
+	n   int
+	sum T
+}
+
+// curator is both curators: T is float64 in simulations, int64 for real rewards.
+type curator[T number] struct {
+	ledger *privacy.Ledger
+	build  func(privacy.Mechanism) (plan[T], error)
+
+	// The door. A mapped reward y in [0,1] enters sums as T(y·grid + half), and sums leave in multiples of step = 1/grid.
+	lo, perWidth     float64
+	grid, half, step float64
+	tolerance        float64 // of a sum of n rewards, per reward, in units of the range
+	unclipped        bool
+	single           bool // sums of more than one reward are refused
+
+	plan[T]
+	slots    []slot[T]
+	counters []counter[T] // of trees and hybrids
+	next     int          // number of the slot that opens next
+	account  privacy.Account
+
+	v      privacy.Values
+	n      []int
+	sum    []float64
+	ids    []int
+	marked []bool
+}
+
+func newCurator[T number](cfg Config, build func(privacy.Mechanism) (plan[T], error)) (*curator[T], error) {
+	lo, hi := cfg.Lo, cfg.Hi
+	if lo == 0 && hi == 0 {
+		hi = 1
+	}
+	width := hi - lo
+	switch {
+	case cfg.Arms < 1:
+		return nil, fmt.Errorf("curator: arms is %d, must be at least 1", cfg.Arms)
+	case math.IsNaN(lo) || math.IsInf(lo, 0):
+		return nil, fmt.Errorf("curator: lo is %v, must be finite", lo)
+	case math.IsNaN(hi) || math.IsInf(hi, 0):
+		return nil, fmt.Errorf("curator: hi is %v, must be finite", hi)
+	case lo >= hi:
+		return nil, fmt.Errorf("curator: lo is %v and hi is %v, lo must be below hi", lo, hi)
+	case math.IsInf(width, 0) || math.IsInf(1/width, 0):
+		return nil, fmt.Errorf("curator: lo is %v and hi is %v, their difference must be a normal number", lo, hi)
+	}
+	c := &curator[T]{
+		ledger: cfg.Ledger, build: build, lo: lo, perWidth: 1 / width, unclipped: cfg.Unclipped,
+		// A sum of n doubles is off by some units in the last place of n·max(|lo|,|hi|).
+		tolerance: 1e-9 * max(1, math.Abs(lo)/width, math.Abs(hi)/width),
+		slots:     make([]slot[T], cfg.Arms),
+		n:         make([]int, cfg.Arms), sum: make([]float64, cfg.Arms), ids: make([]int, cfg.Arms), marked: make([]bool, cfg.Arms),
+	}
+	if c.ledger == nil {
+		c.ledger = privacy.NewLedger()
+	}
+	if entries := c.ledger.Entries(); len(entries) > 0 {
+		c.next = entries[len(entries)-1].Slot + 1
+	}
+	if err := c.Forget(cfg.Mechanism); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Forget implements Curator.
+func (c *curator[T]) Forget(m privacy.Mechanism) error {
+	p, err := c.build(m)
+	if err != nil {
+		return fmt.Errorf("curator: %w", err)
+	}
+	if c.unclipped {
+		p.charge = privacy.Unknown{Name: "unclipped " + m.Kind()}
+	}
+	c.plan = p
+	c.account = c.ledger.Account(p.charge)
+	for a := range c.slots {
+		c.slots[a] = slot[T]{id: c.open()}
+	}
+	c.counters = nil
+	if p.family == tree || p.family == hybrid {
+		c.counters = make([]counter[T], len(c.slots))
+	}
+	return nil
+}
+
+// open numbers a slot.
+func (c *curator[T]) open() int {
+	c.next++
+	return c.next - 1
+}
+
+// Ledger implements Curator.
+func (c *curator[T]) Ledger() *privacy.Ledger { return c.ledger }
+
+// Add implements Curator.
+func (c *curator[T]) Add(arm int, reward float64) error {
+	y := float64((reward - c.lo) * c.perWidth)
+	if !c.unclipped {
+		if math.IsNaN(reward) {
+			return fmt.Errorf("curator: reward of arm %d is NaN, must be a number", arm)
+		}
+		y = min(max(y, 0), 1)
+	} else if math.IsNaN(y) || math.IsInf(y, 0) {
+		return fmt.Errorf("curator: reward of arm %d is %v, must be finite", arm, reward)
+	}
+	return c.put(arm, 1, y)
+}
+
+// AddSum implements Curator.
+func (c *curator[T]) AddSum(arm, n int, sum float64) error {
+	k := float64(n)
+	y := float64((sum - float64(k*c.lo)) * c.perWidth)
+	if slack := float64(k * c.tolerance); !(y >= -slack && y <= k+slack) || n < 0 || c.single && n > 1 {
+		if err := c.badSum(arm, n, sum, y); err != nil {
+			return err
+		}
+	}
+	if !c.unclipped {
+		y = min(max(y, 0), k)
+	}
+	return c.put(arm, n, y)
+}
+
+// badSum says what is wrong with a sum, if anything: without clipping it may be out of range.
+func (c *curator[T]) badSum(arm, n int, sum, y float64) error {
+	switch {
+	case n < 0:
+		return fmt.Errorf("curator: n of arm %d is %d, must not be negative", arm, n)
+	case math.IsNaN(y) || math.IsInf(y, 0):
+		return fmt.Errorf("curator: sum of %d rewards of arm %d is %v, must be finite", n, arm, sum)
+	case c.single && n > 1:
+		return fmt.Errorf("curator: n of arm %d is %d, must be 1: real rewards are clipped one by one", arm, n)
+	case c.unclipped:
+		return nil
+	}
+	hi := c.lo + 1/c.perWidth
+	return fmt.Errorf("curator: sum of %d rewards of arm %d is %v, must be from %v to %v", n, arm, sum, float64(n)*c.lo, float64(n)*hi)
+}
+
+// put lets n rewards with mapped sum y in.
+func (c *curator[T]) put(arm, n int, y float64) error {
+	if uint(arm) >= uint(len(c.slots)) {
+		return fmt.Errorf("curator: arm is %d, must be from 0 to %d", arm, len(c.slots)-1)
+	}
+	s := &c.slots[arm]
+	if n > c.most-s.n {
+		return fmt.Errorf("curator: slot of arm %d has %d rewards and gets %d, must have at most %d", arm, s.n, n, c.most)
+	}
+	s.n += n
+	s.sum += T(float64(y*c.grid) + c.half)
+	return nil
+}
+
+// Release implements Curator. If it fails nothing was released, and every slot is as before, unless the ledger has charged for it (privacy.ErrValues).
+func (c *curator[T]) Release(arms []int) (privacy.Released, error) {
+	if err := c.check(arms); err != nil {
+		return privacy.Released{}, err
+	}
+	c.v.N, c.v.Sum, c.v.Tail = c.n[:len(arms)], c.sum[:len(arms)], c.tails[0]
+	longest := 0
+	for i, a := range arms {
+		s := &c.slots[a]
+		x, err := c.noiseOf(a, s.n)
+		if err != nil {
+			return privacy.Released{}, fmt.Errorf("curator: noise of arm %d: %w", a, err)
+		}
+		c.v.N[i] = s.n
+		c.v.Sum[i] = float64(s.sum+x) * c.step
+		longest = max(longest, s.n)
+	}
+	if c.family == hybrid {
+		c.v.Tail = c.tails[finished(longest)]
+	}
+	released, err := c.charged(arms)
+	if err != nil {
+		err = fmt.Errorf("curator: %w", err)
+	}
+	// Refused values are charged, so their rewards have been used.
+	if c.family == once && (err == nil || errors.Is(err, privacy.ErrValues)) {
+		for _, a := range arms {
+			c.slots[a] = slot[T]{id: c.open()}
+		}
+	}
+	return released, err
+}
+
+// noiseOf is the noise in the arm's sum of n rewards.
+func (c *curator[T]) noiseOf(arm, n int) (T, error) {
+	switch c.family {
+	case tree:
+		return c.counters[arm].tree(uint64(n), c.noise)
+	case hybrid:
+		return c.counters[arm].hybrid(uint64(n), c.noise)
+	case once:
+		return c.noise.draw(1)
+	}
+	return 0, nil
+}
+
+func (c *curator[T]) charged(arms []int) (privacy.Released, error) {
+	if len(arms) == 1 {
+		return c.account.Release(c.slots[arms[0]].id, &c.v)
+	}
+	ids := c.ids[:len(arms)]
+	for i, a := range arms {
+		ids[i] = c.slots[a].id
+	}
+	return c.ledger.ReleaseAll(ids, c.charge, &c.v)
+}
+
+// check says whether these arms can be released together.
+func (c *curator[T]) check(arms []int) error {
+	if len(arms) == 0 {
+		return errors.New("curator: release of no arms, must be at least one")
+	}
+	for i, a := range arms {
+		switch {
+		case uint(a) >= uint(len(c.slots)):
+			return c.unmark(arms[:i], fmt.Errorf("curator: release of arm %d, must be from 0 to %d", a, len(c.slots)-1))
+		case c.slots[a].n == 0:
+			return c.unmark(arms[:i], fmt.Errorf("curator: release of arm %d, whose slot is empty", a))
+		case c.marked[a]:
+			return c.unmark(arms[:i], fmt.Errorf("curator: release of arm %d twice at once", a))
+		}
+		c.marked[a] = true
+	}
+	return c.unmark(arms, nil)
+}
+
+func (c *curator[T]) unmark(arms []int, err error) error {
+	for _, a := range arms {
+		c.marked[a] = false
+	}
+	return err
+}
+
+// read takes a mechanism apart: its family, the scale or σ of one draw, and how many rewards a slot may hold.
+func read(m privacy.Mechanism) (f family, scale float64, most int, err error) {
+	most = math.MaxInt - 1
+	switch m := m.(type) {
+	case privacy.Exact:
+		f = running
+	case privacy.Laplace:
+		f, scale = once, m.Scale
+	case privacy.Gaussian:
+		f, scale = once, m.Sigma
+	case privacy.Tree:
+		f, scale, most = tree, m.Scale, m.Horizon
+	case privacy.Hybrid:
+		f, scale = hybrid, m.Scale
+	case nil:
+		return 0, 0, 0, errors.New("mechanism is missing, must be exact, laplace, gaussian, tree or hybrid")
+	default:
+		return 0, 0, 0, fmt.Errorf("mechanism is %q (%T), must be exact, laplace, gaussian, tree or hybrid", m.Kind(), m)
+	}
+	return f, scale, most, m.Validate()
+}
+
+// tailsOf are a plan's tails.
+func tailsOf(m privacy.Mechanism) []privacy.Tail {
+	switch m := m.(type) {
+	case privacy.Hybrid:
+		return hybridTails(m.Scale)
+	case interface{ Tail() privacy.Tail }:
+		return []privacy.Tail{m.Tail()}
+	}
+	return []privacy.Tail{{}}
 }
