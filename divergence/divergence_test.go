@@ -22,7 +22,7 @@ func bigLog(x *big.Float) *big.Float {
 	artanh2 := func(r *big.Float) *big.Float {
 		s := zero().Mul(r, r)
 		sum, pow := zero(), zero().Set(r)
-		for k := 1; k < 400; k += 2 {
+		for k := 1; k < 250; k += 2 {
 			sum.Add(sum, zero().Quo(pow, bf(float64(k))))
 			pow.Mul(pow, s)
 		}
