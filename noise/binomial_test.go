@@ -58,9 +58,9 @@ func TestBinomialLaw(t *testing.T) {
 		f := testStream("binomial " + name)
 		checkP(t, name, chiSquareP(200_000, func() float64 { return float64(f.Binomial(c.n, c.p)) }, cuts, cdf))
 		mean, v := float64(c.n)*c.p, float64(c.n)*c.p*(1-c.p)
-		checkMean(t, name, 200_000, func() float64 { return float64(f.Binomial(c.n, c.p)) - mean }, 0, math.Sqrt(v))
+		checkMean(t, name, 50_000, func() float64 { return float64(f.Binomial(c.n, c.p)) - mean }, 0, math.Sqrt(v))
 		fourth := v * (1 + 3*v - 6*v/float64(c.n)) // central
-		checkMean(t, name+" variance", 200_000, func() float64 { d := float64(f.Binomial(c.n, c.p)) - mean; return d * d }, v, math.Sqrt(fourth-v*v))
+		checkMean(t, name+" variance", 50_000, func() float64 { d := float64(f.Binomial(c.n, c.p)) - mean; return d * d }, v, math.Sqrt(fourth-v*v))
 	}
 }
 

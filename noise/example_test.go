@@ -13,6 +13,9 @@ func ExampleKey_Fast() {
 	again := key.Fast(2)
 	fmt.Println(arms[0].Binomial(1000, 0.75), arms[1].Binomial(1000, 0.25))
 	fmt.Println(again[0].Binomial(1000, 0.75), again[1].Binomial(1000, 0.25))
+	// Output:
+	// 772 244
+	// 772 244
 }
 
 // Noise for a sum of rewards, each an integer from 0 to 2^20 that stands for a reward in [0,1], at ε = 1/2: the scale is the
@@ -31,6 +34,11 @@ func ExampleDiscreteLaplace() {
 		x, err := laplace.Draw(src)
 		fmt.Println(x, err)
 	}
+	// Output:
+	// noise: den of the scale num/den of a discrete Laplace law is 0, must be at least 1
+	// 161934 <nil>
+	// 501267 <nil>
+	// -10070 <nil>
 }
 
 // The discrete Gaussian law of σ² = 5, which protects an integer of sensitivity 1 with ρ = 1/10 zCDP.
@@ -54,10 +62,14 @@ func ExampleNewDiscreteGaussianVariance() {
 		fmt.Print(count[x], " ")
 	}
 	fmt.Println()
+	// Output:
+	// 714 1227 1579 1789 1609 1168 732
 }
 
 func ExampleDiscreteLaplaceTail() {
 	fmt.Printf("%.4f\n", noise.DiscreteLaplaceTail(10, 30))
+	// Output:
+	// 0.0523
 }
 
 func ExampleSecure() {
