@@ -12,9 +12,9 @@ type axis struct {
 	from, to float64 // where lo and hi are drawn
 }
 
-// drawable says whether an axis of this kind can show v. The bound keeps differences finite.
+// drawable says whether an axis of this kind can show v. The bounds keep differences finite and steps above the subnormal numbers.
 func drawable(v float64, log bool) bool {
-	return math.Abs(v) <= 1e300 && !(log && !(v > 0))
+	return math.Abs(v) <= 1e300 && (!log || v >= 1e-300)
 }
 
 // newAxis covers the values, with some air. A linear axis of values of one sign starts at zero unless that would waste most of it.
@@ -30,6 +30,8 @@ func newAxis(values []float64, log bool, air float64) axis {
 		return axis{log: true, lo: 0, hi: 1}
 	case lo > hi:
 		return axis{lo: 0, hi: 1}
+	case !log && max(math.Abs(lo), math.Abs(hi)) < 1e-290: // zero, to any eye
+		return axis{lo: 0, hi: 1}
 	case log:
 		lo, hi = math.Log10(lo), math.Log10(hi)
 		if hi-lo < 1e-9 {
@@ -37,9 +39,6 @@ func newAxis(values []float64, log bool, air float64) axis {
 		}
 	case lo >= 0 && lo <= hi/4:
 		// A zero-based axis needs no air below zero.
-		if hi == 0 {
-			return axis{lo: 0, hi: 1}
-		}
 		return axis{lo: 0, hi: hi + float64(air*hi)}
 	case hi-lo <= 1e-9*max(math.Abs(lo), math.Abs(hi)):
 		pad := 0.1 * max(math.Abs(lo), math.Abs(hi))

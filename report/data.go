@@ -63,7 +63,7 @@ type Figure struct {
 	Note           string // small print below, such as what the bands are
 }
 
-// A Series is one line of a figure. A point with a coordinate that is NaN, infinite, beyond ±1e300, or not positive on a logarithmic
+// A Series is one line of a figure. A point with a coordinate that is NaN, infinite, beyond ±1e300, or below 1e-300 on a logarithmic
 // axis is left out and interrupts the line.
 type Series struct {
 	Label          string // beside the line; "Policy, Budget" if empty

@@ -16,8 +16,8 @@ const (
 	sampleWidth = 24 // the piece of line in front of a label
 	leaderWidth = 16 // between the plot and the samples
 	labelWidth  = 190
-	labelHeight = 17
-	voidHeight  = 13 // more, for a label with a second line
+	labelHeight = 17.0 // not 17: halves are exact
+	voidHeight  = 13.0 // more, for a label with a second line
 )
 
 // layout is a figure with everything placed.
