@@ -128,8 +128,7 @@ func histogram(x, edges []float64) []float64 {
 // goodness is the χ² test of a sample against a distribution function. The cells come from another function than the sample: the
 // levels of the distribution function itself, found by bisection, so that the statistic is a true χ².
 func goodness(x []float64, cdf func(float64) float64) error {
-	sorted := slices.Sorted(slices.Values(x))
-	lo, hi := sorted[0], sorted[len(sorted)-1]
+	lo, hi := slices.Min(x), slices.Max(x)
 	lo, hi = lo-(hi-lo)-1, hi+(hi-lo)+1
 	const cells = 60
 	var e []float64
