@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -240,10 +241,8 @@ func (l *layout) bandPath(d *drawing, s Series, run [2]int, c string) {
 		d.f(`<path class="band" d="M%v %vV%v" stroke="%v" stroke-width="1.5" fill="none"/>`+"\n", x, lo, hi, c)
 		return
 	}
-	path := "M" + strings.Join(upper, "L")
-	for j := len(lower) - 1; j >= 0; j-- {
-		path += "L" + lower[j]
-	}
+	slices.Reverse(lower)
+	path := "M" + strings.Join(upper, "L") + "L" + strings.Join(lower, "L")
 	opacity := ".16"
 	if len(l.f.Series) > 8 { // bands over bands turn to mud
 		opacity = ".08"
