@@ -1,0 +1,88 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sotto-dp/sotto/interval"
+)
+
+// A Comparison is one row of the table: regret at the horizon of a cell, beside the best cell of its instance.
+type Comparison struct {
+	CellInfo
+	Mean float64 // of the regret at the last checkpoint
+	Half float64 // mean ± Half is the Student interval of level Level; +Inf for one run
+	// Ratio is Mean over the best's. It is NaN if the best's is not positive.
+	Ratio float64
+	Best  bool // the lowest mean of the instance
+	// Difference is the mean over runs of this cell's regret minus the best's, in the same worlds; Difference ± DifferenceHalf is its
+	// Student interval.
+	Difference, DifferenceHalf float64
+	P                          float64 // of the paired t test of that difference, corrected; NaN if untested
+	Significant                bool    // P ≤ 1 − Level
+}
+
+// Level is the level of the intervals and tests of Compare.
+const Level = 0.95
+
+// Compare compares all cells of an instance, over policies and budgets, by their regret at the last checkpoint.
+//
+// Runs of one instance share their worlds whatever the policy, so differences are tested run by run: a paired t test, two-sided. The best
+// cell is chosen by the same data, so any pair could have been tested: the correction (Holm) is for all pairs within each
+// instance, over all instances of the experiment. The probability that any of the printed differences is called significant without being
+// one is at most 1 − Level, for roughly Gaussian differences.
+func (r *Results) Compare() ([]Comparison, error) {
+	out := make([]Comparison, len(r.Cells))
+	best := map[string]int{}
+	for i := range r.Cells {
+		c := &r.Cells[i]
+		mean, half := interval.Half(c.FinalRegret, Level)
+		out[i] = Comparison{CellInfo: c.CellInfo, Mean: mean, Half: half, P: math.NaN()}
+		if b, ok := best[c.Instance]; !ok || mean < out[b].Mean {
+			best[c.Instance] = i
+		}
+	}
+	type pair struct{ a, b int }
+	var pairs []pair
+	var p []float64
+	for a := range r.Cells {
+		for b := range a {
+			if r.Cells[a].Instance != r.Cells[b].Instance || r.Manifest.Runs < 2 {
+				continue
+			}
+			test, err := interval.Paired(r.Cells[a].FinalRegret, r.Cells[b].FinalRegret)
+			if err != nil {
+				return nil, fmt.Errorf("%s against %s: %w", r.Cells[a].Label(), r.Cells[b].Label(), err)
+			}
+			pairs, p = append(pairs, pair{a, b}), append(p, test.P)
+		}
+	}
+	adjusted, err := interval.Holm(p)
+	if err != nil {
+		return nil, err
+	}
+	for i, q := range pairs {
+		b := best[r.Cells[q.a].Instance]
+		switch b {
+		case q.a:
+			out[q.b].P = adjusted[i]
+		case q.b:
+			out[q.a].P = adjusted[i]
+		}
+	}
+	difference := make([]float64, r.Manifest.Runs)
+	for i := range out {
+		b := best[out[i].Instance]
+		out[i].Best = i == b
+		out[i].Ratio = math.NaN()
+		if out[b].Mean > 0 {
+			out[i].Ratio = out[i].Mean / out[b].Mean
+		}
+		for k := range difference {
+			difference[k] = r.Cells[i].FinalRegret[k] - r.Cells[b].FinalRegret[k]
+		}
+		out[i].Difference, out[i].DifferenceHalf = interval.Half(difference, Level)
+		out[i].Significant = out[i].P <= 1-Level
+	}
+	return out, nil
+}

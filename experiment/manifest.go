@@ -1,0 +1,237 @@
+package experiment
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/sotto-dp/sotto/catalog"
+)
+
+// A Manifest says what an output directory holds. It is written when a run begins, to claim the directory, and again when it ends.
+type Manifest struct {
+	Format      int             `json:"format"`
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Spec        json.RawMessage `json:"spec"`      // the normal form; Parse reads it
+	SpecHash    string          `json:"spec_hash"` // of the spec and its cells
+	Seed        uint64          `json:"seed"`
+	Horizon     int             `json:"horizon"`
+	Runs        int             `json:"runs"`
+	Block       int             `json:"block"` // runs in a unit
+	Unclipped   bool            `json:"unclipped"`
+	Checkpoints []int           `json:"checkpoints"`
+	Build       Build           `json:"build"`
+	Mixed       bool            `json:"mixed,omitempty"` // merged from shards of different builds
+	Shard       *Shard          `json:"shard,omitempty"` // nil: all of it
+	Warnings    []string        `json:"warnings,omitempty"`
+	Cells       []CellInfo      `json:"cells"`
+	Started     time.Time       `json:"started"`
+	Finished    time.Time       `json:"finished,omitzero"` // zero: not finished
+}
+
+// A CellInfo is a cell as the manifest has it.
+type CellInfo struct {
+	Instance string `json:"instance"`
+	Policy   string `json:"policy"`
+	Budget   string `json:"budget"`
+	Hash     string `json:"hash"`
+
+	Arms    int            `json:"arms"`
+	World   string         `json:"world"` // the instance's content and the declared range
+	Catalog string         `json:"catalog"`
+	Params  catalog.Params `json:"params,omitempty"`
+	// Private says that the policy adds noise; Guarantee is then what the catalog says about it, and Loss what the ledger charged the worst
+	// run, once the runs are there.
+	Private   bool   `json:"private"`
+	Guarantee string `json:"guarantee,omitempty"`
+	Loss      string `json:"loss,omitempty"`
+}
+
+// Label is instance / policy / budget.
+func (c *CellInfo) Label() string { return c.Instance + " / " + c.Policy + " / " + c.Budget }
+
+// A Shard is part I of N of the units, I from 0 to N−1.
+type Shard struct {
+	I int `json:"i"`
+	N int `json:"n"`
+}
+
+// String is I/N.
+func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.I, s.N) }
+
+// A Build is what decides the last bits of a number, apart from the experiment: equal builds give equal bytes.
+type Build struct {
+	Module   string `json:"module"`
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Modified bool   `json:"modified,omitempty"` // the commit, and changes that were not committed
+	Go       string `json:"go"`
+	GOARCH   string `json:"goarch"`
+	GOAMD64  string `json:"goamd64,omitempty"`
+}
+
+const module = "github.com/sotto-dp/sotto"
+
+// ThisBuild describes the running binary.
+func ThisBuild() Build {
+	b := Build{Module: module, Version: "unknown", Go: runtime.Version(), GOARCH: runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	for _, s := range info.Settings {
+		if s.Key == "GOAMD64" {
+			b.GOAMD64 = s.Value
+		}
+	}
+	if info.Main.Path != module {
+		for _, d := range info.Deps {
+			if d.Path == module {
+				b.Version = d.Version
+			}
+		}
+		return b
+	}
+	if info.Main.Version != "" {
+		b.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
+
+// String is the build on one line.
+func (b Build) String() string {
+	parts := []string{b.Version}
+	if b.Commit != "" {
+		parts = append(parts, b.Commit)
+	}
+	if b.Modified {
+		parts = append(parts, "modified")
+	}
+	parts = append(parts, b.Go, b.GOARCH)
+	if b.GOAMD64 != "" {
+		parts = append(parts, b.GOAMD64)
+	}
+	return strings.Join(parts, " ")
+}
+
+// Manifest is the plan as a manifest, without times.
+func (p *Plan) Manifest() *Manifest {
+	s := &p.Spec
+	m := &Manifest{
+		Format: FormatVersion, Name: s.Name, Description: s.Description, Spec: p.normal, SpecHash: p.Hash, Seed: s.Seed,
+		Horizon: int(s.Horizon), Runs: int(s.Runs), Block: p.Block, Unclipped: s.Unclipped, Checkpoints: p.Checkpoints,
+		Build: ThisBuild(), Warnings: p.Warnings,
+	}
+	for i := range p.Cells {
+		c := &p.Cells[i]
+		info := CellInfo{Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, Hash: c.Hash, Arms: c.world.arms, World: c.world.content,
+			Catalog: c.choice.entry.Name, Params: c.choice.params, Private: c.choice.entry.Private}
+		if info.Private {
+			info.Guarantee = c.choice.entry.Guarantee
+			if s.Unclipped {
+				info.Guarantee = "none: rewards are not clipped"
+			}
+		}
+		m.Cells = append(m.Cells, info)
+	}
+	return m
+}
+
+const manifestFile = "manifest.json"
+
+// ReadManifest reads the manifest of an output directory.
+func ReadManifest(dir string) (*Manifest, error) {
+	path := filepath.Join(dir, manifestFile)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s holds no %s, so no results: %w", ErrOutput, dir, manifestFile, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOutput, err)
+	}
+	m := &Manifest{}
+	if err := json.Unmarshal(b, m); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrOutput, path, err)
+	}
+	if m.Format != FormatVersion {
+		return nil, fmt.Errorf("%w: %s is of format %d, this program reads format %d", ErrOutput, path, m.Format, FormatVersion)
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrOutput, path, err)
+	}
+	// Indentation is the file's, not the spec's.
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, m.Spec); err == nil {
+		m.Spec = compact.Bytes()
+	}
+	return m, nil
+}
+
+// check refuses a manifest that was edited into something that cannot be.
+func (m *Manifest) check() error {
+	switch {
+	case m.Runs < 1 || m.Runs > MaxRuns || m.Block < 1 || m.Block > MaxRuns:
+		return fmt.Errorf("it says %d runs in blocks of %d", m.Runs, m.Block)
+	case len(m.Checkpoints) == 0 || len(m.Checkpoints) > MaxPoints || len(m.Cells) == 0:
+		return fmt.Errorf("it says %d checkpoints and %d cells", len(m.Checkpoints), len(m.Cells))
+	case m.Shard != nil && (m.Shard.N < 1 || m.Shard.I < 0 || m.Shard.I >= m.Shard.N):
+		return fmt.Errorf("it says shard %v", m.Shard)
+	}
+	for _, c := range m.Cells {
+		if len(c.Hash) != 64 || strings.Trim(c.Hash, "0123456789abcdef") != "" {
+			return fmt.Errorf("cell %s has the hash %q", c.Label(), clip(c.Hash))
+		}
+	}
+	return nil
+}
+
+func (m *Manifest) write(dir string, write writer) error {
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("%s: %w", manifestFile, err)
+	}
+	return write(filepath.Join(dir, manifestFile), append(b, '\n'))
+}
+
+func (m *Manifest) blocks() int { return (m.Runs + m.Block - 1) / m.Block }
+
+func (m *Manifest) runsOf(block int) (first, n int) {
+	first = block * m.Block
+	return first, min(m.Block, m.Runs-first)
+}
+
+// A unitID is a unit by the place of its cell and its block.
+type unitID struct{ cell, block int }
+
+// unitsOf lists the units of a shard, in order; those of the whole if it is nil. Units are dealt out one by one, so that every shard gets
+// its part of every cell.
+func (m *Manifest) unitsOf(s *Shard) []unitID {
+	var out []unitID
+	i := 0
+	for c := range m.Cells {
+		for b := range m.blocks() {
+			if s == nil || i%s.N == s.I {
+				out = append(out, unitID{c, b})
+			}
+			i++
+		}
+	}
+	return out
+}

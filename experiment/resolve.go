@@ -1,0 +1,529 @@
+package experiment
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/sim"
+)
+
+// A Plan is an experiment that has been checked, with its cells. It does not change.
+type Plan struct {
+	Spec        Spec // its CSV files are pinned by their hash
+	Checkpoints []int
+	Cells       []Cell
+	Warnings    []string
+	Hash        string // of the whole experiment, labels included: what shards must agree on
+	Block       int    // runs in a unit
+
+	normal []byte // Spec as JSON
+}
+
+// A world is an instance of the experiment, resolved.
+type world struct {
+	label   string
+	source  bandit.Source
+	arms    int
+	fixed   bandit.Instance // if it is not redrawn
+	content string          // the key of its streams: the source's content, and the range
+}
+
+var nameForm = regexp.MustCompile(`^[a-z0-9._-]+$`)
+
+// maxLabel bounds the labels of instances and policies: they are columns, legends and file names.
+const maxLabel = 100
+
+// Resolve checks all of an experiment before any of it is played, and says what its cells are. Errors match ErrSpec.
+func (s *Spec) Resolve() (*Plan, error) {
+	p := &Plan{Spec: *s}
+	p.Spec.Instances = slices.Clone(s.Instances) // hashes are added below
+	switch {
+	case s.Name == "":
+		return nil, s.fail("name", "is missing: want a name of a-z, 0-9, dot, dash and underscore")
+	case !nameForm.MatchString(s.Name) || len(s.Name) > maxLabel:
+		return nil, s.fail("name", "is %q: want at most %d characters of a-z, 0-9, dot, dash and underscore", clip(s.Name), maxLabel)
+	}
+	for field, c := range map[string]Count{"horizon": s.Horizon, "runs": s.Runs} {
+		switch {
+		case c == 0:
+			return nil, s.fail(field, "is missing or 0: want a whole number, at least 1")
+		case c < 0 || c > MaxCount:
+			return nil, s.fail(field, "is %d: want a whole number from 1 to 2^53", int(c))
+		}
+	}
+	if s.Runs > MaxRuns {
+		return nil, s.fail("runs", "is %d: want at most %d", int(s.Runs), MaxRuns)
+	}
+	if err := p.checkpoints(); err != nil {
+		return nil, err
+	}
+	lo, hi := s.span()
+	if !(lo < hi) || math.IsInf(lo, 0) || math.IsInf(hi, 0) {
+		return nil, s.fail("range", "is [%v, %v]: want two finite numbers, the first below the second", lo, hi)
+	}
+	worlds, err := p.worlds()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.budgets(); err != nil {
+		return nil, err
+	}
+	if err := p.cells(worlds); err != nil {
+		return nil, err
+	}
+	p.Block = blockSize(int(s.Horizon), int(s.Runs), len(p.Checkpoints))
+	if err := p.seal(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Plan) checkpoints() error {
+	s := &p.Spec
+	if s.Checkpoints == nil {
+		if n := s.points(); n < 1 || n > MaxPoints {
+			return s.fail("checkpoints", "is %d: want a number of checkpoints from 1 to %d, or a list of rounds", n, MaxPoints)
+		}
+		p.Checkpoints = sim.LogSpaced(int(s.points()), int(s.Horizon))
+		return nil
+	}
+	if n := len(s.Checkpoints); n == 0 || n > MaxPoints {
+		return s.fail("checkpoints", "lists %d rounds: want from 1 to %d", n, MaxPoints)
+	}
+	last := Count(0)
+	for i, t := range s.Checkpoints {
+		field := fmt.Sprintf("checkpoints[%d]", i)
+		switch {
+		case t > s.Horizon:
+			return s.fail(field, "is round %d, beyond the horizon, %d", t, s.Horizon)
+		case t <= last:
+			return s.fail(field, "is round %d after %d: want increasing rounds, the first at least 1", t, last)
+		}
+		last = t
+		p.Checkpoints = append(p.Checkpoints, int(t))
+	}
+	if last != s.Horizon {
+		return s.fail("checkpoints", "end at round %d: the last one must be the horizon, %d", last, s.Horizon)
+	}
+	return nil
+}
+
+func (p *Plan) worlds() ([]world, error) {
+	s := &p.Spec
+	if len(s.Instances) == 0 {
+		return nil, s.fail("instances", "is missing: want at least one, such as {name: easy, bernoulli: [0.75, 0.25]}")
+	}
+	lo, hi := s.span()
+	var out []world
+	seen := map[string]int{}
+	for i := range s.Instances {
+		in := &s.Instances[i]
+		at := fmt.Sprintf("instances[%d]", i)
+		if err := checkLabel(in.Name); err != nil {
+			return nil, s.fail(at+".name", "%w", err)
+		}
+		if j, twice := seen[in.Name]; twice {
+			return nil, s.fail(at+".name", "%q is also the name of instances[%d]: names must differ", in.Name, j)
+		}
+		seen[in.Name] = i
+		src, field, err := in.resolve(s)
+		if err != nil {
+			if field != "" {
+				at += "." + field
+			}
+			return nil, s.src.wrap(at, err)
+		}
+		w := world{label: in.Name, source: src}
+		w.content = fmt.Sprintf("%v range=[%s,%s]", src, number(lo), number(hi))
+		stream := noise.Key{Seed: s.Seed, Experiment: w.content, Run: runOfAll, Role: noise.RoleInstance}.Fast(1)
+		w.fixed, err = src.Instance(&stream[0])
+		if err != nil {
+			return nil, s.src.wrap(at, err)
+		}
+		w.arms = len(w.fixed.Arms)
+		if int(s.Horizon) < w.arms {
+			return nil, s.fail("horizon", "is %d, below the number of arms of instance %s, %d: each arm must be playable once", s.Horizon, in.Name, w.arms)
+		}
+		if a, b := w.fixed.Support(); a < lo || b > hi {
+			if s.Unclipped {
+				p.warn("instance %s: rewards leave the declared range [%v, %v] and are not clipped: no privacy guarantee", in.Name, lo, hi)
+			} else {
+				p.warn("instance %s: rewards leave the declared range [%v, %v] and are clipped to it; regret counts the means before clipping", in.Name, lo, hi)
+			}
+		}
+		out = append(out, w)
+	}
+	if s.Unclipped {
+		p.warn("unclipped: rewards are not clipped to the declared range: no privacy guarantee")
+	}
+	return out, nil
+}
+
+func checkLabel(name string) error {
+	switch {
+	case name == "":
+		return errors.New("is missing: want a name")
+	case len(name) > maxLabel:
+		return fmt.Errorf("is %d bytes long: want at most %d", len(name), maxLabel)
+	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' }):
+		return fmt.Errorf("is %q: want one line of text without control characters", name)
+	case strings.TrimSpace(name) != name:
+		return fmt.Errorf("is %q: want no spaces around it", name)
+	}
+	return nil
+}
+
+// resolve makes the source of an instance. On error it says in which of the instance's fields.
+func (in *Instance) resolve(s *Spec) (src bandit.Source, field string, err error) {
+	ways := 0
+	for _, given := range []bool{in.Bernoulli != nil, in.Laws != nil, in.Standard != "", in.Means != nil, in.CSV != "", in.Source != nil} {
+		if given {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return nil, "", fmt.Errorf("says what its arms are in %d ways: want exactly one of bernoulli, laws, standard, means, csv", ways)
+	}
+	fixed := func(i bandit.Instance, err error) (bandit.Source, error) {
+		if err != nil {
+			return nil, err
+		}
+		return bandit.Fixed(i), nil
+	}
+	switch {
+	case in.Bernoulli != nil:
+		if err := twoArms(len(in.Bernoulli)); err != nil {
+			return nil, "bernoulli", err
+		}
+		for i, m := range in.Bernoulli {
+			if !(m >= 0 && m <= 1) {
+				return nil, fmt.Sprintf("bernoulli[%d]", i), fmt.Errorf("is %v: want a mean from 0 to 1", m)
+			}
+		}
+		src, err = fixed(bandit.BernoulliInstance(in.Bernoulli...))
+		return src, "bernoulli", err
+	case in.Laws != nil:
+		if err := twoArms(len(in.Laws)); err != nil {
+			return nil, "laws", err
+		}
+		arms := make([]bandit.Law, len(in.Laws))
+		for i, text := range in.Laws {
+			if arms[i], err = bandit.ParseLaw(text); err != nil {
+				return nil, fmt.Sprintf("laws[%d]", i), err
+			}
+		}
+		src, err = fixed(bandit.NewInstance(arms...))
+		return src, "laws", err
+	case in.Standard != "":
+		c := slices.Index([]string{"C1", "C2", "C3", "C4"}, strings.ToUpper(in.Standard))
+		if c < 0 {
+			return nil, "standard", fmt.Errorf("is %q: want C1, C2, C3 or C4", clip(in.Standard))
+		}
+		if err := armCount(in.Arms); err != nil {
+			return nil, "arms", err
+		}
+		src, err = fixed(bandit.Standard(c+1, int(in.Arms)))
+		return src, "standard", err
+	case in.Means != nil:
+		return in.resolveMeans(s)
+	case in.CSV != "":
+		path := in.CSV
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(s.dir, path)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, "csv", err
+		}
+		sum := sha256.Sum256(data)
+		hash := hex.EncodeToString(sum[:])
+		if in.SHA256 != "" && !strings.EqualFold(in.SHA256, hash) {
+			return nil, "sha256", fmt.Errorf("is %q but %s has %s: it is another file", clip(in.SHA256), path, hash)
+		}
+		in.SHA256 = hash
+		inst, _, err := bandit.ReadCSV(bytes.NewReader(data))
+		if err != nil {
+			return nil, "csv", fmt.Errorf("%s: %w", path, err)
+		}
+		return bandit.Fixed(inst), "csv", nil
+	default:
+		return in.Source, "source", nil
+	}
+}
+
+func (in *Instance) resolveMeans(s *Spec) (bandit.Source, string, error) {
+	m := in.Means
+	if err := armCount(in.Arms); err != nil {
+		return nil, "arms", err
+	}
+	family := bandit.BernoulliFamily()
+	var err error
+	lo, hi := s.span()
+	switch m.Law {
+	case "", "bernoulli":
+		if m.SD != 0 {
+			return nil, "sd", errors.New("is given, but a Bernoulli law has none")
+		}
+	case "gaussian", "clipped-gaussian":
+		if !(m.SD > 0) || math.IsInf(m.SD, 0) {
+			return nil, "sd", fmt.Errorf("is %v: law %s wants a standard deviation, finite and above 0", m.SD, m.Law)
+		}
+		if m.Law == "gaussian" {
+			family, err = bandit.GaussianFamily(m.SD)
+		} else {
+			family, err = bandit.ClippedGaussianFamily(m.SD, lo, hi)
+		}
+		if err != nil {
+			return nil, "sd", err
+		}
+	default:
+		known := []string{"bernoulli", "gaussian", "clipped-gaussian"}
+		return nil, "law", fmt.Errorf("is %q%s: want %s", clip(m.Law), catalog.Hint(clip(m.Law), known), strings.Join(known, ", "))
+	}
+	src, err := bandit.NewUniformMeans(int(in.Arms), m.Lo, m.Hi, family, m.Redraw)
+	if err != nil {
+		return nil, "means", err
+	}
+	return src, "", nil
+}
+
+func twoArms(n int) error {
+	if n < 2 {
+		return fmt.Errorf("has %d arms: want at least 2, or there is nothing to learn", n)
+	}
+	return nil
+}
+
+func armCount(n Count) error {
+	switch {
+	case n == 0:
+		return errors.New("is missing: want the number of arms, at least 2")
+	case n < 2 || n > bandit.MaxArms:
+		return fmt.Errorf("is %d: want a number of arms from 2 to %d", int(n), bandit.MaxArms)
+	}
+	return nil
+}
+
+func (p *Plan) budgets() error {
+	s := &p.Spec
+	seen := map[string]int{}
+	for i, b := range s.Budgets {
+		at := fmt.Sprintf("budgets[%d]", i)
+		if b == nil {
+			return s.fail(at, "is missing")
+		}
+		if err := b.Validate(); err != nil {
+			return s.src.wrap(at, err)
+		}
+		if j, twice := seen[b.String()]; twice {
+			return s.fail(at, "%s is also budgets[%d]", b, j)
+		}
+		seen[b.String()] = i
+	}
+	return nil
+}
+
+// A choice is a policy of the experiment, resolved.
+type choice struct {
+	label   string
+	entry   catalog.Entry
+	params  catalog.Params // complete
+	content string         // name and parameters: part of cell hashes and of the noise streams' keys
+	budgets []privacy.Budget
+}
+
+func (p *Plan) choices() ([]choice, error) {
+	s := &p.Spec
+	if len(s.Policies) == 0 {
+		return nil, s.fail("policies", "is missing: want at least one, such as {policy: adap-klucb}")
+	}
+	var out []choice
+	for i, q := range s.Policies {
+		at := fmt.Sprintf("policies[%d]", i)
+		entry, err := catalog.Find(q.Policy)
+		if err != nil {
+			return nil, s.src.wrap(at+".policy", err)
+		}
+		params, err := entry.Complete(q.Params)
+		if err != nil {
+			// Blame the parameter, if one alone is enough to fail.
+			for name, x := range q.Params {
+				if _, e := entry.Complete(catalog.Params{name: x}); e != nil {
+					return nil, s.src.wrap(at+"."+name, e)
+				}
+			}
+			return nil, s.src.wrap(at, err)
+		}
+		c := choice{label: q.Name, entry: entry, params: params, content: content(entry, params)}
+		for _, w := range entry.Warnings(params) {
+			p.warn("%s", w)
+		}
+		if !entry.Private {
+			c.budgets = []privacy.Budget{privacy.None{}}
+		} else {
+			if len(s.Budgets) == 0 {
+				return nil, s.fail("budgets", "is missing: policy %s is private and takes %s", entry.Name, strings.Join(entry.Budgets, " | "))
+			}
+			var skipped []string
+			var why error
+			for _, b := range s.Budgets {
+				if err := entry.Meets(b); err != nil {
+					skipped, why = append(skipped, b.String()), err
+					continue
+				}
+				c.budgets = append(c.budgets, b)
+			}
+			if len(c.budgets) == 0 {
+				return nil, s.src.wrap(at, fmt.Errorf("meets none of the budgets: %w", why))
+			}
+			if len(skipped) > 0 {
+				p.warn("policy %s is not played at %s: it takes %s", entry.Name, strings.Join(skipped, ", nor at "), strings.Join(entry.Budgets, " | "))
+			}
+		}
+		out = append(out, c)
+	}
+	if err := p.label(out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// content is a policy with all its parameters, those at their defaults included, in one order.
+func content(e catalog.Entry, params catalog.Params) string {
+	var b strings.Builder
+	b.WriteString(e.Name)
+	for _, name := range sorted(params) {
+		fmt.Fprintf(&b, " %s=%s", name, number(params[name]))
+	}
+	return b.String()
+}
+
+func sorted(params catalog.Params) []string {
+	names := make([]string, 0, len(params))
+	for name := range params {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// label names the policies that were not given a name: by the policy, and where that is not enough by the parameters that differ.
+func (p *Plan) label(choices []choice) error {
+	s := &p.Spec
+	byPolicy := map[string][]int{}
+	for i, c := range choices {
+		if c.label == "" {
+			byPolicy[c.entry.Name] = append(byPolicy[c.entry.Name], i)
+		}
+	}
+	for name, same := range byPolicy {
+		for _, i := range same {
+			choices[i].label = name
+			if len(same) == 1 {
+				continue
+			}
+			var differ []string
+			for _, q := range choices[i].entry.Params {
+				var values []string
+				for _, j := range same {
+					values = append(values, show(choices[j].params, q))
+				}
+				slices.Sort(values)
+				if len(slices.Compact(values)) > 1 {
+					differ = append(differ, q.Name+"="+show(choices[i].params, q))
+				}
+			}
+			if len(differ) > 0 {
+				choices[i].label += " (" + strings.Join(differ, ", ") + ")"
+			}
+		}
+	}
+	seen := map[string]int{}
+	for i, c := range choices {
+		at := fmt.Sprintf("policies[%d]", i)
+		if err := checkLabel(c.label); err != nil {
+			return s.fail(at+".name", "%w", err)
+		}
+		if j, twice := seen[c.label]; twice {
+			return s.fail(at, "%q is also the label of policies[%d]: give one of them another name or other parameters", c.label, j)
+		}
+		seen[c.label] = i
+	}
+	return nil
+}
+
+func show(params catalog.Params, q catalog.Param) string {
+	x, ok := params[q.Name]
+	switch {
+	case !ok && q.DefaultDoc != "":
+		return q.DefaultDoc
+	case q.Flag:
+		return fmt.Sprint(x != 0)
+	default:
+		return number(x)
+	}
+}
+
+func (p *Plan) warn(format string, args ...any) {
+	w := fmt.Sprintf(format, args...)
+	if !slices.Contains(p.Warnings, w) {
+		p.Warnings = append(p.Warnings, w)
+	}
+}
+
+// cells lists the cells in the order of every output: by instance, then policy, then budget, each in the order of the file.
+func (p *Plan) cells(worlds []world) error {
+	choices, err := p.choices()
+	if err != nil {
+		return err
+	}
+	s := &p.Spec
+	seen := map[string]string{}
+	for i := range worlds {
+		for j, c := range choices {
+			for _, b := range c.budgets {
+				cell := Cell{Instance: worlds[i].label, Policy: c.label, Budget: b.String(), world: worlds[i], choice: c, budget: b}
+				cell.hash(p)
+				// A policy that cannot be built is found now, not after an hour.
+				if _, err := cell.policy(int(s.Horizon), s.Unclipped, worlds[i].arms); err != nil {
+					return s.src.wrap(fmt.Sprintf("policies[%d]", j), err)
+				}
+				if other, twice := seen[cell.Hash]; twice {
+					return s.fail(fmt.Sprintf("policies[%d]", j), "%s is the same as %s: the same instance, policy, parameters and budget under another name",
+						cell.Label(), other)
+				}
+				seen[cell.Hash] = cell.Label()
+				p.Cells = append(p.Cells, cell)
+			}
+		}
+	}
+	return nil
+}
+
+// seal fixes the normal form and the hash of the experiment.
+func (p *Plan) seal() error {
+	var err error
+	if p.normal, err = p.Spec.JSON(); err != nil {
+		return &Error{Err: err}
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "sotto experiment %d\n%s\n", FormatVersion, p.normal)
+	for _, c := range p.Cells {
+		fmt.Fprintf(h, "%q %q %q %s\n", c.Instance, c.Policy, c.Budget, c.Hash)
+	}
+	p.Hash = hex.EncodeToString(h.Sum(nil))
+	return nil
+}

@@ -1,0 +1,273 @@
+package experiment
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/sotto-dp/sotto/interval"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// Results are what an experiment found: the manifest, and a summary of each cell in the manifest's order.
+type Results struct {
+	Manifest *Manifest
+	Cells    []CellResult
+}
+
+// A CellResult summarises the runs of a cell.
+type CellResult struct {
+	CellInfo
+	Regret    Curve // pseudo-regret, in units of reward
+	PlaysBest Curve // plays of arms with the highest mean
+	// FinalRegret and FinalPlaysBest are the values of each run at the last checkpoint, by run: for paired tests.
+	FinalRegret, FinalPlaysBest []float64
+}
+
+// A Curve has one entry a checkpoint: the mean over runs, its standard error, the standard deviation and quantiles over runs. SE and SD
+// are NaN if there is one run.
+type Curve struct {
+	Mean, SE, SD, Q05, Q50, Q95 []float64
+}
+
+// The metrics, as summary.csv names them.
+const (
+	MetricRegret    = "regret"
+	MetricPlaysBest = "plays_best"
+)
+
+// Load reads the results in an output directory, from its units.
+func Load(dir string) (*Results, error) {
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	if m.Finished.IsZero() || m.Shard != nil {
+		return nil, fmt.Errorf("%w %s: it holds %s of experiment %q, not finished results: go on with --resume, or merge the shards",
+			ErrOutput, dir, shardText(m.Shard), m.Name)
+	}
+	r := &Results{Manifest: m}
+	for i := range m.Cells {
+		c, err := summarise(context.Background(), dir, m, &m.Cells[i])
+		if err != nil {
+			return nil, err
+		}
+		r.Cells = append(r.Cells, c)
+	}
+	return r, nil
+}
+
+// finish makes every output from units alone, in the manifest's order, and marks the directory as finished.
+func finish(ctx context.Context, dir string, m *Manifest, write writer) (*Results, error) {
+	// While outputs are not all there the directory is not finished, whatever it was before.
+	if err := writeStream(filepath.Join(dir, "results.parquet"), func(w io.Writer) error { return writeParquet(ctx, w, dir, m) }); err != nil {
+		return nil, err
+	}
+	r := &Results{Manifest: m}
+	for i := range m.Cells {
+		c, err := summarise(ctx, dir, m, &m.Cells[i])
+		if err != nil {
+			return nil, err
+		}
+		m.Cells[i].Loss = c.Loss
+		r.Cells = append(r.Cells, c)
+	}
+	if err := writeStream(filepath.Join(dir, "summary.csv"), r.writeSummary); err != nil {
+		return nil, err
+	}
+	m.Finished = time.Now().UTC().Truncate(time.Second)
+	return r, m.write(dir, write)
+}
+
+// writeStream is writeFile for what is too large to hold.
+func writeStream(path string, produce func(io.Writer) error) error {
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o644))
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer f.Cleanup() // nothing, once it has its name
+	if err := produce(f); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// eachUnit calls f for the units of a cell, in order.
+func eachUnit(ctx context.Context, dir string, m *Manifest, cell *CellInfo, f func(*unit) error) error {
+	for b := range m.blocks() {
+		if ctx.Err() != nil {
+			return stopped(ctx)
+		}
+		u, err := readUnit(dir, m, cell, b)
+		if errors.Is(err, fs.ErrNotExist) {
+			first, n := m.runsOf(b)
+			return fmt.Errorf("%w: the unit of %s, runs %d to %d, is missing: %w", ErrUnit, cell.Label(), first, first+n-1, err)
+		}
+		if err != nil {
+			return err
+		}
+		if err := f(u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// columns is how many numbers summarise holds at once: 64 MB of them.
+const columns = 8 << 20
+
+// summarise reads the units of a cell, for as many checkpoints at a time as fit in memory.
+func summarise(ctx context.Context, dir string, m *Manifest, cell *CellInfo) (CellResult, error) {
+	out := CellResult{CellInfo: *cell}
+	points := len(m.Checkpoints)
+	group := max(1, min(points, columns/(2*m.Runs)))
+	column := make([][]float64, 2*group)
+	for i := range column {
+		column[i] = make([]float64, m.Runs)
+	}
+	var loss privacy.Loss
+	for from := 0; from < points; from += group {
+		to := min(from+group, points)
+		err := eachUnit(ctx, dir, m, cell, func(u *unit) error {
+			if from == 0 {
+				loss = loss.Max(u.loss)
+			}
+			for r := range u.runs {
+				regret, best := u.regret(r)[from:to], u.best(r)[from:to]
+				for i := range regret {
+					column[2*i][u.first+r], column[2*i+1][u.first+r] = regret[i], best[i]
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return out, err
+		}
+		if to == points {
+			out.FinalRegret = slices.Clone(column[2*(to-from-1)])
+			out.FinalPlaysBest = slices.Clone(column[2*(to-from-1)+1])
+		}
+		for i := range to - from {
+			out.Regret.add(column[2*i])
+			out.PlaysBest.add(column[2*i+1])
+		}
+	}
+	if cell.Private {
+		out.Loss = loss.String()
+	}
+	return out, nil
+}
+
+// add appends the summary of one checkpoint. It sorts x.
+func (c *Curve) add(x []float64) {
+	mean, sd, se := interval.Mean(x)
+	slices.Sort(x)
+	c.Mean, c.SD, c.SE = append(c.Mean, mean), append(c.SD, sd), append(c.SE, se)
+	c.Q05 = append(c.Q05, interval.Quantile(x, 0.05))
+	c.Q50 = append(c.Q50, interval.Quantile(x, 0.5))
+	c.Q95 = append(c.Q95, interval.Quantile(x, 0.95))
+}
+
+// summaryHeader is summary.csv's first line.
+var summaryHeader = []string{"experiment", "instance", "policy", "budget", "metric", "t", "runs", "mean", "se", "sd", "q05", "q50", "q95"}
+
+// writeSummary writes summary.csv: a line a cell, metric and checkpoint. What is not defined, such as sd of one run, is empty.
+func (r *Results) writeSummary(w io.Writer) error {
+	out := csv.NewWriter(w)
+	if err := out.Write(summaryHeader); err != nil {
+		return err
+	}
+	m := r.Manifest
+	row := make([]string, len(summaryHeader))
+	for i := range r.Cells {
+		c := &r.Cells[i]
+		for _, metric := range []struct {
+			name  string
+			curve *Curve
+		}{{MetricRegret, &c.Regret}, {MetricPlaysBest, &c.PlaysBest}} {
+			for k, t := range m.Checkpoints {
+				v := metric.curve
+				row = append(row[:0], m.Name, c.Instance, c.Policy, c.Budget, metric.name, strconv.Itoa(t), strconv.Itoa(m.Runs))
+				for _, x := range []float64{v.Mean[k], v.SE[k], v.SD[k], v.Q05[k], v.Q50[k], v.Q95[k]} {
+					if math.IsNaN(x) {
+						row = append(row, "")
+						continue
+					}
+					row = append(row, number(x))
+				}
+				if err := out.Write(row); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// A Row is a row of results.parquet: one run at one checkpoint.
+type Row struct {
+	Experiment string  `parquet:"experiment,dict"`
+	Instance   string  `parquet:"instance,dict"`
+	Policy     string  `parquet:"policy,dict"`
+	Budget     string  `parquet:"budget,dict"`
+	Run        int64   `parquet:"run"`
+	T          int64   `parquet:"t"`
+	Regret     float64 `parquet:"regret"`
+	PlaysBest  float64 `parquet:"plays_best"`
+}
+
+// The bytes of a parquet file depend on how its rows are cut into writes and groups: both are fixed, whatever units they come from.
+const (
+	rowsWrite = 4096
+	rowsGroup = 1 << 18
+)
+
+func writeParquet(ctx context.Context, w io.Writer, dir string, m *Manifest) error {
+	out := parquet.NewGenericWriter[Row](w, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(rowsGroup),
+		parquet.CreatedBy(module, strconv.Itoa(FormatVersion), ""))
+	rows := make([]Row, 0, rowsWrite)
+	flush := func() error {
+		_, err := out.Write(rows)
+		rows = rows[:0]
+		return err
+	}
+	for i := range m.Cells {
+		c := &m.Cells[i]
+		err := eachUnit(ctx, dir, m, c, func(u *unit) error {
+			for r := range u.runs {
+				regret, best := u.regret(r), u.best(r)
+				for k, t := range u.checkpoints {
+					rows = append(rows, Row{m.Name, c.Instance, c.Policy, c.Budget, int64(u.first + r), int64(t), regret[k], best[k]})
+					if len(rows) == rowsWrite {
+						if err := flush(); err != nil {
+							return err
+						}
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	return out.Close()
+}

@@ -1,0 +1,385 @@
+package experiment
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// A Spec is an experiment as its file says it. Read and Parse make one from a file; a program may fill one in. Nothing in it has been
+// checked beyond its form: Resolve does that.
+type Spec struct {
+	Name        string // [a-z0-9._-]+
+	Description string
+	Horizon     Count // T, rounds
+	Runs        Count // of each cell
+	Seed        uint64
+	Points      Count   // checkpoints, log-spaced; 0 means DefaultPoints
+	Checkpoints []Count // explicit checkpoints, increasing; they replace Points
+	Lo, Hi      float64 // the declared range of rewards; both 0 means [0,1]
+	Unclipped   bool    // feed rewards outside the range as they are: no privacy guarantee
+	Instances   []Instance
+	Policies    []Policy
+	Budgets     []privacy.Budget // those that are not private run at none, whatever stands here
+
+	dir string // relative paths start here
+	src *source
+}
+
+// DefaultPoints is the number of checkpoints of an experiment that does not say.
+const DefaultPoints = 200
+
+// MaxPoints is the largest number of checkpoints.
+const MaxPoints = 100_000
+
+// MaxRuns is the largest number of runs of a cell.
+const MaxRuns = 10_000_000
+
+// An Instance says where rewards come from, in exactly one of the ways below.
+type Instance struct {
+	Name string
+
+	Bernoulli []float64     // means of Bernoulli arms
+	Laws      []string      // one law an arm, as bandit.ParseLaw reads it
+	Standard  string        // C1, C2, C3 or C4 of 002 for Arms arms
+	Means     *Means        // means drawn at random for Arms arms
+	CSV       string        // path of logged rewards, relative to the experiment's file
+	SHA256    string        // of that file, in hex; if set, another file is refused
+	Source    bandit.Source // anything else, from a program; such an experiment has no file form
+
+	Arms Count
+}
+
+// Means draws an instance's means uniformly in [Lo, Hi].
+type Means struct {
+	Lo, Hi float64
+	Law    string  // bernoulli (or empty), gaussian, or clipped-gaussian (to the declared range)
+	SD     float64 // of the Gaussian laws
+	Redraw bool    // for each run anew; else once
+}
+
+// A Policy is a policy with its parameters.
+type Policy struct {
+	Policy string // its name in the catalog
+	Name   string // what tables and figures call it; empty: the policy's name, with its parameters where that is not enough
+	Params catalog.Params
+}
+
+// fail places an error at a field.
+func (s *Spec) fail(field, format string, args ...any) *Error {
+	return s.src.wrap(field, fmt.Errorf(format, args...))
+}
+
+// Override replaces a field, named horizon, runs, seed or checkpoints, by what a flag says. Errors in it are then placed at the flag.
+func (s *Spec) Override(field, flag, value string) error {
+	var err error
+	switch field {
+	case "horizon":
+		s.Horizon, err = ParseCount(value)
+	case "runs":
+		s.Runs, err = ParseCount(value)
+	case "checkpoints":
+		s.Points, err = ParseCount(value)
+		s.Checkpoints = nil
+	case "seed":
+		s.Seed, err = parseSeed(value)
+	default:
+		return fmt.Errorf("field %q cannot be overridden: horizon, runs, seed and checkpoints can", field)
+	}
+	if err != nil {
+		return &Error{Field: field, Pos: Pos{File: flag}, Err: err}
+	}
+	if s.src != nil { // the file is not to blame any more
+		src := *s.src
+		src.at = make(map[string]Pos, len(s.src.at))
+		for f, pos := range s.src.at {
+			if f != field && !strings.HasPrefix(f, field+"[") {
+				src.at[f] = pos
+			}
+		}
+		src.at[field] = Pos{File: flag}
+		s.src = &src
+	}
+	return nil
+}
+
+func parseSeed(text string) (uint64, error) {
+	digits, ok := plain(text)
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if !ok || err != nil {
+		return 0, fmt.Errorf("%q is no seed: want a whole number from 0 to 2^64-1", clip(text))
+	}
+	return n, nil
+}
+
+// A field of the normal form. Its value is a string, a bool, a number, a []any, or a []field.
+type field struct {
+	key   string
+	value any
+}
+
+// normal is the experiment's normal form: every default written out, fields in one order.
+func (s *Spec) normal() ([]field, error) {
+	lo, hi := s.span()
+	out := []field{{"name", s.Name}}
+	if s.Description != "" {
+		out = append(out, field{"description", s.Description})
+	}
+	out = append(out, field{"horizon", s.Horizon}, field{"runs", s.Runs}, field{"seed", s.Seed})
+	if s.Checkpoints != nil {
+		out = append(out, field{"checkpoints", list(s.Checkpoints)})
+	} else {
+		out = append(out, field{"checkpoints", s.points()})
+	}
+	out = append(out, field{"range", list([]float64{lo, hi})}, field{"unclipped", s.Unclipped})
+	var instances []any
+	for i, in := range s.Instances {
+		f, err := in.normal()
+		if err != nil {
+			return nil, s.src.wrap(fmt.Sprintf("instances[%d]", i), err)
+		}
+		instances = append(instances, f)
+	}
+	var policies, budgets []any
+	for _, p := range s.Policies {
+		policies = append(policies, p.normal())
+	}
+	for _, b := range s.Budgets {
+		budgets = append(budgets, normalBudget(b))
+	}
+	out = append(out, field{"instances", instances}, field{"policies", policies})
+	if len(budgets) > 0 {
+		out = append(out, field{"budgets", budgets})
+	}
+	return out, nil
+}
+
+func (s *Spec) span() (lo, hi float64) {
+	if s.Lo == 0 && s.Hi == 0 {
+		return 0, 1
+	}
+	return s.Lo, s.Hi
+}
+
+func (s *Spec) points() Count {
+	if s.Points == 0 {
+		return DefaultPoints
+	}
+	return s.Points
+}
+
+func (in Instance) normal() ([]field, error) {
+	out := []field{{"name", in.Name}}
+	switch {
+	case in.Bernoulli != nil:
+		out = append(out, field{"bernoulli", list(in.Bernoulli)})
+	case in.Laws != nil:
+		out = append(out, field{"laws", list(in.Laws)})
+	case in.Standard != "":
+		out = append(out, field{"standard", in.Standard}, field{"arms", in.Arms})
+	case in.Means != nil:
+		law := in.Means.Law
+		if law == "" {
+			law = "bernoulli"
+		}
+		out = append(out, field{"means", []field{{"uniform", list([]float64{in.Means.Lo, in.Means.Hi})}}},
+			field{"arms", in.Arms}, field{"law", law})
+		if in.Means.SD != 0 {
+			out = append(out, field{"sd", in.Means.SD})
+		}
+		out = append(out, field{"redraw", in.Means.Redraw})
+	case in.CSV != "":
+		out = append(out, field{"csv", in.CSV})
+		if in.SHA256 != "" {
+			out = append(out, field{"sha256", in.SHA256})
+		}
+	case in.Source != nil:
+		out = append(out, field{"source", in.Source.String()})
+	default:
+		return nil, fmt.Errorf("says nowhere what its arms are: want one of bernoulli, laws, standard, means, csv")
+	}
+	return out, nil
+}
+
+func (p Policy) normal() []field {
+	out := []field{{"policy", p.Policy}}
+	if p.Name != "" {
+		out = append(out, field{"name", p.Name})
+	}
+	entry, err := catalog.Find(p.Policy)
+	names := make([]string, 0, len(p.Params))
+	for name := range p.Params {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		var value any = p.Params[name]
+		if err == nil {
+			i := slices.IndexFunc(entry.Params, func(d catalog.Param) bool { return d.Name == name })
+			if i >= 0 && entry.Params[i].Flag {
+				value = p.Params[name] != 0
+			}
+		}
+		out = append(out, field{name, value})
+	}
+	return out
+}
+
+func normalBudget(b privacy.Budget) any {
+	switch b := b.(type) {
+	case privacy.Pure:
+		return []field{{"epsilon", b.Epsilon}}
+	case privacy.ZCDP:
+		return []field{{"rho", b.Rho}}
+	case privacy.Approx:
+		return []field{{"epsilon", b.Epsilon}, {"delta", b.Delta}}
+	case privacy.Renyi:
+		return []field{{"alpha", b.Alpha}, {"epsilon", b.Epsilon}}
+	default:
+		return "none"
+	}
+}
+
+func list[T any](x []T) []any {
+	out := make([]any, len(x))
+	for i, v := range x {
+		out[i] = v
+	}
+	return out
+}
+
+// JSON is the experiment's normal form on one line: every default written out, fields in one order. Parse reads it back, since JSON is
+// YAML.
+func (s *Spec) JSON() ([]byte, error) {
+	f, err := s.normal()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := writeFlow(&b, f, true); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// YAML is the experiment's normal form as a file.
+func (s *Spec) YAML() ([]byte, error) {
+	fields, err := s.normal()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	for _, f := range fields {
+		b.WriteString(f.key + ":")
+		items, block := f.value.([]any)
+		block = block && len(items) > 0 && f.key != "range" && f.key != "checkpoints"
+		if !block {
+			b.WriteByte(' ')
+			if err := writeFlow(&b, f.value, false); err != nil {
+				return nil, err
+			}
+			b.WriteByte('\n')
+			continue
+		}
+		b.WriteByte('\n')
+		for _, item := range items {
+			b.WriteString("  - ")
+			if err := writeFlow(&b, item, false); err != nil {
+				return nil, err
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// writeFlow writes a value on one line: as JSON, or as YAML's flow form, which is JSON with fewer quotes.
+func writeFlow(b *bytes.Buffer, value any, asJSON bool) error {
+	sep := ", "
+	if asJSON {
+		sep = ","
+	}
+	switch v := value.(type) {
+	case []field:
+		b.WriteByte('{')
+		for i, f := range v {
+			if i > 0 {
+				b.WriteString(sep)
+			}
+			if asJSON {
+				b.WriteString(strconv.Quote(f.key) + ":")
+			} else {
+				b.WriteString(f.key + ": ")
+			}
+			if err := writeFlow(b, f.value, asJSON); err != nil {
+				return err
+			}
+		}
+		b.WriteByte('}')
+	case []any:
+		b.WriteByte('[')
+		for i, x := range v {
+			if i > 0 {
+				b.WriteString(sep)
+			}
+			if err := writeFlow(b, x, asJSON); err != nil {
+				return err
+			}
+		}
+		b.WriteByte(']')
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("%w: the number %v has no normal form", ErrSpec, v)
+		}
+		b.WriteString(number(v))
+	case string:
+		if !asJSON && bare(v) {
+			b.WriteString(v)
+			return nil
+		}
+		var quoted bytes.Buffer
+		enc := json.NewEncoder(&quoted)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(v); err != nil {
+			return err
+		}
+		b.Write(bytes.TrimSuffix(quoted.Bytes(), []byte("\n")))
+	default:
+		fmt.Fprint(b, v) // Count, uint64, bool
+	}
+	return nil
+}
+
+// bare says whether YAML reads a word without quotes as that text. What it does not know it quotes.
+func bare(s string) bool {
+	if s == "" || len(s) > 60 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && (digit(c) || c == '-' || c == '_')) {
+			return false
+		}
+	}
+	switch strings.ToLower(s) {
+	case "true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf":
+		return false
+	}
+	return true
+}
+
+// number writes x with the fewest digits that read back as x.
+func number(x float64) string {
+	if x == 0 {
+		x = 0 // no negative zero
+	}
+	return strconv.FormatFloat(x, 'g', -1, 64)
+}
