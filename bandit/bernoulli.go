@@ -31,9 +31,9 @@ func (b Bernoulli) Support() (lo, hi float64) {
 	return 0, 1
 }
 
-// Draw is 0 or 1. The stream's uniform is a multiple of 2⁻⁵³, so p counts up to 2⁻⁵³.
+// Draw is 0 or 1.
 func (b Bernoulli) Draw(s *noise.Fast) float64 {
-	if s.Float64() < b.p {
+	if s.Bernoulli(b.p) {
 		return 1
 	}
 	return 0
@@ -41,8 +41,11 @@ func (b Bernoulli) Draw(s *noise.Fast) float64 {
 
 // Sum is binomial, in O(1).
 func (b Bernoulli) Sum(n int, s *noise.Fast) float64 {
-	if n <= 0 {
+	switch {
+	case n <= 0:
 		return 0
+	case n == 1: // policies that decide each round ask for nothing else
+		return b.Draw(s)
 	}
 	return float64(s.Binomial(n, b.p))
 }

@@ -28,8 +28,10 @@ type DPUCB struct {
 	epsilon float64
 	beta    float64
 
-	gamma   float64 // Γ; used if fixed
-	root    float64 // √(2 log t) of the fixed bonus; NaN: of the round
+	gamma   float64 // Γ, unless anytime
+	fixed   bool    // the level is the same in every round: lo
+	lo, hi  float64 // the level √(2 log t) is between these …
+	until   int     // … before this round
 	anytime bool
 
 	round int
@@ -64,7 +66,7 @@ func NewDPUCBThesis(arms, horizon int, epsilon float64) (*DPUCB, error) {
 	logT := math.Log(float64(horizon))
 	l := math.Log(2) + 2*logT // log(2/δ)
 	p.gamma = math.Sqrt(8) * math.Pow(logT, 1.5) * l / epsilon
-	p.root = math.Sqrt(2 * l)
+	p.fixed, p.lo = true, math.Sqrt(2*l)
 	return p, nil
 }
 
@@ -94,7 +96,7 @@ func newDPUCB(arms, horizon int, epsilon float64) (*DPUCB, error) {
 	levels := bits.Len(uint(horizon-1)) + 1 // ⌈log₂T⌉ + 1
 	p := &DPUCB{
 		mech: privacy.Tree{Scale: float64(levels) / epsilon, Horizon: horizon},
-		arms: arms, epsilon: epsilon, root: math.NaN(), last: -1, m: make([]treeArm, arms),
+		arms: arms, epsilon: epsilon, last: -1, m: make([]treeArm, arms),
 	}
 	p.batch.Plays = make([]Play, arms)
 	return p, nil
@@ -127,23 +129,43 @@ func (p *DPUCB) Next(released privacy.Released) *Batch {
 		p.batch.Plays = p.batch.Plays[:1]
 	}
 	p.round++
-	gamma, root := p.gamma, p.root
-	if p.anytime {
-		gamma = p.width(float64(p.round))
+	p.last = p.choose()
+	p.batch.Plays[0] = Play{Arm: p.last, Rounds: 1, Release: true}
+	return &p.batch
+}
+
+// choose is the arm with the highest index in this round. All indices are linear in the level √(2 log t), which hardly moves: an arm that
+// leads at both ends of an interval of levels leads in between, and only where the leaders differ is the logarithm worth its time.
+func (p *DPUCB) choose() int {
+	switch {
+	case p.fixed:
+		return p.leader(p.lo, p.gamma)
+	case p.anytime:
+		t := float64(p.round)
+		return p.leader(level(t), p.width(t))
 	}
-	if math.IsNaN(root) {
-		root = math.Sqrt(2 * math.Log(float64(p.round)))
+	if p.round >= p.until {
+		p.until = p.round + p.round/64 + 1
+		p.lo, p.hi = level(float64(p.round)), level(float64(p.until))
 	}
+	a := p.leader(p.lo, p.gamma)
+	if a != p.leader(p.hi, p.gamma) {
+		a = p.leader(level(float64(p.round)), p.gamma)
+	}
+	return a
+}
+
+func level(t float64) float64 { return math.Sqrt(2 * math.Log(t)) }
+
+func (p *DPUCB) leader(level, gamma float64) int {
 	best, top := 0, math.Inf(-1)
 	for a := range p.m {
 		m := &p.m[a]
-		if index := m.mean + float64(root*m.root) + float64(gamma*m.inv); index > top {
+		if index := m.mean + float64(level*m.root) + float64(gamma*m.inv); index > top {
 			best, top = a, index
 		}
 	}
-	p.last = best
-	p.batch.Plays[0] = Play{Arm: best, Rounds: 1, Release: true}
-	return &p.batch
+	return best
 }
 
 func (p *DPUCB) set(a int, released privacy.Released, i int) {
