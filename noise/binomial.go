@@ -8,16 +8,23 @@ import (
 // Binomial is the number of successes in n independent trials of probability p: P(k) = C(n,k)·p^k·(1−p)^{n−k}, exact in law up to double
 // arithmetic, with no normal approximation anywhere. Range: n ≤ 2^53; n ≤ 0 and p ≤ 0 (or NaN) give 0, p ≥ 1 gives n.
 //
-// Three methods, each the fastest where it is used: n ≤ 64 tosses all coins at once in the bits of a word; n·min(p,1−p) < 10 inverts
-// the distribution function; the rest is Hörmann's transformed rejection.
+// Three methods, each the fastest where it is used: n ≤ 128 tosses all coins at once in the bits of a word or two; n·min(p,1−p) < 10
+// inverts the distribution function; the rest is Hörmann's transformed rejection.
 func (f *Fast) Binomial(n int, p float64) int {
 	switch {
 	case n <= 0 || !(p > 0):
 		return 0
 	case p >= 1:
 		return n
+	case n == 1:
+		if f.Bernoulli(p) {
+			return 1
+		}
+		return 0
 	case n <= 64:
 		return f.binomialLanes(n, p)
+	case n <= 128:
+		return f.binomialLanes(64, p) + f.binomialLanes(n-64, p)
 	case p > 0.5:
 		return n - f.binomialHalf(n, 1-p) // 1−p is exact here
 	}

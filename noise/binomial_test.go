@@ -47,8 +47,8 @@ func TestBinomialLaw(t *testing.T) {
 		n int
 		p float64
 	}{
-		{1, 0.3}, {2, 0.5}, {7, 0.9}, {50, 0.5}, {50, 0.75}, {50, 0.3}, {50, 0.01}, {63, 0.99}, {64, 0.6}, // in the lanes of a word
-		{65, 0.1}, {65, 0.153}, {65, 0.154}, {65, 0.5}, {100, 0.0999}, {100, 0.1001}, {100, 0.9001}, {100, 0.8999}, // both sides of np = 10
+		{1, 0.3}, {2, 0.5}, {7, 0.9}, {50, 0.5}, {50, 0.75}, {50, 0.3}, {50, 0.01}, {63, 0.99}, {64, 0.6}, {65, 0.1}, {100, 0.3}, {128, 0.9}, // in the lanes of a word or two
+		{129, 0.0774}, {129, 0.0776}, {129, 0.5}, {200, 0.0499}, {200, 0.0501}, {200, 0.9501}, {200, 0.9499}, // both sides of np = 10
 		{1000, 0.00999}, {1000, 0.01001}, {1000, 0.3}, {1000, 0.001}, {1000, 0.9999},
 		{1e6, 1e-6}, {1e6, 5e-6}, {1e6, 1.1e-5}, {1e6, 0.3}, {1e6, 0.5}, {1e6, 0.9},
 		{1e9, 0.3}, {1e9, 0.999}, {1e12, 0.3}, {1e12, 0.75}, {1 << 53, 0.3}, {1 << 53, 1e-9},
@@ -65,7 +65,7 @@ func TestBinomialLaw(t *testing.T) {
 }
 
 func TestBinomialBrokenTwins(t *testing.T) {
-	const n, p, draws = 100, 0.3, 200_000
+	const n, p, draws = 150, 0.3, 200_000
 	cuts, cdf := binomialCells(n, p)
 	f := testStream("twins")
 	for name, draw := range map[string]func() float64{
@@ -114,7 +114,7 @@ func TestBinomialEnds(t *testing.T) {
 // The hat is above the density and the squeeze below it, everywhere: this is what makes rejection exact.
 func TestBinomialHat(t *testing.T) {
 	for _, c := range []struct{ n, p float64 }{
-		{65, 0.154}, {65, 0.5}, {100, 0.1}, {100, 0.3}, {1000, 0.01}, {1000, 0.5}, {1e6, 1e-5}, {1e6, 0.3}, {1e9, 1e-8}, {1e12, 0.5}, {1 << 53, 0.3}, {1 << 53, 0x1p-49},
+		{129, 0.078}, {129, 0.5}, {200, 0.05}, {200, 0.3}, {1000, 0.01}, {1000, 0.5}, {1e6, 1e-5}, {1e6, 0.3}, {1e9, 1e-8}, {1e12, 0.5}, {1 << 53, 0.3}, {1 << 53, 0x1p-49},
 	} {
 		h := newBinomialHat(c.n, c.p)
 		const steps = 20_000

@@ -6,9 +6,9 @@ import (
 )
 
 // DiscreteLaplace is the law P(x) = (1−β)/(1+β)·β^|x| on the integers, with β = exp(−1/t) and scale t = num/den. Added to an integer sum of sensitivity s
-// (in the sum's own units) it is s/t-differentially private. Its variance is 2β/(1−β)², a little less than 2t² + 1.
+// (in the sum's own units) it is s/t-differentially private. Its variance is 2β/(1−β)², less than 2t².
 //
-// Why [DiscreteLaplace.Draw] is exact (CKS Algorithm 2, Theorem 30). X is geometric, P(X=x) ∝ β^x (see [Geometric]), and B is a fair sign. Drawing again if B is
+// Why [DiscreteLaplace.Draw] is exact (CKS Algorithm 2). X is geometric, P(X=x) ∝ β^x (see [Geometric]), and B is a fair sign. Drawing again if B is
 // minus and X is 0, every x ≠ 0 has mass ∝ ½·β^|x|, and 0 has mass ∝ ½ as well, being reached by plus only. Without that, 0 would have double mass.
 type DiscreteLaplace struct{ half Geometric }
 

@@ -22,11 +22,12 @@
 //
 // Promised: given independent uniform bits, an exact sampler's value has exactly the stated law, except that it reports
 // [ErrOverflow] instead of a value with a probability below e^{-7900}. No sampler allocates, except after a coincidence of 63 bits
-// (once in 2^58 draws at most), when more digits of e^{-k} are worked out with math/big.
+// (once in 2^55 draws or so), when more digits of e^{-k} are worked out with math/big.
 //
 // Not promised: that the time of a draw hides its value. The samplers reject and repeat, and bigger noise takes longer. Whoever can time
 // a single draw closely learns something about the noise: release results on a schedule that does not depend on the draw. Nor are
-// the generator's state and the noise wiped from memory.
+// the generator's state and the noise wiped from memory. Nor that a broken source is noticed: samplers that reject may wait for ever on a
+// source that repeats itself.
 //
 // No sampler is safe for use from several goroutines on one stream: give each goroutine its own. Sampler values such as
 // [DiscreteLaplace] hold no state and may be shared.
