@@ -1,0 +1,159 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// The fixed-point grid of real rewards: the declared range is 2^20 steps.
+const gridSteps = 1 << 20
+
+// A slot of real rewards holds at most 2^42, so that its sum is at most 2^62 steps whatever the rewards are: the limit is on the
+// count, which is public, and says nothing about them.
+const maxRewards = 1 << 42
+
+// One draw is at most 2^55 steps and at most 84 are added up (a hybrid's), so that noise is below 2^62 and nothing overflows. A draw that is
+// larger, with probability below e^{-500} at the largest scale, is an error.
+const maxDraw = 1 << 55
+
+// Scales of exact noise are multiples of a 64th of a step, from 16 steps to 2^40, which is 2^20 of the range.
+const (
+	stepParts = 64
+	minScale  = 16
+	maxScale  = 1 << 40
+)
+
+// Real returns a curator for real rewards: those that belong to people.
+//
+// A reward x is clipped to the declared range and becomes the integer round(2^20·(x−Lo)/(Hi−Lo)), so that replacing it changes its slot's sum
+// by at most 2^20. Noise is an integer too: discrete Laplace or discrete Gaussian (Canonne, Kamath and Steinke 2020), drawn exactly, from a
+// ChaCha8 generator keyed by the operating system. The released value is their sum divided by 2^20, as a double, after the noise. No
+// floating-point number lies between a reward's integer and the noisy sum.
+//
+// The scale in steps is rounded up, by 1/64 to 1/32 of a step and to at least 16 steps; a release never costs more than its mechanism
+// promised, and the ledger is charged for the scale that was used. Discrete laws do not cost quite the same as continuous ones, and the ledger
+// knows the continuous ones. So it is charged for a continuous law whose scale is a 64th of a step smaller than the discrete one's:
+//
+//   - Lap_Z(t) and its shift by s steps are a post-processing of a continuous Laplace pair with ε' = s/t + 2 log cosh(1/2t) ≤ s/t + 1/(4t²): with
+//     β = e^{-1/t} the discrete trade-off curve has its knots at (β^k/(1+β), β^{s−k+1}/(1+β)) for 1 ≤ k ≤ s, and they lie above the continuous curve,
+//     where αα' = e^{-ε'}/4, if 4β/(1+β)² ≥ e^{s/t−ε'}. A 64th of a step is more than that needs, so the charge holds in every currency.
+//   - N_Z(0,σ²) is s²/(2σ²)-zCDP exactly (CKS Theorem 4). Its trade-off curve is that of μ-GDP with μ = (s/σ)(1 + 1/(12σ²)) at most, which
+//     is checked numerically and not proved; the ledger uses it when asked for (ε,δ).
+//
+// A release's Tail is that of the discrete law: Log = log(2/(1+e^{-1/t})) for one Laplace draw (P(|X| ≥ y) = 2β^y/(1+β)). It is about noise
+// only; rounding to the grid moves a sum of n rewards by at most n/2^21, and rewards that are multiples of 2^-20 of the range not at all.
+//
+// AddSum takes one reward at most: sums cannot be clipped. Unclipped is an error. A slot holds 2^42 rewards. The time of a draw is not hidden: see
+// package noise.
+func Real(cfg Config) (Curator, error) {
+	src, err := noise.Secure()
+	if err != nil {
+		return nil, fmt.Errorf("curator: %w", err)
+	}
+	return exact(cfg, src)
+}
+
+// exact is Real on given bits. Whoever knows them knows the noise: it is for Real and for tests.
+func exact(cfg Config, src rand.Source) (Curator, error) {
+	if cfg.Unclipped {
+		return nil, errors.New("curator: unclipped is true, must be false for real rewards: their sensitivity would be unlimited")
+	}
+	c, err := newCurator(cfg, func(m privacy.Mechanism) (plan[int64], error) { return exactPlan(m, src) })
+	if err != nil {
+		return nil, err
+	}
+	c.grid, c.half, c.step = gridSteps, 0.5, 1.0/gridSteps
+	c.single = true
+	return c, nil
+}
+
+// exactPlan is a mechanism with discrete noise on the grid.
+func exactPlan(m privacy.Mechanism, src rand.Source) (plan[int64], error) {
+	f, scale, most, err := read(m)
+	if err != nil {
+		return plan[int64]{}, err
+	}
+	p := plan[int64]{family: f, charge: m, tails: []privacy.Tail{{}}, most: min(most, maxRewards)}
+	if scale == 0 { // costs ∞
+		p.noise = silent{}
+		if f == hybrid {
+			p.tails = hybridTails(0)
+		}
+		return p, nil
+	}
+	num, err := parts(m.Kind(), scale)
+	if err != nil {
+		return plan[int64]{}, err
+	}
+	// Powers of two: these divisions are exact.
+	t := float64(num) / stepParts
+	used, charged := t/gridSteps, float64(num-1)/stepParts/gridSteps
+	heaviest := 1
+	switch m := m.(type) {
+	case privacy.Laplace:
+		p.charge = privacy.Laplace{Scale: charged}
+		p.tails[0] = privacy.Tail{H: used, Log: math.Log(2 / (1 + math.Exp(-1/t)))}
+	case privacy.Gaussian:
+		p.charge = privacy.Gaussian{Sigma: charged}
+		// E e^{λX} = e^{λ²σ²/2}·Σ e^{-(x−λσ²)²/2σ²}/Σ e^{-x²/2σ²}, and such a sum over all integers x is largest when it is centred on one.
+		p.tails[0] = privacy.Tail{Sigma: used}
+		law, err := noise.NewDiscreteGaussian(num, stepParts)
+		p.noise = exactGaussian{src, law}
+		return p, err
+	case privacy.Tree:
+		p.charge = privacy.Tree{Scale: charged, Horizon: m.Horizon}
+		p.tails[0] = privacy.Tree{Scale: used, Horizon: m.Horizon}.Tail()
+	case privacy.Hybrid:
+		p.charge = privacy.Hybrid{Scale: charged}
+		p.tails = hybridTails(used)
+		heaviest = finished(maxRewards) + 1
+	}
+	laws := make([]noise.DiscreteLaplace, heaviest)
+	for i := range laws {
+		if laws[i], err = noise.NewDiscreteLaplace(num*uint64(i+1), stepParts); err != nil {
+			return plan[int64]{}, err
+		}
+	}
+	p.noise = exactLaplace{src, laws}
+	return p, nil
+}
+
+// parts is the scale of a mechanism on the grid, in 64ths of a step: at least one more than what was promised.
+func parts(kind string, scale float64) (uint64, error) {
+	steps := float64(scale * gridSteps) // exact, but for scales that are rounded up to 16 steps anyway
+	if steps > maxScale {
+		return 0, fmt.Errorf("scale of the %s mechanism is %v, must be at most %d for exact noise", kind, scale, maxScale/gridSteps)
+	}
+	return uint64(math.Ceil(max(steps, minScale)*stepParts)) + 1, nil
+}
+
+type exactLaplace struct {
+	src  rand.Source
+	laws []noise.DiscreteLaplace // with 1, 2, … times the scale
+}
+
+func (l exactLaplace) draw(w int) (int64, error) { return inRange(l.laws[w-1].Draw(l.src)) }
+
+type exactGaussian struct {
+	src rand.Source
+	law noise.DiscreteGaussian
+}
+
+func (g exactGaussian) draw(int) (int64, error) { return inRange(g.law.Draw(g.src)) }
+
+func inRange(x int64, err error) (int64, error) {
+	if err == nil && (x > maxDraw || x < -maxDraw) {
+		err = noise.ErrOverflow
+	}
+	return x, err
+}
+
+// silent is scale 0.
+type silent struct{}
+
+func (silent) draw(int) (int64, error) { return 0, nil }
