@@ -31,8 +31,9 @@ type Ledger struct {
 
 // A cell is what a slot went through: n releases with the mechanism of this account.
 type cell struct {
-	account int32 // index into accounts plus 1; 0: untouched; inMixed: see there
-	n       int
+	account   int32 // index into accounts plus 1; 0: untouched; inMixed: see there
+	continual bool  // that of the account
+	n         int
 }
 
 const inMixed = -1
@@ -101,16 +102,44 @@ func (l *Ledger) Cap() Budget {
 // neither is recorded. Values that are not finite are refused with ErrValues and stay charged: the curator has drawn the noise, the refusal tells
 // something about the draw, and drawing again would be another release.
 func (l *Ledger) Release(slot int, m Mechanism, v *Values) (Released, error) {
-	if v == nil || len(v.N) != len(v.Sum) || len(v.Sum) == 0 {
-		return Released{}, malformed(v)
-	}
 	at := l.lastAt
 	if !l.isLast(m) {
 		at = l.account(m)
 	}
-	if err := l.charge(slot, at, len(v.Sum)); err != nil {
-		return Released{}, err
+	return Account{l, at}.Release(slot, v)
+}
+
+// An Account releases through one mechanism: Ledger.Release for loops that run millions of times. It holds until the ledger's next Reset.
+type Account struct {
+	l  *Ledger
+	at int32
+}
+
+// Account opens the account of a mechanism.
+func (l *Ledger) Account(m Mechanism) Account { return Account{l, l.account(m)} }
+
+// Release is Ledger.Release through the account's mechanism.
+func (a Account) Release(slot int, v *Values) (Released, error) {
+	if v != nil && len(v.Sum) == 1 && len(v.N) == 1 && uint(slot) < uint(len(a.l.cells)) {
+		// The usual case of a continual mechanism: noise that is there already.
+		if c := &a.l.cells[slot]; c.account == a.at && c.continual && v.Sum[0]-v.Sum[0] == 0 {
+			c.n++
+			return Released{v}, nil
+		}
 	}
+	return a.release(slot, v)
+}
+
+func (a Account) release(slot int, v *Values) (Released, error) {
+	if v == nil || len(v.N) != len(v.Sum) || len(v.Sum) == 0 {
+		return Released{}, malformed(v)
+	}
+	if slot < 0 || a.l.cap != nil {
+		if err := a.l.allow(slot, a.at, len(v.Sum)); err != nil {
+			return Released{}, err
+		}
+	}
+	a.l.book(slot, a.at, len(v.Sum))
 	for _, x := range v.Sum {
 		if x-x != 0 { // NaN or ±Inf
 			return Released{}, notFinite(v)
@@ -153,7 +182,14 @@ func (l *Ledger) ReleaseAll(slots []int, m Mechanism, v *Values) (Released, erro
 }
 
 // Record charges m to the slot for an event that releases no values here: something published elsewhere, or read back from a journal.
-func (l *Ledger) Record(slot int, m Mechanism) error { return l.charge(slot, l.account(m), 1) }
+func (l *Ledger) Record(slot int, m Mechanism) error {
+	at := l.account(m)
+	if err := l.allow(slot, at, 1); err != nil {
+		return err
+	}
+	l.book(slot, at, 1)
+	return nil
+}
 
 // WouldExceed says whether the total would exceed limit after one more release of the slot through m. An invalid limit, or nil, is always
 // exceeded; None never.
@@ -315,43 +351,24 @@ func (a *account) charged(n int) int {
 	return n
 }
 
-// charge records n releases of the slot through an account, unless the cap forbids it.
-func (l *Ledger) charge(slot int, at int32, n int) error {
-	if uint(slot) < uint(len(l.cells)) {
-		// Noise that is there already: nothing is charged, so no cap can forbid it.
-		if c := &l.cells[slot]; c.account == at && l.accounts[at-1].continual {
-			c.n += n
-			return nil
-		}
-	}
-	if slot < 0 {
-		return negative(slot)
-	}
-	if l.cap != nil {
-		if err := l.allow(slot, at, n); err != nil {
-			return err
-		}
-	}
-	l.book(slot, at, n)
-	return nil
-}
-
 // book records n releases of the slot.
 func (l *Ledger) book(slot int, at int32, n int) {
-	a := &l.accounts[at-1]
-	if slot < len(l.cells) || l.grow(slot) {
-		c := &l.cells[slot]
-		if c.account == 0 || c.account == at {
-			c.account = at
-			c.n += n
-			if k := a.charged(c.n); k > a.charges {
-				a.charges = k
-				l.total = nil
-			}
-			return
-		}
+	if slot >= len(l.cells) && !l.grow(slot) {
+		l.bookMixed(slot, at, n)
+		return
 	}
-	l.bookMixed(slot, at, n)
+	c := &l.cells[slot]
+	if c.account != 0 && c.account != at {
+		l.bookMixed(slot, at, n)
+		return
+	}
+	a := &l.accounts[at-1]
+	c.account, c.continual = at, a.continual
+	c.n += n
+	if k := a.charged(c.n); k > a.charges {
+		a.charges = k
+		l.total = nil
+	}
 }
 
 func (l *Ledger) bookMixed(slot int, at int32, n int) {
@@ -367,7 +384,7 @@ func (l *Ledger) bookMixed(slot int, at int32, n int) {
 	i := slices.IndexFunc(cells, func(c cell) bool { return c.account == at })
 	if i < 0 {
 		i = len(cells)
-		cells = append(cells, cell{account: at})
+		cells = append(cells, cell{account: at, continual: l.accounts[at-1].continual})
 	}
 	cells[i].n += n
 	l.mixed[slot] = cells
@@ -375,6 +392,10 @@ func (l *Ledger) bookMixed(slot int, at int32, n int) {
 
 // grow makes room for the slot among the cells, unless it is far beyond those there are.
 func (l *Ledger) grow(slot int) bool {
+	if slot == len(l.cells) && len(l.mixed) == 0 { // nearly always
+		l.cells = append(l.cells, cell{})
+		return true
+	}
 	if slot-len(l.cells) > 1024 {
 		return false
 	}
@@ -409,8 +430,14 @@ func (l *Ledger) sum(cells []cell) Loss {
 	return t
 }
 
-// allow is nil if n more releases of the slot leave the total within the cap.
+// allow is nil if there is such a slot and n more releases of it leave the total within the cap.
 func (l *Ledger) allow(slot int, at int32, n int) error {
+	if slot < 0 {
+		return negative(slot)
+	}
+	if l.cap == nil {
+		return nil
+	}
 	loss, known := l.after(slot, at, n)
 	if known && !l.over || l.Total().Max(loss).Within(l.cap) {
 		return nil

@@ -44,7 +44,8 @@ func renyiless() *tally {
 	return t
 }
 
-// LossOf is the loss of an event of which only its guarantee is known. An invalid or nil budget, like None, is an infinite loss.
+// LossOf is the loss of an event of which only its guarantee is known. An invalid or nil budget, like None, is an infinite loss. That of a
+// Renyi budget is kept at the grid's orders up to its α, so an α off the grid is rounded down.
 func LossOf(b Budget) Loss {
 	if b == nil || b.Validate() != nil {
 		return InfiniteLoss()
@@ -180,7 +181,7 @@ func (l Loss) Infinite() bool {
 	return true
 }
 
-// only says that an event without a Rényi bound is part of the loss.
+// approx says that an event without a Rényi bound is part of the loss.
 func (t *tally) approx() bool { return t.epsilon > 0 || t.delta > 0 }
 
 // Pure is the ε of ε-DP; +Inf if there is none.
