@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/experiment"
+)
+
+type mergeCommand struct {
+	Dirs  []string `arg:"" name:"DIR" help:"Directories that the shards left." type:"path"`
+	Out   string   `required:"" help:"Directory of the results." placeholder:"DIR" type:"path"`
+	Mixed bool     `help:"Join shards of different builds or architectures, whose numbers may differ in the last bits."`
+}
+
+func (c *mergeCommand) Run(ctx context.Context, s streams) error {
+	r, err := experiment.Merge(ctx, c.Dirs, c.Out, c.Mixed)
+	if err != nil {
+		return err
+	}
+	return show(s, c.Out, r)
+}
+
+type reportCommand struct {
+	Dir string `arg:"" help:"A directory of results." type:"path"`
+}
+
+func (c *reportCommand) Run(s streams) error {
+	r, err := experiment.Load(c.Dir)
+	if err != nil {
+		return err
+	}
+	return show(s, c.Dir, r)
+}
+
+type validateCommand struct {
+	File string `arg:"" help:"Experiment in YAML; - reads standard input."`
+}
+
+func (c *validateCommand) Run(s streams) error {
+	spec, err := read(c.File, s)
+	if err != nil {
+		return err
+	}
+	plan, err := spec.Resolve()
+	if err != nil {
+		return err
+	}
+	for _, w := range plan.Warnings {
+		fmt.Fprintln(s.err, "warning:", w)
+	}
+	fmt.Fprintf(s.out, "%s: %d cells of %d runs, T = %d\n", plan.Spec.Name, len(plan.Cells), plan.Spec.Runs, plan.Spec.Horizon)
+	for i := range plan.Cells {
+		fmt.Fprintln(s.out, " ", plan.Cells[i].Label())
+	}
+	return nil
+}
+
+type listCommand struct {
+	Policies listPolicies `cmd:"" default:"withargs" help:"Policies, with their guarantee, source and parameters."`
+}
+
+type listPolicies struct {
+	JSON bool `help:"As JSON, for programs."`
+}
+
+// policyJSON is an entry as programs read it.
+type policyJSON struct {
+	Name      string      `json:"name"`
+	Title     string      `json:"title"`
+	Private   bool        `json:"private"`
+	Budgets   []string    `json:"budgets"`
+	Guarantee string      `json:"guarantee"`
+	Regret    string      `json:"regret"`
+	Source    string      `json:"source"`
+	Anytime   bool        `json:"anytime"`
+	Params    []paramJSON `json:"params"`
+}
+
+type paramJSON struct {
+	Name       string   `json:"name"`
+	Doc        string   `json:"doc"`
+	Type       string   `json:"type"`
+	Default    *float64 `json:"default,omitempty"`
+	DefaultDoc string   `json:"default_doc,omitempty"`
+	Allowed    string   `json:"allowed"`
+	Proved     string   `json:"proved,omitempty"`
+}
+
+func (c *listPolicies) Run(s streams) error {
+	if c.JSON {
+		out := []policyJSON{}
+		for _, e := range catalog.Policies() {
+			j := policyJSON{Name: e.Name, Title: e.Title, Private: e.Private, Budgets: append([]string{}, e.Budgets...), Guarantee: e.Guarantee,
+				Regret: e.Regret, Source: e.Source, Anytime: e.Anytime, Params: []paramJSON{}}
+			for _, p := range e.Params {
+				q := paramJSON{Name: p.Name, Doc: p.Doc, Type: "number", DefaultDoc: p.DefaultDoc, Allowed: p.Allowed()}
+				switch {
+				case p.Flag:
+					q.Type = "boolean"
+				case p.Integer:
+					q.Type = "integer"
+				}
+				if !math.IsNaN(p.Default) {
+					q.Default = &p.Default
+				}
+				if p.Theorem != "" {
+					q.Proved = fmt.Sprintf("above %v (%s)", p.ProvedLo, p.Theorem)
+				}
+				j.Params = append(j.Params, q)
+			}
+			out = append(out, j)
+		}
+		e := json.NewEncoder(s.out)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		return e.Encode(out)
+	}
+	for i, e := range catalog.Policies() {
+		if i > 0 {
+			fmt.Fprintln(s.out)
+		}
+		fmt.Fprintf(s.out, "%s  (%s)\n", e.Name, e.Title)
+		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintf(w, "  privacy\t%s\n", e.Guarantee)
+		if e.Private {
+			fmt.Fprintf(w, "  budgets\t%s\n", strings.Join(e.Budgets, " | "))
+		}
+		fmt.Fprintf(w, "  regret\t%s\n", e.Regret)
+		horizon := "must be known"
+		if e.Anytime {
+			horizon = "need not be known"
+		}
+		fmt.Fprintf(w, "  horizon\t%s\n", horizon)
+		fmt.Fprintf(w, "  source\t%s\n", e.Source)
+		for _, p := range e.Params {
+			value := p.DefaultDoc
+			switch {
+			case p.Flag:
+				value = fmt.Sprint(p.Default == 1)
+			case !math.IsNaN(p.Default):
+				value = fmt.Sprint(p.Default)
+			}
+			fmt.Fprintf(w, "  %s\t%s; default %s; %s\n", p.Name, p.Doc, value, p.Allowed())
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type schemaCommand struct{}
+
+func (c *schemaCommand) Run(s streams) error {
+	b, err := experiment.Schema()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.out, "%s\n", strings.TrimRight(string(b), "\n"))
+	return err
+}
+
+type versionCommand struct{}
+
+func (c *versionCommand) Run(s streams) error {
+	b := experiment.ThisBuild()
+	fmt.Fprintf(s.out, "sotto %s\n", b)
+	return nil
+}

@@ -1,0 +1,83 @@
+// Command sotto simulates differentially private bandits: experiments in, results a researcher can trust, plot and publish out.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// streams: data goes to out, progress and errors to err.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+type commands struct {
+	Run      runCommand      `cmd:"" help:"Play an experiment: a YAML file, or arms and policies given by flags."`
+	Merge    mergeCommand    `cmd:"" help:"Join shards of one experiment into its results."`
+	Report   reportCommand   `cmd:"" help:"Draw the figures and the page of a results directory again, and print its table."`
+	Validate validateCommand `cmd:"" help:"Check an experiment and say what it would play."`
+	List     listCommand     `cmd:"" help:"List what there is: policies."`
+	Schema   schemaCommand   `cmd:"" help:"Print the JSON schema of experiment files, for editors."`
+	Version  versionCommand  `cmd:"" help:"Print the version of this program and what it was built with."`
+}
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1   // something outside the command line and the files it names went wrong
+	exitUsage       = 2   // bad input
+	exitInterrupted = 130 // as shells have it for Ctrl-C
+)
+
+// errUsage marks what the caller can mend by calling otherwise.
+var errUsage = errors.New("usage")
+
+func run(ctx context.Context, args []string, s streams) int {
+	exit := -1
+	parser, err := kong.New(&commands{},
+		kong.Name("sotto"),
+		kong.Description("Differentially private bandits: simulate them exactly and fast, and see what privacy costs.\n\n"+
+			"Quick start:\n  sotto run examples/quickstart.yaml\n  sotto run --arms 0.75,0.6 --policies adap-klucb,dp-se --epsilon 1 --horizon 1e6"),
+		kong.Writers(s.out, s.err),
+		kong.Exit(func(code int) { exit = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
+		kong.UsageOnError(),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(s),
+	)
+	if err != nil {
+		fmt.Fprintln(s.err, "sotto:", err)
+		return exitFailed
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	k, err := parser.Parse(args)
+	if exit >= 0 { // --help
+		return exit
+	}
+	if err != nil {
+		fmt.Fprintln(s.err, "sotto:", err)
+		fmt.Fprintln(s.err, "Run \"sotto --help\" or \"sotto COMMAND --help\" for what there is.")
+		return exitUsage
+	}
+	if err := k.Run(); err != nil {
+		fmt.Fprintln(s.err, "sotto:", err)
+		return exitCode(err)
+	}
+	return exitOK
+}

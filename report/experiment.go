@@ -1,0 +1,268 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/interval"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// Of arranges the results of an experiment: the table of regrets at the horizon, a figure of regret against rounds for each
+// instance and budget, with the policies that have none beside it, and one of regret against the budget for each instance that has
+// three budgets of a kind or more.
+func Of(r *experiment.Results) (Report, error) {
+	m := r.Manifest
+	spec, err := experiment.Parse(m.Name, m.Spec)
+	if err != nil {
+		return Report{}, fmt.Errorf("report: the manifest's experiment: %w", err)
+	}
+	text, err := spec.YAML()
+	if err != nil {
+		return Report{}, err
+	}
+	table, err := tableOf(r)
+	if err != nil {
+		return Report{}, err
+	}
+	out := Report{
+		Name: m.Name, Version: m.Build.Version, Description: m.Description, Spec: string(text), Warnings: m.Warnings, Tables: []Table{table},
+		Facts: []Fact{
+			{"horizon", whole(m.Horizon)}, {"runs of each", whole(m.Runs)}, {"seed", strconv.FormatUint(m.Seed, 10)},
+			{"privacy adjacency", "one reward replaced"},
+		},
+	}
+	seen := map[string]bool{}
+	add := func(f Figure) {
+		id := f.ID
+		for i := 2; seen[f.ID]; i++ {
+			f.ID = fmt.Sprintf("%s-%d", id, i)
+		}
+		seen[f.ID] = true
+		out.Figures = append(out.Figures, f)
+	}
+	for _, instance := range distinct(r, func(c *experiment.CellResult) (string, bool) { return c.Instance, true }) {
+		budgets := distinct(r, func(c *experiment.CellResult) (string, bool) {
+			return c.Budget, c.Instance == instance && c.Budget != none
+		})
+		if len(budgets) == 0 {
+			budgets = []string{none}
+		}
+		for _, b := range budgets {
+			add(roundsFigure(r, instance, b))
+		}
+		for _, kind := range []struct{ key, symbol string }{{"epsilon", "ε"}, {"rho", "ρ"}} {
+			if f, ok := budgetFigure(r, instance, kind.key, kind.symbol); ok {
+				add(f)
+			}
+		}
+	}
+	return out, nil
+}
+
+// Write draws the results of an experiment into a directory: one SVG a figure, and report.html. Files appear whole.
+func Write(dir string, r *experiment.Results) (Report, error) {
+	out, err := Of(r)
+	if err != nil {
+		return Report{}, err
+	}
+	for i := range out.Figures {
+		if err := writeFile(filepath.Join(dir, out.Figures[i].ID+".svg"), out.Figures[i].WriteSVG); err != nil {
+			return Report{}, err
+		}
+	}
+	return out, writeFile(filepath.Join(dir, "report.html"), out.WriteHTML)
+}
+
+func writeFile(path string, produce func(w io.Writer) error) error {
+	var b bytes.Buffer
+	if err := produce(&b); err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(path, b.Bytes(), 0o644, renameio.WithTempDir(filepath.Dir(path))); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+const none = "none"
+
+// symbols writes a budget as people do.
+func symbols(budget string) string {
+	return strings.NewReplacer("epsilon=", "ε=", "rho=", "ρ=", "delta=", "δ=", "alpha=", "α=", ",", ", ").Replace(budget)
+}
+
+// whole writes a whole number with thin spaces between thousands.
+func whole(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:]
+	}
+	return s
+}
+
+func distinct(r *experiment.Results, f func(*experiment.CellResult) (string, bool)) []string {
+	var out []string
+	seen := map[string]bool{}
+	for i := range r.Cells {
+		if s, ok := f(&r.Cells[i]); ok && !seen[s] {
+			seen[s] = true
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func tableOf(r *experiment.Results) (Table, error) {
+	rows, err := r.Compare()
+	if err != nil {
+		return Table{}, err
+	}
+	t := Table{
+		Title: "Regret at T = " + whole(r.Manifest.Horizon), Metric: "regret at T", Level: experiment.Level, Alpha: 1 - experiment.Level,
+		Test: "paired t test on runs that share their world", Correction: "Holm",
+	}
+	if r.Manifest.Runs < 2 {
+		t.Test, t.Correction = "", ""
+	}
+	// Rows of one instance follow each other, whatever order cells have.
+	for _, instance := range distinct(r, func(c *experiment.CellResult) (string, bool) { return c.Instance, true }) {
+		for i := range rows {
+			if rows[i].Instance != instance {
+				continue
+			}
+			q := interval.Quantiles(r.Cells[i].FinalRegret, 0.05, 0.5, 0.95)
+			t.Rows = append(t.Rows, Row{
+				Instance: instance, Policy: rows[i].Policy, Budget: symbols(rows[i].Budget), Void: void(r, &r.Cells[i]), Runs: r.Manifest.Runs,
+				Mean: rows[i].Mean, Half: rows[i].Half, Ratio: rows[i].Ratio, Best: rows[i].Best, P: rows[i].P,
+				Q05: q[0], Median: q[1], Q95: q[2],
+			})
+		}
+	}
+	return t, nil
+}
+
+func void(r *experiment.Results, c *experiment.CellResult) bool {
+	return c.Private && c.Budget != none && r.Manifest.Unclipped
+}
+
+func bandNote(runs int) string {
+	return fmt.Sprintf("Lines are means of %d runs, bands their 95 %% Student intervals at each checkpoint.", runs)
+}
+
+// roundsFigure is regret against rounds: the cells of an instance at one budget, and those without one.
+func roundsFigure(r *experiment.Results, instance, budget string) Figure {
+	m := r.Manifest
+	f := Figure{
+		ID: Stem("regret-" + instance), Title: "Regret on " + instance, Subtitle: symbols(budget),
+		XLabel: "round t", YLabel: "pseudo-regret", LogX: true, LogY: true, Note: bandNote(m.Runs),
+	}
+	if budget == none {
+		f.Subtitle = "no privacy"
+	} else {
+		f.ID = Stem("regret-" + instance + "-" + strings.ReplaceAll(strings.ReplaceAll(budget, "=", "-"), ",", "-"))
+	}
+	x := make([]float64, len(m.Checkpoints))
+	for i, t := range m.Checkpoints {
+		x[i] = float64(t)
+	}
+	half := interval.T(m.Runs, 0.95)
+	for i := range r.Cells {
+		c := &r.Cells[i]
+		if c.Instance != instance || c.Budget != budget && c.Budget != none {
+			continue
+		}
+		s := Series{Policy: c.Policy, Budget: symbols(c.Budget), Label: c.Policy, Void: void(r, c), X: x, Mean: c.Regret.Mean, Q05: c.Regret.Q05, Q50: c.Regret.Q50, Q95: c.Regret.Q95}
+		if c.Private && c.Budget == none && budget != none {
+			s.Label = c.Policy + ", no privacy"
+		}
+		if m.Runs > 1 {
+			s.Lo, s.Hi = make([]float64, len(x)), make([]float64, len(x))
+			for j, se := range c.Regret.SE {
+				s.Lo[j], s.Hi[j] = c.Regret.Mean[j]-half*se, c.Regret.Mean[j]+half*se
+			}
+		}
+		f.Series = append(f.Series, s)
+	}
+	return f
+}
+
+// budgetFigure is regret at the horizon against ε or ρ, if there are at least three; policies without a budget are level lines.
+func budgetFigure(r *experiment.Results, instance, key, symbol string) (Figure, bool) {
+	m := r.Manifest
+	value := func(c *experiment.CellResult) (float64, bool) {
+		b, err := privacy.ParseBudget(c.Budget)
+		if err != nil {
+			return 0, false
+		}
+		switch b := b.(type) {
+		case privacy.Pure:
+			return b.Epsilon, key == "epsilon"
+		case privacy.ZCDP:
+			return b.Rho, key == "rho"
+		}
+		return 0, false
+	}
+	f := Figure{
+		ID: Stem("regret-" + instance + "-by-" + key), Title: "Regret on " + instance + " against the budget",
+		Subtitle: "at T = " + whole(m.Horizon), XLabel: "budget " + symbol, YLabel: "pseudo-regret at T", LogX: true, LogY: true, Note: bandNote(m.Runs),
+	}
+	half := interval.T(m.Runs, 0.95)
+	lo, hi, most := math.Inf(1), math.Inf(-1), 0
+	for _, policy := range distinct(r, func(c *experiment.CellResult) (string, bool) {
+		return c.Policy, c.Instance == instance && c.Budget != none
+	}) {
+		s := Series{Policy: policy, Label: policy}
+		for { // the smallest budget not yet taken
+			next, at := math.Inf(1), -1
+			for i := range r.Cells {
+				c := &r.Cells[i]
+				x, ok := value(c)
+				if ok && c.Instance == instance && c.Policy == policy && x < next && (len(s.X) == 0 || x > s.X[len(s.X)-1]) {
+					next, at = x, i
+				}
+			}
+			if at < 0 {
+				break
+			}
+			s.add(r, at, next, half)
+		}
+		if len(s.X) > 0 {
+			lo, hi, most = min(lo, s.X[0]), max(hi, s.X[len(s.X)-1]), max(most, len(s.X))
+			f.Series = append(f.Series, s)
+		}
+	}
+	if most < 3 {
+		return Figure{}, false
+	}
+	for i := range r.Cells {
+		if c := &r.Cells[i]; c.Instance == instance && c.Budget == none {
+			s := Series{Policy: c.Policy, Label: c.Policy + ", no privacy", Budget: none}
+			s.add(r, i, lo, half)
+			s.add(r, i, hi, half)
+			f.Series = append(f.Series, s)
+		}
+	}
+	return f, true
+}
+
+// add is one more point: regret at the horizon of cell i.
+func (s *Series) add(r *experiment.Results, i int, x, half float64) {
+	c := &r.Cells[i]
+	last := len(c.Regret.Mean) - 1
+	s.Void = s.Void || void(r, c)
+	s.X = append(s.X, x)
+	s.Mean = append(s.Mean, c.Regret.Mean[last])
+	s.Q05, s.Q50, s.Q95 = append(s.Q05, c.Regret.Q05[last]), append(s.Q50, c.Regret.Q50[last]), append(s.Q95, c.Regret.Q95[last])
+	if r.Manifest.Runs > 1 {
+		s.Lo, s.Hi = append(s.Lo, c.Regret.Mean[last]-half*c.Regret.SE[last]), append(s.Hi, c.Regret.Mean[last]+half*c.Regret.SE[last])
+	}
+}
