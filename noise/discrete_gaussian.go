@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 )
 
-// DiscreteGaussian is the law P(x) ∝ exp(−x²/(2σ²)) on the integers. Its variance is at most σ², and little less unless σ < 1. Added to an integer sum of sensitivity s (in the sum's own units) it is
-// s²/(2σ²)-zCDP (CKS Theorem 4).
+// DiscreteGaussian is the law P(x) ∝ exp(−x²/(2σ²)) on the integers. Its variance is at most σ², and little less unless σ < 1. Added to an
+// integer sum of sensitivity s (in the sum's own units) it is s²/(2σ²)-zCDP (CKS Theorem 4).
 //
 // Why [DiscreteGaussian.Draw] is exact (CKS Algorithm 3). Y is discrete Laplace of scale t and is kept with probability
 // exp(−γ), γ = (|Y| − σ²/t)²/(2σ²). As γ = Y²/(2σ²) − |Y|/t + σ²/(2t²), what is kept has mass
