@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -49,8 +50,8 @@ type CellInfo struct {
 	World   string         `json:"world"` // the instance's content and the declared range
 	Catalog string         `json:"catalog"`
 	Params  catalog.Params `json:"params,omitempty"`
-	// Private says that the policy adds noise; Guarantee is then what the catalog says about it, and Loss what the ledger charged the worst
-	// run, once the runs are there.
+	// Private says that the policy adds noise, and Guarantee what the catalog then says about it. Loss is what the ledger charged the worst
+	// run, once the runs are there: none, if it has no bound.
 	Private   bool   `json:"private"`
 	Guarantee string `json:"guarantee,omitempty"`
 	Loss      string `json:"loss,omitempty"`
@@ -207,8 +208,12 @@ func (m *Manifest) write(dir string, write writer) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", manifestFile, err)
 	}
+	// A list of numbers goes on one line. Text cannot look like one: it has no line breaks.
+	b = numbers.ReplaceAllFunc(b, func(list []byte) []byte { return bytes.Join(bytes.Fields(list), nil) })
 	return write(filepath.Join(dir, manifestFile), append(b, '\n'))
 }
+
+var numbers = regexp.MustCompile(`\[\n\s+[-+.0-9eE]+(,\n\s+[-+.0-9eE]+)*\n\s+\]`)
 
 func (m *Manifest) blocks() int { return (m.Runs + m.Block - 1) / m.Block }
 

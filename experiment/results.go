@@ -166,8 +166,12 @@ func summarise(ctx context.Context, dir string, m *Manifest, cell *CellInfo) (Ce
 			out.PlaysBest.add(column[2*i+1])
 		}
 	}
-	if cell.Private {
-		out.Loss = loss.String()
+	out.Loss = loss.String()
+	if loss.Pure() == 0 {
+		out.Loss = "nothing" // no run got as far as a release
+	}
+	if b, err := privacy.ParseBudget(cell.Budget); err != nil || !m.Unclipped && !loss.Within(b) {
+		return out, fmt.Errorf("%s: the ledger charged %v, more than the budget: a defect of the policy or of the program", cell.Label(), loss)
 	}
 	return out, nil
 }

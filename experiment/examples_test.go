@@ -1,0 +1,236 @@
+package experiment_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/experiment"
+)
+
+// examples are the experiments that come with the project.
+func examples(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../examples/*.yaml")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	return files
+}
+
+// Every example is valid as it stands, and runs when it is made small.
+func TestExamples(t *testing.T) {
+	for _, file := range examples(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			spec, err := experiment.Read(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := spec.Resolve(); err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range [][2]string{{"horizon", "2000"}, {"runs", "3"}} {
+				if err := spec.Override(o[0], "--"+o[0], o[1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r, err := experiment.Run(context.Background(), spec, experiment.Options{Out: t.TempDir()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range r.Cells {
+				if last := c.Regret.Mean[len(c.Regret.Mean)-1]; !(last > 0 && last < 2000) {
+					t.Errorf("%s: regret %v", c.Label(), last)
+				}
+			}
+		})
+	}
+}
+
+// The quickstart is the experiment of the README, to the letter.
+func TestQuickstart(t *testing.T) {
+	spec, err := experiment.Read("../examples/quickstart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := spec.Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "mu2 / adap-klucb / epsilon=1\nmu2 / adap-ucb / epsilon=1\nmu2 / dp-se / epsilon=1\nmu2 / dp-ucb / epsilon=1\nmu2 / kl-ucb / none\n"
+	got := ""
+	for _, c := range p.Cells {
+		got += c.Label() + "\n"
+	}
+	if got != want || len(p.Warnings) != 0 {
+		t.Errorf("cells:\n%swarnings: %q", got, p.Warnings)
+	}
+	if n := len(p.Checkpoints); n < 150 || n > 200 || p.Checkpoints[n-1] != 10_000_000 {
+		t.Errorf("%d checkpoints, the last at %d", n, p.Checkpoints[n-1])
+	}
+}
+
+// examples/rewards.csv is what this test writes: four versions of a page, 800 ratings each, from 0 to 1 in quarters.
+func TestRewardsCSV(t *testing.T) {
+	versions := []struct {
+		name   string
+		weight [5]int // of the ratings 0, 0.25, …, 1, in per cent
+	}{
+		{"control", [5]int{15, 20, 30, 20, 15}},
+		{"short", [5]int{12, 18, 30, 22, 18}},
+		{"pictures", [5]int{8, 14, 26, 27, 25}},
+		{"video", [5]int{25, 15, 15, 20, 25}},
+	}
+	r := rand.New(rand.NewPCG(1993, 4))
+	var b strings.Builder
+	b.WriteString("arm,reward\n")
+	for range 800 {
+		for _, v := range versions {
+			x, rating := r.IntN(100), 0
+			for x >= v.weight[rating] {
+				x -= v.weight[rating]
+				rating++
+			}
+			fmt.Fprintf(&b, "%s,%v\n", v.name, float64(rating)/4)
+		}
+	}
+	const path = "../examples/rewards.csv"
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != b.String() {
+		t.Error("examples/rewards.csv is not what this test writes")
+	}
+}
+
+func schema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	b, err := experiment.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	if err := c.AddResource("sotto.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("sotto.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// value is a YAML file as a validator of JSON sees it.
+func value(t *testing.T, text string) any {
+	t.Helper()
+	var v any
+	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	j, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := jsonschema.UnmarshalJSON(bytes.NewReader(j))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestSchema(t *testing.T) {
+	s := schema(t)
+	for _, file := range examples(t) {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Validate(value(t, string(b))); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	// YAML 1.2 reads numbers with underscores as text; this library 1e-6, too, which YAML does not.
+	for _, text := range []string{good, strings.NewReplacer("c2", "C2", "1e-6", "0.000001").Replace(full), strings.Replace(good, "1000", `"10_000"`, 1)} {
+		if err := s.Validate(value(t, text)); err != nil {
+			t.Errorf("%v\n%s", err, text)
+		}
+	}
+	// The parameters that the catalog knows, at their defaults, and no others.
+	for _, e := range catalog.Policies() {
+		p := "{policy: " + e.Name
+		for _, q := range e.Params {
+			if d := fmt.Sprint(q.Default); q.Flag {
+				p += fmt.Sprintf(", %s: %t", q.Name, q.Default == 1)
+			} else if d != "NaN" {
+				p += ", " + q.Name + ": " + d
+			}
+		}
+		if err := s.Validate(value(t, strings.Replace(good, "{policy: adap-ucb", p, 1))); err != nil {
+			t.Errorf("%s: %v", e.Name, err)
+		}
+		if s.Validate(value(t, strings.Replace(good, "{policy: adap-ucb", p+", gamma: 1", 1))) == nil {
+			t.Errorf("%s: an unknown parameter passed", e.Name)
+		}
+	}
+	// What the schema cannot see: it looks at form, one field at a time.
+	beyond := []string{"horizon below arms", "two instances of one name", "same instance twice", "means reversed", "means beyond one", "no such csv",
+		"empty csv", "one csv", "csv of one arm", "standard with one arm", "unknown law", "range reversed", "runs is too large", "horizon is too large", "gaussian without sd",
+		"budget twice", "budgets missing", "budget that no policy meets", "same policy twice", "same policy under another name", "two labels alike",
+		"checkpoint beyond the horizon", "checkpoints not increasing", "checkpoints end early", "too many checkpoints",
+		// Not JSON, or not what this library makes of YAML.
+		"no yaml", "second document", "duplicate key", "tab", "deep", "alias", "anchor", "tag", "merge key", "empty file", "comments only",
+		"parameter is nan", "parameter is infinite", "horizon is nan", "horizon is infinite", "horizon is hexadecimal", "arm is nan", "budget is nan",
+		"budget is infinite", "no instances"}
+	for _, c := range bad {
+		if !strings.Contains("|"+strings.Join(beyond, "|")+"|", "|"+c.name+"|") && s.Validate(value(t, strings.Replace(good, c.from, c.to, 1))) == nil {
+			t.Errorf("%s: passed the schema", c.name)
+		}
+	}
+}
+
+// An experiment from a program: a spec, a run, and what it found.
+func ExampleRun() {
+	spec := &experiment.Spec{
+		Name: "first", Horizon: 10_000, Runs: 10,
+		Instances: []experiment.Instance{{Name: "easy", Bernoulli: []float64{0.9, 0.1}}},
+		Policies:  []experiment.Policy{{Policy: "ucb"}, {Policy: "successive-elimination"}},
+	}
+	out, err := os.MkdirTemp("", "sotto")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(out)
+	results, err := experiment.Run(context.Background(), spec, experiment.Options{Out: out})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, c := range results.Cells {
+		fmt.Println(c.Label(), len(c.FinalRegret), "runs")
+	}
+	// Output:
+	// easy / ucb / none 10 runs
+	// easy / successive-elimination / none 10 runs
+}
