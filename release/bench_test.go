@@ -3,36 +3,80 @@ package release
 import (
 	"testing"
 
-	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-func BenchmarkSimulated(b *testing.B) {
-	for _, m := range []privacy.Mechanism{privacy.Exact{}, privacy.Laplace{Scale: 1}, privacy.Gaussian{Sigma: 1}, privacy.Tree{Scale: 25, Horizon: 1 << 40}, privacy.Hybrid{Scale: 2}} {
-		b.Run("one/"+m.Kind(), func(b *testing.B) {
-			s := noise.NewFast(1, 2)
-			c, err := Simulated(Config{Arms: 5, Mechanism: m}, &s)
-			if err != nil {
-				b.Fatal(err)
-			}
-			arms := []int{0}
-			b.ReportAllocs()
-			for i := 0; b.Loop(); i++ {
-				arms[0] = i % 5
-				if c.AddSum(arms[0], 1, 1) != nil {
-					b.Fatal("add")
-				}
-				if _, err := c.Release(arms); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
+var benched = []privacy.Mechanism{
+	privacy.Exact{}, privacy.Laplace{Scale: 1}, privacy.Gaussian{Sigma: 1}, privacy.Tree{Scale: 25, Horizon: 1 << 40}, privacy.Hybrid{Scale: 2},
 }
 
-func BenchmarkFastLaplace(b *testing.B) {
-	s := noise.NewFast(1, 2)
-	for b.Loop() {
-		s.Laplace(1)
+// One reward and its release: what a policy that decides each round costs.
+func BenchmarkRound(b *testing.B) {
+	each(b, func(b *testing.B, c Curator) {
+		arms := []int{0}
+		for i := 0; b.Loop(); {
+			if i++; i >= 5 {
+				i = 0
+			}
+			arms[0] = i
+			if c.AddSum(i, 1, 1) != nil {
+				b.Fatal("add")
+			}
+			if _, err := c.Release(arms); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// A thousand rewards as one sum, and its release: an episode in a simulation.
+func BenchmarkEpisode(b *testing.B) {
+	each(b, func(b *testing.B, c Curator) {
+		arms := []int{0}
+		for b.Loop() {
+			n := 1
+			if _, simulated := c.(*curator[float64]); simulated {
+				n = 1000
+			}
+			if c.AddSum(2, n, 1) != nil {
+				b.Fatal("add")
+			}
+			arms[0] = 2
+			if _, err := c.Release(arms); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// Five arms released together.
+func BenchmarkReleaseOfFive(b *testing.B) {
+	each(b, func(b *testing.B, c Curator) {
+		arms := []int{0, 1, 2, 3, 4}
+		for b.Loop() {
+			for _, a := range arms {
+				if c.AddSum(a, 1, 1) != nil {
+					b.Fatal("add")
+				}
+			}
+			if _, err := c.Release(arms); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func each(b *testing.B, f func(b *testing.B, c Curator)) {
+	for _, m := range benched {
+		b.Run("simulated/"+m.Kind(), func(b *testing.B) {
+			c := simulated(b, Config{Arms: 5, Mechanism: m})
+			b.ReportAllocs()
+			f(b, c)
+		})
+		b.Run("real/"+m.Kind(), func(b *testing.B) {
+			c := realCurator(b, Config{Arms: 5, Mechanism: m})
+			b.ReportAllocs()
+			f(b, c)
+		})
 	}
 }

@@ -31,7 +31,7 @@ const z = 5.2
 const replicates = 4000
 
 // inspect returns the names of the checks that fail.
-func inspect(t testing.TB, make maker, m privacy.Mechanism) []string {
+func inspect(t testing.TB, build maker, m privacy.Mechanism) []string {
 	t.Helper()
 	var bad []string
 	fail := func(name, format string, args ...any) {
@@ -41,7 +41,7 @@ func inspect(t testing.TB, make maker, m privacy.Mechanism) []string {
 		t.Logf("%s: %s", name, fmt.Sprintf(format, args...))
 	}
 	newCurator := func(run int) Curator {
-		c, err := make(m, run)
+		c, err := build(m, run)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,7 +41,7 @@ func TestBrokenTwinsAreCaught(t *testing.T) {
 	for _, twin := range []struct {
 		name   string
 		check  string // that must fail
-		make   maker
+		build  maker
 		family func(m privacy.Mechanism) bool // of mechanisms that can be broken so
 	}{
 		{"half the noise", "law", broken(func(c *curator[float64]) Curator {
@@ -84,7 +84,7 @@ func TestBrokenTwinsAreCaught(t *testing.T) {
 				continue
 			}
 			t.Run(twin.name+"/"+m.Kind(), func(t *testing.T) {
-				if bad := inspect(t, twin.make, m); !slices.Contains(bad, twin.check) {
+				if bad := inspect(t, twin.build, m); !slices.Contains(bad, twin.check) {
 					t.Errorf("the check %q did not catch it; %q did", twin.check, bad)
 				}
 			})
