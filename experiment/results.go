@@ -130,11 +130,15 @@ func eachUnit(ctx context.Context, dir string, m *Manifest, cell *CellInfo, f fu
 // columns is how many numbers summarise holds at once: 64 MB of them.
 const columns = 8 << 20
 
-// summarise reads the units of a cell, for as many checkpoints at a time as fit in memory.
 func summarise(ctx context.Context, dir string, m *Manifest, cell *CellInfo) (CellResult, error) {
+	return summariseIn(ctx, dir, m, cell, columns)
+}
+
+// summariseIn reads the units of a cell, for as many checkpoints at a time as there is room for, in numbers.
+func summariseIn(ctx context.Context, dir string, m *Manifest, cell *CellInfo, room int) (CellResult, error) {
 	out := CellResult{CellInfo: *cell}
 	points := len(m.Checkpoints)
-	group := max(1, min(points, columns/(2*m.Runs)))
+	group := max(1, min(points, room/(2*m.Runs)))
 	column := make([][]float64, 2*group)
 	for i := range column {
 		column[i] = make([]float64, m.Runs)
