@@ -116,3 +116,13 @@ func BenchmarkApprox(b *testing.B) {
 		l.Approx(1e-6)
 	}
 }
+
+// BenchmarkNothing is the loop that the benchmarks above have in common.
+func BenchmarkNothing(b *testing.B) {
+	slot := 0
+	for b.Loop() {
+		if slot++; slot == 5 {
+			slot = 0
+		}
+	}
+}

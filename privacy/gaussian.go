@@ -58,7 +58,7 @@ func millsDifference(a, mu float64) float64 {
 	f := func(s float64) float64 {
 		return float64(math.Exp(-float64(s*s)/2-float64(a*s)) * -math.Expm1(-float64(mu*s)))
 	}
-	h := 0.125 / (1 + max(a, 0)) // half a panel
+	h := 0.375 / (1 + max(a, 0)) // half a panel
 	sum := 0.0
 	for c := h; ; c += 2 * h {
 		panel := float64(w[0] * f(c))
@@ -67,10 +67,7 @@ func millsDifference(a, mu float64) float64 {
 			panel += float64(w[i] * (f(c-d) + f(c+d)))
 		}
 		sum += panel
-		if c > 1 && panel < 1e-18*sum || panel == 0 || c > 45 {
-			return float64(sum * h)
-		}
-		if a > 1 && float64(a*c) > 45 {
+		if panel <= 1e-18*sum { // no later panel is larger, and each is smaller than the one before by a factor
 			return float64(sum * h)
 		}
 	}
@@ -88,22 +85,49 @@ func GaussianEpsilon(mu, delta float64) float64 {
 	case GaussianDelta(0, mu) <= delta:
 		return 0
 	}
-	lo, hi := 0.0, ZCDPToApprox(float64(mu*mu)/2, delta)
+	hi := ZCDPToApprox(float64(mu*mu)/2, delta)
 	if math.IsInf(hi, 1) {
 		return hi
 	}
+	return solve(hi, 0, func(e float64) (float64, float64) {
+		d := GaussianDelta(e, mu)
+		a, b := e/mu-mu/2, e/mu+mu/2
+		slope := -math.Exp(-float64(a*a)/2) / math.Sqrt(2*math.Pi) * mills(b) // −e^ε Φ(−b)
+		return math.Log(d / delta), slope / d
+	})
+}
+
+// solve is the root of a monotone function g, or the number next to it where g ≤ 0; g(valid) ≤ 0 and g(invalid) > 0. The function returns its
+// slope too: Newton's method, kept between the two.
+func solve(valid, invalid float64, g func(x float64) (value, slope float64)) float64 {
+	x := valid
 	for range 200 {
-		mid := (lo + hi) / 2
-		if mid <= lo || mid >= hi {
+		v, slope := g(x)
+		if v <= 0 {
+			valid = x
+		} else {
+			invalid = x
+		}
+		next := x - v/slope
+		if !(min(valid, invalid) < next && next < max(valid, invalid)) {
+			next = (valid + invalid) / 2
+		}
+		if math.Abs(next-x) <= 1e-15*math.Abs(x) || next == valid || next == invalid {
 			break
 		}
-		if GaussianDelta(mid, mu) > delta {
-			lo = mid
-		} else {
-			hi = mid
-		}
+		x = next
 	}
-	return hi
+	// The root is next to x. Step to the valid side.
+	for step := 0x1p-52; ; step *= 2 {
+		if v, _ := g(x); v <= 0 {
+			return x
+		}
+		next := x + math.Copysign(float64(step*math.Abs(x)), valid-x)
+		if !(min(valid, x) < next && next < max(valid, x)) {
+			return valid
+		}
+		x = next
+	}
 }
 
 // ClassicSigma is √(2 log(1.25/δ))/ε, the σ of the sources for (ε,δ)-DP at sensitivity 1 (000 Theorem 2.14; Dwork and Roth 2014, Theorem A.1).
@@ -124,29 +148,26 @@ func AnalyticSigma(b Approx) (float64, error) {
 	if err := b.Validate(); err != nil {
 		return 0, fmt.Errorf("analytic Gaussian calibration: %w", err)
 	}
-	valid := func(sigma float64) bool { return GaussianDelta(b.Epsilon, 1/sigma) <= b.Delta }
-	lo, hi := 1.0, 1.0
-	for !valid(hi) {
-		lo, hi = hi, hi*2
+	// As ρ-zCDP, μ²/2 + μ√(2 log(1/δ)) ≤ ε suffices: the smaller root is a σ that is valid, and less than a few times too large.
+	l := math.Sqrt(-2 * math.Log(b.Delta))
+	large := (l + math.Sqrt(float64(l*l)+2*b.Epsilon)) / (2 * b.Epsilon)
+	small := large
+	for GaussianDelta(b.Epsilon, 1/small) <= b.Delta {
+		small /= 2
 	}
-	for valid(lo) {
-		lo, hi = lo/2, lo
+	sigma := math.Exp(solve(math.Log(large), math.Log(small), func(x float64) (float64, float64) {
+		mu := math.Exp(-x)
+		d, a := GaussianDelta(b.Epsilon, mu), b.Epsilon/mu-mu/2
+		slope := -mu * math.Exp(-float64(a*a)/2) / math.Sqrt(2*math.Pi) // ∂δ/∂μ = φ(a)
+		return math.Log(d / b.Delta), slope / d
+	}))
+	for step := 0x1p-52; GaussianDelta(b.Epsilon, 1/sigma) > b.Delta; step *= 2 { // the exponential and the reciprocal round
+		sigma += float64(step * sigma)
 	}
-	for range 200 {
-		mid := (lo + hi) / 2
-		if mid <= lo || mid >= hi {
-			break
-		}
-		if valid(mid) {
-			hi = mid
-		} else {
-			lo = mid
-		}
+	if math.IsInf(sigma, 0) || math.IsNaN(sigma) || sigma == 0 {
+		return 0, fmt.Errorf("analytic Gaussian calibration: %v needs a sigma of %v: not a number to use", b, sigma)
 	}
-	if math.IsInf(hi, 0) || hi == 0 {
-		return 0, fmt.Errorf("analytic Gaussian calibration: %v needs a sigma of %v: too large for a number", b, hi)
-	}
-	return hi, nil
+	return sigma, nil
 }
 
 // GaussianSigma is the σ of N(0,σ²) noise that meets the budget on a statistic of sensitivity 1:

@@ -19,19 +19,28 @@ var ErrValues = errors.New("released value is not a finite number")
 type Ledger struct {
 	cap      Budget // nil: none
 	over     bool   // a journal was read that is over its cap
-	last     key    // of the mechanism that was charged last, and where it is
-	lastAt   int32
 	accounts []account
+	base     int32 // accounts have the numbers base+1, base+2, …: a number never means another mechanism
 	byKey    map[key]int32
 	// cells are the slots 0, 1, 2, … that went through one mechanism only: nearly all. The rest is in mixed.
 	cells []cell
 	mixed map[int][]cell
 	total *Loss // nil: not known
+	found
+}
+
+// found is the last mechanism of each kind, and its account if positive.
+type found struct {
+	laplace                                          Laplace
+	gaussian                                         Gaussian
+	tree                                             Tree
+	hybrid                                           Hybrid
+	laplaceAt, gaussianAt, treeAt, hybridAt, exactAt int32
 }
 
 // A cell is what a slot went through: n releases with the mechanism of this account.
 type cell struct {
-	account   int32 // index into accounts plus 1; 0: untouched; inMixed: see there
+	account   int32 // number of the account; 0: untouched; inMixed: see there
 	continual bool  // that of the account
 	n         int
 }
@@ -102,11 +111,11 @@ func (l *Ledger) Cap() Budget {
 // neither is recorded. Values that are not finite are refused with ErrValues and stay charged: the curator has drawn the noise, the refusal tells
 // something about the draw, and drawing again would be another release.
 func (l *Ledger) Release(slot int, m Mechanism, v *Values) (Released, error) {
-	at := l.lastAt
-	if !l.isLast(m) {
-		at = l.account(m)
+	a := Account{l, l.find(m)}
+	if a.repeats(slot, v) {
+		return Released{v}, nil
 	}
-	return Account{l, at}.Release(slot, v)
+	return a.release(slot, v)
 }
 
 // An Account releases through one mechanism: Ledger.Release for loops that run millions of times. It holds until the ledger's next Reset.
@@ -120,19 +129,29 @@ func (l *Ledger) Account(m Mechanism) Account { return Account{l, l.account(m)} 
 
 // Release is Ledger.Release through the account's mechanism.
 func (a Account) Release(slot int, v *Values) (Released, error) {
-	if v != nil && len(v.Sum) == 1 && len(v.N) == 1 && uint(slot) < uint(len(a.l.cells)) {
-		// The usual case of a continual mechanism: noise that is there already.
-		if c := &a.l.cells[slot]; c.account == a.at && c.continual && v.Sum[0]-v.Sum[0] == 0 {
-			c.n++
-			return Released{v}, nil
-		}
+	if a.repeats(slot, v) {
+		return Released{v}, nil
 	}
 	return a.release(slot, v)
+}
+
+// repeats is the usual case of a continual mechanism, made short enough to be inlined: noise that is there already, so nothing is charged.
+func (a Account) repeats(slot int, v *Values) bool {
+	if uint(slot) < uint(len(a.l.cells)) {
+		if c := &a.l.cells[slot]; c.account == a.at && c.continual && v != nil && len(v.Sum) == 1 && len(v.N) == 1 && v.Sum[0]-v.Sum[0] == 0 {
+			c.n++
+			return true
+		}
+	}
+	return false
 }
 
 func (a Account) release(slot int, v *Values) (Released, error) {
 	if v == nil || len(v.N) != len(v.Sum) || len(v.Sum) == 0 {
 		return Released{}, malformed(v)
+	}
+	if a.at <= a.l.base {
+		return Released{}, errors.New("ledger: the account was opened before a Reset: open it again")
 	}
 	if slot < 0 || a.l.cap != nil {
 		if err := a.l.allow(slot, a.at, len(v.Sum)); err != nil {
@@ -156,10 +175,7 @@ func (l *Ledger) ReleaseAll(slots []int, m Mechanism, v *Values) (Released, erro
 	if len(slots) != len(v.Sum) {
 		return Released{}, fmt.Errorf("ledger: %d slots for %d sums: there must be one slot for each sum", len(slots), len(v.Sum))
 	}
-	at := l.lastAt
-	if !l.isLast(m) {
-		at = l.account(m)
-	}
+	at := l.find(m)
 	for _, s := range slots {
 		if s < 0 {
 			return Released{}, negative(s)
@@ -227,7 +243,8 @@ func (l *Ledger) Reset() {
 	clear(l.mixed)
 	l.total, l.over = nil, false
 	if len(l.accounts) > 256 { // keep prices of the usual few mechanisms, not of thousands
-		l.accounts, l.lastAt, l.last = nil, 0, key{}
+		l.base += int32(len(l.accounts))
+		l.accounts, l.found = nil, found{}
 		clear(l.byKey)
 	}
 	for i := range l.accounts {
@@ -249,7 +266,7 @@ type Entry struct {
 func (l *Ledger) Entries() []Entry {
 	var out []Entry
 	add := func(slot int, c cell) {
-		a := &l.accounts[c.account-1]
+		a := l.get(c.account)
 		e := Entry{Slot: slot, Mechanism: a.mechanism, Sensitivity: 1, Releases: c.n, Loss: a.price().Times(a.charged(c.n))}
 		switch m := a.mechanism.(type) {
 		case Laplace:
@@ -279,21 +296,44 @@ func (l *Ledger) Entries() []Entry {
 	return out
 }
 
-// isLast says whether m is the mechanism that was charged last.
-func (l *Ledger) isLast(m Mechanism) bool {
-	switch m := m.(type) {
-	case Laplace:
-		return l.last.kind == kindLaplace && l.last.scale == math.Float64bits(m.Scale)
-	case Gaussian:
-		return l.last.kind == kindGaussian && l.last.scale == math.Float64bits(m.Sigma)
-	case Tree:
-		return l.last.kind == kindTree && l.last.scale == math.Float64bits(m.Scale) && l.last.horizon == m.Horizon
-	case Hybrid:
-		return l.last.kind == kindHybrid && l.last.scale == math.Float64bits(m.Scale)
-	case Exact:
-		return l.last.kind == kindExact
+// find is account, faster for what was found last of each kind.
+func (l *Ledger) find(m Mechanism) int32 {
+	// A chain, since a switch over types is compiled into a jump table, which is slower.
+	if x, ok := m.(Laplace); ok {
+		if x == l.laplace && l.laplaceAt > 0 {
+			return l.laplaceAt
+		}
+		l.laplace, l.laplaceAt = x, l.account(m)
+		return l.laplaceAt
 	}
-	return false
+	if x, ok := m.(Gaussian); ok {
+		if x == l.gaussian && l.gaussianAt > 0 {
+			return l.gaussianAt
+		}
+		l.gaussian, l.gaussianAt = x, l.account(m)
+		return l.gaussianAt
+	}
+	if x, ok := m.(Tree); ok {
+		if x == l.tree && l.treeAt > 0 {
+			return l.treeAt
+		}
+		l.tree, l.treeAt = x, l.account(m)
+		return l.treeAt
+	}
+	if x, ok := m.(Hybrid); ok {
+		if x == l.hybrid && l.hybridAt > 0 {
+			return l.hybridAt
+		}
+		l.hybrid, l.hybridAt = x, l.account(m)
+		return l.hybridAt
+	}
+	if _, ok := m.(Exact); ok {
+		if l.exactAt == 0 {
+			l.exactAt = l.account(m)
+		}
+		return l.exactAt
+	}
+	return l.account(m)
 }
 
 // account finds or opens the account of m. What cannot be priced becomes Unknown: a mechanism of another package (its Loss would be a promise),
@@ -318,7 +358,6 @@ func (l *Ledger) account(m Mechanism) int32 {
 		m, k = u, key{kind: kindUnknown, unknown: u}
 	}
 	if at, ok := l.byKey[k]; ok {
-		l.last, l.lastAt = k, at
 		return at
 	}
 	if k.kind != kindUnknown && m.Validate() != nil {
@@ -328,11 +367,13 @@ func (l *Ledger) account(m Mechanism) int32 {
 		l.byKey = map[key]int32{}
 	}
 	l.accounts = append(l.accounts, account{mechanism: m, continual: m.Continual()})
-	at := int32(len(l.accounts))
+	at := l.base + int32(len(l.accounts))
 	l.byKey[k] = at
-	l.last, l.lastAt = k, at
 	return at
 }
+
+// get is the account of this number.
+func (l *Ledger) get(at int32) *account { return &l.accounts[at-l.base-1] }
 
 // price is the loss of one charge.
 func (a *account) price() Loss {
@@ -353,7 +394,9 @@ func (a *account) charged(n int) int {
 
 // book records n releases of the slot.
 func (l *Ledger) book(slot int, at int32, n int) {
-	if slot >= len(l.cells) && !l.grow(slot) {
+	if slot == len(l.cells) && len(l.mixed) == 0 { // nearly always
+		l.cells = append(l.cells, cell{})
+	} else if slot >= len(l.cells) && !l.grow(slot) {
 		l.bookMixed(slot, at, n)
 		return
 	}
@@ -362,7 +405,7 @@ func (l *Ledger) book(slot int, at int32, n int) {
 		l.bookMixed(slot, at, n)
 		return
 	}
-	a := &l.accounts[at-1]
+	a := l.get(at)
 	c.account, c.continual = at, a.continual
 	c.n += n
 	if k := a.charged(c.n); k > a.charges {
@@ -384,7 +427,7 @@ func (l *Ledger) bookMixed(slot int, at int32, n int) {
 	i := slices.IndexFunc(cells, func(c cell) bool { return c.account == at })
 	if i < 0 {
 		i = len(cells)
-		cells = append(cells, cell{account: at, continual: l.accounts[at-1].continual})
+		cells = append(cells, cell{account: at, continual: l.get(at).continual})
 	}
 	cells[i].n += n
 	l.mixed[slot] = cells
@@ -392,10 +435,6 @@ func (l *Ledger) bookMixed(slot int, at int32, n int) {
 
 // grow makes room for the slot among the cells, unless it is far beyond those there are.
 func (l *Ledger) grow(slot int) bool {
-	if slot == len(l.cells) && len(l.mixed) == 0 { // nearly always
-		l.cells = append(l.cells, cell{})
-		return true
-	}
 	if slot-len(l.cells) > 1024 {
 		return false
 	}
@@ -424,7 +463,7 @@ func (l *Ledger) slot(slot int) []cell {
 func (l *Ledger) sum(cells []cell) Loss {
 	var t Loss
 	for _, c := range cells {
-		a := &l.accounts[c.account-1]
+		a := l.get(c.account)
 		t = t.Add(a.price().Times(a.charged(c.n)))
 	}
 	return t
@@ -466,14 +505,14 @@ func (l *Ledger) allowAll(slots []int, at int32) error {
 }
 
 func (l *Ledger) refuse(slot int, at int32) error {
-	return fmt.Errorf("ledger: release of slot %d through %v: after a loss of %v the cap is %v: %w", slot, l.accounts[at-1].mechanism, l.Total(), l.cap,
+	return fmt.Errorf("ledger: release of slot %d through %v: after a loss of %v the cap is %v: %w", slot, l.get(at).mechanism, l.Total(), l.cap,
 		ErrBudget)
 }
 
 // after is what a record of the slot will have lost after n more releases. Known says that the total has that already, because a slot has
 // spent as much on this mechanism; the loss is then not computed.
 func (l *Ledger) after(slot int, at int32, n int) (loss Loss, known bool) {
-	a, cells, before := &l.accounts[at-1], l.slot(slot), 0
+	a, cells, before := l.get(at), l.slot(slot), 0
 	for _, c := range cells {
 		if c.account == at {
 			before = c.n
@@ -540,7 +579,7 @@ func (l *Ledger) UnmarshalJSON(data []byte) error {
 	if err := strict(data, &in); err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
-	fresh := Ledger{}
+	fresh := Ledger{base: l.base + int32(len(l.accounts))}
 	if in.Cap != nil {
 		b, err := UnmarshalBudget(in.Cap)
 		if err != nil {

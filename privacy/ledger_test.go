@@ -425,6 +425,46 @@ func FuzzUnmarshalLedger(f *testing.F) {
 	})
 }
 
+func TestAccounts(t *testing.T) {
+	l := privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 1}))
+	a, tree := l.Account(privacy.Laplace{Scale: 2}), l.Account(privacy.Tree{Scale: 2, Horizon: 3})
+	for range 2 {
+		if _, err := a.Release(0, one()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.Release(0, one()); !errors.Is(err, privacy.ErrBudget) {
+		t.Errorf("over the cap: %v", err)
+	}
+	for range 3 {
+		if r, err := tree.Release(1, one()); err != nil || r.Len() != 1 {
+			t.Fatal(err)
+		}
+	}
+	if _, err := tree.Release(0, one()); !errors.Is(err, privacy.ErrBudget) {
+		t.Errorf("over the cap: %v", err)
+	}
+	if got := l.Total().Pure(); got != 1 {
+		t.Errorf("total is %v", got)
+	}
+	// A number of an account never comes to mean another mechanism.
+	for i := range 1000 {
+		l.Account(privacy.Laplace{Scale: float64(i)})
+	}
+	l.Reset()
+	l.Account(privacy.Exact{})
+	l.Account(privacy.Exact{})
+	if _, err := tree.Release(1, one()); err == nil {
+		t.Error("an account outlived the mechanisms that Reset let go")
+	}
+	if err := json.Unmarshal([]byte(`{"entries":[{"slot":1,"mechanism":{"mechanism":"exact"},"releases":1}]}`), l); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tree.Release(1, one()); err == nil {
+		t.Error("an account outlived its ledger")
+	}
+}
+
 func TestReleasesDoNotAllocate(t *testing.T) {
 	v := one()
 	slots, all := []int{0, 1, 2}, &privacy.Values{N: make([]int, 3), Sum: make([]float64, 3)}
