@@ -34,7 +34,7 @@ func Of(r *experiment.Results) (Report, error) {
 		return Report{}, err
 	}
 	out := Report{
-		Name: m.Name, Version: m.Build.Version, Description: m.Description, Spec: string(text), Warnings: m.Warnings, Tables: []Table{table},
+		Name: m.Name, Version: "Sotto " + m.Build.Version, Description: m.Description, Spec: string(text), Warnings: m.Warnings, Tables: []Table{table},
 		Facts: []Fact{
 			{"horizon", whole(m.Horizon)}, {"runs of each", whole(m.Runs)}, {"seed", strconv.FormatUint(m.Seed, 10)},
 			{"privacy adjacency", "one reward replaced"},
