@@ -69,7 +69,7 @@ func exact(cfg Config, src rand.Source) (Curator, error) {
 		return nil, err
 	}
 	c.grid, c.half, c.step = gridSteps, 0.5, 1.0/gridSteps
-	c.single = true
+	c.atOnce = 1
 	return c, nil
 }
 

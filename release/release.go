@@ -117,7 +117,7 @@ type curator[T number] struct {
 	grid, half, step float64
 	tolerance        float64 // of a sum of n rewards, per reward, in units of the range
 	unclipped        bool
-	single           bool // sums of more than one reward are refused
+	atOnce           int // largest n of AddSum
 
 	plan[T]
 	slots    []slot[T]
@@ -125,11 +125,11 @@ type curator[T number] struct {
 	next     int          // number of the slot that opens next
 	account  privacy.Account
 
-	v      privacy.Values
-	n      []int
-	sum    []float64
-	ids    []int
-	marked []bool
+	one, many privacy.Values // of a release of one arm and of several, both on n and sum
+	n         []int
+	sum       []float64
+	ids       []int
+	marked    []bool
 }
 
 func newCurator[T number](cfg Config, build func(privacy.Mechanism) (plan[T], error)) (*curator[T], error) {
@@ -151,7 +151,7 @@ func newCurator[T number](cfg Config, build func(privacy.Mechanism) (plan[T], er
 		return nil, fmt.Errorf("curator: lo is %v and hi is %v, their difference must be a normal number", lo, hi)
 	}
 	c := &curator[T]{
-		ledger: cfg.Ledger, build: build, lo: lo, hi: hi, perWidth: 1 / width, unclipped: cfg.Unclipped,
+		ledger: cfg.Ledger, build: build, lo: lo, hi: hi, atOnce: math.MaxInt, perWidth: 1 / width, unclipped: cfg.Unclipped,
 		// A sum of n doubles is off by some units in the last place of n·max(|lo|,|hi|).
 		tolerance: 1e-9 * max(1, math.Abs(lo)/width, math.Abs(hi)/width),
 		slots:     make([]slot[T], cfg.Arms),
@@ -183,6 +183,7 @@ func (c *curator[T]) Forget(m privacy.Mechanism) error {
 	for a := range c.slots {
 		c.slots[a] = slot[T]{id: c.open()}
 	}
+	c.one = privacy.Values{N: c.n[:1], Sum: c.sum[:1], Tail: p.tails[0]}
 	c.counters = nil
 	if p.family == tree || p.family == hybrid {
 		c.counters = make([]counter[T], len(c.slots))
@@ -217,110 +218,140 @@ func (c *curator[T]) Add(arm int, reward float64) error {
 func (c *curator[T]) AddSum(arm, n int, sum float64) error {
 	k := float64(n)
 	y := float64((sum - float64(k*c.lo)) * c.perWidth)
-	if slack := float64(k * c.tolerance); !(y >= -slack && y <= k+slack) || n < 0 || c.single && n > 1 {
-		if err := c.badSum(arm, n, sum, y); err != nil {
-			return err
-		}
+	if y >= 0 && y <= k && n <= c.atOnce {
+		return c.put(arm, n, y)
 	}
-	if !c.unclipped {
-		y = min(max(y, 0), k)
-	}
-	return c.put(arm, n, y)
+	return c.addOddSum(arm, n, sum, y)
 }
 
-// badSum says what is wrong with a sum, if anything: without clipping it may be out of range.
-func (c *curator[T]) badSum(arm, n int, sum, y float64) error {
+// addOddSum lets sums in that are out of range by rounding only, or without clipping, and says what is wrong with the others.
+func (c *curator[T]) addOddSum(arm, n int, sum, y float64) error {
+	k := float64(n)
+	slack := float64(k * c.tolerance)
 	switch {
 	case n < 0:
 		return fmt.Errorf("curator: n of arm %d is %d, must not be negative", arm, n)
 	case math.IsNaN(y) || math.IsInf(y, 0):
 		return fmt.Errorf("curator: sum of %d rewards of arm %d is %v, must be finite", n, arm, sum)
-	case c.single && n > 1:
+	case n > c.atOnce:
 		return fmt.Errorf("curator: n of arm %d is %d, must be 1: real rewards are clipped one by one", arm, n)
 	case c.unclipped:
-		return nil
+		return c.put(arm, n, y)
+	case y < -slack || y > k+slack:
+		return fmt.Errorf("curator: sum of %d rewards of arm %d is %v, must be from %v to %v", n, arm, sum, k*c.lo, k*c.hi)
 	}
-	return fmt.Errorf("curator: sum of %d rewards of arm %d is %v, must be from %v to %v", n, arm, sum, float64(n)*c.lo, float64(n)*c.hi)
+	return c.put(arm, n, min(max(y, 0), k))
 }
 
 // put lets n rewards with mapped sum y in.
 func (c *curator[T]) put(arm, n int, y float64) error {
-	if uint(arm) >= uint(len(c.slots)) {
-		return fmt.Errorf("curator: arm is %d, must be from 0 to %d", arm, len(c.slots)-1)
+	if uint(arm) >= uint(len(c.slots)) || n > c.most-c.slots[arm].n {
+		return c.noRoom(arm, n)
 	}
 	s := &c.slots[arm]
-	if n > c.most-s.n {
-		return fmt.Errorf("curator: slot of arm %d has %d rewards and gets %d, must have at most %d", arm, s.n, n, c.most)
-	}
 	s.n += n
 	s.sum += T(float64(y*c.grid) + c.half)
 	return nil
 }
 
+func (c *curator[T]) noRoom(arm, n int) error {
+	if uint(arm) >= uint(len(c.slots)) {
+		return fmt.Errorf("curator: arm is %d, must be from 0 to %d", arm, len(c.slots)-1)
+	}
+	return fmt.Errorf("curator: slot of arm %d has %d rewards and gets %d, must have at most %d", arm, c.slots[arm].n, n, c.most)
+}
+
 // Release implements Curator. If it fails nothing was released, and every slot is as before, unless the ledger has charged for it (privacy.ErrValues).
 func (c *curator[T]) Release(arms []int) (privacy.Released, error) {
+	if len(arms) == 1 {
+		return c.releaseOne(arms[0])
+	}
 	if err := c.check(arms); err != nil {
 		return privacy.Released{}, err
 	}
-	c.v.N, c.v.Sum, c.v.Tail = c.n[:len(arms)], c.sum[:len(arms)], c.tails[0]
-	longest := 0
+	c.many.N, c.many.Sum = c.n[:len(arms)], c.sum[:len(arms)]
+	ids, longest := c.ids[:len(arms)], 0
 	for i, a := range arms {
-		s := &c.slots[a]
-		x, err := c.noiseOf(a, s.n)
-		if err != nil {
-			return privacy.Released{}, fmt.Errorf("curator: noise of arm %d: %w", a, err)
+		if err := c.fill(i, a); err != nil {
+			return privacy.Released{}, err
 		}
-		c.v.N[i] = s.n
-		c.v.Sum[i] = float64(s.sum+x) * c.step
-		longest = max(longest, s.n)
+		ids[i] = c.slots[a].id
+		longest = max(longest, c.n[i])
+	}
+	c.many.Tail = c.tail(longest)
+	released, err := c.ledger.ReleaseAll(ids, c.charge, &c.many)
+	for _, a := range arms {
+		c.settle(a, err)
+	}
+	return released, wrapped(err)
+}
+
+// releaseOne is Release of one arm: the hot path of policies that decide each round.
+func (c *curator[T]) releaseOne(arm int) (privacy.Released, error) {
+	if uint(arm) >= uint(len(c.slots)) || c.slots[arm].n == 0 {
+		return privacy.Released{}, c.check([]int{arm})
+	}
+	if err := c.fill(0, arm); err != nil {
+		return privacy.Released{}, err
 	}
 	if c.family == hybrid {
-		c.v.Tail = c.tails[finished(longest)]
+		c.one.Tail = c.tail(c.n[0])
 	}
-	released, err := c.charged(arms)
-	if err != nil {
-		err = fmt.Errorf("curator: %w", err)
-	}
-	// Refused values are charged, so their rewards have been used.
-	if c.family == once && (err == nil || errors.Is(err, privacy.ErrValues)) {
-		for _, a := range arms {
-			c.slots[a] = slot[T]{id: c.open()}
-		}
+	released, err := c.account.Release(c.slots[arm].id, &c.one)
+	if c.family == once || err != nil {
+		c.settle(arm, err)
+		err = wrapped(err)
 	}
 	return released, err
 }
 
-// noiseOf is the noise in the arm's sum of n rewards.
-func (c *curator[T]) noiseOf(arm, n int) (T, error) {
+// fill writes the arm's count and noisy sum into entry i.
+func (c *curator[T]) fill(i, arm int) error {
+	s := &c.slots[arm]
+	var x T
+	var err error
 	switch c.family {
 	case tree:
-		return c.counters[arm].tree(uint64(n), c.noise)
+		x, err = c.counters[arm].tree(uint64(s.n), c.noise)
 	case hybrid:
-		return c.counters[arm].hybrid(uint64(n), c.noise)
+		x, err = c.counters[arm].hybrid(uint64(s.n), c.noise)
 	case once:
-		return c.noise.draw(1)
+		x, err = c.noise.draw(1)
 	}
-	return 0, nil
+	if err != nil {
+		return fmt.Errorf("curator: noise of arm %d: %w", arm, err)
+	}
+	c.n[i] = s.n
+	c.sum[i] = float64(float64(s.sum+x) * c.step)
+	return nil
 }
 
-func (c *curator[T]) charged(arms []int) (privacy.Released, error) {
-	if len(arms) == 1 {
-		return c.account.Release(c.slots[arms[0]].id, &c.v)
+// tail bounds the noise in sums of at most n rewards.
+func (c *curator[T]) tail(n int) privacy.Tail {
+	if c.family == hybrid {
+		return c.tails[finished(n)]
 	}
-	ids := c.ids[:len(arms)]
-	for i, a := range arms {
-		ids[i] = c.slots[a].id
+	return c.tails[0]
+}
+
+// settle empties the arm's slot if its rewards have been used. Values that the ledger refused are charged, so they have.
+func (c *curator[T]) settle(arm int, err error) {
+	if c.family == once && (err == nil || errors.Is(err, privacy.ErrValues)) {
+		c.slots[arm] = slot[T]{id: c.open()}
 	}
-	return c.ledger.ReleaseAll(ids, c.charge, &c.v)
+}
+
+func wrapped(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("curator: %w", err)
 }
 
 // check says whether these arms can be released together.
 func (c *curator[T]) check(arms []int) error {
 	if len(arms) == 0 {
 		return errors.New("curator: release of no arms, must be at least one")
-	}
-	if a := arms[0]; len(arms) == 1 && uint(a) < uint(len(c.slots)) && c.slots[a].n > 0 {
-		return nil // the usual case of policies that decide each round
 	}
 	for i, a := range arms {
 		switch {
