@@ -317,9 +317,25 @@ func BenchmarkRun(b *testing.B) {
 		b.Run(v.policy+"/T="+map[int]string{1e6: "1e6", 1e7: "1e7"}[v.horizon], func(b *testing.B) {
 			b.ReportAllocs()
 			in := mu2(b)
+			e, err := catalog.Find(v.policy)
+			if err != nil {
+				b.Fatal(err)
+			}
+			params, err := e.Complete(v.params)
+			if err != nil {
+				b.Fatal(err)
+			}
+			at := sim.LogSpaced(200, v.horizon)
 			var out sim.Result
-			for run := 0; b.Loop(); run++ {
-				if err := sim.Run(context.Background(), config(b, in, v.policy, v.budget, v.horizon, run, v.params), &out); err != nil {
+			for run := 0; b.Loop(); run++ { // all that a run needs of its own: policy, streams, curator
+				p, err := e.New(catalog.Setting{Arms: 5, Horizon: v.horizon, Budget: v.budget}, params)
+				if err != nil {
+					b.Fatal(err)
+				}
+				world := noise.Key{Seed: 1, Experiment: "mu2", Run: run, Role: noise.RoleReward}
+				own := noise.Key{Seed: 1, Experiment: "mu2", Cell: v.policy, Run: run, Role: noise.RoleNoise}
+				cfg := sim.Config{Policy: p, Instance: in, Horizon: v.horizon, Rewards: world.Fast(5), Noise: &own.Fast(1)[0], Checkpoints: at}
+				if err := sim.Run(context.Background(), cfg, &out); err != nil {
 					b.Fatal(err)
 				}
 			}
