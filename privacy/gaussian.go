@@ -67,7 +67,7 @@ func millsDifference(a, mu float64) float64 {
 			panel += float64(w[i] * (f(c-d) + f(c+d)))
 		}
 		sum += panel
-		if panel <= 1e-18*sum { // no later panel is larger, and each is smaller than the one before by a factor
+		if panel <= 1e-18*sum { // far past the peak, where each panel is a fraction of the one before
 			return float64(sum * h)
 		}
 	}
@@ -148,7 +148,7 @@ func AnalyticSigma(b Approx) (float64, error) {
 	if err := b.Validate(); err != nil {
 		return 0, fmt.Errorf("analytic Gaussian calibration: %w", err)
 	}
-	// As ρ-zCDP, μ²/2 + μ√(2 log(1/δ)) ≤ ε suffices: the smaller root is a σ that is valid, and less than a few times too large.
+	// As ρ-zCDP, μ²/2 + μ√(2 log(1/δ)) ≤ ε suffices: a σ that is valid, if too large.
 	l := math.Sqrt(-2 * math.Log(b.Delta))
 	large := (l + math.Sqrt(float64(l*l)+2*b.Epsilon)) / (2 * b.Epsilon)
 	small := large

@@ -118,7 +118,8 @@ func (l *Ledger) Release(slot int, m Mechanism, v *Values) (Released, error) {
 	return a.release(slot, v)
 }
 
-// An Account releases through one mechanism: Ledger.Release for loops that run millions of times. It holds until the ledger's next Reset.
+// An Account releases through one mechanism: Ledger.Release for loops that run millions of times. It stays good after a Reset,
+// unless the ledger had so many mechanisms that Reset let them go: then Release is an error.
 type Account struct {
 	l  *Ledger
 	at int32

@@ -150,6 +150,22 @@ func TestEventsWithoutARenyiBoundAddUpApart(t *testing.T) {
 	}
 }
 
+// (α,ε)-RDP bounds the orders up to α, and says nothing above.
+func TestRenyiBudgetBoundsLowerOrders(t *testing.T) {
+	l := privacy.LossOf(privacy.Renyi{Alpha: 8, Epsilon: 0.5})
+	for _, a := range []float64{1.5, 4, 6.3, 8} {
+		if got := l.Renyi(a); !(got > 0 && got <= 0.5) {
+			t.Errorf("Renyi(%v) = %v", a, got)
+		}
+	}
+	for _, a := range []float64{8.1, 9, 64, 1e9} {
+		if got := l.Renyi(a); !math.IsInf(got, 1) {
+			t.Errorf("Renyi(%v) = %v", a, got)
+		}
+	}
+	close(t, "Approx", l.Approx(1e-6), privacy.RenyiToApprox(8, 0.5, 1e-6), 1e-14)
+}
+
 // Off the grid the chord is above the true curve, and not far above.
 func TestRenyiBetweenOrders(t *testing.T) {
 	l := privacy.Laplace{Scale: 1}.Loss()
