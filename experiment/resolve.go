@@ -1,11 +1,11 @@
 package experiment
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -56,16 +56,16 @@ func (s *Spec) Resolve() (*Plan, error) {
 	case !nameForm.MatchString(s.Name) || len(s.Name) > maxLabel:
 		return nil, s.fail("name", "is %q: want at most %d characters of a-z, 0-9, dot, dash and underscore", clip(s.Name), maxLabel)
 	}
-	for field, c := range map[string]Count{"horizon": s.Horizon, "runs": s.Runs} {
+	for _, c := range []struct {
+		field   string
+		n, most Count
+	}{{"horizon", s.Horizon, MaxCount}, {"runs", s.Runs, MaxRuns}} {
 		switch {
-		case c == 0:
-			return nil, s.fail(field, "is missing or 0: want a whole number, at least 1")
-		case c < 0 || c > MaxCount:
-			return nil, s.fail(field, "is %d: want a whole number from 1 to 2^53", int(c))
+		case c.n == 0:
+			return nil, s.fail(c.field, "is missing or 0: want a whole number, at least 1")
+		case c.n < 0 || c.n > c.most:
+			return nil, s.fail(c.field, "is %d: want a whole number from 1 to %d", int(c.n), int(c.most))
 		}
-	}
-	if s.Runs > MaxRuns {
-		return nil, s.fail("runs", "is %d: want at most %d", int(s.Runs), MaxRuns)
 	}
 	if err := p.checkpoints(); err != nil {
 		return nil, err
@@ -240,28 +240,41 @@ func (in *Instance) resolve(s *Spec) (src bandit.Source, field string, err error
 	case in.Means != nil:
 		return in.resolveMeans(s)
 	case in.CSV != "":
-		path := in.CSV
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(s.dir, path)
-		}
-		data, err := os.ReadFile(path)
+		inst, hash, err := readRewards(s.path(in.CSV))
 		if err != nil {
 			return nil, "csv", err
 		}
-		sum := sha256.Sum256(data)
-		hash := hex.EncodeToString(sum[:])
 		if in.SHA256 != "" && !strings.EqualFold(in.SHA256, hash) {
-			return nil, "sha256", fmt.Errorf("is %q but %s has %s: it is another file", clip(in.SHA256), path, hash)
+			return nil, "sha256", fmt.Errorf("is %q but %s has %s: it is another file", clip(in.SHA256), s.path(in.CSV), hash)
 		}
 		in.SHA256 = hash
-		inst, _, err := bandit.ReadCSV(bytes.NewReader(data))
-		if err != nil {
-			return nil, "csv", fmt.Errorf("%s: %w", path, err)
-		}
 		return bandit.Fixed(inst), "csv", nil
 	default:
 		return in.Source, "source", nil
 	}
+}
+
+// path is a path in the experiment's file: relative ones start where that file is.
+func (s *Spec) path(p string) string {
+	if filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(s.dir, p)
+}
+
+// readRewards reads logged rewards and the SHA-256 of their file. The file may be larger than memory.
+func readRewards(path string) (bandit.Instance, string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return bandit.Instance{}, "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	in, _, err := bandit.ReadCSV(io.TeeReader(f, h))
+	if err != nil {
+		return bandit.Instance{}, "", fmt.Errorf("%s: %w", path, err)
+	}
+	return in, hex.EncodeToString(h.Sum(nil)), nil
 }
 
 func (in *Instance) resolveMeans(s *Spec) (bandit.Source, string, error) {
@@ -360,8 +373,8 @@ func (p *Plan) choices() ([]choice, error) {
 		params, err := entry.Complete(q.Params)
 		if err != nil {
 			// Blame the parameter, if one alone is enough to fail.
-			for name, x := range q.Params {
-				if _, e := entry.Complete(catalog.Params{name: x}); e != nil {
+			for _, name := range sorted(q.Params) {
+				if _, e := entry.Complete(catalog.Params{name: q.Params[name]}); e != nil {
 					return nil, s.src.wrap(at+"."+name, e)
 				}
 			}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/experiment"
 )
 
@@ -340,11 +341,12 @@ func TestMergeRefuses(t *testing.T) {
 // Ctrl-C in a unit that would take hours stops at once, and leaves no unit.
 func TestStopInsideAUnit(t *testing.T) {
 	dir := t.TempDir()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
 	long := strings.NewReplacer("horizon: 3000", "horizon: 1e12", "{policy: adap-ucb}", "{policy: dp-ucb-anytime}").Replace(small)
-	time.AfterFunc(100*time.Millisecond, cancel)
+	// As signal.NotifyContext does it: with a cause that is no context error.
+	time.AfterFunc(100*time.Millisecond, func() { cancel(errors.New("interrupt signal received")) })
 	_, err := experiment.Run(ctx, parse(t, long), experiment.Options{Out: dir, Workers: 2})
-	if !errors.Is(err, context.Canceled) {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "interrupt") {
 		t.Errorf("%v", err)
 	}
 	if got := files(t, dir); len(got) != 1 {
@@ -394,5 +396,48 @@ func TestCompare(t *testing.T) {
 	}
 	if text := files(t, dir)["summary.csv"]; strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
 		t.Error("summary.csv of one run has a NaN")
+	}
+}
+
+// Every policy of the catalog runs at every kind of budget it can meet, and no ledger charges more than the budget: Run checks that.
+func TestEveryPolicy(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("name: all\nhorizon: 3000\nruns: 2\ncheckpoints: 5\ninstances: [{name: two, bernoulli: [0.9, 0.1]}, {name: tables, laws: [\"beta(2,3)\", 0.3]}]\n" +
+		"budgets: [{epsilon: 2}, {rho: 0.5}, {epsilon: 1, delta: 1e-5}, {alpha: 8, epsilon: 0.5}, none]\npolicies:\n")
+	n := 0
+	for _, e := range catalog.Policies() {
+		text.WriteString("  - " + e.Name + "\n")
+		n++
+		if e.Private {
+			n += len(e.Budgets) // and none
+		}
+	}
+	r := play(t, text.String(), experiment.Options{Out: t.TempDir()})
+	if len(r.Cells) != 2*n {
+		t.Errorf("%d cells, want %d", len(r.Cells), 2*n)
+	}
+	for _, c := range r.Cells {
+		if last := c.FinalRegret[0]; !(last > 0 && last < 2400) {
+			t.Errorf("%s: regret %v", c.Label(), last)
+		}
+		if c.Private == (c.Guarantee == "") {
+			t.Errorf("%s: private %t, guarantee %q", c.Label(), c.Private, c.Guarantee)
+		}
+	}
+}
+
+func BenchmarkRun(b *testing.B) {
+	b.ReportAllocs()
+	for range b.N {
+		play(b, small, experiment.Options{Out: b.TempDir()})
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	b.ReportAllocs()
+	for range b.N {
+		if _, err := parse(b, full[:strings.Index(full, "  - name: logged")]+full[strings.Index(full, "policies:"):]).Resolve(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

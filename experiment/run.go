@@ -170,7 +170,7 @@ func (p *Plan) playAll(ctx context.Context, m *Manifest, o Options) error {
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	queue := make(chan unitID)
 	var group sync.WaitGroup
@@ -178,7 +178,7 @@ func (p *Plan) playAll(ctx context.Context, m *Manifest, o Options) error {
 		group.Go(func() {
 			var r sim.Result
 			for u := range queue {
-				if err := p.playUnit(ctx, m, u, o, &r); err != nil {
+				if err := p.playUnit(inner, m, u, o, &r); err != nil {
 					cancel(err) // the first one counts
 					return
 				}
@@ -190,7 +190,7 @@ feed:
 	for _, u := range missing {
 		select {
 		case queue <- u:
-		case <-ctx.Done():
+		case <-inner.Done():
 			break feed
 		}
 	}
@@ -199,16 +199,15 @@ feed:
 	if ctx.Err() != nil {
 		return stopped(ctx)
 	}
-	return nil
+	return context.Cause(inner) // the first failure, or nil
 }
 
-// stopped is why a context is done: the first failure, or that somebody stopped it.
+// stopped says that somebody stopped it, and matches the context's error; its cause may be a signal's name.
 func stopped(ctx context.Context) error {
-	err := context.Cause(ctx)
-	if errors.Is(err, ctx.Err()) {
-		return fmt.Errorf("stopped; what is finished is kept, and --resume goes on: %w", err)
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("stopped; what is finished is kept, and --resume goes on: %w (%w)", ctx.Err(), cause)
 	}
-	return err
+	return fmt.Errorf("stopped; what is finished is kept, and --resume goes on: %w", ctx.Err())
 }
 
 // playUnit plays a block of runs and writes it.
