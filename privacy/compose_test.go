@@ -49,8 +49,8 @@ func TestAdvancedWorkedNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	// √(200 · 13.815510558) · 0.1 + 100 · 0.1 · 0.1051709181
-	close(t, "epsilon", a.Epsilon, 5.256521769756932+1.0517091807564762, 1e-14)
-	close(t, "delta", a.Delta, 2e-6, 1e-14)
+	near(t, "epsilon", a.Epsilon, 5.256521769756932+1.0517091807564762, 1e-14)
+	near(t, "delta", a.Delta, 2e-6, 1e-14)
 
 	// Few or large events: the simple sum is smaller, and Repeated takes it.
 	r, err := privacy.Repeated(privacy.Approx{Epsilon: 1}, 3, 1e-6)
@@ -61,7 +61,7 @@ func TestAdvancedWorkedNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	close(t, "Repeated", r.Epsilon, a.Epsilon, 1e-12)
+	near(t, "Repeated", r.Epsilon, a.Epsilon, 1e-12)
 }
 
 func TestBadComposition(t *testing.T) {

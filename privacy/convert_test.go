@@ -49,7 +49,7 @@ func renyi(b, alpha float64) float64 {
 func TestLaplaceRenyiAgainstIntegral(t *testing.T) {
 	for _, b := range []float64{0.3, 1, 2, 10} {
 		for _, alpha := range []float64{1.1, 2, 5, 30} {
-			close(t, fmt.Sprintf("LaplaceRenyi(1/%g, %g)", b, alpha), privacy.LaplaceRenyi(1/b, alpha), renyi(b, alpha), 1e-8)
+			near(t, fmt.Sprintf("LaplaceRenyi(1/%g, %g)", b, alpha), privacy.LaplaceRenyi(1/b, alpha), renyi(b, alpha), 1e-8)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func TestPureConversionsAreThoseOfRandomisedResponse(t *testing.T) {
 		q := 1 / (1 + math.Exp(e))
 		for _, a := range []float64{1.5, 2, 4, 16} {
 			want := math.Log(p*math.Pow(p/q, a-1)+q*math.Pow(q/p, a-1)) / (a - 1)
-			close(t, fmt.Sprintf("PureToRenyi(%g, %g)", e, a), privacy.PureToRenyi(e, a), want, 1e-9)
+			near(t, fmt.Sprintf("PureToRenyi(%g, %g)", e, a), privacy.PureToRenyi(e, a), want, 1e-9)
 			if l := privacy.LaplaceRenyi(e, a); l > want*(1+1e-12) {
 				t.Errorf("epsilon %g, alpha %g: Laplace %g is above randomised response %g", e, a, l, want)
 			}
@@ -76,8 +76,8 @@ func TestPureConversionsAreThoseOfRandomisedResponse(t *testing.T) {
 	if got := privacy.PureToApprox(0.1, 0.5); got != 0 {
 		t.Errorf("PureToApprox(0.1, 0.5) = %g, want 0: total variation is below 0.05", got)
 	}
-	close(t, "PureToZCDP(1)", privacy.PureToZCDP(1), 0.5, 0)
-	close(t, "PureToZCDP(10)", privacy.PureToZCDP(10), 10, 0)
+	near(t, "PureToZCDP(1)", privacy.PureToZCDP(1), 0.5, 0)
+	near(t, "PureToZCDP(10)", privacy.PureToZCDP(10), 10, 0)
 }
 
 func TestConversionsAreMonotone(t *testing.T) {

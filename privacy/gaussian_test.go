@@ -28,7 +28,7 @@ func ExampleGaussianSigma() {
 	// Gaussian noise: budget is epsilon=1: it is never pure; the budget must be rho, or epsilon and delta, or alpha and epsilon
 }
 
-func close(t *testing.T, what string, got, want, rel float64) {
+func near(t *testing.T, what string, got, want, rel float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= rel*math.Abs(want)) {
 		t.Errorf("%s = %.17g, want %.17g: relative error %.2g", what, got, want, math.Abs(got-want)/math.Abs(want))
@@ -38,7 +38,7 @@ func close(t *testing.T, what string, got, want, rel float64) {
 // The tolerance is what double precision of the argument allows: a relative error u of μ changes δ by about a²·u, a = ε/μ − μ/2 ≤ 36.
 func TestGaussianDeltaAgainstManyDigits(t *testing.T) {
 	for _, c := range gaussianDeltas {
-		close(t, fmt.Sprintf("GaussianDelta(%g, %g)", c[0], c[1]), privacy.GaussianDelta(c[0], c[1]), c[2], 2e-12)
+		near(t, fmt.Sprintf("GaussianDelta(%g, %g)", c[0], c[1]), privacy.GaussianDelta(c[0], c[1]), c[2], 2e-12)
 	}
 	inf, nan := math.Inf(1), math.NaN()
 	for _, c := range [][3]float64{{1, 0, 0}, {1, inf, 1}, {inf, 1, 0}, {0, 1e-300, 0}, {0, 1e300, 1}, {1e300, 1, 0}} {
@@ -59,7 +59,7 @@ func TestAnalyticSigmaAgainstManyDigits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		close(t, fmt.Sprintf("AnalyticSigma(%g, %g)", c[0], c[1]), got, c[2], 1e-12)
+		near(t, fmt.Sprintf("AnalyticSigma(%g, %g)", c[0], c[1]), got, c[2], 1e-12)
 	}
 }
 

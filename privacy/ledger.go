@@ -64,7 +64,7 @@ type key struct {
 }
 
 const (
-	kindNone uint8 = iota
+	_ uint8 = iota
 	kindExact
 	kindLaplace
 	kindGaussian
@@ -436,7 +436,7 @@ func (l *Ledger) bookMixed(slot int, at int32, n int) {
 
 // grow makes room for the slot among the cells, unless it is far beyond those there are.
 func (l *Ledger) grow(slot int) bool {
-	if slot-len(l.cells) > 1024 {
+	if slot-len(l.cells) > 64 {
 		return false
 	}
 	if _, elsewhere := l.mixed[slot]; elsewhere {

@@ -75,45 +75,45 @@ func TestBrokenTwins(t *testing.T) {
 			release(t, l, slot, m)
 		}
 	})
-	close(t, "disjoint slots do not add up", honest, 0.25, 0)
+	near(t, "disjoint slots do not add up", honest, 0.25, 0)
 	twice := total(func(l *privacy.Ledger) {
 		for slot := range 50 {
 			release(t, l, slot, m)
 		}
 		release(t, l, 17, m)
 	})
-	close(t, "a slot released again, with noise drawn again", twice, 0.5, 0)
+	near(t, "a slot released again, with noise drawn again", twice, 0.5, 0)
 	counted := total(func(l *privacy.Ledger) { // a reward in two sums that come out together
 		if _, err := l.ReleaseAll([]int{0, 1, 0}, m, &privacy.Values{N: make([]int, 3), Sum: make([]float64, 3)}); err != nil {
 			t.Fatal(err)
 		}
 	})
-	close(t, "a slot twice in one release", counted, 0.5, 0)
+	near(t, "a slot twice in one release", counted, 0.5, 0)
 	several := total(func(l *privacy.Ledger) {
 		if _, err := l.Release(0, m, &privacy.Values{N: make([]int, 3), Sum: make([]float64, 3)}); err != nil {
 			t.Fatal(err)
 		}
 	})
-	close(t, "three sums of one slot", several, 0.75, 0)
+	near(t, "three sums of one slot", several, 0.75, 0)
 	half := total(func(l *privacy.Ledger) { release(t, l, 0, privacy.Laplace{Scale: 2}) })
-	close(t, "half the noise", half, 0.5, 0)
+	near(t, "half the noise", half, 0.5, 0)
 	other := total(func(l *privacy.Ledger) { // the same rewards through two mechanisms
 		release(t, l, 0, m)
 		release(t, l, 0, privacy.Laplace{Scale: 8})
 	})
-	close(t, "a slot through two mechanisms", other, 0.375, 0)
+	near(t, "a slot through two mechanisms", other, 0.375, 0)
 	tree := privacy.Tree{Scale: 16, Horizon: 8}
 	running := total(func(l *privacy.Ledger) {
 		for range 8 {
 			release(t, l, 0, tree)
 		}
 	})
-	close(t, "a tree's running sums cost once", running, 0.25, 0)
+	near(t, "a tree's running sums cost once", running, 0.25, 0)
 	regrown := total(func(l *privacy.Ledger) { // nodes drawn again: another tree on the same rewards
 		release(t, l, 0, tree)
 		release(t, l, 0, privacy.Tree{Scale: 16, Horizon: 9})
 	})
-	close(t, "a second tree on the same rewards", regrown, 0.5, 0)
+	near(t, "a second tree on the same rewards", regrown, 0.5, 0)
 }
 
 // A mechanism that is not one of this package may say what it likes.
@@ -285,7 +285,7 @@ func TestLedgerAgainstModel(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				l, ref := privacy.NewLedger(privacy.WithCap(limit)), &model{map[int][]privacy.Mechanism{}}
 				kinds := rapid.SliceOfN(anyMechanism(), 1, 3).Draw(t, "mechanisms")
-				anySlot := rapid.OneOf(rapid.IntRange(0, 6), rapid.SampledFrom([]int{1000, 1500, 3000, 1 << 40, math.MaxInt}))
+				anySlot := rapid.OneOf(rapid.IntRange(0, 6), rapid.SampledFrom([]int{40, 70, 100, 3000, 1 << 40, math.MaxInt}))
 				for range rapid.IntRange(0, 30).Draw(t, "steps") {
 					m := rapid.SampledFrom(kinds).Draw(t, "mechanism")
 					at := rapid.SliceOfN(anySlot, 1, 3).Draw(t, "slots")

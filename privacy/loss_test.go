@@ -133,7 +133,7 @@ func TestEventsWithoutARenyiBoundAddUpApart(t *testing.T) {
 	if !math.IsInf(l.Pure(), 1) || !math.IsInf(l.ZCDP(), 1) || !math.IsInf(l.Renyi(2), 1) {
 		t.Errorf("an (ε,δ) event has %v, %v, %v", l.Pure(), l.ZCDP(), l.Renyi(2))
 	}
-	close(t, "Approx", l.Approx(1e-6), 1+privacy.GaussianEpsilon(1, 8e-7), 1e-12)
+	near(t, "Approx", l.Approx(1e-6), 1+privacy.GaussianEpsilon(1, 8e-7), 1e-12)
 	if got := l.Approx(1e-7); !math.IsInf(got, 1) {
 		t.Errorf("Approx below the δ that was spent is %v", got)
 	}
@@ -163,7 +163,7 @@ func TestRenyiBudgetBoundsLowerOrders(t *testing.T) {
 			t.Errorf("Renyi(%v) = %v", a, got)
 		}
 	}
-	close(t, "Approx", l.Approx(1e-6), privacy.RenyiToApprox(8, 0.5, 1e-6), 1e-14)
+	near(t, "Approx", l.Approx(1e-6), privacy.RenyiToApprox(8, 0.5, 1e-6), 1e-14)
 }
 
 // Off the grid the chord is above the true curve, and not far above.

@@ -118,7 +118,7 @@ func TestTreeLevels(t *testing.T) {
 		if m.Levels() != nodes {
 			t.Fatalf("horizon %d: %d levels, want %d", horizon, m.Levels(), nodes)
 		}
-		close(t, "epsilon", m.Loss().Pure(), float64(nodes)/3, 1e-15)
+		near(t, "epsilon", m.Loss().Pure(), float64(nodes)/3, 1e-15)
 	}
 }
 
@@ -130,20 +130,20 @@ func TestHalfTheNoiseIsPricedTwice(t *testing.T) {
 		{privacy.Tree{Scale: s, Horizon: 1000}, privacy.Tree{Scale: s / 2, Horizon: 1000}},
 		{privacy.Hybrid{Scale: s}, privacy.Hybrid{Scale: s / 2}},
 	} {
-		close(t, c.full.Kind(), c.half.Loss().Pure(), 2*c.full.Loss().Pure(), 1e-15)
+		near(t, c.full.Kind(), c.half.Loss().Pure(), 2*c.full.Loss().Pure(), 1e-15)
 		if c.half.Loss().Within(privacy.Pure{Epsilon: c.full.Loss().Pure()}) {
 			t.Errorf("%v passes for %v", c.half, c.full)
 		}
 	}
-	close(t, "gaussian", privacy.Gaussian{Sigma: s / 2}.Loss().ZCDP(), 4*privacy.Gaussian{Sigma: s}.Loss().ZCDP(), 1e-15)
+	near(t, "gaussian", privacy.Gaussian{Sigma: s / 2}.Loss().ZCDP(), 4*privacy.Gaussian{Sigma: s}.Loss().ZCDP(), 1e-15)
 }
 
 func TestGaussianLossIsExact(t *testing.T) {
 	l := privacy.Gaussian{Sigma: 2}.Loss()
 	for _, a := range []float64{1.001, 1.5, 2, 2.6, 17, 1000, 1e9} {
-		close(t, fmt.Sprintf("Renyi(%g)", a), l.Renyi(a), a/8, 1e-14)
+		near(t, fmt.Sprintf("Renyi(%g)", a), l.Renyi(a), a/8, 1e-14)
 	}
-	close(t, "Approx", l.Times(4).Approx(1e-6), privacy.GaussianEpsilon(1, 1e-6), 1e-12) // four of σ = 2 are one of σ = 1
+	near(t, "Approx", l.Times(4).Approx(1e-6), privacy.GaussianEpsilon(1, 1e-6), 1e-12) // four of σ = 2 are one of σ = 1
 	if !math.IsInf(l.Pure(), 1) {
 		t.Errorf("Gaussian noise has pure loss %v", l.Pure())
 	}
