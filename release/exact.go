@@ -17,8 +17,8 @@ const gridSteps = 1 << 20
 // count, which is public, and says nothing about them.
 const maxRewards = 1 << 42
 
-// One draw is at most 2^55 steps and at most 84 are added up (a hybrid's), so that noise is below 2^62 and nothing overflows. A draw that is
-// larger, with probability below e^{-500} at the largest scale, is an error.
+// One draw is at most 2^55 steps and at most 84 are added up (a hybrid's), so that noise is below 2^62 and nothing overflows. A
+// draw that is larger, with probability below e^{-500} at the largest scale, is an error.
 const maxDraw = 1 << 55
 
 // Scales of exact noise are multiples of a 64th of a step, from 16 steps to 2^40, which is 2^20 of the range.
@@ -30,27 +30,30 @@ const (
 
 // Real returns a curator for real rewards: those that belong to people.
 //
-// A reward x is clipped to the declared range and becomes the integer round(2^20·(x−Lo)/(Hi−Lo)), so that replacing it changes its slot's sum
-// by at most 2^20. Noise is an integer too: discrete Laplace or discrete Gaussian (Canonne, Kamath and Steinke 2020), drawn exactly, from a
-// ChaCha8 generator keyed by the operating system. The released value is their sum divided by 2^20, as a double, after the noise. No
-// floating-point number lies between a reward's integer and the noisy sum.
+// A reward x is clipped to the declared range and becomes the integer round(2^20·(x−Lo)/(Hi−Lo)), so that replacing it changes
+// its slot's sum by at most 2^20. Noise is an integer too: discrete Laplace or discrete Gaussian (Canonne, Kamath and Steinke
+// 2020), drawn exactly, from a ChaCha8 generator keyed by the operating system. The released value is their sum divided by 2^20,
+// as a double, after the noise. No floating-point number lies between a reward's integer and the noisy sum.
 //
-// The scale in steps is rounded up, by 1/64 to 1/32 of a step and to at least 16 steps; a release never costs more than its mechanism
-// promised, and the ledger is charged for the scale that was used. Discrete laws do not cost quite the same as continuous ones, and the ledger
-// knows the continuous ones. So it is charged for a continuous law whose scale is a 64th of a step smaller than the discrete one's:
+// The scale in steps is rounded up, by 1/64 to 1/32 of a step and to at least 16 steps; a release never costs more than its
+// mechanism promised, and the ledger is charged for the scale that was used. Discrete laws do not cost quite the same as
+// continuous ones, and the ledger knows the continuous ones. So it is charged for a continuous law whose scale is a 64th of a
+// step smaller than the discrete one's:
 //
-//   - Lap_Z(t) and its shift by s steps are a post-processing of a continuous Laplace pair with ε' = s/t + 2 log cosh(1/2t) ≤ s/t + 1/(4t²): with
-//     β = e^{-1/t} the discrete trade-off curve has its knots at (β^k/(1+β), β^{s−k+1}/(1+β)) for 1 ≤ k ≤ s, and they lie above the continuous curve,
-//     where αα' = e^{-ε'}/4, if 4β/(1+β)² ≥ e^{s/t−ε'}. A 64th of a step more is s/(64t²) at least, enough for s = 2^20 (for any s ≥ 16), and
-//     smaller shifts are harder to tell apart. So the charge holds in every currency.
-//   - N_Z(0,σ²) is s²/(2σ²)-zCDP exactly (CKS Theorem 4). Its trade-off curve is that of μ-GDP with μ = (s/σ)(1 + 1/(12σ²)) at most, which
-//     is checked numerically and not proved; the ledger uses it when asked for (ε,δ).
+//   - Lap_Z(t) and its shift by s steps are a post-processing of a continuous Laplace pair with ε' = s/t + 2 log cosh(1/2t) ≤
+//     s/t+1/(4t²): with β = e^{-1/t} the discrete trade-off curve has its knots at (β^k/(1+β), β^{s−k+1}/(1+β)) for 1 ≤ k ≤ s, and
+//     they lie above the continuous curve, where αα' = e^{-ε'}/4, if 4β/(1+β)² ≥ e^{s/t−ε'}. A 64th of a step more is s/(64t²) at
+//     least, enough for s = 2^20 (for any s ≥ 16), and smaller shifts are harder to tell apart. So the charge holds in every
+//     currency.
+//   - N_Z(0,σ²) is s²/(2σ²)-zCDP exactly (CKS Theorem 4). Its trade-off curve is that of μ-GDP with μ = (s/σ)(1 + 1/(12σ²)) at
+//     most, which is checked numerically and not proved; the ledger uses it when asked for (ε,δ).
 //
-// A release's Tail is that of the discrete law: Log = log(2/(1+e^{-1/t})) for one Laplace draw (P(|X| ≥ y) = 2β^y/(1+β)). It is about noise
-// only; rounding to the grid moves a sum of n rewards by at most n/2^21, and rewards that are multiples of 2^-20 of the range not at all.
+// A release's Tail is that of the discrete law: Log = log(2/(1+e^{-1/t})) for one Laplace draw (P(|X| ≥ y) = 2β^y/(1+β)). It is
+// about noise only; rounding to the grid moves a sum of n rewards by at most n/2^21, and rewards that are multiples of 2^-20 of
+// the range not at all.
 //
-// AddSum takes one reward at most: sums cannot be clipped. Unclipped is an error. A slot holds 2^42 rewards. The time of a draw is not hidden: see
-// package noise.
+// AddSum takes one reward at most: sums cannot be clipped. Unclipped is an error. A slot holds 2^42 rewards. The time of a draw
+// is not hidden: see package noise.
 func Real(cfg Config) (Curator, error) {
 	src, err := noise.Secure()
 	if err != nil {
@@ -101,7 +104,8 @@ func exactPlan(m privacy.Mechanism, src rand.Source) (plan[int64], error) {
 		p.tails[0] = privacy.Tail{H: used, Log: math.Log(2 / (1 + math.Exp(-1/t)))}
 	case privacy.Gaussian:
 		p.charge = privacy.Gaussian{Sigma: charged}
-		// E e^{λX} = e^{λ²σ²/2}·Σ e^{-(x−λσ²)²/2σ²}/Σ e^{-x²/2σ²}, and such a sum over all integers x is largest when it is centred on one.
+		// E e^{λX} = e^{λ²σ²/2}·Σ e^{-(x−λσ²)²/2σ²}/Σ e^{-x²/2σ²}, and such a sum over all integers x is largest when it is
+		// centred on one.
 		p.tails[0] = privacy.Tail{Sigma: used}
 		law, err := noise.NewDiscreteGaussian(num, stepParts)
 		p.noise = exactGaussian{src, law}

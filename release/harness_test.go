@@ -10,8 +10,9 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// The harness looks at a curator from outside, as an auditor would, and names what is wrong with it. Good curators must pass it, and the broken
-// twins in twins_test.go must be caught by it. Statistical checks have fixed seeds and a false-alarm probability below 1e-6 each.
+// The harness looks at a curator from outside, as an auditor would, and names what is wrong with it. Good curators must pass it,
+// and the broken twins in twins_test.go must be caught by it. Statistical checks have fixed seeds and a false-alarm probability
+// below 1e-6 each.
 
 // maker builds a curator of three arms on [0,1]; different runs have independent noise.
 type maker func(m privacy.Mechanism, run int) (Curator, error)
@@ -93,7 +94,8 @@ func inspect(t testing.TB, build maker, m privacy.Mechanism) []string {
 	if meanTest(product, 0, v) > z {
 		fail("independent arms", "noise of two arms is correlated")
 	}
-	// A tree's t = 1 and 2 share no node; a hybrid's share Lap(b), and [2,2] has Lap(2b), so x(x+y) has mean 2b² = v and variance (24−4+2·8)b⁴ = (3v)².
+	// A tree's t = 1 and 2 share no node; a hybrid's share Lap(b), and [2,2] has Lap(2b), so x(x+y) has mean 2b² = v and variance
+	// (24−4+2·8)b⁴ = (3v)².
 	covariance, spread := 0.0, v
 	if _, ok := m.(privacy.Hybrid); ok {
 		covariance, spread = v, 3*v
@@ -133,8 +135,8 @@ func inspect(t testing.TB, build maker, m privacy.Mechanism) []string {
 		}
 	}
 
-	// sensitivity: the same noise, inputs that differ in one reward of arm 0. One-shot releases differ by at most 1 in sum over all of them, as
-	// a reward is in one of them; continual ones by at most 1 each.
+	// sensitivity: the same noise, inputs that differ in one reward of arm 0. One-shot releases differ by at most 1 in sum over
+	// all of them, as a reward is in one of them; continual ones by at most 1 each.
 	for _, pair := range [][2]float64{{0, 1}, {0, 1e6}, {-1e6, 1}, {math.Inf(-1), math.Inf(1)}} {
 		for changed := range 5 {
 			var out [2][]float64

@@ -38,7 +38,8 @@ func (s *numbered) draw(w int) (int64, error) {
 // A node is the interval of rewards whose sum it holds.
 type node struct{ from, to uint64 }
 
-// treeNodes covers [from, from+t) with the longest aligned intervals, by going down a full tree of 2^levels leaves: independent of digits.
+// treeNodes covers [from, from+t) with the longest aligned intervals, by going down a full tree of 2^levels leaves: independent
+// of digits.
 func treeNodes(from, t uint64, levels int) []node {
 	var out []node
 	var visit func(lo, size uint64)
@@ -69,8 +70,8 @@ func hybridNodes(n uint64) (nodes []node, weights []int) {
 	return nodes, weights
 }
 
-// Against a store of all nodes of a full tree: each release is the sum of its nodes' noise, a node is drawn once, when it is first shown, and
-// the same node has the same noise for ever.
+// Against a store of all nodes of a full tree: each release is the sum of its nodes' noise, a node is drawn once, when it is
+// first shown, and the same node has the same noise for ever.
 func TestCountersMatchAStoreOfAllNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		isTree := rapid.Bool().Draw(t, "tree")
@@ -173,9 +174,9 @@ func TestNodesOfARewardAreWhatItPays(t *testing.T) {
 	}
 }
 
-// Second moments of the noise after t rewards, and between t's: sums of Laplace variates of the nodes' scales b have variance V = 2Σb², and
-// their square has variance 12Σb⁴ + 2V². For noise X+Y and X+Z with X shared, the product has mean V(X) and at most the variance
-// √(E(X+Y)⁴ E(X+Z)⁴). 5.2 standard errors: a false alarm has probability 2e-7 a check.
+// Second moments of the noise after t rewards, and between t's: sums of Laplace variates of the nodes' scales b have variance V =
+// 2Σb², and their square has variance 12Σb⁴ + 2V². For noise X+Y and X+Z with X shared, the product has mean V(X) and at most the
+// variance √(E(X+Y)⁴ E(X+Z)⁴). 5.2 standard errors: a false alarm has probability 2e-7 a check.
 func TestMomentsOfContinualNoise(t *testing.T) {
 	const runs = 4000
 	times := []uint64{1, 2, 3, 7, 8, 11, 15, 16}
@@ -295,8 +296,8 @@ func TestTailsHold(t *testing.T) {
 	}
 }
 
-// The charge of discrete noise is that of a continuous law a 64th of a step narrower. Here is what that rests on: the trade-off curve of the
-// discrete pair lies above the continuous one at every knot, also in the smallest scales allowed.
+// The charge of discrete noise is that of a continuous law a 64th of a step narrower. Here is what that rests on: the trade-off
+// curve of the discrete pair lies above the continuous one at every knot, also in the smallest scales allowed.
 func TestDiscreteNoiseIsWorthItsCharge(t *testing.T) {
 	for _, steps := range []float64{minScale, 20, 100, 1000} {
 		num, err := parts("test", steps/gridSteps)

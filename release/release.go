@@ -5,22 +5,25 @@
 //
 // Rewards wait in slots, one open slot an arm. What happens at a release depends on the mechanism:
 //
-//   - Laplace and Gaussian: the slot's noisy sum is released and the slot is emptied: a reward is used once, and the arm's next reward opens a new slot.
+//   - Laplace and Gaussian: the slot's noisy sum is released and the slot is emptied: a reward is used once, and the arm's next
+//     reward opens a new slot.
 //   - Exact: the running sum is released; the slot stays.
-//   - Tree and Hybrid: the running sum is released with the noise of the nodes that make it up; the slot stays, and so does each node's noise.
+//   - Tree and Hybrid: the running sum is released with the noise of the nodes that make it up; the slot stays, and so does each
+//     node's noise.
 //
 // So every reward is in one slot, slots are disjoint, and the ledger composes them in parallel.
 //
 // # Two curators
 //
-// Simulated adds fast floating-point noise from a run's stream: for simulated rewards only. Real keeps fixed-point integer sums and adds
-// discrete noise, drawn exactly from a generator keyed by the operating system: for rewards that belong to people. Which one it is
-// is decided where the curator is built, and nowhere else; the slots, the tree and the hybrid are the same code.
+// Simulated adds fast floating-point noise from a run's stream: for simulated rewards only. Real keeps fixed-point integer sums
+// and adds discrete noise, drawn exactly from a generator keyed by the operating system: for rewards that belong to people. Which
+// one it is is decided where the curator is built, and nowhere else; the slots, the tree and the hybrid are the same code.
 //
 // # What is assumed
 //
-// The declared range does not depend on the rewards. A batch's end depends on counts and on earlier releases, never on rewards in open slots. A
-// curator has its ledger to itself: nobody else releases through it after the curator was built. A curator serves one goroutine at a time.
+// The declared range does not depend on the rewards. A batch's end depends on counts and on earlier releases, never on rewards in
+// open slots. A curator has its ledger to itself: nobody else releases through it after the curator was built. A curator serves
+// one goroutine at a time.
 package release
 
 import (
@@ -36,11 +39,11 @@ import (
 type Curator interface {
 	// Add puts one reward into the arm's slot. Outside the declared range it is clipped.
 	Add(arm int, reward float64) error
-	// AddSum puts n rewards with this sum into the arm's slot at once: for simulations whose law lies in the declared range. A sum
-	// that n rewards of the range cannot have is an error.
+	// AddSum puts n rewards with this sum into the arm's slot at once: for simulations whose law lies in the declared range. A
+	// sum that n rewards of the range cannot have is an error.
 	AddSum(arm, n int, sum float64) error
-	// Release lets the slots of these arms out as the mechanism says, through the ledger, in this order. The result holds until the
-	// next release.
+	// Release lets the slots of these arms out as the mechanism says, through the ledger, in this order. The result holds until
+	// the next release.
 	Release(arms []int) (privacy.Released, error)
 	// Forget empties every slot, unreleased, and starts anew under mechanism m: a new guess of the horizon, a new tree.
 	Forget(m privacy.Mechanism) error
@@ -54,8 +57,8 @@ type Config struct {
 	// Lo and Hi are the declared range of rewards, finite, Lo < Hi; both 0 means [0,1]. The door maps the range to [0,1].
 	Lo, Hi    float64
 	Mechanism privacy.Mechanism // privacy.Exact, Laplace, Gaussian, Tree or Hybrid
-	// Unclipped turns the clipping and the check of sums off, as some papers' experiments do. Then there is no sensitivity, and every
-	// release goes into the ledger as unknown, which costs infinity. For simulations only.
+	// Unclipped turns the clipping and the check of sums off, as some papers' experiments do. Then there is no sensitivity, and
+	// every release goes into the ledger as unknown, which costs infinity. For simulations only.
 	Unclipped bool
 	// Ledger is nil for a new one. In one that has entries, slots are numbered on from its last.
 	Ledger *privacy.Ledger
@@ -261,7 +264,8 @@ func (c *curator[T]) noRoom(arm, n int) error {
 	return fmt.Errorf("curator: slot of arm %d has %d rewards and gets %d, must have at most %d", arm, c.slots[arm].n, n, c.most)
 }
 
-// Release implements Curator. If it fails nothing was released, and every slot is as before, unless the ledger has charged for it (privacy.ErrValues).
+// Release implements Curator. If it fails nothing was released, and every slot is as before, unless the ledger has charged for
+// it (privacy.ErrValues).
 func (c *curator[T]) Release(arms []int) (privacy.Released, error) {
 	if len(arms) == 1 {
 		return c.releaseOne(arms[0])
@@ -273,7 +277,7 @@ func (c *curator[T]) Release(arms []int) (privacy.Released, error) {
 	ids, longest := c.ids[:len(arms)], 0
 	for i, a := range arms {
 		if err := c.fill(i, a); err != nil {
-			return privacy.Released{}, err
+			return c.refuse(err)
 		}
 		ids[i] = c.slots[a].id
 		longest = max(longest, c.n[i])
@@ -283,7 +287,10 @@ func (c *curator[T]) Release(arms []int) (privacy.Released, error) {
 	for _, a := range arms {
 		c.settle(a, err)
 	}
-	return released, wrapped(err)
+	if err != nil {
+		return c.refuse(fmt.Errorf("curator: %w", err))
+	}
+	return released, nil
 }
 
 // releaseOne is Release of one arm: the hot path of policies that decide each round.
@@ -292,17 +299,27 @@ func (c *curator[T]) releaseOne(arm int) (privacy.Released, error) {
 		return privacy.Released{}, c.check([]int{arm})
 	}
 	if err := c.fill(0, arm); err != nil {
-		return privacy.Released{}, err
+		return c.refuse(err)
 	}
 	if c.family == hybrid {
 		c.one.Tail = c.tail(c.n[0])
 	}
 	released, err := c.account.Release(c.slots[arm].id, &c.one)
-	if c.family == once || err != nil {
+	if c.family == once {
 		c.settle(arm, err)
-		err = wrapped(err)
 	}
-	return released, err
+	if err != nil {
+		return c.refuse(fmt.Errorf("curator: %w", err))
+	}
+	return released, nil
+}
+
+// refuse wipes what was to be released: whoever still holds an earlier Released looks at the same memory, and these values are
+// not paid for.
+func (c *curator[T]) refuse(err error) (privacy.Released, error) {
+	clear(c.n)
+	clear(c.sum)
+	return privacy.Released{}, err
 }
 
 // fill writes the arm's count and noisy sum into entry i.
@@ -339,13 +356,6 @@ func (c *curator[T]) settle(arm int, err error) {
 	if c.family == once && (err == nil || errors.Is(err, privacy.ErrValues)) {
 		c.slots[arm] = slot[T]{id: c.open()}
 	}
-}
-
-func wrapped(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("curator: %w", err)
 }
 
 // check says whether these arms can be released together.

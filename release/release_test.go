@@ -195,8 +195,8 @@ func TestSumsEqualSingleRewards(t *testing.T) {
 	}
 }
 
-// Whatever is added, released and forgotten: without noise, sums and counts are those of the rewards, each released once; slots are
-// disjoint; and the total is one mechanism's loss.
+// Whatever is added, released and forgotten: without noise, sums and counts are those of the rewards, each released once; slots
+// are disjoint; and the total is one mechanism's loss.
 func TestBookkeeping(t *testing.T) {
 	mechanisms := append([]privacy.Mechanism{privacy.Exact{}, privacy.Laplace{}, privacy.Gaussian{}, privacy.Tree{Horizon: 30}, privacy.Hybrid{}}, private...)
 	rapid.Check(t, func(t *rapid.T) {
@@ -377,6 +377,26 @@ func TestRefusedReleasesKeepTheirRewards(t *testing.T) {
 		must(t, c.Add(0, 1))
 		if r := release(t, c, 0); r.N(0) != 1 {
 			t.Errorf("%d rewards", r.N(0))
+		}
+	})
+	// Nothing shows through an earlier release either.
+	both(t, func(t *testing.T, build func(testing.TB, Config) Curator) {
+		for _, arms := range [][]int{{0}, {0, 1}} {
+			c := build(t, Config{Arms: 2, Mechanism: privacy.Tree{Scale: 1, Horizon: 1}, Ledger: privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 1}))})
+			must(t, c.Add(0, 1))
+			must(t, c.Add(1, 1))
+			old := release(t, c, arms...)
+			must(t, c.Forget(privacy.Laplace{Scale: 0.5}))
+			must(t, c.Add(0, 1))
+			must(t, c.Add(1, 1))
+			if _, err := c.Release(arms); !errors.Is(err, privacy.ErrBudget) {
+				t.Fatal(err)
+			}
+			for i := range arms {
+				if old.Sum(i) != 0 || old.N(i) != 0 {
+					t.Errorf("refused, and shown: %v of %d", old.Sum(i), old.N(i))
+				}
+			}
 		}
 	})
 	// All or none: arm 1 is empty, so arm 0 keeps its reward.
