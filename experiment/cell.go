@@ -95,14 +95,5 @@ func blockSize(horizon, runs, checkpoints int) int {
 	return b
 }
 
-// units is the number of units of a cell.
-func (p *Plan) units() int { return (int(p.Spec.Runs) + p.Block - 1) / p.Block }
-
-// runs is the runs of block b: from first, n of them.
-func (p *Plan) runs(b int) (first, n int) {
-	first = b * p.Block
-	return first, min(p.Block, int(p.Spec.Runs)-first)
-}
-
 // unitName is the file of a block of a cell.
 func unitName(hash string, block int) string { return fmt.Sprintf("%s-%d.unit", hash, block) }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
@@ -179,6 +180,17 @@ func TestParseCount(t *testing.T) {
 		got, err := experiment.ParseCount(text)
 		if (err == nil) != (want != 0) || got != want {
 			t.Errorf("ParseCount(%q) = %d, %v; want %d", text, got, err, want)
+		}
+	}
+}
+
+// A Count in anybody's struct does not become silently whole, as an int does.
+func TestCountInYAML(t *testing.T) {
+	for text, want := range map[string]experiment.Count{"n: 10_000": 10_000, "n: 1e6": 1_000_000, `n: "1e6"`: 1_000_000, "n: 2.5": 0, "n: -1": 0, "n: .nan": 0,
+		"n: .inf": 0, "n: [1]": 0, "n: 0": 0, "n: ''": 0} {
+		var v struct{ N experiment.Count }
+		if err := yaml.Unmarshal([]byte(text), &v); (err == nil) != (want != 0) || v.N != want {
+			t.Errorf("%s: %d, %v", text, v.N, err)
 		}
 	}
 }

@@ -17,8 +17,10 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/noise"
 )
 
 func rows(t *testing.T, dir string) []experiment.Row {
@@ -423,6 +425,36 @@ func TestEveryPolicy(t *testing.T) {
 		if c.Private == (c.Guarantee == "") {
 			t.Errorf("%s: private %t, guarantee %q", c.Label(), c.Private, c.Guarantee)
 		}
+	}
+}
+
+// drift is a source that no file knows.
+type drift struct{}
+
+func (drift) Instance(s *noise.Fast) (bandit.Instance, error) {
+	return bandit.BernoulliInstance(0.5, 0.5+0.5*s.Float64())
+}
+func (drift) Redrawn() bool  { return true }
+func (drift) String() string { return "drift" }
+
+// An instance from a program plays; its file form can be read, and says why it cannot be played.
+func TestSourceFromAProgram(t *testing.T) {
+	spec := &experiment.Spec{Name: "own", Horizon: 100, Runs: 3, Instances: []experiment.Instance{{Name: "drifting", Source: drift{}}},
+		Policies: []experiment.Policy{{Policy: "ucb"}}}
+	dir := t.TempDir()
+	if _, err := experiment.Run(context.Background(), spec, experiment.Options{Out: dir}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := experiment.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := experiment.Parse("manifest.json", r.Manifest.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := again.Resolve(); !errors.Is(err, experiment.ErrSpec) || !strings.Contains(err.Error(), `comes from a program, "drift"`) {
+		t.Errorf("%v", err)
 	}
 }
 

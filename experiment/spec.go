@@ -53,7 +53,7 @@ type Instance struct {
 	Means     *Means        // means drawn at random for Arms arms
 	CSV       string        // path of logged rewards, relative to the experiment's file
 	SHA256    string        // of that file, in hex; if set, another file is refused
-	Source    bandit.Source // anything else, from a program; such an experiment has no file form
+	Source    bandit.Source // anything else, from a program: its file form names the source, and cannot be played
 
 	Arms Count
 }
@@ -202,7 +202,7 @@ func (in Instance) normal() ([]field, error) {
 			out = append(out, field{"sha256", in.SHA256})
 		}
 	case in.Source != nil:
-		out = append(out, field{"source", in.Source.String()})
+		out = append(out, field{programKey, in.Source.String()})
 	default:
 		return nil, fmt.Errorf("says nowhere what its arms are: want one of bernoulli, laws, standard, means, csv")
 	}

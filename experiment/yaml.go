@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -16,7 +17,9 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -168,11 +171,7 @@ func (d *decoder) keys(n ast.Node, field string, known []string, set func(key, f
 	}
 	for _, kv := range values {
 		key := kv.Key.GetToken().Value
-		ok := false
-		for _, k := range known {
-			ok = ok || k == key
-		}
-		if !ok {
+		if !slices.Contains(known, key) {
 			return d.src.wrapAt(d.pos(kv.Key.GetToken()), field, fmt.Errorf("unknown key %q%s; known are %s",
 				clip(key), catalog.Hint(clip(key), known), strings.Join(known, ", ")))
 		}
@@ -433,7 +432,26 @@ var instanceKinds = []struct {
 	{"standard", []string{"arms"}},
 	{"means", []string{"arms", "law", "sd", "redraw"}},
 	{"csv", []string{"sha256"}},
+	{programKey, nil},
 }
+
+// programKey stands in the normal form of an instance that came from a program. It can be read, so that such results can be reported,
+// but not played.
+const programKey = "source"
+
+// A described source is known by its description only.
+type described string
+
+// Instance says so.
+func (d described) Instance(*noise.Fast) (bandit.Instance, error) {
+	return bandit.Instance{}, fmt.Errorf("comes from a program, %q: only that program can play it", clip(string(d)))
+}
+
+// Redrawn is unknown, and asked by nobody.
+func (d described) Redrawn() bool { return false }
+
+// String is the description.
+func (d described) String() string { return string(d) }
 
 func (d *decoder) instance(n ast.Node, field string) (Instance, error) {
 	var in Instance
@@ -445,7 +463,9 @@ func (d *decoder) instance(n ast.Node, field string) (Instance, error) {
 		return in, err
 	}
 	for _, k := range instanceKinds {
-		ways = append(ways, k.key)
+		if k.key != programKey {
+			ways = append(ways, k.key)
+		}
 		for _, kv := range values {
 			if kv.Key.GetToken().Value == k.key {
 				known = append(append(known, k.key), k.takes...)
@@ -454,10 +474,8 @@ func (d *decoder) instance(n ast.Node, field string) (Instance, error) {
 	}
 	count := 0
 	for _, k := range known {
-		for _, w := range ways {
-			if k == w {
-				count++
-			}
+		if slices.Contains(ways, k) || k == programKey {
+			count++
 		}
 	}
 	switch {
@@ -517,6 +535,11 @@ func (d *decoder) instance(n ast.Node, field string) (Instance, error) {
 				return d.fail(v, at, "is empty, want the path of a file")
 			}
 			return nil
+		case programKey:
+			var text string
+			err := d.text(v, at, &text)
+			in.Source = described(text)
+			return err
 		default: // sha256
 			return d.text(v, at, &in.SHA256)
 		}
