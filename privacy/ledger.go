@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 )
@@ -23,9 +24,10 @@ type Ledger struct {
 	base     int32 // accounts have the numbers base+1, base+2, …: a number never means another mechanism
 	byKey    map[key]int32
 	// cells are the slots 0, 1, 2, … that went through one mechanism only: nearly all. The rest is in mixed.
-	cells []cell
-	mixed map[int][]cell
-	total *Loss // nil: not known
+	cells      []cell
+	mixed      map[int][]cell
+	total      *Loss     // nil: not known
+	transcript io.Writer // nil: none
 	found
 }
 
@@ -40,9 +42,9 @@ type found struct {
 
 // A cell is what a slot went through: n releases with the mechanism of this account.
 type cell struct {
-	account   int32 // number of the account; 0: untouched; inMixed: see there
-	continual bool  // that of the account
-	n         int
+	account int32 // number of the account; 0: untouched; inMixed: see there
+	free    bool  // further releases need no look: the account is continual, and nobody keeps a transcript
+	n       int
 }
 
 const inMixed = -1
@@ -139,7 +141,7 @@ func (a Account) Release(slot int, v *Values) (Released, error) {
 // repeats is the usual case of a continual mechanism, made short enough to be inlined: noise that is there already, so nothing is charged.
 func (a Account) repeats(slot int, v *Values) bool {
 	if uint(slot) < uint(len(a.l.cells)) {
-		if c := &a.l.cells[slot]; c.account == a.at && c.continual && v != nil && len(v.Sum) == 1 && len(v.N) == 1 && v.Sum[0]-v.Sum[0] == 0 {
+		if c := &a.l.cells[slot]; c.account == a.at && c.free && v != nil && len(v.Sum) == 1 && len(v.N) == 1 && v.Sum[0]-v.Sum[0] == 0 {
 			c.n++
 			return true
 		}
@@ -164,6 +166,9 @@ func (a Account) release(slot int, v *Values) (Released, error) {
 		if x-x != 0 { // NaN or ±Inf
 			return Released{}, notFinite(v)
 		}
+	}
+	if a.l.transcript != nil {
+		return a.l.write(slices.Repeat([]int{slot}, len(v.Sum)), a.at, v)
 	}
 	return Released{v}, nil
 }
@@ -194,6 +199,9 @@ func (l *Ledger) ReleaseAll(slots []int, m Mechanism, v *Values) (Released, erro
 		if x-x != 0 {
 			return Released{}, notFinite(v)
 		}
+	}
+	if l.transcript != nil {
+		return l.write(slots, at, v)
 	}
 	return Released{v}, nil
 }
@@ -407,7 +415,7 @@ func (l *Ledger) book(slot int, at int32, n int) {
 		return
 	}
 	a := l.get(at)
-	c.account, c.continual = at, a.continual
+	c.account, c.free = at, a.continual && l.transcript == nil
 	c.n += n
 	if k := a.charged(c.n); k > a.charges {
 		a.charges = k
@@ -428,7 +436,7 @@ func (l *Ledger) bookMixed(slot int, at int32, n int) {
 	i := slices.IndexFunc(cells, func(c cell) bool { return c.account == at })
 	if i < 0 {
 		i = len(cells)
-		cells = append(cells, cell{account: at, continual: l.get(at).continual})
+		cells = append(cells, cell{account: at})
 	}
 	cells[i].n += n
 	l.mixed[slot] = cells

@@ -9,7 +9,11 @@ type Values struct {
 
 // A Tail bounds the noise of a released sum, one side: P(noise > Sigma·√(2x) + H·(x+Log)) ≤ e^{-x} for every x ≥ 0. It is all that a
 // policy may know of where its releases come from. For Lap(b) it is {0, b, 0}; for N(0,σ²) {σ, 0, 0}; none for exact sums.
-type Tail struct{ Sigma, H, Log float64 }
+type Tail struct {
+	Sigma float64 `json:"sigma"`
+	H     float64 `json:"h"`
+	Log   float64 `json:"log"`
+}
 
 // Released is what a policy sees. Its field is private and only a Ledger fills it: who holds one holds numbers that were paid
 // for. The zero value is "nothing released".

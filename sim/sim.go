@@ -34,7 +34,9 @@ type Config struct {
 	// Rewards has one stream an arm: the n-th release of an arm is the same whatever was played in between.
 	Rewards []noise.Fast
 	Noise   *noise.Fast // privacy noise
-	Trace   *Trace      // if set, receives the run's segments
+	// Ledger, if set, is where releases are recorded: one with a cap, or a transcript. It must be this run's own.
+	Ledger *privacy.Ledger
+	Trace  *Trace // if set, receives the run's segments
 }
 
 // A Result is what a run leaves. Regret and PlaysBest have one entry a checkpoint. Run reuses the slices it is given.
@@ -57,7 +59,7 @@ func Run(ctx context.Context, cfg Config, out *Result) error {
 	}
 	arms := len(cfg.Instance.Arms)
 	cur, err := release.Simulated(release.Config{
-		Arms: arms, Lo: lo, Hi: hi, Mechanism: cfg.Policy.Mechanism(), Unclipped: cfg.Unclipped,
+		Arms: arms, Lo: lo, Hi: hi, Mechanism: cfg.Policy.Mechanism(), Unclipped: cfg.Unclipped, Ledger: cfg.Ledger,
 	}, cfg.Noise)
 	if err != nil {
 		return err
