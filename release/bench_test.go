@@ -29,19 +29,29 @@ func BenchmarkRound(b *testing.B) {
 	})
 }
 
-// A thousand rewards as one sum, and its release: an episode in a simulation.
+// A thousand rewards as one sum, and its release: an episode in a simulation, of 256 a run.
 func BenchmarkEpisode(b *testing.B) {
 	each(b, func(b *testing.B, c Curator) {
-		arms := []int{0}
-		for b.Loop() {
-			n := 1
-			if _, simulated := c.(*curator[float64]); simulated {
-				n = 1000
+		arms := []int{2}
+		n, restart := 1, func() {
+			r := c.(*curator[int64])
+			r.next = 0
+			_ = r.Forget(r.charge)
+		}
+		if s, simulated := c.(*curator[float64]); simulated {
+			n, restart = 1000, func() {
+				s.next = 0
+				_ = s.Forget(s.charge)
+			}
+		}
+		for i := 0; b.Loop(); i++ {
+			if i&255 == 0 {
+				c.Ledger().Reset()
+				restart()
 			}
 			if c.AddSum(2, n, 1) != nil {
 				b.Fatal("add")
 			}
-			arms[0] = 2
 			if _, err := c.Release(arms); err != nil {
 				b.Fatal(err)
 			}

@@ -41,10 +41,10 @@ const (
 // step smaller than the discrete one's:
 //
 //   - Lap_Z(t) and its shift by s steps are a post-processing of a continuous Laplace pair with ε' = s/t + 2 log cosh(1/2t) ≤
-//     s/t+1/(4t²): with β = e^{-1/t} the discrete trade-off curve has its knots at (β^k/(1+β), β^{s−k+1}/(1+β)) for 1 ≤ k ≤ s, and
-//     they lie above the continuous curve, where αα' = e^{-ε'}/4, if 4β/(1+β)² ≥ e^{s/t−ε'}. A 64th of a step more is s/(64t²) at
-//     least, enough for s = 2^20 (for any s ≥ 16), and smaller shifts are harder to tell apart. So the charge holds in every
-//     currency.
+//     s/t+1/(4t²): with β = e^{-1/t} the discrete trade-off curve has its knots at (β^k/(1+β), β^{s−k+1}/(1+β)) for 1 ≤ k ≤ s,
+//     and they lie above the continuous curve, where αα' = e^{-ε'}/4, if 4β/(1+β)² ≥ e^{s/t−ε'}. A 64th of a step more is
+//     s/(64t²) at least, enough for s = 2^20 (for any s ≥ 16), and smaller shifts are harder to tell apart. So the charge holds
+//     in every currency.
 //   - N_Z(0,σ²) is s²/(2σ²)-zCDP exactly (CKS Theorem 4). Its trade-off curve is that of μ-GDP with μ = (s/σ)(1 + 1/(12σ²)) at
 //     most, which is checked numerically and not proved; the ledger uses it when asked for (ε,δ).
 //

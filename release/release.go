@@ -264,8 +264,8 @@ func (c *curator[T]) noRoom(arm, n int) error {
 	return fmt.Errorf("curator: slot of arm %d has %d rewards and gets %d, must have at most %d", arm, c.slots[arm].n, n, c.most)
 }
 
-// Release implements Curator. If it fails nothing was released, and every slot is as before, unless the ledger has charged for
-// it (privacy.ErrValues).
+// Release implements Curator. If it fails nothing was released. Slots are as before, unless the ledger may have charged for the
+// rewards (any error of the ledger but privacy.ErrBudget): then they have been used.
 func (c *curator[T]) Release(arms []int) (privacy.Released, error) {
 	if len(arms) == 1 {
 		return c.releaseOne(arms[0])
@@ -351,9 +351,10 @@ func (c *curator[T]) tail(n int) privacy.Tail {
 	return c.tails[0]
 }
 
-// settle empties the arm's slot if its rewards have been used. Values that the ledger refused are charged, so they have.
+// settle empties the arm's slot if its rewards have been used: whenever the ledger may have charged for them, also where it then
+// refused the values or failed to write them down.
 func (c *curator[T]) settle(arm int, err error) {
-	if c.family == once && (err == nil || errors.Is(err, privacy.ErrValues)) {
+	if c.family == once && !errors.Is(err, privacy.ErrBudget) {
 		c.slots[arm] = slot[T]{id: c.open()}
 	}
 }

@@ -448,6 +448,30 @@ func TestCountsAreLimitedSoThatSumsAreNot(t *testing.T) {
 
 func big(n int64) int64 { return n }
 
+// A transcript that cannot be written: the release was charged and may have been seen, so its rewards are used.
+func TestChargedRewardsAreUsed(t *testing.T) {
+	c := simulated(t, Config{Arms: 2, Mechanism: privacy.Laplace{Scale: 1}, Ledger: privacy.NewLedger(privacy.WithTranscript(full{}))})
+	for _, arms := range [][]int{{0}, {0, 1}} {
+		must(t, c.Add(0, 1))
+		must(t, c.Add(1, 1))
+		if _, err := c.Release(arms); !errors.Is(err, errFull) {
+			t.Errorf("%v: %v", arms, err)
+		}
+		if _, err := c.Release(arms); err == nil || !strings.Contains(err.Error(), "empty") {
+			t.Errorf("%v again: %v", arms, err)
+		}
+	}
+	if got := c.Ledger().Total().Pure(); got != 1 {
+		t.Errorf("ε is %v, must be 1", got)
+	}
+}
+
+var errFull = errors.New("disk full")
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
 // A failing draw releases nothing, and charges nothing.
 func TestFailingNoise(t *testing.T) {
 	c := realCurator(t, Config{Arms: 2, Mechanism: privacy.Laplace{Scale: 1}}).(*curator[int64])
