@@ -44,9 +44,10 @@ type Entry struct {
 // A Param describes one parameter of a policy.
 type Param struct {
 	Name, Doc string
-	Flag      bool    // true or false, 1 or 0 in Params
-	Integer   bool    // a whole number
-	Default   float64 // NaN: derived from the setting, as DefaultDoc says
+	Flag      bool     // true or false, 1 or 0 in Params
+	Choices   []string // one of these words, its index in Params
+	Integer   bool     // a whole number
+	Default   float64  // NaN: derived from the setting, as DefaultDoc says
 	// DefaultDoc writes the default, where it is derived.
 	DefaultDoc string
 	Lo, Hi     float64 // allowed: strictly between, or equal where the flags below say so
@@ -145,8 +146,11 @@ func (e Entry) Warnings(p Params) []string {
 
 // Allowed says in words which values the parameter takes.
 func (p Param) Allowed() string {
-	if p.Flag {
+	switch {
+	case p.Flag:
 		return "true or false"
+	case p.Choices != nil:
+		return strings.Join(p.Choices, " or ")
 	}
 	var s []string
 	if p.Integer {
@@ -172,8 +176,11 @@ func bound(in bool, yes, no string) string {
 
 func (p Param) check(x float64) error {
 	ok := !math.IsNaN(x) && !math.IsInf(x, 0) && (x > p.Lo || p.LoIn && x == p.Lo) && (x < p.Hi || p.HiIn && x == p.Hi)
-	if p.Flag {
+	switch {
+	case p.Flag:
 		ok = x == 0 || x == 1
+	case p.Choices != nil:
+		ok = x >= 0 && x < float64(len(p.Choices)) && x == math.Trunc(x)
 	}
 	if p.Integer {
 		ok = ok && x == math.Trunc(x)
@@ -182,6 +189,49 @@ func (p Param) check(x float64) error {
 		return fmt.Errorf("%s is %v, must be %s", p.Name, x, p.Allowed())
 	}
 	return nil
+}
+
+// Text writes a value of the parameter as people do.
+func (p Param) Text(x float64) string {
+	switch {
+	case p.Flag:
+		return strconv.FormatBool(x != 0)
+	case p.Choices != nil && x >= 0 && x < float64(len(p.Choices)):
+		return p.Choices[int(x)]
+	}
+	return strconv.FormatFloat(x, 'g', -1, 64)
+}
+
+// Parse reads what Text writes. Whether a number is allowed is for Complete to say.
+func (p Param) Parse(text string) (float64, error) {
+	switch {
+	case p.Flag:
+		switch text {
+		case "true":
+			return 1, nil
+		case "false":
+			return 0, nil
+		}
+	case p.Choices != nil:
+		if i := slices.Index(p.Choices, text); i >= 0 {
+			return float64(i), nil
+		}
+		return 0, fmt.Errorf("%s is %q%s, must be %s", p.Name, text, Hint(text, p.Choices), p.Allowed())
+	default:
+		if x, err := strconv.ParseFloat(text, 64); err == nil {
+			return x, nil
+		}
+	}
+	return 0, fmt.Errorf("%s is %q, must be %s", p.Name, text, p.Allowed())
+}
+
+// Param is the parameter of this name.
+func (e Entry) Param(name string) (Param, bool) {
+	i := slices.IndexFunc(e.Params, func(p Param) bool { return p.Name == name })
+	if i < 0 {
+		return Param{}, false
+	}
+	return e.Params[i], true
 }
 
 // Hint is ", did you mean …?" if one of the known words is near, else empty.

@@ -483,10 +483,8 @@ func show(params catalog.Params, q catalog.Param) string {
 	switch {
 	case !ok && q.DefaultDoc != "":
 		return q.DefaultDoc
-	case q.Flag:
-		return fmt.Sprint(x != 0)
 	default:
-		return number(x)
+		return q.Text(x)
 	}
 }
 

@@ -119,6 +119,10 @@ func paramSchema(p catalog.Param) object {
 		s["type"], s["default"] = "boolean", p.Default == 1
 		return s
 	}
+	if p.Choices != nil {
+		s["enum"], s["default"] = p.Choices, p.Text(p.Default)
+		return s
+	}
 	s["type"] = "number"
 	if p.Integer {
 		s["type"] = "integer"

@@ -223,9 +223,11 @@ func (p Policy) normal() []field {
 	for _, name := range names {
 		var value any = p.Params[name]
 		if err == nil {
-			i := slices.IndexFunc(entry.Params, func(d catalog.Param) bool { return d.Name == name })
-			if i >= 0 && entry.Params[i].Flag {
+			switch d, _ := entry.Param(name); {
+			case d.Flag:
 				value = p.Params[name] != 0
+			case d.Choices != nil:
+				value = d.Text(p.Params[name])
 			}
 		}
 		out = append(out, field{name, value})

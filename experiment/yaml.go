@@ -614,6 +614,18 @@ func (d *decoder) policy(n ast.Node, field string) (Policy, error) {
 			}
 			return nil
 		}
+		if params[key].Choices != nil {
+			var text string
+			if err := d.text(v, at, &text); err != nil {
+				return err
+			}
+			x, err := params[key].Parse(text)
+			if err != nil {
+				return d.fail(v, at, "%w", err)
+			}
+			p.Params[key] = x
+			return nil
+		}
 		var x float64
 		err := d.float(v, at, &x)
 		p.Params[key] = x

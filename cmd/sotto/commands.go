@@ -86,7 +86,8 @@ type paramJSON struct {
 	Name       string   `json:"name"`
 	Doc        string   `json:"doc"`
 	Type       string   `json:"type"`
-	Default    *float64 `json:"default,omitempty"`
+	Choices    []string `json:"choices,omitempty"`
+	Default    any      `json:"default,omitempty"`
 	DefaultDoc string   `json:"default_doc,omitempty"`
 	Allowed    string   `json:"allowed"`
 	Proved     string   `json:"proved,omitempty"`
@@ -105,9 +106,16 @@ func (c *listPolicies) Run(s streams) error {
 					q.Type = "boolean"
 				case p.Integer:
 					q.Type = "integer"
+				case p.Choices != nil:
+					q.Type, q.Choices = "choice", p.Choices
 				}
-				if !math.IsNaN(p.Default) {
-					q.Default = &p.Default
+				switch {
+				case p.Choices != nil:
+					q.Default = p.Text(p.Default)
+				case p.Flag:
+					q.Default = p.Default == 1
+				case !math.IsNaN(p.Default):
+					q.Default = p.Default
 				}
 				if p.Theorem != "" {
 					q.Proved = fmt.Sprintf("above %v (%s)", p.ProvedLo, p.Theorem)
@@ -140,11 +148,8 @@ func (c *listPolicies) Run(s streams) error {
 		fmt.Fprintf(w, "  source\t%s\n", e.Source)
 		for _, p := range e.Params {
 			value := p.DefaultDoc
-			switch {
-			case p.Flag:
-				value = fmt.Sprint(p.Default == 1)
-			case !math.IsNaN(p.Default):
-				value = fmt.Sprint(p.Default)
+			if !math.IsNaN(p.Default) {
+				value = p.Text(p.Default)
 			}
 			fmt.Fprintf(w, "  %s\t%s; default %s; %s\n", p.Name, p.Doc, value, p.Allowed())
 		}

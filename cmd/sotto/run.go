@@ -204,15 +204,15 @@ func (c *runCommand) inline() (*experiment.Spec, error) {
 			if !ok {
 				return nil, fmt.Errorf("%w: --policies: %q: parameters are written NAME:PARAMETER=VALUE", errUsage, p)
 			}
-			x, err := strconv.ParseFloat(value, 64)
-			switch value {
-			case "true":
-				x, err = 1, nil
-			case "false":
-				x, err = 0, nil
-			}
+			entry, err := catalog.Find(policy.Policy)
 			if err != nil {
-				return nil, fmt.Errorf("%w: --policies: %q: %s is %q, must be a number", errUsage, p, name, value)
+				return nil, fmt.Errorf("%w: --policies: %w", errUsage, err)
+			}
+			param, _ := entry.Param(name) // an unknown one is told with all the others, when the experiment is checked
+			param.Name = name
+			x, err := param.Parse(value)
+			if err != nil {
+				return nil, fmt.Errorf("%w: --policies: %w", errUsage, err)
 			}
 			if policy.Params == nil {
 				policy.Params = catalog.Params{}
