@@ -122,3 +122,43 @@ func ExampleFind() {
 	// ε-DP (Interactive, Table and View), rewards in range
 	// 002 Algorithm 9
 }
+
+// Every policy can do without the horizon: those that need it by guessing.
+func TestUnknownHorizon(t *testing.T) {
+	for _, e := range catalog.Policies() {
+		q, guesses := e.Param("unknown_horizon")
+		if guesses == e.Anytime {
+			t.Errorf("%s: anytime is %v, and it can guess: %v", e.Name, e.Anytime, guesses)
+		}
+		if !guesses {
+			continue
+		}
+		if q.Default != 0 {
+			t.Errorf("%s guesses by default", e.Name)
+		}
+		params, err := e.Complete(catalog.Params{"unknown_horizon": 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := privacy.Budget(privacy.None{})
+		if e.Private {
+			b = budgets[e.Budgets[0]]
+		}
+		p, err := e.New(catalog.Setting{Arms: 3, Budget: b}, params) // no horizon is given
+		if err != nil {
+			t.Errorf("%s: %v", e.Name, err)
+			continue
+		}
+		rounds, fresh := 0, 0
+		for rounds < 40 {
+			batch := p.Next(privacy.Released{})
+			rounds += batch.Rounds()
+			if batch.Fresh {
+				fresh++
+			}
+		}
+		if fresh == 0 {
+			t.Errorf("%s: %d rounds without a new guess", e.Name, rounds)
+		}
+	}
+}

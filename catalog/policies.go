@@ -13,8 +13,36 @@ const (
 	noGuarantee   = "none"
 )
 
-// Policies returns every policy, private ones first.
+// Policies returns every policy, private ones first. Those that need the horizon can do without it: parameter unknown_horizon.
 func Policies() []Entry {
+	all := policies()
+	for i := range all {
+		if !all[i].Anytime {
+			all[i] = horizonFree(all[i])
+		}
+	}
+	return all
+}
+
+// horizonFree adds the guess-and-double wrapper as a parameter.
+func horizonFree(e Entry) Entry {
+	known := e.New
+	e.Params = append(e.Params, Param{Name: "unknown_horizon", Flag: true,
+		Doc: "do without T: guess it and double the guess at half of it, each guess afresh, on rewards of its own (002 Theorem 5.1.3)"})
+	e.New = func(s Setting, p Params) (policy.Policy, error) {
+		if p["unknown_horizon"] == 0 {
+			return known(s, p)
+		}
+		return built(policy.NewDoubling(s.Arms, func(horizon int) (policy.Policy, error) {
+			guess := s
+			guess.Horizon = horizon
+			return known(guess, p)
+		}))
+	}
+	return e
+}
+
+func policies() []Entry {
 	return []Entry{
 		{
 			Name: "adap-klucb", Title: "AdaP-KLUCB", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
