@@ -3,18 +3,22 @@ package experiment
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sotto-dp/sotto/interval"
 )
 
-// A Comparison is one row of the table: regret at the horizon of a cell, beside the best cell of its instance.
+// A Comparison is one row of the table: regret at the horizon of a cell, beside the best cell of its group.
 type Comparison struct {
 	CellInfo
-	Mean float64 // of the regret at the last checkpoint
-	Half float64 // mean ± Half is the Student interval of level Level; +Inf for one run
+	// Group is the instance; where an instance is played at several budgets (none apart), instance and budget: then the question is
+	// which policy is best at each.
+	Group string
+	Mean  float64 // of the regret at the last checkpoint
+	Half  float64 // mean ± Half is the Student interval of level Level; +Inf for one run
 	// Ratio is Mean over the best's. It is NaN if the best's is not positive.
 	Ratio float64
-	Best  bool // the lowest mean of the instance
+	Best  bool // the lowest mean of the group
 	// Difference is the mean over runs of this cell's regret minus the best's, in the same worlds; Difference ± DifferenceHalf is its
 	// Student interval.
 	Difference, DifferenceHalf float64
@@ -25,21 +29,22 @@ type Comparison struct {
 // Level is the level of the intervals and tests of Compare.
 const Level = 0.95
 
-// Compare compares all cells of an instance, over policies and budgets, by their regret at the last checkpoint.
+// Compare compares all cells of a group by their regret at the last checkpoint.
 //
 // Runs of one instance share their worlds whatever the policy, so differences are tested run by run: a paired t test, two-sided. The best
 // cell is chosen by the same data, so any pair could have been tested: the correction (Holm) is for all pairs within each
-// instance, over all instances of the experiment. The probability that any of the printed differences is called significant without being
+// group, over all groups of the experiment. The probability that any of the printed differences is called significant without being
 // one is at most 1 − Level, for roughly Gaussian differences.
 func (r *Results) Compare() ([]Comparison, error) {
 	out := make([]Comparison, len(r.Cells))
+	group := r.groups()
 	best := map[string]int{}
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		mean, half := interval.Half(c.FinalRegret, Level)
-		out[i] = Comparison{CellInfo: c.CellInfo, Mean: mean, Half: half, P: math.NaN()}
-		if b, ok := best[c.Instance]; !ok || mean < out[b].Mean {
-			best[c.Instance] = i
+		out[i] = Comparison{CellInfo: c.CellInfo, Group: group[i], Mean: mean, Half: half, P: math.NaN()}
+		if b, ok := best[group[i]]; !ok || mean < out[b].Mean {
+			best[group[i]] = i
 		}
 	}
 	type pair struct{ a, b int }
@@ -47,7 +52,7 @@ func (r *Results) Compare() ([]Comparison, error) {
 	var p []float64
 	for a := range r.Cells {
 		for b := range a {
-			if r.Cells[a].Instance != r.Cells[b].Instance || r.Manifest.Runs < 2 {
+			if group[a] != group[b] || r.Manifest.Runs < 2 {
 				continue
 			}
 			test, err := interval.Paired(r.Cells[a].FinalRegret, r.Cells[b].FinalRegret)
@@ -62,7 +67,7 @@ func (r *Results) Compare() ([]Comparison, error) {
 		return nil, err
 	}
 	for i, q := range pairs {
-		b := best[r.Cells[q.a].Instance]
+		b := best[group[q.a]]
 		switch b {
 		case q.a:
 			out[q.b].P = adjusted[i]
@@ -72,7 +77,7 @@ func (r *Results) Compare() ([]Comparison, error) {
 	}
 	difference := make([]float64, r.Manifest.Runs)
 	for i := range out {
-		b := best[out[i].Instance]
+		b := best[group[i]]
 		out[i].Best = i == b
 		out[i].Ratio = math.NaN()
 		if out[b].Mean > 0 {
@@ -85,4 +90,24 @@ func (r *Results) Compare() ([]Comparison, error) {
 		out[i].Significant = out[i].P <= 1-Level
 	}
 	return out, nil
+}
+
+// groups says with which other cells each is compared.
+func (r *Results) groups() []string {
+	budgets := map[string][]string{}
+	for i := range r.Cells {
+		c := &r.Cells[i]
+		if c.Budget != "none" && !slices.Contains(budgets[c.Instance], c.Budget) {
+			budgets[c.Instance] = append(budgets[c.Instance], c.Budget)
+		}
+	}
+	out := make([]string, len(r.Cells))
+	for i := range r.Cells {
+		c := &r.Cells[i]
+		out[i] = c.Instance
+		if len(budgets[c.Instance]) > 1 {
+			out[i] += ", " + c.Budget
+		}
+	}
+	return out
 }

@@ -365,11 +365,11 @@ func TestCompare(t *testing.T) {
 	best := map[string]experiment.Comparison{}
 	for _, c := range table {
 		if c.Best {
-			best[c.Instance] = c
+			best[c.Group] = c
 		}
 	}
 	for i, c := range table {
-		b := best[c.Instance]
+		b := best[c.Group]
 		if c.Mean < b.Mean || math.Abs(c.Difference-(c.Mean-b.Mean)) > 1e-9*b.Mean || math.Abs(c.Ratio-c.Mean/b.Mean) > 1e-12 {
 			t.Errorf("%s: %+v beside %+v", c.Label(), c, b)
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -133,15 +134,21 @@ func tableOf(r *experiment.Results) (Table, error) {
 	if r.Manifest.Runs < 2 {
 		t.Test, t.Correction = "", ""
 	}
-	// Rows of one instance follow each other, whatever order cells have.
-	for _, instance := range distinct(r, func(c *experiment.CellResult) (string, bool) { return c.Instance, true }) {
+	// Rows of one group follow each other, whatever order cells have.
+	var groups []string
+	for i := range rows {
+		if !slices.Contains(groups, rows[i].Group) {
+			groups = append(groups, rows[i].Group)
+		}
+	}
+	for _, group := range groups {
 		for i := range rows {
-			if rows[i].Instance != instance {
+			if rows[i].Group != group {
 				continue
 			}
 			q := interval.Quantiles(r.Cells[i].FinalRegret, 0.05, 0.5, 0.95)
 			t.Rows = append(t.Rows, Row{
-				Instance: instance, Policy: rows[i].Policy, Budget: symbols(rows[i].Budget), Void: void(r, &r.Cells[i]), Runs: r.Manifest.Runs,
+				Instance: symbols(group), Policy: rows[i].Policy, Budget: symbols(rows[i].Budget), Void: void(r, &r.Cells[i]), Runs: r.Manifest.Runs,
 				Mean: rows[i].Mean, Half: rows[i].Half, Ratio: rows[i].Ratio, Best: rows[i].Best, P: rows[i].P,
 				Q05: q[0], Median: q[1], Q95: q[2],
 			})
