@@ -184,6 +184,15 @@ func (p Param) check(x float64) error {
 	return nil
 }
 
+// Param is the parameter of this name.
+func (e Entry) Param(name string) (Param, bool) {
+	i := slices.IndexFunc(e.Params, func(p Param) bool { return p.Name == name })
+	if i < 0 {
+		return Param{}, false
+	}
+	return e.Params[i], true
+}
+
 // Hint is ", did you mean …?" if one of the known words is near, else empty.
 func Hint(word string, known []string) string {
 	best, at := 1+max(2, len(word)/3), ""
