@@ -414,12 +414,15 @@ func (p *Plan) choices() ([]choice, error) {
 	return out, nil
 }
 
-// content is a policy with all its parameters, those at their defaults included, in one order.
+// content is a policy with the parameters that are not at their defaults, in one order: a parameter that is new in the catalog changes no
+// key, and what is left out is what the entry's New does by itself. (A default that changes is a change of FormatVersion.)
 func content(e catalog.Entry, params catalog.Params) string {
 	var b strings.Builder
 	b.WriteString(e.Name)
 	for _, name := range sorted(params) {
-		fmt.Fprintf(&b, " %s=%s", name, number(params[name]))
+		if d, ok := e.Param(name); !ok || params[name] != d.Default {
+			fmt.Fprintf(&b, " %s=%s", name, number(params[name]))
+		}
 	}
 	return b.String()
 }

@@ -167,9 +167,9 @@ func TestDiscreteLaplaceBrokenTwins(t *testing.T) {
 		}
 		for name, d := range map[string]drawer{
 			"half the scale":       half,
-			"double mass at zero":  symmetricTwin{right.half},
+			"double mass at zero":  symmetricTwin(right),
 			"one-sided":            right.half,
-			"sign bit used before": leakyTwin{right.half},
+			"sign bit used before": leakyTwin(right),
 		} {
 			src := Key{Experiment: name}.ChaCha8()
 			checkCaught(t, name, exactP(t, draws/4, d, src, cells(float64(scale)), discreteLaplaceLaw(float64(scale))))

@@ -15,9 +15,13 @@ import (
 // where μ̃_a is the mean of the arm's last episode, of size h, plus Lap(1/(εh)). It is ε-DP as AdaPUCB is. For Bernoulli rewards and α > 3
 // its regret is at most Σ_a (C₁(α) Δ_a log T / min(kl(μ_a, μ*), C₂εΔ_a) + 3α/(α−3)), with constants that are not explicit (000 Theorem
 // 5.4). It is anytime.
+//
+// While log t_ℓ is large beside h, noise lifts several indices to their cap, 1, and the source's argmax then takes the arm listed first again
+// and again. TiesToFewest gives ties to the arm with the fewest plays.
 type AdaPKLUCB struct {
 	episodes
-	alpha float64
+	alpha  float64
+	fewest bool
 }
 
 // NewAdaPKLUCB returns AdaP-KLUCB; its parameters are those of NewAdaPUCB.
@@ -33,6 +37,9 @@ func (p *AdaPKLUCB) PrintedHalf() {
 	p.half, p.first = true, privacy.Laplace{Scale: 2 * p.mech.(privacy.Laplace).Scale}
 }
 
+// TiesToFewest gives ties to the arm with the fewest plays, instead of the one listed first. Plays are public: privacy is as before.
+func (p *AdaPKLUCB) TiesToFewest() { p.fewest = true }
+
 // Next implements Policy.
 func (p *AdaPKLUCB) Next(released privacy.Released) *Batch {
 	if !p.learn(released) {
@@ -43,7 +50,8 @@ func (p *AdaPKLUCB) Next(released privacy.Released) *Batch {
 	for a := range p.arms {
 		e := &p.arms[a]
 		mean := min(1, max(0, e.mean+float64(e.width*(x+e.extra))))
-		if index := divergence.KLUpper(mean, x/e.h); index > top {
+		index := divergence.KLUpper(mean, x/e.h)
+		if index > top || p.fewest && index == top && p.plays[a] < p.plays[best] {
 			best, top = a, index
 		}
 	}

@@ -502,3 +502,26 @@ func same(t *testing.T, name string, got, want []int) {
 		}
 	}
 }
+
+// Both arms stand at the cap, 1, while α log t_ℓ/ε is large beside the episodes: the source's argmax keeps to arm 0, the other rule takes turns.
+func TestTiesAtTheCap(t *testing.T) {
+	const horizon = 64
+	tab := table{make([][]float64, 2), make([][]float64, 2)}
+	for a := range 2 {
+		tab.reward[a], tab.noise[a] = make([]float64, horizon), make([]float64, horizon)
+	}
+	for _, fewest := range []bool{false, true} {
+		p, err := NewAdaPKLUCB(2, 0.01, 3.1)
+		check(t, err)
+		if fewest {
+			p.TiesToFewest()
+		}
+		var n [2]int
+		for _, a := range playTable(t, p, tab, privacy.Tail{H: 100}, horizon) {
+			n[a]++
+		}
+		if want := map[bool][2]int{false: {63, 1}, true: {32, 32}}[fewest]; n != want {
+			t.Errorf("ties to the fewest: %v: plays %v, want %v", fewest, n, want)
+		}
+	}
+}

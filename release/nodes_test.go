@@ -296,6 +296,33 @@ func TestTailsHold(t *testing.T) {
 	}
 }
 
+// By hand: after 10 rewards 3 segments are finished, Lap(b) each, and there are at most 3 nodes Lap(4b); after one, a segment,
+// and Lap(2b) at most.
+func TestHybridTailsByHand(t *testing.T) {
+	both(t, func(t *testing.T, build func(testing.TB, Config) Curator) {
+		const b = 1 - 1.0/stepParts/gridSteps // so that real noise has scale 1 or the same
+		c := build(t, Config{Arms: 2, Mechanism: privacy.Hybrid{Scale: b}})
+		must(t, c.Add(0, 1))
+		for range 10 {
+			must(t, c.Add(1, 1))
+		}
+		for _, x := range []struct {
+			arms []int
+			want privacy.Tail
+		}{
+			{[]int{0}, privacy.Tail{Sigma: math.Sqrt(2 * (1 + 4)), H: 2}},
+			{[]int{1}, privacy.Tail{Sigma: math.Sqrt(2 * (3 + 3*16)), H: 4}},
+			{[]int{0, 1}, privacy.Tail{Sigma: math.Sqrt(2 * (3 + 3*16)), H: 4}}, // holds for the longest
+			{[]int{1, 0}, privacy.Tail{Sigma: math.Sqrt(2 * (3 + 3*16)), H: 4}},
+		} {
+			got := release(t, c, x.arms...).Tail()
+			if math.Abs(got.Sigma-x.want.Sigma) > 1e-6 || math.Abs(got.H-x.want.H) > 1e-6 || got.Log != 0 {
+				t.Errorf("arms %v: tail %+v, must be %+v", x.arms, got, x.want)
+			}
+		}
+	})
+}
+
 // The charge of discrete noise is that of a continuous law a 64th of a step narrower. Here is what that rests on: the trade-off
 // curve of the discrete pair lies above the continuous one at every knot, also in the smallest scales allowed.
 func TestDiscreteNoiseIsWorthItsCharge(t *testing.T) {
