@@ -21,6 +21,11 @@ const Forever = math.MaxInt
 // its share goes next (equal counts: round robin), so that a batch can be cut at any round.
 type Batch struct {
 	Plays []Play
+	// Ask releases only if the statistic of the slots, as the policy's sparse mechanism defines it, is above Above, in sums of rewards mapped to
+	// [0,1]; else they go on filling and nothing is released, which is all that the policy gets to know. The question is data, so that no
+	// policy computes on sums. Until there has been a yes every question must be about the same arms.
+	Ask   bool
+	Above float64
 	// Fresh forgets every slot first, unreleased rewards included, and builds the curator anew from the policy's Mechanism: a new
 	// guess of the horizon, a new tree.
 	Fresh bool
@@ -31,7 +36,8 @@ type Batch struct {
 type Policy interface {
 	// Mechanism says what noise the curator must add for the policy's guarantee to hold.
 	Mechanism() privacy.Mechanism
-	// Next takes what the last batch released, in the order of its plays that asked for a release (nothing at first), and returns
-	// the next batch, which the policy owns and may change at the next call; nil when it has stopped. It must not keep released.
+	// Next takes what the last batch released, in the order of its plays that asked for a release (nothing at first, and nothing when the
+	// answer to its question was no), and returns the next batch, which the policy owns and may change at the next call; nil when it has
+	// stopped. It must not keep released.
 	Next(released privacy.Released) *Batch
 }

@@ -63,6 +63,7 @@ type key struct {
 	scale   uint64
 	horizon int
 	unknown Unknown
+	other   Mechanism // what has more parameters; valid, so that it equals itself
 }
 
 const (
@@ -72,6 +73,7 @@ const (
 	kindGaussian
 	kindTree
 	kindHybrid
+	kindOther
 	kindUnknown
 )
 
@@ -174,6 +176,7 @@ func (a Account) release(slot int, v *Values) (Released, error) {
 }
 
 // ReleaseAll charges m to each of the slots and seals the values: sum i was released from slots[i]. If the cap refuses one, none is recorded.
+// Of a Sparse only what is new is charged: the sums, and the questions of a slot about which none was asked.
 func (l *Ledger) ReleaseAll(slots []int, m Mechanism, v *Values) (Released, error) {
 	if v == nil || len(v.N) != len(v.Sum) || len(v.Sum) == 0 {
 		return Released{}, malformed(v)
@@ -186,6 +189,9 @@ func (l *Ledger) ReleaseAll(slots []int, m Mechanism, v *Values) (Released, erro
 		if s < 0 {
 			return Released{}, negative(s)
 		}
+	}
+	if s, ok := m.(Sparse); ok && s.Validate() == nil {
+		return l.releaseSparse(slots, s, v)
 	}
 	if l.cap != nil {
 		if err := l.allowAll(slots, at); err != nil {
@@ -266,7 +272,7 @@ type Entry struct {
 	Slot        int
 	Mechanism   Mechanism
 	Sensitivity float64 // of the slot's sum to one reward; +Inf if unknown
-	Scale       float64 // of the noise: b of Lap(b), σ of N(0,σ²), on each node of a tree; 0 if exact or unknown
+	Scale       float64 // of the noise: b of Lap(b), σ of N(0,σ²), on each node of a tree, of the query of questions; 0 if exact or unknown
 	Releases    int
 	Loss        Loss // of all of them
 }
@@ -286,6 +292,16 @@ func (l *Ledger) Entries() []Entry {
 			e.Scale = m.Scale
 		case Hybrid:
 			e.Scale = m.Scale
+		case Questions:
+			e.Scale = m.Query
+		case Sparse:
+			e.Scale = m.Scale
+		case KAry:
+			e.Scale = m.Scale
+		case SquareRoot:
+			e.Scale = m.Sigma
+		case BLT:
+			e.Scale = m.Sigma
 		case Unknown:
 			e.Sensitivity = math.Inf(1)
 		}
@@ -360,6 +376,12 @@ func (l *Ledger) account(m Mechanism) int32 {
 		k = key{kind: kindTree, scale: math.Float64bits(v.Scale), horizon: v.Horizon}
 	case Hybrid:
 		k = key{kind: kindHybrid, scale: math.Float64bits(v.Scale)}
+	case Questions, Sparse, KAry, SquareRoot, BLT:
+		k = key{kind: kindOther, other: v}
+		if v.Validate() != nil {
+			u := Unknown{Name: "invalid " + v.Kind()}
+			m, k = u, key{kind: kindUnknown, unknown: u}
+		}
 	case Unknown:
 		k = key{kind: kindUnknown, unknown: v}
 	default:

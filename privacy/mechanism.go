@@ -170,7 +170,11 @@ type mechanismJSON struct {
 	Mechanism string   `json:"mechanism"`
 	Scale     *float64 `json:"scale,omitempty"`
 	Sigma     *float64 `json:"sigma,omitempty"`
+	Base      *int     `json:"base,omitempty"`
 	Horizon   *int     `json:"horizon,omitempty"`
+	// Of a BLT's buffers.
+	Decay  []float64 `json:"decay,omitempty"`
+	Weight []float64 `json:"weight,omitempty"`
 }
 
 // MarshalJSON writes {"mechanism":"exact"}.
@@ -217,8 +221,12 @@ func UnmarshalMechanism(data []byte) (Mechanism, error) {
 		return nil, errors.New(`mechanism: the field "mechanism" is missing: it must name the kind, such as "laplace"`)
 	}
 	name := *kind.Mechanism
-	// Which of scale, sigma and horizon the kind has.
-	want, known := map[string][3]bool{"exact": {}, "laplace": {true}, "gaussian": {1: true}, "tree": {true, false, true}, "hybrid": {true}}[name]
+	if name == "sparse" || name == "questions" {
+		return unmarshalSparse(name, data)
+	}
+	// Which of scale, sigma, horizon, base and buffers the kind has.
+	want, known := map[string][5]bool{"exact": {}, "laplace": {true}, "gaussian": {1: true}, "tree": {true, false, true}, "hybrid": {true},
+		"kary": {0: true, 2: true, 3: true}, "sqrt": {1: true, 2: true}, "blt": {1: true, 2: true, 4: true}}[name]
 	if !known {
 		var raw bytes.Buffer
 		if err := json.Compact(&raw, data); err != nil {
@@ -233,7 +241,8 @@ func UnmarshalMechanism(data []byte) (Mechanism, error) {
 	for i, c := range []struct {
 		name string
 		has  bool
-	}{{"scale", f.Scale != nil}, {"sigma", f.Sigma != nil}, {"horizon", f.Horizon != nil}} {
+	}{{"scale", f.Scale != nil}, {"sigma", f.Sigma != nil}, {"horizon", f.Horizon != nil}, {"base", f.Base != nil},
+		{"decay", f.Decay != nil || f.Weight != nil}} {
 		if c.has && !want[i] {
 			return nil, fmt.Errorf("mechanism %s: it has no field %q", name, c.name)
 		}
@@ -251,6 +260,16 @@ func UnmarshalMechanism(data []byte) (Mechanism, error) {
 		m = Gaussian{*f.Sigma}
 	case "tree":
 		m = Tree{*f.Scale, *f.Horizon}
+	case "kary":
+		m = KAry{*f.Scale, *f.Base, *f.Horizon}
+	case "sqrt":
+		m = SquareRoot{*f.Sigma, *f.Horizon}
+	case "blt":
+		blt, err := newBLT(*f.Sigma, *f.Horizon, f.Decay, f.Weight)
+		if err != nil {
+			return nil, err
+		}
+		m = blt
 	default:
 		m = Hybrid{*f.Scale}
 	}

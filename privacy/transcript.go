@@ -8,7 +8,8 @@ import (
 	"math"
 )
 
-// A line of a transcript: one release as its policy was given it, and what it was released through.
+// A line of a transcript: one release as its policy was given it, and what it was released through. A question answered no is a release of
+// no sums.
 type line struct {
 	Slots     []int           `json:"slots"` // of each sum
 	Mechanism json.RawMessage `json:"mechanism"`
@@ -63,5 +64,13 @@ func (l *Ledger) Restore(text []byte) (Released, error) {
 	w := l.transcript
 	l.transcript = nil
 	defer func() { l.transcript = w }()
+	if len(in.Sum) == 0 {
+		return Released{}, l.restoreNo(in.Slots, m, in.N)
+	}
+	if _, ok := m.(Sparse); ok { // the yes answers a question
+		if err := l.Question(in.Slots, m); err != nil {
+			return Released{}, err
+		}
+	}
 	return l.ReleaseAll(in.Slots, m, &Values{N: in.N, Sum: in.Sum, Tail: *in.Tail})
 }
