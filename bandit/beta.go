@@ -35,8 +35,8 @@ func (b Beta) Support() (lo, hi float64) { return 0, 1 }
 // Draw is X/(X+Y) of two independent Gamma draws X and Y of shapes a and b. The ratio is taken of logarithms: for small shapes
 // both underflow.
 func (b Beta) Draw(s *noise.Fast) float64 {
-	x := logGamma(b.a, s)
-	y := logGamma(b.b, s)
+	x := s.LogGamma(b.a)
+	y := s.LogGamma(b.b)
 	return 1 / (1 + math.Exp(y-x))
 }
 
@@ -51,30 +51,3 @@ func (b Beta) Sum(n int, s *noise.Fast) float64 {
 
 // String is beta(a,b).
 func (b Beta) String() string { return format("beta", b.a, b.b) }
-
-// logGamma is the logarithm of a Gamma draw of this shape and scale 1: Marsaglia and Tsang, "A simple method for generating gamma
-// variables" (2000), exact by rejection from d(1+cx)³ with x normal; a shape a below 1 is a+1 times U^{1/a}.
-func logGamma(shape float64, s *noise.Fast) float64 {
-	var boost float64
-	if shape < 1 {
-		boost = -s.Exponential() / shape
-		shape++
-	}
-	d := shape - 1./3
-	c := 1 / math.Sqrt(9*d)
-	for {
-		x := s.Normal()
-		v := 1 + float64(c*x)
-		if v <= 0 {
-			continue
-		}
-		v = v * v * v
-		u, x2 := s.Float64(), x*x
-		if u < 1-float64(0.0331*x2*x2) { // below the acceptance probability for every shape; saves its logarithms
-			return math.Log(float64(d*v)) + boost
-		}
-		if math.Log(u) < float64(x2/2)+float64(d*(1-v+math.Log(v))) {
-			return math.Log(float64(d*v)) + boost
-		}
-	}
-}

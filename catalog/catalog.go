@@ -24,6 +24,8 @@ type Setting struct {
 	Budget  privacy.Budget
 	// Unclipped says that rewards may leave their declared range: no guarantee, and no short cuts that rest on it.
 	Unclipped bool
+	// Coins are for policies that randomise their choices. Others need none.
+	Coins policy.Coins
 }
 
 // An Entry describes a policy.

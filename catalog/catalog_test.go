@@ -20,6 +20,13 @@ var budgets = map[string]privacy.Budget{
 	"none":          privacy.None{},
 }
 
+// coins always fall the same way.
+type coins struct{}
+
+func (coins) Float64() float64          { return 0.5 }
+func (coins) Normal() float64           { return 0 }
+func (coins) Beta(a, b float64) float64 { return a / (a + b) }
+
 // Each policy builds at each budget that it says it takes, at no other, and its mechanism costs what the budget allows.
 func TestEntriesKeepTheirWord(t *testing.T) {
 	seen := map[string]bool{}
@@ -42,7 +49,7 @@ func TestEntriesKeepTheirWord(t *testing.T) {
 			t.Errorf("%s: the defaults leave the range of a theorem: %v", e.Name, w)
 		}
 		for kind, b := range budgets {
-			p, err := e.New(catalog.Setting{Arms: 3, Horizon: 1000, Budget: b}, params)
+			p, err := e.New(catalog.Setting{Arms: 3, Horizon: 1000, Budget: b, Coins: coins{}}, params)
 			if e.Meets(b) != nil {
 				if !errors.Is(e.Meets(b), catalog.ErrBudget) {
 					t.Errorf("%s at %s: %v", e.Name, b, e.Meets(b))
@@ -144,7 +151,7 @@ func TestUnknownHorizon(t *testing.T) {
 		if e.Private {
 			b = budgets[e.Budgets[0]]
 		}
-		p, err := e.New(catalog.Setting{Arms: 3, Budget: b}, params) // no horizon is given
+		p, err := e.New(catalog.Setting{Arms: 3, Budget: b, Coins: coins{}}, params) // no horizon is given
 		if err != nil {
 			t.Errorf("%s: %v", e.Name, err)
 			continue

@@ -41,8 +41,9 @@ func (c *Cell) hash(p *Plan) {
 }
 
 // policy builds the cell's policy afresh: it holds a run's state.
-func (c *Cell) policy(horizon int, unclipped bool, arms int) (policy.Policy, error) {
-	return c.choice.entry.New(catalog.Setting{Arms: arms, Horizon: horizon, Budget: c.budget, Unclipped: unclipped}, c.choice.params)
+func (c *Cell) policy(horizon int, unclipped bool, arms int, coins *noise.Fast) (policy.Policy, error) {
+	s := catalog.Setting{Arms: arms, Horizon: horizon, Budget: c.budget, Unclipped: unclipped, Coins: sim.NewCoins(coins)}
+	return c.choice.entry.New(s, c.choice.params)
 }
 
 // play plays one run. Its world is the same for every cell of the instance, its noise is the cell's own.
@@ -59,14 +60,16 @@ func (p *Plan) play(ctx context.Context, c *Cell, run int, out *sim.Result) erro
 		}
 	}
 	arms := len(instance.Arms)
-	pol, err := c.policy(int(s.Horizon), s.Unclipped, arms)
-	if err != nil {
-		return fmt.Errorf("%s, run %d: %w", c.Label(), run, err)
-	}
 	key.Role = noise.RoleReward
 	rewards := key.Fast(arms)
 	key.Role, key.Cell = noise.RoleNoise, c.choice.content+" at "+c.Budget
 	streams := key.Fast(1)
+	key.Role = noise.RolePolicy
+	coins := key.Fast(1)
+	pol, err := c.policy(int(s.Horizon), s.Unclipped, arms, &coins[0])
+	if err != nil {
+		return fmt.Errorf("%s, run %d: %w", c.Label(), run, err)
+	}
 	lo, hi := s.span()
 	err = sim.Run(ctx, sim.Config{
 		Policy: pol, Instance: instance, Horizon: int(s.Horizon), Lo: lo, Hi: hi, Unclipped: s.Unclipped,

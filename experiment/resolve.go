@@ -512,7 +512,7 @@ func (p *Plan) cells(worlds []world) error {
 				cell := Cell{Instance: worlds[i].label, Policy: c.label, Budget: b.String(), world: worlds[i], choice: c, budget: b}
 				cell.hash(p)
 				// A policy that cannot be built is found now, not after an hour.
-				if _, err := cell.policy(int(s.Horizon), s.Unclipped, worlds[i].arms); err != nil {
+				if _, err := cell.policy(int(s.Horizon), s.Unclipped, worlds[i].arms, &noise.Fast{}); err != nil {
 					return s.src.wrap(fmt.Sprintf("policies[%d]", j), err)
 				}
 				if other, twice := seen[cell.Hash]; twice {

@@ -39,7 +39,8 @@ func config(t testing.TB, in bandit.Instance, name string, budget privacy.Budget
 	if params, err = e.Complete(params); err != nil {
 		t.Fatal(err)
 	}
-	p, err := e.New(catalog.Setting{Arms: len(in.Arms), Horizon: horizon, Budget: budget}, params)
+	coins := noise.Key{Seed: 1, Experiment: "mu2", Cell: name + budget.String(), Run: run, Role: noise.RolePolicy}
+	p, err := e.New(catalog.Setting{Arms: len(in.Arms), Horizon: horizon, Budget: budget, Coins: sim.NewCoins(&coins.Fast(1)[0])}, params)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +329,8 @@ func BenchmarkRun(b *testing.B) {
 			at := sim.LogSpaced(200, v.horizon)
 			var out sim.Result
 			for run := 0; b.Loop(); run++ { // all that a run needs of its own: policy, streams, curator
-				p, err := e.New(catalog.Setting{Arms: 5, Horizon: v.horizon, Budget: v.budget}, params)
+				coins := noise.Key{Seed: 1, Experiment: "mu2", Cell: v.policy, Run: run, Role: noise.RolePolicy}
+				p, err := e.New(catalog.Setting{Arms: 5, Horizon: v.horizon, Budget: v.budget, Coins: sim.NewCoins(&coins.Fast(1)[0])}, params)
 				if err != nil {
 					b.Fatal(err)
 				}
