@@ -17,9 +17,11 @@ const gridSteps = 1 << 20
 // count, which is public, and says nothing about them.
 const maxRewards = 1 << 42
 
-// One draw is at most 2^55 steps and at most 84 are added up (a hybrid's), so that noise is below 2^62 and nothing overflows. A
+// One draw is at most 2^55 steps and at most 127 are added up (a k-ary tree's; a hybrid's are 84), so that noise is below 2^62 and nothing overflows. A
 // draw that is larger, with probability below e^{-500} at the largest scale, is an error.
 const maxDraw = 1 << 55
+
+const maxNodes = 127
 
 // Scales of exact noise are multiples of a 64th of a step, from 16 steps to 2^40, which is 2^20 of the range.
 const (
@@ -52,6 +54,8 @@ const (
 // about noise only; rounding to the grid moves a sum of n rewards by at most n/2^21, and rewards that are multiples of 2^-20 of
 // the range not at all.
 //
+// Correlated normal noise (sqrt, blt) is refused: rounding each release's noise to the grid would need a proof that the ledger does not have.
+//
 // AddSum takes one reward at most: sums cannot be clipped. Unclipped is an error. A slot holds 2^42 rewards. The time of a draw
 // is not hidden: see package noise.
 func Real(cfg Config) (Curator, error) {
@@ -82,7 +86,22 @@ func exactPlan(m privacy.Mechanism, src rand.Source) (plan[int64], error) {
 	if err != nil {
 		return plan[int64]{}, err
 	}
+	switch m := m.(type) {
+	case privacy.KAry:
+		if n := m.MaxNodes(); n > maxNodes {
+			return plan[int64]{}, fmt.Errorf("mechanism %v: a sum has up to %d nodes, must be at most %d for exact noise: take a smaller base", m, n, maxNodes)
+		}
+	case privacy.SquareRoot, privacy.BLT:
+		return plan[int64]{}, fmt.Errorf("mechanism %s is for simulated rewards only: its noise has real coefficients, which integers cannot have; "+
+			"take tree, hybrid or kary for real rewards", m.Kind())
+	}
 	p := plan[int64]{family: f, charge: m, tails: []privacy.Tail{{}}, most: min(most, maxRewards)}
+	if m, ok := m.(privacy.Sparse); ok {
+		return exactSparse(m, p, src)
+	}
+	if m, ok := m.(privacy.KAry); ok {
+		p.fresh = func() stream[int64] { return newKAry[int64](m) }
+	}
 	if scale == 0 { // costs ∞
 		p.noise = silent{}
 		if f == hybrid {
@@ -113,6 +132,9 @@ func exactPlan(m privacy.Mechanism, src rand.Source) (plan[int64], error) {
 	case privacy.Tree:
 		p.charge = privacy.Tree{Scale: charged, Horizon: m.Horizon}
 		p.tails[0] = privacy.Tree{Scale: used, Horizon: m.Horizon}.Tail()
+	case privacy.KAry:
+		p.charge = privacy.KAry{Scale: charged, Base: m.Base, Horizon: m.Horizon}
+		p.tails[0] = privacy.KAry{Scale: used, Base: m.Base, Horizon: m.Horizon}.Tail()
 	case privacy.Hybrid:
 		p.charge = privacy.Hybrid{Scale: charged}
 		p.tails = hybridTails(used)
@@ -136,6 +158,61 @@ func parts(kind string, scale float64) (uint64, error) {
 	}
 	return uint64(math.Ceil(max(steps, minScale)*stepParts)) + 1, nil
 }
+
+// exactSparse is the sparse vector technique with discrete noise on the grid. The statistics are whole steps and move by at most 2^20, so that
+// the proof of 002 Theorem 3.2.1 holds with sums for integrals, and each noise loses 2^20 over its scale in steps.
+func exactSparse(m privacy.Sparse, p plan[int64], src rand.Source) (plan[int64], error) {
+	q := &questions[int64]{statistic: m.Statistic}
+	charge := privacy.Sparse{Questions: privacy.Questions{Statistic: m.Statistic}}
+	for _, part := range []struct {
+		scale  float64
+		noise  *sampler[int64]
+		charge *float64
+	}{{m.Threshold, &q.threshold, &charge.Threshold}, {m.Query, &q.query, &charge.Query}, {m.Scale, &p.noise, &charge.Scale}} {
+		if part.scale == 0 { // costs ∞
+			*part.noise = silent{}
+			continue
+		}
+		num, err := parts(m.Kind(), part.scale)
+		if err != nil {
+			return plan[int64]{}, err
+		}
+		law, err := noise.NewDiscreteLaplace(num, stepParts)
+		if err != nil {
+			return plan[int64]{}, err
+		}
+		*part.noise = exactLaplace{src, []noise.DiscreteLaplace{law}}
+		*part.charge = float64(num-1) / stepParts / gridSteps
+	}
+	if m.Scale > 0 {
+		p.tails[0] = discreteTail(charge.Scale)
+	}
+	p.charge, p.questions = charge, q
+	return p, nil
+}
+
+// discreteTail is the tail of discrete Laplace noise that is charged for as Lap(charged).
+func discreteTail(charged float64) privacy.Tail {
+	t := charged*gridSteps + 1.0/stepParts
+	return privacy.Tail{H: t / gridSteps, Log: math.Log(2 / (1 + math.Exp(-1/t)))}
+}
+
+// ExactTail is the tail of the noise that Real adds for a Lap(scale): what a width proved for continuous noise has to allow for. It is that of
+// no noise for scale 0.
+func ExactTail(scale float64) (privacy.Tail, error) {
+	m := privacy.Laplace{Scale: scale}
+	if err := m.Validate(); err != nil || scale == 0 {
+		return privacy.Tail{}, err
+	}
+	num, err := parts(m.Kind(), scale)
+	if err != nil {
+		return privacy.Tail{}, err
+	}
+	return discreteTail(float64(num-1) / stepParts / gridSteps), nil
+}
+
+// ExactStep is the step of Real's fixed-point rewards, as a share of the declared range: rounding moves a reward by at most half of it.
+const ExactStep = 1.0 / gridSteps
 
 type exactLaplace struct {
 	src  rand.Source

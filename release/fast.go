@@ -12,10 +12,19 @@ func fastPlan(m privacy.Mechanism, s *noise.Fast) (plan[float64], error) {
 		return plan[float64]{}, err
 	}
 	p := plan[float64]{family: f, charge: m, tails: tailsOf(m), most: most}
-	switch m.(type) {
+	switch m := m.(type) {
 	case privacy.Exact:
+	case privacy.Sparse:
+		p.noise = fastLaplace{s, scale}
+		p.questions = &questions[float64]{threshold: fastLaplace{s, m.Threshold}, query: fastLaplace{s, m.Query}, statistic: m.Statistic}
 	case privacy.Gaussian:
 		p.noise = fastGaussian{s, scale}
+	case privacy.SquareRoot:
+		p.noise, p.fresh = fastGaussian{s, scale}, func() stream[float64] { return newSquareRoot(m) }
+	case privacy.BLT:
+		p.noise, p.fresh = fastGaussian{s, scale}, func() stream[float64] { return newBLT(m) }
+	case privacy.KAry:
+		p.noise, p.fresh = fastLaplace{s, scale}, func() stream[float64] { return newKAry[float64](m) }
 	default:
 		p.noise = fastLaplace{s, scale}
 	}

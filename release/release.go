@@ -10,6 +10,9 @@
 //   - Exact: the running sum is released; the slot stays.
 //   - Tree and Hybrid: the running sum is released with the noise of the nodes that make it up; the slot stays, and so does each
 //     node's noise.
+//   - KAry, SquareRoot and BLT: the same, with nodes that are also taken away, or with noise that is correlated from reward to reward.
+//   - Sparse: a question is asked about a group of slots while they fill, under one noisy threshold. At the first yes the slots' noisy
+//     sums are released and the slots emptied; until then only the answers are.
 //
 // So every reward is in one slot, slots are disjoint, and the ledger composes them in parallel.
 //
@@ -45,6 +48,10 @@ type Curator interface {
 	// Release lets the slots of these arms out as the mechanism says, through the ledger, in this order. The result holds until
 	// the next release.
 	Release(arms []int) (privacy.Released, error)
+	// Ask releases the arms' slots under a sparse mechanism if their statistic, with its noise, is above this, in sums of rewards mapped to
+	// [0,1]. If not it releases nothing, without an error, and the slots go on filling. Until there has been a yes every question
+	// must be about the same arms.
+	Ask(arms []int, above float64) (privacy.Released, error)
 	// Forget empties every slot, unreleased, and starts anew under mechanism m: a new guess of the horizon, a new tree.
 	Forget(m privacy.Mechanism) error
 	// Ledger has what every release has cost.
@@ -56,7 +63,7 @@ type Config struct {
 	Arms int // at least 1
 	// Lo and Hi are the declared range of rewards, finite, Lo < Hi; both 0 means [0,1]. The door maps the range to [0,1].
 	Lo, Hi    float64
-	Mechanism privacy.Mechanism // privacy.Exact, Laplace, Gaussian, Tree or Hybrid
+	Mechanism privacy.Mechanism // privacy.Exact, Laplace, Gaussian, Tree, Hybrid, Sparse, KAry, SquareRoot or BLT
 	// Unclipped turns the clipping and the check of sums off, as some papers' experiments do. Then there is no sensitivity, and
 	// every release goes into the ledger as unknown, which costs infinity. For simulations only.
 	Unclipped bool
@@ -85,7 +92,15 @@ const (
 	once                  // is emptied
 	tree
 	hybrid
+	sparse   // stays until a question about it is answered yes
+	streamed // stays, with the noise of a stream
 )
+
+// A stream is the noise of a slot's running sums in a counter that is neither a tree nor a hybrid.
+type stream[T number] interface {
+	// at is the noise in the sum of the first t rewards. t never decreases; if a draw fails, what was drawn is kept.
+	at(t uint64, noise sampler[T]) (T, error)
+}
 
 type number interface{ int64 | float64 }
 
@@ -101,6 +116,9 @@ type plan[T number] struct {
 	charge privacy.Mechanism // with the noise really used
 	tails  []privacy.Tail    // of the noise in a sum; of a hybrid, by number of finished segments
 	most   int               // rewards a slot may hold
+	fresh  func() stream[T]  // of streamed: a new slot's
+	// questions is set for sparse; noise is then that of the sums after the yes.
+	questions *questions[T]
 }
 
 // A slot holds rewards that belong together.
@@ -125,6 +143,7 @@ type curator[T number] struct {
 	plan[T]
 	slots    []slot[T]
 	counters []counter[T] // of trees and hybrids
+	streams  []stream[T]  // of streamed
 	next     int          // number of the slot that opens next
 	account  privacy.Account
 
@@ -190,6 +209,13 @@ func (c *curator[T]) Forget(m privacy.Mechanism) error {
 	c.counters = nil
 	if p.family == tree || p.family == hybrid {
 		c.counters = make([]counter[T], len(c.slots))
+	}
+	c.streams = nil
+	if p.family == streamed {
+		c.streams = make([]stream[T], len(c.slots))
+		for a := range c.streams {
+			c.streams[a] = p.fresh()
+		}
 	}
 	return nil
 }
@@ -332,8 +358,12 @@ func (c *curator[T]) fill(i, arm int) error {
 		x, err = c.counters[arm].tree(uint64(s.n), c.noise)
 	case hybrid:
 		x, err = c.counters[arm].hybrid(uint64(s.n), c.noise)
+	case streamed:
+		x, err = c.streams[arm].at(uint64(s.n), c.noise)
 	case once:
 		x, err = c.noise.draw(1)
+	case sparse:
+		return errAsk
 	}
 	if err != nil {
 		return fmt.Errorf("curator: noise of arm %d: %w", arm, err)
@@ -399,10 +429,18 @@ func read(m privacy.Mechanism) (f family, scale float64, most int, err error) {
 		f, scale, most = tree, m.Scale, m.Horizon
 	case privacy.Hybrid:
 		f, scale = hybrid, m.Scale
+	case privacy.Sparse:
+		f, scale = sparse, m.Scale
+	case privacy.KAry:
+		f, scale, most = streamed, m.Scale, m.Horizon
+	case privacy.SquareRoot:
+		f, scale, most = streamed, m.Sigma, m.Horizon
+	case privacy.BLT:
+		f, scale, most = streamed, m.Sigma, m.Horizon
 	case nil:
-		return 0, 0, 0, errors.New("mechanism is missing, must be exact, laplace, gaussian, tree or hybrid")
+		return 0, 0, 0, errors.New("mechanism is missing, must be exact, laplace, gaussian, tree, hybrid, sparse, kary, sqrt or blt")
 	default:
-		return 0, 0, 0, fmt.Errorf("mechanism is %q (%T), must be exact, laplace, gaussian, tree or hybrid", m.Kind(), m)
+		return 0, 0, 0, fmt.Errorf("mechanism is %q (%T), must be exact, laplace, gaussian, tree, hybrid, sparse, kary, sqrt or blt", m.Kind(), m)
 	}
 	return f, scale, most, m.Validate()
 }

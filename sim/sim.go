@@ -44,7 +44,7 @@ type Result struct {
 	Regret    []float64 // pseudo-regret Σ_a Δ_a N_a(t), in units of reward
 	PlaysBest []float64 // plays of the arms with the highest mean
 	Plays     []int     // of each arm, at the horizon
-	Releases  int       // how many times the curator let something out
+	Releases  int       // how many times the curator let something out, answers to questions included
 	Loss      privacy.Loss
 }
 
@@ -158,7 +158,12 @@ func (r *run) play(ctx context.Context, p policy.Policy, horizon int) error {
 		released = privacy.Released{}
 		if len(r.ready) > 0 {
 			var err error
-			if released, err = r.door.cur.Release(r.ready); err != nil {
+			if b.Ask {
+				released, err = r.door.cur.Ask(r.ready, b.Above)
+			} else {
+				released, err = r.door.cur.Release(r.ready)
+			}
+			if err != nil {
 				return err
 			}
 			r.releases++
