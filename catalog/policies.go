@@ -122,6 +122,34 @@ func policies() []Entry {
 			},
 		},
 		{
+			Name: "dp-se-2", Title: "DP-SE 2", Private: true, Budgets: []string{"epsilon", "rho"},
+			Guarantee: pureGuarantee,
+			Regret:    "O(Σ log T/Δ_a + K log T/ε), β = 1/T (002 Corollary A.1.3)",
+			Source:    "002 Algorithm 10, on the sparse vector technique of Algorithm 4",
+			Params:    []Param{failure("1/T")},
+			New: func(s Setting, p Params) (policy.Policy, error) {
+				epsilon, err := pure(s.Budget)
+				if err != nil {
+					return nil, err
+				}
+				return built(policy.NewDPSE2(s.Arms, epsilon, p.or("beta", 1/float64(s.Horizon))))
+			},
+		},
+		{
+			Name: "dp-se-2-modified", Title: "modified DP-SE 2", Private: true, Budgets: []string{"epsilon", "rho"},
+			Guarantee: pureGuarantee,
+			Regret:    "none proved: an epoch drops the worst arm, not surely all of its like (002 §A.2)",
+			Source:    "002 §A.2, Algorithm 10 with 2h_r for 10h_r",
+			Params:    []Param{failure("1/T")},
+			New: func(s Setting, p Params) (policy.Policy, error) {
+				epsilon, err := pure(s.Budget)
+				if err != nil {
+					return nil, err
+				}
+				return built(policy.NewDPSE2Modified(s.Arms, epsilon, p.or("beta", 1/float64(s.Horizon))))
+			},
+		},
+		{
 			Name: "dp-ucb", Title: "DP-UCB", Private: true, Budgets: []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
 			Regret:    "O(Σ log²T log(KT/β)/(εΔ_a)) with probability 1−β (Mishra and Thakurta 2015, in 002 §3.4)",
