@@ -1,0 +1,170 @@
+package release
+
+import (
+	"math"
+
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// The counters of zero-concentrated DP add correlated normal noise to running sums. It is drawn with real coefficients, so they are for
+// simulated rewards only: see exactPlan.
+
+// blt keeps the noise of one slot under privacy.BLT (Dvijotham et al. 2024, Algorithm 3): w = C⁻¹z is added to each reward, z being independent,
+//
+//	w_i = z_i − Σ_j s_j u_j,  then u_j ← d_j u_j + w_i,
+//
+// and the noise of a running sum is the sum of w. AddSum of n rewards takes n steps.
+type blt struct {
+	t             uint64
+	sum           float64
+	buffers       int
+	decay, weight [privacy.Buffers]float64
+	u             [privacy.Buffers]float64
+}
+
+func newBLT(m privacy.BLT) stream[float64] {
+	c := &blt{decay: m.Decay, weight: m.Weight}
+	for c.buffers < len(m.Decay) && m.Decay[c.buffers] > 0 {
+		c.buffers++
+	}
+	return c
+}
+
+// at implements stream.
+func (c *blt) at(t uint64, noise sampler[float64]) (float64, error) {
+	for c.t < t {
+		w, err := noise.draw(1)
+		if err != nil {
+			return 0, err
+		}
+		decay, weight, u := c.decay[:c.buffers], c.weight[:c.buffers], c.u[:c.buffers]
+		for j, x := range u {
+			w -= float64(weight[j] * x)
+		}
+		for j, x := range u {
+			u[j] = float64(decay[j]*x) + w
+		}
+		c.sum += w
+		c.t++
+	}
+	return c.sum, nil
+}
+
+// squareRoot keeps the noise of one slot under privacy.SquareRoot: y = Cz for the rewards so far and somewhat more. It grows by doubling, one
+// convolution a time by fast Fourier transform: O(log Horizon) operations a reward on average, and at most 16 numbers of memory for each
+// reward while it grows, 2 afterwards.
+type squareRoot struct {
+	horizon int
+	z, y    []float64
+}
+
+func newSquareRoot(m privacy.SquareRoot) stream[float64] { return &squareRoot{horizon: m.Horizon} }
+
+// at implements stream.
+func (c *squareRoot) at(t uint64, noise sampler[float64]) (float64, error) {
+	if t == 0 {
+		return 0, nil
+	}
+	for uint64(len(c.y)) < t {
+		if err := c.grow(noise); err != nil {
+			return 0, err
+		}
+	}
+	return c.y[t-1], nil
+}
+
+// direct is the length of the first block, which is not worth a transform.
+const direct = 64
+
+func (c *squareRoot) grow(noise sampler[float64]) error {
+	n := min(max(direct, 2*len(c.y)), c.horizon)
+	for len(c.z) < n {
+		x, err := noise.draw(1)
+		if err != nil {
+			return err
+		}
+		c.z = append(c.z, x)
+	}
+	size := 1
+	for size < 2*n {
+		size *= 2
+	}
+	x := make([]complex128, size)
+	r := 1.0
+	for k, z := range c.z {
+		if k > 0 {
+			r *= float64(2*k-1) / float64(2*k)
+		}
+		x[k] = complex(z, r)
+	}
+	from := len(c.y) // what was released stays as it was, to the last bit
+	c.y = append(c.y, make([]float64, n-from)...)
+	if n <= direct {
+		for t := from; t < n; t++ {
+			for i := range t + 1 {
+				c.y[t] += float64(imag(x[t-i]) * real(x[i]))
+			}
+		}
+		return nil
+	}
+	// z and c are real, so one transform X of z + ic has both: Z = (X_k + X̄_{−k})/2, C = (X_k − X̄_{−k})/2i, and ZC = (X_k² − X̄_{−k}²)/4i.
+	w := roots(size)
+	transform(x, w)
+	for k := 0; k <= size/2; k++ {
+		j := (size - k) & (size - 1)
+		a, b := x[k], x[j]
+		x[k] = product(a, b)
+		x[j] = product(b, a)
+	}
+	// The inverse transform is the transform read backwards; the result is real.
+	transform(x, w)
+	for t := from; t < n; t++ {
+		c.y[t] = real(x[(size-t)&(size-1)]) / float64(size)
+	}
+	return nil
+}
+
+// product is (a² − b̄²)/4i.
+func product(a, b complex128) complex128 {
+	ar, ai, br, bi := real(a), imag(a), real(b), imag(b)
+	re := float64(ar*ar) - float64(ai*ai) - (float64(br*br) - float64(bi*bi))
+	im := 2*float64(ar*ai) + 2*float64(br*bi)
+	return complex(im/4, -re/4)
+}
+
+// roots are e^{−2πik/n} for k < n/2.
+func roots(n int) []complex128 {
+	w := make([]complex128, n/2)
+	for k := range w {
+		s, c := math.Sincos(-2 * math.Pi * float64(k) / float64(n))
+		w[k] = complex(c, s)
+	}
+	return w
+}
+
+// transform is the discrete Fourier transform in place, n a power of two (Cooley and Tukey).
+func transform(x, w []complex128) {
+	n := len(x)
+	for i, j := 1, 0; i < n; i++ {
+		bit := n >> 1
+		for ; j&bit != 0; bit >>= 1 {
+			j ^= bit
+		}
+		j ^= bit
+		if i < j {
+			x[i], x[j] = x[j], x[i]
+		}
+	}
+	for size := 2; size <= n; size *= 2 {
+		half, step := size/2, n/size
+		for start := 0; start < n; start += size {
+			lo, hi := x[start:start+half], x[start+half:start+size]
+			for k := range lo {
+				r := w[k*step]
+				a, b := lo[k], hi[k]
+				b = complex(float64(real(b)*real(r))-float64(imag(b)*imag(r)), float64(real(b)*imag(r))+float64(imag(b)*real(r)))
+				lo[k], hi[k] = a+b, a-b
+			}
+		}
+	}
+}
