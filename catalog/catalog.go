@@ -41,6 +41,16 @@ type Entry struct {
 	Params    []Param
 	// New builds the policy. Its parameters are as Entry.Complete returns them.
 	New func(Setting, Params) (policy.Policy, error)
+
+	vary func(*Entry, Params) // nil: parameters change nothing above
+}
+
+// With is the entry as it is with these parameters, where they change the budgets it can meet, its guarantee or its source.
+func (e Entry) With(p Params) Entry {
+	if e.vary != nil {
+		e.vary(&e, p)
+	}
+	return e
 }
 
 // A Param describes one parameter of a policy.

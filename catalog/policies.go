@@ -154,14 +154,9 @@ func policies() []Entry {
 			Guarantee: pureGuarantee,
 			Regret:    "O(Σ log²T log(KT/β)/(εΔ_a)) with probability 1−β (Mishra and Thakurta 2015, in 002 §3.4)",
 			Source:    "002 Algorithm 6 on the binary tree of Algorithm 5",
-			Params:    []Param{failure("1/T")},
-			New: func(s Setting, p Params) (policy.Policy, error) {
-				epsilon, err := pure(s.Budget)
-				if err != nil {
-					return nil, err
-				}
-				return built(policy.NewDPUCB(s.Arms, s.Horizon, epsilon, p.or("beta", 1/float64(s.Horizon))))
-			},
+			Params:    []Param{failure("1/T"), counterParam()},
+			New:       newDPUCB,
+			vary:      varyDPUCB,
 		},
 		{
 			Name: "dp-ucb-thesis", Title: "DP-UCB, the thesis' index", Private: true, Budgets: []string{"epsilon", "rho"},

@@ -380,6 +380,7 @@ func (p *Plan) choices() ([]choice, error) {
 			}
 			return nil, s.src.wrap(at, err)
 		}
+		entry = entry.With(params)
 		c := choice{label: q.Name, entry: entry, params: params, content: content(entry, params)}
 		for _, w := range entry.Warnings(params) {
 			p.warn("%s", w)

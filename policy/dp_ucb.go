@@ -21,7 +21,7 @@ import (
 //	r̃_i/n_i + √(2 log(2/δ)/n_i) + √8 log^{3/2}T log(2/δ)/(εn_i),   δ = 1/T².
 //
 // Without a horizon (NewDPUCBAnytime) the counter is the hybrid one, with half the budget for the segments and half for the trees inside,
-// and Γ has the round for T; no regret bound is printed for that.
+// and Γ has the round for T; no regret bound is printed for that. Other counters have widths of their own: NewDPUCBCounter.
 type DPUCB struct {
 	mech    privacy.Mechanism
 	arms    int
@@ -33,6 +33,11 @@ type DPUCB struct {
 	lo, hi  float64 // the level √(2 log t) is between these …
 	until   int     // … before this round
 	anytime bool
+
+	counter bool // another counter: gamma is 0, and the means have its width at x added
+	x       float64
+	tail    privacy.Tail
+	w       float64 // width of tail
 
 	round int
 	last  int
@@ -170,5 +175,12 @@ func (p *DPUCB) leader(level, gamma float64) int {
 
 func (p *DPUCB) set(a int, released privacy.Released, i int) {
 	inv := 1 / float64(released.N(i))
-	p.m[a] = treeArm{mean: released.Sum(i) * inv, inv: inv, root: math.Sqrt(inv)}
+	sum := released.Sum(i)
+	if p.counter {
+		if t := released.Tail(); t != p.tail {
+			p.tail, p.w = t, tailWidth(t, p.x)
+		}
+		sum += p.w
+	}
+	p.m[a] = treeArm{mean: sum * inv, inv: inv, root: math.Sqrt(inv)}
 }
