@@ -18,7 +18,7 @@ var floors = [][]string{
 	{"noise", "privacy", "divergence", "interval"},
 	{"bandit", "release", "policy"},
 	{"catalog", "sim"},
-	{"experiment"},
+	{"experiment", "choose"},
 	{"report"},
 	{"cmd/sotto"},
 }

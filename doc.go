@@ -11,6 +11,7 @@
 //   - policy: bandit policies as post-processing of releases, one file each
 //   - catalog, sim: policies by name; one run, exactly
 //   - experiment: YAML in, tidy results out; shards, resume
+//   - choose: which policy to use, by simulation at a stated error level
 //   - report: tables, figures, the page
 //   - cmd/sotto: the command line
 //

@@ -29,6 +29,7 @@ type commands struct {
 	Run      runCommand      `cmd:"" help:"Play an experiment: a YAML file, or arms and policies given by flags."`
 	Merge    mergeCommand    `cmd:"" help:"Join shards of one experiment into its results."`
 	Report   reportCommand   `cmd:"" help:"Draw the figures and the page of a results directory again, and print its table."`
+	Choose   chooseCommand   `cmd:"" help:"Say which private policy to use: rank all that meet a budget, with confidence."`
 	Validate validateCommand `cmd:"" help:"Check an experiment and say what it would play."`
 	List     listCommand     `cmd:"" help:"List what there is: policies."`
 	Schema   schemaCommand   `cmd:"" help:"Print the JSON schema of experiment files, for editors."`

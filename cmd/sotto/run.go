@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/choose"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/report"
@@ -20,7 +21,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.Is(err, errUsage), errors.Is(err, experiment.ErrSpec), errors.Is(err, experiment.ErrOutput), errors.Is(err, experiment.ErrShards),
+	case errors.Is(err, errUsage), errors.Is(err, choose.ErrQuestion), errors.Is(err, experiment.ErrSpec), errors.Is(err, experiment.ErrOutput), errors.Is(err, experiment.ErrShards),
 		errors.Is(err, experiment.ErrUnit):
 		return exitUsage
 	}
@@ -192,34 +193,9 @@ func read(file string, s streams) (*experiment.Spec, error) {
 
 func (c *runCommand) inline() (*experiment.Spec, error) {
 	spec := &experiment.Spec{Name: "command-line", Runs: 20, Seed: 1, Instances: []experiment.Instance{{Name: "arms", Laws: outside(c.Arms)}}}
-	for _, p := range outside(c.Policies) {
-		policy := experiment.Policy{}
-		var settings []string
-		policy.Policy, settings = p, nil
-		if name, rest, ok := strings.Cut(p, ":"); ok {
-			policy.Policy, settings = name, strings.Split(rest, ":")
-		}
-		for _, setting := range settings {
-			name, value, ok := strings.Cut(setting, "=")
-			if !ok {
-				return nil, fmt.Errorf("%w: --policies: %q: parameters are written NAME:PARAMETER=VALUE", errUsage, p)
-			}
-			entry, err := catalog.Find(policy.Policy)
-			if err != nil {
-				return nil, fmt.Errorf("%w: --policies: %w", errUsage, err)
-			}
-			param, _ := entry.Param(name) // an unknown one is told with all the others, when the experiment is checked
-			param.Name = name
-			x, err := param.Parse(value)
-			if err != nil {
-				return nil, fmt.Errorf("%w: --policies: %w", errUsage, err)
-			}
-			if policy.Params == nil {
-				policy.Params = catalog.Params{}
-			}
-			policy.Params[name] = x
-		}
-		spec.Policies = append(spec.Policies, policy)
+	var err error
+	if spec.Policies, err = parsePolicies(c.Policies); err != nil {
+		return nil, err
 	}
 	deltas, err := numbers("--delta", c.Delta)
 	if err != nil {
@@ -250,6 +226,41 @@ func (c *runCommand) inline() (*experiment.Spec, error) {
 		spec.Budgets = append(spec.Budgets, privacy.None{})
 	}
 	return spec, nil
+}
+
+// parsePolicies reads policies with parameters, as in adap-klucb,adap-ucb:alpha=4.
+func parsePolicies(text string) ([]experiment.Policy, error) {
+	var out []experiment.Policy
+	for _, p := range outside(text) {
+		policy := experiment.Policy{}
+		var settings []string
+		policy.Policy, settings = p, nil
+		if name, rest, ok := strings.Cut(p, ":"); ok {
+			policy.Policy, settings = name, strings.Split(rest, ":")
+		}
+		for _, setting := range settings {
+			name, value, ok := strings.Cut(setting, "=")
+			if !ok {
+				return nil, fmt.Errorf("%w: --policies: %q: parameters are written NAME:PARAMETER=VALUE", errUsage, p)
+			}
+			entry, err := catalog.Find(policy.Policy)
+			if err != nil {
+				return nil, fmt.Errorf("%w: --policies: %w", errUsage, err)
+			}
+			param, _ := entry.Param(name) // an unknown one is told with all the others, when the experiment is checked
+			param.Name = name
+			x, err := param.Parse(value)
+			if err != nil {
+				return nil, fmt.Errorf("%w: --policies: %w", errUsage, err)
+			}
+			if policy.Params == nil {
+				policy.Params = catalog.Params{}
+			}
+			policy.Params[name] = x
+		}
+		out = append(out, policy)
+	}
+	return out, nil
 }
 
 // outside splits at commas that are not inside parentheses.

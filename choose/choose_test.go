@@ -1,0 +1,235 @@
+package choose_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/choose"
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/interval"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+func standard(t testing.TB) bandit.Source {
+	in, err := bandit.Standard(2, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bandit.Fixed(in)
+}
+
+func names(list ...string) []choose.Candidate {
+	var out []choose.Candidate
+	for _, n := range list {
+		out = append(out, choose.Candidate{Policy: n})
+	}
+	return out
+}
+
+// Every private policy of the catalog that meets the budget is ranked, or left out with a reason; those without privacy are not ranked.
+func TestTheCatalogIsTheField(t *testing.T) {
+	for _, b := range []privacy.Budget{privacy.Pure{Epsilon: 1}, privacy.ZCDP{Rho: 0.1}, privacy.Approx{Epsilon: 1, Delta: 1e-6}, privacy.Renyi{Alpha: 8, Epsilon: 1}} {
+		a, err := choose.Rank(t.Context(), choose.Question{Source: standard(t), Budget: b, Horizon: 2000, MinRuns: 4, MaxRuns: 4, Reference: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		place := map[string]string{}
+		for _, r := range a.Rows {
+			place[r.Policy] = "ranked"
+		}
+		for _, r := range a.References {
+			place[r.Policy] = "reference"
+		}
+		for _, l := range a.Left {
+			place[l.Policy] = "left"
+		}
+		for _, e := range catalog.Policies() {
+			want := "ranked"
+			switch {
+			case !e.Private:
+				want = "reference"
+			case e.Meets(b) != nil:
+				want = "left"
+			}
+			if place[e.Name] != want {
+				t.Errorf("%s at %s is %s, want %s", e.Name, b, place[e.Name], want)
+			}
+		}
+	}
+}
+
+func TestAnswersDoNotDependOnWorkers(t *testing.T) {
+	prior, err := bandit.NewUniformMeans(3, 0.25, 0.75, bandit.BernoulliFamily(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, src := range []bandit.Source{standard(t), prior} {
+		q := choose.Question{Source: src, Budget: privacy.Pure{Epsilon: 1}, Horizon: 5000, Policies: names("adap-klucb", "adap-ucb", "dp-se", "ucb"), MinRuns: 32, MaxRuns: 256, Workers: 1}
+		one, err := choose.Rank(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Workers = 5
+		five, err := choose.Rank(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(one, five); d != "" {
+			t.Error(d)
+		}
+		q.Seed = 2
+		if other, err := choose.Rank(t.Context(), q); err != nil || cmp.Equal(one.Rows[0].Mean, other.Rows[0].Mean) {
+			t.Errorf("another seed, the same answer: %v", err)
+		}
+	}
+}
+
+// A run of a question is the same run of an experiment, so that the command which an answer names repeats it.
+func TestRunsAreThoseOfAnExperiment(t *testing.T) {
+	prior, err := bandit.NewUniformMeans(3, 0.25, 0.75, bandit.BernoulliFamily(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, src := range []bandit.Source{standard(t), prior} {
+		params := catalog.Params{"alpha": 2}
+		a, err := choose.Rank(t.Context(), choose.Question{Source: src, Budget: privacy.Pure{Epsilon: 1}, Horizon: 5000, Seed: 7, MinRuns: 8, MaxRuns: 8,
+			Policies: []choose.Candidate{{Policy: "adap-klucb"}, {Policy: "adap-ucb", Params: params}, {Policy: "kl-ucb"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := experiment.Run(t.Context(), &experiment.Spec{Name: "same", Horizon: 5000, Runs: 8, Seed: 7, Points: 1,
+			Instances: []experiment.Instance{{Name: "world", Source: src}}, Budgets: []privacy.Budget{privacy.Pure{Epsilon: 1}},
+			Policies: []experiment.Policy{{Policy: "adap-klucb"}, {Policy: "adap-ucb", Name: "adap-ucb (alpha=2)", Params: params}, {Policy: "kl-ucb"}}},
+			experiment.Options{Out: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		for _, row := range append(a.Rows, a.References...) {
+			for _, cell := range r.Cells {
+				if cell.Policy != row.Policy {
+					continue
+				}
+				seen++
+				// Sums in another order: the last bits may differ.
+				if mean, _, _ := interval.Mean(cell.FinalRegret); math.Abs(mean-row.Mean) > 1e-9*mean {
+					t.Errorf("%s: %v, and %v in an experiment", row.Policy, row.Mean, mean)
+				}
+			}
+		}
+		if seen != 3 {
+			t.Errorf("%d policies compared", seen)
+		}
+	}
+}
+
+func TestRewardsOutOfRangeAreClipped(t *testing.T) {
+	law, err := bandit.ParseLaw("gaussian(0.9,0.1)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	low, err := bandit.ParseLaw("0.5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := bandit.NewInstance(law, low)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := choose.Rank(t.Context(), choose.Question{Source: bandit.Fixed(in), Budget: privacy.Pure{Epsilon: 1}, Horizon: 1000, Policies: names("adap-ucb", "dp-se"), MinRuns: 16, MaxRuns: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(a.Warnings) == 0 || !strings.Contains(a.Warnings[0], "clipped") {
+		t.Errorf("warnings %q", a.Warnings)
+	}
+}
+
+func TestBadQuestions(t *testing.T) {
+	good := choose.Question{Source: standard(t), Budget: privacy.Pure{Epsilon: 1}, Horizon: 1000}
+	for _, test := range []struct {
+		want string
+		mend func(*choose.Question)
+	}{
+		{"source is missing", func(q *choose.Question) { q.Source = nil }},
+		{"number of arms is 0", func(q *choose.Question) { q.Source = bandit.Fixed{} }},
+		{"budget is missing", func(q *choose.Question) { q.Budget = nil }},
+		{"budget is none", func(q *choose.Question) { q.Budget = privacy.None{} }},
+		{"epsilon is NaN", func(q *choose.Question) { q.Budget = privacy.Pure{Epsilon: math.NaN()} }},
+		{"horizon is 0", func(q *choose.Question) { q.Horizon = 0 }},
+		{"horizon is 3, below the number of arms, 5", func(q *choose.Question) { q.Horizon = 3 }},
+		{"range is [1, 0]", func(q *choose.Question) { q.Lo = 1 }},
+		{"level is 1,", func(q *choose.Question) { q.Level = 1 }},
+		{"level is NaN", func(q *choose.Question) { q.Level = math.NaN() }},
+		{"resolution is -1", func(q *choose.Question) { q.Resolution = -1 }},
+		{"min runs is 1", func(q *choose.Question) { q.MinRuns = 1 }},
+		{"max runs is -1", func(q *choose.Question) { q.MaxRuns = -1 }},
+		{"max runs is 10000001", func(q *choose.Question) { q.MaxRuns = 10_000_001 }},
+		{"min runs is 9, above max runs, 8", func(q *choose.Question) { q.MinRuns, q.MaxRuns = 9, 8 }},
+		{"effort is -1", func(q *choose.Question) { q.Effort = -1 }},
+		{"time is -1s", func(q *choose.Question) { q.Time = -time.Second }},
+		{"workers is -1", func(q *choose.Question) { q.Workers = -1 }},
+		{`did you mean "dp-se"`, func(q *choose.Question) { q.Policies = names("dp-es") }},
+		{"cannot meet epsilon=1", func(q *choose.Question) { q.Policies = names("adac-ucb") }},
+		{"given twice", func(q *choose.Question) { q.Policies = names("dp-se", "dp-se") }},
+		{"no policy meets", func(q *choose.Question) { q.Policies = names("ucb") }},
+		{"alpha is -1", func(q *choose.Question) {
+			q.Policies = []choose.Candidate{{Policy: "adap-ucb", Params: catalog.Params{"alpha": -1}}}
+		}},
+	} {
+		q := good
+		test.mend(&q)
+		if _, err := choose.Rank(t.Context(), q); !errors.Is(err, choose.ErrQuestion) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("got %v, want %q", err, test.want)
+		}
+	}
+}
+
+func TestCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	q := choose.Question{Source: standard(t), Budget: privacy.Pure{Epsilon: 1}, Horizon: 1000, Policies: names("adap-ucb", "dp-se"), MinRuns: 16,
+		Progress: func(choose.Progress) { cancel() }}
+	if _, err := choose.Rank(ctx, q); err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := choose.Rank(ctx, q); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func ExampleRank() {
+	in, err := bandit.BernoulliInstance(0.75, 0.625, 0.5, 0.375, 0.25)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	a, err := choose.Rank(context.Background(), choose.Question{
+		Source: bandit.Fixed(in), Budget: privacy.Pure{Epsilon: 1}, Horizon: 100_000, Policies: names("adap-klucb", "adap-ucb", "dp-se"), MinRuns: 128,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for i, r := range a.Rows {
+		if i > 0 {
+			fmt.Println(" is", a.Verdicts[i-1], "than")
+		}
+		fmt.Print(r.Policy)
+	}
+	fmt.Println()
+	fmt.Println(a.Settled, a.Use().Policy)
+	// Output:
+	// adap-klucb is better than
+	// adap-ucb is better than
+	// dp-se
+	// true adap-klucb
+}

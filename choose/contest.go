@@ -1,0 +1,302 @@
+package choose
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sotto-dp/sotto/interval"
+)
+
+// A contest ranks entrants by the mean of what play returns for them, the least first. It knows nothing of bandits.
+type contest struct {
+	ranked, all       int // the first ranked of all entrants are ranked; the others get no more runs than they need for a mean
+	level, resolution float64
+	strict            bool
+	top               float64 // values are in [0, top]
+	min, max, effort  int
+	workers           int
+	limit             time.Duration
+	// play fills out with the values of runs first, first+1, …, a function of entrant and run alone, and returns the largest work of a run.
+	play     func(ctx context.Context, entrant, first int, out []float64) (work int, err error)
+	progress func(Progress)
+
+	sizes   []int // of samples, increasing
+	base    int   // the one that is min
+	entrant []played
+	pairs   map[[2]int]Verdict // that are settled, (a,b) meaning that a is better, or a < b a tie
+	order   []int              // ranked entrants, best first
+	stopped string
+}
+
+// played is what is known of one entrant.
+type played struct {
+	x     []float64 // its values; whole samples only
+	size  int       // index of the sample's size; −1: none
+	floor int       // size it must have before it is judged
+	cap   int       // size it may not pass
+	work  int       // largest work of a run so far
+}
+
+// fewest is the least number of runs that a sample has, where the question does not want fewer.
+const fewest = 16
+
+// ErrTime is matched when the time was over before there was anything to say.
+var ErrTime = errors.New("time is over")
+
+func (c *contest) run(ctx context.Context) error {
+	c.plan()
+	limited := ctx
+	if c.limit > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeoutCause(ctx, c.limit, ErrTime)
+		defer cancel()
+	}
+	want := make([]int, c.all) // sizes
+	for look, total := 1, 0; ; look++ {
+		late, err := c.raise(ctx, limited, want)
+		if err != nil {
+			return err
+		}
+		for i := range c.entrant {
+			if c.entrant[i].size < 0 {
+				return fmt.Errorf("%w: after %v some policies have not yet been played %d times", ErrTime, c.limit, c.sizes[0])
+			}
+		}
+		c.settle()
+		c.rank()
+		next, unsettled := c.wanted(want)
+		if c.progress != nil {
+			total = 0
+			for i := range c.entrant {
+				total += len(c.entrant[i].x)
+			}
+			c.progress(Progress{Look: look, Policies: c.ranked, Runs: total, Unsettled: unsettled, Next: next})
+		}
+		switch {
+		case unsettled == 0 && (next == 0 || late):
+			c.stopped = "settled"
+		case late:
+			c.stopped = "time"
+		case next == 0:
+			c.stopped = "runs"
+			for k := 1; k < len(c.order); k++ {
+				a, b := &c.entrant[c.order[k-1]], &c.entrant[c.order[k]]
+				if c.verdict(c.order[k-1], c.order[k]) == Unsettled && min(len(a.x), len(b.x)) < c.max {
+					c.stopped = "effort"
+				}
+			}
+		default:
+			continue
+		}
+		return nil
+	}
+}
+
+// plan fixes the sizes of samples, before anything is played.
+func (c *contest) plan() {
+	for s := 16; s > 0; s-- {
+		if n := c.min >> s; n >= fewest {
+			c.sizes = append(c.sizes, n)
+		}
+	}
+	c.base = len(c.sizes)
+	for n := c.min; n < c.max; n *= 2 {
+		c.sizes = append(c.sizes, n)
+	}
+	c.sizes = append(c.sizes, c.max)
+	c.entrant = make([]played, c.all)
+	for i := range c.entrant {
+		c.entrant[i].size = -1
+	}
+	c.pairs = map[[2]int]Verdict{}
+}
+
+// within is the largest size whose runs stay within an effort.
+func (c *contest) within(work, effort int) int {
+	k := 0
+	for k+1 < len(c.sizes) && c.sizes[k+1] <= effort/max(work, 1) {
+		k++
+	}
+	return k
+}
+
+// raise plays until every entrant has the size that is wanted of it; late says that the time was over first. Samples that are not whole
+// are dropped.
+func (c *contest) raise(ctx, limited context.Context, want []int) (late bool, err error) {
+	type task struct{ entrant, from, to int }
+	var tasks []task
+	missing := make([]int, c.all)
+	for i := range c.entrant {
+		e := &c.entrant[i]
+		if want[i] <= e.size {
+			continue
+		}
+		n := c.sizes[want[i]]
+		chunk := 1 // nothing is known of it yet
+		if e.size >= 0 {
+			chunk = min(max((1<<21)/max(e.work, 1), 1), 64)
+		}
+		from := len(e.x)
+		e.x = append(e.x, make([]float64, n-from)...)
+		for ; from < n; from += chunk {
+			tasks = append(tasks, task{i, from, min(from+chunk, n)})
+			missing[i]++
+		}
+	}
+	// The longest first, so that no worker is left with one at the end.
+	slices.SortStableFunc(tasks, func(a, b task) int {
+		return cmp.Compare(c.entrant[b.entrant].work*(b.to-b.from), c.entrant[a.entrant].work*(a.to-a.from))
+	})
+	workers := c.workers
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	inner, cancel := context.WithCancelCause(limited)
+	defer cancel(nil)
+	queue := make(chan task)
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	for range min(workers, len(tasks)) {
+		group.Go(func() {
+			for t := range queue {
+				work, err := c.play(inner, t.entrant, t.from, c.entrant[t.entrant].x[t.from:t.to])
+				if err != nil {
+					cancel(err)
+					return
+				}
+				mu.Lock()
+				c.entrant[t.entrant].work = max(c.entrant[t.entrant].work, work)
+				missing[t.entrant]--
+				mu.Unlock()
+			}
+		})
+	}
+feed:
+	for _, t := range tasks {
+		select {
+		case queue <- t:
+		case <-inner.Done():
+			break feed
+		}
+	}
+	close(queue)
+	group.Wait()
+	if ctx.Err() != nil {
+		if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+			return false, fmt.Errorf("stopped: %w (%w)", ctx.Err(), cause)
+		}
+		return false, fmt.Errorf("stopped: %w", ctx.Err())
+	}
+	// A deadline leaves its own error in a run that it cut short; any other is a failure.
+	if err := context.Cause(inner); err != nil {
+		if limited.Err() == nil {
+			return false, err
+		}
+		late = true
+	}
+	for i := range c.entrant {
+		e := &c.entrant[i]
+		if want[i] <= e.size {
+			continue
+		}
+		if missing[i] == 0 {
+			e.size = want[i]
+		}
+		if e.size < 0 {
+			e.x = nil
+			continue
+		}
+		e.x = e.x[:c.sizes[e.size]]
+		e.floor, e.cap = min(c.within(e.work, c.effort/8), c.base), c.within(e.work, c.effort)
+	}
+	return late, nil
+}
+
+// wanted says which sizes come next, how many entrants grow, and how many neighbours are not settled.
+func (c *contest) wanted(want []int) (next, unsettled int) {
+	for i := range c.entrant {
+		want[i] = max(c.entrant[i].size, c.entrant[i].floor)
+	}
+	for k := 1; k < len(c.order); k++ {
+		i, j := c.order[k-1], c.order[k]
+		if c.verdict(i, j) != Unsettled {
+			continue
+		}
+		unsettled++
+		a, b := &c.entrant[i], &c.entrant[j]
+		// The smaller sample bounds what a pair can say; a long one helps alone, if the other has reached its end.
+		growA, growB := a.size < a.cap, b.size < b.cap
+		if growA && (a.size <= b.size || !growB) {
+			want[i] = max(want[i], a.size+1)
+		}
+		if growB && (b.size <= a.size || !growA) {
+			want[j] = max(want[j], b.size+1)
+		}
+	}
+	for i := range c.entrant {
+		if want[i] > c.entrant[i].size {
+			next++
+		}
+	}
+	return next, unsettled
+}
+
+// settle judges the pairs that are not settled yet.
+func (c *contest) settle() {
+	bounds := make([]bound, c.ranked)
+	for i := range bounds {
+		bounds[i] = c.bound(i)
+	}
+	for i := range c.ranked {
+		for j := i + 1; j < c.ranked; j++ {
+			if c.verdict(i, j) != Unsettled || c.verdict(j, i) != Unsettled {
+				continue
+			}
+			switch first, v := c.judge(i, j, bounds[i], bounds[j]); {
+			case v == Tie:
+				c.pairs[[2]int{i, j}] = Tie
+			case v == Better && first:
+				c.pairs[[2]int{i, j}] = Better
+			case v == Better:
+				c.pairs[[2]int{j, i}] = Better
+			}
+		}
+	}
+}
+
+// verdict is what is known of i and j: Better if i is better. It is Unsettled where j is better.
+func (c *contest) verdict(i, j int) Verdict {
+	if v := c.pairs[[2]int{i, j}]; v != "" {
+		return v
+	}
+	if c.pairs[[2]int{j, i}] == Tie {
+		return Tie
+	}
+	return Unsettled
+}
+
+// rank orders the entrants: by their means, where that contradicts no settled pair. (Samples of different sizes can.)
+func (c *contest) rank() {
+	rest := make([]int, c.ranked)
+	mean := make([]float64, c.ranked)
+	for i := range rest {
+		rest[i] = i
+		mean[i], _, _ = interval.Mean(c.entrant[i].x)
+	}
+	slices.SortStableFunc(rest, func(i, j int) int { return cmp.Compare(mean[i], mean[j]) })
+	c.order = c.order[:0]
+	for len(rest) > 0 {
+		at := slices.IndexFunc(rest, func(i int) bool {
+			return !slices.ContainsFunc(rest, func(j int) bool { return c.verdict(j, i) == Better })
+		})
+		at = max(at, 0) // a circle: some statement is wrong, which has probability level
+		c.order = append(c.order, rest[at])
+		rest = slices.Delete(rest, at, at+1)
+	}
+}

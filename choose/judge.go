@@ -1,0 +1,145 @@
+package choose
+
+import (
+	"math"
+	"slices"
+
+	"github.com/sotto-dp/sotto/divergence"
+	"github.com/sotto-dp/sotto/interval"
+)
+
+// alpha is the error probability of one statement about samples of the k-th size: two-sided, half on each side.
+func (c *contest) alpha(k int) float64 {
+	i := math.Abs(float64(k - c.base))
+	statements := float64(c.ranked*(c.ranked-1)/2 + 2*c.all)
+	return c.level / ((math.Pi*math.Pi/3 - 1) * (1 + i) * (1 + i) * statements)
+}
+
+// A sample is what a statement is made of.
+type sample struct {
+	n              int
+	mean, sd, skew float64
+}
+
+// sampled describes the n values f(0), f(1), ….
+func sampled(n int, f func(int) float64) sample {
+	s := sample{n: n}
+	var sum float64
+	first := f(0) // shifts, so that equal values have deviation 0
+	for i := range n {
+		sum += f(i) - first
+	}
+	s.mean = first + sum/float64(n)
+	var m2, m3 float64
+	for i := range n {
+		d := f(i) - s.mean
+		m2 += float64(d * d)
+		m3 += float64(d * d * d)
+	}
+	if m2 > 0 {
+		s.sd = math.Sqrt(m2 / float64(n-1))
+		s.skew = m3 / float64(n) / math.Pow(m2/float64(n), 1.5)
+	}
+	return s
+}
+
+// half is the half width of Student's two-sided interval of error alpha.
+func (s sample) half(alpha float64) float64 {
+	if s.sd == 0 {
+		return 0
+	}
+	return interval.T(s.n, 1-alpha) * s.sd / math.Sqrt(float64(s.n))
+}
+
+// Student's upper end is too low where the right tail is the long one, the lower end where the left is.
+func (s sample) upperHolds() bool { return s.skew <= math.Sqrt(float64(s.n)/25) }
+func (s sample) lowerHolds() bool { return s.skew >= -math.Sqrt(float64(s.n)/25) }
+
+// bernstein is the half width of the empirical Bernstein interval for values in an interval of this length: with probability 1 − 3e^{−x} the
+// mean is off by less than √(2Vx/n) + 3·length·x/n, V the variance with divisor n. 3e^{−x} is alpha/2: each side is allowed to use it up.
+func (s sample) bernstein(alpha, length float64) float64 {
+	n, x := float64(s.n), math.Log(6/alpha)
+	return s.sd*math.Sqrt(2*x*(n-1))/n + 3*length*x/n
+}
+
+// ends are the ends of an interval that may be believed, ∓∞ where not.
+func (c *contest) ends(s sample, alpha, length float64) (lo, hi float64) {
+	lo, hi = math.Inf(-1), math.Inf(1)
+	if c.strict {
+		h := s.bernstein(alpha, length)
+		return s.mean - h, s.mean + h
+	}
+	h := s.half(alpha)
+	if s.lowerHolds() {
+		lo = s.mean - h
+	}
+	if s.upperHolds() {
+		hi = s.mean + h
+	}
+	return lo, hi
+}
+
+// A bound holds the mean of one entrant.
+type bound struct{ lo, hi float64 }
+
+// bound is the best of Hoeffding's two-sided bound and, unless strict, Student's interval.
+func (c *contest) bound(i int) bound {
+	e := &c.entrant[i]
+	s := sampled(len(e.x), func(r int) float64 { return e.x[r] })
+	alpha := c.alpha(e.size)
+	b := bound{0, c.top}
+	if c.top > 0 {
+		x, cost := min(max(s.mean/c.top, 0), 1), math.Log(2/alpha)/float64(s.n)
+		b = bound{c.top * divergence.KLLower(x, cost), c.top * divergence.KLUpper(x, cost)}
+	}
+	if !c.strict {
+		lo, hi := c.ends(s, alpha, 0)
+		b.lo, b.hi = max(b.lo, lo), min(b.hi, hi)
+	}
+	return b
+}
+
+// judge compares two entrants on the runs that both have played; first says that i is the better one. Means within the resolution of each
+// other are a tie, even where one can be told to be lower.
+func (c *contest) judge(i, j int, bi, bj bound) (first bool, v Verdict) {
+	a, b := &c.entrant[i], &c.entrant[j]
+	if a.size < a.floor || b.size < b.floor {
+		return false, Unsettled
+	}
+	size := min(a.size, b.size)
+	n, alpha, r := c.sizes[size], c.alpha(size), 1+c.resolution
+	x, y := a.x[:n], b.x[:n]
+	// Each side of the three intervals has error alpha/2, and at most two of the sides can be wrong: E x > r·E y excludes
+	// E y > r·E x, and a tie that is wrong goes with an order that is right.
+	_, over := c.ends(sampled(n, func(k int) float64 { return x[k] - float64(r*y[k]) }), alpha, (1+r)*c.top)
+	_, under := c.ends(sampled(n, func(k int) float64 { return y[k] - float64(r*x[k]) }), alpha, (1+r)*c.top)
+	if over <= 0 && under <= 0 || bi.hi <= r*bj.lo && bj.hi <= r*bi.lo {
+		return false, Tie
+	}
+	lo, hi := c.ends(sampled(n, func(k int) float64 { return x[k] - y[k] }), alpha, 2*c.top)
+	switch {
+	case hi < 0 || bi.hi < bj.lo:
+		return true, Better
+	case lo > 0 || bj.hi < bi.lo:
+		return false, Better
+	}
+	return false, Unsettled
+}
+
+// describe fills in the numbers of a row.
+func (c *contest) describe(i int, r *Row) {
+	e := &c.entrant[i]
+	s := sampled(len(e.x), func(k int) float64 { return e.x[k] })
+	sorted := slices.Sorted(slices.Values(e.x))
+	r.Runs, r.Mean, r.SD, r.Half = s.n, s.mean, s.sd, s.half(c.alpha(e.size))
+	r.Median, r.Q95, r.Q99 = interval.Quantile(sorted, 0.5), interval.Quantile(sorted, 0.95), interval.Quantile(sorted, 0.99)
+	r.Max = sorted[s.n-1]
+	var worst float64
+	for _, x := range sorted[s.n-(s.n+99)/100:] {
+		worst += x
+	}
+	if s.mean > 0 {
+		r.Top = worst / float64(s.mean*float64(s.n))
+	}
+	r.Heavy = s.n >= 100 && r.Top > 0.5 || !s.upperHolds() || !s.lowerHolds()
+}

@@ -1,0 +1,297 @@
+package choose
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/sim"
+)
+
+// A world plays runs. Its streams are those of package experiment: run i of a policy is the same run as there.
+type world struct {
+	source   bandit.Source
+	fixed    bandit.Instance // if it is not redrawn
+	content  string          // key of its streams
+	horizon  int
+	lo, hi   float64
+	seed     uint64
+	top      float64   // no regret is above it
+	entrants []entrant // those that are ranked first
+	ranked   int
+	left     []Left
+	warnings []string
+}
+
+// An entrant is a policy in the contest.
+type entrant struct {
+	label     string
+	entry     catalog.Entry
+	params    catalog.Params // complete
+	budget    privacy.Budget
+	content   string // key of its noise
+	candidate Candidate
+}
+
+func newWorld(q *Question) (*world, error) {
+	w := &world{source: q.Source, horizon: q.Horizon, lo: q.Lo, hi: q.Hi, seed: q.Seed}
+	w.content = fmt.Sprintf("%v range=[%s,%s]", q.Source, number(q.Lo), number(q.Hi))
+	// An instance that all runs share has the key of run −1.
+	stream := noise.Key{Seed: q.Seed, Experiment: w.content, Run: -1, Role: noise.RoleInstance}.Fast(1)
+	var err error
+	if w.fixed, err = q.Source.Instance(&stream[0]); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrQuestion, err)
+	}
+	arms := len(w.fixed.Arms)
+	if q.Horizon < arms {
+		return nil, fmt.Errorf("%w: horizon is %d, below the number of arms, %d: each arm must be playable once", ErrQuestion, q.Horizon, arms)
+	}
+	gap := q.Hi - q.Lo
+	if !q.Source.Redrawn() {
+		gap = slices.Max(w.fixed.Gaps())
+	}
+	w.top = float64(gap * float64(q.Horizon))
+	if lo, hi := w.fixed.Support(); lo < q.Lo || hi > q.Hi {
+		w.warnings = append(w.warnings, fmt.Sprintf("rewards leave the range [%v, %v] and are clipped to it; regret counts the means before clipping", q.Lo, q.Hi))
+	}
+	return w, w.enter(q)
+}
+
+// enter makes the list of entrants.
+func (w *world) enter(q *Question) error {
+	named := q.Policies
+	if len(named) == 0 {
+		for _, e := range catalog.Policies() {
+			if e.Private {
+				named = append(named, Candidate{Policy: e.Name})
+			}
+		}
+	}
+	if q.Reference {
+		for _, e := range catalog.Policies() {
+			if !e.Private && !slices.ContainsFunc(named, func(c Candidate) bool { return c.Policy == e.Name }) {
+				named = append(slices.Clone(named), Candidate{Policy: e.Name})
+			}
+		}
+	}
+	var ranked, references []entrant
+	seen := map[string]bool{}
+	for _, c := range named {
+		e, err := newEntrant(c, q.Budget)
+		if err == nil {
+			_, err = w.build(&e, len(w.fixed.Arms), &noise.Fast{})
+		}
+		switch {
+		case err != nil && len(q.Policies) > 0:
+			return fmt.Errorf("%w: %w", ErrQuestion, err)
+		case err != nil:
+			w.left = append(w.left, Left{Policy: c.Policy, Why: err.Error()})
+			continue
+		case seen[e.content]:
+			return fmt.Errorf("%w: policy %s is given twice", ErrQuestion, e.label)
+		}
+		seen[e.content] = true
+		w.warnings = append(w.warnings, e.entry.Warnings(e.params)...)
+		if e.entry.Private {
+			ranked = append(ranked, e)
+		} else {
+			references = append(references, e)
+		}
+	}
+	if len(ranked) == 0 {
+		return fmt.Errorf("%w: no policy meets %s", ErrQuestion, q.Budget)
+	}
+	w.entrants, w.ranked = append(ranked, references...), len(ranked)
+	return nil
+}
+
+func newEntrant(c Candidate, b privacy.Budget) (entrant, error) {
+	entry, err := catalog.Find(c.Policy)
+	if err != nil {
+		return entrant{}, err
+	}
+	e := entrant{label: entry.Name, entry: entry, budget: b, candidate: c}
+	if !entry.Private {
+		e.budget = privacy.None{}
+	} else if err := entry.Meets(b); err != nil {
+		return entrant{}, err
+	}
+	if e.params, err = entry.Complete(c.Params); err != nil {
+		return entrant{}, err
+	}
+	e.content = entry.Name
+	for _, name := range slices.Sorted(maps.Keys(e.params)) {
+		if p, ok := entry.Param(name); !ok || e.params[name] != p.Default {
+			e.content += " " + name + "=" + number(e.params[name])
+		}
+	}
+	var given []string
+	for _, p := range entry.Params {
+		if x, ok := c.Params[p.Name]; ok {
+			given = append(given, p.Name+"="+p.Text(x))
+		}
+	}
+	if given != nil {
+		e.label += " (" + strings.Join(given, ", ") + ")"
+	}
+	return e, nil
+}
+
+// build makes the entrant's policy afresh: it holds a run's state.
+func (w *world) build(e *entrant, arms int, coins *noise.Fast) (policy.Policy, error) {
+	return e.entry.New(catalog.Setting{Arms: arms, Horizon: w.horizon, Budget: e.budget, Coins: sim.NewCoins(coins)}, e.params)
+}
+
+// play plays the runs first, first+1, … of an entrant, and says how much work the longest of them was.
+func (w *world) play(ctx context.Context, i, first int, out []float64) (work int, err error) {
+	e := &w.entrants[i]
+	var r sim.Result
+	for j := range out {
+		run := first + j
+		n, err := w.one(ctx, e, run, &r)
+		if err != nil {
+			return 0, fmt.Errorf("policy %s, run %d: %w", e.label, run, err)
+		}
+		out[j], work = r.Regret[0], max(work, n)
+	}
+	return work, nil
+}
+
+func (w *world) one(ctx context.Context, e *entrant, run int, r *sim.Result) (work int, err error) {
+	key := noise.Key{Seed: w.seed, Experiment: w.content, Run: run}
+	in := w.fixed
+	if w.source.Redrawn() {
+		key.Role = noise.RoleInstance
+		stream := key.Fast(1)
+		if in, err = w.source.Instance(&stream[0]); err != nil {
+			return 0, err
+		}
+		if gap := slices.Max(in.Gaps()); gap > w.hi-w.lo {
+			return 0, fmt.Errorf("%w: an instance of %v has a gap of %v, more than the range of rewards, [%v, %v]", ErrQuestion, w.source, gap, w.lo, w.hi)
+		}
+	}
+	key.Role = noise.RoleReward
+	rewards := key.Fast(len(in.Arms))
+	key.Role, key.Cell = noise.RoleNoise, e.content+" at "+e.budget.String()
+	streams := key.Fast(1)
+	key.Role = noise.RolePolicy
+	coins := key.Fast(1)
+	p, err := w.build(e, len(in.Arms), &coins[0])
+	if err != nil {
+		return 0, err
+	}
+	err = sim.Run(ctx, sim.Config{
+		Policy: p, Instance: in, Horizon: w.horizon, Lo: w.lo, Hi: w.hi, Checkpoints: []int{w.horizon}, Rewards: rewards, Noise: &streams[0],
+	}, r)
+	if err != nil {
+		return 0, err
+	}
+	if e.entry.Private && !r.Loss.Within(e.budget) {
+		return 0, fmt.Errorf("its ledger says %v, above the budget, %v", r.Loss, e.budget)
+	}
+	work = max(r.Releases, 1)
+	for _, law := range in.Arms {
+		if a, b := law.Support(); a < w.lo || b > w.hi || !closed(law) {
+			return w.horizon, nil // rewards are drawn one by one
+		}
+	}
+	return work, nil
+}
+
+// closed says whether the sum of n rewards is drawn at once.
+func closed(law bandit.Law) bool {
+	switch law.(type) {
+	case bandit.Bernoulli, bandit.Gaussian, *bandit.Table, *bandit.Empirical:
+		return true
+	}
+	return false
+}
+
+func (w *world) answer(q *Question, c *contest) Answer {
+	a := Answer{
+		World: q.Source.String(), Budget: q.Budget.String(), Horizon: q.Horizon, Level: q.Level, Resolution: q.Resolution, Strict: q.Strict, Seed: q.Seed,
+		Stopped: c.stopped, Settled: true, Rows: []Row{}, Verdicts: []Verdict{}, References: []Row{}, Left: append([]Left{}, w.left...),
+		Warnings: append([]string{}, w.warnings...),
+	}
+	tier := 1
+	for k, i := range c.order {
+		if k > 0 {
+			v := c.verdict(c.order[k-1], i)
+			a.Verdicts = append(a.Verdicts, v)
+			a.Settled = a.Settled && v != Unsettled
+			if v == Better {
+				tier++
+			}
+		}
+		a.Rows = append(a.Rows, w.row(c, i, tier))
+	}
+	for i := w.ranked; i < len(w.entrants); i++ {
+		a.References = append(a.References, w.row(c, i, 0))
+	}
+	slices.SortStableFunc(a.References, func(x, y Row) int {
+		switch {
+		case x.Mean < y.Mean:
+			return -1
+		case x.Mean > y.Mean:
+			return 1
+		}
+		return 0
+	})
+	if best := a.Rows[0].Mean; best > 0 {
+		for _, rows := range [][]Row{a.Rows, a.References} {
+			for i := range rows {
+				rows[i].Ratio = rows[i].Mean / best
+			}
+		}
+	}
+	a.warn()
+	return a
+}
+
+func (w *world) row(c *contest, i, tier int) Row {
+	e := &w.entrants[i]
+	r := Row{Policy: e.label, Tier: tier, Guarantee: e.entry.Guarantee, Bound: e.entry.Regret, Source: e.entry.Source, Anytime: e.entry.Anytime || e.params["unknown_horizon"] == 1,
+		Candidate: e.candidate}
+	c.describe(i, &r)
+	return r
+}
+
+// warn says what a reader of the table must know.
+func (a *Answer) warn() {
+	say := func(format string, args ...any) { a.Warnings = append(a.Warnings, fmt.Sprintf(format, args...)) }
+	for _, r := range a.Rows {
+		if r.Heavy {
+			say("%s: the mean rests on a few runs: the worst 1%% carry %.0f%% of it (median %.4g, worst %.4g)", r.Policy, 100*r.Top, r.Median, r.Max)
+		}
+	}
+	for i, v := range a.Verdicts {
+		if v == Unsettled {
+			say("%s and %s are not settled", a.Rows[i].Policy, a.Rows[i+1].Policy)
+		}
+	}
+	least := func(by func(Row) float64) Row {
+		return slices.MinFunc(a.Rows, func(x, y Row) int {
+			switch {
+			case by(x) < by(y):
+				return -1
+			case by(x) > by(y):
+				return 1
+			}
+			return 0
+		})
+	}
+	use := a.Use()
+	if r := least(func(r Row) float64 { return r.Median }); r.Median < use.Median {
+		say("by the median, %s would be first: %.4g against %.4g for %s", r.Policy, r.Median, use.Median, use.Policy)
+	}
+	if r := least(func(r Row) float64 { return r.Q99 }); r.Q99 < use.Q99 {
+		say("by the 99%% quantile, %s would be first: %.4g against %.4g for %s", r.Policy, r.Q99, use.Q99, use.Policy)
+	}
+}
