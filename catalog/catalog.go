@@ -66,6 +66,8 @@ type Param struct {
 	LoIn, HiIn bool
 	// Proved, if set, is the range in which the theorem named by Theorem holds: values at or below ProvedLo are warned of.
 	ProvedLo float64
+	// ProvedAt, if set, is the one value that the theorem is for.
+	ProvedAt float64
 	Theorem  string
 }
 
@@ -148,7 +150,13 @@ func (e Entry) Complete(given Params) (Params, error) {
 func (e Entry) Warnings(p Params) []string {
 	var out []string
 	for _, d := range e.Params {
-		if x, ok := p[d.Name]; ok && d.Theorem != "" && !(x > d.ProvedLo) {
+		x, ok := p[d.Name]
+		switch {
+		case !ok || d.Theorem == "":
+		case d.ProvedAt != 0 && x != d.ProvedAt:
+			out = append(out, fmt.Sprintf("policy %s: %s is %v; %s is for %s = %v: privacy holds, the regret bound is not proved",
+				e.Name, d.Name, x, d.Theorem, d.Name, d.ProvedAt))
+		case d.ProvedAt == 0 && !(x > d.ProvedLo):
 			out = append(out, fmt.Sprintf("policy %s: %s is %v; %s needs %s above %v: privacy holds, the regret bound is not proved",
 				e.Name, d.Name, x, d.Theorem, d.Name, d.ProvedLo))
 		}

@@ -60,7 +60,7 @@ func policies() []Entry {
 				if err == nil && p["ties_fewest"] == 1 {
 					q.TiesToFewest()
 				}
-				return half(q, err, p)
+				return episodic(q, err, p)
 			},
 		},
 		{
@@ -68,14 +68,14 @@ func policies() []Entry {
 			Guarantee: pureGuarantee,
 			Regret:    "Σ (16α log T / min(Δ_a, ε) + 3α/(α−3)), α > 3 (000 Theorem 5.3)",
 			Source:    "000 §5.2, Algorithm 7 and (5.1)",
-			Params:    []Param{alpha("000 Theorem 5.3"), printedHalf()},
+			Params:    []Param{alpha("000 Theorem 5.3"), ratio("000 Theorem 5.3"), printedHalf()},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				epsilon, err := pure(s.Budget)
 				if err != nil {
 					return nil, err
 				}
 				q, err := policy.NewAdaPUCB(s.Arms, epsilon, p["alpha"])
-				return half(q, err, p)
+				return episodic(q, err, p)
 			},
 		},
 		{
@@ -85,11 +85,11 @@ func policies() []Entry {
 			Source:    "001 Algorithm 4; 000 §5.3.1, (5.4) and Remark 5.7",
 			Params: []Param{
 				{Name: "beta", Doc: "optimism exponent β", Default: 3.1, Lo: 0, Hi: math.Inf(1), ProvedLo: 3, Theorem: "000 Theorem 5.6"},
-				printedHalf(),
+				ratio("000 Theorem 5.6"), printedHalf(),
 			},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				q, err := policy.NewAdaCUCB(s.Arms, s.Budget, p["beta"])
-				return half(q, err, p)
+				return episodic(q, err, p)
 			},
 		},
 		{
@@ -186,6 +186,38 @@ func policies() []Entry {
 			},
 		},
 		{
+			Name: "dp-klucb", Title: "DP-KLUCB", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Guarantee: pureGuarantee,
+			Regret:    "α Σ Δ_a log T/d_ε(μ_a, μ*) + o(log T), Bernoulli rewards (arXiv:2505.05613); no ε-DP policy is below the sum",
+			Source:    "Azize et al. 2025, arXiv:2505.05613; the integers of its schedule are ours",
+			Params:    geometric(1.5, "⌈16/ε⌉, 1 without privacy"),
+			New:       accumulating(policy.NewDPKLUCB),
+		},
+		{
+			Name: "dp-imed", Title: "DP-IMED", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Guarantee: pureGuarantee,
+			Regret:    "α Σ Δ_a log T/d_ε(μ_a, μ*) + o(log T), Bernoulli rewards (arXiv:2505.05613); no ε-DP policy is below the sum",
+			Source:    "Azize et al. 2025, arXiv:2505.05613; the integers of its schedule are ours",
+			Params:    geometric(2, "⌈16/ε⌉, 1 without privacy"),
+			New:       accumulating(policy.NewDPIMED),
+		},
+		{
+			Name: "dp-klucb-j", Title: "DP-KLUCB, noise-aware", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Guarantee: pureGuarantee,
+			Regret:    "none printed; its index J tends to that of DP-KLUCB",
+			Source:    "ours: arXiv:2505.05613 with J_{m/n} (divergence.DEpsNoisy) for d_ε",
+			Params:    geometric(1.5, "⌈8/ε⌉, 1 without privacy"),
+			New:       accumulating(policy.NewDPKLUCBJ),
+		},
+		{
+			Name: "dp-imed-j", Title: "DP-IMED, noise-aware", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Guarantee: pureGuarantee,
+			Regret:    "none printed; its divergence J tends to that of DP-IMED",
+			Source:    "ours: arXiv:2505.05613 with J_{m/n} (divergence.DEpsNoisy) for d_ε",
+			Params:    geometric(1.5, "⌈8/ε⌉, 1 without privacy"),
+			New:       accumulating(policy.NewDPIMEDJ),
+		},
+		{
 			Name: "ucb", Title: "UCB", Anytime: true, Guarantee: noGuarantee,
 			Regret: "lim Reg_T/log T ≤ Σ 2/Δ_a (000 Theorem 2.24)",
 			Source: "000 (2.12), f(t) = 1 + t log²t",
@@ -280,6 +312,21 @@ func failure(derived string) Param {
 	return Param{Name: "beta", Doc: "probability of failure β of the confidence bounds", Default: math.NaN(), DefaultDoc: derived, Lo: 0, Hi: 1}
 }
 
+// ratio is the growth of episodes, where the source doubles.
+func ratio(theorem string) Param {
+	return Param{Name: "ratio", Doc: "ratio by which an arm's plays grow in each of its episodes", Default: math.NaN(), DefaultDoc: "2",
+		Lo: 1, Hi: 1e6, HiIn: true, ProvedAt: 2, Theorem: theorem}
+}
+
+// geometric are the parameters of DP-KLUCB and DP-IMED.
+func geometric(alpha float64, first string) []Param {
+	return []Param{
+		{Name: "alpha", Doc: "ratio α by which an arm's plays grow in each of its batches", Default: alpha, Lo: 1, Hi: 1e6, HiIn: true},
+		{Name: "first", Doc: "rounds of an arm's first batch; 1 is the literal schedule, whose regret has heavy tails", Integer: true,
+			Default: math.NaN(), DefaultDoc: first, Lo: 1, LoIn: true, Hi: 1 << 53, HiIn: true},
+	}
+}
+
 func printedHalf() Param {
 	return Param{Name: "printed_half", Flag: true, Doc: "count an arm's first episode as ½ sample, as the printed ½N does: twice the noise, a wider bonus"}
 }
@@ -306,9 +353,10 @@ func built[P policy.Policy](p P, err error) (policy.Policy, error) {
 	return p, nil
 }
 
-func half[P interface {
+func episodic[P interface {
 	policy.Policy
 	PrintedHalf()
+	SetRatio(float64) error
 }](p P, err error, params Params) (policy.Policy, error) {
 	if err != nil {
 		return nil, err
@@ -316,5 +364,21 @@ func half[P interface {
 	if params["printed_half"] == 1 {
 		p.PrintedHalf()
 	}
+	if x, ok := params["ratio"]; ok {
+		if err := p.SetRatio(x); err != nil {
+			return nil, err
+		}
+	}
 	return p, nil
+}
+
+// accumulating builds DP-KLUCB and its like.
+func accumulating[P policy.Policy](build func(arms int, epsilon, alpha float64, first int) (P, error)) func(Setting, Params) (policy.Policy, error) {
+	return func(s Setting, p Params) (policy.Policy, error) {
+		epsilon, err := pure(s.Budget)
+		if err != nil {
+			return nil, err
+		}
+		return built(build(s.Arms, epsilon, p["alpha"], int(p.or("first", 0))))
+	}
 }

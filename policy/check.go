@@ -48,3 +48,19 @@ func checkRisk(name string, x float64) error {
 	}
 	return nil
 }
+
+// checkRatio is for the ratio by which batches grow.
+func checkRatio(name string, x float64) error {
+	if !(x > 1 && x <= math.MaxFloat64) {
+		return fmt.Errorf("%s is %v, must be finite and above 1", name, x)
+	}
+	return nil
+}
+
+// checkFirst is for an arm's first batch.
+func checkFirst(first int) error {
+	if first < 1 {
+		return fmt.Errorf("first is %d, must be at least 1", first)
+	}
+	return nil
+}

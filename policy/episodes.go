@@ -7,7 +7,7 @@ import (
 )
 
 // episodes is the episodic optimism of 000 Algorithm 7 (001 Algorithm 4): play the arm with the highest index until its number of
-// plays has doubled, release that episode's sum, and forget the episodes before it. So a reward is in one release, and an arm's
+// plays has doubled (grown by another ratio, if one is set), release that episode's sum, and forget the episodes before it. So a reward is in one release, and an arm's
 // index rests on half of its plays. Everything before it decides is public or released: the privacy proof (000 Theorem 5.2) is that
 // of the releases, by parallel composition (000 Lemma 2.10).
 //
@@ -16,6 +16,7 @@ type episodes struct {
 	mech  privacy.Mechanism
 	first privacy.Mechanism // of the first episodes, if the noise of "½N samples" is to be the printed one
 	half  bool
+	ratio float64 // by which an arm's plays grow in an episode
 
 	round int       // rounds asked for so far
 	plays []int     // N_a, plays of each arm
@@ -35,7 +36,7 @@ type episode struct {
 }
 
 func newEpisodes(arms int, mech privacy.Mechanism) episodes {
-	e := episodes{mech: mech, plays: make([]int, arms), arms: make([]episode, arms), last: -1}
+	e := episodes{mech: mech, plays: make([]int, arms), arms: make([]episode, arms), last: -1, ratio: 2}
 	e.batch.Plays = make([]Play, arms)
 	return e
 }
@@ -81,16 +82,25 @@ func (e *episodes) every() *Batch {
 	return &e.batch
 }
 
-// double asks for as many rounds of arm a as it has had.
+// SetRatio makes an arm's plays grow by a ratio above 1 in each of its episodes, from N to max(N+1, ⌈ratio·N⌉), instead of doubling. Privacy is
+// unchanged; the regret bounds are proved for doubling. Call it before the first Next.
+func (e *episodes) SetRatio(ratio float64) error {
+	if err := checkRatio("ratio", ratio); err != nil {
+		return err
+	}
+	e.ratio = ratio
+	return nil
+}
+
+// double asks for as many rounds of arm a as it has had, or as the ratio says.
 func (e *episodes) double(a int) *Batch {
 	// Between the first batch and the next nothing is unreleased: a change of mechanism forgets nothing.
 	e.batch.Fresh = e.first != nil && e.last < 0
 	e.last = a
-	n := e.plays[a]
-	if n > Forever/2 {
-		n = Forever // no horizon is that long
-	} else {
-		e.plays[a] = 2 * n
+	n := Forever // no horizon is that long
+	if next := grown(e.plays[a], e.ratio); next < Forever {
+		n = next - e.plays[a]
+		e.plays[a] = next
 		e.round += n
 	}
 	e.batch.Plays = e.batch.Plays[:1]
