@@ -180,9 +180,7 @@ func TestSchema(t *testing.T) {
 	for _, e := range catalog.Policies() {
 		p := "{policy: " + e.Name
 		for _, q := range e.Params {
-			if d := fmt.Sprint(q.Default); q.Flag {
-				p += fmt.Sprintf(", %s: %t", q.Name, q.Default == 1)
-			} else if d != "NaN" {
+			if d := q.Text(q.Default); d != "NaN" {
 				p += ", " + q.Name + ": " + d
 			}
 		}

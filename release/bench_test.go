@@ -8,6 +8,7 @@ import (
 
 var benched = []privacy.Mechanism{
 	privacy.Exact{}, privacy.Laplace{Scale: 1}, privacy.Gaussian{Sigma: 1}, privacy.Tree{Scale: 25, Horizon: 1 << 40}, privacy.Hybrid{Scale: 2},
+	privacy.KAry{Scale: 10, Base: 19, Horizon: 1 << 40},
 }
 
 // One reward and its release: what a policy that decides each round costs.

@@ -96,9 +96,22 @@ func inspect(t testing.TB, build maker, m privacy.Mechanism) []string {
 	}
 	// A tree's t = 1 and 2 share no node; a hybrid's share Lap(b), and [2,2] has Lap(2b), so x(x+y) has mean 2b² = v and variance
 	// (24−4+2·8)b⁴ = (3v)².
+	// A base-3 tree's t = 1 is a node of level 0 and t = 2 one of level 1 less another of level 0. Normal variates b z_1 + z_2 after z_1
+	// have covariance b, and the product has variance 1 + 2b².
 	covariance, spread := 0.0, v
-	if _, ok := m.(privacy.Hybrid); ok {
+	switch m := m.(type) {
+	case privacy.Hybrid:
 		covariance, spread = v, 3*v
+	case privacy.SquareRoot:
+		covariance, spread = v/2, v*math.Sqrt(1.5)
+	case privacy.BLT:
+		b := 1.0
+		for _, w := range m.Weight {
+			b -= w
+		}
+		covariance, spread = b*v, v*math.Sqrt(1+2*b*b)
+	case privacy.KAry: // the second has two nodes
+		spread = v * math.Sqrt2
 	}
 	if meanTest(next, covariance, spread) > z {
 		fail("successive releases", "noise of the first and the second release has the wrong covariance")
@@ -193,6 +206,8 @@ func shared(m privacy.Mechanism) (at int, factor float64) {
 		return 6, 1
 	case privacy.Hybrid:
 		return 5, 3 // {1} {2,3} [4,5] and then [6,6]
+	case privacy.KAry:
+		return 6, 1 // base 3: [1,9] less [7,9], and then [7,7]
 	}
 	return 0, 1
 }
@@ -207,6 +222,9 @@ func oneDraw(m privacy.Mechanism) (func(float64) float64, float64) {
 			return 1 - math.Exp(-x/b)/2
 		}, b * math.Sqrt2
 	}
+	normal := func(sigma float64) (func(float64) float64, float64) {
+		return func(x float64) float64 { return math.Erfc(-x/sigma/math.Sqrt2) / 2 }, sigma
+	}
 	switch m := m.(type) {
 	case privacy.Laplace:
 		return laplace(m.Scale)
@@ -214,8 +232,14 @@ func oneDraw(m privacy.Mechanism) (func(float64) float64, float64) {
 		return laplace(m.Scale)
 	case privacy.Hybrid:
 		return laplace(m.Scale)
+	case privacy.KAry:
+		return laplace(m.Scale)
 	case privacy.Gaussian:
-		return func(x float64) float64 { return math.Erfc(-x/m.Sigma/math.Sqrt2) / 2 }, m.Sigma
+		return normal(m.Sigma)
+	case privacy.SquareRoot:
+		return normal(m.Sigma)
+	case privacy.BLT:
+		return normal(m.Sigma)
 	}
 	panic("no noise")
 }

@@ -51,7 +51,7 @@ func (c *blt) at(t uint64, noise sampler[float64]) (float64, error) {
 }
 
 // squareRoot keeps the noise of one slot under privacy.SquareRoot: y = Cz for the rewards so far and somewhat more. It grows by doubling, one
-// convolution a time by fast Fourier transform: O(log Horizon) operations a reward on average, and at most 16 numbers of memory for each
+// convolution a time by fast Fourier transform: O(log Horizon) operations a reward on average, and about 20 numbers of memory for each
 // reward while it grows, 2 afterwards.
 type squareRoot struct {
 	horizon int
@@ -90,12 +90,14 @@ func (c *squareRoot) grow(noise sampler[float64]) error {
 		size *= 2
 	}
 	x := make([]complex128, size)
-	r := 1.0
+	r, zz, cc := 1.0, 0.0, 0.0
 	for k, z := range c.z {
 		if k > 0 {
 			r *= float64(2*k-1) / float64(2*k)
 		}
 		x[k] = complex(z, r)
+		zz += float64(z * z)
+		cc += float64(r * r)
 	}
 	from := len(c.y) // what was released stays as it was, to the last bit
 	c.y = append(c.y, make([]float64, n-from)...)
@@ -107,19 +109,28 @@ func (c *squareRoot) grow(noise sampler[float64]) error {
 		}
 		return nil
 	}
-	// z and c are real, so one transform X of z + ic has both: Z = (X_k + X̄_{−k})/2, C = (X_k − X̄_{−k})/2i, and ZC = (X_k² − X̄_{−k}²)/4i.
-	w := roots(size)
-	transform(x, w)
-	for k := 0; k <= size/2; k++ {
-		j := (size - k) & (size - 1)
-		a, b := x[k], x[j]
-		x[k] = product(a, b)
-		x[j] = product(b, a)
+	// z and c are real, so one transform X of z + ic has both: Z = (X_k + X̄_{−k})/2, C = (X_k − X̄_{−k})/2i, and ZC = (X_k² − X̄_{−k}²)/4i. With c as
+	// long as z no digits are lost.
+	scale := 1.0
+	if zz > 0 {
+		scale = math.Sqrt(zz / cc)
 	}
-	// The inverse transform is the transform read backwards; the result is real.
-	transform(x, w)
+	for k := range n {
+		x[k] = complex(real(x[k]), float64(scale*imag(x[k])))
+	}
+	w := roots(size)
+	forward(x, w)
+	// In the order of reversed bits −k is the mirror image of k in each block from a power of two to the next.
+	x[0], x[1] = product(x[0], x[0]), product(x[1], x[1])
+	for h := 2; h < size; h *= 2 {
+		for i, j := h, 2*h-1; i < j; i, j = i+1, j-1 {
+			x[i], x[j] = product(x[i], x[j]), product(x[j], x[i])
+		}
+	}
+	backward(x, w)
+	scale *= float64(size)
 	for t := from; t < n; t++ {
-		c.y[t] = real(x[(size-t)&(size-1)]) / float64(size)
+		c.y[t] = real(x[t]) / scale
 	}
 	return nil
 }
@@ -132,39 +143,52 @@ func product(a, b complex128) complex128 {
 	return complex(im/4, -re/4)
 }
 
-// roots are e^{−2πik/n} for k < n/2.
+// roots has e^{−2πik/m} for k < m/2 from place m/2 on, for each power of two m from 2 to n.
 func roots(n int) []complex128 {
-	w := make([]complex128, n/2)
-	for k := range w {
+	w := make([]complex128, n)
+	for k := range n / 2 {
 		s, c := math.Sincos(-2 * math.Pi * float64(k) / float64(n))
-		w[k] = complex(c, s)
+		w[n/2+k] = complex(c, s)
+	}
+	for k := n/2 - 1; k > 0; k-- { // k = m/2 + j has the root of 2m at 2j, which is in place m + 2j
+		w[k] = w[2*k]
 	}
 	return w
 }
 
-// transform is the discrete Fourier transform in place, n a power of two (Cooley and Tukey).
-func transform(x, w []complex128) {
-	n := len(x)
-	for i, j := 1, 0; i < n; i++ {
-		bit := n >> 1
-		for ; j&bit != 0; bit >>= 1 {
-			j ^= bit
-		}
-		j ^= bit
-		if i < j {
-			x[i], x[j] = x[j], x[i]
-		}
+// forward is the discrete Fourier transform in place, n a power of two (Cooley and Tukey); X_k ends in the place with k's bits reversed. Halves
+// one after the other, so that small ones stay in the cache.
+func forward(x, w []complex128) {
+	half := len(x) / 2
+	if half == 1 {
+		x[0], x[1] = x[0]+x[1], x[0]-x[1]
+		return
 	}
-	for size := 2; size <= n; size *= 2 {
-		half, step := size/2, n/size
-		for start := 0; start < n; start += size {
-			lo, hi := x[start:start+half], x[start+half:start+size]
-			for k := range lo {
-				r := w[k*step]
-				a, b := lo[k], hi[k]
-				b = complex(float64(real(b)*real(r))-float64(imag(b)*imag(r)), float64(real(b)*imag(r))+float64(imag(b)*real(r)))
-				lo[k], hi[k] = a+b, a-b
-			}
-		}
+	lo, hi, r := x[:half], x[half:][:half], w[half:][:half]
+	for k, a := range lo {
+		b := hi[k]
+		lo[k], hi[k] = a+b, times(a-b, real(r[k]), imag(r[k]))
 	}
+	forward(lo, w)
+	forward(hi, w)
+}
+
+// backward undoes forward, but for a factor n.
+func backward(x, w []complex128) {
+	half := len(x) / 2
+	if half == 1 {
+		x[0], x[1] = x[0]+x[1], x[0]-x[1]
+		return
+	}
+	lo, hi, r := x[:half], x[half:][:half], w[half:][:half]
+	backward(lo, w)
+	backward(hi, w)
+	for k, a := range lo {
+		b := times(hi[k], real(r[k]), -imag(r[k]))
+		lo[k], hi[k] = a+b, a-b
+	}
+}
+
+func times(a complex128, re, im float64) complex128 {
+	return complex(float64(real(a)*re)-float64(imag(a)*im), float64(real(a)*im)+float64(imag(a)*re))
 }

@@ -9,6 +9,13 @@ import (
 
 var private = []privacy.Mechanism{
 	privacy.Laplace{Scale: 2}, privacy.Gaussian{Sigma: 1.5}, privacy.Tree{Scale: 4, Horizon: 8}, privacy.Hybrid{Scale: 1.25},
+	privacy.KAry{Scale: 3, Base: 3, Horizon: 13},
+}
+
+// Counters with correlated noise, for simulations only.
+var correlated = []privacy.Mechanism{
+	privacy.SquareRoot{Sigma: 1.5, Horizon: 40},
+	privacy.BLT{Sigma: 1.5, Horizon: 40, Decay: [privacy.Buffers]float64{0.99, 0.9, 0.5}, Weight: [privacy.Buffers]float64{0.1, 0.17, 0.21}},
 }
 
 func TestCuratorsPassInspection(t *testing.T) {
@@ -20,6 +27,13 @@ func TestCuratorsPassInspection(t *testing.T) {
 		})
 		t.Run("real/"+m.Kind(), func(t *testing.T) {
 			if bad := inspect(t, exactMaker, m); len(bad) > 0 {
+				t.Errorf("fails %q", bad)
+			}
+		})
+	}
+	for _, m := range correlated {
+		t.Run("simulated/"+m.Kind(), func(t *testing.T) {
+			if bad := inspect(t, simulatedMaker, m); len(bad) > 0 {
 				t.Errorf("fails %q", bad)
 			}
 		})
@@ -51,19 +65,26 @@ func TestBrokenTwinsAreCaught(t *testing.T) {
 		{"half the noise in inner nodes", "shared nodes", broken(func(c *curator[float64]) Curator {
 			c.noise = &lateHalved{sampler: c.noise}
 			return c
-		}), privacy.Mechanism.Continual},
+		}), hasNodes},
 		{"noise shared by two arms", "independent arms", broken(func(c *curator[float64]) Curator {
 			c.noise = &repeated{sampler: c.noise, times: 2}
 			return c
-		}), nil},
+		}), func(m privacy.Mechanism) bool { _, ahead := m.(privacy.SquareRoot); return !ahead }}, // it draws for one arm in blocks
+		{"a stream shared by two arms", "independent arms", broken(func(c *curator[float64]) Curator {
+			c.streams[1] = c.streams[0]
+			return c
+		}), func(m privacy.Mechanism) bool { _, ok := m.(privacy.SquareRoot); return ok }},
 		{"one draw for ever", "successive releases", broken(func(c *curator[float64]) Curator {
+			c.noise = &repeated{sampler: c.noise, times: 1 << 30}
+			return c
+		}), func(m privacy.Mechanism) bool { _, minus := m.(privacy.KAry); return !minus }}, // x and then x−x
+		{"one draw for ever", "independent arms", broken(func(c *curator[float64]) Curator {
 			c.noise = &repeated{sampler: c.noise, times: 1 << 30}
 			return c
 		}), nil},
 		{"noise drawn again at the second look", "one look", broken(func(c *curator[float64]) Curator { return redrawing{c} }),
 			privacy.Mechanism.Continual},
-		{"noise drawn again at the second look", "shared nodes", broken(func(c *curator[float64]) Curator { return redrawing{c} }),
-			privacy.Mechanism.Continual},
+		{"noise drawn again at the second look", "shared nodes", broken(func(c *curator[float64]) Curator { return redrawing{c} }), hasNodes},
 		{"a slot that is not emptied", "one look", broken(func(c *curator[float64]) Curator { return keeping{c} }),
 			func(m privacy.Mechanism) bool { return !m.Continual() }},
 		{"a reward counted in two releases", "sensitivity", broken(func(c *curator[float64]) Curator { return keeping{c} }),
@@ -79,7 +100,7 @@ func TestBrokenTwinsAreCaught(t *testing.T) {
 			return c
 		}), nil},
 	} {
-		for _, m := range private {
+		for _, m := range slices.Concat(private, correlated) {
 			if twin.family != nil && !twin.family(m) {
 				continue
 			}
@@ -90,6 +111,12 @@ func TestBrokenTwinsAreCaught(t *testing.T) {
 			})
 		}
 	}
+}
+
+// hasNodes says that the mechanism's releases can differ by one node.
+func hasNodes(m privacy.Mechanism) bool {
+	at, _ := shared(m)
+	return at > 0
 }
 
 type halved struct{ sampler[float64] }
@@ -136,6 +163,9 @@ type redrawing struct{ *curator[float64] }
 
 func (c redrawing) Release(arms []int) (privacy.Released, error) {
 	clear(c.counters)
+	for a := range c.streams {
+		c.streams[a] = c.fresh()
+	}
 	return c.curator.Release(arms)
 }
 
