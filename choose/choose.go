@@ -11,7 +11,8 @@
 //
 // By the union bound all statements, at all sizes, hold together with probability at least 1 − Level. So it does not matter when one
 // looks, which pairs are looked at, or that a policy gets more runs because it is close to another; a policy that is settled against its
-// neighbours stops early at no price. Intervals of means, the ± of an answer, are among the statements.
+// neighbours stops early at no price, and a verdict may be replaced by that of a longer sample. Intervals of means, the ± of an answer, are
+// among the statements.
 //
 // Each statement is one of two kinds. Student's interval of a mean or of a paired difference is approximate: it trusts that the mean of n runs
 // is nearly Gaussian. It is believed only where the sample's skewness, in the direction that would mislead, is at most √(n/25) (Cochran, Sampling
@@ -64,12 +65,12 @@ type Question struct {
 	Resolution float64 // in [0,1): means within this fraction of each other are a tie; 0 means 0.01
 	Strict     bool    // trust no central limit theorem
 
-	// MinRuns is the number of runs before a policy may be settled, at least 2; 0 means 1024, or MaxRuns if that is less. Policies whose runs
-	// are long get fewer: see Effort.
+	// MinRuns is the number of runs before a policy may be settled, at least 2; 0 means 1024, or MaxRuns if that is less. The first two of the
+	// ranking get 16 times as many, so that rare disasters show. Policies whose runs are long get fewer: see Effort.
 	MinRuns int
 	MaxRuns int // of each policy, at least 2; 0 means 65536, or MinRuns if that is more
 	// Effort bounds the work on one policy: it gets no more runs than this many releases (rounds, where each reward must be drawn by itself),
-	// and an eighth of it before it may be settled with fewer than MinRuns. At least 16 runs are played. 0 means 2^28.
+	// an eighth of it before it may be settled with fewer than MinRuns, and a quarter for being among the first two. At least 16 runs are played. 0 means 2^28.
 	Effort int
 	// Time, if positive, is the time after which no run is begun: the answer is then what is known, and depends on the machine.
 	Time time.Duration

@@ -213,7 +213,7 @@ func ExampleRank() {
 		return
 	}
 	a, err := choose.Rank(context.Background(), choose.Question{
-		Source: bandit.Fixed(in), Budget: privacy.Pure{Epsilon: 1}, Horizon: 100_000, Policies: names("adap-klucb", "adap-ucb", "dp-se"), MinRuns: 128,
+		Source: bandit.Fixed(in), Budget: privacy.Pure{Epsilon: 1}, Horizon: 100_000, Policies: names("adap-klucb", "adap-ucb", "dp-se"), MinRuns: 64,
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -29,8 +29,8 @@ type contest struct {
 	sizes   []int // of samples, increasing
 	base    int   // the one that is min
 	entrant []played
-	pairs   map[[2]int]Verdict // that are settled, (a,b) meaning that a is better, or a < b a tie
-	order   []int              // ranked entrants, best first
+	pairs   map[[2]int]judgement // of entrants a < b
+	order   []int                // ranked entrants, best first
 	stopped string
 }
 
@@ -39,12 +39,24 @@ type played struct {
 	x     []float64 // its values; whole samples only
 	size  int       // index of the sample's size; −1: none
 	floor int       // size it must have before it is judged
+	sure  int       // size it must have to be first
 	cap   int       // size it may not pass
 	work  int       // largest work of a run so far
 }
 
+// A judgement is what is known of a pair.
+type judgement struct {
+	verdict Verdict
+	first   bool // if Better: it is the first of the pair
+	size    int  // of the sample that it rests on
+}
+
 // fewest is the least number of runs that a sample has, where the question does not want fewer.
 const fewest = 16
+
+// again is how many times min the first entrant of the ranking and the next one must have been played: what is rarer than one in
+// min may be why they are in front.
+const again = 16
 
 // ErrTime is matched when the time was over before there was anything to say.
 var ErrTime = errors.New("time is over")
@@ -114,7 +126,7 @@ func (c *contest) plan() {
 	for i := range c.entrant {
 		c.entrant[i].size = -1
 	}
-	c.pairs = map[[2]int]Verdict{}
+	c.pairs = map[[2]int]judgement{}
 }
 
 // within is the largest size whose runs stay within an effort.
@@ -214,6 +226,10 @@ feed:
 		}
 		e.x = e.x[:c.sizes[e.size]]
 		e.floor, e.cap = min(c.within(e.work, c.effort/8), c.base), c.within(e.work, c.effort)
+		e.sure = e.floor
+		for e.sure < c.within(e.work, c.effort/4) && c.sizes[e.sure+1] <= again*c.min {
+			e.sure++
+		}
 	}
 	return late, nil
 }
@@ -222,6 +238,11 @@ feed:
 func (c *contest) wanted(want []int) (next, unsettled int) {
 	for i := range c.entrant {
 		want[i] = max(c.entrant[i].size, c.entrant[i].floor)
+	}
+	for k, i := range c.order {
+		if k < 2 && c.ranked > 1 && want[i] == c.entrant[i].size {
+			want[i] = max(want[i], c.entrant[i].sure)
+		}
 	}
 	for k := 1; k < len(c.order); k++ {
 		i, j := c.order[k-1], c.order[k]
@@ -247,7 +268,8 @@ func (c *contest) wanted(want []int) (next, unsettled int) {
 	return next, unsettled
 }
 
-// settle judges the pairs that are not settled yet.
+// settle judges the pairs that have more runs than when they were judged last, or are not settled. Every judgement at every size holds
+// with what was promised, so that the last one may replace an earlier one. One that the longer sample casts doubt on is withdrawn.
 func (c *contest) settle() {
 	bounds := make([]bound, c.ranked)
 	for i := range bounds {
@@ -255,30 +277,28 @@ func (c *contest) settle() {
 	}
 	for i := range c.ranked {
 		for j := i + 1; j < c.ranked; j++ {
-			if c.verdict(i, j) != Unsettled || c.verdict(j, i) != Unsettled {
+			pair := [2]int{i, j}
+			old, known := c.pairs[pair]
+			known = known && old.verdict != Unsettled
+			if known && old.size == min(c.entrant[i].size, c.entrant[j].size) {
 				continue
 			}
-			switch first, v := c.judge(i, j, bounds[i], bounds[j]); {
-			case v == Tie:
-				c.pairs[[2]int{i, j}] = Tie
-			case v == Better && first:
-				c.pairs[[2]int{i, j}] = Better
-			case v == Better:
-				c.pairs[[2]int{j, i}] = Better
+			now, doubt := c.judge(i, j, bounds[i], bounds[j])
+			if known && now.verdict == Unsettled && !doubt(old) {
+				now.verdict, now.first = old.verdict, old.first
 			}
+			c.pairs[pair] = now
 		}
 	}
 }
 
 // verdict is what is known of i and j: Better if i is better. It is Unsettled where j is better.
 func (c *contest) verdict(i, j int) Verdict {
-	if v := c.pairs[[2]int{i, j}]; v != "" {
-		return v
+	p, known := c.pairs[[2]int{min(i, j), max(i, j)}]
+	if !known || p.verdict == Better && p.first != (i < j) {
+		return Unsettled
 	}
-	if c.pairs[[2]int{j, i}] == Tie {
-		return Tie
-	}
-	return Unsettled
+	return p.verdict
 }
 
 // rank orders the entrants: by their means, where that contradicts no settled pair. (Samples of different sizes can.)

@@ -28,8 +28,8 @@ func synthetic(seed uint64, entrants int, draw func(entrant int, shared float64,
 }
 
 func ordered(c *contest) bool {
-	for _, v := range c.pairs {
-		if v == Better {
+	for _, p := range c.pairs {
+		if p.verdict == Better {
 			return true
 		}
 	}
@@ -286,15 +286,38 @@ func TestErrorIsSpentOnce(t *testing.T) {
 
 // A settled pair keeps its order where means of samples of different sizes say otherwise.
 func TestOrderKeepsWhatIsSettled(t *testing.T) {
-	c := contest{ranked: 3, pairs: map[[2]int]Verdict{{1, 0}: Better}, entrant: []played{{x: []float64{5}}, {x: []float64{6}}, {x: []float64{7}}}}
+	c := contest{ranked: 3, pairs: map[[2]int]judgement{{0, 1}: {verdict: Better}}, entrant: []played{{x: []float64{5}}, {x: []float64{6}}, {x: []float64{7}}}}
 	c.rank()
 	if !slices.Equal(c.order, []int{1, 0, 2}) {
 		t.Errorf("order %v", c.order)
 	}
-	c.pairs = map[[2]int]Verdict{{0, 1}: Better, {1, 2}: Better, {2, 0}: Better} // a circle must end
+	c.pairs = map[[2]int]judgement{{0, 1}: {verdict: Better, first: true}, {1, 2}: {verdict: Better, first: true}, {0, 2}: {verdict: Better}} // a circle must end
 	c.rank()
 	if len(c.order) != 3 {
 		t.Errorf("order %v", c.order)
+	}
+}
+
+// What settled a pair is withdrawn when a longer sample shows a disaster. The first entrant costs 1, and 10 000 in run 700 alone.
+func TestADisasterWithdrawsAVerdict(t *testing.T) {
+	var looks []Verdict
+	c := synthetic(1, 2, nil)
+	c.play = func(_ context.Context, i, first int, out []float64) (int, error) {
+		for k := range out {
+			out[k] = []float64{1, 8}[i]
+			if i == 0 && first+k == 700 {
+				out[k] = 10_000
+			}
+		}
+		return 1, nil
+	}
+	c.min = 64
+	c.progress = func(Progress) { looks = append(looks, c.verdict(0, 1)) }
+	if err := c.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(looks, []Verdict{Unsettled, Better, Unsettled}) || c.stopped != "runs" || !slices.Equal(c.order, []int{1, 0}) {
+		t.Errorf("%v, stopped by %s, order %v", looks, c.stopped, c.order)
 	}
 }
 

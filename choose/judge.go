@@ -99,31 +99,44 @@ func (c *contest) bound(i int) bound {
 	return b
 }
 
-// judge compares two entrants on the runs that both have played; first says that i is the better one. Means within the resolution of each
-// other are a tie, even where one can be told to be lower.
-func (c *contest) judge(i, j int, bi, bj bound) (first bool, v Verdict) {
+// judge compares i < j on the runs that both have played. Means within the resolution of each other are a tie, even where one can be told
+// to be lower. doubt says whether these runs speak against an earlier judgement that they do not confirm: they are skewed the way that
+// misleads, or their means are in another order.
+func (c *contest) judge(i, j int, bi, bj bound) (_ judgement, doubt func(judgement) bool) {
 	a, b := &c.entrant[i], &c.entrant[j]
-	if a.size < a.floor || b.size < b.floor {
-		return false, Unsettled
-	}
 	size := min(a.size, b.size)
+	if a.size < a.floor || b.size < b.floor {
+		return judgement{verdict: Unsettled, size: size}, func(judgement) bool { return false }
+	}
 	n, alpha, r := c.sizes[size], c.alpha(size), 1+c.resolution
 	x, y := a.x[:n], b.x[:n]
-	// Each side of the three intervals has error alpha/2, and at most two of the sides can be wrong: E x > r·E y excludes
-	// E y > r·E x, and a tie that is wrong goes with an order that is right.
-	_, over := c.ends(sampled(n, func(k int) float64 { return x[k] - float64(r*y[k]) }), alpha, (1+r)*c.top)
-	_, under := c.ends(sampled(n, func(k int) float64 { return y[k] - float64(r*x[k]) }), alpha, (1+r)*c.top)
-	if over <= 0 && under <= 0 || bi.hi <= r*bj.lo && bj.hi <= r*bi.lo {
-		return false, Tie
-	}
-	lo, hi := c.ends(sampled(n, func(k int) float64 { return x[k] - y[k] }), alpha, 2*c.top)
+	// Each end that is looked at has error alpha/2, and at most two of the statements can be wrong: E x > r·E y excludes E y > r·E x, and
+	// of two equal means both orders are wrong and the tie is right.
+	above := sampled(n, func(k int) float64 { return x[k] - float64(r*y[k]) })
+	below := sampled(n, func(k int) float64 { return y[k] - float64(r*x[k]) })
+	difference := sampled(n, func(k int) float64 { return x[k] - y[k] })
+	_, over := c.ends(above, alpha, (1+r)*c.top)
+	_, under := c.ends(below, alpha, (1+r)*c.top)
+	lo, hi := c.ends(difference, alpha, 2*c.top)
+	now := judgement{verdict: Better, size: size}
 	switch {
+	case over <= 0 && under <= 0 || bi.hi <= r*bj.lo && bj.hi <= r*bi.lo:
+		now.verdict = Tie
 	case hi < 0 || bi.hi < bj.lo:
-		return true, Better
+		now.first = true
 	case lo > 0 || bj.hi < bi.lo:
-		return false, Better
+	default:
+		now.verdict = Unsettled
 	}
-	return false, Unsettled
+	return now, func(old judgement) bool {
+		switch {
+		case old.verdict == Tie:
+			return above.mean > 0 || below.mean > 0 || !above.upperHolds() || !below.upperHolds()
+		case old.first:
+			return difference.mean >= 0 || !difference.upperHolds()
+		}
+		return difference.mean <= 0 || !difference.lowerHolds()
+	}
 }
 
 // describe fills in the numbers of a row.
