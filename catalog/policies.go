@@ -218,6 +218,19 @@ func policies() []Entry {
 			New:       accumulating(policy.NewDPIMEDJ),
 		},
 		{
+			Name: "lazy-dp-ts", Title: "Lazy-DP-TS", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Guarantee: pureGuarantee,
+			Regret:    "Σ O(log T/min(ε, Δ_a)) (Hu and Hegde 2022)",
+			Source:    "Hu and Hegde 2022; constants second-hand",
+			New: func(s Setting, _ Params) (policy.Policy, error) {
+				epsilon, err := pure(s.Budget)
+				if err != nil {
+					return nil, err
+				}
+				return built(policy.NewLazyDPTS(s.Arms, epsilon, s.Coins))
+			},
+		},
+		{
 			Name: "ucb", Title: "UCB", Anytime: true, Guarantee: noGuarantee,
 			Regret: "lim Reg_T/log T ≤ Σ 2/Δ_a (000 Theorem 2.24)",
 			Source: "000 (2.12), f(t) = 1 + t log²t",
@@ -251,6 +264,31 @@ func policies() []Entry {
 					p.Unbounded = s.Unclipped
 				}
 				return built(p, err)
+			},
+		},
+		{
+			Name: "imed", Title: "IMED", Anytime: true, Guarantee: noGuarantee,
+			Regret: "lim Reg_T/log T ≤ Σ Δ_a/kl(μ_a, μ*), Bernoulli rewards (Honda and Takemura 2015)",
+			Source: "Honda and Takemura 2015, with kl",
+			New: func(s Setting, _ Params) (policy.Policy, error) {
+				p, err := policy.NewIMED(s.Arms)
+				if err == nil {
+					p.Unbounded = s.Unclipped
+				}
+				return built(p, err)
+			},
+		},
+		{
+			Name: "thompson", Title: "Thompson sampling", Anytime: true, Guarantee: noGuarantee,
+			Regret: "beta: lim Reg_T/log T ≤ Σ Δ_a/kl(μ_a, μ*), Bernoulli rewards; gaussian: O(√(KT log K)) (Agrawal and Goyal 2013)",
+			Source: "Agrawal and Goyal 2013; Kaufmann, Korda and Munos 2012",
+			Params: []Param{{Name: "posterior", Doc: "family of the posteriors; beta counts rewards other than 0 and 1 as fractions of successes",
+				Choices: []string{"beta", "gaussian"}}},
+			New: func(s Setting, p Params) (policy.Policy, error) {
+				if p["posterior"] == 1 {
+					return built(policy.NewThompsonGaussian(s.Arms, s.Coins))
+				}
+				return built(policy.NewThompson(s.Arms, s.Coins))
 			},
 		},
 		{
