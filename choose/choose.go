@@ -102,16 +102,18 @@ const (
 
 // A Row is one policy of an answer.
 type Row struct {
-	Policy    string `json:"policy"` // its label: the name, and parameters that were given
-	Tier      int    `json:"tier"`   // from 1: a tier ends where the next policy is shown to be worse; 0 for references
-	Guarantee string `json:"guarantee"`
-	Bound     string `json:"bound"`   // on regret, and where it is proved
-	Source    string `json:"source"`  // of the policy
-	Anytime   bool   `json:"anytime"` // needs no horizon
+	Policy string `json:"policy"` // its label: the name, and parameters that were given
+	Tier   int    `json:"tier"`   // from 1: a tier ends where the next policy is shown to be worse; 0 for references
+	// First says what is known of the first policy against this one: Better, Tie or Unsettled. It is empty for the first and for references.
+	First     Verdict `json:"first,omitempty"`
+	Guarantee string  `json:"guarantee"`
+	Bound     string  `json:"bound"`   // on regret, and where it is proved
+	Source    string  `json:"source"`  // of the policy
+	Anytime   bool    `json:"anytime"` // needs no horizon
 
 	Runs   int     `json:"runs"`
 	Mean   float64 `json:"mean"` // of the regret at the horizon
-	Half   float64 `json:"half"` // Mean ± Half is Student's interval; the intervals of all rows hold together at the question's level
+	Half   float64 `json:"half"` // Mean ± Half is Student's interval; those of all rows that are not Heavy hold together at the question's level
 	SD     float64 `json:"sd"`
 	Ratio  float64 `json:"ratio,omitempty"` // Mean over the first row's; 0 where that is 0
 	Median float64 `json:"median"`
@@ -154,11 +156,11 @@ type Answer struct {
 // Use is the policy to use: the first of the ranking.
 func (a *Answer) Use() Row { return a.Rows[0] }
 
-// Peers are the other policies of the first tier: as good within the resolution, or not shown to be worse.
-func (a *Answer) Peers() []Row {
+// Against are the policies of which this is known, against the first: that it is better, that they tie with it, or nothing.
+func (a *Answer) Against(v Verdict) []Row {
 	var out []Row
 	for _, r := range a.Rows[1:] {
-		if r.Tier == 1 {
+		if r.First == v {
 			out = append(out, r)
 		}
 	}

@@ -86,6 +86,14 @@ func TestAnswersDoNotDependOnWorkers(t *testing.T) {
 		if d := cmp.Diff(one, five); d != "" {
 			t.Error(d)
 		}
+		for i, r := range one.Rows {
+			if (r.First == "") != (i == 0) || i == 1 && r.First != one.Verdicts[0] {
+				t.Errorf("place %d: %q against the first", i+1, r.First)
+			}
+		}
+		if n := len(one.Against(choose.Better)) + len(one.Against(choose.Tie)) + len(one.Against(choose.Unsettled)); n != len(one.Rows)-1 {
+			t.Errorf("%d policies are against the first of %d", n, len(one.Rows))
+		}
 		q.Seed = 2
 		if other, err := choose.Rank(t.Context(), q); err != nil || cmp.Equal(one.Rows[0].Mean, other.Rows[0].Mean) {
 			t.Errorf("another seed, the same answer: %v", err)

@@ -26,12 +26,13 @@ type contest struct {
 	play     func(ctx context.Context, entrant, first int, out []float64) (work int, err error)
 	progress func(Progress)
 
-	sizes   []int // of samples, increasing
-	base    int   // the one that is min
-	entrant []played
-	pairs   map[[2]int]judgement // of entrants a < b
-	order   []int                // ranked entrants, best first
-	stopped string
+	sizes      []int     // of samples, increasing
+	base       int       // the one that is min
+	multiplier []float64 // of Student's intervals, by size; 0: not yet known
+	entrant    []played
+	pairs      map[[2]int]judgement // of entrants a < b
+	order      []int                // ranked entrants, best first
+	stopped    string
 }
 
 // played is what is known of one entrant.
@@ -122,6 +123,7 @@ func (c *contest) plan() {
 		c.sizes = append(c.sizes, n)
 	}
 	c.sizes = append(c.sizes, c.max)
+	c.multiplier = make([]float64, len(c.sizes))
 	c.entrant = make([]played, c.all)
 	for i := range c.entrant {
 		c.entrant[i].size = -1

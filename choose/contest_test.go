@@ -53,15 +53,15 @@ func atMost(t *testing.T, count, n int, p float64) {
 // and again. Values are Gaussian and share their worlds, exponential, or one of them costs 20 once in 20 runs.
 func TestEqualMeansAreNotOrdered(t *testing.T) {
 	for _, test := range []struct {
-		name string
-		min  int
-		draw func(i int, shared float64, r *rand.Rand) float64
+		name           string
+		min, questions int
+		draw           func(i int, shared float64, r *rand.Rand) float64
 	}{
-		{"gaussian", 32, func(i int, shared float64, r *rand.Rand) float64 {
+		{"gaussian", 32, 2000, func(i int, shared float64, r *rand.Rand) float64 {
 			return 100 + 10*shared + float64(1+i)*r.NormFloat64()
 		}},
-		{"exponential", 32, func(i int, shared float64, r *rand.Rand) float64 { return 10*r.ExpFloat64() + shared }},
-		{"disasters", 256, func(i int, shared float64, r *rand.Rand) float64 {
+		{"exponential", 32, 1000, func(i int, shared float64, r *rand.Rand) float64 { return 10*r.ExpFloat64() + shared }},
+		{"disasters", 256, 500, func(i int, shared float64, r *rand.Rand) float64 {
 			if i > 0 {
 				return 1 + 0.1*r.NormFloat64()
 			}
@@ -73,9 +73,8 @@ func TestEqualMeansAreNotOrdered(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			const questions = 2000
 			wrong := 0
-			for q := range questions {
+			for q := range test.questions {
 				c := synthetic(uint64(q), 3, test.draw)
 				c.min, c.max = test.min, 4*test.min
 				if err := c.run(t.Context()); err != nil {
@@ -85,18 +84,18 @@ func TestEqualMeansAreNotOrdered(t *testing.T) {
 					wrong++
 				}
 			}
-			atMost(t, wrong, questions, 0.05)
+			atMost(t, wrong, test.questions, 0.05)
 		})
 	}
 }
 
 // The broken twin spends the whole level on each statement at each look, and is caught by the same test.
 func TestLooksWithoutASplitAreCaught(t *testing.T) {
-	const questions = 1000
+	const questions = 400
 	wrong := 0
 	for q := range questions {
 		c := synthetic(uint64(q), 3, func(_ int, shared float64, r *rand.Rand) float64 { return 100 + shared + r.NormFloat64() })
-		c.level, c.resolution = 0.05*9*4*(math.Pi*math.Pi/3-1), 1e-9 // 9 statements; a quarter of the weight at the second look
+		c.level, c.resolution, c.max = 0.05*9*4*(math.Pi*math.Pi/3-1), 1e-9, 256 // 9 statements; a quarter of the weight at the second look
 		if err := c.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -43,12 +43,20 @@ func sampled(n int, f func(int) float64) sample {
 	return s
 }
 
-// half is the half width of Student's two-sided interval of error alpha.
-func (s sample) half(alpha float64) float64 {
+// student is the multiplier of Student's two-sided interval for samples of the k-th size.
+func (c *contest) student(k int) float64 {
+	if c.multiplier[k] == 0 {
+		c.multiplier[k] = interval.T(c.sizes[k], 1-c.alpha(k))
+	}
+	return c.multiplier[k]
+}
+
+// half is the half width of an interval with this multiplier.
+func (s sample) half(t float64) float64 {
 	if s.sd == 0 {
 		return 0
 	}
-	return interval.T(s.n, 1-alpha) * s.sd / math.Sqrt(float64(s.n))
+	return t * s.sd / math.Sqrt(float64(s.n))
 }
 
 // Student's upper end is too low where the right tail is the long one, the lower end where the left is.
@@ -62,14 +70,14 @@ func (s sample) bernstein(alpha, length float64) float64 {
 	return s.sd*math.Sqrt(2*x*(n-1))/n + 3*length*x/n
 }
 
-// ends are the ends of an interval that may be believed, ∓∞ where not.
-func (c *contest) ends(s sample, alpha, length float64) (lo, hi float64) {
+// ends are the ends of an interval that may be believed, ∓∞ where not, for a sample of the k-th size.
+func (c *contest) ends(s sample, k int, length float64) (lo, hi float64) {
 	lo, hi = math.Inf(-1), math.Inf(1)
 	if c.strict {
-		h := s.bernstein(alpha, length)
+		h := s.bernstein(c.alpha(k), length)
 		return s.mean - h, s.mean + h
 	}
-	h := s.half(alpha)
+	h := s.half(c.student(k))
 	if s.lowerHolds() {
 		lo = s.mean - h
 	}
@@ -93,7 +101,7 @@ func (c *contest) bound(i int) bound {
 		b = bound{c.top * divergence.KLLower(x, cost), c.top * divergence.KLUpper(x, cost)}
 	}
 	if !c.strict {
-		lo, hi := c.ends(s, alpha, 0)
+		lo, hi := c.ends(s, e.size, 0)
 		b.lo, b.hi = max(b.lo, lo), min(b.hi, hi)
 	}
 	return b
@@ -108,16 +116,16 @@ func (c *contest) judge(i, j int, bi, bj bound) (_ judgement, doubt func(judgeme
 	if a.size < a.floor || b.size < b.floor {
 		return judgement{verdict: Unsettled, size: size}, func(judgement) bool { return false }
 	}
-	n, alpha, r := c.sizes[size], c.alpha(size), 1+c.resolution
+	n, r := c.sizes[size], 1+c.resolution
 	x, y := a.x[:n], b.x[:n]
-	// Each end that is looked at has error alpha/2, and at most two of the statements can be wrong: E x > r·E y excludes E y > r·E x, and
+	// Each end that is looked at has half of the statement's error, and at most two of the statements can be wrong: E x > r·E y excludes E y > r·E x, and
 	// of two equal means both orders are wrong and the tie is right.
 	above := sampled(n, func(k int) float64 { return x[k] - float64(r*y[k]) })
 	below := sampled(n, func(k int) float64 { return y[k] - float64(r*x[k]) })
 	difference := sampled(n, func(k int) float64 { return x[k] - y[k] })
-	_, over := c.ends(above, alpha, (1+r)*c.top)
-	_, under := c.ends(below, alpha, (1+r)*c.top)
-	lo, hi := c.ends(difference, alpha, 2*c.top)
+	_, over := c.ends(above, size, (1+r)*c.top)
+	_, under := c.ends(below, size, (1+r)*c.top)
+	lo, hi := c.ends(difference, size, 2*c.top)
 	now := judgement{verdict: Better, size: size}
 	switch {
 	case over <= 0 && under <= 0 || bi.hi <= r*bj.lo && bj.hi <= r*bi.lo:
@@ -144,7 +152,7 @@ func (c *contest) describe(i int, r *Row) {
 	e := &c.entrant[i]
 	s := sampled(len(e.x), func(k int) float64 { return e.x[k] })
 	sorted := slices.Sorted(slices.Values(e.x))
-	r.Runs, r.Mean, r.SD, r.Half = s.n, s.mean, s.sd, s.half(c.alpha(e.size))
+	r.Runs, r.Mean, r.SD, r.Half = s.n, s.mean, s.sd, s.half(c.student(e.size))
 	r.Median, r.Q95, r.Q99 = interval.Quantile(sorted, 0.5), interval.Quantile(sorted, 0.95), interval.Quantile(sorted, 0.99)
 	r.Max = sorted[s.n-1]
 	var worst float64

@@ -230,7 +230,11 @@ func (w *world) answer(q *Question, c *contest) Answer {
 				tier++
 			}
 		}
-		a.Rows = append(a.Rows, w.row(c, i, tier))
+		r := w.row(c, i, tier)
+		if k > 0 {
+			r.First = c.verdict(c.order[0], i)
+		}
+		a.Rows = append(a.Rows, r)
 	}
 	for i := w.ranked; i < len(w.entrants); i++ {
 		a.References = append(a.References, w.row(c, i, 0))
@@ -267,8 +271,11 @@ func (w *world) row(c *contest, i, tier int) Row {
 func (a *Answer) warn() {
 	say := func(format string, args ...any) { a.Warnings = append(a.Warnings, fmt.Sprintf(format, args...)) }
 	for _, r := range a.Rows {
-		if r.Heavy {
+		switch {
+		case r.Heavy && r.Top > 0.5:
 			say("%s: the mean rests on a few runs: the worst 1%% carry %.0f%% of it (median %.4g, worst %.4g)", r.Policy, 100*r.Top, r.Median, r.Max)
+		case r.Heavy:
+			say("%s: %d runs are too skewed for the ± of their mean (median %.4g, worst %.4g)", r.Policy, r.Runs, r.Median, r.Max)
 		}
 	}
 	for i, v := range a.Verdicts {

@@ -228,7 +228,11 @@ func (c *chooseCommand) budget() (privacy.Budget, error) {
 // printAnswer prints the ranking, what limits it, and which policy to use.
 func printAnswer(out io.Writer, a *choose.Answer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s, T = %d\n\n", a.World, a.Budget, a.Horizon)
+	world := []rune(a.World)
+	if len(world) > 120 {
+		world = append(world[:120], '…')
+	}
+	fmt.Fprintf(&b, "%s, %s, T = %d\n\n", string(world), a.Budget, a.Horizon)
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "tier\tpolicy\tregret at T\tratio\tmedian\tq95\tq99\tmax\truns\thorizon\tguarantee")
 	row := func(tier string, r choose.Row) {
@@ -269,12 +273,12 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 	for _, warning := range a.Warnings {
 		fmt.Fprintln(&b, "warning:", warning)
 	}
-	kind := "Student's intervals of paired differences, believed where the skewness of n runs is at most √(n/25), and Hoeffding's bound"
+	kind := "Student's intervals, believed where the skewness of n runs is at most √(n/25), and Hoeffding's bound"
 	if a.Strict {
 		kind = "empirical Bernstein and Hoeffding bounds; ± is Student's interval, and not promised"
 	}
-	fmt.Fprintf(&b, "The order and every ± hold together with probability %v (%s).\n", 1-a.Level, kind)
-	fmt.Fprintf(&b, "A tier ends where the next policy is worse; = is a tie within %v%%, ? is not settled, ! rests on a few runs. What no run has shown is not in the means.\n",
+	fmt.Fprintf(&b, "The order and every ± without ! hold together with probability %v (%s).\n", 1-a.Level, kind)
+	fmt.Fprintf(&b, "A tier ends where the next policy is worse; = is a tie within %v%%, ? is not settled, ! is a mean whose runs are too skewed for its ±. What no run has shown is not in the means.\n",
 		100*a.Resolution)
 	if n := len(a.References); n > 0 {
 		fmt.Fprintln(&b, "Rows without a tier are not private: what privacy costs.")
@@ -289,21 +293,21 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 	}
 	use := a.Use()
 	fmt.Fprintf(&b, "\nuse %s: mean regret %s ± %s", use.Policy, short(use.Mean), short(use.Half))
-	if len(a.Rows) > 1 && use.Mean > 0 {
-		for i, v := range a.Verdicts {
-			if v == choose.Better {
-				next := a.Rows[i+1]
-				fmt.Fprintf(&b, "; %s, the best of those that are worse, has %.2f times as much", next.Policy, next.Ratio)
-				break
-			}
-		}
+	if worse := a.Against(choose.Better); len(worse) > 0 && use.Mean > 0 {
+		fmt.Fprintf(&b, "; %s, the best of those that are worse, has %.2f times as much", worse[0].Policy, worse[0].Ratio)
 	}
-	if peers := a.Peers(); len(peers) > 0 {
-		names := make([]string, len(peers))
-		for i, r := range peers {
-			names[i] = r.Policy
+	for _, peers := range []struct {
+		how  string
+		rows []choose.Row
+	}{{"as good: ", a.Against(choose.Tie)}, {"not shown to be worse: ", a.Against(choose.Unsettled)}} {
+		for i, r := range peers.rows {
+			if i == 0 {
+				fmt.Fprint(&b, "; ", peers.how)
+			} else {
+				fmt.Fprint(&b, ", ")
+			}
+			fmt.Fprint(&b, r.Policy)
 		}
-		fmt.Fprintf(&b, "; as good, or not shown to be worse: %s", strings.Join(names, ", "))
 	}
 	if r, ok := a.Anytime(); ok && !use.Anytime {
 		fmt.Fprintf(&b, "; where T is not known: %s", r.Policy)
