@@ -71,6 +71,46 @@ func TestEntriesKeepTheirWord(t *testing.T) {
 	}
 }
 
+// DP-UCB on each counter: the budgets that With says, no others, and a mechanism within them. The default is what it was.
+func TestCountersOfDPUCB(t *testing.T) {
+	e, err := catalog.Find("dp-ucb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _ := e.Param("counter")
+	kinds := []string{"tree", "kary", "hybrid", "sqrt", "blt"}
+	if strings.Join(p.Choices, " ") != strings.Join(kinds, " ") || p.Default != 0 {
+		t.Fatalf("counters %v, %v by default", p.Choices, p.Default)
+	}
+	for i, kind := range kinds {
+		params, err := e.Complete(catalog.Params{"counter": float64(i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		with := e.With(params)
+		for name, b := range budgets {
+			q, err := with.New(catalog.Setting{Arms: 3, Horizon: 1000, Budget: b}, params)
+			if (err == nil) != (with.Meets(b) == nil) {
+				t.Errorf("%s at %s: %v, the entry says %v", kind, b, err, with.Meets(b))
+			}
+			if err != nil {
+				continue
+			}
+			m := q.Mechanism()
+			if loss := m.Loss(); m.Kind() != kind || loss.Infinite() != (name == "none") || !loss.Infinite() && !loss.Within(b) {
+				t.Errorf("%s at %s: %v costs %v", kind, b, m, loss)
+			}
+		}
+		if (with.Title == e.Title) != (i == 0) {
+			t.Errorf("%s: title %q", kind, with.Title)
+		}
+		_, err = with.New(catalog.Setting{Arms: 3, Horizon: 1 << 21, Budget: privacy.ZCDP{Rho: 1}}, params)
+		if (err == nil) != (kind != "sqrt") || err != nil && !strings.Contains(err.Error(), "use blt") {
+			t.Errorf("%s at horizon 2²¹: %v", kind, err)
+		}
+	}
+}
+
 func TestFindNamesTheNearest(t *testing.T) {
 	_, err := catalog.Find("adap-klubc")
 	if err == nil || !strings.Contains(err.Error(), `did you mean "adap-klucb"?`) || !strings.Contains(err.Error(), "dp-se") {

@@ -25,7 +25,7 @@ import (
 //
 //	Σ_i (max(32 log T/Δ_i, 4w) + O(Δ_i)).
 //
-// At K = 5, T = 10⁶, β = 1/T and ε = 1, Γ is 6063; w is 501 for the k-ary tree of the least w.
+// At K = 5, T = 10⁶, β = 1/T and ε = 1, Γ is 6082; w is 489 for the k-ary tree of the least w, which has base 39. At ρ = ½ w is 42 for privacy.NewBLT.
 //
 // Arms are at least 2, the horizon at least that, beta in (0,1).
 func NewDPUCBCounter(arms, horizon int, counter privacy.Mechanism, beta float64) (*DPUCB, error) {

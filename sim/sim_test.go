@@ -3,7 +3,9 @@ package sim_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/sotto-dp/sotto/bandit"
@@ -32,9 +34,22 @@ func mu2(t testing.TB) bandit.Instance { return bernoulli(t, 0.75, 0.625, 0.5, 0
 
 func config(t testing.TB, in bandit.Instance, name string, budget privacy.Budget, horizon, run int, params catalog.Params) sim.Config {
 	t.Helper()
-	e, err := catalog.Find(name)
+	base, counter, varied := strings.Cut(name, " counter=")
+	e, err := catalog.Find(base)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if varied {
+		p, _ := e.Param("counter")
+		x, err := p.Parse(counter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		params = maps.Clone(params)
+		if params == nil {
+			params = catalog.Params{}
+		}
+		params["counter"] = x
 	}
 	if params, err = e.Complete(params); err != nil {
 		t.Fatal(err)
@@ -50,9 +65,21 @@ func config(t testing.TB, in bandit.Instance, name string, budget privacy.Budget
 		Checkpoints: sim.LogSpaced(200, horizon)}
 }
 
-// everyPolicy runs f for each policy at a budget that it takes.
+// everyPolicy runs f for each policy, and each counter of one that has several, at a budget that it takes. config takes the entry's name.
 func everyPolicy(t *testing.T, f func(t *testing.T, e catalog.Entry, b privacy.Budget)) {
-	for _, e := range catalog.Policies() {
+	entries := catalog.Policies()
+	for _, e := range entries {
+		p, _ := e.Param("counter")
+		for x, word := range p.Choices {
+			if x == 0 { // the default
+				continue
+			}
+			with := e.With(catalog.Params{"counter": float64(x)})
+			with.Name += " counter=" + word
+			entries = append(entries, with)
+		}
+	}
+	for _, e := range entries {
 		t.Run(e.Name, func(t *testing.T) {
 			b := privacy.Budget(privacy.None{})
 			switch {
@@ -309,6 +336,10 @@ func BenchmarkRun(b *testing.B) {
 		{"adac-ucb", privacy.ZCDP{Rho: 0.1}, 1e7, catalog.Params{"beta": 1}},
 		{"dp-se", privacy.Pure{Epsilon: 1}, 1e7, nil},
 		{"dp-ucb", privacy.Pure{Epsilon: 1}, 1e6, catalog.Params{"beta": 0.1}},
+		{"dp-ucb counter=kary", privacy.Pure{Epsilon: 1}, 1e6, catalog.Params{"beta": 0.1, "counter": 1}},
+		{"dp-ucb counter=hybrid", privacy.Pure{Epsilon: 1}, 1e6, catalog.Params{"beta": 0.1, "counter": 2}},
+		{"dp-ucb counter=sqrt", privacy.ZCDP{Rho: 0.5}, 1e6, catalog.Params{"beta": 0.1, "counter": 3}},
+		{"dp-ucb counter=blt", privacy.ZCDP{Rho: 0.5}, 1e6, catalog.Params{"beta": 0.1, "counter": 4}},
 		{"ucb", privacy.None{}, 1e6, nil},
 		{"ucb", privacy.None{}, 1e7, nil},
 		{"kl-ucb", privacy.None{}, 1e6, nil},
@@ -318,7 +349,8 @@ func BenchmarkRun(b *testing.B) {
 		b.Run(v.policy+"/T="+map[int]string{1e6: "1e6", 1e7: "1e7"}[v.horizon], func(b *testing.B) {
 			b.ReportAllocs()
 			in := mu2(b)
-			e, err := catalog.Find(v.policy)
+			name, _, _ := strings.Cut(v.policy, " ")
+			e, err := catalog.Find(name)
 			if err != nil {
 				b.Fatal(err)
 			}
