@@ -50,7 +50,8 @@ type unit struct {
 
 const (
 	longGap = 1 << 40
-	often   = 0.35 // above this chance of a rare round, drawing is cheaper than looking
+	seldom  = 0.1
+	often   = 0.7 // above this chance of a rare round, drawing is cheaper than looking
 )
 
 // changed says that a law has changed.
@@ -260,17 +261,17 @@ func (d *draws) member() int {
 	return d.group[i]
 }
 
-// above draws a unit's θ given that it is above c.
+// above draws a unit's θ given that it is above c, its rare side unless it is the leader.
 func (d *draws) above(i int, logT float64) float64 {
 	a, b := d.law(&d.units[i], logT)
-	x, _ := drawAbove(d.coins, a, b, d.c, 1-d.c, betaAbove(a, b, d.c, 1-d.c))
+	x, _ := drawAbove(d.coins, a, b, d.c, 1-d.c, i == d.leader || d.units[i].most > seldom)
 	return x
 }
 
-// below draws a unit's θ given that it is below c.
+// below draws a unit's θ given that it is below c, its rare side if it is the leader.
 func (d *draws) below(i int, logT float64) float64 {
 	a, b := d.law(&d.units[i], logT)
-	_, x := drawAbove(d.coins, b, a, 1-d.c, d.c, betaAbove(b, a, 1-d.c, d.c))
+	_, x := drawAbove(d.coins, b, a, 1-d.c, d.c, i != d.leader || d.units[i].most > seldom)
 	return x
 }
 
@@ -285,13 +286,14 @@ func betaAbove(a, b, c, c1 float64) float64 {
 	return mathext.RegIncBeta(b, a, c1)
 }
 
-// drawAbove draws θ ~ Beta(a,b), a, b ≥ 1, given θ > c, an event of probability p; c1 is 1−c. It returns θ and 1−θ.
-func drawAbove(coins Coins, a, b, c, c1, p float64) (x, x1 float64) {
+// drawAbove draws θ ~ Beta(a,b), a, b ≥ 1, given θ > c; c1 is 1−c. It returns θ and 1−θ. frequent says that this is not a rare event, so that
+// draws from the whole law will soon make it.
+func drawAbove(coins Coins, a, b, c, c1 float64, frequent bool) (x, x1 float64) {
 	switch {
 	case b == 1: // θ = U^{1/a}
-		x = math.Exp(math.Log1p(-coins.Float64()*p) / a)
+		x = math.Exp(math.Log1p(-coins.Float64()*betaAbove(a, b, c, c1)) / a)
 		return x, 1 - x
-	case p >= 0.2:
+	case frequent:
 		for {
 			if x = coins.Beta(a, b); x > c {
 				return x, 1 - x
