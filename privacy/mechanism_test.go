@@ -167,7 +167,9 @@ func TestTails(t *testing.T) {
 
 func FuzzUnmarshalMechanism(f *testing.F) {
 	for _, s := range []string{`{"mechanism":"exact"}`, `{"mechanism":"laplace","scale":1}`, `{"mechanism":"gaussian","sigma":0}`,
-		`{"mechanism":"tree","scale":1,"horizon":8}`, `{"mechanism":"hybrid","scale":1e300}`, `{"mechanism":"x", "y":[1, 2]}`} {
+		`{"mechanism":"tree","scale":1,"horizon":8}`, `{"mechanism":"hybrid","scale":1e300}`, `{"mechanism":"x", "y":[1, 2]}`,
+		`{"mechanism":"kary","scale":5,"base":19,"horizon":1000000}`, `{"mechanism":"sqrt","sigma":2,"horizon":1000}`,
+		`{"mechanism":"blt","sigma":2,"horizon":1000,"decay":[0.99,0.5],"weight":[0.1,0.3]}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

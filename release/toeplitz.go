@@ -9,7 +9,7 @@ import (
 // The counters of zero-concentrated DP add correlated normal noise to running sums. It is drawn with real coefficients, so they are for
 // simulated rewards only: see exactPlan.
 
-// blt keeps the noise of one slot under privacy.BLT (Dvijotham et al. 2024, Algorithm 3): w = C⁻¹z is added to each reward, z being independent,
+// blt keeps the noise of one slot under privacy.BLT (McMahan, Xu and Zhang 2024, Algorithm 3): w = C⁻¹z is added to each reward, z being independent,
 //
 //	w_i = z_i − Σ_j s_j u_j,  then u_j ← d_j u_j + w_i,
 //
