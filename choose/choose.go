@@ -7,22 +7,24 @@
 // two are shown to be within a factor 1 + Resolution of each other. Sample sizes are n_i = MinRuns·2^i (and at last MaxRuns), and each
 // statement has an error probability of its own for each size, in advance:
 //
-//	Level · w_i / S,  w_i = 1/((π²/3 − 1)(1 + |i|)²),  Σ_i w_i ≤ 1,  S = pairs + 2·policies.
+//	Level · w_i / S,  w_i = 1/((π²/3 − 1)(1 + |i|)²),  Σ_i w_i ≤ 1,  S = 2·(pairs + policies).
 //
 // By the union bound all statements, at all sizes, hold together with probability at least 1 − Level. So it does not matter when one
 // looks, which pairs are looked at, or that a policy gets more runs because it is close to another; a policy that is settled against its
 // neighbours stops early at no price, and a verdict may be replaced by that of a longer sample. Intervals of means, the ± of an answer, are
 // among the statements.
 //
-// Each statement is one of two kinds. Student's interval of a mean or of a paired difference is approximate: it trusts that the mean of n runs
+// Each statement is one of three kinds. Student's interval of a mean or of a paired difference is approximate: it trusts that the mean of n runs
 // is nearly Gaussian. It is believed only where the sample's skewness, in the direction that would mislead, is at most √(n/25) (Cochran, Sampling
 // Techniques, 1977, §2.15: n > 25 G₁²). Hoeffding's bound (JASA 58, 1963, Theorem 1), P(x̄ ≤ x) ≤ exp(−n kl(x/B, μ/B)) for values in [0,B], needs no
-// trust: B is the horizon times the largest gap. It settles what a few disasters keep Student's from settling.
+// trust: B is the horizon times the largest gap. Neither does betting on paired differences (Waudby-Smith and Ramdas, JRSS B 86, 2024): where the mean
+// of d ≤ B is not negative, no bet of a fixed share λ ≤ 1/B on its being so is expected to gain, and Π(1 − λd) reaches S/Level·2 ever with
+// probability at most Level/2S (Ville's inequality, at all sizes at once, so that no w_i is needed). These two settle what a few disasters keep
+// Student's from settling.
 //
 // What no run has shown, Student's interval cannot know: an event that strikes once in 100 000 runs, and costs 100 000 times the
-// mean, doubles the mean unseen. Quantiles and the largest regret stand beside each mean for this reason, and Strict uses only statements that
-// hold whatever the tails are: Hoeffding's, and for differences the empirical Bernstein bound (Audibert, Munos and Szepesvári, Theoretical
-// Computer Science 410, 2009, Theorem 1). It needs many more runs.
+// mean, doubles the mean unseen. Quantiles and the largest regret stand beside each mean for this reason, and Strict uses only Hoeffding's bound
+// and betting, which hold whatever the tails are. It needs many more runs.
 package choose
 
 import (

@@ -49,6 +49,7 @@ type played struct {
 type judgement struct {
 	verdict Verdict
 	first   bool // if Better: it is the first of the pair
+	proved  bool // without a central limit theorem, at every size at once
 	size    int  // of the sample that it rests on
 }
 
@@ -287,7 +288,7 @@ func (c *contest) settle() {
 			}
 			now, doubt := c.judge(i, j, bounds[i], bounds[j])
 			if known && now.verdict == Unsettled && !doubt(old) {
-				now.verdict, now.first = old.verdict, old.first
+				now.verdict, now.first, now.proved = old.verdict, old.first, old.proved
 			}
 			c.pairs[pair] = now
 		}

@@ -11,9 +11,11 @@ import (
 // alpha is the error probability of one statement about samples of the k-th size: two-sided, half on each side.
 func (c *contest) alpha(k int) float64 {
 	i := math.Abs(float64(k - c.base))
-	statements := float64(c.ranked*(c.ranked-1)/2 + 2*c.all)
-	return c.level / ((math.Pi*math.Pi/3 - 1) * (1 + i) * (1 + i) * statements)
+	return c.level / ((math.Pi*math.Pi/3 - 1) * (1 + i) * (1 + i) * c.statements())
 }
+
+// statements are those that share the level: two kinds for each pair, two for each mean.
+func (c *contest) statements() float64 { return float64(c.ranked*(c.ranked-1) + 2*c.all) }
 
 // A sample is what a statement is made of.
 type sample struct {
@@ -63,19 +65,32 @@ func (s sample) half(t float64) float64 {
 func (s sample) upperHolds() bool { return s.skew <= math.Sqrt(float64(s.n)/25) }
 func (s sample) lowerHolds() bool { return s.skew >= -math.Sqrt(float64(s.n)/25) }
 
-// bernstein is the half width of the empirical Bernstein interval for values in an interval of this length: with probability 1 − 3e^{−x} the
-// mean is off by less than √(2Vx/n) + 3·length·x/n, V the variance with divisor n. 3e^{−x} is alpha/2: each side is allowed to use it up.
-func (s sample) bernstein(alpha, length float64) float64 {
-	n, x := float64(s.n), math.Log(6/alpha)
-	return s.sd*math.Sqrt(2*x*(n-1))/n + 3*length*x/n
+// negative says whether the mean of f is proved to be below 0, for values of at most top. If it is not, then each Π(1 − λ f(i)) with λ ≤ 1/top is a
+// supermartingale that is never negative, and so is the mixture over λ: it ever reaches 1/p with probability at most p (Ville), at
+// whichever sizes one looks. p is half of a statement's error.
+func (c *contest) negative(n int, f func(int) float64) bool {
+	if !(c.top > 0) || math.IsInf(c.top, 1) {
+		return false
+	}
+	const bets = 10
+	need := math.Log(bets * 2 * c.statements() / c.level) // of the sum of the wealths
+	for b := range bets {
+		lambda, wealth := 0.9*math.Exp2(-float64(b))/c.top, 0.0
+		for i := range n {
+			wealth += math.Log1p(-lambda * f(i))
+		}
+		if wealth >= need { // one of them is enough for the sum
+			return true
+		}
+	}
+	return false
 }
 
 // ends are the ends of an interval that may be believed, ∓∞ where not, for a sample of the k-th size.
-func (c *contest) ends(s sample, k int, length float64) (lo, hi float64) {
+func (c *contest) ends(s sample, k int) (lo, hi float64) {
 	lo, hi = math.Inf(-1), math.Inf(1)
 	if c.strict {
-		h := s.bernstein(c.alpha(k), length)
-		return s.mean - h, s.mean + h
+		return lo, hi
 	}
 	h := s.half(c.student(k))
 	if s.lowerHolds() {
@@ -101,7 +116,7 @@ func (c *contest) bound(i int) bound {
 		b = bound{c.top * divergence.KLLower(x, cost), c.top * divergence.KLUpper(x, cost)}
 	}
 	if !c.strict {
-		lo, hi := c.ends(s, e.size, 0)
+		lo, hi := c.ends(s, e.size)
 		b.lo, b.hi = max(b.lo, lo), min(b.hi, hi)
 	}
 	return b
@@ -120,12 +135,13 @@ func (c *contest) judge(i, j int, bi, bj bound) (_ judgement, doubt func(judgeme
 	x, y := a.x[:n], b.x[:n]
 	// Each end that is looked at has half of the statement's error, and at most two of the statements can be wrong: E x > r·E y excludes E y > r·E x, and
 	// of two equal means both orders are wrong and the tie is right.
-	above := sampled(n, func(k int) float64 { return x[k] - float64(r*y[k]) })
-	below := sampled(n, func(k int) float64 { return y[k] - float64(r*x[k]) })
-	difference := sampled(n, func(k int) float64 { return x[k] - y[k] })
-	_, over := c.ends(above, size, (1+r)*c.top)
-	_, under := c.ends(below, size, (1+r)*c.top)
-	lo, hi := c.ends(difference, size, 2*c.top)
+	more := func(k int) float64 { return x[k] - float64(r*y[k]) }
+	less := func(k int) float64 { return y[k] - float64(r*x[k]) }
+	minus := func(k int) float64 { return x[k] - y[k] }
+	above, below, difference := sampled(n, more), sampled(n, less), sampled(n, minus)
+	_, over := c.ends(above, size)
+	_, under := c.ends(below, size)
+	lo, hi := c.ends(difference, size)
 	now := judgement{verdict: Better, size: size}
 	switch {
 	case over <= 0 && under <= 0 || bi.hi <= r*bj.lo && bj.hi <= r*bi.lo:
@@ -133,11 +149,20 @@ func (c *contest) judge(i, j int, bi, bj bound) (_ judgement, doubt func(judgeme
 	case hi < 0 || bi.hi < bj.lo:
 		now.first = true
 	case lo > 0 || bj.hi < bi.lo:
+	// Proofs cost time and runs: they are tried where the above is silent.
+	case above.mean < 0 && below.mean < 0 && c.negative(n, more) && c.negative(n, less):
+		now.verdict, now.proved = Tie, true
+	case difference.mean < 0 && c.negative(n, minus):
+		now.first, now.proved = true, true
+	case difference.mean > 0 && c.negative(n, func(k int) float64 { return -minus(k) }):
+		now.proved = true
 	default:
 		now.verdict = Unsettled
 	}
 	return now, func(old judgement) bool {
 		switch {
+		case old.proved:
+			return false
 		case old.verdict == Tie:
 			return above.mean > 0 || below.mean > 0 || !above.upperHolds() || !below.upperHolds()
 		case old.first:

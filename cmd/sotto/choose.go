@@ -273,9 +273,9 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 	for _, warning := range a.Warnings {
 		fmt.Fprintln(&b, "warning:", warning)
 	}
-	kind := "Student's intervals, believed where the skewness of n runs is at most √(n/25), and Hoeffding's bound"
+	kind := "Student's intervals, believed where the skewness of n runs is at most √(n/25); Hoeffding's bound; betting"
 	if a.Strict {
-		kind = "empirical Bernstein and Hoeffding bounds; ± is Student's interval, and not promised"
+		kind = "Hoeffding's bound and betting; ± is Student's interval, and not promised"
 	}
 	fmt.Fprintf(&b, "The order and every ± without ! hold together with probability %v (%s).\n", 1-a.Level, kind)
 	fmt.Fprintf(&b, "A tier ends where the next policy is worse; = is a tie within %v%%, ? is not settled, ! is a mean whose runs are too skewed for its ±. What no run has shown is not in the means.\n",
