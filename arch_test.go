@@ -17,7 +17,7 @@ const module = "github.com/sotto-dp/sotto"
 var floors = [][]string{
 	{"noise", "privacy", "divergence", "interval"},
 	{"bandit", "release", "policy"},
-	{"catalog", "sim"},
+	{"catalog", "sim", "stopping"},
 	{"experiment", "choose"},
 	{"report"},
 	{"cmd/sotto"},
