@@ -304,6 +304,20 @@ func (c *contest) verdict(i, j int) Verdict {
 	return p.verdict
 }
 
+// worse marks the entrants that are worse than this one, or than one that is.
+func (c *contest) worse(than int) []bool {
+	marked := make([]bool, c.ranked)
+	for todo := []int{than}; len(todo) > 0; todo = todo[1:] {
+		for i := range marked {
+			if !marked[i] && c.verdict(todo[0], i) == Better {
+				marked[i] = true
+				todo = append(todo, i)
+			}
+		}
+	}
+	return marked
+}
+
 // rank orders the entrants: by their means, where that contradicts no settled pair. (Samples of different sizes can.)
 func (c *contest) rank() {
 	rest := make([]int, c.ranked)

@@ -291,7 +291,11 @@ func TestOrderKeepsWhatIsSettled(t *testing.T) {
 	if !slices.Equal(c.order, []int{1, 0, 2}) {
 		t.Errorf("order %v", c.order)
 	}
-	c.pairs = map[[2]int]judgement{{0, 1}: {verdict: Better, first: true}, {1, 2}: {verdict: Better, first: true}, {0, 2}: {verdict: Better}} // a circle must end
+	c.pairs = map[[2]int]judgement{{0, 1}: {verdict: Better, first: true}, {1, 2}: {verdict: Better, first: true}}
+	if w := c.worse(0); !slices.Equal(w, []bool{false, true, true}) { // the last one by way of the second
+		t.Errorf("worse than the first: %v", w)
+	}
+	c.pairs[[2]int{0, 2}] = judgement{verdict: Better} // a circle must end
 	c.rank()
 	if len(c.order) != 3 {
 		t.Errorf("order %v", c.order)

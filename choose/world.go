@@ -220,6 +220,7 @@ func (w *world) answer(q *Question, c *contest) Answer {
 		Stopped: c.stopped, Settled: true, Rows: []Row{}, Verdicts: []Verdict{}, References: []Row{}, Left: append([]Left{}, w.left...),
 		Warnings: append([]string{}, w.warnings...),
 	}
+	worse := c.worse(c.order[0])
 	tier := 1
 	for k, i := range c.order {
 		if k > 0 {
@@ -232,7 +233,9 @@ func (w *world) answer(q *Question, c *contest) Answer {
 		}
 		r := w.row(c, i, tier)
 		if k > 0 {
-			r.First = c.verdict(c.order[0], i)
+			if r.First = c.verdict(c.order[0], i); worse[i] {
+				r.First = Better
+			}
 		}
 		a.Rows = append(a.Rows, r)
 	}
