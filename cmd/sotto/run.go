@@ -15,6 +15,7 @@ import (
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/report"
+	"github.com/sotto-dp/sotto/stopping"
 )
 
 func exitCode(err error) int {
@@ -22,7 +23,7 @@ func exitCode(err error) int {
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case errors.Is(err, errUsage), errors.Is(err, choose.ErrQuestion), errors.Is(err, experiment.ErrSpec), errors.Is(err, experiment.ErrOutput), errors.Is(err, experiment.ErrShards),
-		errors.Is(err, experiment.ErrUnit):
+		errors.Is(err, experiment.ErrUnit), errors.Is(err, stopping.ErrUnfinished):
 		return exitUsage
 	}
 	return exitFailed
