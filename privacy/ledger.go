@@ -175,6 +175,10 @@ func (a Account) release(slot int, v *Values) (Released, error) {
 
 // ReleaseAll charges m to each of the slots and seals the values: sum i was released from slots[i]. If the cap refuses one, none is recorded.
 func (l *Ledger) ReleaseAll(slots []int, m Mechanism, v *Values) (Released, error) {
+	return l.releaseAll(slots, m, v, l.transcript != nil)
+}
+
+func (l *Ledger) releaseAll(slots []int, m Mechanism, v *Values, write bool) (Released, error) {
 	if v == nil || len(v.N) != len(v.Sum) || len(v.Sum) == 0 {
 		return Released{}, malformed(v)
 	}
@@ -200,7 +204,7 @@ func (l *Ledger) ReleaseAll(slots []int, m Mechanism, v *Values) (Released, erro
 			return Released{}, notFinite(v)
 		}
 	}
-	if l.transcript != nil {
+	if write {
 		return l.write(slots, at, v)
 	}
 	return Released{v}, nil

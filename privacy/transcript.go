@@ -60,8 +60,5 @@ func (l *Ledger) Restore(text []byte) (Released, error) {
 	if err != nil {
 		return Released{}, fmt.Errorf("ledger: transcript: %w", err)
 	}
-	w := l.transcript
-	l.transcript = nil
-	defer func() { l.transcript = w }()
-	return l.ReleaseAll(in.Slots, m, &Values{N: in.N, Sum: in.Sum, Tail: *in.Tail})
+	return l.releaseAll(in.Slots, m, &Values{N: in.N, Sum: in.Sum, Tail: *in.Tail}, false)
 }
