@@ -41,7 +41,7 @@ type world struct {
 	content string          // the key of its streams: the source's content, and the range
 }
 
-var nameForm = regexp.MustCompile(`^[a-z0-9._-]+$`)
+var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
 
 // maxLabel bounds the labels of instances and policies: they are columns, legends and file names.
 const maxLabel = 100
@@ -54,7 +54,7 @@ func (s *Spec) Resolve() (*Plan, error) {
 	case s.Name == "":
 		return nil, s.fail("name", "is missing: want a name of a-z, 0-9, dot, dash and underscore")
 	case !nameForm.MatchString(s.Name) || len(s.Name) > maxLabel:
-		return nil, s.fail("name", "is %q: want at most %d characters of a-z, 0-9, dot, dash and underscore", clip(s.Name), maxLabel)
+		return nil, s.fail("name", "is %q: want at most %d characters of a-z, 0-9, dot, dash and underscore, the first a letter or digit", clip(s.Name), maxLabel)
 	}
 	for _, c := range []struct {
 		field   string
@@ -314,8 +314,11 @@ func (in *Instance) resolveMeans(s *Spec) (bandit.Source, string, error) {
 }
 
 func twoArms(n int) error {
-	if n < 2 {
-		return fmt.Errorf("has %d arms: want at least 2, or there is nothing to learn", n)
+	switch {
+	case n == 1:
+		return errors.New("has 1 arm: want at least 2, or there is nothing to learn")
+	case n < 1:
+		return errors.New("has no arms: want at least 2")
 	}
 	return nil
 }
