@@ -154,8 +154,11 @@ func void(r *experiment.Results, c *experiment.CellResult) bool {
 	return c.Private && c.Budget != none && r.Manifest.Unclipped
 }
 
-func bandNote(runs int) string {
-	return fmt.Sprintf("Lines are means of %d runs, bands their 95 %% Student intervals at each checkpoint.", runs)
+func bandNote(runs int, at string) string {
+	if runs == 1 {
+		return "Lines are one run: there is no interval to draw."
+	}
+	return fmt.Sprintf("Lines are means of %d runs, bands their 95 %% Student intervals at each %s.", runs, at)
 }
 
 // roundsFigure is regret against rounds: the cells of an instance at one budget, and those without one.
@@ -163,7 +166,7 @@ func roundsFigure(r *experiment.Results, instance, budget string) Figure {
 	m := r.Manifest
 	f := Figure{
 		ID: Stem("regret-" + instance), Title: "Regret on " + instance, Subtitle: symbols(budget),
-		XLabel: "round t", YLabel: "pseudo-regret", LogX: true, LogY: true, Note: bandNote(m.Runs),
+		XLabel: "round t", YLabel: "pseudo-regret", LogX: true, LogY: true, Note: bandNote(m.Runs, "checkpoint"),
 	}
 	if budget == none {
 		f.Subtitle = "no privacy"
@@ -213,7 +216,7 @@ func budgetFigure(r *experiment.Results, instance, key, symbol string) (Figure, 
 	}
 	f := Figure{
 		ID: Stem("regret-" + instance + "-by-" + key), Title: "Regret on " + instance + " against the budget",
-		Subtitle: "at T = " + whole(m.Horizon), XLabel: "budget " + symbol, YLabel: "pseudo-regret at T", LogX: true, LogY: true, Note: bandNote(m.Runs),
+		Subtitle: "at T = " + whole(m.Horizon), XLabel: "budget " + symbol, YLabel: "pseudo-regret at T", LogX: true, LogY: true, Note: bandNote(m.Runs, "budget"),
 	}
 	half := interval.T(m.Runs, 0.95)
 	lo, hi, most := math.Inf(1), math.Inf(-1), 0

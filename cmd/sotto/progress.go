@@ -24,16 +24,26 @@ type progress struct {
 
 func newProgress(w io.Writer, plan *experiment.Plan) *progress {
 	p := &progress{w: w, name: plan.Spec.Name, from: time.Now()}
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if f, ok := w.(*os.File); ok && hasRoom(f) {
 		p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(40))
 	}
 	return p
 }
 
+// hasRoom says whether a file is a terminal that can show a bar: some pretend to have no rows.
+func hasRoom(f *os.File) bool {
+	width, height, err := term.GetSize(int(f.Fd()))
+	return err == nil && width > 0 && height > 0
+}
+
 func (p *progress) step(s experiment.Step) {
 	if p.bars == nil {
 		if s.CellDone == s.CellTotal {
-			fmt.Fprintf(p.w, "%s  %d runs  [%d of %d runs, %s]\n", s.Cell, s.CellTotal, s.Done, s.Total, time.Since(p.from).Round(100*time.Millisecond))
+			runs := "runs"
+			if s.CellTotal == 1 {
+				runs = "run"
+			}
+			fmt.Fprintf(p.w, "%s  %d %s  [%d of %d, %s]\n", s.Cell, s.CellTotal, runs, s.Done, s.Total, time.Since(p.from).Round(100*time.Millisecond))
 		}
 		return
 	}

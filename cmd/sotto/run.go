@@ -27,6 +27,12 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
+// interrupted says what is left of a command that was stopped.
+type interrupted string
+
+func (e interrupted) Error() string        { return string(e) }
+func (e interrupted) Is(target error) bool { return target == context.Canceled }
+
 type runCommand struct {
 	File string `arg:"" optional:"" help:"Experiment in YAML; - reads standard input."`
 
@@ -77,7 +83,7 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 	default:
 		// A look, not an experiment: its files go with it.
 		if options.Out, err = os.MkdirTemp("", "sotto-"); err != nil {
-			return err
+			return fmt.Errorf("no room for a temporary directory (--out chooses one): %w", err)
 		}
 		defer os.RemoveAll(options.Out)
 	}
@@ -98,11 +104,10 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 	r, err := plan.Run(ctx, options)
 	p.end()
 	switch {
+	case errors.Is(err, context.Canceled) && keep:
+		return interrupted("stopped; what is finished is in " + options.Out + ", and --resume goes on")
 	case errors.Is(err, context.Canceled):
-		if !keep {
-			return fmt.Errorf("stopped: %w", err)
-		}
-		return fmt.Errorf("stopped; --resume goes on from the runs that are finished: %w", err)
+		return interrupted("stopped")
 	case err != nil:
 		return err
 	case r == nil: // a shard
@@ -154,7 +159,7 @@ func (c *runCommand) spec(s streams) (*experiment.Spec, error) {
 	var spec *experiment.Spec
 	switch {
 	case c.File != "" && inline:
-		return nil, fmt.Errorf("%w: a file and --arms, --policies or budgets: the file says these", errUsage)
+		return nil, fmt.Errorf("%w: give a file, or arms, policies and budgets by flags, not both", errUsage)
 	case c.File != "":
 		var err error
 		if spec, err = read(c.File, s); err != nil {
@@ -216,6 +221,9 @@ func (c *runCommand) inline() (*experiment.Spec, error) {
 			}
 			if policy.Params == nil {
 				policy.Params = catalog.Params{}
+			}
+			if _, twice := policy.Params[name]; twice {
+				return nil, fmt.Errorf("%w: --policies: %q: %s is given twice", errUsage, p, name)
 			}
 			policy.Params[name] = x
 		}
