@@ -43,10 +43,10 @@ func Of(r *experiment.Results) (Report, error) {
 	seen := map[string]bool{}
 	add := func(f Figure) {
 		id := f.ID
-		for i := 2; seen[f.ID]; i++ {
+		for i := 2; seen[strings.ToLower(f.ID)]; i++ { // files, and some systems have one case
 			f.ID = fmt.Sprintf("%s-%d", id, i)
 		}
-		seen[f.ID] = true
+		seen[strings.ToLower(f.ID)] = true
 		out.Figures = append(out.Figures, f)
 	}
 	for _, instance := range distinct(r, func(c *experiment.CellResult) (string, bool) { return c.Instance, true }) {

@@ -60,7 +60,7 @@ func (c *validateCommand) Run(s streams) error {
 		fmt.Fprintln(s.err, "warning:", w)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d cells of %d runs, T = %d\n", plan.Spec.Name, len(plan.Cells), plan.Spec.Runs, plan.Spec.Horizon)
+	fmt.Fprintf(&b, "%s: %s of %s, T = %d\n", plan.Spec.Name, several(len(plan.Cells), "cell"), several(int(plan.Spec.Runs), "run"), plan.Spec.Horizon)
 	for i := range plan.Cells {
 		fmt.Fprintln(&b, " ", plan.Cells[i].Label())
 	}

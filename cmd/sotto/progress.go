@@ -39,11 +39,7 @@ func hasRoom(f *os.File) bool {
 func (p *progress) step(s experiment.Step) {
 	if p.bars == nil {
 		if s.CellDone == s.CellTotal {
-			runs := "runs"
-			if s.CellTotal == 1 {
-				runs = "run"
-			}
-			fmt.Fprintf(p.w, "%s  %d %s  [%d of %d, %s]\n", s.Cell, s.CellTotal, runs, s.Done, s.Total, time.Since(p.from).Round(100*time.Millisecond))
+			fmt.Fprintf(p.w, "%s  %s  [%d of %d, %s]\n", s.Cell, several(s.CellTotal, "run"), s.Done, s.Total, time.Since(p.from).Round(100*time.Millisecond))
 		}
 		return
 	}
@@ -53,6 +49,14 @@ func (p *progress) step(s experiment.Step) {
 			mpb.AppendDecorators(decor.Percentage(decor.WC{W: 5}), decor.Elapsed(decor.ET_STYLE_GO, decor.WC{W: 8}), decor.OnComplete(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), "")))
 	}
 	p.bar.SetCurrent(int64(s.Done))
+}
+
+// several counts things whose plural has an s.
+func several(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func (p *progress) end() {
