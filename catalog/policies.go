@@ -369,7 +369,8 @@ func printedHalf() Param {
 	return Param{Name: "printed_half", Flag: true, Doc: "count an arm's first episode as ½ sample, as the printed ½N does: twice the noise, a wider bonus"}
 }
 
-// pure is the ε of a pure policy that meets the budget: ρ-zCDP is met by ε = √(2ρ) (000 Proposition 2.6), none by ε = ∞.
+// pure is the ε of a pure policy that meets the budget: ρ-zCDP is met by ε = √(2ρ) (000 Proposition 2.6) and by ε = ρ (D_α ≤ D_∞ ≤ ε), which is
+// larger from ρ = 2; none by ε = ∞.
 func pure(b privacy.Budget) (float64, error) {
 	switch b := b.(type) {
 	case nil, privacy.None:
@@ -377,7 +378,7 @@ func pure(b privacy.Budget) (float64, error) {
 	case privacy.Pure:
 		return b.Epsilon, nil
 	case privacy.ZCDP:
-		return math.Sqrt(2 * b.Rho), nil
+		return max(math.Sqrt(2*b.Rho), b.Rho), nil
 	default:
 		return 0, fmt.Errorf("%w: %s for a policy of pure differential privacy", ErrBudget, b)
 	}

@@ -41,7 +41,7 @@ type world struct {
 	content string          // the key of its streams: the source's content, and the range
 }
 
-var nameForm = regexp.MustCompile(`^[a-z0-9._-]+$`)
+var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
 
 // maxLabel bounds the labels of instances and policies: they are columns, legends and file names.
 const maxLabel = 100
@@ -54,7 +54,7 @@ func (s *Spec) Resolve() (*Plan, error) {
 	case s.Name == "":
 		return nil, s.fail("name", "is missing: want a name of a-z, 0-9, dot, dash and underscore")
 	case !nameForm.MatchString(s.Name) || len(s.Name) > maxLabel:
-		return nil, s.fail("name", "is %q: want at most %d characters of a-z, 0-9, dot, dash and underscore", clip(s.Name), maxLabel)
+		return nil, s.fail("name", "is %q: want at most %d characters of a-z, 0-9, dot, dash and underscore, the first a letter or digit", clip(s.Name), maxLabel)
 	}
 	for _, c := range []struct {
 		field   string
@@ -314,8 +314,11 @@ func (in *Instance) resolveMeans(s *Spec) (bandit.Source, string, error) {
 }
 
 func twoArms(n int) error {
-	if n < 2 {
-		return fmt.Errorf("has %d arms: want at least 2, or there is nothing to learn", n)
+	switch {
+	case n == 1:
+		return errors.New("has 1 arm: want at least 2, or there is nothing to learn")
+	case n < 1:
+		return errors.New("has no arms: want at least 2")
 	}
 	return nil
 }
@@ -358,12 +361,43 @@ type choice struct {
 	budgets []privacy.Budget
 }
 
+// skips are the policies that do not meet some budgets, those with the same reason together.
+type skips []skip
+
+type skip struct {
+	at, takes string // budgets
+	policies  []string
+}
+
+func (s *skips) add(policy, at, takes string) {
+	for i := range *s {
+		if g := &(*s)[i]; g.at == at && g.takes == takes {
+			if !slices.Contains(g.policies, policy) {
+				g.policies = append(g.policies, policy)
+			}
+			return
+		}
+	}
+	*s = append(*s, skip{at, takes, []string{policy}})
+}
+
+func (s skips) warn(p *Plan) {
+	for _, g := range s {
+		if len(g.policies) == 1 {
+			p.warn("policy %s is not played at %s: it takes %s", g.policies[0], g.at, g.takes)
+		} else {
+			p.warn("policies %s are not played at %s: they take %s", strings.Join(g.policies, ", "), g.at, g.takes)
+		}
+	}
+}
+
 func (p *Plan) choices() ([]choice, error) {
 	s := &p.Spec
 	if len(s.Policies) == 0 {
 		return nil, s.fail("policies", "is missing: want at least one, such as {policy: adap-klucb}")
 	}
 	var out []choice
+	var skips skips
 	for i, q := range s.Policies {
 		at := fmt.Sprintf("policies[%d]", i)
 		entry, err := catalog.Find(q.Policy)
@@ -404,11 +438,12 @@ func (p *Plan) choices() ([]choice, error) {
 				return nil, s.src.wrap(at, fmt.Errorf("meets none of the budgets: %w", why))
 			}
 			if len(skipped) > 0 {
-				p.warn("policy %s is not played at %s: it takes %s", entry.Name, strings.Join(skipped, ", nor at "), strings.Join(entry.Budgets, " | "))
+				skips.add(entry.Name, strings.Join(skipped, ", nor at "), strings.Join(entry.Budgets, " | "))
 			}
 		}
 		out = append(out, c)
 	}
+	skips.warn(p)
 	if err := p.label(out); err != nil {
 		return nil, err
 	}

@@ -54,8 +54,10 @@ func Load(dir string) (*Results, error) {
 		return nil, err
 	}
 	if m.Finished.IsZero() || m.Shard != nil {
-		return nil, fmt.Errorf("%w %s: it holds %s of experiment %q, not finished results: go on with --resume, or merge the shards",
-			ErrOutput, dir, shardText(m.Shard), m.Name)
+		if m.Shard != nil {
+			return nil, fmt.Errorf("%w %s: it holds shard %s of experiment %q: merge all shards first", ErrOutput, dir, m.Shard, m.Name)
+		}
+		return nil, fmt.Errorf("%w %s: it holds experiment %q, not finished: go on with --resume", ErrOutput, dir, m.Name)
 	}
 	r := &Results{Manifest: m}
 	for i := range m.Cells {

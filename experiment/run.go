@@ -102,24 +102,24 @@ func claim(dir string, m *Manifest, resume, mixed bool, write writer) error {
 			if len(entries) == 1 && entries[0].Name() == unitsDir {
 				break // a run that could not even write its manifest
 			}
-			return fail("it is not empty, and it holds no results: choose another")
+			return fail("it is not empty, and it holds no results: choose another directory with --out")
 		}
 		if err != nil {
 			return err
 		}
 		switch {
 		case old.SpecHash != m.SpecHash && old.Name != m.Name:
-			return fail("it holds another experiment, %q: choose another", old.Name)
+			return fail("it holds another experiment, %q: choose another directory with --out", old.Name)
 		case old.SpecHash != m.SpecHash:
-			return fail("it holds another experiment of the same name, %q: its file or its flags have changed; choose another", old.Name)
+			return fail("it holds another experiment of the same name, %q: its file or its flags have changed; choose another directory with --out", old.Name)
 		case shardText(old.Shard) != shardText(m.Shard):
-			return fail("it holds %s of this experiment, not %s: choose another", shardText(old.Shard), shardText(m.Shard))
+			return fail("it holds %s of this experiment, not %s: choose another directory with --out", shardText(old.Shard), shardText(m.Shard))
 		case !resume && !old.Finished.IsZero():
-			return fail("it holds this experiment, finished: choose another, or use --resume to write its outputs again")
+			return fail("it holds this experiment, finished: choose another directory with --out, or use --resume to write its outputs again")
 		case !resume:
 			return fail("it holds part of this experiment: use --resume to go on")
 		case old.Build != m.Build && !mixed:
-			return fail("it was begun by another build (%v) than this one (%v), whose numbers may differ in the last bits: choose another", old.Build, m.Build)
+			return fail("it was begun by another build (%v) than this one (%v), whose numbers may differ in the last bits: choose another directory with --out", old.Build, m.Build)
 		}
 		m.Started = old.Started
 		m.Mixed = old.Mixed || old.Build != m.Build

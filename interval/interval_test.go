@@ -163,7 +163,10 @@ func TestZeroVariance(t *testing.T) {
 		p    float64
 	}{
 		{"paired, same", interval.Paired, x, x, 1},
-		{"paired, shifted", interval.Paired, x, shifted, 0},
+		{"paired, shifted", interval.Paired, x, shifted, 0.25},
+		{"paired, two shifted", interval.Paired, x[:2], shifted[:2], 0.5},
+		{"paired, shifted but for rounding", interval.Paired, []float64{0.1 + 0.2, 0.3, 0.3}, []float64{0.2, 0.2, 0.3 - 0.1}, 0.25},
+		{"paired, same but for rounding", interval.Paired, []float64{0.1 + 0.2, 0.3}, []float64{0.3, 0.3}, 1},
 		{"welch, same constants", interval.Welch, []float64{3, 3}, []float64{3, 3, 3}, 1},
 		{"welch, other constants", interval.Welch, []float64{3, 3}, []float64{4, 4, 4}, 0},
 	} {

@@ -17,8 +17,9 @@ type Test struct {
 // Paired tests whether the means of two samples are equal when a[i] and b[i] belong together (the same run, the same world): a
 // one-sample t test of the differences a[i]−b[i], with n−1 degrees of freedom, two-sided. It assumes roughly Gaussian differences.
 //
-// Differences without any spread leave nothing to test against; they are answered exactly: all zero gives p = 1, all equal to
-// another value p = 0.
+// Differences without any spread, beyond the rounding of a and b, have no t statistic. They are answered by the sign test, which is exact
+// whatever their law: all zero gives p = 1, all equal to another value p = 2^(1−n). Regret comes in steps, so that two runs often agree by
+// chance, and an infinite statistic would call that certain.
 func Paired(a, b []float64) (Test, error) {
 	if len(a) != len(b) {
 		return Test{}, fmt.Errorf("interval: paired samples of %d and %d values: lengths must be equal", len(a), len(b))
@@ -30,10 +31,18 @@ func Paired(a, b []float64) (Test, error) {
 		return Test{}, err
 	}
 	d := make([]float64, len(a))
+	largest := 0.0
 	for i := range a {
 		d[i] = a[i] - b[i]
+		largest = max(largest, math.Abs(a[i]), math.Abs(b[i]))
 	}
 	mean, _, se := Mean(d)
+	if rounding := float64(1e-12 * largest); se <= rounding {
+		if math.Abs(mean) <= rounding {
+			return Test{Statistic: 0, DF: float64(len(d) - 1), P: 1}, nil
+		}
+		return Test{Statistic: math.Copysign(math.Inf(1), mean), DF: float64(len(d) - 1), P: math.Ldexp(1, 1-len(d))}, nil
+	}
 	return student(mean, se, float64(len(d)-1)), nil
 }
 

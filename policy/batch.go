@@ -25,7 +25,7 @@ func (b *Batch) Counts(m int, k []int) {
 		return
 	}
 	total := b.Rounds()
-	if m == total {
+	if m == total && total < Forever {
 		for i := range b.Plays {
 			k[i] = b.Plays[i].Rounds
 		}
@@ -45,6 +45,15 @@ func (b *Batch) Counts(m int, k []int) {
 	// x·total − p/2. At most 1.5·p rounds are then left to place one by one.
 	left := m
 	if x := m - len(b.Plays); x > 0 {
+		if total == Forever {
+			// The sum of the plays may have left the integers. Any x/total that is no larger serves; here total·2^shift is the least
+			// bit above the sum, and at most 2^shift rounds more are left.
+			shift := bits.Len(uint(len(b.Plays)))
+			x, total = x>>shift, 0
+			for i := range b.Plays {
+				total += b.Plays[i].Rounds>>shift + 1
+			}
+		}
 		for i := range b.Plays {
 			k[i] = due(b.Plays[i].Rounds, x, total)
 			left -= k[i]

@@ -74,3 +74,20 @@ func TestRoundsSaturate(t *testing.T) {
 		t.Errorf("Rounds() = %d, want Forever", got)
 	}
 }
+
+// Plays whose sum leaves the integers are cut as any others.
+func TestCountsOfEndlessBatches(t *testing.T) {
+	for _, v := range []struct{ a, b, m, ka, kb int }{
+		{Forever, Forever - 1, 1000, 500, 500},
+		{Forever, Forever - 1, 1001, 501, 500},
+		{Forever, Forever/2 + 1, 3000, 2000, 1000},
+		{Forever - 2, 2, 1 << 40, 1 << 40, 0},
+		{Forever - 2, 2, Forever, Forever - 2, 2},
+	} {
+		b := &Batch{Plays: []Play{{Rounds: v.a}, {Rounds: v.b}}}
+		k := make([]int, 2)
+		if b.Counts(v.m, k); k[0] != v.ka || k[1] != v.kb {
+			t.Errorf("Counts(%d) of %v is %v, want [%d %d]", v.m, b.Plays, k, v.ka, v.kb)
+		}
+	}
+}

@@ -15,7 +15,8 @@ type Doubling struct {
 	guess  int
 	round  int // rounds asked for so far
 	inner  Policy
-	batch  Batch
+	batch  Batch // what is out: inner's plays, or those of cut
+	cut    []Play
 	counts []int
 }
 
@@ -60,8 +61,9 @@ func (p *Doubling) Next(released privacy.Released) *Batch {
 	left := p.guess/2 - p.round
 	if n := b.Rounds(); n <= left {
 		p.round += n
-		b.Fresh = b.Fresh || fresh
-		return b
+		// Not into b, which is inner's: it would stay fresh, and a tree or a running sum would start anew with every batch.
+		p.batch = Batch{Plays: b.Plays, Fresh: b.Fresh || fresh}
+		return &p.batch
 	}
 	p.round += left
 	if cap(p.counts) < len(b.Plays) {
@@ -70,12 +72,12 @@ func (p *Doubling) Next(released privacy.Released) *Batch {
 	k := p.counts[:len(b.Plays)]
 	b.Counts(left, k)
 	// Cut short, nothing of this batch is ever released.
-	p.batch.Fresh = b.Fresh || fresh
-	p.batch.Plays = p.batch.Plays[:0]
+	p.cut = p.cut[:0]
 	for i, n := range k {
 		if n > 0 {
-			p.batch.Plays = append(p.batch.Plays, Play{Arm: b.Plays[i].Arm, Rounds: n})
+			p.cut = append(p.cut, Play{Arm: b.Plays[i].Arm, Rounds: n})
 		}
 	}
+	p.batch = Batch{Plays: p.cut, Fresh: b.Fresh || fresh}
 	return &p.batch
 }

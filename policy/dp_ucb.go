@@ -32,6 +32,7 @@ type DPUCB struct {
 	fixed   bool    // the level is the same in every round: lo
 	lo, hi  float64 // the level √(2 log t) is between these …
 	until   int     // … before this round
+	rival   float64 // the highest index at hi of the arms that were not played last
 	anytime bool
 
 	counter bool // another counter: gamma is 0, and the means have its width at x added
@@ -71,7 +72,7 @@ func NewDPUCBThesis(arms, horizon int, epsilon float64) (*DPUCB, error) {
 	logT := math.Log(float64(horizon))
 	l := math.Log(2) + 2*logT // log(2/δ)
 	p.gamma = math.Sqrt(8) * math.Pow(logT, 1.5) * l / epsilon
-	p.fixed, p.lo = true, math.Sqrt(2*l)
+	p.fixed, p.lo, p.hi = true, math.Sqrt(2*l), math.Sqrt(2*l)
 	return p, nil
 }
 
@@ -139,23 +140,34 @@ func (p *DPUCB) Next(released privacy.Released) *Batch {
 	return &p.batch
 }
 
-// choose is the arm with the highest index in this round. All indices are linear in the level √(2 log t), which hardly moves: an arm that
-// leads at both ends of an interval of levels leads in between, and only where the leaders differ is the logarithm worth its time.
+// choose is the arm with the highest index in this round. All indices are linear in the level √(2 log t), which grows slowly: in a window of
+// rounds it stays between lo and hi. The arm played last stays as long as its index at lo is above every rival's at hi; an arm that leads at
+// both ends leads in between; and only where the leaders differ is the logarithm worth its time.
 func (p *DPUCB) choose() int {
-	switch {
-	case p.fixed:
-		return p.leader(p.lo, p.gamma)
-	case p.anytime:
+	if p.anytime {
 		t := float64(p.round)
 		return p.leader(level(t), p.width(t))
 	}
-	if p.round >= p.until {
+	switch {
+	case p.round < p.until:
+		if m := &p.m[p.last]; m.mean+float64(p.lo*m.root)+float64(p.gamma*m.inv) > p.rival {
+			return p.last
+		}
+	case p.fixed:
+		p.until = math.MaxInt
+	default:
 		p.until = p.round + p.round/64 + 1
 		p.lo, p.hi = level(float64(p.round)), level(float64(p.until))
 	}
 	a := p.leader(p.lo, p.gamma)
-	if a != p.leader(p.hi, p.gamma) {
+	if !p.fixed && a != p.leader(p.hi, p.gamma) {
 		a = p.leader(level(float64(p.round)), p.gamma)
+	}
+	p.rival = math.Inf(-1)
+	for r := range p.m {
+		if m := &p.m[r]; r != a {
+			p.rival = max(p.rival, m.mean+float64(p.hi*m.root)+float64(p.gamma*m.inv))
+		}
 	}
 	return a
 }

@@ -439,6 +439,43 @@ func TestDoublingStartsAfresh(t *testing.T) {
 	}
 }
 
+// Only the first batch of a guess is fresh: a running sum or a tree must go on after it.
+func TestDoublingIsFreshOnceAGuess(t *testing.T) {
+	for name, build := range map[string]func(int) (Policy, error){
+		"dp-ucb":                 func(T int) (Policy, error) { return built(NewDPUCB(2, T, 1, 0.1)) },
+		"successive-elimination": func(T int) (Policy, error) { return built(NewSuccessiveElimination(2, T)) },
+	} {
+		p, err := NewDoubling(2, build)
+		check(t, err)
+		l := privacy.NewLedger()
+		var r privacy.Released
+		var fresh []int
+		n := []int{0, 0}
+		for at := 0; at < 100; {
+			b := p.Next(r)
+			if b.Fresh {
+				fresh = append(fresh, at)
+				clear(n)
+			}
+			v := &privacy.Values{}
+			for _, play := range b.Plays {
+				n[play.Arm] += play.Rounds
+				at += play.Rounds
+				if play.Release {
+					v.N, v.Sum = append(v.N, n[play.Arm]), append(v.Sum, 0.5*float64(n[play.Arm]))
+				}
+			}
+			if r = (privacy.Released{}); len(v.N) > 0 {
+				r, err = l.Release(0, p.Mechanism(), v)
+				check(t, err)
+			}
+		}
+		if want := []int{4, 8, 16, 32, 64}; !slices.Equal(fresh, want) {
+			t.Errorf("%s: fresh in rounds %v, want %v", name, fresh, want)
+		}
+	}
+}
+
 func built[P Policy](p P, err error) (Policy, error) { return p, err }
 
 func TestBadParameters(t *testing.T) {

@@ -18,6 +18,11 @@
 //   - sensitivity holds for what was really played: rewards are clipped, and each enters its sum once;
 //   - noise is drawn once for each release and kept, also after a restart.
 //
+// Slots may be opened in the light of earlier releases: given these, both worlds agree on every slot but the one that holds the differing
+// reward (000 Appendix C.1.2; Lemma 2.10 itself is for a partition fixed in advance). The mechanisms must be fixed in advance, or be capped in
+// advance in one currency, ε, ρ or a Rényi divergence. If what a slot goes through is itself chosen from its releases, the (ε,δ) that
+// Total converts to is not proved: the best conversion may then depend on what was released.
+//
 // Costs follow from the noise itself: a Mechanism is data about noise, no promise about privacy, and what the ledger does not know costs ∞.
 //
 // # Budgets, losses and conversions

@@ -178,6 +178,10 @@ func (a Account) release(slot int, v *Values) (Released, error) {
 // ReleaseAll charges m to each of the slots and seals the values: sum i was released from slots[i]. If the cap refuses one, none is recorded.
 // Of a Sparse only what is new is charged: the sums, and the questions of a slot about which none was asked.
 func (l *Ledger) ReleaseAll(slots []int, m Mechanism, v *Values) (Released, error) {
+	return l.releaseAll(slots, m, v, l.transcript != nil)
+}
+
+func (l *Ledger) releaseAll(slots []int, m Mechanism, v *Values, write bool) (Released, error) {
 	if v == nil || len(v.N) != len(v.Sum) || len(v.Sum) == 0 {
 		return Released{}, malformed(v)
 	}
@@ -191,7 +195,7 @@ func (l *Ledger) ReleaseAll(slots []int, m Mechanism, v *Values) (Released, erro
 		}
 	}
 	if s, ok := m.(Sparse); ok && s.Validate() == nil {
-		return l.releaseSparse(slots, s, v)
+		return l.releaseSparse(slots, s, v, write)
 	}
 	if l.cap != nil {
 		if err := l.allowAll(slots, at); err != nil {
@@ -206,7 +210,7 @@ func (l *Ledger) ReleaseAll(slots []int, m Mechanism, v *Values) (Released, erro
 			return Released{}, notFinite(v)
 		}
 	}
-	if l.transcript != nil {
+	if write {
 		return l.write(slots, at, v)
 	}
 	return Released{v}, nil

@@ -45,7 +45,7 @@ type Tree struct {
 
 // Hybrid releases every running sum of a slot of unknown length (Chan, Shi and Song 2010, §4): a Lap(Scale) for each finished segment
 // [2^k, 2^(k+1)) and inside the current one a tree whose nodes have Lap(Scale·(k+1)). A reward is in one segment's sum, which is 1/Scale-DP,
-// and in k+1 nodes, which are together 1/Scale-DP: 2/Scale-DP.
+// and in at most k+1 nodes, which are together 1/Scale-DP: 2/Scale-DP.
 type Hybrid struct{ Scale float64 }
 
 // Unknown is a mechanism that was read from a file, or given to a ledger, and that this package cannot price. It costs ∞, and is written as it was

@@ -197,7 +197,7 @@ func (l *Ledger) restoreNo(slots []int, m Mechanism, n []int) error {
 }
 
 // releaseSparse is ReleaseAll after a yes: the slots are charged for their sums, and for the questions unless they have been.
-func (l *Ledger) releaseSparse(slots []int, m Sparse, v *Values) (Released, error) {
+func (l *Ledger) releaseSparse(slots []int, m Sparse, v *Values, write bool) (Released, error) {
 	questions, sums := l.account(m.Questions), l.account(m.sums())
 	asked := func(slot int) bool {
 		return slices.ContainsFunc(l.slot(slot), func(c cell) bool { return c.account == questions })
@@ -231,7 +231,7 @@ func (l *Ledger) releaseSparse(slots []int, m Sparse, v *Values) (Released, erro
 			return Released{}, notFinite(v)
 		}
 	}
-	if l.transcript != nil {
+	if write && l.transcript != nil {
 		return l.write(slots, l.find(m), v)
 	}
 	return Released{v}, nil

@@ -61,9 +61,6 @@ func (l *Ledger) Restore(text []byte) (Released, error) {
 	if err != nil {
 		return Released{}, fmt.Errorf("ledger: transcript: %w", err)
 	}
-	w := l.transcript
-	l.transcript = nil
-	defer func() { l.transcript = w }()
 	if len(in.Sum) == 0 {
 		return Released{}, l.restoreNo(in.Slots, m, in.N)
 	}
@@ -72,5 +69,5 @@ func (l *Ledger) Restore(text []byte) (Released, error) {
 			return Released{}, err
 		}
 	}
-	return l.ReleaseAll(in.Slots, m, &Values{N: in.N, Sum: in.Sum, Tail: *in.Tail})
+	return l.releaseAll(in.Slots, m, &Values{N: in.N, Sum: in.Sum, Tail: *in.Tail}, false)
 }

@@ -83,6 +83,23 @@ func TestTranscriptErrors(t *testing.T) {
 	}
 }
 
+// What a ledger releases of a slot that it has read back is written as any other release, also where it is free.
+func TestTranscriptGoesOnAfterRestore(t *testing.T) {
+	var b, again bytes.Buffer
+	tree := privacy.Tree{Scale: 3, Horizon: 8}
+	v := &privacy.Values{N: []int{1}, Sum: []float64{0.5}}
+	if _, err := privacy.NewLedger(privacy.WithTranscript(&b)).Release(0, tree, v); err != nil {
+		t.Fatal(err)
+	}
+	l := privacy.NewLedger(privacy.WithTranscript(&again))
+	if _, err := l.Restore(b.Bytes()); err != nil || again.Len() != 0 {
+		t.Fatal(err, again.String())
+	}
+	if _, err := l.Release(0, tree, v); err != nil || again.String() != b.String() {
+		t.Errorf("after Restore the transcript has %q, want %q; %v", again.String(), b.String(), err)
+	}
+}
+
 func FuzzRestore(f *testing.F) {
 	f.Add([]byte(`{"slots":[0],"mechanism":{"mechanism":"laplace","scale":1},"n":[1],"sum":[1],"tail":{"sigma":0,"h":1,"log":0}}`))
 	f.Add([]byte(`{"slots":[0,7],"mechanism":{"mechanism":"tree","scale":2,"horizon":9},"n":[1,2],"sum":[1,-3e5],"tail":{"sigma":1,"h":1,"log":0.5}}`))

@@ -44,10 +44,10 @@ func Of(r *experiment.Results) (Report, error) {
 	seen := map[string]bool{}
 	add := func(f Figure) {
 		id := f.ID
-		for i := 2; seen[f.ID]; i++ {
+		for i := 2; seen[strings.ToLower(f.ID)]; i++ { // files, and some systems have one case
 			f.ID = fmt.Sprintf("%s-%d", id, i)
 		}
-		seen[f.ID] = true
+		seen[strings.ToLower(f.ID)] = true
 		out.Figures = append(out.Figures, f)
 	}
 	for _, instance := range distinct(r, func(c *experiment.CellResult) (string, bool) { return c.Instance, true }) {
@@ -161,8 +161,11 @@ func void(r *experiment.Results, c *experiment.CellResult) bool {
 	return c.Private && c.Budget != none && r.Manifest.Unclipped
 }
 
-func bandNote(runs int) string {
-	return fmt.Sprintf("Lines are means of %d runs, bands their 95 %% Student intervals at each checkpoint.", runs)
+func bandNote(runs int, at string) string {
+	if runs == 1 {
+		return "Lines are one run: there is no interval to draw."
+	}
+	return fmt.Sprintf("Lines are means of %d runs, bands their 95 %% Student intervals at each %s.", runs, at)
 }
 
 // roundsFigure is regret against rounds: the cells of an instance at one budget, and those without one.
@@ -170,7 +173,7 @@ func roundsFigure(r *experiment.Results, instance, budget string) Figure {
 	m := r.Manifest
 	f := Figure{
 		ID: Stem("regret-" + instance), Title: "Regret on " + instance, Subtitle: symbols(budget),
-		XLabel: "round t", YLabel: "pseudo-regret", LogX: true, LogY: true, Note: bandNote(m.Runs),
+		XLabel: "round t", YLabel: "pseudo-regret", LogX: true, LogY: true, Note: bandNote(m.Runs, "checkpoint"),
 	}
 	if budget == none {
 		f.Subtitle = "no privacy"
@@ -220,7 +223,7 @@ func budgetFigure(r *experiment.Results, instance, key, symbol string) (Figure, 
 	}
 	f := Figure{
 		ID: Stem("regret-" + instance + "-by-" + key), Title: "Regret on " + instance + " against the budget",
-		Subtitle: "at T = " + whole(m.Horizon), XLabel: "budget " + symbol, YLabel: "pseudo-regret at T", LogX: true, LogY: true, Note: bandNote(m.Runs),
+		Subtitle: "at T = " + whole(m.Horizon), XLabel: "budget " + symbol, YLabel: "pseudo-regret at T", LogX: true, LogY: true, Note: bandNote(m.Runs, "budget"),
 	}
 	half := interval.T(m.Runs, 0.95)
 	lo, hi, most := math.Inf(1), math.Inf(-1), 0

@@ -161,6 +161,9 @@ func (t Table) view(terminal bool) tableView {
 	runs := ""
 	if v.SameRuns {
 		runs = fmt.Sprintf("; n = %d runs a row", t.Rows[0].Runs)
+		if t.Rows[0].Runs == 1 {
+			runs = "; n = 1 run a row, which bounds nothing and tests nothing"
+		}
 	}
 	v.Notes = append(v.Notes, "± half width of the "+percent(level)+" interval of the mean"+runs)
 	if anyTested {

@@ -38,6 +38,9 @@ func position(v float64, sep string) string {
 // measured writes mean and half width of mean ± half: the half width with two significant digits, the mean with as many decimals.
 func measured(mean, half float64, sep string) (m, h string) {
 	finite := !math.IsNaN(mean) && !math.IsInf(mean, 0)
+	if half <= float64(1e-12*math.Abs(mean)) {
+		half = 0 // the rounding of equal values
+	}
 	if !finite || !(half > 0) || math.IsInf(half, 0) || math.Abs(mean) >= 1e15 || half >= 1e15 {
 		return number(mean, sep), number(half, sep)
 	}

@@ -31,7 +31,7 @@ type Config struct {
 	Unclipped bool
 	// Checkpoints are the rounds at which the run is looked at: increasing, from 1 to Horizon.
 	Checkpoints []int
-	// Rewards has one stream an arm: the n-th release of an arm is the same whatever was played in between.
+	// Rewards has one stream an arm: as long as the releases of an arm have the same sizes they are the same, whatever was played in between.
 	Rewards []noise.Fast
 	Noise   *noise.Fast // privacy noise
 	// Ledger, if set, is where releases are recorded: one with a cap, or a transcript. It must be this run's own.

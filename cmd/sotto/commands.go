@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"text/tabwriter"
@@ -20,7 +22,10 @@ type mergeCommand struct {
 
 func (c *mergeCommand) Run(ctx context.Context, s streams) error {
 	r, err := experiment.Merge(ctx, c.Dirs, c.Out, c.Mixed)
-	if err != nil {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return interrupted("stopped; the shards are as they were, merge them again")
+	case err != nil:
 		return err
 	}
 	return show(s, c.Out, r)
@@ -54,11 +59,13 @@ func (c *validateCommand) Run(s streams) error {
 	for _, w := range plan.Warnings {
 		fmt.Fprintln(s.err, "warning:", w)
 	}
-	fmt.Fprintf(s.out, "%s: %d cells of %d runs, T = %d\n", plan.Spec.Name, len(plan.Cells), plan.Spec.Runs, plan.Spec.Horizon)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s of %s, T = %d\n", plan.Spec.Name, several(len(plan.Cells), "cell"), several(int(plan.Spec.Runs), "run"), plan.Spec.Horizon)
 	for i := range plan.Cells {
-		fmt.Fprintln(s.out, " ", plan.Cells[i].Label())
+		fmt.Fprintln(&b, " ", plan.Cells[i].Label())
 	}
-	return nil
+	_, err = io.WriteString(s.out, b.String())
+	return err
 }
 
 type listCommand struct {
@@ -175,6 +182,6 @@ type versionCommand struct{}
 
 func (c *versionCommand) Run(s streams) error {
 	b := experiment.ThisBuild()
-	fmt.Fprintf(s.out, "sotto %s\n", b)
-	return nil
+	_, err := fmt.Fprintf(s.out, "sotto %s\n", b)
+	return err
 }

@@ -24,16 +24,22 @@ type progress struct {
 
 func newProgress(w io.Writer, plan *experiment.Plan) *progress {
 	p := &progress{w: w, name: plan.Spec.Name, from: time.Now()}
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if f, ok := w.(*os.File); ok && hasRoom(f) {
 		p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(40))
 	}
 	return p
 }
 
+// hasRoom says whether a file is a terminal that can show a bar: some pretend to have no rows.
+func hasRoom(f *os.File) bool {
+	width, height, err := term.GetSize(int(f.Fd()))
+	return err == nil && width > 0 && height > 0
+}
+
 func (p *progress) step(s experiment.Step) {
 	if p.bars == nil {
 		if s.CellDone == s.CellTotal {
-			fmt.Fprintf(p.w, "%s  %d runs  [%d of %d runs, %s]\n", s.Cell, s.CellTotal, s.Done, s.Total, time.Since(p.from).Round(100*time.Millisecond))
+			fmt.Fprintf(p.w, "%s  %s  [%d of %d, %s]\n", s.Cell, several(s.CellTotal, "run"), s.Done, s.Total, time.Since(p.from).Round(100*time.Millisecond))
 		}
 		return
 	}
@@ -43,6 +49,14 @@ func (p *progress) step(s experiment.Step) {
 			mpb.AppendDecorators(decor.Percentage(decor.WC{W: 5}), decor.Elapsed(decor.ET_STYLE_GO, decor.WC{W: 8}), decor.OnComplete(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), "")))
 	}
 	p.bar.SetCurrent(int64(s.Done))
+}
+
+// several counts things whose plural has an s.
+func several(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func (p *progress) end() {

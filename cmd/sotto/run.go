@@ -29,6 +29,12 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
+// interrupted says what is left of a command that was stopped.
+type interrupted string
+
+func (e interrupted) Error() string        { return string(e) }
+func (e interrupted) Is(target error) bool { return target == context.Canceled }
+
 type runCommand struct {
 	File string `arg:"" optional:"" help:"Experiment in YAML; - reads standard input."`
 
@@ -79,7 +85,7 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 	default:
 		// A look, not an experiment: its files go with it.
 		if options.Out, err = os.MkdirTemp("", "sotto-"); err != nil {
-			return err
+			return fmt.Errorf("no room for a temporary directory (--out chooses one): %w", err)
 		}
 		defer os.RemoveAll(options.Out)
 	}
@@ -100,11 +106,10 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 	r, err := plan.Run(ctx, options)
 	p.end()
 	switch {
+	case errors.Is(err, context.Canceled) && keep:
+		return interrupted("stopped; what is finished is in " + options.Out + ", and --resume goes on")
 	case errors.Is(err, context.Canceled):
-		if !keep {
-			return fmt.Errorf("stopped: %w", err)
-		}
-		return fmt.Errorf("stopped; --resume goes on from the runs that are finished: %w", err)
+		return interrupted("stopped")
 	case err != nil:
 		return err
 	case r == nil: // a shard
@@ -156,7 +161,7 @@ func (c *runCommand) spec(s streams) (*experiment.Spec, error) {
 	var spec *experiment.Spec
 	switch {
 	case c.File != "" && inline:
-		return nil, fmt.Errorf("%w: a file and --arms, --policies or budgets: the file says these", errUsage)
+		return nil, fmt.Errorf("%w: give a file, or arms, policies and budgets by flags, not both", errUsage)
 	case c.File != "":
 		var err error
 		if spec, err = read(c.File, s); err != nil {
@@ -256,6 +261,9 @@ func parsePolicies(text string) ([]experiment.Policy, error) {
 			}
 			if policy.Params == nil {
 				policy.Params = catalog.Params{}
+			}
+			if _, twice := policy.Params[name]; twice {
+				return nil, fmt.Errorf("%w: --policies: %q: %s is given twice", errUsage, p, name)
 			}
 			policy.Params[name] = x
 		}
