@@ -10,6 +10,7 @@
 //   - release: the curator, the only package that holds a reward
 //   - policy: bandit policies as post-processing of releases, one file each
 //   - catalog, sim: policies by name; one run, exactly
+//   - stopping: stopping rules for a mean
 //   - experiment: YAML in, tidy results out; shards, resume
 //   - choose: which policy to use, by simulation at a stated error level
 //   - report: tables, figures, the page

@@ -129,16 +129,10 @@ func TestRulesAgainstReference(t *testing.T) {
 
 func ptr[T any](x T) *T { return &x }
 
-// By hand: samples all 1, R = 1, α = ½, β = 0.05. NAS stops when √t ≥ 3√(2 log(80t²)): t = 284 has 16.852 ≥ 16.823…, t = 283 16.823 < 16.822 fails
-// the other way: the levels below are of t = 283 and 284, computed apart.
+// By hand: samples all 1, R = 1, α = ½, β = 0.05. NAS stops when √t ≥ 3√(2 log(80t²)): t = 282 has 16.793 ≥ 16.792, and
+// t = 281 has 16.763 < 16.789.
 func TestNASByHand(t *testing.T) {
-	first := 0
-	for n := 1; first == 0; n++ {
-		x := float64(n)
-		if 1 >= 3*math.Sqrt(2/x*math.Log(80*x*x)) {
-			first = n
-		}
-	}
+	const first = 282
 	got := must[Result](t)(Simulate(context.Background(), newRuleOf(t, "nas", 0.5, 0.05, 0, 1), parse(t, "table(1:1)"), 0, ptr(noise.NewFast(1, 1)), ptr(noise.NewFast(2, 2))))
 	if got.Samples != first || got.Estimate != 1 {
 		t.Errorf("%v after %d samples, want 1 after %d", got.Estimate, got.Samples, first)
@@ -250,30 +244,20 @@ func TestRulesKeepTheirWord(t *testing.T) {
 	}
 }
 
-// A rule with too narrow a bound is caught: the printed H_t is half of NAS's, for samples in a range of length R. Its level is that of
-// α' = … with half the width; it fails far more often than β on a two-point law.
-func TestNarrowTwinIsCaught(t *testing.T) {
-	// Stop at the first t with |X̄_t| above an eighth of the level: a rule that does not wait.
-	wrong := 0
-	for run := range 200 {
-		s := noise.NewFast(uint64(run), 9)
-		sum, t0 := 0.0, 0
-		for {
-			t0++
-			if sum--; s.Bernoulli(0.55) {
-				sum += 2
-			}
-			x := float64(t0)
-			if math.Abs(sum) >= x/8*math.Sqrt(2/x*math.Log(4*x*x/0.05))*5 {
-				break
+// A rule that stops too early is caught: the one for α = 0.9, taken for one for α = 0.05, is wrong far more often than the 37 times of 300 that
+// TestRulesKeepTheirWord allows.
+func TestHastyTwinIsCaught(t *testing.T) {
+	for _, name := range Names() {
+		s := must[*Study](t)(StudyConfig{Rule: newRuleOf(t, name, 0.9, 0.05, 1, 1), Law: parse(t, "table(-1:0.45,1:0.55)"), Runs: 300, Seed: 1}.Run(context.Background()))
+		wrong := 0
+		for _, o := range s.Outcomes {
+			if o.Error > 0.05 {
+				wrong++
 			}
 		}
-		if math.Abs(sum/float64(t0)-0.1) > 0.25*0.1 {
-			wrong++
+		if wrong <= 37 {
+			t.Errorf("%s: %d of 300 runs are wrong: the check would not see it", name, wrong)
 		}
-	}
-	if wrong < 38 {
-		t.Errorf("%d of 200 runs are wrong: the check would not see it", wrong)
 	}
 }
 
