@@ -73,23 +73,15 @@ func DEpsUpper(x, c, eps float64) float64 {
 	case c >= float64(eps*(1-x)): // d_ε(x,1)
 		return 1
 	}
-	e := math.Exp(-eps)
-	reign := x / (x + float64((1-x)*e)) // y_c
+	e := math.Expm1(-eps)
+	reign := x / (x + float64((1-x)*(1+e))) // y_c
 	if d := reign - x; c < float64(2*float64(d*d)) {
 		return KLUpper(x, c) // by Pinsker's inequality kl(x, y_c) is above c
 	}
-	if y := hit(c+float64(eps*x)) / hit(eps); y > reign {
+	if y := math.Expm1(-c-float64(eps*x)) / e; y > reign {
 		return min(1, max(x, y))
 	}
 	return KLUpper(x, c)
-}
-
-// hit is 1−e^{−a}, a ≥ 0, to a relative error of 1e-13: where that is enough, a subtraction does for Expm1, which is slower.
-func hit(a float64) float64 {
-	if a > 1e-3 {
-		return 1 - math.Exp(-a)
-	}
-	return -math.Expm1(-a)
 }
 
 // DEpsLower is the smallest y in [0,x] with d_ε(x,y) ≤ c.
