@@ -5,6 +5,7 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -252,6 +253,19 @@ func (e Entry) Param(name string) (Param, bool) {
 		return Param{}, false
 	}
 	return e.Params[i], true
+}
+
+// Content is the policy with the parameters that are not at their defaults, in one order: what its noise is keyed by. So a parameter
+// that is new in the catalog changes no run, and what is left out is what New does by itself.
+func (e Entry) Content(p Params) string {
+	var b strings.Builder
+	b.WriteString(e.Name)
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		if d, ok := e.Param(name); !ok || p[name] != d.Default {
+			b.WriteString(" " + name + "=" + strconv.FormatFloat(p[name], 'g', -1, 64))
+		}
+	}
+	return b.String()
 }
 
 // Hint is ", did you mean …?" if one of the known words is near, else empty.

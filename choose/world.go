@@ -3,7 +3,6 @@ package choose
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -117,20 +116,16 @@ func newEntrant(c Candidate, b privacy.Budget) (entrant, error) {
 	if err != nil {
 		return entrant{}, err
 	}
-	e := entrant{label: entry.Name, entry: entry, budget: b, candidate: c}
+	params, err := entry.Complete(c.Params)
+	if err != nil {
+		return entrant{}, err
+	}
+	entry = entry.With(params) // a parameter may decide which budgets the policy meets
+	e := entrant{label: entry.Name, entry: entry, params: params, budget: b, candidate: c, content: entry.Content(params)}
 	if !entry.Private {
 		e.budget = privacy.None{}
 	} else if err := entry.Meets(b); err != nil {
 		return entrant{}, err
-	}
-	if e.params, err = entry.Complete(c.Params); err != nil {
-		return entrant{}, err
-	}
-	e.content = entry.Name
-	for _, name := range slices.Sorted(maps.Keys(e.params)) {
-		if p, ok := entry.Param(name); !ok || e.params[name] != p.Default {
-			e.content += " " + name + "=" + number(e.params[name])
-		}
 	}
 	var given []string
 	for _, p := range entry.Params {

@@ -415,7 +415,7 @@ func (p *Plan) choices() ([]choice, error) {
 			return nil, s.src.wrap(at, err)
 		}
 		entry = entry.With(params)
-		c := choice{label: q.Name, entry: entry, params: params, content: content(entry, params)}
+		c := choice{label: q.Name, entry: entry, params: params, content: entry.Content(params)}
 		for _, w := range entry.Warnings(params) {
 			p.warn("%s", w)
 		}
@@ -448,19 +448,6 @@ func (p *Plan) choices() ([]choice, error) {
 		return nil, err
 	}
 	return out, nil
-}
-
-// content is a policy with the parameters that are not at their defaults, in one order: a parameter that is new in the catalog changes no
-// key, and what is left out is what the entry's New does by itself. (A default that changes is a change of FormatVersion.)
-func content(e catalog.Entry, params catalog.Params) string {
-	var b strings.Builder
-	b.WriteString(e.Name)
-	for _, name := range sorted(params) {
-		if d, ok := e.Param(name); !ok || params[name] != d.Default {
-			fmt.Fprintf(&b, " %s=%s", name, number(params[name]))
-		}
-	}
-	return b.String()
 }
 
 func sorted(params catalog.Params) []string {
