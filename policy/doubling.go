@@ -62,7 +62,8 @@ func (p *Doubling) Next(released privacy.Released) *Batch {
 	if n := b.Rounds(); n <= left {
 		p.round += n
 		// Not into b, which is inner's: it would stay fresh, and a tree or a running sum would start anew with every batch.
-		p.batch = Batch{Plays: b.Plays, Fresh: b.Fresh || fresh}
+		p.batch = *b
+		p.batch.Fresh = b.Fresh || fresh
 		return &p.batch
 	}
 	p.round += left

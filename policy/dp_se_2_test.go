@@ -231,3 +231,28 @@ func TestDPSE2BadParameters(t *testing.T) {
 		}
 	}
 }
+
+// Guess-and-double passes questions on, and asks none about a batch that it cuts short.
+func TestDoublingAsks(t *testing.T) {
+	p, err := NewDoubling(2, func(horizon int) (Policy, error) { return NewDPSE2(2, 1, 1/float64(horizon)) })
+	check(t, err)
+	asked, round, guess := 0, 0, 8
+	for range 40 {
+		b := p.Next(privacy.Released{})
+		round += b.Rounds()
+		if b.Ask {
+			asked++
+			if b.Above < 100 || b.releases() != 2 || round > guess/2 {
+				t.Fatalf("round %d of guess %d: batch %+v", round, guess, *b)
+			}
+		} else if b.releases() != 0 || round != guess/2 {
+			t.Fatalf("round %d of guess %d: batch %+v", round, guess, *b)
+		}
+		if round == guess/2 {
+			guess *= 2
+		}
+	}
+	if asked < 5 {
+		t.Errorf("%d questions", asked)
+	}
+}

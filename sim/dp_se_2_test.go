@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
 )
@@ -41,5 +42,23 @@ func TestDPSE2AmongItsKin(t *testing.T) {
 	}
 	if !(mean["dp-se"] < mean["dp-se-2"] && mean["dp-se-2-modified"] < mean["dp-se-2"]) {
 		t.Errorf("regret %v", mean)
+	}
+}
+
+// Without a horizon each guess asks anew, on rewards of its own: the budget is that of one guess, and arms are dropped all the same.
+func TestDPSE2WithoutHorizon(t *testing.T) {
+	const horizon = 4_000_000
+	for run := range 5 {
+		cfg := config(t, mu2(t), "dp-se-2", privacy.Pure{Epsilon: 1}, horizon, run, catalog.Params{"unknown_horizon": 1})
+		var out sim.Result
+		if err := sim.Run(context.Background(), cfg, &out); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.Loss.Pure(); !(got <= 1+1e-12 && got > 0.99) {
+			t.Errorf("run %d costs %v", run, got)
+		}
+		if out.Plays[0] < horizon/2 {
+			t.Errorf("run %d: plays %v", run, out.Plays)
+		}
 	}
 }
