@@ -34,14 +34,15 @@ func mu2(t testing.TB) bandit.Instance { return bernoulli(t, 0.75, 0.625, 0.5, 0
 
 func config(t testing.TB, in bandit.Instance, name string, budget privacy.Budget, horizon, run int, params catalog.Params) sim.Config {
 	t.Helper()
-	base, counter, varied := strings.Cut(name, " counter=")
+	base, variant, varied := strings.Cut(name, " ") // as in "dp-ucb counter=blt"
 	e, err := catalog.Find(base)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if varied {
-		p, _ := e.Param("counter")
-		x, err := p.Parse(counter)
+		key, word, _ := strings.Cut(variant, "=")
+		p, _ := e.Param(key)
+		x, err := p.Parse(word)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +50,7 @@ func config(t testing.TB, in bandit.Instance, name string, budget privacy.Budget
 		if params == nil {
 			params = catalog.Params{}
 		}
-		params["counter"] = x
+		params[key] = x
 	}
 	if params, err = e.Complete(params); err != nil {
 		t.Fatal(err)
@@ -65,18 +66,19 @@ func config(t testing.TB, in bandit.Instance, name string, budget privacy.Budget
 		Checkpoints: sim.LogSpaced(200, horizon)}
 }
 
-// everyPolicy runs f for each policy, and each counter of one that has several, at a budget that it takes. config takes the entry's name.
+// everyPolicy runs f for each policy, and each word of a parameter that has several, at a budget that it takes. config takes the entry's name.
 func everyPolicy(t *testing.T, f func(t *testing.T, e catalog.Entry, b privacy.Budget)) {
 	entries := catalog.Policies()
 	for _, e := range entries {
-		p, _ := e.Param("counter")
-		for x, word := range p.Choices {
-			if x == 0 { // the default
-				continue
+		for _, p := range e.Params {
+			for x, word := range p.Choices {
+				if float64(x) == p.Default {
+					continue
+				}
+				with := e.With(catalog.Params{p.Name: float64(x)})
+				with.Name += " " + p.Name + "=" + word
+				entries = append(entries, with)
 			}
-			with := e.With(catalog.Params{"counter": float64(x)})
-			with.Name += " counter=" + word
-			entries = append(entries, with)
 		}
 	}
 	for _, e := range entries {
