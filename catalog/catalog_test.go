@@ -111,6 +111,26 @@ func TestCountersOfDPUCB(t *testing.T) {
 	}
 }
 
+// A ratio other than the source's is warned of; the source's own is not.
+func TestRatioWarnings(t *testing.T) {
+	e, err := catalog.Find("adap-klucb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for x, want := range map[float64]int{2: 0, 1.5: 1, 3: 1} {
+		p, err := e.Complete(catalog.Params{"ratio": x})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := e.Warnings(p); len(w) != want || want == 1 && !strings.Contains(w[0], "000 Theorem 5.4 is for ratio = 2") {
+			t.Errorf("ratio %v: %q", x, w)
+		}
+	}
+	if _, err := e.Complete(catalog.Params{"ratio": 1}); err == nil || !strings.Contains(err.Error(), "ratio is 1") {
+		t.Errorf("ratio 1: %v", err)
+	}
+}
+
 func TestFindNamesTheNearest(t *testing.T) {
 	_, err := catalog.Find("adap-klubc")
 	if err == nil || !strings.Contains(err.Error(), `did you mean "adap-klucb"?`) || !strings.Contains(err.Error(), "dp-se") {

@@ -49,7 +49,7 @@ func policies() []Entry {
 			Guarantee: pureGuarantee,
 			Regret:    "Σ C₁Δ_a log T / min(kl(μ_a, μ*), C₂εΔ_a), Bernoulli rewards, α > 3, constants implicit (000 Theorem 5.4)",
 			Source:    "000 §5.2, Algorithm 7 and (5.2)",
-			Params: []Param{alpha("000 Theorem 5.4"), printedHalf(),
+			Params: []Param{alpha("000 Theorem 5.4"), ratio("000 Theorem 5.4"), printedHalf(),
 				{Name: "ties_fewest", Flag: true, Doc: "give ties to the arm with the fewest plays, not to the one listed first as the source's argmax does"}},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				epsilon, err := pure(s.Budget)

@@ -31,8 +31,8 @@ type Batch struct {
 	Fresh bool
 }
 
-// A Policy chooses plays from releases alone. It is a deterministic function of its parameters and of what it was given, so the
-// transcript of releases is its state: replaying it restores the policy.
+// A Policy chooses plays from releases alone. It is a deterministic function of its parameters, of its coins (of the few that toss any) and of what
+// it was given, so the transcript of releases is its state: replaying it restores the policy.
 type Policy interface {
 	// Mechanism says what noise the curator must add for the policy's guarantee to hold.
 	Mechanism() privacy.Mechanism
