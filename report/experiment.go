@@ -98,7 +98,7 @@ const none = "none"
 
 // symbols writes a budget as people do.
 func symbols(budget string) string {
-	return strings.NewReplacer("epsilon=", "ε=", "rho=", "ρ=", "delta=", "δ=", "alpha=", "α=", ",", ", ").Replace(budget)
+	return strings.NewReplacer(",epsilon=", ", ε=", ",delta=", ", δ=", "epsilon=", "ε=", "rho=", "ρ=", "alpha=", "α=").Replace(budget)
 }
 
 // whole writes a whole number with thin spaces between thousands.

@@ -17,19 +17,19 @@ func (t Table) WriteText(w io.Writer) error {
 	if v.Title != "" {
 		fmt.Fprintln(out, v.Title)
 	}
-	cells := [][]string{{"policy", "budget", v.Metric, "", "ratio", "vs best", "runs"}}
+	cells := [][]string{{"policy", "budget", v.Metric, "", "median", "q95", "ratio", "vs best", "runs"}}
 	for _, g := range v.Groups {
 		for _, r := range g.Rows {
 			policy := r.Policy
 			if r.Void {
 				policy += " †"
 			}
-			cells = append(cells, []string{policy, r.Budget, r.Mean, "± " + r.Half, r.Ratio, r.Verdict, r.Runs})
+			cells = append(cells, []string{policy, r.Budget, r.Mean, "± " + r.Half, r.Median, r.Q95, r.Ratio, r.Verdict, r.Runs})
 		}
 	}
 	if v.SameRuns {
 		for i := range cells {
-			cells[i] = cells[i][:6]
+			cells[i] = cells[i][:8]
 		}
 	}
 	widths := make([]int, len(cells[0]))
@@ -51,7 +51,8 @@ func (t Table) WriteText(w io.Writer) error {
 			case head && c == 2:
 				b.WriteString("  " + strings.Repeat(" ", max(0, widths[2]+1+widths[3]-columns(s))) + s)
 			case head && c == 3:
-			case c == 2 || c == 4 || c == 6:
+			case (c == 4 || c == 5) && !v.Quantiles:
+			case c == 2 || c >= 4 && c != 7:
 				b.WriteString("  " + gap + s)
 			case c == 3:
 				// The sign stands in one column, the digits end in one.
