@@ -29,7 +29,7 @@ func ExampleTable_WriteText() {
 	//   adap-ucb    ε=1       2175 ± 23    2176  2438  1.14×  worse, p<0.001
 	//   dp-se       ε=1       4300 ± 52    4469  4469  2.25×  worse, p<0.001
 	//
-	// ± half width of the 95 % interval of the mean; n = 20 runs a row
+	// ± half width of the 95 % interval of the mean; median and q95, the 95 % quantile, over runs; n = 20 runs a row
 	// vs best: paired t test, p-values corrected by Holm; tested at 5 %
 }
 

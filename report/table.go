@@ -166,7 +166,11 @@ func (t Table) view(terminal bool) tableView {
 			runs = "; n = 1 run a row, which bounds nothing and tests nothing"
 		}
 	}
-	v.Notes = append(v.Notes, "± half width of the "+percent(level)+" interval of the mean"+runs)
+	over := ""
+	if v.Quantiles && terminal {
+		over = "; median and q95, the 95 % quantile, over runs"
+	}
+	v.Notes = append(v.Notes, "± half width of the "+percent(level)+" interval of the mean"+over+runs)
 	if anyTested {
 		note := "vs best: p-values"
 		if t.Test != "" {
