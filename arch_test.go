@@ -16,7 +16,7 @@ const module = "github.com/sotto-dp/sotto"
 // fails the test, so that a new one gets its place.
 var floors = [][]string{
 	{"noise", "privacy", "divergence", "interval"},
-	{"bandit", "release", "policy"},
+	{"bandit", "release", "policy", "bound"},
 	{"catalog", "sim", "stopping"},
 	{"experiment", "choose"},
 	{"report"},
