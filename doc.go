@@ -1,5 +1,5 @@
-// Package sotto is differentially private bandits for Go: simulate them at speed, run them in production, and audit that they keep their
-// promise.
+// Package sotto is differentially private bandits for Go: simulate them exactly and fast, account for every release of a reward, and
+// say what privacy costs.
 //
 // The module's packages, ground floor first (a package imports only floors below its own):
 //
@@ -9,6 +9,7 @@
 //   - bandit: reward laws, instances, data sets as instances
 //   - release: the curator, the only package that holds a reward
 //   - policy: bandit policies as post-processing of releases, one file each
+//   - bound: lower bounds on regret
 //   - catalog, sim: policies by name; one run, exactly
 //   - stopping: stopping rules for a mean
 //   - experiment: YAML in, tidy results out; shards, resume
