@@ -14,7 +14,7 @@ import (
 	"github.com/sotto-dp/sotto/sim"
 )
 
-// A Cell is one policy at one budget on one instance.
+// A Cell is one policy at one budget on one instance. Policy may be a stopping rule.
 type Cell struct {
 	Instance, Policy, Budget string // labels; Budget as in epsilon=1, rho=0.1, none
 	// Hash is the SHA-256 of all that decides the cell's numbers, in hex. Labels, the number of runs and the experiment's name do not.
@@ -23,6 +23,7 @@ type Cell struct {
 	world  world
 	choice choice
 	budget privacy.Budget
+	trial  trial // of KindStopping
 }
 
 // Label is instance / policy / budget.

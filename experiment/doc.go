@@ -3,6 +3,9 @@
 //
 //	YAML → Spec → Plan → units → summary.csv, results.parquet, manifest.json
 //
+// An experiment is of a kind: regret, policies that play arms, or stopping, rules that sample a law. What follows holds for both; a rule is a
+// policy then.
+//
 // A Spec is the file. Plan checks all of it and resolves it into cells: instance × policy × budget. A cell is named by the hash of its
 // content: labels and the experiment's name do not change it. The runs of a cell are played in blocks, and each block is one file, a
 // unit, named by cell and block and written atomically. Workers, shards and resuming are this one mechanism: units are played by

@@ -22,10 +22,11 @@ type Manifest struct {
 	Format      int             `json:"format"`
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
-	Spec        json.RawMessage `json:"spec"`      // the normal form; Parse reads it
-	SpecHash    string          `json:"spec_hash"` // of the spec and its cells
+	Kind        string          `json:"kind,omitempty"` // empty: KindRegret
+	Spec        json.RawMessage `json:"spec"`           // the normal form; Parse reads it
+	SpecHash    string          `json:"spec_hash"`      // of the spec and its cells
 	Seed        uint64          `json:"seed"`
-	Horizon     int             `json:"horizon"`
+	Horizon     int             `json:"horizon"` // of KindStopping the cap
 	Runs        int             `json:"runs"`
 	Block       int             `json:"block"` // runs in a unit
 	Unclipped   bool            `json:"unclipped"`
@@ -55,6 +56,8 @@ type CellInfo struct {
 	Private   bool   `json:"private"`
 	Guarantee string `json:"guarantee,omitempty"`
 	Loss      string `json:"loss,omitempty"`
+
+	Stopping *StoppingCell `json:"stopping,omitempty"` // of KindStopping
 }
 
 // Label is instance / policy / budget.
@@ -136,8 +139,8 @@ func (b Build) String() string {
 func (p *Plan) Manifest() *Manifest {
 	s := &p.Spec
 	m := &Manifest{
-		Format: FormatVersion, Name: s.Name, Description: s.Description, Spec: p.normal, SpecHash: p.Hash, Seed: s.Seed,
-		Horizon: int(s.Horizon), Runs: int(s.Runs), Block: p.Block, Unclipped: s.Unclipped, Checkpoints: p.Checkpoints,
+		Format: FormatVersion, Name: s.Name, Description: s.Description, Kind: s.Kind, Spec: p.normal, SpecHash: p.Hash, Seed: s.Seed,
+		Horizon: p.Checkpoints[len(p.Checkpoints)-1], Runs: int(s.Runs), Block: p.Block, Unclipped: s.Unclipped, Checkpoints: p.Checkpoints,
 		Build: ThisBuild(), Warnings: p.Warnings,
 	}
 	for i := range p.Cells {
@@ -149,6 +152,9 @@ func (p *Plan) Manifest() *Manifest {
 			if s.Unclipped {
 				info.Guarantee = "none: rewards are not clipped"
 			}
+		}
+		if s.Kind == KindStopping {
+			info.Stopping = c.trial.info()
 		}
 		m.Cells = append(m.Cells, info)
 	}
@@ -192,12 +198,17 @@ func (m *Manifest) check() error {
 		return fmt.Errorf("it says %d runs in blocks of %d", m.Runs, m.Block)
 	case len(m.Checkpoints) == 0 || len(m.Checkpoints) > MaxPoints || len(m.Cells) == 0:
 		return fmt.Errorf("it says %d checkpoints and %d cells", len(m.Checkpoints), len(m.Cells))
+	case m.Kind != "" && m.Kind != KindStopping:
+		return fmt.Errorf("it says kind %q", clip(m.Kind))
 	case m.Shard != nil && (m.Shard.N < 1 || m.Shard.I < 0 || m.Shard.I >= m.Shard.N):
 		return fmt.Errorf("it says shard %v", m.Shard)
 	}
 	for _, c := range m.Cells {
 		if len(c.Hash) != 64 || strings.Trim(c.Hash, "0123456789abcdef") != "" {
 			return fmt.Errorf("cell %s has the hash %q", c.Label(), clip(c.Hash))
+		}
+		if m.Kind == KindStopping && c.Stopping == nil {
+			return fmt.Errorf("cell %s says nothing of its stopping rule", c.Label())
 		}
 	}
 	return nil

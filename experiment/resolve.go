@@ -39,6 +39,7 @@ type world struct {
 	arms    int
 	fixed   bandit.Instance // if it is not redrawn
 	content string          // the key of its streams: the source's content, and the range
+	trial   trial           // of KindStopping: law and mean
 }
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
@@ -56,10 +57,28 @@ func (s *Spec) Resolve() (*Plan, error) {
 	case !nameForm.MatchString(s.Name) || len(s.Name) > maxLabel:
 		return nil, s.fail("name", "is %q: want at most %d characters of a-z, 0-9, dot, dash and underscore, the first a letter or digit", clip(s.Name), maxLabel)
 	}
+	length := struct {
+		field   string
+		n, most Count
+	}{"horizon", s.Horizon, MaxCount}
+	switch s.Kind {
+	case "", KindRegret:
+		p.Spec.Kind = ""
+		if s.Cap != 0 || len(s.Rules) > 0 {
+			return nil, s.fail("kind", "is %s, but there are rules or a cap: they are for %s", KindRegret, KindStopping)
+		}
+	case KindStopping:
+		if s.Horizon != 0 || s.Points != 0 || s.Checkpoints != nil || s.Unclipped || len(s.Policies) > 0 {
+			return nil, s.fail("kind", "is %s, but there are policies, a horizon, checkpoints or unclipped: they are for %s", KindStopping, KindRegret)
+		}
+		length.field, length.n = "cap", s.Cap
+	default:
+		return nil, s.fail("kind", "%w", checkKind(s.Kind))
+	}
 	for _, c := range []struct {
 		field   string
 		n, most Count
-	}{{"horizon", s.Horizon, MaxCount}, {"runs", s.Runs, MaxRuns}} {
+	}{length, {"runs", s.Runs, MaxRuns}} {
 		switch {
 		case c.n == 0:
 			return nil, s.fail(c.field, "is missing or 0: want a whole number, at least 1")
@@ -74,6 +93,12 @@ func (s *Spec) Resolve() (*Plan, error) {
 	if !(lo < hi) || math.IsInf(lo, 0) || math.IsInf(hi, 0) {
 		return nil, s.fail("range", "is [%v, %v]: want two finite numbers, the first below the second", lo, hi)
 	}
+	if s.Kind == KindStopping && lo != -hi {
+		return nil, s.fail("range", "is [%v, %v]: want [-R, R] in an experiment of kind %s", lo, hi, s.Kind)
+	}
+	if s.Kind == KindStopping && !(hi >= minRange && hi <= maxRange) {
+		return nil, s.fail("range", "is [%v, %v]: want [-R, R] with R from %v to %v", lo, hi, float64(minRange), float64(maxRange))
+	}
 	worlds, err := p.worlds()
 	if err != nil {
 		return nil, err
@@ -84,7 +109,7 @@ func (s *Spec) Resolve() (*Plan, error) {
 	if err := p.cells(worlds); err != nil {
 		return nil, err
 	}
-	p.Block = blockSize(int(s.Horizon), int(s.Runs), len(p.Checkpoints))
+	p.Block = blockSize(max(1, int(s.Horizon)), int(s.Runs), len(p.Checkpoints)) // how long a rule samples is hard to say, but not by its cap
 	if err := p.seal(); err != nil {
 		return nil, err
 	}
@@ -93,6 +118,10 @@ func (s *Spec) Resolve() (*Plan, error) {
 
 func (p *Plan) checkpoints() error {
 	s := &p.Spec
+	if s.Kind == KindStopping {
+		p.Checkpoints = []int{int(s.Cap)}
+		return nil
+	}
 	if s.Checkpoints == nil {
 		if n := s.points(); n < 1 || n > MaxPoints {
 			return s.fail("checkpoints", "is %d: want a number of checkpoints from 1 to %d, or a list of rounds", n, MaxPoints)
@@ -123,6 +152,9 @@ func (p *Plan) checkpoints() error {
 
 func (p *Plan) worlds() ([]world, error) {
 	s := &p.Spec
+	if s.Kind == KindStopping {
+		return p.laws()
+	}
 	if len(s.Instances) == 0 {
 		return nil, s.fail("instances", "is missing: want at least one, such as {name: easy, bernoulli: [0.75, 0.25]}")
 	}
@@ -132,13 +164,9 @@ func (p *Plan) worlds() ([]world, error) {
 	for i := range s.Instances {
 		in := &s.Instances[i]
 		at := fmt.Sprintf("instances[%d]", i)
-		if err := checkLabel(in.Name); err != nil {
-			return nil, s.fail(at+".name", "%w", err)
+		if err := in.named(s, i, seen); err != nil {
+			return nil, err
 		}
-		if j, twice := seen[in.Name]; twice {
-			return nil, s.fail(at+".name", "%q is also the name of instances[%d]: names must differ", in.Name, j)
-		}
-		seen[in.Name] = i
 		src, field, err := in.resolve(s)
 		if err != nil {
 			if field != "" {
@@ -170,6 +198,26 @@ func (p *Plan) worlds() ([]world, error) {
 		p.warn("unclipped: rewards are not clipped to the declared range: no privacy guarantee")
 	}
 	return out, nil
+}
+
+// named checks the name of instance i, and that it is not yet seen.
+func (in *Instance) named(s *Spec, i int, seen map[string]int) error {
+	at := fmt.Sprintf("instances[%d].name", i)
+	if err := checkLabel(in.Name); err != nil {
+		return s.fail(at, "%w", err)
+	}
+	if j, twice := seen[in.Name]; twice {
+		return s.fail(at, "%q is also the name of instances[%d]: names must differ", in.Name, j)
+	}
+	seen[in.Name] = i
+	return nil
+}
+
+func checkKind(name string) error {
+	if name == "" || slices.Contains(Kinds(), name) {
+		return nil
+	}
+	return fmt.Errorf("is %q%s: known are %s", clip(name), catalog.Hint(clip(name), Kinds()), strings.Join(Kinds(), ", "))
 }
 
 func checkLabel(name string) error {
@@ -393,6 +441,9 @@ func (s skips) warn(p *Plan) {
 
 func (p *Plan) choices() ([]choice, error) {
 	s := &p.Spec
+	if s.Kind == KindStopping {
+		return p.rules()
+	}
 	if len(s.Policies) == 0 {
 		return nil, s.fail("policies", "is missing: want at least one, such as {policy: adap-klucb}")
 	}
@@ -492,16 +543,24 @@ func (p *Plan) label(choices []choice) error {
 	}
 	seen := map[string]int{}
 	for i, c := range choices {
-		at := fmt.Sprintf("policies[%d]", i)
+		at := fmt.Sprintf("%s[%d]", s.players(), i)
 		if err := checkLabel(c.label); err != nil {
 			return s.fail(at+".name", "%w", err)
 		}
 		if j, twice := seen[c.label]; twice {
-			return s.fail(at, "%q is also the label of policies[%d]: give one of them another name or other parameters", c.label, j)
+			return s.fail(at, "%q is also the label of %s[%d]: give one of them another name or other parameters", c.label, s.players(), j)
 		}
 		seen[c.label] = i
 	}
 	return nil
+}
+
+// players is the field that says who plays.
+func (s *Spec) players() string {
+	if s.Kind == KindStopping {
+		return "rules"
+	}
+	return "policies"
 }
 
 func show(params catalog.Params, q catalog.Param) string {
@@ -533,13 +592,20 @@ func (p *Plan) cells(worlds []world) error {
 		for j, c := range choices {
 			for _, b := range c.budgets {
 				cell := Cell{Instance: worlds[i].label, Policy: c.label, Budget: b.String(), world: worlds[i], choice: c, budget: b}
-				cell.hash(p)
-				// A policy that cannot be built is found now, not after an hour.
-				if _, err := cell.policy(int(s.Horizon), s.Unclipped, worlds[i].arms, &noise.Fast{}); err != nil {
-					return s.src.wrap(fmt.Sprintf("policies[%d]", j), err)
+				at := fmt.Sprintf("%s[%d]", s.players(), j)
+				if s.Kind == KindStopping {
+					if err := p.begin(&cell, s.Rules[j]); err != nil {
+						return s.src.wrap(at, err)
+					}
+				} else {
+					cell.hash(p)
+					// A policy that cannot be built is found now, not after an hour.
+					if _, err := cell.policy(int(s.Horizon), s.Unclipped, worlds[i].arms, &noise.Fast{}); err != nil {
+						return s.src.wrap(at, err)
+					}
 				}
 				if other, twice := seen[cell.Hash]; twice {
-					return s.fail(fmt.Sprintf("policies[%d]", j), "%s is the same as %s: the same instance, policy, parameters and budget under another name",
+					return s.fail(at, "%s is the same as %s: the same instance, policy, parameters and budget under another name",
 						cell.Label(), other)
 				}
 				seen[cell.Hash] = cell.Label()

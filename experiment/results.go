@@ -33,6 +33,27 @@ type CellResult struct {
 	PlaysBest Curve // plays of arms with the highest mean
 	// FinalRegret and FinalPlaysBest are the values of each run at the last checkpoint, by run: for paired tests.
 	FinalRegret, FinalPlaysBest []float64
+
+	// Of KindStopping, instead. Samples are of all runs, those that gave up at the cap included; Error is |estimate − μ|/|μ| of the runs that
+	// have an estimate. Finals are by run, and the error is NaN where there is no estimate.
+	Samples, Error           Curve
+	FinalSamples, FinalError []float64
+	Failures                 int // runs whose error is above alpha
+	Unfinished               int // runs without an estimate
+}
+
+// metric is a metric's curve, and its values by run at the last checkpoint.
+func (c *CellResult) metric(name string) (*Curve, *[]float64) {
+	switch name {
+	case MetricRegret:
+		return &c.Regret, &c.FinalRegret
+	case MetricPlaysBest:
+		return &c.PlaysBest, &c.FinalPlaysBest
+	case MetricSamples:
+		return &c.Samples, &c.FinalSamples
+	default:
+		return &c.Error, &c.FinalError
+	}
 }
 
 // A Curve has one entry a checkpoint: the mean over runs, its standard error, the standard deviation and quantiles over runs. SE and SD
@@ -45,6 +66,8 @@ type Curve struct {
 const (
 	MetricRegret    = "regret"
 	MetricPlaysBest = "plays_best"
+	MetricSamples   = "samples"
+	MetricError     = "error"
 )
 
 // Load reads the results in an output directory, from its units.
@@ -153,9 +176,9 @@ func summariseIn(ctx context.Context, dir string, m *Manifest, cell *CellInfo, r
 				loss = loss.Max(u.loss)
 			}
 			for r := range u.runs {
-				regret, best := u.regret(r)[from:to], u.best(r)[from:to]
-				for i := range regret {
-					column[2*i][u.first+r], column[2*i+1][u.first+r] = regret[i], best[i]
+				a, b := u.metric(r, 0)[from:to], u.metric(r, 1)[from:to]
+				for i := range a {
+					column[2*i][u.first+r], column[2*i+1][u.first+r] = a[i], b[i]
 				}
 			}
 			return nil
@@ -163,14 +186,29 @@ func summariseIn(ctx context.Context, dir string, m *Manifest, cell *CellInfo, r
 		if err != nil {
 			return out, err
 		}
-		if to == points {
-			out.FinalRegret = slices.Clone(column[2*(to-from-1)])
-			out.FinalPlaysBest = slices.Clone(column[2*(to-from-1)+1])
+		for k, name := range metrics(m.Kind) {
+			curve, final := out.metric(name)
+			if name == MetricError {
+				for i := range to - from {
+					for r, x := range column[2*i+k] {
+						column[2*i+k][r] = fromUnit(x)
+					}
+				}
+			}
+			if to == points {
+				*final = slices.Clone(column[2*(to-from-1)+k])
+			}
+			for i := range to - from {
+				x := column[2*i+k]
+				if name == MetricError {
+					x = slices.DeleteFunc(slices.Clone(x), math.IsNaN)
+				}
+				curve.add(x)
+			}
 		}
-		for i := range to - from {
-			out.Regret.add(column[2*i])
-			out.PlaysBest.add(column[2*i+1])
-		}
+	}
+	if m.Kind == KindStopping {
+		out.judge()
 	}
 	out.Loss = loss.String()
 	if loss.Pure() == 0 {
@@ -203,21 +241,24 @@ func (r *Results) writeSummary(w io.Writer) error {
 	}
 	m := r.Manifest
 	row := make([]string, len(summaryHeader))
+	text := func(x float64) string {
+		if math.IsNaN(x) {
+			return ""
+		}
+		return number(x)
+	}
 	for i := range r.Cells {
 		c := &r.Cells[i]
-		for _, metric := range []struct {
-			name  string
-			curve *Curve
-		}{{MetricRegret, &c.Regret}, {MetricPlaysBest, &c.PlaysBest}} {
+		for _, name := range metrics(m.Kind) {
+			v, _ := c.metric(name)
+			runs := m.Runs
+			if name == MetricError {
+				runs -= c.Unfinished
+			}
 			for k, t := range m.Checkpoints {
-				v := metric.curve
-				row = append(row[:0], m.Name, c.Instance, c.Policy, c.Budget, metric.name, strconv.Itoa(t), strconv.Itoa(m.Runs))
+				row = append(row[:0], m.Name, c.Instance, c.Policy, c.Budget, name, strconv.Itoa(t), strconv.Itoa(runs))
 				for _, x := range []float64{v.Mean[k], v.SE[k], v.SD[k], v.Q05[k], v.Q50[k], v.Q95[k]} {
-					if math.IsNaN(x) {
-						row = append(row, "")
-						continue
-					}
-					row = append(row, number(x))
+					row = append(row, text(x))
 				}
 				if err := out.Write(row); err != nil {
 					return err
@@ -241,6 +282,18 @@ type Row struct {
 	PlaysBest  float64 `parquet:"plays_best"`
 }
 
+// A StoppingRow is a row of results.parquet of KindStopping: one run.
+type StoppingRow struct {
+	Experiment string   `parquet:"experiment,dict"`
+	Instance   string   `parquet:"instance,dict"`
+	Policy     string   `parquet:"policy,dict"` // the rule
+	Budget     string   `parquet:"budget,dict"`
+	Run        int64    `parquet:"run"`
+	T          int64    `parquet:"t"` // the cap
+	Samples    float64  `parquet:"samples"`
+	Error      *float64 `parquet:"error,optional"` // null without an estimate
+}
+
 // The bytes of a parquet file depend on how its rows are cut into writes and groups: both are fixed, whatever units they come from.
 const (
 	rowsWrite = 4096
@@ -248,9 +301,25 @@ const (
 )
 
 func writeParquet(ctx context.Context, w io.Writer, dir string, m *Manifest) error {
-	out := parquet.NewGenericWriter[Row](w, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(rowsGroup),
+	if m.Kind == KindStopping {
+		return writeRows(ctx, w, dir, m, func(c *CellInfo, run, t int64, samples, off float64) StoppingRow {
+			row := StoppingRow{Experiment: m.Name, Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, Run: run, T: t, Samples: samples}
+			if x := fromUnit(off); !math.IsNaN(x) {
+				row.Error = &x
+			}
+			return row
+		})
+	}
+	return writeRows(ctx, w, dir, m, func(c *CellInfo, run, t int64, regret, best float64) Row {
+		return Row{m.Name, c.Instance, c.Policy, c.Budget, run, t, regret, best}
+	})
+}
+
+// writeRows writes a row a run and checkpoint, made by row of its two metrics.
+func writeRows[R any](ctx context.Context, w io.Writer, dir string, m *Manifest, row func(c *CellInfo, run, t int64, a, b float64) R) error {
+	out := parquet.NewGenericWriter[R](w, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(rowsGroup),
 		parquet.CreatedBy(module, strconv.Itoa(FormatVersion), ""))
-	rows := make([]Row, 0, rowsWrite)
+	rows := make([]R, 0, rowsWrite)
 	flush := func() error {
 		_, err := out.Write(rows)
 		rows = rows[:0]
@@ -260,9 +329,9 @@ func writeParquet(ctx context.Context, w io.Writer, dir string, m *Manifest) err
 		c := &m.Cells[i]
 		err := eachUnit(ctx, dir, m, c, func(u *unit) error {
 			for r := range u.runs {
-				regret, best := u.regret(r), u.best(r)
+				a, b := u.metric(r, 0), u.metric(r, 1)
 				for k, t := range u.checkpoints {
-					rows = append(rows, Row{m.Name, c.Instance, c.Policy, c.Budget, int64(u.first + r), int64(t), regret[k], best[k]})
+					rows = append(rows, row(c, int64(u.first+r), int64(t), a[k], b[k]))
 					if len(rows) == rowsWrite {
 						if err := flush(); err != nil {
 							return err

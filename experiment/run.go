@@ -222,6 +222,15 @@ func (p *Plan) playUnit(ctx context.Context, m *Manifest, id unitID, o Options, 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if p.Spec.Kind == KindStopping {
+			samples, off, loss, err := p.stop(ctx, c, run)
+			if err != nil {
+				return err
+			}
+			u.data = append(u.data, samples, off)
+			u.loss = u.loss.Max(loss)
+			continue
+		}
 		if err := p.play(ctx, c, run, r); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/stopping"
 )
 
 type object = map[string]any
@@ -64,12 +65,15 @@ func Schema() ([]byte, error) {
 	many := func(doc string, of []any) object {
 		return object{"description": doc, "type": "array", "items": object{"oneOf": of}, "minItems": 1}
 	}
-	root := closed(object{
-		"name":        object{"description": "name of the experiment", "type": "string", "pattern": nameForm.String(), "maxLength": maxLabel},
+	name := object{"description": "name of the experiment", "type": "string", "pattern": nameForm.String(), "maxLength": maxLabel}
+	seed := object{"description": "seed of all randomness", "anyOf": []any{object{"type": "integer", "minimum": 0}, object{"type": "string", "pattern": "^[0-9][0-9_]*$"}}, "default": 0}
+	regret := closed(object{
+		"name":        name,
 		"description": object{"type": "string"},
+		"kind":        object{"description": "policies that play arms", "const": KindRegret, "default": KindRegret},
 		"horizon":     count("T, rounds of a run"),
 		"runs":        count("runs of each cell"),
-		"seed":        object{"description": "seed of all randomness", "anyOf": []any{object{"type": "integer", "minimum": 0}, object{"type": "string", "pattern": "^[0-9][0-9_]*$"}}, "default": 0},
+		"seed":        seed,
 		"checkpoints": object{"description": "how many rounds to look at, log-spaced; or which ones, the last one the horizon", "default": DefaultPoints,
 			"anyOf": []any{count("how many, log-spaced"), object{"type": "array", "items": count("a round"), "minItems": 1, "maxItems": MaxPoints}}},
 		"range":     span("declared range of rewards; rewards outside are clipped"),
@@ -78,8 +82,34 @@ func Schema() ([]byte, error) {
 		"policies":  many("who plays", policies),
 		"budgets":   many("each private policy runs at each budget that it can meet; the others run once", budgets),
 	}, "name", "horizon", "runs", "instances", "policies")
-	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	root["title"] = "Sotto experiment"
+	share := func(doc string) object {
+		return object{"description": doc, "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
+	}
+	var rules []any
+	for _, name := range stopping.Names() {
+		rules = append(rules, name)
+	}
+	stop := closed(object{
+		"name":        name,
+		"description": object{"type": "string"},
+		"kind":        object{"description": "stopping rules that sample a law", "const": KindStopping},
+		"cap":         count("samples after which a rule gives up"),
+		"runs":        count("runs of each cell"),
+		"seed":        seed,
+		"range":       span("[-R, R], the range of samples, [-1, 1] if not given; samples outside are clipped"),
+		"instances": many("the laws of the samples", []any{
+			instance(object{"law": object{"description": "bernoulli(p), gaussian(mean,sd), clipped-gaussian(mean,sd,lo,hi), beta(a,b), uniform(lo,hi), table(v1:p1,v2:p2,…)",
+				"type": []any{"string", "number"}}}, "law")}),
+		"rules": many("who samples", []any{closed(object{"rule": object{"enum": rules}, "name": label,
+			"alpha": share("relative error that is allowed"), "beta": share("probability of a larger error")}, "rule", "alpha", "beta")}),
+		"budgets": many("each private rule runs at each budget; nas runs once", []any{closed(object{"epsilon": positive}, "epsilon"), object{"const": "none"}}),
+	}, "name", "kind", "cap", "runs", "instances", "rules")
+	root := object{
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Sotto experiment", "type": "object",
+		"properties": object{"kind": object{"enum": []any{KindRegret, KindStopping}}},
+		"if":         object{"properties": object{"kind": object{"const": KindStopping}}, "required": []any{"kind"}},
+		"then":       stop, "else": regret,
+	}
 	b, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)

@@ -19,15 +19,18 @@ import (
 type Spec struct {
 	Name        string // [a-z0-9._-]+
 	Description string
-	Horizon     Count // T, rounds
-	Runs        Count // of each cell
+	Kind        string // KindRegret, also if empty, or KindStopping
+	Horizon     Count  // T, rounds; of KindRegret
+	Cap         Count  // samples after which a rule gives up; of KindStopping
+	Runs        Count  // of each cell
 	Seed        uint64
 	Points      Count   // checkpoints, log-spaced; 0 means DefaultPoints
 	Checkpoints []Count // explicit checkpoints, increasing; they replace Points
-	Lo, Hi      float64 // the declared range of rewards; both 0 means [0,1]
+	Lo, Hi      float64 // the declared range of rewards; both 0 means [0,1], or [−1,1] of samples
 	Unclipped   bool    // feed rewards outside the range as they are: no privacy guarantee
 	Instances   []Instance
 	Policies    []Policy
+	Rules       []Rule           // of KindStopping, instead of policies
 	Budgets     []privacy.Budget // those that are not private run at none, whatever stands here
 
 	dir string // relative paths start here
@@ -56,6 +59,15 @@ type Instance struct {
 	Source    bandit.Source // anything else, from a program: its file form names the source, and cannot be played
 
 	Arms Count
+
+	Law string // of KindStopping: the law of the samples, as bandit.ParseLaw reads it
+}
+
+// A Rule is a stopping rule with its parameters.
+type Rule struct {
+	Rule        string  // nas, dp-nas or dp-exp-nas
+	Name        string  // what tables call it; empty: the rule's name, with its parameters where that is not enough
+	Alpha, Beta float64 // both above 0 and below 1
 }
 
 // Means draws an instance's means uniformly in [Lo, Hi].
@@ -83,6 +95,9 @@ func (s *Spec) Override(field, flag, value string) error {
 	var err error
 	switch field {
 	case "horizon":
+		if s.Kind == KindStopping {
+			return &Error{Field: field, Pos: Pos{File: flag}, Err: fmt.Errorf("an experiment of kind %s has none: it has a cap on samples", s.Kind)}
+		}
 		s.Horizon, err = ParseCount(value)
 	case "runs":
 		s.Runs, err = ParseCount(value)
@@ -133,6 +148,10 @@ func (s *Spec) normal() ([]field, error) {
 	if s.Description != "" {
 		out = append(out, field{"description", s.Description})
 	}
+	if s.Kind == KindStopping {
+		out = append(out, field{"kind", s.Kind}, field{"cap", s.Cap}, field{"runs", s.Runs}, field{"seed", s.Seed}, field{"range", list([]float64{lo, hi})})
+		return s.normalLists(out, "rules")
+	}
 	out = append(out, field{"horizon", s.Horizon}, field{"runs", s.Runs}, field{"seed", s.Seed})
 	if s.Checkpoints != nil {
 		out = append(out, field{"checkpoints", list(s.Checkpoints)})
@@ -140,6 +159,11 @@ func (s *Spec) normal() ([]field, error) {
 		out = append(out, field{"checkpoints", s.points()})
 	}
 	out = append(out, field{"range", list([]float64{lo, hi})}, field{"unclipped", s.Unclipped})
+	return s.normalLists(out, "policies")
+}
+
+// normalLists adds what is a list: instances, who plays, and budgets.
+func (s *Spec) normalLists(out []field, players string) ([]field, error) {
 	var instances []any
 	for i, in := range s.Instances {
 		f, err := in.normal()
@@ -152,10 +176,13 @@ func (s *Spec) normal() ([]field, error) {
 	for _, p := range s.Policies {
 		policies = append(policies, p.normal())
 	}
+	for _, q := range s.Rules {
+		policies = append(policies, q.normal())
+	}
 	for _, b := range s.Budgets {
 		budgets = append(budgets, normalBudget(b))
 	}
-	out = append(out, field{"instances", instances}, field{"policies", policies})
+	out = append(out, field{"instances", instances}, field{players, policies})
 	if len(budgets) > 0 {
 		out = append(out, field{"budgets", budgets})
 	}
@@ -164,6 +191,9 @@ func (s *Spec) normal() ([]field, error) {
 
 func (s *Spec) span() (lo, hi float64) {
 	if s.Lo == 0 && s.Hi == 0 {
+		if s.Kind == KindStopping {
+			return -1, 1
+		}
 		return 0, 1
 	}
 	return s.Lo, s.Hi
@@ -179,6 +209,8 @@ func (s *Spec) points() Count {
 func (in Instance) normal() ([]field, error) {
 	out := []field{{"name", in.Name}}
 	switch {
+	case in.Law != "":
+		out = append(out, field{"law", in.Law})
 	case in.Bernoulli != nil:
 		out = append(out, field{"bernoulli", list(in.Bernoulli)})
 	case in.Laws != nil:
@@ -233,6 +265,14 @@ func (p Policy) normal() []field {
 		out = append(out, field{name, value})
 	}
 	return out
+}
+
+func (q Rule) normal() []field {
+	out := []field{{"rule", q.Rule}}
+	if q.Name != "" {
+		out = append(out, field{"name", q.Name})
+	}
+	return append(out, field{"alpha", q.Alpha}, field{"beta", q.Beta})
 }
 
 func normalBudget(b privacy.Budget) any {

@@ -27,7 +27,7 @@ import (
 //	checkpoints           C × uint64
 //	length of the loss    uint32
 //	loss                  JSON: the largest of the runs' privacy losses, as their ledgers priced them
-//	regret, plays_best    R × (C + C) × float64, run by run
+//	regret, plays_best    R × (C + C) × float64, run by run; of stopping rules samples and error, see noEstimate
 //	SHA-256               32 bytes, of everything above
 //
 // all little endian. It holds no label and no time, so the same runs are the same bytes.
@@ -37,20 +37,15 @@ type unit struct {
 	runs        int
 	checkpoints []int
 	loss        privacy.Loss
-	data        []float64 // run by run: C regrets, then C plays of best arms
+	data        []float64 // run by run: C values of the first metric, then C of the second
 }
 
 const unitMagic = "sotto unit 1\n"
 
-// regret and best are the curves of the unit's r-th run.
-func (u *unit) regret(r int) []float64 {
+// metric is the curve of the unit's r-th run in its first metric, k = 0, or its second, k = 1.
+func (u *unit) metric(r, k int) []float64 {
 	c := len(u.checkpoints)
-	return u.data[2*c*r : 2*c*r+c]
-}
-
-func (u *unit) best(r int) []float64 {
-	c := len(u.checkpoints)
-	return u.data[2*c*r+c : 2*c*(r+1)]
+	return u.data[(2*r+k)*c : (2*r+k+1)*c]
 }
 
 func (u *unit) encode() ([]byte, error) {

@@ -21,6 +21,7 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/stopping"
 )
 
 // maxFile is the largest experiment file in bytes.
@@ -359,18 +360,54 @@ func (d *decoder) pair(n ast.Node, field string, lo, hi *float64) error {
 	return nil
 }
 
-var specKeys = []string{"name", "description", "horizon", "runs", "seed", "checkpoints", "range", "unclipped", "instances", "policies", "budgets"}
+// specKeys are the keys of an experiment of a kind.
+func specKeys(kind string) []string {
+	if kind == KindStopping {
+		return []string{"name", "description", "kind", "cap", "runs", "seed", "range", "instances", "rules", "budgets"}
+	}
+	return []string{"name", "description", "kind", "horizon", "runs", "seed", "checkpoints", "range", "unclipped", "instances", "policies", "budgets"}
+}
+
+// specKind reads the kind first: the other keys depend on it, wherever it stands.
+func (d *decoder) specKind(n ast.Node, to *string) error {
+	values, err := d.mapping(n, "")
+	if err != nil {
+		return err
+	}
+	for _, kv := range values {
+		if kv.Key.GetToken().Value != "kind" {
+			continue
+		}
+		if err := d.text(kv.Value, "kind", to); err != nil {
+			return err
+		}
+		if *to == "" {
+			return d.fail(kv.Value, "kind", "is empty: known are %s", strings.Join(Kinds(), ", "))
+		}
+		if err := checkKind(*to); err != nil {
+			return d.fail(kv.Value, "kind", "%w", err)
+		}
+	}
+	return nil
+}
 
 func (d *decoder) spec(n ast.Node) (*Spec, error) {
 	s := &Spec{}
-	err := d.keys(n, "", specKeys, func(key, at string, v ast.Node) error {
+	if err := d.specKind(n, &s.Kind); err != nil {
+		return s, err
+	}
+	err := d.keys(n, "", specKeys(s.Kind), func(key, at string, v ast.Node) error {
 		switch key {
 		case "name":
 			return d.text(v, at, &s.Name)
 		case "description":
 			return d.text(v, at, &s.Description)
+		case "kind":
+			return nil
 		case "horizon":
 			return d.count(v, at, &s.Horizon)
+		case "cap":
+			return d.count(v, at, &s.Cap)
 		case "runs":
 			return d.count(v, at, &s.Runs)
 		case "seed":
@@ -401,7 +438,11 @@ func (d *decoder) spec(n ast.Node) (*Spec, error) {
 			return d.flag(v, at, &s.Unclipped)
 		case "instances":
 			return d.items(v, at, func(_ int, at string, item ast.Node) error {
-				in, err := d.instance(item, at)
+				read := d.instance
+				if s.Kind == KindStopping {
+					read = d.law
+				}
+				in, err := read(item, at)
 				s.Instances = append(s.Instances, in)
 				return err
 			})
@@ -409,6 +450,12 @@ func (d *decoder) spec(n ast.Node) (*Spec, error) {
 			return d.items(v, at, func(_ int, at string, item ast.Node) error {
 				p, err := d.policy(item, at)
 				s.Policies = append(s.Policies, p)
+				return err
+			})
+		case "rules":
+			return d.items(v, at, func(_ int, at string, item ast.Node) error {
+				q, err := d.rule(item, at)
+				s.Rules = append(s.Rules, q)
 				return err
 			})
 		default: // budgets
@@ -496,9 +543,7 @@ func (d *decoder) instance(n ast.Node, field string) (Instance, error) {
 			in.Laws = []string{}
 			return d.items(v, at, func(_ int, at string, item ast.Node) error {
 				var law string
-				if s, ok := digits(item); ok { // a bare number is the mean of a Bernoulli
-					law = s
-				} else if err := d.text(item, at, &law); err != nil {
+				if err := d.lawText(item, at, &law); err != nil {
 					return err
 				}
 				in.Laws = append(in.Laws, law)
@@ -548,6 +593,63 @@ func (d *decoder) instance(n ast.Node, field string) (Instance, error) {
 		return in, d.fail(n, field, "says nowhere what its arms are: want one of %s", strings.Join(ways, ", "))
 	}
 	return in, err
+}
+
+// law reads {name: LABEL, law: LAW}, an instance of KindStopping.
+func (d *decoder) law(n ast.Node, field string) (Instance, error) {
+	var in Instance
+	err := d.keys(n, field, []string{"name", "law"}, func(key, at string, v ast.Node) error {
+		if key == "name" {
+			return d.text(v, at, &in.Name)
+		}
+		return d.lawText(v, at, &in.Law)
+	})
+	if err == nil && in.Law == "" {
+		return in, d.fail(n, field, "says no law: want law, such as law: bernoulli(0.3)")
+	}
+	return in, err
+}
+
+// lawText reads a law; a bare number is the mean of a Bernoulli.
+func (d *decoder) lawText(n ast.Node, field string, to *string) error {
+	if s, ok := digits(n); ok {
+		*to = s
+		return nil
+	}
+	return d.text(n, field, to)
+}
+
+// rule reads {rule: NAME, name: LABEL, alpha: α, beta: β}.
+func (d *decoder) rule(n ast.Node, field string) (Rule, error) {
+	var q Rule
+	err := d.keys(n, field, []string{"rule", "name", "alpha", "beta"}, func(key, at string, v ast.Node) error {
+		switch key {
+		case "rule":
+			if err := d.text(v, at, &q.Rule); err != nil {
+				return err
+			}
+			if _, err := ruleEntry(q.Rule); err != nil {
+				return d.fail(v, at, "%w", err)
+			}
+			return nil
+		case "name":
+			if err := d.text(v, at, &q.Name); err != nil {
+				return err
+			}
+			if q.Name == "" {
+				return d.fail(v, at, "is empty")
+			}
+			return nil
+		case "alpha":
+			return d.float(v, at, &q.Alpha)
+		default:
+			return d.float(v, at, &q.Beta)
+		}
+	})
+	if err == nil && q.Rule == "" {
+		return q, d.fail(n, field, "names no rule: want rule: NAME, one of %s", strings.Join(stopping.Names(), ", "))
+	}
+	return q, err
 }
 
 // policy reads {policy: NAME, PARAMETER: VALUE, …}, or NAME alone. The parameters' names and kinds come from the catalog.

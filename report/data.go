@@ -21,7 +21,23 @@ type Report struct {
 	Spec        string   // the experiment file, shown folded; "" leaves it out
 	Warnings    []string // shown at the top, before anything else
 	Tables      []Table
+	Grids       []Grid
 	Figures     []Figure
+}
+
+// A Grid is a table that compares nothing: its cells are text.
+type Grid struct {
+	Title  string
+	Head   []string // of the columns
+	Text   int      // how many columns are words; the others, numbers, end in one line
+	Groups []GridGroup
+	Notes  []string // footnotes
+}
+
+// A GridGroup is rows under a head, each as long as the grid's head.
+type GridGroup struct {
+	Head string
+	Rows [][]string
 }
 
 // A Fact is a named value, such as {"seed", "1"}.

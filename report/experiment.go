@@ -19,7 +19,7 @@ import (
 
 // Of arranges the results of an experiment: the table of regrets at the horizon, a figure of regret against rounds for each
 // instance and budget, with the policies that have none beside it, and one of regret against the budget for each instance that has
-// three budgets of a kind or more.
+// three budgets of a kind or more. Of stopping rules it is a grid: samples, failures, and the bounds beside them.
 func Of(r *experiment.Results) (Report, error) {
 	m := r.Manifest
 	spec, err := experiment.Parse(m.Name, m.Spec)
@@ -29,6 +29,19 @@ func Of(r *experiment.Results) (Report, error) {
 	text, err := spec.YAML()
 	if err != nil {
 		return Report{}, err
+	}
+	if m.Kind == experiment.KindStopping {
+		grid, err := stoppingGrid(r)
+		if err != nil {
+			return Report{}, err
+		}
+		return Report{
+			Name: m.Name, Version: "Sotto " + m.Build.Version, Description: m.Description, Spec: string(text), Warnings: m.Warnings, Grids: []Grid{grid},
+			Facts: []Fact{
+				{"cap", whole(m.Horizon)}, {"runs of each", whole(m.Runs)}, {"seed", strconv.FormatUint(m.Seed, 10)},
+				{"privacy adjacency", "one sample replaced"},
+			},
+		}, nil
 	}
 	table, err := tableOf(r)
 	if err != nil {

@@ -33,6 +33,13 @@ func (r Report) WriteHTML(w io.Writer) error {
 			void = void || row.Void
 		}
 	}
+	for _, g := range r.Grids {
+		g, err := g.clean()
+		if err != nil {
+			return err
+		}
+		page.Grids = append(page.Grids, g)
+	}
 	seen := make(map[string]bool)
 	for _, f := range r.Figures {
 		if seen[f.ID] {
@@ -75,6 +82,7 @@ type pageView struct {
 	Warnings                         []string
 	Void                             bool
 	Tables                           []tableView
+	Grids                            []Grid
 	Figures                          []figureView
 }
 

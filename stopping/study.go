@@ -15,6 +15,7 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/privacy"
 )
 
 // A StudyConfig is many runs of one rule on one law.
@@ -28,13 +29,17 @@ type StudyConfig struct {
 	Workers int
 }
 
+// World names what the samples of a law are keyed by, beside the seed and the run: rules on one law have the same samples.
+func World(law bandit.Law) string { return "stopping " + law.String() }
+
 // An Outcome is one run of a study.
 type Outcome struct {
 	Samples  int
 	Estimate float64 // NaN if unfinished
 	Error    float64 // |estimate − μ|/|μ|; NaN if unfinished, +Inf for a wrong estimate of 0
 	Finished bool
-	Failed   bool // finished, and further than α|μ| from μ
+	Failed   bool         // finished, and further than α|μ| from μ
+	Loss     privacy.Loss // what the run cost a sample
 }
 
 // A Study is what many runs say of a rule.
@@ -82,10 +87,14 @@ func (c StudyConfig) Run(ctx context.Context) (*Study, error) {
 	for w := range workers {
 		group.Go(func() {
 			for i := w; i < c.Runs; i += workers {
-				if errs[w] = c.one(ctx, i, mean, &out.Outcomes[i], &clipped[w]); errs[w] != nil {
+				o, n, err := c.Play(ctx, i, mean)
+				clipped[w] += n
+				if err != nil {
+					errs[w] = err
 					stop()
 					return
 				}
+				out.Outcomes[i] = o
 			}
 		})
 	}
@@ -111,27 +120,27 @@ func rank(err error) int {
 	return 0
 }
 
-func (c StudyConfig) one(ctx context.Context, i int, mean float64, o *Outcome, clipped *int) error {
-	key := noise.Key{Seed: c.Seed, Experiment: "stopping " + c.Law.String(), Run: i, Role: noise.RoleReward}
+// Play plays run i on a law whose mean, clipped to [−R,R], is given, and says how many samples were clipped. It takes no notice of Runs and
+// Workers: the run is the same in every study.
+func (c StudyConfig) Play(ctx context.Context, i int, mean float64) (o Outcome, clipped int, err error) {
+	key := noise.Key{Seed: c.Seed, Experiment: World(c.Law), Run: i, Role: noise.RoleReward}
 	samples := key.Fast(1)
 	key.Role, key.Cell = noise.RoleNoise, c.Rule.String()
 	own := key.Fast(1)
 	r, err := Simulate(ctx, c.Rule, c.Law, c.Cap, &samples[0], &own[0])
-	*clipped += r.Clipped
 	var unfinished *UnfinishedError
 	if errors.As(err, &unfinished) {
-		*o = Outcome{Samples: unfinished.Samples, Estimate: math.NaN(), Error: math.NaN()}
-		return nil
+		return Outcome{Samples: unfinished.Samples, Estimate: math.NaN(), Error: math.NaN(), Loss: unfinished.Spent}, r.Clipped, nil
 	}
 	if err != nil {
-		return err
+		return Outcome{}, r.Clipped, err
 	}
 	d := math.Abs(r.Estimate - mean)
-	*o = Outcome{Samples: r.Samples, Estimate: r.Estimate, Error: d / math.Abs(mean), Finished: true, Failed: d > c.Rule.alpha*math.Abs(mean)}
+	o = Outcome{Samples: r.Samples, Estimate: r.Estimate, Error: d / math.Abs(mean), Finished: true, Failed: d > c.Rule.alpha*math.Abs(mean), Loss: r.Loss}
 	if d == 0 {
 		o.Error = 0
 	}
-	return nil
+	return o, r.Clipped, nil
 }
 
 func (s *Study) summarise() error {

@@ -60,7 +60,11 @@ func (c *validateCommand) Run(s streams) error {
 		fmt.Fprintln(s.err, "warning:", w)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s of %s, T = %d\n", plan.Spec.Name, several(len(plan.Cells), "cell"), several(int(plan.Spec.Runs), "run"), plan.Spec.Horizon)
+	length := fmt.Sprintf("T = %d", plan.Spec.Horizon)
+	if plan.Spec.Kind == experiment.KindStopping {
+		length = fmt.Sprintf("at most %d samples each", plan.Spec.Cap)
+	}
+	fmt.Fprintf(&b, "%s: %s of %s, %s\n", plan.Spec.Name, several(len(plan.Cells), "cell"), several(int(plan.Spec.Runs), "run"), length)
 	for i := range plan.Cells {
 		fmt.Fprintln(&b, " ", plan.Cells[i].Label())
 	}

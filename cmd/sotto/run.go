@@ -133,10 +133,8 @@ func show(s streams, dir string, r *experiment.Results) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range page.Tables {
-		if err := t.WriteText(s.out); err != nil {
-			return err
-		}
+	if err := page.WriteText(s.out); err != nil {
+		return err
 	}
 	fmt.Fprintf(s.err, "\nResults are in %s: report.html is the page, summary.csv and results.parquet the numbers.\n", dir)
 	return nil
@@ -147,12 +145,7 @@ func printTables(s streams, r *experiment.Results) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range page.Tables {
-		if err := t.WriteText(s.out); err != nil {
-			return err
-		}
-	}
-	return nil
+	return page.WriteText(s.out)
 }
 
 // spec is the experiment of the file, or of the flags.
