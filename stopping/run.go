@@ -24,18 +24,22 @@ type UnfinishedError struct {
 
 // Error says what happened, and what it cost.
 func (e *UnfinishedError) Error() string {
-	spent := "nothing has been spent"
-	switch x := e.Spent.Pure(); {
-	case math.IsInf(x, 1):
-		spent = "no privacy was promised"
-	case x > 0:
-		spent = fmt.Sprintf("ε = %.4g, the half for the questions, has been spent on their answers", x)
-	}
 	if e.Capped {
 		return fmt.Sprintf("the cap of %d samples was reached before the rule stopped: no estimate is released; %s. "+
-			"The mean is too near 0 for so few samples, or it is 0: then the rule would go on for ever", e.Samples, spent)
+			"The mean is too near 0 for so few samples, or it is 0: then the rule would go on for ever", e.Samples, spent(e.Spent))
 	}
-	return fmt.Sprintf("the stream ended after %d samples, before the rule stopped: no estimate is released; %s", e.Samples, spent)
+	return fmt.Sprintf("the stream ended after %d samples, before the rule stopped: no estimate is released; %s", e.Samples, spent(e.Spent))
+}
+
+// spent says what a rule that gave no estimate has cost.
+func spent(loss privacy.Loss) string {
+	switch x := loss.Pure(); {
+	case math.IsInf(x, 1):
+		return "no privacy was promised"
+	case x > 0:
+		return fmt.Sprintf("ε = %.4g, the half for the questions, has been spent on their answers", x)
+	}
+	return "nothing has been spent"
 }
 
 // Is makes it match ErrUnfinished.
@@ -65,7 +69,8 @@ type Result struct {
 }
 
 // Run runs the rule on real data, with exact noise keyed by the operating system. Samples outside [−R,R] are clipped, and the estimate is then
-// that of the clipped law's mean; their number is not counted. A sample that is not a number is an error.
+// that of the clipped law's mean; their number is not counted. A sample that is not a number is an error. The estimate is right for independent
+// samples of one law, in the order of the stream: of a sorted stream only the beginning is seen. Privacy holds for any stream.
 //
 // Samples are fixed-point numbers, multiples of 2^-19 R, and rounding adds 2^-20 R to the rule's Hoeffding bound. So means below (1+1/α)·2^-20 R
 // are never told from 0.
@@ -124,7 +129,11 @@ func run(ctx context.Context, rule Rule, cur release.Curator, limit int, read fu
 			return Result{}, &UnfinishedError{Samples: out.Samples, Capped: err == nil, Spent: cur.Ledger().Total()}
 		}
 		if err != nil {
-			return Result{}, fmt.Errorf("%s: sample %d: %w", rule.name, out.Samples+1, err)
+			err = fmt.Errorf("%s: sample %d: %w", rule.name, out.Samples+1, err)
+			if loss := cur.Ledger().Total(); loss.Pure() > 0 && rule.private {
+				err = fmt.Errorf("%w; no estimate is released; %s", err, spent(loss))
+			}
+			return Result{}, err
 		}
 		if released, err = cur.Ask(arm, b.Above); err != nil {
 			return Result{}, fmt.Errorf("%s: %w", rule.name, err)

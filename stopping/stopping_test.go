@@ -302,10 +302,10 @@ func TestBounds(t *testing.T) {
 // The theorem's event implies its time: with every noise at the edge of 002's event, and |X̄_t| = |μ| − h_t, the first power of two above t_U/2 has
 // the halting condition. Over a grid of parameters.
 func TestUpperBoundHolds(t *testing.T) {
-	for _, alpha := range []float64{0.01, 0.1, 0.5, 0.9} {
+	for _, alpha := range []float64{0.01, 0.1, 0.5, 0.9, 0.92, 0.98} {
 		for _, beta := range []float64{1e-6, 0.01, 0.08} {
-			for _, epsilon := range []float64{0.01, 0.3, 1, 10} {
-				for _, mu := range []float64{1e-4, 0.01, 0.3, 0.9} {
+			for _, epsilon := range []float64{0.01, 0.3, 1, 10, 1e6} {
+				for _, mu := range []float64{1e-4, 0.01, 0.3, 0.9, 1} {
 					rule := newRuleOf(t, "dp-exp-nas", alpha, beta, epsilon, 1)
 					upper, err := rule.UpperBound(mu)
 					if err != nil {
@@ -400,6 +400,11 @@ func TestUnfinished(t *testing.T) {
 	}
 	if _, err := Run(ctx, rule, &slice{x: []float64{1, 1, math.NaN(), 1}}, Options{}); err == nil || !strings.Contains(err.Error(), "sample 3") {
 		t.Errorf("NaN: %v", err)
+	} else if !strings.Contains(err.Error(), "ε = 0.5, the half for the questions") { // one was answered, after 2 samples
+		t.Errorf("NaN, after an answer: %v", err)
+	}
+	if _, err := Run(ctx, rule, &slice{x: []float64{1, math.NaN()}}, Options{}); err == nil || strings.Contains(err.Error(), "spent") {
+		t.Errorf("NaN, before any answer: %v", err)
 	}
 	if _, err := Run(ctx, rule, &slice{}, Options{Cap: -1}); err == nil {
 		t.Error("a negative cap")

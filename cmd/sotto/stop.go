@@ -121,7 +121,7 @@ func (c *stopCommand) data(ctx context.Context, s streams, rule stopping.Rule) e
 
 func head(w *tabwriter.Writer, rule stopping.Rule) {
 	fmt.Fprintf(w, "rule\t%s, samples in [−%v, %[2]v]\n", rule.Name(), rule.Range())
-	fmt.Fprintf(w, "guarantee\twithin %.6g %% of the mean with probability at least %v; ", 100*rule.Alpha(), 1-rule.Beta())
+	fmt.Fprintf(w, "guarantee\twithin %.6g %% of the mean with probability at least %v, for independent samples; ", 100*rule.Alpha(), 1-rule.Beta())
 	if rule.Private() {
 		fmt.Fprintf(w, "%v-DP for each sample: half for the answers, half for the estimate\n", rule.Epsilon())
 	} else {
