@@ -207,6 +207,9 @@ func TestUnknownHorizon(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if with := e.With(params); with.Regret == e.Regret {
+			t.Errorf("%s: what holds for a known T is said of guesses: %s", e.Name, with.Regret)
+		}
 		b := privacy.Budget(privacy.None{})
 		if e.Private {
 			b = budgets[e.Budgets[0]]

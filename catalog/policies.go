@@ -39,6 +39,15 @@ func horizonFree(e Entry) Entry {
 			return known(guess, p)
 		}))
 	}
+	vary := e.vary
+	e.vary = func(e *Entry, p Params) {
+		if vary != nil {
+			vary(e, p)
+		}
+		if p["unknown_horizon"] == 1 {
+			e.Regret = "for each guess of T, and added up over the guesses: " + e.Regret
+		}
+	}
 	return e
 }
 
@@ -188,7 +197,7 @@ func policies() []Entry {
 		{
 			Name: "dp-klucb", Title: "DP-KLUCB", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Guarantee: pureGuarantee,
-			Regret:    "α Σ Δ_a log T/d_ε(μ_a, μ*) + o(log T), Bernoulli rewards (arXiv:2505.05613); no ε-DP policy is below the sum",
+			Regret:    "α Σ Δ_a log T/d_ε(μ_a, μ*) + o(log T), Bernoulli rewards (arXiv:2505.05613); no consistent ε-DP policy is below the sum",
 			Source:    "Azize et al. 2025, arXiv:2505.05613; the integers of its schedule are ours",
 			Params:    geometric(1.5, "⌈16/ε⌉, 1 without privacy"),
 			New:       accumulating(policy.NewDPKLUCB),
@@ -196,7 +205,7 @@ func policies() []Entry {
 		{
 			Name: "dp-imed", Title: "DP-IMED", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Guarantee: pureGuarantee,
-			Regret:    "α Σ Δ_a log T/d_ε(μ_a, μ*) + o(log T), Bernoulli rewards (arXiv:2505.05613); no ε-DP policy is below the sum",
+			Regret:    "α Σ Δ_a log T/d_ε(μ_a, μ*) + o(log T), Bernoulli rewards (arXiv:2505.05613); no consistent ε-DP policy is below the sum",
 			Source:    "Azize et al. 2025, arXiv:2505.05613; the integers of its schedule are ours",
 			Params:    geometric(2, "⌈16/ε⌉, 1 without privacy"),
 			New:       accumulating(policy.NewDPIMED),

@@ -16,7 +16,7 @@ import (
 //
 // where μ̃_a is the mean of all the arm's N_a rewards, with a Lap(1/ε) from each of its batches, clipped to [0,1] (divergence.DEps). For
 // rewards in [0,1] it is ε-DP, each reward being in one release. For Bernoulli rewards its regret is at most α Σ_a Δ_a log T/d_ε(μ_a, μ*) +
-// o(log T) (the paper's upper bound, as its authors' slides state it), and no ε-DP policy has less than the sum without α. It is anytime. At equal
+// o(log T) (the paper's upper bound, as its authors' slides state it), and no consistent ε-DP policy has less than the sum without α. It is anytime. At equal
 // indices the arm with fewer samples goes first, then the lower.
 //
 // The paper's integers are not known to us; those of accumulation are ours. NewDPKLUCBJ replaces d_ε by the noise-aware J_{m/N} (divergence.DEpsNoisy),

@@ -14,8 +14,9 @@ import (
 // A node of level j holds k^j rewards, those of (m·k^j, (m+1)·k^j]. The sum of the first t is written with the balanced digits of t, −(k−1)/2
 // to (k−1)/2: a positive digit adds as many nodes of its level, a negative one takes as many away again. A reward is in one node of each of
 // the h levels, h the smallest with (k^h−1)/2 ≥ Horizon, so that its loss is h Laplace releases: h/Scale-DP. It may be that the rewards are chosen
-// after the releases before them: releases before a reward do not depend on its nodes' noise, so that moving those nodes' noise by
-// the change of the reward gives the same releases with a density that is at most e^{h/Scale} apart.
+// after the releases before them. A release before a reward has as many of the reward's nodes with a plus as with a minus (t = 2 in base 3 is (0,3] less (2,3], both
+// with reward 3), a release after it one more with a plus. So moving the noise of all its nodes by the change of the reward leaves every release as it
+// was, earlier ones too, with a density that is at most e^{h/Scale} apart.
 //
 // At Horizon 10⁶ and ε = 1 the binary tree has mean variance 7908; the 19-ary one has 1143.
 type KAry struct {
