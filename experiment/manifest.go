@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,7 +15,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/privacy"
 )
 
 // A Manifest says what an output directory holds. It is written when a run begins, to claim the directory, and again when it ends.
@@ -58,6 +62,8 @@ type CellInfo struct {
 	Loss      string `json:"loss,omitempty"`
 
 	Stopping *StoppingCell `json:"stopping,omitempty"` // of KindStopping
+	// LowerBound is log T · Σ Δ_a/d_ε(μ_a, μ*) for Bernoulli arms at ε-DP, or none: see bound.BernoulliRegret. It is asymptotic; 0 is no bound.
+	LowerBound float64 `json:"lower_bound,omitempty"`
 }
 
 // Label is instance / policy / budget.
@@ -155,10 +161,39 @@ func (p *Plan) Manifest() *Manifest {
 		}
 		if s.Kind == KindStopping {
 			info.Stopping = c.trial.info()
+		} else {
+			info.LowerBound = c.lowerBound(s)
 		}
 		m.Cells = append(m.Cells, info)
 	}
 	return m
+}
+
+// lowerBound is 0 where none is known: other laws, other budgets, means that are redrawn, and rewards that are logged people's.
+func (c *Cell) lowerBound(s *Spec) float64 {
+	epsilon := math.Inf(1)
+	switch b := c.budget.(type) {
+	case privacy.Pure:
+		epsilon = b.Epsilon
+	case privacy.None:
+	default:
+		return 0
+	}
+	if lo, hi := s.span(); lo != 0 || hi != 1 || s.Unclipped || c.world.source.Redrawn() {
+		return 0
+	}
+	var means []float64
+	for _, law := range c.world.fixed.Arms {
+		if _, ok := law.(bandit.Bernoulli); !ok {
+			return 0
+		}
+		means = append(means, law.Mean())
+	}
+	constant, err := bound.BernoulliRegret(means, epsilon)
+	if err != nil {
+		return 0
+	}
+	return math.Log(float64(s.Horizon)) * constant
 }
 
 const manifestFile = "manifest.json"

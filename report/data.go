@@ -66,6 +66,7 @@ type Row struct {
 	Best             bool    // the row that the others of its group are compared with
 	P                float64 // adjusted p-value of the difference to the best row; NaN if not tested. Ignored for the best row
 	Q05, Median, Q95 float64 // quantiles over runs; NaN leaves a cell empty
+	Bound            float64 // mean over its asymptotic lower bound; 0 if there is none
 }
 
 // A Figure is one drawing of lines with bands: a metric against rounds, or against the budget.

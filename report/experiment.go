@@ -163,11 +163,19 @@ func tableOf(r *experiment.Results) (Table, error) {
 			t.Rows = append(t.Rows, Row{
 				Instance: symbols(group), Policy: rows[i].Policy, Budget: symbols(rows[i].Budget), Void: void(r, &r.Cells[i]), Runs: r.Manifest.Runs,
 				Mean: rows[i].Mean, Half: rows[i].Half, Ratio: rows[i].Ratio, Best: rows[i].Best, P: rows[i].P,
-				Q05: q[0], Median: q[1], Q95: q[2],
+				Q05: q[0], Median: q[1], Q95: q[2], Bound: over(rows[i].Mean, rows[i].LowerBound),
 			})
 		}
 	}
 	return t, nil
+}
+
+// over is a regret over its lower bound, 0 if there is none.
+func over(mean, bound float64) float64 {
+	if bound > 0 {
+		return mean / bound
+	}
+	return 0
 }
 
 func void(r *experiment.Results, c *experiment.CellResult) bool {

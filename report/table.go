@@ -17,19 +17,19 @@ func (t Table) WriteText(w io.Writer) error {
 	if v.Title != "" {
 		fmt.Fprintln(out, v.Title)
 	}
-	cells := [][]string{{"policy", "budget", v.Metric, "", "median", "q95", "ratio", "vs best", "runs"}}
+	cells := [][]string{{"policy", "budget", v.Metric, "", "median", "q95", "×LB", "ratio", "vs best", "runs"}}
 	for _, g := range v.Groups {
 		for _, r := range g.Rows {
 			policy := r.Policy
 			if r.Void {
 				policy += " †"
 			}
-			cells = append(cells, []string{policy, r.Budget, r.Mean, "± " + r.Half, r.Median, r.Q95, r.Ratio, r.Verdict, r.Runs})
+			cells = append(cells, []string{policy, r.Budget, r.Mean, "± " + r.Half, r.Median, r.Q95, r.Bound, r.Ratio, r.Verdict, r.Runs})
 		}
 	}
 	if v.SameRuns {
 		for i := range cells {
-			cells[i] = cells[i][:8]
+			cells[i] = cells[i][:9]
 		}
 	}
 	widths := make([]int, len(cells[0]))
@@ -51,8 +51,8 @@ func (t Table) WriteText(w io.Writer) error {
 			case head && c == 2:
 				b.WriteString("  " + strings.Repeat(" ", max(0, widths[2]+1+widths[3]-columns(s))) + s)
 			case head && c == 3:
-			case (c == 4 || c == 5) && !v.Quantiles:
-			case c == 2 || c >= 4 && c != 7:
+			case (c == 4 || c == 5) && !v.Quantiles, c == 6 && !v.Bounds:
+			case c == 2 || c >= 4 && c != 8:
 				b.WriteString("  " + gap + s)
 			case c == 3:
 				// The sign stands in one column, the digits end in one.
@@ -87,6 +87,7 @@ type tableView struct {
 	Groups        []groupView
 	SameRuns      bool // the runs are told in a note, not in a column
 	Quantiles     bool // some row has quantiles
+	Bounds        bool // some row has a lower bound
 	Notes         []string
 }
 
@@ -96,8 +97,8 @@ type groupView struct {
 }
 
 type rowView struct {
-	Policy, Budget, Mean, Half, Ratio, Verdict, Runs, Median, Q05, Q95 string
-	Best, Void                                                         bool
+	Policy, Budget, Mean, Half, Bound, Ratio, Verdict, Runs, Median, Q05, Q95 string
+	Best, Void                                                                bool
 }
 
 // view turns the numbers into text, for a terminal or for a page. The page has thousands set apart, and words where the terminal has
@@ -124,13 +125,16 @@ func (t Table) view(terminal bool) tableView {
 			v.Groups = append(v.Groups, groupView{Instance: clean(r.Instance)})
 		}
 		row := rowView{
-			Policy: cut(clean(r.Policy), 48), Budget: cut(clean(r.Budget), 32), Ratio: "–", Verdict: "not tested", Runs: strconv.Itoa(r.Runs),
+			Policy: cut(clean(r.Policy), 48), Budget: cut(clean(r.Budget), 32), Bound: "–", Ratio: "–", Verdict: "not tested", Runs: strconv.Itoa(r.Runs),
 			Best: r.Best, Void: r.Void,
 		}
 		row.Mean, row.Half = measured(r.Mean, r.Half, sep)
 		row.Q05, row.Median, row.Q95 = number(r.Q05, sep), number(r.Median, sep), number(r.Q95, sep)
 		if !math.IsNaN(r.Q05) || !math.IsNaN(r.Median) || !math.IsNaN(r.Q95) {
 			v.Quantiles = true
+		}
+		if r.Bound > 0 && !math.IsInf(r.Bound, 0) {
+			row.Bound, v.Bounds = ratio(r.Bound, sep), true
 		}
 		if r.Ratio > 0 && !math.IsInf(r.Ratio, 0) {
 			row.Ratio = ratio(r.Ratio, sep) + "×"
@@ -188,6 +192,9 @@ func (t Table) view(terminal bool) tableView {
 			note += "; tested at " + percent(alpha)
 		}
 		v.Notes = append(v.Notes, note)
+	}
+	if v.Bounds {
+		v.Notes = append(v.Notes, "×LB: over log T · Σ Δ_a/d_ε(μ_a, μ*), below which no consistent ε-DP policy stays as T grows; at this T it can")
 	}
 	if anyVoid && terminal {
 		v.Notes = append(v.Notes, "† "+noGuarantee)
