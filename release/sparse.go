@@ -16,10 +16,9 @@ type questions[T number] struct {
 	threshold, query sampler[T]
 	statistic        privacy.Statistic
 
-	group     []int // the arms that the questions are about; empty: no question has been answered since the last yes
-	ids       []int // their slots
-	noise     T     // of the threshold, once group is set
-	tail      privacy.Tail
+	group     []int          // the arms that the questions are about; empty: no question has been answered since the last yes
+	ids       []int          // their slots
+	noise     T              // of the threshold, once group is set
 	answering privacy.Values // what a no tells: the numbers of rewards
 }
 
