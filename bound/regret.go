@@ -9,7 +9,7 @@ import (
 )
 
 // BernoulliRegret is Σ Δ_a/d_ε(μ_a, μ*) over the suboptimal arms: no consistent ε-DP policy on Bernoulli arms has liminf Reg_T/log T below it
-// (Azize and Basu 2025, arXiv 2505.05613). At ε = +Inf, d_ε is kl and the bound that of Lai and Robbins 1985. It is asymptotic: regrets
+// (Azize et al. 2025, arXiv:2505.05613). At ε = +Inf, d_ε is kl and the bound that of Lai and Robbins 1985. It is asymptotic: regrets
 // at a finite T can be below log T times it. epsilon is above 0; means are in [0,1], at least two. With μ* = 1 and no privacy it is 0.
 func BernoulliRegret(means []float64, epsilon float64) (float64, error) {
 	if len(means) < 2 {
