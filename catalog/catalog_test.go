@@ -232,3 +232,25 @@ func TestUnknownHorizon(t *testing.T) {
 		}
 	}
 }
+
+// A guess that cannot be built is told before the first round.
+func TestUnknownHorizonIsCheckedAhead(t *testing.T) {
+	e, err := catalog.Find("dp-ucb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, _ := e.Param("counter")
+	sqrt, err := q.Parse("sqrt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	params, err := e.Complete(catalog.Params{"unknown_horizon": 1, "counter": sqrt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for horizon, ok := range map[int]bool{1 << 18: true, 1 << 19: false} {
+		if _, err := e.New(catalog.Setting{Arms: 3, Horizon: horizon, Budget: privacy.ZCDP{Rho: 1}}, params); (err == nil) != ok {
+			t.Errorf("T = %d: %v", horizon, err)
+		}
+	}
+}

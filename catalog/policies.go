@@ -33,11 +33,18 @@ func horizonFree(e Entry) Entry {
 		if p["unknown_horizon"] == 0 {
 			return known(s, p)
 		}
-		return built(policy.NewDoubling(s.Arms, func(horizon int) (policy.Policy, error) {
+		build := func(horizon int) (policy.Policy, error) {
 			guess := s
 			guess.Horizon = horizon
 			return known(guess, p)
-		}))
+		}
+		// Guesses go up to four times the rounds that are played: what cannot be built for so many must not stop a run in its middle.
+		if s.Horizon > 0 && s.Horizon <= policy.Forever/4 {
+			if _, err := build(4 * s.Horizon); err != nil {
+				return nil, fmt.Errorf("unknown_horizon guesses up to four times the horizon: %w", err)
+			}
+		}
+		return built(policy.NewDoubling(s.Arms, build))
 	}
 	vary := e.vary
 	e.vary = func(e *Entry, p Params) {
