@@ -277,7 +277,7 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 	if a.Strict {
 		kind = "Hoeffding's bound and betting; ± is Student's interval, and not promised"
 	}
-	fmt.Fprintf(&b, "The order and every ± without ! hold together with probability %v (%s).\n", 1-a.Level, kind)
+	fmt.Fprintf(&b, "The verdicts and every ± without ! hold together with probability %v (%s).\n", 1-a.Level, kind)
 	fmt.Fprintf(&b, "A tier ends where the next policy is worse; = is a tie within %v%%, ? is not settled, ! is a mean whose runs are too skewed for its ±. What no run has shown is not in the means.\n",
 		100*a.Resolution)
 	if n := len(a.References); n > 0 {
