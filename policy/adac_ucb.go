@@ -33,11 +33,6 @@ func NewAdaCUCB(arms int, budget privacy.Budget, beta float64) (*AdaCUCB, error)
 	return &AdaCUCB{episodes: newEpisodes(arms, privacy.Gaussian{Sigma: sigma}), beta: beta}, nil
 }
 
-// PrintedHalf is that of AdaPUCB.
-func (p *AdaCUCB) PrintedHalf() {
-	p.half, p.first = true, privacy.Gaussian{Sigma: 2 * p.mech.(privacy.Gaussian).Sigma}
-}
-
 // Next implements Policy.
 func (p *AdaCUCB) Next(released privacy.Released) *Batch {
 	if !p.learn(released) {

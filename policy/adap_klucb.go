@@ -32,11 +32,6 @@ func NewAdaPKLUCB(arms int, epsilon, alpha float64) (*AdaPKLUCB, error) {
 	return &AdaPKLUCB{episodes: newEpisodes(arms, privacy.Laplace{Scale: 1 / epsilon}), alpha: alpha}, nil
 }
 
-// PrintedHalf is that of AdaPUCB.
-func (p *AdaPKLUCB) PrintedHalf() {
-	p.half, p.first = true, privacy.Laplace{Scale: 2 * p.mech.(privacy.Laplace).Scale}
-}
-
 // TiesToFewest gives ties to the arm with the fewest plays, instead of the one listed first. Plays are public: privacy is as before.
 func (p *AdaPKLUCB) TiesToFewest() { p.fewest = true }
 

@@ -28,12 +28,6 @@ func NewAdaPUCB(arms int, epsilon, alpha float64) (*AdaPUCB, error) {
 	return &AdaPUCB{episodes: newEpisodes(arms, privacy.Laplace{Scale: 1 / epsilon}), alpha: alpha}, nil
 }
 
-// PrintedHalf makes the first episode count as half a sample, as the printed "½N" does: twice the noise and a wider bonus until the arm
-// is played again. Call it before the first Next.
-func (p *AdaPUCB) PrintedHalf() {
-	p.half, p.first = true, privacy.Laplace{Scale: 2 * p.mech.(privacy.Laplace).Scale}
-}
-
 // Next implements Policy.
 func (p *AdaPUCB) Next(released privacy.Released) *Batch {
 	if !p.learn(released) {

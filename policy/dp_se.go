@@ -20,10 +20,9 @@ import (
 type DPSE struct {
 	epsilon, beta float64
 
+	elimination
 	epoch  int
-	alive  []int // S, increasing
-	rounds int   // R_e
-	batch  Batch
+	rounds int // R_e
 }
 
 // NewDPSE returns DP-SE for a number of arms ≥ 2, a budget epsilon > 0 (+Inf: no privacy) and the failure probability beta in (0,1), 1/T
@@ -38,12 +37,7 @@ func NewDPSE(arms int, epsilon, beta float64) (*DPSE, error) {
 	if err := checkRisk("beta", beta); err != nil {
 		return nil, fmt.Errorf("dp-se: %w", err)
 	}
-	p := &DPSE{epsilon: epsilon, beta: beta, alive: make([]int, arms)}
-	for a := range p.alive {
-		p.alive[a] = a
-	}
-	p.batch.Plays = make([]Play, 0, arms)
-	return p, nil
+	return &DPSE{epsilon: epsilon, beta: beta, elimination: newElimination(arms)}, nil
 }
 
 // Mechanism implements Policy.
@@ -68,18 +62,10 @@ func (p *DPSE) Next(released privacy.Released) *Batch {
 		}
 		p.alive = kept
 	}
-	p.batch.Plays = p.batch.Plays[:0]
-	if len(p.alive) == 1 {
-		p.batch.Plays = append(p.batch.Plays, Play{Arm: p.alive[0], Rounds: Forever})
-		return &p.batch
-	}
 	p.epoch++
 	gap := math.Ldexp(1, -p.epoch)
 	p.rounds = roundsOf(max(32*p.logs(8)/(gap*gap), 8*p.logs(4)/(p.epsilon*gap)) + 1)
-	for _, a := range p.alive {
-		p.batch.Plays = append(p.batch.Plays, Play{Arm: a, Rounds: p.rounds, Release: true})
-	}
-	return &p.batch
+	return p.each(p.rounds)
 }
 
 // logs is log(c|S|e²/β).

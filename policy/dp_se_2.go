@@ -30,10 +30,9 @@ type DPSE2 struct {
 	hoeffding     float64 // 10, or 2 if modified
 	slack         float64 // 16, or 4
 
-	alive []int // S, increasing
-	ell   int   // ℓ of the question that is out; 0: none is
-	r     int   // rounds of each arm in this epoch, that question's included
-	batch Batch
+	elimination
+	ell int // ℓ of the question that is out; 0: none is
+	r   int // rounds of each arm in this epoch, that question's included
 }
 
 // NewDPSE2 returns DP-SE 2 for a number of arms ≥ 2, a budget epsilon > 0 (+Inf: no privacy) and the failure probability beta in (0,1), 1/T
@@ -57,12 +56,7 @@ func newDPSE2(name string, arms int, epsilon, beta, hoeffding, slack float64) (*
 	if err := checkRisk("beta", beta); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	p := &DPSE2{epsilon: epsilon, beta: beta, arms: arms, hoeffding: hoeffding, slack: slack, alive: make([]int, arms)}
-	for a := range p.alive {
-		p.alive[a] = a
-	}
-	p.batch.Plays = make([]Play, 0, arms)
-	return p, nil
+	return &DPSE2{epsilon: epsilon, beta: beta, arms: arms, hoeffding: hoeffding, slack: slack, elimination: newElimination(arms)}, nil
 }
 
 // Mechanism implements Policy.
@@ -79,25 +73,16 @@ func (p *DPSE2) Next(released privacy.Released) *Batch {
 		p.eliminate(released, n)
 		p.ell, p.r = 0, 0
 	}
-	p.batch.Plays = p.batch.Plays[:0]
-	if len(p.alive) == 1 {
-		p.batch.Ask = false
-		p.batch.Plays = append(p.batch.Plays, Play{Arm: p.alive[0], Rounds: Forever})
-		return &p.batch
-	}
 	p.ell++
 	more := Forever
 	if p.ell < 60 {
 		more = 1<<p.ell + 1 - p.r
 		p.r += more
 	}
-	for _, a := range p.alive {
-		p.batch.Plays = append(p.batch.Plays, Play{Arm: a, Rounds: more, Release: true})
-	}
-	r := float64(p.r)
-	p.batch.Ask = true
-	p.batch.Above = float64(p.hoeffding*float64(r*p.width())) + p.margin()
-	return &p.batch
+	b := p.each(more)
+	b.Ask = len(p.alive) > 1 // the last survivor needs no question
+	b.Above = float64(p.hoeffding*float64(float64(p.r)*p.width())) + p.margin()
+	return b
 }
 
 // eliminate drops the arms whose noisy means are too low. The highest is never dropped.

@@ -48,6 +48,18 @@ func (e *episodes) Mechanism() privacy.Mechanism {
 	return e.mech
 }
 
+// PrintedHalf makes the first episode count as half a sample, as the printed "½N" does: twice the noise and a wider bonus until the arm
+// is played again. Call it before the first Next.
+func (e *episodes) PrintedHalf() {
+	e.half = true
+	switch m := e.mech.(type) {
+	case privacy.Laplace:
+		e.first = privacy.Laplace{Scale: 2 * m.Scale}
+	case privacy.Gaussian:
+		e.first = privacy.Gaussian{Sigma: 2 * m.Sigma}
+	}
+}
+
 // learn takes in what the last batch released. It returns false before the first batch.
 func (e *episodes) learn(released privacy.Released) bool {
 	if released.Len() == 0 {
