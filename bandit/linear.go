@@ -4,9 +4,9 @@ import "github.com/sotto-dp/sotto/noise"
 
 // A LinearInstance is a finite set of actions in ℝ^d with the law of each one's rewards.
 type LinearInstance struct {
-	Actions [][]float64
-	Theta   []float64 // θ*; nil for logged rewards, whose means need not be linear
-	Instance          // the law of each action's reward, mean ⟨θ*,a⟩
+	Actions  [][]float64
+	Theta    []float64 // θ*; nil for logged rewards, whose means need not be linear
+	Instance           // the law of each action's reward, mean ⟨θ*,a⟩
 }
 
 // A LinearSource is where the linear instance of a run comes from.
