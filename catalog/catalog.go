@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -29,6 +30,29 @@ type Setting struct {
 	Coins policy.Coins
 }
 
+// The kinds of bandit that policies are for: values of Entry.Bandit.
+const (
+	BanditArms       = ""           // K arms
+	BanditLinear     = "linear"     // a fixed, finite set of actions in ℝ^d
+	BanditContextual = "contextual" // a new set of actions in ℝ^d in each round
+)
+
+// A LinearSetting is what everybody may know of a linear bandit before the first round.
+type LinearSetting struct {
+	Actions [][]float64 // K vectors of d numbers
+	Horizon int
+	Budget  privacy.Budget
+}
+
+// A ContextualSetting is what everybody may know of a contextual bandit before the first round.
+type ContextualSetting struct {
+	Dim     int // d
+	Arms    int // the most actions that a round can have
+	Horizon int
+	Budget  privacy.Budget
+	Coins   policy.Coins // for policies that randomise their choices
+}
+
 // An Entry describes a policy.
 type Entry struct {
 	Name      string
@@ -40,8 +64,16 @@ type Entry struct {
 	Source    string
 	Anytime   bool // needs no horizon
 	Params    []Param
-	// New builds the policy. Its parameters are as Entry.Complete returns them.
+	// Bandit is the kind of bandit that the policy plays, and says which of the constructors below is set.
+	Bandit string
+	// Twin names the policy that this one is without privacy, if that has an entry of its own. At budget none every policy is its own twin.
+	Twin string
+	// New builds the policy of BanditArms. Its parameters are as Entry.Complete returns them.
 	New func(Setting, Params) (policy.Policy, error)
+	// NewLinear builds that of BanditLinear.
+	NewLinear func(LinearSetting, Params) (linear.Policy, error)
+	// NewContextual builds that of BanditContextual.
+	NewContextual func(ContextualSetting, Params) (linear.Contextual, error)
 
 	vary func(*Entry, Params) // nil: parameters change nothing above
 }
@@ -94,7 +126,7 @@ func Kind(b privacy.Budget) string {
 // Find returns the policy of this name; the error names the nearest known one.
 func Find(name string) (Entry, error) {
 	names := make([]string, 0, 16)
-	for _, e := range Policies() {
+	for _, e := range All() {
 		if e.Name == name {
 			return e, nil
 		}

@@ -100,7 +100,7 @@ func (r *Results) groups() []string {
 	budgets := map[string][]string{}
 	for i := range r.Cells {
 		c := &r.Cells[i]
-		if c.Budget != "none" && !slices.Contains(budgets[c.Instance], c.Budget) {
+		if c.Budget != none && !slices.Contains(budgets[c.Instance], c.Budget) {
 			budgets[c.Instance] = append(budgets[c.Instance], c.Budget)
 		}
 	}
