@@ -68,6 +68,8 @@ type Entry struct {
 	Bandit string
 	// Twin names the policy that this one is without privacy, if that has an entry of its own. At budget none every policy is its own twin.
 	Twin string
+	// PublicContexts says that a private policy for contextual bandits protects rewards alone.
+	PublicContexts bool
 	// New builds the policy of BanditArms. Its parameters are as Entry.Complete returns them.
 	New func(Setting, Params) (policy.Policy, error)
 	// NewLinear builds that of BanditLinear.
@@ -123,16 +125,45 @@ func Kind(b privacy.Budget) string {
 	}
 }
 
-// Find returns the policy of this name; the error names the nearest known one.
-func Find(name string) (Entry, error) {
-	names := make([]string, 0, 16)
-	for _, e := range All() {
-		if e.Name == name {
-			return e, nil
-		}
-		names = append(names, e.Name)
+// Find returns the policy of this name, of whatever kind of bandit; the error names the nearest known one.
+func Find(name string) (Entry, error) { return find(All(), name) }
+
+// FindFor is Find among the policies for one kind of bandit. The error says what another one is for.
+func FindFor(bandit, name string) (Entry, error) {
+	e, err := find(For(bandit), name)
+	if err == nil {
+		return e, nil
 	}
-	return Entry{}, fmt.Errorf("policy %q is unknown%s; known are %s", name, Hint(name, names), strings.Join(names, ", "))
+	if other, e := find(All(), name); e == nil {
+		return Entry{}, fmt.Errorf("policy %q is for %s: known for %s are %s", name, banditText(other.Bandit), banditText(bandit), strings.Join(names(For(bandit)), ", "))
+	}
+	return Entry{}, err
+}
+
+func find(entries []Entry, name string) (Entry, error) {
+	if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == name }); i >= 0 {
+		return entries[i], nil
+	}
+	known := names(entries)
+	return Entry{}, fmt.Errorf("policy %q is unknown%s; known are %s", name, Hint(name, known), strings.Join(known, ", "))
+}
+
+func names(entries []Entry) []string {
+	out := make([]string, len(entries))
+	for i, e := range entries {
+		out[i] = e.Name
+	}
+	return out
+}
+
+func banditText(bandit string) string {
+	switch bandit {
+	case BanditLinear:
+		return "linear bandits"
+	case BanditContextual:
+		return "contextual bandits"
+	}
+	return "bandits of K arms"
 }
 
 // Meets says whether the policy can run at budget b: nil, or an error that matches ErrBudget.

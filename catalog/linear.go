@@ -5,6 +5,17 @@ func All() []Entry {
 	return append(append(Policies(), LinearPolicies()...), ContextualPolicies()...)
 }
 
+// For returns the policies for one kind of bandit.
+func For(bandit string) []Entry {
+	switch bandit {
+	case BanditLinear:
+		return LinearPolicies()
+	case BanditContextual:
+		return ContextualPolicies()
+	}
+	return Policies()
+}
+
 // LinearPolicies returns the policies for a fixed set of actions in ℝ^d, private ones first.
 func LinearPolicies() []Entry { return nil }
 
