@@ -166,35 +166,40 @@ func (c *drawnContexts) Bounded() bool {
 
 func (c *drawnContexts) Reward(mean float64, s *noise.Fast) float64 { return c.cfg.Noise.draw(mean, s) }
 
-// Round draws the actions in their order, d normals each.
+// Round draws the actions in their order, d normals each. Runs of contextual bandits spend half of their time here.
 func (c *drawnContexts) Round(actions, means []float64, s *noise.Fast) (a, m []float64) {
 	d, k := c.cfg.Dim, c.cfg.Arms
 	actions, means = room(actions, k*d), room(means, k)
-	for i := range means {
-		x := actions[i*d : i*d+d : i*d+d]
-		if c.onSphere {
+	if c.onSphere {
+		for i := range means {
+			x := actions[i*d : i*d+d]
 			sphere(x, s)
-		} else {
-			for j := range x {
-				x[j] = c.mean[j] + float64(c.sd*s.Normal())
-			}
-			if c.cfg.Normalise {
-				intoBall(x)
+			means[i] = c.cfg.Noise.mean(dot(c.theta, x))
+		}
+		return actions, means
+	}
+	theta, centre, sd := c.theta, c.mean[:len(c.theta)], c.sd
+	for i := range means {
+		x := actions[i*d : i*d+d][:len(theta)]
+		var mean, q float64
+		for j, t := range theta {
+			y := centre[j] + float64(sd*s.Normal())
+			x[j] = y
+			mean += float64(t * y)
+			q += float64(y * y)
+		}
+		if c.cfg.Normalise {
+			if q > 1 { // to the nearest vector of the unit ball
+				r := 1 / math.Sqrt(q)
+				for j := range x {
+					x[j] = float64(x[j] * r)
+				}
+				mean = float64(mean * r)
 			}
 		}
-		means[i] = c.cfg.Noise.mean(dot(c.theta, x))
+		means[i] = c.cfg.Noise.mean(mean)
 	}
 	return actions, means
-}
-
-// intoBall moves a vector that is outside the unit ball to the nearest one in it.
-func intoBall(x []float64) {
-	if q := dot(x, x); q > 1 {
-		r := 1 / math.Sqrt(q)
-		for j := range x {
-			x[j] = float64(x[j] * r)
-		}
-	}
 }
 
 // room is a slice of length n, the given one if it has room.

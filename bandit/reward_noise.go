@@ -45,10 +45,15 @@ func (n RewardNoise) Law(mean float64) (Law, error) {
 
 // mean is the mean of rewards that were meant to have mean m: signs cannot leave [−1,1].
 func (n RewardNoise) mean(m float64) float64 {
-	if n.sd > 0 {
+	switch { // rather than min and max: these are all but never taken
+	case n.sd > 0:
 		return m
+	case m > 1:
+		return 1
+	case m < -1:
+		return -1
 	}
-	return min(max(m, -1), 1)
+	return m
 }
 
 // draw is one reward. What it takes from the stream does not depend on the mean. The probability of a sign is rounded to a multiple of 2⁻⁵³: an
