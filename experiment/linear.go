@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -574,6 +575,63 @@ func (p *Plan) tryLinear(c *Cell) error {
 	// What a policy plays before its first release is public and does not depend on rewards.
 	if b := pol.Next(privacy.ReleasedVector{}); b != nil && b.Rounds() > horizon {
 		p.warn("%s: the first phase is %d rounds, longer than the horizon: nothing is released, and nothing learnt", c.Label(), b.Rounds())
+	}
+	return nil
+}
+
+// playLinear is play for KindLinear and KindContextual.
+func (p *Plan) playLinear(ctx context.Context, c *Cell, run int, out *sim.Result) error {
+	s := &p.Spec
+	fail := func(err error) error { return fmt.Errorf("%s, run %d: %w", c.Label(), run, err) }
+	key := noise.Key{Seed: s.Seed, Experiment: c.world.content, Run: run, Role: noise.RoleInstance}
+	own := key
+	own.Role, own.Cell = noise.RoleNoise, c.choice.content+" at "+c.Budget
+	privately := own.Fast(1)
+	if s.Kind == KindLinear {
+		instance := c.world.fixedLinear
+		if c.world.linear.Redrawn() {
+			stream := key.Fast(1)
+			var err error
+			if instance, err = c.world.linear.Linear(&stream[0]); err != nil {
+				return fail(err)
+			}
+		}
+		pol, err := c.choice.entry.NewLinear(catalog.LinearSetting{Actions: instance.Actions, Horizon: int(s.Horizon), Budget: c.budget}, c.choice.params)
+		if err != nil {
+			return fail(err)
+		}
+		key.Role = noise.RoleReward
+		err = sim.RunLinear(ctx, sim.LinearConfig{
+			Policy: pol, Instance: instance, Horizon: int(s.Horizon), Unclipped: s.Unclipped, Checkpoints: p.Checkpoints,
+			Rewards: key.Fast(len(instance.Actions)), Noise: &privately[0],
+		}, out)
+		if err != nil {
+			return fail(err)
+		}
+		return nil
+	}
+	instance := c.world.fixedContextual
+	if c.world.contextual.Redrawn() {
+		stream := key.Fast(1)
+		var err error
+		if instance, err = c.world.contextual.Contextual(&stream[0]); err != nil {
+			return fail(err)
+		}
+	}
+	own.Role = noise.RolePolicy
+	coins := own.Fast(1)
+	pol, err := c.choice.entry.NewContextual(c.contextualSetting(int(s.Horizon), &coins[0]), c.choice.params)
+	if err != nil {
+		return fail(err)
+	}
+	key.Role = noise.RoleReward
+	world := key.Fast(2) // contexts, and rewards
+	err = sim.RunContextual(ctx, sim.ContextualConfig{
+		Policy: pol, Instance: instance, Horizon: int(s.Horizon), Unclipped: s.Unclipped, Checkpoints: p.Checkpoints,
+		Contexts: &world[0], Rewards: &world[1], Noise: &privately[0],
+	}, out)
+	if err != nil {
+		return fail(err)
 	}
 	return nil
 }
