@@ -178,12 +178,13 @@ func (c *drawnContexts) Round(actions, means []float64, s *noise.Fast) (a, m []f
 		}
 		return actions, means
 	}
+	s.Normals(actions)
 	theta, centre, sd := c.theta, c.mean[:len(c.theta)], c.sd
 	for i := range means {
 		x := actions[i*d : i*d+d][:len(theta)]
 		var mean, q float64
 		for j, t := range theta {
-			y := centre[j] + float64(sd*s.Normal())
+			y := centre[j] + float64(sd*x[j])
 			x[j] = y
 			mean += float64(t * y)
 			q += float64(y * y)

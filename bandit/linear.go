@@ -208,9 +208,7 @@ func (g SphereActions) String() string {
 // sphere makes a uniform on the unit sphere: a normal vector, scaled.
 func sphere(a []float64, s *noise.Fast) {
 	for {
-		for j := range a {
-			a[j] = s.Normal()
-		}
+		s.Normals(a)
 		if r := norm(a); r > 1e-100 {
 			for j := range a {
 				a[j] /= r
