@@ -574,9 +574,23 @@ func (p *Plan) tryLinear(c *Cell) error {
 	}
 	// What a policy plays before its first release is public and does not depend on rewards.
 	if b := pol.Next(privacy.ReleasedVector{}); b != nil && b.Rounds() > horizon {
-		p.warn("%s: the first phase is %d rounds, longer than the horizon: nothing is released, and nothing learnt", c.Label(), b.Rounds())
+		p.endless = append(p.endless, fmt.Sprintf("%s (%d rounds)", c.Label(), b.Rounds()))
 	}
 	return nil
+}
+
+// warnEndless tells of the cells whose first phase is longer than the horizon.
+func (p *Plan) warnEndless() {
+	const most = 3
+	n := len(p.endless)
+	if n == 0 {
+		return
+	}
+	more := ""
+	if n > most {
+		more = fmt.Sprintf(", and %d more", n-most)
+	}
+	p.warn("the first phase is longer than the horizon, so that nothing is released and nothing learnt, for %s%s", strings.Join(p.endless[:min(n, most)], ", "), more)
 }
 
 // playLinear is play for KindLinear and KindContextual.

@@ -29,7 +29,8 @@ type Plan struct {
 	Hash        string // of the whole experiment, labels included: what shards must agree on
 	Block       int    // runs in a unit
 
-	normal []byte // Spec as JSON
+	normal  []byte   // Spec as JSON
+	endless []string // cells that never get to a release
 }
 
 // A world is an instance of the experiment, resolved.
@@ -496,7 +497,7 @@ func (p *Plan) choices() ([]choice, error) {
 			p.warn("%s", w)
 		}
 		if entry.Private && entry.PublicContexts {
-			p.warn("policy %s protects rewards; the contexts, and which action was played, are public", entry.Name)
+			p.warn("policy %s protects rewards alone: contexts are public", entry.Name)
 		}
 		if !entry.Private {
 			c.budgets = []privacy.Budget{privacy.None{}}
@@ -643,6 +644,7 @@ func (p *Plan) cells(worlds []world) error {
 			}
 		}
 	}
+	p.warnEndless()
 	return nil
 }
 
