@@ -275,10 +275,15 @@ func (l *Ledger) Reset() {
 type Entry struct {
 	Slot        int
 	Mechanism   Mechanism
-	Sensitivity float64 // of the slot's sum to one reward; +Inf if unknown
+	Sensitivity float64 // of what is released to one record, in the Norm; +Inf if unknown
 	Scale       float64 // of the noise: b of Lap(b), σ of N(0,σ²), on each node of a tree, of the query of questions; 0 if exact or unknown
-	Releases    int
-	Loss        Loss // of all of them
+	// Norm is what a vector's Sensitivity is measured in: "ℓ2", "Frobenius", or "V⁺", which is √(xᵀV⁺x) with V in Matrix. It is empty for a single sum.
+	Norm   string
+	Matrix [][]float64 // nil where the norm has no matrix
+	// Protects says what a record is and what is kept from whom, where that is not the usual: one reward, replaced by another, from everybody.
+	Protects string
+	Releases int
+	Loss     Loss // of all of them
 }
 
 // Entries lists what was recorded by slot, and within a slot in the order of the mechanisms' first use.
@@ -308,6 +313,8 @@ func (l *Ledger) Entries() []Entry {
 			e.Scale = m.Sigma
 		case Unknown:
 			e.Sensitivity = math.Inf(1)
+		case interface{ entry(*Entry) }: // of vectors
+			m.entry(&e)
 		}
 		out = append(out, e)
 	}
@@ -380,7 +387,7 @@ func (l *Ledger) account(m Mechanism) int32 {
 		k = key{kind: kindTree, scale: math.Float64bits(v.Scale), horizon: v.Horizon}
 	case Hybrid:
 		k = key{kind: kindHybrid, scale: math.Float64bits(v.Scale)}
-	case Questions, Sparse, KAry, SquareRoot, BLT:
+	case Questions, Sparse, KAry, SquareRoot, BLT, Elliptic, Sums, VectorGaussian:
 		k = key{kind: kindOther, other: v}
 		if v.Validate() != nil {
 			u := Unknown{Name: "invalid " + v.Kind()}
