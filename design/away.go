@@ -153,8 +153,8 @@ func (s *solver) fresh() (g float64, ok bool) {
 func (s *solver) solve(tol float64) (g float64, ok bool) {
 	r := float64(s.r)
 	limit := r * (1 + tol)
-	// Todd and Yıldırım need O(r/tol) steps and one for each action that must leave, with small constants, and converge linearly in the end.
-	most := 10000 + 10*s.k + int(min(100*r/tol, 1e6))
+	// Hundreds are usual and a few thousand at MinTolerance: this is for sets that nobody has thought of, so that a caller never hangs.
+	most := 20000 + 20*s.k
 	for s.steps <= most {
 		// Aim a little lower than asked, so that rounding does not bring us back here.
 		s.descend(r*(1+tol*0.999), most)
@@ -324,8 +324,9 @@ func (s *solver) update(j int, kappa, shrink float64) {
 // in which the weights' sum does not grow; dividing by the sum then makes V larger if anything, so G does not grow (up to rounding: the
 // caller looks again).
 //
-// It is a simplex tableau: inv is the inverse of the matrix whose columns are the lifted actions of the basis; a slot without an action holds
-// a unit vector.
+// It is a simplex tableau: inv is the inverse of the matrix whose columns are the lifted actions of the basis. Slots from filled on have no action
+// yet and hold a unit vector, so that their columns of inv are those of the identity: only the first ones are ever touched, and coordinates
+// are put in the order in which slots are filled.
 func (s *solver) reduce() {
 	r := s.r
 	m := r * (r + 1) / 2
@@ -350,19 +351,19 @@ func (s *solver) reduce() {
 		return 0
 	})
 	inv, phi, y, white := make([]float64, m*m), make([]float64, m), make([]float64, m), make([]float64, r)
-	slot := make([]int, m)
+	slot, order, lifted, filled := make([]int, m), make([]int, m), make([]float64, m), 0
 	for l := range m {
 		inv[l*m+l] = 1
-		slot[l] = -1
+		order[l] = l
 	}
 	enter := func(l, j int) {
-		row := inv[l*m : (l+1)*m]
+		row := inv[l*m : l*m+filled]
 		for a := range row {
 			row[a] /= y[l]
 		}
 		for b := range m {
 			if b != l && y[b] != 0 {
-				subtract(inv[b*m:(b+1)*m], row, y[b])
+				subtract(inv[b*m:b*m+filled], row, y[b])
 			}
 		}
 		slot[l] = j
@@ -375,21 +376,34 @@ func (s *solver) reduce() {
 		at := 0
 		for a := range r {
 			for b := range a + 1 {
-				phi[at] = white[a] * white[b] / float64(r)
+				lifted[at] = white[a] * white[b] / float64(r)
 				at++
 			}
 		}
+		for l, o := range order {
+			phi[l] = lifted[o]
+		}
 		free, sum := -1, 0.0
 		for l := range m {
-			y[l] = dot(inv[l*m:(l+1)*m], phi)
-			if slot[l] >= 0 {
+			y[l] = dot(inv[l*m:l*m+filled], phi[:filled])
+			if l < filled {
 				sum += y[l]
-			} else if math.Abs(y[l]) > 1e-9 && (free < 0 || math.Abs(y[l]) > math.Abs(y[free])) {
+				continue
+			}
+			y[l] += phi[l]
+			if math.Abs(y[l]) > 1e-9 && (free < 0 || math.Abs(y[l]) > math.Abs(y[free])) {
 				free = l
 			}
 		}
 		if free >= 0 {
-			enter(free, j)
+			l := filled
+			order[l], order[free] = order[free], order[l]
+			y[l], y[free] = y[free], y[l]
+			for a := range filled {
+				inv[l*m+a], inv[free*m+a] = inv[free*m+a], inv[l*m+a]
+			}
+			filled++
+			enter(l, j)
 			continue
 		}
 		// φ_j = Σ y_l φ_l. Weight goes to j and off the others if that lowers the sum, 1−Σ y a unit, and the other way round if not.
@@ -401,8 +415,8 @@ func (s *solver) reduce() {
 		if sign < 0 {
 			tau = s.p[j]
 		}
-		for l, i := range slot {
-			if i < 0 || !(sign*y[l] > 1e-9) { // below, a pivot would be rounding
+		for l, i := range slot[:filled] {
+			if !(sign*y[l] > 1e-9) { // below, a pivot would be rounding
 				continue
 			}
 			if t := s.p[i] / (sign * y[l]); t < tau {
@@ -412,10 +426,8 @@ func (s *solver) reduce() {
 		if math.IsInf(tau, 1) {
 			continue // cannot be but for rounding: the weights of a relation do not all have one sign
 		}
-		for l, i := range slot {
-			if i >= 0 {
-				s.p[i] = max(0, s.p[i]-float64(sign*tau*y[l]))
-			}
+		for l, i := range slot[:filled] {
+			s.p[i] = max(0, s.p[i]-float64(sign*tau*y[l]))
 		}
 		s.p[j] += sign * tau
 		if out < 0 {

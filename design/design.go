@@ -48,10 +48,12 @@ type Options struct {
 
 // Optimal returns a G- and D-optimal design, to relative accuracy o.Tolerance of G, on the span of these actions.
 //
-// It is the Frank–Wolfe method with exact line search on log det V(π), Wynn's step and the away step (Todd and Yıldırım, On Khachiyan's algorithm for the
-// computation of minimum-volume enclosing ellipsoids, Discrete Applied Mathematics 155, 2007: at most O(r(log r + 1/tolerance)) steps from a
-// greedy start, linear convergence in the end), then Carathéodory's theorem on the matrices a aᵀ of the support, then G once more from scratch.
-// A step costs O(Kr) for K actions. By concavity of log det, log det V(π) is within r·log(G/r) of the best.
+// It is the Frank–Wolfe method with exact line search on log det V(π): towards the action of the largest ‖a‖², Wynn's step; away from the support's
+// smallest (Todd and Yıldırım, On Khachiyan's algorithm for the computation of minimum-volume enclosing ellipsoids, Discrete Applied Mathematics
+// 155, 2007); or from one to the other (Böhning, A vertex-exchange-method in D-optimal design theory, Metrika 33, 1986); whichever gains most. Wynn's
+// alone would need O(r(log r + 1/tolerance)) steps from the greedy start, and no step gains less than it would. Then Carathéodory's theorem on the
+// matrices a aᵀ of the support, and G once more from scratch. A step costs O(Kr) for K actions, less when most have no claim to weight. By
+// concavity of log det, log det V(π) is within r·log(G/r) of the best.
 //
 // The result is a function of the arguments alone; of equal actions the first is taken. Duplicates, collinear actions, and zero actions (weight 0)
 // are allowed. Errors are for no actions, rows of different lengths, numbers that are not finite, actions that are all zero (rank 0), and options

@@ -253,7 +253,7 @@ func TestOneDimension(t *testing.T) {
 	}
 }
 
-// cases draws action sets of every kind: any rank, duplicates, near-duplicates, zeros, collinear ones, and sizes over ten decades.
+// cases draws action sets of every kind: any rank, duplicates, near-duplicates, zeros, collinear ones, and sizes over five decades.
 func cases(t *rapid.T) [][]float64 {
 	seed := rapid.Uint64().Draw(t, "seed")
 	d := rapid.IntRange(1, 7).Draw(t, "d")
@@ -284,7 +284,7 @@ func cases(t *rapid.T) [][]float64 {
 		}
 	case 4: // sizes
 		for i := r; i < k; i++ {
-			c := math.Pow(10, -10*rng.Float64())
+			c := math.Pow(10, -5*rng.Float64()) // the singular values of the reference do not bear more
 			for j := range actions[i] {
 				actions[i][j] *= c
 			}
@@ -511,10 +511,11 @@ func TestNorms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, _, _ := reference(actions, weights)
+		want, rank, _ := reference(actions, weights)
+		_, all, _ := reference(actions, slices.Repeat([]float64{1}, len(actions)))
 		for i, g := range got {
-			if counts[i] == 0 && math.IsInf(g, 1) {
-				continue // outside: the next test
+			if counts[i] == 0 && rank < all {
+				continue // it may be outside: the next test
 			}
 			// The singular values of near-duplicates in the span of others are known to 1e-16/1e-7 only.
 			if math.Abs(g-want[i]) > 1e-6*max(want[i], 1e-12) {
@@ -539,6 +540,39 @@ func TestNormsOutside(t *testing.T) {
 			t.Errorf("‖b‖² = %v of action %d, want %v", got[i], i, want)
 		}
 	}
+	// Only b's part in the span of the played counts; a plane turned by a random map, and a point that is off it by 1e-6 of its length.
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 4))
+		d := rapid.IntRange(3, 8).Draw(t, "d")
+		r := rapid.IntRange(1, d-1).Draw(t, "r")
+		low := gaussian(rng, r+5, r)
+		high := times(low, gaussian(rng, r, d))
+		off := slices.Clone(high[0])
+		size := math.Sqrt(mat.Dot(mat.NewVecDense(d, off), mat.NewVecDense(d, off)))
+		for j := range off {
+			off[j] += 1e-6 * size * rng.NormFloat64()
+		}
+		counts := make([]int, r+5)
+		for i := range r + 2 {
+			counts[i] = 1 + rng.IntN(9)
+		}
+		a, err := design.Norms(low, counts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := design.Norms(append(high, off), append(counts, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, g := range a {
+			if !(math.Abs(b[i]-g) <= 1e-7*g) {
+				t.Fatalf("‖b‖² = %v of action %d, in coordinates %v", b[i], i, g)
+			}
+		}
+		if g := b[len(a)]; !math.IsInf(g, 1) {
+			t.Fatalf("‖b‖² = %v of an action outside", g)
+		}
+	})
 	got, err = design.Norms(actions, make([]int, 6))
 	if err != nil {
 		t.Fatal(err)
@@ -635,5 +669,26 @@ func TestInputIsKept(t *testing.T) {
 	}
 	if !slices.Equal(start, first) {
 		t.Fatal("the start has changed")
+	}
+}
+
+// Pruning alone: from the uniform weights on a crowd, of which the support of no step would be small enough.
+func TestPruningACrowd(t *testing.T) {
+	for seed := range uint64(5) {
+		d := 2 + int(seed)
+		actions, start := sphere(seed, 500, d), make([]float64, 500)
+		for i := range start {
+			start[i] = 1
+		}
+		norms, _, _ := reference(actions, slices.Repeat([]float64{1. / 500}, 500))
+		g := slices.Max(norms)
+		tol := (g/float64(d) - 1) * 1.01 // what they have, and a little
+		if tol > 1 {
+			t.Fatalf("G = %v of the crowd", g)
+		}
+		got := optimal(t, actions, design.Options{Start: start, Tolerance: tol})
+		if got.Steps > 0 || got.G > g*(1+1e-9) {
+			t.Errorf("d = %d: G = %v after %d steps, it was %v", d, got.G, got.Steps, g)
+		}
 	}
 }

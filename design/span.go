@@ -74,7 +74,7 @@ func coordinates(actions [][]float64, in func(int) bool) coords {
 		// A dimension that is known from near-duplicates alone is known only to their rounding over their distance.
 		allowed := rankTolerance
 		if r > 0 {
-			allowed = max(allowed, float64(0x1p-46)/least)
+			allowed = max(allowed, 0x1p-50/least)
 		}
 		for i := range c.outside {
 			row := u[i*d : (i+1)*d] // what is left of it
