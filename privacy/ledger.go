@@ -122,6 +122,8 @@ func (l *Ledger) Release(slot int, m Mechanism, v *Values) (Released, error) {
 	return a.release(slot, v)
 }
 
+var errStale = errors.New("ledger: the account was opened before a Reset: open it again")
+
 // An Account releases through one mechanism: Ledger.Release for loops that run millions of times. It stays good after a Reset,
 // unless the ledger had so many mechanisms that Reset let them go: then Release is an error.
 type Account struct {
@@ -156,7 +158,7 @@ func (a Account) release(slot int, v *Values) (Released, error) {
 		return Released{}, malformed(v)
 	}
 	if a.at <= a.l.base {
-		return Released{}, errors.New("ledger: the account was opened before a Reset: open it again")
+		return Released{}, errStale
 	}
 	if slot < 0 || a.l.cap != nil {
 		if err := a.l.allow(slot, a.at, len(v.Sum)); err != nil {
@@ -369,7 +371,7 @@ func (l *Ledger) find(m Mechanism) int32 {
 		}
 		return l.exactAt
 	}
-	return l.account(m)
+	return l.account(ofSum(m))
 }
 
 // account finds or opens the account of m. What cannot be priced becomes Unknown: a mechanism of another package (its Loss would be a promise),

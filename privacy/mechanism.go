@@ -9,7 +9,7 @@ import (
 	"math/bits"
 )
 
-// A Mechanism says how a slot of rewards in [0,1] is released: the noise itself, not a promise about it. It is data: a policy states
+// A Mechanism says how a slot of rewards in [0,1], or of vectors with rewards in [−1,1], is released: the noise itself, not a promise about it. It is data: a policy states
 // it, a file shows it, package release builds it and the ledger prices it. Scale 0 is no noise and costs ∞, so that "no privacy" needs
 // no branch.
 //

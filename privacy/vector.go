@@ -31,25 +31,44 @@ func (r ReleasedVector) N() int { return r.v.N }
 // At is noisy coordinate i.
 func (r ReleasedVector) At(i int) float64 { return r.v.Value[i] }
 
-// vectorial is m if its sensitivity is that of all coordinates of a vector together. The sensitivity of anything else is that of a single sum, and
-// its price would not be the vector's: it becomes Unknown.
-func vectorial(m Mechanism) Mechanism {
+// ofVector says that the mechanism's sensitivity is that of all coordinates of a vector together, or that it costs ∞ anyway. That of anything else is
+// a single sum's, and its price would not be the vector's.
+func ofVector(m Mechanism) bool {
 	switch m.(type) {
-	case Elliptic, Sums, VectorGaussian, Unknown, Exact, nil:
-		return m
+	case Elliptic, Sums, VectorGaussian, Unknown, Exact:
+		return true
 	}
-	return Unknown{Name: m.Kind() + " of a vector"}
+	return false
 }
 
-// ReleaseVector charges m to the slot once and seals the whole vector: the mechanism's sensitivity is that of all its coordinates together. Refusals
-// and their errors are those of Release. A mechanism of single sums, such as Gaussian, costs ∞ here.
+// ofSum is m unless its sensitivity says nothing about a single sum.
+func ofSum(m Mechanism) Mechanism {
+	if _, ok := m.(Elliptic); ok {
+		return Unknown{Name: m.Kind() + " of a sum"}
+	}
+	return m
+}
+
+// ReleaseVector charges m to the slot once and seals the whole vector: the mechanism's sensitivity is that of all its coordinates together. A continual
+// mechanism is charged once a slot. Refusals and their errors are those of Release. A mechanism of single sums, such as Gaussian, costs ∞ here.
 func (l *Ledger) ReleaseVector(slot int, m Mechanism, v *Vector) (ReleasedVector, error) {
-	return l.releaseVector(slot, l.account(vectorial(m)), v, l.transcript != nil)
+	return l.releaseVector(slot, l.account(m), v, l.transcript != nil)
+}
+
+// ReleaseVector is Ledger.ReleaseVector through the account's mechanism.
+func (a Account) ReleaseVector(slot int, v *Vector) (ReleasedVector, error) {
+	if a.at <= a.l.base {
+		return ReleasedVector{}, errStale
+	}
+	return a.l.releaseVector(slot, a.at, v, a.l.transcript != nil)
 }
 
 func (l *Ledger) releaseVector(slot int, at int32, v *Vector, write bool) (ReleasedVector, error) {
 	if v == nil || len(v.Value) == 0 {
 		return ReleasedVector{}, errors.New("ledger: nothing is released: there must be at least one coordinate")
+	}
+	if m := l.get(at).mechanism; !ofVector(m) {
+		at = l.account(Unknown{Name: m.Kind() + " of a vector"})
 	}
 	if slot < 0 || l.cap != nil {
 		if err := l.allow(slot, at, 1); err != nil {
@@ -109,5 +128,5 @@ func (l *Ledger) RestoreVector(text []byte) (ReleasedVector, error) {
 	if err != nil {
 		return ReleasedVector{}, fmt.Errorf("ledger: transcript: %w", err)
 	}
-	return l.releaseVector(*in.Slot, l.account(vectorial(m)), &Vector{in.N, in.Vector}, false)
+	return l.releaseVector(*in.Slot, l.account(m), &Vector{in.N, in.Vector}, false)
 }

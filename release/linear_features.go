@@ -16,6 +16,7 @@ const normSlack = 1e-9
 type features[T number] struct {
 	ledger    *privacy.Ledger
 	plan      plan[T]
+	account   privacy.Account
 	unclipped bool
 	grid      float64 // steps a unit of a·r, 0 if sums are what they are
 	step      float64 // 1/grid, or 1
@@ -32,7 +33,7 @@ func newFeatures[T number](cfg FeatureConfig, p plan[T], step, grid float64) *fe
 	if p.most == 0 {
 		p.most = math.MaxInt
 	}
-	c := &features[T]{ledger: cfg.Ledger, plan: p, unclipped: cfg.Unclipped, grid: grid, step: step, dim: cfg.Dim, n: make([]int, cfg.Slots),
+	c := &features[T]{ledger: cfg.Ledger, plan: p, account: cfg.Ledger.Account(p.charge), unclipped: cfg.Unclipped, grid: grid, step: step, dim: cfg.Dim, n: make([]int, cfg.Slots),
 		sum: make([]T, cfg.Slots*cfg.Dim), id: make([]int, cfg.Slots), next: firstSlot(cfg.Ledger), out: privacy.Vector{Value: make([]float64, cfg.Dim)}}
 	for i := range c.id {
 		c.id[i] = c.open()
@@ -128,7 +129,7 @@ func (c *features[T]) Release(slot int) (privacy.ReleasedVector, error) {
 		c.out.Value[i] = float64(float64(x) * c.step)
 	}
 	c.out.N = c.n[slot]
-	released, err := c.ledger.ReleaseVector(c.id[slot], c.plan.charge, &c.out)
+	released, err := c.account.ReleaseVector(c.id[slot], &c.out)
 	if closed(err) {
 		clear(s)
 		c.n[slot], c.id[slot] = 0, c.open()
