@@ -12,7 +12,7 @@ type solver struct {
 	pivots []int
 	p      []float64 // π
 	w      []float64 // ω, of the live actions
-	live   []int     // actions that may still be in an optimal design, and all with positive weight; increasing
+	live   []int     // the actions that steps look at, see screen; increasing
 	h      []float64 // r×r, H
 	li     []float64 // r×r, lower triangular: inverse of the Cholesky factor of V as of the last factor
 	v      []float64 // r×r scratch
@@ -214,9 +214,8 @@ func (s *solver) descend(goal float64, most int) {
 	}
 }
 
-// screen sets live: the support, and what has a claim to enter it, ω ≥ r. As ω changes others may get one; fresh sees it, before the end at the
-// latest. Actions far below r never do: those below a bound of Harman and Pronzato (Statistics and Probability Letters 77, 2007) are in the
-// support of no optimal design.
+// screen sets live: the support, and what has a claim to enter it, ω ≥ r. As ω changes, others may get a claim; fresh looks at all of them every so
+// often, and always before the end.
 func (s *solver) screen() {
 	s.live = s.live[:0]
 	for i, w := range s.w {
