@@ -221,7 +221,7 @@ func TestReproduceContextualRegret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const runs = 100
+	const runs = 50
 	for _, v := range []struct {
 		budget privacy.Budget
 		want   [2]float64 // at T = 10³ and T = 10⁴, of one policy for T = 10⁵
