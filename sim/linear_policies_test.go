@@ -113,7 +113,7 @@ func spent(l privacy.Loss, b privacy.Budget) float64 {
 	return l.Pure()
 }
 
-// What a run costs is what its policy was given, whatever the rewards.
+// What a run costs is what its policy was given, whatever the rewards, and a ledger with that cap lets it all pass.
 func TestLinearLedgerTotalIsTheBudget(t *testing.T) {
 	check := func(t *testing.T, c choice, b privacy.Budget, out *sim.Result) {
 		t.Helper()
@@ -130,7 +130,9 @@ func TestLinearLedgerTotalIsTheBudget(t *testing.T) {
 	everyChoice(t, catalog.LinearPolicies(), func(t *testing.T, c choice, b privacy.Budget) {
 		for run := range 3 {
 			var out sim.Result
-			if err := sim.RunLinear(context.Background(), linearChoice(t, c, b, sphere10(t, run), 200_000, run), &out); err != nil {
+			cfg := linearChoice(t, c, b, sphere10(t, run), 200_000, run)
+			cfg.Ledger = privacy.NewLedger(privacy.WithCap(b))
+			if err := sim.RunLinear(context.Background(), cfg, &out); err != nil {
 				t.Fatal(err)
 			}
 			check(t, c, b, &out)
@@ -139,6 +141,7 @@ func TestLinearLedgerTotalIsTheBudget(t *testing.T) {
 	everyChoice(t, catalog.ContextualPolicies(), func(t *testing.T, c choice, b privacy.Budget) {
 		var out sim.Result
 		cfg := contextualChoice(t, c, b, gaussianContexts(t, bandit.SignNoise(), true), 3000, 0)
+		cfg.Ledger = privacy.NewLedger(privacy.WithCap(b))
 		if err := sim.RunContextual(context.Background(), cfg, &out); err != nil {
 			t.Fatal(err)
 		}
