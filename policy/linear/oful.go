@@ -20,12 +20,12 @@ import (
 //
 // Guarantee: ρ-zCDP of the rewards in the sense of Interactive DP (000 Theorem 5.11, 001 Theorem 3): each reward is in one release, and when
 // releases happen depends on V alone. Contexts and actions are public and not protected. Other budgets: 4b for 2/ρ, b the variance that
-// the budget asks for at sensitivity 1 (001 Appendix C-E). At budget None it is RS-OFUL (Abbasi-Yadkori, Pál and Szepesvári 2011, Figure 3) with no noise and
-// no term for it, and with EveryRound it is their OFUL (Figure 1), which updates after every round.
+// the budget asks for at sensitivity 1 (001 Appendix C-E). At budget None it is RS-OFUL (Abbasi-Yadkori, Pál and Szepesvári 2011, Figure 3)
+// with no noise and no term for it, and with EveryRound it is their OFUL (Figure 1), which updates after every round.
 //
 // Confidence: with ‖θ*‖ ≤ 1 and 1-subgaussian rewards, θ* is in {θ : ‖θ − θ̃_τ‖_{V_τ} ≤ β̃_τ} at every update with probability at least 1−δ (001
-// Theorem 14). See Radius for β̃. Regret: O(d log T √T) + O((d²/√ρ) log²T) (000 Theorem 5.17, 001 Theorem 5), for the printed radius and
-// under an assumption on the contexts that no law of them meets for d ≥ 2.
+// Theorem 14). β̃_τ is EllipsoidRadius, of log(det V_τ/λ^d), plus NoiseRadius, of the ℓ noises and λ_min(V_τ). Regret: O(d log T √T) +
+// O((d²/√ρ) log²T) (000 Theorem 5.17, 001 Theorem 5), for the printed radius, λ ≥ 1 and an assumption that no law of contexts meets for d ≥ 2.
 //
 // Before the first update θ̃ = 0, and what is played is the longest action. Of equal scores the first is played.
 type OFUL struct {
@@ -51,13 +51,13 @@ type OFUL struct {
 type OFULOptions struct {
 	Lambda float64 // λ, the ridge parameter, from 1e-12 to 1e12
 	C      float64 // an update when det V is more than 1+C times what it was, C > 0 and finite; 0 with EveryRound
-	Risk   float64 // δ in (0,1), the probability that a confidence set fails
-	// Printed takes the printed bound on the noise, which rests on λ + λ₀t/4 − … where λ_min(V_τ) could be looked at: see Radius.
+	Risk   float64 // δ from 1e-300 to below 1, the probability that a confidence set fails
+	// Printed bounds the smallest eigenvalue of V_τ by the printed λ + EigenvalueBound, and by λ where that is less, and does not look at it.
 	Printed bool
 	Lambda0 float64 // λ₀ > 0 of the printed bound, the smallest eigenvalue of E[aaᵀ]; not used without it
-	// Split gives a third of the risk to each of the three events of the proof (rewards, eigenvalues, noise), so that all hold with probability 1−δ. Without
-	// it each gets all of δ, as printed, and the probability is 1−3δ. Budget None changes nothing here: its events are fewer, but it is the same
-	// code at an infinite budget, and differences between the two are the noise's alone.
+	// Split gives a third of the risk to each of the three events of the proof (rewards, eigenvalues, noise), so that all hold with probability
+	// 1−δ. Without it each gets all of δ, as printed, and the probability is 1−3δ. Fewer events (no noise, an eigenvalue that was looked at)
+	// change nothing here: the twin at budget None is the same code, and differences between the two are the noise's alone.
 	Split bool
 	// EveryRound updates after every round, as if C were 0. Only for budget None: it would add T noises up.
 	EveryRound bool
@@ -67,6 +67,7 @@ const (
 	// maxDim is the largest dimension: V has d² numbers.
 	maxDim               = 1 << 10
 	minLambda, maxLambda = 1e-12, 1e12
+	minRisk              = 1e-300 // shared out over events and rounds it is still a number
 	// detMargin is by how much, relative to it, det V must exceed (1+C)det V_τ: where they are equal, as with unit vectors they can be, rounding
 	// must not decide.
 	detMargin = 1e-9
@@ -104,8 +105,8 @@ func (o OFULOptions) check(dim, horizon int, b privacy.Budget) error {
 		return fmt.Errorf("c is %v, must be 0 with an update every round", o.C)
 	case !o.EveryRound && !(o.C > 0 && o.C <= math.MaxFloat64):
 		return fmt.Errorf("c is %v, must be above 0 and finite", o.C)
-	case !(o.Risk > 0 && o.Risk < 1):
-		return fmt.Errorf("risk is %v, must be above 0 and below 1", o.Risk)
+	case !(o.Risk >= minRisk && o.Risk < 1):
+		return fmt.Errorf("risk is %v, must be at least %v and below 1", o.Risk, minRisk)
 	case !(o.Lambda0 >= 0 && o.Lambda0 <= math.MaxFloat64) || o.Printed && o.Lambda0 == 0:
 		return fmt.Errorf("lambda0 is %v, must be above 0 and finite (0 only without the printed radius)", o.Lambda0)
 	}
@@ -166,9 +167,9 @@ func (p *OFUL) eigenvalue() float64 {
 	return x
 }
 
-// Choose plays the action of the highest index, and counts it into V. The caller sees to it that there are len(actions) = K·d finite numbers, K ≥ 1, of
-// vectors with ‖a‖ ≤ 1 (the curator refuses others): there is no error to return. What is left over of a multiple of d is not looked at; with
-// less than one action, or none of finite norm, the choice is action 0, and nothing is counted.
+// Choose plays the action of the highest index, and counts it into V. The caller sees to it that there are len(actions) = K·d finite numbers,
+// K ≥ 1, of vectors with ‖a‖ ≤ 1 (the curator refuses others): there is no error to return. What is left over of a multiple of d is not
+// looked at. With less than one action, or where the highest index is no finite number, nothing is counted into V.
 func (p *OFUL) Choose(actions []float64) Choice {
 	d := p.dim
 	best, top := 0, math.Inf(-1)
@@ -262,18 +263,18 @@ func NormalNorm(dim int, risk float64) float64 {
 	return d + 2*math.Sqrt(float64(d*l)) + 2*l
 }
 
-// NoiseRadius is the radius's term for privacy: √(ℓσ²·f(d,δ)/e), which the norm of V⁻¹ of ℓ noises N(0,σ²I) together exceeds with probability at most
-// δ, where e is a lower bound on V's smallest eigenvalue. OFUL's δ is the noise's share of the risk over T, in both logarithms; the printed γ_t has
-// δ in one and δ/T in the other, which its proof does not support (000 §5.3.3, 001 Theorem 14, step 4). A sharper bound for a fixed V would be of no use: V
-// depends on the noise through what was played.
+// NoiseRadius is the radius's term for privacy: √(ℓσ²·f(d,δ)/e), which the norm of V⁻¹ of ℓ noises N(0,σ²I) together exceeds with probability
+// at most δ, where e is a lower bound on V's smallest eigenvalue. OFUL's δ is the noise's share of the risk over T, in both logarithms; the
+// printed γ_t has δ in one and δ/T in the other, which its proof does not support (001 Theorem 14, step 4). A sharper bound for a fixed V
+// would be of no use: V depends on the noise through what was played.
 func NoiseRadius(dim, updates int, sigma, risk, eigenvalue float64) float64 {
 	return float64(sigma * math.Sqrt(float64(float64(updates)*NormalNorm(dim, risk))/eigenvalue))
 }
 
-// EigenvalueBound is λ₀t/4 − 8L − 2√(tL) with L = log((t+3)d/δ), a lower bound on the smallest eigenvalue of Σ a aᵀ after t rounds, for all t with
-// probability 1−δ (001 Lemma 12, Gentile et al.). It is negative for very long, and what it assumes of the contexts holds for no law of them if d ≥ 2:
-// the average over directions z of the variance of ⟨z,a⟩² is at least 2(d−1)λ₀/(d(d+2)), which is above the λ₀²/(8 log 4k) allowed. So OFUL's default is
-// to look at the smallest eigenvalue of V_τ, which is as public; and where the printed bound is negative, λ is what it has.
+// EigenvalueBound is λ₀t/4 − 8L − 2√(tL) with L = log((t+3)d/δ), a lower bound on the smallest eigenvalue of Σ a aᵀ after t rounds, for all t
+// with probability 1−δ (001 Lemma 12, Gentile et al.). It is negative for very long, and what it assumes of the contexts holds for no law of them
+// if d ≥ 2: averaged over directions z the variance of ⟨z,a⟩² is at least 2(d−1)λ₀/(d(d+2)), above the λ₀²/(8 log 4k) allowed. So OFUL's
+// default is to look at the smallest eigenvalue of V_τ, which is as public; and where the printed bound is negative, λ is what it has.
 func EigenvalueBound(dim, t int, lambda0, risk float64) float64 {
 	n := float64(t)
 	l := math.Log(float64((n+3)*float64(dim)) / risk)

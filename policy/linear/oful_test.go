@@ -17,8 +17,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A slot is the curator of these tests: Σ a·r since the last release, which comes out with N(0,σ²I) through a ledger.
-type slot struct {
+// A featureSlot is the curator of these tests: Σ a·r since the last release, which comes out with N(0,σ²I) through a ledger.
+type featureSlot struct {
 	sum    []float64
 	n      int
 	id     int
@@ -28,18 +28,18 @@ type slot struct {
 	noise  [][]float64 // drawn so far
 }
 
-func newSlot(p *linear.OFUL, dim int, rng *rand.Rand, options ...privacy.Option) *slot {
-	return &slot{sum: make([]float64, dim), sigma: p.Mechanism().(privacy.VectorGaussian).Sigma, ledger: privacy.NewLedger(options...), rng: rng}
+func newFeatureSlot(p *linear.OFUL, dim int, rng *rand.Rand, options ...privacy.Option) *featureSlot {
+	return &featureSlot{sum: make([]float64, dim), sigma: p.Mechanism().(privacy.VectorGaussian).Sigma, ledger: privacy.NewLedger(options...), rng: rng}
 }
 
-func (s *slot) add(a []float64, r float64) {
+func (s *featureSlot) add(a []float64, r float64) {
 	for i, x := range a {
 		s.sum[i] += x * r
 	}
 	s.n++
 }
 
-func (s *slot) release(t testing.TB, m privacy.Mechanism) privacy.ReleasedVector {
+func (s *featureSlot) release(t testing.TB, m privacy.Mechanism) privacy.ReleasedVector {
 	t.Helper()
 	y := make([]float64, len(s.sum))
 	v := privacy.Vector{N: s.n, Value: make([]float64, len(s.sum))}
@@ -69,35 +69,6 @@ func oful(t testing.TB, dim, horizon int, b privacy.Budget, o linear.OFULOptions
 	return p
 }
 
-// sphere fills a with vectors of ℝ^d, uniform on the sphere of this radius.
-func sphere(a []float64, d int, radius float64, rng *rand.Rand) {
-	for ; len(a) >= d; a = a[d:] {
-		var q float64
-		for i := range a[:d] {
-			a[i] = rng.NormFloat64()
-			q += a[i] * a[i]
-		}
-		for i := range a[:d] {
-			a[i] *= radius / math.Sqrt(q)
-		}
-	}
-}
-
-func dot(a, b []float64) float64 {
-	var x float64
-	for i := range a {
-		x += a[i] * b[i]
-	}
-	return x
-}
-
-func near(t *testing.T, what string, got, want, within float64) {
-	t.Helper()
-	if !(math.Abs(got-want) <= within) {
-		t.Errorf("%s is %v, want %v", what, got, want)
-	}
-}
-
 func TestOFULVectors(t *testing.T) {
 	for _, v := range []struct {
 		t            int
@@ -119,8 +90,8 @@ func TestOFULVectors(t *testing.T) {
 	near(t, "noise radius", linear.NoiseRadius(3, 7, math.Sqrt(2/0.1), 1e-3/1e5, 4), math.Sqrt(2*7/0.1*54.709050/4), 1e-6)
 }
 
-// reference is 001 Algorithm 3 as printed, with inverses and determinants by gonum in every round, and the radius in use.
-type reference struct {
+// paperOFUL is 001 Algorithm 3 as printed, with inverses and determinants by gonum in every round, and the radius in use.
+type paperOFUL struct {
 	d, horizon     int
 	rho, risk      float64 // ρ = +Inf: none
 	o              linear.OFULOptions
@@ -132,8 +103,9 @@ type reference struct {
 	t, tau, update int
 }
 
-func newReference(d, horizon int, rho float64, o linear.OFULOptions) *reference {
-	r := &reference{d: d, horizon: horizon, rho: rho, risk: o.Risk, o: o, v: mat.NewSymDense(d, nil), theta: mat.NewVecDense(d, nil), sum: mat.NewVecDense(d, nil)}
+func newPaperOFUL(d, horizon int, rho float64, o linear.OFULOptions) *paperOFUL {
+	r := &paperOFUL{d: d, horizon: horizon, rho: rho, risk: o.Risk, o: o}
+	r.v, r.theta, r.sum = mat.NewSymDense(d, nil), mat.NewVecDense(d, nil), mat.NewVecDense(d, nil)
 	if o.Split {
 		r.risk = o.Risk / 3
 	}
@@ -144,9 +116,9 @@ func newReference(d, horizon int, rho float64, o linear.OFULOptions) *reference 
 	return r
 }
 
-func logDet(s *mat.SymDense) float64 { x, _ := mat.LogDet(s); return x }
+func logDetOf(s *mat.SymDense) float64 { x, _ := mat.LogDet(s); return x }
 
-func (r *reference) set() {
+func (r *paperOFUL) set() {
 	d := float64(r.d)
 	r.tau = r.t
 	r.vTau = mat.NewSymDense(r.d, nil)
@@ -158,7 +130,7 @@ func (r *reference) set() {
 		panic(err)
 	}
 	r.theta.MulVec(r.inverse, r.sum)
-	r.radius = math.Sqrt(2*math.Log(1/r.risk)+logDet(r.v)-d*math.Log(r.o.Lambda)) + math.Sqrt(r.o.Lambda)
+	r.radius = math.Sqrt(2*math.Log(1/r.risk)+logDetOf(r.v)-d*math.Log(r.o.Lambda)) + math.Sqrt(r.o.Lambda)
 	if r.update == 0 || math.IsInf(r.rho, 1) {
 		return
 	}
@@ -175,20 +147,20 @@ func (r *reference) set() {
 	r.radius += math.Sqrt(2 * float64(r.update) / r.rho * f / den)
 }
 
-func (r *reference) due() bool {
+func (r *paperOFUL) due() bool {
 	if r.o.EveryRound {
 		return r.t > r.tau
 	}
-	return logDet(r.v) > math.Log1p(r.o.C)+logDet(r.vTau)
+	return logDetOf(r.v) > math.Log1p(r.o.C)+logDetOf(r.vTau)
 }
 
-func (r *reference) learn(y []float64) {
+func (r *paperOFUL) learn(y []float64) {
 	r.sum.AddVec(r.sum, mat.NewVecDense(r.d, y))
 	r.update++
 	r.set()
 }
 
-func (r *reference) choose(actions []float64) int {
+func (r *paperOFUL) choose(actions []float64) int {
 	best, top := 0, math.Inf(-1)
 	for i := range len(actions) / r.d {
 		a := mat.NewVecDense(r.d, actions[i*r.d:][:r.d])
@@ -229,8 +201,8 @@ func TestOFULIsThePaper(t *testing.T) {
 				b = privacy.ZCDP{Rho: c.rho}
 			}
 			p := oful(t, c.d, horizon, b, c.o)
-			ref := newReference(c.d, horizon, c.rho, c.o)
-			cur := newSlot(p, c.d, rng)
+			ref := newPaperOFUL(c.d, horizon, c.rho, c.o)
+			cur := newFeatureSlot(p, c.d, rng)
 			theta, actions := make([]float64, c.d), make([]float64, 7*c.d)
 			sphere(theta, c.d, 1, rng)
 			for n := range horizon {
@@ -274,14 +246,6 @@ func TestOFULIsThePaper(t *testing.T) {
 			}
 		})
 	}
-}
-
-// sign is a reward in {−1,1} with this mean.
-func sign(rng *rand.Rand, mean float64) float64 {
-	if rng.Float64() < (1+mean)/2 {
-		return 1
-	}
-	return -1
 }
 
 // By hand: d = 1, λ = 1, C = 1, δ = e⁻², ρ = 2, so σ = 1.
@@ -351,7 +315,7 @@ func TestOFULProperties(t *testing.T) {
 		rho := math.Exp(rapid.Float64Range(-9, 9).Draw(rt, "log rho"))
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 5))
 		p := oful(t, d, 500, privacy.ZCDP{Rho: rho}, o)
-		cur := newSlot(p, d, rng, privacy.WithCap(privacy.ZCDP{Rho: rho * (1 + 1e-9)}))
+		cur := newFeatureSlot(p, d, rng, privacy.WithCap(privacy.ZCDP{Rho: rho * (1 + 1e-9)}))
 		actions, theta := make([]float64, k*d), make([]float64, d)
 		total := make([]float64, d) // Σ a·r + Y_1 + … + Y_ℓ
 		v := mat.NewSymDense(d, nil)
@@ -408,7 +372,7 @@ func TestOFULDueIsPublic(t *testing.T) {
 	dues := func(seed uint64) (out []int) {
 		p := oful(t, 3, 1000, privacy.ZCDP{Rho: 1}, linear.OFULOptions{Lambda: 0.1, C: 1, Risk: 0.1})
 		contexts, rng := rand.New(rand.NewPCG(1, 1)), rand.New(rand.NewPCG(2, seed))
-		cur, a := newSlot(p, 3, rng), make([]float64, 3)
+		cur, a := newFeatureSlot(p, 3, rng), make([]float64, 3)
 		for n := range 1000 {
 			if p.Due() >= 0 {
 				out = append(out, n)
@@ -497,7 +461,7 @@ func TestOFULReplay(t *testing.T) {
 	var transcript bytes.Buffer
 	rng := rand.New(rand.NewPCG(4, 4))
 	p := oful(t, 3, 2000, privacy.ZCDP{Rho: 1}, o)
-	cur := newSlot(p, 3, rng, privacy.WithTranscript(&transcript))
+	cur := newFeatureSlot(p, 3, rng, privacy.WithTranscript(&transcript))
 	var contexts [][]float64
 	var choices []linear.Choice
 	for range 2000 {
@@ -543,7 +507,7 @@ func TestOFULTwin(t *testing.T) {
 		p := oful(t, 3, 3000, b, o)
 		contexts, rng := rand.New(rand.NewPCG(1, 1)), rand.New(rand.NewPCG(1, 2))
 		rewards := rand.New(rand.NewPCG(1, 3))
-		cur, a := newSlot(p, 3, rng), make([]float64, 30)
+		cur, a := newFeatureSlot(p, 3, rng), make([]float64, 30)
 		for range 3000 {
 			if p.Due() >= 0 {
 				p.Learn(cur.release(t, p.Mechanism()))
@@ -587,9 +551,9 @@ func TestOFULBudgets(t *testing.T) {
 	near(t, "σ²", math.Pow(oful(t, 2, 10, privacy.ZCDP{Rho: 0.5}, o).Mechanism().(privacy.VectorGaussian).Sigma, 2), 4, 1e-12)
 }
 
-// runs plays 10⁴ runs of T = 300 in d = 2 against rewards of ±1 with mean ⟨θ*,a⟩, and counts those in which θ* is out at some update: of the policy's
-// set, and of the set with this radius in place of its own.
-func runs(t *testing.T, b privacy.Budget, o linear.OFULOptions, twin func(p *linear.OFUL, growth float64) float64) (out, twinOut, n int) {
+// coverOFUL plays 10⁴ runs of T = 300 in d = 2 against rewards of ±1 with mean ⟨θ*,a⟩, and counts those in which θ* is out at some update: of
+// the policy's set, and of the set with this radius in place of its own.
+func coverOFUL(t *testing.T, b privacy.Budget, o linear.OFULOptions, twin func(p *linear.OFUL, growth float64) float64) (out, twinOut, n int) {
 	n = 10_000
 	if testing.Short() {
 		n = 1000
@@ -600,7 +564,7 @@ func runs(t *testing.T, b privacy.Budget, o linear.OFULOptions, twin func(p *lin
 	var energy, degrees float64
 	for range n {
 		p := oful(t, d, horizon, b, o)
-		cur := newSlot(p, d, rng)
+		cur := newFeatureSlot(p, d, rng)
 		sphere(theta, d, 1, rng)
 		left, twinLeft := !p.Covers(theta), false
 		v := [3]float64{o.Lambda, 0, o.Lambda}
@@ -681,7 +645,7 @@ func TestOFULCovers(t *testing.T) {
 		{"AdaC-OFUL at 0.01; no term for privacy", privacy.ZCDP{Rho: 0.01}, o, nonPrivate},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			out, twin, n := runs(t, c.b, c.o, c.twin)
+			out, twin, n := coverOFUL(t, c.b, c.o, c.twin)
 			t.Logf("θ* left %d of %d runs, the twin's sets %d", out, n, twin)
 			if above(out, n) {
 				t.Errorf("θ* left %d of %d runs, which δ = %v does not allow", out, n, risk)
@@ -763,7 +727,7 @@ func TestOFULBadSets(t *testing.T) {
 	// Budgets at the edge of the numbers.
 	for _, rho := range []float64{1e-300, 1e300} {
 		p := oful(t, 2, 1<<62, privacy.ZCDP{Rho: rho}, linear.OFULOptions{Lambda: 1e-12, C: 1, Risk: 1e-300})
-		cur, rng := newSlot(p, 2, rand.New(rand.NewPCG(1, 1))), rand.New(rand.NewPCG(1, 1))
+		cur, rng := newFeatureSlot(p, 2, rand.New(rand.NewPCG(1, 1))), rand.New(rand.NewPCG(1, 1))
 		a := make([]float64, 6)
 		for range 100 {
 			if p.Due() >= 0 {
