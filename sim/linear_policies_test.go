@@ -277,19 +277,15 @@ func TestLinearPoliciesCancel(t *testing.T) {
 }
 
 func BenchmarkRunLinear(b *testing.B) {
-	for _, c := range choices(b, catalog.LinearPolicies()) {
-		b.Run(strings.ReplaceAll(c.name, " ", ",")+"/T=1e7", func(b *testing.B) {
+	const horizon = 10_000_000
+	in := sphere10(b, 0)
+	bench := func(name string, config func(run int) sim.LinearConfig) {
+		b.Run(strings.ReplaceAll(name, " ", ",")+"/T=1e7", func(b *testing.B) {
 			b.ReportAllocs()
-			budget := privacy.Budget(privacy.None{})
-			if c.Private {
-				budget = privacy.ZCDP{Rho: 1}
-			}
-			const horizon = 10_000_000
-			in := sphere10(b, 0)
 			at := sim.LogSpaced(200, horizon)
 			var out sim.Result
 			for run := 0; b.Loop(); run++ {
-				cfg := linearChoice(b, c, budget, in, horizon, run)
+				cfg := config(run)
 				cfg.Checkpoints = at
 				if err := sim.RunLinear(context.Background(), cfg, &out); err != nil {
 					b.Fatal(err)
@@ -297,6 +293,17 @@ func BenchmarkRunLinear(b *testing.B) {
 			}
 			b.ReportMetric(float64(horizon)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrounds/s")
 		})
+	}
+	// Hardly a policy: rewards and the curator, with which the rest is to be compared.
+	bench("greedy", func(run int) sim.LinearConfig {
+		return linearConfig(&greedy{sigma: 2, rounds: make([]int, 10)}, in, horizon, run)
+	})
+	for _, c := range choices(b, catalog.LinearPolicies()) {
+		budget := privacy.Budget(privacy.None{})
+		if c.Private {
+			budget = privacy.ZCDP{Rho: 1}
+		}
+		bench(c.name, func(run int) sim.LinearConfig { return linearChoice(b, c, budget, in, horizon, run) })
 	}
 }
 
