@@ -2,6 +2,10 @@ package catalog
 
 import "github.com/sotto-dp/sotto/policy/linear"
 
+const (
+	linearGuarantee = "ρ-zCDP (Interactive), rewards in [−1,1]; (ε,δ)-DP or (α,ε)-RDP by calibration"
+)
+
 // All returns every policy of every kind of bandit: those of arms first, then linear, then contextual ones.
 func All() []Entry {
 	return append(append(Policies(), LinearPolicies()...), ContextualPolicies()...)
@@ -23,7 +27,48 @@ func gaussianBudgets() []string { return []string{"rho", "epsilon,delta", "alpha
 
 // LinearPolicies returns the policies for a fixed set of actions in ℝ^d, private ones first.
 func LinearPolicies() []Entry {
-	return nil
+	return []Entry{
+		{
+			Name: "adac-gope", Title: "AdaC-GOPE", Bandit: BanditLinear, Twin: "gope", Private: true, Budgets: gaussianBudgets(), Anytime: true,
+			Guarantee: linearGuarantee,
+			Regret:    "O(√(dT log(KT))) + O((d/√ρ) log^1.5(KT)), δ = 1/T (000 Theorem 5.12); its second term needs d = O(log(KT)), or corrected",
+			Source:    "000 §5.3.2, Algorithm 8; 001 Algorithm 2; privacy by 000 Theorem 5.11, noise calibrated to the design that was found",
+			Params:    []Param{risk("the confidence bounds"), corrected(), literal()},
+			NewLinear: newGOPE(func(p Params) linear.GOPEOptions {
+				return linear.GOPEOptions{Risk: p["risk"], Corrected: p["corrected"] == 1, Literal: p["literal"] == 1}
+			}),
+		},
+		{
+			Name: "adac-gope-var", Title: "AdaC-GOPE-Var", Bandit: BanditLinear, Twin: "gope", Private: true, Budgets: gaussianBudgets(), Anytime: true,
+			Guarantee: linearGuarantee,
+			Regret:    "none printed; the noise of each action's sum adds a factor up to √d (001 Appendix E-C)",
+			Source:    "000 Appendix C.4, Figure C.1; 001 Appendix E-C; phases: own is our derivation",
+			Params: []Param{risk("the confidence bounds"), corrected(),
+				{Name: "phases", Choices: []string{"same", "own"}, Doc: "length of its phases: that of AdaC-GOPE, or its own, with the size of the support in the private term"}},
+			NewLinear: newGOPE(func(p Params) linear.GOPEOptions {
+				return linear.GOPEOptions{Risk: p["risk"], Corrected: p["corrected"] == 1, Var: true, VarPhases: int(p["phases"])}
+			}),
+		},
+		{
+			Name: "gope", Title: "GOPE", Bandit: BanditLinear, Anytime: true, Guarantee: noGuarantee,
+			Regret: "O(√(dT log(K log T/δ))) with probability 1−δ (Lattimore and Szepesvári 2020, Theorem 22.1)",
+			Source: "Lattimore and Szepesvári 2020, §22; the constants of 000 Algorithm 8 at ρ = ∞",
+			Params: []Param{risk("the confidence bounds")},
+			NewLinear: newGOPE(func(p Params) linear.GOPEOptions {
+				return linear.GOPEOptions{Risk: p["risk"]}
+			}),
+		},
+	}
+}
+
+func newGOPE(options func(Params) linear.GOPEOptions) func(LinearSetting, Params) (linear.Policy, error) {
+	return func(s LinearSetting, p Params) (linear.Policy, error) {
+		q, err := linear.NewGOPE(s.Actions, s.Horizon, s.Budget, options(p))
+		if err != nil {
+			return nil, err // no typed nil
+		}
+		return q, nil
+	}
 }
 
 // ContextualPolicies returns the policies for sets of actions in ℝ^d that change in each round, private ones first.
@@ -87,4 +132,12 @@ func lambda() Param {
 
 func risk(of string) Param {
 	return Param{Name: "risk", Doc: "probability δ that " + of + " fail", Default: 0.001, Lo: 0, Hi: 1}
+}
+
+func corrected() Param {
+	return Param{Name: "corrected", Flag: true, Doc: "phases with 2 log(4/δ) for f(d,δ) = d + 2√(d log(2/δ)) + 2 log(2/δ): shorter, and enough"}
+}
+
+func literal() Param {
+	return Param{Name: "literal", Flag: true, Doc: "noise of the printed variance 2d/(ρc_ℓ), where that is more than the achieved design needs"}
 }
