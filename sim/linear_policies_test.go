@@ -150,7 +150,12 @@ func TestLinearLedgerTotalIsTheBudget(t *testing.T) {
 }
 
 // least is the least part of its budget that a policy may leave unspent and still be calibrated.
-func least(c choice) float64 { return 1 - 1e-9 }
+func least(c choice) float64 {
+	if c.Bandit == catalog.BanditContextual && !c.PublicContexts {
+		return 0.5 // a tree may have a level more than it needs
+	}
+	return 1 - 1e-9
+}
 
 // A policy at budget none is the same code with no noise: its ledger says ∞ and nothing is drawn from the stream of privacy noise.
 func TestLinearTwinsDrawNoNoise(t *testing.T) {
@@ -261,6 +266,45 @@ func TestReproduceContextualRegret(t *testing.T) {
 			} else {
 				t.Logf("%v: regret %.1f ± %.1f, the reference has %v", v.budget, mean, se, v.want[i])
 			}
+		}
+	}
+}
+
+// The same for GOPE on ten actions and θ* uniform on the sphere of ℝ³, drawn for each run, with N(0,1) noise.
+func TestReproduceLinearRegret(t *testing.T) {
+	src, err := bandit.NewSphereActions(10, 3, nil, gaussian(t, 1), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const runs = 1000
+	for _, v := range []struct {
+		horizon int
+		want    float64
+	}{{1e4, 3435}, {1e5, 10207}, {1e6, 19373}, {1e7, 30156}} {
+		var sum, squares float64
+		for run := range runs {
+			in, err := src.Linear(&noise.Key{Seed: 4, Run: run, Role: noise.RoleInstance}.Fast(1)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := linear.NewGOPE(in.Actions, v.horizon, privacy.None{}, linear.GOPEOptions{Risk: 0.001})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg := linearConfig(p, in, v.horizon, run)
+			cfg.Unclipped, cfg.Checkpoints = true, []int{v.horizon}
+			var out sim.Result
+			if err := sim.RunLinear(context.Background(), cfg, &out); err != nil {
+				t.Fatal(err)
+			}
+			sum += out.Regret[0] / runs
+			squares += out.Regret[0] * out.Regret[0] / runs
+		}
+		se := math.Sqrt((squares - sum*sum) * (1./runs + 1./100))
+		if z := (sum - v.want) / (se + 0.5); math.Abs(z) > 5.2 {
+			t.Errorf("T = %d: regret %.0f ± %.0f, the reference has %v", v.horizon, sum, se, v.want)
+		} else {
+			t.Logf("T = %d: regret %.0f ± %.0f, the reference has %v", v.horizon, sum, se, v.want)
 		}
 	}
 }
