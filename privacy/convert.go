@@ -23,12 +23,14 @@ func PureToRenyi(epsilon, alpha float64) float64 {
 
 // LaplaceRenyi is the Rényi divergence of order α > 1 between Lap(b) and Lap(b) shifted by 1, for x = 1/b (Mironov 2017, Proposition 6):
 // log[α/(2α−1)·e^{(α−1)x} + (α−1)/(2α−1)·e^{−αx}]/(α−1).
-func LaplaceRenyi(x, alpha float64) float64 {
+func LaplaceRenyi(x, alpha float64) float64 { return laplaceRenyi(x, alpha/(2*alpha-1), alpha) }
+
+// laplaceRenyi is log[w·e^{(α−1)x} + (1−w)·e^{−αx}]/(α−1).
+func laplaceRenyi(x, w, alpha float64) float64 {
 	bound := min(float64(alpha*float64(x*x))/2, x)
 	if math.IsInf(x, 1) {
 		return x
 	}
-	w := alpha / (2*alpha - 1)
 	y := float64((alpha - 1) * x)
 	var exact float64
 	switch {

@@ -227,6 +227,9 @@ func UnmarshalMechanism(data []byte) (Mechanism, error) {
 	if name == "elliptic" {
 		return unmarshalElliptic(data)
 	}
+	if name == "aggregated" {
+		return unmarshalDistributed(name, data)
+	}
 	// Which of scale, sigma, horizon, base and buffers the kind has.
 	want, known := map[string][5]bool{"exact": {}, "laplace": {true}, "gaussian": {1: true}, "tree": {true, false, true}, "hybrid": {true},
 		"kary": {0: true, 2: true, 3: true}, "sqrt": {1: true, 2: true}, "blt": {1: true, 2: true, 4: true},
