@@ -350,6 +350,12 @@ func unmarshalDistributed(name string, data []byte) (Mechanism, error) {
 	var m Mechanism
 	var err error
 	switch name {
+	case "shuffled-count":
+		m, err = unmarshalShuffledCount(data)
+	case "split-mix":
+		m, err = unmarshalSplitMix(data)
+	case "clones":
+		m, err = unmarshalClones(data)
 	default:
 		m, err = unmarshalAggregated(data)
 	}

@@ -389,7 +389,7 @@ func (l *Ledger) account(m Mechanism) int32 {
 		k = key{kind: kindTree, scale: math.Float64bits(v.Scale), horizon: v.Horizon}
 	case Hybrid:
 		k = key{kind: kindHybrid, scale: math.Float64bits(v.Scale)}
-	case Questions, Sparse, KAry, SquareRoot, BLT, Elliptic, Sums, VectorGaussian, Aggregated:
+	case Questions, Sparse, KAry, SquareRoot, BLT, Elliptic, Sums, VectorGaussian, Aggregated, ShuffledCount, SplitMix, Clones:
 		k = key{kind: kindOther, other: v}
 		if v.Validate() != nil {
 			u := Unknown{Name: "invalid " + v.Kind()}

@@ -227,7 +227,7 @@ func UnmarshalMechanism(data []byte) (Mechanism, error) {
 	if name == "elliptic" {
 		return unmarshalElliptic(data)
 	}
-	if name == "aggregated" {
+	if name == "aggregated" || name == "shuffled-count" || name == "split-mix" || name == "clones" {
 		return unmarshalDistributed(name, data)
 	}
 	// Which of scale, sigma, horizon, base and buffers the kind has.
