@@ -7,10 +7,17 @@
 // show which sum was released (Mironov 2012). Neither matters where rewards are themselves simulated. Both end all privacy
 // where a reward belongs to a person.
 //
-// [Geometric], [DiscreteLaplace] and [DiscreteGaussian] are for real rewards. They draw integers whose law is exactly the one
-// written in their file: parameters are rational, every decision compares random bits with a rational number or with
-// the binary digits of e^{-k}, and no floating-point number lies between random bits and noise. They follow Canonne, Kamath and Steinke,
+// [Geometric], [DiscreteLaplace], [DiscreteGaussian], [NegativeBinomial], [PolyaDifference], [Poisson] and [Skellam] are for real
+// rewards. They draw integers whose law is exactly the one written in their file: parameters are rational, every decision compares random
+// bits with a rational number or with the binary digits of e^{-k}, and no floating-point number lies between random bits and noise. They follow Canonne, Kamath and Steinke,
 // "The Discrete Gaussian for Differential Privacy" (2020), from here on CKS. Add them to fixed-point integer sums.
+//
+// # Noise of many users
+//
+// Where no server is believed, each of n users adds a part of the noise (003 section 4). n draws of [PolyaDifference] add up to exactly one draw of
+// [DiscreteLaplace], and n draws of [Skellam] to one of n times the variance: a simulation may draw the total at once, with
+// [Fast.DiscreteLaplace] or [Fast.Skellam]. Discrete Gaussians do not add up to a discrete Gaussian: draw them one by one, with
+// [DiscreteGaussian] or [Fast.DiscreteGaussian].
 //
 // # Where bits come from
 //

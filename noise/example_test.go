@@ -87,3 +87,56 @@ func ExampleSecure() {
 	fmt.Println(x, err)
 	// Output: 0 <nil>
 }
+
+// One user's noise of four at ε = 1/2 for rewards from 0 to 10: the scale of the sum is 10/ε = 20. No user's noise hides anything alone; the sum of all four
+// is discrete Laplace noise, although nobody draws or knows it.
+func ExamplePolyaDifference() {
+	share, err := noise.NewPolyaDifference(4, 20, 1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	src := noise.Key{Seed: 3, Role: noise.RoleNoise}.ChaCha8() // real users have a source each, from Secure
+	sum := int64(0)
+	for range 4 {
+		x, err := share.Draw(src)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Print(x, " ")
+		sum += x
+	}
+	fmt.Println("make", sum)
+	// Output:
+	// 10 -3 5 0 make 12
+}
+
+// Skellam noise of variance 9/2 in all, drawn by three users.
+func ExampleSkellam() {
+	share, err := noise.NewSkellam(9, 2*3)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	src := noise.Key{Seed: 1, Role: noise.RoleNoise}.ChaCha8()
+	for range 3 {
+		x, err := share.Draw(src)
+		fmt.Println(x, err)
+	}
+	// Output:
+	// -2 <nil>
+	// 1 <nil>
+	// -1 <nil>
+}
+
+// A simulation may draw what 4096 users add up to at once, since that is one discrete Laplace variate; or each user's noise.
+func ExampleFast_PolyaDifference() {
+	f := noise.Key{Seed: 2, Role: noise.RoleNoise}.Fast(1)[0]
+	sum := 0
+	for range 4096 {
+		sum += f.PolyaDifference(1./4096, 70)
+	}
+	fmt.Println(sum, f.DiscreteLaplace(70))
+	// Output: -78 76
+}
