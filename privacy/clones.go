@@ -159,7 +159,7 @@ func ClonesDelta(n int, epsilon0, epsilon float64) float64 {
 			f *= (c + 1 - x0 + 1) / x0
 			tail -= f
 		}
-		if !(tail > fresh/16) || tail > 16*fresh {
+		if tail < fresh/16 || tail > 16*fresh {
 			f, tail = upperTail(c+1, x0)
 			fresh = tail
 		}
@@ -173,7 +173,7 @@ func upperTail(c, x float64) (f, tail float64) {
 	for k := x - 1; k < c; k++ {
 		term *= (c - k) / (k + 1)
 		tail += term
-		if term < 1e-18*tail {
+		if term <= 1e-18*tail {
 			break
 		}
 	}

@@ -178,6 +178,10 @@ func FuzzUnmarshalMechanism(f *testing.F) {
 		`{"mechanism":"kary","scale":5,"base":19,"horizon":1000000}`, `{"mechanism":"sqrt","sigma":2,"horizon":1000}`,
 		`{"mechanism":"blt","sigma":2,"horizon":1000,"decay":[0.99,0.5],"weight":[0.1,0.3]}`,
 		`{"mechanism":"sums","sigma":1}`, `{"mechanism":"vector-gaussian","sigma":2}`,
+		`{"mechanism":"aggregated","trust":"secagg","noise":"polya","g":10,"users":100,"invited":100,"modulus":1107,"tau":53,"num":10,"den":1}`,
+		`{"mechanism":"shuffled-count","epsilon":1,"num":2,"den":1,"users":1000,"invited":1000,"beta":0.001}`,
+		`{"mechanism":"clones","inner":{"mechanism":"aggregated","trust":"local","noise":"laplace","g":1,"users":9,"invited":9,"modulus":10,"tau":0,"num":1,"den":1},"delta":0.1}`,
+		`{"mechanism":"split-mix","inner":{"mechanism":"aggregated","trust":"secagg","noise":"polya","g":1,"users":19,"invited":19,"modulus":20,"tau":0,"num":1,"den":1},"shares":9}`,
 		`{"mechanism":"elliptic","sigma":1,"of":3,"played":[0,2],"counts":[5,7],"actions":[[1,0],[0,1e-5]]}`} {
 		f.Add([]byte(s))
 	}
