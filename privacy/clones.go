@@ -7,9 +7,9 @@ import (
 	"math"
 )
 
-// Clones is local noise amplified by a shuffler: every user sends his message of Inner, of trust local and noise laplace, and the shuffler hides whose is whose.
-// Each message alone is ε0-DP, and all of them are (ε,Delta)-DP with the ε of ClonesEpsilon for n = Users honest users that answer. It is charged for (ε,Delta), and what
-// is known of ε0 is not added to it.
+// Clones is local noise amplified by a shuffler: every user sends his message of Inner, of trust local and noise laplace, and the shuffler
+// hides whose is whose. Each message alone is ε0-DP, and all of them are (ε,Delta)-DP with the ε of ClonesEpsilon for n = Users honest
+// users that answer. It is charged for (ε,Delta), and what is known of ε0 is not added to it.
 type Clones struct {
 	Inner Aggregated
 	Delta float64
@@ -97,14 +97,15 @@ func unmarshalClones(data []byte) (Clones, error) {
 // maxClones is where more users stop counting: more clones hide no worse.
 const maxClones = 1 << 30
 
-// ClonesDelta is a δ such that n shuffled reports, each through an ε0-DP randomiser, are (ε,δ)-DP under replace-one (Feldman, McMillan and Talwar 2021, Theorem 3.2). Each
-// other user's report is, with probability e^{−ε0}, a clone of the differing user's report under one of the two worlds, as likely as the other. So with
-// C ~ Bin(n−1, e^{−ε0}), A ~ Bin(C,½) and Δ ~ Ber(a), a = e^{ε0}/(1+e^{ε0}), the worlds are no easier to tell apart than
+// ClonesDelta is a δ such that n shuffled reports, each through an ε0-DP randomiser, are (ε,δ)-DP under replace-one (Feldman, McMillan and
+// Talwar 2021, Theorem 3.2). Each other user's report is, with probability e^{−ε0}, a clone of the differing user's report under one of the
+// two worlds, as likely as the other. So with C ~ Bin(n−1, e^{−ε0}), A ~ Bin(C,½) and Δ ~ Ber(a), a = e^{ε0}/(1+e^{ε0}), the worlds are no
+// easier to tell apart than
 //
 //	P = (A+Δ, C−A+1−Δ) and Q = (A+1−Δ, C−A+Δ),
 //
-// and δ is their hockey stick at ε. Swapping the coordinates swaps P and Q, so one side is both. Given C = c, P > e^ε·Q where the first coordinate x has
-// x·u > (c+1−x)·v, u = a − e^ε(1−a), v = e^ε·a − (1−a): for x ≥ x0, and with the masses f and upper tails F of Bin(c,½)
+// and δ is their hockey stick at ε. Swapping the coordinates swaps P and Q, so one side is both. Given C = c, P > e^ε·Q where the first
+// coordinate x has x·u > (c+1−x)·v, u = a − e^ε(1−a), v = e^ε·a − (1−a): for x ≥ x0, and with the masses f and upper tails F of Bin(c,½)
 //
 //	Σ_{x≥x0} P(x) − e^ε·Q(x) = u·f(x0−1) − (v−u)·F(x0).
 //
@@ -143,13 +144,17 @@ func ClonesDelta(n int, epsilon0, epsilon float64) float64 {
 	if hi < others {
 		delta += last / (1 - (others-hi)*p/((hi+1)*(1-p)))
 	}
-	// f is f_c(x0−1) and tail F_c(x0), both followed from c to c+1. Subtractions lose digits of the tail as it falls, so it is summed anew from time to time.
+	// f is f_c(x0−1) and tail F_c(x0), both followed from c to c+1. Subtractions lose digits of the tail as it falls, so it is summed anew
+	// from time to time.
 	x0 := math.Floor(theta*(lo+1)) + 1
 	f, tail := upperTail(lo, x0)
 	fresh := tail
 	for c := lo; ; c++ {
 		delta += w * max(0, float64(u*f)-float64((v-u)*tail))
 		if c >= hi {
+			if math.IsNaN(delta) { // e^ε has left the doubles
+				return 1
+			}
 			return min(1, delta)
 		}
 		w *= (others - c) * p / ((c + 1) * (1 - p))
@@ -180,8 +185,8 @@ func upperTail(c, x float64) (f, tail float64) {
 	return f, tail
 }
 
-// ClonesEpsilon is the least ε ≤ ε0 for which ClonesDelta is at most δ, from above and to 13 digits. For n = 10^5, ε0 = 4, δ = 10^-6 it is 0.169770; the closed
-// form of the same paper gives 0.53.
+// ClonesEpsilon is the least ε ≤ ε0 for which ClonesDelta is at most δ, from above and to 13 digits. For n = 10^5, ε0 = 4, δ = 10^-6 it is
+// 0.169770; the closed form of the same paper gives 0.53.
 func ClonesEpsilon(n int, epsilon0, delta float64) float64 {
 	if !(delta > 0) || !(epsilon0 >= 0) || n < 1 {
 		return math.Inf(1)
@@ -204,7 +209,8 @@ func ClonesEpsilon(n int, epsilon0, delta float64) float64 {
 	return hi
 }
 
-// ClonesLocal is the ε0 that each of n users may spend for all reports together to be (ε,δ)-DP: the largest with ClonesDelta at most δ, from below. It is at least ε.
+// ClonesLocal is the ε0 that each of n users may spend for all reports together to be (ε,δ)-DP: the largest with ClonesDelta at most δ,
+// from below. It is at least ε.
 func ClonesLocal(n int, b Approx) (float64, error) {
 	if err := b.Validate(); err != nil {
 		return 0, fmt.Errorf("clones: %w", err)

@@ -84,6 +84,22 @@ func TestClonesDeltaAgainstItsDefinition(t *testing.T) {
 	}
 }
 
+func TestClonesOfExtremes(t *testing.T) {
+	for _, e0 := range []float64{1e-300, 1e-12, 50, 700, 1000, 1e300} {
+		for _, n := range []int{1, 2, 1000, math.MaxInt} {
+			e := privacy.ClonesEpsilon(n, e0, 1e-9)
+			if d := privacy.ClonesDelta(n, e0, e0/2); !(d >= 0 && d <= 1) || !(e >= 0 && e <= e0) {
+				t.Errorf("n = %d, ε0 = %v: δ(ε0/2) = %v, ε = %v", n, e0, d, e)
+			}
+		}
+	}
+	for _, x := range [][3]float64{{10, math.NaN(), 1}, {10, 1, math.NaN()}, {0, 1, 0.1}, {10, -1, 0.1}, {10, 1, -1}} {
+		if d, e := privacy.ClonesDelta(int(x[0]), x[1], x[2]), privacy.ClonesEpsilon(int(x[0]), x[1], x[2]); d != 1 || x[2] != 0.1 && !math.IsInf(e, 1) && x[2] != 1 {
+			t.Errorf("%v: δ = %v, ε = %v", x, d, e)
+		}
+	}
+}
+
 func TestClonesAreMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := int(math.Exp(rapid.Float64Range(0, 8.5).Draw(t, "log n")))

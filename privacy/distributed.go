@@ -18,7 +18,8 @@ const (
 	TrustLocal Trust = "local"
 	// TrustShuffle hides who sent what. Users believe the shuffler and, for some mechanisms, one another: ShuffledCount, SplitMix, Clones.
 	TrustShuffle Trust = "shuffle"
-	// TrustSecAgg has every user add a share of the noise, and shows the sum only (003 section 4). Users believe that enough others are honest.
+	// TrustSecAgg has every user add a share of the noise, and shows the sum only (003 section 4). Users believe that enough others are
+	// honest.
 	TrustSecAgg Trust = "secagg"
 )
 
@@ -36,21 +37,22 @@ const (
 	NoiseGaussian NoiseName = "gaussian"
 )
 
-// Aggregated releases the sum of one batch of rewards in [0,1] through the protocol of 003 Algorithm 1: each of the users that answer, Users to Invited of
-// them, rounds G times his reward to an integer at random, adds noise and sends the result modulo Modulus; what is released is the sum modulo
-// Modulus, and it is read as a number between −Tau and n·G + Tau, over G. Replacing a reward changes the sum of integers by G at most, and reduction modulo
-// Modulus and reading are post-processing. So the loss follows from G and the noise alone:
+// Aggregated releases the sum of one batch of rewards in [0,1] through the protocol of 003 Algorithm 1: each of the users that answer,
+// Users to Invited of them, rounds G times his reward to an integer at random, adds noise and sends the result modulo Modulus; what is
+// released is the sum modulo Modulus, and it is read as a number between −Tau and n·G + Tau, over G. Replacing a reward changes the sum of
+// integers by G at most, and reduction modulo Modulus and reading are post-processing. So the loss follows from G and the noise alone:
 //
 //	laplace   a Lap_Z(b), b = Num/Den: ε = G/b (003 Fact 3; Theorems 5 and 6)
 //	polya     shares of a Lap_Z(b): the same, as soon as Users honest users have added theirs (003 Theorem 1)
-//	skellam   a total of variance σ²: the Rényi curve of SkellamRenyi (003 Theorem 2 by its Lemma 3)
+//	skellam   a total of variance σ²: the Rényi curve of SkellamRenyi (003 Theorem 2 by its Lemma 3); as a ρ, D_2
 //	gaussian  a sum of n shares of variance σ² each: the ρ of GaussianSumZCDP (003 Theorem 4 by its Lemma 4); n = 1 if one party adds it all
 //
-// Num/Den is b for laplace and polya. For skellam and gaussian it is the variance that each party that adds noise adds: the analyser (central), each user
-// his own (local) or his share (secagg). Num = 0 is no noise: secure aggregation alone costs ∞.
+// Num/Den is b for laplace and polya. For skellam and gaussian it is the variance that each party that adds noise adds: the analyser
+// (central), each user his own (local) or his share (secagg). Num = 0 is no noise: secure aggregation alone costs ∞.
 //
-// Users is the smallest promised number of honest users that answer. Shares are calibrated to it: if fewer answer, there must be no release (see LossWith for what it
-// would cost). Noise of further users, honest or not, is post-processing. Whether a user answers must not depend on his reward.
+// Users is the smallest promised number of honest users that answer. Shares are calibrated to it: if fewer answer, there must be no release
+// (see LossWith for what it would cost). Noise of further users, honest or not, is post-processing. Whether a user answers must not depend
+// on his reward.
 type Aggregated struct {
 	Trust          Trust
 	Noise          NoiseName
@@ -66,8 +68,8 @@ func (Aggregated) Kind() string { return "aggregated" }
 // Continual is false: a batch is released once.
 func (Aggregated) Continual() bool { return false }
 
-// Validate accepts the noises of each trust model, G ≥ 1, 1 ≤ Users ≤ Invited, Tau ≥ 0, Den ≥ 1 and a Modulus, below 2^63, of Invited·G + 2·Tau + 1
-// at least: with a smaller one, sums that are less than Tau out of range would be misread.
+// Validate accepts the noises of each trust model, G ≥ 1, 1 ≤ Users ≤ Invited, Tau ≥ 0, Den ≥ 1 and a Modulus, below 2^63, of Invited·G +
+// 2·Tau + 1 at least: with a smaller one, sums that are less than Tau out of range would be misread.
 func (m Aggregated) Validate() error {
 	const kind = "mechanism aggregated: "
 	ok := false
@@ -136,7 +138,8 @@ type Calibration struct {
 	S       float64 // 003's s ≥ 1: precision beyond ε√n. Theorems 1, 5 and 6 have s = 1
 	Users   int     // n_min, the smallest promised number of honest users that answer
 	Invited int     // n_max ≥ n_min, of all who may answer
-	// P in (0,1): if all who were invited answer, the noise exceeds Tau, and the sum is misread, with at most this probability. 003 has 1/T.
+	// P in (0,1): if all who were invited answer, the noise exceeds Tau, and the sum is misread, with at most this probability. 003 has
+	// 1/T.
 	P float64
 }
 
@@ -148,10 +151,12 @@ type Calibration struct {
 //	skellam  g²/ε² in all                  ν = 2√(rL)/ε + √2·L/g (Theorem 2)
 //	gaussian g²/ε² in all                  ν = √(2rL)/ε (Theorem 4)
 //
-// where in the local model all of it is each user's and r = n. The sum of n local Laplaces has P(|S| > b(2√(nx)+x)) ≤ 2e^{−x}; 003's Lemma 5 has an unknown
-// constant instead. To have a policy's radii fail with probability p in all, 003's Lemma 2 needs P = p/(4|Φ_b|b²) in batch b with |Φ_b| active arms.
+// where in the local model all of it is each user's and r = n. The sum of n local Laplaces has P(|S| > b(2√(nx)+x)) ≤ 2e^{−x}; 003's Lemma
+// 5 has an unknown constant instead. To have a policy's radii fail with probability p in all, 003's Lemma 2 needs P = p/(4|Φ_b|b²) in batch
+// b with |Φ_b| active arms.
 //
-// b and the variance are rounded up to a multiple of a power of two, by less than one part in 2^31, so that it costs no more than ε promises.
+// b and the variance are rounded up to a multiple of a power of two, by less than one part in 2^31, so that it costs no more than ε
+// promises.
 func NewAggregated(c Calibration) (Aggregated, error) {
 	const kind = "mechanism aggregated: "
 	var p error
@@ -222,11 +227,13 @@ func (m Aggregated) Bits() int { return bits.Len64(uint64(m.Modulus - 1)) }
 // Loss is what a reward loses if Users honest users answer.
 func (m Aggregated) Loss() Loss { return m.LossWith(m.Users) }
 
-// LossWith is what a reward loses if so many honest users answer, himself included: what a broken promise costs. It is ∞ for none, and Loss for Users or more.
+// LossWith is what a reward loses if so many honest users answer, himself included: what a broken promise costs. It is ∞ for none, and Loss
+// for Users or more.
 //
-// With half of the users missing, shares of ε = 0.1 cost 0.96: the noise's weight r is then below 1, and its law has a peak at 0. In detail, X − Y for
-// independent X and Y of Pólya(r, β), r < 1, has mass f(x) = ∫t^|x| dν(t) for some measure ν on [0,β], as Γ(x+r)/(x!Γ(r)) is the x-th moment
-// of Beta(r,1−r). So f(x)/f(x+G) falls in x ≥ 0, and the largest ratio of all is f(0)/f(G). It is not computed, and the loss is ∞, for G + 20b above 10^8.
+// With half of the users missing, shares of ε = 0.1 cost 0.96: the noise's weight r is then below 1, and its law has a peak at 0. In
+// detail, X − Y for independent X and Y of Pólya(r, β), r < 1, has mass f(x) = ∫t^|x| dν(t) for some measure ν on [0,β], as Γ(x+r)/(x!Γ(r))
+// is the x-th moment of Beta(r,1−r). So f(x)/f(x+G) falls in x ≥ 0, and the largest ratio of all is f(0)/f(G). It is not computed, and the
+// loss is ∞, for G + 20b above 10^8.
 func (m Aggregated) LossWith(honest int) Loss {
 	if m.Validate() != nil || m.Num == 0 || honest < 1 {
 		return InfiniteLoss()
@@ -254,8 +261,9 @@ func (m Aggregated) LossWith(honest int) Loss {
 // Tail of the noise in the sum over G if all who were invited answer: see TailOf.
 func (m Aggregated) Tail() Tail { return m.TailOf(m.Invited) }
 
-// TailOf is the tail of the noise in the sum over G, of rewards that were rounded, if so many answer. Rounded rewards are independent, in [0,1] and of
-// the same mean, so that confidence radii need no term for rounding. In the analyser's reading the bound holds but for misreadings, which Tau makes rare.
+// TailOf is the tail of the noise in the sum over G, of rewards that were rounded, if so many answer. Rounded rewards are independent, in
+// [0,1] and of the same mean, so that confidence radii need no term for rounding. In the analyser's reading the bound holds but for
+// misreadings, which Tau makes rare.
 //
 // With r the number of complete noises in the sum, 1 (central), the answers (local) or answers/Users (secagg), and b, σ² those of one,
 // in rewards:
@@ -322,7 +330,8 @@ type aggregatedJSON struct {
 	Den       *uint64    `json:"den"`
 }
 
-// MarshalJSON writes {"mechanism":"aggregated","trust":"secagg","noise":"polya","g":10,"users":100,"invited":100,"modulus":1107,"tau":53,"num":10,"den":1}.
+// MarshalJSON writes
+// {"mechanism":"aggregated","trust":"secagg","noise":"polya","g":10,"users":100,"invited":100,"modulus":1107,"tau":53,"num":10,"den":1}.
 func (m Aggregated) MarshalJSON() ([]byte, error) {
 	return json.Marshal(aggregatedJSON{m.Kind(), &m.Trust, &m.Noise, &m.G, &m.Users, &m.Invited, &m.Modulus, &m.Tau, &m.Num, &m.Den})
 }

@@ -6,7 +6,8 @@ import (
 	"math"
 )
 
-// Returning is what users lose who take part in up to Batches batches, once in each, also over several runs (003 Appendix I), as the ε of (ε,Delta)-DP.
+// Returning is what users lose who take part in up to Batches batches, once in each, also over several runs (003 Appendix I), as the ε of
+// (ε,Delta)-DP.
 type Returning struct {
 	Batches int
 	Delta   float64
@@ -43,9 +44,10 @@ func returns(batches int) error {
 	return nil
 }
 
-// ReturningSigma is the standard deviation, in rewards, of normal noise in each batch, such that users who take part in so many lose (ε,δ) in all: by concentrated
-// losses, ρ/Batches a batch with ρ from 003 Lemma 10, and by advanced composition, PerBatch's share a batch. 003's (14) and (15) compare their squares, O(B·log(1/δ)·log(B/δ)/ε²)
-// against O(B·log(1/δ)/ε²). For (1, 10^-6) and 1000 batches they are 143 and 1527.
+// ReturningSigma is the standard deviation, in rewards, of normal noise in each batch, such that users who take part in so many lose (ε,δ)
+// in all: by concentrated losses, ρ/Batches a batch with ρ from 003 Lemma 10, and by advanced composition, PerBatch's share a batch. 003's
+// (14) and (15) compare their squares, O(B·log(1/δ)·log(B/δ)/ε²) against O(B·log(1/δ)/ε²). For (1, 10^-6) and 1000 batches they are 143 and
+// 1527.
 func ReturningSigma(total Approx, batches int) (concentrated, advanced float64, err error) {
 	if err := errors.Join(returns(batches), total.Validate()); err != nil {
 		return 0, 0, fmt.Errorf("returning users: %w", err)

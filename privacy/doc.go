@@ -6,8 +6,8 @@
 // Definition 2.2. Rewards are in [0,1], clipped at the door by the curator, so a sum of rewards has sensitivity 1. What is protected is
 // everything that follows from the releases: the arms that were played, the answer, the table of results.
 //
-// Rewards of vectors are in [−1,1], as the sources have it for linear bandits: a reward that is replaced moves Σ a·r by 2‖a‖ at most, in whatever
-// norm the mechanism's noise is round in. The vectors are public unless a mechanism says otherwise (Entry.Protects).
+// Rewards of vectors are in [−1,1], as the sources have it for linear bandits: a reward that is replaced moves Σ a·r by 2‖a‖ at most, in
+// whatever norm the mechanism's noise is round in. The vectors are public unless a mechanism says otherwise (Entry.Protects).
 //
 // # What the ledger proves
 //
@@ -22,11 +22,19 @@
 //   - noise is drawn once for each release and kept, also after a restart.
 //
 // Slots may be opened in the light of earlier releases: given these, both worlds agree on every slot but the one that holds the differing
-// reward (000 Appendix C.1.2; Lemma 2.10 itself is for a partition fixed in advance). The mechanisms must be fixed in advance, or be capped in
-// advance in one currency, ε, ρ or a Rényi divergence. If what a slot goes through is itself chosen from its releases, the (ε,δ) that
+// reward (000 Appendix C.1.2; Lemma 2.10 itself is for a partition fixed in advance). The mechanisms must be fixed in advance, or be capped
+// in advance in one currency, ε, ρ or a Rényi divergence. If what a slot goes through is itself chosen from its releases, the (ε,δ) that
 // Total converts to is not proved: the best conversion may then depend on what was released.
 //
 // Costs follow from the noise itself: a Mechanism is data about noise, no promise about privacy, and what the ledger does not know costs ∞.
+//
+// # Whom users need not believe
+//
+// Some mechanisms say who adds the noise, and keep a reward from the server too. Aggregated is one release of 003 Algorithm 1: rewards as
+// integers, noise by the server (central), by each user for himself (local) or in shares (secagg), the sum modulo m. Behind a shuffler
+// there are three, which differ in what they guarantee: ShuffledCount is ε-DP, a count of bits; SplitMix is (ε,δ)-DP, with δ for the
+// shares; Clones is (ε,δ)-DP, local noise amplified. Shares of noise are calibrated to Users, the smallest promised number of honest users
+// that answer: with fewer there must be no release. None of this is seen by a policy: it gets sums, and the tail of the noise in them.
 //
 // # Budgets, losses and conversions
 //

@@ -7,9 +7,9 @@ import (
 	"math"
 )
 
-// ShuffledCount releases the number of ones among the bits of one batch of users through a shuffler, with pure ε-DP. A reward in [0,1] is rounded to a bit at
-// random first, which keeps its mean. Messages are "+1" and "−1"; the shuffler shows how many there are of each, and not whose they are. With
-// q = e^{−ε1}, ε1 = Den/Num < ε, and γ = β/n for n = Users:
+// ShuffledCount releases the number of ones among the bits of one batch of users through a shuffler, with pure ε-DP. A reward in [0,1] is
+// rounded to a bit at random first, which keeps its mean. Messages are "+1" and "−1"; the shuffler shows how many there are of each, and
+// not whose they are. With q = e^{−ε1}, ε1 = Den/Num < ε, and γ = β/n for n = Users:
 //
 //   - every user draws A and B from Pólya(1/n, q) and C from D;
 //   - he sends x + A + C messages "+1" and B + C messages "−1", or with probability γ ("blank") A and B of them only;
@@ -18,24 +18,26 @@ import (
 //
 // D(c) = g·e^{(ε−ε1)c} for c < L and the rest for c = L, where g = γ(e^ε−1)/(1−γ) and L = ⌈log(1 + (e^{ε−ε1}−1)/g)/(ε−ε1)⌉ − 1: see Cover.
 //
-// Theorem. The two numbers (P, M) are ε-DP under replace-one, also for an analyser who joins with all other users but n honest ones that answer.
+// Theorem. The two numbers (P, M) are ε-DP under replace-one, also for an analyser who joins with all other users but n honest ones that
+// answer.
 //
-// Proof. Give away everything of the others but their A and B, and subtract it. Then P = x + C + A and M = C + B for user 1, blank: P = A and M = B, where A and B
-// are totals of n shares (those of further users are post-processing): independent and geometric, (1−q)q^a. For a user who is not blank and has the bit t
+// Proof. Give away everything of the others but their A and B, and subtract it. Then P = x + C + A and M = C + B for user 1, blank: P = A
+// and M = B, where A and B are totals of n shares (those of further users are post-processing): independent and geometric, (1−q)q^a. For a
+// user who is not blank and has the bit t
 //
 //	G_t(P,M) = (1−q)²·q^{P+M−t}·Σ_{c ≤ min(P−t, M)} D(c)q^{−2c},
 //
-// and for a blank one U(P,M) = (1−q)²·q^{P+M}. If M ≤ P−1 the sums have the same terms and G_1 = e^{ε1}G_0. If M ≥ P, put S(k) = Σ_{c≤k} D(c)e^{2ε1c};
-// G_0 is S(P) and G_1 is e^{ε1}S(P−1) ≤ e^{ε1}G_0, up to the same factor, which is U. So with bit 1 no (P, M) is more than e^{ε1} times as likely as with bit 0.
-// The other way, with M ≥ P, needs
+// and for a blank one U(P,M) = (1−q)²·q^{P+M}. If M ≤ P−1 the sums have the same terms and G_1 = e^{ε1}G_0. If M ≥ P, put S(k) = Σ_{c≤k}
+// D(c)e^{2ε1c}; G_0 is S(P) and G_1 is e^{ε1}S(P−1) ≤ e^{ε1}G_0, up to the same factor, which is U. So with bit 1 no (P, M) is more than
+// e^{ε1} times as likely as with bit 0. The other way, with M ≥ P, needs
 //
 //	(1−γ)S(P) + γ ≤ e^ε((1−γ)e^{ε1}S(P−1) + γ), that is S(P) − e^{ε+ε1}S(P−1) ≤ g for all P ≥ 0.
 //
-// For D above there is equality, by induction: S(P) = g(e^{(ε+ε1)(P+1)}−1)/(e^{ε+ε1}−1), until the mass is used up at L. There D(L) is at most what equality
-// would need, and beyond it S(P) − e^{ε+ε1}S(P−1) < 0. ∎
+// For D above there is equality, by induction: S(P) = g(e^{(ε+ε1)(P+1)}−1)/(e^{ε+ε1}−1), until the mass is used up at L. There D(L) is at
+// most what equality would need, and beyond it S(P) − e^{ε+ε1}S(P−1) < 0. ∎
 //
-// Why the parts are there: without the blank mode P = 0 would show that the bit is 0. Without C it would nearly so, for any small γ. Shares of
-// 1/Invited would be too little noise when fewer answer.
+// Why the parts are there: without the blank mode P = 0 would show that the bit is 0. Without C it would nearly so, for any small γ. Shares
+// of 1/Invited would be too little noise when fewer answer.
 //
 // It takes O(log(n/β)/ε) messages a user. The sum modulo m of Cheu and Yan (2021), which 003 Appendix D.2 takes, needs about n^2.5.
 type ShuffledCount struct {
@@ -51,8 +53,8 @@ const coverUnit = 1 << 62
 // maxCover bounds the numbers of pairs that a user may have to add.
 const maxCover = 1 << 16
 
-// A Cover hides one user's bit among messages that cancel: how often he is blank, and how many pairs C of "+1" and "−1" he adds if not. Probabilities are integers over
-// 2^62.
+// A Cover hides one user's bit among messages that cancel: how often he is blank, and how many pairs C of "+1" and "−1" he adds if not.
+// Probabilities are integers over 2^62.
 type Cover struct {
 	Blank uint64
 	Pairs []uint64 // of C = 0, 1, …; their sum is 2^62
@@ -61,9 +63,9 @@ type Cover struct {
 // CoverUnit is what the numbers of a Cover are divided by.
 func CoverUnit() uint64 { return coverUnit }
 
-// NewShuffledCount is the mechanism with ε1 = epsilon1, rounded down by less than a part in 2^31. 003 has β = 1/(2T). The nearer ε1 is to ε, the less noise
-// and the more messages: with (n, ε, β) = (1000, 1, 10^-3) there are 47 messages a user for ε1 = 0.5 and 107 for 0.8, and the noise has standard deviation
-// 2.80 and 1.72, where the central mechanism has 1.36.
+// NewShuffledCount is the mechanism with ε1 = epsilon1, rounded down by less than a part in 2^31. 003 has β = 1/(2T). The nearer ε1 is to
+// ε, the less noise and the more messages: with (n, ε, β) = (1000, 1, 10^-3) there are 47 messages a user for ε1 = 0.5 and 107 for 0.8, and
+// the noise has standard deviation 2.80 and 1.72, where the central mechanism has 1.36.
 func NewShuffledCount(epsilon, epsilon1 float64, users, invited int, beta float64) (ShuffledCount, error) {
 	if err := positive("epsilon1", epsilon1); err != nil {
 		return ShuffledCount{}, fmt.Errorf("mechanism shuffled-count: %w", err)
@@ -119,6 +121,9 @@ func (m ShuffledCount) Validate() error {
 	if err := errors.Join(epsilon, noise, beta, cohort(kind, m.Users, m.Invited)); err != nil {
 		return err
 	}
+	if g := m.g(); !(g*coverUnit >= 1 && m.Beta/float64(m.Users) >= 1.0/(1<<52)) {
+		return fmt.Errorf(kind+"beta/n is %v/%d, epsilon is %v: beta/n must be at least 2^-52, and times epsilon 2^-62", m.Beta, m.Users, m.Epsilon)
+	}
 	if l := m.pairs(); !(l <= maxCover) {
 		return fmt.Errorf(kind+"a user may have to send %v pairs of messages, for epsilon = %v, epsilon1 = %v, n = %d, beta = %v: it must be at most %d", l, m.Epsilon,
 			m.Epsilon1(), m.Users, m.Beta, maxCover)
@@ -126,7 +131,8 @@ func (m ShuffledCount) Validate() error {
 	return nil
 }
 
-// Cover is the law D in integers, and γ rounded up. Every D(c) is rounded down given those before it, so that S(P) − e^{ε+ε1}S(P−1) ≤ g still holds.
+// Cover is the law D in integers, and γ rounded up. Every D(c) is rounded down given those before it, so that S(P) − e^{ε+ε1}S(P−1) ≤ g
+// still holds.
 func (m ShuffledCount) Cover() (Cover, error) {
 	if err := m.Validate(); err != nil {
 		return Cover{}, err
@@ -142,8 +148,8 @@ func (m ShuffledCount) Cover() (Cover, error) {
 		if d < float64(left) {
 			w = uint64(d)
 		}
-		if w == 0 || p > 2*maxCover { // below the unit: cannot happen while gamma is not
-			return Cover{}, fmt.Errorf("mechanism shuffled-count: beta/n = %v/%d is too small for epsilon = %v", m.Beta, m.Users, m.Epsilon)
+		if w == 0 || p > 2*maxCover { // Validate has seen to that, but for rounding
+			return Cover{}, fmt.Errorf("mechanism shuffled-count: beta/n is %v/%d: for epsilon = %v that is too small", m.Beta, m.Users, m.Epsilon)
 		}
 		out.Pairs = append(out.Pairs, w)
 		left -= w
@@ -191,9 +197,9 @@ func (m ShuffledCount) Messages() float64 {
 // Tail is that of the noise in the count if all who were invited answer.
 func (m ShuffledCount) Tail() Tail { return m.TailOf(m.Invited) }
 
-// TailOf is the tail of the noise if so many answer, the ones of blank users included: on top of Laplace noise S of weight r = answers/Users, whose tail is that of
-// Aggregated.TailOf, at most Bin(answers, γ) ones are missing. The moment generating function of that at s ≤ ε1 is at most e^Λ with Λ = βr(e^{ε1}−1), so that
-// Chernoff's bound for S holds for both with x + Λ for x.
+// TailOf is the tail of the noise if so many answer, the ones of blank users included: on top of Laplace noise S of weight r =
+// answers/Users, whose tail is that of Aggregated.TailOf, at most Bin(answers, γ) ones are missing. The moment generating function of that
+// at s ≤ ε1 is at most e^Λ with Λ = βr(e^{ε1}−1), so that Chernoff's bound for S holds for both with x + Λ for x.
 func (m ShuffledCount) TailOf(answers int) Tail {
 	if m.Validate() != nil {
 		return Tail{}
@@ -248,13 +254,15 @@ func unmarshalShuffledCount(data []byte) (ShuffledCount, error) {
 	return m, m.Validate()
 }
 
-// SplitMix is secure aggregation by a shuffler (Ishai, Kushilevitz, Ostrovsky and Sahai 2006; Balle, Bell, Gascón and Nissim 2020): every user of Inner splits his
-// message, which is his reward with his share of the noise, into Shares uniform elements of the integers modulo Inner.Modulus that add up to it, and the shuffler shows all
-// elements of all users without an order. For two batches with the same sum what it shows has statistical distance 2^{−σ} at most, where
+// SplitMix is secure aggregation by a shuffler (Ishai, Kushilevitz, Ostrovsky and Sahai 2006; Balle, Bell, Gascón and Nissim 2020): every
+// user of Inner splits his message, which is his reward with his share of the noise, into Shares uniform elements of the integers modulo
+// Inner.Modulus that add up to it, and the shuffler shows all elements of all users without an order. For two batches with the same sum
+// what it shows has statistical distance 2^{−σ} at most, where
 //
 //	Shares = max(3, ⌈(2σ + log₂ m)/(log₂ n − log₂ e) + 1⌉), n = Users ≥ 19.
 //
-// So if Inner is ε-DP, this is (ε, (1+e^ε)2^{−σ})-DP: what it shows is within 2^{−σ} of a function of the noisy sum, in either of two worlds. It is never pure.
+// So if Inner is ε-DP, this is (ε, (1+e^ε)2^{−σ})-DP: what it shows is within 2^{−σ} of a function of the noisy sum, in either of two
+// worlds. It is never pure.
 type SplitMix struct {
 	Inner  Aggregated // of trust secagg and noise polya
 	Shares int

@@ -171,8 +171,8 @@ func worst(users func(first int) []view) float64 {
 	return most
 }
 
-// Three users, every share drawn apart, all messages convolved: the largest ratio of any view is e^ε and no more. Each part left out, or calibrated for users who do not
-// answer, is caught.
+// Three users, every share drawn apart, all messages convolved: the largest ratio of any view is e^ε and no more. Each part left out, or
+// calibrated for users who do not answer, is caught.
 func TestShuffledCountByBruteForce(t *testing.T) {
 	const epsilon, beta = 1.0, 0.2
 	for _, e1 := range []float64{0.5, 0.75} {
@@ -307,6 +307,7 @@ func TestBadShuffledCount(t *testing.T) {
 		{1, 0.5, 10, 10, 0, "beta is 0: it must be above 0 and below 1"},
 		{1, 0.5, 10, 10, 1, "beta is 1:"},
 		{1, 0.5, 10, 10, nan, "beta is NaN:"},
+		{1, 0.5, 1 << 40, 1 << 40, 1e-9, "beta/n is 1e-09/1099511627776"},
 		{1, 1 - 1e-7, 10, 10, 1e-9, "pairs of messages, for epsilon = 1"},
 	} {
 		if m, err := privacy.NewShuffledCount(c.epsilon, c.epsilon1, c.users, c.invited, c.beta); err == nil || !strings.Contains(err.Error(), c.mention) || !m.Loss().Infinite() {
