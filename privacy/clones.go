@@ -97,8 +97,7 @@ func unmarshalClones(data []byte) (Clones, error) {
 // maxClones is where more users stop counting: more clones hide no worse.
 const maxClones = 1 << 30
 
-// ClonesDelta is a δ such that n shuffled reports, each through an ε0-DP randomiser, are (ε,δ)-DP under replace-one (Feldman, McMillan and
-// Talwar 2021, Theorem 3.2). Each other user's report is, with probability e^{−ε0}, a clone of the differing user's report under one of the
+// ClonesDelta is a δ such that n shuffled reports, each through an ε0-DP randomiser, are (ε,δ)-DP under replace-one (Feldman, McMillan and Talwar 2021). Each other user's report is, with probability e^{−ε0}, a clone of the differing user's report under one of the
 // two worlds, as likely as the other. So with C ~ Bin(n−1, e^{−ε0}), A ~ Bin(C,½) and Δ ~ Ber(a), a = e^{ε0}/(1+e^{ε0}), the worlds are no
 // easier to tell apart than
 //
@@ -186,7 +185,7 @@ func upperTail(c, x float64) (f, tail float64) {
 }
 
 // ClonesEpsilon is the least ε ≤ ε0 for which ClonesDelta is at most δ, from above and to 13 digits. For n = 10^5, ε0 = 4, δ = 10^-6 it is
-// 0.169770; the closed form of the same paper gives 0.53.
+// 0.169770, where closed forms of the bound give 0.53 and more.
 func ClonesEpsilon(n int, epsilon0, delta float64) float64 {
 	if !(delta > 0) || !(epsilon0 >= 0) || n < 1 {
 		return math.Inf(1)

@@ -151,9 +151,9 @@ type Calibration struct {
 //	skellam  g²/ε² in all                  ν = 2√(rL)/ε + √2·L/g (Theorem 2)
 //	gaussian g²/ε² in all                  ν = √(2rL)/ε (Theorem 4)
 //
-// where in the local model all of it is each user's and r = n. The sum of n local Laplaces has P(|S| > b(2√(nx)+x)) ≤ 2e^{−x}; 003's Lemma
-// 5 has an unknown constant instead. To have a policy's radii fail with probability p in all, 003's Lemma 2 needs P = p/(4|Φ_b|b²) in batch
-// b with |Φ_b| active arms.
+// where in the local model all of it is each user's and r = n. The sum of n local Laplaces has P(|S| > b(2√(nx)+x)) ≤ 2e^{−x}; 003's Lemma 5
+// has an unknown constant instead. For a policy's radii to fail with probability p in all, take P = p/(4|Φ_b|b²) in batch b with |Φ_b| active
+// arms: L = log(8|Φ_b|b²/p), where a share of e^{−L} = P/2 each goes to the two sides of the rewards' deviation and the two of the noise's.
 //
 // b and the variance are rounded up to a multiple of a power of two, by less than one part in 2^31, so that it costs no more than ε
 // promises.

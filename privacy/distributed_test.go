@@ -161,7 +161,7 @@ func TestBadAggregated(t *testing.T) {
 	}
 }
 
-// The integers of 003's theorems, as errata of the print have them, computed here by hand: g = ⌈sε√n⌉, τ, m = ng + 2τ + 1.
+// The integers of 003's theorems, computed here by hand: g = ⌈sε√n⌉, τ, m = ng + 2τ + 1.
 func TestTheoremsIntegers(t *testing.T) {
 	const p = 0.01
 	l := math.Log(2 / p) // 5.298317
@@ -463,7 +463,7 @@ func TestLossIsMonotone(t *testing.T) {
 	})
 }
 
-// What missing users cost: f(0)/f(g), checked against every ratio of the exact law, and errata's 0.1 → 0.96.
+// What missing users cost: f(0)/f(g), checked against every ratio of the exact law, and a promise of 0.1 that becomes 0.96.
 func TestMissingUsers(t *testing.T) {
 	m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "polya", Epsilon: 0.1, S: 1, Users: 4096, Invited: 4096, P: 0.01})
 	if m.G != 7 || fmt.Sprintf("%.2f", m.LossWith(2048).Pure()) != "0.96" {

@@ -136,10 +136,22 @@ func TestHalfTheNoiseIsPricedTwice(t *testing.T) {
 		{privacy.Laplace{Scale: s}, privacy.Laplace{Scale: s / 2}},
 		{privacy.Tree{Scale: s, Horizon: 1000}, privacy.Tree{Scale: s / 2, Horizon: 1000}},
 		{privacy.Hybrid{Scale: s}, privacy.Hybrid{Scale: s / 2}},
+		{privacy.Aggregated{Trust: "secagg", Noise: "polya", G: 3, Users: 5, Invited: 5, Modulus: 99, Num: 37, Den: 1},
+			privacy.Aggregated{Trust: "secagg", Noise: "polya", G: 3, Users: 5, Invited: 5, Modulus: 99, Num: 37, Den: 2}},
+		{privacy.Aggregated{Trust: "local", Noise: "laplace", G: 3, Users: 5, Invited: 5, Modulus: 99, Num: 37, Den: 1},
+			privacy.Aggregated{Trust: "local", Noise: "laplace", G: 3, Users: 5, Invited: 5, Modulus: 99, Num: 37, Den: 2}},
 	} {
 		near(t, c.full.Kind(), c.half.Loss().Pure(), 2*c.full.Loss().Pure(), 1e-15)
 		if c.half.Loss().Within(privacy.Pure{Epsilon: c.full.Loss().Pure()}) {
 			t.Errorf("%v passes for %v", c.half, c.full)
+		}
+	}
+	for _, noise := range []privacy.NoiseName{"skellam", "gaussian"} {
+		m := privacy.Aggregated{Trust: "secagg", Noise: noise, G: 3, Users: 50, Invited: 50, Modulus: 999, Num: 400, Den: 1}
+		half := m
+		half.Den = 4
+		if got := half.Loss().Renyi(2) / m.Loss().Renyi(2); !(got > 3.999) {
+			t.Errorf("%v: half the noise costs %v times as much", m, got)
 		}
 	}
 	near(t, "gaussian", privacy.Gaussian{Sigma: s / 2}.Loss().ZCDP(), 4*privacy.Gaussian{Sigma: s}.Loss().ZCDP(), 1e-15)
