@@ -17,6 +17,7 @@ const module = "github.com/sotto-dp/sotto"
 var floors = [][]string{
 	{"noise", "privacy", "divergence", "interval"},
 	{"bandit", "release", "policy", "bound"},
+	{"policy/identify"},
 	{"catalog", "sim", "stopping"},
 	{"experiment", "choose"},
 	{"report"},
