@@ -6,9 +6,11 @@
 //   - noise: exact discrete samplers for real rewards, fast ones for simulation, streams of randomness
 //   - privacy: budgets, conversions, composition, and the ledger that every release passes
 //   - divergence, interval: relative entropies and their inverses; confidence intervals and tests
+//   - design: optimal experimental designs
 //   - bandit: reward laws, instances, data sets as instances
 //   - release: the curator, the only package that holds a reward
 //   - policy: bandit policies as post-processing of releases, one file each
+//   - policy/linear: linear and contextual bandits, the same way
 //   - bound: lower bounds on regret
 //   - catalog, sim: policies by name; one run, exactly
 //   - stopping: stopping rules for a mean

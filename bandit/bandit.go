@@ -17,6 +17,12 @@
 // constructors, which refuse parameters that are no law; they never change, so they may be shared between goroutines.
 //
 // An Instance is the laws of the arms. A Source is where the instance of a run comes from: fixed, or drawn anew for every run.
+//
+// A LinearInstance has actions in ℝ^d besides, with rewards of a RewardNoise around ⟨θ*,a⟩; it comes from a LinearSource or from a log with features
+// (ReadLinearCSV). A ContextualInstance draws a new set of actions each round; it comes from a ContextualSource, of which a log of rounds is one
+// (ReadContextualCSV). Regret bounds and sensitivities of linear policies suppose ‖a‖ ≤ 1, ‖θ*‖ ≤ 1 and rewards in [−1,1]. SignNoise on the sphere
+// or the unit ball has all three; the sources' own experiments, N(0,1) noise and normal contexts, have not.
+//
 // Nothing here knows about privacy: rewards are clipped to their declared range by package release, not by the law.
 package bandit
 

@@ -90,3 +90,57 @@ func ExampleNewUniformMeans() {
 	fmt.Println(easy)
 	// Output: uniform-means(arms=10,lo=0.25,hi=0.75,law=clipped-gaussian(sd=0.1,lo=0,hi=1),redrawn=true)
 }
+
+// Ten actions on the sphere of ℝ³ with rewards of −1 and 1: a world in which all that the proofs suppose holds.
+func ExampleNewSphereActions() {
+	src, err := bandit.NewSphereActions(10, 3, nil, bandit.SignNoise(), true)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	s := noise.NewFast(1, 2)
+	in, err := src.Linear(&s)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	lo, hi := in.Support()
+	fmt.Println(len(in.Actions), "actions in dimension", in.Dim(), "with rewards from", lo, "to", hi)
+	// Output: 10 actions in dimension 3 with rewards from -1 to 1
+}
+
+// Scaling actions and θ* jointly changes no mean.
+func ExampleNormalise() {
+	actions, theta, by, err := bandit.Normalise([][]float64{{3, 4}, {0, 1}}, []float64{0.1, 0.15})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(by, actions, theta)
+
+	_, _, _, err = bandit.Normalise([][]float64{{3, 4}, {0, 1}}, []float64{1, 0})
+	fmt.Println(err)
+	// Output:
+	// 5 [[0.6 0.8] [0 0.2]] [0.5 0.75]
+	// normalise: the largest action has norm 5 and theta 1: their product is 5 and must be at most 1, or means leave [-1,1]
+}
+
+func ExampleReadContextualCSV() {
+	log := "round,x1,x2,reward\n1,1,0,0.5\n1,0,1,-1\n2,0.6,0.8,0\n2,0,0.5,1\n2,0,0,0.25\n"
+	rounds, err := bandit.ReadContextualCSV(strings.NewReader(log), false)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(rounds.Rounds(), "rounds of at most", rounds.MaxActions(), "actions in dimension", rounds.Dim())
+	s := noise.NewFast(1, 2)
+	actions, means := rounds.Round(nil, nil, &s)
+	fmt.Println(actions, means)
+
+	_, err = bandit.ReadContextualCSV(strings.NewReader("round,x1,reward\n1,1,1\n1,2,0\n"), false)
+	fmt.Println(err)
+	// Output:
+	// 2 rounds of at most 3 actions in dimension 2
+	// [0.6 0.8 0 0.5 0 0] [0 1 0.25]
+	// logged rounds: line 3: the features [2] have norm 2: it must be at most 1 (or normalise)
+}

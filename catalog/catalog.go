@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -29,6 +30,29 @@ type Setting struct {
 	Coins policy.Coins
 }
 
+// The kinds of bandit that policies are for: values of Entry.Bandit.
+const (
+	BanditArms       = ""           // K arms
+	BanditLinear     = "linear"     // a fixed, finite set of actions in ℝ^d
+	BanditContextual = "contextual" // a new set of actions in ℝ^d in each round
+)
+
+// A LinearSetting is what everybody may know of a linear bandit before the first round.
+type LinearSetting struct {
+	Actions [][]float64 // K vectors of d numbers
+	Horizon int
+	Budget  privacy.Budget
+}
+
+// A ContextualSetting is what everybody may know of a contextual bandit before the first round.
+type ContextualSetting struct {
+	Dim     int // d
+	Arms    int // the most actions that a round can have
+	Horizon int
+	Budget  privacy.Budget
+	Coins   policy.Coins // for policies that randomise their choices
+}
+
 // An Entry describes a policy.
 type Entry struct {
 	Name      string
@@ -40,8 +64,18 @@ type Entry struct {
 	Source    string
 	Anytime   bool // needs no horizon
 	Params    []Param
-	// New builds the policy. Its parameters are as Entry.Complete returns them.
+	// Bandit is the kind of bandit that the policy plays, and says which of the constructors below is set.
+	Bandit string
+	// Twin names the policy that this one is without privacy, if that has an entry of its own. At budget none every policy is its own twin.
+	Twin string
+	// PublicContexts says that a private policy for contextual bandits protects rewards alone.
+	PublicContexts bool
+	// New builds the policy of BanditArms. Its parameters are as Entry.Complete returns them.
 	New func(Setting, Params) (policy.Policy, error)
+	// NewLinear builds that of BanditLinear.
+	NewLinear func(LinearSetting, Params) (linear.Policy, error)
+	// NewContextual builds that of BanditContextual.
+	NewContextual func(ContextualSetting, Params) (linear.Contextual, error)
 
 	vary func(*Entry, Params) // nil: parameters change nothing above
 }
@@ -91,16 +125,45 @@ func Kind(b privacy.Budget) string {
 	}
 }
 
-// Find returns the policy of this name; the error names the nearest known one.
-func Find(name string) (Entry, error) {
-	names := make([]string, 0, 16)
-	for _, e := range Policies() {
-		if e.Name == name {
-			return e, nil
-		}
-		names = append(names, e.Name)
+// Find returns the policy of this name, of whatever kind of bandit; the error names the nearest known one.
+func Find(name string) (Entry, error) { return find(All(), name) }
+
+// FindFor is Find among the policies for one kind of bandit. The error says what another one is for.
+func FindFor(bandit, name string) (Entry, error) {
+	e, err := find(For(bandit), name)
+	if err == nil {
+		return e, nil
 	}
-	return Entry{}, fmt.Errorf("policy %q is unknown%s; known are %s", name, Hint(name, names), strings.Join(names, ", "))
+	if other, e := find(All(), name); e == nil {
+		return Entry{}, fmt.Errorf("policy %q is for %s: known for %s are %s", name, banditText(other.Bandit), banditText(bandit), strings.Join(names(For(bandit)), ", "))
+	}
+	return Entry{}, err
+}
+
+func find(entries []Entry, name string) (Entry, error) {
+	if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == name }); i >= 0 {
+		return entries[i], nil
+	}
+	known := names(entries)
+	return Entry{}, fmt.Errorf("policy %q is unknown%s; known are %s", name, Hint(name, known), strings.Join(known, ", "))
+}
+
+func names(entries []Entry) []string {
+	out := make([]string, len(entries))
+	for i, e := range entries {
+		out[i] = e.Name
+	}
+	return out
+}
+
+func banditText(bandit string) string {
+	switch bandit {
+	case BanditLinear:
+		return "linear bandits"
+	case BanditContextual:
+		return "contextual bandits"
+	}
+	return "bandits of K arms"
 }
 
 // Meets says whether the policy can run at budget b: nil, or an error that matches ErrBudget.

@@ -50,6 +50,9 @@ func (c *Cell) policy(horizon int, unclipped bool, arms int, coins *noise.Fast) 
 // play plays one run. Its world is the same for every cell of the instance, its noise is the cell's own.
 func (p *Plan) play(ctx context.Context, c *Cell, run int, out *sim.Result) error {
 	s := &p.Spec
+	if linearKind(s.Kind) {
+		return p.playLinear(ctx, c, run, out)
+	}
 	key := noise.Key{Seed: s.Seed, Experiment: c.world.content, Run: run}
 	instance := c.world.fixed
 	if c.world.source.Redrawn() {

@@ -11,8 +11,8 @@ import (
 // A Comparison is one row of the table: regret at the horizon of a cell, beside the best cell of its group.
 type Comparison struct {
 	CellInfo
-	// Group is the instance; where an instance is played at several budgets (none apart), instance and budget: then the question is
-	// which policy is best at each.
+	// Group is the instance; where several policies play an instance at several budgets (none apart), instance and budget: then the question
+	// is which policy is best at each.
 	Group string
 	Mean  float64 // of the regret at the last checkpoint
 	Half  float64 // mean ± Half is the Student interval of level Level; +Inf for one run
@@ -97,10 +97,13 @@ func (r *Results) Compare() ([]Comparison, error) {
 
 // groups says with which other cells each is compared.
 func (r *Results) groups() []string {
-	budgets := map[string][]string{}
+	budgets, policies := map[string][]string{}, map[string][]string{}
 	for i := range r.Cells {
 		c := &r.Cells[i]
-		if c.Budget != "none" && !slices.Contains(budgets[c.Instance], c.Budget) {
+		if !slices.Contains(policies[c.Instance], c.Policy) {
+			policies[c.Instance] = append(policies[c.Instance], c.Policy)
+		}
+		if c.Budget != none && !slices.Contains(budgets[c.Instance], c.Budget) {
 			budgets[c.Instance] = append(budgets[c.Instance], c.Budget)
 		}
 	}
@@ -108,7 +111,7 @@ func (r *Results) groups() []string {
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		out[i] = c.Instance
-		if len(budgets[c.Instance]) > 1 {
+		if len(budgets[c.Instance]) > 1 && len(policies[c.Instance]) > 1 {
 			out[i] += ", " + c.Budget
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,8 +52,9 @@ type CellInfo struct {
 	Budget   string `json:"budget"`
 	Hash     string `json:"hash"`
 
-	Arms    int            `json:"arms"`
-	World   string         `json:"world"` // the instance's content and the declared range
+	Arms    int            `json:"arms"`          // of KindContextual the most that a round can have
+	Dim     int            `json:"dim,omitempty"` // d, of KindLinear and KindContextual
+	World   string         `json:"world"`         // the instance's content and the declared range
 	Catalog string         `json:"catalog"`
 	Params  catalog.Params `json:"params,omitempty"`
 	// Private says that the policy adds noise, and Guarantee what the catalog then says about it. Loss is what the ledger charged the worst
@@ -151,7 +153,7 @@ func (p *Plan) Manifest() *Manifest {
 	}
 	for i := range p.Cells {
 		c := &p.Cells[i]
-		info := CellInfo{Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, Hash: c.Hash, Arms: c.world.arms, World: c.world.content,
+		info := CellInfo{Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, Hash: c.Hash, Arms: c.world.arms, Dim: c.world.dim, World: c.world.content,
 			Catalog: c.choice.entry.Name, Params: c.choice.params, Private: c.choice.entry.Private}
 		if info.Private {
 			info.Guarantee = c.choice.entry.Guarantee
@@ -161,7 +163,7 @@ func (p *Plan) Manifest() *Manifest {
 		}
 		if s.Kind == KindStopping {
 			info.Stopping = c.trial.info()
-		} else {
+		} else if !linearKind(s.Kind) {
 			info.LowerBound = c.lowerBound(s)
 		}
 		m.Cells = append(m.Cells, info)
@@ -233,7 +235,7 @@ func (m *Manifest) check() error {
 		return fmt.Errorf("it says %d runs in blocks of %d", m.Runs, m.Block)
 	case len(m.Checkpoints) == 0 || len(m.Checkpoints) > MaxPoints || len(m.Cells) == 0:
 		return fmt.Errorf("it says %d checkpoints and %d cells", len(m.Checkpoints), len(m.Cells))
-	case m.Kind != "" && m.Kind != KindStopping:
+	case m.Kind != "" && !slices.Contains(Kinds(), m.Kind):
 		return fmt.Errorf("it says kind %q", clip(m.Kind))
 	case m.Shard != nil && (m.Shard.N < 1 || m.Shard.I < 0 || m.Shard.I >= m.Shard.N):
 		return fmt.Errorf("it says shard %v", m.Shard)

@@ -29,7 +29,8 @@ type Plan struct {
 	Hash        string // of the whole experiment, labels included: what shards must agree on
 	Block       int    // runs in a unit
 
-	normal []byte // Spec as JSON
+	normal  []byte   // Spec as JSON
+	endless []string // cells that never get to a release
 }
 
 // A world is an instance of the experiment, resolved.
@@ -40,6 +41,13 @@ type world struct {
 	fixed   bandit.Instance // if it is not redrawn
 	content string          // the key of its streams: the source's content, and the range
 	trial   trial           // of KindStopping: law and mean
+
+	// Of KindLinear and KindContextual, instead of source and fixed.
+	linear          bandit.LinearSource
+	fixedLinear     bandit.LinearInstance
+	contextual      bandit.ContextualSource
+	fixedContextual bandit.ContextualInstance
+	dim             int
 }
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
@@ -72,6 +80,10 @@ func (s *Spec) Resolve() (*Plan, error) {
 			return nil, s.fail("kind", "is %s, but there are policies, a horizon, checkpoints or unclipped: they are for %s", KindStopping, KindRegret)
 		}
 		length.field, length.n = "cap", s.Cap
+	case KindLinear, KindContextual:
+		if s.Cap != 0 || len(s.Rules) > 0 {
+			return nil, s.fail("kind", "is %s, but there are rules or a cap: they are for %s", s.Kind, KindStopping)
+		}
 	default:
 		return nil, s.fail("kind", "%w", checkKind(s.Kind))
 	}
@@ -92,6 +104,9 @@ func (s *Spec) Resolve() (*Plan, error) {
 	lo, hi := s.span()
 	if !(lo < hi) || math.IsInf(lo, 0) || math.IsInf(hi, 0) {
 		return nil, s.fail("range", "is [%v, %v]: want two finite numbers, the first below the second", lo, hi)
+	}
+	if linearKind(s.Kind) && (lo != -1 || hi != 1) {
+		return nil, s.fail("range", "is [%v, %v]: rewards are in [-1, 1] in an experiment of kind %s; scale them", lo, hi, s.Kind)
 	}
 	if s.Kind == KindStopping && lo != -hi {
 		return nil, s.fail("range", "is [%v, %v]: want [-R, R] in an experiment of kind %s", lo, hi, s.Kind)
@@ -154,6 +169,9 @@ func (p *Plan) worlds() ([]world, error) {
 	s := &p.Spec
 	if s.Kind == KindStopping {
 		return p.laws()
+	}
+	if linearKind(s.Kind) {
+		return p.linearWorlds()
 	}
 	if len(s.Instances) == 0 {
 		return nil, s.fail("instances", "is missing: want at least one, such as {name: easy, bernoulli: [0.75, 0.25]}")
@@ -236,6 +254,9 @@ func checkLabel(name string) error {
 
 // resolve makes the source of an instance. On error it says in which of the instance's fields.
 func (in *Instance) resolve(s *Spec) (src bandit.Source, field string, err error) {
+	if in.Linear != nil || in.LinearSource != nil || in.ContextualSource != nil {
+		return nil, "", fmt.Errorf("has actions in ℝ^d: they are for experiments of kind %s and %s", KindLinear, KindContextual)
+	}
 	ways := 0
 	for _, given := range []bool{in.Bernoulli != nil, in.Laws != nil, in.Standard != "", in.Means != nil, in.CSV != "", in.Source != nil} {
 		if given {
@@ -288,15 +309,15 @@ func (in *Instance) resolve(s *Spec) (src bandit.Source, field string, err error
 	case in.Means != nil:
 		return in.resolveMeans(s)
 	case in.CSV != "":
-		inst, hash, err := readRewards(s.path(in.CSV))
+		var inst bandit.Instance
+		field, err := in.read(s, func(r io.Reader) (err error) {
+			inst, _, err = bandit.ReadCSV(r)
+			return err
+		})
 		if err != nil {
-			return nil, "csv", err
+			return nil, field, err
 		}
-		if in.SHA256 != "" && !strings.EqualFold(in.SHA256, hash) {
-			return nil, "sha256", fmt.Errorf("is %q but %s has %s: it is another file", clip(in.SHA256), s.path(in.CSV), hash)
-		}
-		in.SHA256 = hash
-		return bandit.Fixed(inst), "csv", nil
+		return bandit.Fixed(inst), field, nil
 	default:
 		return in.Source, "source", nil
 	}
@@ -310,19 +331,24 @@ func (s *Spec) path(p string) string {
 	return filepath.Join(s.dir, p)
 }
 
-// readRewards reads logged rewards and the SHA-256 of their file. The file may be larger than memory.
-func readRewards(path string) (bandit.Instance, string, error) {
+// read reads the instance's CSV, which may be larger than memory, and pins it by its SHA-256. On error it says in which field.
+func (in *Instance) read(s *Spec, read func(io.Reader) error) (field string, err error) {
+	path := s.path(in.CSV)
 	f, err := os.Open(path)
 	if err != nil {
-		return bandit.Instance{}, "", err
+		return "csv", err
 	}
 	defer f.Close()
 	h := sha256.New()
-	in, _, err := bandit.ReadCSV(io.TeeReader(f, h))
-	if err != nil {
-		return bandit.Instance{}, "", fmt.Errorf("%s: %w", path, err)
+	if err := read(io.TeeReader(f, h)); err != nil {
+		return "csv", fmt.Errorf("%s: %w", path, err)
 	}
-	return in, hex.EncodeToString(h.Sum(nil)), nil
+	hash := hex.EncodeToString(h.Sum(nil))
+	if in.SHA256 != "" && !strings.EqualFold(in.SHA256, hash) {
+		return "sha256", fmt.Errorf("is %q but %s has %s: it is another file", clip(in.SHA256), path, hash)
+	}
+	in.SHA256 = hash
+	return "csv", nil
 }
 
 func (in *Instance) resolveMeans(s *Spec) (bandit.Source, string, error) {
@@ -445,13 +471,13 @@ func (p *Plan) choices() ([]choice, error) {
 		return p.rules()
 	}
 	if len(s.Policies) == 0 {
-		return nil, s.fail("policies", "is missing: want at least one, such as {policy: adap-klucb}")
+		return nil, s.fail("policies", "is missing: want at least one, such as {policy: %s}", firstPolicy(s.Kind))
 	}
 	var out []choice
 	var skips skips
 	for i, q := range s.Policies {
 		at := fmt.Sprintf("policies[%d]", i)
-		entry, err := catalog.Find(q.Policy)
+		entry, err := catalog.FindFor(banditOf(s.Kind), q.Policy)
 		if err != nil {
 			return nil, s.src.wrap(at+".policy", err)
 		}
@@ -469,6 +495,9 @@ func (p *Plan) choices() ([]choice, error) {
 		c := choice{label: q.Name, entry: entry, params: params, content: entry.Content(params)}
 		for _, w := range entry.Warnings(params) {
 			p.warn("%s", w)
+		}
+		if entry.Private && entry.PublicContexts {
+			p.warn("policy %s protects rewards alone: contexts are public", entry.Name)
 		}
 		if !entry.Private {
 			c.budgets = []privacy.Budget{privacy.None{}}
@@ -500,6 +529,8 @@ func (p *Plan) choices() ([]choice, error) {
 	}
 	return out, nil
 }
+
+func firstPolicy(kind string) string { return catalog.For(banditOf(kind))[0].Name }
 
 func sorted(params catalog.Params) []string {
 	names := make([]string, 0, len(params))
@@ -600,7 +631,7 @@ func (p *Plan) cells(worlds []world) error {
 				} else {
 					cell.hash(p)
 					// A policy that cannot be built is found now, not after an hour.
-					if _, err := cell.policy(int(s.Horizon), s.Unclipped, worlds[i].arms, &noise.Fast{}); err != nil {
+					if err := p.try(&cell); err != nil {
 						return s.src.wrap(at, err)
 					}
 				}
@@ -613,7 +644,17 @@ func (p *Plan) cells(worlds []world) error {
 			}
 		}
 	}
+	p.warnEndless()
 	return nil
+}
+
+// try builds the policy of a cell.
+func (p *Plan) try(c *Cell) error {
+	if linearKind(p.Spec.Kind) {
+		return p.tryLinear(c)
+	}
+	_, err := c.policy(int(p.Spec.Horizon), p.Spec.Unclipped, c.world.arms, &noise.Fast{})
+	return err
 }
 
 // seal fixes the normal form and the hash of the experiment.

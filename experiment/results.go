@@ -34,6 +34,13 @@ type CellResult struct {
 	// FinalRegret and FinalPlaysBest are the values of each run at the last checkpoint, by run: for paired tests.
 	FinalRegret, FinalPlaysBest []float64
 
+	// Twin is the place in Results.Cells of the cell's non-private twin, −1 if the experiment has none. Of cells that have one: Difference is regret
+	// minus the twin's, paired by run, and Price, the price of privacy, the mean of Difference over the mean of the twin's regret; its SE is by
+	// linearisation of that ratio, SD and quantiles are NaN, and all of it is NaN where the twin has no regret yet.
+	Twin              int
+	Difference, Price Curve
+	FinalDifference   []float64
+
 	// Of KindStopping, instead. Samples are of all runs, those that gave up at the cap included; Error is |estimate − μ|/|μ| of the runs that
 	// have an estimate. Finals are by run, and the error is NaN where there is no estimate.
 	Samples, Error           Curve
@@ -49,6 +56,10 @@ func (c *CellResult) metric(name string) (*Curve, *[]float64) {
 		return &c.Regret, &c.FinalRegret
 	case MetricPlaysBest:
 		return &c.PlaysBest, &c.FinalPlaysBest
+	case MetricDifference:
+		return &c.Difference, &c.FinalDifference
+	case MetricPrice:
+		return &c.Price, nil
 	case MetricSamples:
 		return &c.Samples, &c.FinalSamples
 	default:
@@ -64,10 +75,12 @@ type Curve struct {
 
 // The metrics, as summary.csv names them.
 const (
-	MetricRegret    = "regret"
-	MetricPlaysBest = "plays_best"
-	MetricSamples   = "samples"
-	MetricError     = "error"
+	MetricRegret     = "regret"
+	MetricPlaysBest  = "plays_best"
+	MetricDifference = "difference" // regret minus that of the non-private twin
+	MetricPrice      = "price"      // the difference over the twin's regret
+	MetricSamples    = "samples"
+	MetricError      = "error"
 )
 
 // Load reads the results in an output directory, from its units.
@@ -82,11 +95,22 @@ func Load(dir string) (*Results, error) {
 		}
 		return nil, fmt.Errorf("%w %s: it holds experiment %q, not finished: go on with --resume", ErrOutput, dir, m.Name)
 	}
+	return summariseAll(context.Background(), dir, m)
+}
+
+// summariseAll is the results of every cell, in the manifest's order.
+func summariseAll(ctx context.Context, dir string, m *Manifest) (*Results, error) {
 	r := &Results{Manifest: m}
+	twins := m.twins()
 	for i := range m.Cells {
-		c, err := summarise(context.Background(), dir, m, &m.Cells[i])
+		c, err := summarise(ctx, dir, m, &m.Cells[i])
 		if err != nil {
 			return nil, err
+		}
+		if c.Twin = twins[i]; c.Twin >= 0 {
+			if err := c.price(ctx, dir, m, &m.Cells[c.Twin], columns); err != nil {
+				return nil, err
+			}
 		}
 		r.Cells = append(r.Cells, c)
 	}
@@ -99,14 +123,12 @@ func finish(ctx context.Context, dir string, m *Manifest, write writer) (*Result
 	if err := writeStream(filepath.Join(dir, "results.parquet"), func(w io.Writer) error { return writeParquet(ctx, w, dir, m) }); err != nil {
 		return nil, err
 	}
-	r := &Results{Manifest: m}
-	for i := range m.Cells {
-		c, err := summarise(ctx, dir, m, &m.Cells[i])
-		if err != nil {
-			return nil, err
-		}
-		m.Cells[i].Loss = c.Loss
-		r.Cells = append(r.Cells, c)
+	r, err := summariseAll(ctx, dir, m)
+	if err != nil {
+		return nil, err
+	}
+	for i := range r.Cells {
+		m.Cells[i].Loss = r.Cells[i].Loss
 	}
 	if err := writeStream(filepath.Join(dir, "summary.csv"), r.writeSummary); err != nil {
 		return nil, err
@@ -161,7 +183,7 @@ func summarise(ctx context.Context, dir string, m *Manifest, cell *CellInfo) (Ce
 
 // summariseIn reads the units of a cell, for as many checkpoints at a time as there is room for, in numbers.
 func summariseIn(ctx context.Context, dir string, m *Manifest, cell *CellInfo, room int) (CellResult, error) {
-	out := CellResult{CellInfo: *cell}
+	out := CellResult{CellInfo: *cell, Twin: -1}
 	points := len(m.Checkpoints)
 	group := max(1, min(points, room/(2*m.Runs)))
 	column := make([][]float64, 2*group)
@@ -224,10 +246,12 @@ func summariseIn(ctx context.Context, dir string, m *Manifest, cell *CellInfo, r
 func (c *Curve) add(x []float64) {
 	mean, sd, se := interval.Mean(x)
 	slices.Sort(x)
-	c.Mean, c.SD, c.SE = append(c.Mean, mean), append(c.SD, sd), append(c.SE, se)
-	c.Q05 = append(c.Q05, interval.Quantile(x, 0.05))
-	c.Q50 = append(c.Q50, interval.Quantile(x, 0.5))
-	c.Q95 = append(c.Q95, interval.Quantile(x, 0.95))
+	c.append(mean, se, sd, interval.Quantile(x, 0.05), interval.Quantile(x, 0.5), interval.Quantile(x, 0.95))
+}
+
+func (c *Curve) append(mean, se, sd, q05, q50, q95 float64) {
+	c.Mean, c.SE, c.SD = append(c.Mean, mean), append(c.SE, se), append(c.SD, sd)
+	c.Q05, c.Q50, c.Q95 = append(c.Q05, q05), append(c.Q50, q50), append(c.Q95, q95)
 }
 
 // summaryHeader is summary.csv's first line.
@@ -249,7 +273,12 @@ func (r *Results) writeSummary(w io.Writer) error {
 	}
 	for i := range r.Cells {
 		c := &r.Cells[i]
-		for _, name := range metrics(m.Kind) {
+		names := metrics(m.Kind)
+		rows := names[:]
+		if c.Twin >= 0 {
+			rows = append(rows, MetricDifference, MetricPrice)
+		}
+		for _, name := range rows {
 			v, _ := c.metric(name)
 			runs := m.Runs
 			if name == MetricError {

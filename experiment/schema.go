@@ -49,12 +49,14 @@ func Schema() ([]byte, error) {
 			"sha256": object{"description": "hash of that file: another one is refused", "type": "string", "pattern": "^[0-9a-fA-F]{64}$"},
 		}, "csv"),
 	}
-	var policies, names []any
-	for _, e := range catalog.Policies() {
-		names = append(names, e.Name)
-		policies = append(policies, policySchema(e, label))
+	policiesFor := func(bandit string) []any {
+		var policies, names []any
+		for _, e := range catalog.For(bandit) {
+			names = append(names, e.Name)
+			policies = append(policies, policySchema(e, label))
+		}
+		return append(policies, object{"enum": names})
 	}
-	policies = append(policies, object{"enum": names})
 	budgets := []any{
 		closed(object{"epsilon": positive}, "epsilon"),
 		closed(object{"rho": positive}, "rho"),
@@ -67,21 +69,35 @@ func Schema() ([]byte, error) {
 	}
 	name := object{"description": "name of the experiment", "type": "string", "pattern": nameForm.String(), "maxLength": maxLabel}
 	seed := object{"description": "seed of all randomness", "anyOf": []any{object{"type": "integer", "minimum": 0}, object{"type": "string", "pattern": "^[0-9][0-9_]*$"}}, "default": 0}
-	regret := closed(object{
-		"name":        name,
-		"description": object{"type": "string"},
-		"kind":        object{"description": "policies that play arms", "const": KindRegret, "default": KindRegret},
-		"horizon":     count("T, rounds of a run"),
-		"runs":        count("runs of each cell"),
-		"seed":        seed,
-		"checkpoints": object{"description": "how many rounds to look at, log-spaced; or which ones, the last one the horizon", "default": DefaultPoints,
-			"anyOf": []any{count("how many, log-spaced"), object{"type": "array", "items": count("a round"), "minItems": 1, "maxItems": MaxPoints}}},
-		"range":     span("declared range of rewards; rewards outside are clipped"),
-		"unclipped": object{"description": "feed rewards outside the range as they are: no privacy guarantee", "type": "boolean", "default": false},
-		"instances": many("where rewards come from", instances),
-		"policies":  many("who plays", policies),
-		"budgets":   many("each private policy runs at each budget that it can meet; the others run once", budgets),
-	}, "name", "horizon", "runs", "instances", "policies")
+	played := func(kind object, span object, instances, policies []any) object {
+		required := []string{"name", "horizon", "runs", "instances", "policies"}
+		if kind["default"] == nil {
+			required = append(required, "kind")
+		}
+		return closed(object{
+			"name":        name,
+			"description": object{"type": "string"},
+			"kind":        kind,
+			"horizon":     count("T, rounds of a run"),
+			"runs":        count("runs of each cell"),
+			"seed":        seed,
+			"checkpoints": object{"description": "how many rounds to look at, log-spaced; or which ones, the last one the horizon", "default": DefaultPoints,
+				"anyOf": []any{count("how many, log-spaced"), object{"type": "array", "items": count("a round"), "minItems": 1, "maxItems": MaxPoints}}},
+			"range":     span,
+			"unclipped": object{"description": "feed rewards outside the range as they are: no privacy guarantee", "type": "boolean", "default": false},
+			"instances": many("where rewards come from", instances),
+			"policies":  many("who plays", policies),
+			"budgets":   many("each private policy runs at each budget that it can meet; the others run once", budgets),
+		}, required...)
+	}
+	fixed := span("rewards are in [-1, 1]")
+	fixed["const"] = []any{-1, 1}
+	regret := played(object{"description": "policies that play arms", "const": KindRegret, "default": KindRegret},
+		span("declared range of rewards; rewards outside are clipped"), instances, policiesFor(catalog.BanditArms))
+	linear := played(object{"description": "policies that play a fixed set of actions in R^d", "const": KindLinear}, fixed,
+		linearInstances(instance, count), policiesFor(catalog.BanditLinear))
+	contextual := played(object{"description": "policies that play a set of actions in R^d that changes in each round", "const": KindContextual}, fixed,
+		contextualInstances(instance, count), policiesFor(catalog.BanditContextual))
 	share := func(doc string) object {
 		return object{"description": doc, "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 	}
@@ -106,15 +122,74 @@ func Schema() ([]byte, error) {
 	}, "name", "kind", "cap", "runs", "instances", "rules")
 	root := object{
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Sotto experiment", "type": "object",
-		"properties": object{"kind": object{"enum": []any{KindRegret, KindStopping}}},
-		"if":         object{"properties": object{"kind": object{"const": KindStopping}}, "required": []any{"kind"}},
-		"then":       stop, "else": regret,
+		"properties": object{"kind": object{"enum": Kinds()}},
+		"if":         isKind(KindStopping), "then": stop,
+		"else": object{"if": isKind(KindLinear), "then": linear,
+			"else": object{"if": isKind(KindContextual), "then": contextual, "else": regret}},
 	}
 	b, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	return append(b, '\n'), nil
+}
+
+func isKind(kind string) object {
+	return object{"properties": object{"kind": object{"const": kind}}, "required": []any{"kind"}}
+}
+
+// What instances with actions in ℝ^d share.
+type vectorSchemas struct{ vector, actions, theta, noise, normalise, sha256 object }
+
+func newVectorSchemas() vectorSchemas {
+	vector := object{"type": "array", "items": object{"type": "number"}, "minItems": 1}
+	return vectorSchemas{
+		vector:  vector,
+		actions: object{"description": "the actions, of one dimension", "type": "array", "items": vector, "minItems": 2},
+		theta: object{"description": "theta*, of norm at most 1: the mean of an action's rewards is its inner product with it; sphere: drawn uniformly on the sphere",
+			"anyOf": []any{vector, object{"const": "sphere"}}},
+		noise: object{"description": "rewards are signs, -1 or 1, or Gaussian of this standard deviation", "type": "string",
+			"pattern": `^(sign|gaussian|gaussian\(.+\))$`, "default": "sign"},
+		normalise: object{"description": "scale what has a norm above 1", "type": "boolean", "default": false},
+		sha256:    object{"description": "hash of that file: another one is refused", "type": "string", "pattern": "^[0-9a-fA-F]{64}$"},
+	}
+}
+
+func linearInstances(instance func(object, ...string) object, count func(string) object) []any {
+	v := newVectorSchemas()
+	return []any{
+		instance(object{"actions": v.actions, "theta": v.vector, "noise": v.noise, "normalise": v.normalise}, "actions", "theta"),
+		instance(object{
+			"sphere": closed(object{"arms": count("number of actions, at least 2"), "dimension": count("d, at least 2")}, "arms", "dimension"),
+			"theta":  v.theta, "noise": v.noise,
+			"redraw": object{"description": "draw actions and theta anew for each run", "type": "boolean", "default": false},
+		}, "sphere"),
+		instance(object{
+			"csv":    object{"description": "logged rewards with the header x1,…,xd,reward; relative to this file", "type": "string", "minLength": 1},
+			"sha256": v.sha256, "normalise": v.normalise,
+		}, "csv"),
+	}
+}
+
+func contextualInstances(instance func(object, ...string) object, count func(string) object) []any {
+	v := newVectorSchemas()
+	redraw := object{"description": "draw theta anew for each run", "type": "boolean", "default": false}
+	return []any{
+		instance(object{
+			"contexts":  object{"description": "law of the actions of each round", "enum": []any{"gaussian", "sphere"}},
+			"arms":      count("actions in each round, at least 2"),
+			"dimension": count("d"),
+			"mean": object{"description": "of Gaussian contexts: one number for all coordinates, or one each; 1/sqrt(d) if not given",
+				"anyOf": []any{object{"type": "number"}, object{"type": "array", "items": object{"type": "number"}, "minItems": 1}}},
+			"variance": object{"description": "of each coordinate of Gaussian contexts", "type": "number", "exclusiveMinimum": 0, "default": DefaultVariance},
+			"theta":    v.theta, "noise": v.noise, "normalise": v.normalise, "redraw": redraw,
+		}, "contexts", "arms", "dimension"),
+		instance(object{"actions": v.actions, "theta": v.theta, "noise": v.noise, "normalise": v.normalise, "redraw": redraw}, "actions"),
+		instance(object{
+			"csv":    object{"description": "logged rounds with the header round,x1,…,xd,reward; relative to this file", "type": "string", "minLength": 1},
+			"sha256": v.sha256, "normalise": v.normalise,
+		}, "csv"),
+	}
 }
 
 // closed is an object with these properties and no others.

@@ -19,14 +19,14 @@ import (
 type Spec struct {
 	Name        string // [a-z0-9._-]+
 	Description string
-	Kind        string // KindRegret, also if empty, or KindStopping
+	Kind        string // KindRegret, also if empty, or another of Kinds
 	Horizon     Count  // T, rounds; of KindRegret
 	Cap         Count  // samples after which a rule gives up; of KindStopping
 	Runs        Count  // of each cell
 	Seed        uint64
 	Points      Count   // checkpoints, log-spaced; 0 means DefaultPoints
 	Checkpoints []Count // explicit checkpoints, increasing; they replace Points
-	Lo, Hi      float64 // the declared range of rewards; both 0 means [0,1], or [−1,1] of samples
+	Lo, Hi      float64 // the declared range of rewards; both 0 means [0,1], or [−1,1] of samples and of linear and contextual bandits
 	Unclipped   bool    // feed rewards outside the range as they are: no privacy guarantee
 	Instances   []Instance
 	Policies    []Policy
@@ -61,6 +61,10 @@ type Instance struct {
 	Arms Count
 
 	Law string // of KindStopping: the law of the samples, as bandit.ParseLaw reads it
+
+	Linear           *Linear                 // of KindLinear and KindContextual
+	LinearSource     bandit.LinearSource     // of KindLinear, from a program, as Source
+	ContextualSource bandit.ContextualSource // of KindContextual, from a program
 }
 
 // A Rule is a stopping rule with its parameters.
@@ -152,6 +156,9 @@ func (s *Spec) normal() ([]field, error) {
 		out = append(out, field{"kind", s.Kind}, field{"cap", s.Cap}, field{"runs", s.Runs}, field{"seed", s.Seed}, field{"range", list([]float64{lo, hi})})
 		return s.normalLists(out, "rules")
 	}
+	if linearKind(s.Kind) {
+		out = append(out, field{"kind", s.Kind})
+	}
 	out = append(out, field{"horizon", s.Horizon}, field{"runs", s.Runs}, field{"seed", s.Seed})
 	if s.Checkpoints != nil {
 		out = append(out, field{"checkpoints", list(s.Checkpoints)})
@@ -191,7 +198,7 @@ func (s *Spec) normalLists(out []field, players string) ([]field, error) {
 
 func (s *Spec) span() (lo, hi float64) {
 	if s.Lo == 0 && s.Hi == 0 {
-		if s.Kind == KindStopping {
+		if s.Kind == KindStopping || linearKind(s.Kind) {
 			return -1, 1
 		}
 		return 0, 1
@@ -209,6 +216,13 @@ func (s *Spec) points() Count {
 func (in Instance) normal() ([]field, error) {
 	out := []field{{"name", in.Name}}
 	switch {
+	case in.Linear != nil:
+		f, err := in.Linear.normal(in.CSV, in.SHA256)
+		return append(out, f...), err
+	case in.LinearSource != nil:
+		out = append(out, field{programKey, in.LinearSource.String()})
+	case in.ContextualSource != nil:
+		out = append(out, field{programKey, in.ContextualSource.String()})
 	case in.Law != "":
 		out = append(out, field{"law", in.Law})
 	case in.Bernoulli != nil:
@@ -236,7 +250,7 @@ func (in Instance) normal() ([]field, error) {
 	case in.Source != nil:
 		out = append(out, field{programKey, in.Source.String()})
 	default:
-		return nil, fmt.Errorf("says nowhere what its arms are: want one of bernoulli, laws, standard, means, csv")
+		return nil, fmt.Errorf("says nowhere what its arms are: want one of %s", strings.Join(instanceWays(KindRegret).names(), ", "))
 	}
 	return out, nil
 }

@@ -17,12 +17,14 @@ import (
 
 // The kinds of experiment.
 const (
-	KindRegret   = "regret"   // policies play instances of several arms; metrics are regret and plays of the best arms
-	KindStopping = "stopping" // stopping rules sample one law; metrics are samples and the relative error of the estimate
+	KindRegret     = "regret"     // policies play instances of several arms; metrics are regret and plays of the best arms
+	KindStopping   = "stopping"   // stopping rules sample one law; metrics are samples and the relative error of the estimate
+	KindLinear     = "linear"     // policies play a fixed set of actions in ℝ^d; metrics are those of KindRegret
+	KindContextual = "contextual" // policies play a set of actions in ℝ^d that changes in each round; metrics are those of KindRegret
 )
 
 // Kinds are the names of the kinds.
-func Kinds() []string { return []string{KindRegret, KindStopping} }
+func Kinds() []string { return []string{KindRegret, KindStopping, KindLinear, KindContextual} }
 
 // metrics are the two numbers that a unit holds of each run and checkpoint, by kind.
 func metrics(kind string) [2]string {
@@ -94,7 +96,8 @@ func (p *Plan) laws() ([]world, error) {
 		if err := in.named(s, i, seen); err != nil {
 			return nil, err
 		}
-		if in.Law == "" || in.Bernoulli != nil || in.Laws != nil || in.Standard != "" || in.Means != nil || in.CSV != "" || in.Source != nil {
+		if in.Law == "" || in.Bernoulli != nil || in.Laws != nil || in.Standard != "" || in.Means != nil || in.CSV != "" || in.Source != nil ||
+			in.Linear != nil || in.LinearSource != nil || in.ContextualSource != nil {
 			return nil, s.fail(at, "is no law: want law, such as law: bernoulli(0.3), and nothing else, in an experiment of kind %s", KindStopping)
 		}
 		law, err := bandit.ParseLaw(in.Law)

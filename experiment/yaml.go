@@ -438,17 +438,13 @@ func (d *decoder) spec(n ast.Node) (*Spec, error) {
 			return d.flag(v, at, &s.Unclipped)
 		case "instances":
 			return d.items(v, at, func(_ int, at string, item ast.Node) error {
-				read := d.instance
-				if s.Kind == KindStopping {
-					read = d.law
-				}
-				in, err := read(item, at)
+				in, err := d.anInstance(s.Kind, item, at)
 				s.Instances = append(s.Instances, in)
 				return err
 			})
 		case "policies":
 			return d.items(v, at, func(_ int, at string, item ast.Node) error {
-				p, err := d.policy(item, at)
+				p, err := d.policy(s.Kind, item, at)
 				s.Policies = append(s.Policies, p)
 				return err
 			})
@@ -469,19 +465,6 @@ func (d *decoder) spec(n ast.Node) (*Spec, error) {
 	return s, err
 }
 
-// instanceKinds are the ways to say what the arms are, and the further keys that each of them takes.
-var instanceKinds = []struct {
-	key   string
-	takes []string
-}{
-	{"bernoulli", nil},
-	{"laws", nil},
-	{"standard", []string{"arms"}},
-	{"means", []string{"arms", "law", "sd", "redraw"}},
-	{"csv", []string{"sha256"}},
-	{programKey, nil},
-}
-
 // programKey stands in the normal form of an instance that came from a program. It can be read, so that such results can be reported,
 // but not played.
 const programKey = "source"
@@ -494,25 +477,41 @@ func (d described) Instance(*noise.Fast) (bandit.Instance, error) {
 	return bandit.Instance{}, fmt.Errorf("comes from a program, %q: only that program can play it", clip(string(d)))
 }
 
+// Linear says so.
+func (d described) Linear(*noise.Fast) (bandit.LinearInstance, error) {
+	_, err := d.Instance(nil)
+	return bandit.LinearInstance{}, err
+}
+
+// Contextual says so.
+func (d described) Contextual(*noise.Fast) (bandit.ContextualInstance, error) {
+	_, err := d.Instance(nil)
+	return nil, err
+}
+
 // Redrawn is unknown, and asked by nobody.
 func (d described) Redrawn() bool { return false }
 
 // String is the description.
 func (d described) String() string { return string(d) }
 
-func (d *decoder) instance(n ast.Node, field string) (Instance, error) {
+// instance reads an instance of an experiment of a kind.
+func (d *decoder) instance(kind string, n ast.Node, field string) (Instance, error) {
 	var in Instance
 	var m Means
+	var l Linear
+	what := "arms"
+	if linearKind(kind) {
+		what, in.Linear = "actions", &l
+	}
 	known := []string{"name"}
-	var ways []string
+	all := instanceWays(kind)
+	ways := all.names()
 	values, err := d.mapping(n, field)
 	if err != nil {
 		return in, err
 	}
-	for _, k := range instanceKinds {
-		if k.key != programKey {
-			ways = append(ways, k.key)
-		}
+	for _, k := range all {
 		for _, kv := range values {
 			if kv.Key.GetToken().Value == k.key {
 				known = append(append(known, k.key), k.takes...)
@@ -529,7 +528,7 @@ func (d *decoder) instance(n ast.Node, field string) (Instance, error) {
 	case count == 0:
 		known = append(known, ways...)
 	case count > 1:
-		return in, d.fail(n, field, "says what its arms are in %d ways: want one of %s", count, strings.Join(ways, ", "))
+		return in, d.fail(n, field, "says what its %s are in %d ways: want one of %s", what, count, strings.Join(ways, ", "))
 	}
 	err = d.keys(n, field, known, func(key, at string, v ast.Node) error {
 		var err error
@@ -552,7 +551,12 @@ func (d *decoder) instance(n ast.Node, field string) (Instance, error) {
 		case "standard":
 			return d.text(v, at, &in.Standard)
 		case "arms":
+			if linearKind(kind) {
+				return d.count(v, at, &l.Arms)
+			}
 			return d.count(v, at, &in.Arms)
+		case "actions", "sphere", "contexts", "dimension", "mean", "variance", "theta", "noise", "normalise":
+			return d.linear(&l, key, v, at)
 		case "means":
 			in.Means = &m
 			given := false
@@ -571,6 +575,9 @@ func (d *decoder) instance(n ast.Node, field string) (Instance, error) {
 		case "sd":
 			return d.float(v, at, &m.SD)
 		case "redraw":
+			if linearKind(kind) {
+				return d.flag(v, at, &l.Redraw)
+			}
 			return d.flag(v, at, &m.Redraw)
 		case "csv":
 			if err := d.text(v, at, &in.CSV); err != nil {
@@ -583,16 +590,99 @@ func (d *decoder) instance(n ast.Node, field string) (Instance, error) {
 		case programKey:
 			var text string
 			err := d.text(v, at, &text)
-			in.Source = described(text)
+			switch kind {
+			case KindLinear:
+				in.Linear, in.LinearSource = nil, described(text)
+			case KindContextual:
+				in.Linear, in.ContextualSource = nil, described(text)
+			default:
+				in.Source = described(text)
+			}
 			return err
 		default: // sha256
 			return d.text(v, at, &in.SHA256)
 		}
 	})
 	if err == nil && count == 0 {
-		return in, d.fail(n, field, "says nowhere what its arms are: want one of %s", strings.Join(ways, ", "))
+		return in, d.fail(n, field, "says nowhere what its %s are: want one of %s", what, strings.Join(ways, ", "))
 	}
 	return in, err
+}
+
+func (d *decoder) anInstance(kind string, n ast.Node, field string) (Instance, error) {
+	if kind == KindStopping {
+		return d.law(n, field)
+	}
+	return d.instance(kind, n, field)
+}
+
+// linear reads a field of an instance with actions in ℝ^d.
+func (d *decoder) linear(l *Linear, key string, v ast.Node, at string) error {
+	var err error
+	switch key {
+	case "actions":
+		l.Actions = [][]float64{}
+		return d.items(v, at, func(_ int, at string, item ast.Node) error {
+			a, err := d.floats(item, at)
+			l.Actions = append(l.Actions, a)
+			return err
+		})
+	case "sphere":
+		l.Sphere = true
+		return d.keys(v, at, []string{"arms", "dimension"}, func(key, at string, v ast.Node) error {
+			if key == "arms" {
+				return d.count(v, at, &l.Arms)
+			}
+			return d.count(v, at, &l.Dimension)
+		})
+	case "contexts":
+		if err := d.text(v, at, &l.Contexts); err != nil {
+			return err
+		}
+		if l.Contexts == "" {
+			return d.fail(v, at, "is empty: want gaussian or sphere")
+		}
+		return nil
+	case "dimension":
+		return d.count(v, at, &l.Dimension)
+	case "mean":
+		if _, ok := v.(*ast.SequenceNode); ok {
+			l.Mean, err = d.floats(v, at)
+			if err == nil && len(l.Mean) == 0 {
+				return d.fail(v, at, "is empty: want a number, or a list of them")
+			}
+			return err
+		}
+		l.Mean = make([]float64, 1)
+		return d.float(v, at, &l.Mean[0])
+	case "variance":
+		if err := d.float(v, at, &l.Variance); err != nil {
+			return err
+		}
+		if !(l.Variance > 0) {
+			return d.fail(v, at, "is %v: want a finite number above 0", l.Variance)
+		}
+		return nil
+	case "theta":
+		if s, ok := v.(*ast.StringNode); ok && s.Value == "sphere" {
+			return nil
+		}
+		if _, ok := v.(*ast.SequenceNode); !ok {
+			return d.fail(v, at, "is %s, want a list of numbers, or sphere", kind(v))
+		}
+		l.Theta, err = d.floats(v, at)
+		return err
+	case "noise":
+		if err := d.text(v, at, &l.Noise); err != nil {
+			return err
+		}
+		if _, err := parseNoise(l.Noise); err != nil {
+			return d.fail(v, at, "%w", err)
+		}
+		return nil
+	default: // normalise
+		return d.flag(v, at, &l.Normalise)
+	}
 }
 
 // law reads {name: LABEL, law: LAW}, an instance of KindStopping.
@@ -653,11 +743,11 @@ func (d *decoder) rule(n ast.Node, field string) (Rule, error) {
 }
 
 // policy reads {policy: NAME, PARAMETER: VALUE, …}, or NAME alone. The parameters' names and kinds come from the catalog.
-func (d *decoder) policy(n ast.Node, field string) (Policy, error) {
+func (d *decoder) policy(kind string, n ast.Node, field string) (Policy, error) {
 	var p Policy
 	if s, ok := n.(*ast.StringNode); ok {
 		p.Policy = s.Value
-		if _, err := catalog.Find(p.Policy); err != nil {
+		if _, err := catalog.FindFor(banditOf(kind), p.Policy); err != nil {
 			return p, d.fail(n, field, "%w", err)
 		}
 		return p, nil
@@ -675,7 +765,7 @@ func (d *decoder) policy(n ast.Node, field string) (Policy, error) {
 		if err := d.text(kv.Value, field+".policy", &p.Policy); err != nil {
 			return p, err
 		}
-		if entry, err = catalog.Find(p.Policy); err != nil {
+		if entry, err = catalog.FindFor(banditOf(kind), p.Policy); err != nil {
 			return p, d.fail(kv.Value, field+".policy", "%w", err)
 		}
 		found = true

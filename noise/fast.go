@@ -1,16 +1,14 @@
 package noise
 
-import "math/rand/v2"
-
 // Fast is a stream of fast floating-point randomness, for simulation only: a value, so that a run's streams live side by side
 // without allocation. Its methods are exact in law up to the rounding of double arithmetic: uniform variates have 53 bits, and no
 // sampler stands in for another law. A copy of a stream repeats the stream.
-type Fast struct{ pcg rand.PCG }
+type Fast struct{ pcg pcg }
 
 // NewFast returns the stream with this seed. Take seeds from a [Key]; nearby seeds are not meant to be used together.
-func NewFast(hi, lo uint64) Fast { return Fast{pcg: *rand.NewPCG(hi, lo)} }
+func NewFast(hi, lo uint64) Fast { return Fast{pcg{hi, lo}} }
 
-// Uint64 returns the next word. It makes *Fast a [rand.Source].
+// Uint64 returns the next word. It makes *Fast a source of math/rand/v2.
 func (f *Fast) Uint64() uint64 { return f.pcg.Uint64() }
 
 // Float64 is uniform on the multiples of 2^-53 in [0,1).

@@ -55,6 +55,24 @@ func (f *Fast) Normal() float64 {
 	return signed(f.normalEdge(w), w)
 }
 
+// Normals fills dst with what as many calls of Normal return, in half of their time.
+func (f *Fast) Normals(dst []float64) {
+	p := f.pcg // in registers: through f, each word would wait for the one before to be stored
+	for i := range dst {
+		p = p.step()
+		w := p.word()
+		l := &normalLayers[w&layerBits]
+		if j := int64(w >> mantissa); j < l.k {
+			dst[i] = signed(float64(j)*l.w, w)
+			continue
+		}
+		f.pcg = p
+		dst[i] = signed(f.normalEdge(w), w)
+		p = f.pcg
+	}
+	f.pcg = p
+}
+
 // signed gives x the sign in the word, without a branch that half of all draws would mispredict.
 func signed(x float64, w uint64) float64 {
 	return math.Float64frombits(math.Float64bits(x) ^ (w<<(63-signBit))&(1<<63))

@@ -14,12 +14,11 @@ import (
 
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/interval"
-	"github.com/sotto-dp/sotto/privacy"
 )
 
 // Of arranges the results of an experiment: the table of regrets at the horizon, a figure of regret against rounds for each
 // instance and budget, with the policies that have none beside it, and one of regret against the budget for each instance that has
-// three budgets of a kind or more. Of stopping rules it is a grid: samples, failures, and the bounds beside them.
+// three budgets of a kind or more. Where private policies are played without privacy too, the price of privacy has a table and figures. Of stopping rules it is a grid: samples, failures, and the bounds beside them.
 func Of(r *experiment.Results) (Report, error) {
 	m := r.Manifest
 	spec, err := experiment.Parse(m.Name, m.Spec)
@@ -54,6 +53,9 @@ func Of(r *experiment.Results) (Report, error) {
 			{"privacy adjacency", "one reward replaced"},
 		},
 	}
+	if g, ok := priceGrid(r); ok {
+		out.Grids = append(out.Grids, g)
+	}
 	seen := map[string]bool{}
 	add := func(f Figure) {
 		id := f.ID
@@ -77,6 +79,9 @@ func Of(r *experiment.Results) (Report, error) {
 			if f, ok := budgetFigure(r, instance, kind.key, kind.symbol); ok {
 				add(f)
 			}
+		}
+		for _, f := range priceFigures(r, instance) {
+			add(f)
 		}
 	}
 	return out, nil
@@ -229,19 +234,6 @@ func roundsFigure(r *experiment.Results, instance, budget string) Figure {
 // budgetFigure is regret at the horizon against ε or ρ, if there are at least three; policies without a budget are level lines.
 func budgetFigure(r *experiment.Results, instance, key, symbol string) (Figure, bool) {
 	m := r.Manifest
-	value := func(c *experiment.CellResult) (float64, bool) {
-		b, err := privacy.ParseBudget(c.Budget)
-		if err != nil {
-			return 0, false
-		}
-		switch b := b.(type) {
-		case privacy.Pure:
-			return b.Epsilon, key == "epsilon"
-		case privacy.ZCDP:
-			return b.Rho, key == "rho"
-		}
-		return 0, false
-	}
 	f := Figure{
 		ID: Stem("regret-" + instance + "-by-" + key), Title: "Regret on " + instance + " against the budget",
 		Subtitle: "at T = " + whole(m.Horizon), XLabel: "budget " + symbol, YLabel: "pseudo-regret at T", LogX: true, LogY: true, Note: bandNote(m.Runs, "budget"),
@@ -256,7 +248,7 @@ func budgetFigure(r *experiment.Results, instance, key, symbol string) (Figure, 
 			next, at := math.Inf(1), -1
 			for i := range r.Cells {
 				c := &r.Cells[i]
-				x, ok := value(c)
+				x, ok := budgetValue(c, key)
 				if ok && c.Instance == instance && c.Policy == policy && x < next && (len(s.X) == 0 || x > s.X[len(s.X)-1]) {
 					next, at = x, i
 				}
@@ -288,12 +280,7 @@ func budgetFigure(r *experiment.Results, instance, key, symbol string) (Figure, 
 // add is one more point: regret at the horizon of cell i.
 func (s *Series) add(r *experiment.Results, i int, x, half float64) {
 	c := &r.Cells[i]
-	last := len(c.Regret.Mean) - 1
 	s.Void = s.Void || void(r, c)
 	s.X = append(s.X, x)
-	s.Mean = append(s.Mean, c.Regret.Mean[last])
-	s.Q05, s.Q50, s.Q95 = append(s.Q05, c.Regret.Q05[last]), append(s.Q50, c.Regret.Q50[last]), append(s.Q95, c.Regret.Q95[last])
-	if r.Manifest.Runs > 1 {
-		s.Lo, s.Hi = append(s.Lo, c.Regret.Mean[last]-half*c.Regret.SE[last]), append(s.Hi, c.Regret.Mean[last]+half*c.Regret.SE[last])
-	}
+	s.point(&c.Regret, len(c.Regret.Mean)-1, half, r.Manifest.Runs)
 }

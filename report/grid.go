@@ -13,17 +13,32 @@ import (
 
 // WriteText writes the tables and grids for a terminal.
 func (r Report) WriteText(w io.Writer) error {
-	for _, t := range r.Tables {
+	for i, t := range r.Tables {
+		if err := apart(w, i > 0); err != nil {
+			return err
+		}
 		if err := t.WriteText(w); err != nil {
 			return err
 		}
 	}
-	for _, g := range r.Grids {
+	for i, g := range r.Grids {
+		if err := apart(w, i > 0 || len(r.Tables) > 0); err != nil {
+			return err
+		}
 		if err := g.WriteText(w); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// apart is an empty line, if there is something to keep apart.
+func apart(w io.Writer, yes bool) error {
+	if !yes {
+		return nil
+	}
+	_, err := fmt.Fprintln(w)
+	return err
 }
 
 // clean is the grid with text that is safe to show. Rows must be as long as the head.

@@ -43,7 +43,7 @@ type Config struct {
 type Result struct {
 	Regret    []float64 // pseudo-regret Σ_a Δ_a N_a(t), in units of reward
 	PlaysBest []float64 // plays of the arms with the highest mean
-	Plays     []int     // of each arm, at the horizon
+	Plays     []int     // of each arm, at the horizon; of a contextual run, of each index of its decision sets
 	Releases  int       // how many times the curator let something out, answers to questions included
 	Loss      privacy.Loss
 }
@@ -65,15 +65,10 @@ func Run(ctx context.Context, cfg Config, out *Result) error {
 		return err
 	}
 	r := run{
-		curve: newCurve(cfg, out),
-		door:  door{cfg: cfg, cur: cur, waiting: make([]int, arms), oneByOne: make([]bool, arms)},
+		curve: newCurve(cfg.Instance.Arms, cfg.Checkpoints, cfg.Trace, out),
+		door:  newDoor(cfg.Instance.Arms, cfg.Rewards, cur, lo, hi, cfg.Unclipped),
+		cur:   cur,
 		ready: make([]int, 0, arms),
-		count: make([]int, arms),
-	}
-	for a, law := range cfg.Instance.Arms {
-		from, to := law.Support()
-		// The door must see each reward that it may have to clip.
-		r.door.oneByOne[a] = !cfg.Unclipped && (from < lo || to > hi)
 	}
 	if err := r.play(ctx, cfg.Policy, cfg.Horizon); err != nil {
 		return err
@@ -98,10 +93,14 @@ func (c *Config) check() error {
 	case c.Noise == nil:
 		return errors.New("sim: noise stream is missing")
 	}
+	return checkCheckpoints(c.Checkpoints, c.Horizon)
+}
+
+func checkCheckpoints(at []int, horizon int) error {
 	last := 0
-	for _, t := range c.Checkpoints {
-		if t <= last || t > c.Horizon {
-			return fmt.Errorf("sim: checkpoint %d, must increase from 1 to the horizon, %d", t, c.Horizon)
+	for _, t := range at {
+		if t <= last || t > horizon {
+			return fmt.Errorf("sim: checkpoint %d, must increase from 1 to the horizon, %d", t, horizon)
 		}
 		last = t
 	}
@@ -111,38 +110,26 @@ func (c *Config) check() error {
 type run struct {
 	curve    curve
 	door     door
+	cur      release.Curator
 	ready    []int // arms to release after the batch
-	count    []int
 	releases int
 }
 
 func (r *run) play(ctx context.Context, p policy.Policy, horizon int) error {
 	var released privacy.Released
-	for t, looks := 0, 0; t < horizon; looks++ {
+	for looks := 0; ; looks++ {
 		if looks&0xffff == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		b := p.Next(released)
-		if b == nil {
-			return fmt.Errorf("sim: round %d of %d: %w", t, horizon, ErrStopped)
-		}
-		if b.Fresh {
-			if err := r.door.forget(p.Mechanism()); err != nil {
+		if b != nil && b.Fresh {
+			clear(r.door.waiting)
+			if err := r.cur.Forget(p.Mechanism()); err != nil {
 				return err
 			}
 		}
-		n := b.Rounds()
-		if n <= 0 {
-			return fmt.Errorf("sim: round %d of %d: empty batch: %w", t, horizon, ErrStopped)
-		}
-		if n > horizon-t { // cut by T: recorded, never released
-			r.curve.batch(b, horizon-t)
-			return nil
-		}
-		r.curve.batch(b, n)
-		t += n
-		if t == horizon {
-			return nil // nothing reads the last release
+		if done, err := r.curve.take(b, horizon); done || err != nil {
+			return err
 		}
 		r.ready = r.ready[:0]
 		for i := range b.Plays {
@@ -159,9 +146,9 @@ func (r *run) play(ctx context.Context, p policy.Policy, horizon int) error {
 		if len(r.ready) > 0 {
 			var err error
 			if b.Ask {
-				released, err = r.door.cur.Ask(r.ready, b.Above)
+				released, err = r.cur.Ask(r.ready, b.Above)
 			} else {
-				released, err = r.door.cur.Release(r.ready)
+				released, err = r.cur.Release(r.ready)
 			}
 			if err != nil {
 				return err
@@ -169,35 +156,46 @@ func (r *run) play(ctx context.Context, p policy.Policy, horizon int) error {
 			r.releases++
 		}
 	}
-	return nil
 }
 
 // door draws what a slot has been waiting for, when it is released.
 type door struct {
-	cfg      Config
-	cur      release.Curator
+	laws     []bandit.Law
+	streams  []noise.Fast
+	in       intake
 	waiting  []int // rounds of each arm that have been played and not drawn
 	oneByOne []bool
+}
+
+// An intake is what a curator takes rewards in with.
+type intake interface {
+	Add(arm int, reward float64) error
+	AddSum(arm, n int, sum float64) error
+}
+
+func newDoor(laws []bandit.Law, streams []noise.Fast, in intake, lo, hi float64, unclipped bool) door {
+	d := door{laws: laws, streams: streams, in: in, waiting: make([]int, len(laws)), oneByOne: make([]bool, len(laws))}
+	for a, law := range laws {
+		from, to := law.Support()
+		// The door must see each reward that it may have to clip.
+		d.oneByOne[a] = !unclipped && (from < lo || to > hi)
+	}
+	return d
 }
 
 func (d *door) fill(arm int) error {
 	n := d.waiting[arm]
 	d.waiting[arm] = 0
-	law, stream := d.cfg.Instance.Arms[arm], &d.cfg.Rewards[arm]
+	law, stream := d.laws[arm], &d.streams[arm]
 	if !d.oneByOne[arm] {
-		return d.cur.AddSum(arm, n, law.Sum(n, stream))
+		return d.in.AddSum(arm, n, law.Sum(n, stream))
 	}
 	for range n {
-		if err := d.cur.Add(arm, law.Draw(stream)); err != nil {
+		if err := d.in.Add(arm, law.Draw(stream)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (d *door) forget(m privacy.Mechanism) error {
-	clear(d.waiting)
-	return d.cur.Forget(m)
 }
 
 // A curve is looked at as batches pass by.
@@ -214,26 +212,45 @@ type curve struct {
 	trace  *Trace
 }
 
-func newCurve(cfg Config, out *Result) curve {
-	arms := len(cfg.Instance.Arms)
-	c := curve{at: cfg.Checkpoints, gaps: make([]float64, arms), plays: make([]int, arms), best: make([]bool, arms), count: make([]int, arms), trace: cfg.Trace}
+func newCurve(laws []bandit.Law, at []int, trace *Trace, out *Result) curve {
+	arms := len(laws)
+	c := curve{at: at, gaps: make([]float64, arms), plays: make([]int, arms), best: make([]bool, arms), count: make([]int, arms), trace: trace}
 	top := math.Inf(-1)
-	for _, law := range cfg.Instance.Arms {
+	for _, law := range laws {
 		top = max(top, law.Mean())
 	}
-	for a, law := range cfg.Instance.Arms {
+	for a, law := range laws {
 		c.gaps[a] = top - law.Mean()
 		c.best[a] = c.gaps[a] == 0
 	}
-	grow := func(s []float64) []float64 {
-		if cap(s) < len(c.at) {
-			return make([]float64, len(c.at))
-		}
-		return s[:len(c.at)]
-	}
-	out.Regret, out.PlaysBest = grow(out.Regret), grow(out.PlaysBest)
+	out.room(len(at))
 	c.regret, c.hits = out.Regret, out.PlaysBest
 	return c
+}
+
+// room makes room for n checkpoints.
+func (r *Result) room(n int) {
+	grow := func(s []float64) []float64 {
+		if cap(s) < n {
+			return make([]float64, n)
+		}
+		return s[:n]
+	}
+	r.Regret, r.PlaysBest = grow(r.Regret), grow(r.PlaysBest)
+}
+
+// take records a batch, cut by the horizon. done says that the run is over: nothing reads what a batch that reaches the horizon would release, and one
+// that is cut never gets as far.
+func (c *curve) take(b *policy.Batch, horizon int) (done bool, err error) {
+	if b == nil {
+		return false, fmt.Errorf("sim: round %d of %d: %w", c.t, horizon, ErrStopped)
+	}
+	n := b.Rounds()
+	if n <= 0 {
+		return false, fmt.Errorf("sim: round %d of %d: empty batch: %w", c.t, horizon, ErrStopped)
+	}
+	c.batch(b, min(n, horizon-c.t))
+	return c.t == horizon, nil
 }
 
 // batch records the first m rounds of a batch.
