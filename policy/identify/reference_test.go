@@ -4,483 +4,307 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
+	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/divergence"
+	"github.com/sotto-dp/sotto/bound"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A table fixes every reward and every noise in advance: the j-th reward of an arm and the noise of its j-th release. Two implementations of one rule must then play the same.
-type table struct {
-	rng    *rand.Rand
-	mean   []float64
-	scale  float64
-	reward [][]float64
-	noise  [][]float64
+// A seal hands out values as a curator would, in rewards of [0,1].
+type seal struct {
+	ledger *privacy.Ledger
+	slot   int
 }
 
-func newTable(seed uint64, scale float64, mean ...float64) *table {
-	return &table{rng: rand.New(rand.NewPCG(seed, 1)), mean: mean, scale: scale, reward: make([][]float64, len(mean)), noise: make([][]float64, len(mean))}
-}
+func newSeal() *seal { return &seal{ledger: privacy.NewLedger()} }
 
-func (t *table) rewardOf(a, j int) float64 {
-	for len(t.reward[a]) <= j {
-		r := rand.New(rand.NewPCG(uint64(a)+77, uint64(len(t.reward[a]))^t.rng.Uint64()))
-		x := 0.0
-		if r.Float64() < t.mean[a] {
-			x = 1
-		}
-		t.reward[a] = append(t.reward[a], x)
-	}
-	return t.reward[a][j]
-}
-
-func (t *table) noiseOf(a, j int) float64 {
-	for len(t.noise[a]) <= j {
-		x := t.scale * t.rng.ExpFloat64()
-		if t.rng.Uint64()&1 == 0 {
-			x = -x
-		}
-		t.noise[a] = append(t.noise[a], x)
-	}
-	return t.noise[a][j]
-}
-
-// fix draws the table's first rewards and noises, so that it does not matter who reads them first.
-func (t *table) fix(rewards, noises int) *table {
-	for a := range t.mean {
-		t.rewardOf(a, rewards-1)
-		t.noiseOf(a, noises-1)
-	}
-	return t
-}
-
-// An outcome is what a run leaves: who had how many plays whenever a phase ended, and how it stopped.
-type outcome struct {
-	Ends   []string // arm whose phase ended, and the plays of all arms then
-	Plays  []int
-	Tau    int // −1: not within the cap
-	Answer int
-}
-
-// run plays p against the table through a curator that it writes out itself.
-func run(t testing.TB, p Identifier, tab *table, limit int) outcome {
+func (s *seal) release(t testing.TB, m privacy.Mechanism, n []int, sum []float64) privacy.Released {
 	t.Helper()
-	arms := len(tab.mean)
-	out := outcome{Plays: make([]int, arms), Answer: -1, Tau: -1}
-	var (
-		drawn, n, releases = make([]int, arms), make([]int, arms), make([]int, arms)
-		sum                = make([]float64, arms)
-		released           privacy.Released
-		ledger             = privacy.NewLedger()
-		total              int
-	)
-	for {
+	slots := make([]int, len(n))
+	for i := range slots {
+		s.slot++
+		slots[i] = s.slot
+	}
+	v := privacy.Values{N: n, Sum: sum}
+	if m, ok := m.(interface{ Tail() privacy.Tail }); ok {
+		v.Tail = m.Tail()
+	}
+	r, err := s.ledger.ReleaseAll(slots, m, &v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A world plays an exact rule round by round on Bernoulli arms.
+type world struct {
+	means []float64
+	n     []int
+	sum   []float64
+	r     *rand.Rand
+}
+
+func newWorld(seed uint64, means ...float64) *world {
+	return &world{means, make([]int, len(means)), make([]float64, len(means)), rand.New(rand.NewPCG(seed, 7))}
+}
+
+// run plays p to its end and returns the number of plays; look sees each batch before it is played.
+func (w *world) run(t testing.TB, p Identifier, most int, look func(*policy.Batch)) int {
+	t.Helper()
+	s := newSeal()
+	var released privacy.Released
+	for rounds := 0; ; {
 		b := p.Next(released)
 		if b == nil {
-			out.Tau, out.Answer = total, p.Answer()
-			if out.Answer < 0 || p.Next(privacy.Released{}) != nil {
-				t.Fatal("stopped without an answer, or not for good")
-			}
-			return out
+			return rounds
 		}
-		if p.Answer() != -1 {
-			t.Fatal("an answer before the end")
+		if look != nil {
+			look(b)
 		}
-		if total += b.Rounds(); total > limit {
-			return out
-		}
-		v := &privacy.Values{Tail: privacy.Tail{H: tab.scale}}
-		var ended []int
-		for _, play := range b.Plays {
-			a := play.Arm
-			out.Plays[a] += play.Rounds
-			for range play.Rounds {
-				sum[a] += tab.rewardOf(a, drawn[a])
-				drawn[a]++
-				n[a]++
-			}
-			if play.Release {
-				ended = append(ended, a)
-				x := sum[a]
-				if tab.scale > 0 {
-					x += tab.noiseOf(a, releases[a])
-				}
-				v.N, v.Sum = append(v.N, n[a]), append(v.Sum, x)
-				releases[a]++
-				if !p.Mechanism().Continual() {
-					n[a], sum[a] = 0, 0
+		var n []int
+		var sum []float64
+		for _, q := range b.Plays {
+			for range q.Rounds {
+				w.n[q.Arm]++
+				if w.r.Float64() < w.means[q.Arm] {
+					w.sum[q.Arm]++
 				}
 			}
+			rounds += q.Rounds
+			n, sum = append(n, w.n[q.Arm]), append(sum, w.sum[q.Arm])
 		}
-		out.Ends = append(out.Ends, fmt.Sprint(ended, out.Plays))
-		released = must(ledger.Release(0, p.Mechanism(), v))
+		if rounds > most {
+			t.Fatalf("%T has not stopped after %d plays", p, rounds)
+		}
+		released = s.release(t, p.Mechanism(), n, sum)
 	}
 }
 
-// literal is 000 Algorithm 10, written from its pseudo-code one reward at a time, with the decisions of errors in print: clipped means, log n in the leader's bonus. The
-// parts that differ between rules are functions of private means, local counts Ñ and global counts N.
-type literal struct {
-	beta   float64
-	first  int
-	growth float64
-	forget bool
-	bonus  func(n int, local float64, k int) float64
-	// cost is of leader b and arm a, at counts; of means that carry so many noises.
-	cost   func(mu []float64, b, a int, counts []float64) float64
-	pick   func(mu []float64, b, a int, counts []float64) float64 // what the challenger minimises
-	passes func(mu []float64, b, a int, local []float64, k []int) bool
-}
-
-func (l literal) play(tab *table, limit int) outcome {
-	arms := len(tab.mean)
-	out := outcome{Plays: make([]int, arms), Tau: -1, Answer: -1}
-	var (
-		n          = 0
-		all, local = make([]float64, arms), make([]float64, arms) // N, Ñ
-		mu         = make([]float64, arms)
-		k          = make([]int, arms)
-		start      = make([]int, arms) // N when the phase began
-		batch      = make([]float64, arms)
-		kept       = make([]float64, arms)
-		led, own   = make([]int, arms), make([]int, arms)
-	)
-	pull := func(a int) {
-		batch[a] += tab.rewardOf(a, out.Plays[a])
-		out.Plays[a]++
-		all[a]++
-		n++
-	}
-	end := func(a int) {
-		x := batch[a]
-		if tab.scale > 0 {
-			x += tab.noiseOf(a, k[a])
-		}
-		k[a]++
-		if l.forget {
-			kept[a], local[a] = 0, 0
-		}
-		kept[a] += x
-		local[a] += float64(out.Plays[a] - start[a])
-		batch[a], start[a] = 0, out.Plays[a]
-		mu[a] = min(1, max(0, kept[a]/local[a]))
-	}
-	for a := range arms {
-		for range l.first {
-			pull(a)
-		}
-		end(a)
-	}
-	var first []int
-	for a := range arms {
-		first = append(first, a)
-	}
-	out.Ends = append(out.Ends, fmt.Sprint(first, out.Plays))
-	ended := true
-	for {
-		if ended {
-			best := 0
-			for a := range arms {
-				if mu[a] > mu[best] {
-					best = a
-				}
-			}
-			stop := true
-			for b := range arms {
-				stop = stop && (b == best || l.passes(mu, best, b, local, k))
-			}
-			if stop {
-				out.Tau, out.Answer = n, best
-				return out
-			}
-			ended = false
-		}
-		if n >= limit {
-			return out
-		}
-		b := 0
-		for a := range arms {
-			if mu[a]+l.bonus(n+1, local[a], k[a]) > mu[b]+l.bonus(n+1, local[b], k[b]) {
-				b = a
-			}
-		}
-		c := -1
-		for a := range arms {
-			if a != b && (c < 0 || l.pick(mu, b, a, all) < l.pick(mu, b, c, all)) {
-				c = a
-			}
-		}
-		led[b]++
-		played := c
-		if float64(own[b]) <= l.beta*float64(led[b]) {
-			own[b]++
-			played = b
-		}
-		pull(played)
-		if float64(out.Plays[played]) >= math.Ceil(l.growth*float64(start[played])) && out.Plays[played] > start[played] {
-			end(played)
-			ended = true
-			out.Ends = append(out.Ends, fmt.Sprint([]int{played}, out.Plays))
-		}
-	}
-}
-
-func logBonus(epsilon float64) func(int, float64, int) float64 {
-	return func(n int, local float64, _ int) float64 {
-		return math.Sqrt(math.Log(float64(n))/(2*local)) + math.Log(float64(n))/(epsilon*local)
-	}
-}
-
-func literalAdaPTT(arms int, epsilon, risk, beta float64) literal {
-	w := func(mu []float64, b, a int, counts []float64) float64 {
-		gap := max(0, mu[b]-mu[a])
-		return gap * gap / (2 * 0.25 * (1/counts[b] + 1/counts[a]))
-	}
-	zeta := math.Pi * math.Pi / 6
-	return literal{beta: beta, first: 1, growth: 2, forget: true, bonus: logBonus(epsilon), cost: w, pick: w,
-		passes: func(mu []float64, b, a int, local []float64, _ []int) bool {
-			ka, kb := math.Log2(local[a])+2, math.Log2(local[b])+2
-			c := 4*CG(math.Log(2*float64(arms-1)*zeta*zeta*ka*ka*kb*kb/risk)/2) + 4*math.Log(4+math.Log(local[a])) + 4*math.Log(4+math.Log(local[b]))
-			for _, x := range [][2]float64{{local[a], ka}, {local[b], kb}} {
-				c += 4 / (epsilon * epsilon * x[0]) * math.Pow(math.Log(2*float64(arms)*zeta*x[1]*x[1]/risk), 2)
-			}
-			return w(mu, b, a, local) >= c
-		}}
-}
-
-func literalAdaPTTStar(arms int, epsilon, risk, beta float64) literal {
-	w := func(mu []float64, b, a int, counts []float64) float64 {
-		gap := max(0, mu[b]-mu[a])
-		return gap * min(3*epsilon, gap) / (2 * 0.25 * (1/counts[b] + 1/counts[a]))
-	}
-	zeta := math.Pi * math.Pi / 6
-	return literal{beta: beta, first: 1, growth: 2, forget: true, bonus: logBonus(epsilon), cost: w, pick: w,
-		passes: func(mu []float64, b, a int, local []float64, _ []int) bool {
-			ka, kb := math.Log2(local[a])+2, math.Log2(local[b])+2
-			ell := func(k float64) float64 { return math.Log(3 * float64(arms) * zeta * k * k / risk) }
-			h := func(n, k float64) float64 { return WBar(2*ell(k)+4*math.Log(4+math.Log(n))+0.5) / 2 }
-			var c float64
-			if max(0, mu[b]-mu[a]) < 3*epsilon {
-				c = 2*CG(math.Log(3*float64(arms-1)*zeta*zeta*ka*ka*kb*kb/risk)/2) + 2*math.Log(4+math.Log(local[a])) + 2*math.Log(4+math.Log(local[b]))
-				for _, x := range [][2]float64{{local[a], ka}, {local[b], kb}} {
-					l := ell(x[1])
-					c += 2*l*l/(epsilon*epsilon*x[0]) + 2*math.Sqrt2/epsilon*math.Sqrt(h(x[0], x[1])/x[0])*l
-				}
+// The threshold against its formula with h inverted by bisection, and against a value worked by hand: for K = 5 and δ = 0.01,
+// h⁻¹(1 + 2.99573) = 5.74430, so h̃ is at 3.46741, below h⁻¹(1/log 1.5) = 3.87…, and 𝒯 = 3(3.46741 + 0.90272) = 13.1104.
+func TestBernoulliThreshold(t *testing.T) {
+	inverse := func(x float64) float64 {
+		lo, hi := 1.0, 4*x+10
+		for range 200 {
+			if m := (lo + hi) / 2; m-math.Log(m) < x {
+				lo = m
 			} else {
-				c = 12*max(ell(ka), ell(kb)) + 6/math.Sqrt2*epsilon*(math.Sqrt(local[a]*h(local[a], ka))+math.Sqrt(local[b]*h(local[b], kb)))
-			}
-			return w(mu, b, a, local) >= c
-		}}
-}
-
-// literalDPTT is Algorithm 1 of DP-TT's authors with the stopping rule of JointThreshold. Its infima are searched for, by golden sections.
-func literalDPTT(arms int, epsilon, risk, beta, eta float64, first int, forget bool) literal {
-	search := func(f func(float64) float64, lo, hi float64) float64 {
-		r := (math.Sqrt(5) - 1) / 2
-		for range 60 {
-			if x, y := hi-r*(hi-lo), lo+r*(hi-lo); f(x) < f(y) {
-				hi = y
-			} else {
-				lo = x
+				hi = m
 			}
 		}
-		return f((lo + hi) / 2)
+		return lo
 	}
-	cost := func(mu []float64, b, a int, counts []float64) float64 {
-		if mu[b] <= mu[a] {
-			return 0
+	tilde := func(x float64) float64 {
+		if x >= inverse(1/math.Log(1.5)) {
+			return math.Exp(1/inverse(x)) * inverse(x)
 		}
-		return search(func(u float64) float64 {
-			return counts[b]*divergence.DEps(mu[b], u, epsilon) + counts[a]*divergence.DEps(mu[a], u, epsilon)
-		}, mu[a], mu[b])
+		return 1.5 * (x - math.Log(math.Log(1.5)))
 	}
-	return literal{beta: beta, first: first, growth: 1 + eta, forget: forget,
-		bonus: func(int, float64, int) float64 { return 0 },
-		cost:  cost,
-		pick: func(mu []float64, b, a int, counts []float64) float64 {
-			return cost(mu, b, a, counts) + math.Log(counts[a])
-		},
-		passes: func(mu []float64, b, a int, local []float64, k []int) bool {
-			if mu[b] <= mu[a] {
-				return false
-			}
-			w := cost(mu, b, a, local)
-			if !forget {
-				w = search(func(u float64) float64 {
-					return local[b]*divergence.DEpsNoisy(mu[b], u, epsilon, float64(k[b])/local[b]) +
-						local[a]*divergence.DEpsNoisy(mu[a], u, epsilon, float64(k[a])/local[a])
-				}, mu[a], mu[b])
-			}
-			zeta := math.Pi * math.Pi / 6
-			y := math.Log(float64(arms-1)*zeta*zeta/risk) + 2*math.Log(float64(k[a]*k[b]))
-			return w > WBar(1+y)-1
-		}}
+	for _, c := range []struct {
+		arms int
+		risk float64
+	}{{2, 0.5}, {2, 0.1}, {5, 0.01}, {100, 1e-6}, {10, 1e-12}} {
+		x := math.Log(float64(c.arms-1)/c.risk) / 2
+		want := 2 * 2 * tilde((inverse(1+x)+math.Log(math.Pi*math.Pi/3))/2)
+		th, err := NewBernoulliThreshold(c.arms, c.risk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := th.At(Sample{N: 1}, Sample{N: math.E})
+		if want += 3 * math.Ln2; math.Abs(got-want) > 1e-9*want {
+			t.Errorf("K = %d, δ = %v: %v, want %v", c.arms, c.risk, got, want)
+		}
+	}
+	th, err := NewBernoulliThreshold(5, 0.01)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := th.constant / 2; math.Abs(got-13.11) > 0.01 {
+		t.Errorf("𝒯(½ log 400) = %v, want 13.11", got)
+	}
 }
 
-func compare(t *testing.T, name string, got, want outcome) {
-	t.Helper()
-	if got.Tau != want.Tau || got.Answer != want.Answer {
-		t.Errorf("%s: stopped at %d with %d, the reference at %d with %d", name, got.Tau, got.Answer, want.Tau, want.Answer)
+// Rules that claim to be δ-correct are wrong at most δ often. The risk is large, so that the test can fail, and the false alarm of each one-sided bound is
+// 10⁻⁶. A threshold that ignores the many looks is caught.
+func TestExactRulesAreCorrect(t *testing.T) {
+	const risk, runs = 0.2, 150
+	build := map[string]func() (Identifier, error){
+		"se":            func() (Identifier, error) { return NewSE(3, risk) },
+		"lucb":          func() (Identifier, error) { return NewLUCB(3, risk) },
+		"tas bernoulli": func() (Identifier, error) { return NewTrackAndStop(3, risk, Bernoulli) },
+		"tas gaussian":  func() (Identifier, error) { return NewTrackAndStop(3, risk, Gaussian) },
 	}
-	for i := range min(len(got.Ends), len(want.Ends)) {
-		if got.Ends[i] != want.Ends[i] {
-			t.Errorf("%s: phase end %d: %s, the reference %s", name, i, got.Ends[i], want.Ends[i])
+	wrongOf := func(means []float64, build func() (Identifier, error)) (wrong, total int) {
+		for i := range uint64(runs) {
+			p, err := build()
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += newWorld(i, means...).run(t, p, 200_000, nil)
+			if p.Answer() != 1 {
+				wrong++
+			}
+			if p.Next(privacy.Released{}) != nil {
+				t.Fatal("it goes on after its answer")
+			}
+		}
+		return wrong, total
+	}
+	for name, b := range build {
+		wrong, total := wrongOf([]float64{0.5, 0.7, 0.3}, b)
+		lo, _, err := interval.ClopperPearson(wrong, runs, 1-2e-6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lo > risk {
+			t.Errorf("%s: %d wrong answers in %d runs", name, wrong, runs)
+		}
+		t.Logf("%s: %d of %d wrong, %d plays on average", name, wrong, runs, total/runs)
+	}
+	// A threshold of the likelihood ratio alone, without what the many looks cost, is caught.
+	wrong, _ := wrongOf([]float64{0.5, 0.52, 0.48}, func() (Identifier, error) {
+		p, err := NewTrackAndStop(3, risk, Bernoulli)
+		p.threshold = constantThreshold(0.02)
+		return p, err
+	})
+	if lo, _, err := interval.ClopperPearson(wrong, runs, 1-2e-6); err != nil || lo <= risk {
+		t.Errorf("a threshold of 0.02 is not caught: %d wrong answers in %d runs (%v)", wrong, runs, err)
+	}
+}
+
+type constantThreshold float64
+
+func (c constantThreshold) At(a, b Sample) float64 { return float64(c) }
+
+// By hand: K = 2, δ = ½, ε = 1. Epoch 1 has R = ⌈max(32·4·log 32, 8·2·log 16) + 1⌉ = ⌈443.6…+1⌉ = 445, h = √(log 32/890) = 0.06240, c = log 16/445 = 0.006231. Means that are
+// apart by more than 2h + 2c = 0.13726 end it.
+func TestDPSEByHand(t *testing.T) {
+	for _, c := range []struct {
+		gap  float64
+		stop bool
+	}{{0.1372, false}, {0.1373, true}, {-0.1373, true}} {
+		p, err := NewDPSE(2, privacy.Pure{Epsilon: 1}, 0.5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := p.Next(privacy.Released{})
+		if len(b.Plays) != 2 || b.Plays[0].Rounds != 445 || !b.Plays[0].Release {
+			t.Fatalf("first batch %+v", b.Plays)
+		}
+		b = p.Next(newSeal().release(t, p.Mechanism(), []int{445, 445}, []float64{445 * (0.5 + c.gap), 445 * 0.5}))
+		if c.stop != (b == nil) {
+			t.Errorf("gap %v: batch %v", c.gap, b)
+		}
+		want := -1
+		if c.stop {
+			if want = 0; c.gap < 0 {
+				want = 1
+			}
+		}
+		if p.Answer() != want {
+			t.Errorf("gap %v: answer %d, want %d", c.gap, p.Answer(), want)
+		}
+	}
+}
+
+// By hand: K = 3, δ = 0.1. After one play of each with rewards 1, 0, 1 the best is arm 0 and its strongest rival arm 2, with the same mean.
+func TestLUCBByHand(t *testing.T) {
+	p, err := NewLUCB(3, 0.1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSeal()
+	p.Next(privacy.Released{})
+	b := p.Next(s.release(t, p.Mechanism(), []int{1, 1, 1}, []float64{1, 0, 1}))
+	if len(b.Plays) != 2 || b.Plays[0].Arm != 0 || b.Plays[1].Arm != 2 {
+		t.Fatalf("plays %+v, want arms 0 and 2", b.Plays)
+	}
+	// t = 5: the half log is ½ log(1.25·3·625/0.1) = 5.0309. Arm 0 at 2/2, arm 2 at 1/2 with the bound 0.5 + √(5.0309/2) = 2.09, arm 1 at 0 + √5.0309 = 2.24.
+	b = p.Next(s.release(t, p.Mechanism(), []int{2, 2}, []float64{2, 1}))
+	if b.Plays[0].Arm != 0 || b.Plays[1].Arm != 1 {
+		t.Fatalf("plays %+v, want arms 0 and 1", b.Plays)
+	}
+}
+
+// Track-and-stop against its definition: nobody falls behind √t − K/2, and whoever is played otherwise is furthest behind the optimal allocation of
+// the empirical means, which the test finds anew.
+func TestTrackAndStopTracks(t *testing.T) {
+	means := []float64{0.7, 0.6, 0.3}
+	w := newWorld(3, means...)
+	p, err := NewTrackAndStop(3, 0.01, Bernoulli)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rounds, forced := 0, 0
+	w.run(t, p, 100_000, func(b *policy.Batch) {
+		if len(b.Plays) > 1 {
+			rounds += 3
 			return
 		}
-	}
-	if want.Tau >= 0 && !slices.Equal(got.Plays, want.Plays) {
-		t.Errorf("%s: plays %v, the reference %v", name, got.Plays, want.Plays)
-	}
-}
-
-var worlds = []struct {
-	means         []float64
-	epsilon, beta float64
-}{
-	{[]float64{0.9, 0.2}, 1, 0.5},
-	{[]float64{0.9, 0.5, 0.1}, 0.3, 0.5},
-	{[]float64{0.2, 0.3, 0.9, 0.1, 0.4}, 1, 0.7},
-	{[]float64{0.2, 0.3, 0.9, 0.1, 0.4}, 0.05, 0.5},
-	{[]float64{0.75, 0.625, 0.5, 0.375, 0.25}, 3, 0.3},
-	{[]float64{1, 0, 0, 0}, 0.5, 0.5},
-	{[]float64{0.5, 0.5, 0.5}, 0.2, 0.5}, // no best arm: runs to the cap
-}
-
-func TestAgainstPlayByPlay(t *testing.T) {
-	const limit = 20000
-	stopped := map[string]int{}
-	for i, w := range worlds {
-		for seed := range uint64(4) {
-			tab := newTable(seed, 1/w.epsilon, w.means...).fix(2*limit, 60)
-			arms, budget := len(w.means), privacy.Pure{Epsilon: w.epsilon}
-			for name, pair := range map[string]struct {
-				p   Identifier
-				ref literal
-			}{
-				"adap-tt":      {must(NewAdaPTT(arms, budget, 0.1, WithBeta(w.beta))), literalAdaPTT(arms, w.epsilon, 0.1, w.beta)},
-				"adap-tt-star": {must(NewAdaPTTStar(arms, budget, 0.1, WithBeta(w.beta))), literalAdaPTTStar(arms, w.epsilon, 0.1, w.beta)},
-			} {
-				got, want := run(t, pair.p, tab, limit), pair.ref.play(tab, limit)
-				compare(t, fmt.Sprintf("%s, world %d, seed %d", name, i, seed), got, want)
-				if want.Tau >= 0 {
-					stopped[name]++
+		least := min(w.n[0], w.n[1], w.n[2])
+		if floor := math.Sqrt(float64(rounds)) - 1.5; float64(least) < floor {
+			forced++
+			if w.n[b.Plays[0].Arm] != least {
+				t.Fatalf("round %d: arm %d is played with %v plays, the least is %d", rounds, b.Plays[0].Arm, w.n, least)
+			}
+		} else if rounds >= 100 && p.due == rounds+rounds/100 { // the weights are new
+			mu := []float64{w.sum[0] / float64(w.n[0]), w.sum[1] / float64(w.n[1]), w.sum[2] / float64(w.n[2])}
+			c, err := bound.BernoulliTime(mu, math.Inf(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, most := 0, math.Inf(-1)
+			for a := range mu {
+				if d := float64(rounds)*c.Allocation[a] - float64(w.n[a]); d > most {
+					want, most = a, d
 				}
 			}
-		}
-	}
-	if stopped["adap-tt"] < 10 || stopped["adap-tt-star"] < 10 {
-		t.Errorf("only %v runs stopped", stopped)
-	}
-}
-
-func TestDPTTAgainstPlayByPlay(t *testing.T) {
-	stopped := 0
-	for i, w := range worlds {
-		limit := 1200 + len(w.means)*int(math.Ceil(24/w.epsilon))
-		tab := newTable(uint64(i), 1/w.epsilon, w.means...).fix(2*limit, 60)
-		arms, budget := len(w.means), privacy.Pure{Epsilon: w.epsilon}
-		for _, c := range []struct {
-			name string
-			p    *DPTT
-			ref  literal
-		}{
-			{"warm", must(NewDPTT(arms, budget, 0.1, WithBeta(w.beta))), literalDPTT(arms, w.epsilon, 0.1, w.beta, 1, int(math.Ceil(24/w.epsilon)), false)},
-			{"n0 = 1, η = ½", must(NewDPTT(arms, budget, 0.1, WithBeta(w.beta), WithFirst(1), WithEta(0.5))), literalDPTT(arms, w.epsilon, 0.1, w.beta, 0.5, 1, false)},
-			{"forgetting", must(NewDPTT(arms, budget, 0.1, WithBeta(w.beta), WithForgetting(), WithFirst(4))), literalDPTT(arms, w.epsilon, 0.1, w.beta, 1, 4, true)},
-		} {
-			got, want := run(t, c.p, tab, limit), c.ref.play(tab, limit)
-			compare(t, fmt.Sprintf("dp-tt, %s, world %d", c.name, i), got, want)
-			if want.Tau >= 0 {
-				stopped++
+			if b.Plays[0].Arm != want {
+				t.Fatalf("round %d: arm %d is played, arm %d is behind", rounds, b.Plays[0].Arm, want)
 			}
 		}
-	}
-	if stopped < 8 {
-		t.Errorf("only %d runs stopped", stopped)
+		rounds++
+	})
+	if forced == 0 || p.Answer() != 0 {
+		t.Errorf("%d forced plays, answer %d", forced, p.Answer())
 	}
 }
 
-// TTUCB from 000 §2.2.9, with a two-armed formula of its own for each quantity.
-func TestTTUCBAgainstPlayByPlay(t *testing.T) {
-	const limit = 4000
-	stopped := 0
-	for i, w := range worlds {
-		arms := len(w.means)
-		tab := newTable(uint64(i), 0, w.means...).fix(limit+1, 1)
-		got := run(t, must(NewTTUCB(arms, 0.05, WithBeta(w.beta))), tab, limit)
-
-		n, sum := make([]float64, arms), make([]float64, arms)
-		led, own := make([]int, arms), make([]int, arms)
-		total := 0
-		pull := func(a int) {
-			sum[a] += tab.rewardOf(a, int(n[a]))
-			n[a]++
-			total++
-		}
-		mean := func(a int) float64 { return sum[a] / n[a] }
-		w2 := func(b, a int) float64 {
-			gap := max(0, mean(b)-mean(a))
-			return 2 * gap * gap * n[a] * n[b] / (n[a] + n[b])
-		}
-		for a := range arms {
-			pull(a)
-		}
-		tau, answer := -1, -1
-		var played []int
-		for total < limit {
-			best := 0
-			for a := range arms {
-				if mean(a) > mean(best) {
-					best = a
-				}
-			}
-			stop := true
-			for a := range arms {
-				stop = stop && (a == best || w2(best, a) >= 2*CG(math.Log(float64(arms-1)/0.05)/2)+2*math.Log(4+math.Log(n[a]))+2*math.Log(4+math.Log(n[best])))
-			}
-			if stop {
-				tau, answer = total, best
-				break
-			}
-			b, c := 0, -1
-			for a := range arms {
-				index := func(a int) float64 { return mean(a) + math.Sqrt(math.Log(float64(total+1))/(2*n[a])) }
-				if index(a) > index(b)+1e-13 {
-					b = a
-				}
-			}
-			for a := range arms {
-				if a != b && (c < 0 || w2(b, a) < w2(b, c)-1e-12) {
-					c = a
-				}
-			}
-			led[b]++
-			a := c
-			if float64(own[b]) <= w.beta*float64(led[b]) {
-				own[b]++
-				a = b
-			}
-			pull(a)
-			played = append(played, a)
-		}
-		if tau >= 0 {
-			stopped++
-		}
-		if got.Tau != tau || got.Answer != answer {
-			t.Errorf("world %d: stopped at %d with %d, the reference at %d with %d (%d plays)", i, got.Tau, got.Answer, tau, answer, len(played))
-		}
-		for a := range arms {
-			if tau >= 0 && got.Plays[a] != int(n[a]) {
-				t.Errorf("world %d: plays %v, the reference %v", i, got.Plays, n)
-				break
-			}
+func TestReferenceErrors(t *testing.T) {
+	one := func(f func() error, want string) {
+		t.Helper()
+		if err := f(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
 		}
 	}
-	if stopped < 5 {
-		t.Errorf("only %d runs stopped", stopped)
+	for _, build := range []func(int, float64) error{
+		func(k int, d float64) error { _, err := NewSE(k, d); return err },
+		func(k int, d float64) error { _, err := NewLUCB(k, d); return err },
+		func(k int, d float64) error { _, err := NewTrackAndStop(k, d, Bernoulli); return err },
+		func(k int, d float64) error { _, err := NewTrackAndStop(k, d, Gaussian); return err },
+		func(k int, d float64) error { _, err := NewDPSE(k, privacy.Pure{Epsilon: 1}, d); return err },
+	} {
+		one(func() error { return build(1, 0.1) }, "arms is 1")
+		one(func() error { return build(-3, 0.1) }, "arms is -3")
+		one(func() error { return build(2, 0) }, "risk is 0")
+		one(func() error { return build(2, 1) }, "risk is 1")
+		one(func() error { return build(2, math.NaN()) }, "risk is NaN")
 	}
+	one(func() error { _, err := NewTrackAndStop(2, 0.1, 7); return err }, "family is 7")
+	one(func() error { _, err := NewDPSE(2, privacy.ZCDP{Rho: 1}, 0.1); return err }, "must be epsilon")
+	one(func() error { _, err := NewDPSE(2, privacy.Pure{Epsilon: -1}, 0.1); return err }, "epsilon")
 }
 
-var _ policy.Policy = (*TTUCB)(nil)
+func ExampleNewSE() {
+	p, err := NewSE(2, 0.05)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	b := p.Next(privacy.Released{})
+	fmt.Println(len(b.Plays), "arms,", b.Plays[0].Rounds, "round each, answer", p.Answer())
+	// Output: 2 arms, 1 round each, answer -1
+}
