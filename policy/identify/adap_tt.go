@@ -6,8 +6,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// AdaPTT is AdaP-TT, 000 §5.4.2: Algorithm 10 (see TopTwo) with the Gaussian cost (5.9) for challenger and stopping, the threshold (5.11), and phases of an arm that
-// end at 1, 2, 4, 8, … of its plays and whose means forget what was before.
+// AdaPTT is AdaP-TT, 000 §5.4.2: Algorithm 10 (see TopTwo) with the Gaussian cost (5.9) for challenger and stopping, the
+// threshold (5.11), and phases of an arm that end at 1, 2, 4, 8, … of its plays and whose means forget what was before.
 //
 // It is ε-DP for rewards in [0,1], δ-correct if one arm alone is best (000 Lemma 5.18), and for distinct means
 //
@@ -16,11 +16,11 @@ import (
 // By default the leader's bonus has log n where 000 prints k_a, and private means are clipped: as printed a run may never stop.
 type AdaPTT struct{ TopTwo }
 
-// NewAdaPTT returns AdaP-TT for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for no noise) and a risk δ in (0,1). Options: WithBeta, WithSigma, WithExponent,
-// WithPrintedBonus, WithUnclippedMeans, WithHeuristicThreshold and WithCoin.
+// NewAdaPTT returns AdaP-TT for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for no noise) and a risk δ in
+// (0,1). Options: WithBeta, WithSigma, WithExponent, WithPrintedBonus, WithUnclippedMeans, WithHeuristicThreshold and WithCoin.
 func NewAdaPTT(arms int, budget privacy.Budget, risk float64, options ...TopTwoOption) (*AdaPTT, error) {
 	fail := func(err error) (*AdaPTT, error) { return nil, fmt.Errorf("adap-tt: %w", err) }
-	o, err := applyTopTwo(options, adaptive...)
+	o, err := applyTopTwo(options, adaptive()...)
 	if err != nil {
 		return fail(err)
 	}
@@ -36,11 +36,18 @@ func NewAdaPTT(arms int, budget privacy.Budget, risk float64, options ...TopTwoO
 }
 
 // adaptive are the options of AdaP-TT and AdaP-TT*.
-var adaptive = []string{"beta", "sigma", "s", "printed bonus", "unclipped means", "heuristic threshold", "coin"}
+func adaptive() []string {
+	return []string{"beta", "sigma", "s", "printed bonus", "unclipped means", "heuristic threshold", "coin"}
+}
 
 // adaptiveParts are those that AdaP-TT and AdaP-TT* share.
 func (o *topTwoOptions) adaptiveParts(cost Cost, threshold Threshold, risk float64) Parts {
-	parts := Parts{Challenger: cost, Cost: cost, Threshold: threshold, Beta: o.beta, Coin: o.coin, First: 1, Growth: 2, Forget: true, LeastPhase: 2, Unclipped: o.literal}
+	parts := Parts{
+		Challenger: cost, Beta: o.beta, Coin: o.coin,
+		Cost: cost, Threshold: threshold,
+		First: 1, Growth: 2, Forget: true, LeastPhase: 2,
+		Unclipped: o.literal,
+	}
 	if o.printed {
 		parts.Leader = PrintedUCBLeader
 	}

@@ -40,7 +40,8 @@ func WithBeta(beta float64) TopTwoOption {
 	}}
 }
 
-// WithSigma sets the σ of σ-sub-Gaussian rewards, above 0. The default is 1/2, right for rewards in [0,1]; 004 prints 1, which costs a factor of four in the terms of the rewards.
+// WithSigma sets the σ of σ-sub-Gaussian rewards, above 0. The default is 1/2, right for rewards in [0,1]; 004 prints 1, which
+// costs a factor of four in the terms of the rewards.
 func WithSigma(sigma float64) TopTwoOption {
 	return TopTwoOption{"sigma", func(o *topTwoOptions) error {
 		o.sigma = sigma
@@ -61,7 +62,8 @@ func WithPrintedBonus() TopTwoOption {
 	return TopTwoOption{"printed bonus", func(o *topTwoOptions) error { o.printed = true; return nil }}
 }
 
-// WithUnclippedMeans leaves private means outside [0,1] as they are, as the sources do. An arm whose first mean is far below 0 is hardly played again.
+// WithUnclippedMeans leaves private means outside [0,1] as they are, as the sources do. An arm whose first mean is far below 0 is
+// hardly played again.
 func WithUnclippedMeans() TopTwoOption {
 	return TopTwoOption{"unclipped means", func(o *topTwoOptions) error { o.literal = true; return nil }}
 }
@@ -96,7 +98,8 @@ func WithEta(eta float64) TopTwoOption {
 	}}
 }
 
-// WithFirst sets the plays of an arm's first phase, at least 1. The default is ⌈24/ε⌉; 1 is the literal rule, whose stopping times have heavy tails.
+// WithFirst sets the plays of an arm's first phase, at least 1. The default is ⌈24/ε⌉; 1 is the literal rule, whose stopping
+// times have heavy tails.
 func WithFirst(first int) TopTwoOption {
 	return TopTwoOption{"first", func(o *topTwoOptions) error {
 		if first < 1 || first >= longest {

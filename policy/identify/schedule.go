@@ -5,16 +5,21 @@ import (
 	"sort"
 )
 
-// schedule is how a TopTwo gets from one end of a phase to the next, when all means stand still. A leader that leads for L rounds is played ⌊βL⌋+1 times (tracking), and a challenger in the
-// others. The greedy, one challenger at a time, is what defines the counts; three things make it short.
+// schedule is how a TopTwo gets from one end of a phase to the next, when all means stand still. A leader that leads for L rounds
+// is played ⌊βL⌋+1 times (tracking), and a challenger in the others. The greedy, one challenger at a time, is what defines the
+// counts; three things make it short.
 //
-//   - Where the cost is rate/(1/N_b + 1/N_a) the challenger is the argmax of (1 + N_b/N_a)/rate_a: a multiplication and an addition an arm and round, a division a play, no logarithm.
+//   - Where the cost is rate/(1/N_b + 1/N_a) the challenger is the argmax of (1 + N_b/N_a)/rate_a: a multiplication and an
+//     addition an arm and round, a division a play, no logarithm.
 //   - If some rate is 0 the lowest such arm challenges throughout: both counts have a closed form.
-//   - The greedy forgets where it started. Of two states with equal sums, run side by side, the distance Σ|N_a − N'_a| never grows, and it shrinks whenever a play goes to an arm that is
-//     behind the other state; so far from where they started the counts are those of the level sets, N_a = max(N_a(0), N_b r_a/(v − r_a)) with r = 1/rate and v such that the counts add up. A long
-//     batch jumps to the level set shortly before its end, and goes on from there by the greedy for long enough that each arm is played many times again. Tests hold this against the greedy.
+//   - The greedy forgets where it started. Of two states with equal sums, run side by side, the distance Σ|N_a − N'_a| never
+//     grows, and it shrinks whenever a play goes to an arm that is behind the other state; so far from where they started the
+//     counts are those of the level sets, N_a = max(N_a(0), N_b r_a/(v − r_a)) with r = 1/rate and v such that the counts add up.
+//     A long batch jumps to the level set shortly before its end, and goes on from there by the greedy for long enough that each
+//     arm is played many times again. Tests hold this against the greedy.
 //
-// For other costs the argmin is lazy: costs only grow with counts, so the last value seen of a cost is a lower bound of it, and the least bound, once brought up to date, is the least cost.
+// For other costs the argmin is lazy: costs only grow with counts, so the last value seen of a cost is a lower bound of it, and
+// the least bound, once brought up to date, is the least cost.
 type schedule struct {
 	rivals []rival
 	jumps  bool // off: tests
@@ -145,13 +150,15 @@ func (p *TopTwo) alone(b, c, limit int) (ended bool) {
 	return ended
 }
 
-// Rounds that are left to the greedy: at least settle for each arm, and enough for each arm that is played at all to be played slowest times.
+// Rounds that are left to the greedy: at least settle for each arm, and enough for each arm that is played at all to be played
+// slowest times.
 const (
 	settle  = 150
 	slowest = 16
 )
 
-// jump goes from the rivals' counts to those of a level set some rounds before the next end of a phase, or limit, and returns by how many rounds; 0 if it is not far.
+// jump goes from the rivals' counts to those of a level set some rounds before the next end of a phase, or limit, and returns by
+// how many rounds; 0 if it is not far.
 func (p *TopTwo) jump(lead *topArm, limit int) int {
 	rivals := p.rivals
 	least := settle * len(p.arms)

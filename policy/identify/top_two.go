@@ -15,8 +15,8 @@ type Leader int
 const (
 	// UCBLeader has the highest μ̃_a + √(log n/(2Ñ_a)) + log n/(εÑ_a), where n is the round and Ñ_a the rewards behind μ̃_a.
 	UCBLeader Leader = iota
-	// PrintedUCBLeader has k_a, the arm's phase, where UCBLeader has 2 log n and log n: √(k_a/Ñ_a) + k_a/(εÑ_a), as 000 Algorithm 10 prints it. An arm that is not played
-	// keeps its bonus then, and runs may not stop: play with a cap.
+	// PrintedUCBLeader has k_a, the arm's phase, where UCBLeader has 2 log n and log n: √(k_a/Ñ_a) + k_a/(εÑ_a), as 000 Algorithm
+	// 10 prints it. An arm that is not played keeps its bonus then, and runs may not stop: play with a cap.
 	PrintedUCBLeader
 	// BestLeader has the highest μ̃_a.
 	BestLeader
@@ -26,12 +26,13 @@ const (
 type Parts struct {
 	Leader Leader
 
-	// Challenger is the cost, at the numbers of plays of all phases, whose argmin over the other arms challenges the leader. With LogCount log N_a is added.
+	// Challenger is the cost, at the numbers of plays of all phases, whose argmin over the other arms challenges the leader. With
+	// LogCount log N_a is added.
 	Challenger Cost
 	LogCount   bool
 
-	// Beta is the share of its rounds that a leader is played, in (0,1): when N ≤ βL, where N is how often it was played as leader and L counts the rounds that it led, this one
-	// included. A Coin, if there is one, decides instead.
+	// Beta is the share of its rounds that a leader is played, in (0,1): when N ≤ βL, where N is how often it was played as
+	// leader and L counts the rounds that it led, this one included. A Coin, if there is one, decides instead.
 	Beta float64
 	Coin policy.Coins
 
@@ -40,7 +41,8 @@ type Parts struct {
 	Threshold Threshold
 	Above     bool
 
-	// An arm's phases end at First plays, and then at max(n+1, ⌈Growth·n⌉) plays after n. With Forget a mean rests on the arm's last phase only, otherwise on all.
+	// An arm's phases end at First plays, and then at max(n+1, ⌈Growth·n⌉) plays after n. With Forget a mean rests on the arm's
+	// last phase only, otherwise on all.
 	First  int
 	Growth float64
 	Forget bool
@@ -52,12 +54,14 @@ type Parts struct {
 	Unclipped bool
 }
 
-// TopTwo is 000 Algorithm 10, the private Top Two meta-algorithm: in each round a leader and its challenger, one of which is played. Each arm has phases of its own,
-// and a phase's rewards are released as one sum with a Lap(1/ε) when it ends; everything that is decided rests on these releases. Every reward is in one release, so the transcript of
-// plays, stopping time and answer is ε-DP for rewards in [0,1] (000 §5.4.1; parallel composition, 000 Lemma 2.10).
+// TopTwo is 000 Algorithm 10, the private Top Two meta-algorithm: in each round a leader and its challenger, one of which is
+// played. Each arm has phases of its own, and a phase's rewards are released as one sum with a Lap(1/ε) when it ends; everything
+// that is decided rests on these releases. Every reward is in one release, so the transcript of plays, stopping time and answer
+// is ε-DP for rewards in [0,1] (000 §5.4.1; parallel composition, 000 Lemma 2.10).
 //
-// The stopping rule is looked at when a phase ends: nothing that it reads changes in between. Until the next phase ends the plays are a deterministic function of
-// what is known, so that they are one batch, found without playing it round by round where the costs allow (see schedule.go).
+// The stopping rule is looked at when a phase ends: nothing that it reads changes in between. Until the next phase ends the plays
+// are a deterministic function of what is known, so that they are one batch, found without playing it round by round where the
+// costs allow (see schedule.go).
 type TopTwo struct {
 	parts   Parts
 	epsilon float64
@@ -292,8 +296,8 @@ func (p *TopTwo) leader(n int) int {
 
 // leads is for how many rounds from n on arm b, which leads in n, goes on leading if no phase ends; at most most.
 //
-// Of two arms the one with fewer rewards has the faster growing bonus, in both terms: two indices cross at most once, and an arm that has been overtaken stays so. So the
-// rounds in which b leads are an interval, whose end is found by bisection.
+// Of two arms the one with fewer rewards has the faster growing bonus, in both terms: two indices cross at most once, and an arm
+// that has been overtaken stays so. So the rounds in which b leads are an interval, whose end is found by bisection.
 func (p *TopTwo) leads(b, n, most int) int {
 	if p.parts.Leader != UCBLeader || p.leader(n+most) == b {
 		return most

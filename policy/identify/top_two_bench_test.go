@@ -8,8 +8,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// whole plays runs to their end against Gaussian sums of Bernoulli variance, which is what a curator would release up to the law of the sums, and
-// reports plays a second of policy and draws together.
+// whole plays runs to their end against Gaussian sums of Bernoulli variance, which is what a curator would release up to the law
+// of the sums, and reports plays a second of policy and draws together.
 func whole(b *testing.B, means []float64, epsilon float64, build func() (Identifier, error)) {
 	r := rand.New(rand.NewPCG(1, 2))
 	b.ReportAllocs()

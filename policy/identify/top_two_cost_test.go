@@ -90,7 +90,8 @@ func TestCostsAgainstValues(t *testing.T) {
 
 var costs = []Cost{GaussianCost{0.5}, PrivateGaussianCost{0.5, 0.1}, BernoulliCost{}, DEpsCost{}, NoisyCost{}}
 
-// The positive part, and what the lazy challenger and the proofs rest on: a cost does not fall when an arm has more rewards or a clearer mean.
+// The positive part, and what the lazy challenger and the proofs rest on: a cost does not fall when an arm has more rewards or a
+// clearer mean.
 func TestCostsAreMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scale := rapid.SampledFrom([]float64{0, 0.1, 1, 10}).Draw(t, "scale")
@@ -118,7 +119,8 @@ func TestCostsAreMonotone(t *testing.T) {
 	})
 }
 
-// Step 3 of JointThreshold's proof: if the answer a is wrong, W(a, best) is at most what says that a looks too good and what says that the best looks too bad.
+// Step 3 of JointThreshold's proof: if the answer a is wrong, W(a, best) is at most what says that a looks too good and what says
+// that the best looks too bad.
 func TestCostIsAtMostItsTwoFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scale := rapid.SampledFrom([]float64{0, 0.1, 1, 10}).Draw(t, "scale")

@@ -12,7 +12,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A table fixes every reward and every noise in advance: the j-th reward of an arm and the noise of its j-th release. Two implementations of one rule must then play the same.
+// A table fixes every reward and every noise in advance: the j-th reward of an arm and the noise of its j-th release. Two
+// implementations of one rule must then play the same.
 type table struct {
 	rng    *rand.Rand
 	mean   []float64
@@ -120,8 +121,9 @@ func run(t testing.TB, p Identifier, tab *table, limit int) outcome {
 	}
 }
 
-// literal is 000 Algorithm 10, written from its pseudo-code one reward at a time, with the decisions of errors in print: clipped means, log n in the leader's bonus. The
-// parts that differ between rules are functions of private means, local counts Ñ and global counts N.
+// literal is 000 Algorithm 10, written from its pseudo-code one reward at a time, with the decisions of errors in print: clipped
+// means, log n in the leader's bonus. The parts that differ between rules are functions of private means, local counts Ñ and
+// global counts N.
 type literal struct {
 	beta   float64
 	first  int
@@ -275,7 +277,8 @@ func literalAdaPTTStar(arms int, epsilon, risk, beta float64) literal {
 		}}
 }
 
-// literalDPTT is Algorithm 1 of DP-TT's authors with the stopping rule of JointThreshold. Its infima are searched for, by golden sections.
+// literalDPTT is Algorithm 1 of DP-TT's authors with the stopping rule of JointThreshold. Its infima are searched for, by golden
+// sections.
 func literalDPTT(arms int, epsilon, risk, beta, eta float64, first int, forget bool) literal {
 	search := func(f func(float64) float64, lo, hi float64) float64 {
 		r := (math.Sqrt(5) - 1) / 2

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,8 +40,8 @@ func TestAdaPTTByHand(t *testing.T) {
 		{[]float64{1, 0.4}, "[{0 1 false} {1 1 true}]"},
 		// 0.4, 0.9. n = 6, 7: arm 1 leads, 0 ≤ β, 1 ≤ 2β: it goes from 2 plays to 4.
 		{[]float64{1, 0.9}, "[{1 2 true}]"},
-		// 0.4 of one reward, 0.6 of two. n = 8: 0.4 + √(log 8/2) + log 8 = 3.50 against 0.6 + √(log 8/4) + log 8/2 = 2.36: arm 0 leads although it looks worse. 2 ≤ β·4: arm 0 has doubled,
-		// with the play of n = 4 still in its slot.
+		// 0.4 of one reward, 0.6 of two. n = 8: 0.4 + √(log 8/2) + log 8 = 3.50 against 0.6 + √(log 8/4) + log 8/2 = 2.36: arm 0
+		// leads although it looks worse. 2 ≤ β·4: arm 0 has doubled, with the play of n = 4 still in its slot.
 		{[]float64{2, 1.2}, "[{0 1 true}]"},
 		// 0.25, 0.6, both of two. Arm 1 leads for the third time: 2 > 3β, then 2 ≤ 4β, …: 0 1 0 1 0 1 0, and arm 0 has 8.
 		{[]float64{2, 0.5}, "[{0 4 true} {1 3 false}]"},
@@ -149,7 +150,7 @@ func TestJumpsEqualTheGreedy(t *testing.T) {
 		var released privacy.Released
 		for p.rounds < most {
 			b, c := p.Next(released), g.Next(released)
-			if fmt.Sprint(b.Plays) != fmt.Sprint(c.Plays) {
+			if !slices.Equal(b.Plays, c.Plays) {
 				t.Fatalf("trajectory %d, round %d: %v, by the greedy %v", seed, p.rounds, b.Plays, c.Plays)
 			}
 			for a := range p.arms {
@@ -182,7 +183,7 @@ func TestLazyEqualsTheGreedy(t *testing.T) {
 		var released privacy.Released
 		for p.rounds < 3000 {
 			b, c := p.Next(released), g.Next(released)
-			if fmt.Sprint(b.Plays) != fmt.Sprint(c.Plays) {
+			if !slices.Equal(b.Plays, c.Plays) {
 				t.Fatalf("round %d: %v, lazily %v", p.rounds, b.Plays, c.Plays)
 			}
 			released = s.release(p, b)
@@ -190,7 +191,8 @@ func TestLazyEqualsTheGreedy(t *testing.T) {
 	})
 }
 
-// Tracking keeps 0 ≤ N − βL ≤ 1 for every leader; phases double; every reward is in at most one release; and one arm's phase ends a batch.
+// Tracking keeps 0 ≤ N − βL ≤ 1 for every leader; phases double; every reward is in at most one release; and one arm's phase ends
+// a batch.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		arms, epsilon, parts, mean, r := randomRule(rapid.Uint64().Draw(t, "seed"))

@@ -13,7 +13,8 @@ func near(x, y, tol float64) bool {
 	return x == y || math.Abs(x-y) <= tol*max(math.Abs(x), math.Abs(y))
 }
 
-// The values of this file were computed with 40 digits (mpmath), from the formulas as they are printed, corrected where the comments say so.
+// The values of this file were computed with 40 digits (mpmath), from the formulas as they are printed, corrected where the
+// comments say so.
 func TestCG(t *testing.T) {
 	for _, c := range []struct{ x, want float64 }{
 		{0, 1.416904025907382}, {0.5, 1.9641235889227737}, {1, 2.5070945465805812}, {2, 3.5829302452930878}, {4.6051701859880914, 6.3428493511088801},

@@ -11,7 +11,8 @@ import (
 
 // Broken twins: rules that look like the real ones and are not private. The ledger or the law of what they publish must show it.
 
-// booked plays a rule whose curator keeps or forgets what was released, and books every release on the slots of the rewards it read: slot k of an arm is its phase k.
+// booked plays a rule whose curator keeps or forgets what was released, and books every release on the slots of the rewards it
+// read: slot k of an arm is its phase k.
 func booked(t *testing.T, p Identifier, epsilon float64, keeps bool) privacy.Loss {
 	t.Helper()
 	r := rand.New(rand.NewPCG(7, 7))
@@ -45,7 +46,8 @@ func booked(t *testing.T, p Identifier, epsilon float64, keeps bool) privacy.Los
 	return ledger.Total()
 }
 
-// A mean over all phases with one phase's noise: an early reward is in every later release, and the ledger says what they cost together.
+// A mean over all phases with one phase's noise: an early reward is in every later release, and the ledger says what they cost
+// together.
 func TestTwinMeanOverAllPhases(t *testing.T) {
 	build := func() Identifier {
 		p := must(NewAdaPTT(3, privacy.Pure{Epsilon: 0.5}, 0.01))
@@ -58,7 +60,8 @@ func TestTwinMeanOverAllPhases(t *testing.T) {
 	if got := booked(t, build(), 0.5, true).Pure(); got < 3 {
 		t.Errorf("the twin costs ε = %v, which is no more than a few phases", got)
 	}
-	// And its law: the first of 32 rewards is 0 or 1, and every release is above the middle. One release can tell e^ε, six tell far more.
+	// And its law: the first of 32 rewards is 0 or 1, and every release is above the middle. One release can tell e^ε, six tell
+	// far more.
 	r := rand.New(rand.NewPCG(8, 8))
 	const runs, epsilon = 100_000, 1.0
 	above := func(keeps bool, reward float64) float64 {
@@ -81,7 +84,8 @@ func TestTwinMeanOverAllPhases(t *testing.T) {
 		}
 		return float64(hits) / runs
 	}
-	// The twin's odds are 0.115 against 0.00077. Estimates are within 5.5 standard deviations of at most √(p/runs): a false alarm of 4e-8 each.
+	// The twin's odds are 0.115 against 0.00077. Estimates are within 5.5 standard deviations of at most √(p/runs): a false alarm
+	// of 4e-8 each.
 	high, low := above(true, 1), above(true, 0)
 	if high-5.5*math.Sqrt(high/runs) <= math.Exp(epsilon)*(low+5.5*math.Sqrt(low/runs)) {
 		t.Errorf("the twin was not caught: %v against %v", high, low)
@@ -125,7 +129,8 @@ func (l *leaky) Next(released privacy.Released) *policy.Batch {
 
 func (l *leaky) Answer() int { return l.answer }
 
-// law runs a rule many times on fixed rewards, arm 0's first one apart, and estimates the probability of answering 0 and of stopping within the first look.
+// law runs a rule many times on fixed rewards, arm 0's first one apart, and estimates the probability of answering 0 and of
+// stopping within the first look.
 func law(t *testing.T, first float64, runs int, wrap func(Identifier, []float64, []int) Identifier) (answer0, atOnce float64) {
 	r := rand.New(rand.NewPCG(9, math.Float64bits(first)))
 	for range runs {
@@ -174,8 +179,8 @@ func law(t *testing.T, first float64, runs int, wrap func(Identifier, []float64,
 	return answer0 / float64(runs), atOnce / float64(runs)
 }
 
-// Neighbours differ in arm 0's first reward, 1 or 0. No probability may differ by more than e^ε, ε = 1. Estimates are within 5.5 standard deviations of at most ½/√runs: a false
-// alarm of 4e-8 each, 8 of them.
+// Neighbours differ in arm 0's first reward, 1 or 0. No probability may differ by more than e^ε, ε = 1. Estimates are within 5.5
+// standard deviations of at most ½/√runs: a false alarm of 4e-8 each, 8 of them.
 func TestTwinsThatPeek(t *testing.T) {
 	const runs = 4000
 	margin := 5.5 * 0.5 / math.Sqrt(runs)
