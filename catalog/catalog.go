@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -76,6 +77,9 @@ type Entry struct {
 	NewLinear func(LinearSetting, Params) (linear.Policy, error)
 	// NewContextual builds that of BanditContextual.
 	NewContextual func(ContextualSetting, Params) (linear.Contextual, error)
+	// NewIdentify builds that of BanditIdentify, and Correct says who proves that it is δ-correct, empty if nobody does.
+	NewIdentify func(IdentifySetting, Params) (identify.Identifier, error)
+	Correct     string
 
 	vary func(*Entry, Params) // nil: parameters change nothing above
 }
