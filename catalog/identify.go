@@ -63,7 +63,7 @@ func IdentifyPolicies() []Entry {
 		private(Entry{
 			Name: "dp-tt", Title: "DP-TT",
 			Regret:  "2(1+η)T*_{ε,β} log(1/δ) as δ → 0, with its authors' threshold, Bernoulli arms of distinct means (arXiv:2510.17348)",
-			Correct: "the proof in identify.JointThreshold",
+			Correct: "proof: identify.JointThreshold",
 			Source:  "Azize, Jourdan, Al Marjani and Basu 2025 (arXiv:2510.17348), in the frame of 000 Algorithm 10",
 			Params: []Param{betaParam(), exponentParam(),
 				{Name: "eta", Doc: "growth 1+η of an arm's phases", Default: 1, Lo: 0, Hi: 1e6, HiIn: true},
@@ -76,7 +76,7 @@ func IdentifyPolicies() []Entry {
 			NewIdentify: newDPTT,
 			vary: func(e *Entry, p Params) {
 				if p["threshold"] == perArmThreshold {
-					e.Correct = "the proof in identify.PerArmThreshold"
+					e.Correct = "proof: identify.PerArmThreshold"
 				}
 			},
 		}),
@@ -113,7 +113,7 @@ func IdentifyPolicies() []Entry {
 		private(Entry{
 			Name: "dp-se", Title: "DP-SE",
 			Regret:  "O(Σ Δ_a⁻² + Σ (εΔ_a)⁻¹), up to logarithms (000 §5.4.3)",
-			Correct: "the union bound in identify.NewDPSE",
+			Correct: "proof: identify.NewDPSE",
 			Source:  "002 Algorithm 9, until one arm is left",
 			NewIdentify: func(s IdentifySetting, _ Params) (identify.Identifier, error) {
 				return identifier(identify.NewDPSE(s.Arms, s.Budget, s.Risk))

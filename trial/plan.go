@@ -39,7 +39,8 @@ type PlanConfig struct {
 // A PlanRow is what a trial needs at one ε.
 type PlanRow struct {
 	Epsilon float64 // +Inf without privacy
-	// Lower is T*(ν;ε) log(1/(3δ)): no rule that is ε-DP and δ-correct needs fewer participants in the mean. With a prior it is the mean over the runs' arms.
+	// Lower is T*(ν;ε) log(1/(3δ)): no rule that is ε-DP and δ-correct needs fewer participants in the mean. With a prior it is the median over the runs' arms: the mean is
+	// that of the few runs whose best arms are nearly as good.
 	Lower          float64
 	Mean, SE       float64 // of participants; runs that reached the cap count with the cap, so that the mean is then too small
 	Median, Q90    float64
@@ -48,7 +49,7 @@ type PlanRow struct {
 	WrongLo        float64
 	WrongHi        float64
 	Batches        float64 // mean rounds of adaptivity
-	OverNonPrivate float64 // Mean over that without privacy
+	OverNonPrivate float64 // Mean over that without privacy; with a prior, Median over that
 }
 
 // A Plan is the answer.
@@ -61,7 +62,8 @@ type Plan struct {
 	Plain PlanRow   // the same rule without privacy
 	// Boundary is the ε at which the lower bound begins to be that of privacy (bound.RegimeBoundary); with a prior the median over the runs' arms.
 	Boundary float64
-	// Free is the smallest ε from which on, up to the largest one, trials need at most Slack more participants in the mean than without privacy; 0 if there is none.
+	Prior    bool
+	// Free is the smallest ε from which on, up to the largest one, OverNonPrivate is at most 1 + Slack; 0 if there is none. Where runs reached the cap a mean proves nothing.
 	Free float64
 }
 
@@ -98,37 +100,57 @@ func (c PlanConfig) source() (bandit.Source, error) {
 	return bandit.Fixed(in), err
 }
 
-// Plan simulates trials at every ε, and without privacy, on the same arms and, run by run, from the same streams of rewards.
-func (c PlanConfig) Plan(ctx context.Context) (*Plan, error) {
-	if c.Rule == "" {
-		c.Rule = "dp-tt"
-	}
-	if len(c.Epsilons) == 0 {
-		return nil, errors.New("plan: epsilons are missing, must be at least one")
-	}
-	if c.Runs < 2 {
-		return nil, fmt.Errorf("plan: runs is %d, must be at least 2", c.Runs)
+// Check says what is wrong with the configuration, if anything.
+func (c PlanConfig) Check() error {
+	_, _, err := c.resolve()
+	return err
+}
+
+// resolve returns the arms, and the rules: without privacy first, then by ε.
+func (c PlanConfig) resolve() (bandit.Source, []Rule, error) {
+	switch {
+	case len(c.Epsilons) == 0:
+		return nil, nil, errors.New("plan: epsilons are missing, must be at least one")
+	case c.Runs < 2:
+		return nil, nil, fmt.Errorf("plan: runs is %d, must be at least 2", c.Runs)
+	case c.Cap < 0 || c.Cap > 0 && c.Cap < c.Arms:
+		return nil, nil, fmt.Errorf("plan: cap is %d, must be at least the number of arms, %d, or 0 for %d", c.Cap, c.Arms, DefaultCap)
 	}
 	src, err := c.source()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	name := c.Rule
+	if name == "" {
+		name = "dp-tt"
 	}
 	epsilons := slices.Clone(c.Epsilons)
 	slices.Sort(epsilons)
-	epsilons = slices.Compact(epsilons)
-	rules := make([]Rule, 0, len(epsilons)+1)
-	for _, epsilon := range epsilons {
-		rule, err := NewRule(c.Rule, c.Arms, c.Risk, privacy.Pure{Epsilon: epsilon}, c.Params)
+	var rules []Rule
+	for i, epsilon := range slices.Compact(epsilons) {
+		rule, err := NewRule(name, c.Arms, c.Risk, privacy.Pure{Epsilon: epsilon}, c.Params)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if i == 0 {
+			plain, err := NewRule(name, c.Arms, c.Risk, privacy.None{}, c.Params)
+			if err != nil {
+				return nil, nil, err
+			}
+			rules = append(rules, plain)
 		}
 		rules = append(rules, rule)
 	}
-	plain, err := NewRule(c.Rule, c.Arms, c.Risk, privacy.None{}, c.Params)
+	return src, rules, nil
+}
+
+// Plan simulates trials at every ε, and without privacy, on the same arms and, run by run, from the same streams of rewards.
+func (c PlanConfig) Plan(ctx context.Context) (*Plan, error) {
+	src, rules, err := c.resolve()
 	if err != nil {
 		return nil, err
 	}
-	out := &Plan{Rule: rules[0], Runs: c.Runs, Boundary: math.NaN()}
+	out := &Plan{Rule: rules[1], Runs: c.Runs, Boundary: math.NaN(), Prior: c.Prior != nil}
 	if c.Prior != nil {
 		out.Arms = fmt.Sprintf("%d Bernoulli arms, means drawn uniformly from [%v, %v] for each run", c.Arms, c.Prior[0], c.Prior[1])
 	} else {
@@ -136,7 +158,7 @@ func (c PlanConfig) Plan(ctx context.Context) (*Plan, error) {
 		out.Arms = fmt.Sprintf("%d Bernoulli arms, one of mean %.4g, %d of mean %.4g", c.Arms, means[0], c.Arms-1, means[1])
 	}
 	var boundaries []float64
-	for i, rule := range append([]Rule{plain}, rules...) {
+	for i, rule := range rules {
 		study, err := Simulation{Rule: rule, Source: src, Runs: c.Runs, Seed: c.Seed, Cap: c.Cap, Workers: c.Workers}.Run(ctx)
 		if err != nil {
 			return nil, err
@@ -144,6 +166,11 @@ func (c PlanConfig) Plan(ctx context.Context) (*Plan, error) {
 		out.Cap = study.Cap
 		row := PlanRow{Epsilon: rule.Epsilon(), Lower: study.LowerMean, Mean: study.TauMean, SE: study.TauSE, Median: study.Tau50, Q90: study.Tau90, Max: study.TauMax,
 			Capped: study.Capped, Wrong: study.Wrong, WrongLo: study.WrongLo, WrongHi: study.WrongHi, Batches: study.BatchesMean}
+		size := func(r *PlanRow) float64 { return r.Mean }
+		if out.Prior {
+			row.Lower = study.Lower50
+			size = func(r *PlanRow) float64 { return r.Median }
+		}
 		if i == 0 {
 			out.Plain = row
 			for _, o := range study.Outcomes {
@@ -155,7 +182,7 @@ func (c PlanConfig) Plan(ctx context.Context) (*Plan, error) {
 				}
 			}
 		}
-		row.OverNonPrivate = row.Mean / out.Plain.Mean
+		row.OverNonPrivate = size(&row) / size(&out.Plain)
 		if i == 0 {
 			out.Plain = row
 		} else {
@@ -166,7 +193,11 @@ func (c PlanConfig) Plan(ctx context.Context) (*Plan, error) {
 		}
 	}
 	out.Boundary = interval.Quantiles(boundaries, 0.5)[0]
-	for i := len(out.Rows) - 1; i >= 0 && out.Rows[i].Capped == 0 && out.Rows[i].OverNonPrivate <= 1+Slack; i-- {
+	tolerated := 0
+	if out.Prior { // a median stands as long as most runs end
+		tolerated = (c.Runs - 1) / 2
+	}
+	for i := len(out.Rows) - 1; i >= 0 && out.Rows[i].Capped <= tolerated && out.Rows[i].OverNonPrivate <= 1+Slack; i-- {
 		out.Free = out.Rows[i].Epsilon
 	}
 	return out, nil

@@ -12,6 +12,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy"
@@ -88,6 +89,26 @@ func (r Rule) Correct() string { return r.entry.Correct }
 
 // Entry is the rule in the catalog, as it is with its parameters.
 func (r Rule) Entry() catalog.Entry { return r.entry }
+
+// ErrTie is matched by the error for means of which several are the largest.
+var ErrTie = bound.ErrTie
+
+// LowerBound is T*(ν;ε) log(1/(3δ)) for two-point arms on {lo,hi} of these means: no rule that is ε-DP and δ-correct needs fewer plays in the mean (000 Theorem 4.24). Other laws
+// of the same means may need fewer. Means outside the range are clipped to it. It is NaN where there is none.
+func (r Rule) LowerBound(means []float64, lo, hi float64) (float64, error) {
+	if err := checkRange(lo, hi); err != nil {
+		return math.NaN(), fmt.Errorf("trial: %w", err)
+	}
+	unit := make([]float64, len(means))
+	for i, m := range means {
+		unit[i] = min(max((m-lo)/(hi-lo), 0), 1)
+	}
+	t, err := bound.BernoulliTime(unit, r.Epsilon())
+	if err != nil {
+		return math.NaN(), err
+	}
+	return t.Samples(r.risk), nil
+}
 
 // String is the rule with its parameters where they are not the defaults, its budget and its risk: what its noise is keyed by.
 func (r Rule) String() string {

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"runtime"
 	"slices"
 	"strconv"
 	"sync"
 
 	"github.com/sotto-dp/sotto/bandit"
-	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
@@ -59,7 +57,7 @@ type Study struct {
 	TauMean, TauSE, Tau50, Tau90, TauMax float64
 	Share                                []float64 // mean share of each arm
 	BatchesMean, BatchesMax              float64   // rounds of adaptivity
-	LowerMean                            float64   // of the outcomes' lower bounds; NaN if one has none
+	LowerMean, Lower50                   float64   // of the outcomes' lower bounds: mean and median; NaN if one has none
 }
 
 func (s *Simulation) check() error {
@@ -196,22 +194,10 @@ func (s Simulation) Play(ctx context.Context, i int, transcript io.Writer) (Outc
 	out.Answer, out.Tau, out.Plays, out.Batches, out.Releases, out.Loss = r.Answer, r.Tau, r.Plays, r.Batches, r.Releases, r.Loss
 	out.Wrong = r.Answer >= 0 && out.True[r.Answer] < slices.Max(out.True)
 	out.Means = rec.means(s.Lo, s.Hi)
-	out.Lower = math.NaN()
-	if c, err := bound.BernoulliTime(Unit(out.True, s.Lo, s.Hi), s.Rule.Epsilon()); err == nil {
-		out.Lower = c.Samples(s.Rule.risk)
-	} else if !errors.Is(err, bound.ErrTie) {
+	if out.Lower, err = s.Rule.LowerBound(out.True, s.Lo, s.Hi); err != nil && !errors.Is(err, ErrTie) {
 		return Outcome{}, err
 	}
 	return out, nil
-}
-
-// Unit maps means from [lo,hi] to [0,1], for the lower bounds of package bound, and clips them to it.
-func Unit(means []float64, lo, hi float64) []float64 {
-	out := make([]float64, len(means))
-	for i, m := range means {
-		out[i] = min(max((m-lo)/(hi-lo), 0), 1)
-	}
-	return out
 }
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
@@ -241,5 +227,6 @@ func (s *Study) summarise() error {
 	s.BatchesMean, _, _ = interval.Mean(batches)
 	s.BatchesMax = slices.Max(batches)
 	s.LowerMean, _, _ = interval.Mean(lower)
+	s.Lower50 = interval.Quantiles(lower, 0.5)[0]
 	return nil
 }

@@ -86,7 +86,11 @@ type Replayed struct {
 	Simulated bool
 	End       string // answer, cap, data or interrupted
 	Result
+	lo, hi float64
 }
+
+// Range is the declared range of rewards.
+func (r *Replayed) Range() (lo, hi float64) { return r.lo, r.hi }
 
 // Replay reads a transcript and plays the trial again from its releases alone, on no data. That every play and the answer come out the same shows that they are
 // post-processing of the releases, and so that the trial has cost what these have. It checks a transcript; it does not vouch for where it comes from. It takes as long as the
@@ -170,7 +174,7 @@ func Replay(in io.Reader) (*Replayed, error) {
 				return fail("%w", err)
 			}
 			settle()
-			out := &Replayed{Rule: rule, Names: h.Arms, Simulated: h.Simulated, End: end.End}
+			out := &Replayed{Rule: rule, Names: h.Arms, Simulated: h.Simulated, End: end.End, lo: h.Range[0], hi: h.Range[1]}
 			stopped := last == nil && rec.Next(released) == nil
 			switch {
 			case stopped != (end.End == endAnswer):

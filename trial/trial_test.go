@@ -20,7 +20,12 @@ import (
 
 func rule(t testing.TB, name string, arms int, budget privacy.Budget, params catalog.Params) Rule {
 	t.Helper()
-	r, err := NewRule(name, arms, 0.05, budget, params)
+	return ruleAt(t, 0.05, name, arms, budget, params)
+}
+
+func ruleAt(t testing.TB, risk float64, name string, arms int, budget privacy.Budget, params catalog.Params) Rule {
+	t.Helper()
+	r, err := NewRule(name, arms, risk, budget, params)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +63,7 @@ func everyRule(t *testing.T, arms int) []Rule {
 }
 
 // Every rule finds an arm that is far better, on real data and exact noise; the ledger has what was promised, and the transcript, replayed on no data, says
-// the same of every play and of the answer. The risk is 0.05 but the gap is so large that a wrong answer has a probability below 1e-9.
+// the same of every play and of the answer. The risk is 0.05, but the gap is so large that a wrong answer needs noise of probability below 1e-9.
 func TestRunAndReplay(t *testing.T) {
 	log := doses(100_000, 0.1, 0.95, 0.2)
 	for _, r := range everyRule(t, 3) {
@@ -126,9 +131,9 @@ func TestSimulatedTranscript(t *testing.T) {
 	}
 }
 
-// Data that run out, and the cap: no answer, and what was spent.
+// Data that run out, and the cap: no answer, and what was spent. Both arms are alike, so that the rule stops with probability at most twice its risk.
 func TestUnfinished(t *testing.T) {
-	r := rule(t, "dp-tt", 2, privacy.Pure{Epsilon: 1}, nil)
+	r := ruleAt(t, 1e-9, "dp-tt", 2, privacy.Pure{Epsilon: 1}, nil)
 	for _, c := range []struct {
 		name        string
 		log         Log
@@ -265,7 +270,7 @@ func (p *peeks) Answer() int { return p.best }
 // compiler, and the test of the imports.)
 func TestTwinThatPeeks(t *testing.T) {
 	log := doses(50_000, 0.4, 0.6)
-	r := rule(t, "dp-tt", 2, privacy.Pure{Epsilon: 0.1}, nil)
+	r := ruleAt(t, 1e-12, "dp-tt", 2, privacy.Pure{Epsilon: 0.1}, nil)
 	p, err := r.policy(nil)
 	if err != nil {
 		t.Fatal(err)
