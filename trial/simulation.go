@@ -30,6 +30,8 @@ type Simulation struct {
 	Lo, Hi float64 // declared range of rewards, both 0 for [0,1]; rewards outside are clipped, and means are those of the clipped laws
 	// Workers is how many runs are played at a time, 0 for one a processor. Results do not depend on it.
 	Workers int
+
+	lower *float64 // of all runs, if it is known
 }
 
 // An Outcome is one simulated trial.
@@ -89,6 +91,14 @@ func (s Simulation) Run(ctx context.Context) (*Study, error) {
 		return nil, err
 	}
 	out := &Study{Outcomes: make([]Outcome, s.Runs), Cap: s.Cap}
+	// The first run says what is wrong, and knows the lower bound of the others.
+	var err error
+	if out.Outcomes[0], err = s.Play(ctx, 0, nil); err != nil {
+		return nil, err
+	}
+	if !s.Source.Redrawn() {
+		s.lower = &out.Outcomes[0].Lower
+	}
 	workers := s.Workers
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
@@ -100,7 +110,7 @@ func (s Simulation) Run(ctx context.Context) (*Study, error) {
 	var group sync.WaitGroup
 	for w := range workers {
 		group.Go(func() {
-			for i := w; i < s.Runs; i += workers {
+			for i := 1 + w; i < s.Runs; i += workers {
 				if errs[w] = ctx.Err(); errs[w] == nil {
 					out.Outcomes[i], errs[w] = s.Play(ctx, i, nil)
 				}
@@ -194,7 +204,9 @@ func (s Simulation) Play(ctx context.Context, i int, transcript io.Writer) (Outc
 	out.Answer, out.Tau, out.Plays, out.Batches, out.Releases, out.Loss = r.Answer, r.Tau, r.Plays, r.Batches, r.Releases, r.Loss
 	out.Wrong = r.Answer >= 0 && out.True[r.Answer] < slices.Max(out.True)
 	out.Means = rec.means(s.Lo, s.Hi)
-	if out.Lower, err = s.Rule.LowerBound(out.True, s.Lo, s.Hi); err != nil && !errors.Is(err, ErrTie) {
+	if s.lower != nil {
+		out.Lower = *s.lower
+	} else if out.Lower, err = s.Rule.LowerBound(out.True, s.Lo, s.Hi); err != nil && !errors.Is(err, ErrTie) {
 		return Outcome{}, err
 	}
 	return out, nil

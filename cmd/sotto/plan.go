@@ -57,8 +57,8 @@ func (c *planTrial) config(s streams) (trial.PlanConfig, error) {
 		return none, errors.New("--best is for --gap")
 	case cfg.Runs > 1e6:
 		return none, fmt.Errorf("--runs is %d, must be at most 1e6", cfg.Runs)
-	case cfg.Arms > 1e5:
-		return none, fmt.Errorf("--arms is %d, must be at most 1e5", cfg.Arms)
+	case cfg.Arms > 1e4:
+		return none, fmt.Errorf("--arms is %d, must be at most 1e4", cfg.Arms)
 	case cfg.Workers < 0:
 		return none, fmt.Errorf("--workers is %d, must be at least 1, or 0 for one a processor", cfg.Workers)
 	case cfg.Cap > 0 && cfg.Cap < cfg.Arms:
