@@ -48,8 +48,8 @@ const (
 // FindIdentify returns the identification policy of this name; the error names the nearest known one.
 func FindIdentify(name string) (Entry, error) { return find(IdentifyPolicies(), name) }
 
-// IdentifyPolicies returns the policies that look for the best arm, private ones first. What they release is all in [0,1]. Regret says how many samples they take; the
-// rules without privacy take no budget but none.
+// IdentifyPolicies returns the policies that look for the best arm, private ones first. Rewards are in [0,1]. Regret says how many samples a policy takes in the mean, Correct what is
+// proved of its answer. Those that are not private run at budget none.
 func IdentifyPolicies() []Entry {
 	private := func(e Entry) Entry {
 		e.Bandit, e.Private, e.Budgets, e.Guarantee, e.Anytime = BanditIdentify, true, []string{"epsilon"}, transcriptGuarantee, true

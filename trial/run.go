@@ -182,9 +182,6 @@ func (cfg Config) play(ctx context.Context, rec *recorder, cur release.Curator, 
 	var released privacy.Released
 	var ready []int
 	for {
-		if rec.batches&0xffff == 0 && ctx.Err() != nil {
-			return fail(ctx.Err())
-		}
 		b := rec.Next(released)
 		if rec.err != nil {
 			return fail(rec.err)
@@ -194,6 +191,9 @@ func (cfg Config) play(ctx context.Context, rec *recorder, cur release.Curator, 
 				return fail(fmt.Errorf("the rule stopped with the answer %d, must be one of %d arms", a, len(plays)))
 			}
 			return nil
+		}
+		if ctx.Err() != nil { // not before the rule was asked: it may have had its answer
+			return fail(ctx.Err())
 		}
 		if n := b.Rounds(); n < 1 || b.Ask || b.Fresh {
 			return fail(errors.New("the rule asks for what a trial cannot play: an empty batch, a question or a new start"))

@@ -183,8 +183,10 @@ func Replay(in io.Reader) (*Replayed, error) {
 				return fail("the answer %d after %v plays is not the rule's: it says %d after %v", end.Answer, end.Total, rec.Answer(), plays)
 			case !stopped && end.Answer != -1:
 				return fail("the answer is %d, but the rule has given none", end.Answer)
-			case len(end.Total) != rule.arms || total(end.Total) != end.Tau:
-				return fail("the plays %v do not add up to %d, of %d arms", end.Total, end.Tau, rule.arms)
+			case !slices.Contains([]string{endAnswer, endCap, endData, endInterrupted}, end.End):
+				return fail("the end is %q, must be answer, cap, data or interrupted", end.End)
+			case len(end.Total) != rule.arms || below(end.Total, plays) || total(end.Total) != end.Tau:
+				return fail("the plays %v are not those of a trial of %d plays of %d arms, of which %v were released", end.Total, end.Tau, rule.arms, plays)
 			}
 			if text, err := next(); !errors.Is(err, io.EOF) || len(text) > 0 {
 				return fail("there is something after the end")
@@ -250,6 +252,16 @@ func count(plays []int, b *policy.Batch) {
 	for _, p := range b.Plays {
 		plays[p.Arm] += p.Rounds
 	}
+}
+
+// below says that some arm has fewer plays than the batches that were released.
+func below(plays, released []int) bool {
+	for a, n := range released {
+		if plays[a] < n {
+			return true
+		}
+	}
+	return false
 }
 
 func total(plays []int) int {

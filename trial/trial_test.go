@@ -180,6 +180,32 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// canceller stops a trial when something has been released.
+type canceller struct {
+	bytes.Buffer
+	stop context.CancelFunc
+}
+
+func (c *canceller) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("slots")) {
+		c.stop()
+	}
+	return c.Buffer.Write(b)
+}
+
+func TestInterruptedAfterARelease(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	transcript := &canceller{stop: cancel}
+	_, err := Run(ctx, Config{Rule: ruleAt(t, 1e-9, "dp-tt", 2, privacy.Pure{Epsilon: 1}, nil), Log: doses(1000, 0.5, 0.5), Transcript: transcript})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "after 48 plays") || !strings.Contains(err.Error(), "ε = 1 has been spent") {
+		t.Error(err)
+	}
+	if again, err := Replay(&transcript.Buffer); err != nil || again.End != endInterrupted || again.Tau != 48 || again.Loss.Pure() < 0.99 {
+		t.Errorf("%+v, %v", again, err)
+	}
+}
+
 // A failing writer stops the trial: what cannot be put on record is not done.
 func TestTranscriptThatCannotBeWritten(t *testing.T) {
 	r := rule(t, "dp-tt", 2, privacy.Pure{Epsilon: 1}, nil)
