@@ -54,8 +54,8 @@ func readCSV(r io.Reader) (Instance, []string, error) {
 	return in, sorted, err
 }
 
-// ReadLog reads the same files as ReadCSV, as strictly, and keeps every reward: rewards[a] are those of arm names[a], in the order of the file. Memory grows with the
-// number of rows, eight bytes each.
+// ReadLog reads the same files as ReadCSV, as strictly, and keeps every reward: rewards[a] are those of arm names[a], in the order of
+// the file. Memory grows with the number of rows, eight bytes each.
 func ReadLog(r io.Reader) (names []string, rewards [][]float64, err error) {
 	var found [][]float64
 	all, order, err := scanCSV(r, func(a int, x float64) {

@@ -10,8 +10,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// BanditIdentify is the kind of bandit of policies that look for the best of K arms and stop: a value of Entry.Bandit. They have a table of their own
-// (IdentifyPolicies), as one name, dp-se, is in both.
+// BanditIdentify is the kind of bandit of policies that look for the best of K arms and stop: a value of Entry.Bandit. They have
+// a table of their own (IdentifyPolicies), as one name, dp-se, is in both.
 const BanditIdentify = "identify"
 
 // An IdentifySetting is what everybody may know of a trial before the first round.
@@ -48,8 +48,8 @@ const (
 // FindIdentify returns the identification policy of this name; the error names the nearest known one.
 func FindIdentify(name string) (Entry, error) { return find(IdentifyPolicies(), name) }
 
-// IdentifyPolicies returns the policies that look for the best arm, private ones first. Rewards are in [0,1]. Regret says how many samples a policy takes in the mean, Correct what is
-// proved of its answer. Those that are not private run at budget none.
+// IdentifyPolicies returns the policies that look for the best arm, private ones first. Rewards are in [0,1]. Regret says how
+// many samples a policy takes in the mean, Correct what is proved of its answer. Those that are not private run at budget none.
 func IdentifyPolicies() []Entry {
 	private := func(e Entry) Entry {
 		e.Bandit, e.Private, e.Budgets, e.Guarantee, e.Anytime = BanditIdentify, true, []string{"epsilon"}, transcriptGuarantee, true

@@ -21,7 +21,8 @@ type PlanConfig struct {
 	Gap float64
 	// Best is the best arm's mean, 0 for 1/2 + Gap/2: the means are then around 1/2, where rewards say least.
 	Best float64
-	// Prior is the interval from which every mean is drawn, uniformly and anew for each run. The two best arms may then be as good as equal, and such trials are very long.
+	// Prior is the interval from which every mean is drawn, uniformly and anew for each run. The two best arms may then be as
+	// good as equal, and such trials are very long.
 	Prior *[2]float64
 
 	Risk     float64
@@ -39,8 +40,8 @@ type PlanConfig struct {
 // A PlanRow is what a trial needs at one ε.
 type PlanRow struct {
 	Epsilon float64 // +Inf without privacy
-	// Lower is T*(ν;ε) log(1/(3δ)): no rule that is ε-DP and δ-correct needs fewer participants in the mean. With a prior it is the median over the runs' arms: the mean is
-	// that of the few runs whose best arms are nearly as good.
+	// Lower is T*(ν;ε) log(1/(3δ)): no rule that is ε-DP and δ-correct needs fewer participants in the mean. With a prior it is
+	// the median over the runs' arms: the mean is that of the few runs whose best arms are nearly as good.
 	Lower          float64
 	Mean, SE       float64 // of participants; runs that reached the cap count with the cap, so that the mean is then too small
 	Median, Q90    float64
@@ -60,10 +61,12 @@ type Plan struct {
 	Cap   int
 	Rows  []PlanRow // by ε
 	Plain PlanRow   // the same rule without privacy
-	// Boundary is the ε at which the lower bound begins to be that of privacy (bound.RegimeBoundary); with a prior the median over the runs' arms.
+	// Boundary is the ε at which the lower bound begins to be that of privacy (bound.RegimeBoundary); with a prior the median
+	// over the runs' arms.
 	Boundary float64
 	Prior    bool
-	// Free is the smallest ε from which on, up to the largest one, OverNonPrivate is at most 1 + Slack; 0 if there is none. Where runs reached the cap a mean proves nothing.
+	// Free is the smallest ε from which on, up to the largest one, OverNonPrivate is at most 1 + Slack; 0 if there is none. Where
+	// runs reached the cap a mean proves nothing.
 	Free float64
 }
 

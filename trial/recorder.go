@@ -18,8 +18,8 @@ type Mean struct {
 	Noise float64 // standard deviation of the noise in Value, 0 without privacy
 }
 
-// A recorder stands between a rule and whoever plays it. It sees what the rule sees, releases, and what the rule says, batches: so all that it knows is as private as the
-// transcript.
+// A recorder stands between a rule and whoever plays it. It sees what the rule sees, releases, and what the rule says, batches:
+// so all that it knows is as private as the transcript.
 type recorder struct {
 	identify.Identifier
 	transcript io.Writer // nil for none
@@ -52,8 +52,8 @@ func (r *recorder) Next(released privacy.Released) *policy.Batch {
 	return r.batch
 }
 
-// learn adds up the sums of the last batch's releases. Rewards of different phases are different people, so all of an arm's sums together are the best that is known of it; the rule
-// itself may forget some.
+// learn adds up the sums of the last batch's releases. Rewards of different phases are different people, so all of an arm's sums
+// together are the best that is known of it; the rule itself may forget some.
 func (r *recorder) learn(released privacy.Released) {
 	if released.Len() == 0 || r.batch == nil {
 		return

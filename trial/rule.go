@@ -1,8 +1,10 @@
-// Package trial runs trials: which of K arms is best, with a bound on the risk of a wrong answer, and how many participants does that take?
+// Package trial runs trials: which of K arms is best, with a bound on the risk of a wrong answer, and how many participants does
+// that take?
 //
-// A trial plays a rule of policy/identify until it stops by itself. What is private is the whole transcript: who got which arm, when the trial stopped, and the answer. Nothing
-// here computes on rewards: Run, for real data, gives them to a curator with exact noise (release.Real), and everything else, the private means that are
-// shown and the transcript that can be replayed, is computed from what the curator let out.
+// A trial plays a rule of policy/identify until it stops by itself. What is private is the whole transcript: who got which arm,
+// when the trial stopped, and the answer. Nothing here computes on rewards: Run, for real data, gives them to a curator with
+// exact noise (release.Real), and everything else, the private means that are shown and the transcript that can be replayed, is
+// computed from what the curator let out.
 //
 // Run is for logged data; Simulation is for laws, with fast noise; PlanConfig says how many participants a trial to come will need.
 package trial
@@ -29,8 +31,8 @@ type Rule struct {
 	budget privacy.Budget
 }
 
-// NewRule returns the rule of this name (catalog.IdentifyPolicies) for a number of arms ≥ 2, a risk δ in (0,1), a budget, which is privacy.None for a rule without
-// privacy, and parameters, nil for the defaults.
+// NewRule returns the rule of this name (catalog.IdentifyPolicies) for a number of arms ≥ 2, a risk δ in (0,1), a budget, which
+// is privacy.None for a rule without privacy, and parameters, nil for the defaults.
 func NewRule(name string, arms int, risk float64, budget privacy.Budget, params catalog.Params) (Rule, error) {
 	e, err := catalog.FindIdentify(name)
 	if err != nil {
@@ -84,7 +86,8 @@ func (r Rule) Epsilon() float64 {
 	return math.Inf(1)
 }
 
-// Correct says who proves that a wrong answer has probability at most the risk, if one arm alone is best. It is empty if nobody does, for these parameters.
+// Correct says who proves that a wrong answer has probability at most the risk, if one arm alone is best. It is empty if nobody
+// does, for these parameters.
 func (r Rule) Correct() string { return r.entry.Correct }
 
 // Entry is the rule in the catalog, as it is with its parameters.
@@ -93,8 +96,9 @@ func (r Rule) Entry() catalog.Entry { return r.entry }
 // ErrTie is matched by the error for means of which several are the largest.
 var ErrTie = bound.ErrTie
 
-// LowerBound is T*(ν;ε) log(1/(3δ)) for two-point arms on {lo,hi} of these means: no rule that is ε-DP and δ-correct needs fewer plays in the mean (000 Theorem 4.24). Other laws
-// of the same means may need fewer. Means outside the range are clipped to it. It is NaN where there is none.
+// LowerBound is T*(ν;ε) log(1/(3δ)) for two-point arms on {lo,hi} of these means: no rule that is ε-DP and δ-correct needs fewer
+// plays in the mean (000 Theorem 4.24). Other laws of the same means may need fewer. Means outside the range are clipped to it.
+// It is NaN where there is none.
 func (r Rule) LowerBound(means []float64, lo, hi float64) (float64, error) {
 	if err := checkRange(lo, hi); err != nil {
 		return math.NaN(), fmt.Errorf("trial: %w", err)

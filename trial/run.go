@@ -18,7 +18,8 @@ import (
 // ErrUnfinished is matched by the error of a trial that ended without an answer: an *UnfinishedError.
 var ErrUnfinished = errors.New("the trial has no answer")
 
-// An UnfinishedError says that the data ran out, or that the cap was reached, before the rule stopped. There is no answer, and what was released has been paid for.
+// An UnfinishedError says that the data ran out, or that the cap was reached, before the rule stopped. There is no answer, and
+// what was released has been paid for.
 type UnfinishedError struct {
 	Arm   string // whose data ran out; "" if the cap was reached
 	Asked int    // rewards of that arm that the rule wanted next, policy.Forever for all there will ever be
@@ -79,7 +80,8 @@ func (l Log) check() error {
 type Config struct {
 	Rule Rule // for as many arms as the log has
 	Log  Log
-	// Lo and Hi are the declared range of rewards, which must not depend on them; both 0 means [0,1]. Rewards outside are clipped, and nobody counts them.
+	// Lo and Hi are the declared range of rewards, which must not depend on them; both 0 means [0,1]. Rewards outside are
+	// clipped, and nobody counts them.
 	Lo, Hi float64
 	// Cap is the number of plays after which the trial is given up, 0 for none: the data end anyway.
 	Cap int
@@ -98,11 +100,13 @@ type Result struct {
 	Loss     privacy.Loss
 }
 
-// Run runs a trial on real data, with exact noise keyed by the operating system: each play of an arm takes the arm's next reward, so that a reward is used at most once, and most are
-// never looked at. What is private is the rewards; which arm each row belongs to, and so how many rows an arm has, is public.
+// Run runs a trial on real data, with exact noise keyed by the operating system: each play of an arm takes the arm's next reward,
+// so that a reward is used at most once, and most are never looked at. What is private is the rewards; which arm each row belongs
+// to, and so how many rows an arm has, is public.
 //
-// The answer has the rule's guarantee if the rewards of an arm are independent draws of one law. Privacy holds for any data. Rewards are fixed-point
-// numbers, multiples of 2^-20 of the range: the answer is about their rounded means, which are within 2^-21 of the range.
+// The answer has the rule's guarantee if the rewards of an arm are independent draws of one law. Privacy holds for any data.
+// Rewards are fixed-point numbers, multiples of 2^-20 of the range: the answer is about their rounded means, which are within
+// 2^-21 of the range.
 //
 // The ledger refuses whatever would cost more than the rule's budget. A second run on the same data spends the budget a second time.
 //

@@ -85,7 +85,8 @@ func (s *Simulation) check() error {
 	return nil
 }
 
-// Run plays every run. The streams of a run depend on the seed, the arms, the rule and the run's number only: rules on the same arms have the same rewards.
+// Run plays every run. The streams of a run depend on the seed, the arms, the rule and the run's number only: rules on the same
+// arms have the same rewards.
 func (s Simulation) Run(ctx context.Context) (*Study, error) {
 	if err := s.check(); err != nil {
 		return nil, err

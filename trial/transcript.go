@@ -15,8 +15,9 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A transcript is lines of JSON: the trial (a header), then for each batch its plays and, if it released anything, the release as the ledger writes it (privacy.WithTranscript), and at
-// last how the trial ended. It is everything that the guarantee is about, and may be published.
+// A transcript is lines of JSON: the trial (a header), then for each batch its plays and, if it released anything, the release as
+// the ledger writes it (privacy.WithTranscript), and at last how the trial ended. It is everything that the guarantee is about,
+// and may be published.
 
 // header is the first line of a transcript.
 type header struct {
@@ -92,9 +93,9 @@ type Replayed struct {
 // Range is the declared range of rewards.
 func (r *Replayed) Range() (lo, hi float64) { return r.lo, r.hi }
 
-// Replay reads a transcript and plays the trial again from its releases alone, on no data. That every play and the answer come out the same shows that they are
-// post-processing of the releases, and so that the trial has cost what these have. It checks a transcript; it does not vouch for where it comes from. It takes as long as the
-// rule takes for a trial like that.
+// Replay reads a transcript and plays the trial again from its releases alone, on no data. That every play and the answer come
+// out the same shows that they are post-processing of the releases, and so that the trial has cost what these have. It checks a
+// transcript; it does not vouch for where it comes from. It takes as long as the rule takes for a trial like that.
 func Replay(in io.Reader) (*Replayed, error) {
 	lines := bufio.NewReader(in)
 	at := 0

@@ -62,8 +62,9 @@ func everyRule(t *testing.T, arms int) []Rule {
 	return out
 }
 
-// Every rule finds an arm that is far better, on real data and exact noise; the ledger has what was promised, and the transcript, replayed on no data, says
-// the same of every play and of the answer. The risk is 0.05, but the gap is so large that a wrong answer needs noise of probability below 1e-9.
+// Every rule finds an arm that is far better, on real data and exact noise; the ledger has what was promised, and the transcript,
+// replayed on no data, says the same of every play and of the answer. The risk is 0.05, but the gap is so large that a wrong
+// answer needs noise of probability below 1e-9.
 func TestRunAndReplay(t *testing.T) {
 	log := doses(100_000, 0.1, 0.95, 0.2)
 	for _, r := range everyRule(t, 3) {
@@ -131,7 +132,8 @@ func TestSimulatedTranscript(t *testing.T) {
 	}
 }
 
-// Data that run out, and the cap: no answer, and what was spent. Both arms are alike, so that the rule stops with probability at most twice its risk.
+// Data that run out, and the cap: no answer, and what was spent. Both arms are alike, so that the rule stops with probability at
+// most twice its risk.
 func TestUnfinished(t *testing.T) {
 	r := ruleAt(t, 1e-9, "dp-tt", 2, privacy.Pure{Epsilon: 1}, nil)
 	for _, c := range []struct {
@@ -237,7 +239,8 @@ type twin struct {
 
 func (p twin) Mechanism() privacy.Mechanism { return p.mechanism }
 
-// An answer from means without noise, or with half of it, is refused by the ledger before anything is out; and without a promise, the loss says what it is.
+// An answer from means without noise, or with half of it, is refused by the ledger before anything is out; and without a promise,
+// the loss says what it is.
 func TestTwinsOfTheNoise(t *testing.T) {
 	log := doses(50_000, 0.9, 0.1)
 	for _, m := range []privacy.Mechanism{privacy.Exact{}, privacy.Laplace{}, privacy.Laplace{Scale: 0.5}, privacy.Tree{Scale: 1, Horizon: 1 << 20}} {
@@ -292,8 +295,8 @@ func (p *peeks) Next(released privacy.Released) *policy.Batch {
 
 func (p *peeks) Answer() int { return p.best }
 
-// Stopping on raw sums is no function of the releases: the transcript does not replay. (The ledger cannot know it: that no policy reaches rewards is for the
-// compiler, and the test of the imports.)
+// Stopping on raw sums is no function of the releases: the transcript does not replay. (The ledger cannot know it: that no policy
+// reaches rewards is for the compiler, and the test of the imports.)
 func TestTwinThatPeeks(t *testing.T) {
 	log := doses(50_000, 0.4, 0.6)
 	r := ruleAt(t, 1e-12, "dp-tt", 2, privacy.Pure{Epsilon: 0.1}, nil)
@@ -347,7 +350,8 @@ func TestReplayRefuses(t *testing.T) {
 	refused("unknown field", strings.Replace(all, `"trial":1`, `"trial":1,"x":1`, 1))
 }
 
-// Whatever follows a header, Replay says what is wrong with it. (A header alone can ask for as much work as a trial of its size takes.)
+// Whatever follows a header, Replay says what is wrong with it. (A header alone can ask for as much work as a trial of its size
+// takes.)
 func FuzzReplay(f *testing.F) {
 	var headers []string
 	for _, name := range []string{"dp-tt", "se"} {

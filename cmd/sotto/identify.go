@@ -189,7 +189,8 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 	return printTrial(s.out, rule, log.Names, "", nil, r, lo, hi)
 }
 
-// transcribe gives a trial where to write its transcript. It appears whole, and also if the trial has spent something without an answer: then it says so.
+// transcribe gives a trial where to write its transcript. It appears whole, and also if the trial has spent something without an
+// answer: then it says so.
 func (c *identifyCommand) transcribe(play func(io.Writer) error) error {
 	if c.Transcript == "" {
 		return play(nil)
