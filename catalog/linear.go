@@ -1,6 +1,10 @@
 package catalog
 
-import "github.com/sotto-dp/sotto/policy/linear"
+import (
+	"slices"
+
+	"github.com/sotto-dp/sotto/policy/linear"
+)
 
 const (
 	linearGuarantee = "ρ-zCDP (Interactive), rewards in [−1,1]; (ε,δ)-DP or (α,ε)-RDP by calibration"
@@ -73,7 +77,7 @@ func newGOPE(options func(Params) linear.GOPEOptions) func(LinearSetting, Params
 
 // ContextualPolicies returns the policies for sets of actions in ℝ^d that change in each round, private ones first.
 func ContextualPolicies() []Entry {
-	return []Entry{
+	entries := []Entry{
 		{
 			Name: "adac-oful", Title: "AdaC-OFUL", Bandit: BanditContextual, Twin: "rs-oful", Private: true, Budgets: gaussianBudgets(), PublicContexts: true,
 			Guarantee: "ρ-zCDP (Interactive) of rewards in [−1,1], ‖a‖ ≤ 1; contexts are public and not protected; (ε,δ)-DP or (α,ε)-RDP by calibration",
@@ -104,6 +108,7 @@ func ContextualPolicies() []Entry {
 			}),
 		},
 	}
+	return slices.Insert(entries, 1, privateContexts()...) // private ones first
 }
 
 func newOFUL(options func(Params) linear.OFULOptions) func(ContextualSetting, Params) (linear.Contextual, error) {
