@@ -114,7 +114,7 @@ func (m GramWishart) epsilon() float64 {
 	const golden = 0.6180339887498949
 	p, q := y-float64(golden*(y-x)), x+float64(golden*(y-x))
 	fp, fq := bound(p), bound(q)
-	for range 24 {
+	for range 16 {
 		if fp <= fq {
 			y, q, fq = q, p, fp
 			p = y - float64(golden*(y-x))
@@ -154,7 +154,7 @@ func (w wishartLoss) integral(from float64, g func(float64) float64) float64 {
 	}
 	// A grid finds where the integrand is more than e^{−45} of its top: all but a share of 1e-15 of the integral.
 	lo, hi := max(from, 1e-9*w.n), w.n+60*math.Sqrt(2*w.n)+250
-	const grid = 400
+	const grid = 200
 	step := (hi - lo) / grid
 	var y [grid + 1]float64
 	top := math.Inf(-1)
@@ -173,7 +173,7 @@ func (w wishartLoss) integral(from float64, g func(float64) float64) float64 {
 		return math.Inf(1) // it reaches beyond the grid, for a λ that is much too large
 	}
 	lo, hi = max(lo, lo+float64(step*float64(first-1))), lo+float64(step*float64(last+1))
-	const panels = 400
+	const panels = 150
 	h, sum := (hi-lo)/(2*panels), 0.0
 	for i := range 2*panels + 1 {
 		z := math.Exp(f(lo+float64(h*float64(i))) - top)
@@ -207,22 +207,28 @@ func NewGramWishart(b Budget, dim, horizon int) (GramWishart, error) {
 		return GramWishart{}, fmt.Errorf("Wishart noise: %w", err)
 	}
 	m.Delta = approx.Delta
-	enough := func(k int) bool {
-		m.Degrees = k
-		return m.epsilon() <= approx.Epsilon
+	// ε falls about as 1/√Degrees, from what normal noise suggests. A thousandth more noise than needed saves time.
+	sigma, err := GaussianSigma(approx)
+	if err != nil {
+		return GramWishart{}, err
 	}
-	lo, hi := dim+2, dim+3
-	for !enough(hi) {
-		if lo, hi = hi, 2*hi; hi > maxDegrees {
-			return GramWishart{}, fmt.Errorf("Wishart noise: budget is %v: it asks for more than 2^40 degrees of freedom", b)
-		}
-	}
-	for hi-lo > 1+lo/1000 { // a thousandth more noise than needed, to save time
-		if mid := lo + (hi-lo)/2; enough(mid) {
-			hi = mid
+	lo, hi := dim+2, maxDegrees
+	for next := float64(dim) + 4*float64(m.Levels())*float64(sigma*sigma); hi-lo > 1; {
+		m.Degrees = int(min(max(next, float64(lo+1)), float64(hi-1)))
+		e := m.epsilon()
+		if e <= approx.Epsilon {
+			hi = m.Degrees
+			if e >= approx.Epsilon*0.999 {
+				break
+			}
 		} else {
-			lo = mid
+			lo = m.Degrees
 		}
+		ratio := min(e/approx.Epsilon, 4)
+		next = float64(m.Degrees) * float64(ratio*ratio) * 1.0005
+	}
+	if hi == maxDegrees {
+		return GramWishart{}, fmt.Errorf("Wishart noise: budget is %v: it asks for 2^40 degrees of freedom", b)
 	}
 	m.Degrees = hi
 	return m, nil
