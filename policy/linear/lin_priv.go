@@ -29,6 +29,9 @@ import (
 // Cauchy and Schwarz Σ_t ‖x_t‖_{V_t⁻¹} ≤ √(2nd log(1 + n/(λd))), and with n = T/K for each of K arms the noise's part grows as √T: Õ(d√T + Kd√T/ε) (001 Appendix
 // F-C). The displayed steps give K·√(2(T/K)d log(1+T/(Kλd))) = √(2KTd log(1+T/(Kλd))) times B/√λ, which is less by √(Kd).
 //
+// Until an arm has been played about B_i/β_i times, the noise in what was released of it makes it less certain than an arm that was never played, and
+// optimism prefers it: at small budgets some arms wait long for their first round.
+//
 // At budget None there is no noise: LinUCB with disjoint arms.
 type LinPriv struct {
 	dim       int
