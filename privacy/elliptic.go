@@ -120,22 +120,26 @@ func newShape(actions int, played []int, rows [][]float64, count func(i int) int
 // and at most 1.
 func (s *shape) measure() error {
 	m, d := len(s.rows), s.dim
-	largest := 0.0
+	// A leverage does not change when a coordinate is rescaled, but what is thin does: each is brought to one scale, by powers of two so that nothing is
+	// rounded. Otherwise a coordinate in which all is small would look like a direction that is not there, and it is released all the same.
+	exponent := make([]int, d)
+	none := true
+	for j := range d {
+		largest := 0.0
+		for i, a := range s.rows {
+			largest = max(largest, math.Abs(float64(math.Sqrt(float64(s.counts[s.played[i]]))*a[j])))
+		}
+		_, exponent[j] = math.Frexp(largest)
+		none = none && largest == 0
+	}
+	if none { // the sum is 0 whatever the rewards are
+		return nil
+	}
 	w := mat.NewDense(m, d, nil)
 	for i, a := range s.rows {
 		root := math.Sqrt(float64(s.counts[s.played[i]]))
 		for j, x := range a {
-			y := float64(root * x)
-			w.Set(i, j, y)
-			largest = max(largest, math.Abs(y))
-		}
-	}
-	if largest == 0 { // the sum is 0 whatever the rewards are
-		return nil
-	}
-	for i := range m {
-		for j, x := range w.RawRowView(i) {
-			w.Set(i, j, x/largest)
+			w.Set(i, j, float64(root*math.Ldexp(x, -exponent[j])))
 		}
 	}
 	var f mat.SVD
