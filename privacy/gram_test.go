@@ -287,7 +287,7 @@ func wishart2(rng *rand.Rand, degrees int) (x, y, z float64) {
 }
 
 // The (ε,Delta) of Wishart noise against the privacy loss itself, by its density, for the worst records and others: δ(ε) = E(1−e^{ε−L})₊, estimated from
-// 4·10⁴ draws, must not be above Delta by more than five standard errors (3e-7 each for normal errors, 16 comparisons); half the degrees must be.
+// 2·10⁴ draws, must not be above Delta by more than five standard errors (3e-7 each for normal errors, 16 comparisons); half the degrees must be.
 func TestWishartPrice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, c := range []struct {
@@ -301,7 +301,7 @@ func TestWishartPrice(t *testing.T) {
 		}
 		// δ of noise with these degrees, and how sure that is. Records are over √Scale.
 		estimate := func(degrees int, z, y [2]float64) (delta, se float64) {
-			const draws = 40_000
+			const draws = 20_000
 			var sum, squares float64
 			nu := float64(degrees - 3)
 			for range draws {
@@ -362,13 +362,12 @@ func TestGramProperties(t *testing.T) {
 		a := privacy.GramWishart{Scale: 2, Degrees: k, Dim: d, Horizon: h, Delta: delta}
 		b := a
 		b.Degrees += 1 + k/4
-		if x, y := a.Loss().Approx(delta), b.Loss().Approx(delta); y > x*(1+1e-6) {
-			rt.Errorf("%v costs %v, with more degrees %v", a, x, y)
+		if rapid.Bool().Draw(rt, "scale") {
+			b = a
+			b.Scale *= 1.5
 		}
-		b = a
-		b.Scale *= 1.5
 		if x, y := a.Loss().Approx(delta), b.Loss().Approx(delta); y > x*(1+1e-6) {
-			rt.Errorf("%v costs %v, with a larger scale %v", a, x, y)
+			rt.Errorf("%v costs %v, with more noise %v", a, x, y)
 		}
 		n := rapid.IntRange(1, h).Draw(rt, "t")
 		x := rapid.Float64Range(0, 50).Draw(rt, "x")

@@ -168,6 +168,12 @@ func (p *LinPriv) score(a *linPrivArm, x []float64) float64 {
 }
 
 func (p *LinPriv) parts(a *linPrivArm, x []float64) (mean, width float64) {
+	for i, y := range x {
+		mean += float64(a.theta[i] * y)
+	}
+	if a.noise == 0 {
+		return mean, float64(a.radius * math.Sqrt(squaredRoot(a.w, x)))
+	}
 	y := p.y[:len(x)]
 	clear(y)
 	var q float64
@@ -183,17 +189,12 @@ func (p *LinPriv) parts(a *linPrivArm, x []float64) (mean, width float64) {
 		for j, r := range row {
 			y[j] += float64(r * z)
 		}
-		mean += float64(a.theta[i] * x[i])
 	}
-	width = float64(a.radius * math.Sqrt(q))
-	if a.noise > 0 {
-		var r float64
-		for _, z := range y {
-			r += float64(z * z)
-		}
-		width += float64(a.noise * math.Sqrt(r))
+	var r float64
+	for _, z := range y {
+		r += float64(z * z)
 	}
-	return mean, width
+	return mean, float64(a.radius*math.Sqrt(q)) + float64(a.noise*math.Sqrt(r))
 }
 
 // Interval is the estimate of ⟨θ_i, x⟩ and how far it may be off; both are 0 for an arm or a vector that there is not.

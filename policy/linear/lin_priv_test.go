@@ -316,7 +316,7 @@ func TestLinPrivTwin(t *testing.T) {
 // width, and one without the term for noise, must be found out.
 func TestLinPrivCovers(t *testing.T) {
 	const risk, d, arms, horizon = 0.1, 2, 3, 200
-	runs := 1000
+	runs := 500
 	if testing.Short() {
 		runs = 200
 	}

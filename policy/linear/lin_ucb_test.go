@@ -407,7 +407,7 @@ func TestLinUCBReplay(t *testing.T) {
 // adds, and a share of it otherwise, must be found out.
 func TestLinUCBCovers(t *testing.T) {
 	const risk, d, k, horizon = 0.1, 2, 4, 150
-	runs := 1000
+	runs := 500
 	if testing.Short() {
 		runs = 200
 	}
@@ -434,7 +434,7 @@ func TestLinUCBCovers(t *testing.T) {
 			theta, a := make([]float64, d), make([]float64, k*d)
 			out, twin, runs := 0, 0, runs
 			if c.noise == linear.GramWishart {
-				runs /= 4 // its calibration takes a while
+				runs /= 3 // its calibration takes a while
 			}
 			for run := range runs {
 				p := linUCB(t, d, horizon, c.b, linear.LinUCBOptions{Risk: risk, Lambda: 0.5, Noise: c.noise})
