@@ -128,7 +128,8 @@ func (m VectorTree) Loss() Loss {
 	if m.Validate() != nil {
 		return InfiniteLoss()
 	}
-	return LossOf(Pure{2 * math.Sqrt(float64(m.Dim)) * float64(m.Levels()) / m.Scale})
+	// No less than 1e-150, whose square is still a number.
+	return LossOf(Pure{max(1e-150, 2*math.Sqrt(float64(m.Dim))*float64(m.Levels())/m.Scale)})
 }
 
 // Loss is that of Gaussian releases of all levels, each at sensitivity 2.

@@ -352,6 +352,23 @@ func TestWishartPrice(t *testing.T) {
 	}
 }
 
+// How many degrees of freedom are enough, against 28·log(4/δ₀)/ε₀² for each of m levels at ε₀ = ε/√(8m log(2/δ)), δ₀ = δ/(2m).
+func TestWishartDegrees(t *testing.T) {
+	for _, c := range []struct {
+		epsilon float64
+		horizon int
+		degrees int
+		source  float64 // of the theorem, d = 3
+	}{{0.1, 1000, 55831, 5.914e7}, {1, 1000, 588, 5.914e5}, {1, 1_000_000, 1148, 1.2279e6}, {5, 1000, 46, 23656}} {
+		m, err := privacy.NewGramWishart(privacy.Approx{Epsilon: c.epsilon, Delta: 1e-6}, 3, c.horizon)
+		if err != nil || math.Abs(float64(m.Degrees-c.degrees)) > float64(c.degrees)/500 {
+			t.Errorf("%v: %d degrees, must be %d; %v", c.epsilon, m.Degrees, c.degrees, err)
+		}
+		levels := float64(m.Levels())
+		near(t, "the theorem's", 224*levels/(c.epsilon*c.epsilon)*math.Log(8*levels/1e-6)*math.Log(2/1e-6), c.source, 1e-3)
+	}
+}
+
 // More noise never costs more.
 func TestGramProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

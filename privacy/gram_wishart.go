@@ -46,16 +46,16 @@ func (GramWishart) Kind() string { return "gram-wishart" }
 func (GramWishart) Continual() bool { return true }
 
 // maxDegrees is above what any budget asks for that is worth having.
-const maxDegrees = 1 << 40
+const maxDegrees = 1 << 32
 
-// Validate accepts 0 ≤ Scale < ∞, Dim ≥ 1, Degrees from Dim+3 to 2^40, Horizon ≥ 1 and 0 < Delta < 1.
+// Validate accepts 0 ≤ Scale < ∞, Dim ≥ 1, Degrees from Dim+3 to 2^32, Horizon ≥ 1 and 0 < Delta < 1.
 func (m GramWishart) Validate() error {
 	err := treeShape(m.Kind(), "scale", m.Scale, m.Horizon)
 	if m.Dim < 1 || m.Dim > 1<<20 {
 		return errors.Join(err, fmt.Errorf("mechanism %s: dim is %d: it must be from 1 to 2^20", m.Kind(), m.Dim))
 	}
 	if m.Degrees < m.Dim+3 || m.Degrees > maxDegrees {
-		err = errors.Join(err, fmt.Errorf("mechanism %s: degrees is %d: it must be from %d, dim+3, to 2^40", m.Kind(), m.Degrees, m.Dim+3))
+		err = errors.Join(err, fmt.Errorf("mechanism %s: degrees is %d: it must be from %d, dim+3, to 2^32", m.Kind(), m.Degrees, m.Dim+3))
 	}
 	if e := probability("delta", m.Delta); e != nil {
 		err = errors.Join(err, fmt.Errorf("mechanism %s: %w", m.Kind(), e))
@@ -92,12 +92,11 @@ func (m GramWishart) epsilon() float64 {
 		}
 	}
 	spent := below(lo)
-	if !(lo > b && spent <= m.Delta/5) {
+	if !(n >= minFreedom && lo > b && spent <= m.Delta/5) {
 		return math.Inf(1)
 	}
 	w := wishartLoss{n: n, b: b, from: lo}
-	w.logNorm, _ = math.Lgamma(n / 2)
-	w.logNorm += float64(n / 2 * math.Ln2)
+	w.logNorm = w.integral(0, func(float64) float64 { return 0 })
 	c := -math.Log(m.Delta - spent)
 	// (mK(λ) + c)/λ falls and then rises, since K is convex.
 	bound := func(logLambda float64) float64 {
@@ -129,13 +128,16 @@ func (m GramWishart) epsilon() float64 {
 	if best == math.MaxFloat64 {
 		return math.Inf(1)
 	}
-	return best * (1 + 1e-9) // for the integrals
+	return best * (1 + 1e-6) // for the integrals
 }
+
+// minFreedom is the least ν+2 that there is a price for: below, the χ² law has an edge at 0 that the integrals do not see well.
+const minFreedom = 10
 
 // wishartLoss is what the price of one node is made of.
 type wishartLoss struct {
 	n, b, from float64 // degrees of freedom of χ; the largest ‖z‖²; the least χ' allowed
-	logNorm    float64 // log(2^{n/2}Γ(n/2))
+	logNorm    float64 // of the law, to be taken off its integrals
 }
 
 // cumulant is K(λ).
@@ -149,11 +151,13 @@ func (w wishartLoss) cumulant(lambda float64) float64 {
 
 // integral is the logarithm of ∫ e^{g(x)} over the χ² law from this on, by Simpson's rule around where the integrand is large. g is monotone.
 func (w wishartLoss) integral(from float64, g func(float64) float64) float64 {
-	f := func(x float64) float64 {
-		return float64((w.n/2-1)*math.Log(x)) - x/2 - w.logNorm + g(x)
+	f := func(x float64) float64 { // its density over that at its mode n−2, since they are numbers beyond all digits where n is large
+		u := (x - (w.n - 2)) / (w.n - 2)
+		return float64((w.n/2-1)*(math.Log1p(u)-u)) - w.logNorm + g(x)
 	}
 	// A grid finds where the integrand is more than e^{−45} of its top: all but a share of 1e-15 of the integral.
-	lo, hi := max(from, 1e-9*w.n), w.n+60*math.Sqrt(2*w.n)+250
+	far := 60 * math.Sqrt(2*w.n) // standard deviations; χ is below by as much with probability e^{−1800}
+	lo, hi := max(from, 1e-9*w.n, w.n-far), w.n+far+250
 	const grid = 200
 	step := (hi - lo) / grid
 	var y [grid + 1]float64
@@ -228,7 +232,7 @@ func NewGramWishart(b Budget, dim, horizon int) (GramWishart, error) {
 		next = float64(m.Degrees) * float64(ratio*ratio) * 1.0005
 	}
 	if hi == maxDegrees {
-		return GramWishart{}, fmt.Errorf("Wishart noise: budget is %v: it asks for 2^40 degrees of freedom", b)
+		return GramWishart{}, fmt.Errorf("Wishart noise: budget is %v: it asks for 2^32 degrees of freedom", b)
 	}
 	m.Degrees = hi
 	return m, nil

@@ -178,6 +178,9 @@ func FuzzUnmarshalMechanism(f *testing.F) {
 		`{"mechanism":"kary","scale":5,"base":19,"horizon":1000000}`, `{"mechanism":"sqrt","sigma":2,"horizon":1000}`,
 		`{"mechanism":"blt","sigma":2,"horizon":1000,"decay":[0.99,0.5],"weight":[0.1,0.3]}`,
 		`{"mechanism":"sums","sigma":1}`, `{"mechanism":"vector-gaussian","sigma":2}`,
+		`{"mechanism":"gram-tree","sigma":2,"horizon":9}`, `{"mechanism":"gram-blt","sigma":2,"horizon":9,"decay":[0.99],"weight":[0.1]}`,
+		`{"mechanism":"gram-wishart","scale":2,"horizon":9,"dim":3,"degrees":50,"delta":1e-6}`,
+		`{"mechanism":"vector-tree","scale":1e300,"horizon":9,"dim":3}`, `{"mechanism":"gaussian-vector-tree","sigma":2,"horizon":9}`,
 		`{"mechanism":"elliptic","sigma":1,"of":3,"played":[0,2],"counts":[5,7],"actions":[[1,0],[0,1e-5]]}`} {
 		f.Add([]byte(s))
 	}
