@@ -205,10 +205,10 @@ func NewGramWishart(b Budget, dim, horizon int) (GramWishart, error) {
 		return m, nil
 	}
 	if !ok {
-		return GramWishart{}, fmt.Errorf("Wishart noise: budget is %v: it must be epsilon and delta", b)
+		return GramWishart{}, fmt.Errorf("noise of Wishart: budget is %v: it must be epsilon and delta", b)
 	}
 	if err := approx.Validate(); err != nil {
-		return GramWishart{}, fmt.Errorf("Wishart noise: %w", err)
+		return GramWishart{}, fmt.Errorf("noise of Wishart: %w", err)
 	}
 	m.Delta = approx.Delta
 	// ε falls about as 1/√Degrees, from what normal noise suggests. A thousandth more noise than needed saves time.
@@ -232,7 +232,7 @@ func NewGramWishart(b Budget, dim, horizon int) (GramWishart, error) {
 		next = float64(m.Degrees) * float64(ratio*ratio) * 1.0005
 	}
 	if hi == maxDegrees {
-		return GramWishart{}, fmt.Errorf("Wishart noise: budget is %v: it asks for 2^32 degrees of freedom", b)
+		return GramWishart{}, fmt.Errorf("noise of Wishart: budget is %v: it asks for 2^32 degrees of freedom", b)
 	}
 	m.Degrees = hi
 	return m, nil
