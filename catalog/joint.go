@@ -16,7 +16,7 @@ func privateContexts() []Entry {
 					"for ρ, (ε,δ) and (α,ε); Wishart noise on the tree, for (ε,δ) only"},
 				{Name: "lambda", Doc: "least regulariser λ", Default: 1, Lo: 1e-12, LoIn: true, Hi: 1e12, HiIn: true},
 				{Name: "c", Doc: "C: a new estimate when det V has grown by the factor 1 + C; 0 for one in every round, as in the source", Lo: 0, LoIn: true, Hi: 1e6, HiIn: true},
-				risk("the confidence ellipsoid"),
+				risk("the confidence ellipsoids"),
 			},
 			NewContextual: func(s ContextualSetting, p Params) (linear.Contextual, error) {
 				q, err := linear.NewLinUCB(s.Dim, s.Horizon, s.Budget, linear.LinUCBOptions{Risk: p["risk"], Lambda: p["lambda"], Noise: linear.GramNoise(p["noise"]), C: p["c"]})

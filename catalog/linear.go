@@ -102,7 +102,7 @@ func ContextualPolicies() []Entry {
 			Name: "oful", Title: "OFUL", Bandit: BanditContextual, Anytime: true, Guarantee: noGuarantee,
 			Regret: "O(d√T log T) with probability 1−δ (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 3)",
 			Source: "Abbasi-Yadkori, Pál and Szepesvári 2011, Figure 1",
-			Params: []Param{lambda(), risk("the confidence ellipsoid")},
+			Params: []Param{lambda(), risk("the confidence ellipsoids")},
 			NewContextual: newOFUL(func(p Params) linear.OFULOptions {
 				return linear.OFULOptions{Lambda: p["lambda"], Risk: p["risk"], EveryRound: true}
 			}),
@@ -127,7 +127,7 @@ func oful(p Params) linear.OFULOptions {
 
 func ofulParams() []Param {
 	return []Param{lambda(), {Name: "c", Doc: "C: a new estimate when det V has grown by the factor 1 + C", Default: 1, Lo: 0, Hi: 1e6, HiIn: true},
-		risk("the confidence ellipsoid"),
+		risk("the confidence ellipsoids"),
 		{Name: "split", Flag: true, Default: 1, Doc: "give a third of the risk to each of the three events of the proof, not all of it"}}
 }
 
