@@ -292,12 +292,16 @@ func (p *GOPE) estimate(released privacy.ReleasedVector) {
 			x[i] = released.At(i)
 		}
 	}
+	exponent := p.scale()
+	for j, e := range exponent {
+		x[j] = math.Ldexp(x[j], -e)
+	}
 	w := mat.NewDense(len(p.design.Support), p.dim, nil)
 	for i, s := range p.design.Support {
 		a := p.alive[s]
 		root := math.Sqrt(float64(p.counts[a]))
 		for j, y := range p.actions[a] {
-			w.Set(i, j, float64(root*y))
+			w.Set(i, j, float64(root*math.Ldexp(y, -exponent[j])))
 		}
 	}
 	var f mat.SVD
@@ -318,6 +322,33 @@ func (p *GOPE) estimate(released privacy.ReleasedVector) {
 			p.theta[i] += float64(along * v.At(i, k))
 		}
 	}
+	for j := range p.theta {
+		p.theta[j] = math.Ldexp(p.theta[j], -exponent[j])
+	}
+}
+
+// scale is by which powers of two estimate divides coordinates: those in which all actions are small are brought to the scale of the others. As they are,
+// they drown in the rounding of W's singular vectors, and what is made of them is divided by the square of their size.
+func (p *GOPE) scale() []int {
+	exponent, share, largest := make([]int, p.dim), make([]float64, p.dim), make([]float64, p.dim)
+	for _, a := range p.alive {
+		size := 0.0
+		for _, y := range p.actions[a] {
+			size = max(size, math.Abs(y))
+		}
+		_, e := math.Frexp(size)
+		for j, y := range p.actions[a] {
+			y = math.Abs(y)
+			share[j], largest[j] = max(share[j], math.Ldexp(y, -e)), max(largest[j], y)
+		}
+	}
+	for j := range exponent {
+		// Less is the rounding of the others, as to package design, and shall not become a direction.
+		if share[j] > 1e-13 && share[j] < 1e-3 {
+			_, exponent[j] = math.Frexp(largest[j])
+		}
+	}
+	return exponent
 }
 
 // eliminate makes A_{ℓ+1}. Whoever is predicted best stays, also where a prediction overflows.
