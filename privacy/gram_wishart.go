@@ -82,7 +82,7 @@ func (m GramWishart) Loss() Loss {
 func (m GramWishart) epsilon() float64 {
 	levels, b := float64(m.Levels()), 2/m.Scale
 	n := float64(m.Degrees - m.Dim) // of χ: ν+2
-	below := func(x float64) float64 { return levels * mathext.GammaIncReg(n/2, x/2) }
+	below := func(x float64) float64 { return levels * chiSquareBelow(n, x) }
 	lo, hi := 0.0, n
 	for range 200 { // below is continuous and increases; below(lo) ≤ δ/10 always
 		if mid := lo + (hi-lo)/2; below(mid) <= m.Delta/10 {
@@ -129,6 +129,25 @@ func (m GramWishart) epsilon() float64 {
 		return math.Inf(1)
 	}
 	return best * (1 + 1e-6) // for the integrals
+}
+
+// manyFreedom is from where on mathext.GammaIncReg is not asked: its series ends after 2000 terms, and for 2^31 degrees of freedom that is a third of
+// the sum.
+const manyFreedom = 1e5
+
+// chiSquareBelow is P(χ² ≤ x) of n degrees of freedom or, for many, an upper bound on it that is a few percent too large 5 standard deviations below n. With a = n/2 and
+// y = x/2 < a−1 the density f of Gamma(a) satisfies (log f)' ≥ (a−1)/y − 1 up to y, so that the probability is at most f(y)·y/(a−1−y); and
+// Γ(a) ≥ √(2π/a)·(a/e)^a.
+func chiSquareBelow(n, x float64) float64 {
+	if n < manyFreedom {
+		return mathext.GammaIncReg(n/2, x/2)
+	}
+	a, y := n/2, x/2
+	if !(y < a-1) {
+		return 1
+	}
+	u := (y - a) / a
+	return min(1, math.Sqrt(a/(2*math.Pi))/(a-1-y)*math.Exp(a*(math.Log1p(u)-u)))
 }
 
 // minFreedom is the least ν+2 that there is a price for: below, the χ² law has an edge at 0 that the integrals do not see well.
