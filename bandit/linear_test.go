@@ -25,7 +25,7 @@ func TestRewardNoiseLaws(t *testing.T) {
 		for _, r := range rs {
 			t.Run(r.law.String(), func(t *testing.T) {
 				t.Parallel()
-				if err := check(r, 60_000); err != nil {
+				if err := check(r, 20_000); err != nil {
 					t.Error(err)
 				}
 			})

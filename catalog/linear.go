@@ -1,5 +1,11 @@
 package catalog
 
+import "github.com/sotto-dp/sotto/policy/linear"
+
+const (
+	linearGuarantee = "ρ-zCDP (Interactive), rewards in [−1,1]; (ε,δ)-DP or (α,ε)-RDP by calibration"
+)
+
 // All returns every policy of every kind of bandit: those of arms first, then linear, then contextual ones.
 func All() []Entry {
 	return append(append(Policies(), LinearPolicies()...), ContextualPolicies()...)
@@ -16,8 +22,122 @@ func For(bandit string) []Entry {
 	return Policies()
 }
 
+// gaussianBudgets are those that Gaussian noise is calibrated to.
+func gaussianBudgets() []string { return []string{"rho", "epsilon,delta", "alpha,epsilon"} }
+
 // LinearPolicies returns the policies for a fixed set of actions in ℝ^d, private ones first.
-func LinearPolicies() []Entry { return nil }
+func LinearPolicies() []Entry {
+	return []Entry{
+		{
+			Name: "adac-gope", Title: "AdaC-GOPE", Bandit: BanditLinear, Twin: "gope", Private: true, Budgets: gaussianBudgets(), Anytime: true,
+			Guarantee: linearGuarantee,
+			Regret:    "O(√(dT log(KT))) + O((d/√ρ) log^1.5(KT)), δ = 1/T (000 Theorem 5.12); its second term needs d = O(log(KT)), or corrected",
+			Source:    "000 §5.3.2, Algorithm 8; 001 Algorithm 2; privacy by 000 Theorem 5.11, noise calibrated to the design that was found",
+			Params:    []Param{risk("the confidence bounds"), corrected(), literal()},
+			NewLinear: newGOPE(func(p Params) linear.GOPEOptions {
+				return linear.GOPEOptions{Risk: p["risk"], Corrected: p["corrected"] == 1, Literal: p["literal"] == 1}
+			}),
+		},
+		{
+			Name: "adac-gope-var", Title: "AdaC-GOPE-Var", Bandit: BanditLinear, Twin: "gope", Private: true, Budgets: gaussianBudgets(), Anytime: true,
+			Guarantee: linearGuarantee,
+			Regret:    "none printed; the noise of each action's sum adds a factor up to √d (001 Appendix E-C)",
+			Source:    "000 Appendix C.4, Figure C.1; 001 Appendix E-C; phases: own is our derivation",
+			Params: []Param{risk("the confidence bounds"), corrected(),
+				{Name: "phases", Choices: []string{"same", "own"}, Doc: "length of its phases: that of AdaC-GOPE, or its own, with the size of the support in the private term"}},
+			NewLinear: newGOPE(func(p Params) linear.GOPEOptions {
+				return linear.GOPEOptions{Risk: p["risk"], Corrected: p["corrected"] == 1, Var: true, VarPhases: int(p["phases"])}
+			}),
+		},
+		{
+			Name: "gope", Title: "GOPE", Bandit: BanditLinear, Anytime: true, Guarantee: noGuarantee,
+			Regret: "O(√(dT log(K log T/δ))) with probability 1−δ (Lattimore and Szepesvári 2020, Theorem 22.1)",
+			Source: "Lattimore and Szepesvári 2020, §22; the constants of 000 Algorithm 8 at ρ = ∞",
+			Params: []Param{risk("the confidence bounds")},
+			NewLinear: newGOPE(func(p Params) linear.GOPEOptions {
+				return linear.GOPEOptions{Risk: p["risk"]}
+			}),
+		},
+	}
+}
+
+func newGOPE(options func(Params) linear.GOPEOptions) func(LinearSetting, Params) (linear.Policy, error) {
+	return func(s LinearSetting, p Params) (linear.Policy, error) {
+		q, err := linear.NewGOPE(s.Actions, s.Horizon, s.Budget, options(p))
+		if err != nil {
+			return nil, err // no typed nil
+		}
+		return q, nil
+	}
+}
 
 // ContextualPolicies returns the policies for sets of actions in ℝ^d that change in each round, private ones first.
-func ContextualPolicies() []Entry { return nil }
+func ContextualPolicies() []Entry {
+	return []Entry{
+		{
+			Name: "adac-oful", Title: "AdaC-OFUL", Bandit: BanditContextual, Twin: "rs-oful", Private: true, Budgets: gaussianBudgets(), PublicContexts: true,
+			Guarantee: "ρ-zCDP (Interactive) of rewards in [−1,1], ‖a‖ ≤ 1; contexts are public and not protected; (ε,δ)-DP or (α,ε)-RDP by calibration",
+			Regret:    "O(d log T √T) + O((d²/√ρ) log²T) (000 Theorem 5.17), radius printed and λ ≥ 1; its assumption on contexts cannot hold for d ≥ 2",
+			Source:    "000 §5.3.3, Algorithm 9; 001 Algorithm 3; privacy by 000 Theorem 5.14; by default λ_min(V) in the radius",
+			Params: append(ofulParams(),
+				Param{Name: "radius", Choices: []string{"eigenvalue", "printed"}, Doc: "what bounds the noise in V: its smallest eigenvalue, or the printed λ + λ₀t/4 − …, λ where that is less"},
+				Param{Name: "lambda0", Doc: "λ₀ of the printed radius, the smallest eigenvalue of E[aaᵀ]", Default: 0.1, Lo: 0, Hi: 1, HiIn: true}),
+			NewContextual: newOFUL(func(p Params) linear.OFULOptions {
+				o := oful(p)
+				o.Printed, o.Lambda0 = p["radius"] == 1, p["lambda0"]
+				return o
+			}),
+		},
+		{
+			Name: "rs-oful", Title: "RS-OFUL", Bandit: BanditContextual, Anytime: true, Guarantee: noGuarantee,
+			Regret: "O(d√T log T) with probability 1−δ (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 4)",
+			Source: "Abbasi-Yadkori, Pál and Szepesvári 2011, Figure 3: rare switching; AdaC-OFUL at ρ = ∞",
+			Params: ofulParams(), NewContextual: newOFUL(oful),
+		},
+		{
+			Name: "oful", Title: "OFUL", Bandit: BanditContextual, Anytime: true, Guarantee: noGuarantee,
+			Regret: "O(d√T log T) with probability 1−δ (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 3)",
+			Source: "Abbasi-Yadkori, Pál and Szepesvári 2011, Figure 1",
+			Params: []Param{lambda(), risk("the confidence ellipsoid")},
+			NewContextual: newOFUL(func(p Params) linear.OFULOptions {
+				return linear.OFULOptions{Lambda: p["lambda"], Risk: p["risk"], EveryRound: true}
+			}),
+		},
+	}
+}
+
+func newOFUL(options func(Params) linear.OFULOptions) func(ContextualSetting, Params) (linear.Contextual, error) {
+	return func(s ContextualSetting, p Params) (linear.Contextual, error) {
+		q, err := linear.NewOFUL(s.Dim, s.Horizon, s.Budget, options(p))
+		if err != nil {
+			return nil, err // no typed nil
+		}
+		return q, nil
+	}
+}
+
+func oful(p Params) linear.OFULOptions {
+	return linear.OFULOptions{Lambda: p["lambda"], C: p["c"], Risk: p["risk"], Split: p["split"] == 1}
+}
+
+func ofulParams() []Param {
+	return []Param{lambda(), {Name: "c", Doc: "C: a new estimate when det V has grown by the factor 1 + C", Default: 1, Lo: 0, Hi: 1e6, HiIn: true},
+		risk("the confidence ellipsoid"),
+		{Name: "split", Flag: true, Default: 1, Doc: "give a third of the risk to each of the three events of the proof, not all of it"}}
+}
+
+func lambda() Param {
+	return Param{Name: "lambda", Doc: "ridge parameter λ", Default: 1, Lo: 1e-12, LoIn: true, Hi: 1e12, HiIn: true}
+}
+
+func risk(of string) Param {
+	return Param{Name: "risk", Doc: "probability δ that " + of + " fail", Default: 0.001, Lo: 0, Hi: 1}
+}
+
+func corrected() Param {
+	return Param{Name: "corrected", Flag: true, Doc: "phases with 2 log(4/δ) for f(d,δ) = d + 2√(d log(2/δ)) + 2 log(2/δ): shorter, and enough"}
+}
+
+func literal() Param {
+	return Param{Name: "literal", Flag: true, Doc: "noise of the printed variance 2d/(ρc_ℓ), where that is more than the achieved design needs"}
+}

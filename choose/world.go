@@ -112,7 +112,7 @@ func (w *world) enter(q *Question) error {
 }
 
 func newEntrant(c Candidate, b privacy.Budget) (entrant, error) {
-	entry, err := catalog.Find(c.Policy)
+	entry, err := catalog.FindFor(catalog.BanditArms, c.Policy)
 	if err != nil {
 		return entrant{}, err
 	}

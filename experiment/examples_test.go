@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -59,7 +60,9 @@ func TestExamples(t *testing.T) {
 					}
 					continue
 				}
-				if last := c.Regret.Mean[len(c.Regret.Mean)-1]; !(last > 0 && last < 2000) {
+				// Means are in [−1,1] where actions have features, apart from unclipped contexts of norm above 1.
+				most := map[string]float64{"": 2000, experiment.KindLinear: 4000, experiment.KindContextual: 8000}[spec.Kind]
+				if last := c.Regret.Mean[len(c.Regret.Mean)-1]; !(last > 0 && last < most) {
 					t.Errorf("%s: regret %v", c.Label(), last)
 				}
 			}
@@ -129,6 +132,48 @@ func TestRewardsCSV(t *testing.T) {
 	}
 }
 
+// examples/contexts.csv is what this test writes: 300 rounds of four articles with three features in the unit ball, each with the reward that it
+// would have had, in tenths from −1 to 1.
+func TestContextsCSV(t *testing.T) {
+	r := rand.New(rand.NewPCG(1993, 5))
+	theta := []float64{0.6, -0.3, 0.5}
+	var b strings.Builder
+	b.WriteString("round,x1,x2,x3,reward\n")
+	for round := range 300 {
+		for range 4 {
+			x := make([]float64, 3)
+			for {
+				norm := 0.0
+				for j := range x {
+					x[j] = math.Round(100*(2*r.Float64()-1)) / 100
+					norm += x[j] * x[j]
+				}
+				if norm <= 1 {
+					break
+				}
+			}
+			reward := 0.3 * (2*r.Float64() - 1)
+			for j := range x {
+				reward += float64(theta[j] * x[j])
+			}
+			fmt.Fprintf(&b, "%d,%v,%v,%v,%v\n", round+1, x[0], x[1], x[2], min(max(math.Round(10*reward)/10, -1), 1)+0)
+		}
+	}
+	const path = "../examples/contexts.csv"
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != b.String() {
+		t.Error("examples/contexts.csv is not what this test writes")
+	}
+}
+
 func schema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	b, err := experiment.Schema()
@@ -187,17 +232,24 @@ func TestSchema(t *testing.T) {
 		}
 	}
 	// The parameters that the catalog knows, at their defaults, and no others.
-	for _, e := range catalog.Policies() {
+	for _, e := range catalog.All() {
+		good, first := good, "{policy: adap-ucb"
+		switch e.Bandit {
+		case catalog.BanditLinear:
+			good, first = goodLinear, "{policy: adac-gope"
+		case catalog.BanditContextual:
+			good, first = goodContextual, "{policy: adac-oful"
+		}
 		p := "{policy: " + e.Name
 		for _, q := range e.Params {
 			if d := q.Text(q.Default); d != "NaN" {
 				p += ", " + q.Name + ": " + d
 			}
 		}
-		if err := s.Validate(value(t, strings.Replace(good, "{policy: adap-ucb", p, 1))); err != nil {
+		if err := s.Validate(value(t, strings.Replace(good, first, p, 1))); err != nil {
 			t.Errorf("%s: %v", e.Name, err)
 		}
-		if s.Validate(value(t, strings.Replace(good, "{policy: adap-ucb", p+", gamma: 1", 1))) == nil {
+		if s.Validate(value(t, strings.Replace(good, first, p+", gamma: 1", 1))) == nil {
 			t.Errorf("%s: an unknown parameter passed", e.Name)
 		}
 	}

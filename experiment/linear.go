@@ -317,7 +317,7 @@ func (p *Plan) contextualWorld(in *Instance) (w world, field string, err error) 
 		}
 		p.warn("instance %s: contexts have norms above 1: no privacy guarantee", in.Name)
 	}
-	if n := parsedNoise(in.Linear); n.String() != bandit.SignNoise().String() || in.Linear == nil && !fixed.Bounded() {
+	if n := parsedNoise(in.Linear); n != bandit.SignNoise() || !in.Linear.given() && !fixed.Bounded() {
 		p.leaves(in.Name)
 	}
 	return w, "", nil

@@ -319,6 +319,14 @@ func FuzzParse(f *testing.F) {
 	for _, c := range bad {
 		f.Add(strings.Replace(good, c.from, c.to, 1))
 	}
+	f.Add(fullLinear)
+	f.Add(fullContextual)
+	for _, c := range badLinear {
+		f.Add(strings.Replace(goodLinear, c.from, c.to, 1))
+	}
+	for _, c := range badContextual {
+		f.Add(strings.Replace(goodContextual, c.from, c.to, 1))
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		spec, err := experiment.Parse("testdata/x.yaml", []byte(text))
 		if err != nil {
@@ -332,6 +340,9 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, in := range spec.Instances {
 			if in.Arms > 1000 || in.CSV != "" {
+				return
+			}
+			if l := in.Linear; l != nil && (l.Arms > 50 || l.Dimension > 10 || len(l.Actions) > 50) {
 				return
 			}
 		}

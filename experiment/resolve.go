@@ -496,7 +496,7 @@ func (p *Plan) choices() ([]choice, error) {
 		for _, w := range entry.Warnings(params) {
 			p.warn("%s", w)
 		}
-		if entry.Private && entry.PublicContexts {
+		if entry.Private && entry.PublicContexts && !s.Unclipped {
 			p.warn("policy %s protects rewards alone: contexts are public", entry.Name)
 		}
 		if !entry.Private {

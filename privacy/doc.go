@@ -6,6 +6,9 @@
 // Definition 2.2. Rewards are in [0,1], clipped at the door by the curator, so a sum of rewards has sensitivity 1. What is protected is
 // everything that follows from the releases: the arms that were played, the answer, the table of results.
 //
+// Rewards of vectors are in [−1,1], as the sources have it for linear bandits: a reward that is replaced moves Σ a·r by 2‖a‖ at most, in whatever
+// norm the mechanism's noise is round in. The vectors are public unless a mechanism says otherwise (Entry.Protects).
+//
 // # What the ledger proves
 //
 // Every release reads one slot: rewards that belong together and to no other slot. A record is in one slot, so it is read by the releases

@@ -122,6 +122,8 @@ func (l *Ledger) Release(slot int, m Mechanism, v *Values) (Released, error) {
 	return a.release(slot, v)
 }
 
+var errStale = errors.New("ledger: the account was opened before a Reset: open it again")
+
 // An Account releases through one mechanism: Ledger.Release for loops that run millions of times. It stays good after a Reset,
 // unless the ledger had so many mechanisms that Reset let them go: then Release is an error.
 type Account struct {
@@ -156,7 +158,7 @@ func (a Account) release(slot int, v *Values) (Released, error) {
 		return Released{}, malformed(v)
 	}
 	if a.at <= a.l.base {
-		return Released{}, errors.New("ledger: the account was opened before a Reset: open it again")
+		return Released{}, errStale
 	}
 	if slot < 0 || a.l.cap != nil {
 		if err := a.l.allow(slot, a.at, len(v.Sum)); err != nil {
@@ -275,10 +277,15 @@ func (l *Ledger) Reset() {
 type Entry struct {
 	Slot        int
 	Mechanism   Mechanism
-	Sensitivity float64 // of the slot's sum to one reward; +Inf if unknown
+	Sensitivity float64 // of what is released to one record, in the Norm; +Inf if unknown
 	Scale       float64 // of the noise: b of Lap(b), σ of N(0,σ²), on each node of a tree, of the query of questions; 0 if exact or unknown
-	Releases    int
-	Loss        Loss // of all of them
+	// Norm is what a vector's Sensitivity is measured in: "ℓ2", "Frobenius", or "V⁺", which is √(xᵀV⁺x) with V in Matrix. It is empty for a single sum.
+	Norm   string
+	Matrix [][]float64 // nil where the norm has no matrix
+	// Protects says what a record is and what is kept from whom, where that is not the usual: one reward, replaced by another, from everybody.
+	Protects string
+	Releases int
+	Loss     Loss // of all of them
 }
 
 // Entries lists what was recorded by slot, and within a slot in the order of the mechanisms' first use.
@@ -308,6 +315,8 @@ func (l *Ledger) Entries() []Entry {
 			e.Scale = m.Sigma
 		case Unknown:
 			e.Sensitivity = math.Inf(1)
+		case interface{ entry(*Entry) }: // of vectors
+			m.entry(&e)
 		}
 		out = append(out, e)
 	}
@@ -362,7 +371,7 @@ func (l *Ledger) find(m Mechanism) int32 {
 		}
 		return l.exactAt
 	}
-	return l.account(m)
+	return l.account(ofSum(m))
 }
 
 // account finds or opens the account of m. What cannot be priced becomes Unknown: a mechanism of another package (its Loss would be a promise),
@@ -380,7 +389,7 @@ func (l *Ledger) account(m Mechanism) int32 {
 		k = key{kind: kindTree, scale: math.Float64bits(v.Scale), horizon: v.Horizon}
 	case Hybrid:
 		k = key{kind: kindHybrid, scale: math.Float64bits(v.Scale)}
-	case Questions, Sparse, KAry, SquareRoot, BLT:
+	case Questions, Sparse, KAry, SquareRoot, BLT, Elliptic, Sums, VectorGaussian:
 		k = key{kind: kindOther, other: v}
 		if v.Validate() != nil {
 			u := Unknown{Name: "invalid " + v.Kind()}

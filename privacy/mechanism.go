@@ -9,7 +9,7 @@ import (
 	"math/bits"
 )
 
-// A Mechanism says how a slot of rewards in [0,1] is released: the noise itself, not a promise about it. It is data: a policy states
+// A Mechanism says how a slot of rewards in [0,1], or of vectors with rewards in [−1,1], is released: the noise itself, not a promise about it. It is data: a policy states
 // it, a file shows it, package release builds it and the ledger prices it. Scale 0 is no noise and costs ∞, so that "no privacy" needs
 // no branch.
 //
@@ -224,9 +224,13 @@ func UnmarshalMechanism(data []byte) (Mechanism, error) {
 	if name == "sparse" || name == "questions" {
 		return unmarshalSparse(name, data)
 	}
+	if name == "elliptic" {
+		return unmarshalElliptic(data)
+	}
 	// Which of scale, sigma, horizon, base and buffers the kind has.
 	want, known := map[string][5]bool{"exact": {}, "laplace": {true}, "gaussian": {1: true}, "tree": {true, false, true}, "hybrid": {true},
-		"kary": {0: true, 2: true, 3: true}, "sqrt": {1: true, 2: true}, "blt": {1: true, 2: true, 4: true}}[name]
+		"kary": {0: true, 2: true, 3: true}, "sqrt": {1: true, 2: true}, "blt": {1: true, 2: true, 4: true},
+		"vector-gaussian": {1: true}, "sums": {1: true}}[name]
 	if !known {
 		var raw bytes.Buffer
 		if err := json.Compact(&raw, data); err != nil {
@@ -270,6 +274,10 @@ func UnmarshalMechanism(data []byte) (Mechanism, error) {
 			return nil, err
 		}
 		m = blt
+	case "vector-gaussian":
+		m = VectorGaussian{*f.Sigma}
+	case "sums":
+		m = Sums{*f.Sigma}
 	default:
 		m = Hybrid{*f.Scale}
 	}

@@ -42,7 +42,7 @@ func anyMechanism() *rapid.Generator[privacy.Mechanism] {
 		if rapid.IntRange(0, 20).Draw(t, "none") == 0 {
 			scale = 0
 		}
-		switch rapid.IntRange(0, 5).Draw(t, "kind") {
+		switch rapid.IntRange(0, 7).Draw(t, "kind") {
 		case 0:
 			return privacy.Exact{}
 		case 1:
@@ -51,6 +51,10 @@ func anyMechanism() *rapid.Generator[privacy.Mechanism] {
 			return privacy.Tree{Scale: scale, Horizon: rapid.IntRange(1, 1<<40).Draw(t, "horizon")}
 		case 3:
 			return privacy.Hybrid{Scale: scale}
+		case 4:
+			return privacy.VectorGaussian{Sigma: scale}
+		case 5:
+			return privacy.Sums{Sigma: scale}
 		}
 		return privacy.Laplace{Scale: scale}
 	})
@@ -81,6 +85,8 @@ func TestBadMechanisms(t *testing.T) {
 		{privacy.Tree{Scale: -1, Horizon: 1}, "scale is -1"},
 		{privacy.Tree{Scale: 1}, "horizon is 0"},
 		{privacy.Hybrid{Scale: inf}, "scale is +Inf"},
+		{privacy.VectorGaussian{Sigma: nan}, "mechanism vector-gaussian: sigma is NaN"},
+		{privacy.Sums{Sigma: -2}, "mechanism sums: sigma is -2"},
 	} {
 		if err := c.m.Validate(); err == nil || !strings.Contains(err.Error(), c.mention) {
 			t.Errorf("%#v: %v", c.m, err)
@@ -90,7 +96,7 @@ func TestBadMechanisms(t *testing.T) {
 		}
 	}
 	for _, m := range []privacy.Mechanism{privacy.Laplace{}, privacy.Gaussian{}, privacy.Tree{Horizon: 8}, privacy.Hybrid{}, privacy.Laplace{Scale: 1e-320},
-		privacy.Gaussian{Sigma: 1e-320}, privacy.Hybrid{Scale: 1e-320}} {
+		privacy.Gaussian{Sigma: 1e-320}, privacy.Hybrid{Scale: 1e-320}, privacy.VectorGaussian{}, privacy.Sums{}, privacy.Sums{Sigma: 1e-320}} {
 		if !m.Loss().Infinite() {
 			t.Errorf("%v has a finite loss", m)
 		}
@@ -100,7 +106,8 @@ func TestBadMechanisms(t *testing.T) {
 	}
 	for _, s := range []string{``, `null`, `{}`, `"laplace"`, `{"mechanism":null}`, `{"mechanism":"laplace"}`, `{"mechanism":"laplace","scale":-1}`,
 		`{"mechanism":"laplace","scale":1,"sensitivity":9}`, `{"mechanism":"laplace","scale":1,"sigma":1}`, `{"mechanism":"tree","scale":1}`,
-		`{"mechanism":"tree","scale":1,"horizon":0}`, `{"mechanism":"tree","scale":1,"horizon":2.5}`, `{"mechanism":"exact","scale":1}`} {
+		`{"mechanism":"tree","scale":1,"horizon":0}`, `{"mechanism":"tree","scale":1,"horizon":2.5}`, `{"mechanism":"exact","scale":1}`,
+		`{"mechanism":"sums"}`, `{"mechanism":"sums","scale":1}`, `{"mechanism":"vector-gaussian","sigma":1,"horizon":3}`, `{"mechanism":"elliptic"}`} {
 		if m, err := privacy.UnmarshalMechanism([]byte(s)); err == nil {
 			t.Errorf("UnmarshalMechanism(%s) = %v", s, m)
 		}
@@ -169,7 +176,9 @@ func FuzzUnmarshalMechanism(f *testing.F) {
 	for _, s := range []string{`{"mechanism":"exact"}`, `{"mechanism":"laplace","scale":1}`, `{"mechanism":"gaussian","sigma":0}`,
 		`{"mechanism":"tree","scale":1,"horizon":8}`, `{"mechanism":"hybrid","scale":1e300}`, `{"mechanism":"x", "y":[1, 2]}`,
 		`{"mechanism":"kary","scale":5,"base":19,"horizon":1000000}`, `{"mechanism":"sqrt","sigma":2,"horizon":1000}`,
-		`{"mechanism":"blt","sigma":2,"horizon":1000,"decay":[0.99,0.5],"weight":[0.1,0.3]}`} {
+		`{"mechanism":"blt","sigma":2,"horizon":1000,"decay":[0.99,0.5],"weight":[0.1,0.3]}`,
+		`{"mechanism":"sums","sigma":1}`, `{"mechanism":"vector-gaussian","sigma":2}`,
+		`{"mechanism":"elliptic","sigma":1,"of":3,"played":[0,2],"counts":[5,7],"actions":[[1,0],[0,1e-5]]}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

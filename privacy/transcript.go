@@ -40,7 +40,7 @@ func (l *Ledger) write(slots []int, at int32, v *Values) (Released, error) {
 
 // Restore reads a line of a transcript back: the release is charged, as it was then, and handed out again, for a policy that is being brought
 // back to where it was. Restoring every line of a transcript, in order, restores the ledger's total too. Nothing is written. A
-// release beyond the ledger's cap is refused with ErrBudget.
+// release beyond the ledger's cap is refused with ErrBudget. For vectors there is RestoreVector.
 func (l *Ledger) Restore(text []byte) (Released, error) {
 	var in line
 	if err := strict(text, &in); err != nil {

@@ -1,5 +1,11 @@
 package privacy
 
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
 // A Vector is a noisy vector-valued statistic of one slot, such as Σ a·r over the actions a ∈ ℝ^d that were played, and how many rewards are in
 // it. The curator owns it; it holds until its next release.
 type Vector struct {
@@ -25,8 +31,102 @@ func (r ReleasedVector) N() int { return r.v.N }
 // At is noisy coordinate i.
 func (r ReleasedVector) At(i int) float64 { return r.v.Value[i] }
 
-// ReleaseVector charges m to the slot once and seals the whole vector: the mechanism's sensitivity is that of all its coordinates together. Refusals
-// and their errors are those of Release.
+// ofVector says that the mechanism's sensitivity is that of all coordinates of a vector together, or that it costs ∞ anyway. That of anything else is
+// a single sum's, and its price would not be the vector's.
+func ofVector(m Mechanism) bool {
+	switch m.(type) {
+	case Elliptic, Sums, VectorGaussian, Unknown, Exact:
+		return true
+	}
+	return false
+}
+
+// ofSum is m unless its sensitivity says nothing about a single sum.
+func ofSum(m Mechanism) Mechanism {
+	if _, ok := m.(Elliptic); ok {
+		return Unknown{Name: m.Kind() + " of a sum"}
+	}
+	return m
+}
+
+// ReleaseVector charges m to the slot once and seals the whole vector: the mechanism's sensitivity is that of all its coordinates together. A continual
+// mechanism is charged once a slot. Refusals and their errors are those of Release. A mechanism of single sums, such as Gaussian, costs ∞ here.
 func (l *Ledger) ReleaseVector(slot int, m Mechanism, v *Vector) (ReleasedVector, error) {
-	panic("to be written")
+	return l.releaseVector(slot, l.account(m), v, l.transcript != nil)
+}
+
+// ReleaseVector is Ledger.ReleaseVector through the account's mechanism.
+func (a Account) ReleaseVector(slot int, v *Vector) (ReleasedVector, error) {
+	if a.at <= a.l.base {
+		return ReleasedVector{}, errStale
+	}
+	return a.l.releaseVector(slot, a.at, v, a.l.transcript != nil)
+}
+
+func (l *Ledger) releaseVector(slot int, at int32, v *Vector, write bool) (ReleasedVector, error) {
+	if v == nil || len(v.Value) == 0 {
+		return ReleasedVector{}, errors.New("ledger: nothing is released: there must be at least one coordinate")
+	}
+	if m := l.get(at).mechanism; !ofVector(m) {
+		at = l.account(Unknown{Name: m.Kind() + " of a vector"})
+	}
+	if slot < 0 || l.cap != nil {
+		if err := l.allow(slot, at, 1); err != nil {
+			return ReleasedVector{}, err
+		}
+	}
+	l.book(slot, at, 1)
+	for i, x := range v.Value {
+		if x-x != 0 { // NaN or ±Inf
+			return ReleasedVector{}, fmt.Errorf("ledger: coordinate %d is %v: %w", i, x, ErrValues)
+		}
+	}
+	if write {
+		if err := l.writeVector(slot, at, v); err != nil {
+			return ReleasedVector{}, err
+		}
+	}
+	return ReleasedVector{v}, nil
+}
+
+// A vectorLine is a line of a transcript: the release of a vector.
+type vectorLine struct {
+	Slot      *int            `json:"slot"`
+	Mechanism json.RawMessage `json:"mechanism"`
+	N         int             `json:"n"`
+	Vector    []float64       `json:"vector"`
+}
+
+func (l *Ledger) writeVector(slot int, at int32, v *Vector) error {
+	m, err := json.Marshal(l.get(at).mechanism)
+	if err != nil {
+		return fmt.Errorf("ledger: transcript: %w", err)
+	}
+	b, err := json.Marshal(vectorLine{&slot, m, v.N, v.Value})
+	if err != nil {
+		return fmt.Errorf("ledger: transcript: %w", err)
+	}
+	if _, err := l.transcript.Write(append(b, '\n')); err != nil {
+		return fmt.Errorf("ledger: transcript: %w", err)
+	}
+	return nil
+}
+
+// RestoreVector is Restore for a line that holds the release of a vector. A line of the other kind is an error.
+func (l *Ledger) RestoreVector(text []byte) (ReleasedVector, error) {
+	var in vectorLine
+	if err := strict(text, &in); err != nil {
+		return ReleasedVector{}, fmt.Errorf("ledger: transcript: %w", err)
+	}
+	switch {
+	case in.Slot == nil:
+		return ReleasedVector{}, errors.New(`ledger: transcript: the field "slot" is missing`)
+	case in.N < 0:
+		return ReleasedVector{}, fmt.Errorf("ledger: transcript: n is %d: it must be at least 0", in.N)
+	}
+	m, err := UnmarshalMechanism(in.Mechanism)
+	if err != nil {
+		return ReleasedVector{}, fmt.Errorf("ledger: transcript: %w", err)
+	}
+	return l.releaseVector(*in.Slot, l.account(m), &Vector{in.N, in.Vector}, false)
 }

@@ -1,6 +1,10 @@
 package release
 
 import (
+	"errors"
+	"fmt"
+	"math"
+
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -10,10 +14,12 @@ import (
 type ActionCurator interface {
 	// Add puts one reward of an action into the slot.
 	Add(action int, reward float64) error
-	// AddSum puts n rewards of an action with this sum into the slot at once: for simulations whose law lies in [−1,1].
+	// AddSum puts n rewards of an action with this sum into the slot at once: for simulations whose law lies in [−1,1]. A sum that n such rewards cannot
+	// have is an error.
 	AddSum(action, n int, sum float64) error
 	// Release empties the slot through m, which says of which actions, and at most how many times each, there may be rewards in it: privacy.Elliptic,
-	// whose noise is shaped by the design, or privacy.Sums, noise on the sum of each action. What was added beyond that is an error.
+	// whose noise is shaped by the design, or privacy.Sums, noise on the sum of each action. What was added beyond that is an error. The result
+	// holds until the next release.
 	Release(m privacy.Mechanism) (privacy.ReleasedVector, error)
 	Ledger() *privacy.Ledger
 }
@@ -39,12 +45,109 @@ type FeatureConfig struct {
 	Ledger    *privacy.Ledger
 }
 
-// SimulatedActions returns a curator of simulated rewards of these actions.
+// SimulatedActions returns a curator of simulated rewards of these actions, which are copied. Unclipped is as in Config; the ledger is nil for a
+// new one. Its noise is floating-point, from the run's stream s, and protects nobody.
 func SimulatedActions(actions [][]float64, unclipped bool, ledger *privacy.Ledger, s *noise.Fast) (ActionCurator, error) {
-	panic("to be written")
+	if s == nil {
+		return nil, errors.New("curator: noise stream is missing, must be a run's stream")
+	}
+	c, err := newActions[float64](actions, unclipped, ledger)
+	if err != nil {
+		return nil, err
+	}
+	c.step, c.atOnce, c.most = 1, math.MaxInt, math.MaxInt
+	c.prepare = func(m privacy.Mechanism) (plan[float64], error) { return fastVector(m, s) }
+	return c, nil
 }
 
-// SimulatedFeatures returns a curator of simulated rewards of whatever is played.
+// SimulatedFeatures returns a curator of simulated rewards of whatever is played. Its noise is floating-point, from the run's stream s, and
+// protects nobody.
 func SimulatedFeatures(cfg FeatureConfig, s *noise.Fast) (FeatureCurator, error) {
-	panic("to be written")
+	if s == nil {
+		return nil, errors.New("curator: noise stream is missing, must be a run's stream")
+	}
+	if err := checkFeatures(&cfg); err != nil {
+		return nil, err
+	}
+	switch m := cfg.Mechanism.(type) {
+	case privacy.VectorGaussian:
+		p, err := fastVector(m, s)
+		if err != nil {
+			return nil, fmt.Errorf("curator: %w", err)
+		}
+		return newFeatures(cfg, p, 1, 0), nil
+	case nil:
+		return nil, errors.New("curator: mechanism is missing, must be vector-gaussian")
+	default:
+		return nil, fmt.Errorf("curator: mechanism is %q (%T), must be vector-gaussian", m.Kind(), m)
+	}
 }
+
+// fastVector is a vector's mechanism with floating-point noise from stream s. Without noise nothing is drawn.
+func fastVector(m privacy.Mechanism, s *noise.Fast) (plan[float64], error) {
+	sigma, err := sigmaOf(m)
+	p := plan[float64]{family: once, charge: m}
+	if sigma > 0 {
+		p.noise = fastGaussian{s, sigma}
+	}
+	return p, err
+}
+
+// sigmaOf is σ of a mechanism that releases vectors, if it is one.
+func sigmaOf(m privacy.Mechanism) (sigma float64, err error) {
+	switch m := m.(type) {
+	case privacy.Elliptic:
+		return m.Sigma(), m.Validate()
+	case privacy.Sums:
+		return m.Sigma, m.Validate()
+	case privacy.VectorGaussian:
+		return m.Sigma, m.Validate()
+	case nil:
+		return 0, errors.New("mechanism is missing, must be elliptic or sums")
+	}
+	return 0, fmt.Errorf("mechanism is %q (%T), must be elliptic or sums", m.Kind(), m)
+}
+
+// checkFeatures says what is wrong with the parts of a configuration that all mechanisms have in common, and makes its ledger if it has none.
+func checkFeatures(cfg *FeatureConfig) error {
+	switch {
+	case cfg.Dim < 1:
+		return fmt.Errorf("curator: dim is %d, must be at least 1", cfg.Dim)
+	case cfg.Slots < 1:
+		return fmt.Errorf("curator: slots is %d, must be at least 1", cfg.Slots)
+	}
+	if cfg.Ledger == nil {
+		cfg.Ledger = privacy.NewLedger()
+	}
+	return nil
+}
+
+// firstSlot is the number of the slot after the last of the ledger.
+func firstSlot(l *privacy.Ledger) int {
+	if entries := l.Entries(); len(entries) > 0 {
+		return entries[len(entries)-1].Slot + 1
+	}
+	return 0
+}
+
+// chargeOf is what a release costs: unclipped rewards have no sensitivity.
+func chargeOf(m privacy.Mechanism, unclipped bool) privacy.Mechanism {
+	if unclipped {
+		return privacy.Unknown{Name: "unclipped " + m.Kind()}
+	}
+	return m
+}
+
+// checkReward refuses rewards that no door lets in: what is not a number, and without clipping the infinite.
+func checkReward(what string, i int, reward float64, unclipped bool) error {
+	switch {
+	case math.IsNaN(reward) && !unclipped:
+		return fmt.Errorf("curator: reward of %s %d is NaN, must be a number", what, i)
+	case unclipped && (math.IsNaN(reward) || math.IsInf(reward, 0)):
+		return fmt.Errorf("curator: reward of %s %d is %v, must be finite", what, i, reward)
+	}
+	return nil
+}
+
+// closed says that the ledger may have charged for a slot's rewards: then they have been used, also where nothing came out.
+func closed(err error) bool { return !errors.Is(err, privacy.ErrBudget) }

@@ -16,6 +16,9 @@
 //
 // So every reward is in one slot, slots are disjoint, and the ledger composes them in parallel.
 //
+// Rewards of vectors, in [−1,1], have curators of their own: an ActionCurator for a fixed set of actions, a FeatureCurator for whatever is
+// played. What they release is a vector, charged once for all its coordinates.
+//
 // # Two curators
 //
 // Simulated adds fast floating-point noise from a run's stream: for simulated rewards only. Real keeps fixed-point integer sums
@@ -182,9 +185,7 @@ func newCurator[T number](cfg Config, build func(privacy.Mechanism) (plan[T], er
 	if c.ledger == nil {
 		c.ledger = privacy.NewLedger()
 	}
-	if entries := c.ledger.Entries(); len(entries) > 0 {
-		c.next = entries[len(entries)-1].Slot + 1
-	}
+	c.next = firstSlot(c.ledger)
 	if err := c.Forget(cfg.Mechanism); err != nil {
 		return nil, err
 	}

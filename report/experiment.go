@@ -50,7 +50,7 @@ func Of(r *experiment.Results) (Report, error) {
 		Name: m.Name, Version: "Sotto " + m.Build.Version, Description: m.Description, Spec: string(text), Warnings: m.Warnings, Tables: []Table{table},
 		Facts: []Fact{
 			{"horizon", whole(m.Horizon)}, {"runs of each", whole(m.Runs)}, {"seed", strconv.FormatUint(m.Seed, 10)},
-			{"privacy adjacency", "one reward replaced"},
+			{"privacy adjacency", adjacency(r)},
 		},
 	}
 	if g, ok := priceGrid(r); ok {
@@ -147,7 +147,7 @@ func tableOf(r *experiment.Results) (Table, error) {
 	}
 	t := Table{
 		Title: "Regret at T = " + whole(r.Manifest.Horizon), Metric: "regret at T", Level: experiment.Level, Alpha: 1 - experiment.Level,
-		Test: "paired t test on runs that share their world", Correction: "Holm",
+		Notes: protects(r), Test: "paired t test on runs that share their world", Correction: "Holm",
 	}
 	if r.Manifest.Runs < 2 {
 		t.Test, t.Correction = "", ""
@@ -173,6 +173,41 @@ func tableOf(r *experiment.Results) (Table, error) {
 		}
 	}
 	return t, nil
+}
+
+// adjacency says in what neighbouring worlds differ.
+func adjacency(r *experiment.Results) string {
+	const one = "one reward replaced"
+	joint, others := false, false
+	for i := range r.Cells {
+		if c := &r.Cells[i]; c.Private {
+			j := strings.Contains(c.Guarantee, "joint")
+			joint, others = joint || j, others || !j
+		}
+	}
+	switch {
+	case joint && others:
+		return one + "; of joint DP, one round's actions and reward"
+	case joint:
+		return "one round's actions and reward replaced"
+	}
+	return one
+}
+
+// protects says what each private policy of a contextual bandit protects: some protect contexts, others do not.
+func protects(r *experiment.Results) []string {
+	var out []string
+	if r.Manifest.Kind != experiment.KindContextual {
+		return nil
+	}
+	for i := range r.Cells {
+		if c := &r.Cells[i]; c.Private {
+			if note := "privacy of " + c.Policy + ": " + c.Guarantee; !slices.Contains(out, note) {
+				out = append(out, note)
+			}
+		}
+	}
+	return out
 }
 
 // over is a regret over its lower bound, 0 if there is none.

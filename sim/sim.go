@@ -2,6 +2,9 @@
 //
 // A policy asks for a batch, "arm a, n rounds, then release"; nothing can change its mind before the release. So a run counts the slots
 // while they fill and draws the sum of n rewards at once when a slot is released: a run of 10⁷ rounds costs as much as its releases.
+//
+// Run plays bandits of K arms, RunLinear those with a fixed set of actions in ℝ^d, both in that way. RunContextual plays decision sets that are drawn
+// anew in each round, and so goes round by round.
 package sim
 
 import (

@@ -84,6 +84,8 @@ type listPolicies struct {
 type policyJSON struct {
 	Name      string      `json:"name"`
 	Title     string      `json:"title"`
+	Bandit    string      `json:"bandit"`         // arms, linear or contextual
+	Twin      string      `json:"twin,omitempty"` // the policy that it is without privacy, if that has a name of its own
 	Private   bool        `json:"private"`
 	Budgets   []string    `json:"budgets"`
 	Guarantee string      `json:"guarantee"`
@@ -107,8 +109,8 @@ type paramJSON struct {
 func (c *listPolicies) Run(s streams) error {
 	if c.JSON {
 		out := []policyJSON{}
-		for _, e := range catalog.Policies() {
-			j := policyJSON{Name: e.Name, Title: e.Title, Private: e.Private, Budgets: append([]string{}, e.Budgets...), Guarantee: e.Guarantee,
+		for _, e := range catalog.All() {
+			j := policyJSON{Name: e.Name, Title: e.Title, Bandit: banditName(e), Twin: e.Twin, Private: e.Private, Budgets: append([]string{}, e.Budgets...), Guarantee: e.Guarantee,
 				Regret: e.Regret, Source: e.Source, Anytime: e.Anytime, Params: []paramJSON{}}
 			for _, p := range e.Params {
 				q := paramJSON{Name: p.Name, Doc: p.Doc, Type: "number", DefaultDoc: p.DefaultDoc, Allowed: p.Allowed()}
@@ -140,12 +142,15 @@ func (c *listPolicies) Run(s streams) error {
 		e.SetIndent("", "  ")
 		return e.Encode(out)
 	}
-	for i, e := range catalog.Policies() {
+	for i, e := range catalog.All() {
 		if i > 0 {
 			fmt.Fprintln(s.out)
 		}
 		fmt.Fprintf(s.out, "%s  (%s)\n", e.Name, e.Title)
 		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+		if e.Bandit != catalog.BanditArms {
+			fmt.Fprintf(w, "  bandit\t%s\n", e.Bandit)
+		}
 		fmt.Fprintf(w, "  privacy\t%s\n", e.Guarantee)
 		if e.Private {
 			fmt.Fprintf(w, "  budgets\t%s\n", strings.Join(e.Budgets, " | "))
@@ -169,6 +174,13 @@ func (c *listPolicies) Run(s streams) error {
 		}
 	}
 	return nil
+}
+
+func banditName(e catalog.Entry) string {
+	if e.Bandit == catalog.BanditArms {
+		return "arms"
+	}
+	return e.Bandit
 }
 
 type schemaCommand struct{}

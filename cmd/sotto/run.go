@@ -242,7 +242,7 @@ func parsePolicies(text string) ([]experiment.Policy, error) {
 			if !ok {
 				return nil, fmt.Errorf("%w: --policies: %q: parameters are written NAME:PARAMETER=VALUE", errUsage, p)
 			}
-			entry, err := catalog.Find(policy.Policy)
+			entry, err := catalog.FindFor(catalog.BanditArms, policy.Policy)
 			if err != nil {
 				return nil, fmt.Errorf("%w: --policies: %w", errUsage, err)
 			}

@@ -1,0 +1,204 @@
+package linear
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// A factor is a positive definite matrix V that grows by rank-one terms, and its root-free Cholesky factor V = LDLᵀ. Everything asked of it is
+// answered by substitution; V⁻¹ is never formed. All slices are flat, and products are rounded before they are added, so that results do not
+// depend on the architecture (smallest excepted).
+type factor struct {
+	n       int
+	v       []float64 // lower triangle of V, row by row
+	l       []float64 // column by column, from the diagonal down: D_j, then column j of L below its 1
+	x       []float64 // scratch of n
+	spare   []float64 // scratch as l
+	updates int       // since l was last computed from v
+}
+
+// refactorEvery is after how many updates L and D are computed anew from V. An update's rounding error is relative to the factor (the terms are
+// added, so D only grows), so even 10⁶ updates lose few digits; this keeps it so for runs of any length, at no cost that can be measured.
+const refactorEvery = 1 << 14
+
+// newFactor returns the factor of λI.
+func newFactor(n int, lambda float64) *factor {
+	m := n * (n + 1) / 2
+	numbers := make([]float64, 3*m+n)
+	f := &factor{n: n, v: numbers[:m:m], l: numbers[m : 2*m : 2*m], spare: numbers[2*m : 3*m : 3*m], x: numbers[3*m:]}
+	row, column := 0, 0
+	for i := range n {
+		f.v[row+i], f.l[column] = lambda, lambda
+		row += i + 1
+		column += n - i
+	}
+	return f
+}
+
+// add makes V into V + aaᵀ and returns det V/det(V + aaᵀ), which is in (0,1] (Gill, Golub, Murray and Saunders 1974, method C1).
+func (f *factor) add(a []float64) float64 {
+	v := f.v
+	for i, y := range a {
+		for j, z := range a[:i+1] {
+			v[j] += float64(y * z)
+		}
+		v = v[i+1:]
+	}
+	x := f.x[:len(a)]
+	copy(x, a)
+	l, alpha := f.l, 1.0
+	for len(x) > 0 {
+		p, d := x[0], l[0]
+		q := float64(alpha * p)
+		grown := d + float64(q*p)
+		inverse := 1 / grown
+		beta := float64(q * inverse)
+		alpha *= float64(d * inverse)
+		l[0] = grown
+		below := l[1:len(x)]
+		for r, y := range x[1:] {
+			y -= float64(p * below[r])
+			below[r] += float64(beta * y)
+			x[r+1] = y
+		}
+		l, x = l[len(x):], x[1:]
+	}
+	if f.updates++; f.updates >= refactorEvery {
+		f.refactor()
+	}
+	return alpha
+}
+
+// refactor computes L and D from V. It returns false, and leaves them as they were, if V is not positive definite in these numbers: where V's
+// condition is beyond their digits the updated factor is still right, for its D cannot fall.
+func (f *factor) refactor() bool {
+	f.updates = 0
+	n, l := f.n, f.spare
+	at := func(j int) int { return j*n - j*(j-1)/2 } // of D_j; L_ij is i−j after it
+	for j := range n {
+		column := l[at(j):][:n-j]
+		for i := j; i < n; i++ {
+			column[i-j] = f.v[i*(i+1)/2+j]
+		}
+		for k := range j {
+			left := l[at(k):][:n-k]
+			y := float64(left[j-k] * left[0])
+			for i := range column {
+				column[i] -= float64(left[j-k+i] * y)
+			}
+		}
+		d := column[0]
+		if !(d > 0 && d <= math.MaxFloat64) {
+			return false
+		}
+		for i := range column[1:] {
+			column[i+1] /= d
+		}
+	}
+	f.l, f.spare = l, f.l
+	return true
+}
+
+// logDet is log det V.
+func (f *factor) logDet() float64 {
+	var x float64
+	for j, at := 0, 0; j < f.n; j++ {
+		x += math.Log(f.l[at])
+		at += f.n - j
+	}
+	return x
+}
+
+// solve makes x = V⁻¹b. They may be the same slice.
+func (f *factor) solve(x, b []float64) {
+	copy(x, b)
+	at := 0
+	for j := range f.n {
+		column := f.l[at:][:f.n-j]
+		for i, y := range column[1:] {
+			x[j+1+i] -= float64(y * x[j])
+		}
+		at += f.n - j
+	}
+	for j := f.n - 1; j >= 0; j-- {
+		at -= f.n - j
+		column := f.l[at:][:f.n-j]
+		y := x[j] / column[0]
+		for i, z := range column[1:] {
+			y -= float64(z * x[j+1+i])
+		}
+		x[j] = y
+	}
+}
+
+// root makes w the lower triangle, row by row, of W = D^{-1/2}L⁻¹: WᵀW = V⁻¹, so that ‖Wa‖₂ is ‖a‖ in the norm of V⁻¹.
+func (f *factor) root(w []float64) {
+	n := f.n
+	clear(w)
+	for j := range n { // column j of L⁻¹, by substitution from the unit vector
+		w[j*(j+1)/2+j] = 1
+		at := j*n - j*(j-1)/2
+		for k := j; k < n; k++ {
+			y := w[k*(k+1)/2+j]
+			for i, z := range f.l[at:][1 : n-k] {
+				w[(k+1+i)*(k+2+i)/2+j] -= float64(z * y)
+			}
+			at += n - k
+		}
+	}
+	at := 0
+	for i := range n {
+		s := math.Sqrt(f.l[at])
+		at += n - i
+		for j := range w[:i+1] {
+			w[j] /= s
+		}
+		w = w[i+1:]
+	}
+}
+
+// smallest is the smallest eigenvalue of V, NaN if it was not found.
+func (f *factor) smallest() float64 {
+	s := mat.NewSymDense(f.n, nil)
+	for i, at := 0, 0; i < f.n; i++ {
+		for j := range i + 1 {
+			s.SetSym(i, j, f.v[at])
+			at++
+		}
+	}
+	var e mat.EigenSym
+	if !e.Factorize(s, false) {
+		return math.NaN()
+	}
+	return e.Values(nil)[0] // they increase
+}
+
+// squaredRoot is ‖Wx‖² for a lower triangle W, row by row.
+func squaredRoot(w, x []float64) float64 {
+	var q float64
+	for i := range x {
+		var y float64
+		row := w[:i+1]
+		for j, z := range x[:i+1] {
+			y += float64(row[j] * z)
+		}
+		w = w[i+1:]
+		q += float64(y * y)
+	}
+	return q
+}
+
+// quadratic is xᵀVx for the lower triangle of a symmetric V, row by row.
+func quadratic(v, x []float64) float64 {
+	var q float64
+	for i, y := range x {
+		var z float64
+		for j := range i {
+			z += float64(v[j] * x[j])
+		}
+		q += float64(y * (2*z + float64(v[i]*y)))
+		v = v[i+1:]
+	}
+	return q
+}

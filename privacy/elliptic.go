@@ -1,0 +1,355 @@
+package privacy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Elliptic releases Σ a·r of one slot, over the actions a ∈ ℝ^d that were played and their rewards r ∈ [−1,1], with noise of covariance σ²V,
+// V = Σ_a n_a·aaᵀ: independent normal variates ξ_a make it σ·Σ_a √n_a·ξ_a·a, on the actions' span, whatever its dimension. The counts n_a are
+// part of the mechanism: a slot may have at most n_a rewards of action a, so none of an action that is not counted.
+//
+// Replacing one reward of action b moves the sum by at most 2b. In the norm of V⁺, where the noise is round, that is 2‖b‖_{V⁺} ≤ 2g with
+//
+//	g² = max_b bᵀV⁺b over the actions that are counted,
+//
+// so a release is the Gaussian mechanism at μ = 2g/σ: 2g²/σ²-zCDP. It is AdaC-GOPE's noise (001 Algorithm 2 and App. E-C; 000 §5.3.2): with
+// θ̂ = V⁺ Σ a·r and N of covariance σ²I, V⁺ of the release has the law of θ̂ + V^{-1/2}N. The sources calibrate σ² to d/c_ℓ, the g² of an exact design;
+// here g is that of what was played, so that an approximate design, a truncated one or what is left after eliminations cannot cost more than it says.
+//
+// NewElliptic makes one. It does not change, and is equal to itself and to its copies only.
+type Elliptic struct{ e *elliptic }
+
+type elliptic struct {
+	sigma float64
+	shape *shape
+}
+
+// shape is what the noise is shaped by.
+type shape struct {
+	dim    int
+	counts []int       // of all actions of the set
+	played []int       // those with a positive count, increasing
+	rows   [][]float64 // of those
+	rank   int
+	g2     float64
+}
+
+// MaxActions is the largest number of actions of a set.
+const MaxActions = 1 << 20
+
+// maxFeature keeps squares of features and sums of them finite.
+const maxFeature = 1e100
+
+// maxPlayed keeps counts exact as doubles.
+const maxPlayed = 1 << 53
+
+// NewElliptic returns the mechanism with this σ, finite and at least 0, for slots with at most counts[i] rewards of actions[i]. Some count must be positive.
+// The arguments are copied.
+func NewElliptic(sigma float64, actions [][]float64, counts []int) (Elliptic, error) {
+	if len(actions) != len(counts) {
+		return Elliptic{}, fmt.Errorf("mechanism elliptic: %d counts for %d actions: there must be as many", len(counts), len(actions))
+	}
+	var played []int
+	var rows [][]float64
+	for i, n := range counts {
+		if n != 0 {
+			played, rows = append(played, i), append(rows, actions[i])
+		}
+	}
+	s, err := newShape(len(counts), played, rows, func(i int) int { return counts[played[i]] })
+	if err != nil {
+		return Elliptic{}, err
+	}
+	return Elliptic{&elliptic{shape: s}}.WithSigma(sigma)
+}
+
+// WithSigma is the mechanism of the same shape with another σ: for who reads G2 and calibrates σ to it.
+func (m Elliptic) WithSigma(sigma float64) (Elliptic, error) {
+	if m.e == nil {
+		return Elliptic{}, errNoShape
+	}
+	if err := scale("elliptic", "sigma", sigma); err != nil {
+		return Elliptic{}, err
+	}
+	return Elliptic{&elliptic{sigma, m.e.shape}}, nil
+}
+
+var errNoShape = errors.New("mechanism elliptic: it has no actions: make it with NewElliptic")
+
+// newShape checks and copies the actions that are played, rows[i] with number played[i] of a set of this many, and finds g².
+func newShape(actions int, played []int, rows [][]float64, count func(i int) int) (*shape, error) {
+	switch {
+	case actions > MaxActions:
+		return nil, fmt.Errorf("mechanism elliptic: the number of actions is %d: it must be at most %d", actions, MaxActions)
+	case len(rows) == 0:
+		return nil, errors.New("mechanism elliptic: all counts are 0: at least one must be positive")
+	case len(rows[0]) == 0:
+		return nil, fmt.Errorf("mechanism elliptic: action %d has no features: it must have at least one", played[0])
+	}
+	s := &shape{dim: len(rows[0]), counts: make([]int, actions), played: played}
+	all := make([]float64, 0, len(rows)*s.dim)
+	for i, a := range rows {
+		n := count(i)
+		if n < 1 || n > maxPlayed {
+			return nil, fmt.Errorf("mechanism elliptic: the count of action %d is %d: it must be between 0 and 2^53", played[i], n)
+		}
+		if len(a) != s.dim {
+			return nil, fmt.Errorf("mechanism elliptic: action %d has %d features and action %d has %d: all must have as many", played[i], len(a), played[0],
+				s.dim)
+		}
+		for j, x := range a {
+			if !(math.Abs(x) <= maxFeature) {
+				return nil, fmt.Errorf("mechanism elliptic: feature %d of action %d is %v: it must be finite, at most %g in absolute value", j, played[i], x,
+					maxFeature)
+			}
+		}
+		s.counts[played[i]] = n
+		all = append(all, a...)
+		s.rows = append(s.rows, all[len(all)-s.dim:])
+	}
+	return s, s.measure()
+}
+
+// measure finds the rank of V and g². With W of rows √n_a·a we have V = WᵀW, and n_a·aᵀV⁺a is the leverage of row a: the squared norm of
+// its row in an orthonormal basis of W's column space. That needs no inverse and does not square the condition number. Leverages are rounded up,
+// and at most 1.
+func (s *shape) measure() error {
+	m, d := len(s.rows), s.dim
+	largest := 0.0
+	w := mat.NewDense(m, d, nil)
+	for i, a := range s.rows {
+		root := math.Sqrt(float64(s.counts[s.played[i]]))
+		for j, x := range a {
+			y := float64(root * x)
+			w.Set(i, j, y)
+			largest = max(largest, math.Abs(y))
+		}
+	}
+	if largest == 0 { // the sum is 0 whatever the rewards are
+		return nil
+	}
+	for i := range m {
+		for j, x := range w.RawRowView(i) {
+			w.Set(i, j, x/largest)
+		}
+	}
+	var f mat.SVD
+	if !f.Factorize(w, mat.SVDThinU) {
+		return errors.New("mechanism elliptic: the actions have no singular value decomposition")
+	}
+	values := f.Values(nil)
+	// A direction this thin is there because features are rounded.
+	thin := float64(values[0] * float64(4*max(m, d)) * 0x1p-52)
+	for _, x := range values {
+		if x > thin {
+			s.rank++
+		}
+	}
+	rounding := 0x1p-49 * values[0] / values[s.rank-1]
+	var u mat.Dense
+	f.UTo(&u)
+	for i := range m {
+		h := rounding
+		for _, x := range u.RawRowView(i)[:s.rank] {
+			h += float64(x * x)
+		}
+		s.g2 = max(s.g2, min(h, 1)/float64(s.counts[s.played[i]]))
+	}
+	return nil
+}
+
+// Kind is elliptic.
+func (Elliptic) Kind() string { return "elliptic" }
+
+// Continual is false: the noise is that of one release.
+func (Elliptic) Continual() bool { return false }
+
+// Validate accepts what NewElliptic has made.
+func (m Elliptic) Validate() error {
+	if m.e == nil {
+		return errNoShape
+	}
+	return nil
+}
+
+// Loss is that of the Gaussian mechanism at μ = 2g/σ.
+func (m Elliptic) Loss() Loss {
+	if m.e == nil || m.e.sigma == 0 {
+		return InfiniteLoss()
+	}
+	return gaussianLoss(m.Sensitivity() / m.e.sigma)
+}
+
+// Sigma is σ.
+func (m Elliptic) Sigma() float64 {
+	if m.e == nil {
+		return 0
+	}
+	return m.e.sigma
+}
+
+// G2 is g², the largest bᵀV⁺b of an action that is counted, +Inf for the zero value.
+func (m Elliptic) G2() float64 {
+	if m.e == nil {
+		return math.Inf(1)
+	}
+	return m.e.shape.g2
+}
+
+// Sensitivity is 2g, in the norm of V⁺.
+func (m Elliptic) Sensitivity() float64 { return 2 * math.Sqrt(m.G2()) }
+
+// Rank is the dimension of the span of the actions that are counted.
+func (m Elliptic) Rank() int {
+	if m.e == nil {
+		return 0
+	}
+	return m.e.shape.rank
+}
+
+// Dim is d, how many coordinates a release has.
+func (m Elliptic) Dim() int {
+	if m.e == nil {
+		return 0
+	}
+	return m.e.shape.dim
+}
+
+// Actions is how many actions the set has, counted or not.
+func (m Elliptic) Actions() int {
+	if m.e == nil {
+		return 0
+	}
+	return len(m.e.shape.counts)
+}
+
+// Count is how many rewards of an action a slot may have.
+func (m Elliptic) Count(action int) int {
+	if action < 0 || action >= m.Actions() {
+		return 0
+	}
+	return m.e.shape.counts[action]
+}
+
+// Covers says why a slot with n[i] rewards of actions[i] may not be released through the mechanism, nil if it may: all these rewards must be
+// counted, and the actions must be those that the noise is shaped by.
+func (m Elliptic) Covers(actions [][]float64, n []int) error {
+	switch {
+	case m.e == nil:
+		return errNoShape
+	case len(actions) != m.Actions() || len(n) != m.Actions():
+		return fmt.Errorf("mechanism elliptic: it is for %d actions, and there are %d: there must be as many", m.Actions(), len(actions))
+	}
+	s := m.e.shape
+	for i, k := range n {
+		if k > s.counts[i] {
+			return fmt.Errorf("mechanism elliptic: action %d has %d rewards: there must be at most %d", i, k, s.counts[i])
+		}
+	}
+	for i, a := range s.rows {
+		same := len(actions[s.played[i]]) == s.dim
+		for j := 0; same && j < s.dim; j++ {
+			same = a[j] == actions[s.played[i]][j]
+		}
+		if !same {
+			return fmt.Errorf("mechanism elliptic: action %d is %v: it must be %v, which the noise is shaped by", s.played[i], actions[s.played[i]], a)
+		}
+	}
+	return nil
+}
+
+// V is Σ n_a·aaᵀ.
+func (m Elliptic) V() [][]float64 {
+	d := m.Dim()
+	v := make([][]float64, d)
+	all := make([]float64, d*d)
+	for j := range v {
+		v[j], all = all[:d:d], all[d:]
+	}
+	if m.e == nil {
+		return v
+	}
+	for i, a := range m.e.shape.rows {
+		n := float64(m.e.shape.counts[m.e.shape.played[i]])
+		for j, x := range a {
+			for k, y := range a {
+				v[j][k] += float64(n * float64(x*y))
+			}
+		}
+	}
+	return v
+}
+
+// entry describes the noise in an entry of the ledger.
+func (m Elliptic) entry(e *Entry) {
+	e.Sensitivity, e.Scale, e.Norm, e.Matrix = m.Sensitivity(), m.Sigma(), "V⁺", m.V()
+}
+
+func (m Elliptic) String() string {
+	rewards := 0
+	if m.e != nil {
+		for _, n := range m.e.shape.counts {
+			rewards += n
+		}
+	}
+	return fmt.Sprintf("elliptic(sigma=%s,rewards=%d,rank=%d,g2=%s)", number(m.Sigma()), rewards, m.Rank(), number(m.G2()))
+}
+
+// ellipticJSON has the actions that are counted only: a design has few.
+type ellipticJSON struct {
+	Mechanism string      `json:"mechanism"`
+	Sigma     *float64    `json:"sigma"`
+	Of        *int        `json:"of"` // how many actions the set has
+	Played    []int       `json:"played"`
+	Counts    []int       `json:"counts"`
+	Actions   [][]float64 `json:"actions"`
+}
+
+// MarshalJSON writes {"mechanism":"elliptic","sigma":1,"of":3,"played":[0,2],"counts":[5,7],"actions":[[1,0],[0,1]]}: the noise, without its price.
+func (m Elliptic) MarshalJSON() ([]byte, error) {
+	if m.e == nil {
+		return nil, errNoShape
+	}
+	s := m.e.shape
+	of, counts := len(s.counts), make([]int, len(s.played))
+	for i, a := range s.played {
+		counts[i] = s.counts[a]
+	}
+	return json.Marshal(ellipticJSON{m.Kind(), &m.e.sigma, &of, s.played, counts, s.rows})
+}
+
+func unmarshalElliptic(data []byte) (Mechanism, error) {
+	var f ellipticJSON
+	if err := strict(data, &f); err != nil {
+		return nil, fmt.Errorf("mechanism elliptic: %w", err)
+	}
+	switch {
+	case f.Sigma == nil:
+		return nil, errors.New(`mechanism elliptic: the field "sigma" is missing`)
+	case f.Of == nil:
+		return nil, errors.New(`mechanism elliptic: the field "of" is missing: it must be how many actions there are`)
+	case len(f.Played) != len(f.Counts) || len(f.Played) != len(f.Actions):
+		return nil, fmt.Errorf("mechanism elliptic: %d played, %d counts and %d actions: there must be as many", len(f.Played), len(f.Counts), len(f.Actions))
+	}
+	last := -1
+	for _, p := range f.Played {
+		if p <= last || p >= *f.Of {
+			return nil, fmt.Errorf("mechanism elliptic: played has %d: it must be above the one before it and below %d", p, *f.Of)
+		}
+		last = p
+	}
+	s, err := newShape(*f.Of, f.Played, f.Actions, func(i int) int { return f.Counts[i] })
+	if err != nil {
+		return nil, err
+	}
+	m, err := Elliptic{&elliptic{shape: s}}.WithSigma(*f.Sigma)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
