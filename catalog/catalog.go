@@ -129,7 +129,7 @@ func Kind(b privacy.Budget) string {
 	}
 }
 
-// Find returns the policy of this name, of whatever kind of bandit; the error names the nearest known one.
+// Find returns the policy of this name, of whatever kind of bandit but BanditIdentify; the error names the nearest known one.
 func Find(name string) (Entry, error) { return find(All(), name) }
 
 // FindFor is Find among the policies for one kind of bandit. The error says what another one is for.
@@ -138,7 +138,7 @@ func FindFor(bandit, name string) (Entry, error) {
 	if err == nil {
 		return e, nil
 	}
-	if other, e := find(All(), name); e == nil {
+	if other, e := find(append(All(), IdentifyPolicies()...), name); e == nil {
 		return Entry{}, fmt.Errorf("policy %q is for %s: known for %s are %s", name, banditText(other.Bandit), banditText(bandit), strings.Join(names(For(bandit)), ", "))
 	}
 	return Entry{}, err
@@ -166,6 +166,8 @@ func banditText(bandit string) string {
 		return "linear bandits"
 	case BanditContextual:
 		return "contextual bandits"
+	case BanditIdentify:
+		return "best-arm identification"
 	}
 	return "bandits of K arms"
 }

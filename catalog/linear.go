@@ -22,6 +22,8 @@ func For(bandit string) []Entry {
 		return LinearPolicies()
 	case BanditContextual:
 		return ContextualPolicies()
+	case BanditIdentify:
+		return IdentifyPolicies()
 	}
 	return Policies()
 }

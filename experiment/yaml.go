@@ -365,6 +365,9 @@ func specKeys(kind string) []string {
 	if kind == KindStopping {
 		return []string{"name", "description", "kind", "cap", "runs", "seed", "range", "instances", "rules", "budgets"}
 	}
+	if kind == KindIdentify {
+		return []string{"name", "description", "kind", "risk", "cap", "runs", "seed", "range", "instances", "policies", "budgets"}
+	}
 	return []string{"name", "description", "kind", "horizon", "runs", "seed", "checkpoints", "range", "unclipped", "instances", "policies", "budgets"}
 }
 
@@ -408,7 +411,13 @@ func (d *decoder) spec(n ast.Node) (*Spec, error) {
 			return d.count(v, at, &s.Horizon)
 		case "cap":
 			return d.count(v, at, &s.Cap)
+		case "risk":
+			return d.float(v, at, &s.Risk)
 		case "runs":
+			if text, ok := v.(*ast.StringNode); ok && s.Kind == KindIdentify && text.Value == resolving {
+				s.Resolving = true
+				return nil
+			}
 			return d.count(v, at, &s.Runs)
 		case "seed":
 			text, ok := digits(v)
