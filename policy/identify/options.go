@@ -24,7 +24,6 @@ type topTwoOptions struct {
 	eta            float64
 	first          int
 	forget         bool
-	dEps           bool
 	phases         int
 	perArm         bool
 }
