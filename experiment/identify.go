@@ -153,7 +153,7 @@ func (p *Plan) identifyColumns(worlds []world) (int, error) {
 }
 
 // checkWorld tells of what makes an instance hard or its means others than they seem.
-func (p *Plan) checkWorld(w *world) error {
+func (p *Plan) checkWorld(w *world, at string) error {
 	s := &p.Spec
 	if int(s.Cap) < w.arms {
 		return s.fail("cap", "is %d, below the number of arms of instance %s, %d: each arm must be playable once", s.Cap, w.label, w.arms)
@@ -167,7 +167,7 @@ func (p *Plan) checkWorld(w *world) error {
 	}
 	var err error
 	if w.best, err = bestArms(w.fixed, lo, hi); err != nil {
-		return err
+		return s.src.wrap(at, err)
 	}
 	if len(w.best) > 1 {
 		p.warn("instance %s: arms %s have the same largest mean: each is a right answer, but a rule may never find one, and runs end at the cap, %d", w.label,

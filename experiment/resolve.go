@@ -223,8 +223,8 @@ func (p *Plan) worlds() ([]world, error) {
 		}
 		w.arms = len(w.fixed.Arms)
 		if s.Kind == KindIdentify {
-			if err := p.checkWorld(&w); err != nil {
-				return nil, s.src.wrap(at, err)
+			if err := p.checkWorld(&w, at); err != nil {
+				return nil, err
 			}
 			out = append(out, w)
 			continue

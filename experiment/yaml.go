@@ -414,11 +414,15 @@ func (d *decoder) spec(n ast.Node) (*Spec, error) {
 		case "risk":
 			return d.float(v, at, &s.Risk)
 		case "runs":
-			if text, ok := v.(*ast.StringNode); ok && s.Kind == KindIdentify && text.Value == resolving {
-				s.Resolving = true
-				return nil
+			text, ok := v.(*ast.StringNode)
+			switch {
+			case !ok || s.Kind != KindIdentify || strings.ContainsAny(text.Value, "0123456789"):
+				return d.count(v, at, &s.Runs)
+			case text.Value != resolving:
+				return d.fail(v, at, "is %s%s: want a whole number of runs, or %s", kind(v), catalog.Hint(clip(text.Value), []string{resolving}), resolving)
 			}
-			return d.count(v, at, &s.Runs)
+			s.Resolving = true
+			return nil
 		case "seed":
 			text, ok := digits(v)
 			if !ok {
