@@ -11,11 +11,13 @@
 //   - release: the curator, the only package that holds a reward
 //   - policy: bandit policies as post-processing of releases, one file each
 //   - policy/linear: linear and contextual bandits, the same way
-//   - bound: lower bounds on regret
+//   - policy/identify: best-arm identification, rules that stop by themselves
+//   - bound: lower bounds on regret, characteristic times of identification
 //   - catalog, sim: policies by name; one run, exactly
 //   - stopping: stopping rules for a mean
 //   - experiment: YAML in, tidy results out; shards, resume
 //   - choose: which policy to use, by simulation at a stated error level
+//   - trial: one trial for the best arm, on data or laws, and planned
 //   - report: tables, figures, the page
 //   - cmd/sotto: the command line
 //

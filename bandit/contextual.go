@@ -236,7 +236,7 @@ func NewFixedContexts(actions [][]float64, c ContextConfig) (FixedContexts, erro
 	} else if err := checkVector("action 1", actions[0]); err != nil {
 		return FixedContexts{}, fmt.Errorf("%s: %w", name, err)
 	} else if r := norm(actions[0]); r > 1+normSlack {
-		return FixedContexts{}, fmt.Errorf("%s: action 1 has norm %v: it must be at most 1 (or normalise)", name, r)
+		return FixedContexts{}, fmt.Errorf("%s: action 1 has norm %v: it must be at most 1 (or normalise: true)", name, r)
 	}
 	f := FixedContexts{cfg: c}
 	for _, a := range actions {

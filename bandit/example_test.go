@@ -142,5 +142,5 @@ func ExampleReadContextualCSV() {
 	// Output:
 	// 2 rounds of at most 3 actions in dimension 2
 	// [0.6 0.8 0 0.5 0 0] [0 1 0.25]
-	// logged rounds: line 3: the features [2] have norm 2: it must be at most 1 (or normalise)
+	// logged rounds: line 3: the features [2] have norm 2: it must be at most 1 (or normalise: true)
 }

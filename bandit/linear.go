@@ -263,7 +263,7 @@ func checkActions(actions [][]float64, limit float64) error {
 			return err
 		}
 		if r := norm(a); r > limit+normSlack {
-			return fmt.Errorf("action %d has norm %v: it must be at most %v (or normalise)", i+1, r, limit)
+			return fmt.Errorf("action %d has norm %v: it must be at most %v (or normalise: true)", i+1, r, limit)
 		}
 		key = vectorKey(key[:0], a)
 		if j, ok := seen[string(key)]; ok {

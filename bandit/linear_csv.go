@@ -75,7 +75,7 @@ func readLinearCSV(r io.Reader, normalise bool) (LinearInstance, error) {
 	}
 	if most > 1+normSlack {
 		if !normalise {
-			return LinearInstance{}, fmt.Errorf("line %d: the features %s have norm %v, the largest: it must be at most 1 (or normalise)",
+			return LinearInstance{}, fmt.Errorf("line %d: the features %s have norm %v, the largest: it must be at most 1 (or normalise: true)",
 				lines[at], vector(actions[at]), most)
 		}
 		for _, a := range actions {
@@ -149,7 +149,7 @@ func readContextualCSV(r io.Reader, normalise bool) (*ContextLog, error) {
 		round = t.round
 		largest = max(largest, norm(t.x))
 		if largest > 1+normSlack && !normalise {
-			return nil, fmt.Errorf("line %d: the features %s have norm %v: it must be at most 1 (or normalise)", t.line, vector(t.x), largest)
+			return nil, fmt.Errorf("line %d: the features %s have norm %v: it must be at most 1 (or normalise: true)", t.line, vector(t.x), largest)
 		}
 		l.x, l.rewards = append(l.x, t.x...), append(l.rewards, t.reward)
 		l.bounded = l.bounded && math.Abs(t.reward) <= 1

@@ -43,7 +43,7 @@ func TestReadLinearCSV(t *testing.T) {
 		{"reward", "x1,x2,reward\n1,0,good\n", `line 2, column reward: the value "good"`},
 		{"large", "x1,reward\n1e101,0\n", `line 2, column x1: the value "1e101"`},
 		{"one action", "x1,reward\n1,0\n1,1\n", "all rewards are of one feature vector: want at least 2 actions"},
-		{"norm", "x1,x2,reward\n1,0,1\n1,1,1\n3,4,1\n0,1,0\n", "line 4: the features [3 4] have norm 5, the largest: it must be at most 1 (or normalise)"},
+		{"norm", "x1,x2,reward\n1,0,1\n1,1,1\n3,4,1\n0,1,0\n", "line 4: the features [3 4] have norm 5, the largest: it must be at most 1 (or normalise: true)"},
 		{"open quote", "x1,reward\n1,1\n\"2,0\n", "line 3"},
 	} {
 		in, err := ReadLinearCSV(strings.NewReader(c.in), false)
@@ -131,7 +131,7 @@ func TestReadContextualCSV(t *testing.T) {
 		{"ragged", "round,x1,reward\n1,1\n", "line 2: the row has 2 fields: want 3 (round,…,reward)"},
 		{"NaN", "round,x1,reward\n1,NaN,1\n", `line 2, column x1: the value "NaN"`},
 		{"reward", "round,x1,reward\n1,1,\n", `line 2, column reward: the value ""`},
-		{"norm", "round,x1,x2,reward\n1,1,0,1\n1,1,1,1\n", "line 3: the features [1 1] have norm 1.4142135623730951: it must be at most 1 (or normalise)"},
+		{"norm", "round,x1,x2,reward\n1,1,0,1\n1,1,1,1\n", "line 3: the features [1 1] have norm 1.4142135623730951: it must be at most 1 (or normalise: true)"},
 		{"one action each", "round,x1,reward\n1,1,1\n2,0,1\n", "every round has one action"},
 	} {
 		l, err := ReadContextualCSV(strings.NewReader(c.in), false)

@@ -121,7 +121,7 @@ func TestLinearRefuses(t *testing.T) {
 		{"ragged", instance(e([]float64{1, 0}, []float64{1}), 1, 0), "action 2 has 1 features and action 1 has 2"},
 		{"NaN", instance(e([]float64{1, 0}, []float64{0, nan}), 1, 0), "action 2: feature 2 is NaN: it must be a finite number"},
 		{"Inf", instance(e([]float64{inf, 0}, []float64{0, 1}), 1, 0), "action 1: feature 1 is +Inf"},
-		{"norm", instance(e([]float64{1, 0}, []float64{0, 1.5}), 1, 0), "action 2 has norm 1.5: it must be at most 1 (or normalise)"},
+		{"norm", instance(e([]float64{1, 0}, []float64{0, 1.5}), 1, 0), "action 2 has norm 1.5: it must be at most 1 (or normalise: true)"},
 		{"huge", instance(e([]float64{1, 0}, []float64{1e100, 1e100}), 1, 0), "action 2 has norm 1.414213562373095"},
 		{"twice", instance(e([]float64{0, 1}, []float64{1, 0}, []float64{0.5, 0}, []float64{1, math.Copysign(0, -1)}), 1, 0),
 			"actions 2 and 4 are the same, [1 0]: actions must be distinct"},

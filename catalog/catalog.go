@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -76,6 +77,9 @@ type Entry struct {
 	NewLinear func(LinearSetting, Params) (linear.Policy, error)
 	// NewContextual builds that of BanditContextual.
 	NewContextual func(ContextualSetting, Params) (linear.Contextual, error)
+	// NewIdentify builds that of BanditIdentify, and Correct says who proves that it is δ-correct, empty if nobody does.
+	NewIdentify func(IdentifySetting, Params) (identify.Identifier, error)
+	Correct     string
 
 	vary func(*Entry, Params) // nil: parameters change nothing above
 }
@@ -125,7 +129,7 @@ func Kind(b privacy.Budget) string {
 	}
 }
 
-// Find returns the policy of this name, of whatever kind of bandit; the error names the nearest known one.
+// Find returns the policy of this name, of whatever kind of bandit but BanditIdentify; the error names the nearest known one.
 func Find(name string) (Entry, error) { return find(All(), name) }
 
 // FindFor is Find among the policies for one kind of bandit. The error says what another one is for.
@@ -134,7 +138,7 @@ func FindFor(bandit, name string) (Entry, error) {
 	if err == nil {
 		return e, nil
 	}
-	if other, e := find(All(), name); e == nil {
+	if other, e := find(append(All(), IdentifyPolicies()...), name); e == nil {
 		return Entry{}, fmt.Errorf("policy %q is for %s: known for %s are %s", name, banditText(other.Bandit), banditText(bandit), strings.Join(names(For(bandit)), ", "))
 	}
 	return Entry{}, err
@@ -162,6 +166,8 @@ func banditText(bandit string) string {
 		return "linear bandits"
 	case BanditContextual:
 		return "contextual bandits"
+	case BanditIdentify:
+		return "best-arm identification"
 	}
 	return "bandits of K arms"
 }

@@ -1,6 +1,10 @@
 package catalog
 
-import "github.com/sotto-dp/sotto/policy/linear"
+import (
+	"slices"
+
+	"github.com/sotto-dp/sotto/policy/linear"
+)
 
 const (
 	linearGuarantee = "ρ-zCDP (Interactive), rewards in [−1,1]; (ε,δ)-DP or (α,ε)-RDP by calibration"
@@ -18,6 +22,8 @@ func For(bandit string) []Entry {
 		return LinearPolicies()
 	case BanditContextual:
 		return ContextualPolicies()
+	case BanditIdentify:
+		return IdentifyPolicies()
 	}
 	return Policies()
 }
@@ -73,7 +79,7 @@ func newGOPE(options func(Params) linear.GOPEOptions) func(LinearSetting, Params
 
 // ContextualPolicies returns the policies for sets of actions in ℝ^d that change in each round, private ones first.
 func ContextualPolicies() []Entry {
-	return []Entry{
+	entries := []Entry{
 		{
 			Name: "adac-oful", Title: "AdaC-OFUL", Bandit: BanditContextual, Twin: "rs-oful", Private: true, Budgets: gaussianBudgets(), PublicContexts: true,
 			Guarantee: "ρ-zCDP (Interactive) of rewards in [−1,1], ‖a‖ ≤ 1; contexts are public and not protected; (ε,δ)-DP or (α,ε)-RDP by calibration",
@@ -98,12 +104,13 @@ func ContextualPolicies() []Entry {
 			Name: "oful", Title: "OFUL", Bandit: BanditContextual, Anytime: true, Guarantee: noGuarantee,
 			Regret: "O(d√T log T) with probability 1−δ (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 3)",
 			Source: "Abbasi-Yadkori, Pál and Szepesvári 2011, Figure 1",
-			Params: []Param{lambda(), risk("the confidence ellipsoid")},
+			Params: []Param{lambda(), risk("the confidence ellipsoids")},
 			NewContextual: newOFUL(func(p Params) linear.OFULOptions {
 				return linear.OFULOptions{Lambda: p["lambda"], Risk: p["risk"], EveryRound: true}
 			}),
 		},
 	}
+	return slices.Insert(entries, 1, privateContexts()...) // private ones first
 }
 
 func newOFUL(options func(Params) linear.OFULOptions) func(ContextualSetting, Params) (linear.Contextual, error) {
@@ -122,7 +129,7 @@ func oful(p Params) linear.OFULOptions {
 
 func ofulParams() []Param {
 	return []Param{lambda(), {Name: "c", Doc: "C: a new estimate when det V has grown by the factor 1 + C", Default: 1, Lo: 0, Hi: 1e6, HiIn: true},
-		risk("the confidence ellipsoid"),
+		risk("the confidence ellipsoids"),
 		{Name: "split", Flag: true, Default: 1, Doc: "give a third of the risk to each of the three events of the proof, not all of it"}}
 }
 

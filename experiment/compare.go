@@ -36,7 +36,7 @@ const Level = 0.95
 // group, over all groups of the experiment. The probability that any of the printed differences is called significant without being
 // one is at most 1 − Level, for roughly Gaussian differences.
 func (r *Results) Compare() ([]Comparison, error) {
-	if kind := r.Manifest.Kind; kind == KindStopping {
+	if kind := r.Manifest.Kind; kind == KindStopping || kind == KindIdentify {
 		return nil, fmt.Errorf("experiment %q is of kind %s: there is no regret to compare", r.Manifest.Name, kind)
 	}
 	out := make([]Comparison, len(r.Cells))

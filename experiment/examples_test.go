@@ -41,8 +41,11 @@ func TestExamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			length := [2]string{"horizon", "2000"}
-			if spec.Kind == experiment.KindStopping {
+			if spec.Kind == experiment.KindStopping || spec.Kind == experiment.KindIdentify {
 				length = [2]string{"runs", "3"} // three runs are short enough as they are
+			}
+			if spec.Kind == experiment.KindIdentify {
+				spec.Cap = 100_000 // some go on for millions of plays
 			}
 			for _, o := range [][2]string{length, {"runs", "3"}} {
 				if err := spec.Override(o[0], "--"+o[0], o[1]); err != nil {
@@ -57,6 +60,12 @@ func TestExamples(t *testing.T) {
 				if c.Stopping != nil {
 					if mean := c.Samples.Mean[0]; !(mean > 100 && mean < 1e7) || c.Unfinished > 0 {
 						t.Errorf("%s: %v samples, %d runs unfinished", c.Label(), mean, c.Unfinished)
+					}
+					continue
+				}
+				if c.Identify != nil {
+					if mean := c.StoppingTime.Mean[0]; !(mean > 100 && mean <= 100_000) || c.Identify.LowerBound == 0 || c.Unfinished < 3 && c.Failures == 3 {
+						t.Errorf("%s: stopping time %v, %d capped, %d wrong", c.Label(), mean, c.Unfinished, c.Failures)
 					}
 					continue
 				}

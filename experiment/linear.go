@@ -49,6 +49,8 @@ func banditOf(kind string) string {
 		return catalog.BanditLinear
 	case KindContextual:
 		return catalog.BanditContextual
+	case KindIdentify:
+		return catalog.BanditIdentify
 	}
 	return catalog.BanditArms
 }

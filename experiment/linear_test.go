@@ -195,7 +195,10 @@ policies:
   - oful
   - rs-oful
   - {policy: adac-oful, lambda: 0.1, c: 2, risk: 0.01, radius: printed, lambda0: 0.2, split: false}
-budgets: [{rho: 0.1}, none]
+  - {policy: lin-ucb, lambda: 2, risk: 0.1, c: 0.5}
+  - {policy: lin-ucb, noise: wishart}
+  - lin-priv
+budgets: [{rho: 0.1}, {epsilon: 1}, {epsilon: 1, delta: 1e-6}, none]
 `
 
 func TestFullLinear(t *testing.T) {

@@ -31,7 +31,7 @@ type Manifest struct {
 	Spec        json.RawMessage `json:"spec"`           // the normal form; Parse reads it
 	SpecHash    string          `json:"spec_hash"`      // of the spec and its cells
 	Seed        uint64          `json:"seed"`
-	Horizon     int             `json:"horizon"` // of KindStopping the cap
+	Horizon     int             `json:"horizon"` // of KindStopping and KindIdentify the cap
 	Runs        int             `json:"runs"`
 	Block       int             `json:"block"` // runs in a unit
 	Unclipped   bool            `json:"unclipped"`
@@ -64,6 +64,7 @@ type CellInfo struct {
 	Loss      string `json:"loss,omitempty"`
 
 	Stopping *StoppingCell `json:"stopping,omitempty"` // of KindStopping
+	Identify *IdentifyCell `json:"identify,omitempty"` // of KindIdentify
 	// LowerBound is log T · Σ Δ_a/d_ε(μ_a, μ*) for Bernoulli arms at ε-DP, or none: see bound.BernoulliRegret. It is asymptotic; 0 is no bound.
 	LowerBound float64 `json:"lower_bound,omitempty"`
 }
@@ -161,9 +162,12 @@ func (p *Plan) Manifest() *Manifest {
 				info.Guarantee = "none: rewards are not clipped"
 			}
 		}
-		if s.Kind == KindStopping {
+		switch {
+		case s.Kind == KindStopping:
 			info.Stopping = c.trial.info()
-		} else if !linearKind(s.Kind) {
+		case s.Kind == KindIdentify:
+			info.Identify = c.identifyCell(s)
+		case !linearKind(s.Kind):
 			info.LowerBound = c.lowerBound(s)
 		}
 		m.Cells = append(m.Cells, info)
@@ -246,6 +250,9 @@ func (m *Manifest) check() error {
 		}
 		if m.Kind == KindStopping && c.Stopping == nil {
 			return fmt.Errorf("cell %s says nothing of its stopping rule", c.Label())
+		}
+		if m.Kind == KindIdentify && (c.Identify == nil || c.Arms < 2 || c.Arms > bandit.MaxArms) {
+			return fmt.Errorf("cell %s says nothing of its risk, or has %d arms", c.Label(), c.Arms)
 		}
 	}
 	return nil

@@ -327,6 +327,10 @@ func FuzzParse(f *testing.F) {
 	for _, c := range badContextual {
 		f.Add(strings.Replace(goodContextual, c.from, c.to, 1))
 	}
+	f.Add(fullIdentify)
+	for _, c := range badIdentify {
+		f.Add(strings.Replace(goodIdentify, c.from, c.to, 1))
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		spec, err := experiment.Parse("testdata/x.yaml", []byte(text))
 		if err != nil {

@@ -18,7 +18,7 @@ func (m *Manifest) twins() []int {
 	for i := range m.Cells {
 		out[i] = -1
 		c := &m.Cells[i]
-		if m.Kind == KindStopping || !c.Private || c.Budget == none {
+		if m.Kind == KindStopping || m.Kind == KindIdentify || !c.Private || c.Budget == none {
 			continue
 		}
 		other := ""

@@ -39,6 +39,7 @@ type world struct {
 	source  bandit.Source
 	arms    int
 	fixed   bandit.Instance // if it is not redrawn
+	best    []int           // of KindIdentify: its arms with the largest mean
 	content string          // the key of its streams: the source's content, and the range
 	trial   trial           // of KindStopping: law and mean
 
@@ -57,6 +58,13 @@ const maxLabel = 100
 
 // Resolve checks all of an experiment before any of it is played, and says what its cells are. Errors match ErrSpec.
 func (s *Spec) Resolve() (*Plan, error) {
+	if s.Resolving {
+		resolved, err := s.resolveRuns()
+		if err != nil {
+			return nil, err
+		}
+		s = resolved
+	}
 	p := &Plan{Spec: *s}
 	p.Spec.Instances = slices.Clone(s.Instances) // hashes are added below
 	switch {
@@ -80,6 +88,11 @@ func (s *Spec) Resolve() (*Plan, error) {
 			return nil, s.fail("kind", "is %s, but there are policies, a horizon, checkpoints or unclipped: they are for %s", KindStopping, KindRegret)
 		}
 		length.field, length.n = "cap", s.Cap
+	case KindIdentify:
+		if err := s.checkIdentify(); err != nil {
+			return nil, err
+		}
+		length.field, length.n = "cap", s.Cap
 	case KindLinear, KindContextual:
 		if s.Cap != 0 || len(s.Rules) > 0 {
 			return nil, s.fail("kind", "is %s, but there are rules or a cap: they are for %s", s.Kind, KindStopping)
@@ -97,6 +110,9 @@ func (s *Spec) Resolve() (*Plan, error) {
 		case c.n < 0 || c.n > c.most:
 			return nil, s.fail(c.field, "is %d: want a whole number from 1 to %d", int(c.n), int(c.most))
 		}
+	}
+	if s.Kind != KindIdentify && s.Risk != 0 {
+		return nil, s.fail("risk", "is %v: it is for experiments of kind %s", s.Risk, KindIdentify)
 	}
 	if err := p.checkpoints(); err != nil {
 		return nil, err
@@ -124,7 +140,13 @@ func (s *Spec) Resolve() (*Plan, error) {
 	if err := p.cells(worlds); err != nil {
 		return nil, err
 	}
-	p.Block = blockSize(max(1, int(s.Horizon)), int(s.Runs), len(p.Checkpoints)) // how long a rule samples is hard to say, but not by its cap
+	columns := len(p.Checkpoints)
+	if s.Kind == KindIdentify {
+		if columns, err = p.identifyColumns(worlds); err != nil {
+			return nil, err
+		}
+	}
+	p.Block = blockSize(max(1, int(s.Horizon)), int(s.Runs), columns) // how long a rule samples is hard to say, but not by its cap
 	if err := p.seal(); err != nil {
 		return nil, err
 	}
@@ -133,7 +155,7 @@ func (s *Spec) Resolve() (*Plan, error) {
 
 func (p *Plan) checkpoints() error {
 	s := &p.Spec
-	if s.Kind == KindStopping {
+	if s.capped() {
 		p.Checkpoints = []int{int(s.Cap)}
 		return nil
 	}
@@ -200,6 +222,13 @@ func (p *Plan) worlds() ([]world, error) {
 			return nil, s.src.wrap(at, err)
 		}
 		w.arms = len(w.fixed.Arms)
+		if s.Kind == KindIdentify {
+			if err := p.checkWorld(&w, at); err != nil {
+				return nil, err
+			}
+			out = append(out, w)
+			continue
+		}
 		if int(s.Horizon) < w.arms {
 			return nil, s.fail("horizon", "is %d, below the number of arms of instance %s, %d: each arm must be playable once", s.Horizon, in.Name, w.arms)
 		}
@@ -629,7 +658,11 @@ func (p *Plan) cells(worlds []world) error {
 						return s.src.wrap(at, err)
 					}
 				} else {
-					cell.hash(p)
+					if s.Kind == KindIdentify {
+						cell.identifyHash(s)
+					} else {
+						cell.hash(p)
+					}
 					// A policy that cannot be built is found now, not after an hour.
 					if err := p.try(&cell); err != nil {
 						return s.src.wrap(at, err)
@@ -652,6 +685,10 @@ func (p *Plan) cells(worlds []world) error {
 func (p *Plan) try(c *Cell) error {
 	if linearKind(p.Spec.Kind) {
 		return p.tryLinear(c)
+	}
+	if p.Spec.Kind == KindIdentify {
+		_, err := c.identifier(&p.Spec, &noise.Fast{})
+		return err
 	}
 	_, err := c.policy(int(p.Spec.Horizon), p.Spec.Unclipped, c.world.arms, &noise.Fast{})
 	return err

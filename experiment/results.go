@@ -47,6 +47,13 @@ type CellResult struct {
 	FinalSamples, FinalError []float64
 	Failures                 int // runs whose error is above alpha
 	Unfinished               int // runs without an estimate
+
+	// Of KindIdentify, instead, with Error, 0 for a right answer and 1 for a wrong one, of the runs that have an answer; Failures, the wrong answers; and
+	// Unfinished, the runs that reached the cap first. StoppingTime has these at the cap. Plays and FinalPlays are by arm.
+	StoppingTime, Batches           Curve
+	FinalStoppingTime, FinalBatches []float64
+	Plays                           []Curve
+	FinalPlays                      [][]float64
 }
 
 // metric is a metric's curve, and its values by run at the last checkpoint.
@@ -62,9 +69,18 @@ func (c *CellResult) metric(name string) (*Curve, *[]float64) {
 		return &c.Price, nil
 	case MetricSamples:
 		return &c.Samples, &c.FinalSamples
-	default:
+	case MetricError:
 		return &c.Error, &c.FinalError
+	case MetricStoppingTime:
+		return &c.StoppingTime, &c.FinalStoppingTime
+	case MetricBatches:
+		return &c.Batches, &c.FinalBatches
 	}
+	arm := playsArm(name)
+	for len(c.Plays) <= arm {
+		c.Plays, c.FinalPlays = append(c.Plays, Curve{}), append(c.FinalPlays, nil)
+	}
+	return &c.Plays[arm], &c.FinalPlays[arm]
 }
 
 // A Curve has one entry a checkpoint: the mean over runs, its standard error, the standard deviation and quantiles over runs. SE and SD
@@ -81,6 +97,10 @@ const (
 	MetricPrice      = "price"      // the difference over the twin's regret
 	MetricSamples    = "samples"
 	MetricError      = "error"
+
+	MetricStoppingTime = "stopping_time"
+	MetricBatches      = "batches" // rounds of adaptivity: how many times the policy was asked what to play
+	metricPlays        = "plays_"  // and the arm, from 1: its plays
 )
 
 // Load reads the results in an output directory, from its units.
@@ -184,23 +204,23 @@ func summarise(ctx context.Context, dir string, m *Manifest, cell *CellInfo) (Ce
 // summariseIn reads the units of a cell, for as many checkpoints at a time as there is room for, in numbers.
 func summariseIn(ctx context.Context, dir string, m *Manifest, cell *CellInfo, room int) (CellResult, error) {
 	out := CellResult{CellInfo: *cell, Twin: -1}
-	points := len(m.Checkpoints)
-	group := max(1, min(points, room/(2*m.Runs)))
-	column := make([][]float64, 2*group)
+	points, names := len(m.Checkpoints), m.metrics(cell)
+	values := points * len(names) // of a run, metric by metric
+	group := max(1, min(values, room/m.Runs))
+	column := make([][]float64, group)
 	for i := range column {
 		column[i] = make([]float64, m.Runs)
 	}
 	var loss privacy.Loss
-	for from := 0; from < points; from += group {
-		to := min(from+group, points)
+	for from := 0; from < values; from += group {
+		to := min(from+group, values)
 		err := eachUnit(ctx, dir, m, cell, func(u *unit) error {
 			if from == 0 {
 				loss = loss.Max(u.loss)
 			}
 			for r := range u.runs {
-				a, b := u.metric(r, 0)[from:to], u.metric(r, 1)[from:to]
-				for i := range a {
-					column[2*i][u.first+r], column[2*i+1][u.first+r] = a[i], b[i]
+				for i, x := range u.run(r)[from:to] {
+					column[i][u.first+r] = x
 				}
 			}
 			return nil
@@ -208,29 +228,28 @@ func summariseIn(ctx context.Context, dir string, m *Manifest, cell *CellInfo, r
 		if err != nil {
 			return out, err
 		}
-		for k, name := range metrics(m.Kind) {
+		for i := range to - from {
+			x, name := column[i], names[(from+i)/points]
 			curve, final := out.metric(name)
 			if name == MetricError {
-				for i := range to - from {
-					for r, x := range column[2*i+k] {
-						column[2*i+k][r] = fromUnit(x)
-					}
+				for r := range x {
+					x[r] = fromUnit(x[r])
 				}
 			}
-			if to == points {
-				*final = slices.Clone(column[2*(to-from-1)+k])
+			if (from+i)%points == points-1 {
+				*final = slices.Clone(x)
 			}
-			for i := range to - from {
-				x := column[2*i+k]
-				if name == MetricError {
-					x = slices.DeleteFunc(slices.Clone(x), math.IsNaN)
-				}
-				curve.add(x)
+			if name == MetricError {
+				x = slices.DeleteFunc(slices.Clone(x), math.IsNaN)
 			}
+			curve.add(x)
 		}
 	}
-	if m.Kind == KindStopping {
-		out.judge()
+	switch m.Kind {
+	case KindStopping:
+		out.judge(out.Stopping.Alpha)
+	case KindIdentify:
+		out.judge(0)
 	}
 	out.Loss = loss.String()
 	if loss.Pure() == 0 {
@@ -273,8 +292,7 @@ func (r *Results) writeSummary(w io.Writer) error {
 	}
 	for i := range r.Cells {
 		c := &r.Cells[i]
-		names := metrics(m.Kind)
-		rows := names[:]
+		rows := m.metrics(&c.CellInfo)
 		if c.Twin >= 0 {
 			rows = append(rows, MetricDifference, MetricPrice)
 		}
@@ -323,6 +341,20 @@ type StoppingRow struct {
 	Error      *float64 `parquet:"error,optional"` // null without an estimate
 }
 
+// An IdentifyRow is a row of results.parquet of KindIdentify: one run.
+type IdentifyRow struct {
+	Experiment   string    `parquet:"experiment,dict"`
+	Instance     string    `parquet:"instance,dict"`
+	Policy       string    `parquet:"policy,dict"`
+	Budget       string    `parquet:"budget,dict"`
+	Run          int64     `parquet:"run"`
+	T            int64     `parquet:"t"` // the cap
+	StoppingTime float64   `parquet:"stopping_time"`
+	Error        *float64  `parquet:"error,optional"` // null without an answer
+	Batches      float64   `parquet:"batches"`
+	Plays        []float64 `parquet:"plays,list"` // of each arm
+}
+
 // The bytes of a parquet file depend on how its rows are cut into writes and groups: both are fixed, whatever units they come from.
 const (
 	rowsWrite = 4096
@@ -331,21 +363,34 @@ const (
 
 func writeParquet(ctx context.Context, w io.Writer, dir string, m *Manifest) error {
 	if m.Kind == KindStopping {
-		return writeRows(ctx, w, dir, m, func(c *CellInfo, run, t int64, samples, off float64) StoppingRow {
-			row := StoppingRow{Experiment: m.Name, Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, Run: run, T: t, Samples: samples}
-			if x := fromUnit(off); !math.IsNaN(x) {
+		return writeRows(ctx, w, dir, m, func(c *CellInfo, run, t int64, v func(int) float64) StoppingRow {
+			row := StoppingRow{Experiment: m.Name, Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, Run: run, T: t, Samples: v(0)}
+			if x := fromUnit(v(1)); !math.IsNaN(x) {
 				row.Error = &x
 			}
 			return row
 		})
 	}
-	return writeRows(ctx, w, dir, m, func(c *CellInfo, run, t int64, regret, best float64) Row {
-		return Row{m.Name, c.Instance, c.Policy, c.Budget, run, t, regret, best}
+	if m.Kind == KindIdentify {
+		return writeRows(ctx, w, dir, m, func(c *CellInfo, run, t int64, v func(int) float64) IdentifyRow {
+			row := IdentifyRow{Experiment: m.Name, Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, Run: run, T: t, StoppingTime: v(atTime),
+				Batches: v(atBatches), Plays: make([]float64, c.Arms)}
+			if x := fromUnit(v(atError)); !math.IsNaN(x) {
+				row.Error = &x
+			}
+			for a := range row.Plays {
+				row.Plays[a] = v(atPlays + a)
+			}
+			return row
+		})
+	}
+	return writeRows(ctx, w, dir, m, func(c *CellInfo, run, t int64, v func(int) float64) Row {
+		return Row{m.Name, c.Instance, c.Policy, c.Budget, run, t, v(0), v(1)}
 	})
 }
 
-// writeRows writes a row a run and checkpoint, made by row of its two metrics.
-func writeRows[R any](ctx context.Context, w io.Writer, dir string, m *Manifest, row func(c *CellInfo, run, t int64, a, b float64) R) error {
+// writeRows writes a row a run and checkpoint, made by row of its metrics.
+func writeRows[R any](ctx context.Context, w io.Writer, dir string, m *Manifest, row func(c *CellInfo, run, t int64, metric func(k int) float64) R) error {
 	out := parquet.NewGenericWriter[R](w, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(rowsGroup),
 		parquet.CreatedBy(module, strconv.Itoa(FormatVersion), ""))
 	rows := make([]R, 0, rowsWrite)
@@ -358,9 +403,8 @@ func writeRows[R any](ctx context.Context, w io.Writer, dir string, m *Manifest,
 		c := &m.Cells[i]
 		err := eachUnit(ctx, dir, m, c, func(u *unit) error {
 			for r := range u.runs {
-				a, b := u.metric(r, 0), u.metric(r, 1)
 				for k, t := range u.checkpoints {
-					rows = append(rows, row(c, int64(u.first+r), int64(t), a[k], b[k]))
+					rows = append(rows, row(c, int64(u.first+r), int64(t), func(i int) float64 { return u.metric(r, i)[k] }))
 					if len(rows) == rowsWrite {
 						if err := flush(); err != nil {
 							return err

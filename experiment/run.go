@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
 )
 
@@ -214,7 +215,8 @@ func stopped(ctx context.Context) error {
 func (p *Plan) playUnit(ctx context.Context, m *Manifest, id unitID, o Options, r *sim.Result) error {
 	c := &p.Cells[id.cell]
 	first, n := m.runsOf(id.block)
-	u := unit{first: first, runs: n, checkpoints: p.Checkpoints, data: make([]float64, 0, 2*n*len(p.Checkpoints))}
+	u := unit{first: first, runs: n, checkpoints: p.Checkpoints, metrics: len(m.metrics(&m.Cells[id.cell]))}
+	u.data = make([]float64, 0, u.metrics*n*len(p.Checkpoints))
 	if _, err := hex.Decode(u.cell[:], []byte(c.Hash)); err != nil {
 		return fmt.Errorf("%s: %w", c.Label(), err)
 	}
@@ -228,6 +230,15 @@ func (p *Plan) playUnit(ctx context.Context, m *Manifest, id unitID, o Options, 
 				return err
 			}
 			u.data = append(u.data, samples, off)
+			u.loss = u.loss.Max(loss)
+			continue
+		}
+		if p.Spec.Kind == KindIdentify {
+			var loss privacy.Loss
+			var err error
+			if u.data, loss, err = p.identify(ctx, c, run, u.data); err != nil {
+				return err
+			}
 			u.loss = u.loss.Max(loss)
 			continue
 		}

@@ -120,12 +120,28 @@ func Schema() ([]byte, error) {
 			"alpha": share("relative error that is allowed"), "beta": share("probability of a larger error")}, "rule", "alpha", "beta")}),
 		"budgets": many("each private rule runs at each budget; nas runs once", []any{closed(object{"epsilon": positive}, "epsilon"), object{"const": "none"}}),
 	}, "name", "kind", "cap", "runs", "instances", "rules")
+	identify := closed(object{
+		"name":        name,
+		"description": object{"type": "string"},
+		"kind":        object{"description": "policies that look for the best arm and stop", "const": KindIdentify},
+		"risk":        share("delta, the probability of a wrong answer that is allowed"),
+		"cap":         count("plays after which a run is given up, without an answer"),
+		"runs": object{"description": "runs of each cell; resolve: as few as can show an error rate of at most the risk",
+			"anyOf": []any{count("runs of each cell"), object{"const": resolving}}},
+		"seed":      seed,
+		"range":     span("declared range of rewards; rewards outside are clipped"),
+		"instances": many("where rewards come from", instances),
+		"policies":  many("who plays", policiesFor(catalog.BanditIdentify)),
+		"budgets": many("each private policy runs at each budget; the others run once",
+			[]any{closed(object{"epsilon": positive}, "epsilon"), object{"const": "none"}}),
+	}, "name", "kind", "risk", "cap", "runs", "instances", "policies")
 	root := object{
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Sotto experiment", "type": "object",
 		"properties": object{"kind": object{"enum": Kinds()}},
 		"if":         isKind(KindStopping), "then": stop,
 		"else": object{"if": isKind(KindLinear), "then": linear,
-			"else": object{"if": isKind(KindContextual), "then": contextual, "else": regret}},
+			"else": object{"if": isKind(KindContextual), "then": contextual,
+				"else": object{"if": isKind(KindIdentify), "then": identify, "else": regret}}},
 	}
 	b, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {

@@ -19,10 +19,12 @@ import (
 type Spec struct {
 	Name        string // [a-z0-9._-]+
 	Description string
-	Kind        string // KindRegret, also if empty, or another of Kinds
-	Horizon     Count  // T, rounds; of KindRegret
-	Cap         Count  // samples after which a rule gives up; of KindStopping
-	Runs        Count  // of each cell
+	Kind        string  // KindRegret, also if empty, or another of Kinds
+	Horizon     Count   // T, rounds; of KindRegret
+	Cap         Count   // samples, or plays, after which a rule gives up; of KindStopping and KindIdentify
+	Runs        Count   // of each cell
+	Resolving   bool    // of KindIdentify, instead of Runs: as few runs as can show that an error rate is at most Risk, see ResolvingRuns
+	Risk        float64 // δ, the probability of a wrong answer that is allowed, above 0 and below 1; of KindIdentify
 	Seed        uint64
 	Points      Count   // checkpoints, log-spaced; 0 means DefaultPoints
 	Checkpoints []Count // explicit checkpoints, increasing; they replace Points
@@ -99,11 +101,15 @@ func (s *Spec) Override(field, flag, value string) error {
 	var err error
 	switch field {
 	case "horizon":
-		if s.Kind == KindStopping {
+		if s.capped() {
 			return &Error{Field: field, Pos: Pos{File: flag}, Err: fmt.Errorf("an experiment of kind %s has none: it has a cap on samples", s.Kind)}
 		}
 		s.Horizon, err = ParseCount(value)
 	case "runs":
+		if s.Resolving = value == resolving && s.Kind == KindIdentify; s.Resolving {
+			s.Runs = 0
+			break
+		}
 		s.Runs, err = ParseCount(value)
 	case "checkpoints":
 		s.Points, err = ParseCount(value)
@@ -156,6 +162,14 @@ func (s *Spec) normal() ([]field, error) {
 		out = append(out, field{"kind", s.Kind}, field{"cap", s.Cap}, field{"runs", s.Runs}, field{"seed", s.Seed}, field{"range", list([]float64{lo, hi})})
 		return s.normalLists(out, "rules")
 	}
+	if s.Kind == KindIdentify {
+		var runs any = s.Runs
+		if s.Resolving {
+			runs = resolving
+		}
+		out = append(out, field{"kind", s.Kind}, field{"risk", s.Risk}, field{"cap", s.Cap}, field{"runs", runs}, field{"seed", s.Seed}, field{"range", list([]float64{lo, hi})})
+		return s.normalLists(out, "policies")
+	}
 	if linearKind(s.Kind) {
 		out = append(out, field{"kind", s.Kind})
 	}
@@ -181,7 +195,7 @@ func (s *Spec) normalLists(out []field, players string) ([]field, error) {
 	}
 	var policies, budgets []any
 	for _, p := range s.Policies {
-		policies = append(policies, p.normal())
+		policies = append(policies, p.normal(s.Kind))
 	}
 	for _, q := range s.Rules {
 		policies = append(policies, q.normal())
@@ -255,12 +269,12 @@ func (in Instance) normal() ([]field, error) {
 	return out, nil
 }
 
-func (p Policy) normal() []field {
+func (p Policy) normal(kind string) []field {
 	out := []field{{"policy", p.Policy}}
 	if p.Name != "" {
 		out = append(out, field{"name", p.Name})
 	}
-	entry, err := catalog.Find(p.Policy)
+	entry, err := catalog.FindFor(banditOf(kind), p.Policy)
 	names := make([]string, 0, len(p.Params))
 	for name := range p.Params {
 		names = append(names, name)

@@ -21,17 +21,23 @@ const (
 	KindStopping   = "stopping"   // stopping rules sample one law; metrics are samples and the relative error of the estimate
 	KindLinear     = "linear"     // policies play a fixed set of actions in ℝ^d; metrics are those of KindRegret
 	KindContextual = "contextual" // policies play a set of actions in ℝ^d that changes in each round; metrics are those of KindRegret
+	KindIdentify   = "identify"   // policies look for the best arm and stop; metrics are stopping time, error, batches and plays of each arm
 )
 
 // Kinds are the names of the kinds.
-func Kinds() []string { return []string{KindRegret, KindStopping, KindLinear, KindContextual} }
+func Kinds() []string {
+	return []string{KindRegret, KindStopping, KindLinear, KindContextual, KindIdentify}
+}
 
-// metrics are the two numbers that a unit holds of each run and checkpoint, by kind.
-func metrics(kind string) [2]string {
-	if kind == KindStopping {
-		return [2]string{MetricSamples, MetricError}
+// metrics are the numbers that a unit holds of each run and checkpoint of a cell.
+func (m *Manifest) metrics(c *CellInfo) []string {
+	switch m.Kind {
+	case KindStopping:
+		return []string{MetricSamples, MetricError}
+	case KindIdentify:
+		return identifyMetrics(c.Arms)
 	}
-	return [2]string{MetricRegret, MetricPlaysBest}
+	return []string{MetricRegret, MetricPlaysBest}
 }
 
 // A StoppingCell is what is known of a stopping rule on a law before it runs.
@@ -240,13 +246,13 @@ func (p *Plan) stop(ctx context.Context, c *Cell, run int) (samples, err float64
 	return float64(o.Samples), toUnit(o.Error), o.Loss, nil
 }
 
-// judge counts the failures and the runs without an estimate.
-func (c *CellResult) judge() {
+// judge counts the failures, errors above most, and the runs without an estimate or an answer.
+func (c *CellResult) judge(most float64) {
 	for _, x := range c.FinalError {
 		switch {
 		case math.IsNaN(x):
 			c.Unfinished++
-		case x > c.Stopping.Alpha:
+		case x > most:
 			c.Failures++
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -30,22 +31,35 @@ import (
 //	regret, plays_best    R × (C + C) × float64, run by run; of stopping rules samples and error, see noEstimate
 //	SHA-256               32 bytes, of everything above
 //
-// all little endian. It holds no label and no time, so the same runs are the same bytes.
+// all little endian. It holds no label and no time, so the same runs are the same bytes. Where there are not two metrics but M, the first line is
+// "sotto unit 2\n" and M, a uint32, stands before the checkpoints' number; a run then has M × C values, metric by metric.
 type unit struct {
 	cell        [sha256.Size]byte
 	first       int
 	runs        int
 	checkpoints []int
+	metrics     int // M
 	loss        privacy.Loss
-	data        []float64 // run by run: C values of the first metric, then C of the second
+	data        []float64 // run by run: C values of the first metric, then C of the next
 }
 
-const unitMagic = "sotto unit 1\n"
+const (
+	unitMagic     = "sotto unit 1\n" // of two metrics
+	unitMagicMany = "sotto unit 2\n" // of another number
+	pair          = 2
+	maxMetrics    = bandit.MaxArms + 16
+)
 
-// metric is the curve of the unit's r-th run in its first metric, k = 0, or its second, k = 1.
+// metric is the curve of the unit's r-th run in its k-th metric, from 0.
 func (u *unit) metric(r, k int) []float64 {
 	c := len(u.checkpoints)
-	return u.data[(2*r+k)*c : (2*r+k+1)*c]
+	return u.data[(u.metrics*r+k)*c : (u.metrics*r+k+1)*c]
+}
+
+// run is all values of the r-th run.
+func (u *unit) run(r int) []float64 {
+	n := u.metrics * len(u.checkpoints)
+	return u.data[r*n : (r+1)*n]
 }
 
 func (u *unit) encode() ([]byte, error) {
@@ -53,11 +67,14 @@ func (u *unit) encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loss: %w", err)
 	}
-	b := make([]byte, 0, len(unitMagic)+sha256.Size*2+20+8*len(u.checkpoints)+len(loss)+8*len(u.data))
-	b = append(b, unitMagic...)
+	b := make([]byte, 0, len(unitMagic)+sha256.Size*2+24+8*len(u.checkpoints)+len(loss)+8*len(u.data))
+	b = append(b, either(u.metrics == pair, unitMagic, unitMagicMany)...)
 	b = append(b, u.cell[:]...)
 	b = binary.LittleEndian.AppendUint64(b, uint64(u.first))
 	b = binary.LittleEndian.AppendUint32(b, uint32(u.runs))
+	if u.metrics != pair {
+		b = binary.LittleEndian.AppendUint32(b, uint32(u.metrics))
+	}
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(u.checkpoints)))
 	for _, t := range u.checkpoints {
 		b = binary.LittleEndian.AppendUint64(b, uint64(t))
@@ -77,20 +94,29 @@ func decodeUnit(b []byte) (*unit, error) {
 		return nil, fmt.Errorf("%w: "+format, append([]any{ErrUnit}, args...)...)
 	}
 	const head = len(unitMagic) + sha256.Size + 8 + 4 + 4
-	if len(b) < head+4+sha256.Size || !bytes.HasPrefix(b, []byte(unitMagic)) {
+	many := bytes.HasPrefix(b, []byte(unitMagicMany))
+	if len(b) < head+8+sha256.Size || !many && !bytes.HasPrefix(b, []byte(unitMagic)) {
 		return bad("it is no unit of this version, or cut short")
 	}
 	body, sum := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
 	if got := sha256.Sum256(body); !bytes.Equal(got[:], sum) {
 		return bad("its checksum is wrong: the file is damaged")
 	}
-	u := &unit{}
+	u := &unit{metrics: pair}
 	body = body[len(unitMagic):]
 	copy(u.cell[:], body)
 	body = body[sha256.Size:]
 	first := binary.LittleEndian.Uint64(body)
-	runs, c := int(binary.LittleEndian.Uint32(body[8:])), int(binary.LittleEndian.Uint32(body[12:]))
-	body = body[16:]
+	runs := int(binary.LittleEndian.Uint32(body[8:]))
+	body = body[12:]
+	if many {
+		if u.metrics = int(binary.LittleEndian.Uint32(body)); u.metrics < 1 || u.metrics == pair || u.metrics > maxMetrics {
+			return bad("it says %d metrics", u.metrics)
+		}
+		body = body[4:]
+	}
+	c := int(binary.LittleEndian.Uint32(body))
+	body = body[4:]
 	if first > MaxCount || runs < 1 || runs > MaxRuns || c < 1 || c > MaxPoints {
 		return bad("it says run %d, %d runs, %d checkpoints", first, runs, c)
 	}
@@ -110,14 +136,15 @@ func decodeUnit(b []byte) (*unit, error) {
 	}
 	n := int(binary.LittleEndian.Uint32(body))
 	body = body[4:]
-	if len(body)-n != 16*c*runs {
-		return bad("it has %d bytes of data, not %d", len(body)-n, 16*c*runs)
+	values := u.metrics * c * runs // below 2⁶¹
+	if left := len(body) - n; left < 0 || left%8 != 0 || left/8 != values {
+		return bad("it has %d bytes of data, not %d values", left, values)
 	}
 	if err := json.Unmarshal(body[:n], &u.loss); err != nil {
 		return bad("%v", err)
 	}
 	body = body[n:]
-	u.data = make([]float64, 2*c*runs)
+	u.data = make([]float64, values)
 	for i := range u.data {
 		u.data[i] = math.Float64frombits(binary.LittleEndian.Uint64(body[8*i:]))
 		if math.IsNaN(u.data[i]) || math.IsInf(u.data[i], 0) {
@@ -150,7 +177,7 @@ func readUnit(dir string, m *Manifest, cell *CellInfo, block int) (*unit, error)
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	first, n := m.runsOf(block)
-	if hex.EncodeToString(u.cell[:]) != cell.Hash || u.first != first || u.runs != n || !slices.Equal(u.checkpoints, m.Checkpoints) {
+	if hex.EncodeToString(u.cell[:]) != cell.Hash || u.first != first || u.runs != n || u.metrics != len(m.metrics(cell)) || !slices.Equal(u.checkpoints, m.Checkpoints) {
 		return nil, fmt.Errorf("%s: %w: it holds something else than its name says", path, ErrUnit)
 	}
 	return u, nil

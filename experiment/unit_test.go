@@ -23,14 +23,14 @@ import (
 
 func drawUnit(t *rapid.T) *unit {
 	c := rapid.IntRange(1, 5).Draw(t, "checkpoints")
-	u := &unit{first: rapid.IntRange(0, 1<<40).Draw(t, "first"), runs: rapid.IntRange(1, 5).Draw(t, "runs")}
+	u := &unit{first: rapid.IntRange(0, 1<<40).Draw(t, "first"), runs: rapid.IntRange(1, 5).Draw(t, "runs"), metrics: rapid.IntRange(1, 9).Draw(t, "metrics")}
 	copy(u.cell[:], rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "cell"))
 	last := 0
 	for range c {
 		last += rapid.IntRange(1, 1<<40).Draw(t, "step")
 		u.checkpoints = append(u.checkpoints, last)
 	}
-	u.data = rapid.SliceOfN(rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64), 2*c*u.runs, 2*c*u.runs).Draw(t, "data")
+	u.data = rapid.SliceOfN(rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64), u.metrics*c*u.runs, u.metrics*c*u.runs).Draw(t, "data")
 	for _, b := range rapid.SliceOfN(rapid.SampledFrom([]privacy.Budget{privacy.Pure{Epsilon: 0.3}, privacy.ZCDP{Rho: 0.1},
 		privacy.Approx{Epsilon: 1, Delta: 1e-6}, privacy.None{}}), 1, 3).Draw(t, "losses") {
 		u.loss = u.loss.Max(privacy.LossOf(b))
@@ -53,7 +53,7 @@ func TestUnitRoundTrip(t *testing.T) {
 		if err != nil || !bytes.Equal(b, again) {
 			t.Fatalf("came back different, %v", err)
 		}
-		if back.loss.String() != u.loss.String() || back.first != u.first || !slices.Equal(back.data, u.data) {
+		if back.loss.String() != u.loss.String() || back.metrics != u.metrics || back.first != u.first || !slices.Equal(back.data, u.data) {
 			t.Fatalf("%+v came back as %+v", u, back)
 		}
 		// One bit is wrong, or some bytes are missing.
@@ -70,13 +70,16 @@ func TestUnitRoundTrip(t *testing.T) {
 
 // The fuzzer works on what is below the checksum; else it would never get past it.
 func FuzzUnit(f *testing.F) {
-	u := &unit{first: 64, runs: 2, checkpoints: []int{1, 10}, data: make([]float64, 8), loss: privacy.LossOf(privacy.Pure{Epsilon: 1})}
-	b, err := u.encode()
-	if err != nil {
-		f.Fatal(err)
+	for _, m := range []int{1, pair, 7} {
+		u := &unit{first: 64, runs: 2, checkpoints: []int{1, 10}, metrics: m, data: make([]float64, 4*m), loss: privacy.LossOf(privacy.Pure{Epsilon: 1})}
+		b, err := u.encode()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b[:len(b)-sha256.Size])
 	}
-	f.Add(b[:len(b)-sha256.Size])
 	f.Add([]byte(unitMagic))
+	f.Add([]byte(unitMagicMany))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		sum := sha256.Sum256(body)
 		u, err := decodeUnit(append(slices.Clone(body), sum[:]...))

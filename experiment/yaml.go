@@ -365,6 +365,9 @@ func specKeys(kind string) []string {
 	if kind == KindStopping {
 		return []string{"name", "description", "kind", "cap", "runs", "seed", "range", "instances", "rules", "budgets"}
 	}
+	if kind == KindIdentify {
+		return []string{"name", "description", "kind", "risk", "cap", "runs", "seed", "range", "instances", "policies", "budgets"}
+	}
 	return []string{"name", "description", "kind", "horizon", "runs", "seed", "checkpoints", "range", "unclipped", "instances", "policies", "budgets"}
 }
 
@@ -408,8 +411,18 @@ func (d *decoder) spec(n ast.Node) (*Spec, error) {
 			return d.count(v, at, &s.Horizon)
 		case "cap":
 			return d.count(v, at, &s.Cap)
+		case "risk":
+			return d.float(v, at, &s.Risk)
 		case "runs":
-			return d.count(v, at, &s.Runs)
+			text, ok := v.(*ast.StringNode)
+			switch {
+			case !ok || s.Kind != KindIdentify || strings.ContainsAny(text.Value, "0123456789"):
+				return d.count(v, at, &s.Runs)
+			case text.Value != resolving:
+				return d.fail(v, at, "is %s%s: want a whole number of runs, or %s", kind(v), catalog.Hint(clip(text.Value), []string{resolving}), resolving)
+			}
+			s.Resolving = true
+			return nil
 		case "seed":
 			text, ok := digits(v)
 			if !ok {

@@ -37,6 +37,8 @@ type shape struct {
 	rows   [][]float64 // of those
 	rank   int
 	g2     float64
+	// What Reduced returns.
+	coordinates, basis [][]float64
 }
 
 // MaxActions is the largest number of actions of a set.
@@ -120,22 +122,26 @@ func newShape(actions int, played []int, rows [][]float64, count func(i int) int
 // and at most 1.
 func (s *shape) measure() error {
 	m, d := len(s.rows), s.dim
-	largest := 0.0
+	// A leverage does not change when a coordinate is rescaled, but what is thin does: each is brought to one scale, by powers of two so that nothing is
+	// rounded. Otherwise a coordinate in which all is small would look like a direction that is not there, and it is released all the same.
+	exponent := make([]int, d)
+	none := true
+	for j := range d {
+		largest := 0.0
+		for i, a := range s.rows {
+			largest = max(largest, math.Abs(float64(math.Sqrt(float64(s.counts[s.played[i]]))*a[j])))
+		}
+		_, exponent[j] = math.Frexp(largest)
+		none = none && largest == 0
+	}
+	if none { // the sum is 0 whatever the rewards are
+		return nil
+	}
 	w := mat.NewDense(m, d, nil)
 	for i, a := range s.rows {
 		root := math.Sqrt(float64(s.counts[s.played[i]]))
 		for j, x := range a {
-			y := float64(root * x)
-			w.Set(i, j, y)
-			largest = max(largest, math.Abs(y))
-		}
-	}
-	if largest == 0 { // the sum is 0 whatever the rewards are
-		return nil
-	}
-	for i := range m {
-		for j, x := range w.RawRowView(i) {
-			w.Set(i, j, x/largest)
+			w.Set(i, j, float64(root*math.Ldexp(x, -exponent[j])))
 		}
 	}
 	var f mat.SVD
@@ -143,7 +149,7 @@ func (s *shape) measure() error {
 		return errors.New("mechanism elliptic: the actions have no singular value decomposition")
 	}
 	values := f.Values(nil)
-	// A direction this thin is there because features are rounded.
+	// A direction this thin is there because features are rounded. It is not released: see Reduced.
 	thin := float64(values[0] * float64(4*max(m, d)) * 0x1p-52)
 	for _, x := range values {
 		if x > thin {
@@ -153,6 +159,13 @@ func (s *shape) measure() error {
 	rounding := 0x1p-49 * values[0] / values[s.rank-1]
 	var u mat.Dense
 	f.UTo(&u)
+	if s.rank < len(values) {
+		if !f.Factorize(w, mat.SVDThin) {
+			return errors.New("mechanism elliptic: the actions have no singular value decomposition")
+		}
+		f.UTo(&u)
+		s.reduce(&f, &u, exponent)
+	}
 	for i := range m {
 		h := rounding
 		for _, x := range u.RawRowView(i)[:s.rank] {
@@ -161,6 +174,39 @@ func (s *shape) measure() error {
 		s.g2 = max(s.g2, min(h, 1)/float64(s.counts[s.played[i]]))
 	}
 	return nil
+}
+
+// reduce makes the coordinates, rows of u over √n, and the basis, in the coordinates' own scale.
+func (s *shape) reduce(f *mat.SVD, u *mat.Dense, exponent []int) {
+	values := f.Values(nil)
+	var v mat.Dense
+	f.VTo(&v)
+	for i := range s.rows {
+		row := make([]float64, s.rank)
+		root := math.Sqrt(float64(s.counts[s.played[i]]))
+		for k := range row {
+			row[k] = u.At(i, k) / root
+		}
+		s.coordinates = append(s.coordinates, row)
+	}
+	for k := range s.rank {
+		row := make([]float64, s.dim)
+		for j := range row {
+			row[j] = math.Ldexp(float64(values[k]*v.At(j, k)), exponent[j])
+		}
+		s.basis = append(s.basis, row)
+	}
+}
+
+// Reduced is how to write the actions that are counted, in their order, where some directions are so thin that they are taken for rounding: as combinations of
+// Rank vectors, the basis. They are nil where none is. A thin direction has little noise, that of few rewards perhaps, and g² does not count it. So who
+// releases adds the noisy sums up in these coordinates, and makes d numbers of them at the end: then the direction is not there, not merely small. In
+// them the noise is round, and an action's length is its ‖a‖ in the norm of V⁺.
+func (m Elliptic) Reduced() (coordinates, basis [][]float64) {
+	if m.e == nil {
+		return nil, nil
+	}
+	return m.e.shape.coordinates, m.e.shape.basis
 }
 
 // Kind is elliptic.

@@ -407,3 +407,18 @@ func BenchmarkNewElliptic(b *testing.B) {
 		})
 	}
 }
+
+// What is small in every action is released as precisely as what is large, so it is a direction like any other.
+func TestEllipticSmallCoordinates(t *testing.T) {
+	for _, x := range []float64{1, 1e-10, 1e-14, 1e-17, 1e-90} {
+		for _, other := range []float64{0, 1} {
+			m, err := privacy.NewElliptic(1, [][]float64{{1, 0}, {other, x}}, []int{100, 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g2 := m.G2(); m.Rank() != 2 || !(g2 >= 1 && g2 <= 1+1e-12) {
+				t.Errorf("x = %v, %v: rank %d, g² = %v, want 2 and 1", x, other, m.Rank(), g2)
+			}
+		}
+	}
+}

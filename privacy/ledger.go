@@ -279,7 +279,7 @@ type Entry struct {
 	Mechanism   Mechanism
 	Sensitivity float64 // of what is released to one record, in the Norm; +Inf if unknown
 	Scale       float64 // of the noise: b of Lap(b), σ of N(0,σ²), on each node of a tree, of the query of questions; 0 if exact or unknown
-	// Norm is what a vector's Sensitivity is measured in: "ℓ2", "Frobenius", or "V⁺", which is √(xᵀV⁺x) with V in Matrix. It is empty for a single sum.
+	// Norm is what a vector's Sensitivity is measured in: "ℓ1", "ℓ2", "Frobenius", or "V⁺", which is √(xᵀV⁺x) with V in Matrix. It is empty for a single sum.
 	Norm   string
 	Matrix [][]float64 // nil where the norm has no matrix
 	// Protects says what a record is and what is kept from whom, where that is not the usual: one reward, replaced by another, from everybody.
@@ -389,7 +389,8 @@ func (l *Ledger) account(m Mechanism) int32 {
 		k = key{kind: kindTree, scale: math.Float64bits(v.Scale), horizon: v.Horizon}
 	case Hybrid:
 		k = key{kind: kindHybrid, scale: math.Float64bits(v.Scale)}
-	case Questions, Sparse, KAry, SquareRoot, BLT, Elliptic, Sums, VectorGaussian, Aggregated, ShuffledCount, SplitMix, Clones:
+	case Questions, Sparse, KAry, SquareRoot, BLT, Elliptic, Sums, VectorGaussian, GramTree, GramBLT, GramWishart, VectorTree, GaussianVectorTree,
+		Aggregated, ShuffledCount, SplitMix, Clones:
 		k = key{kind: kindOther, other: v}
 		if v.Validate() != nil {
 			u := Unknown{Name: "invalid " + v.Kind()}

@@ -175,6 +175,10 @@ type mechanismJSON struct {
 	// Of a BLT's buffers.
 	Decay  []float64 `json:"decay,omitempty"`
 	Weight []float64 `json:"weight,omitempty"`
+	// Of running matrices and vectors.
+	Dim     *int     `json:"dim,omitempty"`
+	Degrees *int     `json:"degrees,omitempty"`
+	Delta   *float64 `json:"delta,omitempty"`
 }
 
 // MarshalJSON writes {"mechanism":"exact"}.
@@ -230,10 +234,12 @@ func UnmarshalMechanism(data []byte) (Mechanism, error) {
 	if name == "aggregated" || name == "shuffled-count" || name == "split-mix" || name == "clones" {
 		return unmarshalDistributed(name, data)
 	}
-	// Which of scale, sigma, horizon, base and buffers the kind has.
-	want, known := map[string][5]bool{"exact": {}, "laplace": {true}, "gaussian": {1: true}, "tree": {true, false, true}, "hybrid": {true},
+	// Which of scale, sigma, horizon, base, buffers, dim, degrees and delta the kind has.
+	want, known := map[string][8]bool{"exact": {}, "laplace": {true}, "gaussian": {1: true}, "tree": {true, false, true}, "hybrid": {true},
 		"kary": {0: true, 2: true, 3: true}, "sqrt": {1: true, 2: true}, "blt": {1: true, 2: true, 4: true},
-		"vector-gaussian": {1: true}, "sums": {1: true}}[name]
+		"vector-gaussian": {1: true}, "sums": {1: true}, "gram-tree": {1: true, 2: true}, "gram-blt": {1: true, 2: true, 4: true},
+		"gram-wishart": {0: true, 2: true, 5: true, 6: true, 7: true}, "vector-tree": {0: true, 2: true, 5: true},
+		"gaussian-vector-tree": {1: true, 2: true}}[name]
 	if !known {
 		var raw bytes.Buffer
 		if err := json.Compact(&raw, data); err != nil {
@@ -249,7 +255,7 @@ func UnmarshalMechanism(data []byte) (Mechanism, error) {
 		name string
 		has  bool
 	}{{"scale", f.Scale != nil}, {"sigma", f.Sigma != nil}, {"horizon", f.Horizon != nil}, {"base", f.Base != nil},
-		{"decay", f.Decay != nil || f.Weight != nil}} {
+		{"decay", f.Decay != nil || f.Weight != nil}, {"dim", f.Dim != nil}, {"degrees", f.Degrees != nil}, {"delta", f.Delta != nil}} {
 		if c.has && !want[i] {
 			return nil, fmt.Errorf("mechanism %s: it has no field %q", name, c.name)
 		}
@@ -271,12 +277,23 @@ func UnmarshalMechanism(data []byte) (Mechanism, error) {
 		m = KAry{*f.Scale, *f.Base, *f.Horizon}
 	case "sqrt":
 		m = SquareRoot{*f.Sigma, *f.Horizon}
-	case "blt":
+	case "blt", "gram-blt":
 		blt, err := newBLT(*f.Sigma, *f.Horizon, f.Decay, f.Weight)
 		if err != nil {
 			return nil, err
 		}
 		m = blt
+		if name == "gram-blt" {
+			m = GramBLT{blt}
+		}
+	case "gram-tree":
+		m = GramTree{*f.Sigma, *f.Horizon}
+	case "gram-wishart":
+		m = GramWishart{*f.Scale, *f.Degrees, *f.Dim, *f.Horizon, *f.Delta}
+	case "vector-tree":
+		m = VectorTree{*f.Scale, *f.Dim, *f.Horizon}
+	case "gaussian-vector-tree":
+		m = GaussianVectorTree{*f.Sigma, *f.Horizon}
 	case "vector-gaussian":
 		m = VectorGaussian{*f.Sigma}
 	case "sums":

@@ -194,6 +194,9 @@ func FuzzUnmarshalMechanism(f *testing.F) {
 		`{"mechanism":"shuffled-count","epsilon":1,"num":2,"den":1,"users":1000,"invited":1000,"beta":0.001}`,
 		`{"mechanism":"clones","inner":{"mechanism":"aggregated","trust":"local","noise":"laplace","g":1,"users":9,"invited":9,"modulus":10,"tau":0,"num":1,"den":1},"delta":0.1}`,
 		`{"mechanism":"split-mix","inner":{"mechanism":"aggregated","trust":"secagg","noise":"polya","g":1,"users":19,"invited":19,"modulus":20,"tau":0,"num":1,"den":1},"shares":9}`,
+		`{"mechanism":"gram-tree","sigma":2,"horizon":9}`, `{"mechanism":"gram-blt","sigma":2,"horizon":9,"decay":[0.99],"weight":[0.1]}`,
+		`{"mechanism":"gram-wishart","scale":2,"horizon":9,"dim":3,"degrees":50,"delta":1e-6}`,
+		`{"mechanism":"vector-tree","scale":1e300,"horizon":9,"dim":3}`, `{"mechanism":"gaussian-vector-tree","sigma":2,"horizon":9}`,
 		`{"mechanism":"elliptic","sigma":1,"of":3,"played":[0,2],"counts":[5,7],"actions":[[1,0],[0,1e-5]]}`} {
 		f.Add([]byte(s))
 	}

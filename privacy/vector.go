@@ -35,7 +35,7 @@ func (r ReleasedVector) At(i int) float64 { return r.v.Value[i] }
 // a single sum's, and its price would not be the vector's.
 func ofVector(m Mechanism) bool {
 	switch m.(type) {
-	case Elliptic, Sums, VectorGaussian, Unknown, Exact:
+	case Elliptic, Sums, VectorGaussian, GramTree, GramBLT, GramWishart, VectorTree, GaussianVectorTree, Unknown, Exact:
 		return true
 	}
 	return false
@@ -43,7 +43,8 @@ func ofVector(m Mechanism) bool {
 
 // ofSum is m unless its sensitivity says nothing about a single sum.
 func ofSum(m Mechanism) Mechanism {
-	if _, ok := m.(Elliptic); ok {
+	switch m.(type) {
+	case Elliptic, GramTree, GramBLT, GramWishart, VectorTree, GaussianVectorTree:
 		return Unknown{Name: m.Kind() + " of a sum"}
 	}
 	return m

@@ -76,11 +76,12 @@ func SimulatedFeatures(cfg FeatureConfig, s *noise.Fast) (FeatureCurator, error)
 			return nil, fmt.Errorf("curator: %w", err)
 		}
 		return newFeatures(cfg, p, 1, 0), nil
-	case nil:
-		return nil, errors.New("curator: mechanism is missing, must be vector-gaussian")
-	default:
-		return nil, fmt.Errorf("curator: mechanism is %q (%T), must be vector-gaussian", m.Kind(), m)
 	}
+	c, err := newGram(cfg, s)
+	if err != nil {
+		return nil, err // no typed nil
+	}
+	return c, nil
 }
 
 // fastVector is a vector's mechanism with floating-point noise from stream s. Without noise nothing is drawn.

@@ -178,10 +178,17 @@ func (c *actions[T]) fill(m privacy.Mechanism, noise sampler[T]) error {
 	return nil
 }
 
-// shaped writes Σ_a a·(Σ r + √n_a·σξ_a), with n_a the mechanism's: its noise covers actions that were not played after all, too.
+// shaped writes Σ_a a·(Σ r + √n_a·σξ_a), with n_a the mechanism's: its noise covers actions that were not played after all, too. Directions that the
+// mechanism takes for rounding are left out.
 func (c *actions[T]) shaped(e privacy.Elliptic, noise sampler[T]) error {
 	v := c.buf[:c.dim]
 	clear(v)
+	coordinates, basis := e.Reduced()
+	sum := v
+	if basis != nil {
+		sum = make([]float64, len(basis))
+	}
+	played := 0
 	for i, a := range c.set {
 		n := e.Count(i)
 		if n == 0 {
@@ -195,7 +202,16 @@ func (c *actions[T]) shaped(e privacy.Elliptic, noise sampler[T]) error {
 			}
 			x += float64(math.Sqrt(float64(n)) * float64(y))
 		}
+		if basis != nil {
+			a = coordinates[played]
+		}
+		played++
 		for j, f := range a {
+			sum[j] += float64(x * f)
+		}
+	}
+	for k, x := range sum[:len(basis)] {
+		for j, f := range basis[k] {
 			v[j] += float64(x * f)
 		}
 	}

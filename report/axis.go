@@ -60,6 +60,17 @@ func (a axis) at(v float64) (px float64, ok bool) {
 	return a.from + float64(min(max(f, 0), 1)*(a.to-a.from)), true
 }
 
+// inside says whether v is in the range.
+func (a axis) inside(v float64) bool {
+	if !drawable(v, a.log) {
+		return false
+	}
+	if a.log {
+		v = math.Log10(v)
+	}
+	return v >= a.lo && v <= a.hi
+}
+
 // A tick is a mark on an axis. Its label is text with an exponent that is drawn raised.
 type tick struct {
 	at        float64

@@ -77,7 +77,14 @@ type Figure struct {
 	XLabel, YLabel string
 	LogX, LogY     bool // a logarithmic axis leaves out what is zero or negative
 	Series         []Series
+	Marks          []Mark // vertical lines
 	Note           string // small print below, such as what the bands are
+}
+
+// A Mark is a vertical line with a label. One outside the range of the series is left out.
+type Mark struct {
+	X     float64
+	Label string
 }
 
 // A Series is one line of a figure. A point with a coordinate that is NaN, infinite, beyond ±1e300, or below 1e-300 on a logarithmic

@@ -18,7 +18,9 @@ import (
 
 // Of arranges the results of an experiment: the table of regrets at the horizon, a figure of regret against rounds for each
 // instance and budget, with the policies that have none beside it, and one of regret against the budget for each instance that has
-// three budgets of a kind or more. Where private policies are played without privacy too, the price of privacy has a table and figures. Of stopping rules it is a grid: samples, failures, and the bounds beside them.
+// three budgets of a kind or more. Where private policies are played without privacy too, the price of privacy has a table and figures. Of stopping
+// rules it is a grid: samples, failures, and the bounds beside them. Of policies that look for the best arm it is a grid of stopping times and errors,
+// one of the arms' shares, and a figure of stopping time against the budget for each instance with three budgets or more.
 func Of(r *experiment.Results) (Report, error) {
 	m := r.Manifest
 	spec, err := experiment.Parse(m.Name, m.Spec)
@@ -42,6 +44,9 @@ func Of(r *experiment.Results) (Report, error) {
 			},
 		}, nil
 	}
+	if m.Kind == experiment.KindIdentify {
+		return identifyReport(r, string(text))
+	}
 	table, err := tableOf(r)
 	if err != nil {
 		return Report{}, err
@@ -58,11 +63,7 @@ func Of(r *experiment.Results) (Report, error) {
 	}
 	seen := map[string]bool{}
 	add := func(f Figure) {
-		id := f.ID
-		for i := 2; seen[strings.ToLower(f.ID)]; i++ { // files, and some systems have one case
-			f.ID = fmt.Sprintf("%s-%d", id, i)
-		}
-		seen[strings.ToLower(f.ID)] = true
+		f.ID = unique(seen, f.ID)
 		out.Figures = append(out.Figures, f)
 	}
 	for _, instance := range distinct(r, func(c *experiment.CellResult) (string, bool) { return c.Instance, true }) {

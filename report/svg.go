@@ -111,6 +111,7 @@ func (l *layout) svg() []byte {
 		d.text(margin, l.top-12, textSize, "", ink, "", fit(clean(l.f.YLabel), (figureWidth-2*margin)/textSize))
 	}
 	l.axes(d)
+	l.marks(d)
 	for i := range l.f.Series {
 		l.series(d, i)
 	}
@@ -163,6 +164,22 @@ func (l *layout) axes(d *drawing) {
 		}
 	}
 	d.f("</g>\n")
+}
+
+// marks draws the vertical lines, and their labels on the side that has more room.
+func (l *layout) marks(d *drawing) {
+	for i, m := range l.f.Marks {
+		if !l.x.inside(m.X) {
+			continue
+		}
+		x, _ := l.x.at(m.X)
+		room, anchor, at := l.right-x-5, "start", x+5
+		if x-l.left > l.right-x {
+			room, anchor, at = x-l.left-5, "end", x-5
+		}
+		d.f(`<path class="mark" d="M%v %vV%v" stroke="%v" stroke-width="1.2" stroke-dasharray="1.5 3" fill="none"/>`+"\n", x, l.bottom, l.top, quiet)
+		d.text(at, l.top+noteSize+float64(i)*(noteSize+3), noteSize, anchor, quiet, "", fit(clean(m.Label), room/noteSize))
+	}
 }
 
 // series draws band, line, leader and label of one series.
@@ -278,6 +295,11 @@ func (l *layout) describe() string {
 		return ""
 	}
 	fmt.Fprintf(&b, "Lines of %s%s against %s%s.", clean(l.f.YLabel), kind(l.f.LogY), clean(l.f.XLabel), kind(l.f.LogX))
+	for _, m := range l.f.Marks {
+		if l.x.inside(m.X) {
+			fmt.Fprintf(&b, " A vertical line at %s: %s.", position(m.X, ""), clean(m.Label))
+		}
+	}
 	for _, s := range l.f.Series {
 		fmt.Fprintf(&b, " %s", s.label())
 		if s.Void {

@@ -61,8 +61,11 @@ func (c *validateCommand) Run(s streams) error {
 	}
 	var b strings.Builder
 	length := fmt.Sprintf("T = %d", plan.Spec.Horizon)
-	if plan.Spec.Kind == experiment.KindStopping {
+	switch plan.Spec.Kind {
+	case experiment.KindStopping:
 		length = fmt.Sprintf("at most %d samples each", plan.Spec.Cap)
+	case experiment.KindIdentify:
+		length = fmt.Sprintf("risk %v, at most %d plays each", plan.Spec.Risk, plan.Spec.Cap)
 	}
 	fmt.Fprintf(&b, "%s: %s of %s, %s\n", plan.Spec.Name, several(len(plan.Cells), "cell"), several(int(plan.Spec.Runs), "run"), length)
 	for i := range plan.Cells {
@@ -84,13 +87,14 @@ type listPolicies struct {
 type policyJSON struct {
 	Name      string      `json:"name"`
 	Title     string      `json:"title"`
-	Bandit    string      `json:"bandit"`         // arms, linear or contextual
+	Bandit    string      `json:"bandit"`         // arms, linear, contextual or identify; a name may be in several
 	Twin      string      `json:"twin,omitempty"` // the policy that it is without privacy, if that has a name of its own
 	Private   bool        `json:"private"`
 	Budgets   []string    `json:"budgets"`
 	Guarantee string      `json:"guarantee"`
 	Regret    string      `json:"regret"`
 	Source    string      `json:"source"`
+	Correct   string      `json:"correct,omitempty"` // of identify: who proves it to be δ-correct. Regret is then its samples
 	Anytime   bool        `json:"anytime"`
 	Params    []paramJSON `json:"params"`
 }
@@ -109,9 +113,9 @@ type paramJSON struct {
 func (c *listPolicies) Run(s streams) error {
 	if c.JSON {
 		out := []policyJSON{}
-		for _, e := range catalog.All() {
+		for _, e := range allPolicies() {
 			j := policyJSON{Name: e.Name, Title: e.Title, Bandit: banditName(e), Twin: e.Twin, Private: e.Private, Budgets: append([]string{}, e.Budgets...), Guarantee: e.Guarantee,
-				Regret: e.Regret, Source: e.Source, Anytime: e.Anytime, Params: []paramJSON{}}
+				Regret: e.Regret, Source: e.Source, Correct: e.Correct, Anytime: e.Anytime, Params: []paramJSON{}}
 			for _, p := range e.Params {
 				q := paramJSON{Name: p.Name, Doc: p.Doc, Type: "number", DefaultDoc: p.DefaultDoc, Allowed: p.Allowed()}
 				switch {
@@ -142,7 +146,7 @@ func (c *listPolicies) Run(s streams) error {
 		e.SetIndent("", "  ")
 		return e.Encode(out)
 	}
-	for i, e := range catalog.All() {
+	for i, e := range allPolicies() {
 		if i > 0 {
 			fmt.Fprintln(s.out)
 		}
@@ -155,12 +159,17 @@ func (c *listPolicies) Run(s streams) error {
 		if e.Private {
 			fmt.Fprintf(w, "  budgets\t%s\n", strings.Join(e.Budgets, " | "))
 		}
-		fmt.Fprintf(w, "  regret\t%s\n", e.Regret)
-		horizon := "must be known"
-		if e.Anytime {
-			horizon = "need not be known"
+		if e.Bandit == catalog.BanditIdentify {
+			fmt.Fprintf(w, "  samples\t%s\n", e.Regret)
+			fmt.Fprintf(w, "  δ-correct\t%s\n", e.Correct)
+		} else {
+			fmt.Fprintf(w, "  regret\t%s\n", e.Regret)
+			horizon := "must be known"
+			if e.Anytime {
+				horizon = "need not be known"
+			}
+			fmt.Fprintf(w, "  horizon\t%s\n", horizon)
 		}
-		fmt.Fprintf(w, "  horizon\t%s\n", horizon)
 		fmt.Fprintf(w, "  source\t%s\n", e.Source)
 		for _, p := range e.Params {
 			value := p.DefaultDoc
@@ -175,6 +184,9 @@ func (c *listPolicies) Run(s streams) error {
 	}
 	return nil
 }
+
+// allPolicies are those of every kind of bandit.
+func allPolicies() []catalog.Entry { return append(catalog.All(), catalog.IdentifyPolicies()...) }
 
 func banditName(e catalog.Entry) string {
 	if e.Bandit == catalog.BanditArms {

@@ -19,7 +19,10 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			examples, err := filepath.Abs("../../examples")
 			e.Setenv("EXAMPLES", examples)
-			return err
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(e.WorkDir, "doses.csv"), doses(2000), 0o644)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "lines": lines},
 	})
@@ -49,4 +52,22 @@ func lines(ts *testscript.TestScript, neg bool, args []string) {
 	if n := strings.Count(string(b), "\n"); args[0] != strconv.Itoa(n) {
 		ts.Fatalf("%s has %d lines, want %s", args[1], n, args[0])
 	}
+}
+
+// doses is a log of three arms with this many rewards each: placebo has a mean of 0.2, low of 0.4 and high of 0.9.
+func doses(rows int) []byte {
+	b := []byte("arm,reward\n")
+	for i := range rows {
+		for _, arm := range []struct {
+			name  string
+			tenth int
+		}{{"placebo", 2}, {"low", 4}, {"high", 9}} {
+			reward := "0"
+			if i*7%10 < arm.tenth {
+				reward = "1"
+			}
+			b = append(b, arm.name+","+reward+"\n"...)
+		}
+	}
+	return b
 }

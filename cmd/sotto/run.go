@@ -16,6 +16,7 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/report"
 	"github.com/sotto-dp/sotto/stopping"
+	"github.com/sotto-dp/sotto/trial"
 )
 
 func exitCode(err error) int {
@@ -23,7 +24,7 @@ func exitCode(err error) int {
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case errors.Is(err, errUsage), errors.Is(err, choose.ErrQuestion), errors.Is(err, experiment.ErrSpec), errors.Is(err, experiment.ErrOutput), errors.Is(err, experiment.ErrShards),
-		errors.Is(err, experiment.ErrUnit), errors.Is(err, stopping.ErrUnfinished):
+		errors.Is(err, experiment.ErrUnit), errors.Is(err, stopping.ErrUnfinished), errors.Is(err, trial.ErrUnfinished):
 		return exitUsage
 	}
 	return exitFailed

@@ -11,17 +11,6 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// dense is V as gonum has it.
-func dense(f *factor) *mat.SymDense {
-	s := mat.NewSymDense(f.n, nil)
-	for i := range f.n {
-		for j := range i + 1 {
-			s.SetSym(i, j, f.v[i*(i+1)/2+j])
-		}
-	}
-	return s
-}
-
 // worst is the largest relative difference between what f answers and what gonum computes from s: log det, V⁻¹b, ‖a‖_{V⁻¹} and aᵀVa.
 func worst(t testing.TB, f *factor, s *mat.SymDense, a, b []float64) float64 {
 	t.Helper()

@@ -20,15 +20,21 @@ import (
 // from the rewards of this phase alone, N_ℓ ~ N(0,σ²I), where c_ℓ is PhaseLength. The last survivor is played for ever.
 //
 // Guarantee: ρ-zCDP of the rewards in the sense of Interactive DP (000 Theorem 5.11, 001 Theorem 3): each reward in [−1,1] is in one release, which it moves by at
-// most 2g in the norm that the noise is round in, g² = max ‖a‖²_{V_ℓ⁺} over the actions played, and σ² = (2/ρ)g² is calibrated to the g that the
-// design really has. So a design that is only nearly optimal, and rounding, never cost privacy. The sources print σ² = 2d/(ρc_ℓ), which is what g² is at most for an
-// exact design: Literal. Other budgets: 4b for 2/ρ, b the variance that the budget asks for at sensitivity 1 (001 Appendix C-E). At budget None it is
-// GOPE without privacy, the same code.
+// most 2g in the norm that the noise is round in, g² = max ‖a‖²_{V_ℓ⁺}, and σ² = (2/ρ)g² is calibrated to the g that the design really has. So a design that
+// is only nearly optimal, and rounding, never cost privacy. The sources print σ² = 2d/(ρc_ℓ), which is what g² is at most for an exact design: Literal. Other
+// budgets: 4b for 2/ρ, b the variance that the budget asks for at sensitivity 1 (001 Appendix C-E). At budget None it is GOPE without privacy, the same code.
+//
+// The maximum of g is over the actions that are played: no other reward is in the release, and the curator refuses what the plan does not have. The
+// sources take it over all of A_ℓ. That is what the accuracy of predictions needs, not privacy, and it is what the phase's length sees to: c_ℓ is
+// multiplied by G/d where that is above 1, G = max ‖a‖²_{V(π)⁺} over A_ℓ, since V_ℓ ⪰ c·V(π) then has ‖a‖² ≤ d/c_ℓ for every survivor. Who plays another
+// action than the one that is recommended must keep its reward out of the release, or the bound 2g is not that action's.
 //
 // Regret: O(√(dT log(KT))) + O((d/√ρ)(log KT)^{3/2}) at δ = 1/T (000 Theorem 5.12, 001 Theorem 4). With the printed f, f ≥ d, that needs d = O(log(KT)); with
-// Corrected it holds for every d. An approximate design has its phases lengthened by G/r, so that the theorem's deviations hold.
+// Corrected it holds for every d.
 //
-// Where the survivors do not span ℝ^d everything happens on their span; d stays the dimension of the actions, as in the sources.
+// Where the survivors do not span ℝ^d everything happens on their span; d stays the dimension of the actions, as in the sources. Phases follow each other
+// without a gap (the sources' t_{ℓ+1} is one too many). A phase's actions are played one after the other, by index, and only a phase that ends is
+// released: where the horizon cuts one off, that costs nothing and teaches nothing.
 type GOPE struct {
 	o       GOPEOptions
 	actions [][]float64
@@ -38,6 +44,7 @@ type GOPE struct {
 
 	ell    int
 	alive  []int // A_ℓ, increasing
+	best   int   // of A_ℓ, as last predicted
 	design design.Design
 	counts []int // T_ℓ, of all actions
 	noise  privacy.Mechanism
@@ -58,7 +65,8 @@ type GOPEOptions struct {
 	// then depends on how many actions are played.
 	Var bool
 	// VarPhases, with Var, is 0 for the same phases and 1 for phases of its own, in whose length |S| stands for d in f and in the noise, S the actions that are
-	// played. The sources do not say which.
+	// played: Σ_b ⟨a, V⁺b⟩² ≤ |S|(d/c)² then bounds the noise of a prediction as the theorem wants it. The sources do not say which; of the same
+	// phases only privacy is proved.
 	VarPhases int
 	Tolerance float64 // of the designs, as in design.Options; 0 for its default
 }
@@ -66,8 +74,8 @@ type GOPEOptions struct {
 // normSlack is how far rounding may take the norm of an action beyond 1.
 const normSlack = 1e-9
 
-// NewGOPE returns GOPE for at least two different actions of the same dimension with ‖a‖ ≤ 1, a horizon of at least one round (no phase is longer than need
-// be) and a budget: ZCDP, Approx or Renyi, or None.
+// NewGOPE returns GOPE for at least two different actions of the same dimension with ‖a‖ ≤ 1, a horizon of at least one round and a
+// budget: ZCDP, Approx or Renyi, or None. The phases do not depend on the horizon; the first may be longer.
 func NewGOPE(actions [][]float64, horizon int, b privacy.Budget, o GOPEOptions) (*GOPE, error) {
 	p, err := newGOPE(actions, horizon, b, o)
 	if err != nil {
@@ -105,6 +113,9 @@ func newGOPE(actions [][]float64, horizon int, b privacy.Budget, o GOPEOptions) 
 	p.batch.Plays = make([]policy.Play, 0, len(actions))
 	if err := p.begin(); err != nil {
 		return nil, err
+	}
+	if err := p.noise.Validate(); err != nil {
+		return nil, fmt.Errorf("budget %v: %w", b, err)
 	}
 	p.rank = p.design.Rank
 	return p, nil
@@ -167,7 +178,7 @@ func (p *GOPE) Next(released privacy.ReleasedVector) *policy.Batch {
 		p.estimate(released)
 		p.eliminate()
 		if err := p.begin(); err != nil {
-			p.alive = p.alive[:1] // no error is known to get here; the best so far is played
+			p.alive = append(p.alive[:0], p.best) // no error is known to get here
 		}
 	}
 	if len(p.alive) == 1 {
@@ -203,8 +214,8 @@ func (p *GOPE) begin() error {
 	}
 	p.design = d
 	clear(p.counts)
-	c := p.phaseLength(len(d.Support)) * max(1, d.G/float64(d.Rank))
-	t, err := d.Counts(min(c, 1<<50)) // more plays than there will be
+	c := p.phaseLength(len(d.Support))
+	t, err := d.Counts(min(c*max(1, d.G/float64(p.dim)), 1<<50)) // more plays than there will be
 	if err != nil {
 		return err
 	}
@@ -245,7 +256,7 @@ func (p *GOPE) phaseLength(support int) float64 {
 	return PhaseLength(p.dim, p.ell, risk, f, root)
 }
 
-// calibrate makes the mechanism of this phase.
+// calibrate makes the mechanism of this phase, c is the printed c_ℓ.
 func (p *GOPE) calibrate(c float64) error {
 	if p.o.Var {
 		p.noise = privacy.Sums{Sigma: p.root4b}
@@ -281,12 +292,16 @@ func (p *GOPE) estimate(released privacy.ReleasedVector) {
 			x[i] = released.At(i)
 		}
 	}
+	exponent := p.scale()
+	for j, e := range exponent {
+		x[j] = math.Ldexp(x[j], -e)
+	}
 	w := mat.NewDense(len(p.design.Support), p.dim, nil)
 	for i, s := range p.design.Support {
 		a := p.alive[s]
 		root := math.Sqrt(float64(p.counts[a]))
 		for j, y := range p.actions[a] {
-			w.Set(i, j, float64(root*y))
+			w.Set(i, j, float64(root*math.Ldexp(y, -exponent[j])))
 		}
 	}
 	var f mat.SVD
@@ -307,23 +322,53 @@ func (p *GOPE) estimate(released privacy.ReleasedVector) {
 			p.theta[i] += float64(along * v.At(i, k))
 		}
 	}
+	for j := range p.theta {
+		p.theta[j] = math.Ldexp(p.theta[j], -exponent[j])
+	}
 }
 
-// eliminate makes A_{ℓ+1}. Whoever is predicted best stays.
+// scale is by which powers of two estimate divides coordinates: those in which all actions are small are brought to the scale of the others. As they are,
+// they drown in the rounding of W's singular vectors, and what is made of them is divided by the square of their size.
+func (p *GOPE) scale() []int {
+	exponent, share, largest := make([]int, p.dim), make([]float64, p.dim), make([]float64, p.dim)
+	for _, a := range p.alive {
+		size := 0.0
+		for _, y := range p.actions[a] {
+			size = max(size, math.Abs(y))
+		}
+		_, e := math.Frexp(size)
+		for j, y := range p.actions[a] {
+			y = math.Abs(y)
+			share[j], largest[j] = max(share[j], math.Ldexp(y, -e)), max(largest[j], y)
+		}
+	}
+	for j := range exponent {
+		// Less is the rounding of the others, as to package design, and shall not become a direction.
+		if share[j] > 1e-13 && share[j] < 1e-3 {
+			_, exponent[j] = math.Frexp(largest[j])
+		}
+	}
+	return exponent
+}
+
+// eliminate makes A_{ℓ+1}. Whoever is predicted best stays, also where a prediction overflows.
 func (p *GOPE) eliminate() {
 	top := math.Inf(-1)
+	p.best = p.alive[0]
 	for _, a := range p.alive {
 		m := 0.0
 		for i, x := range p.actions[a] {
 			m += float64(x * p.theta[i])
 		}
 		p.mean[a] = m
-		top = max(top, m)
+		if m > top {
+			top, p.best = m, a
+		}
 	}
 	width := 2 * math.Ldexp(1, -p.ell)
 	kept := p.alive[:0]
 	for _, a := range p.alive {
-		if top-p.mean[a] <= width {
+		if a == p.best || top-p.mean[a] <= width {
 			kept = append(kept, a)
 		}
 	}

@@ -2,12 +2,61 @@ package linear
 
 import (
 	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// LinUCB is optimism on an ellipsoid under joint differential privacy: contexts and rewards are both private (Shariff and Sheffet 2018).
-type LinUCB struct{}
+// LinUCB is optimism on an ellipsoid under joint differential privacy: contexts and rewards are both private (Shariff and Sheffet 2018, Algorithms 1 and
+// 2; 001 Appendix B-D has the definitions). After t rounds it knows the noisy Gram matrix of [a;r], whose blocks are G_t + N_t and u_t + h_t, with G_t = Σ aaᵀ
+// and u_t = Σ a·r. In each round it plays
+//
+//	argmax_a ⟨θ̃_t, a⟩ + β_t‖a‖_{V_t⁻¹},   θ̃_t = V_t⁻¹(u_t + h_t),   V_t = G_t + N_t + c_t·I.
+//
+// Guarantee: the budget as joint DP. A record is the vector that was played and its reward; replace a round's context and reward by others, and what is played in
+// all other rounds together is as good as unchanged. What is played in the round itself is not protected: Choose looks at the round's decision set as
+// it is, so that its choice is no post-processing of releases. (A policy whose every choice hides its own context has linear regret: their Claim 13.)
+// What a later choice knows of this round went through the curator.
+//
+// The shift c_t = ρ_min − Lo_t, where the eigenvalues of N_t are from Lo_t to Hi_t (privacy.Band), makes those of H_t = N_t + c_t·I lie from ρ_min to
+// ρ_max = ρ_min + Hi_t − Lo_t: their changing regulariser. ρ_min is Υ, half the widest band, or λ where that is more; with Υ alone it is theirs for
+// normal noise (ρ_min = Υ, ρ_max = 3Υ). If V_t is not positive definite all the same, its eigenvalues below ρ_min become ρ_min: post-processing.
+//
+// Confidence: if ‖θ*‖ ≤ 1 and rewards are 1-subgaussian given what was played, ‖θ* − θ̃_t‖_{V_t} ≤ β_t in all rounds with probability at least 1−α, with (their
+// Proposition 4)
+//
+//	β_t = √(2 log(2/α) + log(det V_t/ρ_min^d)) + √ρ_max + γ,   γ = Cross_t/√ρ_min ≥ ‖h_t‖_{H_t⁻¹},
+//
+// log(det V_t/ρ_min^d) or d log(1 + t/(dρ_min)), whichever is less: where H_t is within its band both are at least log det(I + G_t/ρ_min), which is
+// all that the proof needs. Half of α is for the rewards, half for the bands of all T rounds, four events each. Regret: Õ(d√T + d^{3/4}√(T/ε))
+// for normal noise (their §4).
+//
+// At budget None there is no noise: LinUCB, or OFUL, with ridge λ.
+type LinUCB struct {
+	dim       int
+	o         LinUCBOptions
+	mechanism privacy.Mechanism
+	bands     []privacy.Band // by number of nodes, or one for all; none without noise
+	low       float64        // ρ_min
+
+	now     *factor
+	u       []float64
+	t       int // rounds chosen
+	learned int // rounds chosen at the last release
+
+	logDet float64 // of V_τ
+	theta  []float64
+	radius float64
+	w      []float64 // ‖Wa‖₂ = ‖a‖_{V_τ⁻¹}
+	v      []float64 // V_τ
+	counts int       // updates
+	clips  int
+}
 
 // A GramNoise is the mechanism that hides LinUCB's running Gram matrix.
 type GramNoise int
@@ -25,11 +74,213 @@ type LinUCBOptions struct {
 	// parameter.
 	Lambda float64
 	Noise  GramNoise // not used at budget None
-	C      float64   // a new estimate when det V has grown by more than 1+C; 0 for one every round, as in the source
+	// C is from 0 to 1e6: a new estimate when the noisy det V has grown by more than 1+C. 0 is one every round, as in the source. What V is made of is
+	// released in every round anyway; it costs nothing more.
+	C float64
 }
 
 // NewLinUCB returns LinUCB for actions in ℝ^d, a horizon of at least one round, and a budget: ZCDP, Approx or Renyi (Approx alone with GramWishart),
 // or None for LinUCB without privacy.
 func NewLinUCB(dim, horizon int, b privacy.Budget, o LinUCBOptions) (*LinUCB, error) {
-	return nil, errors.New("lin-ucb: not yet")
+	if err := o.check(dim, horizon); err != nil {
+		return nil, fmt.Errorf("lin-ucb: %w", err)
+	}
+	m, err := o.mechanism(dim, horizon, b)
+	if err != nil {
+		return nil, fmt.Errorf("lin-ucb: %w", err)
+	}
+	p := &LinUCB{dim: dim, o: o, mechanism: m, low: o.Lambda}
+	if _, none := b.(privacy.None); !none {
+		x := math.Log(float64(horizon)) - math.Log(o.Risk) + math.Log(8)
+		last := bits.Len(uint(horizon))
+		if o.Noise == GramBLT {
+			last = 1 // the same for all
+		}
+		for k := range last {
+			band := m.Band(dim, 1<<(k+1)-1, x)
+			p.bands = append(p.bands, band)
+			p.low = max(p.low, (band.Hi-band.Lo)/2)
+		}
+		if !(p.low <= math.MaxFloat64/8) {
+			return nil, fmt.Errorf("lin-ucb: budget is %v: its noise has left the numbers", b)
+		}
+	}
+	p.now = newFactor(dim, p.low)
+	p.u, p.theta = make([]float64, dim), make([]float64, dim)
+	p.w, p.v = make([]float64, len(p.now.v)), make([]float64, len(p.now.v))
+	p.logDet = p.now.logDet()
+	p.estimate(0)
+	p.counts = 0
+	return p, nil
 }
+
+func (o LinUCBOptions) check(dim, horizon int) error {
+	switch {
+	case dim < 1 || dim > maxDim:
+		return fmt.Errorf("dim is %d, must be between 1 and %d", dim, maxDim)
+	case horizon < 1:
+		return fmt.Errorf("horizon is %d, must be at least 1", horizon)
+	case !(o.Lambda >= minLambda && o.Lambda <= maxLambda):
+		return fmt.Errorf("lambda is %v, must be between %v and %v", o.Lambda, minLambda, maxLambda)
+	case !(o.Risk >= minRisk && o.Risk < 1):
+		return fmt.Errorf("risk is %v, must be at least %v and below 1", o.Risk, minRisk)
+	case !(o.C >= 0 && o.C <= 1e6):
+		return fmt.Errorf("c is %v, must be between 0 and 1e6", o.C)
+	case o.Noise < GramBLT || o.Noise > GramWishart:
+		return fmt.Errorf("noise is %d, must be GramBLT, GramTree or GramWishart", o.Noise)
+	}
+	return nil
+}
+
+func (o LinUCBOptions) mechanism(dim, horizon int, b privacy.Budget) (privacy.GramMechanism, error) {
+	if b == nil {
+		return nil, errors.New("there is no budget")
+	}
+	if _, none := b.(privacy.None); none {
+		return privacy.GramTree{Horizon: horizon}, nil
+	}
+	switch o.Noise {
+	case GramTree:
+		return privacy.NewGramTree(b, horizon)
+	case GramWishart:
+		return privacy.NewGramWishart(b, dim, horizon)
+	}
+	return privacy.NewGramBLT(b, horizon)
+}
+
+// Mechanism is the counter of noisy Gram matrices, without noise for budget None.
+func (p *LinUCB) Mechanism() privacy.Mechanism { return p.mechanism }
+
+// Slots is 1: all records are in one running matrix.
+func (p *LinUCB) Slots() int { return 1 }
+
+// Due is 0 after every round. When there are releases must not depend on what was played: that is private here.
+func (p *LinUCB) Due() int {
+	if p.t > p.learned {
+		return 0
+	}
+	return -1
+}
+
+// Learn takes the running Gram matrix. A release of another size changes nothing.
+func (p *LinUCB) Learn(released privacy.ReleasedVector) {
+	p.learned = p.t
+	d := p.dim
+	if released.Len() != (d+1)*(d+2)/2 {
+		return
+	}
+	n := released.N()
+	shift := p.low - p.band(n).Lo
+	at := 0
+	for j := range d { // row j of the upper triangle is column j of the lower
+		p.now.v[j*(j+1)/2+j] = released.At(at) + shift
+		for i := j + 1; i < d; i++ {
+			p.now.v[i*(i+1)/2+j] = released.At(at + i - j)
+		}
+		p.u[j] = released.At(at + d - j)
+		at += d + 1 - j
+	}
+	if !p.now.refactor() && !p.clip() {
+		return
+	}
+	logDet := p.now.logDet()
+	if p.o.C > 0 && !(logDet-p.logDet > math.Log1p(p.o.C)+detMargin) {
+		return
+	}
+	p.logDet = logDet
+	p.estimate(n)
+}
+
+// band bounds the noise after n records.
+func (p *LinUCB) band(n int) privacy.Band {
+	if n < 1 || len(p.bands) == 0 {
+		return privacy.Band{}
+	}
+	return p.bands[min(bits.OnesCount(uint(n)), len(p.bands))-1]
+}
+
+// clip raises V's eigenvalues to ρ_min. It returns false, and leaves V to the next release, if they are not found.
+func (p *LinUCB) clip() bool {
+	p.clips++
+	d := p.dim
+	s := mat.NewSymDense(d, nil)
+	for i, at := 0, 0; i < d; i++ {
+		for j := range i + 1 {
+			s.SetSym(i, j, p.now.v[at])
+			at++
+		}
+	}
+	var e mat.EigenSym
+	if !e.Factorize(s, true) {
+		return false
+	}
+	var q mat.Dense
+	e.VectorsTo(&q)
+	values := e.Values(nil)
+	for i, at := 0, 0; i < d; i++ {
+		for j := range i + 1 {
+			x := 0.0
+			for k, y := range values {
+				x += float64(max(y, p.low) * float64(q.At(i, k)*q.At(j, k)))
+			}
+			p.now.v[at] = x
+			at++
+		}
+	}
+	return p.now.refactor()
+}
+
+// estimate makes what holds until the next update, from V and u of n records.
+func (p *LinUCB) estimate(n int) {
+	p.counts++
+	p.now.solve(p.theta, p.u)
+	p.now.root(p.w)
+	copy(p.v, p.now.v)
+	growth := max(0, p.logDet-float64(float64(p.dim)*math.Log(p.low)))
+	growth = min(growth, EllipsoidGrowth(p.dim, n, p.low))
+	band := p.band(n)
+	p.radius = EllipsoidRadius(growth, p.low+band.Hi-band.Lo, p.o.Risk/2) + band.Cross/math.Sqrt(p.low)
+}
+
+// Choose plays the action of the highest index. It looks at the actions of this round, which are private, and keeps nothing of them: there is only what the
+// curator releases. The caller sees to it that there are len(actions) = K·d finite numbers, K ≥ 1.
+func (p *LinUCB) Choose(actions []float64) Choice {
+	d := p.dim
+	best, top := 0, math.Inf(-1)
+	for i := 0; len(actions) >= d; i++ {
+		a := actions[:d]
+		actions = actions[d:]
+		var mean float64
+		for j, x := range a {
+			mean += float64(p.theta[j] * x)
+		}
+		if score := mean + float64(p.radius*math.Sqrt(squaredRoot(p.w, a))); score > top {
+			best, top = i, score
+		}
+	}
+	p.t++
+	return Choice{Action: best}
+}
+
+// Estimate is the confidence set of θ* at the last update: the centre θ̃, the caller's to keep, and the radius β in the norm of V.
+func (p *LinUCB) Estimate() (theta []float64, radius float64) { return slices.Clone(p.theta), p.radius }
+
+// Updates is how many estimates there have been.
+func (p *LinUCB) Updates() int { return p.counts }
+
+// Clips is how often V was not positive definite: with probability 1−α/2 never.
+func (p *LinUCB) Clips() int { return p.clips }
+
+// Covers says whether θ is in the confidence set. It is false for vectors that do not have d coordinates.
+func (p *LinUCB) Covers(theta []float64) bool {
+	if len(theta) != p.dim {
+		return false
+	}
+	x := slices.Clone(theta)
+	for i := range x {
+		x[i] -= p.theta[i]
+	}
+	return math.Sqrt(quadratic(p.v, x)) <= p.radius
+}
+
+var _ Contextual = (*LinUCB)(nil)

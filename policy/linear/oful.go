@@ -18,7 +18,7 @@ import (
 // released, once, with its own noise Y_ℓ ~ N(0, (2/ρ)I): one reward in [−1,1] of an action with ‖a‖ ≤ 1 moves it by at most 2. θ̃ rests on the sum of
 // all releases, and so on the sum of all their noises: noise drawn anew for the running sum would be a new release of old rewards.
 //
-// Guarantee: ρ-zCDP of the rewards in the sense of Interactive DP (000 Theorem 5.11, 001 Theorem 3): each reward is in one release, and when
+// Guarantee: ρ-zCDP of the rewards in the sense of Interactive DP (000 Theorem 5.14, 001 Theorem 3): each reward is in one release, and when
 // releases happen depends on V alone. Contexts and actions are public and not protected. Other budgets: 4b for 2/ρ, b the variance that
 // the budget asks for at sensitivity 1 (001 Appendix C-E). At budget None it is RS-OFUL (Abbasi-Yadkori, Pál and Szepesvári 2011, Figure 3)
 // with no noise and no term for it, and with EveryRound it is their OFUL (Figure 1), which updates after every round.

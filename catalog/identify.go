@@ -1,0 +1,248 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/policy/identify"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// BanditIdentify is the kind of bandit of policies that look for the best of K arms and stop: a value of Entry.Bandit. They have
+// a table of their own (IdentifyPolicies), as one name, dp-se, is in both.
+const BanditIdentify = "identify"
+
+// An IdentifySetting is what everybody may know of a trial before the first round.
+type IdentifySetting struct {
+	Arms   int
+	Risk   float64 // δ: the probability of a wrong answer that is allowed, above 0 and below 1
+	Budget privacy.Budget
+	// Coins are for the parameter coin alone.
+	Coins policy.Coins
+}
+
+const (
+	transcriptGuarantee = "ε-DP of the whole transcript: plays, stopping time and answer; rewards in range"
+	lemma518            = "000 Lemma 5.18"
+	lemma521            = "000 Lemma 5.21"
+)
+
+// The choices of some parameters.
+const (
+	logLeader     = iota // AdaP-TT's leader: its bonus has log n
+	printedLeader        // or k_a
+)
+
+const (
+	provedThreshold = iota // of AdaP-TT
+	heuristicThreshold
+)
+
+const (
+	jointThreshold = iota // of DP-TT
+	perArmThreshold
+)
+
+// FindIdentify returns the identification policy of this name; the error names the nearest known one.
+func FindIdentify(name string) (Entry, error) { return find(IdentifyPolicies(), name) }
+
+// IdentifyPolicies returns the policies that look for the best arm, private ones first. Rewards are in [0,1]. Regret says how
+// many samples a policy takes in the mean, Correct what is proved of its answer. Those that are not private run at budget none.
+func IdentifyPolicies() []Entry {
+	private := func(e Entry) Entry {
+		e.Bandit, e.Private, e.Budgets, e.Guarantee, e.Anytime = BanditIdentify, true, []string{"epsilon"}, transcriptGuarantee, true
+		return e
+	}
+	open := func(e Entry) Entry {
+		e.Bandit, e.Guarantee, e.Anytime = BanditIdentify, noGuarantee, true
+		return e
+	}
+	return []Entry{
+		private(Entry{
+			Name: "dp-tt", Title: "DP-TT",
+			Regret:  "2(1+η)T*_{ε,β} log(1/δ) as δ → 0, with its authors' threshold, Bernoulli arms of distinct means (arXiv:2510.17348)",
+			Correct: "proof: identify.JointThreshold",
+			Source:  "Azize, Jourdan, Al Marjani and Basu 2025 (arXiv:2510.17348), in the frame of 000 Algorithm 10",
+			Params: []Param{betaParam(), exponentParam(),
+				{Name: "eta", Doc: "growth 1+η of an arm's phases", Default: 1, Lo: 0, Hi: 1e6, HiIn: true},
+				{Name: "first", Doc: "plays of an arm's first phase; 1 is the literal rule, whose stopping times have heavy tails", Integer: true, Default: math.NaN(),
+					DefaultDoc: "⌈24/ε⌉", Lo: 1, LoIn: true, Hi: 1 << 50},
+				{Name: "threshold", Doc: "joint: one for both arms, with the noise-aware divergence J; per-arm: of the authors' shape, with d_ε", Choices: []string{"joint", "per-arm"}},
+				{Name: "forget", Doc: "a mean rests on the last phase only, with d_ε", Flag: true},
+				{Name: "phases", Doc: "most phases of an arm, known to the joint threshold", Integer: true, Default: math.NaN(), DefaultDoc: "no limit", Lo: 1, LoIn: true, Hi: 1e6},
+			},
+			NewIdentify: newDPTT,
+			vary: func(e *Entry, p Params) {
+				if p["threshold"] == perArmThreshold {
+					e.Correct = "proof: identify.PerArmThreshold"
+				}
+			},
+		}),
+		private(Entry{
+			Name: "adap-tt", Title: "AdaP-TT",
+			Regret:  "4T*_{KL,β}(1 + √(1 + Δ_max²/(2σ⁴ε²))) log(1/δ) as δ → 0, distinct means (000 Theorem 5.20)",
+			Correct: lemma518,
+			Source:  "000 Algorithm 10, (5.9) and (5.11); 004 Algorithm 1",
+			Params:  adaptiveParams(),
+			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
+				options, err := adaptiveOptions(s, p)
+				if err != nil {
+					return nil, err
+				}
+				return identifier(identify.NewAdaPTT(s.Arms, s.Budget, s.Risk, options...))
+			},
+			vary: varyAdaptive,
+		}),
+		private(Entry{
+			Name: "adap-tt-star", Title: "AdaP-TT*",
+			Regret:  "12T*_{ε,β}g₂/σ² or 4T*_{KL,β}g₁ log(1/δ) as δ → 0, distinct means (000 Theorem 5.23)",
+			Correct: lemma521,
+			Source:  "000 Algorithm 10, (5.12) and (5.14)",
+			Params:  adaptiveParams(),
+			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
+				options, err := adaptiveOptions(s, p)
+				if err != nil {
+					return nil, err
+				}
+				return identifier(identify.NewAdaPTTStar(s.Arms, s.Budget, s.Risk, options...))
+			},
+			vary: varyAdaptive,
+		}),
+		private(Entry{
+			Name: "dp-se", Title: "DP-SE",
+			Regret:  "O(Σ Δ_a⁻² + Σ (εΔ_a)⁻¹), up to logarithms (000 §5.4.3)",
+			Correct: "proof: identify.NewDPSE",
+			Source:  "002 Algorithm 9, until one arm is left",
+			NewIdentify: func(s IdentifySetting, _ Params) (identify.Identifier, error) {
+				return identifier(identify.NewDPSE(s.Arms, s.Budget, s.Risk))
+			},
+		}),
+		open(Entry{
+			Name: "ttucb", Title: "TTUCB",
+			Regret:  "T*_{KL,β} log(1/δ) as δ → 0, distinct means (000 §2.2.9)",
+			Correct: "000 §2.2.9",
+			Source:  "Jourdan and Degenne 2023; 000 Algorithm 3, (5.10)",
+			Params:  []Param{betaParam(), sigmaParam()},
+			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
+				return identifier(identify.NewTTUCB(s.Arms, s.Risk, identify.WithBeta(p["beta"]), identify.WithSigma(p["sigma"])))
+			},
+			vary: varySigma,
+		}),
+		open(Entry{
+			Name: "se", Title: "SE",
+			Regret:  "O(Σ Δ_a⁻² log(K/(δΔ_a)))",
+			Correct: "Even-Dar, Mannor and Mansour 2002",
+			Source:  "Even-Dar, Mannor and Mansour 2002",
+			NewIdentify: func(s IdentifySetting, _ Params) (identify.Identifier, error) {
+				return identifier(identify.NewSE(s.Arms, s.Risk))
+			},
+		}),
+		open(Entry{
+			Name: "lucb", Title: "LUCB",
+			Regret:  "O(Σ Δ_a⁻² log(1/δ)) in the mean (Kalyanakrishnan et al. 2012, Theorem 6)",
+			Correct: "Kalyanakrishnan, Tewari, Auer and Stone 2012, Theorem 1",
+			Source:  "Kalyanakrishnan, Tewari, Auer and Stone 2012",
+			NewIdentify: func(s IdentifySetting, _ Params) (identify.Identifier, error) {
+				return identifier(identify.NewLUCB(s.Arms, s.Risk))
+			},
+		}),
+		open(Entry{
+			Name: "track-and-stop", Title: "Track-and-Stop",
+			Regret:  "T*_KL log(1/δ) as δ → 0 (Garivier and Kaufmann 2016)",
+			Correct: "Kaufmann and Koolen 2021",
+			Source:  "Garivier and Kaufmann 2016, D-tracking",
+			Params: []Param{{Name: "family", Doc: "what rewards are taken for: bernoulli (right for all in [0,1]) or gaussian, σ = 1/2",
+				Choices: []string{"bernoulli", "gaussian"}}},
+			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
+				return identifier(identify.NewTrackAndStop(s.Arms, s.Risk, identify.Family(p["family"])))
+			},
+		}),
+	}
+}
+
+func betaParam() Param {
+	return Param{Name: "beta", Doc: "share β of its rounds that a leader is played", Default: 0.5, Lo: 0, Hi: 1}
+}
+
+func sigmaParam() Param {
+	return Param{Name: "sigma", Doc: "σ of σ-sub-Gaussian rewards: 0.5 is right for rewards in [0,1], 1 is what 004 prints", Default: 0.5, Lo: 0, Hi: 1e6, HiIn: true}
+}
+
+func exponentParam() Param {
+	return Param{Name: "s", Doc: "exponent of the union bound over phases, Σ k^{−s}", Default: 2, Lo: 1, Hi: 1e3, HiIn: true}
+}
+
+// adaptiveParams are those of AdaP-TT and AdaP-TT*.
+func adaptiveParams() []Param {
+	return []Param{betaParam(), sigmaParam(), exponentParam(),
+		{Name: "leader", Doc: "the bonus of the leader's index: log n, or k_a as 000 prints it, with which a run may never stop", Choices: []string{"log", "printed"}},
+		{Name: "threshold", Doc: "the proved one, or the heuristic of the authors' published code, which has no proof", Choices: []string{"proved", "heuristic"}},
+		{Name: "unclipped", Doc: "leave private means outside [0,1] as they are, as the sources do: a run may then take for ever", Flag: true},
+		{Name: "coin", Doc: "toss a coin of probability β for the leader, as the authors' published code does, instead of tracking", Flag: true},
+	}
+}
+
+func adaptiveOptions(s IdentifySetting, p Params) ([]identify.TopTwoOption, error) {
+	options := []identify.TopTwoOption{identify.WithBeta(p["beta"]), identify.WithSigma(p["sigma"]), identify.WithExponent(p["s"])}
+	if p["leader"] == printedLeader {
+		options = append(options, identify.WithPrintedBonus())
+	}
+	if p["threshold"] == heuristicThreshold {
+		options = append(options, identify.WithHeuristicThreshold())
+	}
+	if p["unclipped"] == 1 {
+		options = append(options, identify.WithUnclippedMeans())
+	}
+	if p["coin"] == 1 {
+		if s.Coins == nil {
+			return nil, errors.New("parameter coin is true: it is for simulations, which have coins to toss")
+		}
+		options = append(options, identify.WithCoin(s.Coins))
+	}
+	return options, nil
+}
+
+func varyAdaptive(e *Entry, p Params) {
+	if p["leader"] == printedLeader {
+		e.Regret = "none proved: a run may never stop with the printed leader"
+	}
+	if p["threshold"] == heuristicThreshold {
+		e.Correct = ""
+		e.Source += "; threshold of the authors' published code"
+	}
+	varySigma(e, p)
+}
+
+// varySigma drops the theorem where rewards in [0,1] are not σ-sub-Gaussian.
+func varySigma(e *Entry, p Params) {
+	if p["sigma"] < 0.5 {
+		e.Correct = ""
+	}
+}
+
+func newDPTT(s IdentifySetting, p Params) (identify.Identifier, error) {
+	options := []identify.TopTwoOption{identify.WithBeta(p["beta"]), identify.WithExponent(p["s"]), identify.WithEta(p["eta"])}
+	if first, ok := p["first"]; ok {
+		options = append(options, identify.WithFirst(int(first)))
+	}
+	if p["forget"] == 1 {
+		options = append(options, identify.WithForgetting())
+	}
+	if phases, ok := p["phases"]; ok {
+		options = append(options, identify.WithPhaseCap(int(phases)))
+	}
+	if p["threshold"] == perArmThreshold {
+		options = append(options, identify.WithPerArmThreshold())
+	}
+	return identifier(identify.NewDPTT(s.Arms, s.Budget, s.Risk, options...))
+}
+
+// identifier turns a constructor's result into an interface without a typed nil.
+func identifier[P identify.Identifier](p P, err error) (identify.Identifier, error) {
+	if err != nil {
+		return nil, fmt.Errorf("policy %w", err)
+	}
+	return p, nil
+}

@@ -1,0 +1,110 @@
+package catalog_test
+
+import (
+	"errors"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// Each identification policy builds at each budget that it says it takes, with every choice and flag, and its mechanism costs what the budget allows.
+func TestIdentifyEntriesKeepTheirWord(t *testing.T) {
+	seen := map[string]bool{}
+	for _, e := range catalog.IdentifyPolicies() {
+		if seen[e.Name] || !regexp.MustCompile(`^[a-z0-9-]+$`).MatchString(e.Name) {
+			t.Errorf("name %q is taken or not plain", e.Name)
+		}
+		seen[e.Name] = true
+		if e.Title == "" || e.Guarantee == "" || e.Regret == "" || e.Source == "" || e.Correct == "" || e.Bandit != catalog.BanditIdentify || !e.Anytime {
+			t.Errorf("%s: title, guarantee, samples, source and proof must all be said", e.Name)
+		}
+		if e.Private == (len(e.Budgets) == 0) {
+			t.Errorf("%s: private is %v and its budgets are %v", e.Name, e.Private, e.Budgets)
+		}
+		all := []catalog.Params{nil}
+		for _, p := range e.Params {
+			switch {
+			case p.Flag:
+				all = append(all, catalog.Params{p.Name: 1})
+			case p.Choices != nil:
+				for i := range p.Choices {
+					all = append(all, catalog.Params{p.Name: float64(i)})
+				}
+			case p.Integer:
+				all = append(all, catalog.Params{p.Name: 7})
+			default:
+				x := 1.0
+				if p.HiIn || math.IsInf(p.Hi, 1) {
+					x = 2 * math.Max(p.Lo, 1)
+				} else {
+					x = (p.Lo + p.Hi) / 3
+				}
+				all = append(all, catalog.Params{p.Name: x})
+			}
+		}
+		for _, given := range all {
+			params, err := e.Complete(given)
+			if err != nil {
+				t.Fatalf("%s with %v: %v", e.Name, given, err)
+			}
+			for kind, b := range budgets {
+				if e.Meets(b) != nil {
+					if !errors.Is(e.Meets(b), catalog.ErrBudget) {
+						t.Errorf("%s at %s: %v", e.Name, b, e.Meets(b))
+					}
+					continue
+				}
+				p, err := e.NewIdentify(catalog.IdentifySetting{Arms: 3, Risk: 0.05, Budget: b, Coins: coins{}}, params)
+				if err != nil {
+					t.Errorf("%s with %v at %s: %v", e.Name, given, b, err)
+					continue
+				}
+				loss := p.Mechanism().Loss()
+				if infinite := kind == "none"; loss.Infinite() != infinite || !infinite && !loss.Within(b) {
+					t.Errorf("%s at %s: its mechanism costs %v", e.Name, b, loss)
+				}
+				if b := p.Next(privacy.Released{}); b == nil || len(b.Plays) != 3 {
+					t.Errorf("%s with %v begins with %v", e.Name, given, b)
+				}
+			}
+		}
+	}
+	if _, err := catalog.FindIdentify("adap-t"); err == nil || !strings.Contains(err.Error(), `did you mean "adap-tt"`) {
+		t.Error(err)
+	}
+}
+
+// What is not proved is not said to be.
+func TestIdentifyProofs(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		params catalog.Params
+		proved bool
+	}{
+		{"dp-tt", nil, true},
+		{"dp-tt", catalog.Params{"threshold": 1}, true},
+		{"dp-tt", catalog.Params{"forget": 1}, true},
+		{"adap-tt", catalog.Params{"leader": 1, "unclipped": 1, "coin": 1}, true},
+		{"adap-tt", catalog.Params{"threshold": 1}, false},
+		{"adap-tt", catalog.Params{"sigma": 0.4}, false},
+		{"adap-tt-star", catalog.Params{"threshold": 1}, false},
+		{"adap-tt-star", catalog.Params{"sigma": 1}, true},
+		{"ttucb", catalog.Params{"sigma": 0.4}, false},
+	} {
+		e, err := catalog.FindIdentify(c.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		params, err := e.Complete(c.params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := e.With(params).Correct != ""; got != c.proved {
+			t.Errorf("%s with %v: proved is %v", c.name, c.params, got)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package identify
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// DPTT is DP-TT of Azize, Jourdan, Al Marjani and Basu (arXiv:2510.17348, 2025), in the frame of Algorithm 10 (see TopTwo): the
+// leader is the arm with the highest private mean, the challenger the argmin of C*_ε(B,a,μ̃,N) + log N_a with the transportation
+// cost of the divergence d_ε (DEpsCost), and an arm's phases grow by a ratio 1+η and forget nothing: each adds its noisy sum.
+//
+// It is ε-DP for rewards in [0,1]. With the authors' threshold limsup E τ/log(1/δ) ≤ 2(1+η)T*_{ε,β}, at most 8T*_ε at (η,β) =
+// (1,1/2), for Bernoulli arms of distinct means in (0,1); no rule that is ε-DP and δ-correct has less than T*_ε log(1/(3δ)). Its
+// constants are not known to us. The stopping rule here is ours, and δ-correct if one arm alone is best, for any rewards in
+// [0,1]: NoisyCost with JointThreshold, which has the proof; DEpsCost where means carry one noise each.
+//
+// The default first phase, ⌈24/ε⌉ plays in one release, is ours too: with one play each (WithFirst(1), the literal rule) noise
+// may park the best arm, and stopping times have heavy tails.
+type DPTT struct{ TopTwo }
+
+// NewDPTT returns DP-TT for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for no noise) and a risk δ in (0,1).
+// Options: WithBeta, WithExponent, WithEta, WithFirst, WithForgetting, WithPhaseCap and WithPerArmThreshold.
+func NewDPTT(arms int, budget privacy.Budget, risk float64, options ...TopTwoOption) (*DPTT, error) {
+	fail := func(err error) (*DPTT, error) { return nil, fmt.Errorf("dp-tt: %w", err) }
+	o, err := applyTopTwo(options, "beta", "s", "eta", "first", "forgetting", "phase cap", "per-arm threshold")
+	if err != nil {
+		return fail(err)
+	}
+	epsilon, err := epsilonOf(budget)
+	if err != nil {
+		return fail(err)
+	}
+	if o.first == 0 {
+		first := math.Ceil(24 / epsilon)
+		if first >= longest {
+			return fail(fmt.Errorf("epsilon is %v, must be so large that a first phase of 24/epsilon plays is below 2^50", epsilon))
+		}
+		o.first = max(1, int(first))
+	}
+	parts := Parts{
+		Leader: BestLeader, Challenger: DEpsCost{}, LogCount: true, Beta: o.beta,
+		Cost: NoisyCost{}, Above: true,
+		First: o.first, Growth: 1 + o.eta, Forget: o.forget,
+	}
+	if o.forget || o.perArm {
+		parts.Cost = DEpsCost{}
+	}
+	switch {
+	case o.perArm && o.phases > 0:
+		err = fmt.Errorf("phase cap is %d, must be absent with the per-arm threshold", o.phases)
+	case o.perArm:
+		parts.Threshold, err = NewPerArmThreshold(arms, risk, o.s)
+	case o.phases > 0:
+		parts.Threshold, err = NewCappedJointThreshold(arms, risk, o.phases)
+	default:
+		parts.Threshold, err = NewJointThreshold(arms, risk, o.s)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	p, err := newTopTwo(arms, budget, parts)
+	if err != nil {
+		return fail(err)
+	}
+	return &DPTT{p}, nil
+}

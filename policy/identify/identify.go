@@ -1,0 +1,15 @@
+// Package identify holds policies that look for the best arm and stop by themselves: fixed-confidence best-arm identification (000 §2.2.8, §5.4; 004).
+//
+// What is private is the whole transcript: who got which arm, when the trial stopped, and the answer. All of it is post-processing of
+// releases, so it costs what they cost.
+package identify
+
+import "github.com/sotto-dp/sotto/policy"
+
+// An Identifier is a policy that stops: Next then returns nil, and there is an answer. A rule that claims to be δ-correct gives a wrong one with
+// probability at most its risk δ, if one arm alone is best.
+type Identifier interface {
+	policy.Policy
+	// Answer is the arm that is said to be the best, −1 as long as Next has not returned nil.
+	Answer() int
+}

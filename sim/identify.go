@@ -1,0 +1,145 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/policy/identify"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// An IdentifyConfig is one run of a policy that looks for the best arm.
+type IdentifyConfig struct {
+	Policy   identify.Identifier
+	Instance bandit.Instance
+	// Cap is the number of plays at which the run is given up, at least one for each arm. A rule may never stop: if two arms are best, none can.
+	Cap       int
+	Lo, Hi    float64 // as in Config
+	Unclipped bool    // as in Config
+	Rewards   []noise.Fast
+	Noise     *noise.Fast
+	Ledger    *privacy.Ledger
+	Trace     *Trace
+}
+
+// An IdentifyResult is what a run leaves. Identify reuses the slice it is given.
+type IdentifyResult struct {
+	Answer   int   // the arm that is said to be the best; −1 if the cap was reached first
+	Tau      int   // plays; the cap if it was reached
+	Plays    []int // of each arm
+	Batches  int   // rounds of adaptivity: how many times the policy was asked what to play (000 Remark 5.24)
+	Releases int   // how many times the curator let something out
+	Loss     privacy.Loss
+}
+
+func (c *IdentifyConfig) check() error {
+	arms := len(c.Instance.Arms)
+	switch {
+	case c.Policy == nil:
+		return errors.New("sim: policy is missing")
+	case arms < 2:
+		return fmt.Errorf("sim: the instance has %d arms, must have at least 2", arms)
+	case c.Cap < arms:
+		return fmt.Errorf("sim: cap is %d, must be at least the number of arms, %d", c.Cap, arms)
+	case len(c.Rewards) != arms:
+		return fmt.Errorf("sim: %d reward streams for %d arms, must be one an arm", len(c.Rewards), arms)
+	case c.Noise == nil:
+		return errors.New("sim: noise stream is missing")
+	}
+	return nil
+}
+
+// Identify plays until the policy stops, or the cap is reached: then there is no answer, which is not an error. It costs as much as its releases.
+func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) error {
+	if err := cfg.check(); err != nil {
+		return err
+	}
+	lo, hi := cfg.Lo, cfg.Hi
+	if lo == 0 && hi == 0 {
+		hi = 1
+	}
+	arms := len(cfg.Instance.Arms)
+	cur, err := release.Simulated(release.Config{
+		Arms: arms, Lo: lo, Hi: hi, Mechanism: cfg.Policy.Mechanism(), Unclipped: cfg.Unclipped, Ledger: cfg.Ledger,
+	}, cfg.Noise)
+	if err != nil {
+		return err
+	}
+	var curveOut Result
+	r := identifyRun{
+		curve: newCurve(cfg.Instance.Arms, nil, cfg.Trace, &curveOut),
+		door:  newDoor(cfg.Instance.Arms, cfg.Rewards, cur, lo, hi, cfg.Unclipped),
+		cur:   cur,
+		ready: make([]int, 0, arms),
+	}
+	stopped, err := r.play(ctx, cfg.Policy, cfg.Cap)
+	if err != nil {
+		return err
+	}
+	*out = IdentifyResult{
+		Answer: -1, Tau: r.curve.t, Plays: append(out.Plays[:0], r.curve.plays...), Batches: r.batches, Releases: r.releases, Loss: cur.Ledger().Total(),
+	}
+	if stopped {
+		if out.Answer = cfg.Policy.Answer(); out.Answer < 0 || out.Answer >= arms {
+			return fmt.Errorf("sim: the policy stopped after %d plays with the answer %d: %w", out.Tau, out.Answer, ErrStopped)
+		}
+	}
+	return nil
+}
+
+type identifyRun struct {
+	curve             curve
+	door              door
+	cur               release.Curator
+	ready             []int // arms to release after the batch
+	batches, releases int
+}
+
+// play says whether the policy stopped by itself.
+func (r *identifyRun) play(ctx context.Context, p identify.Identifier, most int) (stopped bool, err error) {
+	var released privacy.Released
+	for {
+		if r.batches&0xffff == 0 && ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		b := p.Next(released)
+		if b == nil {
+			return true, nil
+		}
+		r.batches++
+		n := b.Rounds()
+		if n <= 0 {
+			return false, fmt.Errorf("sim: play %d: empty batch: %w", r.curve.t, ErrStopped)
+		}
+		left := most - r.curve.t
+		r.curve.batch(b, min(n, left))
+		if n > left {
+			return false, nil // a batch that is cut releases nothing
+		}
+		r.ready = r.ready[:0]
+		for i := range b.Plays {
+			play := &b.Plays[i]
+			r.door.waiting[play.Arm] += play.Rounds
+			if play.Release {
+				if err := r.door.fill(play.Arm); err != nil {
+					return false, err
+				}
+				r.ready = append(r.ready, play.Arm)
+			}
+		}
+		released = privacy.Released{}
+		if len(r.ready) > 0 {
+			if released, err = r.cur.Release(r.ready); err != nil {
+				return false, err
+			}
+			r.releases++
+		}
+		if n == left { // what was just released may be enough for an answer
+			return p.Next(released) == nil, nil
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package trial
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/policy/identify"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// A Mean is what was released of an arm: its private mean, the rewards behind it, and the noise in it.
+type Mean struct {
+	Value float64 // in units of rewards; NaN if nothing was released. Noise may take it outside the range
+	N     int
+	Noise float64 // standard deviation of the noise in Value, 0 without privacy
+}
+
+// A recorder stands between a rule and whoever plays it. It sees what the rule sees, releases, and what the rule says, batches:
+// so all that it knows is as private as the transcript.
+type recorder struct {
+	identify.Identifier
+	transcript io.Writer // nil for none
+	err        error     // of writing
+
+	batch    *policy.Batch // what is out
+	running  bool          // released sums are running ones
+	batches  int
+	releases int
+	sums     []float64 // of all that was released of an arm
+	n        []int
+	variance []float64 // of the noise in sums
+}
+
+func newRecorder(p identify.Identifier, arms int, transcript io.Writer) *recorder {
+	return &recorder{Identifier: p, transcript: transcript, running: p.Mechanism().Continual(),
+		sums: make([]float64, arms), n: make([]int, arms), variance: make([]float64, arms)}
+}
+
+// Next implements policy.Policy.
+func (r *recorder) Next(released privacy.Released) *policy.Batch {
+	r.learn(released)
+	r.batch = r.Identifier.Next(released)
+	if r.batch != nil {
+		r.batches++
+		if r.transcript != nil && r.err == nil {
+			r.err = writeLine(r.transcript, playsLine(r.batch))
+		}
+	}
+	return r.batch
+}
+
+// learn adds up the sums of the last batch's releases. Rewards of different phases are different people, so all of an arm's sums
+// together are the best that is known of it; the rule itself may forget some.
+func (r *recorder) learn(released privacy.Released) {
+	if released.Len() == 0 || r.batch == nil {
+		return
+	}
+	r.releases++
+	i, tail := 0, released.Tail()
+	for _, play := range r.batch.Plays {
+		if !play.Release || i >= released.Len() {
+			continue
+		}
+		a := play.Arm
+		if r.running {
+			r.sums[a], r.n[a], r.variance[a] = 0, 0, 0
+		}
+		r.sums[a] += released.Sum(i)
+		r.n[a] += released.N(i)
+		r.variance[a] += float64(2*tail.H*tail.H) + float64(tail.Sigma*tail.Sigma)
+		i++
+	}
+}
+
+// means are the private means, mapped back to the declared range.
+func (r *recorder) means(lo, hi float64) []Mean {
+	out := make([]Mean, len(r.sums))
+	for a := range out {
+		out[a] = Mean{Value: math.NaN(), N: r.n[a]}
+		if n := float64(r.n[a]); n > 0 {
+			out[a].Value = lo + float64((hi-lo)*(r.sums[a]/n))
+			out[a].Noise = float64((hi - lo) * math.Sqrt(r.variance[a]) / n)
+		}
+	}
+	return out
+}
+
+func writeLine(w io.Writer, v any) error {
+	b, err := json.Marshal(v)
+	if err == nil {
+		_, err = w.Write(append(b, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("transcript: %w", err)
+	}
+	return nil
+}

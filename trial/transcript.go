@@ -1,0 +1,281 @@
+package trial
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// A transcript is lines of JSON: the trial (a header), then for each batch its plays and, if it released anything, the release as
+// the ledger writes it (privacy.WithTranscript), and at last how the trial ended. It is everything that the guarantee is about,
+// and may be published.
+
+// header is the first line of a transcript.
+type header struct {
+	Trial  int             `json:"trial"` // version of the format
+	Rule   string          `json:"rule"`
+	Params catalog.Params  `json:"params"`
+	Budget json.RawMessage `json:"budget"`
+	Risk   float64         `json:"risk"`
+	Arms   []string        `json:"arms"`
+	Range  [2]float64      `json:"range"`
+	// Simulated says that rewards and noise came from a seed: nobody is in the trial.
+	Simulated bool `json:"simulated,omitempty"`
+}
+
+const transcriptVersion = 1
+
+type played struct {
+	Arm     int  `json:"arm"`
+	Rounds  int  `json:"rounds"`
+	Release bool `json:"release,omitempty"`
+}
+
+// batchLine is what was played between two looks of the rule, in the public order of policy.Batch.
+type batchLine struct {
+	Plays []played `json:"plays"`
+}
+
+func playsLine(b *policy.Batch) batchLine {
+	out := batchLine{Plays: make([]played, len(b.Plays))}
+	for i, p := range b.Plays {
+		out.Plays[i] = played{p.Arm, p.Rounds, p.Release}
+	}
+	return out
+}
+
+// endLine is the last line.
+type endLine struct {
+	End    string `json:"end"` // answer, cap, data or interrupted
+	Answer int    `json:"answer"`
+	Tau    int    `json:"tau"`
+	Total  []int  `json:"total"` // plays of each arm
+}
+
+// Ends of a trial.
+const (
+	endAnswer      = "answer"
+	endCap         = "cap"
+	endData        = "data"
+	endInterrupted = "interrupted"
+)
+
+func writeHeader(w io.Writer, r Rule, names []string, lo, hi float64, simulated bool) error {
+	b, err := json.Marshal(r.budget)
+	if err != nil {
+		return fmt.Errorf("transcript: %w", err)
+	}
+	return writeLine(w, header{transcriptVersion, r.Name(), r.params, b, r.risk, names, [2]float64{lo, hi}, simulated})
+}
+
+// ErrTranscript is matched by the error of Replay for what is no transcript, or not of this trial.
+var ErrTranscript = errors.New("not the transcript of a trial")
+
+// A Replayed is a trial as its transcript has it.
+type Replayed struct {
+	Rule      Rule
+	Names     []string // of the arms
+	Simulated bool
+	End       string // answer, cap, data or interrupted
+	Result
+	lo, hi float64
+}
+
+// Range is the declared range of rewards.
+func (r *Replayed) Range() (lo, hi float64) { return r.lo, r.hi }
+
+// Replay reads a transcript and plays the trial again from its releases alone, on no data. That every play and the answer come
+// out the same shows that they are post-processing of the releases, and so that the trial has cost what these have. It checks a
+// transcript; it does not vouch for where it comes from. It takes as long as the rule takes for a trial like that.
+func Replay(in io.Reader) (*Replayed, error) {
+	lines := bufio.NewReader(in)
+	at := 0
+	fail := func(format string, args ...any) (*Replayed, error) {
+		return nil, fmt.Errorf("%w: line %d: "+format, append([]any{ErrTranscript, at}, args...)...)
+	}
+	next := func() ([]byte, error) {
+		at++
+		text, err := lines.ReadBytes('\n')
+		if len(text) > 0 && errors.Is(err, io.EOF) {
+			err = errors.New("the line is cut")
+		}
+		return bytes.TrimSpace(text), err
+	}
+	text, err := next()
+	if err != nil {
+		return fail("%w", err)
+	}
+	rule, h, err := readHeader(text)
+	if err != nil {
+		return fail("%w", err)
+	}
+	p, err := rule.policy(nil)
+	if err != nil {
+		return fail("%w", err)
+	}
+	rec := newRecorder(p, rule.arms, nil)
+	ledger := privacy.NewLedger()
+	plays := make([]int, rule.arms)
+	var last *policy.Batch // what is out, played but not yet released
+	var released privacy.Released
+	settle := func() { // a batch that asked for no release left no line
+		if last != nil && !waits(last) {
+			count(plays, last)
+			last = nil
+		}
+	}
+	for {
+		if text, err = next(); err != nil {
+			return fail("the trial has no end: %w", err)
+		}
+		var kind struct {
+			Plays, Slots json.RawMessage
+			End          string
+		}
+		if err := json.Unmarshal(text, &kind); err != nil {
+			return fail("%w", err)
+		}
+		switch {
+		case kind.Plays != nil:
+			var line batchLine
+			if err := strict(text, &line); err != nil {
+				return fail("%w", err)
+			}
+			if settle(); last != nil {
+				return fail("the batch before released nothing")
+			}
+			if last = rec.Next(released); last == nil || !slices.Equal(playsLine(last).Plays, line.Plays) {
+				return fail("the rule does not play this after these releases")
+			}
+			released = privacy.Released{}
+		case kind.Slots != nil:
+			if last == nil || !waits(last) {
+				return fail("a release that nobody asked for")
+			}
+			if released, err = ledger.Restore(text); err != nil {
+				return fail("%w", err)
+			}
+			if released.Len() != releasing(last) {
+				return fail("%d sums where the rule asked for %d", released.Len(), releasing(last))
+			}
+			count(plays, last)
+			last = nil
+		default:
+			var end endLine
+			if err := strict(text, &end); err != nil {
+				return fail("%w", err)
+			}
+			settle()
+			out := &Replayed{Rule: rule, Names: h.Arms, Simulated: h.Simulated, End: end.End, lo: h.Range[0], hi: h.Range[1]}
+			stopped := last == nil && rec.Next(released) == nil
+			switch {
+			case stopped != (end.End == endAnswer):
+				return fail("the end is %q, which is not the rule's", end.End)
+			case stopped && (rec.Answer() != end.Answer || !slices.Equal(plays, end.Total)):
+				return fail("the answer %d after %v plays is not the rule's: it says %d after %v", end.Answer, end.Total, rec.Answer(), plays)
+			case !stopped && end.Answer != -1:
+				return fail("the answer is %d, but the rule has given none", end.Answer)
+			case !slices.Contains([]string{endAnswer, endCap, endData, endInterrupted}, end.End):
+				return fail("the end is %q, must be answer, cap, data or interrupted", end.End)
+			case len(end.Total) != rule.arms || below(end.Total, plays) || total(end.Total) != end.Tau:
+				return fail("the plays %v are not those of a trial of %d plays of %d arms, of which %v were released", end.Total, end.Tau, rule.arms, plays)
+			}
+			if text, err := next(); !errors.Is(err, io.EOF) || len(text) > 0 {
+				return fail("there is something after the end")
+			}
+			out.Result = rec.result(end.Tau, end.Total, h.Range[0], h.Range[1], ledger.Total())
+			if !stopped {
+				out.Answer = -1
+			}
+			return out, nil
+		}
+	}
+}
+
+func readHeader(text []byte) (Rule, header, error) {
+	var h header
+	if err := strict(text, &h); err != nil {
+		return Rule{}, h, err
+	}
+	if h.Trial != transcriptVersion {
+		return Rule{}, h, fmt.Errorf("the version is %d, must be %d", h.Trial, transcriptVersion)
+	}
+	budget, err := readBudget(h.Budget)
+	if err != nil {
+		return Rule{}, h, err
+	}
+	if err := checkRange(h.Range[0], h.Range[1]); err != nil {
+		return Rule{}, h, err
+	}
+	rule, err := NewRule(h.Rule, len(h.Arms), h.Risk, budget, h.Params)
+	return rule, h, err
+}
+
+func readBudget(text json.RawMessage) (privacy.Budget, error) {
+	if string(text) == `"none"` {
+		return privacy.None{}, nil
+	}
+	var b privacy.Pure
+	if err := strict(text, &b); err != nil {
+		return nil, fmt.Errorf("budget: %w", err)
+	}
+	return b, b.Validate()
+}
+
+func strict(text []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(v)
+}
+
+func waits(b *policy.Batch) bool { return releasing(b) > 0 }
+
+func releasing(b *policy.Batch) int {
+	n := 0
+	for _, p := range b.Plays {
+		if p.Release {
+			n++
+		}
+	}
+	return n
+}
+
+func count(plays []int, b *policy.Batch) {
+	for _, p := range b.Plays {
+		plays[p.Arm] += p.Rounds
+	}
+}
+
+// below says that some arm has fewer plays than the batches that were released.
+func below(plays, released []int) bool {
+	for a, n := range released {
+		if plays[a] < n {
+			return true
+		}
+	}
+	return false
+}
+
+func total(plays []int) int {
+	sum := 0
+	for _, n := range plays {
+		sum += n
+	}
+	return sum
+}
+
+func checkRange(lo, hi float64) error {
+	if !(lo < hi) || math.IsInf(lo, 0) || math.IsInf(hi, 0) || math.IsInf(hi-lo, 0) || math.IsInf(1/(hi-lo), 0) {
+		return fmt.Errorf("range is [%v, %v], must be two finite numbers, the lower one first", lo, hi)
+	}
+	return nil
+}
