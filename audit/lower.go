@@ -260,15 +260,16 @@ func (o OneRun) pValue(epsilon, delta float64) float64 {
 	}
 	// P(W ≥ v−i) − β is a sum of i point masses: the maximum is that of their running mean from v−1 down.
 	var sum, most float64
-	p := distuv.Binomial{N: r, P: q}.Prob(v)
+	logp := distuv.Binomial{N: r, P: q}.LogProb(v) // the mass may be below the doubles here, and not further down
 	for i := 1; i <= o.Correct; i++ {
 		j := v - float64(i)
-		p *= (j + 1) / (r - j) * (1 - q) / q
+		logp += math.Log((j+1)/(r-j)) - epsilon
+		p := math.Exp(logp)
 		sum += p
-		most = max(most, sum/float64(i))
-		if p < most/2 && j < r*q {
-			break // masses fall from here on, and so does their mean
+		if p < most {
+			break // below the mode: masses fall from here on, and so does their mean
 		}
+		most = sum / float64(i)
 	}
 	return min(1, beta+2*float64(o.Canaries)*delta*most)
 }
