@@ -116,8 +116,11 @@ func powerOf(shift, alpha float64) float64 {
 	case alpha >= 1:
 		return 1
 	}
-	return phi(distuv.UnitNormal.Quantile(alpha) + shift)
+	return phi(quantile(alpha) + shift)
 }
 
 // phi is Φ, exact in the lower tail.
 func phi(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
+
+// quantile is Φ^{-1}.
+func quantile(p float64) float64 { return distuv.UnitNormal.Quantile(p) }
