@@ -73,28 +73,48 @@ func (s Scores) RegionByRank(gamma float64) (Region, error) {
 }
 
 func (s Scores) byRank(gamma, ratio float64) Region {
+	n, m := len(s.Out), len(s.In)
+	tail := gamma / float64(2*(len(ranks(n, ratio))+len(ranks(m, ratio))))
+	r := Region{Gamma: gamma}
+	s.candidates(ratio, func(t float64, k, fp, fn int, ofOut bool) {
+		// The rank, not the count: they differ where there are ties, and only the rank was fixed before the games.
+		if ofOut {
+			fp = k
+		} else {
+			fn = k
+		}
+		r.Corners = append(r.Corners, Corner{t, upper(fp, n, tail), upper(fn, m, tail)})
+	})
+	return r
+}
+
+// candidates calls try for each threshold by rank, with the rank and the two counts of errors; ofOut says whose rank it is.
+func (s Scores) candidates(ratio float64, try func(t float64, k, fp, fn int, ofOut bool)) {
 	in, out := sorted(s.In), sorted(s.Out)
 	n, m := len(out), len(in)
-	ofOut, ofIn := ranks(n, ratio), ranks(m, ratio)
-	r := Region{gamma, make([]Corner, 0, len(ofOut)+len(ofIn))}
-	tail := gamma / float64(2*(len(ofOut)+len(ofIn)))
-	for _, k := range ofOut {
-		t := out[n-1-k]
-		fn, _ := slices.BinarySearchFunc(in, t, func(v, t float64) int {
+	notAbove := func(x []float64, t float64) int {
+		i, _ := slices.BinarySearchFunc(x, t, func(v, t float64) int {
 			if v > t {
 				return 1
 			}
 			return -1
 		})
-		r.Corners = append(r.Corners, Corner{t, upper(k, n, tail), upper(fn, m, tail)})
+		return i
 	}
-	for _, k := range ofIn {
-		t := in[k]
-		i, _ := slices.BinarySearch(out, t)
-		// "At least t" is "above" the number before t.
-		r.Corners = append(r.Corners, Corner{math.Nextafter(t, math.Inf(-1)), upper(n-i, n, tail), upper(k, m, tail)})
+	for _, k := range ranks(n, ratio) {
+		t := out[n-1-k]
+		try(t, k, n-notAbove(out, t), notAbove(in, t), true)
 	}
-	return r
+	for _, k := range ranks(m, ratio) {
+		t := math.Nextafter(in[k], math.Inf(-1)) // "at least in[k]" is "above the number before it"
+		try(t, k, n-notAbove(out, t), notAbove(in, t), false)
+	}
+}
+
+// wilson is Wilson's upper bound of a proportion, z standard errors above.
+func wilson(k, n int, z float64) float64 {
+	p, c := float64(k)/float64(n), z*z/float64(n)
+	return (p + c/2 + math.Sqrt(c*(p*(1-p)+c/4))) / (1 + c)
 }
 
 // ranks are 0, 1, … up to n/2, by a factor of ratio.
@@ -128,16 +148,15 @@ func (s Scores) Split(gamma, delta float64) (Region, error) {
 	if len(half[1].In) == 0 || len(half[1].Out) == 0 {
 		return Region{}, fmt.Errorf("audit: %w to split: %d with the target and %d without it, 2 of each are needed", ErrNoGames, len(s.In), len(s.Out))
 	}
-	// A single pair of bounds is in use later, so choose with the tails of one.
-	trial := half[0].byRank(gamma, 1.1)
+	// Wilson's bounds choose: they cost less than exact ones, and only the choice depends on them. They are twice as wide as the test's, so that no threshold with few errors is chosen for its luck.
+	z := -2 * quantile(gamma/2)
 	in, out := len(half[0].In), len(half[0].Out)
 	best, at := math.Inf(-1), 0.0
-	for _, c := range trial.Corners {
-		fp, fn := half[0].errors(c.Threshold)
-		if e := rawEpsilon(upper(fp, out, gamma/2), upper(fn, in, gamma/2), delta); e > best {
-			best, at = e, c.Threshold
+	half[0].candidates(1.1, func(t float64, _, fp, fn int, _ bool) {
+		if e := rawEpsilon(wilson(fp, out, z), wilson(fn, in, z), delta); e > best {
+			best, at = e, t
 		}
-	}
+	})
 	fp, fn := half[1].errors(at)
 	return Region{gamma, []Corner{{at, upper(fp, len(half[1].Out), gamma/2), upper(fn, len(half[1].In), gamma/2)}}}, nil
 }
