@@ -19,7 +19,7 @@ var floors = [][]string{
 	{"bandit", "release", "policy", "bound"},
 	{"policy/linear", "policy/identify"},
 	{"catalog", "sim", "stopping"},
-	{"experiment", "choose", "trial"},
+	{"experiment", "choose", "trial", "audit"},
 	{"report"},
 	{"cmd/sotto"},
 }

@@ -18,6 +18,7 @@
 //   - experiment: YAML in, tidy results out; shards, resume
 //   - choose: which policy to use, by simulation at a stated error level
 //   - trial: one trial for the best arm, on data or laws, and planned
+//   - audit: attacks on mechanisms and policies, and lower bounds on ε
 //   - report: tables, figures, the page
 //   - cmd/sotto: the command line
 //

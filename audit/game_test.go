@@ -399,7 +399,7 @@ func TestSampledScore(t *testing.T) {
 
 func TestGameBadInput(t *testing.T) {
 	data := audit.Bernoulli{P: []float64{0.5}}
-	good := audit.Game{Data: data, Mean: audit.Mean{N: 5}, Target: []float64{1}, Attacks: []audit.Attack{audit.BernoulliLR{P: data.P}}, Games: 10, Key: key("bad")}
+	good := audit.Game{Data: data, Mean: audit.Mean{N: 5}, Target: []float64{1}, Attacks: []audit.Attack{audit.BernoulliLR(data)}, Games: 10, Key: key("bad")}
 	for _, c := range []struct {
 		say    string
 		change func(*audit.Game)
@@ -497,7 +497,7 @@ func TestReconstruction(t *testing.T) {
 
 func BenchmarkGame(b *testing.B) {
 	data := audit.Bernoulli{P: []float64{0.3}}
-	g := audit.Game{Data: data, Mean: audit.Mean{N: 1000}, Target: []float64{1}, Attacks: []audit.Attack{audit.BernoulliLR{P: data.P}}, Games: b.N, Key: key("bench"), Workers: 1}
+	g := audit.Game{Data: data, Mean: audit.Mean{N: 1000}, Target: []float64{1}, Attacks: []audit.Attack{audit.BernoulliLR(data)}, Games: b.N, Key: key("bench"), Workers: 1}
 	b.ReportAllocs()
 	if _, err := g.Play(context.Background()); err != nil {
 		b.Fatal(err)
