@@ -86,7 +86,7 @@ func TestTheoryOfTheMean(t *testing.T) {
 			}
 			played := games
 			if mech == "sampled" && name == "medium" {
-				played = 25_000 // to tell the two limits apart
+				played = 16_000 // to tell the two limits apart
 			}
 			s := play(t, audit.Game{Data: data, Mean: m, Target: z, Attacks: []audit.Attack{a}, Games: played, Key: key(name + mech)})[0]
 			for _, alpha := range []float64{0.01, 0.1, 0.3} {
@@ -325,7 +325,7 @@ func TestMisspecifiedTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	targ, _ := audit.Leakage(n, other, mu, v, nil)
-	s := play(t, audit.Game{Data: data, Mean: audit.Mean{N: n}, Target: z, Attacks: []audit.Attack{a}, Games: 100_000, Key: key("missing")})[0]
+	s := play(t, audit.Game{Data: data, Mean: audit.Mean{N: n}, Target: z, Attacks: []audit.Attack{a}, Games: 40_000, Key: key("missing")})[0]
 	best, err := s.At(audit.BestMissing(scal, targ), sure)
 	if err != nil {
 		t.Fatal(err)

@@ -300,3 +300,42 @@ func TestLimits(t *testing.T) {
 		t.Error(p)
 	}
 }
+
+// The interval of the power at a significance covers the truth, with the threshold chosen on the same games: continuous and tied scores, 2000 times at 90 %. More than 266 misses have a probability below 1e-6.
+func TestPowerIntervalCovers(t *testing.T) {
+	src := noise.NewFast(14, 1)
+	for _, c := range []struct {
+		name  string
+		draw  func(in bool) float64
+		power float64 // at 10 %
+	}{
+		{"Gaussian", func(in bool) float64 { return src.Normal() + bit(in) }, distuv.UnitNormal.CDF(1 - 1.2815515655446004)},
+		// Thresholds above 1, 0 and below have significance 0, 0.08 and 1.
+		{"coin", func(in bool) float64 {
+			if in {
+				return bit(src.Bernoulli(0.4))
+			}
+			return bit(src.Bernoulli(0.08))
+		}, 0.4},
+	} {
+		misses := 0
+		for range 2000 {
+			var s audit.Scores
+			for range 250 {
+				s.In = append(s.In, c.draw(true))
+				s.Out = append(s.Out, c.draw(false))
+			}
+			p, err := s.PowerAt(0.1, 0.9)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.power < p.Power.Lo || c.power > p.Power.Hi {
+				misses++
+			}
+		}
+		t.Logf("%s: %d of 2000", c.name, misses)
+		if misses > 266 {
+			t.Errorf("%s: %d of 2000 intervals miss", c.name, misses)
+		}
+	}
+}
