@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/mathext"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/sotto-dp/sotto/interval"
@@ -124,13 +125,38 @@ func proportion(k, n int, level float64) (Estimate, error) {
 	return Estimate{float64(k) / float64(n), lo, hi}, nil
 }
 
-// upper is the one-sided Clopper–Pearson upper bound of a proportion: too low with probability at most tail.
+// upper is the one-sided Clopper–Pearson upper bound of a proportion, the p with P(Binomial(n, p) ≤ k) = tail: too low with probability at most tail.
 func upper(k, n int, tail float64) float64 {
-	if k >= n {
+	switch {
+	case k >= n:
 		return 1
+	case k == 0: // (1−p)^n = tail
+		return -math.Expm1(math.Log(tail) / float64(n))
+	case k == n-1: // 1 − p^n = tail
+		return math.Exp(math.Log1p(-tail) / float64(n))
 	}
-	// The quantile of the complement's law keeps the small tail exact.
-	return 1 - distuv.Beta{Alpha: float64(n - k), Beta: float64(k + 1)}.Quantile(tail)
+	below := func(p float64) float64 { return mathext.RegIncBeta(float64(n-k), float64(k+1), 1-p) }
+	p := 1 - distuv.Beta{Alpha: float64(n - k), Beta: float64(k + 1)}.Quantile(tail)
+	// The inverse gives up on some far tails: check it, and bisect where it did.
+	if math.Abs(below(p)/tail-1) < 1e-7 {
+		return p
+	}
+	lo, hi := float64(k)/float64(n), 1.0
+	if below(lo) < tail {
+		lo = 0
+	}
+	for range 200 {
+		mid := lo + (hi-lo)/2
+		if mid == lo || mid == hi {
+			break
+		}
+		if below(mid) > tail {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return hi
 }
 
 // A Point of a ROC curve: the two rates of the test "score > Threshold".
@@ -234,7 +260,7 @@ func (s Scores) Curve(significances []float64, level float64) ([]PowerAt, error)
 		}
 		// The smallest k with P(Beta(k+1, n−k) < a) ≤ tail.
 		p.Power.Hi = 1
-		k = 1 + searchLast(n, func(k int) bool { return distuv.Beta{Alpha: float64(k + 1), Beta: float64(n - k)}.Quantile(tail) < a })
+		k = 1 + searchLast(n, func(k int) bool { return 1-upper(n-1-k, n, tail) < a })
 		if k < n {
 			p.Power.Hi = upper(atLeast(out[n-1-k]), m, tail)
 		}
