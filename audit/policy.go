@@ -171,8 +171,8 @@ func seen(s Sees) []int {
 	return []int{scoreRatio, scoreTwice, scoreMean, scoreAcross}
 }
 
-// renew is after how many games a world takes a new curator: its ledger grows, and its total is the claim.
-const renew = 4096
+// renew is after how many games a world empties its ledger: each game's slots are new ones in it.
+const renew = 64
 
 // transcripts plays games of a subject against an adversary and returns all scores of each, and the largest loss that a ledger has said.
 func transcripts(ctx context.Context, s Subject, a Adversary, games, workers int, key noise.Key) ([]Scores, privacy.Loss, error) {
@@ -269,12 +269,17 @@ func (w *world) begin(m privacy.Mechanism) error {
 	if w.cur != nil && w.played%renew != 0 {
 		return w.cur.Forget(m)
 	}
-	w.loss = w.claimed()
+	ledger := privacy.NewLedger()
+	if w.cur != nil {
+		ledger = w.cur.Ledger()
+		w.loss = w.loss.Max(ledger.Total())
+		ledger.Reset()
+	}
 	build := w.s.Curator
 	if build == nil {
 		build = simulated
 	}
-	cur, err := build(w.s.Arms, m, privacy.NewLedger(), &w.stream)
+	cur, err := build(w.s.Arms, m, ledger, &w.stream)
 	w.cur = cur
 	return err
 }

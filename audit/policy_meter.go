@@ -74,6 +74,10 @@ func (m *meter) one(e float64) float64 {
 		return normal(e, m.shift, mech.Sigma)
 	case privacy.Sparse:
 		return laplace(e, m.shift, mech.Scale)
+	case privacy.VectorGaussian:
+		return normal(e, m.shift, mech.Sigma)
+	case privacy.Sums:
+		return normal(e, m.shift, mech.Sigma)
 	}
 	return e * m.shift
 }
@@ -85,32 +89,35 @@ func coarse(e float64) float64 { return math.Round(e*(1<<32)) / (1 << 32) }
 // release takes releases of the arms in.
 func (m *meter) release(arms []int, slots []slot, r privacy.Released) {
 	for i, a := range arms {
-		s := &slots[a]
-		e := coarse(r.Sum(i) - s.sum)
-		m.arms[a].last, m.arms[a].known = e, true
-		if m.arm < 0 {
-			m.counter(a, e, s)
-			continue
-		}
-		if a != m.arm {
-			continue
-		}
-		m.reads++
-		m.sum += float64(e * m.shift)
-		if m.mech.Continual() {
-			m.llr += m.counter(a, e, s)
-			m.twice = m.llr
-			continue
-		}
-		if s.position > 0 {
-			x := m.one(e)
-			m.llr += x
-			m.twice += x
-		} else if m.reads == 2 {
-			m.twice += m.one(e - s.before)
-		}
+		m.take(a, r.Sum(i)-slots[a].sum, &slots[a])
 	}
 	m.compare(arms, slots)
+}
+
+// take takes the residual of one release in.
+func (m *meter) take(a int, e float64, s *slot) {
+	e = coarse(e)
+	m.arms[a].last, m.arms[a].known = e, true
+	if m.arm < 0 {
+		m.counter(a, e, s)
+		return
+	}
+	if a != m.arm {
+		return
+	}
+	m.reads++
+	m.sum += float64(e * m.shift)
+	switch {
+	case m.mech.Continual():
+		m.llr += m.counter(a, e, s)
+		m.twice = m.llr
+	case s.position > 0:
+		x := m.one(e)
+		m.llr += x
+		m.twice += x
+	case m.reads == 2:
+		m.twice += m.one(e - s.before)
+	}
 }
 
 // compare looks at the difference of the changed arm's residual and another one's, once, as soon as there are both.
@@ -160,14 +167,29 @@ func (m *meter) counter(a int, e float64, s *slot) float64 {
 	t.residual[0] = 0
 	t.residual[s.n] = e
 	total := 0.0
-	node := func(from int, scale float64) {
-		if x := t.residual[from]; !math.IsNaN(x) && s.position > from && s.position <= s.n {
+	node := func(from int, scale float64) { // a negative scale is the −σ of normal noise
+		x := t.residual[from]
+		switch {
+		case math.IsNaN(x) || s.position <= from || s.position > s.n:
+		case scale < 0:
+			total += normal(e-x, m.shift, -scale)
+		default:
 			total += laplace(e-x, m.shift, scale)
 		}
 	}
 	switch mech := m.mech.(type) {
 	case privacy.Tree:
 		node(s.n-s.n&-s.n, mech.Scale)
+	case privacy.VectorTree:
+		node(s.n-s.n&-s.n, mech.Scale)
+	case privacy.GaussianVectorTree:
+		node(s.n-s.n&-s.n, -mech.Sigma)
+	case privacy.GramTree:
+		node(s.n-s.n&-s.n, -mech.Sigma)
+	case privacy.GramWishart:
+		node(s.n-s.n&-s.n, -math.Sqrt(float64(mech.Degrees))*mech.Scale) // nearly normal; its order is what counts
+	case privacy.GramBLT:
+		return m.blt(t, e, s, mech.Counter)
 	case privacy.Hybrid:
 		u := s.n + 1
 		k := bits.Len(uint(u)) - 1
@@ -186,15 +208,7 @@ func (m *meter) counter(a int, e float64, s *slot) float64 {
 	case privacy.SquareRoot:
 		return m.white(t, e, s, mech.Sigma, func(k int) float64 { return m.coef[k-1] * (2*float64(k) - 1) / (2 * float64(k)) }, mech)
 	case privacy.BLT:
-		return m.white(t, e, s, mech.Sigma, func(k int) float64 {
-			x := 0.0
-			for j, w := range mech.Weight {
-				if w > 0 {
-					x += float64(w * math.Pow(mech.Decay[j], float64(k-1)))
-				}
-			}
-			return x
-		}, mech)
+		return m.blt(t, e, s, mech)
 	}
 	return total
 }
@@ -206,6 +220,18 @@ func digit(x, base int) int {
 		d -= base
 	}
 	return d
+}
+
+func (m *meter) blt(t *track, e float64, s *slot, mech privacy.BLT) float64 {
+	return m.white(t, e, s, mech.Sigma, func(k int) float64 {
+		x := 0.0
+		for j, w := range mech.Weight {
+			if w > 0 {
+				x += float64(w * math.Pow(mech.Decay[j], float64(k-1)))
+			}
+		}
+		return x
+	}, mech)
 }
 
 // white is the share of a running sum whose noise is AC⁻¹z: z is C times the differences of the residuals, and the reward moves it by a column of C.

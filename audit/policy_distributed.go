@@ -1,0 +1,181 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// direct is an audit of something that is not played as a bandit: worlds makes the games against one of a few adversaries, each with one score.
+type direct struct {
+	name        string
+	claim       privacy.Loss
+	adversaries []string
+	attack      string
+	model       string
+	table       bool // scores are numbers that stand for transcripts
+	worlds      func(adversary int) func() func(in bool, src *noise.Fast, scores []float64) error
+}
+
+func (d direct) run(ctx context.Context, delta, gamma float64, games, pilot, workers int, key noise.Key) (Finding, error) {
+	if err := (&PolicyAudit{Delta: delta, Gamma: gamma, Games: games, Pilot: pilot}).check(); err != nil {
+		return Finding{}, err
+	}
+	if pilot == 0 {
+		pilot = defaultPilot
+	}
+	play := func(i, n int, role string) ([]Scores, error) {
+		k := key
+		k.Role = noise.Role("audit " + role + " " + d.adversaries[i])
+		out, err := Play(ctx, n, 1, workers, k, d.worlds(i))
+		if err != nil {
+			return nil, err
+		}
+		all := make([]Scores, scores)
+		all[0] = out[0]
+		if d.table {
+			all[scoreHash] = out[0]
+		}
+		return all, nil
+	}
+	from := []int{0}
+	if d.table {
+		from[0] = scoreHash
+	}
+	c, err := search(len(d.adversaries), pilot, play, from, gamma, delta)
+	if err != nil {
+		return Finding{}, err
+	}
+	all, err := play(c.adversary, games, "test")
+	if err != nil {
+		return Finding{}, err
+	}
+	s := all[0]
+	if d.table {
+		s = through(c.table, s)
+	}
+	f, err := found(s, c.threshold, gamma, delta, claimOf(d.claim, delta))
+	f.Name, f.Attack, f.Against, f.Model = d.name, d.attack, d.adversaries[c.adversary], d.model
+	return f, err
+}
+
+// aggregated is the audit of a sum that many users make private: the target's reward is 0 or 1, the others' are known, and all of them are honest but answer
+// in the smallest promised number. Published draws Pólya shares as the code published with 003 does, with the mean's scale turned round: (1−β)/β.
+func aggregated(m privacy.Aggregated, published bool) (direct, error) {
+	if err := m.Validate(); err != nil {
+		return direct{}, fmt.Errorf("audit: %w", err)
+	}
+	x := float64(m.Num) / float64(m.Den)
+	parties, r := 1, 1.0
+	if m.Trust == privacy.TrustSecAgg {
+		parties, r = m.Users, 1/float64(m.Users)
+	}
+	share := func(src *noise.Fast) int {
+		switch m.Noise {
+		case privacy.NoiseLaplace:
+			return src.DiscreteLaplace(x)
+		case privacy.NoisePolya:
+			if published {
+				beta := math.Exp(-1 / x)
+				scale := (1 - beta) / beta
+				return src.Poisson(math.Exp(src.LogGamma(r))*scale) - src.Poisson(math.Exp(src.LogGamma(r))*scale)
+			}
+			return src.PolyaDifference(r, x)
+		case privacy.NoiseSkellam:
+			return src.Skellam(x)
+		}
+		return src.DiscreteGaussian(math.Sqrt(x))
+	}
+	d := direct{name: fmt.Sprintf("aggregated %s %s", m.Trust, m.Noise), claim: m.Loss(), adversaries: []string{"all others known"}, attack: "likelihood ratio",
+		model: "sum of a batch"}
+	if published {
+		d.name += ", published scale"
+	}
+	saturates := m.Noise == privacy.NoiseLaplace || m.Noise == privacy.NoisePolya
+	d.worlds = func(int) func() func(bool, *noise.Fast, []float64) error {
+		return func() func(bool, *noise.Fast, []float64) error {
+			return func(in bool, src *noise.Fast, out []float64) error {
+				sum := 0
+				if in {
+					sum = int(m.G)
+				}
+				for range parties {
+					sum += share(src)
+				}
+				out[0] = float64(sum)
+				if saturates {
+					out[0] = math.Abs(out[0]) - math.Abs(out[0]-float64(m.G))
+				}
+				return nil
+			}
+		}
+	}
+	return d, nil
+}
+
+// clones is the audit of local messages that are shuffled: all others have the reward 0.
+func clones(m privacy.Clones) (direct, error) {
+	if err := m.Validate(); err != nil {
+		return direct{}, fmt.Errorf("audit: %w", err)
+	}
+	x, g := float64(m.Inner.Num)/float64(m.Inner.Den), float64(m.Inner.G)
+	return direct{name: "clones", claim: m.Loss(), adversaries: []string{"all others 0"}, attack: "likelihood ratio", model: "shuffled messages",
+		worlds: func(int) func() func(bool, *noise.Fast, []float64) error {
+			return func() func(bool, *noise.Fast, []float64) error {
+				return func(in bool, src *noise.Fast, out []float64) error {
+					sum := 0.0
+					for i := range m.Inner.Users {
+						y := float64(src.DiscreteLaplace(x))
+						if i == 0 && in {
+							y += g
+						}
+						sum += math.Exp(laplace(y, g, x))
+					}
+					out[0] = math.Log(sum)
+					return nil
+				}
+			}
+		}}, nil
+}
+
+// shuffled is the audit of privacy.ShuffledCount: all other users' parts are known but the noise in their totals. Uncovered leaves out what hides a bit.
+func shuffled(m privacy.ShuffledCount, uncovered bool) (direct, error) {
+	cover, err := m.Cover()
+	if err != nil {
+		return direct{}, fmt.Errorf("audit: %w", err)
+	}
+	scale := float64(m.Num) / float64(m.Den)
+	d := direct{name: "shuffled-count", claim: m.Loss(), adversaries: []string{"all others known"}, attack: "table of messages", model: "shuffled messages", table: true,
+		worlds: func(int) func() func(bool, *noise.Fast, []float64) error {
+			return func() func(bool, *noise.Fast, []float64) error {
+				return func(in bool, src *noise.Fast, out []float64) error {
+					plus, minus := src.Geometric(scale), src.Geometric(scale)
+					blank := src.Uint64()>>2 < cover.Blank
+					if uncovered || !blank {
+						if in {
+							plus++
+						}
+						u := src.Uint64() >> 2
+						for c, w := range cover.Pairs {
+							if uncovered || u < w {
+								if !uncovered {
+									plus, minus = plus+c, minus+c
+								}
+								break
+							}
+							u -= w
+						}
+					}
+					out[0] = float64(plus)*(1<<20) + float64(minus)
+					return nil
+				}
+			}
+		}}
+	if uncovered {
+		d.name += ", without cover"
+	}
+	return d, nil
+}

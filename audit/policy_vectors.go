@@ -1,0 +1,222 @@
+package audit
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/noise"
+	lin "github.com/sotto-dp/sotto/policy/linear"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// vectorRounds are when the reward of a linear policy is changed.
+var vectorRounds = []int{1, 2, 3, 5, 8}
+
+func roundNames(rounds []int) []string {
+	var out []string
+	for _, t := range rounds {
+		out = append(out, fmt.Sprintf("round %d, all other rewards 0", t))
+	}
+	return out
+}
+
+// basis are the actions of the linear audits: the unit vectors of ℝ², so that a release has one coordinate that the changed reward moves by as much as it can.
+var basis = [][]float64{{1, 0}, {0, 1}}
+
+// contextual is the audit of a policy for contextual bandits of two unit vectors in each round: the reward of one round is −1 or 1, all others are 0. The attacker
+// sees every release. The policy is built at budget b, and the claim is that of the ledger, or, if claimed is set, what the policy would have cost at that budget: so a
+// policy with too little noise can be shown.
+func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given catalog.Params) (direct, error) {
+	params, err := e.Complete(given)
+	if err != nil {
+		return direct{}, fmt.Errorf("audit: %w", err)
+	}
+	build := func(b privacy.Budget, src *noise.Fast) (lin.Contextual, error) {
+		return e.NewContextual(catalog.ContextualSetting{Dim: 2, Arms: 2, Horizon: horizon, Budget: b, Coins: src}, params)
+	}
+	d := direct{name: e.Content(params), adversaries: roundNames(vectorRounds), attack: "likelihood ratio", model: Continual.String()}
+	if claimed == nil {
+		claimed = b
+	} else {
+		d.name += ", " + HalfScale.String()
+	}
+	src := noise.NewFast(1, 2)
+	p, err := build(claimed, &src)
+	if err != nil {
+		return direct{}, fmt.Errorf("audit: %w", err)
+	}
+	if _, err := build(b, &src); err != nil {
+		return direct{}, fmt.Errorf("audit: %w", err)
+	}
+	// A round is in one slot, so one charge of one slot is what it can lose; a slot is emptied at its release, or continual.
+	l := privacy.NewLedger()
+	if err := l.Record(0, p.Mechanism()); err != nil {
+		return direct{}, fmt.Errorf("audit: %w", err)
+	}
+	d.claim = l.Total()
+	actions := append(append([]float64(nil), basis[0]...), basis[1]...)
+	d.worlds = func(adversary int) func() func(bool, *noise.Fast, []float64) error {
+		at := vectorRounds[adversary]
+		return func() func(bool, *noise.Fast, []float64) error {
+			var m meter
+			return func(in bool, src *noise.Fast, out []float64) error {
+				p, err := build(b, src)
+				if err != nil {
+					return err
+				}
+				mech := p.Mechanism()
+				cur, err := release.SimulatedFeatures(release.FeatureConfig{Dim: 2, Slots: p.Slots(), Mechanism: mech}, src)
+				if err != nil {
+					return err
+				}
+				where := [2]int{0, 1}
+				switch mech.(type) {
+				case privacy.GramTree, privacy.GramBLT, privacy.GramWishart:
+					where = [2]int{2, 4} // of a·r in the upper triangle of [a;r][a;r]ᵀ, row by row
+				}
+				// Each coordinate of each slot is one sum to the meter. All are 0 before the challenge.
+				if len(m.arms) != 2*p.Slots() {
+					m.arms = make([]track, 2*p.Slots())
+				}
+				slots := make([]slot, len(m.arms))
+				m.begin(mech)
+				for t := 1; t <= horizon; t++ {
+					for due := p.Due(); due >= 0; due = p.Due() {
+						r, err := cur.Release(due)
+						if err != nil {
+							return err
+						}
+						for i, at := range where {
+							s := &slots[2*due+i]
+							m.take(2*due+i, r.At(at)-s.sum, s)
+							if !mech.Continual() {
+								*s = slot{}
+							}
+						}
+						p.Learn(r)
+					}
+					c := p.Choose(actions)
+					slots[2*c.Slot].n++
+					slots[2*c.Slot+1].n++
+					reward := 0.0
+					if t == at {
+						i := 2*c.Slot + c.Action
+						slots[i].position, slots[i].sum = slots[i].n, -1
+						m.arm, m.shift = i, 2
+						if reward = -1; in {
+							reward = 1
+						}
+					}
+					if err := cur.Add(c.Slot, actions[2*c.Action:2*c.Action+2], reward); err != nil {
+						return err
+					}
+				}
+				out[0] = m.llr
+				return nil
+			}
+		}
+	}
+	return d, nil
+}
+
+// actionSet is the audit of a policy for a fixed set of actions, two unit vectors, as contextual.
+func actionSet(e catalog.Entry, horizon int, b, claimed privacy.Budget, given catalog.Params) (direct, error) {
+	params, err := e.Complete(given)
+	if err != nil {
+		return direct{}, fmt.Errorf("audit: %w", err)
+	}
+	build := func(b privacy.Budget) (lin.Policy, error) {
+		return e.NewLinear(catalog.LinearSetting{Actions: basis, Horizon: horizon, Budget: b}, params)
+	}
+	d := direct{name: e.Content(params), adversaries: roundNames(vectorRounds), attack: "likelihood ratio", model: Continual.String()}
+	if claimed == nil {
+		claimed = b
+	} else {
+		d.name += ", " + HalfScale.String()
+	}
+	// play plays a game, and returns the ledger.
+	play := func(b privacy.Budget, at int, in bool, src *noise.Fast, out []float64) (*privacy.Ledger, error) {
+		p, err := build(b)
+		if err != nil {
+			return nil, err
+		}
+		cur, err := release.SimulatedActions(basis, false, nil, src)
+		if err != nil {
+			return nil, err
+		}
+		var released privacy.ReleasedVector
+		arm, counts := -1, make([]int, 2)
+		out[0] = 0
+		for t := 0; t < horizon; {
+			batch := p.Next(released)
+			if batch == nil {
+				break
+			}
+			n := batch.Rounds()
+			if n > horizon-t {
+				break
+			}
+			asked := false
+			for i := range batch.Plays {
+				play := &batch.Plays[i]
+				left := play.Rounds
+				if arm < 0 && t < at && at <= t+n && (i == len(batch.Plays)-1 || at-t <= play.Rounds) && left > 0 {
+					// The order within a batch is public and changes nothing: which of an action's rewards is the changed one.
+					arm = play.Arm
+					reward := -1.0
+					if in {
+						reward = 1
+					}
+					if err := cur.Add(arm, reward); err != nil {
+						return nil, err
+					}
+					left--
+				}
+				if err := cur.AddSum(play.Arm, left, 0); err != nil {
+					return nil, err
+				}
+				counts[play.Arm] += play.Rounds
+				asked = asked || play.Release
+			}
+			t += n
+			released = privacy.ReleasedVector{}
+			if !asked {
+				continue
+			}
+			mech := p.Mechanism()
+			if released, err = cur.Release(mech); err != nil {
+				return nil, err
+			}
+			if arm >= 0 && t-n < at {
+				switch mech := mech.(type) {
+				case privacy.Sums:
+					out[0] = released.At(arm)
+				case privacy.Elliptic:
+					out[0] = released.At(arm) / math.Sqrt(float64(max(mech.Count(arm), 1)))
+				default:
+					return nil, fmt.Errorf("audit: %v is not known", mech)
+				}
+				out[0] = coarse(out[0])
+			}
+			clear(counts)
+		}
+		return cur.Ledger(), nil
+	}
+	src := noise.NewFast(1, 2)
+	l, err := play(claimed, 1, true, &src, make([]float64, 1))
+	if err != nil {
+		return direct{}, fmt.Errorf("audit: %w", err)
+	}
+	d.claim = l.Total()
+	d.worlds = func(adversary int) func() func(bool, *noise.Fast, []float64) error {
+		return func() func(bool, *noise.Fast, []float64) error {
+			return func(in bool, src *noise.Fast, out []float64) error {
+				_, err := play(b, vectorRounds[adversary], in, src, out)
+				return err
+			}
+		}
+	}
+	return d, nil
+}

@@ -1,0 +1,415 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// A SelfAudit audits Sotto with Sotto: every mechanism and every private policy of the catalog, and twins of them that are broken in ways that have happened. A sound
+// auditor refutes every twin and no claim of its own.
+type SelfAudit struct {
+	// Gamma is the probability with which any claim at all is refuted although it is true. It is split over all audits. 0 means 0.05.
+	Gamma float64
+	Quick bool   // fewer games: minutes instead of an hour
+	Seed  uint64 // of all simulated noise. Curators of real rewards have noise of their own
+	// Only, if set, picks audits by name. Gamma is still split over all of them.
+	Only    func(name string) bool
+	Workers int                               // ≤ 0: all processors
+	Report  func(done, all int, f SelfResult) // called after each audit, if set
+}
+
+// A SelfResult is one audit of SelfAudit.
+type SelfResult struct {
+	Finding
+	Twin bool // a broken one: it must be refuted
+	// Good says that the audit came out as it must.
+	Good bool
+}
+
+// A selfItem is an audit to be done.
+type selfItem struct {
+	name string
+	twin bool
+	cost int // games are divided by it
+	run  func(ctx context.Context, gamma float64, games, pilot, workers int, key noise.Key) (Finding, error)
+}
+
+// selfDelta is the δ at which claims are audited that are not pure. It is large, so that a test at δ needs no games without number.
+const selfDelta = 0.05
+
+// Names lists the audits in their order.
+func (s SelfAudit) Names() ([]string, error) {
+	items, err := selfItems()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, i := range items {
+		out = append(out, i.name)
+	}
+	return out, nil
+}
+
+// Run does the audits in their order.
+func (s SelfAudit) Run(ctx context.Context) ([]SelfResult, error) {
+	gamma := s.Gamma
+	if gamma == 0 {
+		gamma = 0.05
+	}
+	if err := checkGamma(gamma); err != nil {
+		return nil, err
+	}
+	items, err := selfItems()
+	if err != nil {
+		return nil, err
+	}
+	gamma /= float64(len(items))
+	if s.Only != nil {
+		items = slices.DeleteFunc(items, func(i selfItem) bool { return !s.Only(i.name) })
+	}
+	games, pilot := 1_000_000, 2048
+	if s.Quick {
+		games, pilot = 30_000, 256
+	}
+	var out []SelfResult
+	for n, item := range items {
+		start := time.Now()
+		key := noise.Key{Seed: s.Seed, Experiment: "audit self", Cell: item.name}
+		f, err := item.run(ctx, gamma, max(games/item.cost, 2000), max(pilot/item.cost, 128), s.Workers, key)
+		if err != nil {
+			return out, fmt.Errorf("audit self: %s: %w", item.name, err)
+		}
+		f.Name, f.Seconds = item.name, time.Since(start).Seconds()
+		r := SelfResult{Finding: f, Twin: item.twin, Good: f.Refuted == item.twin}
+		out = append(out, r)
+		if s.Report != nil {
+			s.Report(n+1, len(items), r)
+		}
+	}
+	return out, nil
+}
+
+// deltaFor is 0 for a claim of pure differential privacy.
+func deltaFor(b privacy.Budget) float64 {
+	if _, ok := b.(privacy.Pure); ok {
+		return 0
+	}
+	return selfDelta
+}
+
+// outlier are the adversaries against a curator that does not clip: the changed reward is far out of range.
+func outlier(list []Adversary) []Adversary {
+	for i := range list {
+		list[i].High = slices.Clone(list[i].High)
+		for a := range list[i].High {
+			list[i].High[a] = 1e6
+		}
+	}
+	return list
+}
+
+// of is the audit of a subject.
+func of(s Subject, sees Sees, delta float64, fault Fault, cost int, models ...Model) selfItem {
+	if len(models) == 0 {
+		models = Models()
+	}
+	list := Adversaries(s.Arms, s.Horizon, models...)
+	if fault == Unclipped {
+		list = outlier(list)
+	}
+	s = s.Broken(fault)
+	name := s.Name
+	if sees == Plays {
+		name += ", plays only"
+	}
+	return selfItem{name: name, twin: fault != NoFault, cost: cost, run: func(ctx context.Context, gamma float64, games, pilot, workers int, key noise.Key) (Finding, error) {
+		return PolicyAudit{Subject: s, Adversaries: list, Sees: sees, Delta: delta, Gamma: gamma, Games: games, Pilot: pilot, Workers: workers, Key: key}.Run(ctx)
+	}}
+}
+
+func ofDirect(d direct, delta float64, twin bool, cost int) selfItem {
+	return selfItem{name: d.name, twin: twin, cost: cost, run: func(ctx context.Context, gamma float64, games, pilot, workers int, key noise.Key) (Finding, error) {
+		return d.run(ctx, delta, gamma, games, pilot, workers, key)
+	}}
+}
+
+func selfItems() ([]selfItem, error) {
+	var all []selfItem
+	for _, part := range []func() ([]selfItem, error){selfMechanisms, selfDistributed, selfPolicies, selfIdentify, selfLinear} {
+		items, err := part()
+		if err != nil {
+			return nil, fmt.Errorf("audit self: %w", err)
+		}
+		all = append(all, items...)
+	}
+	return all, nil
+}
+
+func selfMechanisms() ([]selfItem, error) {
+	const looks = 16
+	root, err := privacy.NewSquareRoot(privacy.ZCDP{Rho: 0.5}, looks)
+	if err != nil {
+		return nil, err
+	}
+	blt, err := privacy.NewBLT(privacy.ZCDP{Rho: 0.5}, looks)
+	if err != nil {
+		return nil, err
+	}
+	var all []selfItem
+	for _, c := range []struct {
+		m              privacy.Mechanism
+		arms, n, looks int
+		delta          float64
+		real           bool
+	}{
+		{privacy.Laplace{Scale: 1}, 2, 8, 2, 0, true},
+		{privacy.Gaussian{Sigma: 1}, 2, 8, 2, selfDelta, true},
+		{privacy.Tree{Scale: 5, Horizon: looks}, 1, 1, looks, 0, true},
+		{privacy.Hybrid{Scale: 2}, 1, 1, looks, 0, true},
+		{privacy.NewKAry(1, 3, looks), 1, 1, looks, 0, true},
+		{root, 1, 1, looks, selfDelta, false},
+		{blt, 1, 1, looks, selfDelta, false},
+		{privacy.Sparse{Questions: privacy.Questions{Threshold: 3, Query: 6, Statistic: privacy.Centre}, Scale: 3}, 1, 1, looks, 0, true},
+	} {
+		s, err := MechanismSubject(c.m, c.arms, c.n, c.looks)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, of(s, Releases, c.delta, NoFault, 1, View))
+		if c.real {
+			all = append(all, of(s.Real(), Releases, c.delta, NoFault, 4, View))
+		}
+		for _, f := range Faults(c.m) {
+			if f == Redrawn { // it needs more looks to average over
+				const many = 1024
+				m := c.m
+				switch x := m.(type) {
+				case privacy.Tree:
+					x.Scale, x.Horizon = float64(11), many
+					m = x
+				case privacy.KAry:
+					m = privacy.NewKAry(1, 3, many)
+				case privacy.SquareRoot:
+					x.Horizon = many
+					m = x
+				case privacy.BLT:
+					x.Horizon = many
+					m = x
+				}
+				if s, err = MechanismSubject(m, c.arms, c.n, many); err != nil {
+					return nil, err
+				}
+				all = append(all, of(s, Releases, c.delta, f, 8, View))
+				continue
+			}
+			all = append(all, of(s, Releases, c.delta, f, 1, View))
+		}
+	}
+	return all, nil
+}
+
+func selfDistributed() ([]selfItem, error) {
+	var all []selfItem
+	for _, c := range []struct {
+		trust privacy.Trust
+		noise privacy.NoiseName
+		delta float64
+		users int
+	}{
+		{privacy.TrustCentral, privacy.NoiseLaplace, 0, 64}, {privacy.TrustCentral, privacy.NoiseSkellam, selfDelta, 64}, {privacy.TrustCentral, privacy.NoiseGaussian, selfDelta, 64},
+		{privacy.TrustLocal, privacy.NoiseLaplace, 0, 64},
+		{privacy.TrustSecAgg, privacy.NoisePolya, 0, 32}, {privacy.TrustSecAgg, privacy.NoiseSkellam, selfDelta, 32},
+		{privacy.TrustSecAgg, privacy.NoiseGaussian, selfDelta, 32},
+	} {
+		m, err := privacy.NewAggregated(privacy.Calibration{Trust: c.trust, Noise: c.noise, Epsilon: 1, S: 1, Users: c.users, Invited: c.users, P: 1e-6})
+		if err != nil {
+			return nil, err
+		}
+		d, err := aggregated(m, false)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ofDirect(d, c.delta, false, 1))
+		half := m
+		half.Num, half.Den = m.Num, m.Den*2
+		if c.noise != privacy.NoiseLaplace && c.noise != privacy.NoisePolya {
+			half.Den = m.Den * 4 // a variance
+		}
+		if d, err = aggregated(half, false); err != nil {
+			return nil, err
+		}
+		d.name, d.claim = d.name+", "+HalfScale.String(), m.Loss()
+		all = append(all, ofDirect(d, c.delta, true, 1))
+		if c.noise == privacy.NoisePolya {
+			if d, err = aggregated(m, true); err != nil {
+				return nil, err
+			}
+			all = append(all, ofDirect(d, c.delta, true, 1))
+		}
+		if c.trust == privacy.TrustLocal {
+			k := privacy.Clones{Inner: m, Delta: selfDelta}
+			if d, err = clones(k); err != nil {
+				return nil, err
+			}
+			all = append(all, ofDirect(d, selfDelta, false, 2))
+			k.Inner = half
+			weak, err := clones(k)
+			if err != nil {
+				return nil, err
+			}
+			weak.name, weak.claim = weak.name+", "+HalfScale.String(), d.claim
+			all = append(all, ofDirect(weak, selfDelta, true, 2))
+		}
+	}
+	m, err := privacy.NewShuffledCount(1, 0.5, 16, 16, 0.1)
+	if err != nil {
+		return nil, err
+	}
+	for _, uncovered := range []bool{false, true} {
+		d, err := shuffled(m, uncovered)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ofDirect(d, 0, uncovered, 1))
+	}
+	return all, nil
+}
+
+// selfHorizon is a horizon at which a policy releases something, and how much a game costs.
+func selfHorizon(name string, p catalog.Params) (horizon, cost int) {
+	switch name {
+	case "dp-se", "dp-se-doubling":
+		return 1 << 14, 1
+	case "dp-se-2", "dp-se-2-modified":
+		return 512, 4
+	case "dp-ucb", "dp-ucb-thesis", "dp-ucb-anytime":
+		return 16, 1
+	}
+	return 128, 1
+}
+
+func selfPolicies() ([]selfItem, error) {
+	var all []selfItem
+	for _, e := range catalog.Policies() {
+		if !e.Private {
+			continue
+		}
+		variants := []catalog.Params{{}}
+		if p, ok := e.Param("counter"); ok {
+			for i := 1; i < len(p.Choices); i++ {
+				variants = append(variants, catalog.Params{"counter": float64(i)})
+			}
+		}
+		for _, v := range variants {
+			var b privacy.Budget = privacy.Pure{Epsilon: 1}
+			if e.With(v).Meets(b) != nil {
+				b = privacy.ZCDP{Rho: 0.5}
+			}
+			if _, ok := e.Param("beta"); ok && (e.Name == "dp-se" || e.Name == "dp-se-2" || e.Name == "dp-se-2-modified") {
+				v["beta"] = 0.5
+			}
+			horizon, cost := selfHorizon(e.Name, v)
+			s, err := PolicySubject(e, 2, horizon, b, v)
+			if err != nil {
+				return nil, err
+			}
+			if i, ok := v["counter"]; ok {
+				p, _ := e.Param("counter")
+				s.Name = e.Name + " counter=" + p.Choices[int(i)]
+			} else {
+				s.Name = e.Name
+			}
+			delta := deltaFor(b)
+			all = append(all, of(s, Releases, delta, NoFault, cost), of(s, Plays, delta, NoFault, cost), of(s, Releases, delta, HalfScale, cost))
+			if e.Name == "adap-klucb" || e.Name == "adac-ucb" {
+				all = append(all, of(s, Releases, delta, Shared, cost), of(s, Releases, delta, Twice, cost), of(s, Releases, delta, Unclipped, cost),
+					of(s, Plays, delta, Unclipped, cost))
+			}
+		}
+	}
+	return all, nil
+}
+
+func selfIdentify() ([]selfItem, error) {
+	var all []selfItem
+	for _, e := range catalog.IdentifyPolicies() {
+		if !e.Private {
+			continue
+		}
+		s, err := IdentifySubject(e, 2, 1<<13, 0.1, privacy.Pure{Epsilon: 1}, nil)
+		if err != nil {
+			return nil, err
+		}
+		s.Name = "identify " + e.Name
+		all = append(all, of(s, Releases, 0, NoFault, 2), of(s, Plays, 0, NoFault, 2), of(s, Releases, 0, HalfScale, 2))
+	}
+	return all, nil
+}
+
+func selfLinear() ([]selfItem, error) {
+	var all []selfItem
+	for _, e := range append(catalog.LinearPolicies(), catalog.ContextualPolicies()...) {
+		if !e.Private {
+			continue
+		}
+		variants := []catalog.Params{nil}
+		if p, ok := e.Param("noise"); ok {
+			variants = nil
+			for i := range p.Choices {
+				variants = append(variants, catalog.Params{"noise": float64(i)})
+			}
+		}
+		for _, v := range variants {
+			var b, weak privacy.Budget = privacy.ZCDP{Rho: 0.5}, privacy.ZCDP{Rho: 2} // half the σ
+			switch {
+			case e.With(v).Meets(b) != nil:
+				b, weak = privacy.Approx{Epsilon: 1, Delta: 0.05}, privacy.Approx{Epsilon: 3, Delta: 0.05}
+			case e.Meets(privacy.Pure{Epsilon: 1}) == nil:
+				b, weak = privacy.Pure{Epsilon: 1}, privacy.Pure{Epsilon: 2}
+			}
+			for _, twin := range []bool{false, true} {
+				at, claimed := b, privacy.Budget(nil)
+				if twin {
+					at, claimed = weak, b
+				}
+				var d direct
+				var err error
+				if e.NewLinear != nil {
+					d, err = actionSet(e, 1<<15, at, claimed, v)
+				} else {
+					d, err = contextual(e, 16, at, claimed, v)
+				}
+				if err != nil {
+					return nil, err
+				}
+				d.name = e.Name
+				if v != nil {
+					p, _ := e.Param("noise")
+					d.name += " noise=" + p.Choices[int(v["noise"])]
+				}
+				if twin {
+					d.name += ", " + HalfScale.String()
+				}
+				all = append(all, ofDirect(d, deltaFor(b), twin, 2))
+			}
+		}
+	}
+	return all, nil
+}
+
+// String is a line of the table.
+func (r SelfResult) String() string {
+	good := "as it must be"
+	if !r.Good {
+		good = "WRONG"
+	}
+	return fmt.Sprintf("%-55s claimed %-8s audited %.3f in [%.3f, %.3f], %s, %s: %s, %s, %d games, %.1f s", r.Name, strconv.FormatFloat(r.Claimed, 'g', 4, 64), r.Estimate,
+		r.Low, r.High, r.Verdict(), good, r.Attack, r.Against, r.Games, r.Seconds)
+}
