@@ -20,7 +20,7 @@ var floors = [][]string{
 	{"policy/linear", "policy/identify"},
 	{"catalog", "sim", "stopping"},
 	{"experiment", "choose", "trial", "audit"},
-	{"report"},
+	{"report", "audit/train"},
 	{"cmd/sotto"},
 }
 

@@ -19,6 +19,7 @@
 //   - choose: which policy to use, by simulation at a stated error level
 //   - trial: one trial for the best arm, on data or laws, and planned
 //   - audit: attacks on mechanisms and policies, and lower bounds on ε
+//   - audit/train: training runs under audit: canaries, attacks on iterates, DP-SGD's accountant
 //   - report: tables, figures, the page
 //   - cmd/sotto: the command line
 //
