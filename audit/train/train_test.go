@@ -198,8 +198,10 @@ func TestBadInput(t *testing.T) {
 	m := train.Logistic{Features: 4, Labels: 2}
 	good := train.Training{Model: m, Method: train.DPSGD, Steps: 2, Rate: 1, Sampling: 0.5, Clip: 1, Noise: 1}
 	for name, change := range map[string]func(*train.Training){
-		"model":  func(r *train.Training) { r.Model = nil },
-		"empty":  func(r *train.Training) { r.Model = train.Conv{Height: 1, Width: 4, Channels: 1, Filters: []int{1}, Labels: 2} },
+		"model": func(r *train.Training) { r.Model = nil },
+		"empty": func(r *train.Training) {
+			r.Model = train.Conv{Height: 1, Width: 4, Channels: 1, Filters: []int{1}, Labels: 2}
+		},
 		"steps":  func(r *train.Training) { r.Steps = 0 },
 		"rate":   func(r *train.Training) { r.Rate = math.NaN() },
 		"clip":   func(r *train.Training) { r.Clip = math.Inf(1) },
