@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -24,7 +25,15 @@ const (
 
 // String implements fmt.Stringer.
 func (s Score) String() string {
-	return [...]string{"covariance", "scalar product", "GLiR"}[s]
+	switch s {
+	case Covariance:
+		return "covariance"
+	case ScalarProduct:
+		return "scalar product"
+	case GLiR:
+		return "GLiR"
+	}
+	return fmt.Sprintf("Score(%d)", int(s))
 }
 
 // An Attack scores a run by its iterates. The covariance and the mean of gradients are estimated once, at θ₀, as in Algorithm 13; they and the canary's gradient are clipped as the run clips.
@@ -92,7 +101,7 @@ func (a Attack) Plan(t Training, start []float64, n int, neighbour Neighbour) (*
 		return nil, fmt.Errorf("train: the %v attack has no mixture: it is no likelihood ratio", a.Score)
 	}
 	rows := t.rows(n, 0)
-	p := &Plan{attack: a, t: t, start: start, lo: 0, hi: t.Model.Params(), rows: max(1, int(math.Round(rows))), n: n, add: neighbour == AddRemove, rate: 1}
+	p := &Plan{attack: a, t: t, start: slices.Clone(start), lo: 0, hi: t.Model.Params(), rows: max(1, int(math.Round(rows))), n: n, add: neighbour == AddRemove, rate: 1}
 	switch t.Method {
 	case MiniBatch, Stochastic:
 		p.rate = min(1, rows/float64(n))
@@ -197,7 +206,7 @@ type Tracer struct {
 	pass                Pass
 	g                   []float64
 	target, batch, mean []float64
-	scorer              audit.Scorer // of a target that does not change
+	scorer, first       audit.Scorer // of this step, and of one from θ₀
 	sum                 float64
 	steps               int
 }
@@ -233,9 +242,15 @@ func (tr *Tracer) Step(before, after []float64) error {
 	if p.attack.Refresh && p.attack.Score != ScalarProduct && tr.steps > 0 {
 		tr.drift(before)
 	}
-	if tr.scorer == nil || tr.canary.Gradient == nil || p.attack.Refresh && !p.add {
+	// Every game starts at θ₀, so its first step needs no new aim.
+	if tr.steps == 0 && tr.first != nil && slices.Equal(before, p.start) {
+		tr.scorer = tr.first
+	} else if tr.scorer == nil || tr.canary.Gradient == nil || p.attack.Refresh && !p.add {
 		if err := tr.aim(before); err != nil {
 			return err
+		}
+		if tr.steps == 0 && slices.Equal(before, p.start) {
+			tr.first = tr.scorer
 		}
 	}
 	tr.sum += tr.scorer.Score(tr.batch)

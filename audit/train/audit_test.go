@@ -221,17 +221,21 @@ func TestMahalanobisCanaryOfSyntheticGradients(t *testing.T) {
 		alternating[j] = 0.7 * math.Pow(-1, float64(j)) / math.Sqrt(float64(j+1))
 	}
 	dirac[d-1] = 0.8
+	exact := must(audit.CovarianceOf(make([]float64, d), c, rows))(t)
 	targets := [][]float64{refs[0], long, dirac, alternating}
 	var m [4]float64
 	var power [4]audit.Estimate
 	for i, z := range targets {
 		m[i] = must(cov.Mahalanobis(z))(t)
-		s := must(audit.Game{Data: data, Mean: audit.Mean{N: rows}, Target: z, Attacks: []audit.Attack{cov}, Games: 100000, Key: noise.Key{Seed: 3}}.Play(context.Background()))(t)
+		s := must(audit.Game{Data: data, Mean: audit.Mean{N: rows}, Target: z, Attacks: []audit.Attack{cov, exact}, Games: 100000, Key: noise.Key{Seed: 3}}.Play(context.Background()))(t)
 		power[i] = must(s[0].PowerAt(0.05, 1-1e-6))(t).Power
-		if theory := audit.Optimal(m[i]).Power(0.05); theory < power[i].Lo || theory > power[i].Hi {
-			t.Errorf("target %d: power %+v, theory %v", i, power[i], theory)
+		// With the true covariance the score is normal, of variance m without the target and (1−1/k)m with it: Optimal, before k grows.
+		shift := math.Sqrt(must(exact.Mahalanobis(z))(t))
+		theory := 0.5 * math.Erfc((1.6448536269514722-shift)/math.Sqrt(2*(1-1./rows)))
+		if p := must(s[1].PowerAt(0.05, 1-1e-6))(t).Power; theory < p.Lo || theory > p.Hi {
+			t.Errorf("target %d: power %+v, theory %v", i, p, theory)
 		}
-		t.Logf("m = %.3f, power at 5 %%: %+v; theory %.3f", m[i], power[i], audit.Optimal(m[i]).Power(0.05))
+		t.Logf("m = %.3f, power at 5 %%: %+v; theory %.3f", m[i], power[i], theory)
 	}
 	for i := range 3 {
 		if m[3] <= m[i] || power[3].Lo <= power[i].Hi {

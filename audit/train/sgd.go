@@ -27,8 +27,10 @@ func (m Method) String() string {
 		return "mini-batch"
 	case Stochastic:
 		return "stochastic"
+	case DPSGD:
+		return "DP-SGD"
 	}
-	return "DP-SGD"
+	return fmt.Sprintf("Method(%d)", int(m))
 }
 
 // A Flaw breaks DP-SGD on purpose: an audit must refute what a flawed run claims.
@@ -43,7 +45,17 @@ const (
 
 // String implements fmt.Stringer.
 func (f Flaw) String() string {
-	return [...]string{"sound", "half the noise", "unclipped gradients", "the batch clipped as a whole"}[f]
+	switch f {
+	case Sound:
+		return "sound"
+	case HalfNoise:
+		return "half the noise"
+	case Unclipped:
+		return "unclipped gradients"
+	case BatchClipped:
+		return "the batch clipped as a whole"
+	}
+	return fmt.Sprintf("Flaw(%d)", int(f))
 }
 
 // A Training is a run of gradient descent, θ_{t+1} = θ_t − η·ḡ_t.
