@@ -16,6 +16,7 @@ type direct struct {
 	adversaries []string
 	attack      string
 	model       string
+	fault       Fault
 	table       bool // scores are numbers that stand for transcripts
 	worlds      func(adversary int) func() func(in bool, src *noise.Fast, scores []float64) error
 }
@@ -116,13 +117,17 @@ func aggregated(m privacy.Aggregated, published bool) (direct, error) {
 	return d, nil
 }
 
-// clones is the audit of local messages that are shuffled: all others have the reward 0.
-func clones(m privacy.Clones) (direct, error) {
+// clones is the audit of local messages that are shuffled: all others have the reward 0. In order means that nobody shuffles.
+func clones(m privacy.Clones, inOrder bool) (direct, error) {
 	if err := m.Validate(); err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
 	}
 	x, g := float64(m.Inner.Num)/float64(m.Inner.Den), float64(m.Inner.G)
-	return direct{name: "clones", claim: m.Loss(), adversaries: []string{"all others 0"}, attack: "likelihood ratio", model: "shuffled messages",
+	name := "clones"
+	if inOrder {
+		name += ", not shuffled"
+	}
+	return direct{name: name, claim: m.Loss(), adversaries: []string{"all others 0"}, attack: "likelihood ratio", model: "shuffled messages",
 		worlds: func(int) func() func(bool, *noise.Fast, []float64) error {
 			return func() func(bool, *noise.Fast, []float64) error {
 				return func(in bool, src *noise.Fast, out []float64) error {
@@ -131,6 +136,10 @@ func clones(m privacy.Clones) (direct, error) {
 						y := float64(src.DiscreteLaplace(x))
 						if i == 0 && in {
 							y += g
+						}
+						if inOrder {
+							out[0] = laplace(y, g, x)
+							return nil // the first message is the target's
 						}
 						sum += math.Exp(laplace(y, g, x))
 					}

@@ -17,12 +17,15 @@ type meter struct {
 	reads  int // releases of the arm since then
 	llr    float64
 	twice  float64
-	sum    float64 // of residuals of the arm since then
+	sum    float64 // of residuals of the arm since then, each over its variance
+	weight float64 // of the inverse variances
 	across float64
 	found  bool // across is known
 	arms   []track
 	coef   []float64 // of the counters with correlated noise
 	for_   privacy.Mechanism
+	spread []float64 // variances of the noise by number of rewards, of this mechanism
+	of     privacy.Mechanism
 	sparse questions
 }
 
@@ -36,7 +39,7 @@ type track struct {
 }
 
 func (m *meter) begin(mech privacy.Mechanism) {
-	m.arm, m.reads, m.llr, m.twice, m.sum, m.across, m.found = -1, 0, 0, 0, 0, 0, false
+	m.arm, m.reads, m.llr, m.twice, m.sum, m.weight, m.across, m.found = -1, 0, 0, 0, 0, 0, 0, false
 	m.fresh(mech)
 }
 
@@ -106,7 +109,9 @@ func (m *meter) take(a int, e float64, s *slot) {
 		return
 	}
 	m.reads++
-	m.sum += float64(e * m.shift)
+	w := 1 / m.variance(s.n)
+	m.sum += float64(float64(e*m.shift) * w)
+	m.weight += w
 	switch {
 	case m.mech.Continual():
 		m.llr += m.counter(a, e, s)
@@ -118,6 +123,38 @@ func (m *meter) take(a int, e float64, s *slot) {
 	case m.reads == 2:
 		m.twice += m.one(e - s.before)
 	}
+}
+
+// variance is that of the noise in the running sum of n rewards, and 1 for mechanisms that release once: all their releases are alike.
+func (m *meter) variance(n int) float64 {
+	if !m.mech.Continual() || n < 1 {
+		return 1
+	}
+	if m.of != m.mech {
+		m.of, m.spread = m.mech, m.spread[:0]
+	}
+	for i := len(m.spread); i <= n; i++ {
+		v, u := 1.0, uint(i)
+		switch mech := m.mech.(type) {
+		case privacy.Tree:
+			v = 2 * mech.Scale * mech.Scale * float64(bits.OnesCount(u))
+		case privacy.Hybrid:
+			k := bits.Len(u+1) - 1
+			v = 2 * mech.Scale * mech.Scale * (float64(k) + float64((k+1)*(k+1)*(bits.OnesCount(u+1)-1)))
+		case privacy.KAry:
+			v = mech.Variance(i)
+		case privacy.SquareRoot:
+			v = mech.Variance(i)
+		case privacy.BLT:
+			v = mech.Variance(i)
+		case privacy.GramBLT:
+			v = mech.Counter.Variance(i)
+		case privacy.VectorTree, privacy.GaussianVectorTree, privacy.GramTree, privacy.GramWishart:
+			v = float64(bits.OnesCount(u))
+		}
+		m.spread = append(m.spread, v)
+	}
+	return m.spread[n]
 }
 
 // compare looks at the difference of the changed arm's residual and another one's, once, as soon as there are both.
@@ -275,7 +312,7 @@ func (m *meter) finish(out []float64) {
 	m.llr += m.sparse.ratio()
 	out[scoreRatio], out[scoreTwice], out[scoreAcross], out[scoreMean] = m.llr, m.twice, m.across, 0
 	if m.reads > 0 {
-		out[scoreMean] = m.sum / float64(m.reads)
+		out[scoreMean] = m.sum / m.weight
 	}
 }
 

@@ -302,7 +302,11 @@ func Adversaries(arms, horizon int, models ...Model) []Adversary {
 		return v
 	}
 	rounds := []int{1}
-	for _, t := range []int{arms, arms + 1, 2*arms + 1, 4*arms + 1, horizon / 4} {
+	far := []int{arms, arms + 1, 2*arms + 1, 4*arms + 1, horizon / 4}
+	if horizon >= 1<<12 { // for policies that use their first rewards up or throw them away
+		far = append(far, 3*(horizon/8), horizon/2)
+	}
+	for _, t := range far {
 		if t > rounds[len(rounds)-1] && t < horizon {
 			rounds = append(rounds, t)
 		}

@@ -17,12 +17,14 @@ type Fault int
 
 // The faults.
 const (
-	NoFault   Fault = iota
-	HalfScale       // half the noise that is charged for
-	Shared          // one draw for all arms that are released together, and for two releases in a row: it cancels in every comparison
-	Redrawn         // running sums with fresh noise at every release, charged once
-	Twice           // a reward counted in two releases: a slot's rewards are still there at the arm's next release
-	Unclipped       // no clipping at the door
+	NoFault      Fault = iota
+	HalfScale          // half the noise that is charged for
+	QuarterScale       // a quarter of it, where no attack comes near the ε that is claimed
+	EighthScale        // an eighth of it, where the bound on ε is loose as well
+	Shared             // one draw for all arms that are released together, and for two releases in a row: it cancels in every comparison
+	Redrawn            // running sums with fresh noise at every release, charged once
+	Twice              // a reward counted in two releases: a slot's rewards are still there at the arm's next release
+	Unclipped          // no clipping at the door
 )
 
 func (f Fault) String() string {
@@ -31,6 +33,10 @@ func (f Fault) String() string {
 		return "none"
 	case HalfScale:
 		return "half the scale"
+	case QuarterScale:
+		return "a quarter of the scale"
+	case EighthScale:
+		return "an eighth of the scale"
 	case Shared:
 		return "noise shared across arms"
 	case Redrawn:
@@ -51,7 +57,7 @@ func Faults(m privacy.Mechanism) []Fault {
 	case privacy.Tree, privacy.Hybrid, privacy.KAry, privacy.SquareRoot, privacy.BLT:
 		return []Fault{HalfScale, Redrawn, Unclipped}
 	}
-	return []Fault{HalfScale, Unclipped}
+	return []Fault{QuarterScale, Unclipped}
 }
 
 // Broken is the subject with a curator that has this fault.
@@ -62,7 +68,7 @@ func (s Subject) Broken(f Fault) Subject {
 	s.Name += ", " + f.String()
 	s.Curator = func(arms int, m privacy.Mechanism, ledger *privacy.Ledger, src *noise.Fast) (release.Curator, error) {
 		switch f {
-		case HalfScale, Unclipped:
+		case HalfScale, QuarterScale, EighthScale, Unclipped:
 			c := &disguised{arms: arms, fault: f, ledger: ledger, src: src}
 			return c, c.Forget(m)
 		case Shared, Redrawn, Twice:
@@ -124,10 +130,16 @@ func (c *disguised) Ledger() *privacy.Ledger { return c.ledger }
 func (c *disguised) Forget(m privacy.Mechanism) error {
 	c.claim = m
 	var err error
-	if c.fault == HalfScale {
-		if m, err = scaled(m, 0.5); err != nil {
-			return err
-		}
+	switch c.fault {
+	case HalfScale:
+		m, err = scaled(m, 0.5)
+	case QuarterScale:
+		m, err = scaled(m, 0.25)
+	case EighthScale:
+		m, err = scaled(m, 0.125)
+	}
+	if err != nil {
+		return err
 	}
 	c.Curator, err = release.Simulated(release.Config{Arms: c.arms, Mechanism: m, Unclipped: c.fault == Unclipped}, c.src)
 	c.ids = c.ids[:0]
@@ -185,6 +197,9 @@ type faulty struct {
 	uses   int
 	values privacy.Values
 	ids    []int
+	meter  meter // knows the variances
+	// account is the ledger's of the claim.
+	account privacy.Account
 }
 
 type faultySlot struct {
@@ -195,7 +210,12 @@ type faultySlot struct {
 func (c *faulty) Ledger() *privacy.Ledger { return c.ledger }
 
 func (c *faulty) Forget(m privacy.Mechanism) error {
-	c.claim, c.uses = m, 0
+	if c.uses = 0; c.claim != m {
+		c.claim, c.meter.mech, c.account = m, m, c.ledger.Account(m)
+		if m, ok := m.(interface{ Tail() privacy.Tail }); ok {
+			c.values.Tail = m.Tail()
+		}
+	}
 	for a := range c.slots {
 		c.slots[a] = faultySlot{id: c.open()}
 	}
@@ -221,9 +241,6 @@ func (c *faulty) Ask([]int, float64) (privacy.Released, error) {
 
 func (c *faulty) Release(arms []int) (privacy.Released, error) {
 	c.values.N, c.values.Sum, c.ids = c.values.N[:0], c.values.Sum[:0], c.ids[:0]
-	if m, ok := c.claim.(interface{ Tail() privacy.Tail }); ok {
-		c.values.Tail = m.Tail()
-	}
 	for _, a := range arms {
 		s := &c.slots[a]
 		sum := s.sum
@@ -236,6 +253,9 @@ func (c *faulty) Release(arms []int) (privacy.Released, error) {
 		if !c.claim.Continual() {
 			*s = faultySlot{id: c.open(), old: s.sum}
 		}
+	}
+	if len(arms) == 1 {
+		return c.account.Release(c.ids[0], &c.values)
 	}
 	return c.ledger.ReleaseAll(c.ids, c.claim, &c.values)
 }
@@ -272,10 +292,8 @@ func (c *faulty) noise(n int) float64 {
 		for range m.Nodes(n) {
 			c.held += c.src.Laplace(m.Scale)
 		}
-	case privacy.SquareRoot:
-		c.held = math.Sqrt(m.Variance(n)) * c.src.Normal()
-	case privacy.BLT:
-		c.held = math.Sqrt(m.Variance(n)) * c.src.Normal()
+	case privacy.SquareRoot, privacy.BLT:
+		c.held = math.Sqrt(c.meter.variance(n)) * c.src.Normal()
 	}
 	return c.held
 }

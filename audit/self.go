@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strconv"
 	"time"
@@ -18,6 +19,7 @@ type SelfAudit struct {
 	// Gamma is the probability with which any claim at all is refuted although it is true. It is split over all audits. 0 means 0.05.
 	Gamma float64
 	Quick bool   // fewer games: minutes instead of an hour
+	Games int    // of each audit; 0: 30 000 if Quick, else 10⁶, fewer where games are slow
 	Seed  uint64 // of all simulated noise. Curators of real rewards have noise of their own
 	// Only, if set, picks audits by name. Gamma is still split over all of them.
 	Only    func(name string) bool
@@ -77,6 +79,9 @@ func (s SelfAudit) Run(ctx context.Context) ([]SelfResult, error) {
 	games, pilot := 1_000_000, 2048
 	if s.Quick {
 		games, pilot = 30_000, 256
+	}
+	if s.Games > 0 {
+		games = s.Games
 	}
 	var out []SelfResult
 	for n, item := range items {
@@ -188,25 +193,31 @@ func selfMechanisms() ([]selfItem, error) {
 		}
 		for _, f := range Faults(c.m) {
 			if f == Redrawn { // it needs more looks to average over
-				const many = 1024
-				m := c.m
+				m, many := c.m, 256
+				if _, ok := m.(privacy.Tree); ok {
+					many = 1024
+				}
 				switch x := m.(type) {
 				case privacy.Tree:
-					x.Scale, x.Horizon = float64(11), many
+					x.Scale, x.Horizon = float64(bits.Len(uint(many))), many
 					m = x
 				case privacy.KAry:
-					m = privacy.NewKAry(1, 3, many)
+					m = privacy.NewKAry(1, x.Base, many)
 				case privacy.SquareRoot:
-					x.Horizon = many
-					m = x
+					m, err = privacy.NewSquareRoot(privacy.ZCDP{Rho: 0.5}, many)
 				case privacy.BLT:
-					x.Horizon = many
-					m = x
+					m, err = privacy.NewBLT(privacy.ZCDP{Rho: 0.5}, many)
+				case privacy.Hybrid:
+					many = 1024
 				}
-				if s, err = MechanismSubject(m, c.arms, c.n, many); err != nil {
+				if err != nil {
 					return nil, err
 				}
-				all = append(all, of(s, Releases, c.delta, f, 8, View))
+				wide, err := MechanismSubject(m, c.arms, c.n, many)
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, of(wide, Releases, c.delta, f, 4, View))
 				continue
 			}
 			all = append(all, of(s, Releases, c.delta, f, 1, View))
@@ -254,18 +265,16 @@ func selfDistributed() ([]selfItem, error) {
 			all = append(all, ofDirect(d, c.delta, true, 1))
 		}
 		if c.trust == privacy.TrustLocal {
-			k := privacy.Clones{Inner: m, Delta: selfDelta}
-			if d, err = clones(k); err != nil {
-				return nil, err
-			}
-			all = append(all, ofDirect(d, selfDelta, false, 2))
-			k.Inner = half
-			weak, err := clones(k)
+			few, err := privacy.NewAggregated(privacy.Calibration{Trust: c.trust, Noise: c.noise, Epsilon: 2, S: 1, Users: 256, Invited: 256, P: 1e-6})
 			if err != nil {
 				return nil, err
 			}
-			weak.name, weak.claim = weak.name+", "+HalfScale.String(), d.claim
-			all = append(all, ofDirect(weak, selfDelta, true, 2))
+			for _, inOrder := range []bool{false, true} {
+				if d, err = clones(privacy.Clones{Inner: few, Delta: selfDelta}, inOrder); err != nil {
+					return nil, err
+				}
+				all = append(all, ofDirect(d, selfDelta, inOrder, 1))
+			}
 		}
 	}
 	m, err := privacy.NewShuffledCount(1, 0.5, 16, 16, 0.1)
@@ -287,7 +296,9 @@ func selfHorizon(name string, p catalog.Params) (horizon, cost int) {
 	switch name {
 	case "dp-se", "dp-se-doubling":
 		return 1 << 14, 1
-	case "dp-se-2", "dp-se-2-modified":
+	case "dp-se-2":
+		return 1 << 13, 8
+	case "dp-se-2-modified":
 		return 512, 4
 	case "dp-ucb", "dp-ucb-thesis", "dp-ucb-anytime":
 		return 16, 1
@@ -326,8 +337,11 @@ func selfPolicies() ([]selfItem, error) {
 			} else {
 				s.Name = e.Name
 			}
-			delta := deltaFor(b)
-			all = append(all, of(s, Releases, delta, NoFault, cost), of(s, Plays, delta, NoFault, cost), of(s, Releases, delta, HalfScale, cost))
+			delta, fault := deltaFor(b), HalfScale
+			if e.Name == "dp-se-2" || e.Name == "dp-se-2-modified" {
+				fault = QuarterScale
+			}
+			all = append(all, of(s, Releases, delta, NoFault, cost), of(s, Plays, delta, NoFault, cost), of(s, Releases, delta, fault, cost))
 			if e.Name == "adap-klucb" || e.Name == "adac-ucb" {
 				all = append(all, of(s, Releases, delta, Shared, cost), of(s, Releases, delta, Twice, cost), of(s, Releases, delta, Unclipped, cost),
 					of(s, Plays, delta, Unclipped, cost))
@@ -343,12 +357,20 @@ func selfIdentify() ([]selfItem, error) {
 		if !e.Private {
 			continue
 		}
-		s, err := IdentifySubject(e, 2, 1<<13, 0.1, privacy.Pure{Epsilon: 1}, nil)
+		most := 1 << 10
+		if e.Name == "dp-se" { // its first phase is longer
+			most = 1 << 13
+		}
+		s, err := IdentifySubject(e, 2, most, 0.1, privacy.Pure{Epsilon: 1}, nil)
 		if err != nil {
 			return nil, err
 		}
 		s.Name = "identify " + e.Name
-		all = append(all, of(s, Releases, 0, NoFault, 2), of(s, Plays, 0, NoFault, 2), of(s, Releases, 0, HalfScale, 2))
+		cost := 1
+		if e.Name == "dp-tt" { // its threshold takes time
+			cost = 4
+		}
+		all = append(all, of(s, Releases, 0, NoFault, cost), of(s, Plays, 0, NoFault, cost), of(s, Releases, 0, HalfScale, cost))
 	}
 	return all, nil
 }
@@ -372,7 +394,7 @@ func selfLinear() ([]selfItem, error) {
 			case e.With(v).Meets(b) != nil:
 				b, weak = privacy.Approx{Epsilon: 1, Delta: 0.05}, privacy.Approx{Epsilon: 3, Delta: 0.05}
 			case e.Meets(privacy.Pure{Epsilon: 1}) == nil:
-				b, weak = privacy.Pure{Epsilon: 1}, privacy.Pure{Epsilon: 2}
+				b, weak = privacy.Pure{Epsilon: 1}, privacy.Pure{Epsilon: 4} // a unit vector shows less than what the claim is for: (1,…,1)/√d
 			}
 			for _, twin := range []bool{false, true} {
 				at, claimed := b, privacy.Budget(nil)
@@ -395,7 +417,10 @@ func selfLinear() ([]selfItem, error) {
 					d.name += " noise=" + p.Choices[int(v["noise"])]
 				}
 				if twin {
-					d.name += ", " + HalfScale.String()
+					if weak == (privacy.Pure{Epsilon: 4}) {
+						d.fault = QuarterScale
+					}
+					d.name += ", " + d.fault.String()
 				}
 				all = append(all, ofDirect(d, deltaFor(b), twin, 2))
 			}
