@@ -196,9 +196,9 @@ func listing(f Finite, m Model, do func(p, q []float64)) {
 
 func TestEnumerationAgainstTheDefinitions(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for i := range 8 {
+	for i := range 5 {
 		f := randomFinite(r, 2, 3, 2, i%2 == 1)
-		if i >= 6 {
+		if i >= 4 {
 			f = randomFinite(r, 3, 2, 3, i%2 == 1)
 		}
 		e := enumerated(t, f)
@@ -247,7 +247,7 @@ func TestEnumerationAgainstTheDefinitions(t *testing.T) {
 // The arrows that are proved: Interactive ⇒ Table ⇒ View, Continual ⇒ Table, all but Interactive the same for pure DP, and View ⇒ Table at a price.
 func TestArrowsBetweenModels(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	for i := range 60 {
+	for i := range 24 {
 		e := enumerated(t, randomFinite(r, 2, 3, 2, i%3 == 0))
 		var pure, rho, delta [4]float64
 		for _, m := range Models() {

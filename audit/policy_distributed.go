@@ -82,7 +82,8 @@ func aggregated(m privacy.Aggregated, published bool) (direct, error) {
 			if published {
 				beta := math.Exp(-1 / x)
 				scale := (1 - beta) / beta
-				return src.Poisson(math.Exp(src.LogGamma(r))*scale) - src.Poisson(math.Exp(src.LogGamma(r))*scale)
+				plus := src.Poisson(math.Exp(src.LogGamma(r)) * scale)
+				return plus - src.Poisson(math.Exp(src.LogGamma(r))*scale)
 			}
 			return src.PolyaDifference(r, x)
 		case privacy.NoiseSkellam:

@@ -301,6 +301,9 @@ func selfHorizon(name string, p catalog.Params) (horizon, cost int) {
 	case "dp-se-2-modified":
 		return 512, 4
 	case "dp-ucb", "dp-ucb-thesis", "dp-ucb-anytime":
+		if p["counter"] == 4 { // blt: its buffers are fitted for each game
+			return 16, 4
+		}
 		return 16, 1
 	}
 	return 128, 1
