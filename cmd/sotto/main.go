@@ -35,6 +35,7 @@ type commands struct {
 	Choose   chooseCommand   `cmd:"" help:"Say which private policy to use: rank all that meet a budget, with confidence."`
 	Validate validateCommand `cmd:"" help:"Check an experiment and say what it would play."`
 	List     listCommand     `cmd:"" help:"List what there is: policies."`
+	Audit    auditCommand    `cmd:"" help:"Attack what claims to be private, and bound its ε from below."`
 	Schema   schemaCommand   `cmd:"" help:"Print the JSON schema of experiment files, for editors."`
 	Version  versionCommand  `cmd:"" help:"Print the version of this program and what it was built with."`
 }

@@ -1,0 +1,515 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+
+	"github.com/sotto-dp/sotto/audit"
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/report"
+)
+
+type auditMechanism struct {
+	Name string `arg:"" name:"MECHANISM" help:"laplace, gaussian, tree, hybrid, kary, sqrt, blt or sparse; mean; or a mechanism in JSON, as a ledger writes it."`
+
+	Epsilon string           `help:"Budget of ε-DP; with --delta, of (ε,δ)-DP." placeholder:"ε" group:"The budget; not for JSON and mean:"`
+	Rho     string           `help:"Budget of ρ-zCDP." placeholder:"ρ" group:"The budget; not for JSON and mean:"`
+	Delta   string           `help:"δ at which ε is claimed and audited. Without it 0 where there is a claim of ε-DP, else 0.01." placeholder:"δ"`
+	Claim   string           `help:"Audit this claim instead of the ledger's." placeholder:"ε"`
+	Broken  string           `default:"none" help:"Break the curator on purpose: half, quarter, eighth, shared, redrawn, twice or unclipped. The claim remains, and must be refuted." placeholder:"FAULT"`
+	Real    bool             `help:"Attack the curator of real rewards, whose noise nobody can repeat." `
+	Arms    experiment.Count `default:"2" help:"Sums released together." placeholder:"K" group:"Sums:"`
+	Records experiment.Count `default:"8" help:"Rewards in a sum between two releases." placeholder:"N" group:"Sums:"`
+	Looks   experiment.Count `help:"Releases: without it 16 of running sums, 2 of others." placeholder:"L" group:"Sums:"`
+
+	Rows     experiment.Count `default:"100" help:"Points of the data set." placeholder:"N" group:"mean:"`
+	Columns  experiment.Count `default:"10" help:"Columns of a point, each 0 or 1." placeholder:"D" group:"mean:"`
+	Noise    string           `default:"0" help:"γ: normal noise of variance γ²/k is added to each column of a mean of k points." placeholder:"γ" group:"mean:"`
+	Sample   experiment.Count `help:"Points drawn without replacement and averaged; all without it." placeholder:"K" group:"mean:"`
+	Clip     string           `default:"0" help:"Clip points to this norm; 0 does not." placeholder:"C" group:"mean:"`
+	Target   string           `default:"hard" help:"hard (the point that is easiest to trace), easy (the one best hidden) or average (a new one in each game)." placeholder:"NAME" group:"mean:"`
+	Searched experiment.Count `default:"512" help:"Games of the search with each adversary." placeholder:"N"`
+	auditFlags
+}
+
+// Help is shown by --help.
+func (c *auditMechanism) Help() string {
+	return `Examples:
+  sotto audit mechanism laplace --epsilon 1 --games 1e6
+  sotto audit mechanism gaussian --rho 0.5 --delta 0.01 --out report
+  sotto audit mechanism tree --epsilon 1 --looks 16 --broken half
+  sotto audit mechanism mean --rows 100 --columns 50 --noise 1
+  sotto audit mechanism '{"mechanism":"laplace","scale":2}' --claim 0.25`
+}
+
+var (
+	faultNames = []string{"none", "half", "quarter", "eighth", "shared", "redrawn", "twice", "unclipped"}
+	faults     = []audit.Fault{audit.NoFault, audit.HalfScale, audit.QuarterScale, audit.EighthScale, audit.Shared, audit.Redrawn, audit.Twice, audit.Unclipped}
+)
+
+// auditBudget reads a budget and the δ at which it is audited: NaN if none is given.
+func auditBudget(epsilon, rho, delta string) (privacy.Budget, float64, error) {
+	at := math.NaN()
+	var err error
+	if delta != "" {
+		if at, err = zeroDelta("delta", delta); err != nil {
+			return nil, at, err
+		}
+	}
+	if (epsilon == "") == (rho == "") {
+		return nil, at, errors.New("want a budget: one of --epsilon and --rho")
+	}
+	if rho != "" {
+		x, err := positiveNumber("rho", rho)
+		return privacy.ZCDP{Rho: x}, at, err
+	}
+	x, err := positiveNumber("epsilon", epsilon)
+	if at > 0 {
+		return privacy.Approx{Epsilon: x, Delta: at}, at, err
+	}
+	return privacy.Pure{Epsilon: x}, at, err
+}
+
+func positiveNumber(flag, text string) (float64, error) {
+	x, err := number(flag, text)
+	if err == nil && (!(x > 0) || math.IsInf(x, 1)) {
+		err = fmt.Errorf("--%s is %q, must be above 0 and finite", flag, text)
+	}
+	return x, err
+}
+
+// mechanism builds what the name says at the budget. Looks is how many releases of a running sum there are.
+func (c *auditMechanism) mechanism(looks int) (privacy.Mechanism, error) {
+	if strings.HasPrefix(c.Name, "{") {
+		if c.Epsilon != "" || c.Rho != "" {
+			return nil, errors.New("--epsilon and --rho are not for a mechanism in JSON, which has its own scale")
+		}
+		m, err := privacy.UnmarshalMechanism([]byte(c.Name))
+		if err != nil {
+			return nil, fmt.Errorf("MECHANISM: %w", err)
+		}
+		if m.Loss().Infinite() {
+			return nil, fmt.Errorf("MECHANISM is %s, which the ledger gives no finite price", c.Name)
+		}
+		return m, nil
+	}
+	names := []string{"laplace", "gaussian", "tree", "hybrid", "kary", "sqrt", "blt", "sparse", "mean"}
+	if _, err := oneOf("MECHANISM", c.Name, names, make([]int, len(names))); err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "--"))
+	}
+	b, _, err := auditBudget(c.Epsilon, c.Rho, c.Delta)
+	if err != nil {
+		return nil, err
+	}
+	// A claim of (ε,δ)-DP is met by ε-DP where noise is Laplace's.
+	eps := 0.0
+	switch x := b.(type) {
+	case privacy.Pure:
+		eps = x.Epsilon
+	case privacy.Approx:
+		eps = x.Epsilon
+	}
+	needs := func(kind string) error { return fmt.Errorf("mechanism %s needs --%s", c.Name, kind) }
+	switch c.Name {
+	case "gaussian", "sqrt", "blt":
+		if _, ok := b.(privacy.Pure); ok {
+			return nil, fmt.Errorf("mechanism %s needs --rho, or --epsilon with --delta: no normal noise is ε-DP", c.Name)
+		}
+	default:
+		if eps == 0 {
+			return nil, needs("epsilon")
+		}
+	}
+	switch c.Name {
+	case "laplace":
+		return privacy.Laplace{Scale: 1 / eps}, nil
+	case "gaussian":
+		return gaussianFor(b), nil
+	case "tree":
+		return privacy.Tree{Scale: float64(bits.Len(uint(looks))) / eps, Horizon: looks}, nil
+	case "hybrid":
+		return privacy.Hybrid{Scale: 2 / eps}, nil
+	case "kary":
+		return privacy.NewKAry(eps, 3, looks), nil
+	case "sqrt":
+		return privacy.NewSquareRoot(b, looks)
+	case "blt":
+		return privacy.NewBLT(b, looks)
+	}
+	return privacy.Sparse{Questions: privacy.Questions{Threshold: 3 / eps, Query: 6 / eps, Statistic: privacy.Centre}, Scale: 3 / eps}, nil
+}
+
+// gaussianFor is the least noise that meets the budget, to twelve digits.
+func gaussianFor(b privacy.Budget) privacy.Gaussian {
+	lo, hi := 1e-9, 1e9
+	for range 200 {
+		mid := math.Sqrt(lo) * math.Sqrt(hi)
+		if (privacy.Gaussian{Sigma: mid}).Loss().Within(b) {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return privacy.Gaussian{Sigma: hi}
+}
+
+func (c *auditMechanism) Run(ctx context.Context, s streams) error {
+	if c.Name == "mean" {
+		return c.mean(ctx, s)
+	}
+	o, p, err := c.prepare()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return c.auditFlags.play(ctx, s, o, p, c.Claim)
+}
+
+// prepare reads the flags into an audit of sums.
+func (c *auditMechanism) prepare() (*outcome, audit.PolicyAudit, error) {
+	o := &outcome{title: "Audit of a mechanism", description: "Two data sets that differ in one reward; an adversary chooses them, sees what is released, and says which of the two it was."}
+	var p audit.PolicyAudit
+	gamma, games, seed, err := c.read(100_000)
+	if err != nil {
+		return nil, p, err
+	}
+	o.gamma, o.seed = gamma, seed
+	running := false
+	for _, name := range []string{"tree", "hybrid", "kary", "sqrt", "blt", "sparse"} {
+		running = running || c.Name == name || strings.HasPrefix(c.Name, "{") && strings.Contains(c.Name, `"`+name+`"`)
+	}
+	looks, n, arms := int(c.Looks), int(c.Records), int(c.Arms)
+	if looks == 0 {
+		looks = 2
+		if running {
+			looks = 16
+		}
+	}
+	if running { // one sum, released after every reward
+		n, arms = 1, 1
+	}
+	for _, f := range []struct {
+		name string
+		x    int
+	}{{"looks", looks}, {"records", n}, {"arms", arms}} {
+		if f.x < 1 || f.x > 100_000 {
+			return nil, p, fmt.Errorf("--%s is %d, must be from 1 to 100000", f.name, f.x)
+		}
+	}
+	m, err := c.mechanism(looks)
+	if err != nil {
+		return nil, p, err
+	}
+	delta := 0.0
+	if c.Delta != "" {
+		if delta, err = zeroDelta("delta", c.Delta); err != nil {
+			return nil, p, err
+		}
+	} else if math.IsInf(m.Loss().Pure(), 1) {
+		delta = 0.01
+	}
+	if delta == 0 && math.IsInf(m.Loss().Pure(), 1) && c.Claim == "" {
+		return nil, p, fmt.Errorf("--delta is %q, must be above 0: %s claims no ε at δ = 0", c.Delta, m.Kind())
+	}
+	subject, err := audit.MechanismSubject(m, arms, n, looks)
+	if err != nil {
+		return nil, p, err
+	}
+	p = audit.PolicyAudit{Subject: subject, Adversaries: audit.Adversaries(arms, subject.Horizon, audit.View), Delta: delta, Gamma: gamma, Games: games, Pilot: int(c.Searched),
+		Workers: c.Workers, Key: keyOf(seed, "mechanism", m.Kind())}
+	o.tested = []report.Fact{{Name: "mechanism", Value: fmt.Sprint(m)},
+		{Name: "releases", Value: fmt.Sprintf("%s of %s, after every %s of each", several(looks, "release"), several(arms, "sum"), several(n, "reward"))}}
+	if err := c.breaks(o, &p, c.Broken, c.Real, audit.Faults(m)); err != nil {
+		return nil, p, err
+	}
+	o.tested = append(o.tested, report.Fact{Name: "neighbours", Value: "one reward replaced by another, in [0, 1]"},
+		report.Fact{Name: "the claim", Value: claimText(c.Claim, m.Loss(), delta)},
+		report.Fact{Name: "adversary", Value: "knows all rewards but one, has chosen them, and sees every number that is released"})
+	return o, p, nil
+}
+
+func claimText(given string, l privacy.Loss, delta float64) string {
+	if given != "" {
+		return fmt.Sprintf("ε = %s at δ = %v, given on the command line", given, delta)
+	}
+	return fmt.Sprintf("the ledger's, at δ = %v: %v", delta, l)
+}
+
+// breaks sets the curator of an audit. Possible are the faults that show, if not nil.
+func (c *auditFlags) breaks(o *outcome, p *audit.PolicyAudit, broken string, real bool, possible []audit.Fault) error {
+	fault, err := oneOf("broken", broken, faultNames, faults)
+	if err != nil {
+		return err
+	}
+	curator := "simulated noise"
+	switch {
+	case fault != audit.NoFault && real:
+		return errors.New("want one of --broken and --real: the curator of real rewards cannot be broken")
+	case real:
+		p.Subject = p.Subject.Real()
+		curator = "that of real rewards, with noise of its own that no seed repeats"
+	case fault != audit.NoFault:
+		ok := possible == nil
+		var shows []string
+		for _, f := range possible {
+			ok = ok || f == fault
+			for i := range faults {
+				if faults[i] == f {
+					shows = append(shows, faultNames[i])
+				}
+			}
+		}
+		// A worse scale shows where half of it does.
+		if !ok && (fault == audit.QuarterScale || fault == audit.EighthScale) {
+			ok = true
+		}
+		if !ok {
+			return fmt.Errorf("--broken is %q, must be one of %s for this mechanism: other faults do not show", broken, strings.Join(shows, ", "))
+		}
+		p.Subject = p.Subject.Broken(fault)
+		if fault == audit.Unclipped {
+			for i := range p.Adversaries {
+				for arm := range p.Adversaries[i].High {
+					p.Adversaries[i].High[arm] = 1e6
+				}
+			}
+		}
+		curator = "broken on purpose: " + fault.String()
+	}
+	o.tested = append(o.tested, report.Fact{Name: "curator", Value: curator})
+	if !real {
+		o.cannot = append(o.cannot, simulatedOnly)
+	} else {
+		o.cannot = append(o.cannot, "The curator of real rewards was attacked through its releases alone. Timing, memory and the randomness of the machine are not in it.")
+	}
+	return nil
+}
+
+// play runs an audit of sums or of a policy, and draws what it found from games of their own.
+func (c *auditFlags) play(ctx context.Context, s streams, o *outcome, p audit.PolicyAudit, says string) error {
+	f, err := p.Run(ctx)
+	if err != nil {
+		return failed(err)
+	}
+	if f, err = claimed(f, says); err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	o.findings = rowsOf(f)
+	o.tested = append(o.tested, report.Fact{Name: "searched", Value: fmt.Sprintf("%s, with %s each and more with the best; the test has games of its own", several(len(p.Adversaries), "adversary, neighbours and continuation"), several(p.Pilot, "game"))},
+		report.Fact{Name: "worst adversary found", Value: f.Model + ": " + f.Against})
+	o.cannot = append(o.cannot, "The adversaries are a list that was searched, not all there are.")
+	if c.Out != "" {
+		if err := c.draw(ctx, o, p, f, says); err != nil {
+			return failed(err)
+		}
+	}
+	return c.finish(s, o)
+}
+
+// draw adds the figures of the adversary that was found.
+func (c *auditFlags) draw(ctx context.Context, o *outcome, p audit.PolicyAudit, f audit.Finding, says string) error {
+	for _, a := range p.Adversaries {
+		if a.Name != f.Against || a.Model.String() != f.Model {
+			continue
+		}
+		k := p.Key
+		k.Role = noise.Role("audit figure")
+		games := min(p.Games, 200_000)
+		all, loss, err := audit.Transcripts(ctx, p.Subject, a, p.Sees, games, c.Workers, k)
+		if err != nil {
+			return err
+		}
+		for i, name := range audit.Attacks(p.Sees) {
+			if name != f.Attack || all[i].Validate() != nil || p.Sees == audit.Plays && i == len(all)-1 {
+				continue // a table of plays is no score
+			}
+			roc, err := rocFigure("roc", "The attack that did best", []namedScores{{name, all[i]}}, f.Claimed, f.Delta, 1-o.gamma, nil, "")
+			if err != nil {
+				return err
+			}
+			roc.Note += fmt.Sprintf(" %d games of its own.", games)
+			curve, err := curveFigure("epsilon-delta", all[i], o.gamma, func(delta float64) (float64, error) {
+				if says != "" {
+					return math.Inf(1), nil
+				}
+				return min(loss.Approx(delta), loss.Pure()), nil
+			})
+			if err != nil {
+				return err
+			}
+			o.figures = append(o.figures, roc, curve)
+		}
+	}
+	return nil
+}
+
+// meanGame is the game against a mean: data, mechanism, targets and attacks.
+func (c *auditMechanism) meanGame() (o *outcome, g audit.Game, names []string, delta, claimedEps float64, theory func(float64) float64, err error) {
+	o = &outcome{title: "Audit of a mean", description: "A membership game: a point is in the data or not, by a fair coin, and attacks tell from the released mean which."}
+	bad := func(err error) (*outcome, audit.Game, []string, float64, float64, func(float64) float64, error) {
+		return nil, g, nil, 0, 0, nil, err
+	}
+	gamma, games, seed, err := c.read(100_000)
+	if err != nil {
+		return bad(err)
+	}
+	o.gamma, o.seed = gamma, seed
+	if c.Epsilon != "" || c.Rho != "" {
+		return bad(errors.New("--epsilon and --rho are not for mean, whose noise is --noise"))
+	}
+	if c.Broken != "none" || c.Real {
+		return bad(errors.New("--broken and --real are not for mean"))
+	}
+	n, d, k := int(c.Rows), int(c.Columns), int(c.Sample)
+	switch {
+	case n < 2 || n > 10_000_000:
+		return bad(fmt.Errorf("--rows is %d, must be from 2 to 1e7", n))
+	case d < 1 || d > 100_000:
+		return bad(fmt.Errorf("--columns is %d, must be from 1 to 100000", d))
+	case k < 0 || k > n:
+		return bad(fmt.Errorf("--sample is %d, must be from 1 to --rows, %d", k, n))
+	}
+	gamma2, err := number("noise", c.Noise)
+	if err == nil && (!(gamma2 >= 0) || math.IsInf(gamma2, 1)) {
+		err = fmt.Errorf("--noise is %q, must be at least 0 and finite", c.Noise)
+	}
+	if err != nil {
+		return bad(err)
+	}
+	clip, err := number("clip", c.Clip)
+	if err == nil && (!(clip >= 0) || math.IsInf(clip, 1)) {
+		err = fmt.Errorf("--clip is %q, must be at least 0 and finite", c.Clip)
+	}
+	if err != nil {
+		return bad(err)
+	}
+	k2 := keyOf(seed, "mechanism", "mean data")
+	k2.Role = noise.RoleInstance
+	src := &k2.Fast(1)[0]
+	data := audit.Bernoulli{P: make([]float64, d)}
+	hard, easy := make([]float64, d), make([]float64, d)
+	for j := range data.P {
+		data.P[j] = 0.1 + 0.8*float64(src.Uint64()>>11)/(1<<53)
+		if data.P[j] < 0.5 {
+			hard[j] = 1
+		} else {
+			easy[j] = 1
+		}
+	}
+	g = audit.Game{Data: data, Mean: audit.Mean{N: n, Sample: k, Clip: clip}, Games: games, Key: keyOf(seed, "mechanism", "mean"), Workers: c.Workers}
+	var spread []float64
+	if gamma2 > 0 {
+		spread = make([]float64, d)
+		for j := range spread {
+			spread[j] = gamma2
+		}
+		g.Mean.Noise = spread
+	}
+	if g.Target, err = oneOf("target", c.Target, []string{"hard", "easy", "average"}, [][]float64{hard, easy, nil}); err != nil {
+		return bad(err)
+	}
+	if err = g.Mean.Validate(d); err != nil {
+		return bad(err)
+	}
+	rows := g.Mean.Rows()
+	g.Attacks = []audit.Attack{audit.Asymptotic{Mu: data.P, Var: data.Variance(), Noise: spread, Rows: rows}, audit.ScalarProduct{Reference: data.P}}
+	names = []string{"likelihood ratio, asymptotic", "scalar product"}
+	if spread == nil && clip == 0 && k == 0 {
+		g.Attacks, names = append(g.Attacks, audit.BernoulliLR{P: data.P}), append(names, "likelihood ratio, exact")
+	}
+	if g.Target == nil {
+		g.Attacks, names = append(g.Attacks[:1], g.Attacks[2:]...), append(names[:1], names[2:]...) // a scalar product is for one target
+	}
+	delta = 0.01
+	if c.Delta != "" {
+		if delta, err = zeroDelta("delta", c.Delta); err != nil {
+			return bad(err)
+		}
+	}
+	// Points of {0,1}^d are at most √d apart, and clipped ones at most 2C: replacing one moves the sum of k by so much, and the noise of the sum has γ√k.
+	claimedEps, says := math.Inf(1), "none: without noise a mean promises nothing"
+	if gamma2 > 0 {
+		apart := math.Sqrt(float64(d))
+		if clip > 0 {
+			apart = min(apart, 2*clip)
+		}
+		loss := privacy.Gaussian{Sigma: gamma2 * math.Sqrt(float64(rows)) / apart}.Loss()
+		claimedEps = loss.Pure()
+		if delta > 0 {
+			claimedEps = loss.Approx(delta)
+		}
+		says = fmt.Sprintf("that of normal noise on points at most %.4g apart, at δ = %v", apart, delta)
+		if k > 0 && k < n {
+			says += ", without what sub-sampling adds"
+		}
+	}
+	if c.Claim != "" {
+		if claimedEps, err = claim(c.Claim); err != nil {
+			return bad(err)
+		}
+		says = fmt.Sprintf("given on the command line, at δ = %v", delta)
+	}
+	targets := map[string]string{"hard": "the point that is easiest to trace: in each column the rarer value", "easy": "the point best hidden: in each column the more frequent value",
+		"average": "a new point of the data's law in each game"}
+	o.tested = []report.Fact{
+		{Name: "mechanism", Value: fmt.Sprintf("mean of %d of %d points with %s; noise γ = %v, clipping %v (0: none)", rows, n, several(d, "column"), gamma2, clip)},
+		{Name: "data", Value: "independent columns of 0 and 1, with means from 0.1 to 0.9"},
+		{Name: "neighbours", Value: "one point replaced by the target (000 Algorithms 5 and 12)"},
+		{Name: "target", Value: targets[c.Target]}, {Name: "the claim", Value: says},
+		{Name: "adversary", Value: "knows the law of the data and the target, and sees the mean"}, {Name: "attacks", Value: strings.Join(names, "; ")},
+	}
+	o.cannot = []string{"The other points are drawn anew in each game, which hides the target better than data that the adversary knows: the claim is about the worst data there are.", simulatedOnly}
+	if g.Target != nil && clip == 0 {
+		m, lerr := audit.Leakage(n, g.Target, data.P, data.Variance(), spread)
+		if lerr != nil {
+			return bad(lerr)
+		}
+		limit := audit.Optimal(m)
+		if k > 0 && k < n {
+			limit = audit.Subsampled(m, float64(k)/float64(n))
+		}
+		theory = limit.Power
+		o.tested = append(o.tested, report.Fact{Name: "leakage score m*", Value: strconv.FormatFloat(m, 'g', 4, 64)},
+			report.Fact{Name: "advantage in the limit", Value: strconv.FormatFloat(limit.Advantage(), 'g', 4, 64)})
+	}
+	return o, g, names, delta, claimedEps, theory, nil
+}
+
+func (c *auditMechanism) mean(ctx context.Context, s streams) error {
+	o, g, names, delta, eps, theory, err := c.meanGame()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	scores, err := g.Play(ctx)
+	if err != nil {
+		return failed(err)
+	}
+	f, best, err := judge(scores, names, o.gamma, delta, eps)
+	if err != nil {
+		return failed(err)
+	}
+	f.Name, f.Against = "mean", c.Target+" target"
+	o.findings = rowsOf(f)
+	if c.Out != "" {
+		var all []namedScores
+		for i := range scores {
+			all = append(all, namedScores{names[i], scores[i]})
+		}
+		roc, err := rocFigure("roc", "Attacks on the mean", all, eps, delta, 1-o.gamma, theory, "theory, likelihood ratio")
+		if err != nil {
+			return failed(err)
+		}
+		curve, err := curveFigure("epsilon-delta", scores[best], o.gamma, func(float64) (float64, error) { return math.Inf(1), nil })
+		if err != nil {
+			return failed(err)
+		}
+		o.figures = []report.Figure{roc, curve}
+	}
+	return c.finish(s, o)
+}
