@@ -78,7 +78,7 @@ func zeroDelta(flag, text string) (float64, error) {
 	return x, nil
 }
 
-// claimOf is what --claim says, or else the finding's own claim.
+// claimed is the finding with what --claim says, if it is given.
 func claimed(f audit.Finding, text string) (audit.Finding, error) {
 	if text == "" {
 		return f, nil
@@ -164,7 +164,7 @@ func auditNumber(x float64) string {
 // table is the findings as people read them.
 func (o *outcome) table() report.Grid {
 	g := report.Grid{Title: "Audited privacy loss", Head: []string{"subject", "verdict", "best attack", "adversary", "claimed ε", "δ", "audited ε", "interval", "audited/claimed", "games"}, Text: 4}
-	var group report.GridGroup
+	groups := []report.GridGroup{{Head: "claims"}, {Head: "broken on purpose: must be refuted"}}
 	for _, r := range o.findings {
 		claim := auditNumber(r.Claimed)
 		if math.IsInf(r.Claimed, 1) {
@@ -174,8 +174,9 @@ func (o *outcome) table() report.Grid {
 		if math.IsInf(r.Claimed, 1) {
 			verdict = "no claim"
 		}
+		group := &groups[0]
 		if r.twin {
-			verdict += " (broken on purpose)"
+			group = &groups[1]
 		}
 		against := r.Against
 		if r.Model != "" {
@@ -184,7 +185,11 @@ func (o *outcome) table() report.Grid {
 		group.Rows = append(group.Rows, []string{r.Name, verdict, dash(r.Attack), dash(against), claim, strconv.FormatFloat(r.Delta, 'g', 4, 64), auditNumber(r.Estimate),
 			"[" + auditNumber(r.Low) + ", " + auditNumber(r.High) + "]", auditNumber(r.Tightness()), strconv.Itoa(r.Games)})
 	}
-	g.Groups = []report.GridGroup{group}
+	for _, group := range groups {
+		if group.Rows != nil {
+			g.Groups = append(g.Groups, group)
+		}
+	}
 	level := strconv.FormatFloat(1-o.gamma, 'g', 6, 64)
 	if len(o.findings) > 1 {
 		level += " for all together"
@@ -215,13 +220,13 @@ func (o *outcome) report() report.Report {
 		}
 	}
 	tested := report.Grid{Title: "What was tested, and against whom", Head: []string{"what", ""}, Text: 2}
-	var group report.GridGroup
+	group := report.GridGroup{Head: "setting"}
 	for _, f := range o.tested {
 		group.Rows = append(group.Rows, []string{f.Name, f.Value})
 	}
 	tested.Groups = []report.GridGroup{group}
 	cannot := report.Grid{Title: "What this audit cannot show", Head: []string{"", ""}, Text: 2}
-	group = report.GridGroup{}
+	group = report.GridGroup{Head: "limits"}
 	for i, s := range slices.Concat(never(o.gamma), o.cannot) {
 		group.Rows = append(group.Rows, []string{strconv.Itoa(i + 1), s})
 	}
@@ -291,6 +296,9 @@ func writeAuditJSON(w io.Writer, o *outcome) error {
 
 // finish writes what an audit has to say, and returns errRefuted if a claim is refuted, or a broken twin is not.
 func (c *auditFlags) finish(s streams, o *outcome) error {
+	if len(o.findings) == 1 {
+		o.title += ": " + o.findings[0].Name
+	}
 	r := o.report()
 	if c.Out != "" {
 		if err := os.MkdirAll(c.Out, 0o755); err != nil {
@@ -399,6 +407,9 @@ func judge(scores []audit.Scores, names []string, gamma, delta, claim float64) (
 	}
 	if f.Low < 0 {
 		return f, 0, fmt.Errorf("%w, of every attack: nothing tells the worlds apart", audit.ErrConstantScore)
+	}
+	if f.Low == 0 { // no test stands out, and the rates of any one mean nothing
+		f.Estimate, f.High = math.NaN(), math.Inf(1)
 	}
 	f.Refuted = f.Low > claim
 	return f, best, nil

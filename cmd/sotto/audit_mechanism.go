@@ -301,7 +301,8 @@ func (c *auditFlags) play(ctx context.Context, s streams, o *outcome, p audit.Po
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	o.findings = rowsOf(f)
-	o.tested = append(o.tested, report.Fact{Name: "searched", Value: fmt.Sprintf("%s, with %s each and more with the best; the test has games of its own", several(len(p.Adversaries), "adversary, neighbours and continuation"), several(p.Pilot, "game"))},
+	o.tested = append(o.tested, report.Fact{Name: "searched", Value: fmt.Sprintf("%s, each of them neighbours and a continuation, with %s each and more with the best; the test has games of its own", counted(len(p.Adversaries), "adversary", "adversaries"),
+			several(p.Pilot, "game"))},
 		report.Fact{Name: "worst adversary found", Value: f.Model + ": " + f.Against})
 	o.cannot = append(o.cannot, "The adversaries are a list that was searched, not all there are.")
 	if c.Out != "" {
@@ -349,45 +350,52 @@ func (c *auditFlags) draw(ctx context.Context, o *outcome, p audit.PolicyAudit, 
 	return nil
 }
 
-// meanGame is the game against a mean: data, mechanism, targets and attacks.
-func (c *auditMechanism) meanGame() (o *outcome, g audit.Game, names []string, delta, claimedEps float64, theory func(float64) float64, err error) {
-	o = &outcome{title: "Audit of a mean", description: "A membership game: a point is in the data or not, by a fair coin, and attacks tell from the released mean which."}
-	bad := func(err error) (*outcome, audit.Game, []string, float64, float64, func(float64) float64, error) {
-		return nil, g, nil, 0, 0, nil, err
-	}
+// A meanAudit is an audit of a mean: data, mechanism, target and attacks, and the claim.
+type meanAudit struct {
+	*outcome
+	game         audit.Game
+	names        []string // of the attacks
+	delta, claim float64
+	curve        func(delta float64) (float64, error) // the claim at every δ
+	theory       func(alpha float64) float64          // power of the likelihood ratio in the limit; nil if it is not known
+}
+
+// prepareMean reads the flags into an audit of a mean.
+func (c *auditMechanism) prepareMean() (*meanAudit, error) {
+	o := &outcome{title: "Audit of a mean", description: "A membership game: a point is in the data or not, by a fair coin, and attacks tell from the released mean which."}
 	gamma, games, seed, err := c.read(100_000)
 	if err != nil {
-		return bad(err)
+		return nil, err
 	}
 	o.gamma, o.seed = gamma, seed
 	if c.Epsilon != "" || c.Rho != "" {
-		return bad(errors.New("--epsilon and --rho are not for mean, whose noise is --noise"))
+		return nil, errors.New("--epsilon and --rho are not for mean, whose noise is --noise")
 	}
 	if c.Broken != "none" || c.Real {
-		return bad(errors.New("--broken and --real are not for mean"))
+		return nil, errors.New("--broken and --real are not for mean")
 	}
 	n, d, k := int(c.Rows), int(c.Columns), int(c.Sample)
 	switch {
 	case n < 2 || n > 10_000_000:
-		return bad(fmt.Errorf("--rows is %d, must be from 2 to 1e7", n))
+		return nil, fmt.Errorf("--rows is %d, must be from 2 to 1e7", n)
 	case d < 1 || d > 100_000:
-		return bad(fmt.Errorf("--columns is %d, must be from 1 to 100000", d))
+		return nil, fmt.Errorf("--columns is %d, must be from 1 to 100000", d)
 	case k < 0 || k > n:
-		return bad(fmt.Errorf("--sample is %d, must be from 1 to --rows, %d", k, n))
+		return nil, fmt.Errorf("--sample is %d, must be from 1 to --rows, %d", k, n)
 	}
-	gamma2, err := number("noise", c.Noise)
-	if err == nil && (!(gamma2 >= 0) || math.IsInf(gamma2, 1)) {
+	spreadOf, err := number("noise", c.Noise)
+	if err == nil && (!(spreadOf >= 0) || math.IsInf(spreadOf, 1)) {
 		err = fmt.Errorf("--noise is %q, must be at least 0 and finite", c.Noise)
 	}
 	if err != nil {
-		return bad(err)
+		return nil, err
 	}
 	clip, err := number("clip", c.Clip)
 	if err == nil && (!(clip >= 0) || math.IsInf(clip, 1)) {
 		err = fmt.Errorf("--clip is %q, must be at least 0 and finite", c.Clip)
 	}
 	if err != nil {
-		return bad(err)
+		return nil, err
 	}
 	k2 := keyOf(seed, "mechanism", "mean data")
 	k2.Role = noise.RoleInstance
@@ -402,63 +410,64 @@ func (c *auditMechanism) meanGame() (o *outcome, g audit.Game, names []string, d
 			easy[j] = 1
 		}
 	}
-	g = audit.Game{Data: data, Mean: audit.Mean{N: n, Sample: k, Clip: clip}, Games: games, Key: keyOf(seed, "mechanism", "mean"), Workers: c.Workers}
+	g := audit.Game{Data: data, Mean: audit.Mean{N: n, Sample: k, Clip: clip}, Games: games, Key: keyOf(seed, "mechanism", "mean"), Workers: c.Workers}
 	var spread []float64
-	if gamma2 > 0 {
+	if spreadOf > 0 {
 		spread = make([]float64, d)
 		for j := range spread {
-			spread[j] = gamma2
+			spread[j] = spreadOf
 		}
 		g.Mean.Noise = spread
 	}
 	if g.Target, err = oneOf("target", c.Target, []string{"hard", "easy", "average"}, [][]float64{hard, easy, nil}); err != nil {
-		return bad(err)
+		return nil, err
 	}
 	if err = g.Mean.Validate(d); err != nil {
-		return bad(err)
+		return nil, err
 	}
 	rows := g.Mean.Rows()
 	g.Attacks = []audit.Attack{audit.Asymptotic{Mu: data.P, Var: data.Variance(), Noise: spread, Rows: rows}, audit.ScalarProduct{Reference: data.P}}
-	names = []string{"likelihood ratio, asymptotic", "scalar product"}
+	names := []string{"likelihood ratio, asymptotic", "scalar product"}
 	if spread == nil && clip == 0 && k == 0 {
 		g.Attacks, names = append(g.Attacks, audit.BernoulliLR{P: data.P}), append(names, "likelihood ratio, exact")
 	}
 	if g.Target == nil {
 		g.Attacks, names = append(g.Attacks[:1], g.Attacks[2:]...), append(names[:1], names[2:]...) // a scalar product is for one target
 	}
-	delta = 0.01
+	delta := 0.01
 	if c.Delta != "" {
 		if delta, err = zeroDelta("delta", c.Delta); err != nil {
-			return bad(err)
+			return nil, err
 		}
 	}
 	// Points of {0,1}^d are at most √d apart, and clipped ones at most 2C: replacing one moves the sum of k by so much, and the noise of the sum has γ√k.
-	claimedEps, says := math.Inf(1), "none: without noise a mean promises nothing"
-	if gamma2 > 0 {
+	loss, says := privacy.InfiniteLoss(), "none: without noise a mean promises nothing"
+	if spreadOf > 0 {
 		apart := math.Sqrt(float64(d))
 		if clip > 0 {
 			apart = min(apart, 2*clip)
 		}
-		loss := privacy.Gaussian{Sigma: gamma2 * math.Sqrt(float64(rows)) / apart}.Loss()
-		claimedEps = loss.Pure()
-		if delta > 0 {
-			claimedEps = loss.Approx(delta)
-		}
+		loss = privacy.Gaussian{Sigma: spreadOf * math.Sqrt(float64(rows)) / apart}.Loss()
 		says = fmt.Sprintf("that of normal noise on points at most %.4g apart, at δ = %v", apart, delta)
 		if k > 0 && k < n {
 			says += ", without what sub-sampling adds"
 		}
 	}
+	m := &meanAudit{outcome: o, game: g, names: names, delta: delta, claim: loss.Pure(), curve: func(delta float64) (float64, error) { return loss.Approx(delta), nil }}
+	if delta > 0 {
+		m.claim = loss.Approx(delta)
+	}
 	if c.Claim != "" {
-		if claimedEps, err = claim(c.Claim); err != nil {
-			return bad(err)
+		m.curve = func(float64) (float64, error) { return math.Inf(1), nil }
+		if m.claim, err = claim(c.Claim); err != nil {
+			return nil, err
 		}
 		says = fmt.Sprintf("given on the command line, at δ = %v", delta)
 	}
 	targets := map[string]string{"hard": "the point that is easiest to trace: in each column the rarer value", "easy": "the point best hidden: in each column the more frequent value",
 		"average": "a new point of the data's law in each game"}
 	o.tested = []report.Fact{
-		{Name: "mechanism", Value: fmt.Sprintf("mean of %d of %d points with %s; noise γ = %v, clipping %v (0: none)", rows, n, several(d, "column"), gamma2, clip)},
+		{Name: "mechanism", Value: fmt.Sprintf("mean of %d of %d points with %s; noise γ = %v, clipping %v (0: none)", rows, n, several(d, "column"), spreadOf, clip)},
 		{Name: "data", Value: "independent columns of 0 and 1, with means from 0.1 to 0.9"},
 		{Name: "neighbours", Value: "one point replaced by the target (000 Algorithms 5 and 12)"},
 		{Name: "target", Value: targets[c.Target]}, {Name: "the claim", Value: says},
@@ -466,50 +475,50 @@ func (c *auditMechanism) meanGame() (o *outcome, g audit.Game, names []string, d
 	}
 	o.cannot = []string{"The other points are drawn anew in each game, which hides the target better than data that the adversary knows: the claim is about the worst data there are.", simulatedOnly}
 	if g.Target != nil && clip == 0 {
-		m, lerr := audit.Leakage(n, g.Target, data.P, data.Variance(), spread)
-		if lerr != nil {
-			return bad(lerr)
+		score, err := audit.Leakage(n, g.Target, data.P, data.Variance(), spread)
+		if err != nil {
+			return nil, err
 		}
-		limit := audit.Optimal(m)
+		limit := audit.Optimal(score)
 		if k > 0 && k < n {
-			limit = audit.Subsampled(m, float64(k)/float64(n))
+			limit = audit.Subsampled(score, float64(k)/float64(n))
 		}
-		theory = limit.Power
-		o.tested = append(o.tested, report.Fact{Name: "leakage score m*", Value: strconv.FormatFloat(m, 'g', 4, 64)},
+		m.theory = limit.Power
+		o.tested = append(o.tested, report.Fact{Name: "leakage score m*", Value: strconv.FormatFloat(score, 'g', 4, 64)},
 			report.Fact{Name: "advantage in the limit", Value: strconv.FormatFloat(limit.Advantage(), 'g', 4, 64)})
 	}
-	return o, g, names, delta, claimedEps, theory, nil
+	return m, nil
 }
 
 func (c *auditMechanism) mean(ctx context.Context, s streams) error {
-	o, g, names, delta, eps, theory, err := c.meanGame()
+	m, err := c.prepareMean()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	scores, err := g.Play(ctx)
+	scores, err := m.game.Play(ctx)
 	if err != nil {
 		return failed(err)
 	}
-	f, best, err := judge(scores, names, o.gamma, delta, eps)
+	f, best, err := judge(scores, m.names, m.gamma, m.delta, m.claim)
 	if err != nil {
 		return failed(err)
 	}
 	f.Name, f.Against = "mean", c.Target+" target"
-	o.findings = rowsOf(f)
+	m.findings = rowsOf(f)
 	if c.Out != "" {
 		var all []namedScores
 		for i := range scores {
-			all = append(all, namedScores{names[i], scores[i]})
+			all = append(all, namedScores{m.names[i], scores[i]})
 		}
-		roc, err := rocFigure("roc", "Attacks on the mean", all, eps, delta, 1-o.gamma, theory, "theory, likelihood ratio")
+		roc, err := rocFigure("roc", "Attacks on the mean", all, m.claim, m.delta, 1-m.gamma, m.theory, "theory, likelihood ratio")
 		if err != nil {
 			return failed(err)
 		}
-		curve, err := curveFigure("epsilon-delta", scores[best], o.gamma, func(float64) (float64, error) { return math.Inf(1), nil })
+		curve, err := curveFigure("epsilon-delta", scores[best], m.gamma, m.curve)
 		if err != nil {
 			return failed(err)
 		}
-		o.figures = []report.Figure{roc, curve}
+		m.figures = []report.Figure{roc, curve}
 	}
-	return c.finish(s, o)
+	return c.finish(s, m.outcome)
 }

@@ -43,11 +43,12 @@ func (c *auditPolicy) Help() string {
 
 // entry reads the policy with its parameters.
 func (c *auditPolicy) entry() (catalog.Entry, catalog.Params, error) {
-	if c.Bandit != catalog.BanditArms && c.Bandit != catalog.BanditIdentify {
-		return catalog.Entry{}, nil, fmt.Errorf("--bandit is %q, must be arms or identify; policies for linear bandits are audited by audit self", c.Bandit)
+	bandit, err := oneOf("bandit", c.Bandit, []string{"arms", "identify"}, []string{catalog.BanditArms, catalog.BanditIdentify})
+	if err != nil {
+		return catalog.Entry{}, nil, fmt.Errorf("%w; policies for linear bandits are audited by audit self", err)
 	}
 	name, rest, _ := strings.Cut(c.Policy, ":")
-	e, err := catalog.FindFor(c.Bandit, name)
+	e, err := catalog.FindFor(bandit, name)
 	if err != nil {
 		return e, nil, fmt.Errorf("POLICY: %w", err)
 	}
@@ -108,7 +109,7 @@ func (c *auditPolicy) prepare() (*outcome, audit.PolicyAudit, error) {
 		return nil, p, fmt.Errorf("--horizon is %d, must be from --arms, %d, to 1e7", horizon, arms)
 	}
 	var subject audit.Subject
-	if c.Bandit == catalog.BanditIdentify {
+	if e.NewIdentify != nil && c.Bandit == "identify" {
 		risk, rerr := positive("--risk", c.Risk)
 		if rerr != nil {
 			return nil, p, rerr

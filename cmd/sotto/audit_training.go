@@ -30,7 +30,7 @@ type auditTraining struct {
 
 	Neighbour string `default:"add" help:"Data sets that must look alike: add (an example is added or removed) or replace (one takes the place of another)." placeholder:"NAME"`
 	Canary    string `default:"auto" help:"auto (the highest Mahalanobis score of all), mislabelled, blank, dirac or canife." placeholder:"NAME"`
-	Attacks   string `default:"covariance,scalar,glir" help:"Attacks, with the confidence split over them: covariance, scalar, glir." placeholder:"NAME,…"`
+	Attacks   string `help:"Attacks, with the confidence split over them: covariance, scalar, glir; all without it, of stochastic only scalar, since the others need batches of two." placeholder:"NAME,…"`
 	LastLayer bool   `help:"Restrict attacks to the last layer's parameters."`
 	Delta     string `default:"0.01" help:"δ at which ε is claimed and audited." placeholder:"δ"`
 	Claim     string `help:"Audit this claim instead of the accountant's." placeholder:"ε"`
@@ -121,14 +121,23 @@ func (c *auditTraining) training(d train.Dataset) (train.Training, error) {
 
 func (c *auditTraining) attacks(t train.Training, d train.Dataset) ([]train.Attack, error) {
 	var out []train.Attack
-	for _, name := range strings.Split(c.Attacks, ",") {
+	given := c.Attacks
+	switch {
+	case given == "" && t.Method == train.Stochastic:
+		given = "scalar"
+	case given == "":
+		given = "covariance,scalar,glir"
+	case t.Method == train.Stochastic && given != "scalar":
+		return nil, fmt.Errorf("--attacks is %q, must be scalar for --method stochastic: the others need batches of two", given)
+	}
+	for _, name := range strings.Split(given, ",") {
 		score, err := oneOf("attacks", strings.TrimSpace(name), []string{"covariance", "scalar", "glir"}, []train.Score{train.Covariance, train.ScalarProduct, train.GLiR})
 		if err != nil {
 			return nil, err
 		}
 		a := train.Attack{Score: score, LastLayer: c.LastLayer}
 		if score != train.ScalarProduct {
-			a.References, a.Informed = d, true
+			a.References, a.Informed = d, t.Method == train.DPSGD
 		}
 		a.Refresh = score == train.Covariance
 		a.Mixture = score == train.Covariance && t.Method == train.DPSGD && t.Sampling < 1
@@ -182,7 +191,7 @@ func (c *auditTraining) canary(a train.Audit, theta []float64, seed uint64) (tra
 		candidates = append(candidates, made)
 	}
 	a.Canary = candidates[0]
-	a.Attacks = []train.Attack{{References: a.Data, Informed: true, LastLayer: c.LastLayer}}
+	a.Attacks = []train.Attack{{References: a.Data, Informed: a.Training.Method == train.DPSGD, LastLayer: c.LastLayer}}
 	plans, err := a.Plans()
 	if err != nil {
 		return train.Canary{}, "", err
@@ -264,6 +273,15 @@ func (c *auditTraining) prepare() (*outcome, train.Audit, float64, error) {
 	if a.Training, err = c.training(data); err != nil {
 		return fail(err)
 	}
+	drawn, knows := fmt.Sprintf("all %d examples, the same in every game", len(data.X)), "knows the data but for the canary"
+	if a.Training.Method != train.DPSGD {
+		// Without noise the same data would give the same iterates, and there would be nothing left to find.
+		a.Size = len(data.X) / 2
+		drawn, knows = fmt.Sprintf("%d of %d examples, drawn anew for every game", a.Size, len(data.X)), "knows the examples that the data are drawn from, and the canary"
+		if a.Training.Size > a.Size {
+			return fail(fmt.Errorf("--batch is %d, must be at most half of --examples, %d: the other half is not in the game", a.Training.Size, a.Size))
+		}
+	}
 	if a.Neighbour, err = oneOf("neighbour", c.Neighbour, []string{"add", "replace"}, []train.Neighbour{train.AddRemove, train.ReplaceOne}); err != nil {
 		return fail(err)
 	}
@@ -313,11 +331,11 @@ func (c *auditTraining) prepare() (*outcome, train.Audit, float64, error) {
 	}
 	o.tested = []report.Fact{
 		{Name: "training", Value: method}, {Name: "model", Value: fmt.Sprintf("%s, %d parameters", c.Model, t.Model.Params())},
-		{Name: "data", Value: fmt.Sprintf("%s; %d examples, the same in every game", dataName, len(data.X))},
+		{Name: "data", Value: dataName + "; " + drawn},
 		{Name: "broken on purpose", Value: c.Flaw},
 		{Name: "neighbours", Value: a.Neighbour.String()},
 		{Name: "the claim", Value: says + ", at δ = " + strconv.FormatFloat(delta, 'g', -1, 64)},
-		{Name: "adversary", Value: "knows the data but for the canary, the starting point and all settings, and sees every iterate"},
+		{Name: "adversary", Value: knows + ", the starting point and all settings, and sees every iterate"},
 		{Name: "canary", Value: canary}, {Name: "attacks", Value: strings.Join(attacks, "; ")},
 	}
 	for i, p := range plans {
