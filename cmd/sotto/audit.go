@@ -49,8 +49,8 @@ const mostGames = 100_000_000
 // read checks the flags. A number of games that is not given is usual.
 func (c *auditFlags) read(usual int) (gamma float64, games int, seed uint64, err error) {
 	confidence, err := strconv.ParseFloat(c.Confidence, 64)
-	if err != nil || !(confidence > 0 && confidence < 1) {
-		return 0, 0, 0, fmt.Errorf("--confidence is %q, must be above 0 and below 1", c.Confidence)
+	if err != nil || !(confidence > 0 && confidence <= 0.999999999) {
+		return 0, 0, 0, fmt.Errorf("--confidence is %q, must be above 0 and at most 0.999999999", c.Confidence)
 	}
 	games = int(c.Games)
 	if games == 0 {
@@ -65,9 +65,14 @@ func (c *auditFlags) read(usual int) (gamma float64, games int, seed uint64, err
 	if c.Workers < 0 {
 		return 0, 0, 0, fmt.Errorf("--workers is %d, must be at least 1, or 0 for one a processor", c.Workers)
 	}
-	// 1 − 0.95 is not 0.05 in binary.
-	return math.Round((1-confidence)*1e12) / 1e12, games, seed, nil
+	return rounded(1 - confidence), games, seed, nil
 }
+
+// rounded is x to twelve decimals: 1 − 0.95 is not 0.05 in binary.
+func rounded(x float64) float64 { return math.Round(x*1e12) / 1e12 }
+
+// levelText is the confidence 1−γ.
+func levelText(gamma float64) string { return strconv.FormatFloat(rounded(1-gamma), 'g', -1, 64) }
 
 // zeroDelta reads a δ, which may be 0.
 func zeroDelta(flag, text string) (float64, error) {
@@ -140,7 +145,7 @@ func (r auditRow) wrong() bool { return r.Refuted != r.twin }
 func never(gamma float64) []string {
 	return []string{
 		"It refutes claims and proves none. A low audited ε may mean a private subject, or a weak attack, or too few games.",
-		fmt.Sprintf("Everything refuted is refuted at confidence %v: if a claim is true, it is refuted with probability at most %v.", 1-gamma, gamma),
+		fmt.Sprintf("Everything refuted is refuted at confidence %s: if a claim is true, it is refuted with probability at most %v.", levelText(gamma), gamma),
 		"The upper end of an interval is that of the same test's errors. It is no upper bound on the true ε: no audit gives one.",
 		"Only the attacks and adversaries named here were tried.",
 	}
@@ -163,7 +168,7 @@ func auditNumber(x float64) string {
 
 // table is the findings as people read them.
 func (o *outcome) table() report.Grid {
-	g := report.Grid{Title: "Audited privacy loss", Head: []string{"subject", "verdict", "best attack", "adversary", "claimed ε", "δ", "audited ε", "interval", "audited/claimed", "games"}, Text: 4}
+	g := report.Grid{Title: "Audited privacy loss", Head: []string{"subject", "verdict", "best attack", "adversary", "claimed ε", "δ", "audited ε", "interval", "ratio", "games"}, Text: 4}
 	groups := []report.GridGroup{{Head: "claims"}, {Head: "broken on purpose: must be refuted"}}
 	for _, r := range o.findings {
 		claim := auditNumber(r.Claimed)
@@ -190,11 +195,12 @@ func (o *outcome) table() report.Grid {
 			g.Groups = append(g.Groups, group)
 		}
 	}
-	level := strconv.FormatFloat(1-o.gamma, 'g', 6, 64)
+	level := levelText(o.gamma)
 	if len(o.findings) > 1 {
 		level += " for all together"
 	}
-	g.Notes = []string{"A claim is refuted if it is below the lower end, the audited ε at confidence " + level + ".", "The audited ε before the interval is the one that the test's error rates show without a correction."}
+	g.Notes = []string{"A claim is refuted if it is below the lower end, the audited ε at confidence " + level + ".", "The audited ε before the interval is the one that the test's error rates show without a correction.",
+		"The ratio is that of the lower end to the claimed ε."}
 	return g
 }
 
@@ -208,7 +214,7 @@ func dash(s string) string {
 // report is the page for a privacy officer.
 func (o *outcome) report() report.Report {
 	r := report.Report{Name: o.title, Version: "Sotto " + experiment.ThisBuild().Version, Description: o.description, Warnings: o.warnings, Figures: o.figures,
-		Facts: []report.Fact{{Name: "confidence", Value: strconv.FormatFloat(1-o.gamma, 'g', 6, 64)}, {Name: "seed", Value: strconv.FormatUint(o.seed, 10)}}}
+		Facts: []report.Fact{{Name: "confidence", Value: levelText(o.gamma)}, {Name: "seed", Value: strconv.FormatUint(o.seed, 10)}}}
 	for _, f := range o.findings {
 		switch {
 		case f.wrong() && f.twin:
@@ -274,7 +280,7 @@ func (o *outcome) json() auditJSON {
 		return &x
 	}
 	r := o.report()
-	out := auditJSON{Title: o.title, Confidence: 1 - o.gamma, Seed: o.seed, Version: experiment.ThisBuild().Version, Tested: map[string]string{}, Findings: []findingJSON{},
+	out := auditJSON{Title: o.title, Confidence: rounded(1 - o.gamma), Seed: o.seed, Version: experiment.ThisBuild().Version, Tested: map[string]string{}, Findings: []findingJSON{},
 		Warnings: append([]string{}, r.Warnings...), Cannot: slices.Concat(never(o.gamma), o.cannot)}
 	for _, f := range o.tested {
 		out.Tested[f.Name] = f.Value
@@ -425,7 +431,7 @@ type namedScores struct {
 func rocFigure(id, title string, all []namedScores, claim, delta, level float64, theory func(alpha float64) float64, theoryName string) (report.Figure, error) {
 	f := report.Figure{ID: id, Title: title, Subtitle: "Power against significance, and the largest that the claim allows", XLabel: "significance (false positive rate)",
 		YLabel: "power (true positive rate)", LogX: true, LogY: true,
-		Note: fmt.Sprintf("Bands: intervals at level %v, each by itself. A line above that of the claim is what a refutation looks like.", level)}
+		Note: fmt.Sprintf("Bands: intervals at level %.10g, each by itself. A line above that of the claim is what a refutation looks like.", level)}
 	least := 1.0
 	for _, n := range all {
 		if n.scores.Validate() != nil {
@@ -475,9 +481,9 @@ func rocFigure(id, title string, all []namedScores, claim, delta, level float64,
 
 // curveFigure is the audited ε against δ, beside the claimed one.
 func curveFigure(id string, s audit.Scores, gamma float64, claim func(delta float64) (float64, error)) (report.Figure, error) {
-	level := strconv.FormatFloat(1-gamma, 'g', 6, 64)
+	level := levelText(gamma)
 	f := report.Figure{ID: id, Title: "Audited ε against δ", Subtitle: "The lower bound holds at all δ together", XLabel: "δ", YLabel: "ε", LogX: true,
-		Note: "Lower bound at confidence " + level + ", from thresholds by rank: at a single δ, the table's may be a little higher."}
+		Note: "Lower bound at confidence " + level + ", from many thresholds; the table's is of one threshold, chosen on other games."}
 	r, err := s.RegionByRank(gamma)
 	if err != nil {
 		return f, err

@@ -35,7 +35,7 @@ type auditMechanism struct {
 	Sample   experiment.Count `help:"Points drawn without replacement and averaged; all without it." placeholder:"K" group:"mean:"`
 	Clip     string           `default:"0" help:"Clip points to this norm; 0 does not." placeholder:"C" group:"mean:"`
 	Target   string           `default:"hard" help:"hard (the point that is easiest to trace), easy (the one best hidden) or average (a new one in each game)." placeholder:"NAME" group:"mean:"`
-	Searched experiment.Count `default:"512" help:"Games of the search with each adversary." placeholder:"N"`
+	Searched experiment.Count `default:"2048" help:"Games of the search with each adversary." placeholder:"N"`
 	auditFlags
 }
 
@@ -148,6 +148,9 @@ func (c *auditMechanism) mechanism(looks int) (privacy.Mechanism, error) {
 
 // gaussianFor is the least noise that meets the budget, to twelve digits.
 func gaussianFor(b privacy.Budget) privacy.Gaussian {
+	if z, ok := b.(privacy.ZCDP); ok {
+		return privacy.Gaussian{Sigma: math.Sqrt(0.5 / z.Rho)}
+	}
 	lo, hi := 1e-9, 1e9
 	for range 200 {
 		mid := math.Sqrt(lo) * math.Sqrt(hi)
@@ -302,7 +305,7 @@ func (c *auditFlags) play(ctx context.Context, s streams, o *outcome, p audit.Po
 	}
 	o.findings = rowsOf(f)
 	o.tested = append(o.tested, report.Fact{Name: "searched", Value: fmt.Sprintf("%s, each of them neighbours and a continuation, with %s each and more with the best; the test has games of its own", counted(len(p.Adversaries), "adversary", "adversaries"),
-			several(p.Pilot, "game"))},
+		several(p.Pilot, "game"))},
 		report.Fact{Name: "worst adversary found", Value: f.Model + ": " + f.Against})
 	o.cannot = append(o.cannot, "The adversaries are a list that was searched, not all there are.")
 	if c.Out != "" {

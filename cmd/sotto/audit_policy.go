@@ -28,7 +28,7 @@ type auditPolicy struct {
 	Sees     string           `default:"releases" help:"What they see: releases (all that the curator lets out) or plays." placeholder:"NAME"`
 	Broken   string           `default:"none" help:"Break the curator on purpose: half, quarter, eighth, shared, redrawn, twice or unclipped. The claim remains, and must be refuted." placeholder:"FAULT"`
 	Real     bool             `help:"Attack the curator of real rewards, whose noise nobody can repeat."`
-	Searched experiment.Count `default:"512" help:"Games of the search with each adversary." placeholder:"N"`
+	Searched experiment.Count `default:"2048" help:"Games of the search with each adversary." placeholder:"N"`
 	auditFlags
 }
 

@@ -191,6 +191,9 @@ func (c *auditTraining) canary(a train.Audit, theta []float64, seed uint64) (tra
 		candidates = append(candidates, made)
 	}
 	a.Canary = candidates[0]
+	if a.Training.Method == train.Stochastic {
+		a.Training.Method = train.Batch // batches of one have no covariance; the order of candidates is the same in larger ones
+	}
 	a.Attacks = []train.Attack{{References: a.Data, Informed: a.Training.Method == train.DPSGD, LastLayer: c.LastLayer}}
 	plans, err := a.Plans()
 	if err != nil {
