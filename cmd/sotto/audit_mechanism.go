@@ -146,15 +146,19 @@ func (c *auditMechanism) mechanism(looks int) (privacy.Mechanism, error) {
 	return privacy.Sparse{Questions: privacy.Questions{Threshold: 3 / eps, Query: 6 / eps, Statistic: privacy.Centre}, Scale: 3 / eps}, nil
 }
 
-// gaussianFor is the least noise that meets the budget, to twelve digits.
+// gaussianFor is the least noise that meets a budget of ρ-zCDP or (ε,δ)-DP.
 func gaussianFor(b privacy.Budget) privacy.Gaussian {
 	if z, ok := b.(privacy.ZCDP); ok {
 		return privacy.Gaussian{Sigma: math.Sqrt(0.5 / z.Rho)}
 	}
+	a, ok := b.(privacy.Approx)
+	if !ok {
+		return privacy.Gaussian{}
+	}
 	lo, hi := 1e-9, 1e9
-	for range 200 {
+	for range 100 {
 		mid := math.Sqrt(lo) * math.Sqrt(hi)
-		if (privacy.Gaussian{Sigma: mid}).Loss().Within(b) {
+		if (privacy.Gaussian{Sigma: mid}).Loss().Approx(a.Delta) <= a.Epsilon {
 			hi = mid
 		} else {
 			lo = mid
