@@ -436,7 +436,7 @@ func (c *auditMechanism) prepareMean() (*meanAudit, error) {
 	g.Attacks = []audit.Attack{audit.Asymptotic{Mu: data.P, Var: data.Variance(), Noise: spread, Rows: rows}, audit.ScalarProduct{Reference: data.P}}
 	names := []string{"likelihood ratio, asymptotic", "scalar product"}
 	if spread == nil && clip == 0 && k == 0 {
-		g.Attacks, names = append(g.Attacks, audit.BernoulliLR{P: data.P}), append(names, "likelihood ratio, exact")
+		g.Attacks, names = append(g.Attacks, audit.BernoulliLR(data)), append(names, "likelihood ratio, exact")
 	}
 	if g.Target == nil {
 		g.Attacks, names = append(g.Attacks[:1], g.Attacks[2:]...), append(names[:1], names[2:]...) // a scalar product is for one target
