@@ -1,0 +1,170 @@
+package secagg
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/ecdh"
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+)
+
+const (
+	publicSize  = 32
+	checkSize   = 32
+	hashSize    = sha256.Size
+	sealedSize  = 2*shareSize + 16
+	tagSize     = 16
+	labelPrefix = "sotto secagg 1 "
+)
+
+// derive is HKDF-SHA256 with the session's digest as salt.
+func derive(secret []byte, digest [32]byte, label string, rest []byte, n int) ([]byte, error) {
+	k, err := hkdf.Key(sha256.New, secret, digest[:], labelPrefix+label+"\x00"+string(rest), n)
+	if err != nil {
+		return nil, fmt.Errorf("secagg: %w", err)
+	}
+	return k, nil
+}
+
+// maskKey is the private key that a client's shared secret stands for.
+func maskKey(secret *field, digest [32]byte, id uint32) (*ecdh.PrivateKey, error) {
+	b, err := derive(appendField(nil, secret), digest, "mask key", binary.BigEndian.AppendUint32(nil, id), 32)
+	if err != nil {
+		return nil, err
+	}
+	k, err := ecdh.X25519().NewPrivateKey(b)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	return k, nil
+}
+
+// selfMask gives the stream of a client's own mask and the value by which the server recognizes its seed.
+func selfMask(seed *field, digest [32]byte, id uint32) (key, check []byte, err error) {
+	b, err := derive(appendField(nil, seed), digest, "self mask", binary.BigEndian.AppendUint32(nil, id), 32+checkSize)
+	if err != nil {
+		return nil, nil, err
+	}
+	return b[:32], b[32:], nil
+}
+
+// agree is the secret of two clients for one purpose. Their ids and public keys go in, the lesser id first.
+func agree(own *ecdh.PrivateKey, ownID uint32, other *ecdh.PublicKey, otherID uint32, digest [32]byte, label string, n int) ([]byte, error) {
+	shared, err := own.ECDH(other)
+	if err != nil {
+		return nil, fmt.Errorf("%w: client %d: %w", ErrKey, otherID, err)
+	}
+	a, b := own.PublicKey().Bytes(), other.Bytes()
+	i, j := ownID, otherID
+	if i > j {
+		i, j, a, b = j, i, b, a
+	}
+	info := binary.BigEndian.AppendUint32(nil, i)
+	info = binary.BigEndian.AppendUint32(info, j)
+	info = append(append(info, a...), b...)
+	return derive(shared, digest, label, info, n)
+}
+
+// channel is one direction between two clients. Its first key seals one message in its life, the pair of shares, so the nonce is zero; its
+// second key makes one tag, on the survivors.
+type channel struct {
+	key, tagKey []byte
+}
+
+func newChannels(own *ecdh.PrivateKey, ownID uint32, other *ecdh.PublicKey, otherID uint32, digest [32]byte) (send, receive channel, err error) {
+	k, err := agree(own, ownID, other, otherID, digest, "channel", 128)
+	if err != nil {
+		return send, receive, err
+	}
+	send, receive = channel{k[:32], k[32:64]}, channel{k[64:96], k[96:]}
+	if ownID > otherID {
+		send, receive = receive, send
+	}
+	return send, receive, nil
+}
+
+// tag says to the receiver: of the survivors with this hash, you are one.
+func (c channel) tag(hash [hashSize]byte) []byte {
+	h := hmac.New(sha256.New, c.tagKey)
+	h.Write([]byte(labelPrefix + "survivor\x00"))
+	h.Write(hash[:])
+	return h.Sum(nil)[:tagSize]
+}
+
+func (c channel) wipe() {
+	clear(c.key)
+	clear(c.tagKey)
+}
+
+func (c channel) aead() (cipher.AEAD, error) {
+	b, err := aes.NewCipher(c.key)
+	if err != nil {
+		return nil, fmt.Errorf("secagg: %w", err)
+	}
+	a, err := cipher.NewGCM(b)
+	if err != nil {
+		return nil, fmt.Errorf("secagg: %w", err)
+	}
+	return a, nil
+}
+
+var zeroNonce [12]byte
+
+func (c channel) seal(keyShare, seedShare *field) ([]byte, error) {
+	a, err := c.aead()
+	if err != nil {
+		return nil, err
+	}
+	plain := appendField(appendField(make([]byte, 0, 2*shareSize), keyShare), seedShare)
+	return a.Seal(make([]byte, 0, sealedSize), zeroNonce[:], plain, nil), nil
+}
+
+func (c channel) open(sealed []byte) (keyShare, seedShare field, err error) {
+	a, err := c.aead()
+	if err != nil {
+		return field{}, field{}, err
+	}
+	plain, err := a.Open(nil, zeroNonce[:], sealed, nil)
+	if err != nil {
+		return field{}, field{}, fmt.Errorf("%w: %w", ErrShares, err)
+	}
+	if len(plain) != 2*shareSize {
+		return field{}, field{}, fmt.Errorf("%w: %d bytes sealed", ErrShares, len(plain))
+	}
+	if keyShare, err = readField(plain[:shareSize]); err == nil {
+		seedShare, err = readField(plain[shareSize:])
+	}
+	if err != nil {
+		return field{}, field{}, fmt.Errorf("%w: %w", ErrShares, err)
+	}
+	return keyShare, seedShare, nil
+}
+
+// statement is what an identity key signs: a purpose, the session's digest, and the content.
+func statement(purpose string, digest [32]byte, content ...[]byte) []byte {
+	b := append([]byte(labelPrefix+purpose+"\x00"), digest[:]...)
+	return append(b, bytes.Join(content, nil)...)
+}
+
+func keysStatement(digest [32]byte, id uint32, mask, enc []byte) []byte {
+	return statement("keys", digest, binary.BigEndian.AppendUint32(nil, id), mask, enc)
+}
+
+// survivorsHash is what clients agree on: the set by places on the circle and, in the complete graph, where everybody knows it, who sits
+// at which place.
+func survivorsHash(digest [32]byte, n int, bitmap []byte, order []uint32) [hashSize]byte {
+	b := statement("survivors", digest, binary.BigEndian.AppendUint32(nil, uint32(n)), bitmap)
+	for _, id := range order {
+		b = binary.BigEndian.AppendUint32(b, id)
+	}
+	return sha256.Sum256(b)
+}
+
+func verify(key ed25519.PublicKey, message, signature []byte) bool {
+	return len(key) == ed25519.PublicKeySize && ed25519.Verify(key, message, signature)
+}
