@@ -7,6 +7,7 @@
 //   - privacy: budgets, conversions, composition, and the ledger that every release passes
 //   - divergence, interval: relative entropies and their inverses; confidence intervals and tests
 //   - design: optimal experimental designs
+//   - secagg: secure aggregation, a sum of clients' messages and nothing else
 //   - bandit: reward laws, instances, data sets as instances
 //   - release: the curator, the only package that holds a reward
 //   - policy: bandit policies as post-processing of releases, one file each

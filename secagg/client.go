@@ -2,7 +2,6 @@ package secagg
 
 import (
 	"bytes"
-	"crypto/ecdh"
 	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/rand"
@@ -12,6 +11,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/cloudflare/circl/dh/x25519"
 )
 
 // Pinned gives the identity key of a client, as it was enrolled. It must not come from the server of the session.
@@ -89,7 +90,7 @@ type Client struct {
 	input []uint64
 	// key and seed are the two secrets that are shared: of the mask key and of the self mask.
 	key, seed field
-	mask, enc *ecdh.PrivateKey
+	mask, enc keyPair
 
 	params Params
 	place  int
@@ -101,7 +102,7 @@ type Client struct {
 // clientSeat is a neighbour.
 type clientSeat struct {
 	id        uint32
-	mask      *ecdh.PublicKey
+	mask      x25519.Key
 	send      channel
 	receive   channel
 	mixed     bool // her shares came, a pairwise mask with her is in the masked message
@@ -298,7 +299,7 @@ func (c *Client) fail(err error) error {
 // wipe forgets the secrets. The garbage collector may have left copies; this is a matter of hygiene and not a promise.
 func (c *Client) wipe() {
 	clear(c.input)
-	c.key, c.seed, c.mask, c.enc = field{}, field{}, nil, nil
+	c.key, c.seed, c.mask, c.enc = field{}, field{}, keyPair{}, keyPair{}
 	for i := range c.seats {
 		s := &c.seats[i]
 		s.key, s.seed = field{}, field{}
@@ -321,14 +322,12 @@ func (c *Client) advertise() (body []byte, err error) {
 	if _, err := io.ReadFull(c.rnd, e[:]); err != nil {
 		return nil, fmt.Errorf("secagg: drawing a key: %w", err)
 	}
-	if c.enc, err = ecdh.X25519().NewPrivateKey(e[:]); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrKey, err)
-	}
+	c.enc = newKeyPair(e[:])
 	_, check, err := selfMask(&c.seed, c.env.digest, c.cfg.ID)
 	if err != nil {
 		return nil, err
 	}
-	m, p := c.mask.PublicKey().Bytes(), c.enc.PublicKey().Bytes()
+	m, p := c.mask.public[:], c.enc.public[:]
 	return advertise{m, p, check, ed25519.Sign(c.cfg.Identity, keysStatement(c.env.digest, c.cfg.ID, m, p))}.append(nil), nil
 }
 
@@ -369,22 +368,15 @@ func (c *Client) share(body []byte) ([]byte, error) {
 		if !verify(identity, keysStatement(c.env.digest, r.id, r.mask, r.enc), r.keys) {
 			return nil, fmt.Errorf("%w: on the keys of client %d", ErrSignature, r.id)
 		}
-		mask, err := ecdh.X25519().NewPublicKey(r.mask)
-		if err != nil {
-			return nil, fmt.Errorf("%w: client %d: %w", ErrKey, r.id, err)
-		}
-		enc, err := ecdh.X25519().NewPublicKey(r.enc)
-		if err != nil {
-			return nil, fmt.Errorf("%w: client %d: %w", ErrKey, r.id, err)
-		}
-		send, receive, err := newChannels(c.enc, c.cfg.ID, enc, r.id, c.env.digest)
+		enc := x25519.Key(r.enc)
+		send, receive, err := newChannels(&c.enc, c.cfg.ID, &enc, r.id, c.env.digest)
 		if err != nil {
 			return nil, err
 		}
 		if out.pairs[i], err = send.seal(&keyShares[i], &seedShares[i]); err != nil {
 			return nil, err
 		}
-		c.seats[i] = clientSeat{id: r.id, mask: mask, send: send, receive: receive}
+		c.seats[i] = clientSeat{id: r.id, mask: x25519.Key(r.mask), send: send, receive: receive}
 	}
 	return out.append(nil), nil
 }
@@ -420,7 +412,7 @@ func (c *Client) maskInput(body []byte) ([]byte, error) {
 		if s.key, s.seed, err = s.receive.open(pair); err == nil {
 			s.held = true
 		}
-		if err := addPair(c.input, mod, c.mask, c.cfg.ID, s.mask, s.id, c.env.digest); err != nil {
+		if err := addPair(c.input, mod, &c.mask, c.cfg.ID, &s.mask, s.id, c.env.digest); err != nil {
 			return nil, err
 		}
 	}
@@ -431,7 +423,7 @@ func (c *Client) maskInput(body []byte) ([]byte, error) {
 }
 
 // addPair adds to v the pairwise mask of own with other, with the sign that makes the two cancel.
-func addPair(v []uint64, m uint64, own *ecdh.PrivateKey, ownID uint32, other *ecdh.PublicKey, otherID uint32, digest [32]byte) error {
+func addPair(v []uint64, m uint64, own *keyPair, ownID uint32, other *x25519.Key, otherID uint32, digest [32]byte) error {
 	k, err := agree(own, ownID, other, otherID, digest, "pair mask", 32)
 	if err != nil {
 		return err

@@ -4,17 +4,18 @@ import (
 	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/ecdh"
 	"crypto/ed25519"
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/cloudflare/circl/dh/x25519"
 )
 
 const (
-	publicSize  = 32
+	publicSize  = x25519.Size
 	checkSize   = 32
 	hashSize    = sha256.Size
 	sealedSize  = 2*shareSize + 16
@@ -31,17 +32,25 @@ func derive(secret []byte, digest [32]byte, label string, rest []byte, n int) ([
 	return k, nil
 }
 
-// maskKey is the private key that a client's shared secret stands for.
-func maskKey(secret *field, digest [32]byte, id uint32) (*ecdh.PrivateKey, error) {
-	b, err := derive(appendField(nil, secret), digest, "mask key", binary.BigEndian.AppendUint32(nil, id), 32)
+// keyPair is a key pair of X25519. The implementation is circl's: constant time like the standard library's, and in half the time where the
+// processor allows.
+type keyPair struct {
+	private, public x25519.Key
+}
+
+func newKeyPair(private []byte) (k keyPair) {
+	copy(k.private[:], private)
+	x25519.KeyGen(&k.public, &k.private)
+	return k
+}
+
+// maskKey is the key pair that a client's shared secret stands for.
+func maskKey(secret *field, digest [32]byte, id uint32) (keyPair, error) {
+	b, err := derive(appendField(nil, secret), digest, "mask key", binary.BigEndian.AppendUint32(nil, id), x25519.Size)
 	if err != nil {
-		return nil, err
+		return keyPair{}, err
 	}
-	k, err := ecdh.X25519().NewPrivateKey(b)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrKey, err)
-	}
-	return k, nil
+	return newKeyPair(b), nil
 }
 
 // selfMask gives the stream of a client's own mask and the value by which the server recognizes its seed.
@@ -54,12 +63,12 @@ func selfMask(seed *field, digest [32]byte, id uint32) (key, check []byte, err e
 }
 
 // agree is the secret of two clients for one purpose. Their ids and public keys go in, the lesser id first.
-func agree(own *ecdh.PrivateKey, ownID uint32, other *ecdh.PublicKey, otherID uint32, digest [32]byte, label string, n int) ([]byte, error) {
-	shared, err := own.ECDH(other)
-	if err != nil {
-		return nil, fmt.Errorf("%w: client %d: %w", ErrKey, otherID, err)
+func agree(own *keyPair, ownID uint32, other *x25519.Key, otherID uint32, digest [32]byte, label string, n int) ([]byte, error) {
+	var shared x25519.Key
+	if !x25519.Shared(&shared, &own.private, other) {
+		return nil, fmt.Errorf("%w: client %d: a point of low order", ErrKey, otherID)
 	}
-	a, b := own.PublicKey().Bytes(), other.Bytes()
+	a, b := own.public[:], other[:]
 	i, j := ownID, otherID
 	if i > j {
 		i, j, a, b = j, i, b, a
@@ -67,7 +76,7 @@ func agree(own *ecdh.PrivateKey, ownID uint32, other *ecdh.PublicKey, otherID ui
 	info := binary.BigEndian.AppendUint32(nil, i)
 	info = binary.BigEndian.AppendUint32(info, j)
 	info = append(append(info, a...), b...)
-	return derive(shared, digest, label, info, n)
+	return derive(shared[:], digest, label, info, n)
 }
 
 // channel is one direction between two clients. Its first key seals one message in its life, the pair of shares, so the nonce is zero; its
@@ -76,7 +85,7 @@ type channel struct {
 	key, tagKey []byte
 }
 
-func newChannels(own *ecdh.PrivateKey, ownID uint32, other *ecdh.PublicKey, otherID uint32, digest [32]byte) (send, receive channel, err error) {
+func newChannels(own *keyPair, ownID uint32, other *x25519.Key, otherID uint32, digest [32]byte) (send, receive channel, err error) {
 	k, err := agree(own, ownID, other, otherID, digest, "channel", 128)
 	if err != nil {
 		return send, receive, err

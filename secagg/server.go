@@ -2,7 +2,6 @@ package secagg
 
 import (
 	"bytes"
-	"crypto/ecdh"
 	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
@@ -10,6 +9,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"github.com/cloudflare/circl/dh/x25519"
 )
 
 // ServerConfig is what a server brings to a session.
@@ -79,6 +80,7 @@ type Server struct {
 	round  Round
 	failed error
 
+	probe   x25519.Key // a private key that nobody's secrets depend on
 	params  Params
 	members map[uint32]*member
 	circle  []*member // by place
@@ -95,7 +97,7 @@ type member struct {
 	place    int
 	reached  Round // the last round she has spoken in
 	ad       advertise
-	mask     *ecdh.PublicKey
+	mask     x25519.Key
 	pairs    [][]byte
 	masked   []uint64
 	tags     [][]byte // by her seats, what she says to her neighbours
@@ -122,7 +124,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, env: envelope{cfg.Session.ID, cfg.Session.Digest()}, watch: w, rnd: cfg.Rand, round: RoundAdvertise,
-		members: make(map[uint32]*member, len(cfg.Clients)), due: len(cfg.Clients)}
+		members: make(map[uint32]*member, len(cfg.Clients)), due: len(cfg.Clients), probe: x25519.Key{1}}
 	if s.rnd == nil {
 		s.rnd = rand.Reader
 	}
@@ -280,8 +282,13 @@ func (s *Server) advertised(m *member, body []byte) error {
 	if !verify(m.identity, keysStatement(s.env.digest, m.id, a.mask, a.enc), a.keys) {
 		return fmt.Errorf("%w: on keys", ErrSignature)
 	}
-	if m.mask, err = ecdh.X25519().NewPublicKey(a.mask); err != nil {
-		return fmt.Errorf("%w: %w", ErrKey, err)
+	// A point of low order would stop every neighbour. Any private key finds it out.
+	m.mask = x25519.Key(a.mask)
+	var shared x25519.Key
+	for _, public := range []x25519.Key{m.mask, x25519.Key(a.enc)} {
+		if !x25519.Shared(&shared, &s.probe, &public) {
+			return fmt.Errorf("%w: a point of low order", ErrKey)
+		}
 	}
 	m.ad = a
 	return nil
@@ -560,7 +567,7 @@ func (s *Server) unmask() error {
 					continue
 				}
 				// What m would have added is what j has taken away.
-				if err := addPair(sum, mod, key, m.id, j.mask, j.id, s.env.digest); err != nil {
+				if err := addPair(sum, mod, &key, m.id, &j.mask, j.id, s.env.digest); err != nil {
 					return err
 				}
 			}
@@ -587,12 +594,12 @@ func (s *Server) unmask() error {
 	return nil
 }
 
-func (s *Server) recoverKey(m *member, known map[string][]field) (key *ecdh.PrivateKey, err error) {
+func (s *Server) recoverKey(m *member, known map[string][]field) (key keyPair, err error) {
 	err = s.recover(m, known, func(f field) (bool, error) {
 		if key, err = maskKey(&f, s.env.digest, m.id); err != nil {
 			return false, err
 		}
-		return bytes.Equal(key.PublicKey().Bytes(), m.ad.mask), nil
+		return key.public == m.mask, nil
 	})
 	return key, err
 }
