@@ -108,7 +108,8 @@ type clientSeat struct {
 	mixed     bool // her shares came, a pairwise mask with her is in the masked message
 	held      bool // her shares could be opened
 	key, seed field
-	alive     bool
+	alive     bool // the server says that she survives
+	proven    bool // she mixed with this client, as she says herself; against a semi-honest server the server's word is enough
 }
 
 // NewClient prepares a client with a message: Length numbers below the modulus, her noise share already added (the package knows nothing
@@ -400,6 +401,10 @@ func (c *Client) maskInput(body []byte) ([]byte, error) {
 		return nil, err
 	}
 	g.add(c.input, mod, false)
+	var tags [][]byte
+	if c.cfg.Session.Mode == Malicious {
+		tags = make([][]byte, c.params.K)
+	}
 	there := 0
 	for i, pair := range m.pairs {
 		if pair == nil {
@@ -412,6 +417,9 @@ func (c *Client) maskInput(body []byte) ([]byte, error) {
 		if s.key, s.seed, err = s.receive.open(pair); err == nil {
 			s.held = true
 		}
+		if tags != nil {
+			tags[i] = s.send.mixedTag()
+		}
 		if err := addPair(c.input, mod, &c.mask, c.cfg.ID, &s.mask, s.id, c.env.digest); err != nil {
 			return nil, err
 		}
@@ -419,7 +427,7 @@ func (c *Client) maskInput(body []byte) ([]byte, error) {
 	if there < c.params.T {
 		return nil, fmt.Errorf("%w: %d neighbours are left, the threshold is %d", ErrTooFew, there, c.params.T)
 	}
-	return masked{widthOf(mod), c.input}.append(nil), nil
+	return masked{widthOf(mod), c.input, tags}.append(nil), nil
 }
 
 // addPair adds to v the pairwise mask of own with other, with the sign that makes the two cancel.
@@ -445,6 +453,9 @@ func (c *Client) survive(body []byte) error {
 	if len(m.set) != c.params.N {
 		return fmt.Errorf("%w: a set of %d clients, there are %d", ErrMalformed, len(m.set), c.params.N)
 	}
+	if want := len(c.seats); c.cfg.Session.Mode == Malicious && len(m.tags) != want || c.cfg.Session.Mode != Malicious && len(m.tags) != 0 {
+		return fmt.Errorf("%w: %d tags of neighbours, want %d against a malicious server and none else", ErrMalformed, len(m.tags), want)
+	}
 	if !m.set[c.place] {
 		return fmt.Errorf("%w: the server counts this client out", ErrLate)
 	}
@@ -457,18 +468,29 @@ func (c *Client) survive(body []byte) error {
 	if n < c.cfg.Session.NMin {
 		return fmt.Errorf("%w: %d survivors, n_min is %d", ErrTooFew, n, c.cfg.Session.NMin)
 	}
-	near := 0
+	near, unproven := 0, 0
 	for i := range c.seats {
 		s := &c.seats[i]
 		s.alive = m.set[c.params.neighbour(c.place, i+1)]
 		if s.alive && !s.mixed {
 			return fmt.Errorf("%w: client %d survives, though she was said to be gone", ErrEquivocation, s.id)
 		}
-		if s.alive {
+		// Without her word the server could count in a neighbour who was told that this client is gone, and whose message this client's mask
+		// does not protect. No share of her is opened then.
+		s.proven = s.alive && (c.cfg.Session.Mode != Malicious || hmac.Equal(m.tags[i], s.receive.mixedTag()))
+		if s.alive && !s.proven {
+			unproven++
+		}
+		if s.proven {
 			near++
 		}
 	}
-	if near < c.params.T {
+	switch {
+	case near >= c.params.T:
+	case near+unproven >= c.params.T:
+		return fmt.Errorf("%w: %d neighbours survive, but only %d say so themselves, the threshold is %d",
+			ErrEquivocation, near+unproven, near, c.params.T)
+	default:
 		return fmt.Errorf("%w: %d neighbours survive, the threshold is %d", ErrTooFew, near, c.params.T)
 	}
 	c.told = body
@@ -480,7 +502,7 @@ func (c *Client) survive(body []byte) error {
 			order[c.params.neighbour(c.place, i+1)] = s.id
 		}
 	}
-	c.hash = survivorsHash(c.env.digest, c.params.N, body[4:], order)
+	c.hash = survivorsHash(c.env.digest, m.set, order)
 	return nil
 }
 
@@ -488,8 +510,8 @@ func (c *Client) survive(body []byte) error {
 func (c *Client) acknowledge() []byte {
 	m := ack{c.hash, make([][]byte, len(c.seats))}
 	for i, s := range c.seats {
-		if s.alive {
-			m.tags[i] = s.send.tag(c.hash)
+		if s.proven {
+			m.tags[i] = s.send.survivorTag(c.hash)
 		}
 	}
 	return m.append(nil)
@@ -510,12 +532,12 @@ func (c *Client) checkAcks(body []byte) error {
 		s := &c.seats[i]
 		switch {
 		case tag == nil:
-		case !hmac.Equal(tag, s.receive.tag(c.hash)):
+		case !hmac.Equal(tag, s.receive.survivorTag(c.hash)):
 			// She was told another story, or lies herself, which must not stop the others.
 			bad++
 		case !s.alive:
 			return fmt.Errorf("%w: client %d, who is said to be gone, acknowledges the survivors", ErrEquivocation, s.id)
-		default:
+		case s.proven:
 			good++
 		}
 	}
@@ -536,9 +558,9 @@ func (c *Client) openShares() []byte {
 		s := &c.seats[i]
 		switch {
 		case !s.held:
-		case s.alive:
+		case s.proven:
 			m.shares[i] = appendField(nil, &s.seed)
-		default:
+		case !s.alive:
 			m.shares[i], m.key[i] = appendField(nil, &s.key), true
 		}
 	}

@@ -14,8 +14,11 @@
 //	advertise     mask key, channel key, signed           the graph's shape, the neighbours' keys
 //	share         a sealed pair of shares per neighbour   the pairs sealed for her
 //	mask          message + own mask ± pairwise masks     who survives
-//	consistency   a tag per surviving neighbour           the tags made for her            (malicious server only)
+//	consistency   per surviving neighbour a tag on them   the tags made for her            (malicious server only)
 //	unmask        per neighbour one share
+//
+// Against a malicious server the masked message also carries a tag for each neighbour whose mask is in it, which the server passes on with
+// the survivors.
 //
 // X25519 for agreement, HKDF-SHA256 for derivation, AES-256 in counter mode for masks and with GCM for shares, HMAC-SHA256 for tags,
 // Ed25519 for signatures, Shamir over a prime field of 128 bits: all from the standard library and github.com/cloudflare/circl. [Client] and
@@ -43,6 +46,7 @@
 //     in her life;
 //   - an honest client who opens shares has t neighbours who count her in, so her key stays closed: no story about her can be told
 //     elsewhere;
+//   - she opens a share of a survivor's seed only if the survivor has told her, past the server, that their mask is in the message;
 //   - hence an honest message is only ever opened within a sum that holds the messages of at least t − c further honest clients, c being
 //     the number of corrupt neighbours. The set that a client signs off has NMin members, but beyond her neighbours she takes the server's
 //     word for that;

@@ -80,7 +80,7 @@ func agree(own *keyPair, ownID uint32, other *x25519.Key, otherID uint32, digest
 }
 
 // channel is one direction between two clients. Its first key seals one message in its life, the pair of shares, so the nonce is zero; its
-// second key makes one tag, on the survivors.
+// second key makes two tags, on one statement each.
 type channel struct {
 	key, tagKey []byte
 }
@@ -97,11 +97,16 @@ func newChannels(own *keyPair, ownID uint32, other *x25519.Key, otherID uint32, 
 	return send, receive, nil
 }
 
-// tag says to the receiver: of the survivors with this hash, you are one.
-func (c channel) tag(hash [hashSize]byte) []byte {
+// mixedTag says to the receiver: your mask is in my masked message.
+func (c channel) mixedTag() []byte { return c.tag("mixed", nil) }
+
+// survivorTag says to the receiver: of the survivors with this hash, you are one.
+func (c channel) survivorTag(hash [hashSize]byte) []byte { return c.tag("survivor", hash[:]) }
+
+func (c channel) tag(purpose string, content []byte) []byte {
 	h := hmac.New(sha256.New, c.tagKey)
-	h.Write([]byte(labelPrefix + "survivor\x00"))
-	h.Write(hash[:])
+	h.Write([]byte(labelPrefix + purpose + "\x00"))
+	h.Write(content)
 	return h.Sum(nil)[:tagSize]
 }
 
@@ -166,8 +171,8 @@ func keysStatement(digest [32]byte, id uint32, mask, enc []byte) []byte {
 
 // survivorsHash is what clients agree on: the set by places on the circle and, in the complete graph, where everybody knows it, who sits
 // at which place.
-func survivorsHash(digest [32]byte, n int, bitmap []byte, order []uint32) [hashSize]byte {
-	b := statement("survivors", digest, binary.BigEndian.AppendUint32(nil, uint32(n)), bitmap)
+func survivorsHash(digest [32]byte, set []bool, order []uint32) [hashSize]byte {
+	b := statement("survivors", digest, survivors{set: set}.head(nil))
 	for _, id := range order {
 		b = binary.BigEndian.AppendUint32(b, id)
 	}

@@ -87,14 +87,36 @@ func (l Local) Sum(ctx context.Context, session Session, messages map[uint32][]u
 	return r.Result.Sum, r.Result.Survivors, nil
 }
 
+// world is everybody in one process.
+type world struct {
+	session   Session
+	now       time.Time
+	serverKey ed25519.PrivateKey
+	keys      map[uint32]ed25519.PrivateKey
+	server    *Server
+	clients   map[uint32]*Client
+	up, down  []Envelope // under way
+	fault     func(Frame) [][]byte
+	report    Report
+}
+
 func (l Local) run(ctx context.Context, session Session, messages map[uint32][]uint64) (Report, error) {
+	w, err := l.setUp(session, messages)
+	if err != nil {
+		return w.report, err
+	}
+	err = w.play(ctx)
+	return w.report, err
+}
+
+func (l Local) setUp(session Session, messages map[uint32][]uint64) (*world, error) {
 	rnd := l.Rand
 	if rnd == nil {
 		rnd = rand.Reader
 	}
-	now := time.Unix(0, 0)
-	clock := func() time.Time { return now }
-	rep := Report{Clients: map[uint32]error{}, Up: map[uint32]int{}, Down: map[uint32]int{}}
+	w := &world{session: session, now: time.Unix(0, 0), keys: map[uint32]ed25519.PrivateKey{}, clients: map[uint32]*Client{}, fault: l.Fault,
+		report: Report{Clients: map[uint32]error{}, Up: map[uint32]int{}, Down: map[uint32]int{}}}
+	clock := func() time.Time { return w.now }
 	newKey := func() (ed25519.PrivateKey, error) {
 		var seed [ed25519.SeedSize]byte
 		if _, err := io.ReadFull(rnd, seed[:]); err != nil {
@@ -102,102 +124,116 @@ func (l Local) run(ctx context.Context, session Session, messages map[uint32][]u
 		}
 		return ed25519.NewKeyFromSeed(seed[:]), nil
 	}
-	serverKey, err := newKey()
-	if err != nil {
-		return rep, err
+	var err error
+	if w.serverKey, err = newKey(); err != nil {
+		return w, err
 	}
 	ids := slices.Sorted(maps.Keys(messages))
-	keys, public := make(map[uint32]ed25519.PrivateKey, len(ids)), make(map[uint32]ed25519.PublicKey, len(ids))
+	public := make(map[uint32]ed25519.PublicKey, len(ids))
 	for _, id := range ids {
-		if keys[id], err = newKey(); err != nil {
-			return rep, err
+		if w.keys[id], err = newKey(); err != nil {
+			return w, err
 		}
-		public[id] = keys[id].Public().(ed25519.PublicKey)
+		public[id] = w.keys[id].Public().(ed25519.PublicKey)
 	}
-	server, err := NewServer(ServerConfig{Session: session, Identity: serverKey, Clients: public, Rand: rnd, Clock: clock, Timeout: l.Timeout})
+	w.server, err = NewServer(ServerConfig{Session: session, Identity: w.serverKey, Clients: public, Rand: rnd, Clock: clock, Timeout: l.Timeout})
 	if err != nil {
-		return rep, err
+		return w, err
 	}
-	clients := make(map[uint32]*Client, len(ids))
-	fault := func(f Frame) [][]byte {
-		if l.Fault == nil {
-			return [][]byte{f.Message}
+	for _, id := range ids {
+		c, err := NewClient(ClientConfig{Session: session, ID: id, Identity: w.keys[id], Server: w.serverKey.Public().(ed25519.PublicKey),
+			Pinned: PinnedKeys(public), Rand: rnd, Clock: clock, Timeout: l.Timeout}, messages[id])
+		if err != nil {
+			return w, fmt.Errorf("client %d: %w", id, err)
 		}
-		return l.Fault(f)
+		w.clients[id] = c
 	}
-	var up, down []Envelope
-	send := func(id uint32, m []byte) error {
-		h, err := Inspect(m)
+	return w, nil
+}
+
+// through is what arrives of a message.
+func (w *world) through(client uint32, message []byte) ([][]byte, error) {
+	h, err := Inspect(message)
+	if err != nil {
+		return nil, err
+	}
+	if w.fault == nil {
+		return [][]byte{message}, nil
+	}
+	return w.fault(Frame{h.Kind, client, message}), nil
+}
+
+func (w *world) send(client uint32, message []byte) error {
+	w.report.Up[client] += len(message)
+	arrive, err := w.through(client, message)
+	for _, m := range arrive {
+		w.up = append(w.up, Envelope{client, m})
+	}
+	return err
+}
+
+func (w *world) play(ctx context.Context) error {
+	for _, id := range slices.Sorted(maps.Keys(w.clients)) {
+		m, err := w.clients[id].Start()
+		if err == nil {
+			err = w.send(id, m)
+		}
+		if err != nil {
+			return fmt.Errorf("client %d: %w", id, err)
+		}
+	}
+	for w.server.Failed() == nil && w.server.Round() != RoundDone {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if len(w.up) == 0 && len(w.down) == 0 {
+			w.now = w.server.Deadline().Add(time.Nanosecond)
+			out, err := w.server.Tick()
+			if err != nil {
+				break
+			}
+			w.down = append(w.down, out...)
+		}
+		if err := w.deliver(); err != nil {
+			return err
+		}
+	}
+	var err error
+	w.report.Result, err = w.server.Result()
+	return err
+}
+
+// deliver brings what is under way to where it goes: first what clients have sent, then what the server has.
+func (w *world) deliver() error {
+	batch := w.up
+	w.up = nil
+	for _, e := range batch {
+		out, err := w.server.Step(e.To, e.Message)
+		if err != nil {
+			w.report.Refused = append(w.report.Refused, err)
+		}
+		w.down = append(w.down, out...)
+	}
+	batch = w.down
+	w.down = nil
+	for _, e := range batch {
+		arrive, err := w.through(e.To, e.Message)
 		if err != nil {
 			return err
 		}
-		rep.Up[id] += len(m)
-		for _, x := range fault(Frame{h.Kind, id, m}) {
-			up = append(up, Envelope{id, x})
-		}
-		return nil
-	}
-	for _, id := range ids {
-		c, err := NewClient(ClientConfig{Session: session, ID: id, Identity: keys[id], Server: serverKey.Public().(ed25519.PublicKey),
-			Pinned: PinnedKeys(public), Rand: rnd, Clock: clock, Timeout: l.Timeout}, messages[id])
-		if err != nil {
-			return rep, fmt.Errorf("client %d: %w", id, err)
-		}
-		clients[id] = c
-		m, err := c.Start()
-		if err != nil {
-			return rep, fmt.Errorf("client %d: %w", id, err)
-		}
-		if err := send(id, m); err != nil {
-			return rep, err
-		}
-	}
-	for {
-		if err := ctx.Err(); err != nil {
-			return rep, err
-		}
-		for len(up) > 0 || len(down) > 0 {
-			// What goes up was sent by clients before what comes down to them now.
-			batch := up
-			up = nil
-			for _, e := range batch {
-				out, err := server.Step(e.To, e.Message)
-				if err != nil {
-					rep.Refused = append(rep.Refused, err)
-				}
-				down = append(down, out...)
+		for _, m := range arrive {
+			w.report.Down[e.To] += len(m)
+			answer, err := w.clients[e.To].Step(m)
+			if err != nil {
+				w.report.Clients[e.To] = errors.Join(w.report.Clients[e.To], err)
 			}
-			batch = down
-			down = nil
-			for _, e := range batch {
-				h, err := Inspect(e.Message)
-				if err != nil {
-					return rep, err
-				}
-				for _, m := range fault(Frame{h.Kind, e.To, e.Message}) {
-					rep.Down[e.To] += len(m)
-					answer, err := clients[e.To].Step(m)
-					if err != nil {
-						rep.Clients[e.To] = errors.Join(rep.Clients[e.To], err)
-					}
-					if answer != nil {
-						if err := send(e.To, answer); err != nil {
-							return rep, err
-						}
-					}
-				}
+			if answer == nil {
+				continue
+			}
+			if err := w.send(e.To, answer); err != nil {
+				return err
 			}
 		}
-		if server.Failed() != nil || server.Round() == RoundDone {
-			break
-		}
-		now = server.Deadline().Add(time.Nanosecond)
-		out, err := server.Tick()
-		if err != nil {
-			break
-		}
-		down = append(down, out...)
 	}
-	rep.Result, err = server.Result()
-	return rep, err
+	return nil
 }

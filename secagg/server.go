@@ -100,7 +100,8 @@ type member struct {
 	mask     x25519.Key
 	pairs    [][]byte
 	masked   []uint64
-	tags     [][]byte // by her seats, what she says to her neighbours
+	mixed    [][]byte // by her seats, her tags that came with the masked message
+	tags     [][]byte // by her seats, her tags on the survivors
 	// shares by her own seats: of the key if she vanished, of the seed if she survived.
 	shares map[int]field
 }
@@ -317,8 +318,19 @@ func (s *Server) maskedInput(m *member, body []byte) error {
 	if err := checkMessage(x.values, s.cfg.Session); err != nil {
 		return err
 	}
-	m.masked = x.values
+	if want := s.tagged(); len(x.tags) != want {
+		return fmt.Errorf("%w: tags for %d neighbours, want %d", ErrMalformed, len(x.tags), want)
+	}
+	m.masked, m.mixed = x.values, x.tags
 	return nil
+}
+
+// tagged is the number of neighbours for whom tags are awaited.
+func (s *Server) tagged() int {
+	if s.cfg.Session.Mode == Malicious {
+		return s.params.K
+	}
+	return 0
 }
 
 func (s *Server) acknowledged(m *member, body []byte) error {
@@ -507,19 +519,25 @@ func (s *Server) nameSurvivors() ([]Envelope, error) {
 	if n < s.cfg.Session.NMin {
 		return nil, fmt.Errorf("%w: %d clients sent a masked message, n_min is %d", ErrTooFew, n, s.cfg.Session.NMin)
 	}
-	body := survivors{set}.append(nil)
 	var order []uint32
 	if s.params.K == s.params.N-1 {
 		for _, m := range s.circle {
 			order = append(order, m.id)
 		}
 	}
-	s.hash = survivorsHash(s.env.digest, s.params.N, body[4:], order)
+	s.hash = survivorsHash(s.env.digest, set, order)
 	out := make([]Envelope, 0, n)
-	for _, m := range s.circle {
-		if m.masked != nil {
-			out = append(out, s.send(m, KindSurvivors, body))
+	for place, m := range s.circle {
+		if m.masked == nil {
+			continue
 		}
+		x := survivors{set, make([][]byte, s.tagged())}
+		for i := range x.tags {
+			if j := s.circle[s.params.neighbour(place, i+1)]; j.masked != nil {
+				x.tags[i] = j.mixed[s.params.mirror(i+1)-1]
+			}
+		}
+		out = append(out, s.send(m, KindSurvivors, x.append(nil)))
 	}
 	return out, nil
 }

@@ -313,10 +313,22 @@ func present(records [][]byte) []bool {
 	return set
 }
 
-// masked: width (1) ‖ length (4) ‖ length × value (width).
+// tags: k (2) ‖ set (⌈k/8⌉) ‖ for every member a tag (16). k is 0 when the server is semi-honest.
+func appendTags(b []byte, tags [][]byte) []byte {
+	b = binary.BigEndian.AppendUint16(b, uint16(len(tags)))
+	return appendRecords(appendBitmap(b, present(tags)), tags)
+}
+
+func (r *reader) tags() [][]byte {
+	k := r.count(uint32(r.u16()), maxDegree, 0)
+	return r.records(r.bitmap(k), tagSize)
+}
+
+// masked: width (1) ‖ length (4) ‖ length × value (width) ‖ tags, by which a neighbour knows that her mask is in the message.
 type masked struct {
 	width  int
 	values []uint64
+	tags   [][]byte // nil where there is none
 }
 
 // widthOf is the number of bytes of a value below m.
@@ -336,7 +348,7 @@ func (m masked) append(b []byte) []byte {
 			b = append(b, byte(v>>(8*i)))
 		}
 	}
-	return b
+	return appendTags(b, m.tags)
 }
 
 func readMasked(b []byte) (masked, error) {
@@ -351,54 +363,55 @@ func readMasked(b []byte) (masked, error) {
 			m.values[i] = m.values[i]<<8 | uint64(c)
 		}
 	}
+	m.tags = r.tags()
 	return m, r.end()
 }
 
-// survivors: n (4) ‖ set of places (⌈n/8⌉).
+// survivors: n (4) ‖ set of places (⌈n/8⌉) ‖ tags, those that the neighbours have made for this client with their masked messages.
 type survivors struct {
-	set []bool
+	set  []bool
+	tags [][]byte // nil where there is none
 }
 
-func (m survivors) append(b []byte) []byte {
+func (m survivors) append(b []byte) []byte { return appendTags(m.head(b), m.tags) }
+
+// head is what is the same for all clients.
+func (m survivors) head(b []byte) []byte {
 	return appendBitmap(binary.BigEndian.AppendUint32(b, uint32(len(m.set))), m.set)
 }
 
 func readSurvivors(b []byte) (survivors, error) {
 	r := &reader{b: b}
-	m := survivors{r.bitmap(r.count(r.u32(), maxClients, 0))}
+	m := survivors{set: r.bitmap(r.count(r.u32(), maxClients, 0))}
+	m.tags = r.tags()
 	return m, r.end()
 }
 
-// ack: hash of the survivors (32) ‖ k (2) ‖ set (⌈k/8⌉) ‖ for every member a tag (16), by which she knows that this client counts her in.
+// ack: hash of the survivors (32) ‖ tags, by which a neighbour knows that this client counts her in.
 type ack struct {
 	hash [hashSize]byte
 	tags [][]byte // nil where there is none
 }
 
-func (m ack) append(b []byte) []byte { return acks{m.tags}.append(append(b, m.hash[:]...)) }
+func (m ack) append(b []byte) []byte { return appendTags(append(b, m.hash[:]...), m.tags) }
 
 func readAck(b []byte) (ack, error) {
 	r := &reader{b: b}
 	m := ack{hash: [hashSize]byte(r.take(hashSize))}
-	k := r.count(uint32(r.u16()), maxDegree, 0)
-	m.tags = r.records(r.bitmap(k), tagSize)
+	m.tags = r.tags()
 	return m, r.end()
 }
 
-// acks: k (2) ‖ set (⌈k/8⌉) ‖ for every member the tag (16) that she made for this client.
+// acks: tags, those that the neighbours have made for this client.
 type acks struct {
 	tags [][]byte // nil where there is none
 }
 
-func (m acks) append(b []byte) []byte {
-	b = binary.BigEndian.AppendUint16(b, uint16(len(m.tags)))
-	return appendRecords(appendBitmap(b, present(m.tags)), m.tags)
-}
+func (m acks) append(b []byte) []byte { return appendTags(b, m.tags) }
 
 func readAcks(b []byte) (acks, error) {
 	r := &reader{b: b}
-	k := r.count(uint32(r.u16()), maxDegree, 0)
-	m := acks{r.records(r.bitmap(k), tagSize)}
+	m := acks{r.tags()}
 	return m, r.end()
 }
 
