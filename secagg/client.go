@@ -396,11 +396,7 @@ func (c *Client) maskInput(body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := newStream(own)
-	if err != nil {
-		return nil, err
-	}
-	g.add(c.input, mod, false)
+	masks := append(make([]mask, 0, c.params.K+1), mask{own, false})
 	var tags [][]byte
 	if c.cfg.Session.Mode == Malicious {
 		tags = make([][]byte, c.params.K)
@@ -420,28 +416,19 @@ func (c *Client) maskInput(body []byte) ([]byte, error) {
 		if tags != nil {
 			tags[i] = s.send.mixedTag()
 		}
-		if err := addPair(c.input, mod, &c.mask, c.cfg.ID, &s.mask, s.id, c.env.digest); err != nil {
+		pair, err := pairMask(&c.mask, c.cfg.ID, &s.mask, s.id, c.env.digest)
+		if err != nil {
 			return nil, err
 		}
+		masks = append(masks, pair)
 	}
 	if there < c.params.T {
 		return nil, fmt.Errorf("%w: %d neighbours are left, the threshold is %d", ErrTooFew, there, c.params.T)
 	}
+	if err := addMasks(c.input, mod, masks); err != nil {
+		return nil, err
+	}
 	return masked{widthOf(mod), c.input, tags}.append(nil), nil
-}
-
-// addPair adds to v the pairwise mask of own with other, with the sign that makes the two cancel.
-func addPair(v []uint64, m uint64, own *keyPair, ownID uint32, other *x25519.Key, otherID uint32, digest [32]byte) error {
-	k, err := agree(own, ownID, other, otherID, digest, "pair mask", 32)
-	if err != nil {
-		return err
-	}
-	g, err := newStream(k)
-	if err != nil {
-		return err
-	}
-	g.add(v, m, ownID > otherID)
-	return nil
 }
 
 // survive judges the set of survivors that the server names.

@@ -585,7 +585,11 @@ func (s *Server) unmask() error {
 					continue
 				}
 				// What m would have added is what j has taken away.
-				if err := addPair(sum, mod, &key, m.id, &j.mask, j.id, s.env.digest); err != nil {
+				pair, err := pairMask(&key, m.id, &j.mask, j.id, s.env.digest)
+				if err != nil {
+					return err
+				}
+				if err := addMasks(sum, mod, []mask{pair}); err != nil {
 					return err
 				}
 			}
@@ -595,11 +599,9 @@ func (s *Server) unmask() error {
 		if err != nil {
 			return err
 		}
-		g, err := newStream(own)
-		if err != nil {
+		if err := addMasks(sum, mod, []mask{{own, true}}); err != nil {
 			return err
 		}
-		g.add(sum, mod, true)
 		for i, v := range m.masked {
 			sum[i] = addMod(sum[i], v, mod)
 		}

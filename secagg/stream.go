@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+
+	"github.com/cloudflare/circl/dh/x25519"
 )
 
 // stream is AES-256 in counter mode as a pseudo-random function to the integers modulo m, m up to 2^64. Coordinate i has blocks of its own,
@@ -75,4 +77,28 @@ func addMod(a, b, m uint64) uint64 {
 func subMod(a, b, m uint64) uint64 {
 	diff, borrow := bits.Sub64(a, b, 0)
 	return diff + m&-borrow
+}
+
+// mask is a stream that is added or, if negative, taken away.
+type mask struct {
+	key      []byte
+	negative bool
+}
+
+// addMasks adds masks to v modulo m.
+func addMasks(v []uint64, m uint64, masks []mask) error {
+	for _, x := range masks {
+		g, err := newStream(x.key)
+		if err != nil {
+			return err
+		}
+		g.add(v, m, x.negative)
+	}
+	return nil
+}
+
+// pairMask is the mask of own with other, with the sign that makes the two of a pair cancel.
+func pairMask(own *keyPair, ownID uint32, other *x25519.Key, otherID uint32, digest [32]byte) (mask, error) {
+	k, err := agree(own, ownID, other, otherID, digest, "pair mask", 32)
+	return mask{k, ownID > otherID}, err
 }
