@@ -120,6 +120,11 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = DefaultTimeout
 	}
+	// Refuse now what could not be done even if everybody came.
+	x := cfg.Session
+	if _, err := Choose(len(cfg.Clients), x.Gamma, x.Delta, x.Mode, x.Complete); err != nil {
+		return nil, err
+	}
 	w, err := newWatch(cfg.Clock, cfg.Timeout)
 	if err != nil {
 		return nil, err
@@ -181,7 +186,8 @@ func (s *Server) Tick() ([]Envelope, error) {
 }
 
 // Step takes a message that came from a client, as the transport knows her. When she was the last one awaited the round closes, and the messages
-// of the next one are returned. An error that is also [Server.Failed] has ended the session; any other is about this message alone.
+// of the next one are returned. An error that is also [Server.Failed] has ended the session; any other is about this message alone, and messages
+// that come with it (when it was the clock that closed the round) are to be sent all the same.
 func (s *Server) Step(from uint32, message []byte) ([]Envelope, error) {
 	if s.failed != nil {
 		return nil, s.failed

@@ -56,7 +56,7 @@ const (
 	headerSize    = 28
 	signatureSize = ed25519.SignatureSize
 	// MaxMessage bounds the length of a message in bytes: what a transport should read at most.
-	MaxMessage = headerSize + 5 + 8*maxLength + signatureSize
+	MaxMessage = headerSize + 5 + 8*maxLength + 2 + maxDegree/8 + tagSize*maxDegree + signatureSize
 )
 
 // Header is what can be read off a message without knowing the session. Nothing in it is checked but its form.
