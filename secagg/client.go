@@ -345,6 +345,9 @@ func (c *Client) share(body []byte) ([]byte, error) {
 	if !m.params.Sufficient(s.Gamma, s.Delta, s.Mode, s.Complete) {
 		return nil, fmt.Errorf("%w: the server chose %+v", ErrInfeasible, m.params)
 	}
+	if err := s.enough(m.params); err != nil {
+		return nil, err
+	}
 	keyShares, err := split(c.rnd, c.key, m.params.K, m.params.T)
 	if err != nil {
 		return nil, err

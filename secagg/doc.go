@@ -26,11 +26,12 @@
 // signed by its sender's identity key, which the receiver has pinned.
 //
 // Messages are vectors of integers modulo m. Noise is the caller's: each client adds her share of noise before she hands her message over,
-// calibrated so that the shares of NMin survivors, less those who may be corrupt, are noise enough. A corrupt client adds none.
+// calibrated so that the shares of [Session.HonestMin] clients are noise enough. A corrupt client adds none.
 //
 // # What is promised
 //
-// The adversary is the server together with at most ⌊γn⌋ clients, chosen before the graph is drawn. With probability at least 1 − 2^-40
+// The adversary is the server together with at most ⌊γn⌋ of the n clients who advertise keys, chosen before
+// the graph is drawn. With probability at least 1 − 2^-40
 // over the draw of the graph, and up to the computational security of the primitives (128 bits; the shared secrets have 128 bits each):
 //
 // Against a semi-honest server ([SemiHonest]), one that follows the protocol and keeps all it sees:
@@ -74,6 +75,14 @@
 //   - Anonymity of taking part, timing, and the number of clients.
 //   - Forward secrecy of identity keys is not needed: they sign and do not encrypt. Session keys live in memory for one session.
 //   - On processors without AES instructions the standard library's AES is not constant time. Wiping of memory is best effort.
+//
+// # What it costs
+//
+// With γ = δ = 0.1 and one value of 64 bits, on one core at 2.5 GHz, a tenth vanishing after sharing: a semi-honest session of 1000 clients (k = 48)
+// takes the server 1 s of processor time, a client 10 ms, 3.5 KB up and 9 KB down; 10 000 clients (k = 54) 10 s, 10 ms, 3.9 KB and 11 KB. With
+// γ = 0.05 a client's share is 7 ms, 2.8 KB and 6.9 KB. Against a malicious server k doubles (96 at 1000 clients): 1.5 s, 18 ms, 9 KB up and
+// 20 KB down. A client's work grows with k, which grows with log n; BenchmarkSession has the figures. All but a few percent is X25519 and the
+// verification of neighbours' keys.
 //
 // # Using it safely
 //

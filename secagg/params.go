@@ -149,20 +149,11 @@ func connected(n, k int, gamma, delta float64) bool {
 
 // thresholds gives lo, the greatest threshold that is not safe, and hi, the greatest that is still reached.
 func thresholds(n, k int, gamma, delta float64, mode Mode) (lo, hi int) {
-	corrupt := floorOf(gamma, n)
 	surviving := int(math.Ceil(float64((1-delta)*float64(n)) - 1e-14))
-	safe := math.Ldexp(1, -(statistical+1)) / float64(n)
 	reach := math.Ldexp(1, -correctness) / float64(n)
-	// lo = min{t : P[HG(n, corrupt, k) > t] ≤ safe}: sum the tail from above, smallest terms first.
-	tail := 0.0
-	for lo = k; lo > 0; lo-- {
-		tail += hypergeometric(n, corrupt, k, lo)
-		if tail > safe {
-			break
-		}
-	}
+	lo = corruptNeighbours(n, k, gamma)
 	// hi = max{t : P[HG(n, surviving, k) < t] < reach}.
-	tail = 0
+	tail := 0.0
 	for hi = 0; hi < k; hi++ {
 		tail += hypergeometric(n, surviving, k, hi)
 		if tail >= reach {
@@ -173,6 +164,59 @@ func thresholds(n, k int, gamma, delta float64, mode Mode) (lo, hi int) {
 		lo = int(math.Ceil((float64(lo+k) - 1.25) / 2))
 	}
 	return lo, hi
+}
+
+// corruptNeighbours is min{t : P[HG(n, ⌊γn⌋, k) > t] ≤ 2^-41/n}: no client has more corrupt neighbours, but with probability 2^-41.
+func corruptNeighbours(n, k int, gamma float64) int {
+	corrupt := floorOf(gamma, n)
+	safe := math.Ldexp(1, -(statistical+1)) / float64(n)
+	// Sum the tail from above, smallest terms first.
+	tail, t := 0.0, k
+	for ; t > 0; t-- {
+		tail += hypergeometric(n, corrupt, k, t)
+		if tail > safe {
+			break
+		}
+	}
+	return t
+}
+
+// HonestMin is the number of honest messages that any opened sum holds, but with probability 2^-40, when n clients make up the graph: NMin − ⌊γn⌋;
+// in a sparse graph against a malicious server, who may name survivors as it likes beyond a client's neighbours, the client and the T − c
+// honest neighbours that she is bound to, if that is less. Noise shares are to be calibrated to no more, and [Session.Honest] holds the session to
+// it. It is an error if nothing is promised.
+func (s Session) HonestMin(n int) (int, error) {
+	if err := s.Validate(); err != nil {
+		return 0, err
+	}
+	if n < s.NMin {
+		return 0, fmt.Errorf("%w: %d clients, n_min is %d", ErrTooFew, n, s.NMin)
+	}
+	p, err := Choose(n, s.Gamma, s.Delta, s.Mode, s.Complete)
+	if err != nil {
+		return 0, err
+	}
+	h := s.honest(p)
+	if h < 1 {
+		return 0, fmt.Errorf("%w: of n_min = %d survivors all may be corrupt, with γ = %g of %d clients", ErrTooFew, s.NMin, s.Gamma, n)
+	}
+	return h, nil
+}
+
+func (s Session) honest(p Params) int {
+	h := s.NMin - floorOf(s.Gamma, p.N)
+	if s.Mode == Malicious && p.K < p.N-1 {
+		h = min(h, 1+p.T-corruptNeighbours(p.N, p.K, s.Gamma))
+	}
+	return h
+}
+
+// enough refuses a graph that does not promise the honest messages that the session counts on.
+func (s Session) enough(p Params) error {
+	if h := s.honest(p); s.Honest > 0 && h < s.Honest {
+		return fmt.Errorf("%w: a graph on %d clients promises %d honest messages in a sum, the session counts on %d", ErrInfeasible, p.N, h, s.Honest)
+	}
+	return nil
 }
 
 // hypergeometric is the probability that k draws without replacement from n, m of them marked, show exactly x marked ones.

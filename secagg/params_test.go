@@ -98,3 +98,34 @@ func TestChoose(t *testing.T) {
 		}
 	}
 }
+
+func TestHonestMin(t *testing.T) {
+	for _, c := range []struct {
+		n, nMin  int
+		mode     Mode
+		complete bool
+		want     int
+	}{
+		{20, 15, SemiHonest, false, 13}, {20, 15, Malicious, false, 13}, {1000, 800, SemiHonest, false, 700},
+		{1000, 800, Malicious, false, 1 + 67 - corruptNeighbours(1000, 96, .1)},
+		{1000, 800, Malicious, true, 700},
+	} {
+		s := testSession("honest")
+		s.NMin, s.Mode, s.Complete = c.nMin, c.mode, c.complete
+		got, err := s.HonestMin(c.n)
+		if err != nil || got != c.want {
+			t.Errorf("n=%d, n_min=%d, %v, complete %v: %d, %v, want %d", c.n, c.nMin, c.mode, c.complete, got, err, c.want)
+		}
+	}
+	s := testSession("honest")
+	s.NMin = 100
+	if _, err := s.HonestMin(1000); !errors.Is(err, ErrTooFew) {
+		t.Errorf("a hundred survivors, a hundred corrupt: %v", err)
+	}
+	// Calibrated to 14 honest messages of at least 15, with 2 corrupt of 20: refused.
+	s.NMin, s.Honest = 15, 14
+	p, err := Choose(20, s.Gamma, s.Delta, s.Mode, false)
+	if err != nil || !errors.Is(s.enough(p), ErrInfeasible) {
+		t.Errorf("%v, %v", err, s.enough(p))
+	}
+}

@@ -122,7 +122,11 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	// Refuse now what could not be done even if everybody came.
 	x := cfg.Session
-	if _, err := Choose(len(cfg.Clients), x.Gamma, x.Delta, x.Mode, x.Complete); err != nil {
+	p, err := Choose(len(cfg.Clients), x.Gamma, x.Delta, x.Mode, x.Complete)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.enough(p); err != nil {
 		return nil, err
 	}
 	w, err := newWatch(cfg.Clock, cfg.Timeout)
@@ -447,6 +451,9 @@ func (s *Server) sendRoster() ([]Envelope, error) {
 	x := s.cfg.Session
 	p, err := Choose(len(ids), x.Gamma, x.Delta, x.Mode, x.Complete)
 	if err != nil {
+		return nil, err
+	}
+	if err := x.enough(p); err != nil {
 		return nil, err
 	}
 	var seed [32]byte

@@ -24,9 +24,11 @@ type Session struct {
 	Modulus uint64
 	// Length is the number of coordinates of a message, at least 1.
 	Length int
-	// NMin is the least number of surviving clients whose sum is opened, at least 2. Noise shares are calibrated to it by the caller
-	// (less the clients who may be corrupt: a corrupt client adds no noise).
+	// NMin is the least number of surviving clients whose sum is opened, at least 2.
 	NMin int
+	// Honest is the number of honest messages in a sum that the caller has calibrated noise shares to (a corrupt client adds no noise), at most
+	// [Session.HonestMin]. Everybody refuses a graph that promises fewer, when too few clients come. 0 asks for nothing.
+	Honest int
 	// Noise describes the mechanism and its parameters, in the caller's words.
 	Noise string
 	// Policy is a hash of the state of the policy that chose the arm.
@@ -60,6 +62,8 @@ func (s Session) Validate() error {
 		return fmt.Errorf("%w: length = %d, must be in [1, %d]", ErrSession, s.Length, maxLength)
 	case s.NMin < 2 || s.NMin > maxClients:
 		return fmt.Errorf("%w: n_min = %d, must be in [2, %d]", ErrSession, s.NMin, maxClients)
+	case s.Honest < 0 || s.Honest > s.NMin:
+		return fmt.Errorf("%w: honest = %d, must be in [0, n_min = %d]", ErrSession, s.Honest, s.NMin)
 	}
 	return checkRates(3, s.Gamma, s.Delta, s.Mode)
 }
@@ -81,6 +85,7 @@ func (s Session) Digest() [32]byte {
 	number(s.Modulus)
 	number(uint64(s.Length))
 	number(uint64(s.NMin))
+	number(uint64(s.Honest))
 	text(s.Noise)
 	b = append(b, s.Policy[:]...)
 	number(uint64(s.Mode))

@@ -169,7 +169,7 @@ func TestTwinReusedSession(t *testing.T) {
 	for name, change := range map[string]func(*Session){"none": func(*Session) {}, "id": func(s *Session) { s.ID[31]++ },
 		"experiment": func(s *Session) { s.Experiment += "x" }, "arm": func(s *Session) { s.Arm++ }, "batch": func(s *Session) { s.Batch++ },
 		"grid": func(s *Session) { s.Grid++ }, "modulus": func(s *Session) { s.Modulus = 99 }, "length": func(s *Session) { s.Length++ },
-		"n_min": func(s *Session) { s.NMin++ }, "noise": func(s *Session) { s.Noise += "x" }, "policy": func(s *Session) { s.Policy[0]++ },
+		"n_min": func(s *Session) { s.NMin++ }, "honest": func(s *Session) { s.Honest++ }, "noise": func(s *Session) { s.Noise += "x" }, "policy": func(s *Session) { s.Policy[0]++ },
 		"mode": func(s *Session) { s.Mode = Malicious }, "gamma": func(s *Session) { s.Gamma += .01 }, "delta": func(s *Session) { s.Delta += .01 },
 		"complete": func(s *Session) { s.Complete = true }} {
 		x := s
