@@ -86,6 +86,9 @@
 //
 // # Using it safely
 //
+// A malicious server can leave honest clients out from the start, so that the corrupt ones are a larger part of those who advertise: choose γ and
+// NMin so that γ·NMin covers all clients who may be corrupt.
+//
 // Draw a fresh [Session.ID] for every sum ([NewID]) and keep one [Used] for a client's life: in one session, two messages of a client under
 // the same masks would show their difference. Pin identity keys from enrolment and never from the session's server. [Client.Step] and
 // [Server.Step] return errors that wrap one of the named ones; [Violation] tells a server that cheats from a message that got lost.
