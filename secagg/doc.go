@@ -81,7 +81,7 @@
 // With γ = δ = 0.1 and one value of 64 bits, on one core at 2.5 GHz, a tenth vanishing after sharing: a semi-honest session of 1000 clients (k = 48)
 // takes the server 1 s of processor time, a client 10 ms, 3.5 KB up and 9 KB down; 10 000 clients (k = 54) 10 s, 10 ms, 3.9 KB and 11 KB. With
 // γ = 0.05 a client's share is 7 ms, 2.8 KB and 6.9 KB. Against a malicious server k doubles (96 at 1000 clients): 1.5 s, 18 ms, 9 KB up and
-// 20 KB down. A client's work grows with k, which grows with log n; BenchmarkSession has the figures. All but a few percent is X25519 and the
+// 20 KB down. A client's work grows with k, which grows with log n; BenchmarkSession has the figures. Most of it is X25519 and the
 // verification of neighbours' keys.
 //
 // # Using it safely
