@@ -57,6 +57,7 @@ type CellInfo struct {
 	World   string         `json:"world"`         // the instance's content and the declared range
 	Catalog string         `json:"catalog"`
 	Params  catalog.Params `json:"params,omitempty"`
+	Trust   string         `json:"trust,omitempty"` // model and noise, as in secagg/polya; empty: continuous noise from a server that is believed
 	// Private says that the policy adds noise, and Guarantee what the catalog then says about it. Loss is what the ledger charged the worst
 	// run, once the runs are there: none, if it has no bound.
 	Private   bool   `json:"private"`
@@ -160,6 +161,9 @@ func (p *Plan) Manifest() *Manifest {
 			info.Guarantee = c.choice.entry.Guarantee
 			if s.Unclipped {
 				info.Guarantee = "none: rewards are not clipped"
+			}
+			if c.trust(0.5) != nil {
+				info.Trust = c.choice.trust.label()
 			}
 		}
 		switch {
