@@ -61,7 +61,7 @@ func IdentifyPolicies() []Entry {
 	}
 	return []Entry{
 		private(Entry{
-			Name: "dp-tt", Title: "DP-TT",
+			Name: "dp-tt", Title: "DP-TT", Continuous: true,
 			Regret:  "2(1+η)T*_{ε,β} log(1/δ) as δ → 0, with its authors' threshold, Bernoulli arms of distinct means (arXiv:2510.17348)",
 			Correct: "proof: identify.JointThreshold",
 			Source:  "Azize, Jourdan, Al Marjani and Basu 2025 (arXiv:2510.17348), in the frame of 000 Algorithm 10",

@@ -58,6 +58,7 @@ type CellInfo struct {
 	Catalog string         `json:"catalog"`
 	Params  catalog.Params `json:"params,omitempty"`
 	Trust   string         `json:"trust,omitempty"` // model and noise, as in secagg/polya; empty: continuous noise from a server that is believed
+	Assumes string         `json:"assumes,omitempty"` // who has to be believed under Trust
 	// Private says that the policy adds noise, and Guarantee what the catalog then says about it. Loss is what the ledger charged the worst
 	// run, once the runs are there: none, if it has no bound.
 	Private   bool   `json:"private"`
@@ -163,7 +164,7 @@ func (p *Plan) Manifest() *Manifest {
 				info.Guarantee = "none: rewards are not clipped"
 			}
 			if c.trust(0.5) != nil {
-				info.Trust = c.choice.trust.label()
+				info.Trust, info.Assumes = c.choice.trust.label(), c.choice.trust.assumes()
 			}
 		}
 		switch {

@@ -537,6 +537,10 @@ func (p *Plan) choices() ([]choice, error) {
 			return nil, err
 		}
 		c.content += c.trust.content()
+		if c.trust.on() && entry.Continuous {
+			p.warn("policy %s under trust %s: privacy holds, but its bound is proved for continuous noise", entry.Name, c.trust.label())
+			c.entry.Correct = ""
+		}
 		budgets := s.Budgets
 		if len(q.Budgets) > 0 {
 			if budgets = q.Budgets; !entry.Private {

@@ -120,6 +120,16 @@ func (t Trust) label() string {
 	return s
 }
 
+// assumes says who has to be believed.
+func (t Trust) assumes() string {
+	for _, m := range catalog.Mechanisms() {
+		if m.Trust == t.Model {
+			return m.Assumes
+		}
+	}
+	return ""
+}
+
 // release is how the releases of a run at budget b are made, that may be misread with probability p.
 func (t Trust) release(b privacy.Budget, p float64) *release.Trust {
 	return &release.Trust{Model: privacy.Trust(t.Model), Noise: privacy.NoiseName(t.Noise), S: t.Precision, Like: b, P: p, Promised: t.Promised,

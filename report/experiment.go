@@ -195,17 +195,20 @@ func adjacency(r *experiment.Results) string {
 	return one
 }
 
-// protects says what each private policy of a contextual bandit protects: some protect contexts, others do not.
+// protects says what each private policy of a contextual bandit protects, as some protect contexts and others do not, and who has to be believed where that
+// is not a server that adds continuous noise.
 func protects(r *experiment.Results) []string {
 	var out []string
-	if r.Manifest.Kind != experiment.KindContextual {
-		return nil
-	}
 	for i := range r.Cells {
-		if c := &r.Cells[i]; c.Private {
-			if note := "privacy of " + c.Policy + ": " + c.Guarantee; !slices.Contains(out, note) {
-				out = append(out, note)
-			}
+		note := ""
+		switch c := &r.Cells[i]; {
+		case c.Private && r.Manifest.Kind == experiment.KindContextual:
+			note = "privacy of " + c.Policy + ": " + c.Guarantee
+		case c.Trust != "":
+			note = "trust of " + c.Policy + ": " + c.Trust + "; " + c.Assumes
+		}
+		if note != "" && !slices.Contains(out, note) {
+			out = append(out, note)
 		}
 	}
 	return out
