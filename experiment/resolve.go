@@ -467,6 +467,7 @@ type choice struct {
 	content string         // name and parameters: part of cell hashes and of the noise streams' keys
 	budgets []privacy.Budget
 	trust   Trust
+	beside  map[string]string // of the policy's own budgets: those of the experiment that they stand beside
 }
 
 // skips are the policies that do not meet some budgets, those with the same reason together.
@@ -548,6 +549,14 @@ func (p *Plan) choices() ([]choice, error) {
 			}
 			if err := p.checkBudgets(at+".budgets", budgets); err != nil {
 				return nil, err
+			}
+			if len(budgets) == len(s.Budgets) {
+				c.beside = map[string]string{}
+				for i, b := range budgets {
+					if b.String() != s.Budgets[i].String() {
+						c.beside[b.String()] = s.Budgets[i].String()
+					}
+				}
 			}
 		}
 		if !entry.Private {
