@@ -156,15 +156,15 @@ func policies() []Entry {
 				}
 				switch e := q.Epsilon(); p["radius"] {
 				case 1:
-					q.SetPrinted(policy.PrintedPure(e))
+					err = q.SetPrinted(policy.PrintedPure(e))
 				case 2:
-					q.SetPrinted(policy.PrintedRDP(e, p["s"]))
+					err = q.SetPrinted(policy.PrintedRDP(e, p["s"]))
 				case 3:
-					q.SetPrinted(policy.PrintedCDP(e, p["s"]))
+					err = q.SetPrinted(policy.PrintedCDP(e, p["s"]))
 				case 4:
-					q.SetPrinted(policy.PrintedLocal(e))
+					err = q.SetPrinted(policy.PrintedLocal(e))
 				}
-				return q, nil
+				return built(q, err)
 			},
 			vary: func(e *Entry, p Params) {
 				if p["radius"] != 0 {

@@ -8,7 +8,9 @@ import (
 )
 
 // BatchSE is the batch-based successive elimination of 003 Algorithm 1. Batch b = 1, 2, … plays each of the |Φ| active arms l(b) = η^b times, afresh, releases
-// their sums, and drops every arm whose upper confidence bound is below the highest lower one. A reward is used once.
+// their sums, and drops every arm whose upper confidence bound is below the highest lower one. A reward is used once. The last arm cannot be dropped: the
+// upper bound of the arm with the highest lower one is no lower. Plays take turns where 003 plays arm after arm, so that the last batch, which the horizon
+// cuts and nobody releases, costs less. An arm of whose users none answered stays until it is known better.
 //
 // It states Laplace noise of scale 1/ε for a pure budget, and Gaussian noise for the others; how a release is really made, it does not know. With n answers in a
 // sum, the radius is
@@ -20,11 +22,14 @@ import (
 // and batch. The rest of p is for sums that are misread (release.Trust). 003 Lemma 2 holds with 1 − 3p, and its τ is not covered by its radius.
 //
 // With p = 1/T the regret is O(Σ log T/Δ_a + K log T/ε) under central and distributed trust (003 Theorems 1, 2, 4 and 5), and O(Σ log T/(ε²Δ_a)) under local trust
-// (Theorem 6). There are O(log T) batches.
+// (Theorem 6). There are O(log T) batches. While the radii hold, an arm is dropped no later than in the first batch where four of them are below its gap (proof
+// of Lemma 2).
+//
+// Without privacy sums are exact and stay in their slots: means are then of all rewards so far, not of the last batch, and the radii hold as they are.
 type BatchSE struct {
 	eta, p    float64
 	mechanism privacy.Mechanism
-	printed   PrintedRadius // the zero value: the radius above
+	printed   *PrintedRadius // nil: the radius above
 
 	elimination
 	b      int
@@ -38,12 +43,12 @@ type PrintedRadius struct {
 	Local    float64 // σ is Sigma + Local·√l
 }
 
-// The radii of 003, for its ε > 0 and s ≥ 1.
-func PrintedPure(epsilon float64) PrintedRadius { // Theorems 1 and 5
+// PrintedPure is the radius of 003's Theorems 1 and 5, for its ε > 0; +Inf is no noise, here and below.
+func PrintedPure(epsilon float64) PrintedRadius {
 	return PrintedRadius{Sigma: math.Sqrt2 / epsilon, H: 1 / epsilon}
 }
 
-// PrintedRDP is Theorem 2's, for batches of at least two.
+// PrintedRDP is Theorem 2's, for s ≥ 1 and batches of at least two.
 func PrintedRDP(epsilon, s float64) PrintedRadius {
 	return PrintedRadius{Sigma: 2/epsilon + math.Sqrt2/(s*epsilon), H: 1 / (s * epsilon)}
 }
@@ -74,7 +79,7 @@ func NewBatchSE(arms int, budget privacy.Budget, p, eta float64) (*BatchSE, erro
 	e := &BatchSE{eta: eta, p: p, elimination: newElimination(arms)}
 	switch b := budget.(type) {
 	case nil, privacy.None:
-		e.mechanism = privacy.Exact{}
+		e.mechanism = privacy.Laplace{} // no noise: the same policy otherwise
 	case privacy.Pure:
 		if err := b.Validate(); err != nil {
 			return fail(err)
@@ -90,8 +95,19 @@ func NewBatchSE(arms int, budget privacy.Budget, p, eta float64) (*BatchSE, erro
 	return e, nil
 }
 
-// SetPrinted has it use a radius that is printed. Call it before the first Next.
-func (e *BatchSE) SetPrinted(r PrintedRadius) { e.printed = r }
+// SetPrinted has it use a radius that is printed. Call it before the first Next. Fields must be finite and at least 0.
+func (e *BatchSE) SetPrinted(r PrintedRadius) error {
+	for _, f := range []struct {
+		name string
+		x    float64
+	}{{"sigma", r.Sigma}, {"h", r.H}, {"local", r.Local}} {
+		if !(f.x >= 0 && f.x <= math.MaxFloat64) {
+			return fmt.Errorf("batch-se: %s of the printed radius is %v, must be finite and at least 0", f.name, f.x)
+		}
+	}
+	e.printed = &r
+	return nil
+}
 
 // Epsilon is 003's ε of the mechanism: 1/Scale, or 1/σ = √(2ρ); +Inf without privacy.
 func (e *BatchSE) Epsilon() float64 {
@@ -109,11 +125,10 @@ func (e *BatchSE) Mechanism() privacy.Mechanism { return e.mechanism }
 
 // Next implements Policy.
 func (e *BatchSE) Next(released privacy.Released) *Batch {
-	if released.Len() > 0 {
+	if released.Len() == len(e.alive) { // one sum for each, or nothing
 		e.eliminate(released)
 	}
 	e.b++
-	// Exact sums stay in their slots: without privacy, means are of all rewards.
 	e.rounds = roundsOf(math.Pow(e.eta, float64(e.b)) - 1e-9)
 	return e.each(e.rounds)
 }
@@ -121,11 +136,13 @@ func (e *BatchSE) Next(released privacy.Released) *Batch {
 func (e *BatchSE) eliminate(released privacy.Released) {
 	top := math.Inf(-1)
 	for i := range e.alive {
-		top = max(top, released.Mean(i)-e.radius(released, i))
+		if released.N(i) > 0 { // else 0/0, which no bound is above
+			top = max(top, released.Mean(i)-e.radius(released, i))
+		}
 	}
 	kept := e.alive[:0]
 	for i, a := range e.alive {
-		if released.Mean(i)+e.radius(released, i) >= top {
+		if released.N(i) == 0 || released.Mean(i)+e.radius(released, i) >= top {
 			kept = append(kept, a)
 		}
 	}
@@ -136,7 +153,7 @@ func (e *BatchSE) eliminate(released privacy.Released) {
 func (e *BatchSE) radius(released privacy.Released, i int) float64 {
 	b := float64(e.b)
 	k := float64(len(e.alive)) * b * b / e.p
-	if e.printed != (PrintedRadius{}) {
+	if e.printed != nil {
 		l, x := float64(e.rounds), math.Log(2*k)
 		sigma := e.printed.Sigma + float64(e.printed.Local*math.Sqrt(l))
 		return math.Sqrt(math.Log(4*k)/(2*l)) + float64(sigma*math.Sqrt(x))/l + float64(e.printed.H*x)/l
