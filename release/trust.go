@@ -122,6 +122,18 @@ func (t Trust) Validate() error {
 	return nil
 }
 
+// Mechanism is one release of what a policy states, with so many users invited, misread with probability P at most: its integers, its loss and its tail.
+func (t Trust) Mechanism(stated privacy.Mechanism, invited int) (privacy.Mechanism, error) {
+	if invited < 1 || invited > maxRewards {
+		return nil, fmt.Errorf("users is %d, must be from 1 to 2^42", invited)
+	}
+	c, err := newCalibration(t, stated)
+	if err != nil {
+		return nil, err
+	}
+	return c.mechanism(invited, t.users(invited), t.P)
+}
+
 // A calibration is what a stated mechanism promises, and how its releases are made under a trust model.
 type calibration struct {
 	trust   Trust

@@ -131,6 +131,7 @@ func identifyGrid(r *experiment.Results) (Grid, error) {
 	if len(silent) > 0 {
 		g.Notes = append(g.Notes, "no proof that it is δ-correct: "+strings.Join(silent, ", "))
 	}
+	g.Notes = append(g.Notes, protects(r)...)
 	if lower {
 		g.Notes = append(g.Notes, "lower bound: T*(ν;ε) log(1/(3δ)) of 000 Theorem 4.24, of the mean plays of any δ-correct rule with this budget")
 	}
