@@ -130,7 +130,7 @@ func finiteOrNil(x float64) *float64 {
 func (c *planRelease) Run(s streams) error {
 	p, err := c.plan()
 	if err != nil {
-		return bad("%w", err)
+		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	if c.JSON {
 		return printJSON(s, p)
