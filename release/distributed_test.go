@@ -364,19 +364,13 @@ func TestSharedAndPublishedNoiseAreCaught(t *testing.T) {
 	b := float64(m.Num) / float64(m.Den)
 	right := func() float64 { return float64(s.DiscreteLaplace(b)) }
 	beta := math.Exp(-1 / b)
-	gammaPoisson := func(scale float64) float64 { return float64(s.Poisson(math.Exp(s.LogGamma(1.0/n)) * scale)) }
-	published := func() float64 {
-		z := 0.0
-		for range n {
-			z += gammaPoisson((1-beta)/beta) - gammaPoisson((1-beta)/beta)
-		}
-		return z
+	// The sum of n shares Poisson(Gamma(1/n)·scale) is Poisson(Gamma(1)·scale).
+	half := func() float64 { return float64(s.Poisson(s.Exponential() * (1 - beta) / beta)) }
+	wrong, good := deviation(func() float64 { return half() - half() }, 100_000), deviation(right, 100_000)
+	if good/wrong < 500 || good/wrong > 650 {
+		t.Errorf("the noise has standard deviation %v, the published one %v", good, wrong)
 	}
-	ratio := deviation(right, 20_000) / deviation(published, 300)
-	if want := math.Sqrt2 * b / float64(m.G) / math.Sqrt(2*0.0157); ratio < 100 || math.IsNaN(want) {
-		t.Errorf("the published noise is %v times too small: a test would not see it", ratio)
-	}
-	t.Logf("ε = 0.1, n = 4096, g = %d: the noise in the sum has standard deviation %.1f, the published one %.2f: %.0f times less", m.G, deviation(right, 20_000), deviation(published, 300), ratio)
+	t.Logf("ε = 0.1, n = 4096, g = %d: the noise in the sum has standard deviation %.1f, the published one %.3f: %.0f times less", m.G, good, wrong, good/wrong)
 	// The ledger prices what it is given: with that little noise the same release costs this much.
 	little := m
 	little.Num, little.Den = 1, 1
@@ -712,5 +706,56 @@ func BenchmarkDistributed(b *testing.B) {
 				b.ReportMetric(float64(users)*float64(b.N)/b.Elapsed().Seconds(), "users/s")
 			})
 		}
+	}
+}
+
+// The law test sees the published noise at once, and one draw shared by all arms.
+func TestPublishedAndSharedNoiseFailTheLawTest(t *testing.T) {
+	c := lawCases(t)[6] // shares under secure aggregation
+	m := c.m.(privacy.Aggregated)
+	s := &noise.Key{Seed: 20, Role: noise.RoleNoise}.Fast(1)[0]
+	beta := math.Exp(-float64(m.Den) / float64(m.Num))
+	half := func() int { return s.Poisson(s.Exponential() * (1 - beta) / beta) }
+	a := &Analyser{modulus: uint64(m.Modulus), g: m.G, tau: m.Tau}
+	published := func() int {
+		x := 3 * m.G
+		for _, y := range lawUsers.y {
+			x += round(y, m.G, s)
+		}
+		return int(a.decode(intoRing(x+int64(half()-half()), a.modulus), lawUsers.invited))
+	}
+	if p := pValue(50_000, published, wantMass(m)); !(p < falseAlarm) {
+		t.Errorf("the published noise passes: %v", p)
+	}
+	// Two arms released together have noises of their own: equal by chance only. With one draw for both, as in the authors' DP-SE, they always are.
+	trust := c.trust
+	cur, err := Simulated(Config{Arms: 2, Mechanism: privacy.Laplace{Scale: 1}, Trust: &trust}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal, want := 0, 0.0
+	for _, p := range laplaceMass(float64(m.Num) / float64(m.Den)).p {
+		want += p * p
+	}
+	const n = 20_000
+	for range n {
+		d := cur.(*distributed)
+		for arm := range 2 {
+			d.slots[arm] = waiting{invited: 7, bits: [2]int{4, 3}}
+		}
+		d.out = privacy.Values{N: d.n[:2], Sum: d.sum[:2]}
+		if _, err := d.sums([]int{0, 1}, m); err != nil {
+			t.Fatal(err)
+		}
+		if d.sum[0] == d.sum[1] {
+			equal++
+		}
+	}
+	// Sums that are misread are equal as their noises are.
+	if d := math.Abs(float64(equal)/n - want); d > 5.2*math.Sqrt(want/n) {
+		t.Errorf("two arms' noises are equal with frequency %v, want %v", float64(equal)/n, want)
+	}
+	if 1-want < 5.2*math.Sqrt(want/n) {
+		t.Error("a shared draw would pass")
 	}
 }
