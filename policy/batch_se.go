@@ -24,8 +24,6 @@ import (
 // With p = 1/T the regret is O(Σ log T/Δ_a + K log T/ε) under central and distributed trust (003 Theorems 1, 2, 4 and 5), and O(Σ log T/(ε²Δ_a)) under local trust
 // (Theorem 6). There are O(log T) batches. While the radii hold, an arm is dropped no later than in the first batch where four of them are below its gap (proof
 // of Lemma 2).
-//
-// Without privacy sums are exact and stay in their slots: means are then of all rewards so far, not of the last batch, and the radii hold as they are.
 type BatchSE struct {
 	eta, p    float64
 	mechanism privacy.Mechanism
