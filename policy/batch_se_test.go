@@ -91,9 +91,9 @@ func TestBatchSEAgainstReference(t *testing.T) {
 			{"laplace", privacy.Pure{Epsilon: epsilon}, laplace(r, 1/epsilon), privacy.Tail{H: 1 / epsilon}, nil, provedRadius(p, 0, 1/epsilon)},
 			{"gaussian", privacy.ZCDP{Rho: epsilon * epsilon / 2}, func() float64 { return r.NormFloat64() / epsilon }, privacy.Tail{Sigma: 1 / epsilon}, nil,
 				provedRadius(p, 1/epsilon, 0)},
-			{"every part of a tail", privacy.Pure{Epsilon: epsilon}, laplace(r, 1/epsilon), privacy.Tail{Sigma: 0.3, H: 1 / epsilon, Log: 0.7}, nil,
+			{"every part of a tail", privacy.Pure{Epsilon: epsilon}, laplace(r, 1/epsilon), privacy.Tail{Sigma: 0.3, H: 1 / epsilon, Log: 5}, nil,
 				func(active, b, n float64) float64 {
-					return provedRadius(p, 0.3, 1/epsilon)(active, b, n) + 0.7/epsilon/n
+					return provedRadius(p, 0.3, 1/epsilon)(active, b, n) + 5/epsilon/n
 				}},
 			{"none", privacy.None{}, func() float64 { return 0 }, privacy.Tail{}, nil, provedRadius(p, 0, 0)},
 			{"pure", privacy.Pure{Epsilon: epsilon}, laplace(r, 1/epsilon), privacy.Tail{H: 99}, new(PrintedPure(epsilon)), printedReference(p, func(float64) (float64, float64) {
