@@ -8,7 +8,8 @@
 //   - divergence, interval: relative entropies and their inverses; confidence intervals and tests
 //   - design: optimal experimental designs
 //   - bandit: reward laws, instances, data sets as instances
-//   - release: the curator, the only package that holds a reward
+//   - release: the curator, the only package that holds a reward, and the protocol that makes its releases under other trust models
+//   - letor: learning-to-rank data as bandits
 //   - policy: bandit policies as post-processing of releases, one file each
 //   - policy/linear: linear and contextual bandits, the same way
 //   - policy/identify: best-arm identification, rules that stop by themselves
