@@ -62,7 +62,7 @@ func TestIdentifyReport(t *testing.T) {
 		{20, 40, []string{"epsilon=1"}, []string{"20 of 400", "above δ", "0.1", "capped: the share of runs that reached the cap"}, nil, 0},
 		{2, 0, []string{"epsilon=1", "epsilon=0.1"}, []string{"undecided"}, nil, 0},
 		{0, 400, []string{"epsilon=1"}, []string{"no answer"}, nil, 0},
-		{0, 4, []string{"epsilon=1", "epsilon=0.1", "epsilon=0.5"}, nil, nil, 1},
+		{0, 4, []string{"epsilon=1", "epsilon=0.1", "epsilon=0.5"}, nil, nil, 2},
 	} {
 		out, err := report.Of(identified(c.wrong, c.capped, c.budgets...))
 		if err != nil {
@@ -84,6 +84,14 @@ func TestIdentifyReport(t *testing.T) {
 		}
 		if len(out.Figures) != c.figures {
 			t.Fatalf("%d figures, want %d", len(out.Figures), c.figures)
+		}
+		if c.figures == 2 { // medians have the band of the runs, and no lower bound, which is of means
+			f := out.Figures[1]
+			if len(f.Series) != 2 || len(f.Marks) != 1 || f.Series[0].Mean[0] != 208 || f.Series[0].Lo[0] != 208 || f.ID != "median-stopping-time-two" ||
+				!strings.Contains(f.Note, "medians of 400 runs") || !strings.Contains(f.Note, "ended at the cap") || f.Series[1].Label != "ttucb, no privacy" {
+				t.Errorf("%+v", f)
+			}
+			out.Figures = out.Figures[:1]
 		}
 		for _, f := range out.Figures {
 			if len(f.Series) != 3 || len(f.Marks) != 1 || f.Marks[0].X != 0.5 || !f.LogX || !f.LogY {
