@@ -33,7 +33,7 @@ type UnfinishedError struct {
 func (e *UnfinishedError) Error() string {
 	after := fmt.Sprintf("after %d plays, before the rule stopped: no answer is given; %s", total(e.Plays), spent(e.Spent, total(e.Plays)))
 	if e.Arm == "" {
-		return fmt.Sprintf("the cap of %d plays was reached %s. If several arms are best the rule would go on for ever", e.Cap, after)
+		return fmt.Sprintf("the cap of %d plays leaves no room for the next batch, %s. If several arms are best the rule would go on for ever", e.Cap, after)
 	}
 	wanted := fmt.Sprintf("%d more rewards", e.Asked)
 	if e.Asked == policy.Forever {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"os"
 	"slices"
@@ -33,7 +32,7 @@ type identifyCommand struct {
 	Cap        experiment.Count `help:"Give up after so many plays. If two arms are best no rule ever stops; for --arms the cap is 1e8 if not given." placeholder:"N"`
 	Runs       experiment.Count `help:"Runs of --arms: more than one print the error rate and the distribution of the number of plays." placeholder:"N"`
 	Seed       string           `help:"Seed of the simulation of --arms." default:"1" placeholder:"S"`
-	Transcript string           `help:"Write what the guarantee is about to this file: a line of JSON for each batch of plays and each release. If the rule is private it may be published; --replay checks it." placeholder:"FILE" type:"path"`
+	Transcript string           `help:"Write what the guarantee is about to this file, which must be new: a line of JSON for each batch of plays and each release. If the rule is private it may be published; --replay checks it." placeholder:"FILE" type:"path"`
 }
 
 // Help is shown by --help.
@@ -188,12 +187,6 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 	if !rule.Private() {
 		fmt.Fprintf(s.err, "warning: %s is not private: keep its answer, its means and its transcript as private as the data\n", rule.Name())
 	}
-	if c.Transcript != "" {
-		// The transcript of an earlier trial is the record of what that has spent.
-		if _, err := os.Lstat(c.Transcript); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: --transcript: %s is there already, and may be the record of what was spent: name a new file", errUsage, c.Transcript)
-		}
-	}
 	var r trial.Result
 	err = c.transcribe(true, func(w io.Writer) error {
 		cfg.Transcript = w
@@ -219,6 +212,10 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 func (c *identifyCommand) transcribe(real bool, play func(io.Writer) error) error {
 	if c.Transcript == "" {
 		return play(nil)
+	}
+	// The transcript of an earlier trial is the record of what that has spent.
+	if _, err := os.Lstat(c.Transcript); err == nil {
+		return fmt.Errorf("%w: --transcript: %s is there already, and may be the record of what was spent: name a new file", errUsage, c.Transcript)
 	}
 	f, err := pending("--transcript", c.Transcript)
 	if err != nil {

@@ -199,11 +199,11 @@ func printPlan(s streams, p *trial.Plan) error {
 	}
 	switch {
 	case p.Free > 0:
-		fmt.Fprintf(s.out, "Privacy is free from ε = %v on: at most %.0f %% more participants %s than without it.\n", p.Free, 100*trial.Slack, size)
+		fmt.Fprintf(s.out, "Privacy is free from ε = %v on: at most %.0f %% more participants %s than %s without noise.\n", p.Free, 100*trial.Slack, size, p.Rule.Entry().Title)
 	case !compared:
 		fmt.Fprintln(s.out, "Whether privacy is free at any of these ε is not known: runs ended at the cap.")
 	default:
-		fmt.Fprintf(s.out, "Privacy is not free at any of these ε: that would be at most %.0f %% more participants %s than without it.\n", 100*trial.Slack, size)
+		fmt.Fprintf(s.out, "Privacy is not free at any of these ε: that would be at most %.0f %% more participants %s than %s without noise.\n", 100*trial.Slack, size, p.Rule.Entry().Title)
 	}
 	if below {
 		fmt.Fprintf(s.out, "× none below 1 is no gain from noise: none is %s without it, whose phases have other lengths.\n", p.Rule.Entry().Title)
@@ -212,6 +212,7 @@ func printPlan(s streams, p *trial.Plan) error {
 		fmt.Fprintf(s.out, "For the best rule there can be, privacy begins to cost below about ε = %.3g, where T*_TV/ε = T*_KL.\n", p.Boundary)
 	}
 	fmt.Fprintln(s.out, "participants: mean ± standard error; lower bound: no rule that is ε-DP and as often right needs fewer in the mean (000 Theorem 4.24); batches: mean rounds of adaptivity; none: the same rule without noise.")
+	fmt.Fprintln(s.out, "A rule made to go without privacy may need fewer than that: see sotto identify --rule ttucb.")
 	if p.Prior {
 		fmt.Fprintln(s.out, "Of means drawn at random some are nearly equal, and such trials are most of the mean: the lower bound, × none and that ε are medians over the runs' arms.")
 	}
@@ -237,7 +238,7 @@ func planFigure(p *trial.Plan) report.Figure {
 	f.Note = fmt.Sprintf("%s at each ε%s. The lower bound is that of every rule with this guarantee. For the best rule privacy begins to cost below ε = %.3g.",
 		several(p.Runs, "run"), band, p.Boundary)
 	mean, high := report.Series{Label: what}, report.Series{Label: "90 % quantile"}
-	plain, lower := report.Series{Label: what + " without privacy"}, report.Series{Label: "lower bound"}
+	plain, lower := report.Series{Label: what + " without noise"}, report.Series{Label: "lower bound"}
 	for _, r := range p.Rows {
 		for _, x := range []*report.Series{&mean, &high, &plain, &lower} {
 			x.X = append(x.X, r.Epsilon)
