@@ -138,7 +138,7 @@ func identifyGrid(r *experiment.Results) (Grid, error) {
 		g.Notes = append(g.Notes, "upper, δ→0: of the mean, 000 Theorems 5.20 and 5.23 times log(1/δ): asymptotic, it bounds nothing at this δ")
 	}
 	if capped > 0 {
-		g.Notes = append(g.Notes, fmt.Sprintf("capped: the share of runs that reached the cap of %s plays: they have no answer, count as so many plays, and not as errors", whole(m.Horizon)))
+		g.Notes = append(g.Notes, fmt.Sprintf("capped: the share of runs that reached the cap of %s plays: they have no answer, count as so many plays, and not as errors; the interval says nothing of what they would have answered", whole(m.Horizon)))
 	}
 	return g, nil
 }

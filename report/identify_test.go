@@ -59,7 +59,7 @@ func TestIdentifyReport(t *testing.T) {
 	}{
 		{0, 0, []string{"epsilon=1"}, []string{"two, best arm 1 of 2, T*_KL 4, T*_TV 2, regimes meet at ε = 0.5", "0 of 400", "[0, 0.0092]", "at most δ", "lower bound", "×LB",
 			"upper, δ→0", "δ-correct, as proved: adap-tt (000 Lemma 5.18)", "no proof that it is δ-correct: ttucb", "0.250  0.750", "7.5"}, []string{"above δ", "the share of runs that reached"}, 0},
-		{20, 40, []string{"epsilon=1"}, []string{"20 of 400", "above δ", "0.1", "capped: the share of runs that reached the cap"}, nil, 0},
+		{20, 40, []string{"epsilon=1"}, []string{"20 of 400", "above δ", "0.1", "capped: the share of runs that reached the cap", "nothing of what they would have answered"}, nil, 0},
 		{2, 0, []string{"epsilon=1", "epsilon=0.1"}, []string{"undecided"}, nil, 0},
 		{0, 400, []string{"epsilon=1"}, []string{"no answer"}, nil, 0},
 		{0, 4, []string{"epsilon=1", "epsilon=0.1", "epsilon=0.5"}, nil, nil, 2},
