@@ -24,7 +24,7 @@ type IdentifySetting struct {
 }
 
 const (
-	transcriptGuarantee = "ε-DP of the whole transcript: plays, stopping time and answer; rewards in range"
+	transcriptGuarantee = "ε-DP of " + identify.Output + "; rewards in range"
 	lemma518            = "000 Lemma 5.18"
 	lemma521            = "000 Lemma 5.21"
 )

@@ -137,7 +137,7 @@ func (cfg Config) run(ctx context.Context, p identify.Identifier) (Result, error
 	if cfg.Cap < 0 {
 		return Result{}, fmt.Errorf("trial: cap is %d, must be at least 1, or 0 for none", cfg.Cap)
 	}
-	var options []privacy.Option
+	options := []privacy.Option{privacy.Covering(identify.Output)}
 	if cfg.Rule.Private() {
 		options = append(options, privacy.WithCap(cfg.Rule.budget))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -125,7 +126,7 @@ func Replay(in io.Reader) (*Replayed, error) {
 		return fail("%w", err)
 	}
 	rec := newRecorder(p, rule.arms, nil)
-	var options []privacy.Option
+	options := []privacy.Option{privacy.Covering(identify.Output)}
 	if rule.Private() { // releases that cost more than the header says are not this trial's
 		options = append(options, privacy.WithCap(rule.budget))
 	}

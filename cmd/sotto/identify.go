@@ -15,6 +15,7 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/trial"
 )
@@ -270,7 +271,7 @@ func (c *identifyCommand) replay(s streams) error {
 func promise(r trial.Rule) string {
 	text := "no privacy"
 	if r.Private() {
-		text = fmt.Sprintf("%v-DP of the whole transcript: plays, stopping time and answer", r.Epsilon())
+		text = fmt.Sprintf("%v-DP of %s", r.Epsilon(), identify.Output)
 	}
 	if r.Correct() == "" {
 		return text + "; no bound on the error is proved for these parameters"
