@@ -63,6 +63,9 @@ func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) erro
 	if lo == 0 && hi == 0 {
 		hi = 1
 	}
+	if cfg.Ledger == nil {
+		cfg.Ledger = privacy.NewLedger(privacy.Covering(identify.Output))
+	}
 	arms := len(cfg.Instance.Arms)
 	cur, err := release.Simulated(release.Config{
 		Arms: arms, Lo: lo, Hi: hi, Mechanism: cfg.Policy.Mechanism(), Unclipped: cfg.Unclipped, Trust: cfg.Trust, Ledger: cfg.Ledger,

@@ -51,6 +51,14 @@ const (
 // errUsage marks what the caller can mend by calling otherwise.
 var errUsage = errors.New("usage")
 
+// usage marks an error as the caller's, once.
+func usage(err error) error {
+	if err == nil || errors.Is(err, errUsage) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errUsage, err)
+}
+
 func run(ctx context.Context, args []string, s streams) int {
 	exit := -1
 	parser, err := kong.New(&commands{},
