@@ -77,7 +77,7 @@ func (p *Plan) play(ctx context.Context, c *Cell, run int, out *sim.Result) erro
 	lo, hi := s.span()
 	err = sim.Run(ctx, sim.Config{
 		Policy: pol, Instance: instance, Horizon: int(s.Horizon), Lo: lo, Hi: hi, Unclipped: s.Unclipped,
-		Checkpoints: p.Checkpoints, Rewards: rewards, Noise: &streams[0],
+		Checkpoints: p.Checkpoints, Rewards: rewards, Noise: &streams[0], Trust: c.trust(c.misread(s)),
 	}, out)
 	if err != nil {
 		return fmt.Errorf("%s, run %d: %w", c.Label(), run, err)

@@ -35,6 +35,8 @@ const (
 	NoiseSkellam NoiseName = "skellam"
 	// NoiseGaussian is discrete Gaussian noise (Canonne, Kamath and Steinke 2020).
 	NoiseGaussian NoiseName = "gaussian"
+	// NoiseCount is that of ShuffledCount, for TrustShuffle.
+	NoiseCount NoiseName = "count"
 )
 
 // Aggregated releases the sum of one batch of rewards in [0,1] through the protocol of 003 Algorithm 1: each of the users that answer,

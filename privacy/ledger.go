@@ -28,6 +28,7 @@ type Ledger struct {
 	mixed      map[int][]cell
 	total      *Loss     // nil: not known
 	transcript io.Writer // nil: none
+	covers     string
 	found
 }
 
@@ -88,6 +89,17 @@ func WithCap(b Budget) Option {
 			l.cap = nil
 		}
 	}
+}
+
+// Covering says what is made of the releases and published, where that is more than the next action: see Ledger.Covers.
+func Covering(what string) Option { return func(l *Ledger) { l.covers = what } }
+
+// Covers is what the total protects a reward in: the releases and, since it is computed from them alone, all of this. Post-processing costs nothing.
+func (l *Ledger) Covers() string {
+	if l.covers == "" {
+		return "the releases and all that is computed from them"
+	}
+	return l.covers
 }
 
 // NewLedger returns an empty ledger, without a cap unless there is an option that says so.

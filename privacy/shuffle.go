@@ -268,16 +268,16 @@ type SplitMix struct {
 	Shares int
 }
 
-// minSplitMix is the least number of users of the analysis.
-const minSplitMix = 19
+// MinSplitMix is the least number of users for which the analysis of SplitMix holds.
+const MinSplitMix = 19
 
 // SplitMixShares is how many shares have statistical distance 2^{−sigma}, for n users and the integers modulo m.
 func SplitMixShares(sigma float64, n int, m int64) (int, error) {
 	if !(sigma > 0 && sigma <= 1024) {
 		return 0, fmt.Errorf("split and mix: sigma is %v: it must be above 0 and at most 1024", sigma)
 	}
-	if n < minSplitMix {
-		return 0, fmt.Errorf("split and mix: users is %d: it must be at least %d", n, minSplitMix)
+	if n < MinSplitMix {
+		return 0, fmt.Errorf("split and mix: users is %d: it must be at least %d", n, MinSplitMix)
 	}
 	if m < 2 {
 		return 0, fmt.Errorf("split and mix: modulus is %d: it must be at least 2", m)
@@ -313,8 +313,8 @@ func (m SplitMix) Validate() error {
 	if m.Inner.Trust != TrustSecAgg || m.Inner.Noise != NoisePolya {
 		return fmt.Errorf(kind+"inner has trust %q and noise %q: it must have %q and %q", m.Inner.Trust, m.Inner.Noise, TrustSecAgg, NoisePolya)
 	}
-	if m.Inner.Users < minSplitMix {
-		return fmt.Errorf(kind+"users is %d: it must be at least %d", m.Inner.Users, minSplitMix)
+	if m.Inner.Users < MinSplitMix {
+		return fmt.Errorf(kind+"users is %d: it must be at least %d", m.Inner.Users, MinSplitMix)
 	}
 	if m.Shares < 3 || m.Shares > 1<<20 {
 		return fmt.Errorf(kind+"shares is %d: it must be from 3 to 2^20", m.Shares)

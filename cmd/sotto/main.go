@@ -34,7 +34,8 @@ type commands struct {
 	Report   reportCommand   `cmd:"" help:"Draw the figures and the page of a results directory again, and print its table."`
 	Choose   chooseCommand   `cmd:"" help:"Say which private policy to use: rank all that meet a budget, with confidence."`
 	Validate validateCommand `cmd:"" help:"Check an experiment and say what it would play."`
-	List     listCommand     `cmd:"" help:"List what there is: policies."`
+	List     listCommand     `cmd:"" help:"List what there is: policies and mechanisms."`
+	Letor    letorCommand    `cmd:"" help:"Make a bandit of learning-to-rank data: clusters are arms, ratings are rewards."`
 	Schema   schemaCommand   `cmd:"" help:"Print the JSON schema of experiment files, for editors."`
 	Version  versionCommand  `cmd:"" help:"Print the version of this program and what it was built with."`
 }
@@ -49,6 +50,14 @@ const (
 
 // errUsage marks what the caller can mend by calling otherwise.
 var errUsage = errors.New("usage")
+
+// usage marks an error as the caller's, once.
+func usage(err error) error {
+	if err == nil || errors.Is(err, errUsage) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errUsage, err)
+}
 
 func run(ctx context.Context, args []string, s streams) int {
 	exit := -1

@@ -179,7 +179,8 @@ func (p *TopTwo) learn(released privacy.Released) {
 		a.N += float64(released.N(i))
 		a.Noises++
 		// The noise that was really drawn may be a little larger than asked for: integers round up.
-		tail := released.Tail()
+		// Noise that is not Laplace's has a Laplace tail above it, nearest where thresholds look.
+		tail := released.Tail().Laplace(tangent)
 		a.Scale, a.Log = max(tail.H, 1/p.epsilon), tail.Log
 		if a.Mean = a.sum / a.N; !p.parts.Unclipped {
 			a.Mean = min(1, max(0, a.Mean))
@@ -188,6 +189,9 @@ func (p *TopTwo) learn(released privacy.Released) {
 		i++
 	}
 }
+
+// tangent is where a tail is bounded by that of Laplace noise: any is right, and this one is log(K/δ) plus some phases' logarithms.
+const tangent = 10
 
 // longest is more plays than anybody will see, and few enough for floating point to count them.
 const longest = 1 << 50

@@ -1,0 +1,449 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// TooFewError is the error of a release to which fewer users answered than were promised: errors.As finds it, and errors.Is finds ErrAnswers. What these
+// arms' users had is gone, unreleased and unseen; play these arms as many rounds again and release again.
+type TooFewError struct {
+	Arms     []int
+	Answers  int // of the first arm that had too few
+	Promised int
+	Err      error // what the secure computation said, if it was that which found out
+}
+
+func (e *TooFewError) Error() string {
+	if e.Err != nil {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("arm %d: %v: %d, must be at least %d", e.Arms[0], ErrAnswers, e.Answers, e.Promised)
+}
+
+// Is says that it is ErrAnswers.
+func (e *TooFewError) Is(target error) bool { return target == ErrAnswers }
+
+// distributed is the curator that makes each release by the protocol of 003 Algorithm 1. In a simulation it plays all parties. Rewards wait as
+// they came, since g depends on how many there will be.
+type distributed struct {
+	ledger   *privacy.Ledger
+	trust    Trust
+	fast     *noise.Fast // of a simulation; else nil
+	src      rand.Source
+	summer   Summer
+	perUser  bool
+	calibr   *calibration
+	releases int
+	next     int
+
+	lo, hi, perWidth, tolerance float64
+	slots                       []waiting
+	messages                    []uint64
+	sum                         []float64
+	n, ids                      []int
+	out                         privacy.Values
+	marked                      []bool
+}
+
+// waiting is an open slot: rewards in [0,1] as they came, and how many of 0 and of 1 came at once.
+type waiting struct {
+	id       int
+	invited  int
+	answered bool // who does not answer is gone already
+	bits     [2]int
+	y        []float64
+}
+
+func (w *waiting) answers() int { return w.bits[0] + w.bits[1] + len(w.y) }
+
+func newDistributed(cfg Config, fast *noise.Fast, src rand.Source) (Curator, error) {
+	t := *cfg.Trust
+	if err := t.Validate(); err != nil {
+		return nil, fmt.Errorf("curator: %w", err)
+	}
+	if cfg.Unclipped {
+		return nil, fmt.Errorf("curator: unclipped is true, must be false for trust %s: rewards are encoded as integers from 0 to g", t.Model)
+	}
+	if fast == nil && t.Dropout != 0 {
+		return nil, fmt.Errorf("curator: dropout is %v, must be 0 for real rewards: it is for simulations", t.Dropout)
+	}
+	// The door is that of the other curators.
+	base, err := newCurator(cfg, func(privacy.Mechanism) (plan[float64], error) { return plan[float64]{tails: []privacy.Tail{{}}}, nil })
+	if err != nil {
+		return nil, err
+	}
+	k := cfg.Arms
+	c := &distributed{ledger: base.ledger, trust: t, fast: fast, src: src, summer: t.Summer, perUser: t.PerUser || fast == nil || t.Summer != nil,
+		next: firstSlot(base.ledger), lo: base.lo, hi: base.hi, perWidth: base.perWidth, tolerance: base.tolerance,
+		slots: make([]waiting, k), sum: make([]float64, k), n: make([]int, k), ids: make([]int, k), marked: make([]bool, k)}
+	if c.summer == nil {
+		c.summer = PlainSum{}
+	}
+	if fast != nil {
+		c.src = fast
+	}
+	return c, c.Forget(cfg.Mechanism)
+}
+
+// Forget implements Curator.
+func (c *distributed) Forget(m privacy.Mechanism) error {
+	calibr, err := newCalibration(c.trust, m)
+	if err != nil {
+		return fmt.Errorf("curator: %w", err)
+	}
+	c.calibr = calibr
+	for a := range c.slots {
+		c.empty(a)
+	}
+	return nil
+}
+
+// empty opens a new slot for the arm.
+func (c *distributed) empty(arm int) {
+	c.slots[arm] = waiting{id: c.next, y: c.slots[arm].y[:0]}
+	c.next++
+}
+
+// Ledger implements Curator.
+func (c *distributed) Ledger() *privacy.Ledger { return c.ledger }
+
+// Add implements Curator.
+func (c *distributed) Add(arm int, reward float64) error {
+	if math.IsNaN(reward) {
+		return fmt.Errorf("curator: reward of arm %d is NaN, must be a number", arm)
+	}
+	if err := c.room(arm, 1); err != nil {
+		return err
+	}
+	w := &c.slots[arm]
+	switch y := min(max(float64((reward-c.lo)*c.perWidth), 0), 1); y {
+	case 0:
+		w.bits[0]++
+	case 1:
+		w.bits[1]++
+	default:
+		w.y = append(w.y, y)
+	}
+	w.invited++
+	return nil
+}
+
+// AddSum implements Curator. Each reward is rounded at random, so their sum is enough only if they all are at an end of the range: of more than one
+// reward the sum must be that of k of them at Hi and n − k at Lo.
+func (c *distributed) AddSum(arm, n int, sum float64) error {
+	if n == 1 {
+		if y := float64((sum - c.lo) * c.perWidth); !(y >= -c.tolerance && y <= 1+c.tolerance) {
+			return fmt.Errorf("curator: sum of 1 reward of arm %d is %v, must be from %v to %v", arm, sum, c.lo, c.hi)
+		}
+		return c.Add(arm, sum)
+	}
+	k := float64(n)
+	y := float64((sum - float64(k*c.lo)) * c.perWidth)
+	ones := math.Round(y)
+	slack := float64(k * c.tolerance)
+	switch {
+	case n < 0:
+		return fmt.Errorf("curator: n of arm %d is %d, must not be negative", arm, n)
+	case math.IsNaN(y) || y < -slack || y > k+slack:
+		return fmt.Errorf("curator: sum of %d rewards of arm %d is %v, must be from %v to %v", n, arm, sum, k*c.lo, k*c.hi)
+	case c.fast == nil:
+		return fmt.Errorf("curator: n of arm %d is %d, must be 1: real rewards are clipped one by one", arm, n)
+	case math.Abs(y-ones) > slack:
+		return fmt.Errorf("curator: sum of %d rewards of arm %d is %v, must be that of rewards %v and %v: add others one by one, as each is rounded", n, arm, sum, c.lo, c.hi)
+	}
+	if err := c.room(arm, n); err != nil {
+		return err
+	}
+	w := &c.slots[arm]
+	w.bits[1] += int(ones)
+	w.bits[0] += n - int(ones)
+	w.invited += n
+	return nil
+}
+
+func (c *distributed) room(arm, n int) error {
+	if uint(arm) >= uint(len(c.slots)) {
+		return fmt.Errorf("curator: arm is %d, must be from 0 to %d", arm, len(c.slots)-1)
+	}
+	w := &c.slots[arm]
+	if w.answered {
+		return fmt.Errorf("curator: slot of arm %d is closed: its users have answered, and it waits for the other arms' release", arm)
+	}
+	if n > maxRewards-w.invited {
+		return fmt.Errorf("curator: slot of arm %d has %d rewards and gets %d, must have at most %d", arm, w.invited, n, maxRewards)
+	}
+	return nil
+}
+
+// Ask implements Curator: it is an error.
+func (c *distributed) Ask([]int, float64) (privacy.Released, error) {
+	return privacy.Released{}, errAsk
+}
+
+// Release implements Curator. The mechanism is made for the largest of the batches, and its noise for the smallest promise. Where too few
+// answered the error is an *TooFewError.
+func (c *distributed) Release(arms []int) (privacy.Released, error) {
+	if err := c.check(arms); err != nil {
+		return privacy.Released{}, err
+	}
+	if c.trust.Dropout > 0 {
+		if err := c.lose(arms); err != nil {
+			return privacy.Released{}, err
+		}
+	}
+	invited, users := 0, math.MaxInt
+	for _, a := range arms {
+		invited, users = max(invited, c.slots[a].invited), min(users, c.trust.users(c.slots[a].invited))
+	}
+	call := float64(c.releases + 1)
+	m, err := c.calibr.mechanism(invited, users, c.trust.P/(10*call*call*float64(len(arms))))
+	if err != nil {
+		return privacy.Released{}, fmt.Errorf("curator: %w", err)
+	}
+	c.out = privacy.Values{N: c.n[:len(arms)], Sum: c.sum[:len(arms)]}
+	if opened, err := c.sums(arms, m); err != nil {
+		clear(c.n)
+		clear(c.sum)
+		return privacy.Released{}, fmt.Errorf("curator: %w", c.abandon(arms, opened, m, err))
+	}
+	for i, a := range arms {
+		c.ids[i] = c.slots[a].id
+	}
+	released, err := c.ledger.ReleaseAll(c.ids[:len(arms)], m, &c.out)
+	if err == nil || !errors.Is(err, privacy.ErrBudget) {
+		for _, a := range arms {
+			c.empty(a)
+		}
+		c.releases++
+	}
+	if err != nil {
+		clear(c.n)
+		clear(c.sum)
+		return privacy.Released{}, fmt.Errorf("curator: %w", err)
+	}
+	return released, nil
+}
+
+// abandon is what is left to do if a sum could not be had. The first of them, opened in number, are known to whoever runs S: they are charged for, and
+// never released. If users were missing the batch is to be played again, with new users for all arms.
+func (c *distributed) abandon(arms []int, opened int, m privacy.Mechanism, err error) error {
+	for _, a := range arms[:opened] {
+		if e := c.ledger.Record(c.slots[a].id, m); e != nil {
+			err = errors.Join(err, e)
+		}
+	}
+	if !errors.Is(err, ErrAnswers) {
+		for _, a := range arms[:opened] {
+			c.empty(a)
+		}
+		return err
+	}
+	few := &TooFewError{Arms: slices.Clone(arms), Answers: c.n[opened], Promised: c.trust.users(c.slots[arms[opened]].invited), Err: err}
+	for _, a := range arms {
+		c.empty(a)
+	}
+	return few
+}
+
+func (c *distributed) check(arms []int) error {
+	if len(arms) == 0 {
+		return errors.New("curator: release of no arms, must be at least one")
+	}
+	defer clear(c.marked)
+	for _, a := range arms {
+		switch {
+		case uint(a) >= uint(len(c.slots)):
+			return fmt.Errorf("curator: release of arm %d, must be from 0 to %d", a, len(c.slots)-1)
+		case c.slots[a].invited == 0:
+			return fmt.Errorf("curator: release of arm %d, whose slot is empty", a)
+		case c.marked[a]:
+			return fmt.Errorf("curator: release of arm %d twice at once", a)
+		}
+		c.marked[a] = true
+	}
+	return nil
+}
+
+// lose takes away the rewards of users who do not answer: each with the same probability, whatever he has.
+func (c *distributed) lose(arms []int) error {
+	var few *TooFewError
+	for _, a := range arms {
+		w := &c.slots[a]
+		if !w.answered {
+			w.answered = true
+			for b, n := range w.bits {
+				w.bits[b] -= c.fast.Binomial(n, c.trust.Dropout)
+			}
+			kept := w.y[:0]
+			for _, y := range w.y {
+				if !c.fast.Bernoulli(c.trust.Dropout) {
+					kept = append(kept, y)
+				}
+			}
+			w.y = kept
+		}
+		if promised := c.trust.users(w.invited); w.answers() < promised {
+			if few == nil {
+				few = &TooFewError{Answers: w.answers(), Promised: promised}
+			}
+			few.Arms = append(few.Arms, a)
+		}
+	}
+	if few == nil {
+		return nil
+	}
+	for _, a := range few.Arms {
+		c.empty(a)
+	}
+	return fmt.Errorf("curator: %w", few)
+}
+
+// sums fills in what is released: the noisy sums, how many are in them, and the largest tail. With an error it says how many had been opened.
+func (c *distributed) sums(arms []int, m privacy.Mechanism) (opened int, err error) {
+	modulus, users, _, err := ringOf(m)
+	if err != nil {
+		return opened, err
+	}
+	var r *Randomizer
+	if c.perUser {
+		if r, err = newRandomizer(m, c.src, c.fast); err != nil {
+			return opened, err
+		}
+	}
+	analyser, err := newAnalyser(m, c.src, c.fast)
+	if err != nil {
+		return opened, err
+	}
+	tails := m.(interface{ TailOf(int) privacy.Tail })
+	for i, a := range arms {
+		w := &c.slots[a]
+		answers := w.answers()
+		var total uint64
+		if c.perUser {
+			c.n[i] = answers
+			total, answers, err = c.protocol(r, w, Sum{Batch: c.releases, Arm: a, Mechanism: m, Modulus: modulus, Users: users})
+			if err != nil {
+				return i, err
+			}
+		} else {
+			total = c.total(m, w, modulus)
+		}
+		if c.n[i], c.sum[i] = answers, 0; answers > 0 {
+			if c.sum[i], err = analyser.Read(total, answers); err != nil {
+				return i, err
+			}
+		}
+		t := tails.TailOf(answers)
+		c.out.Tail = privacy.Tail{Sigma: max(c.out.Tail.Sigma, t.Sigma), H: max(c.out.Tail.H, t.H), Log: max(c.out.Tail.Log, t.Log)}
+	}
+	return len(arms), nil
+}
+
+// protocol has every user's messages drawn, and S add them up.
+func (c *distributed) protocol(r *Randomizer, w *waiting, s Sum) (uint64, int, error) {
+	var err error
+	c.messages = c.messages[:0]
+	add := func(y float64) {
+		if err == nil {
+			c.messages, err = r.Messages(c.messages, y)
+		}
+	}
+	for b, n := range w.bits {
+		for range n {
+			add(float64(b))
+		}
+	}
+	for _, y := range w.y {
+		add(y)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	if r.count == nil && r.shares == 1 {
+		return c.summer.Sum(s, c.messages)
+	}
+	// A shuffler shows messages, not users, and its users are counted apart.
+	users := w.answers()
+	s.Users = min(s.Users, 1)
+	if len(c.messages) == 0 {
+		return 0, users, nil
+	}
+	total, _, err := c.summer.Sum(s, c.messages)
+	return total, users, err
+}
+
+// total is the sum of all messages in the ring, in law, with the noise drawn at once: per-user draws add up to it.
+func (c *distributed) total(m privacy.Mechanism, w *waiting, modulus uint64) uint64 {
+	inner, aggregated := innerOf(m)
+	if !aggregated {
+		return c.totalCount(m.(privacy.ShuffledCount), w)
+	}
+	x := int64(w.bits[1]) * inner.G
+	for _, y := range w.y {
+		x += round(y, inner.G, c.src)
+	}
+	if inner.Trust != privacy.TrustCentral { // else the analyser adds it
+		x += c.totalNoise(inner, w.answers())
+	}
+	return intoRing(x, modulus)
+}
+
+// sameLaw is the ξ below which a sum of discrete Gaussians is drawn as one: no probability is off by a larger factor than e^ξ.
+const sameLaw = 1e-9
+
+// totalNoise is the sum of so many users' noises. Discrete Laplaces and Pólya differences are differences of negative binomial variates, whose shapes add
+// up; Skellam variances add up. Discrete Gaussians do not quite: they are drawn one by one unless nobody could tell.
+func (c *distributed) totalNoise(m privacy.Aggregated, answers int) int64 {
+	x, n := float64(m.Num)/float64(m.Den), float64(answers)
+	switch m.Noise {
+	case privacy.NoisePolya:
+		n /= float64(m.Users)
+		fallthrough
+	case privacy.NoiseLaplace:
+		if n == 1 {
+			return int64(c.fast.DiscreteLaplace(x))
+		}
+		z := c.fast.NegativeBinomial(n, x)
+		return int64(z - c.fast.NegativeBinomial(n, x))
+	case privacy.NoiseSkellam:
+		return int64(c.fast.Skellam(float64(n * x)))
+	}
+	if answers == 1 || x >= 0.25 && privacy.GaussianSumXi(x, answers) <= sameLaw {
+		return int64(c.fast.DiscreteGaussian(math.Sqrt(float64(n * x))))
+	}
+	z, sigma := int64(0), math.Sqrt(x)
+	for range answers {
+		z += int64(c.fast.DiscreteGaussian(sigma))
+	}
+	return z
+}
+
+// totalCount is the difference of "+1" and "−1" messages: the pairs cancel, blank users' bits are missing, and the shares add up to negative
+// binomial variates.
+func (c *distributed) totalCount(m privacy.ShuffledCount, w *waiting) uint64 {
+	ones := w.bits[1]
+	for _, y := range w.y {
+		ones += int(round(y, 1, c.src))
+	}
+	cover, err := m.Cover()
+	if err != nil {
+		return countRing // out of the ring: the analyser refuses it
+	}
+	ones -= c.fast.Binomial(ones, float64(cover.Blank)/float64(privacy.CoverUnit()))
+	r, scale := float64(w.answers())/float64(m.Users), float64(m.Num)/float64(m.Den)
+	var z int
+	if r == 1 {
+		z = c.fast.DiscreteLaplace(scale)
+	} else {
+		z = c.fast.NegativeBinomial(r, scale)
+		z -= c.fast.NegativeBinomial(r, scale)
+	}
+	return intoRing(int64(ones+z), countRing)
+}
