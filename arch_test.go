@@ -17,7 +17,7 @@ const module = "github.com/sotto-dp/sotto"
 var floors = [][]string{
 	{"noise", "privacy", "divergence", "interval", "design", "secagg"},
 	{"bandit", "release", "policy", "bound", "letor"},
-	{"policy/linear", "policy/identify"},
+	{"policy/linear", "policy/identify", "aggregate"},
 	{"catalog", "sim", "stopping"},
 	{"experiment", "choose", "trial"},
 	{"report"},

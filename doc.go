@@ -10,6 +10,7 @@
 //   - secagg: secure aggregation, a sum of clients' messages and nothing else
 //   - bandit: reward laws, instances, data sets as instances
 //   - release: the curator, the only package that holds a reward, and the protocol that makes its releases under other trust models
+//   - aggregate: ways to sum users' messages, by name
 //   - letor: learning-to-rank data as bandits
 //   - policy: bandit policies as post-processing of releases, one file each
 //   - policy/linear: linear and contextual bandits, the same way

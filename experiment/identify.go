@@ -220,6 +220,9 @@ func (c *Cell) identifyHash(s *Spec) {
 	h := sha256.New()
 	fmt.Fprintf(h, "sotto identify cell %d\nworld %q\npolicy %q\nbudget %q\nrisk %s\ncap %d\nseed %d\n",
 		FormatVersion, c.world.content, c.choice.content, c.Budget, number(s.Risk), s.Cap, s.Seed)
+	if t := c.choice.trust; t.Protocol != "" {
+		fmt.Fprintf(h, "protocol %q\ncorrupt %s\n", t.Protocol, number(t.Corrupt))
+	}
 	c.Hash = hex.EncodeToString(h.Sum(nil))
 }
 
@@ -266,7 +269,7 @@ func (p *Plan) identify(ctx context.Context, c *Cell, run int, to []float64) ([]
 	_, misread := c.identifyRisk(s)
 	var out sim.IdentifyResult
 	if err := sim.Identify(ctx, sim.IdentifyConfig{
-		Policy: pol, Instance: instance, Cap: int(s.Cap), Lo: lo, Hi: hi, Rewards: rewards, Noise: &streams[0], Trust: c.trust(misread),
+		Policy: pol, Instance: instance, Cap: int(s.Cap), Lo: lo, Hi: hi, Rewards: rewards, Noise: &streams[0], Trust: c.trustIn(ctx, s, misread),
 	}, &out); err != nil {
 		return fail(err)
 	}

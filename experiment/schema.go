@@ -174,7 +174,10 @@ func trustSchema() object {
 		"precision": object{"description": "s, how much finer than epsilon*sqrt(n) rewards are encoded", "type": "number", "minimum": 1, "default": 1},
 		"promised":  object{"description": "share of the users who are promised to answer: noise is calibrated to them", "type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 1},
 		"dropout":   object{"description": "probability that a user does not answer", "type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0},
-		"per_user":  object{"description": "draw every user's messages, where the total has the same law", "type": "boolean", "default": false},
+		"protocol": object{"description": "of secagg: who sums, user by user: plain, in the open; bell2020, secure aggregation by a single server",
+			"enum": Protocols()},
+		"corrupt":  object{"description": "of bell2020: share of the users that may be corrupt", "type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0},
+		"per_user": object{"description": "draw every user's messages, where the total has the same law", "type": "boolean", "default": false},
 	}
 }
 

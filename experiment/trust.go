@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/sotto-dp/sotto/aggregate"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
@@ -23,7 +25,18 @@ type Trust struct {
 	Promised  float64 // share of the users that are promised to answer, in (0,1]; 0 means 1
 	Dropout   float64 // probability that a user does not answer, in [0,1)
 	PerUser   bool    // draw every user's messages
+	Protocol  string  // of secagg: how sums are made, user by user: plain, bell2020 or prio3; empty: the total is drawn at once where it can be
+	Corrupt   float64 // of bell2020: share of the users that may be corrupt, in [0,1)
 }
+
+// The protocols: values of Trust.Protocol.
+const (
+	ProtocolPlain = "plain"    // in the open
+	ProtocolBell  = "bell2020" // secure aggregation by a single server: package secagg
+)
+
+// Protocols are the values of Trust.Protocol.
+func Protocols() []string { return []string{ProtocolPlain, ProtocolBell} }
 
 // Continuous is the trust model of continuous noise from a server that is believed: for simulations.
 const Continuous = "continuous"
@@ -40,7 +53,7 @@ func NoiseNames() []string {
 
 // trustKeys are the keys of a Trust, in an experiment and in a policy.
 func trustKeys() []string {
-	return []string{"trust", "noise", "precision", "promised", "dropout", "per_user"}
+	return []string{"trust", "noise", "precision", "promised", "dropout", "per_user", "protocol", "corrupt"}
 }
 
 // trusted says whether experiments of this kind have trust models.
@@ -61,13 +74,16 @@ func (t Trust) normal() []field {
 	for _, x := range []struct {
 		key string
 		v   float64
-	}{{"precision", t.Precision}, {"promised", t.Promised}, {"dropout", t.Dropout}} {
+	}{{"precision", t.Precision}, {"promised", t.Promised}, {"dropout", t.Dropout}, {"corrupt", t.Corrupt}} {
 		if x.v != 0 {
 			out = append(out, field{x.key, x.v})
 		}
 	}
 	if t.PerUser {
 		out = append(out, field{"per_user", true})
+	}
+	if t.Protocol != "" {
+		out = append(out, field{"protocol", t.Protocol})
 	}
 	return out
 }
@@ -90,6 +106,15 @@ func (t Trust) over(own Trust) Trust {
 		t.Dropout = own.Dropout
 	}
 	t.PerUser = t.PerUser || own.PerUser
+	if own.Model != "" {
+		t.Protocol, t.Corrupt = "", 0
+	}
+	if own.Protocol != "" {
+		t.Protocol = own.Protocol
+	}
+	if own.Corrupt != 0 {
+		t.Corrupt = own.Corrupt
+	}
 	return t
 }
 
@@ -101,11 +126,26 @@ func (t Trust) content() string {
 	r := t.release(nil, 0)
 	s := " trust=" + t.Model + " noise=" + string(r.NoiseOf())
 	for _, f := range t.normal() {
+		// Whoever sums, users draw the same noise: so runs can be compared.
+		if f.key == "per_user" && t.Protocol != "" || f.key == "corrupt" || f.key == "protocol" && t.Protocol != "" {
+			continue
+		}
 		if f.key != "trust" && f.key != "noise" {
 			s += fmt.Sprintf(" %s=%v", f.key, f.value)
 		}
 	}
 	return s
+}
+
+// protocol is what sums a run's messages; nil where the total may be drawn at once.
+func (t Trust) protocol(ctx context.Context, name string) release.Summer {
+	switch t.Protocol {
+	case ProtocolPlain:
+		return release.PlainSum{}
+	case ProtocolBell:
+		return aggregate.Bell{Context: ctx, Experiment: name, Gamma: t.Corrupt, Delta: t.Dropout}
+	}
+	return nil
 }
 
 // label is the model and the noise in short, as in secagg/polya.
@@ -116,6 +156,9 @@ func (t Trust) label() string {
 	s := t.Model + "/" + string(t.release(nil, 0).NoiseOf())
 	if t.Precision > 1 {
 		s += " s=" + number(t.Precision)
+	}
+	if t.Protocol != "" {
+		s += " " + t.Protocol
 	}
 	return s
 }
@@ -162,6 +205,19 @@ func (t Trust) check() (key string, err error) {
 	if err := t.release(nil, 0.5).Validate(); err != nil {
 		return "noise", err
 	}
+	if t.Protocol != "" && t.Model != string(privacy.TrustSecAgg) {
+		return "protocol", fmt.Errorf("is %s, but trust is %s: it is for trust %s", t.Protocol, t.Model, privacy.TrustSecAgg)
+	}
+	if t.Corrupt != 0 && t.Protocol != ProtocolBell {
+		return "corrupt", fmt.Errorf("is %v, but protocol is %q: it is for %s", t.Corrupt, t.Protocol, ProtocolBell)
+	}
+	promised := t.Promised
+	if promised == 0 {
+		promised = 1
+	}
+	if !(t.Corrupt >= 0 && t.Corrupt < 1) || t.Corrupt > 0 && t.Corrupt+promised > 1 {
+		return "corrupt", fmt.Errorf("is %v, must be at least 0, below 1, and at most 1 − promised = %v: promised users are honest", t.Corrupt, 1-promised)
+	}
 	return "", nil
 }
 
@@ -180,7 +236,7 @@ func (d *decoder) trustKey(t *Trust, key, at string, v ast.Node) (done bool, err
 		if err := d.float(v, at, to); err != nil {
 			return err
 		}
-		if *to == 0 && key != "dropout" { // 0 is "not given" in a Trust
+		if *to == 0 && key != "dropout" && key != "corrupt" { // 0 is "not given" in a Trust
 			return d.fail(v, at, "is 0, must be above 0")
 		}
 		return nil
@@ -198,6 +254,10 @@ func (d *decoder) trustKey(t *Trust, key, at string, v ast.Node) (done bool, err
 		return true, number(&t.Dropout)
 	case "per_user":
 		return true, d.flag(v, at, &t.PerUser)
+	case "protocol":
+		return true, word(&t.Protocol, Protocols())
+	case "corrupt":
+		return true, number(&t.Corrupt)
 	}
 	return false, nil
 }
@@ -272,6 +332,15 @@ func (c *Cell) trust(p float64) *release.Trust {
 		return nil
 	}
 	return c.choice.trust.release(c.budget, p)
+}
+
+// trustIn is trust for a run of this experiment.
+func (c *Cell) trustIn(ctx context.Context, s *Spec, p float64) *release.Trust {
+	t := c.trust(p)
+	if t != nil {
+		t.Summer = c.choice.trust.protocol(ctx, s.Name)
+	}
+	return t
 }
 
 // misread is the probability with which a run may misread a sum: 1/T, or the policy's own p.

@@ -366,7 +366,7 @@ func specKeys(kind string) []string {
 		return []string{"name", "description", "kind", "cap", "runs", "seed", "range", "instances", "rules", "budgets"}
 	}
 	if kind == KindIdentify {
-		return []string{"name", "description", "kind", "risk", "cap", "runs", "seed", "range", "trust", "noise", "precision", "promised", "dropout", "per_user", "instances", "policies", "budgets"}
+		return []string{"name", "description", "kind", "risk", "cap", "runs", "seed", "range", "trust", "noise", "precision", "promised", "dropout", "per_user", "protocol", "corrupt", "instances", "policies", "budgets"}
 	}
 	keys := []string{"name", "description", "kind", "horizon", "runs", "seed", "checkpoints", "range", "unclipped"}
 	if trusted(kind) {

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -41,6 +42,7 @@ type distributed struct {
 	perUser  bool
 	calibr   *calibration
 	releases int
+	state    [32]byte // a hash chain over the releases
 	next     int
 
 	lo, hi, perWidth, tolerance float64
@@ -222,6 +224,9 @@ func (c *distributed) Release(arms []int) (privacy.Released, error) {
 			c.empty(a)
 		}
 		c.releases++
+		if c.trust.Summer != nil {
+			c.remember(m)
+		}
 	}
 	if err != nil {
 		clear(c.n)
@@ -229,6 +234,17 @@ func (c *distributed) Release(arms []int) (privacy.Released, error) {
 		return privacy.Released{}, fmt.Errorf("curator: %w", err)
 	}
 	return released, nil
+}
+
+// remember adds what was released to the state.
+func (c *distributed) remember(m privacy.Mechanism) {
+	h := sha256.New()
+	h.Write(c.state[:])
+	fmt.Fprintf(h, "%v\n", m)
+	for i, n := range c.out.N {
+		fmt.Fprintf(h, "%d %d %016x\n", c.ids[i], n, math.Float64bits(c.out.Sum[i]))
+	}
+	h.Sum(c.state[:0])
 }
 
 // abandon is what is left to do if a sum could not be had. The first of them, opened in number, are known to whoever runs S: they are charged for, and
@@ -328,7 +344,7 @@ func (c *distributed) sums(arms []int, m privacy.Mechanism) (opened int, err err
 		var total uint64
 		if c.perUser {
 			c.n[i] = answers
-			total, answers, err = c.protocol(r, w, Sum{Batch: c.releases, Arm: a, Mechanism: m, Modulus: modulus, Users: users})
+			total, answers, err = c.protocol(r, w, Sum{Batch: c.releases, Arm: a, Mechanism: m, Modulus: modulus, Grid: uint64(analyser.g), Users: users, State: c.state})
 			if err != nil {
 				return i, err
 			}

@@ -24,7 +24,10 @@ type Sum struct {
 	Arm       int
 	Mechanism privacy.Mechanism // with its integers: what every user must have been told
 	Modulus   uint64            // m: messages are from 0 to m−1
-	Users     int               // how many messages must be in the sum for it to be opened
+	Grid      uint64            // g: a message counts in units of 1/g
+	Users     int               // how many honest messages must be in the sum for it to be opened
+	// State is a hash of all that this curator has released before, and so of the state of its policy.
+	State [32]byte
 }
 
 // A Summer is S of 003 Algorithm 1, the secure computation: it finds the sum of messages modulo m and shows nothing else. How many of
