@@ -96,6 +96,7 @@ type member struct {
 	identity ed25519.PublicKey
 	place    int
 	reached  Round // the last round she has spoken in
+	gone     bool  // her transport has lost her
 	ad       advertise
 	mask     x25519.Key
 	pairs    [][]byte
@@ -250,7 +251,7 @@ func (s *Server) accept(from uint32, message []byte) error {
 		return fmt.Errorf("%w: %v of client %d in round %v", ErrLate, h.Kind, from, s.round)
 	case r > s.round:
 		return fmt.Errorf("%w: %v of client %d in round %v", ErrEarly, h.Kind, from, s.round)
-	case r > RoundAdvertise && !s.here(m):
+	case r > RoundAdvertise && !s.here(m), m.gone:
 		return fmt.Errorf("%w: client %d was counted out", ErrLate, from)
 	}
 	body = bytes.Clone(body)
@@ -427,9 +428,38 @@ func (s *Server) close(late bool) ([]Envelope, error) {
 	default:
 		s.round++
 	}
-	s.said, s.due = 0, len(out)
+	s.said, s.due = 0, 0
+	for _, e := range out {
+		if !s.members[e.To].gone {
+			s.due++
+		}
+	}
 	s.watch.start()
+	if s.due == 0 && s.round != RoundDone {
+		return s.close(false) // nobody is left to wait for: it is refused
+	}
 	return out, nil
+}
+
+// Gone tells the server that a client's connection is lost for good, so that nobody waits for her until the round's deadline. What she has said
+// stays. When she was the last one awaited the round closes, as in [Server.Step]. A client who is gone, or was never there, makes no difference.
+func (s *Server) Gone(client uint32) ([]Envelope, error) {
+	if s.failed != nil {
+		return nil, s.failed
+	}
+	m, ok := s.members[client]
+	if !ok || m.gone || s.round == RoundDone {
+		return nil, nil
+	}
+	m.gone = true
+	if s.here(m) && m.reached < s.round {
+		s.due--
+	}
+	out, err := s.Tick()
+	if err != nil || out != nil || s.round == RoundDone || s.said < s.due {
+		return out, err
+	}
+	return s.close(false)
 }
 
 func (s *Server) send(m *member, kind Kind, body []byte) Envelope {
