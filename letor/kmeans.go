@@ -37,6 +37,7 @@ const (
 // Arms are clusters as arms: how often rows of each have each rating.
 type Arms struct {
 	Counts  [][MaxRating + 1]int
+	Seed    uint64 // Options.Seed: WriteCSV draws its order from it
 	Rows    int
 	Queries int // different ones in a row: changes of the query
 	Dim     int
@@ -99,7 +100,10 @@ func Cluster(ctx context.Context, open func() (io.ReadCloser, error), o Options)
 			centres, steps, best = start, taken, inertia
 		}
 	}
-	out := Arms{Counts: make([][MaxRating + 1]int, o.Clusters), Dim: dim, Fitted: n, Steps: steps}
+	if centres == nil {
+		return Arms{}, errors.New("letor: squared distances overflow: the features are too large to be left as they are")
+	}
+	out := Arms{Counts: make([][MaxRating + 1]int, o.Clusters), Seed: o.Seed, Dim: dim, Fitted: n, Steps: steps}
 	query := -1
 	point := make([]float32, dim)
 	err = each(ctx, open, dim, func(row Row) {

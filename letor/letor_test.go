@@ -80,6 +80,8 @@ func TestReaderErrors(t *testing.T) {
 		{"1 qid:1 3:2", 2, `feature 3, must be at most 2`},
 		{"1 qid:1 1:nan", 0, `feature 1 is "nan", must be a finite number`},
 		{"1 qid:1 1:inf", 0, `feature 1 is "inf"`},
+		{"1 qid:1 1:0x1p3", 0, `feature 1 is "0x1p3"`},
+		{"1 qid:1 1:1_0", 0, `feature 1 is "1_0"`},
 		{"1 qid:1 1:1e99", 0, `feature 1 is "1e99"`},
 		{"1 qid:1 1:", 0, `feature 1 is ""`},
 		{"1 qid:1 1:.", 0, `feature 1 is "."`},
@@ -251,6 +253,7 @@ func TestClusterErrors(t *testing.T) {
 		{nil, four, Options{Clusters: 2, Starts: -1}, "starts is -1, must be at least 1"},
 		{nil, "", Options{Clusters: 2}, "the file has no row"},
 		{nil, four + "7 qid:1 1:1\n", Options{Clusters: 2}, `line 5, "7 qid:1 1:1"`},
+		{nil, "0 qid:1 1:1e30\n0 qid:1 1:2e30\n0 qid:1 1:5e30\n", Options{Clusters: 2, Raw: true}, "squared distances overflow"},
 		{ctx, four, Options{Clusters: 2}, "context canceled"},
 	} {
 		if c.ctx == nil {
@@ -265,6 +268,47 @@ func TestClusterErrors(t *testing.T) {
 	}
 	if err := WriteSample(io.Discard, 0, 1, 1, 0); err == nil {
 		t.Error("a sample of no rows")
+	}
+}
+
+// The log has each row once, and in an order that says nothing: a trial plays an arm's rewards one after another, so the first of them must have the
+// arm's mean too. 400 of 4000 drawn without replacement miss it by less than 6 standard errors; a log in the order of the ratings, by more than 17.
+func TestWriteCSVOrder(t *testing.T) {
+	a := Arms{Counts: [][MaxRating + 1]int{{1000, 1000, 1000, 500, 500}, {2000, 500, 500, 500, 500}}, Seed: 1}
+	var one, again, other bytes.Buffer
+	for _, c := range []struct {
+		seed uint64
+		to   *bytes.Buffer
+	}{{1, &one}, {1, &again}, {2, &other}} {
+		a.Seed = c.seed
+		if err := a.WriteCSV(c.to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if one.String() != again.String() || one.String() == other.String() {
+		t.Error("the order is not that of the seed")
+	}
+	names, log, err := bandit.ReadLog(&one)
+	if err != nil || len(names) != 2 {
+		t.Fatal(names, err)
+	}
+	for arm, rewards := range log {
+		var counts [MaxRating + 1]int
+		first, square := 0.0, 0.0
+		for i, x := range rewards {
+			counts[int(x*MaxRating)]++
+			square += (x - a.Mean(arm)) * (x - a.Mean(arm))
+			if i < 400 {
+				first += x / 400
+			}
+		}
+		if counts != a.Counts[arm] {
+			t.Errorf("arm %d: the log has %v, want %v", arm+1, counts, a.Counts[arm])
+		}
+		se := math.Sqrt(square / float64(len(rewards)) / 400 * 0.9)
+		if z := (first - a.Mean(arm)) / se; math.Abs(z) > 6 {
+			t.Errorf("arm %d: its first 400 rewards have mean %v, all of them %v: %.1f standard errors", arm+1, first, a.Mean(arm), z)
+		}
 	}
 }
 
@@ -345,9 +389,9 @@ func BenchmarkCluster(b *testing.B) {
 	}
 }
 
-var update = flag.Bool("update", false, "write examples/letor-sample.txt anew")
+var update = flag.Bool("update", false, "write examples/letor-sample.txt and letor-arms.csv anew")
 
-// The sample in examples is what WriteSample makes, on every machine.
+// The sample in examples is what WriteSample makes, and the arms are those of sotto letor, on every machine.
 func TestShippedSample(t *testing.T) {
 	const path = "../examples/letor-sample.txt"
 	var want bytes.Buffer
@@ -365,5 +409,26 @@ func TestShippedSample(t *testing.T) {
 	}
 	if !bytes.Equal(got, want.Bytes()) {
 		t.Errorf("%s is not what WriteSample makes: go test ./letor -run ShippedSample -update writes it anew", path)
+	}
+
+	const armsPath = "../examples/letor-arms.csv"
+	a, err := Cluster(context.Background(), opener(want.String()), Options{Clusters: 50, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var arms bytes.Buffer
+	if err := a.WriteCSV(&arms); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(armsPath, arms.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err = os.ReadFile(armsPath); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, arms.Bytes()) {
+		t.Errorf("%s is not what sotto letor makes of the sample: -update writes it anew", armsPath)
 	}
 }

@@ -243,6 +243,9 @@ func float(b []byte) (float32, bool) {
 var powers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
 func slow(b []byte) (float32, bool) {
+	if bytes.ContainsAny(b, "xX_") { // Go's numbers may be hexadecimal, this format's not
+		return 0, false
+	}
 	x, err := strconv.ParseFloat(string(b), 32)
 	if err != nil || math.IsInf(x, 0) || math.IsNaN(x) {
 		return 0, false

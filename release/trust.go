@@ -11,7 +11,7 @@ import (
 // A Trust says who has to be believed: how the releases that a policy asks for are made without, or with less of, a trusted server. The policy
 // states a mechanism with noise on a sum, privacy.Laplace or Gaussian; the curator makes each release of it by the protocol of 003 Algorithm 1,
 // with integers that suit the batch at hand, and the ledger is charged for those. What a reward loses is never more than the stated
-// mechanism has it lose, in the currency of Like.
+// mechanism promises, in the currency of Like: of Laplace all that its pure ε allows, of Gaussian what it costs.
 //
 //	central  laplace, gaussian, skellam   the analyser adds discrete noise
 //	local    laplace, gaussian, skellam   every user adds noise that is enough alone
@@ -150,14 +150,18 @@ func newCalibration(t Trust, stated privacy.Mechanism) (*calibration, error) {
 	}
 	c := &calibration{trust: t, stated: stated, scaled: map[[2]int]float64{}, local: map[int]float64{}}
 	like := t.Like
+	var promise privacy.Loss
 	switch m := stated.(type) {
 	case privacy.Laplace:
 		c.epsilon = 1 / m.Scale
+		// Continuous Laplace noise loses a little less than pure ε-DP allows in other currencies; what is promised is the ε.
+		promise = privacy.LossOf(privacy.Pure{Epsilon: c.epsilon})
 		if like == nil {
 			like = privacy.Pure{}
 		}
 	case privacy.Gaussian:
 		c.epsilon = 1 / m.Sigma
+		promise = m.Loss()
 		if like == nil {
 			like = privacy.ZCDP{}
 		}
@@ -179,7 +183,7 @@ func newCalibration(t Trust, stated privacy.Mechanism) (*calibration, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
-	c.target = stated.Loss().In(like)
+	c.target = promise.In(like)
 	if b, ok := c.target.(privacy.Approx); ok && t.pure() {
 		c.epsilon = b.Epsilon // pure ε-DP is (ε,δ)-DP
 	}
