@@ -8,6 +8,7 @@
 //   - divergence, interval: relative entropies and their inverses; confidence intervals and tests
 //   - design: optimal experimental designs
 //   - secagg: secure aggregation, a sum of clients' messages and nothing else
+//   - secagg/transport: the same over TCP with TLS
 //   - bandit: reward laws, instances, data sets as instances
 //   - release: the curator, the only package that holds a reward, and the protocol that makes its releases under other trust models
 //   - aggregate: ways to sum users' messages, by name
