@@ -143,3 +143,14 @@ func readRefusal(payload []byte) error {
 	}
 	return r
 }
+
+// Name is the name of the error of this package or of secagg that err matches, such as "too few"; empty if it matches none.
+func Name(err error) string {
+	for _, n := range named {
+		if errors.Is(err, n.err) {
+			_, name, _ := strings.Cut(n.err.Error(), ": ")
+			return name
+		}
+	}
+	return ""
+}
