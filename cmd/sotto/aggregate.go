@@ -310,6 +310,9 @@ func (c *aggregateJoin) Run(ctx context.Context, s streams) error {
 	if c.Used == "" {
 		c.Used = c.Key + ".used"
 	}
+	if err := wasUsed(c.Used, x.Session.ID); err != nil {
+		return err
+	}
 	cfg.Begin = func() error { return markUsed(c.Used, x.Session.ID) }
 	cfg.Sent = func(k secagg.Kind) error {
 		if c.VanishAfter != "" && c.VanishAfter == roundNames[k] {

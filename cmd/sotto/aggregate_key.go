@@ -126,12 +126,22 @@ func (c *aggregateID) Run(s streams) error {
 	return err
 }
 
+// wasUsed says early what markUsed would say when others wait.
+func wasUsed(dir string, id [32]byte) error {
+	if _, err := os.Lstat(usedFile(dir, id)); err == nil {
+		return fmt.Errorf("%w: session %x… was used before, says %s", secagg.ErrReplay, id[:8], dir)
+	}
+	return nil
+}
+
+func usedFile(dir string, id [32]byte) string { return filepath.Join(dir, hex.EncodeToString(id[:])) }
+
 // markUsed writes down that a session is used: one file a session, so that two processes cannot both be the first.
 func markUsed(dir string, id [32]byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, hex.EncodeToString(id[:])), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(usedFile(dir, id), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%w: session %x… was used before, says %s", secagg.ErrReplay, id[:8], dir)
 	}

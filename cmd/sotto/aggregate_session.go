@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -25,19 +26,19 @@ import (
 type sessionFile struct {
 	ID         string            `yaml:"id"`
 	Experiment string            `yaml:"experiment"`
-	Arm        whole             `yaml:"arm"`
-	Batch      whole             `yaml:"batch"`
+	Arm        scalar            `yaml:"arm"`
+	Batch      scalar            `yaml:"batch"`
 	Policy     string            `yaml:"policy"`
 	Mechanism  map[string]any    `yaml:"mechanism"`
-	Modulus    *whole            `yaml:"modulus"`
-	Grid       *whole            `yaml:"g"`
-	Length     *whole            `yaml:"length"`
+	Modulus    scalar            `yaml:"modulus"`
+	Grid       scalar            `yaml:"g"`
+	Length     scalar            `yaml:"length"`
 	Noise      string            `yaml:"noise"`
 	Mode       string            `yaml:"mode"`
 	Complete   bool              `yaml:"complete"`
-	NMin       *whole            `yaml:"n_min"`
-	Gamma      float64           `yaml:"gamma"`
-	Delta      float64           `yaml:"delta"`
+	NMin       scalar            `yaml:"n_min"`
+	Gamma      scalar            `yaml:"gamma"`
+	Delta      scalar            `yaml:"delta"`
 	Server     string            `yaml:"server"`
 	Clients    map[string]string `yaml:"clients"`
 	Timeouts   struct {
@@ -46,17 +47,42 @@ type sessionFile struct {
 	} `yaml:"timeouts"`
 }
 
-// whole is a whole number. The reader of YAML alone would cut 1.5 to 1.
-type whole uint64
+// scalar is the text of a number. The reader of YAML alone would cut 1.5 to 1, and not say where a number is wrong.
+type scalar string
 
-// UnmarshalYAML reads the text of a node.
-func (w *whole) UnmarshalYAML(b []byte) error {
-	v, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
-	if err != nil {
-		return fmt.Errorf("%s is not allowed, must be a whole number from 0 to 2^64-1", bytes.TrimSpace(b))
-	}
-	*w = whole(v)
+// UnmarshalYAML keeps the text of a node.
+func (x *scalar) UnmarshalYAML(b []byte) error {
+	text, _, _ := strings.Cut(string(b), " #")
+	*x = scalar(strings.TrimSpace(text))
 	return nil
+}
+
+// whole is a number in a field of this name, from lo to hi.
+func (x scalar) whole(name string, lo, hi uint64) (uint64, error) {
+	v, err := strconv.ParseUint(string(x), 10, 64)
+	if err != nil || v < lo || v > hi {
+		return 0, fmt.Errorf("%s is %s, must be a whole number from %d to %d", name, x.orMissing(), lo, hi)
+	}
+	return v, nil
+}
+
+// number is a number in a field of this name; 0 if there is none. What it may be is for the session to say.
+func (x scalar) number(name string) (float64, error) {
+	if x == "" {
+		return 0, nil
+	}
+	v, err := strconv.ParseFloat(string(x), 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0, fmt.Errorf("%s is %s, must be a number", name, x)
+	}
+	return v, nil
+}
+
+func (x scalar) orMissing() string {
+	if x == "" {
+		return "missing"
+	}
+	return string(x)
 }
 
 // aggregateSession is a session file, read and checked.
@@ -141,7 +167,7 @@ func parseSession(b []byte) (out aggregateSession, err error) {
 		return out, errors.New(first)
 	}
 	x := &out.Session
-	*x = secagg.Session{Experiment: f.Experiment, Arm: uint64(f.Arm), Batch: uint64(f.Batch), Noise: f.Noise, Gamma: f.Gamma, Delta: f.Delta, Complete: f.Complete, Length: 1}
+	*x = secagg.Session{Experiment: f.Experiment, Noise: f.Noise, Complete: f.Complete, Length: 1}
 	if x.ID, err = parseHash(f.ID); err != nil {
 		return out, fmt.Errorf("id is %w, fresh for every sum; sotto aggregate id draws one", err)
 	}
@@ -158,11 +184,29 @@ func parseSession(b []byte) (out aggregateSession, err error) {
 	default:
 		return out, fmt.Errorf("mode is %q, must be %v or %v: what the server is trusted with", f.Mode, secagg.SemiHonest, secagg.Malicious)
 	}
-	const maxInt = 1 << 31
-	if f.NMin == nil || *f.NMin > maxInt {
-		return out, errors.New("n_min is missing or too large: it must be a number of clients, at least 2")
+	for _, v := range []struct {
+		name string
+		from scalar
+		to   *uint64
+	}{{"arm", f.Arm, &x.Arm}, {"batch", f.Batch, &x.Batch}} {
+		if v.from == "" {
+			continue
+		}
+		if *v.to, err = v.from.whole(v.name, 0, math.MaxUint64); err != nil {
+			return out, err
+		}
 	}
-	x.NMin = int(*f.NMin)
+	if x.Gamma, err = f.Gamma.number("gamma"); err != nil {
+		return out, err
+	}
+	if x.Delta, err = f.Delta.number("delta"); err != nil {
+		return out, err
+	}
+	n, err := f.NMin.whole("n_min", 2, 1<<20)
+	if err != nil {
+		return out, err
+	}
+	x.NMin = int(n)
 	if err := f.numbers(&out); err != nil {
 		return out, err
 	}
@@ -186,29 +230,31 @@ func parseSession(b []byte) (out aggregateSession, err error) {
 }
 
 // numbers are what messages are: by a mechanism, or in the clients' own hands.
-func (f *sessionFile) numbers(out *aggregateSession) error {
+func (f *sessionFile) numbers(out *aggregateSession) (err error) {
 	x := &out.Session
 	if f.Mechanism == nil {
-		if f.Modulus == nil {
+		if f.Modulus == "" {
 			return errors.New("modulus is missing: want it, or a mechanism as sotto plan release --json prints it")
 		}
-		x.Modulus = uint64(*f.Modulus)
+		if x.Modulus, err = f.Modulus.whole("modulus", 0, math.MaxUint64); err != nil { // 0 stands for 2^64
+			return err
+		}
 		x.Grid = 1
-		if f.Grid != nil {
-			x.Grid = uint64(*f.Grid)
-		}
-		if x.Grid == 0 {
-			return errors.New("g is 0, must be at least 1")
-		}
-		if f.Length != nil {
-			if *f.Length > 1<<20 {
-				return fmt.Errorf("length is %d, must be from 1 to %d", *f.Length, 1<<20)
+		if f.Grid != "" {
+			if x.Grid, err = f.Grid.whole("g", 1, math.MaxUint64); err != nil {
+				return err
 			}
-			x.Length = int(*f.Length)
+		}
+		if f.Length != "" {
+			n, err := f.Length.whole("length", 1, 1<<20)
+			if err != nil {
+				return err
+			}
+			x.Length = int(n)
 		}
 		return nil
 	}
-	if f.Modulus != nil || f.Grid != nil || f.Length != nil || f.Noise != "" {
+	if f.Modulus != "" || f.Grid != "" || f.Length != "" || f.Noise != "" {
 		return errors.New("modulus, g, length and noise are the mechanism's, and must not be given beside it")
 	}
 	b, err := json.Marshal(f.Mechanism)
