@@ -16,7 +16,7 @@ const module = "github.com/sotto-dp/sotto"
 // fails the test, so that a new one gets its place.
 var floors = [][]string{
 	{"noise", "privacy", "divergence", "interval", "design", "secagg"},
-	{"bandit", "release", "policy", "bound", "letor", "secagg/transport"},
+	{"bandit", "release", "policy", "bound", "letor", "secagg/prio", "secagg/transport"},
 	{"policy/linear", "policy/identify", "aggregate"},
 	{"catalog", "sim", "stopping"},
 	{"experiment", "choose", "trial"},

@@ -11,6 +11,7 @@
 //   - secagg/transport: the same over TCP with TLS
 //   - bandit: reward laws, instances, data sets as instances
 //   - release: the curator, the only package that holds a reward, and the protocol that makes its releases under other trust models
+//   - secagg/prio: sums between two servers, with proofs of the range
 //   - aggregate: ways to sum users' messages, by name
 //   - letor: learning-to-rank data as bandits
 //   - policy: bandit policies as post-processing of releases, one file each

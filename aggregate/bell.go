@@ -19,10 +19,10 @@ type Bell struct {
 	Context    context.Context // of the run; nil is the background
 	Experiment string          // told to all users, with the batch, its integers and the state of the policy
 	Mode       secagg.Mode     // 0 is secagg.SemiHonest
-	Gamma      float64       // at most this share of the users is corrupt: they answer, and add no noise
-	Delta      float64       // at most this share vanishes under way
-	Complete   bool          // every user is every other's neighbour: the draw of the graph needs no trust
-	By         secagg.Summer // nil is secagg.Local{}: all in this process
+	Gamma      float64         // at most this share of the users is corrupt: they answer, and add no noise
+	Delta      float64         // at most this share vanishes under way
+	Complete   bool            // every user is every other's neighbour: the draw of the graph needs no trust
+	By         secagg.Summer   // nil is secagg.Local{}: all in this process
 }
 
 // Sum implements release.Summer. Its error matches release.ErrAnswers if too few users answered, and else what package secagg says.

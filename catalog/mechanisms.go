@@ -37,6 +37,10 @@ func Mechanisms() []Mechanism {
 	aggregated(privacy.TrustLocal, privacy.NoiseLaplace, "local discrete Laplace", "ε-DP of every message", nobody, "003 Theorem 6", all)
 	aggregated(privacy.TrustLocal, privacy.NoiseGaussian, "local discrete Gaussian", "ρ-zCDP of every message", nobody, "Canonne, Kamath and Steinke 2020, Theorem 4", weaker)
 	aggregated(privacy.TrustLocal, privacy.NoiseSkellam, "local Skellam", "Rényi DP of every message", nobody, "003 Lemma 3", weaker)
+	const servers = "neither of two servers sees a reward, and one of them must be honest"
+	aggregated(privacy.TrustTwoServer, privacy.NoiseLaplace, "discrete Laplace of each server", "ε-DP", servers, "Corrigan-Gibbs and Boneh 2017; 003 Theorem 5", all)
+	aggregated(privacy.TrustTwoServer, privacy.NoiseGaussian, "discrete Gaussian of each server", "ρ-zCDP", servers, "Canonne, Kamath and Steinke 2020, Theorem 4", weaker)
+	aggregated(privacy.TrustTwoServer, privacy.NoiseSkellam, "Skellam of each server", "Rényi DP", servers, "003 Lemma 3", weaker)
 	aggregated(privacy.TrustSecAgg, privacy.NoisePolya, "shares of a discrete Laplace", "ε-DP", sum, "003 Theorem 1", all)
 	aggregated(privacy.TrustSecAgg, privacy.NoiseSkellam, "shares of a Skellam", "Rényi DP", sum, "003 Theorem 2", weaker)
 	aggregated(privacy.TrustSecAgg, privacy.NoiseGaussian, "discrete Gaussians, added up", "ρ-zCDP, with ξ for what the sum is not Gaussian by", sum, "003 Theorem 4", weaker)

@@ -22,7 +22,7 @@ func TestMechanismsAreThoseThatCanBeBuilt(t *testing.T) {
 	}
 	budgets := map[string]privacy.Budget{"epsilon": privacy.Pure{Epsilon: 1}, "rho": privacy.ZCDP{Rho: 0.5}, "epsilon,delta": privacy.Approx{Epsilon: 1, Delta: 1e-6},
 		"alpha,epsilon": privacy.Renyi{Alpha: 2, Epsilon: 1}}
-	for _, model := range []privacy.Trust{privacy.TrustCentral, privacy.TrustLocal, privacy.TrustShuffle, privacy.TrustSecAgg} {
+	for _, model := range []privacy.Trust{privacy.TrustCentral, privacy.TrustLocal, privacy.TrustTwoServer, privacy.TrustShuffle, privacy.TrustSecAgg} {
 		for _, n := range []privacy.NoiseName{privacy.NoiseLaplace, privacy.NoisePolya, privacy.NoiseSkellam, privacy.NoiseGaussian, privacy.NoiseCount} {
 			m, ok := listed[string(model)+" "+string(n)]
 			for kind, b := range budgets {

@@ -168,13 +168,13 @@ func Schema() ([]byte, error) {
 // trustSchema is the keys of a Trust.
 func trustSchema() object {
 	return object{
-		"trust": object{"description": "who has to be believed: continuous noise from a server, for simulations; or releases by the protocol of 003: central, local, shuffle, secagg",
+		"trust": object{"description": "who has to be believed: continuous noise from a server, for simulations; or releases by the protocol of 003: central, local, two-server, shuffle, secagg",
 			"enum": TrustModels(), "default": Continuous},
-		"noise":     object{"description": "central, local: laplace, gaussian, skellam; secagg: polya, gaussian, skellam; shuffle: count, polya, laplace", "enum": NoiseNames()},
+		"noise":     object{"description": "central, local, two-server: laplace, gaussian, skellam; secagg: polya, gaussian, skellam; shuffle: count, polya, laplace", "enum": NoiseNames()},
 		"precision": object{"description": "s, how much finer than epsilon*sqrt(n) rewards are encoded", "type": "number", "minimum": 1, "default": 1},
 		"promised":  object{"description": "share of the users who are promised to answer: noise is calibrated to them", "type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 1},
 		"dropout":   object{"description": "probability that a user does not answer", "type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0},
-		"protocol": object{"description": "of secagg: who sums, user by user: plain, in the open; bell2020, secure aggregation by a single server",
+		"protocol": object{"description": "of secagg: who sums, user by user: plain, in the open; bell2020, secure aggregation by a single server; prio3, between two servers",
 			"enum": Protocols()},
 		"corrupt":  object{"description": "of bell2020: share of the users that may be corrupt", "type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0},
 		"per_user": object{"description": "draw every user's messages, where the total has the same law", "type": "boolean", "default": false},

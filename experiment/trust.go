@@ -19,7 +19,7 @@ import (
 // A Trust says how releases are made, of all private policies or of one: see release.Trust. Of the zero value a policy's noise is continuous, and added
 // by a server that is believed: Continuous.
 type Trust struct {
-	Model     string  // Continuous (or empty), central, local, shuffle or secagg
+	Model     string  // Continuous (or empty), central, local, two-server, shuffle or secagg
 	Noise     string  // laplace, polya, skellam, gaussian or count; empty: as release.Trust has it
 	Precision float64 // 003's s ≥ 1; 0 means 1
 	Promised  float64 // share of the users that are promised to answer, in (0,1]; 0 means 1
@@ -33,17 +33,18 @@ type Trust struct {
 const (
 	ProtocolPlain = "plain"    // in the open
 	ProtocolBell  = "bell2020" // secure aggregation by a single server: package secagg
+	ProtocolPrio  = "prio3"    // between two servers, with proofs of the range: package prio; each adds its own noise
 )
 
 // Protocols are the values of Trust.Protocol.
-func Protocols() []string { return []string{ProtocolPlain, ProtocolBell} }
+func Protocols() []string { return []string{ProtocolPlain, ProtocolBell, ProtocolPrio} }
 
 // Continuous is the trust model of continuous noise from a server that is believed: for simulations.
 const Continuous = "continuous"
 
 // TrustModels are the values of Trust.Model.
 func TrustModels() []string {
-	return []string{Continuous, string(privacy.TrustCentral), string(privacy.TrustLocal), string(privacy.TrustShuffle), string(privacy.TrustSecAgg)}
+	return []string{Continuous, string(privacy.TrustCentral), string(privacy.TrustLocal), string(privacy.TrustTwoServer), string(privacy.TrustShuffle), string(privacy.TrustSecAgg)}
 }
 
 // NoiseNames are the values of Trust.Noise.
@@ -124,7 +125,7 @@ func (t Trust) content() string {
 		return ""
 	}
 	r := t.release(nil, 0)
-	s := " trust=" + t.Model + " noise=" + string(r.NoiseOf())
+	s := " trust=" + string(t.model()) + " noise=" + string(r.NoiseOf())
 	for _, f := range t.normal() {
 		// Whoever sums, users draw the same noise: so runs can be compared.
 		if f.key == "per_user" && t.Protocol != "" || f.key == "corrupt" || f.key == "protocol" && t.Protocol != "" {
@@ -142,6 +143,8 @@ func (t Trust) protocol(ctx context.Context, name string) release.Summer {
 	switch t.Protocol {
 	case ProtocolPlain:
 		return release.PlainSum{}
+	case ProtocolPrio:
+		return aggregate.Prio{Experiment: name}
 	case ProtocolBell:
 		return aggregate.Bell{Context: ctx, Experiment: name, Gamma: t.Corrupt, Delta: t.Dropout}
 	}
@@ -166,16 +169,24 @@ func (t Trust) label() string {
 // assumes says who has to be believed.
 func (t Trust) assumes() string {
 	for _, m := range catalog.Mechanisms() {
-		if m.Trust == t.Model {
+		if m.Trust == string(t.model()) {
 			return m.Assumes
 		}
 	}
 	return ""
 }
 
+// model is that of package privacy: two servers are secure aggregation with another protocol.
+func (t Trust) model() privacy.Trust {
+	if t.Protocol == ProtocolPrio {
+		return privacy.TrustTwoServer
+	}
+	return privacy.Trust(t.Model)
+}
+
 // release is how the releases of a run at budget b are made, that may be misread with probability p.
 func (t Trust) release(b privacy.Budget, p float64) *release.Trust {
-	return &release.Trust{Model: privacy.Trust(t.Model), Noise: privacy.NoiseName(t.Noise), S: t.Precision, Like: b, P: p, Promised: t.Promised,
+	return &release.Trust{Model: t.model(), Noise: privacy.NoiseName(t.Noise), S: t.Precision, Like: b, P: p, Promised: t.Promised,
 		Dropout: t.Dropout, PerUser: t.PerUser}
 }
 
@@ -205,8 +216,9 @@ func (t Trust) check() (key string, err error) {
 	if err := t.release(nil, 0.5).Validate(); err != nil {
 		return "noise", err
 	}
-	if t.Protocol != "" && t.Model != string(privacy.TrustSecAgg) {
-		return "protocol", fmt.Errorf("is %s, but trust is %s: it is for trust %s", t.Protocol, t.Model, privacy.TrustSecAgg)
+	two := t.Model == string(privacy.TrustTwoServer)
+	if t.Protocol != "" && t.Model != string(privacy.TrustSecAgg) && !two || two && t.Protocol == ProtocolBell {
+		return "protocol", fmt.Errorf("is %s, but trust is %s: it is for trust %s, and plain and %s for %s too", t.Protocol, t.Model, privacy.TrustSecAgg, ProtocolPrio, privacy.TrustTwoServer)
 	}
 	if t.Corrupt != 0 && t.Protocol != ProtocolBell {
 		return "corrupt", fmt.Errorf("is %v, but protocol is %q: it is for %s", t.Corrupt, t.Protocol, ProtocolBell)

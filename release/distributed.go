@@ -344,8 +344,8 @@ func (c *distributed) sums(arms []int, m privacy.Mechanism) (opened int, err err
 		var total uint64
 		if c.perUser {
 			c.n[i] = answers
-			total, answers, err = c.protocol(r, w, Sum{Batch: c.releases, Arm: a, Mechanism: m, Modulus: modulus, Grid: uint64(analyser.g), Users: users, State: c.state})
-			if err != nil {
+			s := Sum{Batch: c.releases, Arm: a, Mechanism: m, Modulus: modulus, Grid: uint64(analyser.g), Users: users, State: c.state}
+			if total, answers, err = c.protocol(r, w, s); err != nil {
 				return i, err
 			}
 		} else {
@@ -382,6 +382,9 @@ func (c *distributed) protocol(r *Randomizer, w *waiting, s Sum) (uint64, int, e
 	if err != nil {
 		return 0, 0, err
 	}
+	if r.inner.Trust == privacy.TrustTwoServer {
+		return c.twoServers(r, s)
+	}
 	if r.count == nil && r.shares == 1 {
 		return c.summer.Sum(s, c.messages)
 	}
@@ -395,6 +398,28 @@ func (c *distributed) protocol(r *Randomizer, w *waiting, s Sum) (uint64, int, e
 	return total, users, err
 }
 
+// twoServers is the sum with both servers' noises, whoever adds them.
+func (c *distributed) twoServers(r *Randomizer, s Sum) (uint64, int, error) {
+	var err error
+	if c.fast != nil {
+		s.Noise = fastShare(r.inner, c.fast)
+	} else if s.Noise, err = exactShare(r.inner, c.src); err != nil {
+		return 0, 0, err
+	}
+	total, answers, err := c.summer.Sum(s, c.messages)
+	if _, adds := c.summer.(NoiseAdder); adds || err != nil {
+		return total, answers, err
+	}
+	for range 2 {
+		z, err := s.Noise()
+		if err != nil {
+			return 0, 0, err
+		}
+		total = addMod(total, intoRing(z, s.Modulus), s.Modulus)
+	}
+	return total, answers, nil
+}
+
 // total is the sum of all messages in the ring, in law, with the noise drawn at once: per-user draws add up to it.
 func (c *distributed) total(m privacy.Mechanism, w *waiting, modulus uint64) uint64 {
 	inner, aggregated := innerOf(m)
@@ -405,7 +430,11 @@ func (c *distributed) total(m privacy.Mechanism, w *waiting, modulus uint64) uin
 	for _, y := range w.y {
 		x += round(y, inner.G, c.src)
 	}
-	if inner.Trust != privacy.TrustCentral { // else the analyser adds it
+	switch inner.Trust {
+	case privacy.TrustCentral: // the analyser adds it
+	case privacy.TrustTwoServer:
+		x += c.totalNoise(inner, 2)
+	default:
 		x += c.totalNoise(inner, w.answers())
 	}
 	return intoRing(x, modulus)

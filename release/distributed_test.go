@@ -150,8 +150,11 @@ func wantMass(m privacy.Mechanism) mass {
 		one = gaussianMass(x)
 	}
 	parties := lawUsers.invited
-	if inner.Trust == privacy.TrustCentral {
+	switch inner.Trust {
+	case privacy.TrustCentral:
 		parties = 1
+	case privacy.TrustTwoServer:
+		parties = 2
 	}
 	sum = sum.plus(one.times(parties))
 	// The ring, and its reading.
@@ -247,6 +250,7 @@ func lawCases(t testing.TB) []lawCase {
 		{Model: privacy.TrustLocal}, {Model: privacy.TrustLocal, Noise: privacy.NoiseGaussian}, {Model: privacy.TrustLocal, Noise: privacy.NoiseSkellam},
 		{Model: privacy.TrustSecAgg}, {Model: privacy.TrustSecAgg, Promised: 0.5}, {Model: privacy.TrustSecAgg, Noise: privacy.NoiseSkellam, S: 2},
 		{Model: privacy.TrustSecAgg, Noise: privacy.NoiseGaussian}, {Model: privacy.TrustSecAgg, Noise: privacy.NoiseGaussian, S: 3},
+		{Model: privacy.TrustTwoServer}, {Model: privacy.TrustTwoServer, Noise: privacy.NoiseGaussian},
 		{Model: privacy.TrustShuffle}, {Model: privacy.TrustShuffle, Promised: 0.5}, {Model: privacy.TrustShuffle, Noise: privacy.NoiseLaplace, Like: approx},
 	} {
 		trust.P = 0.5
@@ -276,7 +280,7 @@ func lawCases(t testing.TB) []lawCase {
 }
 
 // What is read has the law of the central discrete mechanism after the same wrap: found by convolution, and drawn at once, by every user with fast
-// noise, and by every user exactly. 14 families in three ways, each with a false-alarm probability of 10^-6.
+// noise, and by every user exactly. 16 families in three ways, each with a false-alarm probability of 10^-6.
 func TestReadLaw(t *testing.T) {
 	draws := 200_000
 	if testing.Short() {
@@ -563,7 +567,7 @@ func TestBadTrust(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		{Config{Trust: change(func(t *Trust) { t.Model = "" })}, `trust is "", must be central, local, shuffle or secagg`},
+		{Config{Trust: change(func(t *Trust) { t.Model = "" })}, `trust is "", must be central, local, two-server, shuffle or secagg`},
 		{Config{Trust: change(func(t *Trust) { t.Noise = "laplace" })}, `noise is "laplace", must be polya, gaussian or skellam for trust secagg`},
 		{Config{Trust: change(func(t *Trust) { t.P = 0 })}, "p is 0, must be above 0 and below 1"},
 		{Config{Trust: change(func(t *Trust) { t.P = 1 })}, "p is 1, must be above 0 and below 1"},

@@ -26,6 +26,8 @@ type Sum struct {
 	Modulus   uint64            // m: messages are from 0 to m−1
 	Grid      uint64            // g: a message counts in units of 1/g
 	Users     int               // how many honest messages must be in the sum for it to be opened
+	// Noise draws one whole noise of the mechanism, for servers that add their own: see NoiseAdder.
+	Noise func() (int64, error)
 	// State is a hash of all that this curator has released before, and so of the state of its policy.
 	State [32]byte
 }
@@ -34,6 +36,13 @@ type Sum struct {
 // them are in it may be fewer than there are, where users vanish on the way. One that talks to a network is made with the run's context.
 type Summer interface {
 	Sum(s Sum, messages []uint64) (total uint64, answers int, err error)
+}
+
+// A NoiseAdder is a Summer of two servers that each add a whole noise, Sum.Noise, to their share of the sum (privacy.TrustTwoServer). Under another Summer the
+// curator adds both.
+type NoiseAdder interface {
+	Summer
+	AddsNoise()
 }
 
 // PlainSum is the Summer that whoever runs it must be believed: it adds up what it sees, exactly.
@@ -228,7 +237,7 @@ func newRandomizer(m privacy.Mechanism, src rand.Source, fast *noise.Fast) (*Ran
 	if s, ok := m.(privacy.SplitMix); ok {
 		r.shares = s.Shares
 	}
-	if r.inner.Trust == privacy.TrustCentral {
+	if r.inner.Trust == privacy.TrustCentral || r.inner.Trust == privacy.TrustTwoServer {
 		return r, nil
 	}
 	if fast != nil {

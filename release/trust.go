@@ -16,6 +16,7 @@ import (
 //	central  laplace, gaussian, skellam   the analyser adds discrete noise
 //	local    laplace, gaussian, skellam   every user adds noise that is enough alone
 //	secagg   polya, gaussian, skellam     every user adds a share, and the server learns the noisy sum only
+//	two-server  laplace, gaussian, skellam  each of two servers adds noise that is enough alone
 //	shuffle  count                        privacy.ShuffledCount: pure
 //	shuffle  polya                        privacy.SplitMix: (ε,δ); a batch of fewer than 19 promised users is made as the next
 //	shuffle  laplace                      privacy.Clones: local noise, (ε,δ) by amplification
@@ -84,14 +85,14 @@ func (t Trust) users(invited int) int {
 func (t Trust) Validate() error {
 	var noises []privacy.NoiseName
 	switch t.Model {
-	case privacy.TrustCentral, privacy.TrustLocal:
+	case privacy.TrustCentral, privacy.TrustLocal, privacy.TrustTwoServer:
 		noises = []privacy.NoiseName{privacy.NoiseLaplace, privacy.NoiseGaussian, privacy.NoiseSkellam}
 	case privacy.TrustSecAgg:
 		noises = []privacy.NoiseName{privacy.NoisePolya, privacy.NoiseGaussian, privacy.NoiseSkellam}
 	case privacy.TrustShuffle:
 		noises = []privacy.NoiseName{privacy.NoiseCount, privacy.NoisePolya, privacy.NoiseLaplace}
 	default:
-		return fmt.Errorf("trust is %q, must be central, local, shuffle or secagg", t.Model)
+		return fmt.Errorf("trust is %q, must be central, local, two-server, shuffle or secagg", t.Model)
 	}
 	known := false
 	for _, n := range noises {

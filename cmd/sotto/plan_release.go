@@ -15,7 +15,7 @@ type planRelease struct {
 	Budget string           `required:"" help:"What a user may lose by a batch, such as epsilon=1, rho=0.1, epsilon=1,delta=1e-6 or alpha=2,epsilon=0.1." placeholder:"BUDGET"`
 	Users  experiment.Count `required:"" help:"Users who are invited to a batch." placeholder:"N"`
 
-	Trust     string `default:"secagg" help:"central, local, shuffle or secagg." placeholder:"MODEL"`
+	Trust     string `default:"secagg" help:"central, local, two-server, shuffle or secagg." placeholder:"MODEL"`
 	Noise     string `help:"laplace, polya, skellam, gaussian or count, as 'sotto list mechanisms' has them." placeholder:"NOISE"`
 	Precision string `default:"1" help:"s of 003, at least 1: rewards are encoded with g = s·ε·√n." placeholder:"S"`
 	Promised  string `default:"1" help:"Share of the users who are promised to answer: noise is calibrated to them." placeholder:"SHARE"`
