@@ -74,7 +74,7 @@ func Join(ctx context.Context, address string, cfg ClientConfig, message []uint6
 		err := c.try(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return ctx.Err()
 		case c.begun || !errors.Is(err, ErrLost) || time.Until(reach) < pause:
 			return err
 		}

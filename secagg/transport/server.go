@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sotto-dp/sotto/secagg"
@@ -154,6 +155,7 @@ type peer struct {
 	id    uint32
 	conn  *tls.Conn
 	queue chan []byte
+	over  atomic.Bool // the loop does not listen to her any more
 }
 
 // event is what a connection's goroutine tells the loop: a new peer, a message, or the end of a connection.
@@ -293,9 +295,13 @@ func (s *server) handle(raw net.Conn) {
 		if err != nil {
 			break
 		}
+		if p.over.Load() {
+			_, err = io.Copy(io.Discard, p.conn)
+			break
+		}
 		s.events <- event{peer: p, kind: eventMessage, message: m}
 	}
-	if !errors.Is(err, ErrFrame) {
+	if err != nil && !errors.Is(err, ErrFrame) {
 		err = fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	s.events <- event{peer: p, kind: eventLost, err: err}
@@ -370,12 +376,16 @@ func (s *server) send(p *peer, b []byte) {
 	}
 }
 
-// drop forgets a peer, with a last word if there is one.
-func (s *server) drop(p *peer, why error, last []byte) {
-	if last != nil {
-		s.send(p, last)
-	}
+// dismiss sends a peer the last word.
+func (s *server) dismiss(p *peer, last []byte) {
+	p.over.Store(true)
+	s.send(p, last)
 	close(p.queue)
+}
+
+// drop forgets a peer, with a last word.
+func (s *server) drop(p *peer, why error, last []byte) {
+	s.dismiss(p, last)
 	delete(s.peers, p.id)
 	s.told[p.id] = why
 }
@@ -447,8 +457,7 @@ func (s *server) came(p *peer) {
 	}
 	s.log(Event{Client: p.id, Named: true, Err: err})
 	if err != nil {
-		s.send(p, refusal(err))
-		close(p.queue)
+		s.dismiss(p, refusal(err))
 		return
 	}
 	s.untrack(p.conn.NetConn(), false)
@@ -590,8 +599,7 @@ func (s *server) end(err error) {
 	}()
 	for e := range s.events {
 		if e.kind == eventCame {
-			s.send(e.peer, last)
-			close(e.peer.queue)
+			s.dismiss(e.peer, last)
 		}
 	}
 }
