@@ -22,7 +22,7 @@
 //
 // X25519 for agreement, HKDF-SHA256 for derivation, AES-256 in counter mode for masks and with GCM for shares, HMAC-SHA256 for tags,
 // Ed25519 for signatures, Shamir over a prime field of 128 bits: all from the standard library and github.com/cloudflare/circl. [Client] and
-// [Server] are state machines without input or output; a transport carries their messages, and [Local] is one in memory. Every message is
+// [Server] are state machines without input or output; a transport carries their messages: [Local] in memory, package transport over TCP. Every message is
 // signed by its sender's identity key, which the receiver has pinned.
 //
 // Messages are vectors of integers modulo m. Noise is the caller's: each client adds her share of noise before she hands her message over,

@@ -12,8 +12,8 @@
 //
 // Both ends show certificates. The client's is made of her identity key, and tells the server who she is. The server's is made of its own
 // identity key too, which the client has pinned; or it is one of an authority that the client believes ([ClientConfig.Roots]). TLS is not what the
-// protocol's promises rest on: messages are signed, and sealed where they must be, without it. It keeps others from seeing who takes part, and from
-// speaking at all.
+// protocol's promises rest on: messages are signed, and sealed where they must be, without it. It keeps others from reading along (addresses they see)
+// and from speaking at all.
 //
 // # A session
 //

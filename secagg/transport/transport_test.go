@@ -15,6 +15,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"net"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -55,20 +56,18 @@ func newWorld(t testing.TB, n int, mode secagg.Mode) *world {
 	return w
 }
 
-// noLeak wants as many goroutines after the test as before it.
-func noLeak(t *testing.T) {
+// No goroutine outlives the tests.
+func TestMain(m *testing.M) {
 	before := runtime.NumGoroutine()
-	t.Cleanup(func() {
-		until := time.Now().Add(5 * time.Second)
-		for runtime.NumGoroutine() > before {
-			if time.Now().After(until) {
-				stacks := make([]byte, 1<<16)
-				t.Errorf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
-				return
-			}
-			time.Sleep(time.Millisecond)
+	code := m.Run()
+	for until := time.Now().Add(5 * time.Second); code == 0 && runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			stacks := make([]byte, 1<<16)
+			fmt.Printf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+			code = 1
 		}
-	})
+	}
+	os.Exit(code)
 }
 
 type outcome struct {
@@ -151,7 +150,7 @@ var errVanish = errors.New("vanish")
 
 // Fifty clients over loopback, or twenty: all stay, or a tenth vanishes after a message of each kind. Nobody waits for a deadline.
 func TestSession(t *testing.T) {
-	noLeak(t)
+	t.Parallel()
 	for _, mode := range []secagg.Mode{secagg.SemiHonest, secagg.Malicious} {
 		for _, kind := range []secagg.Kind{0, secagg.KindAdvertise, secagg.KindShares, secagg.KindMasked, secagg.KindAck, secagg.KindOpen} {
 			if kind == secagg.KindAck && mode == secagg.SemiHonest {
@@ -229,7 +228,7 @@ func TestLimit(t *testing.T) {
 
 // A client who is not there when the wait is over is left out, and told so when she comes; the others sum without her.
 func TestLatecomer(t *testing.T) {
-	noLeak(t)
+	t.Parallel()
 	w := newWorld(t, 6, secagg.SemiHonest)
 	w.wait = 300 * time.Millisecond
 	address, out := w.serve(t.Context(), nil)
@@ -269,7 +268,7 @@ func TestLatecomer(t *testing.T) {
 
 // Too few come.
 func TestTooFewCome(t *testing.T) {
-	noLeak(t)
+	t.Parallel()
 	w := newWorld(t, 6, secagg.SemiHonest)
 	w.session.NMin = 5
 	w.wait = 300 * time.Millisecond
@@ -287,7 +286,7 @@ func TestTooFewCome(t *testing.T) {
 
 // When too many vanish the others are told at once.
 func TestFailureIsTold(t *testing.T) {
-	noLeak(t)
+	t.Parallel()
 	w := newWorld(t, 8, secagg.Malicious)
 	w.session.NMin = 7
 	w.timeout = time.Minute
@@ -315,7 +314,7 @@ func TestFailureIsTold(t *testing.T) {
 
 // Identities: the server's pin, a stranger's key, a stolen name, a swapped key of a neighbour, other parameters.
 func TestIdentities(t *testing.T) {
-	noLeak(t)
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		change func(w *world, c *ClientConfig) // of client 1
@@ -368,7 +367,7 @@ func TestIdentities(t *testing.T) {
 
 // A server with a certificate of an authority: for clients who believe it and mean its name.
 func TestAuthority(t *testing.T) {
-	noLeak(t)
+	t.Parallel()
 	w := newWorld(t, 4, secagg.SemiHonest)
 	w.wait = time.Second
 	issuer := key("authority")
@@ -442,7 +441,7 @@ func until(t *testing.T, conn *tls.Conn, want frameType) []byte {
 // Clients who misbehave on their connection, one of ten: garbage, frames of a wrong kind or length, silence, a byte at a time, a hangup in the
 // middle of a frame, a message that nobody reads. The others get their sum; only silence costs them a round's time.
 func TestBadPeers(t *testing.T) {
-	noLeak(t)
+	t.Parallel()
 	big := binary.BigEndian.AppendUint32([]byte{Version, byte(frameMessage)}, 1<<31)
 	for _, c := range []struct {
 		name string
@@ -525,9 +524,91 @@ func TestBadPeers(t *testing.T) {
 	}
 }
 
+// stuck is a listener whose connections can be made to take nothing any more, by the other end's address, as when a machine has gone without a word
+// and all buffers are full.
+type stuck struct {
+	net.Listener
+	addresses sync.Map
+}
+
+type stuckConn struct {
+	net.Conn
+	of     *stuck
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (s *stuck) Accept() (net.Conn, error) {
+	c, err := s.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &stuckConn{Conn: c, of: s, closed: make(chan struct{})}, nil
+}
+
+func (c *stuckConn) Write(b []byte) (int, error) {
+	if _, ok := c.of.addresses.Load(c.RemoteAddr().String()); ok {
+		<-c.closed
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *stuckConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// A client who takes nothing any more when the end is told holds up nobody, the server only a little, and does not know how it ended.
+func TestStuckAtTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 6, secagg.SemiHonest)
+	w.timeout = time.Minute
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &stuck{Listener: inner}
+	out := make(chan outcome, 1)
+	began := time.Now()
+	go func() {
+		r, err := Serve(t.Context(), l, ServerConfig{Protocol: secagg.ServerConfig{Session: w.session, Identity: w.server, Clients: w.public, Timeout: w.timeout}, Wait: w.wait})
+		out <- outcome{r, err}
+	}()
+	errs := w.joinAll(t.Context(), inner.Addr().String(), func(id uint32, c *ClientConfig) {
+		if id != 6 {
+			return
+		}
+		var own string
+		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			if err == nil {
+				own = conn.LocalAddr().String()
+			}
+			return conn, err
+		}
+		c.Sent = func(k secagg.Kind) error {
+			if k == secagg.KindMasked { // nothing after it: not even who survives
+				l.addresses.Store(own, true)
+			}
+			return nil
+		}
+		c.Protocol.Timeout = time.Second / 2 // she gives up after three of them
+	})
+	r := <-out
+	if r.err != nil || len(r.result.Survivors) != 6 || r.result.Sum[0] != w.sumOf(r.result.Survivors) || time.Since(began) > w.timeout {
+		t.Errorf("%+v after %v", r, time.Since(began))
+	}
+	for id, err := range errs {
+		if want := map[bool]error{true: secagg.ErrDeadline}[id == 6]; !errors.Is(err, want) {
+			t.Errorf("client %d: %v, want %v", id, err, want)
+		}
+	}
+}
+
 // Strangers: more connections than may be pending who say nothing, and others who talk nonsense, keep nobody out.
 func TestStrangers(t *testing.T) {
-	noLeak(t)
+	t.Parallel()
 	w := newWorld(t, 5, secagg.SemiHonest)
 	address, out := w.serve(t.Context(), func(c *ServerConfig) { c.MaxPending = 4 })
 	var strangers []net.Conn
@@ -560,7 +641,7 @@ func TestStrangers(t *testing.T) {
 
 // Old versions of TLS, clients without a certificate or with one of another kind of key, and clients who mean another protocol are strangers.
 func TestHandshakes(t *testing.T) {
-	noLeak(t)
+	t.Parallel()
 	w := newWorld(t, 3, secagg.SemiHonest)
 	ctx, cancel := context.WithCancel(t.Context())
 	address, out := w.serve(ctx, nil)
@@ -596,7 +677,7 @@ func TestHandshakes(t *testing.T) {
 
 // One connection a client: the second one is turned away and does not disturb the first.
 func TestOneConnection(t *testing.T) {
-	noLeak(t)
+	t.Parallel()
 	w := newWorld(t, 4, secagg.SemiHonest)
 	address, out := w.serve(t.Context(), nil)
 	var group sync.WaitGroup
@@ -626,7 +707,7 @@ func TestOneConnection(t *testing.T) {
 
 // A client whose connection breaks before the session begins comes back by herself, and one who is early finds the server when it is there.
 func TestComeBack(t *testing.T) {
-	noLeak(t)
+	t.Parallel()
 	w := newWorld(t, 3, secagg.SemiHonest)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -673,7 +754,7 @@ func TestComeBack(t *testing.T) {
 
 // A context that ends stops a server, which tells its clients, and a client, who vanishes.
 func TestCancel(t *testing.T) {
-	noLeak(t)
+	t.Parallel()
 	for _, begun := range []bool{false, true} {
 		w := newWorld(t, 4, secagg.SemiHonest)
 		w.timeout = time.Minute
@@ -717,7 +798,7 @@ func TestCancel(t *testing.T) {
 // A server that falls silent runs its clients into their deadlines; one that hangs up is a lost connection; one that talks nonsense is found out; one
 // that hangs up at the end leaves it open how the session ended.
 func TestBadServers(t *testing.T) {
-	noLeak(t)
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		do   func(conn *tls.Conn)
@@ -804,7 +885,7 @@ func TestBadServers(t *testing.T) {
 
 // Bad configurations.
 func TestConfigurations(t *testing.T) {
-	noLeak(t)
+	t.Parallel()
 	w := newWorld(t, 3, secagg.SemiHonest)
 	for name, change := range map[string]func(*ServerConfig){
 		"wait":     func(c *ServerConfig) { c.Wait = -1 },
@@ -899,7 +980,7 @@ func FuzzReadFrame(f *testing.F) {
 
 // Random clients vanish after random messages: the exact sum of the survivors, or a named refusal.
 func TestRandomDrops(t *testing.T) {
-	noLeak(t)
+	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 7))
 	for trial := range 12 {
 		mode := []secagg.Mode{secagg.SemiHonest, secagg.Malicious}[trial%2]
