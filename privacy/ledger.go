@@ -230,6 +230,20 @@ func (l *Ledger) releaseAll(slots []int, m Mechanism, v *Values, write bool) (Re
 	return Released{v}, nil
 }
 
+// Allow is nil if ReleaseAll of one release of each of the slots through m would stay within the cap, and otherwise the error, matching ErrBudget, that it
+// would be refused with. It charges nothing. It is for those who have to know before others see what they send.
+func (l *Ledger) Allow(slots []int, m Mechanism) error {
+	for _, s := range slots {
+		if s < 0 {
+			return negative(s)
+		}
+	}
+	if l.cap == nil || len(slots) == 0 {
+		return nil
+	}
+	return l.allowAll(slots, l.find(m))
+}
+
 // Record charges m to the slot for an event that releases no values here: something published elsewhere, or read back from a journal.
 func (l *Ledger) Record(slot int, m Mechanism) error {
 	at := l.account(m)

@@ -92,9 +92,12 @@ func (m ShuffledCount) gamma() uint64 {
 	return uint64(math.Ceil(float64(m.Beta/float64(m.Users)) * coverUnit))
 }
 
+// Blank is γ, the probability of a user's being blank, rounded up to a multiple of 2^-62: that of Cover, without the work of the rest.
+func (m ShuffledCount) Blank() float64 { return float64(m.gamma()) / coverUnit }
+
 // g is γ(e^ε−1)/(1−γ).
 func (m ShuffledCount) g() float64 {
-	c := float64(m.gamma()) / coverUnit
+	c := m.Blank()
 	return c * math.Expm1(m.Epsilon) / (1 - c)
 }
 

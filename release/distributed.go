@@ -190,43 +190,42 @@ func (c *distributed) Ask([]int, float64) (privacy.Released, error) {
 }
 
 // Release implements Curator. The mechanism is made for the largest of the batches, and its noise for the smallest promise. Where too few
-// answered the error is an *TooFewError.
+// answered the error is an *TooFewError. A budget that does not allow the release is an error before any user sends anything.
 func (c *distributed) Release(arms []int) (privacy.Released, error) {
 	if err := c.check(arms); err != nil {
 		return privacy.Released{}, err
 	}
-	if c.trust.Dropout > 0 {
-		if err := c.lose(arms); err != nil {
-			return privacy.Released{}, err
-		}
-	}
 	invited, users := 0, math.MaxInt
-	for _, a := range arms {
+	for i, a := range arms {
 		invited, users = max(invited, c.slots[a].invited), min(users, c.trust.users(c.slots[a].invited))
+		c.ids[i] = c.slots[a].id
 	}
-	call := float64(c.releases + 1)
+	ids, call := c.ids[:len(arms)], float64(c.releases+1)
 	m, err := c.calibr.mechanism(invited, users, c.trust.P/(10*call*call*float64(len(arms))))
 	if err != nil {
 		return privacy.Released{}, fmt.Errorf("curator: %w", err)
 	}
+	if err := c.ledger.Allow(ids, m); err != nil {
+		return privacy.Released{}, fmt.Errorf("curator: %w", err)
+	}
+	if c.trust.Dropout > 0 {
+		if err := c.lose(arms, m); err != nil {
+			return privacy.Released{}, err
+		}
+	}
+	c.releases++ // from here on messages are on their way: another try is another computation, of its own number
 	c.out = privacy.Values{N: c.n[:len(arms)], Sum: c.sum[:len(arms)]}
-	if opened, err := c.sums(arms, m); err != nil {
+	if at, shown, err := c.sums(arms, m); err != nil {
 		clear(c.n)
 		clear(c.sum)
-		return privacy.Released{}, fmt.Errorf("curator: %w", c.abandon(arms, opened, m, err))
+		return privacy.Released{}, fmt.Errorf("curator: %w", c.abandon(arms, at, shown, m, err))
 	}
-	for i, a := range arms {
-		c.ids[i] = c.slots[a].id
+	released, err := c.ledger.ReleaseAll(ids, m, &c.out)
+	if c.trust.Summer != nil {
+		c.remember(m, ids)
 	}
-	released, err := c.ledger.ReleaseAll(c.ids[:len(arms)], m, &c.out)
-	if err == nil || !errors.Is(err, privacy.ErrBudget) {
-		for _, a := range arms {
-			c.empty(a)
-		}
-		c.releases++
-		if c.trust.Summer != nil {
-			c.remember(m)
-		}
+	for _, a := range arms {
+		c.empty(a)
 	}
 	if err != nil {
 		clear(c.n)
@@ -237,35 +236,42 @@ func (c *distributed) Release(arms []int) (privacy.Released, error) {
 }
 
 // remember adds what was released to the state.
-func (c *distributed) remember(m privacy.Mechanism) {
+func (c *distributed) remember(m privacy.Mechanism, ids []int) {
 	h := sha256.New()
 	h.Write(c.state[:])
 	fmt.Fprintf(h, "%v\n", m)
 	for i, n := range c.out.N {
-		fmt.Fprintf(h, "%d %d %016x\n", c.ids[i], n, math.Float64bits(c.out.Sum[i]))
+		fmt.Fprintf(h, "%d %d %016x\n", ids[i], n, math.Float64bits(c.out.Sum[i]))
 	}
 	h.Sum(c.state[:0])
 }
 
-// abandon is what is left to do if a sum could not be had. The first of them, opened in number, are known to whoever runs S: they are charged for, and
-// never released. If users were missing the batch is to be played again, with new users for all arms.
-func (c *distributed) abandon(arms []int, opened int, m privacy.Mechanism, err error) error {
-	for _, a := range arms[:opened] {
-		if e := c.ledger.Record(c.slots[a].id, m); e != nil {
-			err = errors.Join(err, e)
-		}
+// abandon is what is left to do if the sum of arm number at could not be had. Sums before it are known to whoever runs S, and its own messages may be if
+// shown: they are charged for, and neither released nor sent again with other noise. If users were missing, the batch is to be played again with new users
+// for all arms.
+func (c *distributed) abandon(arms []int, at int, shown bool, m privacy.Mechanism, err error) error {
+	few := errors.Is(err, ErrAnswers)
+	if w := &c.slots[arms[at]]; few {
+		err = &TooFewError{Arms: slices.Clone(arms), Answers: w.answers(), Promised: c.trust.users(w.invited), Err: err}
 	}
-	if !errors.Is(err, ErrAnswers) {
-		for _, a := range arms[:opened] {
+	for i, a := range arms {
+		known := i < at || i == at && shown
+		if known {
+			if e := c.ledger.Record(c.slots[a].id, m); e != nil { // Release has asked for leave: an error of the ledger's own
+				err = errors.Join(err, e)
+			}
+		}
+		if known || few {
 			c.empty(a)
 		}
-		return err
 	}
-	few := &TooFewError{Arms: slices.Clone(arms), Answers: c.n[opened], Promised: c.trust.users(c.slots[arms[opened]].invited), Err: err}
-	for _, a := range arms {
-		c.empty(a)
-	}
-	return few
+	return err
+}
+
+// open says that a user's messages are seen by all, whatever S does.
+func open(m privacy.Mechanism) bool {
+	a, ok := m.(privacy.Aggregated)
+	return ok && a.Trust == privacy.TrustLocal
 }
 
 func (c *distributed) check(arms []int) error {
@@ -287,8 +293,9 @@ func (c *distributed) check(arms []int) error {
 	return nil
 }
 
-// lose takes away the rewards of users who do not answer: each with the same probability, whatever he has.
-func (c *distributed) lose(arms []int) error {
+// lose takes away the rewards of users who do not answer: each with the same probability, whatever he has. Where too few are left nothing is opened; under
+// local trust their messages have been seen all the same.
+func (c *distributed) lose(arms []int, m privacy.Mechanism) error {
 	var few *TooFewError
 	for _, a := range arms {
 		w := &c.slots[a]
@@ -316,26 +323,32 @@ func (c *distributed) lose(arms []int) error {
 		return nil
 	}
 	for _, a := range few.Arms {
+		if open(m) && c.slots[a].answers() > 0 {
+			if err := c.ledger.Record(c.slots[a].id, m); err != nil {
+				return fmt.Errorf("curator: %w", err)
+			}
+		}
 		c.empty(a)
 	}
 	return fmt.Errorf("curator: %w", few)
 }
 
-// sums fills in what is released: the noisy sums, how many are in them, and the largest tail. With an error it says how many had been opened.
-func (c *distributed) sums(arms []int, m privacy.Mechanism) (opened int, err error) {
+// sums fills in what is released: the noisy sums, how many are in them, and the largest tail. With an error it says at which arm, and whether that one's
+// messages may have been shown: S shows none of too few, and what it shows when it fails in another way is not known.
+func (c *distributed) sums(arms []int, m privacy.Mechanism) (at int, shown bool, err error) {
 	modulus, users, _, err := ringOf(m)
 	if err != nil {
-		return opened, err
+		return 0, false, err
 	}
 	var r *Randomizer
 	if c.perUser {
 		if r, err = newRandomizer(m, c.src, c.fast); err != nil {
-			return opened, err
+			return 0, false, err
 		}
 	}
 	analyser, err := newAnalyser(m, c.src, c.fast)
 	if err != nil {
-		return opened, err
+		return 0, false, err
 	}
 	tails := m.(interface{ TailOf(int) privacy.Tail })
 	for i, a := range arms {
@@ -343,27 +356,29 @@ func (c *distributed) sums(arms []int, m privacy.Mechanism) (opened int, err err
 		answers := w.answers()
 		var total uint64
 		if c.perUser {
-			c.n[i] = answers
-			s := Sum{Batch: c.releases, Arm: a, Mechanism: m, Modulus: modulus, Grid: uint64(analyser.g), Users: users, State: c.state}
-			if total, answers, err = c.protocol(r, w, s); err != nil {
-				return i, err
+			if err := c.encode(r, w); err != nil {
+				return i, false, err
+			}
+			total, answers, err = c.protocol(r, w, Sum{Batch: c.releases - 1, Arm: a, Mechanism: m, Modulus: modulus, Grid: uint64(analyser.g), Users: users, State: c.state})
+			if err != nil {
+				return i, !errors.Is(err, ErrAnswers) || open(m), err
 			}
 		} else {
 			total = c.total(m, w, modulus)
 		}
 		if c.n[i], c.sum[i] = answers, 0; answers > 0 {
 			if c.sum[i], err = analyser.Read(total, answers); err != nil {
-				return i, err
+				return i, true, err
 			}
 		}
 		t := tails.TailOf(answers)
 		c.out.Tail = privacy.Tail{Sigma: max(c.out.Tail.Sigma, t.Sigma), H: max(c.out.Tail.H, t.H), Log: max(c.out.Tail.Log, t.Log)}
 	}
-	return len(arms), nil
+	return 0, false, nil
 }
 
-// protocol has every user's messages drawn, and S add them up.
-func (c *distributed) protocol(r *Randomizer, w *waiting, s Sum) (uint64, int, error) {
+// encode has every user's messages drawn.
+func (c *distributed) encode(r *Randomizer, w *waiting) error {
 	var err error
 	c.messages = c.messages[:0]
 	add := func(y float64) {
@@ -379,9 +394,11 @@ func (c *distributed) protocol(r *Randomizer, w *waiting, s Sum) (uint64, int, e
 	for _, y := range w.y {
 		add(y)
 	}
-	if err != nil {
-		return 0, 0, err
-	}
+	return err
+}
+
+// protocol has S add the messages up.
+func (c *distributed) protocol(r *Randomizer, w *waiting, s Sum) (uint64, int, error) {
 	if r.inner.Trust == privacy.TrustTwoServer {
 		return c.twoServers(r, s)
 	}
@@ -477,11 +494,7 @@ func (c *distributed) totalCount(m privacy.ShuffledCount, w *waiting) uint64 {
 	for _, y := range w.y {
 		ones += int(round(y, 1, c.src))
 	}
-	cover, err := m.Cover()
-	if err != nil {
-		return countRing // out of the ring: the analyser refuses it
-	}
-	ones -= c.fast.Binomial(ones, float64(cover.Blank)/float64(privacy.CoverUnit()))
+	ones -= c.fast.Binomial(ones, m.Blank())
 	r, scale := float64(w.answers())/float64(m.Users), float64(m.Num)/float64(m.Den)
 	var z int
 	if r == 1 {

@@ -228,7 +228,7 @@ func drawer(t testing.TB, trust Trust, m privacy.Mechanism, exactly bool, twist 
 	return func() int {
 		c.slots[0] = lawUsers
 		c.out = privacy.Values{N: c.n[:1], Sum: c.sum[:1]}
-		if _, err := c.sums([]int{0}, m); err != nil {
+		if _, _, err := c.sums([]int{0}, m); err != nil {
 			t.Fatal(err)
 		}
 		return int(math.Round(c.sum[0] * g))
@@ -513,49 +513,129 @@ func TestTooFewAnswers(t *testing.T) {
 	}
 }
 
-// S may lose users too. What it had opened before is charged for and never released.
-type vanishing struct {
-	calls int
-	at    int
+// brittle is an S that fails at one of its calls: users are missing on the way, or it says nothing of what it has shown.
+type brittle struct {
+	at   int
+	err  error // nil: too few messages
+	sums []Sum
 }
 
-func (f *vanishing) Sum(s Sum, messages []uint64) (uint64, int, error) {
-	f.calls++
-	if f.calls == f.at {
-		return PlainSum{}.Sum(s, messages[:1])
+func (f *brittle) Sum(s Sum, messages []uint64) (uint64, int, error) {
+	f.sums = append(f.sums, s)
+	switch {
+	case len(f.sums) != f.at:
+		return PlainSum{}.Sum(s, messages)
+	case f.err != nil:
+		return 0, 0, f.err
 	}
-	return PlainSum{}.Sum(s, messages)
+	return PlainSum{}.Sum(s, messages[:1])
 }
 
+// What S had opened before it failed is charged for and never released, and so are messages that may have been seen: local ones always, others unless S
+// had too few to open. No reward goes out again under other noise, no sum has the number of another, and a batch with too few is to be played again.
 func TestSummerFails(t *testing.T) {
-	s := &noise.Key{Seed: 17, Role: noise.RoleNoise}.Fast(1)[0]
-	c, err := Simulated(Config{Arms: 2, Mechanism: privacy.Laplace{Scale: 1}, Trust: &Trust{Model: privacy.TrustSecAgg, P: 0.01, Summer: &vanishing{at: 2}}}, s)
+	lost := errors.New("lost")
+	for _, c := range []struct {
+		name    string
+		trust   Trust
+		err     error
+		charges int // of three arms, the second of which fails
+		left    int // arms whose users have sent nothing
+	}{
+		{"secagg, too few", Trust{Model: privacy.TrustSecAgg}, nil, 1, 0},
+		{"secagg, lost", Trust{Model: privacy.TrustSecAgg}, lost, 2, 1},
+		{"local, too few", Trust{Model: privacy.TrustLocal}, nil, 2, 0},
+		{"local, lost", Trust{Model: privacy.TrustLocal}, lost, 2, 1},
+		{"shuffle, lost", Trust{Model: privacy.TrustShuffle}, lost, 2, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			summer := &brittle{at: 2, err: c.err}
+			c.trust.P, c.trust.Summer = 0.01, summer
+			cur, err := Simulated(Config{Arms: 3, Mechanism: privacy.Laplace{Scale: 1}, Trust: &c.trust}, &noise.Key{Seed: 17, Role: noise.RoleNoise}.Fast(1)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			fill := func() {
+				for a := range 3 {
+					if cur.(*distributed).slots[a].invited == 0 {
+						if err := cur.AddSum(a, 10, 5); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+			}
+			fill()
+			r, err := cur.Release([]int{0, 1, 2})
+			var few *TooFewError
+			if errors.As(err, &few) != (c.err == nil) || c.err != nil && !errors.Is(err, c.err) || r.Len() != 0 {
+				t.Fatalf("%d sums, error %v", r.Len(), err)
+			}
+			if few != nil && len(few.Arms) != 3 {
+				t.Errorf("%d arms are to be played again, want all", len(few.Arms))
+			}
+			left := 0
+			for _, w := range cur.(*distributed).slots {
+				if w.invited > 0 {
+					left++
+				}
+			}
+			if n := len(cur.Ledger().Entries()); n != c.charges || left != c.left {
+				t.Errorf("%d charges, %d arms wait, want %d and %d", n, left, c.charges, c.left)
+			}
+			fill()
+			if r, err = cur.Release([]int{0, 1, 2}); err != nil || r.Len() != 3 || r.N(0) != 10 {
+				t.Fatalf("%v, %v", r, err)
+			}
+			if n := len(cur.Ledger().Entries()); n != c.charges+3 {
+				t.Errorf("%d charges, want %d", n, c.charges+3)
+			}
+			seen := map[[2]int]bool{}
+			for _, s := range summer.sums {
+				at := [2]int{s.Batch, s.Arm}
+				if s.Batch < 0 || seen[at] {
+					t.Errorf("batch %d, arm %d was computed before", s.Batch, s.Arm)
+				}
+				seen[at] = true
+			}
+		})
+	}
+}
+
+// A budget that does not allow a release is found before any user sends a message.
+func TestBudgetBeforeMessages(t *testing.T) {
+	summer := &brittle{}
+	cur, err := Simulated(Config{Arms: 2, Mechanism: privacy.Laplace{Scale: 1}, Trust: &Trust{Model: privacy.TrustSecAgg, P: 0.01, Summer: summer},
+		Ledger: privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 0.5}))}, &noise.Key{Seed: 21, Role: noise.RoleNoise}.Fast(1)[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	fill := func() {
-		for a := range 2 {
-			if err := c.AddSum(a, 10, 5); err != nil {
-				t.Fatal(err)
-			}
+	for a := range 2 {
+		if err := cur.AddSum(a, 10, 5); err != nil {
+			t.Fatal(err)
 		}
 	}
-	fill()
-	_, err = c.Release([]int{0, 1})
-	var few *TooFewError
-	if !errors.As(err, &few) || len(few.Arms) != 2 {
-		t.Fatalf("error is %v", err)
+	if r, err := cur.Release([]int{0, 1}); !errors.Is(err, privacy.ErrBudget) || r.Len() != 0 || len(summer.sums) != 0 || len(cur.Ledger().Entries()) != 0 {
+		t.Errorf("%d sums released, %d computed, %d charges, error %v", r.Len(), len(summer.sums), len(cur.Ledger().Entries()), err)
 	}
-	if n := len(c.Ledger().Entries()); n != 1 {
-		t.Errorf("%d charges, want 1: one sum was opened", n)
+	if w := cur.(*distributed).slots[0]; w.invited != 10 {
+		t.Errorf("%d rewards wait, want 10: nobody has sent anything", w.invited)
 	}
-	fill()
-	r, err := c.Release([]int{0, 1})
-	if err != nil || r.N(0) != 10 {
-		t.Fatalf("%v, %v", r, err)
+}
+
+// Local messages of a batch that too few answered have been seen: they are on the ledger.
+func TestTooFewLocalAnswersAreCharged(t *testing.T) {
+	cur, err := Simulated(Config{Arms: 1, Mechanism: privacy.Laplace{Scale: 1}, Trust: &Trust{Model: privacy.TrustLocal, P: 0.01, Dropout: 0.5}}, &noise.Key{Seed: 22, Role: noise.RoleNoise}.Fast(1)[0])
+	if err != nil {
+		t.Fatal(err)
 	}
-	if n := len(c.Ledger().Entries()); n != 3 {
-		t.Errorf("%d charges, want 3", n)
+	if err := cur.AddSum(0, 100, 50); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cur.Release([]int{0}); !errors.Is(err, ErrAnswers) {
+		t.Fatal(err)
+	}
+	if e := cur.Ledger().Entries(); len(e) != 1 || math.Abs(cur.Ledger().Total().Pure()-1) > 1e-8 {
+		t.Errorf("%d charges, %v in all", len(e), cur.Ledger().Total())
 	}
 }
 
@@ -749,7 +829,7 @@ func TestPublishedAndSharedNoiseFailTheLawTest(t *testing.T) {
 			d.slots[arm] = waiting{invited: 7, bits: [2]int{4, 3}}
 		}
 		d.out = privacy.Values{N: d.n[:2], Sum: d.sum[:2]}
-		if _, err := d.sums([]int{0, 1}, m); err != nil {
+		if _, _, err := d.sums([]int{0, 1}, m); err != nil {
 			t.Fatal(err)
 		}
 		if d.sum[0] == d.sum[1] {

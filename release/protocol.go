@@ -20,7 +20,7 @@ var ErrAnswers = errors.New("too few users answered")
 
 // A Sum is one secure computation: of one arm's batch, or of one user's group.
 type Sum struct {
-	Batch     int // number of the release of this curator, from 0
+	Batch     int // number of the release of this curator, from 0; one that failed has a number too, so that no two computations of an arm share one
 	Arm       int
 	Mechanism privacy.Mechanism // with its integers: what every user must have been told
 	Modulus   uint64            // m: messages are from 0 to m−1
