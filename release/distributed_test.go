@@ -304,6 +304,94 @@ func TestReadLaw(t *testing.T) {
 	}
 }
 
+// The noise of so many users, drawn by each and drawn at once, has the same law for every family: both against the exact convolution, 10^6 draws each
+// (2.5·10^5 for counts by every user), with a false-alarm probability of 10^-6 for each of the 14 tests. Twins with a user too few, or one discrete
+// Gaussian for two narrow ones, are caught.
+func TestTotalNoiseLaw(t *testing.T) {
+	draws := 1_000_000
+	if testing.Short() {
+		draws = 100_000
+	}
+	s := &noise.Key{Seed: 23, Role: noise.RoleNoise}.Fast(1)[0]
+	d := &distributed{fast: s, src: s}
+	for _, c := range []struct {
+		noise    privacy.NoiseName
+		trust    privacy.Trust
+		users    int
+		num, den uint64
+		answers  int
+		one      mass
+	}{
+		{privacy.NoisePolya, privacy.TrustSecAgg, 3, 4, 1, 3, negativeMass(1.0/3, 4).minus(negativeMass(1.0/3, 4))},
+		{privacy.NoisePolya, privacy.TrustSecAgg, 2, 4, 1, 3, negativeMass(0.5, 4).minus(negativeMass(0.5, 4))}, // one more than was promised
+		{privacy.NoiseLaplace, privacy.TrustLocal, 1, 3, 2, 3, laplaceMass(1.5)},
+		{privacy.NoiseSkellam, privacy.TrustSecAgg, 3, 7, 4, 3, skellamMass(1.75)},
+		{privacy.NoiseGaussian, privacy.TrustSecAgg, 2, 1, 4, 2, gaussianMass(0.25)}, // told apart from one discrete Gaussian: drawn one by one
+		{privacy.NoiseGaussian, privacy.TrustSecAgg, 3, 9, 1, 3, gaussianMass(9)},    // drawn as one
+	} {
+		m := privacy.Aggregated{Trust: c.trust, Noise: c.noise, G: 1, Users: c.users, Invited: max(c.users, c.answers), Modulus: 1 << 40, Tau: 1 << 30, Num: c.num, Den: c.den}
+		if err := m.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprintf("%s, %d of %d, %d/%d", c.noise, c.answers, c.users, c.num, c.den)
+		want, share := c.one.times(c.answers), fastShare(m, s)
+		users := func(n int) func() int {
+			return func() int {
+				x := 0
+				for range n {
+					z, _ := share()
+					x += int(z)
+				}
+				return x
+			}
+		}
+		if p := pValue(draws, func() int { return int(d.totalNoise(m, c.answers)) }, want); !(p > falseAlarm) {
+			t.Errorf("%s at once: χ² p-value %v", name, p)
+		}
+		if p := pValue(draws, users(c.answers), want); !(p > falseAlarm) {
+			t.Errorf("%s by every user: χ² p-value %v", name, p)
+		}
+		if p := pValue(100_000, users(c.answers-1), want); !(p < falseAlarm) {
+			t.Errorf("%s with a user too few passes: %v", name, p)
+		}
+	}
+	narrow := func() int { return s.DiscreteGaussian(math.Sqrt(0.5)) }
+	if p := pValue(draws, narrow, gaussianMass(0.25).times(2)); !(p < falseAlarm) {
+		t.Errorf("one discrete Gaussian for two passes: %v", p)
+	}
+
+	// The difference of the messages of a shuffled count: three users with bits 0, 1, 1.
+	m, err := privacy.NewShuffledCount(1, 0.5, 2, 3, 0.5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newRandomizer(m, s, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gamma, half := m.Blank(), negativeMass(0.5, 2)
+	bit := mass{0, []float64{gamma, 1 - gamma}}
+	want := bit.plus(bit).plus(half.minus(half).times(3))
+	w := &waiting{invited: 3, bits: [2]int{1, 2}}
+	signed := func(total uint64) int { return int(int64(total<<1) >> 1) } // of 63 bits
+	if p := pValue(draws, func() int { return signed(d.totalCount(m, w)) }, want); !(p > falseAlarm) {
+		t.Errorf("count at once: χ² p-value %v", p)
+	}
+	d.messages = nil
+	if p := pValue(draws/4, func() int {
+		if err := d.encode(r, w); err != nil {
+			t.Fatal(err)
+		}
+		total := uint64(0)
+		for _, x := range d.messages {
+			total = addMod(total, x, countRing)
+		}
+		return signed(total)
+	}, want); !(p > falseAlarm) {
+		t.Errorf("count by every user: χ² p-value %v", p)
+	}
+}
+
 // Twins that are wrong in one thing are caught by the same test.
 func TestBrokenProtocolsAreCaught(t *testing.T) {
 	cases := lawCases(t)

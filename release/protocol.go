@@ -261,15 +261,14 @@ func (r *Randomizer) Messages(dst []uint64, reward float64) ([]uint64, error) {
 	if r.count != nil {
 		return r.countMessages(dst, y)
 	}
-	x := round(y, r.inner.G, r.src)
+	v := uint64(round(y, r.inner.G, r.src)) // at most g, which is below m
 	if r.noise != nil {
 		z, err := r.noise()
 		if err != nil {
 			return dst, fmt.Errorf("randomizer: %w", err)
 		}
-		x += z // both are below 2^62 in size: noise.ErrOverflow comes first
+		v = addMod(v, intoRing(z, r.modulus), r.modulus)
 	}
-	v := intoRing(x, r.modulus)
 	for range r.shares - 1 {
 		u := uniformBelow(r.src, r.modulus)
 		dst = append(dst, u)
@@ -360,7 +359,7 @@ func newAnalyser(m privacy.Mechanism, src rand.Source, fast *noise.Fast) (*Analy
 
 // Read is the noisy sum of the rewards of so many answers, in rewards: the total over g, where a total beyond n·g + τ stands for a negative
 // number (003 Algorithm 1's correction of underflow). A total that is no element of the ring is an error that matches ErrMessage, and a number
-// of answers that was not promised one that matches ErrAnswers: then there is no release.
+// of answers that was not promised one that matches ErrAnswers: then there is no release. Under central trust each call draws noise: read a total once.
 func (a *Analyser) Read(total uint64, answers int) (float64, error) {
 	if total >= a.modulus {
 		return 0, fmt.Errorf("analyser: %w: total is %d, must be below the modulus, %d", ErrMessage, total, a.modulus)
