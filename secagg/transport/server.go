@@ -305,6 +305,9 @@ func (s *server) handle(raw net.Conn) {
 		err = fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	s.events <- event{peer: p, kind: eventLost, err: err}
+	if errors.Is(err, ErrFrame) {
+		io.Copy(io.Discard, p.conn) // until she has read why
+	}
 	<-written
 }
 
