@@ -181,7 +181,10 @@ func (p *TopTwo) learn(released privacy.Released) {
 		// The noise that was really drawn may be a little larger than asked for: integers round up.
 		// Noise that is not Laplace's has a Laplace tail above it, nearest where thresholds look.
 		tail := released.Tail().Laplace(tangent)
-		a.Scale, a.Log = max(tail.H, 1/p.epsilon), tail.Log
+		if a.Noises == 1 {
+			a.Scale, a.Log = 1/p.epsilon, 0
+		}
+		a.Scale, a.Log = max(tail.H, a.Scale), max(tail.Log, a.Log) // of the noises that are in the mean, the widest
 		if a.Mean = a.sum / a.N; !p.parts.Unclipped {
 			a.Mean = min(1, max(0, a.Mean))
 		}
