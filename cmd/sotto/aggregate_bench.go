@@ -119,7 +119,7 @@ func (c *aggregateBench) Run(ctx context.Context, s streams) error {
 func growth(costs []sessionCost, gamma, delta float64) report.Figure {
 	f := report.Figure{ID: "secagg-growth", Title: "Secure aggregation: what a session costs the server", LogX: true, LogY: true,
 		Subtitle: fmt.Sprintf("one value of 64 bits, γ = %g, δ = %g, and as many vanish after sharing keys", gamma, delta),
-		XLabel:   "n log₂ n", YLabel: "processor time of the server, ms", Note: "The thin lines go through the last point with slope 1: n log n."}
+		XLabel:   "n log₂ n", YLabel: "processor time of the server, ms", Note: "The lines ∝ n log n go through the last point."}
 	for _, mode := range []secagg.Mode{secagg.SemiHonest, secagg.Malicious} {
 		measured, line := report.Series{Label: mode.String() + " server"}, report.Series{Label: fmt.Sprintf("∝ n log n (%v)", mode)}
 		for _, c := range costs {
