@@ -282,7 +282,7 @@ func lawCases(t testing.TB) []lawCase {
 // What is read has the law of the central discrete mechanism after the same wrap: found by convolution, and drawn at once, by every user with fast
 // noise, and by every user exactly. 16 families in three ways, each with a false-alarm probability of 10^-6.
 func TestReadLaw(t *testing.T) {
-	draws := 200_000
+	draws := 100_000
 	if testing.Short() {
 		draws = 50_000
 	}
@@ -294,7 +294,7 @@ func TestReadLaw(t *testing.T) {
 				trust.PerUser = way == "per user"
 				n := draws
 				if way != "total" {
-					n /= 4
+					n /= 2
 				}
 				if p := pValue(n, drawer(t, trust, c.m, way == "exact", nil), want); !(p > falseAlarm) {
 					t.Errorf("χ² p-value %v", p)
