@@ -230,7 +230,7 @@ func TestLimit(t *testing.T) {
 func TestLatecomer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 6, secagg.SemiHonest)
-	w.wait = 300 * time.Millisecond
+	w.wait = 3 * time.Second // five clients are there long before
 	address, out := w.serve(t.Context(), nil)
 	var late error
 	var group sync.WaitGroup
