@@ -271,7 +271,7 @@ func TestTooFewCome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 6, secagg.SemiHonest)
 	w.session.NMin = 5
-	w.wait = 300 * time.Millisecond
+	w.wait = 3 * time.Second
 	address, out := w.serve(t.Context(), nil)
 	for id, err := range w.joinAll(t.Context(), address, nil, 1, 2, 3) {
 		var refused *Refusal
@@ -345,7 +345,7 @@ func TestIdentities(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 6, secagg.Malicious)
 			if !c.there {
-				w.wait = time.Second
+				w.wait = 3 * time.Second
 			}
 			address, out := w.serve(t.Context(), nil)
 			errs := w.joinAll(t.Context(), address, func(id uint32, cfg *ClientConfig) {
@@ -369,7 +369,7 @@ func TestIdentities(t *testing.T) {
 func TestAuthority(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4, secagg.SemiHonest)
-	w.wait = time.Second
+	w.wait = 3 * time.Second
 	issuer := key("authority")
 	authority := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"sums.example.org"}}
