@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/big"
@@ -60,6 +61,9 @@ func newWorld(t testing.TB, n int, mode secagg.Mode) *world {
 func TestMain(m *testing.M) {
 	before := runtime.NumGoroutine()
 	code := m.Run()
+	if f := flag.Lookup("test.fuzz"); f != nil && f.Value.String() != "" { // the fuzzing engine keeps a goroutine of its own
+		os.Exit(code)
+	}
 	for until := time.Now().Add(5 * time.Second); code == 0 && runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
 			stacks := make([]byte, 1<<16)
