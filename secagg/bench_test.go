@@ -116,6 +116,9 @@ func BenchmarkSession(b *testing.B) {
 		for _, gamma := range []float64{.05, .1} {
 			for _, n := range []int{100, 300, 1000, 3000, 10000} {
 				b.Run(fmt.Sprintf("%v/gamma=%g/n=%d", mode, gamma, n), func(b *testing.B) {
+					if testing.Short() && n > 300 {
+						b.Skip("long")
+					}
 					s := testSession("benchmark")
 					s.Mode, s.Gamma, s.Delta = mode, gamma, .1
 					s.NMin = n / 2

@@ -1019,6 +1019,9 @@ func TestRandomDrops(t *testing.T) {
 func BenchmarkSession(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			if testing.Short() && n > 100 {
+				b.Skip("long")
+			}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				w := newWorld(b, n, secagg.SemiHonest)
