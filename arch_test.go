@@ -15,9 +15,9 @@ const module = "github.com/sotto-dp/sotto"
 // floors is the house, ground floor first (docs/design.md): a package imports only floors below its own. A package that is not listed
 // fails the test, so that a new one gets its place.
 var floors = [][]string{
-	{"noise", "privacy", "divergence", "interval", "design"},
-	{"bandit", "release", "policy", "bound"},
-	{"policy/linear", "policy/identify"},
+	{"noise", "privacy", "divergence", "interval", "design", "secagg"},
+	{"bandit", "release", "policy", "bound", "letor", "secagg/prio", "secagg/transport"},
+	{"policy/linear", "policy/identify", "aggregate"},
 	{"catalog", "sim", "stopping"},
 	{"experiment", "choose", "trial", "audit"},
 	{"report", "audit/train"},

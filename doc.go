@@ -7,8 +7,13 @@
 //   - privacy: budgets, conversions, composition, and the ledger that every release passes
 //   - divergence, interval: relative entropies and their inverses; confidence intervals and tests
 //   - design: optimal experimental designs
+//   - secagg: secure aggregation, a sum of clients' messages and nothing else
+//   - secagg/transport: the same over TCP with TLS
 //   - bandit: reward laws, instances, data sets as instances
-//   - release: the curator, the only package that holds a reward
+//   - release: the curator, the only package that holds a reward, and the protocol that makes its releases under other trust models
+//   - secagg/prio: sums between two servers, with proofs of the range
+//   - aggregate: ways to sum users' messages, by name
+//   - letor: learning-to-rank data as bandits
 //   - policy: bandit policies as post-processing of releases, one file each
 //   - policy/linear: linear and contextual bandits, the same way
 //   - policy/identify: best-arm identification, rules that stop by themselves

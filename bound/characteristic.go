@@ -243,7 +243,7 @@ func (b bernoulli) klWeight(y float64) (x, slope float64) {
 		return divergence.KL(b.mu, m) + float64(x*d), d
 	}
 	g, d := at(1)
-	for x = 1; g > y; g, d = at(x) {
+	for x = 1; g > y && x > 1e-30; g, d = at(x) { // beside the best arm's 1, less is nothing
 		x /= 8
 	}
 	for range 200 {
@@ -325,12 +325,16 @@ func (t tangent) turn() float64 { return 1 + t.s - float64(t.y*t.slope) }
 // value is (1+S(y))/y: what the allocation (1, x_a(y)) attains.
 func (t tangent) value() float64 { return (1 + t.s) / t.y }
 
+func tooNear() error {
+	return fmt.Errorf("bound: the best mean is too near another to tell them apart in any number of samples: %w", ErrTie)
+}
+
 // solve minimises (1+S(y))/y for convex S by cutting planes. Above the least value of the larger of two tangents, one on either side, there is no
 // better y: that is the certificate.
 func solve(pairs []rival, best int) (Characteristic, error) {
 	top, attained := ceiling(pairs)
 	if !(top > 0) || math.IsInf(1/top, 1) {
-		return Characteristic{}, fmt.Errorf("bound: the best mean is too near another to tell them apart in any number of samples: %w", ErrTie)
+		return Characteristic{}, tooNear()
 	}
 	at := func(y float64) tangent {
 		s, slope := total(pairs, y)
@@ -347,16 +351,33 @@ func solve(pairs []rival, best int) (Characteristic, error) {
 		lo, hi = 1, 2
 	}
 	left, right := at(lo), at(hi)
-	for left.turn() < 0 {
+	for !(left.turn() >= 0) { // also where S is too large for a number, as it soon is where an arm's mean is 0
 		right = left
-		left = at(left.y / 4)
+		if left = at(left.y / 4); left.y == 0 {
+			return Characteristic{}, tooNear()
+		}
 	}
-	for right.turn() >= 0 {
+	for !(right.turn() < 0) || math.IsInf(right.turn(), -1) {
+		if !(right.turn() >= 0) || math.IsInf(right.turn(), 1) { // too large for numbers
+			y := left.y + (right.y-left.y)/2
+			if !(y > left.y && y < right.y) {
+				return Characteristic{}, tooNear()
+			}
+			if t := at(y); t.turn() >= 0 {
+				left = t
+			} else {
+				right = t
+			}
+			continue
+		}
 		left = right
 		if math.IsInf(top, 1) {
 			right = at(4 * right.y)
 		} else {
 			right = at(top - (top-right.y)/4)
+		}
+		if right.y == left.y { // the ceiling is nearer than numbers are
+			return Characteristic{}, tooNear()
 		}
 	}
 	incumbent, low := left, 0.0
@@ -422,7 +443,7 @@ func solveBeta(pairs []rival, best int, beta float64) (Characteristic, error) {
 	}
 	top, attained := ceiling(pairs)
 	if !(top > 0) || math.IsInf(1/top, 1) {
-		return Characteristic{}, fmt.Errorf("bound: the best mean is too near another to tell them apart in any number of samples: %w", ErrTie)
+		return Characteristic{}, tooNear()
 	}
 	room := (1 - beta) / beta
 	lo, hi := 0.0, top
@@ -448,6 +469,9 @@ func solveBeta(pairs []rival, best int, beta float64) (Characteristic, error) {
 		} else {
 			hi = z
 		}
+	}
+	if math.IsInf(1/float64(beta*lo), 1) {
+		return Characteristic{}, tooNear()
 	}
 	c := Characteristic{Time: 1 / float64(beta*lo), Low: 1 / float64(beta*hi)}
 	c.Allocation = shares(pairs, best, lo, beta)

@@ -56,6 +56,50 @@ func TestBernoulliTimeValues(t *testing.T) {
 	close(t, "share of the best", got.Allocation[2], 0.364744, 1e-5)
 }
 
+// Means at the edges of [0,1], where weights soon leave the range of numbers: against the game of equal rivals in one variable,
+// computed with 25 digits.
+func TestBernoulliTimeAtTheEdges(t *testing.T) {
+	for _, c := range []struct {
+		means []float64
+		value float64
+	}{
+		{[]float64{0.001, 0}, 2717.4225435601}, {[]float64{0, 0.5, 0}, 6.9521189935644}, {[]float64{1, 0, 0}, 2.078086921235},
+		{[]float64{0, 0, 1e-9}, 4311070405.4965}, {[]float64{0.0005, 0, 0, 0, 0}, 14287.474145457}, {[]float64{0.999, 1, 0.999, 0.999}, 4318.0020499295},
+	} {
+		for _, epsilon := range []float64{1e10, math.Inf(1)} {
+			got, err := BernoulliTime(c.means, epsilon)
+			if err != nil {
+				t.Fatal(err)
+			}
+			close(t, fmt.Sprint(c.means, epsilon), got.Time, c.value, 2e-9)
+		}
+	}
+	// Anything else, however far out, is a time with its certificate or an error, and soon.
+	edges := []float64{0, 1, 0.5, 0.3, 5e-324, 1e-300, 1e-17, 1e-9, 1 - 0x1p-53, 1 - 1e-9, 0.5 + 0x1p-53}
+	for _, a := range edges {
+		for _, b := range edges {
+			for _, epsilon := range []float64{1e-300, 1e-10, 1, 50, 1e300, math.Inf(1)} {
+				means := []float64{a, b, 0}
+				got, err := BernoulliTime(means, epsilon)
+				if err != nil {
+					if !errors.Is(err, ErrTie) {
+						t.Errorf("%v at %v: %v", means, epsilon, err)
+					}
+					continue
+				}
+				sum := got.Allocation[0] + got.Allocation[1] + got.Allocation[2]
+				if !(got.Low > 0 && got.Low <= got.Time && got.Time-got.Low <= 1e-6*got.Low && got.Time <= math.MaxFloat64 && math.Abs(sum-1) < 1e-9) {
+					t.Errorf("%v at %v: %+v", means, epsilon, got)
+				}
+			}
+			beta, err := BernoulliBetaTime([]float64{a, b, 0}, 0.3)
+			if err == nil && !(beta.Low > 0 && beta.Time <= math.MaxFloat64) || err != nil && !errors.Is(err, ErrTie) {
+				t.Errorf("%v, β = 0.3: %+v, %v", []float64{a, b, 0}, beta, err)
+			}
+		}
+	}
+}
+
 func TestTVTime(t *testing.T) {
 	for _, c := range []struct {
 		means []float64

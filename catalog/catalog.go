@@ -71,6 +71,8 @@ type Entry struct {
 	Twin string
 	// PublicContexts says that a private policy for contextual bandits protects rewards alone.
 	PublicContexts bool
+	// Continuous says that its bound, or its δ-correctness, is proved for continuous noise of its mechanism's law, and not for any noise with a known tail.
+	Continuous bool
 	// New builds the policy of BanditArms. Its parameters are as Entry.Complete returns them.
 	New func(Setting, Params) (policy.Policy, error)
 	// NewLinear builds that of BanditLinear.

@@ -24,7 +24,7 @@ type IdentifySetting struct {
 }
 
 const (
-	transcriptGuarantee = "ε-DP of the whole transcript: plays, stopping time and answer; rewards in range"
+	transcriptGuarantee = "ε-DP of " + identify.Output + "; rewards in range"
 	lemma518            = "000 Lemma 5.18"
 	lemma521            = "000 Lemma 5.21"
 )
@@ -61,7 +61,7 @@ func IdentifyPolicies() []Entry {
 	}
 	return []Entry{
 		private(Entry{
-			Name: "dp-tt", Title: "DP-TT",
+			Name: "dp-tt", Title: "DP-TT", Continuous: true,
 			Regret:  "2(1+η)T*_{ε,β} log(1/δ) as δ → 0, with its authors' threshold, Bernoulli arms of distinct means (arXiv:2510.17348)",
 			Correct: "proof: identify.JointThreshold",
 			Source:  "Azize, Jourdan, Al Marjani and Basu 2025 (arXiv:2510.17348), in the frame of 000 Algorithm 10",
@@ -71,7 +71,7 @@ func IdentifyPolicies() []Entry {
 					DefaultDoc: "⌈24/ε⌉", Lo: 1, LoIn: true, Hi: 1 << 50},
 				{Name: "threshold", Doc: "joint: one for both arms, with the noise-aware divergence J; per-arm: of the authors' shape, with d_ε", Choices: []string{"joint", "per-arm"}},
 				{Name: "forget", Doc: "a mean rests on the last phase only, with d_ε", Flag: true},
-				{Name: "phases", Doc: "most phases of an arm, known to the joint threshold", Integer: true, Default: math.NaN(), DefaultDoc: "no limit", Lo: 1, LoIn: true, Hi: 1e6},
+				{Name: "phases", Doc: "most phases of an arm, known to the joint threshold; a rule that has used them up never stops", Integer: true, Default: math.NaN(), DefaultDoc: "no limit", Lo: 1, LoIn: true, Hi: 1e6},
 			},
 			NewIdentify: newDPTT,
 			vary: func(e *Entry, p Params) {

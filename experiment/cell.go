@@ -38,6 +38,9 @@ func (c *Cell) hash(p *Plan) {
 	// One line a field, quoted: different contents are different texts.
 	fmt.Fprintf(h, "sotto cell %d\nworld %q\npolicy %q\nbudget %q\nhorizon %d\nunclipped %t\nseed %d\ncheckpoints %v\n",
 		FormatVersion, c.world.content, c.choice.content, c.Budget, s.Horizon, s.Unclipped, s.Seed, p.Checkpoints)
+	if t := c.choice.trust; t.Protocol != "" {
+		fmt.Fprintf(h, "protocol %q\ncorrupt %s\n", t.Protocol, number(t.Corrupt))
+	}
 	c.Hash = hex.EncodeToString(h.Sum(nil))
 }
 
@@ -77,7 +80,7 @@ func (p *Plan) play(ctx context.Context, c *Cell, run int, out *sim.Result) erro
 	lo, hi := s.span()
 	err = sim.Run(ctx, sim.Config{
 		Policy: pol, Instance: instance, Horizon: int(s.Horizon), Lo: lo, Hi: hi, Unclipped: s.Unclipped,
-		Checkpoints: p.Checkpoints, Rewards: rewards, Noise: &streams[0],
+		Checkpoints: p.Checkpoints, Rewards: rewards, Noise: &streams[0], Trust: c.trustIn(ctx, s, c.misread(s)),
 	}, out)
 	if err != nil {
 		return fmt.Errorf("%s, run %d: %w", c.Label(), run, err)

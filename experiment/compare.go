@@ -103,8 +103,8 @@ func (r *Results) groups() []string {
 		if !slices.Contains(policies[c.Instance], c.Policy) {
 			policies[c.Instance] = append(policies[c.Instance], c.Policy)
 		}
-		if c.Budget != none && !slices.Contains(budgets[c.Instance], c.Budget) {
-			budgets[c.Instance] = append(budgets[c.Instance], c.Budget)
+		if c.Budget != none && !slices.Contains(budgets[c.Instance], c.Row()) {
+			budgets[c.Instance] = append(budgets[c.Instance], c.Row())
 		}
 	}
 	out := make([]string, len(r.Cells))
@@ -112,7 +112,7 @@ func (r *Results) groups() []string {
 		c := &r.Cells[i]
 		out[i] = c.Instance
 		if len(budgets[c.Instance]) > 1 && len(policies[c.Instance]) > 1 {
-			out[i] += ", " + c.Budget
+			out[i] += ", " + c.Row()
 		}
 	}
 	return out

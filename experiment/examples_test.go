@@ -270,7 +270,9 @@ func TestSchema(t *testing.T) {
 		// Not JSON, or not what this library makes of YAML.
 		"no yaml", "second document", "duplicate key", "tab", "deep", "alias", "anchor", "tag", "merge key", "empty file", "comments only",
 		"parameter is nan", "parameter is infinite", "horizon is nan", "horizon is infinite", "horizon is hexadecimal", "arm is nan", "budget is nan",
-		"budget is infinite", "no instances"}
+		"budget is infinite", "no instances", "precision is nan",
+		// One key that another one decides about.
+		"noise of another trust", "noise without trust", "trust of a tree", "trust without clipping", "noise that is never pure", "protocol without secagg", "corrupt without bell2020", "corrupt beyond the promise", "own budget twice"}
 	for _, c := range bad {
 		if !strings.Contains("|"+strings.Join(beyond, "|")+"|", "|"+c.name+"|") && s.Validate(value(t, strings.Replace(good, c.from, c.to, 1))) == nil {
 			t.Errorf("%s: passed the schema", c.name)

@@ -220,12 +220,16 @@ func (c *Cell) identifyHash(s *Spec) {
 	h := sha256.New()
 	fmt.Fprintf(h, "sotto identify cell %d\nworld %q\npolicy %q\nbudget %q\nrisk %s\ncap %d\nseed %d\n",
 		FormatVersion, c.world.content, c.choice.content, c.Budget, number(s.Risk), s.Cap, s.Seed)
+	if t := c.choice.trust; t.Protocol != "" {
+		fmt.Fprintf(h, "protocol %q\ncorrupt %s\n", t.Protocol, number(t.Corrupt))
+	}
 	c.Hash = hex.EncodeToString(h.Sum(nil))
 }
 
 // identifier builds the cell's policy afresh: it holds a run's state.
 func (c *Cell) identifier(s *Spec, coins *noise.Fast) (identify.Identifier, error) {
-	setting := catalog.IdentifySetting{Arms: c.world.arms, Risk: s.Risk, Budget: c.budget, Coins: sim.NewCoins(coins)}
+	risk, _ := c.identifyRisk(s)
+	setting := catalog.IdentifySetting{Arms: c.world.arms, Risk: risk, Budget: c.budget, Coins: sim.NewCoins(coins)}
 	return c.choice.entry.NewIdentify(setting, c.choice.params)
 }
 
@@ -262,9 +266,10 @@ func (p *Plan) identify(ctx context.Context, c *Cell, run int, to []float64) ([]
 	if err != nil {
 		return fail(err)
 	}
+	_, misread := c.identifyRisk(s)
 	var out sim.IdentifyResult
 	if err := sim.Identify(ctx, sim.IdentifyConfig{
-		Policy: pol, Instance: instance, Cap: int(s.Cap), Lo: lo, Hi: hi, Rewards: rewards, Noise: &streams[0],
+		Policy: pol, Instance: instance, Cap: int(s.Cap), Lo: lo, Hi: hi, Rewards: rewards, Noise: &streams[0], Trust: c.trustIn(ctx, s, misread),
 	}, &out); err != nil {
 		return fail(err)
 	}
@@ -333,6 +338,9 @@ func (c *Cell) asymptoticUpper(means []float64, epsilon, risk float64) float64 {
 	case "adap-tt-star":
 		upper = bound.AdaPTTStarUpper
 	default:
+		return 0
+	}
+	if c.trust(0.5) != nil { // theirs is Laplace noise of a believed server
 		return 0
 	}
 	sorted := slices.Clone(means)

@@ -51,12 +51,16 @@ type CellInfo struct {
 	Policy   string `json:"policy"`
 	Budget   string `json:"budget"`
 	Hash     string `json:"hash"`
+	// Beside is the budget of the experiment that this one, of the policy's own list, stands beside; empty if it is the experiment's itself, or stands alone.
+	Beside string `json:"beside,omitempty"`
 
 	Arms    int            `json:"arms"`          // of KindContextual the most that a round can have
 	Dim     int            `json:"dim,omitempty"` // d, of KindLinear and KindContextual
 	World   string         `json:"world"`         // the instance's content and the declared range
 	Catalog string         `json:"catalog"`
 	Params  catalog.Params `json:"params,omitempty"`
+	Trust   string         `json:"trust,omitempty"`   // model and noise, as in secagg/polya; empty: continuous noise from a server that is believed
+	Assumes string         `json:"assumes,omitempty"` // who has to be believed under Trust
 	// Private says that the policy adds noise, and Guarantee what the catalog then says about it. Loss is what the ledger charged the worst
 	// run, once the runs are there: none, if it has no bound.
 	Private   bool   `json:"private"`
@@ -67,6 +71,14 @@ type CellInfo struct {
 	Identify *IdentifyCell `json:"identify,omitempty"` // of KindIdentify
 	// LowerBound is log T · Σ Δ_a/d_ε(μ_a, μ*) for Bernoulli arms at ε-DP, or none: see bound.BernoulliRegret. It is asymptotic; 0 is no bound.
 	LowerBound float64 `json:"lower_bound,omitempty"`
+}
+
+// Row is the budget of the experiment that the cell is compared at.
+func (c *CellInfo) Row() string {
+	if c.Beside != "" {
+		return c.Beside
+	}
+	return c.Budget
 }
 
 // Label is instance / policy / budget.
@@ -154,12 +166,15 @@ func (p *Plan) Manifest() *Manifest {
 	}
 	for i := range p.Cells {
 		c := &p.Cells[i]
-		info := CellInfo{Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, Hash: c.Hash, Arms: c.world.arms, Dim: c.world.dim, World: c.world.content,
+		info := CellInfo{Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, Hash: c.Hash, Beside: c.choice.beside[c.Budget], Arms: c.world.arms, Dim: c.world.dim, World: c.world.content,
 			Catalog: c.choice.entry.Name, Params: c.choice.params, Private: c.choice.entry.Private}
 		if info.Private {
 			info.Guarantee = c.choice.entry.Guarantee
 			if s.Unclipped {
 				info.Guarantee = "none: rewards are not clipped"
+			}
+			if c.trust(0.5) != nil {
+				info.Trust, info.Assumes = c.choice.trust.label(), c.choice.trust.assumes()
 			}
 		}
 		switch {

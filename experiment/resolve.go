@@ -437,10 +437,14 @@ func armCount(n Count) error {
 }
 
 func (p *Plan) budgets() error {
+	return p.checkBudgets("budgets", p.Spec.Budgets)
+}
+
+func (p *Plan) checkBudgets(field string, budgets []privacy.Budget) error {
 	s := &p.Spec
 	seen := map[string]int{}
-	for i, b := range s.Budgets {
-		at := fmt.Sprintf("budgets[%d]", i)
+	for i, b := range budgets {
+		at := fmt.Sprintf("%s[%d]", field, i)
 		if b == nil {
 			return s.fail(at, "is missing")
 		}
@@ -448,7 +452,7 @@ func (p *Plan) budgets() error {
 			return s.src.wrap(at, err)
 		}
 		if j, twice := seen[b.String()]; twice {
-			return s.fail(at, "%s is also budgets[%d]", b, j)
+			return s.fail(at, "%s is also %s[%d]", b, field, j)
 		}
 		seen[b.String()] = i
 	}
@@ -462,6 +466,8 @@ type choice struct {
 	params  catalog.Params // complete
 	content string         // name and parameters: part of cell hashes and of the noise streams' keys
 	budgets []privacy.Budget
+	trust   Trust
+	beside  map[string]string // of the policy's own budgets: those of the experiment that they stand beside
 }
 
 // skips are the policies that do not meet some budgets, those with the same reason together.
@@ -528,16 +534,45 @@ func (p *Plan) choices() ([]choice, error) {
 		if entry.Private && entry.PublicContexts && !s.Unclipped {
 			p.warn("policy %s protects rewards alone: contexts are public", entry.Name)
 		}
+		if c.trust, err = p.trustOf(i, entry.Private); err != nil {
+			return nil, err
+		}
+		c.content += c.trust.content()
+		if c.trust.on() && entry.Continuous {
+			p.warn("policy %s under trust %s: privacy holds, but its bound is proved for continuous noise", entry.Name, c.trust.label())
+			c.entry.Correct = ""
+		}
+		budgets := s.Budgets
+		if len(q.Budgets) > 0 {
+			if budgets = q.Budgets; !entry.Private {
+				return nil, s.fail(at+".budgets", "is for private policies: %s adds no noise", entry.Name)
+			}
+			if err := p.checkBudgets(at+".budgets", budgets); err != nil {
+				return nil, err
+			}
+			if len(budgets) == len(s.Budgets) {
+				c.beside = map[string]string{}
+				for i, b := range budgets {
+					if b.String() != s.Budgets[i].String() {
+						c.beside[b.String()] = s.Budgets[i].String()
+					}
+				}
+			}
+		}
 		if !entry.Private {
 			c.budgets = []privacy.Budget{privacy.None{}}
 		} else {
-			if len(s.Budgets) == 0 {
+			if len(budgets) == 0 {
 				return nil, s.fail("budgets", "is missing: policy %s is private and takes %s", entry.Name, strings.Join(entry.Budgets, " | "))
 			}
 			var skipped []string
 			var why error
-			for _, b := range s.Budgets {
-				if err := entry.Meets(b); err != nil {
+			for _, b := range budgets {
+				err := entry.Meets(b)
+				if err == nil {
+					err = c.trust.meets(b)
+				}
+				if err != nil {
 					skipped, why = append(skipped, b.String()), err
 					continue
 				}
@@ -547,7 +582,11 @@ func (p *Plan) choices() ([]choice, error) {
 				return nil, s.src.wrap(at, fmt.Errorf("meets none of the budgets: %w", why))
 			}
 			if len(skipped) > 0 {
-				skips.add(entry.Name, strings.Join(skipped, ", nor at "), strings.Join(entry.Budgets, " | "))
+				if errors.Is(why, errTrust) {
+					p.warn("policy %s under trust %s is not played at %s: %v", entry.Name, c.trust.label(), strings.Join(skipped, ", nor at "), why)
+				} else {
+					skips.add(entry.Name, strings.Join(skipped, ", nor at "), strings.Join(entry.Budgets, " | "))
+				}
 			}
 		}
 		out = append(out, c)
@@ -585,7 +624,13 @@ func (p *Plan) label(choices []choice) error {
 			if len(same) == 1 {
 				continue
 			}
-			var differ []string
+			var differ, trusts []string
+			for _, j := range same {
+				trusts = append(trusts, choices[j].trust.label())
+			}
+			if slices.Sort(trusts); len(slices.Compact(trusts)) > 1 {
+				differ = append(differ, choices[i].trust.label())
+			}
 			for _, q := range choices[i].entry.Params {
 				var values []string
 				for _, j := range same {
@@ -687,11 +732,17 @@ func (p *Plan) try(c *Cell) error {
 		return p.tryLinear(c)
 	}
 	if p.Spec.Kind == KindIdentify {
-		_, err := c.identifier(&p.Spec, &noise.Fast{})
+		rule, err := c.identifier(&p.Spec, &noise.Fast{})
+		if err != nil {
+			return err
+		}
+		return c.tryTrust(rule.Mechanism())
+	}
+	pol, err := c.policy(int(p.Spec.Horizon), p.Spec.Unclipped, c.world.arms, &noise.Fast{})
+	if err != nil {
 		return err
 	}
-	_, err := c.policy(int(p.Spec.Horizon), p.Spec.Unclipped, c.world.arms, &noise.Fast{})
-	return err
+	return c.tryTrust(pol.Mechanism())
 }
 
 // seal fixes the normal form and the hash of the experiment.

@@ -3,6 +3,7 @@ package experiment
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 
 	"github.com/sotto-dp/sotto/catalog"
@@ -49,20 +50,28 @@ func Schema() ([]byte, error) {
 			"sha256": object{"description": "hash of that file: another one is refused", "type": "string", "pattern": "^[0-9a-fA-F]{64}$"},
 		}, "csv"),
 	}
-	policiesFor := func(bandit string) []any {
-		var policies, names []any
-		for _, e := range catalog.For(bandit) {
-			names = append(names, e.Name)
-			policies = append(policies, policySchema(e, label))
-		}
-		return append(policies, object{"enum": names})
-	}
 	budgets := []any{
 		closed(object{"epsilon": positive}, "epsilon"),
 		closed(object{"rho": positive}, "rho"),
 		closed(object{"epsilon": positive, "delta": object{"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}}, "epsilon", "delta"),
 		closed(object{"alpha": object{"type": "number", "exclusiveMinimum": 1}, "epsilon": positive}, "alpha", "epsilon"),
 		object{"const": "none"},
+	}
+	policiesFor := func(bandit string) []any {
+		var policies, names []any
+		for _, e := range catalog.For(bandit) {
+			names = append(names, e.Name)
+			q := policySchema(e, label)
+			if e.Private {
+				own := q["properties"].(object)
+				own["budgets"] = object{"description": "instead of the experiment's", "type": "array", "items": object{"oneOf": budgets}, "minItems": 1}
+				if bandit == catalog.BanditArms || bandit == catalog.BanditIdentify {
+					maps.Copy(own, trustSchema())
+				}
+			}
+			policies = append(policies, q)
+		}
+		return append(policies, object{"enum": names})
 	}
 	many := func(doc string, of []any) object {
 		return object{"description": doc, "type": "array", "items": object{"oneOf": of}, "minItems": 1}
@@ -74,7 +83,7 @@ func Schema() ([]byte, error) {
 		if kind["default"] == nil {
 			required = append(required, "kind")
 		}
-		return closed(object{
+		properties := object{
 			"name":        name,
 			"description": object{"type": "string"},
 			"kind":        kind,
@@ -88,7 +97,11 @@ func Schema() ([]byte, error) {
 			"instances": many("where rewards come from", instances),
 			"policies":  many("who plays", policies),
 			"budgets":   many("each private policy runs at each budget that it can meet; the others run once", budgets),
-		}, required...)
+		}
+		if kind["default"] != nil {
+			maps.Copy(properties, trustSchema())
+		}
+		return closed(properties, required...)
 	}
 	fixed := span("rewards are in [-1, 1]")
 	fixed["const"] = []any{-1, 1}
@@ -120,7 +133,7 @@ func Schema() ([]byte, error) {
 			"alpha": share("relative error that is allowed"), "beta": share("probability of a larger error")}, "rule", "alpha", "beta")}),
 		"budgets": many("each private rule runs at each budget; nas runs once", []any{closed(object{"epsilon": positive}, "epsilon"), object{"const": "none"}}),
 	}, "name", "kind", "cap", "runs", "instances", "rules")
-	identify := closed(object{
+	identifying := object{
 		"name":        name,
 		"description": object{"type": "string"},
 		"kind":        object{"description": "policies that look for the best arm and stop", "const": KindIdentify},
@@ -134,7 +147,9 @@ func Schema() ([]byte, error) {
 		"policies":  many("who plays", policiesFor(catalog.BanditIdentify)),
 		"budgets": many("each private policy runs at each budget; the others run once",
 			[]any{closed(object{"epsilon": positive}, "epsilon"), object{"const": "none"}}),
-	}, "name", "kind", "risk", "cap", "runs", "instances", "policies")
+	}
+	maps.Copy(identifying, trustSchema())
+	identify := closed(identifying, "name", "kind", "risk", "cap", "runs", "instances", "policies")
 	root := object{
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Sotto experiment", "type": "object",
 		"properties": object{"kind": object{"enum": Kinds()}},
@@ -148,6 +163,22 @@ func Schema() ([]byte, error) {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	return append(b, '\n'), nil
+}
+
+// trustSchema is the keys of a Trust.
+func trustSchema() object {
+	return object{
+		"trust": object{"description": "who has to be believed: continuous noise from a server, for simulations; or releases by the protocol of 003: central, local, two-server, shuffle, secagg",
+			"enum": TrustModels(), "default": Continuous},
+		"noise":     object{"description": "central, local, two-server: laplace, gaussian, skellam; secagg: polya, gaussian, skellam; shuffle: count, polya, laplace", "enum": NoiseNames()},
+		"precision": object{"description": "s, how much finer than epsilon*sqrt(n) rewards are encoded", "type": "number", "minimum": 1, "default": 1},
+		"promised":  object{"description": "share of the users who are promised to answer: noise is calibrated to them", "type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 1},
+		"dropout":   object{"description": "probability that a user does not answer", "type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0},
+		"protocol": object{"description": "of secagg: who sums, user by user: plain, in the open; bell2020, secure aggregation by a single server; prio3, between two servers",
+			"enum": Protocols()},
+		"corrupt":  object{"description": "of bell2020: share of the users that may be corrupt", "type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0},
+		"per_user": object{"description": "draw every user's messages, where the total has the same law", "type": "boolean", "default": false},
+	}
 }
 
 func isKind(kind string) object {

@@ -34,6 +34,7 @@ type Spec struct {
 	Policies    []Policy
 	Rules       []Rule           // of KindStopping, instead of policies
 	Budgets     []privacy.Budget // those that are not private run at none, whatever stands here
+	Trust       Trust            // of all private policies; of KindRegret and KindIdentify
 
 	dir string // relative paths start here
 	src *source
@@ -86,9 +87,11 @@ type Means struct {
 
 // A Policy is a policy with its parameters.
 type Policy struct {
-	Policy string // its name in the catalog
-	Name   string // what tables and figures call it; empty: the policy's name, with its parameters where that is not enough
-	Params catalog.Params
+	Policy  string // its name in the catalog
+	Name    string // what tables and figures call it; empty: the policy's name, with its parameters where that is not enough
+	Params  catalog.Params
+	Trust   Trust            // what it says instead of the experiment's
+	Budgets []privacy.Budget // instead of the experiment's
 }
 
 // fail places an error at a field.
@@ -193,6 +196,7 @@ func (s *Spec) normalLists(out []field, players string) ([]field, error) {
 		}
 		instances = append(instances, f)
 	}
+	out = append(out, s.Trust.normal()...)
 	var policies, budgets []any
 	for _, p := range s.Policies {
 		policies = append(policies, p.normal(s.Kind))
@@ -291,6 +295,14 @@ func (p Policy) normal(kind string) []field {
 			}
 		}
 		out = append(out, field{name, value})
+	}
+	out = append(out, p.Trust.normal()...)
+	if len(p.Budgets) > 0 {
+		var budgets []any
+		for _, b := range p.Budgets {
+			budgets = append(budgets, normalBudget(b))
+		}
+		out = append(out, field{"budgets", budgets})
 	}
 	return out
 }

@@ -366,9 +366,13 @@ func specKeys(kind string) []string {
 		return []string{"name", "description", "kind", "cap", "runs", "seed", "range", "instances", "rules", "budgets"}
 	}
 	if kind == KindIdentify {
-		return []string{"name", "description", "kind", "risk", "cap", "runs", "seed", "range", "instances", "policies", "budgets"}
+		return []string{"name", "description", "kind", "risk", "cap", "runs", "seed", "range", "trust", "noise", "precision", "promised", "dropout", "per_user", "protocol", "corrupt", "instances", "policies", "budgets"}
 	}
-	return []string{"name", "description", "kind", "horizon", "runs", "seed", "checkpoints", "range", "unclipped", "instances", "policies", "budgets"}
+	keys := []string{"name", "description", "kind", "horizon", "runs", "seed", "checkpoints", "range", "unclipped"}
+	if trusted(kind) {
+		keys = append(keys, trustKeys()...)
+	}
+	return append(keys, "instances", "policies", "budgets")
 }
 
 // specKind reads the kind first: the other keys depend on it, wherever it stands.
@@ -400,6 +404,9 @@ func (d *decoder) spec(n ast.Node) (*Spec, error) {
 		return s, err
 	}
 	err := d.keys(n, "", specKeys(s.Kind), func(key, at string, v ast.Node) error {
+		if done, err := d.trustKey(&s.Trust, key, at, v); done {
+			return err
+		}
 		switch key {
 		case "name":
 			return d.text(v, at, &s.Name)
@@ -786,7 +793,10 @@ func (d *decoder) policy(kind string, n ast.Node, field string) (Policy, error) 
 	if !found {
 		return p, d.fail(n, field, "names no policy: want policy: NAME")
 	}
-	known := []string{"policy", "name"}
+	known := []string{"policy", "name", "budgets"}
+	if trusted(kind) {
+		known = append(known, trustKeys()...)
+	}
 	params := map[string]catalog.Param{}
 	for _, q := range entry.Params {
 		known = append(known, q.Name)
@@ -804,6 +814,17 @@ func (d *decoder) policy(kind string, n ast.Node, field string) (Policy, error) 
 				return d.fail(v, at, "is empty")
 			}
 			return nil
+		case "budgets":
+			return d.items(v, at, func(_ int, at string, item ast.Node) error {
+				b, err := d.budget(item, at)
+				p.Budgets = append(p.Budgets, b)
+				return err
+			})
+		}
+		if trusted(kind) {
+			if done, err := d.trustKey(&p.Trust, key, at, v); done {
+				return err
+			}
 		}
 		if p.Params == nil {
 			p.Params = catalog.Params{}

@@ -72,11 +72,39 @@ func ClopperPearson(successes, n int, level float64) (lo, hi float64, err error)
 	s, f := float64(successes), float64(n-successes)
 	lo, hi = 0, 1
 	if successes > 0 {
-		lo = distuv.Beta{Alpha: s, Beta: f + 1}.Quantile(tail)
+		lo = betaQuantile(s, f+1, tail)
 	}
 	if successes < n {
 		// By symmetry, 1 − the lower end of the failures: keeps the small tail exact.
-		hi = 1 - distuv.Beta{Alpha: f, Beta: s + 1}.Quantile(tail)
+		hi = 1 - betaQuantile(f, s+1, tail)
 	}
 	return lo, hi, nil
+}
+
+// betaQuantile is the p-quantile of Beta(a, b), rounded down a little where the library's own search ends early, as it does for p below 10^-8 or so and large a
+// or b: then it bisects its distribution function.
+func betaQuantile(a, b, p float64) float64 {
+	law := distuv.Beta{Alpha: a, Beta: b}
+	if b == 1 { // x^a
+		return math.Pow(p, 1/a)
+	}
+	if a == 1 { // 1 − (1−x)^b
+		return -math.Expm1(math.Log1p(-p) / b)
+	}
+	if x := law.Quantile(p); math.Abs(law.CDF(x)-p) <= 1e-9*p {
+		return x
+	}
+	lo, hi := 0.0, 1.0
+	for range 200 {
+		mid := lo + (hi-lo)/2
+		if mid <= lo || mid >= hi {
+			break
+		}
+		if law.CDF(mid) <= p {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
 }

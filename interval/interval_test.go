@@ -10,6 +10,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
 
+	"gonum.org/v1/gonum/mathext"
+
 	"github.com/sotto-dp/sotto/interval"
 )
 
@@ -393,4 +395,32 @@ func ExampleHalf() {
 	mean, half := interval.Half([]float64{1909, 1875, 1990, 1850}, .95)
 	fmt.Printf("%.0f ± %.0f\n", mean, half)
 	// Output: 1906 ± 97
+}
+
+// At extreme levels and large n the ends are where the binomial tails are what they should be.
+func TestClopperPearsonAtExtremeLevels(t *testing.T) {
+	for _, n := range []int{1, 7, 300, 1_000_000} {
+		for _, k := range []int{0, 1, n / 3, n / 2, n - 1, n} {
+			for _, tail := range []float64{0.025, 1e-6, 1e-9, 1e-12} {
+				lo, hi, err := interval.ClopperPearson(k, n, 1-2*tail)
+				if err != nil {
+					t.Fatal(err)
+				}
+				tail := (1 - (1 - 2*tail)) / 2 // as the level is rounded
+				if k > 0 {
+					if got := mathext.RegIncBeta(float64(k), float64(n-k+1), lo); math.Abs(got/tail-1) > 1e-4 {
+						t.Errorf("%d of %d at tail %g: the lower end %v has tail %g", k, n, tail, lo, got)
+					}
+				}
+				if k < n && 1-hi > 1e-10 { // nearer to 1 doubles are too far apart
+					if got := mathext.RegIncBeta(float64(n-k), float64(k+1), 1-hi); math.Abs(got/tail-1) > 1e-4 {
+						t.Errorf("%d of %d at tail %g: the upper end %v has tail %g", k, n, tail, hi, got)
+					}
+				}
+				if k == 0 && lo != 0 || k == n && hi != 1 || k > 0 && lo == 0 {
+					t.Errorf("%d of %d: [%v, %v]", k, n, lo, hi)
+				}
+			}
+		}
+	}
 }

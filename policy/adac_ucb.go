@@ -49,7 +49,7 @@ func (p *AdaCUCB) Next(released privacy.Released) *Batch {
 	return p.double(best)
 }
 
-// bonus is B_a of (5.4) at x = β log t_ℓ.
+// bonus is B_a of (5.4) at x = β log t_ℓ, and what a tail has beyond a normal one: variances of rewards and noise add up under the root.
 func (p *AdaCUCB) bonus(e *episode, x float64) float64 {
-	return math.Sqrt((1/(2*e.h) + 2*float64(e.sigma*e.sigma)) * x)
+	return math.Sqrt((1/(2*e.h)+2*float64(e.sigma*e.sigma))*x) + float64(e.width*(x+e.extra))
 }

@@ -12,7 +12,7 @@ import (
 //
 //	max{ q ∈ [0,1] : kl(μ̌_a, q) ≤ α log t_ℓ / h },   μ̌_a = min(1, max(0, μ̃_a + α log t_ℓ / (εh))),
 //
-// where μ̃_a is the mean of the arm's last episode, of size h, plus Lap(1/(εh)). It is ε-DP as AdaPUCB is. For Bernoulli rewards and α > 3
+// where μ̃_a is the mean of the arm's last episode, of size h, plus Lap(1/(εh)); what is added to it is the release's own tail at α log t_ℓ. It is ε-DP as AdaPUCB is. For Bernoulli rewards and α > 3
 // its regret is at most Σ_a (C₁(α) Δ_a log T / min(kl(μ_a, μ*), C₂εΔ_a) + 3α/(α−3)), with constants that are not explicit (000 Theorem
 // 5.4). It is anytime.
 //
@@ -44,7 +44,7 @@ func (p *AdaPKLUCB) Next(released privacy.Released) *Batch {
 	best, top := 0, math.Inf(-1)
 	for a := range p.arms {
 		e := &p.arms[a]
-		mean := min(1, max(0, e.mean+float64(e.width*(x+e.extra))))
+		mean := min(1, max(0, e.mean+e.noise(x)))
 		index := divergence.KLUpper(mean, x/e.h)
 		if index > top || p.fewest && index == top && p.plays[a] < p.plays[best] {
 			best, top = a, index

@@ -11,7 +11,7 @@ import (
 //
 //	μ̃_a + √(α log t_ℓ / (2h)) + α log t_ℓ / (εh),   h the size of the arm's last episode,
 //
-// where μ̃_a is the mean of the last episode plus Lap(1/(εh)). For rewards in [0,1] it is ε-DP in the sense of View, Table and
+// where μ̃_a is the mean of the last episode plus Lap(1/(εh)). The last term is the release's own tail at α log t_ℓ, whatever the noise. For rewards in [0,1] it is ε-DP in the sense of View, Table and
 // Interactive DP (000 Theorems 5.2, 5.3 and Appendix C.1.2), and for α > 3 its regret is at most Σ_a (16α log T/min(Δ_a, ε) + 3α/(α−3))
 // (000 Theorem 5.3). It is anytime.
 type AdaPUCB struct {
@@ -37,7 +37,7 @@ func (p *AdaPUCB) Next(released privacy.Released) *Batch {
 	best, top := 0, math.Inf(-1)
 	for a := range p.arms {
 		e := &p.arms[a]
-		index := e.mean + math.Sqrt(x/(2*e.h)) + float64(e.width*(x+e.extra))
+		index := e.mean + math.Sqrt(x/(2*e.h)) + e.noise(x)
 		if index > top {
 			best, top = a, index
 		}

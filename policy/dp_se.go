@@ -46,14 +46,12 @@ func (p *DPSE) Mechanism() privacy.Mechanism { return privacy.Laplace{Scale: 1 /
 // Next implements Policy.
 func (p *DPSE) Next(released privacy.Released) *Batch {
 	if n := released.Len(); n > 0 {
-		top := math.Inf(-1)
+		top, r := math.Inf(-1), math.Inf(1) // R_e, or fewer if not everybody answered
 		for i := range n {
-			top = max(top, released.Mean(i))
+			top, r = max(top, released.Mean(i)), min(r, float64(released.N(i)))
 		}
-		tail := released.Tail()
-		r := float64(p.rounds)
 		h := math.Sqrt(p.logs(8) / (2 * r))
-		c := tail.H * (p.logs(4) + tail.Log) / r
+		c := released.Tail().Both(p.logs(4)) / r
 		kept := p.alive[:0]
 		for i := range n {
 			if top-released.Mean(i) <= 2*h+2*c {

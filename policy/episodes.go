@@ -35,6 +35,11 @@ type episode struct {
 	extra float64
 }
 
+// noise bounds the noise in the mean, one side, with probability 1 − e^{−x}: whatever law the release's tail is of.
+func (e *episode) noise(x float64) float64 {
+	return float64(e.width*(x+e.extra)) + float64(e.sigma*math.Sqrt(2*x))
+}
+
 func newEpisodes(arms int, mech privacy.Mechanism) episodes {
 	e := episodes{mech: mech, plays: make([]int, arms), arms: make([]episode, arms), last: -1, ratio: 2}
 	e.batch.Plays = make([]Play, arms)

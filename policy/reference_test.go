@@ -208,6 +208,44 @@ func TestEpisodicPoliciesAgainstReference(t *testing.T) {
 	}
 }
 
+// The same with tails of other laws, as other trust models have: every part of a tail counts, as that of the noise in a sum.
+func TestEpisodicPoliciesUseTheWholeTail(t *testing.T) {
+	const horizon = 3000
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		arms := 2 + r.IntN(5)
+		x := 0.5 + 3*r.Float64()
+		tail := privacy.Tail{Sigma: 3 * r.Float64(), H: r.Float64(), Log: 2 * r.Float64()}
+		if seed%4 == 0 {
+			tail.Sigma = 0
+		}
+		noise := func(x float64) float64 { return tail.Sigma*math.Sqrt(2*x) + tail.H*(x+tail.Log) }
+		tab := newTable(r, arms, horizon, func() float64 { return 2 * r.NormFloat64() })
+
+		ucb, err := NewAdaPUCB(arms, 1, x)
+		check(t, err)
+		got := playTable(t, ucb, tab, tail, horizon)
+		same(t, "adap-ucb", got, episodic(tab, got, func(mean, h float64, t int) float64 {
+			l := x * math.Log(float64(t))
+			return mean + math.Sqrt(l/(2*h)) + noise(l)/h
+		}))
+		klucb, err := NewAdaPKLUCB(arms, 1, x)
+		check(t, err)
+		got = playTable(t, klucb, tab, tail, horizon)
+		same(t, "adap-klucb", got, episodic(tab, got, func(mean, h float64, t int) float64 {
+			l := x * math.Log(float64(t))
+			return klIndex(min(1, max(0, mean+noise(l)/h)), l/h)
+		}))
+		adac, err := NewAdaCUCB(arms, privacy.ZCDP{Rho: 1}, x)
+		check(t, err)
+		got = playTable(t, adac, tab, tail, horizon)
+		same(t, "adac-ucb", got, episodic(tab, got, func(mean, h float64, t int) float64 {
+			l := x * math.Log(float64(t))
+			return mean + math.Sqrt(2*l*(1/(4*h)+tail.Sigma*tail.Sigma/(h*h))) + tail.H*(l+tail.Log)/h
+		}))
+	}
+}
+
 // epochs is 002 Algorithm 9, written from its pseudo-code, one reward at a time.
 func epochs(tab table, horizon int, epsilon, beta float64) []int {
 	var played []int

@@ -18,6 +18,9 @@ const (
 	TrustLocal Trust = "local"
 	// TrustShuffle hides who sent what. Users believe the shuffler and, for some mechanisms, one another: ShuffledCount, SplitMix, Clones.
 	TrustShuffle Trust = "shuffle"
+	// TrustTwoServer splits every message between two servers, each of which adds a whole noise to the sum (Corrigan-Gibbs and Boneh 2017). Users believe
+	// that one of them is honest.
+	TrustTwoServer Trust = "two-server"
 	// TrustSecAgg has every user add a share of the noise, and shows the sum only (003 section 4). Users believe that enough others are
 	// honest.
 	TrustSecAgg Trust = "secagg"
@@ -27,7 +30,7 @@ const (
 type NoiseName string
 
 const (
-	// NoiseLaplace is discrete Laplace noise, for TrustCentral and TrustLocal.
+	// NoiseLaplace is discrete Laplace noise, for TrustCentral, TrustLocal and TrustTwoServer.
 	NoiseLaplace NoiseName = "laplace"
 	// NoisePolya is a difference of two Pólya variates, n of which add up to one discrete Laplace variate (003 Fact 1), for TrustSecAgg.
 	NoisePolya NoiseName = "polya"
@@ -35,6 +38,8 @@ const (
 	NoiseSkellam NoiseName = "skellam"
 	// NoiseGaussian is discrete Gaussian noise (Canonne, Kamath and Steinke 2020).
 	NoiseGaussian NoiseName = "gaussian"
+	// NoiseCount is that of ShuffledCount, for TrustShuffle.
+	NoiseCount NoiseName = "count"
 )
 
 // Aggregated releases the sum of one batch of rewards in [0,1] through the protocol of 003 Algorithm 1: each of the users that answer,
@@ -48,7 +53,8 @@ const (
 //	gaussian  a sum of n shares of variance σ² each: the ρ of GaussianSumZCDP (003 Theorem 4 by its Lemma 4); n = 1 if one party adds it all
 //
 // Num/Den is b for laplace and polya. For skellam and gaussian it is the variance that each party that adds noise adds: the analyser
-// (central), each user his own (local) or his share (secagg). Num = 0 is no noise: secure aggregation alone costs ∞.
+// (central), each user his own (local) or his share (secagg), each of two servers (two-server: the price is that of one server's noise, as
+// the other may be corrupt, and the tail that of both). Num = 0 is no noise: secure aggregation alone costs ∞.
 //
 // Users is the smallest promised number of honest users that answer. Shares are calibrated to it: if fewer answer, there must be no release
 // (see LossWith for what it would cost). Noise of further users, honest or not, is post-processing. Whether a user answers must not depend
@@ -74,12 +80,12 @@ func (m Aggregated) Validate() error {
 	const kind = "mechanism aggregated: "
 	ok := false
 	switch m.Trust {
-	case TrustCentral, TrustLocal:
+	case TrustCentral, TrustLocal, TrustTwoServer:
 		ok = m.Noise == NoiseLaplace || m.Noise == NoiseSkellam || m.Noise == NoiseGaussian
 	case TrustSecAgg:
 		ok = m.Noise == NoisePolya || m.Noise == NoiseSkellam || m.Noise == NoiseGaussian
 	default:
-		return fmt.Errorf(kind+"trust is %q: it must be %q, %q or %q", m.Trust, TrustCentral, TrustLocal, TrustSecAgg)
+		return fmt.Errorf(kind+"trust is %q: it must be %q, %q, %q or %q", m.Trust, TrustCentral, TrustLocal, TrustTwoServer, TrustSecAgg)
 	}
 	var noise, den error
 	if !ok && m.Trust == TrustSecAgg {
@@ -265,7 +271,7 @@ func (m Aggregated) Tail() Tail { return m.TailOf(m.Invited) }
 // [0,1] and of the same mean, so that confidence radii need no term for rounding. In the analyser's reading the bound holds but for
 // misreadings, which Tau makes rare.
 //
-// With r the number of complete noises in the sum, 1 (central), the answers (local) or answers/Users (secagg), and b, σ² those of one,
+// With r the number of complete noises in the sum, 1 (central), 2 (two-server), the answers (local) or answers/Users (secagg), and b, σ² those of one,
 // in rewards:
 //
 //	laplace, polya  b(x + log(2/(1+e^{−1/b'}))) for r = 1, b' in integers: both sides together have probability e^{−x} then; else b(2√(rx) + x)
@@ -276,8 +282,11 @@ func (m Aggregated) TailOf(answers int) Tail {
 		return Tail{}
 	}
 	g, x, n := float64(m.G), m.noise(), float64(answers)
-	if m.Trust == TrustCentral {
+	switch m.Trust {
+	case TrustCentral:
 		n = 1
+	case TrustTwoServer:
+		n = 2
 	}
 	switch m.Noise {
 	case NoiseLaplace, NoisePolya:
@@ -305,6 +314,8 @@ func (m Aggregated) entry(e *Entry) {
 		e.Scale = math.Sqrt(m.noise() * parties)
 	}
 	switch m.Trust {
+	case TrustTwoServer:
+		e.Protects = "a user's reward, from everybody, and from each of the two servers if the other one is honest"
 	case TrustLocal:
 		e.Protects = "a user's reward, from everybody, the server too"
 	case TrustSecAgg:

@@ -102,6 +102,11 @@ func GaussianSumZCDP(g, variance float64, n int) float64 {
 	return e2 / 2
 }
 
+// GaussianSumXi is ξ of GaussianSumZCDP: no probability of the sum of n discrete Gaussians of this variance is more than e^ξ times, or less than e^−ξ
+// times, that of one discrete Gaussian of n times the variance (Kairouz, Liu and Steinke 2021, Theorem 9 and Proposition 13). It holds for a variance of at
+// least ¼.
+func GaussianSumXi(variance float64, n int) float64 { return gaussianSumXi(variance, n) }
+
 // gaussianSumXi is ξ, rounded up: terms fall, so that from the 256th on blocks of them are taken at their first.
 func gaussianSumXi(variance float64, n int) float64 {
 	sum := 0.0

@@ -28,6 +28,7 @@ type Ledger struct {
 	mixed      map[int][]cell
 	total      *Loss     // nil: not known
 	transcript io.Writer // nil: none
+	covers     string
 	found
 }
 
@@ -88,6 +89,17 @@ func WithCap(b Budget) Option {
 			l.cap = nil
 		}
 	}
+}
+
+// Covering says what is made of the releases and published, where that is more than the next action: see Ledger.Covers.
+func Covering(what string) Option { return func(l *Ledger) { l.covers = what } }
+
+// Covers is what the total protects a reward in: the releases and, since it is computed from them alone, all of this. Post-processing costs nothing.
+func (l *Ledger) Covers() string {
+	if l.covers == "" {
+		return "the releases and all that is computed from them"
+	}
+	return l.covers
 }
 
 // NewLedger returns an empty ledger, without a cap unless there is an option that says so.
@@ -216,6 +228,20 @@ func (l *Ledger) releaseAll(slots []int, m Mechanism, v *Values, write bool) (Re
 		return l.write(slots, at, v)
 	}
 	return Released{v}, nil
+}
+
+// Allow is nil if ReleaseAll of one release of each of the slots through m would stay within the cap, and otherwise the error, matching ErrBudget, that it
+// would be refused with. It charges nothing. It is for those who have to know before others see what they send.
+func (l *Ledger) Allow(slots []int, m Mechanism) error {
+	for _, s := range slots {
+		if s < 0 {
+			return negative(s)
+		}
+	}
+	if l.cap == nil || len(slots) == 0 {
+		return nil
+	}
+	return l.allowAll(slots, l.find(m))
 }
 
 // Record charges m to the slot for an event that releases no values here: something published elsewhere, or read back from a journal.

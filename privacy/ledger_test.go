@@ -489,3 +489,34 @@ func TestReleasesDoNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations a run", n)
 	}
 }
+
+// Allow says what ReleaseAll would, and charges nothing.
+func TestAllow(t *testing.T) {
+	m := privacy.Laplace{Scale: 1}
+	l := privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 1.5}))
+	one := &privacy.Values{N: []int{1}, Sum: []float64{0}}
+	if err := l.Allow([]int{0, 1, 2}, m); err != nil {
+		t.Error(err)
+	}
+	if err := l.Allow([]int{0, 0}, m); !errors.Is(err, privacy.ErrBudget) {
+		t.Errorf("twice the same slot: %v", err)
+	}
+	if _, err := l.Release(0, m, one); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Allow([]int{1, 0}, m); !errors.Is(err, privacy.ErrBudget) {
+		t.Errorf("a slot that has spent: %v", err)
+	}
+	if err := l.Allow([]int{1}, m); err != nil {
+		t.Error(err)
+	}
+	if err := l.Allow([]int{-1}, m); err == nil {
+		t.Error("a negative slot is allowed")
+	}
+	if err := privacy.NewLedger().Allow([]int{0, 0}, m); err != nil {
+		t.Error(err)
+	}
+	if n := len(l.Entries()); n != 1 {
+		t.Errorf("%d charges, want 1", n)
+	}
+}

@@ -219,3 +219,21 @@ func FuzzUnmarshalMechanism(f *testing.F) {
 		}
 	})
 }
+
+// A tail's bounds for both sides: Both is at least the tail at x+log 2, and Laplace is above Both everywhere and equal to it at x0.
+func TestTailBounds(t *testing.T) {
+	if got := (privacy.Tail{H: 2, Log: 0.5}).Both(3); got != 7 {
+		t.Errorf("Both is %v, want 7", got)
+	}
+	if got, want := (privacy.Tail{Sigma: 1}).Both(3), math.Sqrt(2*(3+math.Ln2)); math.Abs(got-want) > 1e-15 {
+		t.Errorf("Both is %v, want %v", got, want)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		tail := privacy.Tail{Sigma: rapid.Float64Range(0, 100).Draw(t, "sigma"), H: rapid.Float64Range(0, 100).Draw(t, "h"), Log: rapid.Float64Range(0, 5).Draw(t, "log")}
+		x0, x := rapid.Float64Range(0.01, 100).Draw(t, "x0"), rapid.Float64Range(0, 1000).Draw(t, "x")
+		l := tail.Laplace(x0)
+		if l.Sigma != 0 || l.Both(x) < tail.Both(x)*(1-1e-12) || math.Abs(l.Both(x0)-tail.Both(x0)) > 1e-12*tail.Both(x0)+1e-300 {
+			t.Fatalf("%+v.Laplace(%v) is %+v: at %v %v, want at least %v; at x0 %v, want %v", tail, x0, l, x, l.Both(x), tail.Both(x), l.Both(x0), tail.Both(x0))
+		}
+	})
+}

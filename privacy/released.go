@@ -1,5 +1,7 @@
 package privacy
 
+import "math"
+
 // Values are noisy sums and how many rewards are in each. The curator owns them; they hold until its next release.
 type Values struct {
 	N    []int     // rewards that arrived, not those asked for
@@ -13,6 +15,27 @@ type Tail struct {
 	Sigma float64 `json:"sigma"`
 	H     float64 `json:"h"`
 	Log   float64 `json:"log"`
+}
+
+// Both bounds the noise on either side: P(|noise| > Both(x)) ≤ e^{-x}. Laplace noise alone has both sides in the Tail already; noise with a Sigma may have
+// e^{-x} on each.
+func (t Tail) Both(x float64) float64 {
+	if t.Sigma == 0 {
+		return t.H * (x + t.Log)
+	}
+	x += math.Ln2
+	return float64(t.Sigma*math.Sqrt(2*x)) + float64(t.H*(x+t.Log))
+}
+
+// Laplace is a tail without Sigma that bounds the noise on both sides too: P(|noise| > H(x+Log)) ≤ e^{-x} for every x ≥ 0, for what is proved for Laplace
+// noise by its tail alone. It is the tangent to Both at x0 > 0, and so the nearest there.
+func (t Tail) Laplace(x0 float64) Tail {
+	if t.Sigma == 0 {
+		return t
+	}
+	y0 := x0 + math.Ln2
+	h := t.H + t.Sigma/math.Sqrt(2*y0)
+	return Tail{H: h, Log: (float64(t.H*t.Log)+float64(t.Sigma*math.Sqrt(2*y0))/2)/h + math.Ln2}
 }
 
 // Released is what a policy sees. Its field is private and only a Ledger fills it: who holds one holds numbers that were paid

@@ -92,9 +92,12 @@ func (m ShuffledCount) gamma() uint64 {
 	return uint64(math.Ceil(float64(m.Beta/float64(m.Users)) * coverUnit))
 }
 
+// Blank is γ, the probability of a user's being blank, rounded up to a multiple of 2^-62: that of Cover, without the work of the rest.
+func (m ShuffledCount) Blank() float64 { return float64(m.gamma()) / coverUnit }
+
 // g is γ(e^ε−1)/(1−γ).
 func (m ShuffledCount) g() float64 {
-	c := float64(m.gamma()) / coverUnit
+	c := m.Blank()
 	return c * math.Expm1(m.Epsilon) / (1 - c)
 }
 
@@ -261,6 +264,12 @@ func unmarshalShuffledCount(data []byte) (ShuffledCount, error) {
 //
 //	Shares = max(3, ⌈(2σ + log₂ m)/(log₂ n − log₂ e) + 1⌉), n = Users ≥ 19.
 //
+// Why, in short, for any messages, not only for uniform ones: against uniform elements with the same sum the law of what is shown has chi-square divergence
+// E m^{C−1} − 1 at most, C the components of a random graph that has the n users for vertices and Shares·n edges, each user being the head of Shares of them and
+// the tail of as many: two ways to deal the elements out agree on a user's messages as often as if these were uniform, but for one relation a component. So
+// the statistical distance is ½√(E m^{C−1} − 1); a user alone is a component with probability 1/binomial(Shares·n, Shares). The formula is from the second
+// source; computed exactly for n = 19, 24, 40 and 80, m from 2 to 2^62 and σ from ½ to 40, the distance is below 2^{−σ} each time.
+//
 // So if Inner is ε-DP, this is (ε, (1+e^ε)2^{−σ})-DP: what it shows is within 2^{−σ} of a function of the noisy sum, in either of two
 // worlds. It is never pure.
 type SplitMix struct {
@@ -268,16 +277,16 @@ type SplitMix struct {
 	Shares int
 }
 
-// minSplitMix is the least number of users of the analysis.
-const minSplitMix = 19
+// MinSplitMix is the least number of users for which the analysis of SplitMix holds.
+const MinSplitMix = 19
 
 // SplitMixShares is how many shares have statistical distance 2^{−sigma}, for n users and the integers modulo m.
 func SplitMixShares(sigma float64, n int, m int64) (int, error) {
 	if !(sigma > 0 && sigma <= 1024) {
 		return 0, fmt.Errorf("split and mix: sigma is %v: it must be above 0 and at most 1024", sigma)
 	}
-	if n < minSplitMix {
-		return 0, fmt.Errorf("split and mix: users is %d: it must be at least %d", n, minSplitMix)
+	if n < MinSplitMix {
+		return 0, fmt.Errorf("split and mix: users is %d: it must be at least %d", n, MinSplitMix)
 	}
 	if m < 2 {
 		return 0, fmt.Errorf("split and mix: modulus is %d: it must be at least 2", m)
@@ -313,8 +322,8 @@ func (m SplitMix) Validate() error {
 	if m.Inner.Trust != TrustSecAgg || m.Inner.Noise != NoisePolya {
 		return fmt.Errorf(kind+"inner has trust %q and noise %q: it must have %q and %q", m.Inner.Trust, m.Inner.Noise, TrustSecAgg, NoisePolya)
 	}
-	if m.Inner.Users < minSplitMix {
-		return fmt.Errorf(kind+"users is %d: it must be at least %d", m.Inner.Users, minSplitMix)
+	if m.Inner.Users < MinSplitMix {
+		return fmt.Errorf(kind+"users is %d: it must be at least %d", m.Inner.Users, MinSplitMix)
 	}
 	if m.Shares < 3 || m.Shares > 1<<20 {
 		return fmt.Errorf(kind+"shares is %d: it must be from 3 to 2^20", m.Shares)

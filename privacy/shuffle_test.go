@@ -83,6 +83,9 @@ func TestShuffledCountWorkedNumbers(t *testing.T) {
 		if got := fmt.Sprintf("%.0f", m.Messages()); got != c.messages {
 			t.Errorf("%v: %s messages, want %s", m, got, c.messages)
 		}
+		if got, want := m.Blank(), float64(cover.Blank)/float64(privacy.CoverUnit()); got != want {
+			t.Errorf("%v: blank with %v, its cover with %v", m, got, want)
+		}
 		q := math.Exp(-m.Epsilon1())
 		if got := math.Sqrt(2*q) / (1 - q); math.Abs(got-c.sd) > c.rounded {
 			t.Errorf("%v: standard deviation %v, want %v", m, got, c.sd)

@@ -71,6 +71,9 @@ func exact(cfg Config, src rand.Source) (Curator, error) {
 	if cfg.Unclipped {
 		return nil, errors.New("curator: unclipped is true, must be false for real rewards: their sensitivity would be unlimited")
 	}
+	if cfg.Trust != nil {
+		return newDistributed(cfg, nil, src)
+	}
 	c, err := newCurator(cfg, func(m privacy.Mechanism) (plan[int64], error) { return exactPlan(m, src) })
 	if err != nil {
 		return nil, err

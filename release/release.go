@@ -70,6 +70,8 @@ type Config struct {
 	// Unclipped turns the clipping and the check of sums off, as some papers' experiments do. Then there is no sensitivity, and
 	// every release goes into the ledger as unknown, which costs infinity. For simulations only.
 	Unclipped bool
+	// Trust, if set, has the releases made by the protocol of 003, so that less has to be believed. The mechanism must be privacy.Laplace or Gaussian.
+	Trust *Trust
 	// Ledger is nil for a new one. In one that has entries, slots are numbered on from its last.
 	Ledger *privacy.Ledger
 }
@@ -78,6 +80,9 @@ type Config struct {
 func Simulated(cfg Config, s *noise.Fast) (Curator, error) {
 	if s == nil {
 		return nil, errors.New("curator: noise stream is missing, must be a run's stream")
+	}
+	if cfg.Trust != nil {
+		return newDistributed(cfg, s, nil)
 	}
 	c, err := newCurator(cfg, func(m privacy.Mechanism) (plan[float64], error) { return fastPlan(m, s) })
 	if err != nil {

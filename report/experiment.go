@@ -68,7 +68,7 @@ func Of(r *experiment.Results) (Report, error) {
 	}
 	for _, instance := range distinct(r, func(c *experiment.CellResult) (string, bool) { return c.Instance, true }) {
 		budgets := distinct(r, func(c *experiment.CellResult) (string, bool) {
-			return c.Budget, c.Instance == instance && c.Budget != none
+			return c.Row(), c.Instance == instance && c.Budget != none
 		})
 		if len(budgets) == 0 {
 			budgets = []string{none}
@@ -195,17 +195,20 @@ func adjacency(r *experiment.Results) string {
 	return one
 }
 
-// protects says what each private policy of a contextual bandit protects: some protect contexts, others do not.
+// protects says what each private policy of a contextual bandit protects, as some protect contexts and others do not, and who has to be believed where that
+// is not a server that adds continuous noise.
 func protects(r *experiment.Results) []string {
 	var out []string
-	if r.Manifest.Kind != experiment.KindContextual {
-		return nil
-	}
 	for i := range r.Cells {
-		if c := &r.Cells[i]; c.Private {
-			if note := "privacy of " + c.Policy + ": " + c.Guarantee; !slices.Contains(out, note) {
-				out = append(out, note)
-			}
+		note := ""
+		switch c := &r.Cells[i]; {
+		case c.Private && r.Manifest.Kind == experiment.KindContextual:
+			note = "privacy of " + c.Policy + ": " + c.Guarantee
+		case c.Trust != "":
+			note = "trust of " + c.Policy + ": " + c.Trust + "; " + c.Assumes
+		}
+		if note != "" && !slices.Contains(out, note) {
+			out = append(out, note)
 		}
 	}
 	return out
@@ -249,12 +252,15 @@ func roundsFigure(r *experiment.Results, instance, budget string) Figure {
 	half := interval.T(m.Runs, 0.95)
 	for i := range r.Cells {
 		c := &r.Cells[i]
-		if c.Instance != instance || c.Budget != budget && c.Budget != none {
+		if c.Instance != instance || c.Row() != budget && c.Budget != none {
 			continue
 		}
 		s := Series{Policy: c.Policy, Budget: symbols(c.Budget), Label: c.Policy, Void: void(r, c), X: x, Mean: c.Regret.Mean, Q05: c.Regret.Q05, Q50: c.Regret.Q50, Q95: c.Regret.Q95}
 		if c.Private && c.Budget == none && budget != none {
 			s.Label = c.Policy + ", no privacy"
+		}
+		if c.Beside != "" {
+			s.Label = c.Policy + ", " + s.Budget
 		}
 		if m.Runs > 1 {
 			s.Lo, s.Hi = make([]float64, len(x)), make([]float64, len(x))

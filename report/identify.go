@@ -31,7 +31,7 @@ func identifyReport(r *experiment.Results, spec string) (Report, error) {
 	}
 	seen := map[string]bool{}
 	for _, instance := range distinct(r, func(c *experiment.CellResult) (string, bool) { return c.Instance, true }) {
-		if f, ok := identifyFigure(r, instance); ok {
+		for _, f := range identifyFigures(r, instance) {
 			f.ID = unique(seen, f.ID)
 			out.Figures = append(out.Figures, f)
 		}
@@ -131,6 +131,7 @@ func identifyGrid(r *experiment.Results) (Grid, error) {
 	if len(silent) > 0 {
 		g.Notes = append(g.Notes, "no proof that it is δ-correct: "+strings.Join(silent, ", "))
 	}
+	g.Notes = append(g.Notes, protects(r)...)
 	if lower {
 		g.Notes = append(g.Notes, "lower bound: T*(ν;ε) log(1/(3δ)) of 000 Theorem 4.24, of the mean plays of any δ-correct rule with this budget")
 	}
@@ -138,7 +139,7 @@ func identifyGrid(r *experiment.Results) (Grid, error) {
 		g.Notes = append(g.Notes, "upper, δ→0: of the mean, 000 Theorems 5.20 and 5.23 times log(1/δ): asymptotic, it bounds nothing at this δ")
 	}
 	if capped > 0 {
-		g.Notes = append(g.Notes, fmt.Sprintf("capped: the share of runs that reached the cap of %s plays: they have no answer, count as so many plays, and not as errors", whole(m.Horizon)))
+		g.Notes = append(g.Notes, fmt.Sprintf("capped: the share of runs that reached the cap of %s plays: they have no answer, count as so many plays, and not as errors; the interval says nothing of what they would have answered", whole(m.Horizon)))
 	}
 	return g, nil
 }
@@ -193,9 +194,10 @@ func sharesGrid(r *experiment.Results) (Grid, bool) {
 	return g, true
 }
 
-// identifyFigure is the stopping time against ε, if there are at least three; rules without privacy are level lines. The lower bound is another line, and
-// where its regimes meet a vertical one.
-func identifyFigure(r *experiment.Results, instance string) (Figure, bool) {
+// identifyFigures are the stopping time against ε, if there are at least three: means, and medians where there are runs enough to have one, as stopping
+// times have heavy tails and a few runs can be all of a mean. Rules without privacy are level lines. The lower bound, of the mean, is another line, and where its
+// regimes meet a vertical one.
+func identifyFigures(r *experiment.Results, instance string) []Figure {
 	m := r.Manifest
 	f := Figure{
 		ID: Stem("stopping-time-" + instance), Title: "Plays until the best arm of " + instance + " is named",
@@ -209,6 +211,9 @@ func identifyFigure(r *experiment.Results, instance string) (Figure, bool) {
 		return c.Policy, c.Instance == instance && c.Budget != none
 	}) {
 		s := Series{Policy: policy, Label: policy}
+		if at := byEpsilon(r, instance, policy); len(at) > 0 && r.Cells[at[0]].Identify.Correct == "" {
+			s.Label += ", no proof"
+		}
 		for _, i := range byEpsilon(r, instance, policy) {
 			c := &r.Cells[i]
 			x, _ := budgetValue(c, "epsilon")
@@ -225,7 +230,7 @@ func identifyFigure(r *experiment.Results, instance string) (Figure, bool) {
 		}
 	}
 	if most < 3 {
-		return Figure{}, false
+		return nil
 	}
 	for i := range r.Cells {
 		if c := &r.Cells[i]; c.Instance == instance && c.Budget == none {
@@ -236,22 +241,35 @@ func identifyFigure(r *experiment.Results, instance string) (Figure, bool) {
 			capped = capped || c.Unfinished > 0
 		}
 	}
+	medians := f
+	medians.ID, medians.Title = Stem("median-stopping-time-"+instance), "Plays until the best arm of "+instance+" is named: median"
+	medians.Note = fmt.Sprintf("Lines are medians of %d runs, bands from their 5 %% to their 95 %% quantile.", m.Runs)
+	medians.Series = nil
+	for _, s := range f.Series {
+		medians.Series = append(medians.Series, Series{Policy: s.Policy, Label: s.Label, Budget: s.Budget, X: s.X, Mean: s.Q50, Lo: s.Q05, Hi: s.Q95})
+	}
 	if len(bound.X) > 0 {
 		f.Series = append(f.Series, bound)
-		f.Note += " The lower bound is T*(ν;ε) log(1/(3δ))."
+		f.Note += " The lower bound is T*(ν;ε) log(1/(3δ)), of the mean of any δ-correct rule."
 	}
 	for i := range r.Cells {
 		if c := &r.Cells[i]; c.Instance == instance && c.Identify.Boundary > 0 {
 			b := number(c.Identify.Boundary, "")
 			f.Marks = append(f.Marks, Mark{X: c.Identify.Boundary, Label: "ε = T*_TV/T*_KL = " + b})
-			f.Note += " Below ε = T*_TV/T*_KL = " + b + " the lower bound is that of privacy, above it privacy is free."
+			medians.Marks = slices.Clone(f.Marks)
+			note := " Below ε = T*_TV/T*_KL = " + b + " the lower bound is more than without privacy, above it about the same; what privacy costs a rule its own line says."
+			f.Note, medians.Note = f.Note+note, medians.Note+note
 			break
 		}
 	}
 	if capped {
 		f.Note += " Some runs ended at the cap and count as so many plays: means are of min(τ, cap)."
+		medians.Note += " Some runs ended at the cap and count as so many plays."
 	}
-	return f, true
+	if m.Runs == 1 {
+		return []Figure{f}
+	}
+	return []Figure{f, medians}
 }
 
 // byEpsilon are the cells of a policy on an instance by their ε.

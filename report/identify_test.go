@@ -59,10 +59,10 @@ func TestIdentifyReport(t *testing.T) {
 	}{
 		{0, 0, []string{"epsilon=1"}, []string{"two, best arm 1 of 2, T*_KL 4, T*_TV 2, regimes meet at ε = 0.5", "0 of 400", "[0, 0.0092]", "at most δ", "lower bound", "×LB",
 			"upper, δ→0", "δ-correct, as proved: adap-tt (000 Lemma 5.18)", "no proof that it is δ-correct: ttucb", "0.250  0.750", "7.5"}, []string{"above δ", "the share of runs that reached"}, 0},
-		{20, 40, []string{"epsilon=1"}, []string{"20 of 400", "above δ", "0.1", "capped: the share of runs that reached the cap"}, nil, 0},
+		{20, 40, []string{"epsilon=1"}, []string{"20 of 400", "above δ", "0.1", "capped: the share of runs that reached the cap", "nothing of what they would have answered"}, nil, 0},
 		{2, 0, []string{"epsilon=1", "epsilon=0.1"}, []string{"undecided"}, nil, 0},
 		{0, 400, []string{"epsilon=1"}, []string{"no answer"}, nil, 0},
-		{0, 4, []string{"epsilon=1", "epsilon=0.1", "epsilon=0.5"}, nil, nil, 1},
+		{0, 4, []string{"epsilon=1", "epsilon=0.1", "epsilon=0.5"}, nil, nil, 2},
 	} {
 		out, err := report.Of(identified(c.wrong, c.capped, c.budgets...))
 		if err != nil {
@@ -84,6 +84,14 @@ func TestIdentifyReport(t *testing.T) {
 		}
 		if len(out.Figures) != c.figures {
 			t.Fatalf("%d figures, want %d", len(out.Figures), c.figures)
+		}
+		if c.figures == 2 { // medians have the band of the runs, and no lower bound, which is of means
+			f := out.Figures[1]
+			if len(f.Series) != 2 || len(f.Marks) != 1 || f.Series[0].Mean[0] != 208 || f.Series[0].Lo[0] != 208 || f.ID != "median-stopping-time-two" ||
+				!strings.Contains(f.Note, "medians of 400 runs") || !strings.Contains(f.Note, "ended at the cap") || f.Series[1].Label != "ttucb, no privacy" {
+				t.Errorf("%+v", f)
+			}
+			out.Figures = out.Figures[:1]
 		}
 		for _, f := range out.Figures {
 			if len(f.Series) != 3 || len(f.Marks) != 1 || f.Marks[0].X != 0.5 || !f.LogX || !f.LogY {

@@ -20,6 +20,7 @@ type IdentifyConfig struct {
 	Cap       int
 	Lo, Hi    float64 // as in Config
 	Unclipped bool    // as in Config
+	Trust     *release.Trust
 	Rewards   []noise.Fast
 	Noise     *noise.Fast
 	Ledger    *privacy.Ledger
@@ -62,9 +63,12 @@ func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) erro
 	if lo == 0 && hi == 0 {
 		hi = 1
 	}
+	if cfg.Ledger == nil {
+		cfg.Ledger = privacy.NewLedger(privacy.Covering(identify.Output))
+	}
 	arms := len(cfg.Instance.Arms)
 	cur, err := release.Simulated(release.Config{
-		Arms: arms, Lo: lo, Hi: hi, Mechanism: cfg.Policy.Mechanism(), Unclipped: cfg.Unclipped, Ledger: cfg.Ledger,
+		Arms: arms, Lo: lo, Hi: hi, Mechanism: cfg.Policy.Mechanism(), Unclipped: cfg.Unclipped, Trust: cfg.Trust, Ledger: cfg.Ledger,
 	}, cfg.Noise)
 	if err != nil {
 		return err
@@ -72,7 +76,7 @@ func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) erro
 	var curveOut Result
 	r := identifyRun{
 		curve: newCurve(cfg.Instance.Arms, nil, cfg.Trace, &curveOut),
-		door:  newDoor(cfg.Instance.Arms, cfg.Rewards, cur, lo, hi, cfg.Unclipped),
+		door:  newDoor(cfg.Instance.Arms, cfg.Rewards, cur, lo, hi, cfg.Unclipped, cfg.Trust != nil),
 		cur:   cur,
 		ready: make([]int, 0, arms),
 	}
@@ -133,8 +137,26 @@ func (r *identifyRun) play(ctx context.Context, p identify.Identifier, most int)
 		}
 		released = privacy.Released{}
 		if len(r.ready) > 0 {
-			if released, err = r.cur.Release(r.ready); err != nil {
-				return false, err
+			released, err = r.cur.Release(r.ready)
+			for err != nil {
+				b, failed := r.door.again(err)
+				if failed != nil {
+					return false, failed
+				}
+				if ctx.Err() != nil {
+					return false, ctx.Err()
+				}
+				more := b.Rounds()
+				left -= n
+				r.curve.batch(b, min(more, left))
+				if more > left {
+					return false, nil
+				}
+				n = more
+				if err := r.door.refill(b); err != nil {
+					return false, err
+				}
+				released, err = r.cur.Release(r.ready)
 			}
 			r.releases++
 		}

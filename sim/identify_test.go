@@ -158,3 +158,13 @@ func TestIdentifyErrors(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
+
+// The ledger of a run says what its total covers.
+func TestIdentifyLedgerCoversTheTranscript(t *testing.T) {
+	if got := privacy.NewLedger().Covers(); got != "the releases and all that is computed from them" {
+		t.Errorf("a ledger covers %q", got)
+	}
+	if got := privacy.NewLedger(privacy.Covering(identify.Output)).Covers(); got != "the whole transcript: plays, stopping time and answer" {
+		t.Errorf("a ledger of a trial covers %q", got)
+	}
+}

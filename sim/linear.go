@@ -58,7 +58,7 @@ func RunLinear(ctx context.Context, cfg LinearConfig, out *Result) error {
 	}
 	r := linearRun{
 		curve: newCurve(cfg.Instance.Arms, cfg.Checkpoints, cfg.Trace, out),
-		door:  newDoor(cfg.Instance.Arms, cfg.Rewards, cur, -1, 1, cfg.Unclipped),
+		door:  newDoor(cfg.Instance.Arms, cfg.Rewards, cur, -1, 1, cfg.Unclipped, false),
 		cur:   cur,
 	}
 	if err := r.play(ctx, cfg.Policy, cfg.Horizon); err != nil {

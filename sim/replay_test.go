@@ -29,7 +29,7 @@ func (s *spy) Next(r privacy.Released) *policy.Batch {
 // The transcript of a run restores its policy, wherever it is cut, and its ledger's total.
 func TestTranscriptIsTheState(t *testing.T) {
 	everyPolicy(t, func(t *testing.T, e catalog.Entry, b privacy.Budget) {
-		const horizon = 30_000
+		const horizon = 8_000
 		var text bytes.Buffer
 		cfg := config(t, mu2(t), e.Name, b, horizon, 0, nil)
 		watched := &spy{Policy: cfg.Policy}

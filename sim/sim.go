@@ -37,6 +37,9 @@ type Config struct {
 	// Rewards has one stream an arm: as long as the releases of an arm have the same sizes they are the same, whatever was played in between.
 	Rewards []noise.Fast
 	Noise   *noise.Fast // privacy noise
+	// Trust, if set, has releases made so that less has to be believed. A batch that too few users answered is played again, with new users, in rounds that
+	// count.
+	Trust *release.Trust
 	// Ledger, if set, is where releases are recorded: one with a cap, or a transcript. It must be this run's own.
 	Ledger *privacy.Ledger
 	Trace  *Trace // if set, receives the run's segments
@@ -62,14 +65,14 @@ func Run(ctx context.Context, cfg Config, out *Result) error {
 	}
 	arms := len(cfg.Instance.Arms)
 	cur, err := release.Simulated(release.Config{
-		Arms: arms, Lo: lo, Hi: hi, Mechanism: cfg.Policy.Mechanism(), Unclipped: cfg.Unclipped, Ledger: cfg.Ledger,
+		Arms: arms, Lo: lo, Hi: hi, Mechanism: cfg.Policy.Mechanism(), Unclipped: cfg.Unclipped, Trust: cfg.Trust, Ledger: cfg.Ledger,
 	}, cfg.Noise)
 	if err != nil {
 		return err
 	}
 	r := run{
 		curve: newCurve(cfg.Instance.Arms, cfg.Checkpoints, cfg.Trace, out),
-		door:  newDoor(cfg.Instance.Arms, cfg.Rewards, cur, lo, hi, cfg.Unclipped),
+		door:  newDoor(cfg.Instance.Arms, cfg.Rewards, cur, lo, hi, cfg.Unclipped, cfg.Trust != nil),
 		cur:   cur,
 		ready: make([]int, 0, arms),
 	}
@@ -153,8 +156,22 @@ func (r *run) play(ctx context.Context, p policy.Policy, horizon int) error {
 			} else {
 				released, err = r.cur.Release(r.ready)
 			}
-			if err != nil {
-				return err
+			for err != nil {
+				failed := err
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				b, e := r.door.again(failed)
+				if e != nil {
+					return e
+				}
+				if done, err := r.curve.take(b, horizon); done || err != nil {
+					return err
+				}
+				if err := r.door.refill(b); err != nil {
+					return err
+				}
+				released, err = r.cur.Release(r.ready)
 			}
 			r.releases++
 		}
@@ -167,6 +184,7 @@ type door struct {
 	streams  []noise.Fast
 	in       intake
 	waiting  []int // rounds of each arm that have been played and not drawn
+	size     []int // of each arm's slot, when it was last filled
 	oneByOne []bool
 }
 
@@ -176,19 +194,49 @@ type intake interface {
 	AddSum(arm, n int, sum float64) error
 }
 
-func newDoor(laws []bandit.Law, streams []noise.Fast, in intake, lo, hi float64, unclipped bool) door {
-	d := door{laws: laws, streams: streams, in: in, waiting: make([]int, len(laws)), oneByOne: make([]bool, len(laws))}
+// encoded says that rewards are rounded one by one: then the sum is enough of those only that are 0 or 1.
+func newDoor(laws []bandit.Law, streams []noise.Fast, in intake, lo, hi float64, unclipped, encoded bool) door {
+	d := door{laws: laws, streams: streams, in: in, waiting: make([]int, len(laws)), size: make([]int, len(laws)), oneByOne: make([]bool, len(laws))}
 	for a, law := range laws {
 		from, to := law.Support()
 		// The door must see each reward that it may have to clip.
 		d.oneByOne[a] = !unclipped && (from < lo || to > hi)
+		if _, bits := law.(bandit.Bernoulli); encoded && !(bits && lo == 0 && hi == 1) {
+			d.oneByOne[a] = true
+		}
 	}
 	return d
 }
 
+// again is the batch to play once more, if that is what the error says: nobody has seen what its users had. Any other error it returns.
+func (d *door) again(err error) (*policy.Batch, error) {
+	var few *release.TooFewError
+	if !errors.As(err, &few) {
+		return nil, err
+	}
+	b := &policy.Batch{}
+	for _, a := range few.Arms {
+		b.Plays = append(b.Plays, policy.Play{Arm: a, Rounds: d.size[a], Release: true})
+	}
+	return b, nil
+}
+
+// refill draws the rewards of a batch that is played again.
+func (d *door) refill(b *policy.Batch) error {
+	for _, p := range b.Plays {
+		waiting := d.waiting[p.Arm] // of no slot yet
+		d.waiting[p.Arm] = p.Rounds
+		if err := d.fill(p.Arm); err != nil {
+			return err
+		}
+		d.waiting[p.Arm] = waiting
+	}
+	return nil
+}
+
 func (d *door) fill(arm int) error {
 	n := d.waiting[arm]
-	d.waiting[arm] = 0
+	d.waiting[arm], d.size[arm] = 0, n
 	law, stream := d.laws[arm], &d.streams[arm]
 	if !d.oneByOne[arm] {
 		return d.in.AddSum(arm, n, law.Sum(n, stream))

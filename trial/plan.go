@@ -91,6 +91,9 @@ func (c PlanConfig) source() (bandit.Source, error) {
 	if !(best >= c.Gap && best <= 1) {
 		return nil, fmt.Errorf("plan: best is %v, must be from the gap, %v, to 1: the others' mean is the difference", best, c.Gap)
 	}
+	if best-c.Gap == best {
+		return nil, fmt.Errorf("plan: gap is %v, too small: %v less it is the same number, and all arms would be the best", c.Gap, best)
+	}
 	if c.Arms < 2 {
 		return nil, fmt.Errorf("plan: arms is %d, must be at least 2: one arm alone is the best without a trial", c.Arms)
 	}

@@ -33,7 +33,7 @@ type UnfinishedError struct {
 func (e *UnfinishedError) Error() string {
 	after := fmt.Sprintf("after %d plays, before the rule stopped: no answer is given; %s", total(e.Plays), spent(e.Spent, total(e.Plays)))
 	if e.Arm == "" {
-		return fmt.Sprintf("the cap of %d plays was reached %s. If several arms are best the rule would go on for ever", e.Cap, after)
+		return fmt.Sprintf("the cap of %d plays leaves no room for the next batch, %s. If several arms are best the rule would go on for ever", e.Cap, after)
 	}
 	wanted := fmt.Sprintf("%d more rewards", e.Asked)
 	if e.Asked == policy.Forever {
@@ -137,7 +137,7 @@ func (cfg Config) run(ctx context.Context, p identify.Identifier) (Result, error
 	if cfg.Cap < 0 {
 		return Result{}, fmt.Errorf("trial: cap is %d, must be at least 1, or 0 for none", cfg.Cap)
 	}
-	var options []privacy.Option
+	options := []privacy.Option{privacy.Covering(identify.Output)}
 	if cfg.Rule.Private() {
 		options = append(options, privacy.WithCap(cfg.Rule.budget))
 	}

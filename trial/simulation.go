@@ -13,6 +13,7 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
 )
@@ -172,7 +173,7 @@ func (s Simulation) Play(ctx context.Context, i int, transcript io.Writer) (Outc
 	if err != nil {
 		return Outcome{}, err
 	}
-	var options []privacy.Option
+	options := []privacy.Option{privacy.Covering(identify.Output)}
 	if transcript != nil {
 		options = append(options, privacy.WithTranscript(transcript))
 		names := make([]string, arms)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -111,7 +112,9 @@ func Replay(in io.Reader) (*Replayed, error) {
 		return bytes.TrimSpace(text), err
 	}
 	text, err := next()
-	if err != nil {
+	if errors.Is(err, io.EOF) {
+		return fail("there is nothing")
+	} else if err != nil {
 		return fail("%w", err)
 	}
 	rule, h, err := readHeader(text)
@@ -123,7 +126,11 @@ func Replay(in io.Reader) (*Replayed, error) {
 		return fail("%w", err)
 	}
 	rec := newRecorder(p, rule.arms, nil)
-	ledger := privacy.NewLedger()
+	options := []privacy.Option{privacy.Covering(identify.Output)}
+	if rule.Private() { // releases that cost more than the header says are not this trial's
+		options = append(options, privacy.WithCap(rule.budget))
+	}
+	ledger := privacy.NewLedger(options...)
 	plays := make([]int, rule.arms)
 	var last *policy.Batch // what is out, played but not yet released
 	var released privacy.Released
@@ -134,7 +141,9 @@ func Replay(in io.Reader) (*Replayed, error) {
 		}
 	}
 	for {
-		if text, err = next(); err != nil {
+		if text, err = next(); errors.Is(err, io.EOF) {
+			return fail("the trial has no end: a last line with \"end\" is missing")
+		} else if err != nil {
 			return fail("the trial has no end: %w", err)
 		}
 		var kind struct {

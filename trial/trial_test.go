@@ -145,7 +145,7 @@ func TestUnfinished(t *testing.T) {
 	}{
 		{"at once", doses(10, 0.5, 0.5), 0, `the data of arm "a" ran out after 0 plays`, "nothing has been spent", endData},
 		{"later", doses(100, 0.5, 0.5), 0, "ran out after", "ε = 1 has been spent", endData},
-		{"cap", doses(100, 0.5, 0.5), 60, "the cap of 60 plays was reached after 48 plays", "ε = 1 has been spent", endCap},
+		{"cap", doses(100, 0.5, 0.5), 60, "the cap of 60 plays leaves no room for the next batch, after 48 plays", "ε = 1 has been spent", endCap},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var transcript bytes.Buffer
@@ -342,6 +342,9 @@ func TestReplayRefuses(t *testing.T) {
 	refused("other plays", strings.Replace(all, `"rounds":1`, `"rounds":2`, 1))
 	refused("other rule", strings.Replace(all, `"adap-tt"`, `"dp-se"`, 1))
 	refused("no such rule", strings.Replace(all, `"adap-tt"`, `"adap"`, 1))
+	refused("less noise than the budget buys", strings.Replace(all, `"scale":1}`, `"scale":0.5}`, 1))
+	again := strings.LastIndex(all, `"slots":[`) + len(`"slots":[`)
+	refused("a slot released twice", all[:again]+"0"+all[again+strings.IndexAny(all[again:], ",]"):])
 	refused("other risk", strings.Replace(all, `"risk":0.05`, `"risk":1e-300`, 1))
 	refused("bad risk", strings.Replace(all, `"risk":0.05`, `"risk":1`, 1))
 	refused("bad range", strings.Replace(all, `"range":[0,1]`, `"range":[1,1]`, 1))

@@ -76,11 +76,74 @@ func (c *validateCommand) Run(s streams) error {
 }
 
 type listCommand struct {
-	Policies listPolicies `cmd:"" default:"withargs" help:"Policies, with their guarantee, source and parameters."`
+	Policies   listPolicies   `cmd:"" default:"withargs" help:"Policies, with their guarantee, source and parameters."`
+	Mechanisms listMechanisms `cmd:"" help:"Mechanisms: how releases are made private, by trust model and noise, with what each guarantees and who has to be believed."`
 }
 
 type listPolicies struct {
 	JSON bool `help:"As JSON, for programs."`
+}
+
+type listMechanisms struct {
+	JSON bool `help:"As JSON, for programs."`
+}
+
+// mechanismJSON is a mechanism as programs read it.
+type mechanismJSON struct {
+	Name      string   `json:"name"`
+	Title     string   `json:"title"`
+	Trust     string   `json:"trust"`
+	Noise     string   `json:"noise,omitempty"`
+	Guarantee string   `json:"guarantee"`
+	Assumes   string   `json:"assumes"`
+	Budgets   []string `json:"budgets"`
+	Continual bool     `json:"continual"`
+	Real      bool     `json:"real"`
+	Source    string   `json:"source"`
+}
+
+func (c *listMechanisms) Run(s streams) error {
+	if c.JSON {
+		out := []mechanismJSON{}
+		for _, m := range catalog.Mechanisms() {
+			out = append(out, mechanismJSON(m))
+		}
+		return printJSON(s, out)
+	}
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	trust := ""
+	for _, m := range catalog.Mechanisms() {
+		if m.Trust != trust {
+			if trust != "" {
+				fmt.Fprintln(w)
+			}
+			trust = m.Trust
+			note := m.Assumes
+			if trust == experiment.Continuous {
+				note = "what policies state, and simulations have; " + note
+			}
+			fmt.Fprintf(w, "trust: %s  (%s)\n", trust, note)
+		}
+		what := m.Name
+		if m.Noise != "" {
+			what = "noise: " + m.Noise
+		}
+		if m.Continual {
+			what += ", running sums"
+		}
+		if !m.Real {
+			what += ", simulated only"
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", what, m.Title, m.Guarantee, strings.Join(m.Budgets, " | "), m.Source)
+	}
+	return w.Flush()
+}
+
+func printJSON(s streams, v any) error {
+	e := json.NewEncoder(s.out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
 }
 
 // policyJSON is an entry as programs read it.
@@ -141,10 +204,7 @@ func (c *listPolicies) Run(s streams) error {
 			}
 			out = append(out, j)
 		}
-		e := json.NewEncoder(s.out)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		return e.Encode(out)
+		return printJSON(s, out)
 	}
 	for i, e := range allPolicies() {
 		if i > 0 {

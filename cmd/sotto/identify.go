@@ -5,30 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/trial"
 )
 
 type identifyCommand struct {
 	Arms   string `help:"Arms to simulate, by their Bernoulli means or their laws, such as 0.95,0.9,0.5 or gaussian(0.5,0.1)." placeholder:"ARM,…" group:"The arms, one of:"`
-	CSV    string `name:"csv" help:"Real data: logged rewards, a CSV with header arm,reward; - reads standard input. Each play of an arm takes its next row. A second run spends the budget again." placeholder:"FILE" group:"The arms, one of:"`
+	CSV    string `name:"csv" help:"Real data: logged rewards, a CSV with header arm,reward; - reads standard input. Each play of an arm takes its next row, so the rows of an arm must be in an order that says nothing of their rewards: shuffle a sorted file. A second run spends the budget again." placeholder:"FILE" group:"The arms, one of:"`
 	Replay string `help:"A transcript: play the trial again from its releases, and check that its plays and its answer follow from them." placeholder:"FILE" group:"The arms, one of:"`
 
-	Rule    string `default:"dp-tt" help:"dp-tt, adap-tt, adap-tt-star, dp-se; or ttucb, se, lucb, track-and-stop, which are not private. With parameters if need be: dp-tt:eta=0.5." placeholder:"RULE"`
+	Rule    string `default:"dp-tt" help:"dp-tt, adap-tt, adap-tt-star, dp-se; or ttucb, se, lucb, track-and-stop, which are not private. With parameters if need be: dp-tt:eta=0.5; sotto list policies has them." placeholder:"RULE"`
 	Risk    string `help:"Probability of a wrong answer that is allowed, above 0 and below 1." placeholder:"δ"`
 	Epsilon string `help:"Budget of ε-DP, for the whole trial: who got which arm, when it stopped, and the answer. Not for rules that are not private." placeholder:"ε"`
 	Range   string `help:"Declared range of rewards; others are clipped. It must not be taken from the data." default:"0,1" placeholder:"LO,HI"`
@@ -36,7 +33,7 @@ type identifyCommand struct {
 	Cap        experiment.Count `help:"Give up after so many plays. If two arms are best no rule ever stops; for --arms the cap is 1e8 if not given." placeholder:"N"`
 	Runs       experiment.Count `help:"Runs of --arms: more than one print the error rate and the distribution of the number of plays." placeholder:"N"`
 	Seed       string           `help:"Seed of the simulation of --arms." default:"1" placeholder:"S"`
-	Transcript string           `help:"Write what the guarantee is about to this file: a line of JSON for each batch of plays and each release. If the rule is private it may be published; --replay checks it." placeholder:"FILE" type:"path"`
+	Transcript string           `help:"Write what the guarantee is about to this file, which must be new: a line of JSON for each batch of plays and each release. If the rule is private it may be published; --replay checks it." placeholder:"FILE" type:"path"`
 }
 
 // Help is shown by --help.
@@ -72,13 +69,33 @@ func (c *identifyCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	if len(ends) != 2 || !(ends[0] < ends[1]) || math.IsInf(ends[1]-ends[0], 0) {
-		return fmt.Errorf("%w: --range is %q, must be two finite numbers, the lower one first", errUsage, c.Range)
+	if len(ends) != 2 || !(ends[0] < ends[1]) || !(max(-ends[0], ends[1]) <= mostRange) {
+		return fmt.Errorf("%w: --range is %q, must be two finite numbers, the lower one first, at most %v in absolute value", errUsage, c.Range, mostRange)
 	}
 	if c.CSV != "" {
 		return c.data(ctx, s, ends[0], ends[1])
 	}
 	return c.simulate(ctx, s, ends[0], ends[1])
+}
+
+// mostRange is the largest reward that a file may have, too.
+const mostRange = 1e100
+
+// riskOf reads --risk.
+func riskOf(text string) (float64, error) {
+	risk, err := number("risk", text)
+	if err == nil && !(risk > 0 && risk < 1) {
+		err = fmt.Errorf("--risk is %v, must be above 0 and below 1", risk)
+	}
+	return risk, err
+}
+
+// checkEpsilon says what is wrong with one of the numbers of --epsilon.
+func checkEpsilon(epsilon float64) error {
+	if !(epsilon > 0) || math.IsInf(epsilon, 0) {
+		return fmt.Errorf("--epsilon is %v, must be above 0 and finite", epsilon)
+	}
+	return nil
 }
 
 // number reads a flag that must be a number.
@@ -114,6 +131,9 @@ func parseRule(text string) (catalog.Entry, catalog.Params, error) {
 			return e, nil, fmt.Errorf("--rule: %w", err)
 		}
 	}
+	if _, err := e.Complete(params); err != nil {
+		return e, nil, fmt.Errorf("--rule: %w", err)
+	}
 	return e, params, nil
 }
 
@@ -122,7 +142,7 @@ func (c *identifyCommand) rule(arms int) (trial.Rule, error) {
 	if err != nil {
 		return trial.Rule{}, err
 	}
-	risk, err := number("risk", c.Risk)
+	risk, err := riskOf(c.Risk)
 	if err != nil {
 		return trial.Rule{}, err
 	}
@@ -134,6 +154,9 @@ func (c *identifyCommand) rule(arms int) (trial.Rule, error) {
 		return trial.Rule{}, fmt.Errorf("--epsilon is not for %s, which is not private", e.Name)
 	case e.Private:
 		epsilon, err := number("epsilon", c.Epsilon)
+		if err == nil {
+			err = checkEpsilon(epsilon)
+		}
 		if err != nil {
 			return trial.Rule{}, err
 		}
@@ -148,7 +171,7 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 	if c.CSV != "-" {
 		f, err := os.Open(c.CSV)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errUsage, err)
+			return usage(err)
 		}
 		defer f.Close()
 		in = f
@@ -159,26 +182,22 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 	}
 	rule, err := c.rule(len(log.Names))
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return usage(err)
 	}
 	cfg := trial.Config{Rule: rule, Log: log, Lo: lo, Hi: hi, Cap: int(c.Cap)}
 	if !rule.Private() {
 		fmt.Fprintf(s.err, "warning: %s is not private: keep its answer, its means and its transcript as private as the data\n", rule.Name())
 	}
-	if c.Transcript != "" {
-		// The transcript of an earlier trial is the record of what that has spent.
-		if _, err := os.Lstat(c.Transcript); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: --transcript: %s is there already, and may be the record of what was spent: name a new file", errUsage, c.Transcript)
-		}
-	}
 	var r trial.Result
-	err = c.transcribe(func(w io.Writer) error {
+	err = c.transcribe(true, func(w io.Writer) error {
 		cfg.Transcript = w
 		var err error
 		r, err = trial.Run(ctx, cfg)
 		return err
 	})
 	switch {
+	case errors.Is(err, errUsage):
+		return err
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("stopped: %w", err)
 	case errors.Is(err, trial.ErrUnfinished):
@@ -190,19 +209,23 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 }
 
 // transcribe gives a trial where to write its transcript. It appears whole, and also if the trial has spent something without an
-// answer: then it says so.
-func (c *identifyCommand) transcribe(play func(io.Writer) error) error {
+// answer: then it says so. Of a trial that is simulated and was stopped there is nothing to say.
+func (c *identifyCommand) transcribe(real bool, play func(io.Writer) error) error {
 	if c.Transcript == "" {
 		return play(nil)
 	}
-	f, err := renameio.NewPendingFile(c.Transcript, renameio.WithTempDir(filepath.Dir(c.Transcript)), renameio.WithPermissions(0o644))
+	// The transcript of an earlier trial is the record of what that has spent.
+	if _, err := os.Lstat(c.Transcript); err == nil {
+		return fmt.Errorf("%w: --transcript: %s is there already, and may be the record of what was spent: name a new file", errUsage, c.Transcript)
+	}
+	f, err := pending("--transcript", c.Transcript)
 	if err != nil {
-		return fmt.Errorf("%w: --transcript: %w", errUsage, err)
+		return err
 	}
 	defer f.Cleanup()
 	err = play(f)
 	var unfinished *trial.UnfinishedError
-	if errors.As(err, &unfinished) && unfinished.Spent.Pure() == 0 || err != nil && unfinished == nil && !errors.Is(err, context.Canceled) {
+	if errors.As(err, &unfinished) && unfinished.Spent.Pure() == 0 || err != nil && unfinished == nil && !(real && errors.Is(err, context.Canceled)) {
 		return err // nothing was spent, and there is nothing to record
 	}
 	if failed := f.CloseAtomicallyReplace(); err == nil && failed != nil {
@@ -211,10 +234,18 @@ func (c *identifyCommand) transcribe(play func(io.Writer) error) error {
 	return err
 }
 
+// stopped says what is left of simulated trials that were stopped.
+func stopped(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return interrupted("stopped: nothing is left of it")
+	}
+	return err
+}
+
 func (c *identifyCommand) replay(s streams) error {
 	f, err := os.Open(c.Replay)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return usage(err)
 	}
 	defer f.Close()
 	r, err := trial.Replay(f)
@@ -240,7 +271,7 @@ func (c *identifyCommand) replay(s streams) error {
 func promise(r trial.Rule) string {
 	text := "no privacy"
 	if r.Private() {
-		text = fmt.Sprintf("%v-DP of the whole transcript: plays, stopping time and answer", r.Epsilon())
+		text = fmt.Sprintf("%v-DP of %s", r.Epsilon(), identify.Output)
 	}
 	if r.Correct() == "" {
 		return text + "; no bound on the error is proved for these parameters"
@@ -288,12 +319,16 @@ func printTrial(out io.Writer, rule trial.Rule, names []string, truth string, me
 		if m := r.Means[a]; m.N > 0 {
 			mean = fmt.Sprintf("%.4g", m.Value)
 			if m.Noise > 0 {
-				mean += fmt.Sprintf(" (noise ± %.2g)", m.Noise)
+				mean += fmt.Sprintf(" ± %.2g", m.Noise)
 			}
 		}
 		fmt.Fprintf(w, "%s\t%d\t%.3g\t%s\n", name, r.Plays[a], float64(r.Plays[a])/max(1, float64(r.Tau)), mean)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil || !rule.Private() {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "\n±: standard deviation of the noise that was added. That rewards are a sample, and that plays depend on them, comes on top. The mean is not clipped to the range.")
+	return err
 }
 
 func counted(n int, one, many string) string {
@@ -312,19 +347,26 @@ func lower(w io.Writer, rule trial.Rule, means []float64, lo, hi float64, what s
 		}
 	}
 	least, err := rule.LowerBound(means, lo, hi)
+	same := "this guarantee"
+	if rule.Correct() == "" {
+		same = fmt.Sprintf("this privacy that errs with probability at most %v, which this one does not promise", rule.Risk())
+		if !rule.Private() {
+			same = strings.Replace(same, "this privacy that", "no privacy that", 1)
+		}
+	}
 	switch {
 	case errors.Is(err, trial.ErrTie):
 		fmt.Fprintln(w, "lower bound\tnone: several arms have the largest mean")
 	case err != nil:
 		fmt.Fprintf(w, "lower bound\tnone: %v\n", err)
 	default:
-		fmt.Fprintf(w, "lower bound\t%.6g plays in the mean, for any rule with this guarantee (000 Theorem 4.24), on two-point arms %s\n", math.Ceil(least), what)
+		fmt.Fprintf(w, "lower bound\t%.6g plays in the mean, for any rule with %s (000 Theorem 4.24), on two-point arms %s\n", math.Ceil(least), same, what)
 	}
 }
 
 // simulate runs trials on laws.
 func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float64) error {
-	fail := func(err error) error { return fmt.Errorf("%w: %w", errUsage, err) }
+	fail := usage
 	var laws []bandit.Law
 	for _, text := range outside(c.Arms) {
 		law, err := bandit.ParseLaw(text)
@@ -386,13 +428,13 @@ func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float6
 	capped := 0
 	if runs == 1 {
 		var o trial.Outcome
-		err := c.transcribe(func(w io.Writer) error {
+		err := c.transcribe(false, func(w io.Writer) error {
 			var err error
 			o, err = sm.Play(ctx, 0, w)
 			return err
 		})
 		if err != nil {
-			return err
+			return stopped(err)
 		}
 		if o.Answer >= 0 {
 			text += "; the answer is right"
@@ -409,7 +451,7 @@ func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float6
 	} else {
 		study, err := sm.Run(ctx)
 		if err != nil {
-			return err
+			return stopped(err)
 		}
 		capped = study.Capped
 		if err := printStudy(s.out, rule, text, means, study, lo, hi); err != nil {
@@ -417,8 +459,12 @@ func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float6
 		}
 	}
 	if capped > 0 {
-		return fmt.Errorf("%d of %d runs reached the cap of %d plays without an answer; the best arms are too near each other for so few plays, or as good, "+
-			"and then a rule would go on for ever: %w", capped, runs, sm.Cap, trial.ErrUnfinished)
+		what := fmt.Sprintf("%d of %d runs", capped, runs)
+		if runs == 1 {
+			what = "the run"
+		}
+		return fmt.Errorf("%s reached the cap of %d plays without an answer; it takes more plays, or several arms are best, and then a rule would go on for ever: %w",
+			what, sm.Cap, trial.ErrUnfinished)
 	}
 	return nil
 }

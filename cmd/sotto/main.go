@@ -26,18 +26,20 @@ type streams struct {
 }
 
 type commands struct {
-	Run      runCommand      `cmd:"" help:"Play an experiment: a YAML file, or arms and policies given by flags."`
-	Stop     stopCommand     `cmd:"" help:"Run a stopping rule: a private estimate of a mean, from as few samples as it takes."`
-	Identify identifyCommand `cmd:"" help:"Run a trial: which arm is best? A private answer, with a bound on the risk of a wrong one."`
-	Plan     planCommand     `cmd:"" help:"Say what to expect before it is done: how many participants a trial will need."`
-	Merge    mergeCommand    `cmd:"" help:"Join shards of one experiment into its results."`
-	Report   reportCommand   `cmd:"" help:"Draw the figures and the page of a results directory again, and print its table."`
-	Choose   chooseCommand   `cmd:"" help:"Say which private policy to use: rank all that meet a budget, with confidence."`
-	Validate validateCommand `cmd:"" help:"Check an experiment and say what it would play."`
-	List     listCommand     `cmd:"" help:"List what there is: policies."`
-	Audit    auditCommand    `cmd:"" help:"Attack what claims to be private, and bound its ε from below."`
-	Schema   schemaCommand   `cmd:"" help:"Print the JSON schema of experiment files, for editors."`
-	Version  versionCommand  `cmd:"" help:"Print the version of this program and what it was built with."`
+	Run       runCommand       `cmd:"" help:"Play an experiment: a YAML file, or arms and policies given by flags."`
+	Stop      stopCommand      `cmd:"" help:"Run a stopping rule: a private estimate of a mean, from as few samples as it takes."`
+	Identify  identifyCommand  `cmd:"" help:"Run a trial: which arm is best? A private answer, with a bound on the risk of a wrong one."`
+	Plan      planCommand      `cmd:"" help:"Say what to expect before it is done: how many participants a trial will need."`
+	Merge     mergeCommand     `cmd:"" help:"Join shards of one experiment into its results."`
+	Report    reportCommand    `cmd:"" help:"Draw the figures and the page of a results directory again, and print its table."`
+	Choose    chooseCommand    `cmd:"" help:"Say which private policy to use: rank all that meet a budget, with confidence."`
+	Validate  validateCommand  `cmd:"" help:"Check an experiment and say what it would play."`
+	List      listCommand      `cmd:"" help:"List what there is: policies and mechanisms."`
+	Letor     letorCommand     `cmd:"" help:"Make a bandit of learning-to-rank data: clusters are arms, ratings are rewards."`
+	Audit     auditCommand     `cmd:"" help:"Attack what claims to be private, and bound its ε from below."`
+	Schema    schemaCommand    `cmd:"" help:"Print the JSON schema of experiment files, for editors."`
+	Aggregate aggregateCommand `cmd:"" help:"Sum what clients have so that nobody sees it: secure aggregation over the network."`
+	Version   versionCommand   `cmd:"" help:"Print the version of this program and what it was built with."`
 }
 
 // Exit codes.
@@ -50,6 +52,14 @@ const (
 
 // errUsage marks what the caller can mend by calling otherwise.
 var errUsage = errors.New("usage")
+
+// usage marks an error as the caller's, once.
+func usage(err error) error {
+	if err == nil || errors.Is(err, errUsage) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errUsage, err)
+}
 
 func run(ctx context.Context, args []string, s streams) int {
 	exit := -1

@@ -3,9 +3,11 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -24,7 +26,7 @@ func TestScripts(t *testing.T) {
 			}
 			return os.WriteFile(filepath.Join(e.WorkDir, "doses.csv"), doses(2000), 0o644)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "lines": lines},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "lines": lines, "fill": fill, "address": address},
 	})
 }
 
@@ -52,6 +54,29 @@ func lines(ts *testscript.TestScript, neg bool, args []string) {
 	if n := strings.Count(string(b), "\n"); args[0] != strconv.Itoa(n) {
 		ts.Fatalf("%s has %d lines, want %s", args[1], n, args[0])
 	}
+}
+
+// fill TEMPLATE OUT writes a file in which @NAME stands for the line that the file NAME holds.
+func fill(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: fill TEMPLATE OUT")
+	}
+	out := regexp.MustCompile(`@[a-z0-9.]+`).ReplaceAllStringFunc(ts.ReadFile(args[0]), func(name string) string { return strings.TrimSpace(ts.ReadFile(name[1:])) })
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(out), 0o644))
+}
+
+// address FILE NAME waits until a server has written its address to a file, and sets a variable to it.
+func address(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: address FILE NAME")
+	}
+	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+		if b, err := os.ReadFile(ts.MkAbs(args[0])); err == nil {
+			ts.Setenv(args[1], strings.TrimSpace(string(b)))
+			return
+		}
+	}
+	ts.Fatalf("%s did not appear", args[0])
 }
 
 // doses is a log of three arms with this many rewards each: placebo has a mean of 0.2, low of 0.4 and high of 0.9.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -19,7 +18,8 @@ import (
 )
 
 type planCommand struct {
-	Trial planTrial `cmd:"" help:"How many participants will a trial need, at which ε, and what does privacy add?"`
+	Trial   planTrial   `cmd:"" help:"How many participants will a trial need, at which ε, and what does privacy add?"`
+	Release planRelease `cmd:"" help:"What does one release of a batch's sum take under a trust model: integers, bits a user, what is lost, and by users who return?"`
 }
 
 type planTrial struct {
@@ -69,7 +69,10 @@ func (c *planTrial) config(s streams) (trial.PlanConfig, error) {
 			return none, err
 		}
 		if len(ends) != 2 {
-			return none, fmt.Errorf("--prior is %q, must be LO,HI", c.Prior)
+			return none, fmt.Errorf("--prior is %q, must be LO,HI with 0 ≤ LO < HI ≤ 1", c.Prior)
+		}
+		if lo, hi := ends[0], ends[1]; !(lo >= 0 && lo < hi && hi <= 1) {
+			return none, fmt.Errorf("--prior is %q, must be LO,HI with 0 ≤ LO < HI ≤ 1", c.Prior)
 		}
 		cfg.Prior = &[2]float64{ends[0], ends[1]}
 	default:
@@ -85,11 +88,16 @@ func (c *planTrial) config(s streams) (trial.PlanConfig, error) {
 			}
 		}
 	}
-	if cfg.Risk, err = number("risk", c.Risk); err != nil {
+	if cfg.Risk, err = riskOf(c.Risk); err != nil {
 		return none, err
 	}
 	if cfg.Epsilons, err = numbers("--epsilon", c.Epsilon); err != nil {
 		return none, err
+	}
+	for _, epsilon := range cfg.Epsilons {
+		if err := checkEpsilon(epsilon); err != nil {
+			return none, err
+		}
 	}
 	if cfg.Seed, err = strconv.ParseUint(c.Seed, 10, 64); err != nil {
 		return none, fmt.Errorf("--seed is %q, must be a whole number from 0 to 2^64−1", c.Seed)
@@ -122,15 +130,25 @@ func (c *planTrial) Run(ctx context.Context, s streams) error {
 		err = cfg.Check()
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return usage(err)
+	}
+	var figure *renameio.PendingFile
+	if c.Figure != "" {
+		if figure, err = pending("--figure", c.Figure); err != nil {
+			return err
+		}
+		defer figure.Cleanup()
 	}
 	p, err := cfg.Plan(ctx)
 	if err != nil {
-		return err
+		return stopped(err)
 	}
-	if c.Figure != "" {
-		if err := writeFigure(c.Figure, planFigure(p)); err != nil {
-			return err
+	if figure != nil {
+		if err := planFigure(p).WriteSVG(figure); err != nil {
+			return fmt.Errorf("--figure: %w", err)
+		}
+		if err := figure.CloseAtomicallyReplace(); err != nil {
+			return fmt.Errorf("--figure: %w", err)
 		}
 	}
 	if c.JSON {
@@ -146,15 +164,31 @@ func printPlan(s streams, p *trial.Plan) error {
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(s.out, "%s\n%s, risk %v, %s at each ε\n\n", p.Arms, p.Rule.Entry().Title, p.Rule.Risk(), several(p.Runs, "run"))
 	fmt.Fprintln(w, "budget\tlower bound\tparticipants\tmedian\t90 %\tmax\twrong\tbatches\t× none")
-	capped := 0
+	// A mean stands if every run ended, a median if most did.
+	stands := func(r trial.PlanRow) bool { return r.Capped == 0 || p.Prior && 2*r.Capped < p.Runs }
+	capped, compared, below := 0, true, false
 	for _, r := range append(append([]trial.PlanRow{}, p.Rows...), p.Plain) {
 		mark := ""
 		if r.Capped > 0 {
 			mark = fmt.Sprintf(" (%d at the cap)", r.Capped)
 			capped += r.Capped
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s ± %s%s\t%s\t%s\t%s\t%d\t%s\t%.2f\n", epsilonText(r.Epsilon), short(math.Ceil(r.Lower)), short(math.Round(r.Mean)), short(math.Ceil(r.SE)), mark,
-			short(math.Round(r.Median)), short(math.Round(r.Q90)), short(r.Max), r.Wrong, short(math.Round(10*r.Batches)/10), r.OverNonPrivate)
+		times := "–"
+		if stands(r) && stands(p.Plain) {
+			times = fmt.Sprintf("%.2f", r.OverNonPrivate)
+			below = below || r.OverNonPrivate < 0.995
+		} else {
+			compared = false
+		}
+		lower := "–"
+		if !math.IsNaN(r.Lower) {
+			lower = short(math.Ceil(r.Lower))
+			if r.Lower >= 1e15 {
+				lower = fmt.Sprintf("%.3g", r.Lower)
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s ± %s%s\t%s\t%s\t%s\t%d\t%.1f\t%s\n", epsilonText(r.Epsilon), lower, short(math.Round(r.Mean)), short(math.Ceil(r.SE)), mark,
+			short(math.Round(r.Median)), short(math.Round(r.Q90)), short(r.Max), r.Wrong, r.Batches, times)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -164,13 +198,22 @@ func printPlan(s streams, p *trial.Plan) error {
 	if p.Prior {
 		size = "in the median"
 	}
-	if p.Free > 0 {
-		fmt.Fprintf(s.out, "Privacy is free from ε = %v on: at most %.0f %% more participants %s than without it.\n", p.Free, 100*trial.Slack, size)
-	} else {
-		fmt.Fprintf(s.out, "Privacy is not free at any of these ε: that would be at most %.0f %% more participants %s than without it.\n", 100*trial.Slack, size)
+	switch {
+	case p.Free > 0:
+		fmt.Fprintf(s.out, "Privacy is free from ε = %v on: at most %.0f %% more participants %s than %s without noise.\n", p.Free, 100*trial.Slack, size, p.Rule.Entry().Title)
+	case !compared:
+		fmt.Fprintln(s.out, "Whether privacy is free at any of these ε is not known: runs ended at the cap.")
+	default:
+		fmt.Fprintf(s.out, "Privacy is not free at any of these ε: that would be at most %.0f %% more participants %s than %s without noise.\n", 100*trial.Slack, size, p.Rule.Entry().Title)
 	}
-	fmt.Fprintf(s.out, "For the best rule there can be, privacy begins to cost below about ε = %.3g, where T*_TV/ε = T*_KL.\n", p.Boundary)
-	fmt.Fprintln(s.out, "participants: mean ± standard error; lower bound: no rule that is ε-DP and as often right needs fewer in the mean (000 Theorem 4.24); batches: mean rounds of adaptivity.")
+	if below {
+		fmt.Fprintf(s.out, "× none below 1 is no gain from noise: none is %s without it, whose phases have other lengths.\n", p.Rule.Entry().Title)
+	}
+	if !math.IsNaN(p.Boundary) {
+		fmt.Fprintf(s.out, "For the best rule there can be, privacy begins to cost below about ε = %.3g, where T*_TV/ε = T*_KL.\n", p.Boundary)
+	}
+	fmt.Fprintln(s.out, "participants: mean ± standard error; lower bound: no rule that is ε-DP and as often right needs fewer in the mean (000 Theorem 4.24); batches: mean rounds of adaptivity; none: the same rule without noise.")
+	fmt.Fprintln(s.out, "A rule made to go without privacy may need fewer than that: see sotto identify --rule ttucb.")
 	if p.Prior {
 		fmt.Fprintln(s.out, "Of means drawn at random some are nearly equal, and such trials are most of the mean: the lower bound, × none and that ε are medians over the runs' arms.")
 	}
@@ -178,7 +221,7 @@ func printPlan(s streams, p *trial.Plan) error {
 		fmt.Fprintln(s.out, "No bound on the error of this rule is proved for these parameters.")
 	}
 	if capped > 0 {
-		fmt.Fprintf(s.out, "Runs at the cap of %d participants count with the cap: means and quantiles are then too small.\n", p.Cap)
+		fmt.Fprintf(s.out, "Runs at the cap of %d participants have no answer and count with the cap: means and quantiles are then too small.\n", p.Cap)
 	}
 	return nil
 }
@@ -196,7 +239,7 @@ func planFigure(p *trial.Plan) report.Figure {
 	f.Note = fmt.Sprintf("%s at each ε%s. The lower bound is that of every rule with this guarantee. For the best rule privacy begins to cost below ε = %.3g.",
 		several(p.Runs, "run"), band, p.Boundary)
 	mean, high := report.Series{Label: what}, report.Series{Label: "90 % quantile"}
-	plain, lower := report.Series{Label: what + " without privacy"}, report.Series{Label: "lower bound"}
+	plain, lower := report.Series{Label: what + " without noise"}, report.Series{Label: "lower bound"}
 	for _, r := range p.Rows {
 		for _, x := range []*report.Series{&mean, &high, &plain, &lower} {
 			x.X = append(x.X, r.Epsilon)
@@ -214,21 +257,6 @@ func planFigure(p *trial.Plan) report.Figure {
 	}
 	f.Series = []report.Series{mean, high, plain, lower}
 	return f
-}
-
-func writeFigure(path string, f report.Figure) error {
-	out, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o644))
-	if err != nil {
-		return fmt.Errorf("%w: --figure: %w", errUsage, err)
-	}
-	defer out.Cleanup()
-	if err := f.WriteSVG(out); err != nil {
-		return fmt.Errorf("--figure: %w", err)
-	}
-	if err := out.CloseAtomicallyReplace(); err != nil {
-		return fmt.Errorf("--figure: %w", err)
-	}
-	return nil
 }
 
 // planJSON is a plan as programs read it.

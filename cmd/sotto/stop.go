@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
@@ -199,9 +196,9 @@ func bound(w *tabwriter.Writer, name string, of func(float64) (float64, error), 
 }
 
 func writeStudy(path string, study *stopping.Study) error {
-	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o644))
+	f, err := pending("--out", path)
 	if err != nil {
-		return fmt.Errorf("%w: --out: %w", errUsage, err)
+		return err
 	}
 	defer f.Cleanup()
 	if err := study.WriteCSV(f); err != nil {

@@ -20,6 +20,9 @@ import (
 // may park the best arm, and stopping times have heavy tails.
 type DPTT struct{ TopTwo }
 
+// maxEpsilon is where the costs of noise are still above the rounding of the others.
+const maxEpsilon = 1e9
+
 // NewDPTT returns DP-TT for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for no noise) and a risk δ in (0,1).
 // Options: WithBeta, WithExponent, WithEta, WithFirst, WithForgetting, WithPhaseCap and WithPerArmThreshold.
 func NewDPTT(arms int, budget privacy.Budget, risk float64, options ...TopTwoOption) (*DPTT, error) {
@@ -31,6 +34,9 @@ func NewDPTT(arms int, budget privacy.Budget, risk float64, options ...TopTwoOpt
 	epsilon, err := epsilonOf(budget)
 	if err != nil {
 		return fail(err)
+	}
+	if epsilon > maxEpsilon && !math.IsInf(epsilon, 1) {
+		return fail(fmt.Errorf("epsilon is %v, must be at most %v: noise beyond is lost in rounding, and so are the costs; take no privacy", epsilon, maxEpsilon))
 	}
 	if o.first == 0 {
 		first := math.Ceil(24 / epsilon)

@@ -6,6 +6,9 @@ package identify
 
 import "github.com/sotto-dp/sotto/policy"
 
+// Output is what a rule makes of its releases and publishes: what its privacy covers, and what its ledger says that it covers.
+const Output = "the whole transcript: plays, stopping time and answer"
+
 // An Identifier is a policy that stops: Next then returns nil, and there is an answer. A rule that claims to be δ-correct gives a wrong one with
 // probability at most its risk δ, if one arm alone is best.
 type Identifier interface {

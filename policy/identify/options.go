@@ -114,7 +114,8 @@ func WithForgetting() TopTwoOption {
 	return TopTwoOption{"forgetting", func(o *topTwoOptions) error { o.forget = true; return nil }}
 }
 
-// WithPhaseCap takes NewCappedJointThreshold with at most this many phases an arm.
+// WithPhaseCap takes NewCappedJointThreshold with at most this many phases an arm. A rule whose arms have used them up never stops: take more than it will need,
+// as ⌈log T/log(1+η)⌉ for at most T plays of an arm.
 func WithPhaseCap(phases int) TopTwoOption {
 	return TopTwoOption{"phase cap", func(o *topTwoOptions) error {
 		o.phases = phases

@@ -12,11 +12,32 @@ import (
 //   - Where the cost is rate/(1/N_b + 1/N_a) the challenger is the argmax of (1 + N_b/N_a)/rate_a: a multiplication and an
 //     addition an arm and round, a division a play, no logarithm.
 //   - If some rate is 0 the lowest such arm challenges throughout: both counts have a closed form.
-//   - The greedy forgets where it started. Of two states with equal sums, run side by side, the distance Σ|N_a − N'_a| never
-//     grows, and it shrinks whenever a play goes to an arm that is behind the other state; so far from where they started the
-//     counts are those of the level sets, N_a = max(N_a(0), N_b r_a/(v − r_a)) with r = 1/rate and v such that the counts add up.
-//     A long batch jumps to the level set shortly before its end, and goes on from there by the greedy for long enough that each
-//     arm is played many times again. Tests hold this against the greedy.
+//   - A long batch jumps to a round shortly before its end in which the counts are known for sure, and goes on by the greedy. The
+//     jump is exact, not an approximation:
+//
+// Write v_a(j;m) = r_a(1 + m/j), r = 1/rate, for the index of arm a at count j when the leader has m plays: the challenger is the
+// argmax of v_a(n_a;m), v falls in j and grows in m. Fix ρ > 0, τ > 0 and let θ(m) = ρ + τm and
+//
+//	h_a(m) = max(N_a(0), the number of j ≥ 0 with v_a(j;m) > θ(m)).
+//
+// Lemma. Suppose that r_a ≤ ρ for all arms but some for which v_a(N_a(0);m) ≤ θ(m) at the first and the last m. If Σh_a(m) > ΣN_a
+// before every play of a challenger up to some round, and Σh_a(m) = ΣN_a in that round, then N_a = h_a(m) there for every a.
+//
+// Proof. (1) No h_a falls. If r_a ≤ ρ, v_a(j;m) > θ(m) says (r_a/j − τ)m > ρ − r_a ≥ 0, and what is true of some m is true of all
+// larger ones. For the others v_a(N_a(0);m) − θ(m) is linear in m, so that it is at most 0 throughout and h_a = N_a(0). (2) N ≤ h
+// throughout. It is so at first. If it is so before a play and the sums differ, then some arm has N_a < h_a, and its index is above
+// θ(m); then so is the largest index, whose arm c has N_c < h_c: N ≤ h after its play, and by (1) later. (3) N ≤ h and equal sums
+// make them equal. ∎
+//
+// By how much Σh_a(m) is ahead of ΣN_a is at least g = Σ max(N_a(0), mr_a/(τm + ρ − r_a)) − ΣN_a. As a function of the round, with m
+// replaced by the line below its stairs, g is concave between the rounds in which an arm's first term gives way to its second: for
+// g ≥ 1 up to a round it is enough to look at those and at both ends. From there on rounds are counted one by one, without playing
+// them, until the sums are equal: as Σh does not fall, ΣN cannot pass it unseen. Where the conditions fail the jump is shorter, or
+// left to the greedy: for instance where a leader with few plays catches up, and the arm that it began with is played more than its
+// share in the end, which is more than any level set says.
+//
+// All this is in real numbers. h is found by the greedy's own arithmetic, and is the same unless two indices differ by a rounding
+// error.
 //
 // For other costs the argmin is lazy: costs only grow with counts, so the last value seen of a cost is a lower bound of it, and
 // the least bound, once brought up to date, is the least cost.
@@ -31,7 +52,7 @@ type rival struct {
 	n    float64 // N_a
 	// Of the jump.
 	share float64 // r over the largest
-	level float64
+	level float64 // the level set's count, then h_a
 
 	arm int
 	end float64
@@ -63,15 +84,18 @@ func (p *TopTwo) advance(b, limit int) (ended bool) {
 		rivals = append(rivals, rival{arm: a, r: 1 / rate, q: 1 / rate / n, n: n, end: float64(arm.end)})
 	}
 	led := lead.led
-	if p.parts.Coin == nil {
-		switch {
-		case zero >= 0:
-			return p.alone(b, zero, limit)
-		case p.jumps:
-			limit -= p.jump(lead, limit)
-		}
+	if p.parts.Coin == nil && zero >= 0 {
+		return p.alone(b, zero, limit)
 	}
-	ended = p.greedy(lead, rivals, zero, limit)
+	for limit > 0 && !ended {
+		rounds := limit
+		if p.parts.Coin == nil && p.jumps {
+			limit -= p.jump(lead, limit)
+			rounds = min(limit, settle*len(p.arms))
+		}
+		ended = p.greedy(lead, rivals, zero, rounds)
+		limit -= rounds
+	}
 	for i := range rivals {
 		p.arms[rivals[i].arm].plays = int(rivals[i].n)
 	}
@@ -150,15 +174,11 @@ func (p *TopTwo) alone(b, c, limit int) (ended bool) {
 	return ended
 }
 
-// Rounds that are left to the greedy: at least settle for each arm, and enough for each arm that is played at all to be played
-// slowest times.
-const (
-	settle  = 150
-	slowest = 16
-)
+// settle is the least number of rounds, for each arm, that is worth a jump, and how many the greedy plays before the next one.
+const settle = 50
 
-// jump goes from the rivals' counts to those of a level set some rounds before the next end of a phase, or limit, and returns by
-// how many rounds; 0 if it is not far.
+// jump goes to a round before the next end of a phase, or limit, in which the lemma says what the counts are, and returns by how many
+// rounds; 0 if there is none that is worth it.
 func (p *TopTwo) jump(lead *topArm, limit int) int {
 	rivals := p.rivals
 	least := settle * len(p.arms)
@@ -173,14 +193,10 @@ func (p *TopTwo) jump(lead *topArm, limit int) int {
 	for i := range rivals {
 		rivals[i].share = rivals[i].r / largest
 	}
-	own, m0 := lead.own, float64(lead.plays)
-	after := func(rounds int) (x int, m, s float64) {
-		x = p.played(lead.led+rounds) - own
-		return x, m0 + float64(x), sum + float64(rounds-x)
-	}
+	// The end, if counts are those of level sets: which need not be true, but says where to look.
 	// With v = largest·(1+t) a level is m·share/(1 − share + t).
 	end := 1 + sort.Search(limit, func(i int) bool {
-		_, m, s := after(i + 1)
+		_, m, s := p.after(lead, sum, i+1)
 		if m >= float64(lead.end) {
 			return true
 		}
@@ -192,54 +208,133 @@ func (p *TopTwo) jump(lead *topArm, limit int) int {
 		return fill(rivals, m, t) <= s
 	})
 	end = min(end, limit)
-	// How slowly an arm is played at the end.
-	_, m, s := after(end)
-	solve(rivals, m, s)
-	slack := least
+	// An arm whose phase is about to end is in h before it is played: if it is in the way, look further back.
+	for back := len(p.arms); end-back >= least; back *= 2 {
+		if rounds := p.land(lead, sum, largest, end-back); rounds > 0 {
+			return rounds
+		}
+	}
+	return 0
+}
+
+// after is the state after some rounds: the leader's plays as such since, all its plays, and the rivals' plays.
+func (p *TopTwo) after(lead *topArm, sum float64, rounds int) (x int, m, s float64) {
+	x = p.played(lead.led+rounds) - lead.own
+	return x, float64(lead.plays + x), sum + float64(rounds-x)
+}
+
+// land jumps to a round before target in which the lemma holds, and returns how many rounds that is; 0 if it finds none. As counts only
+// grow, no phase has ended before if none has by then.
+func (p *TopTwo) land(lead *topArm, sum, largest float64, target int) int {
+	rivals, beta := p.rivals, p.parts.Beta
+	// The level set somewhat behind the target's plays gives ρ, the largest r of its arms, and τ: there h, at most one an arm above
+	// the level set, has surely been caught up with.
+	_, m, s := p.after(lead, sum, target)
+	v := largest * (1 + solve(rivals, m, s-float64(len(p.arms))))
+	rho := 0.0
 	for i := range rivals {
 		if c := &rivals[i]; c.level > c.n {
-			if c.level-c.n < 2*slowest {
-				return 0
-			}
-			slack = max(slack, int(slowest*float64(end)/(c.level-c.n)))
+			rho = max(rho, c.r)
 		}
 	}
-	rounds := end - slack
-	if rounds < least {
+	if !(v > rho && rho > 0) {
 		return 0
 	}
-	x, m, s := after(rounds)
-	solve(rivals, m, s)
+	// The arms with r = ρ have h = ⌈ρ/τ⌉ all the time: ρ/τ halfway between integers keeps rounding away from it.
+	tau := rho / (math.Ceil(m*rho/(v-rho)) + 0.5)
+	// By this g falls in a round near the target, so that it is above 0 some rounds before.
+	fall := 1 - beta
 	for i := range rivals {
-		rivals[i].level = max(rivals[i].n, math.Floor(rivals[i].level))
-		s -= rivals[i].level
+		if c := &rivals[i]; c.level > c.n {
+			d := float64(tau*m) + (rho - c.r)
+			fall -= float64(beta * (c.r / d) * ((rho - c.r) / d))
+		}
 	}
-	if s < 0 || s > float64(2*len(rivals)) {
+	if !(fall > 0.01*(1-beta)) {
 		return 0
 	}
-	for ; s > 0; s-- { // what rounding down has left
-		best, top := 0, math.Inf(-1)
+	from := target - int(float64(2*len(p.arms)+4)/fall)
+	if from < settle*len(p.arms)/2 || !p.ahead(lead, sum, rho, tau, from) {
+		return 0
+	}
+	// From here on count h, and see whether the plays catch up.
+	for i := range rivals {
+		rivals[i].level = rivals[i].n
+	}
+	total := sum
+	for rounds := from; rounds <= target; rounds++ {
+		x, m, s := p.after(lead, sum, rounds)
+		theta := rho + float64(tau*m)
 		for i := range rivals {
 			c := &rivals[i]
-			if v := float64(c.share * (1 + m/c.level)); v > top {
-				best, top = i, v
+			if rounds == from && c.r <= rho {
+				if h := math.Floor(m*c.r/(float64(tau*m)+(rho-c.r))) - 1; h > c.level {
+					total += h - c.level
+					c.level = h
+				}
+			}
+			for c.r+float64(m*(c.r/c.level)) > theta { // the index, in the greedy's arithmetic
+				c.level++
+				total++
+			}
+			if c.level >= c.end || c.r > rho && c.level > c.n {
+				return 0
 			}
 		}
-		rivals[best].level++
-	}
-	for i := range rivals {
-		if rivals[i].level >= rivals[i].end {
+		switch {
+		case m >= float64(lead.end) || total < s:
 			return 0
+		case total > s:
+			continue
+		}
+		for i := range rivals {
+			c := &rivals[i]
+			c.n, c.q = c.level, c.r/c.level
+		}
+		lead.led += rounds
+		lead.own += x
+		lead.plays += x
+		return rounds
+	}
+	return 0
+}
+
+// ahead says whether Σh_a is above the rivals' plays in all of the first rounds, and whether the arms with r above ρ are not in h at
+// first. The leader has at least m(i) = plays + β(led+i) − own plays after i rounds, since it has ⌊β(led+i)⌋+1 of them as leader.
+func (p *TopTwo) ahead(lead *topArm, sum, rho, tau float64, rounds int) bool {
+	rivals, beta := p.rivals, p.parts.Beta
+	base := float64(lead.plays) + float64(beta*float64(lead.led)) - float64(lead.own)
+	enough := func(i float64) bool {
+		m := base + float64(beta*i)
+		g := m - float64(lead.plays) - i - sum
+		for k := range rivals {
+			c := &rivals[k]
+			if h := m * c.r / (float64(tau*m) + (rho - c.r)); c.r <= rho && h > c.n {
+				g += h
+			} else {
+				g += c.n
+			}
+		}
+		return g >= 1
+	}
+	if !enough(0) || !enough(float64(rounds)) {
+		return false
+	}
+	for k := range rivals {
+		c := &rivals[k]
+		if c.r > rho {
+			if m := float64(lead.plays); c.r+float64(m*c.q) > rho+float64(tau*m) {
+				return false
+			}
+			continue
+		}
+		// The round in which mr/(τm + ρ − r) = N(0).
+		i := (float64(c.n*(rho-c.r))/(c.r-float64(tau*c.n)) - base) / beta
+		if i > 0 && i < float64(rounds) && !enough(i) {
+			return false
 		}
 	}
-	for i := range rivals {
-		c := &rivals[i]
-		c.n, c.q = c.level, c.r/c.level
-	}
-	lead.led += rounds
-	lead.own += x
-	lead.plays += x
-	return rounds
+	return true
 }
 
 // fill is the sum of the rivals' counts at level t.
@@ -256,8 +351,8 @@ func fill(rivals []rival, m, t float64) float64 {
 	return sum
 }
 
-// solve finds the level set whose counts add up to s.
-func solve(rivals []rival, m, s float64) {
+// solve finds the level set whose counts add up to s, and its t.
+func solve(rivals []rival, m, s float64) float64 {
 	lo, hi := 0.0, 0.0
 	for i := range rivals {
 		hi = max(hi, float64(rivals[i].share*(1+m/rivals[i].n))-1)
@@ -277,6 +372,7 @@ func solve(rivals []rival, m, s float64) {
 		c := &rivals[i]
 		c.level = max(c.n, float64(m*c.share)/(1-c.share+hi))
 	}
+	return hi
 }
 
 // lazily is advance for any cost.

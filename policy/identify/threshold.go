@@ -244,10 +244,10 @@ func (t HeuristicThreshold) At(a, b Sample) float64 {
 //	Y_{a,k} = n D⁻(μ̃_{a,k}, μ_a), a ≠ a*,    how much arm a looks too good.
 //
 // (1) Each is stochastically at most Exp(1). For nμ̃ = S + L_1 + … + L_m, 0 ≤ λ < ε and x ≥ μ,
-// P(S + ΣL ≥ nx) ≤ E e^{λ(S−nx)} E e^{λΣL}, where E e^{λS} ≤ (1−μ+μe^λ)^n by convexity and E e^{λL} = 1/(1−λ²/ε²), which is no smaller
-// for discrete noise; the best λ gives exp(−n J_{m/n}(x,μ)). For m = 1 that factor is not needed: P(L ≥ v) ≤ e^{−λv} for every λ in
-// [0,ε], so that conditioning on S gives exp(−n d_ε(x,μ)). Below μ it is the mirror image. As D(·,μ) is monotone on either side of μ,
-// P(nD ≥ c) ≤ e^{−c} for c > 0. Clipping μ̃ to [0,1] only lowers nD.
+// P(S + ΣL ≥ nx) ≤ E e^{λ(S−nx)} E e^{λΣL}, where E e^{λS} ≤ (1−μ+μe^λ)^n by convexity and E e^{λL} = 1/(1−λ²/ε²), or less for
+// discrete noise: (cosh ε−1)/(cosh ε−cosh λ), as (cosh λ−1)/λ² grows in λ. The best λ gives exp(−n J_{m/n}(x,μ)). For m = 1 that
+// factor is not needed: P(L ≥ v) ≤ e^{−λv} for every λ in [0,ε], so that conditioning on S gives exp(−n d_ε(x,μ)). Below μ it is the
+// mirror image. As D(·,μ) is monotone on either side of μ, P(nD ≥ c) ≤ e^{−c} for c > 0. Clipping μ̃ to [0,1] only lowers nD.
 //
 // (2) For fixed phases X_k and Y_{a,k'} are independent, as the arms differ; so
 // P(X_k + Y_{a,k'} ≥ c) ≤ P(Gamma(2,1) ≥ c) = (1+c)e^{−c} = e^{−h(c)}.

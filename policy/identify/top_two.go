@@ -179,8 +179,12 @@ func (p *TopTwo) learn(released privacy.Released) {
 		a.N += float64(released.N(i))
 		a.Noises++
 		// The noise that was really drawn may be a little larger than asked for: integers round up.
-		tail := released.Tail()
-		a.Scale, a.Log = max(tail.H, 1/p.epsilon), tail.Log
+		// Noise that is not Laplace's has a Laplace tail above it, nearest where thresholds look.
+		tail := released.Tail().Laplace(tangent)
+		if a.Noises == 1 {
+			a.Scale, a.Log = 1/p.epsilon, 0
+		}
+		a.Scale, a.Log = max(tail.H, a.Scale), max(tail.Log, a.Log) // of the noises that are in the mean, the widest
 		if a.Mean = a.sum / a.N; !p.parts.Unclipped {
 			a.Mean = min(1, max(0, a.Mean))
 		}
@@ -188,6 +192,9 @@ func (p *TopTwo) learn(released privacy.Released) {
 		i++
 	}
 }
+
+// tangent is where a tail is bounded by that of Laplace noise: any is right, and this one is log(K/δ) plus some phases' logarithms.
+const tangent = 10
 
 // longest is more plays than anybody will see, and few enough for floating point to count them.
 const longest = 1 << 50

@@ -169,6 +169,66 @@ func TestJumpsEqualTheGreedy(t *testing.T) {
 	}
 }
 
+// From any state too, also from those that play seldom leads to: a leader with few plays against one rival with many, which is
+// played at first and then overtaken by all others.
+func TestJumpsFromAnyState(t *testing.T) {
+	states := 12_000
+	if testing.Short() {
+		states = 2000
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	rounds, jumped := 0, 0
+	for i := range states {
+		arms, beta := 3+r.IntN(10), []float64{0.5, 0.5, 0.5, 0.3, 0.8, 0.05 + 0.9*r.Float64()}[r.IntN(6)]
+		gap, plays, end := make([]float64, arms), make([]int, arms), make([]int, arms)
+		base := 1 << (7 + r.IntN(6))
+		for a := range arms {
+			if gap[a] = 0.1 * math.Exp(r.Float64()); r.IntN(3) == 0 && a > 1 {
+				gap[a] = gap[a-1]
+			}
+			from := base << r.IntN(4)
+			plays[a], end[a] = from+r.IntN(from), 2*from
+		}
+		state := func(jumps bool) *TopTwo {
+			p := must(NewTopTwo(arms, privacy.Pure{Epsilon: 1}, Parts{Challenger: GaussianCost{0.5}, Cost: GaussianCost{0.5}, Threshold: never{}, Beta: beta, First: 1, Growth: 2}))
+			p.jumps = jumps
+			p.arms[0].led = r.IntN(1000) // not compared where it is drawn again
+			for a := range arms {
+				p.arms[a].Mean, p.arms[a].plays, p.arms[a].end = 1-gap[a], plays[a], end[a]
+			}
+			p.arms[0].Mean = 1
+			return p
+		}
+		p, g := state(true), state(false)
+		p.arms[0].led = g.arms[0].led
+		p.arms[0].own, g.arms[0].own = p.played(p.arms[0].led), g.played(g.arms[0].led)
+		limit := 1 + r.IntN(100_000)
+		if got, want := p.advance(0, limit), g.advance(0, limit); got != want || p.rounds != g.rounds {
+			t.Fatalf("state %d: a phase ends is %v after %d rounds, by the greedy %v after %d", i, got, p.rounds, want, g.rounds)
+		}
+		for a := range arms {
+			if p.arms[a] != g.arms[a] {
+				t.Fatalf("state %d: β = %v, gaps %v, plays %v up to %v: arm %d is %+v, by the greedy %+v", i, beta, gap, plays, end, a, p.arms[a], g.arms[a])
+			}
+		}
+		// Again, for how far it jumps.
+		q := state(true)
+		q.arms[0].led, q.arms[0].own = 0, 0
+		q.rivals = q.rivals[:0]
+		for a := 1; a < arms; a++ {
+			rate, n := q.parts.Challenger.(harmonic).rate(gap[a]), float64(plays[a])
+			q.rivals = append(q.rivals, rival{arm: a, r: 1 / rate, q: 1 / rate / n, n: n, end: float64(end[a])})
+		}
+		jumped += q.jump(&q.arms[0], limit)
+		rounds += p.rounds
+	}
+	if share := float64(jumped) / float64(rounds); share < 0.5 {
+		t.Errorf("only %.2f of the rounds were jumped over", share)
+	} else {
+		t.Logf("%.2f of the rounds were jumped over", share)
+	}
+}
+
 // plain hides that a cost is harmonic.
 type plain struct{ Cost }
 

@@ -1,0 +1,88 @@
+package aggregate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sotto-dp/sotto/release"
+	"github.com/sotto-dp/sotto/secagg"
+)
+
+// Bell sums by secagg: a single server learns the sum and nothing else. It is release.Summer for one run.
+//
+// A batch of one or two users cannot be hidden in a crowd, and no graph is good enough for it: its messages are summed in the open. Each honest user among
+// them has noise that is enough for so few, so that is still the privacy that is on the ledger.
+type Bell struct {
+	Context    context.Context // of the run; nil is the background
+	Experiment string          // told to all users, with the batch, its integers and the state of the policy
+	Mode       secagg.Mode     // 0 is secagg.SemiHonest
+	Gamma      float64         // at most this share of the users is corrupt: they answer, and add no noise
+	Delta      float64         // at most this share vanishes under way
+	Complete   bool            // every user is every other's neighbour: the draw of the graph needs no trust
+	By         secagg.Summer   // nil is secagg.Local{}: all in this process
+}
+
+// Sum implements release.Summer. Its error matches release.ErrAnswers if too few users answered, and else what package secagg says.
+func (b Bell) Sum(s release.Sum, messages []uint64) (uint64, int, error) {
+	if len(messages) < 3 {
+		return release.PlainSum{}.Sum(s, messages)
+	}
+	session, err := b.session(s, len(messages))
+	if err != nil {
+		return 0, 0, err
+	}
+	in := make(map[uint32][]uint64, len(messages))
+	for i, x := range messages {
+		if x >= s.Modulus {
+			return 0, 0, fmt.Errorf("sum of batch %d, arm %d: %w: message %d is %d, must be below the modulus, %d", s.Batch, s.Arm, release.ErrMessage, i, x, s.Modulus)
+		}
+		in[uint32(i+1)] = []uint64{x}
+	}
+	by, ctx := b.By, b.Context
+	if by == nil {
+		by = secagg.Local{}
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	sum, survivors, err := by.Sum(ctx, session, in)
+	if err != nil {
+		if errors.Is(err, secagg.ErrTooFew) {
+			return 0, 0, fmt.Errorf("sum of batch %d, arm %d: %w: %w", s.Batch, s.Arm, release.ErrAnswers, err)
+		}
+		return 0, 0, fmt.Errorf("sum of batch %d, arm %d: %w", s.Batch, s.Arm, err)
+	}
+	return sum[0], len(survivors), nil
+}
+
+// session is what all users of the batch are told.
+func (b Bell) session(s release.Sum, n int) (secagg.Session, error) {
+	id, err := secagg.NewID(nil)
+	if err != nil {
+		return secagg.Session{}, err
+	}
+	mechanism, err := json.Marshal(s.Mechanism)
+	if err != nil {
+		return secagg.Session{}, fmt.Errorf("sum of batch %d: mechanism: %w", s.Batch, err)
+	}
+	if b.Mode == 0 {
+		b.Mode = secagg.SemiHonest
+	}
+	corrupt := int(math.Floor(float64(b.Gamma*float64(n)) + 1e-9))
+	out := secagg.Session{ID: id, Experiment: b.Experiment, Arm: uint64(s.Arm), Batch: uint64(s.Batch), Grid: s.Grid, Modulus: s.Modulus, Length: 1,
+		NMin: max(2, s.Users+corrupt), Honest: s.Users, Noise: string(mechanism), Policy: s.State, Mode: b.Mode, Gamma: b.Gamma, Delta: b.Delta, Complete: b.Complete}
+	honest, err := out.HonestMin(n)
+	switch {
+	case errors.Is(err, secagg.ErrTooFew):
+		return out, fmt.Errorf("sum of batch %d, arm %d: %w: %w", s.Batch, s.Arm, release.ErrAnswers, err)
+	case err != nil:
+		return out, fmt.Errorf("sum of batch %d, arm %d: %w", s.Batch, s.Arm, err)
+	case honest < s.Users:
+		return out, fmt.Errorf("sum of batch %d, arm %d: %w: of %d users with γ = %v only %d honest ones are promised by the protocol, and noise is calibrated to %d", s.Batch, s.Arm,
+			release.ErrAnswers, n, b.Gamma, honest, s.Users)
+	}
+	return out, nil
+}

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+)
+
+// pending opens a file that will be at path whole or not at all. It is for before the work: work is not lost to a place where
+// nothing can be written.
+func pending(flag, path string) (*renameio.PendingFile, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w: %s: %s is there and is no regular file: name another", errUsage, flag, path)
+	}
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o644))
+	if err != nil {
+		var cause *fs.PathError
+		if errors.As(err, &cause) { // its path is one of ours
+			err = cause.Err
+		}
+		return nil, fmt.Errorf("%w: %s: cannot write %s: %w", errUsage, flag, path, err)
+	}
+	return f, nil
+}

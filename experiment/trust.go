@@ -1,0 +1,375 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/sotto-dp/sotto/aggregate"
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// A Trust says how releases are made, of all private policies or of one: see release.Trust. Of the zero value a policy's noise is continuous, and added
+// by a server that is believed: Continuous.
+type Trust struct {
+	Model     string  // Continuous (or empty), central, local, two-server, shuffle or secagg
+	Noise     string  // laplace, polya, skellam, gaussian or count; empty: as release.Trust has it
+	Precision float64 // 003's s ≥ 1; 0 means 1
+	Promised  float64 // share of the users that are promised to answer, in (0,1]; 0 means 1
+	Dropout   float64 // probability that a user does not answer, in [0,1)
+	PerUser   bool    // draw every user's messages
+	Protocol  string  // of secagg: how sums are made, user by user: plain, bell2020 or prio3; empty: the total is drawn at once where it can be
+	Corrupt   float64 // of bell2020: share of the users that may be corrupt, in [0,1)
+}
+
+// The protocols: values of Trust.Protocol.
+const (
+	ProtocolPlain = "plain"    // in the open
+	ProtocolBell  = "bell2020" // secure aggregation by a single server: package secagg
+	ProtocolPrio  = "prio3"    // between two servers, with proofs of the range: package prio; each adds its own noise
+)
+
+// Protocols are the values of Trust.Protocol.
+func Protocols() []string { return []string{ProtocolPlain, ProtocolBell, ProtocolPrio} }
+
+// Continuous is the trust model of continuous noise from a server that is believed: for simulations.
+const Continuous = "continuous"
+
+// TrustModels are the values of Trust.Model.
+func TrustModels() []string {
+	return []string{Continuous, string(privacy.TrustCentral), string(privacy.TrustLocal), string(privacy.TrustTwoServer), string(privacy.TrustShuffle), string(privacy.TrustSecAgg)}
+}
+
+// NoiseNames are the values of Trust.Noise.
+func NoiseNames() []string {
+	return []string{string(privacy.NoiseLaplace), string(privacy.NoisePolya), string(privacy.NoiseSkellam), string(privacy.NoiseGaussian), string(privacy.NoiseCount)}
+}
+
+// trustKeys are the keys of a Trust, in an experiment and in a policy.
+func trustKeys() []string {
+	return []string{"trust", "noise", "precision", "promised", "dropout", "per_user", "protocol", "corrupt"}
+}
+
+// trusted says whether experiments of this kind have trust models.
+func trusted(kind string) bool { return kind == "" || kind == KindRegret || kind == KindIdentify }
+
+// on says that releases are made by a protocol.
+func (t Trust) on() bool { return t.Model != "" && t.Model != Continuous }
+
+// normal is the fields that were given.
+func (t Trust) normal() []field {
+	var out []field
+	if t.Model != "" {
+		out = append(out, field{"trust", t.Model})
+	}
+	if t.Noise != "" {
+		out = append(out, field{"noise", t.Noise})
+	}
+	for _, x := range []struct {
+		key string
+		v   float64
+	}{{"precision", t.Precision}, {"promised", t.Promised}, {"dropout", t.Dropout}, {"corrupt", t.Corrupt}} {
+		if x.v != 0 {
+			out = append(out, field{x.key, x.v})
+		}
+	}
+	if t.PerUser {
+		out = append(out, field{"per_user", true})
+	}
+	if t.Protocol != "" {
+		out = append(out, field{"protocol", t.Protocol})
+	}
+	return out
+}
+
+// over is t with what a policy says of its own. A model of its own comes with its own noise.
+func (t Trust) over(own Trust) Trust {
+	if own.Model != "" {
+		t.Model, t.Noise = own.Model, ""
+	}
+	if own.Noise != "" {
+		t.Noise = own.Noise
+	}
+	if own.Precision != 0 {
+		t.Precision = own.Precision
+	}
+	if own.Promised != 0 {
+		t.Promised = own.Promised
+	}
+	if own.Dropout != 0 {
+		t.Dropout = own.Dropout
+	}
+	t.PerUser = t.PerUser || own.PerUser
+	if own.Model != "" {
+		t.Protocol, t.Corrupt = "", 0
+	}
+	if own.Protocol != "" {
+		t.Protocol = own.Protocol
+	}
+	if own.Corrupt != 0 {
+		t.Corrupt = own.Corrupt
+	}
+	return t
+}
+
+// content is what its noise is keyed by: empty if it is not on.
+func (t Trust) content() string {
+	if !t.on() {
+		return ""
+	}
+	r := t.release(nil, 0)
+	s := " trust=" + string(t.model()) + " noise=" + string(r.NoiseOf())
+	for _, f := range t.normal() {
+		// Whoever sums, users draw the same noise: so runs can be compared.
+		if f.key == "per_user" && t.Protocol != "" || f.key == "corrupt" || f.key == "protocol" && t.Protocol != "" {
+			continue
+		}
+		if f.key != "trust" && f.key != "noise" {
+			s += fmt.Sprintf(" %s=%v", f.key, f.value)
+		}
+	}
+	return s
+}
+
+// protocol is what sums a run's messages; nil where the total may be drawn at once.
+func (t Trust) protocol(ctx context.Context, name string) release.Summer {
+	switch t.Protocol {
+	case ProtocolPlain:
+		return release.PlainSum{}
+	case ProtocolPrio:
+		return aggregate.Prio{Experiment: name}
+	case ProtocolBell:
+		return aggregate.Bell{Context: ctx, Experiment: name, Gamma: t.Corrupt, Delta: t.Dropout}
+	}
+	return nil
+}
+
+// label is the model and the noise in short, as in secagg/polya.
+func (t Trust) label() string {
+	if !t.on() {
+		return Continuous
+	}
+	s := t.Model + "/" + string(t.release(nil, 0).NoiseOf())
+	if t.Precision > 1 {
+		s += " s=" + number(t.Precision)
+	}
+	if t.Protocol != "" {
+		s += " " + t.Protocol
+	}
+	return s
+}
+
+// assumes says who has to be believed.
+func (t Trust) assumes() string {
+	for _, m := range catalog.Mechanisms() {
+		if m.Trust == string(t.model()) {
+			return m.Assumes
+		}
+	}
+	return ""
+}
+
+// model is that of package privacy: two servers are secure aggregation with another protocol.
+func (t Trust) model() privacy.Trust {
+	if t.Protocol == ProtocolPrio {
+		return privacy.TrustTwoServer
+	}
+	return privacy.Trust(t.Model)
+}
+
+// release is how the releases of a run at budget b are made, that may be misread with probability p.
+func (t Trust) release(b privacy.Budget, p float64) *release.Trust {
+	return &release.Trust{Model: t.model(), Noise: privacy.NoiseName(t.Noise), S: t.Precision, Like: b, P: p, Promised: t.Promised,
+		Dropout: t.Dropout, PerUser: t.PerUser}
+}
+
+// check finds what is wrong with it whatever the budget, and at which key.
+func (t Trust) check() (key string, err error) {
+	if !t.on() {
+		for _, f := range t.normal() {
+			if f.key != "trust" {
+				return f.key, fmt.Errorf("is %v, but trust is %s: it is for trust %s", f.value, Continuous, strings.Join(TrustModels()[1:], ", "))
+			}
+		}
+		return "", nil
+	}
+	if t.Precision != 0 {
+		if err := (release.Trust{Model: privacy.TrustCentral, P: 0.5, S: t.Precision}).Validate(); err != nil {
+			return "precision", err
+		}
+	}
+	if t.Promised != 0 {
+		if err := (release.Trust{Model: privacy.TrustCentral, P: 0.5, Promised: t.Promised}).Validate(); err != nil {
+			return "promised", err
+		}
+	}
+	if err := (release.Trust{Model: privacy.TrustCentral, P: 0.5, Dropout: t.Dropout}).Validate(); err != nil {
+		return "dropout", err
+	}
+	if err := t.release(nil, 0.5).Validate(); err != nil {
+		return "noise", err
+	}
+	two := t.Model == string(privacy.TrustTwoServer)
+	if t.Protocol != "" && t.Model != string(privacy.TrustSecAgg) && !two || two && t.Protocol == ProtocolBell {
+		return "protocol", fmt.Errorf("is %s, but trust is %s: it is for trust %s, and plain and %s for %s too", t.Protocol, t.Model, privacy.TrustSecAgg, ProtocolPrio, privacy.TrustTwoServer)
+	}
+	if t.Corrupt != 0 && t.Protocol != ProtocolBell {
+		return "corrupt", fmt.Errorf("is %v, but protocol is %q: it is for %s", t.Corrupt, t.Protocol, ProtocolBell)
+	}
+	promised := t.Promised
+	if promised == 0 {
+		promised = 1
+	}
+	if !(t.Corrupt >= 0 && t.Corrupt < 1) || t.Corrupt > 0 && t.Corrupt+promised > 1 {
+		return "corrupt", fmt.Errorf("is %v, must be at least 0, below 1, and at most 1 − promised = %v: promised users are honest", t.Corrupt, 1-promised)
+	}
+	return "", nil
+}
+
+// trustKey reads one key of a Trust; done is false if it is none.
+func (d *decoder) trustKey(t *Trust, key, at string, v ast.Node) (done bool, err error) {
+	word := func(to *string, known []string) error {
+		if err := d.text(v, at, to); err != nil {
+			return err
+		}
+		if !slices.Contains(known, *to) {
+			return d.fail(v, at, "is %q%s: want %s", clip(*to), catalog.Hint(clip(*to), known), strings.Join(known, ", "))
+		}
+		return nil
+	}
+	number := func(to *float64) error {
+		if err := d.float(v, at, to); err != nil {
+			return err
+		}
+		if *to == 0 && key != "dropout" && key != "corrupt" { // 0 is "not given" in a Trust
+			return d.fail(v, at, "is 0, must be above 0")
+		}
+		return nil
+	}
+	switch key {
+	case "trust":
+		return true, word(&t.Model, TrustModels())
+	case "noise":
+		return true, word(&t.Noise, NoiseNames())
+	case "precision":
+		return true, number(&t.Precision)
+	case "promised":
+		return true, number(&t.Promised)
+	case "dropout":
+		return true, number(&t.Dropout)
+	case "per_user":
+		return true, d.flag(v, at, &t.PerUser)
+	case "protocol":
+		return true, word(&t.Protocol, Protocols())
+	case "corrupt":
+		return true, number(&t.Corrupt)
+	}
+	return false, nil
+}
+
+// trustOf is the trust model of a policy, checked. What the experiment says of all is for private policies alone.
+func (p *Plan) trustOf(i int, private bool) (Trust, error) {
+	s := &p.Spec
+	q := &s.Policies[i]
+	at := fmt.Sprintf("policies[%d]", i)
+	if !trusted(s.Kind) {
+		if f := append(s.Trust.normal(), q.Trust.normal()...); len(f) > 0 {
+			return Trust{}, s.fail(f[0].key, "is for experiments of kind %s and %s", KindRegret, KindIdentify)
+		}
+		return Trust{}, nil
+	}
+	if !private {
+		if f := q.Trust.normal(); len(f) > 0 {
+			return Trust{}, s.fail(at+"."+f[0].key, "is for private policies: %s adds no noise", q.Policy)
+		}
+		return Trust{}, nil
+	}
+	if s.Unclipped && s.Trust.over(q.Trust).on() {
+		return Trust{}, s.fail("unclipped", "is true, but rewards are encoded as integers under trust %s", s.Trust.over(q.Trust).Model)
+	}
+	t := s.Trust.over(q.Trust)
+	if key, err := t.check(); err != nil {
+		if rest, ok := strings.CutPrefix(err.Error(), key+" "); ok { // the place has the key
+			err = errors.New(rest)
+		}
+		own := false
+		for _, f := range q.Trust.normal() {
+			own = own || f.key == key || f.key == "trust"
+		}
+		if own {
+			key = at + "." + key
+		}
+		return Trust{}, s.src.wrap(key, err)
+	}
+	return t, nil
+}
+
+// errTrust is a budget that a trust model cannot meet.
+var errTrust = errors.New("not possible")
+
+// meets says whether releases at this budget can be made.
+func (t Trust) meets(b privacy.Budget) error {
+	if _, none := b.(privacy.None); none || !t.on() {
+		return nil
+	}
+	if err := t.release(b, 0.5).Validate(); err != nil {
+		return fmt.Errorf("%w: %w", errTrust, err)
+	}
+	return nil
+}
+
+// tryTrust builds the curator of a cell, so that a mechanism that cannot be distributed is found before a run.
+func (c *Cell) tryTrust(m privacy.Mechanism) error {
+	t := c.trust(0.5)
+	if t == nil {
+		return nil
+	}
+	s := noise.Key{}.Fast(1)
+	if _, err := release.Simulated(release.Config{Arms: c.world.arms, Mechanism: m, Trust: t}, &s[0]); err != nil {
+		return fmt.Errorf("policy %s under trust %s: %w", c.choice.entry.Name, t.Model, err)
+	}
+	return nil
+}
+
+// trust is how the cell's releases are made; nil for continuous noise, and without privacy.
+func (c *Cell) trust(p float64) *release.Trust {
+	if _, none := c.budget.(privacy.None); none || !c.choice.trust.on() {
+		return nil
+	}
+	return c.choice.trust.release(c.budget, p)
+}
+
+// trustIn is trust for a run of this experiment.
+func (c *Cell) trustIn(ctx context.Context, s *Spec, p float64) *release.Trust {
+	t := c.trust(p)
+	if t != nil {
+		t.Summer = c.choice.trust.protocol(ctx, s.Name)
+	}
+	return t
+}
+
+// misread is the probability with which a run may misread a sum: 1/T, or the policy's own p.
+func (c *Cell) misread(s *Spec) float64 {
+	if p, ok := c.choice.params["p"]; ok && p > 0 && p < 1 {
+		return p
+	}
+	return 1 / float64(max(2, s.Horizon))
+}
+
+// spareRisk is the share of the risk that a rule leaves to the decoding of its sums.
+const spareRisk = 1e-6
+
+// identifyRisk is the risk that the rule is built for, and that of misreading: together no more than the experiment's.
+func (c *Cell) identifyRisk(s *Spec) (rule, misread float64) {
+	if c.trust(0.5) == nil {
+		return s.Risk, 0
+	}
+	return s.Risk * (1 - spareRisk), s.Risk * spareRisk
+}

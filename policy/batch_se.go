@@ -1,0 +1,166 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// BatchSE is the batch-based successive elimination of 003 Algorithm 1. Batch b = 1, 2, … plays each of the |Φ| active arms l(b) = η^b times, afresh, releases
+// their sums, and drops every arm whose upper confidence bound is below the highest lower one. A reward is used once. The last arm cannot be dropped: the
+// upper bound of the arm with the highest lower one is no lower. Plays take turns where 003 plays arm after arm, so that the last batch, which the horizon
+// cuts and nobody releases, costs less. An arm of whose users none answered stays until it is known better.
+//
+// It states Laplace noise of scale 1/ε for a pure budget, and Gaussian noise for the others; how a release is really made, it does not know. With n answers in a
+// sum, the radius is
+//
+//	√(L/(2n)) + ν/n,   L = log(8|Φ|b²/p),
+//
+// where ν bounds the noise in the sum, on either side, with probability e^{−L}: from the release's own tail. So all true means stay within their radii in all
+// batches with probability 1 − π²p/12 at least: two sides of the rewards' Hoeffding bound and the noise have 4e^{−L} = p/(2|Φ|b²) at most, for each arm
+// and batch. The rest of p is for sums that are misread (release.Trust). 003 Lemma 2 holds with 1 − 3p, and its τ is not covered by its radius.
+//
+// With p = 1/T the regret is O(Σ log T/Δ_a + K log T/ε) under central and distributed trust (003 Theorems 1, 2, 4 and 5), and O(Σ log T/(ε²Δ_a)) under local trust
+// (Theorem 6). There are O(log T) batches. While the radii hold, an arm is dropped no later than in the first batch where four of them are below its gap (proof
+// of Lemma 2).
+type BatchSE struct {
+	eta, p    float64
+	mechanism privacy.Mechanism
+	printed   *PrintedRadius // nil: the radius above
+
+	elimination
+	b      int
+	rounds int // l(b)
+}
+
+// A PrintedRadius is a radius of the shape that 003 prints, for its figures: √(log(4|Φ|b²/p)/(2l)) + σ√log(2|Φ|b²/p)/l + h·log(2|Φ|b²/p)/l for l rounds, whatever
+// noise there really is and however many answered.
+type PrintedRadius struct {
+	Sigma, H float64
+	Local    float64 // σ is Sigma + Local·√l
+}
+
+// PrintedPure is the radius of 003's Theorems 1 and 5, for its ε > 0; +Inf is no noise, here and below.
+func PrintedPure(epsilon float64) PrintedRadius {
+	return PrintedRadius{Sigma: math.Sqrt2 / epsilon, H: 1 / epsilon}
+}
+
+// PrintedRDP is Theorem 2's, for s ≥ 1 and batches of at least two.
+func PrintedRDP(epsilon, s float64) PrintedRadius {
+	return PrintedRadius{Sigma: 2/epsilon + math.Sqrt2/(s*epsilon), H: 1 / (s * epsilon)}
+}
+
+// PrintedCDP is Theorem 4's.
+func PrintedCDP(epsilon, s float64) PrintedRadius {
+	return PrintedRadius{Sigma: math.Sqrt2/epsilon + math.Sqrt2/(s*epsilon)}
+}
+
+// PrintedLocal is Theorem 6's.
+func PrintedLocal(epsilon float64) PrintedRadius {
+	return PrintedRadius{Sigma: math.Sqrt2 / epsilon, Local: 2 / epsilon, H: 1 / epsilon}
+}
+
+// NewBatchSE returns the policy for a number of arms ≥ 2, a budget (none: no privacy), a probability p in (0,1) that any mean leaves its radius, and a ratio eta >
+// 1 of successive batches: 2 in 003's text, 4 in its figures.
+func NewBatchSE(arms int, budget privacy.Budget, p, eta float64) (*BatchSE, error) {
+	fail := func(err error) (*BatchSE, error) { return nil, fmt.Errorf("batch-se: %w", err) }
+	if err := checkArms(arms); err != nil {
+		return fail(err)
+	}
+	if err := checkRisk("p", p); err != nil {
+		return fail(err)
+	}
+	if err := checkRatio("eta", eta); err != nil {
+		return fail(err)
+	}
+	e := &BatchSE{eta: eta, p: p, elimination: newElimination(arms)}
+	switch b := budget.(type) {
+	case nil, privacy.None:
+		e.mechanism = privacy.Laplace{} // no noise: the same policy otherwise
+	case privacy.Pure:
+		if err := b.Validate(); err != nil {
+			return fail(err)
+		}
+		e.mechanism = privacy.Laplace{Scale: 1 / b.Epsilon}
+	default:
+		sigma, err := privacy.GaussianSigma(budget)
+		if err != nil {
+			return fail(err)
+		}
+		e.mechanism = privacy.Gaussian{Sigma: sigma}
+	}
+	return e, nil
+}
+
+// SetPrinted has it use a radius that is printed. Call it before the first Next. Fields must be finite and at least 0.
+func (e *BatchSE) SetPrinted(r PrintedRadius) error {
+	for _, f := range []struct {
+		name string
+		x    float64
+	}{{"sigma", r.Sigma}, {"h", r.H}, {"local", r.Local}} {
+		if !(f.x >= 0 && f.x <= math.MaxFloat64) {
+			return fmt.Errorf("batch-se: %s of the printed radius is %v, must be finite and at least 0", f.name, f.x)
+		}
+	}
+	e.printed = &r
+	return nil
+}
+
+// Epsilon is 003's ε of the mechanism: 1/Scale, or 1/σ = √(2ρ); +Inf without privacy.
+func (e *BatchSE) Epsilon() float64 {
+	switch m := e.mechanism.(type) {
+	case privacy.Laplace:
+		return 1 / m.Scale
+	case privacy.Gaussian:
+		return 1 / m.Sigma
+	}
+	return math.Inf(1)
+}
+
+// Mechanism implements Policy.
+func (e *BatchSE) Mechanism() privacy.Mechanism { return e.mechanism }
+
+// Next implements Policy.
+func (e *BatchSE) Next(released privacy.Released) *Batch {
+	if released.Len() == len(e.alive) { // one sum for each, or nothing
+		e.eliminate(released)
+	}
+	e.b++
+	e.rounds = roundsOf(math.Pow(e.eta, float64(e.b)) - 1e-9)
+	return e.each(e.rounds)
+}
+
+func (e *BatchSE) eliminate(released privacy.Released) {
+	top := math.Inf(-1)
+	for i := range e.alive {
+		if released.N(i) > 0 { // else 0/0, which no bound is above
+			top = max(top, released.Mean(i)-e.radius(released, i))
+		}
+	}
+	kept := e.alive[:0]
+	for i, a := range e.alive {
+		if released.N(i) == 0 || released.Mean(i)+e.radius(released, i) >= top {
+			kept = append(kept, a)
+		}
+	}
+	e.alive = kept
+}
+
+// radius is that of sum i.
+func (e *BatchSE) radius(released privacy.Released, i int) float64 {
+	b := float64(e.b)
+	k := float64(len(e.alive)) * b * b / e.p
+	if e.printed != nil {
+		l, x := float64(e.rounds), math.Log(2*k)
+		sigma := e.printed.Sigma + float64(e.printed.Local*math.Sqrt(l))
+		return math.Sqrt(math.Log(4*k)/(2*l)) + float64(sigma*math.Sqrt(x))/l + float64(e.printed.H*x)/l
+	}
+	l, n := math.Log(8*k), float64(released.N(i))
+	return math.Sqrt(l/(2*n)) + oneSided(released.Tail(), l)/n
+}
+
+// oneSided is Sigma·√(2x) + H·(x+Log): exceeded on either side with probability e^{−x} at most.
+func oneSided(t privacy.Tail, x float64) float64 {
+	return float64(t.Sigma*math.Sqrt(2*x)) + float64(t.H*(x+t.Log))
+}

@@ -1,0 +1,380 @@
+package prio
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cloudflare/circl/vdaf/prio3/arith/fp64"
+	"github.com/cloudflare/circl/vdaf/prio3/sum"
+
+	"github.com/sotto-dp/sotto/secagg"
+)
+
+// The errors. A message that is not of the format matches secagg.ErrMalformed or ErrVersion, one of another session secagg.ErrContext, a
+// second report with one nonce secagg.ErrReplay, and a step out of its turn secagg.ErrEarly or ErrLate.
+var (
+	// ErrProof: a report whose value is not in the range, or whose parts do not belong together.
+	ErrProof = errors.New("prio: the report does not pass")
+	// ErrTooFew: fewer reports were accepted than the session asks for. It is secagg.ErrTooFew.
+	ErrTooFew = secagg.ErrTooFew
+	// ErrOverflow: the noise does not fit.
+	ErrOverflow = errors.New("prio: noise out of range")
+)
+
+// Version is the first byte of every message.
+const Version = 1
+
+const (
+	nonceSize  = 16
+	digestSize = 32
+	// headerSize is a version, a kind, a digest and a nonce.
+	headerSize = 2 + digestSize + nonceSize
+	// maxPart bounds a part of a report; the largest range needs less than half of it.
+	maxPart = 1 << 14
+)
+
+// Kinds of message.
+const (
+	kindReport byte = 1 + iota
+	kindPrep
+	kindAggregate
+)
+
+// A Role is one of the two servers.
+type Role uint8
+
+// The two servers.
+const (
+	Leader Role = iota
+	Helper
+)
+
+// A VerifyKey is the servers' common secret: 32 random bytes, fresh for every session, that no client knows.
+type VerifyKey = sum.VerifyKey
+
+// NewVerifyKey draws one; nil is the operating system's randomness.
+func NewVerifyKey(rnd io.Reader) (k VerifyKey, err error) {
+	if rnd == nil {
+		rnd = rand.Reader
+	}
+	if _, err = io.ReadFull(rnd, k[:]); err != nil {
+		return k, fmt.Errorf("prio: drawing a verify key: %w", err)
+	}
+	return k, nil
+}
+
+// vdaf is Prio3 for a session: integers from 0 to Session.Grid, bound to its digest.
+func vdaf(s secagg.Session) (*sum.Sum, [digestSize]byte, error) {
+	if err := s.Validate(); err != nil {
+		return nil, [digestSize]byte{}, err
+	}
+	if s.Length != 1 {
+		return nil, [digestSize]byte{}, fmt.Errorf("%w: length = %d, must be 1", secagg.ErrSession, s.Length)
+	}
+	if s.Grid < 1 || s.Grid >= 1<<40 {
+		return nil, [digestSize]byte{}, fmt.Errorf("%w: grid = %d, must be from 1 to 2^40 − 1", secagg.ErrSession, s.Grid)
+	}
+	digest := s.Digest()
+	v, err := sum.New(2, s.Grid, digest[:])
+	if err != nil {
+		return nil, digest, fmt.Errorf("prio: %w", err)
+	}
+	return v, digest, nil
+}
+
+// Report is what a client sends: one message to each server. It is an error if the value is above the session's Grid. rnd nil is the
+// operating system's randomness.
+func Report(s secagg.Session, value uint64, rnd io.Reader) (leader, helper []byte, err error) {
+	v, digest, err := vdaf(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	if value > s.Grid {
+		return nil, nil, fmt.Errorf("%w: value is %d, must be from 0 to grid = %d", secagg.ErrRange, value, s.Grid)
+	}
+	if rnd == nil {
+		rnd = rand.Reader
+	}
+	var nonce sum.Nonce
+	params := v.Params()
+	coins := make([]byte, params.RandSize())
+	if _, err := io.ReadFull(rnd, nonce[:]); err != nil {
+		return nil, nil, fmt.Errorf("prio: drawing a nonce: %w", err)
+	}
+	if _, err := io.ReadFull(rnd, coins); err != nil {
+		return nil, nil, fmt.Errorf("prio: drawing shares: %w", err)
+	}
+	public, shares, err := v.Shard(value, &nonce, coins)
+	if err != nil {
+		return nil, nil, fmt.Errorf("prio: %w", err)
+	}
+	p, err := public.MarshalBinary()
+	if err != nil {
+		return nil, nil, fmt.Errorf("prio: %w", err)
+	}
+	var out [2][]byte
+	for i := range shares {
+		share, err := shares[i].MarshalBinary()
+		if err != nil {
+			return nil, nil, fmt.Errorf("prio: %w", err)
+		}
+		out[i] = message(kindReport, digest, nonce[:], p, share)
+	}
+	return out[0], out[1], nil
+}
+
+// message is a header and parts, each with its length.
+func message(kind byte, digest [digestSize]byte, nonce []byte, parts ...[]byte) []byte {
+	b := append(append([]byte{Version, kind}, digest[:]...), nonce...)
+	for _, p := range parts {
+		b = binary.BigEndian.AppendUint32(b, uint32(len(p)))
+		b = append(b, p...)
+	}
+	return b
+}
+
+// read takes a message apart, and refuses all that message does not write.
+func read(b []byte, kind byte, digest [digestSize]byte, parts int) (nonce [nonceSize]byte, out [][]byte, err error) {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{secagg.ErrMalformed}, args...)...)
+	}
+	switch {
+	case len(b) < headerSize:
+		return nonce, nil, bad("%d bytes, must be at least %d", len(b), headerSize)
+	case b[0] != Version:
+		return nonce, nil, fmt.Errorf("%w: %d, must be %d", secagg.ErrVersion, b[0], Version)
+	case b[1] != kind:
+		return nonce, nil, bad("kind is %d, must be %d", b[1], kind)
+	case [digestSize]byte(b[2:2+digestSize]) != digest:
+		return nonce, nil, secagg.ErrContext
+	}
+	nonce = [nonceSize]byte(b[2+digestSize : headerSize])
+	b = b[headerSize:]
+	for range parts {
+		if len(b) < 4 {
+			return nonce, nil, bad("cut short")
+		}
+		n := binary.BigEndian.Uint32(b)
+		if b = b[4:]; n > maxPart || int(n) > len(b) {
+			return nonce, nil, bad("a part says %d bytes, %d are left", n, len(b))
+		}
+		out, b = append(out, b[:n]), b[n:]
+	}
+	if len(b) > 0 {
+		return nonce, nil, bad("%d bytes too many", len(b))
+	}
+	return nonce, out, nil
+}
+
+// A Server is one of the two. For each report it says Prepare, gives the result to the other one, and then Finish with what the other one gave;
+// after the last one Close. It is for one goroutine.
+type Server struct {
+	session secagg.Session
+	digest  [digestSize]byte
+	role    Role
+	key     VerifyKey
+	vdaf    *sum.Sum
+	state   map[[nonceSize]byte]*pending
+	total   sum.AggShare
+	count   int
+	refused int
+	closed  bool
+}
+
+// pending is a report that the servers are checking.
+type pending struct {
+	state *sum.PrepState
+	own   sum.PrepShare
+	done  bool
+}
+
+// NewServer is one server of a session. The two have the same key.
+func NewServer(s secagg.Session, role Role, key VerifyKey) (*Server, error) {
+	if role != Leader && role != Helper {
+		return nil, fmt.Errorf("prio: role is %d, must be Leader or Helper", role)
+	}
+	v, digest, err := vdaf(s)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{session: s, digest: digest, role: role, key: key, vdaf: v, state: map[[nonceSize]byte]*pending{}, total: v.AggregateInit()}, nil
+}
+
+// Prepare takes a client's report in, and returns what the other server needs to check it. A nonce that was there before is secagg.ErrReplay.
+func (s *Server) Prepare(report []byte) ([]byte, error) {
+	if s.closed {
+		return nil, secagg.ErrLate
+	}
+	nonce, parts, err := read(report, kindReport, s.digest, 2)
+	if err != nil {
+		return nil, err
+	}
+	if s.state[nonce] != nil {
+		return nil, fmt.Errorf("%w: nonce %x", secagg.ErrReplay, nonce)
+	}
+	params := s.vdaf.Params()
+	var public sum.PublicShare
+	if err := public.New(&params).UnmarshalBinary(parts[0]); err != nil {
+		return nil, fmt.Errorf("%w: public share: %v", secagg.ErrMalformed, err)
+	}
+	var share sum.InputShare
+	if err := share.New(&params, uint(s.role)).UnmarshalBinary(parts[1]); err != nil {
+		return nil, fmt.Errorf("%w: input share: %v", secagg.ErrMalformed, err)
+	}
+	n := sum.Nonce(nonce)
+	state, prep, err := s.vdaf.PrepInit(&s.key, &n, uint8(s.role), public, share)
+	if err != nil {
+		s.refused++
+		s.state[nonce] = &pending{done: true}
+		return nil, fmt.Errorf("%w: %v", ErrProof, err)
+	}
+	s.state[nonce] = &pending{state: state, own: *prep}
+	b, err := prep.MarshalBinary()
+	if err != nil {
+		return nil, fmt.Errorf("prio: %w", err)
+	}
+	return message(kindPrep, s.digest, nonce[:], b), nil
+}
+
+// Finish takes what the other server's Prepare returned, and counts the report if it passes; else the error is ErrProof, for both servers.
+func (s *Server) Finish(other []byte) error {
+	if s.closed {
+		return secagg.ErrLate
+	}
+	nonce, parts, err := read(other, kindPrep, s.digest, 1)
+	if err != nil {
+		return err
+	}
+	p := s.state[nonce]
+	switch {
+	case p == nil:
+		return fmt.Errorf("%w: nonce %x has no report", secagg.ErrEarly, nonce)
+	case p.done:
+		return fmt.Errorf("%w: nonce %x", secagg.ErrDuplicate, nonce)
+	}
+	params := s.vdaf.Params()
+	var theirs sum.PrepShare
+	if err := theirs.New(&params).UnmarshalBinary(parts[0]); err != nil {
+		return fmt.Errorf("%w: prep share: %v", secagg.ErrMalformed, err)
+	}
+	shares := []sum.PrepShare{p.own, theirs}
+	if s.role == Helper {
+		shares[0], shares[1] = shares[1], shares[0]
+	}
+	p.done = true
+	msg, err := s.vdaf.PrepSharesToPrep(shares)
+	if err != nil {
+		s.refused++
+		return fmt.Errorf("%w: %v", ErrProof, err)
+	}
+	out, err := s.vdaf.PrepNext(p.state, msg)
+	if err != nil {
+		s.refused++
+		return fmt.Errorf("%w: %v", ErrProof, err)
+	}
+	p.state = nil
+	s.vdaf.AggregateUpdate(&s.total, out)
+	s.count++
+	return nil
+}
+
+// Count is how many reports were accepted, and how many refused.
+func (s *Server) Count() (accepted, refused int) { return s.count, s.refused }
+
+// Close ends the session: the server adds a whole noise of its own to its share of the sum, in the field, and hands it out. With fewer reports
+// than the session's NMin it refuses, and nothing is handed out.
+func (s *Server) Close(noise int64) ([]byte, error) {
+	if s.closed {
+		return nil, secagg.ErrLate
+	}
+	s.closed = true
+	if s.count < s.session.NMin {
+		return nil, fmt.Errorf("%w: %d reports passed, n_min is %d", ErrTooFew, s.count, s.session.NMin)
+	}
+	z, err := element(noise)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.total.MarshalBinary()
+	if err != nil {
+		return nil, fmt.Errorf("prio: %w", err)
+	}
+	var share fp64.Fp
+	if err := share.UnmarshalBinary(b); err != nil {
+		return nil, fmt.Errorf("prio: %w", err)
+	}
+	share.AddAssign(&z)
+	if b, err = share.MarshalBinary(); err != nil {
+		return nil, fmt.Errorf("prio: %w", err)
+	}
+	var count [8]byte
+	binary.BigEndian.PutUint64(count[:], uint64(s.count))
+	return message(kindAggregate, s.digest, make([]byte, nonceSize), []byte{byte(s.role)}, count[:], b), nil
+}
+
+// maxNoise keeps sums with two noises far from half the field.
+const maxNoise = 1 << 60
+
+// element is a number in the field.
+func element(x int64) (z fp64.Fp, err error) {
+	if x > maxNoise || x < -maxNoise {
+		return z, fmt.Errorf("%w: %d, must be at most 2^60 in size", ErrOverflow, x)
+	}
+	magnitude := x
+	if x < 0 {
+		magnitude = -x
+	}
+	if err := z.SetUint64(uint64(magnitude)); err != nil {
+		return z, fmt.Errorf("prio: %w", err)
+	}
+	if x < 0 {
+		var zero fp64.Fp
+		zero.SubAssign(&z)
+		z = zero
+	}
+	return z, nil
+}
+
+// Combine puts the two servers' shares together: the sum with both noises, and how many reports are in it. Shares of other sessions, of one
+// server twice, or of different numbers of reports are refused.
+func Combine(s secagg.Session, leader, helper []byte) (total int64, count int, err error) {
+	_, digest, err := vdaf(s)
+	if err != nil {
+		return 0, 0, err
+	}
+	var acc fp64.Fp
+	for i, b := range [][]byte{leader, helper} {
+		_, parts, err := read(b, kindAggregate, digest, 3)
+		if err != nil {
+			return 0, 0, err
+		}
+		if len(parts[0]) != 1 || parts[0][0] != byte(i) {
+			return 0, 0, fmt.Errorf("%w: share %d is of server %d", secagg.ErrSender, i, parts[0])
+		}
+		if len(parts[1]) != 8 {
+			return 0, 0, fmt.Errorf("%w: a count of %d bytes", secagg.ErrMalformed, len(parts[1]))
+		}
+		n := int(binary.BigEndian.Uint64(parts[1]))
+		if i == 1 && n != count {
+			return 0, 0, fmt.Errorf("%w: one server counts %d reports, the other %d", secagg.ErrShares, count, n)
+		}
+		count = n
+		var share fp64.Fp
+		if err := share.UnmarshalBinary(parts[2]); err != nil {
+			return 0, 0, fmt.Errorf("%w: share: %v", secagg.ErrMalformed, err)
+		}
+		acc.AddAssign(&share)
+	}
+	v, err := acc.GetUint64()
+	if err != nil {
+		return 0, 0, fmt.Errorf("prio: %w", err)
+	}
+	const order = 1<<64 - 1<<32 + 1
+	if v > order/2 {
+		return -int64(order - v), count, nil
+	}
+	return int64(v), count, nil
+}
