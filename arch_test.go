@@ -21,6 +21,7 @@ var floors = [][]string{
 	{"catalog", "sim", "stopping"},
 	{"experiment", "choose", "trial", "audit"},
 	{"report", "audit/train"},
+	{"paper"},
 	{"cmd/sotto"},
 }
 

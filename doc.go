@@ -26,6 +26,7 @@
 //   - audit: attacks on mechanisms and policies, and lower bounds on ε
 //   - audit/train: training runs under audit: canaries, attacks on iterates, DP-SGD's accountant
 //   - report: tables, figures, the page
+//   - paper: the figures and claims of the sources, as experiments and checks
 //   - cmd/sotto: the command line
 //
 // The principle is that a policy is post-processing. A curator sums the rewards of a slot and releases a noisy statistic, once; a policy

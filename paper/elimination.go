@@ -1,0 +1,3 @@
+package paper
+
+func elimination() []Figure { return nil }

@@ -1,0 +1,3 @@
+package paper
+
+func faults() []Figure { return nil }

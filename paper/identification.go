@@ -1,0 +1,3 @@
+package paper
+
+func identification() []Figure { return nil }

@@ -1,0 +1,3 @@
+package paper
+
+func thesisBandits() []Figure { return nil }

@@ -1,0 +1,3 @@
+package paper
+
+func zcdp() []Figure { return nil }
