@@ -36,6 +36,7 @@ type commands struct {
 	Validate  validateCommand  `cmd:"" help:"Check an experiment and say what it would play."`
 	List      listCommand      `cmd:"" help:"List what there is: policies and mechanisms."`
 	Letor     letorCommand     `cmd:"" help:"Make a bandit of learning-to-rank data: clusters are arms, ratings are rewards."`
+	Reproduce reproduceCommand `cmd:"" help:"Make the figures of the sources again, and decide what they claim."`
 	Audit     auditCommand     `cmd:"" help:"Attack what claims to be private, and bound its ε from below."`
 	Schema    schemaCommand    `cmd:"" help:"Print the JSON schema of experiment files, for editors."`
 	Aggregate aggregateCommand `cmd:"" help:"Sum what clients have so that nobody sees it: secure aggregation over the network."`
