@@ -119,12 +119,15 @@ func (r *Reproduction) Count(v Verdict) int {
 func (r *Reproduction) Failed() []string {
 	var out []string
 	for i := range r.Results {
-		if f := &r.Results[i]; f.Failed != "" || f.Count(Errored) > 0 {
+		if f := &r.Results[i]; f.wrong() {
 			out = append(out, f.ID)
 		}
 	}
 	return out
 }
+
+// wrong says that the figure, or a check of it, had an error.
+func (r *Result) wrong() bool { return r.Failed != "" || r.Count(Errored) > 0 }
 
 // Count is how many claims have a verdict.
 func (r *Result) Count(v Verdict) int {

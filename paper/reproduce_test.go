@@ -502,3 +502,32 @@ func TestShort(t *testing.T) {
 		t.Error("NaN")
 	}
 }
+
+func TestMarkdown(t *testing.T) {
+	r, err := reproduce(t, t.Context(), filepath.Join(t.TempDir(), "out"), testFigures(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := r.WriteMarkdown(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	for _, part := range []string{
+		"| 000 | 2 | 2 | 1 | 2 | 2 |", "| all | 3 | 2 | 1 | 2 | 3 |", "## What fails, and why we believe it\n\n- **thesis-9.10/dearer-by-far**", "*Why:* Why: ",
+		"- **sajed-1** went wrong: computation: no numbers", "times as fast as the loop", "## Settings that void a guarantee\n\n- **thesis-9.10** (Figure 9.10): Rewards are not clipped.",
+		"| thesis-9.2/pi | π is above 3 | holds | 3.142 | (exact) |", "the sample was used",
+	} {
+		if !strings.Contains(text, part) {
+			t.Errorf("there is no %q", part)
+		}
+	}
+	if strings.Contains(text, "<script") || strings.ContainsAny(text, "\u202e\x07") || strings.Contains(text, "| **x**") {
+		t.Error("hostile text is not escaped")
+	}
+	for _, line := range strings.Split(text, "\n") {
+		if strings.HasPrefix(line, "| thesis-9.10/") && strings.Count(strings.ReplaceAll(line, `\|`, ""), "|") != 8 {
+			t.Errorf("a row of %d cells: %s", strings.Count(line, "|")-1, line)
+		}
+	}
+}

@@ -50,7 +50,7 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if c.Markdown != "" {
-		if err := writeMarkdown(c.Markdown, r); err != nil {
+		if err := writeMarkdown(ctx, c.Markdown, r); err != nil {
 			return err
 		}
 	}
@@ -64,13 +64,13 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-func writeMarkdown(path string, r *paper.Reproduction) error {
+func writeMarkdown(ctx context.Context, path string, r *paper.Reproduction) error {
 	f, err := pending("--markdown", path)
 	if err != nil {
 		return err
 	}
 	defer f.Cleanup() // nothing, once it has its name
-	if err := r.WriteMarkdown(f); err != nil {
+	if err := r.WriteMarkdown(ctx, f); err != nil {
 		return err
 	}
 	return f.CloseAtomicallyReplace()
