@@ -33,6 +33,9 @@ var embedded embed.FS
 // ErrOutput is matched when an output directory cannot be used: it holds something else, or another preset. It matches experiment.ErrOutput too.
 var ErrOutput = fmt.Errorf("reproduction: %w", experiment.ErrOutput)
 
+// ErrData is matched when Data cannot be used.
+var ErrData = errors.New("real data")
+
 // Errored is the verdict of a claim whose figure could not be played, or whose check went wrong.
 const Errored Verdict = "error"
 
@@ -42,10 +45,13 @@ type Options struct {
 	Preset  Preset
 	Workers int  // 0: one a processor
 	Mixed   bool // go on with another build than the one that began
+	// Data is a directory with real data: its files replace those of the same name beside the settings. Empty: there are none, samples are played, and pages say so.
+	Data string
 	// Progress is told what happens, one event at a time; nil tells nobody.
 	Progress func(Event)
 
-	settings fs.FS // for tests; nil: the settings of this package
+	settings fs.FS             // for tests; nil: the settings of this package
+	real     map[string]string // files of Data, by the names they replace
 }
 
 // An Event is one step of a reproduction.
@@ -82,7 +88,7 @@ type Result struct {
 	About, Chosen, Voids     string
 	Settings                 []Setting
 	Outcomes                 []Outcome
-	Notes                    []string // of the computation
+	Notes                    []string // of the data and the computation
 	Failed                   string   // what went wrong with the figure as a whole; empty: nothing
 	Rounds                   float64  // rounds, plays and samples of all runs
 	Time                     Time
@@ -167,11 +173,15 @@ func Reproduce(ctx context.Context, figures []Figure, o Options) (*Reproduction,
 		}
 		o.settings = sub
 	}
+	var err error
+	if o.real, err = realData(o.settings, o.Data); err != nil {
+		return nil, err
+	}
 	s, err := claimDir(&o)
 	if err != nil {
 		return nil, err
 	}
-	if err := unpack(o.settings, filepath.Join(o.Out, "settings")); err != nil {
+	if err := unpack(o.settings, filepath.Join(o.Out, "settings"), o.real); err != nil {
 		return nil, err
 	}
 	r := &Reproduction{Dir: o.Out, Preset: o.Preset, Build: s.Build, Mixed: s.Mixed}
@@ -357,8 +367,36 @@ func claimDir(o *Options) (*state, error) {
 	return s, writeFile(path, append(b, '\n'))
 }
 
-// unpack writes settings, and the data that they name, into a directory.
-func unpack(from fs.FS, to string) error {
+// realData are the files of a directory that stand for samples of settings.
+func realData(settings fs.FS, dir string) (map[string]string, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	samples, err := fs.Glob(settings, "*.csv")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, name := range samples {
+		path := filepath.Join(dir, name)
+		switch info, err := os.Stat(path); {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, fmt.Errorf("%w: %w", ErrData, err)
+		case !info.Mode().IsRegular():
+			return nil, fmt.Errorf("%w: %s is no regular file", ErrData, path)
+		default:
+			out[name] = path
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%w: %s has none of the files that can be replaced: %s", ErrData, dir, strings.Join(samples, ", "))
+	}
+	return out, nil
+}
+
+// unpack writes settings, and the data that they name, into a directory. Files of real replace those of their names.
+func unpack(from fs.FS, to string, real map[string]string) error {
 	return fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -371,6 +409,9 @@ func unpack(from fs.FS, to string) error {
 			return nil
 		}
 		b, err := fs.ReadFile(from, name)
+		if other, ok := real[name]; ok {
+			b, err = os.ReadFile(other)
+		}
 		if err != nil {
 			return err
 		}
@@ -490,7 +531,7 @@ func (p *player) evidence(ctx context.Context, r *Result) (*Evidence, error) {
 		if p.o.Preset == Quick && x.Quick == nil {
 			continue
 		}
-		results, err := p.experiment(ctx, x, &r.Settings[i])
+		results, err := p.experiment(ctx, x, r, &r.Settings[i])
 		if err != nil {
 			return nil, fmt.Errorf("experiment %s: %w", x.Name, err)
 		}
@@ -502,7 +543,7 @@ func (p *player) evidence(ctx context.Context, r *Result) (*Evidence, error) {
 		if err != nil {
 			return nil, fmt.Errorf("computation: %w", err)
 		}
-		e.Numbers, r.Notes = n, n.Notes
+		e.Numbers, r.Notes = n, append(r.Notes, n.Notes...)
 	}
 	return e, nil
 }
@@ -532,7 +573,7 @@ func sum(x []float64) float64 {
 	return s
 }
 
-func (p *player) experiment(ctx context.Context, x *Experiment, s *Setting) (*experiment.Results, error) {
+func (p *player) experiment(ctx context.Context, x *Experiment, r *Result, s *Setting) (*experiment.Results, error) {
 	spec, err := experiment.Read(filepath.Join(p.o.Out, "settings", filepath.FromSlash(x.File)))
 	if err != nil {
 		return nil, err
@@ -547,6 +588,18 @@ func (p *player) experiment(ctx context.Context, x *Experiment, s *Setting) (*ex
 	text, err := plan.Spec.YAML()
 	if err != nil {
 		return nil, err
+	}
+	for _, in := range spec.Instances {
+		if in.CSV == "" {
+			continue
+		}
+		note := "no real data was given: " + in.CSV + " is the sample that comes with Sotto, and --data DIR plays another file of this name."
+		if path, ok := p.o.real[in.CSV]; ok {
+			note = "real data: " + in.CSV + " is " + path + "."
+		}
+		if !slices.Contains(r.Notes, note) {
+			r.Notes = append(r.Notes, note)
+		}
 	}
 	dir := filepath.Join(p.dir, x.Name)
 	p.tell(Event{Experiment: x.Name, Plan: plan})

@@ -531,3 +531,33 @@ func TestMarkdown(t *testing.T) {
 		}
 	}
 }
+
+// Real data replaces a sample; the page says which was played.
+func TestRealData(t *testing.T) {
+	figures := testFigures()[:1]
+	dir, data := filepath.Join(t.TempDir(), "out"), t.TempDir()
+	if _, err := reproduce(t, t.Context(), dir, figures, Options{Preset: Full}); err != nil {
+		t.Fatal(err)
+	}
+	if page := read(t, dir, "thesis-9.10.html"); !strings.Contains(page, "no real data was given: doses.csv is the sample") {
+		t.Error("the page does not say that a sample was played")
+	}
+	if _, err := reproduce(t, t.Context(), dir, figures, Options{Preset: Full, Data: data}); !errors.Is(err, ErrData) || !strings.Contains(err.Error(), "doses.csv") {
+		t.Errorf("a directory without data: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(data, "doses.csv"), []byte("arm,reward\na,0\nb,1\nb,0\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// Not in the same directory: results of the sample must not pass for others.
+	r, err := reproduce(t, t.Context(), dir, figures, Options{Preset: Full, Data: data})
+	if err != nil || !strings.Contains(r.Results[0].Failed, "it holds another experiment of the same name") {
+		t.Errorf("other data in the same directory: %v, %q", err, r.Results[0].Failed)
+	}
+	dir = filepath.Join(t.TempDir(), "real")
+	if _, err := reproduce(t, t.Context(), dir, figures, Options{Preset: Full, Data: data}); err != nil {
+		t.Fatal(err)
+	}
+	if page := read(t, dir, "thesis-9.10.html"); !strings.Contains(page, "real data: doses.csv is ") {
+		t.Error("the page does not name the real data")
+	}
+}

@@ -12,6 +12,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/google/renameio/v2"
+
 	"github.com/sotto-dp/sotto/paper"
 )
 
@@ -22,6 +24,7 @@ type reproduceCommand struct {
 	Out      string `help:"Directory of the site; results/reproduce-PRESET if none is given. What is there of the same preset is not played again." placeholder:"DIR" type:"path"`
 	Workers  int    `help:"Runs played at a time; results do not depend on it. 0 is one a processor." placeholder:"W"`
 	Mixed    bool   `help:"Go on with what another build began, whose numbers may differ."`
+	Data     string `help:"Directory with real data: its files are played instead of the samples of the same names." placeholder:"DIR" type:"path"`
 	List     bool   `help:"List the figures, and how many claims each has."`
 	Markdown string `help:"Write the claims, and what was found, to this file too, as in docs/reproduction.md." placeholder:"FILE" type:"path"`
 }
@@ -40,18 +43,30 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 	if c.Out == "" {
 		c.Out = filepath.Join("results", "reproduce-"+c.Preset)
 	}
+	var page *renameio.PendingFile
+	if c.Markdown != "" {
+		if page, err = pending("--markdown", c.Markdown); err != nil {
+			return err
+		}
+		defer page.Cleanup() // nothing, once it has its name
+	}
 	p := &figureProgress{w: s.err, from: time.Now()}
-	r, err := paper.Reproduce(ctx, figures, paper.Options{Out: c.Out, Preset: paper.Preset(c.Preset), Workers: c.Workers, Mixed: c.Mixed, Progress: p.tell})
+	r, err := paper.Reproduce(ctx, figures, paper.Options{Out: c.Out, Preset: paper.Preset(c.Preset), Workers: c.Workers, Mixed: c.Mixed, Data: c.Data, Progress: p.tell})
 	p.end()
 	switch {
 	case errors.Is(err, context.Canceled):
 		return interrupted("stopped; what is finished is in " + c.Out + ", and the same command goes on")
+	case errors.Is(err, paper.ErrData):
+		return usage(err)
 	case err != nil:
 		return err
 	}
-	if c.Markdown != "" {
-		if err := writeMarkdown(ctx, c.Markdown, r); err != nil {
+	if page != nil {
+		if err := r.WriteMarkdown(ctx, page); err != nil {
 			return err
+		}
+		if err := page.CloseAtomicallyReplace(); err != nil {
+			return fmt.Errorf("--markdown: %w", err)
 		}
 	}
 	if err := printClaims(s.out, r); err != nil {
@@ -62,18 +77,6 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 		return fmt.Errorf("%s went wrong: %s (their pages say how)", several(len(failed), "figure"), strings.Join(failed, ", "))
 	}
 	return nil
-}
-
-func writeMarkdown(ctx context.Context, path string, r *paper.Reproduction) error {
-	f, err := pending("--markdown", path)
-	if err != nil {
-		return err
-	}
-	defer f.Cleanup() // nothing, once it has its name
-	if err := r.WriteMarkdown(ctx, f); err != nil {
-		return err
-	}
-	return f.CloseAtomicallyReplace()
 }
 
 func listFigures(w io.Writer, figures []paper.Figure) error {
