@@ -97,7 +97,13 @@ func numbersText(f Finding) string {
 	if math.IsNaN(f.Value) && math.IsNaN(f.Low) && math.IsNaN(f.High) {
 		return ""
 	}
-	text := short(f.Value) + " " + intervalText(f)
+	text := short(f.Value)
+	switch interval := intervalText(f); {
+	case strings.HasPrefix(interval, "("):
+		text += " " + interval
+	default:
+		text += fmt.Sprintf(", %g %% interval %s", 100*Level, interval)
+	}
 	if f.Runs > 0 {
 		text += ", " + plural(f.Runs, "run")
 	}
