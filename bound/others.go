@@ -1,0 +1,30 @@
+package bound
+
+import "math"
+
+// others lists private policies of which only a rate is known, or what happens in the long run.
+func (p *problem) others() []Bound {
+	if math.IsNaN(p.epsilon) || math.IsInf(p.epsilon, 1) {
+		return nil
+	}
+	out := []Bound{
+		{Name: "dp-se-2", Where: "002 Corollary A.1.3", Policy: "dp-se-2", Form: "O(Σ log T/Δ_a + K log T/ε)", Kind: Implicit, Note: "T large"},
+		{Name: "lazy-dp-ts", Where: "Hu and Hegde 2022", Policy: "lazy-dp-ts", Form: "O(Σ log T/min{Δ_a,ε})", Kind: Implicit},
+	}
+	means, ok := p.bernoulli()
+	if !ok || !p.pure {
+		return out
+	}
+	c, err := BernoulliRegret(means, p.epsilon)
+	if err != nil {
+		return out
+	}
+	for _, q := range []struct {
+		name  string
+		alpha float64
+	}{{"dp-klucb", 1.5}, {"dp-imed", 2}} {
+		out = append(out, logarithmic(Bound{Name: q.name, Where: "arXiv:2505.05613", Policy: q.name, Form: "α Σ Δ_a log T/d_ε(μ_a,μ*) + o(log T)",
+			Note: "Bernoulli rewards; batches of ratio α > 1, here the policy's default; means of runs are far above it at a finite T where tails are heavy"}, q.alpha*c))
+	}
+	return out
+}
