@@ -15,7 +15,7 @@ var ErrSpan = errors.New("the actions do not span their space")
 var ErrLarge = errors.New("too large to solve")
 
 const (
-	mostActions = 400
+	mostActions = 128
 	mostBases   = 1 << 20
 )
 
@@ -41,7 +41,7 @@ type LinearConstant struct {
 //
 //	c ≥ min_a Δ_a/‖b_a‖²_{M⁻¹WM⁻¹} · tr(WM⁻¹)²/Σ λ_a m_a,
 //
-// which certifies Low. It takes at most 400 actions and 2^20 bases, and otherwise has ErrLarge.
+// which certifies Low. It takes at most 128 actions and 2^20 bases, and otherwise has ErrLarge.
 func LinearProblem(actions [][]float64, theta []float64, sigma, epsilon float64) (LinearConstant, error) {
 	none := LinearConstant{}
 	if theta == nil {
@@ -139,7 +139,7 @@ func project(actions [][]float64, best int) [][]float64 {
 		}
 		basis = append(basis, unit)
 	}
-	for j := 0; j < d && len(basis) < d; j++ { // Gram and Schmidt on the axes, the ones furthest from unit first would be finer; twice is enough
+	for j := 0; j < d && len(basis) < d; j++ { // Gram and Schmidt on the axes, twice each
 		e := make([]float64, d)
 		e[j] = 1
 		for range 2 {
@@ -242,7 +242,7 @@ func minimise(vs [][]float64, gaps, m []float64) (value, low float64, alpha []fl
 	for a := range weight {
 		weight[a] = m[a] / gaps[a]
 	}
-	gram := func(w []float64) (*mat.SymDense, *mat.Cholesky, *mat.SymDense, bool) {
+	gram := func(w []float64) (*mat.Cholesky, *mat.SymDense, bool) { // H and V H⁻¹Vᵀ
 		h := mat.NewSymDense(d, nil)
 		row := mat.NewVecDense(d, nil)
 		for a := range n {
@@ -251,11 +251,11 @@ func minimise(vs [][]float64, gaps, m []float64) (value, low float64, alpha []fl
 		}
 		var c mat.Cholesky
 		if !c.Factorize(h) {
-			return nil, nil, nil, false
+			return nil, nil, false
 		}
 		var s mat.Dense // H⁻¹Vᵀ
 		if err := c.SolveTo(&s, v.T()); err != nil {
-			return nil, nil, nil, false
+			return nil, nil, false
 		}
 		g := mat.NewSymDense(n, nil) // V H⁻¹ Vᵀ
 		var full mat.Dense
@@ -265,13 +265,13 @@ func minimise(vs [][]float64, gaps, m []float64) (value, low float64, alpha []fl
 				g.SetSym(a, b, (full.At(a, b)+full.At(b, a))/2)
 			}
 		}
-		return h, &c, g, true
+		return &c, g, true
 	}
 	w := make([]float64, n)
 	for a := range w {
 		w[a] = 1
 	}
-	_, _, g, ok := gram(w)
+	_, g, ok := gram(w)
 	if !ok {
 		return 0, 0, nil, fmt.Errorf("bound: the actions are too near a smaller space: %w", ErrSpan)
 	}
@@ -286,7 +286,7 @@ func minimise(vs [][]float64, gaps, m []float64) (value, low float64, alpha []fl
 	for a := range w {
 		w[a] *= 2 * top // then all norms are at most ½
 	}
-	_, _, g, _ = gram(w)
+	_, g, _ = gram(w)
 	sum := func(w []float64) (s float64) {
 		for _, x := range w {
 			s += x
@@ -310,7 +310,7 @@ func minimise(vs [][]float64, gaps, m []float64) (value, low float64, alpha []fl
 	t := float64(n*(d+2)) / sum(w)
 	for range 60 {
 		for range 60 {
-			_, c, gg, ok := gram(w)
+			c, gg, ok := gram(w)
 			if !ok {
 				return 0, 0, nil, fmt.Errorf("bound: the constant could not be solved for: %w", ErrLarge)
 			}
@@ -381,7 +381,7 @@ func minimise(vs [][]float64, gaps, m []float64) (value, low float64, alpha []fl
 					fine = fine && next[e] > 0
 				}
 				if fine {
-					if _, nc, ng, ok := gram(next); ok && barrier(t, next, nc, ng) <= now-0.25*size*decrement {
+					if nc, ng, ok := gram(next); ok && barrier(t, next, nc, ng) <= now-0.25*size*decrement {
 						w, moved = next, true
 						break
 					}
@@ -392,11 +392,10 @@ func minimise(vs [][]float64, gaps, m []float64) (value, low float64, alpha []fl
 				break
 			}
 		}
-		h, c, gg, ok := gram(w)
+		c, gg, ok := gram(w)
 		if !ok {
 			break
 		}
-		_ = h
 		g = gg
 		top := scale()
 		if v := top * sum(w); v < best {
@@ -405,7 +404,7 @@ func minimise(vs [][]float64, gaps, m []float64) (value, low float64, alpha []fl
 				alpha[a] = top * w[a] / gaps[a]
 			}
 		}
-		low = max(low, dual(v, weight, c, g, t))
+		low = max(low, dual(v, weight, c, g))
 		if best-low <= 1e-6*best {
 			break
 		}
@@ -423,7 +422,7 @@ func hasSolution(err error) bool {
 }
 
 // dual is the certificate at λ_a ∝ 1/s_a, the multipliers of the barrier, in the scaled problem: all m are 1 and all costs are those of w.
-func dual(v *mat.Dense, weight []float64, c *mat.Cholesky, g *mat.SymDense, t float64) float64 {
+func dual(v *mat.Dense, weight []float64, c *mat.Cholesky, g *mat.SymDense) float64 {
 	n, d := v.Dims()
 	lambda, total := make([]float64, n), 0.0
 	for a := range n {

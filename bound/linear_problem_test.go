@@ -79,12 +79,18 @@ func TestLinearProblemIsSolved(t *testing.T) {
 			t.Fatal(err)
 		}
 		// worst is the largest ‖a‖²/m at an allocation with a very large share of the best, from the definition; it is 1 where the allocation just will do.
+		least := math.Inf(1)
+		for a := range actions {
+			if gap := dot(actions[best], theta) - dot(actions[a], theta); gap > 0 {
+				least = min(least, gap)
+			}
+		}
 		worst := func(alpha []float64) float64 {
 			h := mat.NewSymDense(d, nil)
 			for a, v := range actions {
 				w := alpha[a]
 				if a == best {
-					w = 1e7 * (1 + c.Value)
+					w = 1e6 * (1 + c.Value) / least
 				}
 				h.SymRankOne(h, w, mat.NewVecDense(d, v))
 			}
@@ -198,7 +204,7 @@ func TestLinearProblemErrors(t *testing.T) {
 	}{
 		{good, nil, 1, 1, nil}, {good, []float64{1}, 1, 1, nil}, {good, []float64{1, 0}, 0, 1, nil}, {good, []float64{1, 0}, 1, 0, nil},
 		{good, []float64{1, 1}, 1, 1, ErrTie}, {[][]float64{{1, 0}, {0.5, 0}}, []float64{1, 0}, 1, 1, ErrSpan},
-		{drawActions(rand.New(rand.NewPCG(1, 1)), 401, 2), []float64{1, 0}, 1, 1, ErrLarge},
+		{drawActions(rand.New(rand.NewPCG(1, 1)), mostActions+1, 2), []float64{1, 0}, 1, 1, ErrLarge},
 		{drawActions(rand.New(rand.NewPCG(1, 1)), 60, 8), []float64{1, 0, 0, 0, 0, 0, 0, 0}, 1, 1, ErrLarge},
 	} {
 		_, err := LinearProblem(c.actions, c.theta, c.sigma, c.epsilon)
