@@ -3,6 +3,7 @@ package paper
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sotto-dp/sotto/experiment"
 )
@@ -224,6 +225,209 @@ func thesis56() Figure {
 	return f
 }
 
-func zcdp() []Figure { return nil }
+// zcdp are the figures of 001.
+func zcdp() []Figure { return []Figure{zcdp4(), zcdp5()} }
 
-var _ = math.Inf
+func zcdp4() Figure {
+	finite := pricing{"finite", "mu2", "adac-ucb", []float64{0.1, 0.5, 1}, []float64{0.01, 0.1, 1, 10}, 1000, []int{0, 1, 2}}
+	linear := pricing{"linear", "sphere", "adac-gope", []float64{0.01, 0.1, 1}, []float64{0.001, 0.01, 0.1, 1, 10, 100, 1000}, 1e5, []int{1, 2, 3}}
+	contextual := pricing{"contextual", "gaussian", "adac-oful", []float64{0.1, 0.5, 1}, []float64{0.1, 1, 10, 100, 1000}, 1e5, []int{0, 1}}
+	proved, linearPrivate, contextualPrivate := finite, linear, contextual
+	proved.name, linearPrivate.name, contextualPrivate.name = "finite-proved", "linear-private", "contextual-private"
+	f := Figure{
+		ID: "zcdp-4", Source: "001", Where: "Figure 4, §VII", Title: "The price of ρ-zCDP in three settings",
+		About:  "AdaC-UCB, AdaC-GOPE and AdaC-OFUL and the same without noise, in the same worlds. The settings are those of 000 Figures 5.4 to 5.6, in other worlds; the experiments named proved and private repeat them where theorem and guarantee hold.",
+		Chosen: "2000, 1000 and 200 runs where the source has 100. " + chosenDesign + chosenOFUL + "The worst case over gaps has two Bernoulli arms at T = 10⁶ and β = 3.1, where the bounds have normal rewards.",
+		Voids:  "Linear and contextual: " + voidLinear + " Finite arms at β = 1: privacy holds, the bound on regret is not proved.",
+		Experiments: []Experiment{
+			{Name: "finite", File: "zcdp-4-finite.yaml", Quick: runs(400)},
+			{Name: "linear", File: "zcdp-4-linear.yaml", Quick: runs(300)},
+			{Name: "contextual", File: "zcdp-4-contextual.yaml", Quick: runs(10)},
+			{Name: "finite-proved", File: "zcdp-4-finite-proved.yaml", Quick: runs(300)},
+			{Name: "linear-private", File: "zcdp-4-linear-private.yaml", Quick: runs(300)},
+			{Name: "contextual-private", File: "zcdp-4-contextual-private.yaml"},
+			{Name: "gaps", File: "zcdp-4-gaps.yaml", Quick: runs(200)},
+		},
+	}
+	f.Claims = append(f.Claims, finite.claims("finite-", 3, "")...)
+	f.Claims = append(f.Claims, linear.claims("linear-", 3, "")...)
+	f.Claims = append(f.Claims, contextual.claims("contextual-", 1, "")...)
+	for _, x := range []struct {
+		p       pricing
+		decades int
+		world   string
+	}{{proved, 3, "with β = 3.1, as Theorem 10 has it"}, {linearPrivate, 3, "with rewards in range, so that the guarantee holds"}, {contextualPrivate, 1, "with contexts and rewards in range, so that the guarantee holds"}} {
+		for _, c := range x.p.claims(x.p.name+"-", x.decades, "") {
+			c.Text = c.Text[:len(c.Text)-1] + ", " + x.world + "."
+			c.Where = "§VII-B, played where the theorems hold"
+			f.Claims = append(f.Claims, c)
+		}
+	}
+	rate := func(p pricing, small, large float64) func(e *Evidence) (Finding, error) {
+		return func(e *Evidence) (Finding, error) {
+			var x [2]estimate
+			for i, rho := range []float64{small, large} {
+				c, err := p.cell(e, rho)
+				if err != nil {
+					return Finding{}, err
+				}
+				x[i] = meanOf(c.FinalDifference)
+			}
+			r, lo, hi := x[0].over(x[1], 3)
+			base := math.Log(small / large)
+			return Between(math.Log(r)/base, math.Log(hi)/base, math.Log(max(lo, 1e-300))/base, -0.65, -0.35, x[0].runs, fmt.Sprintf("%s: difference %.3g at ρ = %v, %.3g at %v", p.name, x[0].mean, small, x[1].mean, large)), nil
+		}
+	}
+	f.Claims = append(f.Claims,
+		Claim{
+			ID: "rate", Text: "What zCDP costs is of order ρ^(−½).", Where: "abstract, §I and Table I",
+			Statistic: "the exponent of ρ in the difference at T, from ρ = 10⁻⁴ to 10⁻³ for AdaC-UCB (β = 3.1), 0.001 to 0.1 for AdaC-GOPE, 0.1 to 10 for AdaC-OFUL; holds if all are in −0.5 ± 0.15",
+			Decide: func(e *Evidence) (Finding, error) {
+				var parts []Finding
+				for _, d := range []func(e *Evidence) (Finding, error){rate(proved, 1e-4, 1e-3), rate(linear, 0.001, 0.1), rate(contextual, 0.1, 10)} {
+					x, err := d(e)
+					if err != nil {
+						return Finding{}, err
+					}
+					parts = append(parts, x)
+				}
+				return Every(parts), nil
+			},
+			Why: "The cost is of order ρ^(−½) only where it is much of the regret: a small one is like 1/ρ, as of √(a + b/ρ).",
+		},
+		Claim{
+			ID: "theorem-10", Text: "The regret of AdaC-UCB is at most Σ 8β log T/Δ + 8√(β log T/ρ) + 2β/(β − 3).", Where: "Theorem 10 (000 Theorem 5.6)",
+			Statistic: "mean final regret at β = 3.1 over the bound, at each ρ; holds if all are below 1",
+			Decide: func(e *Evidence) (Finding, error) {
+				r, err := e.Results("finite-proved")
+				if err != nil {
+					return Finding{}, err
+				}
+				var parts []Finding
+				rhos := []float64{1e-4, 1e-3, 0.01, 0.1, 0.5, 1, 10, 100, 1000}
+				for _, rho := range rhos {
+					c, err := proved.cell(e, rho)
+					if err != nil {
+						return Finding{}, err
+					}
+					b := upperAdaCUCB(mu2(), rho, 3.1, float64(r.Manifest.Horizon))
+					x := meanOf(c.FinalRegret)
+					h := x.half(len(rhos))
+					parts = append(parts, Below(x.mean/b, (x.mean-h)/b, (x.mean+h)/b, 1, x.runs, fmt.Sprintf("ρ = %v, the bound is %.0f", rho, b)))
+				}
+				return Every(parts), nil
+			},
+		},
+		Claim{
+			ID: "one-over-t", Text: "From ρ of order 1/T on, an optimal policy pays nothing for privacy in the worst case; AdaC-UCB is optimal up to logarithms.", Where: "§I, §VI, Remark 12",
+			Statistic: "the largest regret over 14 gaps at ρ = 10/T over the largest without privacy; holds if it is below 1.1",
+			Decide:    worst(1e-5, 1.1),
+			Why:       "The lower bound is silent about privacy from 1/T on; that is not to say that it costs nothing there. AdaC-UCB's own bound has K√(log T/ρ), the same order as √(KT log T) at ρ = 1/T, with constants that show.",
+		},
+		Claim{
+			ID: "one-over-t-order", Text: "At ρ = 1/T the worst-case regret of AdaC-UCB is that without privacy up to a constant.", Where: "Table I, Theorem 11",
+			Statistic: "the largest regret over 14 gaps at ρ = 1/T over the largest without privacy; holds if it is below 4",
+			Decide:    worst(1e-6, 4),
+		})
+	return f
+}
+
+// gaps are those of zcdp-4-gaps.yaml.
+var gaps = []string{"0.001", "0.002", "0.004", "0.006", "0.008", "0.012", "0.016", "0.024", "0.032", "0.048", "0.064", "0.128", "0.256", "0.499"}
+
+// worst compares the largest mean regrets over gaps at a budget and without privacy.
+func worst(rho, threshold float64) func(e *Evidence) (Finding, error) {
+	return func(e *Evidence) (Finding, error) {
+		var most [2]estimate
+		var where [2]string
+		for i, b := range []string{budget("rho", rho), "none"} {
+			for _, gap := range gaps {
+				c, err := e.Cell("gaps", "gap-"+gap, "adac-ucb", b)
+				if err != nil {
+					return Finding{}, err
+				}
+				if x := meanOf(c.FinalRegret); x.mean > most[i].mean {
+					most[i], where[i] = x, gap
+				}
+			}
+		}
+		v, lo, hi := most[0].over(most[1], len(gaps))
+		return Below(v, lo, hi, threshold, most[0].runs, fmt.Sprintf("regret %.0f at gap %s, without privacy %.0f at gap %s", most[0].mean, where[0], most[1].mean, where[1])), nil
+	}
+}
+
+// upperAdaCUCB is 001 Theorem 10, at β above 3.
+func upperAdaCUCB(means []float64, rho, beta, horizon float64) float64 {
+	best, sum := slices.Max(means), 0.0
+	for _, m := range means {
+		if gap := best - m; gap > 0 {
+			sum += 8*beta/gap*math.Log(horizon) + 8*math.Sqrt(beta*math.Log(horizon)/rho) + 2*beta/(beta-3)
+		}
+	}
+	return sum
+}
+
+func zcdp5() Figure {
+	const own, same = "adac-gope-var, own phases", "adac-gope-var, same phases"
+	rhos := []float64{0.001, 0.01, 0.1, 1}
+	ratio := func(e *Evidence, policy string, rho float64, cells int) (Finding, error) {
+		a, err := e.Cell("var", "sphere", policy, budget("rho", rho))
+		if err != nil {
+			return Finding{}, err
+		}
+		b, err := e.Cell("var", "sphere", "adac-gope", budget("rho", rho))
+		if err != nil {
+			return Finding{}, err
+		}
+		r, lo, hi := Ratio(a.FinalRegret, b.FinalRegret, cells)
+		return Finding{Value: r, Low: lo, High: hi, Runs: len(a.FinalRegret), Detail: fmt.Sprintf("ρ = %v: %.0f against %.0f", rho, meanOf(a.FinalRegret).mean, meanOf(b.FinalRegret).mean)}, nil
+	}
+	less := func(policy string, over []float64) func(e *Evidence) (Finding, error) {
+		return func(e *Evidence) (Finding, error) {
+			var parts []Finding
+			for _, rho := range over {
+				x, err := ratio(e, policy, rho, len(over))
+				if err != nil {
+					return Finding{}, err
+				}
+				parts = append(parts, Above(x.Value, x.Low, x.High, 1, x.Runs, x.Detail))
+			}
+			return Every(parts), nil
+		}
+	}
+	return Figure{
+		ID: "zcdp-5", Source: "001", Where: "Figure 5, Appendix H", Title: "AdaC-GOPE and AdaC-GOPE-Var: where the noise goes",
+		About:  "AdaC-GOPE adds noise to the least-squares statistic, AdaC-GOPE-Var to each action's sum of rewards, at ρ = 0.001 to 1 and T = 10⁶.",
+		Chosen: chosenDesign + "1000 runs. The source does not say how long the phases of AdaC-GOPE-Var are: both readings are played, those of AdaC-GOPE (same) and those that its own noise asks for (own, our derivation).",
+		Voids:  voidLinear,
+		Experiments: []Experiment{
+			{Name: "var", File: "zcdp-5.yaml", Quick: runs(300)},
+		},
+		Claims: []Claim{
+			{
+				ID: "less", Text: "AdaC-GOPE has less regret than AdaC-GOPE-Var, with phases long enough for its own noise.",
+				Statistic: "the ratio of mean final regrets, paired by run, at each of four ρ; holds if all are above 1", Decide: less(own, rhos),
+			},
+			{
+				ID: "less-same", Text: "AdaC-GOPE has less regret than AdaC-GOPE-Var, with AdaC-GOPE's phases.",
+				Statistic: "the ratio of mean final regrets, paired by run, at each of four ρ; holds if all are above 1", Decide: less(same, rhos),
+				Why: "With the same phases elimination thresholds are wider than either noise: the two hardly differ, and Figure 5 cannot come from this reading.",
+			},
+			{
+				ID: "high-privacy", Text: "AdaC-GOPE's lead is largest in the high-privacy regime.",
+				Statistic: "the ratio of mean final regrets at ρ = 0.001, with phases of its own, minus that at ρ = 1; holds if it is above 0",
+				Decide: func(e *Evidence) (Finding, error) {
+					a, err := ratio(e, own, 0.001, 2)
+					if err != nil {
+						return Finding{}, err
+					}
+					b, err := ratio(e, own, 1, 2)
+					if err != nil {
+						return Finding{}, err
+					}
+					return Above(a.Value-b.Value, a.Low-b.High, a.High-b.Low, 0, a.Runs, fmt.Sprintf("%.2f times at ρ = 0.001, %.2f at 1", a.Value, b.Value)), nil
+				},
+			},
+		},
+	}
+}
