@@ -1,3 +1,462 @@
 package paper
 
-func elimination() []Figure { return nil }
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/interval"
+	"github.com/sotto-dp/sotto/report"
+)
+
+// The names of policies in the settings of 002, and of its experiments.
+const (
+	se, se2, se2mod, ucb = "dp-se", "dp-se-2", "dp-se-2-modified", "dp-ucb"
+	slow                 = "dp-ucb" // the experiment that has DP-UCB
+	fast                 = "elimination"
+)
+
+const (
+	fiveWhy = "At ε = 1 the private part of both bounds is small, and the rules differ by what they do without privacy: DP-SE plays arms with small gaps until a batch ends, up to twice as long as it needs."
+	se2Why  = "DP-SE 2 looks after 3, 5, 9, … rounds of each arm, so that its regret on equal gaps is a power of two times the gap: whether it is ahead at one budget is a matter of where the steps lie."
+)
+
+func elimination() []Figure {
+	const chosen = "The rules that eliminate are played in 200 runs, the source has 30. DP-UCB decides in every round, at T = 5·10⁷, and is played in 8 runs of the same worlds, or 4 where the number of arms varies: its regret varies by a few hundredths. C2 and C4 are built from " +
+		"their formulas, since the printed means have misprints. Algorithm 9's R_e is rounded up; what is lost in the print of DP-UCB's width, its ε, is put back."
+	budgets := []Experiment{
+		{fast, "sajed-budgets.yaml", quickHorizon(50, 0)},
+		{slow, "sajed-budgets-ucb.yaml", func(s *experiment.Spec) {
+			s.Runs = 4
+			keepBudgets(s, "1")
+			keepInstances(s, "C1")
+		}},
+	}
+	arms := []Experiment{
+		{fast, "sajed-arms.yaml", quickHorizon(20, 0)},
+		{slow, "sajed-arms-ucb.yaml", func(s *experiment.Spec) {
+			s.Runs = 2
+			keepBudgets(s, "1")
+			keepInstances(s, "C4-K10")
+		}},
+	}
+	on := func(c string) func(place) bool { return func(p place) bool { return strings.HasPrefix(p.instance, c) } }
+	common := []Claim{
+		{ID: "five-times", Text: "DP-SE has at most a fifth of the regret of DP-UCB, in all settings.", Where: "chapter 6, results and discussion",
+			Statistic: "Regret of DP-UCB over that of DP-SE at T, in each cell: holds if above 5.", Decide: overUCB(se, above(5), nil), Why: fiveWhy},
+		{ID: "outperforms", Text: "DP-SE has less regret than DP-UCB, in all settings.", Where: "chapter 6, results and discussion",
+			Statistic: "Regret of DP-UCB over that of DP-SE at T, in each cell: holds if above 1.", Decide: overUCB(se, above(1), nil)},
+		{ID: "modified", Text: "The modified DP-SE 2 has less regret than DP-UCB, in all settings.", Where: "§A.2, results and discussion",
+			Statistic: "Regret of DP-UCB over that of the modified DP-SE 2 at T, in each cell: holds if above 1.", Decide: overUCB(se2mod, above(1), nil)},
+		{ID: "c2-c3", Text: "Under C2 and C3, DP-SE 2 has less regret than DP-UCB throughout.", Where: "§A.2, results and discussion",
+			Statistic: "Regret of DP-UCB over that of DP-SE 2 at T, in each cell of C2 and C3: holds if above 1.",
+			Decide:    overUCB(se2, above(1), func(p place) bool { return on("C2")(p) || on("C3")(p) }), Why: se2Why},
+		{ID: "se-se2", Text: "DP-SE has less regret than DP-SE 2 in all cases.", Where: "§A.2, results and discussion",
+			Statistic: "Regret of DP-SE 2 over that of DP-SE at T, paired, in each cell: holds if above 1.", Decide: overRows(fast, se2, se, above(1))},
+		{ID: "se-modified", Text: "DP-SE has less regret than the modified DP-SE 2 in most cases.", Where: "§A.2, results and discussion",
+			Statistic: "In how many cells the ratio of the regret of the modified DP-SE 2 to that of DP-SE, paired, is above 1, of all: holds if more than half are surely so, fails if fewer than half can be.",
+			Decide:    mostOf(fast, se2mod, se), Why: "Each looks at few times: which one's falls sooner after it could decide changes from cell to cell."},
+	}
+	byBudget := append(slices.Clone(common),
+		Claim{ID: "stops", Text: "At some point DP-SE has eliminated all arms but the best: its regret is piecewise linear in t and ends level.", Where: "chapter 6, results and discussion",
+			Statistic: "Share of the regret of DP-SE at T that comes after T/2, in each cell: holds if at most 0.1 %. It is a fact of these runs, without an interval.", Decide: lateShare(fast, se, 0.001, false)},
+		Claim{ID: "goes-on", Text: "DP-UCB plays other arms than the best also late: its regret goes on growing.", Where: "chapter 6, results and discussion",
+			Statistic: "Share of the regret of DP-UCB at T that comes after T/2, in each cell: holds if at least 0.1 %. It is a fact of these runs, without an interval.", Decide: lateShare(slow, ucb, 0.001, true)},
+		Claim{ID: "c1-small", Text: "Under C1, DP-SE 2 has less regret than DP-UCB where ε is at most 0.25.", Where: "§A.2, results and discussion, and Figure A.1",
+			Statistic: "Regret of DP-UCB over that of DP-SE 2 at T under C1, at ε of 0.1 and 0.25: holds if above 1.",
+			Decide:    overUCB(se2, above(1), func(p place) bool { return on("C1")(p) && epsilonOf(p) <= 0.25 }), Why: se2Why},
+		Claim{ID: "c1-large", Text: "Under C1 with five arms, DP-UCB has less regret than DP-SE 2 where ε is larger.", Where: "§A.2, results and discussion, and Figure A.1",
+			Statistic: "Regret of DP-UCB over that of DP-SE 2 at T under C1, at ε of 0.5 and 1: holds if below 1.",
+			Decide:    overUCB(se2, below(1), func(p place) bool { return on("C1")(p) && epsilonOf(p) > 0.25 }), Why: se2Why},
+		Claim{ID: "c4-large", Text: "Under C4, DP-UCB has less regret than DP-SE 2 where ε is large.", Where: "§A.2, results and discussion, and Figure A.4",
+			Statistic: "Regret of DP-UCB over that of DP-SE 2 at T under C4, at ε = 1: holds if below 1.",
+			Decide:    overUCB(se2, below(1), func(p place) bool { return on("C4")(p) && epsilonOf(p) == 1 }), Why: se2Why},
+		Claim{ID: "c2-soon", Text: "Under C2, DP-SE 2 has eliminated all suboptimal arms not long after the modified DP-SE 2 has.", Where: "§A.2, results and discussion, and Figure A.2",
+			Statistic: "Plays of suboptimal arms by DP-SE 2 over those by the modified one, paired, at each ε: holds if below 2.",
+			Decide:    wasted(func(p place) bool { return on("C2")(p) }, below(2)),
+			Why:       "The smallest gap of C2 is 1/8, for which the Hoeffding term, five times as large in DP-SE 2, is not small beside the private one unless ε is."},
+		Claim{ID: "c1-fifth", Text: "Under C1, the modified DP-SE 2 needs about a fifth of the time of DP-SE 2 to eliminate all suboptimal arms, unless ε is small.", Where: "§A.2, results and discussion, and Figure A.1",
+			Statistic: "Plays of suboptimal arms by DP-SE 2 over those by the modified one, paired, at ε of 0.5 and 1: holds if between 4 and 6.",
+			Decide:    wasted(func(p place) bool { return on("C1")(p) && epsilonOf(p) >= 0.5 }, between(4, 6)),
+			Why: "The Hoeffding term falls as the root of the number of plays: where it is a fifth of the size, it takes a twenty-fifth of the time, up to the doubling of batches. The private term does not shrink " +
+				"with it, so that in between is what is seen."},
+	)
+	small := func(p place) bool { return on("C1")(p) && epsilonOf(p) <= 0.25 }
+	byArms := append(slices.Clone(common),
+		Claim{ID: "c1-small", Text: "Under C1, DP-SE 2 has less regret than DP-UCB at ε = 0.25, for any number of arms.", Where: "§A.2, results and discussion, and Figure A.5",
+			Statistic: "Regret of DP-UCB over that of DP-SE 2 at T under C1, at ε = 0.25: holds if above 1.", Decide: overUCB(se2, above(1), small), Why: se2Why},
+		Claim{ID: "c1-many", Text: "Under C1, DP-SE 2 has less regret than DP-UCB where there are many arms.", Where: "§A.2, results and discussion, and Figure A.5",
+			Statistic: "Regret of DP-UCB over that of DP-SE 2 at T under C1 with 20 arms, at both ε: holds if above 1.",
+			Decide:    overUCB(se2, above(1), func(p place) bool { return p.instance == "C1-K20" }),
+			Why:       "On equal gaps the regret of either grows in proportion to the number of arms, so that their ratio hardly depends on it; at ε = 1 it is below 1 for any."},
+		Claim{ID: "c4-few", Text: "Under C4 with few arms, DP-SE 2 is not behind DP-UCB at an ε as large as 1, as it is under C1.", Where: "§A.2, results and discussion, and Figure A.8",
+			Statistic: "Regret of DP-UCB over that of DP-SE 2 at T under C4 with 3 arms, at ε = 1: holds if above 1.",
+			Decide:    overUCB(se2, above(1), func(p place) bool { return p.instance == "C4-K3" && epsilonOf(p) == 1 }), Why: se2Why},
+		Claim{ID: "c4-large", Text: "Under C4 with more arms, DP-UCB has less regret than DP-SE 2 at a large ε.", Where: "§A.2, results and discussion, and Figure A.8",
+			Statistic: "Regret of DP-UCB over that of DP-SE 2 at T under C4 with 10 and 20 arms, at ε = 1: holds if below 1.",
+			Decide: overUCB(se2, below(1), func(p place) bool {
+				return (p.instance == "C4-K10" || p.instance == "C4-K20") && epsilonOf(p) == 1
+			}), Why: se2Why},
+	)
+	return []Figure{
+		{
+			ID: "sajed-6.1-6.4-a.1-a.4", Source: "002", Where: "Figures 6.1 to 6.4 and A.1 to A.4, chapter 6 and §A.2",
+			Title: "Successive elimination against DP-UCB, by budget", About: "Regret of DP-SE, DP-SE 2, the modified DP-SE 2 and DP-UCB with five arms at four budgets, T = 5·10⁷, β = 1/T.",
+			Chosen:      chosen + " Shown are regret over rounds at the source's default, ε = 0.25, and regret at T against ε.",
+			Experiments: budgets, Draw: drawBudgets, Claims: byBudget,
+		},
+		{
+			ID: "sajed-6.5-6.8-a.5-a.8", Source: "002", Where: "Figures 6.5 to 6.8 and A.5 to A.8, chapter 6 and §A.2",
+			Title: "Successive elimination against DP-UCB, by number of arms", About: "Regret of DP-SE, DP-SE 2, the modified DP-SE 2 and DP-UCB with 3, 5, 10 and 20 arms at two budgets, T = 5·10⁷, β = 1/T.",
+			Chosen:      chosen + " Shown is regret at T against the number of arms.",
+			Experiments: arms, Draw: drawArms, Claims: byArms,
+		},
+		stoppingRules(),
+	}
+}
+
+// overUCB judges how many times the regret of a policy DP-UCB has, where a claim speaks of it; a nil function is everywhere.
+func overUCB(policy string, judge func(r, lo, hi float64, runs int, detail string) Finding, of func(place) bool) func(e *Evidence) (Finding, error) {
+	if of == nil {
+		of = func(place) bool { return true }
+	}
+	return func(e *Evidence) (Finding, error) {
+		places, err := some(e, slow, ucb, of)
+		if err != nil {
+			return Finding{}, err
+		}
+		return everywhere(places, func(p place, cells int) (Finding, error) {
+			a, err := cellAt(e, slow, ucb, p)
+			if err != nil {
+				return Finding{}, err
+			}
+			b, err := cellAt(e, fast, policy, p)
+			if err != nil {
+				return Finding{}, err
+			}
+			r, lo, hi := unpaired(a.FinalRegret, b.FinalRegret, cells)
+			return judge(r, lo, hi, len(a.FinalRegret), fmt.Sprintf("%s over %s at %s", ucb, policy, p)), nil
+		})
+	}
+}
+
+// mostOf judges whether policy a has more regret than b in most cells. Value and interval are of the share of cells.
+func mostOf(name, a, b string) func(e *Evidence) (Finding, error) {
+	return func(e *Evidence) (Finding, error) {
+		places, err := placesOf(e, name, a)
+		if err != nil {
+			return Finding{}, err
+		}
+		count, runs := map[Verdict]int{}, 0
+		above1 := 0
+		for _, p := range places {
+			f, err := paired(e, name, a, b, above(1))(p, len(places))
+			if err != nil {
+				return Finding{}, err
+			}
+			count[f.Verdict]++
+			runs = f.Runs
+			if f.Value > 1 {
+				above1++
+			}
+		}
+		n := float64(len(places))
+		return Above(float64(above1)/n, float64(count[Holds])/n, 1-float64(count[Fails])/n, 0.5, runs,
+			fmt.Sprintf("%s has more regret than %s in %d of %d cells for sure, and less in %d", a, b, count[Holds], len(places), count[Fails])), nil
+	}
+}
+
+// lateShare looks at the share of a policy's regret that comes after half of the rounds: the claim holds if it is at least, or at most, a threshold in every cell. It is a
+// fact of the runs as they were played, and has no interval.
+func lateShare(name, policy string, threshold float64, more bool) func(e *Evidence) (Finding, error) {
+	return func(e *Evidence) (Finding, error) {
+		places, err := placesOf(e, name, policy)
+		if err != nil {
+			return Finding{}, err
+		}
+		r := e.Experiments[name]
+		half, last := 0, len(r.Manifest.Checkpoints)-1
+		for i, t := range r.Manifest.Checkpoints {
+			if 2*t <= r.Manifest.Horizon {
+				half = i
+			}
+		}
+		return everywhere(places, func(p place, _ int) (Finding, error) {
+			c, err := cellAt(e, name, policy, p)
+			if err != nil {
+				return Finding{}, err
+			}
+			share := 1 - c.Regret.Mean[half]/c.Regret.Mean[last]
+			f := Finding{Verdict: Fails, Value: share, Low: math.NaN(), High: math.NaN(), Runs: r.Manifest.Runs, Detail: fmt.Sprintf("%s at %s", policy, p)}
+			if more && share >= threshold || !more && share <= threshold {
+				f.Verdict = Holds
+			}
+			return f, nil
+		})
+	}
+}
+
+// wasted judges the ratio of plays of suboptimal arms by DP-SE 2 to those by its modification.
+func wasted(of func(place) bool, judge func(r, lo, hi float64, runs int, detail string) Finding) func(e *Evidence) (Finding, error) {
+	return func(e *Evidence) (Finding, error) {
+		places, err := some(e, fast, se2, of)
+		if err != nil {
+			return Finding{}, err
+		}
+		horizon := float64(e.Experiments[fast].Manifest.Horizon)
+		return everywhere(places, func(p place, cells int) (Finding, error) {
+			var x [2][]float64
+			for i, policy := range []string{se2, se2mod} {
+				c, err := cellAt(e, fast, policy, p)
+				if err != nil {
+					return Finding{}, err
+				}
+				for _, best := range c.FinalPlaysBest {
+					x[i] = append(x[i], horizon-best)
+				}
+			}
+			r, lo, hi := Ratio(x[0], x[1], cells)
+			return judge(r, lo, hi, len(x[0]), p.String()), nil
+		})
+	}
+}
+
+// keepInstances leaves out all instances but these.
+func keepInstances(s *experiment.Spec, names ...string) {
+	s.Instances = slices.DeleteFunc(s.Instances, func(in experiment.Instance) bool { return !slices.Contains(names, in.Name) })
+}
+
+// tablesOf are the tables of package report of all experiments that were played.
+func tablesOf(e *Evidence, names ...string) ([]report.Grid, error) {
+	var grids []report.Grid
+	for _, name := range names {
+		r, ok := e.Experiments[name]
+		if !ok {
+			continue
+		}
+		page, err := report.Of(r)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page.Tables {
+			t.Title = name + ": " + t.Title
+			grids = append(grids, t.Grid())
+		}
+	}
+	return grids, nil
+}
+
+// against is regret at the horizon against what x says of a place, a line a policy, of the places that x accepts.
+func against(e *Evidence, f report.Figure, x func(place) (float64, bool)) report.Figure {
+	f.YLabel, f.LogX, f.LogY = "pseudo-regret at T", true, true
+	f.Note = "Points are means over runs, bands their 95 % Student intervals; DP-UCB has fewer runs."
+	for _, of := range []struct{ name, policy string }{{fast, se}, {fast, se2}, {fast, se2mod}, {slow, ucb}} {
+		r, ok := e.Experiments[of.name]
+		if !ok {
+			continue
+		}
+		s := report.Series{Policy: of.policy, Label: of.policy}
+		for i := range r.Cells {
+			c := &r.Cells[i]
+			v, ok := x(place{c.Instance, c.Row()})
+			if !ok || c.Policy != of.policy {
+				continue
+			}
+			m, half := interval.Half(c.FinalRegret, experiment.Level)
+			s.X, s.Mean, s.Lo, s.Hi = append(s.X, v), append(s.Mean, m), append(s.Lo, m-half), append(s.Hi, m+half)
+		}
+		if len(s.X) > 0 {
+			f.Series = append(f.Series, s)
+		}
+	}
+	return f
+}
+
+func drawBudgets(e *Evidence) ([]report.Figure, []report.Grid, error) {
+	var figures []report.Figure
+	for _, c := range []string{"C1", "C2", "C3", "C4"} {
+		f := report.Figure{
+			ID: "rounds-" + c, Title: "Regret under " + c, Subtitle: "K = 5, ε = 0.25", XLabel: "round t", YLabel: "pseudo-regret", LogX: true, LogY: true,
+			Note: "Lines are means over runs, bands their 95 % Student intervals at each checkpoint; DP-UCB has fewer runs.",
+		}
+		for _, name := range []string{fast, slow} {
+			r, ok := e.Experiments[name]
+			if !ok {
+				continue
+			}
+			for i := range r.Cells {
+				if cell := &r.Cells[i]; cell.Instance == c && cell.Row() == "epsilon=0.25" {
+					f.Series = append(f.Series, roundLine(r, cell, 0))
+				}
+			}
+		}
+		figures = append(figures, f, against(e, report.Figure{ID: "budgets-" + c, Title: "Regret under " + c + " against ε", Subtitle: "K = 5", XLabel: "budget ε"},
+			func(p place) (float64, bool) { return epsilonOf(p), p.instance == c }))
+	}
+	grids, err := tablesOf(e, fast, slow)
+	return figures, grids, err
+}
+
+func drawArms(e *Evidence) ([]report.Figure, []report.Grid, error) {
+	var figures []report.Figure
+	for _, c := range []string{"C1", "C2", "C3", "C4"} {
+		for _, epsilon := range []string{"0.25", "1"} {
+			figures = append(figures, against(e, report.Figure{ID: report.Stem("arms-" + c + "-" + epsilon), Title: "Regret under " + c + " against the number of arms", Subtitle: "ε = " + epsilon, XLabel: "arms K"},
+				func(p place) (float64, bool) {
+					k, err := strconv.Atoi(strings.TrimPrefix(p.instance, c+"-K"))
+					return float64(k), err == nil && p.row == "epsilon="+epsilon
+				}))
+		}
+	}
+	grids, err := tablesOf(e, fast, slow)
+	return figures, grids, err
+}
+
+// The rules of chapters 2 and 4, and what the source proves of them.
+func stoppingRules() Figure {
+	const name = "rules"
+	correct := func(rule string) func(e *Evidence) (Finding, error) {
+		return func(e *Evidence) (Finding, error) {
+			cells, err := cellsOf(e, name, []string{rule})
+			if err != nil {
+				return Finding{}, err
+			}
+			var parts []Finding
+			for _, c := range cells {
+				f, err := atMost(c.Failures, len(c.FinalSamples), c.Stopping.Beta, len(cells), fmt.Sprintf("%s: %d wrong", c.Label(), c.Failures))
+				if err != nil {
+					return Finding{}, err
+				}
+				parts = append(parts, f)
+			}
+			return Every(parts), nil
+		}
+	}
+	return Figure{
+		ID: "sajed-stopping", Source: "002", Where: "chapters 2 and 4",
+		Title:       "Means of unknown size from few samples",
+		About:       "Samples that NAS, DP-NAS and DP exponential NAS take until they know a mean up to 25 % with probability 0.95, at ε = 1, on five laws in [−1, 1].",
+		Chosen:      "The source proves its theorems and has no experiment on these rules: laws, α = 0.25, β = 0.05 and ε = 1 are our choice. NAS has H_t for samples in [−R, R], twice the printed one.",
+		Experiments: []Experiment{{name, "sajed-stopping.yaml", quickHorizon(400, 0)}},
+		Compute:     printedNAS,
+		Claims: []Claim{
+			{ID: "nas", Text: "NAS is an (α, β)-stopping rule: its estimate is off by more than α|μ| with probability at most β.", Where: "Theorem 2.2.1",
+				Statistic: "Share of runs that are off by more, on each law, with H_t for samples in [−R, R]: holds if at most β.", Decide: correct("nas")},
+			{ID: "nas-printed", Text: "NAS as Algorithm 3 prints it is an (α, β)-stopping rule for samples in [−R, R].", Where: "Algorithm 3 and Theorem 2.2.1",
+				Statistic: "Share of runs that are off by more than α|μ| at α = 0.9 and β = 0.001, on ±1 with mean 0.2: holds if at most β.",
+				Decide: func(e *Evidence) (Finding, error) {
+					v, err := e.Values("printed")
+					if err != nil {
+						return Finding{}, err
+					}
+					return atMost(int(v[0]), int(v[1]), nasBeta, 1, fmt.Sprintf("%.0f of %.0f runs are off", v[0], v[1]))
+				},
+				Why: "The printed H_t is Hoeffding's bound for a range of length R. Samples in [−R, R] have one of length 2R, for which H_t is twice that."},
+			{ID: "dp-nas", Text: "DP-NAS is an (α, β)-stopping rule.", Where: "Theorem 4.1.1", Statistic: "Share of runs that are off by more than α|μ|, on each law: holds if at most β.", Decide: correct("dp-nas")},
+			{ID: "dp-exp-nas", Text: "DP exponential NAS is an (α, β)-stopping rule.", Where: "Corollary 4.1.2", Statistic: "Share of runs that are off by more than α|μ|, on each law: holds if at most β.", Decide: correct("dp-exp-nas")},
+			{ID: "upper", Text: "DP exponential NAS stops by t_U = 2000 (t₀ + t₁ + t₂) with probability at least 1 − β.", Where: "Theorem 4.1.3",
+				Statistic: "Share of runs that take more samples, on each law: holds if at most β.",
+				Decide: overSamples(name, "dp-exp-nas", func(c *experiment.CellResult, cells int) (Finding, error) {
+					late := 0
+					for _, x := range c.FinalSamples {
+						if x > c.Stopping.UpperBound {
+							late++
+						}
+					}
+					return atMost(late, len(c.FinalSamples), c.Stopping.Beta, cells, fmt.Sprintf("%s: t_U is %.3g times the mean", c.Label(), c.Stopping.UpperBound/mean(c.FinalSamples)))
+				})},
+			{ID: "lower", Text: "A private rule takes more than n = R log(1/β)/(12 α|μ|ε) samples with probability above 1/4 on the two-point law of the proof.", Where: "Theorem 4.2.1",
+				Statistic: "Share of runs of DP-NAS and DP exponential NAS on the two-point law that take more: holds if above 1/4.",
+				Decide: func(e *Evidence) (Finding, error) {
+					cells, err := cellsOf(e, name, []string{"dp-nas", "dp-exp-nas"})
+					if err != nil {
+						return Finding{}, err
+					}
+					var parts []Finding
+					for _, c := range cells {
+						if c.Instance != "two points" {
+							continue
+						}
+						more := 0
+						for _, x := range c.FinalSamples {
+							if x > c.Stopping.LowerBound {
+								more++
+							}
+						}
+						lo, hi, err := interval.ClopperPearson(more, len(c.FinalSamples), level(2))
+						if err != nil {
+							return Finding{}, err
+						}
+						parts = append(parts, Above(float64(more)/float64(len(c.FinalSamples)), lo, hi, 0.25, len(c.FinalSamples), fmt.Sprintf("%s: the mean is %.3g times n", c.Label(), mean(c.FinalSamples)/c.Stopping.LowerBound)))
+					}
+					return Every(parts), nil
+				}},
+			{ID: "doubling", Text: "Looking at doubling times only costs no more than a constant factor of samples.", Where: "§4.1",
+				Statistic: "Samples of DP exponential NAS over those of DP-NAS, on each law: holds if below 2.", Decide: overRows(name, "dp-exp-nas", "dp-nas", below(2))},
+		},
+	}
+}
+
+// overSamples judges every cell of a rule that has an upper bound.
+func overSamples(name, rule string, judge func(c *experiment.CellResult, cells int) (Finding, error)) func(e *Evidence) (Finding, error) {
+	return func(e *Evidence) (Finding, error) {
+		cells, err := cellsOf(e, name, []string{rule})
+		if err != nil {
+			return Finding{}, err
+		}
+		cells = slices.DeleteFunc(cells, func(c *experiment.CellResult) bool { return c.Stopping.UpperBound == 0 })
+		var parts []Finding
+		for _, c := range cells {
+			f, err := judge(c, len(cells))
+			if err != nil {
+				return Finding{}, err
+			}
+			parts = append(parts, f)
+		}
+		return Every(parts), nil
+	}
+}
+
+func mean(x []float64) float64 {
+	m, _, _ := interval.Mean(x)
+	return m
+}
+
+// Of the play of Algorithm 3 as it is printed.
+const (
+	nasAlpha = 0.9
+	nasBeta  = 0.001
+	nasMean  = 0.2
+)
+
+// printedNAS counts how often Algorithm 3, with H_t as printed and R = 1, is off by more than α|μ|, on samples of ±1.
+func printedNAS(ctx context.Context, _ Preset) (*Numbers, error) {
+	const runs = 300_000
+	random := rand.New(rand.NewPCG(2019, 3))
+	off := 0
+	for run := range runs {
+		if run%1000 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		sum := 0.0
+		for t := 1.0; ; t++ {
+			if random.Float64() < (1+nasMean)/2 {
+				sum++
+			} else {
+				sum--
+			}
+			if h := math.Sqrt(math.Log(4*t*t/nasBeta) / (2 * t)); math.Abs(sum/t) >= h*(1+1/nasAlpha) {
+				if math.Abs(sum/t-nasMean) > nasAlpha*nasMean {
+					off++
+				}
+				break
+			}
+		}
+	}
+	return &Numbers{Values: map[string][]float64{"printed": {float64(off), float64(runs)}}, Runs: runs}, nil
+}
