@@ -60,6 +60,8 @@ type Problem struct {
 	Actions [][]float64 // of linear arms
 	Theta   []float64   // θ*; may be nil, and then only bounds that do not need it are there
 	Sigma   float64     // standard deviation of the linear rewards' Gaussian noise; 0 is 1
+	// Signs says that linear rewards are −1 or 1. They tell more of their mean than Gaussian ones do, so the problem-dependent lower bounds are left out.
+	Signs bool
 
 	Context *Context
 
@@ -113,7 +115,12 @@ func Regret(p Problem) ([]Bound, error) {
 		}
 		out = slices.Concat(linear, q.adacGOPE())
 	default:
-		out = slices.Concat(q.finiteLower(), q.ucb(), q.successiveElimination(), q.dpUCB(), q.dpSE(), q.batchSE(), q.adapUCB(), q.adacUCB(), q.others())
+		out = slices.Concat(q.finiteLower(), q.ucb())
+		if spread := q.widest(); spread == 0 {
+			out = slices.Concat(out, q.successiveElimination(), q.dpUCB(), q.dpSE(), q.batchSE(), q.adapUCB(), q.adacUCB(), q.others())
+		} else { // rewards that leave [0,1] have no sensitivity
+			out = slices.DeleteFunc(out, func(b Bound) bool { return !b.Lower && (b.Note != subGaussian || spread > 1) })
+		}
 	}
 	for i := range out {
 		if f := out[i].Value; f != nil {
@@ -237,6 +244,16 @@ func (p Problem) check() (*problem, error) {
 	}
 	q.Problem = p
 	return q, nil
+}
+
+// widest is the largest standard deviation of Gaussian arms, 0 if there are none.
+func (p *problem) widest() (sigma float64) {
+	for _, l := range p.Laws {
+		if g, ok := l.(Gaussian); ok {
+			sigma = max(sigma, g.Sigma)
+		}
+	}
+	return sigma
 }
 
 // over is Σ f(Δ_a) over the suboptimal arms.

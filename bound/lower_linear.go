@@ -57,7 +57,7 @@ func (p *problem) cubeLower(dim int) []Bound {
 // linearLower adds the problem-dependent column, 000 Theorem 4.18.
 func (p *problem) linearLower() ([]Bound, error) {
 	out := p.cubeLower(len(p.Actions[0]))
-	if p.Theta == nil {
+	if p.Theta == nil || p.Signs {
 		return out, nil
 	}
 	add := func(name, where, form, note string, epsilon float64) error {

@@ -4,6 +4,8 @@ import (
 	"math"
 )
 
+const subGaussian = "1-sub-Gaussian rewards"
+
 // ucb has what is known of the policies without privacy that are built on confidence bounds. They meet no budget, so they are listed only where there is none.
 func (p *problem) ucb() []Bound {
 	if !math.IsInf(p.epsilon, 1) {
@@ -12,12 +14,12 @@ func (p *problem) ucb() []Bound {
 	out := []Bound{
 		{
 			// Index μ̂ + √(2 log(1/δ)/N), δ = 1/T².
-			Name: "thesis-2.23", Where: "000 Theorem 2.23", Policy: "UCB at δ = 1/T²", Form: "3ΣΔ_a + Σ 16 log T/Δ_a", Note: "1-sub-Gaussian rewards",
+			Name: "thesis-2.23", Where: "000 Theorem 2.23", Policy: "UCB at δ = 1/T²", Form: "3ΣΔ_a + Σ 16 log T/Δ_a", Note: subGaussian,
 			Value: func(T float64) float64 {
 				return 3*p.sumGaps() + p.over(func(gap float64) float64 { return 16 * math.Log(T) / gap })
 			},
 		}, {
-			Name: "thesis-2.23-gap-free", Where: "000 Theorem 2.23", Policy: "UCB at δ = 1/T²", Form: "8√(TK log T) + 3ΣΔ_a", WorstCase: true, Note: "1-sub-Gaussian rewards",
+			Name: "thesis-2.23-gap-free", Where: "000 Theorem 2.23", Policy: "UCB at δ = 1/T²", Form: "8√(TK log T) + 3ΣΔ_a", WorstCase: true, Note: subGaussian,
 			Value: func(T float64) float64 { return 8*math.Sqrt(T*p.k*math.Log(T)) + 3*p.sumGaps() },
 		}, {
 			Name: "sajed-2.22", Where: "002 (2.22)", Policy: "ucb-2logt", Form: "Σ (8 log T/Δ_a + 1.42Δ_a)", Note: "rewards in [0,1]",
@@ -28,7 +30,7 @@ func (p *problem) ucb() []Bound {
 			Name: "sajed-2.28", Where: "002 (2.28)", Policy: "ucb-2logt", Form: "√(8KT log T) + 2", WorstCase: true, Note: "rewards in [0,1]",
 			Value: func(T float64) float64 { return math.Sqrt(8*p.k*T*math.Log(T)) + 2 },
 		},
-		logarithmic(Bound{Name: "thesis-2.24", Where: "000 Theorem 2.24", Policy: "ucb", Form: "Σ 2 log T/Δ_a", Note: "1-sub-Gaussian rewards"},
+		logarithmic(Bound{Name: "thesis-2.24", Where: "000 Theorem 2.24", Policy: "ucb", Form: "Σ 2 log T/Δ_a", Note: subGaussian},
 			p.over(func(gap float64) float64 { return 2 / gap })),
 	}
 	if means, ok := p.bernoulli(); ok {

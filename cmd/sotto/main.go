@@ -29,7 +29,8 @@ type commands struct {
 	Run       runCommand       `cmd:"" help:"Play an experiment: a YAML file, or arms and policies given by flags."`
 	Stop      stopCommand      `cmd:"" help:"Run a stopping rule: a private estimate of a mean, from as few samples as it takes."`
 	Identify  identifyCommand  `cmd:"" help:"Run a trial: which arm is best? A private answer, with a bound on the risk of a wrong one."`
-	Plan      planCommand      `cmd:"" help:"Say what to expect before it is done: how many participants a trial will need."`
+	Plan      planCommand      `cmd:"" help:"Say what to expect before it is done: participants of a trial, the cost of a release, the budget that costs little."`
+	Bounds    boundsCommand    `cmd:"" help:"Say what the regret is bounded by, below for every policy and above for those of the catalog, and where each bound is proved."`
 	Merge     mergeCommand     `cmd:"" help:"Join shards of one experiment into its results."`
 	Report    reportCommand    `cmd:"" help:"Draw the figures and the page of a results directory again, and print its table."`
 	Choose    chooseCommand    `cmd:"" help:"Say which private policy to use: rank all that meet a budget, with confidence."`

@@ -1,0 +1,207 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/bound"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// A BoundLine is a lower bound on the regret of an instance at a budget, for figures: see bound.Bound.
+type BoundLine struct {
+	Instance  string    `json:"instance"`
+	Budget    string    `json:"budget"` // none: that without privacy
+	Name      string    `json:"name"`
+	Where     string    `json:"where"`
+	Form      string    `json:"form"`
+	Kind      string    `json:"kind"`                 // explicit or asymptotic
+	WorstCase bool      `json:"worst_case,omitempty"` // of some instance, not of this one
+	Regret    []float64 `json:"regret"`               // at the checkpoints; 0 where the theorem says nothing
+}
+
+// A BoundProblem is what regret can be bounded for: an instance of an experiment at a budget.
+type BoundProblem struct {
+	Instance, Budget string
+	Problem          bound.Problem
+}
+
+// BoundProblems lists the instances with their budgets, as the cells have them, and says why others have no bounds.
+func (p *Plan) BoundProblems() (out []BoundProblem, left []string) {
+	seen := map[[2]string]int{}
+	for i := range p.Cells {
+		c := &p.Cells[i]
+		at := [2]string{c.Instance, c.Budget}
+		j, ok := seen[at]
+		if !ok {
+			problem, err := c.problem(&p.Spec)
+			if err != nil {
+				j = -1
+				if text := c.Instance + ": " + err.Error(); !slices.Contains(left, text) {
+					left = append(left, text)
+				}
+			} else {
+				j = len(out)
+				out = append(out, BoundProblem{c.Instance, c.Budget, problem})
+			}
+			seen[at] = j
+		}
+		if j >= 0 {
+			c.tune(&out[j].Problem)
+		}
+	}
+	return out, left
+}
+
+// tune takes a policy's parameters over into the bounds. Where two cells differ the last one counts.
+func (c *Cell) tune(p *bound.Problem) {
+	take := func(name string, to *float64) {
+		if x, ok := c.choice.params[name]; ok && x > 0 && !math.IsNaN(x) && !math.IsInf(x, 0) {
+			*to = x
+		}
+	}
+	switch c.choice.entry.Name {
+	case "adap-ucb", "adap-klucb":
+		take("alpha", &p.Beta)
+	case "adac-ucb":
+		take("beta", &p.Beta)
+	case "batch-se":
+		take("eta", &p.Eta)
+	case "gope", "adac-gope", "adac-gope-var":
+		take("risk", &p.Risk)
+	case "oful", "rs-oful", "adac-oful":
+		take("risk", &p.Risk)
+		take("lambda", &p.Context.Lambda)
+		take("c", &p.Context.C)
+	}
+}
+
+// problem is what bounds know of the cell's world.
+func (c *Cell) problem(s *Spec) (bound.Problem, error) {
+	none := bound.Problem{}
+	switch s.Kind {
+	case KindContextual:
+		return bound.Problem{Context: &bound.Context{Dim: c.world.dim}, Budget: c.budget}, nil
+	case KindLinear:
+		if c.world.linear.Redrawn() {
+			return none, fmt.Errorf("actions are redrawn for each run: there is no one instance to bound the regret of")
+		}
+		in := c.world.fixedLinear
+		p := bound.Problem{Actions: in.Actions, Theta: in.Theta, Budget: c.budget, Signs: true}
+		if sd, ok := gaussianSD(in.Arms[0]); ok {
+			p.Signs, p.Sigma = false, sd
+			if !s.Unclipped {
+				p.Theta = nil // clipping bends the means
+			}
+		}
+		return p, p.Check()
+	case KindStopping, KindIdentify:
+		return none, fmt.Errorf("an experiment of kind %s has no regret", s.Kind)
+	}
+	if c.world.source.Redrawn() {
+		return none, fmt.Errorf("means are redrawn for each run: there is no one instance to bound the regret of")
+	}
+	if lo, hi := s.span(); lo != 0 || hi != 1 {
+		return none, fmt.Errorf("bounds are for rewards in [0,1], and the range is [%v, %v]", lo, hi)
+	}
+	p, err := BoundArms(c.world.fixed.Arms, s.Unclipped, c.budget)
+	return p, err
+}
+
+// BoundArms is the problem of finite arms with rewards in [0,1]. A law whose class is not known counts by its mean alone; one that leaves [0,1] is refused unless rewards
+// are not clipped, and then there are no bounds for private policies.
+func BoundArms(arms []bandit.Law, unclipped bool, b privacy.Budget) (bound.Problem, error) {
+	p := bound.Problem{Budget: b}
+	for i, l := range arms {
+		lo, hi := l.Support()
+		if outside := lo < 0 || hi > 1; outside && !unclipped {
+			return p, fmt.Errorf("the rewards of arm %d, %v, leave [0,1] and are clipped: bounds are for the laws after that, such as clipped-gaussian", i+1, l)
+		} else if sd, ok := gaussianSD(l); ok {
+			p.Laws = append(p.Laws, bound.Gaussian{Mu: l.Mean(), Sigma: sd})
+		} else if outside {
+			return p, fmt.Errorf("the rewards of arm %d, %v, leave [0,1]: there are bounds for Gaussian arms that do", i+1, l)
+		} else {
+			p.Laws = append(p.Laws, boundLaw(l))
+		}
+	}
+	return p, p.Check()
+}
+
+func boundLaw(l bandit.Law) bound.Law {
+	name, args, _ := strings.Cut(strings.TrimSuffix(l.String(), ")"), "(")
+	switch l := l.(type) {
+	case bandit.Bernoulli:
+		return bound.Bernoulli(l.Mean())
+	case bandit.Uniform:
+		lo, hi := l.Support()
+		return bound.Uniform{A: lo, B: hi, Lo: 0, Hi: 1}
+	case *bandit.Table:
+		var values, p []float64
+		for _, pair := range strings.Split(args, ",") {
+			v, q, _ := strings.Cut(pair, ":")
+			x, err1 := strconv.ParseFloat(v, 64)
+			y, err2 := strconv.ParseFloat(q, 64)
+			if name != "table" || err1 != nil || err2 != nil {
+				return bound.MeanOnly(l.Mean())
+			}
+			values, p = append(values, x), append(p, y)
+		}
+		if f, err := bound.NewFinite(values, p, 0, 1); err == nil {
+			return f
+		}
+	}
+	return bound.MeanOnly(l.Mean())
+}
+
+// gaussianSD is the standard deviation of a Gaussian law, which its canonical form has.
+func gaussianSD(l bandit.Law) (float64, bool) {
+	if _, ok := l.(bandit.Gaussian); !ok {
+		return 0, false
+	}
+	_, sd, _ := strings.Cut(strings.TrimSuffix(l.String(), ")"), ",")
+	x, err := strconv.ParseFloat(sd, 64)
+	return x, err == nil
+}
+
+// boundLines are the lower bounds that figures draw: of this instance the strongest that is asymptotic, and of the worst case the strongest.
+func (p *Plan) boundLines() (out []BoundLine, left []string) {
+	problems, left := p.BoundProblems()
+	for _, q := range problems {
+		all, err := bound.Regret(q.Problem)
+		if err != nil {
+			left = append(left, q.Instance+": "+err.Error())
+			continue
+		}
+		last := float64(p.Checkpoints[len(p.Checkpoints)-1])
+		best := map[bool]int{}
+		for i, b := range all {
+			if !b.Lower || b.Unproved || b.Value == nil {
+				continue
+			}
+			if j, ok := best[b.WorstCase]; !ok || !(all[j].Value(last) >= b.Value(last)) {
+				best[b.WorstCase] = i
+			}
+		}
+		for _, worst := range []bool{false, true} {
+			i, ok := best[worst]
+			if !ok {
+				continue
+			}
+			b := all[i]
+			line := BoundLine{Instance: q.Instance, Budget: q.Budget, Name: b.Name, Where: b.Where, Form: b.Form, Kind: b.Kind.String(), WorstCase: b.WorstCase}
+			for _, t := range p.Checkpoints {
+				v := b.Value(float64(t))
+				if math.IsNaN(v) || math.IsInf(v, 0) {
+					v = 0
+				}
+				line.Regret = append(line.Regret, v)
+			}
+			out = append(out, line)
+		}
+	}
+	return out, left
+}
