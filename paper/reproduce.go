@@ -78,6 +78,7 @@ type Setting struct {
 	YAML          string
 	Seed          uint64
 	Runs, Horizon int
+	Rounds        float64 // of all cells and runs
 	Warnings      []string
 	Void          bool // some cells promised privacy and have no guarantee
 }
@@ -99,6 +100,8 @@ type Time struct {
 	Seconds float64 `json:"seconds"`        // of the clock
 	Playing float64 `json:"playing"`        // of these, in experiments
 	Worker  float64 `json:"worker_seconds"` // Playing, times the workers at the time
+	// Experiments has the part of each in Playing, by name.
+	Experiments map[string]float64 `json:"experiments,omitempty"`
 }
 
 // A Reproduction is what Reproduce found.
@@ -536,7 +539,8 @@ func (p *player) evidence(ctx context.Context, r *Result) (*Evidence, error) {
 			return nil, fmt.Errorf("experiment %s: %w", x.Name, err)
 		}
 		e.Experiments[x.Name] = results
-		r.Rounds += rounds(results)
+		r.Settings[i].Rounds = rounds(results)
+		r.Rounds += r.Settings[i].Rounds
 	}
 	if p.figure.Compute != nil {
 		n, err := p.compute(ctx)
@@ -614,7 +618,7 @@ func (p *player) experiment(ctx context.Context, x *Experiment, r *Result, s *Se
 		if workers == 0 {
 			workers = runtime.GOMAXPROCS(0)
 		}
-		if err := errors.Join(err, p.spend(Time{Seconds: took, Playing: took, Worker: took * float64(workers)})); err != nil {
+		if err := errors.Join(err, p.spend(Time{Seconds: took, Playing: took, Worker: took * float64(workers), Experiments: map[string]float64{x.Name: took}})); err != nil {
 			return nil, err
 		}
 	}
@@ -648,6 +652,12 @@ func (p *player) spend(t Time) error {
 	p.time.Seconds += t.Seconds
 	p.time.Playing += t.Playing
 	p.time.Worker += t.Worker
+	for name, took := range t.Experiments {
+		if p.time.Experiments == nil {
+			p.time.Experiments = map[string]float64{}
+		}
+		p.time.Experiments[name] += took
+	}
 	b, err := json.Marshal(p.time)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -346,7 +347,7 @@ func TestStoppedAndGoneOn(t *testing.T) {
 	if read(t, dir, "claims.csv") != before || calls != 0 {
 		t.Errorf("a second call played again: %d computations", calls)
 	}
-	if again.Results[0].Time != r.Results[0].Time || len(again.All) != 3 || len(again.Results) != 2 {
+	if !reflect.DeepEqual(again.Results[0].Time, r.Results[0].Time) || len(again.All) != 3 || len(again.Results) != 2 {
 		t.Error("a second call lost time or a figure")
 	}
 }
@@ -487,6 +488,14 @@ func TestNatural(t *testing.T) {
 	slices.SortFunc(got, natural)
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestMillions(t *testing.T) {
+	for x, want := range map[float64]string{17_482_934: "17.48 million", 1161: "1161", 3.91e10: "39.1 billion", 1e12: "1 trillion", 5.03e15: "5.0·10^15"} {
+		if got := millions(x); got != want {
+			t.Errorf("millions(%v) = %q, want %q", x, got, want)
+		}
 	}
 }
 

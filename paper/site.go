@@ -192,14 +192,18 @@ func rate(t Time, rounds float64) string {
 	return fmt.Sprintf("%s rounds in %s of playing, %s rounds a second", millions(rounds), took(t.Playing), millions(rounds/t.Playing))
 }
 
-// millions writes a large number with three significant digits and a word.
+// millions writes a large number with three significant digits, and a word or a power of ten.
 func millions(x float64) string {
+	if x >= 1e15 {
+		mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(x, 'e', 1, 64), "e+")
+		return mantissa + "·10^" + exponent
+	}
 	for _, u := range []struct {
 		unit float64
 		word string
 	}{{1e12, "trillion"}, {1e9, "billion"}, {1e6, "million"}} {
 		if x >= u.unit {
-			return strconv.FormatFloat(x/u.unit, 'g', 3, 64) + " " + u.word
+			return short(math.Round(x/u.unit*100)/100) + " " + u.word
 		}
 	}
 	return short(x)
