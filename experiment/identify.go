@@ -121,8 +121,8 @@ func (s *Spec) checkRisk() error {
 }
 
 func (s *Spec) checkIdentify() error {
-	if s.Horizon != 0 || s.Points != 0 || s.Checkpoints != nil || s.Unclipped || len(s.Rules) > 0 {
-		return s.fail("kind", "is %s, but there are rules, a horizon, checkpoints or unclipped: they are for other kinds", KindIdentify)
+	if s.Horizon != 0 || s.Points != 0 || s.Checkpoints != nil || s.Unclipped || s.Bounds || len(s.Rules) > 0 {
+		return s.fail("kind", "is %s, but there are rules, a horizon, checkpoints, bounds or unclipped: they are for other kinds", KindIdentify)
 	}
 	return s.checkRisk()
 }

@@ -40,6 +40,7 @@ type Manifest struct {
 	Mixed       bool            `json:"mixed,omitempty"` // merged from shards of different builds
 	Shard       *Shard          `json:"shard,omitempty"` // nil: all of it
 	Warnings    []string        `json:"warnings,omitempty"`
+	Bounds      []BoundLine     `json:"bounds,omitempty"` // lower bounds to draw, if the experiment asks for them
 	Cells       []CellInfo      `json:"cells"`
 	Started     time.Time       `json:"started"`
 	Finished    time.Time       `json:"finished,omitzero"` // zero: not finished
@@ -187,6 +188,9 @@ func (p *Plan) Manifest() *Manifest {
 		}
 		m.Cells = append(m.Cells, info)
 	}
+	if s.Bounds {
+		m.Bounds, _ = p.boundLines() // what has none is among the warnings
+	}
 	return m
 }
 
@@ -258,6 +262,11 @@ func (m *Manifest) check() error {
 		return fmt.Errorf("it says kind %q", clip(m.Kind))
 	case m.Shard != nil && (m.Shard.N < 1 || m.Shard.I < 0 || m.Shard.I >= m.Shard.N):
 		return fmt.Errorf("it says shard %v", m.Shard)
+	}
+	for _, b := range m.Bounds {
+		if len(b.Regret) != len(m.Checkpoints) {
+			return fmt.Errorf("it says %d values of the bound %q at %d checkpoints", len(b.Regret), clip(b.Name), len(m.Checkpoints))
+		}
 	}
 	for _, c := range m.Cells {
 		if len(c.Hash) != 64 || strings.Trim(c.Hash, "0123456789abcdef") != "" {

@@ -84,8 +84,8 @@ func (s *Spec) Resolve() (*Plan, error) {
 			return nil, s.fail("kind", "is %s, but there are rules or a cap: they are for %s", KindRegret, KindStopping)
 		}
 	case KindStopping:
-		if s.Horizon != 0 || s.Points != 0 || s.Checkpoints != nil || s.Unclipped || len(s.Policies) > 0 {
-			return nil, s.fail("kind", "is %s, but there are policies, a horizon, checkpoints or unclipped: they are for %s", KindStopping, KindRegret)
+		if s.Horizon != 0 || s.Points != 0 || s.Checkpoints != nil || s.Unclipped || s.Bounds || len(s.Policies) > 0 {
+			return nil, s.fail("kind", "is %s, but there are policies, a horizon, checkpoints, bounds or unclipped: they are for %s", KindStopping, KindRegret)
 		}
 		length.field, length.n = "cap", s.Cap
 	case KindIdentify:
@@ -149,6 +149,11 @@ func (s *Spec) Resolve() (*Plan, error) {
 	p.Block = blockSize(max(1, int(s.Horizon)), int(s.Runs), columns) // how long a rule samples is hard to say, but not by its cap
 	if err := p.seal(); err != nil {
 		return nil, err
+	}
+	if s.Bounds {
+		if _, left := p.BoundProblems(); len(left) > 0 {
+			p.warn("bounds: none for %s", strings.Join(left, "; "))
+		}
 	}
 	return p, nil
 }
@@ -751,8 +756,14 @@ func (p *Plan) seal() error {
 	if p.normal, err = p.Spec.JSON(); err != nil {
 		return &Error{Err: err}
 	}
+	played := p.Spec
+	played.Bounds = false // drawn, not played: asking for them later leaves results as they are
+	normal, err := played.JSON()
+	if err != nil {
+		return &Error{Err: err}
+	}
 	h := sha256.New()
-	fmt.Fprintf(h, "sotto experiment %d\n%s\n", FormatVersion, p.normal)
+	fmt.Fprintf(h, "sotto experiment %d\n%s\n", FormatVersion, normal)
 	for _, c := range p.Cells {
 		fmt.Fprintf(h, "%q %q %q %s\n", c.Instance, c.Policy, c.Budget, c.Hash)
 	}

@@ -94,6 +94,7 @@ func Schema() ([]byte, error) {
 				"anyOf": []any{count("how many, log-spaced"), object{"type": "array", "items": count("a round"), "minItems": 1, "maxItems": MaxPoints}}},
 			"range":     span,
 			"unclipped": object{"description": "feed rewards outside the range as they are: no privacy guarantee", "type": "boolean", "default": false},
+			"bounds":    object{"description": "draw lower bounds on the regret into the figures; changes no result", "type": "boolean", "default": false},
 			"instances": many("where rewards come from", instances),
 			"policies":  many("who plays", policies),
 			"budgets":   many("each private policy runs at each budget that it can meet; the others run once", budgets),

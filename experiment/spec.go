@@ -30,6 +30,7 @@ type Spec struct {
 	Checkpoints []Count // explicit checkpoints, increasing; they replace Points
 	Lo, Hi      float64 // the declared range of rewards; both 0 means [0,1], or [−1,1] of samples and of linear and contextual bandits
 	Unclipped   bool    // feed rewards outside the range as they are: no privacy guarantee
+	Bounds      bool    // draw lower bounds on the regret beside it; changes no number, and no hash
 	Instances   []Instance
 	Policies    []Policy
 	Rules       []Rule           // of KindStopping, instead of policies
@@ -183,6 +184,9 @@ func (s *Spec) normal() ([]field, error) {
 		out = append(out, field{"checkpoints", s.points()})
 	}
 	out = append(out, field{"range", list([]float64{lo, hi})}, field{"unclipped", s.Unclipped})
+	if s.Bounds {
+		out = append(out, field{"bounds", true})
+	}
 	return s.normalLists(out, "policies")
 }
 

@@ -368,7 +368,7 @@ func specKeys(kind string) []string {
 	if kind == KindIdentify {
 		return []string{"name", "description", "kind", "risk", "cap", "runs", "seed", "range", "trust", "noise", "precision", "promised", "dropout", "per_user", "protocol", "corrupt", "instances", "policies", "budgets"}
 	}
-	keys := []string{"name", "description", "kind", "horizon", "runs", "seed", "checkpoints", "range", "unclipped"}
+	keys := []string{"name", "description", "kind", "horizon", "runs", "seed", "checkpoints", "range", "unclipped", "bounds"}
 	if trusted(kind) {
 		keys = append(keys, trustKeys()...)
 	}
@@ -456,6 +456,8 @@ func (d *decoder) spec(n ast.Node) (*Spec, error) {
 			return d.pair(v, at, &s.Lo, &s.Hi)
 		case "unclipped":
 			return d.flag(v, at, &s.Unclipped)
+		case "bounds":
+			return d.flag(v, at, &s.Bounds)
 		case "instances":
 			return d.items(v, at, func(_ int, at string, item ast.Node) error {
 				in, err := d.anInstance(s.Kind, item, at)

@@ -2,8 +2,10 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -270,7 +272,38 @@ func roundsFigure(r *experiment.Results, instance, budget string) Figure {
 		}
 		f.Series = append(f.Series, s)
 	}
+	for _, b := range m.Bounds {
+		if b.Instance == instance && b.Budget == budget {
+			f.Series = append(f.Series, Series{Label: boundLabel(b), X: x, Mean: b.Regret})
+			f.Note += " " + boundNote(b)
+		}
+	}
 	return f
+}
+
+// boundLabel is beside the line of a lower bound.
+func boundLabel(b experiment.BoundLine) string {
+	switch {
+	case b.WorstCase:
+		return "lower bound, worst case"
+	case b.Kind == asymptotic:
+		return "lower bound, T → ∞"
+	}
+	return "lower bound"
+}
+
+const asymptotic = "asymptotic" // bound.Asymptotic, as manifests have it
+
+// boundNote says what a lower bound is one of.
+func boundNote(b experiment.BoundLine) string {
+	what := "A lower bound for every policy"
+	switch {
+	case b.WorstCase:
+		what = "Worst case: every policy loses this much on some instance of its class, not on this one"
+	case b.Kind == asymptotic:
+		what = "T → ∞: no policy that learns is below this slope in the long run; at a finite T it can be"
+	}
+	return fmt.Sprintf("%s, %s (%s).", what, b.Form, b.Where)
 }
 
 // budgetFigure is regret at the horizon against ε or ρ, if there are at least three; policies without a budget are level lines.
@@ -316,7 +349,27 @@ func budgetFigure(r *experiment.Results, instance, key, symbol string) (Figure, 
 			f.Series = append(f.Series, s)
 		}
 	}
+	f.boundsAgainst(m, instance, key)
 	return f, true
+}
+
+// boundsAgainst adds the lower bounds at the horizon, a point for each budget. Which theorem is the strongest can change along the way.
+func (f *Figure) boundsAgainst(m *experiment.Manifest, instance, key string) {
+	type point struct{ x, y float64 }
+	points := map[string][]point{}
+	for _, b := range m.Bounds {
+		if x, ok := budgetNumber(b.Budget, key); ok && b.Instance == instance {
+			points[boundLabel(b)] = append(points[boundLabel(b)], point{x, b.Regret[len(b.Regret)-1]})
+		}
+	}
+	for _, label := range slices.Sorted(maps.Keys(points)) {
+		slices.SortFunc(points[label], func(a, b point) int { return cmp.Compare(a.x, b.x) })
+		s := Series{Label: label}
+		for _, p := range points[label] {
+			s.X, s.Mean = append(s.X, p.x), append(s.Mean, p.y)
+		}
+		f.Series = append(f.Series, s)
+	}
 }
 
 // add is one more point: regret at the horizon of cell i.

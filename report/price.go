@@ -91,7 +91,11 @@ func priceFigures(r *experiment.Results, instance string) []Figure {
 
 // budgetValue is ε or ρ of a cell's budget, by the key.
 func budgetValue(c *experiment.CellResult, key string) (float64, bool) {
-	b, err := privacy.ParseBudget(c.Budget)
+	return budgetNumber(c.Budget, key)
+}
+
+func budgetNumber(budget, key string) (float64, bool) {
+	b, err := privacy.ParseBudget(budget)
 	if err != nil {
 		return 0, false
 	}

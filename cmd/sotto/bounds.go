@@ -353,7 +353,7 @@ func boundsFigure(problems []boundedProblem, horizons []float64) (report.Figure,
 	first := problems[0]
 	T := slices.Max(horizons)
 	f := report.Figure{ID: "bounds", Title: "Bounds on the regret", LogX: true, LogY: true, YLabel: "regret",
-		Note: "Bounds that are implicit, or printed without a proof, are left out. Those in the long run are slopes times log T."}
+		Note: "Bounds that are implicit, or printed without a proof, are left out. Where T → ∞ it is a slope times log T. Worst: some instance costs so much, not this one."}
 	lo, hi, kind := math.Inf(1), 0.0, ""
 	for _, p := range problems {
 		key, x, ok := budgetNumber(p.Problem.Budget)
@@ -395,15 +395,18 @@ func boundsFigure(problems []boundedProblem, horizons []float64) (report.Figure,
 			}
 			j, ok := series[b.Name]
 			if !ok {
-				label := b.Policy + ", " + b.Name
-				if b.Lower {
+				label := b.Name
+				switch {
+				case b.Lower:
 					label = "lower: " + b.Name
+				case b.Name != b.Policy:
+					label = b.Policy + ", " + b.Name
 				}
 				if b.Kind == limit.Asymptotic {
-					label += ", in the long run"
+					label += ", T → ∞"
 				}
 				if b.Lower && b.WorstCase {
-					label += ", some instance"
+					label += ", worst"
 				}
 				j = len(f.Series)
 				series[b.Name] = j

@@ -1,0 +1,136 @@
+package experiment_test
+
+import (
+	"context"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sotto-dp/sotto/experiment"
+)
+
+const boundedSpec = `name: bounded
+horizon: 1e4
+runs: 2
+seed: 1
+checkpoints: [100, 10000]
+instances:
+  - {name: five, bernoulli: [0.75, 0.625, 0.5, 0.375, 0.25]}
+  - {name: laws, laws: ["uniform(0.5,1)", "table(0:0.75,1:0.25)"]}
+  - {name: drawn, means: {uniform: [0.2, 0.8]}, arms: 3, redraw: true}
+policies: [adap-ucb, adac-ucb, ucb]
+budgets: [{epsilon: 0.1}, {rho: 1}]
+`
+
+func bounded(t *testing.T, spec string) *experiment.Plan {
+	t.Helper()
+	s, err := experiment.Parse("bounded.yaml", []byte(spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Bounds are drawn, not played: no hash changes, of a cell or of the experiment, and what was played stays where it is.
+func TestBoundsChangeNoHash(t *testing.T) {
+	plain, with := bounded(t, boundedSpec), bounded(t, boundedSpec+"bounds: true\n")
+	if plain.Hash != with.Hash {
+		t.Error("the experiment's hash changed")
+	}
+	for i := range plain.Cells {
+		if plain.Cells[i].Hash != with.Cells[i].Hash {
+			t.Errorf("the hash of %s changed", plain.Cells[i].Label())
+		}
+	}
+	if m := plain.Manifest(); m.Bounds != nil {
+		t.Error("bounds that nobody asked for")
+	}
+	m := with.Manifest()
+	if !strings.Contains(string(m.Spec), `"bounds":true`) {
+		t.Errorf("the normal form has no bounds: %s", m.Spec)
+	}
+	if again := bounded(t, string(m.Spec)); !again.Spec.Bounds {
+		t.Error("the normal form is read back without bounds")
+	}
+	find := func(instance, budget string, worst bool) experiment.BoundLine {
+		i := slices.IndexFunc(m.Bounds, func(b experiment.BoundLine) bool {
+			return b.Instance == instance && b.Budget == budget && b.WorstCase == worst
+		})
+		if i < 0 {
+			t.Fatalf("no bound for %s at %s", instance, budget)
+		}
+		return m.Bounds[i]
+	}
+	// Σ Δ/d_ε is 41.68 at ε = 0.1, and 7.128 without privacy, which is all there is for ρ-zCDP.
+	if b := find("five", "epsilon=0.1", false); b.Name != "d-epsilon" || math.Abs(b.Regret[1]/math.Log(1e4)-41.68) > 0.01 || b.Kind != "asymptotic" {
+		t.Errorf("%+v", b)
+	}
+	if b := find("five", "rho=1", false); b.Name != "free-problem" || math.Abs(b.Regret[0]/math.Log(100)-7.128) > 0.001 {
+		t.Errorf("%+v", b)
+	}
+	if b := find("five", "none", true); b.Name != "free-minimax" || math.Abs(b.Regret[1]-200./27) > 1e-9 {
+		t.Errorf("%+v", b)
+	}
+	// A table on {0,1} of mean ¼ against 0.75: as a coin, 0.5/min(kl, 0.05).
+	if b := find("laws", "epsilon=0.1", false); b.Name != "thesis-4.16" || math.Abs(b.Regret[1]/math.Log(1e4)-10) > 1e-9 {
+		t.Errorf("%+v", b)
+	}
+	if i := slices.IndexFunc(m.Bounds, func(b experiment.BoundLine) bool { return b.Instance == "drawn" }); i >= 0 {
+		t.Errorf("%+v", m.Bounds[i])
+	}
+	if !slices.ContainsFunc(m.Warnings, func(w string) bool { return strings.Contains(w, "drawn: means are redrawn") }) {
+		t.Errorf("warnings %q", m.Warnings)
+	}
+	if len(m.Bounds) != 2*2*3 { // two instances, three budgets with none, two lines
+		t.Errorf("%d lines", len(m.Bounds))
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	if _, err := plain.Run(context.Background(), experiment.Options{Out: out}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := with.Run(context.Background(), experiment.Options{Out: out, Resume: true}); err != nil {
+		t.Fatalf("asking for bounds later: %v", err)
+	}
+	r, err := experiment.Load(out)
+	if err != nil || len(r.Manifest.Bounds) != 12 {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
+
+func TestBoundsOfLinearWorlds(t *testing.T) {
+	const spec = `name: bounded
+kind: linear
+horizon: 1e4
+runs: 1
+checkpoints: [10000]
+bounds: true
+instances:
+  - {name: basis, actions: [[1, 0, 0], [0, 1, 0], [0, 0, 1]], theta: [0.9, 0.3, 0.1], noise: gaussian(1)}
+policies: [gope, adac-gope]
+budgets: [{rho: 1}]
+`
+	names := func(p *experiment.Plan) (out []string) {
+		for _, b := range p.Manifest().Bounds {
+			out = append(out, b.Budget+" "+b.Name)
+		}
+		return out
+	}
+	// Clipped, the means are not linear; signs tell more than Gaussian noise does.
+	minimax := []string{"none linear-free-minimax", "rho=1 linear-free-minimax"}
+	if got := names(bounded(t, spec)); !slices.Equal(got, minimax) {
+		t.Errorf("clipped: %q", got)
+	}
+	if got := names(bounded(t, strings.Replace(spec, "gaussian(1)", "sign", 1))); !slices.Equal(got, minimax) {
+		t.Errorf("signs: %q", got)
+	}
+	want := []string{"none linear-free-problem", "none linear-free-minimax", "rho=1 linear-free-problem", "rho=1 linear-free-minimax"}
+	if got := names(bounded(t, spec+"unclipped: true\n")); !slices.Equal(got, want) {
+		t.Errorf("Gaussian: %q", got)
+	}
+}
