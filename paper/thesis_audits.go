@@ -1,3 +1,5 @@
 package paper
 
-func thesisAudits() []Figure { return nil }
+func thesisAudits() []Figure {
+	return []Figure{thesis21(), thesis22(), thesis312()}
+}
