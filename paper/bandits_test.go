@@ -257,3 +257,22 @@ func TestBanditFigurePlays(t *testing.T) {
 		}
 	}
 }
+
+// Of 1 to 10 the interval of the median at 99 % is from the first to the last: P(Bin(10, ½) = 0) = 1/1024, and twice P(≤ 1) is 2.1 %.
+func TestMiddle(t *testing.T) {
+	if m, lo, hi := middle([]float64{10, 2, 3, 4, 5, 6, 7, 8, 9, 1}, 1); m != 5.5 || lo != 1 || hi != 10 {
+		t.Errorf("median %v in [%v, %v]", m, lo, hi)
+	}
+	// Seven values bound nothing at 99 %: 2/128 is more.
+	if _, lo, hi := middle([]float64{1, 2, 3, 4, 5, 6, 7}, 1); !math.IsInf(lo, -1) || !math.IsInf(hi, 1) {
+		t.Errorf("seven values give [%v, %v]", lo, hi)
+	}
+	// Of 100: P(Bin(100, ½) ≤ 36) = 0.0033 and ≤ 37 is 0.0060, so the 37th and the 64th.
+	x := make([]float64, 100)
+	for i := range x {
+		x[i] = float64(i + 1)
+	}
+	if _, lo, hi := middle(x, 1); lo != 37 || hi != 64 {
+		t.Errorf("of 100: [%v, %v], want [37, 64]", lo, hi)
+	}
+}
