@@ -24,7 +24,7 @@ const (
 )
 
 const (
-	fiveWhy = "At ε = 1 the private part of both bounds is small, and the rules differ by what they do without privacy: DP-SE plays arms with small gaps until a batch ends, up to twice as long as it needs."
+	fiveWhy = "At ε = 1 the private part of both bounds is small, and the rules differ by what they do without privacy: DP-SE plays an arm until a batch ends, however soon it could tell, and each batch is about four times as long as the one before. We have not measured how much of the difference that is."
 	se2Why  = "DP-SE 2 looks after 3, 5, 9, … rounds of each arm, so that its regret on equal gaps is a power of two times the gap: whether it is ahead at one budget is a matter of where the steps lie."
 )
 
@@ -66,9 +66,10 @@ func elimination() []Figure {
 	}
 	byBudget := append(slices.Clone(common),
 		Claim{ID: "stops", Text: "At some point DP-SE has eliminated all arms but the best: its regret is piecewise linear in t and ends level.", Where: "chapter 6, results and discussion",
-			Statistic: "Share of the regret of DP-SE at T that comes after T/2, in each cell: holds if at most 0.1 %. It is a fact of these runs, without an interval.", Decide: lateShare(fast, se, 0.001, false)},
+			Statistic: "Share of the regret of DP-SE at T that comes after T/2, in each cell: holds if at most 1 %. It is a fact of these runs, without an interval.", Decide: lateShare(se, 0.01, false, fast)},
 		Claim{ID: "goes-on", Text: "DP-UCB plays other arms than the best also late: its regret goes on growing.", Where: "chapter 6, results and discussion",
-			Statistic: "Share of the regret of DP-UCB at T that comes after T/2, under C1 at each ε: holds if at least 0.1 %. It is a fact of these runs, without an interval.", Decide: lateShare(slowC1, ucb, 0.001, true)},
+			Statistic: "Share of the regret of DP-UCB at T that comes after T/2, in each cell: holds if at least 1 %. It is a fact of these runs, without an interval.", Decide: lateShare(ucb, 0.01, true, slowC1, slow),
+			Why: "Where all gaps are large, DP-UCB has nearly all of its regret before T/2. It still grows there, by 0.4 to 0.9 % of the whole in 4 runs: the claim fails at 1 %, which is our reading of late, and would hold at a smaller share."},
 		Claim{ID: "c1-small", Text: "Under C1, DP-SE 2 has less regret than DP-UCB where ε is at most 0.25.", Where: "§A.2, results and discussion, and Figure A.1",
 			Statistic: "Regret of DP-UCB over that of DP-SE 2 at T under C1, at ε of 0.1 and 0.25: holds if above 1.",
 			Decide:    overUCB(se2, above(1), func(p place) bool { return on("C1")(p) && epsilonOf(p) <= 0.25 }), Why: se2Why},
@@ -187,31 +188,34 @@ func mostOf(name, a, b string) func(e *Evidence) (Finding, error) {
 
 // lateShare looks at the share of a policy's regret that comes after half of the rounds: the claim holds if it is at least, or at most, a threshold in every cell. It is a
 // fact of the runs as they were played, and has no interval.
-func lateShare(name, policy string, threshold float64, more bool) func(e *Evidence) (Finding, error) {
+func lateShare(policy string, threshold float64, more bool, names ...string) func(e *Evidence) (Finding, error) {
 	return func(e *Evidence) (Finding, error) {
-		places, err := placesOf(e, name, policy)
-		if err != nil {
-			return Finding{}, err
-		}
-		r := e.Experiments[name]
-		half, last := 0, len(r.Manifest.Checkpoints)-1
-		for i, t := range r.Manifest.Checkpoints {
-			if 2*t <= r.Manifest.Horizon {
-				half = i
+		var parts []Finding
+		for _, name := range names {
+			r, ok := e.Experiments[name]
+			if !ok { // this preset leaves it out
+				continue
+			}
+			half, last := 0, len(r.Manifest.Checkpoints)-1
+			for i, t := range r.Manifest.Checkpoints {
+				if 2*t <= r.Manifest.Horizon {
+					half = i
+				}
+			}
+			for i := range r.Cells {
+				c := &r.Cells[i]
+				if c.Policy != policy {
+					continue
+				}
+				share := 1 - c.Regret.Mean[half]/c.Regret.Mean[last]
+				f := Finding{Verdict: Fails, Value: share, Low: math.NaN(), High: math.NaN(), Runs: r.Manifest.Runs, Detail: c.Label()}
+				if more && share >= threshold || !more && share <= threshold {
+					f.Verdict = Holds
+				}
+				parts = append(parts, f)
 			}
 		}
-		return everywhere(places, func(p place, _ int) (Finding, error) {
-			c, err := cellAt(e, name, policy, p)
-			if err != nil {
-				return Finding{}, err
-			}
-			share := 1 - c.Regret.Mean[half]/c.Regret.Mean[last]
-			f := Finding{Verdict: Fails, Value: share, Low: math.NaN(), High: math.NaN(), Runs: r.Manifest.Runs, Detail: fmt.Sprintf("%s at %s", policy, p)}
-			if more && share >= threshold || !more && share <= threshold {
-				f.Verdict = Holds
-			}
-			return f, nil
-		})
+		return Every(parts), nil
 	}
 }
 
