@@ -83,6 +83,12 @@ type aggregateKeygen struct {
 	File string `arg:"" help:"File of the new private key; it must not exist." type:"path"`
 }
 
+// Help is shown by --help.
+func (c *aggregateKeygen) Help() string {
+	return `Examples:
+  sotto aggregate keygen me.pem`
+}
+
 func (c *aggregateKeygen) Run(s streams) error {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -106,6 +112,12 @@ type aggregatePublic struct {
 	File string `arg:"" help:"File of a private key." type:"path"`
 }
 
+// Help is shown by --help.
+func (c *aggregatePublic) Help() string {
+	return `Examples:
+  sotto aggregate public me.pem`
+}
+
 func (c *aggregatePublic) Run(s streams) error {
 	k, err := readKey(c.File)
 	if err != nil {
@@ -116,6 +128,12 @@ func (c *aggregatePublic) Run(s streams) error {
 }
 
 type aggregateID struct{}
+
+// Help is shown by --help.
+func (c *aggregateID) Help() string {
+	return `Examples:
+  sotto aggregate id`
+}
 
 func (c *aggregateID) Run(s streams) error {
 	id, err := secagg.NewID(nil)

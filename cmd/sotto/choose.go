@@ -46,6 +46,14 @@ type chooseCommand struct {
 	JSON       bool             `help:"As JSON, for programs."`
 }
 
+// Help is shown by --help.
+func (c *chooseCommand) Help() string {
+	return `Examples:
+  sotto choose --arms 0.75,0.6 --epsilon 0.1 --horizon 1e6
+  sotto choose --prior 5:0.25:0.75 --rho 0.1 --horizon 1e5 --reference
+  sotto choose --csv examples/rewards.csv --epsilon 1 --horizon 1e5 --time 1m`
+}
+
 func (c *chooseCommand) Run(ctx context.Context, s streams) error {
 	q, err := c.question()
 	if err != nil {

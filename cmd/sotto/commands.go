@@ -20,6 +20,12 @@ type mergeCommand struct {
 	Mixed bool     `help:"Join shards of different builds or architectures, whose numbers may differ in the last bits."`
 }
 
+// Help is shown by --help.
+func (c *mergeCommand) Help() string {
+	return `Examples:
+  sotto merge part0 part1 part2 part3 --out results/sajed-arms`
+}
+
 func (c *mergeCommand) Run(ctx context.Context, s streams) error {
 	r, err := experiment.Merge(ctx, c.Dirs, c.Out, c.Mixed)
 	switch {
@@ -35,6 +41,12 @@ type reportCommand struct {
 	Dir string `arg:"" help:"A directory of results." type:"path"`
 }
 
+// Help is shown by --help.
+func (c *reportCommand) Help() string {
+	return `Examples:
+  sotto report results/quickstart`
+}
+
 func (c *reportCommand) Run(s streams) error {
 	r, err := experiment.Load(c.Dir)
 	if err != nil {
@@ -45,6 +57,12 @@ func (c *reportCommand) Run(s streams) error {
 
 type validateCommand struct {
 	File string `arg:"" help:"Experiment in YAML; - reads standard input."`
+}
+
+// Help is shown by --help.
+func (c *validateCommand) Help() string {
+	return `Examples:
+  sotto validate examples/quickstart.yaml`
 }
 
 func (c *validateCommand) Run(s streams) error {
@@ -100,6 +118,13 @@ type mechanismJSON struct {
 	Continual bool     `json:"continual"`
 	Real      bool     `json:"real"`
 	Source    string   `json:"source"`
+}
+
+// Help is shown by --help.
+func (c *listMechanisms) Help() string {
+	return `Examples:
+  sotto list mechanisms
+  sotto list mechanisms --json`
 }
 
 func (c *listMechanisms) Run(s streams) error {
@@ -171,6 +196,13 @@ type paramJSON struct {
 	DefaultDoc string   `json:"default_doc,omitempty"`
 	Allowed    string   `json:"allowed"`
 	Proved     string   `json:"proved,omitempty"`
+}
+
+// Help is shown by --help.
+func (c *listPolicies) Help() string {
+	return `Examples:
+  sotto list policies
+  sotto list policies --json`
 }
 
 func (c *listPolicies) Run(s streams) error {
@@ -257,6 +289,12 @@ func banditName(e catalog.Entry) string {
 
 type schemaCommand struct{}
 
+// Help is shown by --help.
+func (c *schemaCommand) Help() string {
+	return `Examples:
+  sotto schema > experiment.schema.json`
+}
+
 func (c *schemaCommand) Run(s streams) error {
 	b, err := experiment.Schema()
 	if err != nil {
@@ -267,6 +305,12 @@ func (c *schemaCommand) Run(s streams) error {
 }
 
 type versionCommand struct{}
+
+// Help is shown by --help.
+func (c *versionCommand) Help() string {
+	return `Examples:
+  sotto version`
+}
 
 func (c *versionCommand) Run(s streams) error {
 	b := experiment.ThisBuild()

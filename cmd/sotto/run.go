@@ -55,6 +55,14 @@ type runCommand struct {
 	NoBudget bool   `help:"Run private policies without noise too." group:"Without a file:"`
 }
 
+// Help is shown by --help.
+func (c *runCommand) Help() string {
+	return `Examples:
+  sotto run examples/quickstart.yaml
+  sotto run --arms 0.75,0.6 --policies adap-klucb,dp-se --epsilon 0.1,1 --horizon 1e6 --runs 20
+  sotto run examples/sajed-arms.yaml --shard 0/4 --out part0`
+}
+
 func (c *runCommand) Run(ctx context.Context, s streams) error {
 	spec, err := c.spec(s)
 	if err != nil {

@@ -33,6 +33,13 @@ type stopCommand struct {
 	Out  string           `help:"Write the runs of --law to this CSV file, a row a run." placeholder:"FILE" type:"path"`
 }
 
+// Help is shown by --help.
+func (c *stopCommand) Help() string {
+	return `Examples:
+  sotto stop --rule dp-exp-nas --alpha 0.1 --beta 0.05 --epsilon 1 --range 10 --csv times.csv --column seconds
+  sotto stop --rule dp-nas --alpha 0.25 --beta 0.05 --epsilon 1 --range 1 --law 0.3 --runs 1000`
+}
+
 func (c *stopCommand) Run(ctx context.Context, s streams) error {
 	rule, err := c.rule()
 	if err != nil {
