@@ -20,6 +20,7 @@ import (
 type planCommand struct {
 	Trial   planTrial   `cmd:"" help:"How many participants will a trial need, at which ε, and what does privacy add?"`
 	Release planRelease `cmd:"" help:"What does one release of a batch's sum take under a trust model: integers, bits a user, what is lost, and by users who return?"`
+	Budget  planBudget  `cmd:"" help:"Which is the smallest ε at which privacy costs less than so much more regret?"`
 }
 
 type planTrial struct {
