@@ -228,7 +228,7 @@ func thesis56() Figure {
 				s.Runs = 24
 			}},
 			{Name: "long", File: "thesis-5.6-long.yaml"},
-			{Name: "printed", File: "thesis-5.6-printed.yaml", Quick: runs(4)},
+			{Name: "printed", File: "thesis-5.6-printed.yaml", Quick: runs(12)},
 		},
 		Claims: p.claims("", 1, ""),
 	}
@@ -271,12 +271,12 @@ func zcdp4() Figure {
 	f := Figure{
 		ID: "zcdp-4", Source: "001", Where: "Figure 4, §VII", Title: "The price of ρ-zCDP in three settings",
 		About:  "AdaC-UCB, AdaC-GOPE and AdaC-OFUL and the same without noise, in the same worlds. The settings are those of 000 Figures 5.4 to 5.6, in other worlds; the experiments named proved and private repeat them where theorem and guarantee hold.",
-		Chosen: "2000, 4000 and 200 runs where the source has 100. " + chosenDesign + chosenOFUL + "The worst case over gaps has two Bernoulli arms at T = 10⁶ and β = 3.1, where the bounds have normal rewards.",
+		Chosen: "2000 (8000 with β = 3.1), 4000 and 200 runs where the source has 100. " + chosenDesign + chosenOFUL + "The worst case over gaps has two Bernoulli arms at T = 10⁶ and β = 3.1, where the bounds have normal rewards.",
 		Voids:  "Linear and contextual: " + voidLinear + " Finite arms at β = 1: privacy holds, the bound on regret is not proved.",
 		Experiments: []Experiment{
 			{Name: "finite", File: "zcdp-4-finite.yaml", Quick: runs(1000)},
 			{Name: "linear", File: "zcdp-4-linear.yaml", Quick: runs(600)},
-			{Name: "contextual", File: "zcdp-4-contextual.yaml", Quick: runs(24)},
+			{Name: "contextual", File: "zcdp-4-contextual.yaml", Quick: runs(12)},
 			{Name: "finite-proved", File: "zcdp-4-finite-proved.yaml", Quick: runs(300)},
 			{Name: "linear-private", File: "zcdp-4-linear-private.yaml", Quick: runs(300)},
 			{Name: "contextual-private", File: "zcdp-4-contextual-private.yaml"},
@@ -438,7 +438,7 @@ func zcdp5() Figure {
 		r, lo, hi := Ratio(a.FinalRegret, b.FinalRegret, cells)
 		return Finding{Value: r, Low: lo, High: hi, Runs: len(a.FinalRegret), Detail: fmt.Sprintf("ρ = %v: %.0f against %.0f", rho, meanOf(a.FinalRegret).mean, meanOf(b.FinalRegret).mean)}, nil
 	}
-	less := func(policy string, over []float64) func(e *Evidence) (Finding, error) {
+	less := func(policy string, over []float64, threshold float64) func(e *Evidence) (Finding, error) {
 		return func(e *Evidence) (Finding, error) {
 			var parts []Finding
 			for _, rho := range over {
@@ -446,7 +446,7 @@ func zcdp5() Figure {
 				if err != nil {
 					return Finding{}, err
 				}
-				parts = append(parts, Above(x.Value, x.Low, x.High, 1, x.Runs, x.Detail))
+				parts = append(parts, Above(x.Value, x.Low, x.High, threshold, x.Runs, x.Detail))
 			}
 			return Every(parts), nil
 		}
@@ -462,11 +462,11 @@ func zcdp5() Figure {
 		Claims: []Claim{
 			{
 				ID: "less", Text: "AdaC-GOPE has less regret than AdaC-GOPE-Var, with phases long enough for its own noise.",
-				Statistic: "the ratio of mean final regrets, paired by run, at each of four ρ; holds if all are above 1", Decide: less(own, rhos),
+				Statistic: "the ratio of mean final regrets, paired by run, at each of four ρ; holds if all are above 1", Decide: less(own, rhos, 1),
 			},
 			{
-				ID: "less-same", Text: "AdaC-GOPE has less regret than AdaC-GOPE-Var, with AdaC-GOPE's phases.",
-				Statistic: "the ratio of mean final regrets, paired by run, at each of four ρ; holds if all are above 1", Decide: less(same, rhos),
+				ID: "less-same", Text: "AdaC-GOPE has visibly less regret than AdaC-GOPE-Var in the high-privacy regime, with AdaC-GOPE's phases.",
+				Statistic: "the ratio of mean final regrets at ρ = 0.001, paired by run; holds if it is above 1.02, the least that a figure shows", Decide: less(same, rhos[:1], 1.02),
 				Why: "With the same phases elimination thresholds are wider than either noise: the two hardly differ, and Figure 5 cannot come from this reading.",
 			},
 			{
