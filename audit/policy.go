@@ -23,6 +23,8 @@ type Subject struct {
 	New func(src *noise.Fast) (policy.Policy, error)
 	// Curator builds what is between rewards and policy, on the ledger; nil is release.Simulated. Its Forget must make it as new.
 	Curator func(arms int, m privacy.Mechanism, ledger *privacy.Ledger, src *noise.Fast) (release.Curator, error)
+
+	trust *release.Trust // see Under
 }
 
 // PolicySubject is the subject of a policy of the catalog for K arms, at this budget. Params are as given to Entry.Complete.
