@@ -25,6 +25,51 @@ func roundNames(rounds []int) []string {
 // basis are the actions of the linear audits: the unit vectors of ℝ², so that a release has one coordinate that the changed reward moves by as much as it can.
 var basis = [][]float64{{1, 0}, {0, 1}}
 
+// VectorSubject is a policy of the catalog for linear or contextual bandits of two unit vectors: the reward of one round is −1 or 1, all others are 0, and the attacker
+// sees every release. Broken is built at a budget of about half the noise, of a quarter if it is pure, and an eighth of Wishart noise, while its claim is that of b.
+func VectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog.Params, broken bool) (Direct, error) {
+	if e.NewLinear == nil && e.NewContextual == nil {
+		return Direct{}, fmt.Errorf("audit: policy %s is not for linear or contextual bandits", e.Name)
+	}
+	if last := vectorRounds[len(vectorRounds)-1]; horizon < last {
+		return Direct{}, fmt.Errorf("audit: horizon is %d, must be at least %d: rewards are changed up to there", horizon, last)
+	}
+	params, err := e.Complete(given)
+	if err != nil {
+		return Direct{}, fmt.Errorf("audit: %w", err)
+	}
+	if err := e.With(params).Meets(b); err != nil {
+		return Direct{}, fmt.Errorf("audit: %w", err)
+	}
+	at, claimed, fault := b, privacy.Budget(nil), NoFault
+	if broken {
+		claimed, fault = b, HalfScale
+		switch x := b.(type) {
+		case privacy.ZCDP:
+			at = privacy.ZCDP{Rho: 4 * x.Rho} // half the σ
+		case privacy.Approx:
+			at = privacy.Approx{Epsilon: 3 * x.Epsilon, Delta: x.Delta}
+		case privacy.Pure:
+			at, fault = privacy.Pure{Epsilon: 4 * x.Epsilon}, QuarterScale // a unit vector shows less than what the claim is for: (1,…,1)/√d
+		default:
+			return Direct{}, fmt.Errorf("audit: budget is %v, must be of ε-DP, (ε,δ)-DP or ρ-zCDP for a broken twin", b)
+		}
+	}
+	var d direct
+	if e.NewLinear != nil {
+		d, err = actionSet(e, horizon, at, claimed, given)
+	} else {
+		d, err = contextual(e, horizon, at, claimed, given)
+	}
+	if fault == QuarterScale && d.fault == HalfScale {
+		d.fault = fault
+	}
+	if broken {
+		d.name += ", " + d.fault.String()
+	}
+	return Direct{direct: d}, err
+}
+
 // contextual is the audit of a policy for contextual bandits of two unit vectors in each round: the reward of one round is −1 or 1, all others are 0. The attacker
 // sees every release. The policy is built at budget b, and the claim is that of the ledger, or, if claimed is set, what the policy would have cost at that budget: so a
 // policy with too little noise can be shown. Wishart noise is then an eighth: its cost is bounded

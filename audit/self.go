@@ -250,12 +250,7 @@ func selfDistributed() ([]selfItem, error) {
 			return nil, err
 		}
 		all = append(all, ofDirect(d, c.delta, false, 1))
-		half := m
-		half.Num, half.Den = m.Num, m.Den*2
-		if c.noise != privacy.NoiseLaplace && c.noise != privacy.NoisePolya {
-			half.Den = m.Den * 4 // a variance
-		}
-		if d, err = aggregated(half, false); err != nil {
+		if d, err = aggregated(halved(m), false); err != nil {
 			return nil, err
 		}
 		d.name, d.claim = d.name+", "+HalfScale.String(), m.Loss()
@@ -482,37 +477,29 @@ func selfLinear() ([]selfItem, error) {
 			}
 		}
 		for _, v := range variants {
-			var b, weak privacy.Budget = privacy.ZCDP{Rho: 0.5}, privacy.ZCDP{Rho: 2} // half the σ
+			var b privacy.Budget = privacy.ZCDP{Rho: 0.5}
 			switch {
 			case e.With(v).Meets(b) != nil:
-				b, weak = privacy.Approx{Epsilon: 1, Delta: 0.05}, privacy.Approx{Epsilon: 3, Delta: 0.05}
+				b = privacy.Approx{Epsilon: 1, Delta: 0.05}
 			case e.Meets(privacy.Pure{Epsilon: 1}) == nil:
-				b, weak = privacy.Pure{Epsilon: 1}, privacy.Pure{Epsilon: 4} // a unit vector shows less than what the claim is for: (1,…,1)/√d
+				b = privacy.Pure{Epsilon: 1}
 			}
 			for _, twin := range []bool{false, true} {
-				at, claimed := b, privacy.Budget(nil)
-				if twin {
-					at, claimed = weak, b
-				}
-				var d direct
-				var err error
+				horizon := 16
 				if e.NewLinear != nil {
-					d, err = actionSet(e, 1<<15, at, claimed, v)
-				} else {
-					d, err = contextual(e, 16, at, claimed, v)
+					horizon = 1 << 15
 				}
+				x, err := VectorSubject(e, horizon, b, v, twin)
 				if err != nil {
 					return nil, err
 				}
+				d := x.direct
 				d.name = e.Name
 				if v != nil {
 					p, _ := e.Param("noise")
 					d.name += " noise=" + p.Choices[int(v["noise"])]
 				}
 				if twin {
-					if weak == (privacy.Pure{Epsilon: 4}) {
-						d.fault = QuarterScale
-					}
 					d.name += ", " + d.fault.String()
 				}
 				all = append(all, ofDirect(d, deltaFor(b), twin, 2))
