@@ -106,6 +106,11 @@ func (s Scores) candidates(ratio float64, try func(t float64, k, fp, fn int, ofO
 		try(t, k, n-notAbove(out, t), notAbove(in, t), true)
 	}
 	for _, k := range ranks(m, ratio) {
+		if math.IsInf(in[k], -1) {
+			// No number is before it: "at least −Inf" always says "in". To test "above −Inf" instead would count the games with the target that score −Inf, of which the rank says nothing.
+			try(in[k], k, n, 0, false)
+			continue
+		}
 		t := math.Nextafter(in[k], math.Inf(-1)) // "at least in[k]" is "above the number before it"
 		try(t, k, n-notAbove(out, t), notAbove(in, t), false)
 	}
