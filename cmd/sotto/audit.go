@@ -120,6 +120,8 @@ type outcome struct {
 	findings           []auditRow
 	warnings, cannot   []string
 	figures            []report.Figure
+	readings           []readingRow
+	level              string // of each reading
 	gamma              float64
 	seed               uint64
 }
@@ -237,7 +239,16 @@ func (o *outcome) report() report.Report {
 		group.Rows = append(group.Rows, []string{strconv.Itoa(i + 1), s})
 	}
 	cannot.Groups = []report.GridGroup{group}
-	r.Grids = []report.Grid{o.table(), tested, cannot}
+	for _, x := range o.readings {
+		if x.refuted() {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("The claim is refuted by a further reading, %s: %s is claimed, and it is at least %s.", x.name(), auditNumber(x.Claimed), auditNumber(x.Low)))
+		}
+	}
+	r.Grids = []report.Grid{o.table()}
+	if o.readings != nil {
+		r.Grids = append(r.Grids, readings(o.readings, o.level))
+	}
+	r.Grids = append(r.Grids, tested, cannot)
 	return r
 }
 
@@ -250,8 +261,18 @@ type auditJSON struct {
 	Refuted    bool              `json:"refuted"` // a claim that should hold
 	Tested     map[string]string `json:"tested"`
 	Findings   []findingJSON     `json:"findings"`
+	Readings   []readingJSON     `json:"readings,omitempty"`
 	Warnings   []string          `json:"warnings"`
 	Cannot     []string          `json:"cannot_show"`
+}
+
+type readingJSON struct {
+	What    string   `json:"what"`
+	Delta   *float64 `json:"delta"`   // null: none
+	Claimed *float64 `json:"claimed"` // null: no claim
+	Low     *float64 `json:"low"`     // null: infinite
+	Verdict string   `json:"verdict"`
+	Games   int      `json:"games"`
 }
 
 type findingJSON struct {
@@ -289,6 +310,10 @@ func (o *outcome) json() auditJSON {
 		out.Refuted = out.Refuted || f.Refuted && !f.twin
 		out.Findings = append(out.Findings, findingJSON{f.Name, finite(f.Claimed), f.Delta, f.Low, finite(f.Estimate), finite(f.High), finite(f.Tightness()), f.Verdict(), f.Refuted, f.twin,
 			f.Attack, f.Against, f.Model, f.Games, f.Gamma})
+	}
+	for _, r := range o.readings {
+		out.Refuted = out.Refuted || r.refuted()
+		out.Readings = append(out.Readings, readingJSON{r.What, finite(r.Delta), finite(r.Claimed), finite(r.Low), r.verdict(), r.Games})
 	}
 	return out
 }
@@ -338,7 +363,11 @@ func (c *auditFlags) finish(s streams, o *outcome) error {
 		}
 	} else {
 		var b bytes.Buffer
-		if err := (report.Report{Grids: r.Grids[:1]}).WriteText(&b); err != nil {
+		shown := r.Grids[:1]
+		if o.readings != nil {
+			shown = r.Grids[:2]
+		}
+		if err := (report.Report{Grids: shown}).WriteText(&b); err != nil {
 			return err
 		}
 		fmt.Fprintln(&b)
@@ -359,6 +388,11 @@ func (c *auditFlags) finish(s streams, o *outcome) error {
 			missed = append(missed, f.Name)
 		case f.wrong():
 			refuted = append(refuted, f.Name)
+		}
+	}
+	for _, r := range o.readings {
+		if r.refuted() {
+			refuted = append(refuted, r.name())
 		}
 	}
 	switch {
