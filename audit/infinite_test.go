@@ -71,3 +71,36 @@ func TestPowerAboveMinusInfinity(t *testing.T) {
 		t.Errorf("power %v at significance 1, want 1: %v", p.Power.Value, err)
 	}
 }
+
+// Scores tie: 5 of 10 canaries are asked for, but 3 have the highest score and all others the next one. At δ = 0 the 3 are judged alone, and at δ > 0 as 3 of the 5 that were
+// fixed before the run.
+func TestOneRunCountsTies(t *testing.T) {
+	s := Scores{In: []float64{2, 2, 2, 1, 1}, Out: []float64{1, 1, 1, 1, 1}}
+	for _, c := range []struct {
+		delta   float64
+		guesses int
+	}{{0, 3}, {1e-9, 5}} {
+		e, o, err := s.OneRunEpsilon(0.4, c.delta, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := (OneRun{Canaries: 10, Guesses: c.guesses, Correct: 3}); o != want {
+			t.Errorf("δ = %v: %+v, want %+v", c.delta, o, want)
+		}
+		if want, err := o.Epsilon(0.4, c.delta); err != nil || e != want {
+			t.Errorf("δ = %v: ε = %v, want %v: %v", c.delta, e, want, err)
+		}
+	}
+}
+
+// A mean of n ones is 1, so that a target of 0 is certainly not in it.
+func TestMeanOfOnesIsOne(t *testing.T) {
+	src := noise.NewFast(1, 2)
+	for n := 2; n < 200; n++ {
+		w := Mean{N: n}.worker(Bernoulli{[]float64{1}})
+		w.release([]float64{1}, false, &src)
+		if w.out[0] != 1 {
+			t.Fatalf("the mean of %d ones is %v", n, w.out[0])
+		}
+	}
+}

@@ -374,7 +374,10 @@ func (o OneRun) GaussianEpsilon(gamma, delta float64) (float64, error) {
 }
 
 // OneRun guesses "in" for the r canaries of highest score, where In and Out are the scores of a single run's canaries. Equal scores are taken in no order: all canaries with the score of the r-th
-// are left out, so that r may come out smaller.
+// are left out if not all of them fit, so that Guesses may come out smaller.
+//
+// For δ = 0 Guesses may depend on the run, since the bound on Correct holds given all that the run has shown. The other bounds, Epsilon at δ > 0 and Mu, have a proof for a number that is fixed before the run: for them put
+// Guesses back to that number, which counts those left out as wrong, or break ties at random first.
 func (s Scores) OneRun(guesses int) (OneRun, error) {
 	if err := s.Validate(); err != nil {
 		return OneRun{}, err
@@ -416,6 +419,9 @@ func (s Scores) OneRunEpsilon(gamma, delta float64, guesses ...int) (float64, On
 		o, err := s.OneRun(r)
 		if err != nil {
 			return 0, OneRun{}, err
+		}
+		if delta > 0 {
+			o.Guesses = r // those left out count as wrong: see OneRun
 		}
 		e, err := o.Epsilon(gamma/float64(len(guesses)), delta)
 		if err != nil {
