@@ -190,6 +190,9 @@ func (c *auditPolicy) prepare() (*outcome, searched, error) {
 	o.tested = append(o.tested, report.Fact{Name: "neighbours", Value: "the rewards of one round, in [0, 1]"}, report.Fact{Name: "the claim", Value: says},
 		report.Fact{Name: "adversary", Value: "knows the policy and all rewards but those of one round, has chosen them (" + strings.Join(strings.Split(c.Models, ","), ", ") + "), and sees " + what})
 	o.cannot = append(o.cannot, fmt.Sprintf("Horizons above %d, other numbers of arms and other parameters were not tried.", horizon))
+	if sees == audit.Plays && c.Reconstruct != 0 {
+		return nil, p, errors.New("--reconstruct needs --sees releases: it guesses from the number that is released")
+	}
 	p = searchedPolicy(a, c.Workers)
 	if a.Gamma, err = p.split(o, gamma, c.auditGuess, c.auditMore, false); err != nil {
 		return nil, p, err
