@@ -197,7 +197,7 @@ func selfMechanisms() ([]selfItem, error) {
 			if f == Redrawn { // it needs more looks to average over
 				m, many := c.m, 256
 				if _, ok := m.(privacy.Tree); ok {
-					many = 1024
+					many = 2048
 				}
 				switch x := m.(type) {
 				case privacy.Tree:
@@ -210,7 +210,7 @@ func selfMechanisms() ([]selfItem, error) {
 				case privacy.BLT:
 					m, err = privacy.NewBLT(privacy.ZCDP{Rho: 0.5}, many)
 				case privacy.Hybrid:
-					many = 1024
+					many = 2048
 				}
 				if err != nil {
 					return nil, err
