@@ -513,12 +513,13 @@ func rocFigure(id, title string, all []namedScores, claim, delta, level float64,
 	return f, nil
 }
 
-// curveFigure is the audited ε against δ, beside the claimed one.
-func curveFigure(id string, s audit.Scores, gamma float64, claim func(delta float64) (float64, error)) (report.Figure, error) {
+// curveFigure is the audited ε against δ, beside the claimed one. The scores are those of the attack that did best of so many on these very games: the
+// confidence is split over all of them.
+func curveFigure(id string, s audit.Scores, attacks int, gamma float64, claim func(delta float64) (float64, error)) (report.Figure, error) {
 	level := levelText(gamma)
 	f := report.Figure{ID: id, Title: "Audited ε against δ", Subtitle: "The lower bound holds at all δ together", XLabel: "δ", YLabel: "ε", LogX: true,
-		Note: "Lower bound at confidence " + level + ", from many thresholds; the table's is of one threshold, chosen on other games."}
-	r, err := s.RegionByRank(gamma)
+		Note: "Lower bound at confidence " + level + " for this curve alone, over all attacks and thresholds; the table's, which the verdict rests on, has a confidence of its own and is of one threshold, chosen on other games."}
+	r, err := s.RegionByRank(gamma / float64(attacks))
 	if err != nil {
 		return f, err
 	}

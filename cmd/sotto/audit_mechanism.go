@@ -415,7 +415,7 @@ func (c *auditFlags) draw(ctx context.Context, o *outcome, x searched, f audit.F
 		return err
 	}
 	roc.Note += fmt.Sprintf(" %d games of its own.", games)
-	curve, err := curveFigure("epsilon-delta", scores, o.gamma, func(delta float64) (float64, error) {
+	curve, err := curveFigure("epsilon-delta", scores, 1, o.gamma, func(delta float64) (float64, error) {
 		if says != "" {
 			return math.Inf(1), nil
 		}
@@ -698,7 +698,7 @@ func (c *auditMechanism) mean(ctx context.Context, s streams) error {
 		if err != nil {
 			return failed(err)
 		}
-		curve, err := curveFigure("epsilon-delta", scores[best], m.gamma, m.curve)
+		curve, err := curveFigure("epsilon-delta", scores[best], len(scores), m.gamma, m.curve)
 		if err != nil {
 			return failed(err)
 		}
