@@ -106,6 +106,11 @@ func (s Scores) candidates(ratio float64, try func(t float64, k, fp, fn int, ofO
 		try(t, k, n-notAbove(out, t), notAbove(in, t), true)
 	}
 	for _, k := range ranks(m, ratio) {
+		if math.IsInf(in[k], -1) {
+			// No number is before it: "at least −Inf" always says "in". To test "above −Inf" instead would count the games with the target that score −Inf, of which the rank says nothing.
+			try(in[k], k, n, 0, false)
+			continue
+		}
 		t := math.Nextafter(in[k], math.Inf(-1)) // "at least in[k]" is "above the number before it"
 		try(t, k, n-notAbove(out, t), notAbove(in, t), false)
 	}
@@ -369,7 +374,10 @@ func (o OneRun) GaussianEpsilon(gamma, delta float64) (float64, error) {
 }
 
 // OneRun guesses "in" for the r canaries of highest score, where In and Out are the scores of a single run's canaries. Equal scores are taken in no order: all canaries with the score of the r-th
-// are left out, so that r may come out smaller.
+// are left out if not all of them fit, so that Guesses may come out smaller.
+//
+// For δ = 0 Guesses may depend on the run, since the bound on Correct holds given all that the run has shown. The other bounds, Epsilon at δ > 0 and Mu, have a proof for a number that is fixed before the run: for them put
+// Guesses back to that number, which counts those left out as wrong, or break ties at random first.
 func (s Scores) OneRun(guesses int) (OneRun, error) {
 	if err := s.Validate(); err != nil {
 		return OneRun{}, err
@@ -411,6 +419,9 @@ func (s Scores) OneRunEpsilon(gamma, delta float64, guesses ...int) (float64, On
 		o, err := s.OneRun(r)
 		if err != nil {
 			return 0, OneRun{}, err
+		}
+		if delta > 0 {
+			o.Guesses = r // those left out count as wrong: see OneRun
 		}
 		e, err := o.Epsilon(gamma/float64(len(guesses)), delta)
 		if err != nil {

@@ -176,12 +176,12 @@ func (w *meanWorker) release(target []float64, in bool, src *noise.Fast) {
 	if in {
 		w.add(target)
 	}
-	c := 1 / float64(k)
+	n := float64(k)
 	for j := range w.out {
-		w.out[j] = float64(w.out[j] * c)
+		w.out[j] /= n // times 1/n, a sum of n would not be 1, and BernoulliLR not −Inf where it must be
 	}
 	if w.Noise != nil {
-		root := math.Sqrt(c)
+		root := math.Sqrt(1 / n)
 		for j, g := range w.Noise {
 			if g > 0 {
 				w.out[j] += float64(float64(g*root) * src.Normal())

@@ -246,12 +246,10 @@ func (s Scores) Curve(significances []float64, level float64) ([]PowerAt, error)
 			return nil, fmt.Errorf("audit: significance = %v: must be in [0, 1]", a)
 		}
 		p := PowerAt{Significance: a, Threshold: math.Inf(-1)}
+		p.Power.Value = 1 // of "in", always: what is above −Inf need not be all
 		if k := int(math.Floor(a * float64(n))); k < n {
 			p.Threshold = out[n-1-k]
-		}
-		p.Power.Value = float64(above(p.Threshold)) / float64(m)
-		if p.Threshold == math.Inf(-1) {
-			p.Power.Value = 1
+			p.Power.Value = float64(above(p.Threshold)) / float64(m)
 		}
 		// The largest k with P(Beta(k+1, n−k) > a) ≤ tail. upper grows with k.
 		k := searchLast(n, func(k int) bool { return upper(k, n, tail) <= a })

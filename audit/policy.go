@@ -23,6 +23,8 @@ type Subject struct {
 	New func(src *noise.Fast) (policy.Policy, error)
 	// Curator builds what is between rewards and policy, on the ledger; nil is release.Simulated. Its Forget must make it as new.
 	Curator func(arms int, m privacy.Mechanism, ledger *privacy.Ledger, src *noise.Fast) (release.Curator, error)
+
+	trust *release.Trust // see Under
 }
 
 // PolicySubject is the subject of a policy of the catalog for K arms, at this budget. Params are as given to Entry.Complete.
@@ -215,6 +217,44 @@ func Transcripts(ctx context.Context, s Subject, a Adversary, sees Sees, games, 
 	return out, loss, nil
 }
 
+// Reconstruct is the game for the value of one reward, that of the adversary's round: it is one of so many values from 0 to 1, equally spaced, and the attacker guesses
+// it from the release that reads it: the value next to what is unexplained there, which is the likeliest if noise is symmetric around 0 and falls on both
+// sides. Low and High of the adversary do not count.
+func Reconstruct(s Subject, a Adversary, values, games, workers int, key noise.Key) (Reconstruction, error) {
+	if err := s.try(); err != nil {
+		return Reconstruction{}, err
+	}
+	if values < 2 {
+		return Reconstruction{}, fmt.Errorf("audit: %d values to guess among: at least 2 are needed", values)
+	}
+	a.Low, a.High = make([]float64, s.Arms), make([]float64, s.Arms)
+	for i := range a.High {
+		a.High[i] = 1
+	}
+	if err := a.check(s); err != nil {
+		return Reconstruction{}, err
+	}
+	type scratch struct {
+		w   *world
+		out []float64
+	}
+	pool := sync.Pool{New: func() any { return &scratch{newWorld(s, &a), make([]float64, scores)} }}
+	most := float64(values - 1)
+	return Reconstruction{Values: values, Games: games, Workers: workers, Key: key, Guess: func(v int, src *noise.Fast) (int, error) {
+		x := pool.Get().(*scratch)
+		defer pool.Put(x)
+		x.w.secret = float64(v) / most
+		if err := x.w.game(true, src, x.out); err != nil {
+			return 0, err
+		}
+		guess := math.Round(float64(x.w.m.value * most))
+		if math.IsNaN(guess) {
+			return 0, nil // all values are as likely
+		}
+		return int(min(max(guess, 0), most)), nil
+	}}, nil
+}
+
 // Attacks names the scores of Transcripts. The last one of Plays is no score yet: a number that stands for the plays, of which a table of how often each
 // happened in other games makes one.
 func Attacks(sees Sees) []string {
@@ -234,6 +274,8 @@ type world struct {
 	played int
 	loss   privacy.Loss // of ledgers let go
 
+	secret float64 // the reward of the challenge, if not NaN
+
 	h      History
 	pay    []float64
 	slots  []slot
@@ -251,7 +293,7 @@ type slot struct {
 }
 
 func newWorld(s Subject, a *Adversary) *world {
-	w := &world{s: s, a: a, slots: make([]slot, s.Arms), pay: make([]float64, s.Arms), ready: make([]int, 0, s.Arms)}
+	w := &world{s: s, a: a, secret: math.NaN(), slots: make([]slot, s.Arms), pay: make([]float64, s.Arms), ready: make([]int, 0, s.Arms)}
 	w.h.Counts, w.h.Since = make([]int, s.Arms), make([]int, s.Arms)
 	w.m.arms = make([]track, s.Arms)
 	return w
@@ -515,5 +557,8 @@ func (w *world) challenge(arm int, in bool) error {
 	if in {
 		r = w.a.High[arm]
 	}
-	return w.cur.Add(arm, r)
+	if w.secret != w.secret {
+		return w.cur.Add(arm, r)
+	}
+	return w.cur.Add(arm, w.secret)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
@@ -61,6 +62,84 @@ func (d direct) run(ctx context.Context, delta, gamma float64, games, pilot, wor
 	f, err := found(s, c.threshold, gamma, delta, claimOf(d.claim, delta))
 	f.Name, f.Attack, f.Against, f.Model = d.name, d.attack, d.adversaries[c.adversary], d.model
 	return f, err
+}
+
+// A Direct is a subject under audit that is not played as a bandit of K arms: VectorSubject and MessageSubject make one. A few adversaries are tried, and there is one
+// score.
+type Direct struct {
+	direct  direct
+	Delta   float64 // δ at which ε is bounded
+	Gamma   float64 // 1 − confidence
+	Games   int     // of the test
+	Pilot   int     // of the search, for each adversary; 0: 512
+	Workers int     // ≤ 0: all processors
+	Key     noise.Key
+}
+
+// Name is the subject's.
+func (d Direct) Name() string { return d.direct.name }
+
+// Claim is what is under test.
+func (d Direct) Claim() privacy.Loss { return d.direct.claim }
+
+// Adversaries names those that are tried.
+func (d Direct) Adversaries() []string { return slices.Clone(d.direct.adversaries) }
+
+// Run searches, and tests what was found.
+func (d Direct) Run(ctx context.Context) (Finding, error) {
+	return d.direct.run(ctx, d.Delta, d.Gamma, d.Games, d.Pilot, d.Workers, d.Key)
+}
+
+// Scores plays games against one of Adversaries, with Key. They are no scores yet if numbers stand for transcripts: then it is false.
+func (d Direct) Scores(ctx context.Context, against string, games int) (Scores, bool, error) {
+	i := slices.Index(d.direct.adversaries, against)
+	if i < 0 {
+		return Scores{}, false, fmt.Errorf("audit: adversary is %q, must be one of %q", against, d.direct.adversaries)
+	}
+	s, err := Play(ctx, games, 1, d.Workers, d.Key, d.direct.worlds(i))
+	if err != nil {
+		return Scores{}, false, err
+	}
+	return s[0], !d.direct.table, nil
+}
+
+// MessageSubject is a mechanism of the protocol of 003 Algorithm 1: privacy.Aggregated, Clones or ShuffledCount. Half says that its noise is half of what is claimed
+// for: of Aggregated only.
+func MessageSubject(m privacy.Mechanism, half bool) (Direct, error) {
+	if m, ok := m.(privacy.Aggregated); ok {
+		at := m
+		if half {
+			at = halved(m)
+		}
+		d, err := aggregated(at, false)
+		if half {
+			d.name, d.claim = d.name+", "+HalfScale.String(), m.Loss()
+		}
+		return Direct{direct: d}, err
+	}
+	if half {
+		return Direct{}, fmt.Errorf("audit: %v cannot be broken: there are twins of aggregated sums only", m)
+	}
+	var d direct
+	var err error
+	switch m := m.(type) {
+	case privacy.Clones:
+		d, err = clones(m, false)
+	case privacy.ShuffledCount:
+		d, err = shuffled(m, false)
+	default:
+		err = fmt.Errorf("audit: mechanism is %v, must be aggregated, clones or shuffled-count", m)
+	}
+	return Direct{direct: d}, err
+}
+
+// halved has half the noise.
+func halved(m privacy.Aggregated) privacy.Aggregated {
+	m.Den *= 2
+	if m.Noise == privacy.NoiseSkellam || m.Noise == privacy.NoiseGaussian { // a variance
+		m.Den *= 2
+	}
+	return m
 }
 
 // aggregated is the audit of a sum that many users make private: the target's reward is 0 or 1, the others' are known, and all of them are honest but answer

@@ -20,7 +20,8 @@ type meter struct {
 	sum    float64 // of residuals of the arm since then, each over its variance
 	weight float64 // of the inverse variances
 	across float64
-	found  bool // across is known
+	found  bool    // across is known
+	value  float64 // what the reward seems to be above Low; NaN: nothing has read it
 	arms   []track
 	coef   []float64 // of the counters with correlated noise
 	for_   privacy.Mechanism
@@ -40,6 +41,7 @@ type track struct {
 
 func (m *meter) begin(mech privacy.Mechanism) {
 	m.arm, m.reads, m.llr, m.twice, m.sum, m.weight, m.across, m.found = -1, 0, 0, 0, 0, 0, 0, false
+	m.value = math.NaN()
 	m.fresh(mech)
 }
 
@@ -118,6 +120,7 @@ func (m *meter) take(a int, e float64, s *slot) {
 		m.twice = m.llr
 	case s.position > 0:
 		x := m.one(e)
+		m.value = e
 		m.llr += x
 		m.twice += x
 	case m.reads == 2:
@@ -313,6 +316,9 @@ func (m *meter) finish(out []float64) {
 	out[scoreRatio], out[scoreTwice], out[scoreAcross], out[scoreMean] = m.llr, m.twice, m.across, 0
 	if m.reads > 0 {
 		out[scoreMean] = m.sum / m.weight
+		if m.mech.Continual() {
+			m.value = out[scoreMean] // of shift 1
+		}
 	}
 }
 

@@ -60,16 +60,20 @@ func Faults(m privacy.Mechanism) []Fault {
 	return []Fault{QuarterScale, Unclipped}
 }
 
-// Broken is the subject with a curator that has this fault.
+// Broken is the subject with a curator that has this fault. Under a trust model only faults of the scale are known.
 func (s Subject) Broken(f Fault) Subject {
 	if f == NoFault {
 		return s
 	}
 	s.Name += ", " + f.String()
+	trust := s.trust
 	s.Curator = func(arms int, m privacy.Mechanism, ledger *privacy.Ledger, src *noise.Fast) (release.Curator, error) {
+		if trust != nil && f != HalfScale && f != QuarterScale && f != EighthScale {
+			return nil, fmt.Errorf("audit: fault is %v, must be one of the scale under trust %s", f, trust.Model)
+		}
 		switch f {
 		case HalfScale, QuarterScale, EighthScale, Unclipped:
-			c := &disguised{arms: arms, fault: f, ledger: ledger, src: src}
+			c := &disguised{arms: arms, fault: f, ledger: ledger, src: src, trust: trust}
 			return c, c.Forget(m)
 		case Shared, Redrawn, Twice:
 			c := &faulty{fault: f, ledger: ledger, src: src, slots: make([]faultySlot, arms)}
@@ -123,6 +127,7 @@ type disguised struct {
 	src    *noise.Fast
 	next   int
 	ids    []int
+	trust  *release.Trust
 }
 
 func (c *disguised) Ledger() *privacy.Ledger { return c.ledger }
@@ -141,7 +146,11 @@ func (c *disguised) Forget(m privacy.Mechanism) error {
 	if err != nil {
 		return err
 	}
-	c.Curator, err = release.Simulated(release.Config{Arms: c.arms, Mechanism: m, Unclipped: c.fault == Unclipped}, c.src)
+	if c.trust != nil && c.Curator != nil {
+		err = c.Curator.Forget(m) // what it knows of the integers took time to find
+	} else {
+		c.Curator, err = release.Simulated(release.Config{Arms: c.arms, Mechanism: m, Unclipped: c.fault == Unclipped, Trust: c.trust}, c.src)
+	}
 	c.ids = c.ids[:0]
 	for range c.arms {
 		c.ids = append(c.ids, c.open())

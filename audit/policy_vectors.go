@@ -25,6 +25,51 @@ func roundNames(rounds []int) []string {
 // basis are the actions of the linear audits: the unit vectors of ℝ², so that a release has one coordinate that the changed reward moves by as much as it can.
 var basis = [][]float64{{1, 0}, {0, 1}}
 
+// VectorSubject is a policy of the catalog for linear or contextual bandits of two unit vectors: the reward of one round is −1 or 1, all others are 0, and the attacker
+// sees every release. Broken is built at a budget of about half the noise, of a quarter if it is pure, and an eighth of Wishart noise, while its claim is that of b.
+func VectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog.Params, broken bool) (Direct, error) {
+	if e.NewLinear == nil && e.NewContextual == nil {
+		return Direct{}, fmt.Errorf("audit: policy %s is not for linear or contextual bandits", e.Name)
+	}
+	if last := vectorRounds[len(vectorRounds)-1]; horizon < last {
+		return Direct{}, fmt.Errorf("audit: horizon is %d, must be at least %d: rewards are changed up to there", horizon, last)
+	}
+	params, err := e.Complete(given)
+	if err != nil {
+		return Direct{}, fmt.Errorf("audit: %w", err)
+	}
+	if err := e.With(params).Meets(b); err != nil {
+		return Direct{}, fmt.Errorf("audit: %w", err)
+	}
+	at, claimed, fault := b, privacy.Budget(nil), NoFault
+	if broken {
+		claimed, fault = b, HalfScale
+		switch x := b.(type) {
+		case privacy.ZCDP:
+			at = privacy.ZCDP{Rho: 4 * x.Rho} // half the σ
+		case privacy.Approx:
+			at = privacy.Approx{Epsilon: 3 * x.Epsilon, Delta: x.Delta}
+		case privacy.Pure:
+			at, fault = privacy.Pure{Epsilon: 4 * x.Epsilon}, QuarterScale // a unit vector shows less than what the claim is for: (1,…,1)/√d
+		default:
+			return Direct{}, fmt.Errorf("audit: budget is %v, must be of ε-DP, (ε,δ)-DP or ρ-zCDP for a broken twin", b)
+		}
+	}
+	var d direct
+	if e.NewLinear != nil {
+		d, err = actionSet(e, horizon, at, claimed, given)
+	} else {
+		d, err = contextual(e, horizon, at, claimed, given)
+	}
+	if fault == QuarterScale && d.fault == HalfScale {
+		d.fault = fault
+	}
+	if broken {
+		d.name += ", " + d.fault.String()
+	}
+	return Direct{direct: d}, err
+}
+
 // contextual is the audit of a policy for contextual bandits of two unit vectors in each round: the reward of one round is −1 or 1, all others are 0. The attacker
 // sees every release. The policy is built at budget b, and the claim is that of the ledger, or, if claimed is set, what the policy would have cost at that budget: so a
 // policy with too little noise can be shown. Wishart noise is then an eighth: its cost is bounded
@@ -51,6 +96,63 @@ func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given c
 	if _, err := build(b, &src); err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
 	}
+	actions := append(append([]float64(nil), basis[0]...), basis[1]...)
+	// play plays a game with the challenge in round at, and returns the ledger. The meter has the score.
+	play := func(p lin.Contextual, at int, in bool, src *noise.Fast, m *meter) (*privacy.Ledger, error) {
+		mech := p.Mechanism()
+		cur, err := release.SimulatedFeatures(release.FeatureConfig{Dim: 2, Slots: p.Slots(), Mechanism: mech}, src)
+		if err != nil {
+			return nil, err
+		}
+		where := [2]int{0, 1}
+		switch mech.(type) {
+		case privacy.GramTree, privacy.GramBLT, privacy.GramWishart:
+			where = [2]int{2, 4} // of a·r in the upper triangle of [a;r][a;r]ᵀ, row by row
+		}
+		// Each coordinate of each slot is one sum to the meter. All are 0 before the challenge.
+		if len(m.arms) != 2*p.Slots() {
+			m.arms = make([]track, 2*p.Slots())
+		}
+		slots := make([]slot, len(m.arms))
+		m.begin(mech)
+		for t := 1; t <= horizon; t++ {
+			for due := p.Due(); due >= 0; due = p.Due() {
+				r, err := cur.Release(due)
+				if err != nil {
+					return nil, err
+				}
+				for i, at := range where {
+					s := &slots[2*due+i]
+					m.take(2*due+i, r.At(at)-s.sum, s)
+					if !mech.Continual() {
+						*s = slot{}
+					}
+				}
+				p.Learn(r)
+			}
+			c := p.Choose(actions)
+			slots[2*c.Slot].n++
+			slots[2*c.Slot+1].n++
+			reward := 0.0
+			if t == at {
+				i := 2*c.Slot + c.Action
+				slots[i].position, slots[i].sum = slots[i].n, -1
+				m.arm, m.shift = i, 2
+				if reward = -1; in {
+					reward = 1
+				}
+			}
+			if err := cur.Add(c.Slot, actions[2*c.Action:2*c.Action+2], reward); err != nil {
+				return nil, err
+			}
+		}
+		return cur.Ledger(), nil
+	}
+	l, err := play(p, 1, true, &src, new(meter))
+	if err != nil {
+		return direct{}, fmt.Errorf("audit: %w", err)
+	}
+	d.claim = l.Total()
 	if m, ok := p.Mechanism().(privacy.GramWishart); ok {
 		// What it takes to calibrate this noise is too long for each game. The policy releases after every round, whatever it plays, and its plays are a
 		// function of the releases.
@@ -60,13 +162,6 @@ func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given c
 		}
 		build = func(privacy.Budget, *noise.Fast) (lin.Contextual, error) { return &everyRound{mech: m}, nil }
 	}
-	// A round is in one slot, so one charge of one slot is what it can lose; a slot is emptied at its release, or continual.
-	l := privacy.NewLedger()
-	if err := l.Record(0, p.Mechanism()); err != nil {
-		return direct{}, fmt.Errorf("audit: %w", err)
-	}
-	d.claim = l.Total()
-	actions := append(append([]float64(nil), basis[0]...), basis[1]...)
 	d.worlds = func(adversary int) func() func(bool, *noise.Fast, []float64) error {
 		at := vectorRounds[adversary]
 		return func() func(bool, *noise.Fast, []float64) error {
@@ -76,52 +171,8 @@ func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given c
 				if err != nil {
 					return err
 				}
-				mech := p.Mechanism()
-				cur, err := release.SimulatedFeatures(release.FeatureConfig{Dim: 2, Slots: p.Slots(), Mechanism: mech}, src)
-				if err != nil {
+				if _, err := play(p, at, in, src, &m); err != nil {
 					return err
-				}
-				where := [2]int{0, 1}
-				switch mech.(type) {
-				case privacy.GramTree, privacy.GramBLT, privacy.GramWishart:
-					where = [2]int{2, 4} // of a·r in the upper triangle of [a;r][a;r]ᵀ, row by row
-				}
-				// Each coordinate of each slot is one sum to the meter. All are 0 before the challenge.
-				if len(m.arms) != 2*p.Slots() {
-					m.arms = make([]track, 2*p.Slots())
-				}
-				slots := make([]slot, len(m.arms))
-				m.begin(mech)
-				for t := 1; t <= horizon; t++ {
-					for due := p.Due(); due >= 0; due = p.Due() {
-						r, err := cur.Release(due)
-						if err != nil {
-							return err
-						}
-						for i, at := range where {
-							s := &slots[2*due+i]
-							m.take(2*due+i, r.At(at)-s.sum, s)
-							if !mech.Continual() {
-								*s = slot{}
-							}
-						}
-						p.Learn(r)
-					}
-					c := p.Choose(actions)
-					slots[2*c.Slot].n++
-					slots[2*c.Slot+1].n++
-					reward := 0.0
-					if t == at {
-						i := 2*c.Slot + c.Action
-						slots[i].position, slots[i].sum = slots[i].n, -1
-						m.arm, m.shift = i, 2
-						if reward = -1; in {
-							reward = 1
-						}
-					}
-					if err := cur.Add(c.Slot, actions[2*c.Action:2*c.Action+2], reward); err != nil {
-						return err
-					}
 				}
 				out[0] = m.llr
 				return nil

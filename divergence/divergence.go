@@ -142,6 +142,41 @@ func klUpper(p, c, q float64) float64 {
 	return min(max(q, p), 1)
 }
 
+// KLUpperSide says on which side of q KLUpper(p,c) lies, without solving for it: −1 if it is below q for sure, 1 if it is above for sure, and 0 if
+// the two, or q and p, or q and 1, are within about 1e-11, where only KLUpper can tell. It costs one KL at most, and is for comparing indices. It is 0
+// where KLUpper is NaN.
+func KLUpperSide(p, c, q float64) int {
+	const margin = 1e-11 // ten times KLUpper's error
+	switch {
+	case !(0 <= p && p <= 1 && c >= 0 && 0 <= q && q <= 1):
+		return 0
+	case q >= 1-4*margin:
+		// kl(p, 1−y) ≥ (1−p)log(1/y) − log 2, here at y = e^{−23.5} = 6.2e-11.
+		if c < float64(23.5*(1-p))-math.Ln2 {
+			return -1
+		}
+		return 0
+	case p >= q+margin:
+		return 1
+	case p > q-margin:
+		return 0
+	}
+	d := q - p
+	if x := d - margin; float64(2*float64(x*x)) > float64(c*(1+1e-9)) { // Pinsker: kl(p,q) ≥ 2(q−p)²
+		return -1
+	}
+	// The slope of kl in q is d/q(1−q) at q, and at most 8/3 of it within the margin.
+	k := KL(p, q)
+	slack := float64(4*margin*d)/float64(q*(1-q)) + float64(1e-14*k)
+	switch {
+	case k > c+slack:
+		return -1
+	case k < c-slack:
+		return 1
+	}
+	return 0
+}
+
 // KLLower is the smallest q in [0,p] with kl(p,q) ≤ c, for p in [0,1] and c in [0,+Inf]. Its error is below 1e-12.
 func KLLower(p, c float64) float64 {
 	if !(0 <= p && p <= 1 && c >= 0) {

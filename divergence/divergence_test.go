@@ -175,6 +175,32 @@ func TestKLUpperProperties(t *testing.T) {
 	})
 }
 
+// What KLUpperSide is sure of must be so of the numbers that KLUpper returns, also where q is next to them.
+func TestKLUpperSide(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p, c := rapid.Float64Range(0, 1).Draw(t, "p"), level(t)
+		index := divergence.KLUpper(p, c)
+		q := rapid.OneOf(rapid.Float64Range(0, 1), rapid.Just(1.0), rapid.Map(rapid.Float64Range(-34, -1), func(e float64) float64 { return index + math.Exp(e) }),
+			rapid.Map(rapid.Float64Range(-34, -1), func(e float64) float64 { return index - math.Exp(e) })).Draw(t, "q")
+		q = min(max(q, 0), 1)
+		switch side := divergence.KLUpperSide(p, c, q); {
+		case side > 0 && !(index > q), side < 0 && !(index < q):
+			t.Errorf("KLUpperSide(%v, %v, %v) = %d, and KLUpper = %v", p, c, q, side, index)
+		case side == 0 && math.Abs(index-q) > 1e-9 && math.Abs(p-q) > 1e-9 && q < 1-1e-9:
+			t.Errorf("KLUpperSide(%v, %v, %v) does not know, and KLUpper = %v", p, c, q, index)
+		}
+	})
+	for _, x := range []struct {
+		p, c, q float64
+		want    int
+	}{{0.5, math.Inf(1), 0.9, 1}, {0.5, math.Inf(1), 1, 0}, {1, 1, 0.5, 1}, {1, 1, 1, 0}, {0, 0.1, 0.5, -1}, {0, 1, 0.5, 1}, {0.5, 0.1, 1, -1}, {0, 0, 0, 0},
+		{math.NaN(), 1, 1, 0}, {1, math.NaN(), 1, 0}, {1, 1, math.NaN(), 0}, {2, 1, 0, 0}, {0, -1, 0, 0}} {
+		if got := divergence.KLUpperSide(x.p, x.c, x.q); got != x.want {
+			t.Errorf("KLUpperSide(%v, %v, %v) = %d, want %d", x.p, x.c, x.q, got, x.want)
+		}
+	}
+}
+
 func TestKLProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := rapid.Float64Range(0, 1).Draw(t, "p")

@@ -40,15 +40,43 @@ func (p *AdaPKLUCB) Next(released privacy.Released) *Batch {
 	if !p.learn(released) {
 		return p.every()
 	}
-	x := float64(p.alpha * p.logRound())
-	best, top := 0, math.Inf(-1)
-	for a := range p.arms {
-		e := &p.arms[a]
-		mean := min(1, max(0, e.mean+e.noise(x)))
-		index := divergence.KLUpper(mean, x/e.h)
-		if index > top || p.fewest && index == top && p.plays[a] < p.plays[best] {
-			best, top = a, index
+	return p.double(p.first(float64(p.alpha * p.logRound())))
+}
+
+// first is the arm of the highest index at α log t_ℓ = x.
+func (p *AdaPKLUCB) first(x float64) int {
+	// Indices take time to solve for, and only their order counts: that of the best arm so far is solved for when another arm is near it.
+	best, mean, c := 0, p.optimistic(0, x), x/p.arms[0].h
+	top := math.NaN() // index of best, if it was solved for
+	for a := 1; a < len(p.arms); a++ {
+		m, ca := p.optimistic(a, x), x/p.arms[a].h
+		side := 1
+		if top != top && (m < 1 || divergence.KLUpperSide(mean, c, 1) >= 0) {
+			top = divergence.KLUpper(mean, c)
 		}
+		if top == top {
+			if top == 1 && !p.fewest {
+				break // no index is above 1
+			}
+			side = divergence.KLUpperSide(m, ca, top)
+		}
+		if side < 0 {
+			continue
+		}
+		index := math.NaN()
+		if side == 0 {
+			index = divergence.KLUpper(m, ca)
+			if !(index > top || p.fewest && index == top && p.plays[a] < p.plays[best]) {
+				continue
+			}
+		}
+		best, mean, c, top = a, m, ca, index
 	}
-	return p.double(best)
+	return best
+}
+
+// optimistic is μ̌_a at α log t_ℓ = x.
+func (p *AdaPKLUCB) optimistic(a int, x float64) float64 {
+	e := &p.arms[a]
+	return min(1, max(0, e.mean+e.noise(x)))
 }

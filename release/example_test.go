@@ -60,3 +60,31 @@ func ExampleReal() {
 	fmt.Printf("6 releases, epsilon %.3f\n", c.Ledger().Total().Pure())
 	// Output: 6 releases, epsilon 1.000
 }
+
+// Nobody has to be believed with a reward: every user adds a share of the noise, and a server learns the noisy sum only. Here the users are in
+// this process; a Summer of package aggregate sums over the network.
+func ExampleTrust() {
+	stream := noise.Key{Seed: 1, Role: noise.RoleNoise}.Fast(1)
+	c, err := release.Simulated(release.Config{
+		Arms:      1,
+		Mechanism: privacy.Laplace{Scale: 10},
+		Trust:     &release.Trust{Model: privacy.TrustSecAgg, P: 0.01, Promised: 0.9, PerUser: true},
+	}, &stream[0])
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for user := range 1000 {
+		if err := c.Add(0, float64(user%2)); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	r, err := c.Release([]int{0})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%d users, mean %.2f, epsilon %.1f\n", r.N(0), r.Mean(0), c.Ledger().Total().Pure())
+	// Output: 1000 users, mean 0.51, epsilon 0.1
+}

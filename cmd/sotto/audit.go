@@ -120,6 +120,8 @@ type outcome struct {
 	findings           []auditRow
 	warnings, cannot   []string
 	figures            []report.Figure
+	readings           []readingRow
+	level              string // of each reading
 	gamma              float64
 	seed               uint64
 }
@@ -237,7 +239,16 @@ func (o *outcome) report() report.Report {
 		group.Rows = append(group.Rows, []string{strconv.Itoa(i + 1), s})
 	}
 	cannot.Groups = []report.GridGroup{group}
-	r.Grids = []report.Grid{o.table(), tested, cannot}
+	for _, x := range o.readings {
+		if x.refuted() {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("The claim is refuted by a further reading, %s: %s is claimed, and it is at least %s.", x.name(), auditNumber(x.Claimed), auditNumber(x.Low)))
+		}
+	}
+	r.Grids = []report.Grid{o.table()}
+	if o.readings != nil {
+		r.Grids = append(r.Grids, readings(o.readings, o.level))
+	}
+	r.Grids = append(r.Grids, tested, cannot)
 	return r
 }
 
@@ -250,8 +261,18 @@ type auditJSON struct {
 	Refuted    bool              `json:"refuted"` // a claim that should hold
 	Tested     map[string]string `json:"tested"`
 	Findings   []findingJSON     `json:"findings"`
+	Readings   []readingJSON     `json:"readings,omitempty"`
 	Warnings   []string          `json:"warnings"`
 	Cannot     []string          `json:"cannot_show"`
+}
+
+type readingJSON struct {
+	What    string   `json:"what"`
+	Delta   *float64 `json:"delta"`   // null: none
+	Claimed *float64 `json:"claimed"` // null: no claim
+	Low     *float64 `json:"low"`     // null: infinite
+	Verdict string   `json:"verdict"`
+	Games   int      `json:"games"`
 }
 
 type findingJSON struct {
@@ -289,6 +310,10 @@ func (o *outcome) json() auditJSON {
 		out.Refuted = out.Refuted || f.Refuted && !f.twin
 		out.Findings = append(out.Findings, findingJSON{f.Name, finite(f.Claimed), f.Delta, f.Low, finite(f.Estimate), finite(f.High), finite(f.Tightness()), f.Verdict(), f.Refuted, f.twin,
 			f.Attack, f.Against, f.Model, f.Games, f.Gamma})
+	}
+	for _, r := range o.readings {
+		out.Refuted = out.Refuted || r.refuted()
+		out.Readings = append(out.Readings, readingJSON{r.What, finite(r.Delta), finite(r.Claimed), finite(r.Low), r.verdict(), r.Games})
 	}
 	return out
 }
@@ -338,7 +363,11 @@ func (c *auditFlags) finish(s streams, o *outcome) error {
 		}
 	} else {
 		var b bytes.Buffer
-		if err := (report.Report{Grids: r.Grids[:1]}).WriteText(&b); err != nil {
+		shown := r.Grids[:1]
+		if o.readings != nil {
+			shown = r.Grids[:2]
+		}
+		if err := (report.Report{Grids: shown}).WriteText(&b); err != nil {
 			return err
 		}
 		fmt.Fprintln(&b)
@@ -359,6 +388,11 @@ func (c *auditFlags) finish(s streams, o *outcome) error {
 			missed = append(missed, f.Name)
 		case f.wrong():
 			refuted = append(refuted, f.Name)
+		}
+	}
+	for _, r := range o.readings {
+		if r.refuted() {
+			refuted = append(refuted, r.name())
 		}
 	}
 	switch {
@@ -479,12 +513,13 @@ func rocFigure(id, title string, all []namedScores, claim, delta, level float64,
 	return f, nil
 }
 
-// curveFigure is the audited ε against δ, beside the claimed one.
-func curveFigure(id string, s audit.Scores, gamma float64, claim func(delta float64) (float64, error)) (report.Figure, error) {
+// curveFigure is the audited ε against δ, beside the claimed one. The scores are those of the attack that did best of so many on these very games: the
+// confidence is split over all of them.
+func curveFigure(id string, s audit.Scores, attacks int, gamma float64, claim func(delta float64) (float64, error)) (report.Figure, error) {
 	level := levelText(gamma)
 	f := report.Figure{ID: id, Title: "Audited ε against δ", Subtitle: "The lower bound holds at all δ together", XLabel: "δ", YLabel: "ε", LogX: true,
-		Note: "Lower bound at confidence " + level + ", from many thresholds; the table's is of one threshold, chosen on other games."}
-	r, err := s.RegionByRank(gamma)
+		Note: "Lower bound at confidence " + level + " for this curve alone, over all attacks and thresholds; the table's, which the verdict rests on, has a confidence of its own and is of one threshold, chosen on other games."}
+	r, err := s.RegionByRank(gamma / float64(attacks))
 	if err != nil {
 		return f, err
 	}

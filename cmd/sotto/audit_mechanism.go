@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/report"
 )
 
@@ -29,13 +31,19 @@ type auditMechanism struct {
 	Records experiment.Count `default:"8" help:"Rewards in a sum between two releases." placeholder:"N" group:"Sums:"`
 	Looks   experiment.Count `help:"Releases: without it 16 of running sums, 2 of others." placeholder:"L" group:"Sums:"`
 
-	Rows     experiment.Count `default:"100" help:"Points of the data set." placeholder:"N" group:"mean:"`
-	Columns  experiment.Count `default:"10" help:"Columns of a point, each 0 or 1." placeholder:"D" group:"mean:"`
-	Noise    string           `default:"0" help:"γ: normal noise of variance γ²/k is added to each column of a mean of k points." placeholder:"γ" group:"mean:"`
-	Sample   experiment.Count `help:"Points drawn without replacement and averaged; all without it." placeholder:"K" group:"mean:"`
-	Clip     string           `default:"0" help:"Clip points to this norm; 0 does not." placeholder:"C" group:"mean:"`
-	Target   string           `default:"hard" help:"hard (the point that is easiest to trace), easy (the one best hidden) or average (a new one in each game)." placeholder:"NAME" group:"mean:"`
-	Searched experiment.Count `default:"2048" help:"Games of the search with each adversary." placeholder:"N"`
+	Rows         experiment.Count `default:"100" help:"Points of the data set." placeholder:"N" group:"mean:"`
+	Columns      experiment.Count `default:"10" help:"Columns of a point, each 0 or 1." placeholder:"D" group:"mean:"`
+	Noise        string           `default:"0" help:"γ: normal noise of variance γ²/k is added to each column of a mean of k points." placeholder:"γ" group:"mean:"`
+	Sample       experiment.Count `help:"Points drawn without replacement and averaged; all without it." placeholder:"K" group:"mean:"`
+	Clip         string           `default:"0" help:"Clip points to this norm; 0 does not." placeholder:"C" group:"mean:"`
+	Target       string           `default:"hard" help:"hard (the point that is easiest to trace), easy (the one best hidden) or average (a new one in each game)." placeholder:"NAME" group:"mean:"`
+	References   experiment.Count `help:"Attacks do not know the law of the data, but so many points of it: empirical likelihood ratio, covariance and GLiR." placeholder:"N" group:"mean:"`
+	NoShrink     bool             `help:"Do not shrink the covariance of the references: it must not be singular then." group:"mean:"`
+	Misspecified experiment.Count `help:"Columns in which attacks have the target wrong." placeholder:"N" group:"mean:"`
+	Searched     experiment.Count `default:"2048" help:"Games of the search with each adversary." placeholder:"N"`
+	OneRun       bool             `help:"Estimate ε and μ from a single run of many sums, each with a canary." group:"Further readings, over which the confidence is split:"`
+	auditMore
+	auditGuess
 	auditFlags
 }
 
@@ -45,7 +53,9 @@ func (c *auditMechanism) Help() string {
   sotto audit mechanism laplace --epsilon 1 --games 1e6
   sotto audit mechanism gaussian --rho 0.5 --delta 0.01 --out report
   sotto audit mechanism tree --epsilon 1 --looks 16 --broken half
+  sotto audit mechanism gaussian --rho 0.5 --deltas 1e-4,1e-3,0.01 --gaussian-dp --one-run --reconstruct 2
   sotto audit mechanism mean --rows 100 --columns 50 --noise 1
+  sotto audit mechanism mean --rows 100 --columns 20 --references 200 --misspecified 2
   sotto audit mechanism '{"mechanism":"laplace","scale":2}' --claim 0.25`
 }
 
@@ -171,22 +181,39 @@ func (c *auditMechanism) Run(ctx context.Context, s streams) error {
 	if c.Name == "mean" {
 		return c.mean(ctx, s)
 	}
-	o, p, err := c.prepare()
+	o, x, err := c.prepare()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	return c.auditFlags.play(ctx, s, o, p, c.Claim)
+	return c.auditFlags.play(ctx, s, o, x, c.Claim)
 }
 
+// protocolKinds are mechanisms of a batch of users, which only JSON can give.
+var protocolKinds = []string{"aggregated", "split-mix", "clones", "shuffled-count"}
+
 // prepare reads the flags into an audit of sums.
-func (c *auditMechanism) prepare() (*outcome, audit.PolicyAudit, error) {
+func (c *auditMechanism) prepare() (*outcome, searched, error) {
 	o := &outcome{title: "Audit of a mechanism", description: "Two data sets that differ in one reward; an adversary chooses them, sees what is released, and says which of the two it was."}
-	var p audit.PolicyAudit
+	var x searched
 	gamma, games, seed, err := c.read(100_000)
 	if err != nil {
-		return nil, p, err
+		return nil, x, err
 	}
 	o.gamma, o.seed = gamma, seed
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{{"references", c.References != 0}, {"no-shrink", c.NoShrink}, {"misspecified", c.Misspecified != 0}} {
+		if f.given {
+			return nil, x, fmt.Errorf("--%s is for mean only", f.name)
+		}
+	}
+	for _, name := range protocolKinds {
+		if strings.HasPrefix(c.Name, "{") && strings.Contains(c.Name, `"mechanism":"`+name+`"`) {
+			return c.prepareMessages(o, gamma, games, seed)
+		}
+	}
+	fail := func(err error) (*outcome, searched, error) { return nil, x, err }
 	running := false
 	for _, name := range []string{"tree", "hybrid", "kary", "sqrt", "blt", "sparse"} {
 		running = running || c.Name == name || strings.HasPrefix(c.Name, "{") && strings.Contains(c.Name, `"`+name+`"`)
@@ -206,39 +233,88 @@ func (c *auditMechanism) prepare() (*outcome, audit.PolicyAudit, error) {
 		x    int
 	}{{"looks", looks}, {"records", n}, {"arms", arms}} {
 		if f.x < 1 || f.x > 100_000 {
-			return nil, p, fmt.Errorf("--%s is %d, must be from 1 to 100000", f.name, f.x)
+			return nil, x, fmt.Errorf("--%s is %d, must be from 1 to 100000", f.name, f.x)
 		}
 	}
 	m, err := c.mechanism(looks)
 	if err != nil {
-		return nil, p, err
+		return fail(err)
 	}
 	delta := 0.0
 	if c.Delta != "" {
 		if delta, err = zeroDelta("delta", c.Delta); err != nil {
-			return nil, p, err
+			return fail(err)
 		}
 	} else if math.IsInf(m.Loss().Pure(), 1) {
 		delta = 0.01
 	}
 	if delta == 0 && math.IsInf(m.Loss().Pure(), 1) && c.Claim == "" {
-		return nil, p, fmt.Errorf("--delta is %q, must be above 0: %s claims no ε at δ = 0", c.Delta, m.Kind())
+		return nil, x, fmt.Errorf("--delta is %q, must be above 0: %s claims no ε at δ = 0", c.Delta, m.Kind())
 	}
 	subject, err := audit.MechanismSubject(m, arms, n, looks)
 	if err != nil {
-		return nil, p, err
+		return fail(err)
 	}
-	p = audit.PolicyAudit{Subject: subject, Adversaries: audit.Adversaries(arms, subject.Horizon, audit.View), Delta: delta, Gamma: gamma, Games: games, Pilot: int(c.Searched),
+	cur := noise.NewFast(1, 2)
+	if _, err := release.Simulated(release.Config{Arms: arms, Mechanism: m}, &cur); err != nil {
+		return nil, x, fmt.Errorf("MECHANISM is %s, must be one of sums: %w", m.Kind(), err)
+	}
+	p := audit.PolicyAudit{Subject: subject, Adversaries: audit.Adversaries(arms, subject.Horizon, audit.View), Delta: delta, Games: games, Pilot: int(c.Searched),
 		Workers: c.Workers, Key: keyOf(seed, "mechanism", m.Kind())}
 	o.tested = []report.Fact{{Name: "mechanism", Value: fmt.Sprint(m)},
 		{Name: "releases", Value: fmt.Sprintf("%s of %s, after every %s of each", several(looks, "release"), several(arms, "sum"), several(n, "reward"))}}
 	if err := c.breaks(o, &p, c.Broken, c.Real, audit.Faults(m)); err != nil {
-		return nil, p, err
+		return fail(err)
 	}
 	o.tested = append(o.tested, report.Fact{Name: "neighbours", Value: "one reward replaced by another, in [0, 1]"},
 		report.Fact{Name: "the claim", Value: claimText(c.Claim, m.Loss(), delta)},
 		report.Fact{Name: "adversary", Value: "knows all rewards but one, has chosen them, and sees every number that is released"})
-	return o, p, nil
+	x = searchedPolicy(p, c.Workers)
+	if p.Gamma, err = x.split(o, gamma, c.auditGuess, c.auditMore, c.OneRun); err != nil {
+		return fail(err)
+	}
+	x.run = p.Run
+	if m, ok := m.(privacy.Gaussian); ok && c.Claim == "" {
+		x.mu = 1 / m.Sigma
+	}
+	return o, x, nil
+}
+
+// prepareMessages is the audit of a protocol's messages.
+func (c *auditMechanism) prepareMessages(o *outcome, gamma float64, games int, seed uint64) (*outcome, searched, error) {
+	var x searched
+	m, err := c.mechanism(1)
+	if err != nil {
+		return nil, x, err
+	}
+	if c.Real || c.Broken != "none" && c.Broken != "half" {
+		return nil, x, fmt.Errorf("--real and --broken %s are not for %s: its broken twin is half", c.Broken, m.Kind())
+	}
+	d, err := audit.MessageSubject(m, c.Broken == "half")
+	if err != nil {
+		return nil, x, err
+	}
+	if c.Delta != "" {
+		if d.Delta, err = zeroDelta("delta", c.Delta); err != nil {
+			return nil, x, err
+		}
+	} else if math.IsInf(m.Loss().Pure(), 1) {
+		d.Delta = 0.01
+	}
+	if d.Delta == 0 && math.IsInf(m.Loss().Pure(), 1) && c.Claim == "" {
+		return nil, x, fmt.Errorf("--delta is %q, must be above 0: %s claims no ε at δ = 0", c.Delta, m.Kind())
+	}
+	d.Games, d.Pilot, d.Workers, d.Key = games, int(c.Searched), c.Workers, keyOf(seed, "mechanism", m.Kind())
+	o.tested = []report.Fact{{Name: "mechanism", Value: fmt.Sprint(m)}, {Name: "broken on purpose", Value: c.Broken}, {Name: "neighbours", Value: "one user's reward, 0 or 1"},
+		{Name: "the claim", Value: claimText(c.Claim, m.Loss(), d.Delta)},
+		{Name: "adversary", Value: "knows all other users' rewards, and sees what the protocol shows"}}
+	o.cannot = append(o.cannot, simulatedOnly)
+	x = searchedDirect(d)
+	if d.Gamma, err = x.split(o, gamma, c.auditGuess, c.auditMore, c.OneRun); err != nil {
+		return nil, x, err
+	}
+	x.run = d.Run
+	return o, x, nil
 }
 
 func claimText(given string, l privacy.Loss, delta float64) string {
@@ -298,9 +374,9 @@ func (c *auditFlags) breaks(o *outcome, p *audit.PolicyAudit, broken string, rea
 	return nil
 }
 
-// play runs an audit of sums or of a policy, and draws what it found from games of their own.
-func (c *auditFlags) play(ctx context.Context, s streams, o *outcome, p audit.PolicyAudit, says string) error {
-	f, err := p.Run(ctx)
+// play runs an audit of sums, of a policy or of something else, and draws what it found from games of their own.
+func (c *auditFlags) play(ctx context.Context, s streams, o *outcome, x searched, says string) error {
+	f, err := x.run(ctx)
 	if err != nil {
 		return failed(err)
 	}
@@ -308,12 +384,19 @@ func (c *auditFlags) play(ctx context.Context, s streams, o *outcome, p audit.Po
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	o.findings = rowsOf(f)
-	o.tested = append(o.tested, report.Fact{Name: "searched", Value: fmt.Sprintf("%s, each of them neighbours and a continuation, with %s each and more with the best; the test has games of its own", counted(len(p.Adversaries), "adversary", "adversaries"),
-		several(p.Pilot, "game"))},
+	if f.Claimed == 0 && says == "" {
+		o.warnings = append(o.warnings, "The ledger was charged nothing: no reward was in a release. Play longer.")
+	}
+	o.tested = append(o.tested, report.Fact{Name: "searched", Value: fmt.Sprintf("%s, each of them neighbours and a continuation, with %s each and more with the best; the test has games of its own", counted(x.adversaries, "adversary", "adversaries"),
+		several(x.pilot, "game"))},
 		report.Fact{Name: "worst adversary found", Value: f.Model + ": " + f.Against})
 	o.cannot = append(o.cannot, "The adversaries are a list that was searched, not all there are.")
+	if o.readings, err = x.more(ctx, f, says); err != nil {
+		return failed(err)
+	}
+	o.level = levelText(x.gamma)
 	if c.Out != "" {
-		if err := c.draw(ctx, o, p, f, says); err != nil {
+		if err := c.draw(ctx, o, x, f, says); err != nil {
 			return failed(err)
 		}
 	}
@@ -321,39 +404,27 @@ func (c *auditFlags) play(ctx context.Context, s streams, o *outcome, p audit.Po
 }
 
 // draw adds the figures of the adversary that was found.
-func (c *auditFlags) draw(ctx context.Context, o *outcome, p audit.PolicyAudit, f audit.Finding, says string) error {
-	for _, a := range p.Adversaries {
-		if a.Name != f.Against || a.Model.String() != f.Model {
-			continue
-		}
-		k := p.Key
-		k.Role = noise.Role("audit figure")
-		games := min(p.Games, 200_000)
-		all, loss, err := audit.Transcripts(ctx, p.Subject, a, p.Sees, games, c.Workers, k)
-		if err != nil {
-			return err
-		}
-		for i, name := range audit.Attacks(p.Sees) {
-			if name != f.Attack || all[i].Validate() != nil || p.Sees == audit.Plays && i == len(all)-1 {
-				continue // a table of plays is no score
-			}
-			roc, err := rocFigure("roc", "The attack that did best", []namedScores{{name, all[i]}}, f.Claimed, f.Delta, 1-o.gamma, nil, "")
-			if err != nil {
-				return err
-			}
-			roc.Note += fmt.Sprintf(" %d games of its own.", games)
-			curve, err := curveFigure("epsilon-delta", all[i], o.gamma, func(delta float64) (float64, error) {
-				if says != "" {
-					return math.Inf(1), nil
-				}
-				return min(loss.Approx(delta), loss.Pure()), nil
-			})
-			if err != nil {
-				return err
-			}
-			o.figures = append(o.figures, roc, curve)
-		}
+func (c *auditFlags) draw(ctx context.Context, o *outcome, x searched, f audit.Finding, says string) error {
+	games := min(x.games, 200_000)
+	scores, ok, loss, err := x.again(ctx, "figure", f, games)
+	if err != nil || !ok {
+		return err
 	}
+	roc, err := rocFigure("roc", "The attack that did best", []namedScores{{f.Attack, scores}}, f.Claimed, f.Delta, 1-o.gamma, nil, "")
+	if err != nil {
+		return err
+	}
+	roc.Note += fmt.Sprintf(" %d games of its own.", games)
+	curve, err := curveFigure("epsilon-delta", scores, 1, o.gamma, func(delta float64) (float64, error) {
+		if says != "" {
+			return math.Inf(1), nil
+		}
+		return min(loss.Approx(delta), loss.Pure()), nil
+	})
+	if err != nil {
+		return err
+	}
+	o.figures = append(o.figures, roc, curve)
 	return nil
 }
 
@@ -363,6 +434,7 @@ type meanAudit struct {
 	game         audit.Game
 	names        []string // of the attacks
 	delta, claim float64
+	mu           float64                              // claimed μ of Gaussian DP; +Inf: none
 	curve        func(delta float64) (float64, error) // the claim at every δ
 	theory       func(alpha float64) float64          // power of the likelihood ratio in the limit; nil if it is not known
 }
@@ -380,6 +452,12 @@ func (c *auditMechanism) prepareMean() (*meanAudit, error) {
 	}
 	if c.Broken != "none" || c.Real {
 		return nil, errors.New("--broken and --real are not for mean")
+	}
+	if c.OneRun || c.Reconstruct != 0 {
+		return nil, errors.New("--one-run and --reconstruct are not for mean")
+	}
+	if _, err := c.deltas(); err != nil {
+		return nil, err
 	}
 	n, d, k := int(c.Rows), int(c.Columns), int(c.Sample)
 	switch {
@@ -435,11 +513,55 @@ func (c *auditMechanism) prepareMean() (*meanAudit, error) {
 	rows := g.Mean.Rows()
 	g.Attacks = []audit.Attack{audit.Asymptotic{Mu: data.P, Var: data.Variance(), Noise: spread, Rows: rows}, audit.ScalarProduct{Reference: data.P}}
 	names := []string{"likelihood ratio, asymptotic", "scalar product"}
-	if spread == nil && clip == 0 && k == 0 {
+	plain := spread == nil && clip == 0 && k == 0
+	if plain {
 		g.Attacks, names = append(g.Attacks, audit.BernoulliLR(data)), append(names, "likelihood ratio, exact")
+	}
+	knows, note := "the law of the data", ""
+	if c.References != 0 {
+		references, err := c.references(data, src)
+		if err != nil {
+			return nil, err
+		}
+		knows = fmt.Sprintf("%d points of the data's law", len(references))
+		covariance, err := audit.NewCovariance(references, rows, !c.NoShrink)
+		if err != nil {
+			return nil, fmt.Errorf("--references is %d: %w", c.References, err)
+		}
+		note = covariance.Note()
+		g.Attacks = []audit.Attack{covariance, audit.ScalarProduct{Reference: references[0]}, audit.GLiR{Covariance: covariance}}
+		names = []string{"covariance", "scalar product", "GLiR"}
+		if plain {
+			lr, err := audit.NewBernoulliReference(references)
+			if err != nil {
+				return nil, err
+			}
+			g.Attacks, names = append(g.Attacks, lr), append(names, "likelihood ratio, empirical")
+		}
+	} else if c.NoShrink {
+		return nil, errors.New("--no-shrink needs --references")
 	}
 	if g.Target == nil {
 		g.Attacks, names = append(g.Attacks[:1], g.Attacks[2:]...), append(names[:1], names[2:]...) // a scalar product is for one target
+	}
+	aim := g.Target
+	if wrong := int(c.Misspecified); wrong != 0 {
+		switch {
+		case g.Target == nil:
+			return nil, errors.New("--misspecified is not for --target average, which has no target to mistake")
+		case wrong < 0 || wrong > d:
+			return nil, fmt.Errorf("--misspecified is %d, must be from 0 to --columns, %d", wrong, d)
+		}
+		aim = slices.Clone(g.Target)
+		for j := range wrong {
+			aim[j] = 1 - aim[j]
+		}
+		for i := range g.Attacks {
+			g.Attacks[i] = audit.Misspecified{Attack: g.Attacks[i], Target: aim}
+			if _, err := g.Attacks[i].Aim(g.Target); err != nil {
+				return nil, err
+			}
+		}
 	}
 	delta := 0.01
 	if c.Delta != "" {
@@ -448,24 +570,25 @@ func (c *auditMechanism) prepareMean() (*meanAudit, error) {
 		}
 	}
 	// Points of {0,1}^d are at most √d apart, and clipped ones at most 2C: replacing one moves the sum of k by so much, and the noise of the sum has γ√k.
-	loss, says := privacy.InfiniteLoss(), "none: without noise a mean promises nothing"
+	loss, says, mu := privacy.InfiniteLoss(), "none: without noise a mean promises nothing", math.Inf(1)
 	if spreadOf > 0 {
 		apart := math.Sqrt(float64(d))
 		if clip > 0 {
 			apart = min(apart, 2*clip)
 		}
-		loss = privacy.Gaussian{Sigma: spreadOf * math.Sqrt(float64(rows)) / apart}.Loss()
+		sigma := spreadOf * math.Sqrt(float64(rows)) / apart
+		loss, mu = privacy.Gaussian{Sigma: sigma}.Loss(), 1/sigma
 		says = fmt.Sprintf("that of normal noise on points at most %.4g apart, at δ = %v", apart, delta)
 		if k > 0 && k < n {
 			says += ", without what sub-sampling adds"
 		}
 	}
-	m := &meanAudit{outcome: o, game: g, names: names, delta: delta, claim: loss.Pure(), curve: func(delta float64) (float64, error) { return loss.Approx(delta), nil }}
+	m := &meanAudit{outcome: o, mu: mu, game: g, names: names, delta: delta, claim: loss.Pure(), curve: func(delta float64) (float64, error) { return loss.Approx(delta), nil }}
 	if delta > 0 {
 		m.claim = loss.Approx(delta)
 	}
 	if c.Claim != "" {
-		m.curve = func(float64) (float64, error) { return math.Inf(1), nil }
+		m.mu, m.curve = math.Inf(1), func(float64) (float64, error) { return math.Inf(1), nil }
 		if m.claim, err = claim(c.Claim); err != nil {
 			return nil, err
 		}
@@ -478,23 +601,58 @@ func (c *auditMechanism) prepareMean() (*meanAudit, error) {
 		{Name: "data", Value: "independent columns of 0 and 1, with means from 0.1 to 0.9"},
 		{Name: "neighbours", Value: "one point replaced by the target (000 Algorithms 5 and 12)"},
 		{Name: "target", Value: targets[c.Target]}, {Name: "the claim", Value: says},
-		{Name: "adversary", Value: "knows the law of the data and the target, and sees the mean"}, {Name: "attacks", Value: strings.Join(names, "; ")},
+		{Name: "adversary", Value: "knows " + knows + " and the target, and sees the mean"}, {Name: "attacks", Value: strings.Join(names, "; ")},
 	}
 	o.cannot = []string{"The other points are drawn anew in each game, which hides the target better than data that the adversary knows: the claim is about the worst data there are.", simulatedOnly}
+	if note != "" {
+		o.warnings = append(o.warnings, note)
+	}
+	if c.Misspecified != 0 {
+		o.tested = append(o.tested, report.Fact{Name: "misspecified", Value: fmt.Sprintf("attacks have the target wrong in %s", several(int(c.Misspecified), "column"))})
+	}
 	if g.Target != nil && clip == 0 {
 		score, err := audit.Leakage(n, g.Target, data.P, data.Variance(), spread)
 		if err != nil {
 			return nil, err
 		}
 		limit := audit.Optimal(score)
+		if c.Misspecified != 0 {
+			scal, err := audit.LeakageBetween(n, g.Target, aim, data.P, data.Variance(), spread)
+			if err != nil {
+				return nil, err
+			}
+			targ, err := audit.Leakage(n, aim, data.P, data.Variance(), spread)
+			if err != nil {
+				return nil, err
+			}
+			limit = audit.Missing(scal, targ)
+		}
 		if k > 0 && k < n {
-			limit = audit.Subsampled(score, float64(k)/float64(n))
+			rate := float64(k) / float64(n)
+			limit = audit.Limit{Shift: limit.Shift / math.Sqrt(rate), Rate: rate}
 		}
 		m.theory = limit.Power
 		o.tested = append(o.tested, report.Fact{Name: "leakage score m*", Value: strconv.FormatFloat(score, 'g', 4, 64)},
 			report.Fact{Name: "advantage in the limit", Value: strconv.FormatFloat(limit.Advantage(), 'g', 4, 64)})
 	}
 	return m, nil
+}
+
+// references draws points of the data's law for the adversary.
+func (c *auditMechanism) references(data audit.Bernoulli, src *noise.Fast) ([][]float64, error) {
+	n, d := int(c.References), data.Dim()
+	if n < 2 || n > 1_000_000 || n > 100_000_000/d {
+		return nil, fmt.Errorf("--references is %d, must be from 2 to 1e6, and 1e8 numbers in all", n)
+	}
+	if d > 2000 {
+		return nil, fmt.Errorf("--columns is %d, must be at most 2000 with --references: their covariance is a matrix", d)
+	}
+	out := make([][]float64, n)
+	for i := range out {
+		out[i] = make([]float64, d)
+		data.Draw(out[i], src)
+	}
+	return out, nil
 }
 
 func (c *auditMechanism) mean(ctx context.Context, s streams) error {
@@ -506,9 +664,28 @@ func (c *auditMechanism) mean(ctx context.Context, s streams) error {
 	if err != nil {
 		return failed(err)
 	}
-	f, best, err := judge(scores, m.names, m.gamma, m.delta, m.claim)
+	gamma := m.gamma / float64(c.parts())
+	f, best, err := judge(scores, m.names, gamma, m.delta, m.claim)
 	if err != nil {
 		return failed(err)
+	}
+	if c.parts() > 1 {
+		g := m.game
+		g.Key.Role, g.Attacks = "audit readings", g.Attacks[best:best+1]
+		again, err := g.Play(ctx)
+		if err != nil {
+			return failed(err)
+		}
+		m.level = levelText(gamma)
+		if m.readings, err = c.readScores(again[0], gamma, m.delta, func(delta float64) float64 {
+			if c.Claim != "" && delta == m.delta {
+				return m.claim
+			}
+			x, _ := m.curve(delta) // it has no errors
+			return x
+		}, m.mu); err != nil {
+			return failed(err)
+		}
 	}
 	f.Name, f.Against = "mean", c.Target+" target"
 	m.findings = rowsOf(f)
@@ -521,7 +698,7 @@ func (c *auditMechanism) mean(ctx context.Context, s streams) error {
 		if err != nil {
 			return failed(err)
 		}
-		curve, err := curveFigure("epsilon-delta", scores[best], m.gamma, m.curve)
+		curve, err := curveFigure("epsilon-delta", scores[best], len(scores), m.gamma, m.curve)
 		if err != nil {
 			return failed(err)
 		}

@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/report"
@@ -15,6 +18,8 @@ type auditSelf struct {
 	Quick bool   `help:"Fewer games: minutes instead of an hour."`
 	Only  string `help:"Only audits whose name has this text in it. The confidence is split over all audits nevertheless." placeholder:"TEXT"`
 	List  bool   `help:"List the audits and do none."`
+	// Progress is for who waits.
+	Progress bool `help:"Show on stderr how far it is and about how long it will take, in place of each audit's outcome."`
 	auditFlags
 }
 
@@ -61,6 +66,9 @@ func (c *auditSelf) Run(ctx context.Context, s streams) error {
 	}
 	self.Only = picked
 	self.Report = func(done, all int, r audit.SelfResult) { fmt.Fprintf(s.err, "%d/%d %v\n", done, all, r) }
+	if c.Progress {
+		self.Report = waiting(s.err)
+	}
 	results, err := self.Run(ctx)
 	if err != nil {
 		return failed(err)
@@ -88,6 +96,28 @@ func (c *auditSelf) Run(ctx context.Context, s streams) error {
 		}
 	}
 	return c.finish(s, o)
+}
+
+// waiting is one line that is written again and again on a terminal, and a line an audit elsewhere.
+func waiting(w io.Writer) func(done, all int, r audit.SelfResult) {
+	file, ok := w.(*os.File)
+	terminal, from, wrong := ok && hasRoom(file), time.Now(), 0
+	return func(done, all int, r audit.SelfResult) {
+		if !r.Good {
+			wrong++
+		}
+		spent := time.Since(from)
+		left := time.Duration(float64(spent) / float64(done) * float64(all-done))
+		line := fmt.Sprintf("%d/%d audits, %d wrong, %v, about %v left", done, all, wrong, spent.Round(time.Second), left.Round(time.Second))
+		switch {
+		case !terminal:
+			fmt.Fprintf(w, "%s: %s\n", line, r.Name)
+		case done == all:
+			fmt.Fprintf(w, "\r\x1b[K%s\n", line)
+		default:
+			fmt.Fprintf(w, "\r\x1b[K%s", line)
+		}
+	}
 }
 
 // tightness is audited over claimed ε of all audits, sorted.

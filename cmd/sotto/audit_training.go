@@ -236,7 +236,7 @@ func (c *auditTraining) Run(ctx context.Context, s streams) error {
 		if err != nil {
 			return failed(err)
 		}
-		curve, err := curveFigure("epsilon-delta", scores[best], o.gamma, func(delta float64) (float64, error) {
+		curve, err := curveFigure("epsilon-delta", scores[best], len(scores), o.gamma, func(delta float64) (float64, error) {
 			if c.Claim != "" || a.Training.Method != train.DPSGD {
 				return math.Inf(1), nil
 			}

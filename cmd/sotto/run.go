@@ -53,6 +53,10 @@ type runCommand struct {
 	Delta    string `help:"δ of the budgets of --epsilon." placeholder:"δ" group:"Without a file:"`
 	Rho      string `help:"Budgets of ρ-zCDP." placeholder:"ρ,…" group:"Without a file:"`
 	NoBudget bool   `help:"Run private policies without noise too." group:"Without a file:"`
+	Trust    string `help:"Who has to be believed: continuous, central, local, two-server, shuffle or secagg. See list mechanisms." placeholder:"MODEL" group:"Without a file:"`
+	Noise    string `help:"Noise under --trust: laplace, polya, skellam, gaussian or count." placeholder:"NOISE" group:"Without a file:"`
+	Promised string `help:"Share of the users who are promised to answer and be honest, under --trust." placeholder:"SHARE" group:"Without a file:"`
+	Dropout  string `help:"Probability that a user does not answer, under --trust." placeholder:"P" group:"Without a file:"`
 }
 
 // Help is shown by --help.
@@ -159,7 +163,10 @@ func printTables(s streams, r *experiment.Results) error {
 
 // spec is the experiment of the file, or of the flags.
 func (c *runCommand) spec(s streams) (*experiment.Spec, error) {
-	inline := c.Arms != "" || c.Policies != "" || c.Epsilon != "" || c.Delta != "" || c.Rho != "" || c.NoBudget
+	inline := c.NoBudget
+	for _, flag := range []string{c.Arms, c.Policies, c.Epsilon, c.Delta, c.Rho, c.Trust, c.Noise, c.Promised, c.Dropout} {
+		inline = inline || flag != ""
+	}
 	var spec *experiment.Spec
 	switch {
 	case c.File != "" && inline:
@@ -233,7 +240,31 @@ func (c *runCommand) inline() (*experiment.Spec, error) {
 	if c.NoBudget {
 		spec.Budgets = append(spec.Budgets, privacy.None{})
 	}
+	spec.Trust.Model, spec.Trust.Noise = c.Trust, c.Noise
+	if spec.Trust.Promised, err = share("--promised", c.Promised); err != nil {
+		return nil, err
+	}
+	if c.Promised != "" && spec.Trust.Promised == 0 {
+		return nil, fmt.Errorf("%w: --promised is %s, must be above 0 and at most 1", errUsage, c.Promised)
+	}
+	if spec.Trust.Dropout, err = share("--dropout", c.Dropout); err != nil {
+		return nil, err
+	}
 	return spec, nil
+}
+
+// share is a flag's only number; 0 if it is not given.
+func share(flag, text string) (float64, error) {
+	list, err := numbers(flag, text)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(list) > 1:
+		return 0, fmt.Errorf("%w: %s is %q: want one number", errUsage, flag, text)
+	case len(list) == 1:
+		return list[0], nil
+	}
+	return 0, nil
 }
 
 // parsePolicies reads policies with parameters, as in adap-klucb,adap-ucb:alpha=4.

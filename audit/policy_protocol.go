@@ -1,0 +1,231 @@
+package audit
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// Under is the subject with releases that are made under a trust model, by the protocol of 003 Algorithm 1 with simulated noise. The attacker sees what the
+// analyser lets out; the claim is the ledger's for the protocol's integers. The policy must state single releases, Laplace or Gaussian.
+//
+// Curators of one worker go on from game to game: what they keep, the number of releases, is in the integers τ and m only, so the law of what is
+// released is that of a new one but where a sum is misread.
+func (s Subject) Under(t release.Trust) (Subject, error) {
+	if s.Curator != nil {
+		return s, fmt.Errorf("audit: %s has a curator of its own, must have none under trust %s", s.Name, t.Model)
+	}
+	if err := t.Validate(); err != nil {
+		return s, fmt.Errorf("audit: %w", err)
+	}
+	s.Name += fmt.Sprintf(", %s %s", t.Model, t.NoiseOf())
+	s.trust = &t
+	s.Curator = func(arms int, m privacy.Mechanism, ledger *privacy.Ledger, src *noise.Fast) (release.Curator, error) {
+		return release.Simulated(release.Config{Arms: arms, Mechanism: m, Ledger: ledger, Trust: &t}, src)
+	}
+	src := noise.NewFast(1, 2)
+	p, err := s.New(&src)
+	if err != nil {
+		return s, fmt.Errorf("audit: %w", err)
+	}
+	if _, err := t.Mechanism(p.Mechanism(), s.Horizon); err != nil {
+		return s, fmt.Errorf("audit: %w", err)
+	}
+	return s, nil
+}
+
+// An insider is a release.Summer that an attacker sits in: he sees more than the release. From it and that he has the sum, with less noise, or a score.
+type insider interface {
+	release.Summer
+	begin(adversary int)
+	sees(released float64) (x float64, score bool)
+}
+
+// A corruptServer is one of two servers, in league with whoever reads the release: it knows its own noise. Missing is a twin whose honest server adds nothing.
+type corruptServer struct {
+	protocol release.NoiseAdder // nil: shares are added up in the clear
+	missing  bool
+	corrupt  int     // 0, the leader, or 1
+	own      float64 // its noise, in rewards
+}
+
+var serverAdversaries = []string{"the first server, all others 0", "the second server, all others 0"}
+
+// AddsNoise implements release.NoiseAdder.
+func (*corruptServer) AddsNoise() {}
+
+func (c *corruptServer) begin(adversary int) { c.corrupt = adversary }
+
+func (c *corruptServer) sees(released float64) (float64, bool) { return released - c.own, false }
+
+func (c *corruptServer) Sum(s release.Sum, messages []uint64) (uint64, int, error) {
+	draw, server := s.Noise, 0
+	s.Noise = func() (int64, error) {
+		z, err := draw()
+		if server == c.corrupt {
+			c.own = float64(z) / float64(s.Grid)
+		} else if c.missing {
+			z = 0
+		}
+		server++
+		return z, err
+	}
+	if c.protocol != nil {
+		return c.protocol.Sum(s, messages)
+	}
+	total, answers, err := release.PlainSum{}.Sum(s, messages)
+	for range 2 {
+		z, err := s.Noise()
+		if err != nil {
+			return 0, 0, err
+		}
+		total = (total + ring(z, s.Modulus)) % s.Modulus
+	}
+	return total, answers, err
+}
+
+// ring is x modulo m, far below 2^63.
+func ring(x int64, m uint64) uint64 {
+	return uint64((x%int64(m) + int64(m)) % int64(m))
+}
+
+// How a shuffler of split messages can be wrong.
+const (
+	mixed     = iota
+	unmixed   // messages come in the order of their users
+	unsplit   // each user sends one message
+	saturated // a user's message is cut off at 0 instead of reduced modulo m
+)
+
+// A mixer shows the messages of privacy.SplitMix to the attacker, without an order. He has the sum modulo m, which is the release, the sum of the integers, or the
+// largest message.
+type mixer struct {
+	flaw      int
+	adversary int
+	value     float64
+	messages  []uint64
+}
+
+var mixerAdversaries = []string{"sum modulo m, all others 0", "sum of the integers, all others 0", "largest message, all others 0"}
+
+func (x *mixer) begin(adversary int) { x.adversary = adversary }
+
+func (x *mixer) sees(released float64) (float64, bool) {
+	if x.adversary == 0 && x.flaw == mixed {
+		return released, false
+	}
+	return x.value, true
+}
+
+func (x *mixer) Sum(s release.Sum, messages []uint64) (uint64, int, error) {
+	m, ok := s.Mechanism.(privacy.SplitMix)
+	if !ok {
+		return 0, 0, fmt.Errorf("audit: %v is not split and mixed", s.Mechanism)
+	}
+	x.messages = append(x.messages[:0], messages...)
+	signed := func(v uint64) float64 { // messages near m stand for negative numbers
+		if v > s.Modulus/2 {
+			return float64(v) - float64(s.Modulus)
+		}
+		return float64(v)
+	}
+	if x.flaw != mixed {
+		k, users := m.Shares, x.messages[:0] // of which only places that were read are written
+		for i := 0; i < len(messages); i += k {
+			sum := uint64(0)
+			for _, v := range messages[i : i+k] {
+				sum = (sum + v) % s.Modulus
+			}
+			users = append(users, sum)
+		}
+		x.messages = users
+		x.value = 0
+		switch {
+		case x.flaw == unmixed:
+			x.value = signed(users[len(users)-1]) // the target's
+		case x.flaw == saturated:
+			for _, v := range users {
+				x.value += max(0, signed(v))
+			}
+		default:
+			x.value = math.Inf(-1)
+			for _, v := range users {
+				x.value = max(x.value, signed(v))
+			}
+		}
+	} else {
+		slices.Sort(x.messages) // all that their multiset says
+		x.value = float64(x.messages[len(x.messages)-1])
+		if x.adversary == 1 {
+			x.value = 0
+			for _, v := range x.messages {
+				x.value += float64(v)
+			}
+		}
+	}
+	return release.PlainSum{}.Sum(s, messages)
+}
+
+// protocol is the audit of one sum of a batch of users under a trust model, by the code that makes it, against an attacker in the middle of it. The target is the
+// last user, and all the others' rewards are 0. Scale is that of the noise in the program that runs, in parts of the stated one's, whose ledger makes the claim.
+func protocol(name string, t release.Trust, stated privacy.Mechanism, scale float64, users int, adversaries []string, inside func() insider) (direct, error) {
+	run, err := scaled(stated, scale)
+	if err != nil {
+		return direct{}, err
+	}
+	d := direct{name: name, adversaries: adversaries, attack: "likelihood ratio", model: "one sum, from inside"}
+	saturates := t.NoiseOf() == privacy.NoiseLaplace || t.NoiseOf() == privacy.NoisePolya
+	world := func(m privacy.Mechanism, ledger *privacy.Ledger, adversary int) func(bool, *noise.Fast, []float64) error {
+		var cur release.Curator
+		var stream noise.Fast
+		x, played, t := inside(), 0, t
+		t.Summer = x
+		return func(in bool, src *noise.Fast, out []float64) error {
+			stream = *src
+			defer func() { *src = stream }()
+			if played++; cur == nil || played%renew == 0 {
+				ledger.Reset()
+				if cur, err = release.Simulated(release.Config{Arms: 1, Mechanism: m, Ledger: ledger, Trust: &t}, &stream); err != nil {
+					return err
+				}
+			}
+			x.begin(adversary)
+			reward := 0.0
+			if in {
+				reward = 1
+			}
+			if err := cur.Add(0, reward); err != nil {
+				return err
+			}
+			for range users - 1 {
+				if err := cur.Add(0, 0); err != nil {
+					return err
+				}
+			}
+			r, err := cur.Release([]int{0})
+			if err != nil {
+				return err
+			}
+			e, score := x.sees(r.Sum(0))
+			if out[0] = e; saturates && !score {
+				out[0] = coarse(math.Abs(e) - math.Abs(e-1))
+			}
+			return nil
+		}
+	}
+	ledger, src := privacy.NewLedger(), noise.NewFast(1, 2)
+	if err := world(stated, ledger, 0)(true, &src, make([]float64, 1)); err != nil {
+		return direct{}, fmt.Errorf("audit: %w", err)
+	}
+	d.claim = ledger.Total()
+	d.worlds = func(adversary int) func() func(bool, *noise.Fast, []float64) error {
+		return func() func(bool, *noise.Fast, []float64) error {
+			return world(run, privacy.NewLedger(), adversary)
+		}
+	}
+	return d, nil
+}
