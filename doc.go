@@ -17,7 +17,7 @@
 //   - policy: bandit policies as post-processing of releases, one file each
 //   - policy/linear: linear and contextual bandits, the same way
 //   - policy/identify: best-arm identification, rules that stop by themselves
-//   - bound: lower bounds on regret, characteristic times of identification
+//   - bound: lower and upper bounds on regret, characteristic times of identification
 //   - catalog, sim: policies by name; one run, exactly
 //   - stopping: stopping rules for a mean
 //   - experiment: YAML in, tidy results out; shards, resume

@@ -296,14 +296,14 @@ const asymptotic = "asymptotic" // bound.Asymptotic, as manifests have it
 
 // boundNote says what a lower bound is one of.
 func boundNote(b experiment.BoundLine) string {
-	what := "A lower bound for every policy"
+	name, what := "Lower bound", "no policy is below it"
 	switch {
 	case b.WorstCase:
-		what = "Worst case: every policy loses this much on some instance of its class, not on this one"
+		name, what = "Worst case", "every policy loses so much on some instance of its class, not on this one"
 	case b.Kind == asymptotic:
-		what = "T → ∞: no policy that learns is below this slope in the long run; at a finite T it can be"
+		name, what = "T → ∞", "in the long run no policy that learns is below this slope; at a finite T it can be"
 	}
-	return fmt.Sprintf("%s, %s (%s).", what, b.Form, b.Where)
+	return fmt.Sprintf("%s is %s (%s): %s.", name, b.Form, b.Where, what)
 }
 
 // budgetFigure is regret at the horizon against ε or ρ, if there are at least three; policies without a budget are level lines.
