@@ -7,6 +7,10 @@ import "math"
 // 001's explicit bound needs λ ≥ 1, ‖a‖ = 1, and its Assumption 2 with λ₀, which no law of contexts meets for d ≥ 2; so it is Unproved. Ours needs none: V_t ⪰ λI
 // always, so the noise's norm in V⁻¹ is at most √(2ℓ(T)f₁/(ρλ)), and Σ min(1,‖a_t‖²_{V⁻¹}) ≤ 2d log(1 + T/(λd)) does the rest.
 func (p *problem) adacOFUL() []Bound {
+	if p.pure {
+		return []Bound{{Name: "lin-priv", Where: "001 Appendix F-C, after Neel and Roth 2018", Policy: "lin-priv", Form: "Õ(d√T) + Õ(√(KTd)/ε)", WorstCase: true, Kind: Implicit,
+			Note: "what the corrected steps come to; the printed Õ(Kd√T/ε) is looser, and the original's Õ(Kd log T/ε) wrong"}}
+	}
 	if math.IsNaN(p.b) {
 		return nil
 	}

@@ -16,7 +16,7 @@ func (p *problem) batchSE() []Bound {
 	out := []Bound{
 		{
 			Name: "batch-se", Where: "003 Lemma 2", Policy: "batch-se", Form: "Σ Δ_a Σ_{i≤b(a)} ⌈η^i⌉ + pTΔ_max",
-			Note: "rewards in [0,1]; batches until 4(√(L/(2n)) + ν/n) < Δ_a, L = log(8Kb²/p), summed: ours",
+			Note: "rewards in [0,1], central trust; batches until 4(√(L/(2n)) + ν/n) < Δ_a, L = log(8Kb²/p), summed: ours",
 			Value: func(T float64) float64 {
 				risk := p.risk(T)
 				return p.over(func(gap float64) float64 {
@@ -33,7 +33,7 @@ func (p *problem) batchSE() []Bound {
 		sigma, h := math.Sqrt2/p.epsilon, 1/p.epsilon
 		out = append(out, Bound{
 			Name: "batch-se-printed", Where: "003 Lemma 2, Theorem 5", Policy: "batch-se:radius=printed-pure", Form: "Σ Δ_a Σ_{i≤b(a)} ⌈η^i⌉ + 3pTΔ_max",
-			Note: "rewards in [0,1]; the printed radius with (σ,h) = (√2/ε, 1/ε), until four of them are below Δ_a; probability 1 − 3p",
+			Note: "rewards in [0,1], central trust; the printed radius with (σ,h) = (√2/ε, 1/ε), until four of them are below Δ_a; probability 1 − 3p",
 			Value: func(T float64) float64 {
 				risk := p.risk(T)
 				return p.over(func(gap float64) float64 {

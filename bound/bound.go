@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -123,6 +124,9 @@ func Regret(p Problem) ([]Bound, error) {
 		}
 	}
 	for i := range out {
+		if b := &out[i]; q.zcdp() && !b.Lower && strings.Contains(b.Form, "ε") {
+			b.Note = strings.TrimPrefix(b.Note+"; ε = √(2ρ)", "; ")
+		}
 		if f := out[i].Value; f != nil {
 			out[i].Value = func(T float64) float64 {
 				if !(T >= 1) || math.IsInf(T, 1) {

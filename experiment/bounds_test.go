@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/interval"
 )
 
 const boundedSpec = `name: bounded
@@ -132,5 +134,80 @@ budgets: [{rho: 1}]
 	want := []string{"none linear-free-problem", "none linear-free-minimax", "rho=1 linear-free-problem", "rho=1 linear-free-minimax"}
 	if got := names(bounded(t, spec+"unclipped: true\n")); !slices.Equal(got, want) {
 		t.Errorf("Gaussian: %q", got)
+	}
+}
+
+// Explicit upper bounds hold: the mean regret of a few runs is below each of its policy's. All bounds have slack, by factors of two and more, so that chance is out of it.
+func TestExplicitBoundsHold(t *testing.T) {
+	for _, spec := range []string{`name: arms
+horizon: 2e4
+runs: 8
+seed: 5
+checkpoints: [20000]
+instances:
+  - {name: five, bernoulli: [0.75, 0.625, 0.5, 0.375, 0.25]}
+  - {name: laws, laws: ["uniform(0.5,1)", "table(0:0.75,0.5:0.25)", "beta(1,3)"]}
+policies: [ucb-2logt, successive-elimination, adap-ucb, {policy: adac-ucb, beta: 4}, dp-se, batch-se, {policy: batch-se, name: printed, radius: printed-pure}]
+budgets: [{epsilon: 0.2}, {epsilon: 2}, {rho: 0.1}]
+`, `name: actions
+kind: linear
+horizon: 2e4
+runs: 4
+seed: 5
+checkpoints: [20000]
+instances:
+  - {name: plane, actions: [[1, 0], [0.8, 0.6], [0, 1], [-0.6, 0.8]], theta: [0.9, 0.2]}
+policies: [gope, adac-gope]
+budgets: [{rho: 1}]
+`, `name: contexts
+kind: contextual
+horizon: 3000
+runs: 4
+seed: 5
+checkpoints: [3000]
+instances:
+  - {name: drawn, contexts: sphere, arms: 5, dimension: 3}
+policies: [rs-oful, adac-oful]
+budgets: [{rho: 1}]
+`} {
+		plan := bounded(t, spec)
+		r, err := plan.Run(context.Background(), experiment.Options{Out: filepath.Join(t.TempDir(), "out")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		problems, left := plan.BoundProblems()
+		if len(left) > 0 {
+			t.Errorf("no bounds: %q", left)
+		}
+		checked := map[string]bool{}
+		for _, p := range problems {
+			all, err := bound.Regret(p.Problem)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range r.Cells {
+				c := &r.Cells[i]
+				if c.Instance != p.Instance || c.Budget != p.Budget {
+					continue
+				}
+				mean, _, _ := interval.Mean(c.FinalRegret)
+				for _, b := range all {
+					name := b.Policy
+					if name == "batch-se:radius=printed-pure" {
+						name = "printed"
+					}
+					if b.Lower || b.Kind != bound.Explicit || b.Unproved || name != c.Policy {
+						continue
+					}
+					checked[c.Policy] = true
+					if limit := b.Value(float64(r.Manifest.Horizon)); !(mean <= limit) {
+						t.Errorf("%s: %v, above %v of %s", c.Label(), mean, limit, b.Name)
+					}
+				}
+			}
+		}
+		if len(checked) < len(plan.Spec.Policies) {
+			t.Errorf("%s: only %v were checked", plan.Spec.Name, checked)
+		}
 	}
 }

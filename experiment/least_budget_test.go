@@ -17,7 +17,7 @@ import (
 )
 
 func budgetSearch() experiment.BudgetSearch {
-	return experiment.BudgetSearch{Arms: []string{"0.7", "0.4", "0.4"}, Policy: experiment.Policy{Policy: "adap-klucb"}, Horizon: 20_000, Runs: 300, Seed: 3, More: 0.5}
+	return experiment.BudgetSearch{Arms: []string{"0.7", "0.4", "0.4"}, Policy: experiment.Policy{Policy: "adap-klucb"}, Horizon: 10_000, Runs: 200, Seed: 3, More: 0.5, From: 0.05, To: 50}
 }
 
 func TestBudgetSearch(t *testing.T) {
@@ -29,7 +29,7 @@ func TestBudgetSearch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !(0 < a.Low && a.Low < a.Epsilon && a.Epsilon <= a.High && a.High < 100) || !a.Falls || told != len(a.Probes) || len(a.Grid) != 5*experiment.PerDecade+1 {
+	if !(0 < a.Low && a.Low < a.Epsilon && a.Epsilon <= a.High && a.High < 50) || !a.Falls || told != len(a.Probes) || len(a.Grid) != 3*experiment.PerDecade+1 {
 		t.Errorf("ε = %v in (%v, %v], %d of %d probes told", a.Epsilon, a.Low, a.High, told, len(a.Probes))
 	}
 	// Its runs are those of an experiment: the same means at the budgets that were probed.

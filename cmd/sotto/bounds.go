@@ -336,6 +336,7 @@ func boundsGrid(p boundedProblem, horizons []float64) (report.Grid, error) {
 		g.Notes = append(g.Notes, fmt.Sprintf("[%d] %s.", i+1, n))
 	}
 	g.Notes = append(g.Notes, "Asymptotic: what the bound comes to in the long run, its slope times log T; regrets at T can be on its other side. Implicit: constants are not known.")
+	g.Notes = append(g.Notes, "Upper bounds are for noise that a server adds who is believed.")
 	if slices.ContainsFunc(all, func(b limit.Bound) bool { return b.Unproved }) {
 		g.Notes = append(g.Notes, "As printed: the number is the source's, while its proof gives another or there is none. Do not rely on it.")
 	}
