@@ -195,10 +195,10 @@ func thesis55() Figure {
 	fixed.name = "fixed"
 	f := Figure{
 		ID: "thesis-5.5", Source: "000", Where: "Figure 5.5, §5.5.2", Title: "The price of ρ-zCDP: linear bandits",
-		About:  "AdaC-GOPE and GOPE at δ = 0.001 with 10 actions on the unit sphere of ℝ³, θ* on it too, and N(0,1) noise.",
+		About: "AdaC-GOPE and GOPE at δ = 0.001 with 10 actions on the unit sphere of ℝ³, θ* on it too, and N(0,1) noise.",
 		Chosen: chosenDesign + "4000 runs where the source has 100. A second experiment has one instance, drawn once, to T = 10¹². Order in ρ is by medians, " +
 			"since means of 1000 and 4000 runs did not decide it: a few runs in which noise changes what is dropped last rule them.",
-		Voids:  voidLinear,
+		Voids: voidLinear,
 		Experiments: []Experiment{
 			{Name: "price", File: "thesis-5.5.yaml", Quick: runs(600)},
 			{Name: "fixed", File: "thesis-5.5-fixed.yaml", Quick: runs(100)},
@@ -271,11 +271,11 @@ func zcdp4() Figure {
 	proved.name, linearPrivate.name, contextualPrivate.name = "finite-proved", "linear-private", "contextual-private"
 	f := Figure{
 		ID: "zcdp-4", Source: "001", Where: "Figure 4, §VII", Title: "The price of ρ-zCDP in three settings",
-		About:  "AdaC-UCB, AdaC-GOPE and AdaC-OFUL and the same without noise, in the same worlds. The settings are those of 000 Figures 5.4 to 5.6, in other worlds; the experiments named proved and private repeat them where theorem and guarantee hold.",
+		About: "AdaC-UCB, AdaC-GOPE and AdaC-OFUL and the same without noise, in the same worlds. The settings are those of 000 Figures 5.4 to 5.6, in other worlds; the experiments named proved and private repeat them where theorem and guarantee hold.",
 		Chosen: "2000 (8000 with β = 3.1), 4000 and 200 runs where the source has 100. " + chosenDesign + chosenOFUL + "The worst case over gaps has two Bernoulli arms at T = 10⁶ and β = 3.1, where the bounds have normal rewards. Budgets of " +
 			"10⁻⁴ and 10⁻³ were added for the rate after that at larger ones was seen to be another; both are claims. For order at ρ = 1/T growth with T was taken after a first check, a ratio below 4, failed at 9.5: a ratio alone decides no " +
 			"order. Order in ρ of linear bandits is by medians since means of 1000 and 4000 runs did not decide it. Runs of the experiments with β = 3.1 and over gaps were raised after a first play left claims undecided.",
-		Voids:  "Linear and contextual: " + voidLinear + " Finite arms at β = 1: privacy holds, the bound on regret is not proved.",
+		Voids: "Linear and contextual: " + voidLinear + " Finite arms at β = 1: privacy holds, the bound on regret is not proved.",
 		Experiments: []Experiment{
 			{Name: "finite", File: "zcdp-4-finite.yaml", Quick: runs(1000)},
 			{Name: "linear", File: "zcdp-4-linear.yaml", Quick: runs(600)},
