@@ -66,7 +66,7 @@ func TestDocs(t *testing.T) {
 			}
 		})
 	}
-	if commands < 15 {
+	if commands < 20 {
 		t.Errorf("only %d commands were found", commands)
 	}
 }
