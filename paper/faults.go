@@ -17,7 +17,7 @@ import (
 
 // faults are pages on what published programs do that their papers do not say: each fault is played by a broken twin of ours, beside what is right.
 func faults() []Figure {
-	return []Figure{publishedPolya(), publishedShared(), publishedThreshold(), publishedStreams()}
+	return []Figure{publishedPolya(), publishedShared(), publishedThreshold(), publishedProgram(), publishedStreams()}
 }
 
 // published is the claim that a program is as private as it is called: an audit can refute it, and can never show it.
@@ -181,7 +181,7 @@ func publishedThreshold() Figure {
 		About: "AdaP-TT stops when its statistic is above a threshold that is proved to be δ-correct (000 Lemma 5.18). The program that was published with 004 stops by a shorter one: log(1/δ) + log(1 + log n) + log(1 + log m) + (1/n + 1/m)(log(1/δ)/ε)². " +
 			"At δ = 0.1, with arms that are close and a small ε, its answers are wrong more often than δ. The runs of this page stop by either, all else being equal.",
 		Chosen: "Instances, budgets and δ are ours: 004 plays δ = 0.01 on instances with larger gaps, where the program errs less often than δ. The published program also tosses a coin where the paper tracks, has no positive part in its " +
-			"statistic, and answers its leader instead of the empirical best arm; these are not played.",
+			"statistic, and answers its leader instead of the empirical best arm; figure faults-program plays these.",
 		Experiments: []Experiment{{Name: "threshold", File: "faults-threshold.yaml", Quick: func(s *experiment.Spec) { s.Runs = 1000 }}},
 		Claims: []Claim{
 			{ID: "published", Text: "The published program is δ-correct: wrong with probability at most δ.", Why: "The threshold leaves out the union bounds over phases and arms, and most of the noise of both arms: at small ε the private means are still far off when it is met.",

@@ -13,7 +13,7 @@ import (
 )
 
 func thesisAudits() []Figure {
-	return []Figure{thesis21(), thesis22(), thesis312(), thesis62(), thesis64(), thesis67(), thesis72()}
+	return []Figure{thesis21(), thesis22(), thesis312(), thesis62(), thesis64(), thesis67(), thesis72(), thesisC1()}
 }
 
 // significances are those at which powers are compared: fewer where games are.
