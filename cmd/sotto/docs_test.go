@@ -153,3 +153,30 @@ func (c shown) compare(t *testing.T, printed string) {
 
 // squeeze makes every space one space: columns are narrower where rows have been left out.
 func squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// The code in docs/adding-a-policy.md is that of the example which is compiled and tested.
+func TestAddingPolicyPage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/adding-a-policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile("../../policy/example_add_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := strings.ReplaceAll(string(example), "\t", "    ")
+	found := 0
+	for _, block := range regexp.MustCompile(`(?m)(?:^    .*\n|^\n)+`).FindAllString(string(text), -1) {
+		block = strings.TrimSpace(regexp.MustCompile(`(?m)^    `).ReplaceAllString(block, ""))
+		if !strings.HasPrefix(block, "// ") {
+			continue
+		}
+		found++
+		if !strings.Contains(code, block+"\n") {
+			t.Errorf("this is not in policy/example_add_test.go:\n%s", block)
+		}
+	}
+	if found != 3 {
+		t.Errorf("%d blocks of code were found, want 3", found)
+	}
+}
