@@ -109,7 +109,8 @@ func publishedPolya() Figure {
 			deviation := func(scale float64) (sd, lo, hi float64) {
 				square := make([]float64, draws)
 				for i := range square {
-					x := float64(s.Poisson(s.Exponential()*scale) - s.Poisson(s.Exponential()*scale))
+					plus, minus := s.Poisson(s.Exponential()*scale), s.Poisson(s.Exponential()*scale)
+					x := float64(plus - minus)
 					square[i] = x * x
 				}
 				mean, half := interval.Half(square, Level)

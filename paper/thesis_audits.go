@@ -254,9 +254,6 @@ func thesis62() Figure {
 					return nil, err
 				}
 			}
-			if m, err = leakage(hard, nil); err != nil {
-				return nil, err
-			}
 			// Low significances need many games, so those are smaller.
 			points, games = 100, 10*games
 			if p == Quick {
