@@ -29,6 +29,9 @@ type Figure struct {
 	Experiments          []Experiment
 	// Compute makes what is not an experiment: audits, bounds, exact laws. Nil if there is nothing.
 	Compute func(ctx context.Context, p Preset) (*Numbers, error)
+	// Show picks, of what package report draws of an experiment, the figures that belong on the page, by their IDs (regret-…, difference-…, price-…). Nil shows all.
+	// The others are on the experiment's own page.
+	Show func(experiment, figure string) bool
 	// Draw chooses the figures and tables of the page; nil shows what package report makes of each experiment.
 	Draw   func(e *Evidence) ([]report.Figure, []report.Grid, error)
 	Claims []Claim

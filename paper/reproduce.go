@@ -490,7 +490,28 @@ func (p *player) play(ctx context.Context) (*Result, error) {
 	if err := writeFile(filepath.Join(p.o.Out, f.ID+".html"), page); err != nil {
 		return nil, err
 	}
+	if err := p.saveFigures(d.figures); err != nil {
+		return nil, err
+	}
 	return r, writeGob(filepath.Join(p.dir, resultFile), r)
+}
+
+// saveFigures puts the page's figures into files too, for whoever wants to show one elsewhere. What cannot be drawn is told on the page.
+func (p *player) saveFigures(figures []report.Figure) error {
+	dir := filepath.Join(p.dir, "figures")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("%w %s: %w", ErrOutput, dir, err)
+	}
+	for _, f := range figures {
+		var b bytes.Buffer
+		if f.WriteSVG(&b) != nil {
+			continue
+		}
+		if err := writeFile(filepath.Join(dir, f.ID+".svg"), b.Bytes()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const (
@@ -791,6 +812,9 @@ func draw(f *Figure, e *Evidence) (d drawn, err error) {
 			d.grids = append(d.grids, g)
 		}
 		for _, g := range page.Figures {
+			if f.Show != nil && !f.Show(x.Name, g.ID) {
+				continue
+			}
 			if several {
 				g.ID = report.Stem(x.Name + "-" + g.ID)
 			}

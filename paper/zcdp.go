@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/interval"
@@ -156,6 +157,7 @@ func thesis54() Figure {
 	long.name = "long"
 	f := Figure{
 		ID: "thesis-5.4", Source: "000", Where: "Figure 5.4, §5.5.2", Title: "The price of ρ-zCDP: finite arms",
+		Show:   prices,
 		About:  "AdaC-UCB at β = 1, and the same without noise, in the same worlds: five Bernoulli arms with means 0.75 to 0.25, T = 10⁷.",
 		Chosen: "The source has 100 runs; we have 2000. The values of ρ on the left are ours. A second experiment goes on to T = 10¹²; the margin of −0.1 for its exponent was set with a first play in sight (−0.64 at ρ = 0.1).",
 		Voids:  "β = 1 is outside of Theorem 5.6, which needs β > 3: no bound on regret is proved. Privacy holds.",
@@ -195,6 +197,7 @@ func thesis55() Figure {
 	fixed.name = "fixed"
 	f := Figure{
 		ID: "thesis-5.5", Source: "000", Where: "Figure 5.5, §5.5.2", Title: "The price of ρ-zCDP: linear bandits",
+		Show:  prices,
 		About: "AdaC-GOPE and GOPE at δ = 0.001 with 10 actions on the unit sphere of ℝ³, θ* on it too, and N(0,1) noise.",
 		Chosen: chosenDesign + "4000 runs where the source has 100. A second experiment has one instance, drawn once, to T = 10¹². Order in ρ is by medians, " +
 			"since means of 1000 and 4000 runs did not decide it: a few runs in which noise changes what is dropped last rule them.",
@@ -221,6 +224,7 @@ func thesis56() Figure {
 	long.name, printed.name = "long", "printed"
 	f := Figure{
 		ID: "thesis-5.6", Source: "000", Where: "Figure 5.6, §5.5.2", Title: "The price of ρ-zCDP: linear contextual bandits",
+		Show:   prices,
 		About:  "AdaC-OFUL and RS-OFUL with C = 1, λ = 0.1, δ = 0.001 and N(0,1) noise; in each round 10 new actions from N((1/√3, 1/√3, 1/√3), I/10), θ* on the sphere.",
 		Chosen: chosenOFUL + "θ* is drawn anew for each run. Another experiment goes on to T = 10⁶, with 60 runs after 20 did not decide.",
 		Voids:  voidContextual,
@@ -260,6 +264,11 @@ func thesis56() Figure {
 	return f
 }
 
+// prices are the figures of what privacy costs, as the sources draw them; those of single gaps are for the checks only.
+func prices(experiment, figure string) bool {
+	return !strings.HasPrefix(experiment, "gaps") && (strings.HasPrefix(figure, "difference-") || strings.HasPrefix(figure, "price-"))
+}
+
 // zcdp are the figures of 001.
 func zcdp() []Figure { return []Figure{zcdp4(), zcdp5()} }
 
@@ -271,6 +280,7 @@ func zcdp4() Figure {
 	proved.name, linearPrivate.name, contextualPrivate.name = "finite-proved", "linear-private", "contextual-private"
 	f := Figure{
 		ID: "zcdp-4", Source: "001", Where: "Figure 4, §VII", Title: "The price of ρ-zCDP in three settings",
+		Show:  prices,
 		About: "AdaC-UCB, AdaC-GOPE and AdaC-OFUL and the same without noise, in the same worlds. The settings are those of 000 Figures 5.4 to 5.6, in other worlds; the experiments named proved and private repeat them where theorem and guarantee hold.",
 		Chosen: "2000 (8000 with β = 3.1), 4000 and 200 runs where the source has 100. " + chosenDesign + chosenOFUL + "The worst case over gaps has two Bernoulli arms at T = 10⁶ and β = 3.1, where the bounds have normal rewards. Budgets of " +
 			"10⁻⁴ and 10⁻³ were added for the rate after that at larger ones was seen to be another; both are claims. For order at ρ = 1/T growth with T was taken after a first check, a ratio below 4, failed at 9.5: a ratio alone decides no " +
