@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 )
@@ -148,7 +150,7 @@ func command(t *testing.T, b *bytes.Buffer, n *kong.Node) {
 		if len(flags[g]) == 0 {
 			continue
 		}
-		fmt.Fprintf(b, "\n| %s | default | meaning |\n|---|---|---|\n", cmp.Or(strings.ToLower(strings.TrimSuffix(g, ":")), "flag"))
+		fmt.Fprintf(b, "\n| %s | default | meaning |\n|---|---|---|\n", cmp.Or(lower(strings.TrimSuffix(g, ":")), "flag"))
 		for _, f := range flags[g] {
 			value := "-"
 			switch {
@@ -172,9 +174,20 @@ func command(t *testing.T, b *bytes.Buffer, n *kong.Node) {
 		b.WriteString("    " + strings.TrimSpace(line) + "\n")
 		parses(t, strings.TrimSpace(line))
 	}
+	b.WriteString("\nExit codes: those above.")
 	if note := exitNotes[name]; note != "" {
-		fmt.Fprintf(b, "\nExit codes: %s\n", note)
+		b.WriteString(" " + note)
 	}
+	b.WriteString("\n")
+}
+
+// lower is text that goes on in the middle of a line.
+func lower(text string) string {
+	if text == "" {
+		return ""
+	}
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToLower(first)) + text[size:]
 }
 
 // usageOf is the first line of the help.
