@@ -150,7 +150,7 @@ func command(t *testing.T, b *bytes.Buffer, n *kong.Node) {
 		if len(flags[g]) == 0 {
 			continue
 		}
-		fmt.Fprintf(b, "\n| %s | default | meaning |\n|---|---|---|\n", cmp.Or(lower(strings.TrimSuffix(g, ":")), "flag"))
+		fmt.Fprintf(b, "\n| %s | default | meaning |\n|---|---|---|\n", cmp.Or(begins(strings.TrimSuffix(g, ":")), "flag"))
 		for _, f := range flags[g] {
 			value := "-"
 			switch {
@@ -181,8 +181,8 @@ func command(t *testing.T, b *bytes.Buffer, n *kong.Node) {
 	b.WriteString("\n")
 }
 
-// lower is text that goes on in the middle of a line.
-func lower(text string) string {
+// begins is text without a capital at its beginning.
+func begins(text string) string {
 	if text == "" {
 		return ""
 	}
