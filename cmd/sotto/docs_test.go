@@ -21,6 +21,9 @@ import (
 //	<!-- run: slow -->    it takes long, and is run where SOTTO_DOCS=all
 //	<!-- run: exit 1 -->  the last command of the block ends with this exit code
 func TestDocs(t *testing.T) {
+	if underRace {
+		t.Skip("what the pages show is simulation, slow under the race detector")
+	}
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("no pages: %v", err)
