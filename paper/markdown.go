@@ -20,7 +20,7 @@ func (r *Reproduction) WriteMarkdown(ctx context.Context, w io.Writer) error {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	t, rounds := total(r.All)
 	line("# Reproduction of the sources\n")
-	line("Made by `%s --markdown FILE`, in %s, by Sotto %s. The same command makes a site with every figure,", command(r.Preset, r.ids()...), took(t.Seconds), markdown(r.Build.String()))
+	line("Made by `%s --markdown FILE`, in %s, by Sotto %s. The same command makes a site with every figure,", command(r.Preset, "", r.ids()...), took(t.Seconds), markdown(r.Build.String()))
 	line("its settings, seeds and data, and `claims.csv`. [sources.md](sources.md) says what the numbers stand for.\n")
 	line("A claim is decided by an interval at level %g %%, over all cells that it speaks of: it holds if all of the interval does, fails if none of it does, and is undecided", 100*Level)
 	line("otherwise, or if the preset leaves out what decides it. Claims are in our words.\n")

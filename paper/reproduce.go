@@ -47,6 +47,8 @@ type Options struct {
 	Mixed   bool // go on with another build than the one that began
 	// Data is a directory with real data: its files replace those of the same name beside the settings. Empty: there are none, samples are played, and pages say so.
 	Data string
+	// Flags are those of the command line that pages show beside --preset, such as --out DIR; they change nothing else.
+	Flags string
 	// Progress is told what happens, one event at a time; nil tells nobody.
 	Progress func(Event)
 
@@ -108,6 +110,7 @@ type Time struct {
 type Reproduction struct {
 	Dir     string
 	Preset  Preset
+	Flags   string // of the command on pages
 	Build   experiment.Build
 	Mixed   bool     // more than one build had a part
 	Results []Result // of the figures that were asked for, in that order
@@ -187,7 +190,7 @@ func Reproduce(ctx context.Context, figures []Figure, o Options) (*Reproduction,
 	if err := unpack(o.settings, filepath.Join(o.Out, "settings"), o.real); err != nil {
 		return nil, err
 	}
-	r := &Reproduction{Dir: o.Out, Preset: o.Preset, Build: s.Build, Mixed: s.Mixed}
+	r := &Reproduction{Dir: o.Out, Preset: o.Preset, Flags: o.Flags, Build: s.Build, Mixed: s.Mixed}
 	for i := range figures {
 		f := &figures[i]
 		p := player{figure: f, o: &o, dir: filepath.Join(o.Out, "data", f.ID), tell: func(e Event) {
@@ -483,7 +486,7 @@ func (p *player) play(ctx context.Context) (*Result, error) {
 		}
 	}
 	r.Time = p.time
-	page, err := figurePage(r, d, p.o.Preset)
+	page, err := figurePage(r, d, p.o.Preset, p.o.Flags)
 	if err != nil {
 		return nil, err
 	}

@@ -209,9 +209,13 @@ func millions(x float64) string {
 	return short(x)
 }
 
-// command is what plays figures again.
-func command(p Preset, ids ...string) string {
-	return strings.Join(append(append([]string{"sotto reproduce"}, ids...), "--preset "+string(p)), " ")
+// command is what plays figures again, with more flags if there are any.
+func command(p Preset, flags string, ids ...string) string {
+	words := append(append([]string{"sotto reproduce"}, ids...), "--preset "+string(p))
+	if flags != "" {
+		words = append(words, flags)
+	}
+	return oneLine(strings.Join(words, " "))
 }
 
 // figureView is a figure in a list.
@@ -271,7 +275,7 @@ func (r *Reproduction) pages() ([]page, error) {
 		Failing                                 []claimView
 	}{
 		Level: fmt.Sprintf("%g %%", 100*Level), Took: took(t.Seconds), Rate: rate(t, rounds), Build: r.Build.String(), Preset: r.Preset, Mixed: r.Mixed,
-		Left: strings.Join(r.Left, ", "), Counts: counts(r.All...), Command: command(r.Preset, r.ids()...),
+		Left: strings.Join(r.Left, ", "), Counts: counts(r.All...), Command: command(r.Preset, r.Flags, r.ids()...),
 	}
 	for _, c := range claimViews(r.All...) {
 		if c.Verdict == string(Fails) || c.Verdict == string(Errored) {
@@ -295,7 +299,7 @@ func (r *Reproduction) pages() ([]page, error) {
 			Figures                             []figureView
 			Claims                              []claimView
 		}{
-			"Source " + id, sourceName(id), command(r.Preset, id), took(t.Seconds), r.Build.String(),
+			"Source " + id, sourceName(id), command(r.Preset, r.Flags, id), took(t.Seconds), r.Build.String(),
 			slices.DeleteFunc(slices.Clone(ids), func(s string) bool { return s == id }), counts(g...), figureViews(g), claimViews(g...),
 		})
 		if err != nil {
@@ -326,8 +330,11 @@ func (r *Reproduction) ids() []string {
 	return nil
 }
 
-// figurePage is the page of one figure.
-func figurePage(r *Result, d drawn, p Preset) ([]byte, error) {
+// figuresFirst is how many drawings stand before the claims: who opens the page of a figure looks for the figure, and claims should not be far down.
+const figuresFirst = 3
+
+// figurePage is the page of one figure; flags are those that play it again.
+func figurePage(r *Result, d drawn, p Preset, flags string) ([]byte, error) {
 	type svg struct {
 		Title string
 		SVG   template.HTML
@@ -344,11 +351,11 @@ func figurePage(r *Result, d drawn, p Preset) ([]byte, error) {
 		Warnings, Notes                                                                                         []string
 		Counts                                                                                                  []count
 		Claims                                                                                                  []claimView
-		SVGs                                                                                                    []svg
+		First, More                                                                                             []svg // before the claims, and after
 		Grids                                                                                                   []report.Grid
 		Settings                                                                                                []setting
 	}{
-		ID: r.ID, Heading: r.ID + ": " + oneLine(r.Title), Source: r.Source, SourceName: sourceName(r.Source), Where: oneLine(r.Where), Command: command(p, r.ID),
+		ID: r.ID, Heading: r.ID + ": " + oneLine(r.Title), Source: r.Source, SourceName: sourceName(r.Source), Where: oneLine(r.Where), Command: command(p, flags, r.ID),
 		Took: took(r.Time.Seconds), Rate: rate(r.Time, r.Rounds), Voids: oneLine(r.Voids), About: oneLine(r.About), Chosen: oneLine(r.Chosen),
 		Build: experiment.ThisBuild().String(), Preset: p, Counts: counts(*r), Claims: claimViews(*r),
 	}
@@ -376,6 +383,7 @@ func figurePage(r *Result, d drawn, p Preset) ([]byte, error) {
 		view.Notes = append(view.Notes, oneLine(n))
 	}
 	seen := map[string]bool{}
+	var drawings []svg
 	fail := func(err error) {
 		if r.Failed == "" {
 			r.Failed = err.Error()
@@ -392,8 +400,10 @@ func figurePage(r *Result, d drawn, p Preset) ([]byte, error) {
 			fail(err)
 			continue
 		}
-		view.SVGs = append(view.SVGs, svg{oneLine(f.Title), template.HTML(b.String())}) // it escapes every text that it draws
+		drawings = append(drawings, svg{oneLine(f.Title), template.HTML(b.String())}) // it escapes every text that it draws
 	}
+	n := min(len(drawings), figuresFirst)
+	view.First, view.More = drawings[:n], drawings[n:]
 	for _, g := range d.grids {
 		if err := square(g); err != nil {
 			fail(err)

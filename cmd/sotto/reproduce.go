@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/google/renameio/v2"
 
@@ -40,6 +42,7 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 	if c.Workers < 0 {
 		return fmt.Errorf("%w: --workers is %d, must be at least 1, or 0 for one a processor", errUsage, c.Workers)
 	}
+	flags := c.flags()
 	if c.Out == "" {
 		c.Out = filepath.Join("results", "reproduce-"+c.Preset)
 	}
@@ -51,7 +54,7 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 		defer page.Cleanup() // nothing, once it has its name
 	}
 	p := &figureProgress{w: s.err, from: time.Now()}
-	r, err := paper.Reproduce(ctx, figures, paper.Options{Out: c.Out, Preset: paper.Preset(c.Preset), Workers: c.Workers, Mixed: c.Mixed, Data: c.Data, Progress: p.tell})
+	r, err := paper.Reproduce(ctx, figures, paper.Options{Out: c.Out, Preset: paper.Preset(c.Preset), Workers: c.Workers, Mixed: c.Mixed, Data: c.Data, Flags: flags, Progress: p.tell})
 	p.end()
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -72,11 +75,45 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 	if err := printClaims(s.out, r); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "\nThe page is %s, all claims are in %s.\n", filepath.Join(c.Out, "index.html"), filepath.Join(c.Out, "claims.csv"))
+	fmt.Fprintf(s.out, "\nThe page is %s, all claims are in %s.\n", near(filepath.Join(c.Out, "index.html")), near(filepath.Join(c.Out, "claims.csv")))
 	if failed := r.Failed(); len(failed) > 0 {
 		return fmt.Errorf("%s went wrong: %s (their pages say how)", several(len(failed), "figure"), strings.Join(failed, ", "))
 	}
 	return nil
+}
+
+// flags are those that pages show, for who plays a figure again in the same working directory.
+func (c *reproduceCommand) flags() string {
+	var out []string
+	for _, f := range []struct{ name, path string }{{"--out", c.Out}, {"--data", c.Data}} {
+		if f.path != "" {
+			out = append(out, f.name, shellWord(near(f.path)))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// near is a path as seen from the working directory, if it is in there.
+func near(path string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// shellWord is a word for a shell, in quotes if it needs them.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("/._-+,:@%=", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func listFigures(w io.Writer, figures []paper.Figure) error {
