@@ -197,8 +197,14 @@ func TestRegimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := n.Values["example"][0]; math.Abs(got-0.0081073) > 1e-6 {
-		t.Errorf("the change of regime with 100 arms at T = 10⁶ is %v", got)
+	// 99/(22·0.01) = 450 over √(99·10⁶)/27 = 368.5; they are equal where 1/(22ε) = √(10⁶/99)/27.
+	for i, want := range []float64{450 * 27 / math.Sqrt(99e6), 0.0122119, 0.0081073} {
+		if got := n.Values["terms"][i]; math.Abs(got-want) > 1e-6 {
+			t.Errorf("example %d with 100 arms at T = 10⁶ is %v, want %v", i, got, want)
+		}
+	}
+	if x, err := f.Claims[0].Decide(&Evidence{Preset: Quick, Numbers: n}); err != nil || x.Verdict != Fails {
+		t.Errorf("the printed factor is upside down, and the example with it: %+v, %v", x, err)
 	}
 	e := &Evidence{Preset: Quick, Numbers: n}
 	for _, c := range f.Claims {
@@ -209,7 +215,7 @@ func TestRegimes(t *testing.T) {
 	}
 	for name, v := range n.Values {
 		for i := range v {
-			v[i] = map[string]float64{"example": 0.02, "kl": 3, "order": 20, "free": 2}[name]
+			v[i] = map[string]float64{"terms": 2, "kl": 3, "order": 20, "free": 2}[name]
 		}
 	}
 	for _, c := range f.Claims {
@@ -219,12 +225,23 @@ func TestRegimes(t *testing.T) {
 	}
 	for name, v := range n.Values {
 		for i := range v {
-			v[i] = map[string]float64{"example": 0.002, "kl": 1, "order": 2, "free": 1}[name]
+			v[i] = map[string]float64{"terms": 0.002, "kl": 1, "order": 2, "free": 1}[name]
 		}
 	}
 	for _, c := range f.Claims {
 		if x, err := c.Decide(e); err != nil || x.Verdict != Holds {
 			t.Errorf("%s does not hold where it should: %+v, %v", c.ID, x, err)
+		}
+	}
+}
+
+// A page must say why where a claim does not hold.
+func TestEveryClaimHasAReason(t *testing.T) {
+	for _, f := range All() {
+		for _, c := range f.Claims {
+			if strings.TrimSpace(c.Why) == "" {
+				t.Errorf("%s/%s has none", f.ID, c.ID)
+			}
 		}
 	}
 }
