@@ -82,8 +82,9 @@ func TestWorkedValues(t *testing.T) {
 		{p: Problem{Laws: five}, name: "thesis-2.23-gap-free", T: 1e7, want: 8*math.Sqrt(5e7*l) + 3.75, rel: 1e-12},
 		{p: Problem{Laws: five}, name: "thesis-2.24", T: 1e7, slope: 100. / 3, want: 100. / 3 * l, rel: 1e-12},
 		{p: Problem{Laws: five}, name: "sajed-2.22", T: 1e7, want: 8*50./3*l + 1.42*1.25, rel: 1e-12},
+		{p: Problem{Laws: five}, name: "sajed-2.21-gap-free", T: 1e7, want: math.Sqrt(4e8*l + 7.1e7), rel: 1e-12},
 		{p: Problem{Laws: five}, name: "sajed-2.28", T: 1e7, want: math.Sqrt(4e8*l) + 2, rel: 1e-12},
-		{p: Problem{Laws: five}, name: "sajed-2.34", T: 1e7, want: 32 * 50. / 3 * l, rel: 1e-9},
+		{p: Problem{Laws: five}, name: "sajed-2.34", T: 1e7, want: 32*50./3*l + 1.25, rel: 1e-9},
 		{p: Problem{Laws: two, Budget: pure(0.5)}, name: "dp-ucb-thesis", T: math.E * math.E, want: 32*math.Sqrt(8)*math.Pow(2, 2.5) + 2 + 16, rel: 1e-12},
 		{p: Problem{Laws: two, Budget: pure(0.5), Beta: 4}, name: "thesis-5.3", T: 1e7, want: 128*l + 12, rel: 1e-12},
 		// 4Δ/ε = 8: (1+3)² = 16, and 2β log T/Δ = 16 log T.
