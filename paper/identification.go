@@ -20,7 +20,7 @@ const (
 const (
 	identifyWhy = "A threshold that is proved has to hold for all phases and for the noise in each. Beside it, the threshold of the authors' published code is many times smaller; with it AdaP-TT takes a fraction of the samples of DP-SE, as their " +
 		"figures show. It has no proof, and it is not the threshold of the theorems."
-	factorWhy = "The factor four is of a theorem for δ → 0, from phases that double and forgetting. At δ = 0.01 the threshold for noise that is hardly there and the union bound over phases come on top."
+	factorWhy = "The factor four is of phases that double and of forgetting, without noise and for δ → 0. With noise, Theorem 5.20 (004 Theorem 5) itself has 4(1 + √(1 + …)) times T*_{KL,β}, which is eight times as ε grows. At δ = 0.01 the union bound over phases comes on top."
 	regimeWhy = "Phases double, so that stopping times come in steps; between the regimes they are spread over several of them, and the mean of a few heavy runs is far from the median."
 	starWhy   = "AdaP-TT* judges a pair of arms by one of two thresholds, by how its gap compares with 3ε. Where 3ε lies between the gaps of an instance, different arms are judged by different thresholds, and it stops late. The improvement that is proved is of a bound for δ → 0."
 )
@@ -50,9 +50,9 @@ func identification() []Figure {
 				Statistic: "Mean stopping time of AdaP-TT over that at ε = 10, paired, at each ε from 0.3 to 1: holds if between 0.8 and 1.25.",
 				Decide:    overLargest(name, adaptt, between(0.8, 1.25), func(p place) bool { return epsilonOf(p) > 0.2 && epsilonOf(p) < 10 }), Why: regimeWhy},
 			{ID: "correct", Text: "AdaP-TT, DP-SE and TTUCB name a wrong arm in at most a share δ of runs.", Where: "§4 and Appendix F",
-				Statistic: "Wrong answers of each cell, their Clopper–Pearson interval: holds if at most δ = 0.01.", Decide: deltaCorrect(name, adaptt, dpse, ttucb)},
+				Statistic: "Wrong answers of each cell, their Clopper–Pearson interval: holds if at most δ = 0.01.", Decide: deltaCorrect(name, adaptt, dpse, ttucb), Why: theoremWhy},
 			{ID: "lower-bound", Text: "No δ-correct private rule stops sooner, in the mean, than the lower bound.", Where: "Theorem 2 and Corollary 1; 000 Theorem 4.24",
-				Statistic: "Mean stopping time over T*(ν; ε) log(1/3δ) of each cell that has the bound: holds if above 1.", Decide: overBound(name, adaptt, dpse, ttucb)},
+				Statistic: "Mean stopping time over T*(ν; ε) log(1/3δ) of each cell that has the bound: holds if above 1.", Decide: overBound(name, adaptt, dpse, ttucb), Why: theoremWhy},
 		}
 	}
 	const chosen004 = "The source has 100 runs, which cannot show that a rule errs in at most 1 % of them: there are 1100. Its Theorem 4 has σ = 1; rewards in [0, 1] have σ = ½, as in 000, which all rules here have. Private means are clipped to [0, 1] and the " +
@@ -97,9 +97,9 @@ func identification() []Figure {
 				{ID: "four-times-star", Text: "In the low-privacy regime AdaP-TT* needs at most four times the samples of TTUCB.",
 					Statistic: "Mean stopping time of AdaP-TT* over that of TTUCB, paired, at each such ε: holds if below 4.", Decide: overSome("stopping", adapttStar, ttucb, below(4), second), Why: factorWhy},
 				{ID: "correct", Text: "AdaP-TT, AdaP-TT*, DP-SE and TTUCB name a wrong arm in at most a share δ of runs.", Where: "Theorems 5.19 and 5.22",
-					Statistic: "Wrong answers of each cell, their Clopper–Pearson interval: holds if at most δ = 0.01.", Decide: deltaCorrect("stopping", adaptt, adapttStar, dpse, ttucb)},
+					Statistic: "Wrong answers of each cell, their Clopper–Pearson interval: holds if at most δ = 0.01.", Decide: deltaCorrect("stopping", adaptt, adapttStar, dpse, ttucb), Why: theoremWhy},
 				{ID: "lower-bound", Text: "No δ-correct private rule stops sooner, in the mean, than the lower bound.", Where: "Theorem 4.24",
-					Statistic: "Mean stopping time over T*(ν; ε) log(1/3δ) of each cell that has the bound: holds if above 1.", Decide: overBound("stopping", adaptt, adapttStar, dpse, ttucb)},
+					Statistic: "Mean stopping time over T*(ν; ε) log(1/3δ) of each cell that has the bound: holds if above 1.", Decide: overBound("stopping", adaptt, adapttStar, dpse, ttucb), Why: theoremWhy},
 			},
 		},
 		{

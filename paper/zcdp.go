@@ -145,6 +145,8 @@ func middle(x []float64, cells int) (m, lo, hi float64) {
 }
 
 const (
+	priceWhy = "What privacy costs is small beside what regrets differ from run to run, so that intervals are wide; and regret moves in steps, since plays double or come in phases: from one budget or horizon to the next its cost need not fall."
+
 	voidLinear     = "Noise N(0,1) leaves [−1,1], and rewards are not clipped: no guarantee holds for these runs, as for the source's."
 	voidContextual = "Noise and actions leave [−1,1] and the unit ball, and are not clipped: no guarantee holds for these runs, as for the source's."
 	chosenDesign   = "The source does not say whether actions and θ* were drawn once or anew for each run; here anew, since regret varies much between instances. "
@@ -165,7 +167,7 @@ func thesis54() Figure {
 			{Name: "price", File: "thesis-5.4.yaml", Quick: runs(1000)},
 			{Name: "long", File: "thesis-5.4-long.yaml", Quick: runs(1000)},
 		},
-		Claims: p.claims("", 3, ""),
+		Claims: p.claims("", 3, priceWhy),
 	}
 	f.Claims = append(f.Claims, Claim{
 		ID: "price-to-zero", Text: "At a fixed ρ the price of privacy converges to zero: what privacy costs is of lower order.", Where: "§5.5.2, second conclusion",
@@ -206,7 +208,7 @@ func thesis55() Figure {
 			{Name: "price", File: "thesis-5.5.yaml", Quick: runs(600)},
 			{Name: "fixed", File: "thesis-5.5-fixed.yaml", Quick: runs(100)},
 		},
-		Claims: p.claims("", 3, ""),
+		Claims: p.claims("", 3, priceWhy),
 	}
 	f.Claims = append(f.Claims, Claim{
 		ID: "price-to-zero", Text: "At a fixed ρ the price of privacy converges to zero as the horizon grows, on one instance too.", Where: "§5.5.2, second conclusion",
@@ -235,13 +237,13 @@ func thesis56() Figure {
 			{Name: "long", File: "thesis-5.6-long.yaml"},
 			{Name: "printed", File: "thesis-5.6-printed.yaml", Quick: runs(12)},
 		},
-		Claims: p.claims("", 1, ""),
+		Claims: p.claims("", 1, priceWhy),
 	}
 	f.Claims = append(f.Claims,
 		Claim{
 			ID: "price-to-zero", Text: "At a fixed ρ the price of privacy converges to zero as the horizon grows.", Where: "§5.5.2, second conclusion",
 			Statistic: "the price at T = 10⁶ over that at 10⁵, for ρ = 0.1, 0.5 and 1; holds if all are below 0.9",
-			Decide:    long.falls(1, 0.9),
+			Decide:    long.falls(1, 0.9), Why: priceWhy,
 		},
 		Claim{
 			ID: "printed", Text: "With the radius as printed, the price of privacy stays on the figure's axis, below 2 at T = 10⁵.",
@@ -297,15 +299,15 @@ func zcdp4() Figure {
 			{Name: "gaps-1e8", File: "zcdp-4-gaps-1e8.yaml", Quick: runs(200)},
 		},
 	}
-	f.Claims = append(f.Claims, finite.claims("finite-", 3, "")...)
-	f.Claims = append(f.Claims, linear.claims("linear-", 3, "")...)
-	f.Claims = append(f.Claims, contextual.claims("contextual-", 1, "")...)
+	f.Claims = append(f.Claims, finite.claims("finite-", 3, priceWhy)...)
+	f.Claims = append(f.Claims, linear.claims("linear-", 3, priceWhy)...)
+	f.Claims = append(f.Claims, contextual.claims("contextual-", 1, priceWhy)...)
 	for _, x := range []struct {
 		p       pricing
 		decades int
 		world   string
 	}{{proved, 3, "with β = 3.1, as Theorem 10 has it"}, {linearPrivate, 3, "with rewards in range, so that the guarantee holds"}, {contextualPrivate, 1, "with contexts and rewards in range, so that the guarantee holds"}} {
-		for _, c := range x.p.claims(x.p.name+"-", x.decades, "") {
+		for _, c := range x.p.claims(x.p.name+"-", x.decades, priceWhy) {
 			c.Text = c.Text[:len(c.Text)-1] + ", " + x.world + "."
 			c.Where = "§VII-B, played where the theorems hold"
 			f.Claims = append(f.Claims, c)
@@ -371,10 +373,11 @@ func zcdp4() Figure {
 				}
 				return Every(parts), nil
 			},
+			Why: theoremWhy,
 		},
 		Claim{
-			ID: "one-over-t", Text: "From ρ of order 1/T on, privacy is free in the worst case for an optimal policy, and AdaC-UCB is one up to logarithms: it pays nothing.", Where: "§I, §VI, Remark 12",
-			Statistic: "the largest regret over 14 gaps at ρ = 10/T over the largest without privacy; holds if it is below 1.1",
+			ID: "one-over-t", Text: "From ρ of order 1/T on, an optimal policy pays nothing for privacy in the worst case, and AdaC-UCB is optimal up to logarithms.", Where: "§I, §VI, Remark 12",
+			Statistic: "read as: AdaC-UCB pays nothing at ρ = 10/T. The largest regret over 14 gaps over the largest without privacy; holds if it is below 1.1",
 			Decide: func(e *Evidence) (Finding, error) {
 				x, y, where, err := worst(e, "gaps", 1e-5)
 				if err != nil {
@@ -383,7 +386,8 @@ func zcdp4() Figure {
 				v, lo, hi := x.over(y, len(gaps))
 				return Below(v, lo, hi, 1.1, x.runs, where), nil
 			},
-			Why: "The lower bound is silent about privacy from 1/T on; that is not to say that it costs nothing there. AdaC-UCB's own bound has K√(log T/ρ), the same order as √(KT log T) at ρ = 1/T, with constants that show.",
+			Why: "The reading is ours, and so is the margin. The lower bound is silent about privacy from 1/T on, which is not to say that it costs nothing there: the bound of AdaC-UCB has K√(log T/ρ), at ρ = 1/T √K times the √(KT log T) without privacy, and its constants show. " +
+				"A cost up to a constant does not contradict the source's theorems, only its words. Whether another policy pays nothing is not shown here.",
 		},
 		Claim{
 			ID: "one-over-t-order", Text: "At ρ = 1/T the worst-case regret of AdaC-UCB is that without privacy up to a constant.", Where: "Table I, Theorem 11",
@@ -401,6 +405,7 @@ func zcdp4() Figure {
 				b, blo, bhi := x8.over(n8, 4*len(gaps))
 				return Below(b/a, blo/ahi, bhi/alo, 1.25, x8.runs, fmt.Sprintf("%.2f times at T = 10⁶ (%s), %.2f times at 10⁸ (%s)", a, at6, b, at8)), nil
 			},
+			Why: "The two terms of Theorem 11 are of the same order in T there. They are upper bounds: the regrets behind them may be of other orders, and two horizons are two points.",
 		})
 	return f
 }
