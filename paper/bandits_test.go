@@ -235,6 +235,30 @@ func TestRegimes(t *testing.T) {
 	}
 }
 
+// The largest of means may be another than the one that came out largest: its interval reaches as high as any of them.
+func TestExtremes(t *testing.T) {
+	var most, least extreme
+	narrow, wide := estimate{10, 0.1, 1000}, estimate{9.9, 1, 1000}
+	if !most.most(narrow, 2) || most.most(wide, 2) {
+		t.Error("the largest mean is the first")
+	}
+	least.least(narrow, 2)
+	least.least(wide, 2)
+	h, w := narrow.half(2), wide.half(2)
+	if want := (extreme{10, 10 - h, 9.9 + w, 1000}); most != want {
+		t.Errorf("%+v, want %+v", most, want)
+	}
+	if want := (extreme{9.9, 9.9 - w, 10 + h, 1000}); least != want {
+		t.Errorf("%+v, want %+v", least, want)
+	}
+	if v, lo, hi := most.over(least); v != 10/9.9 || lo != most.lo/least.hi || hi != most.hi/least.lo {
+		t.Errorf("%v [%v, %v]", v, lo, hi)
+	}
+	if _, lo, hi := most.over(extreme{1, -1, 3, 10}); !math.IsInf(lo, -1) || !math.IsInf(hi, 1) {
+		t.Errorf("over what may be nothing: [%v, %v]", lo, hi)
+	}
+}
+
 // A page must say why where a claim does not hold.
 func TestEveryClaimHasAReason(t *testing.T) {
 	for _, f := range All() {

@@ -52,6 +52,42 @@ func (x estimate) over(y estimate, cells int) (v, lo, hi float64) {
 	return x.mean / y.mean, min(low/(y.mean-hy), low/(y.mean+hy)), max(high/(y.mean-hy), high/(y.mean+hy))
 }
 
+// An extreme is the largest, or the smallest, of several means, with an interval for it: another mean than the one that came out largest may be.
+type extreme struct {
+	mean, lo, hi float64
+	runs         int // 0: of none yet
+}
+
+// most takes one more mean into the largest, and says whether it is.
+func (x *extreme) most(e estimate, cells int) bool {
+	h := e.half(cells)
+	if x.runs == 0 {
+		*x = extreme{e.mean, e.mean - h, e.mean + h, e.runs}
+		return true
+	}
+	is := e.mean > x.mean
+	*x = extreme{max(x.mean, e.mean), max(x.lo, e.mean-h), max(x.hi, e.mean+h), x.runs}
+	return is
+}
+
+// least takes one more mean into the smallest.
+func (x *extreme) least(e estimate, cells int) {
+	h := e.half(cells)
+	if x.runs == 0 {
+		*x = extreme{e.mean, e.mean - h, e.mean + h, e.runs}
+		return
+	}
+	*x = extreme{min(x.mean, e.mean), min(x.lo, e.mean-h), min(x.hi, e.mean+h), x.runs}
+}
+
+// over is x/y for a positive x.
+func (x extreme) over(y extreme) (v, lo, hi float64) {
+	if y.lo <= 0 {
+		return x.mean / y.mean, math.Inf(-1), math.Inf(1)
+	}
+	return x.mean / y.mean, x.lo / y.hi, x.hi / y.lo
+}
+
 // at is a curve of an experiment at round t, which must be a checkpoint.
 func at(r *experiment.Results, c experiment.Curve, t int) (estimate, error) {
 	j := slices.Index(r.Manifest.Checkpoints, t)
@@ -410,8 +446,8 @@ func thesis53() Figure {
 						return Finding{}, err
 					}
 					log := math.Log(float64(r.Manifest.Horizon))
-					least, most := estimate{mean: math.Inf(1)}, estimate{mean: math.Inf(-1)}
-					n := 0
+					var least, most extreme
+					n, cells := 0, 2*len(grid53)
 					for _, in := range []struct {
 						name  string
 						means []float64
@@ -425,15 +461,11 @@ func thesis53() Figure {
 							m, _, se := interval.Mean(c.FinalRegret)
 							x := estimate{m / b, se / b, len(c.FinalRegret)}
 							n++
-							if x.mean < least.mean {
-								least = x
-							}
-							if x.mean > most.mean {
-								most = x
-							}
+							least.least(x, cells)
+							most.most(x, cells)
 						}
 					}
-					v, lo, hi := most.over(least, n)
+					v, lo, hi := most.over(least)
 					return Below(v, lo, hi, 4, most.runs, fmt.Sprintf("from %.1f to %.1f times the bound over %d cells", least.mean, most.mean, n)), nil
 				},
 			},
