@@ -24,7 +24,11 @@ func createOnce(path string, data []byte) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, ".sotto-*") // 0600
 	if err != nil {
-		return err
+		var cause *fs.PathError
+		if errors.As(err, &cause) { // its path is one of ours
+			err = cause.Err
+		}
+		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	defer os.Remove(f.Name())
 	_, err = f.Write(data)

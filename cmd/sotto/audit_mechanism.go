@@ -106,7 +106,7 @@ func (c *auditMechanism) mechanism(looks int) (privacy.Mechanism, error) {
 			return nil, fmt.Errorf("MECHANISM: %w", err)
 		}
 		if m.Loss().Infinite() {
-			return nil, fmt.Errorf("MECHANISM is %s, which the ledger gives no finite price", c.Name)
+			return nil, fmt.Errorf("MECHANISM is %s, which has no finite price: its kind must be one that the ledger knows, its scale above 0 and finite", c.Name)
 		}
 		return m, nil
 	}

@@ -77,7 +77,7 @@ func (c *auditSelf) Run(ctx context.Context, s streams) error {
 		description: "Every mechanism and every private policy of this program, and twins of them that are broken in ways that have happened. A sound auditor refutes every twin and no claim of its own.",
 		tested: []report.Fact{
 			{Name: "audits", Value: fmt.Sprintf("%d of %d; the confidence is split over all of them", chosen, len(names))},
-			{Name: "games", Value: fmt.Sprintf("%d for each audit, fewer where games are slow; the table says how many", games)},
+			{Name: "games", Value: fmt.Sprintf("%d for each audit, fewer where games are slow but at least 2000; the table says how many", games)},
 			{Name: "neighbours", Value: "one reward, or the rewards of one round, replaced by others"},
 			{Name: "the claims", Value: "the ledger's, at the δ in the table; of a twin, those of what it is a twin of"},
 			{Name: "adversary", Value: "knows all rewards but those of one round and has chosen them; sees every release, or, where the name says so, the plays only"},

@@ -55,7 +55,7 @@ func TestDocs(t *testing.T) {
 				for i, c := range s.commands {
 					commands++
 					var out bytes.Buffer
-					code := run(context.Background(), words(c.text)[1:], streams{strings.NewReader(""), &out, &out})
+					code := run(context.Background(), words(c.text)[1:], streams{in: strings.NewReader(""), out: &out, err: &out})
 					want := exitOK
 					if i == len(s.commands)-1 {
 						want = s.exit

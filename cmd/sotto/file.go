@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/google/renameio/v2"
 )
@@ -25,4 +26,32 @@ func pending(flag, path string) (*renameio.PendingFile, error) {
 		return nil, fmt.Errorf("%w: %s: cannot write %s: %w", errUsage, flag, path, err)
 	}
 	return f, nil
+}
+
+// canHold checks that files can be written to a directory, which need not be there yet, and leaves nothing behind.
+func canHold(flag, dir string) error {
+	at := dir
+	for {
+		info, err := os.Stat(at)
+		if err == nil && !info.IsDir() {
+			return fmt.Errorf("%w: %s: %s is no directory", errUsage, flag, at)
+		}
+		if err == nil {
+			break
+		}
+		up := filepath.Dir(at)
+		if up == at || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return fmt.Errorf("%w: %s: %w", errUsage, flag, err)
+		}
+		at = up
+	}
+	trial, err := os.MkdirTemp(at, ".sotto-")
+	if err != nil {
+		var cause *fs.PathError
+		if errors.As(err, &cause) { // its path is one of ours
+			err = cause.Err
+		}
+		return fmt.Errorf("%w: %s: cannot write to %s: %w", errUsage, flag, at, err)
+	}
+	return os.Remove(trial)
 }

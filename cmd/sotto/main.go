@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -16,13 +17,14 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
-	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }
 
 // streams: data goes to out, progress and errors to err.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
+	args     []string // of the command, for pages that say how they were made
 }
 
 type commands struct {
@@ -63,8 +65,35 @@ func usage(err error) error {
 	return fmt.Errorf("%w: %w", errUsage, err)
 }
 
+// noneEmpty wants every argument to say something. A script's --epsilon "$E" without an E would be taken for a flag that was not given.
+func noneEmpty(args []string) error {
+	for i, a := range args {
+		name, value, cut := strings.Cut(a, "=")
+		switch {
+		case a == "--":
+			return nil
+		case a == "" && i > 0 && strings.HasPrefix(args[i-1], "--"):
+			return fmt.Errorf("%s is empty: leave it out, or give it a value", args[i-1])
+		case a == "":
+			return errors.New("an argument is empty")
+		case cut && value == "" && strings.HasPrefix(a, "--"):
+			return fmt.Errorf("%s is empty: leave it out, or give it a value", name)
+		}
+	}
+	return nil
+}
+
+// helpWithDefault says the default of a flag where a placeholder hides it.
+func helpWithDefault(v *kong.Value) string {
+	if v.Flag == nil || !v.HasDefault || v.Flag.PlaceHolder == "" || v.Default == "" || v.IsBool() {
+		return v.Help
+	}
+	return v.Help + " [" + v.Default + "]"
+}
+
 func run(ctx context.Context, args []string, s streams) int {
 	exit := -1
+	s.args = args
 	parser, err := kong.New(&commands{},
 		kong.Name("sotto"),
 		kong.Description("Differentially private bandits: simulate them exactly and fast, and see what privacy costs.\n\n"+
@@ -72,6 +101,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
+		kong.ValueFormatter(helpWithDefault),
 		kong.UsageOnError(),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(s),
@@ -82,6 +112,10 @@ func run(ctx context.Context, args []string, s streams) int {
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
+	}
+	if err := noneEmpty(args); err != nil {
+		fmt.Fprintln(s.err, "sotto:", err)
+		return exitUsage
 	}
 	k, err := parser.Parse(args)
 	if exit >= 0 { // --help
