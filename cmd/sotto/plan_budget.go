@@ -188,7 +188,7 @@ func printBudget(s streams, q experiment.BudgetSearch, a *experiment.BudgetAnswe
 	if !a.Falls {
 		fmt.Fprintln(s.out, "But the cost of privacy does not fall in ε here: it was shown to be less at one ε and not at a larger one, so that there is no one answer.")
 	}
-	fmt.Fprintln(s.out, "Regrets are compared run by run in the same worlds; arms take turns in being listed first. The confidence is Student's, corrected for all ε of the grid, if the cost of privacy falls in ε.")
+	fmt.Fprintln(s.out, "Regrets are compared run by run in the same worlds; arms take turns in being listed first. The confidence is Student's, corrected for all ε of the grid, if the cost of privacy falls in ε.\n± is of one ε by itself, at 95 %; yes and no hold for all ε together, and are not said where a few runs with far more regret than others could mislead: more --runs settle more.")
 	if a.LowerEpsilon > 0 {
 		fmt.Fprintf(s.out, "\nLower bounds, in the long run: a policy that meets them would pay less than %s from ε = %s on, and nothing from ε = %s on", share, text(a.LowerEpsilon), text(a.LowerFree))
 		if !math.IsInf(a.Epsilon, 1) {

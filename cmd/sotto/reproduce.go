@@ -43,6 +43,11 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 		return fmt.Errorf("%w: --workers is %d, must be at least 1, or 0 for one a processor", errUsage, c.Workers)
 	}
 	flags := c.flags()
+	if c.Data != "" {
+		if info, err := os.Stat(c.Data); err != nil || !info.IsDir() {
+			return fmt.Errorf("%w: --data: %s is no directory", errUsage, c.Data)
+		}
+	}
 	if c.Out == "" {
 		c.Out = filepath.Join("results", "reproduce-"+c.Preset)
 	}
