@@ -1,9 +1,14 @@
 package bound
 
-import "math"
+import (
+	"math"
+
+	"github.com/sotto-dp/sotto/design"
+)
 
 // adacGOPE is AdaC-GOPE, or GOPE without privacy, with failure probability δ (Risk, or 1/T). On the good event the survivors of phase ℓ have gaps of at most
-// 4β_{ℓ−1}, β_ℓ = 2^{−ℓ}, and phase ℓ has at most d(d+1)/2 + c_ℓ rounds (001 §E, with ours for the sum):
+// 4β_{ℓ−1}, β_ℓ = 2^{−ℓ}, and phase ℓ has at most d(d+1)/2 + c_ℓ rounds (001 §E, with ours for the sum), or as many with 1.001 c_ℓ where designs are as near to optimal as
+// the policy asks for by default:
 //
 //	c_ℓ = (8d/β_ℓ²) log(4/δ_ℓ) + (2d/β_ℓ)√((2/ρ) f(d,δ_ℓ)),   δ_ℓ = δ/(Kℓ(ℓ+1)),   f(d,δ) = d + 2√(d log(2/δ)) + 2 log(2/δ).
 //
@@ -19,7 +24,7 @@ func (p *problem) adacGOPE() []Bound {
 	phases := func(T, most float64, last func(phase float64) bool) float64 {
 		delta, left, sum := p.risk(T), T, 0.0
 		for l := 1.0; left > 0 && !last(l); l++ {
-			rounds := min(left, p.d*(p.d+1)/2+PhaseLength(p.d, p.k, delta, l, p.b))
+			rounds := min(left, p.d*(p.d+1)/2+(1+design.DefaultTolerance)*PhaseLength(p.d, p.k, delta, l, p.b))
 			sum += rounds * min(most, 4*math.Exp2(1-l))
 			left -= rounds
 		}

@@ -60,6 +60,8 @@ func TestWorkedValues(t *testing.T) {
 		// K = 2, ρ = 1: c = (3−1)/4 = ½, so e^{−3/4}/16. ρ → 0: c = 1/√2, so e^{−1/2}/(8√2) √((K−1)/ρ).
 		{p: Problem{Laws: two, Budget: zcdp(1)}, name: "zcdp-17-sharp", T: 1e7, want: math.Exp(-0.75) / 16, rel: 1e-12},
 		{p: Problem{Laws: two, Budget: zcdp(1e-12)}, name: "zcdp-17-sharp", T: 1e7, want: 1e6 * math.Exp(-0.5) / (8 * math.Sqrt2), rel: 1e-5},
+		// c is 1/s for a large s, and c² nothing.
+		{p: Problem{Laws: two, Budget: zcdp(1e16)}, name: "zcdp-17-sharp", T: 1e7, want: 1e-16 * math.Exp(-1) / 8, rel: 1e-12},
 		{p: Problem{Laws: five, Budget: pure(0.01)}, name: "thesis-4.15", T: 1e7, want: 4 / 0.22, rel: 1e-12},
 		{p: Problem{Actions: basis, Theta: []float64{0.9, 0.5, 0.1}, Budget: zcdp(1e-3)}, name: "linear-free-minimax", T: 1e6, want: 50.7507, rel: 1e-5},
 		{p: Problem{Actions: basis, Theta: []float64{0.9, 0.5, 0.1}, Budget: zcdp(1e-3)}, name: "thesis-4.21", T: 1e6, want: 2.49976, rel: 1e-5},

@@ -41,7 +41,7 @@ func ZCDPMinimax(arms int, rho float64) float64 {
 // 0.0295 for the printed 1/124 = 0.0081, and 0.0536 at small ρ.
 func ZCDPMinimaxSharp(arms int, rho float64) float64 {
 	s := math.Sqrt(rho / float64(arms-1))
-	c := (math.Sqrt(float64(s*s)+8) - s) / 4
+	c := 2 / (math.Sqrt(float64(s*s)+8) + s) // (√(s²+8) − s)/4, of which nothing is left in floating point for a large s
 	return c / (8 * s) * math.Exp(-float64(c*c)-float64(c*s))
 }
 
