@@ -123,6 +123,7 @@ type outcome struct {
 	title, description string
 	tested             []report.Fact // what was attacked, against whom, with what knowledge
 	findings           []auditRow
+	broken             bool // on purpose, all of it: it should be refuted, but the exit code is that of any claim
 	warnings, cannot   []string
 	figures            []report.Figure
 	readings           []readingRow
@@ -226,6 +227,8 @@ func (o *outcome) report() report.Report {
 		switch {
 		case f.wrong() && f.twin:
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%s is broken on purpose and was not refuted: this audit is too weak to tell.", f.Name))
+		case o.broken && !f.Refuted:
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: this fault was not noticed, so the audit is too weak to tell. More --games, or other settings, may.", f.Name))
 		case f.wrong():
 			r.Warnings = append(r.Warnings, fmt.Sprintf("The claim of %s is refuted: ε = %s at δ = %v is claimed, and ε is at least %s.", f.Name, auditNumber(f.Claimed), f.Delta, auditNumber(f.Low)))
 		case math.IsInf(f.Claimed, 1):

@@ -305,6 +305,7 @@ func (c *auditMechanism) prepareMessages(o *outcome, gamma float64, games int, s
 		return nil, x, fmt.Errorf("--delta is %q, must be above 0: %s claims no ε at δ = 0", c.Delta, m.Kind())
 	}
 	d.Games, d.Pilot, d.Workers, d.Key = games, int(c.Searched), c.Workers, keyOf(seed, "mechanism", m.Kind())
+	o.broken = c.Broken != "none"
 	o.tested = []report.Fact{{Name: "mechanism", Value: fmt.Sprint(m)}, {Name: "broken on purpose", Value: c.Broken}, {Name: "neighbours", Value: "one user's reward, 0 or 1"},
 		{Name: "the claim", Value: claimText(c.Claim, m.Loss(), d.Delta)},
 		{Name: "adversary", Value: "knows all other users' rewards, and sees what the protocol shows"}}
@@ -364,6 +365,7 @@ func (c *auditFlags) breaks(o *outcome, p *audit.PolicyAudit, broken string, rea
 			}
 		}
 		curator = "broken on purpose: " + fault.String()
+		o.broken = true
 	}
 	o.tested = append(o.tested, report.Fact{Name: "curator", Value: curator})
 	if !real {

@@ -34,13 +34,13 @@ type auditTraining struct {
 	LastLayer bool   `help:"Restrict attacks to the last layer's parameters."`
 	Delta     string `default:"0.01" help:"δ at which ε is claimed and audited." placeholder:"δ"`
 	Claim     string `help:"Audit this claim instead of the accountant's." placeholder:"ε"`
-	Flaw      string `default:"none" help:"Break dp-sgd on purpose: half-noise, unclipped or batch-clipped. The claim remains, and must be refuted." placeholder:"NAME"`
+	Flaw      string `default:"none" help:"Break dp-sgd on purpose: half-noise, unclipped or batch-clipped. The claim remains; an audit that is strong enough refutes it." placeholder:"NAME"`
 	auditFlags
 }
 
 // Help is shown by --help.
 func (c *auditTraining) Help() string {
-	return "Examples:\n  sotto audit training --games 2000 --out report\n  sotto audit training --flaw half-noise\n  sotto audit training --method batch\n\n" + train.Where
+	return "Examples:\n  sotto audit training --games 2000 --out report\n  sotto audit training --flaw half-noise --games 20000\n  sotto audit training --method batch\n\n" + train.Where
 }
 
 // data is the training set, and other examples for the adversary.
@@ -229,6 +229,7 @@ func (c *auditTraining) Run(ctx context.Context, s streams) error {
 	f.Name, f.Against = a.Training.Method.String(), "sees all iterates"
 	if a.Training.Flaw != train.Sound {
 		f.Name += ", " + a.Training.Flaw.String()
+		o.broken = true
 	}
 	o.findings = rowsOf(f)
 	if c.Out != "" {
