@@ -4,9 +4,11 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -256,6 +258,19 @@ func TestExtremes(t *testing.T) {
 	}
 	if _, lo, hi := most.over(extreme{1, -1, 3, 10}); !math.IsInf(lo, -1) || !math.IsInf(hi, 1) {
 		t.Errorf("over what may be nothing: [%v, %v]", lo, hi)
+	}
+}
+
+// What the reasons for Figure 5.7 say of regimes.
+func TestBoundaryOfRegimes(t *testing.T) {
+	for _, c := range []struct {
+		means []float64
+		want  float64
+	}{{[]float64{0.95, 0.9, 0.9, 0.9, 0.5}, 0.21}, {[]float64{0.75, 0.7, 0.7, 0.7, 0.7}, 0.07}} {
+		got, err := bound.RegimeBoundary(c.means)
+		if err != nil || math.Abs(got-c.want) > 0.005 || !strings.Contains(boundaryWhy, strconv.FormatFloat(c.want, 'g', -1, 64)) {
+			t.Errorf("%v: %v, %v, want %v", c.means, got, err, c.want)
+		}
 	}
 }
 
