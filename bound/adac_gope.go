@@ -14,7 +14,7 @@ import (
 //
 // Fewer rounds in early phases only move rounds to cheaper ones.
 func (p *problem) adacGOPE() []Bound {
-	if math.IsNaN(p.b) {
+	if math.IsNaN(p.b) || p.Sigma > 1 && !p.Signs { // its widths are those of 1-sub-Gaussian rewards
 		return nil
 	}
 	name := "adac-gope"

@@ -52,6 +52,9 @@ func (p *problem) batchSE() []Bound {
 func (p *problem) batches(T, gap float64, radius func(n, b float64) float64) float64 {
 	plays := 0.0
 	for b := 1.0; plays < T; b++ {
+		if b > 1e6 { // a ratio so near 1 that batches hardly grow; all rounds is a bound too
+			return gap * T
+		}
 		n := math.Ceil(math.Pow(p.Eta, b) - 1e-9)
 		plays += n
 		if 4*radius(n, b) < gap {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -142,6 +143,25 @@ func TestPhaseLengthsAndRadii(t *testing.T) {
 	// GOPE in its first phase: 2 a round, and failures.
 	gope := named(t, Problem{Actions: [][]float64{{1, 0}, {0, 1}}, Budget: privacy.ZCDP{Rho: 1}, Risk: 0.01}, "adac-gope-gap-free")
 	close(t, "adac-gope", gope.Value(100), 200+2, 1e-12)
+}
+
+// The widths of GOPE are those of 1-sub-Gaussian rewards: with more noise its bounds are not listed.
+func TestNoBoundWithTooMuchNoise(t *testing.T) {
+	for sigma, want := range map[float64]bool{0: true, 0.5: true, 1: true, 1.5: false} {
+		all, err := Regret(Problem{Actions: [][]float64{{1, 0}, {0, 1}}, Theta: []float64{0.9, 0.2}, Sigma: sigma, Budget: privacy.ZCDP{Rho: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.ContainsFunc(all, func(b Bound) bool { return b.Policy == "adac-gope" }); got != want {
+			t.Errorf("σ = %v: listed %v", sigma, got)
+		}
+	}
+}
+
+// Batches that hardly grow are not gone through one by one.
+func TestBatchesThatHardlyGrow(t *testing.T) {
+	b := named(t, Problem{Laws: bernoullis([]float64{0.75, 0.25}), Budget: privacy.Pure{Epsilon: 1e-9}, Eta: 1 + 1e-12}, "batch-se")
+	close(t, "batch-se", b.Value(1e15), 0.5e15+0.5, 1e-12)
 }
 
 // The numbers behind batch elimination: gap ½, K = 2, p = 1e-4, ε = 1, η = 2. L = log(16b²·1e4): at b = 10, n = 1024, L = 16.588 and 4 radii are 0.425; at
