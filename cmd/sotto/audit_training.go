@@ -29,7 +29,7 @@ type auditTraining struct {
 	Noise    string           `default:"1" help:"Noise multiplier, of dp-sgd: the noise's deviation is σC." placeholder:"σ"`
 
 	Neighbour string `default:"add" help:"Data sets that must look alike: add (an example is added or removed) or replace (one takes the place of another)." placeholder:"NAME"`
-	Canary    string `default:"auto" help:"auto (the highest Mahalanobis score of all), mislabelled, blank, dirac or canife." placeholder:"NAME"`
+	Canary    string `default:"auto" help:"auto (the highest Mahalanobis score of all), mislabelled, blank, dirac (ten times the clip: shows whether gradients are clipped) or canife." placeholder:"NAME"`
 	Attacks   string `help:"Attacks, with the confidence split over them: covariance, scalar, glir; all without it, of stochastic only scalar, since the others need batches of two." placeholder:"NAME,…"`
 	LastLayer bool   `help:"Restrict attacks to the last layer's parameters."`
 	Delta     string `default:"0.01" help:"δ at which ε is claimed and audited." placeholder:"δ"`
@@ -40,7 +40,7 @@ type auditTraining struct {
 
 // Help is shown by --help.
 func (c *auditTraining) Help() string {
-	return "Examples:\n  sotto audit training --games 2000 --out report\n  sotto audit training --flaw half-noise --games 20000\n  sotto audit training --method batch\n\n" + train.Where
+	return "Examples:\n  sotto audit training --games 2000 --out report\n  sotto audit training --flaw half-noise --games 20000\n  sotto audit training --flaw unclipped --canary dirac\n  sotto audit training --method batch\n\n" + train.Where
 }
 
 // data is the training set, and other examples for the adversary.
@@ -151,15 +151,16 @@ func (c *auditTraining) attacks(t train.Training, d train.Dataset) ([]train.Atta
 
 // canary picks what is in the training set or not.
 func (c *auditTraining) canary(a train.Audit, theta []float64, seed uint64) (train.Canary, string, error) {
-	size := 1.0
+	size, long := 1.0, 1.0
 	if a.Training.Method == train.DPSGD {
-		size = a.Training.Clip
+		// A gradient far longer than the clip does not hurt a run that clips it, and shows one that does not.
+		size, long = a.Training.Clip, 10*a.Training.Clip
 	}
 	lo, _ := a.Training.Model.Last()
 	makers := map[string]func() (train.Canary, error){
 		"mislabelled": func() (train.Canary, error) { return train.Mislabelled(a.Training.Model, theta, a.Data, 0) },
 		"blank":       func() (train.Canary, error) { return train.Blank(a.Data, 0), nil },
-		"dirac":       func() (train.Canary, error) { return train.Dirac(a.Training.Model, lo, size) },
+		"dirac":       func() (train.Canary, error) { return train.Dirac(a.Training.Model, lo, long) },
 		"canife": func() (train.Canary, error) {
 			k := keyOf(seed, "training", "canife")
 			made, _, _, err := train.CANIFE{References: a.Data, Clip: size, Steps: 50, Lo: 0, Hi: 1}.Craft(a.Training.Model, theta, nil, &k.Fast(1)[0])
