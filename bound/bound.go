@@ -70,6 +70,14 @@ type Problem struct {
 	Beta float64 // β of AdaC-UCB and α of AdaP-UCB and AdaP-KLUCB; 3.1
 	Eta  float64 // η of batch elimination; 2
 	Risk float64 // δ of AdaC-GOPE, AdaC-OFUL and the failure probability of eliminations; 1/T
+	// Of has the parameters of single policies, by the catalog's name, instead of those above.
+	Of map[string]Parameters
+}
+
+// Parameters are those of one policy that its bounds depend on; 0 is the default.
+type Parameters struct {
+	Beta, Eta, Risk float64 // as in Problem
+	Lambda, C       float64 // as in Context
 }
 
 // A Context is a linear contextual problem: in each round a new set of actions in ℝ^Dim.
@@ -105,24 +113,33 @@ func Regret(p Problem) ([]Bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []Bound
-	switch {
-	case p.Context != nil:
-		out = slices.Concat(q.contextualLower(), q.adacOFUL())
-	case len(p.Actions) > 0:
-		linear, err := q.linearLower()
-		if err != nil {
-			return nil, err
-		}
-		out = slices.Concat(linear, q.adacGOPE())
-	default:
-		out = slices.Concat(q.finiteLower(), q.ucb())
-		if spread := q.widest(); spread == 0 {
-			out = slices.Concat(out, q.successiveElimination(), q.dpUCB(), q.dpSE(), q.batchSE(), q.adapUCB(), q.adacUCB(), q.others())
-		} else { // rewards that leave [0,1] have no sensitivity
-			out = slices.DeleteFunc(out, func(b Bound) bool { return !b.Lower && (b.Note != subGaussian || spread > 1) })
-		}
+	lower, err := q.lower()
+	if err != nil {
+		return nil, err
 	}
+	upper := q.upper()
+	for name, of := range p.Of {
+		r := p
+		r.Beta, r.Eta, r.Risk, r.Of = of.Beta, of.Eta, of.Risk, nil
+		if p.Context != nil {
+			context := *p.Context
+			context.Lambda, context.C = of.Lambda, of.C
+			r.Context = &context
+		}
+		tuned, err := r.check()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		own := tuned.upper()
+		is := func(b Bound) bool { policy, _, _ := strings.Cut(b.Policy, ":"); return policy == name }
+		at := slices.IndexFunc(upper, is)
+		if at < 0 {
+			continue
+		}
+		upper = slices.DeleteFunc(upper, is)
+		upper = slices.Insert(upper, at, slices.DeleteFunc(own, func(b Bound) bool { return !is(b) })...)
+	}
+	out := slices.Concat(lower, upper)
 	for i := range out {
 		if b := &out[i]; q.zcdp() && !b.Lower && strings.Contains(b.Form, "ε") {
 			b.Note = strings.TrimPrefix(b.Note+"; ε = √(2ρ)", "; ")
@@ -137,6 +154,29 @@ func Regret(p Problem) ([]Bound, error) {
 		}
 	}
 	return out, nil
+}
+
+func (q *problem) lower() ([]Bound, error) {
+	switch {
+	case q.Context != nil:
+		return q.contextualLower(), nil
+	case len(q.Actions) > 0:
+		return q.linearLower()
+	}
+	return q.finiteLower(), nil
+}
+
+func (q *problem) upper() []Bound {
+	switch {
+	case q.Context != nil:
+		return q.adacOFUL()
+	case len(q.Actions) > 0:
+		return q.adacGOPE()
+	}
+	if spread := q.widest(); spread > 0 { // rewards that leave [0,1] have no sensitivity
+		return slices.DeleteFunc(q.ucb(), func(b Bound) bool { return b.Note != subGaussian || spread > 1 })
+	}
+	return slices.Concat(q.ucb(), q.successiveElimination(), q.dpUCB(), q.dpSE(), q.batchSE(), q.adapUCB(), q.adacUCB(), q.others())
 }
 
 // Check says what is wrong with a problem, if anything.

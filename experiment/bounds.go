@@ -50,34 +50,52 @@ func (p *Plan) BoundProblems() (out []BoundProblem, left []string) {
 			}
 			seen[at] = j
 		}
-		if j >= 0 {
-			c.tune(&out[j].Problem)
+		if name, of, ok := c.tuned(); ok && j >= 0 {
+			problem := &out[j].Problem
+			switch old, twice := problem.Of[name]; {
+			case !twice && problem.Of == nil:
+				problem.Of = map[string]bound.Parameters{name: of}
+			case !twice:
+				problem.Of[name] = of
+			case old != of:
+				if text := fmt.Sprintf("%s: bounds of %s are those of the first of its parameters", c.Instance, name); !slices.Contains(left, text) {
+					left = append(left, text)
+				}
+			}
 		}
 	}
 	return out, left
 }
 
-// tune takes a policy's parameters over into the bounds. Where two cells differ the last one counts.
-func (c *Cell) tune(p *bound.Problem) {
-	take := func(name string, to *float64) {
-		if x, ok := c.choice.params[name]; ok && x > 0 && !math.IsNaN(x) && !math.IsInf(x, 0) {
+// tuned are the parameters of the cell's policy that its bounds depend on. What is not given, or is out of a bound's range, is the default.
+func (c *Cell) tuned() (policy string, of bound.Parameters, ok bool) {
+	take := func(name string, below float64, to *float64) {
+		if x, given := c.choice.params[name]; given && x > 0 && x < below {
 			*to = x
 		}
 	}
-	switch c.choice.entry.Name {
+	inf := math.Inf(1)
+	policy, ok = c.choice.entry.Name, true
+	switch policy {
 	case "adap-ucb", "adap-klucb":
-		take("alpha", &p.Beta)
+		take("alpha", inf, &of.Beta)
 	case "adac-ucb":
-		take("beta", &p.Beta)
+		take("beta", inf, &of.Beta)
+	case "dp-se":
+		take("beta", 1, &of.Risk)
 	case "batch-se":
-		take("eta", &p.Eta)
+		take("eta", inf, &of.Eta)
+		take("p", 1, &of.Risk)
 	case "gope", "adac-gope", "adac-gope-var":
-		take("risk", &p.Risk)
+		take("risk", 1, &of.Risk)
 	case "oful", "rs-oful", "adac-oful":
-		take("risk", &p.Risk)
-		take("lambda", &p.Context.Lambda)
-		take("c", &p.Context.C)
+		take("risk", 1, &of.Risk)
+		take("lambda", inf, &of.Lambda)
+		take("c", inf, &of.C)
+	default:
+		return "", of, false
 	}
+	return policy, of, true
 }
 
 // problem is what bounds know of the cell's world.

@@ -211,3 +211,52 @@ budgets: [{rho: 1}]
 		}
 	}
 }
+
+// Each policy's bounds are those of its own parameters, and not of the last cell's.
+func TestBoundsHaveThePoliciesParameters(t *testing.T) {
+	plan := bounded(t, `
+name: tuned
+horizon: 100000
+runs: 1
+instances:
+  - {name: two, bernoulli: [0.75, 0.5]}
+policies:
+  - {policy: adap-ucb, alpha: 4}
+  - {policy: adac-ucb, beta: 8}
+  - {policy: dp-se, beta: 0.1}
+  - {policy: batch-se, p: 0.2, eta: 4}
+budgets: [{rho: 0.5}]
+`)
+	problems, left := plan.BoundProblems()
+	if len(problems) != 1 || len(left) > 0 {
+		t.Fatalf("%d problems, %q", len(problems), left)
+	}
+	values := func(p bound.Problem) map[string]float64 {
+		all, err := bound.Regret(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]float64{}
+		for _, b := range all {
+			if b.Value != nil {
+				out[b.Name] = b.Value(1e5)
+			}
+		}
+		return out
+	}
+	got := values(problems[0].Problem)
+	for name, of := range map[string]bound.Parameters{"adap-ucb": {Beta: 4}, "thesis-5.6": {Beta: 8}, "dp-se-epochs": {Risk: 0.1}, "batch-se": {Risk: 0.2, Eta: 4}} {
+		p := problems[0].Problem
+		p.Of, p.Beta, p.Eta, p.Risk = nil, of.Beta, of.Eta, of.Risk
+		if want := values(p)[name]; got[name] != want || !(want > 0) {
+			t.Errorf("%s: %v, want %v", name, got[name], want)
+		}
+		p.Beta, p.Eta, p.Risk = 0, 0, 0
+		if usual := values(p)[name]; got[name] == usual {
+			t.Errorf("%s: %v, that of the default", name, usual)
+		}
+	}
+	if got, usual := got["sajed-2.22"], values(bound.Problem{Laws: problems[0].Problem.Laws, Budget: problems[0].Problem.Budget})["sajed-2.22"]; got != usual {
+		t.Errorf("a bound that has no parameter changed: %v, %v", got, usual)
+	}
+}

@@ -131,6 +131,9 @@ func (c *boundsCommand) problems(s streams) (out []boundedProblem, horizons []fl
 				return fmt.Errorf("--%s is %v, must be above 0", f.flag, x)
 			}
 			*f.to = x
+			if f.flag != "sigma" {
+				p.Of = nil // a flag is for all policies
+			}
 		}
 		return p.Check()
 	}
