@@ -82,7 +82,7 @@ func policies() []Entry {
 		{
 			Name: "adap-ucb", Title: "AdaP-UCB", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Guarantee: pureGuarantee,
-			Regret:    "Σ (16α log T / min(Δ_a, ε) + 3α/(α−3)), α > 3 (000 Theorem 5.3)",
+			Regret:    "Σ ((2α log T/Δ_a)(1 + √(1 + 4Δ_a/ε))² + 3α/(α−3)), α > 3 (000 Theorem 5.3, before (C.12))",
 			Source:    "000 §5.2, Algorithm 7 and (5.1)",
 			Params:    []Param{alpha("000 Theorem 5.3"), ratio("000 Theorem 5.3"), printedHalf()},
 			New: func(s Setting, p Params) (policy.Policy, error) {
