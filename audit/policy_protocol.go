@@ -187,6 +187,7 @@ func protocol(name string, t release.Trust, stated privacy.Mechanism, scale floa
 		return func(in bool, src *noise.Fast, out []float64) error {
 			stream = *src
 			defer func() { *src = stream }()
+			var err error // games are played at once
 			if played++; cur == nil || played%renew == 0 {
 				ledger.Reset()
 				if cur, err = release.Simulated(release.Config{Arms: 1, Mechanism: m, Ledger: ledger, Trust: &t}, &stream); err != nil {
