@@ -288,11 +288,20 @@ func TestEveryClaimHasAReason(t *testing.T) {
 // Upper bounds against worked numbers: AdaP-UCB and AdaC-UCB on two arms at log T = 10.
 func TestRegretUpperBounds(t *testing.T) {
 	T := math.Exp(10)
-	if got, want := upperAdaPUCB([]float64{0.75, 0.25}, 0.1, 4, T), 16*4*10/0.1+12; math.Abs(got-want) > 1e-9 {
-		t.Errorf("AdaP-UCB: %v, want %v", got, want)
+	for _, c := range []struct {
+		name   string
+		budget privacy.Budget
+		want   float64
+	}{
+		{"thesis-5.3", privacy.Pure{Epsilon: 0.1}, 16*4*10/0.1 + 12},
+		{"thesis-5.6", privacy.ZCDP{Rho: 0.1}, 8*4/0.5*10 + 8*20 + 8},
+	} {
+		if got, err := upper(c.name, []float64{0.75, 0.25}, c.budget, 4, T); err != nil || math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %v, %v, want %v", c.name, got, err, c.want)
+		}
 	}
-	if got, want := upperAdaCUCB([]float64{0.75, 0.25}, 0.1, 4, T), 8*4/0.5*10+8*20+8; math.Abs(got-want) > 1e-9 {
-		t.Errorf("AdaC-UCB: %v, want %v", got, want)
+	if _, err := upper("no such bound", []float64{0.75, 0.25}, privacy.None{}, 4, T); err == nil {
+		t.Error("a bound that is not there has a value")
 	}
 	if got, want := lowerTV([]float64{0.75, 0.25}, 0.01), 0.5/0.005; math.Abs(got-want) > 1e-9 {
 		t.Errorf("lower bound: %v, want %v", got, want)

@@ -11,6 +11,7 @@ import (
 	"github.com/sotto-dp/sotto/divergence"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/interval"
+	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/report"
 )
 
@@ -142,15 +143,22 @@ func lowerTV(means []float64, epsilon float64) float64 {
 	return sum
 }
 
-// upperAdaPUCB is 000 Theorem 5.3, at α above 3.
-func upperAdaPUCB(means []float64, epsilon, alpha, horizon float64) float64 {
-	best, sum := slices.Max(means), 0.0
+// upper is an explicit bound of package bound, by name, on Bernoulli arms and a policy's β.
+func upper(name string, means []float64, b privacy.Budget, beta, horizon float64) (float64, error) {
+	p := bound.Problem{Budget: b, Beta: beta}
 	for _, m := range means {
-		if gap := best - m; gap > 0 {
-			sum += 16*alpha*math.Log(horizon)/min(gap, epsilon) + 3*alpha/(alpha-3)
+		p.Laws = append(p.Laws, bound.Bernoulli(m))
+	}
+	all, err := bound.Regret(p)
+	if err != nil {
+		return 0, err
+	}
+	for _, b := range all {
+		if b.Name == name && b.Value != nil {
+			return b.Value(horizon), nil
 		}
 	}
-	return sum
+	return 0, fmt.Errorf("there is no bound %q", name)
 }
 
 func thesis52() Figure {
@@ -304,7 +312,10 @@ func thesis52() Figure {
 					if err != nil {
 						return Finding{}, err
 					}
-					b := upperAdaPUCB(mu2(), 1, 3.1, float64(r.Manifest.Horizon))
+					b, err := upper("thesis-5.3", mu2(), privacy.Pure{Epsilon: 1}, 3.1, float64(r.Manifest.Horizon))
+					if err != nil {
+						return Finding{}, err
+					}
 					m, half := interval.Half(c.FinalRegret, Level)
 					return Below(m/b, (m-half)/b, (m+half)/b, 1, len(c.FinalRegret), fmt.Sprintf("the bound is %.0f", b)), nil
 				},

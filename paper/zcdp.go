@@ -8,6 +8,7 @@ import (
 
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/interval"
+	"github.com/sotto-dp/sotto/privacy"
 )
 
 // A pricing is a policy of ρ-zCDP that is played beside its own twin without privacy.
@@ -366,7 +367,10 @@ func zcdp4() Figure {
 					if err != nil {
 						return Finding{}, err
 					}
-					b := upperAdaCUCB(mu2(), rho, 3.1, float64(r.Manifest.Horizon))
+					b, err := upper("thesis-5.6", mu2(), privacy.ZCDP{Rho: rho}, 3.1, float64(r.Manifest.Horizon))
+					if err != nil {
+						return Finding{}, err
+					}
 					x := meanOf(c.FinalRegret)
 					h := x.half(len(rhos))
 					parts = append(parts, Below(x.mean/b, (x.mean-h)/b, (x.mean+h)/b, 1, x.runs, fmt.Sprintf("ρ = %v, the bound is %.0f", rho, b)))
@@ -438,17 +442,6 @@ func worst(e *Evidence, name string, rho float64, cells int) (private, plain ext
 		return private, plain, "", &NotPlayedError{Name: name, Preset: e.Preset}
 	}
 	return private, plain, fmt.Sprintf("%.0f at %s, without privacy %.0f at %s", private.mean, at[0], plain.mean, at[1]), nil
-}
-
-// upperAdaCUCB is 001 Theorem 10, at β above 3.
-func upperAdaCUCB(means []float64, rho, beta, horizon float64) float64 {
-	best, sum := slices.Max(means), 0.0
-	for _, m := range means {
-		if gap := best - m; gap > 0 {
-			sum += 8*beta/gap*math.Log(horizon) + 8*math.Sqrt(beta*math.Log(horizon)/rho) + 2*beta/(beta-3)
-		}
-	}
-	return sum
 }
 
 func zcdp5() Figure {
