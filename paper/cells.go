@@ -92,7 +92,7 @@ func atMost(failures, n int, most float64, cells int, detail string) (Finding, e
 	}
 	f := Below(float64(failures)/float64(n), lo, hi, most, n, detail)
 	if hi == most {
-		f.Verdict = Holds
+		f.Answer = Holds
 	}
 	return f, nil
 }

@@ -82,7 +82,7 @@ func TestPlayedClaims(t *testing.T) {
 				e.Numbers = &Numbers{Values: map[string][]float64{"printed": {0, 100_000}}}
 			}
 			for _, c := range f.Claims {
-				if got := decide(&c, e); got.Verdict == Errored {
+				if got, v := decide(&c, e); v == Errored {
 					t.Errorf("%s: %s", c.ID, got.Detail)
 				}
 			}
@@ -91,25 +91,25 @@ func TestPlayedClaims(t *testing.T) {
 			}
 			empty := &Evidence{Preset: Quick}
 			for _, c := range f.Claims {
-				if got := decide(&c, empty); got.Verdict != Undecided {
-					t.Errorf("%s without results: %s", c.ID, got.Verdict)
+				if got, v := decide(&c, empty); got.Answer != Undecided || v != NotTested && v != OurFinding {
+					t.Errorf("%s without results: %s, %s", c.ID, got.Answer, v)
 				}
 			}
-			seen := map[string]map[Verdict]bool{}
+			seen := map[string]map[Answer]bool{}
 			random := rand.New(rand.NewPCG(7, 7))
 			for left, round := 1, 0; left > 0 && round < 400; round++ {
 				makeUp(e, random)
 				left = 0
 				for _, c := range f.Claims {
 					if seen[c.ID] == nil {
-						seen[c.ID] = map[Verdict]bool{}
+						seen[c.ID] = map[Answer]bool{}
 					}
 					if v := seen[c.ID]; !v[Holds] || !v[Fails] {
-						got := decide(&c, e)
-						if got.Verdict == Errored {
+						got, verdict := decide(&c, e)
+						if verdict == Errored {
 							t.Fatalf("%s: %s", c.ID, got.Detail)
 						}
-						v[got.Verdict] = true
+						v[got.Answer] = true
 						left++
 					}
 				}

@@ -10,17 +10,17 @@ import (
 	"unicode"
 )
 
-// WriteClaims writes claims.csv: a line a claim, in the order of the results, after a head. Numbers have all their digits; where there is none the field is empty.
-// Seconds are those of the claim's figure.
+// WriteClaims writes claims.csv: a line a claim, in the order of the results, after a head. The answer is that of the check, and the verdict what it
+// means for the claim. Numbers have all their digits; where there is none the field is empty. Seconds are those of the claim's figure.
 func WriteClaims(w io.Writer, results []Result) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true // RFC 4180
-	rows := [][]string{{"id", "source", "claim", "verdict", "statistic", "low", "high", "runs", "seconds"}}
+	rows := [][]string{{"id", "source", "where", "claim", "verdict", "answer", "statistic", "low", "high", "runs", "seconds"}}
 	for i := range results {
 		r := &results[i]
 		for _, c := range r.Outcomes {
 			rows = append(rows, []string{
-				c.ID, r.Source, oneLine(c.Text), string(c.Verdict), digits(c.Value), digits(c.Low), digits(c.High), strconv.Itoa(c.Runs),
+				c.ID, r.Source, oneLine(c.Where), oneLine(c.Text), string(c.Verdict), string(c.Answer), digits(c.Value), digits(c.Low), digits(c.High), strconv.Itoa(c.Runs),
 				strconv.FormatFloat(r.Time.Seconds, 'f', 3, 64),
 			})
 		}

@@ -39,12 +39,12 @@ func level(cells int) float64 { return 1 - (1-Level)/float64(max(1, cells)) }
 
 // Above holds if the interval lies above the threshold, and fails if it lies below.
 func Above(value, lo, hi, threshold float64, runs int, detail string) Finding {
-	f := Finding{Verdict: Undecided, Value: value, Low: lo, High: hi, Runs: runs, Detail: detail}
+	f := Finding{Answer: Undecided, Value: value, Low: lo, High: hi, Runs: runs, Detail: detail}
 	switch {
 	case lo > threshold:
-		f.Verdict = Holds
+		f.Answer = Holds
 	case hi < threshold:
-		f.Verdict = Fails
+		f.Answer = Fails
 	}
 	return f
 }
@@ -52,23 +52,23 @@ func Above(value, lo, hi, threshold float64, runs int, detail string) Finding {
 // Below holds if the interval lies below the threshold, and fails if it lies above.
 func Below(value, lo, hi, threshold float64, runs int, detail string) Finding {
 	f := Above(value, lo, hi, threshold, runs, detail)
-	switch f.Verdict {
+	switch f.Answer {
 	case Holds:
-		f.Verdict = Fails
+		f.Answer = Fails
 	case Fails:
-		f.Verdict = Holds
+		f.Answer = Holds
 	}
 	return f
 }
 
 // Between holds if the interval lies in [from, to], and fails if it lies outside.
 func Between(value, lo, hi, from, to float64, runs int, detail string) Finding {
-	f := Finding{Verdict: Undecided, Value: value, Low: lo, High: hi, Runs: runs, Detail: detail}
+	f := Finding{Answer: Undecided, Value: value, Low: lo, High: hi, Runs: runs, Detail: detail}
 	switch {
 	case lo >= from && hi <= to:
-		f.Verdict = Holds
+		f.Answer = Holds
 	case hi < from || lo > to:
-		f.Verdict = Fails
+		f.Answer = Fails
 	}
 	return f
 }
@@ -76,17 +76,17 @@ func Between(value, lo, hi, from, to float64, runs int, detail string) Finding {
 // Every is the finding of a claim about several cells: it fails if one fails (the first that does is shown), is undecided if one is, and holds if
 // all hold. Cells that the preset leaves out are not in parts; none at all is undecided.
 func Every(parts []Finding) Finding {
-	count := map[Verdict]int{}
+	count := map[Answer]int{}
 	for _, f := range parts {
-		count[f.Verdict]++
+		count[f.Answer]++
 	}
-	for _, v := range []Verdict{Fails, Undecided, Holds} {
+	for _, v := range []Answer{Fails, Undecided, Holds} {
 		for _, f := range parts {
-			if f.Verdict == v {
+			if f.Answer == v {
 				f.Detail = fmt.Sprintf("%s; of %d cells %d hold, %d fail, %d undecided", f.Detail, len(parts), count[Holds], count[Fails], count[Undecided])
 				return f
 			}
 		}
 	}
-	return Finding{Verdict: Undecided, Value: math.NaN(), Low: math.NaN(), High: math.NaN(), Detail: "nothing was played that decides"}
+	return Finding{Answer: Undecided, Value: math.NaN(), Low: math.NaN(), High: math.NaN(), Detail: "nothing was played that decides"}
 }

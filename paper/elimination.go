@@ -173,14 +173,14 @@ func mostOf(name, a, b string) func(e *Evidence) (Finding, error) {
 		if err != nil {
 			return Finding{}, err
 		}
-		count, runs := map[Verdict]int{}, 0
+		count, runs := map[Answer]int{}, 0
 		above1 := 0
 		for _, p := range places {
 			f, err := paired(e, name, a, b, above(1))(p, len(places))
 			if err != nil {
 				return Finding{}, err
 			}
-			count[f.Verdict]++
+			count[f.Answer]++
 			runs = f.Runs
 			if f.Value > 1 {
 				above1++
@@ -214,9 +214,9 @@ func lateShare(policy string, threshold float64, more bool, names ...string) fun
 					continue
 				}
 				share := 1 - c.Regret.Mean[half]/c.Regret.Mean[last]
-				f := Finding{Verdict: Fails, Value: share, Low: math.NaN(), High: math.NaN(), Runs: r.Manifest.Runs, Detail: c.Label()}
+				f := Finding{Answer: Fails, Value: share, Low: math.NaN(), High: math.NaN(), Runs: r.Manifest.Runs, Detail: c.Label()}
 				if more && share >= threshold && share > 0 || !more && share <= threshold {
-					f.Verdict = Holds
+					f.Answer = Holds
 				}
 				parts = append(parts, f)
 			}

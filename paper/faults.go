@@ -42,9 +42,9 @@ func ours(id, values string) Claim {
 			if err != nil {
 				return Finding{}, err
 			}
-			f := Finding{Verdict: Holds, Value: v[0], Low: v[1], High: math.NaN(), Runs: e.Numbers.Runs, Detail: fmt.Sprintf("claimed ε = %.3g", v[2])}
+			f := Finding{Answer: Holds, Value: v[0], Low: v[1], High: math.NaN(), Runs: e.Numbers.Runs, Detail: fmt.Sprintf("claimed ε = %.3g", v[2])}
 			if v[1] > 1 {
-				f.Verdict = Fails
+				f.Answer = Fails
 			}
 			return f, nil
 		}}

@@ -38,11 +38,11 @@ func TestThresholdClaimsComeOutEachWay(t *testing.T) {
 	}
 	for _, c := range []struct {
 		wrong int
-		want  Verdict
+		want  Answer
 	}{{0, Holds}, {100, Undecided}, {200, Fails}} {
 		e := &Evidence{Preset: Full, Experiments: map[string]*experiment.Results{"threshold": {Cells: []experiment.CellResult{cellOf("published", c.wrong, times), cellOf("proved", 1000-c.wrong, times)}}}}
 		f, err := claimOf(t, publishedThreshold(), "published").Decide(e)
-		if err != nil || f.Verdict != c.want {
+		if err != nil || f.Answer != c.want {
 			t.Errorf("%d of 1000 wrong: %+v, %v, want %s", c.wrong, f, err, c.want)
 		}
 	}
@@ -56,9 +56,9 @@ func TestCopiesOfRunsAreFound(t *testing.T) {
 		times[i] = rng.NormFloat64()
 	}
 	e := &Evidence{Preset: Full, Experiments: map[string]*experiment.Results{"times": {Cells: []experiment.CellResult{cellOf("published", 0, times)}}}}
-	for id, want := range map[string]Verdict{"independent": Fails, "ours": Holds} {
+	for id, want := range map[string]Answer{"independent": Fails, "ours": Holds} {
 		f, err := claimOf(t, publishedStreams(), id).Decide(e)
-		if err != nil || f.Verdict != want {
+		if err != nil || f.Answer != want {
 			t.Errorf("%s: %+v, %v, want %s", id, f, err, want)
 		}
 	}
@@ -77,31 +77,31 @@ func TestCopiesOfRunsAreFound(t *testing.T) {
 func TestAuditClaimsComeOutEachWay(t *testing.T) {
 	for _, c := range []struct {
 		low  float64
-		want Verdict
+		want Answer
 	}{{0.9, Undecided}, {1.1, Fails}} {
 		e := &Evidence{Preset: Full, Numbers: &Numbers{Values: map[string][]float64{"published": {1.2, c.low, 1}}}}
 		f, err := claimOf(t, publishedPolya(), "private").Decide(e)
-		if err != nil || f.Verdict != c.want {
+		if err != nil || f.Answer != c.want {
 			t.Errorf("lower end %v: %+v, %v, want %s", c.low, f, err, c.want)
 		}
 	}
 	for _, c := range []struct {
 		low  float64
-		want Verdict
+		want Answer
 	}{{0.9, Holds}, {1.1, Fails}} {
 		e := &Evidence{Preset: Full, Numbers: &Numbers{Values: map[string][]float64{"ours": {1.2, c.low, 1}}}}
 		f, err := claimOf(t, publishedPolya(), "ours").Decide(e)
-		if err != nil || f.Verdict != c.want {
+		if err != nil || f.Answer != c.want {
 			t.Errorf("ours, lower end %v: %+v, %v, want %s", c.low, f, err, c.want)
 		}
 	}
 	for _, c := range []struct {
 		sd   float64
-		want Verdict
+		want Answer
 	}{{0.002, Fails}, {1, Holds}, {0.9, Undecided}} {
 		e := &Evidence{Preset: Full, Numbers: &Numbers{Values: map[string][]float64{"sd published": {c.sd, c.sd - 0.001, c.sd + 0.001}}}}
 		f, err := claimOf(t, publishedPolya(), "noise").Decide(e)
-		if err != nil || f.Verdict != c.want {
+		if err != nil || f.Answer != c.want {
 			t.Errorf("%s: %+v, %v, want %s", fmt.Sprint(c.sd), f, err, c.want)
 		}
 	}

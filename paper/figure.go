@@ -54,32 +54,44 @@ type Numbers struct {
 	Runs    int      // runs, games or draws behind the values, if they are random
 }
 
-// A Claim is one claim of a source.
+// A Claim is one claim of a source, or a finding of our own.
 type Claim struct {
 	ID   string // unique in its figure: letters, digits, '-'
-	Text string // in our words
-	// Where it stands, if not at the figure itself.
+	Text string // in our words, and in the source's own scope
+	// Where it stands, by section and page, if not at the figure itself.
 	Where string
-	// Statistic says what decides: which number, and when the claim holds.
+	// Statistic says what decides: which number, and when the check holds. A threshold that the source does not give is named as ours.
 	Statistic string
 	Decide    func(e *Evidence) (Finding, error)
-	// Why says why we believe the finding where the source and it differ, and what follows. Shown when the claim does not hold.
-	Why string
+	// IfHolds and IfFails say what these answers mean for the claim; empty: Reproduces, and NotReproduced. An undecided check leaves
+	// the claim NotTested. Refuted needs a Proof.
+	IfHolds, IfFails Verdict
+	// Weaker checks what is left of a claim whose check failed: the direction without the number, or part of the scope. If it
+	// holds, the claim is Overstated.
+	Weaker func(e *Evidence) (Finding, error)
+	// Proof is a proof against the claim, or a counter-example, short enough to be followed on the page. Empty: there is none, and
+	// no number of runs makes the claim Refuted.
+	Proof string
+	// Own says that no source claims it: a control, or an observation. It has no verdict, and a table of its own.
+	Own bool
+	// Why says why the finding is as it is where the source and it differ. Reader says what a reader of the source should do about
+	// it. Both are shown with grave verdicts.
+	Why, Reader string
 }
 
-// A Verdict is what a check found.
-type Verdict string
+// An Answer is what a check found of the statement that it tests.
+type Answer string
 
-// The verdicts.
+// The answers.
 const (
-	Holds     Verdict = "holds"
-	Fails     Verdict = "fails"
-	Undecided Verdict = "undecided" // the interval has the threshold in it, or what decides was not played at this preset
+	Holds     Answer = "holds"
+	Fails     Answer = "fails"
+	Undecided Answer = "undecided" // the interval has the threshold in it, or what decides was not played at this preset
 )
 
-// A Finding is a verdict with the numbers it rests on: the statistic and its interval. NaN where there is none.
+// A Finding is an answer with the numbers it rests on: the statistic and its interval. NaN where there is none.
 type Finding struct {
-	Verdict          Verdict
+	Answer           Answer
 	Value, Low, High float64
 	Runs             int    // runs behind the statistic
 	Detail           string // which cell is the worst, what was counted; one line
@@ -152,19 +164,8 @@ func All() []Figure {
 	} {
 		all = append(all, part...)
 	}
-	for i := range all {
-		for j := range all[i].Claims {
-			if c := &all[i].Claims[j]; c.Why == "" {
-				c.Why = noWhy
-			}
-		}
-	}
 	return all
 }
 
-// Why of claims that have none of their own.
-const (
-	noWhy = "We have no explanation: it is not one of the claims that did not hold when they were written down. Where it is undecided, the interval has the threshold in it, and more runs, or other ones, would decide."
-	// theoremWhy is that of claims with a proof that we have checked.
-	theoremWhy = "It is a theorem, and these settings are within it: if it fails here, then our program is wrong, or the interval is one of the few that miss."
-)
+// theoremWhy is the Why of claims with a proof that we have checked.
+const theoremWhy = "It is a theorem, and these settings are within it: if its check fails here, then our program is wrong, or the interval is one of the few that miss."

@@ -22,22 +22,29 @@ func (r *Reproduction) WriteMarkdown(ctx context.Context, w io.Writer) error {
 	line("# Reproduction of the sources\n")
 	line("Made by `%s --markdown FILE`, in %s, by Sotto %s. The same command makes a site with every figure,", command(r.Preset, "", r.ids()...), took(t.Seconds), markdown(r.Build.String()))
 	line("its settings, seeds and data, and `claims.csv`. [sources.md](sources.md) says what the numbers stand for.\n")
-	line("A claim is decided by an interval at level %g %%, over all cells that it speaks of: it holds if all of the interval does, fails if none of it does, and is undecided", 100*Level)
-	line("otherwise, or if the preset leaves out what decides it. Claims are in our words.\n")
+	line("A check is decided by an interval at level %g %%, over all cells that it speaks of. What its answer means for the claim is the verdict. Claims are in our words.\n", 100*Level)
+	line("| verdict | means |")
+	line("|---|---|")
+	for _, v := range Verdicts() {
+		line("| %s | %s |", v, v.Means())
+	}
+	line("")
 	if len(r.Left) > 0 {
 		line("**Not finished: %s are left.**\n", markdown(strings.Join(r.Left, ", ")))
 	}
-	line("| source | figures | hold | fail | undecided | errors | time |")
-	line("|---|---|---|---|---|---|---|")
+	line("| source | figures | %s | time |", strings.Join(words(Verdicts()), " | "))
+	line("|---|---%s|---|", strings.Repeat("|---", len(Verdicts())))
 	sum := func(name string, results []Result) {
-		n := map[Verdict]int{}
-		for i := range results {
-			for _, c := range results[i].Outcomes {
-				n[c.Verdict]++
+		row := ""
+		for _, v := range Verdicts() {
+			n := 0
+			for i := range results {
+				n += results[i].Count(v)
 			}
+			row += fmt.Sprintf(" %d |", n)
 		}
 		t, _ := total(results)
-		line("| %s | %d | %d | %d | %d | %d | %s |", name, len(results), n[Holds], n[Fails], n[Undecided], n[Errored], took(t.Seconds))
+		line("| %s | %d |%s %s |", name, len(results), row, took(t.Seconds))
 	}
 	for _, g := range bySource(r.All) {
 		sum(g[0].Source, g)
@@ -81,8 +88,10 @@ func (r *Reproduction) WriteMarkdown(ctx context.Context, w io.Writer) error {
 				if text := found(c.Finding); text != "" {
 					line("  Found: %s", text)
 				}
-				if c.Why != "" {
-					line("  *Why:* %s", markdown(c.Why))
+				for _, more := range []struct{ head, text string }{{"Proof", c.Proof}, {"Why", c.Why}, {"For a reader", c.Reader}} {
+					if more.text != "" {
+						line("  *%s:* %s", more.head, markdown(more.text))
+					}
 				}
 			}
 		}
@@ -90,10 +99,10 @@ func (r *Reproduction) WriteMarkdown(ctx context.Context, w io.Writer) error {
 			line("Nothing.")
 		}
 	}
-	section("What fails, and why we believe it", Fails)
-	section("What is undecided", Undecided)
-	if slices.ContainsFunc(r.All, func(f Result) bool { return f.wrong() }) {
-		section("What went wrong", Errored)
+	for _, v := range Verdicts() {
+		if v.Grave() && (v != Errored || slices.ContainsFunc(r.All, func(f Result) bool { return f.wrong() })) {
+			section(strings.ToUpper(string(v[:1]))+string(v[1:]), v)
+		}
 	}
 
 	line("\n## All claims")
@@ -177,9 +186,17 @@ func found(f Finding) string {
 	return strings.Join(parts, "; ") + "."
 }
 
-// marked makes failures easy to find in a column.
+func words(verdicts []Verdict) []string {
+	out := make([]string, len(verdicts))
+	for i, v := range verdicts {
+		out[i] = string(v)
+	}
+	return out
+}
+
+// marked makes grave verdicts easy to find in a column.
 func marked(v Verdict) string {
-	if v == Fails || v == Errored {
+	if v.Grave() {
 		return "**" + string(v) + "**"
 	}
 	return string(v)

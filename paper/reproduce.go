@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -35,9 +34,6 @@ var ErrOutput = fmt.Errorf("reproduction: %w", experiment.ErrOutput)
 
 // ErrData is matched when Data cannot be used.
 var ErrData = errors.New("real data")
-
-// Errored is the verdict of a claim whose figure could not be played, or whose check went wrong.
-const Errored Verdict = "error"
 
 // Options say how to reproduce. None but Preset changes a number in what is found.
 type Options struct {
@@ -68,8 +64,9 @@ type Event struct {
 
 // An Outcome is a claim and what was found of it.
 type Outcome struct {
-	ID                          string // of the figure and the claim: thesis-5.2/slope
-	Text, Where, Statistic, Why string
+	ID                                         string // of the figure and the claim: thesis-5.2/slope
+	Text, Where, Statistic, Proof, Why, Reader string
+	Verdict                                    Verdict
 	Finding
 }
 
@@ -266,6 +263,9 @@ func check(figures []Figure) error {
 				return fmt.Errorf("figure %s: claim %q: IDs must be unique, of letters, digits, '.' and '-'", f.ID, c.ID)
 			}
 			inner[c.ID] = true
+			if err := c.checkMeaning(); err != nil {
+				return fmt.Errorf("figure %s: claim %s: %w", f.ID, c.ID, err)
+			}
 		}
 	}
 	return nil
@@ -467,15 +467,17 @@ func (p *player) play(ctx context.Context) (*Result, error) {
 		r.Failed = err.Error()
 	}
 	for _, c := range f.Claims {
-		o := Outcome{ID: f.ID + "/" + c.ID, Text: c.Text, Where: c.Where, Statistic: c.Statistic, Why: c.Why}
+		o := Outcome{
+			ID: f.ID + "/" + c.ID, Text: c.Text, Where: c.Where, Statistic: c.Statistic, Proof: c.Proof, Why: c.Why, Reader: c.Reader,
+		}
 		if o.Where == "" {
 			o.Where = f.Where
 		}
 		switch {
 		case err != nil:
-			o.Finding = nothing(Errored, "the figure could not be played")
+			o.Finding, o.Verdict = nothing("", "the figure could not be played"), Errored
 		default:
-			o.Finding = decide(&c, evidence)
+			o.Finding, o.Verdict = decide(&c, evidence)
 		}
 		r.Outcomes = append(r.Outcomes, o)
 	}
@@ -521,33 +523,6 @@ const (
 	resultFile  = "figure.gob"
 	numbersFile = "numbers.gob"
 )
-
-func nothing(v Verdict, detail string) Finding {
-	return Finding{Verdict: v, Value: math.NaN(), Low: math.NaN(), High: math.NaN(), Detail: detail}
-}
-
-// decide is a claim's check. A panic in it is its error: one slip in a check must not lose what the others found.
-func decide(c *Claim, e *Evidence) (f Finding) {
-	defer func() {
-		if x := recover(); x != nil {
-			f = nothing(Errored, fmt.Sprintf("the check broke: %v", x))
-		}
-	}()
-	if c.Decide == nil {
-		return nothing(Errored, "the claim has no check")
-	}
-	f, err := c.Decide(e)
-	var not *NotPlayedError
-	switch {
-	case errors.As(err, &not):
-		return nothing(Undecided, not.Error())
-	case err != nil:
-		return nothing(Errored, err.Error())
-	case f.Verdict != Holds && f.Verdict != Fails && f.Verdict != Undecided:
-		return nothing(Errored, fmt.Sprintf("the check answered %q", f.Verdict))
-	}
-	return f
-}
 
 // evidence plays the experiments and computes what is computed.
 func (p *player) evidence(ctx context.Context, r *Result) (*Evidence, error) {

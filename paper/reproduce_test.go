@@ -118,7 +118,7 @@ func testFigures() []Figure {
 		{
 			ID: "sajed-1", Source: "002", Where: "nowhere", Title: "What cannot be computed",
 			Compute: func(ctx context.Context, p Preset) (*Numbers, error) { return nil, errors.New("no numbers " + hostile) },
-			Claims:  []Claim{{ID: "any", Text: "Anything", Decide: func(e *Evidence) (Finding, error) { return Finding{Verdict: Holds}, nil }}},
+			Claims:  []Claim{{ID: "any", Text: "Anything", Decide: func(e *Evidence) (Finding, error) { return Finding{Answer: Holds}, nil }}},
 		},
 	}
 }
@@ -144,10 +144,10 @@ func claims(t *testing.T, dir string) [][]string {
 		t.Fatal(err)
 	}
 	for i := range rows {
-		if len(rows[i]) != 9 {
+		if len(rows[i]) != 11 {
 			t.Fatalf("line %d has %d fields", i+1, len(rows[i]))
 		}
-		rows[i] = rows[i][:8]
+		rows[i] = rows[i][:10]
 	}
 	return rows
 }
@@ -170,19 +170,19 @@ func TestEndToEnd(t *testing.T) {
 		t.Errorf("failed %q, want %q", r.Failed(), want)
 	}
 	want := [][2]string{ // by source, 9.2 before 9.10
-		{"id", "verdict"}, {"thesis-9.2/pi", "holds"}, {"thesis-9.10/dearer", "holds"}, {"thesis-9.10/dearer-by-far", "fails"}, {"thesis-9.10/open", "undecided"},
-		{"thesis-9.10/left-out", "undecided"}, {"thesis-9.10/wrong", "error"}, {"thesis-9.10/broken", "error"}, {"sajed-1/any", "error"},
+		{"id", "verdict"}, {"thesis-9.2/pi", "reproduces"}, {"thesis-9.10/dearer", "reproduces"}, {"thesis-9.10/dearer-by-far", "not reproduced"}, {"thesis-9.10/open", "not tested"},
+		{"thesis-9.10/left-out", "not tested"}, {"thesis-9.10/wrong", "error"}, {"thesis-9.10/broken", "error"}, {"sajed-1/any", "error"},
 	}
 	rows := claims(t, dir)
 	if len(rows) != len(want) {
 		t.Fatalf("claims.csv has %d lines, want %d", len(rows), len(want))
 	}
 	for i, row := range rows {
-		if row[0] != want[i][0] || row[3] != want[i][1] {
-			t.Errorf("line %d: %s %s, want %s", i+1, row[0], row[3], want[i])
+		if row[0] != want[i][0] || row[4] != want[i][1] {
+			t.Errorf("line %d: %s %s, want %s", i+1, row[0], row[4], want[i])
 		}
 	}
-	if rows[4][4] != "1" || rows[4][7] != "6" || rows[5][4] != "" || rows[5][5] != "" || rows[1][4] != "3.141592653589793" {
+	if rows[4][6] != "1" || rows[4][9] != "6" || rows[5][6] != "" || rows[5][7] != "" || rows[1][6] != "3.141592653589793" {
 		t.Errorf("numbers: %q %q %q", rows[1], rows[4], rows[5])
 	}
 	if got := r.Results[0].Rounds; got != 2*12*2000 {
@@ -191,14 +191,14 @@ func TestEndToEnd(t *testing.T) {
 	figure := read(t, dir, "thesis-9.10.html")
 	for _, part := range []string{
 		"not played at preset quick", "no such arm", "the check broke", "Rewards are not clipped", "sotto reproduce thesis-9.10 --preset quick", "<svg", "seed 7", "horizon: 2000", "runs: 12",
-		"Why we believe so",
+		"<strong>Why:",
 	} {
 		if !strings.Contains(figure, part) {
 			t.Errorf("the figure's page does not say %q", part)
 		}
 	}
 	// Why is for what does not hold.
-	if n := strings.Count(figure, "Why we believe so"); n != 1 {
+	if n := strings.Count(figure, "<strong>Why:"); n != 1 {
 		t.Errorf("Why is told %d times, want 1", n)
 	}
 	if page := read(t, dir, "sajed-1.html"); !strings.Contains(page, "computation: no numbers") {
@@ -523,9 +523,9 @@ func TestMarkdown(t *testing.T) {
 	}
 	text := b.String()
 	for _, part := range []string{
-		"| 000 | 2 | 2 | 1 | 2 | 2 |", "| all | 3 | 2 | 1 | 2 | 3 |", "## What fails, and why we believe it\n\n- **thesis-9.10/dearer-by-far**", "*Why:* Why: ",
+		"| 000 | 2 | 2 | 0 | 0 | 0 | 0 | 1 | 2 | 0 | 2 | 0 |", "| all | 3 | 3 | 0 | 0 | 0 | 0 | 1 | 2 | 0 | 2 | 0 |", "## Not reproduced\n\n- **thesis-9.10/dearer-by-far**", "*Why:* Why: ",
 		"- **sajed-1** went wrong: computation: no numbers", "times as fast as the loop", "## Settings that void a guarantee\n\n- **thesis-9.10** (Figure 9.10): Rewards are not clipped.",
-		"| thesis-9.2/pi | π is above 3 | holds | 3.142 | (exact) |", "the sample was used",
+		"| thesis-9.2/pi | π is above 3 | reproduces | 3.142 | (exact) |", "the sample was used",
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("there is no %q", part)

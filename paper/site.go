@@ -43,24 +43,17 @@ type page struct {
 
 // count is a number of claims with a verdict.
 type count struct {
-	Verdict string
-	N       int
-	Word    string
+	Class, Word, Means string
+	N                  int
 }
 
 // counts leaves out verdicts that nothing has.
 func counts(results ...Result) []count {
 	var out []count
-	for _, v := range []struct {
-		verdict   Verdict
-		one, many string
-	}{{Holds, "holds", "hold"}, {Fails, "fails", "fail"}, {Undecided, "undecided", "undecided"}, {Errored, "error", "errors"}} {
-		c := count{Verdict: string(v.verdict), Word: v.many}
+	for _, v := range Verdicts() {
+		c := count{Class: v.class(), Word: string(v), Means: v.Means()}
 		for i := range results {
-			c.N += results[i].Count(v.verdict)
-		}
-		if c.N == 1 {
-			c.Word = v.one
+			c.N += results[i].Count(v)
 		}
 		if c.N > 0 {
 			out = append(out, c)
@@ -71,7 +64,7 @@ func counts(results ...Result) []count {
 
 // claimView is a claim on a page.
 type claimView struct {
-	ID, Page, Anchor, Verdict, Text, Where, Statistic, Numbers, Detail, Why string
+	ID, Page, Anchor, Verdict, Class, Text, Where, Statistic, Numbers, Detail, Proof, Why, Reader string
 }
 
 func claimViews(results ...Result) []claimView {
@@ -80,11 +73,14 @@ func claimViews(results ...Result) []claimView {
 		r := &results[i]
 		for _, c := range r.Outcomes {
 			v := claimView{
-				ID: c.ID, Page: r.ID + ".html", Anchor: "claim-" + strings.TrimPrefix(c.ID, r.ID+"/"), Verdict: string(c.Verdict),
+				ID: c.ID, Page: r.ID + ".html", Anchor: "claim-" + strings.TrimPrefix(c.ID, r.ID+"/"), Verdict: string(c.Verdict), Class: c.Verdict.class(),
 				Text: oneLine(c.Text), Where: oneLine(c.Where), Statistic: oneLine(c.Statistic), Numbers: numbersText(c.Finding), Detail: oneLine(c.Detail),
 			}
-			if c.Verdict != Holds {
-				v.Why = oneLine(c.Why)
+			if c.Verdict.Grave() || c.Verdict == NotTested {
+				v.Why, v.Reader = oneLine(c.Why), oneLine(c.Reader)
+			}
+			if c.Verdict == Refuted {
+				v.Proof = oneLine(c.Proof)
 			}
 			out = append(out, v)
 		}
@@ -272,16 +268,20 @@ func (r *Reproduction) pages() ([]page, error) {
 		Mixed                                   bool
 		Counts                                  []count
 		Sources                                 []source
-		Failing                                 []claimView
+		Grave                                   []claimView
 	}{
 		Level: fmt.Sprintf("%g %%", 100*Level), Took: took(t.Seconds), Rate: rate(t, rounds), Build: r.Build.String(), Preset: r.Preset, Mixed: r.Mixed,
 		Left: strings.Join(r.Left, ", "), Counts: counts(r.All...), Command: command(r.Preset, r.Flags, r.ids()...),
 	}
 	for _, c := range claimViews(r.All...) {
-		if c.Verdict == string(Fails) || c.Verdict == string(Errored) {
-			index.Failing = append(index.Failing, c)
+		if Verdict(c.Verdict).Grave() {
+			index.Grave = append(index.Grave, c)
 		}
 	}
+	order := Verdicts()
+	slices.SortStableFunc(index.Grave, func(a, b claimView) int {
+		return slices.Index(order, Verdict(a.Verdict)) - slices.Index(order, Verdict(b.Verdict))
+	})
 	var out []page
 	groups := bySource(r.All)
 	var ids []string

@@ -166,12 +166,12 @@ func TestAuditFiguresComeOutEachWay(t *testing.T) {
 		{publishedProgram(), "coin", program("coin", 100, 0), program("coin", 200, 0)},
 	} {
 		claim := claimOf(t, c.figure, c.claim)
-		for want, v := range map[Verdict]numbersOf{Holds: c.holds, Fails: c.fails} {
+		for want, v := range map[Answer]numbersOf{Holds: c.holds, Fails: c.fails} {
 			if v == nil {
 				continue
 			}
 			f, err := claim.Decide(&Evidence{Preset: Full, Numbers: &Numbers{Values: v, Runs: 1000}})
-			if err != nil || f.Verdict != want {
+			if err != nil || f.Answer != want {
 				t.Errorf("%s/%s: %+v, %v, want %s", c.figure.ID, c.claim, f, err, want)
 			}
 		}
@@ -204,7 +204,7 @@ func TestAuditFiguresPlay(t *testing.T) {
 				}
 			}
 			f, err := claim.Decide(&Evidence{Preset: Quick, Numbers: n})
-			if err != nil || f.Verdict != want {
+			if err != nil || f.Answer != want {
 				t.Errorf("%s/%s: %+v, %v, want %s", c.figure.ID, claim.ID, f, err, want)
 			}
 		}
@@ -234,7 +234,7 @@ func TestVariantClaims(t *testing.T) {
 		}
 		return c
 	}
-	for want, factor := range map[Verdict][2]float64{Holds: {2, 1.5}, Fails: {0.5, 0.8}} {
+	for want, factor := range map[Answer][2]float64{Holds: {2, 1.5}, Fails: {0.5, 0.8}} {
 		r := &experiment.Results{}
 		for _, rho := range []float64{0.001, 0.01, 0.1, 1} {
 			f := factor[1]
@@ -245,7 +245,7 @@ func TestVariantClaims(t *testing.T) {
 		}
 		for _, c := range thesisC1().Claims {
 			f, err := c.Decide(&Evidence{Preset: Full, Experiments: map[string]*experiment.Results{"var": r}})
-			if err != nil || f.Verdict != want {
+			if err != nil || f.Answer != want {
 				t.Errorf("%s: %+v, %v, want %s", c.ID, f, err, want)
 			}
 		}

@@ -485,9 +485,9 @@ func thesis53() Figure {
 }
 
 func exact(v float64, holds bool, detail string) Finding {
-	f := Finding{Verdict: Fails, Value: v, Low: v, High: v, Detail: detail}
+	f := Finding{Answer: Fails, Value: v, Low: v, High: v, Detail: detail}
 	if holds {
-		f.Verdict = Holds
+		f.Answer = Holds
 	}
 	return f
 }

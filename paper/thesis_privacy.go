@@ -246,9 +246,9 @@ func thesis21() Figure {
 					if err != nil {
 						return Finding{}, err
 					}
-					f := Finding{Verdict: Undecided, Value: v[1], Low: v[0], High: math.NaN(), Runs: e.Numbers.Runs, Detail: fmt.Sprintf("true ε 2; with all of the noise the bound is %.3f", w[0])}
+					f := Finding{Answer: Undecided, Value: v[1], Low: v[0], High: math.NaN(), Runs: e.Numbers.Runs, Detail: fmt.Sprintf("true ε 2; with all of the noise the bound is %.3f", w[0])}
 					if v[0] > 1 {
-						f.Verdict = Holds
+						f.Answer = Holds
 					}
 					return f, nil
 				},
@@ -395,9 +395,9 @@ func thesis22() Figure {
 					if err != nil {
 						return Finding{}, err
 					}
-					f := Finding{Verdict: Undecided, Value: v[1], Low: v[0], High: v[2], Runs: e.Numbers.Runs, Detail: fmt.Sprintf("exact ε %.3f; with scale (log₂T + 1)/ε the bound is %.3f of 1", v[2], w[0])}
+					f := Finding{Answer: Undecided, Value: v[1], Low: v[0], High: v[2], Runs: e.Numbers.Runs, Detail: fmt.Sprintf("exact ε %.3f; with scale (log₂T + 1)/ε the bound is %.3f of 1", v[2], w[0])}
 					if v[0] > 1 {
-						f.Verdict = Fails
+						f.Answer = Fails
 					}
 					return f, nil
 				},

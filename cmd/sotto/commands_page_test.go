@@ -35,7 +35,7 @@ var exitNotes = map[string]string{
 	"sotto audit self":      "1 also if a claim is refuted, or a broken twin is not.",
 	"sotto aggregate serve": "1 also if the sum is refused: the error names the reason.",
 	"sotto aggregate join":  "1 also if the sum is refused: the error names the reason.",
-	"sotto reproduce":       "1 also if a figure could not be made. A claim of a source that fails is a finding, and no error: 0.",
+	"sotto reproduce":       "1 also if a figure could not be made. A verdict against a source is a finding, and no error: 0.",
 }
 
 // The page of commands says what the program does. With -update it is written anew:

@@ -156,8 +156,22 @@ func printClaims(w io.Writer, r *paper.Reproduction) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%d hold, %d fail, %d undecided, %d errors\n", r.Count(paper.Holds), r.Count(paper.Fails), r.Count(paper.Undecided), r.Count(paper.Errored))
+	_, err := fmt.Fprintf(w, "\n%s\n", countsText(r.Count))
 	return err
+}
+
+// countsText says how many claims have which verdict, the gravest first.
+func countsText(count func(paper.Verdict) int) string {
+	var parts []string
+	for _, v := range paper.Verdicts() {
+		if n := count(v); n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, v))
+		}
+	}
+	if len(parts) == 0 {
+		return "no claims"
+	}
+	return strings.Join(parts, ", ")
 }
 
 // figureProgress is a bar an experiment on a terminal, and else a line an experiment and a figure.
@@ -182,10 +196,7 @@ func (p *figureProgress) tell(e paper.Event) {
 		p.bar.step(*e.Step)
 	case e.Done != nil:
 		p.end()
-		what := fmt.Sprintf("%d hold, %d fail, %d undecided", e.Done.Count(paper.Holds), e.Done.Count(paper.Fails), e.Done.Count(paper.Undecided))
-		if n := e.Done.Count(paper.Errored); n > 0 {
-			what += fmt.Sprintf(", %d errors", n)
-		}
+		what := countsText(e.Done.Count)
 		if e.Done.Failed != "" {
 			what += "; error: " + e.Done.Failed
 		}
