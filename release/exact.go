@@ -68,11 +68,19 @@ func Real(cfg Config) (Curator, error) {
 
 // exact is Real on given bits. Whoever knows them knows the noise: it is for Real and for tests.
 func exact(cfg Config, src rand.Source) (Curator, error) {
-	if cfg.Unclipped {
-		return nil, errors.New("curator: unclipped is true, must be false for real rewards: their sensitivity would be unlimited")
-	}
 	if cfg.Trust != nil {
 		return newDistributed(cfg, nil, src)
+	}
+	c, err := newExact(cfg, src)
+	if err != nil {
+		return nil, err // no typed nil
+	}
+	return c, nil
+}
+
+func newExact(cfg Config, src rand.Source) (*curator[int64], error) {
+	if cfg.Unclipped {
+		return nil, errors.New("curator: unclipped is true, must be false for real rewards: their sensitivity would be unlimited")
 	}
 	c, err := newCurator(cfg, func(m privacy.Mechanism) (plan[int64], error) { return exactPlan(m, src) })
 	if err != nil {

@@ -84,6 +84,14 @@ func Simulated(cfg Config, s *noise.Fast) (Curator, error) {
 	if cfg.Trust != nil {
 		return newDistributed(cfg, s, nil)
 	}
+	c, err := newSimulated(cfg, s)
+	if err != nil {
+		return nil, err // no typed nil
+	}
+	return c, nil
+}
+
+func newSimulated(cfg Config, s *noise.Fast) (*curator[float64], error) {
 	c, err := newCurator(cfg, func(m privacy.Mechanism) (plan[float64], error) { return fastPlan(m, s) })
 	if err != nil {
 		return nil, err

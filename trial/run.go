@@ -142,6 +142,7 @@ func (cfg Config) run(ctx context.Context, p identify.Identifier) (Result, error
 		options = append(options, privacy.WithCap(cfg.Rule.budget))
 	}
 	if cfg.Transcript != nil {
+		cfg.Transcript = &chain{w: cfg.Transcript}
 		options = append(options, privacy.WithTranscript(cfg.Transcript))
 		if err := writeHeader(cfg.Transcript, cfg.Rule, cfg.Log.Names, lo, hi, false); err != nil {
 			return Result{}, err

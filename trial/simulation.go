@@ -175,6 +175,7 @@ func (s Simulation) Play(ctx context.Context, i int, transcript io.Writer) (Outc
 	}
 	options := []privacy.Option{privacy.Covering(identify.Output)}
 	if transcript != nil {
+		transcript = &chain{w: transcript}
 		options = append(options, privacy.WithTranscript(transcript))
 		names := make([]string, arms)
 		for a := range names {

@@ -14,11 +14,16 @@ import (
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
 )
 
 // A transcript is lines of JSON: the trial (a header), then for each batch its plays and, if it released anything, the release as
 // the ledger writes it (privacy.WithTranscript), and at last how the trial ended. It is everything that the guarantee is about,
 // and may be published.
+//
+// Each line has the hash of the one before it (chain), and only the last says how the trial ended: a file that was cut has no end. That finds what was damaged
+// or lost, and who changes a line has to rewrite all that follow; it has no key, so who does rewrite them is found only by a hash of the file that was
+// noted elsewhere.
 
 // header is the first line of a transcript.
 type header struct {
@@ -33,7 +38,7 @@ type header struct {
 	Simulated bool `json:"simulated,omitempty"`
 }
 
-const transcriptVersion = 1
+const transcriptVersion = 2 // 1 had no chain
 
 type played struct {
 	Arm     int  `json:"arm"`
@@ -95,23 +100,13 @@ type Replayed struct {
 func (r *Replayed) Range() (lo, hi float64) { return r.lo, r.hi }
 
 // Replay reads a transcript and plays the trial again from its releases alone, on no data. That every play and the answer come
-// out the same shows that they are post-processing of the releases, and so that the trial has cost what these have. It checks a
-// transcript; it does not vouch for where it comes from. It takes as long as the rule takes for a trial like that.
+// out the same shows that they are post-processing of the releases, and so that the trial has cost what these have. Of a release only its sums are believed:
+// its mechanism, slots, tail and numbers of rewards must be those that the rule's curator has. It checks a transcript; it does not vouch for where it comes from:
+// the lines' chain has no key. It takes as long as the rule takes for a trial like that.
 func Replay(in io.Reader) (*Replayed, error) {
-	lines := bufio.NewReader(in)
-	at := 0
-	fail := func(format string, args ...any) (*Replayed, error) {
-		return nil, fmt.Errorf("%w: line %d: "+format, append([]any{ErrTranscript, at}, args...)...)
-	}
-	next := func() ([]byte, error) {
-		at++
-		text, err := lines.ReadBytes('\n')
-		if len(text) > 0 && errors.Is(err, io.EOF) {
-			err = errors.New("the line is cut")
-		}
-		return bytes.TrimSpace(text), err
-	}
-	text, err := next()
+	lines := &chainReader{lines: bufio.NewReader(in)}
+	fail := func(format string, args ...any) (*Replayed, error) { return nil, lines.fail(format, args...) }
+	text, err := lines.next()
 	if errors.Is(err, io.EOF) {
 		return fail("there is nothing")
 	} else if err != nil {
@@ -122,6 +117,10 @@ func Replay(in io.Reader) (*Replayed, error) {
 		return fail("%w", err)
 	}
 	p, err := rule.policy(nil)
+	if err != nil {
+		return fail("%w", err)
+	}
+	outline, err := release.NewOutline(release.Config{Arms: rule.arms, Lo: h.Range[0], Hi: h.Range[1], Mechanism: p.Mechanism()}, !h.Simulated)
 	if err != nil {
 		return fail("%w", err)
 	}
@@ -141,8 +140,10 @@ func Replay(in io.Reader) (*Replayed, error) {
 		}
 	}
 	for {
-		if text, err = next(); errors.Is(err, io.EOF) {
+		if text, err = lines.next(); errors.Is(err, io.EOF) {
 			return fail("the trial has no end: a last line with \"end\" is missing")
+		} else if errors.Is(err, errChain) {
+			return fail("%w", err)
 		} else if err != nil {
 			return fail("the trial has no end: %w", err)
 		}
@@ -166,15 +167,24 @@ func Replay(in io.Reader) (*Replayed, error) {
 				return fail("the rule does not play this after these releases")
 			}
 			released = privacy.Released{}
+			for _, p := range last.Plays {
+				if err := outline.Play(p.Arm, p.Rounds); err != nil {
+					return fail("%w", err)
+				}
+			}
 		case kind.Slots != nil:
 			if last == nil || !waits(last) {
 				return fail("a release that nobody asked for")
 			}
-			if released, err = ledger.Restore(text); err != nil {
-				return fail("%w", err)
+			form, err := outline.Release(releasing(last))
+			if err == nil {
+				err = compare(text, form)
 			}
-			if released.Len() != releasing(last) {
-				return fail("%d sums where the rule asked for %d", released.Len(), releasing(last))
+			if err == nil {
+				released, err = ledger.Restore(text)
+			}
+			if err != nil {
+				return fail("%w", err)
 			}
 			count(plays, last)
 			last = nil
@@ -198,7 +208,7 @@ func Replay(in io.Reader) (*Replayed, error) {
 			case len(end.Total) != rule.arms || below(end.Total, plays) || total(end.Total) != end.Tau:
 				return fail("the plays %v are not those of a trial of %d plays of %d arms, of which %v were released", end.Total, end.Tau, rule.arms, plays)
 			}
-			if text, err := next(); !errors.Is(err, io.EOF) || len(text) > 0 {
+			if text, err := lines.next(); !errors.Is(err, io.EOF) || len(text) > 0 {
 				return fail("there is something after the end")
 			}
 			out.Result = rec.result(end.Tau, end.Total, h.Range[0], h.Range[1], ledger.Total())
@@ -208,6 +218,36 @@ func Replay(in io.Reader) (*Replayed, error) {
 			return out, nil
 		}
 	}
+}
+
+// compare holds a release against what the rule's curator makes: all of it but the sums, which only the curator can know.
+func compare(text []byte, want release.Form) error {
+	var in struct {
+		Slots     []int           `json:"slots"`
+		Mechanism json.RawMessage `json:"mechanism"`
+		N         []int           `json:"n"`
+		Sum       []float64       `json:"sum"`
+		Tail      privacy.Tail    `json:"tail"`
+	}
+	if err := strict(text, &in); err != nil {
+		return err
+	}
+	m, err := privacy.UnmarshalMechanism(in.Mechanism)
+	switch {
+	case err != nil:
+		return err
+	case m != want.Mechanism:
+		return fmt.Errorf("the mechanism of the release is %v, and the rule's is %v", m, want.Mechanism)
+	case !slices.Equal(in.Slots, want.Slots):
+		return fmt.Errorf("the slots of the release are %v, and the rule's are %v", in.Slots, want.Slots)
+	case !slices.Equal(in.N, want.N):
+		return fmt.Errorf("the counts of the release are %v, and the rule's are %v", in.N, want.N)
+	case in.Tail != want.Tail:
+		return fmt.Errorf("the tail of the release is %+v, and the rule's is %+v", in.Tail, want.Tail)
+	case len(in.Sum) != len(want.N):
+		return fmt.Errorf("%d sums where the rule asked for %d", len(in.Sum), len(want.N))
+	}
+	return nil
 }
 
 func readHeader(text []byte) (Rule, header, error) {
@@ -246,16 +286,17 @@ func strict(text []byte, v any) error {
 	return d.Decode(v)
 }
 
-func waits(b *policy.Batch) bool { return releasing(b) > 0 }
+func waits(b *policy.Batch) bool { return len(releasing(b)) > 0 }
 
-func releasing(b *policy.Batch) int {
-	n := 0
+// releasing are the arms that a batch releases.
+func releasing(b *policy.Batch) []int {
+	var arms []int
 	for _, p := range b.Plays {
 		if p.Release {
-			n++
+			arms = append(arms, p.Arm)
 		}
 	}
-	return n
+	return arms
 }
 
 func count(plays []int, b *policy.Batch) {

@@ -324,8 +324,11 @@ func TestReplayRefuses(t *testing.T) {
 	lines[len(lines)-1] += "\n"
 	refused := func(what, text string) {
 		t.Helper()
-		if _, err := Replay(strings.NewReader(text)); !errors.Is(err, ErrTranscript) {
-			t.Errorf("%s: %v", what, err)
+		// As it is, and with the lines chained anew: then the chain says nothing.
+		for _, text := range []string{text, rechained(t, strings.SplitAfter(text, "\n"))} {
+			if _, err := Replay(strings.NewReader(text)); !errors.Is(err, ErrTranscript) {
+				t.Errorf("%s: %v", what, err)
+			}
 		}
 	}
 	for i := range lines {
@@ -336,7 +339,9 @@ func TestReplayRefuses(t *testing.T) {
 	}
 	all := strings.Join(lines, "")
 	refused("empty", "")
-	refused("cut", all[:len(all)-3])
+	if _, err := Replay(strings.NewReader(all[:len(all)-3])); !errors.Is(err, errCut) {
+		t.Error(err)
+	}
 	refused("other answer", strings.Replace(all, `"answer":1`, `"answer":0`, 1))
 	refused("other end", strings.Replace(all, `"end":"answer"`, `"end":"cap"`, 1))
 	refused("other plays", strings.Replace(all, `"rounds":1`, `"rounds":2`, 1))
@@ -349,8 +354,8 @@ func TestReplayRefuses(t *testing.T) {
 	refused("bad risk", strings.Replace(all, `"risk":0.05`, `"risk":1`, 1))
 	refused("bad range", strings.Replace(all, `"range":[0,1]`, `"range":[1,1]`, 1))
 	refused("bad budget", strings.Replace(all, `{"epsilon":1}`, `{"epsilon":0}`, 1))
-	refused("other version", strings.Replace(all, `"trial":1`, `"trial":2`, 1))
-	refused("unknown field", strings.Replace(all, `"trial":1`, `"trial":1,"x":1`, 1))
+	refused("other version", strings.Replace(all, `"trial":2`, `"trial":1`, 1))
+	refused("unknown field", strings.Replace(all, `"trial":2`, `"trial":2,"x":1`, 1))
 }
 
 // Whatever follows a header, Replay says what is wrong with it. (A header alone can ask for as much work as a trial of its size
@@ -374,9 +379,11 @@ func FuzzReplay(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, head := range headers {
-			out, err := Replay(strings.NewReader(head + body))
-			if (err == nil) == errors.Is(err, ErrTranscript) || err == nil && out == nil {
-				t.Errorf("%v, %v", out, err)
+			for _, text := range []string{head + body, rechained(t, strings.SplitAfter(head+body, "\n"))} {
+				out, err := Replay(strings.NewReader(text))
+				if (err == nil) == errors.Is(err, ErrTranscript) || err == nil && out == nil {
+					t.Errorf("%v, %v", out, err)
+				}
 			}
 		}
 	})

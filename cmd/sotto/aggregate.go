@@ -164,7 +164,7 @@ func (c *aggregateServe) serve(ctx context.Context, s streams) (aggregateResult,
 	address := l.Addr().String()
 	fmt.Fprintf(s.err, "listening on %s\n", address)
 	if c.AddressFile != "" {
-		f, err := pending("--address-file", c.AddressFile)
+		f, err := pending("--address-file", c.AddressFile, publicFile)
 		if err == nil {
 			defer f.Cleanup()
 			_, err = io.WriteString(f, address+"\n")

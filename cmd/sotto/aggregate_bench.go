@@ -92,7 +92,7 @@ func (c *aggregateBench) Run(ctx context.Context, s streams) error {
 		}
 	}
 	if c.SVG != "" {
-		f, err := pending("--svg", c.SVG)
+		f, err := pending("--svg", c.SVG, publicFile)
 		if err != nil {
 			return err
 		}

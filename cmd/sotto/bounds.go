@@ -56,7 +56,7 @@ func (c *boundsCommand) Run(s streams) error {
 	}
 	var figure *renameio.PendingFile
 	if c.Out != "" {
-		if figure, err = pending("--out", c.Out); err != nil {
+		if figure, err = pending("--out", c.Out, publicFile); err != nil {
 			return err
 		}
 		defer figure.Cleanup() // nothing, once it has its name

@@ -11,13 +11,19 @@ import (
 	"github.com/google/renameio/v2"
 )
 
+// Modes of files: what anyone may read, and what holds rewards, exact sums of them or what was computed from these.
+const (
+	publicFile  = 0o644
+	privateFile = 0o600
+)
+
 // pending opens a file that will be at path whole or not at all. It is for before the work: work is not lost to a place where
 // nothing can be written.
-func pending(flag, path string) (*renameio.PendingFile, error) {
+func pending(flag, path string, mode os.FileMode) (*renameio.PendingFile, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: %s: %s is there and is no regular file: name another", errUsage, flag, path)
 	}
-	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o644))
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(mode))
 	if err != nil {
 		var cause *fs.PathError
 		if errors.As(err, &cause) { // its path is one of ours

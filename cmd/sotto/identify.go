@@ -185,11 +185,13 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 		return usage(err)
 	}
 	cfg := trial.Config{Rule: rule, Log: log, Lo: lo, Hi: hi, Cap: int(c.Cap)}
+	mode := os.FileMode(publicFile)
 	if !rule.Private() {
+		mode = privateFile // it holds exact sums
 		fmt.Fprintf(s.err, "warning: %s is not private: keep its answer, its means and its transcript as private as the data\n", rule.Name())
 	}
 	var r trial.Result
-	err = c.transcribe(true, func(w io.Writer) error {
+	err = c.transcribe(true, mode, func(w io.Writer) error {
 		cfg.Transcript = w
 		var err error
 		r, err = trial.Run(ctx, cfg)
@@ -210,7 +212,7 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 
 // transcribe gives a trial where to write its transcript. It appears whole, and also if the trial has spent something without an
 // answer: then it says so. Of a trial that is simulated and was stopped there is nothing to say.
-func (c *identifyCommand) transcribe(real bool, play func(io.Writer) error) error {
+func (c *identifyCommand) transcribe(real bool, mode os.FileMode, play func(io.Writer) error) error {
 	if c.Transcript == "" {
 		return play(nil)
 	}
@@ -218,7 +220,7 @@ func (c *identifyCommand) transcribe(real bool, play func(io.Writer) error) erro
 	if _, err := os.Lstat(c.Transcript); err == nil {
 		return fmt.Errorf("%w: --transcript: %s is there already, and may be the record of what was spent: name a new file", errUsage, c.Transcript)
 	}
-	f, err := pending("--transcript", c.Transcript)
+	f, err := pending("--transcript", c.Transcript, mode)
 	if err != nil {
 		return err
 	}
@@ -428,7 +430,7 @@ func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float6
 	capped := 0
 	if runs == 1 {
 		var o trial.Outcome
-		err := c.transcribe(false, func(w io.Writer) error {
+		err := c.transcribe(false, publicFile, func(w io.Writer) error {
 			var err error
 			o, err = sm.Play(ctx, 0, w)
 			return err

@@ -83,7 +83,7 @@ func (c *letorCommand) Run(ctx context.Context, s streams) error {
 
 // write puts the file there in full or not at all.
 func (c *letorCommand) write(arms letor.Arms) error {
-	f, err := renameio.NewPendingFile(c.Out, renameio.WithTempDir(filepath.Dir(c.Out)), renameio.WithPermissions(0o644))
+	f, err := renameio.NewPendingFile(c.Out, renameio.WithTempDir(filepath.Dir(c.Out)), renameio.WithPermissions(privateFile))
 	if err != nil {
 		return fmt.Errorf("%w: --out: %w", errUsage, err)
 	}

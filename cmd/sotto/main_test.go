@@ -26,7 +26,7 @@ func TestScripts(t *testing.T) {
 			}
 			return os.WriteFile(filepath.Join(e.WorkDir, "doses.csv"), doses(2000), 0o644)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "lines": lines, "fill": fill, "address": address},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "lines": lines, "fill": fill, "address": address, "mode": mode},
 	})
 }
 
@@ -53,6 +53,20 @@ func lines(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	if n := strings.Count(string(b), "\n"); args[0] != strconv.Itoa(n) {
 		ts.Fatalf("%s has %d lines, want %s", args[1], n, args[0])
+	}
+}
+
+// mode OCTAL FILE… wants files with these permissions.
+func mode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: mode OCTAL FILE…")
+	}
+	for _, name := range args[1:] {
+		info, err := os.Stat(ts.MkAbs(name))
+		ts.Check(err)
+		if got := strconv.FormatUint(uint64(info.Mode().Perm()), 8); got != args[0] {
+			ts.Fatalf("%s has mode %s, want %s", name, got, args[0])
+		}
 	}
 }
 

@@ -135,7 +135,7 @@ func (c *planTrial) Run(ctx context.Context, s streams) error {
 	}
 	var figure *renameio.PendingFile
 	if c.Figure != "" {
-		if figure, err = pending("--figure", c.Figure); err != nil {
+		if figure, err = pending("--figure", c.Figure, publicFile); err != nil {
 			return err
 		}
 		defer figure.Cleanup()

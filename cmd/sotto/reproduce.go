@@ -53,7 +53,7 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 	}
 	var page *renameio.PendingFile
 	if c.Markdown != "" {
-		if page, err = pending("--markdown", c.Markdown); err != nil {
+		if page, err = pending("--markdown", c.Markdown, publicFile); err != nil {
 			return err
 		}
 		defer page.Cleanup() // nothing, once it has its name

@@ -203,7 +203,7 @@ func bound(w *tabwriter.Writer, name string, of func(float64) (float64, error), 
 }
 
 func writeStudy(path string, study *stopping.Study) error {
-	f, err := pending("--out", path)
+	f, err := pending("--out", path, publicFile)
 	if err != nil {
 		return err
 	}
