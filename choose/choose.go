@@ -25,6 +25,12 @@
 // What no run has shown, Student's interval cannot know: an event that strikes once in 100 000 runs, and costs 100 000 times the
 // mean, doubles the mean unseen. Quantiles and the largest regret stand beside each mean for this reason, and Strict uses only Hoeffding's bound
 // and betting, which hold whatever the tails are. It needs many more runs.
+//
+// # What is recommended
+//
+// The first of the ranking, with two exceptions, in Answer.Refused. Where clipping to the declared range changes which arm is best, policies
+// look for another arm than the one they are judged by, and who is in front is in front by accident. And where the first loses more than playing
+// all arms equally often, which looks at no reward, that is what to do.
 package choose
 
 import (
@@ -55,7 +61,8 @@ type Question struct {
 	Source  bandit.Source // an instance, or a prior over instances: bandit.Fixed or a source that is redrawn each run
 	Budget  privacy.Budget
 	Horizon int // T, rounds
-	// Lo and Hi are the declared range of rewards; both 0 means [0,1]. Rewards outside are clipped.
+	// Lo and Hi are the declared range of rewards; both 0 means [0,1], which logged rewards may not leave: their range must be declared, from
+	// what is known without them. Rewards outside are clipped, and regret is that of the means before clipping.
 	Lo, Hi float64
 
 	// Policies are the candidates. None means every private policy of the catalog that can meet the budget, at its defaults. A policy
@@ -139,23 +146,28 @@ type Left struct {
 
 // An Answer is the ranking, and how far it can be trusted.
 type Answer struct {
-	World      string    `json:"world"` // the source's content
-	Budget     string    `json:"budget"`
-	Horizon    int       `json:"horizon"`
-	Level      float64   `json:"level"`
-	Resolution float64   `json:"resolution"`
-	Strict     bool      `json:"strict"`
-	Seed       uint64    `json:"seed"`
-	Settled    bool      `json:"settled"`
-	Stopped    string    `json:"stopped"` // why runs ended: "settled", "runs", "effort" or "time"
-	Rows       []Row     `json:"rows"`    // best first
-	Verdicts   []Verdict `json:"verdicts"`
-	References []Row     `json:"references"`
-	Left       []Left    `json:"left"`
-	Warnings   []string  `json:"warnings"`
+	World      string     `json:"world"` // the source's content
+	Budget     string     `json:"budget"`
+	Horizon    int        `json:"horizon"`
+	Level      float64    `json:"level"`
+	Resolution float64    `json:"resolution"`
+	Strict     bool       `json:"strict"`
+	Seed       uint64     `json:"seed"`
+	Settled    bool       `json:"settled"`
+	Stopped    string     `json:"stopped"` // why runs ended: "settled", "runs", "effort" or "time"
+	Rows       []Row      `json:"rows"`    // best first
+	Verdicts   []Verdict  `json:"verdicts"`
+	References []Row      `json:"references"`
+	Regret     string     `json:"regret"`      // of which means it is
+	Range      [2]float64 `json:"range"`       // that rewards are clipped to
+	EqualSplit float64    `json:"equal_split"` // the expected regret of playing all arms equally often
+	// Refused says why nothing is recommended: clipping changes which arm is best, or the first policy loses more than an equal split.
+	Refused  string   `json:"refused,omitempty"`
+	Left     []Left   `json:"left"`
+	Warnings []string `json:"warnings"`
 }
 
-// Use is the policy to use: the first of the ranking.
+// Use is the first of the ranking: the policy to use, unless Refused says that there is none.
 func (a *Answer) Use() Row { return a.Rows[0] }
 
 // Against are the policies of which this is known, against the first: that it is better, that they tie with it, or nothing.
@@ -180,10 +192,11 @@ func (a *Answer) Anytime() (Row, bool) {
 
 // Rank answers a question. Errors in the question match ErrQuestion; a cancelled context gives its error and no answer.
 func Rank(ctx context.Context, q Question) (Answer, error) {
+	declared := q.Lo != 0 || q.Hi != 0
 	if err := q.complete(); err != nil {
 		return Answer{}, err
 	}
-	w, err := newWorld(&q)
+	w, err := newWorld(&q, declared)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -194,7 +207,7 @@ func Rank(ctx context.Context, q Question) (Answer, error) {
 	if err := c.run(ctx); err != nil {
 		return Answer{}, err
 	}
-	return w.answer(&q, &c), nil
+	return w.answer(&q, &c)
 }
 
 // complete checks the question and fills in its defaults.

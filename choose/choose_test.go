@@ -16,6 +16,7 @@ import (
 	"github.com/sotto-dp/sotto/choose"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/interval"
+	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -159,6 +160,104 @@ func TestRewardsOutOfRangeAreClipped(t *testing.T) {
 	}
 	if len(a.Warnings) == 0 || !strings.Contains(a.Warnings[0], "clipped") {
 		t.Errorf("warnings %q", a.Warnings)
+	}
+}
+
+// Three arms in cents of which the dearest sells least often. In [0,1] a sale is a sale, so the arm that sells most often looks best.
+func cents(t *testing.T) bandit.Source {
+	t.Helper()
+	log := "arm,reward\n" + strings.Repeat("a,0\n", 70) + strings.Repeat("a,1000\n", 30) +
+		strings.Repeat("b,0\n", 80) + strings.Repeat("b,4000\n", 20) + strings.Repeat("c,0\n", 65) + strings.Repeat("c,250\n", 35)
+	in, _, err := bandit.ReadCSV(strings.NewReader(log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bandit.Fixed(in)
+}
+
+// A range that turns the arms round, or that nobody declared, recommends nothing.
+func TestNothingIsRecommendedWhereClippingTurnsTheArms(t *testing.T) {
+	q := choose.Question{Source: cents(t), Budget: privacy.Pure{Epsilon: 1}, Horizon: 20_000, Policies: names("adap-klucb", "dp-imed"), MinRuns: 16, MaxRuns: 16}
+	if _, err := choose.Rank(t.Context(), q); !errors.Is(err, choose.ErrQuestion) || !strings.Contains(err.Error(), "no range is declared") {
+		t.Errorf("no range: %v", err)
+	}
+	const split = 20_000 * (500 + 712.5) / 3 // means are 300, 800 and 87.5
+	for _, test := range []struct {
+		hi      float64
+		refused string
+	}{{1, "changes which arm is best"}, {250, "changes which arm is best"}, {4000, ""}, {2000, ""}} {
+		q.Hi = test.hi
+		a, err := choose.Rank(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (a.Refused == "") != (test.refused == "") || !strings.Contains(a.Refused, test.refused) {
+			t.Errorf("[0, %v]: refused %q", test.hi, a.Refused)
+		}
+		if math.Abs(a.EqualSplit-split) > 1e-6*split {
+			t.Errorf("an equal split has %v, want %v", a.EqualSplit, split)
+		}
+		if want := test.hi < 4000; strings.Contains(a.Regret, "before clipping") != want {
+			t.Errorf("[0, %v]: regret is %s", test.hi, a.Regret)
+		}
+	}
+}
+
+// A prior over two instances, of which clipping to [0,1] turns one.
+type sometimes struct{}
+
+func (sometimes) Redrawn() bool  { return true }
+func (sometimes) String() string { return "sometimes" }
+func (sometimes) Instance(s *noise.Fast) (bandit.Instance, error) {
+	texts := []string{"table(0:0.5,0.75:0.5)", "table(0:0.75,1:0.25)"} // means 0.375, 0.25
+	if s.Uint64()%8 == 0 {
+		texts[1] = "table(0:0.75,2:0.25)" // 0.5, clipped 0.25
+	}
+	var laws []bandit.Law
+	for _, text := range texts {
+		l, err := bandit.ParseLaw(text)
+		if err != nil {
+			return bandit.Instance{}, err
+		}
+		laws = append(laws, l)
+	}
+	return bandit.NewInstance(laws...)
+}
+
+// On instances that are redrawn, one in which clipping turns the arms is enough.
+func TestClippingOfAPriorIsLookedAtRunByRun(t *testing.T) {
+	for hi, refused := range map[float64]bool{1: true, 2: false} {
+		a, err := choose.Rank(t.Context(), choose.Question{Source: sometimes{}, Budget: privacy.Pure{Epsilon: 1}, Horizon: 500, Lo: 0, Hi: hi,
+			Policies: names("dp-imed"), MinRuns: 64, MaxRuns: 64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(a.Refused, "clipping") != refused {
+			t.Errorf("[0, %v]: %q", hi, a.Refused)
+		}
+		if !(a.EqualSplit > 31 && a.EqualSplit < 63) { // 500 rounds, half of a gap of 0.125 in both
+			t.Errorf("an equal split has %v", a.EqualSplit)
+		}
+	}
+}
+
+// The first of a ranking may lose more than an equal split does: at this budget every index ties, and the arm that is listed first is played.
+func TestNothingIsRecommendedThatAnEqualSplitBeats(t *testing.T) {
+	in, err := bandit.BernoulliInstance(0.2, 0.8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := choose.Question{Source: bandit.Fixed(in), Budget: privacy.Pure{Epsilon: 0.001}, Horizon: 1000, Policies: names("adap-klucb"), MinRuns: 16, MaxRuns: 16}
+	a, err := choose.Rank(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(a.EqualSplit-300) > 1e-9 || !(a.Use().Mean > 300) || !strings.Contains(a.Refused, "equally often") {
+		t.Errorf("%v against %v: %q", a.Use().Mean, a.EqualSplit, a.Refused)
+	}
+	q.Budget = privacy.Pure{Epsilon: 1}
+	if a, err = choose.Rank(t.Context(), q); err != nil || a.Refused != "" {
+		t.Errorf("%v, %q", err, a.Refused)
 	}
 }
 

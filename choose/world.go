@@ -3,11 +3,14 @@ package choose
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
@@ -27,6 +30,8 @@ type world struct {
 	ranked   int
 	left     []Left
 	warnings []string
+	clips    atomic.Bool // rewards of some run leave [lo, hi]
+	turned   atomic.Bool // in the instance of some run clipping changes which arm is best
 }
 
 // An entrant is a policy in the contest.
@@ -39,7 +44,7 @@ type entrant struct {
 	candidate Candidate
 }
 
-func newWorld(q *Question) (*world, error) {
+func newWorld(q *Question, declared bool) (*world, error) {
 	w := &world{source: q.Source, horizon: q.Horizon, lo: q.Lo, hi: q.Hi, seed: q.Seed}
 	w.content = fmt.Sprintf("%v range=[%s,%s]", q.Source, number(q.Lo), number(q.Hi))
 	// An instance that all runs share has the key of run −1.
@@ -57,10 +62,43 @@ func newWorld(q *Question) (*world, error) {
 		gap = slices.Max(w.fixed.Gaps())
 	}
 	w.top = float64(gap * float64(q.Horizon))
-	if lo, hi := w.fixed.Support(); lo < q.Lo || hi > q.Hi {
-		w.warnings = append(w.warnings, fmt.Sprintf("rewards leave the range [%v, %v] and are clipped to it; regret counts the means before clipping", q.Lo, q.Hi))
+	if w.look(w.fixed); w.clips.Load() && !declared && slices.ContainsFunc(w.fixed.Arms, logged) {
+		return nil, fmt.Errorf("%w: logged rewards leave [0, 1] and no range is declared: declare the lowest and the highest reward that there can be, "+
+			"from what is known without the log", ErrQuestion)
 	}
 	return w, w.enter(q)
+}
+
+func logged(l bandit.Law) bool { _, ok := l.(*bandit.Empirical); return ok }
+
+// look notes what clipping does to an instance.
+func (w *world) look(in bandit.Instance) {
+	if lo, hi := in.Support(); lo >= w.lo && hi <= w.hi {
+		return
+	}
+	w.clips.Store(true)
+	if !w.turned.Load() && w.turns(in) {
+		w.turned.Store(true)
+	}
+}
+
+// turns says whether clipping changes which arm is best: an arm that is best by clipped means is not by the others. Laws whose clipped mean is not
+// known count as changed.
+func (w *world) turns(in bandit.Instance) bool {
+	gaps := in.Gaps()
+	top, turned := math.Inf(-1), false
+	for a, law := range in.Arms {
+		m, err := bandit.ClippedMean(law, w.lo, w.hi)
+		switch {
+		case err != nil:
+			return true
+		case m > top:
+			top, turned = m, gaps[a] > 0
+		case m == top:
+			turned = turned || gaps[a] > 0
+		}
+	}
+	return turned
 }
 
 // enter makes the list of entrants.
@@ -159,19 +197,44 @@ func (w *world) play(ctx context.Context, i, first int, out []float64) (work int
 	return work, nil
 }
 
-func (w *world) one(ctx context.Context, e *entrant, run int, r *sim.Result) (work int, err error) {
-	key := noise.Key{Seed: w.seed, Experiment: w.content, Run: run}
-	in := w.fixed
-	if w.source.Redrawn() {
-		key.Role = noise.RoleInstance
-		stream := key.Fast(1)
-		if in, err = w.source.Instance(&stream[0]); err != nil {
+// instance is that of a run.
+func (w *world) instance(run int) (bandit.Instance, error) {
+	if !w.source.Redrawn() {
+		return w.fixed, nil
+	}
+	stream := noise.Key{Seed: w.seed, Experiment: w.content, Run: run, Role: noise.RoleInstance}.Fast(1)
+	return w.source.Instance(&stream[0])
+}
+
+// split is the mean regret of playing all arms equally often, in the worlds of the first runs.
+func (w *world) split(runs int) (float64, error) {
+	if !w.source.Redrawn() {
+		runs = 1
+	}
+	sum := 0.0
+	for run := range runs {
+		in, err := w.instance(run)
+		if err != nil {
 			return 0, err
 		}
+		mean, _, _ := interval.Mean(in.Gaps())
+		sum += mean
+	}
+	return sum / float64(runs) * float64(w.horizon), nil
+}
+
+func (w *world) one(ctx context.Context, e *entrant, run int, r *sim.Result) (work int, err error) {
+	in, err := w.instance(run)
+	if err != nil {
+		return 0, err
+	}
+	if w.source.Redrawn() {
 		if gap := slices.Max(in.Gaps()); gap > w.hi-w.lo {
 			return 0, fmt.Errorf("%w: an instance of %v has a gap of %v, more than the range of rewards, [%v, %v]", ErrQuestion, w.source, gap, w.lo, w.hi)
 		}
+		w.look(in)
 	}
+	key := noise.Key{Seed: w.seed, Experiment: w.content, Run: run}
 	key.Role = noise.RoleReward
 	rewards := key.Fast(len(in.Arms))
 	key.Role, key.Cell = noise.RoleNoise, e.content+" at "+e.budget.String()
@@ -209,11 +272,15 @@ func closed(law bandit.Law) bool {
 	return false
 }
 
-func (w *world) answer(q *Question, c *contest) Answer {
+func (w *world) answer(q *Question, c *contest) (Answer, error) {
 	a := Answer{
 		World: q.Source.String(), Budget: q.Budget.String(), Horizon: q.Horizon, Level: q.Level, Resolution: q.Resolution, Strict: q.Strict, Seed: q.Seed,
 		Stopped: c.stopped, Settled: true, Rows: []Row{}, Verdicts: []Verdict{}, References: []Row{}, Left: append([]Left{}, w.left...),
-		Warnings: append([]string{}, w.warnings...),
+		Warnings: append([]string{}, w.warnings...), Regret: "of the means", Range: [2]float64{q.Lo, q.Hi},
+	}
+	if w.clips.Load() {
+		a.Regret = "of the means before clipping"
+		a.Warnings = slices.Insert(a.Warnings, 0, fmt.Sprintf("rewards leave the range [%v, %v] and are clipped to it; regret counts the means before clipping", q.Lo, q.Hi))
 	}
 	worse := c.worse(c.order[0])
 	tier := 1
@@ -254,7 +321,23 @@ func (w *world) answer(q *Question, c *contest) Answer {
 		}
 	}
 	a.warn()
-	return a
+	use := a.Use()
+	var err error
+	if a.EqualSplit, err = w.split(use.Runs); err != nil {
+		return Answer{}, err
+	}
+	switch {
+	case w.turned.Load():
+		a.Refused = fmt.Sprintf("clipping to [%v, %v] changes which arm is best, or may: policies look for the best of the clipped means, and this regret is of the "+
+			"means before clipping. Declare the range that rewards can really have", q.Lo, q.Hi)
+	case use.Mean > a.EqualSplit:
+		a.Refused = fmt.Sprintf("%s, the first, has a mean regret of %.6g, and playing all arms equally often, which looks at no reward, has %.6g",
+			use.Policy, use.Mean, a.EqualSplit)
+	case use.Mean+use.Half > a.EqualSplit && a.EqualSplit > 0:
+		a.Warnings = append(a.Warnings, fmt.Sprintf("%s is not shown to be better than playing all arms equally often, which has a mean regret of %.6g",
+			use.Policy, a.EqualSplit))
+	}
+	return a, nil
 }
 
 func (w *world) row(c *contest, i, tier int) Row {

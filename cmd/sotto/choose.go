@@ -32,6 +32,7 @@ type chooseCommand struct {
 	Alpha   string `help:"α, beside --epsilon." placeholder:"α" group:"The budget:"`
 	Rho     string `help:"ρ-zCDP." placeholder:"ρ" group:"The budget:"`
 
+	Range      string           `help:"Declared range of rewards; others are clipped. 0,1 if not given. --csv needs it: it must not be taken from the data." placeholder:"LO,HI"`
 	Horizon    experiment.Count `required:"" help:"Rounds of a run; 1e6 is a number." placeholder:"T"`
 	Policies   string           `help:"Only these policies, each with parameters if need be: adap-klucb,adap-ucb:alpha=4. Else all that meet the budget." placeholder:"NAME,…"`
 	Reference  bool             `help:"Show policies without privacy too. They are not ranked."`
@@ -51,7 +52,7 @@ func (c *chooseCommand) Help() string {
 	return `Examples:
   sotto choose --arms 0.75,0.6 --epsilon 0.1 --horizon 1e6
   sotto choose --prior 5:0.25:0.75 --rho 0.1 --horizon 1e5 --reference
-  sotto choose --csv examples/rewards.csv --epsilon 1 --horizon 1e5 --time 1m`
+  sotto choose --csv examples/rewards.csv --range 0,1 --epsilon 1 --horizon 1e5 --time 1m`
 }
 
 func (c *chooseCommand) Run(ctx context.Context, s streams) error {
@@ -73,7 +74,10 @@ func (c *chooseCommand) Run(ctx context.Context, s streams) error {
 	if c.CSV != "" {
 		a.Warnings = append(a.Warnings, "the log is used without noise: keep this answer as private as the log")
 	}
-	repeat := c.repeat(&q, &a)
+	use, repeat := a.Use().Policy, c.repeat(&q, &a)
+	if a.Refused != "" {
+		use, repeat = "", ""
+	}
 	if c.JSON {
 		e := json.NewEncoder(s.out)
 		e.SetEscapeHTML(false)
@@ -82,10 +86,13 @@ func (c *chooseCommand) Run(ctx context.Context, s streams) error {
 			Use     string `json:"use"`
 			Command string `json:"command"`
 			choose.Answer
-		}{a.Use().Policy, repeat, a})
+		}{use, repeat, a})
 	}
 	if err := printAnswer(s.out, &a); err != nil {
 		return err
+	}
+	if repeat == "" {
+		return nil
 	}
 	_, err = fmt.Fprintf(s.out, "\nTo repeat its runs:\n  %s\n", repeat)
 	return err
@@ -99,6 +106,9 @@ func (c *chooseCommand) question() (choose.Question, error) {
 		Time: c.Time, Workers: c.Workers}
 	var err error
 	if q.Source, err = c.source(); err != nil {
+		return bad("%w", err)
+	}
+	if q.Lo, q.Hi, err = c.ends(); err != nil {
 		return bad("%w", err)
 	}
 	if q.Budget, err = c.budget(); err != nil {
@@ -129,6 +139,25 @@ func (c *chooseCommand) question() (choose.Question, error) {
 		return bad("--seed is %q, must be a whole number from 0 to 2^64-1", c.Seed)
 	}
 	return q, nil
+}
+
+// ends are those of the declared range, both 0 if none is.
+func (c *chooseCommand) ends() (lo, hi float64, err error) {
+	if c.Range == "" {
+		if c.CSV != "" {
+			return 0, 0, errors.New("want --range LO,HI with --csv: the lowest and the highest reward that there can be. Rewards outside are clipped. Take it from what " +
+				"is known without the data, such as 0,1 for clicks, 1,5 for stars, 0,5000 for baskets of at most 50 euros in cents: what is read off the data tells of them")
+		}
+		return 0, 0, nil
+	}
+	ends, err := numbers("--range", c.Range)
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(ends) != 2 || !(ends[0] < ends[1]) || !(max(-ends[0], ends[1]) <= mostRange) {
+		return 0, 0, fmt.Errorf("--range is %q, must be two finite numbers, the lower one first, at most %v in absolute value", c.Range, mostRange)
+	}
+	return ends[0], ends[1], nil
 }
 
 // positive reads a fraction. That 0 is not a value matters: in a question it stands for the default.
@@ -299,6 +328,12 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 	case "time":
 		fmt.Fprintln(&b, "Stopped by --time.")
 	}
+	fmt.Fprintf(&b, "Regret is %s. Playing all arms equally often, without looking at a reward, has %s.\n", a.Regret, short(a.EqualSplit))
+	if a.Refused != "" {
+		fmt.Fprintf(&b, "\nnothing is recommended: %s\n", a.Refused)
+		_, err := io.WriteString(out, b.String())
+		return err
+	}
 	use := a.Use()
 	fmt.Fprintf(&b, "\nuse %s: mean regret %s ± %s", use.Policy, short(use.Mean), short(use.Half))
 	if worse := a.Against(choose.Better); len(worse) > 0 && use.Mean > 0 {
@@ -341,7 +376,7 @@ func short(x float64) string {
 // repeat is the command that plays the first policy's runs again: with flags where they can say it, else with an experiment.
 func (c *chooseCommand) repeat(q *choose.Question, a *choose.Answer) string {
 	use := a.Use()
-	if in, ok := q.Source.(bandit.Fixed); ok && c.CSV == "" && c.Alpha == "" {
+	if in, ok := q.Source.(bandit.Fixed); ok && c.CSV == "" && c.Alpha == "" && c.Range == "" {
 		arms := make([]string, len(in.Arms))
 		plain := true
 		for i, law := range in.Arms {
@@ -365,6 +400,7 @@ func (c *chooseCommand) repeat(q *choose.Question, a *choose.Answer) string {
 		return command + fmt.Sprintf(" --horizon %d --runs %d --seed %d", q.Horizon, use.Runs, q.Seed)
 	}
 	spec := experiment.Spec{Name: "chosen", Horizon: experiment.Count(q.Horizon), Runs: experiment.Count(use.Runs), Seed: q.Seed, Budgets: []privacy.Budget{q.Budget},
+		Lo: q.Lo, Hi: q.Hi,
 		Checkpoints: []experiment.Count{experiment.Count(q.Horizon)},
 		Policies:    []experiment.Policy{{Policy: use.Candidate.Policy, Params: use.Candidate.Params}}}
 	in := experiment.Instance{Name: "world"}
