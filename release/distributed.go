@@ -119,7 +119,10 @@ func (c *distributed) Ledger() *privacy.Ledger { return c.ledger }
 // Add implements Curator.
 func (c *distributed) Add(arm int, reward float64) error {
 	if math.IsNaN(reward) {
-		return fmt.Errorf("curator: reward of arm %d is NaN, must be a number", arm)
+		if c.fast != nil {
+			return fmt.Errorf("curator: reward of arm %d is NaN, must be a number", arm)
+		}
+		reward = c.lo
 	}
 	if err := c.room(arm, 1); err != nil {
 		return err
@@ -141,8 +144,8 @@ func (c *distributed) Add(arm int, reward float64) error {
 // reward the sum must be that of k of them at Hi and n − k at Lo.
 func (c *distributed) AddSum(arm, n int, sum float64) error {
 	if n == 1 {
-		if y := float64((sum - c.lo) * c.perWidth); !(y >= -c.tolerance && y <= 1+c.tolerance) {
-			return fmt.Errorf("curator: sum of 1 reward of arm %d is %v, must be from %v to %v", arm, sum, c.lo, c.hi)
+		if y := float64((sum - c.lo) * c.perWidth); c.fast != nil && !(y >= -c.tolerance && y <= 1+c.tolerance) {
+			return fmt.Errorf("curator: sum of 1 reward of arm %d is out of range, must be from %v to %v", arm, c.lo, c.hi)
 		}
 		return c.Add(arm, sum)
 	}
@@ -153,12 +156,12 @@ func (c *distributed) AddSum(arm, n int, sum float64) error {
 	switch {
 	case n < 0:
 		return fmt.Errorf("curator: n of arm %d is %d, must not be negative", arm, n)
-	case math.IsNaN(y) || y < -slack || y > k+slack:
-		return fmt.Errorf("curator: sum of %d rewards of arm %d is %v, must be from %v to %v", n, arm, sum, k*c.lo, k*c.hi)
 	case c.fast == nil:
 		return fmt.Errorf("curator: n of arm %d is %d, must be 1: real rewards are clipped one by one", arm, n)
+	case math.IsNaN(y) || y < -slack || y > k+slack:
+		return fmt.Errorf("curator: sum of %d rewards of arm %d is out of range, must be from %v to %v", n, arm, k*c.lo, k*c.hi)
 	case math.Abs(y-ones) > slack:
-		return fmt.Errorf("curator: sum of %d rewards of arm %d is %v, must be that of rewards %v and %v: add others one by one, as each is rounded", n, arm, sum, c.lo, c.hi)
+		return fmt.Errorf("curator: sum of %d rewards of arm %d must be that of rewards %v and %v: add others one by one, as each is rounded", n, arm, c.lo, c.hi)
 	}
 	if err := c.room(arm, n); err != nil {
 		return err

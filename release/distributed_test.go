@@ -782,7 +782,7 @@ func TestBadTrust(t *testing.T) {
 		{func() error {
 			_, _, err := PlainSum{}.Sum(Sum{Modulus: 10}, []uint64{3, 10})
 			return err
-		}(), "message 1 is 10, must be below the modulus, 10"},
+		}(), "message 1 must be below the modulus, 10"},
 		{func() error { _, _, err := PlainSum{}.Sum(Sum{Modulus: 10}, nil); return err }(), "must be at least 1"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
@@ -839,8 +839,8 @@ func TestPartiesApart(t *testing.T) {
 	if _, err := a.Read(uint64(m.Modulus), 50); !errors.Is(err, ErrMessage) {
 		t.Errorf("total out of the ring: %v", err)
 	}
-	if _, err := r.Messages(nil, math.NaN()); err == nil {
-		t.Error("NaN went in")
+	if m, err := r.Messages(nil, math.NaN()); err != nil || len(m) == 0 {
+		t.Errorf("NaN: %v, %v: who sends nothing tells something", m, err)
 	}
 }
 

@@ -99,11 +99,9 @@ func (c *gramFeatures) Add(slot int, a []float64, reward float64) error {
 		return fmt.Errorf("curator: slot %d has %d rewards, must have at most %d", slot, c.n[slot], c.most)
 	}
 	if !(reward >= -1 && reward <= 1) {
-		if err := checkReward("slot", slot, reward, c.unclipped); err != nil {
+		var err error
+		if reward, err = atDoor("slot", slot, reward, c.unclipped, false); err != nil {
 			return err
-		}
-		if !c.unclipped {
-			reward = min(max(reward, -1), 1)
 		}
 	}
 	q := 0.0

@@ -12,10 +12,10 @@ import (
 // An ActionCurator curates rewards in [−1,1] of a fixed, finite set of actions in ℝ^d, all in one slot: what policies that play by phases need
 // (policy/linear.Policy). Rewards outside are clipped at the door.
 type ActionCurator interface {
-	// Add puts one reward of an action into the slot.
+	// Add puts one reward of an action into the slot. A real one is never refused for its value: see Curator.
 	Add(action int, reward float64) error
 	// AddSum puts n rewards of an action with this sum into the slot at once: for simulations whose law lies in [−1,1]. A sum that n such rewards cannot
-	// have is an error.
+	// have is an error. Of a real reward, n = 1, it is Add.
 	AddSum(action, n int, sum float64) error
 	// Release empties the slot through m, which says of which actions, and at most how many times each, there may be rewards in it: privacy.Elliptic,
 	// whose noise is shaped by the design, or privacy.Sums, noise on the sum of each action. What was added beyond that is an error. The result
@@ -27,7 +27,7 @@ type ActionCurator interface {
 // A FeatureCurator curates rewards in [−1,1] of whatever vectors of ℝ^d were played, in one or more slots: what policies that choose in each
 // round need (policy/linear.Contextual). A vector with ‖a‖₂ > 1 (beyond rounding) is refused: the sensitivity rests on it.
 type FeatureCurator interface {
-	// Add puts the vector that was played and its reward into a slot.
+	// Add puts the vector that was played and its reward into a slot. A real reward is never refused for its value: see Curator.
 	Add(slot int, a []float64, reward float64) error
 	// Release lets the slot out as the curator's mechanism says. The result holds until the next release.
 	Release(slot int) (privacy.ReleasedVector, error)
@@ -139,15 +139,20 @@ func chargeOf(m privacy.Mechanism, unclipped bool) privacy.Mechanism {
 	return m
 }
 
-// checkReward refuses rewards that no door lets in: what is not a number, and without clipping the infinite.
-func checkReward(what string, i int, reward float64, unclipped bool) error {
+// atDoor is what becomes of a reward outside [−1,1]. A real one is never refused: what is no number counts as −1. Of simulated ones NaN is an error, and
+// without clipping the infinite.
+func atDoor(what string, i int, reward float64, unclipped, real bool) (float64, error) {
 	switch {
-	case math.IsNaN(reward) && !unclipped:
-		return fmt.Errorf("curator: reward of %s %d is NaN, must be a number", what, i)
 	case unclipped && (math.IsNaN(reward) || math.IsInf(reward, 0)):
-		return fmt.Errorf("curator: reward of %s %d is %v, must be finite", what, i, reward)
+		return 0, fmt.Errorf("curator: reward of %s %d is not finite, must be", what, i)
+	case unclipped:
+		return reward, nil
+	case math.IsNaN(reward) && real:
+		return -1, nil
+	case math.IsNaN(reward):
+		return 0, fmt.Errorf("curator: reward of %s %d is NaN, must be a number", what, i)
 	}
-	return nil
+	return min(max(reward, -1), 1), nil
 }
 
 // closed says that the ledger may have charged for a slot's rewards: then they have been used, also where nothing came out.

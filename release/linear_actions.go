@@ -61,11 +61,9 @@ func (c *actions[T]) Ledger() *privacy.Ledger { return c.ledger }
 // Add implements ActionCurator.
 func (c *actions[T]) Add(action int, reward float64) error {
 	if !(reward >= -1 && reward <= 1) {
-		if err := checkReward("action", action, reward, c.unclipped); err != nil {
+		var err error
+		if reward, err = atDoor("action", action, reward, c.unclipped, c.atOnce == 1); err != nil {
 			return err
-		}
-		if !c.unclipped {
-			reward = min(max(reward, -1), 1)
 		}
 	}
 	return c.put(action, 1, reward)
@@ -82,14 +80,16 @@ func (c *actions[T]) AddSum(action, n int, sum float64) error {
 	switch {
 	case n < 0:
 		return fmt.Errorf("curator: n of action %d is %d, must not be negative", action, n)
-	case math.IsNaN(sum) || math.IsInf(sum, 0):
-		return fmt.Errorf("curator: sum of %d rewards of action %d is %v, must be finite", n, action, sum)
 	case n > c.atOnce:
 		return fmt.Errorf("curator: n of action %d is %d, must be 1: real rewards are clipped one by one", action, n)
+	case n == 1 && c.atOnce == 1:
+		return c.Add(action, sum)
+	case math.IsNaN(sum) || math.IsInf(sum, 0):
+		return fmt.Errorf("curator: sum of %d rewards of action %d is not finite, must be", n, action)
 	case c.unclipped:
 		return c.put(action, n, sum)
 	case sum < -k-slack || sum > k+slack:
-		return fmt.Errorf("curator: sum of %d rewards of action %d is %v, must be from %v to %v", n, action, sum, -k, k)
+		return fmt.Errorf("curator: sum of %d rewards of action %d is out of range, must be from %v to %v", n, action, -k, k)
 	}
 	return c.put(action, n, min(max(sum, -k), k))
 }

@@ -57,11 +57,9 @@ func (c *features[T]) Add(slot int, a []float64, reward float64) error {
 		return c.noRoom(slot, a)
 	}
 	if !(reward >= -1 && reward <= 1) {
-		if err := checkReward("slot", slot, reward, c.unclipped); err != nil {
+		var err error
+		if reward, err = atDoor("slot", slot, reward, c.unclipped, c.grid != 0); err != nil {
 			return err
-		}
-		if !c.unclipped {
-			reward = min(max(reward, -1), 1)
 		}
 	}
 	q := 0.0

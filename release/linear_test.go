@@ -505,8 +505,9 @@ func TestVectorDoorsClip(t *testing.T) {
 		for _, x := range rewards {
 			must(t, c.Add(1, x))
 		}
-		if err := c.Add(1, math.NaN()); err == nil || !strings.Contains(err.Error(), "action 1 is NaN") {
-			t.Errorf("NaN: %v", err)
+		// A real curator takes every reward: TestNaNIsTheLowerEnd.
+		if c != real1 && !refused(c.Add(1, math.NaN()), "action 1 is NaN") {
+			t.Error("NaN is let in")
 		}
 		r, err := c.Release(privacy.Sums{})
 		must(t, err)
@@ -524,8 +525,8 @@ func TestVectorDoorsClip(t *testing.T) {
 		for _, x := range rewards {
 			must(t, c.Add(0, []float64{0.5, -0.25}, x))
 		}
-		if err := c.Add(0, []float64{0.5, 0}, math.NaN()); err == nil || !strings.Contains(err.Error(), "slot 0 is NaN") {
-			t.Errorf("NaN: %v", err)
+		if c != real2 && !refused(c.Add(0, []float64{0.5, 0}, math.NaN()), "slot 0 is NaN") {
+			t.Error("NaN is let in")
 		}
 		r, err := c.Release(0)
 		must(t, err)
@@ -534,6 +535,8 @@ func TestVectorDoorsClip(t *testing.T) {
 		}
 	}
 }
+
+func refused(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }
 
 // Whole σ: the numbers of the policy's least squares, against sums made by hand.
 func TestReleasedSumsByHand(t *testing.T) {
@@ -746,10 +749,10 @@ func TestVectorErrorsSayWhat(t *testing.T) {
 		{on(func(c ActionCurator) error { return c.Add(-1, 1) }), []string{"action is -1"}},
 		{on(func(c ActionCurator) error { return c.AddSum(7, 1, 1) }), []string{"action is 7"}},
 		{on(func(c ActionCurator) error { return c.AddSum(0, -1, 0) }), []string{"n of action 0 is -1"}},
-		{on(func(c ActionCurator) error { return c.AddSum(0, 3, 3.001) }), []string{"sum of 3 rewards", "3.001", "from -3 to 3"}},
-		{on(func(c ActionCurator) error { return c.AddSum(0, 3, -3.001) }), []string{"-3.001", "from -3 to 3"}},
-		{on(func(c ActionCurator) error { return c.AddSum(0, 3, math.NaN()) }), []string{"NaN", "finite"}},
-		{on(func(c ActionCurator) error { return c.AddSum(0, 3, math.Inf(1)) }), []string{"+Inf", "finite"}},
+		{on(func(c ActionCurator) error { return c.AddSum(0, 3, 3.001) }), []string{"sum of 3 rewards", "out of range", "from -3 to 3"}},
+		{on(func(c ActionCurator) error { return c.AddSum(0, 3, -3.001) }), []string{"out of range", "from -3 to 3"}},
+		{on(func(c ActionCurator) error { return c.AddSum(0, 3, math.NaN()) }), []string{"finite"}},
+		{on(func(c ActionCurator) error { return c.AddSum(0, 3, math.Inf(1)) }), []string{"finite"}},
 		{on(func(c ActionCurator) error { return c.AddSum(0, 0, 1) }), []string{"0 rewards"}},
 		{on(func(c ActionCurator) error { _, err := c.Release(privacy.Sums{Sigma: 1}); return err }), []string{"slot", "empty"}},
 		{on(releasing(0, nil)), []string{"mechanism is missing", "elliptic or sums"}},

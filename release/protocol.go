@@ -56,7 +56,7 @@ func (PlainSum) Sum(s Sum, messages []uint64) (uint64, int, error) {
 	var total uint64
 	for i, x := range messages {
 		if x >= s.Modulus {
-			return 0, 0, fmt.Errorf("sum of batch %d, arm %d: %w: message %d is %d, must be below the modulus, %d", s.Batch, s.Arm, ErrMessage, i, x, s.Modulus)
+			return 0, 0, fmt.Errorf("sum of batch %d, arm %d: %w: message %d must be below the modulus, %d", s.Batch, s.Arm, ErrMessage, i, s.Modulus)
 		}
 		total = addMod(total, x, s.Modulus)
 	}
@@ -250,14 +250,14 @@ func newRandomizer(m privacy.Mechanism, src rand.Source, fast *noise.Fast) (*Ran
 	return r, nil
 }
 
-// Messages appends to dst what one user sends for a reward in [0,1]; one outside is clipped, NaN is an error. It is one element of the ring for
+// Messages appends to dst what one user sends for a reward in [0,1]; one outside is clipped, and what is no number counts as 0: who sends nothing tells something. It is one element of the ring for
 // Aggregated and Clones, several that add up to it for SplitMix, and for ShuffledCount any number of 1 and of Modulus−1, for "+1" and "−1". A user
 // must not send for one reward twice.
 func (r *Randomizer) Messages(dst []uint64, reward float64) ([]uint64, error) {
-	if math.IsNaN(reward) {
-		return dst, errors.New("randomizer: reward is NaN, must be a number")
+	y := 0.0
+	if reward > 0 {
+		y = min(reward, 1)
 	}
-	y := min(max(reward, 0), 1)
 	if r.count != nil {
 		return r.countMessages(dst, y)
 	}
@@ -362,7 +362,7 @@ func newAnalyser(m privacy.Mechanism, src rand.Source, fast *noise.Fast) (*Analy
 // of answers that was not promised one that matches ErrAnswers: then there is no release. Under central trust each call draws noise: read a total once.
 func (a *Analyser) Read(total uint64, answers int) (float64, error) {
 	if total >= a.modulus {
-		return 0, fmt.Errorf("analyser: %w: total is %d, must be below the modulus, %d", ErrMessage, total, a.modulus)
+		return 0, fmt.Errorf("analyser: %w: total must be below the modulus, %d", ErrMessage, a.modulus)
 	}
 	if answers < a.users {
 		return 0, fmt.Errorf("analyser: %w: %d, must be at least %d", ErrAnswers, answers, a.users)

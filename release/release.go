@@ -43,10 +43,11 @@ import (
 
 // A Curator takes rewards in and lets noisy statistics out.
 type Curator interface {
-	// Add puts one reward into the arm's slot. Outside the declared range it is clipped.
+	// Add puts one reward into the arm's slot. Outside the declared range it is clipped. A real reward is never refused for its value: what is no number
+	// counts as Lo, since a refusal, or a count without it, would tell of it. A simulated one that is NaN is an error.
 	Add(arm int, reward float64) error
 	// AddSum puts n rewards with this sum into the arm's slot at once: for simulations whose law lies in the declared range. A
-	// sum that n rewards of the range cannot have is an error.
+	// sum that n rewards of the range cannot have is an error. Of a real reward, n = 1, it is Add.
 	AddSum(arm, n int, sum float64) error
 	// Release lets the slots of these arms out as the mechanism says, through the ledger, in this order. The result holds until
 	// the next release.
@@ -248,11 +249,14 @@ func (c *curator[T]) Add(arm int, reward float64) error {
 	y := float64((reward - c.lo) * c.perWidth)
 	if !c.unclipped {
 		if math.IsNaN(reward) {
-			return fmt.Errorf("curator: reward of arm %d is NaN, must be a number", arm)
+			if c.atOnce > 1 { // simulated
+				return fmt.Errorf("curator: reward of arm %d is NaN, must be a number", arm)
+			}
+			y = 0
 		}
 		y = min(max(y, 0), 1)
 	} else if math.IsNaN(y) || math.IsInf(y, 0) {
-		return fmt.Errorf("curator: reward of arm %d is %v, must be finite", arm, reward)
+		return fmt.Errorf("curator: reward of arm %d is not finite, must be", arm)
 	}
 	return c.put(arm, 1, y)
 }
@@ -274,14 +278,16 @@ func (c *curator[T]) addOddSum(arm, n int, sum, y float64) error {
 	switch {
 	case n < 0:
 		return fmt.Errorf("curator: n of arm %d is %d, must not be negative", arm, n)
-	case math.IsNaN(y) || math.IsInf(y, 0):
-		return fmt.Errorf("curator: sum of %d rewards of arm %d is %v, must be finite", n, arm, sum)
 	case n > c.atOnce:
 		return fmt.Errorf("curator: n of arm %d is %d, must be 1: real rewards are clipped one by one", arm, n)
+	case n == 1 && c.atOnce == 1:
+		return c.Add(arm, sum)
+	case math.IsNaN(y) || math.IsInf(y, 0):
+		return fmt.Errorf("curator: sum of %d rewards of arm %d is not finite, must be", n, arm)
 	case c.unclipped:
 		return c.put(arm, n, y)
 	case y < -slack || y > k+slack:
-		return fmt.Errorf("curator: sum of %d rewards of arm %d is %v, must be from %v to %v", n, arm, sum, k*c.lo, k*c.hi)
+		return fmt.Errorf("curator: sum of %d rewards of arm %d is out of range, must be from %v to %v", n, arm, k*c.lo, k*c.hi)
 	}
 	return c.put(arm, n, min(max(y, 0), k))
 }

@@ -69,7 +69,7 @@ type Result struct {
 }
 
 // Run runs the rule on real data, with exact noise keyed by the operating system. Samples outside [−R,R] are clipped, and the estimate is then
-// that of the clipped law's mean; their number is not counted. A sample that is not a number is an error. The estimate is right for independent
+// that of the clipped law's mean; their number is not counted. A sample that is NaN counts as −R: to refuse it would tell of it. The estimate is right for independent
 // samples of one law, in the order of the stream: of a sorted stream only the beginning is seen. Privacy holds for any stream.
 //
 // Samples are fixed-point numbers, multiples of 2^-19 R, and rounding adds 2^-20 R to the rule's Hoeffding bound. So means below (1+1/α)·2^-20 R
