@@ -115,7 +115,7 @@ type Param struct {
 // Params are a policy's parameters by name.
 type Params map[string]float64
 
-// Kind is the kind of a budget: "epsilon", "rho", "epsilon,delta", "alpha,epsilon" or "none".
+// Kind is the kind of a budget: "epsilon", "rho", "epsilon,delta", "alpha,epsilon", "mu" or "none".
 func Kind(b privacy.Budget) string {
 	switch b.(type) {
 	case privacy.Pure:
@@ -126,6 +126,8 @@ func Kind(b privacy.Budget) string {
 		return "epsilon,delta"
 	case privacy.Renyi:
 		return "alpha,epsilon"
+	case privacy.GDP:
+		return "mu"
 	default:
 		return "none"
 	}

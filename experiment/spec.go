@@ -329,6 +329,8 @@ func normalBudget(b privacy.Budget) any {
 		return []field{{"epsilon", b.Epsilon}, {"delta", b.Delta}}
 	case privacy.Renyi:
 		return []field{{"alpha", b.Alpha}, {"epsilon", b.Epsilon}}
+	case privacy.GDP:
+		return []field{{"mu", b.Mu}}
 	default:
 		return "none"
 	}

@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// A Budget is a privacy guarantee in one currency: Pure, ZCDP, Approx, Renyi or None. Budgets are plain values and can be compared.
+// A Budget is a privacy guarantee in one currency: Pure, ZCDP, Approx, Renyi, GDP or None. Budgets are plain values and can be compared.
 type Budget interface {
 	// String is the budget as summary.csv writes it and ParseBudget reads it: epsilon=1 or rho=0.1 or epsilon=1,delta=1e-06 or
-	// alpha=8,epsilon=0.5 or none.
+	// alpha=8,epsilon=0.5 or mu=0.2 or none.
 	String() string
 	// Validate says what is wrong with the numbers, if anything.
 	Validate() error
@@ -48,6 +48,13 @@ type Renyi struct {
 	Epsilon float64 `json:"epsilon"`
 }
 
+// GDP is μ-Gaussian differential privacy (Dong, Roth and Su 2022, Definition 4): the two worlds are at least as hard to tell
+// apart as N(0,1) and N(μ,1). Mu is positive and finite. It is a fixed trade-off curve, and so a currency for the cap of a
+// ledger (WithCap) where a guarantee in (ε,δ) is wanted at the end: GDPWithin.
+type GDP struct {
+	Mu float64 `json:"mu"`
+}
+
 // None is no privacy at all: an infinite budget in every currency.
 type None struct{}
 
@@ -55,12 +62,14 @@ func (Pure) sealed()   {}
 func (ZCDP) sealed()   {}
 func (Approx) sealed() {}
 func (Renyi) sealed()  {}
+func (GDP) sealed()    {}
 func (None) sealed()   {}
 
 func (b Pure) String() string   { return "epsilon=" + number(b.Epsilon) }
 func (b ZCDP) String() string   { return "rho=" + number(b.Rho) }
 func (b Approx) String() string { return "epsilon=" + number(b.Epsilon) + ",delta=" + number(b.Delta) }
 func (b Renyi) String() string  { return "alpha=" + number(b.Alpha) + ",epsilon=" + number(b.Epsilon) }
+func (b GDP) String() string    { return "mu=" + number(b.Mu) }
 func (None) String() string     { return "none" }
 
 // Validate accepts 0 < ε < ∞.
@@ -76,6 +85,9 @@ func (b Approx) Validate() error {
 
 // Validate accepts 1 < α < ∞ and 0 < ε < ∞.
 func (b Renyi) Validate() error { return errors.Join(order(b.Alpha), positive("epsilon", b.Epsilon)) }
+
+// Validate accepts 0 < μ < ∞.
+func (b GDP) Validate() error { return positive("mu", b.Mu) }
 
 // Validate accepts None always.
 func (None) Validate() error { return nil }
@@ -107,7 +119,8 @@ func order(x float64) error {
 	return nil
 }
 
-// NewBudget makes a budget from named numbers, as a file has them: {epsilon}, {rho}, {epsilon, delta} or {alpha, epsilon}.
+// NewBudget makes a budget from named numbers, as a file has them: {epsilon}, {rho}, {epsilon, delta},
+// {alpha, epsilon} or {mu}.
 func NewBudget(fields map[string]float64) (Budget, error) {
 	names := slices.Sorted(maps.Keys(fields))
 	var b Budget
@@ -120,8 +133,10 @@ func NewBudget(fields map[string]float64) (Budget, error) {
 		b = Approx{fields["epsilon"], fields["delta"]}
 	case "alpha epsilon":
 		b = Renyi{fields["alpha"], fields["epsilon"]}
+	case "mu":
+		b = GDP{fields["mu"]}
 	default:
-		return nil, fmt.Errorf("budget has the fields %q: it must have epsilon, or rho, or epsilon and delta, or alpha and epsilon", names)
+		return nil, fmt.Errorf("budget has the fields %q: it must have epsilon, or rho, or epsilon and delta, or alpha and epsilon, or mu", names)
 	}
 	if err := b.Validate(); err != nil {
 		return nil, fmt.Errorf("budget: %w", err)

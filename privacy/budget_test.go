@@ -27,13 +27,15 @@ func anyBudget() *rapid.Generator[privacy.Budget] {
 	size := rapid.Custom(func(t *rapid.T) float64 { return math.Exp(rapid.Float64Range(-20, 6).Draw(t, "log size")) })
 	delta := rapid.Custom(func(t *rapid.T) float64 { return math.Exp(rapid.Float64Range(-60, -0.01).Draw(t, "log delta")) })
 	return rapid.Custom(func(t *rapid.T) privacy.Budget {
-		switch rapid.IntRange(0, 4).Draw(t, "currency") {
+		switch rapid.IntRange(0, 5).Draw(t, "currency") {
 		case 0:
 			return privacy.Pure{Epsilon: size.Draw(t, "epsilon")}
 		case 1:
 			return privacy.ZCDP{Rho: size.Draw(t, "rho")}
 		case 2:
 			return privacy.Approx{Epsilon: size.Draw(t, "epsilon"), Delta: delta.Draw(t, "delta")}
+		case 4:
+			return privacy.GDP{Mu: size.Draw(t, "mu")}
 		case 3:
 			return privacy.Renyi{Alpha: 1.001 + size.Draw(t, "alpha"), Epsilon: size.Draw(t, "epsilon")}
 		}
@@ -50,6 +52,7 @@ func TestBudgetsAreWrittenAsInSummaries(t *testing.T) {
 		{privacy.ZCDP{Rho: 0.1}, "rho=0.1", `{"rho":0.1}`},
 		{privacy.Approx{Epsilon: 1, Delta: 1e-6}, "epsilon=1,delta=1e-06", `{"epsilon":1,"delta":0.000001}`},
 		{privacy.Renyi{Alpha: 8, Epsilon: 0.5}, "alpha=8,epsilon=0.5", `{"alpha":8,"epsilon":0.5}`},
+		{privacy.GDP{Mu: 0.25}, "mu=0.25", `{"mu":0.25}`},
 		{privacy.None{}, "none", `"none"`},
 	} {
 		if got := c.b.String(); got != c.text {
@@ -94,6 +97,8 @@ func TestBadBudgets(t *testing.T) {
 		{privacy.Approx{Epsilon: -1, Delta: -1}, []string{"epsilon is -1", "delta is -1"}},
 		{privacy.Renyi{Alpha: 1, Epsilon: 1}, []string{"alpha is 1", "above 1"}},
 		{privacy.Renyi{Alpha: inf, Epsilon: 1}, []string{"alpha is +Inf"}},
+		{privacy.GDP{}, []string{"mu is 0"}},
+		{privacy.GDP{Mu: nan}, []string{"mu is NaN"}},
 	} {
 		err := c.b.Validate()
 		if err == nil {

@@ -55,6 +55,10 @@ func fold(what string, budgets []Budget, f func(a, b float64) float64) (Budget, 
 			if b, ok := b.(Renyi); ok && b.Alpha == s.Alpha {
 				sum, mixed = Renyi{s.Alpha, f(s.Epsilon, b.Epsilon)}, false
 			}
+		case GDP: // Dong, Roth and Su 2022, Corollary 3.3
+			if b, ok := b.(GDP); ok {
+				sum, mixed = GDP{math.Sqrt(f(float64(s.Mu*s.Mu), float64(b.Mu*b.Mu)))}, false
+			}
 		}
 		if mixed {
 			return nil, fmt.Errorf("%s: budgets are %v and %v: all must be in one currency", what, sum, b)
@@ -137,6 +141,7 @@ func Repeated(each Approx, k int, delta float64) (Approx, error) {
 //	ε-DP       kε
 //	ρ-zCDP     k²ρ
 //	(ε,δ)-DP   (kε, k·e^{(k−1)ε}·δ): the exponent is (k−1)ε, as the induction over one record at a time gives; 000 (2.5) prints k−1
+//	μ-GDP      kμ (Dong, Roth and Su 2022, Theorem 2.14)
 //	(α,ε)-RDP  (α/2^c, 3^c ε) with 2^c ≥ k, for α ≥ 2^{c+1} (Mironov 2017, Proposition 2)
 //
 // It is an error if nothing is left: δ ≥ 1, or an α that is too small.
@@ -157,6 +162,8 @@ func Group(b Budget, k int) (Budget, error) {
 		b = Pure{n * v.Epsilon}
 	case ZCDP:
 		b = ZCDP{n * n * v.Rho}
+	case GDP:
+		b = GDP{n * v.Mu}
 	case Approx:
 		b = Approx{n * v.Epsilon, n * math.Exp(float64((n-1)*v.Epsilon)) * v.Delta}
 	case Renyi:
@@ -173,7 +180,7 @@ func Group(b Budget, k int) (Budget, error) {
 }
 
 // PerBatch is what each batch may spend if a user comes back in up to batches of them, once in each, and may lose total altogether (003 Appendix I): total
-// shared evenly for ε, ρ and Rényi. For (ε,δ) it is the larger of that and 003's share of advanced composition,
+// shared evenly for ε, ρ, μ² and Rényi. For (ε,δ) it is the larger of that and 003's share of advanced composition,
 //
 //	ε/(2√(2B log(1/δ'))) with δ/(2B) each and δ' = δ/2,
 //
@@ -197,6 +204,8 @@ func PerBatch(total Budget, batches int) (Budget, error) {
 		total = ZCDP{v.Rho / n}
 	case Renyi:
 		total = Renyi{v.Alpha, v.Epsilon / n}
+	case GDP:
+		total = GDP{v.Mu / math.Sqrt(n)}
 	case Approx:
 		even := Approx{v.Epsilon / n, v.Delta / n}
 		total = even

@@ -22,7 +22,7 @@ func ExampleSequential() {
 }
 
 func ExampleGroup() {
-	for _, b := range []privacy.Budget{privacy.Pure{Epsilon: 1}, privacy.ZCDP{Rho: 0.1}, privacy.Approx{Epsilon: 1, Delta: 1e-6}, privacy.Renyi{Alpha: 16, Epsilon: 0.25}} {
+	for _, b := range []privacy.Budget{privacy.Pure{Epsilon: 1}, privacy.ZCDP{Rho: 0.1}, privacy.Approx{Epsilon: 1, Delta: 1e-6}, privacy.Renyi{Alpha: 16, Epsilon: 0.25}, privacy.GDP{Mu: 0.5}} {
 		g, err := privacy.Group(b, 4)
 		fmt.Println(g, err)
 	}
@@ -31,6 +31,7 @@ func ExampleGroup() {
 	// rho=1.6 <nil>
 	// epsilon=4,delta=8.034214769275067e-05 <nil>
 	// alpha=4,epsilon=2.25 <nil>
+	// mu=2 <nil>
 }
 
 func ExamplePerBatch() {

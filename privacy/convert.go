@@ -117,3 +117,12 @@ func pureToGDP(epsilon float64) float64 {
 	}
 	return 2 * math.Sqrt2 * math.Erfinv(math.Tanh(epsilon/2))
 }
+
+// gdpToPure is the ε whose pureToGDP is mu: log of the odds Φ(μ/2)/Φ(−μ/2).
+func gdpToPure(mu float64) float64 {
+	x := mu / 2 / math.Sqrt2
+	if x > 3 { // pureToGDP has no larger ones
+		return min(20, math.Log(math.Erfc(-x)/math.Erfc(x)))
+	}
+	return 2 * math.Atanh(math.Erf(x))
+}

@@ -23,8 +23,9 @@
 //
 // Slots may be opened in the light of earlier releases: given these, both worlds agree on every slot but the one that holds the differing
 // reward (000 Appendix C.1.2; Lemma 2.10 itself is for a partition fixed in advance). The mechanisms must be fixed in advance, or be capped
-// in advance in one currency, ε, ρ or a Rényi divergence. If what a slot goes through is itself chosen from its releases, the (ε,δ) that
-// Total converts to is not proved: the best conversion may then depend on what was released.
+// in advance in one currency: ε, ρ, a Rényi divergence, μ of Gaussian DP, or ε and δ added up (WithCap; filter.go has the theorem).
+// If what a slot goes through is itself chosen from its releases, the (ε,δ) that Total converts to is not proved: the best
+// conversion may then depend on what was released. What a cap guarantees, converted once, is Ledger.Guarantee.
 //
 // Costs follow from the noise itself: a Mechanism is data about noise, no promise about privacy, and what the ledger does not know costs ∞.
 //
@@ -38,6 +39,6 @@
 //
 // # Budgets, losses and conversions
 //
-// A Budget is a guarantee in one currency: Pure, ZCDP, Approx, Renyi, or None. A Loss is an upper bound on what a record loses in all
+// A Budget is a guarantee in one currency: Pure, ZCDP, Approx, Renyi, GDP, or None. A Loss is an upper bound on what a record loses in all
 // currencies; it adds up without converting, and is converted once, at the end. Logarithms are natural.
 package privacy

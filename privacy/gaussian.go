@@ -175,6 +175,7 @@ func AnalyticSigma(b Approx) (float64, error) {
 //	ρ-zCDP     1/√(2ρ)                000 Theorem 2.14
 //	(α,ε)-RDP  √(α/(2ε))              001 Theorem 18
 //	(ε,δ)-DP   √(2 log(1.25/δ))/ε     000 Theorem 2.14, for ε < 1; AnalyticSigma for ε ≥ 1, where the theorem does not hold
+//	μ-GDP      1/μ                    by definition
 //	none       0
 //
 // Gaussian noise is never ε-DP: a Pure budget is an error. AnalyticSigma is smaller than the classic value for ε < 1 too; the classic
@@ -193,17 +194,20 @@ func GaussianSigma(b Budget) (float64, error) {
 		return 1 / math.Sqrt(2*b.Rho), nil
 	case Renyi:
 		return math.Sqrt(b.Alpha / b.Epsilon / 2), nil
+	case GDP:
+		return 1 / b.Mu, nil
 	case Approx:
 		if b.Epsilon < 1 {
 			return ClassicSigma(b)
 		}
 		return AnalyticSigma(b)
 	}
-	return 0, fmt.Errorf("Gaussian noise: budget is %v: it is never pure; the budget must be rho, or epsilon and delta, or alpha and epsilon", b)
+	return 0, fmt.Errorf("Gaussian noise: budget is %v: it is never pure; the budget must be rho, or epsilon and delta, or alpha and epsilon, or mu", b)
 }
 
 // LaplaceScale is the scale of Laplace noise that meets the budget on a statistic of sensitivity 1: 1/ε for ε-DP (000 Theorem 2.13) and for
-// (ε,δ)-DP, which it implies; 1/√(2ρ) for ρ-zCDP and √(α/(2ε)) for (α,ε)-RDP, since ε-DP implies ε²/2-zCDP (000 Proposition 2.6); 0 for none.
+// (ε,δ)-DP, which it implies; 1/√(2ρ) for ρ-zCDP and √(α/(2ε)) for (α,ε)-RDP, since ε-DP implies ε²/2-zCDP (000 Proposition 2.6);
+// 1/ε with the ε that implies μ-GDP (pureToGDP) for μ; 0 for none.
 func LaplaceScale(b Budget) (float64, error) {
 	if b == nil {
 		return 0, errors.New("Laplace noise: there is no budget")
@@ -220,6 +224,8 @@ func LaplaceScale(b Budget) (float64, error) {
 		return 1 / math.Sqrt(2*b.Rho), nil
 	case Renyi:
 		return math.Sqrt(b.Alpha / b.Epsilon / 2), nil
+	case GDP:
+		return 1 / gdpToPure(b.Mu), nil
 	}
 	return 0, nil
 }

@@ -25,7 +25,7 @@ func ExampleGaussianSigma() {
 	// epsilon=0.5,delta=1e-06: 10.59761 <nil>
 	// epsilon=1,delta=1e-06: 4.22468 <nil>
 	// none: 0.00000 <nil>
-	// Gaussian noise: budget is epsilon=1: it is never pure; the budget must be rho, or epsilon and delta, or alpha and epsilon
+	// Gaussian noise: budget is epsilon=1: it is never pure; the budget must be rho, or epsilon and delta, or alpha and epsilon, or mu
 }
 
 func near(t *testing.T, what string, got, want, rel float64) {

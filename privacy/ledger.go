@@ -19,6 +19,7 @@ var ErrValues = errors.New("released value is not a finite number")
 // it rests on. A Ledger is not safe for concurrent use.
 type Ledger struct {
 	cap      Budget // nil: none
+	limit    price  // the cap, in its currency
 	over     bool   // a journal was read that is over its cap
 	accounts []account
 	base     int32 // accounts have the numbers base+1, base+2, …: a number never means another mechanism
@@ -54,8 +55,9 @@ const inMixed = -1
 type account struct {
 	mechanism Mechanism
 	continual bool
-	charges   int   // the most charges of one slot
-	loss      *Loss // of one charge; nil: not yet computed
+	charges   int    // the most charges of one slot
+	loss      *Loss  // of one charge; nil: not yet computed
+	price     *price // of one charge in the cap's currency; nil: not yet computed
 }
 
 // A key tells the mechanisms of this package apart faster than comparing interfaces.
@@ -81,10 +83,14 @@ const (
 // An Option sets up a ledger.
 type Option func(*Ledger)
 
-// WithCap makes the ledger refuse every release after which its total would exceed b. With an invalid b it refuses everything.
+// WithCap makes the ledger refuse every release after which a record would have lost more than b, by a share of 1e-9 at most.
+// What is counted is the currency of b, and nothing else: ε, ρ, the Rényi divergence of b's order, μ², or ε and δ. In each the
+// cap holds however releases and mechanisms are chosen in the light of earlier releases (filter.go has the theorem). What has no
+// price in that currency is refused, by name: so is Gaussian noise under a cap in (ε,δ), which GDPWithin and ZCDPWithin
+// translate. With an invalid b everything is refused.
 func WithCap(b Budget) Option {
 	return func(l *Ledger) {
-		l.cap = b
+		l.cap, l.limit = b, limitOf(b)
 		if _, none := b.(None); none {
 			l.cap = nil
 		}
@@ -117,6 +123,16 @@ func (l *Ledger) Cap() Budget {
 		return None{}
 	}
 	return l.cap
+}
+
+// Guarantee is what a record loses at most, whatever is released and however it is chosen: that of the cap in its currency, and
+// converted from it in the others. Without a cap it is infinite: Total is what was spent, and its conversion to (ε,δ) is proved
+// for mechanisms that were fixed in advance.
+func (l *Ledger) Guarantee() Loss {
+	if l.cap == nil || l.over {
+		return InfiniteLoss()
+	}
+	return LossOf(l.cap)
 }
 
 // Release charges m to the slot and seals the values that were released from it. Every sum of v counts as a release of this slot, and a
@@ -254,14 +270,21 @@ func (l *Ledger) Record(slot int, m Mechanism) error {
 	return nil
 }
 
-// WouldExceed says whether the total would exceed limit after one more release of the slot through m. An invalid limit, or nil, is always
-// exceeded; None never.
+// WouldExceed says whether a ledger with the cap limit and these entries would refuse one more release of the slot through m. An
+// invalid limit, or nil, is always exceeded; None never.
 func (l *Ledger) WouldExceed(slot int, m Mechanism, limit Budget) bool {
 	if slot < 0 || limit == nil {
 		return true
 	}
-	loss, _ := l.after(slot, l.account(m), 1)
-	return !l.Total().Max(loss).Within(limit)
+	if _, none := limit.(None); none {
+		return false
+	}
+	at := l.account(m)
+	other := Ledger{cap: limit, limit: limitOf(limit), base: l.base, accounts: slices.Clone(l.accounts), cells: l.cells, mixed: l.mixed}
+	for i := range other.accounts {
+		other.accounts[i].price = nil // is in l's currency
+	}
+	return !other.inside() || other.allow(slot, at, 1) != nil
 }
 
 // Total is what any one record has lost: the maximum over slots of the sum within, in every currency.
@@ -270,7 +293,7 @@ func (l *Ledger) Total() Loss {
 		var t Loss
 		for i := range l.accounts {
 			if a := &l.accounts[i]; a.charges > 0 {
-				t = t.Max(a.price().Times(a.charges))
+				t = t.Max(a.cost().Times(a.charges))
 			}
 		}
 		for _, cells := range l.mixed {
@@ -319,7 +342,7 @@ func (l *Ledger) Entries() []Entry {
 	var out []Entry
 	add := func(slot int, c cell) {
 		a := l.get(c.account)
-		e := Entry{Slot: slot, Mechanism: a.mechanism, Sensitivity: 1, Releases: c.n, Loss: a.price().Times(a.charged(c.n))}
+		e := Entry{Slot: slot, Mechanism: a.mechanism, Sensitivity: 1, Releases: c.n, Loss: a.cost().Times(a.charged(c.n))}
 		switch m := a.mechanism.(type) {
 		case Laplace:
 			e.Scale = m.Scale
@@ -446,8 +469,8 @@ func (l *Ledger) account(m Mechanism) int32 {
 // get is the account of this number.
 func (l *Ledger) get(at int32) *account { return &l.accounts[at-l.base-1] }
 
-// price is the loss of one charge.
-func (a *account) price() Loss {
+// cost is the loss of one charge.
+func (a *account) cost() Loss {
 	if a.loss == nil {
 		p := a.mechanism.Loss()
 		a.loss = &p
@@ -535,21 +558,17 @@ func (l *Ledger) sum(cells []cell) Loss {
 	var t Loss
 	for _, c := range cells {
 		a := l.get(c.account)
-		t = t.Add(a.price().Times(a.charged(c.n)))
+		t = t.Add(a.cost().Times(a.charged(c.n)))
 	}
 	return t
 }
 
-// allow is nil if there is such a slot and n more releases of it leave the total within the cap.
+// allow is nil if there is such a slot and n more releases of it leave the slot within the cap. Other slots are within it already.
 func (l *Ledger) allow(slot int, at int32, n int) error {
 	if slot < 0 {
 		return negative(slot)
 	}
-	if l.cap == nil {
-		return nil
-	}
-	loss, known := l.after(slot, at, n)
-	if known && !l.over || l.Total().Max(loss).Within(l.cap) {
+	if l.cap == nil || !l.over && l.after(slot, at, n).within(l.limit) {
 		return nil
 	}
 	return l.refuse(slot, at)
@@ -557,7 +576,6 @@ func (l *Ledger) allow(slot int, at int32, n int) error {
 
 // allowAll is allow for one release of each of the slots, together.
 func (l *Ledger) allowAll(slots []int, at int32) error {
-	worst, same := l.Total(), !l.over
 	for i, s := range slots {
 		n := 1
 		for _, r := range slots[:i] {
@@ -565,35 +583,67 @@ func (l *Ledger) allowAll(slots []int, at int32) error {
 				n++
 			}
 		}
-		if loss, known := l.after(s, at, n); !known {
-			worst, same = worst.Max(loss), false
+		if err := l.allow(s, at, n); err != nil {
+			return err
 		}
 	}
-	if same || worst.Within(l.cap) {
-		return nil
-	}
-	return l.refuse(slots[0], at)
+	return nil
 }
 
 func (l *Ledger) refuse(slot int, at int32) error {
-	return fmt.Errorf("ledger: release of slot %d through %v: after a loss of %v the cap is %v: %w", slot, l.get(at).mechanism, l.Total(), l.cap,
-		ErrBudget)
+	m := l.get(at).mechanism
+	if err := l.cap.Validate(); err != nil {
+		return fmt.Errorf("ledger: release of slot %d through %v: the cap is no budget: %w: %w", slot, m, err, ErrBudget)
+	}
+	if p := l.in(at); !(p.x <= math.MaxFloat64) || p.delta >= 1 {
+		return fmt.Errorf("ledger: release of slot %d through %v: the cap is %v: %s: %w", slot, m, l.cap, unpriced(m, l.cap), ErrBudget)
+	}
+	return fmt.Errorf("ledger: release of slot %d through %v: after a loss of %v the cap is %v: %w", slot, m, l.Total(), l.cap, ErrBudget)
 }
 
-// after is what a record of the slot will have lost after n more releases. Known says that the total has that already, because a slot has
-// spent as much on this mechanism; the loss is then not computed.
-func (l *Ledger) after(slot int, at int32, n int) (loss Loss, known bool) {
-	a, cells, before := l.get(at), l.slot(slot), 0
-	for _, c := range cells {
+// in is the price of one charge of the account in the cap's currency.
+func (l *Ledger) in(at int32) price {
+	a := l.get(at)
+	if a.price == nil {
+		p := a.cost().priceIn(l.cap)
+		a.price = &p
+	}
+	return *a.price
+}
+
+// after is what a record of the slot will have spent after n more releases, in the cap's currency.
+func (l *Ledger) after(slot int, at int32, n int) price {
+	if slot >= len(l.cells) && len(l.mixed) == 0 { // nearly always: a new slot
+		return l.in(at).times(l.get(at).charged(n))
+	}
+	var sum price
+	for _, c := range l.slot(slot) {
 		if c.account == at {
-			before = c.n
+			n += c.n
+			continue
+		}
+		sum = sum.plus(l.in(c.account).times(l.get(c.account).charged(c.n)))
+	}
+	return sum.plus(l.in(at).times(l.get(at).charged(n)))
+}
+
+// inside says that no slot is beyond the cap.
+func (l *Ledger) inside() bool {
+	for i := range l.accounts {
+		if a := &l.accounts[i]; a.charges > 0 && !l.in(l.base+int32(i)+1).times(a.charges).within(l.limit) {
+			return false
 		}
 	}
-	extra := a.charged(before+n) - a.charged(before)
-	if extra == 0 || (before > 0 || len(cells) == 0) && len(cells) < 2 && before+extra <= a.charges {
-		return Loss{}, true
+	for _, cells := range l.mixed {
+		var sum price
+		for _, c := range cells {
+			sum = sum.plus(l.in(c.account).times(l.get(c.account).charged(c.n)))
+		}
+		if !sum.within(l.limit) {
+			return false
+		}
 	}
-	return l.sum(cells).Add(a.price().Times(extra)), false
+	return true
 }
 
 func negative(slot int) error { return fmt.Errorf("ledger: slot is %d: it must be at least 0", slot) }
@@ -643,20 +693,33 @@ func (l *Ledger) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes into a new ledger. Prices are computed anew, and mechanisms that this version does not know cost
-// ∞. What was released stays recorded even if it exceeds the cap.
+// UnmarshalJSON reads what MarshalJSON writes into a new ledger, whose options stay: its cap, its transcript, what it covers. A
+// ledger without a cap takes the journal's. In one that has a cap, a journal is refused that has none, counts another currency, or
+// allowed less: the cap was promised to those whose records were spent. So is one for a ledger that has entries, which would be
+// forgotten. These errors match ErrJournal, and leave the ledger as it was.
+//
+// Prices are computed anew, and mechanisms that this version does not know cost ∞. What was released stays recorded even if it
+// exceeds the cap; then nothing more is admitted.
 func (l *Ledger) UnmarshalJSON(data []byte) error {
 	var in ledgerJSON
 	if err := strict(data, &in); err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
-	fresh := Ledger{base: l.base + int32(len(l.accounts))}
+	if len(l.cells) > 0 || len(l.mixed) > 0 {
+		return fmt.Errorf("ledger: it has entries already, which the journal would replace: read it into a new one: %w", ErrJournal)
+	}
+	fresh := Ledger{base: l.base + int32(len(l.accounts)), cap: l.cap, limit: l.limit, transcript: l.transcript, covers: l.covers}
+	var promised Budget = None{}
 	if in.Cap != nil {
-		b, err := UnmarshalBudget(in.Cap)
-		if err != nil {
+		var err error
+		if promised, err = UnmarshalBudget(in.Cap); err != nil {
 			return fmt.Errorf("ledger: cap: %w", err)
 		}
-		WithCap(b)(&fresh)
+	}
+	if l.cap == nil {
+		WithCap(promised)(&fresh)
+	} else if err := l.keeps(promised); err != nil {
+		return err
 	}
 	for i, e := range in.Entries {
 		if e.Slot < 0 {
@@ -671,7 +734,19 @@ func (l *Ledger) UnmarshalJSON(data []byte) error {
 		}
 		fresh.book(e.Slot, fresh.account(m), e.Releases)
 	}
-	fresh.over = fresh.cap != nil && !fresh.Total().Within(fresh.cap)
+	fresh.over = fresh.cap != nil && !fresh.inside()
 	*l = fresh
+	return nil
+}
+
+// keeps says whether a journal with this cap may be read into the ledger, which has one.
+func (l *Ledger) keeps(promised Budget) error {
+	if _, none := promised.(None); none {
+		return fmt.Errorf("ledger: the journal has no cap and the ledger's is %v: it is not this ledger's: %w", l.cap, ErrJournal)
+	}
+	if !sameCurrency(promised, l.cap) || !l.limit.within(limitOf(promised)) {
+		return fmt.Errorf("ledger: the journal's cap is %v and the ledger's is %v: it must be the same, or a smaller one in the same currency: %w",
+			promised, l.cap, ErrJournal)
+	}
 	return nil
 }

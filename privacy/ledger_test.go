@@ -245,6 +245,11 @@ func TestCap(t *testing.T) {
 		if err != nil {
 			return
 		}
+		if a, ok := b.(privacy.Approx); ok {
+			if b, err = privacy.GDPWithin(a); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if _, err := privacy.NewLedger(privacy.WithCap(b)).Release(3, privacy.Gaussian{Sigma: sigma}, one()); err != nil {
 			t.Fatal(err)
 		}
@@ -280,7 +285,8 @@ func (m *model) total() (total, sum privacy.Loss, largest float64) {
 }
 
 func TestLedgerAgainstModel(t *testing.T) {
-	for _, limit := range []privacy.Budget{privacy.None{}, privacy.Pure{Epsilon: 3}, privacy.Approx{Epsilon: 4, Delta: 1e-5}} {
+	for _, limit := range []privacy.Budget{privacy.None{}, privacy.Pure{Epsilon: 3}, privacy.Approx{Epsilon: 4, Delta: 1e-5},
+		privacy.ZCDP{Rho: 1}, privacy.GDP{Mu: 2}, privacy.Renyi{Alpha: 6.5, Epsilon: 4}} {
 		t.Run(limit.String(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				l, ref := privacy.NewLedger(privacy.WithCap(limit)), &model{map[int][]privacy.Mechanism{}}
@@ -457,7 +463,7 @@ func TestAccounts(t *testing.T) {
 	if _, err := tree.Release(1, one()); err == nil {
 		t.Error("an account outlived the mechanisms that Reset let go")
 	}
-	if err := json.Unmarshal([]byte(`{"entries":[{"slot":1,"mechanism":{"mechanism":"exact"},"releases":1}]}`), l); err != nil {
+	if err := json.Unmarshal([]byte(`{"cap":{"epsilon":1},"entries":[{"slot":1,"mechanism":{"mechanism":"exact"},"releases":1}]}`), l); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tree.Release(1, one()); err == nil {

@@ -73,6 +73,8 @@ func LossOf(b Budget) Loss {
 			}
 		}
 		return Loss{t}
+	case GDP: // a post-processing of the Gaussian pair
+		return gaussianLoss(b.Mu)
 	case Approx:
 		t := &tally{}
 		t.epsilon, t.delta = b.Epsilon, b.Delta
@@ -208,6 +210,17 @@ func (l Loss) ZCDP() float64 {
 
 func (t *tally) zcdp() float64 { return min(t.rho, PureToZCDP(t.pure), t.mu2/2) }
 
+// GDP is the μ of μ-Gaussian-DP; +Inf if there is none.
+func (l Loss) GDP() float64 {
+	if l.t == nil {
+		return 0
+	}
+	if l.t.approx() {
+		return math.Inf(1)
+	}
+	return min(math.Sqrt(l.t.mu2), pureToGDP(l.t.pure))
+}
+
 // Renyi is the bound on the Rényi divergence of order alpha > 1; +Inf if there is none. Off the grid of orders it is the chord of (α−1)D_α.
 func (l Loss) Renyi(alpha float64) float64 {
 	if l.t == nil {
@@ -286,6 +299,9 @@ func (l Loss) In(like Budget) Budget {
 	case Renyi:
 		x = l.Renyi(like.Alpha)
 		b = Renyi{like.Alpha, x}
+	case GDP:
+		x = l.GDP()
+		b = GDP{x}
 	default:
 		return None{}
 	}
@@ -315,6 +331,8 @@ func (l Loss) Within(b Budget) bool {
 		return l.ZCDP() <= b.Rho*(1+slack)
 	case Renyi:
 		return l.Renyi(b.Alpha) <= b.Epsilon*(1+slack)
+	case GDP:
+		return l.GDP() <= b.Mu*(1+slack)
 	case Approx:
 		return l.Approx(b.Delta) <= b.Epsilon*(1+slack)
 	}

@@ -120,6 +120,8 @@ func within(a, b privacy.Budget) bool {
 		return a.(privacy.Pure).Epsilon <= b.Epsilon
 	case privacy.ZCDP:
 		return a.(privacy.ZCDP).Rho <= b.Rho
+	case privacy.GDP:
+		return a.(privacy.GDP).Mu <= b.Mu*(1+1e-15)
 	case privacy.Approx:
 		return a.(privacy.Approx).Epsilon <= b.Epsilon && a.(privacy.Approx).Delta == b.Delta
 	case privacy.Renyi:

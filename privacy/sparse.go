@@ -203,21 +203,20 @@ func (l *Ledger) releaseSparse(slots []int, m Sparse, v *Values, write bool) (Re
 		return slices.ContainsFunc(l.slot(slot), func(c cell) bool { return c.account == questions })
 	}
 	if l.cap != nil {
-		worst := l.Total()
 		for i, s := range slots {
-			loss := l.Slot(s)
-			if !asked(s) {
-				loss = loss.Add(l.get(questions).price())
-			}
+			n := 0
 			for _, r := range slots[:i+1] {
 				if r == s {
-					loss = loss.Add(l.get(sums).price())
+					n++
 				}
 			}
-			worst = worst.Max(loss)
-		}
-		if !worst.Within(l.cap) {
-			return Released{}, l.refuse(slots[0], sums)
+			spent := l.after(s, sums, n)
+			if !asked(s) {
+				spent = spent.plus(l.in(questions))
+			}
+			if l.over || !spent.within(l.limit) {
+				return Released{}, l.refuse(s, sums)
+			}
 		}
 	}
 	for _, s := range slots {
