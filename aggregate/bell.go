@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/secagg"
@@ -19,7 +18,7 @@ type Bell struct {
 	Context    context.Context // of the run; nil is the background
 	Experiment string          // told to all users, with the batch, its integers and the state of the policy
 	Mode       secagg.Mode     // 0 is secagg.SemiHonest
-	Gamma      float64         // at most this share of the users is corrupt: they answer, and add no noise
+	Gamma      float64         // at most this share of the invited users is corrupt: they answer, and add no noise
 	Delta      float64         // at most this share vanishes under way
 	Complete   bool            // every user is every other's neighbour: the draw of the graph needs no trust
 	By         secagg.Summer   // nil is secagg.Local{}: all in this process
@@ -71,9 +70,9 @@ func (b Bell) session(s release.Sum, n int) (secagg.Session, error) {
 	if b.Mode == 0 {
 		b.Mode = secagg.SemiHonest
 	}
-	corrupt := int(math.Floor(float64(b.Gamma*float64(n)) + 1e-9))
 	out := secagg.Session{ID: id, Experiment: b.Experiment, Arm: uint64(s.Arm), Batch: uint64(s.Batch), Grid: s.Grid, Modulus: s.Modulus, Length: 1,
-		NMin: max(2, s.Users+corrupt), Honest: s.Users, Noise: string(mechanism), Policy: s.State, Mode: b.Mode, Gamma: b.Gamma, Delta: b.Delta, Complete: b.Complete}
+		Enrolled: max(s.Invited, n), Honest: s.Users, Noise: string(mechanism), Policy: s.State, Mode: b.Mode, Gamma: b.Gamma, Delta: b.Delta, Complete: b.Complete}
+	out.NMin = max(2, s.Users+out.Corrupt())
 	honest, err := out.HonestMin(n)
 	switch {
 	case errors.Is(err, secagg.ErrTooFew):

@@ -13,7 +13,8 @@ import (
 // Prio sums between two servers, with proofs that no user counts for more than one reward: package prio, all parties in this process. It is
 // release.NoiseAdder for privacy.TrustTwoServer: each server adds a whole noise. Users whose report does not pass are not in the sum.
 //
-// A batch of one user has no session: his reward is one integer between two noises.
+// A batch of one user is summed in the same way: his reward is split between the servers, and nobody has it. What is opened has both noises,
+// either of which is what the ledger has charged for, so no crowd is needed.
 type Prio struct {
 	Experiment string
 	Fault      func(user int, leader, helper []byte) (l, h []byte) // what arrives of a user's report, for tests; nil is as it was sent
@@ -45,14 +46,7 @@ func (p Prio) Sum(s release.Sum, messages []uint64) (uint64, int, error) {
 			return fail(err)
 		}
 	}
-	if len(messages) < 2 {
-		total, answers, err := release.PlainSum{}.Sum(s, messages)
-		if err != nil {
-			return 0, 0, err
-		}
-		return into(int64(total)+noises[0]+noises[1], s.Modulus), answers, nil
-	}
-	session, err := p.session(s)
+	session, err := p.session(s, len(messages))
 	if err != nil {
 		return fail(err)
 	}
@@ -63,7 +57,7 @@ func (p Prio) Sum(s release.Sum, messages []uint64) (uint64, int, error) {
 	return into(total, s.Modulus), answers, nil
 }
 
-func (p Prio) session(s release.Sum) (secagg.Session, error) {
+func (p Prio) session(s release.Sum, n int) (secagg.Session, error) {
 	id, err := secagg.NewID(nil)
 	if err != nil {
 		return secagg.Session{}, err
@@ -72,8 +66,8 @@ func (p Prio) session(s release.Sum) (secagg.Session, error) {
 	if err != nil {
 		return secagg.Session{}, fmt.Errorf("mechanism: %w", err)
 	}
-	return secagg.Session{ID: id, Experiment: p.Experiment, Arm: uint64(s.Arm), Batch: uint64(s.Batch), Grid: s.Grid, Modulus: s.Modulus, Length: 1, NMin: max(2, s.Users),
-		Noise: string(mechanism), Policy: s.State, Mode: secagg.SemiHonest}, nil
+	return secagg.Session{ID: id, Experiment: p.Experiment, Arm: uint64(s.Arm), Batch: uint64(s.Batch), Grid: s.Grid, Modulus: s.Modulus, Length: 1,
+		Enrolled: max(1, n, s.Users), NMin: max(1, s.Users), Noise: string(mechanism), Policy: s.State, Mode: secagg.SemiHonest}, nil
 }
 
 func (p Prio) run(session secagg.Session, messages []uint64, noises [2]int64) (int64, int, error) {

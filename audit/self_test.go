@@ -15,7 +15,7 @@ func TestSelfAudit(t *testing.T) {
 		"gaussian, half the scale", "sqrt, half the scale",
 		"aggregated secagg polya", "aggregated secagg polya, half the scale", "aggregated secagg polya, published scale", "clones, not shuffled",
 		"shuffled-count", "shuffled-count, without cover", "two-server laplace", "two-server laplace, the honest server adds nothing",
-		"two-server laplace by prio3, the honest server adds nothing", "split-mix", "split-mix, not mixed", "split-mix, cut off at 0 instead of reduced",
+		"two-server laplace by prio3, the honest server adds nothing", "secagg, a lying server", "secagg, a lying server, announced threshold", "split-mix", "split-mix, not mixed", "split-mix, cut off at 0 instead of reduced",
 		"adap-klucb, shuffle count, half the scale",
 		"adap-klucb", "adap-klucb, plays only", "adap-klucb, noise shared across arms", "adap-klucb, rewards counted in two releases",
 		"adac-ucb, no clipping, plays only", "identify adap-tt-star, half the scale", "adac-gope", "adac-oful, half the scale",

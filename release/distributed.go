@@ -362,7 +362,7 @@ func (c *distributed) sums(arms []int, m privacy.Mechanism) (at int, shown bool,
 			if err := c.encode(r, w); err != nil {
 				return i, false, err
 			}
-			total, answers, err = c.protocol(r, w, Sum{Batch: c.releases - 1, Arm: a, Mechanism: m, Modulus: modulus, Grid: uint64(analyser.g), Users: users, State: c.state})
+			total, answers, err = c.protocol(r, w, Sum{Batch: c.releases - 1, Arm: a, Mechanism: m, Modulus: modulus, Grid: uint64(analyser.g), Users: users, Invited: w.invited, State: c.state})
 			if err != nil {
 				return i, !errors.Is(err, ErrAnswers) || open(m), err
 			}

@@ -26,6 +26,7 @@ type Sum struct {
 	Modulus   uint64            // m: messages are from 0 to m−1
 	Grid      uint64            // g: a message counts in units of 1/g
 	Users     int               // how many honest messages must be in the sum for it to be opened
+	Invited   int               // how many users were asked, of whom some may not have answered; 0 is as many as there are messages
 	// Noise draws one whole noise of the mechanism, for servers that add their own: see NoiseAdder.
 	Noise func() (int64, error)
 	// State is a hash of all that this curator has released before, and so of the state of its policy.

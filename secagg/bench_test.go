@@ -119,7 +119,7 @@ func BenchmarkSession(b *testing.B) {
 					if testing.Short() && n > 300 {
 						b.Skip("long")
 					}
-					s := testSession("benchmark")
+					s := testSession("benchmark", n)
 					s.Mode, s.Gamma, s.Delta = mode, gamma, .1
 					s.NMin = n / 2
 					b.ReportAllocs()

@@ -95,7 +95,8 @@ type Client struct {
 	params Params
 	place  int
 	seats  []clientSeat
-	told   []byte // the survivors' message that was acted upon
+	roster [hashSize]byte // of the graph that she was told
+	told   []byte         // the survivors' message that was acted upon
 	hash   [hashSize]byte
 }
 
@@ -339,10 +340,12 @@ func (c *Client) share(body []byte) ([]byte, error) {
 		return nil, err
 	}
 	s := c.cfg.Session
-	if m.params.N < s.NMin {
+	switch {
+	case m.params.N < s.NMin:
 		return nil, fmt.Errorf("%w: %d clients, n_min is %d", ErrTooFew, m.params.N, s.NMin)
-	}
-	if !m.params.Sufficient(s.Gamma, s.Delta, s.Mode, s.Complete) {
+	case m.params.N > s.Enrolled:
+		return nil, fmt.Errorf("%w: %d clients, %d are enrolled", ErrInfeasible, m.params.N, s.Enrolled)
+	case !m.params.Sufficient(s.Corrupt(), s.Delta, s.Mode, s.Complete):
 		return nil, fmt.Errorf("%w: the server chose %+v", ErrInfeasible, m.params)
 	}
 	if err := s.enough(m.params); err != nil {
@@ -382,6 +385,7 @@ func (c *Client) share(body []byte) ([]byte, error) {
 		}
 		c.seats[i] = clientSeat{id: r.id, mask: x25519.Key(r.mask), send: send, receive: receive}
 	}
+	c.roster = rosterHash(c.env.digest, c.params, c.order())
 	return out.append(nil), nil
 }
 
@@ -417,7 +421,7 @@ func (c *Client) maskInput(body []byte) ([]byte, error) {
 			s.held = true
 		}
 		if tags != nil {
-			tags[i] = s.send.mixedTag()
+			tags[i] = s.send.mixedTag(c.roster)
 		}
 		pair, err := pairMask(&c.mask, c.cfg.ID, &s.mask, s.id, c.env.digest)
 		if err != nil {
@@ -449,14 +453,14 @@ func (c *Client) survive(body []byte) error {
 	if !m.set[c.place] {
 		return fmt.Errorf("%w: the server counts this client out", ErrLate)
 	}
-	n := 0
+	n, least := 0, c.cfg.Session.fewest(c.params)
 	for _, in := range m.set {
 		if in {
 			n++
 		}
 	}
-	if n < c.cfg.Session.NMin {
-		return fmt.Errorf("%w: %d survivors, n_min is %d", ErrTooFew, n, c.cfg.Session.NMin)
+	if n < least {
+		return fmt.Errorf("%w: %d survivors, must be at least %d", ErrTooFew, n, least)
 	}
 	near, unproven := 0, 0
 	for i := range c.seats {
@@ -467,7 +471,7 @@ func (c *Client) survive(body []byte) error {
 		}
 		// Without her word the server could count in a neighbour who was told that this client is gone, and whose message this client's mask
 		// does not protect. No share of her is opened then.
-		s.proven = s.alive && (c.cfg.Session.Mode != Malicious || hmac.Equal(m.tags[i], s.receive.mixedTag()))
+		s.proven = s.alive && (c.cfg.Session.Mode != Malicious || hmac.Equal(m.tags[i], s.receive.mixedTag(c.roster)))
 		if s.alive && !s.proven {
 			unproven++
 		}
@@ -475,25 +479,36 @@ func (c *Client) survive(body []byte) error {
 			near++
 		}
 	}
+	want := c.params.T
+	if c.cfg.Session.Mode == Malicious && !c.params.sparse() {
+		// All survivors are neighbours: n_min of them, herself included, must say so themselves. Of another one the server knows the key, if she
+		// was told of another circle and vanished there.
+		want = max(want, c.cfg.Session.NMin-1)
+	}
 	switch {
-	case near >= c.params.T:
-	case near+unproven >= c.params.T:
-		return fmt.Errorf("%w: %d neighbours survive, but only %d say so themselves, the threshold is %d",
-			ErrEquivocation, near+unproven, near, c.params.T)
+	case near >= want:
+	case near+unproven >= want:
+		return fmt.Errorf("%w: %d neighbours survive, but only %d say so themselves, at least %d must",
+			ErrEquivocation, near+unproven, near, want)
 	default:
-		return fmt.Errorf("%w: %d neighbours survive, the threshold is %d", ErrTooFew, near, c.params.T)
+		return fmt.Errorf("%w: %d neighbours survive, at least %d must", ErrTooFew, near, want)
 	}
 	c.told = body
-	var order []uint32
-	if c.params.K == c.params.N-1 {
-		order = make([]uint32, c.params.N)
-		order[c.place] = c.cfg.ID
-		for i, s := range c.seats {
-			order[c.params.neighbour(c.place, i+1)] = s.id
-		}
-	}
-	c.hash = survivorsHash(c.env.digest, m.set, order)
+	c.hash = survivorsHash(c.env.digest, m.set, c.order())
 	return nil
+}
+
+// order is who sits at which place, where she knows it: in the complete graph.
+func (c *Client) order() []uint32 {
+	if c.params.sparse() {
+		return nil
+	}
+	order := make([]uint32, c.params.N)
+	order[c.place] = c.cfg.ID
+	for i, s := range c.seats {
+		order[c.params.neighbour(c.place, i+1)] = s.id
+	}
+	return order
 }
 
 // acknowledge tells every surviving neighbour that she is counted in, under a key that the server does not have.

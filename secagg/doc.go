@@ -30,30 +30,57 @@
 //
 // # What is promised
 //
-// The adversary is the server together with at most ⌊γn⌋ of the n clients who advertise keys, chosen before
-// the graph is drawn. With probability at least 1 − 2^-40
-// over the draw of the graph, and up to the computational security of the primitives (128 bits; the shared secrets have 128 bits each):
+// The adversary is the server together with at most c = ⌊γ·Enrolled⌋ clients ([Session.Corrupt]), chosen before the graph is drawn from those who
+// are enrolled. It also decides which n of them take part: the corrupt ones may all come, and honest ones be kept away. So c is counted among
+// the enrolled, whose number is in the session that every client has and checks, and never among the n that a server announces. A graph on
+// which n clients are not safe from c is refused ([Session.Graph]). With probability at least 1 − 2^-40 over the draw of the graph, and up to
+// the computational security of the primitives (128 bits; the shared secrets have 128 bits each):
 //
 // Against a semi-honest server ([SemiHonest]), one that follows the protocol and keeps all it sees:
 //   - it learns the sum of the survivors' messages, who took part and who vanished when, and nothing else. The messages of corrupt clients
 //     are known to it, so it learns the sum over the honest survivors;
-//   - at least NMin messages are in the sum;
-//   - t−1 colluding neighbours learn nothing of a client's secrets; [RuleA] chooses t above the number of corrupt neighbours that any client
+//   - at least NMin messages are in the sum, NMin − c of them honest;
+//   - t−1 colluding neighbours learn nothing of a client's secrets; [Choose] takes t above the number of corrupt neighbours that any client
 //     has.
 //
 // Against a malicious server ([Malicious]), one that tells each client what it likes about who takes part and who vanished, delivers, delays,
 // drops and repeats what it likes, but draws the graph as it should:
-//   - it never gets both secrets of an honest client: 2t exceeds k plus her corrupt neighbours, and an honest neighbour opens one share of her
-//     in her life;
-//   - an honest client who opens shares has t neighbours who count her in, so her key stays closed: no story about her can be told
-//     elsewhere;
-//   - she opens a share of a survivor's seed only if the survivor has told her, past the server, that their mask is in the message;
-//   - hence an honest message is only ever opened within a sum that holds the messages of at least t − c further honest clients, c being
-//     the number of corrupt neighbours. The set that a client signs off has NMin members, but beyond her neighbours she takes the server's
-//     word for that;
-//   - with [Session.Complete] (and below 50 clients) all are neighbours: the draw of the graph needs no trust, all honest clients who open
-//     shares have agreed on one set of at least NMin members, and at least NMin − ⌊γn⌋ honest messages are in any sum;
+//   - it never gets both secrets of an honest client;
+//   - an honest message is only ever opened within a sum that holds the messages of at least t − a further honest clients, a being the most
+//     corrupt neighbours that a client can have;
+//   - with [Session.Complete] (and below 50 clients) all are neighbours: the draw of the graph needs no trust, and at least NMin − c honest
+//     messages are in any sum;
 //   - a server that swaps a client's keys is caught by her neighbours, who know her identity key.
+//
+// # Why
+//
+// A client's secrets are shared as she was told: k seats, threshold t. Of her neighbours at most a are corrupt, whoever takes part: a = min(c, k)
+// in the complete graph; in the sparse one k neighbours are drawn from n of whom at most c are corrupt, and a is the quantile of that
+// hypergeometric law at 2^-41/n. She refuses t ≤ a, and against a malicious server 2t ≤ k + a; the numbers are hers, whatever others were told.
+//
+// Semi-honest: a ≤ t−1 shares say nothing, and honest neighbours open one share each, of the secret that the server asks all of them for. In the
+// sparse graph what is opened is the sum over all honest survivors only if their graph hangs together, which RuleA sees to for c corrupt and ⌊δn⌋
+// who vanish: with fewer survivors than n − ⌊δn⌋ nothing is opened.
+//
+// Malicious:
+//
+//  1. An honest neighbour opens one share of her in her life, a corrupt one may open both. That is k + a < 2t shares: not t of either kind.
+//  2. An honest client who opens shares has t tags of neighbours, made under keys that the server does not have, that they were told the same
+//     survivors and count her in. t − a of them are honest, and never open a share of her key. k − (t − a) < t shares are left: her key stays
+//     closed.
+//  3. She opens a share of a survivor's seed only if the survivor has told her, by a tag, that their mask is in the message. So if u's message is
+//     opened, t − a honest v have opened shares of her seed; each has a mask with her that only a key of theirs (closed, by 2) would take off: the
+//     messages of all these v are in the same sum.
+//  4. In the complete graph the tag of 3 also binds who sits where. Two honest clients of one circle who open shares were told the same
+//     survivors: else there were two groups of t − a' + 1 honest clients with no member in common, a' of the circle being corrupt, and 2t ≤ k + a'. A
+//     client v who opens shares has n_min − 1 tags of survivors of her circle. Of such a survivor j, if honest, the key stays closed as well: only those
+//     outside of v's group open it, and they are k + a' − t < t. So the messages of v and all these j, at least n_min − c of them honest, are in
+//     the same sum.
+//  5. In the sparse graph a client takes the server's word for survivors beyond her neighbours, so 3 is all there is: [Session.HonestMin].
+//
+// [Local.TwoStories] plays what 1 is about. With t chosen for the n = 20 that are announced, of 40 enrolled, 8 of them corrupt, it reads a message.
+//
+// # Correctness
 //
 // To honest clients and a semi-honest server that the result is right: at most one client in 2^20 runs fails for want of shares as long as at
 // most ⌊δn⌋ vanish; a failure is a named error, never a wrong sum. Shares that do not fit the secret that a client committed to are noticed.
@@ -86,8 +113,8 @@
 //
 // # Using it safely
 //
-// A malicious server can leave honest clients out from the start, so that the corrupt ones are a larger part of those who advertise: choose γ and
-// NMin so that γ·NMin covers all clients who may be corrupt.
+// Enrolled is the number of all who could take part, and γ the share of them who may be corrupt. It is the enrolment that decides, and whoever
+// writes the session, not its server.
 //
 // Draw a fresh [Session.ID] for every sum ([NewID]) and keep one [Used] for a client's life: in one session, two messages of a client under
 // the same masks would show their difference. Pin identity keys from enrolment and never from the session's server. [Client.Step] and

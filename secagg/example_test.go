@@ -14,7 +14,7 @@ func ExampleLocal() {
 		fmt.Println(err)
 		return
 	}
-	session := secagg.Session{ID: id, Experiment: "headlines", Arm: 3, Batch: 7, Grid: 100, Length: 1, NMin: 15, Noise: "none",
+	session := secagg.Session{ID: id, Experiment: "headlines", Arm: 3, Batch: 7, Grid: 100, Length: 1, Enrolled: 20, NMin: 15, Noise: "none",
 		Mode: secagg.Malicious, Gamma: 0.1, Delta: 0.1}
 	messages := map[uint32][]uint64{}
 	for i := range uint32(20) {
@@ -33,8 +33,8 @@ func ExampleLocal() {
 
 // A thousand clients, a tenth of them corrupt, a tenth vanishing.
 func ExampleChoose() {
-	honest, _ := secagg.Choose(1000, 0.1, 0.1, secagg.SemiHonest, false)
-	malicious, _ := secagg.Choose(1000, 0.1, 0.1, secagg.Malicious, false)
+	honest, _ := secagg.Choose(1000, 100, 0.1, secagg.SemiHonest, false)
+	malicious, _ := secagg.Choose(1000, 100, 0.1, secagg.Malicious, false)
 	fmt.Println(honest.K, honest.T)
 	fmt.Println(malicious.K, malicious.T)
 	// Output:

@@ -15,7 +15,7 @@ func TestGone(t *testing.T) {
 			for _, before := range []bool{true, false} { // lost before or after she sends a message of this kind
 				for _, lost := range []int{2, 8} {
 					t.Run(fmt.Sprintf("%v/%v/%v/%d", mode, kind, before, lost), func(t *testing.T) {
-						s := testSession("gone")
+						s := testSession("gone", 8)
 						s.Mode, s.Delta = mode, .25
 						messages := map[uint32][]uint64{}
 						for i := range 8 {

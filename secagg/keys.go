@@ -97,8 +97,8 @@ func newChannels(own *keyPair, ownID uint32, other *x25519.Key, otherID uint32, 
 	return send, receive, nil
 }
 
-// mixedTag says to the receiver: your mask is in my masked message.
-func (c channel) mixedTag() []byte { return c.tag("mixed", nil) }
+// mixedTag says to the receiver: in the graph with this hash, your mask is in my masked message.
+func (c channel) mixedTag(roster [hashSize]byte) []byte { return c.tag("mixed", roster[:]) }
 
 // survivorTag says to the receiver: of the survivors with this hash, you are one.
 func (c channel) survivorTag(hash [hashSize]byte) []byte { return c.tag("survivor", hash[:]) }
@@ -173,6 +173,18 @@ func keysStatement(digest [32]byte, id uint32, mask, enc []byte) []byte {
 // at which place.
 func survivorsHash(digest [32]byte, set []bool, order []uint32) [hashSize]byte {
 	b := statement("survivors", digest, survivors{set: set}.head(nil))
+	for _, id := range order {
+		b = binary.BigEndian.AppendUint32(b, id)
+	}
+	return sha256.Sum256(b)
+}
+
+// rosterHash is the graph that a client was told of, as far as she knows it: its shape and, in the complete graph, who sits at which place.
+func rosterHash(digest [32]byte, p Params, order []uint32) [hashSize]byte {
+	b := statement("roster", digest)
+	for _, v := range []int{p.N, p.K, p.T} {
+		b = binary.BigEndian.AppendUint64(b, uint64(v))
+	}
 	for _, id := range order {
 		b = binary.BigEndian.AppendUint32(b, id)
 	}

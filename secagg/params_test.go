@@ -29,14 +29,15 @@ func TestRuleA(t *testing.T) {
 		{1000, .2, .2, SemiHonest, 98, 54}, {1000, .2, .2, Malicious, 302, 206}, {10000, .2, .2, SemiHonest, 122, 67}, {10000, .2, .2, Malicious, 482, 328},
 		{1000, .33, .1, SemiHonest, 102, 72}, {1000, .33, .1, Malicious, 218, 171},
 	} {
-		got, err := RuleA(c.n, c.gamma, c.delta, c.mode)
+		corrupt := floorOf(c.gamma, c.n)
+		got, err := RuleA(c.n, corrupt, c.delta, c.mode)
 		if want := (Params{c.n, c.k, c.t}); err != nil || got != want {
 			t.Errorf("RuleA(%d, %g, %g, %v) = %+v, %v, want %+v", c.n, c.gamma, c.delta, c.mode, got, err, want)
 		}
-		if c.n >= completeBelow && !got.Sufficient(c.gamma, c.delta, c.mode, false) {
+		if c.n >= completeBelow && !got.Sufficient(corrupt, c.delta, c.mode, false) {
 			t.Errorf("%+v is not sufficient for itself", got)
 		}
-		if weak := (Params{got.N, got.K, got.T - 1}); c.n >= completeBelow && got.T > 2 && weak.Sufficient(c.gamma, c.delta, c.mode, false) {
+		if weak := (Params{got.N, got.K, got.T - 1}); c.n >= completeBelow && got.T > 2 && weak.Sufficient(corrupt, c.delta, c.mode, false) {
 			t.Errorf("a threshold lower by one passes: %+v", weak)
 		}
 	}
@@ -76,25 +77,27 @@ func TestChoose(t *testing.T) {
 		{50, .1, .1, SemiHonest, true, Params{50, 49, 6}},
 		{100, .1, .1, Malicious, true, Params{100, 99, 55}},
 	} {
-		got, err := Choose(c.n, c.gamma, c.delta, c.mode, c.complete)
+		corrupt := floorOf(c.gamma, c.n)
+		got, err := Choose(c.n, corrupt, c.delta, c.mode, c.complete)
 		if err != nil || got != c.want {
 			t.Errorf("Choose(%d, %g, %g, %v, %v) = %+v, %v, want %+v", c.n, c.gamma, c.delta, c.mode, c.complete, got, err, c.want)
 		}
-		if !got.Sufficient(c.gamma, c.delta, c.mode, c.complete) {
+		if !got.Sufficient(corrupt, c.delta, c.mode, c.complete) {
 			t.Errorf("%+v is not sufficient for itself", got)
 		}
 	}
 	for _, c := range []struct {
-		n            int
-		gamma, delta float64
-		mode         Mode
-		want         error
+		n, corrupt int
+		delta      float64
+		mode       Mode
+		want       error
 	}{
-		{2, 0, 0, SemiHonest, ErrTooFew}, {10, -.1, 0, SemiHonest, ErrSession}, {10, 0, 1, SemiHonest, ErrSession}, {10, 0, 0, 3, ErrSession},
-		{1000, .5, .45, SemiHonest, ErrInfeasible}, {1000, .2, .4, Malicious, ErrInfeasible}, {20, .5, .5, SemiHonest, ErrInfeasible},
+		{2, 0, 0, SemiHonest, ErrTooFew}, {10, -1, 0, SemiHonest, ErrSession}, {10, 0, 1, SemiHonest, ErrSession}, {10, 0, 0, 3, ErrSession},
+		{1000, 500, .45, SemiHonest, ErrInfeasible}, {1000, 200, .4, Malicious, ErrInfeasible}, {20, 10, .5, SemiHonest, ErrInfeasible},
+		{10, 10, 0, SemiHonest, ErrTooFew}, {10, maxClients + 1, 0, SemiHonest, ErrSession},
 	} {
-		if _, err := Choose(c.n, c.gamma, c.delta, c.mode, false); !errors.Is(err, c.want) {
-			t.Errorf("Choose(%d, %g, %g, %v): %v, want %v", c.n, c.gamma, c.delta, c.mode, err, c.want)
+		if _, err := Choose(c.n, c.corrupt, c.delta, c.mode, false); !errors.Is(err, c.want) {
+			t.Errorf("Choose(%d, %d, %g, %v): %v, want %v", c.n, c.corrupt, c.delta, c.mode, err, c.want)
 		}
 	}
 }
@@ -107,25 +110,24 @@ func TestHonestMin(t *testing.T) {
 		want     int
 	}{
 		{20, 15, SemiHonest, false, 13}, {20, 15, Malicious, false, 13}, {1000, 800, SemiHonest, false, 700},
-		{1000, 800, Malicious, false, 1 + 67 - corruptNeighbours(1000, 96, .1)},
+		{1000, 800, Malicious, false, 1 + 67 - corruptNeighbours(1000, 96, 100)},
 		{1000, 800, Malicious, true, 700},
 	} {
-		s := testSession("honest")
+		s := testSession("honest", c.n)
 		s.NMin, s.Mode, s.Complete = c.nMin, c.mode, c.complete
 		got, err := s.HonestMin(c.n)
 		if err != nil || got != c.want {
 			t.Errorf("n=%d, n_min=%d, %v, complete %v: %d, %v, want %d", c.n, c.nMin, c.mode, c.complete, got, err, c.want)
 		}
 	}
-	s := testSession("honest")
+	s := testSession("honest", 1000)
 	s.NMin = 100
 	if _, err := s.HonestMin(1000); !errors.Is(err, ErrTooFew) {
 		t.Errorf("a hundred survivors, a hundred corrupt: %v", err)
 	}
 	// Calibrated to 14 honest messages of at least 15, with 2 corrupt of 20: refused.
-	s.NMin, s.Honest = 15, 14
-	p, err := Choose(20, s.Gamma, s.Delta, s.Mode, false)
-	if err != nil || !errors.Is(s.enough(p), ErrInfeasible) {
-		t.Errorf("%v, %v", err, s.enough(p))
+	s.Enrolled, s.NMin, s.Honest = 20, 15, 14
+	if _, err := s.Graph(20); !errors.Is(err, ErrInfeasible) {
+		t.Error(err)
 	}
 }

@@ -16,12 +16,13 @@ import (
 // than the session allows for.
 func TestSumOrRefusal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := testSession("property")
+		s := testSession("property", 3)
 		binary.BigEndian.PutUint64(s.ID[:], rapid.Uint64().Draw(t, "id"))
 		n := rapid.IntRange(3, 12).Draw(t, "n")
 		if rapid.IntRange(0, 19).Draw(t, "sparse") == 0 {
 			n = rapid.IntRange(50, 56).Draw(t, "sparse n")
 		}
+		s.Enrolled = n
 		s.Mode = rapid.SampledFrom([]Mode{SemiHonest, Malicious}).Draw(t, "mode")
 		s.Modulus = rapid.OneOf(rapid.SampledFrom([]uint64{0, 2, 1<<63 + 1, 1<<64 - 1}), rapid.Uint64Range(2, 1<<64-1)).Draw(t, "m")
 		s.Length = rapid.IntRange(1, 3).Draw(t, "length")
@@ -55,7 +56,7 @@ func TestSumOrRefusal(t *testing.T) {
 			if strings.HasPrefix(kindOf(err), "UNNAMED") {
 				t.Fatal(err)
 			}
-			_, infeasible := Choose(n, s.Gamma, s.Delta, s.Mode, false)
+			_, infeasible := s.Graph(n)
 			if n < completeBelow && len(gone) <= floorOf(s.Delta, n) && n-len(gone) >= s.NMin && infeasible == nil && !errors.Is(err, ErrInfeasible) {
 				// A graph on fewer clients may be infeasible, when some vanish before it is drawn: nothing else is an excuse.
 				early := slices.ContainsFunc(slices.Collect(maps.Values(gone)), func(k Kind) bool { return k == KindAdvertise })

@@ -115,20 +115,12 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if len(cfg.Identity) != ed25519.PrivateKeySize {
 		return nil, fmt.Errorf("%w: identity key of %d bytes, want %d", ErrSession, len(cfg.Identity), ed25519.PrivateKeySize)
 	}
-	if least := max(3, cfg.Session.NMin); len(cfg.Clients) < least || len(cfg.Clients) > maxClients {
-		return nil, fmt.Errorf("%w: %d clients are enrolled, allowed are %d to %d", ErrTooFew, len(cfg.Clients), least, maxClients)
+	// Refuse now what could not be done even if everybody came.
+	if _, err := cfg.Session.Graph(len(cfg.Clients)); err != nil {
+		return nil, err
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = DefaultTimeout
-	}
-	// Refuse now what could not be done even if everybody came.
-	x := cfg.Session
-	p, err := Choose(len(cfg.Clients), x.Gamma, x.Delta, x.Mode, x.Complete)
-	if err != nil {
-		return nil, err
-	}
-	if err := x.enough(p); err != nil {
-		return nil, err
 	}
 	w, err := newWatch(cfg.Clock, cfg.Timeout)
 	if err != nil {
@@ -475,15 +467,8 @@ func (s *Server) sendRoster() ([]Envelope, error) {
 		}
 	}
 	slices.Sort(ids)
-	if least := max(3, s.cfg.Session.NMin); len(ids) < least {
-		return nil, fmt.Errorf("%w: %d clients advertised keys, at least %d are needed", ErrTooFew, len(ids), least)
-	}
-	x := s.cfg.Session
-	p, err := Choose(len(ids), x.Gamma, x.Delta, x.Mode, x.Complete)
+	p, err := s.cfg.Session.Graph(len(ids))
 	if err != nil {
-		return nil, err
-	}
-	if err := x.enough(p); err != nil {
 		return nil, err
 	}
 	var seed [32]byte
@@ -544,8 +529,8 @@ func (s *Server) deliver() ([]Envelope, error) {
 		}
 		out = append(out, s.send(m, KindDelivery, d.append(nil)))
 	}
-	if len(out) < s.cfg.Session.NMin {
-		return nil, fmt.Errorf("%w: %d clients shared their keys, n_min is %d", ErrTooFew, len(out), s.cfg.Session.NMin)
+	if least := s.cfg.Session.fewest(p); len(out) < least {
+		return nil, fmt.Errorf("%w: %d clients shared their keys, at least %d must survive", ErrTooFew, len(out), least)
 	}
 	return out, nil
 }
@@ -559,16 +544,10 @@ func (s *Server) nameSurvivors() ([]Envelope, error) {
 			n++
 		}
 	}
-	if n < s.cfg.Session.NMin {
-		return nil, fmt.Errorf("%w: %d clients sent a masked message, n_min is %d", ErrTooFew, n, s.cfg.Session.NMin)
+	if least := s.cfg.Session.fewest(s.params); n < least {
+		return nil, fmt.Errorf("%w: %d clients sent a masked message, at least %d must survive", ErrTooFew, n, least)
 	}
-	var order []uint32
-	if s.params.K == s.params.N-1 {
-		for _, m := range s.circle {
-			order = append(order, m.id)
-		}
-	}
-	s.hash = survivorsHash(s.env.digest, set, order)
+	s.hash = survivorsHash(s.env.digest, set, s.order())
 	out := make([]Envelope, 0, n)
 	for place, m := range s.circle {
 		if m.masked == nil {
@@ -583,6 +562,17 @@ func (s *Server) nameSurvivors() ([]Envelope, error) {
 		out = append(out, s.send(m, KindSurvivors, x.append(nil)))
 	}
 	return out, nil
+}
+
+// order is who sits at which place, where clients know it: in the complete graph.
+func (s *Server) order() (ids []uint32) {
+	if s.params.sparse() {
+		return nil
+	}
+	for _, m := range s.circle {
+		ids = append(ids, m.id)
+	}
+	return ids
 }
 
 func (s *Server) sendAcks() ([]Envelope, error) {

@@ -24,10 +24,14 @@ type Session struct {
 	Modulus uint64
 	// Length is the number of coordinates of a message, at least 1.
 	Length int
-	// NMin is the least number of surviving clients whose sum is opened, at least 2.
+	// Enrolled is the number of clients who are enrolled, of whom the server chooses those who take part. The corrupt are counted among all
+	// of them: a server that leaves honest clients out does not leave corrupt ones out.
+	Enrolled int
+	// NMin is the least number of surviving clients whose sum is opened, at least 1 and at most Enrolled.
 	NMin int
 	// Honest is the number of honest messages in a sum that the caller has calibrated noise shares to (a corrupt client adds no noise), at most
-	// [Session.HonestMin]. Everybody refuses a graph that promises fewer, when too few clients come. 0 asks for nothing.
+	// [Session.HonestMin]. Everybody refuses a graph that promises fewer, when too few clients come. 0 stands for 2, as the sum of one is her
+	// message.
 	Honest int
 	// Noise describes the mechanism and its parameters, in the caller's words.
 	Noise string
@@ -35,7 +39,8 @@ type Session struct {
 	Policy [32]byte
 	// Mode says what the server is trusted with.
 	Mode Mode
-	// Gamma bounds the fraction of corrupt clients, Delta the fraction of those who vanish between the first message and the last.
+	// Gamma bounds the fraction of corrupt clients among those who are enrolled ([Session.Corrupt]), Delta the fraction of those who vanish
+	// between the first message and the last among those who take part.
 	Gamma, Delta float64
 	// Complete makes every client every other's neighbour, whatever their number. Nobody needs to trust the draw of the graph then.
 	Complete bool
@@ -60,18 +65,22 @@ func (s Session) Validate() error {
 		return fmt.Errorf("%w: modulus = 1, must be at least 2 (0 stands for 2^64)", ErrSession)
 	case s.Length < 1 || s.Length > maxLength:
 		return fmt.Errorf("%w: length = %d, must be in [1, %d]", ErrSession, s.Length, maxLength)
-	case s.NMin < 2 || s.NMin > maxClients:
-		return fmt.Errorf("%w: n_min = %d, must be in [2, %d]", ErrSession, s.NMin, maxClients)
+	case s.Enrolled < 1 || s.Enrolled > maxClients:
+		return fmt.Errorf("%w: enrolled = %d, must be in [1, %d]", ErrSession, s.Enrolled, maxClients)
+	case s.NMin < 1:
+		return fmt.Errorf("%w: n_min = %d, must be in [1, enrolled = %d]", ErrSession, s.NMin, s.Enrolled)
+	case s.NMin > s.Enrolled:
+		return fmt.Errorf("%w: n_min = %d, %d clients are enrolled", ErrTooFew, s.NMin, s.Enrolled)
 	case s.Honest < 0 || s.Honest > s.NMin:
 		return fmt.Errorf("%w: honest = %d, must be in [0, n_min = %d]", ErrSession, s.Honest, s.NMin)
 	}
-	return checkRates(3, s.Gamma, s.Delta, s.Mode)
+	return checkRates(s.Gamma, s.Delta, s.Mode)
 }
 
 // Digest is SHA-256 of the session's one encoding: a label, then every field in the order of the struct, numbers big endian in eight bytes,
 // texts preceded by their length.
 func (s Session) Digest() [32]byte {
-	b := []byte("sotto secagg 1 session\x00")
+	b := []byte("sotto secagg 2 session\x00")
 	text := func(t string) {
 		b = binary.BigEndian.AppendUint64(b, uint64(len(t)))
 		b = append(b, t...)
@@ -84,6 +93,7 @@ func (s Session) Digest() [32]byte {
 	number(s.Grid)
 	number(s.Modulus)
 	number(uint64(s.Length))
+	number(uint64(s.Enrolled))
 	number(uint64(s.NMin))
 	number(uint64(s.Honest))
 	text(s.Noise)

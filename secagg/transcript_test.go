@@ -109,9 +109,9 @@ func parseFault(t *testing.T, d *datadriven.TestData, line string) *fault {
 }
 
 func play(t *testing.T, d *datadriven.TestData) string {
-	s := testSession("transcripts")
 	n, mode := 8, "semi-honest"
 	d.MaybeScanArgs(t, "n", &n)
+	s := testSession("transcripts", n)
 	d.MaybeScanArgs(t, "mode", &mode)
 	d.MaybeScanArgs(t, "nmin", &s.NMin)
 	d.MaybeScanArgs(t, "m", &s.Modulus)
@@ -334,7 +334,7 @@ func (f *fault) apply(t *testing.T, w *world, m Frame, out [][]byte) [][]byte {
 // A client does not take part twice in a session, nor does a message of her fit a later one.
 func TestReuse(t *testing.T) {
 	key := ed25519.NewKeyFromSeed(make([]byte, 32))
-	cfg := ClientConfig{Session: testSession("reuse"), ID: 1, Identity: key, Server: key.Public().(ed25519.PublicKey),
+	cfg := ClientConfig{Session: testSession("reuse", 3), ID: 1, Identity: key, Server: key.Public().(ed25519.PublicKey),
 		Pinned: PinnedKeys(nil), Used: &Used{}}
 	for i, want := range []error{nil, ErrReplay} {
 		c, err := NewClient(cfg, []uint64{1})

@@ -163,13 +163,13 @@ func TestTwinReusedSession(t *testing.T) {
 		t.Fatal("the masks of one session are not a function of its keys")
 	}
 	// With another id, or any other thing that clients are told, all keys differ.
-	s := testSession("reused")
+	s := testSession("reused", 4)
 	f := small(5)
 	seen := map[string]string{}
 	for name, change := range map[string]func(*Session){"none": func(*Session) {}, "id": func(s *Session) { s.ID[31]++ },
 		"experiment": func(s *Session) { s.Experiment += "x" }, "arm": func(s *Session) { s.Arm++ }, "batch": func(s *Session) { s.Batch++ },
 		"grid": func(s *Session) { s.Grid++ }, "modulus": func(s *Session) { s.Modulus = 99 }, "length": func(s *Session) { s.Length++ },
-		"n_min": func(s *Session) { s.NMin++ }, "honest": func(s *Session) { s.Honest++ }, "noise": func(s *Session) { s.Noise += "x" }, "policy": func(s *Session) { s.Policy[0]++ },
+		"enrolled": func(s *Session) { s.Enrolled++ }, "n_min": func(s *Session) { s.NMin++ }, "honest": func(s *Session) { s.Honest++ }, "noise": func(s *Session) { s.Noise += "x" }, "policy": func(s *Session) { s.Policy[0]++ },
 		"mode": func(s *Session) { s.Mode = Malicious }, "gamma": func(s *Session) { s.Gamma += .01 }, "delta": func(s *Session) { s.Delta += .01 },
 		"complete": func(s *Session) { s.Complete = true }} {
 		x := s
@@ -199,7 +199,7 @@ func TestTwinReusedSession(t *testing.T) {
 func TestTwinThreshold(t *testing.T) {
 	const victim = 5
 	attack := func(mode Mode) (key, seed bool, message uint64) {
-		s := testSession("twin")
+		s := testSession("twin", 8)
 		s.Mode, s.Delta = mode, .25
 		messages := map[uint32][]uint64{}
 		for i := range uint32(8) {

@@ -43,7 +43,7 @@ func decode(k Kind, body []byte) (interface{ append([]byte) []byte }, error) {
 
 // vectors are all messages to and from one client of a small session in which one other vanishes.
 func vectors(t testing.TB, mode Mode, modulus uint64) [][]byte {
-	s := testSession("vectors")
+	s := testSession("vectors", 5)
 	s.Mode, s.Delta, s.Modulus, s.Length = mode, .25, modulus, 2
 	var all [][]byte
 	messages := map[uint32][]uint64{}
@@ -192,7 +192,7 @@ func FuzzStep(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, kind uint8, body []byte) {
-		s := testSession("vectors")
+		s := testSession("vectors", 5)
 		s.Mode, s.Delta, s.Modulus, s.Length = Malicious, .25, 1000, 2
 		messages := map[uint32][]uint64{}
 		for i := range uint32(5) {

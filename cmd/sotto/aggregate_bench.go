@@ -148,10 +148,11 @@ func rehearse(ctx context.Context, n int, mode secagg.Mode, gamma, delta float64
 	if err != nil {
 		return out, err
 	}
-	session := secagg.Session{ID: id, Experiment: "bench", Grid: 1, Length: 1, NMin: 2, Noise: "none", Mode: mode, Gamma: gamma, Delta: delta}
+	session := secagg.Session{ID: id, Experiment: "bench", Grid: 1, Length: 1, Enrolled: n, NMin: 1, Noise: "none", Mode: mode, Gamma: gamma, Delta: delta}
 	if err := session.Validate(); err != nil {
 		return out, err
 	}
+	session.NMin = min(session.Corrupt()+2, n)
 	now := time.Unix(0, 0)
 	clock := func() time.Time { return now } // rounds close when all have spoken, or when it leaps
 	_, serverKey, err := ed25519.GenerateKey(rand.Reader)

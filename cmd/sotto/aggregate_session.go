@@ -213,6 +213,7 @@ func parseSession(b []byte) (out aggregateSession, err error) {
 	if err := f.people(&out); err != nil {
 		return out, err
 	}
+	x.Enrolled = len(out.Clients)
 	for _, t := range []struct {
 		name, text string
 		to         *time.Duration

@@ -40,7 +40,7 @@ func TestSessionFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := secagg.Session{Experiment: "doses", Arm: 1, Batch: 7, Grid: 10, Modulus: 1000, Length: 1, NMin: 3, Noise: "none", Mode: secagg.SemiHonest, Gamma: .1, Delta: .3}
+	want := secagg.Session{Experiment: "doses", Arm: 1, Batch: 7, Grid: 10, Modulus: 1000, Length: 1, Enrolled: 4, NMin: 3, Noise: "none", Mode: secagg.SemiHonest, Gamma: .1, Delta: .3}
 	for i := range want.ID {
 		want.ID[i], want.Policy[i] = 0x0a, 0xff
 	}
@@ -101,7 +101,7 @@ func TestBadSessionFiles(t *testing.T) {
 		{map[string]string{"n_min": ""}, "n_min is missing"},
 		{map[string]string{"n_min": "0"}, "n_min is 0"},
 		{map[string]string{"n_min": "1"}, "n_min is 1, must be"},
-		{map[string]string{"n_min": "5"}, "4 clients are enrolled, allowed are 5"},
+		{map[string]string{"n_min": "5"}, "n_min = 5, 4 clients are enrolled"},
 		{map[string]string{"n_min": "99999999999"}, "n_min is 99999999999, must be"},
 		{map[string]string{"gamma": ".nan"}, "gamma is .nan"},
 		{map[string]string{"gamma": ".inf"}, "gamma is .inf"},
@@ -114,7 +114,7 @@ func TestBadSessionFiles(t *testing.T) {
 		{map[string]string{"server": ""}, "server: "},
 		{map[string]string{"server": "ed25519:AAAA"}, "server: "},
 		{map[string]string{"server": publicKey("1")}, "have one key"},
-		{map[string]string{"clients": ""}, "0 clients are enrolled"},
+		{map[string]string{"clients": ""}, "enrolled = 0, must be"},
 		{map[string]string{"clients": "[1]"}, "line 16"},
 		{map[string]string{"clients": "{1: x, 2: y}"}, "is no public key"},
 		{map[string]string{"clients": "{-1: " + k("1") + "}"}, `"-1" is no client`},

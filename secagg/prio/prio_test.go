@@ -16,7 +16,7 @@ import (
 
 func session(t testing.TB, grid uint64, nMin int) secagg.Session {
 	t.Helper()
-	return secagg.Session{ID: [32]byte{1, 2}, Experiment: "test", Arm: 1, Batch: 2, Grid: grid, Modulus: 1 << 40, Length: 1, NMin: nMin, Noise: "none", Mode: secagg.SemiHonest}
+	return secagg.Session{ID: [32]byte{1, 2}, Experiment: "test", Arm: 1, Batch: 2, Grid: grid, Modulus: 1 << 40, Length: 1, Enrolled: 100, NMin: nMin, Noise: "none", Mode: secagg.SemiHonest}
 }
 
 // pair is the two servers of a session.
@@ -302,7 +302,7 @@ func TestFormat(t *testing.T) {
 const formatLeader, formatHelper = 378, 90
 
 func Example() {
-	s := secagg.Session{ID: [32]byte{1}, Experiment: "clicks", Grid: 10, Modulus: 1 << 20, Length: 1, NMin: 3, Noise: "none", Mode: secagg.SemiHonest}
+	s := secagg.Session{ID: [32]byte{1}, Experiment: "clicks", Grid: 10, Modulus: 1 << 20, Length: 1, Enrolled: 3, NMin: 3, Noise: "none", Mode: secagg.SemiHonest}
 	key, _ := prio.NewVerifyKey(nil)
 	leader, _ := prio.NewServer(s, prio.Leader, key)
 	helper, _ := prio.NewServer(s, prio.Helper, key)

@@ -20,7 +20,7 @@ func Example() {
 		public[id], private[id], _ = ed25519.GenerateKey(nil)
 	}
 	id, _ := secagg.NewID(nil)
-	session := secagg.Session{ID: id, Experiment: "doses", Modulus: 1000, Grid: 10, Length: 1, NMin: 3, Noise: "none", Mode: secagg.SemiHonest, Delta: 0.25}
+	session := secagg.Session{ID: id, Experiment: "doses", Modulus: 1000, Grid: 10, Length: 1, Enrolled: 4, NMin: 3, Noise: "none", Mode: secagg.SemiHonest, Delta: 0.25}
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

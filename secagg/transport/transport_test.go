@@ -48,7 +48,7 @@ func key(name string) ed25519.PrivateKey {
 func newWorld(t testing.TB, n int, mode secagg.Mode) *world {
 	t.Helper()
 	w := &world{t: t, server: key("server"), keys: map[uint32]ed25519.PrivateKey{}, public: map[uint32]ed25519.PublicKey{}, wait: 10 * time.Second, timeout: 10 * time.Second}
-	w.session = secagg.Session{ID: sha256.Sum256([]byte(t.Name())), Experiment: "test", Arm: 1, Batch: 2, Grid: 10, Length: 1, NMin: 3, Noise: "none", Mode: mode, Delta: .3}
+	w.session = secagg.Session{ID: sha256.Sum256([]byte(t.Name())), Experiment: "test", Arm: 1, Batch: 2, Grid: 10, Length: 1, Enrolled: n, NMin: 3, Noise: "none", Mode: mode, Delta: .3}
 	for i := range n {
 		id := uint32(i + 1)
 		w.keys[id] = key(fmt.Sprint("client", id))
@@ -896,7 +896,7 @@ func TestConfigurations(t *testing.T) {
 		"pending":  func(c *ServerConfig) { c.MaxPending = -1 },
 		"timeout":  func(c *ServerConfig) { c.Protocol.Timeout = -1 },
 		"identity": func(c *ServerConfig) { c.Protocol.Identity = nil },
-		"session":  func(c *ServerConfig) { c.Protocol.Session.NMin = 1 },
+		"session":  func(c *ServerConfig) { c.Protocol.Session.NMin = 0 },
 		"one key": func(c *ServerConfig) {
 			c.Protocol.Clients = map[uint32]ed25519.PublicKey{1: w.public[1], 2: w.public[1], 3: w.public[2]}
 		},
@@ -910,7 +910,7 @@ func TestConfigurations(t *testing.T) {
 	for name, change := range map[string]func(*ClientConfig){
 		"wait":     func(c *ClientConfig) { c.Wait = -1 },
 		"identity": func(c *ClientConfig) { c.Protocol.Identity = nil },
-		"session":  func(c *ClientConfig) { c.Protocol.Session.NMin = 1 },
+		"session":  func(c *ClientConfig) { c.Protocol.Session.NMin = 0 },
 	} {
 		cfg := w.client(1)
 		change(&cfg)
