@@ -22,9 +22,18 @@ func counterParam() Param {
 			"square-root factorisation (T up to 2²⁰) or buffered Toeplitz, for ρ, (ε,δ) and (α,ε). All but tree have the width of their own noise for Γ"}
 }
 
+// logsParam is the base of the logarithms in Γ, 0 for e and 1 for 2.
+func logsParam() Param {
+	return Param{Name: "logs", Choices: []string{"natural", "base2"},
+		Doc: "base of the logarithms in Γ, which the source leaves open: e, or 2 as in the depth of its tree; for counter: tree"}
+}
+
 // varyDPUCB says what DP-UCB is on another counter than the tree.
 func varyDPUCB(e *Entry, p Params) {
 	const derived = "Σ max(32 log T/Δ_a, 4w) + O(Δ_a) with probability 1−β, w the noise of a sum at β/(KT) (derived in policy.NewDPUCBCounter)"
+	if p["logs"] == 1 {
+		e.Title = "DP-UCB, logarithms to base 2"
+	}
 	switch p["counter"] {
 	case karyCounter:
 		e.Title, e.Regret, e.Source = "DP-UCB, k-ary tree", derived, "002 Algorithm 6 on the tree of Andersson, Pagh, Steiner and Torkamani 2025"
@@ -43,6 +52,9 @@ func varyDPUCB(e *Entry, p Params) {
 
 func newDPUCB(s Setting, p Params) (policy.Policy, error) {
 	beta := p.or("beta", 1/float64(s.Horizon))
+	if p["logs"] == 1 && p["counter"] != treeCounter {
+		return nil, fmt.Errorf("policy dp-ucb: logs is base2, which is for counter: tree: other counters have widths of their own")
+	}
 	switch p["counter"] {
 	case sqrtCounter:
 		m, err := privacy.NewSquareRoot(s.Budget, s.Horizon)
@@ -60,6 +72,9 @@ func newDPUCB(s Setting, p Params) (policy.Policy, error) {
 		return built(policy.NewDPUCBKAry(s.Arms, s.Horizon, epsilon, beta))
 	case hybridCounter:
 		return onCounter(s, privacy.Hybrid{Scale: 2 / epsilon}, nil, beta)
+	}
+	if p["logs"] == 1 {
+		return built(policy.NewDPUCBBase2(s.Arms, s.Horizon, epsilon, beta))
 	}
 	return built(policy.NewDPUCB(s.Arms, s.Horizon, epsilon, beta))
 }

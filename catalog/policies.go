@@ -205,7 +205,7 @@ func policies() []Entry {
 			Guarantee: pureGuarantee,
 			Regret:    "O(Σ log²T log(KT/β)/(εΔ_a)) with probability 1−β (Mishra and Thakurta 2015, in 002 §3.4)",
 			Source:    "002 Algorithm 6 on the binary tree of Algorithm 5",
-			Params:    []Param{failure("1/T"), counterParam()},
+			Params:    []Param{failure("1/T"), counterParam(), logsParam()},
 			New:       newDPUCB,
 			vary:      varyDPUCB,
 		},

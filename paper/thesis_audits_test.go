@@ -69,6 +69,9 @@ func TestAuditFiguresComeOutEachWay(t *testing.T) {
 		}
 		return n
 	}
+	lowest := func(a string, x float64, b string, y float64) numbersOf { // powers at significance 0.1 %
+		return numbersOf{a: append([]float64{0.001}, around(x, 0.01)...), b: append([]float64{0.001}, around(y, 0.01)...)}
+	}
 	pairs := func(v ...any) numbersOf {
 		n := numbersOf{}
 		for i := 0; i < len(v); i += 2 {
@@ -114,13 +117,12 @@ func TestAuditFiguresComeOutEachWay(t *testing.T) {
 		{thesis21(), "zcdp", pairs("zcdp", repeated(0.5)), pairs("zcdp", repeated(2))},
 		{thesis21(), "group", pairs("group", []float64{1, 2, 2}), pairs("group", []float64{2, 1, 2})},
 		{thesis22(), "seven", pairs("seven", []float64{3}), pairs("seven", []float64{4})},
-		{thesis22(), "steps", pairs("in", repeated(3)), pairs("in", repeated(4))},
 		{thesis22(), "private", nil, pairs("audit printed", []float64{1.2, 1.3, 1.33}, "audit right", []float64{0.9, 1, 1})},
 		{thesis22(), "counts", pairs("most", repeated(3), "log", repeated(3)), pairs("most", repeated(4), "log", repeated(3))},
 		{thesis22(), "order", pairs("sd", repeated(3), "log", repeated(3)), pairs("sd", append(repeated(3), 30), "log", append(repeated(3), 3))},
 		{thesis22(), "simple", pairs("sd", repeated(1), "sd two", repeated(2), "sd one", repeated(3)), pairs("sd", repeated(4), "sd two", repeated(2), "sd one", repeated(3))},
 		{thesis312(), "strict", pairs(view, repeated(0.1), table, repeated(0.2)), pairs(view, repeated(0.1), table, repeated(0.1))},
-		{thesis312(), "smallest", pairs(table, repeated(0.1)), pairs(table, repeated(0.2))},
+		{thesis312(), "smallest", pairs(table, repeated(0.984)), pairs(table, repeated(0.986))},
 		{thesis312(), "pure", random(0), random(1)},
 		{thesis312(), "table-view", random(0), random(1)},
 		{thesis312(), "interactive-table", random(0), random(1)},
@@ -130,7 +132,7 @@ func TestAuditFiguresComeOutEachWay(t *testing.T) {
 		{thesis62(), "targets", ladder(mean, 0.9, 0.1), ladder(mean, 0.5, -0.1)},
 		{thesis62(), "noise", ladder(noisy, 0.9, 0.1), ladder(noisy, 0.5, -0.1)},
 		{thesis62(), "rates", ladder(sampled, 0.9, 0.1), ladder(sampled, 0.5, -0.1)},
-		{thesis62(), "rates-uniformly", ladder([]string{"hard at rate 1", "hard at rate 0.25"}, 0.9, 0.1), ladder([]string{"hard at rate 1", "hard at rate 0.25"}, 0.5, -0.1)},
+		{thesis62(), "rates-crossing", lowest("hard at rate 0.25", 0.2, "hard at rate 1", 0.1), lowest("hard at rate 0.25", 0.1, "hard at rate 1", 0.2)},
 		{thesis62(), "mean-theory", near(theoryOf(mean), 0.5, 0.5, 0), near(theoryOf(mean), 0.5, 0.6, 0.5)},
 		{thesis62(), "noise-theory", near(theoryOf(noisy[1:]), 0.5, 0.5, 0), near(theoryOf(noisy[1:]), 0.5, 0.6, 0.5)},
 		{thesis62(), "rates-theory", near(theoryOf(sampled[1:]), 0.5, 0, 0.5), near(theoryOf(sampled[1:]), 0.5, 0.5, 0.6)},
@@ -142,8 +144,6 @@ func TestAuditFiguresComeOutEachWay(t *testing.T) {
 		{thesis64(), "scalar-unequal",
 			pairs("likelihood ratio, unequal variances", around(0.9, 0.01), "scalar product, known mean, unequal variances", around(0.8, 0.01), "scalar product, unequal variances", around(0.7, 0.01)),
 			pairs("likelihood ratio, unequal variances", around(0.7, 0.01), "scalar product, known mean, unequal variances", around(0.8, 0.01), "scalar product, unequal variances", around(0.9, 0.01))},
-		{thesis64(), "scalar-equal-mean", same(around(0.9, 0.005), "likelihood ratio, equal variances", "scalar product, known mean, equal variances"),
-			pairs("likelihood ratio, equal variances", around(0.9, 0.005), "scalar product, known mean, equal variances", around(0.8, 0.005))},
 		{thesis64(), "scalar-equal", same(around(0.9, 0.005), "likelihood ratio, equal variances", "scalar product, equal variances"),
 			pairs("likelihood ratio, equal variances", around(0.9, 0.005), "scalar product, equal variances", around(0.8, 0.005))},
 		{thesis64(), "empirical", pairs("known covariance", around(0.9, 0.01), "300 references", around(0.8, 0.01), "90 references", around(0.7, 0.01)),
@@ -155,9 +155,8 @@ func TestAuditFiguresComeOutEachWay(t *testing.T) {
 		{thesis72(), "mahalanobis", pairs("linear easy covariance", around(0.9, 0.01), "linear hard covariance", around(0.6, 0.01), "convolutional easy covariance", around(0.9, 0.01), "convolutional hard covariance", around(0.6, 0.01)),
 			pairs("linear easy covariance", around(0.5, 0.01), "linear hard covariance", around(0.9, 0.01), "convolutional easy covariance", around(0.5, 0.01), "convolutional hard covariance", around(0.9, 0.01))},
 		{thesis72(), "scalar", canaries(0.2, "covariance over scalar product"), canaries(-0.2, "covariance over scalar product")},
-		{thesis72(), "scalar-easy", canaries(0.2, "covariance over scalar product"), canaries(-0.2, "covariance over scalar product")},
 		{thesis72(), "once", both(around(0.9, 0.01), "easy covariance"), both(around(0.4, 0.01), "easy covariance")},
-		{thesis72(), "optimal", canaries(-0.2, "GLiR over covariance"), canaries(0.2, "GLiR over covariance")},
+		{thesis72(), "glir", canaries(0.2, "GLiR over covariance"), canaries(-0.2, "GLiR over covariance")},
 		{thesis72(), "heuristics", same([]float64{1, 2, 2, 2}, "canaries linear", "canaries convolutional"), same([]float64{1, 2, 0.5, 2}, "canaries linear", "canaries convolutional")},
 		{publishedProgram(), "program", program("all", 100, 10), program("all", 100, 300)},
 		{publishedProgram(), "unclipped", program("all, unclipped", 100, 10), program("all, unclipped", 100, 300)},
@@ -186,7 +185,7 @@ func TestAuditFiguresPlay(t *testing.T) {
 	for _, c := range []struct {
 		figure Figure
 		fails  []string
-	}{{thesis21(), []string{"gaussian", "group"}}, {thesis22(), []string{"steps", "private"}}} {
+	}{{thesis21(), []string{"gaussian", "group"}}, {thesis22(), []string{"private"}}} {
 		n, err := c.figure.Compute(context.Background(), Quick)
 		if err != nil {
 			t.Fatal(err)
@@ -237,11 +236,14 @@ func TestVariantClaims(t *testing.T) {
 	for want, factor := range map[Answer][2]float64{Holds: {2, 1.5}, Fails: {0.5, 0.8}} {
 		r := &experiment.Results{}
 		for _, rho := range []float64{0.001, 0.01, 0.1, 1} {
-			f := factor[1]
+			f, same := factor[1], 1000.0
 			if rho == 0.001 {
 				f = factor[0]
 			}
-			r.Cells = append(r.Cells, cell("adac-gope", rho, 1000), cell("adac-gope-var, own phases", rho, 1000*f), cell("adac-gope-var, same phases", rho, 1000*f))
+			if want == Fails {
+				same *= f
+			}
+			r.Cells = append(r.Cells, cell("adac-gope", rho, 1000), cell("adac-gope-var, own phases", rho, 1000*f), cell("adac-gope-var, same phases", rho, same))
 		}
 		for _, c := range thesisC1().Claims {
 			f, err := c.Decide(&Evidence{Preset: Full, Experiments: map[string]*experiment.Results{"var": r}})

@@ -42,9 +42,9 @@ func (v Verdict) Means() string {
 	case ProgramDiffers:
 		return "The authors' program does something else than their paper says."
 	case Overstated:
-		return "The direction is right; the number, or the scope, is more than was found."
+		return "The direction is right; the number, or the scope, is not."
 	case Misprint:
-		return "A slip of the pen, or of our text of it: the derivation beside it has it right, or nothing rests on it."
+		return "A slip of the pen, or of our text of it: the derivation has it right, and nothing rests on the slip."
 	case NotReproduced:
 		return "It did not come out here; the page says what we could not know of the source's setting."
 	case NotTested:
@@ -72,7 +72,7 @@ func (v Verdict) class() string { return strings.ReplaceAll(string(v), " ", "-")
 // checkMeaning refuses a claim whose answers mean what they cannot.
 func (c *Claim) checkMeaning() error {
 	fails := []Verdict{"", Refuted, ProgramDiffers, Overstated, Misprint, NotReproduced, NotTested}
-	holds := []Verdict{"", Reproduces, NotContradicted, Overstated, Misprint, ProgramDiffers}
+	holds := []Verdict{"", Reproduces, NotContradicted, NotTested, Overstated, Misprint, ProgramDiffers}
 	switch {
 	case c.Own && (c.IfHolds != "" || c.IfFails != "" || c.Weaker != nil || c.Proof != ""):
 		return errors.New("it is a finding of our own, and has no verdict")

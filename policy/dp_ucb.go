@@ -16,6 +16,9 @@ import (
 // [0,1] it is ε-DP (002 Theorem 3.3.1), and with probability 1−β its regret is O(Σ_i log²T log(KT/β)/(εΔ_i)) (Mishra and Thakurta 2015,
 // quoted in 002 §3.4).
 //
+// The source does not say to which base its logarithms are. That of the tree's depth is 2, and Γ bounds the noise of a tree:
+// NewDPUCBBase2 has all three logarithms of Γ to base 2, which makes it about three times as wide.
+//
 // The thesis' DP-UCB (000 §5.1) has another index on the same tree, NewDPUCBThesis:
 //
 //	r̃_i/n_i + √(2 log(2/δ)/n_i) + √8 log^{3/2}T log(2/δ)/(εn_i),   δ = 1/T².
@@ -60,6 +63,17 @@ func NewDPUCB(arms, horizon int, epsilon, beta float64) (*DPUCB, error) {
 	}
 	p.beta = beta
 	p.gamma = p.width(float64(horizon))
+	return p, nil
+}
+
+// NewDPUCBBase2 returns 002's DP-UCB with the logarithms of Γ to base 2; its parameters are those of NewDPUCB.
+func NewDPUCBBase2(arms, horizon int, epsilon, beta float64) (*DPUCB, error) {
+	p, err := NewDPUCB(arms, horizon, epsilon, beta)
+	if err != nil {
+		return nil, err
+	}
+	l := math.Log2(float64(horizon))
+	p.gamma = l * l * math.Log2(float64(arms)*float64(horizon)*l/beta) / epsilon
 	return p, nil
 }
 

@@ -337,6 +337,13 @@ func TestDPUCBAgainstReference(t *testing.T) {
 		same(t, "dp-ucb", playTable(t, p, tab, privacy.Tail{}, horizon), optimistic(tab, horizon, func(mean, n float64, t int) float64 {
 			return mean + math.Sqrt(2*math.Log(float64(t))/n) + gamma/n
 		}))
+		p, err = NewDPUCBBase2(arms, horizon, epsilon, beta)
+		check(t, err)
+		log2 := math.Log2(horizon)
+		wide := log2 * log2 * math.Log2(float64(arms)*horizon*log2/beta) / epsilon
+		same(t, "dp-ucb, base 2", playTable(t, p, tab, privacy.Tail{}, horizon), optimistic(tab, horizon, func(mean, n float64, t int) float64 {
+			return mean + math.Sqrt(2*math.Log(float64(t))/n) + wide/n
+		}))
 		p, err = NewDPUCBThesis(arms, horizon, epsilon)
 		check(t, err)
 		delta := 1 / float64(horizon*horizon)
