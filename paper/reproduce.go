@@ -473,6 +473,7 @@ func (p *player) play(ctx context.Context) (*Result, error) {
 		if o.Where == "" {
 			o.Where = f.Where
 		}
+		o.Where = passage(f.Source, o.Where, f.Where)
 		switch {
 		case err != nil:
 			o.Finding, o.Verdict = nothing("", "the figure could not be played"), Errored

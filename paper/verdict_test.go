@@ -97,3 +97,23 @@ func TestGraveVerdictsHelpAReader(t *testing.T) {
 		}
 	}
 }
+
+// A claim says where it stands: in the theses, on which page.
+func TestClaimsCitePassages(t *testing.T) {
+	for _, f := range All() {
+		for _, c := range f.Claims {
+			where := c.Where
+			if where == "" {
+				where = f.Where
+			}
+			switch {
+			case c.Own || f.Source != "000" && f.Source != "002":
+			case !strings.Contains(passage(f.Source, where, f.Where), "(from p. "):
+				t.Errorf("%s/%s stands at %q, which has no page", f.ID, c.ID, where)
+			}
+		}
+	}
+	if got := passage("000", "Theorem 2.14 in §2.1.4, §6.6", "§7.2"); got != "Theorem 2.14 in §2.1.4, §6.6 (from p. 18, p. 147)" {
+		t.Error(got)
+	}
+}
