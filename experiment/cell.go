@@ -37,7 +37,7 @@ func (c *Cell) hash(p *Plan) {
 	h := sha256.New()
 	// One line a field, quoted: different contents are different texts.
 	fmt.Fprintf(h, "sotto cell %d\nworld %q\npolicy %q\nbudget %q\nhorizon %d\nunclipped %t\nseed %d\ncheckpoints %v\n",
-		FormatVersion, c.world.content, c.choice.content, c.Budget, s.Horizon, s.Unclipped, s.Seed, p.Checkpoints)
+		FormatVersion, c.world.public, c.choice.content, c.Budget, s.Horizon, s.Unclipped, s.Seed, p.Checkpoints)
 	if t := c.choice.trust; t.Protocol != "" {
 		fmt.Fprintf(h, "protocol %q\ncorrupt %s\n", t.Protocol, number(t.Corrupt))
 	}

@@ -219,7 +219,7 @@ func bestArms(in bandit.Instance, lo, hi float64) ([]int, error) {
 func (c *Cell) identifyHash(s *Spec) {
 	h := sha256.New()
 	fmt.Fprintf(h, "sotto identify cell %d\nworld %q\npolicy %q\nbudget %q\nrisk %s\ncap %d\nseed %d\n",
-		FormatVersion, c.world.content, c.choice.content, c.Budget, number(s.Risk), s.Cap, s.Seed)
+		FormatVersion, c.world.public, c.choice.content, c.Budget, number(s.Risk), s.Cap, s.Seed)
 	if t := c.choice.trust; t.Protocol != "" {
 		fmt.Fprintf(h, "protocol %q\ncorrupt %s\n", t.Protocol, number(t.Corrupt))
 	}

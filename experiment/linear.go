@@ -100,13 +100,9 @@ func (w ways) names() []string {
 }
 
 // normal is the fields of an instance in normal form, its name apart.
-func (l *Linear) normal(csv, sha string) ([]field, error) {
+func (l *Linear) normal(csv string) ([]field, error) {
 	if csv != "" {
-		out := []field{{"csv", csv}}
-		if sha != "" {
-			out = append(out, field{"sha256", sha})
-		}
-		return append(out, field{"normalise", l != nil && l.Normalise}), nil
+		return []field{{"csv", csv}, {"normalise", l != nil && l.Normalise}}, nil
 	}
 	var theta any = "sphere"
 	if l.Theta != nil {

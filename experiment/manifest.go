@@ -35,6 +35,7 @@ type Manifest struct {
 	Runs        int             `json:"runs"`
 	Block       int             `json:"block"` // runs in a unit
 	Unclipped   bool            `json:"unclipped"`
+	Logged      bool            `json:"logged,omitempty"` // some rewards are a log's: all of the directory is as private as it is
 	Checkpoints []int           `json:"checkpoints"`
 	Build       Build           `json:"build"`
 	Mixed       bool            `json:"mixed,omitempty"` // merged from shards of different builds
@@ -44,6 +45,13 @@ type Manifest struct {
 	Cells       []CellInfo      `json:"cells"`
 	Started     time.Time       `json:"started"`
 	Finished    time.Time       `json:"finished,omitzero"` // zero: not finished
+
+	fingerprint string // of the logs, if Logged: see fingerprintFile
+}
+
+// Plays says whether the directory is of this plan: the experiment, and the rewards of its logs.
+func (m *Manifest) Plays(p *Plan) bool {
+	return m.SpecHash == p.Hash && m.fingerprint == p.fingerprint
 }
 
 // A CellInfo is a cell as the manifest has it.
@@ -163,11 +171,11 @@ func (p *Plan) Manifest() *Manifest {
 	m := &Manifest{
 		Format: FormatVersion, Name: s.Name, Description: s.Description, Kind: s.Kind, Spec: p.normal, SpecHash: p.Hash, Seed: s.Seed,
 		Horizon: p.Checkpoints[len(p.Checkpoints)-1], Runs: int(s.Runs), Block: p.Block, Unclipped: s.Unclipped, Checkpoints: p.Checkpoints,
-		Build: ThisBuild(), Warnings: p.Warnings,
+		Build: ThisBuild(), Warnings: p.Warnings, Logged: p.fingerprint != "", fingerprint: p.fingerprint,
 	}
 	for i := range p.Cells {
 		c := &p.Cells[i]
-		info := CellInfo{Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, Hash: c.Hash, Beside: c.choice.beside[c.Budget], Arms: c.world.arms, Dim: c.world.dim, World: c.world.content,
+		info := CellInfo{Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, Hash: c.Hash, Beside: c.choice.beside[c.Budget], Arms: c.world.arms, Dim: c.world.dim, World: c.world.public,
 			Catalog: c.choice.entry.Name, Params: c.choice.params, Private: c.choice.entry.Private}
 		if info.Private {
 			info.Guarantee = c.choice.entry.Guarantee
@@ -243,6 +251,13 @@ func ReadManifest(dir string) (*Manifest, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrOutput, path, err)
 	}
+	if m.Logged { // a copy to be published has none
+		b, err := os.ReadFile(filepath.Join(dir, fingerprintFile))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w: %w", ErrOutput, err)
+		}
+		m.fingerprint = strings.TrimSpace(string(b))
+	}
 	// Indentation is the file's, not the spec's.
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, m.Spec); err == nil {
@@ -289,8 +304,31 @@ func (m *Manifest) write(dir string, write writer) error {
 	}
 	// A list of numbers goes on one line. Text cannot look like one: it has no line breaks.
 	b = numbers.ReplaceAllFunc(b, func(list []byte) []byte { return bytes.Join(bytes.Fields(list), nil) })
+	if m.fingerprint != "" {
+		if err := write(filepath.Join(dir, fingerprintFile), []byte(m.fingerprint+"\n")); err != nil {
+			return err
+		}
+	}
 	return write(filepath.Join(dir, manifestFile), append(b, '\n'))
 }
+
+// Mode is that of the directory's files, and Dir that of the directory.
+func (m *Manifest) Mode() os.FileMode {
+	if m.Logged {
+		return 0o600
+	}
+	return 0o644
+}
+
+func (m *Manifest) dirMode() os.FileMode {
+	if m.Logged {
+		return 0o700
+	}
+	return 0o755
+}
+
+// writeFile writes a file of the directory in full or not at all.
+func (m *Manifest) writeFile(path string, data []byte) error { return writeFile(path, data, m.Mode()) }
 
 var numbers = regexp.MustCompile(`\[\n\s+[-+.0-9eE]+(,\n\s+[-+.0-9eE]+)*\n\s+\]`)
 

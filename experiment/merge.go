@@ -34,6 +34,9 @@ func Merge(ctx context.Context, dirs []string, out string, mixed bool) (*Results
 		if s.SpecHash != m.SpecHash {
 			return nil, fmt.Errorf("%w: %s holds experiment %q and %s another one, %q (their specifications differ)", ErrShards, dirs[0], m.Name, dir, s.Name)
 		}
+		if s.fingerprint != m.fingerprint {
+			return nil, fmt.Errorf("%w: %s and %s have played other logged rewards, or one has lost its %s, which tells", ErrShards, dirs[0], dir, fingerprintFile)
+		}
 		if s.Build != m.Build {
 			if !mixed {
 				return nil, fmt.Errorf("%w: %s was made by %v and %s by %v: numbers may differ in the last bits; --mixed joins them anyway",
@@ -64,7 +67,7 @@ func Merge(ctx context.Context, dirs []string, out string, mixed bool) (*Results
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("%w: %s", ErrShards, m.whatIsMissing(missing, shards))
 	}
-	if err := claim(out, m, true, mixed, writeFile); err != nil {
+	if err := claim(out, m, true, mixed, m.writeFile); err != nil {
 		return nil, err
 	}
 	for _, id := range m.unitsOf(nil) {
@@ -79,11 +82,11 @@ func Merge(ctx context.Context, dirs []string, out string, mixed bool) (*Results
 		if err != nil {
 			return nil, err
 		}
-		if err := writeFile(filepath.Join(out, unitsDir, unitName(m.Cells[id.cell].Hash, id.block)), b); err != nil {
+		if err := m.writeFile(filepath.Join(out, unitsDir, unitName(m.Cells[id.cell].Hash, id.block)), b); err != nil {
 			return nil, err
 		}
 	}
-	return finish(ctx, out, m, writeFile)
+	return finish(ctx, out, m, m.writeFile)
 }
 
 // whatIsMissing names the shards that were not given, or else the runs that are not there.

@@ -22,12 +22,14 @@ import (
 
 // A Plan is an experiment that has been checked, with its cells. It does not change.
 type Plan struct {
-	Spec        Spec // its CSV files are pinned by their hash
+	Spec        Spec // its CSV files are pinned by their hash, which it does not write down
 	Checkpoints []int
 	Cells       []Cell
 	Warnings    []string
 	Hash        string // of the whole experiment, labels included: what shards must agree on
 	Block       int    // runs in a unit
+
+	fingerprint string // of its logs, empty if it has none: see fingerprintFile
 
 	normal  []byte   // Spec as JSON
 	endless []string // cells that never get to a release
@@ -41,6 +43,7 @@ type world struct {
 	fixed   bandit.Instance // if it is not redrawn
 	best    []int           // of KindIdentify: its arms with the largest mean
 	content string          // the key of its streams: the source's content, and the range
+	public  string          // what may be told of content, and what hashes are of: of logged rewards the file's name and sizes
 	trial   trial           // of KindStopping: law and mean
 
 	// Of KindLinear and KindContextual, instead of source and fixed.
@@ -134,6 +137,7 @@ func (s *Spec) Resolve() (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.logged(worlds)
 	if err := p.budgets(); err != nil {
 		return nil, err
 	}
@@ -379,7 +383,7 @@ func (in *Instance) read(s *Spec, read func(io.Reader) error) (field string, err
 	}
 	hash := hex.EncodeToString(h.Sum(nil))
 	if in.SHA256 != "" && !strings.EqualFold(in.SHA256, hash) {
-		return "sha256", fmt.Errorf("is %q but %s has %s: it is another file", clip(in.SHA256), path, hash)
+		return "sha256", fmt.Errorf("is %q, which is not that of %s: it is another file", clip(in.SHA256), path)
 	}
 	in.SHA256 = hash
 	return "csv", nil

@@ -140,7 +140,7 @@ func summariseAll(ctx context.Context, dir string, m *Manifest) (*Results, error
 // finish makes every output from units alone, in the manifest's order, and marks the directory as finished.
 func finish(ctx context.Context, dir string, m *Manifest, write writer) (*Results, error) {
 	// While outputs are not all there the directory is not finished, whatever it was before.
-	if err := writeStream(filepath.Join(dir, "results.parquet"), func(w io.Writer) error { return writeParquet(ctx, w, dir, m) }); err != nil {
+	if err := writeStream(filepath.Join(dir, "results.parquet"), m.Mode(), func(w io.Writer) error { return writeParquet(ctx, w, dir, m) }); err != nil {
 		return nil, err
 	}
 	r, err := summariseAll(ctx, dir, m)
@@ -150,7 +150,7 @@ func finish(ctx context.Context, dir string, m *Manifest, write writer) (*Result
 	for i := range r.Cells {
 		m.Cells[i].Loss = r.Cells[i].Loss
 	}
-	if err := writeStream(filepath.Join(dir, "summary.csv"), r.writeSummary); err != nil {
+	if err := writeStream(filepath.Join(dir, "summary.csv"), m.Mode(), r.writeSummary); err != nil {
 		return nil, err
 	}
 	m.Finished = time.Now().UTC().Truncate(time.Second)
@@ -158,8 +158,8 @@ func finish(ctx context.Context, dir string, m *Manifest, write writer) (*Result
 }
 
 // writeStream is writeFile for what is too large to hold.
-func writeStream(path string, produce func(io.Writer) error) error {
-	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o644))
+func writeStream(path string, mode fs.FileMode, produce func(io.Writer) error) error {
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(mode))
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}

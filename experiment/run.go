@@ -72,7 +72,7 @@ func (p *Plan) Run(ctx context.Context, o Options) (*Results, error) {
 		}
 	}
 	if o.write == nil {
-		o.write = writeFile
+		o.write = m.writeFile
 	}
 	if err := claim(o.Out, m, o.Resume, o.Mixed, o.write); err != nil {
 		return nil, err
@@ -113,6 +113,8 @@ func claim(dir string, m *Manifest, resume, mixed bool, write writer) error {
 			return fail("it holds another experiment, %q: choose another directory with --out", old.Name)
 		case old.SpecHash != m.SpecHash:
 			return fail("it holds another experiment of the same name, %q: its file or its flags have changed; choose another directory with --out", old.Name)
+		case old.fingerprint != m.fingerprint:
+			return fail("it holds this experiment on other logged rewards, or has lost its %s, which tells: choose another directory with --out", fingerprintFile)
 		case shardText(old.Shard) != shardText(m.Shard):
 			return fail("it holds %s of this experiment, not %s: choose another directory with --out", shardText(old.Shard), shardText(m.Shard))
 		case !resume && !old.Finished.IsZero():
@@ -125,7 +127,7 @@ func claim(dir string, m *Manifest, resume, mixed bool, write writer) error {
 		m.Started = old.Started
 		m.Mixed = old.Mixed || old.Build != m.Build
 	}
-	if err := os.MkdirAll(filepath.Join(dir, unitsDir), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, unitsDir), m.dirMode()); err != nil {
 		return fail("%w", err)
 	}
 	sweep(filepath.Join(dir, unitsDir))

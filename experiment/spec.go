@@ -239,7 +239,7 @@ func (in Instance) normal() ([]field, error) {
 	out := []field{{"name", in.Name}}
 	switch {
 	case in.Linear != nil:
-		f, err := in.Linear.normal(in.CSV, in.SHA256)
+		f, err := in.Linear.normal(in.CSV)
 		return append(out, f...), err
 	case in.LinearSource != nil:
 		out = append(out, field{programKey, in.LinearSource.String()})
@@ -265,10 +265,7 @@ func (in Instance) normal() ([]field, error) {
 		}
 		out = append(out, field{"redraw", in.Means.Redraw})
 	case in.CSV != "":
-		out = append(out, field{"csv", in.CSV})
-		if in.SHA256 != "" {
-			out = append(out, field{"sha256", in.SHA256})
-		}
+		out = append(out, field{"csv", in.CSV}) // not its hash, which would tell who has a guess of the log that it is right
 	case in.Source != nil:
 		out = append(out, field{programKey, in.Source.String()})
 	default:

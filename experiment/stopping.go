@@ -191,7 +191,7 @@ func (p *Plan) begin(cell *Cell, q Rule) error {
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "sotto stopping cell %d\nworld %q\nrule %q\nbudget %q\ncap %d\nseed %d\n",
-		FormatVersion, cell.world.content, cell.trial.rule, cell.Budget, s.Cap, s.Seed)
+		FormatVersion, cell.world.public, cell.trial.rule, cell.Budget, s.Cap, s.Seed)
 	cell.Hash = hex.EncodeToString(h.Sum(nil))
 	return nil
 }

@@ -158,8 +158,8 @@ func decodeUnit(b []byte) (*unit, error) {
 const unitsDir = "units"
 
 // writeFile writes a file so that it is there in full or not at all: under another name, synced, renamed.
-func writeFile(path string, data []byte) error {
-	if err := renameio.WriteFile(path, data, 0o644, renameio.WithTempDir(filepath.Dir(path))); err != nil {
+func writeFile(path string, data []byte, mode os.FileMode) error {
+	if err := renameio.WriteFile(path, data, mode, renameio.WithTempDir(filepath.Dir(path))); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil

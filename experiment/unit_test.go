@@ -130,7 +130,7 @@ func TestDiskFull(t *testing.T) {
 			if left.Add(-1) < 0 {
 				return fmt.Errorf("write %s: %w", path, syscall.ENOSPC)
 			}
-			return writeFile(path, data)
+			return writeFile(path, data, 0o644)
 		}
 		_, err := Run(context.Background(), spec, Options{Out: dir, Workers: 2, write: full})
 		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "no space left on device") {
@@ -191,7 +191,7 @@ func TestWriteStreamFails(t *testing.T) {
 	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	err := writeStream(path, func(w io.Writer) error {
+	err := writeStream(path, 0o644, func(w io.Writer) error {
 		if _, err := w.Write([]byte("half")); err != nil {
 			return err
 		}

@@ -637,7 +637,7 @@ func (p *player) experiment(ctx context.Context, x *Experiment, r *Result, s *Se
 // finished are the results in a directory that has all of the plan; nil if it has not, or if something there is damaged: playing it again mends that.
 func finished(dir string, plan *experiment.Plan, mixed bool) *experiment.Results {
 	m, err := experiment.ReadManifest(dir)
-	if err != nil || m.Finished.IsZero() || m.Shard != nil || m.SpecHash != plan.Hash || m.Build != experiment.ThisBuild() && !mixed {
+	if err != nil || m.Finished.IsZero() || m.Shard != nil || !m.Plays(plan) || m.Build != experiment.ThisBuild() && !mixed {
 		return nil
 	}
 	r, err := experiment.Load(dir)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math"
 	"path/filepath"
@@ -97,19 +98,19 @@ func Write(dir string, r *experiment.Results) (Report, error) {
 		return Report{}, err
 	}
 	for i := range out.Figures {
-		if err := writeFile(filepath.Join(dir, out.Figures[i].ID+".svg"), out.Figures[i].WriteSVG); err != nil {
+		if err := writeFile(filepath.Join(dir, out.Figures[i].ID+".svg"), r.Manifest.Mode(), out.Figures[i].WriteSVG); err != nil {
 			return Report{}, err
 		}
 	}
-	return out, writeFile(filepath.Join(dir, "report.html"), out.WriteHTML)
+	return out, writeFile(filepath.Join(dir, "report.html"), r.Manifest.Mode(), out.WriteHTML)
 }
 
-func writeFile(path string, produce func(w io.Writer) error) error {
+func writeFile(path string, mode fs.FileMode, produce func(w io.Writer) error) error {
 	var b bytes.Buffer
 	if err := produce(&b); err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(path, b.Bytes(), 0o644, renameio.WithTempDir(filepath.Dir(path))); err != nil {
+	if err := renameio.WriteFile(path, b.Bytes(), mode, renameio.WithTempDir(filepath.Dir(path))); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil

@@ -137,7 +137,7 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 
 // complete says whether a directory holds all that the plan would play, by this program.
 func complete(m *experiment.Manifest, plan *experiment.Plan) bool {
-	return !m.Finished.IsZero() && m.Shard == nil && m.SpecHash == plan.Hash && m.Build == experiment.ThisBuild()
+	return !m.Finished.IsZero() && m.Shard == nil && m.Plays(plan) && m.Build == experiment.ThisBuild()
 }
 
 // show writes the figures and the page, prints the table, and says where everything is.
