@@ -6,14 +6,16 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/secagg"
 )
 
 // Bell sums by secagg: a single server learns the sum and nothing else. It is release.Summer for one run.
 //
-// A batch of one or two users cannot be hidden in a crowd, and no graph is good enough for it: its messages are summed in the open. Each honest user among
-// them has noise that is enough for so few, so that is still the privacy that is on the ledger.
+// One or two messages cannot be hidden in a crowd, and no graph is good enough for them. If each has a whole noise of its own they are summed in the
+// open: that is how the curator has a batch made to which fewer than three are invited, under privacy.TrustLocal, and what the ledger says of
+// it. Shares of a noise are not: the error matches release.ErrAnswers.
 type Bell struct {
 	Context    context.Context // of the run; nil is the background
 	Experiment string          // told to all users, with the batch, its integers and the state of the policy
@@ -22,12 +24,19 @@ type Bell struct {
 	Delta      float64         // at most this share vanishes under way
 	Complete   bool            // every user is every other's neighbour: the draw of the graph needs no trust
 	By         secagg.Summer   // nil is secagg.Local{}: all in this process
+	Open       release.Summer  // sums one or two messages in the open; nil is release.PlainSum{}
 }
 
 // Sum implements release.Summer. Its error matches release.ErrAnswers if too few users answered, and else what package secagg says.
 func (b Bell) Sum(s release.Sum, messages []uint64) (uint64, int, error) {
 	if len(messages) < 3 {
-		return release.PlainSum{}.Sum(s, messages)
+		if m, ok := s.Mechanism.(privacy.Aggregated); !ok || m.Trust != privacy.TrustLocal {
+			return 0, 0, fmt.Errorf("sum of batch %d, arm %d: %w: %d cannot be hidden among so few", s.Batch, s.Arm, release.ErrAnswers, len(messages))
+		}
+		if b.Open == nil {
+			b.Open = release.PlainSum{}
+		}
+		return b.Open.Sum(s, messages)
 	}
 	session, err := b.session(s, len(messages))
 	if err != nil {
@@ -36,7 +45,7 @@ func (b Bell) Sum(s release.Sum, messages []uint64) (uint64, int, error) {
 	in := make(map[uint32][]uint64, len(messages))
 	for i, x := range messages {
 		if x >= s.Modulus {
-			return 0, 0, fmt.Errorf("sum of batch %d, arm %d: %w: message %d is %d, must be below the modulus, %d", s.Batch, s.Arm, release.ErrMessage, i, x, s.Modulus)
+			return 0, 0, fmt.Errorf("sum of batch %d, arm %d: %w: message %d must be below the modulus, %d", s.Batch, s.Arm, release.ErrMessage, i, s.Modulus)
 		}
 		in[uint32(i+1)] = []uint64{x}
 	}

@@ -31,10 +31,10 @@ func sumOf(m privacy.Aggregated, users int) release.Sum {
 	return release.Sum{Batch: 3, Arm: 1, Mechanism: m, Modulus: uint64(m.Modulus), Grid: uint64(m.G), Users: users}
 }
 
-// The secure sum is the sum, for any number of users.
+// The secure sum is the sum, for any number of users that makes a crowd.
 func TestBellEqualsPlain(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, n := range []int{1, 2, 3, 4, 7, 20, 49, 50, 60} {
+	for _, n := range []int{3, 4, 7, 20, 49, 50, 60} {
 		m := mechanism(t, n, n)
 		messages := make([]uint64, n)
 		for i := range messages {

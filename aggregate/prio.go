@@ -36,7 +36,7 @@ func (p Prio) Sum(s release.Sum, messages []uint64) (uint64, int, error) {
 	}
 	for i, x := range messages {
 		if x > s.Grid {
-			return fail(fmt.Errorf("%w: message %d is %d, must be at most g = %d", release.ErrMessage, i, x, s.Grid))
+			return fail(fmt.Errorf("%w: message %d must be at most g = %d", release.ErrMessage, i, s.Grid))
 		}
 	}
 	var noises [2]int64

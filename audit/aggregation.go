@@ -2,10 +2,15 @@ package audit
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/sotto-dp/sotto/aggregate"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/secagg"
 )
 
@@ -64,13 +69,8 @@ func lying(announced bool) (direct, error) {
 					}
 				}
 				played++
-				switch {
-				case !read || x != 0 && x != int(m.G): // a share's law has its peak where there is no noise
-					out[0] = 0
-				case x == 0:
-					out[0] = -1
-				default:
-					out[0] = 1
+				if out[0] = 0; read {
+					out[0] = peaks(x, m.G)
 				}
 				return nil
 			}
@@ -95,9 +95,125 @@ func twoStories(s secagg.Session, message uint64) (bool, error) {
 		return false, fmt.Errorf("audit: %w", err)
 	}
 	if leak.Message != nil && leak.Message[0] != message {
-		return false, fmt.Errorf("audit: the lying server opened another message than was sent")
+		return false, errors.New("audit: the lying server opened another message than was sent")
 	}
 	return leak.Message != nil, nil
+}
+
+// A crowdless is whoever runs aggregate.Bell on a batch of one or two users: it sees each message that is summed in the open.
+type crowdless struct {
+	aggregate.Bell
+	last float64 // the target's message, in rewards
+	seen bool
+}
+
+var crowdlessAdversaries = []string{"the server, all others 0"}
+
+func (c *crowdless) begin(int) { c.seen = false }
+
+func (c *crowdless) sees(released float64) (float64, bool) {
+	if c.seen {
+		return c.last, false
+	}
+	return released, false
+}
+
+// An openSum sums in the open for a crowdless.
+type openSum struct{ to *crowdless }
+
+// Sum implements release.Summer.
+func (o openSum) Sum(s release.Sum, messages []uint64) (uint64, int, error) {
+	o.to.last, o.to.seen = signed(messages[len(messages)-1], s.Modulus)/float64(s.Grid), true
+	return release.PlainSum{}.Sum(s, messages)
+}
+
+// signed is the number that x stands for in the ring: those near m stand for negative ones.
+func signed(x, m uint64) float64 {
+	if x > m/2 {
+		return float64(x) - float64(m)
+	}
+	return float64(x)
+}
+
+func newCrowdless() insider {
+	c := &crowdless{}
+	c.Open = openSum{c}
+	return c
+}
+
+// halfOpen is a twin: two users' messages are summed in the open, with half a noise each.
+func halfOpen() (direct, error) {
+	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya, Epsilon: 1, S: 1, Users: 2, Invited: 2, P: 1e-6})
+	if err != nil {
+		return direct{}, fmt.Errorf("audit: %w", err)
+	}
+	b := float64(m.Num) / float64(m.Den)
+	return direct{name: "bell2020 of two users, half a noise each", claim: m.Loss(), adversaries: crowdlessAdversaries, attack: "likelihood ratio", model: "one sum, from inside",
+		worlds: func(int) func() func(bool, *noise.Fast, []float64) error {
+			return func() func(bool, *noise.Fast, []float64) error {
+				return func(in bool, src *noise.Fast, out []float64) error {
+					x := src.PolyaDifference(0.5, b)
+					if in {
+						x += int(m.G)
+					}
+					out[0] = peaks(x, m.G)
+					return nil
+				}
+			}
+		}}, nil
+}
+
+// peaks tells a message with no noise at all, where a share's law has its peak: 1 for G, −1 for none.
+func peaks(x int, g int64) float64 {
+	switch x {
+	case 0:
+		return -1
+	case int(g):
+		return 1
+	}
+	return 0
+}
+
+// A prioOfOne is one of the two servers that sum a batch of one user, or the leader who looks at its share of the report alone. Raw is the twin of a
+// leader who is handed the reward.
+type prioOfOne struct {
+	corruptServer
+	raw   bool
+	look  bool
+	share float64
+}
+
+var prioAdversaries = append(slices.Clone(serverAdversaries), "the first server's share of the report")
+
+func newPrioOfOne(raw bool) insider {
+	p := &prioOfOne{raw: raw}
+	p.protocol = aggregate.Prio{Experiment: "audit", Fault: func(_ int, leader, helper []byte) ([]byte, []byte) {
+		const header = 50 // of a report; then each part with its length: the public part, and the share
+		at := header + 4 + int(binary.BigEndian.Uint32(leader[header:])) + 4
+		p.share = float64(binary.LittleEndian.Uint64(leader[at:]))
+		return leader, helper
+	}}
+	return p
+}
+
+func (p *prioOfOne) begin(adversary int) {
+	p.look = adversary == len(serverAdversaries)
+	p.corruptServer.begin(adversary % len(serverAdversaries))
+}
+
+func (p *prioOfOne) sees(released float64) (float64, bool) {
+	if p.look {
+		return p.share, true
+	}
+	return p.corruptServer.sees(released)
+}
+
+func (p *prioOfOne) Sum(s release.Sum, messages []uint64) (uint64, int, error) {
+	total, answers, err := p.corruptServer.Sum(s, messages)
+	if p.raw {
+		p.share = float64(messages[0])
+	}
+	return total, answers, err
 }
 
 // selfAggregation are sums over a network, against those who run it.
@@ -110,5 +226,27 @@ func selfAggregation() ([]selfItem, error) {
 		}
 		all = append(all, ofDirect(d, 0, twin, 4))
 	}
-	return all, nil
+	add := func(name string, t release.Trust, scale float64, users int, twin bool, cost int, adversaries []string, inside func() insider) error {
+		t.P = 1e-3
+		d, err := protocol(name, t, privacy.Laplace{Scale: 1}, scale, users, adversaries, inside)
+		if err == nil {
+			all = append(all, ofDirect(d, 0, twin, cost))
+		}
+		return err
+	}
+	secAgg, two := release.Trust{Model: privacy.TrustSecAgg}, release.Trust{Model: privacy.TrustTwoServer}
+	if err := errors.Join(
+		add("bell2020 of one user", secAgg, 1, 1, false, 1, crowdlessAdversaries, newCrowdless),
+		add("bell2020 of one user, half the scale", secAgg, 0.5, 1, true, 1, crowdlessAdversaries, newCrowdless),
+		add("bell2020 of two users", secAgg, 1, 2, false, 1, crowdlessAdversaries, newCrowdless),
+		add("prio3 of one user", two, 1, 1, false, 8, prioAdversaries, func() insider { return newPrioOfOne(false) }),
+		add("prio3 of one user, handed the reward", two, 1, 1, true, 8, prioAdversaries, func() insider { return newPrioOfOne(true) }),
+	); err != nil {
+		return nil, err
+	}
+	d, err := halfOpen()
+	if err != nil {
+		return nil, err
+	}
+	return append(all, ofDirect(d, 0, true, 1)), nil
 }

@@ -127,12 +127,6 @@ func (x *mixer) Sum(s release.Sum, messages []uint64) (uint64, int, error) {
 		return 0, 0, fmt.Errorf("audit: %v is not split and mixed", s.Mechanism)
 	}
 	x.messages = append(x.messages[:0], messages...)
-	signed := func(v uint64) float64 { // messages near m stand for negative numbers
-		if v > s.Modulus/2 {
-			return float64(v) - float64(s.Modulus)
-		}
-		return float64(v)
-	}
 	if x.flaw != mixed {
 		k, users := m.Shares, x.messages[:0] // of which only places that were read are written
 		for i := 0; i < len(messages); i += k {
@@ -146,15 +140,15 @@ func (x *mixer) Sum(s release.Sum, messages []uint64) (uint64, int, error) {
 		x.value = 0
 		switch {
 		case x.flaw == unmixed:
-			x.value = signed(users[len(users)-1]) // the target's
+			x.value = signed(users[len(users)-1], s.Modulus) // the target's
 		case x.flaw == saturated:
 			for _, v := range users {
-				x.value += max(0, signed(v))
+				x.value += max(0, signed(v, s.Modulus))
 			}
 		default:
 			x.value = math.Inf(-1)
 			for _, v := range users {
-				x.value = max(x.value, signed(v))
+				x.value = max(x.value, signed(v, s.Modulus))
 			}
 		}
 	} else {

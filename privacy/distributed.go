@@ -317,7 +317,7 @@ func (m Aggregated) entry(e *Entry) {
 	case TrustTwoServer:
 		e.Protects = "a user's reward, from everybody, and from each of the two servers if the other one is honest"
 	case TrustLocal:
-		e.Protects = "a user's reward, from everybody, the server too"
+		e.Protects = "a user's reward, from everybody, the server too, which may see each message: each has a whole noise"
 	case TrustSecAgg:
 		e.Protects = fmt.Sprintf("a user's reward, from everybody, the server too, which sees the sum modulo %d only, if %d honest users answer", m.Modulus, m.Users)
 	}

@@ -198,13 +198,13 @@ func (c *distributed) Release(arms []int) (privacy.Released, error) {
 	if err := c.check(arms); err != nil {
 		return privacy.Released{}, err
 	}
-	invited, users := 0, math.MaxInt
+	invited, fewest := 0, math.MaxInt
 	for i, a := range arms {
-		invited, users = max(invited, c.slots[a].invited), min(users, c.trust.users(c.slots[a].invited))
+		invited, fewest = max(invited, c.slots[a].invited), min(fewest, c.slots[a].invited)
 		c.ids[i] = c.slots[a].id
 	}
 	ids, call := c.ids[:len(arms)], float64(c.releases+1)
-	m, err := c.calibr.mechanism(invited, users, c.trust.P/(10*call*call*float64(len(arms))))
+	m, err := c.calibr.mechanism(invited, c.trust.users(fewest), fewest, c.trust.P/(10*call*call*float64(len(arms))))
 	if err != nil {
 		return privacy.Released{}, fmt.Errorf("curator: %w", err)
 	}
@@ -255,7 +255,7 @@ func (c *distributed) remember(m privacy.Mechanism, ids []int) {
 func (c *distributed) abandon(arms []int, at int, shown bool, m privacy.Mechanism, err error) error {
 	few := errors.Is(err, ErrAnswers)
 	if w := &c.slots[arms[at]]; few {
-		err = &TooFewError{Arms: slices.Clone(arms), Answers: w.answers(), Promised: c.trust.users(w.invited), Err: err}
+		err = &TooFewError{Arms: slices.Clone(arms), Answers: w.answers(), Promised: c.trust.least(w.invited), Err: err}
 	}
 	for i, a := range arms {
 		known := i < at || i == at && shown
@@ -315,7 +315,7 @@ func (c *distributed) lose(arms []int, m privacy.Mechanism) error {
 			}
 			w.y = kept
 		}
-		if promised := c.trust.users(w.invited); w.answers() < promised {
+		if promised := c.trust.least(w.invited); w.answers() < promised {
 			if few == nil {
 				few = &TooFewError{Answers: w.answers(), Promised: promised}
 			}

@@ -15,7 +15,8 @@ import (
 //
 //	central  laplace, gaussian, skellam   the analyser adds discrete noise
 //	local    laplace, gaussian, skellam   every user adds noise that is enough alone
-//	secagg   polya, gaussian, skellam     every user adds a share, and the server learns the noisy sum only
+//	secagg   polya, gaussian, skellam     every user adds a share, and the server learns the noisy sum only; with fewer than 3 invited to a batch
+//	                                      there is nobody to hide among, so it is made as under local trust, and said and priced so
 //	two-server  laplace, gaussian, skellam  each of two servers adds noise that is enough alone
 //	shuffle  count                        privacy.ShuffledCount: pure
 //	shuffle  polya                        privacy.SplitMix: (ε,δ); a batch of fewer than 19 promised users is made as the next
@@ -81,6 +82,30 @@ func (t Trust) users(invited int) int {
 	return max(1, int(math.Ceil(float64(t.promised()*float64(invited))*(1-1e-12))))
 }
 
+// minCrowd is the least number of messages of which a secure sum shows nothing but the sum.
+const minCrowd = 3
+
+// least is how many of so many invited must answer for the sum to be opened: n_min, and a crowd where it takes one.
+func (t Trust) least(invited int) int {
+	n := t.users(invited)
+	if t.Model == privacy.TrustSecAgg && invited >= minCrowd {
+		n = max(n, minCrowd)
+	}
+	return n
+}
+
+// alone is the trust model under which a batch of users without a crowd is released: each adds a whole noise, since each message may be seen.
+func (t Trust) alone() Trust {
+	if t.Model != privacy.TrustSecAgg {
+		return t
+	}
+	t.Model = privacy.TrustLocal
+	if t.Noise == privacy.NoisePolya {
+		t.Noise = "" // laplace, of which they are the shares
+	}
+	return t
+}
+
 // Validate accepts the noises of each model, and numbers in the ranges given with the fields.
 func (t Trust) Validate() error {
 	var noises []privacy.NoiseName
@@ -132,7 +157,7 @@ func (t Trust) Mechanism(stated privacy.Mechanism, invited int) (privacy.Mechani
 	if err != nil {
 		return nil, err
 	}
-	return c.mechanism(invited, t.users(invited), t.P)
+	return c.mechanism(invited, t.users(invited), invited, t.P)
 }
 
 // A calibration is what a stated mechanism promises, and how its releases are made under a trust model.
@@ -141,15 +166,21 @@ type calibration struct {
 	stated  privacy.Mechanism
 	target  privacy.Budget     // what a reward may lose
 	epsilon float64            // 003's: of laplace and polya pure, of the others √(2ρ) about
-	scaled  map[[2]int]float64 // ε by invited and users, where it had to be made smaller
+	scaled  map[cohort]float64 // ε, which may have had to be made smaller
 	local   map[int]float64    // ε0 of clones by users
+}
+
+// A cohort is what a release is calibrated to, beside the target.
+type cohort struct {
+	trust          privacy.Trust
+	invited, users int
 }
 
 func newCalibration(t Trust, stated privacy.Mechanism) (*calibration, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
-	c := &calibration{trust: t, stated: stated, scaled: map[[2]int]float64{}, local: map[int]float64{}}
+	c := &calibration{trust: t, stated: stated, scaled: map[cohort]float64{}, local: map[int]float64{}}
 	like := t.Like
 	var promise privacy.Loss
 	switch m := stated.(type) {
@@ -197,9 +228,13 @@ func (t Trust) pure() bool {
 	return n == privacy.NoiseLaplace || n == privacy.NoisePolya || n == privacy.NoiseCount
 }
 
-// mechanism is that of one release: so many invited, at least users of whom are promised, misread with probability p at most.
-func (c *calibration) mechanism(invited, users int, p float64) (privacy.Mechanism, error) {
+// mechanism is that of one release: so many invited, at least users of whom are promised, and no fewer than fewest to any of its batches, misread with
+// probability p at most.
+func (c *calibration) mechanism(invited, users, fewest int, p float64) (privacy.Mechanism, error) {
 	t := c.trust
+	if fewest < minCrowd {
+		t = t.alone()
+	}
 	if t.Model == privacy.TrustShuffle {
 		return c.shuffled(invited, users, p)
 	}
@@ -209,7 +244,7 @@ func (c *calibration) mechanism(invited, users int, p float64) (privacy.Mechanis
 // aggregated has the largest ε, at most that of the stated mechanism, with which the loss is within the target: 003's ε promises ½ε²-zCDP but
 // for terms of higher order, and those count here.
 func (c *calibration) aggregated(k privacy.Calibration) (privacy.Mechanism, error) {
-	at := [2]int{k.Invited, k.Users}
+	at := cohort{k.Trust, k.Invited, k.Users}
 	if e, ok := c.scaled[at]; ok {
 		k.Epsilon = e
 		return privacy.NewAggregated(k)

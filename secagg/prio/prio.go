@@ -93,7 +93,7 @@ func Report(s secagg.Session, value uint64, rnd io.Reader) (leader, helper []byt
 		return nil, nil, err
 	}
 	if value > s.Grid {
-		return nil, nil, fmt.Errorf("%w: value is %d, must be from 0 to grid = %d", secagg.ErrRange, value, s.Grid)
+		return nil, nil, fmt.Errorf("%w: value must be from 0 to grid = %d", secagg.ErrRange, s.Grid)
 	}
 	if rnd == nil {
 		rnd = rand.Reader
