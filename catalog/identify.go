@@ -36,8 +36,13 @@ const (
 )
 
 const (
-	provedThreshold = iota // of AdaP-TT
-	heuristicThreshold
+	provedThreshold    = iota // of AdaP-TT and TTUCB
+	publishedThreshold        // the program of 004 itself
+)
+
+const (
+	epochMeans     = iota // of DP-SE
+	publishedMeans        // the program of 004 itself
 )
 
 const (
@@ -84,9 +89,25 @@ func IdentifyPolicies() []Entry {
 			Name: "adap-tt", Title: "AdaP-TT",
 			Regret:  "4T*_{KL,β}(1 + √(1 + Δ_max²/(2σ⁴ε²))) log(1/δ) as δ → 0, distinct means (000 Theorem 5.20)",
 			Correct: lemma518,
-			Source:  "000 Algorithm 10, (5.9) and (5.11); 004 Algorithm 1",
-			Params:  adaptiveParams(),
+			Source:  "000 Algorithm 10, (5.9) and (5.11); 004 Algorithm 2",
+			Params: append(adaptiveParams(),
+				Param{Name: "threshold", Choices: []string{"proved", "published"},
+					Doc: "published, with sigma: 1: the program published with 004, which has no proof (identify.PublishedAdaPTT); it tosses a coin and clips no means"},
+				Param{Name: "reported", Flag: true,
+					Doc: "the stopping time as that program reports it, without the plays of open phases: to compare with figures only"}),
 			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
+				if p["threshold"] == publishedThreshold {
+					return newPublished(s, p, func() (identify.Identifier, error) {
+						rule, err := identify.NewPublishedAdaPTT(s.Arms, s.Budget, s.Risk, s.Coins, identify.WithBeta(p["beta"]))
+						if err == nil && p["reported"] == 1 {
+							return identify.PublishedTime{PublishedAdaPTT: rule}, nil
+						}
+						return identifier(rule, err)
+					})
+				}
+				if p["reported"] == 1 {
+					return nil, errors.New("parameter reported is true, must be false without threshold: published")
+				}
 				options, err := adaptiveOptions(s, p)
 				if err != nil {
 					return nil, err
@@ -115,8 +136,21 @@ func IdentifyPolicies() []Entry {
 			Regret:  "O(Σ Δ_a⁻² + Σ (εΔ_a)⁻¹), up to logarithms (000 §5.4.3)",
 			Correct: "proof: identify.NewDPSE",
 			Source:  "002 Algorithm 9, until one arm is left",
-			NewIdentify: func(s IdentifySetting, _ Params) (identify.Identifier, error) {
+			Params: []Param{{Name: "means", Choices: []string{"epoch", "published"},
+				Doc: "published: the program published with 004, which divides the sum of an epoch by all plays so far (identify.PublishedDPSE)"}},
+			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
+				if p["means"] == publishedMeans {
+					if s.Coins == nil {
+						return nil, fmt.Errorf("parameter means is published: %w", errCoins)
+					}
+					return identifier(identify.NewPublishedDPSE(s.Arms, s.Budget, s.Risk, s.Coins))
+				}
 				return identifier(identify.NewDPSE(s.Arms, s.Budget, s.Risk))
+			},
+			vary: func(e *Entry, p Params) {
+				if p["means"] == publishedMeans {
+					unproved(e)
+				}
 			},
 		}),
 		open(Entry{
@@ -124,11 +158,17 @@ func IdentifyPolicies() []Entry {
 			Regret:  "T*_{KL,β} log(1/δ) as δ → 0, distinct means (000 §2.2.9)",
 			Correct: "000 §2.2.9",
 			Source:  "Jourdan and Degenne 2023; 000 Algorithm 3, (5.10)",
-			Params:  []Param{betaParam(), sigmaParam()},
+			Params: []Param{betaParam(), sigmaParam(), {Name: "threshold", Choices: []string{"proved", "published"},
+				Doc: "published, with sigma: 1: the program published with 004, which has no proof (identify.PublishedTTUCB)"}},
 			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
+				if p["threshold"] == publishedThreshold {
+					return newPublished(s, p, func() (identify.Identifier, error) {
+						return identifier(identify.NewPublishedTTUCB(s.Arms, s.Risk, s.Coins, identify.WithBeta(p["beta"])))
+					})
+				}
 				return identifier(identify.NewTTUCB(s.Arms, s.Risk, identify.WithBeta(p["beta"]), identify.WithSigma(p["sigma"])))
 			},
-			vary: varySigma,
+			vary: varyAdaptive,
 		}),
 		open(Entry{
 			Name: "se", Title: "SE",
@@ -178,9 +218,8 @@ func exponentParam() Param {
 func adaptiveParams() []Param {
 	return []Param{betaParam(), sigmaParam(), exponentParam(),
 		{Name: "leader", Doc: "the bonus of the leader's index: log n, or k_a as 000 prints it, with which a run may never stop", Choices: []string{"log", "printed"}},
-		{Name: "threshold", Doc: "the proved one, or the heuristic of the authors' published code, which has no proof", Choices: []string{"proved", "heuristic"}},
 		{Name: "unclipped", Doc: "leave private means outside [0,1] as they are, as the sources do: a run may then take for ever", Flag: true},
-		{Name: "coin", Doc: "toss a coin of probability β for the leader, as the authors' published code does, instead of tracking", Flag: true},
+		{Name: "coin", Doc: "toss a coin of probability β for the leader, as the program published with 004 does, instead of tracking", Flag: true},
 	}
 }
 
@@ -189,30 +228,53 @@ func adaptiveOptions(s IdentifySetting, p Params) ([]identify.TopTwoOption, erro
 	if p["leader"] == printedLeader {
 		options = append(options, identify.WithPrintedBonus())
 	}
-	if p["threshold"] == heuristicThreshold {
-		options = append(options, identify.WithHeuristicThreshold())
-	}
 	if p["unclipped"] == 1 {
 		options = append(options, identify.WithUnclippedMeans())
 	}
 	if p["coin"] == 1 {
 		if s.Coins == nil {
-			return nil, errors.New("parameter coin is true: it is for simulations, which have coins to toss")
+			return nil, fmt.Errorf("parameter coin is true: %w", errCoins)
 		}
 		options = append(options, identify.WithCoin(s.Coins))
 	}
 	return options, nil
 }
 
+var errCoins = errors.New("it is for simulations, which have coins to toss")
+
+// newPublished checks what a program cannot have.
+func newPublished(s IdentifySetting, p Params, build func() (identify.Identifier, error)) (identify.Identifier, error) {
+	fail := func(name, is, want string) (identify.Identifier, error) {
+		return nil, fmt.Errorf("parameter %s is %s, must be %s with threshold: published, as in that program", name, is, want)
+	}
+	exponent, given := p["s"]
+	switch {
+	case p["sigma"] != 1:
+		return fail("sigma", fmt.Sprint(p["sigma"]), "1")
+	case given && exponent != 2:
+		return fail("s", fmt.Sprint(exponent), "absent")
+	case p["leader"] == printedLeader:
+		return fail("leader", "printed", "log")
+	case s.Coins == nil:
+		return nil, fmt.Errorf("parameter threshold is published: %w", errCoins)
+	}
+	return build()
+}
+
+// unproved is of the programs of 004.
+func unproved(e *Entry) {
+	e.Regret, e.Correct = "none proved", ""
+	e.Source += "; as in the program published with 004"
+}
+
 func varyAdaptive(e *Entry, p Params) {
 	if p["leader"] == printedLeader {
 		e.Regret = "none proved: a run may never stop with the printed leader"
 	}
-	if p["threshold"] == heuristicThreshold {
-		e.Correct = ""
-		e.Source += "; threshold of the authors' published code"
-	}
 	varySigma(e, p)
+	if p["threshold"] == publishedThreshold {
+		unproved(e)
+	}
 }
 
 // varySigma drops the theorem where rewards in [0,1] are not σ-sub-Gaussian.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -29,10 +30,18 @@ func TestIdentifyEntriesKeepTheirWord(t *testing.T) {
 		for _, p := range e.Params {
 			switch {
 			case p.Flag:
-				all = append(all, catalog.Params{p.Name: 1})
+				given := catalog.Params{p.Name: 1}
+				if p.Name == "reported" { // of the program of 004
+					given["threshold"], given["sigma"] = 1, 1
+				}
+				all = append(all, given)
 			case p.Choices != nil:
-				for i := range p.Choices {
-					all = append(all, catalog.Params{p.Name: float64(i)})
+				for i, choice := range p.Choices {
+					given := catalog.Params{p.Name: float64(i)}
+					if p.Name == "threshold" && choice == "published" {
+						given["sigma"] = 1
+					}
+					all = append(all, given)
 				}
 			case p.Integer:
 				all = append(all, catalog.Params{p.Name: 7})
@@ -78,6 +87,38 @@ func TestIdentifyEntriesKeepTheirWord(t *testing.T) {
 	}
 }
 
+// The programs of 004 have what they have, and coins.
+func TestPublishedProgramsRefuse(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		params catalog.Params
+		coins  policy.Coins
+		want   string
+	}{
+		{"adap-tt", catalog.Params{"threshold": 1}, coins{}, "parameter sigma is 0.5, must be 1 with threshold: published"},
+		{"adap-tt", catalog.Params{"threshold": 1, "sigma": 1, "s": 3}, coins{}, "parameter s is 3, must be absent"},
+		{"adap-tt", catalog.Params{"threshold": 1, "sigma": 1, "leader": 1}, coins{}, "parameter leader is printed, must be log"},
+		{"adap-tt", catalog.Params{"threshold": 1, "sigma": 1}, nil, "parameter threshold is published: it is for simulations"},
+		{"adap-tt", catalog.Params{"reported": 1}, coins{}, "parameter reported is true, must be false"},
+		{"ttucb", catalog.Params{"threshold": 1}, coins{}, "parameter sigma is 0.5, must be 1"},
+		{"ttucb", catalog.Params{"threshold": 1, "sigma": 1}, nil, "parameter threshold is published: it is for simulations"},
+		{"dp-se", catalog.Params{"means": 1}, nil, "parameter means is published: it is for simulations"},
+	} {
+		e, err := catalog.FindIdentify(c.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		params, err := e.Complete(c.params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = e.NewIdentify(catalog.IdentifySetting{Arms: 3, Risk: 0.05, Budget: privacy.Pure{Epsilon: 1}, Coins: c.coins}, params)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s with %v: %v, want %q", c.name, c.params, err, c.want)
+		}
+	}
+}
+
 // What is not proved is not said to be.
 func TestIdentifyProofs(t *testing.T) {
 	for _, c := range []struct {
@@ -89,10 +130,12 @@ func TestIdentifyProofs(t *testing.T) {
 		{"dp-tt", catalog.Params{"threshold": 1}, true},
 		{"dp-tt", catalog.Params{"forget": 1}, true},
 		{"adap-tt", catalog.Params{"leader": 1, "unclipped": 1, "coin": 1}, true},
-		{"adap-tt", catalog.Params{"threshold": 1}, false},
+		{"adap-tt", catalog.Params{"threshold": 1, "sigma": 1}, false},
 		{"adap-tt", catalog.Params{"sigma": 0.4}, false},
-		{"adap-tt-star", catalog.Params{"threshold": 1}, false},
+		{"dp-se", nil, true},
+		{"dp-se", catalog.Params{"means": 1}, false},
 		{"adap-tt-star", catalog.Params{"sigma": 1}, true},
+		{"ttucb", catalog.Params{"threshold": 1, "sigma": 1}, false},
 		{"ttucb", catalog.Params{"sigma": 0.4}, false},
 	} {
 		e, err := catalog.FindIdentify(c.name)

@@ -137,7 +137,8 @@ instances:
   - {name: logged, csv: two-arms.csv}
 policies:
   - adap-tt
-  - {policy: adap-tt, name: authors, beta: 0.4, sigma: 1, s: 1.5, leader: printed, threshold: heuristic, unclipped: true, coin: true}
+  - {policy: adap-tt, name: printed, beta: 0.4, sigma: 1, s: 1.5, leader: printed, unclipped: true, coin: true}
+  - {policy: adap-tt, name: authors, sigma: 1, threshold: published}
   - adap-tt-star
   - {policy: dp-tt, eta: 0.5, first: 10, threshold: per-arm, forget: true}
   - dp-se
@@ -478,7 +479,7 @@ instances:
   - {name: edges, bernoulli: [0, 0.25, 0.5, 0.75, 1]}
   - {name: laws, laws: ["beta(2,3)", "beta(3,2)"]}
   - {name: logged, csv: testdata/two-arms.csv}
-policies: [adap-tt, {policy: adap-tt, name: other, sigma: 1}, {policy: adap-tt, name: hint, threshold: heuristic}, adap-tt-star, dp-se, ttucb]
+policies: [adap-tt, {policy: adap-tt, name: other, sigma: 1}, {policy: adap-tt, name: hint, threshold: published, sigma: 1}, adap-tt-star, dp-se, ttucb]
 budgets: [{epsilon: 0.05}, none]
 `
 	spec := parse(t, text)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -31,19 +32,20 @@ func claimOf(t *testing.T, f Figure, id string) Claim {
 	return Claim{}
 }
 
-func TestThresholdClaimsComeOutEachWay(t *testing.T) {
-	times := make([]float64, 1000)
-	for i := range times {
-		times[i] = float64(100 + i%7)
+// The DP-SE of the program is that of 002 if their plays are.
+func TestMeansClaimComesOutEachWay(t *testing.T) {
+	times := func(by float64) []float64 {
+		out := make([]float64, 1000)
+		for i := range out {
+			out[i] = by * float64(100+i%7)
+		}
+		return out
 	}
-	for _, c := range []struct {
-		wrong int
-		want  Answer
-	}{{0, Holds}, {100, Undecided}, {200, Fails}} {
-		e := &Evidence{Preset: Full, Experiments: map[string]*experiment.Results{"threshold": {Cells: []experiment.CellResult{cellOf("published", c.wrong, times), cellOf("proved", 1000-c.wrong, times)}}}}
-		f, err := claimOf(t, publishedThreshold(), "published").Decide(e)
-		if err != nil || f.Answer != c.want {
-			t.Errorf("%d of 1000 wrong: %+v, %v, want %s", c.wrong, f, err, c.want)
+	for by, want := range map[float64]Answer{1: Holds, 1.5: Fails} {
+		e := &Evidence{Preset: Full, Experiments: map[string]*experiment.Results{"means": {Cells: []experiment.CellResult{cellOf(dpse, 0, times(by)), cellOf(dpseOf002, 0, times(1))}}}}
+		f, err := claimOf(t, publishedMeans(), "same").Decide(e)
+		if err != nil || f.Answer != want {
+			t.Errorf("%v times the plays: %+v, %v, want %s", by, f, err, want)
 		}
 	}
 }
@@ -63,7 +65,7 @@ func TestCopiesOfRunsAreFound(t *testing.T) {
 		}
 	}
 	// Ten copies of ten have the mean of ten, and its error is taken to be √(9/99) of what it is.
-	f, err := claimOf(t, publishedStreams(), "independent").Decide(e)
+	f, err := coverage(slices.Repeat([]int{10}, 10))(e)
 	if err != nil {
 		t.Fatal(err)
 	}

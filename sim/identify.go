@@ -30,7 +30,7 @@ type IdentifyConfig struct {
 // An IdentifyResult is what a run leaves. Identify reuses the slice it is given.
 type IdentifyResult struct {
 	Answer   int   // the arm that is said to be the best; −1 if the cap was reached first
-	Tau      int   // plays; the cap if it was reached
+	Tau      int   // plays, or what an identify.Reporter says of them; the cap if it was reached
 	Plays    []int // of each arm
 	Batches  int   // rounds of adaptivity: how many times the policy was asked what to play (000 Remark 5.24)
 	Releases int   // how many times the curator let something out
@@ -88,6 +88,9 @@ func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) erro
 		Answer: -1, Tau: r.curve.t, Plays: append(out.Plays[:0], r.curve.plays...), Batches: r.batches, Releases: r.releases, Loss: cur.Ledger().Total(),
 	}
 	if stopped {
+		if r, ok := cfg.Policy.(identify.Reporter); ok {
+			out.Tau = r.Reported()
+		}
 		if out.Answer = cfg.Policy.Answer(); out.Answer < 0 || out.Answer >= arms {
 			return fmt.Errorf("sim: the policy stopped after %d plays with the answer %d: %w", out.Tau, out.Answer, ErrStopped)
 		}

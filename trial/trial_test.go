@@ -464,6 +464,7 @@ func TestBadInput(t *testing.T) {
 		"2 arms and":        {Rule: r, Log: doses(3, 0.1, 0.2, 0.3)},
 		"cap is -1":         {Rule: r, Log: log, Cap: -1},
 		"range is [2, 1]":   {Rule: r, Log: log, Lo: 2, Hi: 1},
+		"threshold is publ": {Rule: rule(t, "adap-tt", 2, one, catalog.Params{"threshold": 1, "sigma": 1}), Log: log},
 		"coin is true":      {Rule: rule(t, "adap-tt", 2, one, catalog.Params{"coin": 1}), Log: log},
 		"scale of the lapl": {Rule: rule(t, "adap-tt", 2, privacy.Pure{Epsilon: 1e-9}, nil), Log: log},
 	} {

@@ -17,7 +17,7 @@ import (
 type AdaPTT struct{ TopTwo }
 
 // NewAdaPTT returns AdaP-TT for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for no noise) and a risk δ in
-// (0,1). Options: WithBeta, WithSigma, WithExponent, WithPrintedBonus, WithUnclippedMeans, WithHeuristicThreshold and WithCoin.
+// (0,1). Options: WithBeta, WithSigma, WithExponent, WithPrintedBonus, WithUnclippedMeans, WithThreshold and WithCoin.
 func NewAdaPTT(arms int, budget privacy.Budget, risk float64, options ...TopTwoOption) (*AdaPTT, error) {
 	fail := func(err error) (*AdaPTT, error) { return nil, fmt.Errorf("adap-tt: %w", err) }
 	o, err := applyTopTwo(options, adaptive()...)
@@ -28,7 +28,7 @@ func NewAdaPTT(arms int, budget privacy.Budget, risk float64, options ...TopTwoO
 	if err != nil {
 		return fail(err)
 	}
-	p, err := newTopTwo(arms, budget, o.adaptiveParts(GaussianCost{o.sigma}, threshold, risk))
+	p, err := newTopTwo(arms, budget, o.adaptiveParts(GaussianCost{o.sigma}, threshold))
 	if err != nil {
 		return fail(err)
 	}
@@ -37,11 +37,11 @@ func NewAdaPTT(arms int, budget privacy.Budget, risk float64, options ...TopTwoO
 
 // adaptive are the options of AdaP-TT and AdaP-TT*.
 func adaptive() []string {
-	return []string{"beta", "sigma", "s", "printed bonus", "unclipped means", "heuristic threshold", "coin"}
+	return []string{"beta", "sigma", "s", "printed bonus", "unclipped means", "threshold", "coin"}
 }
 
 // adaptiveParts are those that AdaP-TT and AdaP-TT* share.
-func (o *topTwoOptions) adaptiveParts(cost Cost, threshold Threshold, risk float64) Parts {
+func (o *topTwoOptions) adaptiveParts(cost Cost, threshold Threshold) Parts {
 	parts := Parts{
 		Challenger: cost, Beta: o.beta, Coin: o.coin,
 		Cost: cost, Threshold: threshold,
@@ -51,8 +51,8 @@ func (o *topTwoOptions) adaptiveParts(cost Cost, threshold Threshold, risk float
 	if o.printed {
 		parts.Leader = PrintedUCBLeader
 	}
-	if o.heuristic {
-		parts.Threshold, _ = NewHeuristicThreshold(risk) // the risk has been checked
+	if o.threshold != nil {
+		parts.Threshold = o.threshold
 	}
 	return parts
 }

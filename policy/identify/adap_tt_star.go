@@ -33,7 +33,7 @@ func NewAdaPTTStar(arms int, budget privacy.Budget, risk float64, options ...Top
 	if err != nil {
 		return fail(err)
 	}
-	p, err := newTopTwo(arms, budget, o.adaptiveParts(PrivateGaussianCost{o.sigma, epsilon}, threshold, risk))
+	p, err := newTopTwo(arms, budget, o.adaptiveParts(PrivateGaussianCost{o.sigma, epsilon}, threshold))
 	if err != nil {
 		return fail(err)
 	}

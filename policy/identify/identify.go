@@ -16,3 +16,6 @@ type Identifier interface {
 	// Answer is the arm that is said to be the best, −1 as long as Next has not returned nil.
 	Answer() int
 }
+
+// A Reporter is an Identifier that has stopped and reports another stopping time than its plays: a broken twin.
+type Reporter interface{ Reported() int }

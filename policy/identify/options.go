@@ -19,7 +19,8 @@ type topTwoOptions struct {
 	beta, sigma, s float64
 	printed        bool
 	literal        bool
-	heuristic      bool
+	clipped        bool
+	threshold      Threshold
 	coin           policy.Coins
 	eta            float64
 	first          int
@@ -67,9 +68,20 @@ func WithUnclippedMeans() TopTwoOption {
 	return TopTwoOption{"unclipped means", func(o *topTwoOptions) error { o.literal = true; return nil }}
 }
 
-// WithHeuristicThreshold takes HeuristicThreshold, that of the authors' published code, which has no proof.
-func WithHeuristicThreshold() TopTwoOption {
-	return TopTwoOption{"heuristic threshold", func(o *topTwoOptions) error { o.heuristic = true; return nil }}
+// WithClippedMeans clips the private means of PublishedAdaPTT to [0,1].
+func WithClippedMeans() TopTwoOption {
+	return TopTwoOption{"clipped means", func(o *topTwoOptions) error { o.clipped = true; return nil }}
+}
+
+// WithThreshold takes another threshold.
+func WithThreshold(threshold Threshold) TopTwoOption {
+	return TopTwoOption{"threshold", func(o *topTwoOptions) error {
+		if threshold == nil {
+			return errors.New("threshold is missing")
+		}
+		o.threshold = threshold
+		return nil
+	}}
 }
 
 // WithCoin tosses a coin of probability beta for the leader, as the authors' published code does, instead of tracking.

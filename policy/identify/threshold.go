@@ -207,23 +207,24 @@ func (t *AdaPTTStarThreshold) logs(c Sample) (l, h float64) {
 	return l, WBar(2*l+4*iterated(c.N)+0.5) / 2
 }
 
-// HeuristicThreshold is what the authors' published code compares the costs with,
+// PublishedThreshold is what the program published with 004 compares its statistic with,
 //
 //	log(1/δ) + log(1 + log ω_a) + log(1 + log ω_b) + (1/ω_a + 1/ω_b)(log(1/δ)/ε)².
 //
-// No δ-correctness is proved for it: it makes figures comparable, and no more.
-type HeuristicThreshold struct{ log float64 }
+// No δ-correctness is proved for it. The program's statistic has σ = 1 (see PublishedAdaPTT): one with σ = 1/2 is four times as
+// large, and stops far too soon.
+type PublishedThreshold struct{ log float64 }
 
-// NewHeuristicThreshold returns it for a risk in (0,1).
-func NewHeuristicThreshold(risk float64) (HeuristicThreshold, error) {
+// NewPublishedThreshold returns it for a risk in (0,1).
+func NewPublishedThreshold(risk float64) (PublishedThreshold, error) {
 	if err := checkRiskIn(risk); err != nil {
-		return HeuristicThreshold{}, err
+		return PublishedThreshold{}, err
 	}
-	return HeuristicThreshold{-math.Log(risk)}, nil
+	return PublishedThreshold{-math.Log(risk)}, nil
 }
 
 // At implements Threshold.
-func (t HeuristicThreshold) At(a, b Sample) float64 {
+func (t PublishedThreshold) At(a, b Sample) float64 {
 	x := t.log * max(a.Scale, b.Scale)
 	return t.log + math.Log1p(math.Log(a.N)) + math.Log1p(math.Log(b.N)) + (1/a.N+1/b.N)*x*x
 }

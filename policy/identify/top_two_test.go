@@ -402,7 +402,7 @@ func TestOptionsChangeTheRule(t *testing.T) {
 		{"exponent", WithExponent(1.5), func(p Parts) bool { return p.Threshold.(AdaPTTThreshold).s == 1.5 }},
 		{"printed", WithPrintedBonus(), func(p Parts) bool { return p.Leader == PrintedUCBLeader }},
 		{"unclipped", WithUnclippedMeans(), func(p Parts) bool { return p.Unclipped }},
-		{"heuristic", WithHeuristicThreshold(), func(p Parts) bool { _, ok := p.Threshold.(HeuristicThreshold); return ok }},
+		{"threshold", WithThreshold(never{}), func(p Parts) bool { return p.Threshold == never{} }},
 	} {
 		if c.is(base) || !c.is(must(NewAdaPTT(3, budget, 0.01, c.option)).parts) {
 			t.Errorf("%s does not change the rule", c.name)
@@ -438,6 +438,19 @@ func TestTopTwoErrors(t *testing.T) {
 		_, err := NewTTUCB(arms, risk, o...)
 		return err
 	}
+	tosses := coins{rand.New(rand.NewPCG(1, 1))}
+	published := func(arms int, b privacy.Budget, risk float64, c policy.Coins, o ...TopTwoOption) error {
+		_, err := NewPublishedAdaPTT(arms, b, risk, c, o...)
+		return err
+	}
+	publishedSE := func(arms int, b privacy.Budget, risk float64, c policy.Coins) error {
+		_, err := NewPublishedDPSE(arms, b, risk, c)
+		return err
+	}
+	publishedTT := func(arms int, risk float64, c policy.Coins, o ...TopTwoOption) error {
+		_, err := NewPublishedTTUCB(arms, risk, c, o...)
+		return err
+	}
 	meta := func(change func(*Parts)) error {
 		p := must(NewAdaPTT(2, one, 0.1)).parts
 		change(&p)
@@ -464,6 +477,16 @@ func TestTopTwoErrors(t *testing.T) {
 		{adap(2, one, 0.1, WithSigma(math.Inf(1))), []string{"sigma is +Inf", "finite"}},
 		{adap(2, one, 0.1, WithExponent(1)), []string{"s is 1", "above 1"}},
 		{adap(2, one, 0.1, WithCoin(nil)), []string{"coin is missing"}},
+		{adap(2, one, 0.1, WithThreshold(nil)), []string{"threshold is missing"}},
+		{published(1, one, 0.1, tosses), []string{"published adap-tt", "arms is 1"}},
+		{published(2, one, nan, tosses), []string{"risk is NaN"}},
+		{published(2, privacy.ZCDP{Rho: 1}, 0.1, tosses), []string{"budget is rho=1"}},
+		{published(2, one, 0.1, nil), []string{"coins are missing"}},
+		{published(2, one, 0.1, tosses, WithSigma(1)), []string{`no option "sigma"`}},
+		{publishedSE(2, one, 0.1, nil), []string{"published dp-se", "coins are missing"}},
+		{publishedSE(2, nil, 0.1, tosses), []string{"budget is missing"}},
+		{publishedTT(2, 1, tosses), []string{"published ttucb", "risk is 1"}},
+		{publishedTT(2, 0.1, tosses, WithBeta(1)), []string{"beta is 1"}},
 		{adap(2, one, 0.1, WithEta(1)), []string{`no option "eta"`}},
 		{dp(1, one, 0.1), []string{"arms is 1", "at least 2"}},
 		{dp(2, one, 2), []string{"risk is 2", "below 1"}},

@@ -107,7 +107,7 @@ func TestThresholdsAgainstValues(t *testing.T) {
 		{"joint, 40 phases", must(NewCappedJointThreshold(5, 0.01, 40)).At(phase(3), phase(40)), 16.215004832861813},
 		{"joint, a phase too many", must(NewCappedJointThreshold(5, 0.01, 40)).At(phase(3), phase(41)), math.Inf(1)},
 		{"per arm", must(NewPerArmThreshold(5, 0.01, 2)).At(phase(3), phase(7)), 44.209851290209408},
-		{"heuristic", must(NewHeuristicThreshold(0.01)).At(Sample{N: 1000, Scale: 2}, Sample{N: 50, Scale: 2}), 10.046137784281436},
+		{"published", must(NewPublishedThreshold(0.01)).At(Sample{N: 1000, Scale: 2}, Sample{N: 50, Scale: 2}), 10.046137784281436},
 	} {
 		if !near(c.got, c.want, 1e-13) {
 			t.Errorf("%s: %.17g, want %.17g", c.name, c.got, c.want)
