@@ -209,7 +209,7 @@ func TestARestartKeepsTheCap(t *testing.T) {
 
 	// A transcript that goes on after a journal is written: a repeated running sum too.
 	trees := privacy.NewLedger(privacy.WithTranscript(io.Discard))
-	release(t, trees, 0, privacy.Tree{Scale: 4, Horizon: 2})
+	release(t, trees, 0, privacy.Tree{Scale: 4, Horizon: 4})
 	if journal, err = json.Marshal(trees); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestARestartKeepsTheCap(t *testing.T) {
 	if err := json.Unmarshal(journal, again); err != nil {
 		t.Fatal(err)
 	}
-	release(t, again, 0, privacy.Tree{Scale: 4, Horizon: 2})
+	release(t, again, 0, privacy.Tree{Scale: 4, Horizon: 4})
 	if strings.Count(text.String(), "\n") != 1 {
 		t.Errorf("a running sum after a journal left the transcript %q", text.String())
 	}

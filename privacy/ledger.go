@@ -15,6 +15,10 @@ var ErrBudget = errors.New("privacy budget exceeded")
 // ErrValues is what values that are not finite numbers are refused with. They have been charged: see Ledger.Release.
 var ErrValues = errors.New("released value is not a finite number")
 
+// ErrPrefix is what a running sum is refused with that cannot be the next one of its slot: its number of rewards is beyond the horizon
+// that was paid for, or falls, or stays while the sum changes. Nothing is charged.
+var ErrPrefix = errors.New("no running sum that was paid for")
+
 // A Ledger prices and records releases, and is the only maker of Released values. The package comment says what its total proves and what
 // it rests on. A Ledger is not safe for concurrent use.
 type Ledger struct {
@@ -27,8 +31,10 @@ type Ledger struct {
 	// cells are the slots 0, 1, 2, … that went through one mechanism only: nearly all. The rest is in mixed.
 	cells      []cell
 	mixed      map[int][]cell
-	total      *Loss     // nil: not known
-	transcript io.Writer // nil: none
+	running    []running            // of the slots that went through one continual mechanism
+	others     map[[2]int64]running // of those in mixed, by slot and account
+	total      *Loss                // nil: not known
+	transcript io.Writer            // nil: none
 	covers     string
 	found
 }
@@ -45,8 +51,17 @@ type found struct {
 // A cell is what a slot went through: n releases with the mechanism of this account.
 type cell struct {
 	account int32 // number of the account; 0: untouched; inMixed: see there
-	free    bool  // further releases need no look: the account is continual, and nobody keeps a transcript
 	n       int
+}
+
+// A running is the last running sum that a continual mechanism released of a slot. Further ones of at most free rewards need no
+// look: nobody keeps a transcript.
+type running struct {
+	account int32
+	n, free int
+	sum     float64
+	more    int       // releases that the slot's cell does not count yet
+	vector  []float64 // where it is one
 }
 
 const inMixed = -1
@@ -55,6 +70,9 @@ const inMixed = -1
 type account struct {
 	mechanism Mechanism
 	continual bool
+	laplace   bool   // what it releases are sums with one Laplace noise each
+	noSum     bool   // it releases no single sums, or its price is not theirs
+	most      int    // rewards that a running sum may have; 0 where there are none to count
 	charges   int    // the most charges of one slot
 	loss      *Loss  // of one charge; nil: not yet computed
 	price     *price // of one charge in the cap's currency; nil: not yet computed
@@ -144,10 +162,10 @@ func (l *Ledger) Guarantee() Loss {
 // something about the draw, and drawing again would be another release.
 func (l *Ledger) Release(slot int, m Mechanism, v *Values) (Released, error) {
 	a := Account{l, l.find(m)}
-	if a.repeats(slot, v) {
-		return Released{v}, nil
+	if slot >= len(l.running) { // nothing continual has been released of it
+		return a.release(slot, v)
 	}
-	return a.release(slot, v)
+	return a.Release(slot, v)
 }
 
 var errStale = errors.New("ledger: the account was opened before a Reset: open it again")
@@ -164,21 +182,16 @@ func (l *Ledger) Account(m Mechanism) Account { return Account{l, l.account(m)} 
 
 // Release is Ledger.Release through the account's mechanism.
 func (a Account) Release(slot int, v *Values) (Released, error) {
-	if a.repeats(slot, v) {
-		return Released{v}, nil
-	}
-	return a.release(slot, v)
-}
-
-// repeats is the usual case of a continual mechanism, made short enough to be inlined: noise that is there already, so nothing is charged.
-func (a Account) repeats(slot int, v *Values) bool {
-	if uint(slot) < uint(len(a.l.cells)) {
-		if c := &a.l.cells[slot]; c.account == a.at && c.free && v != nil && len(v.Sum) == 1 && len(v.N) == 1 && v.Sum[0]-v.Sum[0] == 0 {
-			c.n++
-			return true
+	// The usual case of a continual mechanism: noise that is there already, so nothing is charged.
+	if uint(slot) < uint(len(a.l.running)) && v != nil && len(v.Sum) == 1 && len(v.N) == 1 {
+		r, n, sum := &a.l.running[slot], v.N[0], v.Sum[0]
+		if r.account == a.at && n <= r.free && sum-sum == 0 && (n > r.n || n == r.n && sum == r.sum) {
+			r.more++
+			r.n, r.sum = n, sum
+			return Released{v}, nil
 		}
 	}
-	return false
+	return a.release(slot, v)
 }
 
 func (a Account) release(slot int, v *Values) (Released, error) {
@@ -188,12 +201,21 @@ func (a Account) release(slot int, v *Values) (Released, error) {
 	if a.at <= a.l.base {
 		return Released{}, errStale
 	}
+	b := a.l.get(a.at)
+	if b.noSum {
+		return Account{a.l, a.l.account(ofSum(b.mechanism))}.release(slot, v)
+	}
 	if slot < 0 || a.l.cap != nil {
 		if err := a.l.allow(slot, a.at, len(v.Sum)); err != nil {
 			return Released{}, err
 		}
 	}
-	a.l.book(slot, a.at, len(v.Sum))
+	v.laplace = b.laplace
+	if !b.continual {
+		a.l.book(slot, a.at, len(v.Sum))
+	} else if err := a.l.run(slot, a.at, v); err != nil {
+		return Released{}, err
+	}
 	for _, x := range v.Sum {
 		if x-x != 0 { // NaN or ±Inf
 			return Released{}, notFinite(v)
@@ -232,8 +254,21 @@ func (l *Ledger) releaseAll(slots []int, m Mechanism, v *Values, write bool) (Re
 			return Released{}, err
 		}
 	}
-	for _, s := range slots {
+	b := l.get(at)
+	for i, s := range slots {
+		if !b.continual {
+			break
+		}
+		if err := l.grows(s, at, v, i, func(j int) bool { return slots[j] == s }); err != nil {
+			return Released{}, err
+		}
+	}
+	v.laplace = b.laplace
+	for i, s := range slots {
 		l.book(s, at, 1)
+		if b.continual {
+			l.remember(s, at, running{n: v.N[i], sum: v.Sum[i]})
+		}
 	}
 	for _, x := range v.Sum {
 		if x-x != 0 {
@@ -244,6 +279,84 @@ func (l *Ledger) releaseAll(slots []int, m Mechanism, v *Values, write bool) (Re
 		return l.write(slots, at, v)
 	}
 	return Released{v}, nil
+}
+
+// grows says whether sum i of v can be the slot's next running sum: one more reward at least than the last one, which may be the
+// one before it in v, and no more than the horizon that was paid for; or the last one again. A continual mechanism is charged once
+// for every prefix of the slot: each prefix has one sum, whose noise is drawn once.
+func (l *Ledger) grows(slot int, at int32, v *Values, i int, same func(j int) bool) error {
+	m := l.get(at)
+	if m.most == 0 {
+		return nil
+	}
+	before := l.last(slot, at)
+	last, sum := before.n, before.sum
+	for j := range i {
+		if same(j) {
+			last, sum = v.N[j], v.Sum[j]
+		}
+	}
+	switch n := v.N[i]; {
+	case n < 1 || n > m.most:
+		return fmt.Errorf("ledger: release of slot %d through %v: sum %d is of %d rewards: it must be of 1 to %d: %w", slot, m.mechanism, i, n, m.most, ErrPrefix)
+	case n < last:
+		return fmt.Errorf("ledger: release of slot %d through %v: sum %d is of %d rewards: it must be of %d at least, those of the sum before: %w",
+			slot, m.mechanism, i, n, last, ErrPrefix)
+	case n == last && v.Sum[i] != sum && sum == sum:
+		return fmt.Errorf("ledger: release of slot %d through %v: sum %d is another one of the same %d rewards: its noise is drawn once: %w",
+			slot, m.mechanism, i, n, ErrPrefix)
+	}
+	return nil
+}
+
+// last is the slot's last running sum.
+func (l *Ledger) last(slot int, at int32) running {
+	if slot < len(l.running) && l.running[slot].account == at {
+		return l.running[slot]
+	}
+	return l.others[[2]int64{int64(slot), int64(at)}]
+}
+
+// run books running sums, all of one slot.
+func (l *Ledger) run(slot int, at int32, v *Values) error {
+	last := len(v.Sum) - 1
+	for i := range v.Sum {
+		if err := l.grows(slot, at, v, i, func(int) bool { return true }); err != nil {
+			return err
+		}
+	}
+	l.book(slot, at, len(v.Sum))
+	l.remember(slot, at, running{n: v.N[last], sum: v.Sum[last]})
+	return nil
+}
+
+// remember keeps r as the slot's last running sum.
+func (l *Ledger) remember(slot int, at int32, r running) {
+	a := l.get(at)
+	r.account = at
+	if l.transcript == nil && r.sum-r.sum == 0 {
+		if r.free = a.most; a.most == 0 { // exact sums, which cost ∞: any may come
+			r.free = math.MaxInt
+		}
+	}
+	if slot >= len(l.cells) || l.cells[slot].account != at {
+		l.other(slot, r)
+		return
+	}
+	for slot >= len(l.running) {
+		l.running = append(l.running, running{})
+	}
+	r.more = l.running[slot].more
+	l.running[slot] = r
+}
+
+// other keeps r as the last running sum of one account of a slot that has several.
+func (l *Ledger) other(slot int, r running) {
+	if l.others == nil {
+		l.others = map[[2]int64]running{}
+	}
+	r.free, r.more = 0, 0
+	l.others[[2]int64{int64(slot), int64(r.account)}] = r
 }
 
 // Allow is nil if ReleaseAll of one release of each of the slots through m would stay within the cap, and otherwise the error, matching ErrBudget, that it
@@ -311,6 +424,8 @@ func (l *Ledger) Slot(slot int) Loss { return l.sum(l.slot(slot)) }
 func (l *Ledger) Reset() {
 	l.cells = l.cells[:0]
 	clear(l.mixed)
+	l.running = l.running[:0]
+	clear(l.others)
 	l.total, l.over = nil, false
 	if len(l.accounts) > 256 { // keep prices of the usual few mechanisms, not of thousands
 		l.base += int32(len(l.accounts))
@@ -370,6 +485,9 @@ func (l *Ledger) Entries() []Entry {
 		out = append(out, e)
 	}
 	for s, c := range l.cells {
+		if s < len(l.running) {
+			c.n += l.running[s].more
+		}
 		if c.account > 0 {
 			add(s, c)
 		}
@@ -460,10 +578,49 @@ func (l *Ledger) account(m Mechanism) int32 {
 	if l.byKey == nil {
 		l.byKey = map[key]int32{}
 	}
-	l.accounts = append(l.accounts, account{mechanism: m, continual: m.Continual()})
+	l.accounts = append(l.accounts, account{mechanism: m, continual: m.Continual(), most: longest(m), noSum: ofSum(m).Kind() != m.Kind(), laplace: isLaplace(m)})
 	at := l.base + int32(len(l.accounts))
 	l.byKey[k] = at
 	return at
+}
+
+// isLaplace says that the mechanism's law is Laplace's, continuous or discrete. Polya noise of as many users as were promised is, but who
+// answers is not the mechanism's to say.
+func isLaplace(m Mechanism) bool {
+	switch m := m.(type) {
+	case Laplace, Sparse:
+		return true
+	case Aggregated:
+		return m.Noise == NoiseLaplace && m.Trust == TrustCentral
+	}
+	return false
+}
+
+// longest is how many rewards a running sum of a slot may have, 0 where it does not matter: what costs ∞ anyway, or releases none.
+func longest(m Mechanism) int {
+	switch m := m.(type) {
+	case Tree:
+		return m.Horizon
+	case KAry:
+		return m.Horizon
+	case SquareRoot:
+		return m.Horizon
+	case BLT:
+		return m.Horizon
+	case GramTree:
+		return m.Horizon
+	case GramBLT:
+		return m.Counter.Horizon
+	case GramWishart:
+		return m.Horizon
+	case VectorTree:
+		return m.Horizon
+	case GaussianVectorTree:
+		return m.Horizon
+	case Hybrid:
+		return math.MaxInt
+	}
+	return 0
 }
 
 // get is the account of this number.
@@ -500,7 +657,7 @@ func (l *Ledger) book(slot int, at int32, n int) {
 		return
 	}
 	a := l.get(at)
-	c.account, c.free = at, a.continual && l.transcript == nil
+	c.account = at
 	c.n += n
 	if k := a.charged(c.n); k > a.charges {
 		a.charges = k
@@ -514,6 +671,12 @@ func (l *Ledger) bookMixed(slot int, at int32, n int) {
 		l.mixed = map[int][]cell{}
 	}
 	if slot < len(l.cells) && l.cells[slot].account > 0 {
+		if slot < len(l.running) && l.running[slot].account > 0 {
+			r := l.running[slot]
+			l.cells[slot].n += r.more
+			l.other(slot, r)
+			l.running[slot] = running{}
+		}
 		l.mixed[slot] = append(l.mixed[slot], l.cells[slot])
 		l.cells[slot] = cell{account: inMixed}
 	}
@@ -568,10 +731,16 @@ func (l *Ledger) allow(slot int, at int32, n int) error {
 	if slot < 0 {
 		return negative(slot)
 	}
-	if l.cap == nil || !l.over && l.after(slot, at, n).within(l.limit) {
+	if l.cap == nil {
 		return nil
 	}
-	return l.refuse(slot, at)
+	if a := l.get(at); slot >= len(l.cells) && len(l.mixed) == 0 && a.charged(n) <= a.charges && !l.over {
+		return nil // nearly always: another slot has gone through as much
+	}
+	if l.over || !l.after(slot, at, n).within(l.limit) {
+		return l.refuse(slot, at)
+	}
+	return nil
 }
 
 // allowAll is allow for one release of each of the slots, together.
@@ -613,9 +782,6 @@ func (l *Ledger) in(at int32) price {
 
 // after is what a record of the slot will have spent after n more releases, in the cap's currency.
 func (l *Ledger) after(slot int, at int32, n int) price {
-	if slot >= len(l.cells) && len(l.mixed) == 0 { // nearly always: a new slot
-		return l.in(at).times(l.get(at).charged(n))
-	}
 	var sum price
 	for _, c := range l.slot(slot) {
 		if c.account == at {

@@ -199,7 +199,7 @@ func TestBadReleases(t *testing.T) {
 
 func TestCap(t *testing.T) {
 	l := privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 1}))
-	m, tree := privacy.Laplace{Scale: 2}, privacy.Tree{Scale: 2, Horizon: 1}
+	m, tree := privacy.Laplace{Scale: 2}, privacy.Hybrid{Scale: 4}
 	refused := func(slots ...int) {
 		t.Helper()
 		n, before := len(slots), l.Entries()
@@ -299,7 +299,11 @@ func TestLedgerAgainstModel(t *testing.T) {
 					var err error
 					switch {
 					case len(at) > 1:
-						_, err = l.ReleaseAll(at, m, &privacy.Values{N: make([]int, len(at)), Sum: make([]float64, len(at))})
+						v := &privacy.Values{N: make([]int, len(at)), Sum: make([]float64, len(at))}
+						for i := range at {
+							v.N[i], v.Sum[i] = 4, 2.5
+						}
+						_, err = l.ReleaseAll(at, m, v)
 					case rapid.Bool().Draw(t, "record"):
 						err = l.Record(at[0], m)
 					default:
@@ -433,7 +437,7 @@ func FuzzUnmarshalLedger(f *testing.F) {
 
 func TestAccounts(t *testing.T) {
 	l := privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 1}))
-	a, tree := l.Account(privacy.Laplace{Scale: 2}), l.Account(privacy.Tree{Scale: 2, Horizon: 3})
+	a, tree := l.Account(privacy.Laplace{Scale: 2}), l.Account(privacy.Tree{Scale: 3, Horizon: 4})
 	for range 2 {
 		if _, err := a.Release(0, one()); err != nil {
 			t.Fatal(err)

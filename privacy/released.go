@@ -7,6 +7,8 @@ type Values struct {
 	N    []int     // rewards that arrived, not those asked for
 	Sum  []float64 // of rewards mapped to [0,1]
 	Tail Tail      // of the noise in each sum
+
+	laplace bool // set by the ledger: each sum has one Laplace noise, continuous or discrete
 }
 
 // A Tail bounds the noise of a released sum, one side: P(noise > Sigma·√(2x) + H·(x+Log)) ≤ e^{-x} for every x ≥ 0. It is all that a
@@ -58,6 +60,10 @@ func (r Released) Sum(i int) float64 { return r.v.Sum[i] }
 
 // Mean is noisy sum i divided by its number of rewards.
 func (r Released) Mean(i int) float64 { return r.v.Sum[i] / float64(r.v.N[i]) }
+
+// Laplace says that each sum was released with one Laplace noise, continuous or discrete, and nothing but that: what some proofs
+// need, where others need its Tail only.
+func (r Released) Laplace() bool { return r.v != nil && r.v.laplace }
 
 // Tail bounds the noise in each sum.
 func (r Released) Tail() Tail { return r.v.Tail }

@@ -148,7 +148,7 @@ func unmarshalSparse(name string, data []byte) (Mechanism, error) {
 // one charge, that of its Questions; anything else is charged for as a release. A question that would exceed the cap is refused with
 // ErrBudget and must not be answered.
 //
-// A group of slots that has had its yes must not be asked about again: see Sparse. The curator sees to that.
+// A group of slots that has had its yes must not be asked about again: see Sparse. That is refused with ErrPrefix.
 func (l *Ledger) Question(slots []int, m Mechanism) error {
 	if len(slots) == 0 {
 		return errors.New("ledger: a question about no slots: there must be at least one")
@@ -163,6 +163,14 @@ func (l *Ledger) Question(slots []int, m Mechanism) error {
 		q = s.Questions
 	}
 	at := l.account(q)
+	if s, ok := m.(Sparse); ok && s.Validate() == nil {
+		sums, both := l.account(s.sums()), l.account(s)
+		for _, slot := range slots {
+			if l.went(slot, sums) || l.went(slot, both) {
+				return fmt.Errorf("ledger: a question about slot %d through %v: it has had its yes, and its threshold must not serve again: %w", slot, m, ErrPrefix)
+			}
+		}
+	}
 	if l.cap != nil {
 		if err := l.allowAll(slots, at); err != nil {
 			return err
@@ -174,8 +182,24 @@ func (l *Ledger) Question(slots []int, m Mechanism) error {
 	return nil
 }
 
-// No writes the answer no to the transcript, if there is one: n are the numbers of rewards in the slots. Question has charged for it.
+// went says that the slot went through the mechanism of this account.
+func (l *Ledger) went(slot int, at int32) bool {
+	return slices.ContainsFunc(l.slot(slot), func(c cell) bool { return c.account == at })
+}
+
+// No writes the answer no to the transcript, if there is one: n are the numbers of rewards in the slots. Question has charged for it:
+// an answer about slots about which nothing was asked is refused with ErrPrefix.
 func (l *Ledger) No(slots []int, m Mechanism, n []int, tail Tail) error {
+	q := m
+	if s, ok := m.(Sparse); ok && s.Validate() == nil {
+		q = s.Questions
+	}
+	at := l.account(q)
+	for _, s := range slots {
+		if s < 0 || !l.went(s, at) {
+			return fmt.Errorf("ledger: an answer about slot %d through %v: nothing was asked about it: %w", s, m, ErrPrefix)
+		}
+	}
 	if l.transcript == nil {
 		return nil
 	}
@@ -199,9 +223,7 @@ func (l *Ledger) restoreNo(slots []int, m Mechanism, n []int) error {
 // releaseSparse is ReleaseAll after a yes: the slots are charged for their sums, and for the questions unless they have been.
 func (l *Ledger) releaseSparse(slots []int, m Sparse, v *Values, write bool) (Released, error) {
 	questions, sums := l.account(m.Questions), l.account(m.sums())
-	asked := func(slot int) bool {
-		return slices.ContainsFunc(l.slot(slot), func(c cell) bool { return c.account == questions })
-	}
+	asked := func(slot int) bool { return l.went(slot, questions) }
 	if l.cap != nil {
 		for i, s := range slots {
 			n := 0
@@ -219,6 +241,7 @@ func (l *Ledger) releaseSparse(slots []int, m Sparse, v *Values, write bool) (Re
 			}
 		}
 	}
+	v.laplace = true
 	for _, s := range slots {
 		if !asked(s) {
 			l.book(s, questions, 1)

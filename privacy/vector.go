@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // A Vector is a noisy vector-valued statistic of one slot, such as Σ a·r over the actions a ∈ ℝ^d that were played, and how many rewards are in
@@ -41,17 +42,17 @@ func ofVector(m Mechanism) bool {
 	return false
 }
 
-// ofSum is m unless its sensitivity says nothing about a single sum.
+// ofSum is m unless its sensitivity says nothing about a single sum, or it releases none, as questions do.
 func ofSum(m Mechanism) Mechanism {
 	switch m.(type) {
-	case Elliptic, GramTree, GramBLT, GramWishart, VectorTree, GaussianVectorTree:
+	case Elliptic, GramTree, GramBLT, GramWishart, VectorTree, GaussianVectorTree, Questions:
 		return Unknown{Name: m.Kind() + " of a sum"}
 	}
 	return m
 }
 
 // ReleaseVector charges m to the slot once and seals the whole vector: the mechanism's sensitivity is that of all its coordinates together. A continual
-// mechanism is charged once a slot. Refusals and their errors are those of Release. A mechanism of single sums, such as Gaussian, costs ∞ here.
+// mechanism is charged once a slot, and releases one vector for each number of rewards up to its horizon. Refusals and their errors are those of Release. A mechanism of single sums, such as Gaussian, costs ∞ here.
 func (l *Ledger) ReleaseVector(slot int, m Mechanism, v *Vector) (ReleasedVector, error) {
 	return l.releaseVector(slot, l.account(m), v, l.transcript != nil)
 }
@@ -76,7 +77,21 @@ func (l *Ledger) releaseVector(slot int, at int32, v *Vector, write bool) (Relea
 			return ReleasedVector{}, err
 		}
 	}
+	a := l.get(at)
+	if a.most > 0 {
+		switch last := l.last(slot, at); {
+		case v.N < max(1, last.n) || v.N > a.most:
+			return ReleasedVector{}, fmt.Errorf("ledger: release of slot %d through %v: a statistic of %d rewards: it must be of %d to %d: %w",
+				slot, a.mechanism, v.N, max(1, last.n), a.most, ErrPrefix)
+		case v.N == last.n && !slices.Equal(v.Value, last.vector):
+			return ReleasedVector{}, fmt.Errorf("ledger: release of slot %d through %v: another statistic of the same %d rewards: its noise is drawn once: %w",
+				slot, a.mechanism, v.N, ErrPrefix)
+		}
+	}
 	l.book(slot, at, 1)
+	if a.most > 0 {
+		l.remember(slot, at, running{n: v.N, vector: append(l.last(slot, at).vector[:0], v.Value...)})
+	}
 	for i, x := range v.Value {
 		if x-x != 0 { // NaN or ±Inf
 			return ReleasedVector{}, fmt.Errorf("ledger: coordinate %d is %v: %w", i, x, ErrValues)

@@ -386,7 +386,7 @@ func (c *distributed) encode(r *Randomizer, w *waiting) error {
 	c.messages = c.messages[:0]
 	add := func(y float64) {
 		if err == nil {
-			c.messages, err = r.Messages(c.messages, y)
+			c.messages, err = r.messages(c.messages, y)
 		}
 	}
 	for b, n := range w.bits {

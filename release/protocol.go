@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"sync"
 
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
@@ -173,8 +174,9 @@ func exactShare(m privacy.Aggregated, src rand.Source) (partyNoise, error) {
 }
 
 // A Randomizer is R of 003 Algorithm 1, the user's side: what turns one reward into messages that may leave the user's device. It is for one
-// batch, and for any number of its users.
+// batch, and for any number of its users, who may be goroutines: no two of them draw the same noise.
 type Randomizer struct {
+	mu        sync.Mutex // on all that draws: two at a time would get the same bits
 	mechanism privacy.Mechanism
 	modulus   uint64
 	src       rand.Source
@@ -255,6 +257,13 @@ func newRandomizer(m privacy.Mechanism, src rand.Source, fast *noise.Fast) (*Ran
 // Aggregated and Clones, several that add up to it for SplitMix, and for ShuffledCount any number of 1 and of Modulus−1, for "+1" and "−1". A user
 // must not send for one reward twice.
 func (r *Randomizer) Messages(dst []uint64, reward float64) ([]uint64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.messages(dst, reward)
+}
+
+// messages is Messages for a curator, which has the Randomizer to itself.
+func (r *Randomizer) messages(dst []uint64, reward float64) ([]uint64, error) {
 	y := 0.0
 	if reward > 0 {
 		y = min(reward, 1)

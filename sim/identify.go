@@ -35,6 +35,7 @@ type IdentifyResult struct {
 	Batches  int   // rounds of adaptivity: how many times the policy was asked what to play (000 Remark 5.24)
 	Releases int   // how many times the curator let something out
 	Loss     privacy.Loss
+	Claim    error // of a policy that is an identify.Claimant: why its answer is not proved for the noise of this run; nil if it is
 }
 
 func (c *IdentifyConfig) check() error {
@@ -86,6 +87,9 @@ func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) erro
 	}
 	*out = IdentifyResult{
 		Answer: -1, Tau: r.curve.t, Plays: append(out.Plays[:0], r.curve.plays...), Batches: r.batches, Releases: r.releases, Loss: cur.Ledger().Total(),
+	}
+	if c, ok := cfg.Policy.(identify.Claimant); ok {
+		out.Claim = c.Claim()
 	}
 	if stopped {
 		if r, ok := cfg.Policy.(identify.Reporter); ok {

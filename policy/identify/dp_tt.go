@@ -1,6 +1,7 @@
 package identify
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -20,11 +21,31 @@ import (
 // may park the best arm, and stopping times have heavy tails.
 type DPTT struct{ TopTwo }
 
+// ErrUnproved is matched by the error of a Claimant.
+var ErrUnproved = errors.New("no proof that the answer is right with the probability that was asked for")
+
+// A Claimant is an Identifier whose proof needs more of its releases than the tail of their noise. Claim is nil as long as it holds
+// for what was released, and otherwise an error that matches ErrUnproved. Privacy does not depend on it.
+type Claimant interface {
+	Identifier
+	Claim() error
+}
+
+// Claim is nil as long as each release had one Laplace noise, continuous or discrete, in a sum of clipped rewards: JointThreshold's and
+// PerArmThreshold's proof needs its law, and a tail is not enough.
+func (p *DPTT) Claim() error {
+	if p.other {
+		return fmt.Errorf("dp-tt: a release had noise that is not one Laplace noise, or rewards that were not clipped: %w", ErrUnproved)
+	}
+	return nil
+}
+
 // maxEpsilon is where the costs of noise are still above the rounding of the others.
 const maxEpsilon = 1e9
 
 // NewDPTT returns DP-TT for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for no noise) and a risk δ in (0,1).
-// Options: WithBeta, WithExponent, WithEta, WithFirst, WithForgetting, WithPhaseCap and WithPerArmThreshold.
+// Options: WithBeta, WithExponent, WithEta, WithFirst, WithForgetting, WithPhaseCap and WithPerArmThreshold. Its Claim says
+// whether the answer is proved for the noise that it met.
 func NewDPTT(arms int, budget privacy.Budget, risk float64, options ...TopTwoOption) (*DPTT, error) {
 	fail := func(err error) (*DPTT, error) { return nil, fmt.Errorf("dp-tt: %w", err) }
 	o, err := applyTopTwo(options, "beta", "s", "eta", "first", "forgetting", "phase cap", "per-arm threshold")

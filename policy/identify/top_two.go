@@ -69,6 +69,7 @@ type TopTwo struct {
 	arms   []topArm
 	rounds int // asked for so far
 	answer int
+	other  bool // a release had noise that was not one Laplace's
 
 	batch  policy.Batch
 	before []int // plays of each arm when the batch began
@@ -175,6 +176,7 @@ func (p *TopTwo) learn(released privacy.Released) {
 		if p.parts.Forget {
 			a.sum, a.N, a.Noises = 0, 0, 0
 		}
+		p.other = p.other || !released.Laplace()
 		a.sum += released.Sum(i)
 		a.N += float64(released.N(i))
 		a.Noises++

@@ -1,0 +1,132 @@
+package privacy_test
+
+import (
+	"errors"
+	"io"
+	"math"
+	"testing"
+
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// A tree is paid for once, for one sum of each prefix of at most Horizon rewards: no lie about N gets more sums sealed.
+func TestAContinualMechanismSealsEachPrefixOnce(t *testing.T) {
+	blt, err := privacy.NewBLT(privacy.ZCDP{Rho: 1}, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []privacy.Mechanism{privacy.Tree{Scale: 1, Horizon: 8}, privacy.NewKAry(1, 3, 8), privacy.SquareRoot{Sigma: 1, Horizon: 8}, blt,
+		privacy.Hybrid{Scale: 1}} {
+		for what, l := range map[string]*privacy.Ledger{"plain": privacy.NewLedger(), "with a transcript": privacy.NewLedger(privacy.WithTranscript(io.Discard)),
+			"mixed": privacy.NewLedger()} {
+			if what == "mixed" {
+				release(t, l, 0, privacy.Laplace{Scale: 1})
+			}
+			account, all := l.Account(m), 0
+			seal := func(n int, sum float64) error {
+				v := &privacy.Values{N: []int{n}, Sum: []float64{sum}}
+				var r privacy.Released
+				var err error
+				switch all++; all % 3 {
+				case 0:
+					r, err = l.ReleaseAll([]int{0}, m, v)
+				case 1:
+					r, err = account.Release(0, v)
+				default:
+					r, err = l.Release(0, m, v)
+				}
+				if (err == nil) != (r.Len() == 1) {
+					t.Errorf("%s, %s: %v, %v", m.Kind(), what, r, err)
+				}
+				return err
+			}
+			sealed := 0
+			for n := 1; n <= 8; n++ {
+				for try := range 100 { // noise drawn again
+					if err := seal(n, float64(try)); err == nil {
+						sealed++
+					} else if !errors.Is(err, privacy.ErrPrefix) {
+						t.Fatal(err)
+					}
+				}
+				if err := seal(n, 0); err != nil {
+					t.Errorf("%s, %s: the same sum again: %v", m.Kind(), what, err)
+				}
+			}
+			if sealed != 8 {
+				t.Errorf("%s, %s: %d sums of 8 prefixes", m.Kind(), what, sealed)
+			}
+			for _, n := range []int{7, 1, 0, -1, math.MinInt} {
+				if err := seal(n, 0); !errors.Is(err, privacy.ErrPrefix) {
+					t.Errorf("%s, %s: a sum of %d after one of 8: %v", m.Kind(), what, n, err)
+				}
+			}
+			if err := seal(9, 0); (err == nil) != (m == privacy.Mechanism(privacy.Hybrid{Scale: 1})) {
+				t.Errorf("%s, %s: a sum of 9 rewards: %v", m.Kind(), what, err)
+			}
+			before := l.Total()
+			if _, err := l.Release(3, m, &privacy.Values{N: []int{1, 1}, Sum: []float64{0, 1}}); !errors.Is(err, privacy.ErrPrefix) || len(l.Slot(3).String()) == 0 || l.Slot(3) != (privacy.Loss{}) {
+				t.Errorf("%s, %s: two sums of one prefix at once: %v", m.Kind(), what, err)
+			}
+			if _, err := l.ReleaseAll([]int{3, 4, 3}, m, &privacy.Values{N: []int{2, 1, 1}, Sum: []float64{0, 0, 0}}); !errors.Is(err, privacy.ErrPrefix) {
+				t.Errorf("%s, %s: a prefix that shrinks: %v", m.Kind(), what, err)
+			}
+			if l.Total().String() != before.String() {
+				t.Errorf("%s, %s: a refused sum was charged", m.Kind(), what)
+			}
+		}
+	}
+	l, tree := privacy.NewLedger(), privacy.GramTree{Sigma: 1, Horizon: 2}
+	for i, n := range []int{1, 1, 2, 1, 2, 3, 0} { // each another vector
+		if _, err := l.ReleaseVector(0, tree, &privacy.Vector{N: n, Value: []float64{float64(i)}}); (err == nil) != (i == 0 || i == 2) {
+			t.Errorf("vector %d, of %d rewards: %v", i, n, err)
+		}
+	}
+	l.Reset()
+	for n := 1; n <= 2; n++ {
+		if _, err := l.ReleaseVector(0, tree, &privacy.Vector{N: n, Value: []float64{0}}); err != nil {
+			t.Errorf("after Reset: %v", err)
+		}
+	}
+}
+
+// Questions answer, and release no sum: what is released through them is exact, for all that is known.
+func TestQuestionsSealNothing(t *testing.T) {
+	q := privacy.Questions{Threshold: 6, Query: 6, Statistic: privacy.Centre}
+	m := privacy.Sparse{Questions: q, Scale: 2}
+	for what, seal := range map[string]func(l *privacy.Ledger) error{
+		"release": func(l *privacy.Ledger) error { _, err := l.Release(0, q, one()); return err },
+		"account": func(l *privacy.Ledger) error { _, err := l.Account(q).Release(0, one()); return err },
+		"all":     func(l *privacy.Ledger) error { _, err := l.ReleaseAll([]int{0}, q, one()); return err },
+	} {
+		l := privacy.NewLedger()
+		if err := seal(l); err != nil || !l.Total().Infinite() {
+			t.Errorf("%s: a sum through questions costs %v, %v", what, l.Total(), err)
+		}
+		if err := seal(privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 9}))); !errors.Is(err, privacy.ErrBudget) {
+			t.Errorf("%s under a cap: %v", what, err)
+		}
+	}
+	l := privacy.NewLedger(privacy.WithTranscript(io.Discard))
+	if err := l.No([]int{0}, m, []int{3}, m.Tail()); !errors.Is(err, privacy.ErrPrefix) {
+		t.Errorf("an answer to no question: %v", err)
+	}
+	if err := l.Question([]int{0}, m); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.No([]int{0}, m, []int{3}, m.Tail()); err != nil {
+		t.Error(err)
+	}
+	if err := l.No([]int{0, 1}, m, []int{3, 3}, m.Tail()); !errors.Is(err, privacy.ErrPrefix) {
+		t.Errorf("an answer about a slot more: %v", err)
+	}
+	if _, err := l.ReleaseAll([]int{0}, m, one()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Question([]int{0}, m); !errors.Is(err, privacy.ErrPrefix) {
+		t.Errorf("a question after the yes: %v", err)
+	}
+	if got := l.Slot(0).Pure(); math.Abs(got-1) > 1e-12 {
+		t.Errorf("the slot has lost %v", got)
+	}
+}

@@ -1,0 +1,56 @@
+package sim_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/policy/identify"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+	"github.com/sotto-dp/sotto/sim"
+)
+
+// DP-TT's answer is proved for one Laplace noise a release: with any other, or without clipping, the run says so.
+func TestAClaimIsAboutTheNoise(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		trust     *release.Trust
+		unclipped bool
+		proved    bool
+	}{
+		{"continuous", nil, false, true},
+		{"central", &release.Trust{Model: privacy.TrustCentral, P: 1e-6}, false, true},
+		{"central skellam", &release.Trust{Model: privacy.TrustCentral, Noise: privacy.NoiseSkellam, Like: privacy.ZCDP{}, P: 1e-6}, false, false},
+		{"local", &release.Trust{Model: privacy.TrustLocal, P: 1e-6}, false, false},
+		{"two servers", &release.Trust{Model: privacy.TrustTwoServer, P: 1e-6}, false, false},
+		{"shuffle", &release.Trust{Model: privacy.TrustShuffle, P: 1e-6}, false, false},
+		{"unclipped", nil, true, false},
+	} {
+		rule, err := identify.NewDPTT(2, privacy.Pure{Epsilon: 1}, 0.1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := bandit.Instance{Arms: []bandit.Law{coin(t, 0.9), coin(t, 0.1)}}
+		key := noise.Key{Seed: 3, Role: noise.RoleReward}
+		stream := noise.Key{Seed: 3, Role: noise.RoleNoise}.Fast(1)
+		var out sim.IdentifyResult
+		if err := sim.Identify(context.Background(), sim.IdentifyConfig{Policy: rule, Instance: in, Cap: 2000, Rewards: key.Fast(2), Noise: &stream[0],
+			Trust: c.trust, Unclipped: c.unclipped}, &out); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if out.Releases == 0 || (out.Claim == nil) != c.proved || !c.proved && !errors.Is(out.Claim, identify.ErrUnproved) {
+			t.Errorf("%s: after %d releases the claim is %v", c.name, out.Releases, out.Claim)
+		}
+	}
+}
+
+func coin(t *testing.T, p float64) bandit.Law {
+	b, err := bandit.NewBernoulli(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
