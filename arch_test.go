@@ -19,8 +19,9 @@ var floors = [][]string{
 	{"bandit", "release", "policy", "bound", "letor", "secagg/prio", "secagg/transport"},
 	{"policy/linear", "policy/identify", "aggregate"},
 	{"catalog", "sim", "stopping"},
-	{"experiment", "choose", "trial", "audit"},
-	{"report", "audit/train"},
+	{"experiment", "choose", "trial"},
+	{"report", "audit"},
+	{"audit/train"},
 	{"paper"},
 	{"cmd/sotto"},
 }

@@ -28,6 +28,56 @@ var basis = [][]float64{{1, 0}, {0, 1}}
 // VectorSubject is a policy of the catalog for linear or contextual bandits of two unit vectors: the reward of one round is −1 or 1, all others are 0, and the attacker
 // sees every release. Broken is built at a budget of about half the noise, of a quarter if it is pure, and an eighth of Wishart noise, while its claim is that of b.
 func VectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog.Params, broken bool) (Direct, error) {
+	return vectorSubject(e, horizon, b, given, broken, door{})
+}
+
+// A door is how rewards get to the curator of vectors under audit.
+type door struct {
+	real bool // it is the curator of real rewards, whose noise is its own
+	far  bool // the changed reward is 10⁶, or no number, and must be clipped to 1 and −1
+	open bool // far rewards are not clipped: a broken twin, simulated
+}
+
+// rewards are the two that the changed one may be.
+func (d door) rewards() (out, in float64) {
+	switch {
+	case d.open:
+		return -1e6, 1e6
+	case d.far:
+		return math.NaN(), 1e6
+	}
+	return -1, 1
+}
+
+func (d door) actions(src *noise.Fast) (release.ActionCurator, error) {
+	if d.real {
+		return release.RealActions(basis, nil)
+	}
+	return release.SimulatedActions(basis, d.open, nil, src)
+}
+
+func (d door) features(cfg release.FeatureConfig, src *noise.Fast) (release.FeatureCurator, error) {
+	if d.real {
+		return release.RealFeatures(cfg)
+	}
+	cfg.Unclipped = d.open
+	return release.SimulatedFeatures(cfg, src)
+}
+
+// name is what a door adds to that of a subject.
+func (d door) name() string {
+	switch {
+	case d.open:
+		return ", rewards out of range, " + Unclipped.String()
+	case d.far:
+		return ", rewards out of range, real"
+	case d.real:
+		return ", real"
+	}
+	return ""
+}
+
+func vectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog.Params, broken bool, by door) (Direct, error) {
 	if e.NewLinear == nil && e.NewContextual == nil {
 		return Direct{}, fmt.Errorf("audit: policy %s is not for linear or contextual bandits", e.Name)
 	}
@@ -57,10 +107,11 @@ func VectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog
 	}
 	var d direct
 	if e.NewLinear != nil {
-		d, err = actionSet(e, horizon, at, claimed, given)
+		d, err = actionSet(e, horizon, at, claimed, given, by)
 	} else {
-		d, err = contextual(e, horizon, at, claimed, given)
+		d, err = contextual(e, horizon, at, claimed, given, by)
 	}
+	d.name += by.name()
 	if fault == QuarterScale && d.fault == HalfScale {
 		d.fault = fault
 	}
@@ -74,7 +125,7 @@ func VectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog
 // sees every release. The policy is built at budget b, and the claim is that of the ledger, or, if claimed is set, what the policy would have cost at that budget: so a
 // policy with too little noise can be shown. Wishart noise is then an eighth: its cost is bounded
 // from far above.
-func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given catalog.Params) (direct, error) {
+func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given catalog.Params, by door) (direct, error) {
 	params, err := e.Complete(given)
 	if err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
@@ -98,9 +149,9 @@ func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given c
 	}
 	actions := append(append([]float64(nil), basis[0]...), basis[1]...)
 	// play plays a game with the challenge in round at, and returns the ledger. The meter has the score.
-	play := func(p lin.Contextual, at int, in bool, src *noise.Fast, m *meter) (*privacy.Ledger, error) {
+	play := func(p lin.Contextual, by door, at int, in bool, src *noise.Fast, m *meter) (*privacy.Ledger, error) {
 		mech := p.Mechanism()
-		cur, err := release.SimulatedFeatures(release.FeatureConfig{Dim: 2, Slots: p.Slots(), Mechanism: mech}, src)
+		cur, err := by.features(release.FeatureConfig{Dim: 2, Slots: p.Slots(), Mechanism: mech}, src)
 		if err != nil {
 			return nil, err
 		}
@@ -138,8 +189,9 @@ func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given c
 				i := 2*c.Slot + c.Action
 				slots[i].position, slots[i].sum = slots[i].n, -1
 				m.arm, m.shift = i, 2
-				if reward = -1; in {
-					reward = 1
+				low, high := by.rewards()
+				if reward = low; in {
+					reward = high
 				}
 			}
 			if err := cur.Add(c.Slot, actions[2*c.Action:2*c.Action+2], reward); err != nil {
@@ -148,7 +200,7 @@ func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given c
 		}
 		return cur.Ledger(), nil
 	}
-	l, err := play(p, 1, true, &src, new(meter))
+	l, err := play(p, by.closed(), 1, true, &src, new(meter))
 	if err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
 	}
@@ -171,7 +223,7 @@ func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given c
 				if err != nil {
 					return err
 				}
-				if _, err := play(p, at, in, src, &m); err != nil {
+				if _, err := play(p, by, at, in, src, &m); err != nil {
 					return err
 				}
 				out[0] = m.llr
@@ -180,6 +232,25 @@ func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given c
 		}
 	}
 	return d, nil
+}
+
+// closed is the door that the claim is of.
+func (d door) closed() door {
+	d.open = false
+	return d
+}
+
+// addZeros adds n rewards of 0: real ones one by one.
+func addZeros(cur release.ActionCurator, action, n int, real bool) error {
+	if !real {
+		return cur.AddSum(action, n, 0)
+	}
+	for range n {
+		if err := cur.Add(action, 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // everyRound plays the first action and releases after every round.
@@ -200,7 +271,7 @@ func (p *everyRound) Due() int {
 }
 
 // actionSet is the audit of a policy for a fixed set of actions, two unit vectors, as contextual.
-func actionSet(e catalog.Entry, horizon int, b, claimed privacy.Budget, given catalog.Params) (direct, error) {
+func actionSet(e catalog.Entry, horizon int, b, claimed privacy.Budget, given catalog.Params, by door) (direct, error) {
 	params, err := e.Complete(given)
 	if err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
@@ -215,12 +286,12 @@ func actionSet(e catalog.Entry, horizon int, b, claimed privacy.Budget, given ca
 		d.fault = HalfScale
 	}
 	// play plays a game, and returns the ledger.
-	play := func(b privacy.Budget, at int, in bool, src *noise.Fast, out []float64) (*privacy.Ledger, error) {
+	play := func(b privacy.Budget, by door, at int, in bool, src *noise.Fast, out []float64) (*privacy.Ledger, error) {
 		p, err := build(b)
 		if err != nil {
 			return nil, err
 		}
-		cur, err := release.SimulatedActions(basis, false, nil, src)
+		cur, err := by.actions(src)
 		if err != nil {
 			return nil, err
 		}
@@ -243,16 +314,16 @@ func actionSet(e catalog.Entry, horizon int, b, claimed privacy.Budget, given ca
 				if arm < 0 && t < at && at <= t+n && (i == len(batch.Plays)-1 || at-t <= play.Rounds) && left > 0 {
 					// The order within a batch is public and changes nothing: which of an action's rewards is the changed one.
 					arm = play.Arm
-					reward := -1.0
+					reward, high := by.rewards()
 					if in {
-						reward = 1
+						reward = high
 					}
 					if err := cur.Add(arm, reward); err != nil {
 						return nil, err
 					}
 					left--
 				}
-				if err := cur.AddSum(play.Arm, left, 0); err != nil {
+				if err := addZeros(cur, play.Arm, left, by.real); err != nil {
 					return nil, err
 				}
 				counts[play.Arm] += play.Rounds
@@ -283,7 +354,7 @@ func actionSet(e catalog.Entry, horizon int, b, claimed privacy.Budget, given ca
 		return cur.Ledger(), nil
 	}
 	src := noise.NewFast(1, 2)
-	l, err := play(claimed, 1, true, &src, make([]float64, 1))
+	l, err := play(claimed, by.closed(), 1, true, &src, make([]float64, 1))
 	if err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
 	}
@@ -291,7 +362,7 @@ func actionSet(e catalog.Entry, horizon int, b, claimed privacy.Budget, given ca
 	d.worlds = func(adversary int) func() func(bool, *noise.Fast, []float64) error {
 		return func() func(bool, *noise.Fast, []float64) error {
 			return func(in bool, src *noise.Fast, out []float64) error {
-				_, err := play(b, vectorRounds[adversary], in, src, out)
+				_, err := play(b, by, vectorRounds[adversary], in, src, out)
 				return err
 			}
 		}

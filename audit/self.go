@@ -149,7 +149,7 @@ func ofDirect(d direct, delta float64, twin bool, cost int) selfItem {
 
 func selfItems() ([]selfItem, error) {
 	var all []selfItem
-	for _, part := range []func() ([]selfItem, error){selfMechanisms, selfDistributed, selfProtocols, selfAggregation, selfPolicies, selfIdentify, selfLinear} {
+	for _, part := range []func() ([]selfItem, error){selfMechanisms, selfDistributed, selfProtocols, selfAggregation, selfPolicies, selfIdentify, selfTranscripts, selfLinear, selfRealLinear} {
 		items, err := part()
 		if err != nil {
 			return nil, fmt.Errorf("audit self: %w", err)
@@ -507,6 +507,33 @@ func selfLinear() ([]selfItem, error) {
 				}
 				all = append(all, ofDirect(d, deltaFor(b), twin, 2))
 			}
+		}
+	}
+	return all, nil
+}
+
+// selfRealLinear are the curators of real rewards of vectors, by the policies that they are for.
+func selfRealLinear() ([]selfItem, error) {
+	var all []selfItem
+	for _, e := range append(catalog.LinearPolicies(), catalog.ContextualPolicies()...) {
+		horizon := map[string]int{"adac-gope-var": 1 << 15, "adac-oful": 16}[e.Name]
+		if horizon == 0 { // its noise cannot be made exact
+			continue
+		}
+		for _, c := range []struct {
+			by   door
+			twin bool
+		}{{door{real: true}, false}, {door{real: true}, true}, {door{real: true, far: true}, false}, {door{open: true}, true}} {
+			x, err := vectorSubject(e, horizon, privacy.ZCDP{Rho: 0.5}, nil, c.twin && c.by.real, c.by)
+			if err != nil {
+				return nil, err
+			}
+			d := x.direct
+			d.name = e.Name + c.by.name()
+			if c.twin && c.by.real {
+				d.name += ", " + d.fault.String()
+			}
+			all = append(all, ofDirect(d, selfDelta, c.twin, 4))
 		}
 	}
 	return all, nil
