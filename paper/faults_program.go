@@ -31,7 +31,6 @@ const (
 	paperThreshold = "the paper, threshold of the program"
 	asProgram      = "the program"
 	programClipped = "the program, means clipped"
-	programProved  = "the program, proved threshold"
 )
 
 func programRules() []programRule {
@@ -55,13 +54,6 @@ func programRules() []programRule {
 		{programClipped, func(arms int, budget privacy.Budget, risk float64, coins policy.Coins) (identify.Identifier, error) {
 			return identify.NewPublishedAdaPTT(arms, budget, risk, coins, identify.WithClippedMeans())
 		}},
-		{programProved, func(arms int, budget privacy.Budget, risk float64, coins policy.Coins) (identify.Identifier, error) {
-			threshold, err := identify.NewAdaPTTThreshold(arms, risk, 2, 1)
-			if err != nil {
-				return nil, err
-			}
-			return identify.NewPublishedAdaPTT(arms, budget, risk, coins, identify.WithThreshold(threshold))
-		}},
 	}
 }
 
@@ -79,8 +71,8 @@ func (r programRule) play(ctx context.Context, c programCell, most, runs int) (p
 	}
 	budget := privacy.Pure{Epsilon: c.epsilon}
 	one := func(run int) (answer int, err error) {
-		key := noise.Key{Seed: 302, Experiment: c.name, Run: run, Role: noise.RoleReward}
-		own := noise.Key{Seed: 302, Experiment: c.name, Cell: r.name, Run: run, Role: noise.RoleNoise}
+		key := noise.Key{Seed: 1504, Experiment: c.name, Run: run, Role: noise.RoleReward}
+		own := noise.Key{Seed: 1504, Experiment: c.name, Cell: r.name, Run: run, Role: noise.RoleNoise}
 		coins := own
 		coins.Role = noise.RolePolicy
 		rule, err := r.build(len(c.means), budget, programRisk, sim.NewCoins(&coins.Fast(1)[0]))
@@ -173,7 +165,6 @@ func publishedProgram() Figure {
 			return Every(parts), nil
 		}
 	}
-	hard := func(c programCell) bool { return c.hard }
 	easy := func(c programCell) bool { return !c.hard }
 	all := func(programCell) bool { return true }
 	ratio := func(judge func(r, lo, hi float64, runs int, detail string) Finding, a, b string, i, j int) func(e *Evidence) (Finding, error) {
@@ -261,9 +252,6 @@ func publishedProgram() Figure {
 			},
 			{
 				ID: "proved", Text: "AdaP-TT with the threshold of Theorem 4 is δ-correct.", Where: "Theorem 4", Statistic: "Share of wrong answers of the paper's rule on each instance: holds if at most δ = 0.1.", Decide: rate(all, asPaper), IfHolds: NotContradicted, Why: theoremWhy,
-			},
-			{
-				ID: "program-proved", Text: "So is the program with that threshold, on these instances.", Own: true, Statistic: "The same of the program with the proved threshold.", Decide: rate(hard, programProved),
 			},
 			{
 				ID: "samples", Text: "The experiments of 004 play Algorithm 2 with the threshold of Theorem 4.", Where: "§5 and Appendix F", Statistic: "Mean plays of the program over those of the paper's rule, on each instance: holds if in 1 ± 0.1, which is ours.",

@@ -101,6 +101,7 @@ type Finding struct {
 type Evidence struct {
 	Preset      Preset
 	Experiments map[string]*experiment.Results // by name; without those that the preset leaves out
+	Sampled     map[string]bool                // experiments that played a sample instead of the source's data
 	Numbers     *Numbers                       // nil without Compute
 }
 

@@ -56,30 +56,31 @@ func identification() []Figure {
 				Why:    "On one instance, (0, 0.25, 0.5, 0.75, 1), it is a little above four. No theorem says it of DP-SE.",
 				Reader: "Nothing hangs on it."},
 			{ID: "regime-high", Text: "For ε < 0.2 the stopping time of AdaP-TT depends on the budget.", Where: "§5",
-				Statistic: "Mean stopping time of AdaP-TT over that at ε = 10, paired, at each ε below 0.2: holds if above 1.", Decide: overLargest(name, adaptt, above(1), high),
-				Weaker: overLargest(name, adaptt, above(1), func(p place) bool { return epsilonOf(p) <= 0.01 }),
+				Statistic: "Mean stopping time of AdaP-TT over that at ε = 10, paired, at each ε below 0.2: holds if outside 1 ± 0.1, which is ours.", Decide: overLargest(name, adaptt, outside(0.9, 1.1), high),
+				Weaker: overLargest(name, adaptt, outside(0.9, 1.1), func(p place) bool { return epsilonOf(p) <= 0.01 }),
 				Why:    regimeWhy + " Where the regimes meet is the instance's: by the lower bounds at T*_TV/T*_KL, which is 0.21 on the first and 0.07 on the second.",
 				Reader: "Read 0.2 as an order of magnitude."},
 			{ID: "regime-low", Text: "For ε > 0.2 it does not depend on it.", Where: "§5 and Appendix F",
 				Statistic: "Mean stopping time of AdaP-TT over that at ε = 10, paired, at each ε from 0.3 to 1: holds if between 0.8 and 1.25, which are ours.",
 				Decide:    overLargest(name, adaptt, between(0.8, 1.25), func(p place) bool { return low(p) && epsilonOf(p) < 10 }), Why: regimeWhy},
 			{ID: "correct", Text: "The algorithms are δ-correct, as is verified empirically.", Where: "Appendix F",
-				Statistic: "Wrong answers of AdaP-TT, DP-SE and TTUCB, each over all its cells, Clopper–Pearson: holds if at most δ = 0.01. The source's 100 runs of a cell could not show it.",
-				Decide:    pooledCorrect(name, adapttPlays, dpse, ttucb), IfHolds: NotContradicted,
+				Statistic: "Wrong answers of AdaP-TT and of DP-SE, each over all its cells, Clopper–Pearson: holds if at most δ = 0.01. The source's 100 runs of a cell could not show it.",
+				Decide:    pooledCorrect(name, adapttPlays, dpse), IfHolds: NotContradicted,
 				Why: "The program of AdaP-TT has no proof; figure faults-program has instances on which it errs more often than δ."},
 			{ID: "proved", Text: "AdaP-TT as Theorem 4 proves it to be δ-correct requires fewer samples than DP-SE.", Where: "§5, \"to provide a δ-correct answer\"",
 				Statistic: "Mean stopping time of AdaP-TT with the threshold of Theorem 4 over that of the DP-SE of 002, paired, in each cell: holds if below 1.",
 				Decide:    overSome(name, adapttProved, dpseOf002, below(1), allPlaces), IfFails: ProgramDiffers, Why: programWhy,
 				Reader: "Where a wrong answer must be rare by proof, DP-SE is the better of the two here; DP-TT (figure57.yaml) is better than both."},
-			{ID: "right-se", Text: "Counting all plays, the program's AdaP-TT is ahead of the DP-SE of 002 too, at every ε below 0.2.", Own: true,
-				Statistic: "Mean plays of AdaP-TT over those of the DP-SE of 002, paired, at each ε below 0.2: holds if below 1.", Decide: overSome(name, adapttPlays, dpseOf002, below(1), high),
-				Why: "Part of DP-SE's distance in the figures is a fault of its program (figure faults-means) and of the plays that AdaP-TT does not report."},
+			{ID: "right-se", Text: "Counting all plays, the program's AdaP-TT is behind the DP-SE of 002 at some ε below 0.2.", Own: true,
+				Statistic: "Mean plays of AdaP-TT over those of the DP-SE of 002, paired, at each ε below 0.2: holds if above 1 somewhere.",
+				Decide:    somewhere(name, adapttPlays, dpseOf002, above(1), high),
+				Why:       "Part of DP-SE's distance in the figures is a fault of its program (figure faults-means), and part the plays that AdaP-TT does not report."},
 			{ID: "lower-bound", Text: "No δ-correct private rule stops sooner, in the mean, than the lower bound.", Where: "Theorem 2 and Corollary 1; 000 Theorem 4.24",
 				Statistic: "Mean stopping time of the two private rules with a proof over T*(ν; ε) log(1/3δ), of each cell that has the bound: holds if above 1.",
 				Decide:    overBound(name, adapttProved, dpseOf002), IfHolds: NotContradicted, Why: theoremWhy},
 		}
 	}
-	const chosen004 = chosenBAI + " The source has 100 runs, here are 200. Rules that are proved have σ = 1, as Theorem 4; AdaP-TT with its threshold has log n in the leader's bonus and means clipped to [0, 1], since runs of the printed rule may never stop."
+	const chosen004 = chosenBAI + " The source has 100 runs, here are 400. Rules that are proved have σ = 1, as Theorem 4; AdaP-TT with its threshold has log n in the leader's bonus and means clipped to [0, 1], since runs of the printed rule may never stop."
 	first := func(p place) bool {
 		return p.instance == "mu1" && epsilonOf(p) < 0.1 || p.instance == "mu2" && epsilonOf(p) < 0.4
 	}
@@ -112,8 +113,8 @@ func identification() []Figure {
 					Statistic: "Mean stopping time of AdaP-TT* over that of AdaP-TT, both proved, paired, at ε below 0.1 on the first instance and 0.4 on the second: holds if below 1.",
 					Decide:    overSome("stopping", adapttStar, adapttProved, below(1), first), Why: starWhy + " The improvement that is proved is of a bound for δ → 0.", Reader: starReader},
 				{ID: "regime-high", Text: "For ε < 0.1 on the first instance and ε < 0.4 on the second, the stopping time of AdaP-TT depends on the budget.",
-					Statistic: "Mean stopping time of AdaP-TT over that at ε = 10, paired, at each such ε: holds if above 1.", Decide: overLargest("stopping", adaptt, above(1), first),
-					Weaker: overLargest("stopping", adaptt, above(1), func(p place) bool { return epsilonOf(p) <= 0.01 }),
+					Statistic: "Mean stopping time of AdaP-TT over that at ε = 10, paired, at each such ε: holds if outside 1 ± 0.1, which is ours.", Decide: overLargest("stopping", adaptt, outside(0.9, 1.1), first),
+					Weaker: overLargest("stopping", adaptt, outside(0.9, 1.1), func(p place) bool { return epsilonOf(p) <= 0.01 }),
 					Why:    regimeWhy + boundaryWhy, Reader: "Take the boundary from T*_TV/T*_KL, as after Theorem 4.24."},
 				{ID: "regime-low", Text: "For larger ε it does not depend on it.",
 					Statistic: "Mean stopping time of AdaP-TT over that at ε = 10, paired, at each such ε: holds if between 0.8 and 1.25, which are ours.", Decide: overLargest("stopping", adaptt, between(0.8, 1.25), below10),
@@ -158,6 +159,46 @@ func identification() []Figure {
 }
 
 func allPlaces(place) bool { return true }
+
+// outside judges whether a ratio lies outside an interval.
+func outside(from, to float64) func(r, lo, hi float64, runs int, detail string) Finding {
+	return func(r, lo, hi float64, runs int, detail string) Finding {
+		f := Between(r, lo, hi, from, to, runs, detail)
+		switch f.Answer {
+		case Holds:
+			f.Answer = Fails
+		case Fails:
+			f.Answer = Holds
+		}
+		return f
+	}
+}
+
+// somewhere judges whether the ratio of two policies is so at one at least of the places that a claim speaks of.
+func somewhere(name, a, b string, judge func(r, lo, hi float64, runs int, detail string) Finding, of func(place) bool) func(e *Evidence) (Finding, error) {
+	return func(e *Evidence) (Finding, error) {
+		places, err := some(e, name, a, of)
+		if err != nil {
+			return Finding{}, err
+		}
+		f := nothing(Undecided, "no place decides")
+		holds := 0
+		for _, p := range places {
+			g, err := paired(e, name, a, b, judge)(p, len(places))
+			if err != nil {
+				return Finding{}, err
+			}
+			if g.Answer == Holds {
+				holds++
+			}
+			if f.Runs == 0 || g.Value > f.Value {
+				f = g
+			}
+		}
+		f.Detail = fmt.Sprintf("%s; so at %d of %d places", f.Detail, holds, len(places))
+		return f, nil
+	}
+}
 
 // epsilonOf is the ε of a place's row; below every other where there is none.
 func epsilonOf(p place) float64 {

@@ -80,6 +80,7 @@ type Setting struct {
 	Rounds        float64 // of all cells and runs
 	Warnings      []string
 	Void          bool // some cells promised privacy and have no guarantee
+	Sampled       bool // a sample stood for the source's data
 }
 
 // A Result is what came of a figure. It is kept beside the figure's data.
@@ -527,7 +528,7 @@ const (
 
 // evidence plays the experiments and computes what is computed.
 func (p *player) evidence(ctx context.Context, r *Result) (*Evidence, error) {
-	e := &Evidence{Preset: p.o.Preset, Experiments: map[string]*experiment.Results{}}
+	e := &Evidence{Preset: p.o.Preset, Experiments: map[string]*experiment.Results{}, Sampled: map[string]bool{}}
 	for i := range p.figure.Experiments {
 		x := &p.figure.Experiments[i]
 		r.Settings = append(r.Settings, Setting{Name: x.Name, File: x.File})
@@ -538,7 +539,7 @@ func (p *player) evidence(ctx context.Context, r *Result) (*Evidence, error) {
 		if err != nil {
 			return nil, fmt.Errorf("experiment %s: %w", x.Name, err)
 		}
-		e.Experiments[x.Name] = results
+		e.Experiments[x.Name], e.Sampled[x.Name] = results, r.Settings[i].Sampled
 		r.Settings[i].Rounds = rounds(results)
 		r.Rounds += r.Settings[i].Rounds
 	}
@@ -598,7 +599,9 @@ func (p *player) experiment(ctx context.Context, x *Experiment, r *Result, s *Se
 			continue
 		}
 		note := "no real data was given: " + in.CSV + " is the sample that comes with Sotto, and --data DIR plays another file of this name."
-		if path, ok := p.o.real[in.CSV]; ok {
+		if path, ok := p.o.real[in.CSV]; !ok {
+			s.Sampled = true
+		} else {
 			note = "real data: " + in.CSV + " is " + path + "."
 		}
 		if !slices.Contains(r.Notes, note) {

@@ -157,7 +157,6 @@ func TestAuditFiguresComeOutEachWay(t *testing.T) {
 		{publishedProgram(), "correct-easy", program(asProgram, 100, 100, 10), program(asProgram, 100, 100, 300)},
 		{publishedProgram(), "threshold", program(paperThreshold, 100, 100, 300), program(paperThreshold, 100, 100, 10)},
 		{publishedProgram(), "proved", program(asPaper, 100, 100, 10), program(asPaper, 100, 100, 300)},
-		{publishedProgram(), "program-proved", program(programProved, 100, 100, 10), program(programProved, 100, 100, 300)},
 		{publishedProgram(), "samples", program(asProgram, 100, 100, 0), program(asProgram, 20, 20, 0)},
 		{publishedProgram(), "reported", program(asProgram, 100, 100, 0), program(asProgram, 100, 80, 0)},
 	} {
