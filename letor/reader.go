@@ -65,7 +65,8 @@ func (r *Reader) Features() int { return r.dim }
 // Line is the number of the line that was read last.
 func (r *Reader) Line() int { return r.line }
 
-// Next is the next row, or io.EOF. An error that matches ErrFormat names the line's number and its text.
+// Next is the next row, or io.EOF. An error that matches ErrFormat names the line and the field by number, and
+// nothing of what they hold: ratings are rewards.
 func (r *Reader) Next() (Row, error) {
 	for {
 		line, err := r.readLine()
@@ -80,7 +81,7 @@ func (r *Reader) Next() (Row, error) {
 			continue
 		}
 		if err := r.parse(text); err != nil {
-			return Row{}, fmt.Errorf("letor: %w: line %d, %q: %w", ErrFormat, r.line, short(line), err)
+			return Row{}, fmt.Errorf("letor: %w: line %d: %w", ErrFormat, r.line, err)
 		}
 		return r.row, nil
 	}
@@ -96,7 +97,7 @@ func (r *Reader) readLine() ([]byte, error) {
 			long = append(long, line...)
 		}
 		if len(long) > maxLine {
-			return nil, fmt.Errorf("letor: %w: line %d, %q: is longer than %d bytes", ErrFormat, r.line+1, short(long), maxLine)
+			return nil, fmt.Errorf("letor: %w: line %d: is longer than %d bytes", ErrFormat, r.line+1, maxLine)
 		}
 		line = long
 	}
@@ -110,30 +111,21 @@ func (r *Reader) readLine() ([]byte, error) {
 	return bytes.TrimRight(line, "\r\n"), nil
 }
 
-// short is a line for an error.
-func short(line []byte) string {
-	const most = 60
-	if len(line) > most {
-		return string(bytes.ToValidUTF8(line[:most], []byte("�"))) + "…"
-	}
-	return string(line)
-}
-
 // parse reads the fields of a line into r.row.
 func (r *Reader) parse(text []byte) error {
 	word, rest := next(text)
 	rating, ok := whole(word)
 	if !ok || rating > MaxRating {
-		return fmt.Errorf("the rating is %q, must be a whole number from 0 to %d", short(word), MaxRating)
+		return fmt.Errorf("the rating must be a whole number from 0 to %d", MaxRating)
 	}
 	r.row.Rating = rating
 	word, rest = next(rest)
 	number, ok := bytes.CutPrefix(word, []byte("qid:"))
 	if !ok {
-		return fmt.Errorf("the second field is %q, must be qid:NUMBER", short(word))
+		return errors.New("the second field must be qid:NUMBER")
 	}
 	if r.row.Query, ok = whole(number); !ok {
-		return fmt.Errorf("the query is %q, must be a whole number", short(number))
+		return errors.New("the query must be a whole number")
 	}
 	clear(r.row.Features)
 	first, last := r.dim == 0, 0
@@ -142,19 +134,19 @@ func (r *Reader) parse(text []byte) error {
 	} else if r.row.Features == nil {
 		r.row.Features = make([]float32, r.dim)
 	}
-	for len(rest) > 0 {
+	for field := 3; len(rest) > 0; field++ {
 		word, rest = next(rest)
 		if len(word) == 0 {
 			break
 		}
 		colon := bytes.IndexByte(word, ':')
 		if colon < 0 {
-			return fmt.Errorf("the field %q has no colon, must be FEATURE:VALUE", short(word))
+			return fmt.Errorf("field %d has no colon, must be FEATURE:VALUE", field)
 		}
 		i, ok := whole(word[:colon])
 		switch {
 		case !ok || i < 1 || i > MaxFeatures:
-			return fmt.Errorf("the feature's number is %q, must be from 1 to %d", short(word[:colon]), MaxFeatures)
+			return fmt.Errorf("the feature's number in field %d must be from 1 to %d", field, MaxFeatures)
 		case i <= last:
 			return fmt.Errorf("feature %d comes after feature %d, must rise", i, last)
 		case !first && i > r.dim:
@@ -162,7 +154,7 @@ func (r *Reader) parse(text []byte) error {
 		}
 		x, ok := float(word[colon+1:])
 		if !ok {
-			return fmt.Errorf("feature %d is %q, must be a finite number", i, short(word[colon+1:]))
+			return fmt.Errorf("feature %d must be a finite number", i)
 		}
 		if first {
 			for len(r.row.Features) < i {

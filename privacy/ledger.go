@@ -824,7 +824,7 @@ func malformed(v *Values) error {
 func notFinite(v *Values) error {
 	for i, x := range v.Sum {
 		if x-x != 0 {
-			return fmt.Errorf("ledger: sum %d is %v: %w", i, x, ErrValues)
+			return fmt.Errorf("ledger: sum %d: %w", i, ErrValues)
 		}
 	}
 	return ErrValues

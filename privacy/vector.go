@@ -94,7 +94,7 @@ func (l *Ledger) releaseVector(slot int, at int32, v *Vector, write bool) (Relea
 	}
 	for i, x := range v.Value {
 		if x-x != 0 { // NaN or ±Inf
-			return ReleasedVector{}, fmt.Errorf("ledger: coordinate %d is %v: %w", i, x, ErrValues)
+			return ReleasedVector{}, fmt.Errorf("ledger: coordinate %d: %w", i, ErrValues)
 		}
 	}
 	if write {
