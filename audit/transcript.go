@@ -9,6 +9,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/trial"
@@ -33,7 +34,7 @@ func transcribed(times float64, how recording) (direct, error) {
 	}
 	// play is one trial: the noisy sum of the first arm as its transcript and its replay have it, and what it has spent.
 	play := func(r trial.Rule, at int, in bool) (sums []float64, spent privacy.Loss, err error) {
-		log := trial.Log{Names: []string{"a", "b"}, Rewards: [][]float64{make([]float64, rows), make([]float64, rows)}}
+		log := logged.Log{Summary: logged.Summary{Names: []string{"a", "b"}}, Rewards: [][]float64{make([]float64, rows), make([]float64, rows)}}
 		if in {
 			log.Rewards[0][at] = 1
 		}

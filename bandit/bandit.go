@@ -33,6 +33,8 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/noise"
+
+	"github.com/sotto-dp/sotto/logged"
 )
 
 // A Law is the law of an arm's rewards.
@@ -50,7 +52,7 @@ type Law interface {
 
 // MaxAbs is the largest absolute value that a reward, a mean or a standard deviation may be given: far beyond any use, and sums and
 // widths stay finite.
-const MaxAbs = 1e100
+const MaxAbs = logged.MaxAbs
 
 // checkNumber refuses what is not a number of moderate size.
 func checkNumber(law, field string, x float64) error {

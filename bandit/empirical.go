@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -18,11 +19,11 @@ type Empirical struct {
 func NewEmpirical(counts map[float64]int) (*Empirical, error) {
 	values := make([]float64, 0, len(counts))
 	for v, k := range counts {
-		if err := checkNumber("empirical", "reward", v); err != nil {
-			return nil, err
+		if !(math.Abs(v) <= MaxAbs) { // an error does not tell a reward
+			return nil, fmt.Errorf("empirical: a reward is no finite number, at most %v in absolute value", MaxAbs)
 		}
 		if k <= 0 {
-			return nil, fmt.Errorf("empirical: the reward %v comes %d times: a count must be positive", v, k)
+			return nil, fmt.Errorf("empirical: a reward comes %d times: a count must be positive", k)
 		}
 		values = append(values, unsigned(v))
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/noise"
 )
 
@@ -62,18 +63,18 @@ func ExampleStandard() {
 
 func ExampleReadCSV() {
 	log := "arm,reward\ncontrol,0\ntreated,1\ncontrol,1\ntreated,1\n"
-	in, names, err := bandit.ReadCSV(strings.NewReader(log))
+	in, summary, err := bandit.ReadCSV(strings.NewReader(log), logged.Format{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(names, in.Means())
+	fmt.Println(summary.Names, in.Means())
 
-	_, _, err = bandit.ReadCSV(strings.NewReader("arm,reward\ncontrol,0\ntreated,good\n"))
+	_, _, err = bandit.ReadCSV(strings.NewReader("arm,reward\ncontrol,0\ntreated,good\n"), logged.Format{})
 	fmt.Println(err)
 	// Output:
 	// [control treated] [0.5 1]
-	// rewards: line 3, column reward: the value "good" must be a finite decimal number, at most 1e+100 in absolute value
+	// rewards: line 3, column reward: must be a finite decimal number, at most 1e+100 in absolute value; rows without a reward are left out if you say to skip them
 }
 
 func ExampleNewUniformMeans() {
@@ -142,5 +143,5 @@ func ExampleReadContextualCSV() {
 	// Output:
 	// 2 rounds of at most 3 actions in dimension 2
 	// [0.6 0.8 0 0.5 0 0] [0 1 0.25]
-	// logged rounds: line 3: the features [2] have norm 2: it must be at most 1 (or normalise: true)
+	// logged rounds: line 3: the norm of the features must be at most 1 (or normalise: true)
 }

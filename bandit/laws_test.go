@@ -253,7 +253,7 @@ func TestConstructorsRefuse(t *testing.T) {
 		{"table zeros", second(NewTable([]float64{0, math.Copysign(0, -1)}, []float64{0.5, 0.5})), "comes twice"},
 		{"empirical none", second(NewEmpirical(nil)), "no rewards"},
 		{"empirical count", second(NewEmpirical(map[float64]int{1: 0})), "0 times"},
-		{"empirical NaN", second(NewEmpirical(map[float64]int{nan: 1})), "reward is NaN"},
+		{"empirical NaN", second(NewEmpirical(map[float64]int{nan: 1})), "a reward is no finite number"},
 		{"empirical overflow", second(NewEmpirical(map[float64]int{1: math.MaxInt, 2: 1})), "overflow"},
 		{"one arm", second(BernoulliInstance(0.5)), "number of arms is 1: it must be at least 2"},
 		{"no arm", second(NewInstance()), "number of arms is 0"},

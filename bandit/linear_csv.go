@@ -2,7 +2,6 @@ package bandit
 
 import (
 	"crypto/sha256"
-	"encoding/csv"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -13,15 +12,16 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/noise"
 )
 
-// ReadLinearCSV reads logged rewards of actions with features, with the header x1,…,xd,reward and one row a reward. Each distinct feature vector
-// is an action, in the order of first appearance, whose rewards are drawn from those that were logged for it. Their means need not be linear in
+// ReadLinearCSV reads logged rewards of actions with features, in columns x1,…,xd and reward, one row a reward. Further columns are
+// ignored. Each distinct feature vector is an action, in the order of first appearance, whose rewards are drawn from those that were logged for it. Their means need not be linear in
 // the features, so Theta is nil.
 //
 // Norms are at most 1. With normalise all features are divided by the largest norm, if that is above 1; a common scale is no change to a linear
-// model. It is strict as ReadCSV is, and streamed as well: an error names the line, the column and the value.
+// model. It is strict as ReadCSV is, and streamed as well: an error names the line and the column.
 func ReadLinearCSV(r io.Reader, normalise bool) (LinearInstance, error) {
 	in, err := readLinearCSV(r, normalise)
 	if err != nil {
@@ -75,8 +75,7 @@ func readLinearCSV(r io.Reader, normalise bool) (LinearInstance, error) {
 	}
 	if most > 1+normSlack {
 		if !normalise {
-			return LinearInstance{}, fmt.Errorf("line %d: the features %s have norm %v, the largest: it must be at most 1 (or normalise: true)",
-				lines[at], vector(actions[at]), most)
+			return LinearInstance{}, fmt.Errorf("line %d: the norm of the features must be at most 1 (or normalise: true)", lines[at])
 		}
 		for _, a := range actions {
 			for j := range a {
@@ -88,7 +87,7 @@ func readLinearCSV(r io.Reader, normalise bool) (LinearInstance, error) {
 	for i, c := range counts {
 		l, err := NewEmpirical(c)
 		if err != nil {
-			return LinearInstance{}, fmt.Errorf("line %d: action %s: %w", lines[i], vector(actions[i]), err)
+			return LinearInstance{}, fmt.Errorf("line %d: %w", lines[i], err)
 		}
 		in.Arms = append(in.Arms, l)
 	}
@@ -107,12 +106,12 @@ type ContextLog struct {
 	text    string
 }
 
-// ReadContextualCSV reads logged rounds, with the header round,x1,…,xd,reward and one row an action. The rows of a round are together; a round is an
-// integer, and rounds increase from one to the next (they need not be numbered without gaps). A log with the reward of the played action alone
+// ReadContextualCSV reads logged rounds, in columns round, x1,…,xd and reward, one row an action. Further columns are ignored. The rows
+// of a round are together; a round is an integer, and rounds increase from one to the next (they need not be numbered without gaps). A log with the reward of the played action alone
 // has decision sets of one action, on which no policy can be told from another: a round with one action is allowed, but not all may be so.
 //
 // Norms are at most 1. With normalise all features are divided by the largest norm, if that is above 1. It is strict as ReadCSV is: an error names the
-// line, the column and the value.
+// line and the column.
 func ReadContextualCSV(r io.Reader, normalise bool) (*ContextLog, error) {
 	l, err := readContextualCSV(r, normalise)
 	if err != nil {
@@ -141,15 +140,14 @@ func readContextualCSV(r io.Reader, normalise bool) (*ContextLog, error) {
 		case len(l.start) == 0 || t.round > round:
 			l.start = append(l.start, len(l.rewards))
 		case t.round < round:
-			return nil, fmt.Errorf("line %d, column round: the value %d comes after %d: rounds must increase, and the rows of a round be together",
-				t.line, t.round, round)
+			return nil, t.Errorf(t.roundAt, "comes after a larger one: rounds must increase, and the rows of a round be together")
 		case len(l.rewards)-l.start[len(l.start)-1] == MaxArms:
-			return nil, fmt.Errorf("line %d, column round: round %d has more than %d actions", t.line, t.round, MaxArms)
+			return nil, t.Errorf(t.roundAt, "the round has more than %d actions", MaxArms)
 		}
 		round = t.round
 		largest = max(largest, norm(t.x))
 		if largest > 1+normSlack && !normalise {
-			return nil, fmt.Errorf("line %d: the features %s have norm %v: it must be at most 1 (or normalise: true)", t.line, vector(t.x), largest)
+			return nil, fmt.Errorf("line %d: the norm of the features must be at most 1 (or normalise: true)", t.line)
 		}
 		l.x, l.rewards = append(l.x, t.x...), append(l.rewards, t.reward)
 		l.bounded = l.bounded && math.Abs(t.reward) <= 1
@@ -207,11 +205,12 @@ func (l *ContextLog) Round(actions, means []float64, s *noise.Fast) (a, m []floa
 	return append(actions[:0], l.x[from*l.dim:to*l.dim]...), append(means[:0], l.rewards[from:to]...)
 }
 
-// A featureTable reads rows of [round,]x1,…,xd,reward one by one.
+// A featureTable reads rows with columns x1, …, xd, reward and perhaps round, one by one.
 type featureTable struct {
-	rows    *csv.Reader
-	columns []string
-	rounds  bool // there is a column round
+	*logged.Table
+	columns        []int // of x1, …, xd
+	rounds         bool  // there is a column round
+	roundAt, payAt int
 
 	// The last row.
 	line   int
@@ -221,37 +220,34 @@ type featureTable struct {
 }
 
 func newFeatureTable(r io.Reader, rounds bool) (*featureTable, error) {
-	t := &featureTable{rows: csv.NewReader(r), rounds: rounds}
-	t.rows.ReuseRecord = true
-	t.rows.FieldsPerRecord = -1 // counted in next: with a better message
-	want := "x1,…,xd,reward"
-	if rounds {
-		want = "round," + want
-	}
-	header, err := t.rows.Read()
-	if errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("the file is empty: want the header %s", want)
-	}
+	table, err := logged.NewTable(r)
 	if err != nil {
 		return nil, err
 	}
-	header[0] = strings.TrimPrefix(header[0], "\ufeff")
-	d := len(header) - 1
+	t := &featureTable{Table: table, rounds: rounds}
+	if t.payAt, err = t.Column("reward"); err != nil {
+		return nil, err
+	}
 	if rounds {
-		d--
+		if t.roundAt, err = t.Column("round"); err != nil {
+			return nil, err
+		}
+	}
+	d := 0
+	for _, name := range t.Columns() {
+		if _, err := strconv.ParseUint(strings.TrimPrefix(name, "x"), 10, 64); err == nil && strings.HasPrefix(name, "x") {
+			d++
+		}
 	}
 	if d > MaxDim {
 		return nil, fmt.Errorf("line 1: the header has %d features: there must be at most %d", d, MaxDim)
 	}
-	if rounds {
-		t.columns = append(t.columns, "round")
-	}
-	for j := range max(d, 1) {
-		t.columns = append(t.columns, "x"+strconv.Itoa(j+1))
-	}
-	t.columns = append(t.columns, "reward")
-	if !slices.Equal(header, t.columns) {
-		return nil, fmt.Errorf("line 1: the header is %q: want %s", shown(strings.Join(header, ",")), want)
+	for j := range max(d, 1) { // so that none is left out for a gap in their numbers
+		at, err := t.Column("x" + strconv.Itoa(j+1))
+		if err != nil {
+			return nil, fmt.Errorf("%w: features are x1, x2, … without a gap", err)
+		}
+		t.columns = append(t.columns, at)
 	}
 	t.x = make([]float64, d)
 	return t, nil
@@ -259,41 +255,21 @@ func newFeatureTable(r io.Reader, rounds bool) (*featureTable, error) {
 
 // next reads a row. It returns io.EOF after the last.
 func (t *featureTable) next() error {
-	row, err := t.rows.Read()
+	err := t.Next()
 	if err != nil {
-		return err // one that is not io.EOF names the line
+		return err
 	}
-	t.line, _ = t.rows.FieldPos(0)
-	if len(row) != len(t.columns) {
-		return fmt.Errorf("line %d: the row has %d fields: want %d (%s,…,reward)", t.line, len(row), len(t.columns), t.columns[0])
-	}
-	first := 0
+	t.line = t.Line()
 	if t.rounds {
-		first = 1
-		if t.round, err = strconv.ParseInt(row[0], 10, 64); err != nil {
-			return fmt.Errorf("line %d, column round: the value %q must be an integer", t.line, shown(row[0]))
+		if t.round, err = t.Integer(t.roundAt); err != nil {
+			return err
 		}
 	}
-	for i := first; i < len(row); i++ {
-		v, err := parseNumber(row[i])
-		if err != nil || !(math.Abs(v) <= MaxAbs) {
-			line, _ := t.rows.FieldPos(i)
-			return fmt.Errorf("line %d, column %s: the value %q must be a finite decimal number, at most %v in absolute value",
-				line, t.columns[i], shown(row[i]), MaxAbs)
-		}
-		if i == len(row)-1 {
-			t.reward = unsigned(v)
-		} else {
-			t.x[i-first] = unsigned(v)
+	for j, at := range t.columns {
+		if t.x[j], err = t.Number(at); err != nil {
+			return err
 		}
 	}
-	return nil
-}
-
-// shown is a value short enough for an error.
-func shown(s string) string {
-	if len(s) > maxName {
-		return strings.ToValidUTF8(s[:maxName], "") + "…"
-	}
-	return s
+	t.reward, err = t.Number(t.payAt)
+	return err
 }

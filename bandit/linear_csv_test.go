@@ -2,6 +2,7 @@ package bandit
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"runtime"
 	"slices"
@@ -24,26 +25,30 @@ func TestReadLinearCSV(t *testing.T) {
 	if err != nil || !slices.Equal(in.Actions[0], []float64{0.6, 0.8}) || !slices.Equal(in.Actions[1], []float64{0, 0.2}) || in.Means()[1] != 3 {
 		t.Errorf("normalised: %v %v", in.Actions, err)
 	}
+	mixed, err := ReadLinearCSV(strings.NewReader("reward,day,x2,x1\n1,mon,0,1\n-1,tue,-0.5,0\n"), false)
+	if err != nil || !slices.Equal(mixed.Actions[1], []float64{0, -0.5}) || mixed.Means()[1] != -1 {
+		t.Errorf("other columns, in another order: %v %v", mixed.Actions, err)
+	}
 	same, err := ReadLinearCSV(strings.NewReader("x1,x2,reward\n0.5,0,1\n0,0.5,0\n"), true)
 	if err != nil || same.Actions[0][0] != 0.5 {
 		t.Errorf("short vectors stay: %v %v", same.Actions, err)
 	}
 	for _, c := range []struct{ name, in, want string }{
-		{"empty", "", "linear rewards: the file is empty: want the header x1,…,xd,reward"},
+		{"empty", "", "linear rewards: the file is empty: the first line must be a header"},
 		{"header only", "x1,reward\n", "a header but no rewards"},
-		{"no features", "reward\n1\n", `line 1: the header is "reward": want x1,…,xd,reward`},
-		{"other names", "x1,x3,reward\n1,1,1\n", `line 1: the header is "x1,x3,reward"`},
-		{"from zero", "x0,x1,reward\n1,1,1\n", `line 1: the header is "x0,x1,reward"`},
-		{"no header", "1,0,1\n0,1,0\n", `line 1: the header is "1,0,1"`},
-		{"long header", strings.Repeat("y", 300) + "\n", "y…\""},
-		{"too wide", strings.Repeat("x,", 1025) + "reward\n", "the header has 1025 features: there must be at most 1024"},
-		{"ragged", "x1,x2,reward\n1,0,1\n0,1\n", "line 3: the row has 2 fields: want 3 (x1,…,reward)"},
-		{"NaN", "x1,x2,reward\n1,0,1\n0,NaN,1\n", `line 3, column x2: the value "NaN" must be a finite decimal number`},
-		{"empty feature", "x1,x2,reward\n,0,1\n", `line 2, column x1: the value ""`},
-		{"reward", "x1,x2,reward\n1,0,good\n", `line 2, column reward: the value "good"`},
-		{"large", "x1,reward\n1e101,0\n", `line 2, column x1: the value "1e101"`},
+		{"no features", "reward\n1\n", `line 1: there is no column "x1" among the 1 of the header: features are x1, x2, … without a gap`},
+		{"other names", "x1,x3,reward\n1,1,1\n", `line 1: there is no column "x2" among the 3 of the header`},
+		{"from zero", "x0,x1,reward\n1,1,1\n", `line 1: there is no column "x2"`},
+		{"no header", "1,0,1\n0,1,0\n", `line 1: there is no column "reward" among the 3 of the header`},
+		{"long header", strings.Repeat("y", 300) + "\n", "among the 1 of the header"},
+		{"too wide", wide(1025) + "reward\n", "the header has 1025 features: there must be at most 1024"},
+		{"ragged", "x1,x2,reward\n1,0,1\n0,1\n", "line 3: the row has 2 fields, must have 3 as the header has"},
+		{"NaN", "x1,x2,reward\n1,0,1\n0,NaN,1\n", "line 3, column x2: must be a finite decimal number"},
+		{"empty feature", "x1,x2,reward\n,0,1\n", "line 2, column x1: must"},
+		{"reward", "x1,x2,reward\n1,0,good\n", "line 2, column reward: must"},
+		{"large", "x1,reward\n1e101,0\n", "line 2, column x1: must"},
 		{"one action", "x1,reward\n1,0\n1,1\n", "all rewards are of one feature vector: want at least 2 actions"},
-		{"norm", "x1,x2,reward\n1,0,1\n1,1,1\n3,4,1\n0,1,0\n", "line 4: the features [3 4] have norm 5, the largest: it must be at most 1 (or normalise: true)"},
+		{"norm", "x1,x2,reward\n1,0,1\n1,1,1\n3,4,1\n0,1,0\n", "line 4: the norm of the features must be at most 1 (or normalise: true)"},
 		{"open quote", "x1,reward\n1,1\n\"2,0\n", "line 3"},
 	} {
 		in, err := ReadLinearCSV(strings.NewReader(c.in), false)
@@ -54,6 +59,15 @@ func TestReadLinearCSV(t *testing.T) {
 	if _, err := ReadLinearCSV(strings.NewReader("x1,reward\n1e100,1\n1e-300,1\n-1e-300,0\n"), true); err == nil || !strings.Contains(err.Error(), "actions 2 and 3 are the same") {
 		t.Errorf("two actions that scaling makes one: %v", err)
 	}
+}
+
+// wide is a header of n features.
+func wide(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "x%d,", i+1)
+	}
+	return b.String()
 }
 
 // TestReadLinearCSVStreams reads 8 MB and looks at the memory in use at the end of the file.
@@ -121,17 +135,17 @@ func TestReadContextualCSV(t *testing.T) {
 		t.Errorf("%v %v", scaled.x, err)
 	}
 	for _, c := range []struct{ name, in, want string }{
-		{"empty", "", "logged rounds: the file is empty: want the header round,x1,…,xd,reward"},
+		{"empty", "", "logged rounds: the file is empty: the first line must be a header"},
 		{"header only", "round,x1,reward\n", "a header but no rounds"},
-		{"no round", "x1,reward\n1,1\n", `line 1: the header is "x1,reward": want round,x1,…,xd,reward`},
-		{"no features", "round,reward\n1,1\n", `line 1: the header is "round,reward"`},
-		{"round", "round,x1,reward\n1.5,1,1\n", `line 2, column round: the value "1.5" must be an integer`},
-		{"order", "round,x1,reward\n2,1,1\n2,0,1\n1,0,0\n", "line 4, column round: the value 1 comes after 2: rounds must increase"},
-		{"apart", "round,x1,reward\n1,1,1\n2,0,1\n1,0,0\n", "line 4, column round: the value 1 comes after 2"},
-		{"ragged", "round,x1,reward\n1,1\n", "line 2: the row has 2 fields: want 3 (round,…,reward)"},
-		{"NaN", "round,x1,reward\n1,NaN,1\n", `line 2, column x1: the value "NaN"`},
-		{"reward", "round,x1,reward\n1,1,\n", `line 2, column reward: the value ""`},
-		{"norm", "round,x1,x2,reward\n1,1,0,1\n1,1,1,1\n", "line 3: the features [1 1] have norm 1.4142135623730951: it must be at most 1 (or normalise: true)"},
+		{"no round", "x1,reward\n1,1\n", `line 1: there is no column "round" among the 2 of the header`},
+		{"no features", "round,reward\n1,1\n", `line 1: there is no column "x1"`},
+		{"round", "round,x1,reward\n1.5,1,1\n", "line 2, column round: must be an integer"},
+		{"order", "round,x1,reward\n2,1,1\n2,0,1\n1,0,0\n", "line 4, column round: comes after a larger one: rounds must increase"},
+		{"apart", "round,x1,reward\n1,1,1\n2,0,1\n1,0,0\n", "line 4, column round: comes after"},
+		{"ragged", "round,x1,reward\n1,1\n", "line 2: the row has 2 fields, must have 3"},
+		{"NaN", "round,x1,reward\n1,NaN,1\n", "line 2, column x1: must"},
+		{"reward", "round,x1,reward\n1,1,\n", "line 2, column reward: must"},
+		{"norm", "round,x1,x2,reward\n1,1,0,1\n1,1,1,1\n", "line 3: the norm of the features must be at most 1 (or normalise: true)"},
 		{"one action each", "round,x1,reward\n1,1,1\n2,0,1\n", "every round has one action"},
 	} {
 		l, err := ReadContextualCSV(strings.NewReader(c.in), false)

@@ -16,6 +16,7 @@ import (
 	"github.com/sotto-dp/sotto/choose"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/interval"
+	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -168,7 +169,7 @@ func cents(t *testing.T) bandit.Source {
 	t.Helper()
 	log := "arm,reward\n" + strings.Repeat("a,0\n", 70) + strings.Repeat("a,1000\n", 30) +
 		strings.Repeat("b,0\n", 80) + strings.Repeat("b,4000\n", 20) + strings.Repeat("c,0\n", 65) + strings.Repeat("c,250\n", 35)
-	in, _, err := bandit.ReadCSV(strings.NewReader(log))
+	in, _, err := bandit.ReadCSV(strings.NewReader(log), logged.Format{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -141,6 +141,44 @@ func TestRewardsCSV(t *testing.T) {
 	}
 }
 
+// examples/visits.csv is what this test writes, and has what everyday logs have: 2400 visitors of three versions of a form who come up to
+// three times, sorted by whether they sent it, some of them to another version; columns that nobody needs; and rewards that are missing.
+func TestVisitsCSV(t *testing.T) {
+	versions, rates := []string{"long", "short", "wizard"}, []float64{0.15, 0.25, 0.6}
+	r := rand.New(rand.NewPCG(1993, 6))
+	rows := map[string][]string{}
+	for visitor := range 2400 {
+		version := r.IntN(3)
+		for day := range 1 + r.IntN(3) {
+			if r.IntN(10) == 0 {
+				version = r.IntN(3)
+			}
+			sent := "0"
+			if r.Float64() < rates[version] {
+				sent = "1"
+			}
+			if r.IntN(20) == 0 {
+				sent = ""
+			}
+			rows[sent] = append(rows[sent], fmt.Sprintf("%d,v%04d,%s,%s\n", day+1, visitor, versions[version], sent))
+		}
+	}
+	text := "day,visitor,version,sent\n" + strings.Join(rows["1"], "") + strings.Join(rows["0"], "") + strings.Join(rows[""], "")
+	const path = "../examples/visits.csv"
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != text {
+		t.Error("examples/visits.csv is not what this test writes")
+	}
+}
+
 // examples/contexts.csv is what this test writes: 300 rounds of four articles with three features in the unit ball, each with the reward that it
 // would have had, in tenths from −1 to 1.
 func TestContextsCSV(t *testing.T) {
@@ -264,7 +302,7 @@ func TestSchema(t *testing.T) {
 	}
 	// What the schema cannot see: it looks at form, one field at a time.
 	beyond := []string{"horizon below arms", "two instances of one name", "same instance twice", "means reversed", "means beyond one", "no such csv",
-		"empty csv", "one csv", "csv of one arm", "standard with one arm", "unknown law", "range reversed", "runs is too large", "horizon is too large", "gaussian without sd",
+		"empty csv", "one csv", "csv of one arm", "csv without the column", "csv with a missing reward", "standard with one arm", "unknown law", "range reversed", "runs is too large", "horizon is too large", "gaussian without sd",
 		"budget twice", "budgets missing", "budget that no policy meets", "same policy twice", "same policy under another name", "two labels alike",
 		"checkpoint beyond the horizon", "checkpoints not increasing", "checkpoints end early", "too many checkpoints",
 		// Not JSON, or not what this library makes of YAML.

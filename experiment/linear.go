@@ -83,7 +83,7 @@ func instanceWays(kind string) ways {
 		{"laws", nil},
 		{"standard", []string{"arms"}},
 		{"means", []string{"arms", "law", "sd", "redraw"}},
-		{"csv", []string{"sha256"}},
+		{"csv", []string{"arm_column", "reward_column", "user_column", "skip_missing", "sha256"}},
 		{programKey, nil},
 	}
 }
@@ -197,7 +197,7 @@ func (p *Plan) linearWorlds() ([]world, error) {
 		if err := in.named(s, i, seen); err != nil {
 			return nil, err
 		}
-		if in.Bernoulli != nil || in.Laws != nil || in.Standard != "" || in.Means != nil || in.Source != nil || in.Law != "" {
+		if in.Bernoulli != nil || in.Laws != nil || in.Standard != "" || in.Means != nil || in.Source != nil || in.Law != "" || in.Columns != (Columns{}) {
 			return nil, s.fail(at, "has arms: an experiment of kind %s wants one of %s", s.Kind, strings.Join(instanceWays(s.Kind).names(), ", "))
 		}
 		if in.CSV != "" && in.Linear == nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
@@ -216,7 +217,7 @@ func (p *Plan) worlds() ([]world, error) {
 		if err := in.named(s, i, seen); err != nil {
 			return nil, err
 		}
-		src, field, err := in.resolve(s)
+		src, field, err := in.resolve(p)
 		if err != nil {
 			if field != "" {
 				at += "." + field
@@ -291,7 +292,8 @@ func checkLabel(name string) error {
 }
 
 // resolve makes the source of an instance. On error it says in which of the instance's fields.
-func (in *Instance) resolve(s *Spec) (src bandit.Source, field string, err error) {
+func (in *Instance) resolve(p *Plan) (src bandit.Source, field string, err error) {
+	s := &p.Spec
 	if in.Linear != nil || in.LinearSource != nil || in.ContextualSource != nil {
 		return nil, "", fmt.Errorf("has actions in ℝ^d: they are for experiments of kind %s and %s", KindLinear, KindContextual)
 	}
@@ -303,6 +305,9 @@ func (in *Instance) resolve(s *Spec) (src bandit.Source, field string, err error
 	}
 	if ways != 1 {
 		return nil, "", fmt.Errorf("says what its arms are in %d ways: want exactly one of bernoulli, laws, standard, means, csv", ways)
+	}
+	if in.CSV == "" && in.Columns != (Columns{}) {
+		return nil, "", errors.New("says what columns mean, but has no csv")
 	}
 	fixed := func(i bandit.Instance, err error) (bandit.Source, error) {
 		if err != nil {
@@ -348,17 +353,36 @@ func (in *Instance) resolve(s *Spec) (src bandit.Source, field string, err error
 		return in.resolveMeans(s)
 	case in.CSV != "":
 		var inst bandit.Instance
+		var log logged.Summary
 		field, err := in.read(s, func(r io.Reader) (err error) {
-			inst, _, err = bandit.ReadCSV(r)
+			inst, log, err = bandit.ReadCSV(r, in.format(s))
 			return err
 		})
 		if err != nil {
 			return nil, field, err
 		}
+		if log.Skipped > 0 {
+			p.warn("instance %s: %d of %d rows have no reward and are left out: this number is not private, nor is whose reward is missing",
+				in.Name, log.Skipped, log.Rows)
+		}
+		if log.Clipped {
+			lo, hi := s.span()
+			p.warn("instance %s: rewards leave the declared range [%v, %v] and are clipped to it before a person's mean is taken", in.Name, lo, hi)
+		}
 		return bandit.Fixed(inst), field, nil
 	default:
 		return in.Source, "source", nil
 	}
+}
+
+// format is how the instance's CSV is read: the rows of a person are clipped to the declared range, if rewards are clipped at all.
+func (in *Instance) format(s *Spec) logged.Format {
+	c := in.Columns
+	f := logged.Format{Arm: c.Arm, Reward: c.Reward, User: c.User, SkipMissing: c.SkipMissing}
+	if f.Lo, f.Hi = s.span(); s.Unclipped {
+		f.Lo, f.Hi = math.Inf(-1), math.Inf(1)
+	}
+	return f
 }
 
 // path is a path in the experiment's file: relative ones start where that file is.

@@ -46,8 +46,12 @@ func Schema() ([]byte, error) {
 			"redraw": object{"description": "draw the means anew for each run", "type": "boolean", "default": false},
 		}, "means", "arms"),
 		instance(object{
-			"csv":    object{"description": "logged rewards with the header arm,reward; relative to this file", "type": "string", "minLength": 1},
-			"sha256": object{"description": "hash of that file: another one is refused", "type": "string", "pattern": "^[0-9a-fA-F]{64}$"},
+			"csv":           object{"description": "logged rewards, with a header; relative to this file", "type": "string", "minLength": 1},
+			"arm_column":    object{"description": "column that names the arms", "type": "string", "minLength": 1, "default": "arm"},
+			"reward_column": object{"description": "column with the rewards", "type": "string", "minLength": 1, "default": "reward"},
+			"user_column":   object{"description": "column of persons: the rows of one count once", "type": "string", "minLength": 1},
+			"skip_missing":  object{"description": "leave out rows without a reward", "type": "boolean", "default": false},
+			"sha256":        object{"description": "hash of that file: another one is refused", "type": "string", "pattern": "^[0-9a-fA-F]{64}$"},
 		}, "csv"),
 	}
 	budgets := []any{

@@ -59,6 +59,7 @@ type Instance struct {
 	Standard  string        // C1, C2, C3 or C4 of 002 for Arms arms
 	Means     *Means        // means drawn at random for Arms arms
 	CSV       string        // path of logged rewards, relative to the experiment's file
+	Columns   Columns       // what the columns of that file mean
 	SHA256    string        // of that file, in hex; if set, another file is refused
 	Source    bandit.Source // anything else, from a program: its file form names the source, and cannot be played
 
@@ -69,6 +70,13 @@ type Instance struct {
 	Linear           *Linear                 // of KindLinear and KindContextual
 	LinearSource     bandit.LinearSource     // of KindLinear, from a program, as Source
 	ContextualSource bandit.ContextualSource // of KindContextual, from a program
+}
+
+// Columns say what the columns of a CSV of logged rewards mean (logged.Format). Further ones are ignored.
+type Columns struct {
+	Arm, Reward string // empty: arm and reward
+	User        string // column of persons, each of whom counts once; empty: every row is of another person
+	SkipMissing bool   // leave out rows without a reward
 }
 
 // A Rule is a stopping rule with its parameters.
@@ -266,6 +274,14 @@ func (in Instance) normal() ([]field, error) {
 		out = append(out, field{"redraw", in.Means.Redraw})
 	case in.CSV != "":
 		out = append(out, field{"csv", in.CSV}) // not its hash, which would tell who has a guess of the log that it is right
+		for _, f := range []field{{"arm_column", in.Columns.Arm}, {"reward_column", in.Columns.Reward}, {"user_column", in.Columns.User}} {
+			if f.value != "" {
+				out = append(out, f)
+			}
+		}
+		if in.Columns.SkipMissing {
+			out = append(out, field{"skip_missing", true})
+		}
 	case in.Source != nil:
 		out = append(out, field{programKey, in.Source.String()})
 	default:

@@ -102,7 +102,7 @@ func (p *Plan) laws() ([]world, error) {
 		if err := in.named(s, i, seen); err != nil {
 			return nil, err
 		}
-		if in.Law == "" || in.Bernoulli != nil || in.Laws != nil || in.Standard != "" || in.Means != nil || in.CSV != "" || in.Source != nil ||
+		if in.Law == "" || in.Bernoulli != nil || in.Laws != nil || in.Standard != "" || in.Means != nil || in.CSV != "" || in.Columns != (Columns{}) || in.Source != nil ||
 			in.Linear != nil || in.LinearSource != nil || in.ContextualSource != nil {
 			return nil, s.fail(at, "is no law: want law, such as law: bernoulli(0.3), and nothing else, in an experiment of kind %s", KindStopping)
 		}

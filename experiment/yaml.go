@@ -609,6 +609,14 @@ func (d *decoder) instance(kind string, n ast.Node, field string) (Instance, err
 				return d.fail(v, at, "is empty, want the path of a file")
 			}
 			return nil
+		case "arm_column":
+			return d.column(v, at, &in.Columns.Arm)
+		case "reward_column":
+			return d.column(v, at, &in.Columns.Reward)
+		case "user_column":
+			return d.column(v, at, &in.Columns.User)
+		case "skip_missing":
+			return d.flag(v, at, &in.Columns.SkipMissing)
 		case programKey:
 			var text string
 			err := d.text(v, at, &text)
@@ -629,6 +637,17 @@ func (d *decoder) instance(kind string, n ast.Node, field string) (Instance, err
 		return in, d.fail(n, field, "says nowhere what its %s are: want one of %s", what, strings.Join(ways, ", "))
 	}
 	return in, err
+}
+
+// column reads the name of a column.
+func (d *decoder) column(n ast.Node, field string, name *string) error {
+	if err := d.text(n, field, name); err != nil {
+		return err
+	}
+	if *name == "" {
+		return d.fail(n, field, "is empty: want the name of a column")
+	}
+	return nil
 }
 
 func (d *decoder) anInstance(kind string, n ast.Node, field string) (Instance, error) {

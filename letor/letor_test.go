@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/logged"
 )
 
 func rows(t testing.TB, text string, features int) ([]Row, error) {
@@ -229,9 +230,9 @@ func TestClusterByHand(t *testing.T) {
 	if err := a.WriteCSV(&csv); err != nil {
 		t.Fatal(err)
 	}
-	in, names, err := bandit.ReadCSV(&csv)
-	if err != nil || len(names) != 2 || in.Arms[0].Mean() != 0.5 || in.Arms[1].Mean() != 0.5 {
-		t.Errorf("%v, %v, %v", in, names, err)
+	in, summary, err := bandit.ReadCSV(&csv, logged.Format{})
+	if err != nil || len(summary.Names) != 2 || in.Arms[0].Mean() != 0.5 || in.Arms[1].Mean() != 0.5 {
+		t.Errorf("%v, %v, %v", in, summary, err)
 	}
 }
 
@@ -288,11 +289,11 @@ func TestWriteCSVOrder(t *testing.T) {
 	if one.String() != again.String() || one.String() == other.String() {
 		t.Error("the order is not that of the seed")
 	}
-	names, log, err := bandit.ReadLog(&one)
-	if err != nil || len(names) != 2 {
-		t.Fatal(names, err)
+	log, err := logged.Format{InOrder: true}.Read(&one)
+	if err != nil || len(log.Names) != 2 {
+		t.Fatal(log.Names, err)
 	}
-	for arm, rewards := range log {
+	for arm, rewards := range log.Rewards {
 		var counts [MaxRating + 1]int
 		first, square := 0.0, 0.0
 		for i, x := range rewards {

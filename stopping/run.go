@@ -14,11 +14,11 @@ import (
 // ErrUnfinished is matched by the error of a rule that did not stop: an *UnfinishedError.
 var ErrUnfinished = errors.New("the rule has not stopped")
 
-// An UnfinishedError says that the stream ended, or that the cap was reached, before the rule stopped. There is no estimate, and the answers to
+// An UnfinishedError says that the data ended, or that the cap was reached, before the rule stopped. There is no estimate, and the answers to
 // the questions, all of them no, have been paid for.
 type UnfinishedError struct {
 	Samples int  // how many were seen
-	Capped  bool // by the cap, not by the end of the stream
+	Capped  bool // by the cap, not by the end of the data
 	Spent   privacy.Loss
 }
 
@@ -28,7 +28,7 @@ func (e *UnfinishedError) Error() string {
 		return fmt.Sprintf("the cap of %d samples was reached before the rule stopped: no estimate is released; %s. "+
 			"The mean is too near 0 for so few samples, or it is 0: then the rule would go on for ever", e.Samples, spent(e.Spent))
 	}
-	return fmt.Sprintf("the stream ended after %d samples, before the rule stopped: no estimate is released; %s", e.Samples, spent(e.Spent))
+	return fmt.Sprintf("the data ended after %d samples, before the rule stopped: no estimate is released; %s", e.Samples, spent(e.Spent))
 }
 
 // spent says what a rule that gave no estimate has cost.
@@ -44,11 +44,6 @@ func spent(loss privacy.Loss) string {
 
 // Is makes it match ErrUnfinished.
 func (e *UnfinishedError) Is(target error) bool { return target == ErrUnfinished }
-
-// A Stream gives samples one by one, and io.EOF after the last.
-type Stream interface {
-	Next() (float64, error)
-}
 
 // Options of Run. The zero value has none.
 type Options struct {
@@ -69,12 +64,13 @@ type Result struct {
 }
 
 // Run runs the rule on real data, with exact noise keyed by the operating system. Samples outside [−R,R] are clipped, and the estimate is then
-// that of the clipped law's mean; their number is not counted. A sample that is NaN counts as −R: to refuse it would tell of it. The estimate is right for independent
-// samples of one law, in the order of the stream: of a sorted stream only the beginning is seen. Privacy holds for any stream.
+// that of the clipped law's mean; their number is not counted. A sample that is NaN counts as −R: to refuse it would tell of
+// it. The estimate is right for independent samples of one law, in this order (logged.Format shuffles unless told not to): of sorted ones only the
+// beginning is seen. Privacy holds for any samples.
 //
 // Samples are fixed-point numbers, multiples of 2^-19 R, and rounding adds 2^-20 R to the rule's Hoeffding bound. So means below (1+1/α)·2^-20 R
 // are never told from 0.
-func Run(ctx context.Context, rule Rule, in Stream, o Options) (Result, error) {
+func Run(ctx context.Context, rule Rule, samples []float64, o Options) (Result, error) {
 	rule, err := rule.exact()
 	if err != nil {
 		return Result{}, err
@@ -85,17 +81,17 @@ func Run(ctx context.Context, rule Rule, in Stream, o Options) (Result, error) {
 	}
 	return run(ctx, rule, cur, o.Cap, func(n int) (int, error) {
 		for i := range n {
+			if i == len(samples) {
+				return i, io.EOF
+			}
 			if i&0xffff == 0xffff && ctx.Err() != nil {
 				return i, ctx.Err()
 			}
-			x, err := in.Next()
-			if err == nil {
-				err = cur.Add(0, x)
-			}
-			if err != nil {
+			if err := cur.Add(0, samples[i]); err != nil {
 				return i, err
 			}
 		}
+		samples = samples[n:]
 		return n, nil
 	})
 }

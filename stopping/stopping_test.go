@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -324,19 +323,6 @@ func TestUpperBoundHolds(t *testing.T) {
 	}
 }
 
-type slice struct {
-	x    []float64
-	next int
-}
-
-func (s *slice) Next() (float64, error) {
-	if s.next == len(s.x) {
-		return 0, io.EOF
-	}
-	s.next++
-	return s.x[s.next-1], nil
-}
-
 // Real data, exact noise: the guarantee with β = 10⁻⁷ is the test's false-alarm probability.
 func TestRunOnRealData(t *testing.T) {
 	ctx := context.Background()
@@ -351,7 +337,7 @@ func TestRunOnRealData(t *testing.T) {
 	for _, name := range Names() {
 		ledger := privacy.NewLedger()
 		rule := newRuleOf(t, name, 0.25, 1e-7, 1, 5)
-		got, err := Run(ctx, rule, &slice{x: data}, Options{Ledger: ledger})
+		got, err := Run(ctx, rule, data, Options{Ledger: ledger})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -364,7 +350,7 @@ func TestRunOnRealData(t *testing.T) {
 		t.Logf("%s: %.4f after %d samples", name, got.Estimate, got.Samples)
 	}
 	// A cap of the ledger: no answer beyond it.
-	if _, err := Run(ctx, newRuleOf(t, "dp-exp-nas", 0.5, 0.1, 1, 5), &slice{x: data}, Options{Ledger: privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 0.3}))}); !errors.Is(err, privacy.ErrBudget) {
+	if _, err := Run(ctx, newRuleOf(t, "dp-exp-nas", 0.5, 0.1, 1, 5), data, Options{Ledger: privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 0.3}))}); !errors.Is(err, privacy.ErrBudget) {
 		t.Errorf("under a cap: %v", err)
 	}
 }
@@ -381,7 +367,7 @@ func TestUnfinished(t *testing.T) {
 		{100, 0, false, 0.5, "ended after 100 samples"}, {100, 50, true, 0.5, "cap of 50 samples"}, {1, 0, false, 0, "nothing has been spent"},
 		{0, 0, false, 0, "ended after 0 samples"}, {100, 1, true, 0, "cap of 1 samples"}, {100, 100, true, 0.5, "cap of 100"}, {64, 100, false, 0.5, "after 64"},
 	} {
-		_, err := Run(ctx, rule, &slice{x: make([]float64, c.n)}, Options{Cap: c.limit})
+		_, err := Run(ctx, rule, make([]float64, c.n), Options{Cap: c.limit})
 		var u *UnfinishedError
 		if !errors.As(err, &u) || !errors.Is(err, ErrUnfinished) || u.Capped != c.capped || math.Abs(u.Spent.Pure()-c.spent) > 1e-6 || !strings.Contains(err.Error(), c.mention) {
 			t.Errorf("%+v: %v", c, err)
@@ -401,16 +387,16 @@ func TestUnfinished(t *testing.T) {
 	// A sample that is no number counts as one at the lower end: it ends nothing.
 	for _, x := range []float64{math.NaN(), math.Inf(-1)} {
 		var unfinished *UnfinishedError
-		if _, err := Run(ctx, rule, &slice{x: []float64{1, 1, x, 1}}, Options{}); !errors.As(err, &unfinished) || unfinished.Samples != 4 {
+		if _, err := Run(ctx, rule, []float64{1, 1, x, 1}, Options{}); !errors.As(err, &unfinished) || unfinished.Samples != 4 {
 			t.Errorf("%v: %v", x, err)
 		}
 	}
-	if _, err := Run(ctx, rule, &slice{}, Options{Cap: -1}); err == nil {
+	if _, err := Run(ctx, rule, nil, Options{Cap: -1}); err == nil {
 		t.Error("a negative cap")
 	}
 	stopped, stop := context.WithCancel(ctx)
 	stop()
-	if _, err := Run(stopped, rule, &slice{x: make([]float64, 10)}, Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := Run(stopped, rule, make([]float64, 10), Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	if _, err := (StudyConfig{Rule: newRuleOf(t, "nas", 0.5, 0.1, 1, 1), Law: parse(t, "0.5"), Runs: 4}).Run(stopped); !errors.Is(err, context.Canceled) {
@@ -473,52 +459,9 @@ func TestBadRules(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	if _, err := Run(context.Background(), newRuleOf(t, "dp-nas", 0.1, 0.1, 1e-9, 1), &slice{}, Options{}); err == nil || !strings.Contains(err.Error(), "at most 1048576") {
+	if _, err := Run(context.Background(), newRuleOf(t, "dp-nas", 0.1, 0.1, 1e-9, 1), nil, Options{}); err == nil || !strings.Contains(err.Error(), "at most 1048576") {
 		t.Errorf("noise beyond the grid: %v", err)
 	}
-}
-
-func TestColumns(t *testing.T) {
-	c := must[*Column](t)(NewColumn(strings.NewReader("\ufeffname,delay,x\r\na,1.5,2\r\n\r\nb,-3e2,4\r\n"), "delay"))
-	for _, want := range []float64{1.5, -300} {
-		if x, err := c.Next(); x != want || err != nil {
-			t.Errorf("%v, %v, want %v", x, err, want)
-		}
-	}
-	for range 2 {
-		if _, err := c.Next(); !errors.Is(err, io.EOF) {
-			t.Errorf("at the end: %v", err)
-		}
-	}
-	if _, err := NewColumn(strings.NewReader("\ufeffx\n1\n"), "x"); err != nil {
-		t.Error(err)
-	}
-	for text, mention := range map[string]string{"": "empty", "y,z\n1,2\n": `no column "x"`, "x,y,x\n": "several", "x\n1,2\n": "line 2: the row has 2 fields",
-		"x,y\n1,2\n3\n": "line 3: the row has 1 field", "x\nNaN\n": `line 2, column x: the value "NaN"`, "x\n1\n\"\"\n": `line 3`, "x\ninf\n": "finite", "x\n0x1\n": "decimal",
-		"x\n1_0\n": "decimal", "x\n1e999\n": "finite", "x\n\"1\n": "line 2"} {
-		c, err := NewColumn(strings.NewReader(text), "x")
-		for err == nil {
-			_, err = c.Next()
-		}
-		if errors.Is(err, io.EOF) || !strings.Contains(err.Error(), mention) {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
-}
-
-func FuzzColumn(f *testing.F) {
-	f.Add("x\n1\n", "x")
-	f.Add("a,b\n1,2\n\"3\",4\n", "b")
-	f.Add("", "")
-	f.Fuzz(func(t *testing.T, text, name string) {
-		c, err := NewColumn(strings.NewReader(text), name)
-		for n := 0; err == nil; n++ {
-			var x float64
-			if x, err = c.Next(); err == nil && (x-x != 0 || n > len(text)) {
-				t.Errorf("%q: %v as number %d", text, x, n)
-			}
-		}
-	})
 }
 
 func Example() {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/trial"
 )
@@ -20,7 +21,7 @@ func ExampleRun() {
 	for i := range 2000 {
 		fmt.Fprintf(&file, "placebo,%d\nverum,%d\n", i%10/8, (i%10+8)/9) // 2 of 10, and 9 of 10
 	}
-	data, err := trial.ReadLog(strings.NewReader(file.String()))
+	data, err := logged.Format{}.Read(strings.NewReader(file.String()))
 	if err != nil {
 		log.Fatal(err)
 	}

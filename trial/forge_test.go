@@ -11,11 +11,12 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
 // transcribed is the transcript of a trial on data.
-func transcribed(t testing.TB, r Rule, log Log) string {
+func transcribed(t testing.TB, r Rule, log logged.Log) string {
 	t.Helper()
 	var transcript bytes.Buffer
 	if _, err := Run(context.Background(), Config{Rule: r, Log: log, Transcript: &transcript}); err != nil && !errors.Is(err, ErrUnfinished) {

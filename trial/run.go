@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
@@ -57,19 +57,7 @@ func spent(loss privacy.Loss, plays int) string {
 	}
 }
 
-// A Log is logged data: for each arm, its rewards in their order.
-type Log struct {
-	Names   []string
-	Rewards [][]float64
-}
-
-// ReadLog reads a CSV file with the header arm,reward (bandit.ReadLog).
-func ReadLog(r io.Reader) (Log, error) {
-	names, rewards, err := bandit.ReadLog(r)
-	return Log{names, rewards}, err
-}
-
-func (l Log) check() error {
+func checkLog(l logged.Log) error {
 	if len(l.Names) != len(l.Rewards) || len(l.Names) < 2 {
 		return fmt.Errorf("trial: the log has %d names and the rewards of %d arms, must be of the same arms, at least 2", len(l.Names), len(l.Rewards))
 	}
@@ -79,7 +67,8 @@ func (l Log) check() error {
 // A Config is a trial on logged data.
 type Config struct {
 	Rule Rule // for as many arms as the log has
-	Log  Log
+	// Log has the rewards of each arm in the order in which they are played (logged.Format shuffles them unless told not to).
+	Log logged.Log
 	// Lo and Hi are the declared range of rewards, which must not depend on them; both 0 means [0,1]. Rewards outside are
 	// clipped, and nobody counts them.
 	Lo, Hi float64
@@ -112,7 +101,7 @@ type Result struct {
 //
 // If an arm's data run out, or at the cap, the error matches ErrUnfinished: there is no answer then.
 func Run(ctx context.Context, cfg Config) (Result, error) {
-	if err := cfg.Log.check(); err != nil {
+	if err := checkLog(cfg.Log); err != nil {
 		return Result{}, err
 	}
 	if cfg.Rule.arms != len(cfg.Log.Names) {

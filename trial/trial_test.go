@@ -13,6 +13,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
@@ -33,9 +34,9 @@ func ruleAt(t testing.TB, risk float64, name string, arms int, budget privacy.Bu
 }
 
 // doses is a log of Bernoulli rewards with rows for each arm.
-func doses(rows int, means ...float64) Log {
+func doses(rows int, means ...float64) logged.Log {
 	r := rand.New(rand.NewPCG(3, 4))
-	log := Log{Rewards: make([][]float64, len(means))}
+	log := logged.Log{Rewards: make([][]float64, len(means))}
 	for a, m := range means {
 		log.Names = append(log.Names, string(rune('a'+a)))
 		for range rows {
@@ -138,7 +139,7 @@ func TestUnfinished(t *testing.T) {
 	r := ruleAt(t, 1e-9, "dp-tt", 2, privacy.Pure{Epsilon: 1}, nil)
 	for _, c := range []struct {
 		name        string
-		log         Log
+		log         logged.Log
 		cap         int
 		want, spent string
 		end         string
@@ -268,7 +269,7 @@ func TestTwinsOfTheNoise(t *testing.T) {
 // peeks stops and answers by the raw rewards.
 type peeks struct {
 	identify.Identifier
-	log  Log
+	log  logged.Log
 	seen []int
 	best int
 }
@@ -475,6 +476,18 @@ func TestBadInput(t *testing.T) {
 }
 
 const perArm = 1
+
+// A reward that is no number stops nothing: in the middle a refusal would say that the trial had not stopped before, after releases
+// that were paid for.
+func TestNoNumberStopsNoTrial(t *testing.T) {
+	log := doses(2000, 0.2, 0.9)
+	log.Rewards[1][5] = math.NaN()
+	for _, r := range everyRule(t, 2) {
+		if out, err := Run(context.Background(), Config{Rule: r, Log: log}); err != nil || out.Plays[1] < 6 {
+			t.Errorf("%s: %v after %v plays", r.Name(), err, out.Plays)
+		}
+	}
+}
 
 // A study counts what its outcomes say; it does not depend on the workers, and has each run as Play plays it.
 func TestStudy(t *testing.T) {

@@ -25,7 +25,9 @@ type chooseCommand struct {
 	Standard  string           `help:"A standard instance of 002: C1, C2, C3 or C4, for --arms-count arms." placeholder:"C" group:"The world, one of:"`
 	ArmsCount experiment.Count `help:"Number of arms of --standard; 5 if not given." placeholder:"K" group:"The world, one of:"`
 	Prior     string           `help:"Bernoulli arms whose means are drawn uniformly from [LO,HI] for each run: how many, and from where." placeholder:"K:LO:HI" group:"The world, one of:"`
-	CSV       string           `name:"csv" help:"Logged rewards, a CSV with header arm,reward." placeholder:"FILE" type:"path" group:"The world, one of:"`
+	CSV       string           `name:"csv" help:"Logged rewards, a CSV with a header. Rows are drawn with replacement: their order does not matter." placeholder:"FILE" type:"path" group:"The world, one of:"`
+
+	columnFlags
 
 	Epsilon string `help:"ε-DP; with --delta (ε,δ)-DP, with --alpha (α,ε)-RDP." placeholder:"ε" group:"The budget:"`
 	Delta   string `help:"δ, beside --epsilon." placeholder:"δ" group:"The budget:"`
@@ -56,7 +58,7 @@ func (c *chooseCommand) Help() string {
 }
 
 func (c *chooseCommand) Run(ctx context.Context, s streams) error {
-	q, err := c.question()
+	q, err := c.question(s)
 	if err != nil {
 		return err
 	}
@@ -98,18 +100,18 @@ func (c *chooseCommand) Run(ctx context.Context, s streams) error {
 	return err
 }
 
-func (c *chooseCommand) question() (choose.Question, error) {
+func (c *chooseCommand) question(s streams) (choose.Question, error) {
 	bad := func(format string, args ...any) (choose.Question, error) {
 		return choose.Question{}, fmt.Errorf("%w: "+format, append([]any{errUsage}, args...)...)
 	}
 	q := choose.Question{Horizon: int(c.Horizon), Reference: c.Reference, Strict: c.Strict, MinRuns: int(c.MinRuns), MaxRuns: int(c.MaxRuns),
 		Time: c.Time, Workers: c.Workers}
 	var err error
-	if q.Source, err = c.source(); err != nil {
-		return bad("%w", err)
-	}
 	if q.Lo, q.Hi, err = c.ends(); err != nil {
-		return bad("%w", err)
+		return q, usage(err)
+	}
+	if q.Source, err = c.source(s, q.Lo, q.Hi); err != nil {
+		return q, usage(err)
 	}
 	if q.Budget, err = c.budget(); err != nil {
 		return bad("%w", err)
@@ -150,14 +152,7 @@ func (c *chooseCommand) ends() (lo, hi float64, err error) {
 		}
 		return 0, 0, nil
 	}
-	ends, err := numbers("--range", c.Range)
-	if err != nil {
-		return 0, 0, err
-	}
-	if len(ends) != 2 || !(ends[0] < ends[1]) || !(max(-ends[0], ends[1]) <= mostRange) {
-		return 0, 0, fmt.Errorf("--range is %q, must be two finite numbers, the lower one first, at most %v in absolute value", c.Range, mostRange)
-	}
-	return ends[0], ends[1], nil
+	return parseRange(c.Range)
 }
 
 // positive reads a fraction. That 0 is not a value matters: in a question it stands for the default.
@@ -169,7 +164,8 @@ func positive(flag, text string) (float64, error) {
 	return x, nil
 }
 
-func (c *chooseCommand) source() (bandit.Source, error) {
+// source is the world; lo and hi are the range that a log's persons are clipped to.
+func (c *chooseCommand) source(s streams, lo, hi float64) (bandit.Source, error) {
 	given := 0
 	for _, f := range []string{c.Arms, c.Standard, c.Prior, c.CSV} {
 		if f != "" {
@@ -187,6 +183,8 @@ func (c *chooseCommand) source() (bandit.Source, error) {
 		return nil, errors.New("want exactly one of --arms, --standard, --prior and --csv")
 	case c.ArmsCount != 0 && c.Standard == "":
 		return nil, errors.New("--arms-count goes with --standard")
+	case c.CSV == "" && c.columnFlags.given():
+		return nil, c.check(c.CSV)
 	case c.Arms != "":
 		var laws []bandit.Law
 		for _, text := range outside(c.Arms) {
@@ -235,9 +233,13 @@ func (c *chooseCommand) source() (bandit.Source, error) {
 			return nil, err
 		}
 		defer f.Close()
-		in, _, err := bandit.ReadCSV(f)
+		in, log, err := bandit.ReadCSV(f, c.format(lo, hi))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.CSV, err)
+		}
+		tellSkipped(s, c.CSV, log)
+		if log.Clipped {
+			fmt.Fprintf(s.err, "warning: %s: rewards leave the declared range [%v, %v] and are clipped to it before a person's mean is taken\n", c.CSV, lo, hi)
 		}
 		return bandit.Fixed(in), nil
 	}
@@ -406,7 +408,7 @@ func (c *chooseCommand) repeat(q *choose.Question, a *choose.Answer) string {
 	in := experiment.Instance{Name: "world"}
 	switch parts := strings.Split(c.Prior, ":"); {
 	case c.CSV != "":
-		in.CSV = c.CSV
+		in.CSV, in.Columns = c.CSV, c.columns()
 	case len(parts) == 3:
 		arms, _ := experiment.ParseCount(parts[0]) // read once already
 		ends, _ := numbers("--prior", parts[1]+","+parts[2])

@@ -27,8 +27,8 @@ var moreExamples = map[string]string{
 
 // exitNotes are what the exit codes of a command mean beside the common ones.
 var exitNotes = map[string]string{
-	"sotto stop":            "2 also if the data or the cap ended before the rule stopped: the error says what was spent.",
-	"sotto identify":        "2 also if the data or the cap ended before an answer: the error says what was spent.",
+	"sotto stop":            "3 if the data or the cap ended before the rule stopped: there is no estimate, and the error says what was spent.",
+	"sotto identify":        "3 if the data or the cap ended before an answer: the error says what was spent.",
 	"sotto audit mechanism": "1 also if the claim is refuted.",
 	"sotto audit policy":    "1 also if the claim is refuted.",
 	"sotto audit training":  "1 also if the claim is refuted.",

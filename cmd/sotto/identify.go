@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/trial"
@@ -22,8 +24,11 @@ import (
 
 type identifyCommand struct {
 	Arms   string `help:"Arms to simulate, by their Bernoulli means or their laws, such as 0.95,0.9,0.5 or gaussian(0.5,0.1)." placeholder:"ARM,…" group:"The arms, one of:"`
-	CSV    string `name:"csv" help:"Real data: logged rewards, a CSV with header arm,reward; - reads standard input. Each play of an arm takes its next row, so the rows of an arm must be in an order that says nothing of their rewards: shuffle a sorted file. A second run spends the budget again." placeholder:"FILE" group:"The arms, one of:"`
+	CSV    string `name:"csv" help:"Real data: logged rewards, a CSV with a header; - reads standard input. Each play of an arm takes its next row, after a shuffle. A second run spends the budget again." placeholder:"FILE" group:"The arms, one of:"`
 	Replay string `help:"A transcript: play the trial again from its releases, and check that its plays and its answer follow from them." placeholder:"FILE" group:"The arms, one of:"`
+
+	columnFlags
+	orderFlag
 
 	Rule    string `default:"dp-tt" help:"dp-tt, adap-tt, adap-tt-star, dp-se; or ttucb, se, lucb, track-and-stop, which are not private. With parameters if need be: dp-tt:eta=0.5; sotto list policies has them." placeholder:"RULE"`
 	Risk    string `help:"Probability of a wrong answer that is allowed, above 0 and below 1." placeholder:"δ"`
@@ -32,7 +37,7 @@ type identifyCommand struct {
 
 	Cap        experiment.Count `help:"Give up after so many plays. If two arms are best no rule ever stops; for --arms the cap is 1e8 if not given." placeholder:"N"`
 	Runs       experiment.Count `help:"Runs of --arms: more than one print the error rate and the distribution of the number of plays." placeholder:"N"`
-	Seed       string           `help:"Seed of the simulation of --arms." default:"1" placeholder:"S"`
+	Seed       string           `help:"Seed of the simulation of --arms, 1 if not given. For --csv, of the rows' order and of people's arms, which the operating system draws if not given; never of noise." placeholder:"S"`
 	Transcript string           `help:"Write what the guarantee is about to this file, which must be new: a line of JSON for each batch of plays and each release. If the rule is private it may be published; --replay checks it." placeholder:"FILE" type:"path"`
 }
 
@@ -42,6 +47,7 @@ func (c *identifyCommand) Help() string {
   sotto identify --arms 0.95,0.9,0.5 --epsilon 1 --risk 0.05
   sotto identify --arms 0.95,0.9,0.5 --rule adap-tt --epsilon 1 --risk 0.05 --runs 1000
   sotto identify --csv doses.csv --epsilon 1 --risk 0.05 --transcript trial.jsonl
+  sotto identify --csv visits.csv --arm-column version --reward-column sent --user-column visitor --skip-missing --epsilon 1 --risk 0.05
   sotto identify --replay trial.jsonl`
 }
 
@@ -56,30 +62,41 @@ func (c *identifyCommand) Run(ctx context.Context, s streams) error {
 	case given != 1:
 		return fmt.Errorf("%w: want one of --arms, --csv and --replay", errUsage)
 	case c.Replay != "":
-		if c.Risk != "" || c.Epsilon != "" || c.Rule != "dp-tt" || c.Range != "0,1" || c.Cap > 0 || c.Runs > 0 || c.Seed != "1" || c.Transcript != "" {
+		if c.Risk != "" || c.Epsilon != "" || c.Rule != "dp-tt" || c.Range != "0,1" || c.Cap > 0 || c.Runs > 0 || c.Seed != "" || c.Transcript != "" || c.columnFlags.given() || c.InOrder {
 			return fmt.Errorf("%w: --replay takes no other flag: the transcript says what the trial was", errUsage)
 		}
 		return c.replay(s)
 	case c.Risk == "":
 		return fmt.Errorf("%w: want --risk, the probability of a wrong answer that is allowed", errUsage)
-	case c.CSV != "" && (c.Runs > 0 || c.Seed != "1"):
-		return fmt.Errorf("%w: --runs and --seed are for --arms: real data are read once, and their noise is never repeated", errUsage)
+	case c.CSV != "" && c.Runs > 0:
+		return fmt.Errorf("%w: --runs is for --arms: real data are read once, and their noise is never repeated", errUsage)
+	case c.CSV == "" && c.InOrder:
+		return fmt.Errorf("%w: --in-order is for --csv", errUsage)
 	}
-	ends, err := numbers("--range", c.Range)
+	if err := c.columnFlags.check(c.CSV); err != nil {
+		return err
+	}
+	lo, hi, err := parseRange(c.Range)
 	if err != nil {
 		return err
 	}
-	if len(ends) != 2 || !(ends[0] < ends[1]) || !(max(-ends[0], ends[1]) <= mostRange) {
-		return fmt.Errorf("%w: --range is %q, must be two finite numbers, the lower one first, at most %v in absolute value", errUsage, c.Range, mostRange)
-	}
 	if c.CSV != "" {
-		return c.data(ctx, s, ends[0], ends[1])
+		return c.data(ctx, s, lo, hi)
 	}
-	return c.simulate(ctx, s, ends[0], ends[1])
+	return c.simulate(ctx, s, lo, hi)
 }
 
-// mostRange is the largest reward that a file may have, too.
-const mostRange = 1e100
+// parseRange reads --range.
+func parseRange(text string) (lo, hi float64, err error) {
+	ends, err := numbers("--range", text)
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(ends) != 2 || !(ends[0] < ends[1]) || !(max(-ends[0], ends[1]) <= logged.MaxAbs) {
+		return 0, 0, fmt.Errorf("%w: --range is %q, must be two finite numbers, the lower one first, at most %v in absolute value", errUsage, text, logged.MaxAbs)
+	}
+	return ends[0], ends[1], nil
+}
 
 // riskOf reads --risk.
 func riskOf(text string) (float64, error) {
@@ -167,19 +184,21 @@ func (c *identifyCommand) rule(arms int) (trial.Rule, error) {
 
 // data runs a trial on real data. It prints nothing but what follows from releases, and the lower bound from private means.
 func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) error {
-	in := s.in
-	if c.CSV != "-" {
-		f, err := os.Open(c.CSV)
-		if err != nil {
-			return usage(err)
-		}
-		defer f.Close()
-		in = f
+	format, err := seeded(c.format(lo, hi), c.Seed)
+	if err != nil {
+		return err
 	}
-	log, err := trial.ReadLog(in)
+	format.InOrder = c.InOrder
+	in, err := openLog(c.CSV, s)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	log, err := format.Read(in)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", errUsage, c.CSV, err)
 	}
+	tellSkipped(s, c.CSV, log.Summary)
 	rule, err := c.rule(len(log.Names))
 	if err != nil {
 		return usage(err)
@@ -207,7 +226,8 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 	case err != nil:
 		return fmt.Errorf("%w: %s: %w", errUsage, c.CSV, err)
 	}
-	return printTrial(s.out, rule, log.Names, "", nil, r, lo, hi)
+	data := dataLine(log.Summary, format, "the mean of the clipped rows of one arm, drawn among the person's arms")
+	return printTrial(s.out, rule, log.Names, "data\t"+data, nil, r, lo, hi)
 }
 
 // transcribe gives a trial where to write its transcript. It appears whole, and also if the trial has spent something without an
@@ -281,13 +301,13 @@ func promise(r trial.Rule) string {
 	return text + fmt.Sprintf("; wrong with probability at most %v, if one arm alone is best (%s)", r.Risk(), r.Correct())
 }
 
-// printTrial prints one trial; truth and means are of a simulated one.
-func printTrial(out io.Writer, rule trial.Rule, names []string, truth string, means []float64, r trial.Result, lo, hi float64) error {
+// printTrial prints one trial. The world is a line about its arms or its data; means are those of a simulated one.
+func printTrial(out io.Writer, rule trial.Rule, names []string, world string, means []float64, r trial.Result, lo, hi float64) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "rule\t%s, %d arms, rewards in [%v, %v]\n", rule.Entry().Title, len(names), lo, hi)
 	fmt.Fprintf(w, "guarantee\t%s\n", promise(rule))
-	if truth != "" {
-		fmt.Fprintf(w, "arms\t%s\n", truth)
+	if world != "" {
+		fmt.Fprintln(w, world)
 	}
 	if r.Answer >= 0 {
 		fmt.Fprintf(w, "answer\t%s\n", names[r.Answer])
@@ -385,9 +405,9 @@ func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float6
 	if err != nil {
 		return fail(err)
 	}
-	seed, err := strconv.ParseUint(c.Seed, 10, 64)
+	seed, err := parseSeed(cmp.Or(c.Seed, "1"))
 	if err != nil {
-		return fail(fmt.Errorf("--seed is %q, must be a whole number from 0 to 2^64−1", c.Seed))
+		return err
 	}
 	runs := max(int(c.Runs), 1)
 	switch {
@@ -447,7 +467,7 @@ func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float6
 			capped = 1
 		}
 		r := trial.Result{Answer: o.Answer, Tau: o.Tau, Plays: o.Plays, Batches: o.Batches, Releases: o.Releases, Means: o.Means, Loss: o.Loss}
-		if err := printTrial(s.out, rule, names, text, means, r, lo, hi); err != nil {
+		if err := printTrial(s.out, rule, names, "arms\t"+text, means, r, lo, hi); err != nil {
 			return err
 		}
 	} else {

@@ -51,6 +51,7 @@ const (
 	exitOK          = 0
 	exitFailed      = 1   // something outside the command line and the files it names went wrong
 	exitUsage       = 2   // bad input
+	exitUnfinished  = 3   // the data or the cap ended before there was an answer
 	exitInterrupted = 130 // as shells have it for Ctrl-C
 )
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -24,7 +25,12 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return os.WriteFile(filepath.Join(e.WorkDir, "doses.csv"), doses(2000), 0o644)
+			for name, text := range map[string][]byte{"doses.csv": doses(2000), "sorted.csv": sorted(), "fading.csv": fading(), "late.csv": late(), "visits.csv": visits()} {
+				if err := os.WriteFile(filepath.Join(e.WorkDir, name), text, 0o644); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "lines": lines, "fill": fill, "address": address, "mode": mode},
 	})
@@ -106,6 +112,68 @@ func doses(rows int) []byte {
 				reward = "1"
 			}
 			b = append(b, arm.name+","+reward+"\n"...)
+		}
+	}
+	return b
+}
+
+// sorted is a log of two arms that somebody sorted: half of a's rewards are 1, and come first; 80 % of b's are, and come last.
+func sorted() []byte {
+	b := []byte("arm,reward\n")
+	for i := range 2000 {
+		b = fmt.Appendf(b, "a,%d\n", 1-i/1000)
+	}
+	for i := range 2000 {
+		b = fmt.Appendf(b, "b,%d\n", min(i/400, 1))
+	}
+	return b
+}
+
+// fading is a column of 3000 values of 0.9 and then 3000 of 0.1.
+func fading() []byte {
+	b := []byte("id,delay\n")
+	for i := range 6000 {
+		b = fmt.Appendf(b, "%d,0.%d\n", i, 9-i/3000*8)
+	}
+	return b
+}
+
+// late is a column of 600 values with one that is no number in row 500.
+func late() []byte {
+	b := []byte("delay\n")
+	for i := range 600 {
+		value := "0.9"
+		if i == 499 {
+			value = "0.731secret"
+		}
+		b = append(b, value+"\n"...)
+	}
+	return b
+}
+
+// visits is a log of 2400 visitors of two versions of a page with two rows each: for one third of the same version, for one third of
+// both, and for one third with a reward that is missing. Of ten visitors two like the short version, and nine the long one.
+func visits() []byte {
+	b := []byte("day,version,visitor,sent\n")
+	versions, likes := []string{"short", "long"}, []int{2, 9}
+	for i := range 2400 {
+		row := func(version int, missing bool) {
+			sent := "0"
+			if missing {
+				sent = "NA"
+			} else if i/2%10 < likes[version] {
+				sent = "100" // clipped
+			}
+			b = fmt.Appendf(b, "mon,%s,v%d,%s\n", versions[version], i, sent)
+		}
+		row(i%2, false)
+		switch i % 3 {
+		case 0:
+			row(i%2, false)
+		case 1:
+			row(i%2, true)
+		default:
+			row(1-i%2, false)
 		}
 	}
 	return b

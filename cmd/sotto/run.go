@@ -24,8 +24,10 @@ func exitCode(err error) int {
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case errors.Is(err, errUsage), errors.Is(err, choose.ErrQuestion), errors.Is(err, experiment.ErrSpec), errors.Is(err, experiment.ErrOutput), errors.Is(err, experiment.ErrShards),
-		errors.Is(err, experiment.ErrUnit), errors.Is(err, stopping.ErrUnfinished), errors.Is(err, trial.ErrUnfinished):
+		errors.Is(err, experiment.ErrUnit):
 		return exitUsage
+	case errors.Is(err, stopping.ErrUnfinished), errors.Is(err, trial.ErrUnfinished):
+		return exitUnfinished
 	}
 	return exitFailed
 }
@@ -48,6 +50,8 @@ type runCommand struct {
 	Resume  bool   `help:"Go on in a directory that has part of this experiment."`
 
 	Arms     string `help:"Instead of a file: the arms, by their Bernoulli means or their laws, such as 0.75,0.6 or gaussian(0.5,0.1)." placeholder:"ARM,…" group:"Without a file:"`
+	CSV      string `name:"csv" help:"Instead of --arms: logged rewards, a CSV with a header. Rows are drawn with replacement: their order does not matter." placeholder:"FILE" group:"Without a file:"`
+	Range    string `help:"Declared range of rewards, others are clipped; 0,1 if not given. It must not be taken from the data." placeholder:"LO,HI" group:"Without a file:"`
 	Policies string `help:"Policies, each with parameters if need be: adap-klucb,adap-ucb:alpha=4. See list policies." placeholder:"NAME,…" group:"Without a file:"`
 	Epsilon  string `help:"Budgets of ε-DP; with --delta, of (ε,δ)-DP." placeholder:"ε,…" group:"Without a file:"`
 	Delta    string `help:"δ of the budgets of --epsilon." placeholder:"δ" group:"Without a file:"`
@@ -57,6 +61,8 @@ type runCommand struct {
 	Noise    string `help:"Noise under --trust: laplace, polya, skellam, gaussian or count." placeholder:"NOISE" group:"Without a file:"`
 	Promised string `help:"Share of the users who are promised to answer and be honest, under --trust." placeholder:"SHARE" group:"Without a file:"`
 	Dropout  string `help:"Probability that a user does not answer, under --trust." placeholder:"P" group:"Without a file:"`
+
+	columnFlags
 }
 
 // Help is shown by --help.
@@ -64,6 +70,7 @@ func (c *runCommand) Help() string {
 	return `Examples:
   sotto run examples/quickstart.yaml
   sotto run --arms 0.75,0.6 --policies adap-klucb,dp-se --epsilon 0.1,1 --horizon 1e6 --runs 20
+  sotto run --csv examples/abtest.csv --range 0,1 --policies dp-imed,dp-se --epsilon 1 --horizon 2e4
   sotto run examples/sajed-arms.yaml --shard 0/4 --out part0`
 }
 
@@ -163,8 +170,8 @@ func printTables(s streams, r *experiment.Results) error {
 
 // spec is the experiment of the file, or of the flags.
 func (c *runCommand) spec(s streams) (*experiment.Spec, error) {
-	inline := c.NoBudget
-	for _, flag := range []string{c.Arms, c.Policies, c.Epsilon, c.Delta, c.Rho, c.Trust, c.Noise, c.Promised, c.Dropout} {
+	inline := c.NoBudget || c.given()
+	for _, flag := range []string{c.Arms, c.CSV, c.Range, c.Policies, c.Epsilon, c.Delta, c.Rho, c.Trust, c.Noise, c.Promised, c.Dropout} {
 		inline = inline || flag != ""
 	}
 	var spec *experiment.Spec
@@ -176,8 +183,8 @@ func (c *runCommand) spec(s streams) (*experiment.Spec, error) {
 		if spec, err = read(c.File, s); err != nil {
 			return nil, err
 		}
-	case c.Arms == "" || c.Policies == "" || c.Horizon == "":
-		return nil, fmt.Errorf("%w: want a file, or all of --arms, --policies and --horizon", errUsage)
+	case (c.Arms == "") == (c.CSV == "") || c.Policies == "" || c.Horizon == "":
+		return nil, fmt.Errorf("%w: want a file, or all of --arms (or --csv), --policies and --horizon", errUsage)
 	default:
 		var err error
 		if spec, err = c.inline(); err != nil {
@@ -208,7 +215,17 @@ func read(file string, s streams) (*experiment.Spec, error) {
 
 func (c *runCommand) inline() (*experiment.Spec, error) {
 	spec := &experiment.Spec{Name: "command-line", Runs: 20, Seed: 1, Instances: []experiment.Instance{{Name: "arms", Laws: outside(c.Arms)}}}
+	if c.CSV != "" {
+		spec.Instances[0] = experiment.Instance{Name: "log", CSV: c.CSV, Columns: c.columns()}
+	} else if err := c.check(c.CSV); err != nil {
+		return nil, err
+	}
 	var err error
+	if c.Range != "" {
+		if spec.Lo, spec.Hi, err = parseRange(c.Range); err != nil {
+			return nil, err
+		}
+	}
 	if spec.Policies, err = parsePolicies(c.Policies); err != nil {
 		return nil, err
 	}

@@ -1,11 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -13,6 +13,7 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/stopping"
 )
 
@@ -23,20 +24,23 @@ type stopCommand struct {
 	Epsilon string `help:"Budget of ε-DP; not for nas." placeholder:"ε"`
 	Range   string `required:"" help:"Samples are in [−R, R]; others are clipped." placeholder:"R"`
 
-	CSV    string `name:"csv" help:"Real data: a CSV file with a header; - reads standard input." placeholder:"FILE" group:"The samples, one of:"`
-	Column string `help:"Column of --csv." placeholder:"NAME" group:"The samples, one of:"`
+	CSV    string `name:"csv" help:"Real data: a CSV file with a header; - reads standard input. Rows are taken in a shuffled order." placeholder:"FILE" group:"The samples, one of:"`
+	Column string `help:"Column of --csv with the samples." placeholder:"NAME" group:"Columns of --csv:"`
 	Law    string `help:"A law to simulate, such as 0.3 (Bernoulli) or uniform(-1,0.5)." placeholder:"LAW" group:"The samples, one of:"`
+
+	personFlags
+	orderFlag
 
 	Cap  experiment.Count `help:"Give up after so many samples. If the mean is 0 a rule goes on for ever; for --law the cap is 1e9 if not given." placeholder:"N"`
 	Runs experiment.Count `help:"Runs of --law: more than one print the failure rate and the samples' distribution." placeholder:"N"`
-	Seed string           `help:"Seed of the simulation of --law." default:"1" placeholder:"S"`
+	Seed string           `help:"Seed of the simulation of --law, 1 if not given. For --csv, of the rows' order, which the operating system draws if not given; never of noise." placeholder:"S"`
 	Out  string           `help:"Write the runs of --law to this CSV file, a row a run." placeholder:"FILE" type:"path"`
 }
 
 // Help is shown by --help.
 func (c *stopCommand) Help() string {
 	return `Examples:
-  sotto stop --rule dp-exp-nas --alpha 0.1 --beta 0.05 --epsilon 1 --range 10 --csv times.csv --column seconds
+  sotto stop --rule dp-exp-nas --alpha 0.1 --beta 0.05 --epsilon 1 --range 10 --csv times.csv --column seconds --user-column visitor
   sotto stop --rule dp-nas --alpha 0.25 --beta 0.05 --epsilon 1 --range 1 --law 0.3 --runs 1000`
 }
 
@@ -50,10 +54,10 @@ func (c *stopCommand) Run(ctx context.Context, s streams) error {
 		return fmt.Errorf("%w: want one of --csv and --law", errUsage)
 	case c.CSV != "" && c.Column == "":
 		return fmt.Errorf("%w: --csv needs --column, the name of the column that has the samples", errUsage)
-	case c.CSV != "" && (c.Runs > 0 || c.Out != "" || c.Seed != "1"):
-		return fmt.Errorf("%w: --runs, --out and --seed are for --law: real data are read once, and their noise is never repeated", errUsage)
-	case c.Law != "" && c.Column != "":
-		return fmt.Errorf("%w: --column is for --csv", errUsage)
+	case c.CSV != "" && (c.Runs > 0 || c.Out != ""):
+		return fmt.Errorf("%w: --runs and --out are for --law: real data are read once, and their noise is never repeated", errUsage)
+	case c.Law != "" && (c.Column != "" || c.personFlags.given() || c.InOrder):
+		return fmt.Errorf("%w: --column, --user-column, --skip-missing and --in-order are for --csv", errUsage)
 	case c.CSV != "":
 		return c.data(ctx, s, rule)
 	}
@@ -94,20 +98,22 @@ func (c *stopCommand) rule() (stopping.Rule, error) {
 // data runs the rule on real data. It prints nothing but what the rule released: no bound that depends on the data's mean, and no count of
 // what was clipped.
 func (c *stopCommand) data(ctx context.Context, s streams, rule stopping.Rule) error {
-	in := s.in
-	if c.CSV != "-" {
-		f, err := os.Open(c.CSV)
-		if err != nil {
-			return fmt.Errorf("%w: %w", errUsage, err)
-		}
-		defer f.Close()
-		in = f
+	format, err := seeded(logged.Format{Reward: c.Column, User: c.UserColumn, SkipMissing: c.SkipMissing, InOrder: c.InOrder,
+		Lo: -rule.Range(), Hi: rule.Range()}, c.Seed)
+	if err != nil {
+		return err
 	}
-	column, err := stopping.NewColumn(in, c.Column)
+	in, err := openLog(c.CSV, s)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	samples, log, err := format.Column(in)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", errUsage, c.CSV, err)
 	}
-	r, err := stopping.Run(ctx, rule, column, stopping.Options{Cap: int(c.Cap)})
+	tellSkipped(s, c.CSV, log)
+	r, err := stopping.Run(ctx, rule, samples, stopping.Options{Cap: int(c.Cap)})
 	switch {
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("stopped: no estimate is released, but answers to the rule's questions may have been spent on: %w", err)
@@ -118,6 +124,7 @@ func (c *stopCommand) data(ctx context.Context, s streams, rule stopping.Rule) e
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	head(w, rule)
+	fmt.Fprintf(w, "data\t%s\n", dataLine(log, format, "the mean of the person's clipped rows"))
 	fmt.Fprintf(w, "estimate\t%.6g\n", r.Estimate)
 	fmt.Fprintf(w, "samples\t%d\n", r.Samples)
 	return w.Flush()
@@ -139,9 +146,9 @@ func (c *stopCommand) simulate(ctx context.Context, s streams, rule stopping.Rul
 	if err != nil {
 		return fmt.Errorf("%w: --law: %w", errUsage, err)
 	}
-	seed, err := strconv.ParseUint(c.Seed, 10, 64)
+	seed, err := parseSeed(cmp.Or(c.Seed, "1"))
 	if err != nil {
-		return fmt.Errorf("%w: --seed is %q, must be a whole number from 0 to 2^64−1", errUsage, c.Seed)
+		return err
 	}
 	runs, limit := max(int(c.Runs), 1), int(c.Cap)
 	if limit == 0 {
