@@ -50,9 +50,9 @@ func lying(announced bool) (direct, error) {
 		return func() func(bool, *noise.Fast, []float64) error {
 			played, read := 0, false
 			return func(in bool, src *noise.Fast, out []float64) error {
-				x := 0
+				x := int64(0)
 				if in {
-					x = int(m.G)
+					x = m.G
 				}
 				if adversary == 1 {
 					for range honest {
@@ -64,7 +64,7 @@ func lying(announced bool) (direct, error) {
 				x += src.PolyaDifference(1/float64(honest), b)
 				if played%shard == 0 {
 					var err error
-					if read, err = twoStories(session, ring(int64(x), session.Modulus)); err != nil {
+					if read, err = twoStories(session, ring(x, session.Modulus)); err != nil {
 						return err
 					}
 				}
@@ -80,9 +80,9 @@ func lying(announced bool) (direct, error) {
 }
 
 // saturated01 orders sums by their likelihood ratio, of G more against none, under discrete Laplace noise.
-func saturated01(x int, g int64) float64 { return float64(abs(x) - abs(x-int(g))) }
+func saturated01(x, g int64) float64 { return float64(abs(x) - abs(x-g)) }
 
-func abs(x int) int { return max(x, -x) }
+func abs(x int64) int64 { return max(x, -x) }
 
 // twoStories says whether a lying server reads the message of the first of those whom it lets in.
 func twoStories(s secagg.Session, message uint64) (bool, error) {
@@ -154,7 +154,7 @@ func halfOpen() (direct, error) {
 				return func(in bool, src *noise.Fast, out []float64) error {
 					x := src.PolyaDifference(0.5, b)
 					if in {
-						x += int(m.G)
+						x += m.G
 					}
 					out[0] = peaks(x, m.G)
 					return nil
@@ -164,11 +164,11 @@ func halfOpen() (direct, error) {
 }
 
 // peaks tells a message with no noise at all, where a share's law has its peak: 1 for G, −1 for none.
-func peaks(x int, g int64) float64 {
+func peaks(x, g int64) float64 {
 	switch x {
 	case 0:
 		return -1
-	case int(g):
+	case g:
 		return 1
 	}
 	return 0

@@ -153,7 +153,7 @@ func aggregated(m privacy.Aggregated, published bool) (direct, error) {
 	if m.Trust == privacy.TrustSecAgg {
 		parties, r = m.Users, 1/float64(m.Users)
 	}
-	share := func(src *noise.Fast) int {
+	share := func(src *noise.Fast) int64 {
 		switch m.Noise {
 		case privacy.NoiseLaplace:
 			return src.DiscreteLaplace(x)
@@ -179,9 +179,9 @@ func aggregated(m privacy.Aggregated, published bool) (direct, error) {
 	d.worlds = func(int) func() func(bool, *noise.Fast, []float64) error {
 		return func() func(bool, *noise.Fast, []float64) error {
 			return func(in bool, src *noise.Fast, out []float64) error {
-				sum := 0
+				sum := int64(0)
 				if in {
-					sum = int(m.G)
+					sum = m.G
 				}
 				for range parties {
 					sum += share(src)
@@ -251,7 +251,7 @@ func shuffled(m privacy.ShuffledCount, uncovered bool) (direct, error) {
 						for c, w := range cover.Pairs {
 							if uncovered || u < w {
 								if !uncovered {
-									plus, minus = plus+c, minus+c
+									plus, minus = plus+int64(c), minus+int64(c)
 								}
 								break
 							}

@@ -263,7 +263,7 @@ func TestConstructorsRefuse(t *testing.T) {
 		{"C0", second(Standard(0, 5)), "C0: c must be 1, 2, 3 or 4"},
 		{"C5", second(Standard(5, 5)), "C5"},
 		{"K 1", second(Standard(1, 1)), "the number of arms is 1: it must be between 2 and 1048576"},
-		{"K large", second(Standard(1, 1<<40)), "the number of arms is 1099511627776"},
+		{"K large", second(Standard(1, 1<<30)), "the number of arms is 1073741824"},
 		{"family sd", second(GaussianFamily(0)), "sd is 0"},
 		{"family clip", second(ClippedGaussianFamily(1, 1, 0)), "lo must be below hi"},
 		{"means arms", second(NewUniformMeans(1, 0, 1, Family{}, true)), "number of arms is 1"},

@@ -73,7 +73,7 @@ func IdentifyPolicies() []Entry {
 			Params: []Param{betaParam(), exponentParam(),
 				{Name: "eta", Doc: "growth 1+η of an arm's phases", Default: 1, Lo: 0, Hi: 1e6, HiIn: true},
 				{Name: "first", Doc: "plays of an arm's first phase; 1 is the literal rule, whose stopping times have heavy tails", Integer: true, Default: math.NaN(),
-					DefaultDoc: "⌈24/ε⌉", Lo: 1, LoIn: true, Hi: 1 << 50},
+					DefaultDoc: "⌈24/ε⌉", Lo: 1, LoIn: true, Hi: min(1<<50, math.MaxInt/4)},
 				{Name: "threshold", Doc: "joint: one for both arms, with the noise-aware divergence J; per-arm: of the authors' shape, with d_ε", Choices: []string{"joint", "per-arm"}},
 				{Name: "forget", Doc: "a mean rests on the last phase only, with d_ε", Flag: true},
 				{Name: "phases", Doc: "most phases of an arm, known to the joint threshold; a rule that has used them up never stops", Integer: true, Default: math.NaN(), DefaultDoc: "no limit", Lo: 1, LoIn: true, Hi: 1e6},

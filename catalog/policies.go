@@ -373,7 +373,7 @@ func policies() []Entry {
 			Regret: "O(T^⅔ (K log T)^⅓) at the default (Slivkins 2019, Theorem 1.5)",
 			Source: "Lattimore and Szepesvári 2020, Algorithm 1",
 			Params: []Param{{Name: "rounds", Doc: "rounds of each arm before the commitment", Integer: true, Default: math.NaN(),
-				DefaultDoc: "⌈(T/K)^⅔ (log T)^⅓⌉, at most T/K", Lo: 1, LoIn: true, Hi: 1 << 53, HiIn: true}},
+				DefaultDoc: "⌈(T/K)^⅔ (log T)^⅓⌉, at most T/K", Lo: 1, LoIn: true, Hi: maxRounds, HiIn: true}},
 			New: func(s Setting, params Params) (policy.Policy, error) {
 				rounds, ok := params["rounds"]
 				if !ok {
@@ -388,6 +388,9 @@ func policies() []Entry {
 		},
 	}
 }
+
+// maxRounds is the largest number of rounds that is a parameter: exact as a double, and in an int of 32 bits.
+const maxRounds = min(1<<53, math.MaxInt/4)
 
 // or is a parameter whose default is derived.
 func (p Params) or(name string, derived float64) float64 {
@@ -417,7 +420,7 @@ func geometric(alpha float64, first string) []Param {
 	return []Param{
 		{Name: "alpha", Doc: "ratio α by which an arm's plays grow in each of its batches", Default: alpha, Lo: 1, Hi: 1e6, HiIn: true},
 		{Name: "first", Doc: "rounds of an arm's first batch; 1 is the literal schedule, whose regret has heavy tails", Integer: true,
-			Default: math.NaN(), DefaultDoc: first, Lo: 1, LoIn: true, Hi: 1 << 53, HiIn: true},
+			Default: math.NaN(), DefaultDoc: first, Lo: 1, LoIn: true, Hi: maxRounds, HiIn: true},
 	}
 }
 

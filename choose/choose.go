@@ -236,8 +236,8 @@ func (q *Question) complete() error {
 		return fail("budget is missing")
 	case q.Budget == privacy.Budget(privacy.None{}):
 		return fail("budget is none: want a budget that protects")
-	case q.Horizon < 1 || q.Horizon > 1<<53:
-		return fail("horizon is %d, must be from 1 to 2^53", q.Horizon)
+	case q.Horizon < 1 || q.Horizon > maxHorizon:
+		return fail("horizon is %d, must be from 1 to %d", q.Horizon, maxHorizon)
 	case !(q.Lo < q.Hi) || math.IsInf(q.Lo, 0) || math.IsInf(q.Hi, 0):
 		return fail("range is [%v, %v], must be two finite numbers, the first below the second", q.Lo, q.Hi)
 	case !(q.Level > 0 && q.Level < 1):
@@ -271,6 +271,9 @@ func (q *Question) complete() error {
 	or(&q.Effort, 1<<28)
 	return nil
 }
+
+// maxHorizon keeps counts exact as doubles, and in an int of 32 bits with room for sums.
+const maxHorizon = min(1<<53, math.MaxInt/4)
 
 // maxRuns keeps a policy's regrets in memory.
 const maxRuns = 10_000_000

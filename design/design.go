@@ -103,9 +103,10 @@ func Optimal(actions [][]float64, o Options) (Design, error) {
 // Counts returns how often to play each action in a phase of length c: T(a) = ⌈c·π(a)⌉, so that Σ T(a) a aᵀ ⪰ c·V(π) and hence
 // ‖a‖² ≤ G/c in its inverse (001 Algorithm 2). They sum to less than c + |Support|. The length is positive, in rounds, and need not be whole.
 func (d Design) Counts(c float64) ([]int, error) {
-	// Beyond 2⁵³ a float64 does not hold every whole number.
-	if !(c > 0 && c <= 1<<53) {
-		return nil, fmt.Errorf("design: length %v of a phase: must be positive and at most 2^53", c)
+	// Beyond 2⁵³ a float64 does not hold every whole number, and an int of 32 bits far fewer.
+	const most = min(1<<53, math.MaxInt/4)
+	if !(c > 0 && c <= most) {
+		return nil, fmt.Errorf("design: length %v of a phase: must be positive and at most %d", c, most)
 	}
 	t := make([]int, len(d.Weights))
 	for i, p := range d.Weights {

@@ -12,13 +12,22 @@ import (
 // 1e7; anything that is not exactly a whole number is refused, rather than rounded. It is shared by files and the command line.
 type Count int
 
-// MaxCount is 2⁵³: up to here whole numbers are exact in double arithmetic.
-const MaxCount = 1 << 53
+// MaxCount is 2⁵³, up to where whole numbers are exact in double arithmetic. Where an int has 32 bits it is 2²⁹−1: sums of a
+// few counts fit, and no horizon is as long as policy.Forever/4.
+const MaxCount = min(1<<53, math.MaxInt/4)
+
+// mostCount is MaxCount as messages have it.
+func mostCount() string {
+	if MaxCount == 1<<53 {
+		return "2^53"
+	}
+	return strconv.Itoa(MaxCount)
+}
 
 // ParseCount reads a Count.
 func ParseCount(text string) (Count, error) {
 	fail := func(why string) (Count, error) {
-		return 0, fmt.Errorf("%q %s: want a whole number from 1 to 2^53, such as 1000, 10_000_000 or 1e6", clip(text), why)
+		return 0, fmt.Errorf("%q %s: want a whole number from 1 to %s, such as 1000, 10_000_000 or 1e6", clip(text), why, mostCount())
 	}
 	if text == "" || len(text) > 40 {
 		return fail("is no number")

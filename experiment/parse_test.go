@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -197,7 +198,7 @@ func golden(t *testing.T, name, got string) {
 func TestParseCount(t *testing.T) {
 	for text, want := range map[string]experiment.Count{
 		"1": 1, "10_000_000": 10_000_000, "1e6": 1_000_000, "1E6": 1_000_000, "2.5e3": 2500, "1.0": 1, "12e-1": 0, "120e-1": 12, "+5": 5,
-		"9007199254740992": 1 << 53, "1_0.5e1": 105, "1000.000": 1000,
+		strconv.Itoa(experiment.MaxCount): experiment.MaxCount, strconv.Itoa(experiment.MaxCount + 1): 0, "1_0.5e1": 105, "1000.000": 1000,
 		"": 0, "0": 0, "-1": 0, "2.5": 0, "nan": 0, "NaN": 0, "inf": 0, "Infinity": 0, "1e400": 0, "1e-400": 0, "9007199254740993": 0,
 		"9007199254740993.0": 0, "1e16": 0, "0x10": 0, "0b1": 0, "1__0": 0, "_1": 0, "1_": 0, "1e": 0, "1.00000000000000000001": 0, " 1": 0, "1 ": 0, "ten": 0,
 		"99999999999999999999999": 0, "0.5": 0, "5e-1": 0, "0x1p4": 0, "١": 0,

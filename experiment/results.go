@@ -13,9 +13,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/sotto-dp/sotto/internal/atomicfile"
 	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -159,15 +159,15 @@ func finish(ctx context.Context, dir string, m *Manifest, write writer) (*Result
 
 // writeStream is writeFile for what is too large to hold.
 func writeStream(path string, mode fs.FileMode, produce func(io.Writer) error) error {
-	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(mode))
+	f, err := atomicfile.Create(path, mode)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	defer f.Cleanup() // nothing, once it has its name
+	defer f.Discard() // nothing, once it has its name
 	if err := produce(f); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
+	if err := f.Replace(); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil

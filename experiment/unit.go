@@ -12,9 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/internal/atomicfile"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -134,10 +133,10 @@ func decodeUnit(b []byte) (*unit, error) {
 		u.checkpoints = append(u.checkpoints, int(t))
 		body = body[8:]
 	}
-	n := int(binary.LittleEndian.Uint32(body))
+	n := int64(binary.LittleEndian.Uint32(body))
 	body = body[4:]
-	values := u.metrics * c * runs // below 2⁶¹
-	if left := len(body) - n; left < 0 || left%8 != 0 || left/8 != values {
+	values := int64(u.metrics) * int64(c) * int64(runs) // below 2⁶¹
+	if left := int64(len(body)) - n; left < 0 || left%8 != 0 || left/8 != values {
 		return bad("it has %d bytes of data, not %d values", left, values)
 	}
 	if err := json.Unmarshal(body[:n], &u.loss); err != nil {
@@ -159,7 +158,7 @@ const unitsDir = "units"
 
 // writeFile writes a file so that it is there in full or not at all: under another name, synced, renamed.
 func writeFile(path string, data []byte, mode os.FileMode) error {
-	if err := renameio.WriteFile(path, data, mode, renameio.WithTempDir(filepath.Dir(path))); err != nil {
+	if err := atomicfile.WriteFile(path, data, mode); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil

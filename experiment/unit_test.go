@@ -23,11 +23,11 @@ import (
 
 func drawUnit(t *rapid.T) *unit {
 	c := rapid.IntRange(1, 5).Draw(t, "checkpoints")
-	u := &unit{first: rapid.IntRange(0, 1<<40).Draw(t, "first"), runs: rapid.IntRange(1, 5).Draw(t, "runs"), metrics: rapid.IntRange(1, 9).Draw(t, "metrics")}
+	u := &unit{first: rapid.IntRange(0, MaxCount>>13).Draw(t, "first"), runs: rapid.IntRange(1, 5).Draw(t, "runs"), metrics: rapid.IntRange(1, 9).Draw(t, "metrics")}
 	copy(u.cell[:], rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "cell"))
 	last := 0
 	for range c {
-		last += rapid.IntRange(1, 1<<40).Draw(t, "step")
+		last += rapid.IntRange(1, MaxCount>>13).Draw(t, "step")
 		u.checkpoints = append(u.checkpoints, last)
 	}
 	u.data = rapid.SliceOfN(rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64), u.metrics*c*u.runs, u.metrics*c*u.runs).Draw(t, "data")
@@ -208,7 +208,7 @@ func TestWriteStreamFails(t *testing.T) {
 
 func TestBlockSize(t *testing.T) {
 	for _, c := range []struct{ horizon, runs, checkpoints, want int }{
-		{10_000_000, 20, 200, 2}, {1000, 20, 200, 64}, {1 << 25, 20, 200, 1}, {1 << 40, 1, 1, 1}, {10_000_000, 20_000, 200, 256},
+		{10_000_000, 20, 200, 2}, {1000, 20, 200, 64}, {1 << 25, 20, 200, 1}, {MaxCount, 1, 1, 1}, {10_000_000, 20_000, 200, 256},
 		{1, 10_000_000, 1, 1 << 17}, {1000, 10_000_000, 100_000, 8},
 	} {
 		if got := blockSize(c.horizon, c.runs, c.checkpoints); got != c.want {

@@ -291,11 +291,11 @@ func digits(n ast.Node) (string, bool) {
 func (d *decoder) count(n ast.Node, field string, to *Count) error {
 	switch n.(type) {
 	case *ast.InfinityNode, *ast.NanNode:
-		return d.fail(n, field, "is %s, want a whole number from 1 to 2^53", kind(n))
+		return d.fail(n, field, "is %s, want a whole number from 1 to %s", kind(n), mostCount())
 	}
 	s, ok := digits(n)
 	if !ok {
-		return d.fail(n, field, "is %s, want a whole number from 1 to 2^53", kind(n))
+		return d.fail(n, field, "is %s, want a whole number from 1 to %s", kind(n), mostCount())
 	}
 	c, err := ParseCount(s)
 	if err != nil {

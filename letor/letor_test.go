@@ -106,7 +106,7 @@ func TestReaderProperty(t *testing.T) {
 		var text strings.Builder
 		var want []Row
 		for range rapid.IntRange(1, 20).Draw(t, "rows") {
-			row := Row{Rating: rapid.IntRange(0, 4).Draw(t, "rating"), Query: rapid.IntRange(0, 1<<50).Draw(t, "query"), Features: make([]float32, dim)}
+			row := Row{Rating: rapid.IntRange(0, 4).Draw(t, "rating"), Query: rapid.IntRange(0, min(1<<50, math.MaxInt)).Draw(t, "query"), Features: make([]float32, dim)}
 			fmt.Fprintf(&text, "%d qid:%d", row.Rating, row.Query)
 			for i := range dim {
 				if rapid.Bool().Draw(t, "there") {

@@ -185,7 +185,7 @@ func next(text []byte) (word, rest []byte) {
 	return text, nil
 }
 
-// whole is a whole number of at most 18 digits.
+// whole is a whole number of at most 18 digits that an int holds.
 func whole(b []byte) (int, bool) {
 	if len(b) == 0 || len(b) > 18 {
 		return 0, false
@@ -193,6 +193,9 @@ func whole(b []byte) (int, bool) {
 	n := 0
 	for _, c := range b {
 		if c < '0' || c > '9' {
+			return 0, false
+		}
+		if n > (math.MaxInt-9)/10 {
 			return 0, false
 		}
 		n = 10*n + int(c-'0')

@@ -101,7 +101,7 @@ func gaussianTable(variance float64) table {
 }
 
 // ints makes a fast sampler a draw of chiSquareP.
-func ints(draw func() int) func() float64 { return func() float64 { return float64(draw()) } }
+func ints(draw func() int64) func() float64 { return func() float64 { return float64(draw()) } }
 
 // total is the sum of n draws.
 func total(n int, draw func() float64) func() float64 {
@@ -187,19 +187,19 @@ func TestPolyaTotal(t *testing.T) {
 		}
 		cuts, law := cells(scale), discreteLaplaceLaw(scale)
 		checkP(t, name, chiSquareP(n, total(int(c.n), drawFloat(t, d, Key{Experiment: name}.ChaCha8())), cuts, law))
-		one := ints(func() int { return f.PolyaDifference(1/float64(c.n), scale) })
+		one := ints(func() int64 { return f.PolyaDifference(1/float64(c.n), scale) })
 		checkP(t, name+", fast", chiSquareP(n, total(int(c.n), one), cuts, law))
-		checkP(t, name+", at once", chiSquareP(n, ints(func() int { return f.DiscreteLaplace(scale) }), cuts, law))
+		checkP(t, name+", at once", chiSquareP(n, ints(func() int64 { return f.DiscreteLaplace(scale) }), cuts, law))
 
 		n = min(n, draws/10)
 		checkCaught(t, name+" with half the users missing", chiSquareP(n, total(int(c.n/2), one), cuts, law))
-		checkCaught(t, name+" at half the scale", chiSquareP(n, total(int(c.n), ints(func() int { return f.PolyaDifference(1/float64(c.n), scale/2) })), cuts, law))
+		checkCaught(t, name+" at half the scale", chiSquareP(n, total(int(c.n), ints(func() int64 { return f.PolyaDifference(1/float64(c.n), scale/2) })), cuts, law))
 	}
 }
 
 // publishedPolya is the Pólya difference of the code published with 003: the Gamma variate that is the Poisson mean has scale (1−β)/β in place of β/(1−β).
-func publishedPolya(f *Fast, r, scale float64) int {
-	half := func() int { return f.Poisson(math.Exp(f.LogGamma(r)) * math.Expm1(1/scale)) }
+func publishedPolya(f *Fast, r, scale float64) int64 {
+	half := func() int64 { return f.Poisson(math.Exp(f.LogGamma(r)) * math.Expm1(1/scale)) }
 	x := half()
 	return x - half()
 }
@@ -210,7 +210,7 @@ func TestPublishedPolyaIsCaught(t *testing.T) {
 	t.Parallel()
 	const n, scale = 4096, 70
 	f := testStream("published")
-	published := total(n, ints(func() int { return publishedPolya(f, 1./n, scale) }))
+	published := total(n, ints(func() int64 { return publishedPolya(f, 1./n, scale) }))
 	s := math.Expm1(1. / scale)
 	checkMean(t, "published variance", 300, func() float64 { x := published(); return x * x }, 2*s*(1+s), math.Sqrt(2*s*(1+s)))
 	if sd := math.Sqrt(2 * s * (1 + s)); math.Abs(sd-0.17) > 0.005 {
@@ -222,10 +222,10 @@ func TestPublishedPolyaIsCaught(t *testing.T) {
 	}
 	cuts := grid(-500, 500, 50)
 	checkCaught(t, "published", chiSquareP(300, published, floors(cuts), discreteLaplaceLaw(scale)))
-	right := total(n, ints(func() int { return f.PolyaDifference(1./n, scale) }))
+	right := total(n, ints(func() int64 { return f.PolyaDifference(1./n, scale) }))
 	checkP(t, "right", chiSquareP(300, right, floors(cuts), discreteLaplaceLaw(scale)))
 	// And at scale 1/log 2, where (1−β)/β = 1 = β/(1−β), both are right.
-	checkP(t, "published, where it is right", chiSquareP(draws/10, total(8, ints(func() int { return publishedPolya(f, 1./8, 1/math.Ln2) })),
+	checkP(t, "published, where it is right", chiSquareP(draws/10, total(8, ints(func() int64 { return publishedPolya(f, 1./8, 1/math.Ln2) })),
 		cells(1/math.Ln2), discreteLaplaceLaw(1/math.Ln2)))
 }
 
@@ -250,13 +250,13 @@ func TestPoissonLaw(t *testing.T) {
 		checkP(t, name, chiSquareP(n, draw, law.cuts(), law.cdf()))
 		checkMean(t, name, n/2, draw, mean, math.Sqrt(mean))
 		checkMean(t, name+" variance", n/2, func() float64 { d := draw() - mean; return d * d }, mean, math.Sqrt(mean+2*mean*mean))
-		checkP(t, name+", fast", chiSquareP(draws/4, ints(func() int { return f.Poisson(mean) }), law.cuts(), law.cdf()))
+		checkP(t, name+", fast", chiSquareP(draws/4, ints(func() int64 { return f.Poisson(mean) }), law.cuts(), law.cdf()))
 		off := 1.05 * mean
 		if mean > 4 {
 			off = mean + math.Sqrt(mean)/20
 		}
 		if mean > 0.1 {
-			checkCaught(t, name+" a little off", chiSquareP(draws/2, ints(func() int { return f.Poisson(off) }), law.cuts(), law.cdf()))
+			checkCaught(t, name+" a little off", chiSquareP(draws/2, ints(func() int64 { return f.Poisson(off) }), law.cuts(), law.cdf()))
 		}
 	}
 	// Large means, where the law is normal to within the test: the Edgeworth correction is 1/(6√μ).
@@ -288,14 +288,14 @@ func TestSkellamLaw(t *testing.T) {
 		src := Key{Experiment: name}.ChaCha8()
 		checkP(t, name, chiSquareP(n, total(int(c.n), drawFloat(t, users, src)), cuts, cdf))
 		checkP(t, name+", at once", exactP(t, draws/10, at1, src, cuts, cdf))
-		checkP(t, name+", fast", chiSquareP(n, total(int(c.n), ints(func() int { return f.Skellam(v / float64(c.n)) })), cuts, cdf))
-		checkP(t, name+", fast at once", chiSquareP(n, ints(func() int { return f.Skellam(v) }), cuts, cdf))
+		checkP(t, name+", fast", chiSquareP(n, total(int(c.n), ints(func() int64 { return f.Skellam(v / float64(c.n)) })), cuts, cdf))
+		checkP(t, name+", fast at once", chiSquareP(n, ints(func() int64 { return f.Skellam(v) }), cuts, cdf))
 		if v > 1 {
-			checkCaught(t, name+" with half the noise", chiSquareP(n, ints(func() int { return f.Skellam(v / 2) }), cuts, cdf))
+			checkCaught(t, name+" with half the noise", chiSquareP(n, ints(func() int64 { return f.Skellam(v / 2) }), cuts, cdf))
 		}
 		if v > 1 && v < 10 {
 			// Nor will the discrete Gaussian of the same variance do, where the Skellam law's kurtosis of 3 + 1/σ² shows.
-			checkCaught(t, name+" for a discrete Gaussian", chiSquareP(draws, ints(func() int { return f.DiscreteGaussian(math.Sqrt(v)) }), cuts, cdf))
+			checkCaught(t, name+" for a discrete Gaussian", chiSquareP(draws, ints(func() int64 { return f.DiscreteGaussian(math.Sqrt(v)) }), cuts, cdf))
 		}
 	}
 }
@@ -321,9 +321,9 @@ func TestDiscreteGaussianTotal(t *testing.T) {
 			n = draws / 10
 		}
 		checkP(t, name, chiSquareP(n, total(int(c.n), drawFloat(t, user, Key{Experiment: name}.ChaCha8())), law.cuts(), law.cdf()))
-		checkP(t, name+", fast", chiSquareP(n, total(int(c.n), ints(func() int { return f.DiscreteGaussian(math.Sqrt(v)) })), law.cuts(), law.cdf()))
+		checkP(t, name+", fast", chiSquareP(n, total(int(c.n), ints(func() int64 { return f.DiscreteGaussian(math.Sqrt(v)) })), law.cuts(), law.cdf()))
 		if c.apart {
-			at1 := func() int { return f.DiscreteGaussian(math.Sqrt(v * float64(c.n))) }
+			at1 := func() int64 { return f.DiscreteGaussian(math.Sqrt(v * float64(c.n))) }
 			checkCaught(t, name+" at once", chiSquareP(draws, ints(at1), law.cuts(), law.cdf()))
 		}
 	}
@@ -336,8 +336,8 @@ func TestFastDiscreteLaws(t *testing.T) {
 	f := testStream("fast discrete")
 	for _, scale := range []float64{0.2, 1, 3.7, 70, 1e6, 1 << 50} {
 		name := fmt.Sprintf("scale %v", scale)
-		checkP(t, "geometric, "+name, chiSquareP(n, ints(func() int { return f.Geometric(scale) }), cells(scale), geometricLaw(scale)))
-		checkP(t, "Laplace, "+name, chiSquareP(n, ints(func() int { return f.DiscreteLaplace(scale) }), cells(scale), discreteLaplaceLaw(scale)))
+		checkP(t, "geometric, "+name, chiSquareP(n, ints(func() int64 { return f.Geometric(scale) }), cells(scale), geometricLaw(scale)))
+		checkP(t, "Laplace, "+name, chiSquareP(n, ints(func() int64 { return f.DiscreteLaplace(scale) }), cells(scale), discreteLaplaceLaw(scale)))
 		if scale == 1 {
 			rounded := func() float64 { return math.Round(f.Laplace(scale)) }
 			checkCaught(t, "rounded Laplace", chiSquareP(n, rounded, cells(scale), discreteLaplaceLaw(scale)))
@@ -350,7 +350,7 @@ func TestFastDiscreteLaws(t *testing.T) {
 			cuts = integers(-int(6*sigma)-3, int(6*sigma)+3)
 		}
 		law := discreteGaussianLaw(sigma)
-		checkP(t, name, chiSquareP(n, ints(func() int { return f.DiscreteGaussian(sigma) }), cuts, law))
+		checkP(t, name, chiSquareP(n, ints(func() int64 { return f.DiscreteGaussian(sigma) }), cuts, law))
 		if sigma <= 0.5 {
 			checkCaught(t, "rounded "+name, chiSquareP(n, func() float64 { return math.Round(sigma * f.Normal()) }, cuts, law))
 		}
@@ -361,10 +361,10 @@ func TestFastDiscreteLaws(t *testing.T) {
 	} {
 		name := fmt.Sprintf("negative binomial(%v, %v)", c.r, c.scale)
 		law := negativeBinomialTable(c.r, c.scale)
-		checkP(t, name, chiSquareP(n, ints(func() int { return f.NegativeBinomial(c.r, c.scale) }), law.cuts(), law.cdf()))
+		checkP(t, name, chiSquareP(n, ints(func() int64 { return f.NegativeBinomial(c.r, c.scale) }), law.cuts(), law.cdf()))
 	}
 	for _, bad := range []float64{0, -1, math.NaN(), math.Inf(-1)} {
-		for i, x := range []int{f.Geometric(bad), f.DiscreteLaplace(bad), f.DiscreteGaussian(bad), f.Poisson(bad), f.Skellam(bad), f.NegativeBinomial(bad, 3),
+		for i, x := range []int64{f.Geometric(bad), f.DiscreteLaplace(bad), f.DiscreteGaussian(bad), f.Poisson(bad), f.Skellam(bad), f.NegativeBinomial(bad, 3),
 			f.NegativeBinomial(0.5, bad), f.PolyaDifference(0.5, bad)} {
 			if x != 0 {
 				t.Errorf("sampler %d of %v is %d", i, bad, x)
@@ -529,19 +529,19 @@ func BenchmarkDistributed(b *testing.B) {
 func BenchmarkFastDiscrete(b *testing.B) {
 	for _, c := range []struct {
 		name string
-		draw func(*Fast) int
+		draw func(*Fast) int64
 	}{
-		{"geometric", func(f *Fast) int { return f.Geometric(70) }},
-		{"laplace", func(f *Fast) int { return f.DiscreteLaplace(70) }},
-		{"gaussian/sigma=1", func(f *Fast) int { return f.DiscreteGaussian(1) }},
-		{"gaussian/sigma=70", func(f *Fast) int { return f.DiscreteGaussian(70) }},
-		{"poisson/mean=0.1", func(f *Fast) int { return f.Poisson(0.1) }},
-		{"poisson/mean=5", func(f *Fast) int { return f.Poisson(5) }},
-		{"poisson/mean=50", func(f *Fast) int { return f.Poisson(50) }},
-		{"poisson/mean=1e9", func(f *Fast) int { return f.Poisson(1e9) }},
-		{"skellam/variance=100", func(f *Fast) int { return f.Skellam(100) }},
-		{"polya/n=4/scale=100", func(f *Fast) int { return f.PolyaDifference(0.25, 100) }},
-		{"polya/n=4096/scale=100", func(f *Fast) int { return f.PolyaDifference(1./4096, 100) }},
+		{"geometric", func(f *Fast) int64 { return f.Geometric(70) }},
+		{"laplace", func(f *Fast) int64 { return f.DiscreteLaplace(70) }},
+		{"gaussian/sigma=1", func(f *Fast) int64 { return f.DiscreteGaussian(1) }},
+		{"gaussian/sigma=70", func(f *Fast) int64 { return f.DiscreteGaussian(70) }},
+		{"poisson/mean=0.1", func(f *Fast) int64 { return f.Poisson(0.1) }},
+		{"poisson/mean=5", func(f *Fast) int64 { return f.Poisson(5) }},
+		{"poisson/mean=50", func(f *Fast) int64 { return f.Poisson(50) }},
+		{"poisson/mean=1e9", func(f *Fast) int64 { return f.Poisson(1e9) }},
+		{"skellam/variance=100", func(f *Fast) int64 { return f.Skellam(100) }},
+		{"polya/n=4/scale=100", func(f *Fast) int64 { return f.PolyaDifference(0.25, 100) }},
+		{"polya/n=4096/scale=100", func(f *Fast) int64 { return f.PolyaDifference(1./4096, 100) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -133,7 +133,7 @@ func ExampleSkellam() {
 // A simulation may draw what 4096 users add up to at once, since that is one discrete Laplace variate; or each user's noise.
 func ExampleFast_PolyaDifference() {
 	f := noise.Key{Seed: 2, Role: noise.RoleNoise}.Fast(1)[0]
-	sum := 0
+	sum := int64(0)
 	for range 4096 {
 		sum += f.PolyaDifference(1./4096, 70)
 	}

@@ -140,7 +140,7 @@ func FuzzBinomial(f *testing.F) {
 	f.Add(uint64(4), int64(-5), math.NaN())
 	f.Add(uint64(5), int64(64), 5e-324)
 	f.Fuzz(func(t *testing.T, seed uint64, n int64, p float64) {
-		if n > 1<<53 {
+		for n > most {
 			n >>= 10
 		}
 		s := NewFast(seed, 0)

@@ -49,7 +49,7 @@ type unit struct {
 }
 
 const (
-	longGap = 1 << 40
+	longGap = min(1<<40, math.MaxInt/4)
 	seldom  = 0.1
 	often   = 0.7 // above this chance of a rare round, drawing is cheaper than looking
 )

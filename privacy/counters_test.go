@@ -203,7 +203,7 @@ func TestBLTIsNearTheSquareRoot(t *testing.T) {
 			root = privacy.SquareRoot{Sigma: 1, Horizon: n}.MaxVariance()
 		}
 		limit := 1.007
-		if n > 1e10 {
+		if float64(n) > 1e10 {
 			limit = 1.06
 		} else if n > 1e7 {
 			limit = 1.023

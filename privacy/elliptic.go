@@ -47,8 +47,8 @@ const MaxActions = 1 << 20
 // maxFeature keeps squares of features and sums of them finite.
 const maxFeature = 1e100
 
-// maxPlayed keeps counts exact as doubles.
-const maxPlayed = 1 << 53
+// maxPlayed keeps counts exact as doubles, and in an int.
+const maxPlayed = min(1<<53, math.MaxInt/4)
 
 // NewElliptic returns the mechanism with this σ, finite and at least 0, for slots with at most counts[i] rewards of actions[i]. Some count must be positive.
 // The arguments are copied.
@@ -98,7 +98,7 @@ func newShape(actions int, played []int, rows [][]float64, count func(i int) int
 	for i, a := range rows {
 		n := count(i)
 		if n < 1 || n > maxPlayed {
-			return nil, fmt.Errorf("mechanism elliptic: the count of action %d is %d: it must be between 0 and 2^53", played[i], n)
+			return nil, fmt.Errorf("mechanism elliptic: the count of action %d is %d: it must be between 0 and %d", played[i], n, maxPlayed)
 		}
 		if len(a) != s.dim {
 			return nil, fmt.Errorf("mechanism elliptic: action %d has %d features and action %d has %d: all must have as many", played[i], len(a), played[0],

@@ -346,7 +346,7 @@ func TestBadElliptic(t *testing.T) {
 		{1, one, []int{0, 0}, "all counts are 0"},
 		{1, nil, nil, "all counts are 0"},
 		{1, one, []int{1, -2}, "count of action 1 is -2"},
-		{1, one, []int{1 << 60, 1}, "count of action 0"},
+		{1, one, []int{math.MaxInt, 1}, "count of action 0"},
 		{1, [][]float64{{}, {}}, []int{1, 1}, "action 0 has no features"},
 		{1, [][]float64{{1}, {1, 2}}, []int{1, 1}, "action 1 has 2 features and action 0 has 1"},
 		{1, [][]float64{{1, nan}}, []int{1}, "feature 1 of action 0 is NaN"},

@@ -46,7 +46,7 @@ func (GramWishart) Kind() string { return "gram-wishart" }
 func (GramWishart) Continual() bool { return true }
 
 // maxDegrees is above what any budget asks for that is worth having.
-const maxDegrees = 1 << 32
+const maxDegrees = min(1<<32, math.MaxInt)
 
 // Validate accepts 0 ≤ Scale < ∞, Dim ≥ 1, Degrees from Dim+3 to 2^32, Horizon ≥ 1 and 0 < Delta < 1.
 func (m GramWishart) Validate() error {

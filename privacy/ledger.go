@@ -891,7 +891,7 @@ func (l *Ledger) UnmarshalJSON(data []byte) error {
 		if e.Slot < 0 {
 			return fmt.Errorf("ledger: entry %d: %w", i, negative(e.Slot))
 		}
-		if e.Releases < 1 || e.Releases > math.MaxInt32*1024 {
+		if e.Releases < 1 || e.Releases > min(1<<41, math.MaxInt) {
 			return fmt.Errorf("ledger: entry %d: releases is %d: it must be between 1 and 2^41", i, e.Releases)
 		}
 		m, err := UnmarshalMechanism(e.Mechanism)

@@ -48,7 +48,7 @@ func anyMechanism() *rapid.Generator[privacy.Mechanism] {
 		case 1:
 			return privacy.Gaussian{Sigma: scale}
 		case 2:
-			return privacy.Tree{Scale: scale, Horizon: rapid.IntRange(4, 1<<40).Draw(t, "horizon")}
+			return privacy.Tree{Scale: scale, Horizon: rapid.IntRange(4, min(1<<40, math.MaxInt/4)).Draw(t, "horizon")}
 		case 3:
 			return privacy.Hybrid{Scale: scale}
 		case 4:

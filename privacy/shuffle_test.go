@@ -310,7 +310,7 @@ func TestBadShuffledCount(t *testing.T) {
 		{1, 0.5, 10, 10, 0, "beta is 0: it must be above 0 and below 1"},
 		{1, 0.5, 10, 10, 1, "beta is 1:"},
 		{1, 0.5, 10, 10, nan, "beta is NaN:"},
-		{1, 0.5, 1 << 40, 1 << 40, 1e-9, "beta/n is 1e-09/1099511627776"},
+		{1, 0.5, min(1<<40, math.MaxInt/4), min(1<<40, math.MaxInt/4), 1e-9, "beta/n is 1e-09/1099511627776"},
 		{1, 1 - 1e-7, 10, 10, 1e-9, "pairs of messages, for epsilon = 1"},
 	} {
 		if m, err := privacy.NewShuffledCount(c.epsilon, c.epsilon1, c.users, c.invited, c.beta); err == nil || !strings.Contains(err.Error(), c.mention) || !m.Loss().Infinite() {

@@ -1,14 +1,18 @@
 package release
 
 import (
+	"math"
 	"testing"
 
 	"github.com/sotto-dp/sotto/privacy"
 )
 
+// longest is more rounds than a benchmark plays.
+const longest = min(1<<40, math.MaxInt/4)
+
 var benched = []privacy.Mechanism{
-	privacy.Exact{}, privacy.Laplace{Scale: 1}, privacy.Gaussian{Sigma: 1}, privacy.Tree{Scale: 25, Horizon: 1 << 40}, privacy.Hybrid{Scale: 2},
-	privacy.KAry{Scale: 10, Base: 19, Horizon: 1 << 40},
+	privacy.Exact{}, privacy.Laplace{Scale: 1}, privacy.Gaussian{Sigma: 1}, privacy.Tree{Scale: 25, Horizon: longest}, privacy.Hybrid{Scale: 2},
+	privacy.KAry{Scale: 10, Base: 19, Horizon: longest},
 }
 
 // One reward and its release: what a policy that decides each round costs.

@@ -473,19 +473,19 @@ func (c *distributed) totalNoise(m privacy.Aggregated, answers int) int64 {
 		fallthrough
 	case privacy.NoiseLaplace:
 		if n == 1 {
-			return int64(c.fast.DiscreteLaplace(x))
+			return c.fast.DiscreteLaplace(x)
 		}
 		z := c.fast.NegativeBinomial(n, x)
-		return int64(z - c.fast.NegativeBinomial(n, x))
+		return z - c.fast.NegativeBinomial(n, x)
 	case privacy.NoiseSkellam:
-		return int64(c.fast.Skellam(float64(n * x)))
+		return c.fast.Skellam(float64(n * x))
 	}
 	if answers == 1 || x >= 0.25 && privacy.GaussianSumXi(x, answers) <= sameLaw {
-		return int64(c.fast.DiscreteGaussian(math.Sqrt(float64(n * x))))
+		return c.fast.DiscreteGaussian(math.Sqrt(float64(n * x)))
 	}
 	z, sigma := int64(0), math.Sqrt(x)
 	for range answers {
-		z += int64(c.fast.DiscreteGaussian(sigma))
+		z += c.fast.DiscreteGaussian(sigma)
 	}
 	return z
 }
@@ -499,12 +499,12 @@ func (c *distributed) totalCount(m privacy.ShuffledCount, w *waiting) uint64 {
 	}
 	ones -= c.fast.Binomial(ones, m.Blank())
 	r, scale := float64(w.answers())/float64(m.Users), float64(m.Num)/float64(m.Den)
-	var z int
+	var z int64
 	if r == 1 {
 		z = c.fast.DiscreteLaplace(scale)
 	} else {
 		z = c.fast.NegativeBinomial(r, scale)
 		z -= c.fast.NegativeBinomial(r, scale)
 	}
-	return intoRing(int64(ones+z), countRing)
+	return intoRing(int64(ones)+z, countRing)
 }

@@ -171,11 +171,11 @@ func wantMass(m privacy.Mechanism) mass {
 }
 
 // pValue is that of Pearson's χ² of n draws against a law; neighbours are joined until 30 are expected in each cell.
-func pValue(n int, draw func() int, want mass) float64 {
+func pValue[T int | int64](n int, draw func() T, want mass) float64 {
 	seen := make([]float64, len(want.p))
 	outside := 0.0
 	for range n {
-		if i := draw() - want.low; i >= 0 && i < len(seen) {
+		if i := int(draw()) - want.low; i >= 0 && i < len(seen) {
 			seen[i]++
 		} else {
 			outside++
@@ -355,7 +355,7 @@ func TestTotalNoiseLaw(t *testing.T) {
 			t.Errorf("%s with a user too few passes: %v", name, p)
 		}
 	}
-	narrow := func() int { return s.DiscreteGaussian(math.Sqrt(0.5)) }
+	narrow := func() int64 { return s.DiscreteGaussian(math.Sqrt(0.5)) }
 	if p := pValue(draws, narrow, gaussianMass(0.25).times(2)); !(p < falseAlarm) {
 		t.Errorf("one discrete Gaussian for two passes: %v", p)
 	}
@@ -887,7 +887,7 @@ func TestPublishedAndSharedNoiseFailTheLawTest(t *testing.T) {
 	m := c.m.(privacy.Aggregated)
 	s := &noise.Key{Seed: 20, Role: noise.RoleNoise}.Fast(1)[0]
 	beta := math.Exp(-float64(m.Den) / float64(m.Num))
-	half := func() int { return s.Poisson(s.Exponential() * (1 - beta) / beta) }
+	half := func() int64 { return s.Poisson(s.Exponential() * (1 - beta) / beta) }
 	a := &Analyser{modulus: uint64(m.Modulus), g: m.G, tau: m.Tau}
 	published := func() int {
 		x := 3 * m.G
@@ -895,7 +895,7 @@ func TestPublishedAndSharedNoiseFailTheLawTest(t *testing.T) {
 			x += round(y, m.G, s)
 		}
 		plus, minus := half(), half()
-		return int(a.decode(intoRing(x+int64(plus-minus), a.modulus), lawUsers.invited))
+		return int(a.decode(intoRing(x+plus-minus, a.modulus), lawUsers.invited))
 	}
 	if p := pValue(50_000, published, wantMass(m)); !(p < falseAlarm) {
 		t.Errorf("the published noise passes: %v", p)

@@ -15,7 +15,7 @@ const gridSteps = 1 << 20
 
 // A slot of real rewards holds at most 2^42, so that its sum is at most 2^62 steps whatever the rewards are: the limit is on the
 // count, which is public, and says nothing about them.
-const maxRewards = 1 << 42
+const maxRewards = min(1<<42, math.MaxInt/4)
 
 // One draw is at most 2^55 steps and at most 127 are added up (a k-ary tree's; a hybrid's are 84), so that noise is below 2^62 and nothing overflows. A
 // draw that is larger, with probability below e^{-500} at the largest scale, is an error.

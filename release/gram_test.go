@@ -753,10 +753,10 @@ func TestGramAllocatesNothing(t *testing.T) {
 
 // BenchmarkGram is the curator's part of a round: d = 3, a record and a release.
 func BenchmarkGram(b *testing.B) {
-	blt, err := privacy.NewGramBLT(privacy.ZCDP{Rho: 1}, 1<<40)
+	blt, err := privacy.NewGramBLT(privacy.ZCDP{Rho: 1}, longest)
 	must(b, err)
-	for _, m := range []privacy.Mechanism{privacy.GramTree{Sigma: 1, Horizon: 1 << 40}, blt, privacy.GramWishart{Scale: 2, Degrees: 900, Dim: 3, Horizon: 1 << 40, Delta: 1e-6},
-		privacy.VectorTree{Scale: 1, Dim: 3, Horizon: 1 << 40}, privacy.GramTree{Horizon: 1 << 40}} {
+	for _, m := range []privacy.Mechanism{privacy.GramTree{Sigma: 1, Horizon: longest}, blt, privacy.GramWishart{Scale: 2, Degrees: 900, Dim: 3, Horizon: longest, Delta: 1e-6},
+		privacy.VectorTree{Scale: 1, Dim: 3, Horizon: longest}, privacy.GramTree{Horizon: longest}} {
 		name := m.Kind()
 		if m.Loss().Infinite() {
 			name += "/exact"

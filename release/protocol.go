@@ -137,15 +137,15 @@ func fastShare(m privacy.Aggregated, s *noise.Fast) partyNoise {
 	case m.Num == 0:
 		return func() (int64, error) { return 0, nil }
 	case m.Noise == privacy.NoiseLaplace:
-		return func() (int64, error) { return int64(s.DiscreteLaplace(x)), nil }
+		return func() (int64, error) { return s.DiscreteLaplace(x), nil }
 	case m.Noise == privacy.NoisePolya:
 		r := 1 / float64(m.Users)
-		return func() (int64, error) { return int64(s.PolyaDifference(r, x)), nil }
+		return func() (int64, error) { return s.PolyaDifference(r, x), nil }
 	case m.Noise == privacy.NoiseSkellam:
-		return func() (int64, error) { return int64(s.Skellam(x)), nil }
+		return func() (int64, error) { return s.Skellam(x), nil }
 	}
 	sigma := math.Sqrt(x)
-	return func() (int64, error) { return int64(s.DiscreteGaussian(sigma)), nil }
+	return func() (int64, error) { return s.DiscreteGaussian(sigma), nil }
 }
 
 // exactShare draws a party's noise exactly, from src's bits.
@@ -226,7 +226,7 @@ func newRandomizer(m privacy.Mechanism, src rand.Source, fast *noise.Fast) (*Ran
 		}
 		if fast != nil {
 			part, scale := 1/float64(users), float64(c.Num)/float64(c.Den)
-			r.count.noise = func() (int64, error) { return int64(fast.NegativeBinomial(part, scale)), nil }
+			r.count.noise = func() (int64, error) { return fast.NegativeBinomial(part, scale), nil }
 			return r, nil
 		}
 		law, err := noise.NewNegativeBinomial(uint64(users), c.Num, c.Den)

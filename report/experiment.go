@@ -13,9 +13,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/atomicfile"
 	"github.com/sotto-dp/sotto/interval"
 )
 
@@ -110,7 +109,7 @@ func writeFile(path string, mode fs.FileMode, produce func(w io.Writer) error) e
 	if err := produce(&b); err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(path, b.Bytes(), mode, renameio.WithTempDir(filepath.Dir(path))); err != nil {
+	if err := atomicfile.WriteFile(path, b.Bytes(), mode); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil

@@ -143,7 +143,7 @@ func TestPrintedTauOf003(t *testing.T) {
 			radius := math.Sqrt(math.Log(4*arms*b*b/p)/(2*float64(n))) + (math.Sqrt2/epsilon*math.Sqrt(x)+x/epsilon)/float64(n)
 			here = false
 			for range arms {
-				y := ((s.Binomial(n, mean)*int(g)+s.DiscreteLaplace(g/epsilon))%m + m) % m
+				y := ((s.Binomial(n, mean)*int(g)+int(s.DiscreteLaplace(g/epsilon)))%m + m) % m
 				if y > n*int(g)+tau {
 					y -= m
 				}

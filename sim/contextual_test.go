@@ -228,7 +228,7 @@ func TestContextualErrors(t *testing.T) {
 			cancel()
 		}
 		return 0
-	}}, in, 1<<40, 0)
+	}}, in, 1<<30, 0)
 	cfg.Checkpoints = nil
 	if err := sim.RunContextual(ctx, cfg, &out); !errors.Is(err, context.Canceled) || rounds > 20_000 {
 		t.Errorf("cancelled after round 10 000: %v after %d", err, rounds)

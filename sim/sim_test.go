@@ -313,7 +313,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestLogSpaced(t *testing.T) {
-	for _, v := range []struct{ n, horizon int }{{1, 1}, {1, 7}, {5, 3}, {200, 10}, {200, 10_000_000}, {3, 1 << 53}} {
+	for _, v := range []struct{ n, horizon int }{{1, 1}, {1, 7}, {5, 3}, {200, 10}, {200, 10_000_000}, {3, min(1<<53, math.MaxInt/4)}} {
 		at := sim.LogSpaced(v.n, v.horizon)
 		if len(at) == 0 || len(at) > v.n || at[len(at)-1] != v.horizon || v.n > 1 && at[0] != 1 {
 			t.Errorf("LogSpaced(%d, %d) = %v", v.n, v.horizon, at)

@@ -68,6 +68,9 @@ func (w *world) sum(n int) float64 {
 	return sum
 }
 
+// longest is how many questions are passed over at once.
+const longest = min(1<<50, math.MaxInt/4)
+
 // skip simulates a rule that asks after every sample without drawing noise for each question.
 //
 // Given the samples and the threshold's noise, question t is answered yes with probability p_t = P(A > gap_t), independently of the others, where
@@ -90,9 +93,9 @@ func skip(ctx context.Context, rule Rule, w *world, limit int, s *noise.Fast) (R
 		// A window that leaves the noise 12 scales to go, or else half of the gap.
 		n := 1
 		if far := 2 * (gap - 12*scale); far > gap {
-			n = int(min(far, 1<<50))
+			n = int(min(far, longest))
 		} else if gap > 1 {
-			n = int(gap)
+			n = int(min(gap, longest))
 		}
 		n = max(1, min(n, limit-t))
 		p := 1.0

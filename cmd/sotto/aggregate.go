@@ -166,9 +166,9 @@ func (c *aggregateServe) serve(ctx context.Context, s streams) (aggregateResult,
 	if c.AddressFile != "" {
 		f, err := pending("--address-file", c.AddressFile, publicFile)
 		if err == nil {
-			defer f.Cleanup()
+			defer f.Discard()
 			_, err = io.WriteString(f, address+"\n")
-			err = errors.Join(err, f.CloseAtomicallyReplace())
+			err = errors.Join(err, f.Replace())
 		}
 		if err != nil {
 			l.Close()

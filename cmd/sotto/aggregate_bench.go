@@ -96,11 +96,11 @@ func (c *aggregateBench) Run(ctx context.Context, s streams) error {
 		if err != nil {
 			return err
 		}
-		defer f.Cleanup()
+		defer f.Discard()
 		if err := growth(costs, gamma, delta).WriteSVG(f); err != nil {
 			return err
 		}
-		if err := f.CloseAtomicallyReplace(); err != nil {
+		if err := f.Replace(); err != nil {
 			return err
 		}
 	}

@@ -14,11 +14,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/atomicfile"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/report"
 )
@@ -371,7 +370,7 @@ func (c *auditFlags) finish(s streams, o *outcome) error {
 			if err := produce(&b); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
-			if err := renameio.WriteFile(filepath.Join(c.Out, name), b.Bytes(), 0o644, renameio.WithTempDir(c.Out)); err != nil {
+			if err := atomicfile.WriteFile(filepath.Join(c.Out, name), b.Bytes(), 0o644); err != nil {
 				return fmt.Errorf("--out: %w", err)
 			}
 			return nil

@@ -8,11 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/sotto-dp/sotto/bandit"
 	limit "github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/atomicfile"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/report"
 )
@@ -54,12 +53,12 @@ func (c *boundsCommand) Run(s streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	var figure *renameio.PendingFile
+	var figure *atomicfile.File
 	if c.Out != "" {
 		if figure, err = pending("--out", c.Out, publicFile); err != nil {
 			return err
 		}
-		defer figure.Cleanup() // nothing, once it has its name
+		defer figure.Discard() // nothing, once it has its name
 		f, err := boundsFigure(problems, horizons)
 		if err != nil {
 			return usage(err)
@@ -67,7 +66,7 @@ func (c *boundsCommand) Run(s streams) error {
 		if err := f.WriteSVG(figure); err != nil {
 			return fmt.Errorf("--out: %w", err)
 		}
-		if err := figure.CloseAtomicallyReplace(); err != nil {
+		if err := figure.Replace(); err != nil {
 			return fmt.Errorf("--out: %w", err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/google/renameio/v2"
+	"github.com/sotto-dp/sotto/internal/atomicfile"
 )
 
 // Modes of files: what anyone may read, and what holds rewards, exact sums of them or what was computed from these.
@@ -19,11 +19,11 @@ const (
 
 // pending opens a file that will be at path whole or not at all. It is for before the work: work is not lost to a place where
 // nothing can be written.
-func pending(flag, path string, mode os.FileMode) (*renameio.PendingFile, error) {
+func pending(flag, path string, mode os.FileMode) (*atomicfile.File, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: %s: %s is there and is no regular file: name another", errUsage, flag, path)
 	}
-	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(mode))
+	f, err := atomicfile.Create(path, mode)
 	if err != nil {
 		var cause *fs.PathError
 		if errors.As(err, &cause) { // its path is one of ours

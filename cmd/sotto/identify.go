@@ -244,13 +244,13 @@ func (c *identifyCommand) transcribe(real bool, mode os.FileMode, play func(io.W
 	if err != nil {
 		return err
 	}
-	defer f.Cleanup()
+	defer f.Discard()
 	err = play(f)
 	var unfinished *trial.UnfinishedError
 	if errors.As(err, &unfinished) && unfinished.Spent.Pure() == 0 || err != nil && unfinished == nil && !(real && errors.Is(err, context.Canceled)) {
 		return err // nothing was spent, and there is nothing to record
 	}
-	if failed := f.CloseAtomicallyReplace(); err == nil && failed != nil {
+	if failed := f.Replace(); err == nil && failed != nil {
 		err = fmt.Errorf("--transcript: %w", failed)
 	}
 	return err

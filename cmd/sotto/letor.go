@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"text/tabwriter"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/atomicfile"
 	"github.com/sotto-dp/sotto/letor"
 )
 
@@ -83,15 +81,15 @@ func (c *letorCommand) Run(ctx context.Context, s streams) error {
 
 // write puts the file there in full or not at all.
 func (c *letorCommand) write(arms letor.Arms) error {
-	f, err := renameio.NewPendingFile(c.Out, renameio.WithTempDir(filepath.Dir(c.Out)), renameio.WithPermissions(privateFile))
+	f, err := atomicfile.Create(c.Out, privateFile)
 	if err != nil {
 		return fmt.Errorf("%w: --out: %w", errUsage, err)
 	}
-	defer f.Cleanup() //nolint:errcheck // after a failure there is nothing to keep
+	defer f.Discard() //nolint:errcheck // after a failure there is nothing to keep
 	if err := arms.WriteCSV(f); err != nil {
 		return fmt.Errorf("write %s: %w", c.Out, err)
 	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
+	if err := f.Replace(); err != nil {
 		return fmt.Errorf("write %s: %w", c.Out, err)
 	}
 	return nil

@@ -10,9 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/atomicfile"
 	"github.com/sotto-dp/sotto/report"
 	"github.com/sotto-dp/sotto/trial"
 )
@@ -133,12 +132,12 @@ func (c *planTrial) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	var figure *renameio.PendingFile
+	var figure *atomicfile.File
 	if c.Figure != "" {
 		if figure, err = pending("--figure", c.Figure, publicFile); err != nil {
 			return err
 		}
-		defer figure.Cleanup()
+		defer figure.Discard()
 	}
 	p, err := cfg.Plan(ctx)
 	if err != nil {
@@ -148,7 +147,7 @@ func (c *planTrial) Run(ctx context.Context, s streams) error {
 		if err := planFigure(p).WriteSVG(figure); err != nil {
 			return fmt.Errorf("--figure: %w", err)
 		}
-		if err := figure.CloseAtomicallyReplace(); err != nil {
+		if err := figure.Replace(); err != nil {
 			return fmt.Errorf("--figure: %w", err)
 		}
 	}

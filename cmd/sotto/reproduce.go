@@ -14,8 +14,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/google/renameio/v2"
-
+	"github.com/sotto-dp/sotto/internal/atomicfile"
 	"github.com/sotto-dp/sotto/paper"
 )
 
@@ -51,12 +50,12 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 	if c.Out == "" {
 		c.Out = filepath.Join("results", "reproduce-"+c.Preset)
 	}
-	var page *renameio.PendingFile
+	var page *atomicfile.File
 	if c.Markdown != "" {
 		if page, err = pending("--markdown", c.Markdown, publicFile); err != nil {
 			return err
 		}
-		defer page.Cleanup() // nothing, once it has its name
+		defer page.Discard() // nothing, once it has its name
 	}
 	p := &figureProgress{w: s.err, from: time.Now()}
 	r, err := paper.Reproduce(ctx, figures, paper.Options{Out: c.Out, Preset: paper.Preset(c.Preset), Workers: c.Workers, Mixed: c.Mixed, Data: c.Data, Flags: flags, Progress: p.tell})
@@ -73,7 +72,7 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 		if err := r.WriteMarkdown(ctx, page); err != nil {
 			return err
 		}
-		if err := page.CloseAtomicallyReplace(); err != nil {
+		if err := page.Replace(); err != nil {
 			return fmt.Errorf("--markdown: %w", err)
 		}
 	}

@@ -214,11 +214,11 @@ func writeStudy(path string, study *stopping.Study) error {
 	if err != nil {
 		return err
 	}
-	defer f.Cleanup()
+	defer f.Discard()
 	if err := study.WriteCSV(f); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
+	if err := f.Replace(); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	return nil

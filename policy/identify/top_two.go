@@ -199,7 +199,7 @@ func (p *TopTwo) learn(released privacy.Released) {
 const tangent = 10
 
 // longest is more plays than anybody will see, and few enough for floating point to count them.
-const longest = 1 << 50
+const longest = min(1<<50, math.MaxInt/4)
 
 // grown is the end of the phase that begins after n plays.
 func grown(n int, growth float64) int {

@@ -215,7 +215,7 @@ func (p *GOPE) begin() error {
 	p.design = d
 	clear(p.counts)
 	c := p.phaseLength(len(d.Support))
-	t, err := d.Counts(min(c*max(1, d.G/float64(p.dim)), 1<<50)) // more plays than there will be
+	t, err := d.Counts(min(c*max(1, d.G/float64(p.dim)), min(1<<50, math.MaxInt/4))) // more plays than there will be
 	if err != nil {
 		return err
 	}

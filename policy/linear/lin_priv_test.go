@@ -468,7 +468,7 @@ func linPrivRound(t testing.TB, p *linear.LinPriv) func() {
 func BenchmarkLinPriv(b *testing.B) {
 	for name, budget := range map[string]privacy.Budget{"pure": privacy.Pure{Epsilon: 1}, "zcdp": privacy.ZCDP{Rho: 1}, "none": privacy.None{}} {
 		b.Run(name, func(b *testing.B) {
-			round := linPrivRound(b, linPriv(b, 3, 10, 1<<40, budget, linear.LinPrivOptions{Lambda: 1, Risk: 0.1}))
+			round := linPrivRound(b, linPriv(b, 3, 10, min(1<<40, math.MaxInt/4), budget, linear.LinPrivOptions{Lambda: 1, Risk: 0.1}))
 			b.ReportAllocs()
 			for b.Loop() {
 				round()

@@ -614,7 +614,7 @@ func BenchmarkLinUCB(b *testing.B) {
 	budget := privacy.Approx{Epsilon: 1, Delta: 1e-6}
 	run := func(name string, d int, budget privacy.Budget, o linear.LinUCBOptions) {
 		b.Run(name, func(b *testing.B) {
-			p := linUCB(b, d, 1<<40, budget, o)
+			p := linUCB(b, d, min(1<<40, math.MaxInt/4), budget, o)
 			cur := curate(b, p, d, 1)
 			a := make([]float64, 10*d)
 			sphere(a, d, 1, rand.New(rand.NewPCG(1, 1)))

@@ -726,7 +726,7 @@ func TestOFULBadSets(t *testing.T) {
 	}
 	// Budgets at the edge of the numbers.
 	for _, rho := range []float64{1e-300, 1e300} {
-		p := oful(t, 2, 1<<62, privacy.ZCDP{Rho: rho}, linear.OFULOptions{Lambda: 1e-12, C: 1, Risk: 1e-300})
+		p := oful(t, 2, min(1<<62, math.MaxInt/2), privacy.ZCDP{Rho: rho}, linear.OFULOptions{Lambda: 1e-12, C: 1, Risk: 1e-300})
 		cur, rng := newFeatureSlot(p, 2, rand.New(rand.NewPCG(1, 1))), rand.New(rand.NewPCG(1, 1))
 		a := make([]float64, 6)
 		for range 100 {
