@@ -74,8 +74,8 @@ type Claim struct {
 	Proof string
 	// Own says that no source claims it: a control, or an observation. It has no verdict, and a table of its own.
 	Own bool
-	// Why says why the finding is as it is where the source and it differ. Reader says what a reader of the source should do about
-	// it. Both are shown with grave verdicts.
+	// Why says why the finding is as it is where the source and it differ, and is shown with verdicts that are not good. Reader says
+	// what a reader of the source should do about it.
 	Why, Reader string
 }
 

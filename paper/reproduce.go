@@ -75,8 +75,8 @@ type Setting struct {
 	Played        bool // else the preset leaves it out
 	YAML          string
 	Seed          uint64
-	Runs, Horizon int
-	Rounds        float64 // of all cells and runs
+	Runs, Horizon int // of a cell
+	Cells         int
 	Warnings      []string
 	Void          bool // some cells promised privacy and have no guarantee
 	Sampled       bool // a sample stood for the source's data
@@ -90,7 +90,7 @@ type Result struct {
 	Outcomes                 []Outcome
 	Notes                    []string // of the data and the computation
 	Failed                   string   // what went wrong with the figure as a whole; empty: nothing
-	Rounds                   float64  // rounds, plays and samples of all runs
+	Runs                     float64  // of all cells of all experiments
 	Time                     Time
 }
 
@@ -539,8 +539,8 @@ func (p *player) evidence(ctx context.Context, r *Result) (*Evidence, error) {
 			return nil, fmt.Errorf("experiment %s: %w", x.Name, err)
 		}
 		e.Experiments[x.Name], e.Sampled[x.Name] = results, r.Settings[i].Sampled
-		r.Settings[i].Rounds = rounds(results)
-		r.Rounds += r.Settings[i].Rounds
+		r.Settings[i].Cells = len(results.Cells)
+		r.Runs += float64(len(results.Cells) * results.Manifest.Runs)
 	}
 	if p.figure.Compute != nil {
 		n, err := p.compute(ctx)
@@ -550,31 +550,6 @@ func (p *player) evidence(ctx context.Context, r *Result) (*Evidence, error) {
 		e.Numbers, r.Notes = n, append(r.Notes, n.Notes...)
 	}
 	return e, nil
-}
-
-// rounds counts what was played: rounds, or until rules stopped.
-func rounds(r *experiment.Results) float64 {
-	n := 0.0
-	for i := range r.Cells {
-		c := &r.Cells[i]
-		switch r.Manifest.Kind {
-		case experiment.KindStopping:
-			n += sum(c.FinalSamples)
-		case experiment.KindIdentify:
-			n += sum(c.FinalStoppingTime)
-		default:
-			n += float64(r.Manifest.Horizon) * float64(r.Manifest.Runs)
-		}
-	}
-	return n
-}
-
-func sum(x []float64) float64 {
-	s := 0.0
-	for _, v := range x {
-		s += v
-	}
-	return s
 }
 
 func (p *player) experiment(ctx context.Context, x *Experiment, r *Result, s *Setting) (*experiment.Results, error) {

@@ -74,10 +74,13 @@ func claimViews(results ...Result) []claimView {
 		for _, c := range r.Outcomes {
 			v := claimView{
 				ID: c.ID, Page: r.ID + ".html", Anchor: "claim-" + strings.TrimPrefix(c.ID, r.ID+"/"), Verdict: string(c.Verdict), Class: c.Verdict.class(),
-				Text: oneLine(c.Text), Where: oneLine(c.Where), Statistic: oneLine(c.Statistic), Numbers: numbersText(c.Finding), Detail: oneLine(c.Detail),
+				Text: oneLine(c.Text), Where: oneLine(c.Where), Statistic: oneLine(c.Statistic), Numbers: numbersText(c.Finding), Detail: oneLine(c.Detail), Reader: oneLine(c.Reader),
 			}
 			if c.Verdict.Grave() || c.Verdict == NotTested {
-				v.Why, v.Reader = oneLine(c.Why), oneLine(c.Reader)
+				v.Why = oneLine(c.Why)
+			}
+			if c.Verdict == OurFinding && c.Answer != Holds { // what we say must be seen not to stand
+				v.Verdict = string(OurFinding) + ": " + string(c.Answer)
 			}
 			if c.Verdict == Refuted {
 				v.Proof = oneLine(c.Proof)
@@ -170,39 +173,23 @@ func took(seconds float64) string {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
 }
 
-func total(results []Result) (t Time, rounds float64) {
+// total is the time of results, and how many runs they have.
+func total(results []Result) (t Time, runs float64) {
 	for i := range results {
 		t.Seconds += results[i].Time.Seconds
 		t.Playing += results[i].Time.Playing
 		t.Worker += results[i].Time.Worker
-		rounds += results[i].Rounds
+		runs += results[i].Runs
 	}
-	return t, rounds
+	return t, runs
 }
 
-// rate is how fast rounds were played; empty if none were.
-func rate(t Time, rounds float64) string {
-	if rounds == 0 || !(t.Playing > 0) {
+// rate is how many runs there were, and how fast; empty if there were none.
+func rate(t Time, runs float64) string {
+	if runs == 0 || !(t.Playing > 0) {
 		return ""
 	}
-	return fmt.Sprintf("%s rounds in %s of playing, %s rounds a second", millions(rounds), took(t.Playing), millions(rounds/t.Playing))
-}
-
-// millions writes a large number with three significant digits, and a word or a power of ten.
-func millions(x float64) string {
-	if x >= 1e15 {
-		mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(x, 'e', 1, 64), "e+")
-		return mantissa + "·10^" + exponent
-	}
-	for _, u := range []struct {
-		unit float64
-		word string
-	}{{1e12, "trillion"}, {1e9, "billion"}, {1e6, "million"}} {
-		if x >= u.unit {
-			return short(math.Round(x/u.unit*100)/100) + " " + u.word
-		}
-	}
-	return short(x)
+	return fmt.Sprintf("%s in %s of playing, %s a second", whole(int(runs)), took(t.Playing), short(math.Round(runs/t.Playing)))
 }
 
 // command is what plays figures again, with more flags if there are any.
@@ -259,48 +246,67 @@ func bySource(all []Result) [][]Result {
 func (r *Reproduction) pages() ([]page, error) {
 	type source struct {
 		ID, Name string
-		Figures  []figureView
+		Figures  int
+		Counts   []count
 	}
-	t, rounds := total(r.All)
+	type verdictRow struct {
+		Verdict, Class, Means string
+		N                     []int // by source, and of all
+	}
+	type findingView struct {
+		Title string
+		Claim claimView
+		SVG   template.HTML
+	}
+	t, runs := total(r.All)
 	index := struct {
-		Level, Command, Took, Rate, Build, Left string
-		Preset                                  Preset
-		Mixed                                   bool
-		Counts                                  []count
-		Sources                                 []source
-		Grave                                   []claimView
+		Level, Command, Took, Rate, RunIs, Build, Left string
+		Preset                                         Preset
+		Mixed                                          bool
+		Verdicts                                       []verdictRow
+		Sources                                        []source
+		Findings                                       []findingView
 	}{
-		Level: fmt.Sprintf("%g %%", 100*Level), Took: took(t.Seconds), Rate: rate(t, rounds), Build: r.Build.String(), Preset: r.Preset, Mixed: r.Mixed,
-		Left: strings.Join(r.Left, ", "), Counts: counts(r.All...), Command: command(r.Preset, r.Flags, r.ids()...),
+		Level: levelText, Took: took(t.Seconds), Rate: rate(t, runs), RunIs: whatARunIs, Build: r.Build.String(), Preset: r.Preset, Mixed: r.Mixed,
+		Left: strings.Join(r.Left, ", "), Command: command(r.Preset, r.Flags, r.ids()...),
 	}
-	for _, c := range claimViews(r.All...) {
-		if Verdict(c.Verdict).Grave() {
-			index.Grave = append(index.Grave, c)
-		}
-	}
-	order := Verdicts()
-	slices.SortStableFunc(index.Grave, func(a, b claimView) int {
-		return slices.Index(order, Verdict(a.Verdict)) - slices.Index(order, Verdict(b.Verdict))
-	})
 	var out []page
 	groups := bySource(r.All)
 	var ids []string
 	for _, g := range groups {
 		ids = append(ids, g[0].Source)
 	}
+	for _, v := range present(r.All) {
+		row := verdictRow{Verdict: string(v), Class: v.class(), Means: v.Means()}
+		for _, g := range append(slices.Clone(groups), r.All) {
+			n := 0
+			for i := range g {
+				n += g[i].Count(v)
+			}
+			row.N = append(row.N, n)
+		}
+		index.Verdicts = append(index.Verdicts, row)
+	}
+	for _, h := range highlights() {
+		for _, c := range claimViews(r.All...) {
+			if c.ID == h.claim {
+				index.Findings = append(index.Findings, findingView{h.title, c, template.HTML(h.picture(r.Dir))}) // it escapes every text that it draws
+			}
+		}
+	}
 	for _, g := range groups {
 		id := g[0].Source
-		index.Sources = append(index.Sources, source{id, sourceName(id), figureViews(g)})
+		index.Sources = append(index.Sources, source{id, sourceName(id), len(g), counts(g...)})
 		t, _ := total(g)
 		text, err := execute("source", struct {
 			Heading, Name, Command, Took, Build string
 			Others                              []string
 			Counts                              []count
 			Figures                             []figureView
-			Claims                              []claimView
+			Parts                               []claimPart
 		}{
 			"Source " + id, sourceName(id), command(r.Preset, r.Flags, id), took(t.Seconds), r.Build.String(),
-			slices.DeleteFunc(slices.Clone(ids), func(s string) bool { return s == id }), counts(g...), figureViews(g), claimViews(g...),
+			slices.DeleteFunc(slices.Clone(ids), func(s string) bool { return s == id }), counts(g...), figureViews(g), claimParts(claimViews(g...)),
 		})
 		if err != nil {
 			return nil, err
@@ -330,6 +336,31 @@ func (r *Reproduction) ids() []string {
 	return nil
 }
 
+// claimPart is claims that belong together on the page of a source.
+type claimPart struct {
+	Head   string
+	Claims []claimView
+}
+
+// claimParts are the claims of a source: what its reader should know, the gravest first, what else it claims, and what we found beside it.
+func claimParts(claims []claimView) []claimPart {
+	parts := []claimPart{{Head: "What a reader should know"}, {Head: "What else it claims"}, {Head: "What we found beside it"}}
+	for _, v := range Verdicts() {
+		for _, c := range claims {
+			switch {
+			case c.Class != v.class():
+			case v.Grave():
+				parts[0].Claims = append(parts[0].Claims, c)
+			case v == OurFinding:
+				parts[2].Claims = append(parts[2].Claims, c)
+			default:
+				parts[1].Claims = append(parts[1].Claims, c)
+			}
+		}
+	}
+	return slices.DeleteFunc(parts, func(p claimPart) bool { return len(p.Claims) == 0 })
+}
+
 // figuresFirst is how many drawings stand before the claims: who opens the page of a figure looks for the figure, and claims should not be far down.
 const figuresFirst = 3
 
@@ -356,7 +387,7 @@ func figurePage(r *Result, d drawn, p Preset, flags string) ([]byte, error) {
 		Settings                                                                                                []setting
 	}{
 		ID: r.ID, Heading: r.ID + ": " + oneLine(r.Title), Source: r.Source, SourceName: sourceName(r.Source), Where: oneLine(r.Where), Command: command(p, flags, r.ID),
-		Took: took(r.Time.Seconds), Rate: rate(r.Time, r.Rounds), Voids: oneLine(r.Voids), About: oneLine(r.About), Chosen: oneLine(r.Chosen),
+		Took: took(r.Time.Seconds), Rate: rate(r.Time, r.Runs), Voids: oneLine(r.Voids), About: oneLine(r.About), Chosen: oneLine(r.Chosen),
 		Build: experiment.ThisBuild().String(), Preset: p, Counts: counts(*r), Claims: claimViews(*r),
 	}
 	if view.SourceName == "" {

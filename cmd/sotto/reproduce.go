@@ -27,7 +27,7 @@ type reproduceCommand struct {
 	Mixed    bool   `help:"Go on with what another build began, whose numbers may differ."`
 	Data     string `help:"Directory with real data: its files are played instead of the samples of the same names." placeholder:"DIR" type:"path"`
 	List     bool   `help:"List the figures, and how many claims each has."`
-	Markdown string `help:"Write the claims, and what was found, to this file too, as in docs/reproduction.md." placeholder:"FILE" type:"path"`
+	Markdown string `help:"Write a summary of two pages to this file too, as docs/reproduction.md is." placeholder:"FILE" type:"path"`
 }
 
 func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
@@ -69,7 +69,7 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if page != nil {
-		if err := r.WriteMarkdown(ctx, page); err != nil {
+		if err := r.WriteMarkdown(page); err != nil {
 			return err
 		}
 		if err := page.Replace(); err != nil {

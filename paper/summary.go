@@ -1,0 +1,94 @@
+package paper
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A highlight is one of the findings that the summary shows, each with a picture.
+type highlight struct {
+	claim, title string
+	figure       string // of the claim's page
+	gallery      string // the same in docs
+}
+
+// highlights are the six findings that matter most to who reads the sources.
+func highlights() []highlight {
+	return []highlight{
+		{"thesis-6.2/rates-theory", "Sub-sampling mixes; it does not shrink the sample", "thesis-6.2-c", "gallery/trace.svg"},
+		{"thesis-3.12/interactive-continual", "Two definitions of privacy are not ordered", "thesis-3.12", "gallery/definitions.svg"},
+		{"faults-program/samples", "The rule that was played is not the rule that was proved", "", "gallery/trial.svg"},
+		{"thesis-5.3/low-privacy", "Privacy becomes free later than was read off", "thesis-5.3-far", "gallery/regimes.svg"},
+		{"thesis-5.2/tenfold-dp-se", "Ten times is two, for one of two competitors", "thesis-5.2", "quickstart.svg"},
+		{"sajed-6.5-6.8-a.5-a.8/five-times", "A logarithm's base decides", "arms-C4-1", "gallery/logs.svg"},
+	}
+}
+
+// lines are facts that hold of all results, for the summary.
+const (
+	whatARunIs = "A run is one policy, or one rule, on one world until its horizon or until it stops; games of audits and exact computations are counted on their pages."
+	levelText  = "A check is decided by an interval at level 99 %, over all cells that it speaks of. What its answer means for the claim is the verdict. Runs alone refute nothing: that takes a proof or a counter-example on the page."
+)
+
+// unknowns are what could not be known of the sources, and what was done about it.
+func unknowns() []string {
+	return []string{
+		"**Programs.** Programs were published with 003 and 004 only, and were run and read. For 000, 001 and 002 ours follow the text. The thesis' AdaP-TT\\* has none.",
+		"**Data.** Figure 7.2 of 000 is of Fashion-MNIST and CIFAR-10, and Figure 5 of 003 of the MSLR data; generated images and a sample were played. Such claims are *not tested*, whatever came out.",
+		"**Parameters.** 000 does not give the law, noise and rates of Figure 6.2, the budgets of Figures 5.3 and 5.7, nor its DP-SE. 001 does not say whether actions and θ\\* were drawn once, nor how long the phases of AdaC-GOPE-Var are.",
+		"**Bases and constants.** 002 does not say to which base DP-UCB's logarithms are; both were played. Its means of C2 and C4 do not follow from the formulas beside them.",
+		"**Print.** Our texts are conversions. Where one looks wrong, the derivation was consulted, and the finding says *our text of it*.",
+		"**Thresholds.** Where a source says \"about\" or \"of order\", a number in a check is ours and is called so; no verdict against a source hangs on one alone.",
+	}
+}
+
+// picture is a highlight's figure as it was drawn, or the first of its page's; empty if there is none.
+func (h highlight) picture(dir string) []byte {
+	page, _, _ := strings.Cut(h.claim, "/")
+	names := []string{filepath.Join(dir, "data", page, "figures", h.figure+".svg")}
+	if h.figure == "" {
+		names, _ = filepath.Glob(filepath.Join(dir, "data", page, "figures", "*.svg")) // the pattern is ours
+	}
+	for _, name := range names {
+		if b, err := os.ReadFile(name); err == nil {
+			return b
+		}
+	}
+	return nil
+}
+
+// find is a claim's outcome by its ID.
+func find(all []Result, id string) *Outcome {
+	for i := range all {
+		for j := range all[i].Outcomes {
+			if all[i].Outcomes[j].ID == id {
+				return &all[i].Outcomes[j]
+			}
+		}
+	}
+	return nil
+}
+
+// grave are the outcomes that a reader should know of, the gravest first.
+func grave(results ...Result) []*Outcome {
+	var out []*Outcome
+	for _, v := range Verdicts() {
+		for i := range results {
+			for j := range results[i].Outcomes {
+				if o := &results[i].Outcomes[j]; o.Verdict == v && v.Grave() {
+					out = append(out, o)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// present are the verdicts that some claim has.
+func present(all []Result) []Verdict {
+	return slices.DeleteFunc(Verdicts(), func(v Verdict) bool {
+		return !slices.ContainsFunc(all, func(r Result) bool { return r.Count(v) > 0 })
+	})
+}
