@@ -509,11 +509,14 @@ func (p *player) saveFigures(figures []report.Figure) error {
 		return fmt.Errorf("%w %s: %w", ErrOutput, dir, err)
 	}
 	for _, f := range figures {
-		var b bytes.Buffer
-		if f.WriteSVG(&b) != nil {
+		var wide, narrow bytes.Buffer
+		if f.WriteSVG(&wide) != nil || f.WriteNarrowSVG(&narrow) != nil {
 			continue
 		}
-		if err := writeFile(filepath.Join(dir, f.ID+".svg"), b.Bytes()); err != nil {
+		if err := writeFile(filepath.Join(dir, f.ID+".svg"), wide.Bytes()); err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(dir, f.ID+"-narrow.svg"), narrow.Bytes()); err != nil {
 			return err
 		}
 	}

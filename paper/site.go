@@ -3,6 +3,7 @@ package paper
 import (
 	"bytes"
 	_ "embed"
+	"errors"
 	"fmt"
 	"html/template"
 	"math"
@@ -427,7 +428,7 @@ func figurePage(r *Result, d drawn, p Preset, flags string) ([]byte, error) {
 		}
 		seen[f.ID] = true
 		var b bytes.Buffer
-		if err := f.WriteSVG(&b); err != nil {
+		if err := errors.Join(f.WriteSVG(&b), f.WriteNarrowSVG(&b)); err != nil {
 			fail(err)
 			continue
 		}

@@ -44,19 +44,27 @@ func unknowns() []string {
 	}
 }
 
-// picture is a highlight's figure as it was drawn, or the first of its page's; empty if there is none.
+// picture is a highlight's figure as it was drawn, wide and narrow, or the first of its page's; empty if there is none.
 func (h highlight) picture(dir string) []byte {
 	page, _, _ := strings.Cut(h.claim, "/")
-	names := []string{filepath.Join(dir, "data", page, "figures", h.figure+".svg")}
-	if h.figure == "" {
-		names, _ = filepath.Glob(filepath.Join(dir, "data", page, "figures", "*.svg")) // the pattern is ours
-	}
-	for _, name := range names {
-		if b, err := os.ReadFile(name); err == nil {
-			return b
+	dir = filepath.Join(dir, "data", page, "figures")
+	figure := h.figure
+	if figure == "" {
+		names, _ := filepath.Glob(filepath.Join(dir, "*-narrow.svg")) // the pattern is ours
+		if len(names) == 0 {
+			return nil
 		}
+		figure = strings.TrimSuffix(filepath.Base(names[0]), "-narrow.svg")
 	}
-	return nil
+	var out []byte
+	for _, name := range []string{figure, figure + "-narrow"} {
+		b, err := os.ReadFile(filepath.Join(dir, name+".svg"))
+		if err != nil {
+			return nil
+		}
+		out = append(out, b...)
+	}
+	return out
 }
 
 // find is a claim's outcome by its ID.

@@ -54,9 +54,9 @@ func tested(s audit.Scores, score float64, alphas []float64, cells int, theories
 	return out, nil
 }
 
-// rocOf is the line of an attack's empirical ROC curve.
+// rocOf is the line of an attack's empirical ROC curve, a step function, with intervals from the same games.
 func rocOf(label string, s audit.Scores, significances []float64) (report.Series, error) {
-	line := report.Series{Label: label}
+	line := report.Series{Label: label, Step: true}
 	c, err := s.Curve(significances, Level)
 	if err != nil {
 		return line, err

@@ -203,7 +203,7 @@ func thesis21() Figure {
 					return nil, err
 				}
 				n.Values["games "+c.key] = []float64{b.Epsilon, audit.EpsilonOf(m.TypeI.Value, m.TypeII.Value, 0)}
-				s := report.Series{Label: "games, " + c.name}
+				s := report.Series{Label: "games, " + c.name, Step: true}
 				for _, t := range []float64{3, 2, 1.5, 1, 0.75, 0.5, 0.25, 0, -0.5, -1, -2} {
 					m, err := scores[0].At(t, Level)
 					if err != nil {
@@ -530,6 +530,23 @@ func thesis312() Figure {
 			}
 			grid.Groups = []report.GridGroup{{Rows: rows}}
 			n.Grids = []report.Grid{grid}
+			fig := report.Figure{
+				ID: "thesis-3.12", Title: "One policy under four definitions of privacy", Subtitle: "the counter-example to §3.8: Interactive DP is not the strongest", XLabel: "ε", YLabel: "smallest δ",
+				Note: "Exact, by enumeration. Where a line is lower the policy is more private under that definition.",
+			}
+			for _, m := range audit.Models() {
+				s := report.Series{Label: m.String()}
+				for i := range 25 {
+					epsilon := float64(i) / 20
+					delta, err := ours.Delta(m, epsilon)
+					if err != nil {
+						return nil, err
+					}
+					s.X, s.Mean = append(s.X, epsilon), append(s.Mean, delta)
+				}
+				fig.Series = append(fig.Series, s)
+			}
+			n.Figures = []report.Figure{fig}
 			policies := 200
 			if p == Quick {
 				policies = 30

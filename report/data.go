@@ -93,6 +93,7 @@ type Series struct {
 	Label          string // beside the line; "Policy, Budget" if empty
 	Policy, Budget string
 	Void           bool      // promised privacy, but has no guarantee: the label says so
+	Step           bool      // a step function: a point's mean and band hold until the next X
 	X              []float64 // increasing
 	Mean           []float64 // as long as X
 	Lo, Hi         []float64 // the band around the mean; both as long as X, or both empty

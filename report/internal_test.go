@@ -1,7 +1,9 @@
 package report
 
 import (
+	"bytes"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -167,5 +169,51 @@ func TestStem(t *testing.T) {
 		if got := Stem(in); got != want {
 			t.Errorf("Stem(%q) = %q, want %q", in, got, want)
 		}
+	}
+}
+
+// A step function holds a point's mean, and its band, until the next point.
+func TestStepsAreSteps(t *testing.T) {
+	f := Figure{ID: "roc", Title: "ROC", Series: []Series{{Label: "a", Step: true, X: []float64{0, 1, 2}, Mean: []float64{0, 1, 2}, Lo: []float64{0, 0, 1}, Hi: []float64{1, 2, 2}}}}
+	var b bytes.Buffer
+	if err := f.WriteSVG(&b); err != nil {
+		t.Fatal(err)
+	}
+	path := func(class string) string {
+		m := regexp.MustCompile(`class="` + class + `" d="([^"]*)"`).FindStringSubmatch(b.String())
+		if m == nil {
+			t.Fatalf("no %s", class)
+		}
+		return m[1]
+	}
+	if got := path("line"); strings.Count(got, "H") != 2 || strings.Count(got, "L") != 2 {
+		t.Errorf("line %q has no steps", got)
+	}
+	if got := path("band"); strings.Count(got, "L") != 2*5-1 { // each point but the first has two corners, above and below
+		t.Errorf("band %q has no steps", got)
+	}
+	if strings.Contains(b.String(), "<circle") {
+		t.Error("steps have dots")
+	}
+}
+
+// A narrow figure has the same lines and labels, half as wide, the labels in the order of the series and below the plot.
+func TestNarrow(t *testing.T) {
+	f := Figure{ID: "x", Title: "A title that is long enough to be on more than one line of a narrow figure", XLabel: "x", YLabel: "y", Note: "a note",
+		Series: []Series{{Label: "ε = 0.1", X: []float64{1, 2}, Mean: []float64{5, 1}}, {Label: "ε = 1", X: []float64{1, 2}, Mean: []float64{1, 5}}}}
+	var b bytes.Buffer
+	if err := f.WriteNarrowSVG(&b); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	if !strings.Contains(text, `viewBox="0 0 380 `) || !strings.Contains(text, `id="x-narrow-s1"`) || strings.Contains(text, `id="x-s1"`) {
+		t.Error("it is not narrow, or shares IDs with the wide one")
+	}
+	l, err := f.plan(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := l.labels[0], l.labels[1]; a.at >= b.at || a.at <= l.bottom || b.at >= l.height {
+		t.Errorf("labels at %v and %v, the plot ends at %v and the figure at %v", a.at, b.at, l.bottom, l.height)
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"slices"
 )
 
-// The sizes of a figure, in the units of its view box. The width is fixed; the height grows with the lines of text and of labels.
+// The sizes of a figure, in the units of its view box. The width is fixed; the height grows with the lines of text and of labels. A narrow figure,
+// for the screen of a phone, has its labels below the plot.
 const (
 	figureWidth = 760
+	narrowWidth = 380
 	plotHeight  = 330
 	margin      = 14
 	titleSize   = 16
@@ -23,6 +25,10 @@ const (
 // layout is a figure with everything placed.
 type layout struct {
 	f                        Figure
+	id                       string
+	width                    float64
+	narrow                   bool
+	legend                   float64 // where the labels of a narrow figure begin
 	title, subtitle, note    []string
 	left, right, top, bottom float64 // of the plot
 	height                   float64
@@ -43,14 +49,18 @@ type label struct {
 }
 
 // plan places everything.
-func (f Figure) plan() (*layout, error) {
+func (f Figure) plan(narrow bool) (*layout, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	l := &layout{f: f}
-	l.title = wrap(clean(f.Title), (figureWidth-2*margin)/(titleSize*1.06), 2) // bold is wider
-	l.subtitle = wrap(clean(f.Subtitle), (figureWidth-2*margin)/textSize, 2)
-	l.note = wrap(clean(f.Note), (figureWidth-2*margin)/noteSize, 4)
+	l := &layout{f: f, id: f.ID, width: figureWidth, narrow: narrow}
+	lines := 1
+	if narrow {
+		l.id, l.width, lines = f.ID+"-narrow", narrowWidth, 2
+	}
+	l.title = wrap(clean(f.Title), (l.width-2*margin)/(titleSize*1.06), 2*lines) // bold is wider
+	l.subtitle = wrap(clean(f.Subtitle), (l.width-2*margin)/textSize, 2*lines)
+	l.note = wrap(clean(f.Note), (l.width-2*margin)/noteSize, 4*lines)
 
 	var xs, ys []float64
 	empty := make([]bool, len(f.Series))
@@ -76,7 +86,11 @@ func (f Figure) plan() (*layout, error) {
 	needed, labels := 0.0, 0.0
 	for k, s := range f.Series {
 		full := s.label()
-		b := label{full: full, text: fit(full, labelWidth/textSize), second: second(s.Void, empty[k]), void: s.Void, empty: empty[k]}
+		room := float64(labelWidth)
+		if narrow {
+			room = l.width - 2*margin - sampleWidth - 6
+		}
+		b := label{full: full, text: fit(full, room/textSize), second: second(s.Void, empty[k]), void: s.Void, empty: empty[k]}
 		b.cut = b.text != full
 		width := em(b.text) * textSize
 		labels = max(labels, width, em(b.second)*noteSize)
@@ -90,9 +104,16 @@ func (f Figure) plan() (*layout, error) {
 	}
 	l.top += 8
 	l.bottom = l.top + max(plotHeight, needed)
+	if narrow {
+		l.bottom = l.top + plotHeight*0.8
+	}
 	l.height = l.bottom + 22 + margin
 	if f.XLabel != "" {
 		l.height += textSize + 6
+	}
+	if narrow {
+		l.legend = l.height - margin + 6
+		l.height += needed + 6
 	}
 	l.height += float64(len(l.note)) * (noteSize + 4)
 
@@ -103,9 +124,13 @@ func (f Figure) plan() (*layout, error) {
 		tickWidth = max(tickWidth, em(t.text)*textSize+em(t.sup)*9)
 	}
 	l.left = margin + tickWidth + 9
-	l.right = figureWidth - margin - labels*1.04 - sampleWidth - leaderWidth - 6
+	l.right = l.width - margin - labels*1.04 - sampleWidth - leaderWidth - 6
+	ticks := 7
+	if narrow {
+		l.right, ticks = l.width-margin, 4
+	}
 	l.x.from, l.x.to = l.left, l.right
-	l.xTicks = l.x.ticks(7)
+	l.xTicks = l.x.ticks(ticks)
 
 	for i, s := range f.Series {
 		b := &l.labels[i]
@@ -115,6 +140,14 @@ func (f Figure) plan() (*layout, error) {
 				b.x, b.y = x, y
 			}
 		}
+	}
+	if narrow {
+		at := l.legend
+		for i := range l.labels {
+			l.labels[i].at = at + labelHeight/2
+			at += l.labels[i].height()
+		}
+		return l, nil
 	}
 	spread(l.labels, l.top-labelHeight/2, l.bottom+labelHeight/2)
 	return l, nil

@@ -46,7 +46,7 @@ func (r Report) WriteHTML(w io.Writer) error {
 			return fmt.Errorf("report: figure ID %q: is used twice", f.ID)
 		}
 		seen[f.ID] = true
-		l, err := f.plan()
+		l, err := f.plan(false)
 		if err != nil {
 			return err
 		}

@@ -32,8 +32,14 @@ const (
 // WriteSVG draws the figure as a standalone SVG: white ground, text as text, no style sheet, no script, no reference to anything
 // outside. Each series is a group with the id "ID-s0", "ID-s1", … and data-series, so that a page can find it. Equal figures give equal
 // bytes. The error says what cannot be drawn: an ID that is no file name, lengths that differ, X that does not increase, no series.
-func (f Figure) WriteSVG(w io.Writer) error {
-	l, err := f.plan()
+func (f Figure) WriteSVG(w io.Writer) error { return f.write(w, false) }
+
+// WriteNarrowSVG draws the figure as WriteSVG does, half as wide, with its labels below in the order of the series: for the screen of a phone. Its
+// IDs end in "-narrow", so that a page can have both.
+func (f Figure) WriteNarrowSVG(w io.Writer) error { return f.write(w, true) }
+
+func (f Figure) write(w io.Writer, narrow bool) error {
+	l, err := f.plan(narrow)
 	if err != nil {
 		return err
 	}
@@ -91,12 +97,12 @@ func (d *drawing) tick(x, y float64, anchor string, t tick) {
 // svg draws what plan has placed.
 func (l *layout) svg() []byte {
 	d := &drawing{}
-	id := l.f.ID
-	d.f(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %v" width="%d" height="%v" role="img" aria-labelledby="%v-title %v-desc" font-family="%v">`+"\n",
-		figureWidth, l.height, figureWidth, l.height, id, id, face)
+	id := l.id
+	d.f(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %v %v" width="%v" height="%v" role="img" aria-labelledby="%v-title %v-desc" font-family="%v">`+"\n",
+		l.width, l.height, l.width, l.height, id, id, face)
 	d.f(`<title id="%v-title">%v</title>`+"\n", id, esc(clean(l.f.Title)))
 	d.f(`<desc id="%v-desc">%v</desc>`+"\n", id, esc(l.describe()))
-	d.f(`<rect width="%d" height="%v" fill="#ffffff"/>`+"\n", figureWidth, l.height)
+	d.f(`<rect width="%v" height="%v" fill="#ffffff"/>`+"\n", l.width, l.height)
 
 	y := float64(margin)
 	for _, s := range l.title {
@@ -108,7 +114,7 @@ func (l *layout) svg() []byte {
 		d.text(margin, y-5, textSize, "", quiet, "", s)
 	}
 	if l.f.YLabel != "" {
-		d.text(margin, l.top-12, textSize, "", ink, "", fit(clean(l.f.YLabel), (figureWidth-2*margin)/textSize))
+		d.text(margin, l.top-12, textSize, "", ink, "", fit(clean(l.f.YLabel), (l.width-2*margin)/textSize))
 	}
 	l.axes(d)
 	l.marks(d)
@@ -119,6 +125,12 @@ func (l *layout) svg() []byte {
 	if l.f.XLabel != "" {
 		y += textSize + 6
 		d.text((l.left+l.right)/2, y-2, textSize, "middle", ink, "", fit(clean(l.f.XLabel), (l.right-l.left)/textSize))
+	}
+	if l.narrow {
+		for _, b := range l.labels {
+			y += b.height()
+		}
+		y += 6
 	}
 	for _, s := range l.note {
 		y += noteSize + 4
@@ -190,7 +202,7 @@ func (l *layout) series(d *drawing, i int) {
 	if dash(i) != "" {
 		stroke = ` stroke-dasharray="` + dash(i) + `"`
 	}
-	d.f(`<g id="%v-s%d" class="series" data-series="%d" data-policy="%v" data-budget="%v">`+"\n", l.f.ID, i, i, esc(clean(s.Policy)), esc(clean(s.Budget)))
+	d.f(`<g id="%v-s%d" class="series" data-series="%d" data-policy="%v" data-budget="%v">`+"\n", l.id, i, i, esc(clean(s.Policy)), esc(clean(s.Budget)))
 	var line, dots strings.Builder
 	points := 0
 	for _, run := range l.stretches(s) {
@@ -205,10 +217,13 @@ func (l *layout) series(d *drawing, i int) {
 				command = "M"
 			}
 			if run[1]-run[0] > 1 {
+				if s.Step && j > run[0] {
+					line.WriteString("H" + px(x))
+				}
 				line.WriteString(command + px(x) + " " + px(y))
 			}
 			// Few points, or one alone, are worth a mark.
-			if len(s.X) <= 16 || run[1]-run[0] == 1 {
+			if len(s.X) <= 16 && !s.Step || run[1]-run[0] == 1 {
 				fmt.Fprintf(&dots, `<circle cx="%s" cy="%s" r="3"/>`, px(x), px(y))
 			}
 		}
@@ -221,7 +236,9 @@ func (l *layout) series(d *drawing, i int) {
 	}
 
 	x := l.right + leaderWidth
-	if !b.empty && (math.Abs(b.at-b.y) > 1.5 || b.x < l.right-1) {
+	if l.narrow {
+		x = margin
+	} else if !b.empty && (math.Abs(b.at-b.y) > 1.5 || b.x < l.right-1) {
 		d.f(`<path d="M%v %vL%v %v" stroke="#9a9a9a" stroke-width=".8" fill="none"/>`+"\n", b.x+3, b.y, x-3, b.at)
 	}
 	d.f(`<g class="label" data-series="%d">`+"\n", i)
@@ -248,6 +265,11 @@ func (l *layout) bandPath(d *drawing, s Series, run [2]int, c string) {
 	for j := run[0]; j < run[1]; j++ {
 		x, _, _ := l.point(s, j)
 		lo, hi := l.band(s, j)
+		if n := len(upper); s.Step && n > 0 { // what held until here
+			_, above, _ := strings.Cut(upper[n-1], " ")
+			_, below, _ := strings.Cut(lower[n-1], " ")
+			upper, lower = append(upper, px(x)+" "+above), append(lower, px(x)+" "+below)
+		}
 		upper = append(upper, px(x)+" "+px(hi))
 		lower = append(lower, px(x)+" "+px(lo))
 	}
