@@ -176,6 +176,43 @@ func makeUp(e *Evidence, random *rand.Rand) {
 	}
 }
 
+// ucbEvidence has regrets of DP-SE, and of DP-UCB under two bases, at ε = 1; 0 is not played.
+func ucbEvidence(regret map[string][3]float64) *Evidence {
+	e := &Evidence{Preset: Full, Experiments: map[string]*experiment.Results{fast: {}, slow: {}, slow2: {}}}
+	for _, instance := range slices.Sorted(maps.Keys(regret)) {
+		for i, of := range []struct{ name, policy string }{{fast, se}, {slow, ucb}, {slow2, ucb2}} {
+			if v := regret[instance][i]; v > 0 {
+				r := e.Experiments[of.name]
+				r.Cells = append(r.Cells, experiment.CellResult{
+					CellInfo:    experiment.CellInfo{Instance: instance, Policy: of.policy, Budget: "epsilon=1"},
+					FinalRegret: []float64{v, v * 1.001, v * 0.999, v},
+				})
+			}
+		}
+	}
+	return e
+}
+
+// The base of logarithms is the source's to choose: a claim holds if it does under one of them, in all settings that there are.
+func TestEitherBase(t *testing.T) {
+	check := eitherBase(se, above(5), nil)
+	for name, c := range map[string]struct {
+		regret map[string][3]float64
+		want   Answer
+	}{
+		"natural":            {map[string][3]float64{"C1": {1, 6, 3}, "C2": {1, 7, 3}}, Holds},
+		"base 2":             {map[string][3]float64{"C1": {1, 4, 12}, "C2": {1, 7, 20}}, Holds},
+		"neither":            {map[string][3]float64{"C1": {1, 4, 12}, "C2": {1, 7, 3}}, Fails},
+		"part of base 2":     {map[string][3]float64{"C1": {1, 4, 12}, "C2": {1, 7, 0}}, Undecided},
+		"part of both":       {map[string][3]float64{"C1": {1, 6, 12}, "C2": {1, 0, 0}}, Undecided},
+		"part, which refute": {map[string][3]float64{"C1": {1, 4, 3}, "C2": {1, 0, 0}}, Fails},
+	} {
+		if f, err := check(ucbEvidence(c.regret)); err != nil || f.Answer != c.want {
+			t.Errorf("%s: %+v, %v, want %s", name, f, err, c.want)
+		}
+	}
+}
+
 func TestUnpaired(t *testing.T) {
 	r, lo, hi := unpaired([]float64{9, 10, 11}, []float64{5, 5, 5, 5}, 1)
 	// All of the error is of the numerator: 2 ± t(2 degrees, 99 %)·(1/√3)/5.

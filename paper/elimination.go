@@ -129,7 +129,7 @@ func elimination() []Figure {
 		{
 			ID: "sajed-6.1-6.4-a.1-a.4", Source: "002", Where: "Figures 6.1 to 6.4 and A.1 to A.4, chapter 6 and §A.2",
 			Title: "Successive elimination against DP-UCB, by budget", About: "Regret of DP-SE, DP-SE 2, the modified DP-SE 2 and DP-UCB with five arms at four budgets, T = 5·10⁷, β = 1/T.",
-			Chosen:      chosen + " Shown are regret over rounds at the source's default, ε = 0.25, and regret at T against ε.",
+			Chosen:      chosen + " Shown are regret over rounds at the source's default, ε = 0.25 (preset quick: 1), and regret at T against ε.",
 			Experiments: budgets, Draw: drawBudgets, Claims: byBudget,
 		},
 		{
@@ -180,6 +180,14 @@ func cellsOfUCB(e *Evidence, base, policy string, judge func(r, lo, hi float64, 
 		r, lo, hi := unpaired(a.FinalRegret, b.FinalRegret, len(places))
 		parts = append(parts, judge(r, lo, hi, len(a.FinalRegret), fmt.Sprintf("%s over %s at %s", base, policy, p)))
 	}
+	// Where a preset plays DP-UCB in part of the settings only, that it holds there does not say that it holds in all.
+	settings, err := some(e, fast, policy, of)
+	if err != nil {
+		return nil, err
+	}
+	if len(places) < len(settings) && Every(parts).Answer == Holds {
+		return nil, &NotPlayedError{Name: fmt.Sprintf("%s in %d of %d settings", base, len(settings)-len(places), len(settings)), Preset: e.Preset}
+	}
 	return parts, nil
 }
 
@@ -198,11 +206,14 @@ func eitherBase(policy string, judge func(r, lo, hi float64, runs int, detail st
 		var f [2]Finding
 		for i, base := range []string{ucb, ucb2} {
 			parts, err := cellsOfUCB(e, base, policy, judge, of)
-			if err != nil {
+			var not *NotPlayedError
+			if err != nil && !errors.As(err, &not) {
 				return Finding{}, err
 			}
-			f[i] = Every(parts)
-			f[i].Detail = fmt.Sprintf("%s (%s at %s)", f[i].Detail, f[i].Answer, short(f[i].Value))
+			if f[i] = Every(parts); err != nil {
+				f[i].Detail = err.Error()
+			}
+			f[i].Detail = fmt.Sprintf("%s (%s)", f[i].Detail, f[i].Answer)
 		}
 		both := "natural logarithms: " + f[0].Detail + "; base 2: " + f[1].Detail
 		out := f[1]
@@ -350,7 +361,6 @@ func tablesOf(e *Evidence, names ...string) ([]report.Grid, error) {
 // against is regret at the horizon against what x says of a place, a line a policy, of the places that x accepts.
 func against(e *Evidence, f report.Figure, x func(place) (float64, bool)) report.Figure {
 	f.YLabel, f.LogX, f.LogY = "pseudo-regret at T", true, true
-	f.Note = "Points are means over runs, bands their 95 % Student intervals; DP-UCB has fewer runs."
 	for _, of := range []struct{ name, policy string }{{fast, se}, {fast, se2}, {fast, se2mod}, {slowC1, ucb}, {slow, ucb}, {slow2, ucb2}} {
 		r, ok := e.Experiments[of.name]
 		if !ok {
@@ -370,27 +380,38 @@ func against(e *Evidence, f report.Figure, x func(place) (float64, bool)) report
 			f.Series = append(f.Series, s)
 		}
 	}
+	f.Note = "Points are means over runs, bands their 95 % Student intervals" + fewerRuns(f)
 	return f
+}
+
+// fewerRuns is the end of a note: of DP-UCB, if it is drawn.
+func fewerRuns(f report.Figure) string {
+	if slices.ContainsFunc(f.Series, func(s report.Series) bool { return s.Policy == ucb || s.Policy == ucb2 }) {
+		return "; DP-UCB has fewer runs, with natural logarithms and with logarithms to base 2."
+	}
+	return "; this preset does not play DP-UCB here."
 }
 
 func drawBudgets(e *Evidence) ([]report.Figure, []report.Grid, error) {
 	var figures []report.Figure
 	for _, c := range []string{"C1", "C2", "C3", "C4"} {
-		f := report.Figure{
-			ID: "rounds-" + c, Title: "Regret under " + c, Subtitle: "K = 5, ε = 0.25", XLabel: "round t", YLabel: "pseudo-regret", LogX: true, LogY: true,
-			Note: "Lines are means over runs, bands their 95 % Student intervals at each checkpoint; DP-UCB has fewer runs.",
+		row, epsilon := "epsilon=0.25", "0.25" // the source's default, or where DP-UCB was played
+		if parts, err := cellsOfUCB(e, ucb, se, above(0), func(p place) bool { return p == place{c, row} }); err != nil || len(parts) == 0 {
+			row, epsilon = "epsilon=1", "1"
 		}
+		f := report.Figure{ID: "rounds-" + c, Title: "Regret under " + c, Subtitle: "K = 5, ε = " + epsilon, XLabel: "round t", YLabel: "pseudo-regret", LogX: true, LogY: true}
 		for _, name := range []string{fast, slowC1, slow, slow2} {
 			r, ok := e.Experiments[name]
 			if !ok {
 				continue
 			}
 			for i := range r.Cells {
-				if cell := &r.Cells[i]; cell.Instance == c && cell.Row() == "epsilon=0.25" {
+				if cell := &r.Cells[i]; cell.Instance == c && cell.Row() == row {
 					f.Series = append(f.Series, roundLine(r, cell, 0))
 				}
 			}
 		}
+		f.Note = "Lines are means over runs, bands their 95 % Student intervals at each checkpoint" + fewerRuns(f)
 		figures = append(figures, f, against(e, report.Figure{ID: "budgets-" + c, Title: "Regret under " + c + " against ε", Subtitle: "K = 5", XLabel: "budget ε"},
 			func(p place) (float64, bool) { return epsilonOf(p), p.instance == c }))
 	}

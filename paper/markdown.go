@@ -43,6 +43,21 @@ func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 		line("%s", row)
 	}
 
+	line("\n## What stands\n")
+	for _, g := range groups {
+		good, of := 0, claimCount(g)
+		for i := range g {
+			good += g[i].Count(Reproduces) + g[i].Count(NotContradicted)
+		}
+		text := fmt.Sprintf("- **%s**: %d of %d reproduce or are not contradicted.", g[0].Source, good, of)
+		for _, id := range strengths() {
+			if o := find(g, id); o != nil && (o.Verdict == Reproduces || o.Verdict == NotContradicted) {
+				text += " " + markdown(o.Text)
+			}
+		}
+		line("%s", text)
+	}
+
 	shown := map[string]bool{}
 	line("\n## Six findings\n")
 	for _, h := range highlights() {

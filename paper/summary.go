@@ -26,7 +26,15 @@ func highlights() []highlight {
 	}
 }
 
-// lines are facts that hold of all results, for the summary.
+// strengths are claims that say best what stands, for the summary.
+func strengths() []string {
+	return []string{
+		"thesis-5.2/lowest", "thesis-5.4/price", "thesis-6.2/mean-theory", "thesis-6.7/theorem", "zcdp-4/finite-free", "zcdp-4/rate",
+		"sajed-6.1-6.4-a.1-a.4/outperforms", "sajed-6.1-6.4-a.1-a.4/stops", "sajed-stopping/dp-exp-nas", "distributed-4/central", "bai-1/high-fewer",
+	}
+}
+
+// Facts that hold of all results, for the summary.
 const (
 	whatARunIs = "A run is one policy, or one rule, on one world until its horizon or until it stops; games of audits and exact computations are counted on their pages."
 	levelText  = "A check is decided by an interval at level 99 %, over all cells that it speaks of. What its answer means for the claim is the verdict. Runs alone refute nothing: that takes a proof or a counter-example on the page."

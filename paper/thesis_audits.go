@@ -249,8 +249,8 @@ func thesis62() Figure {
 			if err != nil {
 				return nil, err
 			}
-			for i, rho := range []float64{0.75, 0.5, 0.25} {
-				if err := play(2, sampled[i], fmt.Sprintf("ρ = %v", rho), audit.Mean{Sample: int(rho * float64(points))}, medium, 3, audit.Subsampled(m, rho), audit.SubsampledPrint(m, rho)); err != nil {
+			for i, rho := range []float64{0.25, 0.5, 0.75} {
+				if err := play(2, sampled[2-i], fmt.Sprintf("ρ = %v", rho), audit.Mean{Sample: int(rho * float64(points))}, medium, 3, audit.Subsampled(m, rho), audit.SubsampledPrint(m, rho)); err != nil {
 					return nil, err
 				}
 			}
