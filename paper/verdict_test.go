@@ -117,3 +117,23 @@ func TestClaimsCitePassages(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// The summary shows claims that there are.
+func TestSummaryNamesClaims(t *testing.T) {
+	known := map[string]bool{}
+	for _, f := range All() {
+		for _, c := range f.Claims {
+			known[f.ID+"/"+c.ID] = true
+		}
+	}
+	for _, h := range highlights() {
+		if !known[h.claim] {
+			t.Errorf("there is no claim %s", h.claim)
+		}
+	}
+	for _, id := range strengths() {
+		if !known[id] {
+			t.Errorf("there is no claim %s", id)
+		}
+	}
+}
