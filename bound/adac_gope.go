@@ -1,6 +1,7 @@
 package bound
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/sotto-dp/sotto/design"
@@ -21,6 +22,12 @@ func (p *problem) adacGOPE() []Bound {
 	if p.b == 0 {
 		name = "gope"
 	}
+	if p.long > 1+1e-9 {
+		return []Bound{{
+			Name: name, Where: "000 Theorem 5.12, 001 Theorem 4", Policy: name, Form: "Σ_ℓ 4β_{ℓ−1}(d(d+1)/2 + c_ℓ) + 2δT", WorstCase: true, Kind: NotProved,
+			Note: fmt.Sprintf("it needs ‖a‖ ≤ 1 and ‖θ*‖ ≤ 1, and the largest is %.6g", p.long),
+		}}
+	}
 	phases := func(T, most float64, last func(phase float64) bool) float64 {
 		delta, left, sum := p.risk(T), T, 0.0
 		for l := 1.0; left > 0 && !last(l); l++ {
@@ -36,10 +43,13 @@ func (p *problem) adacGOPE() []Bound {
 		Value: func(T float64) float64 {
 			return phases(T, 2, func(float64) bool { return false }) + 2*min(1, p.risk(T))*T
 		},
-	}, {
-		Name: name + "-rate", Where: "000 Theorem 5.12, 001 Theorem 4", Policy: name, Form: "O(√(dT log(KT))) + O((d/√ρ) log^{3/2}(KT))", WorstCase: true, Kind: Implicit,
-		Note: "the private term needs d = O(log(KT))",
 	}}
+	if p.Risk == 0 {
+		out = append(out, Bound{
+			Name: name + "-rate", Where: "000 Theorem 5.12, 001 Theorem 4", Policy: name, Form: "O(√(dT log(KT))) + O((d/√ρ) log^{3/2}(KT))", WorstCase: true, Kind: Implicit,
+			Note: "δ = 1/T; the private term needs d = O(log(KT))",
+		})
+	}
 	if p.Theta != nil {
 		least := math.Inf(1)
 		for _, gap := range p.gaps {

@@ -27,23 +27,9 @@ func (p *problem) batchSE() []Bound {
 				}) + risk*T*p.most
 			},
 		},
-		{Name: "distributed-2", Where: "003 Lemma 2", Policy: "batch-se", Form: "O(Σ log T/Δ_a + Kσ√log T + Kh log T)", Kind: Implicit, Note: "p = 1/T ≤ 1/K"},
 	}
-	if p.pure {
-		sigma, h := math.Sqrt2/p.epsilon, 1/p.epsilon
-		out = append(out, Bound{
-			Name: "batch-se-printed", Where: "003 Lemma 2, Theorem 5", Policy: "batch-se:radius=printed-pure", Form: "Σ Δ_a Σ_{i≤b(a)} ⌈η^i⌉ + 3pTΔ_max",
-			Note: "rewards in [0,1], central trust; the printed radius with (σ,h) = (√2/ε, 1/ε), until four of them are below Δ_a; probability 1 − 3p",
-			Value: func(T float64) float64 {
-				risk := p.risk(T)
-				return p.over(func(gap float64) float64 {
-					return p.batches(T, gap, func(n, b float64) float64 {
-						l := math.Log(2 * p.k * b * b / risk)
-						return math.Sqrt((l+math.Ln2)/(2*n)) + sigma*math.Sqrt(l)/n + h*l/n
-					})
-				}) + min(1, 3*risk)*T*p.most
-			},
-		})
+	if p.Risk == 0 {
+		out = append(out, Bound{Name: "distributed-2", Where: "003 Lemma 2", Policy: "batch-se", Form: "O(Σ log T/Δ_a + Kσ√log T + Kh log T)", Kind: Implicit, Note: "p = 1/T ≤ 1/K"})
 	}
 	return out
 }

@@ -18,9 +18,10 @@ const (
 	Explicit   Kind = iota // Value is the bound, at every T where it is not NaN
 	Asymptotic             // Value is Constant·log T, the bound's slope in the long run; at a finite T a regret may be on its other side
 	Implicit               // constants are not known: there is a rate, Form, and no number
+	NotProved              // the theorem is not for the policy's parameters, or not for these rewards, as Note says: there is no number
 )
 
-// String is explicit, asymptotic or implicit.
+// String is explicit, asymptotic, implicit or not proved.
 func (k Kind) String() string {
 	switch k {
 	case Explicit:
@@ -29,22 +30,24 @@ func (k Kind) String() string {
 		return "asymptotic"
 	case Implicit:
 		return "implicit"
+	case NotProved:
+		return "not proved"
 	}
 	return fmt.Sprintf("Kind(%d)", int(k))
 }
 
 // A Bound is a bound on the expected regret of a problem.
 type Bound struct {
-	Name   string // unique among the bounds of a problem, such as thesis-4.15
+	Name   string // such as thesis-4.15: unique, with Policy, among the bounds of a problem
 	Where  string // the theorem
-	Policy string // the policy it bounds, by its name in the catalog where it has one; empty: every policy of the budget
+	Policy string // the policy it bounds, by its name in the catalog where it has one or its variant's label; empty: every policy of the budget
 	Form   string // the formula, in the symbols of its source
 	Lower  bool
 	// WorstCase says that it does not look at the gaps. As a lower bound it says that some instance of the class in Note costs so much, and nothing of
 	// this one; as an upper bound it holds for this one too.
 	WorstCase bool
 	Kind      Kind
-	// Value is the bound at horizon T, or NaN where it does not hold; nil if Kind is Implicit. A policy that is told its horizon has this bound at the end of it.
+	// Value is the bound at horizon T, or NaN where it does not hold; nil if Kind is Implicit or NotProved. A policy that is told its horizon has this bound at the end of it.
 	Value    func(T float64) float64
 	Constant float64 // of log T, if Kind is Asymptotic
 	// Unproved says that the number is as printed while its proof gives another, or none is printed: for comparison with the source, and not to be relied on.
@@ -66,25 +69,39 @@ type Problem struct {
 
 	Context *Context
 
-	// Parameters of policies; 0 is the default.
-	Beta float64 // β of AdaC-UCB and α of AdaP-UCB and AdaP-KLUCB; 3.1
-	Eta  float64 // η of batch elimination; 2
-	Risk float64 // δ of AdaC-GOPE, AdaC-OFUL and the failure probability of eliminations; 1/T
-	// Of has the parameters of single policies, by the catalog's name, instead of those above.
-	Of map[string]Parameters
+	// Parameters of policies that have no variant of their own.
+	Parameters
+	// Variants are policies with parameters of their own. Bounds of their policies are of these, and of no others.
+	Variants []Variant
+	// Unproved says why no upper bound is proved for these rewards, empty if some are: then upper bounds have no number.
+	Unproved string
 }
 
-// Parameters are those of one policy that its bounds depend on; 0 is the default.
+// Parameters are those of a policy that its bounds depend on; 0 is the default.
 type Parameters struct {
-	Beta, Eta, Risk float64 // as in Problem
-	Lambda, C       float64 // as in Context
+	Beta float64 // β of AdaC-UCB and α of AdaP-UCB, AdaP-KLUCB; 3.1
+	Eta  float64 // η of batch elimination, above 1; 2
+	Risk float64 // δ of AdaC-GOPE, AdaC-OFUL and the failure probability of eliminations; 1/T
+	// Alpha is the ratio α > 1 of DP-KLUCB's and DP-IMED's batches; 1.5 and 2.
+	Alpha  float64
+	Lambda float64 // λ of OFUL; 1
+	C      float64 // C of OFUL; 1
+	// Whole gives all of the risk to each of AdaC-OFUL's three events, and not a third of it.
+	Whole bool
+}
+
+// A Variant is a policy with parameters of its own.
+type Variant struct {
+	Policy string // by its name in the catalog
+	Label  string // what its bounds call it; empty: Policy
+	Parameters
+	// Unproved says why the policy's theorems are not for its parameters, empty if they are: then its bounds have no number.
+	Unproved string
 }
 
 // A Context is a linear contextual problem: in each round a new set of actions in ℝ^Dim.
 type Context struct {
 	Dim     int
-	Lambda  float64 // λ of OFUL; 0 is 1
-	C       float64 // C of OFUL; 0 is 1
 	Lambda0 float64 // λ₀ of Assumption 2 of 001; 0: not assumed
 }
 
@@ -94,6 +111,7 @@ var ErrProblem = errors.New("bound: bad problem")
 // A problem is a Problem that was checked, with defaults filled in and gaps worked out.
 type problem struct {
 	Problem
+	given   Problem // as it was, without defaults
 	epsilon float64 // of ε-DP policies that meet the budget, √(2ρ) for ρ-zCDP; +Inf without privacy, NaN if there is none
 	b       float64 // what N(0,b) noise the budget asks for at sensitivity 1, 1/(2ρ) for ρ-zCDP; 0 without privacy, NaN if none will do
 	pure    bool    // ε-DP
@@ -104,6 +122,7 @@ type problem struct {
 	most  float64   // the largest gap
 	k     float64   // arms
 	d     float64   // dimension
+	long  float64   // the largest norm of linear actions and θ*
 }
 
 // Regret lists the bounds that apply to a problem, lower ones first: all those of 000 Tables 4.1 and 4.2 and of 001, what is known of the policies' regret, and
@@ -117,27 +136,11 @@ func Regret(p Problem) ([]Bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	upper := q.upper()
-	for name, of := range p.Of {
-		r := p
-		r.Beta, r.Eta, r.Risk, r.Of = of.Beta, of.Eta, of.Risk, nil
-		if p.Context != nil {
-			context := *p.Context
-			context.Lambda, context.C = of.Lambda, of.C
-			r.Context = &context
+	upper := q.variants(q.upper())
+	for i := range upper {
+		if p.Unproved != "" {
+			upper[i].withhold(p.Unproved)
 		}
-		tuned, err := r.check()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		own := tuned.upper()
-		is := func(b Bound) bool { policy, _, _ := strings.Cut(b.Policy, ":"); return policy == name }
-		at := slices.IndexFunc(upper, is)
-		if at < 0 {
-			continue
-		}
-		upper = slices.DeleteFunc(upper, is)
-		upper = slices.Insert(upper, at, slices.DeleteFunc(own, func(b Bound) bool { return !is(b) })...)
 	}
 	out := slices.Concat(lower, upper)
 	for i := range out {
@@ -155,6 +158,39 @@ func Regret(p Problem) ([]Bound, error) {
 	}
 	return out, nil
 }
+
+// variants has each variant's own bounds instead of its policy's.
+func (q *problem) variants(upper []Bound) []Bound {
+	var own []Bound
+	of := func(b Bound) string { policy, _, _ := strings.Cut(b.Policy, ":"); return policy }
+	for _, v := range q.Variants {
+		p := q.given
+		p.Parameters = v.Parameters
+		tuned, err := p.check()
+		if err != nil { // the rest of the problem was checked
+			tuned, v.Unproved = q, err.Error()
+		}
+		for _, b := range tuned.upper() {
+			if of(b) != v.Policy {
+				continue
+			}
+			if v.Unproved != "" {
+				b.withhold(v.Unproved)
+			}
+			if v.Label != "" {
+				b.Policy = v.Label
+			}
+			own = append(own, b)
+		}
+	}
+	upper = slices.DeleteFunc(upper, func(b Bound) bool {
+		return slices.ContainsFunc(q.Variants, func(v Variant) bool { return v.Policy == of(b) })
+	})
+	return append(upper, own...)
+}
+
+// withhold takes a bound's number away.
+func (b *Bound) withhold(why string) { b.Kind, b.Value, b.Constant, b.Note = NotProved, nil, 0, why }
 
 func (q *problem) lower() ([]Bound, error) {
 	switch {
@@ -195,7 +231,7 @@ func (p Problem) check() (*problem, error) {
 	if err := p.Budget.Validate(); err != nil {
 		return fail("%w", err)
 	}
-	q := &problem{epsilon: math.NaN(), b: math.NaN()}
+	q := &problem{epsilon: math.NaN(), b: math.NaN(), given: p}
 	switch b := p.Budget.(type) {
 	case privacy.None:
 		q.epsilon, q.b = math.Inf(1), 0
@@ -215,7 +251,10 @@ func (p Problem) check() (*problem, error) {
 		name      string
 		x         *float64
 		lo, hi, d float64
-	}{{"beta", &p.Beta, 0, 1e6, 3.1}, {"eta", &p.Eta, 1, 1e6, 2}, {"sigma", &p.Sigma, 0, 1e100, 1}} {
+	}{
+		{"beta", &p.Beta, 0, 1e6, 3.1}, {"eta", &p.Eta, 1, 1e6, 2}, {"sigma", &p.Sigma, 0, 1e100, 1},
+		{"lambda", &p.Lambda, 0, 1e12, 1}, {"C", &p.C, 0, 1e12, 1},
+	} {
 		if *f.x == 0 {
 			*f.x = f.d
 		}
@@ -225,6 +264,9 @@ func (p Problem) check() (*problem, error) {
 	}
 	if !(p.Risk >= 0 && p.Risk < 1) {
 		return fail("risk is %v, must be in (0,1), or 0 for 1/T", p.Risk)
+	}
+	if !(p.Alpha == 0 || p.Alpha > 1 && p.Alpha <= 1e6) {
+		return fail("alpha is %v, must be above 1 and at most 1e6, or 0 for the policy's default", p.Alpha)
 	}
 	kinds := 0
 	for _, has := range []bool{len(p.Laws) > 0, len(p.Actions) > 0, p.Context != nil} {
@@ -238,19 +280,9 @@ func (p Problem) check() (*problem, error) {
 	switch {
 	case p.Context != nil:
 		c := *p.Context
-		if c.Lambda == 0 {
-			c.Lambda = 1
-		}
-		if c.C == 0 {
-			c.C = 1
-		}
 		switch {
 		case c.Dim < 1 || c.Dim > 1<<20:
 			return fail("the dimension is %d, must be from 1 to 2^20", c.Dim)
-		case !(c.Lambda > 0 && c.Lambda <= 1e12):
-			return fail("lambda is %v, must be above 0 and at most 1e12", c.Lambda)
-		case !(c.C > 0 && c.C <= 1e12):
-			return fail("C is %v, must be above 0 and at most 1e12", c.C)
 		case !(c.Lambda0 >= 0 && c.Lambda0 <= 1):
 			return fail("lambda0 is %v, must be from 0 to 1", c.Lambda0)
 		}
@@ -261,6 +293,10 @@ func (p Problem) check() (*problem, error) {
 			return fail("%w", err)
 		}
 		q.d = float64(len(p.Actions[0]))
+		for _, a := range p.Actions {
+			q.long = max(q.long, math.Sqrt(norm2(a)))
+		}
+		q.long = max(q.long, math.Sqrt(norm2(p.Theta)))
 		if p.Theta != nil {
 			for _, a := range p.Actions {
 				q.means = append(q.means, dot(a, p.Theta))

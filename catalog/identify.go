@@ -66,11 +66,11 @@ func IdentifyPolicies() []Entry {
 	}
 	return []Entry{
 		private(Entry{
-			Name: "dp-tt", Title: "DP-TT", Continuous: true,
-			Regret:  "2(1+η)T*_{ε,β} log(1/δ) as δ → 0, with its authors' threshold, Bernoulli arms of distinct means (arXiv:2510.17348)",
+			Name: "dp-tt", Title: "DP-TT", Continuous: true, Discrete: true,
+			Regret:  "none proved with these thresholds; 2(1+η)T*_{ε,β} log(1/δ) as δ → 0, with its authors' threshold, Bernoulli arms of distinct means (arXiv:2510.17348), whose constants are not known",
 			Correct: "proof: identify.JointThreshold",
 			Source:  "Azize, Jourdan, Al Marjani and Basu 2025 (arXiv:2510.17348), in the frame of 000 Algorithm 10",
-			Params: []Param{betaParam(), exponentParam(),
+			Params: []Param{betaParam(Proof{}), exponentParam(Proof{}),
 				{Name: "eta", Doc: "growth 1+η of an arm's phases", Default: 1, Lo: 0, Hi: 1e6, HiIn: true},
 				{Name: "first", Doc: "plays of an arm's first phase; 1 is the literal rule, whose stopping times have heavy tails", Integer: true, Default: math.NaN(),
 					DefaultDoc: "⌈24/ε⌉", Lo: 1, LoIn: true, Hi: min(1<<50, math.MaxInt/4)},
@@ -90,10 +90,10 @@ func IdentifyPolicies() []Entry {
 			Regret:  "4T*_{KL,β}(1 + √(1 + Δ_max²/(2σ⁴ε²))) log(1/δ) as δ → 0, distinct means (000 Theorem 5.20)",
 			Correct: lemma518,
 			Source:  "000 Algorithm 10, (5.9) and (5.11); 004 Algorithm 2",
-			Params: append(adaptiveParams(),
-				Param{Name: "threshold", Choices: []string{"proved", "published"},
+			Params: append(adaptiveParams("000 Theorem 5.20"),
+				Param{Name: "threshold", Choices: []string{"proved", "published"}, Proof: only("000 Theorem 5.20", provedThreshold),
 					Doc: "published, with sigma: 1: the program published with 004, which has no proof (identify.PublishedAdaPTT); it tosses a coin and clips no means"},
-				Param{Name: "reported", Flag: true,
+				Param{Name: "reported", Flag: true, Proof: only("000 Theorem 5.20", 0),
 					Doc: "the stopping time as that program reports it, without the plays of open phases: to compare with figures only"}),
 			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
 				if p["threshold"] == publishedThreshold {
@@ -121,7 +121,7 @@ func IdentifyPolicies() []Entry {
 			Regret:  "12T*_{ε,β}g₂/σ² or 4T*_{KL,β}g₁ log(1/δ) as δ → 0, distinct means (000 Theorem 5.23)",
 			Correct: lemma521,
 			Source:  "000 Algorithm 10, (5.12) and (5.14)",
-			Params:  adaptiveParams(),
+			Params:  adaptiveParams("000 Theorem 5.23"),
 			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
 				options, err := adaptiveOptions(s, p)
 				if err != nil {
@@ -136,7 +136,7 @@ func IdentifyPolicies() []Entry {
 			Regret:  "O(Σ Δ_a⁻² + Σ (εΔ_a)⁻¹), up to logarithms (000 §5.4.3)",
 			Correct: "proof: identify.NewDPSE",
 			Source:  "002 Algorithm 9, until one arm is left",
-			Params: []Param{{Name: "means", Choices: []string{"epoch", "published"},
+			Params: []Param{{Name: "means", Choices: []string{"epoch", "published"}, Proof: only("000 §5.4.3", epochMeans),
 				Doc: "published: the program published with 004, which divides the sum of an epoch by all plays so far (identify.PublishedDPSE)"}},
 			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
 				if p["means"] == publishedMeans {
@@ -158,8 +158,9 @@ func IdentifyPolicies() []Entry {
 			Regret:  "T*_{KL,β} log(1/δ) as δ → 0, distinct means (000 §2.2.9)",
 			Correct: "000 §2.2.9",
 			Source:  "Jourdan and Degenne 2023; 000 Algorithm 3, (5.10)",
-			Params: []Param{betaParam(), sigmaParam(), {Name: "threshold", Choices: []string{"proved", "published"},
-				Doc: "published, with sigma: 1: the program published with 004, which has no proof (identify.PublishedTTUCB)"}},
+			Params: []Param{betaParam(always("000 §2.2.9")), sigmaParam(only("000 §2.2.9", 0.5)),
+				{Name: "threshold", Choices: []string{"proved", "published"}, Proof: only("000 §2.2.9", provedThreshold),
+					Doc: "published, with sigma: 1: the program published with 004, which has no proof (identify.PublishedTTUCB)"}},
 			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
 				if p["threshold"] == publishedThreshold {
 					return newPublished(s, p, func() (identify.Identifier, error) {
@@ -194,7 +195,7 @@ func IdentifyPolicies() []Entry {
 			Correct: "Kaufmann and Koolen 2021",
 			Source:  "Garivier and Kaufmann 2016, D-tracking",
 			Params: []Param{{Name: "family", Doc: "what rewards are taken for: bernoulli (right for all in [0,1]) or gaussian, σ = 1/2",
-				Choices: []string{"bernoulli", "gaussian"}}},
+				Choices: []string{"bernoulli", "gaussian"}, Proof: always("Garivier and Kaufmann 2016")}},
 			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
 				return identifier(identify.NewTrackAndStop(s.Arms, s.Risk, identify.Family(p["family"])))
 			},
@@ -202,24 +203,25 @@ func IdentifyPolicies() []Entry {
 	}
 }
 
-func betaParam() Param {
-	return Param{Name: "beta", Doc: "share β of its rounds that a leader is played", Default: 0.5, Lo: 0, Hi: 1}
+func betaParam(p Proof) Param {
+	return Param{Name: "beta", Doc: "share β of its rounds that a leader is played", Default: 0.5, Lo: 0, Hi: 1, Proof: p}
 }
 
-func sigmaParam() Param {
-	return Param{Name: "sigma", Doc: "σ of σ-sub-Gaussian rewards: 0.5 is right for rewards in [0,1], 1 is what 004 prints", Default: 0.5, Lo: 0, Hi: 1e6, HiIn: true}
+func sigmaParam(p Proof) Param {
+	return Param{Name: "sigma", Doc: "σ of σ-sub-Gaussian rewards: 0.5 is right for rewards in [0,1], 1 is what 004 prints", Default: 0.5, Lo: 0, Hi: 1e6, HiIn: true, Proof: p}
 }
 
-func exponentParam() Param {
-	return Param{Name: "s", Doc: "exponent of the union bound over phases, Σ k^{−s}", Default: 2, Lo: 1, Hi: 1e3, HiIn: true}
+func exponentParam(p Proof) Param {
+	return Param{Name: "s", Doc: "exponent of the union bound over phases, Σ k^{−s}", Default: 2, Lo: 1, Hi: 1e3, HiIn: true, Proof: p}
 }
 
-// adaptiveParams are those of AdaP-TT and AdaP-TT*.
-func adaptiveParams() []Param {
-	return []Param{betaParam(), sigmaParam(), exponentParam(),
-		{Name: "leader", Doc: "the bonus of the leader's index: log n, or k_a as 000 prints it, with which a run may never stop", Choices: []string{"log", "printed"}},
-		{Name: "unclipped", Doc: "leave private means outside [0,1] as they are, as the sources do: a run may then take for ever", Flag: true},
-		{Name: "coin", Doc: "toss a coin of probability β for the leader, as the program published with 004 does, instead of tracking", Flag: true},
+// adaptiveParams are those of AdaP-TT and AdaP-TT*. The leader of the theorems' proofs has a bonus that grows with n.
+func adaptiveParams(theorem string) []Param {
+	return []Param{betaParam(always(theorem)), sigmaParam(only(theorem, 0.5)), exponentParam(always(theorem)),
+		{Name: "leader", Doc: "the bonus of the leader's index: log n, or k_a as 000 prints it, with which a run may never stop", Choices: []string{"log", "printed"},
+			Proof: only(theorem, logLeader)},
+		{Name: "unclipped", Doc: "leave private means outside [0,1] as they are, as the sources do: a run may then take for ever", Flag: true, Proof: only(theorem, 0)},
+		{Name: "coin", Doc: "toss a coin of probability β for the leader, as the program published with 004 does, instead of tracking", Flag: true, Proof: only(theorem, 0)},
 	}
 }
 

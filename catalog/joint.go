@@ -4,6 +4,7 @@ import "github.com/sotto-dp/sotto/policy/linear"
 
 // privateContexts are the policies for contextual bandits that do not rest on AdaC-OFUL.
 func privateContexts() []Entry {
+	const shariff = "Shariff and Sheffet 2018, Theorem 5" // for any noise on the Gram matrix whose eigenvalues are bounded
 	return []Entry{
 		{
 			Name: "lin-ucb", Title: "LinUCB under joint DP", Bandit: BanditContextual, Private: true, Budgets: gaussianBudgets(),
@@ -12,11 +13,11 @@ func privateContexts() []Entry {
 			Regret: "Õ(√T (d + d^¾/√ε)) at joint (ε,δ)-DP (Shariff and Sheffet 2018, Theorem 5 and Corollary 15)",
 			Source: "Shariff and Sheffet 2018, Algorithms 1 and 2: noisy Gram matrices of [action, reward], with their shifted regulariser; blt as in Dvijotham et al. 2024",
 			Params: []Param{
-				{Name: "noise", Choices: []string{"blt", "tree", "wishart"}, Doc: "how the running Gram matrix is kept: buffered Toeplitz noise or normal noise on a binary tree, " +
+				{Name: "noise", Choices: []string{"blt", "tree", "wishart"}, Proof: always(shariff), Doc: "how the running Gram matrix is kept: buffered Toeplitz noise or normal noise on a binary tree, " +
 					"for ρ, (ε,δ) and (α,ε); Wishart noise on the tree, for (ε,δ) only"},
-				{Name: "lambda", Doc: "least regulariser λ", Default: 1, Lo: 1e-12, LoIn: true, Hi: 1e12, HiIn: true},
-				{Name: "c", Doc: "C: a new estimate when det V has grown by the factor 1 + C; 0 for one in every round, as in the source", Lo: 0, LoIn: true, Hi: 1e6, HiIn: true},
-				risk("the confidence ellipsoids"),
+				{Name: "lambda", Doc: "least regulariser λ", Default: 1, Lo: 1e-12, LoIn: true, Hi: 1e12, HiIn: true, Proof: always(shariff)},
+				{Name: "c", Proof: only(shariff, 0), Doc: "C: a new estimate when det V has grown by the factor 1 + C; 0 for one in every round, as in the source", Lo: 0, LoIn: true, Hi: 1e6, HiIn: true},
+				risk("the confidence ellipsoids", shariff),
 			},
 			NewContextual: func(s ContextualSetting, p Params) (linear.Contextual, error) {
 				q, err := linear.NewLinUCB(s.Dim, s.Horizon, s.Budget, linear.LinUCBOptions{Risk: p["risk"], Lambda: p["lambda"], Noise: linear.GramNoise(p["noise"]), C: p["c"]})
@@ -39,8 +40,8 @@ func privateContexts() []Entry {
 			Regret:    "Õ(d√T + Kd√T/ε) (001 Appendix F-C): the printed Kd log T/ε rests on a sum that is wrong",
 			Source:    "Neel and Roth 2018; its bound as corrected in 001 Appendix F-C",
 			Params: []Param{
-				{Name: "lambda", Doc: "ridge parameter λ of each arm", Default: 1, Lo: 1e-12, LoIn: true, Hi: 1e12, HiIn: true},
-				risk("the confidence intervals"),
+				{Name: "lambda", Doc: "ridge parameter λ of each arm", Default: 1, Lo: 1e-12, LoIn: true, Hi: 1e12, HiIn: true, Proof: always("001 Appendix F-C")},
+				risk("the confidence intervals", "001 Appendix F-C"),
 			},
 			NewContextual: func(s ContextualSetting, p Params) (linear.Contextual, error) {
 				q, err := linear.NewLinPriv(s.Dim, s.Arms, s.Horizon, s.Budget, linear.LinPrivOptions{Lambda: p["lambda"], Risk: p["risk"]})

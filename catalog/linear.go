@@ -39,7 +39,7 @@ func LinearPolicies() []Entry {
 			Guarantee: linearGuarantee,
 			Regret:    "O(√(dT log(KT))) + O((d/√ρ) log^1.5(KT)), δ = 1/T (000 Theorem 5.12); its second term needs d = O(log(KT)), or corrected",
 			Source:    "000 §5.3.2, Algorithm 8; 001 Algorithm 2; privacy by 000 Theorem 5.11, noise calibrated to the design that was found",
-			Params:    []Param{risk("the confidence bounds"), corrected(), literal()},
+			Params:    []Param{risk("the confidence bounds", "000 Theorem 5.12"), corrected(always("000 Theorem 5.12")), literal()},
 			NewLinear: newGOPE(func(p Params) linear.GOPEOptions {
 				return linear.GOPEOptions{Risk: p["risk"], Corrected: p["corrected"] == 1, Literal: p["literal"] == 1}
 			}),
@@ -49,7 +49,7 @@ func LinearPolicies() []Entry {
 			Guarantee: linearGuarantee,
 			Regret:    "none printed; the noise of each action's sum adds a factor up to √d (001 Appendix E-C)",
 			Source:    "000 Appendix C.4, Figure C.1; 001 Appendix E-C; phases: own is our derivation",
-			Params: []Param{risk("the confidence bounds"), corrected(),
+			Params: []Param{risk("the confidence bounds", ""), corrected(Proof{}),
 				{Name: "phases", Choices: []string{"same", "own"}, Doc: "length of its phases: that of AdaC-GOPE, or its own, with the size of the support in the private term"}},
 			NewLinear: newGOPE(func(p Params) linear.GOPEOptions {
 				return linear.GOPEOptions{Risk: p["risk"], Corrected: p["corrected"] == 1, Var: true, VarPhases: int(p["phases"])}
@@ -59,7 +59,7 @@ func LinearPolicies() []Entry {
 			Name: "gope", Title: "GOPE", Bandit: BanditLinear, Anytime: true, Guarantee: noGuarantee,
 			Regret: "O(√(dT log(K log T/δ))) with probability 1−δ (Lattimore and Szepesvári 2020, Theorem 22.1)",
 			Source: "Lattimore and Szepesvári 2020, §22; the constants of 000 Algorithm 8 at ρ = ∞",
-			Params: []Param{risk("the confidence bounds")},
+			Params: []Param{risk("the confidence bounds", "Lattimore and Szepesvári 2020, Theorem 22.1")},
 			NewLinear: newGOPE(func(p Params) linear.GOPEOptions {
 				return linear.GOPEOptions{Risk: p["risk"]}
 			}),
@@ -83,11 +83,13 @@ func ContextualPolicies() []Entry {
 		{
 			Name: "adac-oful", Title: "AdaC-OFUL", Bandit: BanditContextual, Twin: "rs-oful", Private: true, Budgets: gaussianBudgets(), PublicContexts: true,
 			Guarantee: "ρ-zCDP (Interactive) of rewards in [−1,1], ‖a‖ ≤ 1; contexts are public and not protected; (ε,δ)-DP or (α,ε)-RDP by calibration",
-			Regret:    "O(d log T √T) + O((d²/√ρ) log²T) (000 Theorem 5.17), radius printed and λ ≥ 1; its assumption on contexts cannot hold for d ≥ 2",
-			Source:    "000 §5.3.3, Algorithm 9; 001 Algorithm 3; privacy by 000 Theorem 5.14; by default λ_min(V) in the radius",
-			Params: append(ofulParams(),
-				Param{Name: "radius", Choices: []string{"eigenvalue", "printed"}, Doc: "what bounds the noise in V: its smallest eigenvalue, or the printed λ + λ₀t/4 − …, λ where that is less"},
-				Param{Name: "lambda0", Doc: "λ₀ of the printed radius, the smallest eigenvalue of E[aaᵀ]", Default: 0.1, Lo: 0, Hi: 1, HiIn: true}),
+			Regret: "2√(1+C)·√(2dT log(1+T/(λd)))·(β_T + √(2ℓ(T)f₁/(ρλ))) + 2δT, from V ⪰ λI (ours, by 001 Theorem 14; sotto bounds); " +
+				"O(d log T √T) + O((d²/√ρ) log²T) (000 Theorem 5.17) for the printed radius and λ ≥ 1 rests on an assumption on contexts that cannot hold for d ≥ 2",
+			Source: "000 §5.3.3, Algorithm 9; 001 Algorithm 3; privacy by 000 Theorem 5.14; by default λ_min(V) in the radius",
+			Params: append(ofulParams("001 Theorem 14"),
+				Param{Name: "radius", Proof: only("001 Theorem 14 with V ⪰ λI", 0), Choices: []string{"eigenvalue", "printed"}, Doc: "what bounds the noise in V: its smallest eigenvalue, or the printed λ + λ₀t/4 − …, λ where that is less"},
+				Param{Name: "lambda0", Doc: "λ₀ of the printed radius, the smallest eigenvalue of E[aaᵀ]", Default: 0.1, Lo: 0, Hi: 1, HiIn: true,
+					Proof: always("001 Theorem 14")}), // of the printed radius alone
 			NewContextual: newOFUL(func(p Params) linear.OFULOptions {
 				o := oful(p)
 				o.Printed, o.Lambda0 = p["radius"] == 1, p["lambda0"]
@@ -98,13 +100,14 @@ func ContextualPolicies() []Entry {
 			Name: "rs-oful", Title: "RS-OFUL", Bandit: BanditContextual, Anytime: true, Guarantee: noGuarantee,
 			Regret: "O(d√T log T) with probability 1−δ (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 4)",
 			Source: "Abbasi-Yadkori, Pál and Szepesvári 2011, Figure 3: rare switching; AdaC-OFUL at ρ = ∞",
-			Params: ofulParams(), NewContextual: newOFUL(oful),
+			Params: ofulParams("Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 4"), NewContextual: newOFUL(oful),
 		},
 		{
 			Name: "oful", Title: "OFUL", Bandit: BanditContextual, Anytime: true, Guarantee: noGuarantee,
 			Regret: "O(d√T log T) with probability 1−δ (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 3)",
 			Source: "Abbasi-Yadkori, Pál and Szepesvári 2011, Figure 1",
-			Params: []Param{lambda(), risk("the confidence ellipsoids")},
+			Params: []Param{lambda("Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 3"),
+				risk("the confidence ellipsoids", "Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 3")},
 			NewContextual: newOFUL(func(p Params) linear.OFULOptions {
 				return linear.OFULOptions{Lambda: p["lambda"], Risk: p["risk"], EveryRound: true}
 			}),
@@ -127,24 +130,28 @@ func oful(p Params) linear.OFULOptions {
 	return linear.OFULOptions{Lambda: p["lambda"], C: p["c"], Risk: p["risk"], Split: p["split"] == 1}
 }
 
-func ofulParams() []Param {
-	return []Param{lambda(), {Name: "c", Doc: "C: a new estimate when det V has grown by the factor 1 + C", Default: 1, Lo: 0, Hi: 1e6, HiIn: true},
-		risk("the confidence ellipsoids"),
-		{Name: "split", Flag: true, Default: 1, Doc: "give a third of the risk to each of the three events of the proof, not all of it"}}
+func ofulParams(theorem string) []Param {
+	return []Param{lambda(theorem),
+		{Name: "c", Doc: "C: a new estimate when det V has grown by the factor 1 + C", Default: 1, Lo: 0, Hi: 1e6, HiIn: true, Proof: always(theorem)},
+		risk("the confidence ellipsoids", theorem),
+		{Name: "split", Flag: true, Default: 1, Doc: "give a third of the risk to each of the three events of the proof, not all of it", Proof: always(theorem)}}
 }
 
-func lambda() Param {
-	return Param{Name: "lambda", Doc: "ridge parameter λ", Default: 1, Lo: 1e-12, LoIn: true, Hi: 1e12, HiIn: true}
+func lambda(theorem string) Param {
+	return Param{Name: "lambda", Doc: "ridge parameter λ", Default: 1, Lo: 1e-12, LoIn: true, Hi: 1e12, HiIn: true, Proof: always(theorem)}
 }
 
-func risk(of string) Param {
-	return Param{Name: "risk", Doc: "probability δ that " + of + " fail", Default: 0.001, Lo: 0, Hi: 1}
+// risk has a theorem for every δ; none if that is empty.
+func risk(of, theorem string) Param {
+	return Param{Name: "risk", Doc: "probability δ that " + of + " fail", Default: 0.001, Lo: 0, Hi: 1, Proof: always(theorem)}
 }
 
-func corrected() Param {
-	return Param{Name: "corrected", Flag: true, Doc: "phases with 2 log(4/δ) for f(d,δ) = d + 2√(d log(2/δ)) + 2 log(2/δ): shorter, and enough"}
+func corrected(p Proof) Param {
+	return Param{Name: "corrected", Flag: true, Proof: p,
+		Doc: "phases with 2 log(4/δ) for f(d,δ) = d + 2√(d log(2/δ)) + 2 log(2/δ): shorter, and enough"}
 }
 
 func literal() Param {
-	return Param{Name: "literal", Flag: true, Doc: "noise of the printed variance 2d/(ρc_ℓ), where that is more than the achieved design needs"}
+	return Param{Name: "literal", Flag: true, Proof: always("000 Theorem 5.12"),
+		Doc: "noise of the printed variance 2d/(ρc_ℓ), where that is more than the achieved design needs"}
 }

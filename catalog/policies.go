@@ -3,6 +3,7 @@ package catalog
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
@@ -27,7 +28,11 @@ func Policies() []Entry {
 // horizonFree adds the guess-and-double wrapper as a parameter.
 func horizonFree(e Entry) Entry {
 	known := e.New
-	e.Params = append(e.Params, Param{Name: "unknown_horizon", Flag: true,
+	proof := only("the theorem, with T known,", 0)
+	if strings.HasPrefix(e.Regret, "none") {
+		proof = Proof{}
+	}
+	e.Params = append(e.Params, Param{Name: "unknown_horizon", Flag: true, Proof: proof,
 		Doc: "do without T: guess it and double the guess at half of it, each guess afresh, on rewards of its own (002 Theorem 5.1.3)"})
 	e.New = func(s Setting, p Params) (policy.Policy, error) {
 		if p["unknown_horizon"] == 0 {
@@ -65,8 +70,8 @@ func policies() []Entry {
 			Guarantee: pureGuarantee,
 			Regret:    "Σ C₁Δ_a log T / min(kl(μ_a, μ*), C₂εΔ_a), Bernoulli rewards, α > 3, constants implicit (000 Theorem 5.4)",
 			Source:    "000 §5.2, Algorithm 7 and (5.2)",
-			Params: []Param{alpha("000 Theorem 5.4"), ratio("000 Theorem 5.4"), printedHalf(),
-				{Name: "ties_fewest", Flag: true, Doc: "give ties to the arm with the fewest plays, not to the one listed first as the source's argmax does"}},
+			Params: []Param{alpha("000 Theorem 5.4"), ratio("000 Theorem 5.4"), printedHalf("000 Theorem 5.4"),
+				{Name: "ties_fewest", Flag: true, Proof: always("000 Theorem 5.4"), Doc: "give ties to the arm with the fewest plays, not to the one listed first as the source's argmax does"}},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				epsilon, err := pure(s.Budget)
 				if err != nil {
@@ -84,7 +89,7 @@ func policies() []Entry {
 			Guarantee: pureGuarantee,
 			Regret:    "Σ ((2α log T/Δ_a)(1 + √(1 + 4Δ_a/ε))² + 3α/(α−3)), α > 3 (000 Theorem 5.3, before (C.12))",
 			Source:    "000 §5.2, Algorithm 7 and (5.1)",
-			Params:    []Param{alpha("000 Theorem 5.3"), ratio("000 Theorem 5.3"), printedHalf()},
+			Params:    []Param{alpha("000 Theorem 5.3"), ratio("000 Theorem 5.3"), printedHalf("000 Theorem 5.3")},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				epsilon, err := pure(s.Budget)
 				if err != nil {
@@ -100,8 +105,9 @@ func policies() []Entry {
 			Regret:    "Σ (8β log T/Δ_a + 8√(β log T/ρ) + 2β/(β−3)), β > 3 (000 Theorem 5.6)",
 			Source:    "001 Algorithm 4; 000 §5.3.1, (5.4) and Remark 5.7",
 			Params: []Param{
-				{Name: "beta", Doc: "optimism exponent β", Default: 3.1, Lo: 0, Hi: math.Inf(1), ProvedLo: 3, Theorem: "000 Theorem 5.6"},
-				ratio("000 Theorem 5.6"), printedHalf(),
+				{Name: "beta", Doc: "optimism exponent β", Default: 3.1, Lo: 0, Hi: math.Inf(1),
+					Proof: Proof{Theorem: "000 Theorem 5.6", Above: 3}},
+				ratio("000 Theorem 5.6"), printedHalf("000 Theorem 5.6"),
 			},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				q, err := policy.NewAdaCUCB(s.Arms, s.Budget, p["beta"])
@@ -113,7 +119,7 @@ func policies() []Entry {
 			Guarantee: pureGuarantee,
 			Regret:    "O(Σ log T/Δ_a + K log T/ε), β = 1/T (002 Theorem 5.1.3)",
 			Source:    "002 Algorithm 9",
-			Params:    []Param{failure("1/T")},
+			Params:    []Param{failure("1/T", always("002 Lemma 5.1.2"))},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				epsilon, err := pure(s.Budget)
 				if err != nil {
@@ -143,11 +149,12 @@ func policies() []Entry {
 			Regret:    "O(Σ log T/Δ_a + K log T/ε), p = 1/T, also by shares under secure aggregation (003 Theorems 1, 2, 4 and 5); O(Σ log T/(ε²Δ_a)) under local trust (003 Theorem 6)",
 			Source:    "003 Algorithm 1; the radius is ours where 003 Lemma 2 leaves τ out",
 			Params: []Param{
-				{Name: "p", Doc: "probability that any mean leaves its confidence interval", Default: math.NaN(), DefaultDoc: "1/T", Lo: 0, Hi: 1},
-				{Name: "eta", Doc: "ratio η of successive batches; 4 in 003's figures", Default: 2, Lo: 1, Hi: 1e6, HiIn: true},
-				{Name: "radius", Doc: "tail: from the tail of each release's noise, proved; printed-pure, -rdp, -cdp, -local: as 003 prints them, for its figures",
+				{Name: "p", Doc: "probability that any mean leaves its confidence interval", Default: math.NaN(), DefaultDoc: "1/T", Lo: 0, Hi: 1, Proof: always("003 Lemma 2")},
+				{Name: "eta", Doc: "ratio η of successive batches; 4 in 003's figures", Default: 2, Lo: 1, Hi: 1e6, HiIn: true, Proof: always("003 Lemma 2")},
+				{Name: "radius", Proof: only("the bound by 003 Lemma 2", 0), Doc: "tail: from the tail of each release's noise, proved; printed-pure, -rdp, -cdp, -local: as 003 prints them, for its figures",
 					Choices: []string{"tail", "printed-pure", "printed-rdp", "printed-cdp", "printed-local"}},
-				{Name: "s", Doc: "the s in printed-rdp and printed-cdp; precision sets what is played", Default: 1, Lo: 1, LoIn: true, Hi: math.Inf(1)},
+				{Name: "s", Doc: "the s in printed-rdp and printed-cdp; precision sets what is played", Default: 1, Lo: 1, LoIn: true, Hi: math.Inf(1),
+					Proof: always("003 Lemma 2")}, // of printed radii alone
 			},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				q, err := policy.NewBatchSE(s.Arms, s.Budget, p.or("p", 1/float64(max(2, s.Horizon))), p["eta"])
@@ -177,7 +184,7 @@ func policies() []Entry {
 			Guarantee: pureGuarantee,
 			Regret:    "O(Σ log T/Δ_a + K log T/ε), β = 1/T (002 Corollary A.1.3)",
 			Source:    "002 Algorithm 10, on the sparse vector technique of Algorithm 4",
-			Params:    []Param{failure("1/T")},
+			Params:    []Param{failure("1/T", onlyDerived("002 Corollary A.1.3"))},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				epsilon, err := pure(s.Budget)
 				if err != nil {
@@ -191,7 +198,7 @@ func policies() []Entry {
 			Guarantee: pureGuarantee,
 			Regret:    "none proved: an epoch drops the worst arm, not surely all of its like (002 §A.2)",
 			Source:    "002 §A.2, Algorithm 10 with 2h_r for 10h_r",
-			Params:    []Param{failure("1/T")},
+			Params:    []Param{failure("1/T", Proof{})},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				epsilon, err := pure(s.Budget)
 				if err != nil {
@@ -205,14 +212,14 @@ func policies() []Entry {
 			Guarantee: pureGuarantee,
 			Regret:    "O(Σ log²T log(KT/β)/(εΔ_a)) with probability 1−β (Mishra and Thakurta 2015, in 002 §3.4)",
 			Source:    "002 Algorithm 6 on the binary tree of Algorithm 5",
-			Params:    []Param{failure("1/T"), counterParam(), logsParam()},
+			Params:    []Param{failure("1/T", always("002 §3.4")), counterParam(), logsParam()},
 			New:       newDPUCB,
 			vary:      varyDPUCB,
 		},
 		{
 			Name: "dp-ucb-thesis", Title: "DP-UCB, the thesis' index", Private: true, Budgets: []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
-			Regret:    "8√8 K log^2.5 T/ε + 4ΣΔ_a + Σ 4 log T/Δ_a (000 §5.1)",
+			Regret:    "8√8 K log^2.5 T/ε + 4ΣΔ_a + Σ 4 log T/Δ_a, stated without a proof (000 §5.1)",
 			Source:    "000 §5.1 on the binary tree of 002 Algorithm 5",
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				epsilon, err := pure(s.Budget)
@@ -242,7 +249,7 @@ func policies() []Entry {
 			Guarantee:  pureGuarantee,
 			Regret:     "α Σ Δ_a log T/d_ε(μ_a, μ*) + o(log T), Bernoulli rewards (arXiv:2505.05613); no consistent ε-DP policy is below the sum",
 			Source:     "Azize et al. 2025, arXiv:2505.05613; the integers of its schedule are ours",
-			Params:     geometric(1.5, "⌈16/ε⌉, 1 without privacy"),
+			Params:     geometric(1.5, "⌈16/ε⌉, 1 without privacy", always("arXiv:2505.05613")),
 			New:        accumulating(policy.NewDPKLUCB),
 		},
 		{
@@ -251,7 +258,7 @@ func policies() []Entry {
 			Guarantee:  pureGuarantee,
 			Regret:     "α Σ Δ_a log T/d_ε(μ_a, μ*) + o(log T), Bernoulli rewards (arXiv:2505.05613); no consistent ε-DP policy is below the sum",
 			Source:     "Azize et al. 2025, arXiv:2505.05613; the integers of its schedule are ours",
-			Params:     geometric(2, "⌈16/ε⌉, 1 without privacy"),
+			Params:     geometric(2, "⌈16/ε⌉, 1 without privacy", always("arXiv:2505.05613")),
 			New:        accumulating(policy.NewDPIMED),
 		},
 		{
@@ -260,7 +267,7 @@ func policies() []Entry {
 			Guarantee:  pureGuarantee,
 			Regret:     "none printed; its index J tends to that of DP-KLUCB",
 			Source:     "ours: arXiv:2505.05613 with J_{m/n} (divergence.DEpsNoisy) for d_ε",
-			Params:     geometric(1.5, "⌈8/ε⌉, 1 without privacy"),
+			Params:     geometric(1.5, "⌈8/ε⌉, 1 without privacy", Proof{}),
 			New:        accumulating(policy.NewDPKLUCBJ),
 		},
 		{
@@ -269,7 +276,7 @@ func policies() []Entry {
 			Guarantee:  pureGuarantee,
 			Regret:     "none printed; its divergence J tends to that of DP-IMED",
 			Source:     "ours: arXiv:2505.05613 with J_{m/n} (divergence.DEpsNoisy) for d_ε",
-			Params:     geometric(1.5, "⌈8/ε⌉, 1 without privacy"),
+			Params:     geometric(1.5, "⌈8/ε⌉, 1 without privacy", Proof{}),
 			New:        accumulating(policy.NewDPIMEDJ),
 		},
 		{
@@ -339,7 +346,7 @@ func policies() []Entry {
 			Regret: "beta: lim Reg_T/log T ≤ Σ Δ_a/kl(μ_a, μ*), Bernoulli rewards; gaussian: O(√(KT log K)) (Agrawal and Goyal 2013)",
 			Source: "Agrawal and Goyal 2013; Kaufmann, Korda and Munos 2012",
 			Params: []Param{{Name: "posterior", Doc: "family of the posteriors; beta counts rewards other than 0 and 1 as fractions of successes",
-				Choices: []string{"beta", "gaussian"}}},
+				Choices: []string{"beta", "gaussian"}, Proof: always("Agrawal and Goyal 2013")}},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				if p["posterior"] == 1 {
 					return built(policy.NewThompsonGaussian(s.Arms, s.Coins))
@@ -351,7 +358,7 @@ func policies() []Entry {
 			Name: "successive-elimination", Title: "Successive elimination", Guarantee: noGuarantee,
 			Regret: "O(min(√(KT log T), Σ log T/Δ_a)) (002 Theorem 2.1.5)",
 			Source: "002 Algorithm 2 (Even-Dar, Mannor and Mansour 2002); with beta, the radius √(log(4Kn²/β)/2n), which needs no T",
-			Params: []Param{failure("none: the radius √(2 log T/n) of 002")},
+			Params: []Param{failure("none: the radius √(2 log T/n) of 002", onlyDerived("002 Theorem 2.1.5"))},
 			New: func(s Setting, params Params) (policy.Policy, error) {
 				build := func() (*policy.SuccessiveElimination, error) {
 					return policy.NewSuccessiveElimination(s.Arms, s.Horizon)
@@ -373,7 +380,7 @@ func policies() []Entry {
 			Regret: "O(T^⅔ (K log T)^⅓) at the default (Slivkins 2019, Theorem 1.5)",
 			Source: "Lattimore and Szepesvári 2020, Algorithm 1",
 			Params: []Param{{Name: "rounds", Doc: "rounds of each arm before the commitment", Integer: true, Default: math.NaN(),
-				DefaultDoc: "⌈(T/K)^⅔ (log T)^⅓⌉, at most T/K", Lo: 1, LoIn: true, Hi: maxRounds, HiIn: true}},
+				Proof: onlyDerived("Slivkins 2019, Theorem 1.5"), DefaultDoc: "⌈(T/K)^⅔ (log T)^⅓⌉, at most T/K", Lo: 1, LoIn: true, Hi: maxRounds, HiIn: true}},
 			New: func(s Setting, params Params) (policy.Policy, error) {
 				rounds, ok := params["rounds"]
 				if !ok {
@@ -402,30 +409,30 @@ func (p Params) or(name string, derived float64) float64 {
 
 func alpha(theorem string) Param {
 	return Param{Name: "alpha", Doc: "exploration parameter α (β in the print of the index)", Default: 3.1, Lo: 0, Hi: math.Inf(1),
-		ProvedLo: 3, Theorem: theorem}
+		Proof: Proof{Theorem: theorem, Above: 3}}
 }
 
-func failure(derived string) Param {
-	return Param{Name: "beta", Doc: "probability of failure β of the confidence bounds", Default: math.NaN(), DefaultDoc: derived, Lo: 0, Hi: 1}
+func failure(byDefault string, p Proof) Param {
+	return Param{Name: "beta", Doc: "probability of failure β of the confidence bounds", Default: math.NaN(), DefaultDoc: byDefault, Lo: 0, Hi: 1, Proof: p}
 }
 
 // ratio is the growth of episodes, where the source doubles.
 func ratio(theorem string) Param {
 	return Param{Name: "ratio", Doc: "ratio by which an arm's plays grow in each of its episodes", Default: math.NaN(), DefaultDoc: "2",
-		Lo: 1, Hi: 1e6, HiIn: true, ProvedAt: 2, Theorem: theorem}
+		Lo: 1, Hi: 1e6, HiIn: true, Proof: onlyDerived(theorem, 2)}
 }
 
 // geometric are the parameters of DP-KLUCB and DP-IMED.
-func geometric(alpha float64, first string) []Param {
+func geometric(alpha float64, first string, p Proof) []Param {
 	return []Param{
-		{Name: "alpha", Doc: "ratio α by which an arm's plays grow in each of its batches", Default: alpha, Lo: 1, Hi: 1e6, HiIn: true},
+		{Name: "alpha", Doc: "ratio α by which an arm's plays grow in each of its batches", Default: alpha, Lo: 1, Hi: 1e6, HiIn: true, Proof: p},
 		{Name: "first", Doc: "rounds of an arm's first batch; 1 is the literal schedule, whose regret has heavy tails", Integer: true,
-			Default: math.NaN(), DefaultDoc: first, Lo: 1, LoIn: true, Hi: maxRounds, HiIn: true},
+			Default: math.NaN(), DefaultDoc: first, Lo: 1, LoIn: true, Hi: maxRounds, HiIn: true, Proof: p},
 	}
 }
 
-func printedHalf() Param {
-	return Param{Name: "printed_half", Flag: true, Doc: "count an arm's first episode as ½ sample, as the printed ½N does: twice the noise, a wider bonus"}
+func printedHalf(theorem string) Param {
+	return Param{Name: "printed_half", Flag: true, Proof: only(theorem, 0), Doc: "count an arm's first episode as ½ sample, as the printed ½N does: twice the noise, a wider bonus"}
 }
 
 // pure is the ε of a pure policy that meets the budget: ρ-zCDP is met by ε = √(2ρ) (000 Proposition 2.6) and by ε = ρ (D_α ≤ D_∞ ≤ ε), which is

@@ -30,7 +30,8 @@ type BoundProblem struct {
 	Problem          bound.Problem
 }
 
-// BoundProblems lists the instances with their budgets, as the cells have them, and says why others have no bounds.
+// BoundProblems lists the instances with their budgets, as the cells have them, and says why others have no bounds. Each has the policies that are played there as
+// variants.
 func (p *Plan) BoundProblems() (out []BoundProblem, left []string) {
 	seen := map[[2]string]int{}
 	for i := range p.Cells {
@@ -50,52 +51,48 @@ func (p *Plan) BoundProblems() (out []BoundProblem, left []string) {
 			}
 			seen[at] = j
 		}
-		if name, of, ok := c.tuned(); ok && j >= 0 {
-			problem := &out[j].Problem
-			switch old, twice := problem.Of[name]; {
-			case !twice && problem.Of == nil:
-				problem.Of = map[string]bound.Parameters{name: of}
-			case !twice:
-				problem.Of[name] = of
-			case old != of:
-				if text := fmt.Sprintf("%s: bounds of %s are those of the first of its parameters", c.Instance, name); !slices.Contains(left, text) {
-					left = append(left, text)
-				}
-			}
+		if j >= 0 {
+			out[j].Problem.Variants = append(out[j].Problem.Variants, c.variant())
 		}
 	}
 	return out, left
 }
 
-// tuned are the parameters of the cell's policy that its bounds depend on. What is not given, or is out of a bound's range, is the default.
-func (c *Cell) tuned() (policy string, of bound.Parameters, ok bool) {
-	take := func(name string, below float64, to *float64) {
-		if x, given := c.choice.params[name]; given && x > 0 && x < below {
+// variant is the cell's policy with the parameters that its bounds depend on, and why they are not proved for it, if so.
+func (c *Cell) variant() bound.Variant {
+	e, params := c.choice.entry, c.choice.params
+	v := bound.Variant{Policy: e.Name, Label: c.Policy}
+	why := e.Unproved(params)
+	if t := c.choice.trust; t.on() && e.Private && c.trust(0.5) != nil {
+		why = append(why, fmt.Sprintf("trust is %s; the theorem is for continuous noise that a server adds who is believed", t.label()))
+	}
+	v.Unproved = strings.Join(why, "; and ")
+	take := func(name string, to *float64) {
+		if x, given := params[name]; given {
 			*to = x
 		}
 	}
-	inf := math.Inf(1)
-	policy, ok = c.choice.entry.Name, true
-	switch policy {
+	switch e.Name {
 	case "adap-ucb", "adap-klucb":
-		take("alpha", inf, &of.Beta)
+		take("alpha", &v.Beta)
 	case "adac-ucb":
-		take("beta", inf, &of.Beta)
-	case "dp-se":
-		take("beta", 1, &of.Risk)
+		take("beta", &v.Beta)
+	case "dp-klucb", "dp-imed":
+		take("alpha", &v.Alpha)
+	case "dp-se", "dp-se-2":
+		take("beta", &v.Risk)
 	case "batch-se":
-		take("eta", inf, &of.Eta)
-		take("p", 1, &of.Risk)
-	case "gope", "adac-gope", "adac-gope-var":
-		take("risk", 1, &of.Risk)
-	case "oful", "rs-oful", "adac-oful":
-		take("risk", 1, &of.Risk)
-		take("lambda", inf, &of.Lambda)
-		take("c", inf, &of.C)
-	default:
-		return "", of, false
+		take("eta", &v.Eta)
+		take("p", &v.Risk)
+	case "gope", "adac-gope":
+		take("risk", &v.Risk)
+	case "rs-oful", "adac-oful":
+		take("risk", &v.Risk)
+		take("lambda", &v.Lambda)
+		take("c", &v.C)
+		v.Whole = params["split"] == 0
 	}
-	return policy, of, true
+	return v
 }
 
 // problem is what bounds know of the cell's world.
@@ -103,17 +100,30 @@ func (c *Cell) problem(s *Spec) (bound.Problem, error) {
 	none := bound.Problem{}
 	switch s.Kind {
 	case KindContextual:
-		return bound.Problem{Context: &bound.Context{Dim: c.world.dim}, Budget: c.budget}, nil
+		p := bound.Problem{Context: &bound.Context{Dim: c.world.dim}, Budget: c.budget}
+		switch c.world.contextual.(type) {
+		case bandit.GaussianContexts, bandit.SphereContexts, bandit.FixedContexts:
+			if !c.world.fixedContextual.Bounded() {
+				p.Unproved = "it needs ‖a‖ ≤ 1 and rewards in [−1,1]: here they leave it, or are clipped, which bends their means"
+			}
+		default:
+			p.Unproved = "it needs means that are linear in the context, and these need not be"
+		}
+		return p, nil
 	case KindLinear:
 		if c.world.linear.Redrawn() {
 			return none, fmt.Errorf("actions are redrawn for each run: there is no one instance to bound the regret of")
 		}
 		in := c.world.fixedLinear
 		p := bound.Problem{Actions: in.Actions, Theta: in.Theta, Budget: c.budget, Signs: true}
+		if in.Theta == nil {
+			p.Unproved = "it needs means that are linear in the action, and those of logged rewards need not be"
+		}
 		if sd, ok := gaussianSD(in.Arms[0]); ok {
 			p.Signs, p.Sigma = false, sd
 			if !s.Unclipped {
-				p.Theta = nil // clipping bends the means
+				p.Theta = nil
+				p.Unproved = "it needs means that are linear in the action, and clipping bends them"
 			}
 		}
 		return p, p.Check()

@@ -147,7 +147,7 @@ checkpoints: [20000]
 instances:
   - {name: five, bernoulli: [0.75, 0.625, 0.5, 0.375, 0.25]}
   - {name: laws, laws: ["uniform(0.5,1)", "table(0:0.75,0.5:0.25)", "beta(1,3)"]}
-policies: [ucb-2logt, successive-elimination, adap-ucb, {policy: adac-ucb, beta: 4}, dp-se, batch-se, {policy: batch-se, name: printed, radius: printed-pure}]
+policies: [ucb-2logt, successive-elimination, adap-ucb, {policy: adac-ucb, beta: 4}, dp-se, batch-se]
 budgets: [{epsilon: 0.2}, {epsilon: 2}, {rho: 0.1}]
 `, `name: actions
 kind: linear
@@ -192,11 +192,7 @@ budgets: [{rho: 1}]
 				}
 				mean, _, _ := interval.Mean(c.FinalRegret)
 				for _, b := range all {
-					name := b.Policy
-					if name == "batch-se:radius=printed-pure" {
-						name = "printed"
-					}
-					if b.Lower || b.Kind != bound.Explicit || b.Unproved || name != c.Policy {
+					if b.Lower || b.Kind != bound.Explicit || b.Unproved || b.Policy != c.Policy {
 						continue
 					}
 					checked[c.Policy] = true
@@ -247,16 +243,157 @@ budgets: [{rho: 0.5}]
 	got := values(problems[0].Problem)
 	for name, of := range map[string]bound.Parameters{"adap-ucb": {Beta: 4}, "thesis-5.6": {Beta: 8}, "dp-se-epochs": {Risk: 0.1}, "batch-se": {Risk: 0.2, Eta: 4}} {
 		p := problems[0].Problem
-		p.Of, p.Beta, p.Eta, p.Risk = nil, of.Beta, of.Eta, of.Risk
+		p.Variants, p.Parameters = nil, of
 		if want := values(p)[name]; got[name] != want || !(want > 0) {
 			t.Errorf("%s: %v, want %v", name, got[name], want)
 		}
-		p.Beta, p.Eta, p.Risk = 0, 0, 0
+		p.Parameters = bound.Parameters{}
 		if usual := values(p)[name]; got[name] == usual {
 			t.Errorf("%s: %v, that of the default", name, usual)
 		}
 	}
-	if got, usual := got["sajed-2.22"], values(bound.Problem{Laws: problems[0].Problem.Laws, Budget: problems[0].Problem.Budget})["sajed-2.22"]; got != usual {
+	plain := values(bound.Problem{Laws: problems[0].Problem.Laws, Budget: problems[0].Problem.Budget})
+	if got, usual := got["sajed-2.22"], plain["sajed-2.22"]; got != usual {
 		t.Errorf("a bound that has no parameter changed: %v, %v", got, usual)
+	}
+}
+
+// A theorem that is not for a policy's parameters, its trust model or its rewards gives no number, and the bound says why. The same policies with
+// parameters that it is for have numbers beside them.
+func TestNoNumberWhereNothingIsProved(t *testing.T) {
+	for _, test := range []struct {
+		spec string
+		why  map[string]string // of a policy's label, part of the note; empty: it has a number
+	}{
+		{`name: arms
+horizon: 1e5
+runs: 1
+instances: [{name: two, bernoulli: [0.75, 0.5]}]
+policies:
+  - {policy: adap-ucb}
+  - {policy: adap-ucb, name: ratio, ratio: 200}
+  - {policy: adap-ucb, name: half, printed_half: true}
+  - {policy: adap-ucb, name: alpha, alpha: 2}
+  - {policy: adap-ucb, name: secagg, trust: secagg}
+  - {policy: adac-ucb}
+  - {policy: adac-ucb, name: huge, beta: 1e300}
+  - {policy: adac-ucb, name: both, ratio: 3, printed_half: true}
+  - {policy: dp-se, name: guess, unknown_horizon: true}
+  - {policy: batch-se}
+  - {policy: batch-se, name: printed-pure, radius: printed-pure}
+  - {policy: batch-se, name: printed-rdp, radius: printed-rdp}
+  - {policy: batch-se, name: local, trust: local}
+  - {policy: dp-klucb, alpha: 3}
+budgets: [{rho: 0.125}]
+`, map[string]string{"adap-ucb": "", "ratio": "ratio is 200; 000 Theorem 5.3 is for ratio = 2", "half": "printed_half is true",
+			"alpha": "alpha is 2; 000 Theorem 5.3 needs alpha above 3", "secagg": "trust is secagg/", "adac-ucb": "", "huge": "beta is 1e+300",
+			"both": "ratio is 3; 000 Theorem 5.6 is for ratio = 2; and printed_half is true", "guess": "unknown_horizon is true", "batch-se": "",
+			"printed-pure": "radius is printed-pure", "printed-rdp": "radius is printed-rdp", "local": "trust is local/"}},
+		{`name: free
+horizon: 1e5
+runs: 1
+instances: [{name: two, bernoulli: [0.75, 0.5]}]
+policies:
+  - {policy: successive-elimination}
+  - {policy: successive-elimination, name: anytime, beta: 0.1}
+  - {policy: successive-elimination, name: guess, unknown_horizon: true}
+`, map[string]string{"successive-elimination": "", "anytime": "beta is 0.1", "guess": "unknown_horizon is true"}},
+		{`name: contexts
+kind: contextual
+horizon: 3000
+runs: 1
+instances: [{name: drawn, contexts: sphere, arms: 5, dimension: 3}]
+policies: [{policy: adac-oful}, {policy: adac-oful, name: printed, radius: printed}]
+budgets: [{rho: 1}]
+`, map[string]string{"adac-oful": "", "printed": "radius is printed"}},
+		{`name: noisy-contexts
+kind: contextual
+horizon: 3000
+runs: 1
+instances: [{name: drawn, contexts: sphere, arms: 5, dimension: 3, noise: gaussian(1)}]
+policies: [adac-oful]
+budgets: [{rho: 1}]
+`, map[string]string{"adac-oful": "bends their means"}},
+		{`name: clipped
+kind: linear
+horizon: 3000
+runs: 1
+instances: [{name: basis, actions: [[1, 0], [0, 1]], theta: [0.9, 0.3], noise: gaussian(1)}]
+policies: [adac-gope]
+budgets: [{rho: 1}]
+`, map[string]string{"adac-gope": "clipping bends them"}},
+	} {
+		problems, left := bounded(t, test.spec).BoundProblems()
+		if len(left) > 0 {
+			t.Errorf("%q", left)
+		}
+		found := map[string]bool{}
+		for _, p := range problems {
+			all, err := bound.Regret(p.Problem)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range all {
+				why, known := test.why[b.Policy]
+				if !known || b.Kind == bound.Implicit || b.Kind == bound.Asymptotic {
+					continue
+				}
+				found[b.Policy] = true
+				if why == "" {
+					if b.Kind != bound.Explicit || !(b.Value(1e5) > 0) {
+						t.Errorf("%s: %+v", b.Policy, b)
+					}
+				} else if b.Kind != bound.NotProved || b.Value != nil || !strings.Contains(b.Note, why) {
+					t.Errorf("%s: %+v, want %q", b.Policy, b, why)
+				}
+			}
+		}
+		for label := range test.why {
+			if !found[label] {
+				t.Errorf("no bound of %s", label)
+			}
+		}
+	}
+}
+
+// AdaC-OFUL plays by default with a third of its risk for each event, and without split with all of it: the bound is of what is played.
+func TestTheBoundOfOFULHasItsSplit(t *testing.T) {
+	value := func(params string) float64 {
+		plan := bounded(t, `name: contexts
+kind: contextual
+horizon: 3000
+runs: 1
+instances: [{name: drawn, contexts: sphere, arms: 5, dimension: 3}]
+policies: [{policy: adac-oful`+params+`}]
+budgets: [{rho: 1}]
+`)
+		problems, _ := plan.BoundProblems()
+		for _, p := range problems {
+			all, err := bound.Regret(p.Problem)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range all {
+				if b.Policy == "adac-oful" && b.Kind == bound.Explicit {
+					return b.Value(3000)
+				}
+			}
+		}
+		t.Fatal("no bound")
+		return 0
+	}
+	// By hand, with δ for one event: d = 3, λ = C = ρ = 1, ℓ = 3 log(1+T/3)/log 2.
+	hand := func(delta float64) float64 {
+		const d, T = 3.0, 3000.0
+		det := d * math.Log1p(T/d)
+		l := math.Log(T / delta)
+		noise := 2 * det / math.Ln2 * (d + 2*math.Sqrt(d*l) + 2*l)
+		radius := math.Sqrt(2*math.Log(1/delta)+det) + 1 + math.Sqrt(noise)
+		return 2*math.Sqrt2*math.Sqrt(2*T*det)*radius + 3*delta*2*T
+	}
+	for params, delta := range map[string]float64{"": 0.001 / 3, ", split: false": 0.001, ", risk: 0.3": 0.1} {
+		if got, want := value(params), hand(delta); math.Abs(got-want) > 1e-9*want {
+			t.Errorf("%q: %v, want %v", params, got, want)
+		}
 	}
 }

@@ -345,9 +345,8 @@ func (c *Cell) asymptoticUpper(means []float64, epsilon, risk float64) float64 {
 	}
 	sorted := slices.Clone(means)
 	slices.Sort(sorted)
-	// The leader of the theorems' proofs has a bonus that grows with n; see the catalog's entries.
 	p := c.choice.params
-	if len(slices.Compact(sorted)) != len(means) || p["sigma"] != 0.5 || p["leader"] != 0 || p["threshold"] != 0 || p["coin"] != 0 || p["unclipped"] != 0 {
+	if len(slices.Compact(sorted)) != len(means) || len(c.choice.entry.Unproved(p)) > 0 {
 		return 0
 	}
 	x, err := upper(means, epsilon, p["beta"])

@@ -571,7 +571,7 @@ func (p *Plan) choices() ([]choice, error) {
 			return nil, err
 		}
 		c.content += c.trust.content()
-		if c.trust.on() && entry.Continuous {
+		if c.trust.on() && entry.Continuous && !(entry.Discrete && c.trust.centralLaplace()) {
 			p.warn("policy %s under trust %s: privacy holds, but its bound is proved for continuous noise", entry.Name, c.trust.label())
 			c.entry.Correct = ""
 		}

@@ -268,8 +268,8 @@ func paramSchema(p catalog.Param) object {
 	if p.DefaultDoc != "" {
 		doc += "; default " + p.DefaultDoc
 	}
-	if p.Theorem != "" {
-		doc += fmt.Sprintf("; %s needs it above %v", p.Theorem, p.ProvedLo)
+	if proved := p.Proved(); proved != "" {
+		doc += "; " + proved
 	}
 	s := object{"description": doc}
 	if p.Flag {

@@ -138,6 +138,11 @@ func (t Trust) content() string {
 	return s
 }
 
+// centralLaplace says whether a server that is believed adds discrete Laplace noise to a sum.
+func (t Trust) centralLaplace() bool {
+	return t.Model == string(privacy.TrustCentral) && t.release(nil, 0.5).NoiseOf() == privacy.NoiseLaplace
+}
+
 // protocol is what sums a run's messages; nil where the total may be drawn at once.
 func (t Trust) protocol(ctx context.Context, name string) release.Summer {
 	switch t.Protocol {

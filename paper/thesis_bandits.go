@@ -145,7 +145,7 @@ func lowerTV(means []float64, epsilon float64) float64 {
 
 // upper is an explicit bound of package bound, by name, on Bernoulli arms and a policy's β.
 func upper(name string, means []float64, b privacy.Budget, beta, horizon float64) (float64, error) {
-	p := bound.Problem{Budget: b, Beta: beta}
+	p := bound.Problem{Budget: b, Parameters: bound.Parameters{Beta: beta}}
 	for _, m := range means {
 		p.Laws = append(p.Laws, bound.Bernoulli(m))
 	}

@@ -29,8 +29,8 @@ type boundsCommand struct {
 	Epsilon string `help:"Budgets of ε-DP, such as 0.1,1." placeholder:"ε,…"`
 	Rho     string `help:"Budgets of ρ-zCDP." placeholder:"ρ,…"`
 	Horizon string `help:"Horizons, such as 1e4,1e6. Beside a file they replace its own." placeholder:"T,…"`
-	Beta    string `help:"β of AdaC-UCB and α of AdaP-UCB; 3.1 if not given." placeholder:"β"`
-	Risk    string `help:"Probability of failure of policies that have one; 1/T if not given." placeholder:"δ"`
+	Beta    string `help:"β of AdaC-UCB and α of AdaP-UCB; 3.1 if not given. A file has its own." placeholder:"β"`
+	Risk    string `help:"Probability of failure of policies that have one; 1/T if not given. A file has its own." placeholder:"δ"`
 
 	Out  string `help:"Draw the first instance's bounds into this SVG file: against the budget if there are several of a kind, otherwise against T." placeholder:"FILE.svg" type:"path"`
 	JSON bool   `name:"json" help:"As JSON, for programs."`
@@ -130,15 +130,15 @@ func (c *boundsCommand) problems(s streams) (out []boundedProblem, horizons []fl
 				return fmt.Errorf("--%s is %v, must be above 0", f.flag, x)
 			}
 			*f.to = x
-			if f.flag != "sigma" {
-				p.Of = nil // a flag is for all policies
-			}
 		}
 		return p.Check()
 	}
 	if c.File != "" {
 		if c.Epsilon != "" || c.Rho != "" {
 			return fail(errors.New("--epsilon and --rho are for problems given by flags: a file has its budgets"))
+		}
+		if c.Beta != "" || c.Risk != "" {
+			return fail(errors.New("--beta and --risk are for problems given by flags: a file has its policies' parameters"))
 		}
 		spec, err := read(c.File, s)
 		if err != nil {
@@ -153,11 +153,6 @@ func (c *boundsCommand) problems(s streams) (out []boundedProblem, horizons []fl
 		}
 		if out, left = plan.BoundProblems(); len(out) == 0 {
 			return fail(fmt.Errorf("%s: nothing to bound: %s", c.File, strings.Join(left, "; ")))
-		}
-		for i := range out {
-			if err := set(&out[i].Problem); err != nil {
-				return fail(err)
-			}
 		}
 		return out, horizons, left, nil
 	}
@@ -311,7 +306,7 @@ func boundsGrid(p boundedProblem, horizons []float64) (report.Grid, error) {
 			of = "every policy"
 		}
 		kind := b.Kind.String()
-		if b.Unproved {
+		if b.Unproved && b.Kind != limit.NotProved {
 			kind += ", as printed"
 		}
 		row := []string{of, kind, b.Name, b.Form, b.Where + note(b.Note)}
@@ -337,9 +332,10 @@ func boundsGrid(p boundedProblem, horizons []float64) (report.Grid, error) {
 	for i, n := range notes {
 		g.Notes = append(g.Notes, fmt.Sprintf("[%d] %s.", i+1, n))
 	}
-	g.Notes = append(g.Notes, "Asymptotic: what the bound comes to in the long run, its slope times log T; regrets at T can be on its other side. Implicit: constants are not known.")
+	g.Notes = append(g.Notes, "Asymptotic: what the bound comes to in the long run, its slope times log T; regrets at T can be on its other side. Implicit: constants are not known. "+
+		"Not proved: the theorem is not for these parameters or rewards, so that there is no number.")
 	g.Notes = append(g.Notes, "Upper bounds are for noise that a server adds who is believed.")
-	if slices.ContainsFunc(all, func(b limit.Bound) bool { return b.Unproved }) {
+	if slices.ContainsFunc(all, func(b limit.Bound) bool { return b.Unproved && b.Kind != limit.NotProved }) {
 		g.Notes = append(g.Notes, "As printed: the number is the source's, while its proof gives another or there is none. Do not rely on it.")
 	}
 	return g, nil
@@ -396,7 +392,8 @@ func boundsFigure(problems []boundedProblem, horizons []float64) (report.Figure,
 			if b.Unproved || b.Value == nil {
 				continue
 			}
-			j, ok := series[b.Name]
+			key := b.Policy + " " + b.Name
+			j, ok := series[key]
 			if !ok {
 				label := b.Name
 				switch {
@@ -412,7 +409,7 @@ func boundsFigure(problems []boundedProblem, horizons []float64) (report.Figure,
 					label += ", worst"
 				}
 				j = len(f.Series)
-				series[b.Name] = j
+				series[key] = j
 				f.Series = append(f.Series, report.Series{Label: label, X: xs, Mean: slices.Repeat([]float64{math.NaN()}, figurePoints)})
 			}
 			f.Series[j].Mean[i] = b.Value(T)

@@ -212,7 +212,7 @@ func (c *listPolicies) Run(s streams) error {
 			j := policyJSON{Name: e.Name, Title: e.Title, Bandit: banditName(e), Twin: e.Twin, Private: e.Private, Budgets: append([]string{}, e.Budgets...), Guarantee: e.Guarantee,
 				Regret: e.Regret, Source: e.Source, Correct: e.Correct, Anytime: e.Anytime, Params: []paramJSON{}}
 			for _, p := range e.Params {
-				q := paramJSON{Name: p.Name, Doc: p.Doc, Type: "number", DefaultDoc: p.DefaultDoc, Allowed: p.Allowed()}
+				q := paramJSON{Name: p.Name, Doc: p.Doc, Type: "number", DefaultDoc: p.DefaultDoc, Allowed: p.Allowed(), Proved: p.Proved()}
 				switch {
 				case p.Flag:
 					q.Type = "boolean"
@@ -228,9 +228,6 @@ func (c *listPolicies) Run(s streams) error {
 					q.Default = p.Default == 1
 				case !math.IsNaN(p.Default):
 					q.Default = p.Default
-				}
-				if p.Theorem != "" {
-					q.Proved = fmt.Sprintf("above %v (%s)", p.ProvedLo, p.Theorem)
 				}
 				j.Params = append(j.Params, q)
 			}
@@ -268,7 +265,11 @@ func (c *listPolicies) Run(s streams) error {
 			if !math.IsNaN(p.Default) {
 				value = p.Text(p.Default)
 			}
-			fmt.Fprintf(w, "  %s\t%s; default %s; %s\n", p.Name, p.Doc, value, p.Allowed())
+			proved := p.Proved()
+			if proved != "" {
+				proved = "; " + proved
+			}
+			fmt.Fprintf(w, "  %s\t%s; default %s; %s%s\n", p.Name, p.Doc, value, p.Allowed(), proved)
 		}
 		if err := w.Flush(); err != nil {
 			return err
