@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -173,7 +175,9 @@ func project(actions [][]float64, best int) [][]float64 {
 	return out
 }
 
-// basisNorms is ρ_a(A) = max_B ‖A_B⁻¹(a − a*)‖₁ for each a.
+// basisNorms is ρ_a(A) = max_B ‖A_B⁻¹(a − a*)‖₁ for each a, or above it, and never below: a ρ that is too small would make the lower bound too high. Rounding is
+// on top, by what the condition of the basis allows; where that is too bad to say, ρ is +Inf, which leaves the bound without privacy. A basis is left out only if its
+// determinant is 0 in exact arithmetic.
 func basisNorms(actions [][]float64, best int) ([]float64, error) {
 	k, d := len(actions), len(actions[0])
 	bases := 1.0
@@ -202,17 +206,28 @@ func basisNorms(actions [][]float64, best int) ([]float64, error) {
 			m.SetCol(j, actions[a])
 		}
 		lu.Factorize(m)
-		if lu.Cond() < 1e10 {
+		solved := false
+		if cond := lu.Cond(); cond < worstCondition {
 			u.Reset()
-			if err := lu.SolveTo(&u, false, x); err == nil {
+			if solved = lu.SolveTo(&u, false, x) == nil; solved {
+				// The error of a solution is cond·2⁻⁵³ times a small multiple of d, and the condition is an estimate.
+				slack := 1 + 16*float64(d*d)*cond*0x1p-52
 				for a := range k {
 					s := 0.0
 					for i := range d {
 						s += math.Abs(u.At(i, a))
 					}
-					out[a] = max(out[a], s)
+					out[a] = max(out[a], s*slack)
 				}
 			}
+		}
+		if !solved && !singular(actions, pick) {
+			for a := range out {
+				if a != best {
+					out[a] = math.Inf(1)
+				}
+			}
+			return out, nil
 		}
 		i := d - 1
 		for i >= 0 && pick[i] == k-d+i {
@@ -226,6 +241,80 @@ func basisNorms(actions [][]float64, best int) ([]float64, error) {
 			pick[j] = pick[j-1] + 1
 		}
 	}
+}
+
+// worstCondition is that of a basis from which on rounding is not bounded.
+const worstCondition = 1e8
+
+// belowPowers are n and k such that 2ⁿ − k is prime: the largest one below 2ⁿ.
+var belowPowers = [...][2]uint64{{63, 25}, {62, 57}, {61, 1}, {60, 93}, {59, 55}, {58, 27}, {57, 13}, {56, 5}, {55, 55}, {54, 33}, {53, 111}}
+
+// singular says whether the picked actions are linearly dependent, exactly. Floating-point numbers are integers times powers of two, which a determinant does not mind. It is
+// 0 if it is 0 modulo primes of which the product is above Hadamard's bound on it, and is not 0 if one of them says so. Where the primes do not suffice the answer is no.
+func singular(actions [][]float64, pick []int) bool {
+	d := len(pick)
+	least, need := make([]int, d), 0.0 // each row's smallest exponent, and the bits of the determinant
+	for i, a := range pick {
+		lo, hi := math.MaxInt, math.MinInt
+		for _, x := range actions[a] {
+			if _, e := math.Frexp(x); x != 0 {
+				lo, hi = min(lo, e), max(hi, e)
+			}
+		}
+		if lo > hi {
+			return true // the action is 0
+		}
+		least[i] = lo
+		need += float64(53+hi-lo) + math.Log2(float64(d))/2
+	}
+	for _, n := range belowPowers {
+		p := 1<<n[0] - n[1]
+		m := make([][]uint64, d)
+		for i, a := range pick {
+			for _, x := range actions[a] {
+				mantissa, e := math.Frexp(math.Abs(x))
+				y := uint64(math.Ldexp(mantissa, 53)) % p
+				for ; x != 0 && e > least[i]; e-- {
+					y = times(2, y, p)
+				}
+				if x < 0 && y > 0 {
+					y = p - y
+				}
+				m[i] = append(m[i], y)
+			}
+		}
+		if !singularModulo(m, p) {
+			return false
+		}
+		if need -= float64(n[0] - 1); need < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// singularModulo says whether a square matrix is singular modulo a prime. It is overwritten.
+func singularModulo(m [][]uint64, p uint64) bool {
+	for k := range m {
+		at := slices.IndexFunc(m[k:], func(row []uint64) bool { return row[k] != 0 })
+		if at < 0 {
+			return true
+		}
+		m[k], m[k+at] = m[k+at], m[k]
+		for i := k + 1; i < len(m); i++ {
+			f := m[i][k]
+			for j := k; j < len(m); j++ {
+				m[i][j] = (times(m[i][j], m[k][k], p) + p - times(f, m[k][j], p)) % p
+			}
+		}
+	}
+	return false
+}
+
+// times is x·y modulo p, for x, y < p < 2⁶³.
+func times(x, y, p uint64) uint64 {
+	hi, lo := bits.Mul64(x, y)
+	return bits.Rem64(hi, lo, p)
 }
 
 // minimise solves min Δ·α such that v_aᵀ(Σ α v vᵀ)⁻¹v_a ≤ m_a, α ≥ 0, with a certified gap of at most 1e-6.

@@ -3,7 +3,9 @@ package bound
 import (
 	"errors"
 	"math"
+	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -190,6 +192,182 @@ func TestBasisNormsBoundTheLemma(t *testing.T) {
 		t.Errorf("the printed constant held in all %d cases: is this test looking at it?", cases)
 	}
 	t.Logf("the printed constant failed in %d of %d cases", failed, cases)
+}
+
+// exactNorms is the maximum over bases in rational numbers.
+func exactNorms(actions [][]float64, best int) []float64 {
+	k, d := len(actions), len(actions[0])
+	out := make([]float64, k)
+	var visit func(from int, pick []int)
+	visit = func(from int, pick []int) {
+		if len(pick) < d {
+			for a := from; a < k; a++ {
+				visit(a+1, append(pick[:len(pick):len(pick)], a))
+			}
+			return
+		}
+		rows := make([][]*big.Rat, d) // [A_B | a − a* for all a]
+		for i := range rows {
+			for _, a := range pick {
+				rows[i] = append(rows[i], new(big.Rat).SetFloat64(actions[a][i]))
+			}
+			for a := range k {
+				x := new(big.Rat).SetFloat64(actions[a][i])
+				rows[i] = append(rows[i], x.Sub(x, new(big.Rat).SetFloat64(actions[best][i])))
+			}
+		}
+		for c := range d {
+			p := slices.IndexFunc(rows[c:], func(row []*big.Rat) bool { return row[c].Sign() != 0 })
+			if p < 0 {
+				return
+			}
+			rows[c], rows[c+p] = rows[c+p], rows[c]
+			inverse := new(big.Rat).Inv(rows[c][c])
+			for j := range rows[c] {
+				rows[c][j].Mul(rows[c][j], inverse)
+			}
+			for i := range rows {
+				if f := new(big.Rat).Set(rows[i][c]); i != c && f.Sign() != 0 {
+					for j := range rows[i] {
+						rows[i][j].Sub(rows[i][j], new(big.Rat).Mul(f, rows[c][j]))
+					}
+				}
+			}
+		}
+		for a := range k {
+			sum := new(big.Rat)
+			for i := range rows {
+				sum.Add(sum, new(big.Rat).Abs(rows[i][d+a]))
+			}
+			x, _ := sum.Float64()
+			out[a] = max(out[a], x)
+		}
+	}
+	visit(0, nil)
+	return out
+}
+
+// ρ is never below its exact value, or the lower bound would be too high: also where actions are nearly, or exactly, dependent.
+func TestBasisNormsAreNotTooSmall(t *testing.T) {
+	infinite, finite := 0, 0
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		d := 2 + r.IntN(2)
+		k := d + 1 + r.IntN(3)
+		actions := drawActions(r, k, d)
+		switch seed % 4 {
+		case 0: // nearly one of the others
+			near := math.Pow(10, -(1 + 14*r.Float64()))
+			for j := range actions[k-1] {
+				actions[k-1][j] = actions[1][j] + near*actions[k-1][j]
+			}
+		case 1: // exactly along one of the others
+			for j := range actions[k-1] {
+				actions[k-1][j] = -0.5 * actions[1][j]
+			}
+		case 2: // small
+			near := math.Pow(10, -(1 + 14*r.Float64()))
+			for j := range actions[k-1] {
+				actions[k-1][j] *= near
+			}
+		}
+		got, err := basisNorms(actions, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for a, want := range exactNorms(actions, 0) {
+			if !(got[a] >= want) {
+				t.Fatalf("ρ of action %d is %v, below %v", a, got[a], want)
+			}
+			if a == 0 {
+				continue
+			}
+			if math.IsInf(got[a], 1) {
+				infinite++
+			} else if finite++; got[a] > want*1.001+1e-12 {
+				t.Fatalf("ρ of action %d is %v, far above %v", a, got[a], want)
+			}
+		}
+	}
+	if infinite < 50 || finite < 200 {
+		t.Errorf("%d infinite, %d finite", infinite, finite)
+	}
+}
+
+// What singular rests on, and what it says, against determinants in rational numbers: of dependent, nearly dependent and other vectors.
+func TestSingular(t *testing.T) {
+	for _, n := range belowPowers {
+		if p := new(big.Int).SetUint64(1<<n[0] - n[1]); !p.ProbablyPrime(20) {
+			t.Errorf("2^%d − %d is no prime", n[0], n[1])
+		}
+	}
+	said := map[bool]int{}
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 10))
+		d := 2 + r.IntN(5)
+		rows := drawActions(r, d, d)
+		switch seed % 4 {
+		case 0: // of small integers, some of which are dependent
+			for _, row := range rows {
+				for j := range row {
+					row[j] = float64(r.IntN(3) - 1)
+				}
+			}
+		case 1: // a power of two times another
+			for j := range rows[0] {
+				rows[0][j] = rows[1][j] * -0x1p-9
+			}
+		case 2: // one bit off that
+			for j := range rows[0] {
+				rows[0][j] = rows[1][j] * 0x1p3
+			}
+			rows[0][0] = math.Nextafter(rows[0][0], 2)
+		}
+		pick, m := make([]int, d), make([][]*big.Rat, d)
+		for i, row := range rows {
+			pick[i] = i
+			for _, x := range row {
+				m[i] = append(m[i], new(big.Rat).SetFloat64(x))
+			}
+		}
+		want := false
+		for c := range d {
+			p := slices.IndexFunc(m[c:], func(row []*big.Rat) bool { return row[c].Sign() != 0 })
+			if want = p < 0; want {
+				break
+			}
+			m[c], m[c+p] = m[c+p], m[c]
+			for i := c + 1; i < d; i++ {
+				f := new(big.Rat).Quo(m[i][c], m[c][c])
+				for j := range d {
+					m[i][j].Sub(m[i][j], new(big.Rat).Mul(f, m[c][j]))
+				}
+			}
+		}
+		said[want]++
+		if got := singular(rows, pick); got != want {
+			t.Fatalf("%v: %v", rows, got)
+		}
+	}
+	if said[true] < 100 || said[false] < 100 {
+		t.Errorf("%v", said)
+	}
+}
+
+// An action that is nearly the best one makes a basis whose norms are large. Left out, the privacy constraint is too tight, and c(A,θ) 237 times too large.
+func TestLinearProblemWithNearlyDependentActions(t *testing.T) {
+	actions, theta := [][]float64{{1, 0}, {0.9, 1e-11}, {0.5, 0.5}}, []float64{1, 0}
+	free, err := LinearProblem(actions, theta, 1, math.Inf(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := LinearProblem(actions, theta, 1, 1e-3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if private.Low > free.Low*(1+1e-6) {
+		t.Errorf("%v with privacy, %v without", private.Low, free.Low)
+	}
 }
 
 func TestLinearProblemErrors(t *testing.T) {

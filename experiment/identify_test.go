@@ -75,6 +75,30 @@ var badIdentify = []struct {
 }
 
 // Every mistake is one clear error, placed and explained: testdata/errors-identify.txt is to be read.
+// The proof of DP-TT's stopping rule is for the discrete Laplace noise of a believed server too, and so it is claimed; for other noises it is not.
+func TestDPTTIsProvedUnderCentralTrust(t *testing.T) {
+	for trust, proved := range map[string]bool{"continuous": true, "central": true, "central, precision: 4": true, "local": false, "secagg": false,
+		"shuffle": false, "two-server": false} {
+		plan := bounded(t, `name: trusted
+kind: identify
+cap: 1e5
+runs: 1
+risk: 0.1
+instances: [{name: two, bernoulli: [0.75, 0.5]}]
+policies: [{policy: dp-tt, trust: `+trust+`}]
+budgets: [{epsilon: 1}]
+`)
+		m := plan.Manifest()
+		if got := m.Cells[0].Identify.Correct == "proof: identify.JointThreshold"; got != proved || !proved && m.Cells[0].Identify.Correct != "" {
+			t.Errorf("trust %s: %q", trust, m.Cells[0].Identify.Correct)
+		}
+		warned := slices.ContainsFunc(m.Warnings, func(w string) bool { return strings.Contains(w, "proved for continuous noise") })
+		if warned == proved {
+			t.Errorf("trust %s: warnings %q", trust, m.Warnings)
+		}
+	}
+}
+
 func TestIdentifyErrors(t *testing.T) {
 	s := schema(t)
 	var out strings.Builder

@@ -21,7 +21,7 @@ type Doubling struct {
 }
 
 // NewDoubling returns the horizon-free version of the policies that build makes, for a number of arms. The first guess is the least
-// power of two that leaves every arm a round before T/2. What build returns an error for once, it must return an error for always.
+// power of two that leaves every arm two rounds before T/2. What build returns an error for once, it must return an error for always.
 func NewDoubling(arms int, build func(horizon int) (Policy, error)) (*Doubling, error) {
 	if err := checkArms(arms); err != nil {
 		return nil, err

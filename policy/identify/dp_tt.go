@@ -15,7 +15,8 @@ import (
 // It is ε-DP for rewards in [0,1]. With the authors' threshold limsup E τ/log(1/δ) ≤ 2(1+η)T*_{ε,β}, at most 8T*_ε at (η,β) =
 // (1,1/2), for Bernoulli arms of distinct means in (0,1); no rule that is ε-DP and δ-correct has less than T*_ε log(1/(3δ)). Its
 // constants are not known to us. The stopping rule here is ours, and δ-correct if one arm alone is best, for any rewards in
-// [0,1]: NoisyCost with JointThreshold, which has the proof; DEpsCost where means carry one noise each.
+// [0,1]: NoisyCost with JointThreshold, which has the proof; DEpsCost where means carry one noise each. The proof is for Lap(1/ε) and for the discrete
+// Laplace noise that a server adds who is believed; sums of many users' noises have another law.
 //
 // The default first phase, ⌈24/ε⌉ plays in one release, is ours too: with one play each (WithFirst(1), the literal rule) noise
 // may park the best arm, and stopping times have heavy tails.

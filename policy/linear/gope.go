@@ -33,7 +33,8 @@ import (
 // Corrected it holds for every d.
 //
 // Where the survivors do not span ℝ^d everything happens on their span; d stays the dimension of the actions, as in the sources. Phases follow each other
-// without a gap (the sources' t_{ℓ+1} is one too many). A phase's actions are played one after the other, by index, and only a phase that ends is
+// without a gap (the sources' t_{ℓ+1} is one too many). A phase is one policy.Batch, whose actions take turns by their shares where the sources play one
+// after the other: what is released at its end is the same, and a phase that the horizon cuts has played all of them. Only a phase that ends is
 // released: where the horizon cuts one off, that costs nothing and teaches nothing.
 type GOPE struct {
 	o       GOPEOptions
