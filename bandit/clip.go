@@ -1,6 +1,9 @@
 package bandit
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // ClippedMean is the mean of a law whose rewards are clipped to [lo,hi]: what a curator with this declared range can learn. It is the law's
 // own mean if the range holds its support. An error says that it is not known in closed form.
@@ -51,4 +54,23 @@ func ClippedMean(l Law, lo, hi float64) (float64, error) {
 		return finiteMean(&l.finite), nil
 	}
 	return 0, fmt.Errorf("the mean of %s clipped to [%v, %v] is not known: take a range that holds [%v, %v]", l, lo, hi, a, b)
+}
+
+// ClippingTurns says whether clipping rewards to [lo,hi] changes which arm is best: an arm with the largest clipped mean does not have the largest mean. It
+// is true, too, where a clipped mean is not known in closed form.
+func (in Instance) ClippingTurns(lo, hi float64) bool {
+	gaps := in.Gaps()
+	top, turned := math.Inf(-1), false
+	for a, law := range in.Arms {
+		m, err := ClippedMean(law, lo, hi)
+		switch {
+		case err != nil:
+			return true
+		case m > top:
+			top, turned = m, gaps[a] > 0
+		case m == top:
+			turned = turned || gaps[a] > 0
+		}
+	}
+	return turned
 }

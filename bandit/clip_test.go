@@ -7,6 +7,40 @@ import (
 	"github.com/sotto-dp/sotto/noise"
 )
 
+// Clipping turns the arms if one that is best afterwards was not before, alone or among others.
+func TestClippingTurns(t *testing.T) {
+	for _, c := range []struct {
+		laws   []string
+		lo, hi float64
+		want   bool
+	}{
+		{[]string{"table(0:0.5,0.75:0.5)", "table(0:0.75,2:0.25)"}, 0, 1, true}, // 0.375 and 0.5, clipped 0.25
+		{[]string{"table(0:0.5,0.75:0.5)", "table(0:0.75,2:0.25)"}, 0, 2, false},
+		{[]string{"gaussian(9,1)", "table(7:1)"}, 0, 1, true}, // 7 is always above 1, 9 ± 1 nearly always
+		{[]string{"table(5:1)", "table(7:1)"}, 0, 1, true},    // a tie
+		{[]string{"table(5:1)", "table(4:0.5,6:0.5)"}, 0, 1, false},
+		{[]string{"gaussian(0.9,0.1)", "bernoulli(0.5)"}, 0, 1, false},
+		{[]string{"beta(2,2)", "bernoulli(0.9)"}, 0.25, 0.75, true}, // not known
+		{[]string{"bernoulli(0.2)", "bernoulli(0.4)", "bernoulli(0.4)"}, 0.25, 0.75, false},
+	} {
+		var laws []Law
+		for _, text := range c.laws {
+			l, err := ParseLaw(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			laws = append(laws, l)
+		}
+		in, err := NewInstance(laws...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := in.ClippingTurns(c.lo, c.hi); got != c.want {
+			t.Errorf("%v to [%v, %v]: %v", c.laws, c.lo, c.hi, got)
+		}
+	}
+}
+
 func TestClippedMean(t *testing.T) {
 	for _, c := range []struct {
 		law    string

@@ -3,7 +3,6 @@ package choose
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -77,28 +76,9 @@ func (w *world) look(in bandit.Instance) {
 		return
 	}
 	w.clips.Store(true)
-	if !w.turned.Load() && w.turns(in) {
+	if !w.turned.Load() && in.ClippingTurns(w.lo, w.hi) {
 		w.turned.Store(true)
 	}
-}
-
-// turns says whether clipping changes which arm is best: an arm that is best by clipped means is not by the others. Laws whose clipped mean is not
-// known count as changed.
-func (w *world) turns(in bandit.Instance) bool {
-	gaps := in.Gaps()
-	top, turned := math.Inf(-1), false
-	for a, law := range in.Arms {
-		m, err := bandit.ClippedMean(law, w.lo, w.hi)
-		switch {
-		case err != nil:
-			return true
-		case m > top:
-			top, turned = m, gaps[a] > 0
-		case m == top:
-			turned = turned || gaps[a] > 0
-		}
-	}
-	return turned
 }
 
 // enter makes the list of entrants.

@@ -18,7 +18,7 @@ type Comparison struct {
 	Half  float64 // mean ± Half is the Student interval of level Level; +Inf for one run
 	// Ratio is Mean over the best's. It is NaN if the best's is not positive.
 	Ratio float64
-	Best  bool // the lowest mean of the group
+	Best  bool // the lowest mean of the group; of none that is not ranked
 	// Difference is the mean over runs of this cell's regret minus the best's, in the same worlds; Difference ± DifferenceHalf is its
 	// Student interval.
 	Difference, DifferenceHalf float64
@@ -34,7 +34,7 @@ const Level = 0.95
 // Runs of one instance share their worlds whatever the policy, so differences are tested run by run: a paired t test, two-sided. The best
 // cell is chosen by the same data, so any pair could have been tested: the correction (Holm) is for all pairs within each
 // group, over all groups of the experiment. The probability that any of the printed differences is called significant without being
-// one is at most 1 − Level, for roughly Gaussian differences.
+// one is at most 1 − Level, for roughly Gaussian differences. Cells that are Unranked have no best, no ratio and no test.
 func (r *Results) Compare() ([]Comparison, error) {
 	if kind := r.Manifest.Kind; kind == KindStopping || kind == KindIdentify {
 		return nil, fmt.Errorf("experiment %q is of kind %s: there is no regret to compare", r.Manifest.Name, kind)
@@ -81,8 +81,12 @@ func (r *Results) Compare() ([]Comparison, error) {
 	difference := make([]float64, r.Manifest.Runs)
 	for i := range out {
 		b := best[group[i]]
-		out[i].Best = i == b
 		out[i].Ratio = math.NaN()
+		if out[i].Unranked != "" {
+			out[i].P = math.NaN()
+			continue
+		}
+		out[i].Best = i == b
 		if out[b].Mean > 0 {
 			out[i].Ratio = out[i].Mean / out[b].Mean
 		}

@@ -230,12 +230,14 @@ func (p *Plan) key(source fmt.Stringer) (content string, stream *noise.Fast) {
 	return content, &s[0]
 }
 
-func (p *Plan) leaves(instance string) {
+// leaves warns of rewards beyond the range, and says whether they are clipped to it.
+func (p *Plan) leaves(instance string) (clipped bool) {
 	if p.Spec.Unclipped {
 		p.warn("instance %s: rewards leave [-1, 1] and are not clipped: no privacy guarantee", instance)
-	} else {
-		p.warn("instance %s: rewards leave [-1, 1] and are clipped to it, which bends their means; regret counts the means before clipping", instance)
+		return false
 	}
+	p.warn("instance %s: rewards leave [-1, 1] and are clipped to it, which bends their means; regret counts the means before clipping", instance)
+	return true
 }
 
 func (p *Plan) linearWorld(in *Instance) (w world, field string, err error) {
@@ -250,7 +252,7 @@ func (p *Plan) linearWorld(in *Instance) (w world, field string, err error) {
 	}
 	w = world{linear: source, fixedLinear: fixed, arms: len(fixed.Actions), dim: fixed.Dim(), content: content}
 	if a, b := fixed.Support(); a < -1 || b > 1 {
-		p.leaves(in.Name)
+		w.clipped = p.leaves(in.Name)
 	}
 	if r := rank(fixed.Actions); r < w.dim {
 		p.warn("instance %s: the actions span %d of %d dimensions: policies work on their span", in.Name, r, w.dim)
@@ -316,7 +318,7 @@ func (p *Plan) contextualWorld(in *Instance) (w world, field string, err error) 
 		p.warn("instance %s: contexts have norms above 1: no privacy guarantee", in.Name)
 	}
 	if n := parsedNoise(in.Linear); n != bandit.SignNoise() || !in.Linear.given() && !fixed.Bounded() {
-		p.leaves(in.Name)
+		w.clipped = p.leaves(in.Name)
 	}
 	return w, "", nil
 }

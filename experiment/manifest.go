@@ -76,6 +76,10 @@ type CellInfo struct {
 	Guarantee string `json:"guarantee,omitempty"`
 	Loss      string `json:"loss,omitempty"`
 
+	// Clipped says that rewards are clipped to the declared range, and that regret is of the means before. Unranked says why policies are not ranked by it.
+	Clipped  bool   `json:"clipped,omitempty"`
+	Unranked string `json:"unranked,omitempty"`
+
 	Stopping *StoppingCell `json:"stopping,omitempty"` // of KindStopping
 	Identify *IdentifyCell `json:"identify,omitempty"` // of KindIdentify
 	// LowerBound is log T · Σ Δ_a/d_ε(μ_a, μ*) for Bernoulli arms at ε-DP, or none: see bound.BernoulliRegret. It is asymptotic; 0 is no bound.
@@ -176,7 +180,7 @@ func (p *Plan) Manifest() *Manifest {
 	for i := range p.Cells {
 		c := &p.Cells[i]
 		info := CellInfo{Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, Hash: c.Hash, Beside: c.choice.beside[c.Budget], Arms: c.world.arms, Dim: c.world.dim, World: c.world.public,
-			Catalog: c.choice.entry.Name, Params: c.choice.params, Private: c.choice.entry.Private}
+			Catalog: c.choice.entry.Name, Params: c.choice.params, Private: c.choice.entry.Private, Clipped: c.world.clipped, Unranked: c.world.unranked}
 		if info.Private {
 			info.Guarantee = c.choice.entry.Guarantee
 			if s.Unclipped {

@@ -53,6 +53,9 @@ type world struct {
 	contextual      bandit.ContextualSource
 	fixedContextual bandit.ContextualInstance
 	dim             int
+
+	clipped  bool   // rewards leave the range and are clipped to it
+	unranked string // why policies are not ranked by their regret
 }
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
@@ -246,7 +249,11 @@ func (p *Plan) worlds() ([]world, error) {
 			if s.Unclipped {
 				p.warn("instance %s: rewards leave the declared range [%v, %v] and are not clipped: no privacy guarantee", in.Name, lo, hi)
 			} else {
+				w.clipped = true
 				p.warn("instance %s: rewards leave the declared range [%v, %v] and are clipped to it; regret counts the means before clipping", in.Name, lo, hi)
+			}
+			if w.unranked = in.unranked(w.fixed, s.Unclipped, lo, hi); w.unranked != "" {
+				p.warn("instance %s: policies are not ranked: %s", in.Name, w.unranked)
 			}
 		}
 		out = append(out, w)
@@ -255,6 +262,24 @@ func (p *Plan) worlds() ([]world, error) {
 		p.warn("unclipped: rewards are not clipped to the declared range: no privacy guarantee")
 	}
 	return out, nil
+}
+
+// unranked says why the regret of policies does not rank them on an instance whose rewards leave the range: empty if it does.
+func (in *Instance) unranked(fixed bandit.Instance, unclipped bool, lo, hi float64) string {
+	if !unclipped {
+		if fixed.ClippingTurns(lo, hi) {
+			return fmt.Sprintf("clipping to [%v, %v] changes which arm is best, or may; they look for the best of the clipped means, and regret is of the means before clipping", lo, hi)
+		}
+		return ""
+	}
+	means := fixed.Means()
+	if m := in.Means; m != nil { // these are one draw
+		means = append(means, m.Lo, m.Hi)
+	}
+	if slices.Min(means) < lo || slices.Max(means) > hi {
+		return fmt.Sprintf("means of arms leave [%v, %v], to which policies bring what they are told: arms beyond it look the same, and the order in which they are listed decides", lo, hi)
+	}
+	return ""
 }
 
 // named checks the name of instance i, and that it is not yet seen.

@@ -64,6 +64,7 @@ type Row struct {
 	Mean, Half       float64 // mean and half width of its interval: mean ± half
 	Ratio            float64 // mean over the mean of the best row
 	Best             bool    // the row that the others of its group are compared with
+	Unranked         bool    // not to be compared with others, as a note says
 	P                float64 // adjusted p-value of the difference to the best row; NaN if not tested. Ignored for the best row
 	Q05, Median, Q95 float64 // quantiles over runs; NaN leaves a cell empty
 	Bound            float64 // mean over its asymptotic lower bound; 0 if there is none

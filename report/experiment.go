@@ -150,7 +150,7 @@ func tableOf(r *experiment.Results) (Table, error) {
 	}
 	t := Table{
 		Title: "Regret at T = " + whole(r.Manifest.Horizon), Metric: "regret at T", Level: experiment.Level, Alpha: 1 - experiment.Level,
-		Notes: protects(r), Test: "paired t test on runs that share their world", Correction: "Holm",
+		Notes: append(protects(r), means(r)...), Test: "paired t test on runs that share their world", Correction: "Holm",
 	}
 	if r.Manifest.Runs < 2 {
 		t.Test, t.Correction = "", ""
@@ -169,7 +169,7 @@ func tableOf(r *experiment.Results) (Table, error) {
 			}
 			q := interval.Quantiles(r.Cells[i].FinalRegret, 0.05, 0.5, 0.95)
 			t.Rows = append(t.Rows, Row{
-				Instance: symbols(group), Policy: rows[i].Policy, Budget: symbols(rows[i].Budget), Void: void(r, &r.Cells[i]), Runs: r.Manifest.Runs,
+				Instance: symbols(group), Policy: rows[i].Policy, Budget: symbols(rows[i].Budget), Void: void(r, &r.Cells[i]), Unranked: rows[i].Unranked != "", Runs: r.Manifest.Runs,
 				Mean: rows[i].Mean, Half: rows[i].Half, Ratio: rows[i].Ratio, Best: rows[i].Best, P: rows[i].P,
 				Q05: q[0], Median: q[1], Q95: q[2], Bound: over(rows[i].Mean, rows[i].LowerBound),
 			})
@@ -211,6 +211,27 @@ func protects(r *experiment.Results) []string {
 		}
 		if note != "" && !slices.Contains(out, note) {
 			out = append(out, note)
+		}
+	}
+	return out
+}
+
+// means says of which means regret is where rewards are clipped, and where policies are not ranked by it.
+func means(r *experiment.Results) []string {
+	var out []string
+	for i := range r.Cells {
+		c := &r.Cells[i]
+		var notes []string
+		if c.Clipped {
+			notes = append(notes, "regret on "+c.Instance+": of the means before rewards are clipped")
+		}
+		if c.Unranked != "" {
+			notes = append(notes, "policies are not ranked on "+c.Instance+": "+c.Unranked)
+		}
+		for _, note := range notes {
+			if !slices.Contains(out, note) {
+				out = append(out, note)
+			}
 		}
 	}
 	return out

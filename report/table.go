@@ -142,6 +142,8 @@ func (t Table) view(terminal bool) tableView {
 		switch {
 		case r.Best:
 			row.Verdict = "best"
+		case r.Unranked:
+			row.Verdict = "not ranked"
 		case math.IsNaN(r.P):
 		case r.P <= alpha:
 			row.Verdict = "worse, " + pValue(r.P)
