@@ -87,10 +87,13 @@ type Entry struct {
 	vary func(*Entry, Params) // nil: parameters change nothing above
 }
 
-// With is the entry as it is with these parameters, where they change the budgets it can meet, its guarantee or its source.
+// With is the entry as it is with these parameters, where they change the budgets it can meet, its guarantee, its source or what is proved of it.
 func (e Entry) With(p Params) Entry {
 	if e.vary != nil {
 		e.vary(&e, p)
+	}
+	if why := e.unproved(p, false); len(why) > 0 {
+		e.Regret = "none proved: " + strings.Join(why, "; and ")
 	}
 	return e
 }

@@ -28,7 +28,7 @@ func Policies() []Entry {
 // horizonFree adds the guess-and-double wrapper as a parameter.
 func horizonFree(e Entry) Entry {
 	known := e.New
-	proof := only("the theorem, with T known,", 0)
+	proof := Proof{Theorem: "the theorem, with T known,", Only: []float64{0}, Beside: "it adds up over the guesses"}
 	if strings.HasPrefix(e.Regret, "none") {
 		proof = Proof{}
 	}
@@ -172,11 +172,6 @@ func policies() []Entry {
 					err = q.SetPrinted(policy.PrintedLocal(e))
 				}
 				return built(q, err)
-			},
-			vary: func(e *Entry, p Params) {
-				if p["radius"] != 0 {
-					e.Regret = "none proved for the printed radius: its τ is not covered (003 Lemma 2)"
-				}
 			},
 		},
 		{
