@@ -52,8 +52,12 @@ func NewRule(name string, arms int, risk float64, budget privacy.Budget, params 
 		return Rule{}, err
 	}
 	r := Rule{entry: e.With(complete), params: complete, arms: arms, risk: risk, budget: budget}
-	if _, err := r.policy(&noise.Fast{}); err != nil {
+	p, err := r.policy(&noise.Fast{})
+	if err != nil {
 		return Rule{}, err
+	}
+	if _, ok := p.(identify.Reporter); ok { // a transcript says what was played
+		return Rule{}, fmt.Errorf("policy %s: parameter reported is true, must be false but in an experiment", name)
 	}
 	return r, nil
 }

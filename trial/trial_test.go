@@ -435,6 +435,7 @@ func TestBadInput(t *testing.T) {
 		{"dp-tt", 2, 0.05, one, catalog.Params{"first": 0.5}, "first is 0.5"},
 		{"dp-tt", 2, 0.05, one, catalog.Params{"sigma": 1}, `"sigma" is unknown`},
 		{"dp-tt", 2, 0.05, one, catalog.Params{"threshold": perArm, "phases": 3}, "phase cap"},
+		{"adap-tt", 2, 0.05, one, catalog.Params{"threshold": 1, "sigma": 1, "reported": 1}, "reported is true, must be false but in an experiment"},
 	} {
 		if _, err := NewRule(c.name, c.arms, c.risk, c.budget, c.params); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c, err)

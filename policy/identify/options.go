@@ -84,7 +84,7 @@ func WithThreshold(threshold Threshold) TopTwoOption {
 	}}
 }
 
-// WithCoin tosses a coin of probability beta for the leader, as the authors' published code does, instead of tracking.
+// WithCoin tosses a coin of probability beta for the leader, as the program published with 004 does, instead of tracking.
 func WithCoin(coin policy.Coins) TopTwoOption {
 	return TopTwoOption{"coin", func(o *topTwoOptions) error {
 		if coin == nil {
