@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/sotto-dp/sotto/aggregate"
@@ -127,6 +128,75 @@ func (o openSum) Sum(s release.Sum, messages []uint64) (uint64, int, error) {
 	return release.PlainSum{}.Sum(s, messages)
 }
 
+// retries is how often a server that fails after it has opened the sum has the clients come again, each time under a new session.
+const retries = 16
+
+// retried is the audit of sums that a server opens again and again, to take their mean. All but the target's reward are known. Forgetful is the twin whose
+// clients remember sessions and not batches. What clients let happen is played out by aggregate.Journal, opened anew for each try as after a restart,
+// once for each worker and every 1024 games: it is no matter of what is in the messages.
+func retried(forgetful bool) (direct, error) {
+	const users = 8
+	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya, Epsilon: 1, S: 1, Users: users, Invited: users, P: 1e-6})
+	if err != nil {
+		return direct{}, fmt.Errorf("audit: %w", err)
+	}
+	d := direct{name: "aggregate, retries and restarts", claim: m.Loss(), adversaries: []string{"a server that fails after opening, all others known"}, attack: "likelihood ratio",
+		model: "sums of one batch"}
+	if forgetful {
+		d.name += ", remembered by session"
+	}
+	d.worlds = func(int) func() func(bool, *noise.Fast, []float64) error {
+		return func() func(bool, *noise.Fast, []float64) error {
+			b, played, sums := float64(m.Num)/float64(m.Den), 0, 0
+			return func(in bool, src *noise.Fast, out []float64) error {
+				if played%shard == 0 {
+					var err error
+					if sums, err = admitted(m, forgetful); err != nil {
+						return err
+					}
+				}
+				played++
+				out[0] = 0
+				for range sums {
+					x := int64(0)
+					if in {
+						x = m.G
+					}
+					for range users {
+						x += src.PolyaDifference(1.0/users, b)
+					}
+					out[0] += saturated01(x, m.G)
+				}
+				return nil
+			}
+		}
+	}
+	return d, nil
+}
+
+// admitted is how many sums of one batch a client's message is in.
+func admitted(m privacy.Mechanism, forgetful bool) (n int, err error) {
+	dir, err := os.MkdirTemp("", "sotto-audit-")
+	if err != nil {
+		return 0, fmt.Errorf("audit: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	var sessions secagg.Used
+	for i := range retries {
+		s := secagg.Session{ID: [32]byte{byte(i), 1}, Experiment: "audit", Arm: 1, Batch: 1}
+		if err = sessions.Add(s.ID); err == nil && !forgetful {
+			err = aggregate.Journal{Dir: dir, Together: true}.Spend(aggregate.ChargeOf(s, m))
+		}
+		switch {
+		case err == nil:
+			n++
+		case !errors.Is(err, secagg.ErrReplay):
+			return 0, fmt.Errorf("audit: %w", err)
+		}
+	}
+	return n, nil
+}
+
 // signed is the number that x stands for in the ring: those near m stand for negative ones.
 func signed(x, m uint64) float64 {
 	if x > m/2 {
@@ -225,6 +295,10 @@ func selfAggregation() ([]selfItem, error) {
 			return nil, err
 		}
 		all = append(all, ofDirect(d, 0, twin, 4))
+		if d, err = retried(twin); err != nil {
+			return nil, err
+		}
+		all = append(all, ofDirect(d, 0, twin, 8))
 	}
 	add := func(name string, t release.Trust, scale float64, users int, twin bool, cost int, adversaries []string, inside func() insider) error {
 		t.P = 1e-3

@@ -370,7 +370,7 @@ func (c *distributed) sums(arms []int, m privacy.Mechanism) (at int, shown bool,
 			total = c.total(m, w, modulus)
 		}
 		if c.n[i], c.sum[i] = answers, 0; answers > 0 {
-			if c.sum[i], err = analyser.Read(total, answers); err != nil {
+			if c.sum[i], err = analyser.read(total, answers); err != nil {
 				return i, true, err
 			}
 		}

@@ -815,7 +815,8 @@ func TestPartiesApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := NewAnalyser(m)
+	ledger := privacy.NewLedger(privacy.WithCap(m.Loss().In(privacy.Pure{})))
+	a, err := NewAnalyser(m, ledger)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -829,15 +830,35 @@ func TestPartiesApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum, err := a.Read(total, answers)
-	if err != nil || math.Abs(sum-27) > m.TailOf(55).H*25+m.TailOf(55).Sigma*8 {
+	sum, err := a.Read(0, total, answers)
+	if err != nil || math.Abs(sum.Sum(0)-27) > m.TailOf(55).H*25+m.TailOf(55).Sigma*8 {
 		t.Errorf("sum is %v, %v", sum, err)
 	}
-	if _, err := a.Read(total, 49); !errors.Is(err, ErrAnswers) {
-		t.Errorf("49 answers: %v", err)
+	// Read again it is another release: the cap has no room for it, and another slot has.
+	if _, err := a.Read(0, total, answers); !errors.Is(err, privacy.ErrBudget) || ledger.Slot(0).Pure() != m.Loss().Pure() {
+		t.Errorf("a second time: %v, ε = %v", err, ledger.Slot(0).Pure())
 	}
-	if _, err := a.Read(uint64(m.Modulus), 50); !errors.Is(err, ErrMessage) {
-		t.Errorf("total out of the ring: %v", err)
+	if _, err := a.Read(1, total, answers); err != nil {
+		t.Error(err)
+	}
+	// What cannot be read was seen all the same.
+	for slot, c := range []struct {
+		total   uint64
+		answers int
+		want    error
+		loss    float64
+	}{{total, 49, ErrAnswers, math.Inf(1)}, {uint64(m.Modulus), 50, ErrMessage, m.Loss().Pure()}} {
+		ledger := privacy.NewLedger()
+		a, err := NewAnalyser(m, ledger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Read(slot, c.total, c.answers); !errors.Is(err, c.want) || ledger.Slot(slot).Pure() != c.loss {
+			t.Errorf("%d answers, total %d: %v, want %v; ε = %v, want %v", c.answers, c.total, err, c.want, ledger.Slot(slot).Pure(), c.loss)
+		}
+	}
+	if _, err := NewAnalyser(m, nil); err == nil {
+		t.Error("an analyser without a ledger")
 	}
 	if m, err := r.Messages(nil, math.NaN()); err != nil || len(m) == 0 {
 		t.Errorf("NaN: %v, %v: who sends nothing tells something", m, err)

@@ -335,15 +335,24 @@ type Analyser struct {
 	invited   int
 	g, tau    int64
 	noise     partyNoise // central trust only
+	ledger    *privacy.Ledger
 }
 
-// NewAnalyser reads the sums of m, as NewRandomizer has it; noise, under central trust, is exact and from the operating system's bits.
-func NewAnalyser(m privacy.Mechanism) (*Analyser, error) {
+// NewAnalyser reads the sums of m, as NewRandomizer has it, and charges the ledger for them; noise, under central trust, is exact and from the operating
+// system's bits.
+func NewAnalyser(m privacy.Mechanism, ledger *privacy.Ledger) (*Analyser, error) {
+	if ledger == nil {
+		return nil, errors.New("analyser: ledger is missing: what a sum tells is to be charged")
+	}
 	src, err := noise.Secure()
 	if err != nil {
 		return nil, fmt.Errorf("analyser: %w", err)
 	}
-	return newAnalyser(m, src, nil)
+	a, err := newAnalyser(m, src, nil)
+	if err == nil {
+		a.ledger = ledger
+	}
+	return a, err
 }
 
 func newAnalyser(m privacy.Mechanism, src rand.Source, fast *noise.Fast) (*Analyser, error) {
@@ -367,10 +376,37 @@ func newAnalyser(m privacy.Mechanism, src rand.Source, fast *noise.Fast) (*Analy
 	return a, nil
 }
 
-// Read is the noisy sum of the rewards of so many answers, in rewards: the total over g, where a total beyond n·g + τ stands for a negative
-// number (003 Algorithm 1's correction of underflow). A total that is no element of the ring is an error that matches ErrMessage, and a number
-// of answers that was not promised one that matches ErrAnswers: then there is no release. Under central trust each call draws noise: read a total once.
-func (a *Analyser) Read(total uint64, answers int) (float64, error) {
+// Read releases the noisy sum of the rewards of so many answers, in rewards: the total over g, where a total beyond n·g + τ stands for a negative
+// number (003 Algorithm 1's correction of underflow). The slot is charged, each time: a slot is one batch, whose rewards are in no other. A release
+// that the ledger's cap does not allow matches privacy.ErrBudget.
+//
+// A total that is no element of the ring is an error that matches ErrMessage, and a number of answers that was not promised one that matches
+// ErrAnswers: nothing is released. But whoever has the total has seen it, unless trust is central, so it is charged, with less noise than was
+// promised as what has no bound.
+func (a *Analyser) Read(slot int, total uint64, answers int) (privacy.Released, error) {
+	if err := a.ledger.Allow([]int{slot}, a.mechanism); err != nil {
+		return privacy.Released{}, fmt.Errorf("analyser: %w", err)
+	}
+	sum, err := a.read(total, answers)
+	if err != nil {
+		m := a.mechanism
+		if answers < a.users {
+			m = nil
+		}
+		if inner, ok := innerOf(a.mechanism); !ok || inner.Trust != privacy.TrustCentral {
+			err = errors.Join(err, a.ledger.Record(slot, m))
+		}
+		return privacy.Released{}, err
+	}
+	tail := a.mechanism.(interface{ TailOf(int) privacy.Tail }).TailOf(answers)
+	r, err := a.ledger.ReleaseAll([]int{slot}, a.mechanism, &privacy.Values{N: []int{answers}, Sum: []float64{sum}, Tail: tail})
+	if err != nil {
+		return r, fmt.Errorf("analyser: %w", err)
+	}
+	return r, nil
+}
+
+func (a *Analyser) read(total uint64, answers int) (float64, error) {
 	if total >= a.modulus {
 		return 0, fmt.Errorf("analyser: %w: total must be below the modulus, %d", ErrMessage, a.modulus)
 	}

@@ -97,7 +97,7 @@
 //   - Sybils. γ is an assumption about who is admitted. A server that enrols clients of its own passes any γ.
 //   - A malicious server's draw of the graph, unless the graph is complete: it could surround a client with corrupt neighbours.
 //   - Repeated sums over cohorts that change slowly leak differences (So et al., 2021). The noise answers that, and its ledger; this package does
-//     not count sums.
+//     not count sums: aggregate.Journal does, and remembers what has left.
 //   - The sum itself: without noise it is not private, and a sparse vector shows who is alone in a coordinate.
 //   - Anonymity of taking part, timing, and the number of clients.
 //   - Forward secrecy of identity keys is not needed: they sign and do not encrypt. Session keys live in memory for one session.

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/sotto-dp/sotto/aggregate"
+	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/secagg"
 	"github.com/sotto-dp/sotto/secagg/transport"
@@ -40,8 +42,12 @@ type aggregateServe struct {
 	Cert        string `help:"Certificate in PEM of an authority that clients believe (with its chain), instead of the pinned key." placeholder:"FILE" type:"path"`
 	CertKey     string `help:"Private key of --cert." placeholder:"FILE" type:"path"`
 	MaxPending  int    `default:"128" help:"Connections at a time beyond one a client." placeholder:"N"`
+	Used        string `help:"Directory where it is written down which batches were opened; KEY.used if not given. Each is opened once." placeholder:"DIR" type:"path"`
+	Cap         string `help:"Refuse a session whose sum would cost one reward more than this, such as epsilon=1." placeholder:"BUDGET"`
 	Verbose     bool   `short:"v" help:"Say who comes."`
 	JSON        bool   `help:"As JSON, for programs; a refusal too."`
+
+	VanishIn string `hidden:"" enum:",unmask" default:"" help:"For tests: this process kills itself when clients are to open the sum."`
 }
 
 // Help is shown by --help.
@@ -62,6 +68,7 @@ type aggregateResult struct {
 	Sum        []uint64 `json:"sum"`
 	Modulus    uint64   `json:"modulus"` // 0 is 2^64
 	Rewards    *float64 `json:"rewards,omitempty"`
+	Spent      spent    `json:"spent"`
 	Survivors  []uint32 `json:"survivors"`
 	Vanished   []uint32 `json:"vanished"`
 	Clients    int      `json:"clients"` // enrolled
@@ -75,18 +82,86 @@ type aggregateResult struct {
 type aggregateRefusal struct {
 	Refusal string `json:"refusal"` // its name; empty if it has none
 	Error   string `json:"error"`
+	Spent   *spent `json:"spent,omitempty"` // if it is possibly released
+}
+
+// spent is what a journal says, for programs. Losses are as budgets are written, or say that there is no bound.
+type spent struct {
+	Reward  string `json:"reward"`  // lost by a reward of this batch
+	Batches int    `json:"batches"` // in all that is written down
+	All     string `json:"all"`     // lost by whoever has a reward in each of them
+}
+
+// spentOn is what a batch has cost, and all of the journal.
+func spentOn(j aggregate.Journal, c aggregate.Charge) (spent, error) {
+	all, err := j.Spent()
+	if err != nil {
+		return spent{}, err
+	}
+	one := privacy.InfiniteLoss()
+	if c.Mechanism != nil {
+		one = c.Mechanism.Loss()
+	}
+	return spent{lossText(one), all.Charges, lossText(all.Together)}, nil
+}
+
+func (s spent) String() string {
+	return fmt.Sprintf("%s; by whoever has a reward in all %d of this journal, %s", s.Reward, s.Batches, s.All)
+}
+
+func lossText(l privacy.Loss) string {
+	if l.Infinite() {
+		return "no bound (no noise that is accounted for)"
+	}
+	return l.String()
+}
+
+// journal is the memory beside a key. Together says that all in it is one person's.
+func journal(dir, key, limit string, together bool) (aggregate.Journal, error) {
+	if dir == "" {
+		dir = key + ".used"
+	}
+	j := aggregate.Journal{Dir: dir, Together: together}
+	if limit == "" {
+		return j, nil
+	}
+	b, err := privacy.ParseBudget(limit)
+	if err == nil {
+		err = b.Validate()
+	}
+	if err != nil {
+		return j, usage(fmt.Errorf("--cap: %w", err))
+	}
+	j.Cap = b
+	return j, nil
+}
+
+// chargeOf is the charge of a session.
+func (a aggregateSession) charge() aggregate.Charge {
+	if a.Mechanism == nil {
+		return aggregate.ChargeOf(a.Session, nil)
+	}
+	return aggregate.ChargeOf(a.Session, *a.Mechanism)
 }
 
 func (c *aggregateServe) Run(ctx context.Context, s streams) error {
 	r, err := c.serve(ctx, s)
 	if err != nil {
-		if errors.Is(err, context.Canceled) {
+		released := errors.Is(err, transport.ErrPossiblyReleased)
+		if errors.Is(err, context.Canceled) && !released {
 			return interrupted("stopped; no sum was opened")
 		}
 		if c.JSON && !errors.Is(err, errUsage) {
-			if err := printJSON(s, aggregateRefusal{transport.Name(err), err.Error()}); err != nil {
+			out := aggregateRefusal{Refusal: transport.Name(err), Error: err.Error()}
+			if released {
+				out.Spent = &r.Spent
+			}
+			if err := printJSON(s, out); err != nil {
 				return err
 			}
+		}
+		if released {
+			fmt.Fprintf(s.err, "spent by a reward of this batch: %v\n", r.Spent)
 		}
 		return err
 	}
@@ -103,6 +178,7 @@ func (c *aggregateServe) Run(ctx context.Context, s streams) error {
 	if len(r.Vanished) > 0 {
 		row("vanished", "%s", join(r.Vanished, ", "))
 	}
+	row("spent", "by a reward of this batch: %v", r.Spent)
 	row("graph", "%d clients, %d neighbours each, threshold %d", r.Graph.N, r.Graph.K, r.Graph.T)
 	return w.Flush()
 }
@@ -131,6 +207,13 @@ func (c *aggregateServe) serve(ctx context.Context, s streams) (aggregateResult,
 	if !x.Server.Equal(key.Public()) {
 		return out, usage(fmt.Errorf("--key: %s is not the key of this session's server", c.Key))
 	}
+	book, err := journal(c.Used, c.Key, c.Cap, false)
+	if err != nil {
+		return out, err
+	}
+	if err := book.Allow(x.charge()); err != nil {
+		return out, err
+	}
 	cfg := transport.ServerConfig{Protocol: secagg.ServerConfig{Session: x.Session, Identity: key, Clients: x.Clients, Timeout: x.Round}, Wait: x.Wait, MaxPending: c.MaxPending}
 	if c.MaxPending < 1 {
 		return out, usage(fmt.Errorf("--max-pending is %d, must be at least 1", c.MaxPending))
@@ -144,6 +227,15 @@ func (c *aggregateServe) serve(ctx context.Context, s streams) (aggregateResult,
 			return out, usage(fmt.Errorf("--cert: %w", err))
 		}
 		cfg.Certificate = &pair
+	}
+	cfg.Spend = func() error {
+		if err := book.Spend(x.charge()); err != nil {
+			return err
+		}
+		if c.VanishIn != "" {
+			vanish()
+		}
+		return nil
 	}
 	cfg.Log = func(e transport.Event) {
 		switch {
@@ -176,21 +268,26 @@ func (c *aggregateServe) serve(ctx context.Context, s streams) (aggregateResult,
 		}
 	}
 	r, err := transport.Serve(ctx, l, cfg)
-	if err != nil {
+	if err != nil && !errors.Is(err, transport.ErrPossiblyReleased) {
 		return out, err
 	}
-	out = aggregateResult{Session: hex.EncodeToString(x.Session.ID[:]), Experiment: x.Session.Experiment, Arm: x.Session.Arm, Batch: x.Session.Batch, Sum: r.Sum,
+	var e error
+	if out.Spent, e = spentOn(book, x.charge()); err != nil || e != nil {
+		return out, errors.Join(err, e)
+	}
+	out = aggregateResult{Spent: out.Spent, Session: hex.EncodeToString(x.Session.ID[:]), Experiment: x.Session.Experiment, Arm: x.Session.Arm, Batch: x.Session.Batch, Sum: r.Sum,
 		Modulus: x.Session.Modulus, Survivors: r.Survivors, Vanished: append([]uint32{}, r.Vanished...), Clients: len(x.Clients)}
 	out.Graph.N, out.Graph.K, out.Graph.T = r.Params.N, r.Params.K, r.Params.T
 	if x.Mechanism != nil {
-		a, err := release.NewAnalyser(*x.Mechanism)
+		a, err := release.NewAnalyser(*x.Mechanism, privacy.NewLedger(privacy.WithCap(book.Limit())))
 		if err != nil {
 			return out, err
 		}
-		rewards, err := a.Read(r.Sum[0], len(r.Survivors))
+		read, err := a.Read(0, r.Sum[0], len(r.Survivors))
 		if err != nil {
-			return out, err
+			return out, fmt.Errorf("%w: %w", transport.ErrPossiblyReleased, err)
 		}
+		rewards := read.Sum(0)
 		out.Rewards = &rewards
 	}
 	return out, nil
@@ -204,7 +301,8 @@ type aggregateJoin struct {
 	Reward  string `help:"A reward in [0,1], for a session with a mechanism: it is rounded and noise is added before anything leaves this process. - reads it from standard input, where no list of processes shows it." placeholder:"R" xor:"value"`
 	Message string `help:"A whole number below the modulus (several, with commas, for a longer message), for a session without a mechanism: noise is yours. - reads standard input." placeholder:"N,…" xor:"value"`
 
-	Used       string `help:"Directory where sessions that this key has been used for are written down; KEY.used if not given." placeholder:"DIR" type:"path"`
+	Used       string `help:"Directory where it is written down which sessions this key has been used for, and for which batches a reward has left; KEY.used if not given. Each batch gets one." placeholder:"DIR" type:"path"`
+	Cap        string `help:"Refuse if the rewards that this key has sent, and this one, would lose more than this together, such as epsilon=1." placeholder:"BUDGET"`
 	Roots      string `help:"Authorities in PEM, one of whom must have signed the server's certificate, instead of the pinned key." placeholder:"FILE" type:"path"`
 	ServerName string `help:"The name in the server's certificate, if it is not the host of --connect." placeholder:"NAME"`
 
@@ -307,30 +405,47 @@ func (c *aggregateJoin) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	if c.Used == "" {
-		c.Used = c.Key + ".used"
-	}
-	if err := wasUsed(c.Used, x.Session.ID); err != nil {
+	book, err := journal(c.Used, c.Key, c.Cap, true)
+	if err != nil {
 		return err
 	}
-	cfg.Begin = func() error { return markUsed(c.Used, x.Session.ID) }
+	if err := wasUsed(book.Dir, x.Session.ID); err != nil {
+		return err
+	}
+	if err := book.Allow(x.charge()); err != nil {
+		return err
+	}
+	cfg.Begin = func() error { return markUsed(book.Dir, x.Session.ID) }
+	cfg.Spend = func() error { return book.Spend(x.charge()) }
 	cfg.Sent = func(k secagg.Kind) error {
 		if c.VanishAfter != "" && c.VanishAfter == roundNames[k] {
-			if p, err := os.FindProcess(os.Getpid()); err == nil {
-				p.Kill()
-			}
-			select {}
+			vanish()
 		}
 		return nil
 	}
-	switch err := transport.Join(ctx, c.Connect, cfg, message); {
-	case errors.Is(err, context.Canceled):
-		return interrupted("stopped; this client has vanished")
-	case err != nil:
+	err = transport.Join(ctx, c.Connect, cfg, message)
+	released := errors.Is(err, transport.ErrPossiblyReleased)
+	if errors.Is(err, context.Canceled) && !released {
+		return interrupted("stopped; this client has vanished, and her reward has not left")
+	}
+	if err != nil && !released {
 		return err
 	}
-	_, err = fmt.Fprintf(s.out, "client %d: done, the server has its sum\n", cfg.Protocol.ID)
+	lost, e := spentOn(book, x.charge())
+	if err != nil || e != nil {
+		fmt.Fprintf(s.err, "spent by this reward: %v\n", lost)
+		return errors.Join(err, e)
+	}
+	_, err = fmt.Fprintf(s.out, "client %d: done, the server has its sum\nspent by this reward: %v\n", cfg.Protocol.ID, lost)
 	return err
+}
+
+// vanish ends this process at once, as a crash would.
+func vanish() {
+	if p, err := os.FindProcess(os.Getpid()); err == nil {
+		p.Kill()
+	}
+	select {}
 }
 
 // roundNames are the rounds by what clients send in them.

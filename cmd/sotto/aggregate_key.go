@@ -14,46 +14,11 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/sotto-dp/sotto/aggregate"
 	"github.com/sotto-dp/sotto/secagg"
 )
 
 const keyBlock = "PRIVATE KEY" // PKCS #8, as other tools have it
-
-// createOnce writes a file that only its owner can read: whole or not at all, and never over another.
-func createOnce(path string, data []byte) (err error) {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, ".sotto-*") // 0600
-	if err != nil {
-		var cause *fs.PathError
-		if errors.As(err, &cause) { // its path is one of ours
-			err = cause.Err
-		}
-		return fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	// A link, unlike a rename, fails if the name is taken.
-	if err := os.Link(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-// syncDir makes a new name in a directory last. Some systems cannot; there it is left to them.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && runtime.GOOS != "windows" {
-		return err
-	}
-	return nil
-}
 
 // readKey reads an identity key.
 func readKey(path string) (ed25519.PrivateKey, error) {
@@ -102,7 +67,7 @@ func (c *aggregateKeygen) Run(s streams) error {
 	if err != nil {
 		return err
 	}
-	switch err := createOnce(c.File, pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der})); {
+	switch err := aggregate.WriteOnce(c.File, pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der})); {
 	case errors.Is(err, fs.ErrExist):
 		return usage(fmt.Errorf("%s is there already: a key is never overwritten", c.File))
 	case err != nil:
@@ -173,5 +138,5 @@ func markUsed(dir string, id [32]byte) error {
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return aggregate.SyncDir(dir)
 }

@@ -33,8 +33,8 @@ var exitNotes = map[string]string{
 	"sotto audit policy":    "1 also if the claim is refuted.",
 	"sotto audit training":  "1 also if the claim is refuted.",
 	"sotto audit self":      "1 also if a claim is refuted, or a broken twin is not.",
-	"sotto aggregate serve": "1 also if the sum is refused: the error names the reason.",
-	"sotto aggregate join":  "1 also if the sum is refused: the error names the reason.",
+	"sotto aggregate serve": "1 also if the sum is refused: the error names the reason. 4 if it failed so late that it is possibly released: the batch is spent.",
+	"sotto aggregate join":  "1 also if the sum is refused: the error names the reason. 4 if it failed so late that it is possibly released: the reward is spent.",
 	"sotto reproduce":       "1 also if a figure could not be made. A verdict against a source is a finding, and no error: 0.",
 }
 
@@ -103,7 +103,8 @@ func page(t *testing.T, b *bytes.Buffer, root *kong.Node) {
 		code int
 		text string
 	}{{exitOK, "done"}, {exitFailed, "something outside the command line and the files it names went wrong, such as a full disk"},
-		{exitUsage, "bad input: one clear error says which flag, file or value, and what is allowed"}, {exitInterrupted, "stopped by Ctrl-C or SIGTERM"}} {
+		{exitUsage, "bad input: one clear error says which flag, file or value, and what is allowed"},
+		{exitInterrupted, "stopped by Ctrl-C or SIGTERM"}} {
 		fmt.Fprintf(b, "| %d | %s |\n", c.code, c.text)
 	}
 	b.WriteString("\n| command | what it does |\n|---|---|\n")

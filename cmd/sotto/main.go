@@ -52,6 +52,7 @@ const (
 	exitFailed      = 1   // something outside the command line and the files it names went wrong
 	exitUsage       = 2   // bad input
 	exitUnfinished  = 3   // the data or the cap ended before there was an answer
+	exitReleased    = 4   // a sum failed so late that it is possibly released: what was sent is spent
 	exitInterrupted = 130 // as shells have it for Ctrl-C
 )
 

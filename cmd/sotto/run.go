@@ -15,12 +15,15 @@ import (
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/report"
+	"github.com/sotto-dp/sotto/secagg/transport"
 	"github.com/sotto-dp/sotto/stopping"
 	"github.com/sotto-dp/sotto/trial"
 )
 
 func exitCode(err error) int {
 	switch {
+	case errors.Is(err, transport.ErrPossiblyReleased):
+		return exitReleased
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case errors.Is(err, errUsage), errors.Is(err, choose.ErrQuestion), errors.Is(err, experiment.ErrSpec), errors.Is(err, experiment.ErrOutput), errors.Is(err, experiment.ErrShards),

@@ -28,6 +28,9 @@ type ClientConfig struct {
 	// Begin, if set, is called when the session begins, before the client says anything: the place to write down that the session is used. An
 	// error ends the client.
 	Begin func() error
+	// Spend, if set, is called before the masked message leaves, which is all that the reward is in: the place to write down, durably, that it is
+	// spent, whatever becomes of the session. An error ends the client, and nothing has left.
+	Spend func() error
 	// Sent, if set, is called after each message. An error ends the client.
 	Sent func(secagg.Kind) error
 	// Dial opens the connection; nil is a [net.Dialer].
@@ -36,7 +39,8 @@ type ClientConfig struct {
 
 // Join takes part in a session with a message: Length numbers below the modulus, her noise share already added. It returns nil when the server has
 // said that the sum is known. An error matches one of package secagg's or of this package's; a [Refusal] is the server's word. ErrUnfinished is
-// about a client who has done her part and did not hear how it ended. When ctx ends the client vanishes.
+// about a client who has done her part and did not hear how it ended. When ctx ends the client vanishes. Any error after her masked message has left is
+// ErrPossiblyReleased too.
 func Join(ctx context.Context, address string, cfg ClientConfig, message []uint64) error {
 	if cfg.Wait < 0 {
 		return fmt.Errorf("%w: wait = %v, must be positive (0 stands for the default)", secagg.ErrSession, cfg.Wait)
@@ -72,9 +76,14 @@ func Join(ctx context.Context, address string, cfg ClientConfig, message []uint6
 	reach := time.Now().Add(cfg.Wait)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := c.try(ctx)
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
 		switch {
+		case err != nil && c.spent:
+			return fmt.Errorf("%w: %w", ErrPossiblyReleased, err)
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return err
 		case c.begun || !errors.Is(err, ErrLost) || time.Until(reach) < pause:
 			return err
 		}
@@ -92,6 +101,7 @@ type client struct {
 	tls     *tls.Config
 	until   time.Time // when the session must have begun
 	begun   bool
+	spent   bool // the masked message has left, or may have
 }
 
 // try connects and plays. The connection may be lost before the session has begun, and another one tried.
@@ -180,6 +190,18 @@ func (c *client) play(conn *tls.Conn) error {
 
 // send writes a message. Others wait for it no longer than a round.
 func (c *client) send(conn *tls.Conn, m []byte) error {
+	h, err := secagg.Inspect(m)
+	if err != nil {
+		return err
+	}
+	if h.Kind == secagg.KindMasked {
+		if c.cfg.Spend != nil {
+			if err := c.cfg.Spend(); err != nil {
+				return err
+			}
+		}
+		c.spent = true
+	}
 	conn.SetWriteDeadline(time.Now().Add(c.cfg.Protocol.Timeout))
 	if _, err := conn.Write(frame(frameMessage, m)); err != nil {
 		// The server may have said why, before it closed.
@@ -191,10 +213,6 @@ func (c *client) send(conn *tls.Conn, m []byte) error {
 	}
 	if c.cfg.Sent == nil {
 		return nil
-	}
-	h, err := secagg.Inspect(m)
-	if err != nil {
-		return err
 	}
 	return c.cfg.Sent(h.Kind)
 }

@@ -25,6 +25,9 @@
 // When the session fails all clients are told at once, by a named error, instead of running into their deadlines. A client takes a refusal at its
 // word: it can end her part, which the server can always do, and nothing else.
 //
+// What has left is spent, whether or not the session fails: [ClientConfig.Spend] and [ServerConfig.Spend] are where that is written down, before a
+// client's masked message leaves and before clients are asked to open the sum. A failure after that is [ErrPossiblyReleased].
+//
 // Before a connection is a client's it is one of at most [ServerConfig.MaxPending]. When there are more, the others queue, and the oldest is closed
 // if it has taken two seconds. So strangers who open connections and say nothing slow clients down, and keep nobody out for good.
 package transport

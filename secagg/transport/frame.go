@@ -25,6 +25,10 @@ var (
 	ErrLost = errors.New("transport: connection lost")
 	// ErrStopped: the server was stopped before the session had ended.
 	ErrStopped = errors.New("transport: the server was stopped")
+	// ErrPossiblyReleased: what failed had gone so far that the sum may be known to the server all the same. It comes with the cause, which it does
+	// not hide. A client has sent her masked message; a server has asked for the shares that open it. What was sent is spent: the same
+	// rewards must not be sent again, under any session.
+	ErrPossiblyReleased = errors.New("transport: possibly released")
 )
 
 type frameType uint8
@@ -85,7 +89,8 @@ func readFrame(r io.Reader, limit int) (frameType, []byte, error) {
 	return t, b.Bytes(), nil
 }
 
-// named are the errors that a refusal can name, by their codes. Codes never change.
+// named are the errors that a refusal can name, by their codes. Codes never change. ErrPossiblyReleased has none: each end knows for itself, and what
+// goes over the wire is the cause.
 var named = [...]struct {
 	code byte
 	err  error
@@ -146,6 +151,9 @@ func readRefusal(payload []byte) error {
 
 // Name is the name of the error of this package or of secagg that err matches, such as "too few"; empty if it matches none.
 func Name(err error) string {
+	if errors.Is(err, ErrPossiblyReleased) {
+		return "possibly released"
+	}
 	for _, n := range named {
 		if errors.Is(err, n.err) {
 			_, name, _ := strings.Cut(n.err.Error(), ": ")

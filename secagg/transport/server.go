@@ -44,6 +44,9 @@ type ServerConfig struct {
 	Certificate *tls.Certificate
 	// MaxPending is how many connections may be open at once beyond one for each client; [DefaultMaxPending] if 0.
 	MaxPending int
+	// Spend, if set, is called before clients are asked to open the sum: the place to write down, durably, that it is spent, whatever becomes of
+	// the session. An error ends the session, and nothing is opened.
+	Spend func() error
 	// Log, if set, is given what happens: who came, who is lost and why, rounds. It is called by one goroutine at a time.
 	Log func(Event)
 }
@@ -79,7 +82,8 @@ func (c ServerConfig) validate() error {
 }
 
 // Serve plays one session on the connections that l accepts, and returns its result, or the error that ended it. It closes l and all connections, and
-// has left no goroutine behind when it returns. When ctx ends, clients are told, and Serve returns ctx's error.
+// has left no goroutine behind when it returns. When ctx ends, clients are told, and Serve returns ctx's error. Any error after clients were asked to
+// open the sum is ErrPossiblyReleased too.
 func Serve(ctx context.Context, l net.Listener, cfg ServerConfig) (secagg.Result, error) {
 	if err := cfg.validate(); err != nil {
 		l.Close()
@@ -113,6 +117,9 @@ func Serve(ctx context.Context, l net.Listener, cfg ServerConfig) (secagg.Result
 	}
 	s.group.Go(s.accept)
 	err := s.play(ctx)
+	if err != nil && s.spent {
+		err = fmt.Errorf("%w: %w", ErrPossiblyReleased, err)
+	}
 	s.end(err)
 	if err != nil {
 		return secagg.Result{}, err
@@ -143,6 +150,7 @@ type server struct {
 	peers   map[uint32]*peer
 	told    map[uint32]error // why a client who was there is not any more
 	failure error            // of the listener
+	spent   bool             // clients are asked to open the sum
 }
 
 type pending struct {
@@ -552,8 +560,16 @@ func (s *server) lost(p *peer, why error) ([]secagg.Envelope, error) {
 // pass sends the messages that close a round. Who is still there and has none is counted out.
 func (s *server) pass(out []secagg.Envelope) error {
 	s.log(Event{})
-	if s.session.Round() == secagg.RoundDone {
+	switch s.session.Round() {
+	case secagg.RoundDone:
 		return nil
+	case secagg.RoundUnmask:
+		if s.cfg.Spend != nil {
+			if err := s.cfg.Spend(); err != nil {
+				return err
+			}
+		}
+		s.spent = true
 	}
 	due := make(map[uint32]bool, len(out))
 	for _, e := range out {
