@@ -157,6 +157,7 @@ func All() []Figure {
 	for _, part := range [][]Figure{
 		thesisBandits(),  // 000 chapter 5
 		thesisAudits(),   // 000 chapters 2, 6, 7 and appendix C
+		thesisTheorems(), // 000, what it states beside its figures
 		zcdp(),           // 001
 		elimination(),    // 002
 		distributed(),    // 003
