@@ -241,6 +241,9 @@ func (l *Ledger) releaseAll(slots []int, m Mechanism, v *Values, write bool) (Re
 		return Released{}, fmt.Errorf("ledger: %d slots for %d sums: there must be one slot for each sum", len(slots), len(v.Sum))
 	}
 	at := l.find(m)
+	if l.follow(slots, at, v) {
+		return Released{v}, nil
+	}
 	for _, s := range slots {
 		if s < 0 {
 			return Released{}, negative(s)
@@ -328,6 +331,27 @@ func (l *Ledger) run(slot int, at int32, v *Values) error {
 	l.book(slot, at, len(v.Sum))
 	l.remember(slot, at, running{n: v.N[last], sum: v.Sum[last]})
 	return nil
+}
+
+// follow is the usual case of a continual mechanism: running sums of more rewards than those before, which are paid for. It is
+// false, and takes none, if any of them needs a look.
+func (l *Ledger) follow(slots []int, at int32, v *Values) bool {
+	before := -1
+	for i, s := range slots {
+		if s <= before || s >= len(l.running) {
+			return false
+		}
+		if r := &l.running[s]; r.account != at || v.N[i] <= r.n || v.N[i] > r.free || v.Sum[i]-v.Sum[i] != 0 {
+			return false
+		}
+		before = s
+	}
+	for i, s := range slots {
+		r := &l.running[s]
+		r.n, r.sum = v.N[i], v.Sum[i]
+		r.more++
+	}
+	return true
 }
 
 // remember keeps r as the slot's last running sum.
