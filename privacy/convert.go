@@ -3,23 +3,27 @@ package privacy
 import "math"
 
 // The conversions below take and give plain numbers. They hold for +Inf: an infinite budget converts to an infinite one. Each is
-// non-decreasing in what is spent and, where there is a δ, non-increasing in δ.
+// non-decreasing in what is spent and, where there is a δ, non-increasing in δ. They are rounded up: see guard.
 
 // PureToZCDP is a ρ such that every ε-DP mechanism is ρ-zCDP: min(ε²/2, ε). The first is 000 Proposition 2.6 (Bun and Steinke 2016,
 // Proposition 1.4); the second, smaller for ε > 2, is D_α ≤ D_∞ ≤ ε ≤ εα.
-func PureToZCDP(epsilon float64) float64 { return min(float64(epsilon*epsilon)/2, epsilon) }
+func PureToZCDP(epsilon float64) float64 { return min(mulUp(epsilon, epsilon)/2, epsilon) }
 
 // PureToRenyi is the Rényi divergence of order α > 1 that no ε-DP mechanism exceeds. Randomised response attains it, and every ε-DP pair
 // of laws is a post-processing of randomised response (Kairouz, Oh and Viswanath 2015), so it is the best possible:
 // log[(e^{αε} + e^{(1−α)ε})/(1 + e^ε)]/(α−1). It is at most αε²/2 (003 Lemma 10) and at most ε.
 func PureToRenyi(epsilon, alpha float64) float64 {
-	bound := min(float64(alpha*float64(epsilon*epsilon))/2, epsilon)
+	bound := min(mulUp(alpha, mulUp(epsilon, epsilon))/2, epsilon)
 	if epsilon < 0.01 { // the difference of logarithms below would lose its digits, and the bound is right to ε²/4
 		return bound
 	}
-	exact := epsilon + (math.Log1p(math.Exp(-float64((2*alpha-1)*epsilon)))-math.Log1p(math.Exp(-epsilon)))/(alpha-1)
-	return min(bound, exact)
+	plus, minus := math.Log1p(math.Exp(-float64((2*alpha-1)*epsilon))), math.Log1p(math.Exp(-epsilon))
+	exact := epsilon + (plus-minus)/(alpha-1)
+	return min(bound, exact+float64(ulps*(epsilon+(plus+minus)/(alpha-1))))
 }
+
+// ulps bounds the relative rounding of a term that was computed by a few operations.
+const ulps = 2e-15
 
 // LaplaceRenyi is the Rényi divergence of order α > 1 between Lap(b) and Lap(b) shifted by 1, for x = 1/b (Mironov 2017, Proposition 6):
 // log[α/(2α−1)·e^{(α−1)x} + (α−1)/(2α−1)·e^{−αx}]/(α−1).
@@ -27,7 +31,7 @@ func LaplaceRenyi(x, alpha float64) float64 { return laplaceRenyi(x, alpha/(2*al
 
 // laplaceRenyi is log[w·e^{(α−1)x} + (1−w)·e^{−αx}]/(α−1).
 func laplaceRenyi(x, w, alpha float64) float64 {
-	bound := min(float64(alpha*float64(x*x))/2, x)
+	bound := min(mulUp(alpha, mulUp(x, x))/2, x)
 	if math.IsInf(x, 1) {
 		return x
 	}
@@ -37,9 +41,11 @@ func laplaceRenyi(x, w, alpha float64) float64 {
 	case y < 1e-4 && x < 1e-2: // first orders cancel below: use the bound, which is right to x/3
 		return bound
 	case y < 1:
-		exact = math.Log1p(float64(w*math.Expm1(y))+float64((1-w)*math.Expm1(-float64(alpha*x)))) / (alpha - 1)
+		plus, minus := float64(w*math.Expm1(y)), float64((1-w)*math.Expm1(-float64(alpha*x)))
+		exact = (math.Log1p(plus+minus) + float64(ulps*(plus-minus))) / (alpha - 1)
 	default:
-		exact = x + math.Log(w+float64((1-w)*math.Exp(-float64((2*alpha-1)*x))))/(alpha-1)
+		rest := math.Log(w + float64((1-w)*math.Exp(-float64((2*alpha-1)*x))))
+		exact = x + rest/(alpha-1) + float64(ulps*(x+(1+math.Abs(rest))/(alpha-1)))
 	}
 	return min(bound, exact)
 }
@@ -54,13 +60,13 @@ func PureToApprox(epsilon, delta float64) float64 {
 	if lost >= 1 {
 		return 0
 	}
-	return max(0, epsilon+math.Log1p(-lost))
+	return max(0, epsilon+math.Log1p(-lost)+float64(3e-16*(epsilon+lost/(1-lost))))
 }
 
 // ZCDPToApprox is the closed form ρ + 2√(ρ log(1/δ)): a ρ-zCDP mechanism is (ε,δ)-DP for this ε (000 Proposition 2.6; Bun and Steinke 2016,
 // Proposition 1.3). ZCDPToApproxTight is never larger.
 func ZCDPToApprox(rho, delta float64) float64 {
-	return rho + 2*math.Sqrt(float64(rho*-math.Log(delta)))
+	return raised(rho+2*math.Sqrt(float64(rho*-math.Log(delta))), guard)
 }
 
 // ZCDPToApproxTight is the ε at δ that 003 Lemma 10 gives a ρ-zCDP mechanism (Canonne, Kamath and Steinke 2020, Corollary 13):
@@ -105,7 +111,8 @@ func ZCDPToApproxTight(rho, delta float64) float64 {
 // RenyiToApprox is the ε' at δ of an (α,ε)-RDP mechanism: ε + log(1/(αδ))/(α−1) + log(1−1/α), or 0 where that is negative (003 Lemma 10;
 // Canonne, Kamath and Steinke 2020, Proposition 12).
 func RenyiToApprox(alpha, epsilon, delta float64) float64 {
-	return max(0, epsilon-(math.Log(alpha)+math.Log(delta))/(alpha-1)+math.Log1p(-1/alpha))
+	a, d, rest := math.Log(alpha), math.Log(delta), math.Log1p(-1/alpha)
+	return max(0, epsilon-(a+d)/(alpha-1)+rest+float64(ulps*(epsilon+(a-d)/(alpha-1)-rest)))
 }
 
 // pureToGDP is a μ such that every ε-DP mechanism is μ-Gaussian-DP (Dong, Roth and Su 2022): telling its outputs apart is at least as
@@ -115,7 +122,8 @@ func pureToGDP(epsilon float64) float64 {
 	if epsilon > 20 { // of no use there, and Erfinv has no digits left
 		return math.Inf(1)
 	}
-	return 2 * math.Sqrt2 * math.Erfinv(math.Tanh(epsilon/2))
+	// tanh keeps 1e-16 of a tail that is e^{−ε}.
+	return raised(2*math.Sqrt2*math.Erfinv(math.Tanh(epsilon/2)), guard+2e-16*math.Exp(epsilon))
 }
 
 // gdpToPure is the ε whose pureToGDP is mu: log of the odds Φ(μ/2)/Φ(−μ/2).

@@ -134,7 +134,7 @@ func (m KAry) Loss() Loss {
 	if m.Validate() != nil {
 		return InfiniteLoss()
 	}
-	return laplaceLoss(1 / m.Scale).Times(m.Levels())
+	return laplaceLevels(m.Scale, m.Levels())
 }
 
 // Loss is that of a Gaussian release of sensitivity ‖Ce_1‖.
@@ -142,7 +142,7 @@ func (m SquareRoot) Loss() Loss {
 	if m.Validate() != nil {
 		return InfiniteLoss()
 	}
-	return gaussianLoss(math.Sqrt(rootNorm2(m.Horizon)) / m.Sigma)
+	return gaussianLoss(divUp(raised(rootNorm2(m.Horizon), many), squareDown(m.Sigma)))
 }
 
 // Loss is that of a Gaussian release of sensitivity ‖Ce_1‖.
@@ -150,7 +150,7 @@ func (m BLT) Loss() Loss {
 	if m.Validate() != nil {
 		return InfiniteLoss()
 	}
-	return gaussianLoss(math.Sqrt(m.sensitivity2()) / m.Sigma)
+	return gaussianLoss(divUp(raised(m.sensitivity2(), many), squareDown(m.Sigma)))
 }
 
 // Levels is the number of nodes that a reward is in: the smallest h with (Base^h−1)/2 ≥ Horizon.
@@ -318,12 +318,12 @@ func squares(w, lambda []float64, n float64) float64 {
 	sum := 0.0
 	for i := range w {
 		for j := range w {
-			p := float64(lambda[i] * lambda[j])
+			p, q := float64(lambda[i]*lambda[j]), -math.FMA(lambda[i], lambda[j], -1) // q = 1 − p, with all its digits
 			terms := n
-			if p != 1 {
-				terms = (1 - power(p, n)) / (1 - p)
+			if q != 0 {
+				terms = (1 - power(p, n)) / q
 				if p > 0 {
-					terms = -math.Expm1(float64(n*math.Log(p))) / (1 - p)
+					terms = -math.Expm1(float64(n*math.Log1p(-q))) / q
 				}
 			}
 			sum += float64(float64(w[i]*w[j]) * terms)

@@ -11,11 +11,11 @@ import "math"
 func DiscreteLaplaceRenyi(g, b, alpha float64) float64 {
 	beta := math.Exp(-1 / b)
 	w := (1 - math.Expm1(-1/b)/math.Expm1((2*alpha-1)/b)) / (1 + beta)
-	return laplaceRenyi(g/b, w, alpha)
+	return laplaceRenyi(divUp(g, b), raised(w, guard), alpha)
 }
 
 func discreteLaplaceLoss(g, b float64) Loss {
-	x := g / b
+	x := divUp(g, b)
 	if !(x <= math.MaxFloat64) {
 		return InfiniteLoss()
 	}
@@ -48,7 +48,7 @@ func polyaEpsilon(g int64, b, r float64) float64 {
 		above *= (k + float64(g) + r) / (k + float64(g) + 1)
 		power *= beta2
 	}
-	return float64(g)/b + math.Log(near/far)
+	return raised(float64(g)/b+math.Log(near/far), many)
 }
 
 // SkellamRenyi bounds the Rényi divergence of integer order α ≥ 2 of the Skellam mechanism: Sk(0, variance) on integers of sensitivity g
@@ -60,7 +60,7 @@ func polyaEpsilon(g int64, b, r float64) float64 {
 func SkellamRenyi(g, variance, alpha float64) float64 {
 	first := alpha * (g / variance) * g / 2
 	second := (float64((2*alpha-1)*g) + 6) / 4 * (g / variance) / variance
-	return first + min(second, 1.5*g/variance)
+	return raised(first+min(second, 1.5*g/variance), guard)
 }
 
 // skellamLoss has no proof but for integer orders. Between them it is the chord of (α−1)D_α; below 2, D_α ≤ D_2. And D_α ≤ D_2·α for all α
@@ -80,7 +80,7 @@ func skellamLoss(g, variance float64) Loss {
 		k := math.Floor(a)
 		below := float64((k - 1) * SkellamRenyi(g, variance, k))
 		above := float64(k * SkellamRenyi(g, variance, k+1))
-		t.rdp[i] = (float64((k+1-a)*below) + float64((a-k)*above)) / (a - 1)
+		t.rdp[i] = raised((float64((k+1-a)*below)+float64((a-k)*above))/(a-1), guard)
 	}
 	return Loss{t}
 }
@@ -99,7 +99,7 @@ func GaussianSumZCDP(g, variance float64, n int) float64 {
 	ratio := g / math.Sqrt(variance*float64(n)) // ε
 	xi := gaussianSumXi(variance, n)
 	e2 := min(float64(ratio*ratio)+xi/2, float64((ratio+xi)*(ratio+xi)))
-	return e2 / 2
+	return raised(e2/2, guard)
 }
 
 // GaussianSumXi is ξ of GaussianSumZCDP: no probability of the sum of n discrete Gaussians of this variance is more than e^ξ times, or less than e^−ξ
@@ -115,5 +115,5 @@ func gaussianSumXi(variance float64, n int) float64 {
 		sum += float64(block) * math.Exp(-2*math.Pi*math.Pi*variance*(float64(k)/float64(k+1)))
 		k += block
 	}
-	return 10 * sum
+	return raised(10*sum, many)
 }

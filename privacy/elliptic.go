@@ -228,7 +228,7 @@ func (m Elliptic) Loss() Loss {
 	if m.e == nil || m.e.sigma == 0 {
 		return InfiniteLoss()
 	}
-	return gaussianLoss(m.Sensitivity() / m.e.sigma)
+	return gaussianLoss(divUp(raised(4*m.G2(), many), squareDown(m.e.sigma)))
 }
 
 // Sigma is σ.

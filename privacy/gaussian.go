@@ -73,7 +73,8 @@ func millsDifference(a, mu float64) float64 {
 	}
 }
 
-// GaussianEpsilon is the smallest ε ≥ 0 for which GaussianDelta(ε, mu) ≤ delta.
+// GaussianEpsilon is the smallest ε ≥ 0 for which GaussianDelta(ε, mu) ≤ delta, rounded up: delta is lowered by more than
+// GaussianDelta is off, by some 10⁻¹³ of it where it is 10⁻⁶.
 func GaussianEpsilon(mu, delta float64) float64 {
 	switch {
 	case math.IsNaN(mu) || math.IsNaN(delta) || mu < 0:
@@ -82,7 +83,9 @@ func GaussianEpsilon(mu, delta float64) float64 {
 		return 0
 	case delta <= 0 || math.IsInf(mu, 1):
 		return math.Inf(1)
-	case GaussianDelta(0, mu) <= delta:
+	}
+	delta -= float64(delta * float64(ulps*(5-2*math.Log(delta))))
+	if GaussianDelta(0, mu) <= delta {
 		return 0
 	}
 	hi := ZCDPToApprox(float64(mu*mu)/2, delta)

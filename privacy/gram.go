@@ -112,7 +112,7 @@ func (m GramTree) Loss() Loss {
 	if m.Validate() != nil {
 		return InfiniteLoss()
 	}
-	return gaussianLoss(2 * math.Sqrt(float64(m.Levels())) / m.Sigma)
+	return gaussianLoss(divUp(4*float64(m.Levels()), squareDown(m.Sigma)))
 }
 
 // Loss is that of a Gaussian release of sensitivity 2√2·‖Ce₁‖ in the Frobenius norm.
@@ -120,7 +120,7 @@ func (m GramBLT) Loss() Loss {
 	if m.Validate() != nil {
 		return InfiniteLoss()
 	}
-	return gaussianLoss(2 * math.Sqrt(m.Counter.sensitivity2()) / m.Counter.Sigma)
+	return gaussianLoss(divUp(raised(4*m.Counter.sensitivity2(), many), squareDown(m.Counter.Sigma)))
 }
 
 // Loss is pure.
@@ -129,7 +129,7 @@ func (m VectorTree) Loss() Loss {
 		return InfiniteLoss()
 	}
 	// No less than 1e-150, whose square is still a number.
-	return LossOf(Pure{max(1e-150, 2*math.Sqrt(float64(m.Dim))*float64(m.Levels())/m.Scale)})
+	return LossOf(Pure{max(1e-150, divUp(mulUp(2*sqrtUp(float64(m.Dim)), float64(m.Levels())), m.Scale))})
 }
 
 // Loss is that of Gaussian releases of all levels, each at sensitivity 2.
@@ -137,7 +137,7 @@ func (m GaussianVectorTree) Loss() Loss {
 	if m.Validate() != nil {
 		return InfiniteLoss()
 	}
-	return gaussianLoss(2 * math.Sqrt(float64(m.Levels())) / m.Sigma)
+	return gaussianLoss(divUp(4*float64(m.Levels()), squareDown(m.Sigma)))
 }
 
 // NewGramTree meets the budget: ρ, (ε,δ), (α,ε) or none, as GaussianSigma does.

@@ -380,7 +380,7 @@ func TestEntries(t *testing.T) {
 	for _, e := range l.Entries() {
 		got = append(got, fmt.Sprint(e.Slot, e.Mechanism, e.Sensitivity, e.Scale, e.Releases, e.Loss))
 	}
-	want := []string{"0 gaussian(sigma=3) 1 3 1 rho=0.05555555555555555", "0 laplace(scale=5) 1 5 1 epsilon=0.2",
+	want := []string{"0 gaussian(sigma=3) 1 3 1 rho=0.05555555555555556", "0 laplace(scale=5) 1 5 1 epsilon=0.2",
 		"1 tree(scale=4,horizon=100) 1 4 2 epsilon=1.75", `2 unknown("x") +Inf 0 1 none`}
 	if !slices.Equal(got, want) {
 		t.Errorf("entries are\n%q\nwant\n%q", got, want)

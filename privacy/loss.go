@@ -53,7 +53,7 @@ func LossOf(b Budget) Loss {
 	switch b := b.(type) {
 	case Pure:
 		mu := pureToGDP(b.Epsilon)
-		t := &tally{pure: b.Epsilon, rho: PureToZCDP(b.Epsilon), mu2: float64(mu * mu)}
+		t := &tally{pure: b.Epsilon, rho: PureToZCDP(b.Epsilon), mu2: mulUp(mu, mu)}
 		for i, a := range orders {
 			t.rdp[i] = PureToRenyi(b.Epsilon, a)
 		}
@@ -62,7 +62,7 @@ func LossOf(b Budget) Loss {
 		t := renyiless()
 		t.rho = b.Rho
 		for i, a := range orders {
-			t.rdp[i] = float64(b.Rho * a)
+			t.rdp[i] = mulUp(b.Rho, a)
 		}
 		return Loss{t}
 	case Renyi:
@@ -74,7 +74,7 @@ func LossOf(b Budget) Loss {
 		}
 		return Loss{t}
 	case GDP: // a post-processing of the Gaussian pair
-		return gaussianLoss(b.Mu)
+		return gaussianLoss(mulUp(b.Mu, b.Mu))
 	case Approx:
 		t := &tally{}
 		t.epsilon, t.delta = b.Epsilon, b.Delta
@@ -83,22 +83,21 @@ func LossOf(b Budget) Loss {
 	return InfiniteLoss()
 }
 
-// laplaceLoss is the loss of one release with Lap(b) noise at sensitivity 1, x = 1/b.
+// laplaceLoss is the loss of one release with Lap(b) noise at sensitivity 1, x = 1/b or above.
 func laplaceLoss(x float64) Loss {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return InfiniteLoss()
 	}
 	mu := pureToGDP(x)
-	t := &tally{pure: x, rho: PureToZCDP(x), mu2: float64(mu * mu)}
+	t := &tally{pure: x, rho: PureToZCDP(x), mu2: mulUp(mu, mu)}
 	for i, a := range orders {
 		t.rdp[i] = LaplaceRenyi(x, a)
 	}
 	return Loss{t}
 }
 
-// gaussianLoss is the loss of one release with N(0,σ²) noise at sensitivity 1, mu = 1/σ.
-func gaussianLoss(mu float64) Loss {
-	mu2 := float64(mu * mu)
+// gaussianLoss is the loss of one release with N(0,σ²) noise at sensitivity Δ, mu2 = Δ²/σ² or above.
+func gaussianLoss(mu2 float64) Loss {
 	if math.IsNaN(mu2) || math.IsInf(mu2, 0) {
 		return InfiniteLoss()
 	}
@@ -126,7 +125,7 @@ func (l Loss) Add(m Loss) Loss {
 	if m.t == nil {
 		return l
 	}
-	return combine(l.t, m.t, func(a, b float64) float64 { return a + b })
+	return combine(l.t, m.t, addUp)
 }
 
 // Max is the loss of events that read different records: parallel composition (000 Lemma 2.10), the larger of the two in each currency.
@@ -157,9 +156,9 @@ func (l Loss) Times(n int) Loss {
 		return l
 	}
 	k := float64(n)
-	t := &tally{pure: l.t.pure * k, rho: l.t.rho * k, mu2: l.t.mu2 * k, epsilon: l.t.epsilon * k, delta: min(1, l.t.delta*k)}
+	t := &tally{pure: mulUp(l.t.pure, k), rho: mulUp(l.t.rho, k), mu2: mulUp(l.t.mu2, k), epsilon: mulUp(l.t.epsilon, k), delta: min(1, mulUp(l.t.delta, k))}
 	for i := range t.rdp {
-		t.rdp[i] = l.t.rdp[i] * k
+		t.rdp[i] = mulUp(l.t.rdp[i], k)
 	}
 	return Loss{t}
 }
@@ -218,7 +217,7 @@ func (l Loss) GDP() float64 {
 	if l.t.approx() {
 		return math.Inf(1)
 	}
-	return min(math.Sqrt(l.t.mu2), pureToGDP(l.t.pure))
+	return min(sqrtUp(l.t.mu2), pureToGDP(l.t.pure))
 }
 
 // Renyi is the bound on the Rényi divergence of order alpha > 1; +Inf if there is none. Off the grid of orders it is the chord of (α−1)D_α.
@@ -230,7 +229,7 @@ func (l Loss) Renyi(alpha float64) float64 {
 		return math.Inf(1)
 	}
 	t := l.t
-	best := min(float64(t.zcdp()*alpha), t.pure)
+	best := min(mulUp(t.zcdp(), alpha), t.pure)
 	if !math.IsInf(t.pure, 1) {
 		best = min(best, PureToRenyi(t.pure, alpha))
 	}
@@ -244,7 +243,7 @@ func (l Loss) Renyi(alpha float64) float64 {
 			w := (alpha - below) / (a - below)
 			chord := (float64((1-w)*float64((below-1)*ebelow)) + float64(w*float64((a-1)*e))) / (alpha - 1)
 			if !math.IsNaN(chord) {
-				best = min(best, chord)
+				best = min(best, raised(chord, guard)+guard*ebelow)
 			}
 			return min(best, e)
 		}
@@ -261,11 +260,14 @@ func (l Loss) Approx(delta float64) float64 {
 	}
 	t := l.t
 	left := delta - t.delta
+	if t.delta > 0 && left > 0 {
+		left = math.Nextafter(left, 0)
+	}
 	if !(left >= 0) || math.IsInf(t.epsilon, 1) {
 		return math.Inf(1)
 	}
 	if left == 0 {
-		return t.epsilon + t.pure
+		return addUp(t.epsilon, t.pure)
 	}
 	if left >= 1 {
 		return 0
@@ -276,9 +278,9 @@ func (l Loss) Approx(delta float64) float64 {
 		best = min(best, RenyiToApprox(a, t.rdp[i], left))
 	}
 	if !math.IsInf(t.mu2, 1) {
-		best = min(best, GaussianEpsilon(math.Sqrt(t.mu2), left))
+		best = min(best, GaussianEpsilon(sqrtUp(t.mu2), left))
 	}
-	return t.epsilon + best
+	return addUp(t.epsilon, best)
 }
 
 // In is the loss in the currency of like: at its δ if that is Approx, at its α if it is Renyi. It is None where there is no bound, or like is

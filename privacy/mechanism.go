@@ -80,7 +80,7 @@ func (m Laplace) Loss() Loss {
 	if m.Validate() != nil {
 		return InfiniteLoss()
 	}
-	return laplaceLoss(1 / m.Scale)
+	return laplaceLoss(divUp(1, m.Scale))
 }
 
 // Loss is that of the Gaussian mechanism at sensitivity 1.
@@ -88,7 +88,7 @@ func (m Gaussian) Loss() Loss {
 	if m.Validate() != nil {
 		return InfiniteLoss()
 	}
-	return gaussianLoss(1 / m.Sigma)
+	return gaussianLoss(divUp(1, squareDown(m.Sigma)))
 }
 
 // Loss is that of one Laplace release a level.
@@ -96,7 +96,18 @@ func (m Tree) Loss() Loss {
 	if m.Validate() != nil {
 		return InfiniteLoss()
 	}
-	return laplaceLoss(1 / m.Scale).Times(m.Levels())
+	return laplaceLevels(m.Scale, m.Levels())
+}
+
+// laplaceLevels is the loss of so many Laplace releases. Their ε is rounded once.
+func laplaceLevels(scale float64, levels int) Loss {
+	l := laplaceLoss(divUp(1, scale)).Times(levels)
+	if l.t != nil && !l.Infinite() {
+		t := *l.t
+		t.pure = divUp(float64(levels), scale)
+		l.t = &t
+	}
+	return l
 }
 
 // Levels is the number of nodes that a reward is in: ⌊log₂ Horizon⌋+1.
@@ -107,7 +118,9 @@ func (m Hybrid) Loss() Loss {
 	if m.Validate() != nil || m.Scale == 0 || math.IsInf(1/m.Scale, 1) {
 		return InfiniteLoss()
 	}
-	return laplaceLoss(1 / m.Scale).Add(LossOf(Pure{1 / m.Scale}))
+	l := laplaceLoss(divUp(1, m.Scale)).Add(LossOf(Pure{divUp(1, m.Scale)}))
+	l.t.pure = divUp(2, m.Scale)
+	return l
 }
 
 // Tail of no noise.

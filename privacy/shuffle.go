@@ -167,7 +167,7 @@ func (m ShuffledCount) Loss() Loss {
 	if err != nil {
 		return InfiniteLoss()
 	}
-	return LossOf(Pure{c.epsilon(m.Epsilon1())})
+	return LossOf(Pure{raised(c.epsilon(m.Epsilon1()), guard)})
 }
 
 // epsilon is the largest of ε1 and log[((1−γ)S(P) + γ)/((1−γ)e^{ε1}S(P−1) + γ)].
@@ -345,7 +345,7 @@ func (m SplitMix) Loss() Loss {
 		return InfiniteLoss()
 	}
 	e := m.Inner.Loss().Pure()
-	return approxLoss(e, (1+math.Exp(e))*math.Exp2(-m.Sigma()))
+	return approxLoss(e, raised((1+math.Exp(e))*math.Exp2(-m.Sigma()), many))
 }
 
 // approxLoss is an event that is (ε,δ)-DP, ε = 0 too.

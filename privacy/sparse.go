@@ -55,7 +55,7 @@ func (m Questions) Loss() Loss {
 	if m.Validate() != nil {
 		return InfiniteLoss()
 	}
-	return LossOf(Pure{1/m.Threshold + 2/m.Query})
+	return LossOf(Pure{inverses([]float64{1, 2}, []float64{m.Threshold, m.Query})})
 }
 
 // Loss is that of the answers and of the sums after the yes.
@@ -63,7 +63,13 @@ func (m Sparse) Loss() Loss {
 	if m.Validate() != nil {
 		return InfiniteLoss()
 	}
-	return m.Questions.Loss().Add(m.sums().Loss())
+	l := m.Questions.Loss().Add(m.sums().Loss())
+	if l.Infinite() {
+		return l
+	}
+	t := *l.t
+	t.pure = inverses([]float64{1, 2, 1}, []float64{m.Threshold, m.Query, m.Scale})
+	return Loss{&t}
 }
 
 // sums is what the sums after the yes are released through.

@@ -36,7 +36,7 @@ func (m VectorGaussian) Loss() Loss {
 	if m.Validate() != nil {
 		return InfiniteLoss()
 	}
-	return gaussianLoss(2 / m.Sigma)
+	return gaussianLoss(divUp(4, squareDown(m.Sigma)))
 }
 
 // Loss is that of the Gaussian mechanism at sensitivity 2.
@@ -44,7 +44,7 @@ func (m Sums) Loss() Loss {
 	if m.Validate() != nil {
 		return InfiniteLoss()
 	}
-	return gaussianLoss(2 / m.Sigma)
+	return gaussianLoss(divUp(4, squareDown(m.Sigma)))
 }
 
 func (m VectorGaussian) entry(e *Entry) { e.Sensitivity, e.Scale, e.Norm = 2, m.Sigma, "ℓ2" }
