@@ -1,6 +1,10 @@
 package privacy
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mathext"
+)
 
 // The conversions below take and give plain numbers. They hold for +Inf: an infinite budget converts to an infinite one. Each is
 // non-decreasing in what is spent and, where there is a δ, non-increasing in δ. They are rounded up: see guard.
@@ -119,17 +123,19 @@ func RenyiToApprox(alpha, epsilon, delta float64) float64 {
 // hard as telling N(0,1) from N(μ,1). The errors of ε-DP lie above the broken line through (0,1), (p,p), (1,0) with p = 1/(1+e^ε) (000 Theorem
 // 2.4). The errors of the Gaussian pair are a convex curve through (0,1), (1,0) and, for Φ(−μ/2) = p, through (p,p), hence below it.
 func pureToGDP(epsilon float64) float64 {
-	if epsilon > 20 { // of no use there, and Erfinv has no digits left
+	switch {
+	case epsilon > 20: // of no use there
 		return math.Inf(1)
+	case epsilon > 1: // tanh would have few digits left
+		return raised(-2*mathext.NormalQuantile(1/(1+math.Exp(epsilon))), guard)
 	}
-	// tanh keeps 1e-16 of a tail that is e^{−ε}.
-	return raised(2*math.Sqrt2*math.Erfinv(math.Tanh(epsilon/2)), guard+2e-16*math.Exp(epsilon))
+	return raised(2*math.Sqrt2*math.Erfinv(math.Tanh(epsilon/2)), guard)
 }
 
 // gdpToPure is the ε whose pureToGDP is mu: log of the odds Φ(μ/2)/Φ(−μ/2).
 func gdpToPure(mu float64) float64 {
 	x := mu / 2 / math.Sqrt2
-	if x > 3 { // pureToGDP has no larger ones
+	if x > 0.5 { // pureToGDP has no larger ones
 		return min(20, math.Log(math.Erfc(-x)/math.Erfc(x)))
 	}
 	return 2 * math.Atanh(math.Erf(x))

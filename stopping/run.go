@@ -37,7 +37,7 @@ func spent(loss privacy.Loss) string {
 	case math.IsInf(x, 1):
 		return "no privacy was promised"
 	case x > 0:
-		return fmt.Sprintf("ε = %.4g, the half for the questions, has been spent on their answers", x)
+		return fmt.Sprintf("ε = %s, the half for the questions, has been spent on their answers", privacy.Up(x, 4))
 	}
 	return "nothing has been spent"
 }

@@ -53,7 +53,7 @@ func spent(loss privacy.Loss, plays int) string {
 	case math.IsInf(x, 1):
 		return "no privacy was promised"
 	default:
-		return fmt.Sprintf("ε = %.4g has been spent on the releases so far", x)
+		return fmt.Sprintf("ε = %s has been spent on the releases so far", privacy.Up(x, 4))
 	}
 }
 

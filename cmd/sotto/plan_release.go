@@ -157,7 +157,7 @@ func (c *planRelease) Run(s streams) error {
 		row("bits a user", "%d", p.Bits)
 	}
 	row("a user loses", "%v", p.Loss)
-	row("in (ε,δ)", "ε = %.4g at δ = %.3g", p.Epsilon, p.Delta)
+	row("in (ε,δ)", "ε = %s at δ = %.3g", privacy.Up(p.Epsilon, 4), p.Delta)
 	x := math.Log(20)
 	row("noise in the sum", "at most %.4g rewards with probability 0.95, at most %.4g in the mean reward", p.Tail.Both(x), p.Tail.Both(x)/float64(c.Users))
 	if r := p.Returning; r != nil {
@@ -165,7 +165,7 @@ func (c *planRelease) Run(s streams) error {
 			if x == nil {
 				return "∞"
 			}
-			return fmt.Sprintf("%.4g", *x)
+			return privacy.Up(*x, 4)
 		}
 		row(fmt.Sprintf("%d batches", r.Batches), "ε = %s at δ = %.3g by Rényi curves; %s by advanced composition, %s added up", show(r.Renyi), p.Delta, show(r.Advanced), show(r.Simple))
 	}
