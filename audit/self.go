@@ -149,7 +149,7 @@ func ofDirect(d direct, delta float64, twin bool, cost int) selfItem {
 
 func selfItems() ([]selfItem, error) {
 	var all []selfItem
-	for _, part := range []func() ([]selfItem, error){selfMechanisms, selfDistributed, selfProtocols, selfAggregation, selfPolicies, selfIdentify, selfTranscripts, selfLinear, selfRealLinear} {
+	for _, part := range []func() ([]selfItem, error){selfMechanisms, selfDistributed, selfProtocols, selfLedgers, selfAggregation, selfPolicies, selfIdentify, selfTranscripts, selfLinear, selfRealLinear} {
 		items, err := part()
 		if err != nil {
 			return nil, fmt.Errorf("audit self: %w", err)

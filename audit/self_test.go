@@ -19,6 +19,8 @@ func TestSelfAudit(t *testing.T) {
 		"bell2020 of one user", "bell2020 of two users", "bell2020 of two users, half a noise each", "prio3 of one user", "prio3 of one user, handed the reward",
 		"aggregate, retries and restarts", "aggregate, retries and restarts, remembered by session", "split-mix", "split-mix, not mixed", "split-mix, cut off at 0 instead of reduced",
 		"adap-klucb, shuffle count, half the scale",
+		"ledger, restarted", "ledger, restarted, the journal's cap is dropped", "ledger, replayed", "ledger, replayed, the release is made again",
+		"ledger, a lie about N", "ledger, a lie about N, every sum is sealed", "randomizer, shared by goroutines", "randomizer, shared by goroutines, noise repeated",
 		"adap-klucb", "adap-klucb, plays only", "adap-klucb, noise shared across arms", "adap-klucb, rewards counted in two releases",
 		"adac-ucb, no clipping, plays only", "identify adap-tt-star, half the scale", "adac-gope", "adac-oful, half the scale",
 	}

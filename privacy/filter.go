@@ -159,27 +159,12 @@ func GDPWithin(b Approx) (GDP, error) {
 	return out, out.Validate()
 }
 
-// ZCDPWithin is the largest ρ, but for 1e-12 of it, such that whatever is ρ-zCDP is (ε,δ)-DP by ZCDPToApproxTight: the cap of a
+// ZCDPWithin is the largest ρ, from below, such that whatever is ρ-zCDP is (ε,δ)-DP by ZCDPToApproxTight: the cap of a
 // ledger whose guarantee is to be read in (ε,δ), and whose releases have a ρ and no μ.
 func ZCDPWithin(b Approx) (ZCDP, error) {
 	if err := b.Validate(); err != nil {
 		return ZCDP{}, err
 	}
-	lo, hi := 0.0, b.Epsilon
-	for ZCDPToApproxTight(hi, b.Delta) <= b.Epsilon {
-		hi *= 2
-	}
-	for range 200 {
-		mid := (lo + hi) / 2
-		if hi-lo <= 1e-12*hi || mid <= lo || mid >= hi {
-			break
-		}
-		if ZCDPToApproxTight(mid, b.Delta) <= b.Epsilon {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	out := ZCDP{lo}
+	out := ZCDP{ApproxToZCDP(b)}
 	return out, out.Validate()
 }
