@@ -88,7 +88,7 @@ func ZCDPToApproxTight(rho, delta float64) float64 {
 	}
 	l := -math.Log(delta)
 	// With x = log(α−1): below the root ρ(α−1)² < l − log α. α−1 is between a value that is too small and √(l/ρ), which is too large.
-	hi := math.Log(l/rho) / 2
+	hi := (math.Log(l) - math.Log(rho)) / 2 // l/rho may be beyond the doubles
 	lo := hi
 	above := func(x float64) bool { e := math.Exp(x); return float64(rho*float64(e*e)) > l-math.Log1p(e) }
 	for lo > -700 && above(lo) {

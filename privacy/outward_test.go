@@ -140,3 +140,13 @@ func TestUp(t *testing.T) {
 		}
 	})
 }
+
+// Noise beyond all measure has a price that is found at once, and is above 0.
+func TestPricesOfHugeNoise(t *testing.T) {
+	for _, sigma := range []float64{1e150, 1e160, 1e200, math.MaxFloat64} {
+		l := privacy.Gaussian{Sigma: sigma}.Loss()
+		if got := l.ZCDP(); !(got > 0 && got <= 1e-299) || l.Approx(1e-6) != 0 {
+			t.Errorf("sigma %v costs ρ = %v, ε = %v", sigma, got, l.Approx(1e-6))
+		}
+	}
+}

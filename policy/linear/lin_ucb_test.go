@@ -286,9 +286,10 @@ func TestLinUCBByHand(t *testing.T) {
 		near(t, "θ̃", got[0], theta, 1e-15)
 		near(t, "β", r, radius, 1e-12)
 	}
-	ledger := privacy.NewLedger()
+	var ledger *privacy.Ledger
 	give := func(gram, sum float64) {
 		t.Helper()
+		ledger = privacy.NewLedger() // which would not seal three sums of one reward
 		r, err := ledger.ReleaseVector(0, p.Mechanism(), &privacy.Vector{N: 1, Value: []float64{gram, sum, 99}})
 		if err != nil {
 			t.Fatal(err)
