@@ -1,9 +1,10 @@
 package privacy
 
 import (
+	"fmt"
 	"math"
-	"math/big"
 	"strconv"
+	"strings"
 )
 
 // Prices are rounded outward: what is computed is never below the true number, nor is what Up prints but for its slack. Sums,
@@ -92,45 +93,38 @@ func sqrtUp(a float64) float64 {
 // raised is x and share of it more, for what rounds in more than one place.
 func raised(x, share float64) float64 { return x + float64(x*share) }
 
-// inverses is Σ num/den rounded up, +Inf if a den is 0.
+// inverses is Σ num/den rounded up, +Inf if a den is 0. Each quotient is carried with its residual, so that what is exact stays so; a
+// residual of 10⁻³⁰ of the sum is none.
 func inverses(num, den []float64) float64 {
-	sum := new(big.Rat)
+	sum, rest := 0.0, 0.0
 	for i, d := range den {
-		if d == 0 || math.IsInf(divUp(num[i], d), 1) {
-			return math.Inf(1)
+		q := num[i] / d
+		if math.IsInf(q, 1) {
+			return q
 		}
-		q := new(big.Rat).SetFloat64(num[i])
-		sum.Add(sum, q.Quo(q, new(big.Rat).SetFloat64(d)))
+		t := sum + q
+		big, small := max(sum, q), min(sum, q)
+		rest += (small - (t - big)) + math.FMA(-q, d, num[i])/d
+		sum = t
 	}
-	x, exact := sum.Float64()
-	if !exact && new(big.Rat).SetFloat64(x).Cmp(sum) < 0 {
-		return math.Nextafter(x, math.Inf(1))
-	}
-	return x
+	total := sum + rest
+	return up(total, rest-(total-sum)-float64(1e-30*total))
 }
 
 // Up writes a price for people, with so many significant digits, the last one rounded up: what is printed is no less than
 // x·(1 − 10⁻⁹), the slack that a cap has too.
 func Up(x float64, digits int) string {
-	if math.IsInf(x, 0) || math.IsNaN(x) || x == 0 {
+	if math.IsInf(x, 0) || math.IsNaN(x) || x <= 0 {
 		return strconv.FormatFloat(x, 'g', -1, 64)
 	}
-	least := x - float64(math.Abs(x)*slack)
+	least := x - float64(x*slack)
 	text := strconv.FormatFloat(least, 'e', digits-1, 64)
 	got, err := strconv.ParseFloat(text, 64)
-	if err == nil && got < least {
-		// A unit more in the last place: the text is d.ddde±dd.
-		n, ok := new(big.Rat).SetString(text)
-		unit, fine := new(big.Rat).SetString("1e" + text[len(text)-3-func() int {
-			if text[len(text)-3] == '-' || text[len(text)-3] == '+' {
-				return 0
-			}
-			return 1
-		}():])
-		if ok && fine {
-			scale, _ := new(big.Rat).SetString("1e-" + strconv.Itoa(digits-1))
-			got, _ = n.Add(n, unit.Mul(unit, scale)).Float64()
-		}
+	if err == nil && got < least { // a unit more in the last place
+		mantissa, exponent, _ := strings.Cut(text, "e")
+		e, _ := strconv.Atoi(exponent)
+		n, _ := strconv.ParseUint(strings.Replace(mantissa, ".", "", 1), 10, 64)
+		got, _ = strconv.ParseFloat(fmt.Sprintf("%de%d", n+1, e-digits+1), 64)
 	}
 	return strconv.FormatFloat(got, 'g', digits, 64)
 }
