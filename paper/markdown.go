@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -17,7 +19,7 @@ func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 	line("Five sources on private bandits and on tracing attacks, 000 to 004 ([sources.md](sources.md) says which), were read, implemented and played again:")
 	line("%s on %s, in %s by Sotto %s.", plural(claimCount(r.All), "claim"), plural(len(r.All), "page"), took(t.Seconds), markdown(r.Build.String()))
 	line("`%s` makes a site with a page a source and a page a figure, with every", command(r.Preset, "", r.ids()...))
-	line("setting, seed and number; [claims.csv](claims.csv) has all entries. %s were played. %s\n", plural(int(runs), "run"), whatARunIs)
+	line("setting, seed and number; [claims.csv](claims.csv) has all entries. %s were played: a run is one policy, or one rule, on one world.\n", plural(int(runs), "run"))
 	if len(r.Left) > 0 {
 		line("**Not finished: %s are left.**\n", markdown(strings.Join(r.Left, ", ")))
 	}
@@ -49,7 +51,11 @@ func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 		for i := range g {
 			good += g[i].Count(Reproduces) + g[i].Count(NotContradicted)
 		}
-		text := fmt.Sprintf("- **%s**: %d of %d reproduce or are not contradicted.", g[0].Source, good, of)
+		untested := 0
+		for i := range g {
+			untested += g[i].Count(NotTested)
+		}
+		text := fmt.Sprintf("- **%s**: %d of %d claims reproduce or are not contradicted, %d are not tested.", g[0].Source, good, of, untested)
 		for _, id := range strengths() {
 			if o := find(g, id); o != nil && (o.Verdict == Reproduces || o.Verdict == NotContradicted) {
 				text += " " + markdown(o.Text)
@@ -68,20 +74,28 @@ func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 		shown[o.ID] = true
 		line("### %s\n", h.title)
 		line("![%s](%s)\n", h.title, h.gallery)
-		line("%s, %s. %s *%s*: %s", source(r.All, o.ID), markdown(o.Where), markdown(o.Text), o.Verdict, found(o.Finding))
+		numbers := ""
+		if text := numbersText(o.Finding); text != "" {
+			numbers = ": " + text
+		}
+		line("%s, %s: *%s%s.* %s", source(r.All, o.ID), markdown(o.Where), o.Verdict, numbers, markdown(o.Text))
 		line("%s\n", markdown(o.Reader))
 	}
 
 	line("## What else a reader should know\n")
-	for _, o := range grave(r.All...) {
-		if shown[o.ID] {
-			continue
+	for _, p := range advice(r.All, shown) {
+		line("- *%s* %s, %s: %s", p.verdict, p.source, markdown(withoutPages(strings.Join(p.where, "; "))), markdown(p.text))
+	}
+	for _, v := range []Verdict{Misprint, NotReproduced} {
+		var ids []string
+		for _, o := range grave(r.All...) {
+			if o.Verdict == v && !shown[o.ID] {
+				ids = append(ids, markdown(o.ID))
+			}
 		}
-		text := o.Reader
-		if text == "" {
-			text = o.Text
+		if len(ids) > 0 {
+			line("- *%s*: %s. What to read instead, or to ask, is on the pages.", v, strings.Join(ids, ", "))
 		}
-		line("- *%s* %s, %s: %s", o.Verdict, source(r.All, o.ID), markdown(o.Where), markdown(text))
 	}
 	for i := range r.All {
 		if f := &r.All[i]; f.Failed != "" {
@@ -117,18 +131,38 @@ func claimCount(all []Result) int {
 	return n
 }
 
-// found tells the numbers and the detail of a finding in one line.
-func found(f Finding) string {
-	var parts []string
-	for _, s := range []string{numbersText(f), markdown(f.Detail)} {
-		if s != "" {
-			parts = append(parts, s)
+// withoutPages leaves out of places on which pages they are: those are on the site.
+func withoutPages(where string) string {
+	return regexp.MustCompile(` \(from [^)]*\)`).ReplaceAllString(where, "")
+}
+
+// A point is what a reader of a source is told of one or more of its claims.
+type point struct {
+	verdict Verdict
+	source  string
+	where   []string
+	text    string
+}
+
+// advice is what readers should know of the gravest verdicts that are not shown elsewhere: nothing is said twice.
+func advice(all []Result, shown map[string]bool) []point {
+	var out []point
+	for _, o := range grave(all...) {
+		text := o.Reader
+		if text == "" {
+			text = o.Text
+		}
+		source := source(all, o.ID)
+		i := slices.IndexFunc(out, func(p point) bool { return p.source == source && p.text == text })
+		switch {
+		case shown[o.ID] || o.Verdict == Misprint || o.Verdict == NotReproduced: // named only
+		case i < 0:
+			out = append(out, point{o.Verdict, source, []string{o.Where}, text})
+		case !slices.Contains(out[i].where, o.Where):
+			out[i].where = append(out[i].where, o.Where)
 		}
 	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return strings.Join(parts, "; ") + "."
+	return out
 }
 
 // marked makes grave verdicts easy to find in a column.

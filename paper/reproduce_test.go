@@ -516,7 +516,7 @@ func TestMarkdown(t *testing.T) {
 	text := b.String()
 	for _, part := range []string{
 		"| verdict | means | 000 | 002 | all |", "| **error** | The check, or what it rests on, went wrong here. | 2 | 1 | 3 |", "| not tested | What would decide it is not at hand: data, more runs, or a longer preset. | 2 | 0 | 2 |",
-		"- *not reproduced* 000, Figure 9.10: ", "- **sajed-1** went wrong: computation: no numbers", "8 claims on 3 pages", "24 runs were played.",
+		"- *not reproduced*: thesis-9.10/dearer-by-far. ", "- **sajed-1** went wrong: computation: no numbers", "8 claims on 3 pages", "24 runs were played: a run is",
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("there is no %q", part)

@@ -43,11 +43,10 @@ const (
 // unknowns are what could not be known of the sources, and what was done about it.
 func unknowns() []string {
 	return []string{
-		"**Programs.** Programs were published with 003 and 004 only, and were run and read. For 000, 001 and 002 ours follow the text. The thesis' AdaP-TT\\* has none.",
-		"**Data.** Figure 7.2 of 000 is of Fashion-MNIST and CIFAR-10, and Figure 5 of 003 of the MSLR data; generated images and a sample were played. Such claims are *not tested*, whatever came out.",
-		"**Parameters.** 000 does not give the law, noise and rates of Figure 6.2, the budgets of Figures 5.3 and 5.7, nor its DP-SE. 001 does not say whether actions and θ\\* were drawn once, nor how long the phases of AdaC-GOPE-Var are.",
-		"**Bases and constants.** 002 does not say to which base DP-UCB's logarithms are; both were played. Its means of C2 and C4 do not follow from the formulas beside them.",
-		"**Print.** Our texts are conversions. Where one looks wrong, the derivation was consulted, and the finding says *our text of it*.",
+		"**Programs** were published with 003 and 004 only, and were run and read. For 000, 001 and 002 ours follow the text.",
+		"**Data.** Generated images and a sample stood for Fashion-MNIST, CIFAR-10 and the ranking data of 003: such claims are *not tested*, whatever came out.",
+		"**Parameters.** 000 leaves open the law, noise and rates of Figure 6.2, the budgets of Figures 5.3 and 5.7, and its DP-SE; 001 whether actions were drawn once, and the phases of AdaC-GOPE-Var; 002 the base of DP-UCB's logarithms.",
+		"**Print.** Our texts are conversions: where one looks wrong, the derivation decided, and the finding says *our text of it*.",
 		"**Thresholds.** Where a source says \"about\" or \"of order\", a number in a check is ours and is called so; no verdict against a source hangs on one alone.",
 	}
 }
