@@ -204,8 +204,8 @@ func thesis21() Figure {
 				}
 				n.Values["games "+c.key] = []float64{b.Epsilon, audit.EpsilonOf(m.TypeI.Value, m.TypeII.Value, 0)}
 				s := report.Series{Label: "games, " + c.name, Step: true}
-				for _, t := range []float64{3, 2, 1.5, 1, 0.75, 0.5, 0.25, 0, -0.5, -1, -2} {
-					m, err := scores[0].At(t, Level)
+				for i := range 61 {
+					m, err := scores[0].At(3-float64(i)/10, Level)
 					if err != nil {
 						return nil, err
 					}

@@ -138,7 +138,7 @@ func TestSpread(t *testing.T) {
 			if gap := top - (above.at - labelHeight/2 + above.height()); gap < -1e-6 {
 				t.Fatalf("labels at %v and %v overlap", above.at, b.at)
 			}
-			if above.y > b.y {
+			if above.y > b.y+sameEnd {
 				t.Fatalf("labels of lines ending at %v and %v changed places", above.y, b.y)
 			}
 			crowded = crowded || b.y-above.y < labelHeight+voidHeight
@@ -147,6 +147,15 @@ func TestSpread(t *testing.T) {
 			t.Fatalf("lonely label moved from %v to %v", b.y, b.at)
 		}
 	})
+}
+
+// Lines that end at one place have their labels in the order of the series, which is that of their numbers.
+func TestSpreadOfOneEnd(t *testing.T) {
+	labels := []label{{y: 101}, {y: 100.2}, {y: 102}, {y: 20}, {y: 100}}
+	spread(labels, 0, 300)
+	if !(labels[3].at < labels[0].at && labels[0].at < labels[1].at && labels[1].at < labels[2].at && labels[2].at < labels[4].at) {
+		t.Errorf("%+v", labels)
+	}
 }
 
 func TestFitAndWrap(t *testing.T) {

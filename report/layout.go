@@ -20,6 +20,7 @@ const (
 	labelWidth  = 190
 	labelHeight = 17.0 // not 17: halves are exact
 	voidHeight  = 13.0 // more, for a label with a second line
+	sameEnd     = 3.0  // how near two lines end that end at one place
 )
 
 // layout is a figure with everything placed.
@@ -196,13 +197,21 @@ func second(void, empty bool) string {
 }
 
 // spread places the labels between top and bottom as near to their lines' ends as they can be without overlap: least squares in the
-// order of the ends. Labels that would overlap are pooled into blocks; a block sits at the mean of what its labels want.
+// order of the ends, or of the series where ends are at one place. Labels that would overlap are pooled into blocks; a block sits at the mean of what its labels want.
 func spread(labels []label, top, bottom float64) {
 	order := make([]int, len(labels))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(labels[i].y, labels[j].y) })
+	for from := 0; from < len(order); { // ends that are at one place, to the eye, keep the order of the series: that of their numbers
+		to := from + 1
+		for to < len(order) && labels[order[to]].y-labels[order[from]].y <= sameEnd {
+			to++
+		}
+		slices.Sort(order[from:to])
+		from = to
+	}
 
 	type block struct {
 		first, n         int
