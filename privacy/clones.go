@@ -120,29 +120,8 @@ func ClonesDelta(n int, epsilon0, epsilon float64) float64 {
 	u, v := -math.Expm1(epsilon-epsilon0)*a, a*(math.Exp(epsilon)-math.Exp(-epsilon0))
 	theta := v / (u + v)
 	others, p := float64(min(n, maxClones)-1), math.Exp(-epsilon0)
-	// The range of c, by going down from the mode on either side; w is the mass of Bin(n−1, p).
-	const small = 1e-26
-	mode := math.Floor((others + 1) * p)
-	mode = min(mode, others)
-	top := binomial(mode, others, p)
-	lo, w := mode, top
-	for lo > 0 && w > small {
-		w *= lo * (1 - p) / ((others - lo + 1) * p)
-		lo--
-	}
-	hi, last := mode, top
-	for hi < others && last > small {
-		last *= (others - hi) * p / ((hi + 1) * (1 - p))
-		hi++
-	}
-	w = binomial(lo, others, p)
-	delta := 0.0
-	if lo > 0 { // the masses below and above fall faster than geometrically, by the factors at the ends
-		delta += w / (1 - lo*(1-p)/((others-lo+1)*p))
-	}
-	if hi < others {
-		delta += last / (1 - (others-hi)*p/((hi+1)*(1-p)))
-	}
+	lo, hi, delta := binomialRange(others, p, 1e-26)
+	w := binomial(lo, others, p)
 	// f is f_c(x0−1) and tail F_c(x0), both followed from c to c+1. Subtractions lose digits of the tail as it falls, so it is summed anew
 	// from time to time.
 	x0 := math.Floor(theta*(lo+1)) + 1
@@ -168,6 +147,31 @@ func ClonesDelta(n int, epsilon0, epsilon float64) float64 {
 			fresh = tail
 		}
 	}
+}
+
+// binomialRange is a range around the mode of Bin(n, p) at whose ends the mass is at most small, or which has 0 or n for an end. Cut
+// bounds the mass of what is outside, and of the ends that are not 0 or n: from there masses fall faster than geometrically, by the
+// factor of the first step.
+func binomialRange(n, p, small float64) (lo, hi, cut float64) {
+	mode := min(math.Floor((n+1)*p), n)
+	top := binomial(mode, n, p)
+	lo, w := mode, top
+	for lo > 0 && w > small {
+		w *= lo * (1 - p) / ((n - lo + 1) * p)
+		lo--
+	}
+	if lo > 0 {
+		cut += binomial(lo, n, p) / (1 - lo*(1-p)/((n-lo+1)*p))
+	}
+	hi, w = mode, top
+	for hi < n && w > small {
+		w *= (n - hi) * p / ((hi + 1) * (1 - p))
+		hi++
+	}
+	if hi < n {
+		cut += w / (1 - (n-hi)*p/((hi+1)*(1-p)))
+	}
+	return lo, hi, cut
 }
 
 // upperTail is f(x−1) and P(Bin(c,½) ≥ x), for x ≥ (c+1)/2.
@@ -233,7 +237,7 @@ func ClonesLocal(n int, b Approx) (float64, error) {
 	return lo, nil
 }
 
-// binomial is the mass of Bin(n, p) at k, right to about 15 digits (Loader 2000): lgamma would lose as many as n has.
+// binomial is the mass of Bin(n, p) at k, right to 13 digits and more (Loader 2000): lgamma would lose as many as n has.
 func binomial(k, n, p float64) float64 {
 	switch {
 	case k < 0 || k > n:
