@@ -424,3 +424,46 @@ func TestClopperPearsonAtExtremeLevels(t *testing.T) {
 		}
 	}
 }
+
+// Where a sample has no spread the answer is by rule, not by a t statistic: worked by hand, with the degrees of freedom that are promised.
+func TestTestsWithoutSpread(t *testing.T) {
+	zero := []float64{0, 0, 0}
+	for _, c := range []struct {
+		name string
+		test func(a, b []float64) (interval.Test, error)
+		a, b []float64
+		want interval.Test
+	}{
+		{"paired, all zero", interval.Paired, zero, zero, interval.Test{Statistic: 0, DF: 2, P: 1}},
+		{"paired, same", interval.Paired, []float64{1, 2, 4, 5}, []float64{1, 2, 4, 5}, interval.Test{Statistic: 0, DF: 3, P: 1}},
+		{"paired, one more", interval.Paired, []float64{2, 3, 5, 6}, []float64{1, 2, 4, 5}, interval.Test{Statistic: math.Inf(1), DF: 3, P: 0.125}},
+		// The spread, some 10^-8, is below what sums of numbers of 10^6 round away (10^-6), and the mean is not.
+		{"paired, spread of rounding", interval.Paired, []float64{1e6 + 1, 1e6 + 1, 1e6 + 1 + 1e-8}, []float64{1e6, 1e6, 1e6},
+			interval.Test{Statistic: math.Inf(1), DF: 2, P: 0.25}},
+		{"welch, both constant", interval.Welch, []float64{3, 3}, []float64{4, 4, 4, 4}, interval.Test{Statistic: math.Inf(-1), DF: 4, P: 0}},
+	} {
+		if got, err := c.test(c.a, c.b); err != nil || got != c.want {
+			t.Errorf("%s: %+v, %v; want %+v", c.name, got, err, c.want)
+		}
+	}
+	// Small numbers may have a small spread: differences of 1, 2 and 3·10^-15 have mean 2 and standard error 1/√3, t = 2√3.
+	got, err := interval.Paired([]float64{1e-15, 2e-15, 3e-15}, zero)
+	if err != nil || math.Abs(got.Statistic-2*math.Sqrt(3)) > 1e-12 || got.DF != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	// The largest values that are allowed.
+	if _, err := interval.Welch([]float64{1e150, -1e150}, []float64{0, 1}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEdgesOfLevelsAndSamples(t *testing.T) {
+	for _, level := range []float64{0, 1, -1, 2, math.NaN()} {
+		if _, half := interval.Half([]float64{1}, level); !math.IsNaN(half) {
+			t.Errorf("one value at level %v: ±%v", level, half)
+		}
+	}
+	if q := interval.Quantiles(nil, 0.5); len(q) != 1 || !math.IsNaN(q[0]) {
+		t.Errorf("quantile of nothing: %v", q)
+	}
+}

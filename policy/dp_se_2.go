@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"math"
+	"math/bits"
 
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -75,7 +76,7 @@ func (p *DPSE2) Next(released privacy.Released) *Batch {
 	}
 	p.ell++
 	more := Forever
-	if p.ell < 60 {
+	if p.ell < bits.UintSize-4 {
 		more = 1<<p.ell + 1 - p.r
 		p.r += more
 	}

@@ -12,6 +12,7 @@ package stopping
 import (
 	"fmt"
 	"math"
+	"math/bits"
 
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
@@ -137,7 +138,7 @@ func (r *Rule) after(k int) int {
 	if !r.doubles {
 		return k
 	}
-	if k > 60 {
+	if k > bits.UintSize-4 {
 		return policy.Forever
 	}
 	return 1 << k

@@ -1,0 +1,155 @@
+package stopping
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// The chance of a yes is the upper tail of a Laplace variate, on both sides; without noise it is a comparison.
+func TestExceedsIsTheTail(t *testing.T) {
+	for _, scale := range []float64{0.5, 3, 40} {
+		law := distuv.Laplace{Scale: scale}
+		for _, x := range []float64{-200, -7, -1, -1e-9, 0, 1e-9, 0.3, 5, 100} {
+			if got, want := exceeds(scale, x), law.CDF(-x); math.Abs(got-want) > 1e-14*want {
+				t.Errorf("P(Lap(%v) > %v) = %v, want %v", scale, x, got, want)
+			}
+		}
+	}
+	if exceeds(0, -1e-300) != 1 || exceeds(0, 0) != 0 || exceeds(0, 1) != 0 {
+		t.Error("without noise, 0 exceeds what is below it, and nothing else")
+	}
+}
+
+// Samples that are all alike, without noise: the rule stops at the first t with |X̄_t| ≥ h_t(1 + 1/α), h_t = R√((2/t)·log(H·k²/β)), whatever R is, and
+// its answer is the sample, clipped. The windows of the simulation change nothing.
+func TestConstantSamplesStopAtTheFirstQuestionAboveTheLevel(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		law     string
+		r, x    float64
+		clipped bool
+	}{
+		{"nas", "table(1:1)", 1, 1, false}, {"nas", "table(2:1)", 3, 2, false}, {"nas", "table(-0.2:1)", 0.25, -0.2, false},
+		{"nas", "table(5:1)", 2, 2, true}, {"nas", "table(-5:1)", 2, -2, true}, {"nas", "table(2:1)", 2, 2, false}, {"nas", "table(-2:1)", 2, -2, false},
+		{"dp-nas", "table(2:1)", 3, 2, false}, {"dp-nas", "table(-5:1)", 4, -4, true},
+		{"dp-exp-nas", "table(2:1)", 3, 2, false}, {"dp-exp-nas", "table(-5:1)", 4, -4, true}, {"dp-exp-nas", "table(5:1)", 4, 4, true},
+	} {
+		const alpha, beta = 0.4, 0.02
+		first, asked := 0, 0
+		for first == 0 {
+			asked++
+			n, hoeffding := asked, 16.0
+			if c.name == "dp-exp-nas" {
+				n = int(math.Pow(2, float64(asked)))
+			}
+			if c.name == "nas" {
+				hoeffding = 4
+			}
+			h := c.r * math.Sqrt(2/float64(n)*math.Log(hoeffding*float64(asked)*float64(asked)/beta))
+			if math.Abs(c.x) >= h*(1+1/alpha) {
+				first = n
+			}
+		}
+		rule := newRuleOf(t, c.name, alpha, beta, math.Inf(1), c.r)
+		got, err := Simulate(context.Background(), rule, parse(t, c.law), 0, ptr(noise.NewFast(1, 1)), ptr(noise.NewFast(2, 2)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		clipped := 0
+		if c.clipped {
+			clipped = first
+		}
+		if got.Samples != first || math.Abs(got.Estimate-c.x) > 1e-12*c.r || got.Clipped != clipped {
+			t.Errorf("%s of %s in ±%v: %v after %d samples, %d clipped; want %v after %d, %d", c.name, c.law, c.r, got.Estimate, got.Samples, got.Clipped,
+				c.x, first, clipped)
+		}
+		// The cap is the last sample that it may take.
+		for limit, ends := range map[int]bool{first: true, first - 1: false} {
+			_, err := Simulate(context.Background(), rule, parse(t, c.law), limit, ptr(noise.NewFast(1, 1)), ptr(noise.NewFast(2, 2)))
+			var unfinished *UnfinishedError
+			if ends != (err == nil) || !ends && !(errors.As(err, &unfinished) && unfinished.Capped) {
+				t.Errorf("%s of %s capped at %d, where it takes %d: %v", c.name, c.law, limit, first, err)
+			}
+		}
+	}
+}
+
+// What the proof of 002 Theorem 4.1.3 needs, solved for t by bisection of its inequality in a program of its own.
+func TestStopsAfterByWorkedNumbers(t *testing.T) {
+	for _, c := range []struct{ alpha, beta, epsilon, r, mu, t float64 }{
+		{0.3, 0.05, 0.7, 2, 0.5, 14346.237345556028},
+		{0.6, 0.01, 2.5, 0.25, 0.2, 898.31900496672},
+		{0.1, 0.08, 0.05, 1, 0.03, 4327543.297446824},
+	} {
+		rule := newRuleOf(t, "dp-exp-nas", c.alpha, c.beta, c.epsilon, c.r)
+		if !rule.stopsAfter(c.t*(1+1e-10), c.mu) || rule.stopsAfter(c.t*(1-1e-10), c.mu) {
+			t.Errorf("%+v: the rule stops at another time", c)
+		}
+	}
+	// There is no question before two samples, however sure.
+	if (Rule{alpha: 0.5, beta: 0.05, epsilon: math.Inf(1), r: 1}).stopsAfter(1.999, 1e9) {
+		t.Error("the rule stops before its first question")
+	}
+}
+
+// On fixed-point samples with exact noise the level is that of continuous ones with wider bounds: the step of the grid in each sample, and tails
+// P(|x| > H·(log(1/p) + Log)) ≤ p of the noise.
+func TestExactLevelsAreWider(t *testing.T) {
+	const alpha, beta, epsilon = 0.3, 0.04, 0.8
+	rule := newRuleOf(t, "dp-nas", alpha, beta, epsilon, 5)
+	wide, err := rule.exact()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, 10, 100_000, 1 << 40 >> 12} {
+		k := float64(n)
+		logs := math.Log(4 / beta)
+		level := (math.Sqrt(2*k*math.Log(16*k*k/beta)) + k*release.ExactStep) * (1 + 1/alpha) / 2
+		for i, p := range []float64{logs, math.Log(8 * k * k / beta), logs} {
+			tail, err := release.ExactTail([]float64{6 / epsilon, 6 / epsilon, 2 / epsilon}[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			level += tail.H * (p + tail.Log) / []float64{1, 1, alpha}[i]
+		}
+		if got := wide.above(n, n); math.Abs(got-level) > 1e-13*level || !(got > rule.above(n, n)) {
+			t.Errorf("after %d samples: %v, want %v, above %v", n, got, level, rule.above(n, n))
+		}
+	}
+}
+
+// Edges of parameters are where the comments say.
+func TestEdgesOfParameters(t *testing.T) {
+	for _, r := range []float64{1e-300, 1e300} {
+		if _, err := NewDPNAS(0.5, 0.5, 1, r); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, epsilon := range []float64{0, -1, math.NaN()} {
+		if _, err := NewDPNAS(0.5, 0.5, epsilon, 1); err == nil {
+			t.Errorf("epsilon %v passes", epsilon)
+		}
+	}
+	edge := newRuleOf(t, "dp-exp-nas", 0.1, 0.08, 0.5, 2)
+	for _, mu := range []float64{2, -2} { // |μ| = R
+		if _, err := edge.UpperBound(mu); err != nil {
+			t.Error(err)
+		}
+		if got, want := must[float64](t)(edge.LowerBound(mu)), math.Log(12.5)/(12*0.5*0.1); math.Abs(got-want) > 1e-12*want {
+			t.Errorf("lower bound %v, want %v", got, want)
+		}
+	}
+	if _, err := newRuleOf(t, "dp-nas", 0.1, 0.25, 1, 1).LowerBound(0.5); err == nil {
+		t.Error("a lower bound at beta = ¼")
+	}
+	if r := newRuleOf(t, "dp-exp-nas", 0.1, 0.05, 1, 1); r.after(20) != 1<<20 || r.after(64) < 1<<28 {
+		t.Errorf("questions after %d and %d samples", r.after(20), r.after(64))
+	}
+}
