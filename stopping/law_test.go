@@ -3,12 +3,15 @@ package stopping
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"sort"
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )
 
@@ -151,5 +154,101 @@ func TestEdgesOfParameters(t *testing.T) {
 	}
 	if r := newRuleOf(t, "dp-exp-nas", 0.1, 0.05, 1, 1); r.after(20) != 1<<20 || r.after(64) < 1<<28 {
 		t.Errorf("questions after %d and %d samples", r.after(20), r.after(64))
+	}
+}
+
+// stoppingMass is the law of the stopping time of a rule that asks after every sample, on samples that are all x: given the threshold's noise b the
+// questions are independent, and question t is a yes with probability P(A > level_t + b − t|x|/2R). It is averaged over b by the midpoint rule.
+func stoppingMass(rule Rule, x float64, most int) []float64 {
+	m := rule.Mechanism()
+	law, query := distuv.Laplace{Scale: m.Threshold}, distuv.Laplace{Scale: m.Query}
+	mass := make([]float64, most+1)
+	const cells = 4000
+	for i := range cells {
+		const width = 60.0 / cells
+		b := m.Threshold * (width*(float64(i)+0.5) - 30)
+		left := law.CDF(b+m.Threshold*width/2) - law.CDF(b-m.Threshold*width/2)
+		for t := 1; t <= most; t++ {
+			gap := rule.above(t, t) + b - float64(t)*math.Abs(x)/(2*rule.r)
+			p := query.CDF(-gap)
+			mass[t] += left * p
+			left *= 1 - p
+		}
+	}
+	return mass
+}
+
+// Skipping over questions gives the stopping time its exact law: χ² over 40 cells at 10⁻⁶. A twin whose steps are two samples short is caught.
+func TestSkippingHasTheExactLaw(t *testing.T) {
+	for i, c := range []struct{ epsilon, r, x float64 }{{1, 1, 1}, {3, 2, -1.5}} {
+		rule := newRuleOf(t, "dp-nas", 0.9, 0.2, c.epsilon, c.r)
+		law := parse(t, fmt.Sprintf("table(%v:1)", c.x))
+		const most, draws = 3000, 20_000
+		mass := stoppingMass(rule, c.x, most)
+		var ends []int // cells of a fortieth each
+		var want []float64
+		sum, last := 0.0, 0.0
+		for n, p := range mass {
+			if sum += p; sum-last >= 1.0/40 && 1-sum > 1.0/40 {
+				ends, want, last = append(ends, n), append(want, (sum-last)*draws), sum
+			}
+		}
+		want = append(want, (1-last)*draws)
+		if 1-sum > 1e-6 || len(ends) < 20 {
+			t.Fatalf("%d: mass %v, %d cells", i, sum, len(ends))
+		}
+		seen, short := make([]float64, len(want)), make([]float64, len(want))
+		above, below := 0.0, 0.0 // samples, by the sign of the threshold's noise
+		for run := range draws {
+			s, own := noise.NewFast(uint64(run), 7), noise.NewFast(uint64(run), 8)
+			threshold := own
+			positive := threshold.Laplace(rule.Mechanism().Threshold) > 0
+			n := must[Result](t)(Simulate(context.Background(), rule, law, 0, &s, &own)).Samples
+			seen[sort.SearchInts(ends, n)]++
+			short[sort.SearchInts(ends, n-2)]++
+			if positive {
+				above += float64(n) / draws
+			} else {
+				below += float64(n) / draws
+			}
+		}
+		if p := chiSquare(seen, want); p < 1e-6 {
+			t.Errorf("%d: χ² p-value %v", i, p)
+		}
+		if p := chiSquare(short, want); p > 1e-6 {
+			t.Errorf("%d: steps that are two short pass: %v", i, p)
+		}
+		if !(above > below) {
+			t.Errorf("%d: a higher threshold stops sooner: %v, %v", i, above, below)
+		}
+	}
+}
+
+func chiSquare(seen, want []float64) float64 {
+	x := 0.0
+	for i := range seen {
+		x += (seen[i] - want[i]) * (seen[i] - want[i]) / want[i]
+	}
+	return distuv.ChiSquared{K: float64(len(seen) - 1)}.Survival(x)
+}
+
+// A rule that stops at once is often wrong: each outcome says so by its own estimate, and the study counts.
+func TestOutcomesJudgeTheirEstimates(t *testing.T) {
+	rule := newRuleOf(t, "dp-exp-nas", 0.3, 0.2, 4, 5)
+	rule.hoeffding = 0.21
+	rule.noise = [3]privacy.Tail{}
+	s := must[*Study](t)(StudyConfig{Rule: rule, Law: parse(t, "table(2:1)"), Runs: 400, Seed: 3, Workers: 2}.Run(context.Background()))
+	failures := 0
+	for i, o := range s.Outcomes {
+		d := math.Abs(o.Estimate - 2)
+		if !o.Finished || math.Abs(o.Error-d/2) > 1e-12 || o.Failed != (d > 0.6) {
+			t.Fatalf("run %d: %+v", i, o)
+		}
+		if o.Failed {
+			failures++
+		}
+	}
+	if s.Failures != failures || failures < 100 || failures > 399 {
+		t.Errorf("%d failures, counted %d", failures, s.Failures)
 	}
 }
