@@ -266,3 +266,16 @@ func BenchmarkKLUpperFrom(b *testing.B) {
 	}
 	sink = q
 }
+
+// The series is longest where it takes over from the logarithm, at q/p or (1−q)/(1−p) of 3/4 and 5/4. From 40 digits elsewhere.
+func TestKLWhereTheSeriesIsLongest(t *testing.T) {
+	for _, c := range [][3]float64{
+		{0.5, 0.5625, 0.0078741784840695843}, {0.5, 0.59375, 0.0178945539257926396}, {0.25, 0.3125, 0.00947264491366988568},
+		{0.5, 0.625, 0.0322692605687855858}, {0.5, 0.375, 0.0322692605687855858}, {0.125, 0.15625, 0.00392874473523927406},
+		{0.875, 0.84375, 0.00392874473523927406}, {0.75, 0.625, 0.0353748905684248742},
+	} {
+		if got := divergence.KL(c[0], c[1]); math.Abs(got-c[2]) > 4e-15*c[2] {
+			t.Errorf("kl(%v, %v) = %.17g, want %.17g", c[0], c[1], got, c[2])
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sort"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -250,5 +251,38 @@ func TestOutcomesJudgeTheirEstimates(t *testing.T) {
 	}
 	if s.Failures != failures || failures < 100 || failures > 399 {
 		t.Errorf("%d failures, counted %d", failures, s.Failures)
+	}
+}
+
+// A countdown is a context that is cancelled when it has been asked so often.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A rule looks for Ctrl-C before it begins, and within long batches too; it then says which sample it was at, and what was spent on the questions.
+func TestRulesStopWhenCancelled(t *testing.T) {
+	samples := make([]float64, 1<<18)
+	for _, name := range Names() {
+		rule := newRuleOf(t, name, 0.5, 1e-7, 1, 1)
+		if _, err := Run(&countdown{context.Background(), 0}, rule, samples[:100], Options{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s began: %v", name, err)
+		}
+		s, own := noise.NewFast(1, 1), noise.NewFast(1, 2)
+		if _, err := Simulate(&countdown{context.Background(), 0}, rule, parse(t, "table(0:1)"), 1<<20, &s, &own); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s simulated: %v", name, err)
+		}
+	}
+	// Questions after 2, 4, …, 65536 samples; of the next batch, 65535 are read before it looks.
+	_, err := Run(&countdown{context.Background(), 1}, newRuleOf(t, "dp-exp-nas", 0.5, 1e-7, 1, 1), samples, Options{})
+	if want := "dp-exp-nas: sample 131072: context canceled; no estimate is released; ε = 0.5, "; !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s…", err, want)
 	}
 }
