@@ -4,7 +4,7 @@ import "math"
 
 // thesisTheorems are what 000 states beside its figures: propositions and theorems of chapters 2, 4, 5 and 6 that are checked by computation, by games or over a sweep.
 func thesisTheorems() []Figure {
-	return []Figure{theoremsOfChapter2(), theoremsOfChapter4()}
+	return []Figure{theoremsOfChapter2(), theoremsOfChapter4(), theoremsOfChapter6()}
 }
 
 // A sharpest is the largest of several numbers, and where it came out.
