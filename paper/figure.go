@@ -163,6 +163,7 @@ func All() []Figure {
 		distributed(),    // 003
 		identification(), // 004 and 000 §5.5.3
 		faults(),         // what the published programs do wrong
+		theorems(),       // what 001 to 004 prove and do not play
 	} {
 		all = append(all, part...)
 	}

@@ -1,0 +1,156 @@
+package paper
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sotto-dp/sotto/audit"
+	"github.com/sotto-dp/sotto/experiment"
+)
+
+// TestTheoremsCanFail asks every claim of the theorems with numbers made up: each must be able to hold and to fail.
+func TestTheoremsCanFail(t *testing.T) {
+	figures := theorems()
+	if err := check(figures); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range figures {
+		e := settled(t, f)
+		seen := map[string]map[Answer]bool{}
+		random := rand.New(rand.NewPCG(5, 5))
+		for range 60 {
+			invent(e, random)
+			for _, c := range f.Claims {
+				got, v := decide(&c, e)
+				if v == Errored {
+					t.Fatalf("%s/%s: %s", f.ID, c.ID, got.Detail)
+				}
+				if seen[c.ID] == nil {
+					seen[c.ID] = map[Answer]bool{}
+				}
+				seen[c.ID][got.Answer] = true
+			}
+		}
+		for _, c := range f.Claims {
+			if !seen[c.ID][Holds] || !seen[c.ID][Fails] {
+				t.Errorf("%s/%s came out %v only", f.ID, c.ID, seen[c.ID])
+			}
+			if got, v := decide(&c, &Evidence{Preset: Quick}); v != NotTested && v != OurFinding {
+				t.Errorf("%s/%s without results: %s, %s", f.ID, c.ID, got.Answer, v)
+			}
+		}
+	}
+}
+
+// settled is evidence with the cells of a figure's settings, and nothing in them.
+func settled(t *testing.T, f Figure) *Evidence {
+	t.Helper()
+	e := &Evidence{Preset: Full, Experiments: map[string]*experiment.Results{}, Numbers: &Numbers{Values: map[string][]float64{}}}
+	for _, x := range f.Experiments {
+		spec, err := experiment.Read(filepath.Join("settings", x.File))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if spec.Name != strings.TrimSuffix(x.File, ".yaml") {
+			t.Errorf("%s is named %s", x.File, spec.Name)
+		}
+		plan, err := spec.Resolve()
+		if err != nil {
+			t.Fatalf("%s: %v", x.File, err)
+		}
+		r := &experiment.Results{Manifest: plan.Manifest()}
+		horizon := r.Manifest.Horizon
+		r.Manifest.Checkpoints = []int{horizon / 2, horizon}
+		for _, c := range r.Manifest.Cells {
+			r.Cells = append(r.Cells, experiment.CellResult{CellInfo: c})
+		}
+		e.Experiments[x.Name] = r
+	}
+	return e
+}
+
+// invent makes results up: all ratios and audits are small or large, and all regrets.
+func invent(e *Evidence, random *rand.Rand) {
+	for _, name := range inventedNames {
+		v := []float64{0.1, 10}[random.IntN(2)]
+		e.Numbers.Values[name] = []float64{v, v, 1, 100}
+		if name == "star" && v == 0.1 {
+			e.Numbers.Values[name][0] = 1
+		}
+	}
+	level := []float64{1e-9, 1e30}[random.IntN(2)]
+	for _, r := range e.Experiments {
+		scale := []float64{1e-3, 1, 1e3}[random.IntN(3)]
+		for i := range r.Cells {
+			c := &r.Cells[i]
+			c.FinalRegret = nil
+			for j := range 2000 {
+				c.FinalRegret = append(c.FinalRegret, level*scale*(1+1e-6*float64(j%7)))
+			}
+			m := level * scale
+			c.Regret.Mean, c.Regret.SE = []float64{m, m}, []float64{m * 1e-6, m * 1e-6}
+		}
+	}
+}
+
+// inventedNames are the names of numbers that claims of theorems are decided from.
+var inventedNames = []string{
+	"NAS, later than proved", "NAS, (2.36) over t*", "tree, sums with a step", "DP-SE, epochs over the lemma", "tree", "dp-se", "dp-se-2",
+	"star",
+}
+
+// A twin with half the noise, or a quarter, is found out, by as many games as preset quick has; the sound one is not. False alarms have probability 0.01 a policy.
+func TestBrokenTwinsOfElimination(t *testing.T) {
+	ctx, games := context.Background(), gamesOf(Quick)
+	elimination := func(policy string) func(audit.Fault) ([]float64, error) {
+		return func(f audit.Fault) ([]float64, error) { return attackElimination(policy, f).findings(ctx, games) }
+	}
+	caught(t, "dp-se", elimination("dp-se"), audit.HalfScale)
+	caught(t, "dp-se-2", elimination("dp-se-2"), audit.QuarterScale)
+	// A tree's ε is in the sum of four nodes, each of which shows a quarter.
+	caught(t, "tree", func(f audit.Fault) ([]float64, error) { return attackTree(ctx, games, f) }, audit.QuarterScale)
+}
+
+// caught checks that a claim on privacy holds for what is sound and fails for its twin.
+func caught(t *testing.T, name string, play func(audit.Fault) ([]float64, error), fault audit.Fault) {
+	t.Helper()
+	for _, x := range []struct {
+		fault audit.Fault
+		want  Answer
+	}{{audit.NoFault, Holds}, {fault, Fails}} {
+		v, err := play(x.fault)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		e := &Evidence{Numbers: &Numbers{Values: map[string][]float64{name: v}}}
+		got, err := unfound(name)(e)
+		if err != nil || got.Answer != x.want {
+			t.Errorf("%s, fault %v: %s, want %s: %s, %v", name, x.fault, got.Answer, x.want, got.Detail, err)
+		}
+		t.Logf("%s, fault %v: %s", name, x.fault, got.Detail)
+	}
+}
+
+func TestEliminationNumbers(t *testing.T) {
+	if got := sumsWithStep(8); got != 4 { // step 1 is in [1,1], [1,2], [1,4], [1,8]
+		t.Errorf("a step is in %d sums of 8 steps, want 4", got)
+	}
+	// By hand: R_1 = 32 log(16·2)·4 + 1 rounded up.
+	if got := epochPlays(2, 0.5, 100, 0.5); got != 445 {
+		t.Errorf("an arm of gap ½ is played %v times, want 445", got)
+	}
+	if got := nasLater(0.9, 0.05, 1, 1, 3); got != 1 {
+		t.Errorf("NAS on ones has not stopped after 3 with probability %v", got)
+	}
+	// A rule with a radius four times as wide stops later than is proved.
+	n := int(nasSamples(0.95, 0.5, 0.5))
+	if sound, twin := nasLater(0.95, 0.5, 0.5, 1, n), nasLater(0.95, 0.5, 0.5, 4, n); sound > 0.5 || twin < 0.5 {
+		t.Errorf("later than %d with probability %v, of a twin %v", n, sound, twin)
+	}
+	if x := starGap(10, 1, 1e6); x < 0.0 || x > 0.1 {
+		t.Errorf("Δ* is %v", x)
+	}
+}
