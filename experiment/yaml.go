@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,6 +64,9 @@ func Parse(file string, data []byte) (*Spec, error) {
 	text := strings.TrimPrefix(string(data), "\ufeff")
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	d.src.lines = strings.Split(text, "\n")
+	if err := d.checkForm(); err != nil {
+		return nil, err
+	}
 	if err := d.checkDepth(text); err != nil {
 		return nil, err
 	}
@@ -106,6 +110,26 @@ func first(n ast.Node) *token.Token {
 	}
 	return n.GetToken()
 }
+
+// checkForm refuses a file whose first line is no key. It may be a log that was named in place of the
+// experiment that reads it, and other errors quote what they find: so this one quotes nothing.
+func (d *decoder) checkForm() error {
+	for _, line := range d.src.lines {
+		line = strings.TrimSpace(line)
+		if line == "" || line == "---" || line[0] == '#' || line[0] == '%' {
+			continue
+		}
+		if keyLine.MatchString(line) {
+			return nil
+		}
+		return d.whole("the first line is no key: value pair, so this is no experiment. Rewards in a CSV are " +
+			"read by an instance, csv: FILE, or by --csv FILE in place of an experiment")
+	}
+	return nil
+}
+
+// keyLine is a line of a mapping: a colon that ends a word. A time of day is none.
+var keyLine = regexp.MustCompile(`^\{|:(\s|$)`)
 
 // checkDepth refuses nesting that only an attack needs. It counts brackets wherever they stand, and indentation.
 func (d *decoder) checkDepth(text string) error {
