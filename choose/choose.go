@@ -29,8 +29,8 @@
 // # What is recommended
 //
 // The first of the ranking, with two exceptions, in Answer.Refused. Where clipping to the declared range changes which arm is best, policies
-// look for another arm than the one they are judged by, and who is in front is in front by accident. And where the first loses more than playing
-// all arms equally often, which looks at no reward, that is what to do.
+// look for another arm than the one they are judged by, and who is in front is in front by accident. And where the first is not shown to
+// lose less than playing all arms equally often, which looks at no reward, that is what to do.
 package choose
 
 import (
@@ -161,7 +161,7 @@ type Answer struct {
 	Regret     string     `json:"regret"`      // of which means it is
 	Range      [2]float64 `json:"range"`       // that rewards are clipped to
 	EqualSplit float64    `json:"equal_split"` // the expected regret of playing all arms equally often
-	// Refused says why nothing is recommended: clipping changes which arm is best, or the first policy loses more than an equal split.
+	// Refused says why nothing is recommended: clipping changes which arm is best, or the first policy is not shown to lose less than an equal split.
 	Refused  string   `json:"refused,omitempty"`
 	Left     []Left   `json:"left"`
 	Warnings []string `json:"warnings"`

@@ -256,6 +256,13 @@ func TestNothingIsRecommendedThatAnEqualSplitBeats(t *testing.T) {
 	if math.Abs(a.EqualSplit-300) > 1e-9 || !(a.Use().Mean > 300) || !strings.Contains(a.Refused, "equally often") {
 		t.Errorf("%v against %v: %q", a.Use().Mean, a.EqualSplit, a.Refused)
 	}
+	// DP-SE cannot begin: it is an equal split. Nor is a lead of chance a reason.
+	for _, policy := range []string{"dp-se", "lazy-dp-ts"} {
+		q := choose.Question{Source: bandit.Fixed(in), Budget: privacy.Pure{Epsilon: 0.01}, Horizon: 100, Policies: names(policy), MinRuns: 64, MaxRuns: 64}
+		if a, err := choose.Rank(t.Context(), q); err != nil || !strings.Contains(a.Refused, "is not shown to be better") {
+			t.Errorf("%s: %v ± %v against %v: %q, %v", policy, a.Use().Mean, a.Use().Half, a.EqualSplit, a.Refused, err)
+		}
+	}
 	q.Budget = privacy.Pure{Epsilon: 1}
 	if a, err = choose.Rank(t.Context(), q); err != nil || a.Refused != "" {
 		t.Errorf("%v, %q", err, a.Refused)

@@ -313,9 +313,9 @@ func (w *world) answer(q *Question, c *contest) (Answer, error) {
 	case use.Mean > a.EqualSplit:
 		a.Refused = fmt.Sprintf("%s, the first, has a mean regret of %.6g, and playing all arms equally often, which looks at no reward, has %.6g",
 			use.Policy, use.Mean, a.EqualSplit)
-	case use.Mean+use.Half > a.EqualSplit && a.EqualSplit > 0:
-		a.Warnings = append(a.Warnings, fmt.Sprintf("%s is not shown to be better than playing all arms equally often, which has a mean regret of %.6g",
-			use.Policy, a.EqualSplit))
+	case use.Mean+use.Half >= a.EqualSplit*(1-1e-12) && a.EqualSplit > 0: // rounding apart
+		a.Refused = fmt.Sprintf("%s, the first, has a mean regret of %.6g ± %.3g, and is not shown to be better than playing all arms equally often, "+
+			"which looks at no reward and has %.6g. A longer horizon or a larger budget leaves more to learn, and more runs may show less", use.Policy, use.Mean, use.Half, a.EqualSplit)
 	}
 	return a, nil
 }

@@ -74,6 +74,8 @@ func (c *chooseCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if c.CSV != "" {
+		// The source's own text has a hash of the rewards: of few values it can be guessed and confirmed.
+		a.World = fmt.Sprintf("%s, %d arms", c.CSV, len(q.Source.(bandit.Fixed).Arms))
 		a.Warnings = append(a.Warnings, "the log is used without noise: keep this answer as private as the log")
 	}
 	use, repeat := a.Use().Policy, c.repeat(&q, &a)
