@@ -139,11 +139,18 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 		return fail(err)
 	}
 	var arm, reward, user int
-	if reward, err = t.Column(cmp.Or(f.Reward, "reward")); err != nil {
+	column := func(name, usual string) (int, error) {
+		at, err := t.Column(cmp.Or(name, usual))
+		if err != nil && name == "" {
+			err = fmt.Errorf("%w; another name is given by --%s-column, in an experiment %[2]s_column", err, usual)
+		}
+		return at, err
+	}
+	if reward, err = column(f.Reward, "reward"); err != nil {
 		return fail(err)
 	}
 	if arms {
-		if arm, err = t.Column(cmp.Or(f.Arm, "arm")); err != nil {
+		if arm, err = column(f.Arm, "arm"); err != nil {
 			return fail(err)
 		}
 	}
@@ -198,7 +205,7 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 			s.Skipped++
 		} else if x, err = t.Number(reward); err != nil {
 			if !f.SkipMissing {
-				err = fmt.Errorf("%w; rows without a reward are left out if you say to skip them", err)
+				err = fmt.Errorf("%w; rows without a reward are left out by --skip-missing, in an experiment skip_missing: true", err)
 			}
 			return fail(err)
 		}
@@ -214,7 +221,7 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 	}
 	s.People, s.Clipped = crowd.contribute(counted), crowd.beyond
 	if s.Rows == 0 {
-		return fail(errors.New("there is a header but no row: want at least one reward of each arm"))
+		return fail(errors.New("there is a header but no row"))
 	}
 	if !arms {
 		if !given[0] {

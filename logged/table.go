@@ -47,6 +47,9 @@ func NewTable(r io.Reader) (*Table, error) {
 		return nil, err
 	}
 	columns := slices.Clone(header)
+	if mark := columns[0]; strings.HasPrefix(mark, "\xff\xfe") || strings.HasPrefix(mark, "\xfe\xff") {
+		return nil, errors.New("the file is UTF-16, must be UTF-8: save it as CSV in UTF-8")
+	}
 	columns[0] = strings.TrimPrefix(columns[0], "\ufeff")
 	return &Table{rows: rows, columns: columns}, nil
 }
@@ -57,7 +60,12 @@ func (t *Table) Columns() []string { return slices.Clone(t.columns) }
 // Column is where the column of this name is.
 func (t *Table) Column(name string) (int, error) {
 	at := slices.Index(t.columns, name)
+	alike := func(column string) bool { return strings.EqualFold(strings.TrimSpace(column), strings.TrimSpace(name)) }
 	switch {
+	case at < 0 && slices.ContainsFunc(t.columns, alike):
+		return 0, fmt.Errorf("line 1: there is no column %q, but one that differs from it in capitals or in spaces around it", name)
+	case at < 0 && len(t.columns) == 1 && strings.ContainsAny(t.columns[0], ";\t"):
+		return 0, fmt.Errorf("line 1: there is no column %q: columns must be divided by commas, not by semicolons or tabs", name)
 	case at < 0:
 		return 0, fmt.Errorf("line 1: there is no column %q among the %d of the header", name, len(t.columns))
 	case slices.Contains(t.columns[at+1:], name):

@@ -39,7 +39,7 @@ func (e *UnfinishedError) Error() string {
 	if e.Asked == policy.Forever {
 		wanted = "more rewards than there can be"
 	}
-	return fmt.Sprintf("the data of arm %q ran out %s. The rule wanted %s of it, and %d are left", e.Arm, after, wanted, e.Left)
+	return fmt.Sprintf("the data of arm %q ran out %s. The rule wanted %s of it, and it has %d left", e.Arm, after, wanted, e.Left)
 }
 
 // Is makes it match ErrUnfinished.

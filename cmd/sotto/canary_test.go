@@ -87,11 +87,11 @@ var canaryRows = map[string]canaryRow{
 		{"!", "stop", "--rule", "dp-nas", "--alpha", "0.1", "--beta", "0.1", "--epsilon", "0.001", "--range", "1", "--csv", "arms.csv", "--column", "reward"}, // runs out
 	}},
 	"sotto identify": {runs: [][]string{
-		{"identify", "--csv", "arms.csv", "--epsilon", "1", "--risk", "0.05", "--transcript", "trial.jsonl"},
+		{"identify", "--csv", "arms.csv", "--range", "0,1", "--epsilon", "1", "--risk", "0.05", "--transcript", "trial.jsonl"},
 		{"identify", "--replay", "trial.jsonl"},
-		{"identify", "--csv", "arms.csv", "--epsilon", "1", "--risk", "0.05", "--rule", "adap-tt", "--transcript", "adap.jsonl"},
-		{"!", "identify", "--csv", "arms.csv", "--epsilon", "0.01", "--risk", "0.05", "--transcript", "short.jsonl"}, // runs out
-		{"identify", "--csv", "arms.csv", "--risk", "0.05", "--rule", "lucb"},
+		{"identify", "--csv", "arms.csv", "--range", "0,1", "--epsilon", "1", "--risk", "0.05", "--rule", "adap-tt", "--transcript", "adap.jsonl"},
+		{"!", "identify", "--csv", "arms.csv", "--range", "0,1", "--epsilon", "0.01", "--risk", "0.05", "--transcript", "short.jsonl"}, // runs out
+		{"identify", "--csv", "arms.csv", "--range", "0,1", "--risk", "0.05", "--rule", "lucb"},
 		{"!", "identify", "--replay", "arms.csv"},
 	}},
 	"sotto letor":          {runs: [][]string{{"letor", "rows.txt", "--clusters", "2", "--raw", "--out", "rows.csv"}}},

@@ -147,14 +147,10 @@ func (c *chooseCommand) question(s streams) (choose.Question, error) {
 
 // ends are those of the declared range, both 0 if none is.
 func (c *chooseCommand) ends() (lo, hi float64, err error) {
-	if c.Range == "" {
-		if c.CSV != "" {
-			return 0, 0, errors.New("want --range LO,HI with --csv: the lowest and the highest reward that there can be. Rewards outside are clipped. Take it from what " +
-				"is known without the data, such as 0,1 for clicks, 1,5 for stars, 0,5000 for baskets of at most 50 euros in cents: what is read off the data tells of them")
-		}
+	if c.Range == "" && c.CSV == "" {
 		return 0, 0, nil
 	}
-	return parseRange(c.Range)
+	return declared(c.Range, true)
 }
 
 // positive reads a fraction. That 0 is not a value matters: in a question it stands for the default.

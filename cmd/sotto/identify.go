@@ -33,7 +33,7 @@ type identifyCommand struct {
 	Rule    string `default:"dp-tt" help:"dp-tt, adap-tt, adap-tt-star, dp-se; or ttucb, se, lucb, track-and-stop, which are not private. With parameters if need be: dp-tt:eta=0.5; sotto list policies has them." placeholder:"RULE"`
 	Risk    string `help:"Probability of a wrong answer that is allowed, above 0 and below 1." placeholder:"δ"`
 	Epsilon string `help:"Budget of ε-DP, for the whole trial: who got which arm, when it stopped, and the answer. Not for rules that are not private." placeholder:"ε"`
-	Range   string `help:"Declared range of rewards; others are clipped. It must not be taken from the data." default:"0,1" placeholder:"LO,HI"`
+	Range   string `help:"Declared range of rewards; others are clipped. 0,1 if not given. --csv needs it: it must not be taken from the data." placeholder:"LO,HI"`
 
 	Cap        experiment.Count `help:"Give up after so many plays. If two arms are best no rule ever stops; for --arms the cap is 1e8 if not given." placeholder:"N"`
 	Runs       experiment.Count `help:"Runs of --arms: more than one print the error rate and the distribution of the number of plays." placeholder:"N"`
@@ -46,8 +46,8 @@ func (c *identifyCommand) Help() string {
 	return `Examples:
   sotto identify --arms 0.95,0.9,0.5 --epsilon 1 --risk 0.05
   sotto identify --arms 0.95,0.9,0.5 --rule adap-tt --epsilon 1 --risk 0.05 --runs 1000
-  sotto identify --csv doses.csv --epsilon 1 --risk 0.05 --transcript trial.jsonl
-  sotto identify --csv visits.csv --arm-column version --reward-column sent --user-column visitor --skip-missing --epsilon 1 --risk 0.05
+  sotto identify --csv doses.csv --range 0,1 --epsilon 1 --risk 0.05 --transcript trial.jsonl
+  sotto identify --csv visits.csv --arm-column version --reward-column sent --user-column visitor --skip-missing --range 0,1 --epsilon 1 --risk 0.05
   sotto identify --replay trial.jsonl`
 }
 
@@ -62,7 +62,7 @@ func (c *identifyCommand) Run(ctx context.Context, s streams) error {
 	case given != 1:
 		return fmt.Errorf("%w: want one of --arms, --csv and --replay", errUsage)
 	case c.Replay != "":
-		if c.Risk != "" || c.Epsilon != "" || c.Rule != "dp-tt" || c.Range != "0,1" || c.Cap > 0 || c.Runs > 0 || c.Seed != "" || c.Transcript != "" || c.columnFlags.given() || c.InOrder {
+		if c.Risk != "" || c.Epsilon != "" || c.Rule != "dp-tt" || c.Range != "" || c.Cap > 0 || c.Runs > 0 || c.Seed != "" || c.Transcript != "" || c.columnFlags.given() || c.InOrder {
 			return fmt.Errorf("%w: --replay takes no other flag: the transcript says what the trial was", errUsage)
 		}
 		return c.replay(s)
@@ -76,14 +76,27 @@ func (c *identifyCommand) Run(ctx context.Context, s streams) error {
 	if err := c.columnFlags.check(c.CSV); err != nil {
 		return err
 	}
-	lo, hi, err := parseRange(c.Range)
+	lo, hi, err := declared(c.Range, c.CSV != "")
 	if err != nil {
-		return err
+		return usage(err)
 	}
 	if c.CSV != "" {
 		return c.data(ctx, s, lo, hi)
 	}
 	return c.simulate(ctx, s, lo, hi)
+}
+
+// declared is the range of --range; for simulations [0,1] if none is given. Real data want one: rewards that a default
+// clips would be a wrong answer that nobody may be warned of, since the warning would tell of the data.
+func declared(text string, data bool) (lo, hi float64, err error) {
+	switch {
+	case text != "":
+		return parseRange(text)
+	case data:
+		return 0, 0, errors.New("want --range LO,HI with --csv: the lowest and the highest reward that there can be. Rewards outside are clipped. Take it from what " +
+			"is known without the data, such as 0,1 for clicks, 1,5 for stars, 0,5000 for baskets of at most 50 euros in cents: what is read off the data tells of them")
+	}
+	return 0, 1, nil
 }
 
 // parseRange reads --range.

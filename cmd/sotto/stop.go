@@ -86,7 +86,11 @@ func (c *stopCommand) rule() (stopping.Rule, error) {
 		}
 		var err error
 		if x[i], err = strconv.ParseFloat(f.text, 64); err != nil {
-			return stopping.Rule{}, fmt.Errorf("--%s is %q, must be a number", f.flag, f.text)
+			what := "a number"
+			if f.flag == "range" {
+				what = "one number R, for samples in [−R, R]"
+			}
+			return stopping.Rule{}, fmt.Errorf("--%s is %q, must be %s", f.flag, f.text, what)
 		}
 	}
 	if math.IsInf(x[3], 1) {
