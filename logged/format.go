@@ -141,7 +141,7 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 	var arm, reward, user int
 	column := func(name, usual string) (int, error) {
 		at, err := t.Column(cmp.Or(name, usual))
-		if err != nil && name == "" {
+		if err != nil && name == "" && len(t.columns) > 1 {
 			err = fmt.Errorf("%w; another name is given by --%s-column, in an experiment %[2]s_column", err, usual)
 		}
 		return at, err
