@@ -110,3 +110,34 @@ func TestChannelsByHand(t *testing.T) {
 		}
 	}
 }
+
+func TestSharpest(t *testing.T) {
+	var with, without sharpest
+	for i, x := range []float64{-3, -1, -2} {
+		with.take(x, float64(i))
+		without.take(x)
+	}
+	if got := with.numbers(); !slices.Equal(got, []float64{-1, 1}) || without.value != -1 {
+		t.Errorf("%v and %v", got, without.value)
+	}
+	if with.take(math.NaN(), 7); !math.IsNaN(with.value) || with.where[0] != 7 {
+		t.Errorf("%+v", with)
+	}
+	if with.take(5, 8); !math.IsNaN(with.value) {
+		t.Errorf("a NaN is forgotten: %+v", with)
+	}
+}
+
+// A computation stops when it is told to.
+func TestTheoremsStop(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, f := range thesisTheorems() {
+		if f.Compute == nil {
+			continue
+		}
+		if _, err := f.Compute(ctx, Quick); err == nil {
+			t.Errorf("%s: computed although cancelled", f.ID)
+		}
+	}
+}
