@@ -2,6 +2,7 @@ package paper
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/privacy"
 )
 
 // TestTheoremsCanFail asks every claim of the theorems with numbers made up: each must be able to hold and to fail.
@@ -77,20 +79,26 @@ func invent(e *Evidence, random *rand.Rand) {
 	for _, name := range inventedNames {
 		v := []float64{0.1, 10}[random.IntN(2)]
 		e.Numbers.Values[name] = []float64{v, v, 1, 100}
-		if name == "star" && v == 0.1 {
+		switch {
+		case name == "star" && v == 0.1:
 			e.Numbers.Values[name][0] = 1
+		case name == "returning":
+			e.Numbers.Values[name][0] = 0.1
 		}
 	}
-	level := []float64{1e-9, 1e30}[random.IntN(2)]
+	level, slope := []float64{1e-9, 1e30}[random.IntN(2)], float64(random.IntN(3))
 	for _, r := range e.Experiments {
 		scale := []float64{1e-3, 1, 1e3}[random.IntN(3)]
 		for i := range r.Cells {
 			c := &r.Cells[i]
 			c.FinalRegret = nil
-			for j := range 2000 {
-				c.FinalRegret = append(c.FinalRegret, level*scale*(1+1e-6*float64(j%7)))
-			}
 			m := level * scale
+			if x := epsilonOfCell(c); x > 0 {
+				m *= math.Pow(x, -slope)
+			}
+			for j := range 2000 {
+				c.FinalRegret = append(c.FinalRegret, m*(1+1e-6*float64(j%7)))
+			}
 			c.Regret.Mean, c.Regret.SE = []float64{m, m}, []float64{m * 1e-6, m * 1e-6}
 		}
 	}
@@ -100,6 +108,10 @@ func invent(e *Evidence, random *rand.Rand) {
 var inventedNames = []string{
 	"NAS, later than proved", "NAS, (2.36) over t*", "tree, sums with a step", "DP-SE, epochs over the lemma", "tree", "dp-se", "dp-se-2",
 	"star",
+	"lemma", "Skellam, tail over p", "Skellam, divergence over Theorem 2", "Gaussian, divergence over Theorem 4", "Pólya, distance from Laplace over 1e-9",
+	"Laplace modulo m, log-ratio over ε", "returning users, composed over claimed", "returning",
+	"bits, " + messages[0].name, "bits, " + messages[1].name, "bits, " + messages[2].name, "bits, " + messages[3].name, "bits, " + messages[4].name,
+	messages[0].name, messages[1].name, messages[2].name, messages[3].name, messages[4].name,
 }
 
 // A twin with half the noise, or a quarter, is found out, by as many games as preset quick has; the sound one is not. False alarms have probability 0.01 a policy.
@@ -152,5 +164,50 @@ func TestEliminationNumbers(t *testing.T) {
 	}
 	if x := starGap(10, 1, 1e6); x < 0.0 || x > 0.1 {
 		t.Errorf("Δ* is %v", x)
+	}
+}
+
+// Half the noise of a message is found out by the games of preset quick; false alarms have probability 0.01 a mechanism, at a fixed seed.
+func TestBrokenTwinsOfMessages(t *testing.T) {
+	for i, c := range messages {
+		users := 32
+		if c.trust == privacy.TrustLocal {
+			users = 2 // the analyser sees one sum, with every user's noise in it
+		}
+		caught(t, c.name, func(f audit.Fault) ([]float64, error) {
+			return attackMessage(context.Background(), i, users, 5*gamesOf(Quick), f != audit.NoFault)
+		}, audit.HalfScale)
+	}
+}
+
+func TestLawsOfNoise(t *testing.T) {
+	// P(Sk(0,σ²) = 0) = e^{−σ²}I₀(σ²); I₀(1) = 1.2660658777520084, I₁(1) = 0.5651591039924850.
+	law := skellamLaw(1, 60)
+	if got, want := law[0], math.Log(1.2660658777520084)-1; math.Abs(got-want) > 1e-13 {
+		t.Errorf("log P(0) = %v, want %v", got, want)
+	}
+	if got, want := law[1], math.Log(0.5651591039924850)-1; math.Abs(got-want) > 1e-13 {
+		t.Errorf("log P(1) = %v, want %v", got, want)
+	}
+	// One discrete Gaussian moved by g costs αg²/(2σ²) in divergence, exactly for integer α and nearly for others.
+	if got, want := renyi(gaussianSumLaw(9, 1, 90), 2, 3), 3*4/(2*9.0); math.Abs(got-want) > 1e-9 {
+		t.Errorf("D_3 = %v, want %v", got, want)
+	}
+	// Noise of a quarter of the variance is above the curves.
+	if d := renyi(skellamLaw(1, 200), 2, 2); d <= skellamCurve(1, 1, 2, 2) {
+		t.Errorf("a quarter of Theorem 2's variance has D_2 = %v", d)
+	}
+	// Shares of 1/(2n) are no Lap_Z(b), and a modulus changes nothing: scale 1 with g = 1 costs 1.
+	if got := wrapped(1, 50, 1); math.Abs(got-1) > 1e-12 {
+		t.Errorf("Lap_Z(1) modulo 50 costs %v", got)
+	}
+	if got := wrapped(1, 50, 0.5); got < 1.9 {
+		t.Errorf("half the noise costs %v", got)
+	}
+	if got := polyaSum(2, 4); got > 1e-9 {
+		t.Errorf("four Pólya differences are %v from Laplace", got)
+	}
+	if got := unionOf003(4) / 3; got > 1 {
+		t.Errorf("the mended radius of Lemma 2 costs %v", got)
 	}
 }
