@@ -16,7 +16,9 @@ import (
 )
 
 // theorems are what 001 to 004 prove, figure by figure of a source.
-func theorems() []Figure { return []Figure{eliminationTheorems(), distributedTheorems()} }
+func theorems() []Figure {
+	return []Figure{eliminationTheorems(), distributedTheorems(), identificationTheorems()}
+}
 
 // auditWhy is the Why of theorems on privacy: what an audit can say of them.
 const auditWhy = "No audit can show that a mechanism is private: this one looked for a leak larger than what is claimed, and says how much it found."

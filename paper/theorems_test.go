@@ -99,6 +99,9 @@ func invent(e *Evidence, random *rand.Rand) {
 			for j := range 2000 {
 				c.FinalRegret = append(c.FinalRegret, m*(1+1e-6*float64(j%7)))
 			}
+			if c.Identify != nil {
+				c.FinalStoppingTime, c.FinalRegret = c.FinalRegret, nil
+			}
 			c.Regret.Mean, c.Regret.SE = []float64{m, m}, []float64{m * 1e-6, m * 1e-6}
 		}
 	}
@@ -108,6 +111,7 @@ func invent(e *Evidence, random *rand.Rand) {
 var inventedNames = []string{
 	"NAS, later than proved", "NAS, (2.36) over t*", "tree, sums with a step", "DP-SE, epochs over the lemma", "tree", "dp-se", "dp-se-2",
 	"star",
+	"T*_TV, distance from the formula over 1e-8", "adap-tt",
 	"lemma", "Skellam, tail over p", "Skellam, divergence over Theorem 2", "Gaussian, divergence over Theorem 4", "Pólya, distance from Laplace over 1e-9",
 	"Laplace modulo m, log-ratio over ε", "returning users, composed over claimed", "returning",
 	"bits, " + messages[0].name, "bits, " + messages[1].name, "bits, " + messages[2].name, "bits, " + messages[3].name, "bits, " + messages[4].name,
@@ -209,5 +213,24 @@ func TestLawsOfNoise(t *testing.T) {
 	}
 	if got := unionOf003(4) / 3; got > 1 {
 		t.Errorf("the mended radius of Lemma 2 costs %v", got)
+	}
+}
+
+func TestBrokenTwinOfAdaPTT(t *testing.T) {
+	caught(t, "adap-tt", func(f audit.Fault) ([]float64, error) {
+		return attackIdentification(f).findings(context.Background(), gamesOf(Quick))
+	}, audit.HalfScale)
+}
+
+func TestTVTime(t *testing.T) {
+	// By hand: gaps ½ and ¼ give 2 + 4 + 4.
+	got, err := tvTime([]float64{0.5, 1, 0.75})
+	if err != nil || math.Abs(got-10) > 1e-9 {
+		t.Errorf("T*_TV is %v, want 10; %v", got, err)
+	}
+	for _, name := range []string{"two", "three", "five"} {
+		if _, err := bai5(name); err != nil {
+			t.Error(err)
+		}
 	}
 }
