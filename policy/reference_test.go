@@ -44,8 +44,13 @@ func playTable(t *testing.T, p Policy, tab table, tail privacy.Tail, horizon int
 		n        = make([]int, arms)
 		released privacy.Released
 		ledger   = privacy.NewLedger()
-		slot     int
+		slot     = make([]int, arms) // open slot of each arm
+		opened   int
+		open     = func(a int) { slot[a] = opened; opened++ }
 	)
+	for a := range arms {
+		open(a)
+	}
 	for {
 		b := p.Next(released)
 		if b == nil {
@@ -54,6 +59,9 @@ func playTable(t *testing.T, p Policy, tab table, tail privacy.Tail, horizon int
 		if b.Fresh {
 			clear(sum)
 			clear(n)
+			for a := range arms {
+				open(a)
+			}
 		}
 		for m, total := 0, b.Rounds(); m < total; m++ {
 			before, after := make([]int, len(b.Plays)), make([]int, len(b.Plays))
@@ -73,25 +81,27 @@ func playTable(t *testing.T, p Policy, tab table, tail privacy.Tail, horizon int
 			}
 		}
 		v := &privacy.Values{Tail: tail}
+		var slots []int
 		for _, play := range b.Plays {
 			if !play.Release {
 				continue
 			}
 			a := play.Arm
+			slots = append(slots, slot[a])
 			v.N = append(v.N, n[a])
 			v.Sum = append(v.Sum, sum[a]+tab.noise[a][releases[a]])
 			releases[a]++
 			if !p.Mechanism().Continual() {
 				n[a], sum[a] = 0, 0
+				open(a)
 			}
 		}
 		released = privacy.Released{}
 		if len(v.N) > 0 {
 			var err error
-			if released, err = ledger.Release(slot, p.Mechanism(), v); err != nil {
+			if released, err = ledger.ReleaseAll(slots, p.Mechanism(), v); err != nil {
 				t.Fatal(err)
 			}
-			slot++
 		}
 	}
 }
