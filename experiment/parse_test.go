@@ -33,7 +33,7 @@ budgets: [{epsilon: 1}]
 var bad = []struct{ name, from, to string }{
 	{"empty file", good, ""},
 	{"comments only", good, "# nothing\n"},
-	{"no yaml", good, "name: [\n"},
+	{"no yaml", good, "horizon: [\n"},
 	{"a list", good, "- 1\n"},
 	{"a word", good, "quickstart\n"},
 	{"second document", "budgets: [{epsilon: 1}]\n", "budgets: [{epsilon: 1}]\n---\nname: other\n"},

@@ -64,7 +64,7 @@ func Parse(file string, data []byte) (*Spec, error) {
 	text := strings.TrimPrefix(string(data), "\ufeff")
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	d.src.lines = strings.Split(text, "\n")
-	if err := d.checkForm(); err != nil {
+	if err := d.checkForm(text); err != nil {
 		return nil, err
 	}
 	if err := d.checkDepth(text); err != nil {
@@ -111,25 +111,22 @@ func first(n ast.Node) *token.Token {
 	return n.GetToken()
 }
 
-// checkForm refuses a file whose first line is no key. It may be a log that was named in place of the
+// checkForm refuses a file that has none of an experiment's keys. It may be a log that was named in place of the
 // experiment that reads it, and other errors quote what they find: so this one quotes nothing.
-func (d *decoder) checkForm() error {
-	for _, line := range d.src.lines {
+func (d *decoder) checkForm(text string) error {
+	something := func(line string) bool {
 		line = strings.TrimSpace(line)
-		if line == "" || line == "---" || line[0] == '#' || line[0] == '%' {
-			continue
-		}
-		if keyLine.MatchString(line) {
-			return nil
-		}
-		return d.whole("the first line is no key: value pair, so this is no experiment. Rewards in a CSV are " +
-			"read by an instance, csv: FILE, or by --csv FILE in place of an experiment")
+		return line != "" && line[0] != '#'
 	}
-	return nil
+	if !slices.ContainsFunc(d.src.lines, something) || ownKey.MatchString(text) {
+		return nil // what is empty has an error of its own
+	}
+	return d.whole("the file has none of the keys horizon, instances, policies, rules and budgets, so it is no experiment. " +
+		"Rewards in a CSV are read by an instance, csv: FILE, or by --csv FILE in place of an experiment")
 }
 
-// keyLine is a line of a mapping: a colon that ends a word. A time of day is none.
-var keyLine = regexp.MustCompile(`^\{|:(\s|$)`)
+// ownKey is a key of experiments that a log has no column for.
+var ownKey = regexp.MustCompile(`(?m)(^|[\s{,"'])(horizon|instances|policies|rules|budgets)["']?\s*:`)
 
 // checkDepth refuses nesting that only an attack needs. It counts brackets wherever they stand, and indentation.
 func (d *decoder) checkDepth(text string) error {

@@ -71,8 +71,10 @@ func (s Session) Validate() error {
 		return fmt.Errorf("%w: n_min = %d, must be in [1, enrolled = %d]", ErrSession, s.NMin, s.Enrolled)
 	case s.NMin > s.Enrolled:
 		return fmt.Errorf("%w: n_min = %d, %d clients are enrolled", ErrTooFew, s.NMin, s.Enrolled)
-	case s.Honest < 0 || s.Honest > s.NMin:
-		return fmt.Errorf("%w: honest = %d, must be in [0, n_min = %d]", ErrSession, s.Honest, s.NMin)
+	case s.Honest < 0:
+		return fmt.Errorf("%w: honest = %d, must not be negative", ErrSession, s.Honest)
+	case s.Honest > s.NMin:
+		return fmt.Errorf("%w: n_min = %d, must be at least %d, the honest clients that the noise is calibrated to", ErrSession, s.NMin, s.Honest)
 	}
 	return checkRates(s.Gamma, s.Delta, s.Mode)
 }

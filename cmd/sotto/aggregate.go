@@ -388,8 +388,9 @@ func (c *aggregateJoin) Run(ctx context.Context, s streams) error {
 	if !found {
 		return usage(fmt.Errorf("--key: %s is none of this session's clients: its public key is %s", c.Key, formatKey(key.Public().(ed25519.PublicKey))))
 	}
-	if _, _, err := net.SplitHostPort(c.Connect); err != nil {
-		return usage(fmt.Errorf("--connect is %q, must be HOST:PORT", c.Connect))
+	_, port, err := net.SplitHostPort(c.Connect)
+	if n, bad := net.LookupPort("tcp", port); err != nil || bad != nil || n == 0 {
+		return usage(fmt.Errorf("--connect is %q, must be HOST:PORT, with a port from 1 to 65535", c.Connect))
 	}
 	if c.Roots != "" {
 		b, err := readLimited(c.Roots, maxSessionFile)

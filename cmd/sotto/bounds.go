@@ -151,6 +151,9 @@ func (c *boundsCommand) problems(s streams) (out []boundedProblem, horizons []fl
 		if len(horizons) == 0 {
 			horizons = []float64{float64(plan.Spec.Horizon)}
 		}
+		for _, w := range plan.Warnings { // a bound is computed from the exact means of a log
+			fmt.Fprintln(s.err, "warning:", w)
+		}
 		if out, left = plan.BoundProblems(); len(out) == 0 {
 			return fail(fmt.Errorf("%s: nothing to bound: %s", c.File, strings.Join(left, "; ")))
 		}

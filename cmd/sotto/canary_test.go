@@ -72,12 +72,12 @@ var canaryRows = map[string]canaryRow{
 	"sotto run": {runs: [][]string{
 		{"run", "arms.yaml", "--out", "out-arms"}, {"run", "arms.yaml", "--out", "out-arms"}, {"run", "arms.yaml", "--out", "out-arms", "--resume"},
 		{"run", "linear.yaml", "--out", "out-linear"}, {"run", "rounds.yaml", "--out", "out-rounds"}, {"run", "identify.yaml", "--out", "out-identify"},
-		{"!", "run", "bare.csv"},
+		{"!", "run", "bare.csv"}, {"!", "run", "rows.jsonl"}, {"!", "run", "colon.csv"},
 	}},
 	"sotto report":   {runs: [][]string{{"run", "arms.yaml", "--out", "out"}, {"report", "out"}}},
 	"sotto merge":    {runs: [][]string{{"run", "arms.yaml", "--shard", "0/2", "--out", "a"}, {"run", "arms.yaml", "--shard", "1/2", "--out", "b"}, {"merge", "a", "b", "--out", "c"}}},
-	"sotto validate": {runs: [][]string{{"validate", "arms.yaml"}, {"validate", "linear.yaml"}, {"validate", "rounds.yaml"}, {"validate", "identify.yaml"}, {"!", "validate", "bare.csv"}}},
-	"sotto bounds":   {runs: [][]string{{"bounds", "arms.yaml"}, {"!", "bounds", "bare.csv"}}},
+	"sotto validate": {runs: [][]string{{"validate", "arms.yaml"}, {"validate", "linear.yaml"}, {"validate", "rounds.yaml"}, {"validate", "identify.yaml"}, {"!", "validate", "bare.csv"}, {"!", "validate", "rows.jsonl"}, {"!", "validate", "colon.csv"}}},
+	"sotto bounds":   {runs: [][]string{{"bounds", "arms.yaml"}, {"!", "bounds", "bare.csv"}, {"!", "bounds", "rows.jsonl"}, {"!", "bounds", "colon.csv"}}},
 	"sotto choose": {runs: [][]string{
 		{"choose", "--csv", "arms.csv", "--range", "0,1", "--epsilon", "1", "--horizon", "2000", "--policies", "adap-klucb,dp-se", "--max-runs", "32"},
 	}},
@@ -152,7 +152,8 @@ func canaryFiles() map[string]map[string]string {
 			}
 		}
 		out[name] = map[string]string{"arms.csv": arms.String(), "linear.csv": linear.String(), "rounds.csv": rounds.String(), "rows.txt": rows.String(), "stdin": cell + "\n",
-			"bare.csv": fmt.Sprintf("a,%[1]s\nb,%[1]s\n", cell)}
+			"bare.csv": fmt.Sprintf("a,%[1]s\nb,%[1]s\n", cell), "colon.csv": fmt.Sprintf("note: x,reward\na,%[1]s\nb,%[1]s\n", cell),
+			"rows.jsonl": fmt.Sprintf("{\"arm\":\"a\",\"reward\":%[1]s}\n{\"arm\":\"b\",\"reward\":%[1]s}\n", cell)}
 	}
 	for _, files := range out {
 		const base = "name: canary\nhorizon: 500\nruns: 2\nseed: 1\nbudgets: [{epsilon: 1}]\n"
