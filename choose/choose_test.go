@@ -256,6 +256,13 @@ func TestNothingIsRecommendedThatAnEqualSplitBeats(t *testing.T) {
 	if math.Abs(a.EqualSplit-300) > 1e-9 || !(a.Use().Mean > 300) || !strings.Contains(a.Refused, "equally often") {
 		t.Errorf("%v against %v: %q", a.Use().Mean, a.EqualSplit, a.Refused)
 	}
+	// Of all pairs that are not settled one warning tells.
+	many := choose.Question{Source: bandit.Fixed(in), Budget: privacy.Pure{Epsilon: 0.01}, Horizon: 100, MinRuns: 16, MaxRuns: 16,
+		Policies: names("dp-ucb", "dp-ucb-thesis", "dp-ucb-anytime", "lazy-dp-ts")}
+	if a, err := choose.Rank(t.Context(), many); err != nil || strings.Count(strings.Join(a.Warnings, "\n"), "are not settled") != 1 ||
+		!strings.Contains(strings.Join(a.Warnings, "\n"), "; ") {
+		t.Errorf("%q, %v", a.Warnings, err)
+	}
 	// DP-SE cannot begin: it is an equal split. Nor is a lead of chance a reason.
 	for _, policy := range []string{"dp-se", "lazy-dp-ts"} {
 		q := choose.Question{Source: bandit.Fixed(in), Budget: privacy.Pure{Epsilon: 0.01}, Horizon: 100, Policies: names(policy), MinRuns: 64, MaxRuns: 64}

@@ -339,10 +339,14 @@ func (a *Answer) warn() {
 			say("%s: %d runs are too skewed for the ± of their mean (median %.4g, worst %.4g)", r.Policy, r.Runs, r.Median, r.Max)
 		}
 	}
+	var unsettled []string
 	for i, v := range a.Verdicts {
 		if v == Unsettled {
-			say("%s and %s are not settled", a.Rows[i].Policy, a.Rows[i+1].Policy)
+			unsettled = append(unsettled, a.Rows[i].Policy+" and "+a.Rows[i+1].Policy)
 		}
+	}
+	if unsettled != nil {
+		say("%s are not settled", strings.Join(unsettled, "; "))
 	}
 	least := func(by func(Row) float64) Row {
 		return slices.MinFunc(a.Rows, func(x, y Row) int {
