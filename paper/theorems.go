@@ -17,7 +17,7 @@ import (
 
 // theorems are what 001 to 004 prove, figure by figure of a source.
 func theorems() []Figure {
-	return []Figure{eliminationTheorems(), distributedTheorems(), identificationTheorems()}
+	return []Figure{zcdpTheorems(), eliminationTheorems(), distributedTheorems(), identificationTheorems()}
 }
 
 // auditWhy is the Why of theorems on privacy: what an audit can say of them.

@@ -111,6 +111,7 @@ func invent(e *Evidence, random *rand.Rand) {
 var inventedNames = []string{
 	"NAS, later than proved", "NAS, (2.36) over t*", "tree, sums with a step", "DP-SE, epochs over the lemma", "tree", "dp-se", "dp-se-2",
 	"star",
+	"KL over Theorem 6", "KL over Theorem 7", "KL over Theorem 8", "Theorem 17 over its proof", "linear in d", "theorem 9", "variance allowed over needed", "Table II, ours over converted",
 	"T*_TV, distance from the formula over 1e-8", "adap-tt",
 	"lemma", "Skellam, tail over p", "Skellam, divergence over Theorem 2", "Gaussian, divergence over Theorem 4", "Pólya, distance from Laplace over 1e-9",
 	"Laplace modulo m, log-ratio over ε", "returning users, composed over claimed", "returning",
@@ -232,5 +233,56 @@ func TestTVTime(t *testing.T) {
 		if _, err := bai5(name); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestDivergencesOfTheorems(t *testing.T) {
+	// Point masses n apart: KL is n²/(2σ²), and no coupling does better than n².
+	if got := gaussianKL([]float64{1, 0, 0}, []float64{0, 0, 1}, 0.7); math.Abs(got-4/(2*0.49)) > 1e-9 {
+		t.Errorf("KL is %v, want %v", got, 4/(2*0.49))
+	}
+	if got, err := leastCost([]float64{1, 0, 0, 0}, []float64{0, 0, 0, 1}); err != nil || math.Abs(got-4) > 1e-9 {
+		t.Errorf("the cost is %v, want 4; %v", got, err)
+	}
+	// Half on 00 and half on 11 against the same on 01 and 10: one coordinate changes.
+	if got, err := leastCost([]float64{0.5, 0, 0, 0.5}, []float64{0, 0.5, 0.5, 0}); err != nil || math.Abs(got-1) > 1e-9 {
+		t.Errorf("the cost is %v, want 1; %v", got, err)
+	}
+	// With half the noise that its ρ is claimed for, a count is above Theorem 7.
+	if got := gaussianKL(binomialLaw(30, 0), binomialLaw(30, 1), 1); got <= 1./8*900 {
+		t.Errorf("the twin of Theorem 7 has KL %v only", got)
+	}
+	// A policy that plays its first reward back, with probability 0.9: the plays of three rounds by hand.
+	f := audit.Finite{Arms: 2, Rounds: 2, Rewards: 2, Law: func(h []audit.Step, p []float64) {
+		p[0], p[1] = 0.5, 0.5
+		if len(h) > 0 {
+			p[h[0].Reward], p[1-h[0].Reward] = 0.9, 0.1
+		}
+	}}
+	kl, bracket := decomposition(f, [2]float64{0, 0}, [2]float64{1, 1})
+	if want := 0.8 * math.Log(9); math.Abs(kl-want) > 1e-12 || math.Abs(bracket-4) > 1e-12 {
+		t.Errorf("KL is %v, want %v; the bracket is %v, want 4", kl, want, bracket)
+	}
+	e, err := audit.Enumerate(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rho, err := e.Rho(audit.Interactive); err != nil || kl > rho*bracket || kl <= rho*bracket/16 {
+		t.Errorf("ρ is %v: Theorem 8 holds, and would fail with a sixteenth of ρ; %v", rho, err)
+	}
+}
+
+// The regret of the first phase outgrows Theorem 4 with the printed f, like d^¼, and does not with the mended one.
+func TestFirstPhaseOutgrowsTheorem4(t *testing.T) {
+	for _, d := range []float64{1e8, 1e12} {
+		if slope := math.Log10(firstPhase(1e4*d, printedF)/firstPhase(d, printedF)) / 4; slope < 0.15 || slope > 0.25 {
+			t.Errorf("from d = %v on the ratio grows like d^%.3f", d, slope)
+		}
+	}
+	if grows := firstPhase(1e16, mendedF) / firstPhase(1e4, mendedF); grows > 1 {
+		t.Errorf("with the mended f it grows %v times", grows)
+	}
+	if r := minimax17(2, 1, 1); r > 1 {
+		t.Errorf("Theorem 17 over its proof is %v at K = 2, ρ = 1, T = 1", r)
 	}
 }
