@@ -105,8 +105,31 @@ func limitOf(b Budget) price {
 		return price{x: float64(b.Mu * b.Mu)}
 	case Approx:
 		return price{b.Epsilon, b.Delta}
+	case None:
+		return price{math.Inf(1), math.Inf(1)}
 	}
-	return price{math.Inf(1), math.Inf(1)}
+	return price{math.NaN(), math.NaN()}
+}
+
+// plain is b if it is one of this package's budgets, by value, and else a budget that is never met: of a pointer, or of what embeds
+// a budget, the currency would not be seen, nor the cap be kept.
+func plain(b Budget) Budget {
+	switch b.(type) {
+	case Pure, ZCDP, Approx, Renyi, GDP, None:
+		return b
+	}
+	return foreign(fmt.Sprintf("%T", b))
+}
+
+// foreign is the type of what is no budget.
+type foreign string
+
+func (f foreign) String() string { return string(f) }
+func (foreign) sealed()          {}
+
+// Validate says what it must be.
+func (f foreign) Validate() error {
+	return fmt.Errorf("budget is of type %s: it must be Pure, ZCDP, Approx, Renyi, GDP or None, by value", string(f))
 }
 
 // currency is what a cap counts, for people.

@@ -295,3 +295,53 @@ func TestFiltersAgainstAChoosingAdversary(t *testing.T) {
 		}
 	})
 }
+
+// A cap that is no budget by value refuses everything, and is not taken for none.
+func TestCapsThatAreNoBudgets(t *testing.T) {
+	type embeds struct{ privacy.Pure }
+	for _, cap := range []privacy.Budget{nil, &privacy.Pure{Epsilon: 1}, (*privacy.Pure)(nil), &privacy.GDP{Mu: 1}, embeds{privacy.Pure{Epsilon: 1}}, &privacy.None{}} {
+		l := privacy.NewLedger(privacy.WithCap(cap))
+		if _, err := l.Release(0, privacy.Laplace{Scale: 100}, one()); !errors.Is(err, privacy.ErrBudget) || !strings.Contains(err.Error(), "by value") {
+			t.Errorf("cap of type %T: %v", cap, err)
+		}
+		if !l.Guarantee().Infinite() || l.Total() != (privacy.Loss{}) {
+			t.Errorf("cap of type %T: guarantee %v, total %v", cap, l.Guarantee(), l.Total())
+		}
+		if !privacy.NewLedger().WouldExceed(0, privacy.Laplace{Scale: 100}, cap) {
+			t.Errorf("a limit of type %T is not exceeded", cap)
+		}
+	}
+}
+
+// What has happened is recorded, whatever the cap, and then nothing more is admitted; also after the journal was read back.
+func TestNoteBeyondTheCap(t *testing.T) {
+	for _, m := range []privacy.Mechanism{nil, privacy.Laplace{Scale: 0.5}} {
+		l := privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 1}))
+		if err := l.Record(0, m); !errors.Is(err, privacy.ErrBudget) || l.Total() != (privacy.Loss{}) {
+			t.Errorf("%v is to come: %v, total %v", m, err, l.Total())
+		}
+		if err := l.Note(0, m); !errors.Is(err, privacy.ErrBudget) || !(l.Total().Pure() >= 2) {
+			t.Errorf("%v has happened: %v, total %v", m, err, l.Total())
+		}
+		journal, err := json.Marshal(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back := privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 1}))
+		if err := json.Unmarshal(journal, back); err != nil {
+			t.Fatal(err)
+		}
+		for what, l := range map[string]*privacy.Ledger{"noted": l, "read": back} {
+			if _, err := l.Release(7, privacy.Laplace{Scale: 100}, one()); !errors.Is(err, privacy.ErrBudget) || !l.Guarantee().Infinite() {
+				t.Errorf("%s %v: another slot: %v, guarantee %v", what, m, err, l.Guarantee())
+			}
+		}
+	}
+	l := privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 1}))
+	if err := l.Note(0, privacy.Laplace{Scale: 2}); err != nil || l.Guarantee().Pure() != 1 {
+		t.Errorf("within the cap: %v, guarantee %v", err, l.Guarantee())
+	}
+	if err := l.Note(-1, privacy.Laplace{Scale: 2}); err == nil || errors.Is(err, privacy.ErrBudget) {
+		t.Errorf("slot -1: %v", err)
+	}
+}

@@ -24,7 +24,7 @@ var ErrPrefix = errors.New("no running sum that was paid for")
 type Ledger struct {
 	cap      Budget // nil: none
 	limit    price  // the cap, in its currency
-	over     bool   // a journal was read that is over its cap
+	over     bool   // what was recorded is over the cap: read from a journal, or noted
 	accounts []account
 	base     int32 // accounts have the numbers base+1, base+2, …: a number never means another mechanism
 	byKey    map[key]int32
@@ -52,6 +52,18 @@ type found struct {
 type cell struct {
 	account int32 // number of the account; 0: untouched; inMixed: see there
 	n       int
+}
+
+// closed is the n of a slot whose last running sum, and noise, were another process's: a journal does not have them.
+const closed = math.MaxInt
+
+// lost refuses what goes on with such a slot: with other noise it would be another release.
+func (l *Ledger) lost(slot int, at int32) error {
+	if l.last(slot, at).n != closed {
+		return nil
+	}
+	return fmt.Errorf("ledger: release of slot %d through %v: its noise was drawn before the journal was read, and is gone: open a new slot: %w",
+		slot, l.get(at).mechanism, ErrPrefix)
 }
 
 // A running is the last running sum that a continual mechanism released of a slot. Further ones of at most free rewards need no
@@ -105,8 +117,9 @@ type Option func(*Ledger)
 // What is counted is the currency of b, and nothing else: ε, ρ, the Rényi divergence of b's order, μ², or ε and δ. In each the
 // cap holds however releases and mechanisms are chosen in the light of earlier releases (filter.go has the theorem). What has no
 // price in that currency is refused, by name: so is Gaussian noise under a cap in (ε,δ), which GDPWithin and ZCDPWithin
-// translate. With an invalid b everything is refused.
+// translate. With an invalid b everything is refused, and so it is with nil, a pointer to a budget, or a type that embeds one.
 func WithCap(b Budget) Option {
+	b = plain(b)
 	return func(l *Ledger) {
 		l.cap, l.limit = b, limitOf(b)
 		if _, none := b.(None); none {
@@ -292,6 +305,9 @@ func (l *Ledger) grows(slot int, at int32, v *Values, i int, same func(j int) bo
 	if m.most == 0 {
 		return nil
 	}
+	if err := l.lost(slot, at); err != nil {
+		return err
+	}
 	before := l.last(slot, at)
 	last, sum := before.n, before.sum
 	for j := range i {
@@ -397,7 +413,8 @@ func (l *Ledger) Allow(slots []int, m Mechanism) error {
 	return l.allowAll(slots, l.find(m))
 }
 
-// Record charges m to the slot for an event that releases no values here: something published elsewhere, or read back from a journal.
+// Record charges m to the slot for an event that is to come and releases no values here: something to be published elsewhere. One
+// that would exceed the cap is refused with ErrBudget, is not recorded, and must not happen; for what has happened there is Note.
 func (l *Ledger) Record(slot int, m Mechanism) error {
 	at := l.account(m)
 	if err := l.allow(slot, at, 1); err != nil {
@@ -407,10 +424,21 @@ func (l *Ledger) Record(slot int, m Mechanism) error {
 	return nil
 }
 
+// Note is Record of what has happened already, by somebody else's doing or before there was a ledger: it is recorded whatever the
+// cap. Beyond the cap the error matches ErrBudget, and nothing more is admitted.
+func (l *Ledger) Note(slot int, m Mechanism) error {
+	err := l.Record(slot, m)
+	if errors.Is(err, ErrBudget) {
+		l.book(slot, l.account(m), 1)
+		l.over = true
+	}
+	return err
+}
+
 // WouldExceed says whether a ledger with the cap limit and these entries would refuse one more release of the slot through m. An
 // invalid limit, or nil, is always exceeded; None never.
 func (l *Ledger) WouldExceed(slot int, m Mechanism, limit Budget) bool {
-	if slot < 0 || limit == nil {
+	if limit = plain(limit); slot < 0 {
 		return true
 	}
 	if _, none := limit.(None); none {
@@ -888,6 +916,9 @@ func (l *Ledger) MarshalJSON() ([]byte, error) {
 // allowed less: the cap was promised to those whose records were spent. So is one for a ledger that has entries, which would be
 // forgotten. These errors match ErrJournal, and leave the ledger as it was.
 //
+// A slot of a continual mechanism is not gone on with: its noise, and the last sum that it is in, were another process's. Nor is a
+// threshold that was asked about. That is refused with ErrPrefix; a transcript has what it takes (Restore).
+//
 // Prices are computed anew, and mechanisms that this version does not know cost ∞. What was released stays recorded even if it
 // exceeds the cap; then nothing more is admitted.
 func (l *Ledger) UnmarshalJSON(data []byte) error {
@@ -922,7 +953,11 @@ func (l *Ledger) UnmarshalJSON(data []byte) error {
 		if err != nil {
 			return fmt.Errorf("ledger: entry %d: %w", i, err)
 		}
-		fresh.book(e.Slot, fresh.account(m), e.Releases)
+		at := fresh.account(m)
+		fresh.book(e.Slot, at, e.Releases)
+		if m.Continual() {
+			fresh.remember(e.Slot, at, running{n: closed, sum: math.NaN()})
+		}
 	}
 	fresh.over = fresh.cap != nil && !fresh.inside()
 	*l = fresh

@@ -1,6 +1,7 @@
 package privacy_test
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -128,5 +129,70 @@ func TestQuestionsSealNothing(t *testing.T) {
 	}
 	if got := l.Slot(0).Pure(); math.Abs(got-1) > 1e-12 {
 		t.Errorf("the slot has lost %v", got)
+	}
+}
+
+// A journal has the charge of a slot and not its noise: whoever reads it cannot draw that again for nothing, of sums, vectors or thresholds.
+func TestAJournalBringsNoNoiseBack(t *testing.T) {
+	blt, err := privacy.NewBLT(privacy.ZCDP{Rho: 1}, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reread := func(l *privacy.Ledger) *privacy.Ledger {
+		t.Helper()
+		b, err := json.Marshal(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back := privacy.NewLedger()
+		if err := json.Unmarshal(b, back); err != nil {
+			t.Fatal(err)
+		}
+		return back
+	}
+	for _, m := range []privacy.Mechanism{privacy.Tree{Scale: 1, Horizon: 8}, privacy.NewKAry(1, 3, 8), privacy.SquareRoot{Sigma: 1, Horizon: 8}, blt,
+		privacy.Hybrid{Scale: 1}} {
+		for _, mixed := range []bool{false, true} {
+			l := privacy.NewLedger()
+			release(t, l, 0, m)
+			if mixed {
+				release(t, l, 0, privacy.Laplace{Scale: 1})
+			}
+			back := reread(l)
+			for n := range 9 {
+				v := &privacy.Values{N: []int{n}, Sum: []float64{float64(n)}}
+				_, err1 := back.Account(m).Release(0, v)
+				_, err2 := back.ReleaseAll([]int{0}, m, v)
+				if !errors.Is(err1, privacy.ErrPrefix) || !errors.Is(err2, privacy.ErrPrefix) {
+					t.Errorf("%s, mixed %v: a sum of %d rewards, sealed again: %v, %v", m.Kind(), mixed, n, err1, err2)
+				}
+			}
+			if back.Total().Pure() != l.Total().Pure() {
+				t.Errorf("%s: total %v, was %v", m.Kind(), back.Total(), l.Total())
+			}
+			release(t, back, 1, m) // a slot of its own
+		}
+	}
+
+	tree := privacy.VectorTree{Scale: 1, Horizon: 8, Dim: 2}
+	l := privacy.NewLedger()
+	if _, err := l.ReleaseVector(0, tree, &privacy.Vector{N: 1, Value: []float64{1, 2}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reread(l).ReleaseVector(0, tree, &privacy.Vector{N: 2, Value: []float64{1, 3}}); !errors.Is(err, privacy.ErrPrefix) {
+		t.Errorf("vector: %v", err)
+	}
+
+	sparse := privacy.Sparse{Questions: privacy.Questions{Threshold: 4, Query: 8, Statistic: privacy.Range}, Scale: 2}
+	l = privacy.NewLedger()
+	if err := l.Question([]int{0, 1}, sparse); err != nil {
+		t.Fatal(err)
+	}
+	back := reread(l)
+	_, yes := back.ReleaseAll([]int{0, 1}, sparse, &privacy.Values{N: []int{1, 1}, Sum: []float64{0, 1}})
+	for what, err := range map[string]error{"asked": back.Question([]int{0, 1}, sparse), "no": back.No([]int{0, 1}, sparse, []int{1, 1}, privacy.Tail{}), "yes": yes} {
+		if !errors.Is(err, privacy.ErrPrefix) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }

@@ -177,6 +177,9 @@ func (l *Ledger) Question(slots []int, m Mechanism) error {
 			}
 		}
 	}
+	if err := l.threshold(slots, at); err != nil {
+		return err
+	}
 	if l.cap != nil {
 		if err := l.allowAll(slots, at); err != nil {
 			return err
@@ -184,6 +187,16 @@ func (l *Ledger) Question(slots []int, m Mechanism) error {
 	}
 	for _, s := range slots {
 		l.book(s, at, 1)
+	}
+	return nil
+}
+
+// threshold refuses a question about slots whose threshold was drawn before a journal was read.
+func (l *Ledger) threshold(slots []int, at int32) error {
+	for _, s := range slots {
+		if err := l.lost(s, at); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -206,8 +219,8 @@ func (l *Ledger) No(slots []int, m Mechanism, n []int, tail Tail) error {
 			return fmt.Errorf("ledger: an answer about slot %d through %v: nothing was asked about it: %w", s, m, ErrPrefix)
 		}
 	}
-	if l.transcript == nil {
-		return nil
+	if err := l.threshold(slots, at); err != nil || l.transcript == nil {
+		return err
 	}
 	_, err := l.write(slots, l.find(m), &Values{N: n, Sum: []float64{}, Tail: tail})
 	return err
@@ -230,6 +243,9 @@ func (l *Ledger) restoreNo(slots []int, m Mechanism, n []int) error {
 func (l *Ledger) releaseSparse(slots []int, m Sparse, v *Values, write bool) (Released, error) {
 	questions, sums := l.account(m.Questions), l.account(m.sums())
 	asked := func(slot int) bool { return l.went(slot, questions) }
+	if err := l.threshold(slots, questions); err != nil {
+		return Released{}, err
+	}
 	if l.cap != nil {
 		for i, s := range slots {
 			n := 0

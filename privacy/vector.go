@@ -79,6 +79,9 @@ func (l *Ledger) releaseVector(slot int, at int32, v *Vector, write bool) (Relea
 	}
 	a := l.get(at)
 	if a.most > 0 {
+		if err := l.lost(slot, at); err != nil {
+			return ReleasedVector{}, err
+		}
 		switch last := l.last(slot, at); {
 		case v.N < max(1, last.n) || v.N > a.most:
 			return ReleasedVector{}, fmt.Errorf("ledger: release of slot %d through %v: a statistic of %d rewards: it must be of %d to %d: %w",

@@ -260,7 +260,7 @@ func (c *distributed) abandon(arms []int, at int, shown bool, m privacy.Mechanis
 	for i, a := range arms {
 		known := i < at || i == at && shown
 		if known {
-			if e := c.ledger.Record(c.slots[a].id, m); e != nil { // Release has asked for leave: an error of the ledger's own
+			if e := c.ledger.Note(c.slots[a].id, m); e != nil { // Release has asked for leave: an error of the ledger's own
 				err = errors.Join(err, e)
 			}
 		}
@@ -327,7 +327,7 @@ func (c *distributed) lose(arms []int, m privacy.Mechanism) error {
 	}
 	for _, a := range few.Arms {
 		if open(m) && c.slots[a].answers() > 0 {
-			if err := c.ledger.Record(c.slots[a].id, m); err != nil {
+			if err := c.ledger.Note(c.slots[a].id, m); err != nil {
 				return fmt.Errorf("curator: %w", err)
 			}
 		}

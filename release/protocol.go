@@ -327,8 +327,10 @@ func (r *Randomizer) countMessages(dst []uint64, y float64) ([]uint64, error) {
 // Modulus is m: messages are from 0 to m−1.
 func (r *Randomizer) Modulus() uint64 { return r.modulus }
 
-// An Analyser is A of 003 Algorithm 1: it reads what S shows. Under central trust it adds the noise.
+// An Analyser is A of 003 Algorithm 1: it reads what S shows. Under central trust it adds the noise. Goroutines may share it, if
+// nobody else uses its ledger: no two of them draw the same noise.
 type Analyser struct {
+	mu        sync.Mutex // on the source of noise, and on the ledger
 	mechanism privacy.Mechanism
 	modulus   uint64
 	users     int
@@ -381,22 +383,17 @@ func newAnalyser(m privacy.Mechanism, src rand.Source, fast *noise.Fast) (*Analy
 // that the ledger's cap does not allow matches privacy.ErrBudget.
 //
 // A total that is no element of the ring is an error that matches ErrMessage, and a number of answers that was not promised one that matches
-// ErrAnswers: nothing is released. But whoever has the total has seen it, unless trust is central, so it is charged, with less noise than was
-// promised as what has no bound.
+// ErrAnswers. With any error nothing is released. But whoever has the total has seen it, unless trust is central, so it is charged whatever the cap
+// (privacy.Ledger.Note), with less noise than was promised as what has no bound.
 func (a *Analyser) Read(slot int, total uint64, answers int) (privacy.Released, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if err := a.ledger.Allow([]int{slot}, a.mechanism); err != nil {
-		return privacy.Released{}, fmt.Errorf("analyser: %w", err)
+		return privacy.Released{}, a.seen(slot, answers, fmt.Errorf("analyser: %w", err))
 	}
 	sum, err := a.read(total, answers)
 	if err != nil {
-		m := a.mechanism
-		if answers < a.users {
-			m = nil
-		}
-		if inner, ok := innerOf(a.mechanism); !ok || inner.Trust != privacy.TrustCentral {
-			err = errors.Join(err, a.ledger.Record(slot, m))
-		}
-		return privacy.Released{}, err
+		return privacy.Released{}, a.seen(slot, answers, err)
 	}
 	tail := a.mechanism.(interface{ TailOf(int) privacy.Tail }).TailOf(answers)
 	r, err := a.ledger.ReleaseAll([]int{slot}, a.mechanism, &privacy.Values{N: []int{answers}, Sum: []float64{sum}, Tail: tail})
@@ -404,6 +401,21 @@ func (a *Analyser) Read(slot int, total uint64, answers int) (privacy.Released, 
 		return r, fmt.Errorf("analyser: %w", err)
 	}
 	return r, nil
+}
+
+// seen charges for a total that is not released, and has been seen.
+func (a *Analyser) seen(slot, answers int, err error) error {
+	if inner, ok := innerOf(a.mechanism); ok && inner.Trust == privacy.TrustCentral {
+		return err
+	}
+	m := a.mechanism
+	if answers < a.users {
+		m = nil
+	}
+	if e := a.ledger.Note(slot, m); e != nil && !errors.Is(err, privacy.ErrBudget) {
+		err = errors.Join(err, e)
+	}
+	return err
 }
 
 func (a *Analyser) read(total uint64, answers int) (float64, error) {

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"errors"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -67,6 +68,79 @@ func TestSharedRandomizer(t *testing.T) {
 		wg.Wait()
 		if n := src.shared.Load(); n > 0 {
 			t.Errorf("%s: the source of noise was read by two at a time, %d times", m.Kind(), n)
+		}
+	}
+}
+
+// So does an Analyser, which draws the noise under central trust; and it charges for each.
+func TestSharedAnalyser(t *testing.T) {
+	m, err := privacy.NewAggregated(privacy.Calibration{Noise: privacy.NoiseLaplace, Epsilon: 1, S: 1, Users: 64, Invited: 64, P: 0.01, Trust: privacy.TrustCentral})
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := &alone{Source: noise.Key{Seed: 5, Role: noise.RoleNoise}.ChaCha8()}
+	a, err := newAnalyser(m, src, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.ledger = privacy.NewLedger()
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range 50 {
+				if _, err := a.Read(50*g+i, 0, 64); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := src.shared.Load(); n > 0 {
+		t.Errorf("the source of noise was read by two at a time, %d times", n)
+	}
+	if n := len(a.ledger.Entries()); n != 200 {
+		t.Errorf("%d of 200 releases are in the ledger", n)
+	}
+}
+
+// A total that was seen is charged also beyond the cap: the ledger does not say that less was lost, and admits nothing more.
+func TestAnalyserChargesWhatWasSeen(t *testing.T) {
+	at := func(trust privacy.Trust, noise privacy.NoiseName) *Analyser {
+		m, err := privacy.NewAggregated(privacy.Calibration{Noise: noise, Epsilon: 1, S: 1, Users: 4, Invited: 6, P: 0.01, Trust: trust})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := NewAnalyser(m, privacy.NewLedger(privacy.WithCap(m.Loss().In(privacy.Pure{}))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	few := at(privacy.TrustSecAgg, privacy.NoisePolya)
+	if _, err := few.Read(0, 0, 3); !errors.Is(err, ErrAnswers) {
+		t.Fatal(err)
+	}
+	if l := few.ledger; !l.Total().Infinite() || !l.Guarantee().Infinite() {
+		t.Errorf("a sum with 3 of 4 shares of noise was seen: total %v, guarantee %v", l.Total(), l.Guarantee())
+	}
+	if _, err := few.Read(1, 0, 4); !errors.Is(err, privacy.ErrBudget) {
+		t.Errorf("the next release: %v", err)
+	}
+	for trust, noise := range map[privacy.Trust]privacy.NoiseName{privacy.TrustSecAgg: privacy.NoisePolya, privacy.TrustCentral: privacy.NoiseLaplace} {
+		a := at(trust, noise)
+		if _, err := a.Read(0, 0, 4); err != nil {
+			t.Fatal(err)
+		}
+		once := a.ledger.Total().Pure()
+		if _, err := a.Read(0, 0, 4); !errors.Is(err, privacy.ErrBudget) {
+			t.Errorf("%s: a second sum of the slot: %v", trust, err)
+		}
+		want := once
+		if trust == privacy.TrustSecAgg { // under central trust nobody has seen it without noise, nor with it
+			want = 2 * once
+		}
+		if got := a.ledger.Total().Pure(); got < want || got > want*(1+1e-9) {
+			t.Errorf("%s: total %v, want %v", trust, got, want)
 		}
 	}
 }
