@@ -218,8 +218,9 @@ func TestARestartKeepsTheCap(t *testing.T) {
 	if err := json.Unmarshal(journal, again); err != nil {
 		t.Fatal(err)
 	}
-	release(t, again, 0, privacy.Tree{Scale: 4, Horizon: 4})
-	if strings.Count(text.String(), "\n") != 1 {
+	release(t, again, 1, privacy.Tree{Scale: 4, Horizon: 4})
+	release(t, again, 1, privacy.Tree{Scale: 4, Horizon: 4})
+	if strings.Count(text.String(), "\n") != 2 {
 		t.Errorf("a running sum after a journal left the transcript %q", text.String())
 	}
 }

@@ -88,7 +88,7 @@ func TestReplayRefusesBrokenChains(t *testing.T) {
 		}
 		// Numbers are changed where it changes no play, too.
 		changed := slices.Clone(lines)
-		changed[i] = regexp.MustCompile(`("sum":\[-?)`).ReplaceAllString(changed[i], "${1}1")
+		changed[i] = regexp.MustCompile(`"sum":\[[^,\]]*`).ReplaceAllString(changed[i], `"sum":[1.5`)
 		if changed[i] != lines[i] && i < len(lines)-1 {
 			refused("a sum is changed", changed, i+2, broken)
 		}
@@ -104,6 +104,48 @@ func TestReplayRefusesBrokenChains(t *testing.T) {
 	header[0] = strings.Replace(header[0], `"arms":["a"`, `"arms":["z"`, 1)
 	refused("an arm has another name", header, 2, broken)
 	refused("something follows the end", append(slices.Clone(lines), lines[len(lines)-1]), len(lines)+1, "there is something after the end")
+}
+
+// A line that another reader could read otherwise is refused, though it reads as the trial's: whose first field of a name counts, or whose letters do.
+func TestReplayRefusesLinesWithTwoReadings(t *testing.T) {
+	all := transcribed(t, rule(t, "adap-tt", 3, privacy.Pure{Epsilon: 1}, nil), doses(100_000, 0.1, 0.95, 0.2))
+	lines := strings.SplitAfter(all, "\n")
+	line := map[string]int{}
+	for i, text := range lines {
+		for _, kind := range []string{`"trial"`, `"plays"`, `"slots"`, `"end"`} {
+			if strings.Contains(text, kind) {
+				line[kind] = i
+			}
+		}
+	}
+	if _, err := Replay(strings.NewReader(rechained(t, lines))); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ kind, from, to string }{
+		{`"trial"`, `"budget":`, `"budget":{"epsilon":0.001},"budget":`},
+		{`"trial"`, `"risk":`, `"risk":1e-9,"risk":`},
+		{`"trial"`, `{"epsilon":1}`, `{"Epsilon":0.001,"epsilon":1}`},
+		{`"trial"`, `"range":`, `"Range":[0,1],"range":`},
+		{`"trial"`, "}\n", "} {\"rewards\":[1,0,1]}\n"},
+		{`"plays"`, `"plays":`, `"Plays":`},
+		{`"plays"`, `"rounds":`, `"rounds":7,"rounds":`},
+		{`"slots"`, `"n":`, `"sum":[1,0,1],"n":`},
+		{`"slots"`, `"sum":`, `"SUM":`},
+		{`"slots"`, `"tail":`, `"tail":{"h":1e-3},"tail":`},
+		{`"slots"`, `"scale":`, `"scale":1e6,"scale":`},
+		{`"slots"`, "}\n", ",\"sum\":[null,null,null]}\n"},
+		{`"end"`, `"answer":`, `"answer":7,"answer":`},
+	} {
+		forged := slices.Clone(lines)
+		at := line[c.kind]
+		if forged[at] = strings.Replace(lines[at], c.from, c.to, 1); forged[at] == lines[at] {
+			t.Fatalf("nothing was forged in %s", lines[at])
+		}
+		_, err := Replay(strings.NewReader(rechained(t, forged)))
+		if want := fmt.Sprintf("line %d: ", at+1); !errors.Is(err, ErrTranscript) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s for %s: %v, want %q", c.to, c.from, err, want)
+		}
+	}
 }
 
 // rechained chains lines anew, as whoever rewrites a whole transcript can.

@@ -160,6 +160,9 @@ func Replay(in io.Reader) (*Replayed, error) {
 			if err := strict(text, &line); err != nil {
 				return fail("%w", err)
 			}
+			if err := asWritten(text, line); err != nil {
+				return fail("%w", err)
+			}
 			if settle(); last != nil {
 				return fail("the batch before released nothing")
 			}
@@ -191,6 +194,9 @@ func Replay(in io.Reader) (*Replayed, error) {
 		default:
 			var end endLine
 			if err := strict(text, &end); err != nil {
+				return fail("%w", err)
+			}
+			if err := asWritten(text, end); err != nil {
 				return fail("%w", err)
 			}
 			settle()
@@ -247,7 +253,10 @@ func compare(text []byte, want release.Form) error {
 	case len(in.Sum) != len(want.N):
 		return fmt.Errorf("%d sums where the rule asked for %d", len(in.Sum), len(want.N))
 	}
-	return nil
+	if in.Mechanism, err = json.Marshal(m); err != nil {
+		return err
+	}
+	return asWritten(text, in)
 }
 
 func readHeader(text []byte) (Rule, header, error) {
@@ -263,6 +272,12 @@ func readHeader(text []byte) (Rule, header, error) {
 		return Rule{}, h, err
 	}
 	if err := checkRange(h.Range[0], h.Range[1]); err != nil {
+		return Rule{}, h, err
+	}
+	if h.Budget, err = json.Marshal(budget); err != nil {
+		return Rule{}, h, err
+	}
+	if err := asWritten(text, h); err != nil {
 		return Rule{}, h, err
 	}
 	rule, err := NewRule(h.Rule, len(h.Arms), h.Risk, budget, h.Params)
@@ -284,6 +299,17 @@ func strict(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	return d.Decode(v)
+}
+
+// asWritten refuses what a trial does not write, though it reads as v: a field that is there twice, in other letters or not at all, or
+// something behind the object. Another reader could take it for something else.
+func asWritten(text []byte, v any) error {
+	b, err := json.Marshal(v)
+	if err == nil && !bytes.Equal(b, text) {
+		err = errors.New("it reads as what a trial may write, and is not written so: a field is there twice, missing or in other letters, " +
+			"or there are spaces or something else besides")
+	}
+	return err
 }
 
 func waits(b *policy.Batch) bool { return len(releasing(b)) > 0 }
