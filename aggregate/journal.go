@@ -128,54 +128,71 @@ func (j Journal) ledger(all []Charge, limit privacy.Budget, together bool) (*pri
 	return l, nil
 }
 
-// allow is the number of the charge, if it may be made.
-func (j Journal) allow(c Charge) (int, error) {
+// written is the charge as it is written down, which must be the charge that is read back.
+func written(c Charge) ([]byte, error) {
+	f := chargeFile{c.Experiment, c.Arm, c.Batch, c.Session[:], json.RawMessage("null")}
+	var err error
+	if c.Mechanism != nil {
+		if f.Mechanism, err = json.Marshal(c.Mechanism); err != nil {
+			return nil, fmt.Errorf("aggregate: journal: mechanism: %w", err)
+		}
+	}
+	b, err := json.Marshal(f)
+	if err != nil {
+		return nil, fmt.Errorf("aggregate: journal: %w", err)
+	}
+	switch again, err := readCharge(b); {
+	case err != nil:
+		return nil, fmt.Errorf("aggregate: journal: %w", err)
+	case again.Experiment != c.Experiment:
+		return nil, fmt.Errorf("aggregate: journal: experiment %q must be UTF-8: it would be read back as another one", c.Experiment)
+	}
+	return append(b, '\n'), nil
+}
+
+// allow is the number of the charge, and what is to be written, if it may be made.
+func (j Journal) allow(c Charge) (int, []byte, error) {
 	all, err := j.charges()
 	if err != nil {
-		return 0, err
+		return 0, nil, err
+	}
+	b, err := written(c)
+	if err != nil {
+		return 0, nil, err
 	}
 	for _, x := range all {
 		if x.Experiment == c.Experiment && x.Arm == c.Arm && x.Batch == c.Batch {
-			return 0, fmt.Errorf("%w: %q, arm %d, batch %d, in session %x…, says %s: what was sent may have been released, and is not sent again",
+			return 0, nil, fmt.Errorf("%w: %q, arm %d, batch %d, in session %x…, says %s: what was sent may have been released, and is not sent again",
 				ErrSpent, c.Experiment, c.Arm, c.Batch, x.Session[:8], j.Dir)
 		}
 	}
 	all = append(all, c)
 	_, err = j.ledger(all, j.Limit(), j.Together)
-	return len(all), err
+	return len(all), b, err
 }
 
 // Allow says what Spend would, and charges nothing: ErrSpent if something of the batch has left before, privacy.ErrBudget if the cap does not allow it.
 func (j Journal) Allow(c Charge) error {
-	_, err := j.allow(c)
+	_, _, err := j.allow(c)
 	return err
 }
 
 // Spend charges, and has written it down when it returns: then something may leave. Its errors are Allow's; of two processes that would charge the last
 // of a budget one is refused.
 func (j Journal) Spend(c Charge) error {
-	mechanism := json.RawMessage("null")
-	if c.Mechanism != nil {
-		b, err := json.Marshal(c.Mechanism)
-		if err != nil {
-			return fmt.Errorf("aggregate: journal: mechanism: %w", err)
-		}
-		mechanism = b
+	if _, _, err := j.allow(c); err != nil {
+		return err
 	}
-	b, err := json.Marshal(chargeFile{c.Experiment, c.Arm, c.Batch, c.Session[:], mechanism})
-	if err != nil {
-		return fmt.Errorf("aggregate: journal: %w", err)
-	}
-	if err := os.MkdirAll(j.Dir, 0o700); err != nil {
+	if err := MakeDir(j.Dir); err != nil {
 		return fmt.Errorf("aggregate: journal: %w", err)
 	}
 	for {
-		n, err := j.allow(c)
+		n, b, err := j.allow(c)
 		if err != nil {
 			return err
 		}
 		// Another process may have taken the number: then there is one more charge to look at.
-		if err := WriteOnce(j.file(n), append(b, '\n')); !errors.Is(err, fs.ErrExist) {
+		if err := WriteOnce(j.file(n), b); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
@@ -219,6 +236,27 @@ func WriteOnce(path string, data []byte) (err error) {
 		return err
 	}
 	return SyncDir(dir)
+}
+
+// MakeDir makes a directory that only its owner can read, and those above it, unless it is there. It lasts when MakeDir returns: what is
+// written into a directory is lost with it.
+func MakeDir(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	above := filepath.Dir(dir)
+	if above != dir {
+		if err := MakeDir(above); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		if info, e := os.Stat(dir); e == nil && info.IsDir() { // another process was faster
+			return nil
+		}
+		return err
+	}
+	return SyncDir(above)
 }
 
 // SyncDir makes a new name in a directory last. Some systems cannot; there it is left to them.

@@ -129,6 +129,47 @@ func TestJournalBroken(t *testing.T) {
 	}
 }
 
+// What would be read back as another charge is not written down: it could be made again and again, or nothing after it.
+func TestJournalRefusesWhatItCannotKeep(t *testing.T) {
+	j := aggregate.Journal{Dir: filepath.Join(t.TempDir(), "a", "used")}
+	bad := charge(1, 1, nil)
+	bad.Experiment = "doses\xff"
+	for what, c := range map[string]aggregate.Charge{"no UTF-8": bad, "no noise": charge(1, 1, privacy.Laplace{Scale: -1})} {
+		for range 2 {
+			if err := j.Spend(c); err == nil || errors.Is(err, aggregate.ErrSpent) {
+				t.Errorf("%s: %v", what, err)
+			}
+			if err := j.Allow(c); err == nil {
+				t.Errorf("%s is allowed", what)
+			}
+		}
+	}
+	if _, err := os.Stat(j.Dir); !os.IsNotExist(err) {
+		t.Errorf("something was written: %v", err)
+	}
+	odd := charge(1, 1, nil)
+	odd.Experiment = "<doses>&\u2028\x00é"
+	if err := j.Spend(odd); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Spend(odd); !errors.Is(err, aggregate.ErrSpent) {
+		t.Error(err)
+	}
+	for dir := j.Dir; dir != filepath.Dir(filepath.Dir(j.Dir)); dir = filepath.Dir(dir) {
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: mode %v, %v", dir, info.Mode(), err)
+		}
+	}
+}
+
+// A cap that is a pointer is none of the ledger's budgets, and allows nothing.
+func TestJournalWithAPointerForACap(t *testing.T) {
+	j := aggregate.Journal{Dir: t.TempDir(), Together: true, Cap: &privacy.Pure{Epsilon: 1}}
+	if err := j.Spend(charge(1, 1, mechanism(t, 5, 4))); !errors.Is(err, privacy.ErrBudget) {
+		t.Error(err)
+	}
+}
+
 func FuzzJournal(f *testing.F) {
 	j := aggregate.Journal{Dir: f.TempDir()}
 	if err := j.Spend(charge(1, 1, mechanism(f, 5, 4))); err != nil {

@@ -13,6 +13,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -119,6 +120,9 @@ func lossText(l privacy.Loss) string {
 // journal is the memory beside a key. Together says that all in it is one person's.
 func journal(dir, key, limit string, together bool) (aggregate.Journal, error) {
 	if dir == "" {
+		if file, err := filepath.EvalSymlinks(key); err == nil { // a key has one memory, by whatever name
+			key = file
+		}
 		dir = key + ".used"
 	}
 	j := aggregate.Journal{Dir: dir, Together: together}

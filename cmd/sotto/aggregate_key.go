@@ -125,7 +125,7 @@ func usedFile(dir string, id [32]byte) string { return filepath.Join(dir, hex.En
 
 // markUsed writes down that a session is used: one file a session, so that two processes cannot both be the first.
 func markUsed(dir string, id [32]byte) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := aggregate.MakeDir(dir); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(usedFile(dir, id), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
