@@ -380,16 +380,17 @@ func newAnalyser(m privacy.Mechanism, src rand.Source, fast *noise.Fast) (*Analy
 
 // Read releases the noisy sum of the rewards of so many answers, in rewards: the total over g, where a total beyond n·g + τ stands for a negative
 // number (003 Algorithm 1's correction of underflow). The slot is charged, each time: a slot is one batch, whose rewards are in no other. A release
-// that the ledger's cap does not allow matches privacy.ErrBudget.
+// that the ledger's cap does not allow matches privacy.ErrBudget, and is not charged: before users send anything, whoever counts on the cap
+// asks the ledger (privacy.Ledger.Allow), since what they send is seen.
 //
 // A total that is no element of the ring is an error that matches ErrMessage, and a number of answers that was not promised one that matches
-// ErrAnswers. With any error nothing is released. But whoever has the total has seen it, unless trust is central, so it is charged whatever the cap
+// ErrAnswers: nothing is released. But whoever has the total has seen it, unless trust is central, so it is charged whatever the cap
 // (privacy.Ledger.Note), with less noise than was promised as what has no bound.
 func (a *Analyser) Read(slot int, total uint64, answers int) (privacy.Released, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.ledger.Allow([]int{slot}, a.mechanism); err != nil {
-		return privacy.Released{}, a.seen(slot, answers, fmt.Errorf("analyser: %w", err))
+		return privacy.Released{}, fmt.Errorf("analyser: %w", err)
 	}
 	sum, err := a.read(total, answers)
 	if err != nil {
