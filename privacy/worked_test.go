@@ -1,6 +1,7 @@
 package privacy_test
 
 import (
+	"errors"
 	"math"
 	"testing"
 
@@ -140,6 +141,60 @@ func TestRenyiWorkedNumbers(t *testing.T) {
 	} {
 		if !(c.got >= c.want*(1-c.eps)) || !(c.got <= c.want*(1+c.above)) {
 			t.Errorf("%s = %.17g, want %.17g", c.what, c.got, c.want)
+		}
+	}
+}
+
+// Values that are not finite are refused where a slot's sums run on, on the short way too, and stay charged; after that the slot goes on.
+func TestRunningSumsRefuseWhatIsNotFinite(t *testing.T) {
+	tree := privacy.Tree{Scale: 8, Horizon: 64}
+	one := func(n int, sum float64) *privacy.Values { return &privacy.Values{N: []int{n}, Sum: []float64{sum}} }
+	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		l := privacy.NewLedger()
+		a := l.Account(tree)
+		for slot, release := range []func(slot int, v *privacy.Values) (privacy.Released, error){
+			func(slot int, v *privacy.Values) (privacy.Released, error) { return l.Release(slot, tree, v) },
+			a.Release,
+			func(slot int, v *privacy.Values) (privacy.Released, error) { return l.ReleaseAll([]int{slot}, tree, v) },
+		} {
+			if r, err := release(slot, one(1, 0.5)); err != nil || r.Sum(0) != 0.5 {
+				t.Fatalf("way %d: %v", slot, err)
+			}
+			if r, err := release(slot, one(2, x)); !errors.Is(err, privacy.ErrValues) || r.Len() != 0 {
+				t.Errorf("way %d: a sum of %v: %v, %v", slot, x, r, err)
+			}
+			if r, err := release(slot, one(3, 1.5)); err != nil || r.Sum(0) != 1.5 {
+				t.Errorf("way %d, after %v: %v", slot, x, err)
+			}
+		}
+		if got, want := l.Total().Pure(), tree.Loss().Pure(); got != want {
+			t.Errorf("%v was charged, want %v", got, want)
+		}
+	}
+}
+
+// Released.Laplace is a promise about the law of the noise: one Laplace variate in each sum, continuous or discrete.
+func TestReleasedLaplaceIsTrue(t *testing.T) {
+	aggregated := func(trust privacy.Trust, noise privacy.NoiseName, users int) privacy.Aggregated {
+		c := privacy.Calibration{Trust: trust, Noise: noise, Epsilon: 1, S: 1, Users: users, Invited: users, P: 1e-6}
+		m, err := privacy.NewAggregated(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	for _, c := range []struct {
+		m    privacy.Mechanism
+		want bool
+	}{
+		{privacy.Laplace{Scale: 2}, true}, {privacy.Gaussian{Sigma: 2}, false}, {privacy.Tree{Scale: 2, Horizon: 4}, false}, {privacy.Exact{}, false},
+		{aggregated(privacy.TrustCentral, privacy.NoiseLaplace, 1), true},
+		{aggregated(privacy.TrustLocal, privacy.NoiseLaplace, 10), false}, // a sum of ten
+		{aggregated(privacy.TrustSecAgg, privacy.NoisePolya, 10), false},
+	} {
+		r, err := privacy.NewLedger().Release(0, c.m, &privacy.Values{N: []int{1}, Sum: []float64{0}})
+		if err != nil || r.Laplace() != c.want {
+			t.Errorf("%v: %v, %v; want %v", c.m, r.Laplace(), err, c.want)
 		}
 	}
 }
