@@ -145,6 +145,18 @@ func TestRenyiWorkedNumbers(t *testing.T) {
 	}
 }
 
+// The edges of the clones' price: of δ = 0 nothing is said, and a δ that ε = 0 has already costs nothing.
+func TestClonesEpsilonAtItsEdges(t *testing.T) {
+	if e := privacy.ClonesEpsilon(10, 1, 0); !math.IsInf(e, 1) {
+		t.Errorf("δ = 0: %v", e)
+	}
+	for _, n := range []int{1, 10} {
+		if e := privacy.ClonesEpsilon(n, 1, privacy.ClonesDelta(n, 1, 0)); e != 0 {
+			t.Errorf("%d users, δ(0): %v", n, e)
+		}
+	}
+}
+
 // Values that are not finite are refused where a slot's sums run on, on the short way too, and stay charged; after that the slot goes on.
 func TestRunningSumsRefuseWhatIsNotFinite(t *testing.T) {
 	tree := privacy.Tree{Scale: 8, Horizon: 64}

@@ -150,6 +150,11 @@ func TestEdgesOfParameters(t *testing.T) {
 			t.Errorf("lower bound %v, want %v", got, want)
 		}
 	}
+	for _, mu := range []float64{0, math.NaN(), 2.0001, -3} {
+		if x, err := edge.LowerBound(mu); err == nil {
+			t.Errorf("a lower bound for a mean of %v: %v", mu, x)
+		}
+	}
 	if _, err := newRuleOf(t, "dp-nas", 0.1, 0.25, 1, 1).LowerBound(0.5); err == nil {
 		t.Error("a lower bound at beta = ¼")
 	}
@@ -251,6 +256,25 @@ func TestOutcomesJudgeTheirEstimates(t *testing.T) {
 	}
 	if s.Failures != failures || failures < 100 || failures > 399 {
 		t.Errorf("%d failures, counted %d", failures, s.Failures)
+	}
+}
+
+// One run is a study, and its row has the shortest decimals that read back as the numbers.
+func TestStudyOfOneRun(t *testing.T) {
+	rule := newRuleOf(t, "dp-nas", 0.3, 0.04, 2.5, 1.25)
+	s := must[*Study](t)(StudyConfig{Rule: rule, Law: parse(t, "table(1:1)"), Runs: 1, Seed: 3}.Run(context.Background()))
+	var b strings.Builder
+	if err := s.WriteCSV(&b); err != nil {
+		t.Fatal(err)
+	}
+	o := s.Outcomes[0]
+	rows := strings.Split(b.String(), "\n")
+	want := fmt.Sprintf("0.3,0.04,2.5,1.25,0,%d,%v,%v,true,false", o.Samples, o.Estimate, o.Error)
+	if len(rows) != 3 || !strings.HasSuffix(rows[1], want) {
+		t.Errorf("%q, want …%s", b.String(), want)
+	}
+	if _, err := (StudyConfig{Rule: rule, Law: parse(t, "table(1:1)"), Runs: 0}).Run(context.Background()); err == nil {
+		t.Error("no run is a study")
 	}
 }
 
