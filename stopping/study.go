@@ -100,9 +100,8 @@ func (c StudyConfig) Run(ctx context.Context) (*Study, error) {
 	}
 	group.Wait()
 	// The first real error, not the cancellation that it caused.
-	slices.SortStableFunc(errs, func(a, b error) int { return rank(a) - rank(b) })
-	if errs[0] != nil {
-		return nil, errs[0]
+	if err := slices.MinFunc(errs, func(a, b error) int { return rank(a) - rank(b) }); err != nil {
+		return nil, err
 	}
 	for _, n := range clipped {
 		out.Clipped += n
