@@ -82,6 +82,8 @@ func invent(e *Evidence, random *rand.Rand) {
 		switch {
 		case name == "star" && v == 0.1:
 			e.Numbers.Values[name][0] = 1
+		case strings.HasPrefix(name, "plain "):
+			e.Numbers.Values[name] = []float64{v, v, v}
 		case name == "returning":
 			e.Numbers.Values[name][0] = 0.1
 		}
@@ -112,7 +114,7 @@ var inventedNames = []string{
 	"NAS, later than proved", "NAS, (2.36) over t*", "tree, sums with a step", "DP-SE, epochs over the lemma", "tree", "dp-se", "dp-se-2",
 	"star",
 	"KL over Theorem 6", "KL over Theorem 7", "KL over Theorem 8", "Theorem 17 over its proof", "linear in d", "theorem 9", "variance allowed over needed", "Table II, ours over converted",
-	"T*_TV, distance from the formula over 1e-8", "adap-tt",
+	"T*_TV, distance from the formula over 1e-8", "adap-tt", "plain two", "plain three", "plain five",
 	"lemma", "Skellam, tail over p", "Skellam, divergence over Theorem 2", "Gaussian, divergence over Theorem 4", "Pólya, distance from Laplace over 1e-9",
 	"Laplace modulo m, log-ratio over ε", "returning users, composed over claimed", "returning",
 	"bits, " + messages[0].name, "bits, " + messages[1].name, "bits, " + messages[2].name, "bits, " + messages[3].name, "bits, " + messages[4].name,
@@ -284,5 +286,23 @@ func TestFirstPhaseOutgrowsTheorem4(t *testing.T) {
 	}
 	if r := minimax17(2, 1, 1); r > 1 {
 		t.Errorf("Theorem 17 over its proof is %v at K = 2, ρ = 1, T = 1", r)
+	}
+}
+
+// The non-private AdaP-TT stops, is right, and takes longer at a smaller risk. If it errs with probability 0.01, ten of 100 runs or more are wrong with probability
+// below 2e-7.
+func TestPlainTopTwo(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	wrong, at := 0, [2]int{}
+	for range 100 {
+		a, w := plainTopTwo([]float64{0.3, 1, 0}, 0.01, random)
+		b, _ := plainTopTwo([]float64{0.3, 1, 0}, 1e-50, random)
+		at[0], at[1] = at[0]+a, at[1]+b
+		if w {
+			wrong++
+		}
+	}
+	if wrong > 9 || at[1] < 2*at[0] || at[0] < 100*20 {
+		t.Errorf("%d wrong of 100; %d plays at δ = 0.01, %d at 10⁻⁵⁰", wrong, at[0], at[1])
 	}
 }
