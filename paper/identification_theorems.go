@@ -66,7 +66,7 @@ func bai5(name string) ([]float64, error) {
 	return nil, fmt.Errorf("paper: there is no instance %q", name)
 }
 
-// attackIdentification attacks AdaP-TT, by its plays too: they are what 004 calls its output, with the answer and the time.
+// attackIdentification attacks AdaP-TT by its releases, of which its plays, its answer and its time are functions.
 func attackIdentification(fault audit.Fault) attacked {
 	return attacked{policy: "adap-tt", horizon: 64, budget: privacy.Pure{Epsilon: 1}, risk: 0.1, fault: fault}
 }
