@@ -437,3 +437,13 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// Of a row that is no CSV the line is told, and not how far into it, which is how long a reward is.
+func TestBrokenRowTellsNoLength(t *testing.T) {
+	for _, reward := range []string{"1", "0.123456789"} {
+		_, err := Format{}.Read(strings.NewReader("reward,arm\n0,a\n" + reward + ",b\"\n"))
+		if want := `line 3: bare " in non-quoted-field`; err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

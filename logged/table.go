@@ -44,7 +44,7 @@ func NewTable(r io.Reader) (*Table, error) {
 		return nil, errors.New("the file is empty: the first line must be a header with the names of the columns")
 	}
 	if err != nil {
-		return nil, err
+		return nil, placed(err)
 	}
 	columns := slices.Clone(header)
 	if mark := columns[0]; strings.HasPrefix(mark, "\xff\xfe") || strings.HasPrefix(mark, "\xfe\xff") {
@@ -78,12 +78,21 @@ func (t *Table) Column(name string) (int, error) {
 func (t *Table) Next() error {
 	var err error
 	if t.row, err = t.rows.Read(); err != nil {
-		return err // one that is not io.EOF names the line, and quotes nothing
+		return placed(err)
 	}
 	if len(t.row) != len(t.columns) {
 		return fmt.Errorf("line %d: the row has %d fields, must have %d as the header has", t.Line(), len(t.row), len(t.columns))
 	}
 	return nil
+}
+
+// placed leaves an error of the reader its line, but not its place in the line, which tells how long the cells before are.
+func placed(err error) error {
+	var at *csv.ParseError
+	if errors.As(err, &at) {
+		return fmt.Errorf("line %d: %w", at.Line, at.Err)
+	}
+	return err
 }
 
 // Line is where the row begins.

@@ -94,8 +94,14 @@ var canaryRows = map[string]canaryRow{
 		{"identify", "--csv", "arms.csv", "--range", "0,1", "--risk", "0.05", "--rule", "lucb"},
 		{"!", "identify", "--replay", "arms.csv"},
 	}},
-	"sotto letor":          {runs: [][]string{{"letor", "rows.txt", "--clusters", "2", "--raw", "--out", "rows.csv"}}},
-	"sotto aggregate join": {runs: [][]string{{"!", "aggregate", "join", "session.yaml", "--key", "1.pem", "--connect", "127.0.0.1:1", "--message", "-"}}},
+	"sotto letor": {runs: [][]string{{"letor", "rows.txt", "--clusters", "2", "--raw", "--out", "rows.csv"}}},
+	"sotto aggregate join": {runs: [][]string{
+		{"!", "aggregate", "join", "session.yaml", "--key", "1.pem", "--connect", "127.0.0.1:1", "--message", "-"},
+		{"!", "aggregate", "join", "session.yaml", "--key", "1.pem", "--connect", "127.0.0.1:1", "--reward", "-7312894561"},
+		{"!", "aggregate", "join", "session.yaml", "--key", "1.pem", "--connect", "127.0.0.1:1", "--reward", "0.7312894561x"},
+		{"!", "aggregate", "join", "session.yaml", "--key", "1.pem", "--connect", "127.0.0.1:1", "--reward", "1", "0.7312894561"},
+		{"!", "aggregate", "join", "session.yaml", "--key", "1.pem", "--connect", "127.0.0.1:1", "--reward.7312894561"},
+	}},
 
 	"sotto plan trial":       {none: "it simulates"},
 	"sotto plan release":     {none: "it computes from numbers of users"},

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -93,6 +95,9 @@ func helpWithDefault(v *kong.Value) string {
 	return v.Help + " [" + v.Default + "]"
 }
 
+// digits are what errors about arguments show none of where one may be a person's.
+var digits = regexp.MustCompile(`[-+]?\.?[0-9][-+0-9.,eE]*`)
+
 func run(ctx context.Context, args []string, s streams) int {
 	exit := -1
 	s.args = args
@@ -124,7 +129,11 @@ func run(ctx context.Context, args []string, s streams) int {
 		return exit
 	}
 	if err != nil {
-		fmt.Fprintln(s.err, "sotto:", err)
+		text := err.Error()
+		if slices.Contains(args, "join") { // an argument that was not understood may be a reward
+			text = digits.ReplaceAllString(text, "…")
+		}
+		fmt.Fprintln(s.err, "sotto:", text)
 		fmt.Fprintln(s.err, "Run \"sotto --help\" or \"sotto COMMAND --help\" for what there is.")
 		return exitUsage
 	}
