@@ -99,7 +99,8 @@ type Result struct {
 //
 // The ledger refuses whatever would cost more than the rule's budget. A second run on the same data spends the budget a second time.
 //
-// If an arm's data run out, or at the cap, the error matches ErrUnfinished: there is no answer then.
+// If an arm's data run out, or at the cap, the error matches ErrUnfinished: there is no answer then. With any error the result has only
+// how much was played and released, and what that has cost: it is spent, and another try spends it again.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	if err := checkLog(cfg.Log); err != nil {
 		return Result{}, err
@@ -158,12 +159,12 @@ func (cfg Config) run(ctx context.Context, p identify.Identifier) (Result, error
 		}
 	}
 	if cfg.Transcript != nil {
-		if failed := writeLine(cfg.Transcript, end); err == nil {
-			err = failed
+		if failed := writeLine(cfg.Transcript, end); err == nil && failed != nil {
+			err = fmt.Errorf("trial: after %d plays: %w; no answer is given; %s", out.Tau, failed, spent(out.Loss, out.Tau))
 		}
 	}
 	if err != nil {
-		return Result{}, err
+		return Result{Answer: -1, Tau: out.Tau, Plays: plays, Releases: out.Releases, Loss: out.Loss}, err
 	}
 	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -152,7 +153,7 @@ func TestUnfinished(t *testing.T) {
 			var transcript bytes.Buffer
 			out, err := Run(context.Background(), Config{Rule: r, Log: c.log, Cap: c.cap, Transcript: &transcript})
 			var unfinished *UnfinishedError
-			if !errors.Is(err, ErrUnfinished) || !errors.As(err, &unfinished) || out.Plays != nil {
+			if !errors.Is(err, ErrUnfinished) || !errors.As(err, &unfinished) || out.Answer != -1 || out.Means != nil || out.Loss.Pure() != unfinished.Spent.Pure() {
 				t.Fatalf("%+v, %v", out, err)
 			}
 			if s := err.Error(); !strings.Contains(s, c.want) || !strings.Contains(s, c.spent) || !strings.Contains(s, "no answer is given") {
@@ -213,8 +214,13 @@ func TestInterruptedAfterARelease(t *testing.T) {
 func TestTranscriptThatCannotBeWritten(t *testing.T) {
 	r := rule(t, "dp-tt", 2, privacy.Pure{Epsilon: 1}, nil)
 	for n := range 4 { // the header, plays, a release, the end
-		if _, err := Run(context.Background(), Config{Rule: r, Log: doses(50_000, 0.9, 0.1), Transcript: &full{n}}); err == nil || !strings.Contains(err.Error(), "disk full") {
+		out, err := Run(context.Background(), Config{Rule: r, Log: doses(50_000, 0.9, 0.1), Transcript: &full{n}})
+		if err == nil || !strings.Contains(err.Error(), "disk full") {
 			t.Errorf("%d writes: %v", n, err)
+		}
+		// From the release on, what could not be put on record is spent all the same.
+		if said := strings.Contains(fmt.Sprint(err), "ε = 1 has been spent"); said != (n >= 2) || out.Loss.Pure() > 0 != said || n > 0 && out.Answer != -1 {
+			t.Errorf("%d writes: %v, %+v", n, err, out)
 		}
 		in, _ := bandit.BernoulliInstance(0.9, 0.1)
 		if _, err := (Simulation{Rule: r, Source: bandit.Fixed(in), Runs: 1}).Play(context.Background(), 0, &full{n}); err == nil || !strings.Contains(err.Error(), "disk full") {

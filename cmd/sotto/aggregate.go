@@ -169,6 +169,13 @@ func (c *aggregateServe) Run(ctx context.Context, s streams) error {
 		}
 		return err
 	}
+	if err := c.print(s, r); err != nil {
+		return fmt.Errorf("%w: %w; spent by a reward of this batch: %v", transport.ErrPossiblyReleased, err, r.Spent)
+	}
+	return nil
+}
+
+func (c *aggregateServe) print(s streams, r aggregateResult) error {
 	if c.JSON {
 		return printJSON(s, r)
 	}
@@ -441,8 +448,10 @@ func (c *aggregateJoin) Run(ctx context.Context, s streams) error {
 		fmt.Fprintf(s.err, "spent by this reward: %v\n", lost)
 		return errors.Join(err, e)
 	}
-	_, err = fmt.Fprintf(s.out, "client %d: done, the server has its sum\nspent by this reward: %v\n", cfg.Protocol.ID, lost)
-	return err
+	if _, err = fmt.Fprintf(s.out, "client %d: done, the server has its sum\nspent by this reward: %v\n", cfg.Protocol.ID, lost); err != nil {
+		return fmt.Errorf("%w: %w; spent by this reward: %v", transport.ErrPossiblyReleased, err, lost)
+	}
+	return nil
 }
 
 // vanish ends this process at once, as a crash would.

@@ -223,11 +223,11 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 		fmt.Fprintf(s.err, "warning: %s is not private: keep its answer, its means and its transcript as private as the data\n", rule.Name())
 	}
 	var r trial.Result
-	err = c.transcribe(true, mode, func(w io.Writer) error {
+	err = c.transcribe(true, mode, func(w io.Writer) (privacy.Loss, error) {
 		cfg.Transcript = w
 		var err error
 		r, err = trial.Run(ctx, cfg)
-		return err
+		return r.Loss, err
 	})
 	switch {
 	case errors.Is(err, errUsage):
@@ -236,18 +236,31 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 		return fmt.Errorf("stopped: %w", err)
 	case errors.Is(err, trial.ErrUnfinished):
 		return fmt.Errorf("%s: %w", c.CSV, err)
+	case err != nil && r.Loss != (privacy.Loss{}): // not for another try with other flags
+		return fmt.Errorf("%s: %w", c.CSV, err)
 	case err != nil:
 		return fmt.Errorf("%w: %s: %w", errUsage, c.CSV, err)
 	}
 	data := dataLine(log.Summary, format, "the mean of the clipped rows of one arm, drawn among the person's arms")
-	return printTrial(s.out, rule, log.Names, "data\t"+data, nil, r, lo, hi)
+	if err := printTrial(s.out, rule, log.Names, "data\t"+data, nil, r, lo, hi); err != nil {
+		return lostAnswer(err, r.Loss)
+	}
+	return nil
+}
+
+// lostAnswer is the error of a release that was made, and of which nobody has the answer.
+func lostAnswer(err error, l privacy.Loss) error {
+	return fmt.Errorf("%w: there is no answer, and it has been spent: %s; another try spends it again", err, lossText(l))
 }
 
 // transcribe gives a trial where to write its transcript. It appears whole, and also if the trial has spent something without an
 // answer: then it says so. Of a trial that is simulated and was stopped there is nothing to say.
-func (c *identifyCommand) transcribe(real bool, mode os.FileMode, play func(io.Writer) error) error {
+//
+// play says what was spent, if not by simulated people.
+func (c *identifyCommand) transcribe(real bool, mode os.FileMode, play func(io.Writer) (privacy.Loss, error)) error {
 	if c.Transcript == "" {
-		return play(nil)
+		_, err := play(nil)
+		return err
 	}
 	// The transcript of an earlier trial is the record of what that has spent.
 	if _, err := os.Lstat(c.Transcript); err == nil {
@@ -258,13 +271,17 @@ func (c *identifyCommand) transcribe(real bool, mode os.FileMode, play func(io.W
 		return err
 	}
 	defer f.Discard()
-	err = play(f)
+	lost, err := play(f)
 	var unfinished *trial.UnfinishedError
-	if errors.As(err, &unfinished) && unfinished.Spent.Pure() == 0 || err != nil && unfinished == nil && !(real && errors.Is(err, context.Canceled)) {
+	if errors.As(err, &unfinished) && unfinished.Spent.Pure() == 0 || err != nil && unfinished == nil && (!real || lost == privacy.Loss{}) {
 		return err // nothing was spent, and there is nothing to record
 	}
-	if failed := f.Replace(); err == nil && failed != nil {
-		err = fmt.Errorf("--transcript: %w", failed)
+	if failed := f.Replace(); failed != nil {
+		failed = fmt.Errorf("--transcript: %w", failed)
+		if real {
+			failed = lostAnswer(failed, lost)
+		}
+		err = errors.Join(err, failed)
 	}
 	return err
 }
@@ -463,10 +480,10 @@ func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float6
 	capped := 0
 	if runs == 1 {
 		var o trial.Outcome
-		err := c.transcribe(false, publicFile, func(w io.Writer) error {
+		err := c.transcribe(false, publicFile, func(w io.Writer) (privacy.Loss, error) {
 			var err error
 			o, err = sm.Play(ctx, 0, w)
-			return err
+			return privacy.Loss{}, err
 		})
 		if err != nil {
 			return stopped(err)

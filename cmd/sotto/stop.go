@@ -131,7 +131,10 @@ func (c *stopCommand) data(ctx context.Context, s streams, rule stopping.Rule) e
 	fmt.Fprintf(w, "data\t%s\n", dataLine(log, format, "the mean of the person's clipped rows"))
 	fmt.Fprintf(w, "estimate\t%.6g\n", r.Estimate)
 	fmt.Fprintf(w, "samples\t%d\n", r.Samples)
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return lostAnswer(err, r.Loss)
+	}
+	return nil
 }
 
 func head(w *tabwriter.Writer, rule stopping.Rule) {
