@@ -31,10 +31,12 @@ const ulps = 2e-15
 
 // LaplaceRenyi is the Rényi divergence of order α > 1 between Lap(b) and Lap(b) shifted by 1, for x = 1/b (Mironov 2017, Proposition 6):
 // log[α/(2α−1)·e^{(α−1)x} + (α−1)/(2α−1)·e^{−αx}]/(α−1).
-func LaplaceRenyi(x, alpha float64) float64 { return laplaceRenyi(x, alpha/(2*alpha-1), alpha) }
+func LaplaceRenyi(x, alpha float64) float64 {
+	return laplaceRenyi(x, alpha/(2*alpha-1), (alpha-1)/(2*alpha-1), alpha)
+}
 
-// laplaceRenyi is log[w·e^{(α−1)x} + (1−w)·e^{−αx}]/(α−1).
-func laplaceRenyi(x, w, alpha float64) float64 {
+// laplaceRenyi is log[w·e^{(α−1)x} + v·e^{−αx}]/(α−1), with v = 1−w to all its digits: it is small where α is near 1.
+func laplaceRenyi(x, w, v, alpha float64) float64 {
 	bound := min(mulUp(alpha, mulUp(x, x))/2, x)
 	if math.IsInf(x, 1) {
 		return x
@@ -45,10 +47,10 @@ func laplaceRenyi(x, w, alpha float64) float64 {
 	case y < 1e-4 && x < 1e-2: // first orders cancel below: use the bound, which is right to x/3
 		return bound
 	case y < 1:
-		plus, minus := float64(w*math.Expm1(y)), float64((1-w)*math.Expm1(-float64(alpha*x)))
+		plus, minus := float64(w*math.Expm1(y)), float64(v*math.Expm1(-float64(alpha*x)))
 		exact = (math.Log1p(plus+minus) + float64(ulps*(plus-minus))) / (alpha - 1)
 	default:
-		rest := math.Log(w + float64((1-w)*math.Exp(-float64((2*alpha-1)*x))))
+		rest := math.Log(w + float64(v*math.Exp(-float64((2*alpha-1)*x))))
 		exact = x + rest/(alpha-1) + float64(ulps*(x+(1+math.Abs(rest))/(alpha-1)))
 	}
 	return min(bound, exact)
@@ -115,7 +117,7 @@ func ZCDPToApproxTight(rho, delta float64) float64 {
 // RenyiToApprox is the ε' at δ of an (α,ε)-RDP mechanism: ε + log(1/(αδ))/(α−1) + log(1−1/α), or 0 where that is negative (003 Lemma 10;
 // Canonne, Kamath and Steinke 2020, Proposition 12).
 func RenyiToApprox(alpha, epsilon, delta float64) float64 {
-	a, d, rest := math.Log(alpha), math.Log(delta), math.Log1p(-1/alpha)
+	a, d, rest := math.Log(alpha), math.Log(delta), -math.Log1p(1/(alpha-1)) // α−1 has all its digits where α is near 1
 	return max(0, epsilon-(a+d)/(alpha-1)+rest+float64(ulps*(epsilon+(a-d)/(alpha-1)-rest)))
 }
 

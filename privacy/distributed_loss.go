@@ -11,7 +11,8 @@ import "math"
 func DiscreteLaplaceRenyi(g, b, alpha float64) float64 {
 	beta := math.Exp(-1 / b)
 	w := (1 - math.Expm1(-1/b)/math.Expm1((2*alpha-1)/b)) / (1 + beta)
-	return laplaceRenyi(divUp(g, b), raised(w, guard), alpha)
+	w = raised(w, guard)
+	return laplaceRenyi(divUp(g, b), w, 1-w, alpha)
 }
 
 func discreteLaplaceLoss(g, b float64) Loss {

@@ -74,7 +74,7 @@ func millsDifference(a, mu float64) float64 {
 }
 
 // GaussianEpsilon is the smallest ε ≥ 0 for which GaussianDelta(ε, mu) ≤ delta, rounded up: delta is lowered by more than
-// GaussianDelta is off, by some 10⁻¹³ of it where it is 10⁻⁶.
+// GaussianDelta is off, by some 10⁻¹³ of it where it is 10⁻⁶, and ε raised by what ε/μ rounds.
 func GaussianEpsilon(mu, delta float64) float64 {
 	switch {
 	case math.IsNaN(mu) || math.IsNaN(delta) || mu < 0:
@@ -92,12 +92,13 @@ func GaussianEpsilon(mu, delta float64) float64 {
 	if math.IsInf(hi, 1) {
 		return hi
 	}
-	return solve(hi, 0, func(e float64) (float64, float64) {
+	e := solve(hi, 0, func(e float64) (float64, float64) {
 		d := GaussianDelta(e, mu)
 		a, b := e/mu-mu/2, e/mu+mu/2
 		slope := -math.Exp(-float64(a*a)/2) / math.Sqrt(2*math.Pi) * mills(b) // −e^ε Φ(−b)
 		return math.Log(d / delta), slope / d
 	})
+	return raised(e, ulps) // GaussianDelta rounds ε/μ
 }
 
 // solve is the root of a monotone function g, or the number next to it where g ≤ 0; g(valid) ≤ 0 and g(invalid) > 0. The function returns its
