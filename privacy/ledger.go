@@ -67,12 +67,13 @@ func (l *Ledger) lost(slot int, at int32) error {
 }
 
 // A running is the last running sum that a continual mechanism released of a slot. Further ones of at most free rewards need no
-// look: nobody keeps a transcript.
+// look, nor do vectors of at most room: nobody keeps a transcript. What pays for the one does not pay for the other.
 type running struct {
 	account int32
 	n, free int
 	sum     float64
-	more    int       // releases that the slot's cell does not count yet
+	more    int // releases that the slot's cell does not count yet
+	room    int
 	vector  []float64 // where it is one
 }
 
@@ -201,6 +202,7 @@ func (a Account) Release(slot int, v *Values) (Released, error) {
 		if r.account == a.at && n <= r.free && sum-sum == 0 && (n > r.n || n == r.n && sum == r.sum) {
 			r.more++
 			r.n, r.sum = n, sum
+			v.laplace = false
 			return Released{v}, nil
 		}
 	}
@@ -321,7 +323,7 @@ func (l *Ledger) grows(slot int, at int32, v *Values, i int, same func(j int) bo
 	case n < last:
 		return fmt.Errorf("ledger: release of slot %d through %v: sum %d is of %d rewards: it must be of %d at least, those of the sum before: %w",
 			slot, m.mechanism, i, n, last, ErrPrefix)
-	case n == last && v.Sum[i] != sum && sum == sum:
+	case n == last && v.Sum[i] != sum && (v.Sum[i] == v.Sum[i] || sum == sum):
 		return fmt.Errorf("ledger: release of slot %d through %v: sum %d is another one of the same %d rewards: its noise is drawn once: %w",
 			slot, m.mechanism, i, n, ErrPrefix)
 	}
@@ -367,6 +369,7 @@ func (l *Ledger) follow(slots []int, at int32, v *Values) bool {
 		r.n, r.sum = v.N[i], v.Sum[i]
 		r.more++
 	}
+	v.laplace = false
 	return true
 }
 
@@ -374,10 +377,14 @@ func (l *Ledger) follow(slots []int, at int32, v *Values) bool {
 func (l *Ledger) remember(slot int, at int32, r running) {
 	a := l.get(at)
 	r.account = at
-	if l.transcript == nil && r.sum-r.sum == 0 {
-		if r.free = a.most; a.most == 0 { // exact sums, which cost ∞: any may come
-			r.free = math.MaxInt
-		}
+	switch {
+	case l.transcript != nil || r.sum-r.sum != 0:
+	case r.vector != nil:
+		r.room = a.most
+	case a.most == 0: // exact sums, which cost ∞: any may come
+		r.free = math.MaxInt
+	default:
+		r.free = a.most
 	}
 	if slot >= len(l.cells) || l.cells[slot].account != at {
 		l.other(slot, r)
@@ -395,7 +402,7 @@ func (l *Ledger) other(slot int, r running) {
 	if l.others == nil {
 		l.others = map[[2]int64]running{}
 	}
-	r.free, r.more = 0, 0
+	r.free, r.room, r.more = 0, 0, 0
 	l.others[[2]int64{int64(slot), int64(r.account)}] = r
 }
 

@@ -196,3 +196,49 @@ func TestAJournalBringsNoNoiseBack(t *testing.T) {
 		}
 	}
 }
+
+// The price of a vector's mechanism is not that of single sums: after a vector of a slot its account releases none for free, and
+// the account of a tree of sums no vectors.
+func TestVectorsPayForNoSums(t *testing.T) {
+	l := privacy.NewLedger()
+	a := l.Account(privacy.GramTree{Sigma: 1, Horizon: 8})
+	for n := 1; n <= 2; n++ {
+		if _, err := a.ReleaseVector(0, &privacy.Vector{N: n, Value: []float64{1, 2}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.Release(0, &privacy.Values{N: []int{3}, Sum: []float64{1}}); err != nil {
+		t.Fatal(err)
+	}
+	if !l.Total().Infinite() {
+		t.Errorf("a single sum through the tree of vectors costs %v", l.Total())
+	}
+	l = privacy.NewLedger()
+	a = l.Account(privacy.Tree{Scale: 1, Horizon: 8})
+	if _, err := a.Release(0, &privacy.Values{N: []int{1}, Sum: []float64{1}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.ReleaseVector(0, &privacy.Vector{N: 2, Value: []float64{1, 2}}); err != nil {
+		t.Fatal(err)
+	}
+	if !l.Total().Infinite() {
+		t.Errorf("a vector through the tree of sums costs %v", l.Total())
+	}
+}
+
+// A sum that is no number is refused, and charged: the next one of the same rewards would have other noise.
+func TestNoOtherSumAfterNone(t *testing.T) {
+	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		l := privacy.NewLedger()
+		m := privacy.Tree{Scale: 1, Horizon: 8}
+		if _, err := l.Release(0, m, &privacy.Values{N: []int{1}, Sum: []float64{bad}}); !errors.Is(err, privacy.ErrValues) {
+			t.Errorf("%v: %v", bad, err)
+		}
+		if _, err := l.Release(0, m, &privacy.Values{N: []int{1}, Sum: []float64{1}}); !errors.Is(err, privacy.ErrPrefix) {
+			t.Errorf("another sum after %v: %v", bad, err)
+		}
+		if _, err := l.Release(0, m, &privacy.Values{N: []int{1}, Sum: []float64{bad}}); !errors.Is(err, privacy.ErrValues) {
+			t.Errorf("%v again: %v", bad, err)
+		}
+	}
+}

@@ -69,6 +69,9 @@ func (l *Ledger) releaseVector(slot int, at int32, v *Vector, write bool) (Relea
 	if v == nil || len(v.Value) == 0 {
 		return ReleasedVector{}, errors.New("ledger: nothing is released: there must be at least one coordinate")
 	}
+	if uint(slot) < uint(len(l.running)) && l.running[slot].followed(at, v) {
+		return ReleasedVector{v}, nil
+	}
 	if m := l.get(at).mechanism; !ofVector(m) {
 		at = l.account(Unknown{Name: m.Kind() + " of a vector"})
 	}
@@ -106,6 +109,21 @@ func (l *Ledger) releaseVector(slot int, at int32, v *Vector, write bool) (Relea
 		}
 	}
 	return ReleasedVector{v}, nil
+}
+
+// followed is the usual case of a continual mechanism: the vector of more rewards than the last one's, which is paid for.
+func (r *running) followed(at int32, v *Vector) bool {
+	if r.account != at || v.N <= r.n || v.N > r.room {
+		return false
+	}
+	for _, x := range v.Value {
+		if x-x != 0 {
+			return false
+		}
+	}
+	r.more++
+	r.n, r.vector = v.N, append(r.vector[:0], v.Value...)
+	return true
 }
 
 // A vectorLine is a line of a transcript: the release of a vector.
