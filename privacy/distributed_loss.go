@@ -31,7 +31,8 @@ func discreteLaplaceLoss(g, b float64) Loss {
 }
 
 // polyaEpsilon is log f(0)/f(g) for the noise X − Y of weight r < 1: see Aggregated.LossWith. With c_k = Γ(k+r)/(k!Γ(r)), f(x) ∝ β^x Σ_k
-// c_k c_{k+x} β^{2k}.
+// c_k c_{k+x} β^{2k}. Terms are followed from one to the next, and each step rounds: 3 times in c_k, c_{k+g} and β^{2k}, by 2⁻⁵³ at
+// most. All of it moves the ratio of the two sums of k terms by a share of 2⁻⁵³(20k + 3g) at most, which is added.
 func polyaEpsilon(g int64, b, r float64) float64 {
 	if !(float64(g)+20*b <= 1e8) {
 		return math.Inf(1)
@@ -42,14 +43,16 @@ func polyaEpsilon(g int64, b, r float64) float64 {
 	}
 	c, power, near, far := 1.0, 1.0, 0.0, 0.0
 	beta2 := math.Exp(-2 / b)
-	for k := 0.0; power > 1e-17; k++ {
+	k := 0.0
+	for ; power > 1e-17; k++ {
 		near += float64(float64(c*c) * power)
 		far += float64(float64(c*above) * power)
 		c *= (k + r) / (k + 1)
 		above *= (k + float64(g) + r) / (k + float64(g) + 1)
 		power *= beta2
 	}
-	return raised(float64(g)/b+math.Log(near/far), many)
+	rounding := 0x1p-53 * (float64(20*k) + 3*float64(g))
+	return raised(float64(g)/b+math.Log(near/far)+rounding, many)
 }
 
 // SkellamRenyi bounds the Rényi divergence of integer order α ≥ 2 of the Skellam mechanism: Sk(0, variance) on integers of sensitivity g

@@ -177,6 +177,9 @@ func GDPWithin(b Approx) (GDP, error) {
 	}
 	out := GDP{1 / sigma}
 	for step := 0x1p-52; LossOf(out).Approx(b.Delta) > b.Epsilon; step *= 2 {
+		if step >= 1 { // μ² has left the doubles
+			return GDP{}, fmt.Errorf("privacy: %v needs a mu of %v: not a number to use", b, 1/sigma)
+		}
 		out.Mu -= float64(step * out.Mu)
 	}
 	return out, out.Validate()

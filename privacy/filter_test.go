@@ -162,7 +162,7 @@ func TestWithinApprox(t *testing.T) {
 			t.Fatalf("%v and %v are not the largest within %v", mu, rho, b)
 		}
 	})
-	for _, b := range []privacy.Approx{{}, {Epsilon: 1}, {Epsilon: math.NaN(), Delta: 0.1}, {Epsilon: 1, Delta: 1}} {
+	for _, b := range []privacy.Approx{{}, {Epsilon: 1}, {Epsilon: math.NaN(), Delta: 0.1}, {Epsilon: 1, Delta: 1}, {Epsilon: 1e-300, Delta: 1e-300}} {
 		if _, err := privacy.GDPWithin(b); err == nil {
 			t.Errorf("%v is accepted", b)
 		}

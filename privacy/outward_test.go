@@ -163,6 +163,17 @@ func TestUp(t *testing.T) {
 	})
 }
 
+// Half of the users of Pólya noise, on the grid of real rewards, where millions of steps round: the true price is by
+// hypergeometric functions, in 18 digits.
+func TestMissingUsersArePricedOutward(t *testing.T) {
+	m := privacy.Aggregated{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya, G: 1 << 20, Users: 2, Invited: 2, Modulus: math.MaxInt64, Num: 1_000_000, Den: 1}
+	want, _ := new(big.Rat).SetString("3.70006945350437943")
+	got := m.LossWith(1).Pure()
+	if rat(got).Cmp(want) < 0 || got > 3.7000696 {
+		t.Errorf("the price is %.17g, the true one 3.70006945350437943", got)
+	}
+}
+
 // Noise beyond all measure has a price that is found at once, and is above 0.
 func TestPricesOfHugeNoise(t *testing.T) {
 	for _, sigma := range []float64{1e150, 1e160, 1e200, math.MaxFloat64} {

@@ -167,7 +167,7 @@ func (m ShuffledCount) Loss() Loss {
 	if err != nil {
 		return InfiniteLoss()
 	}
-	return LossOf(Pure{raised(c.epsilon(m.Epsilon1()), guard)})
+	return LossOf(Pure{raised(c.epsilon(m.Epsilon1())+ulps, guard)}) // a logarithm of a quotient near 1 rounds by itself
 }
 
 // epsilon is the largest of ε1 and log[((1−γ)S(P) + γ)/((1−γ)e^{ε1}S(P−1) + γ)].
