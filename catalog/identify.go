@@ -195,7 +195,7 @@ func IdentifyPolicies() []Entry {
 			Correct: "Kaufmann and Koolen 2021",
 			Source:  "Garivier and Kaufmann 2016, D-tracking",
 			Params: []Param{{Name: "family", Doc: "what rewards are taken for: bernoulli (right for all in [0,1]) or gaussian, σ = 1/2",
-				Choices: []string{"bernoulli", "gaussian"}, Proof: always("Garivier and Kaufmann 2016")}},
+				Choices: []string{"bernoulli", "gaussian"}, Proof: only("Garivier and Kaufmann 2016", 0)}}, // T*_KL is that of Bernoulli laws
 			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
 				return identifier(identify.NewTrackAndStop(s.Arms, s.Risk, identify.Family(p["family"])))
 			},

@@ -151,3 +151,20 @@ func TestIdentifyProofs(t *testing.T) {
 		}
 	}
 }
+
+// T*_KL is the number of samples of the rule that takes rewards for Bernoulli ones.
+func TestTrackAndStopProof(t *testing.T) {
+	e, err := catalog.FindIdentify("track-and-stop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for family, reasons := range []int{0, 1} {
+		params, err := e.Complete(catalog.Params{"family": float64(family)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := e.Unproved(params); len(got) != reasons || e.With(params).Correct == "" {
+			t.Errorf("family %d: %q", family, got)
+		}
+	}
+}

@@ -28,7 +28,7 @@ func ExampleNewShuffledCount() {
 	fmt.Printf("%v, at most %d pairs, %.1f messages a user\n", m.Loss().In(privacy.Pure{}), len(c.Pairs)-1, m.Messages())
 	// Output:
 	// shuffled-count(epsilon=1,num=2,den=1,users=1000,invited=1000,beta=0.001)
-	// epsilon=1.00000000000001, at most 25 pairs, 46.9 messages a user
+	// epsilon=1.000000000000012, at most 25 pairs, 46.9 messages a user
 }
 
 func ExampleNewSplitMix() {

@@ -179,7 +179,9 @@ func thresholds(n, k, corrupt int, delta float64, mode Mode) (lo, hi int) {
 	return lo, hi
 }
 
-// corruptNeighbours is min{t : P[HG(n, corrupt, k) > t] ≤ 2^-41/n}: no client has more corrupt neighbours, but with probability 2^-41.
+// corruptNeighbours is min{t : P[HG(n, corrupt, k) > t] ≤ 2^-41/n}: no honest client has more corrupt neighbours, but with probability 2^-41.
+// An honest client's neighbours are drawn from the n−1 others, and there are n−c of her: with x corrupt ones among them, (n−c)·HG(n−1,c,k) is
+// n·HG(n,c,k) times (n−c−(k−x))/(n−k), which is at most 1. So the sum over honest clients is bounded by n times the law on all n.
 func corruptNeighbours(n, k, corrupt int) int {
 	safe := math.Ldexp(1, -(statistical+1)) / float64(n)
 	// Sum the tail from above, smallest terms first.
