@@ -188,10 +188,10 @@ func upperTail(c, x float64) (f, tail float64) {
 	return f, tail
 }
 
-// clonesRounding is more than the share of itself that ClonesDelta rounds.
-const clonesRounding = 1e-9
+// clonesRounding is more than the share of itself that ClonesDelta rounds: at most 2·10⁻¹³ in ten cases against 40 digits.
+const clonesRounding = 1e-11
 
-// ClonesEpsilon is the least ε ≤ ε0 for which ClonesDelta is at most δ, from above: to 13 digits for a δ that is lower by 10⁻⁹ of it. For n = 10^5, ε0 = 4, δ = 10^-6 it is
+// ClonesEpsilon is the least ε ≤ ε0 for which ClonesDelta is at most δ, from above: to 13 digits for a δ that is lower by 10⁻¹¹ of it. For n = 10^5, ε0 = 4, δ = 10^-6 it is
 // 0.169770, where closed forms of the bound give 0.53 and more.
 func ClonesEpsilon(n int, epsilon0, delta float64) float64 {
 	if !(delta > 0) || !(epsilon0 >= 0) || n < 1 {

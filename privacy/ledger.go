@@ -438,6 +438,9 @@ func (l *Ledger) Note(slot int, m Mechanism) error {
 	if errors.Is(err, ErrBudget) {
 		l.book(slot, l.account(m), 1)
 		l.over = true
+		for i := range l.running { // what is paid for is looked at as well
+			l.running[i].free, l.running[i].room = 0, 0
+		}
 	}
 	return err
 }

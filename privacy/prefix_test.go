@@ -242,3 +242,25 @@ func TestNoOtherSumAfterNone(t *testing.T) {
 		}
 	}
 }
+
+// Beyond the cap nothing more is admitted, the next running sum of a slot that was paid for neither.
+func TestNothingRunsOnBeyondTheCap(t *testing.T) {
+	l := privacy.NewLedger(privacy.WithCap(privacy.ZCDP{Rho: 100}))
+	sums, vectors := l.Account(privacy.Tree{Scale: 1, Horizon: 4}), l.Account(privacy.GramTree{Sigma: 1, Horizon: 4})
+	next := func(n int) (err1, err2 error) {
+		_, err1 = sums.Release(0, &privacy.Values{N: []int{n}, Sum: []float64{1}})
+		_, err2 = vectors.ReleaseVector(1, &privacy.Vector{N: n, Value: []float64{1}})
+		return err1, err2
+	}
+	for n := 1; n <= 2; n++ {
+		if err1, err2 := next(n); err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+	}
+	if err := l.Note(2, privacy.Gaussian{Sigma: 0.01}); !errors.Is(err, privacy.ErrBudget) {
+		t.Fatal(err)
+	}
+	if err1, err2 := next(3); !errors.Is(err1, privacy.ErrBudget) || !errors.Is(err2, privacy.ErrBudget) {
+		t.Errorf("beyond the cap: %v, %v", err1, err2)
+	}
+}
