@@ -99,8 +99,9 @@ func RuleA(n, corrupt int, delta float64, mode Mode) (Params, error) {
 		if !connected(n, k, corrupt, delta) {
 			continue
 		}
-		if lo, hi := thresholds(n, k, corrupt, delta, mode); lo < hi {
-			return Params{N: n, K: k, T: max(lo+1, 2)}, nil
+		lo, hi := thresholds(n, k, corrupt, delta, mode)
+		if t := max(lo+1, 2); t <= hi {
+			return Params{N: n, K: k, T: t}, nil
 		}
 	}
 	return Params{}, fmt.Errorf("%w: n=%d, %d corrupt, δ=%g, %v server", ErrInfeasible, n, corrupt, delta, mode)

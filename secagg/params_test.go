@@ -131,3 +131,27 @@ func TestHonestMin(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Clients take whatever graph the server has by the rule, and none with a threshold less: also where few or none are corrupt.
+func TestClientsTakeTheRulesGraph(t *testing.T) {
+	for _, mode := range []Mode{SemiHonest, Malicious} {
+		for _, complete := range []bool{true, false} {
+			for n := 3; n <= 120; n++ {
+				for _, corrupt := range []int{0, 1, 2, 5, 10, 20} {
+					for _, delta := range []float64{0, 0.1, 0.3} {
+						p, err := Choose(n, corrupt, delta, mode, complete)
+						if err != nil {
+							continue
+						}
+						if !p.Sufficient(corrupt, delta, mode, complete) {
+							t.Errorf("%v, complete %v: %+v with %d corrupt, δ = %v, is refused", mode, complete, p, corrupt, delta)
+						}
+						if p.T--; p.Sufficient(corrupt, delta, mode, complete) {
+							t.Errorf("%v, complete %v: %+v with %d corrupt, δ = %v, is accepted", mode, complete, p, corrupt, delta)
+						}
+					}
+				}
+			}
+		}
+	}
+}
