@@ -18,6 +18,10 @@ func (f *Fast) Float64() float64 { return float64(int64(f.pcg.Uint64()>>11)) * 0
 func (f *Fast) Bernoulli(p float64) bool {
 	// The word is the first 53 binary digits of a uniform number, and d > 0 compares them with those of p. Scaling by 2^53 is exact. For 0 < d < 1
 	// the digits tie; then the subtraction is exact too and d is what p's further digits amount to.
-	d := float64(p*0x1p53) - float64(int64(f.pcg.Uint64()>>11))
-	return d > 0 && (d >= 1 || f.Bernoulli(d))
+	f.pcg = f.pcg.step()
+	d := float64(p*0x1p53) - float64(int64(f.pcg.word()>>11))
+	if d > 0 && d < 1 {
+		return f.Bernoulli(d)
+	}
+	return d > 0
 }

@@ -24,7 +24,8 @@ const (
 
 // Exponential has density e^{-x} on x ≥ 0.
 func (f *Fast) Exponential() float64 {
-	w := f.pcg.Uint64()
+	f.pcg = f.pcg.step()
+	w := f.pcg.word()
 	l := &expLayers[w&layerBits]
 	if j := int64(w >> mantissa); j < l.k {
 		return float64(j) * l.w
@@ -34,7 +35,8 @@ func (f *Fast) Exponential() float64 {
 
 // Laplace has density e^{-|x|/b}/(2b). Its variance is 2b². Scale 0 is the constant 0.
 func (f *Fast) Laplace(b float64) float64 {
-	w := f.pcg.Uint64()
+	f.pcg = f.pcg.step()
+	w := f.pcg.word()
 	l := &expLayers[w&layerBits]
 	var x float64
 	if j := int64(w >> mantissa); j < l.k {
@@ -47,7 +49,8 @@ func (f *Fast) Laplace(b float64) float64 {
 
 // Normal is the standard normal law.
 func (f *Fast) Normal() float64 {
-	w := f.pcg.Uint64()
+	f.pcg = f.pcg.step()
+	w := f.pcg.word()
 	l := &normalLayers[w&layerBits]
 	if j := int64(w >> mantissa); j < l.k {
 		return signed(float64(j)*l.w, w)

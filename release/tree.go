@@ -44,6 +44,14 @@ func (c *counter[T]) to(t uint64, noise sampler[T], w int) (T, error) {
 	return c.stack[end], nil
 }
 
+// next goes on to one reward more, whose node of the tree has noise x.
+func (c *counter[T]) next(x T) T {
+	c.t++
+	end := bits.OnesCount64(c.t)
+	c.stack[end] = c.stack[end-1] + x
+	return c.stack[end]
+}
+
 // highest is t with only its k highest ones.
 func highest(t uint64, k int) uint64 {
 	for bits.OnesCount64(t) > k {

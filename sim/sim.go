@@ -118,14 +118,22 @@ type run struct {
 	door     door
 	cur      release.Curator
 	ready    []int // arms to release after the batch
+	again    [1]policy.Play
 	releases int
 }
 
+// looksBetween is how many rounds a policy may decide before the context is looked at again.
+const looksBetween = 1 << 16
+
 func (r *run) play(ctx context.Context, p policy.Policy, horizon int) error {
 	var released privacy.Released
-	for looks := 0; ; looks++ {
-		if looks&0xffff == 0 && ctx.Err() != nil {
-			return ctx.Err()
+	stayer, _ := p.(policy.Stayer)
+	for looks := 0; ; looks-- {
+		if looks <= 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			looks = looksBetween
 		}
 		b := p.Next(released)
 		if b != nil && b.Fresh {
@@ -175,7 +183,32 @@ func (r *run) play(ctx context.Context, p policy.Policy, horizon int) error {
 			}
 			r.releases++
 		}
+		if stayer != nil && len(r.ready) == 1 && len(b.Plays) == 1 {
+			n, last, err := r.stay(stayer, r.ready[0], horizon, released)
+			if err != nil {
+				return err
+			}
+			released, looks = last, looks-n
+		}
 	}
+}
+
+// stay plays an arm again, and releases it, for as long as the policy would ask for nothing else, but for the last round: that is
+// released to nobody.
+func (r *run) stay(p policy.Stayer, arm, horizon int, last privacy.Released) (int, privacy.Released, error) {
+	rounds, while := p.Stay()
+	if rounds = min(rounds, horizon-1-r.curve.t, looksBetween); rounds <= 0 || r.door.oneByOne[arm] {
+		return 0, last, nil
+	}
+	n, last, err := release.Repeat(r.cur, arm, rounds, while, last, r.door.laws[arm], &r.door.streams[arm])
+	if err != nil || n == 0 {
+		return 0, last, err
+	}
+	p.Stayed(n)
+	r.releases += n
+	r.again[0] = policy.Play{Arm: arm, Rounds: n, Release: true}
+	r.curve.batch(&policy.Batch{Plays: r.again[:]}, n)
+	return n, last, nil
 }
 
 // door draws what a slot has been waiting for, when it is released.
