@@ -10,7 +10,7 @@ import (
 // Proposition 2.9 for ε, ρ and (ε,δ), Mironov 2017 Proposition 1 for Rényi at one order. All must be in one currency; to mix currencies add
 // losses (LossOf). None absorbs the others.
 func Sequential(budgets ...Budget) (Budget, error) {
-	return fold("sequential composition", budgets, func(a, b float64) float64 { return a + b })
+	return fold("sequential composition", budgets, addUp)
 }
 
 // Parallel is the guarantee of events that read disjoint records, settled before they are read: the largest (000 Lemma 2.10, whose ρ is
@@ -57,7 +57,7 @@ func fold(what string, budgets []Budget, f func(a, b float64) float64) (Budget, 
 			}
 		case GDP: // Dong, Roth and Su 2022, Corollary 3.3
 			if b, ok := b.(GDP); ok {
-				sum, mixed = GDP{math.Sqrt(f(float64(s.Mu*s.Mu), float64(b.Mu*b.Mu)))}, false
+				sum, mixed = GDP{sqrtUp(f(mulUp(s.Mu, s.Mu), mulUp(b.Mu, b.Mu)))}, false
 			}
 		}
 		if mixed {
@@ -102,8 +102,8 @@ func Advanced(each Approx, k int, slack float64) (Approx, error) {
 	}
 	n, e := float64(k), each.Epsilon
 	out := Approx{
-		Epsilon: float64(math.Sqrt(-2*n*math.Log(slack))*e) + float64(n*float64(e*math.Expm1(e))),
-		Delta:   float64(n*each.Delta) + slack,
+		Epsilon: raised(float64(math.Sqrt(-2*n*math.Log(slack))*e)+float64(n*float64(e*math.Expm1(e))), guard),
+		Delta:   addUp(mulUp(n, each.Delta), slack),
 	}
 	if _, err := guarantee(what, out); err != nil {
 		return Approx{}, err
@@ -124,7 +124,7 @@ func Repeated(each Approx, k int, delta float64) (Approx, error) {
 	if !(each.Delta >= 0 && left >= 0) {
 		return Approx{}, fmt.Errorf("%s: delta is %v: it must be at least k·delta of the events, %v", what, delta, float64(k)*each.Delta)
 	}
-	best := Approx{float64(float64(k) * each.Epsilon), delta}
+	best := Approx{mulUp(float64(k), each.Epsilon), delta}
 	if left > 0 {
 		if a, err := Advanced(each, k, left); err == nil && a.Epsilon < best.Epsilon {
 			best.Epsilon = a.Epsilon
@@ -159,13 +159,13 @@ func Group(b Budget, k int) (Budget, error) {
 	n := float64(k)
 	switch v := b.(type) {
 	case Pure:
-		b = Pure{n * v.Epsilon}
+		b = Pure{mulUp(n, v.Epsilon)}
 	case ZCDP:
-		b = ZCDP{n * n * v.Rho}
+		b = ZCDP{mulUp(mulUp(n, n), v.Rho)}
 	case GDP:
-		b = GDP{n * v.Mu}
+		b = GDP{mulUp(n, v.Mu)}
 	case Approx:
-		b = Approx{n * v.Epsilon, n * math.Exp(float64((n-1)*v.Epsilon)) * v.Delta}
+		b = Approx{mulUp(n, v.Epsilon), raised(n*math.Exp(float64((n-1)*v.Epsilon))*v.Delta, ulps*(1+float64(n*v.Epsilon)))}
 	case Renyi:
 		two, three := 1.0, 1.0
 		for two < n {
@@ -174,7 +174,7 @@ func Group(b Budget, k int) (Budget, error) {
 		if k > 1 && v.Alpha < 2*two {
 			return nil, fmt.Errorf("%s: alpha is %v: for %d records it must be at least %v", what, v.Alpha, k, 2*two)
 		}
-		b = Renyi{v.Alpha / two, three * v.Epsilon}
+		b = Renyi{v.Alpha / two, mulUp(three, v.Epsilon)}
 	}
 	return guarantee(what, b)
 }

@@ -29,7 +29,7 @@ func ExampleGroup() {
 	// Output:
 	// epsilon=4 <nil>
 	// rho=1.6 <nil>
-	// epsilon=4,delta=8.034214769275067e-05 <nil>
+	// epsilon=4,delta=8.034214769275147e-05 <nil>
 	// alpha=4,epsilon=2.25 <nil>
 	// mu=2 <nil>
 }

@@ -163,6 +163,32 @@ func TestUp(t *testing.T) {
 	})
 }
 
+// Composition by hand rounds outward too.
+func TestCompositionIsRoundedOutward(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x, y, k := rapid.Float64Range(0.001, 3).Draw(t, "x"), rapid.Float64Range(0.001, 3).Draw(t, "y"), rapid.IntRange(2, 99).Draw(t, "k")
+		n := new(big.Rat).SetInt64(int64(k))
+		sum, err := privacy.Sequential(privacy.Pure{Epsilon: x}, privacy.Pure{Epsilon: y})
+		if err != nil {
+			t.Fatal(err)
+		}
+		outward(t, "sum", sum.(privacy.Pure).Epsilon, new(big.Rat).Add(rat(x), rat(y)))
+		mu, err := privacy.Sequential(privacy.GDP{Mu: x}, privacy.GDP{Mu: y})
+		if err != nil {
+			t.Fatal(err)
+		}
+		square := func(x float64) *big.Rat { return new(big.Rat).Mul(rat(x), rat(x)) }
+		if got := mu.(privacy.GDP).Mu; square(got).Cmp(new(big.Rat).Add(square(x), square(y))) < 0 {
+			t.Fatalf("√(%v² + %v²) is %v, below the true price", x, y, got)
+		}
+		group, err := privacy.Group(privacy.ZCDP{Rho: x}, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outward(t, "group", group.(privacy.ZCDP).Rho, new(big.Rat).Mul(rat(x), new(big.Rat).Mul(n, n)))
+	})
+}
+
 // Half of the users of Pólya noise, on the grid of real rewards, where millions of steps round: the true price is by
 // hypergeometric functions, in 18 digits.
 func TestMissingUsersArePricedOutward(t *testing.T) {
