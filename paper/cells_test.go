@@ -213,6 +213,25 @@ func TestEitherBase(t *testing.T) {
 	}
 }
 
+// Claims that hold, but each under another base, do not hold together.
+func TestNoBase(t *testing.T) {
+	on := func(instance string) func(place) bool { return func(p place) bool { return p.instance == instance } }
+	check := noBase(ask{se, above(5), on("C1")}, ask{se, below(1), on("C4")})
+	for name, c := range map[string]struct {
+		regret map[string][3]float64
+		want   Answer
+	}{
+		"each its own":   {map[string][3]float64{"C1": {1, 3, 12}, "C4": {1, 0.5, 2}}, Holds},
+		"natural both":   {map[string][3]float64{"C1": {1, 6, 12}, "C4": {1, 0.5, 2}}, Fails},
+		"base 2 both":    {map[string][3]float64{"C1": {1, 3, 12}, "C4": {1, 0.5, 0.6}}, Fails},
+		"base 2 unknown": {map[string][3]float64{"C1": {1, 3, 12}, "C4": {1, 0.5, 0}}, Undecided},
+	} {
+		if f, err := check(ucbEvidence(c.regret)); err != nil || f.Answer != c.want {
+			t.Errorf("%s: %+v, %v, want %s", name, f, err, c.want)
+		}
+	}
+}
+
 func TestUnpaired(t *testing.T) {
 	r, lo, hi := unpaired([]float64{9, 10, 11}, []float64{5, 5, 5, 5}, 1)
 	// All of the error is of the numerator: 2 ± t(2 degrees, 99 %)·(1/√3)/5.

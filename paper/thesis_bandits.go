@@ -281,7 +281,7 @@ func thesis52() Figure {
 				Reader: "Quote two for DP-SE and more than ten for DP-UCB; the order of the four policies stands.",
 			},
 			{
-				ID: "best-existing", Text: "AdaP-KLUCB is the best of the bandit algorithms with ε-pure DP that there were: a hypothesis that the section sets out to test.", Where: "hypothesis (a) of §5.5.1",
+				ID: "best-existing", Text: "AdaP-KLUCB is the most optimal of the existing bandit algorithms with ε-pure DP, as the experiments validate.", Where: "hypothesis (a) and last sentence of §5.5.1",
 				Statistic: "the ratio of mean final regrets to AdaP-KLUCB of DP-SE, AdaP-UCB, both DP-UCBs, which the section tests, and of Lazy-DP-TS, which it does not; holds if all are above 1",
 				Weaker:    all(ratio("adap-ucb", "adap-klucb", 3, 1), ratio("dp-se", "adap-klucb", 3, 1), ratio("dp-ucb", "adap-klucb", 3, 1)),
 				Decide: func(e *Evidence) (Finding, error) {

@@ -684,11 +684,12 @@ func thesis312() Figure {
 					return exact(c[3]-i[3], c[3] <= i[3], fmt.Sprintf("δ(0.5) = %.5f under Interactive, %.5f under continual release; of %.0f random policies %.0f have less under Interactive", i[3], c[3], r[0], r[6])), nil
 				},
 				IfFails: Refuted,
-				Proof: "A counter-example, by enumeration. Two arms, rewards 0 and 1, four rounds. Arm 1 is played with probability 0.5 in round 1; 0.3 + 0.4 r₁ in round 2, r₁ the first reward; 0.01 in round 3; in round 4 with 0.5 if arm 1 was " +
-					"played in round 3, else with 0.45 if r₃ = r₁, else never. At ε = 0.5 the smallest δ over all adversaries that choose plays against a fixed table (Interactive DP) is 0.45, and over all that feed rewards and see the plays " +
-					"(adaptive continual release) 0.55939: so (0.5, 0.45)-Interactive DP holds, and (0.5, 0.45)-DP under adaptive continual release does not. Why it can: one neighbour's r₁ can be told twice, by the second play and by the fourth; who feeds rewards " +
-					"can set r₃ after it has seen the second play, a table cannot.",
-				Why: "The conclusion lists four arrows; three are propositions of §3.6, and this one is proved nowhere. Nothing later in the thesis uses it: its algorithms are shown to meet each definition directly. For pure ε-DP it is true, by Propositions 3.13(a) and 3.15(b). " +
+				Proof: "A counter-example, by enumeration. Arms 0 and 1, rewards 0 and 1, four rounds. Arm 1 is played with probability 0.5 in round 1; 0.3 + 0.4 r₁ in round 2, r₁ the first reward; 0.01 in round 3; in round 4 with 0.5 if the arm of round 3 " +
+					"is 1 (as the policy is told it: under Interactive DP the queried one), else with 0.45 if r₃ = r₁, else never. At ε = 0.5 the smallest δ over all adversaries that choose plays against a fixed table (Interactive DP) is 0.45, and over all that feed rewards and see the plays " +
+					"(adaptive continual release) 0.55939: so (0.5, 0.45)-Interactive DP holds, and (0.5, 0.45)-DP under adaptive continual release does not. Why it can: r₁ can be told twice, by the second play and by the fourth. For r₁ = 1 against r₁ = 0, " +
+					"who feeds r₃ = 0 after a second play of arm 1, and r₃ = 1 after one of arm 0, has 0.99(0.7 − 0.3·0.55 e^½) + 0.99·0.3·0.45 + 0.01(0.7 − 0.3 e^½) = 0.559. A table has one reward for arm 0 of round 3, whatever " +
+					"the second play: 0.7·0.45 + 0.3·0.45 = 0.45 if it is 1, and 0.7 − 0.3·0.55 e^½ = 0.428 if it is 0.",
+				Why: "The conclusion has three arrows between four definitions; two are propositions of §3.6, and this one is proved nowhere: §3.6 itself treats Interactive DP as another degree of freedom, so that a sentence of the conclusion is at fault and no theorem. Nothing later in the thesis uses it. For pure ε-DP it is true, by Propositions 3.13(a) and 3.15(b). " +
 					"It also answers the question of 001 Remark 2, whether a fixed table can stand in for an adversary that adapts: not at the same (ε,δ).",
 				Reader: "For (ε,δ) treat Interactive DP and adaptive continual release as two guarantees, and prove the one you need.",
 			},
