@@ -41,6 +41,7 @@ type publishedArm struct {
 	Sample
 	plays, end, before int
 	weight             float64 // c|c|, c = d + 1/(1+√n)
+	inverse, slope     float64 // 1/weight and 1/(weight·plays)
 }
 
 // NewPublishedAdaPTT returns it for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for no noise), a risk δ in (0,1)
@@ -181,33 +182,87 @@ func (p *PublishedAdaPTT) stops(leader int) bool {
 // play adds the plays up to the next end of a phase.
 func (p *PublishedAdaPTT) play(leader int) {
 	lead, bonus := &p.arms[leader], 1/(1+math.Sqrt(float64(p.ended)))
+	least := math.Inf(1)
 	for a := range p.arms {
 		x := &p.arms[a]
 		c := lead.Mean - x.Mean + bonus
 		x.weight, x.before = c*math.Abs(c), x.plays
+		if a != leader {
+			least = min(least, x.weight)
+		}
+	}
+	// Among weights of either sign the challenger has a negative one.
+	for a := range p.arms {
+		x := &p.arms[a]
+		x.inverse, x.slope = 1/x.weight, 1/float64(x.weight*float64(x.plays))
+		if a == leader || least < 0 && x.weight >= 0 {
+			x.inverse, x.slope = math.Inf(-1), 0
+		}
 	}
 	log := math.Log(p.beta)
 	for {
-		// How often in a row the coin falls for the leader.
-		run := math.Log(1-p.coins.Float64()) / log
+		run := streak(1-p.coins.Float64(), p.beta, log)
 		if run >= float64(lead.end-lead.plays) {
 			lead.plays = lead.end
 			return
 		}
 		lead.plays += int(run)
-		// The square of the cost with the cost's sign, over a common N_B, has the same argmin.
-		least, challenger, n := math.Inf(1), lead, float64(lead.plays)
-		for a := range p.arms {
-			x := &p.arms[a]
-			m := float64(x.plays)
-			if w := float64(x.weight*m) / (n + m); a != leader && w < least {
-				least, challenger = w, x
-			}
+		a, n := -1, float64(lead.plays)
+		if math.Abs(least) > 1e-100 { // so that nothing overflows
+			a = p.furthest(n)
 		}
+		if a < 0 {
+			a = p.cheapest(leader, n)
+		}
+		challenger := &p.arms[a]
 		if challenger.plays++; challenger.plays >= challenger.end {
 			return
 		}
+		challenger.slope = 1 / float64(challenger.weight*float64(challenger.plays))
 	}
+}
+
+// cheapest is the challenger when the leader has n plays: the square of the cost with the cost's sign, over a common N_B, has the
+// same argmin.
+func (p *PublishedAdaPTT) cheapest(leader int, n float64) int {
+	least, challenger := math.Inf(1), leader
+	for a := range p.arms {
+		x := &p.arms[a]
+		m := float64(x.plays)
+		if w := float64(x.weight*m) / (n + m); a != leader && w < least {
+			least, challenger = w, a
+		}
+	}
+	return challenger
+}
+
+// furthest is cheapest without a division: what is least has its inverse, which is linear in n, highest among those of its sign. It
+// is −1 if that is too close to call, by far more than what rounding does.
+func (p *PublishedAdaPTT) furthest(n float64) int {
+	best, first, second := -1, math.Inf(-1), math.Inf(-1)
+	for a := range p.arms {
+		x := &p.arms[a]
+		if v := float64(n*x.slope) + x.inverse; v > first {
+			best, first, second = a, v, first
+		} else if v > second {
+			second = v
+		}
+	}
+	if !(first-second > 1e-12*math.Abs(first)) {
+		return -1
+	}
+	return best
+}
+
+// streak is log v/log β: how often in a row, rounded down, a coin falls for the leader, if v is uniform on (0,1]. For β = ½ it is read
+// off the exponent, already rounded down, unless v is so near a power of two that rounding of the logarithms matters.
+func streak(v, beta, log float64) float64 {
+	const edge, bits = 1 << 22, 52
+	w := math.Float64bits(v)
+	if m := w & (1<<bits - 1); beta == 0.5 && m-edge < 1<<bits-2*edge {
+		return float64(1022 - int(w>>bits))
+	}
+	return math.Log(v) / log
 }
 
 // PublishedTTUCB is TTUCB as the same program plays it (algorithms/toptwo_ucb.py), without privacy, round by round. With t the
