@@ -121,6 +121,20 @@ func planned(arms [][]float64, plays []float64) (left, printed, bases float64, e
 	return left, printed, bases, nil
 }
 
+// twoVectors draws both sides of Lemma B.1 for two unit vectors, of which the worse is played log T
+// times: lim ρ_T(H), which is 1 whatever the angle, and ρ_a.
+func twoVectors() report.Figure {
+	limit, printed := report.Series{Label: "lim ρ_T(H), which ρ_a has to bound"}, report.Series{Label: "ρ_a(A), as printed"}
+	for degrees := 5.0; degrees <= 90; degrees += 5 {
+		limit.X, limit.Mean = append(limit.X, degrees), append(limit.Mean, 1)
+		printed.X, printed.Mean = append(printed.X, degrees), append(printed.Mean, 2*(1-math.Cos(degrees*math.Pi/180)))
+	}
+	return report.Figure{
+		ID: "thesis-4.18", Title: "Lemma B.1 on two unit vectors", Subtitle: "the worse is played log T times",
+		XLabel: "angle between them (degrees)", YLabel: "value", Series: []report.Series{limit, printed},
+	}
+}
+
 // committed is the regret of a rule on two Gaussian arms of unit variance that are gap apart: it
 // plays both n times, sums the signs of the differences of paired rewards, adds N(0, 2/ρ), which
 // is ρ-zCDP since one reward changes one sign, and commits. At ρ = +Inf there is no noise. The
@@ -348,7 +362,7 @@ func theoremsOfChapter4() Figure {
 				}
 				fig.Series = append(fig.Series, s)
 			}
-			n.Figures = []report.Figure{fig}
+			n.Figures = []report.Figure{fig, twoVectors()}
 			n.Values["steps"], n.Values["rule"] = steps.numbers(), rule.numbers()
 			return n, times(ctx, n, r, instances)
 		},
