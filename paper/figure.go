@@ -29,6 +29,10 @@ type Figure struct {
 	Experiments          []Experiment
 	// Compute makes what is not an experiment: audits, bounds, exact laws. Nil if there is nothing.
 	Compute func(ctx context.Context, p Preset) (*Numbers, error)
+	// Real is this figure on the real data in a directory, where Compute plays some; nil if the directory has none of its files. An error
+	// is of the files. CSV files beside the settings are no part of this.
+	Real func(dir string) (*Figure, error)
+	Data string // a fingerprint of the real data that Compute plays; empty: it plays none
 	// Show picks, of what package report draws of an experiment, the figures that belong on the page, by their IDs (regret-…, difference-…, price-…). Nil shows all.
 	// The others are on the experiment's own page.
 	Show func(experiment, figure string) bool

@@ -40,7 +40,8 @@ type Options struct {
 	Preset  Preset
 	Workers int  // 0: one a processor
 	Mixed   bool // go on with another build than the one that began
-	// Data is a directory with real data: its files replace those of the same name beside the settings. Empty: there are none, samples are played, and pages say so.
+	// Data is a directory with real data: its CSV files replace those of the same name beside the settings, and what a figure's Real finds in
+	// it is played. Empty: there are none, samples are played, and pages say so.
 	Data string
 	// Flags are those of the command line that pages show beside --preset, such as --out DIR; they change nothing else.
 	Flags string
@@ -177,7 +178,7 @@ func Reproduce(ctx context.Context, figures []Figure, o Options) (*Reproduction,
 		o.settings = sub
 	}
 	var err error
-	if o.real, err = realData(o.settings, o.Data); err != nil {
+	if figures, err = onRealFiles(figures, &o); err != nil {
 		return nil, err
 	}
 	s, err := claimDir(&o)
@@ -373,15 +374,43 @@ func claimDir(o *Options) (*state, error) {
 	return s, writeFile(path, append(b, '\n'))
 }
 
-// realData are the files of a directory that stand for samples of settings.
-func realData(settings fs.FS, dir string) (map[string]string, error) {
-	if dir == "" {
-		return nil, nil
+// onRealFiles are the figures as they are on what Data holds.
+func onRealFiles(figures []Figure, o *Options) ([]Figure, error) {
+	if o.Data == "" {
+		return figures, nil
 	}
-	samples, err := fs.Glob(settings, "*.csv")
+	samples, err := fs.Glob(o.settings, "*.csv")
 	if err != nil {
 		return nil, err
 	}
+	if o.real, err = realData(samples, o.Data); err != nil {
+		return nil, err
+	}
+	figures = slices.Clone(figures)
+	found := len(o.real)
+	for i := range figures {
+		real := figures[i].Real
+		if real == nil {
+			continue
+		}
+		f, err := real(o.Data)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrData, figures[i].ID, err)
+		}
+		if f != nil {
+			figures[i] = *f
+			found++
+		}
+	}
+	if found == 0 {
+		return nil, fmt.Errorf("%w: %s has nothing that these figures play: neither %s nor, for thesis-7.2, the training files of Fashion-MNIST",
+			ErrData, o.Data, strings.Join(samples, ", "))
+	}
+	return figures, check(figures)
+}
+
+// realData are the files of a directory that stand for samples.
+func realData(samples []string, dir string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, name := range samples {
 		path := filepath.Join(dir, name)
@@ -394,9 +423,6 @@ func realData(settings fs.FS, dir string) (map[string]string, error) {
 		default:
 			out[name] = path
 		}
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("%w: %s has none of the files that can be replaced: %s", ErrData, dir, strings.Join(samples, ", "))
 	}
 	return out, nil
 }
@@ -648,6 +674,7 @@ func (p *player) spend(t Time) error {
 // kept is a computation as it is kept.
 type kept struct {
 	Key     string
+	Data    string // of Figure
 	Numbers Numbers
 }
 
@@ -660,7 +687,7 @@ func (p *player) compute(ctx context.Context) (*Numbers, error) {
 	}
 	key = string(p.o.Preset) + " " + key
 	var old kept
-	if err := readGob(path, &old); err == nil && (old.Key == key || p.o.Mixed) {
+	if err := readGob(path, &old); err == nil && old.Data == p.figure.Data && (old.Key == key || p.o.Mixed) {
 		return &old.Numbers, nil
 	}
 	from := time.Now()
@@ -671,7 +698,7 @@ func (p *player) compute(ctx context.Context) (*Numbers, error) {
 	if n == nil {
 		n = &Numbers{}
 	}
-	if err := writeGob(path, kept{key, *n}); err != nil {
+	if err := writeGob(path, kept{key, p.figure.Data, *n}); err != nil {
 		return nil, err
 	}
 	// Read back, so that a run that was stopped and one that was not see the same.

@@ -44,7 +44,7 @@ const (
 func unknowns() []string {
 	return []string{
 		"**Programs** were published with 003 and 004 only, and were run and read. For 000, 001 and 002 ours follow the text, but that Figure 5.7 of 000 is played with the program of 004.",
-		"**Data.** Generated images and a sample stood for Fashion-MNIST, CIFAR-10 and the ranking data of 003: such claims are *not tested*, whatever came out.",
+		"**Data.** But for what --data gave, generated images and a sample stood for Fashion-MNIST, CIFAR-10 and the ranking data of 003: such claims are *not tested*, whatever came out.",
 		"**Parameters.** 000 leaves open the law, noise and rates of Figure 6.2, the budgets of Figures 5.3 and 5.7, and its DP-SE; 001 whether actions were drawn once, and the phases of AdaC-GOPE-Var; 002 the base of DP-UCB's logarithms.",
 		"**Print.** Our texts are conversions: where one looks wrong, the derivation decided, and the finding says *our text of it*.",
 		"**Thresholds.** Where a source says \"about\" or \"of order\", a number in a check is ours and is called so; no verdict against a source hangs on one alone.",

@@ -3,7 +3,9 @@ package train
 import (
 	"bufio"
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +30,27 @@ func (d Dataset) Inputs() int { return d.Height * d.Width * d.Channels }
 func (d Dataset) Slice(lo, hi int) Dataset {
 	d.X, d.Labels = d.X[lo:hi:hi], d.Labels[lo:hi:hi]
 	return d
+}
+
+// Pool is the points as images of fewer pixels: each is the mean of k×k. k must divide height and width, and is at least 1.
+func (d Dataset) Pool(k int) (Dataset, error) {
+	if k < 1 || d.Height%k != 0 || d.Width%k != 0 {
+		return Dataset{}, fmt.Errorf("train: pool = %d: must be at least 1, and divide the height %d and the width %d",
+			k, d.Height, d.Width)
+	}
+	out := Dataset{d.Height / k, d.Width / k, d.Channels, d.Classes, make([][]float64, len(d.X)), d.Labels}
+	for n, x := range d.X {
+		if len(x) != d.Inputs() {
+			return Dataset{}, fmt.Errorf("train: point %d: %d features, must be %d", n, len(x), d.Inputs())
+		}
+		mean := make([]float64, out.Inputs())
+		for j, v := range x {
+			channel, row, column := j/(d.Height*d.Width), j/d.Width%d.Height, j%d.Width
+			mean[(channel*out.Height+row/k)*out.Width+column/k] += v / float64(k*k)
+		}
+		out.X[n] = mean
+	}
+	return out, nil
 }
 
 // Validate reports the first thing wrong with the points.
@@ -111,7 +134,7 @@ func smooth(d Dataset, src *noise.Fast) []float64 {
 
 // Where says where real data sets are looked for, for a help text.
 const Where = `Put the files of a data set, as published and gzipped or not, into one directory:
-  Fashion-MNIST: train-images-idx3-ubyte.gz and train-labels-idx1-ubyte.gz (github.com/zalandoresearch/fashion-mnist)
+  Fashion-MNIST: train-images-idx3-ubyte.gz and train-labels-idx1-ubyte.gz (github.com/zalandoresearch/fashion-mnist; MIT licence; Debian's package dataset-fashion-mnist has them in /usr/share/datasets/fashion-mnist)
   CIFAR-10: data_batch_1.bin … data_batch_5.bin, the binary version (www.cs.toronto.edu/~kriz/cifar.html)`
 
 // ErrFormat is wrapped by errors about files that are not what they should be.
@@ -278,12 +301,12 @@ func plain(f io.Reader) (*bufio.Reader, error) {
 
 // OpenFashionMNIST reads up to limit training points, or all if limit is not positive, from the files that Where names.
 func OpenFashionMNIST(dir string, limit int) (Dataset, error) {
-	images, err := openEither(dir, "train-images-idx3-ubyte")
+	images, err := openEither(dir, fashionImages)
 	if err != nil {
 		return Dataset{}, err
 	}
 	defer images.Close()
-	labels, err := openEither(dir, "train-labels-idx1-ubyte")
+	labels, err := openEither(dir, fashionLabels)
 	if err != nil {
 		return Dataset{}, err
 	}
@@ -298,6 +321,42 @@ func OpenFashionMNIST(dir string, limit int) (Dataset, error) {
 	}
 	return d, nil
 }
+
+// FashionMNISTSum is the SHA-256, in hexadecimal, of the published training images and then labels, both unpacked.
+const FashionMNISTSum = "d9ef4273af5c2e360155dad0c06bd939447bf37a6620db007d69fc79e4732045"
+
+// SumFashionMNIST is the sum, as FashionMNISTSum is, of the files of a directory: the same, if they are what was published.
+func SumFashionMNIST(dir string) (string, error) {
+	h := sha256.New()
+	for _, name := range []string{fashionImages, fashionLabels} {
+		if err := unpackInto(h, dir, name); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func unpackInto(w io.Writer, dir, name string) error {
+	f, err := openEither(dir, name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	b, err := plain(f)
+	if err == nil {
+		_, err = io.Copy(w, b)
+	}
+	if err != nil {
+		return fmt.Errorf("train: %s: %w", f.Name(), err)
+	}
+	return nil
+}
+
+// The files of Fashion-MNIST that are read.
+const (
+	fashionImages = "train-images-idx3-ubyte"
+	fashionLabels = "train-labels-idx1-ubyte"
+)
 
 // OpenCIFAR10 reads up to limit training points, or all if limit is not positive, from the files that Where names.
 func OpenCIFAR10(dir string, limit int) (Dataset, error) {

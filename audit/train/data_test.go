@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -138,6 +139,119 @@ func TestOpen(t *testing.T) {
 	}
 	if d, err := train.OpenCIFAR10(dir, 3); err != nil || len(d.X) != 3 {
 		t.Errorf("%d records, %v", len(d.X), err)
+	}
+}
+
+// The made-up sample has the format of Fashion-MNIST, ten classes of stripes.
+const sample = "testdata/fashion-mnist"
+
+func TestSumFashionMNIST(t *testing.T) {
+	packed, err := train.SumFashionMNIST(sample)
+	if err != nil || packed == train.FashionMNISTSum {
+		t.Fatalf("%s, %v", packed, err)
+	}
+	// The sum is of the contents, not of how they are packed.
+	dir := t.TempDir()
+	for _, name := range []string{"train-images-idx3-ubyte", "train-labels-idx1-ubyte"} {
+		f, err := os.Open(filepath.Join(sample, name+".gz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(z)
+		if err := errors.Join(err, f.Close(), os.WriteFile(filepath.Join(dir, name), b, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if plain, err := train.SumFashionMNIST(dir); err != nil || plain != packed {
+		t.Errorf("unpacked %s, %v; packed %s", plain, err, packed)
+	}
+	labels := filepath.Join(dir, "train-labels-idx1-ubyte")
+	if err := os.WriteFile(labels, []byte{0, 0, 8, 1}, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if other, err := train.SumFashionMNIST(dir); err != nil || other == packed {
+		t.Errorf("other labels: %s, %v", other, err)
+	}
+	if err := os.Remove(labels); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := train.SumFashionMNIST(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no labels: %v", err)
+	}
+}
+
+// What was published: with SOTTO_FASHION_MNIST=DIR, the data are the 60 000 images they should be.
+func TestPublishedFashionMNIST(t *testing.T) {
+	dir := os.Getenv("SOTTO_FASHION_MNIST")
+	if dir == "" {
+		t.Skip("SOTTO_FASHION_MNIST is not set: no data set comes with this program")
+	}
+	if sum, err := train.SumFashionMNIST(dir); err != nil || sum != train.FashionMNISTSum {
+		t.Fatalf("%s, %v", sum, err)
+	}
+	d, err := train.OpenFashionMNIST(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bytes, squares float64
+	classes := map[int]int{}
+	for i, x := range d.X {
+		classes[d.Labels[i]]++
+		for _, v := range x {
+			b := math.Round(255 * v)
+			bytes, squares = bytes+b, squares+b*b
+		}
+	}
+	n := 60000. * 784
+	mean := bytes / n / 255
+	sd := math.Sqrt(squares/n/255/255 - mean*mean)
+	// The constants that everybody normalizes by.
+	if len(d.X) != 60000 || bytes != 3431114169 || math.Abs(mean-0.2860) > 5e-5 || math.Abs(sd-0.3530) > 5e-5 {
+		t.Errorf("%d images, pixels add up to %.0f, mean %.4f, deviation %.4f", len(d.X), bytes, mean, sd)
+	}
+	for c := range 10 {
+		if classes[c] != 6000 {
+			t.Errorf("class %d has %d images", c, classes[c])
+		}
+	}
+}
+
+func TestPool(t *testing.T) {
+	d := train.Dataset{Height: 2, Width: 4, Channels: 2, Classes: 2, Labels: []int{1}, X: [][]float64{{
+		1, 2, 10, 20,
+		3, 4, 30, 40,
+
+		0, 0, 8, 8,
+		0, 4, 8, 8,
+	}}}
+	p, err := d.Pool(2)
+	if err != nil || p.Height != 1 || p.Width != 2 || p.Channels != 2 || p.Labels[0] != 1 ||
+		!slices.Equal(p.X[0], []float64{2.5, 25, 1, 8}) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if p, err := d.Pool(1); err != nil || !slices.Equal(p.X[0], d.X[0]) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for _, k := range []int{-1, 0, 3, 4, math.MaxInt} {
+		if _, err := d.Pool(k); err == nil || !strings.Contains(err.Error(), "pool = ") {
+			t.Errorf("pool %d: %v", k, err)
+		}
+	}
+	d.X[0] = d.X[0][:15]
+	if _, err := d.Pool(2); err == nil || !strings.Contains(err.Error(), "15 features") {
+		t.Errorf("a cut image: %v", err)
+	}
+	whole, err := train.OpenFashionMNIST(sample, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := whole.Pool(4); err != nil || len(p.X) != 12 || p.Inputs() != 49 || p.Validate() != nil || p.X[0][0] != 0 ||
+		math.Abs(p.X[3][8]-75./255) > 1e-12 || math.Abs(p.X[3][7]-60./255) > 1e-12 && math.Abs(p.X[3][7]-75./255) > 1e-12 {
+		t.Errorf("%+v, %v", p.X[3], err)
 	}
 }
 

@@ -19,6 +19,7 @@ type auditTraining struct {
 	Model    string           `default:"logistic" help:"Model: logistic, or conv, a small convolutional net." placeholder:"NAME"`
 	Fashion  string           `name:"fashion-mnist" help:"Directory of the files of Fashion-MNIST." placeholder:"DIR" type:"path" group:"The data; small made-up images if none is given:"`
 	CIFAR    string           `name:"cifar10" help:"Directory of the binary files of CIFAR-10." placeholder:"DIR" type:"path" group:"The data; small made-up images if none is given:"`
+	Pool     experiment.Count `default:"1" help:"Average images over k×k pixels first; k divides their height and width." placeholder:"k" group:"The data; small made-up images if none is given:"`
 	Examples experiment.Count `default:"64" help:"Examples of the training set." placeholder:"N"`
 
 	Steps    experiment.Count `default:"8" help:"Steps, all of which the adversary sees." placeholder:"T"`
@@ -40,7 +41,7 @@ type auditTraining struct {
 
 // Help is shown by --help.
 func (c *auditTraining) Help() string {
-	return "Examples:\n  sotto audit training --games 2000 --out report\n  sotto audit training --flaw half-noise --games 20000\n  sotto audit training --flaw unclipped --canary dirac\n  sotto audit training --method batch\n\n" + train.Where
+	return "Examples:\n  sotto audit training --games 2000 --out report\n  sotto audit training --flaw half-noise --games 20000\n  sotto audit training --flaw unclipped --canary dirac\n  sotto audit training --method batch\n  sotto audit training --fashion-mnist DIR --pool 4 --method mini-batch --rate 0.001 --examples 1280 --batch 64\n\n" + train.Where
 }
 
 // data is the training set, and other examples for the adversary.
@@ -62,6 +63,12 @@ func (c *auditTraining) data(seed uint64) (all train.Dataset, name string, err e
 		k := keyOf(seed, "training", "data")
 		k.Role = noise.RoleInstance
 		all, name = train.Images(n, 6, 6, 1, 2, &k.Fast(1)[0]), "made-up images of 6×6 pixels in two classes"
+	}
+	if err == nil && c.Pool != 1 {
+		name += fmt.Sprintf(", averaged over %d×%[1]d pixels", int(c.Pool))
+		if all, err = all.Pool(int(c.Pool)); err != nil {
+			err = fmt.Errorf("--pool: %w", err)
+		}
 	}
 	if err == nil && len(all.X) < n {
 		err = fmt.Errorf("--examples is %d, must be at most %d, the examples there are", n, len(all.X))
