@@ -192,11 +192,14 @@ func (p *PublishedAdaPTT) play(leader int) {
 		}
 	}
 	// Among weights of either sign the challenger has a negative one.
+	only, candidates, fit := -1, 0, math.Abs(least) > 1e-100 // so that no inverse overflows
 	for a := range p.arms {
 		x := &p.arms[a]
 		x.inverse, x.slope = 1/x.weight, 1/float64(x.weight*float64(x.plays))
 		if a == leader || least < 0 && x.weight >= 0 {
 			x.inverse, x.slope = math.Inf(-1), 0
+		} else {
+			only, candidates = a, candidates+1
 		}
 	}
 	log := math.Log(p.beta)
@@ -207,19 +210,28 @@ func (p *PublishedAdaPTT) play(leader int) {
 			return
 		}
 		lead.plays += int(run)
-		a, n := -1, float64(lead.plays)
-		if math.Abs(least) > 1e-100 { // so that nothing overflows
-			a = p.furthest(n)
-		}
-		if a < 0 {
-			a = p.cheapest(leader, n)
+		a, n := only, float64(lead.plays)
+		if candidates > 1 {
+			a = p.challenger(leader, n, fit)
 		}
 		challenger := &p.arms[a]
 		if challenger.plays++; challenger.plays >= challenger.end {
 			return
 		}
-		challenger.slope = 1 / float64(challenger.weight*float64(challenger.plays))
+		if candidates > 1 {
+			challenger.slope = 1 / float64(challenger.weight*float64(challenger.plays))
+		}
 	}
+}
+
+// challenger is cheapest, by way of furthest if the inverses are fit for it.
+func (p *PublishedAdaPTT) challenger(leader int, n float64, fit bool) int {
+	if fit {
+		if a := p.furthest(n); a >= 0 {
+			return a
+		}
+	}
+	return p.cheapest(leader, n)
 }
 
 // cheapest is the challenger when the leader has n plays: the square of the cost with the cost's sign, over a common N_B, has the
