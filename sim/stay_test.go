@@ -101,7 +101,7 @@ func TestStayingIsAsking(t *testing.T) {
 // A run that stays with an arm can still be stopped.
 func TestStayingIsStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	cfg := config(t, mu2(t), "dp-ucb-thesis", privacy.Pure{Epsilon: 10}, 1<<40, 0, nil)
+	cfg := config(t, mu2(t), "dp-ucb-thesis", privacy.Pure{Epsilon: 10}, 1<<30, 0, nil)
 	calls := 0
 	cfg.Policy = stopper{cfg.Policy.(policy.Stayer), func() {
 		if calls++; calls == 100 {
