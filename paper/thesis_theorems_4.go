@@ -124,7 +124,7 @@ func planned(arms [][]float64, plays []float64) (left, printed, bases float64, e
 // twoVectors draws both sides of Lemma B.1 for two unit vectors, of which the worse is played log T
 // times: lim ρ_T(H), which is 1 whatever the angle, and ρ_a.
 func twoVectors() report.Figure {
-	limit, printed := report.Series{Label: "lim ρ_T(H), which ρ_a has to bound"}, report.Series{Label: "ρ_a(A), as printed"}
+	limit, printed := report.Series{Label: "lim ρ_T(H), to be bounded"}, report.Series{Label: "ρ_a(A), as printed"}
 	for degrees := 5.0; degrees <= 90; degrees += 5 {
 		limit.X, limit.Mean = append(limit.X, degrees), append(limit.Mean, 1)
 		printed.X, printed.Mean = append(printed.X, degrees), append(printed.Mean, 2*(1-math.Cos(degrees*math.Pi/180)))
