@@ -1025,7 +1025,7 @@ func BenchmarkSession(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				w := newWorld(b, n, secagg.SemiHonest)
-				w.session.Gamma, w.session.Delta = .1, .1
+				w.session.Gamma, w.session.Delta, w.session.NMin = .1, .1, n/2
 				w.session.ID[0] ^= byte(i)
 				w.wait, w.timeout = time.Minute, time.Minute
 				address, out := w.serve(b.Context(), nil)
