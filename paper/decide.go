@@ -73,34 +73,23 @@ func Between(value, lo, hi, from, to float64, runs int, detail string) Finding {
 	return f
 }
 
-// Some is the finding of a claim that something can be: it holds if one cell does (the first that does is shown), fails if all fail, and is
-// undecided otherwise.
-func Some(parts []Finding) Finding {
+// Some is the finding of a claim that something can be: it holds if one cell does (the first that does is shown), fails if all
+// fail, and is undecided otherwise.
+func Some(parts []Finding) Finding { return foremost(parts, Holds, Undecided, Fails) }
+
+// Every is the finding of a claim about several cells: it fails if one fails (the first that does is shown), is undecided if one
+// is, and holds if all hold. Cells that the preset leaves out are not in parts; none at all is undecided.
+func Every(parts []Finding) Finding { return foremost(parts, Fails, Undecided, Holds) }
+
+// foremost is the first part with the foremost answer that any has, and how many have which.
+func foremost(parts []Finding, order ...Answer) Finding {
 	count := map[Answer]int{}
 	for _, f := range parts {
 		count[f.Answer]++
 	}
-	for _, a := range []Answer{Holds, Undecided, Fails} {
+	for _, a := range order {
 		for _, f := range parts {
 			if f.Answer == a {
-				f.Detail = fmt.Sprintf("%s; of %d cells %d hold, %d fail, %d undecided", f.Detail, len(parts), count[Holds], count[Fails], count[Undecided])
-				return f
-			}
-		}
-	}
-	return nothing(Undecided, "nothing was played that decides")
-}
-
-// Every is the finding of a claim about several cells: it fails if one fails (the first that does is shown), is undecided if one is, and holds if
-// all hold. Cells that the preset leaves out are not in parts; none at all is undecided.
-func Every(parts []Finding) Finding {
-	count := map[Answer]int{}
-	for _, f := range parts {
-		count[f.Answer]++
-	}
-	for _, v := range []Answer{Fails, Undecided, Holds} {
-		for _, f := range parts {
-			if f.Answer == v {
 				f.Detail = fmt.Sprintf("%s; of %d cells %d hold, %d fail, %d undecided", f.Detail, len(parts), count[Holds], count[Fails], count[Undecided])
 				return f
 			}
