@@ -172,7 +172,7 @@ func attackMessage(ctx context.Context, i, users, games int, half bool) ([]float
 	if c.delta > 0 {
 		claim = m.Loss().Approx(c.delta)
 	}
-	d.Delta, d.Gamma, d.Games, d.Pilot, d.Key = c.delta, auditGamma, games, max(128, games/64), noise.Key{Seed: 1602, Experiment: "theorem", Cell: c.name}
+	d.Delta, d.Gamma, d.Games, d.Pilot, d.Key = c.delta, auditGamma, games, max(128, games/64), noise.Key{Seed: 21602, Experiment: "theorem", Cell: c.name}
 	f, err := d.Run(ctx)
 	return []float64{f.Low, f.Estimate, claim, float64(f.Games)}, err
 }

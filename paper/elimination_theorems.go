@@ -368,7 +368,7 @@ func attackTree(ctx context.Context, games int, fault audit.Fault) ([]float64, e
 	}
 	f, err := audit.PolicyAudit{
 		Subject: s.Broken(fault), Adversaries: audit.Adversaries(1, horizon, audit.View), Gamma: auditGamma, Games: games, Pilot: max(128, games/64),
-		Key: noise.Key{Seed: 1601, Experiment: "theorem", Cell: "tree"},
+		Key: noise.Key{Seed: 21601, Experiment: "theorem", Cell: "tree"},
 	}.Run(ctx)
 	return []float64{f.Low, f.Estimate, 1, float64(f.Games)}, err
 }

@@ -79,8 +79,8 @@ func (r programRule) play(ctx context.Context, c programCell, most, runs int) (p
 	}
 	budget := privacy.Pure{Epsilon: c.epsilon}
 	one := func(run int) (answer int, err error) {
-		key := noise.Key{Seed: 1504, Experiment: c.name, Run: run, Role: noise.RoleReward}
-		own := noise.Key{Seed: 1504, Experiment: c.name, Cell: r.name, Run: run, Role: noise.RoleNoise}
+		key := noise.Key{Seed: 21504, Experiment: c.name, Run: run, Role: noise.RoleReward}
+		own := noise.Key{Seed: 21504, Experiment: c.name, Cell: r.name, Run: run, Role: noise.RoleNoise}
 		coins := own
 		coins.Role = noise.RolePolicy
 		rule, err := r.build(len(c.means), budget, programRisk, sim.NewCoins(&coins.Fast(1)[0]))

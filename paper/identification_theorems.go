@@ -142,7 +142,7 @@ const smallRisk = 1e-200
 func computeIdentification(ctx context.Context, p Preset) (*Numbers, error) {
 	n := &Numbers{Values: map[string][]float64{}}
 	var apart tightest
-	random := rand.New(rand.NewPCG(1603, 1))
+	random := rand.New(rand.NewPCG(21603, 1))
 	for k := 2; k <= 9; k++ {
 		for range 8 {
 			means := make([]float64, k)
@@ -182,7 +182,7 @@ func computeIdentification(ctx context.Context, p Preset) (*Numbers, error) {
 		if err != nil {
 			return nil, err
 		}
-		random := rand.New(rand.NewPCG(1605, uint64(i)))
+		random := rand.New(rand.NewPCG(21605, uint64(i)))
 		for range runs {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()

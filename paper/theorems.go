@@ -56,7 +56,7 @@ func (a attacked) findings(ctx context.Context, games int) ([]float64, error) {
 	s = s.Broken(a.fault)
 	f, err := audit.PolicyAudit{
 		Subject: s, Adversaries: audit.Adversaries(arms, a.horizon, audit.View, audit.Table), Sees: audit.Releases, Delta: a.delta, Gamma: auditGamma,
-		Games: games, Pilot: max(128, games/64), Key: noise.Key{Seed: 1601, Experiment: "theorem", Cell: a.policy},
+		Games: games, Pilot: max(128, games/64), Key: noise.Key{Seed: 21601, Experiment: "theorem", Cell: a.policy},
 	}.Run(ctx)
 	return []float64{f.Low, f.Estimate, claimedEpsilon(a.budget, a.delta), float64(f.Games)}, err
 }

@@ -189,7 +189,7 @@ func thesis62() Figure {
 			}
 			play := func(panel int, name, label string, m audit.Mean, target []float64, cells int, theories ...audit.Limit) error {
 				m.N = points
-				g := audit.Game{Data: data, Mean: m, Target: target, Games: games, Key: noise.Key{Seed: 1062, Experiment: name}}
+				g := audit.Game{Data: data, Mean: m, Target: target, Games: games, Key: noise.Key{Seed: 21062, Experiment: name}}
 				g.Attacks = []audit.Attack{audit.Asymptotic{Mu: params, Var: variance, Noise: m.Noise, Rows: m.Rows()}}
 				s, err := g.Play(ctx)
 				if err != nil {
@@ -269,7 +269,7 @@ func thesis62() Figure {
 			for _, rho := range []float64{1, 0.25} {
 				name := fmt.Sprintf("hard at rate %v", rho)
 				rows := int(rho * float64(points))
-				s, err := audit.Game{Data: data, Mean: audit.Mean{N: points, Sample: rows}, Target: hard, Games: games, Key: noise.Key{Seed: 1062, Experiment: name},
+				s, err := audit.Game{Data: data, Mean: audit.Mean{N: points, Sample: rows}, Target: hard, Games: games, Key: noise.Key{Seed: 21062, Experiment: name},
 					Attacks: []audit.Attack{audit.Asymptotic{Mu: params, Var: variance, Rows: rows}}}.Play(ctx)
 				if err != nil {
 					return nil, err
@@ -426,7 +426,7 @@ func thesis64() Figure {
 				mu[j] = 0.3 + 0.4*src.Float64()
 			}
 			data := audit.Bernoulli{P: mu}
-			g := audit.Game{Data: data, Mean: audit.Mean{N: points}, Attacks: []audit.Attack{audit.BernoulliLR{P: mu}}, Games: games / 2, Key: noise.Key{Seed: 1064, Experiment: "average"}}
+			g := audit.Game{Data: data, Mean: audit.Mean{N: points}, Attacks: []audit.Attack{audit.BernoulliLR{P: mu}}, Games: games / 2, Key: noise.Key{Seed: 21064, Experiment: "average"}}
 			for _, lambda := range []int{1, 3} {
 				refs := sample(data, lambda*points, &src)
 				a, err := audit.NewBernoulliReference(refs)
@@ -459,7 +459,7 @@ func thesis64() Figure {
 					}
 				}
 				z := sample(law, 2, &src)
-				g := audit.Game{Data: law, Mean: audit.Mean{N: rows}, Target: z[0], Games: games, Key: noise.Key{Seed: 1064, Experiment: name}, Attacks: []audit.Attack{
+				g := audit.Game{Data: law, Mean: audit.Mean{N: rows}, Target: z[0], Games: games, Key: noise.Key{Seed: 21064, Experiment: name}, Attacks: []audit.Attack{
 					audit.Asymptotic{Mu: law.Mu, Var: law.Var, Rows: rows}, audit.ScalarProduct{Reference: z[1]}, audit.ScalarProduct{Reference: law.Mu},
 				}}
 				s, err := g.Play(ctx)
@@ -489,7 +489,7 @@ func thesis64() Figure {
 			if err != nil {
 				return nil, err
 			}
-			g = audit.Game{Data: law, Mean: audit.Mean{N: few}, Target: target, Games: games, Key: noise.Key{Seed: 1064, Experiment: "empirical"}, Attacks: []audit.Attack{exact}}
+			g = audit.Game{Data: law, Mean: audit.Mean{N: few}, Target: target, Games: games, Key: noise.Key{Seed: 21064, Experiment: "empirical"}, Attacks: []audit.Attack{exact}}
 			for _, refs := range []int{6000, 300, 90} {
 				a, err := audit.NewCovariance(sample(law, refs, &src), few, false)
 				if err != nil {
@@ -607,7 +607,7 @@ func thesis67() Figure {
 			if err != nil {
 				return nil, err
 			}
-			g := audit.Game{Data: data, Mean: audit.Mean{N: points}, Target: target, Games: games, Key: noise.Key{Seed: 1067, Experiment: "thesis-6.7"}}
+			g := audit.Game{Data: data, Mean: audit.Mean{N: points}, Target: target, Games: games, Key: noise.Key{Seed: 21067, Experiment: "thesis-6.7"}}
 			var scal, targ []float64
 			for _, share := range shares {
 				z := make([]float64, len(target))

@@ -188,7 +188,7 @@ func theoremsOfChapter2() Figure {
 				trials = 150
 			}
 			n := &Numbers{Values: map[string][]float64{}, Runs: trials}
-			r := rand.New(rand.NewPCG(207, 210))
+			r := rand.New(rand.NewPCG(20207, 210))
 			var post, simple, parallel sharpest
 			for range trials {
 				if err := ctx.Err(); err != nil {

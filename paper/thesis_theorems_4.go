@@ -336,7 +336,7 @@ func theoremsOfChapter4() Figure {
 				policies, instances, cases = 40, 40, 2000
 			}
 			n := &Numbers{Values: map[string][]float64{}, Runs: policies}
-			r := rand.New(rand.NewPCG(409, 414))
+			r := rand.New(rand.NewPCG(20409, 414))
 			if err := transports(ctx, n, r, policies); err != nil {
 				return nil, err
 			}

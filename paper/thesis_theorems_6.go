@@ -159,7 +159,7 @@ func scores62(ctx context.Context, n *Numbers, points, games int) error {
 		if err != nil {
 			return err
 		}
-		g := audit.Game{Data: data, Mean: audit.Mean{N: points, Noise: c.noise}, Target: c.target, Games: games, Key: noise.Key{Seed: 1063, Experiment: c.name},
+		g := audit.Game{Data: data, Mean: audit.Mean{N: points, Noise: c.noise}, Target: c.target, Games: games, Key: noise.Key{Seed: 21063, Experiment: c.name},
 			Attacks: []audit.Attack{audit.Asymptotic{Mu: params, Var: variance, Noise: c.noise, Rows: points}}}
 		s, err := g.Play(ctx)
 		if err != nil {
