@@ -12,8 +12,8 @@ import (
 
 const module = "github.com/sotto-dp/sotto"
 
-// floors is the house, ground floor first (docs/design.md): a package imports only floors below its own. A package that is not listed
-// fails the test, so that a new one gets its place.
+// floors is the house, ground floor first (docs/design.md): a package imports only floors below its
+// own. A package that is not listed fails the test, so that a new one gets its place.
 var floors = [][]string{
 	{"noise", "privacy", "divergence", "interval", "design", "secagg", "logged", "internal/atomicfile"},
 	{"bandit", "release", "policy", "bound", "letor", "secagg/prio", "secagg/transport"},

@@ -1,16 +1,18 @@
-// Package sotto is differentially private bandits for Go: simulate them exactly and fast, account for every release of a reward, and
-// say what privacy costs.
+// Package sotto is differentially private bandits for Go: simulate them exactly and fast, account
+// for every release of a reward, and say what privacy costs.
 //
 // The module's packages, ground floor first (a package imports only floors below its own):
 //
-//   - noise: exact discrete samplers for real rewards, fast ones for simulation, streams of randomness
+//   - noise: exact discrete samplers for real rewards, fast ones for simulation,
+//     streams of randomness
 //   - privacy: budgets, conversions, composition, and the ledger that every release passes
 //   - divergence, interval: relative entropies and their inverses; confidence intervals and tests
 //   - design: optimal experimental designs
 //   - secagg: secure aggregation, a sum of clients' messages and nothing else
 //   - secagg/transport: the same over TCP with TLS
 //   - bandit: reward laws, instances, data sets as instances
-//   - release: the curator, the only package that holds a reward, and the protocol that makes its releases under other trust models
+//   - release: the curator, the only package that holds a reward, and the protocol that makes its
+//     releases under other trust models
 //   - secagg/prio: sums between two servers, with proofs of the range
 //   - aggregate: ways to sum users' messages, by name
 //   - letor: learning-to-rank data as bandits
@@ -29,7 +31,8 @@
 //   - paper: the figures and claims of the sources, as experiments and checks
 //   - cmd/sotto: the command line
 //
-// The principle is that a policy is post-processing. A curator sums the rewards of a slot and releases a noisy statistic, once; a policy
-// sees released statistics alone, so that its privacy is that of the releases. A package of policies cannot import one that holds rewards, and
-// the only value that a policy is given is one that the ledger has sealed.
+// The principle is that a policy is post-processing. A curator sums the rewards of a slot and
+// releases a noisy statistic, once; a policy sees released statistics alone, so that its privacy is
+// that of the releases. A package of policies cannot import one that holds rewards, and the only
+// value that a policy is given is one that the ledger has sealed.
 package sotto

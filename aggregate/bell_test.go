@@ -20,7 +20,8 @@ import (
 
 func mechanism(t testing.TB, n, users int) privacy.Aggregated {
 	t.Helper()
-	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya, Epsilon: 1, S: 1, Users: users, Invited: n, P: 1e-6})
+	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg,
+		Noise: privacy.NoisePolya, Epsilon: 1, S: 1, Users: users, Invited: n, P: 1e-6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +29,8 @@ func mechanism(t testing.TB, n, users int) privacy.Aggregated {
 }
 
 func sumOf(m privacy.Aggregated, users int) release.Sum {
-	return release.Sum{Batch: 3, Arm: 1, Mechanism: m, Modulus: uint64(m.Modulus), Grid: uint64(m.G), Users: users}
+	return release.Sum{Batch: 3, Arm: 1, Mechanism: m, Modulus: uint64(m.Modulus),
+		Grid: uint64(m.G), Users: users}
 }
 
 // The secure sum is the sum, for any number of users that makes a crowd.
@@ -45,7 +47,8 @@ func TestBellEqualsPlain(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, mode := range []secagg.Mode{0, secagg.Malicious} {
-			got, k, err := aggregate.Bell{Experiment: "test", Mode: mode, Complete: true}.Sum(sumOf(m, n), messages)
+			got, k, err := aggregate.Bell{Experiment: "test", Mode: mode,
+				Complete: true}.Sum(sumOf(m, n), messages)
 			if err != nil || got != want || k != answers {
 				t.Errorf("%d users, mode %v: %d of %d, %v, want %d of %d", n, mode, got, k, err, want, answers)
 			}
@@ -83,10 +86,12 @@ func TestBellRefuses(t *testing.T) {
 	}{
 		{"enough", aggregate.Bell{Gamma: 0.1, Delta: 0.2}, 15, messages, nil, ""},
 		{"some vanish", aggregate.Bell{Delta: 0.3, By: vanish(5, secagg.KindMasked)}, 15, messages, nil, ""},
-		{"too many vanish", aggregate.Bell{Delta: 0.3, By: vanish(3, secagg.KindMasked)}, 15, messages, release.ErrAnswers, "too few"},
+		{"too many vanish", aggregate.Bell{Delta: 0.3, By: vanish(3, secagg.KindMasked)}, 15,
+			messages, release.ErrAnswers, "too few"},
 		{"fewer than promised", aggregate.Bell{}, 15, messages[:14], release.ErrAnswers, "too few"},
 		{"corrupt beyond the promise", aggregate.Bell{Gamma: 0.3}, 15, messages, release.ErrAnswers, ""},
-		{"a message out of the ring", aggregate.Bell{}, 15, out, release.ErrMessage, "must be below the modulus"},
+		{"a message out of the ring", aggregate.Bell{}, 15, out, release.ErrMessage,
+			"must be below the modulus"},
 		{"no graph", aggregate.Bell{Gamma: 0.45, Delta: 0.5}, 8, messages, secagg.ErrInfeasible, ""},
 		{"stopped", aggregate.Bell{Context: canceled}, 15, messages, context.Canceled, ""},
 	} {
@@ -103,7 +108,8 @@ func TestBellRefuses(t *testing.T) {
 	}
 }
 
-// A run with the secure sum plays the same arms as one with the plain sum of the same messages; where users vanish under way batches are played again.
+// A run with the secure sum plays the same arms as one with the plain sum of the same messages;
+// where users vanish under way batches are played again.
 func TestRunsUnderBell(t *testing.T) {
 	instance, err := bandit.BernoulliInstance(0.9, 0.3)
 	if err != nil {
@@ -118,7 +124,8 @@ func TestRunsUnderBell(t *testing.T) {
 		key := noise.Key{Seed: 4, Role: noise.RoleReward}
 		rewards := key.Fast(2)
 		key.Role = noise.RoleNoise
-		err = sim.Run(context.Background(), sim.Config{Policy: p, Instance: instance, Horizon: 300, Checkpoints: []int{300}, Rewards: rewards, Noise: &key.Fast(1)[0],
+		err = sim.Run(context.Background(), sim.Config{Policy: p, Instance: instance, Horizon: 300,
+			Checkpoints: []int{300}, Rewards: rewards, Noise: &key.Fast(1)[0],
 			Trust: &release.Trust{Model: privacy.TrustSecAgg, P: 0.01, Promised: promised, Summer: s}}, &out)
 		return out, err
 	}

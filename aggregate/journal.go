@@ -15,10 +15,12 @@ import (
 	"github.com/sotto-dp/sotto/secagg"
 )
 
-// ErrSpent is matched by the error for a batch of which something has left before. It is secagg.ErrReplay.
+// ErrSpent is matched by the error for a batch of which something has left before. It is
+// secagg.ErrReplay.
 var ErrSpent = fmt.Errorf("%w: spent before", secagg.ErrReplay)
 
-// A Charge is what may have been released of one batch: of a client her reward in it, of a server the sum.
+// A Charge is what may have been released of one batch: of a client her reward in it,
+// of a server the sum.
 type Charge struct {
 	Experiment string
 	Arm, Batch uint64
@@ -31,12 +33,14 @@ func ChargeOf(s secagg.Session, m privacy.Mechanism) Charge {
 	return Charge{Experiment: s.Experiment, Arm: s.Arm, Batch: s.Batch, Session: s.ID, Mechanism: m}
 }
 
-// A Journal is a durable memory of charges, in a directory that is made when there is something to remember: a file a charge, numbered, written before
-// anything leaves and never changed. Each batch is charged once, whatever the session: a second sum of a batch has other noise, and the mean of many
-// has none. It holds across restarts, and against other processes with the same directory.
+// A Journal is a durable memory of charges, in a directory that is made when there is something to
+// remember: a file a charge, numbered, written before anything leaves and never changed. Each batch
+// is charged once, whatever the session: a second sum of a batch has other noise, and the mean of
+// many has none. It holds across restarts, and against other processes with the same directory.
 type Journal struct {
 	Dir string
-	// Cap is the budget that charges must keep within, nil for none: together if Together, since they are of one person, and else each batch for itself.
+	// Cap is the budget that charges must keep within, nil for none: together if Together, since
+	// they are of one person, and else each batch for itself.
 	Cap      privacy.Budget
 	Together bool
 }
@@ -69,7 +73,8 @@ var chargeName = regexp.MustCompile(`^[0-9]{8}\.json$`)
 
 func (j Journal) file(n int) string { return filepath.Join(j.Dir, fmt.Sprintf("%08d.json", n)) }
 
-// charges reads them all. One that is missing between others, or is not what was written, is an error: it may be what is asked for.
+// charges reads them all. One that is missing between others, or is not what was written, is an
+// error: it may be what is asked for.
 func (j Journal) charges() ([]Charge, error) {
 	entries, err := os.ReadDir(j.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +87,8 @@ func (j Journal) charges() ([]Charge, error) {
 		}
 		path := j.file(len(out) + 1)
 		if filepath.Base(path) != e.Name() {
-			return nil, fmt.Errorf("aggregate: journal: %s is missing: what has left is not known, and nothing more may", path)
+			return nil, fmt.Errorf("aggregate: journal: %s is missing: what has left is not "+
+				"known, and nothing more may", path)
 		}
 		b, err := os.ReadFile(path)
 		if err != nil {
@@ -105,7 +111,8 @@ func readCharge(b []byte) (c Charge, err error) {
 		return c, err
 	}
 	if d.More() || len(f.Session) != len(c.Session) || f.Mechanism == nil {
-		return c, errors.New("is no charge, with experiment, arm, batch, a session of 32 bytes and a mechanism or null")
+		return c, errors.New("is no charge, with experiment, arm, batch, a session of 32 bytes " +
+			"and a mechanism or null")
 	}
 	c = Charge{Experiment: f.Experiment, Arm: f.Arm, Batch: f.Batch, Session: [32]byte(f.Session)}
 	if string(f.Mechanism) != "null" {
@@ -145,7 +152,8 @@ func written(c Charge) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("aggregate: journal: %w", err)
 	case again.Experiment != c.Experiment:
-		return nil, fmt.Errorf("aggregate: journal: experiment %q must be UTF-8: it would be read back as another one", c.Experiment)
+		return nil, fmt.Errorf("aggregate: journal: experiment %q must be UTF-8: it would be "+
+			"read back as another one", c.Experiment)
 	}
 	return append(b, '\n'), nil
 }
@@ -162,7 +170,8 @@ func (j Journal) allow(c Charge) (int, []byte, error) {
 	}
 	for _, x := range all {
 		if x.Experiment == c.Experiment && x.Arm == c.Arm && x.Batch == c.Batch {
-			return 0, nil, fmt.Errorf("%w: %q, arm %d, batch %d, in session %x…, says %s: what was sent may have been released, and is not sent again",
+			return 0, nil, fmt.Errorf("%w: %q, arm %d, batch %d, in session %x…, says %s: what "+
+				"was sent may have been released, and is not sent again",
 				ErrSpent, c.Experiment, c.Arm, c.Batch, x.Session[:8], j.Dir)
 		}
 	}
@@ -171,14 +180,15 @@ func (j Journal) allow(c Charge) (int, []byte, error) {
 	return len(all), b, err
 }
 
-// Allow says what Spend would, and charges nothing: ErrSpent if something of the batch has left before, privacy.ErrBudget if the cap does not allow it.
+// Allow says what Spend would, and charges nothing: ErrSpent if something of the batch has left
+// before, privacy.ErrBudget if the cap does not allow it.
 func (j Journal) Allow(c Charge) error {
 	_, _, err := j.allow(c)
 	return err
 }
 
-// Spend charges, and has written it down when it returns: then something may leave. Its errors are Allow's; of two processes that would charge the last
-// of a budget one is refused.
+// Spend charges, and has written it down when it returns: then something may leave. Its errors are
+// Allow's; of two processes that would charge the last of a budget one is refused.
 func (j Journal) Spend(c Charge) error {
 	if _, _, err := j.allow(c); err != nil {
 		return err
@@ -215,7 +225,8 @@ func (j Journal) Spent() (Spent, error) {
 	return Spent{Charges: len(all), Reward: each.Total(), Together: together.Total()}, nil
 }
 
-// WriteOnce writes a file that only its owner can read: whole or not at all, lasting when it returns, and never over another, which is fs.ErrExist.
+// WriteOnce writes a file that only its owner can read: whole or not at all, lasting when it
+// returns, and never over another, which is fs.ErrExist.
 func WriteOnce(path string, data []byte) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, ".sotto-*") // 0600
@@ -238,8 +249,8 @@ func WriteOnce(path string, data []byte) (err error) {
 	return SyncDir(dir)
 }
 
-// MakeDir makes a directory that only its owner can read, and those above it, unless it is there. It lasts when MakeDir returns: what is
-// written into a directory is lost with it.
+// MakeDir makes a directory that only its owner can read, and those above it, unless it is there.
+// It lasts when MakeDir returns: what is written into a directory is lost with it.
 func MakeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil

@@ -44,7 +44,8 @@ func TestJournal(t *testing.T) {
 		t.Error(err)
 	}
 	s, err := open().Spent()
-	if e := m.Loss().Pure(); err != nil || s.Charges != 2 || s.Reward.Pure() != e || math.Abs(s.Together.Pure()-2*e) > 1e-12 {
+	if e := m.Loss().Pure(); err != nil || s.Charges != 2 || s.Reward.Pure() != e ||
+		math.Abs(s.Together.Pure()-2*e) > 1e-12 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	// Noise that is not known has no bound.
@@ -104,12 +105,18 @@ func TestJournalBroken(t *testing.T) {
 	m := mechanism(t, 5, 4)
 	for name, spoil := range map[string]func(dir string) error{
 		"missing": func(dir string) error { return os.Remove(filepath.Join(dir, "00000001.json")) },
-		"empty":   func(dir string) error { return os.WriteFile(filepath.Join(dir, "00000001.json"), nil, 0o600) },
-		"garbage": func(dir string) error { return os.WriteFile(filepath.Join(dir, "00000001.json"), []byte("{}"), 0o600) },
+		"empty": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "00000001.json"), nil, 0o600)
+		},
+		"garbage": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "00000001.json"), []byte("{}"), 0o600)
+		},
 		"unknown": func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "00000001.json"), []byte(`{"x":1}`), 0o600)
 		},
-		"no place": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)) },
+		"no place": func(dir string) error {
+			return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600))
+		},
 	} {
 		j := aggregate.Journal{Dir: filepath.Join(t.TempDir(), "used")}
 		for batch := range uint64(2) {
@@ -129,12 +136,14 @@ func TestJournalBroken(t *testing.T) {
 	}
 }
 
-// What would be read back as another charge is not written down: it could be made again and again, or nothing after it.
+// What would be read back as another charge is not written down: it could be made again and again,
+// or nothing after it.
 func TestJournalRefusesWhatItCannotKeep(t *testing.T) {
 	j := aggregate.Journal{Dir: filepath.Join(t.TempDir(), "a", "used")}
 	bad := charge(1, 1, nil)
 	bad.Experiment = "doses\xff"
-	for what, c := range map[string]aggregate.Charge{"no UTF-8": bad, "no noise": charge(1, 1, privacy.Laplace{Scale: -1})} {
+	for what, c := range map[string]aggregate.Charge{"no UTF-8": bad,
+		"no noise": charge(1, 1, privacy.Laplace{Scale: -1})} {
 		for range 2 {
 			if err := j.Spend(c); err == nil || errors.Is(err, aggregate.ErrSpent) {
 				t.Errorf("%s: %v", what, err)

@@ -10,14 +10,17 @@ import (
 	"github.com/sotto-dp/sotto/secagg/prio"
 )
 
-// Prio sums between two servers, with proofs that no user counts for more than one reward: package prio, all parties in this process. It is
-// release.NoiseAdder for privacy.TrustTwoServer: each server adds a whole noise. Users whose report does not pass are not in the sum.
+// Prio sums between two servers, with proofs that no user counts for more than one reward: package
+// prio, all parties in this process. It is release.NoiseAdder for privacy.TrustTwoServer: each
+// server adds a whole noise. Users whose report does not pass are not in the sum.
 //
-// A batch of one user is summed in the same way: his reward is split between the servers, and nobody has it. What is opened has both noises,
-// either of which is what the ledger has charged for, so no crowd is needed.
+// A batch of one user is summed in the same way: his reward is split between the servers, and
+// nobody has it. What is opened has both noises, either of which is what the ledger has charged
+// for, so no crowd is needed.
 type Prio struct {
 	Experiment string
-	Fault      func(user int, leader, helper []byte) (l, h []byte) // what arrives of a user's report, for tests; nil is as it was sent
+	// what arrives of a user's report, for tests; nil is as it was sent
+	Fault func(user int, leader, helper []byte) (l, h []byte)
 }
 
 // AddsNoise implements release.NoiseAdder.
@@ -66,8 +69,10 @@ func (p Prio) session(s release.Sum, n int) (secagg.Session, error) {
 	if err != nil {
 		return secagg.Session{}, fmt.Errorf("mechanism: %w", err)
 	}
-	return secagg.Session{ID: id, Experiment: p.Experiment, Arm: uint64(s.Arm), Batch: uint64(s.Batch), Grid: s.Grid, Modulus: s.Modulus, Length: 1,
-		Enrolled: max(1, n, s.Users), NMin: max(1, s.Users), Noise: string(mechanism), Policy: s.State, Mode: secagg.SemiHonest}, nil
+	return secagg.Session{ID: id, Experiment: p.Experiment, Arm: uint64(s.Arm),
+		Batch: uint64(s.Batch), Grid: s.Grid, Modulus: s.Modulus, Length: 1,
+		Enrolled: max(1, n, s.Users), NMin: max(1, s.Users), Noise: string(mechanism),
+		Policy: s.State, Mode: secagg.SemiHonest}, nil
 }
 
 func (p Prio) run(session secagg.Session, messages []uint64, noises [2]int64) (int64, int, error) {

@@ -18,7 +18,8 @@ import (
 
 func twoServer(t testing.TB, n, users int) privacy.Aggregated {
 	t.Helper()
-	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustTwoServer, Noise: privacy.NoiseLaplace, Epsilon: 1, S: 1, Users: users, Invited: n, P: 1e-6})
+	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustTwoServer,
+		Noise: privacy.NoiseLaplace, Epsilon: 1, S: 1, Users: users, Invited: n, P: 1e-6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,8 @@ func TestTwoServerPriceAndTail(t *testing.T) {
 	}
 }
 
-// The sum is what it would be in the open with the same two noises; users whose report is spoilt are not in it.
+// The sum is what it would be in the open with the same two noises; users whose report is
+// spoilt are not in it.
 func TestPrioEqualsPlain(t *testing.T) {
 	for _, n := range []int{1, 2, 5, 40} {
 		m := twoServer(t, n, max(1, n-n/5))
@@ -83,7 +85,8 @@ func TestPrioEqualsPlain(t *testing.T) {
 		if _, _, err := all.Sum(s, messages); !errors.Is(err, release.ErrAnswers) {
 			t.Errorf("all spoilt: %v", err)
 		}
-		if _, _, err := (aggregate.Prio{}).Sum(s, []uint64{uint64(m.G) + 1, 0}); !errors.Is(err, release.ErrMessage) {
+		if _, _, err := (aggregate.Prio{}).Sum(s, []uint64{uint64(m.G) + 1, 0}); !errors.Is(err,
+			release.ErrMessage) {
 			t.Errorf("beyond the range: %v", err)
 		}
 		s.Noise = nil
@@ -108,13 +111,15 @@ func TestRunsUnderPrio(t *testing.T) {
 		key := noise.Key{Seed: 4, Role: noise.RoleReward}
 		rewards := key.Fast(2)
 		key.Role = noise.RoleNoise
-		if err = sim.Run(context.Background(), sim.Config{Policy: p, Instance: instance, Horizon: 400, Checkpoints: []int{400}, Rewards: rewards, Noise: &key.Fast(1)[0],
+		if err = sim.Run(context.Background(), sim.Config{Policy: p, Instance: instance,
+			Horizon: 400, Checkpoints: []int{400}, Rewards: rewards, Noise: &key.Fast(1)[0],
 			Trust: &release.Trust{Model: privacy.TrustTwoServer, P: 0.01, Summer: s}}, &out); err != nil {
 			t.Fatal(err)
 		}
 		return out
 	}
-	if plain, prio := run(release.PlainSum{}), run(aggregate.Prio{Experiment: "test"}); fmt.Sprint(plain) != fmt.Sprint(prio) {
+	if plain, prio := run(release.PlainSum{}),
+		run(aggregate.Prio{Experiment: "test"}); fmt.Sprint(plain) != fmt.Sprint(prio) {
 		t.Errorf("%v, want %v", prio, plain)
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// seen is a secure sum, and a sum in the open, that keep what the summing party is shown of single messages.
+// seen is a secure sum, and a sum in the open, that keep what the summing party is shown of
+// single messages.
 type seen struct {
 	mechanism privacy.Mechanism
 	messages  []uint64
@@ -24,8 +25,8 @@ func (s *seen) Sum(x release.Sum, messages []uint64) (uint64, int, error) {
 	return release.PlainSum{}.Sum(x, messages)
 }
 
-// What one open message of a small batch loses is what the ledger says: f(0)/f(g) of the law that was drawn. The twin is the sum of two shares in the
-// open.
+// What one open message of a small batch loses is what the ledger says: f(0)/f(g) of the law that
+// was drawn. The twin is the sum of two shares in the open.
 func TestSmallBatches(t *testing.T) {
 	const epsilon, games = 0.1, 100_000
 	stated := privacy.Laplace{Scale: 1 / epsilon}
@@ -61,7 +62,8 @@ func TestSmallBatches(t *testing.T) {
 			t.Errorf("%d users: the entry says %v, %q", users, m, e.Protects)
 		}
 	}
-	// The least that can be said of one message: how much likelier is no change than one of g, in draws of the program.
+	// The least that can be said of one message: how much likelier is no change than one of g, in
+	// draws of the program.
 	loss := func(m privacy.Aggregated) float64 {
 		r, err := release.NewRandomizer(m)
 		if err != nil {
@@ -79,7 +81,8 @@ func TestSmallBatches(t *testing.T) {
 	}
 	half := mechanismOf(t, privacy.TrustSecAgg, privacy.NoisePolya, epsilon, 2)
 	whole := mechanismOf(t, privacy.TrustLocal, privacy.NoiseLaplace, epsilon, 2)
-	// Exactly 0.606 and 0.1. Standard errors are 0.0143 and 0.0205: of each five, false alarm below 1e-6.
+	// Exactly 0.606 and 0.1. Standard errors are 0.0143 and 0.0205: of each five, false
+	// alarm below 1e-6.
 	if got := loss(half); math.Abs(got-0.606) > 0.072 {
 		t.Errorf("the twin: a share of a half loses %v, want 0.606", got)
 	}
@@ -103,20 +106,24 @@ func TestSmallBatchAmongLarge(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := cur.Release([]int{0, 1}); err != nil || len(spy.messages) != 2 || spy.mechanism.(privacy.Aggregated).Trust != privacy.TrustLocal {
+	if _, err := cur.Release([]int{0, 1}); err != nil || len(spy.messages) != 2 ||
+		spy.mechanism.(privacy.Aggregated).Trust != privacy.TrustLocal {
 		t.Errorf("%d messages in the open, of %v, %v", len(spy.messages), spy.mechanism, err)
 	}
 }
 
-// Fewer answers than a crowd are too few, whatever was promised, and nothing of them is summed in the open.
+// Fewer answers than a crowd are too few, whatever was promised, and nothing of them is
+// summed in the open.
 func TestNoCrowdLeft(t *testing.T) {
 	spy, refused := &seen{}, 0
 	for seed := range uint64(20) {
 		ledger := privacy.NewLedger()
 		key := noise.Key{Seed: seed, Role: noise.RoleNoise}
 		src := &key.Fast(1)[0]
-		cur, err := release.Simulated(release.Config{Arms: 1, Mechanism: privacy.Laplace{Scale: 2}, Ledger: ledger,
-			Trust: &release.Trust{Model: privacy.TrustSecAgg, P: 1e-3, Promised: 0.3, Dropout: 0.4, Summer: aggregate.Bell{Open: spy}}}, src)
+		cur, err := release.Simulated(release.Config{Arms: 1, Mechanism: privacy.Laplace{Scale: 2},
+			Ledger: ledger,
+			Trust: &release.Trust{Model: privacy.TrustSecAgg, P: 1e-3, Promised: 0.3, Dropout: 0.4,
+				Summer: aggregate.Bell{Open: spy}}}, src)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +148,8 @@ func TestNoCrowdLeft(t *testing.T) {
 	}
 	// Nor by the sum itself, if it is asked.
 	m := mechanismOf(t, privacy.TrustSecAgg, privacy.NoisePolya, 1, 2)
-	if _, _, err := (aggregate.Bell{Open: spy}).Sum(sumOf(m, 2), []uint64{1, 2}); !errors.Is(err, release.ErrAnswers) || len(spy.messages) > 0 {
+	if _, _, err := (aggregate.Bell{Open: spy}).Sum(sumOf(m, 2), []uint64{1, 2}); !errors.Is(err,
+		release.ErrAnswers) || len(spy.messages) > 0 {
 		t.Errorf("%v, want %v", err, release.ErrAnswers)
 	}
 }
@@ -168,9 +176,11 @@ func TestPrioOfOne(t *testing.T) {
 	}
 }
 
-func mechanismOf(t *testing.T, trust privacy.Trust, n privacy.NoiseName, epsilon float64, users int) privacy.Aggregated {
+func mechanismOf(t *testing.T, trust privacy.Trust, n privacy.NoiseName, epsilon float64,
+	users int) privacy.Aggregated {
 	t.Helper()
-	m, err := privacy.NewAggregated(privacy.Calibration{Trust: trust, Noise: n, Epsilon: epsilon, S: 1, Users: users, Invited: users, P: 1e-6})
+	m, err := privacy.NewAggregated(privacy.Calibration{Trust: trust, Noise: n, Epsilon: epsilon,
+		S: 1, Users: users, Invited: users, P: 1e-6})
 	if err != nil {
 		t.Fatal(err)
 	}

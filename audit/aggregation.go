@@ -15,7 +15,8 @@ import (
 	"github.com/sotto-dp/sotto/secagg"
 )
 
-// The session of the lying server: of 12 enrolled 3 may be corrupt, and it lets 7 in, those 3 among them.
+// The session of the lying server: of 12 enrolled 3 may be corrupt, and it lets 7 in,
+// those 3 among them.
 const (
 	lyingEnrolled, lyingHere, lyingNMin = 12, 7, 6
 	lyingGamma                          = 0.25
@@ -23,24 +24,29 @@ const (
 
 var lyingAdversaries = []string{"a server that tells two stories", "a server that loses all but the promised"}
 
-// lying is the audit of a sum by secagg against a malicious server with the corrupt clients. It either tells some honest clients that the target has
-// vanished and others that she survives, and reads her message if it gets both her secrets; or it lets no more honest clients survive than
-// are promised, and has their sum. Announced is the twin whose threshold is that of the clients who are let in.
+// lying is the audit of a sum by secagg against a malicious server with the corrupt clients. It
+// either tells some honest clients that the target has vanished and others that she survives,
+// and reads her message if it gets both her secrets; or it lets no more honest clients survive
+// than are promised, and has their sum. Announced is the twin whose threshold is that of the
+// clients who are let in.
 //
-// Whether her message is read is played out, with her message, once for each worker and every 1024 games: it is a matter of thresholds, not
-// of what is in the messages.
+// Whether her message is read is played out, with her message, once for each worker and every 1024
+// games: it is a matter of thresholds, not of what is in the messages.
 func lying(announced bool) (direct, error) {
-	session := secagg.Session{ID: [32]byte{1}, Experiment: "audit", Grid: 1, Length: 1, Enrolled: lyingEnrolled, NMin: lyingNMin, Mode: secagg.Malicious,
+	session := secagg.Session{ID: [32]byte{1}, Experiment: "audit", Grid: 1, Length: 1,
+		Enrolled: lyingEnrolled, NMin: lyingNMin, Mode: secagg.Malicious,
 		Gamma: lyingGamma, Complete: true}
 	honest, err := session.HonestMin(lyingHere)
 	if err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
 	}
-	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya, Epsilon: 1, S: 1, Users: honest, Invited: lyingHere, P: 1e-6})
+	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg,
+		Noise: privacy.NoisePolya, Epsilon: 1, S: 1, Users: honest, Invited: lyingHere, P: 1e-6})
 	if err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
 	}
-	d := direct{name: "secagg, a lying server", claim: m.Loss(), adversaries: lyingAdversaries, attack: "the message, or the sum", model: "one sum, from inside"}
+	d := direct{name: "secagg, a lying server", claim: m.Loss(), adversaries: lyingAdversaries,
+		attack: "the message, or the sum", model: "one sum, from inside"}
 	if announced {
 		d.name += ", announced threshold"
 		session.Enrolled = lyingHere
@@ -80,7 +86,8 @@ func lying(announced bool) (direct, error) {
 	return d, nil
 }
 
-// saturated01 orders sums by their likelihood ratio, of G more against none, under discrete Laplace noise.
+// saturated01 orders sums by their likelihood ratio, of G more against none, under
+// discrete Laplace noise.
 func saturated01(x, g int64) float64 { return float64(abs(x) - abs(x-g)) }
 
 func abs(x int64) int64 { return max(x, -x) }
@@ -101,7 +108,8 @@ func twoStories(s secagg.Session, message uint64) (bool, error) {
 	return leak.Message != nil, nil
 }
 
-// A crowdless is whoever runs aggregate.Bell on a batch of one or two users: it sees each message that is summed in the open.
+// A crowdless is whoever runs aggregate.Bell on a batch of one or two users: it sees each message
+// that is summed in the open.
 type crowdless struct {
 	aggregate.Bell
 	last float64 // the target's message, in rewards
@@ -128,20 +136,25 @@ func (o openSum) Sum(s release.Sum, messages []uint64) (uint64, int, error) {
 	return release.PlainSum{}.Sum(s, messages)
 }
 
-// retries is how often a server that fails after it has opened the sum has the clients come again, each time under a new session.
+// retries is how often a server that fails after it has opened the sum has the clients come again,
+// each time under a new session.
 const retries = 16
 
-// retried is the audit of sums that a server opens again and again, to take their mean. All but the target's reward are known. Forgetful is the twin whose
-// clients remember sessions and not batches. What clients let happen is played out by aggregate.Journal, opened anew for each try as after a restart,
-// once for each worker and every 1024 games: it is no matter of what is in the messages.
+// retried is the audit of sums that a server opens again and again, to take their mean. All but the
+// target's reward are known. Forgetful is the twin whose clients remember sessions and not batches.
+// What clients let happen is played out by aggregate.Journal, opened anew for each try as after a
+// restart, once for each worker and every 1024 games: it is no matter of what is in the messages.
 func retried(forgetful bool) (direct, error) {
 	const users = 8
-	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya, Epsilon: 1, S: 1, Users: users, Invited: users, P: 1e-6})
+	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg,
+		Noise: privacy.NoisePolya, Epsilon: 1, S: 1, Users: users, Invited: users, P: 1e-6})
 	if err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
 	}
-	d := direct{name: "aggregate, retries and restarts", claim: m.Loss(), adversaries: []string{"a server that fails after opening, all others known"}, attack: "likelihood ratio",
-		model: "sums of one batch"}
+	d := direct{name: "aggregate, retries and restarts", claim: m.Loss(),
+		adversaries: []string{"a server that fails after opening, all others known"},
+		attack:      "likelihood ratio",
+		model:       "sums of one batch"}
 	if forgetful {
 		d.name += ", remembered by session"
 	}
@@ -213,12 +226,14 @@ func newCrowdless() insider {
 
 // halfOpen is a twin: two users' messages are summed in the open, with half a noise each.
 func halfOpen() (direct, error) {
-	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya, Epsilon: 1, S: 1, Users: 2, Invited: 2, P: 1e-6})
+	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg,
+		Noise: privacy.NoisePolya, Epsilon: 1, S: 1, Users: 2, Invited: 2, P: 1e-6})
 	if err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
 	}
 	b := float64(m.Num) / float64(m.Den)
-	return direct{name: "bell2020 of two users, half a noise each", claim: m.Loss(), adversaries: crowdlessAdversaries, attack: "likelihood ratio", model: "one sum, from inside",
+	return direct{name: "bell2020 of two users, half a noise each", claim: m.Loss(),
+		adversaries: crowdlessAdversaries, attack: "likelihood ratio", model: "one sum, from inside",
 		worlds: func(int) func() func(bool, *noise.Fast, []float64) error {
 			return func() func(bool, *noise.Fast, []float64) error {
 				return func(in bool, src *noise.Fast, out []float64) error {
@@ -244,8 +259,8 @@ func peaks(x, g int64) float64 {
 	return 0
 }
 
-// A prioOfOne is one of the two servers that sum a batch of one user, or the leader who looks at its share of the report alone. Raw is the twin of a
-// leader who is handed the reward.
+// A prioOfOne is one of the two servers that sum a batch of one user, or the leader who looks at
+// its share of the report alone. Raw is the twin of a leader who is handed the reward.
 type prioOfOne struct {
 	corruptServer
 	raw   bool
@@ -257,12 +272,14 @@ var prioAdversaries = append(slices.Clone(serverAdversaries), "the first server'
 
 func newPrioOfOne(raw bool) insider {
 	p := &prioOfOne{raw: raw}
-	p.protocol = aggregate.Prio{Experiment: "audit", Fault: func(_ int, leader, helper []byte) ([]byte, []byte) {
-		const header = 50 // of a report; then each part with its length: the public part, and the share
-		at := header + 4 + int(binary.BigEndian.Uint32(leader[header:])) + 4
-		p.share = float64(binary.LittleEndian.Uint64(leader[at:]))
-		return leader, helper
-	}}
+	p.protocol = aggregate.Prio{Experiment: "audit",
+		Fault: func(_ int, leader, helper []byte) ([]byte, []byte) {
+			// of a report; then each part with its length: the public part, and the share
+			const header = 50
+			at := header + 4 + int(binary.BigEndian.Uint32(leader[header:])) + 4
+			p.share = float64(binary.LittleEndian.Uint64(leader[at:]))
+			return leader, helper
+		}}
 	return p
 }
 
@@ -300,7 +317,8 @@ func selfAggregation() ([]selfItem, error) {
 		}
 		all = append(all, ofDirect(d, 0, twin, 8))
 	}
-	add := func(name string, t release.Trust, scale float64, users int, twin bool, cost int, adversaries []string, inside func() insider) error {
+	add := func(name string, t release.Trust, scale float64, users int, twin bool, cost int,
+		adversaries []string, inside func() insider) error {
 		t.P = 1e-3
 		d, err := protocol(name, t, privacy.Laplace{Scale: 1}, scale, users, adversaries, inside)
 		if err == nil {
@@ -311,10 +329,15 @@ func selfAggregation() ([]selfItem, error) {
 	secAgg, two := release.Trust{Model: privacy.TrustSecAgg}, release.Trust{Model: privacy.TrustTwoServer}
 	if err := errors.Join(
 		add("bell2020 of one user", secAgg, 1, 1, false, 1, crowdlessAdversaries, newCrowdless),
-		add("bell2020 of one user, half the scale", secAgg, 0.5, 1, true, 1, crowdlessAdversaries, newCrowdless),
+		add("bell2020 of one user, half the scale", secAgg, 0.5, 1, true, 1, crowdlessAdversaries,
+			newCrowdless),
 		add("bell2020 of two users", secAgg, 1, 2, false, 1, crowdlessAdversaries, newCrowdless),
-		add("prio3 of one user", two, 1, 1, false, 8, prioAdversaries, func() insider { return newPrioOfOne(false) }),
-		add("prio3 of one user, handed the reward", two, 1, 1, true, 8, prioAdversaries, func() insider { return newPrioOfOne(true) }),
+		add("prio3 of one user", two, 1, 1, false, 8, prioAdversaries, func() insider {
+			return newPrioOfOne(false)
+		}),
+		add("prio3 of one user, handed the reward", two, 1, 1, true, 8, prioAdversaries, func() insider {
+			return newPrioOfOne(true)
+		}),
 	); err != nil {
 		return nil, err
 	}

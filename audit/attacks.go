@@ -8,12 +8,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// An Attack knows what the adversary knows before the game. Aim prepares it for one target. It is safe for use by several workers.
+// An Attack knows what the adversary knows before the game. Aim prepares it for one target. It is
+// safe for use by several workers.
 type Attack interface {
 	Aim(target []float64) (Scorer, error)
 }
 
-// A Scorer scores an output: the higher, the more the target seems to be in. It changes nothing and keeps nothing.
+// A Scorer scores an output: the higher, the more the target seems to be in. It changes nothing
+// and keeps nothing.
 type Scorer interface {
 	Score(out []float64) float64
 }
@@ -46,12 +48,16 @@ func checkRows(rows int) error {
 	return nil
 }
 
-// BernoulliLR is the exact likelihood ratio of the plain mean of Bernoulli data, (2.26): Σ z log(μ̂/μ) + (1−z) log((1−μ̂)/(1−μ)). It is −Inf where the mean shows that the target is not in. For the means of P estimated from
-// reference points it is the attack of (2.27): see NewBernoulliReference.
+// BernoulliLR is the exact likelihood ratio of the plain mean of Bernoulli data, (2.26): Σ z
+// log(μ̂/μ) + (1−z) log((1−μ̂)/(1−μ)). It is −Inf where the mean shows that the target is not in.
+// For the means of P estimated from reference points it is the attack of (2.27): see
+// NewBernoulliReference.
 type BernoulliLR struct{ P []float64 }
 
-// NewBernoulliReference is the attack of (2.27), which estimates the means from reference points. A column of equal references would make the ratio infinite: estimates are kept in
-// [1/(2n₀), 1 − 1/(2n₀)]. It needs (1+λ)/λ times as many samples for the power of BernoulliLR, where n₀ = λn (000 §2.3.4).
+// NewBernoulliReference is the attack of (2.27), which estimates the means from reference
+// points. A column of equal references would make the ratio infinite: estimates are kept in
+// [1/(2n₀), 1 − 1/(2n₀)]. It needs (1+λ)/λ times as many samples for the power of BernoulliLR,
+// where n₀ = λn (000 §2.3.4).
 func NewBernoulliReference(references [][]float64) (BernoulliLR, error) {
 	d, err := checkReferences(references)
 	if err != nil {
@@ -73,7 +79,8 @@ func (b BernoulliLR) Aim(target []float64) (Scorer, error) {
 	s := bernoulliScore{target: make([]bool, len(target))}
 	for j, z := range target {
 		if z != 0 && z != 1 {
-			return nil, fmt.Errorf("audit: target[%d] = %v: must be 0 or 1 for the likelihood ratio of Bernoulli data", j, z)
+			return nil, fmt.Errorf("audit: target[%d] = %v: must be 0 or 1 for the likelihood "+
+				"ratio of Bernoulli data", j, z)
 		}
 		s.target[j] = z == 1
 		if z == 1 {
@@ -91,7 +98,8 @@ type bernoulliScore struct {
 }
 
 func (s bernoulliScore) Score(out []float64) float64 {
-	// The logarithm of the product, in pieces that stay inside the doubles: a logarithm a column is most of the cost.
+	// The logarithm of the product, in pieces that stay inside the doubles: a logarithm a column is
+	// most of the cost.
 	l, product := -s.offset, 1.0
 	for j, m := range out {
 		if !s.target[j] {
@@ -108,7 +116,8 @@ func (s bernoulliScore) Score(out []float64) float64 {
 	return l + math.Log(product)
 }
 
-// NormalLR is the exact likelihood ratio of the mean of Rows points of Normal data, with or without Gaussian noise: N(μ, (σ²+γ²)/k) against N(((k−1)μ+z)/k, ((k−1)σ²/k + γ²)/k).
+// NormalLR is the exact likelihood ratio of the mean of Rows points of Normal data, with or without
+// Gaussian noise: N(μ, (σ²+γ²)/k) against N(((k−1)μ+z)/k, ((k−1)σ²/k + γ²)/k).
 type NormalLR struct {
 	Mu, Var, Noise []float64 // Noise may be nil
 	Rows           int
@@ -134,7 +143,8 @@ func (n NormalLR) Aim(target []float64) (Scorer, error) {
 		}
 		v0, v1 := (n.Var[j]+g2)/k, ((k-1)/k*n.Var[j]+g2)/k
 		if !(v1 > 0) {
-			return nil, fmt.Errorf("audit: %w: column %d has variance %v and noise %v", ErrSingular, j, n.Var[j], g2)
+			return nil, fmt.Errorf("audit: %w: column %d has variance %v and noise %v", ErrSingular,
+				j, n.Var[j], g2)
 		}
 		// With x = out − μ and δ = (z−μ)/k: x²/(2v₀) − (x−δ)²/(2v₁) + ½log(v₀/v₁).
 		d := (z - n.Mu[j]) / k
@@ -159,8 +169,9 @@ func (s normalScore) Score(out []float64) float64 {
 	return l
 }
 
-// Sampled turns the likelihood ratio of a mean of k points into that of a mean of k of N points, drawn at random: log((1−ρ) + ρe^ℓ), ρ = k/N. It is increasing in ℓ, so the ROC curve is that of ℓ;
-// the value is what the Bayes adversary compares with 0.
+// Sampled turns the likelihood ratio of a mean of k points into that of a mean of k of N points,
+// drawn at random: log((1−ρ) + ρe^ℓ), ρ = k/N. It is increasing in ℓ, so the ROC curve is that of
+// ℓ; the value is what the Bayes adversary compares with 0.
 type Sampled struct {
 	Attack Attack  // for the mean of k points
 	Rate   float64 // ρ in (0, 1]
@@ -191,7 +202,8 @@ func (s sampledScore) Score(out []float64) float64 {
 	return math.Log1p(s.rate * math.Expm1(l))
 }
 
-// Asymptotic is the likelihood ratio as n and d grow, (6.4), for independent columns: (z−μ)ᵀC⁻¹(μ̂−μ) − ‖z−μ‖²/(2k) in the norm of C⁻¹. With noise, C is the sum of both variances (000 §6.5.1).
+// Asymptotic is the likelihood ratio as n and d grow, (6.4), for independent columns: (z−μ)ᵀC⁻¹(μ̂−μ)
+// − ‖z−μ‖²/(2k) in the norm of C⁻¹. With noise, C is the sum of both variances (000 §6.5.1).
 type Asymptotic struct {
 	Mu, Var, Noise []float64 // Noise may be nil
 	Rows           int       // k, the points averaged
@@ -220,8 +232,9 @@ func (a Asymptotic) Aim(target []float64) (Scorer, error) {
 	return l, nil
 }
 
-// ScalarProduct is the attack of Dwork et al.: (z − z_ref)ᵀμ̂ with a single reference point (000 §2.3.5). As it stands its mean depends on the target, so that one
-// threshold for many targets is not its best use: it is meant for a fixed target.
+// ScalarProduct is the attack of Dwork et al.: (z − z_ref)ᵀμ̂ with a single reference point (000
+// §2.3.5). As it stands its mean depends on the target, so that one threshold for many targets is
+// not its best use: it is meant for a fixed target.
 type ScalarProduct struct{ Reference []float64 }
 
 // Aim implements Attack.
@@ -250,8 +263,9 @@ func (m Misspecified) Aim(target []float64) (Scorer, error) {
 	return m.Attack.Aim(m.Target)
 }
 
-// Covariance is the empirical likelihood ratio with reference points, (6.5), which 000 Chapter 7 uses on gradients (7.2):
-// (z−μ̂₀)ᵀĈ₀⁻¹(μ̂−μ̂₀) − ‖z−μ̂₀‖²/(2k). The print has the uncentred second moment for Ĉ₀; this is the centred covariance.
+// Covariance is the empirical likelihood ratio with reference points, (6.5), which 000 Chapter 7
+// uses on gradients (7.2): (z−μ̂₀)ᵀĈ₀⁻¹(μ̂−μ̂₀) − ‖z−μ̂₀‖²/(2k). The print has the uncentred second
+// moment for Ĉ₀; this is the centred covariance.
 type Covariance struct {
 	mean      []float64
 	chol      *mat.Cholesky
@@ -260,11 +274,15 @@ type Covariance struct {
 	shrinkage float64
 }
 
-// NewCovariance estimates mean and covariance from reference points, for an attack on the mean of this many rows.
+// NewCovariance estimates mean and covariance from reference points, for an attack on the mean
+// of this many rows.
 //
-// With shrink, the covariance is moved towards a multiple of the identity by Ledoit and Wolf's intensity (Journal of Multivariate Analysis 88, 2004), which is near 0 where there are many more references than dimensions.
-// Shrinkage tells how far. If the estimate is singular even so (columns that are constant, or fewer references than dimensions whose intensity is 0), the intensity is raised until it is not.
-// Without shrink, at least d+1 references are needed (ErrFewReferences), and a singular covariance is ErrSingular. References that are all equal are ErrSingular in both cases.
+// With shrink, the covariance is moved towards a multiple of the identity by Ledoit and Wolf's
+// intensity (Journal of Multivariate Analysis 88, 2004), which is near 0 where there are many more
+// references than dimensions. Shrinkage tells how far. If the estimate is singular even so (columns
+// that are constant, or fewer references than dimensions whose intensity is 0), the intensity is
+// raised until it is not. Without shrink, at least d+1 references are needed (ErrFewReferences), and
+// a singular covariance is ErrSingular. References that are all equal are ErrSingular in both cases.
 func NewCovariance(references [][]float64, rows int, shrink bool) (Covariance, error) {
 	if err := checkRows(rows); err != nil {
 		return Covariance{}, err
@@ -275,7 +293,8 @@ func NewCovariance(references [][]float64, rows int, shrink bool) (Covariance, e
 	}
 	n := len(references)
 	if !shrink && n <= d {
-		return Covariance{}, fmt.Errorf("audit: %w: %d references in %d dimensions, at least %d without shrinkage", ErrFewReferences, n, d, d+1)
+		return Covariance{}, fmt.Errorf("audit: %w: %d references in %d dimensions, at least %d "+
+			"without shrinkage", ErrFewReferences, n, d, d+1)
 	}
 	c := Covariance{mean: meanOf(references, d), rows: rows}
 	x := mat.NewDense(n, d, nil)
@@ -314,13 +333,15 @@ func NewCovariance(references [][]float64, rows int, shrink bool) (Covariance, e
 			return c, nil
 		}
 		if !shrink {
-			return Covariance{}, fmt.Errorf("audit: %w, of %d references in %d dimensions: shrink it, or leave out columns that the others determine", ErrSingular, n, d)
+			return Covariance{}, fmt.Errorf("audit: %w, of %d references in %d dimensions: "+
+				"shrink it, or leave out columns that the others determine", ErrSingular, n, d)
 		}
 		c.shrinkage = min(1, max(1e-8, 4*c.shrinkage))
 	}
 }
 
-// ledoitWolf is the intensity b²/d² of Ledoit and Wolf (2004), section 3.2, for centred rows x with covariance s and mean variance m.
+// ledoitWolf is the intensity b²/d² of Ledoit and Wolf (2004), section 3.2, for centred rows x with
+// covariance s and mean variance m.
 func ledoitWolf(x *mat.Dense, s *mat.SymDense, m float64) float64 {
 	n, d := x.Dims()
 	var s2 float64 // ‖S‖²
@@ -350,7 +371,8 @@ func (c Covariance) Note() string {
 	if c.shrinkage == 0 {
 		return ""
 	}
-	return fmt.Sprintf("The covariance of the references was shrunk: weight %.3g on a multiple of the identity.", c.shrinkage)
+	return fmt.Sprintf("The covariance of the references was shrunk: weight %.3g on a multiple "+
+		"of the identity.", c.shrinkage)
 }
 
 // Aim implements Attack.
@@ -369,7 +391,8 @@ func (c Covariance) Aim(target []float64) (Scorer, error) {
 	return linear{w.RawVector().Data, c.mean, mat.Dot(w, diff) / (2 * float64(c.rows))}, nil
 }
 
-// Mahalanobis is the leakage score ‖z−μ̂₀‖²/k in the norm of Ĉ₀⁻¹ as the references see it: the higher, the easier the target (000 Theorem 6.3; a canary is chosen by it).
+// Mahalanobis is the leakage score ‖z−μ̂₀‖²/k in the norm of Ĉ₀⁻¹ as the references see it: the
+// higher, the easier the target (000 Theorem 6.3; a canary is chosen by it).
 func (c Covariance) Mahalanobis(target []float64) (float64, error) {
 	s, err := c.Aim(target)
 	if err != nil {
@@ -378,11 +401,13 @@ func (c Covariance) Mahalanobis(target []float64) (float64, error) {
 	return 2 * s.(linear).offset, nil
 }
 
-// GLiR is the gradient likelihood ratio attack of Leemann, Pawelczyk and Kasneci (2023) (000 §7.1.2): the probability that a mean without the target lies as near to the target as this one does,
-// S = (k−1)·‖μ̂−z‖² against a non-central χ²_d, in the norm of Ĉ₀⁻¹.
+// GLiR is the gradient likelihood ratio attack of Leemann, Pawelczyk and Kasneci (2023) (000
+// §7.1.2): the probability that a mean without the target lies as near to the target as this one
+// does, S = (k−1)·‖μ̂−z‖² against a non-central χ²_d, in the norm of Ĉ₀⁻¹.
 //
-// 000 prints F⁻¹(S), which has no meaning for a distance, and K without its square. If the points are Gaussian, k‖μ̂−z‖² is χ²_d(k‖μ−z‖²) without the target: this is the logarithm of that law's F, with the print's factor k−1 in S, and
-// its sign is turned so that a high score says "in".
+// 000 prints F⁻¹(S), which has no meaning for a distance, and K without its square. If the points
+// are Gaussian, k‖μ̂−z‖² is χ²_d(k‖μ−z‖²) without the target: this is the logarithm of that law's
+// F, with the print's factor k−1 in S, and its sign is turned so that a high score says "in".
 type GLiR struct{ Covariance }
 
 // Aim implements Attack.
@@ -419,8 +444,9 @@ func (s glirScore) Score(out []float64) float64 {
 	return -logNoncentralCDF(float64(s.c.rows-1)*norm, float64(d), s.noncentrality)
 }
 
-// logNoncentralCDF is log F(x) of the non-central χ² law with d degrees of freedom and non-centrality c, by Lugannani and Rice's saddlepoint formula: its relative error is below 5 %, and below 1.5 % for
-// d ≥ 5, and it goes on far out in the lower tail, where F is below the doubles.
+// logNoncentralCDF is log F(x) of the non-central χ² law with d degrees of freedom and non-centrality
+// c, by Lugannani and Rice's saddlepoint formula: its relative error is below 5 %, and below 1.5 %
+// for d ≥ 5, and it goes on far out in the lower tail, where F is below the doubles.
 func logNoncentralCDF(x, d, c float64) float64 {
 	if x <= 0 {
 		return math.Inf(-1)
@@ -447,7 +473,8 @@ func logNoncentralCDF(x, d, c float64) float64 {
 
 func checkReferences(references [][]float64) (int, error) {
 	if len(references) < 2 {
-		return 0, fmt.Errorf("audit: %w: %d references, at least 2 are needed", ErrFewReferences, len(references))
+		return 0, fmt.Errorf("audit: %w: %d references, at least 2 are needed", ErrFewReferences,
+			len(references))
 	}
 	d := len(references[0])
 	if d == 0 {

@@ -6,7 +6,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// CovarianceOf is the attack for a mean and a covariance that are known, or were estimated elsewhere, for an attack on the mean of this many rows. A singular covariance is ErrSingular.
+// CovarianceOf is the attack for a mean and a covariance that are known, or were estimated
+// elsewhere, for an attack on the mean of this many rows. A singular covariance is ErrSingular.
 func CovarianceOf(mean []float64, covariance mat.Symmetric, rows int) (Covariance, error) {
 	if err := checkRows(rows); err != nil {
 		return Covariance{}, err

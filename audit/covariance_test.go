@@ -27,7 +27,8 @@ func TestCovarianceOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, attack := range [][2]audit.Attack{{from, given}, {audit.GLiR{Covariance: from}, audit.GLiR{Covariance: given}}} {
+	for _, attack := range [][2]audit.Attack{{from, given},
+		{audit.GLiR{Covariance: from}, audit.GLiR{Covariance: given}}} {
 		var score [2]float64
 		for i, a := range attack {
 			s, err := a.Aim([]float64{1, 2, 3})
@@ -40,10 +41,12 @@ func TestCovarianceOf(t *testing.T) {
 			t.Errorf("%T: %v of references, %v of their covariance", attack[0], score[0], score[1])
 		}
 	}
-	if _, err := audit.CovarianceOf([]float64{0, 0}, mat.NewSymDense(2, []float64{1, 1, 1, 1}), 5); !errors.Is(err, audit.ErrSingular) {
+	if _, err := audit.CovarianceOf([]float64{0, 0}, mat.NewSymDense(2, []float64{1, 1, 1, 1}),
+		5); !errors.Is(err, audit.ErrSingular) {
 		t.Errorf("a singular covariance: %v", err)
 	}
-	if _, err := audit.CovarianceOf([]float64{0}, mat.NewSymDense(2, []float64{1, 0, 0, 1}), 5); !errors.Is(err, audit.ErrShape) {
+	if _, err := audit.CovarianceOf([]float64{0}, mat.NewSymDense(2, []float64{1, 0, 0, 1}),
+		5); !errors.Is(err, audit.ErrShape) {
 		t.Errorf("a mean of one dimension: %v", err)
 	}
 }

@@ -6,30 +6,40 @@ import (
 	"math"
 )
 
-// A Step is one round of a history: what was played and which of the finitely many rewards came back, both counted from 0.
+// A Step is one round of a history: what was played and which of the finitely many rewards came
+// back, both counted from 0.
 type Step struct{ Action, Reward int }
 
-// A Finite is a policy in a world so small that its exact law can be enumerated. Which numbers the rewards stand for does not matter.
+// A Finite is a policy in a world so small that its exact law can be enumerated. Which numbers the
+// rewards stand for does not matter.
 type Finite struct {
 	Arms    int // K, at least 2
 	Rounds  int // T, at least 1
 	Rewards int // how many values a reward can take, at least 2
-	// Law writes the probabilities of the next action into p, which has one place an arm. History is that of the rounds before. It must be defined for
-	// every history, also for those that the policy would never produce itself: under the interactive definitions others choose what is played.
+	// Law writes the probabilities of the next action into p, which has one place an arm. History is
+	// that of the rounds before. It must be defined for every history, also for those that the policy
+	// would never produce itself: under the interactive definitions others choose what is played.
 	Law func(history []Step, p []float64)
 }
 
-// A Model is a way to be private in a bandit: what the input of a policy is, and who chooses it. In each the output is the actions of all rounds, and
-// the inputs that must look alike differ in one round.
+// A Model is a way to be private in a bandit: what the input of a policy is, and who chooses
+// it. In each the output is the actions of all rounds, and the inputs that must look alike
+// differ in one round.
 type Model int
 
-// The models of 000 Chapter 3. Interactive ⇒ Table ⇒ View and Continual ⇒ Table; for pure DP View, Table and Continual are one (000 Propositions 3.12,
-// 3.13 and 3.15). Interactive does not imply Continual, whatever 000 §3.8 says: see [Separation].
+// The models of 000 Chapter 3. Interactive ⇒ Table ⇒ View and Continual ⇒ Table; for pure DP View,
+// Table and Continual are one (000 Propositions 3.12, 3.13 and 3.15). Interactive does not imply
+// Continual, whatever 000 §3.8 says: see [Separation].
 const (
-	View        Model = iota // a list of rewards, one a round (000 Definition 3.3)
-	Table                    // a table of rewards, one a round and arm; neighbours differ in one row (000 Definition 3.2)
-	Interactive              // a table, and an adversary that chooses the action played in the policy's place, after each recommendation (000 Definition 3.5)
-	Continual                // an adversary that feeds rewards after each action, and two rewards at the round of the challenge (000 Definition 3.9)
+	View Model = iota // a list of rewards, one a round (000 Definition 3.3)
+	// a table of rewards, one a round and arm; neighbours differ in one row (000 Definition 3.2)
+	Table
+	// a table, and an adversary that chooses the action played in the policy's place, after each
+	// recommendation (000 Definition 3.5)
+	Interactive
+	// an adversary that feeds rewards after each action, and two rewards at the round of the
+	// challenge (000 Definition 3.9)
+	Continual
 )
 
 func (m Model) String() string {
@@ -55,12 +65,13 @@ const maxVisits = 1e9
 // An Exact is a policy whose law has been enumerated.
 type Exact struct {
 	arms, rounds, rewards int
-	// law[t] are the laws of round t+1, one for each history of t steps. A history is the number whose digits are Action·Rewards + Reward, the
-	// first step highest.
+	// law[t] are the laws of round t+1, one for each history of t steps. A history is the number
+	// whose digits are Action·Rewards + Reward, the first step highest.
 	law [][]float64
 }
 
-// Enumerate writes the policy's law down. Laws must be probabilities: not negative, and with sum 1 up to 1e-9.
+// Enumerate writes the policy's law down. Laws must be probabilities: not negative, and with
+// sum 1 up to 1e-9.
 func Enumerate(f Finite) (*Exact, error) {
 	switch {
 	case f.Arms < 2:
@@ -75,7 +86,8 @@ func Enumerate(f Finite) (*Exact, error) {
 	e := &Exact{arms: f.Arms, rounds: f.Rounds, rewards: f.Rewards}
 	base := float64(f.Arms) * float64(f.Rewards)
 	if n := math.Pow(base, float64(f.Rounds-1)) * float64(f.Arms); n > 1e7 {
-		return nil, fmt.Errorf("enumerate: %d rounds of %d arms and %d rewards have %.0f probabilities, must be at most 1e7", f.Rounds, f.Arms, f.Rewards, n)
+		return nil, fmt.Errorf("enumerate: %d rounds of %d arms and %d rewards have %.0f "+
+			"probabilities, must be at most 1e7", f.Rounds, f.Arms, f.Rewards, n)
 	}
 	history := make([]Step, 0, f.Rounds)
 	n := 1
@@ -93,7 +105,8 @@ func Enumerate(f Finite) (*Exact, error) {
 			var sum float64
 			for a, x := range p {
 				if !(x >= 0 && x <= 1+1e-9) {
-					return nil, fmt.Errorf("enumerate: probability of action %d after %v is %v, must be from 0 to 1", a, history, x)
+					return nil, fmt.Errorf("enumerate: probability of action %d after %v is %v, "+
+						"must be from 0 to 1", a, history, x)
 				}
 				sum += x
 			}
@@ -107,8 +120,8 @@ func Enumerate(f Finite) (*Exact, error) {
 	return e, nil
 }
 
-// A figure is a number that a neighbouring pair of laws has: leaf is its share of one output with probabilities p and q, and shares are added up, or
-// the largest counts.
+// A figure is a number that a neighbouring pair of laws has: leaf is its share of one output with
+// probabilities p and q, and shares are added up, or the largest counts.
 type figure struct {
 	leaf    func(p, q float64) float64
 	largest bool
@@ -128,8 +141,9 @@ func (f *figure) with(x, y float64) float64 {
 	return x + y
 }
 
-// worst is the largest figure over all neighbours, in both orders, and all adversaries of the model. Deterministic adversaries are enough: the figures
-// are convex in the pair. An adversary may answer each output so far in its own way, and so does its best by doing its best after each: the
+// worst is the largest figure over all neighbours, in both orders, and all adversaries of the
+// model. Deterministic adversaries are enough: the figures are convex in the pair. An adversary may
+// answer each output so far in its own way, and so does its best by doing its best after each: the
 // maximum goes inside the sum, and no adversary need be listed.
 func (e *Exact) worst(m Model, f *figure) float64 {
 	top := math.Inf(-1)
@@ -139,7 +153,8 @@ func (e *Exact) worst(m Model, f *figure) float64 {
 	switch m {
 	case Continual:
 		for at := range e.rounds - 1 {
-			top = max(top, e.sum(f, 0, 0, 0, 1, 1, func(t, _, _ int, next func(a, r, s int) float64, a int) float64 {
+			top = max(top, e.sum(f, 0, 0, 0, 1, 1, func(t, _, _ int, next func(a, r, s int) float64,
+				a int) float64 {
 				best := math.Inf(-1)
 				for r := range e.rewards {
 					if t != at {
@@ -157,19 +172,22 @@ func (e *Exact) worst(m Model, f *figure) float64 {
 		}
 	case View:
 		e.tables(1, func(x, y [][]int) {
-			top = max(top, e.sum(f, 0, 0, 0, 1, 1, func(t, _, _ int, next func(a, r, s int) float64, a int) float64 {
+			top = max(top, e.sum(f, 0, 0, 0, 1, 1, func(t, _, _ int, next func(a, r, s int) float64,
+				a int) float64 {
 				return next(a, x[t][0], y[t][0])
 			}))
 		})
 	case Table:
 		e.tables(e.arms, func(x, y [][]int) {
-			top = max(top, e.sum(f, 0, 0, 0, 1, 1, func(t, _, _ int, next func(a, r, s int) float64, a int) float64 {
+			top = max(top, e.sum(f, 0, 0, 0, 1, 1, func(t, _, _ int, next func(a, r, s int) float64,
+				a int) float64 {
 				return next(a, x[t][a], y[t][a])
 			}))
 		})
 	case Interactive:
 		e.tables(e.arms, func(x, y [][]int) {
-			top = max(top, e.sum(f, 0, 0, 0, 1, 1, func(t, _, _ int, next func(a, r, s int) float64, _ int) float64 {
+			top = max(top, e.sum(f, 0, 0, 0, 1, 1, func(t, _, _ int, next func(a, r, s int) float64,
+				_ int) float64 {
 				best := math.Inf(-1)
 				for q := range e.arms {
 					best = max(best, next(q, x[t][q], y[t][q]))
@@ -181,9 +199,11 @@ func (e *Exact) worst(m Model, f *figure) float64 {
 	return top
 }
 
-// sum adds f up over the outputs that begin like this: histories h and g of t steps, with probabilities p and q. Answer says what comes after output a:
-// by next, which takes the action that the policy is told was played and its reward in either world.
-func (e *Exact) sum(f *figure, t, h, g int, p, q float64, answer func(t, h, g int, next func(a, r, s int) float64, a int) float64) float64 {
+// sum adds f up over the outputs that begin like this: histories h and g of t steps, with
+// probabilities p and q. Answer says what comes after output a: by next, which takes the action
+// that the policy is told was played and its reward in either world.
+func (e *Exact) sum(f *figure, t, h, g int, p, q float64,
+	answer func(t, h, g int, next func(a, r, s int) float64, a int) float64) float64 {
 	x, y := e.law[t][h*e.arms:(h+1)*e.arms], e.law[t][g*e.arms:(g+1)*e.arms]
 	total := f.none()
 	base := e.arms * e.rewards
@@ -202,7 +222,8 @@ func (e *Exact) sum(f *figure, t, h, g int, p, q float64, answer func(t, h, g in
 	return total
 }
 
-// tables calls do with every pair of tables of so many columns that differ in one row. The reward of the last round is read by nobody.
+// tables calls do with every pair of tables of so many columns that differ in one row. The reward
+// of the last round is read by nobody.
 func (e *Exact) tables(columns int, do func(x, y [][]int)) {
 	rows := e.rounds - 1
 	x, y := make([][]int, rows), make([][]int, rows)
@@ -273,14 +294,15 @@ func (e *Exact) check(m Model) error {
 		return fmt.Errorf("enumerate: %v is unknown, must be view, table, interactive or continual", m)
 	}
 	if n := e.visits(m); n > maxVisits {
-		return fmt.Errorf("enumerate: the %v model of %d rounds, %d arms and %d rewards has %.1g outputs to look at, must be at most %g", m, e.rounds, e.arms,
+		return fmt.Errorf("enumerate: the %v model of %d rounds, %d arms and %d rewards has %.1g "+
+			"outputs to look at, must be at most %g", m, e.rounds, e.arms,
 			e.rewards, n, maxVisits)
 	}
 	return nil
 }
 
-// Delta is the smallest δ with which the policy is (epsilon, δ)-DP under the model: the largest Σ_o (P(o) − e^ε Q(o))₊ of two neighbours. Epsilon is at
-// least 0.
+// Delta is the smallest δ with which the policy is (epsilon, δ)-DP under the model: the largest Σ_o
+// (P(o) − e^ε Q(o))₊ of two neighbours. Epsilon is at least 0.
 func (e *Exact) Delta(m Model, epsilon float64) (float64, error) {
 	if err := e.check(m); err != nil {
 		return 0, err
@@ -296,8 +318,9 @@ func (e *Exact) delta(m Model, epsilon float64) float64 {
 	return e.worst(m, &figure{leaf: func(p, q float64) float64 { return max(0, p-float64(c*q)) }})
 }
 
-// Epsilon is the smallest ε with which the policy is (ε, delta)-DP under the model, +Inf if there is none; delta is in [0,1). At delta = 0 it is exact,
-// else it is above the smallest by less than 1e-12 + 1e-12·ε, and Delta there is at most delta.
+// Epsilon is the smallest ε with which the policy is (ε, delta)-DP under the model, +Inf if there
+// is none; delta is in [0,1). At delta = 0 it is exact, else it is above the smallest by less than
+// 1e-12 + 1e-12·ε, and Delta there is at most delta.
 func (e *Exact) Epsilon(m Model, delta float64) (float64, error) {
 	if err := e.check(m); err != nil {
 		return 0, err
@@ -347,8 +370,9 @@ func (e *Exact) pure(m Model) float64 {
 	}}))
 }
 
-// Rho is the smallest ρ with which the policy is ρ-zCDP under the model: the largest D_α(P‖Q)/α over neighbours, adversaries and α > 1, +Inf if
-// there is an output that one neighbour never gives. The maximum over α is searched on a fine grid and refined, to a relative 1e-9.
+// Rho is the smallest ρ with which the policy is ρ-zCDP under the model: the largest D_α(P‖Q)/α
+// over neighbours, adversaries and α > 1, +Inf if there is an output that one neighbour never
+// gives. The maximum over α is searched on a fine grid and refined, to a relative 1e-9.
 func (e *Exact) Rho(m Model) (float64, error) {
 	if err := e.check(m); err != nil {
 		return 0, err
@@ -374,7 +398,8 @@ func (e *Exact) Rho(m Model) (float64, error) {
 			best, where = v, i
 		}
 	}
-	// Golden section around the best point of the grid, which the maximum over pairs may have several of: all that is kept is the best value seen.
+	// Golden section around the best point of the grid, which the maximum over pairs may have
+	// several of: all that is kept is the best value seen.
 	lo, hi := last*float64(max(where-1, 0))/n, last*float64(min(where+1, n))/n
 	const golden = 0.6180339887498949
 	for range 40 {
@@ -415,9 +440,10 @@ func (e *Exact) renyi(m Model, alpha, epsilon float64) float64 {
 	return math.Log1p(s) / order / alpha
 }
 
-// TableFromView is the (ε,δ) that Table DP is sure to have if View DP has (epsilon, delta): the same ε, and Kᵀ⁻¹·δ. 000 Proposition 3.12(d) prints Kᵀδ;
-// the reward of the last round is read by nobody, so outputs can be taken together by their first T−1 actions. The answer may be above 1, and
-// then says nothing.
+// TableFromView is the (ε,δ) that Table DP is sure to have if View DP has (epsilon, delta): the
+// same ε, and Kᵀ⁻¹·δ. 000 Proposition 3.12(d) prints Kᵀδ; the reward of the last round is read by
+// nobody, so outputs can be taken together by their first T−1 actions. The answer may be above 1,
+// and then says nothing.
 func TableFromView(epsilon, delta float64, arms, rounds int) (float64, float64, error) {
 	switch {
 	case !(epsilon >= 0):
@@ -432,11 +458,13 @@ func TableFromView(epsilon, delta float64, arms, rounds int) (float64, float64, 
 	return epsilon, delta * math.Pow(float64(arms), float64(rounds-1)), nil
 }
 
-// Strictness is the policy of 001 Proposition 1(e) (000 Appendix A): T = 3, two arms, rewards 0 and 1. It is (0.95, 0.17)-DP under View and not under
-// Table, where the smallest ε at δ = 0.17 is 0.98398 (the sources print 0.98, which is not enough).
+// Strictness is the policy of 001 Proposition 1(e) (000 Appendix A): T = 3, two arms, rewards 0 and
+// 1. It is (0.95, 0.17)-DP under View and not under Table, where the smallest ε at δ = 0.17 is
+// 0.98398 (the sources print 0.98, which is not enough).
 func Strictness() Finite {
 	second := []float64{1. / 2, 1. / 3, 1. / 4, 1. / 3}
-	third := []float64{1. / 2, 1. / 3, 1. / 4, 1. / 5, 1. / 2, 2. / 3, 1. / 4, 0, 1. / 3, 1. / 7, 3. / 4, 2. / 5, 1. / 2, 1, 1. / 4, 2. / 3}
+	third := []float64{1. / 2, 1. / 3, 1. / 4, 1. / 5, 1. / 2, 2. / 3, 1. / 4, 0, 1. / 3, 1. / 7,
+		3. / 4, 2. / 5, 1. / 2, 1, 1. / 4, 2. / 3}
 	return Finite{Arms: 2, Rounds: 3, Rewards: 2, Law: func(history []Step, p []float64) {
 		row := 0
 		for _, s := range history {
@@ -454,8 +482,9 @@ func Strictness() Finite {
 	}}
 }
 
-// Separation is a policy that is more private against who chooses its plays than against who feeds its rewards: at ε = 0.5 its δ is 0.45 under
-// Interactive and 0.55939 under Continual. So Interactive DP does not imply DP under adaptive continual release, as 000 §3.8 says it does.
+// Separation is a policy that is more private against who chooses its plays than against who feeds
+// its rewards: at ε = 0.5 its δ is 0.45 under Interactive and 0.55939 under Continual. So
+// Interactive DP does not imply DP under adaptive continual release, as 000 §3.8 says it does.
 func Separation() Finite {
 	return Finite{Arms: 2, Rounds: 4, Rewards: 2, Law: func(h []Step, p []float64) {
 		switch len(h) {

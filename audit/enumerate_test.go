@@ -99,8 +99,8 @@ func randomFinite(r *rand.Rand, arms, rounds, rewards int, zeros bool) Finite {
 	}}
 }
 
-// listing is the definitions, word for word: every adversary is written down as a table, every output's probability is a product, and a set of outputs
-// is the best one.
+// listing is the definitions, word for word: every adversary is written down as a table, every
+// output's probability is a product, and a set of outputs is the best one.
 func listing(f Finite, m Model, do func(p, q []float64)) {
 	outputs := [][]int{}
 	o := make([]int, f.Rounds)
@@ -153,11 +153,15 @@ func listing(f Finite, m Model, do func(p, q []float64)) {
 	switch m {
 	case View:
 		e.tables(1, func(x, y [][]int) {
-			pair(self, func(o []int, _ int) int { return x[len(o)-1][0] }, func(o []int, _ int) int { return y[len(o)-1][0] })
+			pair(self, func(o []int, _ int) int {
+				return x[len(o)-1][0]
+			}, func(o []int, _ int) int { return y[len(o)-1][0] })
 		})
 	case Table:
 		e.tables(f.Arms, func(x, y [][]int) {
-			pair(self, func(o []int, q int) int { return x[len(o)-1][q] }, func(o []int, q int) int { return y[len(o)-1][q] })
+			pair(self, func(o []int, q int) int {
+				return x[len(o)-1][q]
+			}, func(o []int, q int) int { return y[len(o)-1][q] })
 		})
 	case Interactive:
 		b := make([]int, prefixes)
@@ -168,7 +172,9 @@ func listing(f Finite, m Model, do func(p, q []float64)) {
 						return 0
 					}
 					return b[number(o)]
-				}, func(o []int, q int) int { return x[len(o)-1][q] }, func(o []int, q int) int { return y[len(o)-1][q] })
+				}, func(o []int, q int) int {
+					return x[len(o)-1][q]
+				}, func(o []int, q int) int { return y[len(o)-1][q] })
 			})
 			if !count(b, f.Arms) {
 				return
@@ -181,7 +187,9 @@ func listing(f Finite, m Model, do func(p, q []float64)) {
 				right := append([]int{}, left...)
 				clear(right[from : from+size])
 				for {
-					pair(self, func(o []int, _ int) int { return left[number(o)] }, func(o []int, _ int) int { return right[number(o)] })
+					pair(self, func(o []int, _ int) int {
+						return left[number(o)]
+					}, func(o []int, _ int) int { return right[number(o)] })
 					if !count(right[from:from+size], f.Rewards) {
 						break
 					}
@@ -237,14 +245,17 @@ func TestEnumerationAgainstTheDefinitions(t *testing.T) {
 				t.Fatalf("policy %d, %v: ε = %v, %v, want %v", i, m, got, err, pure)
 			}
 			got, err := e.Rho(m)
-			if err != nil || got < rho-1e-9 || math.IsInf(got, 1) != math.IsInf(pure, 1) || got > pure*pure/2+1e-9 {
-				t.Fatalf("policy %d, %v: ρ = %v, %v, want at least %v and at most ε²/2 = %v", i, m, got, err, rho, pure*pure/2)
+			if err != nil || got < rho-1e-9 || math.IsInf(got, 1) != math.IsInf(pure, 1) ||
+				got > pure*pure/2+1e-9 {
+				t.Fatalf("policy %d, %v: ρ = %v, %v, want at least %v and at most ε²/2 = %v", i, m,
+					got, err, rho, pure*pure/2)
 			}
 		}
 	}
 }
 
-// The arrows that are proved: Interactive ⇒ Table ⇒ View, Continual ⇒ Table, all but Interactive the same for pure DP, and View ⇒ Table at a price.
+// The arrows that are proved: Interactive ⇒ Table ⇒ View, Continual ⇒ Table, all but Interactive
+// the same for pure DP, and View ⇒ Table at a price.
 func TestArrowsBetweenModels(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for i := range 24 {
@@ -261,7 +272,8 @@ func TestArrowsBetweenModels(t *testing.T) {
 				t.Errorf("policy %d: %v does not imply %v: ε %v, ρ %v, δ %v", i, a, b, pure, rho, delta)
 			}
 		}
-		if pure[View] != pure[Table] && math.Abs(pure[View]-pure[Table]) > 1e-12 || pure[View] != pure[Continual] && math.Abs(pure[View]-pure[Continual]) > 1e-12 {
+		if pure[View] != pure[Table] && math.Abs(pure[View]-pure[Table]) > 1e-12 ||
+			pure[View] != pure[Continual] && math.Abs(pure[View]-pure[Continual]) > 1e-12 {
 			t.Errorf("policy %d: ε differs between view, table and continual: %v", i, pure)
 		}
 		if _, most, err := TableFromView(0.4, delta[View], 2, 3); err != nil || delta[Table] > most+1e-12 {

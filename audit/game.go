@@ -10,15 +10,20 @@ import (
 	"github.com/sotto-dp/sotto/noise"
 )
 
-// shard is the number of games that share a stream. Scores depend on it, and on nothing else that concerns parallel work.
+// shard is the number of games that share a stream. Scores depend on it, and on nothing else that
+// concerns parallel work.
 const shard = 1024
 
-// Play runs independent games of any kind and returns the score of each attack: world runs the mechanism once, with the target if in is true, and writes an attack's score into each element
-// of scores. Bits are fair coins (000 Algorithm 4). newWorld is called once for each worker, so that a world can keep scratch space; nothing that one game leaves there may change
-// the next one, or games are not independent and no interval holds.
+// Play runs independent games of any kind and returns the score of each attack: world runs the
+// mechanism once, with the target if in is true, and writes an attack's score into each element of
+// scores. Bits are fair coins (000 Algorithm 4). newWorld is called once for each worker, so that a
+// world can keep scratch space; nothing that one game leaves there may change the next one, or
+// games are not independent and no interval holds.
 //
-// Streams are named by key, with Run counting shards of 1024 games: the scores, and their order, depend on the key and the number of games only. workers ≤ 0 means all processors.
-func Play(ctx context.Context, games, attacks, workers int, key noise.Key, newWorld func() func(in bool, src *noise.Fast, scores []float64) error) ([]Scores, error) {
+// Streams are named by key, with Run counting shards of 1024 games: the scores, and their order,
+// depend on the key and the number of games only. workers ≤ 0 means all processors.
+func Play(ctx context.Context, games, attacks, workers int, key noise.Key,
+	newWorld func() func(in bool, src *noise.Fast, scores []float64) error) ([]Scores, error) {
 	if games < 1 {
 		return nil, fmt.Errorf("audit: %w: games = %d, at least 1 is needed", ErrNoGames, games)
 	}
@@ -78,12 +83,15 @@ feed:
 	return scores, nil
 }
 
-// A Game is a membership inference game against a mean (000 Algorithms 5 and 12). In each of its rounds the crafter draws N points from Data, flips a fair coin, puts the target in the place of one of the points if it shows 1
-// (Algorithms 4 and 11), and releases their mean through Mean; every attack scores the same release.
+// A Game is a membership inference game against a mean (000 Algorithms 5 and 12). In each of its
+// rounds the crafter draws N points from Data, flips a fair coin, puts the target in the place of
+// one of the points if it shows 1 (Algorithms 4 and 11), and releases their mean through Mean;
+// every attack scores the same release.
 type Game struct {
 	Data Data
 	Mean Mean
-	// Target is the fixed target of Algorithm 12. Nil means Algorithm 5: a new target is drawn from Data in every game.
+	// Target is the fixed target of Algorithm 12. Nil means Algorithm 5: a new target is drawn from
+	// Data in every game.
 	Target  []float64
 	Attacks []Attack
 	Games   int
@@ -115,38 +123,41 @@ func (g Game) Play(ctx context.Context) ([]Scores, error) {
 			}
 		}
 	}
-	return Play(ctx, g.Games, len(g.Attacks), g.Workers, g.Key, func() func(bool, *noise.Fast, []float64) error {
-		w := g.Mean.worker(g.Data)
-		aimed := make([]Scorer, len(fixed))
-		copy(aimed, fixed)
-		target := g.Target
-		if target == nil {
-			target = make([]float64, d)
-		}
-		return func(in bool, src *noise.Fast, scores []float64) error {
-			if g.Target == nil {
-				g.Data.Draw(target, src)
-				for i, a := range g.Attacks {
-					var err error
-					if aimed[i], err = a.Aim(target); err != nil {
-						return err
+	return Play(ctx, g.Games, len(g.Attacks), g.Workers, g.Key,
+		func() func(bool, *noise.Fast, []float64) error {
+			w := g.Mean.worker(g.Data)
+			aimed := make([]Scorer, len(fixed))
+			copy(aimed, fixed)
+			target := g.Target
+			if target == nil {
+				target = make([]float64, d)
+			}
+			return func(in bool, src *noise.Fast, scores []float64) error {
+				if g.Target == nil {
+					g.Data.Draw(target, src)
+					for i, a := range g.Attacks {
+						var err error
+						if aimed[i], err = a.Aim(target); err != nil {
+							return err
+						}
 					}
 				}
+				w.release(target, in, src)
+				for i, a := range aimed {
+					scores[i] = a.Score(w.out)
+				}
+				return nil
 			}
-			w.release(target, in, src)
-			for i, a := range aimed {
-				scores[i] = a.Score(w.out)
-			}
-			return nil
-		}
-	})
+		})
 }
 
-// A Reconstruction is a game for the value of one record: it is one of Values equally likely ones, a mechanism runs on it, and the adversary guesses which. A policy's transcript can be attacked in this way, with the reward at one time step as
-// the record.
+// A Reconstruction is a game for the value of one record: it is one of Values equally likely ones,
+// a mechanism runs on it, and the adversary guesses which. A policy's transcript can be attacked in
+// this way, with the reward at one time step as the record.
 type Reconstruction struct {
 	Values int
-	// Guess runs the mechanism with the record at value v in [0, Values), and returns the adversary's guess. It is called by several workers at a time.
+	// Guess runs the mechanism with the record at value v in [0, Values), and returns the
+	// adversary's guess. It is called by several workers at a time.
 	Guess   func(v int, src *noise.Fast) (int, error)
 	Games   int
 	Key     noise.Key
@@ -193,7 +204,9 @@ func (g Guesses) Success(level float64) (Estimate, error) {
 	return proportion(g.Correct, g.Games, level)
 }
 
-// Epsilon is the ε below which so many correct guesses refute (ε,δ)-DP, except with probability γ: ReconstructionLimit inverted at the Clopper–Pearson lower bound s of the success, log((k−1)(s−δ)/(1−s)).
+// Epsilon is the ε below which so many correct guesses refute (ε,δ)-DP, except with probability γ:
+// ReconstructionLimit inverted at the Clopper–Pearson lower bound s of the success,
+// log((k−1)(s−δ)/(1−s)).
 func (g Guesses) Epsilon(gamma, delta float64) (float64, error) {
 	if err := checkGamma(gamma); err != nil {
 		return 0, err
@@ -205,7 +218,8 @@ func (g Guesses) Epsilon(gamma, delta float64) (float64, error) {
 		return 0, fmt.Errorf("audit: %w: games = %d, at least 1 is needed", ErrNoGames, g.Games)
 	}
 	if g.Correct < 0 || g.Correct > g.Games || g.Values < 2 {
-		return 0, fmt.Errorf("audit: %d of %d guesses correct, among %d values: impossible", g.Correct, g.Games, g.Values)
+		return 0, fmt.Errorf("audit: %d of %d guesses correct, among %d values: impossible",
+			g.Correct, g.Games, g.Values)
 	}
 	s := 1 - upper(g.Games-g.Correct, g.Games, gamma)
 	if s <= delta {

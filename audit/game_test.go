@@ -36,7 +36,8 @@ func covers(t *testing.T, what string, e audit.Estimate, want float64) {
 	}
 }
 
-// figure62 is a small version of Figure 6.2: means drawn uniformly in [0.25, 0.75], and the three targets. Columns are d/n = 5 times as many as points.
+// figure62 is a small version of Figure 6.2: means drawn uniformly in [0.25, 0.75], and the three
+// targets. Columns are d/n = 5 times as many as points.
 func figure62(n int, seed uint64) (p []float64, targets map[string][]float64) {
 	src := noise.NewFast(seed, 1)
 	p = make([]float64, 5*n)
@@ -55,7 +56,9 @@ func figure62(n int, seed uint64) (p []float64, targets map[string][]float64) {
 	return p, map[string][]float64{"easy": easy, "medium": medium, "hard": hard}
 }
 
-// Empirical power against theory for the three mechanisms and targets, within the interval and an allowance of 0.02 for n = 100 not being infinite. The sub-sampled mean follows the corrected limit, and Theorem 6.6's is refuted.
+// Empirical power against theory for the three mechanisms and targets, within the interval and an
+// allowance of 0.02 for n = 100 not being infinite. The sub-sampled mean follows the corrected
+// limit, and Theorem 6.6's is refuted.
 func TestTheoryOfTheMean(t *testing.T) {
 	const n, games = 100, 3000
 	p, targets := figure62(n, 7)
@@ -88,7 +91,8 @@ func TestTheoryOfTheMean(t *testing.T) {
 			if mech == "sampled" && name == "medium" {
 				played = 16_000 // to tell the two limits apart
 			}
-			s := play(t, audit.Game{Data: data, Mean: m, Target: z, Attacks: []audit.Attack{a}, Games: played, Key: key(name + mech)})[0]
+			s := play(t, audit.Game{Data: data, Mean: m, Target: z, Attacks: []audit.Attack{a},
+				Games: played, Key: key(name + mech)})[0]
 			for _, alpha := range []float64{0.01, 0.1, 0.3} {
 				got, err := s.PowerAt(alpha, sure)
 				if err != nil {
@@ -96,12 +100,15 @@ func TestTheoryOfTheMean(t *testing.T) {
 				}
 				want := limit.Power(alpha)
 				if !(got.Power.Lo-0.02 <= want && want <= got.Power.Hi+0.02) {
-					t.Errorf("%s %s α=%v: power %.4f in [%.4f, %.4f], theory %.4f", name, mech, alpha, got.Power.Value, got.Power.Lo, got.Power.Hi, want)
+					t.Errorf("%s %s α=%v: power %.4f in [%.4f, %.4f], theory %.4f", name, mech,
+						alpha, got.Power.Value, got.Power.Lo, got.Power.Hi, want)
 				}
-				t.Logf("%s %s α=%v: power %.4f in [%.4f, %.4f], theory %.4f", name, mech, alpha, got.Power.Value, got.Power.Lo, got.Power.Hi, want)
+				t.Logf("%s %s α=%v: power %.4f in [%.4f, %.4f], theory %.4f", name, mech, alpha,
+					got.Power.Value, got.Power.Lo, got.Power.Hi, want)
 				if mech == "sampled" && name == "medium" && alpha < 0.1 {
 					if print := audit.SubsampledPrint(score, 0.5).Power(alpha); print > got.Power.Lo {
-						t.Errorf("Theorem 6.6 as printed is not refuted: %.4f, games %.4f in [%.4f, %.4f]", print, got.Power.Value, got.Power.Lo, got.Power.Hi)
+						t.Errorf("Theorem 6.6 as printed is not refuted: %.4f, games %.4f in "+
+							"[%.4f, %.4f]", print, got.Power.Value, got.Power.Lo, got.Power.Hi)
 					}
 				}
 			}
@@ -109,7 +116,8 @@ func TestTheoryOfTheMean(t *testing.T) {
 	}
 }
 
-// The worked numbers of the correction: ρ = 0.5, α = 0.01, printed 0.233 against 0.409, which fixes m*.
+// The worked numbers of the correction: ρ = 0.5, α = 0.01, printed 0.233 against 0.409, which fixes
+// m*.
 func TestSubsamplingNumbers(t *testing.T) {
 	// 0.233 = Φ(Φ⁻¹(0.01) + √(m*/2)).
 	m := 2 * math.Pow(-0.7290+2.32635, 2)
@@ -117,7 +125,8 @@ func TestSubsamplingNumbers(t *testing.T) {
 	near(t, "corrected", audit.Subsampled(m, 0.5).Power(0.01), 0.409, 1.5e-3)
 }
 
-// The exact likelihood ratio of Bernoulli data is the ratio of the two binomial laws, and its mean of e^ℓ without the target is 1.
+// The exact likelihood ratio of Bernoulli data is the ratio of the two binomial laws, and its mean
+// of e^ℓ without the target is 1.
 func TestBernoulliExact(t *testing.T) {
 	const n, p = 7, 0.3
 	choose := func(n, k int) float64 {
@@ -148,7 +157,8 @@ func TestBernoulliExact(t *testing.T) {
 
 func lgamma(n int) float64 { l, _ := math.Lgamma(float64(n)); return l }
 
-// The likelihood ratio of Gaussian data against the densities, and its errors against (6.3) at finite n, where the two laws have different variances.
+// The likelihood ratio of Gaussian data against the densities, and its errors against (6.3) at
+// finite n, where the two laws have different variances.
 func TestNormalExact(t *testing.T) {
 	a := audit.NormalLR{Mu: []float64{0.2}, Var: []float64{2}, Noise: []float64{0.7}, Rows: 5}
 	s, err := a.Aim([]float64{3})
@@ -160,8 +170,11 @@ func TestNormalExact(t *testing.T) {
 		want := logDensity(x, (4*0.2+3)/5, (4*2.0/5+0.49)/5) - logDensity(x, 0.2, (2+0.49)/5)
 		near(t, "ℓ", s.Score([]float64{x}), want, 1e-12)
 	}
-	// Under no target, E e^ℓ = 1 for every likelihood ratio, and it has mean 1 in games: 4e4 games, six standard errors.
-	g := audit.Game{Data: audit.Normal{Mu: a.Mu, Var: a.Var}, Mean: audit.Mean{N: 5, Noise: a.Noise}, Target: []float64{1}, Attacks: []audit.Attack{a}, Games: 40_000, Key: key("normal")}
+	// Under no target, E e^ℓ = 1 for every likelihood ratio, and it has mean 1 in games: 4e4 games,
+	// six standard errors.
+	g := audit.Game{Data: audit.Normal{Mu: a.Mu, Var: a.Var},
+		Mean: audit.Mean{N: 5, Noise: a.Noise}, Target: []float64{1}, Attacks: []audit.Attack{a},
+		Games: 40_000, Key: key("normal")}
 	var sum, sq float64
 	sc := play(t, g)[0]
 	for _, l := range sc.Out {
@@ -172,18 +185,22 @@ func TestNormalExact(t *testing.T) {
 	near(t, "E e^ℓ", sum/n, 1, 6*math.Sqrt((sq/n-1)/n))
 }
 
-// Sums drawn at once have the law of sums drawn point by point: scores of a game whose clipping never bites against those of the fast way, by the two-sample Kolmogorov–Smirnov test at 1e-6.
+// Sums drawn at once have the law of sums drawn point by point: scores of a game whose clipping
+// never bites against those of the fast way, by the two-sample Kolmogorov–Smirnov test at 1e-6.
 func TestClippingPathHasTheSameLaw(t *testing.T) {
 	cov := mat.NewSymDense(2, []float64{1, 0.6, 0.6, 2})
 	corr, err := audit.NewCorrelated([]float64{0.5, -1}, cov)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, data := range []audit.Data{audit.Bernoulli{P: []float64{0.3, 0.6}}, audit.Normal{Mu: []float64{0.3, 1}, Var: []float64{1, 2}}, corr} {
+	for _, data := range []audit.Data{audit.Bernoulli{P: []float64{0.3, 0.6}},
+		audit.Normal{Mu: []float64{0.3, 1}, Var: []float64{1, 2}}, corr} {
 		var scores [2]audit.Scores
 		for i, clip := range []float64{0, 1e9} {
-			g := audit.Game{Data: data, Mean: audit.Mean{N: 20, Sample: 10, Clip: clip}, Target: []float64{1, 0},
-				Attacks: []audit.Attack{audit.ScalarProduct{Reference: []float64{0, 0.3}}}, Games: 20_000, Key: key("clip" + string(rune('a'+i)))}
+			g := audit.Game{Data: data, Mean: audit.Mean{N: 20, Sample: 10, Clip: clip},
+				Target:  []float64{1, 0},
+				Attacks: []audit.Attack{audit.ScalarProduct{Reference: []float64{0, 0.3}}},
+				Games:   20_000, Key: key("clip" + string(rune('a'+i)))}
 			scores[i] = play(t, g)[0]
 		}
 		for _, pair := range [][2][]float64{{scores[0].In, scores[1].In}, {scores[0].Out, scores[1].Out}} {
@@ -205,8 +222,10 @@ func TestClippingPathHasTheSameLaw(t *testing.T) {
 
 // Clipping bounds what a target far away can do.
 func TestClippingProtects(t *testing.T) {
-	g := audit.Game{Data: audit.Normal{Mu: []float64{0}, Var: []float64{1}}, Mean: audit.Mean{N: 50}, Target: []float64{30},
-		Attacks: []audit.Attack{audit.ScalarProduct{Reference: []float64{0}}}, Games: 4000, Key: key("clipping")}
+	g := audit.Game{Data: audit.Normal{Mu: []float64{0}, Var: []float64{1}},
+		Mean: audit.Mean{N: 50}, Target: []float64{30},
+		Attacks: []audit.Attack{audit.ScalarProduct{Reference: []float64{0}}}, Games: 4000,
+		Key: key("clipping")}
 	open, err := play(t, g)[0].AUC(sure)
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +240,8 @@ func TestClippingProtects(t *testing.T) {
 	}
 }
 
-// bursty data looks like gradients: correlated columns, most points near 0 and few large (one in ten, of a kurtosis of ten).
+// bursty data looks like gradients: correlated columns, most points near 0 and few large (one in
+// ten, of a kurtosis of ten).
 type bursty struct{ audit.Correlated }
 
 func (b bursty) Draw(dst []float64, src *noise.Fast) {
@@ -246,8 +266,10 @@ func (b bursty) Sum(dst []float64, k int, src *noise.Fast) {
 	}
 }
 
-// Correlated data at low significance. The covariance attack beats the scalar product by more than both intervals everywhere. GLiR adds ‖μ̂−μ‖² to it: that costs power under
-// Gaussian noise with many columns, where it is noise alone. Without noise it is evidence, as the target takes the place of a random point, and GLiR is level or a little ahead.
+// Correlated data at low significance. The covariance attack beats the scalar product by more than
+// both intervals everywhere. GLiR adds ‖μ̂−μ‖² to it: that costs power under Gaussian noise with
+// many columns, where it is noise alone. Without noise it is evidence, as the target takes the
+// place of a random point, and GLiR is level or a little ahead.
 func TestCovarianceAgainstTheOthers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -255,7 +277,8 @@ func TestCovarianceAgainstTheOthers(t *testing.T) {
 		noise  float64 // γ, the same for each column
 		bursty bool
 		beats  bool // whether the covariance attack beats GLiR
-	}{{"Gaussian", 60, 10, 0, false, false}, {"Gaussian with noise", 240, 4, 4, false, true}, {"heavy tails", 60, 10, 0, true, false}} {
+	}{{"Gaussian", 60, 10, 0, false, false}, {"Gaussian with noise", 240, 4, 4, false, true},
+		{"heavy tails", 60, 10, 0, true, false}} {
 		cov := mat.NewSymDense(c.d, nil)
 		for i := range c.d {
 			for j := i; j < c.d; j++ {
@@ -290,14 +313,16 @@ func TestCovarianceAgainstTheOthers(t *testing.T) {
 			gamma[j] = c.noise
 		}
 		s := play(t, audit.Game{Data: data, Mean: audit.Mean{N: c.k, Noise: gamma}, Target: z,
-			Attacks: []audit.Attack{attack, audit.ScalarProduct{Reference: refs[0]}, audit.GLiR{Covariance: attack}}, Games: 8_000, Key: key("covariance")})
+			Attacks: []audit.Attack{attack, audit.ScalarProduct{Reference: refs[0]},
+				audit.GLiR{Covariance: attack}}, Games: 8_000, Key: key("covariance")})
 		var power [3]audit.PowerAt
 		for i := range s {
 			if power[i], err = s[i].PowerAt(0.03, 0.9999); err != nil {
 				t.Fatal(err)
 			}
 		}
-		t.Logf("%s, power at 3%%: covariance %.3f, scalar product %.3f, GLiR %.3f", c.name, power[0].Power, power[1].Power, power[2].Power)
+		t.Logf("%s, power at 3%%: covariance %.3f, scalar product %.3f, GLiR %.3f", c.name,
+			power[0].Power, power[1].Power, power[2].Power)
 		if power[0].Power.Lo <= power[1].Power.Hi {
 			t.Errorf("%s: covariance %v, scalar product %v", c.name, power[0].Power, power[1].Power)
 		}
@@ -307,7 +332,8 @@ func TestCovarianceAgainstTheOthers(t *testing.T) {
 	}
 }
 
-// The misspecified target loses what Theorem 6.7 says, at the threshold (m_scal − m_targ)/2; turned around where m_scal < 0.
+// The misspecified target loses what Theorem 6.7 says, at the threshold (m_scal − m_targ)/2; turned
+// around where m_scal < 0.
 func TestMisspecifiedTarget(t *testing.T) {
 	const d, n = 200, 100
 	mu, v := make([]float64, d), make([]float64, d)
@@ -325,7 +351,8 @@ func TestMisspecifiedTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	targ, _ := audit.Leakage(n, other, mu, v, nil)
-	s := play(t, audit.Game{Data: data, Mean: audit.Mean{N: n}, Target: z, Attacks: []audit.Attack{a}, Games: 40_000, Key: key("missing")})[0]
+	s := play(t, audit.Game{Data: data, Mean: audit.Mean{N: n}, Target: z,
+		Attacks: []audit.Attack{a}, Games: 40_000, Key: key("missing")})[0]
 	best, err := s.At(audit.BestMissing(scal, targ), sure)
 	if err != nil {
 		t.Fatal(err)
@@ -344,7 +371,8 @@ func TestMisspecifiedTarget(t *testing.T) {
 	}
 }
 
-// The average-target game: power as with an optimal score of τ = d/n (000 §2.3.4), with references λ/(1+λ) of it.
+// The average-target game: power as with an optimal score of τ = d/n (000 §2.3.4), with
+// references λ/(1+λ) of it.
 func TestAverageTarget(t *testing.T) {
 	const d, n, lambda = 400, 200, 1
 	src := noise.NewFast(9, 9)
@@ -362,7 +390,8 @@ func TestAverageTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := play(t, audit.Game{Data: data, Mean: audit.Mean{N: n}, Attacks: []audit.Attack{audit.BernoulliLR{P: p}, ref}, Games: 10_000, Key: key("average")})
+	s := play(t, audit.Game{Data: data, Mean: audit.Mean{N: n},
+		Attacks: []audit.Attack{audit.BernoulliLR{P: p}, ref}, Games: 10_000, Key: key("average")})
 	tau := float64(d) / n
 	for i, limit := range []audit.Limit{audit.Optimal(tau), audit.WithReferences(tau, lambda)} {
 		for _, alpha := range []float64{0.01, 0.1} {
@@ -371,7 +400,8 @@ func TestAverageTarget(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := limit.Power(alpha)
-			t.Logf("attack %d, α=%v: %.4f in [%.4f, %.4f], theory %.4f", i, alpha, got.Power.Value, got.Power.Lo, got.Power.Hi, want)
+			t.Logf("attack %d, α=%v: %.4f in [%.4f, %.4f], theory %.4f", i, alpha, got.Power.Value,
+				got.Power.Lo, got.Power.Hi, want)
 			if !(got.Power.Lo-0.02 <= want && want <= got.Power.Hi+0.02) {
 				t.Errorf("attack %d, α=%v: %v, theory %v", i, alpha, got.Power, want)
 			}
@@ -399,7 +429,8 @@ func TestSampledScore(t *testing.T) {
 
 func TestGameBadInput(t *testing.T) {
 	data := audit.Bernoulli{P: []float64{0.5}}
-	good := audit.Game{Data: data, Mean: audit.Mean{N: 5}, Target: []float64{1}, Attacks: []audit.Attack{audit.BernoulliLR(data)}, Games: 10, Key: key("bad")}
+	good := audit.Game{Data: data, Mean: audit.Mean{N: 5}, Target: []float64{1},
+		Attacks: []audit.Attack{audit.BernoulliLR(data)}, Games: 10, Key: key("bad")}
 	for _, c := range []struct {
 		say    string
 		change func(*audit.Game)
@@ -428,10 +459,12 @@ func TestGameBadInput(t *testing.T) {
 	if err != nil || c.Shrinkage() == 0 || c.Note() == "" {
 		t.Error(c.Shrinkage(), err)
 	}
-	if _, err := audit.NewCovariance([][]float64{{1, 1}, {2, 2}, {3, 3}}, 5, false); !errors.Is(err, audit.ErrSingular) {
+	if _, err := audit.NewCovariance([][]float64{{1, 1}, {2, 2}, {3, 3}}, 5, false); !errors.Is(err,
+		audit.ErrSingular) {
 		t.Error(err)
 	}
-	if c, err := audit.NewCovariance([][]float64{{1, 1}, {2, 2}, {3, 3}}, 5, true); err != nil || c.Shrinkage() == 0 {
+	if c, err := audit.NewCovariance([][]float64{{1, 1}, {2, 2}, {3, 3}}, 5, true); err != nil ||
+		c.Shrinkage() == 0 {
 		t.Error(c.Shrinkage(), err)
 	}
 	if _, err := audit.NewCovariance([][]float64{{1, 1}, {1, 1}}, 5, true); !errors.Is(err, audit.ErrSingular) {
@@ -449,7 +482,8 @@ func TestGameBadInput(t *testing.T) {
 
 // Scores do not depend on the number of workers.
 func TestWorkersAgree(t *testing.T) {
-	g := audit.Game{Data: audit.Bernoulli{P: []float64{0.5, 0.2}}, Mean: audit.Mean{N: 50}, Attacks: []audit.Attack{audit.BernoulliLR{P: []float64{0.5, 0.2}}}, Games: 5000, Key: key("workers")}
+	g := audit.Game{Data: audit.Bernoulli{P: []float64{0.5, 0.2}}, Mean: audit.Mean{N: 50},
+		Attacks: []audit.Attack{audit.BernoulliLR{P: []float64{0.5, 0.2}}}, Games: 5000, Key: key("workers")}
 	g.Workers = 1
 	one := play(t, g)[0]
 	g.Workers = 4
@@ -472,12 +506,13 @@ func TestReconstruction(t *testing.T) {
 		t.Fatal(err)
 	}
 	near(t, "limit", limit, math.E/(math.E+3), 1e-15)
-	g, err := audit.Reconstruction{Values: k, Games: 50_000, Key: key("response"), Guess: func(v int, src *noise.Fast) (int, error) {
-		if src.Bernoulli(limit) {
-			return v, nil
-		}
-		return (v + 1 + int(src.Float64()*(k-1))) % k, nil
-	}}.Play(context.Background())
+	g, err := audit.Reconstruction{Values: k, Games: 50_000, Key: key("response"),
+		Guess: func(v int, src *noise.Fast) (int, error) {
+			if src.Bernoulli(limit) {
+				return v, nil
+			}
+			return (v + 1 + int(src.Float64()*(k-1))) % k, nil
+		}}.Play(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -497,7 +532,8 @@ func TestReconstruction(t *testing.T) {
 
 func BenchmarkGame(b *testing.B) {
 	data := audit.Bernoulli{P: []float64{0.3}}
-	g := audit.Game{Data: data, Mean: audit.Mean{N: 1000}, Target: []float64{1}, Attacks: []audit.Attack{audit.BernoulliLR(data)}, Games: b.N, Key: key("bench"), Workers: 1}
+	g := audit.Game{Data: data, Mean: audit.Mean{N: 1000}, Target: []float64{1},
+		Attacks: []audit.Attack{audit.BernoulliLR(data)}, Games: b.N, Key: key("bench"), Workers: 1}
 	b.ReportAllocs()
 	if _, err := g.Play(context.Background()); err != nil {
 		b.Fatal(err)
@@ -507,7 +543,9 @@ func BenchmarkGame(b *testing.B) {
 func BenchmarkGameFigure62(b *testing.B) {
 	p, targets := figure62(1000, 1)
 	data := audit.Bernoulli{P: p}
-	g := audit.Game{Data: data, Mean: audit.Mean{N: 1000}, Target: targets["medium"], Attacks: []audit.Attack{audit.Asymptotic{Mu: p, Var: data.Variance(), Rows: 1000}}, Games: b.N, Key: key("bench"), Workers: 1}
+	g := audit.Game{Data: data, Mean: audit.Mean{N: 1000}, Target: targets["medium"],
+		Attacks: []audit.Attack{audit.Asymptotic{Mu: p, Var: data.Variance(), Rows: 1000}},
+		Games:   b.N, Key: key("bench"), Workers: 1}
 	b.ReportAllocs()
 	if _, err := g.Play(context.Background()); err != nil {
 		b.Fatal(err)

@@ -7,7 +7,8 @@ import (
 	"github.com/sotto-dp/sotto/noise"
 )
 
-// half of the scores are −Inf, with the target and without it alike, as a likelihood ratio has them that finds the output impossible.
+// half of the scores are −Inf, with the target and without it alike, as a likelihood ratio has them
+// that finds the output impossible.
 func impossible(games int, src *noise.Fast) Scores {
 	var s Scores
 	for range games {
@@ -24,8 +25,9 @@ func impossible(games int, src *noise.Fast) Scores {
 	return s
 }
 
-// Both worlds have one law, so any ε above 0 is a false alarm. A test that claims of "above −Inf" what a rank says of "at least −Inf" has one in every run. Each of
-// 400 runs has one with probability at most γ = 0.01: more than 18 in all have probability below 1e-6.
+// Both worlds have one law, so any ε above 0 is a false alarm. A test that claims of "above −Inf"
+// what a rank says of "at least −Inf" has one in every run. Each of 400 runs has one with
+// probability at most γ = 0.01: more than 18 in all have probability below 1e-6.
 func TestImpossibleScoresRefuteNothing(t *testing.T) {
 	src := noise.NewFast(31, 7)
 	ranks, split := 0, 0
@@ -52,11 +54,13 @@ func TestImpossibleScoresRefuteNothing(t *testing.T) {
 		}
 	}
 	if ranks > 18 || split > 18 {
-		t.Errorf("ε > 0 in %d runs by rank and %d by split, of 400: at most 18 expected at γ = 0.01", ranks, split)
+		t.Errorf("ε > 0 in %d runs by rank and %d by split, of 400: at most 18 expected at γ = 0.01",
+			ranks, split)
 	}
 }
 
-// Of the scores 1, 0, −Inf, −Inf the smallest threshold of empirical significance 3/4 is −Inf, above which one in three is.
+// Of the scores 1, 0, −Inf, −Inf the smallest threshold of empirical significance 3/4 is −Inf,
+// above which one in three is.
 func TestPowerAboveMinusInfinity(t *testing.T) {
 	low := math.Inf(-1)
 	s := Scores{In: []float64{1, low, low}, Out: []float64{1, 0, low, low}}
@@ -72,8 +76,8 @@ func TestPowerAboveMinusInfinity(t *testing.T) {
 	}
 }
 
-// Scores tie: 5 of 10 canaries are asked for, but 3 have the highest score and all others the next one. At δ = 0 the 3 are judged alone, and at δ > 0 as 3 of the 5 that were
-// fixed before the run.
+// Scores tie: 5 of 10 canaries are asked for, but 3 have the highest score and all others the next
+// one. At δ = 0 the 3 are judged alone, and at δ > 0 as 3 of the 5 that were fixed before the run.
 func TestOneRunCountsTies(t *testing.T) {
 	s := Scores{In: []float64{2, 2, 2, 1, 1}, Out: []float64{1, 1, 1, 1, 1}}
 	for _, c := range []struct {

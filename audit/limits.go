@@ -28,8 +28,8 @@ func checkLoss(epsilon, delta float64) error {
 	return checkDelta(delta)
 }
 
-// AdvantageLimit is the largest advantage of any adversary against an (ε,δ)-DP mechanism: (e^ε − 1 + 2δ)/(e^ε + 1), of Humphries et al. (000 §2.3.6). Some
-// mechanism attains it.
+// AdvantageLimit is the largest advantage of any adversary against an (ε,δ)-DP mechanism: (e^ε − 1
+// + 2δ)/(e^ε + 1), of Humphries et al. (000 §2.3.6). Some mechanism attains it.
 func AdvantageLimit(epsilon, delta float64) (float64, error) {
 	if err := checkLoss(epsilon, delta); err != nil {
 		return 0, err
@@ -45,7 +45,8 @@ func AdvantageLimitErlingsson(epsilon, delta float64) (float64, error) {
 	return -math.Expm1(-epsilon) + delta*math.Exp(-epsilon), nil
 }
 
-// AdvantageLimitYeom is e^ε − 1, the first such limit, for pure DP (000 §2.3.6). It says nothing from ε = log 2 on.
+// AdvantageLimitYeom is e^ε − 1, the first such limit, for pure DP (000 §2.3.6). It says nothing
+// from ε = log 2 on.
 func AdvantageLimitYeom(epsilon float64) (float64, error) {
 	if err := checkLoss(epsilon, 0); err != nil {
 		return 0, err
@@ -53,7 +54,8 @@ func AdvantageLimitYeom(epsilon float64) (float64, error) {
 	return math.Expm1(epsilon), nil
 }
 
-// TradeOff is f_{ε,δ}(α) of (2.30): the smallest Type II error that (ε,δ)-DP allows at a Type I error of at most α. It is where (2.28) and (2.29) meet.
+// TradeOff is f_{ε,δ}(α) of (2.30): the smallest Type II error that (ε,δ)-DP allows at a Type I
+// error of at most α. It is where (2.28) and (2.29) meet.
 func TradeOff(epsilon, delta, alpha float64) (float64, error) {
 	if err := checkLoss(epsilon, delta); err != nil {
 		return 0, err
@@ -68,22 +70,25 @@ func TradeOff(epsilon, delta, alpha float64) (float64, error) {
 	return max(0, steep, math.Exp(-epsilon)*(1-delta-alpha)), nil
 }
 
-// PowerLimit is 1 − f_{ε,δ}(α): the largest power at significance α that (ε,δ)-DP allows (000 §2.3.6).
+// PowerLimit is 1 − f_{ε,δ}(α): the largest power at significance α that (ε,δ)-DP
+// allows (000 §2.3.6).
 func PowerLimit(epsilon, delta, alpha float64) (float64, error) {
 	f, err := TradeOff(epsilon, delta, alpha)
 	return 1 - f, err
 }
 
-// GaussianTradeOff is G_μ(α) = Φ(Φ^{-1}(1−α) − μ), the trade-off function of μ-Gaussian DP (Dong, Roth and Su 2019; 000 Remark 2.33).
+// GaussianTradeOff is G_μ(α) = Φ(Φ^{-1}(1−α) − μ), the trade-off function of μ-Gaussian DP (Dong,
+// Roth and Su 2019; 000 Remark 2.33).
 func GaussianTradeOff(mu, alpha float64) float64 {
 	return 1 - powerOf(mu, alpha)
 }
 
-// ReconstructionLimit is the largest probability with which anyone guesses which of k equally likely values a record has, from the output of an (ε,δ)-DP
-// mechanism: (e^ε + (k−1)δ)/(e^ε + k − 1).
+// ReconstructionLimit is the largest probability with which anyone guesses which of k equally likely
+// values a record has, from the output of an (ε,δ)-DP mechanism: (e^ε + (k−1)δ)/(e^ε + k − 1).
 //
-// Proof: let P_v(v) be the probability of the guess v for the value v. P_v(v) ≤ e^ε P_u(v) + δ for the k−1 values u ≠ v, and Σ_v Σ_{u≠v} P_u(v) = Σ_u (1 − P_u(u)). Summing,
-// (k−1)s ≤ e^ε(1−s) + (k−1)δ for the success s = Σ_v P_v(v)/k. For k = 2 it is AdvantageLimit, (1+advantage)/2.
+// Proof: let P_v(v) be the probability of the guess v for the value v. P_v(v) ≤ e^ε P_u(v) + δ for
+// the k−1 values u ≠ v, and Σ_v Σ_{u≠v} P_u(v) = Σ_u (1 − P_u(u)). Summing, (k−1)s ≤ e^ε(1−s) +
+// (k−1)δ for the success s = Σ_v P_v(v)/k. For k = 2 it is AdvantageLimit, (1+advantage)/2.
 func ReconstructionLimit(epsilon, delta float64, k int) (float64, error) {
 	if err := checkLoss(epsilon, delta); err != nil {
 		return 0, err
@@ -96,7 +101,8 @@ func ReconstructionLimit(epsilon, delta float64, k int) (float64, error) {
 	return min(1, (1+others*delta*e)/(1+others*e)), nil
 }
 
-// EpsilonOf is the smallest ε for which a test with errors α and β does not contradict (ε,δ)-DP: max{0, log((1−δ−β)/α), log((1−δ−α)/β)}, from (2.28) and (2.29).
+// EpsilonOf is the smallest ε for which a test with errors α and β does not contradict (ε,δ)-DP:
+// max{0, log((1−δ−β)/α), log((1−δ−α)/β)}, from (2.28) and (2.29).
 func EpsilonOf(alpha, beta, delta float64) float64 {
 	return max(0, logRatio(1-delta-beta, alpha), logRatio(1-delta-alpha, beta))
 }

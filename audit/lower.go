@@ -11,17 +11,21 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A Corner is one test that was tried, and upper bounds of its two errors. A mechanism whose trade-off function lies above the corner, f(TypeI) > TypeII, is refuted.
+// A Corner is one test that was tried, and upper bounds of its two errors. A mechanism whose
+// trade-off function lies above the corner, f(TypeI) > TypeII, is refuted.
 type Corner struct {
 	Threshold     float64 // the test answers "in" if the score is above it
 	TypeI, TypeII float64
 }
 
-// A Region is what games have shown: all its corners bound the true errors together, with probability at least 1 − Gamma. Everything that is read from
-// one region therefore holds together: ε(δ) at any number of δ, and the Gaussian fit.
+// A Region is what games have shown: all its corners bound the true errors together, with
+// probability at least 1 − Gamma. Everything that is read from one region therefore holds together:
+// ε(δ) at any number of δ, and the Gaussian fit.
 //
-// At each threshold the two one-sided Clopper–Pearson bounds take half of the threshold's error probability each. Both directions of (2.28) and (2.29) need
-// upper bounds of the same two errors, so no more is spent on the second direction. If several thresholds are tried, Gamma is split over them.
+// At each threshold the two one-sided Clopper–Pearson bounds take half of the threshold's error
+// probability each. Both directions of (2.28) and (2.29) need upper bounds of the same two
+// errors, so no more is spent on the second direction. If several thresholds are tried, Gamma is
+// split over them.
 type Region struct {
 	Gamma   float64
 	Corners []Corner
@@ -33,7 +37,8 @@ type Bound struct {
 	Test           Corner
 }
 
-// Region tests at thresholds that were fixed before the games, or chosen on other games. γ is split over them.
+// Region tests at thresholds that were fixed before the games, or chosen on other games. γ is
+// split over them.
 func (s Scores) Region(gamma float64, thresholds ...float64) (Region, error) {
 	if err := checkGamma(gamma); err != nil {
 		return Region{}, err
@@ -56,12 +61,15 @@ func (s Scores) Region(gamma float64, thresholds ...float64) (Region, error) {
 	return r, nil
 }
 
-// RegionByRank tests at thresholds chosen on the same games, by rank: above the (k+1)-th largest score without the target, and from the (k+1)-th smallest score with it on,
-// for k = 0, 1, 2, 4, 8, … up to half the games of the side. γ is split over these 2·log₂n thresholds.
+// RegionByRank tests at thresholds chosen on the same games, by rank: above the (k+1)-th largest
+// score without the target, and from the (k+1)-th smallest score with it on, for k = 0, 1, 2, 4, 8,
+// … up to half the games of the side. γ is split over these 2·log₂n thresholds.
 //
-// A rank is fixed before the games, so the bounds hold although the threshold is not: the true error at the (k+1)-th largest of n scores has the law Beta(k+1, n−k), or is
-// stochastically smaller where there are ties, and its 1−p quantile is just the Clopper–Pearson bound of k errors in n; the other side's games are independent of the threshold. Where
-// many scores are equal, prefer thresholds between them (Region), or Split.
+// A rank is fixed before the games, so the bounds hold although the threshold is not: the true
+// error at the (k+1)-th largest of n scores has the law Beta(k+1, n−k), or is stochastically
+// smaller where there are ties, and its 1−p quantile is just the Clopper–Pearson bound of k errors
+// in n; the other side's games are independent of the threshold. Where many scores are equal,
+// prefer thresholds between them (Region), or Split.
 func (s Scores) RegionByRank(gamma float64) (Region, error) {
 	if err := checkGamma(gamma); err != nil {
 		return Region{}, err
@@ -77,7 +85,8 @@ func (s Scores) byRank(gamma, ratio float64) Region {
 	tail := gamma / float64(2*(len(ranks(n, ratio))+len(ranks(m, ratio))))
 	r := Region{Gamma: gamma}
 	s.candidates(ratio, func(t float64, k, fp, fn int, ofOut bool) {
-		// The rank, not the count: they differ where there are ties, and only the rank was fixed before the games.
+		// The rank, not the count: they differ where there are ties, and only the rank was fixed
+		// before the games.
 		if ofOut {
 			fp = k
 		} else {
@@ -88,7 +97,8 @@ func (s Scores) byRank(gamma, ratio float64) Region {
 	return r
 }
 
-// candidates calls try for each threshold by rank, with the rank and the two counts of errors; ofOut says whose rank it is.
+// candidates calls try for each threshold by rank, with the rank and the two counts of errors;
+// ofOut says whose rank it is.
 func (s Scores) candidates(ratio float64, try func(t float64, k, fp, fn int, ofOut bool)) {
 	in, out := sorted(s.In), sorted(s.Out)
 	n, m := len(out), len(in)
@@ -107,7 +117,8 @@ func (s Scores) candidates(ratio float64, try func(t float64, k, fp, fn int, ofO
 	}
 	for _, k := range ranks(m, ratio) {
 		if math.IsInf(in[k], -1) {
-			// No number is before it: "at least −Inf" always says "in". To test "above −Inf" instead would count the games with the target that score −Inf, of which the rank says nothing.
+			// No number is before it: "at least −Inf" always says "in". To test "above −Inf" instead
+			// would count the games with the target that score −Inf, of which the rank says nothing.
 			try(in[k], k, n, 0, false)
 			continue
 		}
@@ -131,8 +142,9 @@ func ranks(n int, ratio float64) []int {
 	return k
 }
 
-// Split chooses one threshold on every other game, the one with the largest ε(δ) there, and tests it on the remaining games with all of γ. Where scores have many ties or
-// the best threshold is at an odd place, it beats RegionByRank; otherwise the two are close. There must be two games a side.
+// Split chooses one threshold on every other game, the one with the largest ε(δ) there, and tests
+// it on the remaining games with all of γ. Where scores have many ties or the best threshold is at
+// an odd place, it beats RegionByRank; otherwise the two are close. There must be two games a side.
 func (s Scores) Split(gamma, delta float64) (Region, error) {
 	if err := checkGamma(gamma); err != nil {
 		return Region{}, err
@@ -151,9 +163,12 @@ func (s Scores) Split(gamma, delta float64) (Region, error) {
 		half[i%2].Out = append(half[i%2].Out, v)
 	}
 	if len(half[1].In) == 0 || len(half[1].Out) == 0 {
-		return Region{}, fmt.Errorf("audit: %w to split: %d with the target and %d without it, 2 of each are needed", ErrNoGames, len(s.In), len(s.Out))
+		return Region{}, fmt.Errorf("audit: %w to split: %d with the target and %d without it, 2 "+
+			"of each are needed", ErrNoGames, len(s.In), len(s.Out))
 	}
-	// Wilson's bounds choose: they cost less than exact ones, and only the choice depends on them. They are twice as wide as the test's, so that no threshold with few errors is chosen for its luck.
+	// Wilson's bounds choose: they cost less than exact ones, and only the choice depends on
+	// them. They are twice as wide as the test's, so that no threshold with few errors is
+	// chosen for its luck.
 	z := -2 * quantile(gamma/2)
 	in, out := len(half[0].In), len(half[0].Out)
 	best, at := math.Inf(-1), 0.0
@@ -163,7 +178,8 @@ func (s Scores) Split(gamma, delta float64) (Region, error) {
 		}
 	})
 	fp, fn := half[1].errors(at)
-	return Region{gamma, []Corner{{at, upper(fp, len(half[1].Out), gamma/2), upper(fn, len(half[1].In), gamma/2)}}}, nil
+	return Region{gamma, []Corner{{at, upper(fp, len(half[1].Out), gamma/2),
+		upper(fn, len(half[1].In), gamma/2)}}}, nil
 }
 
 // rawEpsilon is EpsilonOf without the 0: below it, it says how far a test is from showing anything.
@@ -178,7 +194,8 @@ func rawEpsilon(alpha, beta, delta float64) float64 {
 	return e
 }
 
-// Epsilon is the lower bound on ε at δ (000 Definition 2.35): the mechanism is not (ε′,δ)-DP for any ε′ below it, except with probability Gamma.
+// Epsilon is the lower bound on ε at δ (000 Definition 2.35): the mechanism is not (ε′,δ)-DP for
+// any ε′ below it, except with probability Gamma.
 func (r Region) Epsilon(delta float64) (Bound, error) {
 	if err := checkDelta(delta); err != nil {
 		return Bound{}, err
@@ -206,7 +223,8 @@ func (r Region) Curve(deltas []float64) ([]Bound, error) {
 	return curve, nil
 }
 
-// Mu is the lower bound on μ for a mechanism that claims μ-Gaussian DP: max Φ^{-1}(1−α) − Φ^{-1}(β) over the corners, and 0.
+// Mu is the lower bound on μ for a mechanism that claims μ-Gaussian DP: max Φ^{-1}(1−α) − Φ^{-1}(β)
+// over the corners, and 0.
 func (r Region) Mu() float64 {
 	mu := 0.0
 	for _, c := range r.Corners {
@@ -217,8 +235,9 @@ func (r Region) Mu() float64 {
 	return mu
 }
 
-// GaussianEpsilon is ε(δ) of Mu, on the Gaussian curve. It refutes claims of Gaussian DP only: for another mechanism that is (ε,δ)-DP at one δ it may exceed ε, because it reads
-// the tail from the middle.
+// GaussianEpsilon is ε(δ) of Mu, on the Gaussian curve. It refutes claims of Gaussian DP only:
+// for another mechanism that is (ε,δ)-DP at one δ it may exceed ε, because it reads the tail
+// from the middle.
 func (r Region) GaussianEpsilon(delta float64) (float64, error) {
 	if err := checkDelta(delta); err != nil {
 		return 0, err
@@ -233,12 +252,14 @@ func (r Region) GaussianEpsilon(delta float64) (float64, error) {
 	return privacy.GaussianEpsilon(mu, delta), nil
 }
 
-// OneRun is the outcome of an audit in a single run: of Canaries records, each in or out by its own fair coin, an adversary that saw the run guessed Guesses, and
-// was right about Correct. It may abstain from the others, and choose which by what it saw.
+// OneRun is the outcome of an audit in a single run: of Canaries records, each in or out by its own
+// fair coin, an adversary that saw the run guessed Guesses, and was right about Correct. It may
+// abstain from the others, and choose which by what it saw.
 //
-// In a bandit the canaries are entries of the reward table, each one of two values by a fair coin. Given the transcript and the other coins, the odds of a coin are in [e^{−ε}, e^ε]
-// if the policy is ε-DP for replacing one entry, so Correct is stochastically below a Binomial(Guesses, e^ε/(1+e^ε)), adaptive or not. Only rewards that
-// were played carry any signal: guess those.
+// In a bandit the canaries are entries of the reward table, each one of two values by a fair coin.
+// Given the transcript and the other coins, the odds of a coin are in [e^{−ε}, e^ε] if the policy
+// is ε-DP for replacing one entry, so Correct is stochastically below a Binomial(Guesses,
+// e^ε/(1+e^ε)), adaptive or not. Only rewards that were played carry any signal: guess those.
 type OneRun struct {
 	Canaries, Guesses, Correct int
 }
@@ -256,7 +277,8 @@ func (o OneRun) Validate() error {
 	return nil
 }
 
-// PValue is the probability, at most, of so many correct guesses if the run is (ε,δ)-DP (Steinke, Nasr and Jagielski 2023, Theorem 5.2): with W a Binomial(r, e^ε/(1+e^ε)) and β = P(W ≥ v),
+// PValue is the probability, at most, of so many correct guesses if the run is (ε,δ)-DP (Steinke,
+// Nasr and Jagielski 2023, Theorem 5.2): with W a Binomial(r, e^ε/(1+e^ε)) and β = P(W ≥ v),
 //
 //	min(1, β + 2mδ max_{1≤i≤v} (P(W ≥ v−i) − β)/i).
 func (o OneRun) PValue(epsilon, delta float64) (float64, error) {
@@ -282,9 +304,11 @@ func (o OneRun) pValue(epsilon, delta float64) float64 {
 	if delta == 0 || q == 1 {
 		return beta
 	}
-	// P(W ≥ v−i) − β is a sum of i point masses: the maximum is that of their running mean from v−1 down.
+	// P(W ≥ v−i) − β is a sum of i point masses: the maximum is that of their running
+	// mean from v−1 down.
 	var sum, most float64
-	logp := distuv.Binomial{N: r, P: q}.LogProb(v) // the mass may be below the doubles here, and not further down
+	// the mass may be below the doubles here, and not further down
+	logp := distuv.Binomial{N: r, P: q}.LogProb(v)
 	for i := 1; i <= o.Correct; i++ {
 		j := v - float64(i)
 		logp += math.Log((j+1)/(r-j)) - epsilon
@@ -298,7 +322,8 @@ func (o OneRun) pValue(epsilon, delta float64) float64 {
 	return min(1, beta+2*float64(o.Canaries)*delta*most)
 }
 
-// Epsilon is the largest ε that is refuted at error probability γ: where PValue reaches γ. For δ = 0 it is log(p/(1−p)), with p the Clopper–Pearson lower bound of Correct in Guesses.
+// Epsilon is the largest ε that is refuted at error probability γ: where PValue reaches γ. For δ =
+// 0 it is log(p/(1−p)), with p the Clopper–Pearson lower bound of Correct in Guesses.
 func (o OneRun) Epsilon(gamma, delta float64) (float64, error) {
 	if err := checkGamma(gamma); err != nil {
 		return 0, err
@@ -334,8 +359,9 @@ func largest(refuted func(float64) bool) float64 {
 	return lo
 }
 
-// Mu is the largest μ for which the claim of μ-Gaussian DP is refuted at error probability γ (Mahloujifar, Melis and Chaudhuri 2024). It presumes nothing else, but a mechanism
-// that is not Gaussian DP has no μ: see Region.GaussianEpsilon.
+// Mu is the largest μ for which the claim of μ-Gaussian DP is refuted at error probability γ
+// (Mahloujifar, Melis and Chaudhuri 2024). It presumes nothing else, but a mechanism that is not
+// Gaussian DP has no μ: see Region.GaussianEpsilon.
 func (o OneRun) Mu(gamma float64) (float64, error) {
 	if err := checkGamma(gamma); err != nil {
 		return 0, err
@@ -373,18 +399,22 @@ func (o OneRun) GaussianEpsilon(gamma, delta float64) (float64, error) {
 	return privacy.GaussianEpsilon(mu, delta), nil
 }
 
-// OneRun guesses "in" for the r canaries of highest score, where In and Out are the scores of a single run's canaries. Equal scores are taken in no order: all canaries with the score of the r-th
-// are left out if not all of them fit, so that Guesses may come out smaller.
+// OneRun guesses "in" for the r canaries of highest score, where In and Out are the scores of a
+// single run's canaries. Equal scores are taken in no order: all canaries with the score of the
+// r-th are left out if not all of them fit, so that Guesses may come out smaller.
 //
-// For δ = 0 Guesses may depend on the run, since the bound on Correct holds given all that the run has shown. The other bounds, Epsilon at δ > 0 and Mu, have a proof for a number that is fixed before the run: for them put
-// Guesses back to that number, which counts those left out as wrong, or break ties at random first.
+// For δ = 0 Guesses may depend on the run, since the bound on Correct holds given all that the run
+// has shown. The other bounds, Epsilon at δ > 0 and Mu, have a proof for a number that is fixed
+// before the run: for them put Guesses back to that number, which counts those left out as wrong,
+// or break ties at random first.
 func (s Scores) OneRun(guesses int) (OneRun, error) {
 	if err := s.Validate(); err != nil {
 		return OneRun{}, err
 	}
 	m := len(s.In) + len(s.Out)
 	if guesses < 1 || guesses > m {
-		return OneRun{}, fmt.Errorf("audit: guesses = %d: must be in [1, %d], the number of canaries", guesses, m)
+		return OneRun{}, fmt.Errorf("audit: guesses = %d: must be in [1, %d], the number of "+
+			"canaries", guesses, m)
 	}
 	all := sorted(slices.Concat(s.In, s.Out))
 	o := OneRun{Canaries: m}
@@ -409,7 +439,8 @@ func (s Scores) OneRun(guesses int) (OneRun, error) {
 	return o, nil
 }
 
-// OneRunEpsilon is the best OneRun.Epsilon over several numbers of guesses, fixed before the run, with γ split over them.
+// OneRunEpsilon is the best OneRun.Epsilon over several numbers of guesses, fixed before the run,
+// with γ split over them.
 func (s Scores) OneRunEpsilon(gamma, delta float64, guesses ...int) (float64, OneRun, error) {
 	if len(guesses) == 0 {
 		return 0, OneRun{}, fmt.Errorf("audit: no numbers of guesses: at least 1 is needed")

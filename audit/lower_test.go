@@ -46,7 +46,8 @@ func TestOneRunWorkedValues(t *testing.T) {
 		m, r, v int
 		mu, eps float64
 	}{
-		{1000, 100, 90, 0.602504, 2.456405}, {1000, 100, 100, 1.225533, 5.549028}, {1000, 1000, 600, 0.163850, 0.583540},
+		{1000, 100, 90, 0.602504, 2.456405}, {1000, 100, 100, 1.225533, 5.549028},
+		{1000, 1000, 600, 0.163850, 0.583540},
 		{1000, 1000, 900, 0.880396, 3.779338}, {100, 10, 10, 0.416410, 1.625892},
 	} {
 		o := audit.OneRun{Canaries: c.m, Guesses: c.r, Correct: c.v}
@@ -63,7 +64,9 @@ func TestOneRunWorkedValues(t *testing.T) {
 	}
 }
 
-// The regression vectors of the reference implementation: 10 000 scores a side at the mid-quantiles of N(shift,1) and N(0,1), δ = 1e-6, 5 %, split over all thresholds on the convex hull of the ROC curve.
+// The regression vectors of the reference implementation: 10 000 scores a side at the
+// mid-quantiles of N(shift,1) and N(0,1), δ = 1e-6, 5 %, split over all thresholds on the convex
+// hull of the ROC curve.
 func TestOneRunRegression(t *testing.T) {
 	const n = 10_000
 	for _, c := range []struct{ shift, eps float64 }{{1, 1.13346}, {2, 2.311945}, {4, 4.395568}, {0, 0}} {
@@ -93,7 +96,8 @@ func TestOneRunRegression(t *testing.T) {
 			}
 			return 0
 		})
-		// Points (false negatives, true negatives) below each distinct score, and above all; their upper hull.
+		// Points (false negatives, true negatives) below each distinct score, and above all;
+		// their upper hull.
 		type point struct{ fn, tn int }
 		var hull []point
 		add := func(p point) {
@@ -146,8 +150,12 @@ func TestBadInput(t *testing.T) {
 	}{
 		{"no games in", audit.ErrNoGames, func() error { return audit.Scores{Out: []float64{1}}.Validate() }},
 		{"no games out", audit.ErrNoGames, func() error { return audit.Scores{In: []float64{1}}.Validate() }},
-		{"NaN", audit.ErrNaNScore, func() error { return audit.Scores{In: []float64{1}, Out: []float64{nan}}.Validate() }},
-		{"constant", audit.ErrConstantScore, func() error { return audit.Scores{In: []float64{1}, Out: []float64{1, 1}}.Validate() }},
+		{"NaN", audit.ErrNaNScore, func() error {
+			return audit.Scores{In: []float64{1}, Out: []float64{nan}}.Validate()
+		}},
+		{"constant", audit.ErrConstantScore, func() error {
+			return audit.Scores{In: []float64{1}, Out: []float64{1, 1}}.Validate()
+		}},
 		{"δ = 1", audit.ErrDelta, func() error { _, err := audit.AdvantageLimit(1, 1); return err }},
 		{"δ < 0", audit.ErrDelta, func() error {
 			_, err := audit.OneRun{Canaries: 2, Guesses: 2, Correct: 1}.Epsilon(0.05, -0.1)
@@ -164,7 +172,10 @@ func TestBadInput(t *testing.T) {
 		}},
 		{"γ = 0", audit.ErrConfidence, func() error { _, err := good.RegionByRank(0); return err }},
 		{"γ NaN", audit.ErrConfidence, func() error { _, err := good.Split(nan, 0); return err }},
-		{"no guesses", audit.ErrNoGames, func() error { _, err := audit.OneRun{Canaries: 3}.Mu(0.05); return err }},
+		{"no guesses", audit.ErrNoGames, func() error {
+			_, err := audit.OneRun{Canaries: 3}.Mu(0.05)
+			return err
+		}},
 		{"split of one", audit.ErrNoGames, func() error {
 			_, err := audit.Scores{In: []float64{1}, Out: []float64{0, 2}}.Split(0.05, 0)
 			return err

@@ -15,11 +15,13 @@ type Data interface {
 	Dim() int
 	// Draw writes one point.
 	Draw(dst []float64, src *noise.Fast)
-	// Sum writes the sum of k independent points. It is exact in law, and where the law of a sum is known it costs one draw a column whatever k is.
+	// Sum writes the sum of k independent points. It is exact in law, and where the law of a sum is
+	// known it costs one draw a column whatever k is.
 	Sum(dst []float64, k int, src *noise.Fast)
 }
 
-// Bernoulli data has independent columns in {0,1}, column j with mean P[j]: the data of 000 §2.3.4 and Figure 6.2. A column's sum is Binomial.
+// Bernoulli data has independent columns in {0,1}, column j with mean P[j]: the data of 000 §2.3.4
+// and Figure 6.2. A column's sum is Binomial.
 type Bernoulli struct{ P []float64 }
 
 // Dim implements Data.
@@ -101,15 +103,19 @@ func (c Correlated) Sum(dst []float64, k int, src *noise.Fast) {
 	}
 }
 
-// Mean is the mechanism under attack: the mean of N points, and its variations (000 Chapter 6). The zero values of Sample, Clip and Noise leave the plain empirical mean.
+// Mean is the mechanism under attack: the mean of N points, and its variations (000 Chapter 6). The
+// zero values of Sample, Clip and Noise leave the plain empirical mean.
 type Mean struct {
 	N int // points in the dataset
-	// Sample is the number of points k = ρN drawn without replacement and averaged (000 §6.5.2). 0 means all.
+	// Sample is the number of points k = ρN drawn without replacement and averaged (000
+	// §6.5.2). 0 means all.
 	Sample int
-	// Clip scales every point whose Euclidean norm is larger down to this norm, before it is averaged. 0 means never. The law of a clipped sum is not known, so all points are
-	// drawn one by one: games cost k times as much.
+	// Clip scales every point whose Euclidean norm is larger down to this norm, before it is
+	// averaged. 0 means never. The law of a clipped sum is not known, so all points are drawn one
+	// by one: games cost k times as much.
 	Clip float64
-	// Noise holds γ_j: N(0, γ_j²/k) is added to column j of a mean of k points (000 §6.5.1). Nil means none.
+	// Noise holds γ_j: N(0, γ_j²/k) is added to column j of a mean of k points (000
+	// §6.5.1). Nil means none.
 	Noise []float64
 }
 
@@ -154,7 +160,8 @@ func (m Mean) worker(d Data) *meanWorker {
 	return &meanWorker{m, d, make([]float64, d.Dim()), make([]float64, d.Dim())}
 }
 
-// release draws the other points' sum at once. Whether the target is among the sampled points is one coin for all columns.
+// release draws the other points' sum at once. Whether the target is among the sampled points is
+// one coin for all columns.
 func (w *meanWorker) release(target []float64, in bool, src *noise.Fast) {
 	k := w.Rows()
 	if in && k < w.N {
@@ -178,7 +185,8 @@ func (w *meanWorker) release(target []float64, in bool, src *noise.Fast) {
 	}
 	n := float64(k)
 	for j := range w.out {
-		w.out[j] /= n // times 1/n, a sum of n would not be 1, and BernoulliLR not −Inf where it must be
+		// times 1/n, a sum of n would not be 1, and BernoulliLR not −Inf where it must be
+		w.out[j] /= n
 	}
 	if w.Noise != nil {
 		root := math.Sqrt(1 / n)

@@ -12,7 +12,8 @@ import (
 	"github.com/sotto-dp/sotto/interval"
 )
 
-// What can be wrong with an audit's input. Errors of this package wrap one of these, where one fits, and name the value.
+// What can be wrong with an audit's input. Errors of this package wrap one of these, where one
+// fits, and name the value.
 var (
 	ErrNoGames       = errors.New("no games")
 	ErrNaNScore      = errors.New("a score is NaN")
@@ -24,14 +25,14 @@ var (
 	ErrShape         = errors.New("dimensions do not match")
 )
 
-// Scores are the scores of an attack in games with the target (b = 1) and in games without it (b = 0). A higher score speaks for "in".
-// ±Inf is a certain answer and is allowed; NaN is not.
+// Scores are the scores of an attack in games with the target (b = 1) and in games without it (b =
+// 0). A higher score speaks for "in". ±Inf is a certain answer and is allowed; NaN is not.
 type Scores struct {
 	In, Out []float64
 }
 
-// Validate reports the first thing that makes the scores useless: no games on one side, a NaN, or one and the same score in all games, which tells
-// nothing apart.
+// Validate reports the first thing that makes the scores useless: no games on one side, a NaN, or
+// one and the same score in all games, which tells nothing apart.
 func (s Scores) Validate() error {
 	switch {
 	case len(s.In) == 0:
@@ -59,7 +60,8 @@ type Estimate struct {
 	Value, Lo, Hi float64
 }
 
-// Metrics are what 000 §2.3.2 measures of the adversary that answers "in" if the score is above a threshold.
+// Metrics are what 000 §2.3.2 measures of the adversary that answers "in" if the score is
+// above a threshold.
 type Metrics struct {
 	Threshold float64
 	TypeI     Estimate // α, (2.23): P(in | out), the false positive rate
@@ -69,9 +71,10 @@ type Metrics struct {
 	Accuracy  Estimate // (2.21), for a fair bit: (1 + advantage)/2
 }
 
-// At returns the metrics at one threshold. The intervals of the two errors and of the power are Clopper and Pearson's, each at the given level;
-// those of the advantage and the accuracy combine both errors at half the error probability each, so that they hold at the level too. The threshold must
-// not have been chosen on these games, or the intervals are too narrow.
+// At returns the metrics at one threshold. The intervals of the two errors and of the power are
+// Clopper and Pearson's, each at the given level; those of the advantage and the accuracy combine
+// both errors at half the error probability each, so that they hold at the level too. The threshold
+// must not have been chosen on these games, or the intervals are too narrow.
 func (s Scores) At(threshold, level float64) (Metrics, error) {
 	if err := s.Validate(); err != nil {
 		return Metrics{}, err
@@ -125,7 +128,8 @@ func proportion(k, n int, level float64) (Estimate, error) {
 	return Estimate{float64(k) / float64(n), lo, hi}, nil
 }
 
-// upper is the one-sided Clopper–Pearson upper bound of a proportion, the p with P(Binomial(n, p) ≤ k) = tail: too low with probability at most tail.
+// upper is the one-sided Clopper–Pearson upper bound of a proportion, the p with P(Binomial(n, p) ≤
+// k) = tail: too low with probability at most tail.
 func upper(k, n int, tail float64) float64 {
 	switch {
 	case k >= n:
@@ -164,8 +168,9 @@ type Point struct {
 	Threshold, TypeI, Power float64
 }
 
-// ROC is the empirical ROC curve (2.25): a point for each distinct score, from the strictest threshold, (0, 0), to the threshold −Inf, which is (1, 1) unless
-// a score is −Inf. For log axes draw it from the first point with TypeI > 0: below 1/len(Out) there is nothing but the absence of games.
+// ROC is the empirical ROC curve (2.25): a point for each distinct score, from the strictest
+// threshold, (0, 0), to the threshold −Inf, which is (1, 1) unless a score is −Inf. For log axes draw
+// it from the first point with TypeI > 0: below 1/len(Out) there is nothing but the absence of games.
 func (s Scores) ROC() ([]Point, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -181,7 +186,8 @@ func (s Scores) ROC() ([]Point, error) {
 		if o > 0 {
 			t = max(t, out[o-1])
 		}
-		points = append(points, Point{t, float64(len(out)-o) / float64(len(out)), float64(len(in)-i) / float64(len(in))})
+		points = append(points, Point{t, float64(len(out)-o) / float64(len(out)),
+			float64(len(in)-i) / float64(len(in))})
 		if math.IsInf(t, -1) {
 			return points, nil
 		}
@@ -203,11 +209,13 @@ type PowerAt struct {
 
 // PowerAt returns the power at significance α (2.25), for the tests that threshold this score.
 //
-// The interval allows for the threshold being chosen on the same games. Let τ_k be the (k+1)-th largest of the n scores without the target. The true
-// probability of a score above τ_k has the law Beta(k+1, n−k) if scores have no ties, and is stochastically smaller with ties (and the probability of at
-// least τ_k stochastically larger than Beta(k+1, n-k)); games with the target are independent of τ_k. So with a quarter of the error probability
-// each: a k for which the test is of significance α, and a Clopper–Pearson lower bound of its power; and a k for which it is not, and an upper bound. With fewer than about log(4/(1−level))/α games without the target the
-// lower end is 0.
+// The interval allows for the threshold being chosen on the same games. Let τ_k be the (k+1)-th
+// largest of the n scores without the target. The true probability of a score above τ_k has the law
+// Beta(k+1, n−k) if scores have no ties, and is stochastically smaller with ties (and the probability
+// of at least τ_k stochastically larger than Beta(k+1, n-k)); games with the target are independent
+// of τ_k. So with a quarter of the error probability each: a k for which the test is of significance
+// α, and a Clopper–Pearson lower bound of its power; and a k for which it is not, and an upper bound.
+// With fewer than about log(4/(1−level))/α games without the target the lower end is 0.
 func (s Scores) PowerAt(significance, level float64) (PowerAt, error) {
 	p, err := s.Curve([]float64{significance}, level)
 	if err != nil {
@@ -216,7 +224,8 @@ func (s Scores) PowerAt(significance, level float64) (PowerAt, error) {
 	return p[0], nil
 }
 
-// Curve returns PowerAt for each significance. Each interval holds at the level; all together need not.
+// Curve returns PowerAt for each significance. Each interval holds at the level; all
+// together need not.
 func (s Scores) Curve(significances []float64, level float64) ([]PowerAt, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -267,7 +276,8 @@ func (s Scores) Curve(significances []float64, level float64) ([]PowerAt, error)
 	return curve, nil
 }
 
-// searchLast returns the largest k in [0, n) for which ok holds, or −1, if ok holds up to there and not beyond.
+// searchLast returns the largest k in [0, n) for which ok holds, or −1, if ok holds up to
+// there and not beyond.
 func searchLast(n int, ok func(int) bool) int {
 	lo, hi := -1, n
 	for hi-lo > 1 {
@@ -280,7 +290,8 @@ func searchLast(n int, ok func(int) bool) int {
 	return lo
 }
 
-// LogGrid returns n significances from lo to 1, equally spaced on a log axis: the abscissae of a ROC curve drawn on one. It is nil unless 0 < lo < 1 and n ≥ 2.
+// LogGrid returns n significances from lo to 1, equally spaced on a log axis: the abscissae of a
+// ROC curve drawn on one. It is nil unless 0 < lo < 1 and n ≥ 2.
 func LogGrid(lo float64, n int) []float64 {
 	if !(lo > 0 && lo < 1) || n < 2 {
 		return nil
@@ -292,8 +303,10 @@ func LogGrid(lo float64, n int) []float64 {
 	return grid
 }
 
-// AUC is the area under the ROC curve: the probability that a score with the target exceeds one without it, ties counting one half. The interval is the fifth method of Newcombe (Statistics in Medicine 25, 2006):
-// all areas θ with |θ − estimate| ≤ z·√V(θ), where V is Hanley and McNeil's variance. It is approximate, but has a width even for scores that are separated perfectly.
+// AUC is the area under the ROC curve: the probability that a score with the target exceeds one
+// without it, ties counting one half. The interval is the fifth method of Newcombe (Statistics in
+// Medicine 25, 2006): all areas θ with |θ − estimate| ≤ z·√V(θ), where V is Hanley and McNeil's
+// variance. It is approximate, but has a width even for scores that are separated perfectly.
 func (s Scores) AUC(level float64) (Estimate, error) {
 	if err := s.Validate(); err != nil {
 		return Estimate{}, err

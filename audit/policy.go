@@ -14,21 +14,27 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// A Subject is a policy of K arms, or one that looks for the best of them, under audit. It is played against its real curator, with simulated noise.
+// A Subject is a policy of K arms, or one that looks for the best of them, under audit. It is
+// played against its real curator, with simulated noise.
 type Subject struct {
 	Name    string
 	Arms    int // K
 	Horizon int // T, rounds of a game; a policy that stops by itself may stop before
-	// New builds the policy anew for each game. Src is the game's stream, for policies that toss coins.
+	// New builds the policy anew for each game. Src is the game's stream, for policies
+	// that toss coins.
 	New func(src *noise.Fast) (policy.Policy, error)
-	// Curator builds what is between rewards and policy, on the ledger; nil is release.Simulated. Its Forget must make it as new.
-	Curator func(arms int, m privacy.Mechanism, ledger *privacy.Ledger, src *noise.Fast) (release.Curator, error)
+	// Curator builds what is between rewards and policy, on the ledger; nil is release.Simulated.
+	// Its Forget must make it as new.
+	Curator func(arms int, m privacy.Mechanism, ledger *privacy.Ledger,
+		src *noise.Fast) (release.Curator, error)
 
 	trust *release.Trust // see Under
 }
 
-// PolicySubject is the subject of a policy of the catalog for K arms, at this budget. Params are as given to Entry.Complete.
-func PolicySubject(e catalog.Entry, arms, horizon int, b privacy.Budget, given catalog.Params) (Subject, error) {
+// PolicySubject is the subject of a policy of the catalog for K arms, at this budget. Params are as
+// given to Entry.Complete.
+func PolicySubject(e catalog.Entry, arms, horizon int, b privacy.Budget,
+	given catalog.Params) (Subject, error) {
 	if e.New == nil {
 		return Subject{}, fmt.Errorf("audit: policy %s is not for bandits of K arms", e.Name)
 	}
@@ -39,15 +45,17 @@ func PolicySubject(e catalog.Entry, arms, horizon int, b privacy.Budget, given c
 	if err := e.With(params).Meets(b); err != nil {
 		return Subject{}, fmt.Errorf("audit: %w", err)
 	}
-	s := Subject{Name: e.Content(params), Arms: arms, Horizon: horizon, New: func(src *noise.Fast) (policy.Policy, error) {
-		return e.New(catalog.Setting{Arms: arms, Horizon: horizon, Budget: b, Coins: src}, params)
-	}}
+	s := Subject{Name: e.Content(params), Arms: arms, Horizon: horizon,
+		New: func(src *noise.Fast) (policy.Policy, error) {
+			return e.New(catalog.Setting{Arms: arms, Horizon: horizon, Budget: b, Coins: src}, params)
+		}}
 	return s, s.try()
 }
 
-// IdentifySubject is the subject of a policy of the catalog that looks for the best arm, with this risk of a wrong answer; a game ends when it stops, or
-// after most rounds.
-func IdentifySubject(e catalog.Entry, arms, most int, risk float64, b privacy.Budget, given catalog.Params) (Subject, error) {
+// IdentifySubject is the subject of a policy of the catalog that looks for the best arm, with this
+// risk of a wrong answer; a game ends when it stops, or after most rounds.
+func IdentifySubject(e catalog.Entry, arms, most int, risk float64, b privacy.Budget,
+	given catalog.Params) (Subject, error) {
 	if e.NewIdentify == nil {
 		return Subject{}, fmt.Errorf("audit: policy %s does not look for the best arm", e.Name)
 	}
@@ -58,9 +66,10 @@ func IdentifySubject(e catalog.Entry, arms, most int, risk float64, b privacy.Bu
 	if err := e.With(params).Meets(b); err != nil {
 		return Subject{}, fmt.Errorf("audit: %w", err)
 	}
-	s := Subject{Name: e.Content(params), Arms: arms, Horizon: most, New: func(src *noise.Fast) (policy.Policy, error) {
-		return e.NewIdentify(catalog.IdentifySetting{Arms: arms, Risk: risk, Budget: b, Coins: src}, params)
-	}}
+	s := Subject{Name: e.Content(params), Arms: arms, Horizon: most,
+		New: func(src *noise.Fast) (policy.Policy, error) {
+			return e.NewIdentify(catalog.IdentifySetting{Arms: arms, Risk: risk, Budget: b, Coins: src}, params)
+		}}
 	return s, s.try()
 }
 
@@ -90,32 +99,38 @@ type History struct {
 	Arm    int   // the arm of the challenge, −1 before
 }
 
-// An Adversary chooses the rewards of a game, and with them the neighbours: two worlds whose rewards differ in round Round only. Low and High are what each
-// arm pays there, in the world without and with the target, and Before and After what it pays in the rounds before and after. In a list they are the same for all
-// arms.
+// An Adversary chooses the rewards of a game, and with them the neighbours: two worlds whose
+// rewards differ in round Round only. Low and High are what each arm pays there, in the world
+// without and with the target, and Before and After what it pays in the rounds before and after. In
+// a list they are the same for all arms.
 type Adversary struct {
 	Name                     string
 	Model                    Model
 	Round                    int // of the challenge, from 1
 	Low, High, Before, After []float64
-	// Feed, under Continual, overwrites what the arms pay until the next batch, after it has seen the plays.
+	// Feed, under Continual, overwrites what the arms pay until the next batch, after it
+	// has seen the plays.
 	Feed func(h *History, pay []float64)
-	// Query, under Interactive, is the arm that is played in the policy's place: in all rounds of a batch's play but the first one, so that no release is
-	// empty. The reward goes to the slot of the arm that was played. −1 obeys.
+	// Query, under Interactive, is the arm that is played in the policy's place: in all rounds of a
+	// batch's play but the first one, so that no release is empty. The reward goes to the slot of
+	// the arm that was played. −1 obeys.
 	Query func(h *History) int
 }
 
 func (a *Adversary) check(s Subject) error {
 	if a.Round < 1 || a.Round > s.Horizon {
-		return fmt.Errorf("audit: round of the challenge is %d, must be from 1 to the horizon, %d", a.Round, s.Horizon)
+		return fmt.Errorf("audit: round of the challenge is %d, must be from 1 to the horizon, %d",
+			a.Round, s.Horizon)
 	}
-	for name, x := range map[string][]float64{"low": a.Low, "high": a.High, "before": a.Before, "after": a.After} {
+	for name, x := range map[string][]float64{"low": a.Low, "high": a.High, "before": a.Before,
+		"after": a.After} {
 		if len(x) != s.Arms {
 			return fmt.Errorf("audit: %s rewards are %d, must be one for each of %d arms", name, len(x), s.Arms)
 		}
 		for arm, r := range x {
 			if math.IsNaN(r) || math.IsInf(r, 0) || (name == "before" || name == "after") && (r < 0 || r > 1) {
-				return fmt.Errorf("audit: %s reward of arm %d is %v, must be a number, and from 0 to 1 but in the round of the challenge", name, arm, r)
+				return fmt.Errorf("audit: %s reward of arm %d is %v, must be a number, and from "+
+					"0 to 1 but in the round of the challenge", name, arm, r)
 			}
 			if a.Model == View && r != x[0] {
 				return fmt.Errorf("audit: %s rewards are %v, must be the same for all arms in a list", name, x)
@@ -137,9 +152,11 @@ func (a *Adversary) check(s Subject) error {
 type Sees int
 
 const (
-	// Releases: every number that the curator has let out, as the policy sees it. The guarantee covers them, and what is played is a function of them.
+	// Releases: every number that the curator has let out, as the policy sees it. The guarantee
+	// covers them, and what is played is a function of them.
 	Releases Sees = iota
-	// Plays: only what was played, and when a policy has stopped. This is the output of 000 Chapter 3.
+	// Plays: only what was played, and when a policy has stopped. This is the output of 000 Chapter
+	// 3.
 	Plays
 )
 
@@ -150,19 +167,23 @@ func (s Sees) String() string {
 	return "releases"
 }
 
-// The scores of a transcript, as places in a game's scores. A fault that a score is made for is what it finds best; each is valid against anything.
+// The scores of a transcript, as places in a game's scores. A fault that a score is made for is
+// what it finds best; each is valid against anything.
 const (
-	scoreRatio  = iota // log-likelihood ratio of the releases that may read the changed reward
-	scoreTwice         // the same, if the arm's next release read it too
-	scoreMean          // mean of what is unexplained in the arm's releases from then on: noise that is drawn again averages out
-	scoreAcross        // log-likelihood ratio if two arms have the same noise
-	scorePlays         // plays of the changed arm from then on
-	scoreFewer         // the same, the fewer the more
-	scoreHash          // the plays themselves, as a number that stands for them
+	scoreRatio = iota // log-likelihood ratio of the releases that may read the changed reward
+	scoreTwice        // the same, if the arm's next release read it too
+	// mean of what is unexplained in the arm's releases from then on: noise that is drawn
+	// again averages out
+	scoreMean
+	scoreAcross // log-likelihood ratio if two arms have the same noise
+	scorePlays  // plays of the changed arm from then on
+	scoreFewer  // the same, the fewer the more
+	scoreHash   // the plays themselves, as a number that stands for them
 	scores
 )
 
-var scoreNames = [scores]string{"likelihood ratio", "likelihood ratio, read twice", "mean residual", "difference of arms", "plays of the arm",
+var scoreNames = [scores]string{"likelihood ratio", "likelihood ratio, read twice", "mean residual",
+	"difference of arms", "plays of the arm",
 	"plays of the others", "table of plays"}
 
 // seen are the scores of a view.
@@ -176,8 +197,10 @@ func seen(s Sees) []int {
 // renew is after how many games a world empties its ledger: each game's slots are new ones in it.
 const renew = 64
 
-// transcripts plays games of a subject against an adversary and returns all scores of each, and the largest loss that a ledger has said.
-func transcripts(ctx context.Context, s Subject, a Adversary, games, workers int, key noise.Key) ([]Scores, privacy.Loss, error) {
+// transcripts plays games of a subject against an adversary and returns all scores of each, and the
+// largest loss that a ledger has said.
+func transcripts(ctx context.Context, s Subject, a Adversary, games, workers int,
+	key noise.Key) ([]Scores, privacy.Loss, error) {
 	if err := s.try(); err != nil {
 		return nil, privacy.Loss{}, err
 	}
@@ -203,9 +226,10 @@ func transcripts(ctx context.Context, s Subject, a Adversary, games, workers int
 	return out, loss, nil
 }
 
-// Transcripts plays games of a subject against an adversary and scores what the attacker sees, once by each of Attacks(sees). The loss is the claim: the
-// largest total that a ledger had after a game.
-func Transcripts(ctx context.Context, s Subject, a Adversary, sees Sees, games, workers int, key noise.Key) ([]Scores, privacy.Loss, error) {
+// Transcripts plays games of a subject against an adversary and scores what the attacker sees, once
+// by each of Attacks(sees). The loss is the claim: the largest total that a ledger had after a game.
+func Transcripts(ctx context.Context, s Subject, a Adversary, sees Sees, games, workers int,
+	key noise.Key) ([]Scores, privacy.Loss, error) {
 	all, loss, err := transcripts(ctx, s, a, games, workers, key)
 	if err != nil {
 		return nil, loss, err
@@ -217,9 +241,10 @@ func Transcripts(ctx context.Context, s Subject, a Adversary, sees Sees, games, 
 	return out, loss, nil
 }
 
-// Reconstruct is the game for the value of one reward, that of the adversary's round: it is one of so many values from 0 to 1, equally spaced, and the attacker guesses
-// it from the release that reads it: the value next to what is unexplained there, which is the likeliest if noise is symmetric around 0 and falls on both
-// sides. Low and High of the adversary do not count.
+// Reconstruct is the game for the value of one reward, that of the adversary's round: it is one of
+// so many values from 0 to 1, equally spaced, and the attacker guesses it from the release that
+// reads it: the value next to what is unexplained there, which is the likeliest if noise is
+// symmetric around 0 and falls on both sides. Low and High of the adversary do not count.
 func Reconstruct(s Subject, a Adversary, values, games, workers int, key noise.Key) (Reconstruction, error) {
 	if err := s.try(); err != nil {
 		return Reconstruction{}, err
@@ -240,23 +265,24 @@ func Reconstruct(s Subject, a Adversary, values, games, workers int, key noise.K
 	}
 	pool := sync.Pool{New: func() any { return &scratch{newWorld(s, &a), make([]float64, scores)} }}
 	most := float64(values - 1)
-	return Reconstruction{Values: values, Games: games, Workers: workers, Key: key, Guess: func(v int, src *noise.Fast) (int, error) {
-		x := pool.Get().(*scratch)
-		defer pool.Put(x)
-		x.w.secret = float64(v) / most
-		if err := x.w.game(true, src, x.out); err != nil {
-			return 0, err
-		}
-		guess := math.Round(float64(x.w.m.value * most))
-		if math.IsNaN(guess) {
-			return 0, nil // all values are as likely
-		}
-		return int(min(max(guess, 0), most)), nil
-	}}, nil
+	return Reconstruction{Values: values, Games: games, Workers: workers, Key: key,
+		Guess: func(v int, src *noise.Fast) (int, error) {
+			x := pool.Get().(*scratch)
+			defer pool.Put(x)
+			x.w.secret = float64(v) / most
+			if err := x.w.game(true, src, x.out); err != nil {
+				return 0, err
+			}
+			guess := math.Round(float64(x.w.m.value * most))
+			if math.IsNaN(guess) {
+				return 0, nil // all values are as likely
+			}
+			return int(min(max(guess, 0), most)), nil
+		}}, nil
 }
 
-// Attacks names the scores of Transcripts. The last one of Plays is no score yet: a number that stands for the plays, of which a table of how often each
-// happened in other games makes one.
+// Attacks names the scores of Transcripts. The last one of Plays is no score yet: a number that
+// stands for the plays, of which a table of how often each happened in other games makes one.
 func Attacks(sees Sees) []string {
 	var out []string
 	for _, i := range seen(sees) {
@@ -293,7 +319,8 @@ type slot struct {
 }
 
 func newWorld(s Subject, a *Adversary) *world {
-	w := &world{s: s, a: a, secret: math.NaN(), slots: make([]slot, s.Arms), pay: make([]float64, s.Arms), ready: make([]int, 0, s.Arms)}
+	w := &world{s: s, a: a, secret: math.NaN(), slots: make([]slot, s.Arms),
+		pay: make([]float64, s.Arms), ready: make([]int, 0, s.Arms)}
 	w.h.Counts, w.h.Since = make([]int, s.Arms), make([]int, s.Arms)
 	w.m.arms = make([]track, s.Arms)
 	return w
@@ -326,7 +353,8 @@ func (w *world) begin(m privacy.Mechanism) error {
 	return err
 }
 
-func simulated(arms int, m privacy.Mechanism, ledger *privacy.Ledger, src *noise.Fast) (release.Curator, error) {
+func simulated(arms int, m privacy.Mechanism, ledger *privacy.Ledger,
+	src *noise.Fast) (release.Curator, error) {
 	return release.Simulated(release.Config{Arms: arms, Mechanism: m, Ledger: ledger}, src)
 }
 
@@ -478,7 +506,8 @@ func (w *world) feed(b *policy.Batch, n int, in bool) error {
 		w.a.Feed(&w.h, w.pay)
 		for a, x := range w.pay {
 			if !(x >= 0 && x <= 1) {
-				return fmt.Errorf("audit: round %d: the adversary feeds arm %d the reward %v, must be from 0 to 1", from+1, a, x)
+				return fmt.Errorf("audit: round %d: the adversary feeds arm %d the reward %v, "+
+					"must be from 0 to 1", from+1, a, x)
 			}
 		}
 	}
@@ -518,7 +547,8 @@ func (w *world) feed(b *policy.Batch, n int, in bool) error {
 	return nil
 }
 
-// put gives n rounds of an arm their rewards. First says that the play's first round is among them, which is always the policy's own.
+// put gives n rounds of an arm their rewards. First says that the play's first round is among them,
+// which is always the policy's own.
 func (w *world) put(arm, query, n int, first bool, pay []float64) error {
 	if query >= 0 && query != arm {
 		own := 0

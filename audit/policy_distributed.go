@@ -10,7 +10,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// direct is an audit of something that is not played as a bandit: worlds makes the games against one of a few adversaries, each with one score.
+// direct is an audit of something that is not played as a bandit: worlds makes the games against
+// one of a few adversaries, each with one score.
 type direct struct {
 	name        string
 	claim       privacy.Loss
@@ -22,7 +23,8 @@ type direct struct {
 	worlds      func(adversary int) func() func(in bool, src *noise.Fast, scores []float64) error
 }
 
-func (d direct) run(ctx context.Context, delta, gamma float64, games, pilot, workers int, key noise.Key) (Finding, error) {
+func (d direct) run(ctx context.Context, delta, gamma float64, games, pilot, workers int,
+	key noise.Key) (Finding, error) {
 	if err := (&PolicyAudit{Delta: delta, Gamma: gamma, Games: games, Pilot: pilot}).check(); err != nil {
 		return Finding{}, err
 	}
@@ -64,8 +66,8 @@ func (d direct) run(ctx context.Context, delta, gamma float64, games, pilot, wor
 	return f, err
 }
 
-// A Direct is a subject under audit that is not played as a bandit of K arms: VectorSubject and MessageSubject make one. A few adversaries are tried, and there is one
-// score.
+// A Direct is a subject under audit that is not played as a bandit of K arms: VectorSubject and
+// MessageSubject make one. A few adversaries are tried, and there is one score.
 type Direct struct {
 	direct  direct
 	Delta   float64 // δ at which ε is bounded
@@ -90,11 +92,13 @@ func (d Direct) Run(ctx context.Context) (Finding, error) {
 	return d.direct.run(ctx, d.Delta, d.Gamma, d.Games, d.Pilot, d.Workers, d.Key)
 }
 
-// Scores plays games against one of Adversaries, with Key. They are no scores yet if numbers stand for transcripts: then it is false.
+// Scores plays games against one of Adversaries, with Key. They are no scores yet if numbers stand
+// for transcripts: then it is false.
 func (d Direct) Scores(ctx context.Context, against string, games int) (Scores, bool, error) {
 	i := slices.Index(d.direct.adversaries, against)
 	if i < 0 {
-		return Scores{}, false, fmt.Errorf("audit: adversary is %q, must be one of %q", against, d.direct.adversaries)
+		return Scores{}, false, fmt.Errorf("audit: adversary is %q, must be one of %q", against,
+			d.direct.adversaries)
 	}
 	s, err := Play(ctx, games, 1, d.Workers, d.Key, d.direct.worlds(i))
 	if err != nil {
@@ -103,8 +107,8 @@ func (d Direct) Scores(ctx context.Context, against string, games int) (Scores, 
 	return s[0], !d.direct.table, nil
 }
 
-// MessageSubject is a mechanism of the protocol of 003 Algorithm 1: privacy.Aggregated, Clones or ShuffledCount. Half says that its noise is half of what is claimed
-// for: of Aggregated only.
+// MessageSubject is a mechanism of the protocol of 003 Algorithm 1: privacy.Aggregated, Clones or
+// ShuffledCount. Half says that its noise is half of what is claimed for: of Aggregated only.
 func MessageSubject(m privacy.Mechanism, half bool) (Direct, error) {
 	if m, ok := m.(privacy.Aggregated); ok {
 		at := m
@@ -142,8 +146,10 @@ func halved(m privacy.Aggregated) privacy.Aggregated {
 	return m
 }
 
-// aggregated is the audit of a sum that many users make private: the target's reward is 0 or 1, the others' are known, and all of them are honest but answer
-// in the smallest promised number. Published draws Pólya shares as the code published with 003 does, with the mean's scale turned round: (1−β)/β.
+// aggregated is the audit of a sum that many users make private: the target's reward is 0 or 1,
+// the others' are known, and all of them are honest but answer in the smallest promised number.
+// Published draws Pólya shares as the code published with 003 does, with the mean's scale
+// turned round: (1−β)/β.
 func aggregated(m privacy.Aggregated, published bool) (direct, error) {
 	if err := m.Validate(); err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
@@ -170,7 +176,8 @@ func aggregated(m privacy.Aggregated, published bool) (direct, error) {
 		}
 		return src.DiscreteGaussian(math.Sqrt(x))
 	}
-	d := direct{name: fmt.Sprintf("aggregated %s %s", m.Trust, m.Noise), claim: m.Loss(), adversaries: []string{"all others known"}, attack: "likelihood ratio",
+	d := direct{name: fmt.Sprintf("aggregated %s %s", m.Trust, m.Noise), claim: m.Loss(),
+		adversaries: []string{"all others known"}, attack: "likelihood ratio",
 		model: "sum of a batch"}
 	if published {
 		d.name += ", published scale"
@@ -197,7 +204,8 @@ func aggregated(m privacy.Aggregated, published bool) (direct, error) {
 	return d, nil
 }
 
-// clones is the audit of local messages that are shuffled: all others have the reward 0. In order means that nobody shuffles.
+// clones is the audit of local messages that are shuffled: all others have the reward 0. In order
+// means that nobody shuffles.
 func clones(m privacy.Clones, inOrder bool) (direct, error) {
 	if err := m.Validate(); err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
@@ -207,7 +215,8 @@ func clones(m privacy.Clones, inOrder bool) (direct, error) {
 	if inOrder {
 		name += ", not shuffled"
 	}
-	return direct{name: name, claim: m.Loss(), adversaries: []string{"all others 0"}, attack: "likelihood ratio", model: "shuffled messages",
+	return direct{name: name, claim: m.Loss(), adversaries: []string{"all others 0"},
+		attack: "likelihood ratio", model: "shuffled messages",
 		worlds: func(int) func() func(bool, *noise.Fast, []float64) error {
 			return func() func(bool, *noise.Fast, []float64) error {
 				return func(in bool, src *noise.Fast, out []float64) error {
@@ -230,14 +239,16 @@ func clones(m privacy.Clones, inOrder bool) (direct, error) {
 		}}, nil
 }
 
-// shuffled is the audit of privacy.ShuffledCount: all other users' parts are known but the noise in their totals. Uncovered leaves out what hides a bit.
+// shuffled is the audit of privacy.ShuffledCount: all other users' parts are known but the noise in
+// their totals. Uncovered leaves out what hides a bit.
 func shuffled(m privacy.ShuffledCount, uncovered bool) (direct, error) {
 	cover, err := m.Cover()
 	if err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
 	}
 	scale := float64(m.Num) / float64(m.Den)
-	d := direct{name: "shuffled-count", claim: m.Loss(), adversaries: []string{"all others known"}, attack: "table of messages", model: "shuffled messages", table: true,
+	d := direct{name: "shuffled-count", claim: m.Loss(), adversaries: []string{"all others known"},
+		attack: "table of messages", model: "shuffled messages", table: true,
 		worlds: func(int) func() func(bool, *noise.Fast, []float64) error {
 			return func() func(bool, *noise.Fast, []float64) error {
 				return func(in bool, src *noise.Fast, out []float64) error {

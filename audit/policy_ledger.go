@@ -13,15 +13,18 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// The games of this file are against what keeps the count of what was spent, and not against a mechanism: a program releases one
-// reward as often as its ledger lets it, and the ledger's cap is the claim.
+// The games of this file are against what keeps the count of what was spent, and not against
+// a mechanism: a program releases one reward as often as its ledger lets it, and the ledger's
+// cap is the claim.
 
-// A teller releases a reward y to the attacker: the log-likelihood ratio of y = 1 against y = 0 of all he saw is the score.
+// A teller releases a reward y to the attacker: the log-likelihood ratio of y = 1 against y = 0 of
+// all he saw is the score.
 type teller func(y float64, src *noise.Fast) (score float64, err error)
 
 // told is the audit of a teller.
 func told(name string, claim privacy.Loss, model string, tell func() teller) direct {
-	return direct{name: name, claim: claim, adversaries: []string{"all of it"}, attack: "likelihood ratio", model: model,
+	return direct{name: name, claim: claim, adversaries: []string{"all of it"},
+		attack: "likelihood ratio", model: model,
 		worlds: func(int) func() func(bool, *noise.Fast, []float64) error {
 			return func() func(bool, *noise.Fast, []float64) error {
 				t := tell()
@@ -47,8 +50,8 @@ func refused(err error) error {
 	return err
 }
 
-// restarts is a program under a cap that spends all that it may, stops, reads its journal into a new ledger, and goes on. Forgets has
-// the journal's cap dropped on the way, as reading it once did.
+// restarts is a program under a cap that spends all that it may, stops, reads its journal into a new
+// ledger, and goes on. Forgets has the journal's cap dropped on the way, as reading it once did.
 func restarts(forgets bool) teller {
 	m, limit := privacy.Laplace{Scale: 1}, privacy.WithCap(privacy.Pure{Epsilon: 1})
 	return func(y float64, src *noise.Fast) (score float64, err error) {
@@ -84,21 +87,23 @@ func restarts(forgets bool) teller {
 	}
 }
 
-// replays is a program that crashes after a release, whose line is in its transcript, and is brought back to where it was. Redraws has
-// the release made again instead of read.
+// replays is a program that crashes after a release, whose line is in its transcript, and is
+// brought back to where it was. Redraws has the release made again instead of read.
 func replays(redraws bool) teller {
 	m, limit := privacy.Laplace{Scale: 1}, privacy.WithCap(privacy.Pure{Epsilon: 1})
 	return func(y float64, src *noise.Fast) (score float64, err error) {
 		var text bytes.Buffer
 		sum := coarse(y + src.Laplace(m.Scale))
-		r, err := privacy.NewLedger(limit, privacy.WithTranscript(&text)).Release(0, m, &privacy.Values{N: []int{1}, Sum: []float64{sum}, Tail: m.Tail()})
+		r, err := privacy.NewLedger(limit, privacy.WithTranscript(&text)).Release(0, m,
+			&privacy.Values{N: []int{1}, Sum: []float64{sum}, Tail: m.Tail()})
 		if err != nil {
 			return 0, err
 		}
 		score = laplace(r.Sum(0), 1, m.Scale)
 		again := privacy.NewLedger(limit)
 		if redraws {
-			r, err = again.Release(0, m, &privacy.Values{N: []int{1}, Sum: []float64{coarse(y + src.Laplace(m.Scale))}})
+			r, err = again.Release(0, m, &privacy.Values{N: []int{1},
+				Sum: []float64{coarse(y + src.Laplace(m.Scale))}})
 		} else {
 			r, err = again.Restore(bytes.TrimSpace(text.Bytes()))
 		}
@@ -112,15 +117,17 @@ func replays(redraws bool) teller {
 	}
 }
 
-// The releases of chooses: each of the two courses, fixed in advance, is (1, selfDelta)-DP, the second exactly so.
+// The releases of chooses: each of the two courses, fixed in advance, is (1, selfDelta)-DP, the
+// second exactly so.
 const (
 	chosenFirst   = 0.3    // μ
 	chosenLaplace = 0.9335 // ε
 )
 
-// chooses releases a first sum with Gaussian noise and then, in the light of it, the worse of two: one more with Gaussian noise, or one with
-// Laplace noise. Converts has a cap in (ε,δ) that admits what is within it by the best conversion of what was charged; the ledger
-// has the cap in μ, which is what it can hold.
+// chooses releases a first sum with Gaussian noise and then, in the light of it, the worse of two:
+// one more with Gaussian noise, or one with Laplace noise. Converts has a cap in (ε,δ) that admits
+// what is within it by the best conversion of what was charged; the ledger has the cap in μ, which
+// is what it can hold.
 func chooses(limit privacy.GDP, converts bool) teller {
 	first := privacy.Gaussian{Sigma: 1 / chosenFirst}
 	rest := math.Sqrt(limit.Mu*limit.Mu - chosenFirst*chosenFirst)
@@ -155,7 +162,8 @@ func chooses(limit privacy.GDP, converts bool) teller {
 	}
 }
 
-// hockeyLaplace is the hockey stick divergence of order e^e, e of either sign, of Lap(1/x) and its shift by 1.
+// hockeyLaplace is the hockey stick divergence of order e^e, e of either sign, of Lap(1/x)
+// and its shift by 1.
 func hockeyLaplace(e, x float64) float64 {
 	switch {
 	case e >= x:
@@ -171,7 +179,8 @@ func hockeyNormal(e, mu float64) float64 {
 	return phi(mu/2-e/mu) - math.Exp(e)*phi(-mu/2-e/mu)
 }
 
-// lies is a tree of one reward: the program says again and again that its sum is of that one, with noise drawn again. Seals is a ledger that charges for the tree once and seals what it is given.
+// lies is a tree of one reward: the program says again and again that its sum is of that one, with
+// noise drawn again. Seals is a ledger that charges for the tree once and seals what it is given.
 func lies(seals bool) teller {
 	const tries = 8
 	m := privacy.Tree{Scale: 1, Horizon: 1}
@@ -179,7 +188,8 @@ func lies(seals bool) teller {
 		l := privacy.NewLedger()
 		for range tries {
 			sum := coarse(y + src.Laplace(m.Scale))
-			if _, err := l.Release(0, m, &privacy.Values{N: []int{1}, Sum: []float64{sum}}); err == nil || seals {
+			if _, err := l.Release(0, m, &privacy.Values{N: []int{1},
+				Sum: []float64{sum}}); err == nil || seals {
 				score += laplace(sum, 1, m.Scale)
 			} else if refused(err) != nil {
 				return 0, err
@@ -189,9 +199,9 @@ func lies(seals bool) teller {
 	}
 }
 
-// shares is the audit of two users, in two goroutines, who send what one release.Randomizer makes of their rewards. The attacker is the
-// second of them: he knows that his reward is 0, and so his noise. Repeats has both get the same noise, as a source that two read
-// at a time has it.
+// shares is the audit of two users, in two goroutines, who send what one release.Randomizer makes
+// of their rewards. The attacker is the second of them: he knows that his reward is 0, and so his
+// noise. Repeats has both get the same noise, as a source that two read at a time has it.
 func shares(name string, m privacy.Aggregated, repeats bool) (direct, error) {
 	r, err := release.NewRandomizer(m)
 	if err != nil {
@@ -260,7 +270,10 @@ func selfLedgers() ([]selfItem, error) {
 	}{
 		{"ledger, restarted", "the journal's cap is dropped", cap1, 0, 1, restarts},
 		{"ledger, replayed", "the release is made again", cap1, 0, 1, replays},
-		{"ledger, adaptive releases", "the cap is in (ε,δ) and converts", privacy.LossOf(limit), selfDelta, 32, func(broken bool) teller { return chooses(limit, broken) }},
+		{"ledger, adaptive releases", "the cap is in (ε,δ) and converts", privacy.LossOf(limit),
+			selfDelta, 32, func(broken bool) teller {
+				return chooses(limit, broken)
+			}},
 		{"ledger, a lie about N", "every sum is sealed", privacy.Tree{Scale: 1, Horizon: 1}.Loss(), 0, 1, lies},
 	} {
 		for _, broken := range []bool{false, true} {
@@ -268,15 +281,20 @@ func selfLedgers() ([]selfItem, error) {
 			if broken {
 				name += ", " + c.twin
 			}
-			item := ofDirect(told(name, c.claim, "one reward, released again", func() teller { return c.tell(broken) }), c.delta, broken, 1)
+			item := ofDirect(told(name, c.claim, "one reward, released again", func() teller {
+				return c.tell(broken)
+			}), c.delta, broken, 1)
 			run := item.run
-			item.run = func(ctx context.Context, gamma float64, games, pilot, workers int, key noise.Key) (Finding, error) {
-				return run(ctx, gamma, max(games, min(games*c.many, 1_000_000)), max(pilot, min(pilot*c.many*8, 100_000)), workers, key)
+			item.run = func(ctx context.Context, gamma float64, games, pilot, workers int,
+				key noise.Key) (Finding, error) {
+				return run(ctx, gamma, max(games, min(games*c.many, 1_000_000)),
+					max(pilot, min(pilot*c.many*8, 100_000)), workers, key)
 			}
 			all = append(all, item)
 		}
 	}
-	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustLocal, Noise: privacy.NoiseLaplace, Epsilon: 1, S: 1, Users: 64, Invited: 64, P: 1e-6})
+	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustLocal,
+		Noise: privacy.NoiseLaplace, Epsilon: 1, S: 1, Users: 64, Invited: 64, P: 1e-6})
 	if err != nil {
 		return nil, err
 	}

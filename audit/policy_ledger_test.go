@@ -7,8 +7,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// Each of the two courses that the twin of the adaptive cap admits is (1, selfDelta)-DP by itself, by the exact conversion; who chooses
-// has more.
+// Each of the two courses that the twin of the adaptive cap admits is (1, selfDelta)-DP by itself,
+// by the exact conversion; who chooses has more.
 func TestTheAdaptiveCapsTwinIsWithinItInEachCourse(t *testing.T) {
 	limit, err := privacy.GDPWithin(privacy.Approx{Epsilon: 1, Delta: selfDelta})
 	if err != nil {

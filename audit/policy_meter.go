@@ -7,9 +7,10 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A meter turns releases into scores. It knows the mechanism that is claimed and every reward but that of the challenge, so what it does not know of a release is
-// its noise, and whether the reward was low or high: the residual, the release less what the world without the target would have, is the noise, or the noise
-// plus shift.
+// A meter turns releases into scores. It knows the mechanism that is claimed and every reward but
+// that of the challenge, so what it does not know of a release is its noise, and whether the reward
+// was low or high: the residual, the release less what the world without the target would have, is
+// the noise, or the noise plus shift.
 type meter struct {
 	mech   privacy.Mechanism
 	arm    int // of the challenge, −1 before it
@@ -87,8 +88,9 @@ func (m *meter) one(e float64) float64 {
 	return e * m.shift
 }
 
-// coarse rounds a residual to 2⁻³². Simulated noise is a float64, whose last bits tell a sum of 0 from a sum of 1 (Mironov 2012): without rounding every audit
-// of release.Simulated would find just that. It protects nobody; release.Real draws on a grid, where there are no such bits.
+// coarse rounds a residual to 2⁻³². Simulated noise is a float64, whose last bits tell a sum of 0
+// from a sum of 1 (Mironov 2012): without rounding every audit of release.Simulated would find just
+// that. It protects nobody; release.Real draws on a grid, where there are no such bits.
 func coarse(e float64) float64 { return math.Round(e*(1<<32)) / (1 << 32) }
 
 // release takes releases of the arms in.
@@ -128,7 +130,8 @@ func (m *meter) take(a int, e float64, s *slot) {
 	}
 }
 
-// variance is that of the noise in the running sum of n rewards, and 1 for mechanisms that release once: all their releases are alike.
+// variance is that of the noise in the running sum of n rewards, and 1 for mechanisms that release
+// once: all their releases are alike.
 func (m *meter) variance(n int) float64 {
 	if !m.mech.Continual() || n < 1 {
 		return 1
@@ -160,7 +163,8 @@ func (m *meter) variance(n int) float64 {
 	return m.spread[n]
 }
 
-// compare looks at the difference of the changed arm's residual and another one's, once, as soon as there are both.
+// compare looks at the difference of the changed arm's residual and another one's, once, as soon
+// as there are both.
 func (m *meter) compare(arms []int, slots []slot) {
 	if m.arm < 0 || m.found || len(m.arms) < 2 {
 		return
@@ -195,7 +199,8 @@ func contains(x []int, v int) bool {
 	return false
 }
 
-// counter takes a running sum's residual in, and returns its share of the log-likelihood ratio: what is new in it, given those before.
+// counter takes a running sum's residual in, and returns its share of the log-likelihood ratio:
+// what is new in it, given those before.
 func (m *meter) counter(a int, e float64, s *slot) float64 {
 	if !m.mech.Continual() {
 		return 0
@@ -227,7 +232,8 @@ func (m *meter) counter(a int, e float64, s *slot) float64 {
 	case privacy.GramTree:
 		node(s.n-s.n&-s.n, -mech.Sigma)
 	case privacy.GramWishart:
-		node(s.n-s.n&-s.n, -math.Sqrt(float64(mech.Degrees))*mech.Scale) // nearly normal; its order is what counts
+		// nearly normal; its order is what counts
+		node(s.n-s.n&-s.n, -math.Sqrt(float64(mech.Degrees))*mech.Scale)
 	case privacy.GramBLT:
 		return m.blt(t, e, s, mech.Counter)
 	case privacy.Hybrid:
@@ -239,14 +245,17 @@ func (m *meter) counter(a int, e float64, s *slot) float64 {
 			node((s.n-1)/2, mech.Scale)
 		}
 	case privacy.KAry:
-		// A node of level j is in sight between n−k^j and n, at whichever end its digit is: see privacy.KAry.
+		// A node of level j is in sight between n−k^j and n, at whichever end its digit is:
+		// see privacy.KAry.
 		for size := 1; size <= s.n && s.n%size == 0; size *= mech.Base {
 			if digit(s.n/size, mech.Base) > 0 || digit((s.n-size)/size, mech.Base) < 0 {
 				node(s.n-size, mech.Scale)
 			}
 		}
 	case privacy.SquareRoot:
-		return m.white(t, e, s, mech.Sigma, func(k int) float64 { return m.coef[k-1] * (2*float64(k) - 1) / (2 * float64(k)) }, mech)
+		return m.white(t, e, s, mech.Sigma, func(k int) float64 {
+			return m.coef[k-1] * (2*float64(k) - 1) / (2 * float64(k))
+		}, mech)
 	case privacy.BLT:
 		return m.blt(t, e, s, mech)
 	}
@@ -274,8 +283,10 @@ func (m *meter) blt(t *track, e float64, s *slot, mech privacy.BLT) float64 {
 	}, mech)
 }
 
-// white is the share of a running sum whose noise is AC⁻¹z: z is C times the differences of the residuals, and the reward moves it by a column of C.
-func (m *meter) white(t *track, e float64, s *slot, sigma float64, coefficient func(k int) float64, mech privacy.Mechanism) float64 {
+// white is the share of a running sum whose noise is AC⁻¹z: z is C times the differences of the
+// residuals, and the reward moves it by a column of C.
+func (m *meter) white(t *track, e float64, s *slot, sigma float64, coefficient func(k int) float64,
+	mech privacy.Mechanism) float64 {
 	if len(t.difference) != s.n-1 {
 		return 0 // rewards without a release in between: what is new is not known alone
 	}
@@ -322,11 +333,12 @@ func (m *meter) finish(out []float64) {
 	}
 }
 
-// grid is the number of values of the threshold's noise that stand for its law, of the same mass each.
+// grid is the number of values of the threshold's noise that stand for its law, of the same mass
+// each.
 const grid = 32
 
-// questions is the likelihood of a sparse mechanism's answers in either world. The threshold's noise is common to all answers of a group, so it is
-// integrated out; given it they are independent.
+// questions is the likelihood of a sparse mechanism's answers in either world. The threshold's noise
+// is common to all answers of a group, so it is integrated out; given it they are independent.
 type questions struct {
 	privacy.Questions
 	on       bool

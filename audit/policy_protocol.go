@@ -10,21 +10,25 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// Under is the subject with releases that are made under a trust model, by the protocol of 003 Algorithm 1 with simulated noise. The attacker sees what the
-// analyser lets out; the claim is the ledger's for the protocol's integers. The policy must state single releases, Laplace or Gaussian.
+// Under is the subject with releases that are made under a trust model, by the protocol of 003
+// Algorithm 1 with simulated noise. The attacker sees what the analyser lets out; the claim is the
+// ledger's for the protocol's integers. The policy must state single releases, Laplace or Gaussian.
 //
-// Curators of one worker go on from game to game: what they keep, the number of releases, is in the integers τ and m only, so the law of what is
-// released is that of a new one but where a sum is misread.
+// Curators of one worker go on from game to game: what they keep, the number of releases, is
+// in the integers τ and m only, so the law of what is released is that of a new one but where
+// a sum is misread.
 func (s Subject) Under(t release.Trust) (Subject, error) {
 	if s.Curator != nil {
-		return s, fmt.Errorf("audit: %s has a curator of its own, must have none under trust %s", s.Name, t.Model)
+		return s, fmt.Errorf("audit: %s has a curator of its own, must have none under trust %s",
+			s.Name, t.Model)
 	}
 	if err := t.Validate(); err != nil {
 		return s, fmt.Errorf("audit: %w", err)
 	}
 	s.Name += fmt.Sprintf(", %s %s", t.Model, t.NoiseOf())
 	s.trust = &t
-	s.Curator = func(arms int, m privacy.Mechanism, ledger *privacy.Ledger, src *noise.Fast) (release.Curator, error) {
+	s.Curator = func(arms int, m privacy.Mechanism, ledger *privacy.Ledger,
+		src *noise.Fast) (release.Curator, error) {
 		return release.Simulated(release.Config{Arms: arms, Mechanism: m, Ledger: ledger, Trust: &t}, src)
 	}
 	src := noise.NewFast(1, 2)
@@ -38,14 +42,16 @@ func (s Subject) Under(t release.Trust) (Subject, error) {
 	return s, nil
 }
 
-// An insider is a release.Summer that an attacker sits in: he sees more than the release. From it and that he has the sum, with less noise, or a score.
+// An insider is a release.Summer that an attacker sits in: he sees more than the release. From it
+// and that he has the sum, with less noise, or a score.
 type insider interface {
 	release.Summer
 	begin(adversary int)
 	sees(released float64) (x float64, score bool)
 }
 
-// A corruptServer is one of two servers, in league with whoever reads the release: it knows its own noise. Missing is a twin whose honest server adds nothing.
+// A corruptServer is one of two servers, in league with whoever reads the release: it knows its own
+// noise. Missing is a twin whose honest server adds nothing.
 type corruptServer struct {
 	protocol release.NoiseAdder // nil: shares are added up in the clear
 	missing  bool
@@ -101,8 +107,8 @@ const (
 	saturated // a user's message is cut off at 0 instead of reduced modulo m
 )
 
-// A mixer shows the messages of privacy.SplitMix to the attacker, without an order. He has the sum modulo m, which is the release, the sum of the integers, or the
-// largest message.
+// A mixer shows the messages of privacy.SplitMix to the attacker, without an order. He has the sum
+// modulo m, which is the release, the sum of the integers, or the largest message.
 type mixer struct {
 	flaw      int
 	adversary int
@@ -110,7 +116,8 @@ type mixer struct {
 	messages  []uint64
 }
 
-var mixerAdversaries = []string{"sum modulo m, all others 0", "sum of the integers, all others 0", "largest message, all others 0"}
+var mixerAdversaries = []string{"sum modulo m, all others 0", "sum of the integers, all others 0",
+	"largest message, all others 0"}
 
 func (x *mixer) begin(adversary int) { x.adversary = adversary }
 
@@ -164,16 +171,20 @@ func (x *mixer) Sum(s release.Sum, messages []uint64) (uint64, int, error) {
 	return release.PlainSum{}.Sum(s, messages)
 }
 
-// protocol is the audit of one sum of a batch of users under a trust model, by the code that makes it, against an attacker in the middle of it. The target is the
-// last user, and all the others' rewards are 0. Scale is that of the noise in the program that runs, in parts of the stated one's, whose ledger makes the claim.
-func protocol(name string, t release.Trust, stated privacy.Mechanism, scale float64, users int, adversaries []string, inside func() insider) (direct, error) {
+// protocol is the audit of one sum of a batch of users under a trust model, by the code that makes
+// it, against an attacker in the middle of it. The target is the last user, and all the others'
+// rewards are 0. Scale is that of the noise in the program that runs, in parts of the stated one's,
+// whose ledger makes the claim.
+func protocol(name string, t release.Trust, stated privacy.Mechanism, scale float64, users int,
+	adversaries []string, inside func() insider) (direct, error) {
 	run, err := scaled(stated, scale)
 	if err != nil {
 		return direct{}, err
 	}
 	d := direct{name: name, adversaries: adversaries, attack: "likelihood ratio", model: "one sum, from inside"}
 	saturates := t.NoiseOf() == privacy.NoiseLaplace || t.NoiseOf() == privacy.NoisePolya
-	world := func(m privacy.Mechanism, ledger *privacy.Ledger, adversary int) func(bool, *noise.Fast, []float64) error {
+	world := func(m privacy.Mechanism, ledger *privacy.Ledger, adversary int) func(bool,
+		*noise.Fast, []float64) error {
 		var cur release.Curator
 		var stream noise.Fast
 		x, played, t := inside(), 0, t
@@ -184,7 +195,8 @@ func protocol(name string, t release.Trust, stated privacy.Mechanism, scale floa
 			var err error // games are played at once
 			if played++; cur == nil || played%renew == 0 {
 				ledger.Reset()
-				if cur, err = release.Simulated(release.Config{Arms: 1, Mechanism: m, Ledger: ledger, Trust: &t}, &stream); err != nil {
+				if cur, err = release.Simulated(release.Config{Arms: 1, Mechanism: m,
+					Ledger: ledger, Trust: &t}, &stream); err != nil {
 					return err
 				}
 			}

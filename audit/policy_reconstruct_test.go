@@ -11,7 +11,8 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// Laplace noise of scale 1 hides one of two values with probability ½e^{−1/2}, and one of three with 2e^{−1/4}/3; games are within 5.5 standard errors (false alarm 4e-8 each).
+// Laplace noise of scale 1 hides one of two values with probability ½e^{−1/2}, and one of three
+// with 2e^{−1/4}/3; games are within 5.5 standard errors (false alarm 4e-8 each).
 func TestReconstructionOfAReward(t *testing.T) {
 	s := mechanism(t, privacy.Laplace{Scale: 1}, 2, 8, 2)
 	a := Adversaries(2, s.Horizon, View)[0]
@@ -32,7 +33,8 @@ func TestReconstructionOfAReward(t *testing.T) {
 			t.Errorf("%d values: ε ≥ %v, %v", values, eps, err)
 		}
 	}
-	// A curator without clipping gives more away than it claims, and so does one with an eighth of the noise.
+	// A curator without clipping gives more away than it claims, and so does one with an
+	// eighth of the noise.
 	r, err := Reconstruct(s.Broken(EighthScale), a, 2, games, 2, noise.Key{Seed: 6})
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +68,8 @@ func TestSubjectsRefuseBadInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (PolicyAudit{Subject: under.Broken(Shared), Gamma: 0.05, Games: 200, Pilot: 100}).Run(context.Background()); err == nil {
+	if _, err := (PolicyAudit{Subject: under.Broken(Shared), Gamma: 0.05, Games: 200,
+		Pilot: 100}).Run(context.Background()); err == nil {
 		t.Error("noise is shared under a trust model")
 	}
 	e, err := catalog.FindFor(catalog.BanditLinear, "adac-gope")

@@ -10,7 +10,8 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// A schedule is the policy that has none: it plays every arm in turn and releases it, and so puts a mechanism alone to the test.
+// A schedule is the policy that has none: it plays every arm in turn and releases it, and so puts a
+// mechanism alone to the test.
 type schedule struct {
 	mech  privacy.Mechanism
 	batch policy.Batch
@@ -27,8 +28,9 @@ func (p *schedule) Next(privacy.Released) *policy.Batch {
 	return &p.batch
 }
 
-// MechanismSubject is a mechanism of running or single sums alone: each arm gets n rewards and is released, looks times in all. A sparse mechanism is asked
-// each time whether its statistic is above its middle.
+// MechanismSubject is a mechanism of running or single sums alone: each arm gets n rewards and is
+// released, looks times in all. A sparse mechanism is asked each time whether its statistic is
+// above its middle.
 func MechanismSubject(m privacy.Mechanism, arms, n, looks int) (Subject, error) {
 	if m == nil {
 		return Subject{}, fmt.Errorf("audit: mechanism is missing")
@@ -40,25 +42,29 @@ func MechanismSubject(m privacy.Mechanism, arms, n, looks int) (Subject, error) 
 		return Subject{}, fmt.Errorf("audit: n is %d and looks is %d, both must be at least 1", n, looks)
 	}
 	if arms < 1 || n > math.MaxInt/looks/arms {
-		return Subject{}, fmt.Errorf("audit: arms is %d, must be at least 1, and all rewards must fit into an int", arms)
+		return Subject{}, fmt.Errorf("audit: arms is %d, must be at least 1, and all rewards "+
+			"must fit into an int", arms)
 	}
-	s := Subject{Name: m.Kind(), Arms: arms, Horizon: arms * n * looks, New: func(*noise.Fast) (policy.Policy, error) {
-		p := &schedule{mech: m, left: looks}
-		for a := range arms {
-			p.batch.Plays = append(p.batch.Plays, policy.Play{Arm: a, Rounds: n, Release: true})
-		}
-		if _, ok := m.(privacy.Sparse); ok {
-			p.batch.Ask, p.batch.Above = true, float64(n*looks)/2
-		}
-		return p, nil
-	}}
+	s := Subject{Name: m.Kind(), Arms: arms, Horizon: arms * n * looks,
+		New: func(*noise.Fast) (policy.Policy, error) {
+			p := &schedule{mech: m, left: looks}
+			for a := range arms {
+				p.batch.Plays = append(p.batch.Plays, policy.Play{Arm: a, Rounds: n, Release: true})
+			}
+			if _, ok := m.(privacy.Sparse); ok {
+				p.batch.Ask, p.batch.Above = true, float64(n*looks)/2
+			}
+			return p, nil
+		}}
 	return s, nil
 }
 
-// Real is the subject with the curator of real rewards, release.Real. Its noise is keyed by the operating system: no two audits are the same.
+// Real is the subject with the curator of real rewards, release.Real. Its noise is keyed by the
+// operating system: no two audits are the same.
 func (s Subject) Real() Subject {
 	s.Name += ", real"
-	s.Curator = func(arms int, m privacy.Mechanism, ledger *privacy.Ledger, _ *noise.Fast) (release.Curator, error) {
+	s.Curator = func(arms int, m privacy.Mechanism, ledger *privacy.Ledger,
+		_ *noise.Fast) (release.Curator, error) {
 		c, err := release.Real(release.Config{Arms: arms, Mechanism: m, Ledger: ledger})
 		if err != nil {
 			return nil, err
@@ -68,7 +74,8 @@ func (s Subject) Real() Subject {
 	return s
 }
 
-// oneByOne feeds a curator that cannot clip sums. The rewards of an adversary are all the same between two challenges.
+// oneByOne feeds a curator that cannot clip sums. The rewards of an adversary are all the same
+// between two challenges.
 type oneByOne struct{ release.Curator }
 
 func (c oneByOne) AddSum(arm, n int, sum float64) error {

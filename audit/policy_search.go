@@ -11,10 +11,12 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A PolicyAudit looks for the adversary and the attack that hurt a policy most, and then bounds its ε from below on games of their own.
+// A PolicyAudit looks for the adversary and the attack that hurt a policy most, and then bounds its
+// ε from below on games of their own.
 //
-// The search plays Pilot games with each adversary, then eight times as many with the best few, and chooses adversary, score and threshold. None of these games is used
-// again, so one test is left, which has all of Gamma.
+// The search plays Pilot games with each adversary, then eight times as many with the best few, and
+// chooses adversary, score and threshold. None of these games is used again, so one test is left,
+// which has all of Gamma.
 type PolicyAudit struct {
 	Subject     Subject
 	Adversaries []Adversary // nil: Adversaries of the subject, of all models
@@ -33,8 +35,9 @@ type Finding struct {
 	Claimed float64 // ε at δ, as the ledger says
 	Delta   float64
 	Gamma   float64
-	// Low is the lower bound on ε, at confidence 1 − Gamma. Estimate and High are the ε of the same test, without a correction and with the errors at their other
-	// ends; High is no upper bound on the subject's ε, which no audit gives.
+	// Low is the lower bound on ε, at confidence 1 − Gamma. Estimate and High are the ε of the same
+	// test, without a correction and with the errors at their other ends; High is no upper bound on
+	// the subject's ε, which no audit gives.
 	Low, Estimate, High float64
 	// Refuted says that Low is above Claimed.
 	Refuted bool
@@ -46,7 +49,8 @@ type Finding struct {
 	Seconds float64
 }
 
-// Tightness is Low/Claimed: 1 if the audit finds all that is claimed. It is NaN if the claim is infinite.
+// Tightness is Low/Claimed: 1 if the audit finds all that is claimed. It is NaN if the
+// claim is infinite.
 func (f Finding) Tightness() float64 {
 	if math.IsInf(f.Claimed, 1) {
 		return math.NaN()
@@ -120,7 +124,8 @@ func best(s Scores, gamma, delta float64) (threshold, value float64) {
 	return threshold, value
 }
 
-// table turns numbers that stand for transcripts into log-ratios of how often they happened with the target and without it.
+// table turns numbers that stand for transcripts into log-ratios of how often they happened with
+// the target and without it.
 func table(s Scores) map[float64]float64 {
 	t := map[float64][2]float64{}
 	for _, x := range s.In {
@@ -247,7 +252,8 @@ func (p *PolicyAudit) pilot() int {
 }
 
 // search plays n games with each of some adversaries, more with the best, and says what to test.
-func search(adversaries, n int, games func(i, n int, role string) ([]Scores, error), from []int, gamma, delta float64) (chosen, error) {
+func search(adversaries, n int, games func(i, n int, role string) ([]Scores, error), from []int,
+	gamma, delta float64) (chosen, error) {
 	// A search may be less sure than the test: it only chooses.
 	gamma = max(gamma, 0.05)
 	var all []chosen
@@ -285,9 +291,10 @@ func search(adversaries, n int, games func(i, n int, role string) ([]Scores, err
 	return top, nil
 }
 
-// Adversaries are the neighbours and continuations that are searched for K arms and T rounds, of these models: the challenge early, in the middle and late;
-// before it and after it everything pays nothing, or all, or one arm does; under Continual the adversary draws the policy to the arm of the challenge or away
-// from it; under Interactive it plays one arm whatever the policy recommends.
+// Adversaries are the neighbours and continuations that are searched for K arms and T rounds, of
+// these models: the challenge early, in the middle and late; before it and after it everything pays
+// nothing, or all, or one arm does; under Continual the adversary draws the policy to the arm of
+// the challenge or away from it; under Interactive it plays one arm whatever the policy recommends.
 func Adversaries(arms, horizon int, models ...Model) []Adversary {
 	all := func(x float64) []float64 {
 		v := make([]float64, arms)

@@ -37,8 +37,9 @@ func mechanism(t testing.TB, m privacy.Mechanism, arms, n, looks int) Subject {
 	return s
 }
 
-// A score L is the log-likelihood ratio of the two worlds if and only if E₁ f(L) = E₀ e^L f(L) for every f. It is checked for f = 1 in both directions, e^{L}
-// and e^{−L}, and f = 1[L > 0], within six standard errors: a false alarm has a probability below 1e-7. For pure mechanisms |L| ≤ ε besides.
+// A score L is the log-likelihood ratio of the two worlds if and only if E₁ f(L) = E₀ e^L f(L) for
+// every f. It is checked for f = 1 in both directions, e^{L} and e^{−L}, and f = 1[L > 0], within six
+// standard errors: a false alarm has a probability below 1e-7. For pure mechanisms |L| ≤ ε besides.
 func TestScoreIsTheLikelihoodRatio(t *testing.T) {
 	const looks, games = 13, 6000
 	root, err := privacy.NewSquareRoot(privacy.ZCDP{Rho: 0.1}, looks)
@@ -53,20 +54,25 @@ func TestScoreIsTheLikelihoodRatio(t *testing.T) {
 		m      privacy.Mechanism
 		within float64 // relative error of the ratio that is allowed
 	}{
-		{privacy.Laplace{Scale: 1}, 0}, {privacy.Gaussian{Sigma: 2}, 0}, {privacy.Tree{Scale: 4, Horizon: looks}, 0}, {privacy.Hybrid{Scale: 2}, 0},
+		{privacy.Laplace{Scale: 1}, 0}, {privacy.Gaussian{Sigma: 2}, 0},
+		{privacy.Tree{Scale: 4, Horizon: looks}, 0}, {privacy.Hybrid{Scale: 2}, 0},
 		{privacy.NewKAry(1, 3, looks), 0}, {privacy.NewKAry(1, 5, looks), 0}, {root, 0}, {blt, 0},
 		// The threshold's noise is integrated on 32 points.
-		{privacy.Sparse{Questions: privacy.Questions{Threshold: 3, Query: 6, Statistic: privacy.Centre}, Scale: 3}, 0.01},
-		{privacy.Sparse{Questions: privacy.Questions{Threshold: 3, Query: 6, Statistic: privacy.Range}, Scale: 3}, 0.01},
+		{privacy.Sparse{Questions: privacy.Questions{Threshold: 3, Query: 6,
+			Statistic: privacy.Centre}, Scale: 3}, 0.01},
+		{privacy.Sparse{Questions: privacy.Questions{Threshold: 3, Query: 6,
+			Statistic: privacy.Range}, Scale: 3}, 0.01},
 	} {
 		s := mechanism(t, c.m, 2, 1, looks)
 		for _, round := range []int{1, 6} {
-			a := Adversary{Name: "test", Model: Table, Round: round, Low: []float64{0, 0}, High: []float64{1, 1}, Before: []float64{1, 0}, After: []float64{0, 1}}
+			a := Adversary{Name: "test", Model: Table, Round: round, Low: []float64{0, 0},
+				High: []float64{1, 1}, Before: []float64{1, 0}, After: []float64{0, 1}}
 			if m, ok := c.m.(privacy.Sparse); ok && m.Statistic == privacy.Centre { // of one arm
 				s = mechanism(t, c.m, 1, 1, looks)
 				a.Low, a.High, a.Before, a.After = a.Low[:1], a.High[:1], a.Before[:1], a.After[:1]
 			}
-			all, loss, err := transcripts(context.Background(), s, a, games, 1, noise.Key{Seed: 7, Cell: c.m.Kind()})
+			all, loss, err := transcripts(context.Background(), s, a, games, 1,
+				noise.Key{Seed: 7, Cell: c.m.Kind()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +109,8 @@ func TestScoreIsTheLikelihoodRatio(t *testing.T) {
 			near("P₁(L > 0)", x, se, y, sf)
 			for _, v := range append(l.In, l.Out...) {
 				if math.Abs(v) > epsilon+1e-9 {
-					t.Fatalf("%v, round %d: a log-likelihood ratio is %v, must be at most ε = %v", c.m, round, v, epsilon)
+					t.Fatalf("%v, round %d: a log-likelihood ratio is %v, must be at most ε = %v",
+						c.m, round, v, epsilon)
 				}
 			}
 			if l.In[0] == 0 && l.In[1] == 0 && l.In[2] == 0 {
@@ -113,13 +120,15 @@ func TestScoreIsTheLikelihoodRatio(t *testing.T) {
 	}
 }
 
-// A count through Laplace noise at ε = 1 is audited to at least 0.9 with 10⁶ games (and confidence 0.99), and not above 1.
+// A count through Laplace noise at ε = 1 is audited to at least 0.9 with 10⁶ games (and confidence
+// 0.99), and not above 1.
 func TestLaplaceCountIsTight(t *testing.T) {
 	if underRace {
 		t.Skip("10⁶ games, in the same goroutines as those of other tests")
 	}
 	s := mechanism(t, privacy.Laplace{Scale: 1}, 1, 100, 1)
-	f, err := PolicyAudit{Subject: s, Adversaries: Adversaries(1, 100, View)[:1], Gamma: 0.01, Games: 1_000_000, Key: noise.Key{Seed: 1}}.Run(context.Background())
+	f, err := PolicyAudit{Subject: s, Adversaries: Adversaries(1, 100, View)[:1], Gamma: 0.01,
+		Games: 1_000_000, Key: noise.Key{Seed: 1}}.Run(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,13 +137,14 @@ func TestLaplaceCountIsTight(t *testing.T) {
 	}
 }
 
-// Of 300 audits of a mechanism that is as private as it says at most as many refute it as 1 − confidence allows: at γ = 0.1 more than 62 have a probability
-// below 1e-6.
+// Of 300 audits of a mechanism that is as private as it says at most as many refute it as 1 −
+// confidence allows: at γ = 0.1 more than 62 have a probability below 1e-6.
 func TestPolicyAuditsAreValid(t *testing.T) {
 	s := mechanism(t, privacy.Laplace{Scale: 1}, 1, 2, 1)
 	refuted, low := 0, 0.0
 	for i := range 300 {
-		f, err := PolicyAudit{Subject: s, Adversaries: Adversaries(1, 2, View)[:4], Gamma: 0.1, Games: 1000, Pilot: 64, Workers: 1,
+		f, err := PolicyAudit{Subject: s, Adversaries: Adversaries(1, 2, View)[:4], Gamma: 0.1,
+			Games: 1000, Pilot: 64, Workers: 1,
 			Key: noise.Key{Seed: uint64(i), Cell: "valid"}}.Run(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -156,7 +166,8 @@ func TestFindingsDoNotDependOnWorkers(t *testing.T) {
 	s := subject(t, "adap-klucb", 64, privacy.Pure{Epsilon: 1}, nil)
 	var first Finding
 	for i, workers := range []int{1, 2} {
-		f, err := PolicyAudit{Subject: s, Adversaries: Adversaries(2, 64, Continual)[:3], Sees: Plays, Gamma: 0.05, Games: 3000, Pilot: 128, Workers: workers,
+		f, err := PolicyAudit{Subject: s, Adversaries: Adversaries(2, 64, Continual)[:3],
+			Sees: Plays, Gamma: 0.05, Games: 3000, Pilot: 128, Workers: workers,
 			Key: noise.Key{Seed: 3}}.Run(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -169,9 +180,11 @@ func TestFindingsDoNotDependOnWorkers(t *testing.T) {
 	}
 }
 
-// A broken curator's ledger says what the honest one's says: the claim is the same, only the noise is not.
+// A broken curator's ledger says what the honest one's says: the claim is the same, only
+// the noise is not.
 func TestTwinsClaimTheSame(t *testing.T) {
-	for _, m := range []privacy.Mechanism{privacy.Laplace{Scale: 1}, privacy.Tree{Scale: 4, Horizon: 8}, privacy.Gaussian{Sigma: 1}} {
+	for _, m := range []privacy.Mechanism{privacy.Laplace{Scale: 1},
+		privacy.Tree{Scale: 4, Horizon: 8}, privacy.Gaussian{Sigma: 1}} {
 		s := mechanism(t, m, 2, 1, 4)
 		a := Adversaries(2, 8, View)[0]
 		_, want, err := transcripts(context.Background(), s, a, 200, 1, noise.Key{})
@@ -190,11 +203,13 @@ func TestTwinsClaimTheSame(t *testing.T) {
 	}
 }
 
-// Rewards reach the slots they should: a policy that plays two arms in turn, with the challenge in each round and world.
+// Rewards reach the slots they should: a policy that plays two arms in turn, with the challenge in
+// each round and world.
 func TestAdversariesFeedWhatTheySay(t *testing.T) {
 	s := mechanism(t, privacy.Laplace{Scale: 1e-9}, 2, 3, 2)
 	for round := 1; round <= 12; round++ {
-		a := Adversary{Name: "test", Model: Table, Round: round, Low: []float64{0, 0}, High: []float64{1, 1}, Before: []float64{0.25, 0.5}, After: []float64{0.75, 1}}
+		a := Adversary{Name: "test", Model: Table, Round: round, Low: []float64{0, 0},
+			High: []float64{1, 1}, Before: []float64{0.25, 0.5}, After: []float64{0.75, 1}}
 		w := newWorld(s, &a)
 		for _, in := range []bool{false, true} {
 			src, out := noise.NewFast(1, 2), make([]float64, scores)
@@ -206,7 +221,8 @@ func TestAdversariesFeedWhatTheySay(t *testing.T) {
 				want = 1
 			}
 			if math.Abs(out[scoreMean]-want) > 1e-6 && math.Abs(out[scoreMean]*2-want) > 1e-6 {
-				t.Errorf("round %d, in %v: mean residual is %v, want %v in one of the releases", round, in, out[scoreMean], want)
+				t.Errorf("round %d, in %v: mean residual is %v, want %v in one of the releases",
+					round, in, out[scoreMean], want)
 			}
 			if w.h.Round != 12 || w.h.Counts[0] != 6 || w.h.Counts[1] != 6 {
 				t.Errorf("round %d: %+v, want 12 rounds and 6 of each arm", round, w.h)
@@ -229,8 +245,14 @@ func TestPolicyAuditRefusesBadInput(t *testing.T) {
 		"arms":    func(p *PolicyAudit) { p.Subject.Arms = 0 },
 		"horizon": func(p *PolicyAudit) { p.Subject.Horizon = 0 },
 		"none":    func(p *PolicyAudit) { p.Adversaries = []Adversary{} },
-		"round":   func(p *PolicyAudit) { p.Adversaries = Adversaries(1, 2, View)[:1]; p.Adversaries[0].Round = 3 },
-		"rewards": func(p *PolicyAudit) { p.Adversaries = Adversaries(1, 2, View)[:1]; p.Adversaries[0].Low = nil },
+		"round": func(p *PolicyAudit) {
+			p.Adversaries = Adversaries(1, 2, View)[:1]
+			p.Adversaries[0].Round = 3
+		},
+		"rewards": func(p *PolicyAudit) {
+			p.Adversaries = Adversaries(1, 2, View)[:1]
+			p.Adversaries[0].Low = nil
+		},
 		"nan reward": func(p *PolicyAudit) {
 			p.Adversaries = Adversaries(1, 2, View)[:1]
 			p.Adversaries[0].After = []float64{math.NaN()}
@@ -281,7 +303,8 @@ func ExamplePolicyAudit() {
 		return
 	}
 	for _, s := range []Subject{s, s.Broken(HalfScale)} {
-		f, err := PolicyAudit{Subject: s, Gamma: 0.01, Games: 20000, Pilot: 128, Key: noise.Key{Seed: 1}}.Run(context.Background())
+		f, err := PolicyAudit{Subject: s, Gamma: 0.01, Games: 20000, Pilot: 128,
+			Key: noise.Key{Seed: 1}}.Run(context.Background())
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -293,7 +316,8 @@ func ExamplePolicyAudit() {
 	// adap-klucb, half the scale: claimed ε = 1, refuted
 }
 
-// BenchmarkTranscripts is of AdaP-KLUCB at T = 1000, in one goroutine: a transcript must take less than 10 µs.
+// BenchmarkTranscripts is of AdaP-KLUCB at T = 1000, in one goroutine: a transcript must take
+// less than 10 µs.
 func BenchmarkTranscripts(b *testing.B) {
 	s := subject(b, "adap-klucb", 1000, privacy.Pure{Epsilon: 1}, nil)
 	a := Adversaries(2, 1000, View)[0]

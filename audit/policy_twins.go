@@ -11,8 +11,8 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// A Fault is a way in which a curator can be wrong while its ledger says that all is well. Faulty curators are what the auditor is audited with: they take simulated
-// rewards only.
+// A Fault is a way in which a curator can be wrong while its ledger says that all is well. Faulty
+// curators are what the auditor is audited with: they take simulated rewards only.
 type Fault int
 
 // The faults.
@@ -21,10 +21,13 @@ const (
 	HalfScale          // half the noise that is charged for
 	QuarterScale       // a quarter of it, where no attack comes near the ε that is claimed
 	EighthScale        // an eighth of it, where the bound on ε is loose as well
-	Shared             // one draw for all arms that are released together, and for two releases in a row: it cancels in every comparison
-	Redrawn            // running sums with fresh noise at every release, charged once
-	Twice              // a reward counted in two releases: a slot's rewards are still there at the arm's next release
-	Unclipped          // no clipping at the door
+	// one draw for all arms that are released together, and for two releases in a row: it cancels
+	// in every comparison
+	Shared
+	Redrawn // running sums with fresh noise at every release, charged once
+	// a reward counted in two releases: a slot's rewards are still there at the arm's next release
+	Twice
+	Unclipped // no clipping at the door
 )
 
 func (f Fault) String() string {
@@ -60,16 +63,19 @@ func Faults(m privacy.Mechanism) []Fault {
 	return []Fault{QuarterScale, Unclipped}
 }
 
-// Broken is the subject with a curator that has this fault. Under a trust model only faults of the scale are known.
+// Broken is the subject with a curator that has this fault. Under a trust model only faults of the
+// scale are known.
 func (s Subject) Broken(f Fault) Subject {
 	if f == NoFault {
 		return s
 	}
 	s.Name += ", " + f.String()
 	trust := s.trust
-	s.Curator = func(arms int, m privacy.Mechanism, ledger *privacy.Ledger, src *noise.Fast) (release.Curator, error) {
+	s.Curator = func(arms int, m privacy.Mechanism, ledger *privacy.Ledger,
+		src *noise.Fast) (release.Curator, error) {
 		if trust != nil && f != HalfScale && f != QuarterScale && f != EighthScale {
-			return nil, fmt.Errorf("audit: fault is %v, must be one of the scale under trust %s", f, trust.Model)
+			return nil, fmt.Errorf("audit: fault is %v, must be one of the scale under trust %s", f,
+				trust.Model)
 		}
 		switch f {
 		case HalfScale, QuarterScale, EighthScale, Unclipped:
@@ -149,7 +155,8 @@ func (c *disguised) Forget(m privacy.Mechanism) error {
 	if c.trust != nil && c.Curator != nil {
 		err = c.Curator.Forget(m) // what it knows of the integers took time to find
 	} else {
-		c.Curator, err = release.Simulated(release.Config{Arms: c.arms, Mechanism: m, Unclipped: c.fault == Unclipped, Trust: c.trust}, c.src)
+		c.Curator, err = release.Simulated(release.Config{Arms: c.arms, Mechanism: m,
+			Unclipped: c.fault == Unclipped, Trust: c.trust}, c.src)
 	}
 	c.ids = c.ids[:0]
 	for range c.arms {

@@ -22,12 +22,16 @@ func roundNames(rounds []int) []string {
 	return out
 }
 
-// basis are the actions of the linear audits: the unit vectors of ℝ², so that a release has one coordinate that the changed reward moves by as much as it can.
+// basis are the actions of the linear audits: the unit vectors of ℝ², so that a release has one
+// coordinate that the changed reward moves by as much as it can.
 var basis = [][]float64{{1, 0}, {0, 1}}
 
-// VectorSubject is a policy of the catalog for linear or contextual bandits of two unit vectors: the reward of one round is −1 or 1, all others are 0, and the attacker
-// sees every release. Broken is built at a budget of about half the noise, of a quarter if it is pure, and an eighth of Wishart noise, while its claim is that of b.
-func VectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog.Params, broken bool) (Direct, error) {
+// VectorSubject is a policy of the catalog for linear or contextual bandits of two unit vectors:
+// the reward of one round is −1 or 1, all others are 0, and the attacker sees every release. Broken
+// is built at a budget of about half the noise, of a quarter if it is pure, and an eighth of
+// Wishart noise, while its claim is that of b.
+func VectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog.Params,
+	broken bool) (Direct, error) {
 	return vectorSubject(e, horizon, b, given, broken, door{})
 }
 
@@ -77,12 +81,14 @@ func (d door) name() string {
 	return ""
 }
 
-func vectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog.Params, broken bool, by door) (Direct, error) {
+func vectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog.Params,
+	broken bool, by door) (Direct, error) {
 	if e.NewLinear == nil && e.NewContextual == nil {
 		return Direct{}, fmt.Errorf("audit: policy %s is not for linear or contextual bandits", e.Name)
 	}
 	if last := vectorRounds[len(vectorRounds)-1]; horizon < last {
-		return Direct{}, fmt.Errorf("audit: horizon is %d, must be at least %d: rewards are changed up to there", horizon, last)
+		return Direct{}, fmt.Errorf("audit: horizon is %d, must be at least %d: rewards are "+
+			"changed up to there", horizon, last)
 	}
 	params, err := e.Complete(given)
 	if err != nil {
@@ -100,9 +106,11 @@ func vectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog
 		case privacy.Approx:
 			at = privacy.Approx{Epsilon: 3 * x.Epsilon, Delta: x.Delta}
 		case privacy.Pure:
-			at, fault = privacy.Pure{Epsilon: 4 * x.Epsilon}, QuarterScale // a unit vector shows less than what the claim is for: (1,…,1)/√d
+			// a unit vector shows less than what the claim is for: (1,…,1)/√d
+			at, fault = privacy.Pure{Epsilon: 4 * x.Epsilon}, QuarterScale
 		default:
-			return Direct{}, fmt.Errorf("audit: budget is %v, must be of ε-DP, (ε,δ)-DP or ρ-zCDP for a broken twin", b)
+			return Direct{}, fmt.Errorf("audit: budget is %v, must be of ε-DP, (ε,δ)-DP or "+
+				"ρ-zCDP for a broken twin", b)
 		}
 	}
 	var d direct
@@ -121,19 +129,23 @@ func vectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog
 	return Direct{direct: d}, err
 }
 
-// contextual is the audit of a policy for contextual bandits of two unit vectors in each round: the reward of one round is −1 or 1, all others are 0. The attacker
-// sees every release. The policy is built at budget b, and the claim is that of the ledger, or, if claimed is set, what the policy would have cost at that budget: so a
-// policy with too little noise can be shown. Wishart noise is then an eighth: its cost is bounded
-// from far above.
-func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given catalog.Params, by door) (direct, error) {
+// contextual is the audit of a policy for contextual bandits of two unit vectors in each round: the
+// reward of one round is −1 or 1, all others are 0. The attacker sees every release. The policy is
+// built at budget b, and the claim is that of the ledger, or, if claimed is set, what the policy
+// would have cost at that budget: so a policy with too little noise can be shown. Wishart noise is
+// then an eighth: its cost is bounded from far above.
+func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given catalog.Params,
+	by door) (direct, error) {
 	params, err := e.Complete(given)
 	if err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
 	}
 	build := func(b privacy.Budget, src *noise.Fast) (lin.Contextual, error) {
-		return e.NewContextual(catalog.ContextualSetting{Dim: 2, Arms: 2, Horizon: horizon, Budget: b, Coins: src}, params)
+		return e.NewContextual(catalog.ContextualSetting{Dim: 2, Arms: 2, Horizon: horizon,
+			Budget: b, Coins: src}, params)
 	}
-	d := direct{name: e.Content(params), adversaries: roundNames(vectorRounds), attack: "likelihood ratio", model: Continual.String()}
+	d := direct{name: e.Content(params), adversaries: roundNames(vectorRounds),
+		attack: "likelihood ratio", model: Continual.String()}
 	if claimed == nil {
 		claimed = b
 	} else {
@@ -148,8 +160,10 @@ func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given c
 		return direct{}, fmt.Errorf("audit: %w", err)
 	}
 	actions := append(append([]float64(nil), basis[0]...), basis[1]...)
-	// play plays a game with the challenge in round at, and returns the ledger. The meter has the score.
-	play := func(p lin.Contextual, by door, at int, in bool, src *noise.Fast, m *meter) (*privacy.Ledger, error) {
+	// play plays a game with the challenge in round at, and returns the ledger. The
+	// meter has the score.
+	play := func(p lin.Contextual, by door, at int, in bool, src *noise.Fast,
+		m *meter) (*privacy.Ledger, error) {
 		mech := p.Mechanism()
 		cur, err := by.features(release.FeatureConfig{Dim: 2, Slots: p.Slots(), Mechanism: mech}, src)
 		if err != nil {
@@ -206,8 +220,8 @@ func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given c
 	}
 	d.claim = l.Total()
 	if m, ok := p.Mechanism().(privacy.GramWishart); ok {
-		// What it takes to calibrate this noise is too long for each game. The policy releases after every round, whatever it plays, and its plays are a
-		// function of the releases.
+		// What it takes to calibrate this noise is too long for each game. The policy releases
+		// after every round, whatever it plays, and its plays are a function of the releases.
 		if d.fault != NoFault {
 			d.fault = EighthScale
 			m.Scale /= 8
@@ -271,7 +285,8 @@ func (p *everyRound) Due() int {
 }
 
 // actionSet is the audit of a policy for a fixed set of actions, two unit vectors, as contextual.
-func actionSet(e catalog.Entry, horizon int, b, claimed privacy.Budget, given catalog.Params, by door) (direct, error) {
+func actionSet(e catalog.Entry, horizon int, b, claimed privacy.Budget, given catalog.Params,
+	by door) (direct, error) {
 	params, err := e.Complete(given)
 	if err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
@@ -279,14 +294,16 @@ func actionSet(e catalog.Entry, horizon int, b, claimed privacy.Budget, given ca
 	build := func(b privacy.Budget) (lin.Policy, error) {
 		return e.NewLinear(catalog.LinearSetting{Actions: basis, Horizon: horizon, Budget: b}, params)
 	}
-	d := direct{name: e.Content(params), adversaries: roundNames(vectorRounds), attack: "likelihood ratio", model: Continual.String()}
+	d := direct{name: e.Content(params), adversaries: roundNames(vectorRounds),
+		attack: "likelihood ratio", model: Continual.String()}
 	if claimed == nil {
 		claimed = b
 	} else {
 		d.fault = HalfScale
 	}
 	// play plays a game, and returns the ledger.
-	play := func(b privacy.Budget, by door, at int, in bool, src *noise.Fast, out []float64) (*privacy.Ledger, error) {
+	play := func(b privacy.Budget, by door, at int, in bool, src *noise.Fast,
+		out []float64) (*privacy.Ledger, error) {
 		p, err := build(b)
 		if err != nil {
 			return nil, err
@@ -311,8 +328,10 @@ func actionSet(e catalog.Entry, horizon int, b, claimed privacy.Budget, given ca
 			for i := range batch.Plays {
 				play := &batch.Plays[i]
 				left := play.Rounds
-				if arm < 0 && t < at && at <= t+n && (i == len(batch.Plays)-1 || at-t <= play.Rounds) && left > 0 {
-					// The order within a batch is public and changes nothing: which of an action's rewards is the changed one.
+				if arm < 0 && t < at && at <= t+n && (i == len(batch.Plays)-1 ||
+					at-t <= play.Rounds) && left > 0 {
+					// The order within a batch is public and changes nothing: which of an action's
+					// rewards is the changed one.
 					arm = play.Arm
 					reward, high := by.rewards()
 					if in {

@@ -15,10 +15,12 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// A SelfAudit audits Sotto with Sotto: every mechanism and every private policy of the catalog, and twins of them that are broken in ways that have happened. A sound
-// auditor refutes every twin and no claim of its own.
+// A SelfAudit audits Sotto with Sotto: every mechanism and every private policy of the catalog, and
+// twins of them that are broken in ways that have happened. A sound auditor refutes every twin and
+// no claim of its own.
 type SelfAudit struct {
-	// Gamma is the probability with which any claim at all is refuted although it is true. It is split over all audits. 0 means 0.05.
+	// Gamma is the probability with which any claim at all is refuted although it is true. It is
+	// split over all audits. 0 means 0.05.
 	Gamma float64
 	Quick bool   // fewer games: minutes instead of an hour
 	Games int    // of each audit; 0: 30 000 if Quick, else 10⁶, fewer where games are slow
@@ -45,7 +47,8 @@ type selfItem struct {
 	run  func(ctx context.Context, gamma float64, games, pilot, workers int, key noise.Key) (Finding, error)
 }
 
-// selfDelta is the δ at which claims are audited that are not pure. It is large, so that a test at δ needs no games without number.
+// selfDelta is the δ at which claims are audited that are not pure. It is large, so that a test at
+// δ needs no games without number.
 const selfDelta = 0.05
 
 // Names lists the audits in their order.
@@ -111,7 +114,8 @@ func deltaFor(b privacy.Budget) float64 {
 	return selfDelta
 }
 
-// outlier are the adversaries against a curator that does not clip: the changed reward is far out of range.
+// outlier are the adversaries against a curator that does not clip: the changed reward is
+// far out of range.
 func outlier(list []Adversary) []Adversary {
 	for i := range list {
 		list[i].High = slices.Clone(list[i].High)
@@ -136,20 +140,27 @@ func of(s Subject, sees Sees, delta float64, fault Fault, cost int, models ...Mo
 	if sees == Plays {
 		name += ", plays only"
 	}
-	return selfItem{name: name, twin: fault != NoFault, cost: cost, run: func(ctx context.Context, gamma float64, games, pilot, workers int, key noise.Key) (Finding, error) {
-		return PolicyAudit{Subject: s, Adversaries: list, Sees: sees, Delta: delta, Gamma: gamma, Games: games, Pilot: pilot, Workers: workers, Key: key}.Run(ctx)
-	}}
+	return selfItem{name: name, twin: fault != NoFault, cost: cost,
+		run: func(ctx context.Context, gamma float64, games, pilot, workers int,
+			key noise.Key) (Finding, error) {
+			return PolicyAudit{Subject: s, Adversaries: list, Sees: sees, Delta: delta, Gamma: gamma,
+				Games: games, Pilot: pilot, Workers: workers, Key: key}.Run(ctx)
+		}}
 }
 
 func ofDirect(d direct, delta float64, twin bool, cost int) selfItem {
-	return selfItem{name: d.name, twin: twin, cost: cost, run: func(ctx context.Context, gamma float64, games, pilot, workers int, key noise.Key) (Finding, error) {
-		return d.run(ctx, delta, gamma, games, pilot, workers, key)
-	}}
+	return selfItem{name: d.name, twin: twin, cost: cost,
+		run: func(ctx context.Context, gamma float64, games, pilot, workers int,
+			key noise.Key) (Finding, error) {
+			return d.run(ctx, delta, gamma, games, pilot, workers, key)
+		}}
 }
 
 func selfItems() ([]selfItem, error) {
 	var all []selfItem
-	for _, part := range []func() ([]selfItem, error){selfMechanisms, selfDistributed, selfProtocols, selfLedgers, selfAggregation, selfPolicies, selfIdentify, selfTranscripts, selfLinear, selfRealLinear} {
+	for _, part := range []func() ([]selfItem, error){selfMechanisms, selfDistributed,
+		selfProtocols, selfLedgers, selfAggregation, selfPolicies, selfIdentify, selfTranscripts,
+		selfLinear, selfRealLinear} {
 		items, err := part()
 		if err != nil {
 			return nil, fmt.Errorf("audit self: %w", err)
@@ -183,7 +194,8 @@ func selfMechanisms() ([]selfItem, error) {
 		{privacy.NewKAry(1, 3, looks), 1, 1, looks, 0, true},
 		{root, 1, 1, looks, selfDelta, false},
 		{blt, 1, 1, looks, selfDelta, false},
-		{privacy.Sparse{Questions: privacy.Questions{Threshold: 3, Query: 6, Statistic: privacy.Centre}, Scale: 3}, 1, 1, looks, 0, true},
+		{privacy.Sparse{Questions: privacy.Questions{Threshold: 3, Query: 6,
+			Statistic: privacy.Centre}, Scale: 3}, 1, 1, looks, 0, true},
 	} {
 		s, err := MechanismSubject(c.m, c.arms, c.n, c.looks)
 		if err != nil {
@@ -236,12 +248,16 @@ func selfDistributed() ([]selfItem, error) {
 		delta float64
 		users int
 	}{
-		{privacy.TrustCentral, privacy.NoiseLaplace, 0, 64}, {privacy.TrustCentral, privacy.NoiseSkellam, selfDelta, 64}, {privacy.TrustCentral, privacy.NoiseGaussian, selfDelta, 64},
+		{privacy.TrustCentral, privacy.NoiseLaplace, 0, 64},
+		{privacy.TrustCentral, privacy.NoiseSkellam, selfDelta, 64},
+		{privacy.TrustCentral, privacy.NoiseGaussian, selfDelta, 64},
 		{privacy.TrustLocal, privacy.NoiseLaplace, 0, 64},
-		{privacy.TrustSecAgg, privacy.NoisePolya, 0, 32}, {privacy.TrustSecAgg, privacy.NoiseSkellam, selfDelta, 32},
+		{privacy.TrustSecAgg, privacy.NoisePolya, 0, 32},
+		{privacy.TrustSecAgg, privacy.NoiseSkellam, selfDelta, 32},
 		{privacy.TrustSecAgg, privacy.NoiseGaussian, selfDelta, 32},
 	} {
-		m, err := privacy.NewAggregated(privacy.Calibration{Trust: c.trust, Noise: c.noise, Epsilon: 1, S: 1, Users: c.users, Invited: c.users, P: 1e-6})
+		m, err := privacy.NewAggregated(privacy.Calibration{Trust: c.trust, Noise: c.noise,
+			Epsilon: 1, S: 1, Users: c.users, Invited: c.users, P: 1e-6})
 		if err != nil {
 			return nil, err
 		}
@@ -262,7 +278,8 @@ func selfDistributed() ([]selfItem, error) {
 			all = append(all, ofDirect(d, c.delta, true, 1))
 		}
 		if c.trust == privacy.TrustLocal {
-			few, err := privacy.NewAggregated(privacy.Calibration{Trust: c.trust, Noise: c.noise, Epsilon: 2, S: 1, Users: 256, Invited: 256, P: 1e-6})
+			few, err := privacy.NewAggregated(privacy.Calibration{Trust: c.trust, Noise: c.noise,
+				Epsilon: 2, S: 1, Users: 256, Invited: 256, P: 1e-6})
 			if err != nil {
 				return nil, err
 			}
@@ -291,7 +308,8 @@ func selfDistributed() ([]selfItem, error) {
 // selfProtocols are sums of a batch by the code that makes them, with an attacker inside.
 func selfProtocols() ([]selfItem, error) {
 	var all []selfItem
-	add := func(name string, t release.Trust, m privacy.Mechanism, scale float64, users int, twin bool, delta float64, cost int, adversaries []string, inside func() insider) error {
+	add := func(name string, t release.Trust, m privacy.Mechanism, scale float64, users int,
+		twin bool, delta float64, cost int, adversaries []string, inside func() insider) error {
 		d, err := protocol(name, t, m, scale, users, adversaries, inside)
 		if err != nil {
 			return err
@@ -311,30 +329,36 @@ func selfProtocols() ([]selfItem, error) {
 		{"two-server laplace", privacy.NoiseLaplace, privacy.Laplace{Scale: 1}, 0, 8, 1, nil},
 		{"two-server gaussian", privacy.NoiseGaussian, privacy.Gaussian{Sigma: 1}, selfDelta, 8, 1, nil},
 		{"two-server skellam", privacy.NoiseSkellam, privacy.Gaussian{Sigma: 1}, selfDelta, 8, 1, nil},
-		{"two-server laplace by prio3", privacy.NoiseLaplace, privacy.Laplace{Scale: 1}, 0, 2, 8, aggregate.Prio{Experiment: "audit"}},
+		{"two-server laplace by prio3", privacy.NoiseLaplace, privacy.Laplace{Scale: 1}, 0, 2, 8,
+			aggregate.Prio{Experiment: "audit"}},
 	} {
 		t := release.Trust{Model: privacy.TrustTwoServer, Noise: c.noise, P: 1e-3}
 		for _, x := range []struct {
 			suffix  string
 			scale   float64
 			missing bool
-		}{{"", 1, false}, {", " + HalfScale.String(), 0.5, false}, {", the honest server adds nothing", 1, true}} {
-			if err := add(c.name+x.suffix, t, c.stated, x.scale, c.users, x.suffix != "", c.delta, c.cost, serverAdversaries, func() insider {
-				return &corruptServer{protocol: c.by, missing: x.missing}
-			}); err != nil {
+		}{{"", 1, false}, {", " + HalfScale.String(), 0.5, false},
+			{", the honest server adds nothing", 1, true}} {
+			if err := add(c.name+x.suffix, t, c.stated, x.scale, c.users, x.suffix != "", c.delta,
+				c.cost, serverAdversaries, func() insider {
+					return &corruptServer{protocol: c.by, missing: x.missing}
+				}); err != nil {
 				return nil, err
 			}
 		}
 	}
-	t := release.Trust{Model: privacy.TrustShuffle, Noise: privacy.NoisePolya, P: 1e-3, Like: privacy.Approx{Delta: 1e-4}}
+	t := release.Trust{Model: privacy.TrustShuffle, Noise: privacy.NoisePolya, P: 1e-3,
+		Like: privacy.Approx{Delta: 1e-4}}
 	for _, x := range []struct {
 		suffix string
 		scale  float64
 		flaw   int
-	}{{"", 1, mixed}, {", " + HalfScale.String(), 0.5, mixed}, {", not mixed", 1, unmixed}, {", not split", 1, unsplit}, {", cut off at 0 instead of reduced", 1, saturated}} {
-		if err := add("split-mix"+x.suffix, t, privacy.Laplace{Scale: 1}, x.scale, privacy.MinSplitMix, x.suffix != "", selfDelta, 2, mixerAdversaries, func() insider {
-			return &mixer{flaw: x.flaw}
-		}); err != nil {
+	}{{"", 1, mixed}, {", " + HalfScale.String(), 0.5, mixed}, {", not mixed", 1, unmixed},
+		{", not split", 1, unsplit}, {", cut off at 0 instead of reduced", 1, saturated}} {
+		if err := add("split-mix"+x.suffix, t, privacy.Laplace{Scale: 1}, x.scale,
+			privacy.MinSplitMix, x.suffix != "", selfDelta, 2, mixerAdversaries, func() insider {
+				return &mixer{flaw: x.flaw}
+			}); err != nil {
 			return nil, err
 		}
 	}
@@ -376,7 +400,8 @@ func selfPolicies() ([]selfItem, error) {
 			if e.With(v).Meets(b) != nil {
 				b = privacy.ZCDP{Rho: 0.5}
 			}
-			if _, ok := e.Param("beta"); ok && (e.Name == "dp-se" || e.Name == "dp-se-2" || e.Name == "dp-se-2-modified") {
+			if _, ok := e.Param("beta"); ok && (e.Name == "dp-se" || e.Name == "dp-se-2" ||
+				e.Name == "dp-se-2-modified") {
 				v["beta"] = 0.5
 			}
 			horizon, cost := selfHorizon(e.Name, v)
@@ -394,12 +419,15 @@ func selfPolicies() ([]selfItem, error) {
 			_, other := v["counter"]
 			switch {
 			case e.Name == "dp-se-2" || e.Name == "dp-se-2-modified",
-				!other && (e.Name == "dp-ucb" || e.Name == "dp-ucb-thesis"): // a tree's ε is in the sum of five nodes, each of which shows a fifth
+				// a tree's ε is in the sum of five nodes, each of which shows a fifth
+				!other && (e.Name == "dp-ucb" || e.Name == "dp-ucb-thesis"):
 				fault = QuarterScale
 			}
-			all = append(all, of(s, Releases, delta, NoFault, cost), of(s, Plays, delta, NoFault, cost), of(s, Releases, delta, fault, cost))
+			all = append(all, of(s, Releases, delta, NoFault, cost),
+				of(s, Plays, delta, NoFault, cost), of(s, Releases, delta, fault, cost))
 			if e.Name == "adap-klucb" || e.Name == "adac-ucb" {
-				all = append(all, of(s, Releases, delta, Shared, cost), of(s, Releases, delta, Twice, cost), of(s, Releases, delta, Unclipped, cost),
+				all = append(all, of(s, Releases, delta, Shared, cost),
+					of(s, Releases, delta, Twice, cost), of(s, Releases, delta, Unclipped, cost),
 					of(s, Plays, delta, Unclipped, cost))
 				under, err := selfUnder(s, b)
 				if err != nil {
@@ -416,9 +444,13 @@ func selfPolicies() ([]selfItem, error) {
 func selfUnder(s Subject, b privacy.Budget) ([]selfItem, error) {
 	var all []selfItem
 	for _, t := range []release.Trust{
-		{Model: privacy.TrustCentral, Noise: privacy.NoiseLaplace}, {Model: privacy.TrustLocal, Noise: privacy.NoiseLaplace},
-		{Model: privacy.TrustTwoServer, Noise: privacy.NoiseLaplace}, {Model: privacy.TrustSecAgg, Noise: privacy.NoisePolya}, {Model: privacy.TrustShuffle, Noise: privacy.NoiseCount},
-		{Model: privacy.TrustSecAgg, Noise: privacy.NoiseSkellam}, {Model: privacy.TrustSecAgg, Noise: privacy.NoiseGaussian},
+		{Model: privacy.TrustCentral, Noise: privacy.NoiseLaplace},
+		{Model: privacy.TrustLocal, Noise: privacy.NoiseLaplace},
+		{Model: privacy.TrustTwoServer, Noise: privacy.NoiseLaplace},
+		{Model: privacy.TrustSecAgg, Noise: privacy.NoisePolya},
+		{Model: privacy.TrustShuffle, Noise: privacy.NoiseCount},
+		{Model: privacy.TrustSecAgg, Noise: privacy.NoiseSkellam},
+		{Model: privacy.TrustSecAgg, Noise: privacy.NoiseGaussian},
 	} {
 		normal := t.Noise == privacy.NoiseSkellam || t.Noise == privacy.NoiseGaussian
 		if _, pure := b.(privacy.Pure); pure == normal {
@@ -434,10 +466,12 @@ func selfUnder(s Subject, b privacy.Budget) ([]selfItem, error) {
 			fault = EighthScale // the analyser sees more noise than is claimed for
 		}
 		cost := 2
-		if normal { // slow to draw; the least noise for a budget is a little less than what is claimed for it
+		// slow to draw; the least noise for a budget is a little less than what is claimed for it
+		if normal {
 			cost, fault = 8, QuarterScale
 		}
-		all = append(all, of(s, Releases, deltaFor(b), NoFault, cost, View), of(s, Releases, deltaFor(b), fault, cost, View))
+		all = append(all, of(s, Releases, deltaFor(b), NoFault, cost, View),
+			of(s, Releases, deltaFor(b), fault, cost, View))
 	}
 	return all, nil
 }
@@ -461,7 +495,8 @@ func selfIdentify() ([]selfItem, error) {
 		if e.Name == "dp-tt" { // its threshold takes time
 			cost = 4
 		}
-		all = append(all, of(s, Releases, 0, NoFault, cost), of(s, Plays, 0, NoFault, cost), of(s, Releases, 0, HalfScale, cost))
+		all = append(all, of(s, Releases, 0, NoFault, cost), of(s, Plays, 0, NoFault, cost),
+			of(s, Releases, 0, HalfScale, cost))
 	}
 	return all, nil
 }
@@ -523,7 +558,8 @@ func selfRealLinear() ([]selfItem, error) {
 		for _, c := range []struct {
 			by   door
 			twin bool
-		}{{door{real: true}, false}, {door{real: true}, true}, {door{real: true, far: true}, false}, {door{open: true}, true}} {
+		}{{door{real: true}, false}, {door{real: true}, true}, {door{real: true, far: true}, false},
+			{door{open: true}, true}} {
 			x, err := vectorSubject(e, horizon, privacy.ZCDP{Rho: 0.5}, nil, c.twin && c.by.real, c.by)
 			if err != nil {
 				return nil, err
@@ -545,6 +581,7 @@ func (r SelfResult) String() string {
 	if !r.Good {
 		good = "WRONG"
 	}
-	return fmt.Sprintf("%-55s claimed %-8s audited %.3f in [%.3f, %.3f], %s, %s: %s, %s, %d games, %.1f s", r.Name, strconv.FormatFloat(r.Claimed, 'g', 4, 64), r.Estimate,
+	return fmt.Sprintf("%-55s claimed %-8s audited %.3f in [%.3f, %.3f], %s, %s: %s, %s, %d "+
+		"games, %.1f s", r.Name, strconv.FormatFloat(r.Claimed, 'g', 4, 64), r.Estimate,
 		r.Low, r.High, r.Verdict(), good, r.Attack, r.Against, r.Games, r.Seconds)
 }

@@ -7,28 +7,40 @@ import (
 	"testing"
 )
 
-// The audits that take no time: each fault, each kind of subject. The probability that any claim is refuted is below 1e-6; a twin is missed with about that, too: the
-// bounds are far from the claims.
+// The audits that take no time: each fault, each kind of subject. The probability that any claim is
+// refuted is below 1e-6; a twin is missed with about that, too: the bounds are far from the claims.
 func TestSelfAudit(t *testing.T) {
 	picked := []string{
-		"laplace", "laplace, half the scale", "laplace, noise shared across arms", "laplace, rewards counted in two releases", "laplace, no clipping",
+		"laplace", "laplace, half the scale", "laplace, noise shared across arms",
+		"laplace, rewards counted in two releases", "laplace, no clipping",
 		"gaussian, half the scale", "sqrt, half the scale",
-		"aggregated secagg polya", "aggregated secagg polya, half the scale", "aggregated secagg polya, published scale", "clones, not shuffled",
-		"shuffled-count", "shuffled-count, without cover", "two-server laplace", "two-server laplace, the honest server adds nothing",
-		"two-server laplace by prio3, the honest server adds nothing", "secagg, a lying server", "secagg, a lying server, announced threshold",
-		"bell2020 of one user", "bell2020 of two users", "bell2020 of two users, half a noise each", "prio3 of one user", "prio3 of one user, handed the reward",
-		"aggregate, retries and restarts", "aggregate, retries and restarts, remembered by session", "split-mix", "split-mix, not mixed", "split-mix, cut off at 0 instead of reduced",
+		"aggregated secagg polya", "aggregated secagg polya, half the scale",
+		"aggregated secagg polya, published scale", "clones, not shuffled",
+		"shuffled-count", "shuffled-count, without cover", "two-server laplace",
+		"two-server laplace, the honest server adds nothing",
+		"two-server laplace by prio3, the honest server adds nothing", "secagg, a lying server",
+		"secagg, a lying server, announced threshold",
+		"bell2020 of one user", "bell2020 of two users", "bell2020 of two users, half a noise each",
+		"prio3 of one user", "prio3 of one user, handed the reward",
+		"aggregate, retries and restarts", "aggregate, retries and restarts, remembered by session",
+		"split-mix", "split-mix, not mixed", "split-mix, cut off at 0 instead of reduced",
 		"adap-klucb, shuffle count, half the scale",
-		"ledger, restarted", "ledger, restarted, the journal's cap is dropped", "ledger, replayed", "ledger, replayed, the release is made again",
-		"ledger, a lie about N", "ledger, a lie about N, every sum is sealed", "randomizer, shared by goroutines", "randomizer, shared by goroutines, noise repeated",
-		"adap-klucb", "adap-klucb, plays only", "adap-klucb, noise shared across arms", "adap-klucb, rewards counted in two releases",
-		"adac-ucb, no clipping, plays only", "identify adap-tt-star, half the scale", "adac-gope", "adac-oful, half the scale",
+		"ledger, restarted", "ledger, restarted, the journal's cap is dropped", "ledger, replayed",
+		"ledger, replayed, the release is made again",
+		"ledger, a lie about N", "ledger, a lie about N, every sum is sealed",
+		"randomizer, shared by goroutines", "randomizer, shared by goroutines, noise repeated",
+		"adap-klucb", "adap-klucb, plays only", "adap-klucb, noise shared across arms",
+		"adap-klucb, rewards counted in two releases",
+		"adac-ucb, no clipping, plays only", "identify adap-tt-star, half the scale", "adac-gope",
+		"adac-oful, half the scale",
 	}
 	left := map[string]bool{}
 	for _, n := range picked {
 		left[n] = true
 	}
-	s := SelfAudit{Quick: true, Games: 12000, Seed: 1, Gamma: 1e-6, Only: func(n string) bool { return left[n] }}
+	s := SelfAudit{Quick: true, Games: 12000, Seed: 1, Gamma: 1e-6, Only: func(n string) bool {
+		return left[n]
+	}}
 	results, err := s.Run(context.Background())
 	if err != nil {
 		t.Fatal(err)

@@ -20,27 +20,34 @@ type recording int
 
 const (
 	asWritten recording = iota
-	replayed            // trial.Replay has played it again, and the attacker sees what that says, too
-	anew                // the trial was run a second time on the same rows, as after a restart that does not know what was spent
+	// trial.Replay has played it again, and the attacker sees what that says, too
+	replayed
+	// the trial was run a second time on the same rows, as after a restart that does not
+	// know what was spent
+	anew
 )
 
-// transcribed is the audit of trials on real rewards by their transcripts: all that they leave. One reward of one arm is 0 or 1, all others are 0, and the rows are as
-// many as the rule's first release reads. The noise is the real curators'. The claim is what the trial says that it has spent, or, of a rule at several times
-// the budget, what it would have spent.
+// transcribed is the audit of trials on real rewards by their transcripts: all that they leave. One
+// reward of one arm is 0 or 1, all others are 0, and the rows are as many as the rule's first
+// release reads. The noise is the real curators'. The claim is what the trial says that it has
+// spent, or, of a rule at several times the budget, what it would have spent.
 func transcribed(times float64, how recording) (direct, error) {
 	const epsilon, rows = 1, 24 // of dp-tt at ε = 1
 	rule := func(epsilon float64) (trial.Rule, error) {
 		return trial.NewRule("dp-tt", 2, 0.05, privacy.Pure{Epsilon: epsilon}, nil)
 	}
-	// play is one trial: the noisy sum of the first arm as its transcript and its replay have it, and what it has spent.
+	// play is one trial: the noisy sum of the first arm as its transcript and its replay have it,
+	// and what it has spent.
 	play := func(r trial.Rule, at int, in bool) (sums []float64, spent privacy.Loss, err error) {
-		log := logged.Log{Summary: logged.Summary{Names: []string{"a", "b"}}, Rewards: [][]float64{make([]float64, rows), make([]float64, rows)}}
+		log := logged.Log{Summary: logged.Summary{Names: []string{"a", "b"}},
+			Rewards: [][]float64{make([]float64, rows), make([]float64, rows)}}
 		if in {
 			log.Rewards[0][at] = 1
 		}
 		var text bytes.Buffer
 		var unfinished *trial.UnfinishedError
-		if _, err := trial.Run(context.Background(), trial.Config{Rule: r, Log: log, Transcript: &text}); !errors.As(err, &unfinished) {
+		if _, err := trial.Run(context.Background(),
+			trial.Config{Rule: r, Log: log, Transcript: &text}); !errors.As(err, &unfinished) {
 			return nil, spent, fmt.Errorf("audit: the trial should have run out of rows: %w", err)
 		}
 		for line := range strings.Lines(text.String()) {
@@ -77,7 +84,9 @@ func transcribed(times float64, how recording) (direct, error) {
 	if err != nil {
 		return direct{}, err
 	}
-	d := direct{name: "trial transcript", adversaries: []string{"the first row, all other rewards 0", "the last row, all other rewards 0"}, attack: "likelihood ratio", model: View.String()}
+	d := direct{name: "trial transcript",
+		adversaries: []string{"the first row, all other rewards 0", "the last row, all other " +
+			"rewards 0"}, attack: "likelihood ratio", model: View.String()}
 	switch how {
 	case replayed:
 		d.name += ", replayed"

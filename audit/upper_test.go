@@ -7,7 +7,8 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// The Clopper–Pearson bound solves P(Binomial(n, p) ≤ k) = tail: every audit's validity rests on it, also for many games and small tails.
+// The Clopper–Pearson bound solves P(Binomial(n, p) ≤ k) = tail: every audit's validity rests on
+// it, also for many games and small tails.
 func TestUpper(t *testing.T) {
 	for _, n := range []int{1, 2, 10, 250, 5000, 500_000, 50_000_000} {
 		for _, k := range []int{0, 1, 3, n / 1000, n / 20, n / 3, n / 2, n - n/20, n - 2, n - 1} {

@@ -11,8 +11,10 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// Audits of mechanisms whose loss is known, 2000 each, at γ = 0.1. A lower bound above the truth is wrong; at most γ of them may be. 266 wrong ones of 2000 have a probability of less than 1e-6 at γ, so that is the
-// line. The same audits with the correction left out (each of many thresholds with all of γ, and the best taken) must cross it.
+// Audits of mechanisms whose loss is known, 2000 each, at γ = 0.1. A lower bound above the truth is
+// wrong; at most γ of them may be. 266 wrong ones of 2000 have a probability of less than 1e-6 at
+// γ, so that is the line. The same audits with the correction left out (each of many thresholds
+// with all of γ, and the best taken) must cross it.
 func TestLowerBoundsAreValid(t *testing.T) {
 	const audits, games, gamma, line = 2000, 300, 0.1, 266
 	mechanisms := []struct {
@@ -26,8 +28,12 @@ func TestLowerBoundsAreValid(t *testing.T) {
 		{"randomised response", 0, 0.5, 0, func(in bool, src *noise.Fast) float64 {
 			return bit(in == src.Bernoulli(1/(1+math.Exp(-0.5))))
 		}},
-		{"discrete Laplace", 0, 1, 0, func(in bool, src *noise.Fast) float64 { return float64(src.DiscreteLaplace(1)) + bit(in) }},
-		{"Gaussian", 0.01, privacy.GaussianEpsilon(1, 0.01), 1, func(in bool, src *noise.Fast) float64 { return src.Normal() + bit(in) }},
+		{"discrete Laplace", 0, 1, 0, func(in bool, src *noise.Fast) float64 {
+			return float64(src.DiscreteLaplace(1)) + bit(in)
+		}},
+		{"Gaussian", 0.01, privacy.GaussianEpsilon(1, 0.01), 1, func(in bool, src *noise.Fast) float64 {
+			return src.Normal() + bit(in)
+		}},
 		// It tells all with probability δ, else nothing: 0 is all of its ε.
 		{"leak", 0.1, 0, 0, func(in bool, src *noise.Fast) float64 {
 			if src.Bernoulli(0.1) {
@@ -106,7 +112,8 @@ func bit(b bool) float64 {
 	return 0
 }
 
-// The one-run bounds against the worst mechanism there is, randomised response for each canary, with leaks of probability δ; and the Gaussian reading against a Gaussian mechanism per canary.
+// The one-run bounds against the worst mechanism there is, randomised response for each canary,
+// with leaks of probability δ; and the Gaussian reading against a Gaussian mechanism per canary.
 func TestOneRunIsValid(t *testing.T) {
 	const audits, m, gamma, line = 2000, 300, 0.1, 266
 	src := noise.NewFast(12, 1)
@@ -169,7 +176,8 @@ func TestOneRunIsValid(t *testing.T) {
 	}
 }
 
-// Laplace noise on a count is audited to at least 0.9 ε at ε = 1 with 10⁶ games at 95 %, by ranks and by splitting; so is a Gaussian's μ.
+// Laplace noise on a count is audited to at least 0.9 ε at ε = 1 with 10⁶ games at 95 %, by ranks
+// and by splitting; so is a Gaussian's μ.
 func TestTightness(t *testing.T) {
 	src := noise.NewFast(13, 1)
 	var lap, gau audit.Scores
@@ -209,12 +217,14 @@ func TestTightness(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("Gaussian μ = 1: μ %.4f, ε(1e-5) %.4f of %.4f; without the family %.3f", r.Mu(), e, privacy.GaussianEpsilon(1, 1e-5), curve)
+	t.Logf("Gaussian μ = 1: μ %.4f, ε(1e-5) %.4f of %.4f; without the family %.3f", r.Mu(), e,
+		privacy.GaussianEpsilon(1, 1e-5), curve)
 	if r.Mu() < 0.97 || r.Mu() > 1 {
 		t.Errorf("μ = %v", r.Mu())
 	}
 	for i, b := range curve {
-		if b.Delta > 0 && b.Epsilon > privacy.GaussianEpsilon(1, b.Delta) || i > 0 && b.Epsilon > curve[i-1].Epsilon {
+		if b.Delta > 0 && b.Epsilon > privacy.GaussianEpsilon(1, b.Delta) || i > 0 &&
+			b.Epsilon > curve[i-1].Epsilon {
 			t.Errorf("curve %v", curve)
 		}
 	}
@@ -222,7 +232,8 @@ func TestTightness(t *testing.T) {
 
 // Hand-computed counts: 10 scores a side.
 func TestMetricsByHand(t *testing.T) {
-	s := audit.Scores{In: []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, Out: []float64{-4, -3, -2, -1, 0, 1, 2, 3, 4, 5}}
+	s := audit.Scores{In: []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
+		Out: []float64{-4, -3, -2, -1, 0, 1, 2, 3, 4, 5}}
 	m, err := s.At(2.5, 0.95)
 	if err != nil {
 		t.Fatal(err)
@@ -258,7 +269,8 @@ func TestMetricsByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last := roc[len(roc)-1]; roc[0].TypeI != 0 || roc[0].Power != 0 || last.TypeI != 1 || last.Power != 1 || len(roc) != 16 {
+	if last := roc[len(roc)-1]; roc[0].TypeI != 0 || roc[0].Power != 0 || last.TypeI != 1 ||
+		last.Power != 1 || len(roc) != 16 {
 		t.Error(roc)
 	}
 }
@@ -301,7 +313,9 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// The interval of the power at a significance covers the truth, with the threshold chosen on the same games: continuous and tied scores, 2000 times at 90 %. More than 266 misses have a probability below 1e-6.
+// The interval of the power at a significance covers the truth, with the threshold chosen on the
+// same games: continuous and tied scores, 2000 times at 90 %. More than 266 misses have a
+// probability below 1e-6.
 func TestPowerIntervalCovers(t *testing.T) {
 	src := noise.NewFast(14, 1)
 	for _, c := range []struct {
@@ -309,7 +323,9 @@ func TestPowerIntervalCovers(t *testing.T) {
 		draw  func(in bool) float64
 		power float64 // at 10 %
 	}{
-		{"Gaussian", func(in bool) float64 { return src.Normal() + bit(in) }, distuv.UnitNormal.CDF(1 - 1.2815515655446004)},
+		{"Gaussian", func(in bool) float64 {
+			return src.Normal() + bit(in)
+		}, distuv.UnitNormal.CDF(1 - 1.2815515655446004)},
 		// Thresholds above 1, 0 and below have significance 0, 0.08 and 1.
 		{"coin", func(in bool) float64 {
 			if in {

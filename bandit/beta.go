@@ -20,7 +20,8 @@ func NewBeta(a, b float64) (Beta, error) {
 		x    float64
 	}{{"a", a}, {"b", b}} {
 		if !(f.x >= minShape && f.x <= maxShape) {
-			return Beta{}, fmt.Errorf("beta: %s is %v: it must be between %v and %v", f.name, f.x, minShape, maxShape)
+			return Beta{}, fmt.Errorf("beta: %s is %v: it must be between %v and %v", f.name, f.x,
+				minShape, maxShape)
 		}
 	}
 	return Beta{a, b}, nil
@@ -32,8 +33,8 @@ func (b Beta) Mean() float64 { return b.a / (b.a + b.b) }
 // Support is [0,1].
 func (b Beta) Support() (lo, hi float64) { return 0, 1 }
 
-// Draw is X/(X+Y) of two independent Gamma draws X and Y of shapes a and b. The ratio is taken of logarithms: for small shapes
-// both underflow.
+// Draw is X/(X+Y) of two independent Gamma draws X and Y of shapes a and b. The ratio is taken of
+// logarithms: for small shapes both underflow.
 func (b Beta) Draw(s *noise.Fast) float64 {
 	x := s.LogGamma(b.a)
 	y := s.LogGamma(b.b)

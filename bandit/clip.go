@@ -5,8 +5,9 @@ import (
 	"math"
 )
 
-// ClippedMean is the mean of a law whose rewards are clipped to [lo,hi]: what a curator with this declared range can learn. It is the law's
-// own mean if the range holds its support. An error says that it is not known in closed form.
+// ClippedMean is the mean of a law whose rewards are clipped to [lo,hi]: what a curator with this
+// declared range can learn. It is the law's own mean if the range holds its support. An error says
+// that it is not known in closed form.
 func ClippedMean(l Law, lo, hi float64) (float64, error) {
 	if err := checkInterval("clipped mean", lo, hi); err != nil {
 		return 0, err
@@ -53,11 +54,13 @@ func ClippedMean(l Law, lo, hi float64) (float64, error) {
 	case *Empirical:
 		return finiteMean(&l.finite), nil
 	}
-	return 0, fmt.Errorf("the mean of %s clipped to [%v, %v] is not known: take a range that holds [%v, %v]", l, lo, hi, a, b)
+	return 0, fmt.Errorf("the mean of %s clipped to [%v, %v] is not known: take a range that "+
+		"holds [%v, %v]", l, lo, hi, a, b)
 }
 
-// ClippingTurns says whether clipping rewards to [lo,hi] changes which arm is best: an arm with the largest clipped mean does not have the largest mean. It
-// is true, too, where a clipped mean is not known in closed form.
+// ClippingTurns says whether clipping rewards to [lo,hi] changes which arm is best: an arm with the
+// largest clipped mean does not have the largest mean. It is true, too, where a clipped mean is not
+// known in closed form.
 func (in Instance) ClippingTurns(lo, hi float64) bool {
 	gaps := in.Gaps()
 	top, turned := math.Inf(-1), false

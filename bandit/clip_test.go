@@ -14,10 +14,12 @@ func TestClippingTurns(t *testing.T) {
 		lo, hi float64
 		want   bool
 	}{
-		{[]string{"table(0:0.5,0.75:0.5)", "table(0:0.75,2:0.25)"}, 0, 1, true}, // 0.375 and 0.5, clipped 0.25
+		// 0.375 and 0.5, clipped 0.25
+		{[]string{"table(0:0.5,0.75:0.5)", "table(0:0.75,2:0.25)"}, 0, 1, true},
 		{[]string{"table(0:0.5,0.75:0.5)", "table(0:0.75,2:0.25)"}, 0, 2, false},
-		{[]string{"gaussian(9,1)", "table(7:1)"}, 0, 1, true}, // 7 is always above 1, 9 ± 1 nearly always
-		{[]string{"table(5:1)", "table(7:1)"}, 0, 1, true},    // a tie
+		// 7 is always above 1, 9 ± 1 nearly always
+		{[]string{"gaussian(9,1)", "table(7:1)"}, 0, 1, true},
+		{[]string{"table(5:1)", "table(7:1)"}, 0, 1, true}, // a tie
 		{[]string{"table(5:1)", "table(4:0.5,6:0.5)"}, 0, 1, false},
 		{[]string{"gaussian(0.9,0.1)", "bernoulli(0.5)"}, 0, 1, false},
 		{[]string{"beta(2,2)", "bernoulli(0.9)"}, 0.25, 0.75, true}, // not known
@@ -47,8 +49,10 @@ func TestClippedMean(t *testing.T) {
 		lo, hi float64
 		want   float64
 	}{
-		{"bernoulli(0.25)", -1, 1, 0.25}, {"bernoulli(0.25)", 0, 0.5, 0.125}, {"bernoulli(0.25)", 0.5, 3, 0.625}, {"bernoulli(0.25)", 2, 3, 2},
-		{"uniform(0,4)", 0, 4, 2}, {"uniform(0,4)", 1, 2, 0.25 + 0.375 + 1}, {"uniform(0,4)", -9, 2, 0.5 + 1}, {"uniform(0,4)", 5, 6, 5}, {"uniform(0,4)", -2, -1, -1},
+		{"bernoulli(0.25)", -1, 1, 0.25}, {"bernoulli(0.25)", 0, 0.5, 0.125},
+		{"bernoulli(0.25)", 0.5, 3, 0.625}, {"bernoulli(0.25)", 2, 3, 2},
+		{"uniform(0,4)", 0, 4, 2}, {"uniform(0,4)", 1, 2, 0.25 + 0.375 + 1},
+		{"uniform(0,4)", -9, 2, 0.5 + 1}, {"uniform(0,4)", 5, 6, 5}, {"uniform(0,4)", -2, -1, -1},
 		{"table(-2:0.5,0.5:0.25,8:0.25)", -1, 1, -0.125}, {"gaussian(0.5,0.1)", 0.5, 1, 0.5 + 0.1*0.3989422804},
 		{"clipped-gaussian(0.5,0.1,0,9)", 0.5, 1, 0.5 + 0.1*0.3989422804}, {"beta(2,3)", 0, 1, 0.4},
 	} {

@@ -6,12 +6,12 @@ import (
 	"github.com/sotto-dp/sotto/noise"
 )
 
-// ClippedGaussian is a normal reward clipped to [lo,hi]: what falls outside becomes the nearer end (003 §5 uses sd 0.1 on [0,1]).
-// An arm's true mean is that of the clipped law.
+// ClippedGaussian is a normal reward clipped to [lo,hi]: what falls outside becomes the nearer end
+// (003 §5 uses sd 0.1 on [0,1]). An arm's true mean is that of the clipped law.
 type ClippedGaussian struct{ mean, sd, lo, hi float64 }
 
-// NewClippedGaussian returns the law of a normal of this mean and standard deviation, sd > 0, clipped to [lo,hi], lo < hi. The mean may
-// lie outside the interval.
+// NewClippedGaussian returns the law of a normal of this mean and standard deviation, sd > 0,
+// clipped to [lo,hi], lo < hi. The mean may lie outside the interval.
 func NewClippedGaussian(mean, sd, lo, hi float64) (ClippedGaussian, error) {
 	const law = "clipped-gaussian"
 	if err := checkNumber(law, "mean", mean); err != nil {
@@ -28,18 +28,19 @@ func NewClippedGaussian(mean, sd, lo, hi float64) (ClippedGaussian, error) {
 
 // Mean is the mean of the clipped law.
 //
-// With α = (lo−mean)/sd, β = (hi−mean)/sd, Q the normal tail and G(z) = E(Z−z)⁺ = φ(z) − zQ(z), clipping at lo adds sd·G(−α) to the
-// mean and clipping at hi takes sd·G(β) away. The three forms below are that formula measured from the mean, from lo and from
-// hi, so that G is only needed for z ≥ 0, where it is small and nothing large cancels.
+// With α = (lo−mean)/sd, β = (hi−mean)/sd, Q the normal tail and G(z) = E(Z−z)⁺ = φ(z) − zQ(z),
+// clipping at lo adds sd·G(−α) to the mean and clipping at hi takes sd·G(β) away. The three forms
+// below are that formula measured from the mean, from lo and from hi, so that G is only needed for
+// z ≥ 0, where it is small and nothing large cancels.
 func (c ClippedGaussian) Mean() float64 {
 	α, β := (c.lo-c.mean)/c.sd, (c.hi-c.mean)/c.sd
 	width := c.hi - c.lo
 	var m float64
 	switch {
 	case β-α < 1e-3:
-		// The interval is so narrow beside sd that the differences of G cancel. The mean is lo + ∫Q over the interval;
-		// about the middle z, Q is Q(z) plus an odd part plus Q″(z)x²/2 with Q″ = zφ, which is zφ(z)w²/24 on average. The next
-		// term is below 1e-15.
+		// The interval is so narrow beside sd that the differences of G cancel. The mean is lo + ∫Q
+		// over the interval; about the middle z, Q is Q(z) plus an odd part plus Q″(z)x²/2 with Q″
+		// = zφ, which is zφ(z)w²/24 on average. The next term is below 1e-15.
 		w, z := width/c.sd, α+(β-α)/2
 		m = c.lo + float64(width*(tail(z)+float64(density(z)*z*w*w/24)))
 	case α > 0:
@@ -79,8 +80,9 @@ func (c ClippedGaussian) Draw(s *noise.Fast) float64 {
 	return min(max(c.mean+float64(c.sd*s.Normal()), c.lo), c.hi)
 }
 
-// Sum adds n draws. The sum has no closed law. Drawing the numbers of clipped rewards first would leave a sum of truncated normals,
-// which has none either, and in the cases of interest most rewards are not clipped.
+// Sum adds n draws. The sum has no closed law. Drawing the numbers of clipped rewards first would
+// leave a sum of truncated normals, which has none either, and in the cases of interest most
+// rewards are not clipped.
 func (c ClippedGaussian) Sum(n int, s *noise.Fast) float64 {
 	var x float64
 	for range n {

@@ -13,9 +13,11 @@ import (
 type ContextualInstance interface {
 	Dim() int
 	MaxActions() int
-	// Round draws a round's decision set into actions (grown if need be), d numbers an action, and the mean reward of each action into means.
+	// Round draws a round's decision set into actions (grown if need be), d numbers an action, and
+	// the mean reward of each action into means.
 	Round(actions, means []float64, s *noise.Fast) (a, m []float64)
-	// Reward draws the reward of an action with this mean. It takes the same number of draws from s whatever the mean: runs are paired.
+	// Reward draws the reward of an action with this mean. It takes the same number of draws from s
+	// whatever the mean: runs are paired.
 	Reward(mean float64, s *noise.Fast) float64
 	// Bounded says that rewards are in [−1,1] and ‖a‖₂ ≤ 1 by construction.
 	Bounded() bool
@@ -24,7 +26,8 @@ type ContextualInstance interface {
 // A ContextualSource is where the contextual instance of a run comes from.
 type ContextualSource interface {
 	Contextual(s *noise.Fast) (ContextualInstance, error)
-	// Redrawn is as in Source: whether every run has its own instance, such as its own θ*. Contexts are drawn anew in every run anyway.
+	// Redrawn is as in Source: whether every run has its own instance, such as its own θ*. Contexts
+	// are drawn anew in every run anyway.
 	Redrawn() bool
 	String() string
 }
@@ -35,7 +38,8 @@ type ContextConfig struct {
 	Dim   int       // d, from 1 to MaxDim
 	Theta []float64 // θ*, ‖θ*‖ ≤ 1; nil: uniform on the unit sphere, drawn by the source
 	Noise RewardNoise
-	// Normalise moves vectors of norm above 1 to the unit sphere, as the guarantee needs ‖a‖ ≤ 1: each by itself, before its mean is taken.
+	// Normalise moves vectors of norm above 1 to the unit sphere, as the guarantee needs ‖a‖ ≤ 1:
+	// each by itself, before its mean is taken.
 	Normalise bool
 	Redrawn   bool // every run has its own θ*
 }
@@ -68,15 +72,17 @@ func (c *ContextConfig) theta(s *noise.Fast) ([]float64, error) {
 	return theta, nil
 }
 
-// GaussianContexts is the source of 000 §5.4 and 001 §VIII: in each round K new actions, independent and N(m, v·I_d).
+// GaussianContexts is the source of 000 §5.4 and 001 §VIII: in each round K new actions,
+// independent and N(m, v·I_d).
 type GaussianContexts struct {
 	cfg  ContextConfig
 	mean []float64
 	v    float64
 }
 
-// NewGaussianContexts returns the source of normal contexts of this mean, nil for (1/√d,…,1/√d), and this variance v > 0 of each feature; the
-// sources have v = 1/10. Half of such vectors have norm above 1: set Normalise where the guarantee must hold.
+// NewGaussianContexts returns the source of normal contexts of this mean, nil for (1/√d,…,1/√d),
+// and this variance v > 0 of each feature; the sources have v = 1/10. Half of such vectors have
+// norm above 1: set Normalise where the guarantee must hold.
 func NewGaussianContexts(c ContextConfig, mean []float64, v float64) (GaussianContexts, error) {
 	const name = "gaussian contexts"
 	if err := c.check(); err != nil {
@@ -89,13 +95,15 @@ func NewGaussianContexts(c ContextConfig, mean []float64, v float64) (GaussianCo
 		}
 	}
 	if len(mean) != c.Dim {
-		return GaussianContexts{}, fmt.Errorf("%s: mean has %d features: it must have %d", name, len(mean), c.Dim)
+		return GaussianContexts{}, fmt.Errorf("%s: mean has %d features: it must have %d", name,
+			len(mean), c.Dim)
 	}
 	if err := checkVector("mean", mean); err != nil {
 		return GaussianContexts{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if !(v > 0 && v <= MaxAbs) {
-		return GaussianContexts{}, fmt.Errorf("%s: variance is %v: it must be positive and at most %v", name, v, MaxAbs)
+		return GaussianContexts{}, fmt.Errorf("%s: variance is %v: it must be positive and at "+
+			"most %v", name, v, MaxAbs)
 	}
 	return GaussianContexts{c, slices.Clone(mean), v}, nil
 }
@@ -112,16 +120,19 @@ func (g GaussianContexts) Contextual(s *noise.Fast) (ContextualInstance, error) 
 // Redrawn says whether every run has its own θ*.
 func (g GaussianContexts) Redrawn() bool { return g.cfg.Redrawn }
 
-// String is gaussian-contexts(arms=…,dim=…,mean=…,variance=…,theta=…,noise=…,normalise=…,redrawn=…).
+// String is
+// gaussian-contexts(arms=…,dim=…,mean=…,variance=…,theta=…,noise=…,normalise=…,redrawn=…).
 func (g GaussianContexts) String() string {
 	return fmt.Sprintf("gaussian-contexts(arms=%d,dim=%d,mean=%s,variance=%s,theta=%s,noise=%v,normalise=%t,redrawn=%t)", g.cfg.Arms, g.cfg.Dim,
 		vector(g.mean), number(g.v), vector(g.cfg.Theta), g.cfg.Noise, g.cfg.Normalise, g.cfg.Redrawn)
 }
 
-// SphereContexts is the source of K new actions in each round, independent and uniform on the unit sphere of ℝ^d.
+// SphereContexts is the source of K new actions in each round, independent and uniform on the
+// unit sphere of ℝ^d.
 type SphereContexts struct{ cfg ContextConfig }
 
-// NewSphereContexts returns the source of contexts on the sphere. Their norms are 1: Normalise does nothing.
+// NewSphereContexts returns the source of contexts on the sphere. Their norms are 1:
+// Normalise does nothing.
 func NewSphereContexts(c ContextConfig) (SphereContexts, error) {
 	if err := c.check(); err != nil {
 		return SphereContexts{}, fmt.Errorf("sphere contexts: %w", err)
@@ -144,7 +155,8 @@ func (g SphereContexts) Redrawn() bool { return g.cfg.Redrawn }
 
 // String is sphere-contexts(arms=…,dim=…,theta=…,noise=…,redrawn=…).
 func (g SphereContexts) String() string {
-	return fmt.Sprintf("sphere-contexts(arms=%d,dim=%d,theta=%s,noise=%v,redrawn=%t)", g.cfg.Arms, g.cfg.Dim, vector(g.cfg.Theta), g.cfg.Noise,
+	return fmt.Sprintf("sphere-contexts(arms=%d,dim=%d,theta=%s,noise=%v,redrawn=%t)", g.cfg.Arms,
+		g.cfg.Dim, vector(g.cfg.Theta), g.cfg.Noise,
 		g.cfg.Redrawn)
 }
 
@@ -166,7 +178,8 @@ func (c *drawnContexts) Bounded() bool {
 
 func (c *drawnContexts) Reward(mean float64, s *noise.Fast) float64 { return c.cfg.Noise.draw(mean, s) }
 
-// Round draws the actions in their order, d normals each. Runs of contextual bandits spend half of their time here.
+// Round draws the actions in their order, d normals each. Runs of contextual bandits spend half of
+// their time here.
 func (c *drawnContexts) Round(actions, means []float64, s *noise.Fast) (a, m []float64) {
 	d, k := c.cfg.Dim, c.cfg.Arms
 	actions, means = room(actions, k*d), room(means, k)
@@ -211,19 +224,21 @@ func room(x []float64, n int) []float64 {
 	return x[:n]
 }
 
-// FixedContexts is the source of the same decision set in each round: a linear bandit, for policies that choose each round.
+// FixedContexts is the source of the same decision set in each round: a linear bandit, for policies
+// that choose each round.
 type FixedContexts struct {
 	cfg    ContextConfig
 	rows   []float64
 	action [][]float64
 }
 
-// NewFixedContexts returns the source of this decision set, actions of one dimension, at least one. Norms are at most 1, and the fields Arms, Dim
-// and Normalise of the configuration are not read.
+// NewFixedContexts returns the source of this decision set, actions of one dimension, at least one.
+// Norms are at most 1, and the fields Arms, Dim and Normalise of the configuration are not read.
 func NewFixedContexts(actions [][]float64, c ContextConfig) (FixedContexts, error) {
 	const name = "fixed contexts"
 	if len(actions) == 0 {
-		return FixedContexts{}, fmt.Errorf("%s: the decision set is empty: there must be at least one action", name)
+		return FixedContexts{}, fmt.Errorf("%s: the decision set is empty: there must be at "+
+			"least one action", name)
 	}
 	c.Arms, c.Dim, c.Normalise = len(actions), len(actions[0]), false
 	if err := c.check(); err != nil {
@@ -236,7 +251,8 @@ func NewFixedContexts(actions [][]float64, c ContextConfig) (FixedContexts, erro
 	} else if err := checkVector("action 1", actions[0]); err != nil {
 		return FixedContexts{}, fmt.Errorf("%s: %w", name, err)
 	} else if r := norm(actions[0]); r > 1+normSlack {
-		return FixedContexts{}, fmt.Errorf("%s: action 1 has norm %v: it must be at most 1 (or normalise: true)", name, r)
+		return FixedContexts{}, fmt.Errorf("%s: action 1 has norm %v: it must be at most 1 (or "+
+			"normalise: true)", name, r)
 	}
 	f := FixedContexts{cfg: c}
 	for _, a := range actions {
@@ -273,7 +289,8 @@ func (f FixedContexts) String() string {
 		}
 		b = append(b, vector(a)...)
 	}
-	return fmt.Sprintf("fixed-contexts(actions=%s,theta=%s,noise=%v,redrawn=%t)", b, vector(f.cfg.Theta), f.cfg.Noise, f.cfg.Redrawn)
+	return fmt.Sprintf("fixed-contexts(actions=%s,theta=%s,noise=%v,redrawn=%t)", b,
+		vector(f.cfg.Theta), f.cfg.Noise, f.cfg.Redrawn)
 }
 
 type fixedContexts struct {

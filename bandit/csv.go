@@ -7,12 +7,13 @@ import (
 	"github.com/sotto-dp/sotto/logged"
 )
 
-// ReadCSV reads logged rewards, and returns the instance whose arms draw from them. Rows are drawn with replacement, so their order
-// does not matter. The arms of persons with several rows are drawn with the format's seed, 0 if it has none, so that an instance is a
-// function of its file.
+// ReadCSV reads logged rewards, and returns the instance whose arms draw from them. Rows are drawn
+// with replacement, so their order does not matter. The arms of persons with several rows are drawn
+// with the format's seed, 0 if it has none, so that an instance is a function of its file.
 //
-// It is as strict as the format: an error names the line and the column, and no value. Memory grows with the number of distinct
-// rewards of each arm, not with the number of rows, unless there is a column of persons.
+// It is as strict as the format: an error names the line and the column, and no value. Memory grows
+// with the number of distinct rewards of each arm, not with the number of rows, unless there is a
+// column of persons.
 func ReadCSV(r io.Reader, f logged.Format) (Instance, logged.Summary, error) {
 	if f.Seed == nil {
 		f.Seed = new(uint64)

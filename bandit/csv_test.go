@@ -16,7 +16,8 @@ import (
 func TestReadCSV(t *testing.T) {
 	in, s, err := ReadCSV(strings.NewReader("who,version,sent\n1,10,1\n2,2,0\n3,-1,0.5\n3,-1,-3e2\n4,2,NA\n"),
 		logged.Format{Arm: "version", Reward: "sent", User: "who", Lo: 0, Hi: 1, SkipMissing: true})
-	if err != nil || !slices.Equal(s.Names, []string{"-1", "2", "10"}) || !slices.Equal(in.Means(), []float64{0.25, 0, 1}) || s.Skipped != 1 || s.People != 3 {
+	if err != nil || !slices.Equal(s.Names, []string{"-1", "2", "10"}) ||
+		!slices.Equal(in.Means(), []float64{0.25, 0, 1}) || s.Skipped != 1 || s.People != 3 {
 		t.Errorf("%v %+v %v", in, s, err)
 	}
 	// The arms of people are a function of the file.
@@ -31,8 +32,10 @@ func TestReadCSV(t *testing.T) {
 	if err != nil || err2 != nil || a.String() != b.String() {
 		t.Errorf("two readings of one file: %v %v, %v %v", a, b, err, err2)
 	}
-	if in, s, err := ReadCSV(strings.NewReader("arm,reward\na,0.731x\n"), logged.Format{}); err == nil || in.Arms != nil || s.Names != nil ||
-		!strings.HasPrefix(err.Error(), "rewards: line 2, column reward: ") || strings.Contains(err.Error(), "731") {
+	if in, s, err := ReadCSV(strings.NewReader("arm,reward\na,0.731x\n"),
+		logged.Format{}); err == nil || in.Arms != nil || s.Names != nil ||
+		!strings.HasPrefix(err.Error(), "rewards: line 2, column reward: ") ||
+		strings.Contains(err.Error(), "731") {
 		t.Errorf("%v %v %v", in, s, err)
 	}
 }
@@ -89,7 +92,10 @@ func TestReadCSVStreams(t *testing.T) {
 		return m.HeapAlloc
 	}
 	var end uint64
-	log := &longLog{block: bytes.Repeat([]byte("control,1\ntreated,0\n"), 400), left: 1000, rest: []byte("arm,reward\n"), after: func() { end = heap() }}
+	log := &longLog{block: bytes.Repeat([]byte("control,1\ntreated,0\n"), 400), left: 1000,
+		rest: []byte("arm,reward\n"), after: func() {
+			end = heap()
+		}}
 	start := heap()
 	in, _, err := ReadCSV(log, logged.Format{})
 	if err != nil {
@@ -104,7 +110,8 @@ func TestReadCSVStreams(t *testing.T) {
 }
 
 func FuzzReadCSV(f *testing.F) {
-	for _, s := range []string{"arm,reward\n1,0.5\n2,1\n", "arm,reward\na,1\nb,0\na,0.25\n", "arm,reward\n", "", "arm,reward\n\"x\n", "\ufeffarm,reward\r\n1,1\r\n2,-0\r\n"} {
+	for _, s := range []string{"arm,reward\n1,0.5\n2,1\n", "arm,reward\na,1\nb,0\na,0.25\n",
+		"arm,reward\n", "", "arm,reward\n\"x\n", "\ufeffarm,reward\r\n1,1\r\n2,-0\r\n"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, log []byte) {

@@ -8,19 +8,21 @@ import (
 	"slices"
 )
 
-// Empirical is the law of logged rewards: each of them is drawn with the same probability, with replacement.
+// Empirical is the law of logged rewards: each of them is drawn with the same probability,
+// with replacement.
 type Empirical struct {
 	finite
 	text string
 }
 
-// NewEmpirical returns the law of a log in which each of these rewards came as often as its count says. Rewards are finite, counts
-// positive; there is at least one.
+// NewEmpirical returns the law of a log in which each of these rewards came as often as its count
+// says. Rewards are finite, counts positive; there is at least one.
 func NewEmpirical(counts map[float64]int) (*Empirical, error) {
 	values := make([]float64, 0, len(counts))
 	for v, k := range counts {
 		if !(math.Abs(v) <= MaxAbs) { // an error does not tell a reward
-			return nil, fmt.Errorf("empirical: a reward is no finite number, at most %v in absolute value", MaxAbs)
+			return nil, fmt.Errorf("empirical: a reward is no finite number, at most %v in "+
+				"absolute value", MaxAbs)
 		}
 		if k <= 0 {
 			return nil, fmt.Errorf("empirical: a reward comes %d times: a count must be positive", k)
@@ -42,11 +44,12 @@ func NewEmpirical(counts map[float64]int) (*Empirical, error) {
 		}
 		fmt.Fprintf(h, "%s:%d\n", number(v), k)
 	}
-	return &Empirical{newFinite(values, weight), fmt.Sprintf("empirical(n=%d,sha256=%s)", n, hex.EncodeToString(h.Sum(nil)))}, nil
+	return &Empirical{newFinite(values, weight),
+		fmt.Sprintf("empirical(n=%d,sha256=%s)", n, hex.EncodeToString(h.Sum(nil)))}, nil
 }
 
-// String is empirical(n=…,sha256=…): the number of logged rewards and the hash of their values and counts. It is a content key; it
-// cannot be read back.
+// String is empirical(n=…,sha256=…): the number of logged rewards and the hash of their values and
+// counts. It is a content key; it cannot be read back.
 func (e *Empirical) String() string { return e.text }
 
 // Every law is a Law.

@@ -92,7 +92,8 @@ func ExampleNewUniformMeans() {
 	// Output: uniform-means(arms=10,lo=0.25,hi=0.75,law=clipped-gaussian(sd=0.1,lo=0,hi=1),redrawn=true)
 }
 
-// Ten actions on the sphere of ℝ³ with rewards of −1 and 1: a world in which all that the proofs suppose holds.
+// Ten actions on the sphere of ℝ³ with rewards of −1 and 1: a world in which all that the
+// proofs suppose holds.
 func ExampleNewSphereActions() {
 	src, err := bandit.NewSphereActions(10, 3, nil, bandit.SignNoise(), true)
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 type Source interface {
 	// Instance is an instance, drawn from the stream if the source is random.
 	Instance(s *noise.Fast) (Instance, error)
-	// Redrawn says whether every run has its own instance. If not, the caller draws one instance, from the stream of role
-	// noise.RoleInstance of the experiment (not of a run), and all runs share it.
+	// Redrawn says whether every run has its own instance. If not, the caller draws one
+	// instance, from the stream of role noise.RoleInstance of the experiment (not of a run),
+	// and all runs share it.
 	Redrawn() bool
 	// String is the source's content; equal strings are equal sources.
 	String() string
@@ -20,7 +21,8 @@ type Source interface {
 // Fixed is the source that always gives this instance.
 type Fixed Instance
 
-// Instance is the instance itself, if it is valid; it reads nothing from the stream, which may be nil.
+// Instance is the instance itself, if it is valid; it reads nothing from the stream,
+// which may be nil.
 func (f Fixed) Instance(*noise.Fast) (Instance, error) {
 	in := Instance(f)
 	if err := in.Validate(); err != nil {
@@ -45,16 +47,16 @@ func checkArms(k int) error {
 	return nil
 }
 
-// Standard is the instance C_c, c from 1 to 4, of 002 chapter 6, for any number of arms K ≥ 2: Bernoulli arms, the first the best,
-// of means
+// Standard is the instance C_c, c from 1 to 4, of 002 chapter 6, for any number of arms K ≥ 2:
+// Bernoulli arms, the first the best, of means
 //
 //	C₁  0.75, then 0.7 for all others
 //	C₂  linear from 0.75 down to 0.25
 //	C₃  a(i−K)²+c, convex, a > 0:   many arms with a large gap
 //	C₄  a(i−1)²+c, concave, a < 0:  many arms with a small gap
 //
-// where C₃ and C₄ also go from 0.75 at i = 1 to 0.25 at i = K. The lists printed there for K = 5 hold a misprint each (0.525): C₂ is
-// 0.75, 0.625, 0.5, 0.375, 0.25 and C₄'s third mean is 0.625.
+// where C₃ and C₄ also go from 0.75 at i = 1 to 0.25 at i = K. The lists printed there for K = 5
+// hold a misprint each (0.525): C₂ is 0.75, 0.625, 0.5, 0.375, 0.25 and C₄'s third mean is 0.625.
 func Standard(c, k int) (Instance, error) {
 	if c < 1 || c > 4 {
 		return Instance{}, fmt.Errorf("standard instance C%d: c must be 1, 2, 3 or 4", c)
@@ -117,8 +119,8 @@ func ClippedGaussianFamily(sd, lo, hi float64) (Family, error) {
 	return Family{kind: clippedGaussian, sd: sd, lo: unsigned(lo), hi: unsigned(hi)}, nil
 }
 
-// Law is the family's law of this mean. For clipped Gaussians it is the mean before clipping, as in 003 §5; the law's own Mean is
-// that after clipping.
+// Law is the family's law of this mean. For clipped Gaussians it is the mean before clipping, as in
+// 003 §5; the law's own Mean is that after clipping.
 func (f Family) Law(mean float64) (Law, error) {
 	switch f.kind {
 	case gaussian:
@@ -149,8 +151,8 @@ func (f Family) String() string {
 	}
 }
 
-// UniformMeans is a source of instances whose means are independent and uniform in [lo,hi]. 003 §5 calls [0.25,0.75] easy and
-// [0.45,0.55] hard.
+// UniformMeans is a source of instances whose means are independent and uniform in [lo,hi]. 003 §5
+// calls [0.25,0.75] easy and [0.45,0.55] hard.
 type UniformMeans struct {
 	arms    int
 	lo, hi  float64
@@ -158,8 +160,9 @@ type UniformMeans struct {
 	redrawn bool
 }
 
-// NewUniformMeans returns the source of instances of this many arms, from 2 to MaxArms, with means uniform in [lo,hi], lo < hi, which the
-// family must allow. If redrawn, every run has its own means; else all runs share one instance, which the caller draws once.
+// NewUniformMeans returns the source of instances of this many arms, from 2 to MaxArms, with means
+// uniform in [lo,hi], lo < hi, which the family must allow. If redrawn, every run has its own
+// means; else all runs share one instance, which the caller draws once.
 func NewUniformMeans(arms int, lo, hi float64, family Family, redrawn bool) (UniformMeans, error) {
 	const name = "uniform means"
 	if err := checkArms(arms); err != nil {
@@ -195,7 +198,8 @@ func (u UniformMeans) Redrawn() bool { return u.redrawn }
 
 // String is uniform-means(arms=…,lo=…,hi=…,law=…,redrawn=…).
 func (u UniformMeans) String() string {
-	return fmt.Sprintf("uniform-means(arms=%d,lo=%s,hi=%s,law=%v,redrawn=%t)", u.arms, number(u.lo), number(u.hi), u.family, u.redrawn)
+	return fmt.Sprintf("uniform-means(arms=%d,lo=%s,hi=%s,law=%v,redrawn=%t)", u.arms, number(u.lo),
+		number(u.hi), u.family, u.redrawn)
 }
 
 var (

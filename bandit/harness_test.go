@@ -22,11 +22,12 @@ type reference struct {
 	cdf func(n int) func(x float64) float64
 }
 
-// alarm is the false-alarm probability of one test. The seeds are fixed; over the about 200 tests of this package a right sampler would fail
-// somewhere with probability below 1e-6.
+// alarm is the false-alarm probability of one test. The seeds are fixed; over the about 200 tests
+// of this package a right sampler would fail somewhere with probability below 1e-6.
 const alarm = 2e-9
 
-// check holds a law's Draw and Sum against its reference and against each other; it returns all that is wrong.
+// check holds a law's Draw and Sum against its reference and against each other; it returns
+// all that is wrong.
 func check(r reference, draws int) error {
 	var errs []error
 	fail := func(what string, n int, err error) {
@@ -80,8 +81,9 @@ func check(r reference, draws int) error {
 	return errors.Join(errs...)
 }
 
-// sumDraws is how many sums are drawn of a law that has its own sampler for them: enough to see the skewness, 0.09, that a normal
-// approximation of 100 Bernoullis of mean 0.3 loses. loopDraws is for those whose Sum is a loop over Draw.
+// sumDraws is how many sums are drawn of a law that has its own sampler for them: enough to see the
+// skewness, 0.09, that a normal approximation of 100 Bernoullis of mean 0.3 loses. loopDraws is for
+// those whose Sum is a loop over Draw.
 const sumDraws, loopDraws = 400_000, 30_000
 
 // moments tests mean and variance.
@@ -125,8 +127,9 @@ func histogram(x, edges []float64) []float64 {
 	return h
 }
 
-// goodness is the χ² test of a sample against a distribution function. The cells come from another function than the sample: the
-// levels of the distribution function itself, found by bisection, so that the statistic is a true χ².
+// goodness is the χ² test of a sample against a distribution function. The cells come from another
+// function than the sample: the levels of the distribution function itself, found by bisection, so
+// that the statistic is a true χ².
 func goodness(x []float64, cdf func(float64) float64) error {
 	lo, hi := slices.Min(x), slices.Max(x)
 	lo, hi = lo-(hi-lo)-1, hi+(hi-lo)+1
@@ -150,7 +153,8 @@ func goodness(x []float64, cdf func(float64) float64) error {
 	}
 	e = slices.Compact(e)
 	obs := histogram(x, e)
-	// Atoms: what is left of a cell beside an atom may be small. Join cells until at least 20 draws are expected in each.
+	// Atoms: what is left of a cell beside an atom may be small. Join cells until at least 20 draws
+	// are expected in each.
 	var stat, o, want, last float64
 	df := -1
 	for i := range obs {
@@ -227,7 +231,8 @@ func must[T any](x T, err error) T {
 	return x
 }
 
-// lattice is the distribution function of the sum of n draws from {(first+i)·step : weight p[i]}, by convolution.
+// lattice is the distribution function of the sum of n draws from {(first+i)·step : weight
+// p[i]}, by convolution.
 func lattice(first int, step float64, p ...float64) func(n int) func(float64) float64 {
 	return func(n int) func(float64) float64 {
 		sum := []float64{1}
@@ -279,7 +284,8 @@ func (t twin) Sum(n int, s *noise.Fast) float64 {
 	return t.sum(n, s)
 }
 
-// TestBrokenTwins shows that the harness sees what it is there to see; TestLaws passes the right laws.
+// TestBrokenTwins shows that the harness sees what it is there to see; TestLaws passes the right
+// laws.
 func TestBrokenTwins(t *testing.T) {
 	p := 0.3
 	bern := reference{must(NewBernoulli(p)), p, p * (1 - p), lattice(0, 1, 1-p, p)}
@@ -301,7 +307,9 @@ func TestBrokenTwins(t *testing.T) {
 			m := float64(n)
 			return min(max(math.Round(m*p+math.Sqrt(m*p*(1-p))*s.Normal()), 0), m)
 		}},
-		{"one reward n times", bern, func(n int, s *noise.Fast) float64 { return float64(n) * bern.law.Draw(s) }},
+		{"one reward n times", bern, func(n int, s *noise.Fast) float64 {
+			return float64(n) * bern.law.Draw(s)
+		}},
 		{"one reward too many", bern, func(n int, s *noise.Fast) float64 { return bern.law.Sum(n+1, s) }},
 		{"normal approximation of a table", table, func(n int, s *noise.Fast) float64 {
 			m := float64(n)

@@ -20,7 +20,8 @@ func NewInstance(arms ...Law) (Instance, error) {
 	return in, nil
 }
 
-// BernoulliInstance returns the instance of Bernoulli arms of these means, at least two, each in [0,1].
+// BernoulliInstance returns the instance of Bernoulli arms of these means, at least
+// two, each in [0,1].
 func BernoulliInstance(means ...float64) (Instance, error) {
 	arms := make([]Law, len(means))
 	for i, p := range means {
@@ -33,7 +34,8 @@ func BernoulliInstance(means ...float64) (Instance, error) {
 	return NewInstance(arms...)
 }
 
-// Validate says what is wrong with an instance that was put together by hand: fewer than two arms, or an arm without a law.
+// Validate says what is wrong with an instance that was put together by hand: fewer than two arms,
+// or an arm without a law.
 func (in Instance) Validate() error {
 	if n := len(in.Arms); n < 2 {
 		return fmt.Errorf("instance: the number of arms is %d: it must be at least 2", n)
@@ -58,7 +60,8 @@ func (in Instance) Means() []float64 {
 	return m
 }
 
-// Best is the index of the arm with the largest mean; the lowest such index if several share it. It is −1 if there are no arms.
+// Best is the index of the arm with the largest mean; the lowest such index if several share it. It
+// is −1 if there are no arms.
 func (in Instance) Best() int {
 	best, most := -1, math.Inf(-1)
 	for i, l := range in.Arms {
@@ -69,7 +72,8 @@ func (in Instance) Best() int {
 	return best
 }
 
-// Gaps are by how much each arm's mean is below the best: what a play of it adds to the pseudo-regret.
+// Gaps are by how much each arm's mean is below the best: what a play of it adds to the
+// pseudo-regret.
 func (in Instance) Gaps() []float64 {
 	gaps := in.Means()
 	if len(gaps) == 0 {
@@ -82,7 +86,8 @@ func (in Instance) Gaps() []float64 {
 	return gaps
 }
 
-// Support is the smallest interval that holds every reward of every arm; ±Inf if unbounded. It is empty, lo > hi, if there are no arms.
+// Support is the smallest interval that holds every reward of every arm; ±Inf if unbounded. It is
+// empty, lo > hi, if there are no arms.
 func (in Instance) Support() (lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, l := range in.Arms {
@@ -92,7 +97,8 @@ func (in Instance) Support() (lo, hi float64) {
 	return lo, hi
 }
 
-// String is the arms' laws in their canonical form and order: a key to the instance's content. Equal strings are equal instances.
+// String is the arms' laws in their canonical form and order: a key to the instance's content.
+// Equal strings are equal instances.
 func (in Instance) String() string {
 	var b strings.Builder
 	b.WriteByte('[')

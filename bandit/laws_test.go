@@ -30,27 +30,30 @@ func integral(f func(float64) float64, mean, sd, lo, hi float64) float64 {
 	return sum
 }
 
-// clippedReference has its moments from a numeric integral: E X = lo + ∫P(X>x)dx and E (X−lo)² = ∫2(x−lo)P(X>x)dx.
+// clippedReference has its moments from a numeric integral: E X = lo + ∫P(X>x)dx and E (X−lo)² =
+// ∫2(x−lo)P(X>x)dx.
 func clippedReference(mean, sd, lo, hi float64) reference {
 	n := distuv.Normal{Mu: mean, Sigma: sd}
 	first := integral(n.Survival, mean, sd, lo, hi)
 	second := integral(func(x float64) float64 { return 2 * (x - lo) * n.Survival(x) }, mean, sd, lo, hi)
-	return reference{must(NewClippedGaussian(mean, sd, lo, hi)), lo + first, second - first*first, single(func(x float64) float64 {
-		switch {
-		case x < lo:
-			return 0
-		case x >= hi:
-			return 1
-		}
-		return n.CDF(x)
-	})}
+	return reference{must(NewClippedGaussian(mean, sd, lo, hi)), lo + first, second - first*first,
+		single(func(x float64) float64 {
+			switch {
+			case x < lo:
+				return 0
+			case x >= hi:
+				return 1
+			}
+			return n.CDF(x)
+		})}
 }
 
 // tableReference is on quarters, so that sums are exact.
 func tableReference() reference {
 	l := must(NewTable([]float64{1, -0.25, 0.25, 0}, []float64{0.25, 0.5, 0.125, 0.125}))
 	const mean = 0.25 - 0.125 + 0.03125
-	return reference{l, mean, 0.25 + 0.5/16 + 0.125/16 - mean*mean, lattice(-1, 0.25, 0.5, 0.125, 0.125, 0, 0, 0.25)}
+	return reference{l, mean, 0.25 + 0.5/16 + 0.125/16 - mean*mean,
+		lattice(-1, 0.25, 0.5, 0.125, 0.125, 0, 0, 0.25)}
 }
 
 func irwinHall(lo, hi float64) func(n int) func(float64) float64 {
@@ -100,9 +103,11 @@ func references() []reference {
 			})})
 	}
 	rs = append(rs, tableReference(),
-		reference{must(NewTable([]float64{0.1, 0.7, 0.2}, []float64{0.2, 0.3, 0.5})), 0.33, 0.169 - 0.33*0.33, nil},
+		reference{must(NewTable([]float64{0.1, 0.7, 0.2}, []float64{0.2, 0.3, 0.5})), 0.33,
+			0.169 - 0.33*0.33, nil},
 		reference{must(NewTable([]float64{0.3}, []float64{1})), 0.3, 0, nil},
-		reference{must(NewEmpirical(map[float64]int{0: 3, 0.5: 1, 1: 8})), 8.5 / 12, 8.25/12 - 8.5*8.5/144, lattice(0, 0.5, 3./12, 1./12, 8./12)})
+		reference{must(NewEmpirical(map[float64]int{0: 3, 0.5: 1, 1: 8})), 8.5 / 12,
+			8.25/12 - 8.5*8.5/144, lattice(0, 0.5, 3./12, 1./12, 8./12)})
 	return rs
 }
 
@@ -155,7 +160,8 @@ func TestClippedGaussianMean(t *testing.T) {
 	// The largest and smallest parameters leave the doubles on the way, not at the end.
 	for _, l := range []ClippedGaussian{
 		must(NewClippedGaussian(0, 5e-324, 0, 1)), must(NewClippedGaussian(MaxAbs, 5e-324, -MaxAbs, MaxAbs)),
-		must(NewClippedGaussian(-MaxAbs, MaxAbs, 0, 5e-324)), must(NewClippedGaussian(MaxAbs, MaxAbs, -MaxAbs, MaxAbs)),
+		must(NewClippedGaussian(-MaxAbs, MaxAbs, 0, 5e-324)),
+		must(NewClippedGaussian(MaxAbs, MaxAbs, -MaxAbs, MaxAbs)),
 	} {
 		if m := l.Mean(); !(m >= l.lo && m <= l.hi) {
 			t.Errorf("%v: Mean is %v", l, m)
@@ -163,10 +169,12 @@ func TestClippedGaussianMean(t *testing.T) {
 	}
 }
 
-// TestBetaExtremes holds the smallest and largest shapes to their support and mean: a ratio of Gamma draws would be 0/0.
+// TestBetaExtremes holds the smallest and largest shapes to their support and mean: a ratio of
+// Gamma draws would be 0/0.
 func TestBetaExtremes(t *testing.T) {
 	s := noise.NewFast(1, 1)
-	for _, ab := range [][2]float64{{minShape, minShape}, {maxShape, maxShape}, {minShape, maxShape}, {maxShape, minShape}, {1e-3, 1e-3}} {
+	for _, ab := range [][2]float64{{minShape, minShape}, {maxShape, maxShape},
+		{minShape, maxShape}, {maxShape, minShape}, {1e-3, 1e-3}} {
 		l := must(NewBeta(ab[0], ab[1]))
 		x := make([]float64, 20_000)
 		for i := range x {
@@ -179,7 +187,8 @@ func TestBetaExtremes(t *testing.T) {
 	}
 }
 
-// TestFinite rebuilds the probabilities from the alias table and from the chain of binomials: both are exact up to rounding.
+// TestFinite rebuilds the probabilities from the alias table and from the chain of binomials: both
+// are exact up to rounding.
 func TestFinite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		weight := rapid.SliceOfN(rapid.Float64Range(1e-6, 1), 1, 60).Draw(t, "weight")
@@ -249,8 +258,10 @@ func TestConstructorsRefuse(t *testing.T) {
 		{"table p NaN", second(NewTable([]float64{0, 1}, []float64{nan, 1})), "the probability of 0 is NaN"},
 		{"table sum", second(NewTable([]float64{0, 1}, []float64{0.5, 0.4})), "sum to 0.9"},
 		{"table close", second(NewTable([]float64{0, 1}, []float64{0.5, 0.500000002})), "within 1e-9"},
-		{"table twice", second(NewTable([]float64{0, 1, 0}, []float64{0.5, 0.25, 0.25})), "the value 0 comes twice"},
-		{"table zeros", second(NewTable([]float64{0, math.Copysign(0, -1)}, []float64{0.5, 0.5})), "comes twice"},
+		{"table twice", second(NewTable([]float64{0, 1, 0}, []float64{0.5, 0.25, 0.25})),
+			"the value 0 comes twice"},
+		{"table zeros", second(NewTable([]float64{0, math.Copysign(0, -1)}, []float64{0.5, 0.5})),
+			"comes twice"},
 		{"empirical none", second(NewEmpirical(nil)), "no rewards"},
 		{"empirical count", second(NewEmpirical(map[float64]int{1: 0})), "0 times"},
 		{"empirical NaN", second(NewEmpirical(map[float64]int{nan: 1})), "a reward is no finite number"},

@@ -12,7 +12,8 @@ import (
 	"github.com/sotto-dp/sotto/noise"
 )
 
-// A LinearInstance is a finite set of actions in ℝ^d with the law of each one's rewards. NewLinearInstance and ReadLinearCSV make one.
+// A LinearInstance is a finite set of actions in ℝ^d with the law of each one's rewards.
+// NewLinearInstance and ReadLinearCSV make one.
 type LinearInstance struct {
 	Actions  [][]float64
 	Theta    []float64 // θ*; nil for logged rewards, whose means need not be linear
@@ -33,8 +34,9 @@ const MaxDim = 1 << 10
 // normSlack is by how much a norm may exceed 1 through rounding alone.
 const normSlack = 1e-9
 
-// NewLinearInstance returns the instance of these actions, at least two and all different, and this θ*, with rewards of this noise around
-// ⟨θ*,a⟩. All norms are at most 1 (000 Assumption 1; 001 Assumption 1): Normalise helps those that are not. The arguments are copied.
+// NewLinearInstance returns the instance of these actions, at least two and all different, and this
+// θ*, with rewards of this noise around ⟨θ*,a⟩. All norms are at most 1 (000 Assumption 1; 001
+// Assumption 1): Normalise helps those that are not. The arguments are copied.
 func NewLinearInstance(actions [][]float64, theta []float64, n RewardNoise) (LinearInstance, error) {
 	in := LinearInstance{Actions: make([][]float64, len(actions)), Theta: slices.Clone(theta)}
 	for i, a := range actions {
@@ -65,7 +67,8 @@ func (in LinearInstance) Dim() int {
 	return len(in.Actions[0])
 }
 
-// Validate says what is wrong with an instance that was put together by hand: what NewLinearInstance refuses, and an action without a law.
+// Validate says what is wrong with an instance that was put together by hand: what
+// NewLinearInstance refuses, and an action without a law.
 func (in LinearInstance) Validate() error {
 	if err := checkActions(in.Actions, 1); err != nil {
 		return fmt.Errorf("linear instance: %w", err)
@@ -76,12 +79,14 @@ func (in LinearInstance) Validate() error {
 		}
 	}
 	if len(in.Arms) != len(in.Actions) {
-		return fmt.Errorf("linear instance: %d laws for %d actions: there must be as many", len(in.Arms), len(in.Actions))
+		return fmt.Errorf("linear instance: %d laws for %d actions: there must be as many",
+			len(in.Arms), len(in.Actions))
 	}
 	return in.Instance.Validate()
 }
 
-// String is linear(actions=…,dim=…,sha256=…): a hash of the actions, of θ* and of the laws. Equal strings are equal instances.
+// String is linear(actions=…,dim=…,sha256=…): a hash of the actions, of θ* and of the laws. Equal
+// strings are equal instances.
 func (in LinearInstance) String() string {
 	h := sha256.New()
 	for _, a := range in.Actions {
@@ -89,7 +94,8 @@ func (in LinearInstance) String() string {
 	}
 	hashVector(h, in.Theta)
 	h.Write([]byte(in.Instance.String()))
-	return fmt.Sprintf("linear(actions=%d,dim=%d,sha256=%s)", len(in.Actions), in.Dim(), hex.EncodeToString(h.Sum(nil)))
+	return fmt.Sprintf("linear(actions=%d,dim=%d,sha256=%s)", len(in.Actions), in.Dim(),
+		hex.EncodeToString(h.Sum(nil)))
 }
 
 func hashVector(h interface{ Write([]byte) (int, error) }, a []float64) {
@@ -101,8 +107,9 @@ func hashVector(h interface{ Write([]byte) (int, error) }, a []float64) {
 	h.Write(b) // a hash takes everything
 }
 
-// Normalise scales actions and θ* jointly so that the largest action has norm 1: actions are divided by R = max ‖a‖ and θ* is multiplied by it,
-// which changes no mean. It returns copies, and R. If R‖θ*‖ > 1 means can leave [−1,1] and no scaling of the actions helps: an error says so.
+// Normalise scales actions and θ* jointly so that the largest action has norm 1: actions are
+// divided by R = max ‖a‖ and θ* is multiplied by it, which changes no mean. It returns copies, and
+// R. If R‖θ*‖ > 1 means can leave [−1,1] and no scaling of the actions helps: an error says so.
 // theta may be nil, for logged rewards.
 func Normalise(actions [][]float64, theta []float64) (a [][]float64, t []float64, r float64, err error) {
 	for i, x := range actions {
@@ -118,7 +125,8 @@ func Normalise(actions [][]float64, theta []float64) (a [][]float64, t []float64
 		return nil, nil, 0, errors.New("normalise: all actions are 0: at least one must have a positive norm")
 	}
 	if s := float64(r * norm(theta)); s > 1+normSlack {
-		return nil, nil, 0, fmt.Errorf("normalise: the largest action has norm %v and theta %v: their product is %v and must be at most 1, or means leave [-1,1]",
+		return nil, nil, 0, fmt.Errorf("normalise: the largest action has norm %v and theta %v: "+
+			"their product is %v and must be at most 1, or means leave [-1,1]",
 			r, norm(theta), s)
 	}
 	a = make([][]float64, len(actions))
@@ -155,7 +163,8 @@ func (f FixedLinear) Redrawn() bool { return false }
 // String is the instance's.
 func (f FixedLinear) String() string { return LinearInstance(f).String() }
 
-// SphereActions is the source of 000 §5.4 and 001 §VIII: K actions independent and uniform on the unit sphere of ℝ^d, and θ* uniform on it too.
+// SphereActions is the source of 000 §5.4 and 001 §VIII: K actions independent and uniform on the
+// unit sphere of ℝ^d, and θ* uniform on it too.
 type SphereActions struct {
 	arms, dim int
 	theta     []float64
@@ -163,16 +172,18 @@ type SphereActions struct {
 	redrawn   bool
 }
 
-// NewSphereActions returns the source of this many actions, from 2 to MaxArms, in ℝ^d, d from 2 to MaxDim, on whose sphere no two actions are
-// the same. theta is nil for a θ* that is drawn with the actions, uniform on the sphere; else a given one, ‖θ*‖ ≤ 1. If redrawn, every run has
-// its own actions and θ*; the sources do not say which they did.
+// NewSphereActions returns the source of this many actions, from 2 to MaxArms, in ℝ^d, d from 2 to
+// MaxDim, on whose sphere no two actions are the same. theta is nil for a θ* that is drawn with the
+// actions, uniform on the sphere; else a given one, ‖θ*‖ ≤ 1. If redrawn, every run has its own
+// actions and θ*; the sources do not say which they did.
 func NewSphereActions(arms, dim int, theta []float64, n RewardNoise, redrawn bool) (SphereActions, error) {
 	const name = "sphere actions"
 	if err := checkArms(arms); err != nil {
 		return SphereActions{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if dim < 2 || dim > MaxDim {
-		return SphereActions{}, fmt.Errorf("%s: the dimension is %d: it must be between 2 and %d", name, dim, MaxDim)
+		return SphereActions{}, fmt.Errorf("%s: the dimension is %d: it must be between 2 and %d",
+			name, dim, MaxDim)
 	}
 	if theta != nil {
 		if err := checkTheta(theta, dim); err != nil {
@@ -202,7 +213,8 @@ func (g SphereActions) Redrawn() bool { return g.redrawn }
 
 // String is sphere-actions(arms=…,dim=…,theta=…,noise=…,redrawn=…).
 func (g SphereActions) String() string {
-	return fmt.Sprintf("sphere-actions(arms=%d,dim=%d,theta=%s,noise=%v,redrawn=%t)", g.arms, g.dim, vector(g.theta), g.noise, g.redrawn)
+	return fmt.Sprintf("sphere-actions(arms=%d,dim=%d,theta=%s,noise=%v,redrawn=%t)", g.arms, g.dim,
+		vector(g.theta), g.noise, g.redrawn)
 }
 
 // sphere makes a uniform on the unit sphere: a normal vector, scaled.
@@ -218,7 +230,8 @@ func sphere(a []float64, s *noise.Fast) {
 	}
 }
 
-// vector writes a vector with the fewest digits that read back, and nil as sphere, which is where it is then drawn.
+// vector writes a vector with the fewest digits that read back, and nil as sphere, which is where
+// it is then drawn.
 func vector(a []float64) string {
 	if a == nil {
 		return "sphere"
@@ -244,7 +257,8 @@ func dot(a, b []float64) float64 {
 // norm is ‖a‖₂. Vectors here are of moderate size (checkVector), so squares stay finite.
 func norm(a []float64) float64 { return math.Sqrt(dot(a, a)) }
 
-// checkActions refuses what is no set of at least two different actions of one dimension, with norms of at most limit.
+// checkActions refuses what is no set of at least two different actions of one dimension, with
+// norms of at most limit.
 func checkActions(actions [][]float64, limit float64) error {
 	if n := len(actions); n < 2 || n > MaxArms {
 		return fmt.Errorf("the number of actions is %d: it must be between 2 and %d", n, MaxArms)
@@ -257,17 +271,20 @@ func checkActions(actions [][]float64, limit float64) error {
 	var key []byte
 	for i, a := range actions {
 		if len(a) != d {
-			return fmt.Errorf("action %d has %d features and action 1 has %d: all must have as many", i+1, len(a), d)
+			return fmt.Errorf("action %d has %d features and action 1 has %d: all must have as many",
+				i+1, len(a), d)
 		}
 		if err := checkVector(fmt.Sprintf("action %d", i+1), a); err != nil {
 			return err
 		}
 		if r := norm(a); r > limit+normSlack {
-			return fmt.Errorf("action %d has norm %v: it must be at most %v (or normalise: true)", i+1, r, limit)
+			return fmt.Errorf("action %d has norm %v: it must be at most %v (or normalise: true)",
+				i+1, r, limit)
 		}
 		key = vectorKey(key[:0], a)
 		if j, ok := seen[string(key)]; ok {
-			return fmt.Errorf("actions %d and %d are the same, %s: actions must be distinct", j+1, i+1, vector(a))
+			return fmt.Errorf("actions %d and %d are the same, %s: actions must be distinct", j+1,
+				i+1, vector(a))
 		}
 		seen[string(key)] = i
 	}
@@ -286,7 +303,8 @@ func vectorKey(key []byte, a []float64) []byte {
 func checkVector(name string, a []float64) error {
 	for j, x := range a {
 		if !(math.Abs(x) <= MaxAbs) {
-			return fmt.Errorf("%s: feature %d is %v: it must be a finite number, at most %v in absolute value", name, j+1, x, MaxAbs)
+			return fmt.Errorf("%s: feature %d is %v: it must be a finite number, at most %v in "+
+				"absolute value", name, j+1, x, MaxAbs)
 		}
 	}
 	return nil

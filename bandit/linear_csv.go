@@ -16,12 +16,14 @@ import (
 	"github.com/sotto-dp/sotto/noise"
 )
 
-// ReadLinearCSV reads logged rewards of actions with features, in columns x1,…,xd and reward, one row a reward. Further columns are
-// ignored. Each distinct feature vector is an action, in the order of first appearance, whose rewards are drawn from those that were logged for it. Their means need not be linear in
-// the features, so Theta is nil.
+// ReadLinearCSV reads logged rewards of actions with features, in columns x1,…,xd and reward, one
+// row a reward. Further columns are ignored. Each distinct feature vector is an action, in the
+// order of first appearance, whose rewards are drawn from those that were logged for it. Their
+// means need not be linear in the features, so Theta is nil.
 //
-// Norms are at most 1. With normalise all features are divided by the largest norm, if that is above 1; a common scale is no change to a linear
-// model. It is strict as ReadCSV is, and streamed as well: an error names the line and the column.
+// Norms are at most 1. With normalise all features are divided by the largest norm, if that is
+// above 1; a common scale is no change to a linear model. It is strict as ReadCSV is, and streamed
+// as well: an error names the line and the column.
 func ReadLinearCSV(r io.Reader, normalise bool) (LinearInstance, error) {
 	in, err := readLinearCSV(r, normalise)
 	if err != nil {
@@ -54,16 +56,19 @@ func readLinearCSV(r io.Reader, normalise bool) (LinearInstance, error) {
 		i, known := index[string(key)]
 		if !known {
 			if i = len(actions); i == MaxArms {
-				return LinearInstance{}, fmt.Errorf("line %d: this is action %d: there must be at most %d", t.line, i+1, MaxArms)
+				return LinearInstance{}, fmt.Errorf("line %d: this is action %d: there must be "+
+					"at most %d", t.line, i+1, MaxArms)
 			}
 			index[string(key)] = i
-			actions, lines, counts = append(actions, slices.Clone(t.x)), append(lines, t.line), append(counts, map[float64]int{})
+			actions, lines, counts = append(actions, slices.Clone(t.x)), append(lines, t.line),
+				append(counts, map[float64]int{})
 		}
 		counts[i][t.reward]++
 	}
 	switch len(actions) {
 	case 0:
-		return LinearInstance{}, errors.New("there is a header but no rewards: want at least one for each of two actions")
+		return LinearInstance{}, errors.New("there is a header but no rewards: want at least one " +
+			"for each of two actions")
 	case 1:
 		return LinearInstance{}, errors.New("all rewards are of one feature vector: want at least 2 actions")
 	}
@@ -75,7 +80,8 @@ func readLinearCSV(r io.Reader, normalise bool) (LinearInstance, error) {
 	}
 	if most > 1+normSlack {
 		if !normalise {
-			return LinearInstance{}, fmt.Errorf("line %d: the norm of the features must be at most 1 (or normalise: true)", lines[at])
+			return LinearInstance{}, fmt.Errorf("line %d: the norm of the features must be at "+
+				"most 1 (or normalise: true)", lines[at])
 		}
 		for _, a := range actions {
 			for j := range a {
@@ -94,8 +100,10 @@ func readLinearCSV(r io.Reader, normalise bool) (LinearInstance, error) {
 	return in, in.Validate() // tiny features may have become equal
 }
 
-// A ContextLog is logged rounds: in each a decision set, and one reward for each of its actions, which is the action's mean reward and is what it
-// pays. A run draws rounds uniformly with replacement; regret is against the best logged reward of each round. It is a source and its own instance.
+// A ContextLog is logged rounds: in each a decision set, and one reward for each of its
+// actions, which is the action's mean reward and is what it pays. A run draws rounds uniformly
+// with replacement; regret is against the best logged reward of each round. It is a source and
+// its own instance.
 type ContextLog struct {
 	dim     int
 	most    int       // actions of the largest round
@@ -106,12 +114,14 @@ type ContextLog struct {
 	text    string
 }
 
-// ReadContextualCSV reads logged rounds, in columns round, x1,…,xd and reward, one row an action. Further columns are ignored. The rows
-// of a round are together; a round is an integer, and rounds increase from one to the next (they need not be numbered without gaps). A log with the reward of the played action alone
-// has decision sets of one action, on which no policy can be told from another: a round with one action is allowed, but not all may be so.
+// ReadContextualCSV reads logged rounds, in columns round, x1,…,xd and reward, one row an action.
+// Further columns are ignored. The rows of a round are together; a round is an integer, and rounds
+// increase from one to the next (they need not be numbered without gaps). A log with the reward of
+// the played action alone has decision sets of one action, on which no policy can be told from
+// another: a round with one action is allowed, but not all may be so.
 //
-// Norms are at most 1. With normalise all features are divided by the largest norm, if that is above 1. It is strict as ReadCSV is: an error names the
-// line and the column.
+// Norms are at most 1. With normalise all features are divided by the largest norm, if that is
+// above 1. It is strict as ReadCSV is: an error names the line and the column.
 func ReadContextualCSV(r io.Reader, normalise bool) (*ContextLog, error) {
 	l, err := readContextualCSV(r, normalise)
 	if err != nil {
@@ -140,14 +150,16 @@ func readContextualCSV(r io.Reader, normalise bool) (*ContextLog, error) {
 		case len(l.start) == 0 || t.round > round:
 			l.start = append(l.start, len(l.rewards))
 		case t.round < round:
-			return nil, t.Errorf(t.roundAt, "comes after a larger one: rounds must increase, and the rows of a round be together")
+			return nil, t.Errorf(t.roundAt, "comes after a larger one: rounds must increase, and "+
+				"the rows of a round be together")
 		case len(l.rewards)-l.start[len(l.start)-1] == MaxArms:
 			return nil, t.Errorf(t.roundAt, "the round has more than %d actions", MaxArms)
 		}
 		round = t.round
 		largest = max(largest, norm(t.x))
 		if largest > 1+normSlack && !normalise {
-			return nil, fmt.Errorf("line %d: the norm of the features must be at most 1 (or normalise: true)", t.line)
+			return nil, fmt.Errorf("line %d: the norm of the features must be at most 1 (or "+
+				"normalise: true)", t.line)
 		}
 		l.x, l.rewards = append(l.x, t.x...), append(l.rewards, t.reward)
 		l.bounded = l.bounded && math.Abs(t.reward) <= 1
@@ -157,7 +169,8 @@ func readContextualCSV(r io.Reader, normalise bool) (*ContextLog, error) {
 	case 0:
 		return nil, errors.New("there is a header but no rounds: want at least one")
 	case 1:
-		return nil, errors.New("column round: every round has one action: want at least one round with 2 actions or more")
+		return nil, errors.New("column round: every round has one action: want at least one " +
+			"round with 2 actions or more")
 	}
 	l.start = append(l.start, len(l.rewards))
 	if largest > 1+normSlack {
@@ -170,7 +183,8 @@ func readContextualCSV(r io.Reader, normalise bool) (*ContextLog, error) {
 		hashVector(h, l.x[l.start[i]*l.dim:l.start[i+1]*l.dim])
 		hashVector(h, l.rewards[l.start[i]:l.start[i+1]])
 	}
-	l.text = fmt.Sprintf("context-log(rounds=%d,dim=%d,sha256=%s)", l.Rounds(), l.dim, hex.EncodeToString(h.Sum(nil)))
+	l.text = fmt.Sprintf("context-log(rounds=%d,dim=%d,sha256=%s)", l.Rounds(), l.dim,
+		hex.EncodeToString(h.Sum(nil)))
 	return l, nil
 }
 
@@ -235,7 +249,8 @@ func newFeatureTable(r io.Reader, rounds bool) (*featureTable, error) {
 	}
 	d := 0
 	for _, name := range t.Columns() {
-		if _, err := strconv.ParseUint(strings.TrimPrefix(name, "x"), 10, 64); err == nil && strings.HasPrefix(name, "x") {
+		if _, err := strconv.ParseUint(strings.TrimPrefix(name, "x"), 10, 64); err == nil &&
+			strings.HasPrefix(name, "x") {
 			d++
 		}
 	}

@@ -17,12 +17,14 @@ func TestReadLinearCSV(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(in.Actions) != 2 || !slices.Equal(in.Actions[0], []float64{1, 0}) || !slices.Equal(in.Actions[1], []float64{0, -0.5}) ||
+	if len(in.Actions) != 2 || !slices.Equal(in.Actions[0], []float64{1, 0}) ||
+		!slices.Equal(in.Actions[1], []float64{0, -0.5}) ||
 		!slices.Equal(in.Means(), []float64{0.5, -1}) || in.Theta != nil {
 		t.Errorf("%v %v", in.Actions, in)
 	}
 	in, err = ReadLinearCSV(strings.NewReader("x1,x2,reward\n3,4,1\n0,1,3\n"), true)
-	if err != nil || !slices.Equal(in.Actions[0], []float64{0.6, 0.8}) || !slices.Equal(in.Actions[1], []float64{0, 0.2}) || in.Means()[1] != 3 {
+	if err != nil || !slices.Equal(in.Actions[0], []float64{0.6, 0.8}) ||
+		!slices.Equal(in.Actions[1], []float64{0, 0.2}) || in.Means()[1] != 3 {
 		t.Errorf("normalised: %v %v", in.Actions, err)
 	}
 	mixed, err := ReadLinearCSV(strings.NewReader("reward,day,x2,x1\n1,mon,0,1\n-1,tue,-0.5,0\n"), false)
@@ -36,7 +38,8 @@ func TestReadLinearCSV(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"empty", "", "linear rewards: the file is empty: the first line must be a header"},
 		{"header only", "x1,reward\n", "a header but no rewards"},
-		{"no features", "reward\n1\n", `line 1: there is no column "x1" among the 1 of the header: features are x1, x2, … without a gap`},
+		{"no features", "reward\n1\n",
+			`line 1: there is no column "x1" among the 1 of the header: features are x1, x2, … without a gap`},
 		{"other names", "x1,x3,reward\n1,1,1\n", `line 1: there is no column "x2" among the 3 of the header`},
 		{"from zero", "x0,x1,reward\n1,1,1\n", `line 1: there is no column "x2"`},
 		{"no header", "1,0,1\n0,1,0\n", `line 1: there is no column "reward" among the 3 of the header`},
@@ -47,16 +50,20 @@ func TestReadLinearCSV(t *testing.T) {
 		{"empty feature", "x1,x2,reward\n,0,1\n", "line 2, column x1: must"},
 		{"reward", "x1,x2,reward\n1,0,good\n", "line 2, column reward: must"},
 		{"large", "x1,reward\n1e101,0\n", "line 2, column x1: must"},
-		{"one action", "x1,reward\n1,0\n1,1\n", "all rewards are of one feature vector: want at least 2 actions"},
-		{"norm", "x1,x2,reward\n1,0,1\n1,1,1\n3,4,1\n0,1,0\n", "line 4: the norm of the features must be at most 1 (or normalise: true)"},
+		{"one action", "x1,reward\n1,0\n1,1\n", "all rewards are of one feature vector: want at " +
+			"least 2 actions"},
+		{"norm", "x1,x2,reward\n1,0,1\n1,1,1\n3,4,1\n0,1,0\n", "line 4: the norm of the features " +
+			"must be at most 1 (or normalise: true)"},
 		{"open quote", "x1,reward\n1,1\n\"2,0\n", "line 3"},
 	} {
 		in, err := ReadLinearCSV(strings.NewReader(c.in), false)
-		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || in.Actions != nil {
+		if err == nil || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "\n") || in.Actions != nil {
 			t.Errorf("%s: %v, error %v; want %q", c.name, in, err, c.want)
 		}
 	}
-	if _, err := ReadLinearCSV(strings.NewReader("x1,reward\n1e100,1\n1e-300,1\n-1e-300,0\n"), true); err == nil || !strings.Contains(err.Error(), "actions 2 and 3 are the same") {
+	if _, err := ReadLinearCSV(strings.NewReader("x1,reward\n1e100,1\n1e-300,1\n-1e-300,0\n"),
+		true); err == nil || !strings.Contains(err.Error(), "actions 2 and 3 are the same") {
 		t.Errorf("two actions that scaling makes one: %v", err)
 	}
 }
@@ -79,7 +86,10 @@ func TestReadLinearCSVStreams(t *testing.T) {
 		return m.HeapAlloc
 	}
 	var end uint64
-	log := &longLog{block: bytes.Repeat([]byte("0.25,0.5,1\n0.5,-0.5,0\n"), 400), left: 1000, rest: []byte("x1,x2,reward\n"), after: func() { end = heap() }}
+	log := &longLog{block: bytes.Repeat([]byte("0.25,0.5,1\n0.5,-0.5,0\n"), 400), left: 1000,
+		rest: []byte("x1,x2,reward\n"), after: func() {
+			end = heap()
+		}}
 	start := heap()
 	in, err := ReadLinearCSV(log, false)
 	if err != nil {
@@ -99,7 +109,8 @@ func TestReadContextualCSV(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.Rounds() != 3 || l.Dim() != 2 || l.MaxActions() != 3 || !l.Bounded() || l.Redrawn() || !strings.HasPrefix(l.String(), "context-log(rounds=3,dim=2,sha256=") {
+	if l.Rounds() != 3 || l.Dim() != 2 || l.MaxActions() != 3 || !l.Bounded() || l.Redrawn() ||
+		!strings.HasPrefix(l.String(), "context-log(rounds=3,dim=2,sha256=") {
 		t.Errorf("%v", l)
 	}
 	in := must(l.Contextual(nil))
@@ -140,23 +151,27 @@ func TestReadContextualCSV(t *testing.T) {
 		{"no round", "x1,reward\n1,1\n", `line 1: there is no column "round" among the 2 of the header`},
 		{"no features", "round,reward\n1,1\n", `line 1: there is no column "x1"`},
 		{"round", "round,x1,reward\n1.5,1,1\n", "line 2, column round: must be an integer"},
-		{"order", "round,x1,reward\n2,1,1\n2,0,1\n1,0,0\n", "line 4, column round: comes after a larger one: rounds must increase"},
+		{"order", "round,x1,reward\n2,1,1\n2,0,1\n1,0,0\n", "line 4, column round: comes after a " +
+			"larger one: rounds must increase"},
 		{"apart", "round,x1,reward\n1,1,1\n2,0,1\n1,0,0\n", "line 4, column round: comes after"},
 		{"ragged", "round,x1,reward\n1,1\n", "line 2: the row has 2 fields, must have 3"},
 		{"NaN", "round,x1,reward\n1,NaN,1\n", "line 2, column x1: must"},
 		{"reward", "round,x1,reward\n1,1,\n", "line 2, column reward: must"},
-		{"norm", "round,x1,x2,reward\n1,1,0,1\n1,1,1,1\n", "line 3: the norm of the features must be at most 1 (or normalise: true)"},
+		{"norm", "round,x1,x2,reward\n1,1,0,1\n1,1,1,1\n", "line 3: the norm of the features " +
+			"must be at most 1 (or normalise: true)"},
 		{"one action each", "round,x1,reward\n1,1,1\n2,0,1\n", "every round has one action"},
 	} {
 		l, err := ReadContextualCSV(strings.NewReader(c.in), false)
-		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || l != nil {
+		if err == nil || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "\n") || l != nil {
 			t.Errorf("%s: %v, error %v; want %q", c.name, l, err, c.want)
 		}
 	}
 }
 
 func FuzzReadLinearCSV(f *testing.F) {
-	for _, s := range []string{"x1,reward\n0.5,1\n1,1\n", "x1,x2,reward\n3,4,1\n0,-0,0\n3,4,0.25\n", "x1,reward\n", "", "x1,reward\n\"x\n", "\ufeffx1,reward\r\n1,1\r\n2,-0\r\n"} {
+	for _, s := range []string{"x1,reward\n0.5,1\n1,1\n", "x1,x2,reward\n3,4,1\n0,-0,0\n3,4,0.25\n",
+		"x1,reward\n", "", "x1,reward\n\"x\n", "\ufeffx1,reward\r\n1,1\r\n2,-0\r\n"} {
 		f.Add([]byte(s), true)
 	}
 	f.Fuzz(func(t *testing.T, log []byte, normalise bool) {
@@ -174,7 +189,8 @@ func FuzzReadLinearCSV(f *testing.F) {
 }
 
 func FuzzReadContextualCSV(f *testing.F) {
-	for _, s := range []string{"round,x1,reward\n1,0.5,1\n1,1,1\n2,0,0\n", "round,x1,x2,reward\n-1,3,4,1\n-1,0,-0,0\n", "round,x1,reward\n", "", "round,x1,reward\n\"x\n",
+	for _, s := range []string{"round,x1,reward\n1,0.5,1\n1,1,1\n2,0,0\n",
+		"round,x1,x2,reward\n-1,3,4,1\n-1,0,-0,0\n", "round,x1,reward\n", "", "round,x1,reward\n\"x\n",
 		"\ufeffround,x1,reward\r\n1,1,1\r\n1,2,-0\r\n"} {
 		f.Add([]byte(s), true)
 	}

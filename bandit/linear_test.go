@@ -31,7 +31,8 @@ func TestRewardNoiseLaws(t *testing.T) {
 			})
 		}
 	}
-	if _, err := SignNoise().Law(1.01); err == nil || !strings.Contains(err.Error(), "the mean is 1.01: it must be between -1 and 1") {
+	if _, err := SignNoise().Law(1.01); err == nil ||
+		!strings.Contains(err.Error(), "the mean is 1.01: it must be between -1 and 1") {
 		t.Errorf("a mean of 1.01: %v", err)
 	}
 	if l := must(SignNoise().Law(1 + 1e-12)); l.Mean() != 1 { // a unit vector times itself
@@ -39,7 +40,8 @@ func TestRewardNoiseLaws(t *testing.T) {
 	}
 }
 
-// TestContextualRewards holds rewards of contextual instances to the same laws, and to taking the same from the stream whatever the mean is.
+// TestContextualRewards holds rewards of contextual instances to the same laws, and to taking the
+// same from the stream whatever the mean is.
 func TestContextualRewards(t *testing.T) {
 	for _, n := range []RewardNoise{SignNoise(), must(GaussianNoise(0.5))} {
 		for _, m := range []float64{-1, -0.3, 0, 0.625, 1} {
@@ -77,7 +79,8 @@ func TestLinearInstance(t *testing.T) {
 	if in.Actions[0][0] != 1 || in.Theta[0] != 0.75 {
 		t.Error("the instance holds on to its arguments")
 	}
-	other := must(NewLinearInstance([][]float64{{1, 0}, {0, 1}, {0.5, -0.5}}, []float64{0.75, -0.5}, must(GaussianNoise(1))))
+	other := must(NewLinearInstance([][]float64{{1, 0}, {0, 1}, {0.5, -0.5}}, []float64{0.75, -0.5},
+		must(GaussianNoise(1))))
 	if in.String() == other.String() || !strings.HasPrefix(in.String(), "linear(actions=3,dim=2,sha256=") {
 		t.Errorf("%v and %v", in, other)
 	}
@@ -90,10 +93,13 @@ func TestLinearInstance(t *testing.T) {
 		t.Error("an instance without actions")
 	}
 	in.Arms = in.Arms[:2]
-	if _, err := FixedLinear(in).Linear(nil); err == nil || !strings.Contains(err.Error(), "2 laws for 3 actions") {
+	if _, err := FixedLinear(in).Linear(nil); err == nil ||
+		!strings.Contains(err.Error(), "2 laws for 3 actions") {
 		t.Errorf("two laws: %v", err)
 	}
-	if in := must(NewLinearInstance([][]float64{{1}, {-1}}, []float64{0.5}, SignNoise())); in.Best() != 0 || in.Dim() != 1 { // d = 1 is a line
+	// d = 1 is a line
+	if in := must(NewLinearInstance([][]float64{{1}, {-1}}, []float64{0.5},
+		SignNoise())); in.Best() != 0 || in.Dim() != 1 {
 		t.Errorf("%v", in)
 	}
 }
@@ -116,28 +122,48 @@ func TestLinearRefuses(t *testing.T) {
 	}{
 		{"no actions", instance(nil, 1), "the number of actions is 0: it must be between 2 and 1048576"},
 		{"one action", instance(e([]float64{1}), 1), "the number of actions is 1"},
-		{"no features", instance(e([]float64{}, []float64{})), "the dimension is 0: it must be between 1 and 1024"},
+		{"no features", instance(e([]float64{}, []float64{})), "the dimension is 0: it must be " +
+			"between 1 and 1024"},
 		{"many features", instance(e(make([]float64, 1025), nil)), "the dimension is 1025"},
-		{"ragged", instance(e([]float64{1, 0}, []float64{1}), 1, 0), "action 2 has 1 features and action 1 has 2"},
-		{"NaN", instance(e([]float64{1, 0}, []float64{0, nan}), 1, 0), "action 2: feature 2 is NaN: it must be a finite number"},
+		{"ragged", instance(e([]float64{1, 0}, []float64{1}), 1, 0),
+			"action 2 has 1 features and action 1 has 2"},
+		{"NaN", instance(e([]float64{1, 0}, []float64{0, nan}), 1, 0),
+			"action 2: feature 2 is NaN: it must be a finite number"},
 		{"Inf", instance(e([]float64{inf, 0}, []float64{0, 1}), 1, 0), "action 1: feature 1 is +Inf"},
-		{"norm", instance(e([]float64{1, 0}, []float64{0, 1.5}), 1, 0), "action 2 has norm 1.5: it must be at most 1 (or normalise: true)"},
-		{"huge", instance(e([]float64{1, 0}, []float64{1e100, 1e100}), 1, 0), "action 2 has norm 1.414213562373095"},
-		{"twice", instance(e([]float64{0, 1}, []float64{1, 0}, []float64{0.5, 0}, []float64{1, math.Copysign(0, -1)}), 1, 0),
+		{"norm", instance(e([]float64{1, 0}, []float64{0, 1.5}), 1, 0),
+			"action 2 has norm 1.5: it must be at most 1 (or normalise: true)"},
+		{"huge", instance(e([]float64{1, 0}, []float64{1e100, 1e100}), 1, 0),
+			"action 2 has norm 1.414213562373095"},
+		{"twice", instance(e([]float64{0, 1}, []float64{1, 0}, []float64{0.5, 0},
+			[]float64{1, math.Copysign(0, -1)}), 1, 0),
 			"actions 2 and 4 are the same, [1 0]: actions must be distinct"},
-		{"theta norm", instance(e([]float64{1, 0}, []float64{0, 1}), 1, 1), "theta has norm 1.4142135623730951: it must be at most 1"},
+		{"theta norm", instance(e([]float64{1, 0}, []float64{0, 1}), 1, 1),
+			"theta has norm 1.4142135623730951: it must be at most 1"},
 		{"theta NaN", instance(e([]float64{1, 0}, []float64{0, 1}), nan, 1), "theta: feature 1 is NaN"},
-		{"theta dim", instance(e([]float64{1, 0}, []float64{0, 1}), 1), "theta has 1 features and the actions have 2"},
+		{"theta dim", instance(e([]float64{1, 0}, []float64{0, 1}), 1),
+			"theta has 1 features and the actions have 2"},
 		{"sd 0", second(GaussianNoise(0)), "gaussian noise: sd is 0: it must be positive"},
 		{"sd NaN", second(GaussianNoise(nan)), "sd is NaN"},
-		{"sphere K", second(NewSphereActions(1, 3, nil, SignNoise(), true)), "sphere actions: the number of arms is 1"},
-		{"sphere d", second(NewSphereActions(10, 1, nil, SignNoise(), true)), "the dimension is 1: it must be between 2 and 1024"},
-		{"sphere theta", second(NewSphereActions(10, 2, []float64{2, 0}, SignNoise(), true)), "theta has norm 2"},
-		{"contexts K", second(NewGaussianContexts(with(func(c *ContextConfig) { c.Arms = 0 }), nil, 0.1)), "the number of actions is 0: it must be between 1 and"},
-		{"contexts d", second(NewSphereContexts(with(func(c *ContextConfig) { c.Dim = 0 }))), "sphere contexts: the dimension is 0"},
-		{"contexts theta", second(NewGaussianContexts(with(func(c *ContextConfig) { c.Theta = []float64{2, 0} }), nil, 0.1)), "theta has norm 2"},
-		{"contexts theta dim", second(NewSphereContexts(with(func(c *ContextConfig) { c.Theta = []float64{} }))), "theta has 0 features and the actions have 2"},
-		{"contexts mean dim", second(NewGaussianContexts(cfg, []float64{1}, 0.1)), "mean has 1 features: it must have 2"},
+		{"sphere K", second(NewSphereActions(1, 3, nil, SignNoise(), true)),
+			"sphere actions: the number of arms is 1"},
+		{"sphere d", second(NewSphereActions(10, 1, nil, SignNoise(), true)),
+			"the dimension is 1: it must be between 2 and 1024"},
+		{"sphere theta", second(NewSphereActions(10, 2, []float64{2, 0}, SignNoise(), true)),
+			"theta has norm 2"},
+		{"contexts K", second(NewGaussianContexts(with(func(c *ContextConfig) {
+			c.Arms = 0
+		}), nil, 0.1)), "the number of actions is 0: it must be between 1 and"},
+		{"contexts d", second(NewSphereContexts(with(func(c *ContextConfig) {
+			c.Dim = 0
+		}))), "sphere contexts: the dimension is 0"},
+		{"contexts theta", second(NewGaussianContexts(with(func(c *ContextConfig) {
+			c.Theta = []float64{2, 0}
+		}), nil, 0.1)), "theta has norm 2"},
+		{"contexts theta dim", second(NewSphereContexts(with(func(c *ContextConfig) {
+			c.Theta = []float64{}
+		}))), "theta has 0 features and the actions have 2"},
+		{"contexts mean dim", second(NewGaussianContexts(cfg, []float64{1}, 0.1)),
+			"mean has 1 features: it must have 2"},
 		{"contexts mean", second(NewGaussianContexts(cfg, []float64{1, nan}, 0.1)), "mean: feature 2 is NaN"},
 		{"contexts variance", second(NewGaussianContexts(cfg, nil, 0)), "variance is 0: it must be positive"},
 		{"contexts variance NaN", second(NewGaussianContexts(cfg, nil, nan)), "variance is NaN"},
@@ -148,7 +174,8 @@ func TestLinearRefuses(t *testing.T) {
 		{"fixed ragged", fix(SignNoise(), []float64{1}, []float64{0, 1}), "action 2 has 2 features"},
 		{"no stream", second(must(NewSphereContexts(cfg)).Contextual(nil)), "the stream is missing"},
 		{"scale", third(Normalise(e([]float64{3, 4}, []float64{0, 1}), []float64{0.5, 0})),
-			"the largest action has norm 5 and theta 0.5: their product is 2.5 and must be at most 1, or means leave [-1,1]"},
+			"the largest action has norm 5 and theta 0.5: their product is 2.5 and must be at " +
+				"most 1, or means leave [-1,1]"},
 		{"scale of 0", third(Normalise(e([]float64{0, 0}), nil)), "all actions are 0"},
 		{"scale of NaN", third(Normalise(e([]float64{0, nan}), nil)), "action 1: feature 2 is NaN"},
 		{"scale of theta", third(Normalise(e([]float64{0, 1}), []float64{nan})), "theta: feature 1 is NaN"},
@@ -208,7 +235,8 @@ func archimedes(x float64) float64 { return min(max((1+x)/2, 0), 1) }
 
 func TestSphereActions(t *testing.T) {
 	g := must(NewSphereActions(10, 3, nil, must(GaussianNoise(1)), true))
-	if g.String() != "sphere-actions(arms=10,dim=3,theta=sphere,noise=gaussian(sd=1),redrawn=true)" || !g.Redrawn() {
+	if g.String() != "sphere-actions(arms=10,dim=3,theta=sphere,noise=gaussian(sd=1),redrawn=true)" ||
+		!g.Redrawn() {
 		t.Error(g)
 	}
 	given := must(NewSphereActions(10, 3, []float64{0, 0.5, 0}, SignNoise(), false))
@@ -250,7 +278,9 @@ func TestGaussianContexts(t *testing.T) {
 	theta := []float64{0.6, 0, 0.8}
 	cfg := ContextConfig{Arms: k, Dim: d, Theta: theta, Noise: must(GaussianNoise(1))}
 	plain := must(NewGaussianContexts(cfg, nil, 0.1))
-	if s := plain.String(); s != "gaussian-contexts(arms=10,dim=3,mean=[0.5773502691896258 0.5773502691896258 0.5773502691896258],variance=0.1,theta=[0.6 0 0.8],noise=gaussian(sd=1),normalise=false,redrawn=false)" {
+	if s := plain.String(); s != "gaussian-contexts(arms=10,dim=3,mean=[0.5773502691896258 "+
+		"0.5773502691896258 0.5773502691896258],variance=0.1,theta=[0.6 0 "+
+		"0.8],noise=gaussian(sd=1),normalise=false,redrawn=false)" {
 		t.Error(s)
 	}
 	cfg.Normalise = true
@@ -315,7 +345,8 @@ func TestGaussianContexts(t *testing.T) {
 
 func TestOtherContexts(t *testing.T) {
 	sphere := must(NewSphereContexts(ContextConfig{Arms: 4, Dim: 3, Redrawn: true}))
-	if sphere.String() != "sphere-contexts(arms=4,dim=3,theta=sphere,noise=sign,redrawn=true)" || !sphere.Redrawn() {
+	if sphere.String() != "sphere-contexts(arms=4,dim=3,theta=sphere,noise=sign,redrawn=true)" ||
+		!sphere.Redrawn() {
 		t.Error(sphere)
 	}
 	s := noise.NewFast(3, 4)
@@ -352,19 +383,23 @@ func TestOtherContexts(t *testing.T) {
 		}
 		a[0] = 7 // the caller's own
 	}
-	if one := must(must(NewFixedContexts([][]float64{{1}}, ContextConfig{Theta: []float64{1}})).Contextual(nil)); one.MaxActions() != 1 {
+	if one := must(must(NewFixedContexts([][]float64{{1}},
+		ContextConfig{Theta: []float64{1}})).Contextual(nil)); one.MaxActions() != 1 {
 		t.Error("one action")
 	}
 }
 
 func contexts(noise RewardNoise, normalise bool) ContextualInstance {
-	return must(must(NewGaussianContexts(ContextConfig{Arms: 10, Dim: 3, Theta: []float64{0, 0, 1}, Noise: noise, Normalise: normalise}, nil, 0.1)).Contextual(nil))
+	return must(must(NewGaussianContexts(ContextConfig{Arms: 10, Dim: 3, Theta: []float64{0, 0, 1},
+		Noise: noise, Normalise: normalise}, nil, 0.1)).Contextual(nil))
 }
 
 func TestRoundsDoNotAllocate(t *testing.T) {
 	log := must(ReadContextualCSV(strings.NewReader("round,x1,reward\n1,0,0\n1,1,0\n2,0,1\n"), false))
-	fixed := must(must(NewFixedContexts([][]float64{{1}, {0.5}}, ContextConfig{Theta: []float64{1}})).Contextual(nil))
-	for _, in := range []ContextualInstance{contexts(SignNoise(), true), contexts(must(GaussianNoise(1)), false), fixed, log} {
+	fixed := must(must(NewFixedContexts([][]float64{{1}, {0.5}},
+		ContextConfig{Theta: []float64{1}})).Contextual(nil))
+	for _, in := range []ContextualInstance{contexts(SignNoise(), true),
+		contexts(must(GaussianNoise(1)), false), fixed, log} {
 		s := noise.NewFast(1, 2)
 		a, m := make([]float64, 0, in.MaxActions()*in.Dim()), make([]float64, 0, in.MaxActions())
 		if n := testing.AllocsPerRun(100, func() { a, m = in.Round(a, m, &s); in.Reward(m[0], &s) }); n != 0 {

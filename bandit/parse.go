@@ -7,11 +7,13 @@ import (
 )
 
 // laws says how each law is written.
-const laws = "bernoulli(p), gaussian(mean,sd), clipped-gaussian(mean,sd,lo,hi), beta(a,b), uniform(lo,hi) or table(v1:p1,v2:p2,…)"
+const laws = "bernoulli(p), gaussian(mean,sd), clipped-gaussian(mean,sd,lo,hi), beta(a,b), " +
+	"uniform(lo,hi) or table(v1:p1,v2:p2,…)"
 
-// ParseLaw reads a law as String writes it: bernoulli(0.75), gaussian(0.5,0.1), clipped-gaussian(0.5,0.1,0,1), beta(2,3),
-// uniform(0,1), table(0:0.5,1:0.5). A bare number is the mean of a Bernoulli. Spaces around names and numbers do not matter. An
-// empirical law cannot be parsed: it is read from its log by ReadCSV.
+// ParseLaw reads a law as String writes it: bernoulli(0.75), gaussian(0.5,0.1),
+// clipped-gaussian(0.5,0.1,0,1), beta(2,3), uniform(0,1), table(0:0.5,1:0.5). A bare number is the
+// mean of a Bernoulli. Spaces around names and numbers do not matter. An empirical law cannot be
+// parsed: it is read from its log by ReadCSV.
 func ParseLaw(text string) (Law, error) {
 	text = strings.TrimSpace(text)
 	name, rest, call := strings.Cut(text, "(")
@@ -96,7 +98,8 @@ func law(text string, l Law, err error) (Law, error) {
 func parseArgs(text, args string, fields ...string) ([]float64, error) {
 	parts := strings.Split(args, ",")
 	if len(parts) != len(fields) {
-		return nil, fmt.Errorf("law %q: the number of parameters is %d: it must be %d (%s)", text, len(parts), len(fields), strings.Join(fields, ","))
+		return nil, fmt.Errorf("law %q: the number of parameters is %d: it must be %d (%s)", text,
+			len(parts), len(fields), strings.Join(fields, ","))
 	}
 	x := make([]float64, len(fields))
 	for i, f := range fields {
@@ -108,7 +111,8 @@ func parseArgs(text, args string, fields ...string) ([]float64, error) {
 	return x, nil
 }
 
-// parseNumber reads a decimal number. NaN and the infinities pass: whoever knows the field's range refuses them.
+// parseNumber reads a decimal number. NaN and the infinities pass: whoever knows the field's
+// range refuses them.
 func parseNumber(s string) (float64, error) {
 	x, err := strconv.ParseFloat(s, 64)
 	if err != nil || strings.ContainsAny(s, "xX_") {

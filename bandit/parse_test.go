@@ -130,8 +130,10 @@ func sane(t interface{ Fatalf(string, ...any) }, l Law) {
 }
 
 func FuzzParseLaw(f *testing.F) {
-	for _, s := range []string{"0.75", "bernoulli(0.75)", "gaussian(0.5,0.1)", "clipped-gaussian(0.5,0.1,0,1)", "beta(2,3)", "uniform(0,1)",
-		"table(0:0.5,1:0.5)", "empirical(n=12,sha256=00)", "table(", "beta(1e-6,1e12)", "uniform(-1e100,1e100)"} {
+	for _, s := range []string{"0.75", "bernoulli(0.75)", "gaussian(0.5,0.1)",
+		"clipped-gaussian(0.5,0.1,0,1)", "beta(2,3)", "uniform(0,1)",
+		"table(0:0.5,1:0.5)", "empirical(n=12,sha256=00)", "table(", "beta(1e-6,1e12)",
+		"uniform(-1e100,1e100)"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -7,7 +7,8 @@ import (
 	"github.com/sotto-dp/sotto/noise"
 )
 
-// RewardNoise is the law of a reward around a mean m that is linear in the action. The zero value is SignNoise.
+// RewardNoise is the law of a reward around a mean m that is linear in the action. The zero
+// value is SignNoise.
 //
 //	sign             1 with probability (1+m)/2, else −1: bounded and 1-subgaussian, so that privacy and regret bounds both hold as proved
 //	gaussian(sd=…)   N(m, sd²): unbounded, as in the experiments of 000 and 001 (sd = 1). A curator clips it, which bends the means; an unclipped
@@ -25,7 +26,8 @@ func GaussianNoise(sd float64) (RewardNoise, error) {
 	return RewardNoise{sd}, nil
 }
 
-// Law is the law of rewards of this mean. A mean of signs must be in [−1,1]; beyond it by rounding is at its end.
+// Law is the law of rewards of this mean. A mean of signs must be in [−1,1]; beyond it by
+// rounding is at its end.
 func (n RewardNoise) Law(mean float64) (Law, error) {
 	if n.sd > 0 {
 		return familyLaw(NewGaussian(mean, n.sd))
@@ -56,8 +58,8 @@ func (n RewardNoise) mean(m float64) float64 {
 	return m
 }
 
-// draw is one reward. What it takes from the stream does not depend on the mean. The probability of a sign is rounded to a multiple of 2⁻⁵³: an
-// exact coin would now and then take a second word.
+// draw is one reward. What it takes from the stream does not depend on the mean. The probability of
+// a sign is rounded to a multiple of 2⁻⁵³: an exact coin would now and then take a second word.
 func (n RewardNoise) draw(mean float64, s *noise.Fast) float64 {
 	if n.sd > 0 {
 		return mean + float64(n.sd*s.Normal())

@@ -17,11 +17,13 @@ type Table struct {
 	text string
 }
 
-// NewTable returns the law that gives values[i] with probability p[i]. The values are finite and distinct; the probabilities are in
-// (0,1] and sum to 1 within 1e-9 (they are then divided by their sum). The order does not matter.
+// NewTable returns the law that gives values[i] with probability p[i]. The values are finite and
+// distinct; the probabilities are in (0,1] and sum to 1 within 1e-9 (they are then divided by their
+// sum). The order does not matter.
 func NewTable(values, p []float64) (*Table, error) {
 	if len(values) != len(p) {
-		return nil, fmt.Errorf("table: %d values and %d probabilities: there must be as many", len(values), len(p))
+		return nil, fmt.Errorf("table: %d values and %d probabilities: there must be as many",
+			len(values), len(p))
 	}
 	if len(values) == 0 {
 		return nil, fmt.Errorf("table: no values: there must be at least one")
@@ -34,7 +36,8 @@ func NewTable(values, p []float64) (*Table, error) {
 			return nil, err
 		}
 		if !(p[i] > 0 && p[i] <= 1) {
-			return nil, fmt.Errorf("table: the probability of %v is %v: it must be above 0 and at most 1", v, p[i])
+			return nil, fmt.Errorf("table: the probability of %v is %v: it must be above 0 and "+
+				"at most 1", v, p[i])
 		}
 		entries[i] = entry{unsigned(v), p[i]}
 		sum += p[i]
@@ -56,7 +59,8 @@ func NewTable(values, p []float64) (*Table, error) {
 	return &Table{newFinite(vs, ps), "table" + text.String() + ")"}, nil
 }
 
-// String is table(v1:p1,v2:p2,…) with the values in increasing order and the probabilities as they were given.
+// String is table(v1:p1,v2:p2,…) with the values in increasing order and the probabilities as
+// they were given.
 func (t *Table) String() string { return t.text }
 
 // finite is a law on finitely many values, ready to draw from.
@@ -72,7 +76,8 @@ type cell struct{ cut, low, high float64 }
 // A share is a value and its probability given that none of the values before it came.
 type share struct{ value, p float64 }
 
-// newFinite builds the law that gives values[i] with probability weight[i] over their sum. The values increase, the weights are positive.
+// newFinite builds the law that gives values[i] with probability weight[i] over their sum. The
+// values increase, the weights are positive.
 func newFinite(values, weight []float64) finite {
 	n := len(values)
 	f := finite{lo: values[0], hi: values[n-1], cells: make([]cell, n), steps: make([]share, n)}
@@ -85,7 +90,8 @@ func newFinite(values, weight []float64) finite {
 	}
 	f.mean = min(max(f.mean, f.lo), f.hi)
 
-	// Vose's construction: columns of equal height 1, each filled by one value and topped up by one that has too much.
+	// Vose's construction: columns of equal height 1, each filled by one value and topped up by one
+	// that has too much.
 	height := make([]float64, n)
 	var small, large []int
 	for i, w := range weight {
@@ -139,8 +145,8 @@ func (f *finite) Draw(s *noise.Fast) float64 {
 	return c.high
 }
 
-// Sum draws how often each value comes: a multinomial, as binomials one after another. It costs at most one binomial draw a value,
-// and not more than a few draws a reward.
+// Sum draws how often each value comes: a multinomial, as binomials one after another. It costs at
+// most one binomial draw a value, and not more than a few draws a reward.
 func (f *finite) Sum(n int, s *noise.Fast) float64 {
 	var x float64
 	if n < binomialCost*len(f.steps) {

@@ -7,15 +7,17 @@ import (
 	"github.com/sotto-dp/sotto/design"
 )
 
-// adacGOPE is AdaC-GOPE, or GOPE without privacy, with failure probability δ (Risk, or 1/T). On the good event the survivors of phase ℓ have gaps of at most
-// 4β_{ℓ−1}, β_ℓ = 2^{−ℓ}, and phase ℓ has at most d(d+1)/2 + c_ℓ rounds (001 §E, with ours for the sum), or as many with 1.001 c_ℓ where designs are as near to optimal as
-// the policy asks for by default:
+// adacGOPE is AdaC-GOPE, or GOPE without privacy, with failure probability δ (Risk, or 1/T). On the
+// good event the survivors of phase ℓ have gaps of at most 4β_{ℓ−1}, β_ℓ = 2^{−ℓ}, and phase ℓ has
+// at most d(d+1)/2 + c_ℓ rounds (001 §E, with ours for the sum), or as many with 1.001 c_ℓ where
+// designs are as near to optimal as the policy asks for by default:
 //
 //	c_ℓ = (8d/β_ℓ²) log(4/δ_ℓ) + (2d/β_ℓ)√((2/ρ) f(d,δ_ℓ)),   δ_ℓ = δ/(Kℓ(ℓ+1)),   f(d,δ) = d + 2√(d log(2/δ)) + 2 log(2/δ).
 //
 // Fewer rounds in early phases only move rounds to cheaper ones.
 func (p *problem) adacGOPE() []Bound {
-	if math.IsNaN(p.b) || p.Sigma > 1 && !p.Signs { // its widths are those of 1-sub-Gaussian rewards
+	// its widths are those of 1-sub-Gaussian rewards
+	if math.IsNaN(p.b) || p.Sigma > 1 && !p.Signs {
 		return nil
 	}
 	name := "adac-gope"
@@ -24,7 +26,8 @@ func (p *problem) adacGOPE() []Bound {
 	}
 	if p.long > 1+1e-9 {
 		return []Bound{{
-			Name: name, Where: "000 Theorem 5.12, 001 Theorem 4", Policy: name, Form: "Σ_ℓ 4β_{ℓ−1}(d(d+1)/2 + c_ℓ) + 2δT", WorstCase: true, Kind: NotProved,
+			Name: name, Where: "000 Theorem 5.12, 001 Theorem 4", Policy: name,
+			Form: "Σ_ℓ 4β_{ℓ−1}(d(d+1)/2 + c_ℓ) + 2δT", WorstCase: true, Kind: NotProved,
 			Note: fmt.Sprintf("it needs ‖a‖ ≤ 1 and ‖θ*‖ ≤ 1, and the largest is %.6g", p.long),
 		}}
 	}
@@ -38,7 +41,8 @@ func (p *problem) adacGOPE() []Bound {
 		return sum
 	}
 	out := []Bound{{
-		Name: name + "-gap-free", Where: "000 Theorem 5.12, 001 Theorem 4", Policy: name, Form: "Σ_ℓ 4β_{ℓ−1}(d(d+1)/2 + c_ℓ) + 2δT", WorstCase: true,
+		Name: name + "-gap-free", Where: "000 Theorem 5.12, 001 Theorem 4", Policy: name,
+		Form: "Σ_ℓ 4β_{ℓ−1}(d(d+1)/2 + c_ℓ) + 2δT", WorstCase: true,
 		Note: "‖a‖, ‖θ*‖, |r| ≤ 1; all T rounds in phases as long as they can be: ours",
 		Value: func(T float64) float64 {
 			return phases(T, 2, func(float64) bool { return false }) + 2*min(1, p.risk(T))*T
@@ -46,7 +50,8 @@ func (p *problem) adacGOPE() []Bound {
 	}}
 	if p.Risk == 0 {
 		out = append(out, Bound{
-			Name: name + "-rate", Where: "000 Theorem 5.12, 001 Theorem 4", Policy: name, Form: "O(√(dT log(KT))) + O((d/√ρ) log^{3/2}(KT))", WorstCase: true, Kind: Implicit,
+			Name: name + "-rate", Where: "000 Theorem 5.12, 001 Theorem 4", Policy: name,
+			Form: "O(√(dT log(KT))) + O((d/√ρ) log^{3/2}(KT))", WorstCase: true, Kind: Implicit,
 			Note: "δ = 1/T; the private term needs d = O(log(KT))",
 		})
 	}
@@ -58,18 +63,22 @@ func (p *problem) adacGOPE() []Bound {
 			}
 		}
 		out = append(out, Bound{
-			Name: name, Where: "000 Theorem 5.12, 001 Theorem 4", Policy: name, Form: "Σ_{ℓ≤ℓ(Δ_min)} min(Δ_max, 4β_{ℓ−1})(d(d+1)/2 + c_ℓ) + δTΔ_max",
+			Name: name, Where: "000 Theorem 5.12, 001 Theorem 4", Policy: name,
+			Form: "Σ_{ℓ≤ℓ(Δ_min)} min(Δ_max, 4β_{ℓ−1})(d(d+1)/2 + c_ℓ) + δTΔ_max",
 			Note: "‖a‖, ‖θ*‖, |r| ≤ 1; phases until 4β_ℓ < Δ_min, summed: ours",
 			Value: func(T float64) float64 {
-				return phases(T, p.most, func(l float64) bool { return 4*math.Exp2(1-l) < least }) + min(1, p.risk(T))*T*p.most
+				return phases(T, p.most, func(l float64) bool {
+					return 4*math.Exp2(1-l) < least
+				}) + min(1, p.risk(T))*T*p.most
 			},
 		})
 	}
 	return out
 }
 
-// PhaseLength is c_ℓ of AdaC-GOPE (000 Algorithm 8, 001 (4)) for dimension d, K actions, failure probability delta, phase l ≥ 1 and N(0,b) noise at sensitivity 1: b =
-// 1/(2ρ) for ρ-zCDP, 0 without privacy.
+// PhaseLength is c_ℓ of AdaC-GOPE (000 Algorithm 8, 001 (4)) for dimension d, K actions, failure
+// probability delta, phase l ≥ 1 and N(0,b) noise at sensitivity 1: b = 1/(2ρ) for ρ-zCDP, 0
+// without privacy.
 func PhaseLength(d, k, delta, l, b float64) float64 {
 	delta /= k * l * (l + 1)
 	log := math.Log(2 / delta)

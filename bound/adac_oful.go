@@ -2,15 +2,19 @@ package bound
 
 import "math"
 
-// adacOFUL is AdaC-OFUL, or RS-OFUL without privacy, for actions, θ* and rewards of norm at most 1. Its risk δ (Risk, or 1/T) is shared by three events,
-// a third each, or is that of each of them (Whole); δ below is that of one.
+// adacOFUL is AdaC-OFUL, or RS-OFUL without privacy, for actions, θ* and rewards of norm at most 1.
+// Its risk δ (Risk, or 1/T) is shared by three events, a third each, or is that of each of them
+// (Whole); δ below is that of one.
 //
-// 001's explicit bound needs λ ≥ 1, ‖a‖ = 1, and its Assumption 2 with λ₀, which no law of contexts meets for d ≥ 2; so it is Unproved. Ours needs none: V_t ⪰ λI
-// always, so the noise's norm in V⁻¹ is at most √(2ℓ(T)f₁/(ρλ)), and Σ min(1,‖a_t‖²_{V⁻¹}) ≤ 2d log(1 + T/(λd)) does the rest.
+// 001's explicit bound needs λ ≥ 1, ‖a‖ = 1, and its Assumption 2 with λ₀, which no law of contexts
+// meets for d ≥ 2; so it is Unproved. Ours needs none: V_t ⪰ λI always, so the noise's norm in V⁻¹
+// is at most √(2ℓ(T)f₁/(ρλ)), and Σ min(1,‖a_t‖²_{V⁻¹}) ≤ 2d log(1 + T/(λd)) does the rest.
 func (p *problem) adacOFUL() []Bound {
 	if p.pure {
-		return []Bound{{Name: "lin-priv", Where: "001 Appendix F-C, after Neel and Roth 2018", Policy: "lin-priv", Form: "Õ(d√T) + Õ(√(KTd)/ε)", WorstCase: true, Kind: Implicit,
-			Note: "what the corrected steps come to; the printed Õ(Kd√T/ε) is looser, and the original's Õ(Kd log T/ε) wrong"}}
+		return []Bound{{Name: "lin-priv", Where: "001 Appendix F-C, after Neel and Roth 2018",
+			Policy: "lin-priv", Form: "Õ(d√T) + Õ(√(KTd)/ε)", WorstCase: true, Kind: Implicit,
+			Note: "what the corrected steps come to; the printed Õ(Kd√T/ε) is looser, and the " +
+				"original's Õ(Kd log T/ε) wrong"}}
 	}
 	if math.IsNaN(p.b) {
 		return nil
@@ -32,8 +36,10 @@ func (p *problem) adacOFUL() []Bound {
 		name = "rs-oful"
 	}
 	out := []Bound{{
-		Name: name, Where: "001 Theorems 5 and 14", Policy: name, Form: "2√(1+C)·√(2dT log(1+T/(λd)))·(β_T + √(2ℓ(T)f₁/(ρλ))) + 6δT", WorstCase: true,
-		Note: "norms at most 1; δ of each of three events, a third of the policy's unless split is false; with V ⪰ λI alone, no assumption on contexts: ours",
+		Name: name, Where: "001 Theorems 5 and 14", Policy: name,
+		Form: "2√(1+C)·√(2dT log(1+T/(λd)))·(β_T + √(2ℓ(T)f₁/(ρλ))) + 6δT", WorstCase: true,
+		Note: "norms at most 1; δ of each of three events, a third of the policy's unless split " +
+			"is false; with V ⪰ λI alone, no assumption on contexts: ours",
 		Value: func(T float64) float64 {
 			delta := share(T)
 			radius := max(1, ellipsoid(T, delta)+math.Sqrt(noise(T, delta)/lambda))
@@ -42,14 +48,17 @@ func (p *problem) adacOFUL() []Bound {
 	}}
 	if p.Risk == 0 {
 		out = append(out, Bound{
-			Name: name + "-rate", Where: "000 Theorem 5.17, 001 Theorem 5", Policy: name, Form: "O(d log T √T) + O((d²/√ρ) log²T)", WorstCase: true, Kind: Implicit,
+			Name: name + "-rate", Where: "000 Theorem 5.17, 001 Theorem 5", Policy: name,
+			Form: "O(d log T √T) + O((d²/√ρ) log²T)", WorstCase: true, Kind: Implicit,
 			Note: "δ = 1/T; under 001's Assumption 2, which no law of contexts meets for d ≥ 2",
 		})
 	}
 	if c.Lambda0 > 0 && p.b > 0 {
 		out = append(out, Bound{
-			Name: name + "-printed", Where: "001 Theorem 5", Policy: name + ":radius=printed", Form: "2√(1+C)·√(2d log(1+T/(λd)))·(β_T√T + γ_T√((1+C)(1+λ)ℓ(T)))", WorstCase: true, Unproved: true,
-			Note: "λ ≥ 1, ‖a‖ = 1 and Assumption 2 with λ₀, which no law of contexts meets for d ≥ 2; from the T on where its eigenvalue bound is positive",
+			Name: name + "-printed", Where: "001 Theorem 5", Policy: name + ":radius=printed",
+			Form: "2√(1+C)·√(2d log(1+T/(λd)))·(β_T√T + γ_T√((1+C)(1+λ)ℓ(T)))", WorstCase: true, Unproved: true,
+			Note: "λ ≥ 1, ‖a‖ = 1 and Assumption 2 with λ₀, which no law of contexts meets for d " +
+				"≥ 2; from the T on where its eigenvalue bound is positive",
 			Value: func(T float64) float64 {
 				delta := share(T)
 				least := lambda + eigenvalueBound(d, c.Lambda0, T, delta)
@@ -57,7 +66,8 @@ func (p *problem) adacOFUL() []Bound {
 					return math.NaN()
 				}
 				gamma := math.Sqrt(T * noise(T, delta) / least)
-				return 2 * math.Sqrt(1+p.C) * math.Sqrt(2*d*grows(T)) * (ellipsoid(T, delta)*math.Sqrt(T) + gamma*math.Sqrt((1+p.C)*(1+lambda)*updates(T)))
+				return 2 * math.Sqrt(1+p.C) * math.Sqrt(2*d*grows(T)) * (ellipsoid(T,
+					delta)*math.Sqrt(T) + gamma*math.Sqrt((1+p.C)*(1+lambda)*updates(T)))
 			},
 		})
 	}
@@ -78,7 +88,8 @@ func noiseNorm(d, delta float64) float64 {
 	return d + 2*math.Sqrt(d*log) + 2*log
 }
 
-// eigenvalueBound is below λ_min(Σ a aᵀ) of T actions with probability 1−δ, under 001's Assumption 2 (Lemma 12).
+// eigenvalueBound is below λ_min(Σ a aᵀ) of T actions with probability 1−δ, under 001's
+// Assumption 2 (Lemma 12).
 func eigenvalueBound(d, lambda0, T, delta float64) float64 {
 	l := math.Log((T + 3) * d / delta)
 	return lambda0*T/4 - 8*l - 2*math.Sqrt(T*l)

@@ -2,8 +2,9 @@ package bound
 
 import "math"
 
-// batchSE is 003 Algorithm 1 through Lemma 2 under central trust: while all means stay in their radii, an arm is dropped no later than in the first batch b in which
-// four radii are below its gap, and by then it was played Σ_{i≤b} η^i times.
+// batchSE is 003 Algorithm 1 through Lemma 2 under central trust: while all means stay in their
+// radii, an arm is dropped no later than in the first batch b in which four radii are below its
+// gap, and by then it was played Σ_{i≤b} η^i times.
 func (p *problem) batchSE() []Bound {
 	if math.IsNaN(p.epsilon) && math.IsNaN(p.b) {
 		return nil
@@ -15,8 +16,10 @@ func (p *problem) batchSE() []Bound {
 	}
 	out := []Bound{
 		{
-			Name: "batch-se", Where: "003 Lemma 2", Policy: "batch-se", Form: "Σ Δ_a Σ_{i≤b(a)} ⌈η^i⌉ + pTΔ_max",
-			Note: "rewards in [0,1], central trust; batches until 4(√(L/(2n)) + ν/n) < Δ_a, L = log(8Kb²/p), summed: ours",
+			Name: "batch-se", Where: "003 Lemma 2", Policy: "batch-se",
+			Form: "Σ Δ_a Σ_{i≤b(a)} ⌈η^i⌉ + pTΔ_max",
+			Note: "rewards in [0,1], central trust; batches until 4(√(L/(2n)) + ν/n) < Δ_a, L = " +
+				"log(8Kb²/p), summed: ours",
 			Value: func(T float64) float64 {
 				risk := p.risk(T)
 				return p.over(func(gap float64) float64 {
@@ -29,12 +32,14 @@ func (p *problem) batchSE() []Bound {
 		},
 	}
 	if p.Risk == 0 {
-		out = append(out, Bound{Name: "distributed-2", Where: "003 Lemma 2", Policy: "batch-se", Form: "O(Σ log T/Δ_a + Kσ√log T + Kh log T)", Kind: Implicit, Note: "p = 1/T ≤ 1/K"})
+		out = append(out, Bound{Name: "distributed-2", Where: "003 Lemma 2", Policy: "batch-se",
+			Form: "O(Σ log T/Δ_a + Kσ√log T + Kh log T)", Kind: Implicit, Note: "p = 1/T ≤ 1/K"})
 	}
 	return out
 }
 
-// batches is the regret of an arm up to the end of the first batch with four radii below its gap, or all rounds.
+// batches is the regret of an arm up to the end of the first batch with four radii below its
+// gap, or all rounds.
 func (p *problem) batches(T, gap float64, radius func(n, b float64) float64) float64 {
 	plays := 0.0
 	for b := 1.0; plays < T; b++ {

@@ -15,10 +15,14 @@ type Kind int
 
 // Kinds of bounds.
 const (
-	Explicit   Kind = iota // Value is the bound, at every T where it is not NaN
-	Asymptotic             // Value is Constant·log T, the bound's slope in the long run; at a finite T a regret may be on its other side
-	Implicit               // constants are not known: there is a rate, Form, and no number
-	NotProved              // the theorem is not for the policy's parameters, or not for these rewards, as Note says: there is no number
+	Explicit Kind = iota // Value is the bound, at every T where it is not NaN
+	// Value is Constant·log T, the bound's slope in the long run; at a finite T a regret may be
+	// on its other side
+	Asymptotic
+	Implicit // constants are not known: there is a rate, Form, and no number
+	// the theorem is not for the policy's parameters, or not for these rewards, as Note says:
+	// there is no number
+	NotProved
 )
 
 // String is explicit, asymptotic, implicit or not proved.
@@ -38,24 +42,30 @@ func (k Kind) String() string {
 
 // A Bound is a bound on the expected regret of a problem.
 type Bound struct {
-	Name   string // such as thesis-4.15: unique, with Policy, among the bounds of a problem
-	Where  string // the theorem
-	Policy string // the policy it bounds, by its name in the catalog where it has one or its variant's label; empty: every policy of the budget
+	Name  string // such as thesis-4.15: unique, with Policy, among the bounds of a problem
+	Where string // the theorem
+	// the policy it bounds, by its name in the catalog where it has one or its variant's label;
+	// empty: every policy of the budget
+	Policy string
 	Form   string // the formula, in the symbols of its source
 	Lower  bool
-	// WorstCase says that it does not look at the gaps. As a lower bound it says that some instance of the class in Note costs so much, and nothing of
-	// this one; as an upper bound it holds for this one too.
+	// WorstCase says that it does not look at the gaps. As a lower bound it says that some
+	// instance of the class in Note costs so much, and nothing of this one; as an upper bound it
+	// holds for this one too.
 	WorstCase bool
 	Kind      Kind
-	// Value is the bound at horizon T, or NaN where it does not hold; nil if Kind is Implicit or NotProved. A policy that is told its horizon has this bound at the end of it.
+	// Value is the bound at horizon T, or NaN where it does not hold; nil if Kind is Implicit or
+	// NotProved. A policy that is told its horizon has this bound at the end of it.
 	Value    func(T float64) float64
 	Constant float64 // of log T, if Kind is Asymptotic
-	// Unproved says that the number is as printed while its proof gives another, or none is printed: for comparison with the source, and not to be relied on.
+	// Unproved says that the number is as printed while its proof gives another, or none is
+	// printed: for comparison with the source, and not to be relied on.
 	Unproved bool
 	Note     string // the class, the assumptions and what is ours
 }
 
-// A Problem is what regret is bounded for: finite arms (Laws), linear arms (Actions and Theta), or linear contextual ones (Context).
+// A Problem is what regret is bounded for: finite arms (Laws), linear arms (Actions and Theta), or
+// linear contextual ones (Context).
 type Problem struct {
 	Budget privacy.Budget // nil is none
 
@@ -64,16 +74,19 @@ type Problem struct {
 	Actions [][]float64 // of linear arms
 	Theta   []float64   // θ*; may be nil, and then only bounds that do not need it are there
 	Sigma   float64     // standard deviation of the linear rewards' Gaussian noise; 0 is 1
-	// Signs says that linear rewards are −1 or 1. They tell more of their mean than Gaussian ones do, so the problem-dependent lower bounds are left out.
+	// Signs says that linear rewards are −1 or 1. They tell more of their mean than Gaussian ones
+	// do, so the problem-dependent lower bounds are left out.
 	Signs bool
 
 	Context *Context
 
 	// Parameters of policies that have no variant of their own.
 	Parameters
-	// Variants are policies with parameters of their own. Bounds of their policies are of these, and of no others.
+	// Variants are policies with parameters of their own. Bounds of their policies are of these,
+	// and of no others.
 	Variants []Variant
-	// Unproved says why no upper bound is proved for these rewards, empty if some are: then upper bounds have no number.
+	// Unproved says why no upper bound is proved for these rewards, empty if some are: then upper
+	// bounds have no number.
 	Unproved string
 }
 
@@ -95,7 +108,8 @@ type Variant struct {
 	Policy string // by its name in the catalog
 	Label  string // what its bounds call it; empty: Policy
 	Parameters
-	// Unproved says why the policy's theorems are not for its parameters, empty if they are: then its bounds have no number.
+	// Unproved says why the policy's theorems are not for its parameters, empty if they are: then
+	// its bounds have no number.
 	Unproved string
 }
 
@@ -111,10 +125,14 @@ var ErrProblem = errors.New("bound: bad problem")
 // A problem is a Problem that was checked, with defaults filled in and gaps worked out.
 type problem struct {
 	Problem
-	given   Problem // as it was, without defaults
-	epsilon float64 // of ε-DP policies that meet the budget, √(2ρ) for ρ-zCDP; +Inf without privacy, NaN if there is none
-	b       float64 // what N(0,b) noise the budget asks for at sensitivity 1, 1/(2ρ) for ρ-zCDP; 0 without privacy, NaN if none will do
-	pure    bool    // ε-DP
+	given Problem // as it was, without defaults
+	// of ε-DP policies that meet the budget, √(2ρ) for ρ-zCDP; +Inf without privacy, NaN
+	// if there is none
+	epsilon float64
+	// what N(0,b) noise the budget asks for at sensitivity 1, 1/(2ρ) for ρ-zCDP; 0 without privacy,
+	// NaN if none will do
+	b    float64
+	pure bool // ε-DP
 
 	means []float64
 	best  float64
@@ -125,8 +143,9 @@ type problem struct {
 	long  float64   // the largest norm of linear actions and θ*
 }
 
-// Regret lists the bounds that apply to a problem, lower ones first: all those of 000 Tables 4.1 and 4.2 and of 001, what is known of the policies' regret, and
-// the bounds without privacy, which hold for private policies too. An (ε,δ) or Rényi budget has only those and AdaC-UCB's.
+// Regret lists the bounds that apply to a problem, lower ones first: all those of 000 Tables 4.1
+// and 4.2 and of 001, what is known of the policies' regret, and the bounds without privacy, which
+// hold for private policies too. An (ε,δ) or Rényi budget has only those and AdaC-UCB's.
 func Regret(p Problem) ([]Bound, error) {
 	q, err := p.check()
 	if err != nil {
@@ -212,7 +231,8 @@ func (q *problem) upper() []Bound {
 	if spread := q.widest(); spread > 0 { // rewards that leave [0,1] have no sensitivity
 		return slices.DeleteFunc(q.ucb(), func(b Bound) bool { return b.Note != subGaussian || spread > 1 })
 	}
-	return slices.Concat(q.ucb(), q.successiveElimination(), q.dpUCB(), q.dpSE(), q.batchSE(), q.adapUCB(), q.adacUCB(), q.others())
+	return slices.Concat(q.ucb(), q.successiveElimination(), q.dpUCB(), q.dpSE(), q.batchSE(),
+		q.adapUCB(), q.adacUCB(), q.others())
 }
 
 // Check says what is wrong with a problem, if anything.

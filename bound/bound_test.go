@@ -51,52 +51,86 @@ func TestWorkedValues(t *testing.T) {
 		T, want    float64
 		rel, slope float64 // slope: of an asymptotic bound
 	}{
-		{p: Problem{Laws: five, Budget: zcdp(0.1), Parameters: Parameters{Beta: 3.1}}, name: "thesis-5.6", T: 1e7, want: 7625.45, rel: 1e-6},
-		{p: Problem{Laws: five, Budget: zcdp(0.1), Parameters: Parameters{Beta: 4}}, name: "thesis-5.6", T: 1e7, want: 9440.84, rel: 1e-6},
-		{p: Problem{Laws: five, Budget: zcdp(1), Parameters: Parameters{Beta: 4}}, name: "thesis-5.6", T: 1e7, want: 8885.26, rel: 1e-6},
-		{p: Problem{Laws: five, Budget: zcdp(0.1), Parameters: Parameters{Beta: 4}}, name: "zcdp-11", T: 1e7, want: 322209.4, rel: 1e-6},
+		{p: Problem{Laws: five, Budget: zcdp(0.1), Parameters: Parameters{Beta: 3.1}},
+			name: "thesis-5.6", T: 1e7, want: 7625.45, rel: 1e-6},
+		{p: Problem{Laws: five, Budget: zcdp(0.1), Parameters: Parameters{Beta: 4}},
+			name: "thesis-5.6", T: 1e7, want: 9440.84, rel: 1e-6},
+		{p: Problem{Laws: five, Budget: zcdp(1), Parameters: Parameters{Beta: 4}},
+			name: "thesis-5.6", T: 1e7, want: 8885.26, rel: 1e-6},
+		{p: Problem{Laws: five, Budget: zcdp(0.1), Parameters: Parameters{Beta: 4}},
+			name: "zcdp-11", T: 1e7, want: 322209.4, rel: 1e-6},
 		{p: Problem{Laws: five, Budget: zcdp(0.1)}, name: "free-minimax", T: 1e7, want: 234.243, rel: 1e-5},
 		{p: Problem{Laws: five, Budget: zcdp(0.1)}, name: "thesis-4.20", T: 1e7, want: 0.051004, rel: 1e-4},
 		{p: Problem{Laws: five, Budget: zcdp(1e-9)}, name: "thesis-4.20", T: 1e7, want: 510.045, rel: 1e-5},
-		// K = 2, ρ = 1: c = (3−1)/4 = ½, so e^{−3/4}/16. ρ → 0: c = 1/√2, so e^{−1/2}/(8√2) √((K−1)/ρ).
-		{p: Problem{Laws: two, Budget: zcdp(1)}, name: "zcdp-17-sharp", T: 1e7, want: math.Exp(-0.75) / 16, rel: 1e-12},
-		{p: Problem{Laws: two, Budget: zcdp(1e-12)}, name: "zcdp-17-sharp", T: 1e7, want: 1e6 * math.Exp(-0.5) / (8 * math.Sqrt2), rel: 1e-5},
+		// K = 2, ρ = 1: c = (3−1)/4 = ½, so e^{−3/4}/16. ρ → 0: c = 1/√2, so
+		// e^{−1/2}/(8√2) √((K−1)/ρ).
+		{p: Problem{Laws: two, Budget: zcdp(1)}, name: "zcdp-17-sharp", T: 1e7,
+			want: math.Exp(-0.75) / 16, rel: 1e-12},
+		{p: Problem{Laws: two, Budget: zcdp(1e-12)}, name: "zcdp-17-sharp", T: 1e7,
+			want: 1e6 * math.Exp(-0.5) / (8 * math.Sqrt2), rel: 1e-5},
 		// c is 1/s for a large s, and c² nothing.
-		{p: Problem{Laws: two, Budget: zcdp(1e16)}, name: "zcdp-17-sharp", T: 1e7, want: 1e-16 * math.Exp(-1) / 8, rel: 1e-12},
+		{p: Problem{Laws: two, Budget: zcdp(1e16)}, name: "zcdp-17-sharp", T: 1e7,
+			want: 1e-16 * math.Exp(-1) / 8, rel: 1e-12},
 		{p: Problem{Laws: five, Budget: pure(0.01)}, name: "thesis-4.15", T: 1e7, want: 4 / 0.22, rel: 1e-12},
-		{p: Problem{Actions: basis, Theta: []float64{0.9, 0.5, 0.1}, Budget: zcdp(1e-3)}, name: "linear-free-minimax", T: 1e6, want: 50.7507, rel: 1e-5},
-		{p: Problem{Actions: basis, Theta: []float64{0.9, 0.5, 0.1}, Budget: zcdp(1e-3)}, name: "thesis-4.21", T: 1e6, want: 2.49976, rel: 1e-5},
-		{p: Problem{Actions: basis, Theta: []float64{0.9, 0.5, 0.1}, Budget: zcdp(1e-3)}, name: "zcdp-9-corrected", T: 1e6, want: 1.24988, rel: 1e-5},
-		{p: Problem{Context: &Context{Dim: 3}, Budget: zcdp(4)}, name: "zcdp-9-corrected", T: 1e6, want: math.Exp(-3.25) / 8 * 3 / 2, rel: 1e-12},
-		{p: Problem{Actions: basis, Theta: []float64{0.9, 0.5, 0.1}, Budget: pure(0.1)}, name: "thesis-4.17", T: 1e6, want: 30 / (4 * math.E), rel: 1e-12},
-		{p: Problem{Actions: basis, Theta: []float64{0.9, 0.5, 0.1}, Budget: pure(0.1)}, name: "thesis-4.17-corrected", T: 1e6, want: 30 / (8 * math.E), rel: 1e-12},
-		// Problem-dependent: Σ Δ/min(kl, εΔ). At ε = 0.01 every arm has εΔ: 4/ε. Without privacy two arms: ½/kl(0.2,0.7).
-		{p: Problem{Laws: five, Budget: pure(0.01)}, name: "thesis-4.16", T: 1e7, slope: 400, want: 400 * l, rel: 1e-12},
-		{p: Problem{Laws: two}, name: "free-problem", T: 1e7, slope: 0.5 / (0.2*math.Log(2./7) + 0.8*math.Log(8./3)), want: 0.5 / (0.2*math.Log(2./7) + 0.8*math.Log(8./3)) * l, rel: 1e-12},
-		{p: Problem{Laws: five, Budget: pure(0.1)}, name: "d-epsilon", T: 1e7, slope: 41.68, want: 41.68 * l, rel: 2e-4},
-		{p: Problem{Laws: []Law{Gaussian{1, 2}, Gaussian{0, 2}}}, name: "free-problem", T: 1e7, slope: 8, want: 8 * l, rel: 1e-12},
+		{p: Problem{Actions: basis, Theta: []float64{0.9, 0.5, 0.1}, Budget: zcdp(1e-3)},
+			name: "linear-free-minimax", T: 1e6, want: 50.7507, rel: 1e-5},
+		{p: Problem{Actions: basis, Theta: []float64{0.9, 0.5, 0.1}, Budget: zcdp(1e-3)},
+			name: "thesis-4.21", T: 1e6, want: 2.49976, rel: 1e-5},
+		{p: Problem{Actions: basis, Theta: []float64{0.9, 0.5, 0.1}, Budget: zcdp(1e-3)},
+			name: "zcdp-9-corrected", T: 1e6, want: 1.24988, rel: 1e-5},
+		{p: Problem{Context: &Context{Dim: 3}, Budget: zcdp(4)}, name: "zcdp-9-corrected", T: 1e6,
+			want: math.Exp(-3.25) / 8 * 3 / 2, rel: 1e-12},
+		{p: Problem{Actions: basis, Theta: []float64{0.9, 0.5, 0.1}, Budget: pure(0.1)},
+			name: "thesis-4.17", T: 1e6, want: 30 / (4 * math.E), rel: 1e-12},
+		{p: Problem{Actions: basis, Theta: []float64{0.9, 0.5, 0.1}, Budget: pure(0.1)},
+			name: "thesis-4.17-corrected", T: 1e6, want: 30 / (8 * math.E), rel: 1e-12},
+		// Problem-dependent: Σ Δ/min(kl, εΔ). At ε = 0.01 every arm has εΔ: 4/ε. Without privacy
+		// two arms: ½/kl(0.2,0.7).
+		{p: Problem{Laws: five, Budget: pure(0.01)}, name: "thesis-4.16", T: 1e7, slope: 400,
+			want: 400 * l, rel: 1e-12},
+		{p: Problem{Laws: two}, name: "free-problem", T: 1e7,
+			slope: 0.5 / (0.2*math.Log(2./7) + 0.8*math.Log(8./3)),
+			want:  0.5 / (0.2*math.Log(2./7) + 0.8*math.Log(8./3)) * l, rel: 1e-12},
+		{p: Problem{Laws: five, Budget: pure(0.1)}, name: "d-epsilon", T: 1e7, slope: 41.68,
+			want: 41.68 * l, rel: 2e-4},
+		{p: Problem{Laws: []Law{Gaussian{1, 2}, Gaussian{0, 2}}}, name: "free-problem", T: 1e7,
+			slope: 8, want: 8 * l, rel: 1e-12},
 		// TV of N(0,1) and N(1,1) is 0.3829249225: at ε = 0.1 the arm costs 1/0.03829…
-		{p: Problem{Laws: []Law{Gaussian{1, 1}, Gaussian{0, 1}}, Budget: pure(0.1)}, name: "thesis-4.16", T: 1e7, slope: 1 / 0.03829249225480262, want: l / 0.03829249225480262, rel: 1e-8},
+		{p: Problem{Laws: []Law{Gaussian{1, 1}, Gaussian{0, 1}}, Budget: pure(0.1)},
+			name: "thesis-4.16", T: 1e7, slope: 1 / 0.03829249225480262,
+			want: l / 0.03829249225480262, rel: 1e-8},
 		// Orthogonal arms: ‖a‖² = 1/α(a), so α = 1/m and c = Σ Δ/m; ρ_a = 2, so m = min(Δ²/2, εΔ).
-		{p: Problem{Actions: basis, Theta: []float64{0.9, 0.5, 0.1}}, name: "linear-free-problem", T: 1e7, slope: 2/0.4 + 2/0.8, want: 7.5 * l, rel: 2e-6},
-		{p: Problem{Actions: basis, Theta: []float64{0.9, 0.5, 0.1}, Budget: pure(0.25)}, name: "thesis-4.18", T: 1e7, slope: 2/0.4 + 4, want: 9 * l, rel: 2e-6},
+		{p: Problem{Actions: basis, Theta: []float64{0.9, 0.5, 0.1}}, name: "linear-free-problem",
+			T: 1e7, slope: 2/0.4 + 2/0.8, want: 7.5 * l, rel: 2e-6},
+		{p: Problem{Actions: basis, Theta: []float64{0.9, 0.5, 0.1}, Budget: pure(0.25)},
+			name: "thesis-4.18", T: 1e7, slope: 2/0.4 + 4, want: 9 * l, rel: 2e-6},
 		// Upper bounds.
 		{p: Problem{Laws: five}, name: "thesis-2.23", T: 1e7, want: 3.75 + 16*50./3*l, rel: 1e-12},
-		{p: Problem{Laws: five}, name: "thesis-2.23-gap-free", T: 1e7, want: 8*math.Sqrt(5e7*l) + 3.75, rel: 1e-12},
+		{p: Problem{Laws: five}, name: "thesis-2.23-gap-free", T: 1e7,
+			want: 8*math.Sqrt(5e7*l) + 3.75, rel: 1e-12},
 		{p: Problem{Laws: five}, name: "thesis-2.24", T: 1e7, slope: 100. / 3, want: 100. / 3 * l, rel: 1e-12},
 		{p: Problem{Laws: five}, name: "sajed-2.22", T: 1e7, want: 8*50./3*l + 1.42*1.25, rel: 1e-12},
-		{p: Problem{Laws: five}, name: "sajed-2.21-gap-free", T: 1e7, want: math.Sqrt(4e8*l + 7.1e7), rel: 1e-12},
+		{p: Problem{Laws: five}, name: "sajed-2.21-gap-free", T: 1e7,
+			want: math.Sqrt(4e8*l + 7.1e7), rel: 1e-12},
 		{p: Problem{Laws: five}, name: "sajed-2.28", T: 1e7, want: math.Sqrt(4e8*l) + 2, rel: 1e-12},
 		{p: Problem{Laws: five}, name: "sajed-2.34", T: 1e7, want: 32*50./3*l + 1.25, rel: 1e-9},
-		{p: Problem{Laws: two, Budget: pure(0.5)}, name: "dp-ucb-thesis", T: math.E * math.E, want: 32*math.Sqrt(8)*math.Pow(2, 2.5) + 2 + 16, rel: 1e-12},
-		{p: Problem{Laws: two, Budget: pure(0.5), Parameters: Parameters{Beta: 4}}, name: "thesis-5.3", T: 1e7, want: 128*l + 12, rel: 1e-12},
+		{p: Problem{Laws: two, Budget: pure(0.5)}, name: "dp-ucb-thesis", T: math.E * math.E,
+			want: 32*math.Sqrt(8)*math.Pow(2, 2.5) + 2 + 16, rel: 1e-12},
+		{p: Problem{Laws: two, Budget: pure(0.5), Parameters: Parameters{Beta: 4}},
+			name: "thesis-5.3", T: 1e7, want: 128*l + 12, rel: 1e-12},
 		// 4Δ/ε = 8: (1+3)² = 16, and 2β log T/Δ = 16 log T.
-		{p: Problem{Laws: two, Budget: pure(0.25), Parameters: Parameters{Beta: 4}}, name: "adap-ucb", T: 1e7, want: 256*l + 12, rel: 1e-12},
-		{p: Problem{Laws: two, Budget: pure(0.25), Parameters: Parameters{Beta: 4}}, name: "thesis-5.3", T: 1e7, want: 256*l + 12, rel: 1e-12},
-		{p: Problem{Laws: two, Budget: pure(0.25), Parameters: Parameters{Beta: 4}}, name: "thesis-C.7", T: 1e7, want: 8*math.Sqrt(8e7*l) + 512*l + 6, rel: 1e-12},
-		// One epoch of 2: e = 1, Δ_e = ½, R = ⌈max(128 log(16/β), 16 log(8/β)/ε) + 1⌉ = ⌈128·11.98293 + 1⌉ = 1535 at β = 1e-4.
-		{p: Problem{Laws: two, Budget: pure(1), Parameters: Parameters{Risk: 1e-4}}, name: "dp-se-epochs", T: 1e6, want: 1535*0.5 + 50, rel: 1e-12},
-		{p: Problem{Laws: two, Budget: pure(1), Parameters: Parameters{Risk: 1e-4}}, name: "sajed-5.1.2", T: 1e6, want: math.Log(4e4)*2144 + 50, rel: 1e-12},
+		{p: Problem{Laws: two, Budget: pure(0.25), Parameters: Parameters{Beta: 4}},
+			name: "adap-ucb", T: 1e7, want: 256*l + 12, rel: 1e-12},
+		{p: Problem{Laws: two, Budget: pure(0.25), Parameters: Parameters{Beta: 4}},
+			name: "thesis-5.3", T: 1e7, want: 256*l + 12, rel: 1e-12},
+		{p: Problem{Laws: two, Budget: pure(0.25), Parameters: Parameters{Beta: 4}},
+			name: "thesis-C.7", T: 1e7, want: 8*math.Sqrt(8e7*l) + 512*l + 6, rel: 1e-12},
+		// One epoch of 2: e = 1, Δ_e = ½, R = ⌈max(128 log(16/β), 16 log(8/β)/ε) + 1⌉ =
+		// ⌈128·11.98293 + 1⌉ = 1535 at β = 1e-4.
+		{p: Problem{Laws: two, Budget: pure(1), Parameters: Parameters{Risk: 1e-4}},
+			name: "dp-se-epochs", T: 1e6, want: 1535*0.5 + 50, rel: 1e-12},
+		{p: Problem{Laws: two, Budget: pure(1), Parameters: Parameters{Risk: 1e-4}},
+			name: "sajed-5.1.2", T: 1e6, want: math.Log(4e4)*2144 + 50, rel: 1e-12},
 	} {
 		b := named(t, c.p, c.name)
 		close(t, c.name, b.Value(c.T), c.want, c.rel)
@@ -111,7 +145,9 @@ func TestWorkedValues(t *testing.T) {
 
 // GOPE's phases, d = 3, K = 10, δ = 0.001, and OFUL's radii: values of another program.
 func TestPhaseLengthsAndRadii(t *testing.T) {
-	for l, want := range [][]float64{{1083.8191, 1184.890, 1403.433, 2094.527, 4279.957}, {4757.1434, 4967.022, 5420.839, 6855.933, 11394.099}, {20093.2476, 20522.409, 21450.374, 24384.858, 33664.510}} {
+	for l, want := range [][]float64{{1083.8191, 1184.890, 1403.433, 2094.527, 4279.957},
+		{4757.1434, 4967.022, 5420.839, 6855.933, 11394.099},
+		{20093.2476, 20522.409, 21450.374, 24384.858, 33664.510}} {
 		for i, b := range []float64{0, 0.5, 5, 50, 500} {
 			close(t, "c_ℓ", PhaseLength(3, 10, 0.001, float64(l+1), b), want[i], 1e-6)
 		}
@@ -122,33 +158,41 @@ func TestPhaseLengthsAndRadii(t *testing.T) {
 	close(t, "updates at 1e5", logDet(3, 0.1, 1e5)/math.Ln2, 55.04, 2e-4)
 	close(t, "f₁", noiseNorm(3, 1e-8), 54.709050, 1e-7)
 	// 001 Lemma 12's bound is first positive at 139 469 for λ₀ = 0.1; λ comes on top of it.
-	if a, b := eigenvalueBound(3, 0.1, 139468, 0.001), eigenvalueBound(3, 0.1, 139469, 0.001); !(a <= 0 && b > 0) {
+	if a, b := eigenvalueBound(3, 0.1, 139468, 0.001),
+		eigenvalueBound(3, 0.1, 139469, 0.001); !(a <= 0 && b > 0) {
 		t.Errorf("eigenvalue bound %v at 139468, %v at 139469", a, b)
 	}
-	b := named(t, Problem{Context: &Context{Dim: 3, Lambda0: 0.1}, Parameters: Parameters{Lambda: 0.1, Risk: 0.001, Whole: true}, Budget: privacy.ZCDP{Rho: 1}}, "adac-oful-printed")
+	b := named(t, Problem{Context: &Context{Dim: 3, Lambda0: 0.1},
+		Parameters: Parameters{Lambda: 0.1, Risk: 0.001, Whole: true},
+		Budget:     privacy.ZCDP{Rho: 1}}, "adac-oful-printed")
 	if v := b.Value(1e5); !math.IsNaN(v) {
 		t.Errorf("1e5: %v", v)
 	}
 	if v := b.Value(139469); !(v > 0) {
 		t.Errorf("139469: %v", v)
 	}
-	// By hand at λ = 1, C = 1, d = 1, T = e − 1: log(1+T) = 1, so √(2T)·2√2·(√(2 log(1/δ)+1) + 1), without privacy.
-	free := named(t, Problem{Context: &Context{Dim: 1}, Parameters: Parameters{Risk: math.Exp(-4), Whole: true}}, "rs-oful")
+	// By hand at λ = 1, C = 1, d = 1, T = e − 1: log(1+T) = 1, so √(2T)·2√2·(√(2 log(1/δ)+1) + 1),
+	// without privacy.
+	free := named(t, Problem{Context: &Context{Dim: 1},
+		Parameters: Parameters{Risk: math.Exp(-4), Whole: true}}, "rs-oful")
 	T := math.E - 1
 	close(t, "rs-oful", free.Value(T), 2*math.Sqrt2*math.Sqrt(2*T)*4+6*math.Exp(-4)*T, 1e-12)
 	// With ρ: √(2ℓf₁/(ρλ)) more in the radius, ℓ = 1/log 2.
-	private := named(t, Problem{Context: &Context{Dim: 1}, Parameters: Parameters{Risk: math.Exp(-4), Whole: true}, Budget: privacy.ZCDP{Rho: 2}}, "adac-oful")
+	private := named(t, Problem{Context: &Context{Dim: 1},
+		Parameters: Parameters{Risk: math.Exp(-4), Whole: true}, Budget: privacy.ZCDP{Rho: 2}}, "adac-oful")
 	more := math.Sqrt(1 / math.Ln2 * noiseNorm(1, math.Exp(-4)/T))
 	close(t, "adac-oful", private.Value(T), 2*math.Sqrt2*math.Sqrt(2*T)*(4+more)+6*math.Exp(-4)*T, 1e-12)
 	// GOPE in its first phase: 2 a round, and failures.
-	gope := named(t, Problem{Actions: [][]float64{{1, 0}, {0, 1}}, Budget: privacy.ZCDP{Rho: 1}, Parameters: Parameters{Risk: 0.01}}, "adac-gope-gap-free")
+	gope := named(t, Problem{Actions: [][]float64{{1, 0}, {0, 1}}, Budget: privacy.ZCDP{Rho: 1},
+		Parameters: Parameters{Risk: 0.01}}, "adac-gope-gap-free")
 	close(t, "adac-gope", gope.Value(100), 200+2, 1e-12)
 }
 
 // The widths of GOPE are those of 1-sub-Gaussian rewards: with more noise its bounds are not listed.
 func TestNoBoundWithTooMuchNoise(t *testing.T) {
 	for sigma, want := range map[float64]bool{0: true, 0.5: true, 1: true, 1.5: false} {
-		all, err := Regret(Problem{Actions: [][]float64{{1, 0}, {0, 1}}, Theta: []float64{0.9, 0.2}, Sigma: sigma, Budget: privacy.ZCDP{Rho: 1}})
+		all, err := Regret(Problem{Actions: [][]float64{{1, 0}, {0, 1}}, Theta: []float64{0.9, 0.2},
+			Sigma: sigma, Budget: privacy.ZCDP{Rho: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,29 +204,36 @@ func TestNoBoundWithTooMuchNoise(t *testing.T) {
 
 // Batches that hardly grow are not gone through one by one.
 func TestBatchesThatHardlyGrow(t *testing.T) {
-	b := named(t, Problem{Laws: bernoullis([]float64{0.75, 0.25}), Budget: privacy.Pure{Epsilon: 1e-9}, Parameters: Parameters{Eta: 1 + 1e-12}}, "batch-se")
+	b := named(t, Problem{Laws: bernoullis([]float64{0.75, 0.25}),
+		Budget: privacy.Pure{Epsilon: 1e-9}, Parameters: Parameters{Eta: 1 + 1e-12}}, "batch-se")
 	close(t, "batch-se", b.Value(1e15), 0.5e15+0.5, 1e-12)
 }
 
-// The numbers behind batch elimination: gap ½, K = 2, p = 1e-4, ε = 1, η = 2. L = log(16b²·1e4): at b = 10, n = 1024, L = 16.588 and 4 radii are 0.425; at
-// b = 9, n = 512, L = 16.377 and they are 0.634. So Σ_{i≤10} 2^i = 2046 plays.
+// The numbers behind batch elimination: gap ½, K = 2, p = 1e-4, ε = 1, η = 2. L = log(16b²·1e4): at
+// b = 10, n = 1024, L = 16.588 and 4 radii are 0.425; at b = 9, n = 512, L = 16.377 and they are
+// 0.634. So Σ_{i≤10} 2^i = 2046 plays.
 func TestBatchElimination(t *testing.T) {
-	p := Problem{Laws: bernoullis([]float64{0.7, 0.2}), Budget: privacy.Pure{Epsilon: 1}, Parameters: Parameters{Risk: 1e-4}}
+	p := Problem{Laws: bernoullis([]float64{0.7, 0.2}), Budget: privacy.Pure{Epsilon: 1},
+		Parameters: Parameters{Risk: 1e-4}}
 	close(t, "batch-se", named(t, p, "batch-se").Value(1e6), 1023+50, 1e-12)
 	// N(0,½) noise, ν = √L: at b = 9 4(√(16.377/1024) + √16.377/512) = 0.537, at b = 10 0.376.
 	p.Budget = privacy.ZCDP{Rho: 1}
 	close(t, "batch-se, zcdp", named(t, p, "batch-se").Value(1e6), 1023+50, 1e-12)
-	// Printed, b = 10: l = log(4·100·1e4) = 15.202, 4(√(15.895/2048) + √2·√15.202/1024 + 15.202/1024) = 0.433 < ½; b = 9: 0.646.
+	// Printed, b = 10: l = log(4·100·1e4) = 15.202, 4(√(15.895/2048) + √2·√15.202/1024 +
+	// 15.202/1024) = 0.433 < ½; b = 9: 0.646.
 	p.Budget = privacy.Pure{Epsilon: 1}
 }
 
-// Where both hold, a lower bound is no higher than an upper one: with explicit ones at any T, with slopes in the long run.
+// Where both hold, a lower bound is no higher than an upper one: with explicit ones at any T, with
+// slopes in the long run.
 func TestLowerBelowUpper(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		means := drawMeans(t)
 		x := math.Exp(rapid.Float64Range(-6, 2).Draw(t, "log budget"))
-		budgets := []privacy.Budget{privacy.None{}, privacy.Pure{Epsilon: x}, privacy.ZCDP{Rho: x}, privacy.Approx{Epsilon: x, Delta: 1e-6}}
-		p := Problem{Laws: bernoullis(means), Budget: rapid.SampledFrom(budgets).Draw(t, "budget"), Parameters: Parameters{Beta: rapid.Float64Range(3.01, 6).Draw(t, "beta")}}
+		budgets := []privacy.Budget{privacy.None{}, privacy.Pure{Epsilon: x}, privacy.ZCDP{Rho: x},
+			privacy.Approx{Epsilon: x, Delta: 1e-6}}
+		p := Problem{Laws: bernoullis(means), Budget: rapid.SampledFrom(budgets).Draw(t, "budget"),
+			Parameters: Parameters{Beta: rapid.Float64Range(3.01, 6).Draw(t, "beta")}}
 		all, err := Regret(p)
 		if err != nil {
 			t.Fatal(err)
@@ -196,12 +247,14 @@ func TestLowerBelowUpper(t *testing.T) {
 			}
 			names[b.Name] = true
 			for _, u := range all {
-				if !b.Lower || u.Lower || b.Unproved || u.Unproved || u.Kind == Implicit || b.WorstCase && !u.WorstCase {
+				if !b.Lower || u.Lower || b.Unproved || u.Unproved || u.Kind == Implicit ||
+					b.WorstCase && !u.WorstCase {
 					continue
 				}
 				switch {
 				case b.Kind == Explicit && u.Kind == Explicit:
-					if lo, hi := b.Value(max(T, float64(len(means)))), u.Value(max(T, float64(len(means)))); lo > hi {
+					if lo, hi := b.Value(max(T, float64(len(means)))),
+						u.Value(max(T, float64(len(means)))); lo > hi {
 						t.Fatalf("T = %v: %s has %v, above %v of %s", T, b.Name, lo, hi, u.Name)
 					}
 				case b.Kind == Asymptotic:
@@ -222,10 +275,13 @@ func TestMonotoneInTheBudget(t *testing.T) {
 		y := x * math.Exp(rapid.Float64Range(0, 3).Draw(t, "log ratio"))
 		T := math.Exp(rapid.Float64Range(3, 18).Draw(t, "log T"))
 		problems := func(b privacy.Budget) []Problem {
-			return []Problem{{Laws: bernoullis(means), Budget: b}, {Context: &Context{Dim: 4}, Budget: b, Parameters: Parameters{Risk: 0.01}},
-				{Actions: [][]float64{{1, 0}, {0.8, 0.6}, {0, 1}, {-0.6, 0.8}}, Theta: []float64{0.9, 0.2}, Budget: b, Parameters: Parameters{Risk: 0.01}}}
+			return []Problem{{Laws: bernoullis(means), Budget: b},
+				{Context: &Context{Dim: 4}, Budget: b, Parameters: Parameters{Risk: 0.01}},
+				{Actions: [][]float64{{1, 0}, {0.8, 0.6}, {0, 1}, {-0.6, 0.8}},
+					Theta: []float64{0.9, 0.2}, Budget: b, Parameters: Parameters{Risk: 0.01}}}
 		}
-		pairs := [][2]privacy.Budget{{privacy.Pure{Epsilon: x}, privacy.Pure{Epsilon: y}}, {privacy.ZCDP{Rho: x}, privacy.ZCDP{Rho: y}}}
+		pairs := [][2]privacy.Budget{{privacy.Pure{Epsilon: x}, privacy.Pure{Epsilon: y}},
+			{privacy.ZCDP{Rho: x}, privacy.ZCDP{Rho: y}}}
 		for _, pair := range pairs {
 			strong, weak := problems(pair[0]), problems(pair[1])
 			for i := range strong {
@@ -264,7 +320,8 @@ func TestKLInfAndTVInf(t *testing.T) {
 		close(t, "a coin's KL", coin.KLInf(x), Bernoulli(0.3).KLInf(x), 1e-9)
 		close(t, "a coin's TV", coin.TVInf(x), x-0.3, 1e-12)
 	}
-	// A sure 0.4 to a mean of 0.7 within [0,1]: the nearest law moves mass q ↦ 1 with (1−q)0.4 + q = 0.7, q = ½: KL = log 2, TV = ½.
+	// A sure 0.4 to a mean of 0.7 within [0,1]: the nearest law moves mass q ↦ 1 with (1−q)0.4 + q
+	// = 0.7, q = ½: KL = log 2, TV = ½.
 	sure, err := NewFinite([]float64{0.4}, []float64{1}, 0, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -311,7 +368,10 @@ func TestKLInfAndTVInf(t *testing.T) {
 			t.Errorf("%v at the edges", l)
 		}
 	}
-	for _, err := range []error{second(NewFinite(nil, nil, 0, 1)), second(NewFinite([]float64{2}, []float64{1}, 0, 1)), second(NewFinite([]float64{0}, []float64{-1}, 0, 1)), second(NewFinite([]float64{0}, []float64{1}, 1, 1))} {
+	for _, err := range []error{second(NewFinite(nil, nil, 0, 1)),
+		second(NewFinite([]float64{2}, []float64{1}, 0, 1)),
+		second(NewFinite([]float64{0}, []float64{-1}, 0, 1)),
+		second(NewFinite([]float64{0}, []float64{1}, 1, 1))} {
 		if err == nil {
 			t.Error("a bad law is taken")
 		}
@@ -333,7 +393,8 @@ func TestPinskerInEachClass(t *testing.T) {
 			t.Skip("no room above the mean")
 		}
 		x := f.Mean() + (1-f.Mean())*rapid.Float64Range(0.01, 0.99).Draw(t, "x")
-		if kl, tv := f.KLInf(x), f.TVInf(x); !(2*tv*tv <= kl*(1+1e-9)) || !(kl <= Bernoulli(f.Mean()).KLInf(x)*1e9) || kl < Bernoulli(f.Mean()).KLInf(x)*(1-1e-9) {
+		if kl, tv := f.KLInf(x), f.TVInf(x); !(2*tv*tv <= kl*(1+1e-9)) ||
+			!(kl <= Bernoulli(f.Mean()).KLInf(x)*1e9) || kl < Bernoulli(f.Mean()).KLInf(x)*(1-1e-9) {
 			t.Fatalf("KL %v, TV %v, coin's KL %v", kl, tv, Bernoulli(f.Mean()).KLInf(x))
 		}
 	})
@@ -362,7 +423,8 @@ func TestBoundaries(t *testing.T) {
 	l := get(Problem{Context: &Context{Dim: 7}})
 	close(t, "linear", LinearPureMinimax(7, l["linear-minimax"].Value(1e6)), LinearFreeMinimax(7, 1e6), 1e-12)
 	// The linear private bound at ρ ≤ 1 has e^{−2.25} for the whole exponent.
-	close(t, "linear, ρ", LinearZCDPMinimax(7, l["linear-minimax-zcdp"].Value(1e6)), LinearFreeMinimax(7, 1e6), 1e-12)
+	close(t, "linear, ρ", LinearZCDPMinimax(7, l["linear-minimax-zcdp"].Value(1e6)),
+		LinearFreeMinimax(7, 1e6), 1e-12)
 }
 
 func TestProblemErrors(t *testing.T) {

@@ -6,7 +6,8 @@ import (
 	"github.com/sotto-dp/sotto/divergence"
 )
 
-// A Boundary is a budget at which privacy begins to cost, by a lower bound: below it the private part of the bound is above the part without privacy.
+// A Boundary is a budget at which privacy begins to cost, by a lower bound: below it the private
+// part of the bound is above the part without privacy.
 type Boundary struct {
 	Name, Where string
 	Symbol      string // ε or ρ
@@ -14,7 +15,8 @@ type Boundary struct {
 	Note        string
 }
 
-// Boundaries lists the regime boundaries of a problem, of both budgets' bounds whatever the problem's own is.
+// Boundaries lists the regime boundaries of a problem, of both budgets' bounds whatever the
+// problem's own is.
 func Boundaries(p Problem) ([]Boundary, error) {
 	q, err := p.check()
 	if err != nil {
@@ -24,14 +26,22 @@ func Boundaries(p Problem) ([]Boundary, error) {
 	constant := func(x float64) func(float64) float64 { return func(float64) float64 { return x } }
 	if q.d > 0 {
 		return []Boundary{
-			{"linear-minimax", "000 Theorem 4.17", dpSymbol, func(T float64) float64 { return math.E / math.Sqrt(T) }, "000 prints 2e/√T, with the factor that its proof loses"},
-			{"linear-minimax-zcdp", "000 Theorem 4.21, 001 Theorem 9", zcdpSymbol, func(T float64) float64 { return math.Exp(-0.5) / T }, "as printed 4e^{−1/2}/T"},
+			{"linear-minimax", "000 Theorem 4.17", dpSymbol, func(T float64) float64 {
+				return math.E / math.Sqrt(T)
+			}, "000 prints 2e/√T, with the factor that its proof loses"},
+			{"linear-minimax-zcdp", "000 Theorem 4.21, 001 Theorem 9", zcdpSymbol, func(T float64) float64 {
+				return math.Exp(-0.5) / T
+			}, "as printed 4e^{−1/2}/T"},
 		}, nil
 	}
 	k := q.k - 1
 	out := []Boundary{
-		{"minimax", "000 Theorem 4.15", dpSymbol, func(T float64) float64 { return 27.0 / 22 * math.Sqrt(k/T) }, "000 prints the factor upside down, 22/27"},
-		{"minimax-zcdp", "000 Theorem 4.20", zcdpSymbol, func(T float64) float64 { return 27.0 / 124 * (27.0 / 124) / T }, ""},
+		{"minimax", "000 Theorem 4.15", dpSymbol, func(T float64) float64 {
+			return 27.0 / 22 * math.Sqrt(k/T)
+		}, "000 prints the factor upside down, 22/27"},
+		{"minimax-zcdp", "000 Theorem 4.20", zcdpSymbol, func(T float64) float64 {
+			return 27.0 / 124 * (27.0 / 124) / T
+		}, ""},
 	}
 	ratio, known := 0.0, true
 	for a, l := range q.Laws {
@@ -44,7 +54,8 @@ func Boundaries(p Problem) ([]Boundary, error) {
 		}
 	}
 	if known && !math.IsNaN(ratio) {
-		out = append(out, Boundary{"problem", "000 Theorem 4.16", dpSymbol, constant(ratio), "max_a KL_inf/TV_inf: above it no arm costs more than without privacy"})
+		out = append(out, Boundary{"problem", "000 Theorem 4.16", dpSymbol, constant(ratio),
+			"max_a KL_inf/TV_inf: above it no arm costs more than without privacy"})
 	}
 	if means, ok := q.bernoulli(); ok && q.best < 1 {
 		x := 0.0
@@ -53,12 +64,14 @@ func Boundaries(p Problem) ([]Boundary, error) {
 				x = max(x, FreePrivacy(m, q.best))
 			}
 		}
-		out = append(out, Boundary{"d-epsilon", "arXiv:2505.05613", dpSymbol, constant(x), "max_a log(μ*(1−μ_a)/(μ_a(1−μ*))): above it all d_ε are kl"})
+		out = append(out, Boundary{"d-epsilon", "arXiv:2505.05613", dpSymbol, constant(x),
+			"max_a log(μ*(1−μ_a)/(μ_a(1−μ*))): above it all d_ε are kl"})
 	}
 	return out, nil
 }
 
-// FreePrivacy is the ε from which on d_ε(mean,best) = kl(mean,best), so that privacy costs nothing in the long run: log(μ*/μ) + log((1−μ)/(1−μ*)), for means in [0,1].
+// FreePrivacy is the ε from which on d_ε(mean,best) = kl(mean,best), so that privacy costs nothing
+// in the long run: log(μ*/μ) + log((1−μ)/(1−μ*)), for means in [0,1].
 func FreePrivacy(mean, best float64) float64 {
 	if !(divergence.TV(mean, best) > 0) {
 		return 0

@@ -8,34 +8,40 @@ import (
 	"github.com/sotto-dp/sotto/divergence"
 )
 
-// ErrTie is matched by the error for means of which several are the largest: no finite number of samples tells them apart.
+// ErrTie is matched by the error for means of which several are the largest: no finite number of
+// samples tells them apart.
 var ErrTie = errors.New("several arms have the largest mean")
 
-// A Characteristic is a characteristic time of best-arm identification: in the long run, as the risk δ goes to 0, a δ-correct policy needs Time
-// samples for each log(1/δ). It is the value of a game between the player, who chooses which share of the plays each arm gets, and nature, who
+// A Characteristic is a characteristic time of best-arm identification: in the long run, as the
+// risk δ goes to 0, a δ-correct policy needs Time samples for each log(1/δ). It is the value of a
+// game between the player, who chooses which share of the plays each arm gets, and nature, who
 // chooses the nearest instance with another best arm.
 type Characteristic struct {
 	Time float64 // what Allocation attains: an upper bound on the value
-	Low  float64 // a lower bound on the value, from tangents to a convex function: Time − Low is the certified gap
+	// a lower bound on the value, from tangents to a convex function: Time − Low is the certified gap
+	Low float64
 	// Allocation is the share of each arm, sum 1.
 	Allocation []float64
 }
 
-// Samples is Time·log(1/(3δ)), what the lower bounds of 000 Theorem 4.24 and 004 Theorem 2 say of the mean number of samples, for a risk δ in (0,1); at
-// least 0.
+// Samples is Time·log(1/(3δ)), what the lower bounds of 000 Theorem 4.24 and 004 Theorem 2 say of
+// the mean number of samples, for a risk δ in (0,1); at least 0.
 func (c Characteristic) Samples(risk float64) float64 { return max(0, c.Low*math.Log(1/(3*risk))) }
 
 // gapTolerance is the relative gap at which the solver stops.
 const gapTolerance = 1e-9
 
-// BernoulliTime is T*(ν;ε) of 000 Theorem 4.24 for Bernoulli arms: E τ ≥ T*(ν;ε) log(1/(3δ)) for every δ-correct ε-View DP policy, with
+// BernoulliTime is T*(ν;ε) of 000 Theorem 4.24 for Bernoulli arms: E τ ≥ T*(ν;ε) log(1/(3δ)) for
+// every δ-correct ε-View DP policy, with
 //
 //	1/T* = max_ω min_λ min( Σ ω_a kl(μ_a, λ_a), ε Σ ω_a |μ_a − λ_a| ),   λ with another best arm.
 //
-// At ε = +Inf it is T*_KL (Garivier and Kaufmann 2016). epsilon is above 0; means are in [0,1], at least two, one of them largest: otherwise ErrTie.
+// At ε = +Inf it is T*_KL (Garivier and Kaufmann 2016). epsilon is above 0; means are in [0,1], at
+// least two, one of them largest: otherwise ErrTie.
 //
-// With ω_{a*} = 1 before scaling, arm a is told from the best at level y once it has the weight x_a(y), the larger of the inverse of the kl cost and
-// y/(εΔ_a), and y ≤ εΔ_min: so 1/T* = max_y y/(1 + Σ x_a(y)), where all x_a are convex.
+// With ω_{a*} = 1 before scaling, arm a is told from the best at level y once it has the weight
+// x_a(y), the larger of the inverse of the kl cost and y/(εΔ_a), and y ≤ εΔ_min: so 1/T* = max_y
+// y/(1 + Σ x_a(y)), where all x_a are convex.
 func BernoulliTime(means []float64, epsilon float64) (Characteristic, error) {
 	best, err := checkMeans(means, 0, 1)
 	if err != nil {
@@ -53,8 +59,8 @@ func BernoulliTime(means []float64, epsilon float64) (Characteristic, error) {
 	return solve(pairs, best)
 }
 
-// GaussianTime is T*_KL for Gaussian arms of standard deviation sigma, and for rewards in [0,1] at sigma = 1/2 the time of all policies that use them as
-// σ-sub-Gaussian.
+// GaussianTime is T*_KL for Gaussian arms of standard deviation sigma, and for rewards in [0,1] at
+// sigma = 1/2 the time of all policies that use them as σ-sub-Gaussian.
 func GaussianTime(means []float64, sigma float64) (Characteristic, error) {
 	pairs, best, err := gaussians(means, sigma, math.Inf(1))
 	if err != nil {
@@ -63,13 +69,15 @@ func GaussianTime(means []float64, sigma float64) (Characteristic, error) {
 	return solve(pairs, best)
 }
 
-// GaussianBetaTime is T*_{KL,β} for Gaussian arms: the same game when the best arm gets the share beta, in (0,1), of the plays, as by a Top Two
-// policy. At beta = ½ it is at most twice GaussianTime (Russo 2016).
+// GaussianBetaTime is T*_{KL,β} for Gaussian arms: the same game when the best arm gets the share
+// beta, in (0,1), of the plays, as by a Top Two policy. At beta = ½ it is at most twice
+// GaussianTime (Russo 2016).
 func GaussianBetaTime(means []float64, sigma, beta float64) (Characteristic, error) {
 	return betaTime(means, sigma, beta, math.Inf(1))
 }
 
-// PrivateBetaTime is T*_{ε,β} of 000 (5.13), the relaxed private time of AdaP-TT*, at sigma = ½ in the source:
+// PrivateBetaTime is T*_{ε,β} of 000 (5.13), the relaxed private time of AdaP-TT*, at sigma =
+// ½ in the source:
 //
 //	1/T*_{ε,β} = max_{ω: ω_{a*} = β} min_a Δ_a min{3ε, Δ_a}/(2σ²(1/β + 1/ω_a)).
 func PrivateBetaTime(means []float64, sigma, beta, epsilon float64) (Characteristic, error) {
@@ -94,7 +102,8 @@ func BernoulliBetaTime(means []float64, beta float64) (Characteristic, error) {
 	return solveBeta(pairs, best, beta)
 }
 
-// TVTime is T*_TV for Bernoulli arms in closed form, 1/Δ_min + Σ_{a≠a*} 1/Δ_a (000 Proposition 4.26): under strong privacy E τ ≥ (T*_TV/ε) log(1/(3δ)).
+// TVTime is T*_TV for Bernoulli arms in closed form, 1/Δ_min + Σ_{a≠a*} 1/Δ_a (000 Proposition
+// 4.26): under strong privacy E τ ≥ (T*_TV/ε) log(1/(3δ)).
 func TVTime(means []float64) (float64, error) {
 	best, err := checkMeans(means, 0, 1)
 	if err != nil {
@@ -110,8 +119,8 @@ func TVTime(means []float64) (float64, error) {
 	return sum + 1/least, nil
 }
 
-// RegimeBoundary is the ε at which T*_TV/ε = T*_KL for Bernoulli arms: above it the relaxed lower bound (000 Corollary 4.25) is the one without privacy,
-// below it that of privacy.
+// RegimeBoundary is the ε at which T*_TV/ε = T*_KL for Bernoulli arms: above it the relaxed lower
+// bound (000 Corollary 4.25) is the one without privacy, below it that of privacy.
 func RegimeBoundary(means []float64) (float64, error) {
 	tv, err := TVTime(means)
 	if err != nil {
@@ -124,8 +133,9 @@ func RegimeBoundary(means []float64) (float64, error) {
 	return tv / kl.Time, nil
 }
 
-// AdaPTTUpper is the asymptotic upper bound of 000 Theorem 5.20 on E τ/log(1/δ) of AdaP-TT, 4T*_{KL,β}(1 + √(1 + Δ_max²/(2σ⁴ε²))), for arms with
-// distinct means: where two are equal it is no theorem, and the number is returned all the same.
+// AdaPTTUpper is the asymptotic upper bound of 000 Theorem 5.20 on E τ/log(1/δ) of AdaP-TT,
+// 4T*_{KL,β}(1 + √(1 + Δ_max²/(2σ⁴ε²))), for arms with distinct means: where two are equal it is no
+// theorem, and the number is returned all the same.
 func AdaPTTUpper(means []float64, epsilon, beta float64) (float64, error) {
 	const sigma = 0.5
 	t, err := GaussianBetaTime(means, sigma, beta)
@@ -139,8 +149,9 @@ func AdaPTTUpper(means []float64, epsilon, beta float64) (float64, error) {
 	return 4 * t.Time * (1 + math.Sqrt(1+float64(x*x)/2)), nil
 }
 
-// AdaPTTStarUpper is the asymptotic upper bound of 000 Theorem 5.23 on E τ/log(1/δ) of AdaP-TT*: 4T*_{KL,β} g₁(Δ_max/(σ²ε)) where Δ_max < 3ε, and
-// otherwise (12/σ²)T*_{ε,β} g₂(3ε²T*_{ε,β} max{β,1−β}/2). Means as for AdaPTTUpper.
+// AdaPTTStarUpper is the asymptotic upper bound of 000 Theorem 5.23 on E τ/log(1/δ) of AdaP-TT*:
+// 4T*_{KL,β} g₁(Δ_max/(σ²ε)) where Δ_max < 3ε, and otherwise (12/σ²)T*_{ε,β} g₂(3ε²T*_{ε,β}
+// max{β,1−β}/2). Means as for AdaPTTUpper.
 func AdaPTTStarUpper(means []float64, epsilon, beta float64) (float64, error) {
 	const sigma = 0.5
 	t, err := PrivateBetaTime(means, sigma, beta, epsilon)
@@ -203,16 +214,19 @@ func checkMeans(means []float64, lo, hi float64) (int, error) {
 		}
 	}
 	if ties > 0 {
-		return 0, fmt.Errorf("bound: mean %v of arm %d is that of %d others: %w", means[best], best+1, ties, ErrTie)
+		return 0, fmt.Errorf("bound: mean %v of arm %d is that of %d others: %w", means[best],
+			best+1, ties, ErrTie)
 	}
 	return best, nil
 }
 
-// A rival is what it takes to tell an arm from the best one: the cost C(1,x) of plays in the ratio 1 to x, concave and increasing in x.
+// A rival is what it takes to tell an arm from the best one: the cost C(1,x) of plays in the ratio
+// 1 to x, concave and increasing in x.
 type rival interface {
 	// top is the supremum of C(1,x), and whether it is attained.
 	top() (y float64, attained bool)
-	// weight is the x at which C(1,x) = y, and its derivative in y, for 0 < y below top or at an attained one. It is convex in y.
+	// weight is the x at which C(1,x) = y, and its derivative in y, for 0 < y below top or at an
+	// attained one. It is convex in y.
 	weight(y float64) (x, slope float64)
 }
 
@@ -235,7 +249,8 @@ func (b bernoulli) weight(y float64) (x, slope float64) {
 	return x, slope
 }
 
-// klWeight inverts x ↦ kl(μ,m) + x kl(ν,m), whose derivative is kl(ν,m). It is concave: Newton's steps from the left stay on the left.
+// klWeight inverts x ↦ kl(μ,m) + x kl(ν,m), whose derivative is kl(ν,m). It is concave: Newton's
+// steps from the left stay on the left.
 func (b bernoulli) klWeight(y float64) (x, slope float64) {
 	at := func(x float64) (g, d float64) {
 		m := b.nu + (b.mu-b.nu)/(1+x)
@@ -326,11 +341,12 @@ func (t tangent) turn() float64 { return 1 + t.s - float64(t.y*t.slope) }
 func (t tangent) value() float64 { return (1 + t.s) / t.y }
 
 func tooNear() error {
-	return fmt.Errorf("bound: the best mean is too near another to tell them apart in any number of samples: %w", ErrTie)
+	return fmt.Errorf("bound: the best mean is too near another to tell them apart in any number "+
+		"of samples: %w", ErrTie)
 }
 
-// solve minimises (1+S(y))/y for convex S by cutting planes. Above the least value of the larger of two tangents, one on either side, there is no
-// better y: that is the certificate.
+// solve minimises (1+S(y))/y for convex S by cutting planes. Above the least value of the larger of
+// two tangents, one on either side, there is no better y: that is the certificate.
 func solve(pairs []rival, best int) (Characteristic, error) {
 	top, attained := ceiling(pairs)
 	if !(top > 0) || math.IsInf(1/top, 1) {
@@ -351,7 +367,8 @@ func solve(pairs []rival, best int) (Characteristic, error) {
 		lo, hi = 1, 2
 	}
 	left, right := at(lo), at(hi)
-	for !(left.turn() >= 0) { // also where S is too large for a number, as it soon is where an arm's mean is 0
+	// also where S is too large for a number, as it soon is where an arm's mean is 0
+	for !(left.turn() >= 0) {
 		right = left
 		if left = at(left.y / 4); left.y == 0 {
 			return Characteristic{}, tooNear()
@@ -389,7 +406,8 @@ func solve(pairs []rival, best int) (Characteristic, error) {
 			incumbent = left
 		}
 		// Where the tangents meet.
-		y := (left.s - float64(left.slope*left.y) - right.s + float64(right.slope*right.y)) / (right.slope - left.slope)
+		y := (left.s - float64(left.slope*left.y) - right.s +
+			float64(right.slope*right.y)) / (right.slope - left.slope)
 		if !(y > left.y && y < right.y) {
 			low = max(low, min(incumbent.value(), left.value()))
 			break
@@ -435,8 +453,8 @@ func shares(pairs []rival, best int, y, w float64) []float64 {
 	return out
 }
 
-// solveBeta is the game in which the best arm has the share beta. Costs are homogeneous, so rival a needs the share β·x_a(z), z = y/β: the level is
-// as high as Σ x_a(z) = (1−β)/β allows.
+// solveBeta is the game in which the best arm has the share beta. Costs are homogeneous, so rival a
+// needs the share β·x_a(z), z = y/β: the level is as high as Σ x_a(z) = (1−β)/β allows.
 func solveBeta(pairs []rival, best int, beta float64) (Characteristic, error) {
 	if !(beta > 0 && beta < 1) {
 		return Characteristic{}, fmt.Errorf("bound: beta is %v, must be above 0 and below 1", beta)
@@ -479,7 +497,8 @@ func solveBeta(pairs []rival, best int, beta float64) (Characteristic, error) {
 	for _, w := range c.Allocation {
 		sum += w
 	}
-	for i := range c.Allocation { // what rounding and an attained top have left over goes to the others
+	// what rounding and an attained top have left over goes to the others
+	for i := range c.Allocation {
 		if i != best {
 			c.Allocation[i] *= (1 - beta) / (sum - beta)
 		}

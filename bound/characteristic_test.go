@@ -33,7 +33,8 @@ func TestBernoulliTimeValues(t *testing.T) {
 		means          []float64
 		epsilon, value float64
 	}{
-		{spreadOut, 0.01, 2466.667}, {spreadOut, 0.05, 493.333}, {spreadOut, 0.2, 152.739}, {spreadOut, 0.5, 126.852}, {spreadOut, 1, 122.949},
+		{spreadOut, 0.01, 2466.667}, {spreadOut, 0.05, 493.333}, {spreadOut, 0.2, 152.739},
+		{spreadOut, 0.5, 126.852}, {spreadOut, 1, 122.949},
 		{spreadOut, 5, 122.843}, {spreadOut, inf, 122.843}, {figure57a, inf, 395.54}, {figure57b, inf, 1424.75},
 		{[]float64{0, 1}, inf, 1 / math.Ln2}, // C(½,½) = log 2 by symmetry
 		{[]float64{0, 1}, 0.1, 20},
@@ -56,15 +57,17 @@ func TestBernoulliTimeValues(t *testing.T) {
 	close(t, "share of the best", got.Allocation[2], 0.364744, 1e-5)
 }
 
-// Means at the edges of [0,1], where weights soon leave the range of numbers: against the game of equal rivals in one variable,
-// computed with 25 digits.
+// Means at the edges of [0,1], where weights soon leave the range of numbers: against the game of
+// equal rivals in one variable, computed with 25 digits.
 func TestBernoulliTimeAtTheEdges(t *testing.T) {
 	for _, c := range []struct {
 		means []float64
 		value float64
 	}{
-		{[]float64{0.001, 0}, 2717.4225435601}, {[]float64{0, 0.5, 0}, 6.9521189935644}, {[]float64{1, 0, 0}, 2.078086921235},
-		{[]float64{0, 0, 1e-9}, 4311070405.4965}, {[]float64{0.0005, 0, 0, 0, 0}, 14287.474145457}, {[]float64{0.999, 1, 0.999, 0.999}, 4318.0020499295},
+		{[]float64{0.001, 0}, 2717.4225435601}, {[]float64{0, 0.5, 0}, 6.9521189935644},
+		{[]float64{1, 0, 0}, 2.078086921235},
+		{[]float64{0, 0, 1e-9}, 4311070405.4965}, {[]float64{0.0005, 0, 0, 0, 0}, 14287.474145457},
+		{[]float64{0.999, 1, 0.999, 0.999}, 4318.0020499295},
 	} {
 		for _, epsilon := range []float64{1e10, math.Inf(1)} {
 			got, err := BernoulliTime(c.means, epsilon)
@@ -88,12 +91,14 @@ func TestBernoulliTimeAtTheEdges(t *testing.T) {
 					continue
 				}
 				sum := got.Allocation[0] + got.Allocation[1] + got.Allocation[2]
-				if !(got.Low > 0 && got.Low <= got.Time && got.Time-got.Low <= 1e-6*got.Low && got.Time <= math.MaxFloat64 && math.Abs(sum-1) < 1e-9) {
+				if !(got.Low > 0 && got.Low <= got.Time && got.Time-got.Low <= 1e-6*got.Low &&
+					got.Time <= math.MaxFloat64 && math.Abs(sum-1) < 1e-9) {
 					t.Errorf("%v at %v: %+v", means, epsilon, got)
 				}
 			}
 			beta, err := BernoulliBetaTime([]float64{a, b, 0}, 0.3)
-			if err == nil && !(beta.Low > 0 && beta.Time <= math.MaxFloat64) || err != nil && !errors.Is(err, ErrTie) {
+			if err == nil && !(beta.Low > 0 && beta.Time <= math.MaxFloat64) || err != nil &&
+				!errors.Is(err, ErrTie) {
 				t.Errorf("%v, β = 0.3: %+v, %v", []float64{a, b, 0}, beta, err)
 			}
 		}
@@ -124,7 +129,8 @@ func TestTVTime(t *testing.T) {
 	close(t, "regime boundary", b, 24.6666666667/122.843149, 1e-6)
 }
 
-// level is the value of the game at an allocation, from its definition: nature moves the best arm and one other to a common mean.
+// level is the value of the game at an allocation, from its definition: nature moves the best arm
+// and one other to a common mean.
 func level(means, w []float64, best int, epsilon float64) float64 {
 	v := math.Inf(1)
 	for a, m := range means {
@@ -174,7 +180,8 @@ func argmax(x []float64) int {
 	return best
 }
 
-// The allocation attains the time, no other allocation beats the certificate, and privacy never helps.
+// The allocation attains the time, no other allocation beats the certificate, and
+// privacy never helps.
 func TestBernoulliTimeIsTheGame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		means := drawMeans(t)
@@ -220,7 +227,8 @@ func TestBernoulliTimeIsTheGame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := level(means, b.Allocation, best, math.Inf(1)); b.Allocation[best] != beta || !(math.Abs(v*b.Time-1) < 1e-7) {
+		if v := level(means, b.Allocation, best, math.Inf(1)); b.Allocation[best] != beta ||
+			!(math.Abs(v*b.Time-1) < 1e-7) {
 			t.Fatalf("β = %v: the allocation attains 1/%v, not 1/%v", beta, 1/v, b.Time)
 		}
 		if b.Time < (1-1e-8)*free.Low {
@@ -236,7 +244,8 @@ func TestBernoulliTimeIsTheGame(t *testing.T) {
 	})
 }
 
-// Two Gaussian arms get half of the plays each, and the time is 8σ²/Δ². Equal rivals: T* = (1+√(K−1))²·2σ²/Δ².
+// Two Gaussian arms get half of the plays each, and the time is 8σ²/Δ². Equal rivals: T* =
+// (1+√(K−1))²·2σ²/Δ².
 func TestGaussianTime(t *testing.T) {
 	two, err := GaussianTime([]float64{1, 3}, 0.7)
 	if err != nil {
@@ -254,7 +263,8 @@ func TestGaussianTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(t, "β = ½", beta.Time, 0.5/0.0025*(2+8), 1e-12)
-	// Where every gap is above 3ε it is linear in the gap; where none is, it is the time without privacy.
+	// Where every gap is above 3ε it is linear in the gap; where none is, it is the time
+	// without privacy.
 	private, err := PrivateBetaTime([]float64{0.7, 0.7, 0.75, 0.7, 0.7}, 0.5, 0.5, 0.01)
 	if err != nil {
 		t.Fatal(err)

@@ -9,17 +9,19 @@ import (
 	"github.com/sotto-dp/sotto/divergence"
 )
 
-// A Law is the reward law P of an arm within a class M of laws that it could have been: what a problem-dependent lower bound needs to know.
+// A Law is the reward law P of an arm within a class M of laws that it could have been: what a
+// problem-dependent lower bound needs to know.
 type Law interface {
 	Mean() float64
-	// KLInf is inf{KL(P‖P′) : P′ ∈ M, mean(P′) > x} (000 Definition 2.30): 0 for x below the mean, +Inf where no law of the class has a mean above x, and NaN
-	// where it is not known.
+	// KLInf is inf{KL(P‖P′) : P′ ∈ M, mean(P′) > x} (000 Definition 2.30): 0 for x below the mean,
+	// +Inf where no law of the class has a mean above x, and NaN where it is not known.
 	KLInf(x float64) float64
 	// TVInf is inf{TV(P‖P′) : P′ ∈ M, mean(P′) > x} (000 §4.3.1), likewise.
 	TVInf(x float64) float64
 }
 
-// Bernoulli is the law of mean p in [0,1] in the class of all Bernoulli laws: KL_inf is kl(p,x) and TV_inf is x − p.
+// Bernoulli is the law of mean p in [0,1] in the class of all Bernoulli laws: KL_inf is kl(p,x) and
+// TV_inf is x − p.
 type Bernoulli float64
 
 // Mean implements Law.
@@ -49,7 +51,8 @@ func (p Bernoulli) TVInf(x float64) float64 {
 	return max(0, x-float64(p))
 }
 
-// Gaussian is a normal law in the class of all those of its standard deviation: for a gap Δ = x − Mu, KL_inf is Δ²/(2σ²) and TV_inf is 2Φ(Δ/(2σ)) − 1.
+// Gaussian is a normal law in the class of all those of its standard deviation: for a gap Δ = x −
+// Mu, KL_inf is Δ²/(2σ²) and TV_inf is 2Φ(Δ/(2σ)) − 1.
 type Gaussian struct{ Mu, Sigma float64 }
 
 // Mean implements Law.
@@ -79,10 +82,12 @@ type Finite struct {
 	mean      float64
 }
 
-// NewFinite returns the law of the values with their probabilities (weights, which need not sum to 1) in the class of all laws on [lo,hi].
+// NewFinite returns the law of the values with their probabilities (weights, which need not sum to
+// 1) in the class of all laws on [lo,hi].
 func NewFinite(values, p []float64, lo, hi float64) (*Finite, error) {
 	if len(values) != len(p) || len(p) == 0 {
-		return nil, fmt.Errorf("bound: %d values and %d probabilities, must be as many and at least one", len(values), len(p))
+		return nil, fmt.Errorf("bound: %d values and %d probabilities, must be as many and at "+
+			"least one", len(values), len(p))
 	}
 	if !(lo < hi) || math.IsInf(lo, 0) || math.IsInf(hi, 0) {
 		return nil, fmt.Errorf("bound: the range is [%v, %v], must be finite with its ends in order", lo, hi)
@@ -111,8 +116,8 @@ func NewFinite(values, p []float64, lo, hi float64) (*Finite, error) {
 // Mean implements Law.
 func (f *Finite) Mean() float64 { return f.mean }
 
-// KLInf is max{E log(1 − λ(X−x)) : 0 ≤ λ ≤ 1/(Hi−x)}, the dual of the infimum over laws on [Lo,Hi] (Honda and Takemura 2010, Theorem 8; 2015). It is concave
-// in λ: bisection on the derivative.
+// KLInf is max{E log(1 − λ(X−x)) : 0 ≤ λ ≤ 1/(Hi−x)}, the dual of the infimum over laws on [Lo,Hi]
+// (Honda and Takemura 2010, Theorem 8; 2015). It is concave in λ: bisection on the derivative.
 func (f *Finite) KLInf(x float64) float64 {
 	switch {
 	case x >= f.hi:
@@ -176,7 +181,8 @@ type Uniform struct{ A, B, Lo, Hi float64 }
 // Mean implements Law.
 func (u Uniform) Mean() float64 { return u.A + (u.B-u.A)/2 }
 
-// KLInf is Finite's dual, with E log(1 − λ(X−x)) in closed form; the maximum of a concave function, by golden section.
+// KLInf is Finite's dual, with E log(1 − λ(X−x)) in closed form; the maximum of a concave function,
+// by golden section.
 func (u Uniform) KLInf(x float64) float64 {
 	switch {
 	case x >= u.Hi:
@@ -185,7 +191,8 @@ func (u Uniform) KLInf(x float64) float64 {
 		return 0
 	}
 	value := func(lambda float64) float64 {
-		// (1/(B−A)) ∫ log(1 − λ(t−x)) dt = (G(p) − G(q))/(p − q), G(z) = z log z − z, between p at A and q at B.
+		// (1/(B−A)) ∫ log(1 − λ(t−x)) dt = (G(p) − G(q))/(p − q), G(z) = z log z − z, between p
+		// at A and q at B.
 		p, q := 1+float64(lambda*(x-u.A)), 1-float64(lambda*(u.B-x))
 		g := func(z float64) float64 {
 			if z <= 0 {
@@ -225,7 +232,8 @@ func (u Uniform) TVInf(x float64) float64 {
 	return min(1, 2*need/(h+math.Sqrt(max(0, float64(h*h)-2*float64(w*need)))))
 }
 
-// MeanOnly is a law of which nothing but its mean is used: the problem-dependent lower bounds are left out.
+// MeanOnly is a law of which nothing but its mean is used: the problem-dependent lower
+// bounds are left out.
 type MeanOnly float64
 
 // Mean implements Law.

@@ -21,7 +21,8 @@ const (
 	mostBases   = 1 << 20
 )
 
-// A LinearConstant is c(A,θ) of 000 Theorem 4.18: a consistent policy has liminf Reg_T/log T ≥ c(A,θ).
+// A LinearConstant is c(A,θ) of 000 Theorem 4.18: a consistent policy has liminf
+// Reg_T/log T ≥ c(A,θ).
 type LinearConstant struct {
 	Value float64 // what Plays attains: an upper bound on c
 	Low   float64 // a lower bound on c, from the dual
@@ -33,13 +34,18 @@ type LinearConstant struct {
 //
 //	c(A,θ) = inf Σ α(a)Δ_a  such that  ‖a‖²_{H_α⁻¹} ≤ min(Δ_a²/(2σ²), εΔ_aρ_a(A)/(2σ)) for all a with Δ_a > 0,   H_α = Σ α(a)aaᵀ,
 //
-// 000 Theorem 4.18 (σ = 1 there), for actions that span ℝ^d with one best. The second constraint is privacy's; at ε = +Inf it is the constant of Lattimore and
-// Szepesvári 2017. ρ_a(A) is not the printed one, which rests on Lemma B.1: that lemma is false. It is the maximum of ‖A_B⁻¹(a−a*)‖₁ over the bases B of
-// d actions, which is what the lemma should say: the proof needs Σ_j N_j|a_jᵀG⁻¹x| for G = Σ N_j a_j a_jᵀ and x = a − a*, the 1-norm of the solution u of
-// Σ u_j a_j = x that is least in Σ u_j²/N_j; by Cauchy and Binet that u is a mean of the basic solutions, with weights det(A_B)² Π_{j∈B} N_j.
+// 000 Theorem 4.18 (σ = 1 there), for actions that span ℝ^d with one best. The second constraint is
+// privacy's; at ε = +Inf it is the constant of Lattimore and Szepesvári 2017. ρ_a(A) is not the
+// printed one, which rests on Lemma B.1: that lemma is false. It is the maximum of ‖A_B⁻¹(a−a*)‖₁
+// over the bases B of d actions, which is what the lemma should say: the proof needs Σ_j
+// N_j|a_jᵀG⁻¹x| for G = Σ N_j a_j a_jᵀ and x = a − a*, the 1-norm of the solution u of Σ u_j a_j =
+// x that is least in Σ u_j²/N_j; by Cauchy and Binet that u is a mean of the basic solutions, with
+// weights det(A_B)² Π_{j∈B} N_j.
 //
-// The best action costs nothing, so α(a*) goes to infinity, and norms are those of the projections b_a along a*: on them the problem is convex. It is solved by
-// Newton's steps along a barrier, −Σ_a log det[H b_a; b_aᵀ m_a] − Σ log α_a. For every λ ≥ 0 and M ≻ 0, with W = Σ λ_a b_a b_aᵀ, duality has
+// The best action costs nothing, so α(a*) goes to infinity, and norms are those of the
+// projections b_a along a*: on them the problem is convex. It is solved by Newton's steps along a
+// barrier, −Σ_a log det[H b_a; b_aᵀ m_a] − Σ log α_a. For every λ ≥ 0 and M ≻ 0, with W = Σ λ_a
+// b_a b_aᵀ, duality has
 //
 //	c ≥ min_a Δ_a/‖b_a‖²_{M⁻¹WM⁻¹} · tr(WM⁻¹)²/Σ λ_a m_a,
 //
@@ -129,7 +135,8 @@ func rankOf(actions [][]float64) int {
 	return r
 }
 
-// project has the coordinates of all actions on an orthonormal basis of what is orthogonal to the best; nil where that is nothing.
+// project has the coordinates of all actions on an orthonormal basis of what is orthogonal to the
+// best; nil where that is nothing.
 func project(actions [][]float64, best int) [][]float64 {
 	d := len(actions[0])
 	var basis [][]float64
@@ -175,9 +182,10 @@ func project(actions [][]float64, best int) [][]float64 {
 	return out
 }
 
-// basisNorms is ρ_a(A) = max_B ‖A_B⁻¹(a − a*)‖₁ for each a, or above it, and never below: a ρ that is too small would make the lower bound too high. Rounding is
-// on top, by what the condition of the basis allows; where that is too bad to say, ρ is +Inf, which leaves the bound without privacy. A basis is left out only if its
-// determinant is 0 in exact arithmetic.
+// basisNorms is ρ_a(A) = max_B ‖A_B⁻¹(a − a*)‖₁ for each a, or above it, and never below: a ρ that
+// is too small would make the lower bound too high. Rounding is on top, by what the condition of
+// the basis allows; where that is too bad to say, ρ is +Inf, which leaves the bound without
+// privacy. A basis is left out only if its determinant is 0 in exact arithmetic.
 func basisNorms(actions [][]float64, best int) ([]float64, error) {
 	k, d := len(actions), len(actions[0])
 	bases := 1.0
@@ -210,7 +218,8 @@ func basisNorms(actions [][]float64, best int) ([]float64, error) {
 		if cond := lu.Cond(); cond < worstCondition {
 			u.Reset()
 			if solved = lu.SolveTo(&u, false, x) == nil; solved {
-				// The error of a solution is cond·2⁻⁵³ times a small multiple of d, and the condition is an estimate.
+				// The error of a solution is cond·2⁻⁵³ times a small multiple of d, and the
+				// condition is an estimate.
 				slack := 1 + 16*float64(d*d)*cond*0x1p-52
 				for a := range k {
 					s := 0.0
@@ -247,13 +256,17 @@ func basisNorms(actions [][]float64, best int) ([]float64, error) {
 const worstCondition = 1e8
 
 // belowPowers are n and k such that 2ⁿ − k is prime: the largest one below 2ⁿ.
-var belowPowers = [...][2]uint64{{63, 25}, {62, 57}, {61, 1}, {60, 93}, {59, 55}, {58, 27}, {57, 13}, {56, 5}, {55, 55}, {54, 33}, {53, 111}}
+var belowPowers = [...][2]uint64{{63, 25}, {62, 57}, {61, 1}, {60, 93}, {59, 55}, {58, 27},
+	{57, 13}, {56, 5}, {55, 55}, {54, 33}, {53, 111}}
 
-// singular says whether the picked actions are linearly dependent, exactly. Floating-point numbers are integers times powers of two, which a determinant does not mind. It is
-// 0 if it is 0 modulo primes of which the product is above Hadamard's bound on it, and is not 0 if one of them says so. Where the primes do not suffice the answer is no.
+// singular says whether the picked actions are linearly dependent, exactly. Floating-point numbers
+// are integers times powers of two, which a determinant does not mind. It is 0 if it is 0 modulo
+// primes of which the product is above Hadamard's bound on it, and is not 0 if one of them says so.
+// Where the primes do not suffice the answer is no.
 func singular(actions [][]float64, pick []int) bool {
 	d := len(pick)
-	least, need := make([]int, d), 0.0 // each row's smallest exponent, and the bits of the determinant
+	// each row's smallest exponent, and the bits of the determinant
+	least, need := make([]int, d), 0.0
 	for i, a := range pick {
 		lo, hi := math.MaxInt, math.MinInt
 		for _, x := range actions[a] {
@@ -317,7 +330,8 @@ func times(x, y, p uint64) uint64 {
 	return bits.Rem64(hi, lo, p)
 }
 
-// minimise solves min Δ·α such that v_aᵀ(Σ α v vᵀ)⁻¹v_a ≤ m_a, α ≥ 0, with a certified gap of at most 1e-6.
+// minimise solves min Δ·α such that v_aᵀ(Σ α v vᵀ)⁻¹v_a ≤ m_a, α ≥ 0, with a certified gap
+// of at most 1e-6.
 func minimise(vs [][]float64, gaps, m []float64) (value, low float64, alpha []float64, err error) {
 	n, d := len(vs), len(vs[0])
 	// In units of their costs: w_a = Δ_aα_a and v_a/√m_a ≤ 1.
@@ -500,7 +514,8 @@ func minimise(vs [][]float64, gaps, m []float64) (value, low float64, alpha []fl
 		t *= 8
 	}
 	if !(low > 0) || !(best-low <= 1e-3*best) {
-		return 0, 0, nil, fmt.Errorf("bound: the constant could not be solved for: it is from %v to %v: %w", low, best, ErrLarge)
+		return 0, 0, nil, fmt.Errorf("bound: the constant could not be solved for: it is from %v "+
+			"to %v: %w", low, best, ErrLarge)
 	}
 	return best, low, alpha, nil
 }
@@ -510,7 +525,8 @@ func hasSolution(err error) bool {
 	return errors.As(err, &c)
 }
 
-// dual is the certificate at λ_a ∝ 1/s_a, the multipliers of the barrier, in the scaled problem: all m are 1 and all costs are those of w.
+// dual is the certificate at λ_a ∝ 1/s_a, the multipliers of the barrier, in the scaled problem:
+// all m are 1 and all costs are those of w.
 func dual(v *mat.Dense, weight []float64, c *mat.Cholesky, g *mat.SymDense) float64 {
 	n, d := v.Dims()
 	lambda, total := make([]float64, n), 0.0

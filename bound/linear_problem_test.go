@@ -12,8 +12,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Three arms in the plane, e₁, e₂ and (1−γ, κγ), θ = e₁ (Lattimore and Szepesvári 2020, Example 25.3): next to e₁ only the second coordinate is unknown, e₂ buys it
-// at 1, and the third arm wants H ≥ 2κ². So c = 2κ², not 2/γ + 2, for κ ≥ 1.
+// Three arms in the plane, e₁, e₂ and (1−γ, κγ), θ = e₁ (Lattimore and Szepesvári 2020, Example
+// 25.3): next to e₁ only the second coordinate is unknown, e₂ buys it at 1, and the third arm wants
+// H ≥ 2κ². So c = 2κ², not 2/γ + 2, for κ ≥ 1.
 func TestLinearProblemExample(t *testing.T) {
 	for _, kappa := range []float64{1, 3} {
 		actions := [][]float64{{1, 0}, {0, 1}, {0.99, 0.01 * kappa}}
@@ -86,8 +87,10 @@ func TestLinearProblemIsSolved(t *testing.T) {
 			}
 			return s
 		}
-		// worst is the largest ‖a‖²/m as the share of the best grows without bound: what is along a* is then known, and H acts on what is left of each action. It is 1
-		// where the allocation just will do. (A large share instead, with all of H, is a matter of rounding where gaps are tiny or actions nearly along a*.)
+		// worst is the largest ‖a‖²/m as the share of the best grows without bound: what is along
+		// a* is then known, and H acts on what is left of each action. It is 1 where the allocation
+		// just will do. (A large share instead, with all of H, is a matter of rounding where gaps
+		// are tiny or actions nearly along a*.)
 		left := make([][]float64, k)
 		for a, v := range actions {
 			along := dot(v, actions[best]) / norm2(actions[best])
@@ -97,7 +100,8 @@ func TestLinearProblemIsSolved(t *testing.T) {
 		}
 		worst := func(alpha []float64) float64 {
 			h := mat.NewSymDense(d, nil)
-			h.SymRankOne(h, cost(alpha), mat.NewVecDense(d, actions[best])) // of no matter to what is orthogonal to it
+			// of no matter to what is orthogonal to it
+			h.SymRankOne(h, cost(alpha), mat.NewVecDense(d, actions[best]))
 			for a, v := range left {
 				if a != best {
 					h.SymRankOne(h, alpha[a], mat.NewVecDense(d, v))
@@ -145,7 +149,8 @@ func TestLinearProblemIsSolved(t *testing.T) {
 	})
 }
 
-// What the maximum over bases is for: Σ N_j|a_jᵀG⁻¹(a−a*)| ≤ ρ_a(A) for every N. The printed Σ_j |a_jᵀ(a−a*)|/‖a_j‖² fails on the way.
+// What the maximum over bases is for: Σ N_j|a_jᵀG⁻¹(a−a*)| ≤ ρ_a(A) for every N. The printed Σ_j
+// |a_jᵀ(a−a*)|/‖a_j‖² fails on the way.
 func TestBasisNormsBoundTheLemma(t *testing.T) {
 	failed, cases := 0, 0
 	property := func(t *rapid.T) {
@@ -252,7 +257,8 @@ func exactNorms(actions [][]float64, best int) []float64 {
 	return out
 }
 
-// ρ is never below its exact value, or the lower bound would be too high: also where actions are nearly, or exactly, dependent.
+// ρ is never below its exact value, or the lower bound would be too high: also where actions are
+// nearly, or exactly, dependent.
 func TestBasisNormsAreNotTooSmall(t *testing.T) {
 	infinite, finite := 0, 0
 	for seed := range uint64(200) {
@@ -299,7 +305,8 @@ func TestBasisNormsAreNotTooSmall(t *testing.T) {
 	}
 }
 
-// What singular rests on, and what it says, against determinants in rational numbers: of dependent, nearly dependent and other vectors.
+// What singular rests on, and what it says, against determinants in rational numbers: of dependent,
+// nearly dependent and other vectors.
 func TestSingular(t *testing.T) {
 	for _, n := range belowPowers {
 		if p := new(big.Int).SetUint64(1<<n[0] - n[1]); !p.ProbablyPrime(20) {
@@ -359,7 +366,8 @@ func TestSingular(t *testing.T) {
 	}
 }
 
-// An action that is nearly the best one makes a basis whose norms are large. Left out, the privacy constraint is too tight, and c(A,θ) 237 times too large.
+// An action that is nearly the best one makes a basis whose norms are large. Left out, the privacy
+// constraint is too tight, and c(A,θ) 237 times too large.
 func TestLinearProblemWithNearlyDependentActions(t *testing.T) {
 	actions, theta := [][]float64{{1, 0}, {0.9, 1e-11}, {0.5, 0.5}}, []float64{1, 0}
 	free, err := LinearProblem(actions, theta, 1, math.Inf(1))
@@ -384,7 +392,8 @@ func TestLinearProblemErrors(t *testing.T) {
 		epsilon float64
 		want    error
 	}{
-		{good, nil, 1, 1, nil}, {good, []float64{1}, 1, 1, nil}, {good, []float64{1, 0}, 0, 1, nil}, {good, []float64{1, 0}, 1, 0, nil},
+		{good, nil, 1, 1, nil}, {good, []float64{1}, 1, 1, nil}, {good, []float64{1, 0}, 0, 1, nil},
+		{good, []float64{1, 0}, 1, 0, nil},
 		{good, []float64{1, 1}, 1, 1, ErrTie}, {[][]float64{{1, 0}, {0.5, 0}}, []float64{1, 0}, 1, 1, ErrSpan},
 		{drawActions(rand.New(rand.NewPCG(1, 1)), mostActions+1, 2), []float64{1, 0}, 1, 1, ErrLarge},
 		{drawActions(rand.New(rand.NewPCG(1, 1)), 60, 8), []float64{1, 0, 0, 0, 0, 0, 0, 0}, 1, 1, ErrLarge},

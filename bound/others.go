@@ -8,8 +8,10 @@ func (p *problem) others() []Bound {
 		return nil
 	}
 	out := []Bound{
-		{Name: "dp-se-2", Where: "002 Corollary A.1.3", Policy: "dp-se-2", Form: "O(Σ log T/Δ_a + K log T/ε)", Kind: Implicit, Note: "β = 1/T, T large"},
-		{Name: "lazy-dp-ts", Where: "Hu and Hegde 2022", Policy: "lazy-dp-ts", Form: "O(Σ log T/min{Δ_a,ε})", Kind: Implicit},
+		{Name: "dp-se-2", Where: "002 Corollary A.1.3", Policy: "dp-se-2",
+			Form: "O(Σ log T/Δ_a + K log T/ε)", Kind: Implicit, Note: "β = 1/T, T large"},
+		{Name: "lazy-dp-ts", Where: "Hu and Hegde 2022", Policy: "lazy-dp-ts",
+			Form: "O(Σ log T/min{Δ_a,ε})", Kind: Implicit},
 	}
 	means, ok := p.bernoulli()
 	if !ok || !p.pure {
@@ -26,8 +28,10 @@ func (p *problem) others() []Bound {
 		if p.Alpha > 0 {
 			q.alpha = p.Alpha
 		}
-		out = append(out, logarithmic(Bound{Name: q.name, Where: "arXiv:2505.05613", Policy: q.name, Form: "α Σ Δ_a log T/d_ε(μ_a,μ*) + o(log T)",
-			Note: "Bernoulli rewards; batches of ratio α > 1; means of runs are far above it at a finite T where tails are heavy"}, q.alpha*c))
+		out = append(out, logarithmic(Bound{Name: q.name, Where: "arXiv:2505.05613", Policy: q.name,
+			Form: "α Σ Δ_a log T/d_ε(μ_a,μ*) + o(log T)",
+			Note: "Bernoulli rewards; batches of ratio α > 1; means of runs are far above it at " +
+				"a finite T where tails are heavy"}, q.alpha*c))
 	}
 	return out
 }

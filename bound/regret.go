@@ -1,7 +1,8 @@
-// Package bound has bounds on what policies must pay and on what they do pay: characteristic times of identification, and regret.
+// Package bound has bounds on what policies must pay and on what they do pay: characteristic times
+// of identification, and regret.
 //
-// Regret lists all bounds that apply to a problem, each with its theorem and its kind. A bound that is asymptotic, or whose constants are not known, says so and
-// has no number made up for it.
+// Regret lists all bounds that apply to a problem, each with its theorem and its kind. A bound that
+// is asymptotic, or whose constants are not known, says so and has no number made up for it.
 package bound
 
 import (
@@ -11,9 +12,11 @@ import (
 	"github.com/sotto-dp/sotto/divergence"
 )
 
-// BernoulliRegret is Σ Δ_a/d_ε(μ_a, μ*) over the suboptimal arms: no consistent ε-DP policy on Bernoulli arms has liminf Reg_T/log T below it
-// (Azize et al. 2025, arXiv:2505.05613). At ε = +Inf, d_ε is kl and the bound that of Lai and Robbins 1985. It is asymptotic: regrets
-// at a finite T can be below log T times it. epsilon is above 0; means are in [0,1], at least two. With μ* = 1 and no privacy it is 0.
+// BernoulliRegret is Σ Δ_a/d_ε(μ_a, μ*) over the suboptimal arms: no consistent ε-DP policy on
+// Bernoulli arms has liminf Reg_T/log T below it (Azize et al. 2025, arXiv:2505.05613). At ε =
+// +Inf, d_ε is kl and the bound that of Lai and Robbins 1985. It is asymptotic: regrets at a finite
+// T can be below log T times it. epsilon is above 0; means are in [0,1], at least two. With μ* = 1
+// and no privacy it is 0.
 func BernoulliRegret(means []float64, epsilon float64) (float64, error) {
 	if len(means) < 2 {
 		return 0, fmt.Errorf("bound: %d means, must be at least 2", len(means))

@@ -28,10 +28,12 @@ func TestBernoulliRegretVectors(t *testing.T) {
 	}
 }
 
-// Without privacy it is the bound of Lai and Robbins: two arms ½ and ¼ have Δ/kl = 0.25/(¼ log ½ + ¾ log 3/2).
+// Without privacy it is the bound of Lai and Robbins: two arms ½ and ¼ have Δ/kl = 0.25/(¼
+// log ½ + ¾ log 3/2).
 func TestBernoulliRegretWithoutPrivacy(t *testing.T) {
 	want := 0.25 / (0.25*math.Log(0.5) + 0.75*math.Log(1.5))
-	if got, err := bound.BernoulliRegret([]float64{0.25, 0.5}, math.Inf(1)); err != nil || math.Abs(got-want) > 1e-12*want {
+	if got, err := bound.BernoulliRegret([]float64{0.25, 0.5}, math.Inf(1)); err != nil ||
+		math.Abs(got-want) > 1e-12*want {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}
 	if got, err := bound.BernoulliRegret([]float64{0.5, 0.5}, 1); err != nil || got != 0 {
@@ -46,7 +48,8 @@ func TestBernoulliRegretErrors(t *testing.T) {
 	for _, v := range []struct {
 		means   []float64
 		epsilon float64
-	}{{nil, 1}, {[]float64{.5}, 1}, {[]float64{.5, 1.5}, 1}, {[]float64{.5, math.NaN()}, 1}, {[]float64{.5, .4}, 0}, {[]float64{.5, .4}, math.NaN()}} {
+	}{{nil, 1}, {[]float64{.5}, 1}, {[]float64{.5, 1.5}, 1}, {[]float64{.5, math.NaN()}, 1},
+		{[]float64{.5, .4}, 0}, {[]float64{.5, .4}, math.NaN()}} {
 		if got, err := bound.BernoulliRegret(v.means, v.epsilon); err == nil {
 			t.Errorf("%v: %v", v, got)
 		}

@@ -1,5 +1,6 @@
-// Package catalog is the one table of policies by name: what experiment files, the command line, the JSON schema and `sotto list` know of
-// them. It is a slice, built when asked for: no registration, no globals.
+// Package catalog is the one table of policies by name: what experiment files, the command line,
+// the JSON schema and `sotto list` know of them. It is a slice, built when asked for: no
+// registration, no globals.
 package catalog
 
 import (
@@ -25,7 +26,8 @@ type Setting struct {
 	Arms    int
 	Horizon int // T; policies that need none ignore it
 	Budget  privacy.Budget
-	// Unclipped says that rewards may leave their declared range: no guarantee, and no short cuts that rest on it.
+	// Unclipped says that rewards may leave their declared range: no guarantee, and no short cuts
+	// that rest on it.
 	Unclipped bool
 	// Coins are for policies that randomise their choices. Others need none.
 	Coins policy.Coins
@@ -65,14 +67,17 @@ type Entry struct {
 	Source    string
 	Anytime   bool // needs no horizon
 	Params    []Param
-	// Bandit is the kind of bandit that the policy plays, and says which of the constructors below is set.
+	// Bandit is the kind of bandit that the policy plays, and says which of the
+	// constructors below is set.
 	Bandit string
-	// Twin names the policy that this one is without privacy, if that has an entry of its own. At budget none every policy is its own twin.
+	// Twin names the policy that this one is without privacy, if that has an entry of its own. At
+	// budget none every policy is its own twin.
 	Twin string
 	// PublicContexts says that a private policy for contextual bandits protects rewards alone.
 	PublicContexts bool
-	// Continuous says that its bound, or its δ-correctness, is proved for continuous noise of its mechanism's law, and not for any noise with a known tail;
-	// Discrete that the proof is for the discrete Laplace noise of a server that is believed, too.
+	// Continuous says that its bound, or its δ-correctness, is proved for continuous noise of its
+	// mechanism's law, and not for any noise with a known tail; Discrete that the proof is for the
+	// discrete Laplace noise of a server that is believed, too.
 	Continuous, Discrete bool
 	// New builds the policy of BanditArms. Its parameters are as Entry.Complete returns them.
 	New func(Setting, Params) (policy.Policy, error)
@@ -80,14 +85,16 @@ type Entry struct {
 	NewLinear func(LinearSetting, Params) (linear.Policy, error)
 	// NewContextual builds that of BanditContextual.
 	NewContextual func(ContextualSetting, Params) (linear.Contextual, error)
-	// NewIdentify builds that of BanditIdentify, and Correct says who proves that it is δ-correct, empty if nobody does.
+	// NewIdentify builds that of BanditIdentify, and Correct says who proves that it is δ-correct,
+	// empty if nobody does.
 	NewIdentify func(IdentifySetting, Params) (identify.Identifier, error)
 	Correct     string
 
 	vary func(*Entry, Params) // nil: parameters change nothing above
 }
 
-// With is the entry as it is with these parameters, where they change the budgets it can meet, its guarantee, its source or what is proved of it.
+// With is the entry as it is with these parameters, where they change the budgets it can meet, its
+// guarantee, its source or what is proved of it.
 func (e Entry) With(p Params) Entry {
 	if e.vary != nil {
 		e.vary(&e, p)
@@ -113,8 +120,8 @@ type Param struct {
 	Proof Proof
 }
 
-// A Proof says for which values of a parameter the theorem on its policy's regret, or number of samples, is proved. The zero value is for
-// policies of which nothing is proved.
+// A Proof says for which values of a parameter the theorem on its policy's regret, or number of
+// samples, is proved. The zero value is for policies of which nothing is proved.
 type Proof struct {
 	Theorem string    // who proves it
 	Above   float64   // for values above this; −Inf: for every value that is allowed
@@ -145,7 +152,8 @@ func (p Proof) holds(x float64, given bool) bool {
 	return !given || x > p.Above
 }
 
-// Proved says in words for which values the theorem is proved: empty for every value that is allowed, and where nothing is proved.
+// Proved says in words for which values the theorem is proved: empty for every value that is
+// allowed, and where nothing is proved.
 func (p Param) Proved() string {
 	q := p.Proof
 	switch {
@@ -185,7 +193,8 @@ func Kind(b privacy.Budget) string {
 	}
 }
 
-// Find returns the policy of this name, of whatever kind of bandit but BanditIdentify; the error names the nearest known one.
+// Find returns the policy of this name, of whatever kind of bandit but BanditIdentify; the error
+// names the nearest known one.
 func Find(name string) (Entry, error) { return find(All(), name) }
 
 // FindFor is Find among the policies for one kind of bandit. The error says what another one is for.
@@ -195,7 +204,8 @@ func FindFor(bandit, name string) (Entry, error) {
 		return e, nil
 	}
 	if other, e := find(append(All(), IdentifyPolicies()...), name); e == nil {
-		return Entry{}, fmt.Errorf("policy %q is for %s: known for %s are %s", name, banditText(other.Bandit), banditText(bandit), strings.Join(names(For(bandit)), ", "))
+		return Entry{}, fmt.Errorf("policy %q is for %s: known for %s are %s", name,
+			banditText(other.Bandit), banditText(bandit), strings.Join(names(For(bandit)), ", "))
 	}
 	return Entry{}, err
 }
@@ -205,7 +215,8 @@ func find(entries []Entry, name string) (Entry, error) {
 		return entries[i], nil
 	}
 	known := names(entries)
-	return Entry{}, fmt.Errorf("policy %q is unknown%s; known are %s", name, Hint(name, known), strings.Join(known, ", "))
+	return Entry{}, fmt.Errorf("policy %q is unknown%s; known are %s", name, Hint(name, known),
+		strings.Join(known, ", "))
 }
 
 func names(entries []Entry) []string {
@@ -234,10 +245,12 @@ func (e Entry) Meets(b privacy.Budget) error {
 	if kind == "none" || slices.Contains(e.Budgets, kind) {
 		return nil
 	}
-	return fmt.Errorf("%w: policy %s cannot meet %s: it takes %s", ErrBudget, e.Name, b, strings.Join(append(slices.Clone(e.Budgets), "none"), " | "))
+	return fmt.Errorf("%w: policy %s cannot meet %s: it takes %s", ErrBudget, e.Name, b,
+		strings.Join(append(slices.Clone(e.Budgets), "none"), " | "))
 }
 
-// Complete checks given parameters and adds the defaults of those that are missing and have one. Derived defaults stay missing.
+// Complete checks given parameters and adds the defaults of those that are missing and have one.
+// Derived defaults stay missing.
 func (e Entry) Complete(given Params) (Params, error) {
 	out := make(Params, len(e.Params))
 	names := make([]string, len(e.Params))
@@ -267,13 +280,15 @@ func (e Entry) Complete(given Params) (Params, error) {
 		if len(names) > 0 {
 			known = "known are " + strings.Join(names, ", ")
 		}
-		return nil, fmt.Errorf("policy %s: parameter %q is unknown%s; %s", e.Name, unknown[0], Hint(unknown[0], names), known)
+		return nil, fmt.Errorf("policy %s: parameter %q is unknown%s; %s", e.Name, unknown[0],
+			Hint(unknown[0], names), known)
 	}
 	return out, nil
 }
 
-// Unproved says why the theorem on the policy's regret, or number of samples, is not proved for these parameters, which are as Complete returns
-// them: a reason for each that it is not for, none if it holds.
+// Unproved says why the theorem on the policy's regret, or number of samples, is not proved for
+// these parameters, which are as Complete returns them: a reason for each that it is not for,
+// none if it holds.
 func (e Entry) Unproved(p Params) []string { return e.unproved(p, true) }
 
 func (e Entry) unproved(p Params, beside bool) []string {
@@ -292,7 +307,8 @@ func (e Entry) unproved(p Params, beside bool) []string {
 	return out
 }
 
-// Warnings names the theorems whose range the parameters leave. Of identification, what is proved is in Correct.
+// Warnings names the theorems whose range the parameters leave. Of identification, what is
+// proved is in Correct.
 func (e Entry) Warnings(p Params) []string {
 	if e.Bandit == BanditIdentify {
 		return nil
@@ -338,7 +354,8 @@ func bound(in bool, yes, no string) string {
 }
 
 func (p Param) check(x float64) error {
-	ok := !math.IsNaN(x) && !math.IsInf(x, 0) && (x > p.Lo || p.LoIn && x == p.Lo) && (x < p.Hi || p.HiIn && x == p.Hi)
+	ok := !math.IsNaN(x) && !math.IsInf(x, 0) && (x > p.Lo || p.LoIn && x == p.Lo) &&
+		(x < p.Hi || p.HiIn && x == p.Hi)
 	switch {
 	case p.Flag:
 		ok = x == 0 || x == 1
@@ -397,8 +414,9 @@ func (e Entry) Param(name string) (Param, bool) {
 	return e.Params[i], true
 }
 
-// Content is the policy with the parameters that are not at their defaults, in one order: what its noise is keyed by. So a parameter
-// that is new in the catalog changes no run, and what is left out is what New does by itself.
+// Content is the policy with the parameters that are not at their defaults, in one order: what its
+// noise is keyed by. So a parameter that is new in the catalog changes no run, and what is left out
+// is what New does by itself.
 func (e Entry) Content(p Params) string {
 	var b strings.Builder
 	b.WriteString(e.Name)

@@ -27,7 +27,8 @@ func (coins) Float64() float64          { return 0.5 }
 func (coins) Normal() float64           { return 0 }
 func (coins) Beta(a, b float64) float64 { return a / (a + b) }
 
-// Each policy builds at each budget that it says it takes, at no other, and its mechanism costs what the budget allows.
+// Each policy builds at each budget that it says it takes, at no other, and its mechanism costs
+// what the budget allows.
 func TestEntriesKeepTheirWord(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range catalog.Policies() {
@@ -71,7 +72,8 @@ func TestEntriesKeepTheirWord(t *testing.T) {
 	}
 }
 
-// DP-UCB on each counter: the budgets that With says, no others, and a mechanism within them. The default is what it was.
+// DP-UCB on each counter: the budgets that With says, no others, and a mechanism within them. The
+// default is what it was.
 func TestCountersOfDPUCB(t *testing.T) {
 	e, err := catalog.Find("dp-ucb")
 	if err != nil {
@@ -97,7 +99,8 @@ func TestCountersOfDPUCB(t *testing.T) {
 				continue
 			}
 			m := q.Mechanism()
-			if loss := m.Loss(); m.Kind() != kind || loss.Infinite() != (name == "none") || !loss.Infinite() && !loss.Within(b) {
+			if loss := m.Loss(); m.Kind() != kind || loss.Infinite() != (name == "none") ||
+				!loss.Infinite() && !loss.Within(b) {
 				t.Errorf("%s at %s: %v costs %v", kind, b, m, loss)
 			}
 		}
@@ -122,17 +125,20 @@ func TestRatioWarnings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w := e.Warnings(p); len(w) != want || want == 1 && !strings.Contains(w[0], "000 Theorem 5.4 is for ratio = 2") {
+		if w := e.Warnings(p); len(w) != want || want == 1 &&
+			!strings.Contains(w[0], "000 Theorem 5.4 is for ratio = 2") {
 			t.Errorf("ratio %v: %q", x, w)
 		}
 	}
-	if _, err := e.Complete(catalog.Params{"ratio": 1}); err == nil || !strings.Contains(err.Error(), "ratio is 1") {
+	if _, err := e.Complete(catalog.Params{"ratio": 1}); err == nil ||
+		!strings.Contains(err.Error(), "ratio is 1") {
 		t.Errorf("ratio 1: %v", err)
 	}
 }
 
-// Each parameter of a policy of which something is proved says for which values: a parameter that is new cannot be forgotten. Policies of
-// which nothing is proved say so. By default all of a policy's theorems hold.
+// Each parameter of a policy of which something is proved says for which values: a parameter that
+// is new cannot be forgotten. Policies of which nothing is proved say so. By default all of a
+// policy's theorems hold.
 func TestEveryParameterSaysWhereTheTheoremHolds(t *testing.T) {
 	for _, e := range append(catalog.All(), catalog.IdentifyPolicies()...) {
 		none := strings.HasPrefix(e.Regret, "none")
@@ -151,7 +157,8 @@ func TestEveryParameterSaysWhereTheTheoremHolds(t *testing.T) {
 	}
 }
 
-// The settings that theorems are not for, one parameter at a time; all others of these policies are proved.
+// The settings that theorems are not for, one parameter at a time; all others of these
+// policies are proved.
 func TestUnproved(t *testing.T) {
 	choice := func(e catalog.Entry, name, word string) float64 {
 		p, ok := e.Param(name)
@@ -168,18 +175,28 @@ func TestUnproved(t *testing.T) {
 		policy, name string
 		proved, not  []string
 	}{
-		{"adap-ucb", "ratio", []string{"2"}, []string{"1.5", "200"}}, {"adap-ucb", "alpha", []string{"3.01", "8"}, []string{"3", "1"}},
-		{"adap-ucb", "printed_half", []string{"false"}, []string{"true"}}, {"adap-klucb", "printed_half", nil, []string{"true"}},
-		{"adap-klucb", "ties_fewest", []string{"true"}, nil}, {"adac-ucb", "beta", []string{"4"}, []string{"3", "0.5"}},
+		{"adap-ucb", "ratio", []string{"2"}, []string{"1.5", "200"}},
+		{"adap-ucb", "alpha", []string{"3.01", "8"}, []string{"3", "1"}},
+		{"adap-ucb", "printed_half", []string{"false"}, []string{"true"}},
+		{"adap-klucb", "printed_half", nil, []string{"true"}},
+		{"adap-klucb", "ties_fewest", []string{"true"}, nil},
+		{"adac-ucb", "beta", []string{"4"}, []string{"3", "0.5"}},
 		{"adac-ucb", "printed_half", nil, []string{"true"}}, {"adac-ucb", "ratio", nil, []string{"4"}},
-		{"dp-se", "beta", []string{"0.5"}, nil}, {"dp-se", "unknown_horizon", []string{"false"}, []string{"true"}},
-		{"batch-se", "radius", []string{"tail"}, []string{"printed-pure", "printed-rdp", "printed-cdp", "printed-local"}},
-		{"batch-se", "p", []string{"0.5"}, nil}, {"batch-se", "eta", []string{"1.1", "4"}, nil}, {"batch-se", "unknown_horizon", nil, []string{"true"}},
-		{"dp-se-2", "beta", nil, []string{"0.1"}}, {"dp-ucb", "beta", []string{"0.1"}, nil}, {"dp-ucb", "counter", []string{"tree"}, []string{"kary", "blt"}},
-		{"successive-elimination", "beta", nil, []string{"0.1"}}, {"explore-then-commit", "rounds", nil, []string{"10"}},
+		{"dp-se", "beta", []string{"0.5"}, nil},
+		{"dp-se", "unknown_horizon", []string{"false"}, []string{"true"}},
+		{"batch-se", "radius", []string{"tail"},
+			[]string{"printed-pure", "printed-rdp", "printed-cdp", "printed-local"}},
+		{"batch-se", "p", []string{"0.5"}, nil}, {"batch-se", "eta", []string{"1.1", "4"}, nil},
+		{"batch-se", "unknown_horizon", nil, []string{"true"}},
+		{"dp-se-2", "beta", nil, []string{"0.1"}}, {"dp-ucb", "beta", []string{"0.1"}, nil},
+		{"dp-ucb", "counter", []string{"tree"}, []string{"kary", "blt"}},
+		{"successive-elimination", "beta", nil, []string{"0.1"}},
+		{"explore-then-commit", "rounds", nil, []string{"10"}},
 		{"dp-klucb", "alpha", []string{"1.1", "3"}, nil}, {"dp-imed", "first", []string{"1"}, nil},
-		{"adac-gope", "corrected", []string{"true"}, nil}, {"adac-gope", "literal", []string{"true"}, nil}, {"adac-gope", "risk", []string{"0.5"}, nil},
-		{"adac-oful", "split", []string{"true", "false"}, nil}, {"adac-oful", "radius", []string{"eigenvalue"}, []string{"printed"}},
+		{"adac-gope", "corrected", []string{"true"}, nil},
+		{"adac-gope", "literal", []string{"true"}, nil}, {"adac-gope", "risk", []string{"0.5"}, nil},
+		{"adac-oful", "split", []string{"true", "false"}, nil},
+		{"adac-oful", "radius", []string{"eigenvalue"}, []string{"printed"}},
 		{"adac-oful", "lambda", []string{"0.1", "10"}, nil}, {"lin-ucb", "c", []string{"0"}, []string{"1"}},
 	} {
 		e, err := catalog.Find(test.policy)
@@ -198,7 +215,8 @@ func TestUnproved(t *testing.T) {
 				}
 				// Of other counters and of guesses something else is proved, and said.
 				beside := test.name == "counter" || test.name == "unknown_horizon"
-				if warnings := e.Warnings(params); !beside && len(warnings) != want || beside && len(warnings) > 0 {
+				if warnings := e.Warnings(params); !beside && len(warnings) != want || beside &&
+					len(warnings) > 0 {
 					t.Errorf("%s with %s = %s: warnings %q", test.policy, test.name, word, warnings)
 				}
 				if none := strings.HasPrefix(e.With(params).Regret, "none"); none != (want == 1 && !beside) {
@@ -211,7 +229,8 @@ func TestUnproved(t *testing.T) {
 
 func TestFindNamesTheNearest(t *testing.T) {
 	_, err := catalog.Find("adap-klubc")
-	if err == nil || !strings.Contains(err.Error(), `did you mean "adap-klucb"?`) || !strings.Contains(err.Error(), "dp-se") {
+	if err == nil || !strings.Contains(err.Error(), `did you mean "adap-klucb"?`) ||
+		!strings.Contains(err.Error(), "dp-se") {
 		t.Errorf("got %v", err)
 	}
 	if _, err = catalog.Find("xyzzyplugh"); err == nil || strings.Contains(err.Error(), "did you mean") {
@@ -225,11 +244,13 @@ func TestParametersAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range []float64{math.NaN(), math.Inf(1), 0, -1} {
-		if _, err := e.Complete(catalog.Params{"alpha": x}); err == nil || !strings.Contains(err.Error(), "alpha is") {
+		if _, err := e.Complete(catalog.Params{"alpha": x}); err == nil ||
+			!strings.Contains(err.Error(), "alpha is") {
 			t.Errorf("alpha = %v: %v", x, err)
 		}
 	}
-	if _, err := e.Complete(catalog.Params{"alhpa": 3}); err == nil || !strings.Contains(err.Error(), `did you mean "alpha"?`) {
+	if _, err := e.Complete(catalog.Params{"alhpa": 3}); err == nil ||
+		!strings.Contains(err.Error(), `did you mean "alpha"?`) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := e.Complete(catalog.Params{"printed_half": 0.5}); err == nil {
@@ -292,7 +313,8 @@ func TestUnknownHorizon(t *testing.T) {
 		if e.Private {
 			b = budgets[e.Budgets[0]]
 		}
-		p, err := e.New(catalog.Setting{Arms: 3, Budget: b, Coins: coins{}}, params) // no horizon is given
+		// no horizon is given
+		p, err := e.New(catalog.Setting{Arms: 3, Budget: b, Coins: coins{}}, params)
 		if err != nil {
 			t.Errorf("%s: %v", e.Name, err)
 			continue
@@ -327,7 +349,8 @@ func TestUnknownHorizonIsCheckedAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for horizon, ok := range map[int]bool{1 << 18: true, 1 << 19: false} {
-		if _, err := e.New(catalog.Setting{Arms: 3, Horizon: horizon, Budget: privacy.ZCDP{Rho: 1}}, params); (err == nil) != ok {
+		if _, err := e.New(catalog.Setting{Arms: 3, Horizon: horizon, Budget: privacy.ZCDP{Rho: 1}},
+			params); (err == nil) != ok {
 			t.Errorf("T = %d: %v", horizon, err)
 		}
 	}

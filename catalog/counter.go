@@ -18,32 +18,41 @@ const (
 
 func counterParam() Param {
 	return Param{Name: "counter", Choices: []string{"tree", "kary", "hybrid", "sqrt", "blt"},
-		Proof: Proof{Theorem: "002 §3.4", Only: []float64{treeCounter}, Beside: "policy.NewDPUCBCounter derives a bound of its own"},
-		Doc: "how running sums are kept: the source's binary tree, the k-ary tree with negative digits, or the hybrid counter, for ε; " +
-			"square-root factorisation (T up to 2²⁰) or buffered Toeplitz, for ρ, (ε,δ) and (α,ε). All but tree have the width of their own noise for Γ"}
+		Proof: Proof{Theorem: "002 §3.4", Only: []float64{treeCounter},
+			Beside: "policy.NewDPUCBCounter derives a bound of its own"},
+		Doc: "how running sums are kept: the source's binary tree, the k-ary tree with negative " +
+			"digits, or the hybrid counter, for ε; " +
+			"square-root factorisation (T up to 2²⁰) or buffered Toeplitz, for ρ, (ε,δ) and " +
+			"(α,ε). All but tree have the width of their own noise for Γ"}
 }
 
 // logsParam is the base of the logarithms in Γ, 0 for e and 1 for 2.
 func logsParam() Param {
 	return Param{Name: "logs", Choices: []string{"natural", "base2"}, Proof: always("002 §3.4"),
-		Doc: "base of the logarithms in Γ, which the source leaves open: e, or 2 as in the depth of its tree; for counter: tree"}
+		Doc: "base of the logarithms in Γ, which the source leaves open: e, or 2 as in the depth " +
+			"of its tree; for counter: tree"}
 }
 
 // varyDPUCB says what DP-UCB is on another counter than the tree.
 func varyDPUCB(e *Entry, p Params) {
-	const derived = "Σ max(32 log T/Δ_a, 4w) + O(Δ_a) with probability 1−β, w the noise of a sum at β/(KT) (derived in policy.NewDPUCBCounter)"
+	const derived = "Σ max(32 log T/Δ_a, 4w) + O(Δ_a) with probability 1−β, w the noise of a sum " +
+		"at β/(KT) (derived in policy.NewDPUCBCounter)"
 	if p["logs"] == 1 {
 		e.Title = "DP-UCB, logarithms to base 2"
 	}
 	switch p["counter"] {
 	case karyCounter:
-		e.Title, e.Regret, e.Source = "DP-UCB, k-ary tree", derived, "002 Algorithm 6 on the tree of Andersson, Pagh, Steiner and Torkamani 2025"
+		e.Title, e.Regret, e.Source = "DP-UCB, k-ary tree", derived,
+			"002 Algorithm 6 on the tree of Andersson, Pagh, Steiner and Torkamani 2025"
 	case hybridCounter:
-		e.Title, e.Regret, e.Source = "DP-UCB, hybrid counter", derived, "002 Algorithm 6 on the hybrid counter of Chan, Shi and Song 2010"
+		e.Title, e.Regret, e.Source = "DP-UCB, hybrid counter", derived,
+			"002 Algorithm 6 on the hybrid counter of Chan, Shi and Song 2010"
 	case sqrtCounter:
-		e.Title, e.Regret, e.Source = "DP-UCB, square root", derived, "002 Algorithm 6 on the factorisation of Fichtenberger, Henzinger and Upadhyay 2023"
+		e.Title, e.Regret, e.Source = "DP-UCB, square root", derived,
+			"002 Algorithm 6 on the factorisation of Fichtenberger, Henzinger and Upadhyay 2023"
 	case bltCounter:
-		e.Title, e.Regret, e.Source = "DP-UCB, buffered Toeplitz", derived, "002 Algorithm 6 on the factorisation of Dvijotham et al. 2024"
+		e.Title, e.Regret, e.Source = "DP-UCB, buffered Toeplitz", derived,
+			"002 Algorithm 6 on the factorisation of Dvijotham et al. 2024"
 	}
 	if p["counter"] >= sqrtCounter {
 		e.Budgets = []string{"rho", "epsilon,delta", "alpha,epsilon"}
@@ -54,7 +63,8 @@ func varyDPUCB(e *Entry, p Params) {
 func newDPUCB(s Setting, p Params) (policy.Policy, error) {
 	beta := p.or("beta", 1/float64(s.Horizon))
 	if p["logs"] == 1 && p["counter"] != treeCounter {
-		return nil, fmt.Errorf("policy dp-ucb: logs is base2, which is for counter: tree: other counters have widths of their own")
+		return nil, fmt.Errorf("policy dp-ucb: logs is base2, which is for counter: tree: other " +
+			"counters have widths of their own")
 	}
 	switch p["counter"] {
 	case sqrtCounter:

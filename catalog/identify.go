@@ -10,8 +10,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// BanditIdentify is the kind of bandit of policies that look for the best of K arms and stop: a value of Entry.Bandit. They have
-// a table of their own (IdentifyPolicies), as one name, dp-se, is in both.
+// BanditIdentify is the kind of bandit of policies that look for the best of K arms and stop: a value
+// of Entry.Bandit. They have a table of their own (IdentifyPolicies), as one name, dp-se, is in both.
 const BanditIdentify = "identify"
 
 // An IdentifySetting is what everybody may know of a trial before the first round.
@@ -53,11 +53,13 @@ const (
 // FindIdentify returns the identification policy of this name; the error names the nearest known one.
 func FindIdentify(name string) (Entry, error) { return find(IdentifyPolicies(), name) }
 
-// IdentifyPolicies returns the policies that look for the best arm, private ones first. Rewards are in [0,1]. Regret says how
-// many samples a policy takes in the mean, Correct what is proved of its answer. Those that are not private run at budget none.
+// IdentifyPolicies returns the policies that look for the best arm, private ones first. Rewards are
+// in [0,1]. Regret says how many samples a policy takes in the mean, Correct what is proved of its
+// answer. Those that are not private run at budget none.
 func IdentifyPolicies() []Entry {
 	private := func(e Entry) Entry {
-		e.Bandit, e.Private, e.Budgets, e.Guarantee, e.Anytime = BanditIdentify, true, []string{"epsilon"}, transcriptGuarantee, true
+		e.Bandit, e.Private, e.Budgets, e.Guarantee, e.Anytime = BanditIdentify, true,
+			[]string{"epsilon"}, transcriptGuarantee, true
 		return e
 	}
 	open := func(e Entry) Entry {
@@ -67,16 +69,24 @@ func IdentifyPolicies() []Entry {
 	return []Entry{
 		private(Entry{
 			Name: "dp-tt", Title: "DP-TT", Continuous: true, Discrete: true,
-			Regret:  "none proved with these thresholds; 2(1+η)T*_{ε,β} log(1/δ) as δ → 0, with its authors' threshold, Bernoulli arms of distinct means (arXiv:2510.17348), whose constants are not known",
+			Regret: "none proved with these thresholds; 2(1+η)T*_{ε,β} log(1/δ) as δ → 0, with " +
+				"its authors' threshold, Bernoulli arms of distinct means (arXiv:2510.17348), " +
+				"whose constants are not known",
 			Correct: "proof: identify.JointThreshold",
-			Source:  "Azize, Jourdan, Al Marjani and Basu 2025 (arXiv:2510.17348), in the frame of 000 Algorithm 10",
+			Source: "Azize, Jourdan, Al Marjani and Basu 2025 (arXiv:2510.17348), in the frame " +
+				"of 000 Algorithm 10",
 			Params: []Param{betaParam(Proof{}), exponentParam(Proof{}),
 				{Name: "eta", Doc: "growth 1+η of an arm's phases", Default: 1, Lo: 0, Hi: 1e6, HiIn: true},
-				{Name: "first", Doc: "plays of an arm's first phase; 1 is the literal rule, whose stopping times have heavy tails", Integer: true, Default: math.NaN(),
+				{Name: "first", Doc: "plays of an arm's first phase; 1 is the literal rule, " +
+					"whose stopping times have heavy tails", Integer: true, Default: math.NaN(),
 					DefaultDoc: "⌈24/ε⌉", Lo: 1, LoIn: true, Hi: min(1<<50, math.MaxInt/4)},
-				{Name: "threshold", Doc: "joint: one for both arms, with the noise-aware divergence J; per-arm: of the authors' shape, with d_ε", Choices: []string{"joint", "per-arm"}},
+				{Name: "threshold", Doc: "joint: one for both arms, with the noise-aware " +
+					"divergence J; per-arm: of the authors' shape, with d_ε",
+					Choices: []string{"joint", "per-arm"}},
 				{Name: "forget", Doc: "a mean rests on the last phase only, with d_ε", Flag: true},
-				{Name: "phases", Doc: "most phases of an arm, known to the joint threshold; a rule that has used them up never stops", Integer: true, Default: math.NaN(), DefaultDoc: "no limit", Lo: 1, LoIn: true, Hi: 1e6},
+				{Name: "phases", Doc: "most phases of an arm, known to the joint threshold; a " +
+					"rule that has used them up never stops", Integer: true, Default: math.NaN(),
+					DefaultDoc: "no limit", Lo: 1, LoIn: true, Hi: 1e6},
 			},
 			NewIdentify: newDPTT,
 			vary: func(e *Entry, p Params) {
@@ -87,18 +97,23 @@ func IdentifyPolicies() []Entry {
 		}),
 		private(Entry{
 			Name: "adap-tt", Title: "AdaP-TT",
-			Regret:  "4T*_{KL,β}(1 + √(1 + Δ_max²/(2σ⁴ε²))) log(1/δ) as δ → 0, distinct means (000 Theorem 5.20)",
+			Regret: "4T*_{KL,β}(1 + √(1 + Δ_max²/(2σ⁴ε²))) log(1/δ) as δ → 0, distinct means " +
+				"(000 Theorem 5.20)",
 			Correct: lemma518,
 			Source:  "000 Algorithm 10, (5.9) and (5.11); 004 Algorithm 2",
 			Params: append(adaptiveParams("000 Theorem 5.20"),
-				Param{Name: "threshold", Choices: []string{"proved", "published"}, Proof: only("000 Theorem 5.20", provedThreshold),
-					Doc: "published, with sigma: 1: the program published with 004, which has no proof (identify.PublishedAdaPTT); it tosses a coin and clips no means"},
+				Param{Name: "threshold", Choices: []string{"proved", "published"},
+					Proof: only("000 Theorem 5.20", provedThreshold),
+					Doc: "published, with sigma: 1: the program published with 004, which has no " +
+						"proof (identify.PublishedAdaPTT); it tosses a coin and clips no means"},
 				Param{Name: "reported", Flag: true, Proof: only("000 Theorem 5.20", 0),
-					Doc: "the stopping time as that program reports it, without the plays of open phases: to compare with figures only"}),
+					Doc: "the stopping time as that program reports it, without the plays of " +
+						"open phases: to compare with figures only"}),
 			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
 				if p["threshold"] == publishedThreshold {
 					return newPublished(s, p, func() (identify.Identifier, error) {
-						rule, err := identify.NewPublishedAdaPTT(s.Arms, s.Budget, s.Risk, s.Coins, identify.WithBeta(p["beta"]))
+						rule, err := identify.NewPublishedAdaPTT(s.Arms, s.Budget, s.Risk, s.Coins,
+							identify.WithBeta(p["beta"]))
 						if err == nil && p["reported"] == 1 {
 							return identify.PublishedTime{PublishedAdaPTT: rule}, nil
 						}
@@ -106,7 +121,8 @@ func IdentifyPolicies() []Entry {
 					})
 				}
 				if p["reported"] == 1 {
-					return nil, errors.New("parameter reported is true, must be false without threshold: published")
+					return nil, errors.New("parameter reported is true, must be false without " +
+						"threshold: published")
 				}
 				options, err := adaptiveOptions(s, p)
 				if err != nil {
@@ -136,8 +152,10 @@ func IdentifyPolicies() []Entry {
 			Regret:  "O(Σ Δ_a⁻² + Σ (εΔ_a)⁻¹), up to logarithms (000 §5.4.3)",
 			Correct: "proof: identify.NewDPSE",
 			Source:  "002 Algorithm 9, until one arm is left",
-			Params: []Param{{Name: "means", Choices: []string{"epoch", "published"}, Proof: only("000 §5.4.3", epochMeans),
-				Doc: "published: the program published with 004, which divides the sum of an epoch by all plays so far (identify.PublishedDPSE)"}},
+			Params: []Param{{Name: "means", Choices: []string{"epoch", "published"},
+				Proof: only("000 §5.4.3", epochMeans),
+				Doc: "published: the program published with 004, which divides the sum of an " +
+					"epoch by all plays so far (identify.PublishedDPSE)"}},
 			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
 				if p["means"] == publishedMeans {
 					if s.Coins == nil {
@@ -159,15 +177,19 @@ func IdentifyPolicies() []Entry {
 			Correct: "000 §2.2.9",
 			Source:  "Jourdan and Degenne 2023; 000 Algorithm 3, (5.10)",
 			Params: []Param{betaParam(always("000 §2.2.9")), sigmaParam(only("000 §2.2.9", 0.5)),
-				{Name: "threshold", Choices: []string{"proved", "published"}, Proof: only("000 §2.2.9", provedThreshold),
-					Doc: "published, with sigma: 1: the program published with 004, which has no proof (identify.PublishedTTUCB)"}},
+				{Name: "threshold", Choices: []string{"proved", "published"},
+					Proof: only("000 §2.2.9", provedThreshold),
+					Doc: "published, with sigma: 1: the program published with 004, which has no " +
+						"proof (identify.PublishedTTUCB)"}},
 			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
 				if p["threshold"] == publishedThreshold {
 					return newPublished(s, p, func() (identify.Identifier, error) {
-						return identifier(identify.NewPublishedTTUCB(s.Arms, s.Risk, s.Coins, identify.WithBeta(p["beta"])))
+						return identifier(identify.NewPublishedTTUCB(s.Arms, s.Risk, s.Coins,
+							identify.WithBeta(p["beta"])))
 					})
 				}
-				return identifier(identify.NewTTUCB(s.Arms, s.Risk, identify.WithBeta(p["beta"]), identify.WithSigma(p["sigma"])))
+				return identifier(identify.NewTTUCB(s.Arms, s.Risk, identify.WithBeta(p["beta"]),
+					identify.WithSigma(p["sigma"])))
 			},
 			vary: varyAdaptive,
 		}),
@@ -194,8 +216,10 @@ func IdentifyPolicies() []Entry {
 			Regret:  "T*_KL log(1/δ) as δ → 0 (Garivier and Kaufmann 2016)",
 			Correct: "Kaufmann and Koolen 2021",
 			Source:  "Garivier and Kaufmann 2016, D-tracking",
-			Params: []Param{{Name: "family", Doc: "what rewards are taken for: bernoulli (right for all in [0,1]) or gaussian, σ = 1/2",
-				Choices: []string{"bernoulli", "gaussian"}, Proof: only("Garivier and Kaufmann 2016", 0)}}, // T*_KL is that of Bernoulli laws
+			Params: []Param{{Name: "family", Doc: "what rewards are taken for: bernoulli (right " +
+				"for all in [0,1]) or gaussian, σ = 1/2",
+				// T*_KL is that of Bernoulli laws
+				Choices: []string{"bernoulli", "gaussian"}, Proof: only("Garivier and Kaufmann 2016", 0)}},
 			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
 				return identifier(identify.NewTrackAndStop(s.Arms, s.Risk, identify.Family(p["family"])))
 			},
@@ -204,29 +228,37 @@ func IdentifyPolicies() []Entry {
 }
 
 func betaParam(p Proof) Param {
-	return Param{Name: "beta", Doc: "share β of its rounds that a leader is played", Default: 0.5, Lo: 0, Hi: 1, Proof: p}
+	return Param{Name: "beta", Doc: "share β of its rounds that a leader is played", Default: 0.5,
+		Lo: 0, Hi: 1, Proof: p}
 }
 
 func sigmaParam(p Proof) Param {
-	return Param{Name: "sigma", Doc: "σ of σ-sub-Gaussian rewards: 0.5 is right for rewards in [0,1], 1 is what 004 prints", Default: 0.5, Lo: 0, Hi: 1e6, HiIn: true, Proof: p}
+	return Param{Name: "sigma", Doc: "σ of σ-sub-Gaussian rewards: 0.5 is right for rewards in " +
+		"[0,1], 1 is what 004 prints", Default: 0.5, Lo: 0, Hi: 1e6, HiIn: true, Proof: p}
 }
 
 func exponentParam(p Proof) Param {
-	return Param{Name: "s", Doc: "exponent of the union bound over phases, Σ k^{−s}", Default: 2, Lo: 1, Hi: 1e3, HiIn: true, Proof: p}
+	return Param{Name: "s", Doc: "exponent of the union bound over phases, Σ k^{−s}", Default: 2,
+		Lo: 1, Hi: 1e3, HiIn: true, Proof: p}
 }
 
-// adaptiveParams are those of AdaP-TT and AdaP-TT*. The leader of the theorems' proofs has a bonus that grows with n.
+// adaptiveParams are those of AdaP-TT and AdaP-TT*. The leader of the theorems' proofs has a bonus
+// that grows with n.
 func adaptiveParams(theorem string) []Param {
 	return []Param{betaParam(always(theorem)), sigmaParam(only(theorem, 0.5)), exponentParam(always(theorem)),
-		{Name: "leader", Doc: "the bonus of the leader's index: log n, or k_a as 000 prints it, with which a run may never stop", Choices: []string{"log", "printed"},
+		{Name: "leader", Doc: "the bonus of the leader's index: log n, or k_a as 000 prints it, " +
+			"with which a run may never stop", Choices: []string{"log", "printed"},
 			Proof: only(theorem, logLeader)},
-		{Name: "unclipped", Doc: "leave private means outside [0,1] as they are, as the sources do: a run may then take for ever", Flag: true, Proof: only(theorem, 0)},
-		{Name: "coin", Doc: "toss a coin of probability β for the leader, as the program published with 004 does, instead of tracking", Flag: true, Proof: only(theorem, 0)},
+		{Name: "unclipped", Doc: "leave private means outside [0,1] as they are, as the sources " +
+			"do: a run may then take for ever", Flag: true, Proof: only(theorem, 0)},
+		{Name: "coin", Doc: "toss a coin of probability β for the leader, as the program " +
+			"published with 004 does, instead of tracking", Flag: true, Proof: only(theorem, 0)},
 	}
 }
 
 func adaptiveOptions(s IdentifySetting, p Params) ([]identify.TopTwoOption, error) {
-	options := []identify.TopTwoOption{identify.WithBeta(p["beta"]), identify.WithSigma(p["sigma"]), identify.WithExponent(p["s"])}
+	options := []identify.TopTwoOption{identify.WithBeta(p["beta"]), identify.WithSigma(p["sigma"]),
+		identify.WithExponent(p["s"])}
 	if p["leader"] == printedLeader {
 		options = append(options, identify.WithPrintedBonus())
 	}
@@ -245,9 +277,11 @@ func adaptiveOptions(s IdentifySetting, p Params) ([]identify.TopTwoOption, erro
 var errCoins = errors.New("it is for simulations, which have coins to toss")
 
 // newPublished checks what a program cannot have.
-func newPublished(s IdentifySetting, p Params, build func() (identify.Identifier, error)) (identify.Identifier, error) {
+func newPublished(s IdentifySetting, p Params,
+	build func() (identify.Identifier, error)) (identify.Identifier, error) {
 	fail := func(name, is, want string) (identify.Identifier, error) {
-		return nil, fmt.Errorf("parameter %s is %s, must be %s with threshold: published, as in that program", name, is, want)
+		return nil, fmt.Errorf("parameter %s is %s, must be %s with threshold: published, as in "+
+			"that program", name, is, want)
 	}
 	exponent, given := p["s"]
 	switch {
@@ -287,7 +321,8 @@ func varySigma(e *Entry, p Params) {
 }
 
 func newDPTT(s IdentifySetting, p Params) (identify.Identifier, error) {
-	options := []identify.TopTwoOption{identify.WithBeta(p["beta"]), identify.WithExponent(p["s"]), identify.WithEta(p["eta"])}
+	options := []identify.TopTwoOption{identify.WithBeta(p["beta"]), identify.WithExponent(p["s"]),
+		identify.WithEta(p["eta"])}
 	if first, ok := p["first"]; ok {
 		options = append(options, identify.WithFirst(int(first)))
 	}

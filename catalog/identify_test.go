@@ -12,7 +12,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// Each identification policy builds at each budget that it says it takes, with every choice and flag, and its mechanism costs what the budget allows.
+// Each identification policy builds at each budget that it says it takes, with every choice and
+// flag, and its mechanism costs what the budget allows.
 func TestIdentifyEntriesKeepTheirWord(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range catalog.IdentifyPolicies() {
@@ -20,7 +21,8 @@ func TestIdentifyEntriesKeepTheirWord(t *testing.T) {
 			t.Errorf("name %q is taken or not plain", e.Name)
 		}
 		seen[e.Name] = true
-		if e.Title == "" || e.Guarantee == "" || e.Regret == "" || e.Source == "" || e.Correct == "" || e.Bandit != catalog.BanditIdentify || !e.Anytime {
+		if e.Title == "" || e.Guarantee == "" || e.Regret == "" || e.Source == "" ||
+			e.Correct == "" || e.Bandit != catalog.BanditIdentify || !e.Anytime {
 			t.Errorf("%s: title, guarantee, samples, source and proof must all be said", e.Name)
 		}
 		if e.Private == (len(e.Budgets) == 0) {
@@ -67,7 +69,8 @@ func TestIdentifyEntriesKeepTheirWord(t *testing.T) {
 					}
 					continue
 				}
-				p, err := e.NewIdentify(catalog.IdentifySetting{Arms: 3, Risk: 0.05, Budget: b, Coins: coins{}}, params)
+				p, err := e.NewIdentify(catalog.IdentifySetting{Arms: 3, Risk: 0.05, Budget: b,
+					Coins: coins{}}, params)
 				if err != nil {
 					t.Errorf("%s with %v at %s: %v", e.Name, given, b, err)
 					continue
@@ -82,7 +85,8 @@ func TestIdentifyEntriesKeepTheirWord(t *testing.T) {
 			}
 		}
 	}
-	if _, err := catalog.FindIdentify("adap-t"); err == nil || !strings.Contains(err.Error(), `did you mean "adap-tt"`) {
+	if _, err := catalog.FindIdentify("adap-t"); err == nil ||
+		!strings.Contains(err.Error(), `did you mean "adap-tt"`) {
 		t.Error(err)
 	}
 }
@@ -95,13 +99,18 @@ func TestPublishedProgramsRefuse(t *testing.T) {
 		coins  policy.Coins
 		want   string
 	}{
-		{"adap-tt", catalog.Params{"threshold": 1}, coins{}, "parameter sigma is 0.5, must be 1 with threshold: published"},
-		{"adap-tt", catalog.Params{"threshold": 1, "sigma": 1, "s": 3}, coins{}, "parameter s is 3, must be absent"},
-		{"adap-tt", catalog.Params{"threshold": 1, "sigma": 1, "leader": 1}, coins{}, "parameter leader is printed, must be log"},
-		{"adap-tt", catalog.Params{"threshold": 1, "sigma": 1}, nil, "parameter threshold is published: it is for simulations"},
+		{"adap-tt", catalog.Params{"threshold": 1}, coins{}, "parameter sigma is 0.5, must be 1 " +
+			"with threshold: published"},
+		{"adap-tt", catalog.Params{"threshold": 1, "sigma": 1, "s": 3}, coins{},
+			"parameter s is 3, must be absent"},
+		{"adap-tt", catalog.Params{"threshold": 1, "sigma": 1, "leader": 1}, coins{},
+			"parameter leader is printed, must be log"},
+		{"adap-tt", catalog.Params{"threshold": 1, "sigma": 1}, nil,
+			"parameter threshold is published: it is for simulations"},
 		{"adap-tt", catalog.Params{"reported": 1}, coins{}, "parameter reported is true, must be false"},
 		{"ttucb", catalog.Params{"threshold": 1}, coins{}, "parameter sigma is 0.5, must be 1"},
-		{"ttucb", catalog.Params{"threshold": 1, "sigma": 1}, nil, "parameter threshold is published: it is for simulations"},
+		{"ttucb", catalog.Params{"threshold": 1, "sigma": 1}, nil, "parameter threshold is " +
+			"published: it is for simulations"},
 		{"dp-se", catalog.Params{"means": 1}, nil, "parameter means is published: it is for simulations"},
 	} {
 		e, err := catalog.FindIdentify(c.name)
@@ -112,7 +121,8 @@ func TestPublishedProgramsRefuse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = e.NewIdentify(catalog.IdentifySetting{Arms: 3, Risk: 0.05, Budget: privacy.Pure{Epsilon: 1}, Coins: c.coins}, params)
+		_, err = e.NewIdentify(catalog.IdentifySetting{Arms: 3, Risk: 0.05,
+			Budget: privacy.Pure{Epsilon: 1}, Coins: c.coins}, params)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s with %v: %v, want %q", c.name, c.params, err, c.want)
 		}

@@ -4,23 +4,35 @@ import "github.com/sotto-dp/sotto/policy/linear"
 
 // privateContexts are the policies for contextual bandits that do not rest on AdaC-OFUL.
 func privateContexts() []Entry {
-	const shariff = "Shariff and Sheffet 2018, Theorem 5" // for any noise on the Gram matrix whose eigenvalues are bounded
+	// for any noise on the Gram matrix whose eigenvalues are bounded
+	const shariff = "Shariff and Sheffet 2018, Theorem 5"
 	return []Entry{
 		{
-			Name: "lin-ucb", Title: "LinUCB under joint DP", Bandit: BanditContextual, Private: true, Budgets: gaussianBudgets(),
-			Guarantee: "joint ρ-zCDP: a round's actions and reward are protected in what is played in all other rounds, not in its own; rewards in [−1,1], ‖a‖ ≤ 1; " +
+			Name: "lin-ucb", Title: "LinUCB under joint DP", Bandit: BanditContextual,
+			Private: true, Budgets: gaussianBudgets(),
+			Guarantee: "joint ρ-zCDP: a round's actions and reward are protected in what is " +
+				"played in all other rounds, not in its own; rewards in [−1,1], ‖a‖ ≤ 1; " +
 				"joint (ε,δ)-DP or (α,ε)-RDP by calibration",
-			Regret: "Õ(√T (d + d^¾/√ε)) at joint (ε,δ)-DP (Shariff and Sheffet 2018, Theorem 5 and Corollary 15)",
-			Source: "Shariff and Sheffet 2018, Algorithms 1 and 2: noisy Gram matrices of [action, reward], with their shifted regulariser; blt as in Dvijotham et al. 2024",
+			Regret: "Õ(√T (d + d^¾/√ε)) at joint (ε,δ)-DP (Shariff and Sheffet 2018, Theorem 5 " +
+				"and Corollary 15)",
+			Source: "Shariff and Sheffet 2018, Algorithms 1 and 2: noisy Gram matrices of " +
+				"[action, reward], with their shifted regulariser; blt as in Dvijotham et al. 2024",
 			Params: []Param{
-				{Name: "noise", Choices: []string{"blt", "tree", "wishart"}, Proof: always(shariff), Doc: "how the running Gram matrix is kept: buffered Toeplitz noise or normal noise on a binary tree, " +
-					"for ρ, (ε,δ) and (α,ε); Wishart noise on the tree, for (ε,δ) only"},
-				{Name: "lambda", Doc: "least regulariser λ", Default: 1, Lo: 1e-12, LoIn: true, Hi: 1e12, HiIn: true, Proof: always(shariff)},
-				{Name: "c", Proof: only(shariff, 0), Doc: "C: a new estimate when det V has grown by the factor 1 + C; 0 for one in every round, as in the source", Lo: 0, LoIn: true, Hi: 1e6, HiIn: true},
+				{Name: "noise", Choices: []string{"blt", "tree", "wishart"}, Proof: always(shariff),
+					Doc: "how the running Gram matrix is kept: buffered Toeplitz noise or normal " +
+						"noise on a binary tree, " +
+						"for ρ, (ε,δ) and (α,ε); Wishart noise on the tree, for (ε,δ) only"},
+				{Name: "lambda", Doc: "least regulariser λ", Default: 1, Lo: 1e-12, LoIn: true,
+					Hi: 1e12, HiIn: true, Proof: always(shariff)},
+				{Name: "c", Proof: only(shariff, 0), Doc: "C: a new estimate when det V has " +
+					"grown by the factor 1 + C; 0 for one in every round, as in the source", Lo: 0,
+					LoIn: true, Hi: 1e6, HiIn: true},
 				risk("the confidence ellipsoids", shariff),
 			},
 			NewContextual: func(s ContextualSetting, p Params) (linear.Contextual, error) {
-				q, err := linear.NewLinUCB(s.Dim, s.Horizon, s.Budget, linear.LinUCBOptions{Risk: p["risk"], Lambda: p["lambda"], Noise: linear.GramNoise(p["noise"]), C: p["c"]})
+				q, err := linear.NewLinUCB(s.Dim, s.Horizon, s.Budget,
+					linear.LinUCBOptions{Risk: p["risk"], Lambda: p["lambda"],
+						Noise: linear.GramNoise(p["noise"]), C: p["c"]})
 				if err != nil {
 					return nil, err // no typed nil
 				}
@@ -29,22 +41,28 @@ func privateContexts() []Entry {
 			vary: func(e *Entry, p Params) {
 				if linear.GramNoise(p["noise"]) == linear.GramWishart {
 					e.Budgets = []string{"epsilon,delta"}
-					e.Guarantee = "joint (ε,δ)-DP: a round's actions and reward are protected in what is played in all other rounds, not in its own; rewards in [−1,1], ‖a‖ ≤ 1"
+					e.Guarantee = "joint (ε,δ)-DP: a round's actions and reward are protected in " +
+						"what is played in all other rounds, not in its own; rewards in [−1,1], ‖a‖ ≤ 1"
 				}
 			},
 		},
 		{
-			Name: "lin-priv", Title: "LinPriv, a regression an arm", Bandit: BanditContextual, Private: true, PublicContexts: true,
-			Budgets:   []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon"},
-			Guarantee: "ε-DP of rewards in [−1,1], ‖a‖ ≤ 1; contexts are public and not protected; ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP by calibration",
-			Regret:    "Õ(d√T + Kd√T/ε) (001 Appendix F-C): the printed Kd log T/ε rests on a sum that is wrong",
-			Source:    "Neel and Roth 2018; its bound as corrected in 001 Appendix F-C",
+			Name: "lin-priv", Title: "LinPriv, a regression an arm", Bandit: BanditContextual,
+			Private: true, PublicContexts: true,
+			Budgets: []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon"},
+			Guarantee: "ε-DP of rewards in [−1,1], ‖a‖ ≤ 1; contexts are public and not " +
+				"protected; ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP by calibration",
+			Regret: "Õ(d√T + Kd√T/ε) (001 Appendix F-C): the printed Kd log T/ε rests on a " +
+				"sum that is wrong",
+			Source: "Neel and Roth 2018; its bound as corrected in 001 Appendix F-C",
 			Params: []Param{
-				{Name: "lambda", Doc: "ridge parameter λ of each arm", Default: 1, Lo: 1e-12, LoIn: true, Hi: 1e12, HiIn: true, Proof: always("001 Appendix F-C")},
+				{Name: "lambda", Doc: "ridge parameter λ of each arm", Default: 1, Lo: 1e-12,
+					LoIn: true, Hi: 1e12, HiIn: true, Proof: always("001 Appendix F-C")},
 				risk("the confidence intervals", "001 Appendix F-C"),
 			},
 			NewContextual: func(s ContextualSetting, p Params) (linear.Contextual, error) {
-				q, err := linear.NewLinPriv(s.Dim, s.Arms, s.Horizon, s.Budget, linear.LinPrivOptions{Lambda: p["lambda"], Risk: p["risk"]})
+				q, err := linear.NewLinPriv(s.Dim, s.Arms, s.Horizon, s.Budget,
+					linear.LinPrivOptions{Lambda: p["lambda"], Risk: p["risk"]})
 				if err != nil {
 					return nil, err // no typed nil
 				}

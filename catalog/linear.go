@@ -10,7 +10,8 @@ const (
 	linearGuarantee = "ρ-zCDP (Interactive), rewards in [−1,1]; (ε,δ)-DP or (α,ε)-RDP by calibration"
 )
 
-// All returns every policy of every kind of bandit: those of arms first, then linear, then contextual ones.
+// All returns every policy of every kind of bandit: those of arms first, then linear, then
+// contextual ones.
 func All() []Entry {
 	return append(append(Policies(), LinearPolicies()...), ContextualPolicies()...)
 }
@@ -35,29 +36,38 @@ func gaussianBudgets() []string { return []string{"rho", "epsilon,delta", "alpha
 func LinearPolicies() []Entry {
 	return []Entry{
 		{
-			Name: "adac-gope", Title: "AdaC-GOPE", Bandit: BanditLinear, Twin: "gope", Private: true, Budgets: gaussianBudgets(), Anytime: true,
+			Name: "adac-gope", Title: "AdaC-GOPE", Bandit: BanditLinear, Twin: "gope",
+			Private: true, Budgets: gaussianBudgets(), Anytime: true,
 			Guarantee: linearGuarantee,
-			Regret:    "O(√(dT log(KT))) + O((d/√ρ) log^1.5(KT)), δ = 1/T (000 Theorem 5.12); its second term needs d = O(log(KT)), or corrected",
-			Source:    "000 §5.3.2, Algorithm 8; 001 Algorithm 2; privacy by 000 Theorem 5.11, noise calibrated to the design that was found",
-			Params:    []Param{risk("the confidence bounds", "000 Theorem 5.12"), corrected(always("000 Theorem 5.12")), literal()},
+			Regret: "O(√(dT log(KT))) + O((d/√ρ) log^1.5(KT)), δ = 1/T (000 Theorem 5.12); " +
+				"its second term needs d = O(log(KT)), or corrected",
+			Source: "000 §5.3.2, Algorithm 8; 001 Algorithm 2; privacy by 000 Theorem 5.11, " +
+				"noise calibrated to the design that was found",
+			Params: []Param{risk("the confidence bounds", "000 Theorem 5.12"),
+				corrected(always("000 Theorem 5.12")), literal()},
 			NewLinear: newGOPE(func(p Params) linear.GOPEOptions {
-				return linear.GOPEOptions{Risk: p["risk"], Corrected: p["corrected"] == 1, Literal: p["literal"] == 1}
+				return linear.GOPEOptions{Risk: p["risk"], Corrected: p["corrected"] == 1,
+					Literal: p["literal"] == 1}
 			}),
 		},
 		{
-			Name: "adac-gope-var", Title: "AdaC-GOPE-Var", Bandit: BanditLinear, Twin: "gope", Private: true, Budgets: gaussianBudgets(), Anytime: true,
+			Name: "adac-gope-var", Title: "AdaC-GOPE-Var", Bandit: BanditLinear, Twin: "gope",
+			Private: true, Budgets: gaussianBudgets(), Anytime: true,
 			Guarantee: linearGuarantee,
 			Regret:    "none printed; the noise of each action's sum adds a factor up to √d (001 Appendix E-C)",
 			Source:    "000 Appendix C.4, Figure C.1; 001 Appendix E-C; phases: own is our derivation",
 			Params: []Param{risk("the confidence bounds", ""), corrected(Proof{}),
-				{Name: "phases", Choices: []string{"same", "own"}, Doc: "length of its phases: that of AdaC-GOPE, or its own, with the size of the support in the private term"}},
+				{Name: "phases", Choices: []string{"same", "own"}, Doc: "length of its phases: " +
+					"that of AdaC-GOPE, or its own, with the size of the support in the private term"}},
 			NewLinear: newGOPE(func(p Params) linear.GOPEOptions {
-				return linear.GOPEOptions{Risk: p["risk"], Corrected: p["corrected"] == 1, Var: true, VarPhases: int(p["phases"])}
+				return linear.GOPEOptions{Risk: p["risk"], Corrected: p["corrected"] == 1,
+					Var: true, VarPhases: int(p["phases"])}
 			}),
 		},
 		{
 			Name: "gope", Title: "GOPE", Bandit: BanditLinear, Anytime: true, Guarantee: noGuarantee,
-			Regret: "O(√(dT log(K log T/δ))) with probability 1−δ (Lattimore and Szepesvári 2020, Theorem 22.1)",
+			Regret: "O(√(dT log(K log T/δ))) with probability 1−δ (Lattimore and Szepesvári " +
+				"2020, Theorem 22.1)",
 			Source: "Lattimore and Szepesvári 2020, §22; the constants of 000 Algorithm 8 at ρ = ∞",
 			Params: []Param{risk("the confidence bounds", "Lattimore and Szepesvári 2020, Theorem 22.1")},
 			NewLinear: newGOPE(func(p Params) linear.GOPEOptions {
@@ -77,18 +87,27 @@ func newGOPE(options func(Params) linear.GOPEOptions) func(LinearSetting, Params
 	}
 }
 
-// ContextualPolicies returns the policies for sets of actions in ℝ^d that change in each round, private ones first.
+// ContextualPolicies returns the policies for sets of actions in ℝ^d that change in each round,
+// private ones first.
 func ContextualPolicies() []Entry {
 	entries := []Entry{
 		{
-			Name: "adac-oful", Title: "AdaC-OFUL", Bandit: BanditContextual, Twin: "rs-oful", Private: true, Budgets: gaussianBudgets(), PublicContexts: true,
-			Guarantee: "ρ-zCDP (Interactive) of rewards in [−1,1], ‖a‖ ≤ 1; contexts are public and not protected; (ε,δ)-DP or (α,ε)-RDP by calibration",
-			Regret: "2√(1+C)·√(2dT log(1+T/(λd)))·(β_T + √(2ℓ(T)f₁/(ρλ))) + 2δT, from V ⪰ λI (ours, by 001 Theorem 14; sotto bounds); " +
-				"O(d log T √T) + O((d²/√ρ) log²T) (000 Theorem 5.17) for the printed radius and λ ≥ 1 rests on an assumption on contexts that cannot hold for d ≥ 2",
-			Source: "000 §5.3.3, Algorithm 9; 001 Algorithm 3; privacy by 000 Theorem 5.14; by default λ_min(V) in the radius",
+			Name: "adac-oful", Title: "AdaC-OFUL", Bandit: BanditContextual, Twin: "rs-oful",
+			Private: true, Budgets: gaussianBudgets(), PublicContexts: true,
+			Guarantee: "ρ-zCDP (Interactive) of rewards in [−1,1], ‖a‖ ≤ 1; contexts are public " +
+				"and not protected; (ε,δ)-DP or (α,ε)-RDP by calibration",
+			Regret: "2√(1+C)·√(2dT log(1+T/(λd)))·(β_T + √(2ℓ(T)f₁/(ρλ))) + 2δT, from V ⪰ λI " +
+				"(ours, by 001 Theorem 14; sotto bounds); " +
+				"O(d log T √T) + O((d²/√ρ) log²T) (000 Theorem 5.17) for the printed radius and " +
+				"λ ≥ 1 rests on an assumption on contexts that cannot hold for d ≥ 2",
+			Source: "000 §5.3.3, Algorithm 9; 001 Algorithm 3; privacy by 000 Theorem 5.14; by " +
+				"default λ_min(V) in the radius",
 			Params: append(ofulParams("001 Theorem 14"),
-				Param{Name: "radius", Proof: only("001 Theorem 14 with V ⪰ λI", 0), Choices: []string{"eigenvalue", "printed"}, Doc: "what bounds the noise in V: its smallest eigenvalue, or the printed λ + λ₀t/4 − …, λ where that is less"},
-				Param{Name: "lambda0", Doc: "λ₀ of the printed radius, the smallest eigenvalue of E[aaᵀ]", Default: 0.1, Lo: 0, Hi: 1, HiIn: true,
+				Param{Name: "radius", Proof: only("001 Theorem 14 with V ⪰ λI", 0),
+					Choices: []string{"eigenvalue", "printed"}, Doc: "what bounds the noise in " +
+						"V: its smallest eigenvalue, or the printed λ + λ₀t/4 − …, λ where that is less"},
+				Param{Name: "lambda0", Doc: "λ₀ of the printed radius, the smallest eigenvalue " +
+					"of E[aaᵀ]", Default: 0.1, Lo: 0, Hi: 1, HiIn: true,
 					Proof: always("001 Theorem 14")}), // of the printed radius alone
 			NewContextual: newOFUL(func(p Params) linear.OFULOptions {
 				o := oful(p)
@@ -98,9 +117,12 @@ func ContextualPolicies() []Entry {
 		},
 		{
 			Name: "rs-oful", Title: "RS-OFUL", Bandit: BanditContextual, Anytime: true, Guarantee: noGuarantee,
-			Regret: "O(d√T log T) with probability 1−δ (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 4)",
-			Source: "Abbasi-Yadkori, Pál and Szepesvári 2011, Figure 3: rare switching; AdaC-OFUL at ρ = ∞",
-			Params: ofulParams("Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 4"), NewContextual: newOFUL(oful),
+			Regret: "O(d√T log T) with probability 1−δ (Abbasi-Yadkori, Pál and " +
+				"Szepesvári 2011, Theorem 4)",
+			Source: "Abbasi-Yadkori, Pál and Szepesvári 2011, Figure 3: rare switching; " +
+				"AdaC-OFUL at ρ = ∞",
+			Params:        ofulParams("Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 4"),
+			NewContextual: newOFUL(oful),
 		},
 		{
 			Name: "oful", Title: "OFUL", Bandit: BanditContextual, Anytime: true, Guarantee: noGuarantee,
@@ -116,7 +138,8 @@ func ContextualPolicies() []Entry {
 	return slices.Insert(entries, 1, privateContexts()...) // private ones first
 }
 
-func newOFUL(options func(Params) linear.OFULOptions) func(ContextualSetting, Params) (linear.Contextual, error) {
+func newOFUL(options func(Params) linear.OFULOptions) func(ContextualSetting,
+	Params) (linear.Contextual, error) {
 	return func(s ContextualSetting, p Params) (linear.Contextual, error) {
 		q, err := linear.NewOFUL(s.Dim, s.Horizon, s.Budget, options(p))
 		if err != nil {
@@ -132,18 +155,22 @@ func oful(p Params) linear.OFULOptions {
 
 func ofulParams(theorem string) []Param {
 	return []Param{lambda(theorem),
-		{Name: "c", Doc: "C: a new estimate when det V has grown by the factor 1 + C", Default: 1, Lo: 0, Hi: 1e6, HiIn: true, Proof: always(theorem)},
+		{Name: "c", Doc: "C: a new estimate when det V has grown by the factor 1 + C", Default: 1,
+			Lo: 0, Hi: 1e6, HiIn: true, Proof: always(theorem)},
 		risk("the confidence ellipsoids", theorem),
-		{Name: "split", Flag: true, Default: 1, Doc: "give a third of the risk to each of the three events of the proof, not all of it", Proof: always(theorem)}}
+		{Name: "split", Flag: true, Default: 1, Doc: "give a third of the risk to each of the " +
+			"three events of the proof, not all of it", Proof: always(theorem)}}
 }
 
 func lambda(theorem string) Param {
-	return Param{Name: "lambda", Doc: "ridge parameter λ", Default: 1, Lo: 1e-12, LoIn: true, Hi: 1e12, HiIn: true, Proof: always(theorem)}
+	return Param{Name: "lambda", Doc: "ridge parameter λ", Default: 1, Lo: 1e-12, LoIn: true,
+		Hi: 1e12, HiIn: true, Proof: always(theorem)}
 }
 
 // risk has a theorem for every δ; none if that is empty.
 func risk(of, theorem string) Param {
-	return Param{Name: "risk", Doc: "probability δ that " + of + " fail", Default: 0.001, Lo: 0, Hi: 1, Proof: always(theorem)}
+	return Param{Name: "risk", Doc: "probability δ that " + of + " fail", Default: 0.001, Lo: 0,
+		Hi: 1, Proof: always(theorem)}
 }
 
 func corrected(p Proof) Param {

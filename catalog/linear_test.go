@@ -33,7 +33,8 @@ func TestLinearEntriesKeepTheirWord(t *testing.T) {
 		if e.Private == (len(e.Budgets) == 0) {
 			t.Errorf("%s: private is %v and its budgets are %v", e.Name, e.Private, e.Budgets)
 		}
-		if e.New != nil || (e.NewLinear == nil) != (e.Bandit != catalog.BanditLinear) || (e.NewContextual == nil) != (e.Bandit != catalog.BanditContextual) {
+		if e.New != nil || (e.NewLinear == nil) != (e.Bandit != catalog.BanditLinear) ||
+			(e.NewContextual == nil) != (e.Bandit != catalog.BanditContextual) {
 			t.Errorf("%s: of %q, with the constructors of another", e.Name, e.Bandit)
 		}
 		if e.Twin != "" {
@@ -41,8 +42,10 @@ func TestLinearEntriesKeepTheirWord(t *testing.T) {
 				t.Errorf("%s: twin %q: %v", e.Name, e.Twin, err)
 			}
 		}
-		if e.Bandit == catalog.BanditContextual && e.Private && e.PublicContexts == strings.Contains(e.Guarantee, "joint") {
-			t.Errorf("%s: contexts are public: %t, and the guarantee is %s", e.Name, e.PublicContexts, e.Guarantee)
+		if e.Bandit == catalog.BanditContextual && e.Private &&
+			e.PublicContexts == strings.Contains(e.Guarantee, "joint") {
+			t.Errorf("%s: contexts are public: %t, and the guarantee is %s", e.Name,
+				e.PublicContexts, e.Guarantee)
 		}
 		params, err := e.Complete(nil)
 		if err != nil {
@@ -97,9 +100,11 @@ func TestLinearEntriesKeepTheirWord(t *testing.T) {
 }
 
 // build is the mechanism of the policy's first release.
-func build(e catalog.Entry, actions [][]float64, b privacy.Budget, p catalog.Params) (privacy.Mechanism, error) {
+func build(e catalog.Entry, actions [][]float64, b privacy.Budget,
+	p catalog.Params) (privacy.Mechanism, error) {
 	if e.Bandit == catalog.BanditContextual {
-		q, err := e.NewContextual(catalog.ContextualSetting{Dim: 3, Arms: 4, Horizon: 10_000, Budget: b, Coins: coins{}}, p)
+		q, err := e.NewContextual(catalog.ContextualSetting{Dim: 3, Arms: 4, Horizon: 10_000,
+			Budget: b, Coins: coins{}}, p)
 		if err != nil {
 			return nil, err
 		}
@@ -127,12 +132,14 @@ func TestFindFor(t *testing.T) {
 				}
 				continue
 			}
-			if err == nil || !strings.Contains(err.Error(), "is for ") || strings.Contains(err.Error(), "unknown") {
+			if err == nil || !strings.Contains(err.Error(), "is for ") ||
+				strings.Contains(err.Error(), "unknown") {
 				t.Errorf("%s for %q: %v", e.Name, bandit, err)
 			}
 		}
 	}
-	if _, err := catalog.FindFor(catalog.BanditLinear, "adac-gop"); err == nil || !strings.Contains(err.Error(), `did you mean "adac-gope"?`) ||
+	if _, err := catalog.FindFor(catalog.BanditLinear, "adac-gop"); err == nil ||
+		!strings.Contains(err.Error(), `did you mean "adac-gope"?`) ||
 		strings.Contains(err.Error(), "dp-se") {
 		t.Errorf("%v", err)
 	}

@@ -14,7 +14,8 @@ const (
 	noGuarantee   = "none"
 )
 
-// Policies returns every policy, private ones first. Those that need the horizon can do without it: parameter unknown_horizon.
+// Policies returns every policy, private ones first. Those that need the horizon can do without it:
+// parameter unknown_horizon.
 func Policies() []Entry {
 	all := policies()
 	for i := range all {
@@ -28,12 +29,14 @@ func Policies() []Entry {
 // horizonFree adds the guess-and-double wrapper as a parameter.
 func horizonFree(e Entry) Entry {
 	known := e.New
-	proof := Proof{Theorem: "the theorem, with T known,", Only: []float64{0}, Beside: "it adds up over the guesses"}
+	proof := Proof{Theorem: "the theorem, with T known,", Only: []float64{0},
+		Beside: "it adds up over the guesses"}
 	if strings.HasPrefix(e.Regret, "none") {
 		proof = Proof{}
 	}
 	e.Params = append(e.Params, Param{Name: "unknown_horizon", Flag: true, Proof: proof,
-		Doc: "do without T: guess it and double the guess at half of it, each guess afresh, on rewards of its own (002 Theorem 5.1.3)"})
+		Doc: "do without T: guess it and double the guess at half of it, each guess afresh, on " +
+			"rewards of its own (002 Theorem 5.1.3)"})
 	e.New = func(s Setting, p Params) (policy.Policy, error) {
 		if p["unknown_horizon"] == 0 {
 			return known(s, p)
@@ -43,7 +46,8 @@ func horizonFree(e Entry) Entry {
 			guess.Horizon = horizon
 			return known(guess, p)
 		}
-		// Guesses go up to four times the rounds that are played: what cannot be built for so many must not stop a run in its middle.
+		// Guesses go up to four times the rounds that are played: what cannot be built for so many
+		// must not stop a run in its middle.
 		if s.Horizon > 0 && s.Horizon <= policy.Forever/4 {
 			if _, err := build(4 * s.Horizon); err != nil {
 				return nil, fmt.Errorf("unknown_horizon guesses up to four times the horizon: %w", err)
@@ -66,12 +70,16 @@ func horizonFree(e Entry) Entry {
 func policies() []Entry {
 	return []Entry{
 		{
-			Name: "adap-klucb", Title: "AdaP-KLUCB", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Name: "adap-klucb", Title: "AdaP-KLUCB", Private: true,
+			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Guarantee: pureGuarantee,
-			Regret:    "Σ C₁Δ_a log T / min(kl(μ_a, μ*), C₂εΔ_a), Bernoulli rewards, α > 3, constants implicit (000 Theorem 5.4)",
-			Source:    "000 §5.2, Algorithm 7 and (5.2)",
+			Regret: "Σ C₁Δ_a log T / min(kl(μ_a, μ*), C₂εΔ_a), Bernoulli rewards, α > 3, " +
+				"constants implicit (000 Theorem 5.4)",
+			Source: "000 §5.2, Algorithm 7 and (5.2)",
 			Params: []Param{alpha("000 Theorem 5.4"), ratio("000 Theorem 5.4"), printedHalf("000 Theorem 5.4"),
-				{Name: "ties_fewest", Flag: true, Proof: always("000 Theorem 5.4"), Doc: "give ties to the arm with the fewest plays, not to the one listed first as the source's argmax does"}},
+				{Name: "ties_fewest", Flag: true, Proof: always("000 Theorem 5.4"),
+					Doc: "give ties to the arm with the fewest plays, not to the one listed " +
+						"first as the source's argmax does"}},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				epsilon, err := pure(s.Budget)
 				if err != nil {
@@ -85,11 +93,14 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "adap-ucb", Title: "AdaP-UCB", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Name: "adap-ucb", Title: "AdaP-UCB", Private: true, Budgets: []string{"epsilon", "rho"},
+			Anytime:   true,
 			Guarantee: pureGuarantee,
-			Regret:    "Σ ((2α log T/Δ_a)(1 + √(1 + 4Δ_a/ε))² + 3α/(α−3)), α > 3 (000 Theorem 5.3, before (C.12))",
-			Source:    "000 §5.2, Algorithm 7 and (5.1)",
-			Params:    []Param{alpha("000 Theorem 5.3"), ratio("000 Theorem 5.3"), printedHalf("000 Theorem 5.3")},
+			Regret: "Σ ((2α log T/Δ_a)(1 + √(1 + 4Δ_a/ε))² + 3α/(α−3)), α > 3 (000 Theorem " +
+				"5.3, before (C.12))",
+			Source: "000 §5.2, Algorithm 7 and (5.1)",
+			Params: []Param{alpha("000 Theorem 5.3"), ratio("000 Theorem 5.3"),
+				printedHalf("000 Theorem 5.3")},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				epsilon, err := pure(s.Budget)
 				if err != nil {
@@ -100,7 +111,8 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "adac-ucb", Title: "AdaC-UCB", Private: true, Budgets: []string{"rho", "epsilon,delta", "alpha,epsilon"}, Anytime: true,
+			Name: "adac-ucb", Title: "AdaC-UCB", Private: true,
+			Budgets: []string{"rho", "epsilon,delta", "alpha,epsilon"}, Anytime: true,
 			Guarantee: "ρ-zCDP (Interactive), rewards in range; (ε,δ)-DP or (α,ε)-RDP by calibration",
 			Regret:    "Σ (8β log T/Δ_a + 8√(β log T/ρ) + 2β/(β−3)), β > 3 (000 Theorem 5.6)",
 			Source:    "001 Algorithm 4; 000 §5.3.1, (5.4) and Remark 5.7",
@@ -129,7 +141,8 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "dp-se-doubling", Title: "DP-SE, unknown T", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Name: "dp-se-doubling", Title: "DP-SE, unknown T", Private: true,
+			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Guarantee: pureGuarantee,
 			Regret:    "a factor O(log T) over DP-SE (each guess starts afresh)",
 			Source:    "002 Algorithm 9 and Theorem 5.1.3 (guess T, double it at T/2); β = 1/guess",
@@ -144,16 +157,25 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "batch-se", Title: "batch SE", Private: true, Budgets: []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon"},
-			Guarantee: "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP (Interactive, Table and View), as the budget is, rewards in range",
-			Regret:    "O(Σ log T/Δ_a + K log T/ε), p = 1/T, also by shares under secure aggregation (003 Theorems 1, 2, 4 and 5); O(Σ log T/(ε²Δ_a)) under local trust (003 Theorem 6)",
-			Source:    "003 Algorithm 1; the radius is ours where 003 Lemma 2 leaves τ out",
+			Name: "batch-se", Title: "batch SE", Private: true,
+			Budgets: []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon"},
+			Guarantee: "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP (Interactive, Table and View), as " +
+				"the budget is, rewards in range",
+			Regret: "O(Σ log T/Δ_a + K log T/ε), p = 1/T, also by shares under secure " +
+				"aggregation (003 Theorems 1, 2, 4 and 5); O(Σ log T/(ε²Δ_a)) under local trust " +
+				"(003 Theorem 6)",
+			Source: "003 Algorithm 1; the radius is ours where 003 Lemma 2 leaves τ out",
 			Params: []Param{
-				{Name: "p", Doc: "probability that any mean leaves its confidence interval", Default: math.NaN(), DefaultDoc: "1/T", Lo: 0, Hi: 1, Proof: always("003 Lemma 2")},
-				{Name: "eta", Doc: "ratio η of successive batches; 4 in 003's figures", Default: 2, Lo: 1, Hi: 1e6, HiIn: true, Proof: always("003 Lemma 2")},
-				{Name: "radius", Proof: only("the bound by 003 Lemma 2", 0), Doc: "tail: from the tail of each release's noise, proved; printed-pure, -rdp, -cdp, -local: as 003 prints them, for its figures",
+				{Name: "p", Doc: "probability that any mean leaves its confidence interval",
+					Default: math.NaN(), DefaultDoc: "1/T", Lo: 0, Hi: 1, Proof: always("003 Lemma 2")},
+				{Name: "eta", Doc: "ratio η of successive batches; 4 in 003's figures", Default: 2,
+					Lo: 1, Hi: 1e6, HiIn: true, Proof: always("003 Lemma 2")},
+				{Name: "radius", Proof: only("the bound by 003 Lemma 2", 0),
+					Doc: "tail: from the tail of each release's noise, proved; printed-pure, " +
+						"-rdp, -cdp, -local: as 003 prints them, for its figures",
 					Choices: []string{"tail", "printed-pure", "printed-rdp", "printed-cdp", "printed-local"}},
-				{Name: "s", Doc: "the s in printed-rdp and printed-cdp; precision sets what is played", Default: 1, Lo: 1, LoIn: true, Hi: math.Inf(1),
+				{Name: "s", Doc: "the s in printed-rdp and printed-cdp; precision sets what is " +
+					"played", Default: 1, Lo: 1, LoIn: true, Hi: math.Inf(1),
 					Proof: always("003 Lemma 2")}, // of printed radii alone
 			},
 			New: func(s Setting, p Params) (policy.Policy, error) {
@@ -189,7 +211,8 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "dp-se-2-modified", Title: "modified DP-SE 2", Private: true, Budgets: []string{"epsilon", "rho"},
+			Name: "dp-se-2-modified", Title: "modified DP-SE 2", Private: true,
+			Budgets:   []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
 			Regret:    "none proved: an epoch drops the worst arm, not surely all of its like (002 §A.2)",
 			Source:    "002 §A.2, Algorithm 10 with 2h_r for 10h_r",
@@ -205,14 +228,16 @@ func policies() []Entry {
 		{
 			Name: "dp-ucb", Title: "DP-UCB", Private: true, Budgets: []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
-			Regret:    "O(Σ log²T log(KT/β)/(εΔ_a)) with probability 1−β (Mishra and Thakurta 2015, in 002 §3.4)",
-			Source:    "002 Algorithm 6 on the binary tree of Algorithm 5",
-			Params:    []Param{failure("1/T", always("002 §3.4")), counterParam(), logsParam()},
-			New:       newDPUCB,
-			vary:      varyDPUCB,
+			Regret: "O(Σ log²T log(KT/β)/(εΔ_a)) with probability 1−β (Mishra and Thakurta " +
+				"2015, in 002 §3.4)",
+			Source: "002 Algorithm 6 on the binary tree of Algorithm 5",
+			Params: []Param{failure("1/T", always("002 §3.4")), counterParam(), logsParam()},
+			New:    newDPUCB,
+			vary:   varyDPUCB,
 		},
 		{
-			Name: "dp-ucb-thesis", Title: "DP-UCB, the thesis' index", Private: true, Budgets: []string{"epsilon", "rho"},
+			Name: "dp-ucb-thesis", Title: "DP-UCB, the thesis' index", Private: true,
+			Budgets:   []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
 			Regret:    "8√8 K log^2.5 T/ε + 4ΣΔ_a + Σ 4 log T/Δ_a, stated without a proof (000 §5.1)",
 			Source:    "000 §5.1 on the binary tree of 002 Algorithm 5",
@@ -225,11 +250,13 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "dp-ucb-anytime", Title: "DP-UCB, unknown T", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Name: "dp-ucb-anytime", Title: "DP-UCB, unknown T", Private: true,
+			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Guarantee: pureGuarantee,
 			Regret:    "none printed",
 			Source:    "002 Algorithm 6 with t for T, on the hybrid counter of Chan, Shi and Song 2010",
-			Params:    []Param{{Name: "beta", Doc: "probability of failure β of the confidence bounds", Default: 0.1, Lo: 0, Hi: 1}},
+			Params: []Param{{Name: "beta", Doc: "probability of failure β of the confidence " +
+				"bounds", Default: 0.1, Lo: 0, Hi: 1}},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				epsilon, err := pure(s.Budget)
 				if err != nil {
@@ -239,25 +266,30 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "dp-klucb", Title: "DP-KLUCB", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Name: "dp-klucb", Title: "DP-KLUCB", Private: true, Budgets: []string{"epsilon", "rho"},
+			Anytime:    true,
 			Continuous: true,
 			Guarantee:  pureGuarantee,
-			Regret:     "α Σ Δ_a log T/d_ε(μ_a, μ*) + o(log T), Bernoulli rewards (arXiv:2505.05613); no consistent ε-DP policy is below the sum",
-			Source:     "Azize et al. 2025, arXiv:2505.05613; the integers of its schedule are ours",
-			Params:     geometric(1.5, "⌈16/ε⌉, 1 without privacy", always("arXiv:2505.05613")),
-			New:        accumulating(policy.NewDPKLUCB),
+			Regret: "α Σ Δ_a log T/d_ε(μ_a, μ*) + o(log T), Bernoulli rewards " +
+				"(arXiv:2505.05613); no consistent ε-DP policy is below the sum",
+			Source: "Azize et al. 2025, arXiv:2505.05613; the integers of its schedule are ours",
+			Params: geometric(1.5, "⌈16/ε⌉, 1 without privacy", always("arXiv:2505.05613")),
+			New:    accumulating(policy.NewDPKLUCB),
 		},
 		{
-			Name: "dp-imed", Title: "DP-IMED", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Name: "dp-imed", Title: "DP-IMED", Private: true, Budgets: []string{"epsilon", "rho"},
+			Anytime:    true,
 			Continuous: true,
 			Guarantee:  pureGuarantee,
-			Regret:     "α Σ Δ_a log T/d_ε(μ_a, μ*) + o(log T), Bernoulli rewards (arXiv:2505.05613); no consistent ε-DP policy is below the sum",
-			Source:     "Azize et al. 2025, arXiv:2505.05613; the integers of its schedule are ours",
-			Params:     geometric(2, "⌈16/ε⌉, 1 without privacy", always("arXiv:2505.05613")),
-			New:        accumulating(policy.NewDPIMED),
+			Regret: "α Σ Δ_a log T/d_ε(μ_a, μ*) + o(log T), Bernoulli rewards " +
+				"(arXiv:2505.05613); no consistent ε-DP policy is below the sum",
+			Source: "Azize et al. 2025, arXiv:2505.05613; the integers of its schedule are ours",
+			Params: geometric(2, "⌈16/ε⌉, 1 without privacy", always("arXiv:2505.05613")),
+			New:    accumulating(policy.NewDPIMED),
 		},
 		{
-			Name: "dp-klucb-j", Title: "DP-KLUCB, noise-aware", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Name: "dp-klucb-j", Title: "DP-KLUCB, noise-aware", Private: true,
+			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Continuous: true,
 			Guarantee:  pureGuarantee,
 			Regret:     "none printed; its index J tends to that of DP-KLUCB",
@@ -266,7 +298,8 @@ func policies() []Entry {
 			New:        accumulating(policy.NewDPKLUCBJ),
 		},
 		{
-			Name: "dp-imed-j", Title: "DP-IMED, noise-aware", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Name: "dp-imed-j", Title: "DP-IMED, noise-aware", Private: true,
+			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Continuous: true,
 			Guarantee:  pureGuarantee,
 			Regret:     "none printed; its divergence J tends to that of DP-IMED",
@@ -275,7 +308,8 @@ func policies() []Entry {
 			New:        accumulating(policy.NewDPIMEDJ),
 		},
 		{
-			Name: "lazy-dp-ts", Title: "Lazy-DP-TS", Private: true, Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Name: "lazy-dp-ts", Title: "Lazy-DP-TS", Private: true,
+			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Continuous: true,
 			Guarantee:  pureGuarantee,
 			Regret:     "Σ O(log T/min(ε, Δ_a)) (Hu and Hegde 2022)",
@@ -338,9 +372,11 @@ func policies() []Entry {
 		},
 		{
 			Name: "thompson", Title: "Thompson sampling", Anytime: true, Guarantee: noGuarantee,
-			Regret: "beta: lim Reg_T/log T ≤ Σ Δ_a/kl(μ_a, μ*), Bernoulli rewards; gaussian: O(√(KT log K)) (Agrawal and Goyal 2013)",
+			Regret: "beta: lim Reg_T/log T ≤ Σ Δ_a/kl(μ_a, μ*), Bernoulli rewards; gaussian: " +
+				"O(√(KT log K)) (Agrawal and Goyal 2013)",
 			Source: "Agrawal and Goyal 2013; Kaufmann, Korda and Munos 2012",
-			Params: []Param{{Name: "posterior", Doc: "family of the posteriors; beta counts rewards other than 0 and 1 as fractions of successes",
+			Params: []Param{{Name: "posterior", Doc: "family of the posteriors; beta counts " +
+				"rewards other than 0 and 1 as fractions of successes",
 				Choices: []string{"beta", "gaussian"}, Proof: always("Agrawal and Goyal 2013")}},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				if p["posterior"] == 1 {
@@ -352,7 +388,8 @@ func policies() []Entry {
 		{
 			Name: "successive-elimination", Title: "Successive elimination", Guarantee: noGuarantee,
 			Regret: "O(min(√(KT log T), Σ log T/Δ_a)) (002 Theorem 2.1.5)",
-			Source: "002 Algorithm 2 (Even-Dar, Mannor and Mansour 2002); with beta, the radius √(log(4Kn²/β)/2n), which needs no T",
+			Source: "002 Algorithm 2 (Even-Dar, Mannor and Mansour 2002); with beta, the radius " +
+				"√(log(4Kn²/β)/2n), which needs no T",
 			Params: []Param{failure("none: the radius √(2 log T/n) of 002", onlyDerived("002 Theorem 2.1.5"))},
 			New: func(s Setting, params Params) (policy.Policy, error) {
 				build := func() (*policy.SuccessiveElimination, error) {
@@ -374,8 +411,10 @@ func policies() []Entry {
 			Name: "explore-then-commit", Title: "Explore then commit", Guarantee: noGuarantee,
 			Regret: "O(T^⅔ (K log T)^⅓) at the default (Slivkins 2019, Theorem 1.5)",
 			Source: "Lattimore and Szepesvári 2020, Algorithm 1",
-			Params: []Param{{Name: "rounds", Doc: "rounds of each arm before the commitment", Integer: true, Default: math.NaN(),
-				Proof: onlyDerived("Slivkins 2019, Theorem 1.5"), DefaultDoc: "⌈(T/K)^⅔ (log T)^⅓⌉, at most T/K", Lo: 1, LoIn: true, Hi: maxRounds, HiIn: true}},
+			Params: []Param{{Name: "rounds", Doc: "rounds of each arm before the commitment",
+				Integer: true, Default: math.NaN(),
+				Proof:      onlyDerived("Slivkins 2019, Theorem 1.5"),
+				DefaultDoc: "⌈(T/K)^⅔ (log T)^⅓⌉, at most T/K", Lo: 1, LoIn: true, Hi: maxRounds, HiIn: true}},
 			New: func(s Setting, params Params) (policy.Policy, error) {
 				rounds, ok := params["rounds"]
 				if !ok {
@@ -391,7 +430,8 @@ func policies() []Entry {
 	}
 }
 
-// maxRounds is the largest number of rounds that is a parameter: exact as a double, and in an int of 32 bits.
+// maxRounds is the largest number of rounds that is a parameter: exact as a double, and in
+// an int of 32 bits.
 const maxRounds = min(1<<53, math.MaxInt/4)
 
 // or is a parameter whose default is derived.
@@ -403,35 +443,41 @@ func (p Params) or(name string, derived float64) float64 {
 }
 
 func alpha(theorem string) Param {
-	return Param{Name: "alpha", Doc: "exploration parameter α (β in the print of the index)", Default: 3.1, Lo: 0, Hi: math.Inf(1),
+	return Param{Name: "alpha", Doc: "exploration parameter α (β in the print of the index)",
+		Default: 3.1, Lo: 0, Hi: math.Inf(1),
 		Proof: Proof{Theorem: theorem, Above: 3}}
 }
 
 func failure(byDefault string, p Proof) Param {
-	return Param{Name: "beta", Doc: "probability of failure β of the confidence bounds", Default: math.NaN(), DefaultDoc: byDefault, Lo: 0, Hi: 1, Proof: p}
+	return Param{Name: "beta", Doc: "probability of failure β of the confidence bounds",
+		Default: math.NaN(), DefaultDoc: byDefault, Lo: 0, Hi: 1, Proof: p}
 }
 
 // ratio is the growth of episodes, where the source doubles.
 func ratio(theorem string) Param {
-	return Param{Name: "ratio", Doc: "ratio by which an arm's plays grow in each of its episodes", Default: math.NaN(), DefaultDoc: "2",
+	return Param{Name: "ratio", Doc: "ratio by which an arm's plays grow in each of its episodes",
+		Default: math.NaN(), DefaultDoc: "2",
 		Lo: 1, Hi: 1e6, HiIn: true, Proof: onlyDerived(theorem, 2)}
 }
 
 // geometric are the parameters of DP-KLUCB and DP-IMED.
 func geometric(alpha float64, first string, p Proof) []Param {
 	return []Param{
-		{Name: "alpha", Doc: "ratio α by which an arm's plays grow in each of its batches", Default: alpha, Lo: 1, Hi: 1e6, HiIn: true, Proof: p},
-		{Name: "first", Doc: "rounds of an arm's first batch; 1 is the literal schedule, whose regret has heavy tails", Integer: true,
+		{Name: "alpha", Doc: "ratio α by which an arm's plays grow in each of its batches",
+			Default: alpha, Lo: 1, Hi: 1e6, HiIn: true, Proof: p},
+		{Name: "first", Doc: "rounds of an arm's first batch; 1 is the literal schedule, whose " +
+			"regret has heavy tails", Integer: true,
 			Default: math.NaN(), DefaultDoc: first, Lo: 1, LoIn: true, Hi: maxRounds, HiIn: true, Proof: p},
 	}
 }
 
 func printedHalf(theorem string) Param {
-	return Param{Name: "printed_half", Flag: true, Proof: only(theorem, 0), Doc: "count an arm's first episode as ½ sample, as the printed ½N does: twice the noise, a wider bonus"}
+	return Param{Name: "printed_half", Flag: true, Proof: only(theorem, 0),
+		Doc: "count an arm's first episode as ½ sample, as the printed ½N does: twice the noise, a wider bonus"}
 }
 
-// pure is the ε of a pure policy that meets the budget: ρ-zCDP is met by ε = √(2ρ) (000 Proposition 2.6) and by ε = ρ (D_α ≤ D_∞ ≤ ε), which is
-// larger from ρ = 2; none by ε = ∞.
+// pure is the ε of a pure policy that meets the budget: ρ-zCDP is met by ε = √(2ρ) (000 Proposition
+// 2.6) and by ε = ρ (D_α ≤ D_∞ ≤ ε), which is larger from ρ = 2; none by ε = ∞.
 func pure(b privacy.Budget) (float64, error) {
 	switch b := b.(type) {
 	case nil, privacy.None:
@@ -473,7 +519,8 @@ func episodic[P interface {
 }
 
 // accumulating builds DP-KLUCB and its like.
-func accumulating[P policy.Policy](build func(arms int, epsilon, alpha float64, first int) (P, error)) func(Setting, Params) (policy.Policy, error) {
+func accumulating[P policy.Policy](build func(arms int, epsilon, alpha float64, first int) (P,
+	error)) func(Setting, Params) (policy.Policy, error) {
 	return func(s Setting, p Params) (policy.Policy, error) {
 		epsilon, err := pure(s.Budget)
 		if err != nil {

@@ -1,36 +1,44 @@
-// Package choose answers one question: which private policy should I use? It plays every policy that can meet a budget on an instance, or on
-// instances drawn from a prior, and ranks them by mean regret, adding runs until the ranking is settled at a stated error level.
+// Package choose answers one question: which private policy should I use? It plays every policy
+// that can meet a budget on an instance, or on instances drawn from a prior, and ranks them by mean
+// regret, adding runs until the ranking is settled at a stated error level.
 //
 // # What is promised
 //
-// Policies are compared in pairs, run by run in the same worlds. A pair is settled when one mean is shown to be below the other, or when the
-// two are shown to be within a factor 1 + Resolution of each other. Sample sizes are n_i = MinRuns·2^i (and at last MaxRuns), and each
-// statement has an error probability of its own for each size, in advance:
+// Policies are compared in pairs, run by run in the same worlds. A pair is settled when one mean is
+// shown to be below the other, or when the two are shown to be within a factor 1 + Resolution of
+// each other. Sample sizes are n_i = MinRuns·2^i (and at last MaxRuns), and each statement has an
+// error probability of its own for each size, in advance:
 //
 //	Level · w_i / S,  w_i = 1/((π²/3 − 1)(1 + |i|)²),  Σ_i w_i ≤ 1,  S = 2·(pairs + policies).
 //
-// By the union bound all statements, at all sizes, hold together with probability at least 1 − Level. So it does not matter when one
-// looks, which pairs are looked at, or that a policy gets more runs because it is close to another; a policy that is settled against its
-// neighbours stops early at no price, and a verdict may be replaced by that of a longer sample. Intervals of means, the ± of an answer, are
-// among the statements.
+// By the union bound all statements, at all sizes, hold together with probability at least 1 −
+// Level. So it does not matter when one looks, which pairs are looked at, or that a policy gets
+// more runs because it is close to another; a policy that is settled against its neighbours stops
+// early at no price, and a verdict may be replaced by that of a longer sample. Intervals of means,
+// the ± of an answer, are among the statements.
 //
-// Each statement is one of three kinds. Student's interval of a mean or of a paired difference is approximate: it trusts that the mean of n runs
-// is nearly Gaussian. It is believed only where the sample's skewness, in the direction that would mislead, is at most √(n/25) (Cochran, Sampling
-// Techniques, 1977, §2.15: n > 25 G₁²). Hoeffding's bound (JASA 58, 1963, Theorem 1), P(x̄ ≤ x) ≤ exp(−n kl(x/B, μ/B)) for values in [0,B], needs no
-// trust: B is the horizon times the largest gap. Neither does betting on paired differences (Waudby-Smith and Ramdas, JRSS B 86, 2024): where the mean
-// of d ≤ B is not negative, no bet of a fixed share λ ≤ 1/B on its being so is expected to gain, and Π(1 − λd) reaches S/Level·2 ever with
-// probability at most Level/2S (Ville's inequality, at all sizes at once, so that no w_i is needed). These two settle what a few disasters keep
+// Each statement is one of three kinds. Student's interval of a mean or of a paired difference is
+// approximate: it trusts that the mean of n runs is nearly Gaussian. It is believed only where the
+// sample's skewness, in the direction that would mislead, is at most √(n/25) (Cochran, Sampling
+// Techniques, 1977, §2.15: n > 25 G₁²). Hoeffding's bound (JASA 58, 1963, Theorem 1), P(x̄ ≤ x) ≤
+// exp(−n kl(x/B, μ/B)) for values in [0,B], needs no trust: B is the horizon times the largest gap.
+// Neither does betting on paired differences (Waudby-Smith and Ramdas, JRSS B 86, 2024): where the
+// mean of d ≤ B is not negative, no bet of a fixed share λ ≤ 1/B on its being so is expected to
+// gain, and Π(1 − λd) reaches S/Level·2 ever with probability at most Level/2S (Ville's inequality,
+// at all sizes at once, so that no w_i is needed). These two settle what a few disasters keep
 // Student's from settling.
 //
-// What no run has shown, Student's interval cannot know: an event that strikes once in 100 000 runs, and costs 100 000 times the
-// mean, doubles the mean unseen. Quantiles and the largest regret stand beside each mean for this reason, and Strict uses only Hoeffding's bound
-// and betting, which hold whatever the tails are. It needs many more runs.
+// What no run has shown, Student's interval cannot know: an event that strikes once in 100 000
+// runs, and costs 100 000 times the mean, doubles the mean unseen. Quantiles and the largest regret
+// stand beside each mean for this reason, and Strict uses only Hoeffding's bound and betting, which
+// hold whatever the tails are. It needs many more runs.
 //
 // # What is recommended
 //
-// The first of the ranking, with two exceptions, in Answer.Refused. Where clipping to the declared range changes which arm is best, policies
-// look for another arm than the one they are judged by, and who is in front is in front by accident. And where the first is not shown to
-// lose less than playing all arms equally often, which looks at no reward, that is what to do.
+// The first of the ranking, with two exceptions, in Answer.Refused. Where clipping to the declared
+// range changes which arm is best, policies look for another arm than the one they are judged by,
+// and who is in front is in front by accident. And where the first is not shown to lose less than
+// playing all arms equally often, which looks at no reward, that is what to do.
 package choose
 
 import (
@@ -58,15 +66,17 @@ type Candidate struct {
 
 // A Question is what to choose for.
 type Question struct {
-	Source  bandit.Source // an instance, or a prior over instances: bandit.Fixed or a source that is redrawn each run
+	// an instance, or a prior over instances: bandit.Fixed or a source that is redrawn each run
+	Source  bandit.Source
 	Budget  privacy.Budget
 	Horizon int // T, rounds
-	// Lo and Hi are the declared range of rewards; both 0 means [0,1], which logged rewards may not leave: their range must be declared, from
-	// what is known without them. Rewards outside are clipped, and regret is that of the means before clipping.
+	// Lo and Hi are the declared range of rewards; both 0 means [0,1], which logged rewards may not
+	// leave: their range must be declared, from what is known without them. Rewards outside are
+	// clipped, and regret is that of the means before clipping.
 	Lo, Hi float64
 
-	// Policies are the candidates. None means every private policy of the catalog that can meet the budget, at its defaults. A policy
-	// without privacy is played as a reference and never ranked.
+	// Policies are the candidates. None means every private policy of the catalog that can meet the
+	// budget, at its defaults. A policy without privacy is played as a reference and never ranked.
 	Policies  []Candidate
 	Reference bool // play the catalog's policies without privacy too, as references
 
@@ -74,14 +84,18 @@ type Question struct {
 	Resolution float64 // in [0,1): means within this fraction of each other are a tie; 0 means 0.01
 	Strict     bool    // trust no central limit theorem
 
-	// MinRuns is the number of runs before a policy may be settled, at least 2; 0 means 1024, or MaxRuns if that is less. The first two of the
-	// ranking get 16 times as many, so that rare disasters show. Policies whose runs are long get fewer: see Effort.
+	// MinRuns is the number of runs before a policy may be settled, at least 2; 0 means 1024, or
+	// MaxRuns if that is less. The first two of the ranking get 16 times as many, so that rare
+	// disasters show. Policies whose runs are long get fewer: see Effort.
 	MinRuns int
 	MaxRuns int // of each policy, at least 2; 0 means 65536, or MinRuns if that is more
-	// Effort bounds the work on one policy: it gets no more runs than this many releases (rounds, where each reward must be drawn by itself),
-	// an eighth of it before it may be settled with fewer than MinRuns, and a quarter for being among the first two. At least 16 runs are played. 0 means 2^28.
+	// Effort bounds the work on one policy: it gets no more runs than this many releases (rounds,
+	// where each reward must be drawn by itself), an eighth of it before it may be settled with
+	// fewer than MinRuns, and a quarter for being among the first two. At least 16 runs are
+	// played. 0 means 2^28.
 	Effort int
-	// Time, if positive, is the time after which no run is begun: the answer is then what is known, and depends on the machine.
+	// Time, if positive, is the time after which no run is begun: the answer is then what is known,
+	// and depends on the machine.
 	Time time.Duration
 
 	Seed    uint64
@@ -112,17 +126,21 @@ const (
 // A Row is one policy of an answer.
 type Row struct {
 	Policy string `json:"policy"` // its label: the name, and parameters that were given
-	Tier   int    `json:"tier"`   // from 1: a tier ends where the next policy is shown to be worse; 0 for references
-	// First says what is known of the first policy against this one: Better, Tie or Unsettled. It is empty for the first and for references.
+	// from 1: a tier ends where the next policy is shown to be worse; 0 for references
+	Tier int `json:"tier"`
+	// First says what is known of the first policy against this one: Better, Tie or Unsettled. It
+	// is empty for the first and for references.
 	First     Verdict `json:"first,omitempty"`
 	Guarantee string  `json:"guarantee"`
 	Bound     string  `json:"bound"`   // on regret, and where it is proved
 	Source    string  `json:"source"`  // of the policy
 	Anytime   bool    `json:"anytime"` // needs no horizon
 
-	Runs   int     `json:"runs"`
-	Mean   float64 `json:"mean"` // of the regret at the horizon
-	Half   float64 `json:"half"` // Mean ± Half is Student's interval; those of all rows that are not Heavy hold together at the question's level
+	Runs int     `json:"runs"`
+	Mean float64 `json:"mean"` // of the regret at the horizon
+	// Mean ± Half is Student's interval; those of all rows that are not Heavy hold together at the
+	// question's level
+	Half   float64 `json:"half"`
 	SD     float64 `json:"sd"`
 	Ratio  float64 `json:"ratio,omitempty"` // Mean over the first row's; 0 where that is 0
 	Median float64 `json:"median"`
@@ -131,8 +149,8 @@ type Row struct {
 	Max    float64 `json:"max"`
 	// Top is the share of the mean that the worst hundredth of the runs carries.
 	Top float64 `json:"top"`
-	// Heavy says that the mean rests on a few runs: Top is above ½ (of 100 runs at least), or the skewness of the runs is above √(n/25),
-	// so that Student's interval is not to be trusted.
+	// Heavy says that the mean rests on a few runs: Top is above ½ (of 100 runs at least), or the
+	// skewness of the runs is above √(n/25), so that Student's interval is not to be trusted.
 	Heavy bool `json:"heavy"`
 
 	Candidate Candidate `json:"-"`
@@ -158,10 +176,12 @@ type Answer struct {
 	Rows       []Row      `json:"rows"`    // best first
 	Verdicts   []Verdict  `json:"verdicts"`
 	References []Row      `json:"references"`
-	Regret     string     `json:"regret"`      // of which means it is
-	Range      [2]float64 `json:"range"`       // that rewards are clipped to
-	EqualSplit float64    `json:"equal_split"` // the expected regret of playing all arms equally often
-	// Refused says why nothing is recommended: clipping changes which arm is best, or the first policy is not shown to lose less than an equal split.
+	Regret     string     `json:"regret"` // of which means it is
+	Range      [2]float64 `json:"range"`  // that rewards are clipped to
+	// the expected regret of playing all arms equally often
+	EqualSplit float64 `json:"equal_split"`
+	// Refused says why nothing is recommended: clipping changes which arm is best, or the first
+	// policy is not shown to lose less than an equal split.
 	Refused  string   `json:"refused,omitempty"`
 	Left     []Left   `json:"left"`
 	Warnings []string `json:"warnings"`
@@ -170,7 +190,8 @@ type Answer struct {
 // Use is the first of the ranking: the policy to use, unless Refused says that there is none.
 func (a *Answer) Use() Row { return a.Rows[0] }
 
-// Against are the policies of which this is known, against the first: that it is better, that they tie with it, or nothing.
+// Against are the policies of which this is known, against the first: that it is better, that they
+// tie with it, or nothing.
 func (a *Answer) Against(v Verdict) []Row {
 	var out []Row
 	for _, r := range a.Rows[1:] {
@@ -190,7 +211,8 @@ func (a *Answer) Anytime() (Row, bool) {
 	return a.Rows[i], true
 }
 
-// Rank answers a question. Errors in the question match ErrQuestion; a cancelled context gives its error and no answer.
+// Rank answers a question. Errors in the question match ErrQuestion; a cancelled context gives its
+// error and no answer.
 func Rank(ctx context.Context, q Question) (Answer, error) {
 	declared := q.Lo != 0 || q.Hi != 0
 	if err := q.complete(); err != nil {
@@ -201,8 +223,10 @@ func Rank(ctx context.Context, q Question) (Answer, error) {
 		return Answer{}, err
 	}
 	c := contest{
-		ranked: w.ranked, all: len(w.entrants), level: q.Level, resolution: q.Resolution, strict: q.Strict, top: w.top,
-		min: q.MinRuns, max: q.MaxRuns, effort: q.Effort, workers: q.Workers, limit: q.Time, play: w.play, progress: q.Progress,
+		ranked: w.ranked, all: len(w.entrants), level: q.Level, resolution: q.Resolution,
+		strict: q.Strict, top: w.top,
+		min: q.MinRuns, max: q.MaxRuns, effort: q.Effort, workers: q.Workers, limit: q.Time,
+		play: w.play, progress: q.Progress,
 	}
 	if err := c.run(ctx); err != nil {
 		return Answer{}, err

@@ -37,10 +37,13 @@ func names(list ...string) []choose.Candidate {
 	return out
 }
 
-// Every private policy of the catalog that meets the budget is ranked, or left out with a reason; those without privacy are not ranked.
+// Every private policy of the catalog that meets the budget is ranked, or left out with a reason;
+// those without privacy are not ranked.
 func TestTheCatalogIsTheField(t *testing.T) {
-	for _, b := range []privacy.Budget{privacy.Pure{Epsilon: 1}, privacy.ZCDP{Rho: 0.1}, privacy.Approx{Epsilon: 1, Delta: 1e-6}, privacy.Renyi{Alpha: 8, Epsilon: 1}} {
-		a, err := choose.Rank(t.Context(), choose.Question{Source: standard(t), Budget: b, Horizon: 2000, MinRuns: 4, MaxRuns: 4, Reference: true})
+	for _, b := range []privacy.Budget{privacy.Pure{Epsilon: 1}, privacy.ZCDP{Rho: 0.1},
+		privacy.Approx{Epsilon: 1, Delta: 1e-6}, privacy.Renyi{Alpha: 8, Epsilon: 1}} {
+		a, err := choose.Rank(t.Context(), choose.Question{Source: standard(t), Budget: b,
+			Horizon: 2000, MinRuns: 4, MaxRuns: 4, Reference: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +78,8 @@ func TestAnswersDoNotDependOnWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, src := range []bandit.Source{standard(t), prior} {
-		q := choose.Question{Source: src, Budget: privacy.Pure{Epsilon: 1}, Horizon: 5000, Policies: names("adap-klucb", "adap-ucb", "dp-se", "ucb"), MinRuns: 32, MaxRuns: 256, Workers: 1}
+		q := choose.Question{Source: src, Budget: privacy.Pure{Epsilon: 1}, Horizon: 5000,
+			Policies: names("adap-klucb", "adap-ucb", "dp-se", "ucb"), MinRuns: 32, MaxRuns: 256, Workers: 1}
 		one, err := choose.Rank(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
@@ -93,17 +97,20 @@ func TestAnswersDoNotDependOnWorkers(t *testing.T) {
 				t.Errorf("place %d: %q against the first", i+1, r.First)
 			}
 		}
-		if n := len(one.Against(choose.Better)) + len(one.Against(choose.Tie)) + len(one.Against(choose.Unsettled)); n != len(one.Rows)-1 {
+		if n := len(one.Against(choose.Better)) + len(one.Against(choose.Tie)) +
+			len(one.Against(choose.Unsettled)); n != len(one.Rows)-1 {
 			t.Errorf("%d policies are against the first of %d", n, len(one.Rows))
 		}
 		q.Seed = 2
-		if other, err := choose.Rank(t.Context(), q); err != nil || cmp.Equal(one.Rows[0].Mean, other.Rows[0].Mean) {
+		if other, err := choose.Rank(t.Context(), q); err != nil ||
+			cmp.Equal(one.Rows[0].Mean, other.Rows[0].Mean) {
 			t.Errorf("another seed, the same answer: %v", err)
 		}
 	}
 }
 
-// A run of a question is the same run of an experiment, so that the command which an answer names repeats it.
+// A run of a question is the same run of an experiment, so that the command which an answer
+// names repeats it.
 func TestRunsAreThoseOfAnExperiment(t *testing.T) {
 	prior, err := bandit.NewUniformMeans(3, 0.25, 0.75, bandit.BernoulliFamily(), true)
 	if err != nil {
@@ -111,14 +118,19 @@ func TestRunsAreThoseOfAnExperiment(t *testing.T) {
 	}
 	for _, src := range []bandit.Source{standard(t), prior} {
 		params := catalog.Params{"alpha": 2}
-		a, err := choose.Rank(t.Context(), choose.Question{Source: src, Budget: privacy.Pure{Epsilon: 1}, Horizon: 5000, Seed: 7, MinRuns: 8, MaxRuns: 8,
-			Policies: []choose.Candidate{{Policy: "adap-klucb"}, {Policy: "adap-ucb", Params: params}, {Policy: "kl-ucb"}}})
+		a, err := choose.Rank(t.Context(), choose.Question{Source: src,
+			Budget: privacy.Pure{Epsilon: 1}, Horizon: 5000, Seed: 7, MinRuns: 8, MaxRuns: 8,
+			Policies: []choose.Candidate{{Policy: "adap-klucb"},
+				{Policy: "adap-ucb", Params: params}, {Policy: "kl-ucb"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := experiment.Run(t.Context(), &experiment.Spec{Name: "same", Horizon: 5000, Runs: 8, Seed: 7, Points: 1,
-			Instances: []experiment.Instance{{Name: "world", Source: src}}, Budgets: []privacy.Budget{privacy.Pure{Epsilon: 1}},
-			Policies: []experiment.Policy{{Policy: "adap-klucb"}, {Policy: "adap-ucb", Name: "adap-ucb (alpha=2)", Params: params}, {Policy: "kl-ucb"}}},
+		r, err := experiment.Run(t.Context(), &experiment.Spec{Name: "same", Horizon: 5000, Runs: 8,
+			Seed: 7, Points: 1,
+			Instances: []experiment.Instance{{Name: "world", Source: src}},
+			Budgets:   []privacy.Budget{privacy.Pure{Epsilon: 1}},
+			Policies: []experiment.Policy{{Policy: "adap-klucb"},
+				{Policy: "adap-ucb", Name: "adap-ucb (alpha=2)", Params: params}, {Policy: "kl-ucb"}}},
 			experiment.Options{Out: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
@@ -155,7 +167,9 @@ func TestRewardsOutOfRangeAreClipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := choose.Rank(t.Context(), choose.Question{Source: bandit.Fixed(in), Budget: privacy.Pure{Epsilon: 1}, Horizon: 1000, Policies: names("adap-ucb", "dp-se"), MinRuns: 16, MaxRuns: 16})
+	a, err := choose.Rank(t.Context(), choose.Question{Source: bandit.Fixed(in),
+		Budget: privacy.Pure{Epsilon: 1}, Horizon: 1000, Policies: names("adap-ucb", "dp-se"),
+		MinRuns: 16, MaxRuns: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,11 +178,13 @@ func TestRewardsOutOfRangeAreClipped(t *testing.T) {
 	}
 }
 
-// Three arms in cents of which the dearest sells least often. In [0,1] a sale is a sale, so the arm that sells most often looks best.
+// Three arms in cents of which the dearest sells least often. In [0,1] a sale is a sale, so the arm
+// that sells most often looks best.
 func cents(t *testing.T) bandit.Source {
 	t.Helper()
 	log := "arm,reward\n" + strings.Repeat("a,0\n", 70) + strings.Repeat("a,1000\n", 30) +
-		strings.Repeat("b,0\n", 80) + strings.Repeat("b,4000\n", 20) + strings.Repeat("c,0\n", 65) + strings.Repeat("c,250\n", 35)
+		strings.Repeat("b,0\n", 80) + strings.Repeat("b,4000\n", 20) + strings.Repeat("c,0\n", 65) +
+		strings.Repeat("c,250\n", 35)
 	in, _, err := bandit.ReadCSV(strings.NewReader(log), logged.Format{})
 	if err != nil {
 		t.Fatal(err)
@@ -178,8 +194,10 @@ func cents(t *testing.T) bandit.Source {
 
 // A range that turns the arms round, or that nobody declared, recommends nothing.
 func TestNothingIsRecommendedWhereClippingTurnsTheArms(t *testing.T) {
-	q := choose.Question{Source: cents(t), Budget: privacy.Pure{Epsilon: 1}, Horizon: 20_000, Policies: names("adap-klucb", "dp-imed"), MinRuns: 16, MaxRuns: 16}
-	if _, err := choose.Rank(t.Context(), q); !errors.Is(err, choose.ErrQuestion) || !strings.Contains(err.Error(), "no range is declared") {
+	q := choose.Question{Source: cents(t), Budget: privacy.Pure{Epsilon: 1}, Horizon: 20_000,
+		Policies: names("adap-klucb", "dp-imed"), MinRuns: 16, MaxRuns: 16}
+	if _, err := choose.Rank(t.Context(), q); !errors.Is(err, choose.ErrQuestion) ||
+		!strings.Contains(err.Error(), "no range is declared") {
 		t.Errorf("no range: %v", err)
 	}
 	const split = 20_000 * (500 + 712.5) / 3 // means are 300, 800 and 87.5
@@ -228,7 +246,8 @@ func (sometimes) Instance(s *noise.Fast) (bandit.Instance, error) {
 // On instances that are redrawn, one in which clipping turns the arms is enough.
 func TestClippingOfAPriorIsLookedAtRunByRun(t *testing.T) {
 	for hi, refused := range map[float64]bool{1: true, 2: false} {
-		a, err := choose.Rank(t.Context(), choose.Question{Source: sometimes{}, Budget: privacy.Pure{Epsilon: 1}, Horizon: 500, Lo: 0, Hi: hi,
+		a, err := choose.Rank(t.Context(), choose.Question{Source: sometimes{},
+			Budget: privacy.Pure{Epsilon: 1}, Horizon: 500, Lo: 0, Hi: hi,
 			Policies: names("dp-imed"), MinRuns: 64, MaxRuns: 64})
 		if err != nil {
 			t.Fatal(err)
@@ -242,32 +261,40 @@ func TestClippingOfAPriorIsLookedAtRunByRun(t *testing.T) {
 	}
 }
 
-// The first of a ranking may lose more than an equal split does: at this budget every index ties, and the arm that is listed first is played.
+// The first of a ranking may lose more than an equal split does: at this budget every index ties,
+// and the arm that is listed first is played.
 func TestNothingIsRecommendedThatAnEqualSplitBeats(t *testing.T) {
 	in, err := bandit.BernoulliInstance(0.2, 0.8)
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := choose.Question{Source: bandit.Fixed(in), Budget: privacy.Pure{Epsilon: 0.001}, Horizon: 1000, Policies: names("adap-klucb"), MinRuns: 16, MaxRuns: 16}
+	q := choose.Question{Source: bandit.Fixed(in), Budget: privacy.Pure{Epsilon: 0.001},
+		Horizon: 1000, Policies: names("adap-klucb"), MinRuns: 16, MaxRuns: 16}
 	a, err := choose.Rank(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if math.Abs(a.EqualSplit-300) > 1e-9 || !(a.Use().Mean > 300) || !strings.Contains(a.Refused, "equally often") {
+	if math.Abs(a.EqualSplit-300) > 1e-9 || !(a.Use().Mean > 300) ||
+		!strings.Contains(a.Refused, "equally often") {
 		t.Errorf("%v against %v: %q", a.Use().Mean, a.EqualSplit, a.Refused)
 	}
 	// Of all pairs that are not settled one warning tells.
-	many := choose.Question{Source: bandit.Fixed(in), Budget: privacy.Pure{Epsilon: 0.01}, Horizon: 100, MinRuns: 16, MaxRuns: 16,
+	many := choose.Question{Source: bandit.Fixed(in), Budget: privacy.Pure{Epsilon: 0.01},
+		Horizon: 100, MinRuns: 16, MaxRuns: 16,
 		Policies: names("dp-ucb", "dp-ucb-thesis", "dp-ucb-anytime", "lazy-dp-ts")}
-	if a, err := choose.Rank(t.Context(), many); err != nil || strings.Count(strings.Join(a.Warnings, "\n"), "are not settled") != 1 ||
+	if a, err := choose.Rank(t.Context(), many); err != nil ||
+		strings.Count(strings.Join(a.Warnings, "\n"), "are not settled") != 1 ||
 		!strings.Contains(strings.Join(a.Warnings, "\n"), "; ") {
 		t.Errorf("%q, %v", a.Warnings, err)
 	}
 	// DP-SE cannot begin: it is an equal split. Nor is a lead of chance a reason.
 	for _, policy := range []string{"dp-se", "lazy-dp-ts"} {
-		q := choose.Question{Source: bandit.Fixed(in), Budget: privacy.Pure{Epsilon: 0.01}, Horizon: 100, Policies: names(policy), MinRuns: 64, MaxRuns: 64}
-		if a, err := choose.Rank(t.Context(), q); err != nil || !strings.Contains(a.Refused, "is not shown to be better") {
-			t.Errorf("%s: %v ± %v against %v: %q, %v", policy, a.Use().Mean, a.Use().Half, a.EqualSplit, a.Refused, err)
+		q := choose.Question{Source: bandit.Fixed(in), Budget: privacy.Pure{Epsilon: 0.01},
+			Horizon: 100, Policies: names(policy), MinRuns: 64, MaxRuns: 64}
+		if a, err := choose.Rank(t.Context(), q); err != nil ||
+			!strings.Contains(a.Refused, "is not shown to be better") {
+			t.Errorf("%s: %v ± %v against %v: %q, %v", policy, a.Use().Mean, a.Use().Half,
+				a.EqualSplit, a.Refused, err)
 		}
 	}
 	q.Budget = privacy.Pure{Epsilon: 1}
@@ -310,7 +337,8 @@ func TestBadQuestions(t *testing.T) {
 	} {
 		q := good
 		test.mend(&q)
-		if _, err := choose.Rank(t.Context(), q); !errors.Is(err, choose.ErrQuestion) || !strings.Contains(err.Error(), test.want) {
+		if _, err := choose.Rank(t.Context(), q); !errors.Is(err, choose.ErrQuestion) ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("got %v, want %q", err, test.want)
 		}
 	}
@@ -318,7 +346,8 @@ func TestBadQuestions(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	q := choose.Question{Source: standard(t), Budget: privacy.Pure{Epsilon: 1}, Horizon: 1000, Policies: names("adap-ucb", "dp-se"), MinRuns: 16,
+	q := choose.Question{Source: standard(t), Budget: privacy.Pure{Epsilon: 1}, Horizon: 1000,
+		Policies: names("adap-ucb", "dp-se"), MinRuns: 16,
 		Progress: func(choose.Progress) { cancel() }}
 	if _, err := choose.Rank(ctx, q); err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
@@ -335,7 +364,8 @@ func ExampleRank() {
 		return
 	}
 	a, err := choose.Rank(context.Background(), choose.Question{
-		Source: bandit.Fixed(in), Budget: privacy.Pure{Epsilon: 1}, Horizon: 100_000, Policies: names("adap-klucb", "adap-ucb", "dp-se"), MinRuns: 64,
+		Source: bandit.Fixed(in), Budget: privacy.Pure{Epsilon: 1}, Horizon: 100_000,
+		Policies: names("adap-klucb", "adap-ucb", "dp-se"), MinRuns: 64,
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -13,16 +13,20 @@ import (
 	"github.com/sotto-dp/sotto/interval"
 )
 
-// A contest ranks entrants by the mean of what play returns for them, the least first. It knows nothing of bandits.
+// A contest ranks entrants by the mean of what play returns for them, the least first. It knows
+// nothing of bandits.
 type contest struct {
-	ranked, all       int // the first ranked of all entrants are ranked; the others get no more runs than they need for a mean
+	// the first ranked of all entrants are ranked; the others get no more runs than
+	// they need for a mean
+	ranked, all       int
 	level, resolution float64
 	strict            bool
 	top               float64 // values are in [0, top]
 	min, max, effort  int
 	workers           int
 	limit             time.Duration
-	// play fills out with the values of runs first, first+1, …, a function of entrant and run alone, and returns the largest work of a run.
+	// play fills out with the values of runs first, first+1, …, a function of entrant and run
+	// alone, and returns the largest work of a run.
 	play     func(ctx context.Context, entrant, first int, out []float64) (work int, err error)
 	progress func(Progress)
 
@@ -56,8 +60,8 @@ type judgement struct {
 // fewest is the least number of runs that a sample has, where the question does not want fewer.
 const fewest = 16
 
-// again is how many times min the first entrant of the ranking and the next one must have been played: what is rarer than one in
-// min may be why they are in front.
+// again is how many times min the first entrant of the ranking and the next one must have been
+// played: what is rarer than one in min may be why they are in front.
 const again = 16
 
 // ErrTime is matched when the time was over before there was anything to say.
@@ -79,7 +83,8 @@ func (c *contest) run(ctx context.Context) error {
 		}
 		for i := range c.entrant {
 			if c.entrant[i].size < 0 {
-				return fmt.Errorf("%w: after %v some policies have not yet been played %d times", ErrTime, c.limit, c.sizes[0])
+				return fmt.Errorf("%w: after %v some policies have not yet been played %d times",
+					ErrTime, c.limit, c.sizes[0])
 			}
 		}
 		c.settle()
@@ -141,8 +146,8 @@ func (c *contest) within(work, effort int) int {
 	return k
 }
 
-// raise plays until every entrant has the size that is wanted of it; late says that the time was over first. Samples that are not whole
-// are dropped.
+// raise plays until every entrant has the size that is wanted of it; late says that the time was
+// over first. Samples that are not whole are dropped.
 func (c *contest) raise(ctx, limited context.Context, want []int) (late bool, err error) {
 	type task struct{ entrant, from, to int }
 	var tasks []task
@@ -254,7 +259,8 @@ func (c *contest) wanted(want []int) (next, unsettled int) {
 		}
 		unsettled++
 		a, b := &c.entrant[i], &c.entrant[j]
-		// The smaller sample bounds what a pair can say; a long one helps alone, if the other has reached its end.
+		// The smaller sample bounds what a pair can say; a long one helps alone, if the other has
+		// reached its end.
 		growA, growB := a.size < a.cap, b.size < b.cap
 		if growA && (a.size <= b.size || !growB) {
 			want[i] = max(want[i], a.size+1)
@@ -271,8 +277,9 @@ func (c *contest) wanted(want []int) (next, unsettled int) {
 	return next, unsettled
 }
 
-// settle judges the pairs that have more runs than when they were judged last, or are not settled. Every judgement at every size holds
-// with what was promised, so that the last one may replace an earlier one. One that the longer sample casts doubt on is withdrawn.
+// settle judges the pairs that have more runs than when they were judged last, or are not settled.
+// Every judgement at every size holds with what was promised, so that the last one may replace an
+// earlier one. One that the longer sample casts doubt on is withdrawn.
 func (c *contest) settle() {
 	bounds := make([]bound, c.ranked)
 	for i := range bounds {
@@ -318,7 +325,8 @@ func (c *contest) worse(than int) []bool {
 	return marked
 }
 
-// rank orders the entrants: by their means, where that contradicts no settled pair. (Samples of different sizes can.)
+// rank orders the entrants: by their means, where that contradicts no settled pair. (Samples of
+// different sizes can.)
 func (c *contest) rank() {
 	rest := make([]int, c.ranked)
 	mean := make([]float64, c.ranked)

@@ -12,10 +12,13 @@ import (
 	"github.com/sotto-dp/sotto/interval"
 )
 
-// synthetic is a contest of laws whose means are known: draw is the value of an entrant in a world of its own, with a part that all share.
-func synthetic(seed uint64, entrants int, draw func(entrant int, shared float64, r *rand.Rand) float64) *contest {
+// synthetic is a contest of laws whose means are known: draw is the value of an entrant in a world
+// of its own, with a part that all share.
+func synthetic(seed uint64, entrants int,
+	draw func(entrant int, shared float64, r *rand.Rand) float64) *contest {
 	return &contest{
-		ranked: entrants, all: entrants, level: 0.05, resolution: 0.01, top: 1e6, min: 32, max: 1024, effort: 1 << 28, workers: 1,
+		ranked: entrants, all: entrants, level: 0.05, resolution: 0.01, top: 1e6, min: 32,
+		max: 1024, effort: 1 << 28, workers: 1,
 		play: func(_ context.Context, i, first int, out []float64) (int, error) {
 			for k := range out {
 				world := rand.New(rand.NewPCG(seed, uint64(first+k)))
@@ -49,8 +52,9 @@ func atMost(t *testing.T, count, n int, p float64) {
 	}
 }
 
-// Among policies of equal means, a strict order is declared with probability at most the level, although one looks again
-// and again. Values are Gaussian and share their worlds, exponential, or one of them costs 20 once in 20 runs.
+// Among policies of equal means, a strict order is declared with probability at most the level,
+// although one looks again and again. Values are Gaussian and share their worlds, exponential, or
+// one of them costs 20 once in 20 runs.
 func TestEqualMeansAreNotOrdered(t *testing.T) {
 	for _, test := range []struct {
 		name           string
@@ -60,7 +64,9 @@ func TestEqualMeansAreNotOrdered(t *testing.T) {
 		{"gaussian", 32, 2000, func(i int, shared float64, r *rand.Rand) float64 {
 			return 100 + 10*shared + float64(1+i)*r.NormFloat64()
 		}},
-		{"exponential", 32, 1000, func(i int, shared float64, r *rand.Rand) float64 { return 10*r.ExpFloat64() + shared }},
+		{"exponential", 32, 1000, func(i int, shared float64, r *rand.Rand) float64 {
+			return 10*r.ExpFloat64() + shared
+		}},
 		{"disasters", 256, 500, func(i int, shared float64, r *rand.Rand) float64 {
 			if i > 0 {
 				return 1 + 0.1*r.NormFloat64()
@@ -89,13 +95,17 @@ func TestEqualMeansAreNotOrdered(t *testing.T) {
 	}
 }
 
-// The broken twin spends the whole level on each statement at each look, and is caught by the same test.
+// The broken twin spends the whole level on each statement at each look, and is caught
+// by the same test.
 func TestLooksWithoutASplitAreCaught(t *testing.T) {
 	const questions = 400
 	wrong := 0
 	for q := range questions {
-		c := synthetic(uint64(q), 3, func(_ int, shared float64, r *rand.Rand) float64 { return 100 + shared + r.NormFloat64() })
-		c.level, c.resolution, c.max = 0.05*12*4*(math.Pi*math.Pi/3-1), 1e-9, 256 // 12 statements; a quarter of the weight at the second look
+		c := synthetic(uint64(q), 3, func(_ int, shared float64, r *rand.Rand) float64 {
+			return 100 + shared + r.NormFloat64()
+		})
+		// 12 statements; a quarter of the weight at the second look
+		c.level, c.resolution, c.max = 0.05*12*4*(math.Pi*math.Pi/3-1), 1e-9, 256
 		if err := c.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +122,8 @@ func TestLooksWithoutASplitAreCaught(t *testing.T) {
 	}
 }
 
-// Ties are declared of policies 2 % apart with probability at most the level, and orders the wrong way round too.
+// Ties are declared of policies 2 % apart with probability at most the level, and orders the
+// wrong way round too.
 func TestWrongStatementsOfDifferentMeans(t *testing.T) {
 	const questions = 2000
 	wrong := 0
@@ -155,11 +166,13 @@ func TestUnsettled(t *testing.T) {
 	if err := c.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if c.stopped != "runs" || c.verdict(c.order[0], c.order[1]) != Unsettled || c.verdict(c.order[1], c.order[2]) != Better {
+	if c.stopped != "runs" || c.verdict(c.order[0], c.order[1]) != Unsettled ||
+		c.verdict(c.order[1], c.order[2]) != Better {
 		t.Errorf("stopped by %s; %v", c.stopped, c.pairs)
 	}
 	// The one that is out of the race stopped early.
-	if n := []int{len(c.entrant[0].x), len(c.entrant[1].x), len(c.entrant[2].x)}; !slices.Equal(n, []int{1024, 1024, 32}) {
+	if n := []int{len(c.entrant[0].x), len(c.entrant[1].x), len(c.entrant[2].x)}; !slices.Equal(n,
+		[]int{1024, 1024, 32}) {
 		t.Errorf("%v runs", n)
 	}
 }
@@ -181,7 +194,8 @@ func TestEffort(t *testing.T) {
 	}
 }
 
-// A few disasters keep Student's interval from being believed; Hoeffding's bound settles what is far apart all the same.
+// A few disasters keep Student's interval from being believed; Hoeffding's bound settles what is
+// far apart all the same.
 func TestDisastersAreSettledByHoeffding(t *testing.T) {
 	draw := func(i int, _ float64, r *rand.Rand) float64 {
 		if i == 1 {
@@ -222,7 +236,8 @@ func TestDisastersAreSettledByHoeffding(t *testing.T) {
 	}
 }
 
-// A disaster that no run has shown misleads Student's interval, as the package says, and never a strict contest.
+// A disaster that no run has shown misleads Student's interval, as the package says, and never
+// a strict contest.
 func TestStrictKnowsOfDisastersUnseen(t *testing.T) {
 	wrong := [2]int{}
 	const questions = 300
@@ -257,7 +272,9 @@ func TestStrictKnowsOfDisastersUnseen(t *testing.T) {
 
 // A strict contest settles what is far enough apart.
 func TestStrictSettles(t *testing.T) {
-	c := synthetic(1, 2, func(i int, _ float64, r *rand.Rand) float64 { return 10 + 50*float64(i) + r.NormFloat64() })
+	c := synthetic(1, 2, func(i int, _ float64, r *rand.Rand) float64 {
+		return 10 + 50*float64(i) + r.NormFloat64()
+	})
 	c.top, c.strict = 100, true
 	if err := c.run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -271,10 +288,12 @@ func TestStrictSettles(t *testing.T) {
 func TestErrorIsSpentOnce(t *testing.T) {
 	c := contest{ranked: 7, all: 9, level: 0.05, min: 1024, max: 10_000_000}
 	c.plan()
-	if want := []int{16, 32, 64}; !slices.Equal(c.sizes[:3], want) || c.sizes[c.base] != 1024 || c.sizes[len(c.sizes)-1] != c.max {
+	if want := []int{16, 32, 64}; !slices.Equal(c.sizes[:3], want) || c.sizes[c.base] != 1024 ||
+		c.sizes[len(c.sizes)-1] != c.max {
 		t.Fatalf("sizes %v", c.sizes)
 	}
-	// Student's and Hoeffding's statements, and the bets on pairs, which are spent once for all sizes.
+	// Student's and Hoeffding's statements, and the bets on pairs, which are spent once for all
+	// sizes.
 	total := c.level / c.statements() * (7 * 6 / 2)
 	for k := range c.sizes {
 		total += c.alpha(k) * (7*6/2 + 2*9)
@@ -286,13 +305,16 @@ func TestErrorIsSpentOnce(t *testing.T) {
 
 // A settled pair keeps its order where means of samples of different sizes say otherwise.
 func TestOrderKeepsWhatIsSettled(t *testing.T) {
-	c := contest{ranked: 3, pairs: map[[2]int]judgement{{0, 1}: {verdict: Better}}, entrant: []played{{x: []float64{5}}, {x: []float64{6}}, {x: []float64{7}}}}
+	c := contest{ranked: 3, pairs: map[[2]int]judgement{{0, 1}: {verdict: Better}},
+		entrant: []played{{x: []float64{5}}, {x: []float64{6}}, {x: []float64{7}}}}
 	c.rank()
 	if !slices.Equal(c.order, []int{1, 0, 2}) {
 		t.Errorf("order %v", c.order)
 	}
-	c.pairs = map[[2]int]judgement{{0, 1}: {verdict: Better, first: true}, {1, 2}: {verdict: Better, first: true}}
-	if w := c.worse(0); !slices.Equal(w, []bool{false, true, true}) { // the last one by way of the second
+	c.pairs = map[[2]int]judgement{{0, 1}: {verdict: Better, first: true},
+		{1, 2}: {verdict: Better, first: true}}
+	// the last one by way of the second
+	if w := c.worse(0); !slices.Equal(w, []bool{false, true, true}) {
 		t.Errorf("worse than the first: %v", w)
 	}
 	c.pairs[[2]int{0, 2}] = judgement{verdict: Better} // a circle must end
@@ -302,10 +324,12 @@ func TestOrderKeepsWhatIsSettled(t *testing.T) {
 	}
 }
 
-// Where runs are bounded, a bet proves an order that disasters hide from Student's interval, in a sample of 20 000 with about 40 of them; and
-// what is no order is not proved: of equal means, seldom enough, however often one looks.
+// Where runs are bounded, a bet proves an order that disasters hide from Student's interval, in a
+// sample of 20 000 with about 40 of them; and what is no order is not proved: of equal means,
+// seldom enough, however often one looks.
 func TestBets(t *testing.T) {
-	values := func(seed uint64, mean float64) func(int) float64 { // two points, 1000 with probability 1/500, less 2 and the mean
+	// two points, 1000 with probability 1/500, less 2 and the mean
+	values := func(seed uint64, mean float64) func(int) float64 {
 		r := rand.New(rand.NewPCG(seed, 1))
 		x := make([]float64, 20_000)
 		for i := range x {
@@ -336,7 +360,8 @@ func TestBets(t *testing.T) {
 	atMost(t, wrong, questions, 0.05)
 }
 
-// What settled a pair is withdrawn when a longer sample shows a disaster. The first entrant costs 1, and 10 000 in run 700 alone.
+// What settled a pair is withdrawn when a longer sample shows a disaster. The first entrant costs
+// 1, and 10 000 in run 700 alone.
 func TestADisasterWithdrawsAVerdict(t *testing.T) {
 	var looks []Verdict
 	c := synthetic(1, 2, nil)
@@ -354,7 +379,8 @@ func TestADisasterWithdrawsAVerdict(t *testing.T) {
 	if err := c.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(looks, []Verdict{Unsettled, Better, Unsettled}) || c.stopped != "runs" || !slices.Equal(c.order, []int{1, 0}) {
+	if !slices.Equal(looks, []Verdict{Unsettled, Better, Unsettled}) || c.stopped != "runs" ||
+		!slices.Equal(c.order, []int{1, 0}) {
 		t.Errorf("%v, stopped by %s, order %v", looks, c.stopped, c.order)
 	}
 }

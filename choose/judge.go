@@ -8,7 +8,8 @@ import (
 	"github.com/sotto-dp/sotto/interval"
 )
 
-// alpha is the error probability of one statement about samples of the k-th size: two-sided, half on each side.
+// alpha is the error probability of one statement about samples of the k-th size: two-sided,
+// half on each side.
 func (c *contest) alpha(k int) float64 {
 	i := math.Abs(float64(k - c.base))
 	return c.level / ((math.Pi*math.Pi/3 - 1) * (1 + i) * (1 + i) * c.statements())
@@ -61,13 +62,15 @@ func (s sample) half(t float64) float64 {
 	return t * s.sd / math.Sqrt(float64(s.n))
 }
 
-// Student's upper end is too low where the right tail is the long one, the lower end where the left is.
+// Student's upper end is too low where the right tail is the long one, the lower end
+// where the left is.
 func (s sample) upperHolds() bool { return s.skew <= math.Sqrt(float64(s.n)/25) }
 func (s sample) lowerHolds() bool { return s.skew >= -math.Sqrt(float64(s.n)/25) }
 
-// negative says whether the mean of f is proved to be below 0, for values of at most top. If it is not, then each Π(1 − λ f(i)) with λ ≤ 1/top is a
-// supermartingale that is never negative, and so is the mixture over λ: it ever reaches 1/p with probability at most p (Ville), at
-// whichever sizes one looks. p is half of a statement's error.
+// negative says whether the mean of f is proved to be below 0, for values of at most top. If it is
+// not, then each Π(1 − λ f(i)) with λ ≤ 1/top is a supermartingale that is never negative, and so
+// is the mixture over λ: it ever reaches 1/p with probability at most p (Ville), at whichever sizes
+// one looks. p is half of a statement's error.
 func (c *contest) negative(n int, f func(int) float64) bool {
 	if !(c.top > 0) || math.IsInf(c.top, 1) {
 		return false
@@ -122,9 +125,10 @@ func (c *contest) bound(i int) bound {
 	return b
 }
 
-// judge compares i < j on the runs that both have played. Means within the resolution of each other are a tie, even where one can be told
-// to be lower. doubt says whether these runs speak against an earlier judgement that they do not confirm: they are skewed the way that
-// misleads, or their means are in another order.
+// judge compares i < j on the runs that both have played. Means within the resolution of each other
+// are a tie, even where one can be told to be lower. doubt says whether these runs speak against an
+// earlier judgement that they do not confirm: they are skewed the way that misleads, or their means
+// are in another order.
 func (c *contest) judge(i, j int, bi, bj bound) (_ judgement, doubt func(judgement) bool) {
 	a, b := &c.entrant[i], &c.entrant[j]
 	size := min(a.size, b.size)
@@ -133,8 +137,9 @@ func (c *contest) judge(i, j int, bi, bj bound) (_ judgement, doubt func(judgeme
 	}
 	n, r := c.sizes[size], 1+c.resolution
 	x, y := a.x[:n], b.x[:n]
-	// Each end that is looked at has half of the statement's error, and at most two of the statements can be wrong: E x > r·E y excludes E y > r·E x, and
-	// of two equal means both orders are wrong and the tie is right.
+	// Each end that is looked at has half of the statement's error, and at most two of the
+	// statements can be wrong: E x > r·E y excludes E y > r·E x, and of two equal means both orders
+	// are wrong and the tie is right.
 	more := func(k int) float64 { return x[k] - float64(r*y[k]) }
 	less := func(k int) float64 { return y[k] - float64(r*x[k]) }
 	minus := func(k int) float64 { return x[k] - y[k] }
@@ -178,7 +183,8 @@ func (c *contest) describe(i int, r *Row) {
 	s := sampled(len(e.x), func(k int) float64 { return e.x[k] })
 	sorted := slices.Sorted(slices.Values(e.x))
 	r.Runs, r.Mean, r.SD, r.Half = s.n, s.mean, s.sd, s.half(c.student(e.size))
-	r.Median, r.Q95, r.Q99 = interval.Quantile(sorted, 0.5), interval.Quantile(sorted, 0.95), interval.Quantile(sorted, 0.99)
+	r.Median, r.Q95, r.Q99 = interval.Quantile(sorted, 0.5), interval.Quantile(sorted, 0.95),
+		interval.Quantile(sorted, 0.99)
 	r.Max = sorted[s.n-1]
 	var worst float64
 	for _, x := range sorted[s.n-(s.n+99)/100:] {

@@ -16,7 +16,8 @@ import (
 	"github.com/sotto-dp/sotto/sim"
 )
 
-// A world plays runs. Its streams are those of package experiment: run i of a policy is the same run as there.
+// A world plays runs. Its streams are those of package experiment: run i of a policy is the
+// same run as there.
 type world struct {
 	source   bandit.Source
 	fixed    bandit.Instance // if it is not redrawn
@@ -54,7 +55,8 @@ func newWorld(q *Question, declared bool) (*world, error) {
 	}
 	arms := len(w.fixed.Arms)
 	if q.Horizon < arms {
-		return nil, fmt.Errorf("%w: horizon is %d, below the number of arms, %d: each arm must be playable once", ErrQuestion, q.Horizon, arms)
+		return nil, fmt.Errorf("%w: horizon is %d, below the number of arms, %d: each arm must "+
+			"be playable once", ErrQuestion, q.Horizon, arms)
 	}
 	gap := q.Hi - q.Lo
 	if !q.Source.Redrawn() {
@@ -62,7 +64,8 @@ func newWorld(q *Question, declared bool) (*world, error) {
 	}
 	w.top = float64(gap * float64(q.Horizon))
 	if w.look(w.fixed); w.clips.Load() && !declared && slices.ContainsFunc(w.fixed.Arms, logged) {
-		return nil, fmt.Errorf("%w: logged rewards leave [0, 1] and no range is declared: declare the lowest and the highest reward that there can be, "+
+		return nil, fmt.Errorf("%w: logged rewards leave [0, 1] and no range is declared: "+
+			"declare the lowest and the highest reward that there can be, "+
 			"from what is known without the log", ErrQuestion)
 	}
 	return w, w.enter(q)
@@ -139,7 +142,8 @@ func newEntrant(c Candidate, b privacy.Budget) (entrant, error) {
 		return entrant{}, err
 	}
 	entry = entry.With(params) // a parameter may decide which budgets the policy meets
-	e := entrant{label: entry.Name, entry: entry, params: params, budget: b, candidate: c, content: entry.Content(params)}
+	e := entrant{label: entry.Name, entry: entry, params: params, budget: b, candidate: c,
+		content: entry.Content(params)}
 	if !entry.Private {
 		e.budget = privacy.None{}
 	} else if err := entry.Meets(b); err != nil {
@@ -159,10 +163,12 @@ func newEntrant(c Candidate, b privacy.Budget) (entrant, error) {
 
 // build makes the entrant's policy afresh: it holds a run's state.
 func (w *world) build(e *entrant, arms int, coins *noise.Fast) (policy.Policy, error) {
-	return e.entry.New(catalog.Setting{Arms: arms, Horizon: w.horizon, Budget: e.budget, Coins: sim.NewCoins(coins)}, e.params)
+	return e.entry.New(catalog.Setting{Arms: arms, Horizon: w.horizon, Budget: e.budget,
+		Coins: sim.NewCoins(coins)}, e.params)
 }
 
-// play plays the runs first, first+1, … of an entrant, and says how much work the longest of them was.
+// play plays the runs first, first+1, … of an entrant, and says how much work the
+// longest of them was.
 func (w *world) play(ctx context.Context, i, first int, out []float64) (work int, err error) {
 	e := &w.entrants[i]
 	var r sim.Result
@@ -210,7 +216,8 @@ func (w *world) one(ctx context.Context, e *entrant, run int, r *sim.Result) (wo
 	}
 	if w.source.Redrawn() {
 		if gap := slices.Max(in.Gaps()); gap > w.hi-w.lo {
-			return 0, fmt.Errorf("%w: an instance of %v has a gap of %v, more than the range of rewards, [%v, %v]", ErrQuestion, w.source, gap, w.lo, w.hi)
+			return 0, fmt.Errorf("%w: an instance of %v has a gap of %v, more than the range of "+
+				"rewards, [%v, %v]", ErrQuestion, w.source, gap, w.lo, w.hi)
 		}
 		w.look(in)
 	}
@@ -226,7 +233,8 @@ func (w *world) one(ctx context.Context, e *entrant, run int, r *sim.Result) (wo
 		return 0, err
 	}
 	err = sim.Run(ctx, sim.Config{
-		Policy: p, Instance: in, Horizon: w.horizon, Lo: w.lo, Hi: w.hi, Checkpoints: []int{w.horizon}, Rewards: rewards, Noise: &streams[0],
+		Policy: p, Instance: in, Horizon: w.horizon, Lo: w.lo, Hi: w.hi,
+		Checkpoints: []int{w.horizon}, Rewards: rewards, Noise: &streams[0],
 	}, r)
 	if err != nil {
 		return 0, err
@@ -254,13 +262,17 @@ func closed(law bandit.Law) bool {
 
 func (w *world) answer(q *Question, c *contest) (Answer, error) {
 	a := Answer{
-		World: q.Source.String(), Budget: q.Budget.String(), Horizon: q.Horizon, Level: q.Level, Resolution: q.Resolution, Strict: q.Strict, Seed: q.Seed,
-		Stopped: c.stopped, Settled: true, Rows: []Row{}, Verdicts: []Verdict{}, References: []Row{}, Left: append([]Left{}, w.left...),
+		World: q.Source.String(), Budget: q.Budget.String(), Horizon: q.Horizon, Level: q.Level,
+		Resolution: q.Resolution, Strict: q.Strict, Seed: q.Seed,
+		Stopped: c.stopped, Settled: true, Rows: []Row{}, Verdicts: []Verdict{},
+		References: []Row{}, Left: append([]Left{}, w.left...),
 		Warnings: append([]string{}, w.warnings...), Regret: "of the means", Range: [2]float64{q.Lo, q.Hi},
 	}
 	if w.clips.Load() {
 		a.Regret = "of the means before clipping"
-		a.Warnings = slices.Insert(a.Warnings, 0, fmt.Sprintf("rewards leave the range [%v, %v] and are clipped to it; regret counts the means before clipping", q.Lo, q.Hi))
+		a.Warnings = slices.Insert(a.Warnings, 0,
+			fmt.Sprintf("rewards leave the range [%v, %v] and are clipped to it; regret counts "+
+				"the means before clipping", q.Lo, q.Hi))
 	}
 	worse := c.worse(c.order[0])
 	tier := 1
@@ -308,21 +320,26 @@ func (w *world) answer(q *Question, c *contest) (Answer, error) {
 	}
 	switch {
 	case w.turned.Load():
-		a.Refused = fmt.Sprintf("clipping to [%v, %v] changes which arm is best, or may: policies look for the best of the clipped means, and this regret is of the "+
+		a.Refused = fmt.Sprintf("clipping to [%v, %v] changes which arm is best, or may: "+
+			"policies look for the best of the clipped means, and this regret is of the "+
 			"means before clipping. Declare the range that rewards can really have", q.Lo, q.Hi)
 	case use.Mean > a.EqualSplit:
-		a.Refused = fmt.Sprintf("%s, the first, has a mean regret of %.6g, and playing all arms equally often, which looks at no reward, has %.6g",
+		a.Refused = fmt.Sprintf("%s, the first, has a mean regret of %.6g, and playing all arms "+
+			"equally often, which looks at no reward, has %.6g",
 			use.Policy, use.Mean, a.EqualSplit)
 	case use.Mean+use.Half >= a.EqualSplit*(1-1e-12) && a.EqualSplit > 0: // rounding apart
-		a.Refused = fmt.Sprintf("%s, the first, has a mean regret of %.6g ± %.3g, and is not shown to be better than playing all arms equally often, "+
-			"which looks at no reward and has %.6g. A longer horizon or a larger budget leaves more to learn, and more runs may show less", use.Policy, use.Mean, use.Half, a.EqualSplit)
+		a.Refused = fmt.Sprintf("%s, the first, has a mean regret of %.6g ± %.3g, and is not "+
+			"shown to be better than playing all arms equally often, "+
+			"which looks at no reward and has %.6g. A longer horizon or a larger budget leaves "+
+			"more to learn, and more runs may show less", use.Policy, use.Mean, use.Half, a.EqualSplit)
 	}
 	return a, nil
 }
 
 func (w *world) row(c *contest, i, tier int) Row {
 	e := &w.entrants[i]
-	r := Row{Policy: e.label, Tier: tier, Guarantee: e.entry.Guarantee, Bound: e.entry.Regret, Source: e.entry.Source, Anytime: e.entry.Anytime || e.params["unknown_horizon"] == 1,
+	r := Row{Policy: e.label, Tier: tier, Guarantee: e.entry.Guarantee, Bound: e.entry.Regret,
+		Source: e.entry.Source, Anytime: e.entry.Anytime || e.params["unknown_horizon"] == 1,
 		Candidate: e.candidate}
 	c.describe(i, &r)
 	return r
@@ -334,9 +351,11 @@ func (a *Answer) warn() {
 	for _, r := range a.Rows {
 		switch {
 		case r.Heavy && r.Top > 0.5:
-			say("%s: the mean rests on a few runs: the worst 1%% carry %.0f%% of it (median %.4g, worst %.4g)", r.Policy, 100*r.Top, r.Median, r.Max)
+			say("%s: the mean rests on a few runs: the worst 1%% carry %.0f%% of it (median "+
+				"%.4g, worst %.4g)", r.Policy, 100*r.Top, r.Median, r.Max)
 		case r.Heavy:
-			say("%s: %d runs are too skewed for the ± of their mean (median %.4g, worst %.4g)", r.Policy, r.Runs, r.Median, r.Max)
+			say("%s: %d runs are too skewed for the ± of their mean (median %.4g, worst %.4g)",
+				r.Policy, r.Runs, r.Median, r.Max)
 		}
 	}
 	var unsettled []string
@@ -361,9 +380,11 @@ func (a *Answer) warn() {
 	}
 	use := a.Use()
 	if r := least(func(r Row) float64 { return r.Median }); r.Median < use.Median {
-		say("by the median, %s would be first: %.4g against %.4g for %s", r.Policy, r.Median, use.Median, use.Policy)
+		say("by the median, %s would be first: %.4g against %.4g for %s", r.Policy, r.Median,
+			use.Median, use.Policy)
 	}
 	if r := least(func(r Row) float64 { return r.Q99 }); r.Q99 < use.Q99 {
-		say("by the 99%% quantile, %s would be first: %.4g against %.4g for %s", r.Policy, r.Q99, use.Q99, use.Policy)
+		say("by the 99%% quantile, %s would be first: %.4g against %.4g for %s", r.Policy, r.Q99,
+			use.Q99, use.Policy)
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// A solver looks for the design in coordinates of the span. In its comments ω_i = ‖x_i‖²_{V⁻¹} and H = V(π)⁻¹.
+// A solver looks for the design in coordinates of the span. In its comments ω_i =
+// ‖x_i‖²_{V⁻¹} and H = V(π)⁻¹.
 type solver struct {
 	k, r   int
 	x      []float64 // k×r
@@ -14,10 +15,11 @@ type solver struct {
 	w      []float64 // ω, of the live actions
 	live   []int     // the actions that steps look at, see screen; increasing
 	h      []float64 // r×r, H
-	li     []float64 // r×r, lower triangular: inverse of the Cholesky factor of V as of the last factor
-	v      []float64 // r×r scratch
-	hx, t  []float64 // H·x_j and x_iᵀHx_j of the step's action j
-	steps  int
+	// r×r, lower triangular: inverse of the Cholesky factor of V as of the last factor
+	li    []float64
+	v     []float64 // r×r scratch
+	hx, t []float64 // H·x_j and x_iᵀHx_j of the step's action j
+	steps int
 }
 
 func newSolver(c coords, k int) *solver {
@@ -53,7 +55,8 @@ func (s *solver) start(weights []float64) {
 			s.p[i] /= sum
 		}
 	}
-	// Where V has no pivot to speak of, it lacks the direction of a basis vector, and that is an action.
+	// Where V has no pivot to speak of, it lacks the direction of a basis vector, and
+	// that is an action.
 	var missing []int
 	s.factor(func(l int) bool { missing = append(missing, l); return true })
 	for _, l := range missing {
@@ -84,8 +87,9 @@ func (s *solver) variance(i int) float64 {
 	return sum
 }
 
-// factor computes V from the weights, its Cholesky factor and H, from scratch. If weak is not nil it is told of each basis vector whose direction is
-// nearly missing, and 1/r of it is added to V when it answers true. It returns false if V is not positive definite.
+// factor computes V from the weights, its Cholesky factor and H, from scratch. If weak is not nil
+// it is told of each basis vector whose direction is nearly missing, and 1/r of it is added to V
+// when it answers true. It returns false if V is not positive definite.
 func (s *solver) factor(weak func(int) bool) bool {
 	r, v := s.r, s.v
 	clear(v)
@@ -149,11 +153,13 @@ func (s *solver) fresh() (g float64, ok bool) {
 	return g, true
 }
 
-// solve steps until G ≤ r(1+tol), brings the support to at most r(r+1)/2 actions, and returns the G of the result.
+// solve steps until G ≤ r(1+tol), brings the support to at most r(r+1)/2 actions, and returns the
+// G of the result.
 func (s *solver) solve(tol float64) (g float64, ok bool) {
 	r := float64(s.r)
 	limit := r * (1 + tol)
-	// Hundreds are usual and a few thousand at MinTolerance: this is for sets that nobody has thought of, so that a caller never hangs.
+	// Hundreds are usual and a few thousand at MinTolerance: this is for sets that nobody has
+	// thought of, so that a caller never hangs.
 	most := 20000 + 20*s.k
 	for s.steps <= most {
 		// Aim a little lower than asked, so that rounding does not bring us back here.
@@ -214,8 +220,8 @@ func (s *solver) descend(goal float64, most int) {
 	}
 }
 
-// screen sets live: the support, and what has a claim to enter it, ω ≥ r. As ω changes, others may get a claim; fresh looks at all of them every so
-// often, and always before the end.
+// screen sets live: the support, and what has a claim to enter it, ω ≥ r. As ω changes, others may
+// get a claim; fresh looks at all of them every so often, and always before the end.
 func (s *solver) screen() {
 	s.live = s.live[:0]
 	for i, w := range s.w {
@@ -225,8 +231,9 @@ func (s *solver) screen() {
 	}
 }
 
-// step takes the one of three steps that gains most in log det V, each with its best length: towards action up (Wynn's), away from action down, or
-// from an action of the support to up. The last is what makes near-duplicates of the best actions cheap: their weight moves over at once.
+// step takes the one of three steps that gains most in log det V, each with its best length:
+// towards action up (Wynn's), away from action down, or from an action of the support to up. The
+// last is what makes near-duplicates of the best actions cheap: their weight moves over at once.
 func (s *solver) step(up, down int) {
 	r := float64(s.r)
 	s.products(up, s.hx, s.t)
@@ -253,7 +260,8 @@ func (s *solver) step(up, down int) {
 	gain = math.Log1p(gain)
 	toward := func(w, b float64) float64 { return (r-1)*math.Log1p(-b) + math.Log1p(b*(w-1)) }
 	in := (wu/r - 1) / (wu - 1)
-	// Away: to the best point of the line through π and the vertex, or until the weight is used up. For ω ≤ 1 there is no best point.
+	// Away: to the best point of the line through π and the vertex, or until the weight is used up.
+	// For ω ≤ 1 there is no best point.
 	wd := s.w[down]
 	drop := -s.p[down] / (1 - s.p[down])
 	away := drop
@@ -302,7 +310,8 @@ func (s *solver) products(j int, h, t []float64) {
 	}
 }
 
-// update brings H and ω to shrink·(V + κ·x_j x_jᵀ), by the formula of Sherman and Morrison; products of j must be in hx and t.
+// update brings H and ω to shrink·(V + κ·x_j x_jᵀ), by the formula of Sherman and Morrison;
+// products of j must be in hx and t.
 func (s *solver) update(j int, kappa, shrink float64) {
 	r := s.r
 	c := kappa / (1 + float64(kappa*s.t[j]))
@@ -318,14 +327,16 @@ func (s *solver) update(j int, kappa, shrink float64) {
 	}
 }
 
-// reduce brings the support to at most r(r+1)/2 actions, by Carathéodory's theorem for cones: among more symmetric matrices x xᵀ than their space
-// has dimensions there is a relation, and moving the weights along it until one is 0 leaves V as it is. Of the two ways to move it takes the one
-// in which the weights' sum does not grow; dividing by the sum then makes V larger if anything, so G does not grow (up to rounding: the
-// caller looks again).
+// reduce brings the support to at most r(r+1)/2 actions, by Carathéodory's theorem for cones: among
+// more symmetric matrices x xᵀ than their space has dimensions there is a relation, and moving the
+// weights along it until one is 0 leaves V as it is. Of the two ways to move it takes the one in
+// which the weights' sum does not grow; dividing by the sum then makes V larger if anything, so G
+// does not grow (up to rounding: the caller looks again).
 //
-// It is a simplex tableau: inv is the inverse of the matrix whose columns are the lifted actions of the basis. Slots from filled on have no action
-// yet and hold a unit vector, so that their columns of inv are those of the identity: only the first ones are ever touched, and coordinates
-// are put in the order in which slots are filled.
+// It is a simplex tableau: inv is the inverse of the matrix whose columns are the lifted actions of
+// the basis. Slots from filled on have no action yet and hold a unit vector, so that their columns
+// of inv are those of the identity: only the first ones are ever touched, and coordinates are put
+// in the order in which slots are filled.
 func (s *solver) reduce() {
 	r := s.r
 	m := r * (r + 1) / 2
@@ -405,7 +416,8 @@ func (s *solver) reduce() {
 			enter(l, j)
 			continue
 		}
-		// φ_j = Σ y_l φ_l. Weight goes to j and off the others if that lowers the sum, 1−Σ y a unit, and the other way round if not.
+		// φ_j = Σ y_l φ_l. Weight goes to j and off the others if that lowers the sum, 1−Σ y a
+		// unit, and the other way round if not.
 		sign := 1.0
 		if sum < 1 {
 			sign = -1
@@ -423,7 +435,8 @@ func (s *solver) reduce() {
 			}
 		}
 		if math.IsInf(tau, 1) {
-			continue // cannot be but for rounding: the weights of a relation do not all have one sign
+			// cannot be but for rounding: the weights of a relation do not all have one sign
+			continue
 		}
 		for l, i := range slot[:filled] {
 			s.p[i] = max(0, s.p[i]-float64(sign*tau*y[l]))

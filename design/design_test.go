@@ -50,8 +50,8 @@ func times(actions [][]float64, m [][]float64) [][]float64 {
 	return out
 }
 
-// reference is ‖a‖²_{V⁺} of every action by another road: gonum's singular values of the matrix of rows √w·a, of which V is the Gram matrix; and the
-// rank, and log det V on the span.
+// reference is ‖a‖²_{V⁺} of every action by another road: gonum's singular values of the matrix of
+// rows √w·a, of which V is the Gram matrix; and the rank, and log det V on the span.
 func reference(actions [][]float64, weights []float64) (norms []float64, rank int, logDet float64) {
 	k, d := len(actions), len(actions[0])
 	m := mat.NewDense(max(k, d), d, nil)
@@ -156,7 +156,8 @@ func TestStandardBasisIsUniform(t *testing.T) {
 	for d := 1; d <= 8; d++ {
 		var actions [][]float64
 		for i := range d {
-			actions = append(actions, unit(d, i, math.Pow(10, float64(i)))) // the lengths do not matter
+			// the lengths do not matter
+			actions = append(actions, unit(d, i, math.Pow(10, float64(i))))
 		}
 		got := optimal(t, actions, design.Options{})
 		for _, p := range got.Weights {
@@ -178,7 +179,8 @@ func TestRegularPolygonsAndSimplices(t *testing.T) {
 		near(t, "log det V", logDet, -2*math.Log(2), 2e-6) // V = I/2
 	}
 	for d := 2; d <= 6; d++ {
-		// The d+1 vertices of a simplex around 0: uniform, V = I/d after scaling, and nothing else is optimal.
+		// The d+1 vertices of a simplex around 0: uniform, V = I/d after scaling, and nothing
+		// else is optimal.
 		var simplex [][]float64
 		for i := range d + 1 {
 			a := make([]float64, d+1)
@@ -198,7 +200,8 @@ func TestRegularPolygonsAndSimplices(t *testing.T) {
 	}
 }
 
-// Quadratic regression on [−1,1] puts 1/3 on −1, 0 and 1, and has G = 3; degree 3 puts 1/4 on ±1 and ±1/√5 (Guest 1958; Hoel 1958).
+// Quadratic regression on [−1,1] puts 1/3 on −1, 0 and 1, and has G = 3; degree 3 puts 1/4 on ±1
+// and ±1/√5 (Guest 1958; Hoel 1958).
 func TestPolynomialRegression(t *testing.T) {
 	grid := func(n, degree int) (actions [][]float64) {
 		for i := range n {
@@ -253,7 +256,8 @@ func TestOneDimension(t *testing.T) {
 	}
 }
 
-// cases draws action sets of every kind: any rank, duplicates, near-duplicates, zeros, collinear ones, and sizes over five decades.
+// cases draws action sets of every kind: any rank, duplicates, near-duplicates, zeros, collinear
+// ones, and sizes over five decades.
 func cases(t *rapid.T) [][]float64 {
 	seed := rapid.Uint64().Draw(t, "seed")
 	d := rapid.IntRange(1, 7).Draw(t, "d")
@@ -284,7 +288,8 @@ func cases(t *rapid.T) [][]float64 {
 		}
 	case 4: // sizes
 		for i := r; i < k; i++ {
-			c := math.Pow(10, -5*rng.Float64()) // the singular values of the reference do not bear more
+			// the singular values of the reference do not bear more
+			c := math.Pow(10, -5*rng.Float64())
 			for j := range actions[i] {
 				actions[i][j] *= c
 			}
@@ -349,7 +354,8 @@ func TestSpanAndLinearMaps(t *testing.T) {
 		if b.Rank != r || a.Rank != r {
 			t.Fatalf("ranks %d and %d, want %d", a.Rank, b.Rank, r)
 		}
-		// The moment matrix of the optimum is unique: each design must be optimal for the other's vectors, to what the two tolerances allow.
+		// The moment matrix of the optimum is unique: each design must be optimal for the other's
+		// vectors, to what the two tolerances allow.
 		norms, _, one := reference(low, a.Weights)
 		_, _, two := reference(low, b.Weights)
 		if gap := float64(r) * 2e-6; math.Abs(one-two) > gap {
@@ -368,13 +374,16 @@ func TestWarmStart(t *testing.T) {
 	for seed := range uint64(20) {
 		actions := sphere(seed, 200, 6)
 		cold := optimal(t, actions, design.Options{Tolerance: 1e-4})
-		if again := optimal(t, actions, design.Options{Tolerance: 1e-4, Start: cold.Weights}); again.Steps != 0 {
+		if again := optimal(t, actions, design.Options{Tolerance: 1e-4,
+			Start: cold.Weights}); again.Steps != 0 {
 			t.Errorf("%d steps from the optimum", again.Steps)
 		}
 		// One action of the support is eliminated, and the weights are not normalised.
 		out := cold.Support[0]
-		rest, start := slices.Delete(slices.Clone(actions), out, out+1), slices.Delete(slices.Clone(cold.Weights), out, out+1)
-		warm, again := optimal(t, rest, design.Options{Tolerance: 1e-4, Start: start}), optimal(t, rest, design.Options{Tolerance: 1e-4})
+		rest, start := slices.Delete(slices.Clone(actions), out, out+1),
+			slices.Delete(slices.Clone(cold.Weights), out, out+1)
+		warm, again := optimal(t, rest, design.Options{Tolerance: 1e-4, Start: start}),
+			optimal(t, rest, design.Options{Tolerance: 1e-4})
 		warmSteps, coldSteps = warmSteps+warm.Steps, coldSteps+again.Steps
 	}
 	t.Logf("%d steps warm, %d cold", warmSteps, coldSteps)
@@ -440,11 +449,13 @@ func TestBrokenTwins(t *testing.T) {
 		t.Error("the norm without its square passes")
 	}
 
-	// Drop the lightest weights, divide by the sum, and do not look again: from uniform weights on the sign vectors, as above.
+	// Drop the lightest weights, divide by the sum, and do not look again: from uniform weights on
+	// the sign vectors, as above.
 	var signs [][]float64
 	uniform := design.Design{Rank: 4, G: 4}
 	for i := range 16 {
-		signs = append(signs, []float64{float64(2*(i&1) - 1), float64(i&2 - 1), float64(i&4/2 - 1), float64(i&8/4 - 1)})
+		signs = append(signs, []float64{float64(2*(i&1) - 1), float64(i&2 - 1), float64(i&4/2 - 1),
+			float64(i&8/4 - 1)})
 		uniform.Weights = append(uniform.Weights, 0)
 		if i < 10 {
 			uniform.Weights[i], uniform.Support = 0.1, append(uniform.Support, i)
@@ -492,7 +503,8 @@ func TestHardSets(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := float64(c.rank)
-			if d.Rank != c.rank || d.G < r || d.G > r*(1+design.DefaultTolerance) || len(d.Support) > c.rank*(c.rank+1)/2 {
+			if d.Rank != c.rank || d.G < r || d.G > r*(1+design.DefaultTolerance) ||
+				len(d.Support) > c.rank*(c.rank+1)/2 {
 				t.Errorf("got rank %d, G %v, support %v", d.Rank, d.G, d.Support)
 			}
 		})
@@ -517,7 +529,8 @@ func TestNorms(t *testing.T) {
 			if counts[i] == 0 && rank < all {
 				continue // it may be outside: the next test
 			}
-			// The singular values of near-duplicates in the span of others are known to 1e-16/1e-7 only.
+			// The singular values of near-duplicates in the span of others are known to
+			// 1e-16/1e-7 only.
 			if math.Abs(g-want[i]) > 1e-6*max(want[i], 1e-12) {
 				t.Fatalf("‖b‖² = %v of action %d, want %v", g, i, want[i])
 			}
@@ -540,7 +553,8 @@ func TestNormsOutside(t *testing.T) {
 			t.Errorf("‖b‖² = %v of action %d, want %v", got[i], i, want)
 		}
 	}
-	// Only b's part in the span of the played counts; a plane turned by a random map, and a point that is off it by 1e-6 of its length.
+	// Only b's part in the span of the played counts; a plane turned by a random map, and a point
+	// that is off it by 1e-6 of its length.
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 4))
 		d := rapid.IntRange(3, 8).Draw(t, "d")
@@ -642,14 +656,16 @@ func TestErrors(t *testing.T) {
 		{good, design.Options{Start: []float64{math.NaN(), 1}}, "weight NaN of action 0"},
 		{good, design.Options{Start: []float64{0, 0}}, "sum to 0"},
 	} {
-		if _, err := design.Optimal(c.actions, c.o); err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, design.ErrTolerance) {
+		if _, err := design.Optimal(c.actions, c.o); err == nil ||
+			!strings.Contains(err.Error(), c.want) || errors.Is(err, design.ErrTolerance) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
 	if _, err := design.Norms(good, []int{1}); err == nil {
 		t.Error("one count for two actions passes")
 	}
-	if _, err := design.Norms(good, []int{1, -1}); err == nil || !strings.Contains(err.Error(), "count -1 of action 1") {
+	if _, err := design.Norms(good, []int{1, -1}); err == nil ||
+		!strings.Contains(err.Error(), "count -1 of action 1") {
 		t.Error(err)
 	}
 }
@@ -672,7 +688,8 @@ func TestInputIsKept(t *testing.T) {
 	}
 }
 
-// Pruning alone: from the uniform weights on a crowd, of which the support of no step would be small enough.
+// Pruning alone: from the uniform weights on a crowd, of which the support of no step would
+// be small enough.
 func TestPruningACrowd(t *testing.T) {
 	for seed := range uint64(5) {
 		d := 2 + int(seed)

@@ -6,16 +6,17 @@ import (
 )
 
 const (
-	// rankTolerance is how far an action's direction must be from the span of others to be a dimension of its own. Actions computed as products of
-	// matrices miss their subspace by some 1e-15; this leaves room for a few digits more.
+	// rankTolerance is how far an action's direction must be from the span of others to be a
+	// dimension of its own. Actions computed as products of matrices miss their subspace by some
+	// 1e-15; this leaves room for a few digits more.
 	rankTolerance = 1e-10
-	// noiseColumn is what a coordinate must exceed, relative to the largest one of its action, in some action, to be more than the rounding of the
-	// others: sin π = 1.2e-16 is not a direction.
+	// noiseColumn is what a coordinate must exceed, relative to the largest one of its action, in
+	// some action, to be more than the rounding of the others: sin π = 1.2e-16 is not a direction.
 	noiseColumn = 1e-13
 )
 
-// coords are actions in coordinates of their span: the basis is r of the actions themselves, so that those are unit vectors and all others are of
-// order 1, whatever the scale of the input was.
+// coords are actions in coordinates of their span: the basis is r of the actions themselves, so
+// that those are unit vectors and all others are of order 1, whatever the scale of the input was.
 type coords struct {
 	rank    int
 	x       []float64 // K×rank, row-major; a row of zeros for an action that is zero or outside
@@ -23,12 +24,15 @@ type coords struct {
 	outside []bool    // actions that are not in the span; only if that is a span of some of them
 }
 
-// coordinates finds the span of the actions that are in (all of them if it is nil), and everyone's coordinates.
+// coordinates finds the span of the actions that are in (all of them if it is nil), and
+// everyone's coordinates.
 //
-// There are two passes. The first looks for the rank among directions: with all actions of length 1, the largest residual is the next dimension and
-// none that follows is larger, so rounding is never blown up. The second chooses the basis, by the largest residual of the actions as they
-// are: with uniform weights on this basis log det V is already within O(r log r) of the best (Kumar and Yıldırım, JOTA 126, 2005, choose
-// theirs in the same spirit). Sizes are kept as fraction and exponent, since squares of the input may overflow.
+// There are two passes. The first looks for the rank among directions: with all actions of length
+// 1, the largest residual is the next dimension and none that follows is larger, so rounding is
+// never blown up. The second chooses the basis, by the largest residual of the actions as they are:
+// with uniform weights on this basis log det V is already within O(r log r) of the best (Kumar and
+// Yıldırım, JOTA 126, 2005, choose theirs in the same spirit). Sizes are kept as fraction and
+// exponent, since squares of the input may overflow.
 func coordinates(actions [][]float64, in func(int) bool) coords {
 	k, d := len(actions), len(actions[0])
 	exp := make([]int, k)
@@ -71,7 +75,8 @@ func coordinates(actions [][]float64, in func(int) bool) coords {
 	y, first, least := gramSchmidt(u, k, d, d, ones, zeros, in, rankTolerance)
 	r := len(first)
 	if in != nil {
-		// A dimension that is known from near-duplicates alone is known only to their rounding over their distance.
+		// A dimension that is known from near-duplicates alone is known only to their rounding
+		// over their distance.
 		allowed := rankTolerance
 		if r > 0 {
 			allowed = max(allowed, 0x1p-50/least)
@@ -114,10 +119,13 @@ func coordinates(actions [][]float64, in func(int) bool) coords {
 	return c
 }
 
-// gramSchmidt is the modified Gram–Schmidt process with pivoting on the k rows of w, which it replaces by their residuals. It returns the
-// coordinates in the orthonormal basis found (k rows of most numbers each), which rows were the pivots, and the smallest residual of a pivot. The
-// next pivot is the row, among those in, of the largest residual times norm·2^exp; it stops at a residual of at most tol.
-func gramSchmidt(w []float64, k, d, most int, norm []float64, exp []int, in func(int) bool, tol float64) (y []float64, pivots []int, least float64) {
+// gramSchmidt is the modified Gram–Schmidt process with pivoting on the k rows of w, which it
+// replaces by their residuals. It returns the coordinates in the orthonormal basis found (k rows of
+// most numbers each), which rows were the pivots, and the smallest residual of a pivot. The next
+// pivot is the row, among those in, of the largest residual times norm·2^exp; it stops at a
+// residual of at most tol.
+func gramSchmidt(w []float64, k, d, most int, norm []float64, exp []int, in func(int) bool,
+	tol float64) (y []float64, pivots []int, least float64) {
 	y = make([]float64, k*most)
 	basis := make([]float64, 0, most*d)
 	q := make([]float64, d)
@@ -184,7 +192,8 @@ func subtract(x, q []float64, c float64) {
 	}
 }
 
-// dot is ⟨x, y⟩ in four sums, so that one addition need not wait for the last; products are rounded, so that it is the same everywhere.
+// dot is ⟨x, y⟩ in four sums, so that one addition need not wait for the last; products are
+// rounded, so that it is the same everywhere.
 func dot(x, y []float64) float64 {
 	y = y[:len(x)]
 	var s0, s1, s2, s3 float64

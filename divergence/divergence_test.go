@@ -17,7 +17,8 @@ func bf(x float64) *big.Float { return new(big.Float).SetPrec(prec).SetFloat64(x
 
 func zero() *big.Float { return new(big.Float).SetPrec(prec) }
 
-// bigLog is log x to about 300 bits for 0 < x: x = m·2^e with m in [½,1), and log m = 2 artanh((m−1)/(m+1)).
+// bigLog is log x to about 300 bits for 0 < x: x = m·2^e with m in [½,1), and log m = 2
+// artanh((m−1)/(m+1)).
 func bigLog(x *big.Float) *big.Float {
 	artanh2 := func(r *big.Float) *big.Float {
 		s := zero().Mul(r, r)
@@ -44,7 +45,8 @@ func bigKL(p, q float64) *big.Float {
 	return a.Add(a, b)
 }
 
-// solves says whether q is within tol of the q in [p,1] with kl(p,q) = c, by the sign of kl − c on either side.
+// solves says whether q is within tol of the q in [p,1] with kl(p,q) = c, by the sign of kl −
+// c on either side.
 func solves(p, c, q, tol float64) bool {
 	below, above := q-tol, q+tol
 	return (below <= p || bigKL(p, below).Cmp(bf(c)) <= 0) && (above >= 1 || bigKL(p, above).Cmp(bf(c)) >= 0)
@@ -58,7 +60,8 @@ func TestKLAgainstBigFloats(t *testing.T) {
 			pairs = append(pairs, [2]float64{p, q})
 		}
 		for _, d := range []float64{1e-15, 1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.2, 0.3} {
-			pairs = append(pairs, [2]float64{p, p + d}, [2]float64{p, p - d}, [2]float64{p, p * (1 + d)}, [2]float64{p, p * (1 - d)})
+			pairs = append(pairs, [2]float64{p, p + d}, [2]float64{p, p - d},
+				[2]float64{p, p * (1 + d)}, [2]float64{p, p * (1 - d)})
 		}
 	}
 	for _, c := range pairs {
@@ -69,7 +72,8 @@ func TestKLAgainstBigFloats(t *testing.T) {
 		want, _ := bigKL(p, q).Float64()
 		got := divergence.KL(p, q)
 		if math.Abs(got-want) > 1e-14*want {
-			t.Errorf("KL(%g, %g) = %.17g, want %.17g: relative error %.2g", p, q, got, want, math.Abs(got-want)/want)
+			t.Errorf("KL(%g, %g) = %.17g, want %.17g: relative error %.2g", p, q, got, want,
+				math.Abs(got-want)/want)
 		}
 	}
 }
@@ -92,15 +96,20 @@ func TestKLEdges(t *testing.T) {
 }
 
 func TestKLUpperAgainstBigFloats(t *testing.T) {
-	for _, p := range []float64{1e-300, 1e-17, 1e-9, 1e-4, 0.01, 0.1, 0.3, 0.5, 0.75, 0.9, 0.99, 1 - 1e-6, 1 - 1e-12} {
-		for _, c := range []float64{1e-300, 1e-20, 1e-14, 1e-9, 1e-6, 1e-4, 1e-3, 0.01, 0.1, 0.5, 1, 2, 5, 10, 20, 35} {
+	for _, p := range []float64{1e-300, 1e-17, 1e-9, 1e-4, 0.01, 0.1, 0.3, 0.5, 0.75, 0.9, 0.99,
+		1 - 1e-6, 1 - 1e-12} {
+		for _, c := range []float64{1e-300, 1e-20, 1e-14, 1e-9, 1e-6, 1e-4, 1e-3, 0.01, 0.1, 0.5, 1,
+			2, 5, 10, 20, 35} {
 			want := divergence.KLUpper(p, c)
 			if !solves(p, c, want, 1e-12) {
 				t.Errorf("KLUpper(%g, %g) = %.17g is off by more than 1e-12", p, c, want)
 			}
-			for _, start := range []float64{p, 0, 1, math.NaN(), math.Inf(1), (p + 1) / 2, want, want + 1e-3*(1-want), want - 1e-3*(want-p), p + 1e-9, 1 - 1e-16} {
-				if got := divergence.KLUpperFrom(p, c, start); math.Abs(got-want) > 1e-12 && !solves(p, c, got, 1e-12) {
-					t.Errorf("KLUpperFrom(%g, %g, %g) = %.17g, want %.17g: error %.2g", p, c, start, got, want, got-want)
+			for _, start := range []float64{p, 0, 1, math.NaN(), math.Inf(1), (p + 1) / 2, want,
+				want + 1e-3*(1-want), want - 1e-3*(want-p), p + 1e-9, 1 - 1e-16} {
+				if got := divergence.KLUpperFrom(p, c, start); math.Abs(got-want) > 1e-12 &&
+					!solves(p, c, got, 1e-12) {
+					t.Errorf("KLUpperFrom(%g, %g, %g) = %.17g, want %.17g: error %.2g", p, c, start,
+						got, want, got-want)
 				}
 			}
 			if low := divergence.KLLower(p, c); !solves(1-p, c, 1-low, 1.001e-12) {
@@ -175,13 +184,19 @@ func TestKLUpperProperties(t *testing.T) {
 	})
 }
 
-// What KLUpperSide is sure of must be so of the numbers that KLUpper returns, also where q is next to them.
+// What KLUpperSide is sure of must be so of the numbers that KLUpper returns, also where q
+// is next to them.
 func TestKLUpperSide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, c := rapid.Float64Range(0, 1).Draw(t, "p"), level(t)
 		index := divergence.KLUpper(p, c)
-		q := rapid.OneOf(rapid.Float64Range(0, 1), rapid.Just(1.0), rapid.Map(rapid.Float64Range(-34, -1), func(e float64) float64 { return index + math.Exp(e) }),
-			rapid.Map(rapid.Float64Range(-34, -1), func(e float64) float64 { return index - math.Exp(e) })).Draw(t, "q")
+		q := rapid.OneOf(rapid.Float64Range(0, 1), rapid.Just(1.0),
+			rapid.Map(rapid.Float64Range(-34, -1), func(e float64) float64 {
+				return index + math.Exp(e)
+			}),
+			rapid.Map(rapid.Float64Range(-34, -1), func(e float64) float64 {
+				return index - math.Exp(e)
+			})).Draw(t, "q")
 		q = min(max(q, 0), 1)
 		switch side := divergence.KLUpperSide(p, c, q); {
 		case side > 0 && !(index > q), side < 0 && !(index < q):
@@ -194,8 +209,11 @@ func TestKLUpperSide(t *testing.T) {
 		p, c, q float64
 		want    int
 	}{
-		{0.5, 0.1, 0.6, 1}, {0.5, 0.1, 0.71287, 1}, {0.5, 0.1, 0.71288, -1}, {0.5, 0.1, 0.72, -1}, {0.5, 0.1, 0.9, -1}, // KLUpper(½, 0.1) = 0.7128786
-		{0.5, math.Inf(1), 0.9, 1}, {0.5, math.Inf(1), 1, 0}, {1, 1, 0.5, 1}, {1, 1, 1, 0}, {0, 0.1, 0.5, -1}, {0, 1, 0.5, 1}, {0.5, 0.1, 1, -1}, {0, 0, 0, 0},
+		// KLUpper(½, 0.1) = 0.7128786
+		{0.5, 0.1, 0.6, 1}, {0.5, 0.1, 0.71287, 1}, {0.5, 0.1, 0.71288, -1}, {0.5, 0.1, 0.72, -1},
+		{0.5, 0.1, 0.9, -1},
+		{0.5, math.Inf(1), 0.9, 1}, {0.5, math.Inf(1), 1, 0}, {1, 1, 0.5, 1}, {1, 1, 1, 0},
+		{0, 0.1, 0.5, -1}, {0, 1, 0.5, 1}, {0.5, 0.1, 1, -1}, {0, 0, 0, 0},
 		{math.NaN(), 1, 1, 0}, {1, math.NaN(), 1, 0}, {1, 1, math.NaN(), 0}, {2, 1, 0, 0}, {0, -1, 0, 0},
 	} {
 		if got := divergence.KLUpperSide(x.p, x.c, x.q); got != x.want {
@@ -212,14 +230,17 @@ func TestKLProperties(t *testing.T) {
 		if tv := divergence.TV(p, q); !(d >= 2*tv*tv*(1-1e-14)) {
 			t.Fatalf("KL(%g, %g) = %g is below Pinsker's 2·%g²", p, q, d, tv)
 		}
-		if mirror := divergence.KL(1-p, 1-q); p > 1e-3 && q > 1e-3 && p < 0.999 && q < 0.999 && math.Abs(mirror-d) > 1e-12*(d+1e-3) {
+		if mirror := divergence.KL(1-p, 1-q); p > 1e-3 && q > 1e-3 && p < 0.999 && q < 0.999 &&
+			math.Abs(mirror-d) > 1e-12*(d+1e-3) {
 			t.Fatalf("KL(%g, %g) = %g, mirrored %g", p, q, d, mirror)
 		}
 	})
 }
 
 func TestAllocs(t *testing.T) {
-	if n := testing.AllocsPerRun(100, func() { sink = divergence.KLUpper(0.3, 0.01) + divergence.KL(0.3, 0.4) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() {
+		sink = divergence.KLUpper(0.3, 0.01) + divergence.KL(0.3, 0.4)
+	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -270,11 +291,14 @@ func BenchmarkKLUpperFrom(b *testing.B) {
 	sink = q
 }
 
-// The series is longest where it takes over from the logarithm, at q/p or (1−q)/(1−p) of 3/4 and 5/4. From 40 digits elsewhere.
+// The series is longest where it takes over from the logarithm, at q/p or (1−q)/(1−p) of 3/4 and
+// 5/4. From 40 digits elsewhere.
 func TestKLWhereTheSeriesIsLongest(t *testing.T) {
 	for _, c := range [][3]float64{
-		{0.5, 0.5625, 0.0078741784840695843}, {0.5, 0.59375, 0.0178945539257926396}, {0.25, 0.3125, 0.00947264491366988568},
-		{0.5, 0.625, 0.0322692605687855858}, {0.5, 0.375, 0.0322692605687855858}, {0.125, 0.15625, 0.00392874473523927406},
+		{0.5, 0.5625, 0.0078741784840695843}, {0.5, 0.59375, 0.0178945539257926396},
+		{0.25, 0.3125, 0.00947264491366988568},
+		{0.5, 0.625, 0.0322692605687855858}, {0.5, 0.375, 0.0322692605687855858},
+		{0.125, 0.15625, 0.00392874473523927406},
 		{0.875, 0.84375, 0.00392874473523927406}, {0.75, 0.625, 0.0353748905684248742},
 	} {
 		if got := divergence.KL(c[0], c[1]); math.Abs(got-c[2]) > 4e-15*c[2] {

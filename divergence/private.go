@@ -2,7 +2,8 @@ package divergence
 
 import "math"
 
-// A side is a pair of means with their complements, mirrored so that x < y: x, y, 1−x and 1−y are all exact, which 1−(1−y) is not.
+// A side is a pair of means with their complements, mirrored so that x < y: x, y, 1−x and 1−y are
+// all exact, which 1−(1−y) is not.
 type side struct{ x, x1, y, y1, d float64 } // d = y − x > 0
 
 func sideOf(x, y float64) side {
@@ -16,11 +17,12 @@ func sideOf(x, y float64) side {
 //
 //	d_ε(x,y) = inf{ ε|z−x| + kl(z,y) : z ∈ [0,1] } = sup{ λx − log E e^{λY} : |λ| ≤ ε },   Y of mean y,
 //
-// in nats, for x, y in [0,1] and ε in [0,+Inf]: no ε-DP policy that learns has less regret than Σ Δ_a log T/d_ε(μ_a, μ*) in the long run (Azize,
-// Wu, Honda, Orabona, Ito and Basu 2025). It is at most ε|x−y| and at most kl(x,y), which it is for ε = +Inf.
+// in nats, for x, y in [0,1] and ε in [0,+Inf]: no ε-DP policy that learns has less regret than Σ
+// Δ_a log T/d_ε(μ_a, μ*) in the long run (Azize, Wu, Honda, Orabona, Ito and Basu 2025). It is at
+// most ε|x−y| and at most kl(x,y), which it is for ε = +Inf.
 //
-// For x < y the infimum is at z = max(x, z*), z* = ye^{−ε}/D with D = 1 − y(1−e^{−ε}), so d_ε is kl(x,y) if z* ≤ x and −εx − log D
-// otherwise; x > y is the mirror image.
+// For x < y the infimum is at z = max(x, z*), z* = ye^{−ε}/D with D = 1 − y(1−e^{−ε}), so d_ε is
+// kl(x,y) if z* ≤ x and −εx − log D otherwise; x > y is the mirror image.
 func DEps(x, y, eps float64) float64 {
 	switch {
 	case !(0 <= x && x <= 1 && 0 <= y && y <= 1 && eps >= 0):
@@ -37,7 +39,8 @@ func DEps(x, y, eps float64) float64 {
 	if float64(float64(s.y*s.x1)*math.Exp(-eps)) <= float64(s.x*s.y1) {
 		return KL(x, y)
 	}
-	// −εx − log D = ε(y−x) − (log D + εy): near kl's reign the second term is half of the first, so that little cancels.
+	// −εx − log D = ε(y−x) − (log D + εy): near kl's reign the second term is half of the first, so
+	// that little cancels.
 	return max(0, float64(eps*s.d)-s.tilt(eps))
 }
 
@@ -58,8 +61,8 @@ func (s *side) tilt(lambda float64) float64 {
 	return math.Log(s.y1+float64(s.y*math.Exp(-lambda))) + float64(lambda*s.y)
 }
 
-// DEpsUpper is the largest y in [x,1] with d_ε(x,y) ≤ c, for x in [0,1] and c, ε in [0,+Inf]: the index of DP-KLUCB. With
-// y_c = x/(x+(1−x)e^{−ε}), up to which d_ε(x,·) is kl(x,·), it is
+// DEpsUpper is the largest y in [x,1] with d_ε(x,y) ≤ c, for x in [0,1] and c, ε in [0,+Inf]: the
+// index of DP-KLUCB. With y_c = x/(x+(1−x)e^{−ε}), up to which d_ε(x,·) is kl(x,·), it is
 //
 //	min(1, (1−e^{−(c+εx)})/(1−e^{−ε}))   if that is above y_c, and KLUpper(x,c) otherwise.
 func DEpsUpper(x, c, eps float64) float64 {
@@ -96,11 +99,13 @@ func DEpsLower(x, c, eps float64) float64 {
 //
 //	J_r(x,y) = sup{ λx − log E e^{λY} + r log(1−λ²/ε²) : |λ| < ε }_+,   Y of mean y,
 //
-// for x, y in [0,1], ε in (0,+Inf] and r in [0,+Inf). A mean x of n rewards in [0,1] of mean μ whose sum carries m independent Lap(1/ε) is
-// above x with probability at most exp(−nJ_r(x,μ)), r = m/n, x > μ; below alike. For discrete Laplace noise of the same ε it holds as well.
+// for x, y in [0,1], ε in (0,+Inf] and r in [0,+Inf). A mean x of n rewards in [0,1] of mean μ
+// whose sum carries m independent Lap(1/ε) is above x with probability at most exp(−nJ_r(x,μ)), r =
+// m/n, x > μ; below alike. For discrete Laplace noise of the same ε it holds as well.
 //
-// Proof: Chernoff's bound, with E e^{λX} ≤ E e^{λY} by convexity and E e^{λL} = 1/(1−λ²/ε²), which is no smaller than the discrete law's
-// (cosh ε − 1)/(cosh ε − cosh λ). J_0 = d_ε, and for one noise d_ε itself is a bound: P(L ≥ v) ≤ e^{−λv} for every λ ≤ ε.
+// Proof: Chernoff's bound, with E e^{λX} ≤ E e^{λY} by convexity and E e^{λL} = 1/(1−λ²/ε²), which
+// is no smaller than the discrete law's (cosh ε − 1)/(cosh ε − cosh λ). J_0 = d_ε, and for one
+// noise d_ε itself is a bound: P(L ≥ v) ≤ e^{−λv} for every λ ≤ ε.
 func DEpsNoisy(x, y, eps, r float64) float64 {
 	switch {
 	case !(0 <= x && x <= 1 && 0 <= y && y <= 1 && eps > 0 && r >= 0 && r <= math.MaxFloat64):
@@ -149,8 +154,8 @@ func (s *side) start(eps, rho float64) float64 {
 	return t
 }
 
-// pull is ye^{−λ}/(1−y+ye^{−λ}) − x, the derivative of the part without noise, and its own derivative. As y(1−x) − x(1−y) = y − x nothing
-// cancels near y = x.
+// pull is ye^{−λ}/(1−y+ye^{−λ}) − x, the derivative of the part without noise, and its own
+// derivative. As y(1−x) − x(1−y) = y − x nothing cancels near y = x.
 func (s *side) pull(lambda float64) (a, slope float64) {
 	if lambda < 0.5 {
 		e := math.Expm1(-lambda)
@@ -183,8 +188,8 @@ func logRoom(t float64) float64 {
 	return math.Log(float64((1 - t) * (1 + t)))
 }
 
-// DEpsNoisyUpper is the largest y in [x,1] with J_r(x,y) ≤ c, for x in [0,1], c in [0,+Inf], ε in (0,+Inf] and r in [0,+Inf): the index of the
-// noise-aware DP-KLUCB,
+// DEpsNoisyUpper is the largest y in [x,1] with J_r(x,y) ≤ c, for x in [0,1], c in [0,+Inf], ε in
+// (0,+Inf] and r in [0,+Inf): the index of the noise-aware DP-KLUCB,
 //
 //	min{ (1 − exp(−(c + λx − r log(1−λ²/ε²))))/(1 − e^{−λ}) : 0 < λ < ε }, capped at 1.
 func DEpsNoisyUpper(x, c, eps, r float64) float64 {
@@ -200,8 +205,8 @@ func DEpsNoisyUpper(x, c, eps, r float64) float64 {
 	case c == 0:
 		return x
 	}
-	// At the minimum y is what J's own supremum, at that λ, makes it. So: a step of the supremum's search at the y of this λ, and y anew; as y
-	// is stationary there, the step is Newton's.
+	// At the minimum y is what J's own supremum, at that λ, makes it. So: a step of the supremum's
+	// search at the y of this λ, and y anew; as y is stationary there, the step is Newton's.
 	rho := r / eps
 	y := DEpsUpper(x, c, eps) // the index without noise
 	s := side{x, 1 - x, y, 1 - y, y - x}

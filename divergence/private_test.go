@@ -12,28 +12,33 @@ import (
 
 func TestPrivateVectors(t *testing.T) {
 	for _, v := range []struct{ x, y, eps, want float64 }{
-		{.25, .75, .1, 0.0490469825}, {.25, .75, 1, 0.3926259805}, {.25, .75, 10, 0.5493061443}, {.625, .75, .5, 0.0372021749},
-		{.625, .75, 1, 0.0380984425}, {.75, .625, .5, 0.0346418987}, {0, .5, 1, 0.379885493}, {.5, 1, .5, 0.25}, {0, 1, .3, 0.3}, {.9, .95, .7, 0.0205551593},
+		{.25, .75, .1, 0.0490469825}, {.25, .75, 1, 0.3926259805}, {.25, .75, 10, 0.5493061443},
+		{.625, .75, .5, 0.0372021749},
+		{.625, .75, 1, 0.0380984425}, {.75, .625, .5, 0.0346418987}, {0, .5, 1, 0.379885493},
+		{.5, 1, .5, 0.25}, {0, 1, .3, 0.3}, {.9, .95, .7, 0.0205551593},
 	} {
 		if got := divergence.DEps(v.x, v.y, v.eps); math.Abs(got-v.want) > 6e-11 {
 			t.Errorf("DEps(%v, %v, %v) = %.12f, want %.10f", v.x, v.y, v.eps, got, v.want)
 		}
 	}
 	for _, v := range []struct{ x, c, eps, want float64 }{
-		{.5, .01, 1, 0.5703585935}, {.5, .1, 1, 0.7128786315}, {.5, .3, .1, 1}, {.2, .05, .1, 0.7104281819}, {0, .05, .1, 0.5124973965}, {.9, .02, .5, 0.9530545161},
+		{.5, .01, 1, 0.5703585935}, {.5, .1, 1, 0.7128786315}, {.5, .3, .1, 1},
+		{.2, .05, .1, 0.7104281819}, {0, .05, .1, 0.5124973965}, {.9, .02, .5, 0.9530545161},
 	} {
 		if got := divergence.DEpsUpper(v.x, v.c, v.eps); math.Abs(got-v.want) > 6e-11 {
 			t.Errorf("DEpsUpper(%v, %v, %v) = %.12f, want %.10f", v.x, v.c, v.eps, got, v.want)
 		}
 	}
 	for _, v := range []struct{ x, y, eps, r, want float64 }{
-		{.25, .75, 1, .01, 0.356092454}, {.25, .75, .1, .01, 0.029205755}, {.625, .75, .5, .001, 0.034349155}, {0, .5, 1, .1, 0.223743177}, {.5, .6, 1, 1, 0.002229471},
+		{.25, .75, 1, .01, 0.356092454}, {.25, .75, .1, .01, 0.029205755},
+		{.625, .75, .5, .001, 0.034349155}, {0, .5, 1, .1, 0.223743177}, {.5, .6, 1, 1, 0.002229471},
 	} {
 		if got := divergence.DEpsNoisy(v.x, v.y, v.eps, v.r); math.Abs(got-v.want) > 6e-10 {
 			t.Errorf("DEpsNoisy(%v, %v, %v, %v) = %.12f, want %.9f", v.x, v.y, v.eps, v.r, got, v.want)
 		}
 		if got := divergence.DEpsNoisy(1-v.x, 1-v.y, v.eps, v.r); math.Abs(got-v.want) > 6e-10 {
-			t.Errorf("mirrored, DEpsNoisy(%v, %v, %v, %v) = %.12f, want %.9f", 1-v.x, 1-v.y, v.eps, v.r, got, v.want)
+			t.Errorf("mirrored, DEpsNoisy(%v, %v, %v, %v) = %.12f, want %.9f", 1-v.x, 1-v.y, v.eps,
+				v.r, got, v.want)
 		}
 	}
 }
@@ -72,8 +77,10 @@ func printedKL(p, q float64) float64 {
 }
 
 var (
-	gridMeans = []float64{0, 1e-12, 1e-6, 1e-3, 0.05, 0.25, 0.3, 0.5, 0.5 + 1e-9, 0.51, 0.625, 0.75, 0.95, 0.999, 1 - 1e-6, 1 - 1e-12, 1}
-	gridEps   = []float64{0, 1e-300, 1e-12, 1e-6, 1e-3, 2e-3 - 1e-12, 2e-3, 0.01, 0.1, 0.5, 1, 3, 10, 40, 700, 1000, math.Inf(1)}
+	gridMeans = []float64{0, 1e-12, 1e-6, 1e-3, 0.05, 0.25, 0.3, 0.5, 0.5 + 1e-9, 0.51, 0.625, 0.75,
+		0.95, 0.999, 1 - 1e-6, 1 - 1e-12, 1}
+	gridEps = []float64{0, 1e-300, 1e-12, 1e-6, 1e-3, 2e-3 - 1e-12, 2e-3, 0.01, 0.1, 0.5, 1, 3,
+		10, 40, 700, 1000, math.Inf(1)}
 )
 
 // bruteD is the infimum of the definition: over z between x and y it is convex.
@@ -106,7 +113,8 @@ func TestDEpsAgainstBruteForce(t *testing.T) {
 			}
 		}
 	}
-	for _, v := range [][3]float64{{math.NaN(), .5, 1}, {.5, math.NaN(), 1}, {.5, .5, math.NaN()}, {-.1, .5, 1}, {.5, 1.1, 1}, {.5, .6, -1}} {
+	for _, v := range [][3]float64{{math.NaN(), .5, 1}, {.5, math.NaN(), 1}, {.5, .5, math.NaN()},
+		{-.1, .5, 1}, {.5, 1.1, 1}, {.5, .6, -1}} {
 		if got := divergence.DEps(v[0], v[1], v[2]); !math.IsNaN(got) {
 			t.Errorf("DEps(%v) = %v, want NaN", v, got)
 		}
@@ -148,7 +156,8 @@ func TestIndicesAgainstBisection(t *testing.T) {
 				for _, r := range []float64{1e-6, 1e-3, 0.1, 1} {
 					want := bisect(x, c, func(y float64) float64 { return divergence.DEpsNoisy(x, y, eps, r) })
 					got := divergence.DEpsNoisyUpper(x, c, eps, r)
-					if !(math.Abs(got-want) <= 1e-9) && !(math.Abs(divergence.DEpsNoisy(x, got, eps, r)-min(c, divergence.DEpsNoisy(x, 1, eps, r))) <= 1e-15) {
+					if !(math.Abs(got-want) <= 1e-9) && !(math.Abs(divergence.DEpsNoisy(x, got, eps,
+						r)-min(c, divergence.DEpsNoisy(x, 1, eps, r))) <= 1e-15) {
 						t.Errorf("DEpsNoisyUpper(%v, %v, %v, %v) = %v, bisection %v", x, c, eps, r, got, want)
 					}
 				}
@@ -157,7 +166,8 @@ func TestIndicesAgainstBisection(t *testing.T) {
 	}
 }
 
-// bruteJ is the supremum of the definition, which is concave, by golden section on either side of λ = 0.
+// bruteJ is the supremum of the definition, which is concave, by golden section on
+// either side of λ = 0.
 func bruteJ(x, y, eps, r float64) float64 {
 	sign := 1.0
 	if x < y {
@@ -223,7 +233,8 @@ func TestPrivateProperties(t *testing.T) {
 		if less := divergence.DEpsNoisy(x, y, eps, 2*r); less > j*(1+1e-11)+1e-16 {
 			t.Fatalf("J grows from %v to %v as r doubles", j, less)
 		}
-		if mirror := divergence.DEpsNoisy(1-x, 1-y, eps, r); x > 1e-3 && x < 0.999 && y > 1e-3 && y < 0.999 && math.Abs(mirror-j) > 1e-11*j+1e-13 {
+		if mirror := divergence.DEpsNoisy(1-x, 1-y, eps, r); x > 1e-3 && x < 0.999 && y > 1e-3 &&
+			y < 0.999 && math.Abs(mirror-j) > 1e-11*j+1e-13 {
 			t.Fatalf("J = %v, mirrored %v", j, mirror)
 		}
 		c := math.Exp(rapid.Float64Range(-25, 4).Draw(t, "log c"))
@@ -237,8 +248,9 @@ func TestPrivateProperties(t *testing.T) {
 	})
 }
 
-// The noise-aware bound is one: n rewards and m noises, against the exact tail by convolution at the lattice of the rewards and Monte Carlo-free
-// bounds of the noise. m = 1 is in closed form: P(S + L ≥ nx) = Σ_s P(S = s) P(L ≥ nx − s).
+// The noise-aware bound is one: n rewards and m noises, against the exact tail by convolution at
+// the lattice of the rewards and Monte Carlo-free bounds of the noise. m = 1 is in closed form: P(S
+// + L ≥ nx) = Σ_s P(S = s) P(L ≥ nx − s).
 func TestOneNoiseTail(t *testing.T) {
 	for _, n := range []int{1, 5, 20, 100, 500} {
 		for _, mu := range []float64{.1, .5, .9} {
@@ -258,9 +270,11 @@ func TestOneNoiseTail(t *testing.T) {
 						p += mass * tail
 					}
 					if bound := math.Exp(-float64(n) * divergence.DEps(x, mu, eps)); p > bound*(1+1e-12) {
-						t.Errorf("n %d, μ %v, ε %v, x %v: P = %v is above exp(−n·d_ε) = %v", n, mu, eps, x, p, bound)
+						t.Errorf("n %d, μ %v, ε %v, x %v: P = %v is above exp(−n·d_ε) = %v", n, mu,
+							eps, x, p, bound)
 					}
-					if j := math.Exp(-float64(n) * divergence.DEpsNoisy(x, mu, eps, 1/float64(n))); p > j*(1+1e-12) {
+					if j := math.Exp(-float64(n) * divergence.DEpsNoisy(x, mu, eps,
+						1/float64(n))); p > j*(1+1e-12) {
 						t.Errorf("n %d, μ %v, ε %v, x %v: P = %v is above exp(−n·J) = %v", n, mu, eps, x, p, j)
 					}
 				}
@@ -289,7 +303,9 @@ func BenchmarkDEps(b *testing.B) {
 }
 
 func BenchmarkDEpsUpper(b *testing.B) {
-	for _, v := range []struct{ c, eps float64 }{{1e-4, 0.1}, {1e-2, 0.1}, {0.1, 0.1}, {1e-4, 1}, {1e-2, 1}, {0.1, 1}} {
+	for _, v := range []struct {
+		c, eps float64
+	}{{1e-4, 0.1}, {1e-2, 0.1}, {0.1, 0.1}, {1e-4, 1}, {1e-2, 1}, {0.1, 1}} {
 		b.Run(fmt.Sprintf("c=%v,eps=%v", v.c, v.eps), func(b *testing.B) {
 			b.ReportAllocs()
 			for i := range b.N {
@@ -306,8 +322,9 @@ func BenchmarkDEpsNoisyUpper(b *testing.B) {
 	}
 }
 
-// Where ε is small, sums cancel: from 50 digits elsewhere, at numbers whose doubles are exact there too. Four of the rows are just beyond kl's reign, where the
-// result is what two terms leave of each other, the third cumulant and the fourth included.
+// Where ε is small, sums cancel: from 50 digits elsewhere, at numbers whose doubles are exact there
+// too. Four of the rows are just beyond kl's reign, where the result is what two terms leave of
+// each other, the third cumulant and the fourth included.
 func TestDEpsOfSmallEpsilon(t *testing.T) {
 	for _, v := range []struct{ x, y, eps, want float64 }{
 		{0.25, 0.25034, 0.0017, 3.06893755941102807e-7}, {0.8125, 0.8128, 0.0018, 2.93414491413336923e-7},
@@ -316,7 +333,8 @@ func TestDEpsOfSmallEpsilon(t *testing.T) {
 		{0.25, 0.75, 0.0015, 0.00074978900977057628}, {0.3, 0.45, 0.3, 0.034013178535606889},
 	} {
 		// The fifth cumulant is left out: below λ⁵/120.
-		if got := divergence.DEps(v.x, v.y, v.eps); math.Abs(got-v.want) > math.Pow(min(v.eps, 2e-3), 5)/120+4e-15*v.want {
+		if got := divergence.DEps(v.x, v.y, v.eps); math.Abs(got-v.want) > math.Pow(min(v.eps,
+			2e-3), 5)/120+4e-15*v.want {
 			t.Errorf("DEps(%v, %v, %v) = %.17g, want %.17g", v.x, v.y, v.eps, got, v.want)
 		}
 	}

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The lower bound of a cell: log T · Σ Δ_a/d_ε, with the constants of C2 at ε = 0.1 and 1, for Bernoulli arms that are the same in every run.
+// The lower bound of a cell: log T · Σ Δ_a/d_ε, with the constants of C2 at ε = 0.1 and 1, for
+// Bernoulli arms that are the same in every run.
 func TestLowerBound(t *testing.T) {
 	plan, err := parse(t, `
 name: bounds

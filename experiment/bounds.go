@@ -12,16 +12,18 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A BoundLine is a lower bound on the regret of an instance at a budget, for figures: see bound.Bound.
+// A BoundLine is a lower bound on the regret of an instance at a budget, for figures:
+// see bound.Bound.
 type BoundLine struct {
-	Instance  string    `json:"instance"`
-	Budget    string    `json:"budget"` // none: that without privacy
-	Name      string    `json:"name"`
-	Where     string    `json:"where"`
-	Form      string    `json:"form"`
-	Kind      string    `json:"kind"`                 // explicit or asymptotic
-	WorstCase bool      `json:"worst_case,omitempty"` // of some instance, not of this one
-	Regret    []float64 `json:"regret"`               // at the checkpoints; 0 where the theorem says nothing
+	Instance  string `json:"instance"`
+	Budget    string `json:"budget"` // none: that without privacy
+	Name      string `json:"name"`
+	Where     string `json:"where"`
+	Form      string `json:"form"`
+	Kind      string `json:"kind"`                 // explicit or asymptotic
+	WorstCase bool   `json:"worst_case,omitempty"` // of some instance, not of this one
+	// at the checkpoints; 0 where the theorem says nothing
+	Regret []float64 `json:"regret"`
 }
 
 // A BoundProblem is what regret can be bounded for: an instance of an experiment at a budget.
@@ -30,8 +32,8 @@ type BoundProblem struct {
 	Problem          bound.Problem
 }
 
-// BoundProblems lists the instances with their budgets, as the cells have them, and says why others have no bounds. Each has the policies that are played there as
-// variants.
+// BoundProblems lists the instances with their budgets, as the cells have them, and says why others
+// have no bounds. Each has the policies that are played there as variants.
 func (p *Plan) BoundProblems() (out []BoundProblem, left []string) {
 	seen := map[[2]string]int{}
 	for i := range p.Cells {
@@ -58,13 +60,15 @@ func (p *Plan) BoundProblems() (out []BoundProblem, left []string) {
 	return out, left
 }
 
-// variant is the cell's policy with the parameters that its bounds depend on, and why they are not proved for it, if so.
+// variant is the cell's policy with the parameters that its bounds depend on, and why they are not
+// proved for it, if so.
 func (c *Cell) variant() bound.Variant {
 	e, params := c.choice.entry, c.choice.params
 	v := bound.Variant{Policy: e.Name, Label: c.Policy}
 	why := e.Unproved(params)
 	if t := c.choice.trust; t.on() && e.Private && c.trust(0.5) != nil {
-		why = append(why, fmt.Sprintf("trust is %s; the theorem is for continuous noise that a server adds who is believed", t.label()))
+		why = append(why, fmt.Sprintf("trust is %s; the theorem is for continuous noise that a "+
+			"server adds who is believed", t.label()))
 	}
 	v.Unproved = strings.Join(why, "; and ")
 	take := func(name string, to *float64) {
@@ -104,7 +108,8 @@ func (c *Cell) problem(s *Spec) (bound.Problem, error) {
 		switch c.world.contextual.(type) {
 		case bandit.GaussianContexts, bandit.SphereContexts, bandit.FixedContexts:
 			if !c.world.fixedContextual.Bounded() {
-				p.Unproved = "it needs ‖a‖ ≤ 1 and rewards in [−1,1]: here they leave it, or are clipped, which bends their means"
+				p.Unproved = "it needs ‖a‖ ≤ 1 and rewards in [−1,1]: here they leave it, or are " +
+					"clipped, which bends their means"
 			}
 		default:
 			p.Unproved = "it needs means that are linear in the context, and these need not be"
@@ -112,7 +117,8 @@ func (c *Cell) problem(s *Spec) (bound.Problem, error) {
 		return p, nil
 	case KindLinear:
 		if c.world.linear.Redrawn() {
-			return none, fmt.Errorf("actions are redrawn for each run: there is no one instance to bound the regret of")
+			return none, fmt.Errorf("actions are redrawn for each run: there is no one instance " +
+				"to bound the regret of")
 		}
 		in := c.world.fixedLinear
 		p := bound.Problem{Actions: in.Actions, Theta: in.Theta, Budget: c.budget, Signs: true}
@@ -131,7 +137,8 @@ func (c *Cell) problem(s *Spec) (bound.Problem, error) {
 		return none, fmt.Errorf("an experiment of kind %s has no regret", s.Kind)
 	}
 	if c.world.source.Redrawn() {
-		return none, fmt.Errorf("means are redrawn for each run: there is no one instance to bound the regret of")
+		return none, fmt.Errorf("means are redrawn for each run: there is no one instance to " +
+			"bound the regret of")
 	}
 	if lo, hi := s.span(); lo != 0 || hi != 1 {
 		return none, fmt.Errorf("bounds are for rewards in [0,1], and the range is [%v, %v]", lo, hi)
@@ -140,18 +147,21 @@ func (c *Cell) problem(s *Spec) (bound.Problem, error) {
 	return p, err
 }
 
-// BoundArms is the problem of finite arms with rewards in [0,1]. A law whose class is not known counts by its mean alone; one that leaves [0,1] is refused unless rewards
-// are not clipped, and then there are no bounds for private policies.
+// BoundArms is the problem of finite arms with rewards in [0,1]. A law whose class is not known
+// counts by its mean alone; one that leaves [0,1] is refused unless rewards are not clipped, and
+// then there are no bounds for private policies.
 func BoundArms(arms []bandit.Law, unclipped bool, b privacy.Budget) (bound.Problem, error) {
 	p := bound.Problem{Budget: b}
 	for i, l := range arms {
 		lo, hi := l.Support()
 		if outside := lo < 0 || hi > 1; outside && !unclipped {
-			return p, fmt.Errorf("the rewards of arm %d, %v, leave [0,1] and are clipped: bounds are for the laws after that, such as clipped-gaussian", i+1, l)
+			return p, fmt.Errorf("the rewards of arm %d, %v, leave [0,1] and are clipped: bounds "+
+				"are for the laws after that, such as clipped-gaussian", i+1, l)
 		} else if sd, ok := gaussianSD(l); ok {
 			p.Laws = append(p.Laws, bound.Gaussian{Mu: l.Mean(), Sigma: sd})
 		} else if outside {
-			return p, fmt.Errorf("the rewards of arm %d, %v, leave [0,1]: there are bounds for Gaussian arms that do", i+1, l)
+			return p, fmt.Errorf("the rewards of arm %d, %v, leave [0,1]: there are bounds for "+
+				"Gaussian arms that do", i+1, l)
 		} else {
 			p.Laws = append(p.Laws, boundLaw(l))
 		}
@@ -195,7 +205,8 @@ func gaussianSD(l bandit.Law) (float64, bool) {
 	return x, err == nil
 }
 
-// boundLines are the lower bounds that figures draw: of this instance the strongest that is asymptotic, and of the worst case the strongest.
+// boundLines are the lower bounds that figures draw: of this instance the strongest that is
+// asymptotic, and of the worst case the strongest.
 func (p *Plan) boundLines() (out []BoundLine, left []string) {
 	problems, left := p.BoundProblems()
 	for _, q := range problems {
@@ -220,7 +231,8 @@ func (p *Plan) boundLines() (out []BoundLine, left []string) {
 				continue
 			}
 			b := all[i]
-			line := BoundLine{Instance: q.Instance, Budget: q.Budget, Name: b.Name, Where: b.Where, Form: b.Form, Kind: b.Kind.String(), WorstCase: b.WorstCase}
+			line := BoundLine{Instance: q.Instance, Budget: q.Budget, Name: b.Name, Where: b.Where,
+				Form: b.Form, Kind: b.Kind.String(), WorstCase: b.WorstCase}
 			for _, t := range p.Checkpoints {
 				v := b.Value(float64(t))
 				if math.IsNaN(v) || math.IsInf(v, 0) {

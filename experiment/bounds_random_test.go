@@ -41,8 +41,9 @@ func drawn(r *rand.Rand, p catalog.Param) float64 {
 	return x
 }
 
-// For random parameters, instances and budgets the mean regret of a few runs is below every explicit bound that has a number. The settings are drawn
-// with a fixed seed and so are the runs: it passes always, or never. Bounds have slack by factors of two and more.
+// For random parameters, instances and budgets the mean regret of a few runs is below every
+// explicit bound that has a number. The settings are drawn with a fixed seed and so are the runs:
+// it passes always, or never. Bounds have slack by factors of two and more.
 func TestExplicitBoundsHoldForAdmissibleParameters(t *testing.T) {
 	seen, withheld, broken := map[string]int{}, 0, 0
 	for seed := range uint64(60) {
@@ -50,7 +51,8 @@ func TestExplicitBoundsHoldForAdmissibleParameters(t *testing.T) {
 		rho := math.Exp(-4 + 5*r.Float64())
 		s := &experiment.Spec{
 			Name: "random", Runs: 4, Seed: seed, Horizon: 4000, Points: 1,
-			Budgets: []privacy.Budget{privacy.Pure{Epsilon: math.Exp(-3 + 4*r.Float64())}, privacy.ZCDP{Rho: rho}},
+			Budgets: []privacy.Budget{privacy.Pure{Epsilon: math.Exp(-3 + 4*r.Float64())},
+				privacy.ZCDP{Rho: rho}},
 		}
 		kind, policies := catalog.BanditArms, 4
 		switch seed % 6 {
@@ -65,7 +67,8 @@ func TestExplicitBoundsHoldForAdmissibleParameters(t *testing.T) {
 		case 1:
 			kind, policies = catalog.BanditContextual, 2
 			s.Kind, s.Budgets, s.Horizon = experiment.KindContextual, s.Budgets[1:], 1000
-			s.Instances = []experiment.Instance{{Name: "world", Linear: &experiment.Linear{Contexts: "sphere", Arms: 4, Dimension: 2}}}
+			s.Instances = []experiment.Instance{{Name: "world",
+				Linear: &experiment.Linear{Contexts: "sphere", Arms: 4, Dimension: 2}}}
 		default:
 			in := experiment.Instance{Name: "world"}
 			for range 2 + r.IntN(3) {
@@ -93,14 +96,16 @@ func TestExplicitBoundsHoldForAdmissibleParameters(t *testing.T) {
 					continue
 				}
 				twice[e.Content(complete)] = true
-				s.Policies = append(s.Policies, experiment.Policy{Policy: e.Name, Name: fmt.Sprintf("%s-%d", e.Name, i), Params: params})
+				s.Policies = append(s.Policies, experiment.Policy{Policy: e.Name,
+					Name: fmt.Sprintf("%s-%d", e.Name, i), Params: params})
 			}
 		}
 		plan, err := s.Resolve()
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		result, err := plan.Run(context.Background(), experiment.Options{Out: filepath.Join(t.TempDir(), "out")})
+		result, err := plan.Run(context.Background(),
+			experiment.Options{Out: filepath.Join(t.TempDir(), "out")})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -126,21 +131,24 @@ func TestExplicitBoundsHoldForAdmissibleParameters(t *testing.T) {
 					seen[b.Name]++
 					limit := b.Value(float64(s.Horizon))
 					if !(got <= limit*(1+1e-9)) {
-						t.Errorf("seed %d, %s at %s: regret %v, above %v of %s", seed, b.Policy, p.Budget, got, limit, b.Name)
+						t.Errorf("seed %d, %s at %s: regret %v, above %v of %s", seed, b.Policy,
+							p.Budget, got, limit, b.Name)
 					}
 				}
 			}
 		}
 	}
 	t.Logf("%v, and %d withheld, of which %d are wrong", seen, withheld, broken)
-	for _, name := range []string{"sajed-2.22", "sajed-2.21-gap-free", "sajed-2.34", "adap-ucb", "thesis-C.7", "thesis-5.6", "zcdp-11", "dp-se-epochs",
+	for _, name := range []string{"sajed-2.22", "sajed-2.21-gap-free", "sajed-2.34", "adap-ucb",
+		"thesis-C.7", "thesis-5.6", "zcdp-11", "dp-se-epochs",
 		"sajed-5.1.2", "batch-se", "adac-gope", "adac-gope-gap-free", "gope", "adac-oful", "rs-oful"} {
 		if seen[name] < 5 {
 			t.Errorf("%s was looked at %d times", name, seen[name])
 		}
 	}
 	if withheld < 100 || broken < 5 {
-		t.Errorf("%d bounds were withheld, and %d of them would have been wrong: the parameters are too tame", withheld, broken)
+		t.Errorf("%d bounds were withheld, and %d of them would have been wrong: the parameters "+
+			"are too tame", withheld, broken)
 	}
 }
 
@@ -156,7 +164,8 @@ func above(t *testing.T, p experiment.BoundProblem, mean map[[2]string]float64, 
 		t.Fatal(err)
 	}
 	for _, b := range all {
-		if got, played := mean[[2]string{p.Budget, b.Policy}]; played && b.Kind == bound.Explicit && !b.Unproved && got > b.Value(horizon) {
+		if got, played := mean[[2]string{p.Budget, b.Policy}]; played && b.Kind == bound.Explicit &&
+			!b.Unproved && got > b.Value(horizon) {
 			n++
 		}
 	}
@@ -164,7 +173,8 @@ func above(t *testing.T, p experiment.BoundProblem, mean map[[2]string]float64, 
 }
 
 // bounds are the policies with explicit bounds.
-var bounds = map[string]bool{"adap-ucb": true, "adac-ucb": true, "dp-se": true, "batch-se": true, "ucb-2logt": true, "successive-elimination": true,
+var bounds = map[string]bool{"adap-ucb": true, "adac-ucb": true, "dp-se": true, "batch-se": true,
+	"ucb-2logt": true, "successive-elimination": true,
 	"adac-gope": true, "gope": true, "adac-oful": true, "rs-oful": true}
 
 func unit(r *rand.Rand, d int) []float64 {

@@ -39,7 +39,8 @@ func bounded(t *testing.T, spec string) *experiment.Plan {
 	return p
 }
 
-// Bounds are drawn, not played: no hash changes, of a cell or of the experiment, and what was played stays where it is.
+// Bounds are drawn, not played: no hash changes, of a cell or of the experiment, and what was
+// played stays where it is.
 func TestBoundsChangeNoHash(t *testing.T) {
 	plain, with := bounded(t, boundedSpec), bounded(t, boundedSpec+"bounds: true\n")
 	if plain.Hash != with.Hash {
@@ -70,23 +71,30 @@ func TestBoundsChangeNoHash(t *testing.T) {
 		return m.Bounds[i]
 	}
 	// Σ Δ/d_ε is 41.68 at ε = 0.1, and 7.128 without privacy, which is all there is for ρ-zCDP.
-	if b := find("five", "epsilon=0.1", false); b.Name != "d-epsilon" || math.Abs(b.Regret[1]/math.Log(1e4)-41.68) > 0.01 || b.Kind != "asymptotic" {
+	if b := find("five", "epsilon=0.1", false); b.Name != "d-epsilon" ||
+		math.Abs(b.Regret[1]/math.Log(1e4)-41.68) > 0.01 || b.Kind != "asymptotic" {
 		t.Errorf("%+v", b)
 	}
-	if b := find("five", "rho=1", false); b.Name != "free-problem" || math.Abs(b.Regret[0]/math.Log(100)-7.128) > 0.001 {
+	if b := find("five", "rho=1", false); b.Name != "free-problem" ||
+		math.Abs(b.Regret[0]/math.Log(100)-7.128) > 0.001 {
 		t.Errorf("%+v", b)
 	}
 	if b := find("five", "none", true); b.Name != "free-minimax" || math.Abs(b.Regret[1]-200./27) > 1e-9 {
 		t.Errorf("%+v", b)
 	}
 	// A table on {0,1} of mean ¼ against 0.75: as a coin, 0.5/min(kl, 0.05).
-	if b := find("laws", "epsilon=0.1", false); b.Name != "thesis-4.16" || math.Abs(b.Regret[1]/math.Log(1e4)-10) > 1e-9 {
+	if b := find("laws", "epsilon=0.1", false); b.Name != "thesis-4.16" ||
+		math.Abs(b.Regret[1]/math.Log(1e4)-10) > 1e-9 {
 		t.Errorf("%+v", b)
 	}
-	if i := slices.IndexFunc(m.Bounds, func(b experiment.BoundLine) bool { return b.Instance == "drawn" }); i >= 0 {
+	if i := slices.IndexFunc(m.Bounds, func(b experiment.BoundLine) bool {
+		return b.Instance == "drawn"
+	}); i >= 0 {
 		t.Errorf("%+v", m.Bounds[i])
 	}
-	if !slices.ContainsFunc(m.Warnings, func(w string) bool { return strings.Contains(w, "drawn: means are redrawn") }) {
+	if !slices.ContainsFunc(m.Warnings, func(w string) bool {
+		return strings.Contains(w, "drawn: means are redrawn")
+	}) {
 		t.Errorf("warnings %q", m.Warnings)
 	}
 	if len(m.Bounds) != 2*2*3 { // two instances, three budgets with none, two lines
@@ -131,13 +139,15 @@ budgets: [{rho: 1}]
 	if got := names(bounded(t, strings.Replace(spec, "gaussian(1)", "sign", 1))); !slices.Equal(got, minimax) {
 		t.Errorf("signs: %q", got)
 	}
-	want := []string{"none linear-free-problem", "none linear-free-minimax", "rho=1 linear-free-problem", "rho=1 linear-free-minimax"}
+	want := []string{"none linear-free-problem", "none linear-free-minimax",
+		"rho=1 linear-free-problem", "rho=1 linear-free-minimax"}
 	if got := names(bounded(t, spec+"unclipped: true\n")); !slices.Equal(got, want) {
 		t.Errorf("Gaussian: %q", got)
 	}
 }
 
-// Explicit upper bounds hold: the mean regret of a few runs is below each of its policy's. All bounds have slack, by factors of two and more, so that chance is out of it.
+// Explicit upper bounds hold: the mean regret of a few runs is below each of its policy's. All
+// bounds have slack, by factors of two and more, so that chance is out of it.
 func TestExplicitBoundsHold(t *testing.T) {
 	for _, spec := range []string{`name: arms
 horizon: 2e4
@@ -241,7 +251,8 @@ budgets: [{rho: 0.5}]
 		return out
 	}
 	got := values(problems[0].Problem)
-	for name, of := range map[string]bound.Parameters{"adap-ucb": {Beta: 4}, "thesis-5.6": {Beta: 8}, "dp-se-epochs": {Risk: 0.1}, "batch-se": {Risk: 0.2, Eta: 4}} {
+	for name, of := range map[string]bound.Parameters{"adap-ucb": {Beta: 4},
+		"thesis-5.6": {Beta: 8}, "dp-se-epochs": {Risk: 0.1}, "batch-se": {Risk: 0.2, Eta: 4}} {
 		p := problems[0].Problem
 		p.Variants, p.Parameters = nil, of
 		if want := values(p)[name]; got[name] != want || !(want > 0) {
@@ -258,8 +269,8 @@ budgets: [{rho: 0.5}]
 	}
 }
 
-// A theorem that is not for a policy's parameters, its trust model or its rewards gives no number, and the bound says why. The same policies with
-// parameters that it is for have numbers beside them.
+// A theorem that is not for a policy's parameters, its trust model or its rewards gives no number,
+// and the bound says why. The same policies with parameters that it is for have numbers beside them.
 func TestNoNumberWhereNothingIsProved(t *testing.T) {
 	for _, test := range []struct {
 		spec string
@@ -285,10 +296,14 @@ policies:
   - {policy: batch-se, name: local, trust: local}
   - {policy: dp-klucb, alpha: 3}
 budgets: [{rho: 0.125}]
-`, map[string]string{"adap-ucb": "", "ratio": "ratio is 200; 000 Theorem 5.3 is for ratio = 2", "half": "printed_half is true",
-			"alpha": "alpha is 2; 000 Theorem 5.3 needs alpha above 3", "secagg": "trust is secagg/", "adac-ucb": "", "huge": "beta is 1e+300",
-			"both": "ratio is 3; 000 Theorem 5.6 is for ratio = 2; and printed_half is true", "guess": "unknown_horizon is true", "batch-se": "",
-			"printed-pure": "radius is printed-pure", "printed-rdp": "radius is printed-rdp", "local": "trust is local/"}},
+`, map[string]string{"adap-ucb": "", "ratio": "ratio is 200; 000 Theorem 5.3 is for ratio = 2",
+			"half":   "printed_half is true",
+			"alpha":  "alpha is 2; 000 Theorem 5.3 needs alpha above 3",
+			"secagg": "trust is secagg/", "adac-ucb": "", "huge": "beta is 1e+300",
+			"both":  "ratio is 3; 000 Theorem 5.6 is for ratio = 2; and printed_half is true",
+			"guess": "unknown_horizon is true", "batch-se": "",
+			"printed-pure": "radius is printed-pure", "printed-rdp": "radius is printed-rdp",
+			"local": "trust is local/"}},
 		{`name: free
 horizon: 1e5
 runs: 1
@@ -297,7 +312,8 @@ policies:
   - {policy: successive-elimination}
   - {policy: successive-elimination, name: anytime, beta: 0.1}
   - {policy: successive-elimination, name: guess, unknown_horizon: true}
-`, map[string]string{"successive-elimination": "", "anytime": "beta is 0.1", "guess": "unknown_horizon is true"}},
+`, map[string]string{"successive-elimination": "", "anytime": "beta is 0.1",
+			"guess": "unknown_horizon is true"}},
 		{`name: contexts
 kind: contextual
 horizon: 3000
@@ -356,7 +372,8 @@ budgets: [{rho: 1}]
 	}
 }
 
-// AdaC-OFUL plays by default with a third of its risk for each event, and without split with all of it: the bound is of what is played.
+// AdaC-OFUL plays by default with a third of its risk for each event, and without split with all of
+// it: the bound is of what is played.
 func TestTheBoundOfOFULHasItsSplit(t *testing.T) {
 	value := func(params string) float64 {
 		plan := bounded(t, `name: contexts

@@ -17,7 +17,8 @@ import (
 // A Cell is one policy at one budget on one instance. Policy may be a stopping rule.
 type Cell struct {
 	Instance, Policy, Budget string // labels; Budget as in epsilon=1, rho=0.1, none
-	// Hash is the SHA-256 of all that decides the cell's numbers, in hex. Labels, the number of runs and the experiment's name do not.
+	// Hash is the SHA-256 of all that decides the cell's numbers, in hex. Labels, the number of
+	// runs and the experiment's name do not.
 	Hash string
 
 	world  world
@@ -36,8 +37,10 @@ func (c *Cell) hash(p *Plan) {
 	s := &p.Spec
 	h := sha256.New()
 	// One line a field, quoted: different contents are different texts.
-	fmt.Fprintf(h, "sotto cell %d\nworld %q\npolicy %q\nbudget %q\nhorizon %d\nunclipped %t\nseed %d\ncheckpoints %v\n",
-		FormatVersion, c.world.public, c.choice.content, c.Budget, s.Horizon, s.Unclipped, s.Seed, p.Checkpoints)
+	fmt.Fprintf(h, "sotto cell %d\nworld %q\npolicy %q\nbudget %q\nhorizon %d\nunclipped "+
+		"%t\nseed %d\ncheckpoints %v\n",
+		FormatVersion, c.world.public, c.choice.content, c.Budget, s.Horizon, s.Unclipped, s.Seed,
+		p.Checkpoints)
 	if t := c.choice.trust; t.Protocol != "" {
 		fmt.Fprintf(h, "protocol %q\ncorrupt %s\n", t.Protocol, number(t.Corrupt))
 	}
@@ -46,11 +49,13 @@ func (c *Cell) hash(p *Plan) {
 
 // policy builds the cell's policy afresh: it holds a run's state.
 func (c *Cell) policy(horizon int, unclipped bool, arms int, coins *noise.Fast) (policy.Policy, error) {
-	s := catalog.Setting{Arms: arms, Horizon: horizon, Budget: c.budget, Unclipped: unclipped, Coins: sim.NewCoins(coins)}
+	s := catalog.Setting{Arms: arms, Horizon: horizon, Budget: c.budget, Unclipped: unclipped,
+		Coins: sim.NewCoins(coins)}
 	return c.choice.entry.New(s, c.choice.params)
 }
 
-// play plays one run. Its world is the same for every cell of the instance, its noise is the cell's own.
+// play plays one run. Its world is the same for every cell of the instance, its noise
+// is the cell's own.
 func (p *Plan) play(ctx context.Context, c *Cell, run int, out *sim.Result) error {
 	s := &p.Spec
 	if linearKind(s.Kind) {
@@ -80,7 +85,8 @@ func (p *Plan) play(ctx context.Context, c *Cell, run int, out *sim.Result) erro
 	lo, hi := s.span()
 	err = sim.Run(ctx, sim.Config{
 		Policy: pol, Instance: instance, Horizon: int(s.Horizon), Lo: lo, Hi: hi, Unclipped: s.Unclipped,
-		Checkpoints: p.Checkpoints, Rewards: rewards, Noise: &streams[0], Trust: c.trustIn(ctx, s, c.misread(s)),
+		Checkpoints: p.Checkpoints, Rewards: rewards, Noise: &streams[0],
+		Trust: c.trustIn(ctx, s, c.misread(s)),
 	}, out)
 	if err != nil {
 		return fmt.Errorf("%s, run %d: %w", c.Label(), run, err)
@@ -88,9 +94,10 @@ func (p *Plan) play(ctx context.Context, c *Cell, run int, out *sim.Result) erro
 	return nil
 }
 
-// blockSize is the number of runs in a unit. It is small enough that a unit of a policy that decides every round takes seconds, so that
-// the work spreads evenly and little is lost on a stop; but every unit is a file, so it grows with the runs beyond 128 units a cell, as long
-// as a unit stays below 16 MB.
+// blockSize is the number of runs in a unit. It is small enough that a unit of a policy that
+// decides every round takes seconds, so that the work spreads evenly and little is lost on a stop;
+// but every unit is a file, so it grows with the runs beyond 128 units a cell, as long as a unit
+// stays below 16 MB.
 func blockSize(horizon, runs, checkpoints int) int {
 	b := 1
 	if n := (1 << 25) / horizon; n > 1 {

@@ -8,22 +8,24 @@ import (
 	"github.com/sotto-dp/sotto/interval"
 )
 
-// A Comparison is one row of the table: regret at the horizon of a cell, beside the best cell of its group.
+// A Comparison is one row of the table: regret at the horizon of a cell, beside the best
+// cell of its group.
 type Comparison struct {
 	CellInfo
-	// Group is the instance; where several policies play an instance at several budgets (none apart), instance and budget: then the question
-	// is which policy is best at each.
+	// Group is the instance; where several policies play an instance at several budgets (none
+	// apart), instance and budget: then the question is which policy is best at each.
 	Group string
 	Mean  float64 // of the regret at the last checkpoint
 	Half  float64 // mean ± Half is the Student interval of level Level; +Inf for one run
 	// Ratio is Mean over the best's. It is NaN if the best's is not positive.
 	Ratio float64
 	Best  bool // the lowest mean of the group; of none that is not ranked
-	// Difference is the mean over runs of this cell's regret minus the best's, in the same worlds; Difference ± DifferenceHalf is its
-	// Student interval.
+	// Difference is the mean over runs of this cell's regret minus the best's, in the same worlds;
+	// Difference ± DifferenceHalf is its Student interval.
 	Difference, DifferenceHalf float64
-	P                          float64 // of the paired t test of that difference, corrected; NaN if untested
-	Significant                bool    // P ≤ 1 − Level
+	// of the paired t test of that difference, corrected; NaN if untested
+	P           float64
+	Significant bool // P ≤ 1 − Level
 }
 
 // Level is the level of the intervals and tests of Compare.
@@ -31,13 +33,16 @@ const Level = 0.95
 
 // Compare compares all cells of a group by their regret at the last checkpoint.
 //
-// Runs of one instance share their worlds whatever the policy, so differences are tested run by run: a paired t test, two-sided. The best
-// cell is chosen by the same data, so any pair could have been tested: the correction (Holm) is for all pairs within each
-// group, over all groups of the experiment. The probability that any of the printed differences is called significant without being
-// one is at most 1 − Level, for roughly Gaussian differences. Cells that are Unranked have no best, no ratio and no test.
+// Runs of one instance share their worlds whatever the policy, so differences are tested run by
+// run: a paired t test, two-sided. The best cell is chosen by the same data, so any pair could have
+// been tested: the correction (Holm) is for all pairs within each group, over all groups of the
+// experiment. The probability that any of the printed differences is called significant without
+// being one is at most 1 − Level, for roughly Gaussian differences. Cells that are Unranked have no
+// best, no ratio and no test.
 func (r *Results) Compare() ([]Comparison, error) {
 	if kind := r.Manifest.Kind; kind == KindStopping || kind == KindIdentify {
-		return nil, fmt.Errorf("experiment %q is of kind %s: there is no regret to compare", r.Manifest.Name, kind)
+		return nil, fmt.Errorf("experiment %q is of kind %s: there is no regret to compare",
+			r.Manifest.Name, kind)
 	}
 	out := make([]Comparison, len(r.Cells))
 	group := r.groups()

@@ -8,12 +8,13 @@ import (
 	"strings"
 )
 
-// A Count is a number of rounds, runs or arms: a whole number from 1 to MaxCount. As text it may be written 10000000, 10_000_000 or
-// 1e7; anything that is not exactly a whole number is refused, rather than rounded. It is shared by files and the command line.
+// A Count is a number of rounds, runs or arms: a whole number from 1 to MaxCount. As text it may be
+// written 10000000, 10_000_000 or 1e7; anything that is not exactly a whole number is refused,
+// rather than rounded. It is shared by files and the command line.
 type Count int
 
-// MaxCount is 2⁵³, up to where whole numbers are exact in double arithmetic. Where an int has 32 bits it is 2²⁹−1: sums of a
-// few counts fit, and no horizon is as long as policy.Forever/4.
+// MaxCount is 2⁵³, up to where whole numbers are exact in double arithmetic. Where an int has 32
+// bits it is 2²⁹−1: sums of a few counts fit, and no horizon is as long as policy.Forever/4.
 const MaxCount = min(1<<53, math.MaxInt/4)
 
 // mostCount is MaxCount as messages have it.
@@ -27,7 +28,8 @@ func mostCount() string {
 // ParseCount reads a Count.
 func ParseCount(text string) (Count, error) {
 	fail := func(why string) (Count, error) {
-		return 0, fmt.Errorf("%q %s: want a whole number from 1 to %s, such as 1000, 10_000_000 or 1e6", clip(text), why, mostCount())
+		return 0, fmt.Errorf("%q %s: want a whole number from 1 to %s, such as 1000, 10_000_000 "+
+			"or 1e6", clip(text), why, mostCount())
 	}
 	if text == "" || len(text) > 40 {
 		return fail("is no number")
@@ -58,7 +60,8 @@ func ParseCount(text string) (Count, error) {
 	return Count(x), nil
 }
 
-// plain takes the underscores out of a decimal number. They must stand between digits; hexadecimal and the like are refused.
+// plain takes the underscores out of a decimal number. They must stand between digits; hexadecimal
+// and the like are refused.
 func plain(text string) (string, bool) {
 	var b strings.Builder
 	for i := range len(text) {
@@ -82,7 +85,8 @@ func plain(text string) (string, bool) {
 
 func isRange(err error) bool { return errors.Is(err, strconv.ErrRange) }
 
-// wholeDecimal says whether a decimal number is whole before it is rounded to a double: 1.00000000000000000001 is not.
+// wholeDecimal says whether a decimal number is whole before it is rounded to a double:
+// 1.00000000000000000001 is not.
 func wholeDecimal(text string) bool {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 	shift := 0

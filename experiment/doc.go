@@ -1,21 +1,24 @@
-// Package experiment turns a file into results: it reads an experiment, plays each of its cells, and leaves files that can be trusted,
-// plotted and published.
+// Package experiment turns a file into results: it reads an experiment, plays each of its cells,
+// and leaves files that can be trusted, plotted and published.
 //
 //	YAML → Spec → Plan → units → summary.csv, results.parquet, manifest.json
 //
-// An experiment is of a kind: regret, policies that play arms, or stopping, rules that sample a law. What follows holds for both; a rule is a
-// policy then.
+// An experiment is of a kind: regret, policies that play arms, or stopping, rules that sample a
+// law. What follows holds for both; a rule is a policy then.
 //
-// A Spec is the file. Plan checks all of it and resolves it into cells: instance × policy × budget. A cell is named by the hash of its
-// content: labels and the experiment's name do not change it. The runs of a cell are played in blocks, and each block is one file, a
-// unit, named by cell and block and written atomically. Workers, shards and resuming are this one mechanism: units are played by
-// whoever, whenever, wherever, and every output is made from units alone, in one order. So outputs are equal byte for byte however
-// the work was cut up, for the same binary.
+// A Spec is the file. Plan checks all of it and resolves it into cells: instance × policy × budget.
+// A cell is named by the hash of its content: labels and the experiment's name do not change it.
+// The runs of a cell are played in blocks, and each block is one file, a unit, named by cell and
+// block and written atomically. Workers, shards and resuming are this one mechanism: units are
+// played by whoever, whenever, wherever, and every output is made from units alone, in one order.
+// So outputs are equal byte for byte however the work was cut up, for the same binary.
 //
-// Randomness has a name too. The instance and the rewards of run i are a function of (seed, instance, i), and are shared by all
-// policies and budgets: comparisons are paired. The noise of run i is a function of (seed, instance, policy, budget, i). Neither
-// knows the number of runs, the checkpoints or any label: adding runs or renaming things changes no run.
+// Randomness has a name too. The instance and the rewards of run i are a function of (seed,
+// instance, i), and are shared by all policies and budgets: comparisons are paired. The noise of
+// run i is a function of (seed, instance, policy, budget, i). Neither knows the number of runs, the
+// checkpoints or any label: adding runs or renaming things changes no run.
 package experiment
 
-// FormatVersion is part of every cell's hash. It goes up when the same experiment gives other numbers, or a unit's layout changes.
+// FormatVersion is part of every cell's hash. It goes up when the same experiment gives other
+// numbers, or a unit's layout changes.
 const FormatVersion = 1

@@ -8,9 +8,11 @@ import (
 
 // Errors that a caller may want to tell apart.
 var (
-	// ErrSpec is matched by every error in the experiment itself: its file, or what a program put into a Spec.
+	// ErrSpec is matched by every error in the experiment itself: its file, or what a program
+	// put into a Spec.
 	ErrSpec = errors.New("invalid experiment")
-	// ErrOutput is matched when an output directory cannot be used: it holds another experiment, or results that would be lost.
+	// ErrOutput is matched when an output directory cannot be used: it holds another experiment, or
+	// results that would be lost.
 	ErrOutput = errors.New("output directory")
 	// ErrUnit is matched when a unit file is not what its name says, or is damaged.
 	ErrUnit = errors.New("unit file")
@@ -69,7 +71,8 @@ type source struct {
 	at    map[string]Pos // by field
 }
 
-// wrap places an error at a field: at the field itself if the file has it, else at the nearest one around it.
+// wrap places an error at a field: at the field itself if the file has it, else at the
+// nearest one around it.
 func (s *source) wrap(field string, err error) *Error {
 	if s == nil {
 		return &Error{Field: field, Err: err}
@@ -104,7 +107,8 @@ func (s *source) wrapAt(pos Pos, field string, err error) *Error {
 			n++
 		}
 		number := fmt.Sprintf("%4d", pos.Line)
-		e.Snippet = fmt.Sprintf("%s | %s\n%s | %s^", number, line, strings.Repeat(" ", len(number)), pad.String())
+		e.Snippet = fmt.Sprintf("%s | %s\n%s | %s^", number, line, strings.Repeat(" ", len(number)),
+			pad.String())
 	}
 	return e
 }

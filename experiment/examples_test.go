@@ -64,13 +64,17 @@ func TestExamples(t *testing.T) {
 					continue
 				}
 				if c.Identify != nil {
-					if mean := c.StoppingTime.Mean[0]; !(mean > 100 && mean <= 100_000) || c.Identify.LowerBound == 0 || c.Unfinished < 3 && c.Failures == 3 {
-						t.Errorf("%s: stopping time %v, %d capped, %d wrong", c.Label(), mean, c.Unfinished, c.Failures)
+					if mean := c.StoppingTime.Mean[0]; !(mean > 100 && mean <= 100_000) ||
+						c.Identify.LowerBound == 0 || c.Unfinished < 3 && c.Failures == 3 {
+						t.Errorf("%s: stopping time %v, %d capped, %d wrong", c.Label(), mean,
+							c.Unfinished, c.Failures)
 					}
 					continue
 				}
-				// Means are in [−1,1] where actions have features, apart from unclipped contexts of norm above 1.
-				most := map[string]float64{"": 2000, experiment.KindLinear: 4000, experiment.KindContextual: 8000}[spec.Kind]
+				// Means are in [−1,1] where actions have features, apart from unclipped contexts
+				// of norm above 1.
+				most := map[string]float64{"": 2000, experiment.KindLinear: 4000,
+					experiment.KindContextual: 8000}[spec.Kind]
 				if last := c.Regret.Mean[len(c.Regret.Mean)-1]; !(last > 0 && last < most) {
 					t.Errorf("%s: regret %v", c.Label(), last)
 				}
@@ -89,7 +93,8 @@ func TestQuickstart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "mu2 / adap-klucb / epsilon=1\nmu2 / adap-ucb / epsilon=1\nmu2 / dp-se / epsilon=1\nmu2 / dp-ucb / epsilon=1\nmu2 / kl-ucb / none\n"
+	want := "mu2 / adap-klucb / epsilon=1\nmu2 / adap-ucb / epsilon=1\nmu2 / dp-se / " +
+		"epsilon=1\nmu2 / dp-ucb / epsilon=1\nmu2 / kl-ucb / none\n"
 	got := ""
 	for _, c := range p.Cells {
 		got += c.Label() + "\n"
@@ -102,7 +107,8 @@ func TestQuickstart(t *testing.T) {
 	}
 }
 
-// examples/rewards.csv is what this test writes: four versions of a page, 800 ratings each, from 0 to 1 in quarters.
+// examples/rewards.csv is what this test writes: four versions of a page, 800 ratings each, from 0
+// to 1 in quarters.
 func TestRewardsCSV(t *testing.T) {
 	versions := []struct {
 		name   string
@@ -141,8 +147,9 @@ func TestRewardsCSV(t *testing.T) {
 	}
 }
 
-// examples/visits.csv is what this test writes, and has what everyday logs have: 2400 visitors of three versions of a form who come up to
-// three times, sorted by whether they sent it, some of them to another version; columns that nobody needs; and rewards that are missing.
+// examples/visits.csv is what this test writes, and has what everyday logs have: 2400 visitors of
+// three versions of a form who come up to three times, sorted by whether they sent it, some of them
+// to another version; columns that nobody needs; and rewards that are missing.
 func TestVisitsCSV(t *testing.T) {
 	versions, rates := []string{"long", "short", "wizard"}, []float64{0.15, 0.25, 0.6}
 	r := rand.New(rand.NewPCG(1993, 6))
@@ -160,10 +167,12 @@ func TestVisitsCSV(t *testing.T) {
 			if r.IntN(20) == 0 {
 				sent = ""
 			}
-			rows[sent] = append(rows[sent], fmt.Sprintf("%d,v%04d,%s,%s\n", day+1, visitor, versions[version], sent))
+			rows[sent] = append(rows[sent], fmt.Sprintf("%d,v%04d,%s,%s\n", day+1, visitor,
+				versions[version], sent))
 		}
 	}
-	text := "day,visitor,version,sent\n" + strings.Join(rows["1"], "") + strings.Join(rows["0"], "") + strings.Join(rows[""], "")
+	text := "day,visitor,version,sent\n" + strings.Join(rows["1"], "") +
+		strings.Join(rows["0"], "") + strings.Join(rows[""], "")
 	const path = "../examples/visits.csv"
 	if *update {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -179,8 +188,8 @@ func TestVisitsCSV(t *testing.T) {
 	}
 }
 
-// examples/contexts.csv is what this test writes: 300 rounds of four articles with three features in the unit ball, each with the reward that it
-// would have had, in tenths from −1 to 1.
+// examples/contexts.csv is what this test writes: 300 rounds of four articles with three features
+// in the unit ball, each with the reward that it would have had, in tenths from −1 to 1.
 func TestContextsCSV(t *testing.T) {
 	r := rand.New(rand.NewPCG(1993, 5))
 	theta := []float64{0.6, -0.3, 0.5}
@@ -203,7 +212,8 @@ func TestContextsCSV(t *testing.T) {
 			for j := range x {
 				reward += float64(theta[j] * x[j])
 			}
-			fmt.Fprintf(&b, "%d,%v,%v,%v,%v\n", round+1, x[0], x[1], x[2], min(max(math.Round(10*reward)/10, -1), 1)+0)
+			fmt.Fprintf(&b, "%d,%v,%v,%v,%v\n", round+1, x[0], x[1], x[2],
+				min(max(math.Round(10*reward)/10, -1), 1)+0)
 		}
 	}
 	const path = "../examples/contexts.csv"
@@ -273,7 +283,8 @@ func TestSchema(t *testing.T) {
 		}
 	}
 	// YAML 1.2 reads numbers with underscores as text; this library 1e-6, too, which YAML does not.
-	for _, text := range []string{good, strings.NewReplacer("c2", "C2", "1e-6", "0.000001").Replace(full), strings.Replace(good, "1000", `"10_000"`, 1)} {
+	for _, text := range []string{good, strings.NewReplacer("c2", "C2", "1e-6",
+		"0.000001").Replace(full), strings.Replace(good, "1000", `"10_000"`, 1)} {
 		if err := s.Validate(value(t, text)); err != nil {
 			t.Errorf("%v\n%s", err, text)
 		}
@@ -301,18 +312,28 @@ func TestSchema(t *testing.T) {
 		}
 	}
 	// What the schema cannot see: it looks at form, one field at a time.
-	beyond := []string{"horizon below arms", "two instances of one name", "same instance twice", "means reversed", "means beyond one", "no such csv",
-		"empty csv", "one csv", "csv of one arm", "csv without the column", "csv with a missing reward", "standard with one arm", "unknown law", "range reversed", "runs is too large", "horizon is too large", "gaussian without sd",
-		"budget twice", "budgets missing", "budget that no policy meets", "same policy twice", "same policy under another name", "two labels alike",
-		"checkpoint beyond the horizon", "checkpoints not increasing", "checkpoints end early", "too many checkpoints",
+	beyond := []string{"horizon below arms", "two instances of one name", "same instance twice",
+		"means reversed", "means beyond one", "no such csv",
+		"empty csv", "one csv", "csv of one arm", "csv without the column",
+		"csv with a missing reward", "standard with one arm", "unknown law", "range reversed",
+		"runs is too large", "horizon is too large", "gaussian without sd",
+		"budget twice", "budgets missing", "budget that no policy meets", "same policy twice",
+		"same policy under another name", "two labels alike",
+		"checkpoint beyond the horizon", "checkpoints not increasing", "checkpoints end early",
+		"too many checkpoints",
 		// Not JSON, or not what this library makes of YAML.
-		"no yaml", "second document", "duplicate key", "tab", "deep", "alias", "anchor", "tag", "merge key", "empty file", "comments only",
-		"parameter is nan", "parameter is infinite", "horizon is nan", "horizon is infinite", "horizon is hexadecimal", "arm is nan", "budget is nan",
+		"no yaml", "second document", "duplicate key", "tab", "deep", "alias", "anchor", "tag",
+		"merge key", "empty file", "comments only",
+		"parameter is nan", "parameter is infinite", "horizon is nan", "horizon is infinite",
+		"horizon is hexadecimal", "arm is nan", "budget is nan",
 		"budget is infinite", "no instances", "precision is nan",
 		// One key that another one decides about.
-		"noise of another trust", "noise without trust", "trust of a tree", "trust without clipping", "noise that is never pure", "protocol without secagg", "corrupt without bell2020", "corrupt beyond the promise", "own budget twice"}
+		"noise of another trust", "noise without trust", "trust of a tree",
+		"trust without clipping", "noise that is never pure", "protocol without secagg",
+		"corrupt without bell2020", "corrupt beyond the promise", "own budget twice"}
 	for _, c := range bad {
-		if !strings.Contains("|"+strings.Join(beyond, "|")+"|", "|"+c.name+"|") && s.Validate(value(t, strings.Replace(good, c.from, c.to, 1))) == nil {
+		if !strings.Contains("|"+strings.Join(beyond, "|")+"|", "|"+c.name+"|") &&
+			s.Validate(value(t, strings.Replace(good, c.from, c.to, 1))) == nil {
 			t.Errorf("%s: passed the schema", c.name)
 		}
 	}

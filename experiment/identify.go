@@ -48,28 +48,33 @@ func playsArm(name string) int {
 // An IdentifyCell is what is known of a policy that looks for the best arm before it plays.
 type IdentifyCell struct {
 	Risk float64 `json:"risk"` // δ
-	// Best are the arms with the largest mean, from 1: each is a right answer. It is empty where means are redrawn for each run.
+	// Best are the arms with the largest mean, from 1: each is a right answer. It is empty where
+	// means are redrawn for each run.
 	Best []int `json:"best,omitempty"`
-	// Correct says who proves that the policy is δ-correct; empty: nobody does, or rewards do not allow it.
+	// Correct says who proves that the policy is δ-correct; empty: nobody does, or rewards
+	// do not allow it.
 	Correct string `json:"correct,omitempty"`
 
-	// For Bernoulli arms of which one is best, else 0. Time is T*(ν;ε) of 000 Theorem 4.24, at budget none T*_KL, and LowerBound Time·log(1/(3δ)): no
-	// δ-correct policy with this budget takes fewer plays in the mean. Boundary is the ε at which T*_TV/ε = T*_KL: privacy costs plays below it.
+	// For Bernoulli arms of which one is best, else 0. Time is T*(ν;ε) of 000 Theorem 4.24, at budget
+	// none T*_KL, and LowerBound Time·log(1/(3δ)): no δ-correct policy with this budget takes fewer
+	// plays in the mean. Boundary is the ε at which T*_TV/ε = T*_KL: privacy costs plays below it.
 	Time       float64 `json:"time,omitempty"`
 	KLTime     float64 `json:"kl_time,omitempty"`
 	TVTime     float64 `json:"tv_time,omitempty"`
 	LowerBound float64 `json:"lower_bound,omitempty"`
 	Boundary   float64 `json:"boundary,omitempty"`
-	// AsymptoticUpper is the upper bound of 000 Theorem 5.20 (AdaP-TT) or 5.23 (AdaP-TT*) times log(1/δ): of the mean stopping time as δ goes to 0. At a given
-	// δ it bounds nothing. It is 0 where the theorem does not hold: two means are equal, other parameters than the theorem's.
+	// AsymptoticUpper is the upper bound of 000 Theorem 5.20 (AdaP-TT) or 5.23 (AdaP-TT*) times
+	// log(1/δ): of the mean stopping time as δ goes to 0. At a given δ it bounds nothing. It is 0
+	// where the theorem does not hold: two means are equal, other parameters than the theorem's.
 	AsymptoticUpper float64 `json:"asymptotic_upper,omitempty"`
 }
 
 // capped says whether runs end at a cap and not at a horizon.
 func (s *Spec) capped() bool { return s.Kind == KindStopping || s.Kind == KindIdentify }
 
-// ResolvingRuns is the smallest number of runs at which no error at all leaves an upper limit of at most risk: the upper end of the 95 %
-// Clopper–Pearson interval. From fewer runs nobody can tell that a rule errs so seldom.
+// ResolvingRuns is the smallest number of runs at which no error at all leaves an upper limit of at
+// most risk: the upper end of the 95 % Clopper–Pearson interval. From fewer runs nobody can tell
+// that a rule errs so seldom.
 func ResolvingRuns(risk float64) (int, error) {
 	if !(risk > 0 && risk < 1) {
 		return 0, fmt.Errorf("risk is %v, must be above 0 and below 1", risk)
@@ -115,14 +120,16 @@ func (s *Spec) resolveRuns() (*Spec, error) {
 
 func (s *Spec) checkRisk() error {
 	if !(s.Risk > 0 && s.Risk < 1) {
-		return s.fail("risk", "is %v, must be given, above 0 and below 1: the probability of a wrong answer that is allowed", s.Risk)
+		return s.fail("risk", "is %v, must be given, above 0 and below 1: the probability of a "+
+			"wrong answer that is allowed", s.Risk)
 	}
 	return nil
 }
 
 func (s *Spec) checkIdentify() error {
 	if s.Horizon != 0 || s.Points != 0 || s.Checkpoints != nil || s.Unclipped || s.Bounds || len(s.Rules) > 0 {
-		return s.fail("kind", "is %s, but there are rules, a horizon, checkpoints, bounds or unclipped: they are for other kinds", KindIdentify)
+		return s.fail("kind", "is %s, but there are rules, a horizon, checkpoints, bounds or "+
+			"unclipped: they are for other kinds", KindIdentify)
 	}
 	return s.checkRisk()
 }
@@ -130,7 +137,8 @@ func (s *Spec) checkIdentify() error {
 // maxNumbers bounds the numbers that are kept of a cell, all arms' plays in all runs: 2 GB of them.
 const maxNumbers = 1 << 28
 
-// identifyColumns is how long a run is in a unit, in pairs of numbers, and tells of what the number of runs cannot show.
+// identifyColumns is how long a run is in a unit, in pairs of numbers, and tells of what the number
+// of runs cannot show.
 func (p *Plan) identifyColumns(worlds []world) (int, error) {
 	s := &p.Spec
 	arms := 0
@@ -138,7 +146,8 @@ func (p *Plan) identifyColumns(worlds []world) (int, error) {
 		arms = max(arms, worlds[i].arms)
 	}
 	if n := len(identifyMetrics(0)) + arms; n > maxNumbers/int(s.Runs) {
-		return 0, s.fail("runs", "is %d, with %d numbers kept of each: want at most %d numbers of a cell", int(s.Runs), n, maxNumbers)
+		return 0, s.fail("runs", "is %d, with %d numbers kept of each: want at most %d numbers "+
+			"of a cell", int(s.Runs), n, maxNumbers)
 	}
 	if limit, err := noErrorLimit(int(s.Runs)); err != nil {
 		return 0, err
@@ -147,7 +156,8 @@ func (p *Plan) identifyColumns(worlds []world) (int, error) {
 		if n, err := ResolvingRuns(s.Risk); err == nil {
 			least = strconv.Itoa(n)
 		}
-		p.warn("with %d runs even no error leaves the upper limit at %.3g, above the risk, %v: it takes %s (runs: %s)", int(s.Runs), limit, s.Risk, least, resolving)
+		p.warn("with %d runs even no error leaves the upper limit at %.3g, above the risk, %v: "+
+			"it takes %s (runs: %s)", int(s.Runs), limit, s.Risk, least, resolving)
 	}
 	return (atPlays + arms + 1) / 2, nil
 }
@@ -156,11 +166,13 @@ func (p *Plan) identifyColumns(worlds []world) (int, error) {
 func (p *Plan) checkWorld(w *world, at string) error {
 	s := &p.Spec
 	if int(s.Cap) < w.arms {
-		return s.fail("cap", "is %d, below the number of arms of instance %s, %d: each arm must be playable once", s.Cap, w.label, w.arms)
+		return s.fail("cap", "is %d, below the number of arms of instance %s, %d: each arm must "+
+			"be playable once", s.Cap, w.label, w.arms)
 	}
 	lo, hi := s.span()
 	if a, b := w.fixed.Support(); a < lo || b > hi {
-		p.warn("instance %s: rewards leave the declared range [%v, %v] and are clipped to it; the best arm is that of the clipped laws", w.label, lo, hi)
+		p.warn("instance %s: rewards leave the declared range [%v, %v] and are clipped to it; "+
+			"the best arm is that of the clipped laws", w.label, lo, hi)
 	}
 	if w.source.Redrawn() {
 		return nil
@@ -170,7 +182,8 @@ func (p *Plan) checkWorld(w *world, at string) error {
 		return s.src.wrap(at, err)
 	}
 	if len(w.best) > 1 {
-		p.warn("instance %s: arms %s have the same largest mean: each is a right answer, but a rule may never find one, and runs end at the cap, %d", w.label,
+		p.warn("instance %s: arms %s have the same largest mean: each is a right answer, but a "+
+			"rule may never find one, and runs end at the cap, %d", w.label,
 			arms(w.best), s.Cap)
 	}
 	return nil
@@ -229,11 +242,13 @@ func (c *Cell) identifyHash(s *Spec) {
 // identifier builds the cell's policy afresh: it holds a run's state.
 func (c *Cell) identifier(s *Spec, coins *noise.Fast) (identify.Identifier, error) {
 	risk, _ := c.identifyRisk(s)
-	setting := catalog.IdentifySetting{Arms: c.world.arms, Risk: risk, Budget: c.budget, Coins: sim.NewCoins(coins)}
+	setting := catalog.IdentifySetting{Arms: c.world.arms, Risk: risk, Budget: c.budget,
+		Coins: sim.NewCoins(coins)}
 	return c.choice.entry.NewIdentify(setting, c.choice.params)
 }
 
-// identify plays one run and appends its metrics. Its world is the same for every cell of the instance, its noise is the cell's own.
+// identify plays one run and appends its metrics. Its world is the same for every cell of the
+// instance, its noise is the cell's own.
 func (p *Plan) identify(ctx context.Context, c *Cell, run int, to []float64) ([]float64, privacy.Loss, error) {
 	s := &p.Spec
 	fail := func(err error) ([]float64, privacy.Loss, error) {
@@ -250,7 +265,8 @@ func (p *Plan) identify(ctx context.Context, c *Cell, run int, to []float64) ([]
 			return fail(err)
 		}
 		if len(instance.Arms) != c.world.arms {
-			return fail(fmt.Errorf("the source has drawn %d arms, and %d before: want as many in each run", len(instance.Arms), c.world.arms))
+			return fail(fmt.Errorf("the source has drawn %d arms, and %d before: want as many in "+
+				"each run", len(instance.Arms), c.world.arms))
 		}
 		if best, err = bestArms(instance, lo, hi); err != nil {
 			return fail(err)
@@ -269,7 +285,8 @@ func (p *Plan) identify(ctx context.Context, c *Cell, run int, to []float64) ([]
 	_, misread := c.identifyRisk(s)
 	var out sim.IdentifyResult
 	if err := sim.Identify(ctx, sim.IdentifyConfig{
-		Policy: pol, Instance: instance, Cap: int(s.Cap), Lo: lo, Hi: hi, Rewards: rewards, Noise: &streams[0], Trust: c.trustIn(ctx, s, misread),
+		Policy: pol, Instance: instance, Cap: int(s.Cap), Lo: lo, Hi: hi, Rewards: rewards,
+		Noise: &streams[0], Trust: c.trustIn(ctx, s, misread),
 	}, &out); err != nil {
 		return fail(err)
 	}
@@ -325,7 +342,8 @@ func (c *Cell) identifyCell(s *Spec) *IdentifyCell {
 			return out
 		}
 	}
-	out.Time, out.KLTime, out.TVTime, out.LowerBound, out.Boundary = private.Time, kl.Time, tv, private.Samples(s.Risk), tv/kl.Time
+	out.Time, out.KLTime, out.TVTime, out.LowerBound, out.Boundary = private.Time, kl.Time, tv,
+		private.Samples(s.Risk), tv/kl.Time
 	out.AsymptoticUpper = c.asymptoticUpper(means, epsilon, s.Risk)
 	return out
 }
@@ -367,8 +385,9 @@ const (
 	NoAnswer   Verdict = "no answer" // in any run: they all reached the cap
 )
 
-// Verdict is the 95 % Clopper–Pearson interval of the probability that a run of KindIdentify gives a wrong answer before the cap, and what it
-// says. A run that reached the cap gave none: so it counts among the runs, and not among the errors.
+// Verdict is the 95 % Clopper–Pearson interval of the probability that a run of KindIdentify gives
+// a wrong answer before the cap, and what it says. A run that reached the cap gave none: so it
+// counts among the runs, and not among the errors.
 func (c *CellResult) Verdict() (v Verdict, lo, hi float64, err error) {
 	if c.Identify == nil {
 		return "", 0, 0, fmt.Errorf("cell %s is not of kind %s", c.Label(), KindIdentify)

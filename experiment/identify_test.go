@@ -36,7 +36,8 @@ policies:
 budgets: [{epsilon: 1}]
 `
 
-// badIdentify lists experiments with one mistake each; what is said about them is in testdata/errors-identify.txt. Those marked are seen by the schema too.
+// badIdentify lists experiments with one mistake each; what is said about them is in
+// testdata/errors-identify.txt. Those marked are seen by the schema too.
 var badIdentify = []struct {
 	name, from, to string
 	schema         bool
@@ -57,8 +58,10 @@ var badIdentify = []struct {
 	{"unclipped", "runs: 40", "runs: 40\nunclipped: true", true},
 	{"no runs", "runs: 40\n", "", true},
 	{"runs is another word", "runs: 40", "runs: resolved", true},
-	{"a risk too small to resolve", "risk: 0.1\ncap: 20000\nruns: 40", "risk: 1e-9\ncap: 20000\nruns: resolve", false},
-	{"a risk that is none, to resolve", "risk: 0.1\ncap: 20000\nruns: 40", "risk: 2\ncap: 20000\nruns: resolve", true},
+	{"a risk too small to resolve", "risk: 0.1\ncap: 20000\nruns: 40",
+		"risk: 1e-9\ncap: 20000\nruns: resolve", false},
+	{"a risk that is none, to resolve", "risk: 0.1\ncap: 20000\nruns: 40",
+		"risk: 2\ncap: 20000\nruns: resolve", true},
 	{"rules", "policies:\n  - {policy: adap-tt}", "rules:\n  - {rule: nas, alpha: 0.1, beta: 0.1}", true},
 	{"one arm", "[0.9, 0.1]", "[0.9]", true},
 	{"actions", "bernoulli: [0.9, 0.1]", "actions: [[1, 0], [0, 1]], theta: [0.5, 0]", true},
@@ -70,14 +73,17 @@ var badIdentify = []struct {
 	{"unknown choice", "{policy: adap-tt}", "{policy: adap-tt, leader: prinetd}", true},
 	{"budget that no policy meets", "{epsilon: 1}", "{rho: 1}", true},
 	{"budgets missing", "budgets: [{epsilon: 1}]\n", "", false},
-	{"same policy under another name", "  - {policy: adap-tt}", "  - {policy: adap-tt}\n  - {policy: adap-tt, name: twin, beta: 0.5}", false},
+	{"same policy under another name", "  - {policy: adap-tt}", "  - {policy: adap-tt}\n  - " +
+		"{policy: adap-tt, name: twin, beta: 0.5}", false},
 	{"empty range", "runs: 40", "runs: 40\nrange: [1, 0]", false},
 }
 
-// Every mistake is one clear error, placed and explained: testdata/errors-identify.txt is to be read.
-// The proof of DP-TT's stopping rule is for the discrete Laplace noise of a believed server too, and so it is claimed; for other noises it is not.
+// Every mistake is one clear error, placed and explained: testdata/errors-identify.txt is to be
+// read. The proof of DP-TT's stopping rule is for the discrete Laplace noise of a believed server
+// too, and so it is claimed; for other noises it is not.
 func TestDPTTIsProvedUnderCentralTrust(t *testing.T) {
-	for trust, proved := range map[string]bool{"continuous": true, "central": true, "central, precision: 4": true, "local": false, "secagg": false,
+	for trust, proved := range map[string]bool{"continuous": true, "central": true,
+		"central, precision: 4": true, "local": false, "secagg": false,
 		"shuffle": false, "two-server": false} {
 		plan := bounded(t, `name: trusted
 kind: identify
@@ -89,10 +95,13 @@ policies: [{policy: dp-tt, trust: `+trust+`}]
 budgets: [{epsilon: 1}]
 `)
 		m := plan.Manifest()
-		if got := m.Cells[0].Identify.Correct == "proof: identify.JointThreshold"; got != proved || !proved && m.Cells[0].Identify.Correct != "" {
+		if got := m.Cells[0].Identify.Correct == "proof: identify.JointThreshold"; got != proved ||
+			!proved && m.Cells[0].Identify.Correct != "" {
 			t.Errorf("trust %s: %q", trust, m.Cells[0].Identify.Correct)
 		}
-		warned := slices.ContainsFunc(m.Warnings, func(w string) bool { return strings.Contains(w, "proved for continuous noise") })
+		warned := slices.ContainsFunc(m.Warnings, func(w string) bool {
+			return strings.Contains(w, "proved for continuous noise")
+		})
 		if warned == proved {
 			t.Errorf("trust %s: warnings %q", trust, m.Warnings)
 		}
@@ -137,7 +146,8 @@ func TestIdentifyErrors(t *testing.T) {
 		if strings.HasPrefix(want, "resolve") {
 			spec.Runs = 0
 		}
-		if _, err := spec.Resolve(); !errors.Is(err, experiment.ErrSpec) || !strings.Contains(err.Error(), want) {
+		if _, err := spec.Resolve(); !errors.Is(err, experiment.ErrSpec) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -261,12 +271,14 @@ func TestResolve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := p.Manifest(); m.Runs != 36 || !strings.Contains(string(m.Spec), `"runs":36`) || len(p.Warnings) != 0 {
+	if m := p.Manifest(); m.Runs != 36 || !strings.Contains(string(m.Spec), `"runs":36`) ||
+		len(p.Warnings) != 0 {
 		t.Errorf("%d runs, %s, %q", m.Runs, m.Spec, p.Warnings)
 	}
 	few := parse(t, strings.Replace(goodIdentify, "runs: 40", "runs: 35", 1))
 	if p, err = few.Resolve(); err != nil || len(p.Warnings) != 1 ||
-		p.Warnings[0] != "with 35 runs even no error leaves the upper limit at 0.1, above the risk, 0.1: it takes 36 (runs: resolve)" {
+		p.Warnings[0] != "with 35 runs even no error leaves the upper limit at 0.1, above the "+
+			"risk, 0.1: it takes 36 (runs: resolve)" {
 		t.Errorf("%q, %v", p.Warnings, err)
 	}
 	// A flag has the last word.
@@ -284,7 +296,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// A cell's runs are those of sim.Identify with the run's streams, one by one; what is kept of them is what it gave.
+// A cell's runs are those of sim.Identify with the run's streams, one by one; what is kept of them
+// is what it gave.
 func TestIdentifyIsTheSimulation(t *testing.T) {
 	const text = `name: ident
 kind: identify
@@ -305,7 +318,8 @@ budgets: [{epsilon: 0.5}, none]
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(plan.Warnings) != 1 || !strings.Contains(plan.Warnings[0], "instance tied: arms 1 and 3 have the same largest mean") {
+	if len(plan.Warnings) != 1 || !strings.Contains(plan.Warnings[0],
+		"instance tied: arms 1 and 3 have the same largest mean") {
 		t.Errorf("%q", plan.Warnings)
 	}
 	r, err := plan.Run(context.Background(), experiment.Options{Out: dir})
@@ -341,7 +355,8 @@ budgets: [{epsilon: 0.5}, none]
 				best = []int{0, 2}
 			default:
 				var src bandit.Source
-				if src, err = bandit.NewUniformMeans(4, 0.25, 0.75, bandit.BernoulliFamily(), true); err != nil {
+				if src, err = bandit.NewUniformMeans(4, 0.25, 0.75, bandit.BernoulliFamily(),
+					true); err != nil {
 					t.Fatal(err)
 				}
 				key.Role = noise.RoleInstance
@@ -363,12 +378,15 @@ budgets: [{epsilon: 0.5}, none]
 			streams := key.Fast(1)
 			key.Role = noise.RolePolicy
 			coins := key.Fast(1)
-			p, err := entry.NewIdentify(catalog.IdentifySetting{Arms: len(in.Arms), Risk: 0.1, Budget: budget, Coins: sim.NewCoins(&coins[0])}, c.Params)
+			p, err := entry.NewIdentify(catalog.IdentifySetting{Arms: len(in.Arms), Risk: 0.1,
+				Budget: budget, Coins: sim.NewCoins(&coins[0])}, c.Params)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var out sim.IdentifyResult
-			if err := sim.Identify(context.Background(), sim.IdentifyConfig{Policy: p, Instance: in, Cap: 6000, Rewards: rewards, Noise: &streams[0]}, &out); err != nil {
+			if err := sim.Identify(context.Background(),
+				sim.IdentifyConfig{Policy: p, Instance: in, Cap: 6000, Rewards: rewards,
+					Noise: &streams[0]}, &out); err != nil {
 				t.Fatal(err)
 			}
 			row := rows[36*i+run]
@@ -382,21 +400,27 @@ budgets: [{epsilon: 0.5}, none]
 				off = 1
 				failures++
 			}
-			if got := c.FinalError[run]; got != off && !(math.IsNaN(got) && math.IsNaN(off)) || (row.Error == nil) != math.IsNaN(off) || row.Error != nil && *row.Error != off {
+			if got := c.FinalError[run]; got != off && !(math.IsNaN(got) && math.IsNaN(off)) ||
+				(row.Error == nil) != math.IsNaN(off) || row.Error != nil && *row.Error != off {
 				t.Errorf("%s, run %d: error %v, row %+v; want %v", c.Label(), run, got, row, off)
 			}
-			if c.FinalStoppingTime[run] != float64(out.Tau) || c.FinalBatches[run] != float64(out.Batches) || row.StoppingTime != float64(out.Tau) ||
-				row.Batches != float64(out.Batches) || row.Run != int64(run) || row.T != 6000 || row.Policy != c.Policy || len(row.Plays) != len(in.Arms) {
-				t.Errorf("%s, run %d: τ %v, %v batches, row %+v; want %+v", c.Label(), run, c.FinalStoppingTime[run], c.FinalBatches[run], row, out)
+			if c.FinalStoppingTime[run] != float64(out.Tau) ||
+				c.FinalBatches[run] != float64(out.Batches) || row.StoppingTime != float64(out.Tau) ||
+				row.Batches != float64(out.Batches) || row.Run != int64(run) || row.T != 6000 ||
+				row.Policy != c.Policy || len(row.Plays) != len(in.Arms) {
+				t.Errorf("%s, run %d: τ %v, %v batches, row %+v; want %+v", c.Label(), run,
+					c.FinalStoppingTime[run], c.FinalBatches[run], row, out)
 			}
 			for a, n := range out.Plays {
 				if c.FinalPlays[a][run] != float64(n) || row.Plays[a] != float64(n) {
-					t.Errorf("%s, run %d: %v plays of arm %d, want %d", c.Label(), run, c.FinalPlays[a][run], a, n)
+					t.Errorf("%s, run %d: %v plays of arm %d, want %d", c.Label(), run,
+						c.FinalPlays[a][run], a, n)
 				}
 			}
 		}
 		if c.Failures != failures || c.Unfinished != unfinished {
-			t.Errorf("%s: %d failures, %d unfinished; want %d, %d", c.Label(), c.Failures, c.Unfinished, failures, unfinished)
+			t.Errorf("%s: %d failures, %d unfinished; want %d, %d", c.Label(), c.Failures,
+				c.Unfinished, failures, unfinished)
 		}
 		capped, wrong = capped+unfinished, wrong+failures
 		plays := 0.0
@@ -406,7 +430,8 @@ budgets: [{epsilon: 0.5}, none]
 		if math.Abs(plays-c.StoppingTime.Mean[0]) > 1e-6 {
 			t.Errorf("%s: %v plays in the mean, stopping time %v", c.Label(), plays, c.StoppingTime.Mean[0])
 		}
-		if c.Instance == "tied" && (len(c.Identify.Best) != 2 || c.Identify.LowerBound != 0) || c.Instance == "redrawn" && (c.Identify.Best != nil || c.Identify.Time != 0) {
+		if c.Instance == "tied" && (len(c.Identify.Best) != 2 || c.Identify.LowerBound != 0) ||
+			c.Instance == "redrawn" && (c.Identify.Best != nil || c.Identify.Time != 0) {
 			t.Errorf("%s: %+v", c.Label(), c.Identify)
 		}
 	}
@@ -419,12 +444,14 @@ budgets: [{epsilon: 0.5}, none]
 		t.Fatal(err)
 	}
 	for _, c := range r.Cells {
-		for _, metric := range []string{"stopping_time", "error", "batches", "plays_1", fmt.Sprintf("plays_%d", c.Arms)} {
+		for _, metric := range []string{"stopping_time", "error", "batches", "plays_1",
+			fmt.Sprintf("plays_%d", c.Arms)} {
 			n := 36
 			if metric == "error" {
 				n -= c.Unfinished
 			}
-			if want := fmt.Sprintf("\nident,%s,%s,%s,%s,6000,%d,", c.Instance, c.Policy, c.Budget, metric, n); strings.Count(string(b), want) != 1 {
+			if want := fmt.Sprintf("\nident,%s,%s,%s,%s,6000,%d,", c.Instance, c.Policy, c.Budget,
+				metric, n); strings.Count(string(b), want) != 1 {
 				t.Errorf("%q is not in summary.csv once", want)
 			}
 		}
@@ -437,17 +464,22 @@ budgets: [{epsilon: 0.5}, none]
 		t.Fatal(err)
 	}
 	for i, c := range loaded.Cells {
-		if d := cmp.Diff(r.Cells[i].FinalPlays, c.FinalPlays); d != "" || c.Failures != r.Cells[i].Failures || c.Unfinished != r.Cells[i].Unfinished || c.Loss != r.Cells[i].Loss {
+		if d := cmp.Diff(r.Cells[i].FinalPlays, c.FinalPlays); d != "" ||
+			c.Failures != r.Cells[i].Failures || c.Unfinished != r.Cells[i].Unfinished ||
+			c.Loss != r.Cells[i].Loss {
 			t.Errorf("%s: read back differently: %s", c.Label(), d)
 		}
 	}
 }
 
-// Outputs are the same bytes however the work is cut up, and whether it was stopped in between; a damaged unit is played again.
+// Outputs are the same bytes however the work is cut up, and whether it was stopped in between; a
+// damaged unit is played again.
 func TestIdentifySameBytes(t *testing.T) {
 	ctx := context.Background()
-	text := strings.NewReplacer("runs: 40", "runs: 150", "policies:", "  - {name: redrawn, means: {uniform: [0.1, 0.9]}, arms: 3, redraw: true}\npolicies:",
-		"[{epsilon: 1}]", "[{epsilon: 1}, {epsilon: 0.3}, none]", "{policy: adap-tt}", "{policy: adap-tt}\n  - dp-se\n  - lucb").Replace(goodIdentify)
+	text := strings.NewReplacer("runs: 40", "runs: 150", "policies:",
+		"  - {name: redrawn, means: {uniform: [0.1, 0.9]}, arms: 3, redraw: true}\npolicies:",
+		"[{epsilon: 1}]", "[{epsilon: 1}, {epsilon: 0.3}, none]", "{policy: adap-tt}",
+		"{policy: adap-tt}\n  - dp-se\n  - lucb").Replace(goodIdentify)
 	one := t.TempDir()
 	play(t, text, experiment.Options{Out: one, Workers: 1})
 	want := files(t, one)
@@ -468,11 +500,12 @@ func TestIdentifySameBytes(t *testing.T) {
 	dir := t.TempDir()
 	stopping, cancel := context.WithCancel(ctx)
 	n := 0
-	if _, err := experiment.Run(stopping, parse(t, text), experiment.Options{Out: dir, Workers: 2, Progress: func(experiment.Step) {
-		if n++; n == 10 {
-			cancel()
-		}
-	}}); !errors.Is(err, context.Canceled) {
+	if _, err := experiment.Run(stopping, parse(t, text),
+		experiment.Options{Out: dir, Workers: 2, Progress: func(experiment.Step) {
+			if n++; n == 10 {
+				cancel()
+			}
+		}}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "units", "*.unit"))
@@ -490,7 +523,8 @@ func TestIdentifySameBytes(t *testing.T) {
 	same(t, "resumed", want, files(t, dir))
 }
 
-// What the manifest says of an instance is what package bound says, and nothing where no theorem holds.
+// What the manifest says of an instance is what package bound says, and nothing where
+// no theorem holds.
 func TestIdentifyBounds(t *testing.T) {
 	const text = `name: bounds
 kind: identify
@@ -528,14 +562,16 @@ budgets: [{epsilon: 0.05}, none]
 			if c.Budget == "epsilon=0.05" {
 				want = 493.3333
 			}
-			if math.Abs(id.Time-want) > 1e-3 || !near(id.LowerBound, id.Time*math.Log(1/0.03)) || !near(id.Boundary, id.TVTime/id.KLTime) {
+			if math.Abs(id.Time-want) > 1e-3 || !near(id.LowerBound, id.Time*math.Log(1/0.03)) ||
+				!near(id.Boundary, id.TVTime/id.KLTime) {
 				t.Errorf("%s: %+v, want T* = %v", c.Label(), id, want)
 			}
 		}
 		if !(id.Time > 0 && id.Time >= id.KLTime*(1-1e-9) && id.Boundary > 0) {
 			t.Errorf("%s: %+v", c.Label(), id)
 		}
-		means := map[string][]float64{"distinct": {0.75, 0.625, 0.5, 0.375, 0.25}, "edges": {0, 0.25, 0.5, 0.75, 1}}[c.Instance]
+		means := map[string][]float64{"distinct": {0.75, 0.625, 0.5, 0.375, 0.25},
+			"edges": {0, 0.25, 0.5, 0.75, 1}}[c.Instance]
 		upper := 0.0
 		if c.Budget != "none" && means != nil {
 			switch c.Policy {
@@ -570,10 +606,12 @@ func TestVerdict(t *testing.T) {
 		{10, 0, 10, 0.9, experiment.Undecided},
 		{10, 0, 10, 0.5, experiment.AboveRisk},
 	} {
-		r := experiment.CellResult{CellInfo: experiment.CellInfo{Identify: &experiment.IdentifyCell{Risk: c.risk}}, Failures: c.wrong, Unfinished: c.capped,
+		r := experiment.CellResult{CellInfo: experiment.CellInfo{Identify: &experiment.IdentifyCell{Risk: c.risk}},
+			Failures: c.wrong, Unfinished: c.capped,
 			FinalError: make([]float64, c.runs)}
 		v, lo, hi, err := r.Verdict()
-		if err != nil || v != c.want || !(lo <= float64(c.wrong)/float64(c.runs) && float64(c.wrong)/float64(c.runs) <= hi) {
+		if err != nil || v != c.want || !(lo <= float64(c.wrong)/float64(c.runs) &&
+			float64(c.wrong)/float64(c.runs) <= hi) {
 			t.Errorf("%+v: %s, [%v, %v], %v", c, v, lo, hi, err)
 		}
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/sotto-dp/sotto/sim"
 )
 
-// A BudgetSearch looks for the smallest ε at which privacy costs less than the share More of the regret without it: of the same policy, in the same worlds.
+// A BudgetSearch looks for the smallest ε at which privacy costs less than the share More of the
+// regret without it: of the same policy, in the same worlds.
 type BudgetSearch struct {
 	Arms     []string // laws, as bandit.ParseLaw reads them
 	Policy   Policy   // one that is private under ε-DP; at budget none it is its own reference
@@ -40,9 +41,11 @@ const (
 type BudgetProbe struct {
 	Epsilon float64
 	Regret  float64 // mean at the horizon
-	// Ratio is what it is above the regret without privacy, as a share of it; Ratio ± Half is its Student interval of level 95 %.
+	// Ratio is what it is above the regret without privacy, as a share of it; Ratio ± Half is its
+	// Student interval of level 95 %.
 	Ratio, Half float64
-	// Less says that privacy was shown to cost less than More, Greater that it costs at least so much; both false: these runs do not tell.
+	// Less says that privacy was shown to cost less than More, Greater that it costs at least so
+	// much; both false: these runs do not tell.
 	Less, Greater bool
 }
 
@@ -52,29 +55,36 @@ type BudgetAnswer struct {
 	Policy string
 	Free   float64 // mean regret without privacy
 	FreeSE float64
-	// Epsilon is the smallest ε of the grid from which on the mean cost is below More; +Inf if that is nowhere, and at the first of the grid it may be smaller still.
+	// Epsilon is the smallest ε of the grid from which on the mean cost is below More; +Inf if that
+	// is nowhere, and at the first of the grid it may be smaller still.
 	Epsilon float64
-	// The true one is in (Low, High] with probability 95 %, if the cost of privacy falls in ε: at Low the cost was shown to be More at least (0: at no ε of the
-	// grid), at High to be less (+Inf: at none). Student's intervals, corrected for all ε of the grid.
+	// The true one is in (Low, High] with probability 95 %, if the cost of privacy falls in ε: at
+	// Low the cost was shown to be More at least (0: at no ε of the grid), at High to be less
+	// (+Inf: at none). Student's intervals, corrected for all ε of the grid.
 	Low, High float64
-	// Falls is false if the cost was shown not to fall in ε: less than More at one ε, and not at a larger one. Then there is no one answer.
+	// Falls is false if the cost was shown not to fall in ε: less than More at one ε, and not at a
+	// larger one. Then there is no one answer.
 	Falls  bool
 	Grid   []float64
 	Probes []BudgetProbe // in the order played
 
-	// What lower bounds say, for Bernoulli arms, otherwise 0. LowerRatio is the share by which Σ Δ/d_ε is above Σ Δ/kl at Epsilon, LowerEpsilon the ε where that share is
-	// More, and LowerFree the ε from which on it is 0.
+	// What lower bounds say, for Bernoulli arms, otherwise 0. LowerRatio is the share by which Σ
+	// Δ/d_ε is above Σ Δ/kl at Epsilon, LowerEpsilon the ε where that share is More, and LowerFree
+	// the ε from which on it is 0.
 	LowerRatio, LowerEpsilon, LowerFree float64
 }
 
 // ErrBudgetSearch is matched by every error in a BudgetSearch.
 var ErrBudgetSearch = errors.New("cannot search for a budget")
 
-// Run searches. The cost of privacy is taken to fall in ε: three bisections on a grid find where the mean cost crosses More, the largest ε that is shown to cost more, and the smallest
-// that is shown to cost less; both ends of the grid are looked at besides. At each ε the same runs are played, in the worlds that the policy without privacy met.
+// Run searches. The cost of privacy is taken to fall in ε: three bisections on a grid find where
+// the mean cost crosses More, the largest ε that is shown to cost more, and the smallest that is
+// shown to cost less; both ends of the grid are looked at besides. At each ε the same runs are
+// played, in the worlds that the policy without privacy met.
 //
-// The arms take turns in being listed first, from run to run: most policies give ties to the first, and at an ε where a policy learns nothing all arms are tied. With
-// the best arm first, to learn nothing would cost nothing.
+// The arms take turns in being listed first, from run to run: most policies give ties to the first,
+// and at an ε where a policy learns nothing all arms are tied. With the best arm first, to learn
+// nothing would cost nothing.
 func (q BudgetSearch) Run(ctx context.Context) (*BudgetAnswer, error) {
 	fail := func(format string, args ...any) (*BudgetAnswer, error) {
 		return nil, fmt.Errorf("%w: "+format, append([]any{ErrBudgetSearch}, args...)...)
@@ -99,7 +109,8 @@ func (q BudgetSearch) Run(ctx context.Context) (*BudgetAnswer, error) {
 		grid[i] = q.From * math.Pow(q.To/q.From, float64(i)/float64(steps))
 		budgets = append(budgets, privacy.Pure{Epsilon: grid[i]})
 	}
-	spec := Spec{Name: "budget", Horizon: q.Horizon, Runs: q.Runs, Seed: q.Seed, Checkpoints: []Count{q.Horizon}, Budgets: budgets,
+	spec := Spec{Name: "budget", Horizon: q.Horizon, Runs: q.Runs, Seed: q.Seed,
+		Checkpoints: []Count{q.Horizon}, Budgets: budgets,
 		Policies: []Policy{q.Policy}}
 	var laws []string
 	for i, text := range q.Arms {
@@ -113,8 +124,11 @@ func (q BudgetSearch) Run(ctx context.Context) (*BudgetAnswer, error) {
 	for i := range turns {
 		at := i * len(laws) / turns
 		order := slices.Concat(laws[at:], laws[:at])
-		if !slices.ContainsFunc(spec.Instances, func(in Instance) bool { return slices.Equal(in.Laws, order) }) {
-			spec.Instances = append(spec.Instances, Instance{Name: fmt.Sprintf("arms, from %d on", at+1), Laws: order})
+		if !slices.ContainsFunc(spec.Instances, func(in Instance) bool {
+			return slices.Equal(in.Laws, order)
+		}) {
+			spec.Instances = append(spec.Instances, Instance{Name: fmt.Sprintf("arms, from %d on",
+				at+1), Laws: order})
 		}
 	}
 	turns = len(spec.Instances)
@@ -125,21 +139,25 @@ func (q BudgetSearch) Run(ctx context.Context) (*BudgetAnswer, error) {
 	if len(plan.Cells) != turns*len(budgets) {
 		return fail("%s is not private: its regret depends on no budget", plan.Cells[0].Policy)
 	}
-	s := &budgetSearch{BudgetSearch: q, plan: plan, turns: turns, cells: map[[2]string]*Cell{}, probes: map[int]BudgetProbe{}, alpha: 0.05 / float64(len(grid))}
+	s := &budgetSearch{BudgetSearch: q, plan: plan, turns: turns, cells: map[[2]string]*Cell{},
+		probes: map[int]BudgetProbe{}, alpha: 0.05 / float64(len(grid))}
 	for i := range plan.Cells {
 		c := &plan.Cells[i]
 		s.cells[[2]string{c.Instance, c.Budget}] = c
 	}
-	s.answer = BudgetAnswer{World: plan.Cells[0].world.source.String(), Policy: plan.Cells[0].Policy, Grid: grid}
+	s.answer = BudgetAnswer{World: plan.Cells[0].world.source.String(),
+		Policy: plan.Cells[0].Policy, Grid: grid}
 	if s.free, err = s.play(ctx, privacy.None{}); err != nil {
 		return nil, err
 	}
 	s.answer.Free, _, s.answer.FreeSE = interval.Mean(s.free)
 	if !(s.answer.Free > 0) {
-		return fail("without privacy the mean regret is %v: there is no share of it to compare with", s.answer.Free)
+		return fail("without privacy the mean regret is %v: there is no share of it to compare with",
+			s.answer.Free)
 	}
 	a := &s.answer
-	// The first of the grid, from lo to its end, where the condition holds, if it holds from somewhere on; len(grid) if nowhere.
+	// The first of the grid, from lo to its end, where the condition holds, if it holds from
+	// somewhere on; len(grid) if nowhere.
 	first := func(lo, hi int, holds func(BudgetProbe) bool) (int, error) {
 		for lo < hi {
 			mid := lo + (hi-lo)/2
@@ -267,8 +285,9 @@ func (s *budgetSearch) probe(ctx context.Context, i int) (BudgetProbe, error) {
 	}
 	ratio, se := ratioOfMeans(difference, s.free)
 	p.Ratio, p.Half = ratio, interval.T(len(regret), 0.95)*se
-	// The verdict is on the mean of regret − (1+More)·free, which needs no ratio. As in package choose, Student's end is believed only where the skewness in the direction that
-	// would mislead is at most √(n/25).
+	// The verdict is on the mean of regret − (1+More)·free, which needs no ratio. As in package
+	// choose, Student's end is believed only where the skewness in the direction that would mislead
+	// is at most √(n/25).
 	for r := range regret {
 		difference[r] = regret[r] - float64((1+s.More)*s.free[r])
 	}

@@ -17,7 +17,9 @@ import (
 )
 
 func budgetSearch() experiment.BudgetSearch {
-	return experiment.BudgetSearch{Arms: []string{"0.7", "0.4", "0.4"}, Policy: experiment.Policy{Policy: "adap-klucb"}, Horizon: 10_000, Runs: 200, Seed: 3, More: 0.5, From: 0.05, To: 50}
+	return experiment.BudgetSearch{Arms: []string{"0.7", "0.4", "0.4"},
+		Policy: experiment.Policy{Policy: "adap-klucb"}, Horizon: 10_000, Runs: 200, Seed: 3,
+		More: 0.5, From: 0.05, To: 50}
 }
 
 func TestBudgetSearch(t *testing.T) {
@@ -29,7 +31,8 @@ func TestBudgetSearch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !(0 < a.Low && a.Low < a.Epsilon && a.Epsilon <= a.High && a.High < 50) || !a.Falls || told != len(a.Probes) || len(a.Grid) != 3*experiment.PerDecade+1 {
+	if !(0 < a.Low && a.Low < a.Epsilon && a.Epsilon <= a.High && a.High < 50) || !a.Falls ||
+		told != len(a.Probes) || len(a.Grid) != 3*experiment.PerDecade+1 {
 		t.Errorf("ε = %v in (%v, %v], %d of %d probes told", a.Epsilon, a.Low, a.High, told, len(a.Probes))
 	}
 	// Its runs are those of an experiment: the same means at the budgets that were probed.
@@ -37,10 +40,12 @@ func TestBudgetSearch(t *testing.T) {
 	for _, p := range a.Probes {
 		budgets = append(budgets, privacy.Pure{Epsilon: p.Epsilon})
 	}
-	spec := experiment.Spec{Name: "check", Horizon: q.Horizon, Runs: q.Runs, Seed: q.Seed, Checkpoints: []experiment.Count{q.Horizon}, Budgets: budgets,
+	spec := experiment.Spec{Name: "check", Horizon: q.Horizon, Runs: q.Runs, Seed: q.Seed,
+		Checkpoints: []experiment.Count{q.Horizon}, Budgets: budgets,
 		Policies: []experiment.Policy{q.Policy}}
 	for i := range 3 { // run i has the arms from the (i mod 3)-th on
-		spec.Instances = append(spec.Instances, experiment.Instance{Name: "from " + string(rune('1'+i)), Laws: slices.Concat(q.Arms[i:], q.Arms[:i])})
+		spec.Instances = append(spec.Instances, experiment.Instance{Name: "from " +
+			string(rune('1'+i)), Laws: slices.Concat(q.Arms[i:], q.Arms[:i])})
 	}
 	plan, err := spec.Resolve()
 	if err != nil {
@@ -79,7 +84,8 @@ func TestBudgetSearch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if told := p.Less || p.Greater; told && (test.P > 0.05/float64(len(a.Grid))*(1+1e-6) || (test.Statistic < 0) != p.Less) || p.Less && p.Greater {
+		if told := p.Less || p.Greater; told && (test.P > 0.05/float64(len(a.Grid))*(1+1e-6) ||
+			(test.Statistic < 0) != p.Less) || p.Less && p.Greater {
 			t.Errorf("ε = %v: %+v, a paired test has %+v", p.Epsilon, p, test)
 		}
 	}
@@ -96,7 +102,9 @@ func TestBudgetSearch(t *testing.T) {
 		}
 		return c/free - 1
 	}
-	if math.Abs(share(a.LowerEpsilon)-q.More) > 1e-6 || math.Abs(share(a.Epsilon)-a.LowerRatio) > 1e-12 || math.Abs(a.LowerFree-math.Log(0.7/0.4*0.6/0.3)) > 1e-12 {
+	if math.Abs(share(a.LowerEpsilon)-q.More) > 1e-6 ||
+		math.Abs(share(a.Epsilon)-a.LowerRatio) > 1e-12 ||
+		math.Abs(a.LowerFree-math.Log(0.7/0.4*0.6/0.3)) > 1e-12 {
 		t.Errorf("lower bounds: %v, %v, %v", a.LowerEpsilon, a.LowerRatio, a.LowerFree)
 	}
 	// Answers do not depend on the workers.
@@ -117,14 +125,17 @@ func TestBudgetSearchAtTheEnds(t *testing.T) {
 	}
 	q.From, q.To, q.More = 0.01, 0.1, 0.1 // none will
 	a, err = q.Run(context.Background())
-	if err != nil || !math.IsInf(a.Epsilon, 1) || !math.IsInf(a.High, 1) || a.Low != a.Grid[len(a.Grid)-1] || a.LowerRatio != 0 {
+	if err != nil || !math.IsInf(a.Epsilon, 1) || !math.IsInf(a.High, 1) ||
+		a.Low != a.Grid[len(a.Grid)-1] || a.LowerRatio != 0 {
 		t.Errorf("%+v, %v", a, err)
 	}
 	if !slices.IsSorted(a.Grid) || a.Grid[0] != 0.01 || math.Abs(a.Grid[len(a.Grid)-1]-0.1) > 1e-15 {
 		t.Errorf("grid %v", a.Grid)
 	}
-	// A policy that learns nothing is not free, also where the best arm is listed first and has all ties.
-	q = experiment.BudgetSearch{Arms: []string{"0.8", "0.3"}, Policy: q.Policy, Horizon: 10_000, Runs: 50, Seed: 1, More: 0.1, From: 0.001, To: 0.01}
+	// A policy that learns nothing is not free, also where the best arm is listed first
+	// and has all ties.
+	q = experiment.BudgetSearch{Arms: []string{"0.8", "0.3"}, Policy: q.Policy, Horizon: 10_000,
+		Runs: 50, Seed: 1, More: 0.1, From: 0.001, To: 0.01}
 	a, err = q.Run(context.Background())
 	if err != nil || a.Low != a.Grid[len(a.Grid)-1] || !a.Falls {
 		t.Errorf("%+v, %v", a, err)
@@ -155,7 +166,8 @@ func TestBudgetSearchErrors(t *testing.T) {
 	} {
 		q := budgetSearch()
 		c.change(&q)
-		if _, err := q.Run(context.Background()); !errors.Is(err, experiment.ErrBudgetSearch) || !strings.Contains(err.Error(), c.want) {
+		if _, err := q.Run(context.Background()); !errors.Is(err, experiment.ErrBudgetSearch) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}

@@ -17,15 +17,18 @@ import (
 	"github.com/sotto-dp/sotto/sim"
 )
 
-// A Linear says what the actions of an instance of KindLinear or KindContextual are, in exactly one way: Actions; of KindLinear also Sphere; of
-// KindContextual also Contexts; or, with the instance's CSV, none of them. Rewards have mean ⟨θ*,a⟩.
+// A Linear says what the actions of an instance of KindLinear or KindContextual are, in exactly one
+// way: Actions; of KindLinear also Sphere; of KindContextual also Contexts; or, with the instance's
+// CSV, none of them. Rewards have mean ⟨θ*,a⟩.
 type Linear struct {
-	Actions   [][]float64 // the same in each round
-	Sphere    bool        // Arms actions, uniform on the sphere of ℝ^Dimension
-	Contexts  string      // Arms actions in each round: gaussian, N(Mean, Variance·I), or sphere, uniform on it
+	Actions [][]float64 // the same in each round
+	Sphere  bool        // Arms actions, uniform on the sphere of ℝ^Dimension
+	// Arms actions in each round: gaussian, N(Mean, Variance·I), or sphere, uniform on it
+	Contexts  string
 	Arms      Count
 	Dimension Count
-	Mean      []float64 // of Gaussian contexts: one number for all coordinates, or one each; nil: 1/√Dimension
+	// of Gaussian contexts: one number for all coordinates, or one each; nil: 1/√Dimension
+	Mean      []float64
 	Variance  float64   // of each coordinate of Gaussian contexts; 0: DefaultVariance
 	Theta     []float64 // θ*; nil: drawn uniformly on the sphere
 	Noise     string    // sign (or empty): rewards are −1 or 1; gaussian(SD)
@@ -72,7 +75,8 @@ func instanceWays(kind string) ways {
 		}
 	case KindContextual:
 		return ways{
-			{"contexts", []string{"arms", "dimension", "mean", "variance", "theta", "noise", "normalise", "redraw"}},
+			{"contexts", []string{"arms", "dimension", "mean", "variance", "theta", "noise",
+				"normalise", "redraw"}},
 			{"actions", []string{"theta", "noise", "normalise", "redraw"}},
 			{"csv", []string{"sha256", "normalise"}},
 			{programKey, nil},
@@ -126,7 +130,8 @@ func (l *Linear) normal(csv string) ([]field, error) {
 		}
 		return out, nil
 	case l.Sphere:
-		return append([]field{{"sphere", []field{{"arms", l.Arms}, {"dimension", l.Dimension}}}}, append(shared, redraw)...), nil
+		return append([]field{{"sphere", []field{{"arms", l.Arms}, {"dimension", l.Dimension}}}},
+			append(shared, redraw)...), nil
 	}
 	out := []field{{"contexts", l.Contexts}, {"arms", l.Arms}, {"dimension", l.Dimension}}
 	if l.Contexts == "gaussian" {
@@ -169,7 +174,8 @@ func parseNoise(text string) (bandit.RewardNoise, error) {
 		inner, ok = strings.CutSuffix(inner, ")")
 	}
 	if !ok {
-		return bandit.RewardNoise{}, fmt.Errorf("is %q%s: %s", clip(text), catalog.Hint(clip(text), []string{"sign", "gaussian(1)"}), want)
+		return bandit.RewardNoise{}, fmt.Errorf("is %q%s: %s", clip(text),
+			catalog.Hint(clip(text), []string{"sign", "gaussian(1)"}), want)
 	}
 	digits, ok := plain(strings.TrimSpace(inner))
 	sd, err := strconv.ParseFloat(digits, 64)
@@ -197,8 +203,10 @@ func (p *Plan) linearWorlds() ([]world, error) {
 		if err := in.named(s, i, seen); err != nil {
 			return nil, err
 		}
-		if in.Bernoulli != nil || in.Laws != nil || in.Standard != "" || in.Means != nil || in.Source != nil || in.Law != "" || in.Columns != (Columns{}) {
-			return nil, s.fail(at, "has arms: an experiment of kind %s wants one of %s", s.Kind, strings.Join(instanceWays(s.Kind).names(), ", "))
+		if in.Bernoulli != nil || in.Laws != nil || in.Standard != "" || in.Means != nil ||
+			in.Source != nil || in.Law != "" || in.Columns != (Columns{}) {
+			return nil, s.fail(at, "has arms: an experiment of kind %s wants one of %s", s.Kind,
+				strings.Join(instanceWays(s.Kind).names(), ", "))
 		}
 		if in.CSV != "" && in.Linear == nil {
 			in.Linear = &Linear{} // one normal form
@@ -236,7 +244,8 @@ func (p *Plan) leaves(instance string) (clipped bool) {
 		p.warn("instance %s: rewards leave [-1, 1] and are not clipped: no privacy guarantee", instance)
 		return false
 	}
-	p.warn("instance %s: rewards leave [-1, 1] and are clipped to it, which bends their means; regret counts the means before clipping", instance)
+	p.warn("instance %s: rewards leave [-1, 1] and are clipped to it, which bends their means; "+
+		"regret counts the means before clipping", instance)
 	return true
 }
 
@@ -255,12 +264,14 @@ func (p *Plan) linearWorld(in *Instance) (w world, field string, err error) {
 		w.clipped = p.leaves(in.Name)
 	}
 	if r := rank(fixed.Actions); r < w.dim {
-		p.warn("instance %s: the actions span %d of %d dimensions: policies work on their span", in.Name, r, w.dim)
+		p.warn("instance %s: the actions span %d of %d dimensions: policies work on their span",
+			in.Name, r, w.dim)
 	}
 	return w, "", nil
 }
 
-// linearSource makes the source of an instance of KindLinear. On error it says in which of the instance's fields.
+// linearSource makes the source of an instance of KindLinear. On error it says in which of the
+// instance's fields.
 func (in *Instance) linearSource(s *Spec) (src bandit.LinearSource, field string, err error) {
 	l := in.Linear
 	if err := in.oneWay(KindLinear, in.LinearSource != nil); err != nil {
@@ -309,10 +320,12 @@ func (p *Plan) contextualWorld(in *Instance) (w world, field string, err error) 
 	if err != nil {
 		return w, field, err
 	}
-	w = world{contextual: source, fixedContextual: fixed, arms: fixed.MaxActions(), dim: fixed.Dim(), content: content}
+	w = world{contextual: source, fixedContextual: fixed, arms: fixed.MaxActions(),
+		dim: fixed.Dim(), content: content}
 	if l := in.Linear; l.given() && l.Contexts == "gaussian" && !l.Normalise {
 		if !p.Spec.Unclipped {
-			return w, "contexts", errors.New("has vectors of norm above 1, on which sensitivity rests: want normalise: true, which moves them into the unit ball; " +
+			return w, "contexts", errors.New("has vectors of norm above 1, on which sensitivity " +
+				"rests: want normalise: true, which moves them into the unit ball; " +
 				"or unclipped: true, which voids the privacy guarantee")
 		}
 		p.warn("instance %s: contexts have norms above 1: no privacy guarantee", in.Name)
@@ -335,7 +348,8 @@ func parsedNoise(l *Linear) bandit.RewardNoise {
 	return n
 }
 
-// contextualSource makes the source of an instance of KindContextual. On error it says in which of the instance's fields.
+// contextualSource makes the source of an instance of KindContextual. On error it says in which of
+// the instance's fields.
 func (in *Instance) contextualSource(s *Spec) (src bandit.ContextualSource, field string, err error) {
 	l := in.Linear
 	if err := in.oneWay(KindContextual, in.ContextualSource != nil); err != nil {
@@ -352,7 +366,8 @@ func (in *Instance) contextualSource(s *Spec) (src bandit.ContextualSource, fiel
 		})
 		return log, field, err
 	}
-	c := bandit.ContextConfig{Arms: int(l.Arms), Dim: int(l.Dimension), Theta: l.Theta, Normalise: l.Normalise, Redrawn: l.Redraw}
+	c := bandit.ContextConfig{Arms: int(l.Arms), Dim: int(l.Dimension), Theta: l.Theta,
+		Normalise: l.Normalise, Redrawn: l.Redraw}
 	if c.Noise, err = parseNoise(l.Noise); err != nil {
 		return nil, "noise", err
 	}
@@ -374,7 +389,8 @@ func (in *Instance) contextualSource(s *Spec) (src bandit.ContextualSource, fiel
 	switch l.Contexts {
 	case "sphere":
 		if l.Mean != nil || l.Variance != 0 || l.Normalise {
-			return nil, "contexts", errors.New("is sphere: mean, variance and normalise are for gaussian contexts")
+			return nil, "contexts", errors.New("is sphere: mean, variance and normalise are for " +
+				"gaussian contexts")
 		}
 		src, err := bandit.NewSphereContexts(c)
 		return src, "contexts", err
@@ -385,7 +401,8 @@ func (in *Instance) contextualSource(s *Spec) (src bandit.ContextualSource, fiel
 		case len(mean) == 1:
 			mean = slices.Repeat(mean, c.Dim)
 		case len(mean) != c.Dim:
-			return nil, "mean", fmt.Errorf("has %d numbers: want one for all coordinates, or %d, one each", len(mean), c.Dim)
+			return nil, "mean", fmt.Errorf("has %d numbers: want one for all coordinates, or %d, "+
+				"one each", len(mean), c.Dim)
 		}
 		for _, x := range mean {
 			if math.IsNaN(x) || math.IsInf(x, 0) {
@@ -398,13 +415,15 @@ func (in *Instance) contextualSource(s *Spec) (src bandit.ContextualSource, fiel
 		src, err := bandit.NewGaussianContexts(c, mean, l.variance())
 		return src, "contexts", err
 	}
-	return nil, "contexts", fmt.Errorf("is %q%s: want gaussian or sphere", clip(l.Contexts), catalog.Hint(clip(l.Contexts), []string{"gaussian", "sphere"}))
+	return nil, "contexts", fmt.Errorf("is %q%s: want gaussian or sphere", clip(l.Contexts),
+		catalog.Hint(clip(l.Contexts), []string{"gaussian", "sphere"}))
 }
 
 // oneWay says if an instance is not said in one way.
 func (in *Instance) oneWay(kind string, program bool) error {
 	l, n := in.Linear, 0
-	for _, given := range []bool{l != nil && l.Actions != nil, l != nil && l.Sphere, l != nil && l.Contexts != "", in.CSV != "", program} {
+	for _, given := range []bool{l != nil && l.Actions != nil, l != nil && l.Sphere, l != nil &&
+		l.Contexts != "", in.CSV != "", program} {
 		if given {
 			n++
 		}
@@ -426,9 +445,11 @@ func (l *Linear) size(at string, least Count) (field string, err error) {
 	}
 	switch d := l.Dimension; {
 	case d == 0:
-		return at + "dimension", fmt.Errorf("is missing: want the dimension of the actions, from %d to %d", least, bandit.MaxDim)
+		return at + "dimension", fmt.Errorf("is missing: want the dimension of the actions, from "+
+			"%d to %d", least, bandit.MaxDim)
 	case d < least || d > bandit.MaxDim:
-		return at + "dimension", fmt.Errorf("is %d: want a dimension from %d to %d", int(d), least, bandit.MaxDim)
+		return at + "dimension", fmt.Errorf("is %d: want a dimension from %d to %d", int(d), least,
+			bandit.MaxDim)
 	}
 	return "", nil
 }
@@ -459,7 +480,8 @@ func (l *Linear) checkTheta(dim int) (field string, err error) {
 		}
 	}
 	if n := norm(l.Theta); n > 1+normSlack && (l.Actions == nil || !l.Normalise) {
-		return "theta", fmt.Errorf("has norm %.6g: want at most 1%s", n, either(l.Actions != nil, ", or normalise: true if the actions are so small", ""))
+		return "theta", fmt.Errorf("has norm %.6g: want at most 1%s", n,
+			either(l.Actions != nil, ", or normalise: true if the actions are so small", ""))
 	}
 	return "", nil
 }
@@ -554,12 +576,15 @@ func rank(actions [][]float64) int {
 	}
 }
 
-// contextualSetting is what the cell's policy may know; coins are for policies that randomise their choices.
+// contextualSetting is what the cell's policy may know; coins are for policies that
+// randomise their choices.
 func (c *Cell) contextualSetting(horizon int, coins *noise.Fast) catalog.ContextualSetting {
-	return catalog.ContextualSetting{Dim: c.world.dim, Arms: c.world.arms, Horizon: horizon, Budget: c.budget, Coins: sim.NewCoins(coins)}
+	return catalog.ContextualSetting{Dim: c.world.dim, Arms: c.world.arms, Horizon: horizon,
+		Budget: c.budget, Coins: sim.NewCoins(coins)}
 }
 
-// tryLinear builds the policy of a cell of these kinds, so that one that cannot be built is found before anything is played.
+// tryLinear builds the policy of a cell of these kinds, so that one that cannot be built is found
+// before anything is played.
 func (p *Plan) tryLinear(c *Cell) error {
 	s := &p.Spec
 	horizon := int(s.Horizon)
@@ -590,7 +615,8 @@ func (p *Plan) warnEndless() {
 	if n > most {
 		more = fmt.Sprintf(", and %d more", n-most)
 	}
-	p.warn("the first phase is longer than the horizon, so that nothing is released and nothing learnt, for %s%s", strings.Join(p.endless[:min(n, most)], ", "), more)
+	p.warn("the first phase is longer than the horizon, so that nothing is released and nothing "+
+		"learnt, for %s%s", strings.Join(p.endless[:min(n, most)], ", "), more)
 }
 
 // playLinear is play for KindLinear and KindContextual.
@@ -610,14 +636,16 @@ func (p *Plan) playLinear(ctx context.Context, c *Cell, run int, out *sim.Result
 				return fail(err)
 			}
 		}
-		pol, err := c.choice.entry.NewLinear(catalog.LinearSetting{Actions: instance.Actions, Horizon: int(s.Horizon), Budget: c.budget}, c.choice.params)
+		pol, err := c.choice.entry.NewLinear(catalog.LinearSetting{Actions: instance.Actions,
+			Horizon: int(s.Horizon), Budget: c.budget}, c.choice.params)
 		if err != nil {
 			return fail(err)
 		}
 		key.Role = noise.RoleReward
 		err = sim.RunLinear(ctx, sim.LinearConfig{
-			Policy: pol, Instance: instance, Horizon: int(s.Horizon), Unclipped: s.Unclipped, Checkpoints: p.Checkpoints,
-			Rewards: key.Fast(len(instance.Actions)), Noise: &privately[0],
+			Policy: pol, Instance: instance, Horizon: int(s.Horizon), Unclipped: s.Unclipped,
+			Checkpoints: p.Checkpoints,
+			Rewards:     key.Fast(len(instance.Actions)), Noise: &privately[0],
 		}, out)
 		if err != nil {
 			return fail(err)
@@ -641,8 +669,9 @@ func (p *Plan) playLinear(ctx context.Context, c *Cell, run int, out *sim.Result
 	key.Role = noise.RoleReward
 	world := key.Fast(2) // contexts, and rewards
 	err = sim.RunContextual(ctx, sim.ContextualConfig{
-		Policy: pol, Instance: instance, Horizon: int(s.Horizon), Unclipped: s.Unclipped, Checkpoints: p.Checkpoints,
-		Contexts: &world[0], Rewards: &world[1], Noise: &privately[0],
+		Policy: pol, Instance: instance, Horizon: int(s.Horizon), Unclipped: s.Unclipped,
+		Checkpoints: p.Checkpoints,
+		Contexts:    &world[0], Rewards: &world[1], Noise: &privately[0],
 	}, out)
 	if err != nil {
 		return fail(err)

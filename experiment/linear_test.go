@@ -39,8 +39,8 @@ policies:
 budgets: [{rho: 1}]
 `
 
-// badLinear and badContextual list experiments with one mistake each; what is said about them is in testdata/errors-linear.txt. Those marked are
-// seen by the schema too.
+// badLinear and badContextual list experiments with one mistake each; what is said about them is in
+// testdata/errors-linear.txt. Those marked are seen by the schema too.
 var badLinear = []struct {
 	name, from, to string
 	schema         bool
@@ -56,7 +56,8 @@ var badLinear = []struct {
 	{"pure budget", "rho: 1", "epsilon: 1", false},
 	{"budgets missing", "budgets: [{rho: 1}]\n", "", false},
 	{"arms", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]", "bernoulli: [0.5, 0.1]", true},
-	{"contexts", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]", "contexts: sphere, arms: 3, dimension: 2", true},
+	{"contexts", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]",
+		"contexts: sphere, arms: 3, dimension: 2", true},
 	{"two ways", "theta: [0.5, 0.1]", "theta: [0.5, 0.1], csv: linear.csv", true},
 	{"no way", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]", "noise: sign", true},
 	{"no actions", "[[1, 0], [0, 1], [0.6, 0.8]]", "[]", true},
@@ -74,18 +75,24 @@ var badLinear = []struct {
 	{"theta of another dimension", "theta: [0.5, 0.1]", "theta: [0.5]", false},
 	{"theta is nan", "theta: [0.5, 0.1]", "theta: [0.5, .nan]", false},
 	{"theta too long", "theta: [0.5, 0.1]", "theta: [0.9, 0.9]", false},
-	{"theta too long after scaling", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]", "normalise: true, actions: [[4, 0], [0, 1]], theta: [0.5, 0.1]", false},
+	{"theta too long after scaling", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]",
+		"normalise: true, actions: [[4, 0], [0, 1]], theta: [0.5, 0.1]", false},
 	{"unknown noise", "theta: [0.5, 0.1]", "theta: [0.5, 0.1], noise: sgn", true},
 	{"noise without spread", "theta: [0.5, 0.1]", "theta: [0.5, 0.1], noise: gaussian(0)", false},
 	{"redraw of a list", "theta: [0.5, 0.1]", "theta: [0.5, 0.1], redraw: true", true},
-	{"sphere of one action", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]", "sphere: {arms: 1, dimension: 3}", false},
-	{"sphere of one dimension", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]", "sphere: {arms: 4, dimension: 1}", false},
-	{"sphere without dimension", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]", "sphere: {arms: 4}", true},
+	{"sphere of one action", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]",
+		"sphere: {arms: 1, dimension: 3}", false},
+	{"sphere of one dimension", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]",
+		"sphere: {arms: 4, dimension: 1}", false},
+	{"sphere without dimension", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]",
+		"sphere: {arms: 4}", true},
 	{"no such csv", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]", "csv: nowhere.csv", false},
 	{"csv with nan", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]", "csv: linear-nan.csv", false},
-	{"csv with a long action", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]", "csv: linear-norm.csv", false},
+	{"csv with a long action", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]",
+		"csv: linear-norm.csv", false},
 	{"csv of arms", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]", "csv: two-arms.csv", false},
-	{"another csv", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]", "csv: linear.csv, sha256: abc", true},
+	{"another csv", "actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]",
+		"csv: linear.csv, sha256: abc", true},
 }
 
 var badContextual = []struct {
@@ -104,15 +111,18 @@ var badContextual = []struct {
 	{"variance is negative", "normalise: true", "normalise: true, variance: -1", true},
 	{"theta too long", "normalise: true", "normalise: true, theta: [1, 1, 0]", false},
 	{"theta is text", "normalise: true", "normalise: true, theta: ball", true},
-	{"mean on the sphere", "contexts: gaussian, arms: 4, dimension: 3, normalise: true", "contexts: sphere, arms: 4, dimension: 3, mean: 0.1", false},
-	{"sphere", "contexts: gaussian, arms: 4, dimension: 3, normalise: true", "sphere: {arms: 4, dimension: 3}", true},
+	{"mean on the sphere", "contexts: gaussian, arms: 4, dimension: 3, normalise: true",
+		"contexts: sphere, arms: 4, dimension: 3, mean: 0.1", false},
+	{"sphere", "contexts: gaussian, arms: 4, dimension: 3, normalise: true",
+		"sphere: {arms: 4, dimension: 3}", true},
 	{"policy of fixed actions", "adac-oful", "adac-gope", true},
 	{"lambda is zero", "{policy: adac-oful}", "{policy: adac-oful, lambda: 0}", true},
 	{"lambda is negative", "{policy: adac-oful}", "{policy: adac-oful, lambda: -1}", true},
 	{"c is zero", "{policy: adac-oful}", "{policy: adac-oful, c: 0}", true},
 	{"radius is unknown", "{policy: adac-oful}", "{policy: adac-oful, radius: print}", true},
 	{"empty log", "contexts: gaussian, arms: 4, dimension: 3, normalise: true", "csv: no-rounds.csv", false},
-	{"log without rounds", "contexts: gaussian, arms: 4, dimension: 3, normalise: true", "csv: linear.csv", false},
+	{"log without rounds", "contexts: gaussian, arms: 4, dimension: 3, normalise: true",
+		"csv: linear.csv", false},
 }
 
 // Every mistake is one clear error, placed and explained: testdata/errors-linear.txt is to be read.
@@ -202,7 +212,8 @@ budgets: [{rho: 0.1}, {epsilon: 1}, {epsilon: 1, delta: 1e-6}, none]
 `
 
 func TestFullLinear(t *testing.T) {
-	for name, text := range map[string]string{"full-linear.txt": fullLinear, "full-contextual.txt": fullContextual} {
+	for name, text := range map[string]string{"full-linear.txt": fullLinear,
+		"full-contextual.txt": fullContextual} {
 		spec, err := experiment.Parse("testdata/full.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
@@ -229,7 +240,8 @@ func TestFullLinear(t *testing.T) {
 		}
 		s := schema(t)
 		for _, text := range [][]byte{y, j} {
-			if err := s.Validate(value(t, strings.NewReplacer("1e-06", "0.000001", "1e-12", "0.000000000001").Replace(string(text)))); err != nil {
+			if err := s.Validate(value(t, strings.NewReplacer("1e-06", "0.000001", "1e-12",
+				"0.000000000001").Replace(string(text)))); err != nil {
 				t.Errorf("%s: the schema refuses the normal form: %v", name, err)
 			}
 			again, err := experiment.Parse("testdata/again.yaml", text)
@@ -250,14 +262,17 @@ func TestFullLinear(t *testing.T) {
 	}
 }
 
-// Shards and workers leave the same bytes; policies share their worlds; a policy's twin at budget none is the baseline of its own name.
+// Shards and workers leave the same bytes; policies share their worlds; a policy's twin at budget
+// none is the baseline of its own name.
 func TestLinearRuns(t *testing.T) {
-	for name, text := range map[string]string{"linear": strings.Replace(goodLinear, "runs: 4", "runs: 70", 1), "contextual": strings.Replace(goodContextual, "runs: 4", "runs: 70", 1)} {
+	for name, text := range map[string]string{"linear": strings.Replace(goodLinear, "runs: 4",
+		"runs: 70", 1), "contextual": strings.Replace(goodContextual, "runs: 4", "runs: 70", 1)} {
 		base, pair := "gope", "{policy: adac-gope}"
 		if name == "contextual" {
 			base, pair = "rs-oful", "{policy: adac-oful}"
 		}
-		text = strings.NewReplacer(pair, pair+"\n  - "+base, "[{rho: 1}]", "[{rho: 1}, {rho: 100}, none]").Replace(text)
+		text = strings.NewReplacer(pair, pair+"\n  - "+base, "[{rho: 1}]",
+			"[{rho: 1}, {rho: 100}, none]").Replace(text)
 		whole := t.TempDir()
 		r := play(t, text, experiment.Options{Out: whole, Workers: 1})
 		two := t.TempDir()
@@ -275,13 +290,15 @@ func TestLinearRuns(t *testing.T) {
 		same(t, name+": merged", files(t, whole), files(t, merged))
 		none, twin := r.Cells[2], r.Cells[3]
 		if none.Budget != "none" || twin.Policy != base || !slices.Equal(none.FinalRegret, twin.FinalRegret) {
-			t.Errorf("%s: %s and %s differ: %v, %v", name, none.Label(), twin.Label(), none.FinalRegret[:3], twin.FinalRegret[:3])
+			t.Errorf("%s: %s and %s differ: %v, %v", name, none.Label(), twin.Label(),
+				none.FinalRegret[:3], twin.FinalRegret[:3])
 		}
 		for i, c := range r.Cells[:2] {
 			if c.Twin != 2 {
 				t.Errorf("%s: twin %d", c.Label(), c.Twin)
 			}
-			if !strings.HasPrefix(c.Loss, []string{"rho=0.99", "rho=99"}[i]) && !strings.HasPrefix(c.Loss, []string{"rho=1", "rho=100"}[i]) {
+			if !strings.HasPrefix(c.Loss, []string{"rho=0.99", "rho=99"}[i]) &&
+				!strings.HasPrefix(c.Loss, []string{"rho=1", "rho=100"}[i]) {
 				t.Errorf("%s: loss %s", c.Label(), c.Loss)
 			}
 		}
@@ -295,21 +312,26 @@ func TestLinearRuns(t *testing.T) {
 	}
 }
 
-// Every policy for linear and contextual bandits runs at every kind of budget it can meet, on every kind of instance that has a guarantee, and no
-// ledger charges more than the budget: Run checks that. In runs without clipping the guarantee is gone.
+// Every policy for linear and contextual bandits runs at every kind of budget it can meet, on every
+// kind of instance that has a guarantee, and no ledger charges more than the budget: Run checks
+// that. In runs without clipping the guarantee is gone.
 func TestEveryLinearPolicy(t *testing.T) {
 	for _, c := range []struct {
 		kind, instances string
 		entries         []catalog.Entry
 	}{
 		{experiment.KindLinear, `[{name: drawn, sphere: {arms: 6, dimension: 3}, redraw: true}, {name: logged, csv: testdata/linear.csv},
-  {name: flat, actions: [[1, 0, 0], [0, 1, 0], [0.6, 0.8, 0]], theta: [0.5, 0.1, 0], noise: gaussian(1)}]`, catalog.LinearPolicies()},
+  {name: flat, actions: [[1, 0, 0], [0, 1, 0], [0.6, 0.8, 0]], theta: [0.5, 0.1, 0], noise: gaussian(1)}]`,
+			catalog.LinearPolicies()},
 		{experiment.KindContextual, `[{name: round, contexts: sphere, arms: 4, dimension: 3, redraw: true}, {name: logged, csv: testdata/rounds.csv},
-  {name: same, actions: [[1, 0], [0, 1]], theta: [0.5, 0.1], noise: gaussian(1)}]`, catalog.ContextualPolicies()},
+  {name: same, actions: [[1, 0], [0, 1]], theta: [0.5, 0.1], noise: gaussian(1)}]`,
+			catalog.ContextualPolicies()},
 	} {
 		var text strings.Builder
-		fmt.Fprintf(&text, "name: all\nkind: %s\nhorizon: 1000\nruns: 2\ncheckpoints: 5\ninstances: %s\n", c.kind, c.instances)
-		text.WriteString("budgets: [{epsilon: 2}, {rho: 0.5}, {epsilon: 1, delta: 0.00001}, {alpha: 8, epsilon: 0.5}, none]\npolicies:\n")
+		fmt.Fprintf(&text, "name: all\nkind: %s\nhorizon: 1000\nruns: 2\ncheckpoints: "+
+			"5\ninstances: %s\n", c.kind, c.instances)
+		text.WriteString("budgets: [{epsilon: 2}, {rho: 0.5}, {epsilon: 1, delta: 0.00001}, " +
+			"{alpha: 8, epsilon: 0.5}, none]\npolicies:\n")
 		n := 0
 		for _, e := range c.entries {
 			text.WriteString("  - " + e.Name + "\n")
@@ -344,7 +366,8 @@ type tilted struct{}
 
 func (tilted) Linear(s *noise.Fast) (bandit.LinearInstance, error) {
 	x := s.Float64()
-	return bandit.NewLinearInstance([][]float64{{1, 0}, {0, 1}}, []float64{x / 2, 0.5 - x/2}, bandit.SignNoise())
+	return bandit.NewLinearInstance([][]float64{{1, 0}, {0, 1}}, []float64{x / 2, 0.5 - x/2},
+		bandit.SignNoise())
 }
 func (tilted) Redrawn() bool  { return true }
 func (tilted) String() string { return "tilted" }
@@ -360,8 +383,12 @@ func TestLinearSourceFromAProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, spec := range map[string]*experiment.Spec{
-		`"tilted"`: {Kind: experiment.KindLinear, Instances: []experiment.Instance{{Name: "own", LinearSource: tilted{}}}, Policies: []experiment.Policy{{Policy: "gope"}}},
-		`"wheel"`:  {Kind: experiment.KindContextual, Instances: []experiment.Instance{{Name: "own", ContextualSource: wheel{w}}}, Policies: []experiment.Policy{{Policy: "oful"}}},
+		`"tilted"`: {Kind: experiment.KindLinear,
+			Instances: []experiment.Instance{{Name: "own", LinearSource: tilted{}}},
+			Policies:  []experiment.Policy{{Policy: "gope"}}},
+		`"wheel"`: {Kind: experiment.KindContextual,
+			Instances: []experiment.Instance{{Name: "own", ContextualSource: wheel{w}}},
+			Policies:  []experiment.Policy{{Policy: "oful"}}},
 	} {
 		spec.Name, spec.Horizon, spec.Runs = "own", 100, 3
 		dir := t.TempDir()
@@ -376,19 +403,25 @@ func TestLinearSourceFromAProgram(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := again.Resolve(); !errors.Is(err, experiment.ErrSpec) || !strings.Contains(err.Error(), "comes from a program, "+want) {
+		if _, err := again.Resolve(); !errors.Is(err, experiment.ErrSpec) ||
+			!strings.Contains(err.Error(), "comes from a program, "+want) {
 			t.Errorf("%v", err)
 		}
 	}
 	// The kinds do not mix.
-	for _, in := range []experiment.Instance{{Name: "x", Bernoulli: []float64{0.5, 0.1}}, {Name: "x"}, {Name: "x", Linear: &experiment.Linear{}},
-		{Name: "x", ContextualSource: wheel{w}}, {Name: "x", Linear: &experiment.Linear{Contexts: "sphere", Arms: 3, Dimension: 2}}} {
-		spec := &experiment.Spec{Name: "x", Kind: experiment.KindLinear, Horizon: 10, Runs: 1, Instances: []experiment.Instance{in}, Policies: []experiment.Policy{{Policy: "gope"}}}
+	for _, in := range []experiment.Instance{{Name: "x", Bernoulli: []float64{0.5, 0.1}},
+		{Name: "x"}, {Name: "x", Linear: &experiment.Linear{}},
+		{Name: "x", ContextualSource: wheel{w}},
+		{Name: "x", Linear: &experiment.Linear{Contexts: "sphere", Arms: 3, Dimension: 2}}} {
+		spec := &experiment.Spec{Name: "x", Kind: experiment.KindLinear, Horizon: 10, Runs: 1,
+			Instances: []experiment.Instance{in}, Policies: []experiment.Policy{{Policy: "gope"}}}
 		if _, err := spec.Resolve(); !errors.Is(err, experiment.ErrSpec) {
 			t.Errorf("%+v: %v", in, err)
 		}
 	}
-	spec := &experiment.Spec{Name: "x", Horizon: 10, Runs: 1, Instances: []experiment.Instance{{Name: "x", LinearSource: tilted{}}}, Policies: []experiment.Policy{{Policy: "ucb"}}}
+	spec := &experiment.Spec{Name: "x", Horizon: 10, Runs: 1,
+		Instances: []experiment.Instance{{Name: "x", LinearSource: tilted{}}},
+		Policies:  []experiment.Policy{{Policy: "ucb"}}}
 	if _, err := spec.Resolve(); err == nil || !strings.Contains(err.Error(), "kind linear") {
 		t.Error(err)
 	}

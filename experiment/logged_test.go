@@ -22,7 +22,8 @@ func logged(t *testing.T, rewards string) *experiment.Spec {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"log.csv": rewards,
-		"e.yaml": "name: logged\nhorizon: 50\nruns: 2\nseed: 1\nrange: [0, 1]\ninstances: [{name: people, csv: log.csv}]\npolicies: [{policy: adap-klucb}]\nbudgets: [{epsilon: 1}]\n"} {
+		"e.yaml": "name: logged\nhorizon: 50\nruns: 2\nseed: 1\nrange: [0, 1]\ninstances: " +
+			"[{name: people, csv: log.csv}]\npolicies: [{policy: adap-klucb}]\nbudgets: [{epsilon: 1}]\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -39,8 +40,9 @@ const (
 	otherRewards = "arm,reward\na,0.1\na,0.25\nb,0.5\nb,0.76\n"
 )
 
-// The manifest and the page of an experiment on logged rewards say that it is as private as they are, and nothing in them, hashes included, tells two logs of
-// the same names and sizes apart but the results. What the directory holds is its owner's alone.
+// The manifest and the page of an experiment on logged rewards say that it is as private as they
+// are, and nothing in them, hashes included, tells two logs of the same names and sizes apart but
+// the results. What the directory holds is its owner's alone.
 func TestLoggedRewardsLeaveNoHash(t *testing.T) {
 	ctx := context.Background()
 	var manifests [][]byte
@@ -120,17 +122,22 @@ func TestAnotherLogIsNoticed(t *testing.T) {
 	if _, err := experiment.Run(ctx, one, experiment.Options{Out: dir, Resume: true}); err != nil {
 		t.Error(err)
 	}
-	if _, err := experiment.Run(ctx, two, experiment.Options{Out: dir, Resume: true}); !errors.Is(err, experiment.ErrOutput) || !strings.Contains(err.Error(), "other logged rewards") {
+	if _, err := experiment.Run(ctx, two, experiment.Options{Out: dir,
+		Resume: true}); !errors.Is(err, experiment.ErrOutput) ||
+		!strings.Contains(err.Error(), "other logged rewards") {
 		t.Errorf("resumed on another log: %v", err)
 	}
 	var dirs []string
 	for i, s := range []*experiment.Spec{one, two} {
 		dirs = append(dirs, filepath.Join(t.TempDir(), "shard"))
-		if _, err := experiment.Run(ctx, s, experiment.Options{Out: dirs[i], ShardI: i, ShardN: 2}); err != nil {
+		if _, err := experiment.Run(ctx, s, experiment.Options{Out: dirs[i], ShardI: i,
+			ShardN: 2}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := experiment.Merge(ctx, dirs, filepath.Join(t.TempDir(), "merged"), false); !errors.Is(err, experiment.ErrShards) || !strings.Contains(err.Error(), "other logged rewards") {
+	if _, err := experiment.Merge(ctx, dirs, filepath.Join(t.TempDir(), "merged"),
+		false); !errors.Is(err, experiment.ErrShards) ||
+		!strings.Contains(err.Error(), "other logged rewards") {
 		t.Errorf("merged two logs: %v", err)
 	}
 	// A copy without the fingerprint, to be shown, still loads.
@@ -140,7 +147,8 @@ func TestAnotherLogIsNoticed(t *testing.T) {
 	if _, err := experiment.Load(dir); err != nil {
 		t.Error(err)
 	}
-	if _, err := experiment.Run(ctx, one, experiment.Options{Out: dir, Resume: true}); !errors.Is(err, experiment.ErrOutput) {
+	if _, err := experiment.Run(ctx, one, experiment.Options{Out: dir,
+		Resume: true}); !errors.Is(err, experiment.ErrOutput) {
 		t.Errorf("resumed without a fingerprint: %v", err)
 	}
 }

@@ -22,7 +22,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A Manifest says what an output directory holds. It is written when a run begins, to claim the directory, and again when it ends.
+// A Manifest says what an output directory holds. It is written when a run begins, to claim the
+// directory, and again when it ends.
 type Manifest struct {
 	Format      int             `json:"format"`
 	Name        string          `json:"name"`
@@ -35,16 +36,18 @@ type Manifest struct {
 	Runs        int             `json:"runs"`
 	Block       int             `json:"block"` // runs in a unit
 	Unclipped   bool            `json:"unclipped"`
-	Logged      bool            `json:"logged,omitempty"` // some rewards are a log's: all of the directory is as private as it is
-	Checkpoints []int           `json:"checkpoints"`
-	Build       Build           `json:"build"`
-	Mixed       bool            `json:"mixed,omitempty"` // merged from shards of different builds
-	Shard       *Shard          `json:"shard,omitempty"` // nil: all of it
-	Warnings    []string        `json:"warnings,omitempty"`
-	Bounds      []BoundLine     `json:"bounds,omitempty"` // lower bounds to draw, if the experiment asks for them
-	Cells       []CellInfo      `json:"cells"`
-	Started     time.Time       `json:"started"`
-	Finished    time.Time       `json:"finished,omitzero"` // zero: not finished
+	// some rewards are a log's: all of the directory is as private as it is
+	Logged      bool     `json:"logged,omitempty"`
+	Checkpoints []int    `json:"checkpoints"`
+	Build       Build    `json:"build"`
+	Mixed       bool     `json:"mixed,omitempty"` // merged from shards of different builds
+	Shard       *Shard   `json:"shard,omitempty"` // nil: all of it
+	Warnings    []string `json:"warnings,omitempty"`
+	// lower bounds to draw, if the experiment asks for them
+	Bounds   []BoundLine `json:"bounds,omitempty"`
+	Cells    []CellInfo  `json:"cells"`
+	Started  time.Time   `json:"started"`
+	Finished time.Time   `json:"finished,omitzero"` // zero: not finished
 
 	fingerprint string // of the logs, if Logged: see fingerprintFile
 }
@@ -60,29 +63,35 @@ type CellInfo struct {
 	Policy   string `json:"policy"`
 	Budget   string `json:"budget"`
 	Hash     string `json:"hash"`
-	// Beside is the budget of the experiment that this one, of the policy's own list, stands beside; empty if it is the experiment's itself, or stands alone.
+	// Beside is the budget of the experiment that this one, of the policy's own list, stands
+	// beside; empty if it is the experiment's itself, or stands alone.
 	Beside string `json:"beside,omitempty"`
 
-	Arms    int            `json:"arms"`          // of KindContextual the most that a round can have
+	// of KindContextual the most that a round can have
+	Arms    int            `json:"arms"`
 	Dim     int            `json:"dim,omitempty"` // d, of KindLinear and KindContextual
 	World   string         `json:"world"`         // the instance's content and the declared range
 	Catalog string         `json:"catalog"`
 	Params  catalog.Params `json:"params,omitempty"`
-	Trust   string         `json:"trust,omitempty"`   // model and noise, as in secagg/polya; empty: continuous noise from a server that is believed
-	Assumes string         `json:"assumes,omitempty"` // who has to be believed under Trust
-	// Private says that the policy adds noise, and Guarantee what the catalog then says about it. Loss is what the ledger charged the worst
-	// run, once the runs are there: none, if it has no bound.
+	// model and noise, as in secagg/polya; empty: continuous noise from a server that is believed
+	Trust   string `json:"trust,omitempty"`
+	Assumes string `json:"assumes,omitempty"` // who has to be believed under Trust
+	// Private says that the policy adds noise, and Guarantee what the catalog then says
+	// about it. Loss is what the ledger charged the worst run, once the runs are there:
+	// none, if it has no bound.
 	Private   bool   `json:"private"`
 	Guarantee string `json:"guarantee,omitempty"`
 	Loss      string `json:"loss,omitempty"`
 
-	// Clipped says that rewards are clipped to the declared range, and that regret is of the means before. Unranked says why policies are not ranked by it.
+	// Clipped says that rewards are clipped to the declared range, and that regret is of the means
+	// before. Unranked says why policies are not ranked by it.
 	Clipped  bool   `json:"clipped,omitempty"`
 	Unranked string `json:"unranked,omitempty"`
 
 	Stopping *StoppingCell `json:"stopping,omitempty"` // of KindStopping
 	Identify *IdentifyCell `json:"identify,omitempty"` // of KindIdentify
-	// LowerBound is log T · Σ Δ_a/d_ε(μ_a, μ*) for Bernoulli arms at ε-DP, or none: see bound.BernoulliRegret. It is asymptotic; 0 is no bound.
+	// LowerBound is log T · Σ Δ_a/d_ε(μ_a, μ*) for Bernoulli arms at ε-DP, or none: see
+	// bound.BernoulliRegret. It is asymptotic; 0 is no bound.
 	LowerBound float64 `json:"lower_bound,omitempty"`
 }
 
@@ -106,7 +115,8 @@ type Shard struct {
 // String is I/N.
 func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.I, s.N) }
 
-// A Build is what decides the last bits of a number, apart from the experiment: equal builds give equal bytes.
+// A Build is what decides the last bits of a number, apart from the experiment: equal builds
+// give equal bytes.
 type Build struct {
 	Module   string `json:"module"`
 	Version  string `json:"version"`
@@ -173,14 +183,18 @@ func (b Build) String() string {
 func (p *Plan) Manifest() *Manifest {
 	s := &p.Spec
 	m := &Manifest{
-		Format: FormatVersion, Name: s.Name, Description: s.Description, Kind: s.Kind, Spec: p.normal, SpecHash: p.Hash, Seed: s.Seed,
-		Horizon: p.Checkpoints[len(p.Checkpoints)-1], Runs: int(s.Runs), Block: p.Block, Unclipped: s.Unclipped, Checkpoints: p.Checkpoints,
+		Format: FormatVersion, Name: s.Name, Description: s.Description, Kind: s.Kind,
+		Spec: p.normal, SpecHash: p.Hash, Seed: s.Seed,
+		Horizon: p.Checkpoints[len(p.Checkpoints)-1], Runs: int(s.Runs), Block: p.Block,
+		Unclipped: s.Unclipped, Checkpoints: p.Checkpoints,
 		Build: ThisBuild(), Warnings: p.Warnings, Logged: p.fingerprint != "", fingerprint: p.fingerprint,
 	}
 	for i := range p.Cells {
 		c := &p.Cells[i]
-		info := CellInfo{Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, Hash: c.Hash, Beside: c.choice.beside[c.Budget], Arms: c.world.arms, Dim: c.world.dim, World: c.world.public,
-			Catalog: c.choice.entry.Name, Params: c.choice.params, Private: c.choice.entry.Private, Clipped: c.world.clipped, Unranked: c.world.unranked}
+		info := CellInfo{Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, Hash: c.Hash,
+			Beside: c.choice.beside[c.Budget], Arms: c.world.arms, Dim: c.world.dim, World: c.world.public,
+			Catalog: c.choice.entry.Name, Params: c.choice.params, Private: c.choice.entry.Private,
+			Clipped: c.world.clipped, Unranked: c.world.unranked}
 		if info.Private {
 			info.Guarantee = c.choice.entry.Guarantee
 			if s.Unclipped {
@@ -206,7 +220,8 @@ func (p *Plan) Manifest() *Manifest {
 	return m
 }
 
-// lowerBound is 0 where none is known: other laws, other budgets, means that are redrawn, and rewards that are logged people's.
+// lowerBound is 0 where none is known: other laws, other budgets, means that are redrawn, and
+// rewards that are logged people's.
 func (c *Cell) lowerBound(s *Spec) float64 {
 	epsilon := math.Inf(1)
 	switch b := c.budget.(type) {
@@ -240,7 +255,8 @@ func ReadManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, manifestFile)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s holds no %s, so no results: %w", ErrOutput, dir, manifestFile, fs.ErrNotExist)
+		return nil, fmt.Errorf("%w: %s holds no %s, so no results: %w", ErrOutput, dir,
+			manifestFile, fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOutput, err)
@@ -250,7 +266,8 @@ func ReadManifest(dir string) (*Manifest, error) {
 		return nil, fmt.Errorf("%w: %s: %w", ErrOutput, path, err)
 	}
 	if m.Format != FormatVersion {
-		return nil, fmt.Errorf("%w: %s is of format %d, this program reads format %d", ErrOutput, path, m.Format, FormatVersion)
+		return nil, fmt.Errorf("%w: %s is of format %d, this program reads format %d", ErrOutput,
+			path, m.Format, FormatVersion)
 	}
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrOutput, path, err)
@@ -284,7 +301,8 @@ func (m *Manifest) check() error {
 	}
 	for _, b := range m.Bounds {
 		if len(b.Regret) != len(m.Checkpoints) {
-			return fmt.Errorf("it says %d values of the bound %q at %d checkpoints", len(b.Regret), clip(b.Name), len(m.Checkpoints))
+			return fmt.Errorf("it says %d values of the bound %q at %d checkpoints", len(b.Regret),
+				clip(b.Name), len(m.Checkpoints))
 		}
 	}
 	for _, c := range m.Cells {
@@ -346,8 +364,8 @@ func (m *Manifest) runsOf(block int) (first, n int) {
 // A unitID is a unit by the place of its cell and its block.
 type unitID struct{ cell, block int }
 
-// unitsOf lists the units of a shard, in order; those of the whole if it is nil. Units are dealt out one by one, so that every shard gets
-// its part of every cell.
+// unitsOf lists the units of a shard, in order; those of the whole if it is nil. Units are dealt
+// out one by one, so that every shard gets its part of every cell.
 func (m *Manifest) unitsOf(s *Shard) []unitID {
 	var out []unitID
 	i := 0

@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// Merge joins the shards of one experiment in dirs, given in any order, into out, which gets all their units and the outputs: the same
-// bytes as from one run. Shards must be of the same experiment and of the same build, unless mixed; together they must be complete, or
-// the error, which matches ErrShards, says what is missing.
+// Merge joins the shards of one experiment in dirs, given in any order, into out, which gets all
+// their units and the outputs: the same bytes as from one run. Shards must be of the same
+// experiment and of the same build, unless mixed; together they must be complete, or the error,
+// which matches ErrShards, says what is missing.
 func Merge(ctx context.Context, dirs []string, out string, mixed bool) (*Results, error) {
 	if len(dirs) == 0 {
 		return nil, fmt.Errorf("%w: none is given", ErrShards)
@@ -32,14 +33,17 @@ func Merge(ctx context.Context, dirs []string, out string, mixed bool) (*Results
 			continue
 		}
 		if s.SpecHash != m.SpecHash {
-			return nil, fmt.Errorf("%w: %s holds experiment %q and %s another one, %q (their specifications differ)", ErrShards, dirs[0], m.Name, dir, s.Name)
+			return nil, fmt.Errorf("%w: %s holds experiment %q and %s another one, %q (their "+
+				"specifications differ)", ErrShards, dirs[0], m.Name, dir, s.Name)
 		}
 		if s.fingerprint != m.fingerprint {
-			return nil, fmt.Errorf("%w: %s and %s have played other logged rewards, or one has lost its %s, which tells", ErrShards, dirs[0], dir, fingerprintFile)
+			return nil, fmt.Errorf("%w: %s and %s have played other logged rewards, or one has "+
+				"lost its %s, which tells", ErrShards, dirs[0], dir, fingerprintFile)
 		}
 		if s.Build != m.Build {
 			if !mixed {
-				return nil, fmt.Errorf("%w: %s was made by %v and %s by %v: numbers may differ in the last bits; --mixed joins them anyway",
+				return nil, fmt.Errorf("%w: %s was made by %v and %s by %v: numbers may differ "+
+					"in the last bits; --mixed joins them anyway",
 					ErrShards, dirs[0], m.Build, dir, s.Build)
 			}
 			m.Mixed = true
@@ -55,7 +59,8 @@ func Merge(ctx context.Context, dirs []string, out string, mixed bool) (*Results
 	var missing []unitID
 	for _, id := range m.unitsOf(nil) {
 		for _, dir := range dirs {
-			if _, err := os.Stat(filepath.Join(dir, unitsDir, unitName(m.Cells[id.cell].Hash, id.block))); err == nil {
+			if _, err := os.Stat(filepath.Join(dir, unitsDir,
+				unitName(m.Cells[id.cell].Hash, id.block))); err == nil {
 				from[id] = dir
 				break
 			}
@@ -82,7 +87,8 @@ func Merge(ctx context.Context, dirs []string, out string, mixed bool) (*Results
 		if err != nil {
 			return nil, err
 		}
-		if err := m.writeFile(filepath.Join(out, unitsDir, unitName(m.Cells[id.cell].Hash, id.block)), b); err != nil {
+		if err := m.writeFile(filepath.Join(out, unitsDir,
+			unitName(m.Cells[id.cell].Hash, id.block)), b); err != nil {
 			return nil, err
 		}
 	}
@@ -99,7 +105,9 @@ func (m *Manifest) whatIsMissing(missing []unitID, shards []*Manifest) string {
 	}
 	var absent []string
 	for i := range n {
-		if !slices.ContainsFunc(shards, func(s *Manifest) bool { return s.Shard != nil && s.Shard.I == i && s.Shard.N == n }) {
+		if !slices.ContainsFunc(shards, func(s *Manifest) bool {
+			return s.Shard != nil && s.Shard.I == i && s.Shard.N == n
+		}) {
 			absent = append(absent, Shard{i, n}.String())
 		}
 	}

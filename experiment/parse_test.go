@@ -86,14 +86,16 @@ var bad = []struct{ name, from, to string }{
 	{"means reversed", "bernoulli: [0.9, 0.1]", "means: {uniform: [0.75, 0.25]}, arms: 3"},
 	{"means without a law", "bernoulli: [0.9, 0.1]", "means: {}, arms: 3"},
 	{"means beyond one", "bernoulli: [0.9, 0.1]", "means: {uniform: [0.5, 1.5]}, arms: 3"},
-	{"unknown family", "bernoulli: [0.9, 0.1]", "means: {uniform: [0.25, 0.75]}, arms: 3, law: gausian, sd: 0.1"},
+	{"unknown family", "bernoulli: [0.9, 0.1]", "means: {uniform: [0.25, 0.75]}, arms: 3, law: " +
+		"gausian, sd: 0.1"},
 	{"gaussian without sd", "bernoulli: [0.9, 0.1]", "means: {uniform: [0.25, 0.75]}, arms: 3, law: gaussian"},
 	{"no such csv", "bernoulli: [0.9, 0.1]", "csv: nowhere.csv"},
 	{"empty csv", "bernoulli: [0.9, 0.1]", "csv: empty.csv"},
 	{"csv of one arm", "bernoulli: [0.9, 0.1]", "csv: one-arm.csv"},
 	{"another csv", "bernoulli: [0.9, 0.1]", "csv: two-arms.csv, sha256: abc"},
 	{"csv without the column", "bernoulli: [0.9, 0.1]", "csv: two-arms.csv, arm_column: group"},
-	{"csv with a missing reward", "bernoulli: [0.9, 0.1]", "csv: visits.csv, arm_column: version, reward_column: sent"},
+	{"csv with a missing reward", "bernoulli: [0.9, 0.1]", "csv: visits.csv, arm_column: " +
+		"version, reward_column: sent"},
 	{"csv column is empty", "bernoulli: [0.9, 0.1]", "csv: two-arms.csv, user_column: ''"},
 	{"csv skip_missing is text", "bernoulli: [0.9, 0.1]", "csv: two-arms.csv, skip_missing: often"},
 	{"columns without a csv", "bernoulli: [0.9, 0.1]", "bernoulli: [0.9, 0.1], user_column: who"},
@@ -114,8 +116,10 @@ var bad = []struct{ name, from, to string }{
 	{"budgets missing", "budgets: [{epsilon: 1}]\n", ""},
 	{"budget that no policy meets", "epsilon: 1", "epsilon: 1, delta: 1e-6"},
 	{"same policy twice", "{policy: adap-ucb}", "{policy: adap-ucb}\n  - {policy: adap-ucb}"},
-	{"same policy under another name", "{policy: adap-ucb}", "{policy: adap-ucb}\n  - {policy: adap-ucb, name: mine, alpha: 3.1}"},
-	{"two labels alike", "{policy: adap-ucb}", "{policy: adap-ucb, name: mine}\n  - {policy: dp-se, name: mine}"},
+	{"same policy under another name", "{policy: adap-ucb}", "{policy: adap-ucb}\n  - {policy: " +
+		"adap-ucb, name: mine, alpha: 3.1}"},
+	{"two labels alike", "{policy: adap-ucb}", "{policy: adap-ucb, name: mine}\n  - {policy: " +
+		"dp-se, name: mine}"},
 	{"checkpoint beyond the horizon", "runs: 4", "runs: 4\ncheckpoints: [10, 2000]"},
 	{"checkpoints not increasing", "runs: 4", "runs: 4\ncheckpoints: [10, 10, 1000]"},
 	{"checkpoints end early", "runs: 4", "runs: 4\ncheckpoints: [10, 100]"},
@@ -132,7 +136,8 @@ var bad = []struct{ name, from, to string }{
 	{"precision is nan", "{policy: adap-ucb}", "{policy: adap-ucb, trust: secagg, precision: .nan}"},
 	{"promised above one", "runs: 4", "runs: 4\ntrust: secagg\npromised: 1.5"},
 	{"dropout is one", "runs: 4", "runs: 4\ntrust: secagg\ndropout: 1"},
-	{"trust of a policy without noise", "{policy: adap-ucb}", "{policy: adap-ucb}\n  - {policy: ucb, trust: secagg}"},
+	{"trust of a policy without noise", "{policy: adap-ucb}", "{policy: adap-ucb}\n  - {policy: " +
+		"ucb, trust: secagg}"},
 	{"trust of a tree", "{policy: adap-ucb}", "{policy: dp-ucb, trust: secagg}"},
 	{"trust without clipping", "runs: 4", "runs: 4\nunclipped: true\ntrust: secagg"},
 	{"noise that is never pure", "{policy: adap-ucb}", "{policy: adap-ucb, trust: secagg, noise: skellam}"},
@@ -141,7 +146,8 @@ var bad = []struct{ name, from, to string }{
 	{"protocol misspelt", "runs: 4", "runs: 4\ntrust: secagg\nprotocol: bell"},
 	{"protocol without secagg", "runs: 4", "runs: 4\ntrust: central\nprotocol: bell2020"},
 	{"corrupt without bell2020", "runs: 4", "runs: 4\ntrust: secagg\nprotocol: plain\ncorrupt: 0.1"},
-	{"corrupt beyond the promise", "runs: 4", "runs: 4\ntrust: secagg\nprotocol: bell2020\npromised: 0.95\ncorrupt: 0.1"},
+	{"corrupt beyond the promise", "runs: 4", "runs: 4\ntrust: secagg\nprotocol: " +
+		"bell2020\npromised: 0.95\ncorrupt: 0.1"},
 	{"corrupt is negative", "runs: 4", "runs: 4\ntrust: secagg\nprotocol: bell2020\ncorrupt: -0.1"},
 	{"unclipped is text", "runs: 4", "runs: 4\nunclipped: maybe"},
 	{"anchor", "runs: 4", "runs: &r 4"},
@@ -197,10 +203,14 @@ func golden(t *testing.T, name, got string) {
 
 func TestParseCount(t *testing.T) {
 	for text, want := range map[string]experiment.Count{
-		"1": 1, "10_000_000": 10_000_000, "1e6": 1_000_000, "1E6": 1_000_000, "2.5e3": 2500, "1.0": 1, "12e-1": 0, "120e-1": 12, "+5": 5,
-		strconv.Itoa(experiment.MaxCount): experiment.MaxCount, strconv.Itoa(experiment.MaxCount + 1): 0, "1_0.5e1": 105, "1000.000": 1000,
-		"": 0, "0": 0, "-1": 0, "2.5": 0, "nan": 0, "NaN": 0, "inf": 0, "Infinity": 0, "1e400": 0, "1e-400": 0, "9007199254740993": 0,
-		"9007199254740993.0": 0, "1e16": 0, "0x10": 0, "0b1": 0, "1__0": 0, "_1": 0, "1_": 0, "1e": 0, "1.00000000000000000001": 0, " 1": 0, "1 ": 0, "ten": 0,
+		"1": 1, "10_000_000": 10_000_000, "1e6": 1_000_000, "1E6": 1_000_000, "2.5e3": 2500,
+		"1.0": 1, "12e-1": 0, "120e-1": 12, "+5": 5,
+		strconv.Itoa(experiment.MaxCount):     experiment.MaxCount,
+		strconv.Itoa(experiment.MaxCount + 1): 0, "1_0.5e1": 105, "1000.000": 1000,
+		"": 0, "0": 0, "-1": 0, "2.5": 0, "nan": 0, "NaN": 0, "inf": 0, "Infinity": 0, "1e400": 0,
+		"1e-400": 0, "9007199254740993": 0,
+		"9007199254740993.0": 0, "1e16": 0, "0x10": 0, "0b1": 0, "1__0": 0, "_1": 0, "1_": 0,
+		"1e": 0, "1.00000000000000000001": 0, " 1": 0, "1 ": 0, "ten": 0,
 		"99999999999999999999999": 0, "0.5": 0, "5e-1": 0, "0x1p4": 0, "١": 0,
 	} {
 		got, err := experiment.ParseCount(text)
@@ -212,7 +222,8 @@ func TestParseCount(t *testing.T) {
 
 // A Count in anybody's struct does not become silently whole, as an int does.
 func TestCountInYAML(t *testing.T) {
-	for text, want := range map[string]experiment.Count{"n: 10_000": 10_000, "n: 1e6": 1_000_000, `n: "1e6"`: 1_000_000, "n: 2.5": 0, "n: -1": 0, "n: .nan": 0,
+	for text, want := range map[string]experiment.Count{"n: 10_000": 10_000, "n: 1e6": 1_000_000,
+		`n: "1e6"`: 1_000_000, "n: 2.5": 0, "n: -1": 0, "n: .nan": 0,
 		"n: .inf": 0, "n: [1]": 0, "n: 0": 0, "n: ''": 0} {
 		var v struct{ N experiment.Count }
 		if err := yaml.Unmarshal([]byte(text), &v); (err == nil) != (want != 0) || v.N != want {
@@ -324,10 +335,12 @@ func TestOverride(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := p.Manifest(); m.Horizon != 100_000 || m.Runs != 7 || m.Seed != 3 || !strings.Contains(string(m.Spec), `"horizon":100000,"runs":7,"seed":3`) {
+	if m := p.Manifest(); m.Horizon != 100_000 || m.Runs != 7 || m.Seed != 3 ||
+		!strings.Contains(string(m.Spec), `"horizon":100000,"runs":7,"seed":3`) {
 		t.Errorf("overrides are lost: %s", m.Spec)
 	}
-	if err := spec.Override("horizon", "--horizon", "2.5"); !errors.Is(err, experiment.ErrSpec) || !strings.HasPrefix(err.Error(), "--horizon: ") {
+	if err := spec.Override("horizon", "--horizon", "2.5"); !errors.Is(err, experiment.ErrSpec) ||
+		!strings.HasPrefix(err.Error(), "--horizon: ") {
 		t.Errorf("%v", err)
 	}
 	if err := spec.Override("horizon", "--horizon", "1"); err != nil {

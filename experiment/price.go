@@ -9,10 +9,12 @@ import (
 	"github.com/sotto-dp/sotto/interval"
 )
 
-// The price of privacy: what a private cell's regret is above that of its non-private twin, run by run in the same worlds.
+// The price of privacy: what a private cell's regret is above that of its non-private twin, run by
+// run in the same worlds.
 
-// twins says of each cell which one is its non-private twin: the same policy with the same parameters on the same instance at budget none, or else
-// the policy that the catalog calls its twin, with the same parameters where both have them. It is −1 where there is none.
+// twins says of each cell which one is its non-private twin: the same policy with the same
+// parameters on the same instance at budget none, or else the policy that the catalog calls its
+// twin, with the same parameters where both have them. It is −1 where there is none.
 func (m *Manifest) twins() []int {
 	out := make([]int, len(m.Cells))
 	for i := range m.Cells {
@@ -94,8 +96,9 @@ func (c *CellResult) price(ctx context.Context, dir string, m *Manifest, twin *C
 	return nil
 }
 
-// ratioOfMeans is mean(a)/mean(b) of pairs, and its standard error by linearisation: that of the mean of (a − ratio·b)/mean(b). Both are NaN where
-// the mean of b is not above 0, and the error is for one pair.
+// ratioOfMeans is mean(a)/mean(b) of pairs, and its standard error by linearisation: that of the
+// mean of (a − ratio·b)/mean(b). Both are NaN where the mean of b is not above 0, and the error
+// is for one pair.
 func ratioOfMeans(a, b []float64) (ratio, se float64) {
 	over, _, _ := interval.Mean(a)
 	under, _, _ := interval.Mean(b)

@@ -13,8 +13,9 @@ import (
 	"github.com/sotto-dp/sotto/experiment"
 )
 
-// The difference and the price in summary.csv are those of the runs in results.parquet, paired by hand; the error of the price is that of the ratio
-// of the means by the delta method, from variances and the covariance.
+// The difference and the price in summary.csv are those of the runs in results.parquet, paired by
+// hand; the error of the price is that of the ratio of the means by the delta method, from
+// variances and the covariance.
 func TestPrice(t *testing.T) {
 	const text = `name: priced
 horizon: 2000
@@ -113,7 +114,8 @@ budgets: [{rho: 0.01}, {rho: 1}, none]
 			t.Errorf("a ratio of means has no quantiles: %v", line)
 		}
 	}
-	if want := 2 * 3 * 2 * 2 * 3; checked != want { // instances, policies, budgets, metrics, checkpoints
+	// instances, policies, budgets, metrics, checkpoints
+	if want := 2 * 3 * 2 * 2 * 3; checked != want {
 		t.Errorf("%d rows of differences and prices, want %d", checked, want)
 	}
 
@@ -123,7 +125,8 @@ budgets: [{rho: 0.01}, {rho: 1}, none]
 	}
 	for i, c := range res.Cells {
 		b := back.Cells[i]
-		if c.Twin != b.Twin || !slices.Equal(c.Difference.Mean, b.Difference.Mean) || !slices.Equal(c.FinalDifference, b.FinalDifference) {
+		if c.Twin != b.Twin || !slices.Equal(c.Difference.Mean, b.Difference.Mean) ||
+			!slices.Equal(c.FinalDifference, b.FinalDifference) {
 			t.Errorf("%s was loaded differently", c.Label())
 		}
 		if c.Twin < 0 {
@@ -133,7 +136,8 @@ budgets: [{rho: 0.01}, {rho: 1}, none]
 			continue
 		}
 		twin := res.Cells[c.Twin]
-		if twin.Instance != c.Instance || twin.Policy != c.Policy || twin.Budget != "none" || len(c.FinalDifference) != 70 ||
+		if twin.Instance != c.Instance || twin.Policy != c.Policy || twin.Budget != "none" ||
+			len(c.FinalDifference) != 70 ||
 			c.FinalDifference[5] != c.FinalRegret[5]-twin.FinalRegret[5] {
 			t.Errorf("%s has the twin %s", c.Label(), twin.Label())
 		}

@@ -35,10 +35,13 @@ budgets: [{epsilon: 2}]
 	if fmt.Sprint(plain.Regret.Mean) != fmt.Sprint(bell.Regret.Mean) || plain.Hash == bell.Hash {
 		t.Errorf("plain: %v\nbell: %v", plain.Regret.Mean, bell.Regret.Mean)
 	}
-	if prio, servers := r.Cells[3], r.Cells[4]; fmt.Sprint(prio.Regret.Mean) != fmt.Sprint(servers.Regret.Mean) || prio.Trust != "secagg/laplace prio3" {
+	if prio, servers := r.Cells[3],
+		r.Cells[4]; fmt.Sprint(prio.Regret.Mean) != fmt.Sprint(servers.Regret.Mean) ||
+		prio.Trust != "secagg/laplace prio3" {
 		t.Errorf("prio, trust %q: %v\nin the open: %v", prio.Trust, prio.Regret.Mean, servers.Regret.Mean)
 	}
-	if plain.Trust != "secagg/polya plain" || bell.Trust != "secagg/polya bell2020" || r.Cells[2].Trust != "secagg/polya" {
+	if plain.Trust != "secagg/polya plain" || bell.Trust != "secagg/polya bell2020" ||
+		r.Cells[2].Trust != "secagg/polya" {
 		t.Errorf("trust is %q, %q, %q", plain.Trust, bell.Trust, r.Cells[2].Trust)
 	}
 }

@@ -22,7 +22,8 @@ func TestRank(t *testing.T) {
 			t.Errorf("%v: rank %d, want %d", c.actions, got, c.want)
 		}
 	}
-	// Combinations of r vectors that are linearly independent for sure (triangular, with ones on the diagonal) have rank r.
+	// Combinations of r vectors that are linearly independent for sure (triangular, with ones on
+	// the diagonal) have rank r.
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.IntRange(1, 6).Draw(t, "d")
 		r := rapid.IntRange(1, d).Draw(t, "r")

@@ -44,8 +44,10 @@ type world struct {
 	fixed   bandit.Instance // if it is not redrawn
 	best    []int           // of KindIdentify: its arms with the largest mean
 	content string          // the key of its streams: the source's content, and the range
-	public  string          // what may be told of content, and what hashes are of: of logged rewards the file's name and sizes
-	trial   trial           // of KindStopping: law and mean
+	// what may be told of content, and what hashes are of: of logged rewards the file's name and
+	// sizes
+	public string
+	trial  trial // of KindStopping: law and mean
 
 	// Of KindLinear and KindContextual, instead of source and fixed.
 	linear          bandit.LinearSource
@@ -63,7 +65,8 @@ var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
 // maxLabel bounds the labels of instances and policies: they are columns, legends and file names.
 const maxLabel = 100
 
-// Resolve checks all of an experiment before any of it is played, and says what its cells are. Errors match ErrSpec.
+// Resolve checks all of an experiment before any of it is played, and says what its cells are.
+// Errors match ErrSpec.
 func (s *Spec) Resolve() (*Plan, error) {
 	if s.Resolving {
 		resolved, err := s.resolveRuns()
@@ -78,7 +81,8 @@ func (s *Spec) Resolve() (*Plan, error) {
 	case s.Name == "":
 		return nil, s.fail("name", "is missing: want a name of a-z, 0-9, dot, dash and underscore")
 	case !nameForm.MatchString(s.Name) || len(s.Name) > maxLabel:
-		return nil, s.fail("name", "is %q: want at most %d characters of a-z, 0-9, dot, dash and underscore, the first a letter or digit", clip(s.Name), maxLabel)
+		return nil, s.fail("name", "is %q: want at most %d characters of a-z, 0-9, dot, dash and "+
+			"underscore, the first a letter or digit", clip(s.Name), maxLabel)
 	}
 	length := struct {
 		field   string
@@ -88,11 +92,14 @@ func (s *Spec) Resolve() (*Plan, error) {
 	case "", KindRegret:
 		p.Spec.Kind = ""
 		if s.Cap != 0 || len(s.Rules) > 0 {
-			return nil, s.fail("kind", "is %s, but there are rules or a cap: they are for %s", KindRegret, KindStopping)
+			return nil, s.fail("kind", "is %s, but there are rules or a cap: they are for %s",
+				KindRegret, KindStopping)
 		}
 	case KindStopping:
-		if s.Horizon != 0 || s.Points != 0 || s.Checkpoints != nil || s.Unclipped || s.Bounds || len(s.Policies) > 0 {
-			return nil, s.fail("kind", "is %s, but there are policies, a horizon, checkpoints, bounds or unclipped: they are for %s", KindStopping, KindRegret)
+		if s.Horizon != 0 || s.Points != 0 || s.Checkpoints != nil || s.Unclipped || s.Bounds ||
+			len(s.Policies) > 0 {
+			return nil, s.fail("kind", "is %s, but there are policies, a horizon, checkpoints, "+
+				"bounds or unclipped: they are for %s", KindStopping, KindRegret)
 		}
 		length.field, length.n = "cap", s.Cap
 	case KindIdentify:
@@ -102,7 +109,8 @@ func (s *Spec) Resolve() (*Plan, error) {
 		length.field, length.n = "cap", s.Cap
 	case KindLinear, KindContextual:
 		if s.Cap != 0 || len(s.Rules) > 0 {
-			return nil, s.fail("kind", "is %s, but there are rules or a cap: they are for %s", s.Kind, KindStopping)
+			return nil, s.fail("kind", "is %s, but there are rules or a cap: they are for %s",
+				s.Kind, KindStopping)
 		}
 	default:
 		return nil, s.fail("kind", "%w", checkKind(s.Kind))
@@ -129,13 +137,15 @@ func (s *Spec) Resolve() (*Plan, error) {
 		return nil, s.fail("range", "is [%v, %v]: want two finite numbers, the first below the second", lo, hi)
 	}
 	if linearKind(s.Kind) && (lo != -1 || hi != 1) {
-		return nil, s.fail("range", "is [%v, %v]: rewards are in [-1, 1] in an experiment of kind %s; scale them", lo, hi, s.Kind)
+		return nil, s.fail("range", "is [%v, %v]: rewards are in [-1, 1] in an experiment of "+
+			"kind %s; scale them", lo, hi, s.Kind)
 	}
 	if s.Kind == KindStopping && lo != -hi {
 		return nil, s.fail("range", "is [%v, %v]: want [-R, R] in an experiment of kind %s", lo, hi, s.Kind)
 	}
 	if s.Kind == KindStopping && !(hi >= minRange && hi <= maxRange) {
-		return nil, s.fail("range", "is [%v, %v]: want [-R, R] with R from %v to %v", lo, hi, float64(minRange), float64(maxRange))
+		return nil, s.fail("range", "is [%v, %v]: want [-R, R] with R from %v to %v", lo, hi,
+			float64(minRange), float64(maxRange))
 	}
 	worlds, err := p.worlds()
 	if err != nil {
@@ -154,7 +164,8 @@ func (s *Spec) Resolve() (*Plan, error) {
 			return nil, err
 		}
 	}
-	p.Block = blockSize(max(1, int(s.Horizon)), int(s.Runs), columns) // how long a rule samples is hard to say, but not by its cap
+	// how long a rule samples is hard to say, but not by its cap
+	p.Block = blockSize(max(1, int(s.Horizon)), int(s.Runs), columns)
 	if err := p.seal(); err != nil {
 		return nil, err
 	}
@@ -174,7 +185,8 @@ func (p *Plan) checkpoints() error {
 	}
 	if s.Checkpoints == nil {
 		if n := s.points(); n < 1 || n > MaxPoints {
-			return s.fail("checkpoints", "is %d: want a number of checkpoints from 1 to %d, or a list of rounds", n, MaxPoints)
+			return s.fail("checkpoints", "is %d: want a number of checkpoints from 1 to %d, or a "+
+				"list of rounds", n, MaxPoints)
 		}
 		p.Checkpoints = sim.LogSpaced(int(s.points()), int(s.Horizon))
 		return nil
@@ -209,7 +221,8 @@ func (p *Plan) worlds() ([]world, error) {
 		return p.linearWorlds()
 	}
 	if len(s.Instances) == 0 {
-		return nil, s.fail("instances", "is missing: want at least one, such as {name: easy, bernoulli: [0.75, 0.25]}")
+		return nil, s.fail("instances", "is missing: want at least one, such as {name: easy, "+
+			"bernoulli: [0.75, 0.25]}")
 	}
 	lo, hi := s.span()
 	var out []world
@@ -229,7 +242,8 @@ func (p *Plan) worlds() ([]world, error) {
 		}
 		w := world{label: in.Name, source: src}
 		w.content = fmt.Sprintf("%v range=[%s,%s]", src, number(lo), number(hi))
-		stream := noise.Key{Seed: s.Seed, Experiment: w.content, Run: runOfAll, Role: noise.RoleInstance}.Fast(1)
+		stream := noise.Key{Seed: s.Seed, Experiment: w.content, Run: runOfAll,
+			Role: noise.RoleInstance}.Fast(1)
 		w.fixed, err = src.Instance(&stream[0])
 		if err != nil {
 			return nil, s.src.wrap(at, err)
@@ -243,14 +257,17 @@ func (p *Plan) worlds() ([]world, error) {
 			continue
 		}
 		if int(s.Horizon) < w.arms {
-			return nil, s.fail("horizon", "is %d, below the number of arms of instance %s, %d: each arm must be playable once", s.Horizon, in.Name, w.arms)
+			return nil, s.fail("horizon", "is %d, below the number of arms of instance %s, %d: "+
+				"each arm must be playable once", s.Horizon, in.Name, w.arms)
 		}
 		if a, b := w.fixed.Support(); a < lo || b > hi {
 			if s.Unclipped {
-				p.warn("instance %s: rewards leave the declared range [%v, %v] and are not clipped: no privacy guarantee", in.Name, lo, hi)
+				p.warn("instance %s: rewards leave the declared range [%v, %v] and are not "+
+					"clipped: no privacy guarantee", in.Name, lo, hi)
 			} else {
 				w.clipped = true
-				p.warn("instance %s: rewards leave the declared range [%v, %v] and are clipped to it; regret counts the means before clipping", in.Name, lo, hi)
+				p.warn("instance %s: rewards leave the declared range [%v, %v] and are clipped "+
+					"to it; regret counts the means before clipping", in.Name, lo, hi)
 			}
 			if w.unranked = in.unranked(w.fixed, s.Unclipped, lo, hi); w.unranked != "" {
 				p.warn("instance %s: policies are not ranked: %s", in.Name, w.unranked)
@@ -264,11 +281,13 @@ func (p *Plan) worlds() ([]world, error) {
 	return out, nil
 }
 
-// unranked says why the regret of policies does not rank them on an instance whose rewards leave the range: empty if it does.
+// unranked says why the regret of policies does not rank them on an instance whose rewards leave
+// the range: empty if it does.
 func (in *Instance) unranked(fixed bandit.Instance, unclipped bool, lo, hi float64) string {
 	if !unclipped {
 		if fixed.ClippingTurns(lo, hi) {
-			return fmt.Sprintf("clipping to [%v, %v] changes which arm is best, or may; they look for the best of the clipped means, and regret is of the means before clipping", lo, hi)
+			return fmt.Sprintf("clipping to [%v, %v] changes which arm is best, or may; they "+
+				"look for the best of the clipped means, and regret is of the means before clipping", lo, hi)
 		}
 		return ""
 	}
@@ -277,7 +296,8 @@ func (in *Instance) unranked(fixed bandit.Instance, unclipped bool, lo, hi float
 		means = append(means, m.Lo, m.Hi)
 	}
 	if slices.Min(means) < lo || slices.Max(means) > hi {
-		return fmt.Sprintf("means of arms leave [%v, %v], to which policies bring what they are told: arms beyond it look the same, and the order in which they are listed decides", lo, hi)
+		return fmt.Sprintf("means of arms leave [%v, %v], to which policies bring what they are "+
+			"told: arms beyond it look the same, and the order in which they are listed decides", lo, hi)
 	}
 	return ""
 }
@@ -299,7 +319,8 @@ func checkKind(name string) error {
 	if name == "" || slices.Contains(Kinds(), name) {
 		return nil
 	}
-	return fmt.Errorf("is %q%s: known are %s", clip(name), catalog.Hint(clip(name), Kinds()), strings.Join(Kinds(), ", "))
+	return fmt.Errorf("is %q%s: known are %s", clip(name), catalog.Hint(clip(name), Kinds()),
+		strings.Join(Kinds(), ", "))
 }
 
 func checkLabel(name string) error {
@@ -308,7 +329,9 @@ func checkLabel(name string) error {
 		return errors.New("is missing: want a name")
 	case len(name) > maxLabel:
 		return fmt.Errorf("is %d bytes long: want at most %d", len(name), maxLabel)
-	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' }):
+	case strings.ContainsFunc(name, func(r rune) bool {
+		return r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029'
+	}):
 		return fmt.Errorf("is %q: want one line of text without control characters", name)
 	case strings.TrimSpace(name) != name:
 		return fmt.Errorf("is %q: want no spaces around it", name)
@@ -320,16 +343,19 @@ func checkLabel(name string) error {
 func (in *Instance) resolve(p *Plan) (src bandit.Source, field string, err error) {
 	s := &p.Spec
 	if in.Linear != nil || in.LinearSource != nil || in.ContextualSource != nil {
-		return nil, "", fmt.Errorf("has actions in ℝ^d: they are for experiments of kind %s and %s", KindLinear, KindContextual)
+		return nil, "", fmt.Errorf("has actions in ℝ^d: they are for experiments of kind %s and %s",
+			KindLinear, KindContextual)
 	}
 	ways := 0
-	for _, given := range []bool{in.Bernoulli != nil, in.Laws != nil, in.Standard != "", in.Means != nil, in.CSV != "", in.Source != nil} {
+	for _, given := range []bool{in.Bernoulli != nil, in.Laws != nil, in.Standard != "",
+		in.Means != nil, in.CSV != "", in.Source != nil} {
 		if given {
 			ways++
 		}
 	}
 	if ways != 1 {
-		return nil, "", fmt.Errorf("says what its arms are in %d ways: want exactly one of bernoulli, laws, standard, means, csv", ways)
+		return nil, "", fmt.Errorf("says what its arms are in %d ways: want exactly one of "+
+			"bernoulli, laws, standard, means, csv", ways)
 	}
 	if in.CSV == "" && in.Columns != (Columns{}) {
 		return nil, "", errors.New("says what columns mean, but has no csv")
@@ -387,12 +413,14 @@ func (in *Instance) resolve(p *Plan) (src bandit.Source, field string, err error
 			return nil, field, err
 		}
 		if log.Skipped > 0 {
-			p.warn("instance %s: %d of %d rows have no reward and are left out: this number is not private, nor is whose reward is missing",
+			p.warn("instance %s: %d of %d rows have no reward and are left out: this number is "+
+				"not private, nor is whose reward is missing",
 				in.Name, log.Skipped, log.Rows)
 		}
 		if log.Clipped {
 			lo, hi := s.span()
-			p.warn("instance %s: rewards leave the declared range [%v, %v] and are clipped to it before a person's mean is taken", in.Name, lo, hi)
+			p.warn("instance %s: rewards leave the declared range [%v, %v] and are clipped to it "+
+				"before a person's mean is taken", in.Name, lo, hi)
 		}
 		return bandit.Fixed(inst), field, nil
 	default:
@@ -400,7 +428,8 @@ func (in *Instance) resolve(p *Plan) (src bandit.Source, field string, err error
 	}
 }
 
-// format is how the instance's CSV is read: the rows of a person are clipped to the declared range, if rewards are clipped at all.
+// format is how the instance's CSV is read: the rows of a person are clipped to the declared range,
+// if rewards are clipped at all.
 func (in *Instance) format(s *Spec) logged.Format {
 	c := in.Columns
 	f := logged.Format{Arm: c.Arm, Reward: c.Reward, User: c.User, SkipMissing: c.SkipMissing}
@@ -418,7 +447,8 @@ func (s *Spec) path(p string) string {
 	return filepath.Join(s.dir, p)
 }
 
-// read reads the instance's CSV, which may be larger than memory, and pins it by its SHA-256. On error it says in which field.
+// read reads the instance's CSV, which may be larger than memory, and pins it by its SHA-256. On
+// error it says in which field.
 func (in *Instance) read(s *Spec, read func(io.Reader) error) (field string, err error) {
 	path := s.path(in.CSV)
 	f, err := os.Open(path)
@@ -453,7 +483,8 @@ func (in *Instance) resolveMeans(s *Spec) (bandit.Source, string, error) {
 		}
 	case "gaussian", "clipped-gaussian":
 		if !(m.SD > 0) || math.IsInf(m.SD, 0) {
-			return nil, "sd", fmt.Errorf("is %v: law %s wants a standard deviation, finite and above 0", m.SD, m.Law)
+			return nil, "sd", fmt.Errorf("is %v: law %s wants a standard deviation, finite and "+
+				"above 0", m.SD, m.Law)
 		}
 		if m.Law == "gaussian" {
 			family, err = bandit.GaussianFamily(m.SD)
@@ -465,7 +496,8 @@ func (in *Instance) resolveMeans(s *Spec) (bandit.Source, string, error) {
 		}
 	default:
 		known := []string{"bernoulli", "gaussian", "clipped-gaussian"}
-		return nil, "law", fmt.Errorf("is %q%s: want %s", clip(m.Law), catalog.Hint(clip(m.Law), known), strings.Join(known, ", "))
+		return nil, "law", fmt.Errorf("is %q%s: want %s", clip(m.Law),
+			catalog.Hint(clip(m.Law), known), strings.Join(known, ", "))
 	}
 	src, err := bandit.NewUniformMeans(int(in.Arms), m.Lo, m.Hi, family, m.Redraw)
 	if err != nil {
@@ -519,13 +551,15 @@ func (p *Plan) checkBudgets(field string, budgets []privacy.Budget) error {
 
 // A choice is a policy of the experiment, resolved.
 type choice struct {
-	label   string
-	entry   catalog.Entry
-	params  catalog.Params // complete
-	content string         // name and parameters: part of cell hashes and of the noise streams' keys
+	label  string
+	entry  catalog.Entry
+	params catalog.Params // complete
+	// name and parameters: part of cell hashes and of the noise streams' keys
+	content string
 	budgets []privacy.Budget
 	trust   Trust
-	beside  map[string]string // of the policy's own budgets: those of the experiment that they stand beside
+	// of the policy's own budgets: those of the experiment that they stand beside
+	beside map[string]string
 }
 
 // skips are the policies that do not meet some budgets, those with the same reason together.
@@ -553,7 +587,8 @@ func (s skips) warn(p *Plan) {
 		if len(g.policies) == 1 {
 			p.warn("policy %s is not played at %s: it takes %s", g.policies[0], g.at, g.takes)
 		} else {
-			p.warn("policies %s are not played at %s: they take %s", strings.Join(g.policies, ", "), g.at, g.takes)
+			p.warn("policies %s are not played at %s: they take %s", strings.Join(g.policies, ", "),
+				g.at, g.takes)
 		}
 	}
 }
@@ -564,7 +599,8 @@ func (p *Plan) choices() ([]choice, error) {
 		return p.rules()
 	}
 	if len(s.Policies) == 0 {
-		return nil, s.fail("policies", "is missing: want at least one, such as {policy: %s}", firstPolicy(s.Kind))
+		return nil, s.fail("policies", "is missing: want at least one, such as {policy: %s}",
+			firstPolicy(s.Kind))
 	}
 	var out []choice
 	var skips skips
@@ -597,7 +633,8 @@ func (p *Plan) choices() ([]choice, error) {
 		}
 		c.content += c.trust.content()
 		if c.trust.on() && entry.Continuous && !(entry.Discrete && c.trust.centralLaplace()) {
-			p.warn("policy %s under trust %s: privacy holds, but its bound is proved for continuous noise", entry.Name, c.trust.label())
+			p.warn("policy %s under trust %s: privacy holds, but its bound is proved for "+
+				"continuous noise", entry.Name, c.trust.label())
 			c.entry.Correct = ""
 		}
 		budgets := s.Budgets
@@ -621,7 +658,8 @@ func (p *Plan) choices() ([]choice, error) {
 			c.budgets = []privacy.Budget{privacy.None{}}
 		} else {
 			if len(budgets) == 0 {
-				return nil, s.fail("budgets", "is missing: policy %s is private and takes %s", entry.Name, strings.Join(entry.Budgets, " | "))
+				return nil, s.fail("budgets", "is missing: policy %s is private and takes %s",
+					entry.Name, strings.Join(entry.Budgets, " | "))
 			}
 			var skipped []string
 			var why error
@@ -641,9 +679,11 @@ func (p *Plan) choices() ([]choice, error) {
 			}
 			if len(skipped) > 0 {
 				if errors.Is(why, errTrust) {
-					p.warn("policy %s under trust %s is not played at %s: %v", entry.Name, c.trust.label(), strings.Join(skipped, ", nor at "), why)
+					p.warn("policy %s under trust %s is not played at %s: %v", entry.Name,
+						c.trust.label(), strings.Join(skipped, ", nor at "), why)
 				} else {
-					skips.add(entry.Name, strings.Join(skipped, ", nor at "), strings.Join(entry.Budgets, " | "))
+					skips.add(entry.Name, strings.Join(skipped, ", nor at "),
+						strings.Join(entry.Budgets, " | "))
 				}
 			}
 		}
@@ -667,7 +707,8 @@ func sorted(params catalog.Params) []string {
 	return names
 }
 
-// label names the policies that were not given a name: by the policy, and where that is not enough by the parameters that differ.
+// label names the policies that were not given a name: by the policy, and where that is not enough
+// by the parameters that differ.
 func (p *Plan) label(choices []choice) error {
 	s := &p.Spec
 	byPolicy := map[string][]int{}
@@ -711,7 +752,8 @@ func (p *Plan) label(choices []choice) error {
 			return s.fail(at+".name", "%w", err)
 		}
 		if j, twice := seen[c.label]; twice {
-			return s.fail(at, "%q is also the label of %s[%d]: give one of them another name or other parameters", c.label, s.players(), j)
+			return s.fail(at, "%q is also the label of %s[%d]: give one of them another name or "+
+				"other parameters", c.label, s.players(), j)
 		}
 		seen[c.label] = i
 	}
@@ -743,7 +785,8 @@ func (p *Plan) warn(format string, args ...any) {
 	}
 }
 
-// cells lists the cells in the order of every output: by instance, then policy, then budget, each in the order of the file.
+// cells lists the cells in the order of every output: by instance, then policy, then budget, each
+// in the order of the file.
 func (p *Plan) cells(worlds []world) error {
 	choices, err := p.choices()
 	if err != nil {
@@ -754,7 +797,8 @@ func (p *Plan) cells(worlds []world) error {
 	for i := range worlds {
 		for j, c := range choices {
 			for _, b := range c.budgets {
-				cell := Cell{Instance: worlds[i].label, Policy: c.label, Budget: b.String(), world: worlds[i], choice: c, budget: b}
+				cell := Cell{Instance: worlds[i].label, Policy: c.label, Budget: b.String(),
+					world: worlds[i], choice: c, budget: b}
 				at := fmt.Sprintf("%s[%d]", s.players(), j)
 				if s.Kind == KindStopping {
 					if err := p.begin(&cell, s.Rules[j]); err != nil {
@@ -772,7 +816,8 @@ func (p *Plan) cells(worlds []world) error {
 					}
 				}
 				if other, twice := seen[cell.Hash]; twice {
-					return s.fail(at, "%s is the same as %s: the same instance, policy, parameters and budget under another name",
+					return s.fail(at, "%s is the same as %s: the same instance, policy, "+
+						"parameters and budget under another name",
 						cell.Label(), other)
 				}
 				seen[cell.Hash] = cell.Label()

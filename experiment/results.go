@@ -20,7 +20,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// Results are what an experiment found: the manifest, and a summary of each cell in the manifest's order.
+// Results are what an experiment found: the manifest, and a summary of each cell in the
+// manifest's order.
 type Results struct {
 	Manifest *Manifest
 	Cells    []CellResult
@@ -31,25 +32,30 @@ type CellResult struct {
 	CellInfo
 	Regret    Curve // pseudo-regret, in units of reward
 	PlaysBest Curve // plays of arms with the highest mean
-	// FinalRegret and FinalPlaysBest are the values of each run at the last checkpoint, by run: for paired tests.
+	// FinalRegret and FinalPlaysBest are the values of each run at the last checkpoint, by run:
+	// for paired tests.
 	FinalRegret, FinalPlaysBest []float64
 
-	// Twin is the place in Results.Cells of the cell's non-private twin, −1 if the experiment has none. Of cells that have one: Difference is regret
-	// minus the twin's, paired by run, and Price, the price of privacy, the mean of Difference over the mean of the twin's regret; its SE is by
-	// linearisation of that ratio, SD and quantiles are NaN, and all of it is NaN where the twin has no regret yet.
+	// Twin is the place in Results.Cells of the cell's non-private twin, −1 if the experiment has
+	// none. Of cells that have one: Difference is regret minus the twin's, paired by run, and
+	// Price, the price of privacy, the mean of Difference over the mean of the twin's regret; its
+	// SE is by linearisation of that ratio, SD and quantiles are NaN, and all of it is NaN where
+	// the twin has no regret yet.
 	Twin              int
 	Difference, Price Curve
 	FinalDifference   []float64
 
-	// Of KindStopping, instead. Samples are of all runs, those that gave up at the cap included; Error is |estimate − μ|/|μ| of the runs that
-	// have an estimate. Finals are by run, and the error is NaN where there is no estimate.
+	// Of KindStopping, instead. Samples are of all runs, those that gave up at the cap included;
+	// Error is |estimate − μ|/|μ| of the runs that have an estimate. Finals are by run, and the
+	// error is NaN where there is no estimate.
 	Samples, Error           Curve
 	FinalSamples, FinalError []float64
 	Failures                 int // runs whose error is above alpha
 	Unfinished               int // runs without an estimate
 
-	// Of KindIdentify, instead, with Error, 0 for a right answer and 1 for a wrong one, of the runs that have an answer; Failures, the wrong answers; and
-	// Unfinished, the runs that reached the cap first. StoppingTime has these at the cap. Plays and FinalPlays are by arm.
+	// Of KindIdentify, instead, with Error, 0 for a right answer and 1 for a wrong one, of the runs
+	// that have an answer; Failures, the wrong answers; and Unfinished, the runs that reached the
+	// cap first. StoppingTime has these at the cap. Plays and FinalPlays are by arm.
 	StoppingTime, Batches           Curve
 	FinalStoppingTime, FinalBatches []float64
 	Plays                           []Curve
@@ -83,8 +89,8 @@ func (c *CellResult) metric(name string) (*Curve, *[]float64) {
 	return &c.Plays[arm], &c.FinalPlays[arm]
 }
 
-// A Curve has one entry a checkpoint: the mean over runs, its standard error, the standard deviation and quantiles over runs. SE and SD
-// are NaN if there is one run.
+// A Curve has one entry a checkpoint: the mean over runs, its standard error, the standard
+// deviation and quantiles over runs. SE and SD are NaN if there is one run.
 type Curve struct {
 	Mean, SE, SD, Q05, Q50, Q95 []float64
 }
@@ -99,8 +105,9 @@ const (
 	MetricError      = "error"
 
 	MetricStoppingTime = "stopping_time"
-	MetricBatches      = "batches" // rounds of adaptivity: how many times the policy was asked what to play
-	metricPlays        = "plays_"  // and the arm, from 1: its plays
+	// rounds of adaptivity: how many times the policy was asked what to play
+	MetricBatches = "batches"
+	metricPlays   = "plays_" // and the arm, from 1: its plays
 )
 
 // Load reads the results in an output directory, from its units.
@@ -111,9 +118,11 @@ func Load(dir string) (*Results, error) {
 	}
 	if m.Finished.IsZero() || m.Shard != nil {
 		if m.Shard != nil {
-			return nil, fmt.Errorf("%w %s: it holds shard %s of experiment %q: merge all shards first", ErrOutput, dir, m.Shard, m.Name)
+			return nil, fmt.Errorf("%w %s: it holds shard %s of experiment %q: merge all shards "+
+				"first", ErrOutput, dir, m.Shard, m.Name)
 		}
-		return nil, fmt.Errorf("%w %s: it holds experiment %q, not finished: go on with --resume", ErrOutput, dir, m.Name)
+		return nil, fmt.Errorf("%w %s: it holds experiment %q, not finished: go on with --resume",
+			ErrOutput, dir, m.Name)
 	}
 	return summariseAll(context.Background(), dir, m)
 }
@@ -137,10 +146,13 @@ func summariseAll(ctx context.Context, dir string, m *Manifest) (*Results, error
 	return r, nil
 }
 
-// finish makes every output from units alone, in the manifest's order, and marks the directory as finished.
+// finish makes every output from units alone, in the manifest's order, and marks the
+// directory as finished.
 func finish(ctx context.Context, dir string, m *Manifest, write writer) (*Results, error) {
 	// While outputs are not all there the directory is not finished, whatever it was before.
-	if err := writeStream(filepath.Join(dir, "results.parquet"), m.Mode(), func(w io.Writer) error { return writeParquet(ctx, w, dir, m) }); err != nil {
+	if err := writeStream(filepath.Join(dir, "results.parquet"), m.Mode(), func(w io.Writer) error {
+		return writeParquet(ctx, w, dir, m)
+	}); err != nil {
 		return nil, err
 	}
 	r, err := summariseAll(ctx, dir, m)
@@ -182,7 +194,8 @@ func eachUnit(ctx context.Context, dir string, m *Manifest, cell *CellInfo, f fu
 		u, err := readUnit(dir, m, cell, b)
 		if errors.Is(err, fs.ErrNotExist) {
 			first, n := m.runsOf(b)
-			return fmt.Errorf("%w: the unit of %s, runs %d to %d, is missing: %w", ErrUnit, cell.Label(), first, first+n-1, err)
+			return fmt.Errorf("%w: the unit of %s, runs %d to %d, is missing: %w", ErrUnit,
+				cell.Label(), first, first+n-1, err)
 		}
 		if err != nil {
 			return err
@@ -201,7 +214,8 @@ func summarise(ctx context.Context, dir string, m *Manifest, cell *CellInfo) (Ce
 	return summariseIn(ctx, dir, m, cell, columns)
 }
 
-// summariseIn reads the units of a cell, for as many checkpoints at a time as there is room for, in numbers.
+// summariseIn reads the units of a cell, for as many checkpoints at a time as there is room
+// for, in numbers.
 func summariseIn(ctx context.Context, dir string, m *Manifest, cell *CellInfo, room int) (CellResult, error) {
 	out := CellResult{CellInfo: *cell, Twin: -1}
 	points, names := len(m.Checkpoints), m.metrics(cell)
@@ -256,7 +270,8 @@ func summariseIn(ctx context.Context, dir string, m *Manifest, cell *CellInfo, r
 		out.Loss = "nothing" // no run got as far as a release
 	}
 	if b, err := privacy.ParseBudget(cell.Budget); err != nil || !m.Unclipped && !loss.Within(b) {
-		return out, fmt.Errorf("%s: the ledger charged %v, more than the budget: a defect of the policy or of the program", cell.Label(), loss)
+		return out, fmt.Errorf("%s: the ledger charged %v, more than the budget: a defect of the "+
+			"policy or of the program", cell.Label(), loss)
 	}
 	return out, nil
 }
@@ -274,9 +289,11 @@ func (c *Curve) append(mean, se, sd, q05, q50, q95 float64) {
 }
 
 // summaryHeader is summary.csv's first line.
-var summaryHeader = []string{"experiment", "instance", "policy", "budget", "metric", "t", "runs", "mean", "se", "sd", "q05", "q50", "q95"}
+var summaryHeader = []string{"experiment", "instance", "policy", "budget", "metric", "t", "runs",
+	"mean", "se", "sd", "q05", "q50", "q95"}
 
-// writeSummary writes summary.csv: a line a cell, metric and checkpoint. What is not defined, such as sd of one run, is empty.
+// writeSummary writes summary.csv: a line a cell, metric and checkpoint. What is not defined, such
+// as sd of one run, is empty.
 func (r *Results) writeSummary(w io.Writer) error {
 	out := csv.NewWriter(w)
 	if err := out.Write(summaryHeader); err != nil {
@@ -303,7 +320,8 @@ func (r *Results) writeSummary(w io.Writer) error {
 				runs -= c.Unfinished
 			}
 			for k, t := range m.Checkpoints {
-				row = append(row[:0], m.Name, c.Instance, c.Policy, c.Budget, name, strconv.Itoa(t), strconv.Itoa(runs))
+				row = append(row[:0], m.Name, c.Instance, c.Policy, c.Budget, name, strconv.Itoa(t),
+					strconv.Itoa(runs))
 				for _, x := range []float64{v.Mean[k], v.SE[k], v.SD[k], v.Q05[k], v.Q50[k], v.Q95[k]} {
 					row = append(row, text(x))
 				}
@@ -355,7 +373,8 @@ type IdentifyRow struct {
 	Plays        []float64 `parquet:"plays,list"` // of each arm
 }
 
-// The bytes of a parquet file depend on how its rows are cut into writes and groups: both are fixed, whatever units they come from.
+// The bytes of a parquet file depend on how its rows are cut into writes and groups: both are
+// fixed, whatever units they come from.
 const (
 	rowsWrite = 4096
 	rowsGroup = 1 << 18
@@ -364,7 +383,8 @@ const (
 func writeParquet(ctx context.Context, w io.Writer, dir string, m *Manifest) error {
 	if m.Kind == KindStopping {
 		return writeRows(ctx, w, dir, m, func(c *CellInfo, run, t int64, v func(int) float64) StoppingRow {
-			row := StoppingRow{Experiment: m.Name, Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, Run: run, T: t, Samples: v(0)}
+			row := StoppingRow{Experiment: m.Name, Instance: c.Instance, Policy: c.Policy,
+				Budget: c.Budget, Run: run, T: t, Samples: v(0)}
 			if x := fromUnit(v(1)); !math.IsNaN(x) {
 				row.Error = &x
 			}
@@ -373,7 +393,8 @@ func writeParquet(ctx context.Context, w io.Writer, dir string, m *Manifest) err
 	}
 	if m.Kind == KindIdentify {
 		return writeRows(ctx, w, dir, m, func(c *CellInfo, run, t int64, v func(int) float64) IdentifyRow {
-			row := IdentifyRow{Experiment: m.Name, Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, Run: run, T: t, StoppingTime: v(atTime),
+			row := IdentifyRow{Experiment: m.Name, Instance: c.Instance, Policy: c.Policy,
+				Budget: c.Budget, Run: run, T: t, StoppingTime: v(atTime),
 				Batches: v(atBatches), Plays: make([]float64, c.Arms)}
 			if x := fromUnit(v(atError)); !math.IsNaN(x) {
 				row.Error = &x
@@ -390,8 +411,10 @@ func writeParquet(ctx context.Context, w io.Writer, dir string, m *Manifest) err
 }
 
 // writeRows writes a row a run and checkpoint, made by row of its metrics.
-func writeRows[R any](ctx context.Context, w io.Writer, dir string, m *Manifest, row func(c *CellInfo, run, t int64, metric func(k int) float64) R) error {
-	out := parquet.NewGenericWriter[R](w, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(rowsGroup),
+func writeRows[R any](ctx context.Context, w io.Writer, dir string, m *Manifest,
+	row func(c *CellInfo, run, t int64, metric func(k int) float64) R) error {
+	out := parquet.NewGenericWriter[R](w, parquet.Compression(&parquet.Zstd),
+		parquet.MaxRowsPerRowGroup(rowsGroup),
 		parquet.CreatedBy(module, strconv.Itoa(FormatVersion), ""))
 	rows := make([]R, 0, rowsWrite)
 	flush := func() error {
@@ -404,7 +427,9 @@ func writeRows[R any](ctx context.Context, w io.Writer, dir string, m *Manifest,
 		err := eachUnit(ctx, dir, m, c, func(u *unit) error {
 			for r := range u.runs {
 				for k, t := range u.checkpoints {
-					rows = append(rows, row(c, int64(u.first+r), int64(t), func(i int) float64 { return u.metric(r, i)[k] }))
+					rows = append(rows, row(c, int64(u.first+r), int64(t), func(i int) float64 {
+						return u.metric(r, i)[k]
+					}))
 					if len(rows) == rowsWrite {
 						if err := flush(); err != nil {
 							return err

@@ -46,8 +46,10 @@ func TestSummaryFromParquet(t *testing.T) {
 		t.Fatalf("%d rows, want %d", len(all), want)
 	}
 	for _, r := range all {
-		values[key{r.Instance, r.Policy, r.Budget, "regret", r.T}] = append(values[key{r.Instance, r.Policy, r.Budget, "regret", r.T}], r.Regret)
-		values[key{r.Instance, r.Policy, r.Budget, "plays_best", r.T}] = append(values[key{r.Instance, r.Policy, r.Budget, "plays_best", r.T}], r.PlaysBest)
+		values[key{r.Instance, r.Policy, r.Budget, "regret",
+			r.T}] = append(values[key{r.Instance, r.Policy, r.Budget, "regret", r.T}], r.Regret)
+		values[key{r.Instance, r.Policy, r.Budget, "plays_best",
+			r.T}] = append(values[key{r.Instance, r.Policy, r.Budget, "plays_best", r.T}], r.PlaysBest)
 		if r.PlaysBest < 0 || r.PlaysBest > float64(r.T) || r.Regret < 0 || r.Regret > float64(r.T) {
 			t.Fatalf("impossible row %+v", r)
 		}
@@ -61,10 +63,14 @@ func TestSummaryFromParquet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(lines[0], ","); got != "experiment,instance,policy,budget,metric,t,runs,mean,se,sd,q05,q50,q95" {
+	if got := strings.Join(lines[0],
+		","); got != "experiment,instance,policy,budget,metric,t,runs,mean,se,sd,q05,q50,q95" {
 		t.Fatalf("header %s", got)
 	}
-	lines = slices.DeleteFunc(lines, func(line []string) bool { return line[4] == "difference" || line[4] == "price" }) // TestPrice has those
+	// TestPrice has those
+	lines = slices.DeleteFunc(lines, func(line []string) bool {
+		return line[4] == "difference" || line[4] == "price"
+	})
 	if len(lines)-1 != len(values) {
 		t.Fatalf("%d lines for %d summaries", len(lines)-1, len(values))
 	}
@@ -107,7 +113,8 @@ func TestSummaryFromParquet(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, c := range back.Cells {
-		if !slices.Equal(c.Regret.Mean, res.Cells[i].Regret.Mean) || !slices.Equal(c.FinalRegret, res.Cells[i].FinalRegret) ||
+		if !slices.Equal(c.Regret.Mean, res.Cells[i].Regret.Mean) ||
+			!slices.Equal(c.FinalRegret, res.Cells[i].FinalRegret) ||
 			!slices.Equal(c.PlaysBest.Q95, res.Cells[i].PlaysBest.Q95) || c.Loss != res.Cells[i].Loss {
 			t.Errorf("%s was loaded differently", c.Label())
 		}
@@ -125,7 +132,8 @@ func runsOf(t *testing.T, dir string) map[string][]float64 {
 	return out
 }
 
-// A run depends on its world, its policy and its number alone: not on what else is in the experiment, nor on what things are called.
+// A run depends on its world, its policy and its number alone: not on what else is in the
+// experiment, nor on what things are called.
 func TestRunsDoNotDependOnTheExperiment(t *testing.T) {
 	base := t.TempDir()
 	play(t, small, experiment.Options{Out: base})
@@ -136,10 +144,13 @@ func TestRunsDoNotDependOnTheExperiment(t *testing.T) {
 		"fewer runs":         strings.NewReplacer("runs: 70", "runs: 10"),
 		"more policies":      strings.NewReplacer("policies:", "policies:\n  - kl-ucb\n  - adap-klucb"),
 		"more budgets":       strings.NewReplacer("budgets: [", "budgets: [{epsilon: 3}, "),
-		"other order": strings.NewReplacer("  - {policy: adap-ucb}\n", "", "  - {policy: ucb}\n", "  - {policy: ucb}\n  - {policy: adap-ucb}\n",
+		"other order": strings.NewReplacer("  - {policy: adap-ucb}\n", "", "  - {policy: ucb}\n",
+			"  - {policy: ucb}\n  - {policy: adap-ucb}\n",
 			"{epsilon: 1}, {rho: 0.1}", "{rho: 0.1}, {epsilon: 1}"),
-		"defaults written out": strings.NewReplacer("{policy: adap-ucb}", "{policy: adap-ucb, alpha: 3.1, printed_half: false}", "[0.9,", "[0.90,"),
-		"more instances":       strings.NewReplacer("instances:", "instances:\n  - {name: third, bernoulli: [0.2, 0.1]}"),
+		"defaults written out": strings.NewReplacer("{policy: adap-ucb}",
+			"{policy: adap-ucb, alpha: 3.1, printed_half: false}", "[0.9,", "[0.90,"),
+		"more instances": strings.NewReplacer("instances:", "instances:\n  - {name: third, "+
+			"bernoulli: [0.2, 0.1]}"),
 	} {
 		dir := t.TempDir()
 		play(t, edit.Replace(small), experiment.Options{Out: dir})
@@ -160,7 +171,8 @@ func TestRunsDoNotDependOnTheExperiment(t *testing.T) {
 	}
 	// Fewer checkpoints: the last one stays the same.
 	dir := t.TempDir()
-	play(t, strings.Replace(small, "checkpoints: 12", "checkpoints: [5, 3000]", 1), experiment.Options{Out: dir})
+	play(t, strings.Replace(small, "checkpoints: 12", "checkpoints: [5, 3000]", 1),
+		experiment.Options{Out: dir})
 	for k, x := range runsOf(t, dir) {
 		if y := want[k]; x[2] != y[len(y)-2] {
 			t.Errorf("other checkpoints: %s changed", k)
@@ -169,7 +181,8 @@ func TestRunsDoNotDependOnTheExperiment(t *testing.T) {
 	}
 	// And what does decide a run changes it.
 	for name, edit := range map[string][2]string{
-		"seed": {"seed: 7", "seed: 8"}, "range": {"seed: 7", "seed: 7\nrange: [-1, 1]"}, "alpha": {"{policy: adap-ucb}", "{policy: adap-ucb, alpha: 3.2}"},
+		"seed": {"seed: 7", "seed: 8"}, "range": {"seed: 7", "seed: 7\nrange: [-1, 1]"},
+		"alpha": {"{policy: adap-ucb}", "{policy: adap-ucb, alpha: 3.2}"},
 	} {
 		dir := t.TempDir()
 		play(t, strings.Replace(small, edit[0], edit[1], 1), experiment.Options{Out: dir})
@@ -185,11 +198,12 @@ func TestRunsDoNotDependOnTheExperiment(t *testing.T) {
 	}
 }
 
-// Policies meet the same worlds: after each arm has been played once, everybody's regret is that of the run's own means. And the worlds
-// of runs differ.
+// Policies meet the same worlds: after each arm has been played once, everybody's regret is that of
+// the run's own means. And the worlds of runs differ.
 func TestWorldsAreShared(t *testing.T) {
 	dir := t.TempDir()
-	play(t, strings.Replace(small, "checkpoints: 12", "checkpoints: [3, 3000]", 1), experiment.Options{Out: dir})
+	play(t, strings.Replace(small, "checkpoints: 12", "checkpoints: [3, 3000]", 1),
+		experiment.Options{Out: dir})
 	first := map[int64]float64{}
 	distinct := map[float64]bool{}
 	for _, r := range rows(t, dir) {
@@ -197,7 +211,8 @@ func TestWorldsAreShared(t *testing.T) {
 			continue // DP-SE's first epoch is longer than the arms
 		}
 		if x, ok := first[r.Run]; ok && x != r.Regret {
-			t.Errorf("run %d: %s at %s has regret %v after three rounds, others %v", r.Run, r.Policy, r.Budget, r.Regret, x)
+			t.Errorf("run %d: %s at %s has regret %v after three rounds, others %v", r.Run,
+				r.Policy, r.Budget, r.Regret, x)
 		}
 		first[r.Run] = r.Regret
 		distinct[r.Regret] = true
@@ -214,7 +229,8 @@ func TestManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Finished.IsZero() || m.Started.IsZero() || m.Seed != 7 || m.Build.Go == "" || m.Build.GOARCH == "" || m.Shard != nil {
+	if m.Finished.IsZero() || m.Started.IsZero() || m.Seed != 7 || m.Build.Go == "" ||
+		m.Build.GOARCH == "" || m.Shard != nil {
 		t.Errorf("%+v", m)
 	}
 	for _, c := range m.Cells {
@@ -222,7 +238,8 @@ func TestManifest(t *testing.T) {
 		if c.Policy != "adac-ucb" && c.Budget == "rho=0.1" {
 			want = "epsilon=0.44721359" // a pure policy: √(2ρ)
 		}
-		if !strings.HasPrefix(c.Loss, want) && !(c.Policy == "adac-ucb" && strings.HasPrefix(c.Loss, "rho=0.0999")) && c.Loss != "nothing" {
+		if !strings.HasPrefix(c.Loss, want) && !(c.Policy == "adac-ucb" &&
+			strings.HasPrefix(c.Loss, "rho=0.0999")) && c.Loss != "nothing" {
 			t.Errorf("%s: loss %s", c.Label(), c.Loss)
 		}
 	}
@@ -261,10 +278,14 @@ func TestOutputDirectories(t *testing.T) {
 	}{
 		{"nothing given", tiny, experiment.Options{}, "none is given"},
 		{"finished", tiny, experiment.Options{Out: done}, "use --resume"},
-		{"another experiment", strings.Replace(tiny, "small", "large", 1), experiment.Options{Out: done}, `another experiment, "small"`},
-		{"another experiment, resumed", strings.Replace(tiny, "small", "large", 1), experiment.Options{Out: done, Resume: true}, `another experiment, "small"`},
-		{"changed", strings.Replace(tiny, "seed: 7", "seed: 8", 1), experiment.Options{Out: done, Resume: true}, "of the same name"},
-		{"a shard of it", tiny, experiment.Options{Out: done, ShardI: 0, ShardN: 2, Resume: true}, "it holds all of this experiment, not shard 0/2"},
+		{"another experiment", strings.Replace(tiny, "small", "large", 1),
+			experiment.Options{Out: done}, `another experiment, "small"`},
+		{"another experiment, resumed", strings.Replace(tiny, "small", "large", 1),
+			experiment.Options{Out: done, Resume: true}, `another experiment, "small"`},
+		{"changed", strings.Replace(tiny, "seed: 7", "seed: 8", 1),
+			experiment.Options{Out: done, Resume: true}, "of the same name"},
+		{"a shard of it", tiny, experiment.Options{Out: done, ShardI: 0, ShardN: 2, Resume: true},
+			"it holds all of this experiment, not shard 0/2"},
 		{"somebody's files", tiny, experiment.Options{Out: full}, "not empty"},
 		{"somebody's files, resumed", tiny, experiment.Options{Out: full, Resume: true}, "not empty"},
 		{"a file", tiny, experiment.Options{Out: file}, "not a directory"},
@@ -273,7 +294,8 @@ func TestOutputDirectories(t *testing.T) {
 		{"shard -1/3", tiny, experiment.Options{Out: t.TempDir(), ShardI: -1, ShardN: 3}, "from 0 to N-1"},
 		{"workers", tiny, experiment.Options{Out: t.TempDir(), Workers: -1}, "workers is -1"},
 	} {
-		if err := try(c.text, c.o); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if err := try(c.text, c.o); err == nil || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -291,7 +313,8 @@ func TestOutputDirectories(t *testing.T) {
 	if err != nil || os.Remove(units[0]) != nil {
 		t.Fatal(err)
 	}
-	if _, err := experiment.Load(done); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "is missing") {
+	if _, err := experiment.Load(done); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), "is missing") {
 		t.Errorf("a unit is missing: %v", err)
 	}
 	if _, err := experiment.Load(full); !errors.Is(err, experiment.ErrOutput) {
@@ -308,11 +331,13 @@ func TestMergeRefuses(t *testing.T) {
 		play(t, tiny, experiment.Options{Out: dirs[i], ShardI: i, ShardN: 2})
 	}
 	other := t.TempDir()
-	play(t, strings.Replace(tiny, "seed: 7", "seed: 8", 1), experiment.Options{Out: other, ShardI: 1, ShardN: 2})
+	play(t, strings.Replace(tiny, "seed: 7", "seed: 8", 1),
+		experiment.Options{Out: other, ShardI: 1, ShardN: 2})
 	out := filepath.Join(t.TempDir(), "out")
 	refuse := func(name string, dirs []string, want string) {
 		t.Helper()
-		if _, err := experiment.Merge(ctx, dirs, out, false); !errors.Is(err, experiment.ErrShards) || !strings.Contains(err.Error(), want) {
+		if _, err := experiment.Merge(ctx, dirs, out, false); !errors.Is(err,
+			experiment.ErrShards) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := os.Stat(out); err == nil {
@@ -320,7 +345,8 @@ func TestMergeRefuses(t *testing.T) {
 		}
 	}
 	refuse("nothing", nil, "none is given")
-	refuse("half", dirs[:1], "9 of 18 units are missing; not given: shard 1/2; the first: fixed / adap-ucb / rho=0.1, runs 0 to 1")
+	refuse("half", dirs[:1], "9 of 18 units are missing; not given: shard 1/2; the first: fixed "+
+		"/ adap-ucb / rho=0.1, runs 0 to 1")
 	refuse("another experiment", []string{dirs[0], other}, "specifications differ")
 	// Another build.
 	path := filepath.Join(dirs[1], "manifest.json")
@@ -345,7 +371,8 @@ func TestMergeRefuses(t *testing.T) {
 func TestStopInsideAUnit(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancelCause(context.Background())
-	long := strings.NewReplacer("horizon: 3000", "horizon: 1e12", "{policy: adap-ucb}", "{policy: dp-ucb-anytime}").Replace(small)
+	long := strings.NewReplacer("horizon: 3000", "horizon: 1e12", "{policy: adap-ucb}",
+		"{policy: dp-ucb-anytime}").Replace(small)
 	// As signal.NotifyContext does it: with a cause that is no context error.
 	time.AfterFunc(100*time.Millisecond, func() { cancel(errors.New("interrupt signal received")) })
 	_, err := experiment.Run(ctx, parse(t, long), experiment.Options{Out: dir, Workers: 2})
@@ -371,15 +398,18 @@ func TestCompare(t *testing.T) {
 	}
 	for i, c := range table {
 		b := best[c.Group]
-		if c.Mean < b.Mean || math.Abs(c.Difference-(c.Mean-b.Mean)) > 1e-9*b.Mean || math.Abs(c.Ratio-c.Mean/b.Mean) > 1e-12 {
+		if c.Mean < b.Mean || math.Abs(c.Difference-(c.Mean-b.Mean)) > 1e-9*b.Mean ||
+			math.Abs(c.Ratio-c.Mean/b.Mean) > 1e-12 {
 			t.Errorf("%s: %+v beside %+v", c.Label(), c, b)
 		}
 		if c.Best != math.IsNaN(c.P) || c.Significant != (c.P <= 0.05) {
 			t.Errorf("%s: p = %v, significant %t", c.Label(), c.P, c.Significant)
 		}
-		// A pair's p-value from another formula: t = mean/se of the differences; corrected, it cannot be smaller than a single test's.
+		// A pair's p-value from another formula: t = mean/se of the differences; corrected, it
+		// cannot be smaller than a single test's.
 		if !c.Best && c.Significant && math.Abs(c.Difference) < c.DifferenceHalf {
-			t.Errorf("%s: significant after correction, yet its own interval %v ± %v holds 0", c.Label(), c.Difference, c.DifferenceHalf)
+			t.Errorf("%s: significant after correction, yet its own interval %v ± %v holds 0",
+				c.Label(), c.Difference, c.DifferenceHalf)
 		}
 		if last := len(r.Manifest.Checkpoints) - 1; c.Mean != r.Cells[i].Regret.Mean[last] {
 			t.Errorf("%s: mean %v, summary %v", c.Label(), c.Mean, r.Cells[i].Regret.Mean[last])
@@ -402,11 +432,14 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Every policy of the catalog runs at every kind of budget it can meet, and no ledger charges more than the budget: Run checks that.
+// Every policy of the catalog runs at every kind of budget it can meet, and no ledger charges more
+// than the budget: Run checks that.
 func TestEveryPolicy(t *testing.T) {
 	var text strings.Builder
-	text.WriteString("name: all\nhorizon: 3000\nruns: 2\ncheckpoints: 5\ninstances: [{name: two, bernoulli: [0.9, 0.1]}, {name: tables, laws: [\"beta(2,3)\", 0.3]}]\n" +
-		"budgets: [{epsilon: 2}, {rho: 0.5}, {epsilon: 1, delta: 1e-5}, {alpha: 8, epsilon: 0.5}, none]\npolicies:\n")
+	text.WriteString("name: all\nhorizon: 3000\nruns: 2\ncheckpoints: 5\ninstances: [{name: two, " +
+		"bernoulli: [0.9, 0.1]}, {name: tables, laws: [\"beta(2,3)\", 0.3]}]\n" +
+		"budgets: [{epsilon: 2}, {rho: 0.5}, {epsilon: 1, delta: 1e-5}, {alpha: 8, epsilon: " +
+		"0.5}, none]\npolicies:\n")
 	n := 0
 	for _, e := range catalog.Policies() {
 		text.WriteString("  - " + e.Name + "\n")
@@ -440,8 +473,9 @@ func (drift) String() string { return "drift" }
 
 // An instance from a program plays; its file form can be read, and says why it cannot be played.
 func TestSourceFromAProgram(t *testing.T) {
-	spec := &experiment.Spec{Name: "own", Horizon: 100, Runs: 3, Instances: []experiment.Instance{{Name: "drifting", Source: drift{}}},
-		Policies: []experiment.Policy{{Policy: "ucb"}}}
+	spec := &experiment.Spec{Name: "own", Horizon: 100, Runs: 3,
+		Instances: []experiment.Instance{{Name: "drifting", Source: drift{}}},
+		Policies:  []experiment.Policy{{Policy: "ucb"}}}
 	dir := t.TempDir()
 	if _, err := experiment.Run(context.Background(), spec, experiment.Options{Out: dir}); err != nil {
 		t.Fatal(err)
@@ -454,7 +488,8 @@ func TestSourceFromAProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := again.Resolve(); !errors.Is(err, experiment.ErrSpec) || !strings.Contains(err.Error(), `comes from a program, "drift"`) {
+	if _, err := again.Resolve(); !errors.Is(err, experiment.ErrSpec) ||
+		!strings.Contains(err.Error(), `comes from a program, "drift"`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -469,7 +504,8 @@ func BenchmarkRun(b *testing.B) {
 func BenchmarkParse(b *testing.B) {
 	b.ReportAllocs()
 	for range b.N {
-		if _, err := parse(b, full[:strings.Index(full, "  - name: logged")]+full[strings.Index(full, "policies:"):]).Resolve(); err != nil {
+		if _, err := parse(b, full[:strings.Index(full, "  - name: logged")]+
+			full[strings.Index(full, "policies:"):]).Resolve(); err != nil {
 			b.Fatal(err)
 		}
 	}

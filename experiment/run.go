@@ -21,7 +21,8 @@ import (
 type Options struct {
 	Out     string // output directory; it is made if it is not there
 	Workers int    // 0: one a processor
-	// ShardI and ShardN play part I of N, I from 0 to N−1; N = 0 plays everything. A shard leaves units and a manifest, for Merge.
+	// ShardI and ShardN play part I of N, I from 0 to N−1; N = 0 plays everything. A shard leaves
+	// units and a manifest, for Merge.
 	ShardI, ShardN int
 	Resume         bool // go on in a directory that holds part of this experiment
 	Mixed          bool // go on with another build than the one that began
@@ -40,11 +41,13 @@ type Step struct {
 	Done, Total         int    // of this shard; what was there before is done
 }
 
-// Run resolves an experiment and plays it into a directory: units first, then, if the directory has them all, summary.csv,
-// results.parquet and manifest.json. A shard of several leaves its units and manifest, and no results (nil).
+// Run resolves an experiment and plays it into a directory: units first, then, if the directory has
+// them all, summary.csv, results.parquet and manifest.json. A shard of several leaves its units and
+// manifest, and no results (nil).
 //
-// A cancelled context stops it promptly: finished units stay, nothing is half-written, and the error matches the context's. Run again with
-// Resume goes on, and the outputs are the same bytes as without the stop.
+// A cancelled context stops it promptly: finished units stay, nothing is half-written, and the
+// error matches the context's. Run again with Resume goes on, and the outputs are the same bytes as
+// without the stop.
 func Run(ctx context.Context, s *Spec, o Options) (*Results, error) {
 	p, err := s.Resolve()
 	if err != nil {
@@ -112,17 +115,22 @@ func claim(dir string, m *Manifest, resume, mixed bool, write writer) error {
 		case old.SpecHash != m.SpecHash && old.Name != m.Name:
 			return fail("it holds another experiment, %q: choose another directory with --out", old.Name)
 		case old.SpecHash != m.SpecHash:
-			return fail("it holds another experiment of the same name, %q: its file or its flags have changed; choose another directory with --out", old.Name)
+			return fail("it holds another experiment of the same name, %q: its file or its flags "+
+				"have changed; choose another directory with --out", old.Name)
 		case old.fingerprint != m.fingerprint:
-			return fail("it holds this experiment on other logged rewards, or has lost its %s, which tells: choose another directory with --out", fingerprintFile)
+			return fail("it holds this experiment on other logged rewards, or has lost its %s, "+
+				"which tells: choose another directory with --out", fingerprintFile)
 		case shardText(old.Shard) != shardText(m.Shard):
-			return fail("it holds %s of this experiment, not %s: choose another directory with --out", shardText(old.Shard), shardText(m.Shard))
+			return fail("it holds %s of this experiment, not %s: choose another directory with "+
+				"--out", shardText(old.Shard), shardText(m.Shard))
 		case !resume && !old.Finished.IsZero():
-			return fail("it holds this experiment, finished: choose another directory with --out, or use --resume to write its outputs again")
+			return fail("it holds this experiment, finished: choose another directory with " +
+				"--out, or use --resume to write its outputs again")
 		case !resume:
 			return fail("it holds part of this experiment: use --resume to go on")
 		case old.Build != m.Build && !mixed:
-			return fail("it was begun by another build (%v) than this one (%v), whose numbers may differ in the last bits: choose another directory with --out", old.Build, m.Build)
+			return fail("it was begun by another build (%v) than this one (%v), whose numbers "+
+				"may differ in the last bits: choose another directory with --out", old.Build, m.Build)
 		}
 		m.Started = old.Started
 		m.Mixed = old.Mixed || old.Build != m.Build
@@ -141,14 +149,16 @@ func shardText(s *Shard) string {
 	return "shard " + s.String()
 }
 
-// sweep removes what a killed process left under a temporary name. Younger ones may belong to a living one.
+// sweep removes what a killed process left under a temporary name. Younger ones may belong
+// to a living one.
 func sweep(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), ".") && time.Since(info.ModTime()) > time.Hour {
+		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), ".") &&
+			time.Since(info.ModTime()) > time.Hour {
 			os.Remove(filepath.Join(dir, e.Name())) // if not, it is only clutter
 		}
 	}
@@ -205,7 +215,8 @@ feed:
 	return context.Cause(inner) // the first failure, or nil
 }
 
-// stopped says that somebody stopped it, and matches the context's error; its cause may be a signal's name.
+// stopped says that somebody stopped it, and matches the context's error; its cause may be
+// a signal's name.
 func stopped(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
 		return fmt.Errorf("stopped; what is finished is kept, and --resume goes on: %w (%w)", ctx.Err(), cause)

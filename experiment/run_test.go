@@ -12,7 +12,8 @@ import (
 	"github.com/sotto-dp/sotto/experiment"
 )
 
-// small has all that runs differ in, and takes milliseconds: two instances, one redrawn, private and not, three budgets.
+// small has all that runs differ in, and takes milliseconds: two instances, one redrawn, private
+// and not, three budgets.
 const small = `name: small
 horizon: 3000
 runs: 70
@@ -92,8 +93,8 @@ func same(t testing.TB, what string, want, got map[string]string) {
 	}
 }
 
-// Outputs are the same bytes however the work is cut up: any number of workers, shards in any order, or a run that was stopped anywhere
-// and resumed.
+// Outputs are the same bytes however the work is cut up: any number of workers, shards in any
+// order, or a run that was stopped anywhere and resumed.
 func TestSameBytes(t *testing.T) {
 	ctx := context.Background()
 	one := t.TempDir()
@@ -121,7 +122,8 @@ func TestSameBytes(t *testing.T) {
 		if _, err := experiment.Load(dirs[0]); !errors.Is(err, experiment.ErrOutput) {
 			t.Errorf("a shard was loaded: %v", err)
 		}
-		if _, err := experiment.Merge(ctx, dirs[:2], filepath.Join(t.TempDir(), "m"), false); !errors.Is(err, experiment.ErrShards) ||
+		if _, err := experiment.Merge(ctx, dirs[:2], filepath.Join(t.TempDir(), "m"),
+			false); !errors.Is(err, experiment.ErrShards) ||
 			!strings.Contains(err.Error(), "not given: shard 0/3") {
 			t.Errorf("two of three: %v", err)
 		}
@@ -137,11 +139,12 @@ func TestSameBytes(t *testing.T) {
 			dir := t.TempDir()
 			stopping, cancel := context.WithCancel(ctx)
 			n := 0
-			_, err := experiment.Run(stopping, parse(t, small), experiment.Options{Out: dir, Workers: 2, Progress: func(experiment.Step) {
-				if n++; n == stop {
-					cancel()
-				}
-			}})
+			_, err := experiment.Run(stopping, parse(t, small),
+				experiment.Options{Out: dir, Workers: 2, Progress: func(experiment.Step) {
+					if n++; n == stop {
+						cancel()
+					}
+				}})
 			if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "--resume") {
 				t.Fatalf("stopped: %v", err)
 			}
@@ -154,14 +157,16 @@ func TestSameBytes(t *testing.T) {
 					t.Errorf("%s is half-written", name)
 				}
 			}
-			if _, err := experiment.Run(ctx, parse(t, small), experiment.Options{Out: dir}); !errors.Is(err, experiment.ErrOutput) ||
+			if _, err := experiment.Run(ctx, parse(t, small),
+				experiment.Options{Out: dir}); !errors.Is(err, experiment.ErrOutput) ||
 				!strings.Contains(err.Error(), "--resume") {
 				t.Errorf("without --resume: %v", err)
 			}
 			// One unit was damaged while we were away: it is played again.
 			for name := range left {
 				if strings.HasSuffix(name, ".unit") {
-					if err := os.WriteFile(filepath.Join(dir, name), []byte("sotto unit 1\nrubbish"), 0o644); err != nil {
+					if err := os.WriteFile(filepath.Join(dir, name),
+						[]byte("sotto unit 1\nrubbish"), 0o644); err != nil {
 						t.Fatal(err)
 					}
 					break

@@ -14,28 +14,34 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A Spec is an experiment as its file says it. Read and Parse make one from a file; a program may fill one in. Nothing in it has been
-// checked beyond its form: Resolve does that.
+// A Spec is an experiment as its file says it. Read and Parse make one from a file; a program may
+// fill one in. Nothing in it has been checked beyond its form: Resolve does that.
 type Spec struct {
 	Name        string // [a-z0-9._-]+
 	Description string
-	Kind        string  // KindRegret, also if empty, or another of Kinds
-	Horizon     Count   // T, rounds; of KindRegret
-	Cap         Count   // samples, or plays, after which a rule gives up; of KindStopping and KindIdentify
-	Runs        Count   // of each cell
-	Resolving   bool    // of KindIdentify, instead of Runs: as few runs as can show that an error rate is at most Risk, see ResolvingRuns
-	Risk        float64 // δ, the probability of a wrong answer that is allowed, above 0 and below 1; of KindIdentify
+	Kind        string // KindRegret, also if empty, or another of Kinds
+	Horizon     Count  // T, rounds; of KindRegret
+	// samples, or plays, after which a rule gives up; of KindStopping and KindIdentify
+	Cap  Count
+	Runs Count // of each cell
+	// of KindIdentify, instead of Runs: as few runs as can show that an error rate is at most Risk,
+	// see ResolvingRuns
+	Resolving bool
+	// δ, the probability of a wrong answer that is allowed, above 0 and below 1; of KindIdentify
+	Risk        float64
 	Seed        uint64
 	Points      Count   // checkpoints, log-spaced; 0 means DefaultPoints
 	Checkpoints []Count // explicit checkpoints, increasing; they replace Points
-	Lo, Hi      float64 // the declared range of rewards; both 0 means [0,1], or [−1,1] of samples and of linear and contextual bandits
-	Unclipped   bool    // feed rewards outside the range as they are: no privacy guarantee
-	Bounds      bool    // draw lower bounds on the regret beside it; changes no number, and no hash
-	Instances   []Instance
-	Policies    []Policy
-	Rules       []Rule           // of KindStopping, instead of policies
-	Budgets     []privacy.Budget // those that are not private run at none, whatever stands here
-	Trust       Trust            // of all private policies; of KindRegret and KindIdentify
+	// the declared range of rewards; both 0 means [0,1], or [−1,1] of samples and of linear and
+	// contextual bandits
+	Lo, Hi    float64
+	Unclipped bool // feed rewards outside the range as they are: no privacy guarantee
+	Bounds    bool // draw lower bounds on the regret beside it; changes no number, and no hash
+	Instances []Instance
+	Policies  []Policy
+	Rules     []Rule           // of KindStopping, instead of policies
+	Budgets   []privacy.Budget // those that are not private run at none, whatever stands here
+	Trust     Trust            // of all private policies; of KindRegret and KindIdentify
 
 	dir string // relative paths start here
 	src *source
@@ -54,14 +60,15 @@ const MaxRuns = 10_000_000
 type Instance struct {
 	Name string
 
-	Bernoulli []float64     // means of Bernoulli arms
-	Laws      []string      // one law an arm, as bandit.ParseLaw reads it
-	Standard  string        // C1, C2, C3 or C4 of 002 for Arms arms
-	Means     *Means        // means drawn at random for Arms arms
-	CSV       string        // path of logged rewards, relative to the experiment's file
-	Columns   Columns       // what the columns of that file mean
-	SHA256    string        // of that file, in hex; if set, another file is refused
-	Source    bandit.Source // anything else, from a program: its file form names the source, and cannot be played
+	Bernoulli []float64 // means of Bernoulli arms
+	Laws      []string  // one law an arm, as bandit.ParseLaw reads it
+	Standard  string    // C1, C2, C3 or C4 of 002 for Arms arms
+	Means     *Means    // means drawn at random for Arms arms
+	CSV       string    // path of logged rewards, relative to the experiment's file
+	Columns   Columns   // what the columns of that file mean
+	SHA256    string    // of that file, in hex; if set, another file is refused
+	// anything else, from a program: its file form names the source, and cannot be played
+	Source bandit.Source
 
 	Arms Count
 
@@ -72,17 +79,20 @@ type Instance struct {
 	ContextualSource bandit.ContextualSource // of KindContextual, from a program
 }
 
-// Columns say what the columns of a CSV of logged rewards mean (logged.Format). Further ones are ignored.
+// Columns say what the columns of a CSV of logged rewards mean (logged.Format). Further
+// ones are ignored.
 type Columns struct {
 	Arm, Reward string // empty: arm and reward
-	User        string // column of persons, each of whom counts once; empty: every row is of another person
-	SkipMissing bool   // leave out rows without a reward
+	// column of persons, each of whom counts once; empty: every row is of another person
+	User        string
+	SkipMissing bool // leave out rows without a reward
 }
 
 // A Rule is a stopping rule with its parameters.
 type Rule struct {
-	Rule        string  // nas, dp-nas or dp-exp-nas
-	Name        string  // what tables call it; empty: the rule's name, with its parameters where that is not enough
+	Rule string // nas, dp-nas or dp-exp-nas
+	// what tables call it; empty: the rule's name, with its parameters where that is not enough
+	Name        string
 	Alpha, Beta float64 // both above 0 and below 1
 }
 
@@ -96,8 +106,10 @@ type Means struct {
 
 // A Policy is a policy with its parameters.
 type Policy struct {
-	Policy  string // its name in the catalog
-	Name    string // what tables and figures call it; empty: the policy's name, with its parameters where that is not enough
+	Policy string // its name in the catalog
+	// what tables and figures call it; empty: the policy's name, with its parameters where
+	// that is not enough
+	Name    string
 	Params  catalog.Params
 	Trust   Trust            // what it says instead of the experiment's
 	Budgets []privacy.Budget // instead of the experiment's
@@ -108,13 +120,15 @@ func (s *Spec) fail(field, format string, args ...any) *Error {
 	return s.src.wrap(field, fmt.Errorf(format, args...))
 }
 
-// Override replaces a field, named horizon, runs, seed or checkpoints, by what a flag says. Errors in it are then placed at the flag.
+// Override replaces a field, named horizon, runs, seed or checkpoints, by what a flag says. Errors
+// in it are then placed at the flag.
 func (s *Spec) Override(field, flag, value string) error {
 	var err error
 	switch field {
 	case "horizon":
 		if s.capped() {
-			return &Error{Field: field, Pos: Pos{File: flag}, Err: fmt.Errorf("an experiment of kind %s has none: it has a cap on samples", s.Kind)}
+			return &Error{Field: field, Pos: Pos{File: flag},
+				Err: fmt.Errorf("an experiment of kind %s has none: it has a cap on samples", s.Kind)}
 		}
 		s.Horizon, err = ParseCount(value)
 	case "runs":
@@ -171,7 +185,8 @@ func (s *Spec) normal() ([]field, error) {
 		out = append(out, field{"description", s.Description})
 	}
 	if s.Kind == KindStopping {
-		out = append(out, field{"kind", s.Kind}, field{"cap", s.Cap}, field{"runs", s.Runs}, field{"seed", s.Seed}, field{"range", list([]float64{lo, hi})})
+		out = append(out, field{"kind", s.Kind}, field{"cap", s.Cap}, field{"runs", s.Runs},
+			field{"seed", s.Seed}, field{"range", list([]float64{lo, hi})})
 		return s.normalLists(out, "rules")
 	}
 	if s.Kind == KindIdentify {
@@ -179,7 +194,8 @@ func (s *Spec) normal() ([]field, error) {
 		if s.Resolving {
 			runs = resolving
 		}
-		out = append(out, field{"kind", s.Kind}, field{"risk", s.Risk}, field{"cap", s.Cap}, field{"runs", runs}, field{"seed", s.Seed}, field{"range", list([]float64{lo, hi})})
+		out = append(out, field{"kind", s.Kind}, field{"risk", s.Risk}, field{"cap", s.Cap},
+			field{"runs", runs}, field{"seed", s.Seed}, field{"range", list([]float64{lo, hi})})
 		return s.normalLists(out, "policies")
 	}
 	if linearKind(s.Kind) {
@@ -273,8 +289,10 @@ func (in Instance) normal() ([]field, error) {
 		}
 		out = append(out, field{"redraw", in.Means.Redraw})
 	case in.CSV != "":
-		out = append(out, field{"csv", in.CSV}) // not its hash, which would tell who has a guess of the log that it is right
-		for _, f := range []field{{"arm_column", in.Columns.Arm}, {"reward_column", in.Columns.Reward}, {"user_column", in.Columns.User}} {
+		// not its hash, which would tell who has a guess of the log that it is right
+		out = append(out, field{"csv", in.CSV})
+		for _, f := range []field{{"arm_column", in.Columns.Arm},
+			{"reward_column", in.Columns.Reward}, {"user_column", in.Columns.User}} {
 			if f.value != "" {
 				out = append(out, f)
 			}
@@ -285,7 +303,8 @@ func (in Instance) normal() ([]field, error) {
 	case in.Source != nil:
 		out = append(out, field{programKey, in.Source.String()})
 	default:
-		return nil, fmt.Errorf("says nowhere what its arms are: want one of %s", strings.Join(instanceWays(KindRegret).names(), ", "))
+		return nil, fmt.Errorf("says nowhere what its arms are: want one of %s",
+			strings.Join(instanceWays(KindRegret).names(), ", "))
 	}
 	return out, nil
 }
@@ -357,8 +376,8 @@ func list[T any](x []T) []any {
 	return out
 }
 
-// JSON is the experiment's normal form on one line: every default written out, fields in one order. Parse reads it back, since JSON is
-// YAML.
+// JSON is the experiment's normal form on one line: every default written out, fields in one order.
+// Parse reads it back, since JSON is YAML.
 func (s *Spec) JSON() ([]byte, error) {
 	f, err := s.normal()
 	if err != nil {
@@ -402,7 +421,8 @@ func (s *Spec) YAML() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// writeFlow writes a value on one line: as JSON, or as YAML's flow form, which is JSON with fewer quotes.
+// writeFlow writes a value on one line: as JSON, or as YAML's flow form, which is JSON
+// with fewer quotes.
 func writeFlow(b *bytes.Buffer, value any, asJSON bool) error {
 	sep := ", "
 	if asJSON {

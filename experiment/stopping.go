@@ -17,11 +17,18 @@ import (
 
 // The kinds of experiment.
 const (
-	KindRegret     = "regret"     // policies play instances of several arms; metrics are regret and plays of the best arms
-	KindStopping   = "stopping"   // stopping rules sample one law; metrics are samples and the relative error of the estimate
-	KindLinear     = "linear"     // policies play a fixed set of actions in ℝ^d; metrics are those of KindRegret
-	KindContextual = "contextual" // policies play a set of actions in ℝ^d that changes in each round; metrics are those of KindRegret
-	KindIdentify   = "identify"   // policies look for the best arm and stop; metrics are stopping time, error, batches and plays of each arm
+	// policies play instances of several arms; metrics are regret and plays of the best arms
+	KindRegret = "regret"
+	// stopping rules sample one law; metrics are samples and the relative error of the estimate
+	KindStopping = "stopping"
+	// policies play a fixed set of actions in ℝ^d; metrics are those of KindRegret
+	KindLinear = "linear"
+	// policies play a set of actions in ℝ^d that changes in each round; metrics are
+	// those of KindRegret
+	KindContextual = "contextual"
+	// policies look for the best arm and stop; metrics are stopping time, error, batches and
+	// plays of each arm
+	KindIdentify = "identify"
 )
 
 // Kinds are the names of the kinds.
@@ -46,7 +53,8 @@ type StoppingCell struct {
 	Beta  float64 `json:"beta"`
 	Range float64 `json:"range"`
 	Mean  float64 `json:"mean"` // of the law, clipped to [−range, range]
-	// UpperBound is t_U of 002 Theorem 4.1.3, of dp-exp-nas; LowerBound is n of 002 Theorem 4.2.1. Each is 0 where it is not defined.
+	// UpperBound is t_U of 002 Theorem 4.1.3, of dp-exp-nas; LowerBound is n of 002 Theorem 4.2.1.
+	// Each is 0 where it is not defined.
 	UpperBound float64 `json:"upper_bound,omitempty"`
 	LowerBound float64 `json:"lower_bound,omitempty"`
 }
@@ -64,10 +72,12 @@ type trial struct {
 	mean float64
 }
 
-// ruleEntry describes a stopping rule as the catalog describes policies, for labels and manifests. The error names the nearest known one.
+// ruleEntry describes a stopping rule as the catalog describes policies, for labels and manifests.
+// The error names the nearest known one.
 func ruleEntry(name string) (catalog.Entry, error) {
 	if !slices.Contains(stopping.Names(), name) {
-		return catalog.Entry{}, fmt.Errorf("rule %q is unknown%s; known are %s", clip(name), catalog.Hint(clip(name), stopping.Names()), strings.Join(stopping.Names(), ", "))
+		return catalog.Entry{}, fmt.Errorf("rule %q is unknown%s; known are %s", clip(name),
+			catalog.Hint(clip(name), stopping.Names()), strings.Join(stopping.Names(), ", "))
 	}
 	e := catalog.Entry{Name: name, Params: []catalog.Param{
 		{Name: "alpha", Doc: "relative error that is allowed", Default: math.NaN(), Hi: 1},
@@ -91,7 +101,8 @@ func ruleEntry(name string) (catalog.Entry, error) {
 func (p *Plan) laws() ([]world, error) {
 	s := &p.Spec
 	if len(s.Instances) == 0 {
-		return nil, s.fail("instances", "is missing: want at least one, such as {name: biased, law: bernoulli(0.3)}")
+		return nil, s.fail("instances", "is missing: want at least one, such as {name: biased, "+
+			"law: bernoulli(0.3)}")
 	}
 	_, r := s.span()
 	var out []world
@@ -102,9 +113,11 @@ func (p *Plan) laws() ([]world, error) {
 		if err := in.named(s, i, seen); err != nil {
 			return nil, err
 		}
-		if in.Law == "" || in.Bernoulli != nil || in.Laws != nil || in.Standard != "" || in.Means != nil || in.CSV != "" || in.Columns != (Columns{}) || in.Source != nil ||
+		if in.Law == "" || in.Bernoulli != nil || in.Laws != nil || in.Standard != "" ||
+			in.Means != nil || in.CSV != "" || in.Columns != (Columns{}) || in.Source != nil ||
 			in.Linear != nil || in.LinearSource != nil || in.ContextualSource != nil {
-			return nil, s.fail(at, "is no law: want law, such as law: bernoulli(0.3), and nothing else, in an experiment of kind %s", KindStopping)
+			return nil, s.fail(at, "is no law: want law, such as law: bernoulli(0.3), and "+
+				"nothing else, in an experiment of kind %s", KindStopping)
 		}
 		law, err := bandit.ParseLaw(in.Law)
 		if err != nil {
@@ -115,12 +128,15 @@ func (p *Plan) laws() ([]world, error) {
 			return nil, s.src.wrap(at+".law", err)
 		}
 		if a, b := law.Support(); a < -r || b > r {
-			p.warn("instance %s: samples leave [%v, %v] and are clipped to it; the mean is the clipped law's, %.6g", in.Name, -r, r, mean)
+			p.warn("instance %s: samples leave [%v, %v] and are clipped to it; the mean is the "+
+				"clipped law's, %.6g", in.Name, -r, r, mean)
 		}
 		if mean == 0 {
-			p.warn("instance %s: the mean is 0: a rule may go on for ever, and runs end at the cap, %d", in.Name, s.Cap)
+			p.warn("instance %s: the mean is 0: a rule may go on for ever, and runs end at the "+
+				"cap, %d", in.Name, s.Cap)
 		}
-		out = append(out, world{label: in.Name, arms: 1, content: stopping.World(law), trial: trial{law: law, mean: mean}})
+		out = append(out, world{label: in.Name, arms: 1, content: stopping.World(law),
+			trial: trial{law: law, mean: mean}})
 	}
 	return out, nil
 }
@@ -129,7 +145,8 @@ func (p *Plan) laws() ([]world, error) {
 func (p *Plan) rules() ([]choice, error) {
 	s := &p.Spec
 	if len(s.Rules) == 0 {
-		return nil, s.fail("rules", "is missing: want at least one, such as {rule: dp-exp-nas, alpha: 0.1, beta: 0.05}")
+		return nil, s.fail("rules", "is missing: want at least one, such as {rule: dp-exp-nas, "+
+			"alpha: 0.1, beta: 0.05}")
 	}
 	_, r := s.span()
 	var out []choice
@@ -158,7 +175,8 @@ func (p *Plan) rules() ([]choice, error) {
 		}
 		for j, b := range s.Budgets {
 			if kind := catalog.Kind(b); kind != "epsilon" && kind != "none" {
-				return nil, s.fail(fmt.Sprintf("budgets[%d]", j), "is %s: stopping rules take epsilon | none", b)
+				return nil, s.fail(fmt.Sprintf("budgets[%d]", j), "is %s: stopping rules take "+
+					"epsilon | none", b)
 			}
 		}
 		for _, b := range c.budgets {
@@ -211,14 +229,15 @@ func (t trial) info() *StoppingCell {
 	return out
 }
 
-// A unit's values are finite. A run without an estimate has the error noEstimate, and a wrong estimate of a mean of 0, whose relative error is
-// infinite, has farOff.
+// A unit's values are finite. A run without an estimate has the error noEstimate, and a wrong
+// estimate of a mean of 0, whose relative error is infinite, has farOff.
 const (
 	noEstimate = -1
 	farOff     = math.MaxFloat64
 )
 
-// toUnit and fromUnit turn the error of an estimate into what a unit holds of it, and back. It is NaN where there is no estimate.
+// toUnit and fromUnit turn the error of an estimate into what a unit holds of it, and back. It is
+// NaN where there is no estimate.
 func toUnit(x float64) float64 {
 	if math.IsNaN(x) {
 		return noEstimate
@@ -237,7 +256,8 @@ func fromUnit(x float64) float64 {
 }
 
 // stop plays one run of a stopping rule.
-func (p *Plan) stop(ctx context.Context, c *Cell, run int) (samples, err float64, loss privacy.Loss, failed error) {
+func (p *Plan) stop(ctx context.Context, c *Cell, run int) (samples, err float64, loss privacy.Loss,
+	failed error) {
 	study := stopping.StudyConfig{Rule: c.trial.rule, Law: c.trial.law, Seed: p.Spec.Seed, Cap: int(p.Spec.Cap)}
 	o, _, failed := study.Play(ctx, run, c.trial.mean)
 	if failed != nil {

@@ -40,7 +40,8 @@ func TestStoppingIsTheStudy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"coin / dp-exp-nas / epsilon=1", "coin / dp-exp-nas / none", "coin / nas (alpha=0.5, beta=0.05) / none", "coin / nas (alpha=0.9, beta=0.9) / none"}
+	want := []string{"coin / dp-exp-nas / epsilon=1", "coin / dp-exp-nas / none",
+		"coin / nas (alpha=0.5, beta=0.05) / none", "coin / nas (alpha=0.9, beta=0.9) / none"}
 	finished, unfinished := 0, 0
 	rows := 0
 	for i := range r.Cells {
@@ -63,17 +64,21 @@ func TestStoppingIsTheStudy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		study, err := stopping.StudyConfig{Rule: rule, Law: law, Runs: 40, Seed: 3, Cap: 2000}.Run(context.Background())
+		study, err := stopping.StudyConfig{Rule: rule, Law: law, Runs: 40, Seed: 3,
+			Cap: 2000}.Run(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if c.Stopping.Mean != mean || c.Failures != study.Failures || c.Unfinished != study.Unfinished {
-			t.Errorf("%s: mean %v, %d failures, %d unfinished; want %v, %d, %d", c.Label(), c.Stopping.Mean, c.Failures, c.Unfinished, mean, study.Failures, study.Unfinished)
+			t.Errorf("%s: mean %v, %d failures, %d unfinished; want %v, %d, %d", c.Label(),
+				c.Stopping.Mean, c.Failures, c.Unfinished, mean, study.Failures, study.Unfinished)
 		}
 		for k, o := range study.Outcomes {
 			rows++
-			if c.FinalSamples[k] != float64(o.Samples) || c.FinalError[k] != o.Error && !(math.IsNaN(o.Error) && math.IsNaN(c.FinalError[k])) {
-				t.Errorf("%s, run %d: %v samples, error %v; the study has %v, %v", c.Label(), k, c.FinalSamples[k], c.FinalError[k], o.Samples, o.Error)
+			if c.FinalSamples[k] != float64(o.Samples) || c.FinalError[k] != o.Error &&
+				!(math.IsNaN(o.Error) && math.IsNaN(c.FinalError[k])) {
+				t.Errorf("%s, run %d: %v samples, error %v; the study has %v, %v", c.Label(), k,
+					c.FinalSamples[k], c.FinalError[k], o.Samples, o.Error)
 			}
 		}
 		finished, unfinished = finished+40-c.Unfinished, unfinished+c.Unfinished
@@ -125,7 +130,8 @@ func TestStoppingIsTheStudy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, c := range loaded.Cells {
-		if c.Failures != r.Cells[i].Failures || c.Unfinished != r.Cells[i].Unfinished || c.Loss != r.Cells[i].Loss {
+		if c.Failures != r.Cells[i].Failures || c.Unfinished != r.Cells[i].Unfinished ||
+			c.Loss != r.Cells[i].Loss {
 			t.Errorf("%s: read back as %+v", c.Label(), c)
 		}
 	}
@@ -173,7 +179,8 @@ func TestBadStopping(t *testing.T) {
 		{"cap: 2000\n", "", "cap: is missing or 0", true},
 		{"cap: 2000", "cap: -1", "cap: \"-1\" is too small", true},
 		{"seed: 3", "range: [0, 1]", "range: is [0, 1]: want [-R, R]", false},
-		{"seed: 3", "range: [-1e301, 1e301]", "range: is [-1e+301, 1e+301]: want [-R, R] with R from 1e-100 to 1e+100", false},
+		{"seed: 3", "range: [-1e301, 1e301]", "range: is [-1e+301, 1e+301]: want [-R, R] with R " +
+			"from 1e-100 to 1e+100", false},
 		{"seed: 3", "checkpoints: 3", "unknown key \"checkpoints\"", true},
 		{"law: bernoulli(0.6)", "bernoulli: [0.5, 0.6]", "unknown key \"bernoulli\"", true},
 		{"law: bernoulli(0.6)", "law: bernuolli(0.6)", "instances[0].law", false},

@@ -16,8 +16,8 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// A Trust says how releases are made, of all private policies or of one: see release.Trust. Of the zero value a policy's noise is continuous, and added
-// by a server that is believed: Continuous.
+// A Trust says how releases are made, of all private policies or of one: see release.Trust. Of the
+// zero value a policy's noise is continuous, and added by a server that is believed: Continuous.
 type Trust struct {
 	Model     string  // Continuous (or empty), central, local, two-server, shuffle or secagg
 	Noise     string  // laplace, polya, skellam, gaussian or count; empty: as release.Trust has it
@@ -25,15 +25,18 @@ type Trust struct {
 	Promised  float64 // share of the users that are promised to answer, in (0,1]; 0 means 1
 	Dropout   float64 // probability that a user does not answer, in [0,1)
 	PerUser   bool    // draw every user's messages
-	Protocol  string  // of secagg: how sums are made, user by user: plain, bell2020 or prio3; empty: the total is drawn at once where it can be
-	Corrupt   float64 // of bell2020: share of the users that may be corrupt, in [0,1)
+	// of secagg: how sums are made, user by user: plain, bell2020 or prio3; empty: the total is
+	// drawn at once where it can be
+	Protocol string
+	Corrupt  float64 // of bell2020: share of the users that may be corrupt, in [0,1)
 }
 
 // The protocols: values of Trust.Protocol.
 const (
 	ProtocolPlain = "plain"    // in the open
 	ProtocolBell  = "bell2020" // secure aggregation by a single server: package secagg
-	ProtocolPrio  = "prio3"    // between two servers, with proofs of the range: package prio; each adds its own noise
+	// between two servers, with proofs of the range: package prio; each adds its own noise
+	ProtocolPrio = "prio3"
 )
 
 // Protocols are the values of Trust.Protocol.
@@ -44,12 +47,14 @@ const Continuous = "continuous"
 
 // TrustModels are the values of Trust.Model.
 func TrustModels() []string {
-	return []string{Continuous, string(privacy.TrustCentral), string(privacy.TrustLocal), string(privacy.TrustTwoServer), string(privacy.TrustShuffle), string(privacy.TrustSecAgg)}
+	return []string{Continuous, string(privacy.TrustCentral), string(privacy.TrustLocal),
+		string(privacy.TrustTwoServer), string(privacy.TrustShuffle), string(privacy.TrustSecAgg)}
 }
 
 // NoiseNames are the values of Trust.Noise.
 func NoiseNames() []string {
-	return []string{string(privacy.NoiseLaplace), string(privacy.NoisePolya), string(privacy.NoiseSkellam), string(privacy.NoiseGaussian), string(privacy.NoiseCount)}
+	return []string{string(privacy.NoiseLaplace), string(privacy.NoisePolya),
+		string(privacy.NoiseSkellam), string(privacy.NoiseGaussian), string(privacy.NoiseCount)}
 }
 
 // trustKeys are the keys of a Trust, in an experiment and in a policy.
@@ -128,7 +133,8 @@ func (t Trust) content() string {
 	s := " trust=" + string(t.model()) + " noise=" + string(r.NoiseOf())
 	for _, f := range t.normal() {
 		// Whoever sums, users draw the same noise: so runs can be compared.
-		if f.key == "per_user" && t.Protocol != "" || f.key == "corrupt" || f.key == "protocol" && t.Protocol != "" {
+		if f.key == "per_user" && t.Protocol != "" || f.key == "corrupt" || f.key == "protocol" &&
+			t.Protocol != "" {
 			continue
 		}
 		if f.key != "trust" && f.key != "noise" {
@@ -191,7 +197,8 @@ func (t Trust) model() privacy.Trust {
 
 // release is how the releases of a run at budget b are made, that may be misread with probability p.
 func (t Trust) release(b privacy.Budget, p float64) *release.Trust {
-	return &release.Trust{Model: t.model(), Noise: privacy.NoiseName(t.Noise), S: t.Precision, Like: b, P: p, Promised: t.Promised,
+	return &release.Trust{Model: t.model(), Noise: privacy.NoiseName(t.Noise), S: t.Precision,
+		Like: b, P: p, Promised: t.Promised,
 		Dropout: t.Dropout, PerUser: t.PerUser}
 }
 
@@ -200,7 +207,8 @@ func (t Trust) check() (key string, err error) {
 	if !t.on() {
 		for _, f := range t.normal() {
 			if f.key != "trust" {
-				return f.key, fmt.Errorf("is %v, but trust is %s: it is for trust %s", f.value, Continuous, strings.Join(TrustModels()[1:], ", "))
+				return f.key, fmt.Errorf("is %v, but trust is %s: it is for trust %s", f.value,
+					Continuous, strings.Join(TrustModels()[1:], ", "))
 			}
 		}
 		return "", nil
@@ -211,7 +219,8 @@ func (t Trust) check() (key string, err error) {
 		}
 	}
 	if t.Promised != 0 {
-		if err := (release.Trust{Model: privacy.TrustCentral, P: 0.5, Promised: t.Promised}).Validate(); err != nil {
+		if err := (release.Trust{Model: privacy.TrustCentral, P: 0.5,
+			Promised: t.Promised}).Validate(); err != nil {
 			return "promised", err
 		}
 	}
@@ -223,17 +232,20 @@ func (t Trust) check() (key string, err error) {
 	}
 	two := t.Model == string(privacy.TrustTwoServer)
 	if t.Protocol != "" && t.Model != string(privacy.TrustSecAgg) && !two || two && t.Protocol == ProtocolBell {
-		return "protocol", fmt.Errorf("is %s, but trust is %s: it is for trust %s, and plain and %s for %s too", t.Protocol, t.Model, privacy.TrustSecAgg, ProtocolPrio, privacy.TrustTwoServer)
+		return "protocol", fmt.Errorf("is %s, but trust is %s: it is for trust %s, and plain and "+
+			"%s for %s too", t.Protocol, t.Model, privacy.TrustSecAgg, ProtocolPrio, privacy.TrustTwoServer)
 	}
 	if t.Corrupt != 0 && t.Protocol != ProtocolBell {
-		return "corrupt", fmt.Errorf("is %v, but protocol is %q: it is for %s", t.Corrupt, t.Protocol, ProtocolBell)
+		return "corrupt", fmt.Errorf("is %v, but protocol is %q: it is for %s", t.Corrupt,
+			t.Protocol, ProtocolBell)
 	}
 	promised := t.Promised
 	if promised == 0 {
 		promised = 1
 	}
 	if !(t.Corrupt >= 0 && t.Corrupt < 1) || t.Corrupt > 0 && t.Corrupt+promised > 1 {
-		return "corrupt", fmt.Errorf("is %v, must be at least 0, below 1, and at most 1 − promised = %v: promised users are honest", t.Corrupt, 1-promised)
+		return "corrupt", fmt.Errorf("is %v, must be at least 0, below 1, and at most 1 − "+
+			"promised = %v: promised users are honest", t.Corrupt, 1-promised)
 	}
 	return "", nil
 }
@@ -245,7 +257,8 @@ func (d *decoder) trustKey(t *Trust, key, at string, v ast.Node) (done bool, err
 			return err
 		}
 		if !slices.Contains(known, *to) {
-			return d.fail(v, at, "is %q%s: want %s", clip(*to), catalog.Hint(clip(*to), known), strings.Join(known, ", "))
+			return d.fail(v, at, "is %q%s: want %s", clip(*to), catalog.Hint(clip(*to), known),
+				strings.Join(known, ", "))
 		}
 		return nil
 	}
@@ -279,7 +292,8 @@ func (d *decoder) trustKey(t *Trust, key, at string, v ast.Node) (done bool, err
 	return false, nil
 }
 
-// trustOf is the trust model of a policy, checked. What the experiment says of all is for private policies alone.
+// trustOf is the trust model of a policy, checked. What the experiment says of all is for
+// private policies alone.
 func (p *Plan) trustOf(i int, private bool) (Trust, error) {
 	s := &p.Spec
 	q := &s.Policies[i]
@@ -297,7 +311,8 @@ func (p *Plan) trustOf(i int, private bool) (Trust, error) {
 		return Trust{}, nil
 	}
 	if s.Unclipped && s.Trust.over(q.Trust).on() {
-		return Trust{}, s.fail("unclipped", "is true, but rewards are encoded as integers under trust %s", s.Trust.over(q.Trust).Model)
+		return Trust{}, s.fail("unclipped", "is true, but rewards are encoded as integers under "+
+			"trust %s", s.Trust.over(q.Trust).Model)
 	}
 	t := s.Trust.over(q.Trust)
 	if key, err := t.check(); err != nil {
@@ -330,14 +345,16 @@ func (t Trust) meets(b privacy.Budget) error {
 	return nil
 }
 
-// tryTrust builds the curator of a cell, so that a mechanism that cannot be distributed is found before a run.
+// tryTrust builds the curator of a cell, so that a mechanism that cannot be distributed is
+// found before a run.
 func (c *Cell) tryTrust(m privacy.Mechanism) error {
 	t := c.trust(0.5)
 	if t == nil {
 		return nil
 	}
 	s := noise.Key{}.Fast(1)
-	if _, err := release.Simulated(release.Config{Arms: c.world.arms, Mechanism: m, Trust: t}, &s[0]); err != nil {
+	if _, err := release.Simulated(release.Config{Arms: c.world.arms, Mechanism: m, Trust: t},
+		&s[0]); err != nil {
 		return fmt.Errorf("policy %s under trust %s: %w", c.choice.entry.Name, t.Model, err)
 	}
 	return nil
@@ -371,7 +388,8 @@ func (c *Cell) misread(s *Spec) float64 {
 // spareRisk is the share of the risk that a rule leaves to the decoding of its sums.
 const spareRisk = 1e-6
 
-// identifyRisk is the risk that the rule is built for, and that of misreading: together no more than the experiment's.
+// identifyRisk is the risk that the rule is built for, and that of misreading: together no more
+// than the experiment's.
 func (c *Cell) identifyRisk(s *Spec) (rule, misread float64) {
 	if c.trust(0.5) == nil {
 		return s.Risk, 0

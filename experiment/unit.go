@@ -30,8 +30,9 @@ import (
 //	regret, plays_best    R × (C + C) × float64, run by run; of stopping rules samples and error, see noEstimate
 //	SHA-256               32 bytes, of everything above
 //
-// all little endian. It holds no label and no time, so the same runs are the same bytes. Where there are not two metrics but M, the first line is
-// "sotto unit 2\n" and M, a uint32, stands before the checkpoints' number; a run then has M × C values, metric by metric.
+// all little endian. It holds no label and no time, so the same runs are the same bytes. Where
+// there are not two metrics but M, the first line is "sotto unit 2\n" and M, a uint32, stands
+// before the checkpoints' number; a run then has M × C values, metric by metric.
 type unit struct {
 	cell        [sha256.Size]byte
 	first       int
@@ -87,7 +88,8 @@ func (u *unit) encode() ([]byte, error) {
 	return append(b, sum[:]...), nil
 }
 
-// decodeUnit reads what encode writes, and nothing else: sizes are checked against the length before anything is allocated.
+// decodeUnit reads what encode writes, and nothing else: sizes are checked against the length
+// before anything is allocated.
 func decodeUnit(b []byte) (*unit, error) {
 	bad := func(format string, args ...any) (*unit, error) {
 		return nil, fmt.Errorf("%w: "+format, append([]any{ErrUnit}, args...)...)
@@ -109,7 +111,8 @@ func decodeUnit(b []byte) (*unit, error) {
 	runs := int(binary.LittleEndian.Uint32(body[8:]))
 	body = body[12:]
 	if many {
-		if u.metrics = int(binary.LittleEndian.Uint32(body)); u.metrics < 1 || u.metrics == pair || u.metrics > maxMetrics {
+		if u.metrics = int(binary.LittleEndian.Uint32(body)); u.metrics < 1 || u.metrics == pair ||
+			u.metrics > maxMetrics {
 			return bad("it says %d metrics", u.metrics)
 		}
 		body = body[4:]
@@ -156,7 +159,8 @@ func decodeUnit(b []byte) (*unit, error) {
 // unitsDir is where an output directory keeps its units.
 const unitsDir = "units"
 
-// writeFile writes a file so that it is there in full or not at all: under another name, synced, renamed.
+// writeFile writes a file so that it is there in full or not at all: under another name,
+// synced, renamed.
 func writeFile(path string, data []byte, mode os.FileMode) error {
 	if err := atomicfile.WriteFile(path, data, mode); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -176,7 +180,8 @@ func readUnit(dir string, m *Manifest, cell *CellInfo, block int) (*unit, error)
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	first, n := m.runsOf(block)
-	if hex.EncodeToString(u.cell[:]) != cell.Hash || u.first != first || u.runs != n || u.metrics != len(m.metrics(cell)) || !slices.Equal(u.checkpoints, m.Checkpoints) {
+	if hex.EncodeToString(u.cell[:]) != cell.Hash || u.first != first || u.runs != n ||
+		u.metrics != len(m.metrics(cell)) || !slices.Equal(u.checkpoints, m.Checkpoints) {
 		return nil, fmt.Errorf("%s: %w: it holds something else than its name says", path, ErrUnit)
 	}
 	return u, nil

@@ -23,15 +23,18 @@ import (
 
 func drawUnit(t *rapid.T) *unit {
 	c := rapid.IntRange(1, 5).Draw(t, "checkpoints")
-	u := &unit{first: rapid.IntRange(0, MaxCount>>13).Draw(t, "first"), runs: rapid.IntRange(1, 5).Draw(t, "runs"), metrics: rapid.IntRange(1, 9).Draw(t, "metrics")}
+	u := &unit{first: rapid.IntRange(0, MaxCount>>13).Draw(t, "first"),
+		runs: rapid.IntRange(1, 5).Draw(t, "runs"), metrics: rapid.IntRange(1, 9).Draw(t, "metrics")}
 	copy(u.cell[:], rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "cell"))
 	last := 0
 	for range c {
 		last += rapid.IntRange(1, MaxCount>>13).Draw(t, "step")
 		u.checkpoints = append(u.checkpoints, last)
 	}
-	u.data = rapid.SliceOfN(rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64), u.metrics*c*u.runs, u.metrics*c*u.runs).Draw(t, "data")
-	for _, b := range rapid.SliceOfN(rapid.SampledFrom([]privacy.Budget{privacy.Pure{Epsilon: 0.3}, privacy.ZCDP{Rho: 0.1},
+	u.data = rapid.SliceOfN(rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64),
+		u.metrics*c*u.runs, u.metrics*c*u.runs).Draw(t, "data")
+	for _, b := range rapid.SliceOfN(rapid.SampledFrom([]privacy.Budget{privacy.Pure{Epsilon: 0.3},
+		privacy.ZCDP{Rho: 0.1},
 		privacy.Approx{Epsilon: 1, Delta: 1e-6}, privacy.None{}}), 1, 3).Draw(t, "losses") {
 		u.loss = u.loss.Max(privacy.LossOf(b))
 	}
@@ -53,7 +56,8 @@ func TestUnitRoundTrip(t *testing.T) {
 		if err != nil || !bytes.Equal(b, again) {
 			t.Fatalf("came back different, %v", err)
 		}
-		if back.loss.String() != u.loss.String() || back.metrics != u.metrics || back.first != u.first || !slices.Equal(back.data, u.data) {
+		if back.loss.String() != u.loss.String() || back.metrics != u.metrics ||
+			back.first != u.first || !slices.Equal(back.data, u.data) {
 			t.Fatalf("%+v came back as %+v", u, back)
 		}
 		// One bit is wrong, or some bytes are missing.
@@ -71,7 +75,8 @@ func TestUnitRoundTrip(t *testing.T) {
 // The fuzzer works on what is below the checksum; else it would never get past it.
 func FuzzUnit(f *testing.F) {
 	for _, m := range []int{1, pair, 7} {
-		u := &unit{first: 64, runs: 2, checkpoints: []int{1, 10}, metrics: m, data: make([]float64, 4*m), loss: privacy.LossOf(privacy.Pure{Epsilon: 1})}
+		u := &unit{first: 64, runs: 2, checkpoints: []int{1, 10}, metrics: m,
+			data: make([]float64, 4*m), loss: privacy.LossOf(privacy.Pure{Epsilon: 1})}
 		b, err := u.encode()
 		if err != nil {
 			f.Fatal(err)
@@ -112,7 +117,8 @@ budgets: [{epsilon: 1}]
 checkpoints: 5
 `
 
-// The disk is full after any number of files: one clear error, nothing half-written, and a resumed run gives the same bytes.
+// The disk is full after any number of files: one clear error, nothing half-written, and a resumed
+// run gives the same bytes.
 func TestDiskFull(t *testing.T) {
 	spec, err := Parse("tiny.yaml", []byte(tiny))
 	if err != nil {
@@ -152,7 +158,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// The same on a real file system, where this test may mount one: there is no temporary file left, either.
+// The same on a real file system, where this test may mount one: there is no temporary
+// file left, either.
 func TestRealDiskFull(t *testing.T) {
 	mount := t.TempDir()
 	if err := mountTmpfs(mount, "size=64k"); err != nil {
@@ -208,7 +215,8 @@ func TestWriteStreamFails(t *testing.T) {
 
 func TestBlockSize(t *testing.T) {
 	for _, c := range []struct{ horizon, runs, checkpoints, want int }{
-		{10_000_000, 20, 200, 2}, {1000, 20, 200, 64}, {1 << 25, 20, 200, 1}, {MaxCount, 1, 1, 1}, {10_000_000, 20_000, 200, 256},
+		{10_000_000, 20, 200, 2}, {1000, 20, 200, 64}, {1 << 25, 20, 200, 1}, {MaxCount, 1, 1, 1},
+		{10_000_000, 20_000, 200, 256},
 		{1, 10_000_000, 1, 1 << 17}, {1000, 10_000_000, 100_000, 8},
 	} {
 		if got := blockSize(c.horizon, c.runs, c.checkpoints); got != c.want {
@@ -234,8 +242,10 @@ func TestSummariseInGroups(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(c.Regret.Mean, r.Cells[i].Regret.Mean) || !slices.Equal(c.PlaysBest.Q05, r.Cells[i].PlaysBest.Q05) ||
-				!slices.Equal(c.FinalRegret, r.Cells[i].FinalRegret) || !slices.Equal(c.FinalPlaysBest, r.Cells[i].FinalPlaysBest) || c.Loss != r.Cells[i].Loss {
+			if !slices.Equal(c.Regret.Mean, r.Cells[i].Regret.Mean) ||
+				!slices.Equal(c.PlaysBest.Q05, r.Cells[i].PlaysBest.Q05) ||
+				!slices.Equal(c.FinalRegret, r.Cells[i].FinalRegret) ||
+				!slices.Equal(c.FinalPlaysBest, r.Cells[i].FinalPlaysBest) || c.Loss != r.Cells[i].Loss {
 				t.Errorf("%s with room for %d numbers differs", c.Label(), room)
 			}
 		}

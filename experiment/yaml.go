@@ -50,9 +50,10 @@ func ReadFrom(r io.Reader, file string) (*Spec, error) {
 	return Parse(file, data)
 }
 
-// Parse reads an experiment from YAML, strictly: an unknown key, a key given twice, a second document, a number where text should be, or
-// a number that would have to be rounded is an error. The error says where it is and, of a name it does not know, which one was
-// probably meant. Parse checks the form; Spec.Resolve checks what it says.
+// Parse reads an experiment from YAML, strictly: an unknown key, a key given twice, a second
+// document, a number where text should be, or a number that would have to be rounded is an error.
+// The error says where it is and, of a name it does not know, which one was probably meant. Parse
+// checks the form; Spec.Resolve checks what it says.
 func Parse(file string, data []byte) (*Spec, error) {
 	d := &decoder{src: &source{file: file, at: map[string]Pos{}}}
 	if len(data) > maxFile {
@@ -111,8 +112,9 @@ func first(n ast.Node) *token.Token {
 	return n.GetToken()
 }
 
-// checkForm refuses a file that has none of an experiment's keys. It may be a log that was named in place of the
-// experiment that reads it, and other errors quote what they find: so this one quotes nothing.
+// checkForm refuses a file that has none of an experiment's keys. It may be a log that was
+// named in place of the experiment that reads it, and other errors quote what they find: so
+// this one quotes nothing.
 func (d *decoder) checkForm(text string) error {
 	something := func(line string) bool {
 		line = strings.TrimSpace(line)
@@ -121,14 +123,16 @@ func (d *decoder) checkForm(text string) error {
 	if !slices.ContainsFunc(d.src.lines, something) || ownKey.MatchString(text) {
 		return nil // what is empty has an error of its own
 	}
-	return d.whole("the file has none of the keys horizon, instances, policies, rules and budgets, so it is no experiment. " +
+	return d.whole("the file has none of the keys horizon, instances, policies, rules and " +
+		"budgets, so it is no experiment. " +
 		"Rewards in a CSV are read by an instance, csv: FILE, or by --csv FILE in place of an experiment")
 }
 
 // ownKey is a key of experiments that a log has no column for.
 var ownKey = regexp.MustCompile(`(?m)(^|[\s{,"'])(horizon|instances|policies|rules|budgets)["']?\s*:`)
 
-// checkDepth refuses nesting that only an attack needs. It counts brackets wherever they stand, and indentation.
+// checkDepth refuses nesting that only an attack needs. It counts brackets wherever they stand,
+// and indentation.
 func (d *decoder) checkDepth(text string) error {
 	for i, line := range d.src.lines {
 		indent := len(line) - len(strings.TrimLeft(line, " "))
@@ -180,13 +184,15 @@ func (d *decoder) document(text string) (body ast.Node, err error) {
 		body = doc.Body
 	}
 	if body == nil {
-		return nil, d.whole("the file is empty: want an experiment, with name, horizon, runs, instances and policies")
+		return nil, d.whole("the file is empty: want an experiment, with name, horizon, runs, " +
+			"instances and policies")
 	}
 	return body, nil
 }
 
 // keys reads a mapping, calling set for each of its known keys.
-func (d *decoder) keys(n ast.Node, field string, known []string, set func(key, field string, value ast.Node) error) error {
+func (d *decoder) keys(n ast.Node, field string, known []string,
+	set func(key, field string, value ast.Node) error) error {
 	values, err := d.mapping(n, field)
 	if err != nil {
 		return err
@@ -228,10 +234,12 @@ func (d *decoder) mapping(n ast.Node, field string) ([]*ast.MappingValueNode, er
 	for _, kv := range values {
 		key, ok := kv.Key.(*ast.StringNode)
 		if !ok {
-			return nil, d.src.wrapAt(d.pos(kv.Key.GetToken()), field, fmt.Errorf("the key is %s, want a plain word", kind(kv.Key)))
+			return nil, d.src.wrapAt(d.pos(kv.Key.GetToken()), field,
+				fmt.Errorf("the key is %s, want a plain word", kind(kv.Key)))
 		}
 		if seen[key.Value] {
-			return nil, d.src.wrapAt(d.pos(key.GetToken()), field, fmt.Errorf("key %q is given twice", clip(key.Value)))
+			return nil, d.src.wrapAt(d.pos(key.GetToken()), field,
+				fmt.Errorf("key %q is given twice", clip(key.Value)))
 		}
 		seen[key.Value] = true
 	}
@@ -298,7 +306,8 @@ func (d *decoder) flag(n ast.Node, field string, to *bool) error {
 	return nil
 }
 
-// digits is the text of a node that may be a number: a bare number, or text, since the library takes some numbers for text.
+// digits is the text of a node that may be a number: a bare number, or text, since the library
+// takes some numbers for text.
 func digits(n ast.Node) (string, bool) {
 	switch v := n.(type) {
 	case *ast.IntegerNode, *ast.FloatNode:
@@ -326,7 +335,8 @@ func (d *decoder) count(n ast.Node, field string, to *Count) error {
 	return nil
 }
 
-// float reads a number. NaN and the infinities pass: who knows what the number is for refuses them by name.
+// float reads a number. NaN and the infinities pass: who knows what the number is for
+// refuses them by name.
 func (d *decoder) float(n ast.Node, field string, to *float64) error {
 	switch v := n.(type) {
 	case *ast.InfinityNode:
@@ -384,12 +394,16 @@ func (d *decoder) pair(n ast.Node, field string, lo, hi *float64) error {
 // specKeys are the keys of an experiment of a kind.
 func specKeys(kind string) []string {
 	if kind == KindStopping {
-		return []string{"name", "description", "kind", "cap", "runs", "seed", "range", "instances", "rules", "budgets"}
+		return []string{"name", "description", "kind", "cap", "runs", "seed", "range", "instances",
+			"rules", "budgets"}
 	}
 	if kind == KindIdentify {
-		return []string{"name", "description", "kind", "risk", "cap", "runs", "seed", "range", "trust", "noise", "precision", "promised", "dropout", "per_user", "protocol", "corrupt", "instances", "policies", "budgets"}
+		return []string{"name", "description", "kind", "risk", "cap", "runs", "seed", "range",
+			"trust", "noise", "precision", "promised", "dropout", "per_user", "protocol", "corrupt",
+			"instances", "policies", "budgets"}
 	}
-	keys := []string{"name", "description", "kind", "horizon", "runs", "seed", "checkpoints", "range", "unclipped", "bounds"}
+	keys := []string{"name", "description", "kind", "horizon", "runs", "seed", "checkpoints",
+		"range", "unclipped", "bounds"}
 	if trusted(kind) {
 		keys = append(keys, trustKeys()...)
 	}
@@ -447,7 +461,8 @@ func (d *decoder) spec(n ast.Node) (*Spec, error) {
 			case !ok || s.Kind != KindIdentify || strings.ContainsAny(text.Value, "0123456789"):
 				return d.count(v, at, &s.Runs)
 			case text.Value != resolving:
-				return d.fail(v, at, "is %s%s: want a whole number of runs, or %s", kind(v), catalog.Hint(clip(text.Value), []string{resolving}), resolving)
+				return d.fail(v, at, "is %s%s: want a whole number of runs, or %s", kind(v),
+					catalog.Hint(clip(text.Value), []string{resolving}), resolving)
 			}
 			s.Resolving = true
 			return nil
@@ -508,8 +523,8 @@ func (d *decoder) spec(n ast.Node) (*Spec, error) {
 	return s, err
 }
 
-// programKey stands in the normal form of an instance that came from a program. It can be read, so that such results can be reported,
-// but not played.
+// programKey stands in the normal form of an instance that came from a program. It can be read, so
+// that such results can be reported, but not played.
 const programKey = "source"
 
 // A described source is known by its description only.
@@ -517,7 +532,8 @@ type described string
 
 // Instance says so.
 func (d described) Instance(*noise.Fast) (bandit.Instance, error) {
-	return bandit.Instance{}, fmt.Errorf("comes from a program, %q: only that program can play it", clip(string(d)))
+	return bandit.Instance{}, fmt.Errorf("comes from a program, %q: only that program can play it",
+		clip(string(d)))
 }
 
 // Linear says so.
@@ -571,7 +587,8 @@ func (d *decoder) instance(kind string, n ast.Node, field string) (Instance, err
 	case count == 0:
 		known = append(known, ways...)
 	case count > 1:
-		return in, d.fail(n, field, "says what its %s are in %d ways: want one of %s", what, count, strings.Join(ways, ", "))
+		return in, d.fail(n, field, "says what its %s are in %d ways: want one of %s", what, count,
+			strings.Join(ways, ", "))
 	}
 	err = d.keys(n, field, known, func(key, at string, v ast.Node) error {
 		var err error
@@ -655,7 +672,8 @@ func (d *decoder) instance(kind string, n ast.Node, field string) (Instance, err
 		}
 	})
 	if err == nil && count == 0 {
-		return in, d.fail(n, field, "says nowhere what its %s are: want one of %s", what, strings.Join(ways, ", "))
+		return in, d.fail(n, field, "says nowhere what its %s are: want one of %s", what,
+			strings.Join(ways, ", "))
 	}
 	return in, err
 }
@@ -799,12 +817,14 @@ func (d *decoder) rule(n ast.Node, field string) (Rule, error) {
 		}
 	})
 	if err == nil && q.Rule == "" {
-		return q, d.fail(n, field, "names no rule: want rule: NAME, one of %s", strings.Join(stopping.Names(), ", "))
+		return q, d.fail(n, field, "names no rule: want rule: NAME, one of %s",
+			strings.Join(stopping.Names(), ", "))
 	}
 	return q, err
 }
 
-// policy reads {policy: NAME, PARAMETER: VALUE, …}, or NAME alone. The parameters' names and kinds come from the catalog.
+// policy reads {policy: NAME, PARAMETER: VALUE, …}, or NAME alone. The parameters' names and kinds
+// come from the catalog.
 func (d *decoder) policy(kind string, n ast.Node, field string) (Policy, error) {
 	var p Policy
 	if s, ok := n.(*ast.StringNode); ok {
@@ -902,7 +922,8 @@ func (d *decoder) policy(kind string, n ast.Node, field string) (Policy, error) 
 	return p, err
 }
 
-// budget reads {epsilon: 1} | {rho: 0.1} | {epsilon: 1, delta: 1e-6} | {alpha: 8, epsilon: 0.5} | none.
+// budget reads {epsilon: 1} | {rho: 0.1} | {epsilon: 1, delta: 1e-6} | {alpha: 8,
+// epsilon: 0.5} | none.
 func (d *decoder) budget(n ast.Node, field string) (privacy.Budget, error) {
 	const want = "want {epsilon: 1}, {rho: 0.1}, {epsilon: 1, delta: 1e-6}, {alpha: 8, epsilon: 0.5} or none"
 	if s, ok := n.(*ast.StringNode); ok && s.Value == "none" {
@@ -914,12 +935,13 @@ func (d *decoder) budget(n ast.Node, field string) (privacy.Budget, error) {
 		return nil, d.fail(n, field, "is %s, %s", kind(n), want)
 	}
 	x := map[string]float64{}
-	err := d.keys(n, field, []string{"epsilon", "rho", "delta", "alpha"}, func(key, at string, v ast.Node) error {
-		var f float64
-		err := d.float(v, at, &f)
-		x[key] = f
-		return err
-	})
+	err := d.keys(n, field, []string{"epsilon", "rho", "delta", "alpha"},
+		func(key, at string, v ast.Node) error {
+			var f float64
+			err := d.float(v, at, &f)
+			x[key] = f
+			return err
+		})
 	if err != nil {
 		return nil, err
 	}

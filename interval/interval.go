@@ -1,6 +1,7 @@
-// Package interval holds the confidence intervals and tests that results are reported with: Student intervals of a mean, sample
-// quantiles, paired and Welch t tests, Holm's correction, and the exact interval of a proportion. Every function is deterministic,
-// takes its data in the given order, and changes none of it.
+// Package interval holds the confidence intervals and tests that results are reported with: Student
+// intervals of a mean, sample quantiles, paired and Welch t tests, Holm's correction, and the exact
+// interval of a proportion. Every function is deterministic, takes its data in the given order, and
+// changes none of it.
 package interval
 
 import (
@@ -10,11 +11,12 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Mean returns the mean of x, its standard deviation (divisor n−1) and the standard error of the mean, sd/√n.
+// Mean returns the mean of x, its standard deviation (divisor n−1) and the standard error of
+// the mean, sd/√n.
 //
-// It is Welford's recurrence (Technometrics 4, 1962) in the order of x: one pass, no cancellation when the mean is large against the
-// spread, and a constant sample has exactly sd = 0. An empty x has no mean (NaN); a single value has a mean, but no sd (NaN).
-// NaN and ±Inf in x propagate.
+// It is Welford's recurrence (Technometrics 4, 1962) in the order of x: one pass, no cancellation
+// when the mean is large against the spread, and a constant sample has exactly sd = 0. An empty x
+// has no mean (NaN); a single value has a mean, but no sd (NaN). NaN and ±Inf in x propagate.
 func Mean(x []float64) (mean, sd, se float64) {
 	if len(x) == 0 {
 		return math.NaN(), math.NaN(), math.NaN()
@@ -33,9 +35,10 @@ func Mean(x []float64) (mean, sd, se float64) {
 	return mean, sd, sd / math.Sqrt(n)
 }
 
-// T returns the two-sided Student multiplier of a mean of n values: mean ± T(n, level)·se covers the true mean of Gaussian data
-// with probability level. It is the quantile of order (1+level)/2 of Student's law with n−1 degrees of freedom. Fewer than two
-// values bound nothing: the answer is +Inf. A level outside (0,1) gives NaN.
+// T returns the two-sided Student multiplier of a mean of n values: mean ± T(n, level)·se covers
+// the true mean of Gaussian data with probability level. It is the quantile of order (1+level)/2 of
+// Student's law with n−1 degrees of freedom. Fewer than two values bound nothing: the answer is
+// +Inf. A level outside (0,1) gives NaN.
 func T(n int, level float64) float64 {
 	switch {
 	case !(level > 0 && level < 1):
@@ -47,8 +50,8 @@ func T(n int, level float64) float64 {
 	return -distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n - 1)}.Quantile((1 - level) / 2)
 }
 
-// Half returns the mean of x and the half width of its Student interval, mean ± half. The half width is +Inf for a single value and
-// NaN for none.
+// Half returns the mean of x and the half width of its Student interval, mean ± half. The half
+// width is +Inf for a single value and NaN for none.
 func Half(x []float64, level float64) (mean, half float64) {
 	mean, _, se := Mean(x)
 	if len(x) == 1 && level > 0 && level < 1 {
@@ -57,8 +60,9 @@ func Half(x []float64, level float64) (mean, half float64) {
 	return mean, float64(T(len(x), level) * se)
 }
 
-// ClopperPearson returns the exact (conservative) interval of a proportion after successes in n trials: Clopper and Pearson,
-// Biometrika 26 (1934). It covers the true proportion with probability at least level, whatever the proportion is.
+// ClopperPearson returns the exact (conservative) interval of a proportion after successes in n
+// trials: Clopper and Pearson, Biometrika 26 (1934). It covers the true proportion with probability
+// at least level, whatever the proportion is.
 func ClopperPearson(successes, n int, level float64) (lo, hi float64, err error) {
 	switch {
 	case n < 1:
@@ -81,8 +85,9 @@ func ClopperPearson(successes, n int, level float64) (lo, hi float64, err error)
 	return lo, hi, nil
 }
 
-// betaQuantile is the p-quantile of Beta(a, b), rounded down a little where the library's own search ends early, as it does for p below 10^-8 or so and large a
-// or b: then it bisects its distribution function.
+// betaQuantile is the p-quantile of Beta(a, b), rounded down a little where the library's own
+// search ends early, as it does for p below 10^-8 or so and large a or b: then it bisects its
+// distribution function.
 func betaQuantile(a, b, p float64) float64 {
 	law := distuv.Beta{Alpha: a, Beta: b}
 	if b == 1 { // x^a

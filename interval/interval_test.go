@@ -55,7 +55,8 @@ func TestT(t *testing.T) {
 		level float64
 		want  float64
 	}{
-		{2, .95, 12.7062047361747}, {3, .95, 4.30265272974946}, {5, .95, 2.77644510519779}, {20, .95, 2.09302405440831},
+		{2, .95, 12.7062047361747}, {3, .95, 4.30265272974946}, {5, .95, 2.77644510519779},
+		{20, .95, 2.09302405440831},
 		{100, .95, 1.98421695158642}, {10000, .95, 1.96020126362136}, {20, .99, 2.86093460646498},
 	} {
 		near(t, fmt.Sprintf("T(%d, %v)", c.n, c.level), interval.T(c.n, c.level), c.want, 1e-12)
@@ -87,7 +88,8 @@ func TestQuantile(t *testing.T) {
 	if !slices.Equal(x, kept) {
 		t.Error("the sample was changed")
 	}
-	for _, bad := range []float64{interval.Quantile(nil, .5), interval.Quantile(x, 1.1), interval.Quantile(x, math.NaN()),
+	for _, bad := range []float64{interval.Quantile(nil, .5), interval.Quantile(x, 1.1),
+		interval.Quantile(x, math.NaN()),
 		interval.Quantiles([]float64{1, math.NaN()}, 1)[0]} {
 		if !math.IsNaN(bad) {
 			t.Errorf("quantile = %v, want NaN", bad)
@@ -111,7 +113,8 @@ func TestQuantileProperties(t *testing.T) {
 }
 
 func TestPairedAndWelch(t *testing.T) {
-	// R 4.2: t.test(a, b, paired = TRUE), t.test(a, b); the sleep data are R's (Student, Biometrika 6, 1908).
+	// R 4.2: t.test(a, b, paired = TRUE), t.test(a, b); the sleep data are R's (Student,
+	// Biometrika 6, 1908).
 	a := []float64{1909.2, 1875.1, 1990.4, 1850.0, 1932.7, 1888.8}
 	b := []float64{2175.3, 2100.9, 2210.0, 2166.6, 2190.1, 2099.5}
 	sleep1 := []float64{0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0}
@@ -122,12 +125,17 @@ func TestPairedAndWelch(t *testing.T) {
 		a, b []float64
 		want interval.Test
 	}{
-		{"paired", interval.Paired, a, b, interval.Test{Statistic: -15.4636632396994, DF: 5, P: 2.05341702669045e-05}},
-		{"welch", interval.Welch, a, b, interval.Test{Statistic: -9.00589077403539, DF: 9.96145795978174, P: 4.22670197061451e-06}},
-		{"unequal n", interval.Welch, []float64{5.1, 4.9, 6.2, 5.7, 6.0, 5.2, 4.4}, []float64{5.0, 5.3, 6.1, 5.5},
+		{"paired", interval.Paired, a, b, interval.Test{Statistic: -15.4636632396994, DF: 5,
+			P: 2.05341702669045e-05}},
+		{"welch", interval.Welch, a, b, interval.Test{Statistic: -9.00589077403539,
+			DF: 9.96145795978174, P: 4.22670197061451e-06}},
+		{"unequal n", interval.Welch, []float64{5.1, 4.9, 6.2, 5.7, 6.0, 5.2, 4.4},
+			[]float64{5.0, 5.3, 6.1, 5.5},
 			interval.Test{Statistic: -0.351441884861267, DF: 8.20773431598427, P: 0.734108604923958}},
-		{"sleep paired", interval.Paired, sleep1, sleep2, interval.Test{Statistic: -4.06212768338204, DF: 9, P: 0.00283289019738427}},
-		{"sleep welch", interval.Welch, sleep1, sleep2, interval.Test{Statistic: -1.86081346748685, DF: 17.7764735161785, P: 0.0793941401873582}},
+		{"sleep paired", interval.Paired, sleep1, sleep2,
+			interval.Test{Statistic: -4.06212768338204, DF: 9, P: 0.00283289019738427}},
+		{"sleep welch", interval.Welch, sleep1, sleep2,
+			interval.Test{Statistic: -1.86081346748685, DF: 17.7764735161785, P: 0.0793941401873582}},
 	} {
 		got, err := c.test(c.a, c.b)
 		if err != nil {
@@ -139,7 +147,8 @@ func TestPairedAndWelch(t *testing.T) {
 	}
 }
 
-// Tiny p-values keep their digits: R 4.2's 2*pt(-30, 5), here from a sample built to have that statistic.
+// Tiny p-values keep their digits: R 4.2's 2*pt(-30, 5), here from a sample built to
+// have that statistic.
 func TestSmallP(t *testing.T) {
 	// Differences 30·s/√n + z with mean(z) = 0 and se(z) = s/√n.
 	z := []float64{-5, -3, -1, 1, 3, 5}
@@ -167,7 +176,8 @@ func TestZeroVariance(t *testing.T) {
 		{"paired, same", interval.Paired, x, x, 1},
 		{"paired, shifted", interval.Paired, x, shifted, 0.25},
 		{"paired, two shifted", interval.Paired, x[:2], shifted[:2], 0.5},
-		{"paired, shifted but for rounding", interval.Paired, []float64{0.1 + 0.2, 0.3, 0.3}, []float64{0.2, 0.2, 0.3 - 0.1}, 0.25},
+		{"paired, shifted but for rounding", interval.Paired, []float64{0.1 + 0.2, 0.3, 0.3},
+			[]float64{0.2, 0.2, 0.3 - 0.1}, 0.25},
 		{"paired, same but for rounding", interval.Paired, []float64{0.1 + 0.2, 0.3}, []float64{0.3, 0.3}, 1},
 		{"welch, same constants", interval.Welch, []float64{3, 3}, []float64{3, 3, 3}, 1},
 		{"welch, other constants", interval.Welch, []float64{3, 3}, []float64{4, 4, 4}, 0},
@@ -191,8 +201,10 @@ func TestBadSamples(t *testing.T) {
 		want string
 	}{
 		{good, []float64{1}, "interval: sample b has 1 values: at least 2 are needed"},
-		{[]float64{1, math.NaN(), 2}, good, "interval: sample a[1] = NaN: must be finite and at most 1e150 in size"},
-		{good, []float64{1, 2, math.Inf(-1)}, "interval: sample b[2] = -Inf: must be finite and at most 1e150 in size"},
+		{[]float64{1, math.NaN(), 2}, good, "interval: sample a[1] = NaN: must be finite and at " +
+			"most 1e150 in size"},
+		{good, []float64{1, 2, math.Inf(-1)}, "interval: sample b[2] = -Inf: must be finite and " +
+			"at most 1e150 in size"},
 	} {
 		if _, err := interval.Welch(c.a, c.b); err == nil || err.Error() != c.want {
 			t.Errorf("%v, want %s", err, c.want)
@@ -271,9 +283,12 @@ func TestClopperPearson(t *testing.T) {
 		s, n          int
 		level, lo, hi float64
 	}{
-		{0, 10, .95, 0, 0.308497107818761}, {10, 10, .95, 0.691502892181239, 1}, {3, 10, .95, 0.0667395111777345, 0.6524528500599973},
-		{3, 10, .99, 0.0370072210962321, 0.7351139852871308}, {1, 1000000, .95, 2.53178076637942e-08, 5.57163065517224e-06},
-		{500, 1000, .95, 0.468549172971792, 0.531450827028208}, {81, 263, .95, 0.252736745585271, 0.367621922601351},
+		{0, 10, .95, 0, 0.308497107818761}, {10, 10, .95, 0.691502892181239, 1},
+		{3, 10, .95, 0.0667395111777345, 0.6524528500599973},
+		{3, 10, .99, 0.0370072210962321, 0.7351139852871308},
+		{1, 1000000, .95, 2.53178076637942e-08, 5.57163065517224e-06},
+		{500, 1000, .95, 0.468549172971792, 0.531450827028208},
+		{81, 263, .95, 0.252736745585271, 0.367621922601351},
 	} {
 		lo, hi, err := interval.ClopperPearson(c.s, c.n, c.level)
 		if err != nil {
@@ -292,7 +307,8 @@ func TestClopperPearson(t *testing.T) {
 	}
 }
 
-// Coverage of Clopper–Pearson, exactly: the probability that the interval misses, summed over all outcomes, is at most 1 − level.
+// Coverage of Clopper–Pearson, exactly: the probability that the interval misses, summed over all
+// outcomes, is at most 1 − level.
 func TestClopperPearsonCoverage(t *testing.T) {
 	const n, level = 40, .95
 	for _, p := range []float64{.001, .01, .1, .3, .5, .77, .999} {
@@ -312,9 +328,10 @@ func TestClopperPearsonCoverage(t *testing.T) {
 	}
 }
 
-// Coverage of the Student interval on Gaussian data is exactly its level. 40 000 samples of five: the count that cover is
-// Binomial(40 000, .95), whose standard deviation is 43.6; a deviation beyond 5 of them (218) is a false alarm of 5.8e-7.
-// A Gaussian multiplier (1.96) would cover 87.8 % and is caught.
+// Coverage of the Student interval on Gaussian data is exactly its level. 40 000 samples of five:
+// the count that cover is Binomial(40 000, .95), whose standard deviation is 43.6; a deviation
+// beyond 5 of them (218) is a false alarm of 5.8e-7. A Gaussian multiplier (1.96) would cover 87.8
+// % and is caught.
 func TestStudentCoverage(t *testing.T) {
 	const samples, n, level = 40000, 5, .95
 	r := rand.New(rand.NewPCG(1, 2))
@@ -333,8 +350,9 @@ func TestStudentCoverage(t *testing.T) {
 	}
 }
 
-// The rate of false rejections of three true nulls after Holm, tested together by Welch at unequal variances, is at most 5 %.
-// 10 000 families: standard deviation 21.8, so 500 + 5·21.8 = 609 is passed with probability below 1e-6.
+// The rate of false rejections of three true nulls after Holm, tested together by Welch at unequal
+// variances, is at most 5 %. 10 000 families: standard deviation 21.8, so 500 + 5·21.8 = 609 is
+// passed with probability below 1e-6.
 func TestFamilywiseError(t *testing.T) {
 	const families, limit = 10000, 609
 	r := rand.New(rand.NewPCG(3, 4))
@@ -413,7 +431,8 @@ func TestClopperPearsonAtExtremeLevels(t *testing.T) {
 					}
 				}
 				if k < n && 1-hi > 1e-10 { // nearer to 1 doubles are too far apart
-					if got := mathext.RegIncBeta(float64(n-k), float64(k+1), 1-hi); math.Abs(got/tail-1) > 1e-4 {
+					if got := mathext.RegIncBeta(float64(n-k), float64(k+1),
+						1-hi); math.Abs(got/tail-1) > 1e-4 {
 						t.Errorf("%d of %d at tail %g: the upper end %v has tail %g", k, n, tail, hi, got)
 					}
 				}
@@ -425,7 +444,8 @@ func TestClopperPearsonAtExtremeLevels(t *testing.T) {
 	}
 }
 
-// Where a sample has no spread the answer is by rule, not by a t statistic: worked by hand, with the degrees of freedom that are promised.
+// Where a sample has no spread the answer is by rule, not by a t statistic: worked by hand, with
+// the degrees of freedom that are promised.
 func TestTestsWithoutSpread(t *testing.T) {
 	zero := []float64{0, 0, 0}
 	for _, c := range []struct {
@@ -435,18 +455,24 @@ func TestTestsWithoutSpread(t *testing.T) {
 		want interval.Test
 	}{
 		{"paired, all zero", interval.Paired, zero, zero, interval.Test{Statistic: 0, DF: 2, P: 1}},
-		{"paired, same", interval.Paired, []float64{1, 2, 4, 5}, []float64{1, 2, 4, 5}, interval.Test{Statistic: 0, DF: 3, P: 1}},
-		{"paired, one more", interval.Paired, []float64{2, 3, 5, 6}, []float64{1, 2, 4, 5}, interval.Test{Statistic: math.Inf(1), DF: 3, P: 0.125}},
-		// The spread, some 10^-8, is below what sums of numbers of 10^6 round away (10^-6), and the mean is not.
-		{"paired, spread of rounding", interval.Paired, []float64{1e6 + 1, 1e6 + 1, 1e6 + 1 + 1e-8}, []float64{1e6, 1e6, 1e6},
+		{"paired, same", interval.Paired, []float64{1, 2, 4, 5}, []float64{1, 2, 4, 5},
+			interval.Test{Statistic: 0, DF: 3, P: 1}},
+		{"paired, one more", interval.Paired, []float64{2, 3, 5, 6}, []float64{1, 2, 4, 5},
+			interval.Test{Statistic: math.Inf(1), DF: 3, P: 0.125}},
+		// The spread, some 10^-8, is below what sums of numbers of 10^6 round away (10^-6), and
+		// the mean is not.
+		{"paired, spread of rounding", interval.Paired, []float64{1e6 + 1, 1e6 + 1, 1e6 + 1 + 1e-8},
+			[]float64{1e6, 1e6, 1e6},
 			interval.Test{Statistic: math.Inf(1), DF: 2, P: 0.25}},
-		{"welch, both constant", interval.Welch, []float64{3, 3}, []float64{4, 4, 4, 4}, interval.Test{Statistic: math.Inf(-1), DF: 4, P: 0}},
+		{"welch, both constant", interval.Welch, []float64{3, 3}, []float64{4, 4, 4, 4},
+			interval.Test{Statistic: math.Inf(-1), DF: 4, P: 0}},
 	} {
 		if got, err := c.test(c.a, c.b); err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", c.name, got, err, c.want)
 		}
 	}
-	// Small numbers may have a small spread: differences of 1, 2 and 3·10^-15 have mean 2 and standard error 1/√3, t = 2√3.
+	// Small numbers may have a small spread: differences of 1, 2 and 3·10^-15 have mean 2 and
+	// standard error 1/√3, t = 2√3.
 	got, err := interval.Paired([]float64{1e-15, 2e-15, 3e-15}, zero)
 	if err != nil || math.Abs(got.Statistic-2*math.Sqrt(3)) > 1e-12 || got.DF != 2 {
 		t.Errorf("%+v, %v", got, err)

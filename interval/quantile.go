@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// Quantile returns the quantile of order p of a sample that is already sorted in increasing order. It is type 7 of Hyndman and Fan
-// (American Statistician 50, 1996), the default of R, NumPy and Excel: with h = (n−1)p, the linear interpolation between the order
-// statistics ⌊h⌋ and ⌊h⌋+1 (counted from 0). An empty sample or an order outside [0,1] gives NaN.
+// Quantile returns the quantile of order p of a sample that is already sorted in increasing order.
+// It is type 7 of Hyndman and Fan (American Statistician 50, 1996), the default of R, NumPy and
+// Excel: with h = (n−1)p, the linear interpolation between the order statistics ⌊h⌋ and ⌊h⌋+1
+// (counted from 0). An empty sample or an order outside [0,1] gives NaN.
 func Quantile(sorted []float64, p float64) float64 {
 	n := len(sorted)
 	if n == 0 || !(p >= 0 && p <= 1) {
@@ -27,7 +28,8 @@ func Quantile(sorted []float64, p float64) float64 {
 	return min(max(q, lo), hi) // rounding must not leave the bracket
 }
 
-// Quantiles returns the quantiles of x, which need not be sorted, at each order of p; see Quantile. If x holds a NaN, all are NaN.
+// Quantiles returns the quantiles of x, which need not be sorted, at each order of p; see Quantile.
+// If x holds a NaN, all are NaN.
 func Quantiles(x []float64, p ...float64) []float64 {
 	sorted := slices.Clone(x)
 	slices.Sort(sorted) // NaNs come first

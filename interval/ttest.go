@@ -14,15 +14,18 @@ type Test struct {
 	Statistic, DF, P float64
 }
 
-// Paired tests whether the means of two samples are equal when a[i] and b[i] belong together (the same run, the same world): a
-// one-sample t test of the differences a[i]−b[i], with n−1 degrees of freedom, two-sided. It assumes roughly Gaussian differences.
+// Paired tests whether the means of two samples are equal when a[i] and b[i] belong together (the
+// same run, the same world): a one-sample t test of the differences a[i]−b[i], with n−1 degrees of
+// freedom, two-sided. It assumes roughly Gaussian differences.
 //
-// Differences without any spread, beyond the rounding of a and b, have no t statistic. They are answered by the sign test, which is exact
-// whatever their law: all zero gives p = 1, all equal to another value p = 2^(1−n). Regret comes in steps, so that two runs often agree by
-// chance, and an infinite statistic would call that certain.
+// Differences without any spread, beyond the rounding of a and b, have no t statistic. They are
+// answered by the sign test, which is exact whatever their law: all zero gives p = 1, all equal to
+// another value p = 2^(1−n). Regret comes in steps, so that two runs often agree by chance, and an
+// infinite statistic would call that certain.
 func Paired(a, b []float64) (Test, error) {
 	if len(a) != len(b) {
-		return Test{}, fmt.Errorf("interval: paired samples of %d and %d values: lengths must be equal", len(a), len(b))
+		return Test{}, fmt.Errorf("interval: paired samples of %d and %d values: lengths must be "+
+			"equal", len(a), len(b))
 	}
 	if err := check("a", a); err != nil {
 		return Test{}, err
@@ -41,14 +44,16 @@ func Paired(a, b []float64) (Test, error) {
 		if math.Abs(mean) <= rounding {
 			return Test{Statistic: 0, DF: float64(len(d) - 1), P: 1}, nil
 		}
-		return Test{Statistic: math.Copysign(math.Inf(1), mean), DF: float64(len(d) - 1), P: math.Ldexp(1, 1-len(d))}, nil
+		return Test{Statistic: math.Copysign(math.Inf(1), mean), DF: float64(len(d) - 1),
+			P: math.Ldexp(1, 1-len(d))}, nil
 	}
 	return student(mean, se, float64(len(d)-1)), nil
 }
 
-// Welch tests whether the means of two independent samples are equal without assuming equal variances (Welch, Biometrika 34, 1947),
-// two-sided, with the Welch–Satterthwaite degrees of freedom. Two samples without any spread are answered exactly: equal means give
-// p = 1, others p = 0 (and DF is the pooled n+m−2).
+// Welch tests whether the means of two independent samples are equal without assuming equal
+// variances (Welch, Biometrika 34, 1947), two-sided, with the Welch–Satterthwaite degrees of
+// freedom. Two samples without any spread are answered exactly: equal means give p = 1, others p =
+// 0 (and DF is the pooled n+m−2).
 func Welch(a, b []float64) (Test, error) {
 	if err := check("a", a); err != nil {
 		return Test{}, err
@@ -62,7 +67,8 @@ func Welch(a, b []float64) (Test, error) {
 	se := math.Hypot(sa, sb)
 	df := da + db
 	if se > 0 {
-		// Shares of the variance, so that neither tiny nor huge variances under- or overflow when squared twice.
+		// Shares of the variance, so that neither tiny nor huge variances under- or overflow
+		// when squared twice.
 		ra, rb := sa/se, sb/se
 		df = 1 / (float64(ra*ra*ra*ra)/da + float64(rb*rb*rb*rb)/db)
 	}
@@ -90,15 +96,17 @@ func check(name string, x []float64) error {
 	}
 	for i, v := range x {
 		if !(math.Abs(v) <= 1e150) { // its square must stay finite
-			return fmt.Errorf("interval: sample %s[%d] = %v: must be finite and at most 1e150 in size", name, i, v)
+			return fmt.Errorf("interval: sample %s[%d] = %v: must be finite and at most 1e150 in "+
+				"size", name, i, v)
 		}
 	}
 	return nil
 }
 
-// Holm returns the p-values adjusted for their number by Holm's step-down procedure (Scandinavian Journal of Statistics 6, 1979), in
-// the order given: rejecting where the adjusted value is at most α keeps the probability of any false rejection at most α, however
-// the tests depend on each other. The i-th smallest of m becomes the running maximum of min(1, (m−i+1)·p).
+// Holm returns the p-values adjusted for their number by Holm's step-down procedure (Scandinavian
+// Journal of Statistics 6, 1979), in the order given: rejecting where the adjusted value is at most
+// α keeps the probability of any false rejection at most α, however the tests depend on each other.
+// The i-th smallest of m becomes the running maximum of min(1, (m−i+1)·p).
 func Holm(p []float64) ([]float64, error) {
 	order := make([]int, len(p))
 	for i, v := range p {

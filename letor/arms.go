@@ -28,11 +28,13 @@ func (a Arms) Len(arm int) int {
 	return n
 }
 
-// WriteCSV writes every row as a logged reward, with the header arm,reward: arms are numbered from 1, rewards are ratings over MaxRating. So
-// experiments read it: its arms' laws are those of their logged rewards.
+// WriteCSV writes every row as a logged reward, with the header arm,reward: arms are numbered
+// from 1, rewards are ratings over MaxRating. So experiments read it: its arms' laws are those of
+// their logged rewards.
 //
-// The rows come in an order drawn from the seed. A trial on logged data plays an arm's rewards one after another and takes them for independent
-// draws: in the order of the ratings it would see the worst ones only, and in that of the file those of one query together.
+// The rows come in an order drawn from the seed. A trial on logged data plays an arm's rewards one
+// after another and takes them for independent draws: in the order of the ratings it would see the
+// worst ones only, and in that of the file those of one query together.
 func (a Arms) WriteCSV(w io.Writer) error {
 	var lines []string
 	var log []int32 // of each row, its line
@@ -44,7 +46,8 @@ func (a Arms) WriteCSV(w io.Writer) error {
 			for range count {
 				log = append(log, int32(len(lines)))
 			}
-			lines = append(lines, fmt.Sprintf("%d,%s\n", arm+1, strconv.FormatFloat(float64(rating)/MaxRating, 'g', -1, 64)))
+			lines = append(lines, fmt.Sprintf("%d,%s\n", arm+1,
+				strconv.FormatFloat(float64(rating)/MaxRating, 'g', -1, 64)))
 		}
 	}
 	random := rand.New(noise.Key{Seed: a.Seed, Experiment: "letor order", Role: noise.RoleInstance}.ChaCha8())

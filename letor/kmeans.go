@@ -16,14 +16,16 @@ type Options struct {
 	Clusters int    // K, at least 2; 50 in 003
 	Seed     uint64 // of the sample and of k-means++
 	Features int    // of a row; 0: as many as the first row has
-	// Sample is how many rows centres are fitted to, drawn uniformly without replacement; 0 means DefaultSample. All rows are then given to the nearest
-	// centre.
+	// Sample is how many rows centres are fitted to, drawn uniformly without replacement; 0 means
+	// DefaultSample. All rows are then given to the nearest centre.
 	Sample int
 	Steps  int // at most so many steps of Lloyd's; 0 means DefaultSteps
-	// Starts is from how many draws of k-means++ Lloyd's algorithm goes; the best end is taken, as each is a local optimum only. 0 means DefaultStarts.
+	// Starts is from how many draws of k-means++ Lloyd's algorithm goes; the best end is taken, as
+	// each is a local optimum only. 0 means DefaultStarts.
 	Starts int
-	// Raw leaves features as they are. Otherwise each is divided by its standard deviation in the sample: in the MSLR data some are counts in the millions,
-	// and alone would decide. 003 does not say.
+	// Raw leaves features as they are. Otherwise each is divided by its standard deviation in
+	// the sample: in the MSLR data some are counts in the millions, and alone would decide.
+	// 003 does not say.
 	Raw bool
 }
 
@@ -41,14 +43,16 @@ type Arms struct {
 	Rows    int
 	Queries int // different ones in a row: changes of the query
 	Dim     int
-	Fitted  int     // rows of the sample
-	Steps   int     // of Lloyd's algorithm, from the best start
-	Inertia float64 // mean squared distance to the nearest centre, over all rows, in the units of Options.Raw
+	Fitted  int // rows of the sample
+	Steps   int // of Lloyd's algorithm, from the best start
+	// mean squared distance to the nearest centre, over all rows, in the units of Options.Raw
+	Inertia float64
 }
 
-// Cluster reads a file twice: open gives a reader of its beginning, each time. Centres start by k-means++ (Arthur and Vassilvitskii 2007) and move by Lloyd's
-// algorithm until no row changes its cluster. A cluster that loses all its rows gets the row that is farthest from its centre. The same file, options and
-// architecture give the same arms.
+// Cluster reads a file twice: open gives a reader of its beginning, each time. Centres start by
+// k-means++ (Arthur and Vassilvitskii 2007) and move by Lloyd's algorithm until no row changes its
+// cluster. A cluster that loses all its rows gets the row that is farthest from its centre. The
+// same file, options and architecture give the same arms.
 func Cluster(ctx context.Context, open func() (io.ReadCloser, error), o Options) (Arms, error) {
 	if o.Clusters < 2 {
 		return Arms{}, fmt.Errorf("letor: clusters is %d, must be at least 2", o.Clusters)
@@ -57,7 +61,8 @@ func Cluster(ctx context.Context, open func() (io.ReadCloser, error), o Options)
 		o.Sample = max(DefaultSample, o.Clusters)
 	}
 	if o.Sample < o.Clusters {
-		return Arms{}, fmt.Errorf("letor: sample is %d, must be at least the number of clusters, %d", o.Sample, o.Clusters)
+		return Arms{}, fmt.Errorf("letor: sample is %d, must be at least the number of clusters, %d",
+			o.Sample, o.Clusters)
 	}
 	if o.Steps == 0 {
 		o.Steps = DefaultSteps
@@ -79,7 +84,8 @@ func Cluster(ctx context.Context, open func() (io.ReadCloser, error), o Options)
 	}
 	n := len(points) / dim
 	if n < o.Clusters {
-		return Arms{}, fmt.Errorf("letor: the file has %d rows, must have at least as many as clusters, %d", n, o.Clusters)
+		return Arms{}, fmt.Errorf("letor: the file has %d rows, must have at least as many as "+
+			"clusters, %d", n, o.Clusters)
 	}
 	scale := scales(points, dim, o.Raw)
 	for i := range points {
@@ -101,7 +107,8 @@ func Cluster(ctx context.Context, open func() (io.ReadCloser, error), o Options)
 		}
 	}
 	if centres == nil {
-		return Arms{}, errors.New("letor: squared distances overflow: the features are too large to be left as they are")
+		return Arms{}, errors.New("letor: squared distances overflow: the features are too large " +
+			"to be left as they are")
 	}
 	out := Arms{Counts: make([][MaxRating + 1]int, o.Clusters), Seed: o.Seed, Dim: dim, Fitted: n, Steps: steps}
 	query := -1
@@ -124,7 +131,8 @@ func Cluster(ctx context.Context, open func() (io.ReadCloser, error), o Options)
 	out.Inertia /= float64(out.Rows)
 	for c, count := range out.Counts {
 		if count == ([MaxRating + 1]int{}) {
-			return Arms{}, fmt.Errorf("letor: cluster %d has no row: take fewer clusters than %d, or another seed", c+1, o.Clusters)
+			return Arms{}, fmt.Errorf("letor: cluster %d has no row: take fewer clusters than "+
+				"%d, or another seed", c+1, o.Clusters)
 		}
 	}
 	return out, nil
@@ -157,7 +165,8 @@ func each(ctx context.Context, open func() (io.ReadCloser, error), features int,
 }
 
 // sample draws o.Sample rows uniformly without replacement: Vitter's algorithm R (1985).
-func sample(ctx context.Context, open func() (io.ReadCloser, error), o Options, random *rand.Rand) (points []float32, dim int, err error) {
+func sample(ctx context.Context, open func() (io.ReadCloser, error), o Options,
+	random *rand.Rand) (points []float32, dim int, err error) {
 	seen := 0
 	err = each(ctx, open, o.Features, func(row Row) {
 		dim = len(row.Features)
@@ -198,7 +207,8 @@ func scales(points []float32, dim int, raw bool) []float32 {
 	return scale
 }
 
-// plusPlus chooses rows as centres, each next one with a probability that goes with its squared distance to those there are.
+// plusPlus chooses rows as centres, each next one with a probability that goes with its squared
+// distance to those there are.
 func plusPlus(points []float32, dim, k int, random *rand.Rand) ([][]float32, error) {
 	n := len(points) / dim
 	row := func(i int) []float32 { return points[i*dim : (i+1)*dim] }
@@ -214,7 +224,8 @@ func plusPlus(points []float32, dim, k int, random *rand.Rand) ([][]float32, err
 			sum += away[i]
 		}
 		if !(sum > 0) {
-			return nil, fmt.Errorf("letor: the rows have only %d different feature vectors, must have at least as many as clusters, %d", len(centres), k)
+			return nil, fmt.Errorf("letor: the rows have only %d different feature vectors, must "+
+				"have at least as many as clusters, %d", len(centres), k)
 		}
 		u, at := random.Float64()*sum, n-1
 		for i, d := range away {
@@ -231,8 +242,10 @@ func plusPlus(points []float32, dim, k int, random *rand.Rand) ([][]float32, err
 	return centres, nil
 }
 
-// lloyd moves centres to the means of their rows until no row changes. It tells its steps and the sum of squared distances that is left.
-func lloyd(ctx context.Context, points []float32, centres [][]float32, dim, most int) (steps int, inertia float64, err error) {
+// lloyd moves centres to the means of their rows until no row changes. It tells its steps and the
+// sum of squared distances that is left.
+func lloyd(ctx context.Context, points []float32, centres [][]float32, dim, most int) (steps int,
+	inertia float64, err error) {
 	n, k := len(points)/dim, len(centres)
 	of := make([]int32, n)
 	for i := range of {

@@ -41,7 +41,8 @@ func rows(t testing.TB, text string, features int) ([]Row, error) {
 }
 
 func TestReader(t *testing.T) {
-	got, err := rows(t, "2 qid:10 1:0.5 2:-3 3:1e-3 # a page\r\n\n# only a comment\n0 qid:11 3:7\n4  qid:11\t1:12345.25", 0)
+	got, err := rows(t, "2 qid:10 1:0.5 2:-3 3:1e-3 # a page\r\n\n# only a comment\n0 qid:11 "+
+		"3:7\n4  qid:11\t1:12345.25", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,8 @@ func TestReaderErrors(t *testing.T) {
 		features int
 		want     string
 	}{
-		{"1 qid:1 1:2\n5 qid:1 1:2\n", 0, `letor: not in the LETOR form: line 2: the rating must be a whole number from 0 to 4`},
+		{"1 qid:1 1:2\n5 qid:1 1:2\n",
+			0, `letor: not in the LETOR form: line 2: the rating must be a whole number from 0 to 4`},
 		{"x qid:1 1:2", 0, `line 1: the rating must be`},
 		{"-1 qid:1 1:2", 0, `line 1: the rating must be`},
 		{"1.5 qid:1 1:2", 0, `line 1: the rating must be`},
@@ -106,13 +108,16 @@ func TestReaderProperty(t *testing.T) {
 		var text strings.Builder
 		var want []Row
 		for range rapid.IntRange(1, 20).Draw(t, "rows") {
-			row := Row{Rating: rapid.IntRange(0, 4).Draw(t, "rating"), Query: rapid.IntRange(0, min(1<<50, math.MaxInt)).Draw(t, "query"), Features: make([]float32, dim)}
+			row := Row{Rating: rapid.IntRange(0, 4).Draw(t, "rating"),
+				Query:    rapid.IntRange(0, min(1<<50, math.MaxInt)).Draw(t, "query"),
+				Features: make([]float32, dim)}
 			fmt.Fprintf(&text, "%d qid:%d", row.Rating, row.Query)
 			for i := range dim {
 				if rapid.Bool().Draw(t, "there") {
 					x := rapid.Float32().Filter(func(x float32) bool { return x-x == 0 }).Draw(t, "x")
 					row.Features[i] = x
-					fmt.Fprintf(&text, " %d:%s", i+1, strconv.FormatFloat(float64(x), rapid.SampledFrom([]byte{'g', 'e', 'f'}).Draw(t, "form"), -1, 32))
+					fmt.Fprintf(&text, " %d:%s", i+1, strconv.FormatFloat(float64(x),
+						rapid.SampledFrom([]byte{'g', 'e', 'f'}).Draw(t, "form"), -1, 32))
 				}
 			}
 			text.WriteByte('\n')
@@ -132,7 +137,8 @@ func TestReaderProperty(t *testing.T) {
 }
 
 func FuzzReader(f *testing.F) {
-	for _, s := range []string{"2 qid:10 1:0.5 2:-3 3:1e-3 # a\n0 qid:11 3:7\n", "1 qid:1 1:2 1:3", "\x1f\x8b", "4 qid:9 2:1e38", "\r\n#\n"} {
+	for _, s := range []string{"2 qid:10 1:0.5 2:-3 3:1e-3 # a\n0 qid:11 3:7\n", "1 qid:1 1:2 1:3",
+		"\x1f\x8b", "4 qid:9 2:1e38", "\r\n#\n"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -161,7 +167,8 @@ func opener(text string) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }
 }
 
-// Planted groups are found: the tallies of ratings are those of the groups, row by row of the file; the same seed gives the same arms. Half as many clusters are worse.
+// Planted groups are found: the tallies of ratings are those of the groups, row by row of the file;
+// the same seed gives the same arms. Half as many clusters are worse.
 func TestClusterFindsGroups(t *testing.T) {
 	const n, dim, k = 3000, 12, 8
 	var text bytes.Buffer
@@ -216,14 +223,16 @@ func TestClusterFindsGroups(t *testing.T) {
 	}
 }
 
-// By hand: rows at 0, 1, 10, 11 with ratings 0, 4, 2, 2 make two clusters of means ½ and ½, distances ¼ each.
+// By hand: rows at 0, 1, 10, 11 with ratings 0, 4, 2, 2 make two clusters of means ½ and ½,
+// distances ¼ each.
 func TestClusterByHand(t *testing.T) {
 	text := "0 qid:1 1:0\n4 qid:1 1:1\n2 qid:2 1:10\n2 qid:2 1:11\n"
 	a, err := Cluster(context.Background(), opener(text), Options{Clusters: 2, Raw: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Inertia != 0.25 || a.Len(0) != 2 || a.Len(1) != 2 || a.Mean(0) != 0.5 || a.Mean(1) != 0.5 || a.Queries != 2 {
+	if a.Inertia != 0.25 || a.Len(0) != 2 || a.Len(1) != 2 || a.Mean(0) != 0.5 ||
+		a.Mean(1) != 0.5 || a.Queries != 2 {
 		t.Errorf("%+v", a)
 	}
 	var csv bytes.Buffer
@@ -248,13 +257,15 @@ func TestClusterErrors(t *testing.T) {
 	}{
 		{nil, four, Options{Clusters: 1}, "clusters is 1, must be at least 2"},
 		{nil, four, Options{Clusters: 5}, "the file has 4 rows, must have at least as many as clusters, 5"},
-		{nil, four, Options{Clusters: 4}, "only 3 different feature vectors, must have at least as many as clusters, 4"},
+		{nil, four, Options{Clusters: 4}, "only 3 different feature vectors, must have at least " +
+			"as many as clusters, 4"},
 		{nil, four, Options{Clusters: 3, Sample: 2}, "sample is 2, must be at least the number of clusters, 3"},
 		{nil, four, Options{Clusters: 2, Steps: -1}, "steps is -1, must be at least 1"},
 		{nil, four, Options{Clusters: 2, Starts: -1}, "starts is -1, must be at least 1"},
 		{nil, "", Options{Clusters: 2}, "the file has no row"},
 		{nil, four + "7 qid:1 1:1\n", Options{Clusters: 2}, `line 5: the rating`},
-		{nil, "0 qid:1 1:1e30\n0 qid:1 1:2e30\n0 qid:1 1:5e30\n", Options{Clusters: 2, Raw: true}, "squared distances overflow"},
+		{nil, "0 qid:1 1:1e30\n0 qid:1 1:2e30\n0 qid:1 1:5e30\n", Options{Clusters: 2, Raw: true},
+			"squared distances overflow"},
 		{ctx, four, Options{Clusters: 2}, "context canceled"},
 	} {
 		if c.ctx == nil {
@@ -264,7 +275,9 @@ func TestClusterErrors(t *testing.T) {
 			t.Errorf("%+v: error is %v, want %q", c.o, err, c.want)
 		}
 	}
-	if _, err := Cluster(context.Background(), func() (io.ReadCloser, error) { return nil, errors.New("gone") }, Options{Clusters: 2}); err == nil || !strings.Contains(err.Error(), "gone") {
+	if _, err := Cluster(context.Background(), func() (io.ReadCloser, error) {
+		return nil, errors.New("gone")
+	}, Options{Clusters: 2}); err == nil || !strings.Contains(err.Error(), "gone") {
 		t.Errorf("error is %v", err)
 	}
 	if err := WriteSample(io.Discard, 0, 1, 1, 0); err == nil {
@@ -272,8 +285,10 @@ func TestClusterErrors(t *testing.T) {
 	}
 }
 
-// The log has each row once, and in an order that says nothing: a trial plays an arm's rewards one after another, so the first of them must have the
-// arm's mean too. 400 of 4000 drawn without replacement miss it by less than 6 standard errors; a log in the order of the ratings, by more than 17.
+// The log has each row once, and in an order that says nothing: a trial plays an arm's rewards
+// one after another, so the first of them must have the arm's mean too. 400 of 4000 drawn
+// without replacement miss it by less than 6 standard errors; a log in the order of the
+// ratings, by more than 17.
 func TestWriteCSVOrder(t *testing.T) {
 	a := Arms{Counts: [][MaxRating + 1]int{{1000, 1000, 1000, 500, 500}, {2000, 500, 500, 500, 500}}, Seed: 1}
 	var one, again, other bytes.Buffer
@@ -308,12 +323,14 @@ func TestWriteCSVOrder(t *testing.T) {
 		}
 		se := math.Sqrt(square / float64(len(rewards)) / 400 * 0.9)
 		if z := (first - a.Mean(arm)) / se; math.Abs(z) > 6 {
-			t.Errorf("arm %d: its first 400 rewards have mean %v, all of them %v: %.1f standard errors", arm+1, first, a.Mean(arm), z)
+			t.Errorf("arm %d: its first 400 rewards have mean %v, all of them %v: %.1f standard "+
+				"errors", arm+1, first, a.Mean(arm), z)
 		}
 	}
 }
 
-// k-means++ never takes a row twice while others are left, and Lloyd's steps never make things worse: the inertia of the centres is at most that at the start.
+// k-means++ never takes a row twice while others are left, and Lloyd's steps never make things
+// worse: the inertia of the centres is at most that at the start.
 func TestLloydDescends(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, k := rapid.IntRange(4, 60).Draw(t, "n"), rapid.IntRange(2, 4).Draw(t, "k")
@@ -323,7 +340,8 @@ func TestLloydDescends(t *testing.T) {
 		}
 		last := math.Inf(1)
 		for _, steps := range []int{1, 2, 5, 100} {
-			a, err := Cluster(context.Background(), opener(text.String()), Options{Clusters: k, Steps: steps, Seed: 7, Starts: 1})
+			a, err := Cluster(context.Background(), opener(text.String()),
+				Options{Clusters: k, Steps: steps, Seed: 7, Starts: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -392,7 +410,8 @@ func BenchmarkCluster(b *testing.B) {
 
 var update = flag.Bool("update", false, "write examples/letor-sample.txt and letor-arms.csv anew")
 
-// The sample in examples is what WriteSample makes, and the arms are those of sotto letor, on every machine.
+// The sample in examples is what WriteSample makes, and the arms are those of sotto letor,
+// on every machine.
 func TestShippedSample(t *testing.T) {
 	const path = "../examples/letor-sample.txt"
 	var want bytes.Buffer
@@ -409,7 +428,8 @@ func TestShippedSample(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want.Bytes()) {
-		t.Errorf("%s is not what WriteSample makes: go test ./letor -run ShippedSample -update writes it anew", path)
+		t.Errorf("%s is not what WriteSample makes: go test ./letor -run ShippedSample -update "+
+			"writes it anew", path)
 	}
 
 	const armsPath = "../examples/letor-arms.csv"

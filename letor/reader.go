@@ -24,7 +24,8 @@ const MaxFeatures = 1 << 16
 // maxLine bounds a line, in bytes.
 const maxLine = 1 << 22
 
-// A Row is one line: how relevant a page is to a query. Features is the Reader's own, and holds until the next row.
+// A Row is one line: how relevant a page is to a query. Features is the Reader's own, and holds
+// until the next row.
 type Row struct {
 	Rating   int // 0 to MaxRating
 	Query    int
@@ -35,7 +36,8 @@ type Row struct {
 //
 //	2 qid:10032 1:0.056537 2:0.000000 … 136:0.000000 # comment
 //
-// Features that a row leaves out are 0; their numbers rise. Lines end in \n or \r\n; empty ones are skipped. It is for one goroutine.
+// Features that a row leaves out are 0; their numbers rise. Lines end in \n or \r\n; empty ones are
+// skipped. It is for one goroutine.
 type Reader struct {
 	in   *bufio.Reader
 	line int
@@ -43,10 +45,12 @@ type Reader struct {
 	row  Row
 }
 
-// NewReader reads rows of so many features; 0 is as many as the first row's last has. Data compressed by gzip are known by their first bytes.
+// NewReader reads rows of so many features; 0 is as many as the first row's last has. Data
+// compressed by gzip are known by their first bytes.
 func NewReader(r io.Reader, features int) (*Reader, error) {
 	if features < 0 || features > MaxFeatures {
-		return nil, fmt.Errorf("letor: features is %d, must be from 1 to %d, or 0 for as many as the first row has", features, MaxFeatures)
+		return nil, fmt.Errorf("letor: features is %d, must be from 1 to %d, or 0 for as many as "+
+			"the first row has", features, MaxFeatures)
 	}
 	in := bufio.NewReaderSize(r, 1<<16)
 	if head, err := in.Peek(2); err == nil && head[0] == 0x1f && head[1] == 0x8b {
@@ -65,8 +69,8 @@ func (r *Reader) Features() int { return r.dim }
 // Line is the number of the line that was read last.
 func (r *Reader) Line() int { return r.line }
 
-// Next is the next row, or io.EOF. An error that matches ErrFormat names the line and the field by number, and
-// nothing of what they hold: ratings are rewards.
+// Next is the next row, or io.EOF. An error that matches ErrFormat names the line and the field by
+// number, and nothing of what they hold: ratings are rewards.
 func (r *Reader) Next() (Row, error) {
 	for {
 		line, err := r.readLine()
@@ -165,7 +169,8 @@ func (r *Reader) parse(text []byte) error {
 	}
 	if first {
 		if last == 0 {
-			return errors.New("the first row has no feature, must have at least one, or their number must be given")
+			return errors.New("the first row has no feature, must have at least one, or their " +
+				"number must be given")
 		}
 		r.dim = last
 	}
@@ -203,8 +208,8 @@ func whole(b []byte) (int, bool) {
 	return n, true
 }
 
-// float is a finite number that fits a float32. Most have few digits and no exponent, and need no library: a quotient of two whole numbers
-// that doubles hold exactly is the nearest double.
+// float is a finite number that fits a float32. Most have few digits and no exponent, and need no
+// library: a quotient of two whole numbers that doubles hold exactly is the nearest double.
 func float(b []byte) (float32, bool) {
 	digits, point, minus := b, -1, false
 	if len(digits) > 0 && digits[0] == '-' {

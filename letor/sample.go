@@ -10,8 +10,9 @@ import (
 	"github.com/sotto-dp/sotto/noise"
 )
 
-// WriteSample writes rows of the LETOR form whose clusters are known: each row is of one of the groups, drawn uniformly, with features around the group's own
-// centre and a rating around its own mean. It is for tests and examples: it says nothing of any real search.
+// WriteSample writes rows of the LETOR form whose clusters are known: each row is of one of the
+// groups, drawn uniformly, with features around the group's own centre and a rating around its own
+// mean. It is for tests and examples: it says nothing of any real search.
 func WriteSample(w io.Writer, rows, features, groups int, seed uint64) error {
 	return writeSample(w, rows, features, groups, seed, nil)
 }
@@ -19,7 +20,8 @@ func WriteSample(w io.Writer, rows, features, groups int, seed uint64) error {
 // writeSample tells of each row which group it is of, if asked to.
 func writeSample(w io.Writer, rows, features, groups int, seed uint64, tell func(group int)) error {
 	if rows < 1 || features < 1 || features > MaxFeatures || groups < 1 {
-		return fmt.Errorf("letor: a sample of %d rows, %d features and %d groups: each must be at least 1, and features at most %d", rows, features, groups, MaxFeatures)
+		return fmt.Errorf("letor: a sample of %d rows, %d features and %d groups: each must be "+
+			"at least 1, and features at most %d", rows, features, groups, MaxFeatures)
 	}
 	random := rand.New(noise.Key{Seed: seed, Experiment: "letor sample", Role: noise.RoleInstance}.ChaCha8())
 	centre, mean := make([][]float64, groups), make([]float64, groups)

@@ -17,41 +17,47 @@ import (
 	"strings"
 )
 
-// A Format says what the columns of a log mean. The zero value is a log with columns arm and reward, in which every row is of
-// another person.
+// A Format says what the columns of a log mean. The zero value is a log with columns arm and
+// reward, in which every row is of another person.
 //
 // # A person with several rows
 //
-// A guarantee protects one contribution: a reward that is added to one sum, once. With User the rows of a person, which have the
-// same name in that column, become one contribution: first an arm is drawn, uniformly among the arms that she has rows of; then
-// her rows of that arm are clipped to [Lo,Hi], and their mean is what she contributes. Her other rows are not used.
+// A guarantee protects one contribution: a reward that is added to one sum, once. With User the
+// rows of a person, which have the same name in that column, become one contribution: first an arm
+// is drawn, uniformly among the arms that she has rows of; then her rows of that arm are clipped to
+// [Lo,Hi], and their mean is what she contributes. Her other rows are not used.
 //
-// The draw is a hash of the person's name and the arm's under a key that is random, or follows from Seed: the arm with the smallest
-// one is hers. So it depends on the columns of persons and of arms and on coins, and never on a reward, hers or another's: not on
-// whether it is missing either. Whatever all her rewards are, she contributes to the same arm one number within [Lo,Hi]. So two
-// logs that differ in all the rewards of one person give two lists of contributions that differ in one, and what is ε-DP of one
-// contribution is ε-DP of the person. That she is in the log, and which arms her rows are of, is not protected.
+// The draw is a hash of the person's name and the arm's under a key that is random, or follows from
+// Seed: the arm with the smallest one is hers. So it depends on the columns of persons and of arms
+// and on coins, and never on a reward, hers or another's: not on whether it is missing either.
+// Whatever all her rewards are, she contributes to the same arm one number within [Lo,Hi]. So two
+// logs that differ in all the rewards of one person give two lists of contributions that differ in
+// one, and what is ε-DP of one contribution is ε-DP of the person. That she is in the log, and
+// which arms her rows are of, is not protected.
 //
 // The mean reward of an arm is then a mean over people, each of whom counts once, and not over rows.
 //
 // # Order
 //
-// The rewards of an arm are shuffled, with coins that know nothing of them: if they are independent draws of one law that
-// somebody sorted, they are so again. It cannot mend rows that depend on each other, as those of one person do, nor a law that
-// changes while data come in.
+// The rewards of an arm are shuffled, with coins that know nothing of them: if they are independent
+// draws of one law that somebody sorted, they are so again. It cannot mend rows that depend on each
+// other, as those of one person do, nor a law that changes while data come in.
 //
-// Read also puts the arms in the order of their names then, so that, with the operating system's coins, what is read has the same
-// law in whatever order the file is. With InOrder or Seed the file's order must say nothing of the rewards: in a sorted file one
-// person's reward decides where the others' rows are, and no guarantee is about that.
+// Read also puts the arms in the order of their names then, so that, with the operating system's
+// coins, what is read has the same law in whatever order the file is. With InOrder or Seed the
+// file's order must say nothing of the rewards: in a sorted file one person's reward decides where
+// the others' rows are, and no guarantee is about that.
 //
 // # Missing rewards
 //
-// A cell that is no number is an error; with SkipMissing a row whose reward is missing (Table.Missing) is left out and counted.
-// Neither that number nor whose reward is missing is protected, for it shows in how many rewards there are.
+// A cell that is no number is an error; with SkipMissing a row whose reward is missing
+// (Table.Missing) is left out and counted. Neither that number nor whose reward is missing is
+// protected, for it shows in how many rewards there are.
 type Format struct {
 	Arm, Reward string // names of columns; empty: arm and reward
 	User        string // column of persons; empty: every row is of another person
-	// Lo and Hi are the range that a person's rows are clipped to, used with User only. They must not depend on the rewards.
+	// Lo and Hi are the range that a person's rows are clipped to, used with User only. They must
+	// not depend on the rewards.
 	Lo, Hi      float64
 	SkipMissing bool
 	InOrder     bool    // keep the order of the file, in which a person stands at her first row
@@ -60,11 +66,14 @@ type Format struct {
 
 // A Summary is what a log has beside its rewards.
 type Summary struct {
-	Names   []string // of arms: by number if all are integers; else by name for Read that shuffles, as they first appear for others
-	Rows    int      // read, with the missing ones
-	Skipped int      // rows whose reward is missing: this number is not private
-	People  int      // persons who contribute a reward, with User; else 0
-	Clipped bool     // with User, some row is outside [Lo,Hi]: this is not private, and for simulations only
+	// of arms: by number if all are integers; else by name for Read that shuffles, as they first
+	// appear for others
+	Names   []string
+	Rows    int // read, with the missing ones
+	Skipped int // rows whose reward is missing: this number is not private
+	People  int // persons who contribute a reward, with User; else 0
+	// with User, some row is outside [Lo,Hi]: this is not private, and for simulations only
+	Clipped bool
 }
 
 // A Log is a log in memory: for each arm, its rewards.
@@ -93,7 +102,8 @@ func (f Format) Read(r io.Reader) (Log, error) {
 	return out, nil
 }
 
-// Column reads the rewards alone, without a column of arms. With User a person contributes the mean of all her rows.
+// Column reads the rewards alone, without a column of arms. With User a person contributes the mean
+// of all her rows.
 func (f Format) Column(r io.Reader) ([]float64, Summary, error) {
 	var found []float64
 	s, _, key, err := f.scan(r, false, false, func(_ int, x float64) { found = append(found, x) })
@@ -104,8 +114,8 @@ func (f Format) Column(r io.Reader) ([]float64, Summary, error) {
 	return found, s, nil
 }
 
-// Tally reads a log and counts how often each arm had each reward. Memory grows with the number of distinct rewards of each arm,
-// not with the number of rows, unless there is a column of persons.
+// Tally reads a log and counts how often each arm had each reward. Memory grows with the number of
+// distinct rewards of each arm, not with the number of rows, unless there is a column of persons.
 func (f Format) Tally(r io.Reader) ([]map[float64]int, Summary, error) {
 	var found []map[float64]int
 	s, order, _, err := f.scan(r, true, false, func(a int, x float64) {
@@ -124,12 +134,14 @@ func (f Format) Tally(r io.Reader) ([]map[float64]int, Summary, error) {
 	return out, s, nil
 }
 
-// scan calls add for each contribution, in the order of the file. It numbers arms as they first appear; order is the one to show
-// them in, and the summary's: by name, if not as they appear.
-func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward float64)) (s Summary, order []int, key []byte, err error) {
+// scan calls add for each contribution, in the order of the file. It numbers arms as they first
+// appear; order is the one to show them in, and the summary's: by name, if not as they appear.
+func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward float64)) (s Summary,
+	order []int, key []byte, err error) {
 	fail := func(err error) (Summary, []int, []byte, error) { return Summary{}, nil, nil, err }
 	if f.User != "" && !(f.Lo < f.Hi) {
-		return fail(fmt.Errorf("range is [%v, %v], must be two numbers, the lower one first, to clip a person's rewards to", f.Lo, f.Hi))
+		return fail(fmt.Errorf("range is [%v, %v], must be two numbers, the lower one first, to "+
+			"clip a person's rewards to", f.Lo, f.Hi))
 	}
 	if key, err = f.key(); err != nil {
 		return fail(err)
@@ -142,7 +154,8 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 	column := func(name, usual string) (int, error) {
 		at, err := t.Column(cmp.Or(name, usual))
 		if err != nil && name == "" && len(t.columns) > 1 {
-			err = fmt.Errorf("%w; another name is given by --%s-column, in an experiment %[2]s_column", err, usual)
+			err = fmt.Errorf("%w; another name is given by --%s-column, in an experiment "+
+				"%[2]s_column", err, usual)
 		}
 		return at, err
 	}
@@ -160,7 +173,8 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 		}
 	}
 	if arms && arm == reward || f.User != "" && (user == reward || arms && user == arm) {
-		return fail(errors.New("one column has two uses: arms, rewards and persons must be in columns of their own"))
+		return fail(errors.New("one column has two uses: arms, rewards and persons must be in " +
+			"columns of their own"))
 	}
 
 	var (
@@ -205,7 +219,8 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 			s.Skipped++
 		} else if x, err = t.Number(reward); err != nil {
 			if !f.SkipMissing {
-				err = fmt.Errorf("%w; rows without a reward are left out by --skip-missing, in an experiment skip_missing: true", err)
+				err = fmt.Errorf("%w; rows without a reward are left out by --skip-missing, in "+
+					"an experiment skip_missing: true", err)
 			}
 			return fail(err)
 		}
@@ -234,7 +249,8 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 	}
 	for i, ok := range given {
 		if !ok {
-			return fail(fmt.Errorf("the arm that first appears in line %d has no rewards: all of them are missing, or its people have other arms too and were drawn for those", lines[i]))
+			return fail(fmt.Errorf("the arm that first appears in line %d has no rewards: all of "+
+				"them are missing, or its people have other arms too and were drawn for those", lines[i]))
 		}
 	}
 	if order, err = armOrder(names, lines, byName); err != nil {
@@ -246,8 +262,8 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 	return s, order, key, nil
 }
 
-// armOrder is the order of the arms: by number if every name is an integer, else by name or as they came. Which arm comes first in a
-// file that is sorted by its rewards tells of a reward.
+// armOrder is the order of the arms: by number if every name is an integer, else by name or as they
+// came. Which arm comes first in a file that is sorted by its rewards tells of a reward.
 func armOrder(names []string, lines []int, byName bool) ([]int, error) {
 	order := make([]int, len(names))
 	number := make([]int64, len(names))
@@ -266,7 +282,8 @@ func armOrder(names []string, lines []int, byName bool) ([]int, error) {
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(number[a], number[b]) })
 	for i := 1; i < len(order); i++ {
 		if a, b := order[i-1], order[i]; number[a] == number[b] {
-			return nil, fmt.Errorf("line %d: the arm is the same number as the one of line %d, written otherwise: write an arm in one way",
+			return nil, fmt.Errorf("line %d: the arm is the same number as the one of line %d, "+
+				"written otherwise: write an arm in one way",
 				max(lines[a], lines[b]), min(lines[a], lines[b]))
 		}
 	}
@@ -319,7 +336,8 @@ func newCrowd(key []byte, lo, hi float64) *crowd {
 	return &crowd{keyed: hmac.New(sha256.New, key), lo: lo, hi: hi, index: map[string]int{}}
 }
 
-// add is a row of a person. It decides on her arm before it looks at the reward, and whether that is missing.
+// add is a row of a person. It decides on her arm before it looks at the reward, and whether
+// that is missing.
 func (c *crowd) add(who string, arm int, name string, reward float64, missing bool) {
 	i, known := c.index[who]
 	if !known {

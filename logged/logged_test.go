@@ -18,18 +18,31 @@ func TestRead(t *testing.T) {
 		want     string // arms and rewards, in the order of the file
 		summary  [3]int // rows, skipped, people
 	}{
-		{"names by first appearance", "arm,reward\nred,1\nblue,0.5\nred,0\n", Format{}, "red [1 0] blue [0.5]", [3]int{3, 0, 0}},
-		{"integers by number", "arm,reward\n10,1\n2,0\n-1,0.5\n", Format{}, "-1 [0.5] 2 [0] 10 [1]", [3]int{3, 0, 0}},
-		{"a name among integers", "arm,reward\n10,1\nx,0\n2,0.5\n", Format{}, "10 [1] x [0] 2 [0.5]", [3]int{3, 0, 0}},
-		{"no last newline, CRLF, empty lines, mark", "\ufeffarm,reward\r\n1,1\r\n\r\n2,0", Format{}, "1 [1] 2 [0]", [3]int{2, 0, 0}},
-		{"quoted", "arm,reward\n\"a,b\",1\n\"say \"\"no\"\"\",0\n", Format{}, `a,b [1] say "no" [0]`, [3]int{2, 0, 0}},
-		{"unbounded rewards", "arm,reward\na,-3e2\nb,+4.5\nb,-0\n", Format{}, "a [-300] b [4.5 0]", [3]int{3, 0, 0}},
-		{"other columns, in another order", "day,sent,id,group\nmon,1,7,a\n\"tue,\n\",0,8,b\n", Format{Arm: "group", Reward: "sent"}, "a [1] b [0]", [3]int{2, 0, 0}},
-		{"missing rewards", "arm,reward\na,\na,1\nb,NA\nb,n/a\nb, \nb,NaN\nb,NULL\nb,None\nb,0\n", Format{SkipMissing: true}, "a [1] b [0]", [3]int{9, 7, 0}},
-		{"a person with rows of one arm", "who,arm,reward\nu,a,1\nv,b,0\nu,a,0\n", Format{User: "who", Hi: 1}, "a [0.5] b [0]", [3]int{3, 0, 2}},
-		{"rows are clipped before the mean is taken", "who,arm,reward\nu,a,100\nv,b,0\nu,a,-4\nu,a,1\n", Format{User: "who", Lo: -1, Hi: 3}, "a [1] b [0]", [3]int{4, 0, 2}},
-		{"no range", "who,arm,reward\nu,a,100\nv,b,0\nu,a,-4\n", Format{User: "who", Lo: math.Inf(-1), Hi: math.Inf(1)}, "a [48] b [0]", [3]int{3, 0, 2}},
-		{"a person whose rewards are missing", "who,arm,reward\nu,a,\nv,b,0\nu,a,1\nw,a,NA\n", Format{User: "who", Hi: 1, SkipMissing: true}, "a [1] b [0]", [3]int{4, 2, 2}},
+		{"names by first appearance", "arm,reward\nred,1\nblue,0.5\nred,0\n", Format{},
+			"red [1 0] blue [0.5]", [3]int{3, 0, 0}},
+		{"integers by number", "arm,reward\n10,1\n2,0\n-1,0.5\n", Format{}, "-1 [0.5] 2 [0] 10 [1]",
+			[3]int{3, 0, 0}},
+		{"a name among integers", "arm,reward\n10,1\nx,0\n2,0.5\n", Format{},
+			"10 [1] x [0] 2 [0.5]", [3]int{3, 0, 0}},
+		{"no last newline, CRLF, empty lines, mark", "\ufeffarm,reward\r\n1,1\r\n\r\n2,0", Format{},
+			"1 [1] 2 [0]", [3]int{2, 0, 0}},
+		{"quoted", "arm,reward\n\"a,b\",1\n\"say \"\"no\"\"\",0\n", Format{},
+			`a,b [1] say "no" [0]`, [3]int{2, 0, 0}},
+		{"unbounded rewards", "arm,reward\na,-3e2\nb,+4.5\nb,-0\n", Format{}, "a [-300] b [4.5 0]",
+			[3]int{3, 0, 0}},
+		{"other columns, in another order", "day,sent,id,group\nmon,1,7,a\n\"tue,\n\",0,8,b\n",
+			Format{Arm: "group", Reward: "sent"}, "a [1] b [0]", [3]int{2, 0, 0}},
+		{"missing rewards", "arm,reward\na,\na,1\nb,NA\nb,n/a\nb, \nb,NaN\nb,NULL\nb,None\nb,0\n",
+			Format{SkipMissing: true}, "a [1] b [0]", [3]int{9, 7, 0}},
+		{"a person with rows of one arm", "who,arm,reward\nu,a,1\nv,b,0\nu,a,0\n",
+			Format{User: "who", Hi: 1}, "a [0.5] b [0]", [3]int{3, 0, 2}},
+		{"rows are clipped before the mean is taken",
+			"who,arm,reward\nu,a,100\nv,b,0\nu,a,-4\nu,a,1\n", Format{User: "who", Lo: -1, Hi: 3},
+			"a [1] b [0]", [3]int{4, 0, 2}},
+		{"no range", "who,arm,reward\nu,a,100\nv,b,0\nu,a,-4\n",
+			Format{User: "who", Lo: math.Inf(-1), Hi: math.Inf(1)}, "a [48] b [0]", [3]int{3, 0, 2}},
+		{"a person whose rewards are missing", "who,arm,reward\nu,a,\nv,b,0\nu,a,1\nw,a,NA\n",
+			Format{User: "who", Hi: 1, SkipMissing: true}, "a [1] b [0]", [3]int{4, 2, 2}},
 	} {
 		c.f.InOrder = true
 		log, err := c.f.Read(strings.NewReader(c.in))
@@ -56,43 +69,63 @@ func TestReadErrors(t *testing.T) {
 	}{
 		{"empty", "", "the file is empty: the first line must be a header", Format{}},
 		{"header only", "arm,reward\n", "a header but no row", Format{}},
-		{"no header", "731,0.731\n2,0\n", `line 1: there is no column "reward" among the 2 of the header`, Format{}},
-		{"no arms", "reward,731\n2,0\n", `line 1: there is no column "arm" among the 2 of the header`, Format{}},
-		{"other case", "Arm,Reward\n1,731\n", `line 1: there is no column "reward", but one that differs from it in capitals or in spaces`, Format{}},
-		{"space in the header", "arm, reward\n1,731\n", `but one that differs from it in capitals or in spaces around it; another name is given by --reward-column, in an experiment reward_column`, Format{}},
-		{"no arms, said how", "group,reward\n731,1\n", `; another name is given by --arm-column, in an experiment arm_column`, Format{}},
-		{"semicolons", "arm;reward\n1;731\n", "columns must be divided by commas, not by semicolons or tabs", Format{}},
+		{"no header", "731,0.731\n2,0\n",
+			`line 1: there is no column "reward" among the 2 of the header`, Format{}},
+		{"no arms", "reward,731\n2,0\n",
+			`line 1: there is no column "arm" among the 2 of the header`, Format{}},
+		{"other case", "Arm,Reward\n1,731\n",
+			`line 1: there is no column "reward", but one that differs from it in capitals or in spaces`,
+			Format{}},
+		{"space in the header", "arm, reward\n1,731\n",
+			`but one that differs from it in capitals or in spaces around it; another name is given by --reward-column, in an experiment reward_column`, Format{}},
+		{"no arms, said how", "group,reward\n731,1\n",
+			`; another name is given by --arm-column, in an experiment arm_column`, Format{}},
+		{"semicolons", "arm;reward\n1;731\n", "columns must be divided by commas, not by " +
+			"semicolons or tabs", Format{}},
 		{"tabs", "731\t731\n1\t731\n", "columns must be divided by commas", Format{}},
 		{"UTF-16", "\xff\xfea\x00,\x007\x003\x001\x00\n\x00", "the file is UTF-16, must be UTF-8", Format{}},
-		{"two columns of a name", "arm,reward,reward\n1,731,1\n", `line 1: there are several columns "reward"`, Format{}},
+		{"two columns of a name", "arm,reward,reward\n1,731,1\n",
+			`line 1: there are several columns "reward"`, Format{}},
 		{"no persons", "arm,reward\n1,731\n", `line 1: there is no column "who"`, person},
 		{"one column for two uses", "arm,reward\n1,731\n", "one column has two uses", Format{Arm: "reward"}},
 		{"persons that are arms", "arm,reward\n1,731\n", "one column has two uses", Format{User: "arm", Hi: 1}},
 		{"no range", "who,arm,reward\n1,1,731\n", "range is [0, 0], must be two numbers", Format{User: "who"}},
-		{"three fields", "arm,reward\n1,1\n731,731,731\n", "line 3: the row has 3 fields, must have 2", Format{}},
+		{"three fields", "arm,reward\n1,1\n731,731,731\n", "line 3: the row has 3 fields, must " +
+			"have 2", Format{}},
 		{"one field", "arm,reward\n731\n", "line 2: the row has 1 fields", Format{}},
-		{"text", "arm,reward\n1,1\n731,731x\n", "line 3, column reward: must be a finite decimal number", Format{}},
-		{"missing", "arm,reward\n731,\n", "line 2, column reward: must be a finite decimal number, at most 1e+100 in absolute value; rows without a reward are left out by --skip-missing, in an experiment skip_missing: true", Format{}},
+		{"text", "arm,reward\n1,1\n731,731x\n", "line 3, column reward: must be a finite decimal " +
+			"number", Format{}},
+		{"missing", "arm,reward\n731,\n", "line 2, column reward: must be a finite decimal " +
+			"number, at most 1e+100 in absolute value; rows without a reward are left out by " +
+			"--skip-missing, in an experiment skip_missing: true", Format{}},
 		{"space", "arm,reward\n1, 731\n", "line 2, column reward", Format{}},
 		{"NaN", "arm,reward\n731,NaN\n", "line 2, column reward", Format{}},
 		{"Inf", "arm,reward\n731,-Inf\n", "line 2, column reward", Format{}},
 		{"large", "arm,reward\n731,1e731\n", "line 2, column reward", Format{}},
 		{"above what a law may have", "arm,reward\n731,1e101\n", "line 2, column reward", Format{}},
 		{"hex", "arm,reward\n731,0x731p0\n", "line 2, column reward", Format{}},
-		{"text, where missing ones are skipped", "arm,reward\n731,731x\n", "line 2, column reward", Format{SkipMissing: true}},
-		{"infinite, where missing ones are skipped", "arm,reward\n731,Inf\n", "line 2, column reward", Format{SkipMissing: true}},
-		{"in the row of another arm of a person", "who,arm,reward\nu,1,1\nu,2,731x\n", "line 3, column reward", person},
+		{"text, where missing ones are skipped", "arm,reward\n731,731x\n", "line 2, column reward",
+			Format{SkipMissing: true}},
+		{"infinite, where missing ones are skipped", "arm,reward\n731,Inf\n",
+			"line 2, column reward", Format{SkipMissing: true}},
+		{"in the row of another arm of a person", "who,arm,reward\nu,1,1\nu,2,731x\n",
+			"line 3, column reward", person},
 		{"empty arm", "arm,reward\n,731\n", "line 2, column arm: must not be empty", Format{}},
 		{"arm with a space", "arm,reward\n731 ,1\n", "line 2, column arm: must have no spaces", Format{}},
 		{"arm not UTF-8", "arm,reward\n731\xff,1\n", "line 2, column arm: must be UTF-8", Format{}},
-		{"arm with a line end", "arm,reward\n\"731\nb\",1\n", "line 2, column arm: must have no control characters", Format{}},
+		{"arm with a line end", "arm,reward\n\"731\nb\",1\n", "line 2, column arm: must have no " +
+			"control characters", Format{}},
 		{"long arm", "arm,reward\n" + strings.Repeat("731", 67) + ",1\n", "at most 200 bytes", Format{}},
 		{"empty person", "who,arm,reward\n,731,731\n", "line 2, column who: must not be empty", person},
-		{"person with a space", "who,arm,reward\n731 ,1,1\n", "line 2, column who: must have no spaces", person},
+		{"person with a space", "who,arm,reward\n731 ,1,1\n", "line 2, column who: must have no " +
+			"spaces", person},
 		{"one arm", "arm,reward\n731,1\n731,0\n", "all rows are of one arm: want at least 2 arms", Format{}},
-		{"one number twice", "arm,reward\n731,1\n5,2\n0731,0\n", "line 4: the arm is the same number as the one of line 2", Format{}},
-		{"all of an arm missing", "arm,reward\n1,1\n731,NA\n", "the arm that first appears in line 3 has no rewards", Format{SkipMissing: true}},
-		{"all missing", "arm,reward\n1,NA\n731,NA\n", "the arm that first appears in line 2 has no rewards", Format{SkipMissing: true}},
+		{"one number twice", "arm,reward\n731,1\n5,2\n0731,0\n", "line 4: the arm is the same " +
+			"number as the one of line 2", Format{}},
+		{"all of an arm missing", "arm,reward\n1,1\n731,NA\n", "the arm that first appears in " +
+			"line 3 has no rewards", Format{SkipMissing: true}},
+		{"all missing", "arm,reward\n1,NA\n731,NA\n", "the arm that first appears in line 2 has " +
+			"no rewards", Format{SkipMissing: true}},
 		{"open quote", "arm,reward\n1,1\n\"731,0\n", "line 3", Format{}},
 		{"bare quote", "arm,reward\n1,1\n7\"31,0\n", "line 3", Format{}},
 	} {
@@ -125,12 +158,14 @@ func TestColumn(t *testing.T) {
 	if _, _, err := (Format{}).Column(strings.NewReader("reward\n")); err == nil {
 		t.Error("no rows")
 	}
-	if _, _, err := (Format{SkipMissing: true}).Column(strings.NewReader("reward\nNA\n")); err == nil || !strings.Contains(err.Error(), "every reward is missing") {
+	if _, _, err := (Format{SkipMissing: true}).Column(strings.NewReader("reward\nNA\n")); err == nil ||
+		!strings.Contains(err.Error(), "every reward is missing") {
 		t.Error(err)
 	}
 }
 
-// A seed gives an order and draws for persons; other seeds give others, and so does the operating system.
+// A seed gives an order and draws for persons; other seeds give others, and so does the
+// operating system.
 func TestCoins(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("who,arm,reward\n")
@@ -148,7 +183,8 @@ func TestCoins(t *testing.T) {
 	seed := func(s uint64) *uint64 { return &s }
 	for _, f := range []Format{{}, {User: "who", Hi: 1e6, InOrder: true}} {
 		with := func(s *uint64) string { g := f; g.Seed = s; return fmt.Sprint(read(g).Rewards) }
-		// Two orders of 200 rewards, or two draws of 100 people, are the same with probability below 2^-99.
+		// Two orders of 200 rewards, or two draws of 100 people, are the same with
+		// probability below 2^-99.
 		one, again, other := with(seed(1)), with(seed(1)), with(seed(2))
 		system, anew := with(nil), with(nil)
 		if one != again || one == other || system == anew {
@@ -164,17 +200,20 @@ func TestCoins(t *testing.T) {
 	}
 }
 
-// In a file that is sorted by its rewards the first arm tells where the best one is: names come first, unless the order is meant.
+// In a file that is sorted by its rewards the first arm tells where the best one is: names come
+// first, unless the order is meant.
 func TestOrderOfArmsTellsNothing(t *testing.T) {
 	for _, text := range []string{"arm,reward\nb,1\na,0\n10,0\n", "arm,reward\na,1\n10,0\nb,0\n"} {
-		if log, err := (Format{}).Read(strings.NewReader(text)); err != nil || !slices.Equal(log.Names, []string{"10", "a", "b"}) ||
+		if log, err := (Format{}).Read(strings.NewReader(text)); err != nil ||
+			!slices.Equal(log.Names, []string{"10", "a", "b"}) ||
 			len(log.Rewards[0]) != 1 || log.Rewards[0][0] != 0 {
 			t.Errorf("%v %v", log, err)
 		}
 	}
 }
 
-// Every order of three rewards is as likely: χ² with 5 degrees of freedom is above 37 with probability 6e-7.
+// Every order of three rewards is as likely: χ² with 5 degrees of freedom is above 37 with
+// probability 6e-7.
 func TestShuffleIsUniform(t *testing.T) {
 	const n = 6000
 	seen := map[string]float64{}
@@ -197,8 +236,8 @@ func TestShuffleIsUniform(t *testing.T) {
 	}
 }
 
-// A person is drawn for each of her arms alike, however many rows of it she has: three arms with 1, 2 and 5 rows. χ² with 2 degrees of
-// freedom is above 28 with probability 8e-7.
+// A person is drawn for each of her arms alike, however many rows of it she has: three arms with 1,
+// 2 and 5 rows. χ² with 2 degrees of freedom is above 28 with probability 8e-7.
 func TestPersonsArmsAreUniform(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("who,arm,reward\n")
@@ -233,7 +272,8 @@ type entry struct {
 
 func entries(t *rapid.T) []entry {
 	rows := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) entry {
-		return entry{rapid.IntRange(0, 5).Draw(t, "who"), rapid.IntRange(0, 3).Draw(t, "arm"), rapid.Float64Range(-3, 3).Draw(t, "reward")}
+		return entry{rapid.IntRange(0, 5).Draw(t, "who"), rapid.IntRange(0, 3).Draw(t, "arm"),
+			rapid.Float64Range(-3, 3).Draw(t, "reward")}
 	}), 0, 40).Draw(t, "rows")
 	for a := range 4 { // everybody has a reward
 		rows = append(rows, entry{10 + a, a, 0.5})
@@ -252,7 +292,8 @@ func written(rows []entry, header string, row func(entry) string) string {
 
 func plain(r entry) string { return fmt.Sprintf("p%d,%d,%v", r.who, r.arm, r.reward) }
 
-// The last bits of a person's mean are the same in every order of her rows: (0.1+0.2)+0.3 is not (0.3+0.2)+0.1.
+// The last bits of a person's mean are the same in every order of her rows: (0.1+0.2)+0.3 is
+// not (0.3+0.2)+0.1.
 func TestMeanDoesNotDependOnOrder(t *testing.T) {
 	means := map[float64]bool{}
 	for _, rows := range []string{"u,0.1\nu,0.2\nu,0.3\n", "u,0.3\nu,0.2\nu,0.1\n", "u,0.2\nu,0.3\nu,0.1\n"} {
@@ -267,7 +308,8 @@ func TestMeanDoesNotDependOnOrder(t *testing.T) {
 	}
 }
 
-// The order of rows and of columns, and further columns, change nothing of what is read but its order.
+// The order of rows and of columns, and further columns, change nothing of what is read but its
+// order.
 func TestSameLogWrittenOtherwise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := entries(t)
@@ -339,8 +381,9 @@ func change(t interface{ Fatal(...any) }, f Format, rows []entry, who int, other
 	return moved
 }
 
-// The guarantee per person: whatever all her rewards become, one contribution changes, by at most the range, and in its place, also
-// after the shuffle. Without a column of persons, which is the broken twin, as many change as she has rows.
+// The guarantee per person: whatever all her rewards become, one contribution changes, by at most
+// the range, and in its place, also after the shuffle. Without a column of persons, which is the
+// broken twin, as many change as she has rows.
 func TestOneContributionAPerson(t *testing.T) {
 	twin := 0
 	property := func(t *rapid.T) {
@@ -365,7 +408,8 @@ func TestOneContributionAPerson(t *testing.T) {
 	}
 }
 
-// A person's arm does not depend on which of her rewards are missing, and nobody else's contribution changes.
+// A person's arm does not depend on which of her rewards are missing, and nobody else's
+// contribution changes.
 func TestArmDoesNotDependOnMissing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := entries(t)
@@ -401,7 +445,8 @@ func TestArmDoesNotDependOnMissing(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, s := range []string{"arm,reward\n1,0.5\n2,1\n", "arm,reward,who\na,1,u\nb,0,u\na,0.25,v\nb,NA,w\n", "arm,reward\n", "", "arm,reward\n\"x\n",
+	for _, s := range []string{"arm,reward\n1,0.5\n2,1\n",
+		"arm,reward,who\na,1,u\nb,0,u\na,0.25,v\nb,NA,w\n", "arm,reward\n", "", "arm,reward\n\"x\n",
 		"\ufeffarm,reward\r\n1,1\r\n2,-0\r\n", "reward,who,arm\n1e100,x,1\nnan,y,2\n-1e100,x,2\n0.1,z,2\n"} {
 		f.Add(s, uint64(1), byte(0))
 		f.Add(s, uint64(2), byte(7))
@@ -419,7 +464,8 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(log.Names) < 2 || len(log.Rewards) != len(log.Names) || len(s.Names) != len(log.Names) || s.Rows != log.Rows {
+		if len(log.Names) < 2 || len(log.Rewards) != len(log.Names) ||
+			len(s.Names) != len(log.Names) || s.Rows != log.Rows {
 			t.Fatalf("%q: %+v, %+v", text, log, s)
 		}
 		if names := slices.Sorted(slices.Values(log.Names)); len(slices.Compact(names)) != len(log.Names) {
@@ -435,11 +481,13 @@ func FuzzRead(f *testing.F) {
 				}
 				count[v]++
 			}
-			if b := slices.Index(s.Names, log.Names[a]); len(x) == 0 || b < 0 || fmt.Sprint(count) != fmt.Sprint(tally[b]) {
+			if b := slices.Index(s.Names, log.Names[a]); len(x) == 0 || b < 0 ||
+				fmt.Sprint(count) != fmt.Sprint(tally[b]) {
 				t.Fatalf("%q: arm %d has %v, and %v", text, a, count, tally)
 			}
 		}
-		if want := log.Rows - log.Skipped; format.User == "" && n != want || format.User != "" && n != log.People {
+		if want := log.Rows - log.Skipped; format.User == "" && n != want || format.User != "" &&
+			n != log.People {
 			t.Fatalf("%q: %d contributions, %+v", text, n, log.Summary)
 		}
 	})

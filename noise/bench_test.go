@@ -18,7 +18,8 @@ func benchStream() Fast { return Key{Seed: 1, Role: RoleNoise}.Fast(1)[0] }
 
 func BenchmarkKeyFillFast(b *testing.B) {
 	b.ReportAllocs()
-	k := Key{Seed: 1, Experiment: "0123456789abcdef0123456789abcdef", Cell: "adap-klucb epsilon=1", Role: RoleNoise}
+	k := Key{Seed: 1, Experiment: "0123456789abcdef0123456789abcdef", Cell: "adap-klucb epsilon=1",
+		Role: RoleNoise}
 	var dst [5]Fast
 	for b.Loop() {
 		k.Run++
@@ -65,7 +66,8 @@ func BenchmarkBinomial(b *testing.B) {
 		p float64
 	}{
 		{1, 0.3}, {50, 0.75}, {50, 0.3}, {50, 0.01}, {64, 0.9}, {100, 0.3}, {100, 0.05},
-		{200, 0.04}, {200, 0.3}, {1000, 0.001}, {1000, 0.009}, {1000, 0.3}, {1e6, 1e-6}, {1e6, 0.3}, {1e6, 0.75}, {min(1e12, math.MaxInt), 0.3},
+		{200, 0.04}, {200, 0.3}, {1000, 0.001}, {1000, 0.009}, {1000, 0.3}, {1e6, 1e-6}, {1e6, 0.3},
+		{1e6, 0.75}, {min(1e12, math.MaxInt), 0.3},
 	} {
 		b.Run(fmt.Sprintf("n=%g/p=%g", float64(c.n), c.p), func(b *testing.B) {
 			b.ReportAllocs()
@@ -93,7 +95,8 @@ func exactSamplers(tb testing.TB) (names []string, samplers []drawer) {
 	for _, c := range []struct {
 		name     string
 		num, den uint64
-	}{{"1/10", 1, 10}, {"1", 1, 1}, {"3.7", 37, 10}, {"100", 100, 1}, {"2^20", 1 << 20, 1}, {"2^50", 1 << 50, 1}, {"pi", 1068966896, 340262731}} {
+	}{{"1/10", 1, 10}, {"1", 1, 1}, {"3.7", 37, 10}, {"100", 100, 1}, {"2^20", 1 << 20, 1},
+		{"2^50", 1 << 50, 1}, {"pi", 1068966896, 340262731}} {
 		g, err := NewGeometric(c.num, c.den)
 		add("geometric/scale="+c.name, g, err)
 		l, err := NewDiscreteLaplace(c.num, c.den)

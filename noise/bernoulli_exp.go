@@ -8,17 +8,18 @@ import (
 	"math/rand/v2"
 )
 
-// ErrOverflow says that exact noise left the range of the sampler. It has a probability below e^{-7900}: whoever sees it has
-// a broken source of randomness.
+// ErrOverflow says that exact noise left the range of the sampler. It has a probability below
+// e^{-7900}: whoever sees it has a broken source of randomness.
 var ErrOverflow = errors.New("noise: exact noise overflows: the source of randomness is broken")
 
 // BernoulliExp is true with probability exp(−num/den), exactly. den must be at least 1.
 //
-// Why it is exact. exp(−num/den) is a product of ⌊num/den⌋ factors e^{-1} and one exp(−γ), 0 ≤ γ < 1; independent coins multiply. A
-// coin of e^{-1} compares a uniform number with the binary digits of e^{-1} (see standardGeometric). A coin of exp(−γ) is CKS
-// Algorithm 1 (von Neumann 1951): toss coins of γ/1, γ/2, γ/3, … until one fails. The first K−1 succeed with probability γ^{K−1}/(K−1)!, so
-// P(K odd) = Σ_j γ^{2j}/(2j)! − γ^{2j+1}/(2j+1)! = exp(−γ). A coin of a rational number compares it with a
-// uniform number, digit by digit (see bernoulli).
+// Why it is exact. exp(−num/den) is a product of ⌊num/den⌋ factors e^{-1} and one exp(−γ), 0 ≤ γ <
+// 1; independent coins multiply. A coin of e^{-1} compares a uniform number with the binary digits
+// of e^{-1} (see standardGeometric). A coin of exp(−γ) is CKS Algorithm 1 (von Neumann 1951): toss
+// coins of γ/1, γ/2, γ/3, … until one fails. The first K−1 succeed with probability γ^{K−1}/(K−1)!,
+// so P(K odd) = Σ_j γ^{2j}/(2j)! − γ^{2j+1}/(2j+1)! = exp(−γ). A coin of a rational number compares
+// it with a uniform number, digit by digit (see bernoulli).
 func BernoulliExp(src rand.Source, num, den uint64) (bool, error) {
 	if den == 0 {
 		return false, fmt.Errorf("noise: den of Bernoulli(exp(-num/den)) is 0, must be at least 1")
@@ -37,7 +38,8 @@ func bernoulliExpFraction(src rand.Source, n, d uint64) bool {
 		return true
 	}
 	for k := uint64(1); ; k++ {
-		// The coin of n/(dk). Where dk leaves 64 bits it is two coins that must both succeed, n/d and 1/k.
+		// The coin of n/(dk). Where dk leaves 64 bits it is two coins that must both
+		// succeed, n/d and 1/k.
 		var more bool
 		if hi, dk := bits.Mul64(d, k); hi == 0 {
 			more = bernoulli(src, n, dk)
@@ -52,9 +54,10 @@ func bernoulliExpFraction(src rand.Source, n, d uint64) bool {
 
 // bernoulli is true with probability n/d, for n ≤ d, d ≥ 1.
 //
-// A uniform number is U = (w+θ)/2^64: w is the word drawn, θ in [0,1) the rest of its digits, not drawn yet. U < n/d means
-// θ·d < n·2^64 − w·d. If the right side is at least d, that holds whatever θ is; if it is at most 0, it does not. Else
-// the question is whether θ < diff/d: the same question again, with fresh digits. So it is exact, and needs no division.
+// A uniform number is U = (w+θ)/2^64: w is the word drawn, θ in [0,1) the rest of its digits, not
+// drawn yet. U < n/d means θ·d < n·2^64 − w·d. If the right side is at least d, that holds whatever
+// θ is; if it is at most 0, it does not. Else the question is whether θ < diff/d: the same question
+// again, with fresh digits. So it is exact, and needs no division.
 func bernoulli(src rand.Source, n, d uint64) bool {
 	for {
 		hi, lo := bits.Mul64(src.Uint64(), d)
@@ -74,13 +77,14 @@ func bernoulliInvE(src rand.Source) bool {
 	return w < expPrefixes[0] || w == expPrefixes[0] && belowExp(src, 1)
 }
 
-// standardGeometric draws G with P(G ≥ k) = e^{-k}, and a fair coin (0 or 1) that is independent of it. ok is false if G would reach
-// geometricEnd.
+// standardGeometric draws G with P(G ≥ k) = e^{-k}, and a fair coin (0 or 1) that is independent of
+// it. ok is false if G would reach geometricEnd.
 //
-// G is the number of k ≥ 1 with U < e^{-k}, for one uniform number U. The word's first 63 bits are U's first 63 binary digits (the last bit is the
-// coin). If they differ from the first 63 digits of e^{-k}, they decide U < e^{-k}; if not, further digits do
-// (belowExp). Beyond k = 30 the prefixes would get short of digits, and G starts again from there, for the law has no memory:
-// P(G ≥ 30+k | G ≥ 30) = e^{-k}.
+// G is the number of k ≥ 1 with U < e^{-k}, for one uniform number U. The word's first 63 bits are
+// U's first 63 binary digits (the last bit is the coin). If they differ from the first 63 digits of
+// e^{-k}, they decide U < e^{-k}; if not, further digits do (belowExp). Beyond k = 30 the prefixes
+// would get short of digits, and G starts again from there, for the law has no memory: P(G ≥ 30+k |
+// G ≥ 30) = e^{-k}.
 func standardGeometric(src rand.Source) (g, coin uint64, ok bool) {
 	word := src.Uint64()
 	coin = word & 1
@@ -98,13 +102,14 @@ func standardGeometric(src rand.Source) (g, coin uint64, ok bool) {
 	}
 }
 
-// geometricEnd bounds standardGeometric, so that a source of zeros ends with an error and not never: P(G ≥ 16384) = e^{-16384}. At the largest scale
-// the noise leaves int64 at G ≥ 8192.
+// geometricEnd bounds standardGeometric, so that a source of zeros ends with an error and not
+// never: P(G ≥ 16384) = e^{-16384}. At the largest scale the noise leaves int64 at G ≥ 8192.
 const geometricEnd = 1 << 14
 
-// belowExp says whether U < e^{-k} for a uniform U whose first 63 binary digits are those of e^{-k}; it draws further digits of U and
-// compares them with as many of e^{-k}. These are worked out here and not kept in a table, for no table is long enough to be exact, and none is
-// needed: a draw gets here with probability at most 30·2^{-63}.
+// belowExp says whether U < e^{-k} for a uniform U whose first 63 binary digits are those of
+// e^{-k}; it draws further digits of U and compares them with as many of e^{-k}. These are worked
+// out here and not kept in a table, for no table is long enough to be exact, and none is needed: a
+// draw gets here with probability at most 30·2^{-63}.
 func belowExp(src rand.Source, k uint) bool {
 	for digits := uint(63 + 64); ; digits += 64 {
 		e := expDigits(k, digits)
@@ -117,10 +122,12 @@ func belowExp(src rand.Source, k uint) bool {
 
 // expDigits is ⌊e^{-k}·2^n⌋ for k ≤ 30: the first n binary digits of e^{-k}.
 //
-// It sums the series Σ (−k)^i/i! in integers of n+guard bits, each term rounded down. A rounding of 1 in term m grows to k^{i−m}·m!/i! ≤ k^{i−m}/(i−m)! in
-// term i, so a term is off by at most e^k < 4^k, and the sum of them by that times their number; what is left out after the last
-// term is less than it, as the series alternates and falls. If the sum less the error and the sum plus the error
-// have the same first n digits, these are the digits; if not, more guard bits decide, as e^{-k} is irrational.
+// It sums the series Σ (−k)^i/i! in integers of n+guard bits, each term rounded down. A rounding
+// of 1 in term m grows to k^{i−m}·m!/i! ≤ k^{i−m}/(i−m)! in term i, so a term is off by at most
+// e^k < 4^k, and the sum of them by that times their number; what is left out after the last term
+// is less than it, as the series alternates and falls. If the sum less the error and the sum plus
+// the error have the same first n digits, these are the digits; if not, more guard bits decide,
+// as e^{-k} is irrational.
 func expDigits(k, n uint) *big.Int {
 	for guard := 64 + 2*k; ; guard *= 2 {
 		term := new(big.Int).Lsh(big.NewInt(1), n+guard)

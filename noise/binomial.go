@@ -5,11 +5,13 @@ import (
 	"math/bits"
 )
 
-// Binomial is the number of successes in n independent trials of probability p: P(k) = C(n,k)·p^k·(1−p)^{n−k}, exact in law up to double
-// arithmetic, with no normal approximation anywhere. Range: n ≤ 2^53; n ≤ 0 and p ≤ 0 (or NaN) give 0, p ≥ 1 gives n.
+// Binomial is the number of successes in n independent trials of probability p: P(k) =
+// C(n,k)·p^k·(1−p)^{n−k}, exact in law up to double arithmetic, with no normal approximation
+// anywhere. Range: n ≤ 2^53; n ≤ 0 and p ≤ 0 (or NaN) give 0, p ≥ 1 gives n.
 //
-// Three methods, each the fastest where it is used: n ≤ 128 tosses all coins at once in the bits of a word or two; n·min(p,1−p) < 10
-// inverts the distribution function; the rest is Hörmann's transformed rejection.
+// Three methods, each the fastest where it is used: n ≤ 128 tosses all coins at once in the bits of
+// a word or two; n·min(p,1−p) < 10 inverts the distribution function; the rest is Hörmann's
+// transformed rejection.
 func (f *Fast) Binomial(n int, p float64) int {
 	switch {
 	case n <= 0 || !(p > 0):
@@ -38,9 +40,10 @@ func (f *Fast) binomialHalf(n int, p float64) int {
 	return f.binomialBTRS(n, p)
 }
 
-// binomialLanes tosses n ≤ 64 coins side by side. Lane i holds a uniform number U_i whose binary digits come one a word, and is a success if
-// U_i < p. A lane is decided by its first digit that differs from p's, so about log₂n + 4/3 words decide all, and fewer
-// if p has few digits: one for 1/2, two for 3/4. The law is exact without rounding.
+// binomialLanes tosses n ≤ 64 coins side by side. Lane i holds a uniform number U_i whose binary
+// digits come one a word, and is a success if U_i < p. A lane is decided by its first digit that
+// differs from p's, so about log₂n + 4/3 words decide all, and fewer if p has few digits: one for
+// 1/2, two for 3/4. The law is exact without rounding.
 func (f *Fast) binomialLanes(n int, p float64) int {
 	open := ^uint64(0) >> (64 - n)
 	success := uint64(0)
@@ -72,7 +75,8 @@ func (f *Fast) binomialLanes(n int, p float64) int {
 	}
 }
 
-// binomialInversion goes up the distribution function from 0, term by term: P(k) = P(k−1)·(n+1−k)/k·p/q. It takes np + 1 terms on average.
+// binomialInversion goes up the distribution function from 0, term by term: P(k) =
+// P(k−1)·(n+1−k)/k·p/q. It takes np + 1 terms on average.
 func (f *Fast) binomialInversion(n int, p float64) int {
 	const end = 128 // P(X > 128) < 1e-80 for np < 10; a uniform left over by rounding starts again
 	s := p / (1 - p)
@@ -91,9 +95,10 @@ func (f *Fast) binomialInversion(n int, p float64) int {
 	}
 }
 
-// binomialBTRS is algorithm BTRS of Hörmann (1993), "The generation of binomial random variates", for p ≤ 1/2 and np ≥ 10: rejection from
-// the hat of the transformation G(u) = (2a/(1/2−|u|) + b)·u + c, with a squeeze that spares most draws the density. Only the density
-// differs from the paper: there the logarithms cancel badly for large n, here it is a sum of small terms (see
+// binomialBTRS is algorithm BTRS of Hörmann (1993), "The generation of binomial random variates",
+// for p ≤ 1/2 and np ≥ 10: rejection from the hat of the transformation G(u) = (2a/(1/2−|u|) + b)·u
+// + c, with a squeeze that spares most draws the density. Only the density differs from the paper:
+// there the logarithms cancel badly for large n, here it is a sum of small terms (see
 // binomialLogRatio), so that the law stays exact up to n = 2^53.
 func (f *Fast) binomialBTRS(n int, p float64) int {
 	h := newBinomialHat(float64(n), p)
@@ -123,7 +128,8 @@ func newBinomialHat(n, p float64) binomialHat {
 	sd := math.Sqrt(np * (1 - p))
 	b := 1.15 + float64(2.53*sd)
 	centre := math.Floor(np)
-	return binomialHat{n: n, sd: sd, b: b, a: -0.0873 + float64(0.0248*b) + float64(0.01*p), c: np - centre + 0.5, centre: centre}
+	return binomialHat{n: n, sd: sd, b: b, a: -0.0873 + float64(0.0248*b) + float64(0.01*p),
+		c: np - centre + 0.5, centre: centre}
 }
 
 // top is the hat over the density's greatest value: accept if v·top ≤ P(k)/P(mode).
@@ -131,12 +137,14 @@ func (h *binomialHat) top(us float64) float64 {
 	return (2.83 + 5.1/h.b) * h.sd / (h.a/float64(us*us) + h.b)
 }
 
-// binomialLogRatio is log P(centre+d)/P(mode), after Loader (2000), "Fast and accurate computation of binomial probabilities":
+// binomialLogRatio is log P(centre+d)/P(mode), after Loader (2000), "Fast and accurate computation
+// of binomial probabilities":
 //
 //	log P(k) = δ(n) − δ(k) − δ(n−k) − D(k, np) − D(n−k, nq) + ½·log(n/(2πk(n−k))),
 //
-// δ the error of Stirling's formula and D(x,m) = x·log(x/m) + m − x. Every term is small near the mode, so errors are a few 1e-15
-// for any n. k−np goes in exactly: np is kept as the sum of two doubles.
+// δ the error of Stirling's formula and D(x,m) = x·log(x/m) + m − x. Every term is small
+// near the mode, so errors are a few 1e-15 for any n. k−np goes in exactly: np is kept as
+// the sum of two doubles.
 func binomialLogRatio(n, p, centre, d float64) float64 {
 	k := centre + d
 	q := 1 - p
@@ -158,7 +166,8 @@ func binomialLogRatio(n, p, centre, d float64) float64 {
 	return at - top + 0.5*math.Log(mode/k*((n-mode)/(n-k)))
 }
 
-// deviance is x·log(x/m) + m − x, given also e = x − m, which the caller knows better than a subtraction would.
+// deviance is x·log(x/m) + m − x, given also e = x − m, which the caller knows better than a
+// subtraction would.
 func deviance(x, m, e float64) float64 {
 	if math.Abs(e) >= 0.1*(x+m) {
 		return float64(x*math.Log(x/m)) - e

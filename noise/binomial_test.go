@@ -16,8 +16,9 @@ func lgammaPMF(n, p, k float64) float64 {
 	return math.Exp(lg(n+1) - lg(k+1) - lg(n-k+1) + k*math.Log(p) + (n-k)*math.Log1p(-p))
 }
 
-// binomialCDF returns cuts and the distribution function at them: all integers with the summed probability mass up to n = 1e6, and above
-// that the Edgeworth series with its first three terms, whose error is of order (npq)^{-3/2}.
+// binomialCDF returns cuts and the distribution function at them: all integers with the summed
+// probability mass up to n = 1e6, and above that the Edgeworth series with its first three terms,
+// whose error is of order (npq)^{-3/2}.
 func binomialCells(n int, p float64) ([]float64, func(float64) float64) {
 	N, q := float64(n), 1-p
 	mean, sd := N*p, math.Sqrt(N*p*q)
@@ -50,20 +51,29 @@ func TestBinomialLaw(t *testing.T) {
 		n int
 		p float64
 	}{
-		{1, 0.3}, {2, 0.5}, {7, 0.9}, {50, 0.5}, {50, 0.75}, {50, 0.3}, {50, 0.01}, {63, 0.99}, {64, 0.6}, {65, 0.1}, {100, 0.3}, {128, 0.9}, // in the lanes of a word or two
-		{129, 0.0774}, {129, 0.0776}, {129, 0.5}, {200, 0.0499}, {200, 0.0501}, {200, 0.9501}, {200, 0.9499}, // both sides of np = 10
+		// in the lanes of a word or two
+		{1, 0.3}, {2, 0.5}, {7, 0.9}, {50, 0.5}, {50, 0.75}, {50, 0.3}, {50, 0.01}, {63, 0.99},
+		{64, 0.6}, {65, 0.1}, {100, 0.3}, {128, 0.9},
+		// both sides of np = 10
+		{129, 0.0774}, {129, 0.0776}, {129, 0.5}, {200, 0.0499}, {200, 0.0501}, {200, 0.9501}, {200, 0.9499},
 		{1000, 0.00999}, {1000, 0.01001}, {1000, 0.3}, {1000, 0.001}, {1000, 0.9999},
 		{1e6, 1e-6}, {1e6, 5e-6}, {1e6, 1.1e-5}, {1e6, 0.3}, {1e6, 0.5}, {1e6, 0.9},
-		{1e9, 0.3}, {1e9, 0.999}, {min(1e12, math.MaxInt), 0.3}, {min(1e12, math.MaxInt), 0.75}, {most, 0.3}, {most, 1e-9},
+		{1e9, 0.3}, {1e9, 0.999}, {min(1e12, math.MaxInt), 0.3}, {min(1e12, math.MaxInt), 0.75},
+		{most, 0.3}, {most, 1e-9},
 	} {
 		name := fmt.Sprintf("n=%g/p=%g", float64(c.n), c.p)
 		cuts, cdf := binomialCells(c.n, c.p)
 		f := testStream("binomial " + name)
 		checkP(t, name, chiSquareP(200_000, func() float64 { return float64(f.Binomial(c.n, c.p)) }, cuts, cdf))
 		mean, v := float64(c.n)*c.p, float64(c.n)*c.p*(1-c.p)
-		checkMean(t, name, 50_000, func() float64 { return float64(f.Binomial(c.n, c.p)) - mean }, 0, math.Sqrt(v))
+		checkMean(t, name, 50_000, func() float64 {
+			return float64(f.Binomial(c.n, c.p)) - mean
+		}, 0, math.Sqrt(v))
 		fourth := v * (1 + 3*v - 6*v/float64(c.n)) // central
-		checkMean(t, name+" variance", 50_000, func() float64 { d := float64(f.Binomial(c.n, c.p)) - mean; return d * d }, v, math.Sqrt(fourth-v*v))
+		checkMean(t, name+" variance", 50_000, func() float64 {
+			d := float64(f.Binomial(c.n, c.p)) - mean
+			return d * d
+		}, v, math.Sqrt(fourth-v*v))
 	}
 }
 
@@ -94,7 +104,8 @@ func TestBinomialEnds(t *testing.T) {
 		p    float64
 		want int
 	}{
-		{0, 0.5, 0}, {-3, 0.5, 0}, {10, 0, 0}, {10, -1, 0}, {10, math.NaN(), 0}, {10, 1, 10}, {10, 2, 10}, {10, math.Inf(1), 10},
+		{0, 0.5, 0}, {-3, 0.5, 0}, {10, 0, 0}, {10, -1, 0}, {10, math.NaN(), 0}, {10, 1, 10},
+		{10, 2, 10}, {10, math.Inf(1), 10},
 		{most, 0, 0}, {most, 1, most}, {most, 5e-324, 0}, {64, 5e-324, 0}, {64, 1e-30, 0},
 	} {
 		if got := f.Binomial(c.n, c.p); got != c.want {
@@ -110,14 +121,20 @@ func TestBinomialEnds(t *testing.T) {
 		}
 		return s
 	}
-	checkP(t, "1−p = 2^-53", chiSquareP(200_000, func() float64 { return float64(most - f.Binomial(most, 1-0x1p-53)) }, integers(0, 20), poisson))
-	checkP(t, "p = 2^-53", chiSquareP(200_000, func() float64 { return float64(f.Binomial(most, 0x1p-53)) }, integers(0, 20), poisson))
+	checkP(t, "1−p = 2^-53", chiSquareP(200_000, func() float64 {
+		return float64(most - f.Binomial(most, 1-0x1p-53))
+	}, integers(0, 20), poisson))
+	checkP(t, "p = 2^-53", chiSquareP(200_000, func() float64 {
+		return float64(f.Binomial(most, 0x1p-53))
+	}, integers(0, 20), poisson))
 }
 
-// The hat is above the density and the squeeze below it, everywhere: this is what makes rejection exact.
+// The hat is above the density and the squeeze below it, everywhere: this is what makes
+// rejection exact.
 func TestBinomialHat(t *testing.T) {
 	for _, c := range []struct{ n, p float64 }{
-		{129, 0.078}, {129, 0.5}, {200, 0.05}, {200, 0.3}, {1000, 0.01}, {1000, 0.5}, {1e6, 1e-5}, {1e6, 0.3}, {1e9, 1e-8}, {1e12, 0.5}, {1 << 53, 0.3}, {1 << 53, 0x1p-49},
+		{129, 0.078}, {129, 0.5}, {200, 0.05}, {200, 0.3}, {1000, 0.01}, {1000, 0.5}, {1e6, 1e-5},
+		{1e6, 0.3}, {1e9, 1e-8}, {1e12, 0.5}, {1 << 53, 0.3}, {1 << 53, 0x1p-49},
 	} {
 		h := newBinomialHat(c.n, c.p)
 		const steps = 20_000
@@ -142,7 +159,8 @@ func TestBinomialHat(t *testing.T) {
 	}
 }
 
-// The density against exact integer arithmetic, and for large n against high-precision sums of logarithms' series.
+// The density against exact integer arithmetic, and for large n against high-precision sums of
+// logarithms' series.
 func TestBinomialLogRatio(t *testing.T) {
 	exact := func(n, k, mode int64, p float64) float64 {
 		// P(k)/P(mode) = C(n,k)/C(n,mode)·(p/q)^{k−mode}, in rationals
@@ -161,15 +179,18 @@ func TestBinomialLogRatio(t *testing.T) {
 	for _, c := range []struct {
 		n, k int64
 		p    float64
-	}{{100, 30, 0.3}, {100, 0, 0.3}, {100, 1, 0.3}, {100, 17, 0.3}, {100, 60, 0.3}, {65, 65, 0.5}, {65, 64, 0.5}, {300, 10, 0.1}, {1000, 480, 0.5}, {2000, 22, 0.01}} {
+	}{{100, 30, 0.3}, {100, 0, 0.3}, {100, 1, 0.3}, {100, 17, 0.3}, {100, 60, 0.3}, {65, 65, 0.5},
+		{65, 64, 0.5}, {300, 10, 0.1}, {1000, 480, 0.5}, {2000, 22, 0.01}} {
 		centre := math.Floor(float64(c.n) * c.p)
 		mode := int64(math.Floor(float64(c.n+1) * c.p))
-		got, want := binomialLogRatio(float64(c.n), c.p, centre, float64(c.k)-centre), exact(c.n, c.k, mode, c.p)
+		got, want := binomialLogRatio(float64(c.n), c.p, centre, float64(c.k)-centre),
+			exact(c.n, c.k, mode, c.p)
 		if math.Abs(got-want) > 2e-14*max(1, math.Abs(want)) {
 			t.Errorf("n=%d p=%v k=%d: log ratio %v, want %v", c.n, c.p, c.k, got, want)
 		}
 	}
-	// Neighbours: P(k+1)/P(k) = (n−k)/(k+1)·p/q. For n = 2^53 the ratio is 1 + O(1e-8), and the sum must keep it to a few 1e-15.
+	// Neighbours: P(k+1)/P(k) = (n−k)/(k+1)·p/q. For n = 2^53 the ratio is 1 + O(1e-8), and the sum
+	// must keep it to a few 1e-15.
 	for _, n := range []float64{1e6, 1e9, 1e12, 1 << 53} {
 		for _, p := range []float64{0.5, 0.3, 1e-5, 0x1p-49 * 1.5} {
 			if n*p < 10 {

@@ -6,15 +6,17 @@ import (
 	"math/rand/v2"
 )
 
-// DiscreteGaussian is the law P(x) ∝ exp(−x²/(2σ²)) on the integers. Its variance is at most σ², and little less unless σ < 1. Added to an
-// integer sum of sensitivity s (in the sum's own units) it is s²/(2σ²)-zCDP (CKS Theorem 4).
+// DiscreteGaussian is the law P(x) ∝ exp(−x²/(2σ²)) on the integers. Its variance is at most σ²,
+// and little less unless σ < 1. Added to an integer sum of sensitivity s (in the sum's own units)
+// it is s²/(2σ²)-zCDP (CKS Theorem 4).
 //
-// Why [DiscreteGaussian.Draw] is exact (CKS Algorithm 3). Y is discrete Laplace of scale t and is kept with probability
-// exp(−γ), γ = (|Y| − σ²/t)²/(2σ²). As γ = Y²/(2σ²) − |Y|/t + σ²/(2t²), what is kept has mass
-// ∝ e^{-|Y|/t}·e^{-γ} ∝ exp(−Y²/(2σ²)). That holds for every t > 0. CKS take t = ⌊σ⌋+1; for σ = num/den this file takes t = σ itself, which is allowed
-// as the Laplace sampler's scale is rational, and γ = (|Y|·den − num)²/(2·num²). For σ² = num/den it takes t = ⌊σ⌋+1 and
-// γ = (|Y|·t·den − num)²/(2·num·den·t²). Either way γ = A²/B with A below 2^64 and B below 2^116, and the coin exp(−γ)
-// is tossed as in [BernoulliExp], in 128 bits.
+// Why [DiscreteGaussian.Draw] is exact (CKS Algorithm 3). Y is discrete Laplace of scale t and is
+// kept with probability exp(−γ), γ = (|Y| − σ²/t)²/(2σ²). As γ = Y²/(2σ²) − |Y|/t + σ²/(2t²), what
+// is kept has mass ∝ e^{-|Y|/t}·e^{-γ} ∝ exp(−Y²/(2σ²)). That holds for every t > 0. CKS take t =
+// ⌊σ⌋+1; for σ = num/den this file takes t = σ itself, which is allowed as the Laplace sampler's
+// scale is rational, and γ = (|Y|·den − num)²/(2·num²). For σ² = num/den it takes t = ⌊σ⌋+1 and γ =
+// (|Y|·t·den − num)²/(2·num·den·t²). Either way γ = A²/B with A below 2^64 and B below 2^116, and
+// the coin exp(−γ) is tossed as in [BernoulliExp], in 128 bits.
 type DiscreteGaussian struct {
 	proposal DiscreteLaplace
 	mul, sub uint64 // A = ||Y|·mul − sub|
@@ -24,7 +26,8 @@ type DiscreteGaussian struct {
 // maxGaussianTerm bounds num and den of a discrete Gaussian in lowest terms.
 const maxGaussianTerm = 1 << 56
 
-// NewDiscreteGaussian returns the discrete Gaussian law of σ = num/den: at most 2^50, with num and den from 1 to 2^56 in lowest terms.
+// NewDiscreteGaussian returns the discrete Gaussian law of σ = num/den: at most 2^50, with num and
+// den from 1 to 2^56 in lowest terms.
 func NewDiscreteGaussian(num, den uint64) (DiscreteGaussian, error) {
 	num, den, err := checkGaussian("sigma", num, den)
 	if err != nil {
@@ -38,9 +41,9 @@ func NewDiscreteGaussian(num, den uint64) (DiscreteGaussian, error) {
 	return DiscreteGaussian{proposal: proposal, mul: den, sub: num, hi: hi, lo: lo}, nil
 }
 
-// NewDiscreteGaussianVariance returns the discrete Gaussian law of σ² = num/den, with num and den from 1 to 2^56 in lowest terms (so σ is
-// at most 2^28). A budget of ρ-zCDP asks for σ² = s²/(2ρ), whose root is seldom rational. For a larger σ round it up and use
-// [NewDiscreteGaussian].
+// NewDiscreteGaussianVariance returns the discrete Gaussian law of σ² = num/den, with num and den
+// from 1 to 2^56 in lowest terms (so σ is at most 2^28). A budget of ρ-zCDP asks for σ² = s²/(2ρ),
+// whose root is seldom rational. For a larger σ round it up and use [NewDiscreteGaussian].
 func NewDiscreteGaussianVariance(num, den uint64) (DiscreteGaussian, error) {
 	num, den, err := checkGaussian("variance", num, den)
 	if err != nil {
@@ -82,8 +85,8 @@ func (g DiscreteGaussian) Draw(src rand.Source) (int64, error) {
 	}
 }
 
-// certainlyHuge tosses the coin exp(−7900). A proposal with |Y|·mul ≥ 2^64 has A ≥ 2^64 − 2^56 and so γ > 2^127.98/2^115 > 7900: where that coin
-// fails, so does exp(−γ).
+// certainlyHuge tosses the coin exp(−7900). A proposal with |Y|·mul ≥ 2^64 has A ≥ 2^64 − 2^56 and
+// so γ > 2^127.98/2^115 > 7900: where that coin fails, so does exp(−γ).
 func certainlyHuge(src rand.Source) bool {
 	for range 7900 {
 		if !bernoulliInvE(src) {
@@ -93,7 +96,8 @@ func certainlyHuge(src rand.Source) bool {
 	return true
 }
 
-// bernoulliExp128 is true with probability exp(−c/b), for 128-bit numbers c and b ≥ 1 given as high and low words.
+// bernoulliExp128 is true with probability exp(−c/b), for 128-bit numbers c and b ≥ 1 given as
+// high and low words.
 func bernoulliExp128(src rand.Source, c1, c0, b1, b0 uint64) bool {
 	for c1 > b1 || c1 == b1 && c0 >= b0 {
 		if !bernoulliInvE(src) {
@@ -114,7 +118,8 @@ func bernoulliExp128(src rand.Source, c1, c0, b1, b0 uint64) bool {
 	}
 }
 
-// bernoulli128 is true with probability c/b, for c < b; see bernoulli, of which it is the 128-bit twin.
+// bernoulli128 is true with probability c/b, for c < b; see bernoulli, of which it is
+// the 128-bit twin.
 func bernoulli128(src rand.Source, c1, c0, b1, b0 uint64) bool {
 	for {
 		// d = c·2^64 − w·b
@@ -140,14 +145,17 @@ func bernoulli128(src rand.Source, c1, c0, b1, b0 uint64) bool {
 func checkGaussian(field string, num, den uint64) (uint64, uint64, error) {
 	switch {
 	case num == 0:
-		return 0, 0, fmt.Errorf("noise: num of the %s num/den of a discrete Gaussian law is 0, must be from 1 to 2^56", field)
+		return 0, 0, fmt.Errorf("noise: num of the %s num/den of a discrete Gaussian law is 0, "+
+			"must be from 1 to 2^56", field)
 	case den == 0:
-		return 0, 0, fmt.Errorf("noise: den of the %s num/den of a discrete Gaussian law is 0, must be from 1 to 2^56", field)
+		return 0, 0, fmt.Errorf("noise: den of the %s num/den of a discrete Gaussian law is 0, "+
+			"must be from 1 to 2^56", field)
 	}
 	g := gcd(num, den)
 	n, d := num/g, den/g
 	if n > maxGaussianTerm || d > maxGaussianTerm {
-		return 0, 0, fmt.Errorf("noise: %s num/den = %d/%d of a discrete Gaussian law is out of range: num and den must be from 1 to 2^56 in lowest terms",
+		return 0, 0, fmt.Errorf("noise: %s num/den = %d/%d of a discrete Gaussian law is out of "+
+			"range: num and den must be from 1 to 2^56 in lowest terms",
 			field, num, den)
 	}
 	return n, d, nil

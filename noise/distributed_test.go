@@ -124,15 +124,18 @@ func must[D any](t testing.TB) func(D, error) D {
 	}
 }
 
-// One share against its mass, from n = 1 (geometric) up; n = 2, 3, 5 deal in several blocks of blocks, and 4096 is a release's size.
+// One share against its mass, from n = 1 (geometric) up; n = 2, 3, 5 deal in several blocks of
+// blocks, and 4096 is a release's size.
 func TestNegativeBinomialLaw(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		n, num, den uint64
 		draws       int
 	}{
-		{1, 37, 10, draws / 4}, {2, 1, 2, draws / 2}, {2, 100, 1, draws / 20}, {3, 20, 1, draws / 5}, {2, 2000, 1, 5000}, {5, 999, 10, draws / 10},
-		{16, 10, 1, draws / 4}, {64, 640, 1, draws / 10}, {64, 8, 1, draws / 2}, {4096, 70, 1, 2 * draws}, {4096, 1000, 1, 2 * draws}, {1 << 40, 1000, 1, draws / 10},
+		{1, 37, 10, draws / 4}, {2, 1, 2, draws / 2}, {2, 100, 1, draws / 20},
+		{3, 20, 1, draws / 5}, {2, 2000, 1, 5000}, {5, 999, 10, draws / 10},
+		{16, 10, 1, draws / 4}, {64, 640, 1, draws / 10}, {64, 8, 1, draws / 2},
+		{4096, 70, 1, 2 * draws}, {4096, 1000, 1, 2 * draws}, {1 << 40, 1000, 1, draws / 10},
 	} {
 		b := must[NegativeBinomial](t)(NewNegativeBinomial(c.n, c.num, c.den))
 		r, scale := 1/float64(c.n), float64(c.num)/float64(c.den)
@@ -144,7 +147,8 @@ func TestNegativeBinomialLaw(t *testing.T) {
 		} else if x := total(c.draws, draw)(); x != 0 { // Σ P(x ≥ 1) is 6e-7
 			t.Errorf("%s: draws sum up to %v", name, x)
 		}
-		// What a user's noise is made of if it is not 0: its mass given x ≥ 1, at the cost of many draws.
+		// What a user's noise is made of if it is not 0: its mass given x ≥ 1, at the
+		// cost of many draws.
 		if c.n >= 64 && c.n <= 4096 {
 			p := law.p[0]
 			law.p[0] = 0
@@ -155,14 +159,17 @@ func TestNegativeBinomialLaw(t *testing.T) {
 					}
 				}
 			}
-			checkP(t, name+" given not 0", chiSquareP(int(float64(c.draws)*(1-p)), given, law.cuts(), law.cdf()))
+			checkP(t, name+" given not 0", chiSquareP(int(float64(c.draws)*(1-p)), given,
+				law.cuts(), law.cdf()))
 		}
 	}
 }
 
 func TestPolyaDifferenceLaw(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ n, num, den uint64 }{{1, 10, 1}, {2, 7, 2}, {4, 40, 1}, {64, 20, 1}, {4096, 40, 1}} {
+	for _, c := range []struct {
+		n, num, den uint64
+	}{{1, 10, 1}, {2, 7, 2}, {4, 40, 1}, {64, 20, 1}, {4096, 40, 1}} {
 		d := must[PolyaDifference](t)(NewPolyaDifference(c.n, c.num, c.den))
 		scale := float64(c.num) / float64(c.den)
 		name := fmt.Sprintf("difference of %d, scale %v", c.n, scale)
@@ -172,8 +179,8 @@ func TestPolyaDifferenceLaw(t *testing.T) {
 	}
 }
 
-// The noise of n users is the discrete Laplace law, drawn exactly and fast; shares of too many users are not, nor are one user's two
-// halves of one draw.
+// The noise of n users is the discrete Laplace law, drawn exactly and fast; shares of too many
+// users are not, nor are one user's two halves of one draw.
 func TestPolyaTotal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ n, num, den uint64 }{{2, 2, 1}, {3, 1, 1}, {7, 100, 1}, {16, 40, 1}} {
@@ -186,33 +193,42 @@ func TestPolyaTotal(t *testing.T) {
 			n = draws / 40
 		}
 		cuts, law := cells(scale), discreteLaplaceLaw(scale)
-		checkP(t, name, chiSquareP(n, total(int(c.n), drawFloat(t, d, Key{Experiment: name}.ChaCha8())), cuts, law))
+		checkP(t, name, chiSquareP(n, total(int(c.n),
+			drawFloat(t, d, Key{Experiment: name}.ChaCha8())), cuts, law))
 		one := ints(func() int64 { return f.PolyaDifference(1/float64(c.n), scale) })
 		checkP(t, name+", fast", chiSquareP(n, total(int(c.n), one), cuts, law))
-		checkP(t, name+", at once", chiSquareP(n, ints(func() int64 { return f.DiscreteLaplace(scale) }), cuts, law))
+		checkP(t, name+", at once", chiSquareP(n, ints(func() int64 {
+			return f.DiscreteLaplace(scale)
+		}), cuts, law))
 
 		n = min(n, draws/10)
 		checkCaught(t, name+" with half the users missing", chiSquareP(n, total(int(c.n/2), one), cuts, law))
-		checkCaught(t, name+" at half the scale", chiSquareP(n, total(int(c.n), ints(func() int64 { return f.PolyaDifference(1/float64(c.n), scale/2) })), cuts, law))
+		checkCaught(t, name+" at half the scale", chiSquareP(n, total(int(c.n), ints(func() int64 {
+			return f.PolyaDifference(1/float64(c.n), scale/2)
+		})), cuts, law))
 	}
 }
 
-// publishedPolya is the Pólya difference of the code published with 003: the Gamma variate that is the Poisson mean has scale (1−β)/β in place of β/(1−β).
+// publishedPolya is the Pólya difference of the code published with 003: the Gamma variate that is
+// the Poisson mean has scale (1−β)/β in place of β/(1−β).
 func publishedPolya(f *Fast, r, scale float64) int64 {
 	half := func() int64 { return f.Poisson(math.Exp(f.LogGamma(r)) * math.Expm1(1/scale)) }
 	x := half()
 	return x - half()
 }
 
-// At ε = 0.1 and n = 4096 users, g = 7, the published noise has a standard deviation of 0.17 where 99 are promised. The test of the law
-// sees it in few draws.
+// At ε = 0.1 and n = 4096 users, g = 7, the published noise has a standard deviation of 0.17 where
+// 99 are promised. The test of the law sees it in few draws.
 func TestPublishedPolyaIsCaught(t *testing.T) {
 	t.Parallel()
 	const n, scale = 4096, 70
 	f := testStream("published")
 	published := total(n, ints(func() int64 { return publishedPolya(f, 1./n, scale) }))
 	s := math.Expm1(1. / scale)
-	checkMean(t, "published variance", 300, func() float64 { x := published(); return x * x }, 2*s*(1+s), math.Sqrt(2*s*(1+s)))
+	checkMean(t, "published variance", 300, func() float64 {
+		x := published()
+		return x * x
+	}, 2*s*(1+s), math.Sqrt(2*s*(1+s)))
 	if sd := math.Sqrt(2 * s * (1 + s)); math.Abs(sd-0.17) > 0.005 {
 		t.Errorf("published standard deviation is %v", sd)
 	}
@@ -225,16 +241,19 @@ func TestPublishedPolyaIsCaught(t *testing.T) {
 	right := total(n, ints(func() int64 { return f.PolyaDifference(1./n, scale) }))
 	checkP(t, "right", chiSquareP(300, right, floors(cuts), discreteLaplaceLaw(scale)))
 	// And at scale 1/log 2, where (1−β)/β = 1 = β/(1−β), both are right.
-	checkP(t, "published, where it is right", chiSquareP(draws/10, total(8, ints(func() int64 { return publishedPolya(f, 1./8, 1/math.Ln2) })),
+	checkP(t, "published, where it is right", chiSquareP(draws/10, total(8, ints(func() int64 {
+		return publishedPolya(f, 1./8, 1/math.Ln2)
+	})),
 		cells(1/math.Ln2), discreteLaplaceLaw(1/math.Ln2)))
 }
 
-// Means in every regime: below 1, from 1 to 2, beside a whole number either side (tails are longest there), in the rejection with flat parts of 2 and of
-// many places.
+// Means in every regime: below 1, from 1 to 2, beside a whole number either side (tails are longest
+// there), in the rejection with flat parts of 2 and of many places.
 func TestPoissonLaw(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ num, den uint64 }{
-		{1, 100}, {1, 3}, {1<<55 - 1, 1 << 55}, {1, 1}, {1<<56 - 1, 1 << 55}, {2, 1}, {299, 100}, {3, 1}, {4, 1}, {499, 100}, {19, 2}, {50, 1}, {1009, 10}, {1 << 12, 1},
+		{1, 100}, {1, 3}, {1<<55 - 1, 1 << 55}, {1, 1}, {1<<56 - 1, 1 << 55}, {2, 1}, {299, 100},
+		{3, 1}, {4, 1}, {499, 100}, {19, 2}, {50, 1}, {1009, 10}, {1 << 12, 1},
 		{1 << 18, 1},
 	} {
 		p := must[Poisson](t)(NewPoisson(c.num, c.den))
@@ -249,21 +268,30 @@ func TestPoissonLaw(t *testing.T) {
 		draw := drawFloat(t, p, Key{Experiment: name}.ChaCha8())
 		checkP(t, name, chiSquareP(n, draw, law.cuts(), law.cdf()))
 		checkMean(t, name, n/2, draw, mean, math.Sqrt(mean))
-		checkMean(t, name+" variance", n/2, func() float64 { d := draw() - mean; return d * d }, mean, math.Sqrt(mean+2*mean*mean))
-		checkP(t, name+", fast", chiSquareP(draws/4, ints(func() int64 { return f.Poisson(mean) }), law.cuts(), law.cdf()))
+		checkMean(t, name+" variance", n/2, func() float64 {
+			d := draw() - mean
+			return d * d
+		}, mean, math.Sqrt(mean+2*mean*mean))
+		checkP(t, name+", fast", chiSquareP(draws/4, ints(func() int64 {
+			return f.Poisson(mean)
+		}), law.cuts(), law.cdf()))
 		off := 1.05 * mean
 		if mean > 4 {
 			off = mean + math.Sqrt(mean)/20
 		}
 		if mean > 0.1 {
-			checkCaught(t, name+" a little off", chiSquareP(draws/2, ints(func() int64 { return f.Poisson(off) }), law.cuts(), law.cdf()))
+			checkCaught(t, name+" a little off", chiSquareP(draws/2, ints(func() int64 {
+				return f.Poisson(off)
+			}), law.cuts(), law.cdf()))
 		}
 	}
 	// Large means, where the law is normal to within the test: the Edgeworth correction is 1/(6√μ).
 	f := testStream("large")
 	for _, mean := range []float64{1e12 + 0.25, 1 << 50} {
 		sd := math.Sqrt(mean)
-		checkP(t, "large", chiSquareP(draws/2, func() float64 { return (float64(f.Poisson(mean)) - mean) / sd }, grid(-4.5, 4.5, 400), func(x float64) float64 {
+		checkP(t, "large", chiSquareP(draws/2, func() float64 {
+			return (float64(f.Poisson(mean)) - mean) / sd
+		}, grid(-4.5, 4.5, 400), func(x float64) float64 {
 			return normalCDF(x + 0.5/sd)
 		}))
 	}
@@ -272,7 +300,9 @@ func TestPoissonLaw(t *testing.T) {
 // Skellam laws against the convolution of Poisson masses; the noise of n users against the total.
 func TestSkellamLaw(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ n, num, den uint64 }{{1, 1, 50}, {1, 7, 2}, {2, 1, 1}, {5, 3, 1}, {8, 97, 1}, {3, 200, 1}} {
+	for _, c := range []struct {
+		n, num, den uint64
+	}{{1, 1, 50}, {1, 7, 2}, {2, 1, 1}, {5, 3, 1}, {8, 97, 1}, {3, 200, 1}} {
 		users := must[Skellam](t)(NewSkellam(c.num, c.den*c.n))
 		at1 := must[Skellam](t)(NewSkellam(c.num, c.den))
 		v := float64(c.num) / float64(c.den)
@@ -288,20 +318,27 @@ func TestSkellamLaw(t *testing.T) {
 		src := Key{Experiment: name}.ChaCha8()
 		checkP(t, name, chiSquareP(n, total(int(c.n), drawFloat(t, users, src)), cuts, cdf))
 		checkP(t, name+", at once", exactP(t, draws/10, at1, src, cuts, cdf))
-		checkP(t, name+", fast", chiSquareP(n, total(int(c.n), ints(func() int64 { return f.Skellam(v / float64(c.n)) })), cuts, cdf))
+		checkP(t, name+", fast", chiSquareP(n, total(int(c.n), ints(func() int64 {
+			return f.Skellam(v / float64(c.n))
+		})), cuts, cdf))
 		checkP(t, name+", fast at once", chiSquareP(n, ints(func() int64 { return f.Skellam(v) }), cuts, cdf))
 		if v > 1 {
-			checkCaught(t, name+" with half the noise", chiSquareP(n, ints(func() int64 { return f.Skellam(v / 2) }), cuts, cdf))
+			checkCaught(t, name+" with half the noise", chiSquareP(n, ints(func() int64 {
+				return f.Skellam(v / 2)
+			}), cuts, cdf))
 		}
 		if v > 1 && v < 10 {
-			// Nor will the discrete Gaussian of the same variance do, where the Skellam law's kurtosis of 3 + 1/σ² shows.
-			checkCaught(t, name+" for a discrete Gaussian", chiSquareP(draws, ints(func() int64 { return f.DiscreteGaussian(math.Sqrt(v)) }), cuts, cdf))
+			// Nor will the discrete Gaussian of the same variance do, where the Skellam law's
+			// kurtosis of 3 + 1/σ² shows.
+			checkCaught(t, name+" for a discrete Gaussian", chiSquareP(draws, ints(func() int64 {
+				return f.DiscreteGaussian(math.Sqrt(v))
+			}), cuts, cdf))
 		}
 	}
 }
 
-// Discrete Gaussians do not add up: the noise of n users is the n-fold convolution of theirs. At small variances it is told apart from one
-// discrete Gaussian of the total variance.
+// Discrete Gaussians do not add up: the noise of n users is the n-fold convolution of theirs. At
+// small variances it is told apart from one discrete Gaussian of the total variance.
 func TestDiscreteGaussianTotal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -320,8 +357,11 @@ func TestDiscreteGaussianTotal(t *testing.T) {
 		if c.n != 2 {
 			n = draws / 10
 		}
-		checkP(t, name, chiSquareP(n, total(int(c.n), drawFloat(t, user, Key{Experiment: name}.ChaCha8())), law.cuts(), law.cdf()))
-		checkP(t, name+", fast", chiSquareP(n, total(int(c.n), ints(func() int64 { return f.DiscreteGaussian(math.Sqrt(v)) })), law.cuts(), law.cdf()))
+		checkP(t, name, chiSquareP(n, total(int(c.n),
+			drawFloat(t, user, Key{Experiment: name}.ChaCha8())), law.cuts(), law.cdf()))
+		checkP(t, name+", fast", chiSquareP(n, total(int(c.n), ints(func() int64 {
+			return f.DiscreteGaussian(math.Sqrt(v))
+		})), law.cuts(), law.cdf()))
 		if c.apart {
 			at1 := func() int64 { return f.DiscreteGaussian(math.Sqrt(v * float64(c.n))) }
 			checkCaught(t, name+" at once", chiSquareP(draws, ints(at1), law.cuts(), law.cdf()))
@@ -336,8 +376,12 @@ func TestFastDiscreteLaws(t *testing.T) {
 	f := testStream("fast discrete")
 	for _, scale := range []float64{0.2, 1, 3.7, 70, 1e6, 1 << 50} {
 		name := fmt.Sprintf("scale %v", scale)
-		checkP(t, "geometric, "+name, chiSquareP(n, ints(func() int64 { return f.Geometric(scale) }), cells(scale), geometricLaw(scale)))
-		checkP(t, "Laplace, "+name, chiSquareP(n, ints(func() int64 { return f.DiscreteLaplace(scale) }), cells(scale), discreteLaplaceLaw(scale)))
+		checkP(t, "geometric, "+name, chiSquareP(n, ints(func() int64 {
+			return f.Geometric(scale)
+		}), cells(scale), geometricLaw(scale)))
+		checkP(t, "Laplace, "+name, chiSquareP(n, ints(func() int64 {
+			return f.DiscreteLaplace(scale)
+		}), cells(scale), discreteLaplaceLaw(scale)))
 		if scale == 1 {
 			rounded := func() float64 { return math.Round(f.Laplace(scale)) }
 			checkCaught(t, "rounded Laplace", chiSquareP(n, rounded, cells(scale), discreteLaplaceLaw(scale)))
@@ -352,19 +396,26 @@ func TestFastDiscreteLaws(t *testing.T) {
 		law := discreteGaussianLaw(sigma)
 		checkP(t, name, chiSquareP(n, ints(func() int64 { return f.DiscreteGaussian(sigma) }), cuts, law))
 		if sigma <= 0.5 {
-			checkCaught(t, "rounded "+name, chiSquareP(n, func() float64 { return math.Round(sigma * f.Normal()) }, cuts, law))
+			checkCaught(t, "rounded "+name, chiSquareP(n, func() float64 {
+				return math.Round(sigma * f.Normal())
+			}, cuts, law))
 		}
 	}
-	// Both ways to the negative binomial law, either side of where one takes over, and shapes above 1.
+	// Both ways to the negative binomial law, either side of where one takes over, and shapes above
+	// 1.
 	for _, c := range []struct{ r, scale float64 }{
-		{1, 10}, {0.5, 0.2}, {0.5, 5}, {0.5, 50}, {0.5, 60}, {0.25, 1000}, {1. / 64, 1000}, {1. / 4096, 70}, {2.5, 30}, {20, 3},
+		{1, 10}, {0.5, 0.2}, {0.5, 5}, {0.5, 50}, {0.5, 60}, {0.25, 1000}, {1. / 64, 1000},
+		{1. / 4096, 70}, {2.5, 30}, {20, 3},
 	} {
 		name := fmt.Sprintf("negative binomial(%v, %v)", c.r, c.scale)
 		law := negativeBinomialTable(c.r, c.scale)
-		checkP(t, name, chiSquareP(n, ints(func() int64 { return f.NegativeBinomial(c.r, c.scale) }), law.cuts(), law.cdf()))
+		checkP(t, name, chiSquareP(n, ints(func() int64 {
+			return f.NegativeBinomial(c.r, c.scale)
+		}), law.cuts(), law.cdf()))
 	}
 	for _, bad := range []float64{0, -1, math.NaN(), math.Inf(-1)} {
-		for i, x := range []int64{f.Geometric(bad), f.DiscreteLaplace(bad), f.DiscreteGaussian(bad), f.Poisson(bad), f.Skellam(bad), f.NegativeBinomial(bad, 3),
+		for i, x := range []int64{f.Geometric(bad), f.DiscreteLaplace(bad), f.DiscreteGaussian(bad),
+			f.Poisson(bad), f.Skellam(bad), f.NegativeBinomial(bad, 3),
 			f.NegativeBinomial(0.5, bad), f.PolyaDifference(0.5, bad)} {
 			if x != 0 {
 				t.Errorf("sampler %d of %v is %d", i, bad, x)
@@ -376,7 +427,9 @@ func TestFastDiscreteLaws(t *testing.T) {
 // The skipping dealer against the plain one, unit by unit, for a given number of units.
 func TestDeal(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ n, g uint64 }{{2, 1}, {2, 2}, {2, 7}, {2, 40}, {3, 8}, {3, 65}, {5, 9}, {16, 100}, {64, 200}} {
+	for _, c := range []struct {
+		n, g uint64
+	}{{2, 1}, {2, 2}, {2, 7}, {2, 40}, {3, 8}, {3, 65}, {5, 9}, {16, 100}, {64, 200}} {
 		b := must[NegativeBinomial](t)(NewNegativeBinomial(c.n, 1, 1))
 		// p[x] is P(x units of the first k), by the urn's definition.
 		p := []float64{1}
@@ -392,7 +445,9 @@ func TestDeal(t *testing.T) {
 		src := Key{Experiment: fmt.Sprintf("deal %d %d", c.n, c.g)}.ChaCha8()
 		law := table{p: p}
 		checkP(t, fmt.Sprintf("%d units to %d", c.g, c.n),
-			chiSquareP(draws/10, func() float64 { return float64(b.deal(src, c.g)) }, integers(0, int(c.g)), law.cdf()))
+			chiSquareP(draws/10, func() float64 {
+				return float64(b.deal(src, c.g))
+			}, integers(0, int(c.g)), law.cdf()))
 	}
 }
 
@@ -401,18 +456,51 @@ func TestDistributedBadInput(t *testing.T) {
 		make func() error
 		want string
 	}{
-		{func() error { _, err := NewNegativeBinomial(0, 1, 1); return err }, "number of shares n of a negative binomial law is 0, must be at least 1"},
-		{func() error { _, err := NewNegativeBinomial(2, 0, 1); return err }, "num of the scale num/den of a negative binomial law is 0"},
-		{func() error { _, err := NewPolyaDifference(2, 1, 0); return err }, "den of the scale num/den of a negative binomial law is 0"},
-		{func() error { _, err := NewPolyaDifference(1, 1<<50+1, 1); return err }, "too large, must be at most 2^50"},
-		{func() error { _, err := NewPolyaDifference(1<<41, 1<<9+1, 1); return err }, "n·scale must be at most 2^50"},
-		{func() error { _, err := NewPolyaDifference(3, 3<<20+1, 1); return err }, "scale/n must be at most 2^20"},
-		{func() error { _, err := NewPoisson(1, 0); return err }, "den of the mean num/den of a Poisson law is 0, must be at least 1"},
-		{func() error { _, err := NewPoisson(1<<56+1, 1<<10); return err }, "num and den must be at most 2^56 in lowest terms"},
-		{func() error { _, err := NewPoisson(1<<50+1, 1); return err }, "mean num/den = 1125899906842625/1 of a Poisson law is too large, must be at most 2^50"},
+		{func() error {
+			_, err := NewNegativeBinomial(0, 1, 1)
+			return err
+		}, "number of shares n of a negative binomial law is 0, must be at least 1"},
+		{func() error {
+			_, err := NewNegativeBinomial(2, 0, 1)
+			return err
+		}, "num of the scale num/den of a negative binomial law is 0"},
+		{func() error {
+			_, err := NewPolyaDifference(2, 1, 0)
+			return err
+		}, "den of the scale num/den of a negative binomial law is 0"},
+		{func() error {
+			_, err := NewPolyaDifference(1, 1<<50+1, 1)
+			return err
+		}, "too large, must be at most 2^50"},
+		{func() error {
+			_, err := NewPolyaDifference(1<<41, 1<<9+1, 1)
+			return err
+		}, "n·scale must be at most 2^50"},
+		{func() error {
+			_, err := NewPolyaDifference(3, 3<<20+1, 1)
+			return err
+		}, "scale/n must be at most 2^20"},
+		{func() error {
+			_, err := NewPoisson(1, 0)
+			return err
+		}, "den of the mean num/den of a Poisson law is 0, must be at least 1"},
+		{func() error {
+			_, err := NewPoisson(1<<56+1, 1<<10)
+			return err
+		}, "num and den must be at most 2^56 in lowest terms"},
+		{func() error {
+			_, err := NewPoisson(1<<50+1, 1)
+			return err
+		}, "mean num/den = 1125899906842625/1 of a Poisson law is too large, must be at most 2^50"},
 		{func() error { _, err := NewPoisson(2<<50+1, 2); return err }, "must be at most 2^50"},
-		{func() error { _, err := NewSkellam(1, 0); return err }, "den of the variance num/den of a Skellam law is 0"},
-		{func() error { _, err := NewSkellam(1, 1<<56); return err }, "variance num/den = 1/72057594037927936 of a Skellam law is out of range"},
+		{func() error {
+			_, err := NewSkellam(1, 0)
+			return err
+		}, "den of the variance num/den of a Skellam law is 0"},
+		{func() error {
+			_, err := NewSkellam(1, 1<<56)
+			return err
+		}, "variance num/den = 1/72057594037927936 of a Skellam law is out of range"},
 	} {
 		if err := c.make(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
@@ -459,7 +547,8 @@ func TestDistributedProperty(t *testing.T) {
 		n, num, den := term("n"), term("num"), term("den")
 		src := Key{Seed: term("seed")}.ChaCha8()
 		scale := float64(num) / float64(den)
-		if d, err := NewPolyaDifference(n, num, den); err == nil && scale < 1e4*float64(n) || n == 1 && err == nil {
+		if d, err := NewPolyaDifference(n, num, den); err == nil && scale < 1e4*float64(n) ||
+			n == 1 && err == nil {
 			if _, err := d.Draw(src); err != nil {
 				t.Fatal(err)
 			}
@@ -518,10 +607,13 @@ func BenchmarkDistributed(b *testing.B) {
 	}
 	for _, n := range []uint64{4, 64, 4096, 1 << 20} {
 		for _, scale := range []uint64{10, 100, 1000} {
-			bench(fmt.Sprintf("polya/n=%d/scale=%d", n, scale), must[PolyaDifference](b)(NewPolyaDifference(n, scale, 1)))
+			bench(fmt.Sprintf("polya/n=%d/scale=%d", n, scale),
+				must[PolyaDifference](b)(NewPolyaDifference(n, scale, 1)))
 		}
 	}
-	for _, v := range []struct{ num, den uint64 }{{1, 1000}, {1, 1}, {3, 1}, {10, 1}, {100, 1}, {1e4, 1}, {1e6, 1}} {
+	for _, v := range []struct {
+		num, den uint64
+	}{{1, 1000}, {1, 1}, {3, 1}, {10, 1}, {100, 1}, {1e4, 1}, {1e6, 1}} {
 		bench(fmt.Sprintf("skellam/variance=%d/%d", v.num, v.den), must[Skellam](b)(NewSkellam(v.num, v.den)))
 	}
 }

@@ -29,10 +29,12 @@ const allOnes = ^uint64(0)
 // scales are the discrete Laplace and geometric laws under test, num/den.
 var scales = []struct{ num, den uint64 }{
 	{1, 10}, {1, 1}, {37, 10}, {100, 1}, {1 << 20, 1}, {1 << 50, 1}, // as they come
-	{37 << 54, 10 << 54}, {1<<61 - 1, 1<<60 + 1}, // 3.7 again before it is reduced; products of 128 bits
+	// 3.7 again before it is reduced; products of 128 bits
+	{37 << 54, 10 << 54}, {1<<61 - 1, 1<<60 + 1},
 }
 
-// cells cuts the law of scale t where all integers can be cells, and else in 400 cells of 12 scales either side.
+// cells cuts the law of scale t where all integers can be cells, and else in 400 cells of 12
+// scales either side.
 func cells(t float64) []float64 {
 	if t <= 200 {
 		return integers(-int(13*t)-3, int(13*t)+3)
@@ -59,8 +61,8 @@ func discreteLaplaceLaw(t float64) func(float64) float64 {
 	}
 }
 
-// discreteGaussianLaw sums the mass; for σ > 1000 it is the normal law with continuity correction, as the sums over integers and
-// the integrals then agree to 1/(24σ²).
+// discreteGaussianLaw sums the mass; for σ > 1000 it is the normal law with continuity correction,
+// as the sums over integers and the integrals then agree to 1/(24σ²).
 func discreteGaussianLaw(sigma float64) func(float64) float64 {
 	if sigma > 1000 {
 		return func(x float64) float64 { return normalCDF((x + 0.5) / sigma) }
@@ -101,7 +103,8 @@ func TestGeometricLaw(t *testing.T) {
 		src := Key{Experiment: "geometric " + name}.ChaCha8()
 		checkP(t, name, exactP(t, draws, g, src, cells(scale), geometricLaw(scale)))
 		b := math.Exp(-1 / scale)
-		checkMean(t, name, draws/4, drawFloat(t, g, src), 1/math.Expm1(1/scale), math.Sqrt(b)/-math.Expm1(-1/scale))
+		checkMean(t, name, draws/4, drawFloat(t, g, src), 1/math.Expm1(1/scale),
+			math.Sqrt(b)/-math.Expm1(-1/scale))
 	}
 }
 
@@ -121,7 +124,10 @@ func TestDiscreteLaplaceLaw(t *testing.T) {
 		fourth := 2 * b * (1 + 10*b + b*b) / (q * q * q * q) // E x⁴
 		draw := drawFloat(t, l, src)
 		checkMean(t, name, draws/10, draw, 0, math.Sqrt(v))
-		checkMean(t, name+" variance", draws/10, func() float64 { x := draw(); return x * x }, v, math.Sqrt(fourth-v*v))
+		checkMean(t, name+" variance", draws/10, func() float64 {
+			x := draw()
+			return x * x
+		}, v, math.Sqrt(fourth-v*v))
 		y := int64(2*scale) + 1
 		p := DiscreteLaplaceTail(scale, y)
 		checkMean(t, name+" tail", draws/4, func() float64 {
@@ -172,7 +178,8 @@ func TestDiscreteLaplaceBrokenTwins(t *testing.T) {
 			"sign bit used before": leakyTwin(right),
 		} {
 			src := Key{Experiment: name}.ChaCha8()
-			checkCaught(t, name, exactP(t, draws/4, d, src, cells(float64(scale)), discreteLaplaceLaw(float64(scale))))
+			checkCaught(t, name, exactP(t, draws/4, d, src, cells(float64(scale)),
+				discreteLaplaceLaw(float64(scale))))
 		}
 	}
 }
@@ -200,15 +207,25 @@ func TestDiscreteGaussianLaw(t *testing.T) {
 		}
 		draw := drawFloat(t, g, src)
 		checkMean(t, name, draws/10, draw, 0, math.Sqrt(v))
-		checkMean(t, name+" variance", draws/10, func() float64 { x := draw(); return x * x }, v, math.Sqrt(fourth-v*v))
+		checkMean(t, name+" variance", draws/10, func() float64 {
+			x := draw()
+			return x * x
+		}, v, math.Sqrt(fourth-v*v))
 	}
-	for _, c := range []struct{ num, den uint64 }{{1, 4}, {1, 1}, {37, 10}, {100, 1}, {1 << 20, 1}, {1 << 50, 1}, {1<<56 - 1, 1 << 55}, {1 << 56, 1<<56 - 1}} {
+	for _, c := range []struct {
+		num, den uint64
+	}{{1, 4}, {1, 1}, {37, 10}, {100, 1}, {1 << 20, 1}, {1 << 50, 1}, {1<<56 - 1, 1 << 55},
+		{1 << 56, 1<<56 - 1}} {
 		g, err := NewDiscreteGaussian(c.num, c.den)
 		check(draws, fmt.Sprintf("sigma %d/%d", c.num, c.den), g, err, float64(c.num)/float64(c.den))
 	}
-	for _, c := range []struct{ num, den uint64 }{{1, 16}, {1, 1}, {5, 1}, {137, 10}, {10_000, 3}, {5 << 40, 1}, {1 << 56, 1}, {1<<56 - 1, 1 << 55}, {1 << 55, 1<<56 - 1}} {
+	for _, c := range []struct {
+		num, den uint64
+	}{{1, 16}, {1, 1}, {5, 1}, {137, 10}, {10_000, 3}, {5 << 40, 1}, {1 << 56, 1},
+		{1<<56 - 1, 1 << 55}, {1 << 55, 1<<56 - 1}} {
 		g, err := NewDiscreteGaussianVariance(c.num, c.den)
-		check(draws/4, fmt.Sprintf("variance %d/%d", c.num, c.den), g, err, math.Sqrt(float64(c.num)/float64(c.den)))
+		check(draws/4, fmt.Sprintf("variance %d/%d", c.num, c.den), g, err,
+			math.Sqrt(float64(c.num)/float64(c.den)))
 	}
 }
 
@@ -232,7 +249,8 @@ func TestDiscreteGaussianBrokenTwins(t *testing.T) {
 	}
 	shifted := right // the acceptance forgets that the proposal is centred at σ²/t
 	shifted.sub = 0
-	for name, d := range map[string]drawer{"half sigma": half, "1 % less": slight, "no rejection": unrejectedTwin{right}, "shifted": shifted} {
+	for name, d := range map[string]drawer{"half sigma": half, "1 % less": slight,
+		"no rejection": unrejectedTwin{right}, "shifted": shifted} {
 		src := Key{Experiment: name}.ChaCha8()
 		checkCaught(t, name, exactP(t, draws, d, src, integers(-50, 50), discreteGaussianLaw(10)))
 	}
@@ -240,7 +258,9 @@ func TestDiscreteGaussianBrokenTwins(t *testing.T) {
 
 func TestBernoulliExpLaw(t *testing.T) {
 	src := Key{Experiment: "bernoulli exp"}.ChaCha8()
-	for _, c := range []struct{ num, den uint64 }{{0, 1}, {1, 1}, {1, 3}, {7, 3}, {1 << 63, 1<<63 + 1}, {1<<64 - 1, 1<<64 - 1}, {1<<63 + 5, 1 << 62}} {
+	for _, c := range []struct {
+		num, den uint64
+	}{{0, 1}, {1, 1}, {1, 3}, {7, 3}, {1 << 63, 1<<63 + 1}, {1<<64 - 1, 1<<64 - 1}, {1<<63 + 5, 1 << 62}} {
 		p := math.Exp(-float64(c.num) / float64(c.den))
 		checkMean(t, fmt.Sprint(c), draws/4, func() float64 {
 			ok, err := BernoulliExp(src, c.num, c.den)
@@ -255,7 +275,8 @@ func TestBernoulliExpLaw(t *testing.T) {
 	}
 }
 
-// expOracle is ⌊e^{-k}·2^n⌋ by another road than expDigits: the reciprocal of the k-th power of Σ 1/i!, in floating point of n + 300 bits.
+// expOracle is ⌊e^{-k}·2^n⌋ by another road than expDigits: the reciprocal of the k-th power of Σ
+// 1/i!, in floating point of n + 300 bits.
 func expOracle(k, n uint) *big.Int {
 	prec := n + 300
 	num := func(x int64) *big.Float { return new(big.Float).SetPrec(prec).SetInt64(x) }
@@ -286,7 +307,8 @@ func TestExpDigits(t *testing.T) {
 	}
 }
 
-// chain is the first words of a uniform number that ties with x, x·2^bits given as digits, in n words after the first `first` bits.
+// chain is the first words of a uniform number that ties with x, x·2^bits given as digits, in n
+// words after the first `first` bits.
 func chain(digits *big.Int, n int) []uint64 {
 	words := make([]uint64, n)
 	d := new(big.Int).Set(digits)
@@ -298,13 +320,14 @@ func chain(digits *big.Int, n int) []uint64 {
 	return words
 }
 
-// A uniform number that ties with e^{-k} for 63, 127, 191 or 255 digits and then differs by one in the last word is above or below it, and the
-// sampler must say so after exactly that many words.
+// A uniform number that ties with e^{-k} for 63, 127, 191 or 255 digits and then differs by one in
+// the last word is above or below it, and the sampler must say so after exactly that many words.
 func TestGeometricTies(t *testing.T) {
 	for k := uint(1); k <= uint(len(expPrefixes)); k++ {
 		for words := range 4 {
 			for _, coin := range []uint64{0, 1} {
-				below := append([]uint64{expPrefixes[k-1]<<1 | coin}, chain(expOracle(k, uint(63+64*words)), words)...)
+				below := append([]uint64{expPrefixes[k-1]<<1 | coin},
+					chain(expOracle(k, uint(63+64*words)), words)...)
 				above := append([]uint64(nil), below...)
 				if words == 0 {
 					below[0] -= 2
@@ -327,7 +350,8 @@ func TestGeometricTies(t *testing.T) {
 					t.Errorf("just below e^-%d: %d %d %v after %d words, want %d", k, g, c, ok, src.used, used)
 				}
 				if k == 1 {
-					if bernoulliInvE(&script{words: append(above, 0)}) || !bernoulliInvE(&script{words: below}) {
+					if bernoulliInvE(&script{words: append(above, 0)}) ||
+						!bernoulliInvE(&script{words: below}) {
 						t.Errorf("bernoulliInvE at a tie of %d words", words)
 					}
 				}
@@ -348,18 +372,22 @@ func TestBernoulliTies(t *testing.T) {
 			q.QuoRem(rest, d, rest)
 			w := q.Uint64()
 			if w > 0 {
-				if src := (&script{words: append(append([]uint64(nil), digits...), w-1, allOnes)}); !toss(src) || src.used != i+1 {
+				if src := (&script{words: append(append([]uint64(nil), digits...), w-1,
+					allOnes)}); !toss(src) || src.used != i+1 {
 					t.Fatalf("%v/%v: a number below it in word %d is not, or %d words", n, d, i, src.used)
 				}
 			}
 			if w < allOnes {
-				if src := (&script{words: append(append([]uint64(nil), digits...), w+1, 0)}); toss(src) || src.used != i+1 {
+				if src := (&script{words: append(append([]uint64(nil), digits...), w+1,
+					0)}); toss(src) || src.used != i+1 {
 					t.Fatalf("%v/%v: a number above it in word %d is not, or %d words", n, d, i, src.used)
 				}
 			}
 			digits = append(digits, w)
-			if rest.Sign() == 0 { // n/d has no more digits: a number that ties so far is not below it
-				if src := (&script{words: append(append([]uint64(nil), digits...), 0)}); toss(src) || src.used != i+1 {
+			// n/d has no more digits: a number that ties so far is not below it
+			if rest.Sign() == 0 {
+				if src := (&script{words: append(append([]uint64(nil), digits...),
+					0)}); toss(src) || src.used != i+1 {
 					t.Fatalf("%v/%v: a number equal to it is below it", n, d)
 				}
 				return
@@ -369,7 +397,9 @@ func TestBernoulliTies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.Uint64Min(1).Draw(t, "d")
 		n := rapid.Uint64Range(0, d-1).Draw(t, "n")
-		check(t, new(big.Int).SetUint64(n), new(big.Int).SetUint64(d), func(s *script) bool { return bernoulli(s, n, d) })
+		check(t, new(big.Int).SetUint64(n), new(big.Int).SetUint64(d), func(s *script) bool {
+			return bernoulli(s, n, d)
+		})
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		b1, b0 := rapid.Uint64Max(1<<63).Draw(t, "b1"), rapid.Uint64Min(1).Draw(t, "b0")
@@ -408,7 +438,8 @@ func TestOverflow(t *testing.T) {
 	}
 	want := new(big.Int).SetUint64(num)
 	want.Mul(want, big.NewInt(8190)).Add(want, big.NewInt(1)).Quo(want, new(big.Int).SetUint64(den))
-	if x, err = g.Draw(&script{words: append(append([]uint64{5, allOnes}, zeros(273)...), stop)}); err != nil || !want.IsInt64() || x != want.Int64() {
+	if x, err = g.Draw(&script{words: append(append([]uint64{5, allOnes}, zeros(273)...),
+		stop)}); err != nil || !want.IsInt64() || x != want.Int64() {
 		t.Errorf("128 bits: %d, %v, want %v", x, err, want)
 	}
 	// A source of zeros.
@@ -446,7 +477,8 @@ func TestBadParameters(t *testing.T) {
 	}{
 		{"laplace", lap(0, 1), "num of the scale num/den of a discrete Laplace law is 0, must be at least 1"},
 		{"laplace", lap(1, 0), "den of the scale num/den of a discrete Laplace law is 0, must be at least 1"},
-		{"laplace", lap(1<<50+1, 1), "scale num/den = 1125899906842625/1 of a discrete Laplace law is too large, must be at most 2^50"},
+		{"laplace", lap(1<<50+1, 1), "scale num/den = 1125899906842625/1 of a discrete Laplace " +
+			"law is too large, must be at most 2^50"},
 		{"laplace", lap(allOnes, 1<<14-1), "too large"},
 		{"laplace", lap(1<<50, 1), ""},
 		{"laplace", lap(allOnes, 1<<14), ""},
@@ -472,7 +504,8 @@ func TestBadParameters(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", c.name, c.err, c.want)
 		}
 	}
-	if _, err := BernoulliExp(&script{words: zeros(1)}, 1, 0); err == nil || !strings.Contains(err.Error(), "den") {
+	if _, err := BernoulliExp(&script{words: zeros(1)}, 1, 0); err == nil ||
+		!strings.Contains(err.Error(), "den") {
 		t.Errorf("BernoulliExp: %v", err)
 	}
 	for _, d := range []drawer{Geometric{}, DiscreteLaplace{}, DiscreteGaussian{}} {
@@ -504,7 +537,8 @@ func TestDiscreteLaplaceTail(t *testing.T) {
 func TestAnyParameters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		num, den := rapid.Uint64().Draw(t, "num"), rapid.Uint64().Draw(t, "den")
-		num, den = num>>rapid.IntRange(0, 63).Draw(t, "shift num"), den>>rapid.IntRange(0, 63).Draw(t, "shift den")
+		num, den = num>>rapid.IntRange(0, 63).Draw(t, "shift num"),
+			den>>rapid.IntRange(0, 63).Draw(t, "shift den")
 		drawAny(t, num, den, rapid.Uint64().Draw(t, "seed"))
 	})
 }

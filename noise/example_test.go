@@ -18,8 +18,9 @@ func ExampleKey_Fast() {
 	// 772 244
 }
 
-// Noise for a sum of rewards, each an integer from 0 to 2^20 that stands for a reward in [0,1], at ε = 1/2: the scale is the
-// sensitivity over ε. A key repeats its noise: where rewards are real, take the generator from Secure.
+// Noise for a sum of rewards, each an integer from 0 to 2^20 that stands for a reward in [0,1], at
+// ε = 1/2: the scale is the sensitivity over ε. A key repeats its noise: where rewards are real,
+// take the generator from Secure.
 func ExampleDiscreteLaplace() {
 	laplace, err := noise.NewDiscreteLaplace(1<<20, 1)
 	if err != nil {
@@ -88,15 +89,17 @@ func ExampleSecure() {
 	// Output: 0 <nil>
 }
 
-// One user's noise of four at ε = 1/2 for rewards from 0 to 10: the scale of the sum is 10/ε = 20. No user's noise hides anything alone; the sum of all four
-// is discrete Laplace noise, although nobody draws or knows it.
+// One user's noise of four at ε = 1/2 for rewards from 0 to 10: the scale of the sum is 10/ε = 20.
+// No user's noise hides anything alone; the sum of all four is discrete Laplace noise, although
+// nobody draws or knows it.
 func ExamplePolyaDifference() {
 	share, err := noise.NewPolyaDifference(4, 20, 1)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	src := noise.Key{Seed: 3, Role: noise.RoleNoise}.ChaCha8() // real users have a source each, from Secure
+	// real users have a source each, from Secure
+	src := noise.Key{Seed: 3, Role: noise.RoleNoise}.ChaCha8()
 	sum := int64(0)
 	for range 4 {
 		x, err := share.Draw(src)
@@ -130,7 +133,8 @@ func ExampleSkellam() {
 	// -1 <nil>
 }
 
-// A simulation may draw what 4096 users add up to at once, since that is one discrete Laplace variate; or each user's noise.
+// A simulation may draw what 4096 users add up to at once, since that is one discrete Laplace
+// variate; or each user's noise.
 func ExampleFast_PolyaDifference() {
 	f := noise.Key{Seed: 2, Role: noise.RoleNoise}.Fast(1)[0]
 	sum := int64(0)

@@ -2,11 +2,12 @@ package noise
 
 import "math"
 
-// The fast twins of the exact samplers: the same laws, parameters in doubles, exact up to double arithmetic, for simulation only. A scale,
-// variance or mean that is 0, negative or NaN gives the constant 0. Means and scales reach to 2^50; above, values may not fit
-// an int64.
+// The fast twins of the exact samplers: the same laws, parameters in doubles, exact up to double
+// arithmetic, for simulation only. A scale, variance or mean that is 0, negative or NaN gives the
+// constant 0. Means and scales reach to 2^50; above, values may not fit an int64.
 
-// Geometric is the law of the exact [Geometric]: P(x ≥ k) = e^{-k/scale}. It is an exponential variate rounded down.
+// Geometric is the law of the exact [Geometric]: P(x ≥ k) = e^{-k/scale}. It is an exponential
+// variate rounded down.
 func (f *Fast) Geometric(scale float64) int64 {
 	if !(scale > 0) {
 		return 0
@@ -14,7 +15,8 @@ func (f *Fast) Geometric(scale float64) int64 {
 	return int64(f.Exponential() * scale)
 }
 
-// DiscreteLaplace is the law of the exact [DiscreteLaplace]: a geometric variate with a sign, drawn again if it is −0.
+// DiscreteLaplace is the law of the exact [DiscreteLaplace]: a geometric variate with a sign, drawn
+// again if it is −0.
 func (f *Fast) DiscreteLaplace(scale float64) int64 {
 	if !(scale > 0) {
 		return 0
@@ -27,9 +29,10 @@ func (f *Fast) DiscreteLaplace(scale float64) int64 {
 	}
 }
 
-// DiscreteGaussian is the law of the exact [DiscreteGaussian], P(x) ∝ exp(−x²/(2σ²)), and not a rounded normal variate, which has other
-// masses. Algorithm 3 of CKS: a discrete Laplace variate y of scale t = ⌊σ⌋+1 is kept with probability exp(−(|y|−σ²/t)²/(2σ²)), that is if
-// an exponential variate is larger.
+// DiscreteGaussian is the law of the exact [DiscreteGaussian], P(x) ∝ exp(−x²/(2σ²)), and not a
+// rounded normal variate, which has other masses. Algorithm 3 of CKS: a discrete Laplace variate y
+// of scale t = ⌊σ⌋+1 is kept with probability exp(−(|y|−σ²/t)²/(2σ²)), that is if an exponential
+// variate is larger.
 func (f *Fast) DiscreteGaussian(sigma float64) int64 {
 	if !(sigma > 0) {
 		return 0
@@ -44,8 +47,8 @@ func (f *Fast) DiscreteGaussian(sigma float64) int64 {
 	}
 }
 
-// Poisson is the law of the exact [Poisson]. Below mean 10 it inverts the distribution function; above, it is Hörmann's transformed
-// rejection.
+// Poisson is the law of the exact [Poisson]. Below mean 10 it inverts the distribution function;
+// above, it is Hörmann's transformed rejection.
 func (f *Fast) Poisson(mean float64) int64 {
 	switch {
 	case !(mean > 0):
@@ -58,7 +61,8 @@ func (f *Fast) Poisson(mean float64) int64 {
 
 // poissonInversion goes up the distribution function from 0, term by term: P(k) = P(k−1)·mean/k.
 func (f *Fast) poissonInversion(mean float64) int64 {
-	const end = 128 // P(X > 128) < 1e-85 for a mean below 10; a uniform left over by rounding starts again
+	// P(X > 128) < 1e-85 for a mean below 10; a uniform left over by rounding starts again
+	const end = 128
 	first := math.Exp(-mean)
 	for {
 		u, r := f.Float64(), first
@@ -73,9 +77,10 @@ func (f *Fast) poissonInversion(mean float64) int64 {
 	}
 }
 
-// poissonPTRS is algorithm PTRS of Hörmann (1993), "The transformed rejection method for generating Poisson random variables", for means of at least 10.
-// As in binomialBTRS, values are counted from ⌊mean⌋ and the density is a sum of small terms, so that it stays exact for large means:
-// log P(k) = −δ(k) − D(k, mean) − ½·log(2πk), after Loader (2000).
+// poissonPTRS is algorithm PTRS of Hörmann (1993), "The transformed rejection method for generating
+// Poisson random variables", for means of at least 10. As in binomialBTRS, values are counted from
+// ⌊mean⌋ and the density is a sum of small terms, so that it stays exact for large means: log P(k)
+// = −δ(k) − D(k, mean) − ½·log(2πk), after Loader (2000).
 func (f *Fast) poissonPTRS(mean float64) int64 {
 	b := 0.931 + float64(2.53*math.Sqrt(mean))
 	a := -0.059 + float64(0.02483*b)
@@ -105,15 +110,18 @@ func (f *Fast) poissonPTRS(mean float64) int64 {
 	}
 }
 
-// Skellam is the law of the exact [Skellam] of this variance: the difference of two Poisson variates of half its mean.
+// Skellam is the law of the exact [Skellam] of this variance: the difference of two Poisson
+// variates of half its mean.
 func (f *Fast) Skellam(variance float64) int64 {
 	x := f.Poisson(variance / 2)
 	return x - f.Poisson(variance/2)
 }
 
-// NegativeBinomial is the law of the exact [NegativeBinomial] for any shape r > 0 instead of 1/n: P(x) = C(x+r−1, x)·(1−β)^r·β^x with
-// β = exp(−1/scale). Two ways lead there. A Poisson variate whose mean is Gamma(shape r, scale β/(1−β)); and the sum of a Poisson number, of
-// mean −r·log(1−β), of variates of the logarithmic law P(x) ∝ β^x/x. The second is faster where that number is mostly 0: shares of one of many users.
+// NegativeBinomial is the law of the exact [NegativeBinomial] for any shape r > 0 instead of 1/n:
+// P(x) = C(x+r−1, x)·(1−β)^r·β^x with β = exp(−1/scale). Two ways lead there. A Poisson variate
+// whose mean is Gamma(shape r, scale β/(1−β)); and the sum of a Poisson number, of mean
+// −r·log(1−β), of variates of the logarithmic law P(x) ∝ β^x/x. The second is faster where that
+// number is mostly 0: shares of one of many users.
 func (f *Fast) NegativeBinomial(r, scale float64) int64 {
 	if !(r > 0 && scale > 0) {
 		return 0
@@ -130,16 +138,17 @@ func (f *Fast) NegativeBinomial(r, scale float64) int64 {
 	return x
 }
 
-// logarithmic has P(x) ∝ β^x/x on x ≥ 1, logQ = log(1−β): algorithm LK of Kemp (1981), "Efficient generation of logarithmically distributed pseudo-random
-// variables". Given y = 1−(1−β)^u with u uniform it is geometric, P(x ≥ k) = y^{k−1}.
+// logarithmic has P(x) ∝ β^x/x on x ≥ 1, logQ = log(1−β): algorithm LK of Kemp (1981), "Efficient
+// generation of logarithmically distributed pseudo-random variables". Given y = 1−(1−β)^u with u
+// uniform it is geometric, P(x ≥ k) = y^{k−1}.
 func (f *Fast) logarithmic(logQ float64) int64 {
 	u := f.Float64()
 	y := math.Log1p(-math.Exp(float64(u * logQ))) // log y; −Inf at u = 0
 	return 1 + int64(f.Exponential()/-y)
 }
 
-// PolyaDifference is the law of the exact [PolyaDifference], with a share r > 0 instead of 1/n. As a sum of logarithmic variates it is one sum for both
-// halves, with signs.
+// PolyaDifference is the law of the exact [PolyaDifference], with a share r > 0 instead of 1/n. As
+// a sum of logarithmic variates it is one sum for both halves, with signs.
 func (f *Fast) PolyaDifference(r, scale float64) int64 {
 	if !(r > 0 && scale > 0) {
 		return 0

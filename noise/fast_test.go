@@ -18,39 +18,59 @@ func normalCDF(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
 
 func exponentialCDF(x float64) float64 { return -math.Expm1(-max(x, 0)) }
 
-// Each law in 400 cells, fine enough to see a layer of the ziggurat, and again beyond the start of the tail.
+// Each law in 400 cells, fine enough to see a layer of the ziggurat, and again beyond the
+// start of the tail.
 func TestContinuousLaws(t *testing.T) {
 	f := testStream("continuous")
 	checkP(t, "exponential", chiSquareP(draws, f.Exponential, grid(0, 10, 400), exponentialCDF))
-	checkP(t, "laplace", chiSquareP(draws, func() float64 { return f.Laplace(3) }, grid(-30, 30, 400), func(x float64) float64 { return laplaceCDF(x / 3) }))
+	checkP(t, "laplace", chiSquareP(draws, func() float64 {
+		return f.Laplace(3)
+	}, grid(-30, 30, 400), func(x float64) float64 { return laplaceCDF(x / 3) }))
 	checkP(t, "normal", chiSquareP(draws, f.Normal, grid(-4.5, 4.5, 400), normalCDF))
-	checkP(t, "float64", chiSquareP(draws, f.Float64, grid(0, 1, 400), func(x float64) float64 { return min(max(x, 0), 1) }))
+	checkP(t, "float64", chiSquareP(draws, f.Float64, grid(0, 1, 400), func(x float64) float64 {
+		return min(max(x, 0), 1)
+	}))
 
-	// The same test must see a Laplace variate 1 % too narrow, one whose sign is not fair, a normal variate for a Laplace one.
-	checkCaught(t, "narrow", chiSquareP(draws, func() float64 { return f.Laplace(0.98) }, grid(-10, 10, 400), laplaceCDF))
+	// The same test must see a Laplace variate 1 % too narrow, one whose sign is not fair, a normal
+	// variate for a Laplace one.
+	checkCaught(t, "narrow", chiSquareP(draws, func() float64 {
+		return f.Laplace(0.98)
+	}, grid(-10, 10, 400), laplaceCDF))
 	checkCaught(t, "one-sided", chiSquareP(draws, f.Exponential, grid(-10, 10, 400), laplaceCDF))
-	checkCaught(t, "normal", chiSquareP(draws, func() float64 { return math.Sqrt2 * f.Normal() }, grid(-10, 10, 400), laplaceCDF))
-	checkCaught(t, "rounded", chiSquareP(draws, func() float64 { return math.Round(256*f.Laplace(1)) / 256 }, grid(-10, 10, 4000), laplaceCDF))
+	checkCaught(t, "normal", chiSquareP(draws, func() float64 {
+		return math.Sqrt2 * f.Normal()
+	}, grid(-10, 10, 400), laplaceCDF))
+	checkCaught(t, "rounded", chiSquareP(draws, func() float64 {
+		return math.Round(256*f.Laplace(1)) / 256
+	}, grid(-10, 10, 4000), laplaceCDF))
 }
 
-// The tails are rare, so draw them alone: the edge functions go on from a word in the base layer beyond its certain part.
+// The tails are rare, so draw them alone: the edge functions go on from a word in the base layer
+// beyond its certain part.
 func TestTails(t *testing.T) {
 	f := testStream("tails")
 	const tail = ^uint64(0) &^ layerBits
 	exp := func() float64 { return f.exponentialEdge(tail) }
-	checkP(t, "exponential tail", chiSquareP(draws, exp, grid(expTail, expTail+12, 400), func(x float64) float64 { return exponentialCDF(x - expTail) }))
+	checkP(t, "exponential tail", chiSquareP(draws, exp, grid(expTail, expTail+12, 400),
+		func(x float64) float64 {
+			return exponentialCDF(x - expTail)
+		}))
 	top := math.Erfc(normalTailStart / math.Sqrt2)
-	checkP(t, "normal tail", chiSquareP(draws, f.normalTail, grid(normalTailStart, 6, 400), func(x float64) float64 {
-		return 1 - math.Erfc(max(x, normalTailStart)/math.Sqrt2)/top
-	}))
-	checkP(t, "normal edge", chiSquareP(draws, func() float64 { return f.normalEdge(tail) }, grid(normalTailStart, 6, 400), func(x float64) float64 {
+	checkP(t, "normal tail", chiSquareP(draws, f.normalTail, grid(normalTailStart, 6, 400),
+		func(x float64) float64 {
+			return 1 - math.Erfc(max(x, normalTailStart)/math.Sqrt2)/top
+		}))
+	checkP(t, "normal edge", chiSquareP(draws, func() float64 {
+		return f.normalEdge(tail)
+	}, grid(normalTailStart, 6, 400), func(x float64) float64 {
 		return 1 - math.Erfc(max(x, normalTailStart)/math.Sqrt2)/top
 	}))
 }
 
 func TestContinuousMoments(t *testing.T) {
 	f := testStream("moments")
-	// The variance of x² is E x⁴ − (E x²)²: 20 for the exponential and the Laplace law, 2 for the normal law.
+	// The variance of x² is E x⁴ − (E x²)²: 20 for the exponential and the Laplace law, 2
+	// for the normal law.
 	checkMean(t, "exponential", draws, f.Exponential, 1, 1)
 	checkMean(t, "exponential²", draws, func() float64 { x := f.Exponential(); return x * x }, 2, math.Sqrt(20))
 	checkMean(t, "laplace", draws, func() float64 { return f.Laplace(1) }, 0, math.Sqrt2)
@@ -64,7 +84,8 @@ func TestContinuousMoments(t *testing.T) {
 
 // Every layer has the area of the base layer, and its certain part is under the curve.
 func TestZigguratTables(t *testing.T) {
-	check := func(name string, layers *[256]layer, heights *[257]float64, start float64, f func(float64) float64, tail float64) {
+	check := func(name string, layers *[256]layer, heights *[257]float64, start float64,
+		f func(float64) float64, tail float64) {
 		area := start*f(start) + tail
 		x := func(i int) float64 {
 			if i == 256 {
@@ -83,12 +104,17 @@ func TestZigguratTables(t *testing.T) {
 				t.Errorf("%s: height %d is %v, want %v", name, i+1, heights[i+1], f(x(i+1)))
 			}
 			if math.Abs(float64(layers[i].k)*layers[i].w-x(i+1)) > 2e-15 {
-				t.Errorf("%s: certain part of layer %d ends at %v, want %v", name, i, float64(layers[i].k)*layers[i].w, x(i+1))
+				t.Errorf("%s: certain part of layer %d ends at %v, want %v", name, i,
+					float64(layers[i].k)*layers[i].w, x(i+1))
 			}
 		}
 	}
-	check("exponential", &expLayers, &expHeights, expTail, func(x float64) float64 { return math.Exp(-x) }, math.Exp(-expTail))
-	check("normal", &normalLayers, &normalHeights, normalTailStart, func(x float64) float64 { return math.Exp(-x * x / 2) },
+	check("exponential", &expLayers, &expHeights, expTail, func(x float64) float64 {
+		return math.Exp(-x)
+	}, math.Exp(-expTail))
+	check("normal", &normalLayers, &normalHeights, normalTailStart, func(x float64) float64 {
+		return math.Exp(-x * x / 2)
+	},
 		math.Sqrt(math.Pi/2)*math.Erfc(normalTailStart/math.Sqrt2))
 }
 
@@ -114,7 +140,8 @@ func TestBernoulli(t *testing.T) {
 			}
 		}
 	}
-	// Where the first 53 digits tie the rest decides: p = (j + 1/4)·2^-53 comes true one time in four when the word's digits are j.
+	// Where the first 53 digits tie the rest decides: p = (j + 1/4)·2^-53 comes true one time in
+	// four when the word's digits are j.
 	hits, n := 0.0, 0.0
 	for _, g := range (Key{Seed: 1}).Fast(200_000) {
 		peek := g

@@ -2,9 +2,10 @@ package noise
 
 import "math"
 
-// LogGamma is the logarithm of a Gamma draw of this shape > 0 and scale 1: Marsaglia and Tsang, "A simple method for generating gamma
-// variables" (2000), exact by rejection from d(1+cx)³ with x normal; a shape a below 1 is a+1 times U^{1/a}. It is a logarithm because draws of
-// small shapes underflow.
+// LogGamma is the logarithm of a Gamma draw of this shape > 0 and scale 1: Marsaglia and Tsang,
+// "A simple method for generating gamma variables" (2000), exact by rejection from d(1+cx)³ with
+// x normal; a shape a below 1 is a+1 times U^{1/a}. It is a logarithm because draws of small
+// shapes underflow.
 func (f *Fast) LogGamma(shape float64) float64 {
 	var boost float64
 	if shape < 1 {
@@ -26,15 +27,17 @@ func (f *Fast) gamma(shape float64) float64 {
 		}
 		v = v * v * v
 		u, x2 := f.Float64(), x*x
-		if u < 1-float64(0.0331*x2*x2) || // below the acceptance probability for every shape; saves its logarithms
+		// below the acceptance probability for every shape; saves its logarithms
+		if u < 1-float64(0.0331*x2*x2) ||
 			math.Log(u) < float64(x2/2)+float64(d*(1-v+math.Log(v))) {
 			return float64(d * v)
 		}
 	}
 }
 
-// Beta has density proportional to x^{a−1}(1−x)^{b−1} on [0,1], for a, b > 0: X/(X+Y) of independent Gamma draws X and Y of shapes a and b.
-// Where a shape is below 1 the ratio is taken of logarithms: there both may underflow.
+// Beta has density proportional to x^{a−1}(1−x)^{b−1} on [0,1], for a, b > 0: X/(X+Y) of
+// independent Gamma draws X and Y of shapes a and b. Where a shape is below 1 the ratio is taken of
+// logarithms: there both may underflow.
 func (f *Fast) Beta(a, b float64) float64 {
 	if a >= 1 && b >= 1 {
 		x := f.gamma(a)

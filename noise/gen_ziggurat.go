@@ -14,8 +14,8 @@ import (
 
 const layers = 256
 
-// edges returns x[0..layers] of the ziggurat with tail start r: x[0] is the base layer's width, x[1] = r, and gap says how far the top
-// layer is from closing at height 1.
+// edges returns x[0..layers] of the ziggurat with tail start r: x[0] is the base layer's width,
+// x[1] = r, and gap says how far the top layer is from closing at height 1.
 func edges(r float64, f, inverse, tail func(float64) float64) (x [layers + 1]float64, gap float64) {
 	v := r*f(r) + tail(r)
 	x[0], x[1] = v/f(r), r
@@ -47,7 +47,8 @@ func main() {
 		for i := range layers {
 			fmt.Fprintf(&b, "{%d, %v},\n", int64(x[i+1]/x[i]*0x1p53), x[i]*0x1p-53)
 		}
-		fmt.Fprintf(&b, "}\n\n// %sHeights[i] is the density at the right edge of layer i.\nvar %sHeights = [%d]float64{\n", name, name, layers+1)
+		fmt.Fprintf(&b, "}\n\n// %sHeights[i] is the density at the right edge of layer i.\nvar "+
+			"%sHeights = [%d]float64{\n", name, name, layers+1)
 		for i := range x {
 			fmt.Fprintf(&b, "%v,\n", f(x[i]))
 		}

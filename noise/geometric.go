@@ -7,23 +7,26 @@ import (
 	"math/rand/v2"
 )
 
-// maxScaleLog is log₂ of the largest scale of an exact sampler. Values then stay within int64 but for a probability of e^{-8192}.
+// maxScaleLog is log₂ of the largest scale of an exact sampler. Values then stay within int64 but
+// for a probability of e^{-8192}.
 const maxScaleLog = 50
 
-// Geometric is the law P(x) = (1−β)·β^x on x = 0, 1, 2, …, with β = exp(−1/t) and scale t = num/den. It is the one-sided half of
-// the discrete Laplace law.
+// Geometric is the law P(x) = (1−β)·β^x on x = 0, 1, 2, …, with β = exp(−1/t) and scale t =
+// num/den. It is the one-sided half of the discrete Laplace law.
 //
-// Why [Geometric.Draw] is exact (CKS Algorithm 2, lines 1–9, their t and s being num and den). U is uniform on {0,…,num−1} (Lemire 2019:
-// the high half of word·num, with the few words that would make values uneven drawn again) and kept with probability exp(−U/num), so it has mass
-// ∝ e^{-U/num}. V has P(V ≥ k) = e^{-k}. So X = U + num·V, whose pair (U,V) is its remainder and quotient, has mass
-// ∝ e^{-U/num}·e^{-V} = e^{-X/num}: geometric with scale num. Then P(⌊X/den⌋ ≥ x) = P(X ≥ x·den) = e^{-x·den/num} = β^x.
-// X has up to 128 bits and is divided in 128 bits.
+// Why [Geometric.Draw] is exact (CKS Algorithm 2, lines 1–9, their t and s being num and den). U is
+// uniform on {0,…,num−1} (Lemire 2019: the high half of word·num, with the few words that would
+// make values uneven drawn again) and kept with probability exp(−U/num), so it has mass ∝
+// e^{-U/num}. V has P(V ≥ k) = e^{-k}. So X = U + num·V, whose pair (U,V) is its remainder and
+// quotient, has mass ∝ e^{-U/num}·e^{-V} = e^{-X/num}: geometric with scale num. Then P(⌊X/den⌋ ≥
+// x) = P(X ≥ x·den) = e^{-x·den/num} = β^x. X has up to 128 bits and is divided in 128 bits.
 type Geometric struct {
 	num, den uint64
 	uneven   uint64 // 2^64 mod num: how many words Lemire's method must not use
 }
 
-// NewGeometric returns the geometric law of scale num/den: num and den at least 1, scale at most 2^50.
+// NewGeometric returns the geometric law of scale num/den: num and den at least 1,
+// scale at most 2^50.
 func NewGeometric(num, den uint64) (Geometric, error) {
 	if err := checkScale("geometric", num, den); err != nil {
 		return Geometric{}, err
@@ -83,7 +86,8 @@ func checkScale(law string, num, den uint64) error {
 		return fmt.Errorf("noise: den of the scale num/den of a %s law is 0, must be at least 1", law)
 	}
 	if hi, lo := bits.Mul64(den, 1<<maxScaleLog); hi == 0 && num > lo {
-		return fmt.Errorf("noise: scale num/den = %d/%d of a %s law is too large, must be at most 2^%d", num, den, law, maxScaleLog)
+		return fmt.Errorf("noise: scale num/den = %d/%d of a %s law is too large, must be at "+
+			"most 2^%d", num, den, law, maxScaleLog)
 	}
 	return nil
 }

@@ -18,8 +18,9 @@ const (
 	RolePolicy   Role = "policy"   // a policy's own coins
 )
 
-// A Key names a random stream. Keys that differ in any field name streams that have nothing to do with each other: a stream's seed is
-// the SHA-256 of all fields, so no two of them are close or overlap by design of the key.
+// A Key names a random stream. Keys that differ in any field name streams that have nothing to do
+// with each other: a stream's seed is the SHA-256 of all fields, so no two of them are close or
+// overlap by design of the key.
 type Key struct {
 	Seed       uint64
 	Experiment string // the world: content of instance; never its name
@@ -28,8 +29,8 @@ type Key struct {
 	Role       Role
 }
 
-// keyVersion separates these hashes from all others, and from those of a later way to write a key. Changing it changes
-// every result of every experiment.
+// keyVersion separates these hashes from all others, and from those of a later way to write a key.
+// Changing it changes every result of every experiment.
 const keyVersion = "sotto noise key 1"
 
 // use separates the generators that can be made from one key.
@@ -40,7 +41,8 @@ const (
 	useChaCha8
 )
 
-// seed hashes the key once. Numbers have a fixed length and strings are preceded by their length, so different keys are different bytes.
+// seed hashes the key once. Numbers have a fixed length and strings are preceded by their length,
+// so different keys are different bytes.
 func (k Key) seed(u use) [sha256.Size]byte {
 	var room [256]byte // so that ordinary keys do not allocate
 	b := append(room[:0], keyVersion...)
@@ -61,10 +63,11 @@ func (k Key) Fast(n int) []Fast {
 	return out
 }
 
-// FillFast fills dst with the first len(dst) streams of this key: those of [Key.Fast], without its slice. What is left is one allocation
-// of 320 bytes, which math/rand/v2's ChaCha8 cannot do without.
+// FillFast fills dst with the first len(dst) streams of this key: those of [Key.Fast], without its
+// slice. What is left is one allocation of 320 bytes, which math/rand/v2's ChaCha8 cannot do without.
 func (k Key) FillFast(dst []Fast) {
-	// ChaCha8 rather than a counter added to the hash: the states of two PCG streams then share no pattern.
+	// ChaCha8 rather than a counter added to the hash: the states of two PCG streams then
+	// share no pattern.
 	var expand rand.ChaCha8
 	expand.Seed(k.seed(useFast))
 	for i := range dst {
@@ -73,10 +76,12 @@ func (k Key) FillFast(dst []Fast) {
 	}
 }
 
-// ChaCha8 returns this key's ChaCha8 stream. It repeats, so it is for simulating the exact samplers; for real rewards use [Secure].
+// ChaCha8 returns this key's ChaCha8 stream. It repeats, so it is for simulating the exact
+// samplers; for real rewards use [Secure].
 func (k Key) ChaCha8() *rand.ChaCha8 { return rand.NewChaCha8(k.seed(useChaCha8)) }
 
-// Secure returns a ChaCha8 generator keyed with 256 bits from the operating system: the one to protect real rewards with.
+// Secure returns a ChaCha8 generator keyed with 256 bits from the operating system: the one to
+// protect real rewards with.
 func Secure() (*rand.ChaCha8, error) {
 	var seed [32]byte
 	if _, err := crand.Read(seed[:]); err != nil {

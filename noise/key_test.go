@@ -66,8 +66,10 @@ func TestKeyStreamsDoNotDependOnHowManyAreMade(t *testing.T) {
 func TestKeyGolden(t *testing.T) {
 	k := Key{Seed: 1, Experiment: "world", Cell: "adap-ucb epsilon=1", Run: 5, Role: RoleReward}
 	f := k.Fast(2)
-	got := [...]uint64{f[0].Uint64(), f[0].Uint64(), f[1].Uint64(), k.ChaCha8().Uint64(), Key{}.ChaCha8().Uint64()}
-	want := [...]uint64{0x8ad6788b507fc084, 0xa8761c5f6a60b0e5, 0x438b7b961f856ddc, 0xbf53666d20f68f39, 0xfaace8685f8fc397}
+	got := [...]uint64{f[0].Uint64(), f[0].Uint64(), f[1].Uint64(), k.ChaCha8().Uint64(),
+		Key{}.ChaCha8().Uint64()}
+	want := [...]uint64{0x8ad6788b507fc084, 0xa8761c5f6a60b0e5, 0x438b7b961f856ddc,
+		0xbf53666d20f68f39, 0xfaace8685f8fc397}
 	if got != want {
 		t.Errorf("words are %#x, want %#x", got, want)
 	}
@@ -87,8 +89,8 @@ func TestKeyInjective(t *testing.T) {
 	})
 }
 
-// Streams of neighbouring runs, and of one key, must be uncorrelated: the mean product of two uniform numbers less a half has standard
-// deviation 1/12/√n.
+// Streams of neighbouring runs, and of one key, must be uncorrelated: the mean product of two
+// uniform numbers less a half has standard deviation 1/12/√n.
 func TestStreamsAreUncorrelated(t *testing.T) {
 	const n = 100_000
 	k := Key{Seed: 1, Experiment: "x", Role: RoleReward}
@@ -98,7 +100,9 @@ func TestStreamsAreUncorrelated(t *testing.T) {
 	for i := range fs {
 		for j := range i {
 			a, b := fs[i], fs[j]
-			checkMean(t, "product", n, func() float64 { return (a.Float64() - 0.5) * (b.Float64() - 0.5) }, 0, 1./12)
+			checkMean(t, "product", n, func() float64 {
+				return (a.Float64() - 0.5) * (b.Float64() - 0.5)
+			}, 0, 1./12)
 		}
 	}
 }
@@ -130,7 +134,9 @@ func TestNoAllocations(t *testing.T) {
 	check("exponential", func() { s += f.Exponential() })
 	check("laplace", func() { s += f.Laplace(1) })
 	check("normal", func() { s += f.Normal() })
-	check("binomial", func() { s += float64(f.Binomial(50, 0.3) + f.Binomial(1000, 0.001) + f.Binomial(1e6, 0.3)) })
+	check("binomial", func() {
+		s += float64(f.Binomial(50, 0.3) + f.Binomial(1000, 0.001) + f.Binomial(1e6, 0.3))
+	})
 	for i, d := range samplers {
 		check(names[i], func() {
 			if _, err := d.Draw(src); err != nil {

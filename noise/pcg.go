@@ -2,8 +2,9 @@ package noise
 
 import "math/bits"
 
-// pcg is math/rand/v2's PCG, word for word the same (O'Neill 2014, with the DXSM output): here its state can stay in registers while a method
-// draws many variates (Fast.Normals), which halves their cost.
+// pcg is math/rand/v2's PCG, word for word the same (O'Neill 2014, with the DXSM output): here
+// its state can stay in registers while a method draws many variates (Fast.Normals), which
+// halves their cost.
 type pcg struct{ hi, lo uint64 }
 
 // step is the state after this one.

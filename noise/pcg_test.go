@@ -17,7 +17,8 @@ func TestPCGIsTheStandardOne(t *testing.T) {
 	}
 }
 
-// Normals is Normal, again and again, edges and tails included, and leaves the stream where that leaves it.
+// Normals is Normal, again and again, edges and tails included, and leaves the stream
+// where that leaves it.
 func TestNormalsAreNormal(t *testing.T) {
 	f, one := NewFast(1, 2), NewFast(1, 2)
 	for n := range 2000 {

@@ -8,19 +8,22 @@ import (
 
 // Poisson is the law P(x) = e^{-μ}·μ^x/x! on x = 0, 1, 2, …, of a rational mean μ = num/den.
 //
-// Why [Poisson.Draw] is exact. For μ < 1 the value is 0 with probability exp(−μ), tossed as in [BernoulliExp]. If not 0, it is x ≥ 1 with
-// mass ∝ μ^{x−1}/x!: x is proposed with mass 2^{-x} and kept with probability (2μ)^{x−1}/x!, which is the coins μ·2/i for i = 2,…,x. For
-// 1 ≤ μ < 2 the value is the sum of two draws of mean μ/2, as Poisson laws add up.
+// Why [Poisson.Draw] is exact. For μ < 1 the value is 0 with probability exp(−μ), tossed as in
+// [BernoulliExp]. If not 0, it is x ≥ 1 with mass ∝ μ^{x−1}/x!: x is proposed with mass 2^{-x} and
+// kept with probability (2μ)^{x−1}/x!, which is the coins μ·2/i for i = 2,…,x. For 1 ≤ μ < 2 the
+// value is the sum of two draws of mean μ/2, as Poisson laws add up.
 //
-// For μ ≥ 2 no power of e is needed, since P(x)/P(m) is rational. Let m = ⌊μ⌋, a mode. P(m+d)/P(m) is the product of μ/(m+i) for i = 1,…,d, and
-// P(m−d)/P(m) that of (m−i)/μ for i = 0,…,d−1. All these factors are at most 1: they are coins. If every d is proposed with equal mass and kept
-// when its coins succeed, the law is right. But there are infinitely many. So the proposal is flat on the first w = ⌈√m⌉ places of
-// either side only. From there on it falls by f, the factor of i = w, at every step: mass f^s at place w+s. As factors fall with i,
-// each of the s further factors over f is a coin still: (m+w)/(m+i) right, (m−i)/(m−w) left. A tail has mass 1/(1−f) that way; it is proposed with
-// mass A ≥ 1/(1−f), an integer, the same for both sides, and kept with the coin 1/(A(1−f)).
+// For μ ≥ 2 no power of e is needed, since P(x)/P(m) is rational. Let m = ⌊μ⌋, a mode. P(m+d)/P(m) is
+// the product of μ/(m+i) for i = 1,…,d, and P(m−d)/P(m) that of (m−i)/μ for i = 0,…,d−1. All these
+// factors are at most 1: they are coins. If every d is proposed with equal mass and kept when its
+// coins succeed, the law is right. But there are infinitely many. So the proposal is flat on the
+// first w = ⌈√m⌉ places of either side only. From there on it falls by f, the factor of i = w, at
+// every step: mass f^s at place w+s. As factors fall with i, each of the s further factors over f is
+// a coin still: (m+w)/(m+i) right, (m−i)/(m−w) left. A tail has mass 1/(1−f) that way; it is proposed
+// with mass A ≥ 1/(1−f), an integer, the same for both sides, and kept with the coin 1/(A(1−f)).
 //
-// About 3 in 5 proposals are kept, and a draw tosses O(√μ) coins: 0.4 µs at μ = 50, 25 µs at μ = 500 000, about
-// a second at the largest μ.
+// About 3 in 5 proposals are kept, and a draw tosses O(√μ) coins: 0.4 µs at μ = 50, 25 µs at μ =
+// 500 000, about a second at the largest μ.
 type Poisson struct {
 	num, den    uint64
 	mode, flat  uint64 // m and w; mode 0 if μ < 1, 1 if μ < 2
@@ -31,11 +34,12 @@ type Poisson struct {
 // A poissonTail has ratio f = n/d.
 type poissonTail struct{ n, d uint64 }
 
-// maxPoissonTerm bounds num and den of a Poisson law in lowest terms. All products then stay below 2^60.
+// maxPoissonTerm bounds num and den of a Poisson law in lowest terms. All products then
+// stay below 2^60.
 const maxPoissonTerm = 1 << 56
 
-// NewPoisson returns the Poisson law of mean num/den: at most 2^50, with num and den at most 2^56 in lowest terms and den at least 1. Mean 0 is
-// the constant 0.
+// NewPoisson returns the Poisson law of mean num/den: at most 2^50, with num and den at most 2^56
+// in lowest terms and den at least 1. Mean 0 is the constant 0.
 func NewPoisson(num, den uint64) (Poisson, error) {
 	num, den, err := checkRational("mean", "Poisson", num, den, maxPoissonTerm, maxScaleLog)
 	if err != nil {
@@ -151,7 +155,8 @@ func (p *Poisson) drawLeft(src rand.Source, place uint64) (uint64, bool) {
 		place, s = p.flat, p.left.steps(src)
 	}
 	for i := range place + 1 {
-		if !bernoulli(src, p.den*(p.mode-i), p.num) { // a coin of 0 at i = m, so no value is below 0
+		// a coin of 0 at i = m, so no value is below 0
+		if !bernoulli(src, p.den*(p.mode-i), p.num) {
 			return 0, false
 		}
 	}
@@ -179,13 +184,15 @@ func (t poissonTail) steps(src rand.Source) uint64 {
 	}
 }
 
-// Skellam is the law of X − Y for independent X and Y of one [Poisson] law of mean σ²/2, where σ² = num/den is the variance. Skellam laws add up
-// exactly, as Poisson laws do: the sum of n draws of variance σ²/n is Skellam of variance σ² (003 section 4.2). So a release's noise may be drawn
-// by every user or at once. Added to an integer sum of sensitivity Δ it has the Rényi loss of 003 Lemma 3.
+// Skellam is the law of X − Y for independent X and Y of one [Poisson] law of mean σ²/2, where
+// σ² = num/den is the variance. Skellam laws add up exactly, as Poisson laws do: the sum of n
+// draws of variance σ²/n is Skellam of variance σ² (003 section 4.2). So a release's noise may
+// be drawn by every user or at once. Added to an integer sum of sensitivity Δ it has the Rényi
+// loss of 003 Lemma 3.
 type Skellam struct{ half Poisson }
 
-// NewSkellam returns the Skellam law of variance num/den: at most 2^50, with num and den at most 2^55 in lowest terms and den at least 1. Variance 0 is
-// the constant 0.
+// NewSkellam returns the Skellam law of variance num/den: at most 2^50, with num and den at most
+// 2^55 in lowest terms and den at least 1. Variance 0 is the constant 0.
 func NewSkellam(num, den uint64) (Skellam, error) {
 	num, den, err := checkRational("variance", "Skellam", num, den, maxPoissonTerm/2, maxScaleLog)
 	switch {
@@ -221,10 +228,12 @@ func checkRational(field, law string, num, den, maxTerm uint64, maxLog int) (uin
 	n, d := num/g, den/g
 	switch {
 	case n > maxTerm || d > maxTerm:
-		return 0, 0, fmt.Errorf("noise: %s num/den = %d/%d of a %s law is out of range: num and den must be at most 2^%d in lowest terms",
+		return 0, 0, fmt.Errorf("noise: %s num/den = %d/%d of a %s law is out of range: num and "+
+			"den must be at most 2^%d in lowest terms",
 			field, num, den, law, bits.Len64(maxTerm)-1)
 	case n/d > 1<<maxLog || n/d == 1<<maxLog && n%d != 0:
-		return 0, 0, fmt.Errorf("noise: %s num/den = %d/%d of a %s law is too large, must be at most 2^%d", field, num, den, law, maxLog)
+		return 0, 0, fmt.Errorf("noise: %s num/den = %d/%d of a %s law is too large, must be at "+
+			"most 2^%d", field, num, den, law, maxLog)
 	}
 	return n, d, nil
 }

@@ -7,11 +7,13 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// falseAlarm is the probability with which a right sampler fails one statistical test. Seeds are fixed, so a test that passed passes for ever.
+// falseAlarm is the probability with which a right sampler fails one statistical test. Seeds are
+// fixed, so a test that passed passes for ever.
 const falseAlarm = 1e-6
 
-// chiSquareP draws n values, counts them in the cells (−∞,c₀], (c₀,c₁], …, (c_last,∞) and returns the p-value of Pearson's χ² against cdf,
-// P(X ≤ c). Neighbouring cells are joined until 30 values are expected in each, where the law of χ² is near its limit far into its tail.
+// chiSquareP draws n values, counts them in the cells (−∞,c₀], (c₀,c₁], …, (c_last,∞) and returns
+// the p-value of Pearson's χ² against cdf, P(X ≤ c). Neighbouring cells are joined until 30 values
+// are expected in each, where the law of χ² is near its limit far into its tail.
 func chiSquareP(n int, draw func() float64, cuts []float64, cdf func(float64) float64) float64 {
 	counts := make([]int, len(cuts)+1)
 	for range n {
@@ -34,7 +36,8 @@ func chiSquareP(n int, draw func() float64, cuts []float64, cdf func(float64) fl
 		}
 	}
 	if math.Abs(done-float64(n)) > 1e-6*float64(n) || doneSeen != n {
-		return math.NaN() // the last cell closes the sum by construction; if not, cdf is not a distribution function
+		// the last cell closes the sum by construction; if not, cdf is not a distribution function
+		return math.NaN()
 	}
 	if cells < 2 {
 		return math.NaN()
@@ -42,7 +45,8 @@ func chiSquareP(n int, draw func() float64, cuts []float64, cdf func(float64) fl
 	return distuv.ChiSquared{K: float64(cells - 1)}.Survival(chi2)
 }
 
-// cell is the first i with x ≤ cuts[i], or len(cuts). Cuts are about evenly spaced, so it guesses and steps: a search would take longer than a draw.
+// cell is the first i with x ≤ cuts[i], or len(cuts). Cuts are about evenly spaced, so it guesses
+// and steps: a search would take longer than a draw.
 func cell(cuts []float64, x float64) int {
 	last := len(cuts) - 1
 	i := int(min(max((x-cuts[0])/(cuts[last]-cuts[0]), 0), 1) * float64(last))
@@ -84,7 +88,8 @@ func floors(cuts []float64) []float64 {
 	return out
 }
 
-// checkMean fails if the mean of n draws is further from want than a normal variate gets with probability falseAlarm.
+// checkMean fails if the mean of n draws is further from want than a normal variate gets with
+// probability falseAlarm.
 func checkMean(t *testing.T, what string, n int, draw func() float64, want, sd float64) {
 	t.Helper()
 	s := 0.0

@@ -2,11 +2,12 @@ package noise
 
 import "math"
 
-// The ziggurat of Marsaglia and Tsang (2000) with 256 layers of equal area under e^{-x} and under e^{-x²/2}.
-// Of one 64-bit word, 8 bits choose the layer, 1 bit is the sign and 53 bits are the abscissa, all different bits; so the abscissa
-// has the full resolution of a double (the original uses one 32-bit word for all, which Doornik (2005) shows to be seen in tests).
-// Points outside the layer's certain part are decided by comparing with the density itself, so rounding of the tables' edges
-// costs time and not exactness.
+// The ziggurat of Marsaglia and Tsang (2000) with 256 layers of equal area under e^{-x} and under
+// e^{-x²/2}. Of one 64-bit word, 8 bits choose the layer, 1 bit is the sign and 53 bits are the
+// abscissa, all different bits; so the abscissa has the full resolution of a double (the original
+// uses one 32-bit word for all, which Doornik (2005) shows to be seen in tests). Points outside the
+// layer's certain part are decided by comparing with the density itself, so rounding of the tables'
+// edges costs time and not exactness.
 
 //go:generate go run gen_ziggurat.go
 
@@ -81,7 +82,8 @@ func signed(x float64, w uint64) float64 {
 	return math.Float64frombits(math.Float64bits(x) ^ (w<<(63-signBit))&(1<<63))
 }
 
-// exponentialEdge goes on from a word that was not certain: a wedge between layer and curve, or the tail.
+// exponentialEdge goes on from a word that was not certain: a wedge between layer and
+// curve, or the tail.
 func (f *Fast) exponentialEdge(w uint64) float64 {
 	base := 0.0
 	for {
@@ -109,14 +111,16 @@ func (f *Fast) normalEdge(w uint64) float64 {
 			return x
 		case i == 0:
 			return f.normalTail()
-		case normalHeights[i]+float64(f.Float64()*(normalHeights[i+1]-normalHeights[i])) < math.Exp(-0.5*float64(x*x)):
+		case normalHeights[i]+float64(f.Float64()*(normalHeights[i+
+			1]-normalHeights[i])) < math.Exp(-0.5*float64(x*x)):
 			return x
 		}
 		w = f.pcg.Uint64()
 	}
 }
 
-// normalTail draws beyond the base layer (Marsaglia 1964): r + E/r has density ∝ e^{-rx}, and e^{-(x-r)²/2} of it is kept.
+// normalTail draws beyond the base layer (Marsaglia 1964): r + E/r has density ∝ e^{-rx}, and
+// e^{-(x-r)²/2} of it is kept.
 func (f *Fast) normalTail() float64 {
 	for {
 		x := f.Exponential() / normalTailStart

@@ -90,7 +90,8 @@ func synthetic(t *testing.T, f Figure, l law) *Evidence {
 			for _, round := range m.Checkpoints {
 				v, twin := l(info.Policy, b, float64(round)), l(info.Policy, math.Inf(1), float64(round))
 				c.Regret.Mean, c.Regret.SE = append(c.Regret.Mean, v), append(c.Regret.SE, 1e-4*v/math.Sqrt(n))
-				c.Price.Mean, c.Price.SE = append(c.Price.Mean, (v-twin)/twin), append(c.Price.SE, 1e-4*math.Abs(v-twin)/twin/math.Sqrt(n))
+				c.Price.Mean, c.Price.SE = append(c.Price.Mean, (v-twin)/twin),
+					append(c.Price.SE, 1e-4*math.Abs(v-twin)/twin/math.Sqrt(n))
 			}
 			T := float64(m.Horizon)
 			v, twin := l(info.Policy, b, T), l(info.Policy, math.Inf(1), T)
@@ -106,9 +107,11 @@ func synthetic(t *testing.T, f Figure, l law) *Evidence {
 	return e
 }
 
-// Each check comes out either way: the first law is a world as the sources say, the second one in which every claim is wrong.
+// Each check comes out either way: the first law is a world as the sources say, the second one in
+// which every claim is wrong.
 func TestBanditClaims(t *testing.T) {
-	factor := map[string]float64{"adap-klucb": 1, "adap-ucb": 1.2, "dp-se": 15, "dp-ucb": 16, "dp-ucb-thesis": 17, "lazy-dp-ts": 2, "ucb-2logt": 1}
+	factor := map[string]float64{"adap-klucb": 1, "adap-ucb": 1.2, "dp-se": 15, "dp-ucb": 16,
+		"dp-ucb-thesis": 17, "lazy-dp-ts": 2, "ucb-2logt": 1}
 	claimed := func(policy string, b, T float64) float64 {
 		l := math.Log(T + 2)
 		switch policy {
@@ -162,7 +165,8 @@ func TestBanditClaims(t *testing.T) {
 		}
 		return 100 + 1e7*T*(1+math.Log1p(b)) // more privacy, less regret
 	}
-	// What we say beside the sources holds in a third world, where regrets are as we found them, and fails in a fourth, where privacy costs less than nothing.
+	// What we say beside the sources holds in a third world, where regrets are as we found them,
+	// and fails in a fourth, where privacy costs less than nothing.
 	ours := func(policy string, b, T float64) float64 {
 		cost := 0.0
 		if !math.IsInf(b, 1) {
@@ -190,7 +194,8 @@ func TestBanditClaims(t *testing.T) {
 	own := map[string]map[Answer]bool{}
 	// What stands otherwise in these worlds, and why.
 	except := map[string]Answer{
-		// The source's two claims contradict each other: its lower bound falls fivefold from ε = 0.3 on, where regret is to be level.
+		// The source's two claims contradict each other: its lower bound falls fivefold from ε =
+		// 0.3 on, where regret is to be level.
 		"claimed thesis-5.3/constants": Fails,
 	}
 	for name, l := range map[string]law{"claimed": claimed, "wrong": wrong, "ours": ours, "free": free} {
@@ -221,7 +226,8 @@ func TestBanditClaims(t *testing.T) {
 					w = x
 				}
 				if got.Answer != w {
-					t.Errorf("%s: %s/%s is %s at %.4g [%.4g, %.4g], want %s: %s", name, f.ID, c.ID, got.Answer, got.Value, got.Low, got.High, w, got.Detail)
+					t.Errorf("%s: %s/%s is %s at %.4g [%.4g, %.4g], want %s: %s", name, f.ID, c.ID,
+						got.Answer, got.Value, got.Low, got.High, w, got.Detail)
 				}
 			}
 		}
@@ -278,7 +284,8 @@ func TestRegimes(t *testing.T) {
 	}
 }
 
-// The largest of means may be another than the one that came out largest: its interval reaches as high as any of them.
+// The largest of means may be another than the one that came out largest: its interval reaches as
+// high as any of them.
 func TestExtremes(t *testing.T) {
 	var most, least extreme
 	narrow, wide := estimate{10, 0.1, 1000}, estimate{9.9, 1, 1000}
@@ -309,7 +316,8 @@ func TestBoundaryOfRegimes(t *testing.T) {
 		want  float64
 	}{{[]float64{0.95, 0.9, 0.9, 0.9, 0.5}, 0.21}, {[]float64{0.75, 0.7, 0.7, 0.7, 0.7}, 0.07}} {
 		got, err := bound.RegimeBoundary(c.means)
-		if err != nil || math.Abs(got-c.want) > 0.005 || !strings.Contains(boundaryWhy, strconv.FormatFloat(c.want, 'g', -1, 64)) {
+		if err != nil || math.Abs(got-c.want) > 0.005 ||
+			!strings.Contains(boundaryWhy, strconv.FormatFloat(c.want, 'g', -1, 64)) {
 			t.Errorf("%v: %v, %v, want %v", c.means, got, err, c.want)
 		}
 	}
@@ -326,7 +334,8 @@ func TestRegretUpperBounds(t *testing.T) {
 		{"thesis-5.3", privacy.Pure{Epsilon: 0.1}, 16*4*10/0.1 + 12},
 		{"thesis-5.6", privacy.ZCDP{Rho: 0.1}, 8*4/0.5*10 + 8*20 + 8},
 	} {
-		if got, err := upper(c.name, []float64{0.75, 0.25}, c.budget, 4, T); err != nil || math.Abs(got-c.want) > 1e-9 {
+		if got, err := upper(c.name, []float64{0.75, 0.25}, c.budget, 4, T); err != nil ||
+			math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %v, %v, want %v", c.name, got, err, c.want)
 		}
 	}
@@ -341,8 +350,11 @@ func TestRegretUpperBounds(t *testing.T) {
 // A small play from end to end: four runs to T = 1000.
 func TestBanditFigurePlays(t *testing.T) {
 	f := thesis53()
-	f.Experiments = []Experiment{{Name: "epsilon", File: "thesis-5.3.yaml", Quick: func(s *experiment.Spec) { s.Runs, s.Horizon, s.Points = 4, 1000, 10 }}}
-	r, err := Reproduce(t.Context(), []Figure{f, thesisRegimes()}, Options{Out: filepath.Join(t.TempDir(), "out"), Preset: Quick})
+	f.Experiments = []Experiment{{Name: "epsilon", File: "thesis-5.3.yaml", Quick: func(s *experiment.Spec) {
+		s.Runs, s.Horizon, s.Points = 4, 1000, 10
+	}}}
+	r, err := Reproduce(t.Context(), []Figure{f, thesisRegimes()},
+		Options{Out: filepath.Join(t.TempDir(), "out"), Preset: Quick})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +365,8 @@ func TestBanditFigurePlays(t *testing.T) {
 	}
 }
 
-// Of 1 to 10 the interval of the median at 99 % is from the first to the last: P(Bin(10, ½) = 0) = 1/1024, and twice P(≤ 1) is 2.1 %.
+// Of 1 to 10 the interval of the median at 99 % is from the first to the last: P(Bin(10, ½) = 0) =
+// 1/1024, and twice P(≤ 1) is 2.1 %.
 func TestMiddle(t *testing.T) {
 	if m, lo, hi := middle([]float64{10, 2, 3, 4, 5, 6, 7, 8, 9, 1}, 1); m != 5.5 || lo != 1 || hi != 10 {
 		t.Errorf("median %v in [%v, %v]", m, lo, hi)

@@ -10,7 +10,8 @@ import (
 	"github.com/sotto-dp/sotto/report"
 )
 
-// A place is where a cell is: an instance, and the row, which is the experiment's budget that the cell is compared at.
+// A place is where a cell is: an instance, and the row, which is the experiment's budget that the
+// cell is compared at.
 type place struct{ instance, row string }
 
 func (p place) String() string { return p.instance + ", " + p.row }
@@ -54,8 +55,9 @@ func placesOf(e *Evidence, name, policy string) ([]place, error) {
 	return out, nil
 }
 
-// unpaired is the ratio of the means of a and b of different runs, with its interval by linearisation and the degrees of freedom of Welch and Satterthwaite. For runs
-// that share their worlds it is too wide if anything.
+// unpaired is the ratio of the means of a and b of different runs, with its interval by
+// linearisation and the degrees of freedom of Welch and Satterthwaite. For runs that share their
+// worlds it is too wide if anything.
 func unpaired(a, b []float64, cells int) (r, lo, hi float64) {
 	ma, _, sa := interval.Mean(a)
 	mb, _, sb := interval.Mean(b)
@@ -84,7 +86,8 @@ func ratioOfRatios(a, b, c, d []float64, cells int) (r, lo, hi float64) {
 	return r, r - half, r + half
 }
 
-// atMost judges a rate of failures, which claims say is at most most, by the interval of Clopper and Pearson.
+// atMost judges a rate of failures, which claims say is at most most, by the interval of
+// Clopper and Pearson.
 func atMost(failures, n int, most float64, cells int, detail string) (Finding, error) {
 	lo, hi, err := interval.ClopperPearson(failures, n, level(cells))
 	if err != nil {
@@ -124,8 +127,10 @@ func finalOf(c *experiment.CellResult) []float64 {
 	return c.FinalRegret
 }
 
-// paired is the ratio of a policy to another at a place of one experiment, judged by f, which is Above or Below a threshold.
-func paired(e *Evidence, name, a, b string, judge func(r, lo, hi float64, runs int, detail string) Finding) test {
+// paired is the ratio of a policy to another at a place of one experiment, judged by f, which is
+// Above or Below a threshold.
+func paired(e *Evidence, name, a, b string,
+	judge func(r, lo, hi float64, runs int, detail string) Finding) test {
 	return func(p place, cells int) (Finding, error) {
 		ca, err := cellAt(e, name, a, p)
 		if err != nil {

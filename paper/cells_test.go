@@ -61,7 +61,8 @@ func tiny(t *testing.T, f Figure) *Evidence {
 		if spec.Horizon == 0 {
 			spec.Points = 0
 		}
-		r, err := experiment.Run(context.Background(), spec, experiment.Options{Out: filepath.Join(t.TempDir(), "out"), Workers: 2})
+		r, err := experiment.Run(context.Background(), spec,
+			experiment.Options{Out: filepath.Join(t.TempDir(), "out"), Workers: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +71,8 @@ func tiny(t *testing.T, f Figure) *Evidence {
 	return e
 }
 
-// TestPlayedClaims plays every figure shortly, asks every claim, draws, and then asks the claims again with results made up: each must be able to hold and to fail.
+// TestPlayedClaims plays every figure shortly, asks every claim, draws, and then asks the claims
+// again with results made up: each must be able to hold and to fail.
 func TestPlayedClaims(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plays")
@@ -123,7 +125,8 @@ func TestPlayedClaims(t *testing.T) {
 	}
 }
 
-// makeUp replaces what runs found: a level of each policy in each experiment, and how it goes with ε, are drawn; runs differ by a thousandth.
+// makeUp replaces what runs found: a level of each policy in each experiment, and how it goes with
+// ε, are drawn; runs differ by a thousandth.
 func makeUp(e *Evidence, random *rand.Rand) {
 	const n = 1500
 	pick := func(x ...float64) float64 { return x[random.IntN(len(x))] }
@@ -136,7 +139,8 @@ func makeUp(e *Evidence, random *rand.Rand) {
 			c := &r.Cells[i]
 			key := name + "/" + c.Policy
 			if _, ok := level[key]; !ok {
-				level[key], slope[key], wrong[key] = pick(0.05, 0.2, 0.9, 1, 1, 1.02, 3, 15), pick(-0.5, 0, 0, 0.5), int(pick(0, n))
+				level[key], slope[key], wrong[key] = pick(0.05, 0.2, 0.9, 1, 1, 1.02, 3, 15),
+					pick(-0.5, 0, 0, 0.5), int(pick(0, n))
 			}
 			v := level[key] * unit
 			if x := epsilonOf(place{c.Instance, c.Row()}); x > 0 {
@@ -184,7 +188,8 @@ func ucbEvidence(regret map[string][3]float64) *Evidence {
 			if v := regret[instance][i]; v > 0 {
 				r := e.Experiments[of.name]
 				r.Cells = append(r.Cells, experiment.CellResult{
-					CellInfo:    experiment.CellInfo{Instance: instance, Policy: of.policy, Budget: "epsilon=1"},
+					CellInfo: experiment.CellInfo{Instance: instance, Policy: of.policy,
+						Budget: "epsilon=1"},
 					FinalRegret: []float64{v, v * 1.001, v * 0.999, v},
 				})
 			}
@@ -193,7 +198,8 @@ func ucbEvidence(regret map[string][3]float64) *Evidence {
 	return e
 }
 
-// The base of logarithms is the source's to choose: a claim holds if it does under one of them, in all settings that there are.
+// The base of logarithms is the source's to choose: a claim holds if it does under one of them, in
+// all settings that there are.
 func TestEitherBase(t *testing.T) {
 	check := eitherBase(se, above(5), nil)
 	for name, c := range map[string]struct {
@@ -235,7 +241,8 @@ func TestNoBase(t *testing.T) {
 func TestUnpaired(t *testing.T) {
 	r, lo, hi := unpaired([]float64{9, 10, 11}, []float64{5, 5, 5, 5}, 1)
 	// All of the error is of the numerator: 2 ± t(2 degrees, 99 %)·(1/√3)/5.
-	if want := 9.9248 * 0.57735 / 5; r != 2 || lo > 2-want*0.999 || lo < 2-want*1.001 || hi < 2+want*0.999 || hi > 2+want*1.001 {
+	if want := 9.9248 * 0.57735 / 5; r != 2 || lo > 2-want*0.999 || lo < 2-want*1.001 ||
+		hi < 2+want*0.999 || hi > 2+want*1.001 {
 		t.Errorf("got %g in [%g, %g], want 2 ± %g", r, lo, hi, want)
 	}
 	if r, lo, hi := unpaired([]float64{6, 6}, []float64{3, 3}, 5); r != 2 || lo != 2 || hi != 2 {

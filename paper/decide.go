@@ -10,8 +10,9 @@ import (
 // Level is the confidence of every finding, over all cells that a claim speaks of.
 const Level = 0.99
 
-// Ratio is the ratio of the means of a and b over the same runs with its interval, by linearisation: the variance of a − r·b over the mean of b. cells is how many
-// such ratios a claim looks at: the level is split among them.
+// Ratio is the ratio of the means of a and b over the same runs with its interval, by
+// linearisation: the variance of a − r·b over the mean of b. cells is how many such ratios a claim
+// looks at: the level is split among them.
 func Ratio(a, b []float64, cells int) (r, lo, hi float64) {
 	ma, _, _ := interval.Mean(a)
 	mb, _, _ := interval.Mean(b)
@@ -73,12 +74,13 @@ func Between(value, lo, hi, from, to float64, runs int, detail string) Finding {
 	return f
 }
 
-// Some is the finding of a claim that something can be: it holds if one cell does (the first that does is shown), fails if all
-// fail, and is undecided otherwise.
+// Some is the finding of a claim that something can be: it holds if one cell does (the first that
+// does is shown), fails if all fail, and is undecided otherwise.
 func Some(parts []Finding) Finding { return foremost(parts, Holds, Undecided, Fails) }
 
-// Every is the finding of a claim about several cells: it fails if one fails (the first that does is shown), is undecided if one
-// is, and holds if all hold. Cells that the preset leaves out are not in parts; none at all is undecided.
+// Every is the finding of a claim about several cells: it fails if one fails (the first that does
+// is shown), is undecided if one is, and holds if all hold. Cells that the preset leaves out are
+// not in parts; none at all is undecided.
 func Every(parts []Finding) Finding { return foremost(parts, Fails, Undecided, Holds) }
 
 // foremost is the first part with the foremost answer that any has, and how many have which.
@@ -90,7 +92,8 @@ func foremost(parts []Finding, order ...Answer) Finding {
 	for _, a := range order {
 		for _, f := range parts {
 			if f.Answer == a {
-				f.Detail = fmt.Sprintf("%s; of %d cells %d hold, %d fail, %d undecided", f.Detail, len(parts), count[Holds], count[Fails], count[Undecided])
+				f.Detail = fmt.Sprintf("%s; of %d cells %d hold, %d fail, %d undecided", f.Detail,
+					len(parts), count[Holds], count[Fails], count[Undecided])
 				return f
 			}
 		}

@@ -11,7 +11,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// skellamLaw has log P(Sk(0, variance) = k) for k from 0 to most, by backward recursion of ratios of Bessel functions, which is exact up to rounding for all k.
+// skellamLaw has log P(Sk(0, variance) = k) for k from 0 to most, by backward recursion of ratios
+// of Bessel functions, which is exact up to rounding for all k.
 func skellamLaw(variance float64, most int) []float64 {
 	r := 0.0
 	log := make([]float64, most+1)
@@ -32,7 +33,8 @@ func skellamLaw(variance float64, most int) []float64 {
 	return log
 }
 
-// renyi is D_α of a symmetric law on the integers, given by its logarithms from 0 on, from itself moved by g.
+// renyi is D_α of a symmetric law on the integers, given by its logarithms from 0 on, from
+// itself moved by g.
 func renyi(log []float64, g int, alpha float64) float64 {
 	at := func(k int) float64 {
 		if k < 0 {
@@ -53,7 +55,8 @@ func renyi(log []float64, g int, alpha float64) float64 {
 	return (most + math.Log(sum)) / (alpha - 1)
 }
 
-// gaussianSumLaw has log P(ΣX_i = k), k ≥ 0, of n discrete Gaussians of a variance each, n a power of two. Supports end at ±most.
+// gaussianSumLaw has log P(ΣX_i = k), k ≥ 0, of n discrete Gaussians of a variance each, n a power
+// of two. Supports end at ±most.
 func gaussianSumLaw(variance float64, n, most int) []float64 {
 	law := make([]float64, 2*most+1)
 	sum := 0.0
@@ -81,7 +84,8 @@ func gaussianSumLaw(variance float64, n, most int) []float64 {
 	return log
 }
 
-// polyaSum is the largest relative distance of the law of n differences of Pólya(1/n, e^{−1/b}) from Lap_Z(b), for values up to 12b. n is a power of two.
+// polyaSum is the largest relative distance of the law of n differences of Pólya(1/n, e^{−1/b})
+// from Lap_Z(b), for values up to 12b. n is a power of two.
 func polyaSum(b float64, n int) float64 {
 	beta, r := math.Exp(-1/b), 1/float64(n)
 	most := int(40*b) + 40
@@ -113,7 +117,8 @@ func polyaSum(b float64, n int) float64 {
 	return apart
 }
 
-// wrapped is the largest log-ratio of the laws of (x + Lap_Z(b)) mod m for two sums x that are g apart, from an exact sum over what is wrapped around.
+// wrapped is the largest log-ratio of the laws of (x + Lap_Z(b)) mod m for two sums x that are g
+// apart, from an exact sum over what is wrapped around.
 func wrapped(g, m int, b float64) float64 {
 	law := func(y int) float64 { // its logarithm, up to a constant
 		y = ((y % m) + m) % m
@@ -127,10 +132,12 @@ func wrapped(g, m int, b float64) float64 {
 	return most
 }
 
-// skellamCurve is ε̂(α) of 003 Theorem 2 for batches of n users, by the derivation in Appendix E: Lemma 3 with g = sε√n and a total variance of g²/ε².
+// skellamCurve is ε̂(α) of 003 Theorem 2 for batches of n users, by the derivation in Appendix E:
+// Lemma 3 with g = sε√n and a total variance of g²/ε².
 func skellamCurve(epsilon, s, alpha float64, n int) float64 {
 	root := math.Sqrt(float64(n))
-	return alpha*epsilon*epsilon/2 + min((2*alpha-1)*epsilon*epsilon/(4*s*s*float64(n))+3*epsilon/(2*s*s*s*root*root*root), 3*epsilon/(2*s*root))
+	return alpha*epsilon*epsilon/2 + min((2*alpha-1)*epsilon*epsilon/(4*s*s*float64(n))+
+		3*epsilon/(2*s*s*s*root*root*root), 3*epsilon/(2*s*root))
 }
 
 // gaussianCurve is ε̂ of 003 Theorem 4.
@@ -160,7 +167,8 @@ var messages = []struct {
 // attackMessage attacks one of messages, or its twin with half the noise.
 func attackMessage(ctx context.Context, i, users, games int, half bool) ([]float64, error) {
 	c := messages[i]
-	m, err := privacy.NewAggregated(privacy.Calibration{Trust: c.trust, Noise: c.noise, Epsilon: 1, S: c.s, Users: users, Invited: users, P: 1e-6})
+	m, err := privacy.NewAggregated(privacy.Calibration{Trust: c.trust, Noise: c.noise, Epsilon: 1,
+		S: c.s, Users: users, Invited: users, P: 1e-6})
 	if err != nil {
 		return nil, err
 	}
@@ -172,13 +180,15 @@ func attackMessage(ctx context.Context, i, users, games int, half bool) ([]float
 	if c.delta > 0 {
 		claim = m.Loss().Approx(c.delta)
 	}
-	d.Delta, d.Gamma, d.Games, d.Pilot, d.Key = c.delta, auditGamma, games, max(128, games/64), noise.Key{Seed: 21602, Experiment: "theorem", Cell: c.name}
+	d.Delta, d.Gamma, d.Games, d.Pilot, d.Key = c.delta, auditGamma, games, max(128, games/64),
+		noise.Key{Seed: 21602, Experiment: "theorem", Cell: c.name}
 	f, err := d.Run(ctx)
 	return []float64{f.Low, f.Estimate, claim, float64(f.Games)}, err
 }
 
-// unionOf003 is the failure probability, over p, that a union bound over arms and batches gives Lemma 2 with Assumption 1 as it is stated, if the radius has
-// log(4|Φ|b²/p) in the term of the rewards and log(inside·|Φ|b²/p) in those of the noise.
+// unionOf003 is the failure probability, over p, that a union bound over arms and batches gives
+// Lemma 2 with Assumption 1 as it is stated, if the radius has log(4|Φ|b²/p) in the term of the
+// rewards and log(inside·|Φ|b²/p) in those of the noise.
 func unionOf003(inside float64) float64 {
 	batches := math.Pi * math.Pi / 6 // Σ 1/b²
 	return batches/2 + 2*batches*2/inside
@@ -210,7 +220,8 @@ func computeDistributed(ctx context.Context, p Preset) (*Numbers, error) {
 				sigma := float64(g) / epsilon
 				for _, alpha := range []float64{2, 3, 8, 32} {
 					law := skellamLaw(sigma*sigma, int((alpha*epsilon+16)*sigma)+40)
-					skellam.see(renyi(law, g, alpha)/skellamCurve(epsilon, s, alpha, 2), "ε = %v, s = %v, n = %d, α = %v", epsilon, s, users, alpha)
+					skellam.see(renyi(law, g, alpha)/skellamCurve(epsilon, s, alpha, 2),
+						"ε = %v, s = %v, n = %d, α = %v", epsilon, s, users, alpha)
 				}
 			}
 		}
@@ -225,7 +236,8 @@ func computeDistributed(ctx context.Context, p Preset) (*Numbers, error) {
 				sigma := float64(g) / epsilon
 				law := gaussianSumLaw(sigma*sigma/float64(users), users, int(24*sigma)+20)
 				for _, alpha := range []float64{1.5, 2, 8} {
-					gaussian.see(renyi(law, g, alpha)/(alpha*limit*limit/2), "ε = %v, s = %v, n = %d, α = %v", epsilon, s, users, alpha)
+					gaussian.see(renyi(law, g, alpha)/(alpha*limit*limit/2),
+						"ε = %v, s = %v, n = %d, α = %v", epsilon, s, users, alpha)
 				}
 			}
 		}
@@ -242,7 +254,8 @@ func computeDistributed(ctx context.Context, p Preset) (*Numbers, error) {
 		for _, users := range []int{2, 64, 4096} {
 			g := math.Ceil(epsilon * math.Sqrt(float64(users)) * (1 - 1e-14))
 			tau := math.Ceil(g / epsilon * math.Log(2e6))
-			modular.see(wrapped(int(g), users*int(g)+2*int(tau)+1, g/epsilon)/epsilon, "ε = %v, n = %d", epsilon, users)
+			modular.see(wrapped(int(g), users*int(g)+2*int(tau)+1, g/epsilon)/epsilon,
+				"ε = %v, n = %d", epsilon, users)
 		}
 	}
 	modular.put(n, "Laplace modulo m, log-ratio over ε")
@@ -252,7 +265,8 @@ func computeDistributed(ctx context.Context, p Preset) (*Numbers, error) {
 		for _, epsilon := range []float64{0.1, 1} {
 			var b [2]float64
 			for i, users := range []int{1 << 10, 1 << 30} {
-				m, err := privacy.NewAggregated(privacy.Calibration{Trust: c.trust, Noise: c.noise, Epsilon: epsilon, S: c.s, Users: users, Invited: users, P: 1e-6})
+				m, err := privacy.NewAggregated(privacy.Calibration{Trust: c.trust, Noise: c.noise,
+					Epsilon: epsilon, S: c.s, Users: users, Invited: users, P: 1e-6})
 				if err != nil {
 					return nil, err
 				}
@@ -266,7 +280,8 @@ func computeDistributed(ctx context.Context, p Preset) (*Numbers, error) {
 	least := math.Inf(1)
 	for _, batches := range []int{10, 1000, 100_000} {
 		for _, delta := range []float64{1e-3, 1e-6, 1e-12} {
-			// Variances of noise for (1,δ): by (14) with the Gaussian mechanism's 2 log(1.25/δ_i)/ε_i², and by (15) with the ρ that is (1,δ)-DP.
+			// Variances of noise for (1,δ): by (14) with the Gaussian mechanism's 2
+			// log(1.25/δ_i)/ε_i², and by (15) with the ρ that is (1,δ)-DP.
 			l, each := math.Log(1/delta), 1/(2*math.Sqrt(2*float64(batches)*math.Log(2/delta)))
 			rho := math.Pow(math.Sqrt(l+1)-math.Sqrt(l), 2) / float64(batches)
 			x := 2 * math.Log(2.5*float64(batches)/delta) / (each * each) * 2 * rho / math.Log(float64(batches)/delta)
@@ -277,7 +292,8 @@ func computeDistributed(ctx context.Context, p Preset) (*Numbers, error) {
 				if err != nil {
 					return nil, err
 				}
-				composed.see(max(all.Epsilon/epsilon, all.Delta/delta), "B = %d, δ = %v, ε = %v", batches, delta, epsilon)
+				composed.see(max(all.Epsilon/epsilon, all.Delta/delta), "B = %d, δ = %v, ε = %v",
+					batches, delta, epsilon)
 			}
 		}
 	}
@@ -329,15 +345,19 @@ func distributedTheorems() Figure {
 		}
 		return c.Instance + ", " + c.Row()
 	}
-	regret := func(id, text, where, policy, of string, rate func(c *experiment.CellResult, T float64) float64) Claim {
+	regret := func(id, text, where, policy, of string,
+		rate func(c *experiment.CellResult, T float64) float64) Claim {
 		return Claim{
 			ID: id, IfHolds: NotContradicted, Text: text, Where: where,
-			Statistic: "Mean regret over " + of + " at T = 10¹¹, over the same at 10⁸, for two and ten arms and three gaps, at each ε, where arms were dropped by 10⁷: holds if all are below 2, a threshold of ours (batches double)",
-			Decide:    keepsOrder(policy, early, late, 2, rate, dropped),
+			Statistic: "Mean regret over " + of + " at T = 10¹¹, over the same at 10⁸, for two " +
+				"and ten arms and three gaps, at each ε, where arms were dropped by 10⁷: holds " +
+				"if all are below 2, a threshold of ours (batches double)",
+			Decide: keepsOrder(policy, early, late, 2, rate, dropped),
 		}
 	}
 	// The exponent of 1/ε in regret, with arms far apart, where the cost of privacy is most of it.
-	exponentOf := func(policy string, small, large string, from, to float64) func(e *Evidence) (Finding, error) {
+	exponentOf := func(policy string, small, large string, from,
+		to float64) func(e *Evidence) (Finding, error) {
 		return func(e *Evidence) (Finding, error) {
 			var parts []Finding
 			for _, instance := range []string{"two arms, gap-0.5", "ten arms, gap-0.5"} {
@@ -350,65 +370,109 @@ func distributedTheorems() Figure {
 					return Finding{}, err
 				}
 				r, lo, hi := unpaired(a.FinalRegret, b.FinalRegret, 2)
-				parts = append(parts, Between(math.Log10(r), math.Log10(max(lo, 1e-300)), math.Log10(hi), from, to, len(a.FinalRegret), fmt.Sprintf("%s, %s: %.3g times the regret", policy, instance, r)))
+				parts = append(parts, Between(math.Log10(r), math.Log10(max(lo, 1e-300)),
+					math.Log10(hi), from, to, len(a.FinalRegret),
+					fmt.Sprintf("%s, %s: %.3g times the regret", policy, instance, r)))
 			}
 			return Every(parts), nil
 		}
 	}
 	bits := func(id, where, of string) Claim {
 		return Claim{
-			ID: id, Text: "A user sends O(log m) bits, which is logarithmic in the batch's size.", Where: where, IfHolds: NotContradicted,
-			Statistic: "Bits of the modulus m that the theorem's n, g and τ ask for: their growth from 2¹⁰ to 2³⁰ users over 31, which is 3/2 a doubling and one for rounding: largest of ε = 0.1 and 1; holds if at most 1", Decide: ratios("bits, " + of),
+			ID: id, Text: "A user sends O(log m) bits, which is logarithmic in the batch's size.",
+			Where: where, IfHolds: NotContradicted,
+			Statistic: "Bits of the modulus m that the theorem's n, g and τ ask for: their " +
+				"growth from 2¹⁰ to 2³⁰ users over 31, which is 3/2 a doubling and one for " +
+				"rounding: largest of ε = 0.1 and 1; holds if at most 1", Decide: ratios("bits, " + of),
 		}
 	}
 	private := func(id, text, where, of string) Claim {
-		return Claim{ID: id, IfHolds: NotContradicted, Text: text, Where: where, Decide: unfound(of), Why: auditWhy,
-			Statistic: "The lower bound on ε, at 99 %, of games that guess one of 32 users' rewards from the sum, ε = 1 (at δ = 0.05 where it is not pure): holds if not above what the theorem's account gives. A twin with half the noise must be found out, which a test sees to"}
+		return Claim{ID: id, IfHolds: NotContradicted, Text: text, Where: where,
+			Decide: unfound(of), Why: auditWhy,
+			Statistic: "The lower bound on ε, at 99 %, of games that guess one of 32 users' " +
+				"rewards from the sum, ε = 1 (at δ = 0.05 where it is not pure): holds if not " +
+				"above what the theorem's account gives. A twin with half the noise must be " +
+				"found out, which a test sees to"}
 	}
 	return Figure{
-		ID: "distributed-theorems", Source: "003", Where: "Theorems 1 to 6, §4 to §6 and Appendices C to I", Title: "The theorems on distributed privacy",
-		About: "Laws of noise and their divergences, exactly; attacks on the sums; bits; and how the regret of Algorithm 1 grows with T and 1/ε under each trust model.",
-		Chosen: "In our text formulas are partly lost; they are read by their derivations. Algorithm 1 has p = 1/T and η = 2, and the radius that covers τ. The audits have 32 users. ε for Rényi privacy is at order 2, with ε² in the place of ε, and ½ε² for concentrated privacy, as in Figure 4. " +
-			"Theorem 3 rests on a shuffled sum that takes about n^2.5 messages, and is checked by its account. The regret of Lemma 2 is that of the theorems, which are cases of it.",
-		Experiments: []Experiment{{early, "distributed-theorems-1e8.yaml", quickHorizon(40, 0)}, {late, "distributed-theorems-1e11.yaml", quickHorizon(40, 0)}},
-		Compute:     computeDistributed,
-		Show:        func(string, string) bool { return false },
+		ID: "distributed-theorems", Source: "003", Where: "Theorems 1 to 6, §4 to §6 and " +
+			"Appendices C to I", Title: "The theorems on distributed privacy",
+		About: "Laws of noise and their divergences, exactly; attacks on the sums; bits; and how " +
+			"the regret of Algorithm 1 grows with T and 1/ε under each trust model.",
+		Chosen: "In our text formulas are partly lost; they are read by their derivations. " +
+			"Algorithm 1 has p = 1/T and η = 2, and the radius that covers τ. The audits have 32 " +
+			"users. ε for Rényi privacy is at order 2, with ε² in the place of ε, and ½ε² for " +
+			"concentrated privacy, as in Figure 4. " +
+			"Theorem 3 rests on a shuffled sum that takes about n^2.5 messages, and is checked " +
+			"by its account. The regret of Lemma 2 is that of the theorems, which are cases of it.",
+		Experiments: []Experiment{{early, "distributed-theorems-1e8.yaml", quickHorizon(40, 0)},
+			{late, "distributed-theorems-1e11.yaml", quickHorizon(40, 0)}},
+		Compute: computeDistributed,
+		Show:    func(string, string) bool { return false },
 		Claims: []Claim{
 			{
-				ID: "lemma-2", Text: "With the radius √(log(4|Φ|b²/p)/2l) + σ√log(2|Φ|b²/p)/l + h log(2|Φ|b²/p)/l, all means are within it with probability at least 1 − 3p.", Where: "Lemma 2 in Appendix C",
-				Statistic: "The failure probability that a union bound over arms and batches gives with Assumption 1 as it is stated, over 3p: holds if at most 1",
+				ID: "lemma-2", Text: "With the radius √(log(4|Φ|b²/p)/2l) + σ√log(2|Φ|b²/p)/l + " +
+					"h log(2|Φ|b²/p)/l, all means are within it with probability at least 1 − 3p.",
+				Where: "Lemma 2 in Appendix C",
+				Statistic: "The failure probability that a union bound over arms and batches " +
+					"gives with Assumption 1 as it is stated, over 3p: holds if at most 1",
 				Decide: exactly("lemma", 2, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1, fmt.Sprintf("with log(4|Φ|b²/p) in all three terms it is %.3g", v[1])
+					return v[0], v[0] <= 1, fmt.Sprintf("with log(4|Φ|b²/p) in all three terms "+
+						"it is %.3g", v[1])
 				}),
 				IfFails: Misprint,
-				Why:     "Assumption 1 has σ√log(2/p) + h log(2/p) with probability 1 − 2p; where the proof uses it, it has log(1/p). The 2 is lost in the radius too, which then costs 4.1p by this bound. Orders do not change; and that a bound does not give it is no proof that it is not so.",
-				Reader:  "Take log(4|Φ|b²/p) in all three terms.",
+				Why: "Assumption 1 has σ√log(2/p) + h log(2/p) with probability 1 − 2p; " +
+					"where the proof uses it, it has log(1/p). The 2 is lost in the radius too, " +
+					"which then costs 4.1p by this bound. Orders do not change; and that a bound " +
+					"does not give it is no proof that it is not so.",
+				Reader: "Take log(4|Φ|b²/p) in all three terms.",
 			},
 			{
-				ID: "proposition-1", IfHolds: NotContradicted, Text: "A Skellam variable of variance σ² is above 2σ√log(2/p) + √2 log(2/p) in size with probability at most p.", Where: "Proposition 1 in §5",
-				Statistic: "That probability, exact, over p, for σ² from 0.001 to 10⁴ and p from 1 to 10⁻⁸: holds if at most 1", Decide: ratios("Skellam, tail over p"), Why: theoremWhy,
+				ID: "proposition-1", IfHolds: NotContradicted, Text: "A Skellam variable of " +
+					"variance σ² is above 2σ√log(2/p) + √2 log(2/p) in size with probability at " +
+					"most p.", Where: "Proposition 1 in §5",
+				Statistic: "That probability, exact, over p, for σ² from 0.001 to 10⁴ and p from " +
+					"1 to 10⁻⁸: holds if at most 1", Decide: ratios("Skellam, tail over p"), Why: theoremWhy,
 			},
 			{
-				ID: "fact-1", Text: "The sum of n differences of Pólya(1/n, e^{−1/b}) variables is Lap_Z(b).", Where: "Fact 1 in §4, for Theorem 1",
-				Statistic: "The largest relative distance of the two laws, for n = 2, 8, 32 and b = ½, 2, 10, over 10⁻⁹, a bound on rounding: holds if at most 1", Decide: ratios("Pólya, distance from Laplace over 1e-9"),
+				ID: "fact-1", Text: "The sum of n differences of Pólya(1/n, e^{−1/b}) variables " +
+					"is Lap_Z(b).", Where: "Fact 1 in §4, for Theorem 1",
+				Statistic: "The largest relative distance of the two laws, for n = 2, 8, 32 and " +
+					"b = ½, 2, 10, over 10⁻⁹, a bound on rounding: holds if at most 1",
+				Decide: ratios("Pólya, distance from Laplace over 1e-9"),
 			},
 			{
-				ID: "pure", IfHolds: NotContradicted, Text: "What the server sees, a sum with Lap_Z(g/ε) noise modulo m, is (ε,0)-DP, at the theorems' g, τ and m.", Where: "Theorems 1, 5 and 6, Appendices D.1 and H",
-				Statistic: "The largest log-ratio of the laws of two sums that are g apart, exact, over ε, for ε = 0.01, 0.1, 1 and n = 2, 64, 4096: holds if at most 1", Decide: ratios("Laplace modulo m, log-ratio over ε"), Why: theoremWhy,
+				ID: "pure", IfHolds: NotContradicted, Text: "What the server sees, a sum with " +
+					"Lap_Z(g/ε) noise modulo m, is (ε,0)-DP, at the theorems' g, τ and m.",
+				Where: "Theorems 1, 5 and 6, Appendices D.1 and H",
+				Statistic: "The largest log-ratio of the laws of two sums that are g apart, " +
+					"exact, over ε, for ε = 0.01, 0.1, 1 and n = 2, 64, 4096: holds if at most 1",
+				Decide: ratios("Laplace modulo m, log-ratio over ε"), Why: theoremWhy,
 			},
-			private("1-private", "With Pólya noise under secure aggregation, Algorithm 1 is (ε,0)-DP in the distributed model.", "Theorem 1 in §4", messages[0].name),
-			regret("1-regret", "Its regret is O(Σ log T/Δ + K log T/ε).", "Theorem 1 in §4; Theorem 3 in Appendix D.2 has the same law at ε/2", "distributed", "Σ log T/Δ + K log T/ε", pure),
+			private("1-private", "With Pólya noise under secure aggregation, Algorithm 1 is "+
+				"(ε,0)-DP in the distributed model.", "Theorem 1 in §4", messages[0].name),
+			regret("1-regret", "Its regret is O(Σ log T/Δ + K log T/ε).",
+				"Theorem 1 in §4; Theorem 3 in Appendix D.2 has the same law at ε/2", "distributed",
+				"Σ log T/Δ + K log T/ε", pure),
 			bits("1-bits", "§4, after Theorem 1; Theorem 3 in Appendix D.2 at ε/2", messages[0].name),
 			{
-				ID: "2-curve", IfHolds: NotContradicted, Text: "With Skellam noise it is (α, ε̂(α))-RDP, ε̂(α) = αε²/2 + min{(2α−1)ε²/(4s²n) + 3ε/(2s³n^{3/2}), 3ε/(2s√n)} with n = 2.", Where: "Theorem 2 in §5, and its proof in Appendix E",
-				Statistic: "The Rényi divergence of the noise and itself moved by g, exact, over ε̂(α), for ε = 0.1, 1, 4, s = 1, 3, 10, n = 2, 16, 256 and α = 2, 3, 8, 32: holds if at most 1", Decide: ratios("Skellam, divergence over Theorem 2"), Why: theoremWhy,
+				ID: "2-curve", IfHolds: NotContradicted, Text: "With Skellam noise it is (α, " +
+					"ε̂(α))-RDP, ε̂(α) = αε²/2 + min{(2α−1)ε²/(4s²n) + 3ε/(2s³n^{3/2}), " +
+					"3ε/(2s√n)} with n = 2.", Where: "Theorem 2 in §5, and its proof in Appendix E",
+				Statistic: "The Rényi divergence of the noise and itself moved by g, exact, over " +
+					"ε̂(α), for ε = 0.1, 1, 4, s = 1, 3, 10, n = 2, 16, 256 and α = 2, 3, 8, 32: " +
+					"holds if at most 1", Decide: ratios("Skellam, divergence over Theorem 2"), Why: theoremWhy,
 			},
-			private("2-private", "With Skellam noise under secure aggregation, no attack finds more than its account at s = 1 allows.", "Theorem 2 in §5", messages[1].name),
-			regret("2-regret", "Its regret is O(Σ log T/Δ + K√log T/ε + K log T/(sε)).", "Theorem 2 in §5", "skellam", "Σ log T/Δ + K√log T/ε + K log T/ε (s = 1)", mixed),
+			private("2-private", "With Skellam noise under secure aggregation, no attack finds "+
+				"more than its account at s = 1 allows.", "Theorem 2 in §5", messages[1].name),
+			regret("2-regret", "Its regret is O(Σ log T/Δ + K√log T/ε + K log T/(sε)).",
+				"Theorem 2 in §5", "skellam", "Σ log T/Δ + K√log T/ε + K log T/ε (s = 1)", mixed),
 			bits("2-bits", "§5, after Theorem 2", messages[1].name),
 			{
-				ID: "3-account", Text: "With an (ε/4, 1/(2T))-relaxed secure aggregation and noise for ε/2, Algorithm 1 is (ε,0)-DP.", Where: "Theorem 3 in Appendix D.2",
-				Statistic: "2·ε/4 plus the largest log-ratio of the laws of sums with Lap_Z(2g/ε) noise modulo m, exact, over ε: holds if at most 1",
+				ID: "3-account", Text: "With an (ε/4, 1/(2T))-relaxed secure aggregation and " +
+					"noise for ε/2, Algorithm 1 is (ε,0)-DP.", Where: "Theorem 3 in Appendix D.2",
+				Statistic: "2·ε/4 plus the largest log-ratio of the laws of sums with " +
+					"Lap_Z(2g/ε) noise modulo m, exact, over ε: holds if at most 1",
 				Decide: func(e *Evidence) (Finding, error) {
 					v, err := values(e, "Laplace modulo m, log-ratio over ε", 1)
 					if err != nil {
@@ -419,43 +483,72 @@ func distributedTheorems() Figure {
 				}, IfHolds: NotContradicted, Why: theoremWhy,
 			},
 			{
-				ID: "4-curve", IfHolds: NotContradicted, Text: "With discrete Gaussian noise, ε < 1, it is ½ε̂²-CDP, ε̂ = min{√(ε² + ξ/2), ε + ξ}, ξ = 10Σ_{k<T/2} e^{−2π²s²k/(k+1)}.", Where: "Theorem 4 in Appendix F",
-				Statistic: "The Rényi divergence of a sum of n discrete Gaussians and itself moved by g, exact, over ½αε̂² at T = 10⁶, for ε = 0.1, 0.5, 0.99, s = 1, 2, n = 2, 8, 32 and α = 1.5, 2, 8: holds if at most 1", Decide: ratios("Gaussian, divergence over Theorem 4"), Why: theoremWhy,
+				ID: "4-curve", IfHolds: NotContradicted, Text: "With discrete Gaussian noise, ε " +
+					"< 1, it is ½ε̂²-CDP, ε̂ = min{√(ε² + ξ/2), ε + ξ}, ξ = 10Σ_{k<T/2} " +
+					"e^{−2π²s²k/(k+1)}.", Where: "Theorem 4 in Appendix F",
+				Statistic: "The Rényi divergence of a sum of n discrete Gaussians and itself " +
+					"moved by g, exact, over ½αε̂² at T = 10⁶, for ε = 0.1, 0.5, 0.99, s = 1, 2, " +
+					"n = 2, 8, 32 and α = 1.5, 2, 8: holds if at most 1",
+				Decide: ratios("Gaussian, divergence over Theorem 4"), Why: theoremWhy,
 			},
-			private("4-private", "With discrete Gaussian noise under secure aggregation, no attack finds more than its account allows.", "Theorem 4 in Appendix F", messages[2].name),
-			regret("4-regret", "Its regret is O(Σ log T/Δ + K√log T/ε).", "Theorem 4 in Appendix F", "gaussian", "Σ log T/Δ + K√log T/ε", concentrated),
+			private("4-private", "With discrete Gaussian noise under secure aggregation, no "+
+				"attack finds more than its account allows.", "Theorem 4 in Appendix F", messages[2].name),
+			regret("4-regret", "Its regret is O(Σ log T/Δ + K√log T/ε).", "Theorem 4 in Appendix F",
+				"gaussian", "Σ log T/Δ + K√log T/ε", concentrated),
 			bits("4-bits", "Theorem 4 in Appendix F", messages[2].name),
-			private("5-private", "With central noise, Algorithm 1 is (ε,0)-DP in the central model.", "Theorem 5 in Appendix H.1", messages[3].name),
-			regret("5-regret", "Its regret is O(Σ log T/Δ + K log T/ε).", "Theorem 5 in Appendix H.1", "central", "Σ log T/Δ + K log T/ε", pure),
+			private("5-private", "With central noise, Algorithm 1 is (ε,0)-DP in the central model.",
+				"Theorem 5 in Appendix H.1", messages[3].name),
+			regret("5-regret", "Its regret is O(Σ log T/Δ + K log T/ε).",
+				"Theorem 5 in Appendix H.1", "central", "Σ log T/Δ + K log T/ε", pure),
 			bits("5-bits", "Theorem 5 in Appendix H.1", messages[3].name),
-			private("6-private", "With local noise, Algorithm 1 is (ε,0)-DP in the local model (here: what the analyser learns of one of 32 users).", "Theorem 6 in Appendix H.2", messages[4].name),
-			regret("6-regret", "Its regret is O(Σ log T/(ε²Δ)).", "Theorem 6 in Appendix H.2", "local", "Σ log T/(ε²Δ)", local),
+			private("6-private", "With local noise, Algorithm 1 is (ε,0)-DP in the local model "+
+				"(here: what the analyser learns of one of 32 users).", "Theorem 6 in Appendix H.2",
+				messages[4].name),
+			regret("6-regret", "Its regret is O(Σ log T/(ε²Δ)).", "Theorem 6 in Appendix H.2",
+				"local", "Σ log T/(ε²Δ)", local),
 			bits("6-bits", "Theorem 6 in Appendix H.2", messages[4].name),
 			{
-				ID: "table-1", Text: "The cost of privacy is of order 1/ε under the central model.", Where: "Table 1 in §1", IfHolds: NotContradicted,
-				Statistic: "The exponent of 1/ε in mean regret from ε = 0.001 to 0.01 for arms at gap 0.5, T = 10¹¹: holds if in 1 ± 0.35, ours (batches double)", Decide: exponentOf("central", "0.001", "0.01", 0.65, 1.35),
+				ID: "table-1", Text: "The cost of privacy is of order 1/ε under the central model.",
+				Where: "Table 1 in §1", IfHolds: NotContradicted,
+				Statistic: "The exponent of 1/ε in mean regret from ε = 0.001 to 0.01 for arms " +
+					"at gap 0.5, T = 10¹¹: holds if in 1 ± 0.35, ours (batches double)",
+				Decide: exponentOf("central", "0.001", "0.01", 0.65, 1.35),
 			},
 			{
-				ID: "table-1-distributed", Text: "So it is under the distributed model, for pure privacy.", Where: "Table 1 in §1", IfHolds: NotContradicted,
-				Statistic: "The same exponent with secure aggregation: holds if in 1 ± 0.35, ours", Decide: exponentOf("distributed", "0.001", "0.01", 0.65, 1.35),
+				ID: "table-1-distributed", Text: "So it is under the distributed model, for pure " +
+					"privacy.", Where: "Table 1 in §1", IfHolds: NotContradicted,
+				Statistic: "The same exponent with secure aggregation: holds if in 1 ± 0.35, ours",
+				Decide:    exponentOf("distributed", "0.001", "0.01", 0.65, 1.35),
 			},
 			{
-				ID: "table-1-rdp", Text: "And for Rényi privacy.", Where: "Table 1 in §1", IfHolds: NotContradicted,
-				Statistic: "The same exponent with Skellam noise: holds if in 1 ± 0.35, ours", Decide: exponentOf("skellam", "0.001", "0.01", 0.65, 1.35),
+				ID: "table-1-rdp", Text: "And for Rényi privacy.", Where: "Table 1 in §1",
+				IfHolds:   NotContradicted,
+				Statistic: "The same exponent with Skellam noise: holds if in 1 ± 0.35, ours",
+				Decide:    exponentOf("skellam", "0.001", "0.01", 0.65, 1.35),
 			},
 			{
-				ID: "table-1-local", Text: "Under the local model it is of order 1/ε².", Where: "Table 1 in §1", IfHolds: NotContradicted,
-				Statistic: "The same exponent with local noise, from ε = 0.01 to 0.1: holds if in 2 ± 0.35, ours", Decide: exponentOf("local", "0.01", "0.1", 1.65, 2.35),
+				ID: "table-1-local", Text: "Under the local model it is of order 1/ε².",
+				Where: "Table 1 in §1", IfHolds: NotContradicted,
+				Statistic: "The same exponent with local noise, from ε = 0.01 to 0.1: holds if " +
+					"in 2 ± 0.35, ours", Decide: exponentOf("local", "0.01", "0.1", 1.65, 2.35),
 			},
 			{
-				ID: "returning-composes", IfHolds: NotContradicted, Text: "B batches of (ε/(2√(2B log(2/δ))), δ/2B)-DP are (ε,δ)-DP by advanced composition.", Where: "Appendix I, before (14)",
-				Statistic: "What advanced composition gives, over (ε,δ), for ε = 0.01, 0.1, 1, δ from 10⁻³ to 10⁻¹² and B from 10 to 10⁵: holds if at most 1", Decide: ratios("returning users, composed over claimed"), Why: theoremWhy,
+				ID: "returning-composes", IfHolds: NotContradicted,
+				Text: "B batches of (ε/(2√(2B log(2/δ))), δ/2B)-DP are (ε,δ)-DP by advanced " +
+					"composition.", Where: "Appendix I, before (14)",
+				Statistic: "What advanced composition gives, over (ε,δ), for ε = 0.01, 0.1, 1, δ " +
+					"from 10⁻³ to 10⁻¹² and B from 10 to 10⁵: holds if at most 1",
+				Decide: ratios("returning users, composed over claimed"), Why: theoremWhy,
 			},
 			{
-				ID: "returning", IfHolds: NotContradicted, Text: "For returning users, accounting by Rényi privacy saves a factor of the order log(B/δ) in the variance of noise.", Where: "Appendix I, (14) and (15)",
-				Statistic: "The ratio of variances over log(B/δ), largest over smallest for ε = 1, those B and δ: holds if at most 5, a bound of ours",
+				ID: "returning", IfHolds: NotContradicted, Text: "For returning users, " +
+					"accounting by Rényi privacy saves a factor of the order log(B/δ) in the " +
+					"variance of noise.", Where: "Appendix I, (14) and (15)",
+				Statistic: "The ratio of variances over log(B/δ), largest over smallest for ε = " +
+					"1, those B and δ: holds if at most 5, a bound of ours",
 				Decide: exactly("returning", 2, func(v []float64) (float64, bool, string) {
-					return v[1] / v[0], v[1] <= 5*v[0], fmt.Sprintf("between %.3g and %.3g times log(B/δ)", v[0], v[1])
+					return v[1] / v[0], v[1] <= 5*v[0], fmt.Sprintf("between %.3g and %.3g times "+
+						"log(B/δ)", v[0], v[1])
 				}),
 			},
 		},

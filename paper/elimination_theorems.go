@@ -20,29 +20,34 @@ const (
 	se2Square, se2Linear = 80_000, 80_000
 )
 
-// playsProved is the bound on plays of an arm in the proof of 002 Lemma 5.1.2 or A.1.2, with logarithms to base 2 in what counts epochs.
+// playsProved is the bound on plays of an arm in the proof of 002 Lemma 5.1.2 or A.1.2, with
+// logarithms to base 2 in what counts epochs.
 func playsProved(k, gap, epsilon, beta, square, linear float64) float64 {
 	return math.Log(k*max(1, math.Log2(2/gap))/beta) * (square/(gap*gap) + linear/(epsilon*gap))
 }
 
-// epochPlays is Σ R_e of Algorithm 9 up to the epoch in which an arm of this gap is surely dropped while none of K arms was.
+// epochPlays is Σ R_e of Algorithm 9 up to the epoch in which an arm of this gap is surely dropped
+// while none of K arms was.
 func epochPlays(k, gap, epsilon, beta float64) float64 {
 	sum := 0.0
 	for e := 1.0; ; e++ {
 		width := math.Exp2(-e)
-		sum += math.Ceil(max(32*math.Log(8*k*e*e/beta)/(width*width), 8*math.Log(4*k*e*e/beta)/(epsilon*width)) + 1)
+		sum += math.Ceil(max(32*math.Log(8*k*e*e/beta)/(width*width),
+			8*math.Log(4*k*e*e/beta)/(epsilon*width)) + 1)
 		if width <= gap*(1+1e-12) {
 			return sum
 		}
 	}
 }
 
-// nasSamples is the bound on samples at the end of the proof of 002 Theorem 2.2.2, for samples in [−1, 1] and the printed H_t.
+// nasSamples is the bound on samples at the end of the proof of 002 Theorem 2.2.2, for samples in
+// [−1, 1] and the printed H_t.
 func nasSamples(alpha, beta, mu float64) float64 {
 	return 12 / (alpha * alpha * mu * mu) * (math.Log(1/beta) + 4*math.Log(1/(alpha*mu)) + math.Log(324))
 }
 
-// nasLater is the probability that Algorithm 3, with its radius times scale, has not stopped after n samples of ±1 with mean mu, by the law of the sum.
+// nasLater is the probability that Algorithm 3, with its radius times scale, has not stopped after
+// n samples of ±1 with mean mu, by the law of the sum.
 func nasLater(alpha, beta, mu, scale float64, n int) float64 {
 	up := (1 + mu) / 2
 	law, next := make([]float64, 2*n+3), make([]float64, 2*n+3)
@@ -105,14 +110,16 @@ func eliminationTheorems() Figure {
 		k := float64(c.Arms)
 		return math.Sqrt(T*k*math.Log(T)) + k*math.Log(T)/epsilonOfCell(c)
 	}
-	proved := func(square, linear float64) func(c *experiment.CellResult, m *experiment.Manifest) (float64, error) {
+	proved := func(square, linear float64) func(c *experiment.CellResult,
+		m *experiment.Manifest) (float64, error) {
 		return func(c *experiment.CellResult, m *experiment.Manifest) (float64, error) {
 			gap, err := gapOf(c)
 			T, k := float64(m.Horizon), float64(c.Arms)
 			return 1 + (k-1)*gap*playsProved(k, gap, epsilonOfCell(c), 1/T, square, linear), err
 		}
 	}
-	// Of the proof of Theorem 5.1.4: 2Δ*T, with the constant C of the lemma, and 1 for gaps below 1/T.
+	// Of the proof of Theorem 5.1.4: 2Δ*T, with the constant C of the lemma, and 1 for gaps below
+	// 1/T.
 	star := func(constant float64) func(c *experiment.CellResult, m *experiment.Manifest) (float64, error) {
 		return func(c *experiment.CellResult, m *experiment.Manifest) (float64, error) {
 			T, k := float64(m.Horizon), float64(c.Arms)
@@ -138,7 +145,8 @@ func eliminationTheorems() Figure {
 				if err != nil {
 					return Finding{}, err
 				}
-				b := min(float64(r.Manifest.Horizon), playsProved(float64(c.Arms), gap, epsilonOfCell(c), level, square, linear))
+				b := min(float64(r.Manifest.Horizon), playsProved(float64(c.Arms), gap,
+					epsilonOfCell(c), level, square, linear))
 				for _, x := range c.FinalRegret {
 					runs++
 					if x/gap > b {
@@ -150,14 +158,17 @@ func eliminationTheorems() Figure {
 			if runs == 0 {
 				return Finding{}, &NotPlayedError{Name: "beta: " + policy, Preset: e.Preset}
 			}
-			return atMost(more, runs, level, 1, fmt.Sprintf("%d of %d runs; most plays over the bound are %.3g, at %s", more, runs, most.value, most.at))
+			return atMost(more, runs, level, 1, fmt.Sprintf("%d of %d runs; most plays over the "+
+				"bound are %.3g, at %s", more, runs, most.value, most.at))
 		}
 	}
-	regret := func(id, text, where, policy string, limit func(c *experiment.CellResult, m *experiment.Manifest) (float64, error), of string) Claim {
+	regret := func(id, text, where, policy string,
+		limit func(c *experiment.CellResult, m *experiment.Manifest) (float64, error), of string) Claim {
 		return Claim{
 			ID: id, IfHolds: NotContradicted, Text: text, Where: where, Why: theoremWhy,
-			Statistic: "Mean regret over " + of + ", for two and ten arms at one distance, eight gaps from 0.8 to 0.001, ε of 0.1, 1 and 10 and T from 10⁵ to 10⁹: holds if all are below 1",
-			Decide:    underBound(policy, limit, horizons...),
+			Statistic: "Mean regret over " + of + ", for two and ten arms at one distance, eight " +
+				"gaps from 0.8 to 0.001, ε of 0.1, 1 and 10 and T from 10⁵ to 10⁹: holds if all are below 1",
+			Decide: underBound(policy, limit, horizons...),
 		}
 	}
 	// The arms of a cell are surely dropped by T = 10⁷ under Algorithm 9.
@@ -175,82 +186,143 @@ func eliminationTheorems() Figure {
 	order := func(id, text, where, policy string) Claim {
 		return Claim{
 			ID: id, IfHolds: NotContradicted, Text: text, Where: where,
-			Statistic: "Mean regret over Σ log T/Δ + K log T/ε at T = 10⁹, over the same at 10⁷, in each of those cells where Algorithm 9 surely has dropped all arms by 10⁷: holds if all are below 2, a threshold of ours (lengths double; T^0.2 would show, another logarithm would not)",
-			Decide:    keepsOrder(policy, "1e7", "1e9", 2, rate, dropped),
+			Statistic: "Mean regret over Σ log T/Δ + K log T/ε at T = 10⁹, over the same at 10⁷, " +
+				"in each of those cells where Algorithm 9 surely has dropped all arms by 10⁷: " +
+				"holds if all are below 2, a threshold of ours (lengths double; T^0.2 would " +
+				"show, another logarithm would not)",
+			Decide: keepsOrder(policy, "1e7", "1e9", 2, rate, dropped),
 		}
 	}
 	worstOrder := func(id, text, where, policy string) Claim {
 		return Claim{
 			ID: id, IfHolds: NotContradicted, Text: text, Where: where,
-			Statistic: "The largest mean regret over the eight gaps over √(TK log T) + K log T/ε at T = 10⁹, over the same at 10⁷, for each number of arms and ε: holds if all are below 2, a threshold of ours (gaps are a factor of 2 to 5 apart)",
-			Decide:    keepsOrder(policy, "1e7", "1e9", 2, free, anyGap),
+			Statistic: "The largest mean regret over the eight gaps over √(TK log T) + K log T/ε " +
+				"at T = 10⁹, over the same at 10⁷, for each number of arms and ε: holds if all " +
+				"are below 2, a threshold of ours (gaps are a factor of 2 to 5 apart)",
+			Decide: keepsOrder(policy, "1e7", "1e9", 2, free, anyGap),
 		}
 	}
 	f := Figure{
-		ID: "sajed-theorems", Source: "002", Where: "chapters 2, 3 and 5, §2.1.2, §2.2.1, §3.3, §5.1 and §A.1", Title: "The theorems on elimination, stopping rules and the tree",
-		About:  "Bounds of the thesis over what is played, with the constants of their proofs and the place where they are tightest; and audits of what it calls private.",
-		Chosen: "The theorems have O(); constants are those of their proofs, read with base 2 where epochs are counted (with natural logarithms log log(2/Δ) is below zero for large gaps). Gaps, budgets and horizons are ours. The audits have two arms, and ε = 1.",
+		ID: "sajed-theorems", Source: "002", Where: "chapters 2, 3 and 5, §2.1.2, §2.2.1, §3.3, " +
+			"§5.1 and §A.1", Title: "The theorems on elimination, stopping rules and the tree",
+		About: "Bounds of the thesis over what is played, with the constants of their proofs " +
+			"and the place where they are tightest; and audits of what it calls private.",
+		Chosen: "The theorems have O(); constants are those of their proofs, read with base 2 " +
+			"where epochs are counted (with natural logarithms log log(2/Δ) is below zero for " +
+			"large gaps). Gaps, budgets and horizons are ours. The audits have two arms, and ε = 1.",
 		Experiments: []Experiment{
 			{"se", "sajed-theorems-se.yaml", quickHorizon(20, 0)},
-			{"1e5", "sajed-theorems-1e5.yaml", quickHorizon(30, 0)}, {"1e7", "sajed-theorems-1e7.yaml", quickHorizon(30, 0)}, {"1e9", "sajed-theorems-1e9.yaml", quickHorizon(30, 0)},
+			{"1e5", "sajed-theorems-1e5.yaml", quickHorizon(30, 0)},
+			{"1e7", "sajed-theorems-1e7.yaml", quickHorizon(30, 0)},
+			{"1e9", "sajed-theorems-1e9.yaml", quickHorizon(30, 0)},
 			{"beta", "sajed-theorems-beta.yaml", quickHorizon(30, 0)},
 		},
 		Compute: computeElimination,
 		Show:    func(string, string) bool { return false },
 		Claims: []Claim{
 			{
-				ID: "2.1.5", IfHolds: NotContradicted, Text: "For every t ≤ T, the regret of successive elimination is at most min(t, O(√(Kt log T)), O(Σ log T/Δ)).", Where: "Theorem 2.1.5 in §2.1.2",
-				Statistic: "Mean regret at each of 61 t over min(t, √(32Kt log T), Σ 32 log T/Δ) of the proof, plus the cycle in which arms are dropped and 2/T, for two and five arms at one distance, T = 10⁵: holds if all are below 1",
-				Decide:    everyRound, Why: theoremWhy,
+				ID: "2.1.5", IfHolds: NotContradicted, Text: "For every t ≤ T, the regret of " +
+					"successive elimination is at most min(t, O(√(Kt log T)), O(Σ log T/Δ)).",
+				Where: "Theorem 2.1.5 in §2.1.2",
+				Statistic: "Mean regret at each of 61 t over min(t, √(32Kt log T), Σ 32 log T/Δ) " +
+					"of the proof, plus the cycle in which arms are dropped and 2/T, for two and " +
+					"five arms at one distance, T = 10⁵: holds if all are below 1",
+				Decide: everyRound, Why: theoremWhy,
 			},
 			{
-				ID: "2.2.2", IfHolds: NotContradicted, Text: "With probability at least 1 − β, NAS takes O((R/αμ)² (log 1/β + log R/(α|μ|))) samples.", Where: "Theorem 2.2.2 in §2.2.1",
-				Statistic: "The probability that Algorithm 3, as it is printed, takes more than 12(R/αμ)² (log 1/β + 4 log R/(α|μ|) + log 324) samples of ±R, over β, by recursion over the law of the sum: largest of 12 triples (α, β, μ); holds if at most 1",
-				Decide:    ratios("NAS, later than proved"), Why: theoremWhy,
+				ID: "2.2.2", IfHolds: NotContradicted, Text: "With probability at least 1 − β, " +
+					"NAS takes O((R/αμ)² (log 1/β + log R/(α|μ|))) samples.", Where: "Theorem 2.2.2 in §2.2.1",
+				Statistic: "The probability that Algorithm 3, as it is printed, takes more than " +
+					"12(R/αμ)² (log 1/β + 4 log R/(α|μ|) + log 324) samples of ±R, over β, by " +
+					"recursion over the law of the sum: largest of 12 triples (α, β, μ); holds if at most 1",
+				Decide: ratios("NAS, later than proved"), Why: theoremWhy,
 			},
 			{
-				ID: "2.2.2-samples", IfHolds: NotContradicted, Text: "Once |μ| ≥ H_t(2 + 1/α), (2.36), which is so by t* = 12(R/αμ)² (log 1/β + 4 log R/(α|μ|) + log 324), NAS has stopped.", Where: "proof of Theorem 2.2.2 in §2.2.1",
-				Statistic: "The first t from which on (2.36) holds over t*, for 60 triples (α, β, μ): holds if at most 1", Decide: ratios("NAS, (2.36) over t*"), Why: theoremWhy,
+				ID: "2.2.2-samples", IfHolds: NotContradicted, Text: "Once |μ| ≥ H_t(2 + 1/α), " +
+					"(2.36), which is so by t* = 12(R/αμ)² (log 1/β + 4 log R/(α|μ|) + log 324), " +
+					"NAS has stopped.", Where: "proof of Theorem 2.2.2 in §2.2.1",
+				Statistic: "The first t from which on (2.36) holds over t*, for 60 triples (α, " +
+					"β, μ): holds if at most 1", Decide: ratios("NAS, (2.36) over t*"), Why: theoremWhy,
 			},
 			{
-				ID: "3.3.1", IfHolds: NotContradicted, Text: "The tree-based binary mechanism, with noise of scale (⌈log₂T⌉ + 1)/ε, is ε-DP.", Where: "Theorem 3.3.1 in §3.3", Statistic: unfoundStatistic, Decide: unfound("tree"), Why: auditWhy,
+				ID: "3.3.1", IfHolds: NotContradicted, Text: "The tree-based binary mechanism, " +
+					"with noise of scale (⌈log₂T⌉ + 1)/ε, is ε-DP.", Where: "Theorem 3.3.1 in §3.3",
+				Statistic: unfoundStatistic, Decide: unfound("tree"), Why: auditWhy,
 			},
 			{
-				ID: "3.3.1-sums", Text: "Each σ_i is in at most ⌈log₂T⌉ + 1 of its sums.", Where: "proof of Theorem 3.3.1 in §3.3",
-				Statistic: "Sums of Algorithm 5 with one step, counted in a run of it, over ⌈log₂T⌉ + 1: largest for T from 2 to 600; holds if at most 1", Decide: ratios("tree, sums with a step"), Why: theoremWhy,
+				ID: "3.3.1-sums", Text: "Each σ_i is in at most ⌈log₂T⌉ + 1 of its sums.",
+				Where: "proof of Theorem 3.3.1 in §3.3",
+				Statistic: "Sums of Algorithm 5 with one step, counted in a run of it, over " +
+					"⌈log₂T⌉ + 1: largest for T from 2 to 600; holds if at most 1",
+				Decide: ratios("tree, sums with a step"), Why: theoremWhy,
 			},
-			{ID: "5.1.1", IfHolds: NotContradicted, Text: "DP-SE (Algorithm 9) is ε-DP.", Where: "Theorem 5.1.1 in §5.1", Statistic: unfoundStatistic, Decide: unfound("dp-se"), Why: auditWhy},
+			{ID: "5.1.1", IfHolds: NotContradicted, Text: "DP-SE (Algorithm 9) is ε-DP.",
+				Where: "Theorem 5.1.1 in §5.1", Statistic: unfoundStatistic,
+				Decide: unfound("dp-se"), Why: auditWhy},
 			{
-				ID: "5.1.2", IfHolds: NotContradicted, Text: "With probability at least 1 − β, DP-SE plays an arm of gap Δ at most O((log K/β + log log 1/Δ)(1/Δ² + 1/(εΔ))) times.", Where: "Lemma 5.1.2 in §5.1",
-				Statistic: "Share of runs with more than log(K log₂(2/Δ)/β)(1024/Δ² + 96/(εΔ)) plays of the worse of two arms, at β = 0.05, over eight gaps and three ε: holds if at most β", Decide: plays("dp-se", seSquare, seLinear), Why: theoremWhy,
+				ID: "5.1.2", IfHolds: NotContradicted, Text: "With probability at least 1 − β, " +
+					"DP-SE plays an arm of gap Δ at most O((log K/β + log log 1/Δ)(1/Δ² + " +
+					"1/(εΔ))) times.", Where: "Lemma 5.1.2 in §5.1",
+				Statistic: "Share of runs with more than log(K log₂(2/Δ)/β)(1024/Δ² + 96/(εΔ)) " +
+					"plays of the worse of two arms, at β = 0.05, over eight gaps and three ε: " +
+					"holds if at most β", Decide: plays("dp-se", seSquare, seLinear), Why: theoremWhy,
 			},
 			{
-				ID: "5.1.2-constants", IfHolds: NotContradicted, Text: "The lengths R_e up to the epoch that drops it add up to at most log(K log(2/Δ)/β)(1024/Δ² + 96/(εΔ)).", Where: "proof of Lemma 5.1.2 in §5.1",
-				Statistic: "Σ R_e over that, with log₂(2/Δ), for gaps from 1 to 10⁻⁴, K from 2 to 1000, β from ½ to 10⁻⁹ and ε from 0.001 to 100: holds if at most 1", Decide: ratios("DP-SE, epochs over the lemma"), Why: theoremWhy,
+				ID: "5.1.2-constants", IfHolds: NotContradicted, Text: "The lengths R_e up to " +
+					"the epoch that drops it add up to at most log(K log(2/Δ)/β)(1024/Δ² + " +
+					"96/(εΔ)).", Where: "proof of Lemma 5.1.2 in §5.1",
+				Statistic: "Σ R_e over that, with log₂(2/Δ), for gaps from 1 to 10⁻⁴, K from 2 " +
+					"to 1000, β from ½ to 10⁻⁹ and ε from 0.001 to 100: holds if at most 1",
+				Decide: ratios("DP-SE, epochs over the lemma"), Why: theoremWhy,
 			},
-			regret("5.1.3", "For sufficiently large T and β = 1/T, the regret of DP-SE is O(Σ log T/Δ + K log T/ε).", "Theorem 5.1.3 in §5.1", "dp-se", proved(seSquare, seLinear), "1 + Σ log(TK log₂(2/Δ))(1024/Δ + 96/ε)"),
-			order("5.1.3-order", "The regret of DP-SE is of the order Σ log T/Δ + K log T/ε as T grows.", "Theorem 5.1.3 in §5.1", "dp-se"),
-			regret("5.1.4", "With β = 1/T, the regret of DP-SE is O(√(TK log T) + K log T/ε), whatever the gaps are.", "Theorem 5.1.4 in §5.1", "dp-se", star(seSquare), "1 + 2Δ*T with the lemma's C = 1024"),
-			worstOrder("5.1.4-order", "The regret of DP-SE is of the order √(TK log T) + K log T/ε at most as T grows.", "Theorem 5.1.4 in §5.1", "dp-se"),
+			regret("5.1.3", "For sufficiently large T and β = 1/T, the regret of DP-SE is O(Σ "+
+				"log T/Δ + K log T/ε).", "Theorem 5.1.3 in §5.1", "dp-se",
+				proved(seSquare, seLinear), "1 + Σ log(TK log₂(2/Δ))(1024/Δ + 96/ε)"),
+			order("5.1.3-order", "The regret of DP-SE is of the order Σ log T/Δ + K log T/ε as T "+
+				"grows.", "Theorem 5.1.3 in §5.1", "dp-se"),
+			regret("5.1.4", "With β = 1/T, the regret of DP-SE is O(√(TK log T) + K log T/ε), "+
+				"whatever the gaps are.", "Theorem 5.1.4 in §5.1", "dp-se", star(seSquare),
+				"1 + 2Δ*T with the lemma's C = 1024"),
+			worstOrder("5.1.4-order", "The regret of DP-SE is of the order √(TK log T) + K log "+
+				"T/ε at most as T grows.", "Theorem 5.1.4 in §5.1", "dp-se"),
 			{
-				ID: "5.1.4-gap", Text: "The gap at which arms cost most is Δ* = Θ(max{√(K log T)/T, K log T/(εT)}), as our text of it has.", Where: "proof of Theorem 5.1.4 in §5.1",
-				Statistic: "The solution of Δ*T/K = 2 log T (1/Δ* + 1/ε), C = 1, over the printed form at K = 10 and ε = 1: that ratio at T = 10¹² over the same at 10⁴; holds if between ½ and 2, bounds of ours. Beside it: the same for √(K log T/T)",
+				ID: "5.1.4-gap", Text: "The gap at which arms cost most is Δ* = Θ(max{√(K log " +
+					"T)/T, K log T/(εT)}), as our text of it has.", Where: "proof of Theorem 5.1.4 in §5.1",
+				Statistic: "The solution of Δ*T/K = 2 log T (1/Δ* + 1/ε), C = 1, over the " +
+					"printed form at K = 10 and ε = 1: that ratio at T = 10¹² over the same at " +
+					"10⁴; holds if between ½ and 2, bounds of ours. Beside it: the same for √(K log T/T)",
 				Decide: exactly("star", 2, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] >= 0.5 && v[0] <= 2, fmt.Sprintf("for max{√(K log T/T), K log T/(εT)} it is %.3g", v[1])
+					return v[0], v[0] >= 0.5 && v[0] <= 2, fmt.Sprintf("for max{√(K log T/T), K "+
+						"log T/(εT)} it is %.3g", v[1])
 				}),
 				IfFails: Misprint,
-				Why:     "The T belongs under the root: by the equation above it, Δ*² ≈ 2CK log T/T where ε is large. Only then is Δ*T of the order √(TK log T), as the theorem says; our text is a conversion.",
-				Reader:  "Read Δ* = Θ(max{√(K log T/T), K log T/(εT)}).",
+				Why: "The T belongs under the root: by the equation above it, Δ*² ≈ 2CK log " +
+					"T/T where ε is large. Only then is Δ*T of the order √(TK log T), as the " +
+					"theorem says; our text is a conversion.",
+				Reader: "Read Δ* = Θ(max{√(K log T/T), K log T/(εT)}).",
 			},
-			{ID: "a.1.1", IfHolds: NotContradicted, Text: "DP-SE 2 (Algorithm 10) is ε-DP.", Where: "Theorem A.1.1 in §A.1", Statistic: unfoundStatistic, Decide: unfound("dp-se-2"), Why: auditWhy},
+			{ID: "a.1.1", IfHolds: NotContradicted, Text: "DP-SE 2 (Algorithm 10) is ε-DP.",
+				Where: "Theorem A.1.1 in §A.1", Statistic: unfoundStatistic,
+				Decide: unfound("dp-se-2"), Why: auditWhy},
 			{
-				ID: "a.1.2", IfHolds: NotContradicted, Text: "With probability at least 1 − β, DP-SE 2 plays an arm of gap Δ at most O((log K/β + log log 1/Δ)(1/Δ² + 1/(εΔ))) times.", Where: "Lemma A.1.2 in §A.1",
-				Statistic: "Share of runs with more than log(K log₂(2/Δ)/β)(80 000/Δ² + 80 000/(εΔ)) plays of the worse of two arms, at β = 0.05, over eight gaps and three ε: holds if at most β", Decide: plays("dp-se-2", se2Square, se2Linear), Why: theoremWhy,
+				ID: "a.1.2", IfHolds: NotContradicted, Text: "With probability at least 1 − β, " +
+					"DP-SE 2 plays an arm of gap Δ at most O((log K/β + log log 1/Δ)(1/Δ² + " +
+					"1/(εΔ))) times.", Where: "Lemma A.1.2 in §A.1",
+				Statistic: "Share of runs with more than log(K log₂(2/Δ)/β)(80 000/Δ² + 80 " +
+					"000/(εΔ)) plays of the worse of two arms, at β = 0.05, over eight gaps and " +
+					"three ε: holds if at most β", Decide: plays("dp-se-2", se2Square, se2Linear),
+				Why: theoremWhy,
 			},
-			regret("a.1.3", "For sufficiently large T and β = 1/T, the regret of DP-SE 2 is O(Σ log T/Δ + K log T/ε).", "Corollary A.1.3 in §A.1", "dp-se-2", proved(se2Square, se2Linear), "1 + Σ log(TK log₂(2/Δ))(80 000/Δ + 80 000/ε)"),
-			order("a.1.3-order", "The regret of DP-SE 2 is of the order Σ log T/Δ + K log T/ε as T grows.", "Corollary A.1.3 in §A.1", "dp-se-2"),
-			regret("a.1.4", "With β = 1/T, the regret of DP-SE 2 is O(√(TK log T) + K log T/ε), whatever the gaps are.", "Theorem A.1.4 in §A.1", "dp-se-2", star(se2Square), "1 + 2Δ*T with the lemma's C = 80 000"),
-			worstOrder("a.1.4-order", "The regret of DP-SE 2 is of the order √(TK log T) + K log T/ε at most as T grows.", "Theorem A.1.4 in §A.1", "dp-se-2"),
+			regret("a.1.3", "For sufficiently large T and β = 1/T, the regret of DP-SE 2 is O(Σ "+
+				"log T/Δ + K log T/ε).", "Corollary A.1.3 in §A.1", "dp-se-2",
+				proved(se2Square, se2Linear), "1 + Σ log(TK log₂(2/Δ))(80 000/Δ + 80 000/ε)"),
+			order("a.1.3-order", "The regret of DP-SE 2 is of the order Σ log T/Δ + K log T/ε as "+
+				"T grows.", "Corollary A.1.3 in §A.1", "dp-se-2"),
+			regret("a.1.4", "With β = 1/T, the regret of DP-SE 2 is O(√(TK log T) + K log T/ε), "+
+				"whatever the gaps are.", "Theorem A.1.4 in §A.1", "dp-se-2", star(se2Square),
+				"1 + 2Δ*T with the lemma's C = 80 000"),
+			worstOrder("a.1.4-order", "The regret of DP-SE 2 is of the order √(TK log T) + K log "+
+				"T/ε at most as T grows.", "Theorem A.1.4 in §A.1", "dp-se-2"),
 		},
 	}
 	return f
@@ -258,25 +330,27 @@ func eliminationTheorems() Figure {
 
 // everyRound judges the mean regret of successive elimination at every checkpoint.
 func everyRound(e *Evidence) (Finding, error) {
-	return overCells("successive-elimination", []string{"se"}, func(c *experiment.CellResult, m *experiment.Manifest, cells int) (Finding, error) {
-		gap, err := gapOf(c)
-		if err != nil {
-			return Finding{}, err
-		}
-		T, k := float64(m.Horizon), float64(c.Arms)
-		var worst Finding
-		for i, round := range m.Checkpoints {
-			t := float64(round)
-			b := min(t, math.Sqrt(32*k*t*math.Log(T))+k*gap+2/T, (k-1)*(32*math.Log(T)/gap+gap)+2/T)
-			x := estimate{c.Regret.Mean[i], c.Regret.SE[i], m.Runs}
-			h := x.half(cells * len(m.Checkpoints))
-			f := Below(x.mean/b, (x.mean-h)/b, (x.mean+h)/b, 1, m.Runs, fmt.Sprintf("%s at t = %d", c.Instance, round))
-			if i == 0 || f.Value > worst.Value {
-				worst = f
+	return overCells("successive-elimination", []string{"se"},
+		func(c *experiment.CellResult, m *experiment.Manifest, cells int) (Finding, error) {
+			gap, err := gapOf(c)
+			if err != nil {
+				return Finding{}, err
 			}
-		}
-		return worst, nil
-	})(e)
+			T, k := float64(m.Horizon), float64(c.Arms)
+			var worst Finding
+			for i, round := range m.Checkpoints {
+				t := float64(round)
+				b := min(t, math.Sqrt(32*k*t*math.Log(T))+k*gap+2/T, (k-1)*(32*math.Log(T)/gap+gap)+2/T)
+				x := estimate{c.Regret.Mean[i], c.Regret.SE[i], m.Runs}
+				h := x.half(cells * len(m.Checkpoints))
+				f := Below(x.mean/b, (x.mean-h)/b, (x.mean+h)/b, 1, m.Runs,
+					fmt.Sprintf("%s at t = %d", c.Instance, round))
+				if i == 0 || f.Value > worst.Value {
+					worst = f
+				}
+			}
+			return worst, nil
+		})(e)
 }
 
 func computeElimination(ctx context.Context, p Preset) (*Numbers, error) {
@@ -288,7 +362,8 @@ func computeElimination(ctx context.Context, p Preset) (*Numbers, error) {
 				if ctx.Err() != nil {
 					return nil, ctx.Err()
 				}
-				later.see(nasLater(alpha, beta, mu, 1, int(nasSamples(alpha, beta, mu)))/beta, "α = %v, β = %v, μ = %vR", alpha, beta, mu)
+				later.see(nasLater(alpha, beta, mu, 1, int(nasSamples(alpha, beta, mu)))/beta,
+					"α = %v, β = %v, μ = %vR", alpha, beta, mu)
 			}
 		}
 	}
@@ -325,7 +400,8 @@ func computeElimination(ctx context.Context, p Preset) (*Numbers, error) {
 			for _, epsilon := range []float64{0.001, 0.1, 1, 100} {
 				for i := range 401 {
 					gap := math.Pow(10, -float64(i)/100)
-					epochs.see(epochPlays(k, gap, epsilon, beta)/playsProved(k, gap, epsilon, beta, seSquare, seLinear), "K = %v, β = %v, ε = %v, Δ = %.4g", k, beta, epsilon, gap)
+					epochs.see(epochPlays(k, gap, epsilon, beta)/playsProved(k, gap, epsilon, beta,
+						seSquare, seLinear), "K = %v, β = %v, ε = %v, Δ = %.4g", k, beta, epsilon, gap)
 				}
 			}
 		}
@@ -334,7 +410,8 @@ func computeElimination(ctx context.Context, p Preset) (*Numbers, error) {
 	printed := func(T float64) float64 { return max(math.Sqrt(10*math.Log(T))/T, 10*math.Log(T)/T) }
 	repaired := func(T float64) float64 { return max(math.Sqrt(10*math.Log(T)/T), 10*math.Log(T)/T) }
 	a, b := starGap(10, 1, 1e12), starGap(10, 1, 1e4)
-	n.Values["star"] = []float64{a / printed(1e12) / (b / printed(1e4)), a / repaired(1e12) / (b / repaired(1e4))}
+	n.Values["star"] = []float64{a / printed(1e12) / (b / printed(1e4)),
+		a / repaired(1e12) / (b / repaired(1e4))}
 
 	games := gamesOf(p)
 	n.Runs = games
@@ -350,24 +427,28 @@ func computeElimination(ctx context.Context, p Preset) (*Numbers, error) {
 	return n, err
 }
 
-// attackElimination attacks a rule that eliminates, at ε = 1 and β = ½, which makes its first release early.
+// attackElimination attacks a rule that eliminates, at ε = 1 and β = ½, which makes its
+// first release early.
 func attackElimination(policy string, fault audit.Fault) attacked {
 	horizon := 1024
 	if policy == "dp-se-2" {
 		horizon = 8192
 	}
-	return attacked{policy: policy, horizon: horizon, budget: privacy.Pure{Epsilon: 1}, params: catalog.Params{"beta": 0.5}, fault: fault}
+	return attacked{policy: policy, horizon: horizon, budget: privacy.Pure{Epsilon: 1},
+		params: catalog.Params{"beta": 0.5}, fault: fault}
 }
 
 // attackTree attacks Algorithm 5 at ε = 1 and T = 8.
 func attackTree(ctx context.Context, games int, fault audit.Fault) ([]float64, error) {
 	const horizon = 8
-	s, err := audit.MechanismSubject(privacy.Tree{Scale: float64(bits.Len(horizon-1) + 1), Horizon: horizon}, 1, 1, horizon)
+	s, err := audit.MechanismSubject(privacy.Tree{Scale: float64(bits.Len(horizon-1) + 1),
+		Horizon: horizon}, 1, 1, horizon)
 	if err != nil {
 		return nil, err
 	}
 	f, err := audit.PolicyAudit{
-		Subject: s.Broken(fault), Adversaries: audit.Adversaries(1, horizon, audit.View), Gamma: auditGamma, Games: games, Pilot: max(128, games/64),
+		Subject: s.Broken(fault), Adversaries: audit.Adversaries(1, horizon, audit.View),
+		Gamma: auditGamma, Games: games, Pilot: max(128, games/64),
 		Key: noise.Key{Seed: 21601, Experiment: "theorem", Cell: "tree"},
 	}.Run(ctx)
 	return []float64{f.Low, f.Estimate, 1, float64(f.Games)}, err

@@ -16,7 +16,8 @@ import (
 // cellOf is an identification cell with so many wrong answers.
 func cellOf(policy string, wrong int, times []float64) experiment.CellResult {
 	return experiment.CellResult{
-		CellInfo:          experiment.CellInfo{Instance: "two", Policy: policy, Budget: "epsilon=0.1", Identify: &experiment.IdentifyCell{Risk: 0.1}},
+		CellInfo: experiment.CellInfo{Instance: "two", Policy: policy,
+			Budget: "epsilon=0.1", Identify: &experiment.IdentifyCell{Risk: 0.1}},
 		FinalStoppingTime: times, Failures: wrong,
 	}
 }
@@ -71,7 +72,8 @@ func TestCopiesOfRunsAreFound(t *testing.T) {
 	}
 	student := distuv.StudentsT{Sigma: 1, Nu: 9}
 	want := 2*student.CDF(interval.T(100, 0.95)*math.Sqrt(9./99)) - 1
-	if sd := math.Sqrt(want * (1 - want) / 10_000); math.Abs(f.Value-want) > 5*sd { // false alarm 6·10⁻⁷
+	// false alarm 6·10⁻⁷
+	if sd := math.Sqrt(want * (1 - want) / 10_000); math.Abs(f.Value-want) > 5*sd {
 		t.Errorf("coverage with ten copies is %v, want %v", f.Value, want)
 	}
 }
@@ -81,7 +83,8 @@ func TestAuditClaimsComeOutEachWay(t *testing.T) {
 		low  float64
 		want Answer
 	}{{0.9, Undecided}, {1.1, Fails}} {
-		e := &Evidence{Preset: Full, Numbers: &Numbers{Values: map[string][]float64{"published": {1.2, c.low, 1}}}}
+		e := &Evidence{Preset: Full, Numbers: &Numbers{Values: map[string][]float64{"published": {1.2,
+			c.low, 1}}}}
 		f, err := claimOf(t, publishedPolya(), "private").Decide(e)
 		if err != nil || f.Answer != c.want {
 			t.Errorf("lower end %v: %+v, %v, want %s", c.low, f, err, c.want)
@@ -101,7 +104,8 @@ func TestAuditClaimsComeOutEachWay(t *testing.T) {
 		sd   float64
 		want Answer
 	}{{0.002, Fails}, {1, Holds}, {0.9, Undecided}} {
-		e := &Evidence{Preset: Full, Numbers: &Numbers{Values: map[string][]float64{"sd published": {c.sd, c.sd - 0.001, c.sd + 0.001}}}}
+		e := &Evidence{Preset: Full, Numbers: &Numbers{Values: map[string][]float64{"sd published": {c.sd,
+			c.sd - 0.001, c.sd + 0.001}}}}
 		f, err := claimOf(t, publishedPolya(), "noise").Decide(e)
 		if err != nil || f.Answer != c.want {
 			t.Errorf("%s: %+v, %v, want %s", fmt.Sprint(c.sd), f, err, c.want)

@@ -17,26 +17,30 @@ const (
 	Full  Preset = "paper" // the scale of the sources
 )
 
-// A Figure is one figure, table or theorem of a source that can be played, and what the source claims of it.
+// A Figure is one figure, table or theorem of a source that can be played, and what the
+// source claims of it.
 type Figure struct {
 	ID     string // such as thesis-5.2; the file name of its page
 	Source string // 000 to 004, as docs/sources.md has them
 	Where  string // such as "Figure 5.2, §5.5.1"
 	Title  string
-	// About says what is shown, and Chosen what the source leaves open and we chose. Voids says which of its settings void a guarantee; empty if
-	// none does.
+	// About says what is shown, and Chosen what the source leaves open and we chose. Voids says
+	// which of its settings void a guarantee; empty if none does.
 	About, Chosen, Voids string
 	Experiments          []Experiment
 	// Compute makes what is not an experiment: audits, bounds, exact laws. Nil if there is nothing.
 	Compute func(ctx context.Context, p Preset) (*Numbers, error)
-	// Real is this figure on the real data in a directory, where Compute plays some; nil if the directory has none of its files. An error
-	// is of the files. CSV files beside the settings are no part of this.
+	// Real is this figure on the real data in a directory, where Compute plays some; nil if the
+	// directory has none of its files. An error is of the files. CSV files beside the settings are
+	// no part of this.
 	Real func(dir string) (*Figure, error)
 	Data string // a fingerprint of the real data that Compute plays; empty: it plays none
-	// Show picks, of what package report draws of an experiment, the figures that belong on the page, by their IDs (regret-…, difference-…, price-…). Nil shows all.
-	// The others are on the experiment's own page.
+	// Show picks, of what package report draws of an experiment, the figures that belong on the
+	// page, by their IDs (regret-…, difference-…, price-…). Nil shows all. The others are on the
+	// experiment's own page.
 	Show func(experiment, figure string) bool
-	// Draw chooses the figures and tables of the page; nil shows what package report makes of each experiment.
+	// Draw chooses the figures and tables of the page; nil shows what package report makes of
+	// each experiment.
 	Draw   func(e *Evidence) ([]report.Figure, []report.Grid, error)
 	Claims []Claim
 }
@@ -45,11 +49,13 @@ type Figure struct {
 type Experiment struct {
 	Name string // unique in the figure: letters, digits, '-'
 	File string // such as thesis-5.2.yaml
-	// Quick makes it small for that preset: fewer runs, fewer cells, a shorter horizon. Nil: it is not played then, and what rests on it is undecided.
+	// Quick makes it small for that preset: fewer runs, fewer cells, a shorter horizon. Nil: it is
+	// not played then, and what rests on it is undecided.
 	Quick func(s *experiment.Spec)
 }
 
-// Numbers are what a computation found. They are kept on disk by encoding/gob, so that a stopped reproduction goes on.
+// Numbers are what a computation found. They are kept on disk by encoding/gob, so that a stopped
+// reproduction goes on.
 type Numbers struct {
 	Values  map[string][]float64 // for Decide
 	Grids   []report.Grid
@@ -64,22 +70,24 @@ type Claim struct {
 	Text string // in our words, and in the source's own scope
 	// Where it stands, by section and page, if not at the figure itself.
 	Where string
-	// Statistic says what decides: which number, and when the check holds. A threshold that the source does not give is named as ours.
+	// Statistic says what decides: which number, and when the check holds. A threshold that the
+	// source does not give is named as ours.
 	Statistic string
 	Decide    func(e *Evidence) (Finding, error)
-	// IfHolds and IfFails say what these answers mean for the claim; empty: Reproduces, and NotReproduced. An undecided check leaves
-	// the claim NotTested. Refuted needs a Proof.
+	// IfHolds and IfFails say what these answers mean for the claim; empty: Reproduces, and
+	// NotReproduced. An undecided check leaves the claim NotTested. Refuted needs a Proof.
 	IfHolds, IfFails Verdict
-	// Weaker checks what is left of a claim whose check failed: the direction without the number, or part of the scope. If it
-	// holds, the claim is Overstated.
+	// Weaker checks what is left of a claim whose check failed: the direction without the number,
+	// or part of the scope. If it holds, the claim is Overstated.
 	Weaker func(e *Evidence) (Finding, error)
-	// Proof is a proof against the claim, or a counter-example, short enough to be followed on the page. Empty: there is none, and
-	// no number of runs makes the claim Refuted.
+	// Proof is a proof against the claim, or a counter-example, short enough to be followed on the
+	// page. Empty: there is none, and no number of runs makes the claim Refuted.
 	Proof string
-	// Own says that no source claims it: a control, or an observation. It has no verdict, and a table of its own.
+	// Own says that no source claims it: a control, or an observation. It has no verdict, and a
+	// table of its own.
 	Own bool
-	// Why says why the finding is as it is where the source and it differ, and is shown with verdicts that are not good. Reader says
-	// what a reader of the source should do about it.
+	// Why says why the finding is as it is where the source and it differ, and is shown with
+	// verdicts that are not good. Reader says what a reader of the source should do about it.
 	Why, Reader string
 }
 
@@ -88,12 +96,14 @@ type Answer string
 
 // The answers.
 const (
-	Holds     Answer = "holds"
-	Fails     Answer = "fails"
-	Undecided Answer = "undecided" // the interval has the threshold in it, or what decides was not played at this preset
+	Holds Answer = "holds"
+	Fails Answer = "fails"
+	// the interval has the threshold in it, or what decides was not played at this preset
+	Undecided Answer = "undecided"
 )
 
-// A Finding is an answer with the numbers it rests on: the statistic and its interval. NaN where there is none.
+// A Finding is an answer with the numbers it rests on: the statistic and its interval. NaN
+// where there is none.
 type Finding struct {
 	Answer           Answer
 	Value, Low, High float64
@@ -105,8 +115,9 @@ type Finding struct {
 type Evidence struct {
 	Preset      Preset
 	Experiments map[string]*experiment.Results // by name; without those that the preset leaves out
-	Sampled     map[string]bool                // experiments that played a sample instead of the source's data
-	Numbers     *Numbers                       // nil without Compute
+	// experiments that played a sample instead of the source's data
+	Sampled map[string]bool
+	Numbers *Numbers // nil without Compute
 }
 
 // A NotPlayedError says that an experiment is not part of the preset. The claim is then undecided.
@@ -128,8 +139,9 @@ func (e *Evidence) Results(name string) (*experiment.Results, error) {
 	return r, nil
 }
 
-// Cell is a cell of an experiment, by the labels of instance, policy and budget ("epsilon=1", "none"). Where the preset leaves the cell out, though
-// the experiment is played, the error is a *NotPlayedError too.
+// Cell is a cell of an experiment, by the labels of instance, policy and budget ("epsilon=1",
+// "none"). Where the preset leaves the cell out, though the experiment is played, the error is a
+// *NotPlayedError too.
 func (e *Evidence) Cell(name, instance, policy, budget string) (*experiment.CellResult, error) {
 	r, err := e.Results(name)
 	if err != nil {
@@ -140,7 +152,8 @@ func (e *Evidence) Cell(name, instance, policy, budget string) (*experiment.Cell
 			return c, nil
 		}
 	}
-	return nil, &NotPlayedError{Name: fmt.Sprintf("%s: %s / %s / %s", name, instance, policy, budget), Preset: e.Preset}
+	return nil, &NotPlayedError{Name: fmt.Sprintf("%s: %s / %s / %s", name, instance, policy,
+		budget), Preset: e.Preset}
 }
 
 // Values are numbers of the computation.
@@ -175,4 +188,5 @@ func All() []Figure {
 }
 
 // theoremWhy is the Why of claims with a proof that we have checked.
-const theoremWhy = "It is a theorem, and these settings are within it: if its check fails here, then our program is wrong, or the interval is one of the few that miss."
+const theoremWhy = "It is a theorem, and these settings are within it: if its check fails here, " +
+	"then our program is wrong, or the interval is one of the few that miss."

@@ -6,7 +6,8 @@ import (
 	"github.com/sotto-dp/sotto/experiment"
 )
 
-// stops is evidence of one instance at two budgets: stopping times of each policy that are about so many, and wrong answers.
+// stops is evidence of one instance at two budgets: stopping times of each policy that are about so
+// many, and wrong answers.
 func stops(wrong int, by map[string][2]float64) *Evidence {
 	r := &experiment.Results{}
 	for policy, means := range by {
@@ -66,7 +67,8 @@ func TestClaimsOf004ComeOutEachWay(t *testing.T) {
 		claim := claimOf(t, bai, c.claim)
 		f, v := decide(&claim, e)
 		if f.Answer != c.answer || v != c.verdict {
-			t.Errorf("%s at %v and %v plays, %d wrong: %s (%+v), want %s, %s", c.claim, c.high, c.low, c.wrong, v, f, c.answer, c.verdict)
+			t.Errorf("%s at %v and %v plays, %d wrong: %s (%+v), want %s, %s", c.claim, c.high,
+				c.low, c.wrong, v, f, c.answer, c.verdict)
 		}
 	}
 }

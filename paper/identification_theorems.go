@@ -17,8 +17,10 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// tvTime is T*_TV of Bernoulli arms by linear programming: the largest y with ω_1Δ_a ≥ y and ω_aΔ_a ≥ y for all a ≠ 1, the best arm, is 1/T*_TV. For the cost of
-// moving means until arm a is as good as arm 1, ω_1|μ_1 − x| + ω_a|x − μ_a|, is linear in x between them, and so least at an end: min(ω_1, ω_a)Δ_a.
+// tvTime is T*_TV of Bernoulli arms by linear programming: the largest y with ω_1Δ_a ≥ y and ω_aΔ_a
+// ≥ y for all a ≠ 1, the best arm, is 1/T*_TV. For the cost of moving means until arm a is as good
+// as arm 1, ω_1|μ_1 − x| + ω_a|x − μ_a|, is linear in x between them, and so least at an end:
+// min(ω_1, ω_a)Δ_a.
 func tvTime(means []float64) (float64, error) {
 	k := len(means)
 	best := slices.Index(means, slices.Max(means))
@@ -66,13 +68,15 @@ func bai5(name string) ([]float64, error) {
 	return nil, fmt.Errorf("paper: there is no instance %q", name)
 }
 
-// attackIdentification attacks AdaP-TT by its releases, of which its plays, its answer and its time are functions.
+// attackIdentification attacks AdaP-TT by its releases, of which its plays, its answer and its
+// time are functions.
 func attackIdentification(fault audit.Fault) attacked {
 	return attacked{policy: "adap-tt", horizon: 64, budget: privacy.Pure{Epsilon: 1}, risk: 0.1, fault: fault}
 }
 
-// plainTopTwo is the stopping time of the non-private AdaP-TT of 004 Appendix D, (13), (14) with s = 2, and (19) to (21), on N(μ_a, 1) rewards, at β = ½; and whether
-// its answer was wrong. A phase's mean is drawn at once, since only its law counts.
+// plainTopTwo is the stopping time of the non-private AdaP-TT of 004 Appendix D, (13), (14) with s
+// = 2, and (19) to (21), on N(μ_a, 1) rewards, at β = ½; and whether its answer was wrong. A
+// phase's mean is drawn at once, since only its law counts.
 func plainTopTwo(means []float64, risk float64, random *rand.Rand) (plays int, wrong bool) {
 	k := len(means)
 	mean, local, phase := make([]float64, k), make([]float64, k), make([]float64, k)
@@ -88,7 +92,8 @@ func plainTopTwo(means []float64, risk float64, random *rand.Rand) (plays int, w
 			if b == best {
 				continue
 			}
-			c := 2*identify.CG(math.Log(float64(k-1)*zeta*zeta*math.Pow(phase[best]*phase[b], 2)/risk)/2) + 2*math.Log(4+math.Log(local[best])) + 2*math.Log(4+math.Log(local[b]))
+			c := 2*identify.CG(math.Log(float64(k-1)*zeta*zeta*math.Pow(phase[best]*phase[b],
+				2)/risk)/2) + 2*math.Log(4+math.Log(local[best])) + 2*math.Log(4+math.Log(local[b]))
 			if d := mean[best] - mean[b]; d*d/(1/local[best]+1/local[b]) < 2*c {
 				return false
 			}
@@ -188,7 +193,8 @@ func computeIdentification(ctx context.Context, p Preset) (*Numbers, error) {
 				return nil, ctx.Err()
 			}
 			plays, _ := plainTopTwo(means, smallRisk, random)
-			n.Values["plain "+name] = append(n.Values["plain "+name], float64(plays)/(4*t.Time*math.Log(1/smallRisk)))
+			n.Values["plain "+name] = append(n.Values["plain "+name],
+				float64(plays)/(4*t.Time*math.Log(1/smallRisk)))
 		}
 	}
 	return n, err
@@ -207,32 +213,52 @@ func identificationTheorems() Figure {
 		return estimate{x.mean * scale, x.se * scale, x.runs}, x.half(cells) * scale, err
 	}
 	return Figure{
-		ID: "bai-theorems", Source: "004", Where: "Theorems 3, 5 and 6 and Proposition 1, §3, §4 and Appendices C to E", Title: "The theorems on private best-arm identification",
-		About:  "The characteristic time T*_TV by linear programming, attacks on AdaP-TT, and its plays over the bound of Theorem 5 as δ goes to 0.",
-		Chosen: "Instances, budgets and δ are ours. The rule is AdaP-TT with the threshold of Theorem 4, σ = 1, log n in the leader's bonus and means clipped to [0, 1]. The audit has two arms, 64 rounds, ε = 1 and δ = 0.1.",
+		ID: "bai-theorems", Source: "004", Where: "Theorems 3, 5 and 6 and Proposition 1, §3, §4 " +
+			"and Appendices C to E", Title: "The theorems on private best-arm identification",
+		About: "The characteristic time T*_TV by linear programming, attacks on AdaP-TT, and " +
+			"its plays over the bound of Theorem 5 as δ goes to 0.",
+		Chosen: "Instances, budgets and δ are ours. The rule is AdaP-TT with the threshold of " +
+			"Theorem 4, σ = 1, log n in the leader's bonus and means clipped to [0, 1]. The " +
+			"audit has two arms, 64 rounds, ε = 1 and δ = 0.1.",
 		Experiments: []Experiment{
-			{"1e-3", "bai-theorems-1e-3.yaml", quickHorizon(20, 0)}, {"1e-30", "bai-theorems-1e-30.yaml", quickHorizon(20, 0)}, {"1e-200", "bai-theorems-1e-200.yaml", quickHorizon(20, 0)},
+			{"1e-3", "bai-theorems-1e-3.yaml", quickHorizon(20, 0)},
+			{"1e-30", "bai-theorems-1e-30.yaml", quickHorizon(20, 0)},
+			{"1e-200", "bai-theorems-1e-200.yaml", quickHorizon(20, 0)},
 		},
 		Compute: computeIdentification,
 		Claims: []Claim{
 			{
-				ID: "proposition-1", Text: "For Bernoulli arms T*_TV = 1/Δ_min + Σ_{a≠1} 1/Δ_a.", Where: "Proposition 1 in §3 and Appendix B.4",
-				Statistic: "The largest relative distance of T*_TV by linear programming from the formula, over 10⁻⁸, a bound on rounding, on 64 random instances of 2 to 9 arms: holds if at most 1",
-				Decide:    ratios("T*_TV, distance from the formula over 1e-8"),
+				ID: "proposition-1", Text: "For Bernoulli arms T*_TV = 1/Δ_min + Σ_{a≠1} 1/Δ_a.",
+				Where: "Proposition 1 in §3 and Appendix B.4",
+				Statistic: "The largest relative distance of T*_TV by linear programming from " +
+					"the formula, over 10⁻⁸, a bound on rounding, on 64 random instances of 2 to " +
+					"9 arms: holds if at most 1",
+				Decide: ratios("T*_TV, distance from the formula over 1e-8"),
 			},
-			{ID: "3", IfHolds: NotContradicted, Text: "For rewards in [0, 1], AdaP-TT satisfies ε-global DP.", Where: "Theorem 3 in §4 and Appendix C.2", Statistic: unfoundStatistic, Decide: unfound("adap-tt"), Why: auditWhy},
+			{ID: "3", IfHolds: NotContradicted, Text: "For rewards in [0, 1], AdaP-TT satisfies " +
+				"ε-global DP.", Where: "Theorem 3 in §4 and Appendix C.2",
+				Statistic: unfoundStatistic, Decide: unfound("adap-tt"), Why: auditWhy},
 			{
-				ID: "5", IfHolds: NotContradicted, Text: "As δ → 0, E τ/log(1/δ) is at most 4T*_{KL,β}(μ)(1 + √(1 + Δ_max²/(2ε²))), if no two means are equal.", Where: "Theorem 5 in §4 and Appendix E",
-				Statistic: "Mean plays at δ = 10⁻²⁰⁰ over that times log(1/δ), σ = 1 and β = ½, for three instances and ε = 0.05, 1 and 10: holds if all are below 1",
-				Decide: overCells("adap-tt", smallest, func(c *experiment.CellResult, m *experiment.Manifest, cells int) (Finding, error) {
+				ID: "5", IfHolds: NotContradicted, Text: "As δ → 0, E τ/log(1/δ) is at most " +
+					"4T*_{KL,β}(μ)(1 + √(1 + Δ_max²/(2ε²))), if no two means are equal.",
+				Where: "Theorem 5 in §4 and Appendix E",
+				Statistic: "Mean plays at δ = 10⁻²⁰⁰ over that times log(1/δ), σ = 1 and β = ½, " +
+					"for three instances and ε = 0.05, 1 and 10: holds if all are below 1",
+				Decide: overCells("adap-tt", smallest, func(c *experiment.CellResult,
+					m *experiment.Manifest, cells int) (Finding, error) {
 					x, h, err := over(c, cells)
 					return Below(x.mean, x.mean-h, x.mean+h, 1, x.runs, c.Label()+", δ = 10⁻²⁰⁰"), err
 				}),
-				Why: "It is a limit: at any δ what is of lower order, log log(1/δ) and the size of the last phase, may lift plays above it.",
+				Why: "It is a limit: at any δ what is of lower order, log log(1/δ) and the size " +
+					"of the last phase, may lift plays above it.",
 			},
 			{
-				ID: "6", IfHolds: NotContradicted, Text: "As δ → 0, E τ/log(1/δ) of the non-private AdaP-TT is at most 4T*_{KL,β}(μ), if no two means are equal.", Where: "Theorem 6 in Appendix D and Appendix E.8",
-				Statistic: "Mean plays at δ = 10⁻²⁰⁰ over 4T*_{KL,β} log(1/δ), β = ½, N(μ_a, 1) rewards, (13) and (14) with s = 2, (19) to (21), for the same instances: holds if all are below 1",
+				ID: "6", IfHolds: NotContradicted, Text: "As δ → 0, E τ/log(1/δ) of the " +
+					"non-private AdaP-TT is at most 4T*_{KL,β}(μ), if no two means are equal.",
+				Where: "Theorem 6 in Appendix D and Appendix E.8",
+				Statistic: "Mean plays at δ = 10⁻²⁰⁰ over 4T*_{KL,β} log(1/δ), β = ½, N(μ_a, 1) " +
+					"rewards, (13) and (14) with s = 2, (19) to (21), for the same instances: " +
+					"holds if all are below 1",
 				Decide: func(e *Evidence) (Finding, error) {
 					var parts []Finding
 					for _, name := range []string{"two", "three", "five"} {
@@ -249,7 +275,8 @@ func identificationTheorems() Figure {
 				Why: "It is a limit: see Theorem 5.",
 			},
 			{
-				ID: "5-approach", Own: true, Text: "The ratio of Theorem 5 falls as δ does: what is above the bound at a usual δ is of lower order.",
+				ID: "5-approach", Own: true, Text: "The ratio of Theorem 5 falls as δ does: what " +
+					"is above the bound at a usual δ is of lower order.",
 				Statistic: "The ratio at δ = 10⁻²⁰⁰ over that at 10⁻³, in each cell: holds if all are below 1",
 				Decide: func(e *Evidence) (Finding, error) {
 					places, err := placesOf(e, "1e-200", "adap-tt")
@@ -274,7 +301,8 @@ func identificationTheorems() Figure {
 							return Finding{}, err
 						}
 						r, lo, hi := x.over(y, cells)
-						return Below(r, lo, hi, 1, x.runs, fmt.Sprintf("%s: %.3g times the bound at 10⁻³, %.3g at 10⁻²⁰⁰", p, y.mean, x.mean)), nil
+						return Below(r, lo, hi, 1, x.runs, fmt.Sprintf("%s: %.3g times the bound "+
+							"at 10⁻³, %.3g at 10⁻²⁰⁰", p, y.mean, x.mean)), nil
 					})
 				},
 			},

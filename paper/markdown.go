@@ -9,17 +9,23 @@ import (
 	"strings"
 )
 
-// WriteMarkdown writes a summary of two pages of all figures in the directory, as docs/reproduction.md has it: what was played, which verdicts there
-// are, the findings that matter, the others in a line each, and what could not be known. Everything else is on the site and in claims.csv.
+// WriteMarkdown writes a summary of two pages of all figures in the directory, as
+// docs/reproduction.md has it: what was played, which verdicts there are, the findings that
+// matter, the others in a line each, and what could not be known. Everything else is on the site
+// and in claims.csv.
 func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 	var b bytes.Buffer
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	t, runs := total(r.All)
 	line("# The sources, played again\n")
-	line("Five sources on private bandits and on tracing attacks, 000 to 004 ([sources.md](sources.md) says which), were read, implemented and played again:")
-	line("%s on %s, in %s by Sotto %s.", plural(claimCount(r.All), "claim"), plural(len(r.All), "page"), took(t.Seconds), markdown(r.Build.String()))
-	line("`%s` makes a site with a page a source and a page a figure, with every", command(r.Preset, "", r.ids()...))
-	line("setting, seed and number; [claims.csv](claims.csv) has all entries. %s were played: a run is one policy, or one rule, on one world.\n", plural(int(runs), "run"))
+	line("Five sources on private bandits and on tracing attacks, 000 to 004 " +
+		"([sources.md](sources.md) says which), were read, implemented and played again:")
+	line("%s on %s, in %s by Sotto %s.", plural(claimCount(r.All), "claim"),
+		plural(len(r.All), "page"), took(t.Seconds), markdown(r.Build.String()))
+	line("`%s` makes a site with a page a source and a page a figure, with every",
+		command(r.Preset, "", r.ids()...))
+	line("setting, seed and number; [claims.csv](claims.csv) has all entries. %s were played: a "+
+		"run is one policy, or one rule, on one world.\n", plural(int(runs), "run"))
 	if len(r.Left) > 0 {
 		line("**Not finished: %s are left.**\n", markdown(strings.Join(r.Left, ", ")))
 	}
@@ -55,7 +61,8 @@ func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 		for i := range g {
 			untested += g[i].Count(NotTested)
 		}
-		text := fmt.Sprintf("- **%s**: %d of %d claims reproduce or are not contradicted, %d are not tested.", g[0].Source, good, of, untested)
+		text := fmt.Sprintf("- **%s**: %d of %d claims reproduce or are not contradicted, %d are "+
+			"not tested.", g[0].Source, good, of, untested)
 		for _, id := range strengths() {
 			if o := find(g, id); o != nil && (o.Verdict == Reproduces || o.Verdict == NotContradicted) {
 				text += " " + markdown(o.Text)
@@ -84,7 +91,8 @@ func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 
 	line("## What else a reader should know\n")
 	for _, p := range advice(r.All, shown) {
-		line("- *%s* %s, %s: %s", p.verdict, p.source, markdown(withoutPages(strings.Join(p.where, "; "))), markdown(p.text))
+		line("- *%s* %s, %s: %s", p.verdict, p.source,
+			markdown(withoutPages(strings.Join(p.where, "; "))), markdown(p.text))
 	}
 	for _, v := range []Verdict{Misprint, NotReproduced} {
 		var ids []string
@@ -144,7 +152,8 @@ type point struct {
 	text    string
 }
 
-// advice is what readers should know of the gravest verdicts that are not shown elsewhere: nothing is said twice.
+// advice is what readers should know of the gravest verdicts that are not shown elsewhere:
+// nothing is said twice.
 func advice(all []Result, shown map[string]bool) []point {
 	var out []point
 	for _, o := range grave(all...) {
@@ -173,7 +182,9 @@ func marked(v Verdict) string {
 	return string(v)
 }
 
-// markdown makes text safe in a line or a cell of a table: what Markdown would read as a mark is shown as it is.
+// markdown makes text safe in a line or a cell of a table: what Markdown would read as a mark
+// is shown as it is.
 func markdown(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "|", `\|`, "~", `\~`).Replace(oneLine(s))
+	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`,
+		"<", "&lt;", ">", "&gt;", "&", "&amp;", "|", `\|`, "~", `\~`).Replace(oneLine(s))
 }

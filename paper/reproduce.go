@@ -28,7 +28,8 @@ import (
 //go:embed settings
 var embedded embed.FS
 
-// ErrOutput is matched when an output directory cannot be used: it holds something else, or another preset. It matches experiment.ErrOutput too.
+// ErrOutput is matched when an output directory cannot be used: it holds something else, or another
+// preset. It matches experiment.ErrOutput too.
 var ErrOutput = fmt.Errorf("reproduction: %w", experiment.ErrOutput)
 
 // ErrData is matched when Data cannot be used.
@@ -40,10 +41,12 @@ type Options struct {
 	Preset  Preset
 	Workers int  // 0: one a processor
 	Mixed   bool // go on with another build than the one that began
-	// Data is a directory with real data: its CSV files replace those of the same name beside the settings, and what a figure's Real finds in
-	// it is played. Empty: there are none, samples are played, and pages say so.
+	// Data is a directory with real data: its CSV files replace those of the same name beside the
+	// settings, and what a figure's Real finds in it is played. Empty: there are none, samples are
+	// played, and pages say so.
 	Data string
-	// Flags are those of the command line that pages show beside --preset, such as --out DIR; they change nothing else.
+	// Flags are those of the command line that pages show beside --preset, such as --out DIR; they
+	// change nothing else.
 	Flags string
 	// Progress is told what happens, one event at a time; nil tells nobody.
 	Progress func(Event)
@@ -64,7 +67,8 @@ type Event struct {
 
 // An Outcome is a claim and what was found of it.
 type Outcome struct {
-	ID                                         string // of the figure and the claim: thesis-5.2/slope
+	// of the figure and the claim: thesis-5.2/slope
+	ID                                         string
 	Text, Where, Statistic, Proof, Why, Reader string
 	Verdict                                    Verdict
 	Finding
@@ -150,11 +154,13 @@ func (r *Result) Count(v Verdict) int {
 	return n
 }
 
-// Reproduce plays figures into a directory, decides their claims, and writes a site (index.html) and claims.csv there.
+// Reproduce plays figures into a directory, decides their claims, and writes a site (index.html)
+// and claims.csv there.
 //
-// What is there already of the same preset and build is not played again: a cancelled context stops it promptly, with an error that matches the
-// context's, and the same call goes on. Other figures in the directory stay, and stay on the index. An error in one figure is told on its page, in its Result
-// and in Failed; the others are played all the same.
+// What is there already of the same preset and build is not played again: a cancelled context stops
+// it promptly, with an error that matches the context's, and the same call goes on. Other figures
+// in the directory stay, and stay on the index. An error in one figure is told on its page, in its
+// Result and in Failed; the others are played all the same.
 func Reproduce(ctx context.Context, figures []Figure, o Options) (*Reproduction, error) {
 	if err := check(figures); err != nil {
 		return nil, err
@@ -254,14 +260,16 @@ func check(figures []Figure) error {
 		inner := map[string]bool{}
 		for _, e := range f.Experiments {
 			if !names.MatchString(e.Name) || inner[e.Name] {
-				return fmt.Errorf("figure %s: experiment %q: names must be unique, of letters, digits, '.' and '-'", f.ID, e.Name)
+				return fmt.Errorf("figure %s: experiment %q: names must be unique, of letters, "+
+					"digits, '.' and '-'", f.ID, e.Name)
 			}
 			inner[e.Name] = true
 		}
 		inner = map[string]bool{}
 		for _, c := range f.Claims {
 			if !names.MatchString(c.ID) || inner[c.ID] {
-				return fmt.Errorf("figure %s: claim %q: IDs must be unique, of letters, digits, '.' and '-'", f.ID, c.ID)
+				return fmt.Errorf("figure %s: claim %q: IDs must be unique, of letters, digits, "+
+					"'.' and '-'", f.ID, c.ID)
 			}
 			inner[c.ID] = true
 			if err := c.checkMeaning(); err != nil {
@@ -279,11 +287,12 @@ type UnknownError struct {
 }
 
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("%q is no figure, no source and begins no figure's ID: there are %s", e.Name, strings.Join(e.Known, ", "))
+	return fmt.Sprintf("%q is no figure, no source and begins no figure's ID: there are %s", e.Name,
+		strings.Join(e.Known, ", "))
 }
 
-// Select are the figures of names, in the order of figures: a name is an ID, a source, or how IDs begin. No names are all figures. The
-// error is an *UnknownError.
+// Select are the figures of names, in the order of figures: a name is an ID, a source, or how IDs
+// begin. No names are all figures. The error is an *UnknownError.
 func Select(figures []Figure, wanted []string) ([]Figure, error) {
 	if len(wanted) == 0 {
 		return figures, nil
@@ -358,9 +367,11 @@ func claimDir(o *Options) (*state, error) {
 		}
 		switch {
 		case old.Preset != o.Preset:
-			return fail("it holds a reproduction at preset %s, not %s: choose another directory with --out", old.Preset, o.Preset)
+			return fail("it holds a reproduction at preset %s, not %s: choose another directory "+
+				"with --out", old.Preset, o.Preset)
 		case old.Build != s.Build && !o.Mixed:
-			return fail("it was begun by another build (%v) than this one (%v), whose numbers may differ: choose another directory with --out, or go on with --mixed", old.Build, s.Build)
+			return fail("it was begun by another build (%v) than this one (%v), whose numbers "+
+				"may differ: choose another directory with --out, or go on with --mixed", old.Build, s.Build)
 		}
 		s.Mixed = old.Mixed || old.Build != s.Build
 	}
@@ -403,7 +414,8 @@ func onRealFiles(figures []Figure, o *Options) ([]Figure, error) {
 		}
 	}
 	if found == 0 {
-		return nil, fmt.Errorf("%w: %s has nothing that these figures play: neither %s nor, for thesis-7.2, the training files of Fashion-MNIST",
+		return nil, fmt.Errorf("%w: %s has nothing that these figures play: neither %s nor, for "+
+			"thesis-7.2, the training files of Fashion-MNIST",
 			ErrData, o.Data, strings.Join(samples, ", "))
 	}
 	return figures, check(figures)
@@ -427,7 +439,8 @@ func realData(samples []string, dir string) (map[string]string, error) {
 	return out, nil
 }
 
-// unpack writes settings, and the data that they name, into a directory. Files of real replace those of their names.
+// unpack writes settings, and the data that they name, into a directory. Files of real replace
+// those of their names.
 func unpack(from fs.FS, to string, real map[string]string) error {
 	return fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -472,10 +485,12 @@ type player struct {
 
 const timeFile = "time.json"
 
-// play makes the figure's page and its result. The error is of the disk, or the context's; what goes wrong with the figure is in the result.
+// play makes the figure's page and its result. The error is of the disk, or the context's; what
+// goes wrong with the figure is in the result.
 func (p *player) play(ctx context.Context) (*Result, error) {
 	f := p.figure
-	r := &Result{ID: f.ID, Source: f.Source, Where: f.Where, Title: f.Title, About: f.About, Chosen: f.Chosen, Voids: f.Voids}
+	r := &Result{ID: f.ID, Source: f.Source, Where: f.Where, Title: f.Title, About: f.About,
+		Chosen: f.Chosen, Voids: f.Voids}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -494,7 +509,8 @@ func (p *player) play(ctx context.Context) (*Result, error) {
 	}
 	for _, c := range f.Claims {
 		o := Outcome{
-			ID: f.ID + "/" + c.ID, Text: c.Text, Where: c.Where, Statistic: c.Statistic, Proof: c.Proof, Why: c.Why, Reader: c.Reader,
+			ID: f.ID + "/" + c.ID, Text: c.Text, Where: c.Where, Statistic: c.Statistic,
+			Proof: c.Proof, Why: c.Why, Reader: c.Reader,
 		}
 		if o.Where == "" {
 			o.Where = f.Where
@@ -528,7 +544,8 @@ func (p *player) play(ctx context.Context) (*Result, error) {
 	return r, writeGob(filepath.Join(p.dir, resultFile), r)
 }
 
-// saveFigures puts the page's figures into files too, for whoever wants to show one elsewhere. What cannot be drawn is told on the page.
+// saveFigures puts the page's figures into files too, for whoever wants to show one elsewhere. What
+// cannot be drawn is told on the page.
 func (p *player) saveFigures(figures []report.Figure) error {
 	dir := filepath.Join(p.dir, "figures")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -556,7 +573,8 @@ const (
 
 // evidence plays the experiments and computes what is computed.
 func (p *player) evidence(ctx context.Context, r *Result) (*Evidence, error) {
-	e := &Evidence{Preset: p.o.Preset, Experiments: map[string]*experiment.Results{}, Sampled: map[string]bool{}}
+	e := &Evidence{Preset: p.o.Preset, Experiments: map[string]*experiment.Results{},
+		Sampled: map[string]bool{}}
 	for i := range p.figure.Experiments {
 		x := &p.figure.Experiments[i]
 		r.Settings = append(r.Settings, Setting{Name: x.Name, File: x.File})
@@ -581,7 +599,8 @@ func (p *player) evidence(ctx context.Context, r *Result) (*Evidence, error) {
 	return e, nil
 }
 
-func (p *player) experiment(ctx context.Context, x *Experiment, r *Result, s *Setting) (*experiment.Results, error) {
+func (p *player) experiment(ctx context.Context, x *Experiment, r *Result,
+	s *Setting) (*experiment.Results, error) {
 	spec, err := experiment.Read(filepath.Join(p.o.Out, "settings", filepath.FromSlash(x.File)))
 	if err != nil {
 		return nil, err
@@ -601,7 +620,8 @@ func (p *player) experiment(ctx context.Context, x *Experiment, r *Result, s *Se
 		if in.CSV == "" {
 			continue
 		}
-		note := "no real data was given: " + in.CSV + " is the sample that comes with Sotto, and --data DIR plays another file of this name."
+		note := "no real data was given: " + in.CSV + " is the sample that comes with Sotto, and " +
+			"--data DIR plays another file of this name."
 		if path, ok := p.o.real[in.CSV]; !ok {
 			s.Sampled = true
 		} else {
@@ -616,15 +636,17 @@ func (p *player) experiment(ctx context.Context, x *Experiment, r *Result, s *Se
 	results := finished(dir, plan, p.o.Mixed)
 	if results == nil {
 		from := time.Now()
-		results, err = plan.Run(ctx, experiment.Options{Out: dir, Workers: p.o.Workers, Resume: true, Mixed: p.o.Mixed, Progress: func(step experiment.Step) {
-			p.tell(Event{Experiment: x.Name, Step: &step})
-		}})
+		results, err = plan.Run(ctx, experiment.Options{Out: dir, Workers: p.o.Workers,
+			Resume: true, Mixed: p.o.Mixed, Progress: func(step experiment.Step) {
+				p.tell(Event{Experiment: x.Name, Step: &step})
+			}})
 		took := time.Since(from).Seconds()
 		workers := p.o.Workers
 		if workers == 0 {
 			workers = runtime.GOMAXPROCS(0)
 		}
-		if err := errors.Join(err, p.spend(Time{Seconds: took, Playing: took, Worker: took * float64(workers), Experiments: map[string]float64{x.Name: took}})); err != nil {
+		if err := errors.Join(err, p.spend(Time{Seconds: took, Playing: took,
+			Worker: took * float64(workers), Experiments: map[string]float64{x.Name: took}})); err != nil {
 			return nil, err
 		}
 	}
@@ -632,7 +654,8 @@ func (p *player) experiment(ctx context.Context, x *Experiment, r *Result, s *Se
 		return nil, err
 	}
 	m := results.Manifest
-	s.Played, s.YAML, s.Seed, s.Runs, s.Horizon, s.Warnings = true, string(text), m.Seed, m.Runs, m.Horizon, m.Warnings
+	s.Played, s.YAML, s.Seed, s.Runs, s.Horizon, s.Warnings = true, string(text), m.Seed, m.Runs,
+		m.Horizon, m.Warnings
 	for i := range results.Cells {
 		c := &results.Cells[i]
 		s.Void = s.Void || m.Unclipped && c.Private && c.Budget != "none"
@@ -640,10 +663,12 @@ func (p *player) experiment(ctx context.Context, x *Experiment, r *Result, s *Se
 	return results, nil
 }
 
-// finished are the results in a directory that has all of the plan; nil if it has not, or if something there is damaged: playing it again mends that.
+// finished are the results in a directory that has all of the plan; nil if it has not, or if
+// something there is damaged: playing it again mends that.
 func finished(dir string, plan *experiment.Plan, mixed bool) *experiment.Results {
 	m, err := experiment.ReadManifest(dir)
-	if err != nil || m.Finished.IsZero() || m.Shard != nil || !m.Plays(plan) || m.Build != experiment.ThisBuild() && !mixed {
+	if err != nil || m.Finished.IsZero() || m.Shard != nil || !m.Plays(plan) ||
+		m.Build != experiment.ThisBuild() && !mixed {
 		return nil
 	}
 	r, err := experiment.Load(dir)
@@ -710,7 +735,8 @@ func (p *player) compute(ctx context.Context) (*Numbers, error) {
 }
 
 // guarded turns a panic of a computation into its error, as in decide.
-func guarded(ctx context.Context, compute func(context.Context, Preset) (*Numbers, error), preset Preset) (n *Numbers, err error) {
+func guarded(ctx context.Context, compute func(context.Context, Preset) (*Numbers, error),
+	preset Preset) (n *Numbers, err error) {
 	defer func() {
 		if x := recover(); x != nil {
 			err = fmt.Errorf("it broke: %v", x)
@@ -719,7 +745,8 @@ func guarded(ctx context.Context, compute func(context.Context, Preset) (*Number
 	return compute(ctx, preset)
 }
 
-// programKey tells programs apart whose computations may differ: by the build, and by the binary itself if the build's commit does not say it all.
+// programKey tells programs apart whose computations may differ: by the build, and by the binary
+// itself if the build's commit does not say it all.
 func programKey() (string, error) {
 	b := experiment.ThisBuild()
 	if b.Commit != "" && !b.Modified {
@@ -764,7 +791,8 @@ type drawn struct {
 	grids   []report.Grid
 }
 
-// draw is the figure's own choice, or what package report makes of each experiment, and what was computed.
+// draw is the figure's own choice, or what package report makes of each experiment, and
+// what was computed.
 func draw(f *Figure, e *Evidence) (d drawn, err error) {
 	defer func() {
 		if x := recover(); x != nil {

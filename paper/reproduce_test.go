@@ -50,7 +50,8 @@ checkpoints: 3
 	"doses.csv": {Data: []byte("arm,reward\na,0\na,1\nb,1\nb,1\n")},
 }
 
-// testFigures are two small figures: all verdicts, an experiment that quick leaves out, and hostile text; and one that breaks.
+// testFigures are two small figures: all verdicts, an experiment that quick leaves out, and hostile
+// text; and one that breaks.
 func testFigures() []Figure {
 	final := func(e *Evidence, policy, budget string) ([]float64, error) {
 		c, err := e.Cell("pair", "pair", policy, budget)
@@ -75,14 +76,17 @@ func testFigures() []Figure {
 	}
 	return []Figure{
 		{
-			ID: "thesis-9.10", Source: "000", Where: "Figure 9.10", Title: "Two arms " + hostile, About: hostile, Chosen: hostile, Voids: "Rewards are not clipped. " + hostile,
+			ID: "thesis-9.10", Source: "000", Where: "Figure 9.10", Title: "Two arms " + hostile,
+			About: hostile, Chosen: hostile, Voids: "Rewards are not clipped. " + hostile,
 			Experiments: []Experiment{
 				{Name: "pair", File: "pair.yaml", Quick: func(s *experiment.Spec) { s.Runs = 12 }},
 				{Name: "logged", File: "logged.yaml"},
 			},
 			Claims: []Claim{
-				{ID: "dearer", Text: "Privacy costs, " + hostile, Statistic: hostile, Why: hostile, Decide: compare(1)},
-				{ID: "dearer-by-far", Text: "Privacy costs a thousandfold", Why: "Why: " + hostile, Decide: compare(1000)},
+				{ID: "dearer", Text: "Privacy costs, " + hostile, Statistic: hostile, Why: hostile,
+					Decide: compare(1)},
+				{ID: "dearer-by-far", Text: "Privacy costs a thousandfold", Why: "Why: " + hostile,
+					Decide: compare(1000)},
 				{ID: "open", Text: "Privacy costs exactly so much", Decide: func(e *Evidence) (Finding, error) {
 					return Above(1, 0, 2, 1, 6, ""), nil
 				}},
@@ -93,18 +97,28 @@ func testFigures() []Figure {
 					}
 					return Above(float64(len(r.Cells)), 1, 1, 0, 1, ""), nil
 				}},
-				{ID: "wrong", Text: "A check with an error", Decide: func(e *Evidence) (Finding, error) { return Finding{}, errors.New("no such arm " + hostile) }},
-				{ID: "broken", Text: "A check that breaks", Decide: func(e *Evidence) (Finding, error) { var x []int; return Finding{Runs: x[3]}, nil }},
+				{ID: "wrong", Text: "A check with an error", Decide: func(e *Evidence) (Finding, error) {
+					return Finding{}, errors.New("no such arm " + hostile)
+				}},
+				{ID: "broken", Text: "A check that breaks", Decide: func(e *Evidence) (Finding, error) {
+					var x []int
+					return Finding{Runs: x[3]}, nil
+				}},
 			},
 		},
 		{
 			ID: "thesis-9.2", Source: "000", Where: "Theorem 9.2", Title: "A number",
 			Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
 				return &Numbers{
-					Values: map[string][]float64{"pi": {math.Pi}}, Runs: 3, Notes: []string{"No real data was given: the sample was used. " + hostile},
-					Grids: []report.Grid{{Title: hostile, Head: []string{"a", hostile}, Text: 1, Groups: []report.GridGroup{{Head: hostile, Rows: [][]string{{hostile, "1"}}}}}},
-					Figures: []report.Figure{{ID: "pi", Title: hostile, XLabel: hostile, YLabel: hostile, Series: []report.Series{{Label: hostile, X: []float64{1, 2}, Mean: []float64{3, 4}}}},
-						{ID: "pi", Title: "Again", Series: []report.Series{{Label: "b", X: []float64{1, 2}, Mean: []float64{3, 4}}}}},
+					Values: map[string][]float64{"pi": {math.Pi}}, Runs: 3,
+					Notes: []string{"No real data was given: the sample was used. " + hostile},
+					Grids: []report.Grid{{Title: hostile, Head: []string{"a", hostile}, Text: 1,
+						Groups: []report.GridGroup{{Head: hostile, Rows: [][]string{{hostile, "1"}}}}}},
+					Figures: []report.Figure{{ID: "pi", Title: hostile, XLabel: hostile,
+						YLabel: hostile, Series: []report.Series{{Label: hostile,
+							X: []float64{1, 2}, Mean: []float64{3, 4}}}},
+						{ID: "pi", Title: "Again", Series: []report.Series{{Label: "b",
+							X: []float64{1, 2}, Mean: []float64{3, 4}}}}},
 				}, nil
 			},
 			Claims: []Claim{{ID: "pi", Text: "π is above 3", Decide: func(e *Evidence) (Finding, error) {
@@ -117,13 +131,18 @@ func testFigures() []Figure {
 		},
 		{
 			ID: "sajed-1", Source: "002", Where: "nowhere", Title: "What cannot be computed",
-			Compute: func(ctx context.Context, p Preset) (*Numbers, error) { return nil, errors.New("no numbers " + hostile) },
-			Claims:  []Claim{{ID: "any", Text: "Anything", Decide: func(e *Evidence) (Finding, error) { return Finding{Answer: Holds}, nil }}},
+			Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
+				return nil, errors.New("no numbers " + hostile)
+			},
+			Claims: []Claim{{ID: "any", Text: "Anything", Decide: func(e *Evidence) (Finding, error) {
+				return Finding{Answer: Holds}, nil
+			}}},
 		},
 	}
 }
 
-func reproduce(t *testing.T, ctx context.Context, dir string, figures []Figure, o Options) (*Reproduction, error) {
+func reproduce(t *testing.T, ctx context.Context, dir string, figures []Figure,
+	o Options) (*Reproduction, error) {
 	t.Helper()
 	o.Out, o.settings = dir, testSettings
 	if o.Preset == "" {
@@ -170,8 +189,10 @@ func TestEndToEnd(t *testing.T) {
 		t.Errorf("failed %q, want %q", r.Failed(), want)
 	}
 	want := [][2]string{ // by source, 9.2 before 9.10
-		{"id", "verdict"}, {"thesis-9.2/pi", "reproduces"}, {"thesis-9.10/dearer", "reproduces"}, {"thesis-9.10/dearer-by-far", "not reproduced"}, {"thesis-9.10/open", "not tested"},
-		{"thesis-9.10/left-out", "not tested"}, {"thesis-9.10/wrong", "error"}, {"thesis-9.10/broken", "error"}, {"sajed-1/any", "error"},
+		{"id", "verdict"}, {"thesis-9.2/pi", "reproduces"}, {"thesis-9.10/dearer", "reproduces"},
+		{"thesis-9.10/dearer-by-far", "not reproduced"}, {"thesis-9.10/open", "not tested"},
+		{"thesis-9.10/left-out", "not tested"}, {"thesis-9.10/wrong", "error"},
+		{"thesis-9.10/broken", "error"}, {"sajed-1/any", "error"},
 	}
 	rows := claims(t, dir)
 	if len(rows) != len(want) {
@@ -182,7 +203,8 @@ func TestEndToEnd(t *testing.T) {
 			t.Errorf("line %d: %s %s, want %s", i+1, row[0], row[4], want[i])
 		}
 	}
-	if rows[4][6] != "1" || rows[4][9] != "6" || rows[5][6] != "" || rows[5][7] != "" || rows[1][6] != "3.141592653589793" {
+	if rows[4][6] != "1" || rows[4][9] != "6" || rows[5][6] != "" || rows[5][7] != "" ||
+		rows[1][6] != "3.141592653589793" {
 		t.Errorf("numbers: %q %q %q", rows[1], rows[4], rows[5])
 	}
 	if got := r.Results[0].Runs; got != 2*12 {
@@ -190,7 +212,8 @@ func TestEndToEnd(t *testing.T) {
 	}
 	figure := read(t, dir, "thesis-9.10.html")
 	for _, part := range []string{
-		"not played at preset quick", "no such arm", "the check broke", "Rewards are not clipped", "sotto reproduce thesis-9.10 --preset quick", "<svg", "seed 7", "horizon: 2000", "runs: 12",
+		"not played at preset quick", "no such arm", "the check broke", "Rewards are not clipped",
+		"sotto reproduce thesis-9.10 --preset quick", "<svg", "seed 7", "horizon: 2000", "runs: 12",
 		"<strong>Why:",
 	} {
 		if !strings.Contains(figure, part) {
@@ -204,7 +227,9 @@ func TestEndToEnd(t *testing.T) {
 	if page := read(t, dir, "sajed-1.html"); !strings.Contains(page, "computation: no numbers") {
 		t.Error("the page of a figure with an error does not tell it")
 	}
-	if page := read(t, dir, "thesis-9.2.html"); !strings.Contains(page, "the sample was used") || strings.Count(page, "<svg xmlns") != 2*2 { // wide and narrow
+	// wide and narrow
+	if page := read(t, dir, "thesis-9.2.html"); !strings.Contains(page, "the sample was used") ||
+		strings.Count(page, "<svg xmlns") != 2*2 {
 		t.Error("the page of a computation lacks its note or a figure")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "settings", "doses.csv")); err != nil {
@@ -221,7 +246,8 @@ func read(t *testing.T, dir, name string) string {
 	return string(b)
 }
 
-// Every page is well-formed but for the doctype, void elements and entities of HTML; it loads nothing, runs nothing, and its links lead to files that are there.
+// Every page is well-formed but for the doctype, void elements and entities of HTML; it loads
+// nothing, runs nothing, and its links lead to files that are there.
 func TestPages(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	if _, err := reproduce(t, t.Context(), dir, testFigures(), Options{Preset: Full}); err != nil {
@@ -273,7 +299,8 @@ func TestPages(t *testing.T) {
 					links = append(links, a.Value)
 				case a.Name.Local == "src", a.Name.Local == "srcset", strings.HasPrefix(a.Name.Local, "on"):
 					t.Errorf("%s: %s=%q", name, a.Name.Local, a.Value)
-				case a.Name.Local != "xmlns" && strings.Contains(a.Value, "://") && !strings.Contains(a.Value, "evil.example"):
+				case a.Name.Local != "xmlns" && strings.Contains(a.Value, "://") &&
+					!strings.Contains(a.Value, "evil.example"):
 					t.Errorf("%s: %s=%q", name, a.Name.Local, a.Value)
 				}
 			}
@@ -287,7 +314,9 @@ func TestPages(t *testing.T) {
 			case file == "" && !ids[anchor]:
 				t.Errorf("%s: link to %q", name, l)
 			case file != "":
-				if b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(file))); err != nil || anchor != "" && !strings.Contains(string(b), `id="`+anchor+`"`) {
+				if b, err := os.ReadFile(filepath.Join(dir,
+					filepath.FromSlash(file))); err != nil || anchor != "" &&
+					!strings.Contains(string(b), `id="`+anchor+`"`) {
 					t.Errorf("%s: link to %q: %v", name, l, err)
 				}
 			}
@@ -295,7 +324,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A run that was stopped, at any of its steps, ends as one that was not: the same claims and, times apart, pages.
+// A run that was stopped, at any of its steps, ends as one that was not: the same claims and,
+// times apart, pages.
 func TestStoppedAndGoneOn(t *testing.T) {
 	figures := testFigures()
 	whole := filepath.Join(t.TempDir(), "whole")
@@ -337,7 +367,10 @@ func TestStoppedAndGoneOn(t *testing.T) {
 	calls := 0
 	for i := range figures {
 		if f := figures[i].Compute; f != nil && figures[i].ID == "thesis-9.2" {
-			figures[i].Compute = func(ctx context.Context, p Preset) (*Numbers, error) { calls++; return f(ctx, p) }
+			figures[i].Compute = func(ctx context.Context, p Preset) (*Numbers, error) {
+				calls++
+				return f(ctx, p)
+			}
 		}
 	}
 	again, err := reproduce(t, t.Context(), dir, figures[:2], Options{})
@@ -347,7 +380,8 @@ func TestStoppedAndGoneOn(t *testing.T) {
 	if read(t, dir, "claims.csv") != before || calls != 0 {
 		t.Errorf("a second call played again: %d computations", calls)
 	}
-	if !reflect.DeepEqual(again.Results[0].Time, r.Results[0].Time) || len(again.All) != 3 || len(again.Results) != 2 {
+	if !reflect.DeepEqual(again.Results[0].Time, r.Results[0].Time) || len(again.All) != 3 ||
+		len(again.Results) != 2 {
 		t.Error("a second call lost time or a figure")
 	}
 }
@@ -355,7 +389,8 @@ func TestStoppedAndGoneOn(t *testing.T) {
 func TestDeadline(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
-	if _, err := reproduce(t, ctx, filepath.Join(t.TempDir(), "out"), testFigures(), Options{}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := reproduce(t, ctx, filepath.Join(t.TempDir(), "out"), testFigures(),
+		Options{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 }
@@ -403,7 +438,8 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%v, want %q", err, c.want)
 			continue
 		}
-		if c.o.Preset == "" && c.o.Workers == 0 && (!errors.Is(err, ErrOutput) || !errors.Is(err, experiment.ErrOutput)) {
+		if c.o.Preset == "" && c.o.Workers == 0 &&
+			(!errors.Is(err, ErrOutput) || !errors.Is(err, experiment.ErrOutput)) {
 			t.Errorf("%v matches no ErrOutput", err)
 		}
 	}
@@ -422,7 +458,8 @@ func TestRefusals(t *testing.T) {
 	}
 	figures[0].Experiments[0].Quick = func(s *experiment.Spec) { s.Runs = 5 }
 	r, err := reproduce(t, t.Context(), dir, figures, Options{})
-	if err != nil || !strings.Contains(r.Results[0].Failed, "it holds another experiment of the same name") || r.Results[1].Failed != "" {
+	if err != nil || !strings.Contains(r.Results[0].Failed, "it holds another experiment of the "+
+		"same name") || r.Results[1].Failed != "" {
 		t.Errorf("changed settings: %v, %+v", err, r)
 	}
 }
@@ -449,7 +486,8 @@ func TestSelect(t *testing.T) {
 	}
 	for _, name := range []string{"zcdp", "", "003"} {
 		var unknown *UnknownError
-		if _, err := Select(figures, []string{name}); !errors.As(err, &unknown) || !strings.Contains(err.Error(), "thesis-9.10, thesis-9.2, sajed-1") {
+		if _, err := Select(figures, []string{name}); !errors.As(err, &unknown) ||
+			!strings.Contains(err.Error(), "thesis-9.10, thesis-9.2, sajed-1") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -457,23 +495,28 @@ func TestSelect(t *testing.T) {
 
 func TestBadFigures(t *testing.T) {
 	ok := func() Figure {
-		return Figure{ID: "a-1", Source: "000", Experiments: []Experiment{{Name: "x", File: "pair.yaml"}}, Claims: []Claim{{ID: "c"}}}
+		return Figure{ID: "a-1", Source: "000", Experiments: []Experiment{{Name: "x",
+			File: "pair.yaml"}}, Claims: []Claim{{ID: "c"}}}
 	}
 	for want, spoil := range map[string]func(f *Figure){
-		"its ID must be":            func(f *Figure) { f.ID = "../x" },
-		"name of another page":      func(f *Figure) { f.ID = "index" },
-		"source \"\" must be":       func(f *Figure) { f.Source = "" },
-		"experiment \"a/b\"":        func(f *Figure) { f.Experiments[0].Name = "a/b" },
-		"claim \"c\": IDs must":     func(f *Figure) { f.Claims = append(f.Claims, Claim{ID: "c"}) },
-		"experiment \"x\": names m": func(f *Figure) { f.Experiments = append(f.Experiments, f.Experiments[0]) },
+		"its ID must be":        func(f *Figure) { f.ID = "../x" },
+		"name of another page":  func(f *Figure) { f.ID = "index" },
+		"source \"\" must be":   func(f *Figure) { f.Source = "" },
+		"experiment \"a/b\"":    func(f *Figure) { f.Experiments[0].Name = "a/b" },
+		"claim \"c\": IDs must": func(f *Figure) { f.Claims = append(f.Claims, Claim{ID: "c"}) },
+		"experiment \"x\": names m": func(f *Figure) {
+			f.Experiments = append(f.Experiments, f.Experiments[0])
+		},
 	} {
 		f := ok()
 		spoil(&f)
-		if _, err := reproduce(t, t.Context(), t.TempDir(), []Figure{f}, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := reproduce(t, t.Context(), t.TempDir(), []Figure{f}, Options{}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if _, err := reproduce(t, t.Context(), t.TempDir(), []Figure{ok(), ok()}, Options{}); err == nil || !strings.Contains(err.Error(), "is there twice") {
+	if _, err := reproduce(t, t.Context(), t.TempDir(), []Figure{ok(), ok()},
+		Options{}); err == nil || !strings.Contains(err.Error(), "is there twice") {
 		t.Error(err)
 	}
 	if err := check(All()); err != nil {
@@ -482,7 +525,8 @@ func TestBadFigures(t *testing.T) {
 }
 
 func TestNatural(t *testing.T) {
-	want := []string{"sajed-6.1", "sajed-6.2", "sajed-6.10", "sajed-a.1", "thesis-2.1", "thesis-5.2", "thesis-5.02x", "thesis-c.1"}
+	want := []string{"sajed-6.1", "sajed-6.2", "sajed-6.10", "sajed-a.1", "thesis-2.1",
+		"thesis-5.2", "thesis-5.02x", "thesis-c.1"}
 	got := slices.Clone(want)
 	slices.Reverse(got)
 	slices.SortFunc(got, natural)
@@ -493,7 +537,9 @@ func TestNatural(t *testing.T) {
 
 func TestShort(t *testing.T) {
 	for x, want := range map[float64]string{
-		0: "0", 1: "1", 2.04999: "2.05", -0.5: "−0.5", 12345: "12\u202f345", -1234567: "−1\u202f234\u202f567", 0.0001234567: "0.0001235", 1e-5: "1e−05", math.Inf(1): "∞", math.Inf(-1): "−∞", 3e10: "3e+10",
+		0: "0", 1: "1", 2.04999: "2.05", -0.5: "−0.5", 12345: "12\u202f345",
+		-1234567: "−1\u202f234\u202f567", 0.0001234567: "0.0001235", 1e-5: "1e−05",
+		math.Inf(1): "∞", math.Inf(-1): "−∞", 3e10: "3e+10",
 	} {
 		if got := short(x); got != want {
 			t.Errorf("short(%v) = %q, want %q", x, got, want)
@@ -515,14 +561,18 @@ func TestMarkdown(t *testing.T) {
 	}
 	text := b.String()
 	for _, part := range []string{
-		"| verdict | means | 000 | 002 | all |", "| **error** | The check, or what it rests on, went wrong here. | 2 | 1 | 3 |", "| not tested | What would decide it is not at hand: data, more runs, or a longer preset. | 2 | 0 | 2 |",
-		"- *not reproduced*: thesis-9.10/dearer-by-far. ", "- **sajed-1** went wrong: computation: no numbers", "8 claims on 3 pages", "24 runs were played: a run is",
+		"| verdict | means | 000 | 002 | all |", "| **error** | The check, or what it rests on, " +
+			"went wrong here. | 2 | 1 | 3 |", "| not tested | What would decide it is not at " +
+			"hand: data, more runs, or a longer preset. | 2 | 0 | 2 |",
+		"- *not reproduced*: thesis-9.10/dearer-by-far. ", "- **sajed-1** went wrong: " +
+			"computation: no numbers", "8 claims on 3 pages", "24 runs were played: a run is",
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("there is no %q", part)
 		}
 	}
-	if strings.Contains(text, "<script") || strings.ContainsAny(text, "\u202e\x07") || strings.Contains(text, "| **x**") {
+	if strings.Contains(text, "<script") || strings.ContainsAny(text, "\u202e\x07") ||
+		strings.Contains(text, "| **x**") {
 		t.Error("hostile text is not escaped")
 	}
 	for _, line := range strings.Split(text, "\n") {
@@ -539,13 +589,17 @@ func TestRealData(t *testing.T) {
 	if _, err := reproduce(t, t.Context(), dir, figures, Options{Preset: Full}); err != nil {
 		t.Fatal(err)
 	}
-	if page := read(t, dir, "thesis-9.10.html"); !strings.Contains(page, "no real data was given: doses.csv is the sample") {
+	if page := read(t, dir, "thesis-9.10.html"); !strings.Contains(page,
+		"no real data was given: doses.csv is the sample") {
 		t.Error("the page does not say that a sample was played")
 	}
-	if _, err := reproduce(t, t.Context(), dir, figures, Options{Preset: Full, Data: data}); !errors.Is(err, ErrData) || !strings.Contains(err.Error(), "doses.csv") {
+	if _, err := reproduce(t, t.Context(), dir, figures,
+		Options{Preset: Full, Data: data}); !errors.Is(err, ErrData) ||
+		!strings.Contains(err.Error(), "doses.csv") {
 		t.Errorf("a directory without data: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(data, "doses.csv"), []byte("arm,reward\na,0\nb,1\nb,0\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(data, "doses.csv"), []byte("arm,reward\na,0\nb,1\nb,0\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	// Not in the same directory: results of the sample must not pass for others.

@@ -31,7 +31,8 @@ func sourceName(id string) string {
 	case "003":
 		return "Chowdhury and Zhou, Distributed differential privacy in multi-armed bandits, 2023"
 	case "004":
-		return "Azize, Jourdan, Al Marjani and Basu, On the complexity of differentially private best-arm identification with fixed confidence, 2023"
+		return "Azize, Jourdan, Al Marjani and Basu, On the complexity of differentially private " +
+			"best-arm identification with fixed confidence, 2023"
 	}
 	return ""
 }
@@ -74,13 +75,16 @@ func claimViews(results ...Result) []claimView {
 		r := &results[i]
 		for _, c := range r.Outcomes {
 			v := claimView{
-				ID: c.ID, Page: r.ID + ".html", Anchor: "claim-" + strings.TrimPrefix(c.ID, r.ID+"/"), Verdict: string(c.Verdict), Class: c.Verdict.class(),
-				Text: oneLine(c.Text), Where: oneLine(c.Where), Statistic: oneLine(c.Statistic), Numbers: numbersText(c.Finding), Detail: oneLine(c.Detail), Reader: oneLine(c.Reader),
+				ID: c.ID, Page: r.ID + ".html", Anchor: "claim-" +
+					strings.TrimPrefix(c.ID, r.ID+"/"), Verdict: string(c.Verdict), Class: c.Verdict.class(),
+				Text: oneLine(c.Text), Where: oneLine(c.Where), Statistic: oneLine(c.Statistic),
+				Numbers: numbersText(c.Finding), Detail: oneLine(c.Detail), Reader: oneLine(c.Reader),
 			}
 			if c.Verdict.Grave() || c.Verdict == NotTested {
 				v.Why = oneLine(c.Why)
 			}
-			if c.Verdict == OurFinding && c.Answer != Holds { // what we say must be seen not to stand
+			// what we say must be seen not to stand
+			if c.Verdict == OurFinding && c.Answer != Holds {
 				v.Verdict = string(OurFinding) + ": " + string(c.Answer)
 			}
 			if c.Verdict == Refuted {
@@ -190,7 +194,8 @@ func rate(t Time, runs float64) string {
 	if runs == 0 || !(t.Playing > 0) {
 		return ""
 	}
-	return fmt.Sprintf("%s in %s of playing, %s a second", whole(int(runs)), took(t.Playing), short(math.Round(runs/t.Playing)))
+	return fmt.Sprintf("%s in %s of playing, %s a second", whole(int(runs)), took(t.Playing),
+		short(math.Round(runs/t.Playing)))
 }
 
 // command is what plays figures again, with more flags if there are any.
@@ -213,7 +218,8 @@ func figureViews(results []Result) []figureView {
 	for i := range results {
 		r := &results[i]
 		out = append(out, figureView{
-			ID: r.ID, Title: oneLine(r.Title), Where: oneLine(r.Where), Voids: r.Voids, Failed: oneLine(r.Failed), Took: took(r.Time.Seconds), Counts: counts(*r),
+			ID: r.ID, Title: oneLine(r.Title), Where: oneLine(r.Where), Voids: r.Voids,
+			Failed: oneLine(r.Failed), Took: took(r.Time.Seconds), Counts: counts(*r),
 		})
 	}
 	return out
@@ -268,7 +274,8 @@ func (r *Reproduction) pages() ([]page, error) {
 		Sources                                        []source
 		Findings                                       []findingView
 	}{
-		Level: levelText, Took: took(t.Seconds), Rate: rate(t, runs), RunIs: whatARunIs, Build: r.Build.String(), Preset: r.Preset, Mixed: r.Mixed,
+		Level: levelText, Took: took(t.Seconds), Rate: rate(t, runs), RunIs: whatARunIs,
+		Build: r.Build.String(), Preset: r.Preset, Mixed: r.Mixed,
 		Left: strings.Join(r.Left, ", "), Command: command(r.Preset, r.Flags, r.ids()...),
 	}
 	var out []page
@@ -291,7 +298,9 @@ func (r *Reproduction) pages() ([]page, error) {
 	for _, h := range highlights() {
 		for _, c := range claimViews(r.All...) {
 			if c.ID == h.claim {
-				index.Findings = append(index.Findings, findingView{h.title, c, template.HTML(h.picture(r.Dir))}) // it escapes every text that it draws
+				// it escapes every text that it draws
+				index.Findings = append(index.Findings, findingView{h.title, c,
+					template.HTML(h.picture(r.Dir))})
 			}
 		}
 	}
@@ -307,7 +316,9 @@ func (r *Reproduction) pages() ([]page, error) {
 			Parts                               []claimPart
 		}{
 			"Source " + id, sourceName(id), command(r.Preset, r.Flags, id), took(t.Seconds), r.Build.String(),
-			slices.DeleteFunc(slices.Clone(ids), func(s string) bool { return s == id }), counts(g...), figureViews(g), claimParts(claimViews(g...)),
+			slices.DeleteFunc(slices.Clone(ids), func(s string) bool {
+				return s == id
+			}), counts(g...), figureViews(g), claimParts(claimViews(g...)),
 		})
 		if err != nil {
 			return nil, err
@@ -343,9 +354,11 @@ type claimPart struct {
 	Claims []claimView
 }
 
-// claimParts are the claims of a source: what its reader should know, the gravest first, what else it claims, and what we found beside it.
+// claimParts are the claims of a source: what its reader should know, the gravest first, what else
+// it claims, and what we found beside it.
 func claimParts(claims []claimView) []claimPart {
-	parts := []claimPart{{Head: "What a reader should know"}, {Head: "What else it claims"}, {Head: "What we found beside it"}}
+	parts := []claimPart{{Head: "What a reader should know"}, {Head: "What else it claims"},
+		{Head: "What we found beside it"}}
 	for _, v := range Verdicts() {
 		for _, c := range claims {
 			switch {
@@ -362,7 +375,8 @@ func claimParts(claims []claimView) []claimPart {
 	return slices.DeleteFunc(parts, func(p claimPart) bool { return len(p.Claims) == 0 })
 }
 
-// figuresFirst is how many drawings stand before the claims: who opens the page of a figure looks for the figure, and claims should not be far down.
+// figuresFirst is how many drawings stand before the claims: who opens the page of a figure looks
+// for the figure, and claims should not be far down.
 const figuresFirst = 3
 
 // figurePage is the page of one figure; flags are those that play it again.
@@ -377,18 +391,22 @@ func figurePage(r *Result, d drawn, p Preset, flags string) ([]byte, error) {
 		Played                          bool
 	}
 	view := struct {
-		ID, Heading, Source, SourceName, Where, Command, Took, Rate, Seeds, Failed, Voids, About, Chosen, Build string
-		Preset                                                                                                  Preset
-		Void                                                                                                    bool
-		Warnings, Notes                                                                                         []string
-		Counts                                                                                                  []count
-		Claims                                                                                                  []claimView
-		First, More                                                                                             []svg // before the claims, and after
-		Grids                                                                                                   []report.Grid
-		Settings                                                                                                []setting
+		ID, Heading, Source, SourceName, Where, Command, Took, Rate, Seeds, Failed, Voids, About,
+		Chosen, Build string
+		Preset          Preset
+		Void            bool
+		Warnings, Notes []string
+		Counts          []count
+		Claims          []claimView
+		// before the claims, and after
+		First, More []svg
+		Grids       []report.Grid
+		Settings    []setting
 	}{
-		ID: r.ID, Heading: r.ID + ": " + oneLine(r.Title), Source: r.Source, SourceName: sourceName(r.Source), Where: oneLine(r.Where), Command: command(p, flags, r.ID),
-		Took: took(r.Time.Seconds), Rate: rate(r.Time, r.Runs), Voids: oneLine(r.Voids), About: oneLine(r.About), Chosen: oneLine(r.Chosen),
+		ID: r.ID, Heading: r.ID + ": " + oneLine(r.Title), Source: r.Source,
+		SourceName: sourceName(r.Source), Where: oneLine(r.Where), Command: command(p, flags, r.ID),
+		Took: took(r.Time.Seconds), Rate: rate(r.Time, r.Runs), Voids: oneLine(r.Voids),
+		About: oneLine(r.About), Chosen: oneLine(r.Chosen),
 		Build: experiment.ThisBuild().String(), Preset: p, Counts: counts(*r), Claims: claimViews(*r),
 	}
 	if view.SourceName == "" {
@@ -396,7 +414,8 @@ func figurePage(r *Result, d drawn, p Preset, flags string) ([]byte, error) {
 	}
 	var seeds []string
 	for _, s := range r.Settings {
-		view.Settings = append(view.Settings, setting{s.Name, s.File, s.YAML, whole(s.Runs), whole(s.Horizon), s.Seed, s.Played})
+		view.Settings = append(view.Settings, setting{s.Name, s.File, s.YAML, whole(s.Runs),
+			whole(s.Horizon), s.Seed, s.Played})
 		if !s.Played {
 			continue
 		}
@@ -432,7 +451,8 @@ func figurePage(r *Result, d drawn, p Preset, flags string) ([]byte, error) {
 			fail(err)
 			continue
 		}
-		drawings = append(drawings, svg{oneLine(f.Title), template.HTML(b.String())}) // it escapes every text that it draws
+		// it escapes every text that it draws
+		drawings = append(drawings, svg{oneLine(f.Title), template.HTML(b.String())})
 	}
 	n := min(len(drawings), figuresFirst)
 	view.First, view.More = drawings[:n], drawings[n:]
@@ -452,7 +472,8 @@ func square(g report.Grid) error {
 	for _, group := range g.Groups {
 		for i, row := range group.Rows {
 			if len(row) != len(g.Head) {
-				return fmt.Errorf("table %q: row %d has %d cells, its head %d", g.Title, i, len(row), len(g.Head))
+				return fmt.Errorf("table %q: row %d has %d cells, its head %d", g.Title, i,
+					len(row), len(g.Head))
 			}
 		}
 	}

@@ -17,41 +17,60 @@ type highlight struct {
 // highlights are the six findings that matter most to who reads the sources, the gravest first.
 func highlights() []highlight {
 	return []highlight{
-		{"thesis-6.2/rates-theory", "Sub-sampling mixes; it does not shrink the sample", "thesis-6.2-c", "gallery/trace.svg"},
-		{"thesis-3.12/interactive-continual", "Two definitions of privacy are not ordered", "thesis-3.12", "gallery/definitions.svg"},
-		{"thesis-4.9/lemma", "A bilinear form is not ordered like a quadratic one", "thesis-4.18", "gallery/lemma.svg"},
-		{"zcdp-theorems/linear-in-d", "Linear in the dimension, with other phases", "zcdp-theorems-d", "gallery/dimension.svg"},
-		{"faults-program/samples", "The published program stops by another threshold than the theorem", "", "gallery/trial.svg"},
-		{"thesis-5.3/low-privacy", "Privacy becomes free later than was read off", "thesis-5.3-far", "gallery/regimes.svg"},
+		{"thesis-6.2/rates-theory", "Sub-sampling mixes; it does not shrink the sample",
+			"thesis-6.2-c", "gallery/trace.svg"},
+		{"thesis-3.12/interactive-continual", "Two definitions of privacy are not ordered",
+			"thesis-3.12", "gallery/definitions.svg"},
+		{"thesis-4.9/lemma", "A bilinear form is not ordered like a quadratic one", "thesis-4.18",
+			"gallery/lemma.svg"},
+		{"zcdp-theorems/linear-in-d", "Linear in the dimension, with other phases",
+			"zcdp-theorems-d", "gallery/dimension.svg"},
+		{"faults-program/samples", "The published program stops by another threshold than the " +
+			"theorem", "", "gallery/trial.svg"},
+		{"thesis-5.3/low-privacy", "Privacy becomes free later than was read off", "thesis-5.3-far",
+			"gallery/regimes.svg"},
 	}
 }
 
 // strengths are claims that say best what stands, for the summary.
 func strengths() []string {
 	return []string{
-		"thesis-5.2/lowest", "thesis-5.4/price", "thesis-6.2/mean-theory", "thesis-6.7/theorem", "zcdp-4/finite-free", "zcdp-4/rate",
-		"sajed-6.1-6.4-a.1-a.4/outperforms", "sajed-6.1-6.4-a.1-a.4/stops", "sajed-stopping/dp-exp-nas", "distributed-4/central", "bai-1/high-fewer",
+		"thesis-5.2/lowest", "thesis-5.4/price", "thesis-6.2/mean-theory", "thesis-6.7/theorem",
+		"zcdp-4/finite-free", "zcdp-4/rate",
+		"sajed-6.1-6.4-a.1-a.4/outperforms", "sajed-6.1-6.4-a.1-a.4/stops",
+		"sajed-stopping/dp-exp-nas", "distributed-4/central", "bai-1/high-fewer",
 	}
 }
 
 // Facts that hold of all results, for the summary.
 const (
-	whatARunIs = "A run is one policy, or one rule, on one world until its horizon or until it stops; games of audits and exact computations are counted on their pages."
-	levelText  = "A check is decided by an interval at level 99 %, over all cells that it speaks of. What its answer means for the claim is the verdict. Runs alone refute nothing: that takes a proof or a counter-example on the page."
+	whatARunIs = "A run is one policy, or one rule, on one world until its horizon or until it " +
+		"stops; games of audits and exact computations are counted on their pages."
+	levelText = "A check is decided by an interval at level 99 %, over all cells that it speaks " +
+		"of. What its answer means for the claim is the verdict. Runs alone refute nothing: that " +
+		"takes a proof or a counter-example on the page."
 )
 
 // unknowns are what could not be known of the sources, and what was done about it.
 func unknowns() []string {
 	return []string{
-		"**Programs** were published with 003 and 004 only, and were run and read. For 000, 001 and 002 ours follow the text, but that Figure 5.7 of 000 is played with the program of 004.",
-		"**Data.** But for what --data gave, generated images and a sample stood for Fashion-MNIST, CIFAR-10 and the ranking data of 003: such claims are *not tested*, whatever came out.",
-		"**Parameters.** 000 leaves open the law, noise and rates of Figure 6.2, the budgets of Figures 5.3 and 5.7, and its DP-SE; 001 whether actions were drawn once, and the phases of AdaC-GOPE-Var; 002 the base of DP-UCB's logarithms.",
-		"**Print.** Our texts are conversions: where one looks wrong, the derivation decided, and the finding says *our text of it*.",
-		"**Thresholds.** Where a source says \"about\" or \"of order\", a number in a check is ours and is called so; no verdict against a source hangs on one alone.",
+		"**Programs** were published with 003 and 004 only, and were run and read. For 000, 001 " +
+			"and 002 ours follow the text, but that Figure 5.7 of 000 is played with the program of 004.",
+		"**Data.** But for what --data gave, generated images and a sample stood for " +
+			"Fashion-MNIST, CIFAR-10 and the ranking data of 003: such claims are *not tested*, " +
+			"whatever came out.",
+		"**Parameters.** 000 leaves open the law, noise and rates of Figure 6.2, the budgets of " +
+			"Figures 5.3 and 5.7, and its DP-SE; 001 whether actions were drawn once, and the " +
+			"phases of AdaC-GOPE-Var; 002 the base of DP-UCB's logarithms.",
+		"**Print.** Our texts are conversions: where one looks wrong, the derivation decided, " +
+			"and the finding says *our text of it*.",
+		"**Thresholds.** Where a source says \"about\" or \"of order\", a number in a check is " +
+			"ours and is called so; no verdict against a source hangs on one alone.",
 	}
 }
 
-// picture is a highlight's figure as it was drawn, wide and narrow, or the first of its page's; empty if there is none.
+// picture is a highlight's figure as it was drawn, wide and narrow, or the first of its page's;
+// empty if there is none.
 func (h highlight) picture(dir string) []byte {
 	page, _, _ := strings.Cut(h.claim, "/")
 	dir = filepath.Join(dir, "data", page, "figures")

@@ -21,7 +21,8 @@ func theorems() []Figure {
 }
 
 // auditWhy is the Why of theorems on privacy: what an audit can say of them.
-const auditWhy = "No audit can show that a mechanism is private: this one looked for a leak larger than what is claimed, and says how much it found."
+const auditWhy = "No audit can show that a mechanism is private: this one looked for a leak " +
+	"larger than what is claimed, and says how much it found."
 
 // An attacked is a policy that a theorem calls private, and how it is attacked.
 type attacked struct {
@@ -55,8 +56,10 @@ func (a attacked) findings(ctx context.Context, games int) ([]float64, error) {
 	}
 	s = s.Broken(a.fault)
 	f, err := audit.PolicyAudit{
-		Subject: s, Adversaries: audit.Adversaries(arms, a.horizon, audit.View, audit.Table), Sees: audit.Releases, Delta: a.delta, Gamma: auditGamma,
-		Games: games, Pilot: max(128, games/64), Key: noise.Key{Seed: 21601, Experiment: "theorem", Cell: a.policy},
+		Subject: s, Adversaries: audit.Adversaries(arms, a.horizon, audit.View, audit.Table),
+		Sees: audit.Releases, Delta: a.delta, Gamma: auditGamma,
+		Games: games, Pilot: max(128, games/64),
+		Key: noise.Key{Seed: 21601, Experiment: "theorem", Cell: a.policy},
 	}.Run(ctx)
 	return []float64{f.Low, f.Estimate, claimedEpsilon(a.budget, a.delta), float64(f.Games)}, err
 }
@@ -80,7 +83,8 @@ func gamesOf(p Preset) int {
 	return 200_000
 }
 
-// unfound decides a theorem on privacy: it fails if an audit found more than it claims, at confidence Level.
+// unfound decides a theorem on privacy: it fails if an audit found more than it claims, at
+// confidence Level.
 func unfound(names ...string) func(e *Evidence) (Finding, error) {
 	return func(e *Evidence) (Finding, error) {
 		var parts []Finding
@@ -90,7 +94,8 @@ func unfound(names ...string) func(e *Evidence) (Finding, error) {
 				return Finding{}, err
 			}
 			f := Finding{Answer: Holds, Value: v[1], Low: v[0], High: math.NaN(), Runs: int(v[3])}
-			f.Detail = fmt.Sprintf("%s: claimed ε is %.4g, found at least %.4g (%.0f %% of it)", name, v[2], v[0], 100*v[0]/v[2])
+			f.Detail = fmt.Sprintf("%s: claimed ε is %.4g, found at least %.4g (%.0f %% of it)",
+				name, v[2], v[0], 100*v[0]/v[2])
 			if v[0] > v[2] {
 				f.Answer = Fails
 			}
@@ -100,7 +105,9 @@ func unfound(names ...string) func(e *Evidence) (Finding, error) {
 	}
 }
 
-const unfoundStatistic = "The lower bound on ε of the best attack that was found on the releases, at 99 %, over games with neighbours of view and table; holds if it is not above the claim. A twin with half or a quarter of the noise must be found out, which a test sees to"
+const unfoundStatistic = "The lower bound on ε of the best attack that was found on the " +
+	"releases, at 99 %, over games with neighbours of view and table; holds if it is not above " +
+	"the claim. A twin with half or a quarter of the noise must be found out, which a test sees to"
 
 // tightest keeps the largest ratio and the place where it is.
 type tightest struct {
@@ -121,13 +128,16 @@ const tightestTitle = "Where each is tightest"
 func (t *tightest) put(n *Numbers, name string) {
 	n.Values[name] = []float64{t.value}
 	if len(n.Grids) == 0 || n.Grids[0].Title != tightestTitle {
-		n.Grids = append([]report.Grid{{Title: tightestTitle, Head: []string{"what", "where", "largest ratio"}, Text: 2, Groups: make([]report.GridGroup, 1)}}, n.Grids...)
+		n.Grids = append([]report.Grid{{Title: tightestTitle,
+			Head: []string{"what", "where", "largest ratio"}, Text: 2,
+			Groups: make([]report.GridGroup, 1)}}, n.Grids...)
 	}
 	rows := &n.Grids[0].Groups[0].Rows
 	*rows = append(*rows, []string{name, t.at, fmt.Sprintf("%.4g", t.value)})
 }
 
-// ratios decides a theorem from the largest of ratios that are computed: it holds if it is at most 1, up to rounding.
+// ratios decides a theorem from the largest of ratios that are computed: it holds if it is at most
+// 1, up to rounding.
 func ratios(name string) func(e *Evidence) (Finding, error) {
 	return func(e *Evidence) (Finding, error) {
 		v, err := values(e, name, 1)
@@ -149,21 +159,28 @@ func ratios(name string) func(e *Evidence) (Finding, error) {
 	}
 }
 
-// underBound judges the mean final regret of a policy in every cell of some experiments against a bound: it holds if all ratios are below 1, and shows the largest.
-func underBound(policy string, limit func(c *experiment.CellResult, m *experiment.Manifest) (float64, error), names ...string) func(e *Evidence) (Finding, error) {
-	return overCells(policy, names, func(c *experiment.CellResult, m *experiment.Manifest, cells int) (Finding, error) {
+// underBound judges the mean final regret of a policy in every cell of some experiments against a
+// bound: it holds if all ratios are below 1, and shows the largest.
+func underBound(policy string, limit func(c *experiment.CellResult,
+	m *experiment.Manifest) (float64, error), names ...string) func(e *Evidence) (Finding, error) {
+	return overCells(policy, names, func(c *experiment.CellResult, m *experiment.Manifest,
+		cells int) (Finding, error) {
 		b, err := limit(c, m)
 		if err != nil {
 			return Finding{}, err
 		}
 		x := meanOf(c.FinalRegret)
 		h := x.half(cells)
-		return Below(x.mean/b, (x.mean-h)/b, (x.mean+h)/b, 1, x.runs, fmt.Sprintf("%s at T = %.0e", c.Label(), float64(m.Horizon))), nil
+		return Below(x.mean/b, (x.mean-h)/b, (x.mean+h)/b, 1, x.runs,
+			fmt.Sprintf("%s at T = %.0e", c.Label(), float64(m.Horizon))), nil
 	})
 }
 
-// overCells judges every cell of a policy in those of some experiments that are played. Of cells that agree, that with the largest value is shown.
-func overCells(policy string, names []string, judge func(c *experiment.CellResult, m *experiment.Manifest, cells int) (Finding, error)) func(e *Evidence) (Finding, error) {
+// overCells judges every cell of a policy in those of some experiments that are played. Of cells
+// that agree, that with the largest value is shown.
+func overCells(policy string, names []string,
+	judge func(c *experiment.CellResult, m *experiment.Manifest, cells int) (Finding,
+		error)) func(e *Evidence) (Finding, error) {
 	return func(e *Evidence) (Finding, error) {
 		type cell struct {
 			c *experiment.CellResult
@@ -197,9 +214,11 @@ func overCells(policy string, names []string, judge func(c *experiment.CellResul
 	}
 }
 
-// keepsOrder judges whether the regret of a policy over a rate grows from one horizon to a later one: in every group of cells, the largest such ratio at the
-// later horizon over the largest at the earlier one must be below most. Group names a cell's group; empty leaves the cell out.
-func keepsOrder(policy, early, late string, most float64, rate func(c *experiment.CellResult, T float64) float64,
+// keepsOrder judges whether the regret of a policy over a rate grows from one horizon to a later
+// one: in every group of cells, the largest such ratio at the later horizon over the largest at the
+// earlier one must be below most. Group names a cell's group; empty leaves the cell out.
+func keepsOrder(policy, early, late string, most float64,
+	rate func(c *experiment.CellResult, T float64) float64,
 	group func(c *experiment.CellResult) string) func(e *Evidence) (Finding, error) {
 	type top struct {
 		value, rate float64
@@ -239,7 +258,9 @@ func keepsOrder(policy, early, late string, most float64, rate func(c *experimen
 			}
 			r, lo, hi := unpaired(y.c.FinalRegret, x.c.FinalRegret, len(names))
 			s := x.rate / y.rate
-			f := Below(r*s, lo*s, hi*s, most, len(x.c.FinalRegret), fmt.Sprintf("%s: %.3g times the rate at T = %.0e, %.3g times at %.0e", g, x.value, T[0], y.value, T[1]))
+			f := Below(r*s, lo*s, hi*s, most, len(x.c.FinalRegret),
+				fmt.Sprintf("%s: %.3g times the rate at T = %.0e, %.3g times at %.0e", g, x.value,
+					T[0], y.value, T[1]))
 			if len(parts) > 0 && f.Value > parts[0].Value {
 				parts = append([]Finding{f}, parts...)
 				continue
@@ -250,7 +271,8 @@ func keepsOrder(policy, early, late string, most float64, rate func(c *experimen
 	}
 }
 
-// gapOf is the gap of all suboptimal arms of a cell, which its instance's name ends with, as in "ten arms, gap-0.1".
+// gapOf is the gap of all suboptimal arms of a cell, which its instance's name ends with, as in
+// "ten arms, gap-0.1".
 func gapOf(c *experiment.CellResult) (float64, error) {
 	_, text, ok := strings.Cut(c.Instance, "gap-")
 	if !ok {

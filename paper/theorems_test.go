@@ -13,7 +13,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// TestTheoremsCanFail asks every claim of the theorems with numbers made up: each must be able to hold and to fail.
+// TestTheoremsCanFail asks every claim of the theorems with numbers made up: each must be able to
+// hold and to fail.
 func TestTheoremsCanFail(t *testing.T) {
 	figures := theorems()
 	if err := check(figures); err != nil {
@@ -50,7 +51,8 @@ func TestTheoremsCanFail(t *testing.T) {
 // settled is evidence with the cells of a figure's settings, and nothing in them.
 func settled(t *testing.T, f Figure) *Evidence {
 	t.Helper()
-	e := &Evidence{Preset: Full, Experiments: map[string]*experiment.Results{}, Numbers: &Numbers{Values: map[string][]float64{}}}
+	e := &Evidence{Preset: Full, Experiments: map[string]*experiment.Results{},
+		Numbers: &Numbers{Values: map[string][]float64{}}}
 	for _, x := range f.Experiments {
 		spec, err := experiment.Read(filepath.Join("settings", x.File))
 		if err != nil {
@@ -111,26 +113,35 @@ func invent(e *Evidence, random *rand.Rand) {
 
 // inventedNames are the names of numbers that claims of theorems are decided from.
 var inventedNames = []string{
-	"NAS, later than proved", "NAS, (2.36) over t*", "tree, sums with a step", "DP-SE, epochs over the lemma", "tree", "dp-se", "dp-se-2",
+	"NAS, later than proved", "NAS, (2.36) over t*", "tree, sums with a step",
+	"DP-SE, epochs over the lemma", "tree", "dp-se", "dp-se-2",
 	"star",
-	"KL over Theorem 6", "KL over Theorem 7", "KL over Theorem 8", "Theorem 17 over its proof", "linear in d", "theorem 9", "variance allowed over needed", "Table II, ours over converted",
+	"KL over Theorem 6", "KL over Theorem 7", "KL over Theorem 8", "Theorem 17 over its proof",
+	"linear in d", "theorem 9", "variance allowed over needed", "Table II, ours over converted",
 	"T*_TV, distance from the formula over 1e-8", "adap-tt", "plain two", "plain three", "plain five",
-	"lemma", "Skellam, tail over p", "Skellam, divergence over Theorem 2", "Gaussian, divergence over Theorem 4", "Pólya, distance from Laplace over 1e-9",
+	"lemma", "Skellam, tail over p", "Skellam, divergence over Theorem 2",
+	"Gaussian, divergence over Theorem 4", "Pólya, distance from Laplace over 1e-9",
 	"Laplace modulo m, log-ratio over ε", "returning users, composed over claimed", "returning",
-	"bits, " + messages[0].name, "bits, " + messages[1].name, "bits, " + messages[2].name, "bits, " + messages[3].name, "bits, " + messages[4].name,
+	"bits, " + messages[0].name, "bits, " + messages[1].name, "bits, " + messages[2].name,
+	"bits, " + messages[3].name, "bits, " + messages[4].name,
 	messages[0].name, messages[1].name, messages[2].name, messages[3].name, messages[4].name,
 }
 
-// A twin with half the noise, or a quarter, is found out, by as many games as preset quick has; the sound one is not. False alarms have probability 0.01 a policy.
+// A twin with half the noise, or a quarter, is found out, by as many games as preset quick has; the
+// sound one is not. False alarms have probability 0.01 a policy.
 func TestBrokenTwinsOfElimination(t *testing.T) {
 	ctx, games := context.Background(), gamesOf(Quick)
 	elimination := func(policy string) func(audit.Fault) ([]float64, error) {
-		return func(f audit.Fault) ([]float64, error) { return attackElimination(policy, f).findings(ctx, games) }
+		return func(f audit.Fault) ([]float64, error) {
+			return attackElimination(policy, f).findings(ctx, games)
+		}
 	}
 	caught(t, "dp-se", elimination("dp-se"), audit.HalfScale)
 	caught(t, "dp-se-2", elimination("dp-se-2"), audit.QuarterScale)
 	// A tree's ε is in the sum of four nodes, each of which shows a quarter.
-	caught(t, "tree", func(f audit.Fault) ([]float64, error) { return attackTree(ctx, games, f) }, audit.QuarterScale)
+	caught(t, "tree", func(f audit.Fault) ([]float64, error) {
+		return attackTree(ctx, games, f)
+	}, audit.QuarterScale)
 }
 
 // caught checks that a claim on privacy holds for what is sound and fails for its twin.
@@ -166,7 +177,8 @@ func TestEliminationNumbers(t *testing.T) {
 	}
 	// A rule with a radius four times as wide stops later than is proved.
 	n := int(nasSamples(0.95, 0.5, 0.5))
-	if sound, twin := nasLater(0.95, 0.5, 0.5, 1, n), nasLater(0.95, 0.5, 0.5, 4, n); sound > 0.5 || twin < 0.5 {
+	if sound, twin := nasLater(0.95, 0.5, 0.5, 1, n), nasLater(0.95, 0.5, 0.5, 4, n); sound > 0.5 ||
+		twin < 0.5 {
 		t.Errorf("later than %d with probability %v, of a twin %v", n, sound, twin)
 	}
 	if x := starGap(10, 1, 1e6); x < 0.0 || x > 0.1 {
@@ -174,7 +186,8 @@ func TestEliminationNumbers(t *testing.T) {
 	}
 }
 
-// Half the noise of a message is found out by the games of preset quick; false alarms have probability 0.01 a mechanism, at a fixed seed.
+// Half the noise of a message is found out by the games of preset quick; false alarms have
+// probability 0.01 a mechanism, at a fixed seed.
 func TestBrokenTwinsOfMessages(t *testing.T) {
 	for i, c := range messages {
 		users := 32
@@ -196,7 +209,8 @@ func TestLawsOfNoise(t *testing.T) {
 	if got, want := law[1], math.Log(0.5651591039924850)-1; math.Abs(got-want) > 1e-13 {
 		t.Errorf("log P(1) = %v, want %v", got, want)
 	}
-	// One discrete Gaussian moved by g costs αg²/(2σ²) in divergence, exactly for integer α and nearly for others.
+	// One discrete Gaussian moved by g costs αg²/(2σ²) in divergence, exactly for integer α and
+	// nearly for others.
 	if got, want := renyi(gaussianSumLaw(9, 1, 90), 2, 3), 3*4/(2*9.0); math.Abs(got-want) > 1e-9 {
 		t.Errorf("D_3 = %v, want %v", got, want)
 	}
@@ -243,18 +257,21 @@ func TestDivergencesOfTheorems(t *testing.T) {
 	if got := gaussianKL([]float64{1, 0, 0}, []float64{0, 0, 1}, 0.7); math.Abs(got-4/(2*0.49)) > 1e-9 {
 		t.Errorf("KL is %v, want %v", got, 4/(2*0.49))
 	}
-	if got, err := leastCost([]float64{1, 0, 0, 0}, []float64{0, 0, 0, 1}); err != nil || math.Abs(got-4) > 1e-9 {
+	if got, err := leastCost([]float64{1, 0, 0, 0}, []float64{0, 0, 0, 1}); err != nil ||
+		math.Abs(got-4) > 1e-9 {
 		t.Errorf("the cost is %v, want 4; %v", got, err)
 	}
 	// Half on 00 and half on 11 against the same on 01 and 10: one coordinate changes.
-	if got, err := leastCost([]float64{0.5, 0, 0, 0.5}, []float64{0, 0.5, 0.5, 0}); err != nil || math.Abs(got-1) > 1e-9 {
+	if got, err := leastCost([]float64{0.5, 0, 0, 0.5}, []float64{0, 0.5, 0.5, 0}); err != nil ||
+		math.Abs(got-1) > 1e-9 {
 		t.Errorf("the cost is %v, want 1; %v", got, err)
 	}
 	// With half the noise that its ρ is claimed for, a count is above Theorem 7.
 	if got := gaussianKL(binomialLaw(30, 0), binomialLaw(30, 1), 1); got <= 1./8*900 {
 		t.Errorf("the twin of Theorem 7 has KL %v only", got)
 	}
-	// A policy that plays its first reward back, with probability 0.9: the plays of three rounds by hand.
+	// A policy that plays its first reward back, with probability 0.9: the plays of
+	// three rounds by hand.
 	f := audit.Finite{Arms: 2, Rounds: 2, Rewards: 2, Law: func(h []audit.Step, p []float64) {
 		p[0], p[1] = 0.5, 0.5
 		if len(h) > 0 {
@@ -274,10 +291,12 @@ func TestDivergencesOfTheorems(t *testing.T) {
 	}
 }
 
-// The regret of the first phase outgrows Theorem 4 with the printed f, like d^¼, and does not with the mended one.
+// The regret of the first phase outgrows Theorem 4 with the printed f, like d^¼, and does not
+// with the mended one.
 func TestFirstPhaseOutgrowsTheorem4(t *testing.T) {
 	for _, d := range []float64{1e8, 1e12} {
-		if slope := math.Log10(firstPhase(1e4*d, printedF)/firstPhase(d, printedF)) / 4; slope < 0.15 || slope > 0.25 {
+		if slope := math.Log10(firstPhase(1e4*d, printedF)/firstPhase(d,
+			printedF)) / 4; slope < 0.15 || slope > 0.25 {
 			t.Errorf("from d = %v on the ratio grows like d^%.3f", d, slope)
 		}
 	}
@@ -289,8 +308,8 @@ func TestFirstPhaseOutgrowsTheorem4(t *testing.T) {
 	}
 }
 
-// The non-private AdaP-TT stops, is right, and takes longer at a smaller risk. If it errs with probability 0.01, ten of 100 runs or more are wrong with probability
-// below 2e-7.
+// The non-private AdaP-TT stops, is right, and takes longer at a smaller risk. If it errs with
+// probability 0.01, ten of 100 runs or more are wrong with probability below 2e-7.
 func TestPlainTopTwo(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	wrong, at := 0, [2]int{}

@@ -2,10 +2,12 @@ package paper
 
 import "math"
 
-// thesisTheorems are what 000 states beside its figures: propositions and theorems of chapters 2, 4, 5 and 6 that are checked by computation, by games or over a sweep.
+// thesisTheorems are what 000 states beside its figures: propositions and theorems of chapters 2,
+// 4, 5 and 6 that are checked by computation, by games or over a sweep.
 func thesisTheorems() []Figure {
 	return []Figure{
-		theoremsOfChapter2(), theoremsOfChapter4(), privacyOfChapter5(), regretOfChapter5(), samplesOfChapter5(), theoremsOfChapter6(),
+		theoremsOfChapter2(), theoremsOfChapter4(), privacyOfChapter5(), regretOfChapter5(),
+		samplesOfChapter5(), theoremsOfChapter6(),
 	}
 }
 

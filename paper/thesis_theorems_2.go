@@ -7,7 +7,8 @@ import (
 	"math/rand/v2"
 )
 
-// A channel is a mechanism whose law can be listed: the probabilities of its outputs on each dataset of a few bits. Neighbours differ in one bit.
+// A channel is a mechanism whose law can be listed: the probabilities of its outputs on each
+// dataset of a few bits. Neighbours differ in one bit.
 type channel [][]float64
 
 // randomChannel looks at the bits of mask only. The larger spread is, the more it tells.
@@ -57,7 +58,8 @@ func (c channel) beside(other channel) channel {
 	return out
 }
 
-// then is the channel with its output put through kernel: a random function of it, as on the dataset d.
+// then is the channel with its output put through kernel: a random function of it, as
+// on the dataset d.
 func (c channel) then(kernel func(d, output int) []float64) channel {
 	out := make(channel, len(c))
 	for d := range c {
@@ -107,7 +109,8 @@ func (c channel) pure() float64 {
 	return worst
 }
 
-// zcdp is the largest D_α/α over neighbours and a grid of orders, the limit α → 1 included: the least ρ at which the channel is ρ-zCDP, on that grid.
+// zcdp is the largest D_α/α over neighbours and a grid of orders, the limit α → 1 included: the
+// least ρ at which the channel is ρ-zCDP, on that grid.
 func (c channel) zcdp() float64 {
 	worst := 0.0
 	c.neighbours(func(p, q []float64) {
@@ -131,7 +134,8 @@ func (c channel) zcdp() float64 {
 // epsilons2 are those at which δ is compared.
 func epsilons2() []float64 { return []float64{0, 0.05, 0.2, 0.5, 1, 2} }
 
-// moreAfter is how many times as much the second channel tells as the first: the largest ratio of δ over ε, of ε and of ρ.
+// moreAfter is how many times as much the second channel tells as the first: the largest ratio of δ
+// over ε, of ε and of ρ.
 func moreAfter(before, after channel) float64 {
 	worst := max(after.pure()/before.pure(), after.zcdp()/before.zcdp())
 	for _, epsilon := range epsilons2() {
@@ -142,7 +146,8 @@ func moreAfter(before, after channel) float64 {
 	return worst
 }
 
-// apartFromParts is how far the privacy of a channel is from that of the worst of its parts: of δ over ε, of ε and of ρ.
+// apartFromParts is how far the privacy of a channel is from that of the worst of its parts: of δ
+// over ε, of ε and of ρ.
 func apartFromParts(whole channel, parts []channel) float64 {
 	largest := func(of func(c channel) float64) float64 {
 		worst := 0.0
@@ -178,10 +183,15 @@ func responsesDelta(k int, epsilon0, epsilon float64) float64 {
 
 func theoremsOfChapter2() Figure {
 	return Figure{
-		ID: "thesis-2.7", Source: "000", Where: "Propositions 2.7 and 2.9, Lemma 2.10, §2.1.3", Title: "Post-processing and composition, by listing all outputs",
-		About: "Mechanisms on datasets of two to four bits, with so few outputs that δ at every ε, ε and ρ are sums: before and after a random function, together on the same data, and each on data of its own. " +
-			"Our text of Lemma 2.10 has ρ_i in its assumption and ρ in its conclusion; Appendix C.1.1 has one ρ for all, which is how it is read.",
-		Chosen: "Laws are log-normal weights; how much they tell is drawn too. Orders α of zCDP are a grid from 1 to 200, and ε for δ are 0 to 2.",
+		ID: "thesis-2.7", Source: "000", Where: "Propositions 2.7 and 2.9, Lemma 2.10, §2.1.3",
+		Title: "Post-processing and composition, by listing all outputs",
+		About: "Mechanisms on datasets of two to four bits, with so few outputs that δ at every " +
+			"ε, ε and ρ are sums: before and after a random function, together on the same data, " +
+			"and each on data of its own. " +
+			"Our text of Lemma 2.10 has ρ_i in its assumption and ρ in its conclusion; Appendix " +
+			"C.1.1 has one ρ for all, which is how it is read.",
+		Chosen: "Laws are log-normal weights; how much they tell is drawn too. Orders α of zCDP " +
+			"are a grid from 1 to 200, and ε for δ are 0 to 2.",
 		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
 			trials := 2000
 			if p == Quick {
@@ -212,7 +222,8 @@ func theoremsOfChapter2() Figure {
 				a, b = randomChannel(r, 4, 3, 3, r.Float64()), randomChannel(r, 4, 12, 3, r.Float64())
 				parallel.take(apartFromParts(a.beside(b), []channel{a, b}))
 			}
-			n.Values["post"], n.Values["simple"], n.Values["parallel"] = post.numbers(), simple.numbers(), parallel.numbers()
+			n.Values["post"], n.Values["simple"], n.Values["parallel"] = post.numbers(),
+				simple.numbers(), parallel.numbers()
 			// What composition costs at most: k randomised responses about one bit.
 			attained := math.Inf(1)
 			for _, epsilon := range []float64{0.1, 1, 3} {
@@ -227,7 +238,8 @@ func theoremsOfChapter2() Figure {
 			for _, k := range []int{1, 2, 5, 10, 30, 100, 300, 1000} {
 				for _, epsilon := range []float64{0.003, 0.01, 0.03, 0.1, 0.3, 1} {
 					for _, slack := range []float64{1e-9, 1e-6, 1e-3, 0.1} {
-						t := math.Sqrt(2*float64(k)*math.Log(1/slack))*epsilon + float64(k)*epsilon*math.Expm1(epsilon)
+						t := math.Sqrt(2*float64(k)*math.Log(1/slack))*epsilon +
+							float64(k)*epsilon*math.Expm1(epsilon)
 						advanced.take(responsesDelta(k, epsilon, t)/slack, float64(k), epsilon, slack)
 					}
 				}
@@ -237,38 +249,52 @@ func theoremsOfChapter2() Figure {
 		},
 		Claims: []Claim{
 			{
-				ID: "post-processing", IfHolds: NotContradicted, Text: "A random function of a mechanism's output is as private as the mechanism: (ε,δ)-DP and ρ-zCDP.", Where: "Proposition 2.7 in §2.1.3",
-				Statistic: "δ at six ε, ε and ρ after the function over those before it, the largest ratio over random mechanisms and functions; holds if at most 1",
+				ID: "post-processing", IfHolds: NotContradicted, Text: "A random function of a " +
+					"mechanism's output is as private as the mechanism: (ε,δ)-DP and ρ-zCDP.",
+				Where: "Proposition 2.7 in §2.1.3",
+				Statistic: "δ at six ε, ε and ρ after the function over those before it, the " +
+					"largest ratio over random mechanisms and functions; holds if at most 1",
 				Decide: exactly("post", 2, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1+1e-12, fmt.Sprintf("tightest for a mechanism of ε = %.2f and a function that forgets little", v[1])
+					return v[0], v[0] <= 1+1e-12, fmt.Sprintf("tightest for a mechanism of ε = "+
+						"%.2f and a function that forgets little", v[1])
 				}), Why: theoremWhy,
 			},
 			{
-				ID: "simple", IfHolds: NotContradicted, Text: "Mechanisms on the same data are together (Σε, Σδ)-DP and Σρ-zCDP.", Where: "Proposition 2.9 in §2.1.3",
-				Statistic: "δ at ε₁ + ε₂ over δ₁ + δ₂, ε over ε₁ + ε₂ and ρ over ρ₁ + ρ₂ of two random mechanisms, exact; holds if all are at most 1",
+				ID: "simple", IfHolds: NotContradicted, Text: "Mechanisms on the same data are " +
+					"together (Σε, Σδ)-DP and Σρ-zCDP.", Where: "Proposition 2.9 in §2.1.3",
+				Statistic: "δ at ε₁ + ε₂ over δ₁ + δ₂, ε over ε₁ + ε₂ and ρ over ρ₁ + ρ₂ of two " +
+					"random mechanisms, exact; holds if all are at most 1",
 				Decide: exactly("simple", 3, func(v []float64) (float64, bool, string) {
 					return v[0], v[0] <= 1+1e-12, fmt.Sprintf("tightest at ε = %.3f and %.3f", v[1], v[2])
 				}), Why: theoremWhy,
 			},
 			{
-				ID: "simple-attained", Own: true, Text: "Nothing less than the sum will do for pure DP: k randomised responses about one bit have kε.",
+				ID: "simple-attained", Own: true, Text: "Nothing less than the sum will do for " +
+					"pure DP: k randomised responses about one bit have kε.",
 				Statistic: "ε of k = 2 to 5 responses over kε, smallest; holds if 1",
 				Decide: exactly("attained", 1, func(v []float64) (float64, bool, string) {
 					return v[0], math.Abs(v[0]-1) < 1e-12, "at ε = 0.1, 1 and 3"
 				}),
 			},
 			{
-				ID: "advanced", IfHolds: NotContradicted, Text: "k times an ε-DP mechanism is (√(2k log(1/δ′)) ε + kε(e^ε − 1), δ′)-DP.", Where: "comment on Proposition 2.9, §2.1.3",
-				Statistic: "δ of k randomised responses at that ε, exact, over δ′, largest over 192 triples (k, ε, δ′); holds if at most 1",
+				ID: "advanced", IfHolds: NotContradicted, Text: "k times an ε-DP mechanism is " +
+					"(√(2k log(1/δ′)) ε + kε(e^ε − 1), δ′)-DP.", Where: "comment on Proposition 2.9, §2.1.3",
+				Statistic: "δ of k randomised responses at that ε, exact, over δ′, largest over " +
+					"192 triples (k, ε, δ′); holds if at most 1",
 				Decide: exactly("advanced", 4, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1, fmt.Sprintf("tightest at k = %.0f, ε = %v, δ′ = %v", v[1], v[2], v[3])
+					return v[0], v[0] <= 1, fmt.Sprintf("tightest at k = %.0f, ε = %v, δ′ = %v",
+						v[1], v[2], v[3])
 				}), Why: theoremWhy,
 			},
 			{
-				ID: "parallel", Text: "Mechanisms on parts of the data that do not overlap are together as private as one of them.", Where: "Lemma 2.10 in §2.1.3; proof in Appendix C.1.1",
-				Statistic: "δ at six ε, ε and ρ of two random mechanisms together, less those of the worse of the two, largest absolute difference; holds if 0 up to rounding",
+				ID: "parallel", Text: "Mechanisms on parts of the data that do not overlap are " +
+					"together as private as one of them.", Where: "Lemma 2.10 in §2.1.3; proof " +
+					"in Appendix C.1.1",
+				Statistic: "δ at six ε, ε and ρ of two random mechanisms together, less those of " +
+					"the worse of the two, largest absolute difference; holds if 0 up to rounding",
 				Decide: exactly("parallel", 1, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] < 1e-12, "equal: the other part's output has the same law on both neighbours"
+					return v[0], v[0] < 1e-12, "equal: the other part's output has the same law " +
+						"on both neighbours"
 				}), Why: theoremWhy,
 			},
 		},

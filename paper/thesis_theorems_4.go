@@ -124,10 +124,12 @@ func planned(arms [][]float64, plays []float64) (left, printed, bases float64, e
 // twoVectors draws both sides of Lemma B.1 for two unit vectors, of which the worse is played log T
 // times: lim ρ_T(H), which is 1 whatever the angle, and ρ_a.
 func twoVectors() report.Figure {
-	limit, printed := report.Series{Label: "lim ρ_T(H), to be bounded"}, report.Series{Label: "ρ_a(A), as printed"}
+	limit, printed := report.Series{Label: "lim ρ_T(H), to be bounded"},
+		report.Series{Label: "ρ_a(A), as printed"}
 	for degrees := 5.0; degrees <= 90; degrees += 5 {
 		limit.X, limit.Mean = append(limit.X, degrees), append(limit.Mean, 1)
-		printed.X, printed.Mean = append(printed.X, degrees), append(printed.Mean, 2*(1-math.Cos(degrees*math.Pi/180)))
+		printed.X, printed.Mean = append(printed.X, degrees),
+			append(printed.Mean, 2*(1-math.Cos(degrees*math.Pi/180)))
 	}
 	return report.Figure{
 		ID: "thesis-4.18", Title: "Lemma B.1 on two unit vectors", Subtitle: "the worse is played log T times",
@@ -276,7 +278,8 @@ func lemmaB1(n *Numbers, r *rand.Rand, cases int) error {
 		most = max(most, left/printed)
 		bases.take(left/ours, float64(len(arms)))
 	}
-	n.Values["lemma"] = []float64{(1 + few/many) / (2 * (1 - math.Cos(math.Pi/6))), float64(above) / float64(cases), float64(cases), most}
+	n.Values["lemma"] = []float64{(1 + few/many) / (2 * (1 - math.Cos(math.Pi/6))),
+		float64(above) / float64(cases), float64(cases), most}
 	n.Values["bases"] = bases.numbers()
 	return nil
 }
@@ -319,17 +322,23 @@ func times(ctx context.Context, n *Numbers, r *rand.Rand, instances int) error {
 			away.take(x.Time/larger, epsilon, tv/epsilon/kl.Time)
 		}
 	}
-	n.Values["relaxed"], n.Values["gives away"], n.Values["closed"] = relaxed.numbers(), away.numbers(), closed.numbers()
+	n.Values["relaxed"], n.Values["gives away"], n.Values["closed"] = relaxed.numbers(),
+		away.numbers(), closed.numbers()
 	n.Values["sandwich"], n.Values["pinsker"] = []float64{-low.value, high.value}, pinsker.numbers()
 	return nil
 }
 
 func theoremsOfChapter4() Figure {
 	return Figure{
-		ID: "thesis-4.9", Source: "000", Where: "Theorems 4.9, 4.14, 4.18 and 4.20, Corollary 4.25 and Proposition 4.26, §4.2 to §4.4", Title: "The steps of the lower bounds, computed",
-		About: "How far plays can tell two instances apart under View DP and Interactive zCDP, for policies so small that all plays can be listed; the constant of Theorem 4.18; a private rule on the " +
+		ID: "thesis-4.9", Source: "000", Where: "Theorems 4.9, 4.14, 4.18 and 4.20, Corollary " +
+			"4.25 and Proposition 4.26, §4.2 to §4.4", Title: "The steps of the lower bounds, computed",
+		About: "How far plays can tell two instances apart under View DP and Interactive zCDP, " +
+			"for policies so small that all plays can be listed; the constant of Theorem 4.18; a " +
+			"private rule on the " +
 			"hardest instances of Theorem 4.20; and characteristic times against each other.",
-		Chosen: "Random policies have two arms, two rewards and three rounds; instances are Bernoulli. The rule for Theorem 4.20 sums signs and adds Gaussian noise, at K = 2: so its regret is a sum, and no runs are needed.",
+		Chosen: "Random policies have two arms, two rewards and three rounds; instances are " +
+			"Bernoulli. The rule for Theorem 4.20 sums signs and adds Gaussian noise, at K = 2: " +
+			"so its regret is a sum, and no runs are needed.",
 		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
 			policies, instances, cases := 300, 300, 20_000
 			if p == Quick {
@@ -346,8 +355,9 @@ func theoremsOfChapter4() Figure {
 			// Theorem 4.20: what its proof has to give, and a rule on its instances.
 			steps, rule := sharpest{}, sharpest{}
 			fig := report.Figure{
-				ID: "thesis-4.20", Title: "A ρ-zCDP rule on the instances of Theorem 4.20", Subtitle: "two Gaussian arms; the best n of rules that commit after n plays of each",
-				XLabel: "budget ρ", YLabel: "regret over the bound", LogX: true, LogY: true,
+				ID: "thesis-4.20", Title: "A ρ-zCDP rule on the instances of Theorem 4.20",
+				Subtitle: "two Gaussian arms; the best n of rules that commit after n plays of each",
+				XLabel:   "budget ρ", YLabel: "regret over the bound", LogX: true, LogY: true,
 			}
 			for _, horizon := range []int{16, 256, 4096} {
 				s := report.Series{Label: fmt.Sprintf("T = %d", horizon)}
@@ -357,7 +367,8 @@ func theoremsOfChapter4() Figure {
 					rule.take(-ratio, float64(horizon), rho)
 					s.X, s.Mean = append(s.X, rho), append(s.Mean, ratio)
 					for _, arms := range []int{2, 3, 10, 100, 1000} {
-						steps.take(-bound.ZCDPMinimaxSharp(arms, rho)/bound.ZCDPMinimax(arms, rho), float64(arms), rho)
+						steps.take(-bound.ZCDPMinimaxSharp(arms, rho)/bound.ZCDPMinimax(arms, rho),
+							float64(arms), rho)
 					}
 				}
 				fig.Series = append(fig.Series, s)
@@ -368,59 +379,93 @@ func theoremsOfChapter4() Figure {
 		},
 		Claims: []Claim{
 			{
-				ID: "view", IfHolds: NotContradicted, Text: "The plays of an ε-View DP policy under two instances diverge by at most ε E Σ TV of the arms that are played.", Where: "Theorem 4.9 in §4.2",
-				Statistic: "The divergence over the bound at the policy's own ε, exact, largest over random policies and pairs of instances, and policies that answer about one reward; holds if at most 1",
+				ID: "view", IfHolds: NotContradicted, Text: "The plays of an ε-View DP policy " +
+					"under two instances diverge by at most ε E Σ TV of the arms that are played.",
+				Where: "Theorem 4.9 in §4.2",
+				Statistic: "The divergence over the bound at the policy's own ε, exact, largest " +
+					"over random policies and pairs of instances, and policies that answer about " +
+					"one reward; holds if at most 1",
 				Decide: exactly("view", 3, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1+1e-9, fmt.Sprintf("tightest at ε = %.3g with E Σ TV = %.3g", v[1], v[2])
+					return v[0], v[0] <= 1+1e-9, fmt.Sprintf("tightest at ε = %.3g with E Σ TV = "+
+						"%.3g", v[1], v[2])
 				}), Why: theoremWhy,
 			},
 			{
-				ID: "interactive", IfHolds: NotContradicted, Text: "Those of a ρ-Interactive zCDP policy by at most ρ E (Σ TV)² + ρ E Σ TV(1 − TV).", Where: "Theorem 4.14 in §4.2",
-				Statistic: "The divergence over the bound at the policy's own ρ, exact, largest over the same; holds if at most 1",
+				ID: "interactive", IfHolds: NotContradicted, Text: "Those of a ρ-Interactive " +
+					"zCDP policy by at most ρ E (Σ TV)² + ρ E Σ TV(1 − TV).", Where: "Theorem 4.14 in §4.2",
+				Statistic: "The divergence over the bound at the policy's own ρ, exact, largest " +
+					"over the same; holds if at most 1",
 				Decide: exactly("interactive", 3, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1+1e-6, fmt.Sprintf("tightest at ρ = %.3g, of which the bound has %.3g", v[1], v[2])
+					return v[0], v[0] <= 1+1e-6, fmt.Sprintf("tightest at ρ = %.3g, of which the "+
+						"bound has %.3g", v[1], v[2])
 				}), Why: theoremWhy,
 			},
 			{
-				ID: "lemma", Text: "The constant ρ_a(A) = Σ_j |a_jᵀ(a − a*)|/‖a_j‖² of Theorem 4.18 is as large as its proof needs it: lim ρ_T(H) ≤ ρ_a(A).", Where: "Lemma B.1 in Appendix B.3; Theorem 4.18 in §4.3.1",
-				Statistic: "lim ρ_T(H) over ρ_a(A) for two unit vectors 30° apart, of which the worse is played log T times; holds if at most 1",
+				ID: "lemma", Text: "The constant ρ_a(A) = Σ_j |a_jᵀ(a − a*)|/‖a_j‖² of Theorem " +
+					"4.18 is as large as its proof needs it: lim ρ_T(H) ≤ ρ_a(A).",
+				Where: "Lemma B.1 in Appendix B.3; Theorem 4.18 in §4.3.1",
+				Statistic: "lim ρ_T(H) over ρ_a(A) for two unit vectors 30° apart, of which the " +
+					"worse is played log T times; holds if at most 1",
 				Decide: exactly("lemma", 4, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1+1e-9, fmt.Sprintf("its inequality also fails in %.0f %% of %.0f random sets of arms and shares of plays, by up to %.3g times", 100*v[1], v[2], v[3])
+					return v[0], v[0] <= 1+1e-9, fmt.Sprintf("its inequality also fails in %.0f "+
+						"%% of %.0f random sets of arms and shares of plays, by up to %.3g times",
+						100*v[1], v[2], v[3])
 				}),
 				IfFails: Refuted,
-				Proof: "A counter-example of two arms. Let a and a* be unit vectors of the plane, 30° apart: ρ_a(A) is 2(1 − cos 30°) = 0.268. Let a be played N_a = log T times and a* the rest, N_*, as by a policy of logarithmic regret. With A = (a, a*), " +
-					"Ḡ_T⁻¹ is A⁻ᵀ diag(1/N_a, 1/N_*) A⁻¹, so H is a multiple of A⁻ᵀ diag(1, 0) A⁻¹. For x = a − a* then Hx is orthogonal to a*, and ρ_T(H) is N_a times the squared norm of x in Ḡ_T⁻¹, that is 1 + N_a/N_*, with the limit 1 > 0.268. " +
-					"The step that fails is |a_jᵀ G⁻¹ x| ≤ |a_jᵀ (N_j a_j a_jᵀ)⁺ x| from G ⪰ N_j a_j a_jᵀ: that is an order of quadratic forms, and this form is bilinear. " +
-					"Theorem 4.18 with this constant falls too. Two arms that span the plane are any two Gaussian arms, whatever the angle φ between them; elimination on the signs of differences of paired rewards, with Laplace noise, is ε-View DP, never looks at φ and has regret " +
-					"O(log T) for each pair of means; the bound, 2 log T/(ε ρ_a) = log T/(ε(1 − cos φ)) for small φ, is as large as one likes.",
-				Why: "In §4.3.1 the constant is only called structure dependent, and with another one the theorem is true: the largest ‖A_B⁻¹(a − a*)‖₁ over bases B of arms, since (N_j a_jᵀ G⁻¹ x)_j is a mean of the A_B⁻¹ x. " +
+				Proof: "A counter-example of two arms. Let a and a* be unit vectors of the " +
+					"plane, 30° apart: ρ_a(A) is 2(1 − cos 30°) = 0.268. Let a be played N_a = " +
+					"log T times and a* the rest, N_*, as by a policy of logarithmic regret. " +
+					"With A = (a, a*), " +
+					"Ḡ_T⁻¹ is A⁻ᵀ diag(1/N_a, 1/N_*) A⁻¹, so H is a multiple of A⁻ᵀ diag(1, 0) " +
+					"A⁻¹. For x = a − a* then Hx is orthogonal to a*, and ρ_T(H) is N_a times " +
+					"the squared norm of x in Ḡ_T⁻¹, that is 1 + N_a/N_*, with the limit 1 > 0.268. " +
+					"The step that fails is |a_jᵀ G⁻¹ x| ≤ |a_jᵀ (N_j a_j a_jᵀ)⁺ x| from G ⪰ N_j " +
+					"a_j a_jᵀ: that is an order of quadratic forms, and this form is bilinear. " +
+					"Theorem 4.18 with this constant falls too. Two arms that span the plane are " +
+					"any two Gaussian arms, whatever the angle φ between them; elimination on " +
+					"the signs of differences of paired rewards, with Laplace noise, is ε-View " +
+					"DP, never looks at φ and has regret " +
+					"O(log T) for each pair of means; the bound, 2 log T/(ε ρ_a) = log T/(ε(1 − " +
+					"cos φ)) for small φ, is as large as one likes.",
+				Why: "In §4.3.1 the constant is only called structure dependent, and with " +
+					"another one the theorem is true: the largest ‖A_B⁻¹(a − a*)‖₁ over bases B " +
+					"of arms, since (N_j a_jᵀ G⁻¹ x)_j is a mean of the A_B⁻¹ x. " +
 					"For orthogonal arms both are 2 (Example B.2). The two regimes of privacy stay.",
 				Reader: "Use the theorem with the largest ‖A_B⁻¹(a − a*)‖₁ over bases for ρ_a(A).",
 			},
 			{
-				ID: "bases", Own: true, Text: "With the largest ‖A_B⁻¹(a − a*)‖₁ over bases B of arms in place of ρ_a(A) the inequality of Lemma B.1 holds.",
-				Statistic: "Σ_j N_j |a_jᵀ G⁻¹(a − a*)| over it, largest over the random sets; holds if at most 1",
+				ID: "bases", Own: true, Text: "With the largest ‖A_B⁻¹(a − a*)‖₁ over bases B of " +
+					"arms in place of ρ_a(A) the inequality of Lemma B.1 holds.",
+				Statistic: "Σ_j N_j |a_jᵀ G⁻¹(a − a*)| over it, largest over the random sets; " +
+					"holds if at most 1",
 				Decide: exactly("bases", 2, func(v []float64) (float64, bool, string) {
 					return v[0], v[0] <= 1+1e-6, fmt.Sprintf("tightest for %.0f arms", v[1])
 				}),
 			},
 			{
-				ID: "minimax", IfHolds: NotContradicted, Text: "Under ρ-Interactive zCDP some Gaussian instance costs √((K − 1)/ρ)/124, for ρ ≤ 1.", Where: "Theorem 4.20 in §4.3.2",
-				Statistic: "The least regret of rules that commit, exact, on the two instances of the proof, over the bound, at 51 pairs (T, ρ), K = 2; holds if all are at least 1",
+				ID: "minimax", IfHolds: NotContradicted, Text: "Under ρ-Interactive zCDP some " +
+					"Gaussian instance costs √((K − 1)/ρ)/124, for ρ ≤ 1.", Where: "Theorem 4.20 in §4.3.2",
+				Statistic: "The least regret of rules that commit, exact, on the two instances " +
+					"of the proof, over the bound, at 51 pairs (T, ρ), K = 2; holds if all are at least 1",
 				Decide: exactly("rule", 3, func(v []float64) (float64, bool, string) {
 					return -v[0], -v[0] >= 1, fmt.Sprintf("tightest at T = %.0f, ρ = %.2g", v[1], v[2])
 				}), Why: theoremWhy,
 			},
 			{
-				ID: "minimax-constant", IfHolds: NotContradicted, Text: "The steps of its proof give the constant 1/124.", Where: "Appendix B.4; Theorem 4.20 in §4.3.2",
-				Statistic: "What the same steps give at the best Δ, over the theorem, smallest over K = 2 to 1000 and ρ = 10⁻⁸ to 1; holds if at least 1",
+				ID: "minimax-constant", IfHolds: NotContradicted, Text: "The steps of its proof " +
+					"give the constant 1/124.", Where: "Appendix B.4; Theorem 4.20 in §4.3.2",
+				Statistic: "What the same steps give at the best Δ, over the theorem, smallest " +
+					"over K = 2 to 1000 and ρ = 10⁻⁸ to 1; holds if at least 1",
 				Decide: exactly("steps", 3, func(v []float64) (float64, bool, string) {
 					return -v[0], -v[0] >= 1, fmt.Sprintf("tightest at K = %.0f, ρ = %.2g", v[1], v[2])
 				}), Why: theoremWhy,
 			},
 			{
-				ID: "relaxed", IfHolds: NotContradicted, Text: "T*(ν; ε) is at least T*_KL and at least T*_TV/ε.", Where: "Corollary 4.25 in §4.4",
-				Statistic: "T*(ν; ε), from below, over the larger of the two, smallest over random Bernoulli instances and ε = 0.001 to 10; holds if at least 1, up to 10⁻⁶, the gap of the certificate",
+				ID: "relaxed", IfHolds: NotContradicted, Text: "T*(ν; ε) is at least T*_KL and " +
+					"at least T*_TV/ε.", Where: "Corollary 4.25 in §4.4",
+				Statistic: "T*(ν; ε), from below, over the larger of the two, smallest over " +
+					"random Bernoulli instances and ε = 0.001 to 10; holds if at least 1, up to " +
+					"10⁻⁶, the gap of the certificate",
 				Decide: func(e *Evidence) (Finding, error) {
 					v, err := values(e, "relaxed", 2)
 					if err != nil {
@@ -430,28 +475,40 @@ func theoremsOfChapter4() Figure {
 					if err != nil {
 						return Finding{}, err
 					}
-					return exact(-v[0], -v[0] >= 1-1e-6, fmt.Sprintf("and at most %.3f times as much, at ε = %.3g, where T*_TV/ε is %.2f T*_KL: what the corollary gives away", w[0], w[1], w[2])), nil
+					return exact(-v[0], -v[0] >= 1-1e-6, fmt.Sprintf("and at most %.3f times as "+
+						"much, at ε = %.3g, where T*_TV/ε is %.2f T*_KL: what the corollary "+
+						"gives away", w[0], w[1], w[2])), nil
 				}, Why: theoremWhy,
 			},
 			{
-				ID: "closed-form", Text: "For Bernoulli arms T*_TV is 1/Δ_min + Σ 1/Δ_a.", Where: "Proposition 4.26 in §4.4",
-				Statistic: "What the proof's allocation attains, and what a mixture of nature's moves allows at most, both times the formula, farther from 1 of the two, over random instances of two to six arms; holds if both are 1 up to rounding",
+				ID: "closed-form", Text: "For Bernoulli arms T*_TV is 1/Δ_min + Σ 1/Δ_a.",
+				Where: "Proposition 4.26 in §4.4",
+				Statistic: "What the proof's allocation attains, and what a mixture of nature's " +
+					"moves allows at most, both times the formula, farther from 1 of the two, " +
+					"over random instances of two to six arms; holds if both are 1 up to rounding",
 				Decide: exactly("closed", 1, func(v []float64) (float64, bool, string) {
 					return 1 + v[0], v[0] < 1e-9, "both certificates agree; for means 0.75 and 0.625 it is 16"
 				}), Why: theoremWhy,
 			},
 			{
-				ID: "sandwich", IfHolds: NotContradicted, Text: "It is between 1/Δ_min and K/Δ_min.", Where: "Proposition 4.26 in §4.4",
-				Statistic: "T*_TV Δ_min/K, largest over the same instances, and T*_TV Δ_min, smallest; holds if at most 1 and at least 1",
+				ID: "sandwich", IfHolds: NotContradicted,
+				Text: "It is between 1/Δ_min and K/Δ_min.", Where: "Proposition 4.26 in §4.4",
+				Statistic: "T*_TV Δ_min/K, largest over the same instances, and T*_TV Δ_min, " +
+					"smallest; holds if at most 1 and at least 1",
 				Decide: exactly("sandwich", 2, func(v []float64) (float64, bool, string) {
-					return v[1], v[0] >= 1 && v[1] <= 1+1e-12, fmt.Sprintf("from above tight where all gaps are equal; from below never under %.2f, since the best arm counts beside the second", v[0])
+					return v[1], v[0] >= 1 && v[1] <= 1+1e-12,
+						fmt.Sprintf("from above tight where all gaps are equal; from below never "+
+							"under %.2f, since the best arm counts beside the second", v[0])
 				}), Why: theoremWhy,
 			},
 			{
-				ID: "pinsker", IfHolds: NotContradicted, Text: "T*_TV is at least √(2 T*_KL).", Where: "comment on Proposition 4.26, §4.4",
-				Statistic: "T*_TV over √(2 T*_KL), smallest over the same instances and two arms at ½ ± 0.005; holds if at least 1, up to 10⁻⁶",
+				ID: "pinsker", IfHolds: NotContradicted, Text: "T*_TV is at least √(2 T*_KL).",
+				Where: "comment on Proposition 4.26, §4.4",
+				Statistic: "T*_TV over √(2 T*_KL), smallest over the same instances and two arms " +
+					"at ½ ± 0.005; holds if at least 1, up to 10⁻⁶",
 				Decide: exactly("pinsker", 3, func(v []float64) (float64, bool, string) {
-					return -v[0], -v[0] >= 1-1e-6, fmt.Sprintf("tightest for best means %.3f and %.3f", v[1], v[2])
+					return -v[0], -v[0] >= 1-1e-6, fmt.Sprintf("tightest for best means %.3f and "+
+						"%.3f", v[1], v[2])
 				}), Why: theoremWhy,
 			},
 		},

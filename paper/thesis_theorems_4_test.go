@@ -16,10 +16,11 @@ func TestChapter4ComesOutEachWay(t *testing.T) {
 		"bases":            {one("bases", 1), one("bases", 1.1)},
 		"minimax":          {one("rule", -40), one("rule", -0.9)},
 		"minimax-constant": {one("steps", -3), one("steps", -0.9)},
-		"relaxed":          {{"relaxed": {-1, 1}, "gives away": {1, 1, 1}}, {"relaxed": {-0.9, 1}, "gives away": {1, 1, 1}}},
-		"closed-form":      {one("closed", 0), one("closed", 0.1)},
-		"sandwich":         {{"sandwich": {2, 1}}, {"sandwich": {2, 1.1}}},
-		"pinsker":          {one("pinsker", -1), one("pinsker", -0.9)},
+		"relaxed": {{"relaxed": {-1, 1}, "gives away": {1, 1, 1}},
+			{"relaxed": {-0.9, 1}, "gives away": {1, 1, 1}}},
+		"closed-form": {one("closed", 0), one("closed", 0.1)},
+		"sandwich":    {{"sandwich": {2, 1}}, {"sandwich": {2, 1.1}}},
+		"pinsker":     {one("pinsker", -1), one("pinsker", -0.9)},
 	})
 }
 

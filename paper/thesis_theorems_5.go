@@ -15,7 +15,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// delta5 is the δ at which claims of zCDP are audited: large, so that a test needs no games without number.
+// delta5 is the δ at which claims of zCDP are audited: large, so that a test needs no
+// games without number.
 const delta5 = 0.05
 
 // A promised is a policy that 000 proves to be private, and how it is audited.
@@ -32,18 +33,28 @@ func promisedPolicies() []promised {
 	pure, zcdp := privacy.Pure{Epsilon: 1}, privacy.ZCDP{Rho: 0.5}
 	view, interactive := []audit.Model{audit.View}, []audit.Model{audit.View, audit.Table, audit.Interactive}
 	return []promised{
-		{"adap-ucb", "Theorem 5.2 in §5.2; proof in Appendix C.1.2", "Episodes that double and forget, with Laplace noise in each mean, are ε-View DP: AdaP-UCB.", "adap-ucb", pure, 128, view, false},
-		{"adap-klucb", "Theorem 5.2 in §5.2; proof in Appendix C.1.2", "And so is AdaP-KLUCB, under Interactive DP as well.", "adap-klucb", pure, 128, interactive, false},
-		{"adac-ucb", "Theorem 5.5 in §5.3.1", "AdaC-UCB is ρ-Interactive zCDP.", "adac-ucb", zcdp, 128, interactive, false},
-		{"adac-gope", "Theorem 5.11 in §5.3.2", "AdaC-GOPE is ρ-Interactive zCDP.", "adac-gope", zcdp, 1 << 15, nil, false},
-		{"adac-oful", "Theorem 5.14 in §5.3.3", "AdaC-OFUL is ρ-Interactive zCDP.", "adac-oful", zcdp, 16, nil, false},
-		{"adap-tt", "Theorem 5.20 in §5.4.2; proof in Appendix C.1.3", "AdaP-TT is ε-Interactive DP.", "adap-tt", pure, 1 << 10, interactive, true},
-		{"adap-tt-star", "Theorem 5.23 in §5.4.3; proof in Appendix C.1.3", "AdaP-TT* is ε-Interactive DP.", "adap-tt-star", pure, 1 << 10, interactive, true},
+		{"adap-ucb", "Theorem 5.2 in §5.2; proof in Appendix C.1.2",
+			"Episodes that double and forget, with Laplace noise in each mean, are ε-View DP: " +
+				"AdaP-UCB.", "adap-ucb", pure, 128, view, false},
+		{"adap-klucb", "Theorem 5.2 in §5.2; proof in Appendix C.1.2",
+			"And so is AdaP-KLUCB, under Interactive DP as well.", "adap-klucb", pure, 128, interactive, false},
+		{"adac-ucb", "Theorem 5.5 in §5.3.1", "AdaC-UCB is ρ-Interactive zCDP.", "adac-ucb", zcdp,
+			128, interactive, false},
+		{"adac-gope", "Theorem 5.11 in §5.3.2", "AdaC-GOPE is ρ-Interactive zCDP.", "adac-gope",
+			zcdp, 1 << 15, nil, false},
+		{"adac-oful", "Theorem 5.14 in §5.3.3", "AdaC-OFUL is ρ-Interactive zCDP.", "adac-oful",
+			zcdp, 16, nil, false},
+		{"adap-tt", "Theorem 5.20 in §5.4.2; proof in Appendix C.1.3",
+			"AdaP-TT is ε-Interactive DP.", "adap-tt", pure, 1 << 10, interactive, true},
+		{"adap-tt-star", "Theorem 5.23 in §5.4.3; proof in Appendix C.1.3",
+			"AdaP-TT* is ε-Interactive DP.", "adap-tt-star", pure, 1 << 10, interactive, true},
 	}
 }
 
-// audited is the best attack on a policy, or on a twin of it that has less noise than it is charged for.
-func (g promised) audited(ctx context.Context, games, pilot int, gamma float64, broken bool) (audit.Finding, error) {
+// audited is the best attack on a policy, or on a twin of it that has less noise than
+// it is charged for.
+func (g promised) audited(ctx context.Context, games, pilot int, gamma float64,
+	broken bool) (audit.Finding, error) {
 	key := noise.Key{Seed: 21520, Experiment: "thesis-5.14 " + g.claim}
 	delta := 0.0
 	if _, ok := g.budget.(privacy.Pure); !ok {
@@ -77,11 +88,12 @@ func (g promised) audited(ctx context.Context, games, pilot int, gamma float64, 
 	if broken {
 		s = s.Broken(audit.HalfScale)
 	}
-	return audit.PolicyAudit{Subject: s, Adversaries: audit.Adversaries(s.Arms, s.Horizon, g.models...), Delta: delta, Gamma: gamma, Games: games, Pilot: pilot, Key: key}.Run(ctx)
+	return audit.PolicyAudit{Subject: s, Adversaries: audit.Adversaries(s.Arms, s.Horizon,
+		g.models...), Delta: delta, Gamma: gamma, Games: games, Pilot: pilot, Key: key}.Run(ctx)
 }
 
-// unrefuted holds unless the lower bound of an audit is above what was claimed: that the best attack
-// stays below a claim proves nothing, and says so.
+// unrefuted holds unless the lower bound of an audit is above what was claimed: that the best
+// attack stays below a claim proves nothing, and says so.
 func unrefuted(name string) func(e *Evidence) (Finding, error) {
 	return func(e *Evidence) (Finding, error) {
 		v, err := values(e, "audit "+name, 4)
@@ -92,17 +104,25 @@ func unrefuted(name string) func(e *Evidence) (Finding, error) {
 		return Finding{
 			Answer: map[bool]Answer{false: Holds, true: Fails}[low > claimed],
 			Value:  estimate / claimed, Low: low / claimed, High: v[2] / claimed, Runs: e.Numbers.Runs,
-			Detail: fmt.Sprintf("the best attack has at least ε = %.3f of %.3f that is claimed; its errors as counted have %.3f", low, claimed, estimate),
+			Detail: fmt.Sprintf("the best attack has at least ε = %.3f of %.3f that is claimed; "+
+				"its errors as counted have %.3f", low, claimed, estimate),
 		}, nil
 	}
 }
 
 func privacyOfChapter5() Figure {
 	f := Figure{
-		ID: "thesis-5.14", Source: "000", Where: "Theorems 5.2, 5.5, 5.11, 5.14, 5.20 and 5.23, §5.2 to §5.4", Title: "The best attacks on the policies of chapter 5",
-		About: "Each policy plays games in which one reward is 0 or 1 and all others are the adversary's; the attacker sees all releases, which is more than the plays. Neighbours, continuations, score and threshold are searched for on games of their own; then ε is bounded from below. " +
-			"An audit refutes a claim or does not: that the best attack stays below what is proved is no proof, and how near it comes says how much of the noise is needed.",
-		Chosen: "ε = 1, ρ = ½ (at δ = 0.05, where it is the ε of the tightest conversion), two arms, at most 128 rounds for finite arms, 16 to 32 768 elsewhere; 300 000 games each (quick: 10 000), at 99 % over the seven.",
+		ID: "thesis-5.14", Source: "000", Where: "Theorems 5.2, 5.5, 5.11, 5.14, 5.20 and 5.23, " +
+			"§5.2 to §5.4", Title: "The best attacks on the policies of chapter 5",
+		About: "Each policy plays games in which one reward is 0 or 1 and all others are the " +
+			"adversary's; the attacker sees all releases, which is more than the plays. " +
+			"Neighbours, continuations, score and threshold are searched for on games of their " +
+			"own; then ε is bounded from below. " +
+			"An audit refutes a claim or does not: that the best attack stays below what is " +
+			"proved is no proof, and how near it comes says how much of the noise is needed.",
+		Chosen: "ε = 1, ρ = ½ (at δ = 0.05, where it is the ε of the tightest conversion), two " +
+			"arms, at most 128 rounds for finite arms, 16 to 32 768 elsewhere; 300 000 games " +
+			"each (quick: 10 000), at 99 % over the seven.",
 		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
 			games, pilot := 300_000, 2048
 			if p == Quick {
@@ -123,8 +143,9 @@ func privacyOfChapter5() Figure {
 	for _, g := range promisedPolicies() {
 		f.Claims = append(f.Claims, Claim{
 			ID: g.claim, IfHolds: NotContradicted, Text: g.text, Where: g.theorem,
-			Statistic: "ε of the best attack over what is claimed, by its errors as counted, and the lower bound; fails if the bound is above 1",
-			Decide:    unrefuted(g.claim), Why: theoremWhy,
+			Statistic: "ε of the best attack over what is claimed, by its errors as counted, and " +
+				"the lower bound; fails if the bound is above 1",
+			Decide: unrefuted(g.claim), Why: theoremWhy,
 		})
 	}
 	return f
@@ -133,7 +154,8 @@ func privacyOfChapter5() Figure {
 // beta520 is the allocation of Top Two policies in the catalog.
 const beta520 = 0.5
 
-// asymptotically judges mean stopping times over an upper bound for δ → 0 at a small δ: below it holds. Above it decides only if they did not come nearer from a larger δ.
+// asymptotically judges mean stopping times over an upper bound for δ → 0 at a small δ: below it
+// holds. Above it decides only if they did not come nearer from a larger δ.
 func asymptotically(policy string) func(e *Evidence) (Finding, error) {
 	return func(e *Evidence) (Finding, error) {
 		small, err := cellsOf(e, "small", []string{policy})
@@ -152,7 +174,9 @@ func asymptotically(policy string) func(e *Evidence) (Finding, error) {
 				return Finding{}, fmt.Errorf("paper: no upper bound for %s", c.Label())
 			}
 			h := x.half(len(small))
-			f := Below(x.mean/a, (x.mean-h)/a, (x.mean+h)/a, 1, x.runs, fmt.Sprintf("%s: %.3f of the bound at δ = %.0g, %.3f at %.0g", c.Label(), x.mean/a, c.Identify.Risk, y.mean/b, large.Identify.Risk))
+			f := Below(x.mean/a, (x.mean-h)/a, (x.mean+h)/a, 1, x.runs,
+				fmt.Sprintf("%s: %.3f of the bound at δ = %.0g, %.3f at %.0g", c.Label(), x.mean/a,
+					c.Identify.Risk, y.mean/b, large.Identify.Risk))
 			if f.Answer == Fails && x.mean/a < y.mean/b {
 				f.Answer = Undecided
 			}
@@ -170,7 +194,8 @@ func largestOf(parts []Finding) Finding {
 	}
 	for _, p := range parts {
 		if p.Value > f.Value {
-			f.Value, f.Low, f.High, f.Runs, f.Detail = p.Value, p.Low, p.High, p.Runs, fmt.Sprintf("tightest at %s; of %d cells all hold", p.Detail, len(parts))
+			f.Value, f.Low, f.High, f.Runs, f.Detail = p.Value, p.Low, p.High, p.Runs,
+				fmt.Sprintf("tightest at %s; of %d cells all hold", p.Detail, len(parts))
 		}
 	}
 	return f
@@ -244,9 +269,16 @@ func samplesOfChapter5() Figure {
 		})
 	}
 	return Figure{
-		ID: "thesis-5.20", Source: "000", Where: "Theorems 5.20 and 5.23, §5.4.2 and §5.4.3", Title: "Stopping times of AdaP-TT and AdaP-TT* as the risk goes to 0",
-		About:  "Both theorems bound E τ/log(1/δ) in the limit δ → 0. Mean stopping times at δ = 10⁻¹⁶ and 10⁻³⁰⁰ over that bound times log(1/δ), and the comments on the bounds as numbers over random instances.",
-		Chosen: "Three instances of Bernoulli arms with distinct means, ε = 0.05, 0.5 and 5, β = ½, thresholds as proved. A bound for δ → 0 says nothing at a given δ: below it the claim is not contradicted; above it, it would be undecided as long as stopping times come nearer. The smaller δ was 10⁻⁶⁴ at first, where a cell of 18 was 1 to 3 % above its bound; 10⁻³⁰⁰ is near the smallest number of the machine.",
+		ID: "thesis-5.20", Source: "000", Where: "Theorems 5.20 and 5.23, §5.4.2 and §5.4.3",
+		Title: "Stopping times of AdaP-TT and AdaP-TT* as the risk goes to 0",
+		About: "Both theorems bound E τ/log(1/δ) in the limit δ → 0. Mean stopping times at δ = " +
+			"10⁻¹⁶ and 10⁻³⁰⁰ over that bound times log(1/δ), and the comments on the bounds as " +
+			"numbers over random instances.",
+		Chosen: "Three instances of Bernoulli arms with distinct means, ε = 0.05, 0.5 and 5, β = " +
+			"½, thresholds as proved. A bound for δ → 0 says nothing at a given δ: below it the " +
+			"claim is not contradicted; above it, it would be undecided as long as stopping " +
+			"times come nearer. The smaller δ was 10⁻⁶⁴ at first, where a cell of 18 was 1 to 3 " +
+			"% above its bound; 10⁻³⁰⁰ is near the smallest number of the machine.",
 		Experiments: []Experiment{
 			{Name: "large", File: "thesis-5.20.yaml", Quick: runs(40)},
 			{Name: "small", File: "thesis-5.20-small.yaml", Quick: runs(40)},
@@ -264,38 +296,57 @@ func samplesOfChapter5() Figure {
 		},
 		Claims: []Claim{
 			{
-				ID: "adap-tt", IfHolds: NotContradicted, Text: "AdaP-TT has limsup E τ/log(1/δ) ≤ 4 T*_{KL,β}(1 + √(1 + Δ_max²/(2σ⁴ε²))), for distinct means.", Where: "Theorem 5.20 in §5.4.2",
-				Statistic: "Mean stopping time at δ = 10⁻³⁰⁰ over the bound, each instance and ε; holds if all are below 1", Decide: asymptotically("adap-tt"), Why: theoremWhy,
+				ID: "adap-tt", IfHolds: NotContradicted, Text: "AdaP-TT has limsup E τ/log(1/δ) " +
+					"≤ 4 T*_{KL,β}(1 + √(1 + Δ_max²/(2σ⁴ε²))), for distinct means.",
+				Where: "Theorem 5.20 in §5.4.2",
+				Statistic: "Mean stopping time at δ = 10⁻³⁰⁰ over the bound, each instance and " +
+					"ε; holds if all are below 1", Decide: asymptotically("adap-tt"), Why: theoremWhy,
 			},
 			{
-				ID: "adap-tt-star", IfHolds: NotContradicted, Text: "AdaP-TT* has limsup E τ/log(1/δ) ≤ 4 T*_{KL,β} g₁(Δ_max/(σ²ε)) if Δ_max < 3ε, else 12 T*_{ε,β} g₂/σ².", Where: "Theorem 5.23 in §5.4.3",
-				Statistic: "Mean stopping time at δ = 10⁻³⁰⁰ over the bound, each instance and ε; holds if all are below 1", Decide: asymptotically("adap-tt-star"), Why: theoremWhy,
+				ID: "adap-tt-star", IfHolds: NotContradicted, Text: "AdaP-TT* has limsup E " +
+					"τ/log(1/δ) ≤ 4 T*_{KL,β} g₁(Δ_max/(σ²ε)) if Δ_max < 3ε, else 12 T*_{ε,β} " +
+					"g₂/σ².", Where: "Theorem 5.23 in §5.4.3",
+				Statistic: "Mean stopping time at δ = 10⁻³⁰⁰ over the bound, each instance and " +
+					"ε; holds if all are below 1", Decide: asymptotically("adap-tt-star"), Why: theoremWhy,
 			},
 			{
-				ID: "g1", Text: "g₁ is increasing on [0, 12], g₁(0) = 1 and g₁(12) ≤ 10.", Where: "Theorem 5.23 in §5.4.3",
-				Statistic: "g₁(12) by bisection, and the largest fall of g₁ between tenths; holds if at most 10, 0, and g₁(0) = 1",
+				ID: "g1", Text: "g₁ is increasing on [0, 12], g₁(0) = 1 and g₁(12) ≤ 10.",
+				Where: "Theorem 5.23 in §5.4.3",
+				Statistic: "g₁(12) by bisection, and the largest fall of g₁ between tenths; " +
+					"holds if at most 10, 0, and g₁(0) = 1",
 				Decide: exactly("g1", 3, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 10 && math.Abs(v[1]-1) < 1e-9 && v[2] <= 0, fmt.Sprintf("g₁(0) = %.6f", v[1])
+					return v[0], v[0] <= 10 && math.Abs(v[1]-1) < 1e-9 && v[2] <= 0,
+						fmt.Sprintf("g₁(0) = %.6f", v[1])
 				}), Why: theoremWhy,
 			},
 			{
-				ID: "sixteen", IfHolds: NotContradicted, Text: "Without privacy the bound of AdaP-TT is at most 16 times T*_KL of Gaussian arms, at β = ½.", Where: "comment on Theorem 5.20, §5.4.2",
-				Statistic: "The bound at ε = +Inf over T*_KL, from below, largest over random instances; holds if at most 16", Decide: of("sixteen", 16), Why: theoremWhy,
+				ID: "sixteen", IfHolds: NotContradicted, Text: "Without privacy the bound of " +
+					"AdaP-TT is at most 16 times T*_KL of Gaussian arms, at β = ½.",
+				Where: "comment on Theorem 5.20, §5.4.2",
+				Statistic: "The bound at ε = +Inf over T*_KL, from below, largest over random " +
+					"instances; holds if at most 16", Decide: of("sixteen", 16), Why: theoremWhy,
 			},
 			{
-				ID: "eight", IfHolds: NotContradicted, Text: "If Δ_min ≥ 3ε, then 12 T*_{ε,β} is at most 8 T*_TV/ε.", Where: "comment on Theorem 5.23, §5.4.3",
-				Statistic: "12 T*_{ε,½} over T*_TV/ε, largest over random Bernoulli instances and four ε; holds if at most 8", Decide: of("eight", 8), Why: theoremWhy,
+				ID: "eight", IfHolds: NotContradicted, Text: "If Δ_min ≥ 3ε, then 12 T*_{ε,β} is " +
+					"at most 8 T*_TV/ε.", Where: "comment on Theorem 5.23, §5.4.3",
+				Statistic: "12 T*_{ε,½} over T*_TV/ε, largest over random Bernoulli instances " +
+					"and four ε; holds if at most 8", Decide: of("eight", 8), Why: theoremWhy,
 			},
 			{
-				ID: "forty-eight", IfHolds: NotContradicted, Text: "As ε → 0 the bound of AdaP-TT* is at most 48 times the lower bound T*_TV/ε.", Where: "comment on Theorem 5.23, §5.4.3",
-				Statistic: "The bound over T*_TV/ε at ε = Δ_min/(3·10⁶), largest over random instances; holds if at most 48", Decide: of("48", 48), Why: theoremWhy,
+				ID: "forty-eight", IfHolds: NotContradicted, Text: "As ε → 0 the bound of " +
+					"AdaP-TT* is at most 48 times the lower bound T*_TV/ε.",
+				Where: "comment on Theorem 5.23, §5.4.3",
+				Statistic: "The bound over T*_TV/ε at ε = Δ_min/(3·10⁶), largest over random " +
+					"instances; holds if at most 48", Decide: of("48", 48), Why: theoremWhy,
 			},
 		},
 	}
 }
 
-// overUpper judges mean regrets over an upper bound at a cell's ε or ρ, all cells of a policy; it shows where the bound is tightest.
-func overUpper(experiment, policy, name string, of func(x float64) privacy.Budget) func(e *Evidence) (Finding, error) {
+// overUpper judges mean regrets over an upper bound at a cell's ε or ρ, all cells of a policy; it
+// shows where the bound is tightest.
+func overUpper(experiment, policy, name string,
+	of func(x float64) privacy.Budget) func(e *Evidence) (Finding, error) {
 	return func(e *Evidence) (Finding, error) {
 		r, err := e.Results(experiment)
 		if err != nil {
@@ -319,7 +370,8 @@ func overUpper(experiment, policy, name string, of func(x float64) privacy.Budge
 			}
 			m := meanOf(c.FinalRegret)
 			h := m.half(len(cells))
-			parts = append(parts, Below(m.mean/b, (m.mean-h)/b, (m.mean+h)/b, 1, m.runs, fmt.Sprintf("%s, %s: %.0f of %.0f", c.Instance, c.Budget, m.mean, b)))
+			parts = append(parts, Below(m.mean/b, (m.mean-h)/b, (m.mean+h)/b, 1, m.runs,
+				fmt.Sprintf("%s, %s: %.0f of %.0f", c.Instance, c.Budget, m.mean, b)))
 		}
 		return largestOf(parts), nil
 	}
@@ -340,7 +392,8 @@ func sweep5() map[string][]float64 {
 	return all
 }
 
-// An entry is a row of Table 5.2: an experiment, its policy, and the expression of the table for a horizon and a ρ.
+// An entry is a row of Table 5.2: an experiment, its policy, and the expression of the table for a
+// horizon and a ρ.
 type entry struct {
 	experiment, policy string
 	of                 func(instance string, t, rho float64) float64
@@ -362,7 +415,8 @@ func table52() []entry {
 	}
 }
 
-// staysBelow holds if the largest ratio of regret to a row's expression is no larger at the horizon than decades before.
+// staysBelow holds if the largest ratio of regret to a row's expression is no larger at the horizon
+// than decades before.
 func (row entry) staysBelow(decades float64) func(e *Evidence) (Finding, error) {
 	return func(e *Evidence) (Finding, error) {
 		r, err := e.Results(row.experiment)
@@ -394,7 +448,8 @@ func (row entry) staysBelow(decades float64) func(e *Evidence) (Finding, error) 
 			}
 		}
 		v, lo, hi := x[1].over(x[0])
-		return Below(v, lo, hi, 1, x[1].runs, fmt.Sprintf("%.3g times the expression at T = %.0e (%s), %.3g at %.0e", x[1].mean, float64(end), where, x[0].mean, float64(early))), nil
+		return Below(v, lo, hi, 1, x[1].runs, fmt.Sprintf("%.3g times the expression at T = %.0e "+
+			"(%s), %.3g at %.0e", x[1].mean, float64(end), where, x[0].mean, float64(early))), nil
 	}
 }
 
@@ -404,16 +459,27 @@ func regretOfChapter5() Figure {
 	order := func(id, text, theorem string, decades float64, row entry) Claim {
 		return Claim{
 			ID: id, IfHolds: NotContradicted, Text: text, Where: theorem,
-			Statistic: fmt.Sprintf("Mean regret over the table's expression without its constants, largest over instances and ρ, at the horizon over %g decades before; holds if below 1: an order with any constant is not outgrown", decades),
-			Decide:    row.staysBelow(decades), Why: "An order says nothing of any two horizons; where the ratio still grows, they are too early. They are of one dimension, so that of d nothing is seen: for large d the linear row falls with 001 Theorem 4 (page zcdp-theorems).",
+			Statistic: fmt.Sprintf("Mean regret over the table's expression without its "+
+				"constants, largest over instances and ρ, at the horizon over %g decades before; "+
+				"holds if below 1: an order with any constant is not outgrown", decades),
+			Decide: row.staysBelow(decades), Why: "An order says nothing of any two horizons; " +
+				"where the ratio still grows, they are too early. They are of one dimension, so " +
+				"that of d nothing is seen: for large d the linear row falls with 001 Theorem 4 " +
+				"(page zcdp-theorems).",
 		}
 	}
 	return Figure{
-		ID: "thesis-c.7", Source: "000", Where: "Theorem C.7, Appendix C.2.4, and Table 5.2, §5.3", Title: "Bounds on regret without gaps",
-		About: "The regret of AdaP-UCB over the bound of Theorem C.7, and of AdaC-UCB over that of Appendix C.2.6, over gaps, arms and budgets; and the three rows of Table 5.2, which are orders. " +
-			"Theorem C.7 splits (C.13) into a sum, which its proof gives; that (C.12) loses a factor of up to 1.5 does not matter to it.",
-		Chosen: "One arm of mean ½ and one or nine that are 0.003 to 0.5 below it, T = 10⁶ (Table 5.2: to 10⁸), β = 3.1. Linear and contextual: ten actions in three dimensions, as in Figure 5.5 and 5.6.",
-		Voids:  "Linear and contextual: " + voidLinear,
+		ID: "thesis-c.7", Source: "000", Where: "Theorem C.7, Appendix C.2.4, and Table 5.2, §5.3",
+		Title: "Bounds on regret without gaps",
+		About: "The regret of AdaP-UCB over the bound of Theorem C.7, and of AdaC-UCB over that " +
+			"of Appendix C.2.6, over gaps, arms and budgets; and the three rows of Table 5.2, " +
+			"which are orders. " +
+			"Theorem C.7 splits (C.13) into a sum, which its proof gives; that (C.12) loses a " +
+			"factor of up to 1.5 does not matter to it.",
+		Chosen: "One arm of mean ½ and one or nine that are 0.003 to 0.5 below it, T = 10⁶ " +
+			"(Table 5.2: to 10⁸), β = 3.1. Linear and contextual: ten actions in three " +
+			"dimensions, as in Figure 5.5 and 5.6.",
+		Voids: "Linear and contextual: " + voidLinear,
 		Experiments: []Experiment{
 			{Name: "free", File: "thesis-c.7.yaml", Quick: runs(20)},
 			{Name: "finite", File: "thesis-5.table-finite.yaml", Quick: runs(20)},
@@ -422,18 +488,26 @@ func regretOfChapter5() Figure {
 		},
 		Claims: []Claim{
 			{
-				ID: "gap-free", IfHolds: NotContradicted, Text: "The regret of AdaP-UCB is at most 3β/(β − 3) Σ Δ + 8√(βKT log T) + 16βK log T/ε.", Where: "Theorem C.7 in Appendix C.2",
+				ID: "gap-free", IfHolds: NotContradicted, Text: "The regret of AdaP-UCB is at " +
+					"most 3β/(β − 3) Σ Δ + 8√(βKT log T) + 16βK log T/ε.", Where: "Theorem C.7 in Appendix C.2",
 				Statistic: "Mean final regret over the bound, each instance and ε; holds if all are below 1",
-				Decide:    overUpper("free", "adap-ucb", "thesis-C.7", func(x float64) privacy.Budget { return privacy.Pure{Epsilon: x} }), Why: theoremWhy,
+				Decide: overUpper("free", "adap-ucb", "thesis-C.7", func(x float64) privacy.Budget {
+					return privacy.Pure{Epsilon: x}
+				}), Why: theoremWhy,
 			},
 			{
-				ID: "gap-free-zcdp", IfHolds: NotContradicted, Text: "That of AdaC-UCB is at most 4√(2βKT log T) + 8K√(β log T/ρ) + 3β/(β − 3) Σ Δ.", Where: "Appendix C.2; Theorem 5.6 in §5.3.1",
+				ID: "gap-free-zcdp", IfHolds: NotContradicted, Text: "That of AdaC-UCB is at " +
+					"most 4√(2βKT log T) + 8K√(β log T/ρ) + 3β/(β − 3) Σ Δ.",
+				Where:     "Appendix C.2; Theorem 5.6 in §5.3.1",
 				Statistic: "Mean final regret over the bound, each instance and ρ; holds if all are below 1",
 				Decide:    overUpper("finite", "adac-ucb", "zcdp-11", rho), Why: theoremWhy,
 			},
-			order("table-finite", "Finite arms: O(√(KT log T)) + O(K√(log T/ρ)).", "Table 5.2 in §5.3.3; Theorem 5.6 in §5.3.1", 2, rows[0]),
-			order("table-linear", "Linear bandits: O(√(dT log(KT))) + O((d/√ρ) log^{3/2}(KT)).", "Table 5.2 in §5.3.3; Theorem 5.12 in §5.3.2", 2, rows[1]),
-			order("table-contextual", "Linear contextual bandits: O(d log(T)√T) + O((d²/√ρ) log²T).", "Table 5.2 and Theorem 5.17 in §5.3.3", 1, rows[2]),
+			order("table-finite", "Finite arms: O(√(KT log T)) + O(K√(log T/ρ)).",
+				"Table 5.2 in §5.3.3; Theorem 5.6 in §5.3.1", 2, rows[0]),
+			order("table-linear", "Linear bandits: O(√(dT log(KT))) + O((d/√ρ) log^{3/2}(KT)).",
+				"Table 5.2 in §5.3.3; Theorem 5.12 in §5.3.2", 2, rows[1]),
+			order("table-contextual", "Linear contextual bandits: O(d log(T)√T) + O((d²/√ρ) log²T).",
+				"Table 5.2 and Theorem 5.17 in §5.3.3", 1, rows[2]),
 		},
 	}
 }

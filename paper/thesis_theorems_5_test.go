@@ -12,7 +12,8 @@ import (
 func TestPrivacyOfChapter5ComesOutEachWay(t *testing.T) {
 	cases := map[string][2]numbersOf{}
 	for _, g := range promisedPolicies() {
-		cases[g.claim] = [2]numbersOf{{"audit " + g.claim: {0.8, 1.1, 1.2, 1}}, {"audit " + g.claim: {1.1, 1.2, 1.3, 1}}}
+		cases[g.claim] = [2]numbersOf{{"audit " + g.claim: {0.8, 1.1, 1.2, 1}},
+			{"audit " + g.claim: {1.1, 1.2, 1.3, 1}}}
 	}
 	eachWay(t, privacyOfChapter5(), cases)
 }
@@ -29,7 +30,8 @@ func TestTwinsOfChapter5AreTold(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", g.claim, err)
 			}
-			t.Logf("%s, broken %v: at least %.3f of %.3f, best attack %.3f", g.claim, broken, f.Low, f.Claimed, f.Estimate)
+			t.Logf("%s, broken %v: at least %.3f of %.3f, best attack %.3f", g.claim, broken, f.Low,
+				f.Claimed, f.Estimate)
 			if f.Refuted != broken {
 				t.Errorf("%s, broken %v: at least %v of %v", g.claim, broken, f.Low, f.Claimed)
 			}
@@ -56,7 +58,8 @@ func TestSamplesOfChapter5ComeOutEachWay(t *testing.T) {
 		"forty-eight": {one("48", 40), one("48", 49)},
 	})
 	of := func(policy string, risk, upper, ratio float64) *experiment.Results {
-		c := experiment.CellResult{CellInfo: experiment.CellInfo{Instance: "two", Policy: policy, Budget: "epsilon=1"}}
+		c := experiment.CellResult{CellInfo: experiment.CellInfo{Instance: "two", Policy: policy,
+			Budget: "epsilon=1"}}
 		c.Identify = &experiment.IdentifyCell{Risk: risk, AsymptoticUpper: upper}
 		c.FinalStoppingTime = fiftyRuns(ratio * upper)
 		return &experiment.Results{Cells: []experiment.CellResult{c}}
@@ -66,10 +69,12 @@ func TestSamplesOfChapter5ComeOutEachWay(t *testing.T) {
 			large, small float64
 			want         Answer
 		}{{2, 0.9, Holds}, {2, 1.5, Undecided}, {1.2, 1.5, Fails}, {2, 1, Undecided}} {
-			e := &Evidence{Experiments: map[string]*experiment.Results{"large": of(policy, 1e-4, 100, c.large), "small": of(policy, 1e-64, 1600, c.small)}}
+			e := &Evidence{Experiments: map[string]*experiment.Results{"large": of(policy, 1e-4,
+				100, c.large), "small": of(policy, 1e-64, 1600, c.small)}}
 			claim := claimOf(t, figure, policy)
 			if f, err := claim.Decide(e); err != nil || f.Answer != c.want {
-				t.Errorf("%s at %v and then %v of the bound: %+v, %v, want %s", policy, c.large, c.small, f, err, c.want)
+				t.Errorf("%s at %v and then %v of the bound: %+v, %v, want %s", policy, c.large,
+					c.small, f, err, c.want)
 			}
 		}
 	}
@@ -82,18 +87,26 @@ func TestRegretOfChapter5ComesOutEachWay(t *testing.T) {
 		claim, experiment, policy, budget string
 		instances                         []string
 		horizon, early                    int
-		holds, fails                      [2]float64 // regret at the earlier round and at the horizon
+		// regret at the earlier round and at the horizon
+		holds, fails [2]float64
 	}{
-		{"gap-free", "free", "adap-ucb", "epsilon=1", finite, 1_000_000, 10_000, [2]float64{1, 1000}, [2]float64{1, 1e7}},
-		{"gap-free-zcdp", "finite", "adac-ucb", "rho=0.01", finite, 1_000_000, 10_000, [2]float64{1, 1000}, [2]float64{1, 1e7}},
-		{"table-finite", "finite", "adac-ucb", "rho=0.01", finite, 1_000_000, 10_000, [2]float64{1000, 1000}, [2]float64{1000, 1e6}},
-		{"table-linear", "linear", "adac-gope", "rho=0.01", []string{"sphere"}, 1_000_000, 10_000, [2]float64{1000, 1000}, [2]float64{1000, 1e6}},
-		{"table-contextual", "contextual", "adac-oful", "rho=0.01", []string{"gaussian"}, 100_000, 10_000, [2]float64{1000, 1000}, [2]float64{1000, 1e6}},
+		{"gap-free", "free", "adap-ucb", "epsilon=1", finite, 1_000_000, 10_000,
+			[2]float64{1, 1000}, [2]float64{1, 1e7}},
+		{"gap-free-zcdp", "finite", "adac-ucb", "rho=0.01", finite, 1_000_000, 10_000,
+			[2]float64{1, 1000}, [2]float64{1, 1e7}},
+		{"table-finite", "finite", "adac-ucb", "rho=0.01", finite, 1_000_000, 10_000,
+			[2]float64{1000, 1000}, [2]float64{1000, 1e6}},
+		{"table-linear", "linear", "adac-gope", "rho=0.01", []string{"sphere"}, 1_000_000, 10_000,
+			[2]float64{1000, 1000}, [2]float64{1000, 1e6}},
+		{"table-contextual", "contextual", "adac-oful", "rho=0.01", []string{"gaussian"}, 100_000,
+			10_000, [2]float64{1000, 1000}, [2]float64{1000, 1e6}},
 	} {
 		for want, regret := range map[Answer][2]float64{Holds: c.holds, Fails: c.fails} {
-			r := &experiment.Results{Manifest: &experiment.Manifest{Horizon: c.horizon, Runs: 50, Checkpoints: []int{c.early, c.horizon}}}
+			r := &experiment.Results{Manifest: &experiment.Manifest{Horizon: c.horizon, Runs: 50,
+				Checkpoints: []int{c.early, c.horizon}}}
 			for _, in := range c.instances {
-				x := experiment.CellResult{CellInfo: experiment.CellInfo{Instance: in, Policy: c.policy, Budget: c.budget}}
+				x := experiment.CellResult{CellInfo: experiment.CellInfo{Instance: in,
+					Policy: c.policy, Budget: c.budget}}
 				x.FinalRegret = fiftyRuns(regret[1])
 				x.Regret = experiment.Curve{Mean: regret[:], SE: []float64{regret[0] / 1000, regret[1] / 1000}}
 				r.Cells = append(r.Cells, x)

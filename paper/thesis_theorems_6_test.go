@@ -46,8 +46,10 @@ func TestTwoPointsByHand(t *testing.T) {
 	}
 	variation, bayes := r.variation()
 	for name, x := range map[string][2]float64{
-		"plain at 0.42": {r.power(0.42, false), 0.3}, "tossed at 0.42": {r.power(0.42, true), 0.3 + 0.7*0.33/0.42},
-		"at 0.51": {r.power(0.51, false), 1}, "at 0": {r.power(0, true), 0}, "variation": {variation, 0.49}, "bayes": {bayes, 0.49},
+		"plain at 0.42":  {r.power(0.42, false), 0.3},
+		"tossed at 0.42": {r.power(0.42, true), 0.3 + 0.7*0.33/0.42},
+		"at 0.51":        {r.power(0.51, false), 1}, "at 0": {r.power(0, true), 0},
+		"variation": {variation, 0.49}, "bayes": {bayes, 0.49},
 	} {
 		if math.Abs(x[0]-x[1]) > 1e-12 {
 			t.Errorf("%s: %v, want %v", name, x[0], x[1])

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// eachWay decides claims of a figure from numbers by which they hold, and from others by which they fail.
+// eachWay decides claims of a figure from numbers by which they hold, and from others by
+// which they fail.
 func eachWay(t *testing.T, figure Figure, cases map[string][2]numbersOf) {
 	t.Helper()
 	for id, c := range cases {
@@ -95,12 +96,14 @@ func TestBrokenCompositionsAreTold(t *testing.T) {
 	}
 }
 
-// Randomised response by hand: δ = tanh(ε₀/2) at ε = 0, 0 at ε₀; ε₀ by itself; of two about the same bit twice that.
+// Randomised response by hand: δ = tanh(ε₀/2) at ε = 0, 0 at ε₀; ε₀ by itself; of two about the
+// same bit twice that.
 func TestChannelsByHand(t *testing.T) {
 	c := response(1, 1)
 	p := 1 / (1 + math.Exp(-1))
 	for name, x := range map[string][2]float64{
-		"δ(0)": {c.delta(0), math.Tanh(0.5)}, "δ(1)": {c.delta(1), 0}, "ε": {c.pure(), 1}, "ε of two": {c.beside(c).pure(), 2},
+		"δ(0)": {c.delta(0), math.Tanh(0.5)}, "δ(1)": {c.delta(1), 0}, "ε": {c.pure(), 1},
+		"ε of two":   {c.beside(c).pure(), 2},
 		"KL below ρ": {min(c.zcdp(), math.Tanh(0.5)), math.Tanh(0.5)},
 		"two, δ(½)":  {c.beside(c).delta(0.5), p*p - math.Exp(0.5)*(1-p)*(1-p)},
 		"formula":    {responsesDelta(2, 1, 0.5), p*p - math.Exp(0.5)*(1-p)*(1-p)},

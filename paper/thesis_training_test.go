@@ -25,7 +25,8 @@ func writeImages(t *testing.T, dir string, n, side int) {
 			images = append(images, byte(10*(i%10))+byte(state>>25))
 		}
 	}
-	for name, b := range map[string][]byte{"train-images-idx3-ubyte": images, "train-labels-idx1-ubyte": labels} {
+	for name, b := range map[string][]byte{"train-images-idx3-ubyte": images,
+		"train-labels-idx1-ubyte": labels} {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -40,8 +41,8 @@ func small(all []training) []training {
 	return all
 }
 
-// Chapter 7 on files: what was played is in the title and the notes; images that are not the published ones decide nothing; and what is kept
-// of some data is not taken for others.
+// Chapter 7 on files: what was played is in the title and the notes; images that are not the
+// published ones decide nothing; and what is kept of some data is not taken for others.
 func TestTracingOnFiles(t *testing.T) {
 	figure := thesis72()
 	plays := 0
@@ -57,7 +58,8 @@ func TestTracingOnFiles(t *testing.T) {
 	writeImages(t, data, 300, 28)
 	play := func() *Reproduction {
 		t.Helper()
-		r, err := Reproduce(t.Context(), []Figure{figure}, Options{Out: out, Preset: Quick, Data: data, Mixed: true})
+		r, err := Reproduce(t.Context(), []Figure{figure},
+			Options{Out: out, Preset: Quick, Data: data, Mixed: true})
 		if err != nil || r.Results[0].Failed != "" {
 			t.Fatalf("%+v, %v", r, err)
 		}
@@ -65,7 +67,8 @@ func TestTracingOnFiles(t *testing.T) {
 	}
 	r := play()
 	page := read(t, out, "thesis-7.2.html")
-	for _, want := range []string{"on other images in the files of Fashion-MNIST and on generated images", "not those published (SHA-256 ", "MIT licence",
+	for _, want := range []string{"on other images in the files of Fashion-MNIST and on " +
+		"generated images", "not those published (SHA-256 ", "MIT licence",
 		"at 7×7 pixels, batches of 64"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
@@ -91,29 +94,34 @@ func TestTracingOnFiles(t *testing.T) {
 		writeImages(t, data, c.n, c.side)
 		r, err := Reproduce(t.Context(), []Figure{figure}, Options{Out: out, Preset: Quick, Data: data})
 		if err != nil || !strings.Contains(r.Results[0].Failed, c.say) {
-			t.Errorf("%d images of %d pixels a side: %v, %q, must say %q", c.n, c.side, err, r.Results[0].Failed, c.say)
+			t.Errorf("%d images of %d pixels a side: %v, %q, must say %q", c.n, c.side, err,
+				r.Results[0].Failed, c.say)
 		}
 	}
 	if err := os.Remove(filepath.Join(data, "train-labels-idx1-ubyte")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Reproduce(t.Context(), []Figure{figure}, Options{Out: out, Preset: Quick, Data: data}); !errors.Is(err, ErrData) {
+	if _, err := Reproduce(t.Context(), []Figure{figure},
+		Options{Out: out, Preset: Quick, Data: data}); !errors.Is(err, ErrData) {
 		t.Errorf("images without labels: %v", err)
 	}
-	if _, err := Reproduce(t.Context(), []Figure{figure}, Options{Out: out, Preset: Quick, Data: t.TempDir()}); !errors.Is(err, ErrData) ||
+	if _, err := Reproduce(t.Context(), []Figure{figure},
+		Options{Out: out, Preset: Quick, Data: t.TempDir()}); !errors.Is(err, ErrData) ||
 		!strings.Contains(err.Error(), "Fashion-MNIST") {
 		t.Errorf("nothing there: %v", err)
 	}
 }
 
-// On the published images the claims of the linear model have verdicts, and those of the net have none; a threshold of ours alone decides nothing.
+// On the published images the claims of the linear model have verdicts, and those of the net have
+// none; a threshold of ours alone decides nothing.
 func TestTracingOnPublished(t *testing.T) {
 	f := &fashion{dir: "dir", sum: train.FashionMNISTSum}
 	figure := tracing(f, f.trainings)
 	if err := check([]Figure{figure}); err != nil {
 		t.Fatal(err)
 	}
-	if want := "Tracing an example in one epoch of gradient descent, on Fashion-MNIST and on generated images"; figure.Title != want {
+	if want := "Tracing an example in one epoch of gradient descent, on Fashion-MNIST and on " +
+		"generated images"; figure.Title != want {
 		t.Errorf("title %q, want %q", figure.Title, want)
 	}
 	canaries := func(numbers ...float64) *Evidence {

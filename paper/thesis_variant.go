@@ -16,7 +16,9 @@ func thesisC1() Figure {
 			return Finding{}, err
 		}
 		r, lo, hi := Ratio(a.FinalRegret, b.FinalRegret, cells)
-		return Finding{Value: r, Low: lo, High: hi, Runs: len(a.FinalRegret), Detail: fmt.Sprintf("ρ = %v: %.0f against %.0f", rho, meanOf(a.FinalRegret).mean, meanOf(b.FinalRegret).mean)}, nil
+		return Finding{Value: r, Low: lo, High: hi, Runs: len(a.FinalRegret),
+			Detail: fmt.Sprintf("ρ = %v: %.0f against %.0f", rho, meanOf(a.FinalRegret).mean,
+				meanOf(b.FinalRegret).mean)}, nil
 	}
 	less := func(policy string, threshold float64) func(e *Evidence) (Finding, error) {
 		return func(e *Evidence) (Finding, error) {
@@ -32,27 +34,39 @@ func thesisC1() Figure {
 		}
 	}
 	return Figure{
-		ID: "thesis-c.1", Source: "000", Where: "Figure C.1, Remark C.12", Title: "AdaC-GOPE and AdaC-GOPE-Var at T = 10⁷",
-		About: "AdaC-GOPE adds noise to the least-squares statistic, AdaC-GOPE-Var to each action's sum of rewards, at ρ = 0.001 to 1.",
-		Chosen: chosenDesign + "1000 runs where the source has 100, T = 10⁷ and the risk 0.001 of §5.5.2, since the source says \"the same setup\". It does not say how long the phases of AdaC-GOPE-Var are: both readings are played, those of AdaC-GOPE (same) and those " +
+		ID: "thesis-c.1", Source: "000", Where: "Figure C.1, Remark C.12",
+		Title: "AdaC-GOPE and AdaC-GOPE-Var at T = 10⁷",
+		About: "AdaC-GOPE adds noise to the least-squares statistic, AdaC-GOPE-Var to each " +
+			"action's sum of rewards, at ρ = 0.001 to 1.",
+		Chosen: chosenDesign + "1000 runs where the source has 100, T = 10⁷ and the risk 0.001 " +
+			"of §5.5.2, since the source says \"the same setup\". It does not say how long the " +
+			"phases of AdaC-GOPE-Var are: both readings are played, those of AdaC-GOPE (same) and those " +
 			"that its own noise asks for (own, our derivation).",
 		Voids:       voidLinear,
 		Experiments: []Experiment{{Name: "var", File: "thesis-c.1.yaml", Quick: quickHorizon(100, 1_000_000)}},
 		Claims: []Claim{
 			{
-				ID: "less", Where: "Remark C.12 and Figure C.1 in Appendix C.3", Text: "AdaC-GOPE has less regret than AdaC-GOPE-Var: read with phases of the variant that are long enough for its noise, as its own regret analysis needs.",
-				Statistic: "The ratio of mean final regrets, paired by run, at each of four ρ; holds if all are above 1", Decide: less(own, 1),
+				ID: "less", Where: "Remark C.12 and Figure C.1 in Appendix C.3",
+				Text: "AdaC-GOPE has less regret than AdaC-GOPE-Var: read with phases of the " +
+					"variant that are long enough for its noise, as its own regret analysis needs.",
+				Statistic: "The ratio of mean final regrets, paired by run, at each of four ρ; " +
+					"holds if all are above 1", Decide: less(own, 1),
 			},
 			{
-				ID: "less-same", Own: true, Text: "If the phases of AdaC-GOPE-Var are those of AdaC-GOPE (\"Step 4 changes to\", which can be read so), the two hardly differ: thresholds of elimination are wider than either noise.",
-				Statistic: "The ratio of mean final regrets, paired by run, at ρ = 0.001; holds if in 1 ± 0.02", Decide: func(e *Evidence) (Finding, error) {
+				ID: "less-same", Own: true, Text: "If the phases of AdaC-GOPE-Var are those of " +
+					"AdaC-GOPE (\"Step 4 changes to\", which can be read so), the two hardly " +
+					"differ: thresholds of elimination are wider than either noise.",
+				Statistic: "The ratio of mean final regrets, paired by run, at ρ = 0.001; holds " +
+					"if in 1 ± 0.02", Decide: func(e *Evidence) (Finding, error) {
 					f, err := ratio(e, same, 0.001, 1)
 					return Between(f.Value, f.Low, f.High, 0.98, 1.02, f.Runs, f.Detail), err
 				},
 			},
 			{
-				ID: "high-privacy", Where: "Remark C.12 and Figure C.1 in Appendix C.3", Text: "AdaC-GOPE's lead is largest in the high-privacy regime.",
-				Statistic: "The ratio of mean final regrets at ρ = 0.001, with phases of its own, minus that at ρ = 1; holds if it is above 0",
+				ID: "high-privacy", Where: "Remark C.12 and Figure C.1 in Appendix C.3",
+				Text: "AdaC-GOPE's lead is largest in the high-privacy regime.",
+				Statistic: "The ratio of mean final regrets at ρ = 0.001, with phases of its " +
+					"own, minus that at ρ = 1; holds if it is above 0",
 				Decide: func(e *Evidence) (Finding, error) {
 					a, err := ratio(e, own, 0.001, 2)
 					if err != nil {
@@ -62,9 +76,11 @@ func thesisC1() Figure {
 					if err != nil {
 						return Finding{}, err
 					}
-					return Above(a.Value-b.Value, a.Low-b.High, a.High-b.Low, 0, a.Runs, fmt.Sprintf("%.2f times at ρ = 0.001, %.2f at 1", a.Value, b.Value)), nil
+					return Above(a.Value-b.Value, a.Low-b.High, a.High-b.Low, 0, a.Runs,
+						fmt.Sprintf("%.2f times at ρ = 0.001, %.2f at 1", a.Value, b.Value)), nil
 				},
-				Why: "Both regrets are ruled by the noise there; where the ratio is the same, the lead is only larger in rounds.",
+				Why: "Both regrets are ruled by the noise there; where the ratio is the same, " +
+					"the lead is only larger in rounds.",
 			},
 		},
 	}

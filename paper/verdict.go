@@ -31,7 +31,8 @@ const (
 
 // Verdicts are all verdicts, the gravest first.
 func Verdicts() []Verdict {
-	return []Verdict{Errored, Refuted, ProgramDiffers, Overstated, Misprint, NotReproduced, NotTested, NotContradicted, Reproduces, OurFinding}
+	return []Verdict{Errored, Refuted, ProgramDiffers, Overstated, Misprint, NotReproduced,
+		NotTested, NotContradicted, Reproduces, OurFinding}
 }
 
 // Means says in one line what a verdict says.
@@ -44,7 +45,8 @@ func (v Verdict) Means() string {
 	case Overstated:
 		return "The direction is right; the number, or the scope, is not."
 	case Misprint:
-		return "A slip of the pen, or of our text of it: the derivation has it right, and nothing rests on the slip."
+		return "A slip of the pen, or of our text of it: the derivation has it right, and " +
+			"nothing rests on the slip."
 	case NotReproduced:
 		return "It did not come out here; the page says what we could not know of the source's setting."
 	case NotTested:
@@ -81,7 +83,8 @@ func (c *Claim) checkMeaning() error {
 	case !slices.Contains(holds, c.IfHolds):
 		return fmt.Errorf("a check that holds cannot mean that the claim is %q", c.IfHolds)
 	case c.IfFails == Refuted && strings.TrimSpace(c.Proof) == "":
-		return errors.New("to be refuted it needs a proof or a counter-example that its page shows; runs alone refute nothing")
+		return errors.New("to be refuted it needs a proof or a counter-example that its page " +
+			"shows; runs alone refute nothing")
 	case c.Proof != "" && c.IfFails != Refuted:
 		return errors.New("it has a proof against it, and yet cannot be refuted")
 	}
@@ -118,7 +121,8 @@ func (c *Claim) verdict(e *Evidence, f Finding) (Verdict, error) {
 	return or(c.IfFails, NotReproduced), nil
 }
 
-// decide is a claim's check and what comes of it. A panic in it is its error: one slip in a check must not lose what the others found.
+// decide is a claim's check and what comes of it. A panic in it is its error: one slip in a check
+// must not lose what the others found.
 func decide(c *Claim, e *Evidence) (f Finding, v Verdict) {
 	wrong := func(format string, args ...any) (Finding, Verdict) {
 		return nothing("", fmt.Sprintf(format, args...)), Errored

@@ -23,12 +23,17 @@ func TestVerdictOfAnAnswer(t *testing.T) {
 		{"a bound holds", Claim{Decide: answers(Holds), IfHolds: NotContradicted}, NotContradicted},
 		{"fails", Claim{Decide: answers(Fails)}, NotReproduced},
 		{"fails, with a proof", Claim{Decide: answers(Fails), IfFails: Refuted, Proof: "Take x = 1."}, Refuted},
-		{"holds, although there is a proof", Claim{Decide: answers(Holds), IfFails: Refuted, Proof: "Take x = 1."}, Reproduces},
+		{"holds, although there is a proof", Claim{Decide: answers(Holds), IfFails: Refuted,
+			Proof: "Take x = 1."}, Reproduces},
 		{"fails, and the direction holds", Claim{Decide: answers(Fails), Weaker: answers(Holds)}, Overstated},
-		{"fails, and so does the direction", Claim{Decide: answers(Fails), Weaker: answers(Fails)}, NotReproduced},
-		{"fails, and the direction is open", Claim{Decide: answers(Fails), Weaker: answers(Undecided)}, NotReproduced},
-		{"fails, and the direction is not played", Claim{Decide: answers(Fails), Weaker: failing(&NotPlayedError{})}, NotReproduced},
-		{"fails, and the direction breaks", Claim{Decide: answers(Fails), Weaker: failing(errors.New("no"))}, Errored},
+		{"fails, and so does the direction", Claim{Decide: answers(Fails), Weaker: answers(Fails)},
+			NotReproduced},
+		{"fails, and the direction is open", Claim{Decide: answers(Fails),
+			Weaker: answers(Undecided)}, NotReproduced},
+		{"fails, and the direction is not played",
+			Claim{Decide: answers(Fails), Weaker: failing(&NotPlayedError{})}, NotReproduced},
+		{"fails, and the direction breaks", Claim{Decide: answers(Fails),
+			Weaker: failing(errors.New("no"))}, Errored},
 		{"holds, whatever the direction", Claim{Decide: answers(Holds), Weaker: answers(Fails)}, Reproduces},
 		{"undecided", Claim{Decide: answers(Undecided), IfFails: Refuted, Proof: "Take x = 1."}, NotTested},
 		{"not played", Claim{Decide: failing(&NotPlayedError{})}, NotTested},
@@ -68,7 +73,8 @@ func TestVerdictsAreExplained(t *testing.T) {
 	seen := map[string]bool{}
 	for _, v := range Verdicts() {
 		means := v.Means()
-		if means == "" || strings.Contains(means, "\n") || seen[means] || seen[v.class()] || strings.Contains(v.class(), " ") {
+		if means == "" || strings.Contains(means, "\n") || seen[means] || seen[v.class()] ||
+			strings.Contains(v.class(), " ") {
 			t.Errorf("%s: %q, class %s", v, means, v.class())
 		}
 		seen[means], seen[v.class()] = true, true
@@ -113,7 +119,8 @@ func TestClaimsCitePassages(t *testing.T) {
 			}
 		}
 	}
-	if got := passage("000", "Theorem 2.14 in §2.1.4, §6.6", "§7.2"); got != "Theorem 2.14 in §2.1.4, §6.6 (from p. 18, p. 147)" {
+	if got := passage("000", "Theorem 2.14 in §2.1.4, §6.6",
+		"§7.2"); got != "Theorem 2.14 in §2.1.4, §6.6 (from p. 18, p. 147)" {
 		t.Error(got)
 	}
 }

@@ -6,16 +6,20 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// accumulation plays arms in batches that grow geometrically, and forgets nothing. Each finished batch of an arm releases the sum of its own
-// rewards with a fresh Lap(1/ε), and the noisy sums are added up: after m batches an arm's mean rests on all its n rewards and carries m
-// noises. Every reward is in one release, so that privacy is that of the releases, by parallel composition (000 Lemma 2.10).
+// accumulation plays arms in batches that grow geometrically, and forgets nothing. Each finished
+// batch of an arm releases the sum of its own rewards with a fresh Lap(1/ε), and the noisy sums
+// are added up: after m batches an arm's mean rests on all its n rewards and carries m noises.
+// Every reward is in one release, so that privacy is that of the releases, by parallel
+// composition (000 Lemma 2.10).
 //
-// An arm's batches end at n_1 = first and n_{m+1} = max(n_m + 1, ⌈αn_m⌉) plays, the first ones of all arms together. A batch that the horizon
-// cuts is not released.
+// An arm's batches end at n_1 = first and n_{m+1} = max(n_m + 1, ⌈αn_m⌉) plays, the first ones of
+// all arms together. A batch that the horizon cuts is not released.
 //
-// With first = 1 (the literal schedule) the early batches are of one reward and one noise each. One of them in a run of some hundred is bad
-// enough to keep the best arm away for nearly all rounds: means over runs then have heavy tails. The cures, which cost no privacy, are a warm
-// first batch, c/ε rewards in one release (a suboptimal arm needs log T/(εΔ) plays anyway), and an index that knows of the noise.
+// With first = 1 (the literal schedule) the early batches are of one reward and one noise each. One
+// of them in a run of some hundred is bad enough to keep the best arm away for nearly all rounds:
+// means over runs then have heavy tails. The cures, which cost no privacy, are a warm first batch,
+// c/ε rewards in one release (a suboptimal arm needs log T/(εΔ) plays anyway), and an index that
+// knows of the noise.
 type accumulation struct {
 	epsilon, alpha float64
 	first          int
@@ -34,7 +38,8 @@ type accumulated struct {
 	mean  float64 // clipped to [0,1]
 }
 
-// Warm first batches of DP-KLUCB and DP-IMED are of ⌈warm/ε⌉ rewards, and half of that with the noise-aware index.
+// Warm first batches of DP-KLUCB and DP-IMED are of ⌈warm/ε⌉ rewards, and half of that with the
+// noise-aware index.
 const warm = 16
 
 func newAccumulation(arms int, epsilon, alpha float64, first int, noisy bool) (accumulation, error) {
@@ -54,7 +59,8 @@ func newAccumulation(arms int, epsilon, alpha float64, first int, noisy bool) (a
 	if err := checkFirst(first); err != nil {
 		return accumulation{}, err
 	}
-	p := accumulation{epsilon: epsilon, alpha: alpha, first: first, noisy: noisy, arms: make([]accumulated, arms)}
+	p := accumulation{epsilon: epsilon, alpha: alpha, first: first, noisy: noisy,
+		arms: make([]accumulated, arms)}
 	p.batch.Plays = make([]Play, arms)
 	return p, nil
 }
@@ -109,7 +115,8 @@ func (p *accumulation) logRound() float64 { return math.Log(float64(p.round) + 1
 // fewer says whether arm a goes before arm b where their indices are equal: fewer samples first.
 func (p *accumulation) fewer(a, b int) bool { return p.arms[a].n < p.arms[b].n }
 
-// grown is the next end of a batch after n plays, by ratio: max(n+1, ⌈ratio·n⌉), the product's rounding aside; Forever beyond all horizons.
+// grown is the next end of a batch after n plays, by ratio: max(n+1, ⌈ratio·n⌉), the product's
+// rounding aside; Forever beyond all horizons.
 func grown(n int, ratio float64) int {
 	x := math.Ceil(float64(ratio*float64(n)) - 1e-9)
 	if !(x < Forever/4) || n >= Forever/4 {

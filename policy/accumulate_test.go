@@ -10,7 +10,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// dRef is d_ε by the closed form as printed, and J_r with r > 0 by golden section on its concave function.
+// dRef is d_ε by the closed form as printed, and J_r with r > 0 by golden section on its
+// concave function.
 func dRef(x, y, eps, r float64) float64 {
 	if x > y {
 		x, y = 1-x, 1-y
@@ -66,16 +67,18 @@ const (
 	faithful  flaw = iota
 	forgets        // the last batch only
 	halfNoise      // each release has half the noise
-	redraws        // the noise of a release is replaced by the next one's, as if there were one a look
-	earlyClip      // each batch's sum is clipped
+	// the noise of a release is replaced by the next one's, as if there were one a look
+	redraws
+	earlyClip // each batch's sum is clipped
 )
 
-// accumulating is DP-KLUCB or DP-IMED written from its description, one reward at a time. Where indices are equal up to the arithmetic of either
-// it follows got.
+// accumulating is DP-KLUCB or DP-IMED written from its description, one reward at a time. Where
+// indices are equal up to the arithmetic of either it follows got.
 func accumulating(tab table, got []int, eps, alpha float64, first int, imed, noisy bool, how flaw) []int {
 	arms := len(tab.reward)
 	var played []int
-	n, m, sum, noise, last, mean := make([]int, arms), make([]int, arms), make([]float64, arms), make([]float64, arms), make([]int, arms), make([]float64, arms)
+	n, m, sum, noise, last, mean := make([]int, arms), make([]int, arms), make([]float64, arms),
+		make([]float64, arms), make([]int, arms), make([]float64, arms)
 	finish := func(a int, batch float64, size int) {
 		z := tab.noise[a][m[a]]
 		m[a]++
@@ -168,17 +171,26 @@ func TestAccumulatingPoliciesAgainstReference(t *testing.T) {
 			new         func(int, float64, float64, int) (Policy, error)
 			imed, noisy bool
 		}{
-			{"dp-klucb", func(k int, e, a float64, f int) (Policy, error) { return NewDPKLUCB(k, e, a, f) }, false, false},
-			{"dp-imed", func(k int, e, a float64, f int) (Policy, error) { return NewDPIMED(k, e, a, f) }, true, false},
-			{"dp-klucb-j", func(k int, e, a float64, f int) (Policy, error) { return NewDPKLUCBJ(k, e, a, f) }, false, true},
-			{"dp-imed-j", func(k int, e, a float64, f int) (Policy, error) { return NewDPIMEDJ(k, e, a, f) }, true, true},
+			{"dp-klucb", func(k int, e, a float64, f int) (Policy, error) {
+				return NewDPKLUCB(k, e, a, f)
+			}, false, false},
+			{"dp-imed", func(k int, e, a float64, f int) (Policy, error) {
+				return NewDPIMED(k, e, a, f)
+			}, true, false},
+			{"dp-klucb-j", func(k int, e, a float64, f int) (Policy, error) {
+				return NewDPKLUCBJ(k, e, a, f)
+			}, false, true},
+			{"dp-imed-j", func(k int, e, a float64, f int) (Policy, error) {
+				return NewDPIMEDJ(k, e, a, f)
+			}, true, true},
 		} {
 			p, err := v.new(arms, eps, alpha, first)
 			check(t, err)
 			got := playTable(t, p, tab, privacy.Tail{H: scale}, horizon)
 			same(t, v.name, got, accumulating(tab, got, eps, alpha, first, v.imed, v.noisy, faithful))
 			for _, how := range []flaw{forgets, halfNoise, redraws, earlyClip} {
-				if !v.noisy && !slices.Equal(got, accumulating(tab, got, eps, alpha, first, v.imed, v.noisy, how)) {
+				if !v.noisy && !slices.Equal(got, accumulating(tab, got, eps, alpha, first, v.imed,
+					v.noisy, how)) {
 					caught[how]++
 				}
 			}
@@ -205,7 +217,8 @@ func TestDPIMEDByHand(t *testing.T) {
 		t.Fatalf("first batch %v", b.Plays)
 	}
 	l := privacy.NewLedger()
-	r, err := l.ReleaseAll([]int{0, 1}, p.Mechanism(), &privacy.Values{N: []int{1, 1}, Sum: []float64{0.9, 0.2}})
+	r, err := l.ReleaseAll([]int{0, 1}, p.Mechanism(),
+		&privacy.Values{N: []int{1, 1}, Sum: []float64{0.9, 0.2}})
 	check(t, err)
 	for i, v := range []struct {
 		want Play
@@ -245,7 +258,8 @@ func TestSchedule(t *testing.T) {
 		eps   float64
 		noisy bool
 		want  int
-	}{{1, false, 16}, {0.3, false, 54}, {math.Inf(1), false, 1}, {100, false, 1}, {1, true, 8}, {0.01, false, 1600}} {
+	}{{1, false, 16}, {0.3, false, 54}, {math.Inf(1), false, 1}, {100, false, 1}, {1, true, 8},
+		{0.01, false, 1600}} {
 		p, err := newAccumulation(2, v.eps, 2, 0, v.noisy)
 		check(t, err)
 		if p.first != v.want {
@@ -284,13 +298,17 @@ func TestAccumulationBadInput(t *testing.T) {
 		first      int
 		want       string
 	}{
-		{1, 1, 2, 0, "arms is 1"}, {2, 0, 2, 0, "epsilon is 0"}, {2, math.NaN(), 2, 0, "epsilon is NaN"}, {2, -1, 2, 0, "epsilon is -1"},
-		{2, 1, 1, 0, "alpha is 1"}, {2, 1, math.Inf(1), 0, "alpha is +Inf"}, {2, 1, math.NaN(), 0, "alpha is NaN"}, {2, 1, 2, -1, "first is -1"},
+		{1, 1, 2, 0, "arms is 1"}, {2, 0, 2, 0, "epsilon is 0"},
+		{2, math.NaN(), 2, 0, "epsilon is NaN"}, {2, -1, 2, 0, "epsilon is -1"},
+		{2, 1, 1, 0, "alpha is 1"}, {2, 1, math.Inf(1), 0, "alpha is +Inf"},
+		{2, 1, math.NaN(), 0, "alpha is NaN"}, {2, 1, 2, -1, "first is -1"},
 	} {
-		if _, err := NewDPKLUCB(v.arms, v.eps, v.alpha, v.first); err == nil || !strings.Contains(err.Error(), v.want) {
+		if _, err := NewDPKLUCB(v.arms, v.eps, v.alpha, v.first); err == nil ||
+			!strings.Contains(err.Error(), v.want) {
 			t.Errorf("got %v, want %q", err, v.want)
 		}
-		if _, err := NewDPIMEDJ(v.arms, v.eps, v.alpha, v.first); err == nil || !strings.Contains(err.Error(), v.want) {
+		if _, err := NewDPIMEDJ(v.arms, v.eps, v.alpha, v.first); err == nil ||
+			!strings.Contains(err.Error(), v.want) {
 			t.Errorf("got %v, want %q", err, v.want)
 		}
 	}

@@ -12,12 +12,14 @@ import (
 //
 //	max{ q ∈ [0,1] : kl(μ̌_a, q) ≤ α log t_ℓ / h },   μ̌_a = min(1, max(0, μ̃_a + α log t_ℓ / (εh))),
 //
-// where μ̃_a is the mean of the arm's last episode, of size h, plus Lap(1/(εh)); what is added to it is the release's own tail at α log t_ℓ. It is ε-DP as AdaPUCB is. For Bernoulli rewards and α > 3
-// its regret is at most Σ_a (C₁(α) Δ_a log T / min(kl(μ_a, μ*), C₂εΔ_a) + 3α/(α−3)), with constants that are not explicit (000 Theorem
-// 5.4). It is anytime.
+// where μ̃_a is the mean of the arm's last episode, of size h, plus Lap(1/(εh)); what is added to
+// it is the release's own tail at α log t_ℓ. It is ε-DP as AdaPUCB is. For Bernoulli rewards and α
+// > 3 its regret is at most Σ_a (C₁(α) Δ_a log T / min(kl(μ_a, μ*), C₂εΔ_a) + 3α/(α−3)), with
+// constants that are not explicit (000 Theorem 5.4). It is anytime.
 //
-// While log t_ℓ is large beside h, noise lifts several indices to their cap, 1, and the source's argmax then takes the arm listed first again
-// and again. TiesToFewest gives ties to the arm with the fewest plays.
+// While log t_ℓ is large beside h, noise lifts several indices to their cap, 1, and the source's
+// argmax then takes the arm listed first again and again. TiesToFewest gives ties to the arm with
+// the fewest plays.
 type AdaPKLUCB struct {
 	episodes
 	alpha  float64
@@ -32,7 +34,8 @@ func NewAdaPKLUCB(arms int, epsilon, alpha float64) (*AdaPKLUCB, error) {
 	return &AdaPKLUCB{episodes: newEpisodes(arms, privacy.Laplace{Scale: 1 / epsilon}), alpha: alpha}, nil
 }
 
-// TiesToFewest gives ties to the arm with the fewest plays, instead of the one listed first. Plays are public: privacy is as before.
+// TiesToFewest gives ties to the arm with the fewest plays, instead of the one listed first. Plays
+// are public: privacy is as before.
 func (p *AdaPKLUCB) TiesToFewest() { p.fewest = true }
 
 // Next implements Policy.
@@ -45,7 +48,8 @@ func (p *AdaPKLUCB) Next(released privacy.Released) *Batch {
 
 // first is the arm of the highest index at α log t_ℓ = x.
 func (p *AdaPKLUCB) first(x float64) int {
-	// Indices take time to solve for, and only their order counts: that of the best arm so far is solved for when another arm is near it.
+	// Indices take time to solve for, and only their order counts: that of the best arm so far is
+	// solved for when another arm is near it.
 	best, mean, c := 0, p.optimistic(0, x), x/p.arms[0].h
 	top := math.NaN() // index of best, if it was solved for
 	for a := 1; a < len(p.arms); a++ {

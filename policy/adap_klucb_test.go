@@ -8,7 +8,8 @@ import (
 	"github.com/sotto-dp/sotto/divergence"
 )
 
-// AdaP-KLUCB leaves out what it need not solve for. The arm must be that of solving for all, also where indices are equal or next to each other.
+// AdaP-KLUCB leaves out what it need not solve for. The arm must be that of solving for all, also
+// where indices are equal or next to each other.
 func TestAdaPKLUCBComparesAsIfItSolvedForAll(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 9))
 	for n := range 200_000 {
@@ -22,7 +23,8 @@ func TestAdaPKLUCBComparesAsIfItSolvedForAll(t *testing.T) {
 		for a := range p.arms {
 			h := math.Floor(math.Exp(11 * r.Float64()))
 			p.plays[a] = int(h) + r.IntN(2)
-			p.arms[a] = episode{mean: r.Float64() + r.NormFloat64()/h, h: h, width: math.Exp(2*r.NormFloat64()-2) / h}
+			p.arms[a] = episode{mean: r.Float64() + r.NormFloat64()/h, h: h,
+				width: math.Exp(2*r.NormFloat64()-2) / h}
 			if a > 0 && r.IntN(4) == 0 { // the same, or nearly
 				p.arms[a] = p.arms[a-1]
 				p.arms[a].mean += []float64{0, 1e-15, 1e-12, -1e-12, 1e-11, -1e-11, 1e-9}[r.IntN(7)]

@@ -11,16 +11,17 @@ import (
 //
 //	μ̃_a + √(α log t_ℓ / (2h)) + α log t_ℓ / (εh),   h the size of the arm's last episode,
 //
-// where μ̃_a is the mean of the last episode plus Lap(1/(εh)). The last term is the release's own tail at α log t_ℓ, whatever the noise. For rewards in [0,1] it is ε-DP in the sense of View, Table and
-// Interactive DP (000 Theorems 5.2, 5.3 and Appendix C.1.2), and for α > 3 its regret is at most Σ_a ((2α log T/Δ_a)(1 + √(1 + 4Δ_a/ε))² + 3α/(α−3))
-// (000 Theorem 5.3). It is anytime.
+// where μ̃_a is the mean of the last episode plus Lap(1/(εh)). The last term is the release's own
+// tail at α log t_ℓ, whatever the noise. For rewards in [0,1] it is ε-DP in the sense of View,
+// Table and Interactive DP (000 Theorems 5.2, 5.3 and Appendix C.1.2), and for α > 3 its regret is
+// at most Σ_a ((2α log T/Δ_a)(1 + √(1 + 4Δ_a/ε))² + 3α/(α−3)) (000 Theorem 5.3). It is anytime.
 type AdaPUCB struct {
 	episodes
 	alpha float64
 }
 
-// NewAdaPUCB returns AdaP-UCB for a number of arms ≥ 2, a budget epsilon > 0 (+Inf: no privacy, the same algorithm without noise) and the
-// exploration parameter alpha > 0 (the printed β of (5.1)).
+// NewAdaPUCB returns AdaP-UCB for a number of arms ≥ 2, a budget epsilon > 0 (+Inf: no privacy, the
+// same algorithm without noise) and the exploration parameter alpha > 0 (the printed β of (5.1)).
 func NewAdaPUCB(arms int, epsilon, alpha float64) (*AdaPUCB, error) {
 	if err := checkEpisodic(arms, epsilon, "alpha", alpha); err != nil {
 		return nil, fmt.Errorf("adap-ucb: %w", err)

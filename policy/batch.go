@@ -15,10 +15,12 @@ func (b *Batch) Rounds() int {
 	return total
 }
 
-// Counts writes into k, one entry a play, how often each play has been made after the first m rounds of the batch, 0 ≤ m ≤ Rounds.
+// Counts writes into k, one entry a play, how often each play has been made after the first m
+// rounds of the batch, 0 ≤ m ≤ Rounds.
 //
-// The j-th round of a play of n rounds is due at (j − ½)/n; rounds go in the order in which they are due, ties to the earlier play.
-// So the play furthest behind its share goes next, and equal plays take turns.
+// The j-th round of a play of n rounds is due at (j − ½)/n; rounds go in the order in which they
+// are due, ties to the earlier play. So the play furthest behind its share goes next, and equal
+// plays take turns.
 func (b *Batch) Counts(m int, k []int) {
 	if len(b.Plays) == 1 {
 		k[0] = m
@@ -41,13 +43,15 @@ func (b *Batch) Counts(m int, k []int) {
 		}
 		return
 	}
-	// All rounds due at or before x = (m − p)/total are among the first m: there are at most x·total + p/2 < m of them, and at least
-	// x·total − p/2. At most 1.5·p rounds are then left to place one by one.
+	// All rounds due at or before x = (m − p)/total are among the first m: there are at most
+	// x·total + p/2 < m of them, and at least x·total − p/2. At most 1.5·p rounds are then left to
+	// place one by one.
 	left := m
 	if x := m - len(b.Plays); x > 0 {
 		if total == Forever {
-			// The sum of the plays may have left the integers. Any x/total that is no larger serves; here total·2^shift is the least
-			// bit above the sum, and at most 2^shift rounds more are left.
+			// The sum of the plays may have left the integers. Any x/total that is no larger
+			// serves; here total·2^shift is the least bit above the sum, and at most 2^shift
+			// rounds more are left.
 			shift := bits.Len(uint(len(b.Plays)))
 			x, total = x>>shift, 0
 			for i := range b.Plays {
@@ -64,7 +68,8 @@ func (b *Batch) Counts(m int, k []int) {
 	for ; left > 0; left-- {
 		next := -1
 		for i := range b.Plays {
-			if k[i] < b.Plays[i].Rounds && (next < 0 || earlier(k[i], b.Plays[i].Rounds, k[next], b.Plays[next].Rounds)) {
+			if k[i] < b.Plays[i].Rounds && (next < 0 ||
+				earlier(k[i], b.Plays[i].Rounds, k[next], b.Plays[next].Rounds)) {
 				next = i
 			}
 		}

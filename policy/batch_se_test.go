@@ -14,7 +14,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// batchwise is 003 Algorithm 1, written from its pseudo-code, one reward at a time, but that the arms of a batch take turns.
+// batchwise is 003 Algorithm 1, written from its pseudo-code, one reward at a time, but that the
+// arms of a batch take turns.
 func batchwise(tab table, horizon, eta int, radius func(active, b, n float64) float64) []int {
 	arms := len(tab.reward)
 	var (
@@ -88,26 +89,34 @@ func TestBatchSEAgainstReference(t *testing.T) {
 			print  *PrintedRadius
 			radius func(active, b, n float64) float64
 		}{
-			{"laplace", privacy.Pure{Epsilon: epsilon}, laplace(r, 1/epsilon), privacy.Tail{H: 1 / epsilon}, nil, provedRadius(p, 0, 1/epsilon)},
-			{"gaussian", privacy.ZCDP{Rho: epsilon * epsilon / 2}, func() float64 { return r.NormFloat64() / epsilon }, privacy.Tail{Sigma: 1 / epsilon}, nil,
+			{"laplace", privacy.Pure{Epsilon: epsilon}, laplace(r, 1/epsilon),
+				privacy.Tail{H: 1 / epsilon}, nil, provedRadius(p, 0, 1/epsilon)},
+			{"gaussian", privacy.ZCDP{Rho: epsilon * epsilon / 2}, func() float64 {
+				return r.NormFloat64() / epsilon
+			}, privacy.Tail{Sigma: 1 / epsilon}, nil,
 				provedRadius(p, 1/epsilon, 0)},
-			{"every part of a tail", privacy.Pure{Epsilon: epsilon}, laplace(r, 1/epsilon), privacy.Tail{Sigma: 0.3, H: 1 / epsilon, Log: 5}, nil,
+			{"every part of a tail", privacy.Pure{Epsilon: epsilon}, laplace(r, 1/epsilon),
+				privacy.Tail{Sigma: 0.3, H: 1 / epsilon, Log: 5}, nil,
 				func(active, b, n float64) float64 {
 					return provedRadius(p, 0.3, 1/epsilon)(active, b, n) + 5/epsilon/n
 				}},
 			{"none", privacy.None{}, func() float64 { return 0 }, privacy.Tail{}, nil, provedRadius(p, 0, 0)},
-			{"pure", privacy.Pure{Epsilon: epsilon}, laplace(r, 1/epsilon), privacy.Tail{H: 99}, new(PrintedPure(epsilon)), printedReference(p, func(float64) (float64, float64) {
-				return math.Sqrt(2) / epsilon, 1 / epsilon
-			})},
-			{"rdp", privacy.Pure{Epsilon: epsilon}, laplace(r, 1/epsilon), privacy.Tail{H: 99}, new(PrintedRDP(epsilon, s)), printedReference(p, func(float64) (float64, float64) {
-				return (2 + math.Sqrt(2)/s) / epsilon, 1 / (s * epsilon)
-			})},
-			{"cdp", privacy.Pure{Epsilon: epsilon}, laplace(r, 1/epsilon), privacy.Tail{H: 99}, new(PrintedCDP(epsilon, s)), printedReference(p, func(float64) (float64, float64) {
-				return math.Sqrt(2) * (1 + 1/s) / epsilon, 0
-			})},
-			{"local", privacy.Pure{Epsilon: epsilon}, laplace(r, 1/epsilon), privacy.Tail{H: 99}, new(PrintedLocal(epsilon)), printedReference(p, func(n float64) (float64, float64) {
-				return (2*math.Sqrt(n) + math.Sqrt(2)) / epsilon, 1 / epsilon
-			})},
+			{"pure", privacy.Pure{Epsilon: epsilon}, laplace(r, 1/epsilon), privacy.Tail{H: 99},
+				new(PrintedPure(epsilon)), printedReference(p, func(float64) (float64, float64) {
+					return math.Sqrt(2) / epsilon, 1 / epsilon
+				})},
+			{"rdp", privacy.Pure{Epsilon: epsilon}, laplace(r, 1/epsilon), privacy.Tail{H: 99},
+				new(PrintedRDP(epsilon, s)), printedReference(p, func(float64) (float64, float64) {
+					return (2 + math.Sqrt(2)/s) / epsilon, 1 / (s * epsilon)
+				})},
+			{"cdp", privacy.Pure{Epsilon: epsilon}, laplace(r, 1/epsilon), privacy.Tail{H: 99},
+				new(PrintedCDP(epsilon, s)), printedReference(p, func(float64) (float64, float64) {
+					return math.Sqrt(2) * (1 + 1/s) / epsilon, 0
+				})},
+			{"local", privacy.Pure{Epsilon: epsilon}, laplace(r, 1/epsilon), privacy.Tail{H: 99},
+				new(PrintedLocal(epsilon)), printedReference(p, func(n float64) (float64, float64) {
+					return (2*math.Sqrt(n) + math.Sqrt(2)) / epsilon, 1 / epsilon
+				})},
 		} {
 			tab := newTable(r, arms, horizon, v.draw)
 			q, err := NewBatchSE(arms, v.budget, p, float64(eta))
@@ -116,7 +125,8 @@ func TestBatchSEAgainstReference(t *testing.T) {
 				check(t, q.SetPrinted(*v.print))
 			}
 			got := playTable(t, q, tab, v.tail, horizon)
-			same(t, fmt.Sprintf("batch-se %s, seed %d", v.name, seed), got, batchwise(tab, horizon, eta, v.radius))
+			same(t, fmt.Sprintf("batch-se %s, seed %d", v.name, seed), got,
+				batchwise(tab, horizon, eta, v.radius))
 			dropped += arms - len(q.alive)
 		}
 	}
@@ -125,7 +135,8 @@ func TestBatchSEAgainstReference(t *testing.T) {
 	}
 }
 
-func printedReference(p float64, constants func(n float64) (sigma, h float64)) func(active, b, n float64) float64 {
+func printedReference(p float64, constants func(n float64) (sigma, h float64)) func(active, b,
+	n float64) float64 {
 	return func(active, b, n float64) float64 {
 		sigma, h := constants(n)
 		x := math.Log(2 * active * b * b / p)
@@ -163,10 +174,12 @@ func TestBatchSETrace(t *testing.T) {
 	want(give(t, p, tail, []int{8, 8}, 4, 25.6), Play{2, Forever, false})
 	want(p.Next(privacy.Released{}), Play{2, Forever, false})
 
-	for b, beta := range map[int]float64{1: 2.91937, 2: 1.99179, 3: 1.30280} { // the radii themselves
+	// the radii themselves
+	for b, beta := range map[int]float64{1: 2.91937, 2: 1.99179, 3: 1.30280} {
 		active := map[int]int{1: 3, 2: 2, 3: 2}[b]
 		p.b, p.alive = b, make([]int, active)
-		r, err := privacy.NewLedger().Release(0, p.Mechanism(), &privacy.Values{N: []int{1 << b}, Sum: []float64{0}, Tail: tail})
+		r, err := privacy.NewLedger().Release(0, p.Mechanism(),
+			&privacy.Values{N: []int{1 << b}, Sum: []float64{0}, Tail: tail})
 		check(t, err)
 		if got := p.radius(r, 0); math.Abs(got-beta) > 6e-6 {
 			t.Errorf("radius in batch %d is %v, want %v", b, got, beta)
@@ -191,7 +204,8 @@ func TestBatchSEGolden(t *testing.T) {
 	}
 }
 
-// Answers may be missing: means and radii are of those that came, an arm of which nothing came stays, and so do all if nothing was released.
+// Answers may be missing: means and radii are of those that came, an arm of which nothing came
+// stays, and so do all if nothing was released.
 func TestBatchSEMissingAnswers(t *testing.T) {
 	tail := privacy.Tail{H: 1}
 	start := func() *BatchSE {
@@ -206,7 +220,8 @@ func TestBatchSEMissingAnswers(t *testing.T) {
 		}
 		return out
 	}
-	// n = 1 has radius √(L/2) + L = 5.262: 7−2.919 = 4.081 drops 1+2.919, not 1+5.262, though the sum is half as large.
+	// n = 1 has radius √(L/2) + L = 5.262: 7−2.919 = 4.081 drops 1+2.919, not 1+5.262, though the
+	// sum is half as large.
 	if got := arms(give(t, start(), tail, []int{2, 1, 2}, 14, 1, 2)); !slices.Equal(got, []int{0, 1}) {
 		t.Errorf("one answer of two: arms %v, want 0 and 1", got)
 	}
@@ -264,7 +279,8 @@ type world struct {
 	src   *rand.Rand
 }
 
-// run plays p for horizon rounds and returns its plays, and whether the proved radius of any sum missed the arm's mean.
+// run plays p for horizon rounds and returns its plays, and whether the proved radius of any sum
+// missed the arm's mean.
 func (w *world) run(t *testing.T, p *BatchSE, horizon int) (plays []int, missed bool) {
 	plays = make([]int, len(w.means))
 	left, ledger := horizon, privacy.NewLedger()
@@ -296,7 +312,8 @@ func (w *world) run(t *testing.T, p *BatchSE, horizon int) (plays []int, missed 
 	}
 }
 
-// most is how often 003's proof lets an arm of this gap be played: as long as four radii with all arms active are at least the gap.
+// most is how often 003's proof lets an arm of this gap be played: as long as four radii with all
+// arms active are at least the gap.
 func most(gap, eta float64, radius func(active, b, n float64) float64, arms, horizon int) int {
 	total := 0
 	for b := 1.0; ; b++ {
@@ -319,8 +336,10 @@ var instances = map[string][]float64{
 	"mu4": {0.75, 0.71875, 0.625, 0.46875, 0.25},
 }
 
-// 003 Lemma 2 with its constants: with probability 1 − p no arm is played more often than its proof allows (p = 10⁻⁸ here, in 96 runs: a false alarm has
-// probability 10⁻⁶); and with p = 1/T the mean regret is below the sum of all that, plus p·T·max Δ (the mean is far below: no chance involved to speak of).
+// 003 Lemma 2 with its constants: with probability 1 − p no arm is played more often than its
+// proof allows (p = 10⁻⁸ here, in 96 runs: a false alarm has probability 10⁻⁶); and with p = 1/T
+// the mean regret is below the sum of all that, plus p·T·max Δ (the mean is far below: no chance
+// involved to speak of).
 func TestBatchSERegretBound(t *testing.T) {
 	const horizon, runs = 1_000_000, 3
 	for name, means := range instances {
@@ -328,10 +347,13 @@ func TestBatchSERegretBound(t *testing.T) {
 			for _, epsilon := range []float64{0.1, 1} {
 				for _, gaussian := range []bool{false, true} {
 					src := rand.New(rand.NewPCG(5, uint64(eta)))
-					w := &world{means: means, src: src, noise: laplace(src, 1/epsilon), tail: privacy.Tail{H: 1 / epsilon}}
+					w := &world{means: means, src: src, noise: laplace(src, 1/epsilon),
+						tail: privacy.Tail{H: 1 / epsilon}}
 					budget := privacy.Budget(privacy.Pure{Epsilon: epsilon})
 					if gaussian {
-						w.noise, w.tail = func() float64 { return src.NormFloat64() / epsilon }, privacy.Tail{Sigma: 1 / epsilon}
+						w.noise, w.tail = func() float64 {
+							return src.NormFloat64() / epsilon
+						}, privacy.Tail{Sigma: 1 / epsilon}
 						budget = privacy.ZCDP{Rho: epsilon * epsilon / 2}
 					}
 					for _, p := range []float64{1e-8, 1.0 / horizon} {
@@ -348,13 +370,15 @@ func TestBatchSERegretBound(t *testing.T) {
 							plays, _ := w.run(t, q, horizon)
 							for a := 1; a < len(means); a++ {
 								if p == 1e-8 && plays[a] > limit[a] {
-									t.Errorf("%s, η = %v, %v: arm %d is played %d times, at most %d allowed", name, eta, budget, a, plays[a], limit[a])
+									t.Errorf("%s, η = %v, %v: arm %d is played %d times, at most "+
+										"%d allowed", name, eta, budget, a, plays[a], limit[a])
 								}
 								total += (means[0] - means[a]) * float64(plays[a])
 							}
 						}
 						if mean := total / runs; !(mean <= bound) {
-							t.Errorf("%s, η = %v, %v, p = %v: mean regret %v, bound %v", name, eta, budget, p, mean, bound)
+							t.Errorf("%s, η = %v, %v, p = %v: mean regret %v, bound %v", name, eta,
+								budget, p, mean, bound)
 						}
 					}
 				}
@@ -363,8 +387,9 @@ func TestBatchSERegretBound(t *testing.T) {
 	}
 }
 
-// The true means leave their radii in at most a share p of all runs. With the noise counted half in the radius they do so more often, and it shows. A right policy
-// fails with probability below 10⁻⁶ (five and more standard deviations of a share that is p at most, 0.823p if the bounds were tight).
+// The true means leave their radii in at most a share p of all runs. With the noise counted half in
+// the radius they do so more often, and it shows. A right policy fails with probability below 10⁻⁶
+// (five and more standard deviations of a share that is p at most, 0.823p if the bounds were tight).
 func TestBatchSERadiiCover(t *testing.T) {
 	const runs, horizon, arms, epsilon = 3000, 20000, 10, 0.2
 	means := make([]float64, arms)
@@ -376,10 +401,13 @@ func TestBatchSERadiiCover(t *testing.T) {
 			misses := map[bool]int{}
 			for _, half := range []bool{false, true} {
 				src := rand.New(rand.NewPCG(6, 7))
-				w := &world{means: means, src: src, noise: laplace(src, 1/epsilon), tail: privacy.Tail{H: 1 / epsilon}}
+				w := &world{means: means, src: src, noise: laplace(src, 1/epsilon),
+					tail: privacy.Tail{H: 1 / epsilon}}
 				budget := privacy.Budget(privacy.Pure{Epsilon: epsilon})
 				if gaussian {
-					w.noise, w.tail = func() float64 { return src.NormFloat64() / epsilon }, privacy.Tail{Sigma: 1 / epsilon}
+					w.noise, w.tail = func() float64 {
+						return src.NormFloat64() / epsilon
+					}, privacy.Tail{Sigma: 1 / epsilon}
 					budget = privacy.ZCDP{Rho: epsilon * epsilon / 2}
 				}
 				if half {
@@ -394,20 +422,23 @@ func TestBatchSERadiiCover(t *testing.T) {
 				}
 			}
 			limit := p*runs + 5*math.Sqrt(p*(1-p)*runs)
-			t.Logf("gaussian %v, p = %v: %.4f of runs leave a radius; %.4f with half the noise", gaussian, p, float64(misses[false])/runs, float64(misses[true])/runs)
+			t.Logf("gaussian %v, p = %v: %.4f of runs leave a radius; %.4f with half the noise",
+				gaussian, p, float64(misses[false])/runs, float64(misses[true])/runs)
 			if float64(misses[false]) > limit {
 				t.Errorf("gaussian %v, p = %v: %d of %d runs leave a radius", gaussian, p, misses[false], runs)
 			}
 			if float64(misses[true]) <= limit {
-				t.Errorf("gaussian %v, p = %v: half the noise in the radius is not caught: %d of %d runs", gaussian, p, misses[true], runs)
+				t.Errorf("gaussian %v, p = %v: half the noise in the radius is not caught: %d of "+
+					"%d runs", gaussian, p, misses[true], runs)
 			}
 		}
 	}
 }
 
-// One draw for all arms, as in the code published with 003, keeps every radius and yet is no privacy for comparisons: it cancels in them. What is released shows it:
-// the spread of sums about their mean over the arms is 2b² for independent Laplace noise, and nothing for a shared draw. With 20000 arms' draws the
-// estimate has a relative standard deviation of √(5/20000) = 0.016 at most.
+// One draw for all arms, as in the code published with 003, keeps every radius and yet is no privacy
+// for comparisons: it cancels in them. What is released shows it: the spread of sums about their mean
+// over the arms is 2b² for independent Laplace noise, and nothing for a shared draw. With 20000 arms'
+// draws the estimate has a relative standard deviation of √(5/20000) = 0.016 at most.
 func TestBatchSESharedNoise(t *testing.T) {
 	const arms, releases, b = 10, 2000, 5.0
 	spread := func(noise func() []float64) float64 {
@@ -452,7 +483,8 @@ func TestBatchSESharedNoise(t *testing.T) {
 		none := table{with.reward, make([][]float64, 4)}
 		one := make([]float64, 5000)
 		for i := range one {
-			one[i] = math.Round(20 * r.NormFloat64()) // whole, so that it cancels to the last bit but for the division
+			// whole, so that it cancels to the last bit but for the division
+			one[i] = math.Round(20 * r.NormFloat64())
 		}
 		for a := range 4 {
 			none.noise[a], with.noise[a] = with.noise[a], one
@@ -477,12 +509,14 @@ func TestBatchSEMechanism(t *testing.T) {
 		{privacy.Renyi{Alpha: 8, Epsilon: 1}, privacy.Gaussian{Sigma: 2}, 0.5},
 		{privacy.None{}, privacy.Laplace{}, math.Inf(1)},
 		{nil, privacy.Laplace{}, math.Inf(1)},
-		{privacy.Approx{Epsilon: 0.5, Delta: 1.25 * math.Exp(-8)}, privacy.Gaussian{Sigma: 8}, 0.125}, // √(2·8)/½
+		// √(2·8)/½
+		{privacy.Approx{Epsilon: 0.5, Delta: 1.25 * math.Exp(-8)}, privacy.Gaussian{Sigma: 8}, 0.125},
 	} {
 		p, err := NewBatchSE(2, v.budget, 0.1, 2)
 		check(t, err)
 		if p.Mechanism() != v.want || p.Epsilon() != v.epsilon {
-			t.Errorf("%v: %v with ε = %v, want %v with %v", v.budget, p.Mechanism(), p.Epsilon(), v.want, v.epsilon)
+			t.Errorf("%v: %v with ε = %v, want %v with %v", v.budget, p.Mechanism(), p.Epsilon(),
+				v.want, v.epsilon)
 		}
 	}
 }
@@ -524,7 +558,8 @@ func TestBatchSEBadInput(t *testing.T) {
 	// Without noise the printed radius is still the printed one.
 	check(t, p.SetPrinted(PrintedPure(inf)))
 	p.Next(privacy.Released{})
-	r, err := privacy.NewLedger().Release(0, p.Mechanism(), &privacy.Values{N: []int{2}, Sum: []float64{0}, Tail: privacy.Tail{H: 7}})
+	r, err := privacy.NewLedger().Release(0, p.Mechanism(),
+		&privacy.Values{N: []int{2}, Sum: []float64{0}, Tail: privacy.Tail{H: 7}})
 	check(t, err)
 	if got, want := p.radius(r, 0), math.Sqrt(math.Log(80)/4); math.Abs(got-want) > 1e-15 {
 		t.Errorf("printed radius without noise %v, want %v", got, want)

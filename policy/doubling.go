@@ -6,10 +6,11 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// Doubling makes a policy that needs the horizon do without: it guesses T, and in round T/2 doubles the guess and starts afresh (002
-// Theorem 5.1.3, "guess-and-double"). Each guess learns from its own rewards only, those of a batch that a new guess cuts short are
-// forgotten unreleased, so that privacy is that of one guess: the guesses read disjoint rewards. Restarting costs a factor log T in the
-// regret, so the theorem's rate is lost.
+// Doubling makes a policy that needs the horizon do without: it guesses T, and in round T/2 doubles
+// the guess and starts afresh (002 Theorem 5.1.3, "guess-and-double"). Each guess learns from its
+// own rewards only, those of a batch that a new guess cuts short are forgotten unreleased, so that
+// privacy is that of one guess: the guesses read disjoint rewards. Restarting costs a factor log T
+// in the regret, so the theorem's rate is lost.
 type Doubling struct {
 	build  func(horizon int) (Policy, error)
 	guess  int
@@ -20,8 +21,9 @@ type Doubling struct {
 	counts []int
 }
 
-// NewDoubling returns the horizon-free version of the policies that build makes, for a number of arms. The first guess is the least
-// power of two that leaves every arm two rounds before T/2. What build returns an error for once, it must return an error for always.
+// NewDoubling returns the horizon-free version of the policies that build makes, for a number of
+// arms. The first guess is the least power of two that leaves every arm two rounds before T/2. What
+// build returns an error for once, it must return an error for always.
 func NewDoubling(arms int, build func(horizon int) (Policy, error)) (*Doubling, error) {
 	if err := checkArms(arms); err != nil {
 		return nil, err
@@ -61,7 +63,8 @@ func (p *Doubling) Next(released privacy.Released) *Batch {
 	left := p.guess/2 - p.round
 	if n := b.Rounds(); n <= left {
 		p.round += n
-		// Not into b, which is inner's: it would stay fresh, and a tree or a running sum would start anew with every batch.
+		// Not into b, which is inner's: it would stay fresh, and a tree or a running sum would
+		// start anew with every batch.
 		p.batch = *b
 		p.batch.Fresh = b.Fresh || fresh
 		return &p.batch

@@ -8,15 +8,18 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// DPIMED is DP-IMED of Azize, Wu, Honda, Orabona, Ito and Basu (arXiv:2505.05613, 2025): the indexed minimum empirical divergence of IMED, for the
-// divergence d_ε that privacy leaves. It plays the arm with the lowest
+// DPIMED is DP-IMED of Azize, Wu, Honda, Orabona, Ito and Basu (arXiv:2505.05613, 2025): the
+// indexed minimum empirical divergence of IMED, for the divergence d_ε that privacy leaves. It
+// plays the arm with the lowest
 //
 //	N_a d_ε(μ̃_a, μ̃*) + log N_a,   μ̃* the highest mean,
 //
-// in the batches, with the means and with the guarantees of DPKLUCB: ε-DP for rewards in [0,1], and for Bernoulli rewards a regret of at most
-// α Σ_a Δ_a log T/d_ε(μ_a, μ*) + o(log T). It is anytime. At equal indices the arm with fewer samples goes first, then the lower.
+// in the batches, with the means and with the guarantees of DPKLUCB: ε-DP for rewards in [0,1], and
+// for Bernoulli rewards a regret of at most α Σ_a Δ_a log T/d_ε(μ_a, μ*) + o(log T). It is anytime.
+// At equal indices the arm with fewer samples goes first, then the lower.
 //
-// With a first batch of 1 the means of its regret have heavier tails than those of DP-KLUCB (see accumulation).
+// With a first batch of 1 the means of its regret have heavier tails than those of DP-KLUCB
+// (see accumulation).
 type DPIMED struct{ accumulation }
 
 // NewDPIMED returns DP-IMED; its parameters are those of NewDPKLUCB.
@@ -28,7 +31,8 @@ func NewDPIMED(arms int, epsilon, alpha float64, first int) (*DPIMED, error) {
 	return &DPIMED{p}, nil
 }
 
-// NewDPIMEDJ returns DP-IMED with the noise-aware divergence; its parameters are those of NewDPKLUCBJ.
+// NewDPIMEDJ returns DP-IMED with the noise-aware divergence; its parameters are those of
+// NewDPKLUCBJ.
 func NewDPIMEDJ(arms int, epsilon, alpha float64, first int) (*DPIMED, error) {
 	p, err := newAccumulation(arms, epsilon, alpha, first, true)
 	if err != nil {

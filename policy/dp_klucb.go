@@ -8,24 +8,28 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// DPKLUCB is DP-KLUCB of Azize, Wu, Honda, Orabona, Ito and Basu, "Optimal regret of Bernoulli bandits under global differential privacy"
-// (arXiv:2505.05613, 2025): KL-UCB for the divergence d_ε that privacy leaves. In batches that grow by a ratio α > 1 and forget nothing, it
-// plays the arm with the highest
+// DPKLUCB is DP-KLUCB of Azize, Wu, Honda, Orabona, Ito and Basu, "Optimal regret of Bernoulli
+// bandits under global differential privacy" (arXiv:2505.05613, 2025): KL-UCB for the divergence
+// d_ε that privacy leaves. In batches that grow by a ratio α > 1 and forget nothing, it plays the
+// arm with the highest
 //
 //	max{ q ∈ [0,1] : d_ε(μ̃_a, q) ≤ log t / N_a },
 //
-// where μ̃_a is the mean of all the arm's N_a rewards, with a Lap(1/ε) from each of its batches, clipped to [0,1] (divergence.DEps). For
-// rewards in [0,1] it is ε-DP, each reward being in one release. For Bernoulli rewards its regret is at most α Σ_a Δ_a log T/d_ε(μ_a, μ*) +
-// o(log T) (the paper's upper bound, as its authors' slides state it), and no consistent ε-DP policy has less than the sum without α. It is anytime. At equal
-// indices the arm with fewer samples goes first, then the lower.
+// where μ̃_a is the mean of all the arm's N_a rewards, with a Lap(1/ε) from each of its batches,
+// clipped to [0,1] (divergence.DEps). For rewards in [0,1] it is ε-DP, each reward being in one
+// release. For Bernoulli rewards its regret is at most α Σ_a Δ_a log T/d_ε(μ_a, μ*) + o(log T)
+// (the paper's upper bound, as its authors' slides state it), and no consistent ε-DP policy has
+// less than the sum without α. It is anytime. At equal indices the arm with fewer samples goes
+// first, then the lower.
 //
-// The paper's integers are not known to us; those of accumulation are ours. NewDPKLUCBJ replaces d_ε by the noise-aware J_{m/N} (divergence.DEpsNoisy),
-// with which exp(−log t) bounds the chance that an arm's index is below its mean for any number m of noises, not only in the long run; that is
-// ours too.
+// The paper's integers are not known to us; those of accumulation are ours. NewDPKLUCBJ replaces
+// d_ε by the noise-aware J_{m/N} (divergence.DEpsNoisy), with which exp(−log t) bounds the chance
+// that an arm's index is below its mean for any number m of noises, not only in the long run;
+// that is ours too.
 type DPKLUCB struct{ accumulation }
 
-// NewDPKLUCB returns DP-KLUCB for a number of arms ≥ 2, a budget epsilon > 0 (+Inf: no privacy), a batch ratio alpha > 1 and an arm's
-// first batch ≥ 1 in rounds; 0 means ⌈16/ε⌉.
+// NewDPKLUCB returns DP-KLUCB for a number of arms ≥ 2, a budget epsilon > 0 (+Inf: no privacy), a
+// batch ratio alpha > 1 and an arm's first batch ≥ 1 in rounds; 0 means ⌈16/ε⌉.
 func NewDPKLUCB(arms int, epsilon, alpha float64, first int) (*DPKLUCB, error) {
 	p, err := newAccumulation(arms, epsilon, alpha, first, false)
 	if err != nil {
@@ -34,7 +38,8 @@ func NewDPKLUCB(arms int, epsilon, alpha float64, first int) (*DPKLUCB, error) {
 	return &DPKLUCB{p}, nil
 }
 
-// NewDPKLUCBJ returns DP-KLUCB with the noise-aware index. Its parameters are those of NewDPKLUCB, but that a first batch of 0 means ⌈8/ε⌉.
+// NewDPKLUCBJ returns DP-KLUCB with the noise-aware index. Its parameters are those of NewDPKLUCB,
+// but that a first batch of 0 means ⌈8/ε⌉.
 func NewDPKLUCBJ(arms int, epsilon, alpha float64, first int) (*DPKLUCB, error) {
 	p, err := newAccumulation(arms, epsilon, alpha, first, true)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// answers fixes the noise of the sparse vector technique: of the threshold of each epoch, of each question, and of each sum in its order.
+// answers fixes the noise of the sparse vector technique: of the threshold of each epoch, of each
+// question, and of each sum in its order.
 type answers struct{ threshold, query, sum []float64 }
 
 func newAnswers(r *rand.Rand, epsilon float64) answers {
@@ -22,8 +23,10 @@ func newAnswers(r *rand.Rand, epsilon float64) answers {
 	return a
 }
 
-// playQuestions runs p against the table through a curator that it writes out itself, and returns the arms played and the levels asked for.
-func playQuestions(t *testing.T, p Policy, tab table, a answers, tail privacy.Tail, horizon int) (played []int, levels []float64) {
+// playQuestions runs p against the table through a curator that it writes out itself, and returns
+// the arms played and the levels asked for.
+func playQuestions(t *testing.T, p Policy, tab table, a answers, tail privacy.Tail,
+	horizon int) (played []int, levels []float64) {
 	t.Helper()
 	drawn := make([]int, len(tab.reward))
 	sum := make([]float64, len(tab.reward))
@@ -77,7 +80,8 @@ func playQuestions(t *testing.T, p Policy, tab table, a answers, tail privacy.Ta
 	}
 }
 
-// questioned is 002 Algorithm 10, written from its pseudo-code, one reward at a time; x and y are 10 and 16, or 2 and 4.
+// questioned is 002 Algorithm 10, written from its pseudo-code, one reward at a time; x and y are
+// 10 and 16, or 2 and 4.
 func questioned(tab table, a answers, horizon int, epsilon, beta, x, y float64) (played []int) {
 	k := float64(len(tab.reward))
 	s := make([]int, len(tab.reward))
@@ -109,14 +113,16 @@ func questioned(tab table, a answers, horizon int, epsilon, beta, x, y float64) 
 				}
 			}
 			h = math.Sqrt(math.Log(16*k*size*ell*ell/beta) / (2 * r))
-			c := 6*math.Log(4*k/beta)/epsilon + 6*math.Log(8*k*ell*ell/beta)/epsilon + y*math.Log(4*k*size/beta)/epsilon
+			c := 6*math.Log(4*k/beta)/epsilon + 6*math.Log(8*k*ell*ell/beta)/epsilon +
+				y*math.Log(4*k*size/beta)/epsilon
 			gap := 0.0
 			for _, i := range s {
 				for _, j := range s {
 					gap = max(gap, (mean[i]-mean[j])/r)
 				}
 			}
-			// The query's noise is on the query in Algorithm 4 and on the threshold in Algorithm 10: the same law, the other sign.
+			// The query's noise is on the query in Algorithm 4 and on the threshold in Algorithm
+			// 10: the same law, the other sign.
 			noise := -a.query[question]
 			question++
 			if gap > x*h+(noise+b+c)/r {
@@ -129,7 +135,9 @@ func questioned(tab table, a answers, horizon int, epsilon, beta, x, y float64) 
 			sums++
 			top = max(top, mean[i])
 		}
-		s = slices.DeleteFunc(s, func(j int) bool { return top-mean[j] > 2*h+4*math.Log(4*k*size/beta)/(epsilon*r) })
+		s = slices.DeleteFunc(s, func(j int) bool {
+			return top-mean[j] > 2*h+4*math.Log(4*k*size/beta)/(epsilon*r)
+		})
 	}
 	for len(played) < horizon {
 		played = append(played, s[0])
@@ -166,9 +174,11 @@ func TestDPSE2AgainstReference(t *testing.T) {
 	}
 }
 
-// By hand, without noise and privacy: K = 2, β = 0.1, rewards 1 and 0. Questions come after 3, 5, 9, … rounds of each arm; the range of sums is
-// r, and r > 10√(r·log(640ℓ²)/2) first at r = 1025, ℓ = 10: 10√(512.5·log 64000) = 753.1, while at r = 513 it is 10√(256.5·log 51840) = 527.7.
-// The modified policy has a fifth of that: r = 33, ℓ = 5, 2√(16.5·log 16000) = 25.3, while at r = 17 it is 2√(8.5·log 10240) = 17.7.
+// By hand, without noise and privacy: K = 2, β = 0.1, rewards 1 and 0. Questions come after 3, 5,
+// 9, … rounds of each arm; the range of sums is r, and r > 10√(r·log(640ℓ²)/2) first at r = 1025, ℓ
+// = 10: 10√(512.5·log 64000) = 753.1, while at r = 513 it is 10√(256.5·log 51840) = 527.7. The
+// modified policy has a fifth of that: r = 33, ℓ = 5, 2√(16.5·log 16000) = 25.3, while at r = 17 it
+// is 2√(8.5·log 10240) = 17.7.
 func TestDPSE2ByHand(t *testing.T) {
 	const horizon = 5000
 	tab := table{reward: [][]float64{make([]float64, horizon), make([]float64, horizon)}}
@@ -201,7 +211,8 @@ func TestDPSE2ByHand(t *testing.T) {
 			}
 		}
 	}
-	// ε = 1 adds c_r: at ℓ = 1, 6 log 80 + 6 log 160 + 16 log 160 = 137.94 to 10√(1.5·log 640) = 31.13; 4 for 16 is 77.04.
+	// ε = 1 adds c_r: at ℓ = 1, 6 log 80 + 6 log 160 + 16 log 160 = 137.94 to 10√(1.5·log 640) =
+	// 31.13; 4 for 16 is 77.04.
 	p, err := NewDPSE2(2, 1, 0.1)
 	check(t, err)
 	if b := p.Next(privacy.Released{}); math.Abs(b.Above-(31.13+137.946)) > 0.01 || !b.Ask || b.Rounds() != 6 {
@@ -210,7 +221,8 @@ func TestDPSE2ByHand(t *testing.T) {
 	if b := p.Next(privacy.Released{}); b.Rounds() != 4 || !b.Ask {
 		t.Errorf("second question %+v", b)
 	}
-	if got, want := p.Mechanism(), (privacy.Sparse{Questions: privacy.Questions{Threshold: 6, Query: 6, Statistic: privacy.Range}, Scale: 2}); got != want {
+	if got, want := p.Mechanism(), (privacy.Sparse{Questions: privacy.Questions{Threshold: 6,
+		Query: 6, Statistic: privacy.Range}, Scale: 2}); got != want {
 		t.Errorf("mechanism %v", got)
 	}
 	// A policy that is never answered comes to batches that no horizon holds.

@@ -21,13 +21,15 @@ func TestDPUCBCounterAgainstReference(t *testing.T) {
 		check(t, err)
 		x := math.Log(float64(arms) * horizon / beta)
 		w := tail.Sigma*math.Sqrt(2*x) + tail.H*(x+tail.Log)
-		same(t, "dp-ucb", playTable(t, p, tab, tail, horizon), optimistic(tab, horizon, func(mean, n float64, t int) float64 {
-			return mean + math.Sqrt(2*math.Log(float64(t))/n) + w/n
-		}))
+		same(t, "dp-ucb", playTable(t, p, tab, tail, horizon),
+			optimistic(tab, horizon, func(mean, n float64, t int) float64 {
+				return mean + math.Sqrt(2*math.Log(float64(t))/n) + w/n
+			}))
 	}
 }
 
-// By hand: K = 2, T = 8, β = ½: x = log 32 = 3.466; the tail {1, 0.5, 0} has w = √(2·3.466) + 1.733 = 4.366. Arm 0 gives 1, arm 1 gives ½.
+// By hand: K = 2, T = 8, β = ½: x = log 32 = 3.466; the tail {1, 0.5, 0} has w = √(2·3.466) + 1.733
+// = 4.366. Arm 0 gives 1, arm 1 gives ½.
 //
 //	round 3: 1 + √(2 log 3) + 4.366 = 6.848 against 6.348: arm 0
 //	round 4: 1 + √(2 log 4/2) + 2.183 = 4.360 against 0.5 + √(2 log 4) + 4.366 = 6.531: arm 1
@@ -38,7 +40,8 @@ func TestDPUCBCounterAgainstReference(t *testing.T) {
 func TestDPUCBCounterByHand(t *testing.T) {
 	p, err := NewDPUCBCounter(2, 8, privacy.KAry{Scale: 0.5, Base: 3, Horizon: 8}, 0.5)
 	check(t, err)
-	tab := table{reward: [][]float64{{1, 1, 1, 1, 1, 1, 1, 1}, {.5, .5, .5, .5, .5, .5, .5, .5}}, noise: [][]float64{make([]float64, 8), make([]float64, 8)}}
+	tab := table{reward: [][]float64{{1, 1, 1, 1, 1, 1, 1, 1}, {.5, .5, .5, .5, .5, .5, .5, .5}},
+		noise: [][]float64{make([]float64, 8), make([]float64, 8)}}
 	got := playTable(t, p, tab, privacy.Tail{Sigma: 1, H: 0.5}, 8)
 	same(t, "dp-ucb", got, []int{0, 1, 0, 1, 0, 1, 0, 1})
 }
@@ -72,7 +75,8 @@ func TestDPUCBKAry(t *testing.T) {
 	}
 }
 
-// Bad parameters, and the twin that is not continual: a policy of running sums on noise that is drawn again for each would be charged for each.
+// Bad parameters, and the twin that is not continual: a policy of running sums on noise that is
+// drawn again for each would be charged for each.
 func TestBadCounters(t *testing.T) {
 	good := privacy.KAry{Scale: 1, Base: 3, Horizon: 100}
 	for _, c := range []struct {
@@ -88,7 +92,8 @@ func TestBadCounters(t *testing.T) {
 		{2, 100, privacy.Laplace{Scale: 1}, 0.1, "counter is laplace"},
 		{2, 100, privacy.KAry{Scale: 1, Base: 2, Horizon: 100}, 0.1, "base is 2"},
 	} {
-		if _, err := NewDPUCBCounter(c.arms, c.horizon, c.m, c.beta); err == nil || !strings.Contains(err.Error(), c.mention) {
+		if _, err := NewDPUCBCounter(c.arms, c.horizon, c.m, c.beta); err == nil ||
+			!strings.Contains(err.Error(), c.mention) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

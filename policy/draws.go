@@ -6,20 +6,25 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// draws plays Thompson's game, "draw θ from each arm's Beta law, the largest is played", many rounds at a time. The laws stay the same but for a
-// slow growth with the round, and one arm wins nearly always; the rounds in which it may not are found without drawing the others.
+// draws plays Thompson's game, "draw θ from each arm's Beta law, the largest is played", many
+// rounds at a time. The laws stay the same but for a slow growth with the round, and one arm wins
+// nearly always; the rounds in which it may not are found without drawing the others.
 //
-// For any c, the leader wins a round in which its θ is above c and all others are below. So only rounds in which some θ is on its rare side of c need
-// to be looked at: how many are skipped before the next is geometric, and there the rare ones are drawn from their laws beyond c. For rounds
-// from one to another the probability of each rare side is bounded by that at one end, as laws only grow, and a rare side is kept with the ratio
-// of its probability in its round to the bound. All of this is exact: the arms of the rounds have the joint law that drawing each θ in each
-// round gives them, up to the rounding of distribution functions.
+// For any c, the leader wins a round in which its θ is above c and all others are below. So only
+// rounds in which some θ is on its rare side of c need to be looked at: how many are skipped before
+// the next is geometric, and there the rare ones are drawn from their laws beyond c. For rounds
+// from one to another the probability of each rare side is bounded by that at one end, as laws only
+// grow, and a rare side is kept with the ratio of its probability in its round to the bound. All of
+// this is exact: the arms of the rounds have the joint law that drawing each θ in each round gives
+// them, up to the rounding of distribution functions.
 //
-// Laws Beta(O+1, 1), of arms whose optimism is at its cap, are drawn as one: the largest θ of them is Beta(Σ(O+1), 1), and whose it is
-// has probability proportional to O+1 and does not depend on its value (they are minima of exponential variables).
+// Laws Beta(O+1, 1), of arms whose optimism is at its cap, are drawn as one: the largest θ of them
+// is Beta(Σ(O+1), 1), and whose it is has probability proportional to O+1 and does not depend on
+// its value (they are minima of exponential variables).
 type draws struct {
-	coins     Coins
-	posterior func(arm int, logT float64) (alpha, beta float64) // shapes ≥ 1; the law grows stochastically with t
+	coins Coins
+	// shapes ≥ 1; the law grows stochastically with t
+	posterior func(arm int, logT float64) (alpha, beta float64)
 	arms      int
 	round     int // of the next decision
 
@@ -40,9 +45,10 @@ type draws struct {
 
 // A unit is an arm, or all arms at their cap.
 type unit struct {
-	arm     int     // −1: the group
-	a, b    float64 // shapes of the group
-	most    float64 // bounds on the probability of the rare side of c: below for the leader, above for the others
+	arm  int     // −1: the group
+	a, b float64 // shapes of the group
+	// bounds on the probability of the rare side of c: below for the leader, above for the others
+	most    float64
 	least   float64
 	rest    float64 // probability that a unit from this one on is rare, as bounded
 	mean, s float64
@@ -286,8 +292,8 @@ func betaAbove(a, b, c, c1 float64) float64 {
 	return mathext.RegIncBeta(b, a, c1)
 }
 
-// drawAbove draws θ ~ Beta(a,b), a, b ≥ 1, given θ > c; c1 is 1−c. It returns θ and 1−θ. frequent says that this is not a rare event, so that
-// draws from the whole law will soon make it.
+// drawAbove draws θ ~ Beta(a,b), a, b ≥ 1, given θ > c; c1 is 1−c. It returns θ and 1−θ. frequent
+// says that this is not a rare event, so that draws from the whole law will soon make it.
 func drawAbove(coins Coins, a, b, c, c1 float64, frequent bool) (x, x1 float64) {
 	switch {
 	case b == 1: // θ = U^{1/a}
@@ -300,7 +306,8 @@ func drawAbove(coins Coins, a, b, c, c1 float64, frequent bool) (x, x1 float64) 
 			}
 		}
 	}
-	// The density is log-concave, so the tangent of its logarithm at c is above it: draw from the exponential law on [c,1] that it makes.
+	// The density is log-concave, so the tangent of its logarithm at c is above it: draw from the
+	// exponential law on [c,1] that it makes.
 	s := (a-1)/c - (b-1)/c1
 	tail := -math.Expm1(s * c1) // of e^{s(x−c)}, if s < 0
 	for {

@@ -1,6 +1,7 @@
 package policy
 
-// elimination is the set S of surviving arms and the batches that give every survivor the same number of rounds, round robin.
+// elimination is the set S of surviving arms and the batches that give every survivor the same
+// number of rounds, round robin.
 type elimination struct {
 	alive []int // increasing
 	batch Batch

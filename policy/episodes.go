@@ -6,15 +6,18 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// episodes is the episodic optimism of 000 Algorithm 7 (001 Algorithm 4): play the arm with the highest index until its number of
-// plays has doubled (grown by another ratio, if one is set), release that episode's sum, and forget the episodes before it. So a reward is in one release, and an arm's
-// index rests on half of its plays. Everything before it decides is public or released: the privacy proof (000 Theorem 5.2) is that
-// of the releases, by parallel composition (000 Lemma 2.10).
+// episodes is the episodic optimism of 000 Algorithm 7 (001 Algorithm 4): play the arm with the
+// highest index until its number of plays has doubled (grown by another ratio, if one is set),
+// release that episode's sum, and forget the episodes before it. So a reward is in one release, and
+// an arm's index rests on half of its plays. Everything before it decides is public or released: the
+// privacy proof (000 Theorem 5.2) is that of the releases, by parallel composition (000 Lemma 2.10).
 //
-// The first episode of an arm is one round. The sources write "½N samples" for it as for every other; half is that reading.
+// The first episode of an arm is one round. The sources write "½N samples" for it as for every
+// other; half is that reading.
 type episodes struct {
-	mech  privacy.Mechanism
-	first privacy.Mechanism // of the first episodes, if the noise of "½N samples" is to be the printed one
+	mech privacy.Mechanism
+	// of the first episodes, if the noise of "½N samples" is to be the printed one
+	first privacy.Mechanism
 	half  bool
 	ratio float64 // by which an arm's plays grow in an episode
 
@@ -35,7 +38,8 @@ type episode struct {
 	extra float64
 }
 
-// noise bounds the noise in the mean, one side, with probability 1 − e^{−x}: whatever law the release's tail is of.
+// noise bounds the noise in the mean, one side, with probability 1 − e^{−x}: whatever law the
+// release's tail is of.
 func (e *episode) noise(x float64) float64 {
 	return float64(e.width*(x+e.extra)) + float64(e.sigma*math.Sqrt(2*x))
 }
@@ -53,8 +57,8 @@ func (e *episodes) Mechanism() privacy.Mechanism {
 	return e.mech
 }
 
-// PrintedHalf makes the first episode count as half a sample, as the printed "½N" does: twice the noise and a wider bonus until the arm
-// is played again. Call it before the first Next.
+// PrintedHalf makes the first episode count as half a sample, as the printed "½N" does: twice the
+// noise and a wider bonus until the arm is played again. Call it before the first Next.
 func (e *episodes) PrintedHalf() {
 	e.half = true
 	switch m := e.mech.(type) {
@@ -85,7 +89,8 @@ func (e *episodes) learn(released privacy.Released) bool {
 
 func (e *episodes) set(a int, released privacy.Released, i int) {
 	n, tail := float64(released.N(i)), released.Tail()
-	e.arms[a] = episode{mean: released.Mean(i), h: n, n: n, sigma: tail.Sigma / n, width: tail.H / n, extra: tail.Log}
+	e.arms[a] = episode{mean: released.Mean(i), h: n, n: n, sigma: tail.Sigma / n,
+		width: tail.H / n, extra: tail.Log}
 }
 
 // every asks for one round of each arm.
@@ -99,8 +104,9 @@ func (e *episodes) every() *Batch {
 	return &e.batch
 }
 
-// SetRatio makes an arm's plays grow by a ratio above 1 in each of its episodes, from N to max(N+1, ⌈ratio·N⌉), instead of doubling. Privacy is
-// unchanged; the regret bounds are proved for doubling. Call it before the first Next.
+// SetRatio makes an arm's plays grow by a ratio above 1 in each of its episodes, from N to max(N+1,
+// ⌈ratio·N⌉), instead of doubling. Privacy is unchanged; the regret bounds are proved for doubling.
+// Call it before the first Next.
 func (e *episodes) SetRatio(ratio float64) error {
 	if err := checkRatio("ratio", ratio); err != nil {
 		return err
@@ -111,7 +117,8 @@ func (e *episodes) SetRatio(ratio float64) error {
 
 // double asks for as many rounds of arm a as it has had, or as the ratio says.
 func (e *episodes) double(a int) *Batch {
-	// Between the first batch and the next nothing is unreleased: a change of mechanism forgets nothing.
+	// Between the first batch and the next nothing is unreleased: a change of mechanism
+	// forgets nothing.
 	e.batch.Fresh = e.first != nil && e.last < 0
 	e.last = a
 	n := Forever // no horizon is that long

@@ -14,7 +14,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A rewards table fixes the n-th reward of each arm, so that algorithms can be compared decision by decision.
+// A rewards table fixes the n-th reward of each arm, so that algorithms can be compared
+// decision by decision.
 type rewards func(arm, n int) float64
 
 // fixed is a table of Bernoulli rewards; other laws on [0,1] if spread is set.
@@ -34,7 +35,8 @@ func fixed(seed uint64, means []float64, spread bool) rewards {
 	}
 }
 
-// play runs a policy on a table for horizon rounds and returns the arm of each and the number of calls to Next.
+// play runs a policy on a table for horizon rounds and returns the arm of each and the number
+// of calls to Next.
 func play(t testing.TB, p Policy, arms, horizon int, r rewards) (chosen []uint8, calls int) {
 	n, sum := make([]int, arms), make([]float64, arms)
 	values := privacy.Values{N: make([]int, 0, arms), Sum: make([]float64, 0, arms)}
@@ -182,7 +184,8 @@ func TestCertifiedBatchesAreExact(t *testing.T) {
 func TestCertifiedBatchesAreExactInLongRuns(t *testing.T) {
 	for _, c := range indices {
 		for i, means := range [][]float64{
-			{.75, .625, .5, .375, .25}, {.25, .375, .5, .625, .75}, {.5, .5}, {.5, .4999, .5}, {.9, .1}, {.01, .02, .03},
+			{.75, .625, .5, .375, .25}, {.25, .375, .5, .625, .75}, {.5, .5}, {.5, .4999, .5},
+			{.9, .1}, {.01, .02, .03},
 			{.99, .98, .97, .5}, {.3, 1}, {0, .001}, {1, .999, .9},
 		} {
 			t.Run(fmt.Sprint(c.name, means), func(t *testing.T) {
@@ -206,8 +209,8 @@ func TestCertifiedBatchesAreExactInLongRuns(t *testing.T) {
 	}
 }
 
-// Rewards that are chosen to spoil certificates: long runs of zeros, in which the arm that leads falls as fast as it may and its rivals'
-// growth with the level counts.
+// Rewards that are chosen to spoil certificates: long runs of zeros, in which the arm that leads
+// falls as fast as it may and its rivals' growth with the level counts.
 func TestCertifiedBatchesAreExactAgainstAnAdversary(t *testing.T) {
 	for _, c := range indices {
 		for seed := range uint64(24) {
@@ -235,10 +238,12 @@ func TestCertifiedBatchesAreExactAgainstAnAdversary(t *testing.T) {
 	}
 }
 
-// By hand: after one round each with rewards 1 and 0 the two arms of UCB have the same bonus, so arm 0 is played at t = 3. Its reward is
-// 0: at t = 4, with f(4) = 1 + 4·1.386² = 8.687 and log f = 2.162, the indices are 0.5 + √(2·2.162/2) = 1.970 and 0 + √(2·2.162/1) =
-// 2.079. Arm 1 is played, and gets 1: at t = 5 both have mean ½ of two rewards, and the lowest arm wins; it gets 0. At t = 6, with f(6) = 1 +
-// 6·1.792² = 20.263 and log f = 3.009: 1/3 + √(2·3.009/3) = 1.750 against 1/2 + √(2·3.009/2) = 2.235.
+// By hand: after one round each with rewards 1 and 0 the two arms of UCB have the same bonus, so
+// arm 0 is played at t = 3. Its reward is 0: at t = 4, with f(4) = 1 + 4·1.386² = 8.687 and log f =
+// 2.162, the indices are 0.5 + √(2·2.162/2) = 1.970 and 0 + √(2·2.162/1) = 2.079. Arm 1 is played,
+// and gets 1: at t = 5 both have mean ½ of two rewards, and the lowest arm wins; it gets 0. At t =
+// 6, with f(6) = 1 + 6·1.792² = 20.263 and log f = 3.009: 1/3 + √(2·3.009/3) = 1.750 against 1/2 +
+// √(2·3.009/2) = 2.235.
 func TestUCBByHand(t *testing.T) {
 	table := [][]float64{{1, 0, 0}, {0, 1, 1}}
 	p, err := NewUCB(2)
@@ -251,9 +256,10 @@ func TestUCBByHand(t *testing.T) {
 	}
 }
 
-// By hand: with rewards 1 and 0 arm 0 has index 1 and arm 1 has 1 − 1/f(t). With one reward lost in two, at t = 4 the level of arm 0 is
-// 2.162/2 = 1.081, and kl(½,q) = 1.081 at q = 0.970; arm 1 has 1 − 1/8.687 = 0.885. So arm 0 again; it gets 0: mean 1/3, level
-// log f(5)/3 = log(1+5·1.609²)/3 = 0.878, q = 0.888, against 1 − 1/13.95 = 0.928: arm 1.
+// By hand: with rewards 1 and 0 arm 0 has index 1 and arm 1 has 1 − 1/f(t). With one reward lost in
+// two, at t = 4 the level of arm 0 is 2.162/2 = 1.081, and kl(½,q) = 1.081 at q = 0.970; arm 1 has
+// 1 − 1/8.687 = 0.885. So arm 0 again; it gets 0: mean 1/3, level log f(5)/3 = log(1+5·1.609²)/3 =
+// 0.878, q = 0.888, against 1 − 1/13.95 = 0.928: arm 1.
 func TestKLUCBByHand(t *testing.T) {
 	table := [][]float64{{1, 0, 0}, {0, 0, 0}}
 	p, err := NewKLUCB(2)
@@ -273,7 +279,8 @@ func TestLevels(t *testing.T) {
 			level, slope := f.level(t0)
 			for _, j := range []float64{1e-3 * t0, 0.1 * t0, t0, 10 * t0} {
 				if up, _ := f.level(t0 + j); !(level < up && up <= level+j*slope*(1+1e-9)) {
-					t.Errorf("log f for f = %v grows from %g at %g to %g at %g: the tangent says %g", f, level, t0, up, t0+j, level+j*slope)
+					t.Errorf("log f for f = %v grows from %g at %g to %g at %g: the tangent says %g",
+						f, level, t0, up, t0+j, level+j*slope)
 				}
 			}
 		}
@@ -336,7 +343,9 @@ func eliminate(arms, horizon int, r rewards, radius func(n float64) float64) []u
 		for _, a := range alive {
 			top = max(top, sum[a]/float64(n))
 		}
-		alive = slices.DeleteFunc(alive, func(a int) bool { return top-sum[a]/float64(n) > 2*radius(float64(n)) })
+		alive = slices.DeleteFunc(alive, func(a int) bool {
+			return top-sum[a]/float64(n) > 2*radius(float64(n))
+		})
 	}
 }
 
@@ -375,8 +384,8 @@ func TestSuccessiveEliminationIsExact(t *testing.T) {
 	})
 }
 
-// By hand: two arms, T = 100, rewards always 1 and 0. Arm 1 goes at the first n with 1 > 2√(2 log 100/n) = √(36.84/n): n = 37. So the rounds
-// before are 74.
+// By hand: two arms, T = 100, rewards always 1 and 0. Arm 1 goes at the first n with 1 > 2√(2 log
+// 100/n) = √(36.84/n): n = 37. So the rounds before are 74.
 func TestSuccessiveEliminationByHand(t *testing.T) {
 	p, err := NewSuccessiveElimination(2, 100)
 	if err != nil {
@@ -407,7 +416,8 @@ func TestExploreThenCommit(t *testing.T) {
 		}
 		return table[arm][n-1]
 	})
-	if want := []uint8{0, 1, 2, 0, 1, 2, 1, 1, 1}; !slices.Equal(got, want) { // means .5, .75, .75: the lower of the best
+	// means .5, .75, .75: the lower of the best
+	if want := []uint8{0, 1, 2, 0, 1, 2, 1, 1, 1}; !slices.Equal(got, want) {
 		t.Errorf("plays %v, want %v", got, want)
 	}
 	if calls != 2 {
@@ -451,7 +461,8 @@ func TestExactConstructors(t *testing.T) {
 	fails(ExploreRounds(1, 2))
 }
 
-// eighths draws sums of Bernoulli rewards with means in eighths, 64 rewards to three words: quick enough not to hide what policies cost.
+// eighths draws sums of Bernoulli rewards with means in eighths, 64 rewards to three words: quick
+// enough not to hide what policies cost.
 type eighths struct {
 	rng  *rand.PCG
 	mean []uint // times 8
@@ -502,8 +513,9 @@ func (e eighths) run(p Policy, horizon int) (looks int, counts []int, err error)
 	return looks, n, nil
 }
 
-// Regret must be that of independent simulations reward by reward: 452.42 ± 1.07 for UCB at T = 1e5 and 85.38 ± 0.57 for KL-UCB at T = 2e4,
-// on means .75, .625, .5, .375 and .25. The bound of 5.5 standard errors is passed by chance with probability 4e-8.
+// Regret must be that of independent simulations reward by reward: 452.42 ± 1.07 for UCB at T = 1e5
+// and 85.38 ± 0.57 for KL-UCB at T = 2e4, on means .75, .625, .5, .375 and .25. The bound of 5.5
+// standard errors is passed by chance with probability 4e-8.
 func TestIndexRegret(t *testing.T) {
 	const runs = 300
 	for _, c := range []struct {
@@ -531,7 +543,8 @@ func TestIndexRegret(t *testing.T) {
 		se := math.Hypot(c.se, math.Sqrt((squares/runs-mean*mean)/runs))
 		t.Logf("%s: %.2f, want %.2f ± %.2f", indices[c.index].name, mean, c.want, se)
 		if math.Abs(mean-c.want) > 5.5*se {
-			t.Errorf("%s: regret %.2f at T = %d, want %.2f ± %.2f", indices[c.index].name, mean, c.horizon, c.want, se)
+			t.Errorf("%s: regret %.2f at T = %d, want %.2f ± %.2f", indices[c.index].name, mean,
+				c.horizon, c.want, se)
 		}
 	}
 }
@@ -612,7 +625,8 @@ func ExampleNewUCB() {
 	fmt.Println(p.Next(privacy.Released{}).Plays)
 
 	// The curator releases the running sum of each arm, here after 500 and 10 rewards.
-	released, err := privacy.NewLedger().Release(0, p.Mechanism(), &privacy.Values{N: []int{500, 10}, Sum: []float64{300, 4}})
+	released, err := privacy.NewLedger().Release(0, p.Mechanism(),
+		&privacy.Values{N: []int{500, 10}, Sum: []float64{300, 4}})
 	if err != nil {
 		fmt.Println(err)
 		return

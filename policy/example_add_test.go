@@ -16,25 +16,29 @@ import (
 	"github.com/sotto-dp/sotto/sim"
 )
 
-// This file is the worked example of docs/adding-a-policy.md: a policy, its entry in the catalog, and the tests that it needs. A policy of the library
-// has the first part in a file of its own in this package, the entry in catalog/policies.go, and the tests beside them.
+// This file is the worked example of docs/adding-a-policy.md: a policy, its entry in the catalog,
+// and the tests that it needs. A policy of the library has the first part in a file of its own in
+// this package, the entry in catalog/policies.go, and the tests beside them.
 
-// PrivateCommit plays every arm m times, releases each arm's sum once, and then plays the arm with the largest noisy mean for ever; ties go to the
-// lowest arm. It is explore-then-commit (Lattimore and Szepesvári 2020, Algorithm 1) with Laplace noise of scale 1/ε on the sums.
+// PrivateCommit plays every arm m times, releases each arm's sum once, and then plays the arm with
+// the largest noisy mean for ever; ties go to the lowest arm. It is explore-then-commit (Lattimore
+// and Szepesvári 2020, Algorithm 1) with Laplace noise of scale 1/ε on the sums.
 //
-// It is ε-DP for rewards in [0,1]: a reward is in one sum, a sum is released once, and replacing the reward moves it by at most 1.
+// It is ε-DP for rewards in [0,1]: a reward is in one sum, a sum is released once, and replacing
+// the reward moves it by at most 1.
 //
-// For T ≥ Km, E Reg_T ≤ Σ_a Δ_a (m + T (e^{−mΔ_a²/4} + ½(1 + εmΔ_a/4) e^{−εmΔ_a/2})). The wrong arm wins only if the difference of the two means is
-// wrong by Δ_a/2, or that of the noises is: Hoeffding for the one, the tail ½(1 + x/(2b)) e^{−x/b} of the difference of two Laplace(b) for the other,
-// with b = 1/(εm) and x = Δ_a/2.
+// For T ≥ Km, E Reg_T ≤ Σ_a Δ_a (m + T (e^{−mΔ_a²/4} + ½(1 + εmΔ_a/4) e^{−εmΔ_a/2})). The wrong arm
+// wins only if the difference of the two means is wrong by Δ_a/2, or that of the noises is:
+// Hoeffding for the one, the tail ½(1 + x/(2b)) e^{−x/b} of the difference of two Laplace(b) for
+// the other, with b = 1/(εm) and x = Δ_a/2.
 type PrivateCommit struct {
 	arms, rounds int
 	epsilon      float64
 	batch        policy.Batch
 }
 
-// NewPrivateCommit returns the policy for at least two arms, a budget epsilon > 0 (+Inf: no privacy, the same algorithm without noise) and at
-// least one round of each arm.
+// NewPrivateCommit returns the policy for at least two arms, a budget epsilon > 0 (+Inf: no
+// privacy, the same algorithm without noise) and at least one round of each arm.
 func NewPrivateCommit(arms int, epsilon float64, rounds int) (*PrivateCommit, error) {
 	switch {
 	case arms < 2:
@@ -42,7 +46,8 @@ func NewPrivateCommit(arms int, epsilon float64, rounds int) (*PrivateCommit, er
 	case !(epsilon > 0):
 		return nil, fmt.Errorf("private-commit: epsilon is %v, must be above 0", epsilon)
 	case rounds < 1 || rounds > policy.Forever/arms:
-		return nil, fmt.Errorf("private-commit: rounds is %d, must be at least 1 and at most %d for each of %d arms", rounds, policy.Forever/arms, arms)
+		return nil, fmt.Errorf("private-commit: rounds is %d, must be at least 1 and at most %d "+
+			"for each of %d arms", rounds, policy.Forever/arms, arms)
 	}
 	return &PrivateCommit{arms: arms, rounds: rounds, epsilon: epsilon}, nil
 }
@@ -69,14 +74,17 @@ func (p *PrivateCommit) Next(released privacy.Released) *policy.Batch {
 	return &p.batch
 }
 
-// commitEntry is what the catalog knows: files, flags, the schema, lists and audits read nothing else.
+// commitEntry is what the catalog knows: files, flags, the schema, lists and audits
+// read nothing else.
 func commitEntry() catalog.Entry {
 	return catalog.Entry{
-		Name: "private-commit", Title: "Private explore then commit", Private: true, Budgets: []string{"epsilon"}, Anytime: true,
+		Name: "private-commit", Title: "Private explore then commit", Private: true,
+		Budgets: []string{"epsilon"}, Anytime: true,
 		Guarantee: "ε-DP (Interactive, Table and View), rewards in range",
 		Regret:    "Σ Δ_a (m + T (e^{−mΔ_a²/4} + ½(1 + εmΔ_a/4) e^{−εmΔ_a/2}))",
 		Source:    "Lattimore and Szepesvári 2020, Algorithm 1, with Laplace noise",
-		Params: []catalog.Param{{Name: "rounds", Doc: "rounds m of each arm before the commitment", Integer: true, Default: 100,
+		Params: []catalog.Param{{Name: "rounds", Doc: "rounds m of each arm before the commitment",
+			Integer: true, Default: 100,
 			Lo: 1, LoIn: true, Hi: 1 << 53, HiIn: true}},
 		New: func(s catalog.Setting, p catalog.Params) (policy.Policy, error) {
 			epsilon := math.Inf(1) // budget none: the same policy without noise
@@ -106,16 +114,19 @@ func Example_newPolicy() {
 	own := noise.Key{Seed: 1, Experiment: in.String(), Cell: "private-commit", Role: noise.RoleNoise}
 	var out sim.Result
 	err = sim.Run(context.Background(), sim.Config{
-		Policy: p, Instance: in, Horizon: 10_000, Checkpoints: []int{10_000}, Rewards: world.Fast(len(in.Arms)), Noise: &own.Fast(1)[0],
+		Policy: p, Instance: in, Horizon: 10_000, Checkpoints: []int{10_000},
+		Rewards: world.Fast(len(in.Arms)), Noise: &own.Fast(1)[0],
 	}, &out)
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("plays %v, regret %.0f, calls to release %d, ε = %v\n", out.Plays, out.Regret[0], out.Releases, out.Loss.Pure())
+	fmt.Printf("plays %v, regret %.0f, calls to release %d, ε = %v\n", out.Plays, out.Regret[0],
+		out.Releases, out.Loss.Pure())
 	// Output: plays [9800 200], regret 80, calls to release 1, ε = 1
 }
 
-// The reference: the algorithm as its source has it, reward by reward and without batches. Without noise both must play the same arms.
+// The reference: the algorithm as its source has it, reward by reward and without batches. Without
+// noise both must play the same arms.
 func TestPrivateCommitReference(t *testing.T) {
 	const horizon, rounds = 500, 30
 	for seed := range uint64(20) {
@@ -160,9 +171,11 @@ func TestPrivateCommitReference(t *testing.T) {
 	}
 }
 
-// playOn plays a policy on a table of rewards, with a curator between them, and returns the arm of each round.
+// playOn plays a policy on a table of rewards, with a curator between them, and returns the
+// arm of each round.
 func playOn(t *testing.T, p policy.Policy, table [][]float64, horizon int) []int {
-	curator, err := release.Simulated(release.Config{Arms: len(table), Mechanism: p.Mechanism()}, &noise.Key{Role: noise.RoleNoise}.Fast(1)[0])
+	curator, err := release.Simulated(release.Config{Arms: len(table), Mechanism: p.Mechanism()},
+		&noise.Key{Role: noise.RoleNoise}.Fast(1)[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +214,8 @@ func playOn(t *testing.T, p policy.Policy, table [][]float64, horizon int) []int
 	return played
 }
 
-// The bound, by simulation where it says something: two arms 0.4 apart, ε = 0.1 and m = 100, so that it is at most 0.4·(100 + 2000·(0.0183 + 0.1353)) = 163.
+// The bound, by simulation where it says something: two arms 0.4 apart, ε = 0.1 and m = 100, so
+// that it is at most 0.4·(100 + 2000·(0.0183 + 0.1353)) = 163.
 func TestPrivateCommitBound(t *testing.T) {
 	const m, horizon, runs, epsilon, gap = 100, 2000, 400, 0.1, 0.4
 	x := epsilon * m * gap / 2
@@ -221,8 +235,9 @@ func TestPrivateCommitBound(t *testing.T) {
 			t.Fatal(err)
 		}
 		own := noise.Key{Seed: run, Role: noise.RoleNoise}
-		err = sim.Run(context.Background(), sim.Config{Policy: p, Instance: in, Horizon: horizon, Checkpoints: []int{horizon},
-			Rewards: noise.Key{Seed: run, Role: noise.RoleReward}.Fast(2), Noise: &own.Fast(1)[0]}, &out)
+		err = sim.Run(context.Background(), sim.Config{Policy: p, Instance: in, Horizon: horizon,
+			Checkpoints: []int{horizon},
+			Rewards:     noise.Key{Seed: run, Role: noise.RoleReward}.Fast(2), Noise: &own.Fast(1)[0]}, &out)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,10 +248,12 @@ func TestPrivateCommitBound(t *testing.T) {
 	}
 }
 
-// The twins: an audit must refute the policy with half the noise, and with noise shared by the arms, and must not refute the policy, which it would do
-// with probability at most 1e-6. That a reward is counted in two releases (audit.Twice) cannot happen here: an arm is released once.
+// The twins: an audit must refute the policy with half the noise, and with noise shared by the
+// arms, and must not refute the policy, which it would do with probability at most 1e-6. That a
+// reward is counted in two releases (audit.Twice) cannot happen here: an arm is released once.
 func TestPrivateCommitTwins(t *testing.T) {
-	subject, err := audit.PolicySubject(commitEntry(), 2, 16, privacy.Pure{Epsilon: 1}, catalog.Params{"rounds": 4})
+	subject, err := audit.PolicySubject(commitEntry(), 2, 16, privacy.Pure{Epsilon: 1},
+		catalog.Params{"rounds": 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,12 +266,15 @@ func TestPrivateCommitTwins(t *testing.T) {
 		{"half the noise", subject.Broken(audit.HalfScale), true},
 		{"shared noise", subject.Broken(audit.Shared), true},
 	} {
-		f, err := audit.PolicyAudit{Subject: c.subject, Adversaries: audit.Adversaries(2, 16, audit.View), Gamma: 1e-6, Games: 10_000, Pilot: 256, Key: noise.Key{Seed: 1}}.Run(context.Background())
+		f, err := audit.PolicyAudit{Subject: c.subject,
+			Adversaries: audit.Adversaries(2, 16, audit.View), Gamma: 1e-6, Games: 10_000,
+			Pilot: 256, Key: noise.Key{Seed: 1}}.Run(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if f.Refuted != c.refuted {
-			t.Errorf("%s: refuted is %v, want %v: ε = %v is claimed, and ε is at least %v", c.name, f.Refuted, c.refuted, f.Claimed, f.Low)
+			t.Errorf("%s: refuted is %v, want %v: ε = %v is claimed, and ε is at least %v", c.name,
+				f.Refuted, c.refuted, f.Claimed, f.Low)
 		}
 	}
 }

@@ -7,30 +7,33 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// ExploreThenCommit plays every arm m times, round robin, and then the arm with the largest mean for ever; ties go to the lowest arm
-// (Lattimore and Szepesvári 2020, Algorithm 1). It is not private.
+// ExploreThenCommit plays every arm m times, round robin, and then the arm with the largest mean for
+// ever; ties go to the lowest arm (Lattimore and Szepesvári 2020, Algorithm 1). It is not private.
 //
-// For 1-sub-Gaussian rewards and T ≥ Km, Reg_T ≤ m ΣΔ_a + (T − mK) Σ Δ_a exp(−mΔ_a²/4) (there, Theorem 6.1). The best m depends on the
-// gaps and on T. ExploreRounds is a choice for gaps unknown.
+// For 1-sub-Gaussian rewards and T ≥ Km, Reg_T ≤ m ΣΔ_a + (T − mK) Σ Δ_a exp(−mΔ_a²/4) (there,
+// Theorem 6.1). The best m depends on the gaps and on T. ExploreRounds is a choice for gaps unknown.
 type ExploreThenCommit struct {
 	arms   int
 	rounds int
 	batch  Batch
 }
 
-// NewExploreThenCommit returns explore-then-commit for at least two arms and at least one round of each.
+// NewExploreThenCommit returns explore-then-commit for at least two arms and at least
+// one round of each.
 func NewExploreThenCommit(arms, rounds int) (*ExploreThenCommit, error) {
 	if err := checkArms(arms); err != nil {
 		return nil, fmt.Errorf("explore-then-commit: %w", err)
 	}
 	if rounds < 1 || rounds > Forever/arms {
-		return nil, fmt.Errorf("explore-then-commit: rounds is %d, must be at least 1 and at most %d for each of %d arms", rounds, Forever/arms, arms)
+		return nil, fmt.Errorf("explore-then-commit: rounds is %d, must be at least 1 and at "+
+			"most %d for each of %d arms", rounds, Forever/arms, arms)
 	}
 	return &ExploreThenCommit{arms: arms, rounds: rounds}, nil
 }
 
-// ExploreRounds is m = ⌈(T/K)^{2/3} (log T)^{1/3}⌉ and at most T/K, for gaps unknown: for rewards in [0,1] E Reg_T = O(T^{2/3} (K log T)^{1/3})
-// (Slivkins 2019, Theorem 1.5). It wants at least two arms and a horizon of at least one round for each.
+// ExploreRounds is m = ⌈(T/K)^{2/3} (log T)^{1/3}⌉ and at most T/K, for gaps unknown: for rewards
+// in [0,1] E Reg_T = O(T^{2/3} (K log T)^{1/3}) (Slivkins 2019, Theorem 1.5). It wants at least two
+// arms and a horizon of at least one round for each.
 func ExploreRounds(arms, horizon int) (int, error) {
 	if err := checkArms(arms); err != nil {
 		return 0, fmt.Errorf("explore-then-commit: %w", err)

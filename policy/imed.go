@@ -8,21 +8,24 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// IMED is the indexed minimum empirical divergence of Honda and Takemura ("Non-asymptotic analysis of a new bandit algorithm for semi-bounded
-// rewards", JMLR 2015) for Bernoulli rewards: play the arm with the lowest
+// IMED is the indexed minimum empirical divergence of Honda and Takemura ("Non-asymptotic analysis
+// of a new bandit algorithm for semi-bounded rewards", JMLR 2015) for Bernoulli rewards: play the
+// arm with the lowest
 //
 //	N_a kl(μ̂_a, μ̂*) + log N_a,   μ̂* the highest mean,
 //
-// every arm once first. At equal indices the arm with fewer rewards goes first, then the lower. It is not private.
+// every arm once first. At equal indices the arm with fewer rewards goes first, then the lower.
+// It is not private.
 //
-// For Bernoulli rewards lim Reg_T / log T ≤ Σ Δ_a/kl(μ_a, μ*) over the suboptimal arms, the least there is. It needs no round number, and no
-// horizon.
+// For Bernoulli rewards lim Reg_T / log T ≤ Σ Δ_a/kl(μ_a, μ*) over the suboptimal arms, the least
+// there is. It needs no round number, and no horizon.
 //
-// It decides as if after every reward, but asks for certified batches (see window.go): while the leader plays, its own index is log N, and what
-// its rewards can do to the rivals' is to lower μ̂*. So a window in which all its rewards were 0 speaks for every outcome.
+// It decides as if after every reward, but asks for certified batches (see window.go): while the
+// leader plays, its own index is log N, and what its rewards can do to the rivals' is to lower μ̂*.
+// So a window in which all its rewards were 0 speaks for every outcome.
 type IMED struct {
-	// Unbounded says that rewards may leave [0,1] (a simulation without clipping): no certificate holds and batches are of one round. Means
-	// are clipped to [0,1], where kl lives.
+	// Unbounded says that rewards may leave [0,1] (a simulation without clipping): no certificate
+	// holds and batches are of one round. Means are clipped to [0,1], where kl lives.
 	Unbounded bool
 
 	tally
@@ -76,7 +79,8 @@ func (p *IMED) window(b int) float64 {
 		if a == b {
 			continue
 		}
-		slope := 1 + p.n[a]*(x-p.mean[a])/(1-x) // what the rival's index loses against log N, in a round, times n
+		// what the rival's index loses against log N, in a round, times n
+		slope := 1 + p.n[a]*(x-p.mean[a])/(1-x)
 		if k := (p.index[a] - p.index[b]) * n / slope; k < guess {
 			guess = k
 		}
@@ -89,7 +93,8 @@ func (p *IMED) window(b int) float64 {
 	return 1
 }
 
-// leads says that arm b, at m rewards of which the new ones are 0, is still played next, by more than rounding can blur.
+// leads says that arm b, at m rewards of which the new ones are 0, is still played next, by more
+// than rounding can blur.
 func (p *IMED) leads(b int, m float64) bool {
 	x, own := p.sum[b]/m, math.Log(m)
 	for a, n := range p.n {

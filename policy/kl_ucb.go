@@ -12,16 +12,18 @@ import (
 //
 //	max{ q ∈ [μ̂_a,1] : kl(μ̂_a, q) ≤ log f(t) / N_a },   f(t) = 1 + t log²t,
 //
-// at round t (counted from 1), every arm once first; ties go to the lowest arm (000 (2.14)). It is not private.
+// at round t (counted from 1), every arm once first; ties go to the lowest arm (000 (2.14)).
+// It is not private.
 //
-// For Bernoulli rewards lim Reg_T / log T ≤ Σ Δ_a/kl(μ_a, μ*) over the suboptimal arms (000 Theorem 2.26). By convexity of kl the same
-// holds for any rewards in [0,1].
+// For Bernoulli rewards lim Reg_T / log T ≤ Σ Δ_a/kl(μ_a, μ*) over the suboptimal arms (000 Theorem
+// 2.26). By convexity of kl the same holds for any rewards in [0,1].
 //
-// It decides as if after every reward, but asks for certified batches (see window.go). An index is computed only when the arm that leads
-// cannot be certified: rivals are bounded by the tangent of their last index, which is concave in the level.
+// It decides as if after every reward, but asks for certified batches (see window.go). An index is
+// computed only when the arm that leads cannot be certified: rivals are bounded by the tangent of
+// their last index, which is concave in the level.
 type KLUCB struct {
-	// Unbounded says that rewards may leave [0,1] (a simulation without clipping): no certificate holds and batches are of one round. Means
-	// are clipped to [0,1], where kl lives.
+	// Unbounded says that rewards may leave [0,1] (a simulation without clipping): no certificate
+	// holds and batches are of one round. Means are clipped to [0,1], where kl lives.
 	Unbounded bool
 
 	tally
@@ -29,8 +31,8 @@ type KLUCB struct {
 	leader int
 }
 
-// A klArm is an arm's last index: q at level at. fresh says that it rests on all its rewards; if so q + (level − at)·slope is an upper
-// bound on its index at any level.
+// A klArm is an arm's last index: q at level at. fresh says that it rests on all its rewards; if so
+// q + (level − at)·slope is an upper bound on its index at any level.
 type klArm struct {
 	q, at, slope float64
 	fresh        bool
@@ -72,16 +74,18 @@ func (p *KLUCB) Next(released privacy.Released) *Batch {
 
 // certify is a number of rounds for which arm a leads whatever its rewards, 0 if it cannot tell.
 //
-// After j rewards of 0 arm a has m = N+j rewards, and its index is above B > S/m if g(m) = m·kl(S/m, B) < level. g is convex in m (it is
-// the perspective of a convex function) and grows once S/m < B, so the last decision, j = k−1, speaks for all.
+// After j rewards of 0 arm a has m = N+j rewards, and its index is above B > S/m if g(m) =
+// m·kl(S/m, B) < level. g is convex in m (it is the perspective of a convex function) and grows
+// once S/m < B, so the last decision, j = k−1, speaks for all.
 func (p *KLUCB) certify(a int, level, slope float64) float64 {
 	n, sum, mean := p.n[a], p.sum[a], p.mean[a]
 	b := p.rivals(a, level)
 	if n == 0 || b >= 1 {
 		return 0
 	}
-	// A guess at k. kl(x,b) = ∫ (u−x)/u(1−u) du over [x,b], and the chord of the convex 1/u(1−u) makes it at most (b−x)²/2v with
-	// 1/v = 1/3x(1−x) + 2/3b(1−b). Then m(b−S/m)² = 2v·level is quadratic in √m.
+	// A guess at k. kl(x,b) = ∫ (u−x)/u(1−u) du over [x,b], and the chord of the convex 1/u(1−u)
+	// makes it at most (b−x)²/2v with 1/v = 1/3x(1−x) + 2/3b(1−b). Then m(b−S/m)² = 2v·level is
+	// quadratic in √m.
 	vx, vb := float64(mean*(1-mean)), float64(b*(1-b))
 	root := math.Sqrt(float64(6*float64(float64(vx*vb)*level)) / (vb + float64(2*vx)))
 	wide := math.Sqrt(float64(root*root) + float64(4*float64(b*sum)))
@@ -109,7 +113,8 @@ func (p *KLUCB) certify(a int, level, slope float64) float64 {
 	return 0
 }
 
-// below says that an arm with mean x of m rewards has an index above b, by more than rounding can blur.
+// below says that an arm with mean x of m rewards has an index above b, by more than
+// rounding can blur.
 func (p *KLUCB) below(m, x, b, level float64) bool {
 	d := b - x
 	if d < 0 {

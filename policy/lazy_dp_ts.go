@@ -6,15 +6,17 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// LazyDPTS is Lazy-DP-TS of Hu and Hegde, "Near-optimal Thompson sampling-based algorithms for differentially private stochastic bandits" (UAI
-// 2022): Thompson sampling on means that are released rarely. An arm's rewards wait in a buffer; when it holds 2^{r+1} of them their sum is released
-// with Lap(1/ε), r grows by one, and the arm's mean μ̃ is that of the last release alone, of O = 2^r rewards (the first release is of one reward).
-// Every round t draws for each arm
+// LazyDPTS is Lazy-DP-TS of Hu and Hegde, "Near-optimal Thompson sampling-based algorithms for
+// differentially private stochastic bandits" (UAI 2022): Thompson sampling on means that are
+// released rarely. An arm's rewards wait in a buffer; when it holds 2^{r+1} of them their sum is
+// released with Lap(1/ε), r grows by one, and the arm's mean μ̃ is that of the last release alone,
+// of O = 2^r rewards (the first release is of one reward). Every round t draws for each arm
 //
 //	θ ~ Beta(μO + 1, (1−μ)O + 1),   μ = min(1, max(0, μ̃ + 3 log t/(εO))),
 //
-// and plays the arm with the largest. For rewards in [0,1] it is ε-DP, each reward being in one release; its regret is Σ O(log T/min(ε, Δ_a)). It is
-// anytime. The paper was not at hand: the constant 3 and the integers are second-hand.
+// and plays the arm with the largest. For rewards in [0,1] it is ε-DP, each reward being in one
+// release; its regret is Σ O(log T/min(ε, Δ_a)). It is anytime. The paper was not at hand: the
+// constant 3 and the integers are second-hand.
 //
 // Draws are not made round by round, and yet have the law of draws that are: see draws.
 type LazyDPTS struct {
@@ -32,7 +34,8 @@ type lazyArm struct {
 	size   int     // rewards that the next release takes
 }
 
-// NewLazyDPTS returns Lazy-DP-TS for a number of arms ≥ 2, a budget epsilon > 0 (+Inf: no privacy) and the policy's coins.
+// NewLazyDPTS returns Lazy-DP-TS for a number of arms ≥ 2, a budget epsilon > 0 (+Inf: no privacy)
+// and the policy's coins.
 func NewLazyDPTS(arms int, epsilon float64, coins Coins) (*LazyDPTS, error) {
 	err := checkArms(arms)
 	if err == nil {
@@ -53,7 +56,8 @@ func NewLazyDPTS(arms int, epsilon float64, coins Coins) (*LazyDPTS, error) {
 // Mechanism implements Policy.
 func (p *LazyDPTS) Mechanism() privacy.Mechanism { return privacy.Laplace{Scale: 1 / p.epsilon} }
 
-// posterior is an arm's Beta law in round t, whose logarithm is given. Its shapes are at least 1, and it grows with t.
+// posterior is an arm's Beta law in round t, whose logarithm is given. Its shapes are at least 1,
+// and it grows with t.
 func (p *LazyDPTS) posterior(a int, logT float64) (alpha, beta float64) {
 	arm := &p.arms[a]
 	x := min(arm.o, max(0, arm.sum+float64(3*logT)/p.epsilon))
@@ -90,7 +94,8 @@ func (p *LazyDPTS) Next(released privacy.Released) *Batch {
 		}
 		n += more
 	}
-	if over := arm.buffer + n - arm.size; over > 0 { // decided too early: the release will tell more
+	// decided too early: the release will tell more
+	if over := arm.buffer + n - arm.size; over > 0 {
 		p.draws.round -= over
 		n -= over
 	}

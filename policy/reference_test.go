@@ -9,8 +9,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A table fixes every reward and every noise in advance: the j-th reward of an arm and the noise of its j-th release. Two
-// implementations of one policy must then play the same arms, round by round.
+// A table fixes every reward and every noise in advance: the j-th reward of an arm and the noise of
+// its j-th release. Two implementations of one policy must then play the same arms, round by round.
 type table struct {
 	reward [][]float64
 	noise  [][]float64
@@ -32,7 +32,8 @@ func newTable(r *rand.Rand, arms, horizon int, noise func() float64) table {
 	return t
 }
 
-// playTable runs p against the table one round at a time, through a curator that it writes out itself, and returns the arms played.
+// playTable runs p against the table one round at a time, through a curator that it writes out
+// itself, and returns the arms played.
 func playTable(t *testing.T, p Policy, tab table, tail privacy.Tail, horizon int) []int {
 	t.Helper()
 	arms := len(tab.reward)
@@ -106,8 +107,8 @@ func playTable(t *testing.T, p Policy, tab table, tail privacy.Tail, horizon int
 	}
 }
 
-// episodic is 000 Algorithm 7, written from its pseudo-code, one reward at a time. Where the indices of two arms are equal up to the
-// arithmetic of either implementation, it follows got.
+// episodic is 000 Algorithm 7, written from its pseudo-code, one reward at a time. Where the
+// indices of two arms are equal up to the arithmetic of either implementation, it follows got.
 func episodic(tab table, got []int, index func(mean float64, h float64, t int) float64) []int {
 	horizon := len(got)
 	arms := len(tab.reward)
@@ -218,7 +219,8 @@ func TestEpisodicPoliciesAgainstReference(t *testing.T) {
 	}
 }
 
-// The same with tails of other laws, as other trust models have: every part of a tail counts, as that of the noise in a sum.
+// The same with tails of other laws, as other trust models have: every part of a tail counts, as
+// that of the noise in a sum.
 func TestEpisodicPoliciesUseTheWholeTail(t *testing.T) {
 	const horizon = 3000
 	for seed := range uint64(40) {
@@ -266,7 +268,8 @@ func epochs(tab table, horizon int, epsilon, beta float64) []int {
 	drawn, count := make([]int, len(s)), make([]int, len(s))
 	for epoch := 1.0; len(s) > 1; epoch++ {
 		k, gap := float64(len(s)), math.Pow(2, -epoch)
-		re := math.Ceil(max(32*math.Log(8*k*epoch*epoch/beta)/(gap*gap), 8*math.Log(4*k*epoch*epoch/beta)/(epsilon*gap)) + 1)
+		re := math.Ceil(max(32*math.Log(8*k*epoch*epoch/beta)/(gap*gap),
+			8*math.Log(4*k*epoch*epoch/beta)/(epsilon*gap)) + 1)
 		sum := make([]float64, len(tab.reward))
 		for r := 0.0; r < re; r++ {
 			for _, a := range s {
@@ -303,7 +306,8 @@ func TestDPSEAgainstReference(t *testing.T) {
 		tab := newTable(r, arms, horizon, laplace(r, 1/epsilon))
 		p, err := NewDPSE(arms, epsilon, beta)
 		check(t, err)
-		same(t, "dp-se", playTable(t, p, tab, privacy.Tail{H: 1 / epsilon}, horizon), epochs(tab, horizon, epsilon, beta))
+		same(t, "dp-se", playTable(t, p, tab, privacy.Tail{H: 1 / epsilon}, horizon),
+			epochs(tab, horizon, epsilon, beta))
 	}
 }
 
@@ -344,28 +348,33 @@ func TestDPUCBAgainstReference(t *testing.T) {
 		p, err := NewDPUCB(arms, horizon, epsilon, beta)
 		check(t, err)
 		gamma := logT * logT * math.Log(float64(arms)*horizon*logT/beta) / epsilon
-		same(t, "dp-ucb", playTable(t, p, tab, privacy.Tail{}, horizon), optimistic(tab, horizon, func(mean, n float64, t int) float64 {
-			return mean + math.Sqrt(2*math.Log(float64(t))/n) + gamma/n
-		}))
+		same(t, "dp-ucb", playTable(t, p, tab, privacy.Tail{}, horizon),
+			optimistic(tab, horizon, func(mean, n float64, t int) float64 {
+				return mean + math.Sqrt(2*math.Log(float64(t))/n) + gamma/n
+			}))
 		p, err = NewDPUCBBase2(arms, horizon, epsilon, beta)
 		check(t, err)
 		log2 := math.Log2(horizon)
 		wide := log2 * log2 * math.Log2(float64(arms)*horizon*log2/beta) / epsilon
-		same(t, "dp-ucb, base 2", playTable(t, p, tab, privacy.Tail{}, horizon), optimistic(tab, horizon, func(mean, n float64, t int) float64 {
-			return mean + math.Sqrt(2*math.Log(float64(t))/n) + wide/n
-		}))
+		same(t, "dp-ucb, base 2", playTable(t, p, tab, privacy.Tail{}, horizon),
+			optimistic(tab, horizon, func(mean, n float64, t int) float64 {
+				return mean + math.Sqrt(2*math.Log(float64(t))/n) + wide/n
+			}))
 		p, err = NewDPUCBThesis(arms, horizon, epsilon)
 		check(t, err)
 		delta := 1 / float64(horizon*horizon)
-		same(t, "dp-ucb-thesis", playTable(t, p, tab, privacy.Tail{}, horizon), optimistic(tab, horizon, func(mean, n float64, t int) float64 {
-			return mean + math.Sqrt(2*math.Log(2/delta)/n) + math.Sqrt(8)*math.Pow(logT, 1.5)*math.Log(2/delta)/(epsilon*n)
-		}))
+		same(t, "dp-ucb-thesis", playTable(t, p, tab, privacy.Tail{}, horizon),
+			optimistic(tab, horizon, func(mean, n float64, t int) float64 {
+				return mean + math.Sqrt(2*math.Log(2/delta)/n) +
+					math.Sqrt(8)*math.Pow(logT, 1.5)*math.Log(2/delta)/(epsilon*n)
+			}))
 		p, err = NewDPUCBAnytime(arms, epsilon, beta)
 		check(t, err)
-		same(t, "dp-ucb-anytime", playTable(t, p, tab, privacy.Tail{}, horizon), optimistic(tab, horizon, func(mean, n float64, t int) float64 {
-			l := math.Log(float64(t))
-			return mean + math.Sqrt(2*l/n) + l*l*math.Log(float64(arms)*float64(t)*l/beta)/(epsilon*n)
-		}))
+		same(t, "dp-ucb-anytime", playTable(t, p, tab, privacy.Tail{}, horizon),
+			optimistic(tab, horizon, func(mean, n float64, t int) float64 {
+				l := math.Log(float64(t))
+				return mean + math.Sqrt(2*l/n) + l*l*math.Log(float64(arms)*float64(t)*l/beta)/(epsilon*n)
+			}))
 	}
 }
 
@@ -394,8 +403,8 @@ func TestMechanismsOfPrivatePolicies(t *testing.T) {
 	}
 }
 
-// The spec's vectors (zcdp-bandits §14): h = 4, t_ℓ = 21, β = 1, ρ = 0.5 give σ = 0.25 in the mean and a bonus of 0.872428; 0.616900
-// without noise.
+// The spec's vectors (zcdp-bandits §14): h = 4, t_ℓ = 21, β = 1, ρ = 0.5 give σ = 0.25 in the mean
+// and a bonus of 0.872428; 0.616900 without noise.
 func TestAdaCUCBVectors(t *testing.T) {
 	p, err := NewAdaCUCB(2, privacy.ZCDP{Rho: 0.5}, 1)
 	check(t, err)
@@ -422,7 +431,8 @@ func TestPrintedHalf(t *testing.T) {
 	if first.Fresh {
 		t.Error("the first batch is fresh already")
 	}
-	r, err := privacy.NewLedger().Release(0, p.Mechanism(), &privacy.Values{N: []int{1, 1}, Sum: []float64{1, 0}, Tail: privacy.Tail{Sigma: math.Sqrt2}})
+	r, err := privacy.NewLedger().Release(0, p.Mechanism(),
+		&privacy.Values{N: []int{1, 1}, Sum: []float64{1, 0}, Tail: privacy.Tail{Sigma: math.Sqrt2}})
 	check(t, err)
 	second := p.Next(r)
 	if !second.Fresh {
@@ -437,8 +447,8 @@ func TestPrintedHalf(t *testing.T) {
 	}
 }
 
-// 000 Example 5.1, with all rewards 1 on arm 0 and 0 on arm 1 and no noise: episodes of 1, 2, 4, … rounds of the better arm, and only
-// the last one counts.
+// 000 Example 5.1, with all rewards 1 on arm 0 and 0 on arm 1 and no noise: episodes of 1, 2, 4, …
+// rounds of the better arm, and only the last one counts.
 func TestEpisodesDoubleAndForget(t *testing.T) {
 	p, err := NewAdaPUCB(2, math.Inf(1), 0.01)
 	check(t, err)
@@ -595,7 +605,8 @@ func same(t *testing.T, name string, got, want []int) {
 	}
 }
 
-// Both arms stand at the cap, 1, while α log t_ℓ/ε is large beside the episodes: the source's argmax keeps to arm 0, the other rule takes turns.
+// Both arms stand at the cap, 1, while α log t_ℓ/ε is large beside the episodes: the source's
+// argmax keeps to arm 0, the other rule takes turns.
 func TestTiesAtTheCap(t *testing.T) {
 	const horizon = 64
 	tab := table{make([][]float64, 2), make([][]float64, 2)}

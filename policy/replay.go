@@ -10,9 +10,10 @@ import (
 // ErrTranscript is matched when a transcript is not that of the policy.
 var ErrTranscript = errors.New("the transcript is not this policy's")
 
-// Replay brings a new policy to where its transcript ends, and returns the batch that was out then: a policy is a function of its
-// parameters and of its releases, so that these are all the state there is to keep. next returns the releases in their order
-// (privacy.Ledger.Restore reads them back) and io.EOF after the last.
+// Replay brings a new policy to where its transcript ends, and returns the batch that was out then:
+// a policy is a function of its parameters and of its releases, so that these are all the state
+// there is to keep. next returns the releases in their order (privacy.Ledger.Restore reads them
+// back) and io.EOF after the last.
 func Replay(p Policy, next func() (privacy.Released, error)) (*Batch, error) {
 	b := p.Next(privacy.Released{})
 	for {

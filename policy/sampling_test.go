@@ -130,7 +130,8 @@ func TestThompsonAgainstReference(t *testing.T) {
 					}
 				}
 				if got[i] != best {
-					t.Fatalf("gaussian %v: round %d plays arm %d, the reference %d", gaussian, i+1, got[i], best)
+					t.Fatalf("gaussian %v: round %d plays arm %d, the reference %d", gaussian, i+1,
+						got[i], best)
 				}
 				s[best] += tab.reward[best][n[best]]
 				n[best]++
@@ -139,10 +140,12 @@ func TestThompsonAgainstReference(t *testing.T) {
 	}
 }
 
-// lazy is Lazy-DP-TS from its description: every θ in every round, with the optimism constant·log t/(εO).
+// lazy is Lazy-DP-TS from its description: every θ in every round, with the optimism
+// constant·log t/(εO).
 func lazy(tab table, horizon int, eps, constant float64, coins Coins) []int {
 	arms := len(tab.reward)
-	mean, o, buffered, drawn, releases := make([]float64, arms), make([]float64, arms), make([]int, arms), make([]int, arms), make([]int, arms)
+	mean, o, buffered, drawn, releases := make([]float64, arms), make([]float64, arms),
+		make([]int, arms), make([]int, arms), make([]int, arms)
 	var played []int
 	for t := 1; t <= horizon; t++ {
 		best := t - 1
@@ -173,15 +176,18 @@ func lazy(tab table, horizon int, eps, constant float64, coins Coins) []int {
 	return played
 }
 
-// The counts of plays have the same law as with a draw of every θ in every round: Welch's test at |z| < 5 on the plays of each arm and on their
-// squares, at two rounds, each a false alarm of 6·10⁻⁷. The broken twin, an optimism of 2 instead of 3, is caught.
+// The counts of plays have the same law as with a draw of every θ in every round: Welch's test at
+// |z| < 5 on the plays of each arm and on their squares, at two rounds, each a false alarm of
+// 6·10⁻⁷. The broken twin, an optimism of 2 instead of 3, is caught.
 func TestLazyDPTSAgainstReference(t *testing.T) {
 	const horizon, runs = 1500, 400
 	worst, twin := 0.0, 0.0
 	for i, v := range []struct {
 		eps   float64
 		means []float64
-	}{{1, []float64{0.7, 0.5, 0.3}}, {0.05, []float64{0.9, 0.8}}, {0.3, []float64{0.6, 0.6, 0.1, 0.5}}, {math.Inf(1), []float64{0.6, 0.5}}, {8, []float64{0.95, 0.9, 0.2}}} {
+	}{{1, []float64{0.7, 0.5, 0.3}}, {0.05, []float64{0.9, 0.8}},
+		{0.3, []float64{0.6, 0.6, 0.1, 0.5}}, {math.Inf(1), []float64{0.6, 0.5}},
+		{8, []float64{0.95, 0.9, 0.2}}} {
 		arms := len(v.means)
 		stats := func(runner func(run uint64, tab table) []int) [][2]float64 {
 			out := make([][2]float64, 4*arms)
@@ -239,7 +245,9 @@ func TestLazyDPTSAgainstReference(t *testing.T) {
 			worst = max(worst, x)
 		}
 		if !math.IsInf(v.eps, 1) && i == 0 {
-			twin = z(got, stats(func(run uint64, tab table) []int { return lazy(tab, horizon, v.eps, 2, toss(1000+run)) }))
+			twin = z(got, stats(func(run uint64, tab table) []int {
+				return lazy(tab, horizon, v.eps, 2, toss(1000+run))
+			}))
 		}
 	}
 	t.Logf("largest z %.2f, of the twin %.2f", worst, twin)
@@ -266,7 +274,8 @@ func TestLazyDPTSReleasesFullBuffers(t *testing.T) {
 				t.Fatalf("%v with %d of %d waiting", play, waiting[play.Arm], size[play.Arm])
 			}
 			if play.Release {
-				v.N, v.Sum = append(v.N, size[play.Arm]), append(v.Sum, float64(size[play.Arm])*0.3*float64(play.Arm))
+				v.N, v.Sum = append(v.N, size[play.Arm]),
+					append(v.Sum, float64(size[play.Arm])*0.3*float64(play.Arm))
 				waiting[play.Arm] = 0
 				size[play.Arm] *= 2
 			}
@@ -282,8 +291,9 @@ func TestLazyDPTSReleasesFullBuffers(t *testing.T) {
 	}
 }
 
-// Many rounds at a time have the law of one at a time: counts of each arm's wins in four stretches, in every regime, by a χ² test of two samples
-// with a false alarm of 10⁻⁶ each. Twins: the bounds kept without their ratio, and a law that does not grow.
+// Many rounds at a time have the law of one at a time: counts of each arm's wins in four stretches,
+// in every regime, by a χ² test of two samples with a false alarm of 10⁻⁶ each. Twins: the bounds
+// kept without their ratio, and a law that does not grow.
 func TestDrawsHaveTheLaw(t *testing.T) {
 	type arm struct{ o, sum, slope float64 }
 	test := func(arms []arm, start int, spoil func(d *draws), frozen bool) float64 {
@@ -363,7 +373,10 @@ func TestDrawsHaveTheLaw(t *testing.T) {
 func TestDrawAbove(t *testing.T) {
 	const n = 20_000
 	coins := toss(3)
-	for _, v := range []struct{ a, b, c float64 }{{3, 5, 0.9}, {300, 500, 0.45}, {1, 7, 0.8}, {40, 1.001, 0.2}, {2, 1.5, 0.999}, {50, 1, 0.99}, {1e5, 3e5, 0.26}, {1.5, 1e4, 1e-3}} {
+	for _, v := range []struct {
+		a, b, c float64
+	}{{3, 5, 0.9}, {300, 500, 0.45}, {1, 7, 0.8}, {40, 1.001, 0.2}, {2, 1.5, 0.999}, {50, 1, 0.99},
+		{1e5, 3e5, 0.26}, {1.5, 1e4, 1e-3}} {
 		p := betaAbove(v.a, v.b, v.c, 1-v.c)
 		law := distuv.Beta{Alpha: v.a, Beta: v.b}
 		if want := law.Survival(v.c); math.Abs(p-want) > 1e-9*want+1e-15 && math.Abs(p-want) > 1e-12 {
@@ -395,9 +408,13 @@ func TestSamplersBadInput(t *testing.T) {
 		err  error
 		want string
 	}{
-		{second(NewThompson(1, toss(1))), "arms is 1"}, {second(NewThompson(2, nil)), "coins are missing"}, {second(NewThompsonGaussian(2, nil)), "coins are missing"},
-		{second(NewLazyDPTS(2, 0, toss(1))), "epsilon is 0"}, {second(NewLazyDPTS(2, math.NaN(), toss(1))), "epsilon is NaN"},
-		{second(NewLazyDPTS(2, 1, nil)), "coins are missing"}, {second(NewLazyDPTS(0, 1, toss(1))), "arms is 0"}, {second(NewIMED(1)), "arms is 1"},
+		{second(NewThompson(1, toss(1))), "arms is 1"},
+		{second(NewThompson(2, nil)), "coins are missing"},
+		{second(NewThompsonGaussian(2, nil)), "coins are missing"},
+		{second(NewLazyDPTS(2, 0, toss(1))), "epsilon is 0"},
+		{second(NewLazyDPTS(2, math.NaN(), toss(1))), "epsilon is NaN"},
+		{second(NewLazyDPTS(2, 1, nil)), "coins are missing"},
+		{second(NewLazyDPTS(0, 1, toss(1))), "arms is 0"}, {second(NewIMED(1)), "arms is 1"},
 	} {
 		if v.err == nil || !strings.Contains(v.err.Error(), v.want) {
 			t.Errorf("got %v, want %q", v.err, v.want)

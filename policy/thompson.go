@@ -7,17 +7,20 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// Thompson is Thompson sampling: draw θ_a from each arm's posterior, after every reward, and play the arm with the largest. It is not private.
+// Thompson is Thompson sampling: draw θ_a from each arm's posterior, after every reward, and play
+// the arm with the largest. It is not private.
 //
-// NewThompson has a Beta(1,1) prior and rewards in [0,1], the sum S of n of them counted as S successes and n−S failures:
+// NewThompson has a Beta(1,1) prior and rewards in [0,1], the sum S of n of them counted as S
+// successes and n−S failures:
 //
 //	θ_a ~ Beta(1 + S_a, 1 + n_a − S_a).
 //
-// For Bernoulli rewards lim Reg_T / log T ≤ Σ Δ_a/kl(μ_a, μ*), the least there is (Kaufmann, Korda and Munos 2012; Agrawal and Goyal, AISTATS 2013).
-// For other rewards the counts are pseudo-counts: Agrawal and Goyal instead toss a coin of the reward's mean, for which the bound is proved.
+// For Bernoulli rewards lim Reg_T / log T ≤ Σ Δ_a/kl(μ_a, μ*), the least there is (Kaufmann, Korda
+// and Munos 2012; Agrawal and Goyal, AISTATS 2013). For other rewards the counts are pseudo-counts:
+// Agrawal and Goyal instead toss a coin of the reward's mean, for which the bound is proved.
 //
-// NewThompsonGaussian has θ_a ~ N(S_a/(n_a+1), 1/(n_a+1)), with a regret of O(√(KT log K)) and O(Σ log T/Δ_a) for rewards in [0,1] (Agrawal
-// and Goyal 2013).
+// NewThompsonGaussian has θ_a ~ N(S_a/(n_a+1), 1/(n_a+1)), with a regret of O(√(KT log K)) and O(Σ
+// log T/Δ_a) for rewards in [0,1] (Agrawal and Goyal 2013).
 type Thompson struct {
 	coins    Coins
 	gaussian bool

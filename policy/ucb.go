@@ -13,14 +13,15 @@ import (
 //
 // at round t (counted from 1), every arm once first; ties go to the lowest arm. It is not private.
 //
-// With f(t) = 1 + t log²t the index is 000 (2.12), and for 1-sub-Gaussian rewards lim Reg_T / log T ≤ Σ 2/Δ_a (000 Theorem 2.24).
-// With f(t) = t it is 002 Algorithm 1, and for rewards in [0,1] Reg_T ≤ Σ (8 log T/Δ_a + 1.42 Δ_a) (002 (2.22)). Sums are over the
-// suboptimal arms.
+// With f(t) = 1 + t log²t the index is 000 (2.12), and for 1-sub-Gaussian rewards lim Reg_T / log T
+// ≤ Σ 2/Δ_a (000 Theorem 2.24). With f(t) = t it is 002 Algorithm 1, and for rewards in [0,1] Reg_T
+// ≤ Σ (8 log T/Δ_a + 1.42 Δ_a) (002 (2.22)). Sums are over the suboptimal arms.
 //
-// It decides as if after every reward, but asks for certified batches (see window.go), so a run of T rounds takes far fewer than T
-// calls.
+// It decides as if after every reward, but asks for certified batches (see window.go), so a run of
+// T rounds takes far fewer than T calls.
 type UCB struct {
-	// Unbounded says that rewards may leave [0,1] (a simulation without clipping): no certificate holds, and batches are of one round.
+	// Unbounded says that rewards may leave [0,1] (a simulation without clipping): no certificate
+	// holds, and batches are of one round.
 	Unbounded bool
 
 	f exploration
@@ -74,7 +75,8 @@ func (p *UCB) Next(released privacy.Released) *Batch {
 		return p.next(best, 1)
 	}
 
-	// After j rewards of 0 the index is sum/(n+j) + √(2·level/(n+j)), convex in j: it stays above its tangent, first − j·fall.
+	// After j rewards of 0 the index is sum/(n+j) + √(2·level/(n+j)), convex in j: it stays above
+	// its tangent, first − j·fall.
 	last := float64((first - second) * (p.n[best] / (mean[best] + float64(0.5*float64(s*rs[best])))))
 	if last < 1 {
 		return p.next(best, 1)

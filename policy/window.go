@@ -7,16 +7,18 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// Certified batches. An index policy on exact sums decides before every reward, and nearly always decides the same. If rewards lie in
-// [0,1] it can often see so beforehand: it asks for k rounds of the arm that leads (the incumbent) at once when no outcome of these k
-// rewards can change its mind. That is so if, at the last of the k decisions,
+// Certified batches. An index policy on exact sums decides before every reward, and nearly always
+// decides the same. If rewards lie in [0,1] it can often see so beforehand: it asks for k rounds of
+// the arm that leads (the incumbent) at once when no outcome of these k rewards can change its
+// mind. That is so if, at the last of the k decisions,
 //
 //	the incumbent's index, had all its rewards been 0, at the level of the first decision
 //	  >  every rival's index at the level of the last decision.
 //
-// Rivals are not played inside the window, so their indices only grow with the level log f(t); the incumbent's index falls with each
-// reward of 0 and grows with the level. Every decision is the one that the per-round algorithm would have made in the same
-// floating-point arithmetic: certificates keep a margin well above rounding, and where they fail the indices are compared themselves.
+// Rivals are not played inside the window, so their indices only grow with the level log f(t); the
+// incumbent's index falls with each reward of 0 and grows with the level. Every decision is the one
+// that the per-round algorithm would have made in the same floating-point arithmetic: certificates
+// keep a margin well above rounding, and where they fail the indices are compared themselves.
 
 // An exploration is the function f in the level log f(t) to which an index explores at round t.
 type exploration int
@@ -39,7 +41,8 @@ func (f exploration) String() string {
 	return fmt.Sprintf("exploration(%d)", int(f))
 }
 
-// level is log f(t) and its derivative. Both functions are concave for t ≥ 3, so level(t) + j·slope bounds level(t+j) from above.
+// level is log f(t) and its derivative. Both functions are concave for t ≥ 3, so level(t) + j·slope
+// bounds level(t+j) from above.
 func (f exploration) level(t float64) (level, slope float64) {
 	l := math.Log(t)
 	if f == plain {
@@ -49,11 +52,12 @@ func (f exploration) level(t float64) (level, slope float64) {
 	return math.Log(ft), float64(l*(l+2)) / ft
 }
 
-// margin is what certificates keep between two indices, relative to their size. Rounding moves an index by some 1e-15 and
-// divergence.KLUpper promises 1e-12.
+// margin is what certificates keep between two indices, relative to their size. Rounding moves an
+// index by some 1e-15 and divergence.KLUpper promises 1e-12.
 const margin = 1e-11
 
-// A tally is what an index policy knows: each arm's rewards, the round, and the batch that is being played.
+// A tally is what an index policy knows: each arm's rewards, the round, and the batch that
+// is being played.
 type tally struct {
 	n, sum, mean []float64
 	t            float64 // the round about to be played, counted from 1
@@ -64,7 +68,8 @@ type tally struct {
 
 func newTally(arms int) tally {
 	numbers := make([]float64, 3*arms)
-	return tally{n: numbers[:arms], sum: numbers[arms : 2*arms], mean: numbers[2*arms:], plays: make([]Play, arms)}
+	return tally{n: numbers[:arms], sum: numbers[arms : 2*arms], mean: numbers[2*arms:],
+		plays: make([]Play, arms)}
 }
 
 // first is every arm once.

@@ -6,7 +6,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// BenchmarkRun is what the ledger costs a run of a batched policy: a hundred slots, one release each, a ledger reused. The unit is a run.
+// BenchmarkRun is what the ledger costs a run of a batched policy: a hundred slots, one release
+// each, a ledger reused. The unit is a run.
 func BenchmarkRun(b *testing.B) {
 	for _, c := range []struct {
 		name    string
@@ -51,9 +52,11 @@ func BenchmarkReleaseAll(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100, "ns/slot")
 }
 
-// BenchmarkContinual is one round of a policy on trees: a running sum of a slot that has been charged.
+// BenchmarkContinual is one round of a policy on trees: a running sum of a slot that
+// has been charged.
 func BenchmarkContinual(b *testing.B) {
-	for _, m := range []privacy.Mechanism{privacy.Tree{Scale: 1, Horizon: 1 << 20}, privacy.Hybrid{Scale: 1}, privacy.Exact{}} {
+	for _, m := range []privacy.Mechanism{privacy.Tree{Scale: 1, Horizon: 1 << 20},
+		privacy.Hybrid{Scale: 1}, privacy.Exact{}} {
 		b.Run(m.Kind(), func(b *testing.B) {
 			l := privacy.NewLedger()
 			v := &privacy.Values{N: []int{10}, Sum: []float64{3}}

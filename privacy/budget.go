@@ -13,10 +13,11 @@ import (
 	"strings"
 )
 
-// A Budget is a privacy guarantee in one currency: Pure, ZCDP, Approx, Renyi, GDP or None. Budgets are plain values and can be compared.
+// A Budget is a privacy guarantee in one currency: Pure, ZCDP, Approx, Renyi, GDP or None. Budgets
+// are plain values and can be compared.
 type Budget interface {
-	// String is the budget as summary.csv writes it and ParseBudget reads it: epsilon=1 or rho=0.1 or epsilon=1,delta=1e-06 or
-	// alpha=8,epsilon=0.5 or mu=0.2 or none.
+	// String is the budget as summary.csv writes it and ParseBudget reads it: epsilon=1 or rho=0.1
+	// or epsilon=1,delta=1e-06 or alpha=8,epsilon=0.5 or mu=0.2 or none.
 	String() string
 	// Validate says what is wrong with the numbers, if anything.
 	Validate() error
@@ -29,28 +30,30 @@ type Pure struct {
 	Epsilon float64 `json:"epsilon"`
 }
 
-// ZCDP is ρ-zero-concentrated differential privacy (000 Definition 2.3): every Rényi divergence of order α is at most ρα. Rho is positive
-// and finite.
+// ZCDP is ρ-zero-concentrated differential privacy (000 Definition 2.3): every Rényi divergence of
+// order α is at most ρα. Rho is positive and finite.
 type ZCDP struct {
 	Rho float64 `json:"rho"`
 }
 
-// Approx is (ε,δ)-differential privacy (000 Definition 2.3). Epsilon is positive and finite, Delta in (0,1).
+// Approx is (ε,δ)-differential privacy (000 Definition 2.3). Epsilon is positive and
+// finite, Delta in (0,1).
 type Approx struct {
 	Epsilon float64 `json:"epsilon"`
 	Delta   float64 `json:"delta"`
 }
 
-// Renyi is (α,ε)-Rényi differential privacy (Mironov 2017): the Rényi divergence of order α is at most ε. Alpha is above 1 and finite,
-// Epsilon positive and finite.
+// Renyi is (α,ε)-Rényi differential privacy (Mironov 2017): the Rényi divergence of order α is at
+// most ε. Alpha is above 1 and finite, Epsilon positive and finite.
 type Renyi struct {
 	Alpha   float64 `json:"alpha"`
 	Epsilon float64 `json:"epsilon"`
 }
 
-// GDP is μ-Gaussian differential privacy (Dong, Roth and Su 2022, Definition 4): the two worlds are at least as hard to tell
-// apart as N(0,1) and N(μ,1). Mu is positive and finite. It is a fixed trade-off curve, and so a currency for the cap of a
-// ledger (WithCap) where a guarantee in (ε,δ) is wanted at the end: GDPWithin.
+// GDP is μ-Gaussian differential privacy (Dong, Roth and Su 2022, Definition 4): the two worlds are
+// at least as hard to tell apart as N(0,1) and N(μ,1). Mu is positive and finite. It is a fixed
+// trade-off curve, and so a currency for the cap of a ledger (WithCap) where a guarantee in (ε,δ)
+// is wanted at the end: GDPWithin.
 type GDP struct {
 	Mu float64 `json:"mu"`
 }
@@ -119,8 +122,8 @@ func order(x float64) error {
 	return nil
 }
 
-// NewBudget makes a budget from named numbers, as a file has them: {epsilon}, {rho}, {epsilon, delta},
-// {alpha, epsilon} or {mu}.
+// NewBudget makes a budget from named numbers, as a file has them: {epsilon}, {rho}, {epsilon,
+// delta}, {alpha, epsilon} or {mu}.
 func NewBudget(fields map[string]float64) (Budget, error) {
 	names := slices.Sorted(maps.Keys(fields))
 	var b Budget
@@ -136,7 +139,8 @@ func NewBudget(fields map[string]float64) (Budget, error) {
 	case "mu":
 		b = GDP{fields["mu"]}
 	default:
-		return nil, fmt.Errorf("budget has the fields %q: it must have epsilon, or rho, or epsilon and delta, or alpha and epsilon, or mu", names)
+		return nil, fmt.Errorf("budget has the fields %q: it must have epsilon, or rho, or "+
+			"epsilon and delta, or alpha and epsilon, or mu", names)
 	}
 	if err := b.Validate(); err != nil {
 		return nil, fmt.Errorf("budget: %w", err)
@@ -167,8 +171,8 @@ func ParseBudget(s string) (Budget, error) {
 	return NewBudget(fields)
 }
 
-// UnmarshalBudget reads a budget from JSON: "none", or an object of the fields that NewBudget takes. Writing needs no help:
-// json.Marshal of any valid budget gives what this reads.
+// UnmarshalBudget reads a budget from JSON: "none", or an object of the fields that NewBudget
+// takes. Writing needs no help: json.Marshal of any valid budget gives what this reads.
 func UnmarshalBudget(data []byte) (Budget, error) {
 	var s string
 	if json.Unmarshal(data, &s) == nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte(`"`)) {

@@ -24,8 +24,12 @@ func ExampleParseBudget() {
 
 // anyBudget draws a valid budget of any currency, of sizes that occur and beyond.
 func anyBudget() *rapid.Generator[privacy.Budget] {
-	size := rapid.Custom(func(t *rapid.T) float64 { return math.Exp(rapid.Float64Range(-20, 6).Draw(t, "log size")) })
-	delta := rapid.Custom(func(t *rapid.T) float64 { return math.Exp(rapid.Float64Range(-60, -0.01).Draw(t, "log delta")) })
+	size := rapid.Custom(func(t *rapid.T) float64 {
+		return math.Exp(rapid.Float64Range(-20, 6).Draw(t, "log size"))
+	})
+	delta := rapid.Custom(func(t *rapid.T) float64 {
+		return math.Exp(rapid.Float64Range(-60, -0.01).Draw(t, "log delta"))
+	})
 	return rapid.Custom(func(t *rapid.T) privacy.Budget {
 		switch rapid.IntRange(0, 5).Draw(t, "currency") {
 		case 0:
@@ -120,12 +124,14 @@ func TestBadBudgets(t *testing.T) {
 			t.Errorf("%#v: something is within it", c.b)
 		}
 	}
-	for _, s := range []string{"", "None", "epsilon", "epsilon=", "epsilon=1,", "epsilon=1,epsilon=2", "delta=0.1", "rho=1,delta=0.1", "x=1", "epsilon=1e400", "none=1"} {
+	for _, s := range []string{"", "None", "epsilon", "epsilon=", "epsilon=1,",
+		"epsilon=1,epsilon=2", "delta=0.1", "rho=1,delta=0.1", "x=1", "epsilon=1e400", "none=1"} {
 		if b, err := privacy.ParseBudget(s); err == nil {
 			t.Errorf("ParseBudget(%q) = %v", s, b)
 		}
 	}
-	for _, s := range []string{"", "null", "1", `"None"`, `{}`, `{"epsilon":null}`, `{"epsilon":"1"}`, `{"epsilon":1,"x":2}`, `{"epsilon":1} {}`, `[1]`} {
+	for _, s := range []string{"", "null", "1", `"None"`, `{}`, `{"epsilon":null}`,
+		`{"epsilon":"1"}`, `{"epsilon":1,"x":2}`, `{"epsilon":1} {}`, `[1]`} {
 		if b, err := privacy.UnmarshalBudget([]byte(s)); err == nil {
 			t.Errorf("UnmarshalBudget(%s) = %v", s, b)
 		}
@@ -133,7 +139,8 @@ func TestBadBudgets(t *testing.T) {
 }
 
 func FuzzParseBudget(f *testing.F) {
-	for _, s := range []string{"none", "epsilon=1", "rho=0.1", "epsilon=1,delta=1e-06", "delta=0.5,epsilon=3", "alpha=8,epsilon=0.5", "epsilon=NaN", "epsilon=0x1p-2"} {
+	for _, s := range []string{"none", "epsilon=1", "rho=0.1", "epsilon=1,delta=1e-06",
+		"delta=0.5,epsilon=3", "alpha=8,epsilon=0.5", "epsilon=NaN", "epsilon=0x1p-2"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -151,7 +158,8 @@ func FuzzParseBudget(f *testing.F) {
 }
 
 func FuzzUnmarshalBudget(f *testing.F) {
-	for _, s := range []string{`"none"`, `{"epsilon":1}`, `{"alpha":8,"epsilon":0.5}`, `{"epsilon":1,"delta":1e-6}`, `{"rho":1e-320}`} {
+	for _, s := range []string{`"none"`, `{"epsilon":1}`, `{"alpha":8,"epsilon":0.5}`,
+		`{"epsilon":1,"delta":1e-6}`, `{"rho":1e-320}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

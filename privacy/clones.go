@@ -7,9 +7,10 @@ import (
 	"math"
 )
 
-// Clones is local noise amplified by a shuffler: every user sends his message of Inner, of trust local and noise laplace, and the shuffler
-// hides whose is whose. Each message alone is ε0-DP, and all of them are (ε,Delta)-DP with the ε of ClonesEpsilon for n = Users honest
-// users that answer. It is charged for (ε,Delta), and what is known of ε0 is not added to it.
+// Clones is local noise amplified by a shuffler: every user sends his message of Inner, of trust
+// local and noise laplace, and the shuffler hides whose is whose. Each message alone is ε0-DP, and
+// all of them are (ε,Delta)-DP with the ε of ClonesEpsilon for n = Users honest users that answer.
+// It is charged for (ε,Delta), and what is known of ε0 is not added to it.
 type Clones struct {
 	Inner Aggregated
 	Delta float64
@@ -28,7 +29,8 @@ func (m Clones) Validate() error {
 		return fmt.Errorf(kind+"inner: %w", err)
 	}
 	if m.Inner.Trust != TrustLocal || m.Inner.Noise != NoiseLaplace {
-		return fmt.Errorf(kind+"inner has trust %q and noise %q: it must have %q and %q", m.Inner.Trust, m.Inner.Noise, TrustLocal, NoiseLaplace)
+		return fmt.Errorf(kind+"inner has trust %q and noise %q: it must have %q and %q",
+			m.Inner.Trust, m.Inner.Noise, TrustLocal, NoiseLaplace)
 	}
 	if err := probability("delta", m.Delta); err != nil {
 		return fmt.Errorf(kind+"%w", err)
@@ -56,7 +58,8 @@ func (m Clones) TailOf(answers int) Tail { return m.Inner.TailOf(answers) }
 
 func (m Clones) entry(e *Entry) {
 	m.Inner.entry(e)
-	e.Protects = fmt.Sprintf("a user's reward, from everybody but the shuffler, if %d honest users answer", m.Inner.Users)
+	e.Protects = fmt.Sprintf("a user's reward, from everybody but the shuffler, if %d honest "+
+		"users answer", m.Inner.Users)
 }
 
 func (m Clones) String() string {
@@ -97,18 +100,22 @@ func unmarshalClones(data []byte) (Clones, error) {
 // maxClones is where more users stop counting: more clones hide no worse.
 const maxClones = 1 << 30
 
-// ClonesDelta is a δ such that n shuffled reports, each through an ε0-DP randomiser, are (ε,δ)-DP under replace-one (Feldman, McMillan and Talwar 2021). Each other user's report is, with probability e^{−ε0}, a clone of the differing user's report under one of the
-// two worlds, as likely as the other. So with C ~ Bin(n−1, e^{−ε0}), A ~ Bin(C,½) and Δ ~ Ber(a), a = e^{ε0}/(1+e^{ε0}), the worlds are no
-// easier to tell apart than
+// ClonesDelta is a δ such that n shuffled reports, each through an ε0-DP randomiser, are (ε,δ)-DP
+// under replace-one (Feldman, McMillan and Talwar 2021). Each other user's report is, with
+// probability e^{−ε0}, a clone of the differing user's report under one of the two worlds, as
+// likely as the other. So with C ~ Bin(n−1, e^{−ε0}), A ~ Bin(C,½) and Δ ~ Ber(a), a =
+// e^{ε0}/(1+e^{ε0}), the worlds are no easier to tell apart than
 //
 //	P = (A+Δ, C−A+1−Δ) and Q = (A+1−Δ, C−A+Δ),
 //
-// and δ is their hockey stick at ε. Swapping the coordinates swaps P and Q, so one side is both. Given C = c, P > e^ε·Q where the first
-// coordinate x has x·u > (c+1−x)·v, u = a − e^ε(1−a), v = e^ε·a − (1−a): for x ≥ x0, and with the masses f and upper tails F of Bin(c,½)
+// and δ is their hockey stick at ε. Swapping the coordinates swaps P and Q, so one side is both.
+// Given C = c, P > e^ε·Q where the first coordinate x has x·u > (c+1−x)·v, u = a − e^ε(1−a), v =
+// e^ε·a − (1−a): for x ≥ x0, and with the masses f and upper tails F of Bin(c,½)
 //
 //	Σ_{x≥x0} P(x) − e^ε·Q(x) = u·f(x0−1) − (v−u)·F(x0).
 //
-// This is averaged over all c but some of mass below 10^-22, which is added. It is right to about 10 digits. It is 0 for ε ≥ ε0.
+// This is averaged over all c but some of mass below 10^-22, which is added. It is right to about
+// 10 digits. It is 0 for ε ≥ ε0.
 func ClonesDelta(n int, epsilon0, epsilon float64) float64 {
 	if !(epsilon0 >= 0) || !(epsilon >= 0) || n < 1 {
 		return 1
@@ -122,8 +129,8 @@ func ClonesDelta(n int, epsilon0, epsilon float64) float64 {
 	others, p := float64(min(n, maxClones)-1), math.Exp(-epsilon0)
 	lo, hi, delta := binomialRange(others, p, 1e-26)
 	w := binomial(lo, others, p)
-	// f is f_c(x0−1) and tail F_c(x0), both followed from c to c+1. Subtractions lose digits of the tail as it falls, so it is summed anew
-	// from time to time.
+	// f is f_c(x0−1) and tail F_c(x0), both followed from c to c+1. Subtractions lose digits of the
+	// tail as it falls, so it is summed anew from time to time.
 	x0 := math.Floor(theta*(lo+1)) + 1
 	f, tail := upperTail(lo, x0)
 	fresh := tail
@@ -149,9 +156,9 @@ func ClonesDelta(n int, epsilon0, epsilon float64) float64 {
 	}
 }
 
-// binomialRange is a range around the mode of Bin(n, p) at whose ends the mass is at most small, or which has 0 or n for an end. Cut
-// bounds the mass of what is outside, and of the ends that are not 0 or n: from there masses fall faster than geometrically, by the
-// factor of the first step.
+// binomialRange is a range around the mode of Bin(n, p) at whose ends the mass is at most small, or
+// which has 0 or n for an end. Cut bounds the mass of what is outside, and of the ends that are not
+// 0 or n: from there masses fall faster than geometrically, by the factor of the first step.
 func binomialRange(n, p, small float64) (lo, hi, cut float64) {
 	mode := min(math.Floor((n+1)*p), n)
 	top := binomial(mode, n, p)
@@ -188,11 +195,13 @@ func upperTail(c, x float64) (f, tail float64) {
 	return f, tail
 }
 
-// clonesRounding is more than the share of itself that ClonesDelta rounds: at most 2·10⁻¹³ in ten cases against 40 digits.
+// clonesRounding is more than the share of itself that ClonesDelta rounds: at most 2·10⁻¹³ in ten
+// cases against 40 digits.
 const clonesRounding = 1e-11
 
-// ClonesEpsilon is the least ε ≤ ε0 for which ClonesDelta is at most δ, from above: to 13 digits for a δ that is lower by 10⁻¹¹ of it. For n = 10^5, ε0 = 4, δ = 10^-6 it is
-// 0.169770, where closed forms of the bound give 0.53 and more.
+// ClonesEpsilon is the least ε ≤ ε0 for which ClonesDelta is at most δ, from above: to 13 digits
+// for a δ that is lower by 10⁻¹¹ of it. For n = 10^5, ε0 = 4, δ = 10^-6 it is 0.169770, where
+// closed forms of the bound give 0.53 and more.
 func ClonesEpsilon(n int, epsilon0, delta float64) float64 {
 	if !(delta > 0) || !(epsilon0 >= 0) || n < 1 {
 		return math.Inf(1)
@@ -216,8 +225,8 @@ func ClonesEpsilon(n int, epsilon0, delta float64) float64 {
 	return hi
 }
 
-// ClonesLocal is the ε0 that each of n users may spend for all reports together to be (ε,δ)-DP: the largest with ClonesDelta at most δ,
-// from below. It is at least ε.
+// ClonesLocal is the ε0 that each of n users may spend for all reports together to be (ε,δ)-DP: the
+// largest with ClonesDelta at most δ, from below. It is at least ε.
 func ClonesLocal(n int, b Approx) (float64, error) {
 	if err := b.Validate(); err != nil {
 		return 0, fmt.Errorf("clones: %w", err)
@@ -241,7 +250,8 @@ func ClonesLocal(n int, b Approx) (float64, error) {
 	return lo, nil
 }
 
-// binomial is the mass of Bin(n, p) at k, right to 13 digits and more (Loader 2000): lgamma would lose as many as n has.
+// binomial is the mass of Bin(n, p) at k, right to 13 digits and more (Loader 2000): lgamma would
+// lose as many as n has.
 func binomial(k, n, p float64) float64 {
 	switch {
 	case k < 0 || k > n:

@@ -25,8 +25,9 @@ func binomialMasses(n int, p float64) []*big.Rat {
 	return out
 }
 
-// What the clones' range leaves out is added to δ. A bound that is too small would make δ a lie that no worked number shows, since the
-// masses are below 10^-26 there; so the range is cut where they are large, and compared with exact sums.
+// What the clones' range leaves out is added to δ. A bound that is too small would make δ a lie
+// that no worked number shows, since the masses are below 10^-26 there; so the range is cut where
+// they are large, and compared with exact sums.
 func TestBinomialRangeBoundsWhatItCuts(t *testing.T) {
 	cuts, ends := 0, 0
 	for _, n := range []int{1, 2, 5, 30, 120} {
@@ -39,7 +40,8 @@ func TestBinomialRangeBoundsWhatItCuts(t *testing.T) {
 				if float64(l) != lo || float64(h) != hi || l < 0 || h > n || l > h {
 					t.Fatalf("Bin(%d, %v) to %v: from %v to %v", n, p, small, lo, hi)
 				}
-				// No further than needed: one step inside, the mass is above small, unless the mode itself is not.
+				// No further than needed: one step inside, the mass is above small, unless the
+				// mode itself is not.
 				mode := min(int(float64(n+1)*p), n)
 				if l < mode && !(at(l+1) > small*(1-1e-9)) || h > mode && !(at(h-1) > small*(1-1e-9)) {
 					t.Errorf("Bin(%d, %v) to %v: from %d to %d is too far", n, p, small, l, h)
@@ -71,10 +73,12 @@ func TestBinomialRangeBoundsWhatItCuts(t *testing.T) {
 					ends++
 				}
 				if x, _ := outside.Float64(); !(cut >= x*(1-1e-12)) {
-					t.Errorf("Bin(%d, %v) to %v: from %d to %d cuts %v, said to be at most %v", n, p, small, l, h, x, cut)
+					t.Errorf("Bin(%d, %v) to %v: from %d to %d cuts %v, said to be at most %v", n,
+						p, small, l, h, x, cut)
 				}
 				if math.Abs(cut-series) > 1e-12*series {
-					t.Errorf("Bin(%d, %v) to %v: from %d to %d cuts at most %v, a geometric series has %v", n, p, small, l, h, cut, series)
+					t.Errorf("Bin(%d, %v) to %v: from %d to %d cuts at most %v, a geometric "+
+						"series has %v", n, p, small, l, h, cut, series)
 				}
 			}
 		}
@@ -84,7 +88,8 @@ func TestBinomialRangeBoundsWhatItCuts(t *testing.T) {
 	}
 }
 
-// The cut is in δ: with what it leaves out the sum is never below the exact hockey stick, and ε0 = 0 costs nothing.
+// The cut is in δ: with what it leaves out the sum is never below the exact hockey stick, and ε0 =
+// 0 costs nothing.
 func TestClonesAtTheirEdges(t *testing.T) {
 	if d := ClonesDelta(10, 0, 0); d != 0 {
 		t.Errorf("0-DP reports: δ(0) = %v", d)
@@ -100,14 +105,15 @@ func TestClonesAtTheirEdges(t *testing.T) {
 	}
 }
 
-// Masses are right to 13 digits, near the mean and far from it, on both sides of where Stirling's series takes over.
+// Masses are right to 13 digits, near the mean and far from it, on both sides of where Stirling's
+// series takes over.
 func TestBinomialAgainstExactMasses(t *testing.T) {
 	for _, n := range []int{1, 3, 15, 16, 17, 18, 40, 150} {
 		for _, p := range []float64{1.0 / 1024, 0.125, 0.375, 0.5, 0.8125, 1 - 1.0/1024} {
 			for k, m := range binomialMasses(n, p) {
 				want, _ := m.Float64()
-				// Far away the exponent is a difference of terms of its own size; and of Stirling's series the term −1/(1188·n⁹) is left out,
-				// for n and for the two others.
+				// Far away the exponent is a difference of terms of its own size; and of Stirling's
+				// series the term −1/(1188·n⁹) is left out, for n and for the two others.
 				tolerance := 2e-15*(8-math.Log(want)) + 3/(1188*math.Pow(16, 9))
 				if got := binomial(float64(k), float64(n), p); math.Abs(got-want) > tolerance*want {
 					t.Errorf("Bin(%d, %v) at %d: %v, want %v", n, p, k, got, want)
@@ -120,13 +126,15 @@ func TestBinomialAgainstExactMasses(t *testing.T) {
 	}
 }
 
-// The searches end where they say: at the price δ is kept, a billionth below it is not, and a billionth above the local ε0 it is not.
+// The searches end where they say: at the price δ is kept, a billionth below it is not, and a
+// billionth above the local ε0 it is not.
 func TestClonesSearchesAreTight(t *testing.T) {
 	const step = 1e-9
 	for _, c := range []struct {
 		n               int
 		epsilon0, delta float64
-	}{{1, 1, 1e-6}, {1, 0.5, 0.1}, {10, 0.001, 1e-9}, {1000, 0.01, 1e-4}, {1000, 3, 1e-6}, {20_000, 0.1, 1e-12}} {
+	}{{1, 1, 1e-6}, {1, 0.5, 0.1}, {10, 0.001, 1e-9}, {1000, 0.01, 1e-4}, {1000, 3, 1e-6},
+		{20_000, 0.1, 1e-12}} {
 		e := ClonesEpsilon(c.n, c.epsilon0, c.delta)
 		if d := ClonesDelta(c.n, c.epsilon0, e); !(d <= c.delta) {
 			t.Errorf("%+v: δ(%v) = %v", c, e, d)
@@ -138,7 +146,8 @@ func TestClonesSearchesAreTight(t *testing.T) {
 	for _, c := range []struct {
 		n int
 		b Approx
-	}{{1, Approx{1, 1e-6}}, {1, Approx{1e-3, 0.1}}, {1000, Approx{0.01, 1e-6}}, {1000, Approx{2, 1e-9}}, {20_000, Approx{0.1, 1e-12}}} {
+	}{{1, Approx{1, 1e-6}}, {1, Approx{1e-3, 0.1}}, {1000, Approx{0.01, 1e-6}},
+		{1000, Approx{2, 1e-9}}, {20_000, Approx{0.1, 1e-12}}} {
 		e0, err := ClonesLocal(c.n, c.b)
 		if err != nil || !(e0 >= c.b.Epsilon) {
 			t.Fatalf("%d users, %v: %v, %v", c.n, c.b, e0, err)

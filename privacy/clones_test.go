@@ -39,7 +39,8 @@ func TestClonesWorkedNumbers(t *testing.T) {
 	}
 }
 
-// hockeyStick is the δ of the clones' pair by adding up every outcome, in the order of its definition.
+// hockeyStick is the δ of the clones' pair by adding up every outcome, in the order of its
+// definition.
 func hockeyStick(n int, epsilon0, epsilon float64) float64 {
 	p, a := math.Exp(-epsilon0), 1/(1+math.Exp(-epsilon0))
 	delta := 0.0
@@ -79,7 +80,8 @@ func TestClonesDeltaAgainstItsDefinition(t *testing.T) {
 			}
 		}
 	}
-	if d := privacy.ClonesDelta(1, 1, 0); math.Abs(d-math.Tanh(0.5)) > 1e-15 { // nobody to hide among: randomised response
+	// nobody to hide among: randomised response
+	if d := privacy.ClonesDelta(1, 1, 0); math.Abs(d-math.Tanh(0.5)) > 1e-15 {
 		t.Errorf("alone: δ(0) = %v", d)
 	}
 }
@@ -93,8 +95,11 @@ func TestClonesOfExtremes(t *testing.T) {
 			}
 		}
 	}
-	for _, x := range [][3]float64{{10, math.NaN(), 1}, {10, 1, math.NaN()}, {0, 1, 0.1}, {10, -1, 0.1}, {10, 1, -1}} {
-		if d, e := privacy.ClonesDelta(int(x[0]), x[1], x[2]), privacy.ClonesEpsilon(int(x[0]), x[1], x[2]); d != 1 || x[2] != 0.1 && !math.IsInf(e, 1) && x[2] != 1 {
+	for _, x := range [][3]float64{{10, math.NaN(), 1}, {10, 1, math.NaN()}, {0, 1, 0.1},
+		{10, -1, 0.1}, {10, 1, -1}} {
+		if d, e := privacy.ClonesDelta(int(x[0]), x[1], x[2]),
+			privacy.ClonesEpsilon(int(x[0]), x[1], x[2]); d != 1 || x[2] != 0.1 &&
+			!math.IsInf(e, 1) && x[2] != 1 {
 			t.Errorf("%v: δ = %v, ε = %v", x, d, e)
 		}
 	}
@@ -125,7 +130,9 @@ func TestClonesLocalIsTheInverse(t *testing.T) {
 	for _, c := range []struct {
 		n int
 		b privacy.Approx
-	}{{1000, privacy.Approx{Epsilon: 0.1, Delta: 1e-6}}, {100_000, privacy.Approx{Epsilon: 0.169770, Delta: 1e-6}}, {10, privacy.Approx{Epsilon: 1, Delta: 1e-9}}} {
+	}{{1000, privacy.Approx{Epsilon: 0.1, Delta: 1e-6}},
+		{100_000, privacy.Approx{Epsilon: 0.169770, Delta: 1e-6}},
+		{10, privacy.Approx{Epsilon: 1, Delta: 1e-9}}} {
 		e0, err := privacy.ClonesLocal(c.n, c.b)
 		if err != nil || !(e0 >= c.b.Epsilon) {
 			t.Fatalf("%v: %v, %v", c, e0, err)
@@ -140,7 +147,8 @@ func TestClonesLocalIsTheInverse(t *testing.T) {
 	for _, c := range []struct {
 		n int
 		b privacy.Approx
-	}{{0, privacy.Approx{Epsilon: 1, Delta: 0.1}}, {5, privacy.Approx{Epsilon: -1, Delta: 0.1}}, {5, privacy.Approx{Epsilon: 1, Delta: 2}}} {
+	}{{0, privacy.Approx{Epsilon: 1, Delta: 0.1}}, {5, privacy.Approx{Epsilon: -1, Delta: 0.1}},
+		{5, privacy.Approx{Epsilon: 1, Delta: 2}}} {
 		if e, err := privacy.ClonesLocal(c.n, c.b); err == nil {
 			t.Errorf("%v: %v", c, e)
 		}
@@ -149,7 +157,8 @@ func TestClonesLocalIsTheInverse(t *testing.T) {
 
 func local(t testing.TB, epsilon float64, users int) privacy.Aggregated {
 	t.Helper()
-	return aggregated(t, privacy.Calibration{Trust: privacy.TrustLocal, Noise: privacy.NoiseLaplace, Epsilon: epsilon, S: 1, Users: users, Invited: users, P: 0.01})
+	return aggregated(t, privacy.Calibration{Trust: privacy.TrustLocal, Noise: privacy.NoiseLaplace,
+		Epsilon: epsilon, S: 1, Users: users, Invited: users, P: 0.01})
 }
 
 func TestClonesCostsApprox(t *testing.T) {
@@ -168,13 +177,17 @@ func TestClonesCostsApprox(t *testing.T) {
 		t.Errorf("1000 users: %v", fewer)
 	}
 	bad := m
-	bad.Inner = aggregated(t, privacy.Calibration{Trust: privacy.TrustLocal, Noise: privacy.NoiseGaussian, Epsilon: 1, S: 1, Users: 10, Invited: 10, P: 0.1})
+	bad.Inner = aggregated(t, privacy.Calibration{Trust: privacy.TrustLocal,
+		Noise: privacy.NoiseGaussian, Epsilon: 1, S: 1, Users: 10, Invited: 10, P: 0.1})
 	for _, c := range []struct {
 		m       privacy.Clones
 		mention string
-	}{{bad, `noise "gaussian": it must have "local" and "laplace"`}, {privacy.Clones{Inner: m.Inner}, "delta is 0"}, {privacy.Clones{Inner: m.Inner, Delta: 1}, "delta is 1"},
+	}{{bad, `noise "gaussian": it must have "local" and "laplace"`},
+		{privacy.Clones{Inner: m.Inner}, "delta is 0"},
+		{privacy.Clones{Inner: m.Inner, Delta: 1}, "delta is 1"},
 		{privacy.Clones{Delta: 0.1}, "inner: mechanism aggregated: trust"}} {
-		if err := c.m.Validate(); err == nil || !strings.Contains(err.Error(), c.mention) || !c.m.Loss().Infinite() {
+		if err := c.m.Validate(); err == nil || !strings.Contains(err.Error(), c.mention) ||
+			!c.m.Loss().Infinite() {
 			t.Errorf("%v: %v", c.m, err)
 		}
 	}

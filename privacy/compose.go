@@ -6,15 +6,16 @@ import (
 	"math"
 )
 
-// Sequential is the guarantee of events that read the same records, each of which may be chosen after seeing the ones before: 000
-// Proposition 2.9 for ε, ρ and (ε,δ), Mironov 2017 Proposition 1 for Rényi at one order. All must be in one currency; to mix currencies add
-// losses (LossOf). None absorbs the others.
+// Sequential is the guarantee of events that read the same records, each of which may be chosen
+// after seeing the ones before: 000 Proposition 2.9 for ε, ρ and (ε,δ), Mironov 2017 Proposition 1
+// for Rényi at one order. All must be in one currency; to mix currencies add losses (LossOf). None
+// absorbs the others.
 func Sequential(budgets ...Budget) (Budget, error) {
 	return fold("sequential composition", budgets, addUp)
 }
 
-// Parallel is the guarantee of events that read disjoint records, settled before they are read: the largest (000 Lemma 2.10, whose ρ is
-// max ρ_i). All must be in one currency.
+// Parallel is the guarantee of events that read disjoint records, settled before they are read: the
+// largest (000 Lemma 2.10, whose ρ is max ρ_i). All must be in one currency.
 func Parallel(budgets ...Budget) (Budget, error) {
 	return fold("parallel composition", budgets, func(a, b float64) float64 { return max(a, b) })
 }
@@ -81,8 +82,8 @@ func guarantee(what string, b Budget) (Budget, error) {
 	return b, nil
 }
 
-// Advanced is the guarantee of k adaptive events, each (ε,δ)-DP, at a price of slack more in δ (000 after Proposition 2.9; Dwork, Rothblum and Vadhan
-// 2010):
+// Advanced is the guarantee of k adaptive events, each (ε,δ)-DP, at a price of slack more in δ (000
+// after Proposition 2.9; Dwork, Rothblum and Vadhan 2010):
 //
 //	(√(2k log(1/slack))·ε + kε(e^ε − 1), kδ + slack).
 //
@@ -111,7 +112,8 @@ func Advanced(each Approx, k int, slack float64) (Approx, error) {
 	return out, nil
 }
 
-// Repeated is the guarantee of k adaptive events at a total δ of delta: the better of simple and advanced composition. Each may have δ = 0.
+// Repeated is the guarantee of k adaptive events at a total δ of delta: the better of simple and
+// advanced composition. Each may have δ = 0.
 func Repeated(each Approx, k int, delta float64) (Approx, error) {
 	const what = "composition"
 	if k < 1 {
@@ -122,7 +124,8 @@ func Repeated(each Approx, k int, delta float64) (Approx, error) {
 		return Approx{}, fmt.Errorf("%s: %w", what, err)
 	}
 	if !(each.Delta >= 0 && left >= 0) {
-		return Approx{}, fmt.Errorf("%s: delta is %v: it must be at least k·delta of the events, %v", what, delta, float64(k)*each.Delta)
+		return Approx{}, fmt.Errorf("%s: delta is %v: it must be at least k·delta of the events, %v",
+			what, delta, float64(k)*each.Delta)
 	}
 	best := Approx{mulUp(float64(k), each.Epsilon), delta}
 	if left > 0 {
@@ -136,7 +139,8 @@ func Repeated(each Approx, k int, delta float64) (Approx, error) {
 	return best, nil
 }
 
-// Group is the guarantee for k records together, if b is that for one: two data sets that differ in up to k rewards (000 Proposition 2.8).
+// Group is the guarantee for k records together, if b is that for one: two data sets that differ in
+// up to k rewards (000 Proposition 2.8).
 //
 //	ε-DP       kε
 //	ρ-zCDP     k²ρ
@@ -165,22 +169,25 @@ func Group(b Budget, k int) (Budget, error) {
 	case GDP:
 		b = GDP{mulUp(n, v.Mu)}
 	case Approx:
-		b = Approx{mulUp(n, v.Epsilon), raised(n*math.Exp(float64((n-1)*v.Epsilon))*v.Delta, ulps*(1+float64(n*v.Epsilon)))}
+		b = Approx{mulUp(n, v.Epsilon), raised(n*math.Exp(float64((n-1)*v.Epsilon))*v.Delta,
+			ulps*(1+float64(n*v.Epsilon)))}
 	case Renyi:
 		two, three := 1.0, 1.0
 		for two < n {
 			two, three = 2*two, 3*three
 		}
 		if k > 1 && v.Alpha < 2*two {
-			return nil, fmt.Errorf("%s: alpha is %v: for %d records it must be at least %v", what, v.Alpha, k, 2*two)
+			return nil, fmt.Errorf("%s: alpha is %v: for %d records it must be at least %v", what,
+				v.Alpha, k, 2*two)
 		}
 		b = Renyi{v.Alpha / two, mulUp(three, v.Epsilon)}
 	}
 	return guarantee(what, b)
 }
 
-// PerBatch is what each batch may spend if a user comes back in up to batches of them, once in each, and may lose total altogether (003 Appendix I): total
-// shared evenly for ε, ρ, μ² and Rényi. For (ε,δ) it is the larger of that and 003's share of advanced composition,
+// PerBatch is what each batch may spend if a user comes back in up to batches of them, once in
+// each, and may lose total altogether (003 Appendix I): total shared evenly for ε, ρ, μ² and Rényi.
+// For (ε,δ) it is the larger of that and 003's share of advanced composition,
 //
 //	ε/(2√(2B log(1/δ'))) with δ/(2B) each and δ' = δ/2,
 //
@@ -210,7 +217,8 @@ func PerBatch(total Budget, batches int) (Budget, error) {
 		even := Approx{v.Epsilon / n, v.Delta / n}
 		total = even
 		share := Approx{v.Epsilon / (2 * math.Sqrt(-2*n*math.Log(v.Delta/2))), v.Delta / (2 * n)}
-		if all, err := Advanced(share, batches, v.Delta/2); err == nil && share.Epsilon > even.Epsilon && all.Epsilon <= v.Epsilon {
+		if all, err := Advanced(share, batches, v.Delta/2); err == nil &&
+			share.Epsilon > even.Epsilon && all.Epsilon <= v.Epsilon {
 			total = share
 		}
 	}

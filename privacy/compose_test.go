@@ -22,7 +22,9 @@ func ExampleSequential() {
 }
 
 func ExampleGroup() {
-	for _, b := range []privacy.Budget{privacy.Pure{Epsilon: 1}, privacy.ZCDP{Rho: 0.1}, privacy.Approx{Epsilon: 1, Delta: 1e-6}, privacy.Renyi{Alpha: 16, Epsilon: 0.25}, privacy.GDP{Mu: 0.5}} {
+	for _, b := range []privacy.Budget{privacy.Pure{Epsilon: 1}, privacy.ZCDP{Rho: 0.1},
+		privacy.Approx{Epsilon: 1, Delta: 1e-6}, privacy.Renyi{Alpha: 16, Epsilon: 0.25},
+		privacy.GDP{Mu: 0.5}} {
 		g, err := privacy.Group(b, 4)
 		fmt.Println(g, err)
 	}
@@ -80,7 +82,8 @@ func TestBadComposition(t *testing.T) {
 	check("nothing")(seq())
 	check("nil")(seq(nil))
 	check("an invalid budget")(seq(p, privacy.Pure{}))
-	check("delta of 1 altogether")(seq(privacy.Approx{Epsilon: 1, Delta: 0.5}, privacy.Approx{Epsilon: 1, Delta: 0.5}))
+	check("delta of 1 altogether")(seq(privacy.Approx{Epsilon: 1, Delta: 0.5},
+		privacy.Approx{Epsilon: 1, Delta: 0.5}))
 	check("two orders")(seq(privacy.Renyi{Alpha: 2, Epsilon: 1}, privacy.Renyi{Alpha: 3, Epsilon: 1}))
 	check("overflow")(seq(privacy.Pure{Epsilon: 1e308}, privacy.Pure{Epsilon: 1e308}))
 	group := func(b privacy.Budget, k int) (any, error) { return privacy.Group(b, k) }
@@ -102,7 +105,8 @@ func TestBadComposition(t *testing.T) {
 	if b, err := privacy.Sequential(p, privacy.None{}); b != (privacy.None{}) || err != nil {
 		t.Errorf("with none: %v, %v", b, err)
 	}
-	if b, err := privacy.Parallel(privacy.ZCDP{Rho: 1}, privacy.ZCDP{Rho: 3}, privacy.ZCDP{Rho: 2}); b != (privacy.ZCDP{Rho: 3}) || err != nil {
+	if b, err := privacy.Parallel(privacy.ZCDP{Rho: 1}, privacy.ZCDP{Rho: 3},
+		privacy.ZCDP{Rho: 2}); b != (privacy.ZCDP{Rho: 3}) || err != nil {
 		t.Errorf("parallel: %v, %v", b, err)
 	}
 }
@@ -138,8 +142,9 @@ func TestPerBatchComposesToTheTotal(t *testing.T) {
 	})
 }
 
-// Group privacy of (ε,δ) by induction, one record at a time: δ_k = δ + e^ε·δ_{k−1} never exceeds the closed form, and the exponent the thesis prints,
-// k−1 in place of (k−1)ε, would be below it for ε > 1.
+// Group privacy of (ε,δ) by induction, one record at a time: δ_k = δ + e^ε·δ_{k−1} never
+// exceeds the closed form, and the exponent the thesis prints, k−1 in place of (k−1)ε, would be
+// below it for ε > 1.
 func TestGroupDeltaByInduction(t *testing.T) {
 	const epsilon, delta, k = 2.0, 1e-9, 5
 	exact := 0.0

@@ -6,19 +6,23 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// The conversions below take and give plain numbers. They hold for +Inf: an infinite budget converts to an infinite one. Each is
-// non-decreasing in what is spent and, where there is a δ, non-increasing in δ. They are rounded up: see guard.
+// The conversions below take and give plain numbers. They hold for +Inf: an infinite budget
+// converts to an infinite one. Each is non-decreasing in what is spent and, where there is a δ,
+// non-increasing in δ. They are rounded up: see guard.
 
-// PureToZCDP is a ρ such that every ε-DP mechanism is ρ-zCDP: min(ε²/2, ε). The first is 000 Proposition 2.6 (Bun and Steinke 2016,
-// Proposition 1.4); the second, smaller for ε > 2, is D_α ≤ D_∞ ≤ ε ≤ εα.
+// PureToZCDP is a ρ such that every ε-DP mechanism is ρ-zCDP: min(ε²/2, ε). The first is 000
+// Proposition 2.6 (Bun and Steinke 2016, Proposition 1.4); the second, smaller for ε > 2, is
+// D_α ≤ D_∞ ≤ ε ≤ εα.
 func PureToZCDP(epsilon float64) float64 { return min(mulUp(epsilon, epsilon)/2, epsilon) }
 
-// PureToRenyi is the Rényi divergence of order α > 1 that no ε-DP mechanism exceeds. Randomised response attains it, and every ε-DP pair
-// of laws is a post-processing of randomised response (Kairouz, Oh and Viswanath 2015), so it is the best possible:
-// log[(e^{αε} + e^{(1−α)ε})/(1 + e^ε)]/(α−1). It is at most αε²/2 (003 Lemma 10) and at most ε.
+// PureToRenyi is the Rényi divergence of order α > 1 that no ε-DP mechanism exceeds. Randomised
+// response attains it, and every ε-DP pair of laws is a post-processing of randomised response
+// (Kairouz, Oh and Viswanath 2015), so it is the best possible: log[(e^{αε} + e^{(1−α)ε})/(1 +
+// e^ε)]/(α−1). It is at most αε²/2 (003 Lemma 10) and at most ε.
 func PureToRenyi(epsilon, alpha float64) float64 {
 	bound := min(mulUp(alpha, mulUp(epsilon, epsilon))/2, epsilon)
-	if epsilon < 0.01 { // the difference of logarithms below would lose its digits, and the bound is right to ε²/4
+	// the difference of logarithms below would lose its digits, and the bound is right to ε²/4
+	if epsilon < 0.01 {
 		return bound
 	}
 	plus, minus := math.Log1p(math.Exp(-float64((2*alpha-1)*epsilon))), math.Log1p(math.Exp(-epsilon))
@@ -29,13 +33,14 @@ func PureToRenyi(epsilon, alpha float64) float64 {
 // ulps bounds the relative rounding of a term that was computed by a few operations.
 const ulps = 2e-15
 
-// LaplaceRenyi is the Rényi divergence of order α > 1 between Lap(b) and Lap(b) shifted by 1, for x = 1/b (Mironov 2017, Proposition 6):
-// log[α/(2α−1)·e^{(α−1)x} + (α−1)/(2α−1)·e^{−αx}]/(α−1).
+// LaplaceRenyi is the Rényi divergence of order α > 1 between Lap(b) and Lap(b) shifted by 1, for x
+// = 1/b (Mironov 2017, Proposition 6): log[α/(2α−1)·e^{(α−1)x} + (α−1)/(2α−1)·e^{−αx}]/(α−1).
 func LaplaceRenyi(x, alpha float64) float64 {
 	return laplaceRenyi(x, alpha/(2*alpha-1), (alpha-1)/(2*alpha-1), alpha)
 }
 
-// laplaceRenyi is log[w·e^{(α−1)x} + v·e^{−αx}]/(α−1), with v = 1−w to all its digits: it is small where α is near 1.
+// laplaceRenyi is log[w·e^{(α−1)x} + v·e^{−αx}]/(α−1), with v = 1−w to all its digits: it is small
+// where α is near 1.
 func laplaceRenyi(x, w, v, alpha float64) float64 {
 	bound := min(mulUp(alpha, mulUp(x, x))/2, x)
 	if math.IsInf(x, 1) {
@@ -56,8 +61,9 @@ func laplaceRenyi(x, w, v, alpha float64) float64 {
 	return min(bound, exact)
 }
 
-// PureToApprox is the smallest ε' such that every ε-DP mechanism is (ε',δ)-DP: e^{ε'} = e^ε − δ(1 + e^ε), again by randomised response
-// (Kairouz, Oh and Viswanath 2015). It is 0 where δ alone covers the difference.
+// PureToApprox is the smallest ε' such that every ε-DP mechanism is (ε',δ)-DP: e^{ε'} = e^ε − δ(1
+// + e^ε), again by randomised response (Kairouz, Oh and Viswanath 2015). It is 0 where δ alone
+// covers the difference.
 func PureToApprox(epsilon, delta float64) float64 {
 	if math.IsInf(epsilon, 1) {
 		return epsilon
@@ -69,18 +75,19 @@ func PureToApprox(epsilon, delta float64) float64 {
 	return max(0, epsilon+math.Log1p(-lost)+float64(3e-16*(epsilon+lost/(1-lost))))
 }
 
-// ZCDPToApprox is the closed form ρ + 2√(ρ log(1/δ)): a ρ-zCDP mechanism is (ε,δ)-DP for this ε (000 Proposition 2.6; Bun and Steinke 2016,
-// Proposition 1.3). ZCDPToApproxTight is never larger.
+// ZCDPToApprox is the closed form ρ + 2√(ρ log(1/δ)): a ρ-zCDP mechanism is (ε,δ)-DP for this ε
+// (000 Proposition 2.6; Bun and Steinke 2016, Proposition 1.3). ZCDPToApproxTight is never larger.
 func ZCDPToApprox(rho, delta float64) float64 {
 	return raised(rho+2*math.Sqrt(float64(rho*-math.Log(delta))), guard)
 }
 
-// ZCDPToApproxTight is the ε at δ that 003 Lemma 10 gives a ρ-zCDP mechanism (Canonne, Kamath and Steinke 2020, Corollary 13):
+// ZCDPToApproxTight is the ε at δ that 003 Lemma 10 gives a ρ-zCDP mechanism (Canonne, Kamath and
+// Steinke 2020, Corollary 13):
 //
 //	inf over α > 1 of ρα + log(1/(αδ))/(α−1) + log(1−1/α).
 //
-// The derivative in α is ρ − log(1/(αδ))/(α−1)²: negative, then positive, so the infimum is where ρ(α−1)² = log(1/(αδ)). Every α gives
-// a valid ε, so a rounded root is no risk.
+// The derivative in α is ρ − log(1/(αδ))/(α−1)²: negative, then positive, so the infimum is where
+// ρ(α−1)² = log(1/(αδ)). Every α gives a valid ε, so a rounded root is no risk.
 func ZCDPToApproxTight(rho, delta float64) float64 {
 	if math.IsInf(rho, 1) {
 		return rho
@@ -89,7 +96,8 @@ func ZCDPToApproxTight(rho, delta float64) float64 {
 		return 0
 	}
 	l := -math.Log(delta)
-	// With x = log(α−1): below the root ρ(α−1)² < l − log α. α−1 is between a value that is too small and √(l/ρ), which is too large.
+	// With x = log(α−1): below the root ρ(α−1)² < l − log α. α−1 is between a value that is too
+	// small and √(l/ρ), which is too large.
 	hi := (math.Log(l) - math.Log(rho)) / 2 // l/rho may be beyond the doubles
 	lo := hi
 	above := func(x float64) bool { e := math.Exp(x); return float64(rho*float64(e*e)) > l-math.Log1p(e) }
@@ -114,16 +122,19 @@ func ZCDPToApproxTight(rho, delta float64) float64 {
 	return min(RenyiToApprox(alpha, float64(rho*alpha), delta), ZCDPToApprox(rho, delta))
 }
 
-// RenyiToApprox is the ε' at δ of an (α,ε)-RDP mechanism: ε + log(1/(αδ))/(α−1) + log(1−1/α), or 0 where that is negative (003 Lemma 10;
-// Canonne, Kamath and Steinke 2020, Proposition 12).
+// RenyiToApprox is the ε' at δ of an (α,ε)-RDP mechanism: ε + log(1/(αδ))/(α−1) + log(1−1/α), or 0
+// where that is negative (003 Lemma 10; Canonne, Kamath and Steinke 2020, Proposition 12).
 func RenyiToApprox(alpha, epsilon, delta float64) float64 {
-	a, d, rest := math.Log(alpha), math.Log(delta), -math.Log1p(1/(alpha-1)) // α−1 has all its digits where α is near 1
+	// α−1 has all its digits where α is near 1
+	a, d, rest := math.Log(alpha), math.Log(delta), -math.Log1p(1/(alpha-1))
 	return max(0, epsilon-(a+d)/(alpha-1)+rest+float64(ulps*(epsilon+(a-d)/(alpha-1)-rest)))
 }
 
-// pureToGDP is a μ such that every ε-DP mechanism is μ-Gaussian-DP (Dong, Roth and Su 2022): telling its outputs apart is at least as
-// hard as telling N(0,1) from N(μ,1). The errors of ε-DP lie above the broken line through (0,1), (p,p), (1,0) with p = 1/(1+e^ε) (000 Theorem
-// 2.4). The errors of the Gaussian pair are a convex curve through (0,1), (1,0) and, for Φ(−μ/2) = p, through (p,p), hence below it.
+// pureToGDP is a μ such that every ε-DP mechanism is μ-Gaussian-DP (Dong, Roth and Su 2022):
+// telling its outputs apart is at least as hard as telling N(0,1) from N(μ,1). The errors of ε-DP
+// lie above the broken line through (0,1), (p,p), (1,0) with p = 1/(1+e^ε) (000 Theorem 2.4). The
+// errors of the Gaussian pair are a convex curve through (0,1), (1,0) and, for Φ(−μ/2) = p, through
+// (p,p), hence below it.
 func pureToGDP(epsilon float64) float64 {
 	switch {
 	case epsilon > 20: // of no use there

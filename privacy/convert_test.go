@@ -13,7 +13,8 @@ import (
 func ExampleZCDPToApprox() {
 	fmt.Printf("%.6f\n", privacy.ZCDPToApprox(0.5, 1e-6))
 	fmt.Printf("%.6f\n", privacy.ZCDPToApproxTight(0.5, 1e-6))
-	fmt.Printf("%.6f\n", privacy.Gaussian{Sigma: 1}.Loss().Approx(1e-6)) // that noise has ρ = 0.5, and its δ(ε) is known exactly
+	// that noise has ρ = 0.5, and its δ(ε) is known exactly
+	fmt.Printf("%.6f\n", privacy.Gaussian{Sigma: 1}.Loss().Approx(1e-6))
 	// Output:
 	// 5.756522
 	// 5.221534
@@ -32,7 +33,8 @@ func TestTightConversionAgainstManyDigits(t *testing.T) {
 	}
 }
 
-// renyi integrates log ∫ p^α q^{1−α} /(α−1) of Lap(b) against Lap(b) shifted by 1, by Simpson's rule on each of the three smooth pieces.
+// renyi integrates log ∫ p^α q^{1−α} /(α−1) of Lap(b) against Lap(b) shifted by 1, by Simpson's
+// rule on each of the three smooth pieces.
 func renyi(b, alpha float64) float64 {
 	f := func(x float64) float64 { return math.Exp((-alpha*math.Abs(x)-(1-alpha)*math.Abs(x-1))/b) / (2 * b) }
 	piece := func(lo, hi float64) float64 {
@@ -49,12 +51,14 @@ func renyi(b, alpha float64) float64 {
 func TestLaplaceRenyiAgainstIntegral(t *testing.T) {
 	for _, b := range []float64{0.3, 1, 2, 10} {
 		for _, alpha := range []float64{1.1, 2, 5, 30} {
-			near(t, fmt.Sprintf("LaplaceRenyi(1/%g, %g)", b, alpha), privacy.LaplaceRenyi(1/b, alpha), renyi(b, alpha), 1e-8)
+			near(t, fmt.Sprintf("LaplaceRenyi(1/%g, %g)", b, alpha),
+				privacy.LaplaceRenyi(1/b, alpha), renyi(b, alpha), 1e-8)
 		}
 	}
 }
 
-// Randomised response is ε-DP, so its divergence and its δ are what the conversions of pure DP must reach, and no more.
+// Randomised response is ε-DP, so its divergence and its δ are what the conversions of pure DP must
+// reach, and no more.
 func TestPureConversionsAreThoseOfRandomisedResponse(t *testing.T) {
 	for _, e := range []float64{0.02, 0.5, 1, 3, 10} {
 		p := 1 / (1 + math.Exp(-e)) // of telling the truth
@@ -105,10 +109,13 @@ func TestConversionsAreMonotone(t *testing.T) {
 		up("tight below closed", privacy.ZCDPToApproxTight(x, d), privacy.ZCDPToApprox(x, d))
 		up("Rényi", privacy.RenyiToApprox(a, x, d), privacy.RenyiToApprox(a, y, d))
 		up("Gaussian below zCDP", privacy.GaussianEpsilon(x, d), privacy.ZCDPToApproxTight(x*x/2, d))
-		// No conversion of a pure loss may beat the best there is, nor a Laplace release its own pure loss.
+		// No conversion of a pure loss may beat the best there is, nor a Laplace release
+		// its own pure loss.
 		up("best of pure", privacy.LossOf(privacy.Pure{Epsilon: x}).Approx(d), privacy.PureToApprox(x, d))
-		if got := privacy.LossOf(privacy.Pure{Epsilon: x}).Approx(d); got < privacy.PureToApprox(x, d)*(1-1e-9)-1e-15 {
-			t.Fatalf("a conversion by way of another currency gives %v, below what randomised response has", got)
+		if got := privacy.LossOf(privacy.Pure{Epsilon: x}).Approx(d); got < privacy.PureToApprox(x,
+			d)*(1-1e-9)-1e-15 {
+			t.Fatalf("a conversion by way of another currency gives %v, below what randomised "+
+				"response has", got)
 		}
 	})
 }

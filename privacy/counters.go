@@ -8,15 +8,19 @@ import (
 	"strings"
 )
 
-// KAry releases every running sum of a slot of at most Horizon rewards through the k-ary tree with negative digits (Andersson, Pagh, Steiner
-// and Torkamani 2025), k = Base odd, with Lap(Scale) on each node.
+// KAry releases every running sum of a slot of at most Horizon rewards through the k-ary tree
+// with negative digits (Andersson, Pagh, Steiner and Torkamani 2025), k = Base odd, with
+// Lap(Scale) on each node.
 //
-// A node of level j holds k^j rewards, those of (m·k^j, (m+1)·k^j]. The sum of the first t is written with the balanced digits of t, −(k−1)/2
-// to (k−1)/2: a positive digit adds as many nodes of its level, a negative one takes as many away again. A reward is in one node of each of
-// the h levels, h the smallest with (k^h−1)/2 ≥ Horizon, so that its loss is h Laplace releases: h/Scale-DP. It may be that the rewards are chosen
-// after the releases before them. A release before a reward has as many of the reward's nodes with a plus as with a minus (t = 2 in base 3 is (0,3] less (2,3], both
-// with reward 3), a release after it one more with a plus. So moving the noise of all its nodes by the change of the reward leaves every release as it
-// was, earlier ones too, with a density that is at most e^{h/Scale} apart.
+// A node of level j holds k^j rewards, those of (m·k^j, (m+1)·k^j]. The sum of the first t is
+// written with the balanced digits of t, −(k−1)/2 to (k−1)/2: a positive digit adds as many nodes
+// of its level, a negative one takes as many away again. A reward is in one node of each of the h
+// levels, h the smallest with (k^h−1)/2 ≥ Horizon, so that its loss is h Laplace releases:
+// h/Scale-DP. It may be that the rewards are chosen after the releases before them. A release
+// before a reward has as many of the reward's nodes with a plus as with a minus (t = 2 in base 3 is
+// (0,3] less (2,3], both with reward 3), a release after it one more with a plus. So moving the
+// noise of all its nodes by the change of the reward leaves every release as it was, earlier ones
+// too, with a density that is at most e^{h/Scale} apart.
 //
 // At Horizon 10⁶ and ε = 1 the binary tree has mean variance 7908; the 19-ary one has 1143.
 type KAry struct {
@@ -25,11 +29,13 @@ type KAry struct {
 	Horizon int
 }
 
-// SquareRoot releases every running sum of a slot of at most Horizon rewards with the noise Cz, where C is the square root of the matrix of
-// prefix sums, c_0 = 1, c_k = c_{k−1}(2k−1)/(2k), and z are independent N(0, Sigma²) (Fichtenberger, Henzinger and Upadhyay 2023). That is C
-// times the Gaussian mechanism on Cx, whose sensitivity to one reward is ‖Ce_1‖: ρ = ‖Ce_1‖²/(2·Sigma²), also when rewards depend on
-// releases (Denisov, McMahan, Rush, Smith and Thakurta 2022, Theorem 2.1). Among Toeplitz factorisations its largest variance is the least
-// (Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024, for the limit).
+// SquareRoot releases every running sum of a slot of at most Horizon rewards with the noise Cz,
+// where C is the square root of the matrix of prefix sums, c_0 = 1, c_k = c_{k−1}(2k−1)/(2k), and z
+// are independent N(0, Sigma²) (Fichtenberger, Henzinger and Upadhyay 2023). That is C times the
+// Gaussian mechanism on Cx, whose sensitivity to one reward is ‖Ce_1‖: ρ = ‖Ce_1‖²/(2·Sigma²), also
+// when rewards depend on releases (Denisov, McMahan, Rush, Smith and Thakurta 2022, Theorem 2.1).
+// Among Toeplitz factorisations its largest variance is the least (Dvijotham, McMahan, Pillutla,
+// Steinke and Thakurta 2024, for the limit).
 //
 // All of z is needed for ever, so Horizon is at most MaxSquareRoot.
 type SquareRoot struct {
@@ -37,19 +43,21 @@ type SquareRoot struct {
 	Horizon int
 }
 
-// MaxSquareRoot is the largest horizon of SquareRoot. BLT has nearly its variance with a few numbers of memory.
+// MaxSquareRoot is the largest horizon of SquareRoot. BLT has nearly its variance with a few
+// numbers of memory.
 const MaxSquareRoot = 1 << 20
 
 // Buffers is how many buffers a BLT can have.
 const Buffers = 8
 
-// BLT releases every running sum of a slot of at most Horizon rewards with the noise AC⁻¹z of a buffered linear Toeplitz matrix
-// (Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024): A is the matrix of prefix sums, c_0 = 1 and c_t = Σ_j Weight_j·Decay_j^{t−1}, and
-// z are independent N(0, Sigma²). It is AC⁻¹ times the Gaussian mechanism on Cx: ρ = ‖Ce_1‖²/(2·Sigma²), as for SquareRoot. Each
-// release takes as many operations as there are buffers.
+// BLT releases every running sum of a slot of at most Horizon rewards with the noise AC⁻¹z of a
+// buffered linear Toeplitz matrix (Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024): A is
+// the matrix of prefix sums, c_0 = 1 and c_t = Σ_j Weight_j·Decay_j^{t−1}, and z are independent
+// N(0, Sigma²). It is AC⁻¹ times the Gaussian mechanism on Cx: ρ = ‖Ce_1‖²/(2·Sigma²), as for
+// SquareRoot. Each release takes as many operations as there are buffers.
 //
-// Any buffers are private at their price; which give little noise depends on the horizon: see NewBLT. Decays are in (0,1), decreasing, weights
-// positive; those not used are both 0.
+// Any buffers are private at their price; which give little noise depends on the horizon: see
+// NewBLT. Decays are in (0,1), decreasing, weights positive; those not used are both 0.
 type BLT struct {
 	Sigma         float64
 	Horizon       int
@@ -81,7 +89,8 @@ func (m SquareRoot) Validate() error {
 	return errors.Join(scale("sqrt", "sigma", m.Sigma), checkHorizon("sqrt", m.Horizon, MaxSquareRoot))
 }
 
-// Validate accepts 0 ≤ Sigma < ∞, Horizon ≥ 1 and buffers as BLT says, one at least, whose inverse is stable: Σ Weight/(1+Decay) < 1.
+// Validate accepts 0 ≤ Sigma < ∞, Horizon ≥ 1 and buffers as BLT says, one at least, whose inverse
+// is stable: Σ Weight/(1+Decay) < 1.
 func (m BLT) Validate() error {
 	err := errors.Join(scale("blt", "sigma", m.Sigma), checkHorizon("blt", m.Horizon, math.MaxInt))
 	b, last, unstable := m.buffers(), 1.0, 0.0
@@ -92,19 +101,23 @@ func (m BLT) Validate() error {
 		w := m.Weight[j]
 		switch {
 		case j >= b && (d != 0 || w != 0):
-			return errors.Join(err, fmt.Errorf("mechanism blt: buffer %d has decay %v and weight %v after an empty one: both must be 0", j, d, w))
+			return errors.Join(err, fmt.Errorf("mechanism blt: buffer %d has decay %v and weight "+
+				"%v after an empty one: both must be 0", j, d, w))
 		case j >= b:
 		case !(d > 0 && d < last):
-			return errors.Join(err, fmt.Errorf("mechanism blt: decay %d is %v: it must be above 0 and below %v", j, d, last))
+			return errors.Join(err, fmt.Errorf("mechanism blt: decay %d is %v: it must be above "+
+				"0 and below %v", j, d, last))
 		case !(w > 0 && w <= math.MaxFloat64):
-			return errors.Join(err, fmt.Errorf("mechanism blt: weight %d is %v: it must be positive and finite", j, w))
+			return errors.Join(err, fmt.Errorf("mechanism blt: weight %d is %v: it must be "+
+				"positive and finite", j, w))
 		default:
 			last = d
 			unstable += w / (1 + d)
 		}
 	}
 	if !(unstable < 1) {
-		err = errors.Join(err, fmt.Errorf("mechanism blt: the weights' sum of w/(1+d) is %v: it must be below 1", unstable))
+		err = errors.Join(err, fmt.Errorf("mechanism blt: the weights' sum of w/(1+d) is %v: it "+
+			"must be below 1", unstable))
 	}
 	return err
 }
@@ -114,7 +127,8 @@ func checkHorizon(kind string, horizon, most int) error {
 	case horizon < 1:
 		return fmt.Errorf("mechanism %s: horizon is %d: it must be at least 1", kind, horizon)
 	case horizon > most:
-		return fmt.Errorf("mechanism %s: horizon is %d: it must be at most %d, since all its noise is kept (use blt)", kind, horizon, most)
+		return fmt.Errorf("mechanism %s: horizon is %d: it must be at most %d, since all its "+
+			"noise is kept (use blt)", kind, horizon, most)
 	}
 	return nil
 }
@@ -166,7 +180,8 @@ func (m KAry) Levels() int {
 	return h
 }
 
-// Nodes is how many nodes the sum of the first t rewards is made of: the sum of the absolute values of t's balanced digits.
+// Nodes is how many nodes the sum of the first t rewards is made of: the sum of the absolute values
+// of t's balanced digits.
 func (m KAry) Nodes(t int) int {
 	k, half := uint64(m.Base), uint64(m.Base/2)
 	sum := 0
@@ -186,8 +201,8 @@ func (m KAry) MaxNodes() int {
 		digits[j] = int((u+uint64(half))%uint64(k)) - half
 		u = (u + uint64(half)) / uint64(k)
 	}
-	// Balanced numbers are ordered as their digits are, the highest first. So a t below Horizon has a highest digit in which it differs,
-	// and is smaller there; the digits below are free.
+	// Balanced numbers are ordered as their digits are, the highest first. So a t below Horizon has
+	// a highest digit in which it differs, and is smaller there; the digits below are free.
 	best, above, leading := 0, 0, true
 	for j := h - 1; j >= 0; j-- {
 		d := digits[j]
@@ -214,8 +229,8 @@ func (m KAry) MaxVariance() float64 { return 2 * float64(m.Scale*m.Scale) * floa
 // MeanVariance is the variance of the noise in a sum, on average over the first Horizon.
 func (m KAry) MeanVariance() float64 {
 	k, half := uint64(m.Base), uint64(m.Base/2)
-	// Digits of level j go 0, 1, …, half, −half, …, −1 and again, each for k^j successive t, but that 0 comes with only its last
-	// (k^j+1)/2 at first, t = 0 among them.
+	// Digits of level j go 0, 1, …, half, −half, …, −1 and again, each for k^j successive t, but
+	// that 0 comes with only its last (k^j+1)/2 at first, t = 0 among them.
 	below := func(q uint64) float64 { // Σ of the first q absolute digits
 		r := q % k
 		part := r * (r - min(r, 1)) / 2
@@ -244,8 +259,8 @@ func (m KAry) Tail() Tail {
 	return Tail{Sigma: m.Scale * math.Sqrt(2*float64(m.MaxNodes())), H: m.Scale}
 }
 
-// BestBase is the base from 3 to 255 at which the ε-DP k-ary tree of this horizon has the least cost, such as KAry.MaxVariance or
-// KAry.MeanVariance. The cost is asked about trees with ε = 1.
+// BestBase is the base from 3 to 255 at which the ε-DP k-ary tree of this horizon has the least
+// cost, such as KAry.MaxVariance or KAry.MeanVariance. The cost is asked about trees with ε = 1.
 func BestBase(horizon int, cost func(KAry) float64) int {
 	best, least := 3, math.Inf(1)
 	for k := 3; k <= 255; k += 2 {
@@ -280,8 +295,8 @@ func NewSquareRoot(b Budget, horizon int) (SquareRoot, error) {
 	return m, nil
 }
 
-// rootNorm2 is Σ_{k<n} c_k² of the square root: summed up to 4096, and beyond by (log n + γ + 4 log 2)/π − 1/(4πn) + 5/(192πn²) + O(n⁻³), which
-// has the right differences c_n².
+// rootNorm2 is Σ_{k<n} c_k² of the square root: summed up to 4096, and beyond by (log n + γ + 4 log
+// 2)/π − 1/(4πn) + 5/(192πn²) + O(n⁻³), which has the right differences c_n².
 func rootNorm2(n int) float64 {
 	sum, c := 0.0, 1.0
 	m := min(n, 4096)
@@ -318,7 +333,8 @@ func squares(w, lambda []float64, n float64) float64 {
 	sum := 0.0
 	for i := range w {
 		for j := range w {
-			p, q := float64(lambda[i]*lambda[j]), -math.FMA(lambda[i], lambda[j], -1) // q = 1 − p, with all its digits
+			// q = 1 − p, with all its digits
+			p, q := float64(lambda[i]*lambda[j]), -math.FMA(lambda[i], lambda[j], -1)
 			terms := n
 			if q != 0 {
 				terms = (1 - power(p, n)) / q
@@ -339,10 +355,12 @@ func power(p, n float64) float64 {
 	return math.Pow(p, n)
 }
 
-// Variance is that of the noise in the sum of the first t rewards: Sigma²·Σ_{k<t} b_k², where b are the coefficients of AC⁻¹.
+// Variance is that of the noise in the sum of the first t rewards: Sigma²·Σ_{k<t} b_k², where b are
+// the coefficients of AC⁻¹.
 //
-// With λ for 1/x, the series of C is 1 + Σ_j w_j/(λ−d_j) = Π(λ−r_j)/Π(λ−d_j). Its roots r_j lie one between each two decays and one below
-// all, since it falls from +∞ to −∞ in between. So AC⁻¹ is Π(1−d_j x)/((1−x)Π(1−r_j x)), and b_k = β_0 + Σ_j β_j r_j^k.
+// With λ for 1/x, the series of C is 1 + Σ_j w_j/(λ−d_j) = Π(λ−r_j)/Π(λ−d_j). Its roots r_j lie one
+// between each two decays and one below all, since it falls from +∞ to −∞ in between. So AC⁻¹ is
+// Π(1−d_j x)/((1−x)Π(1−r_j x)), and b_k = β_0 + Σ_j β_j r_j^k.
 func (m BLT) Variance(t int) float64 {
 	b := m.buffers()
 	d, w := m.Decay[:b], m.Weight[:b]
@@ -393,10 +411,11 @@ func (m BLT) MaxVariance() float64 { return m.Variance(m.Horizon) }
 // Tail of the noise in any running sum, by the largest variance.
 func (m BLT) Tail() Tail { return Tail{Sigma: math.Sqrt(m.MaxVariance())} }
 
-// NewBLT meets the budget: ρ, (ε,δ), (α,ε) or none, as GaussianSigma does. Its buffers are those, of a list that was optimised for horizons from
-// 10² to 10¹², whose largest variance is the least at this horizon. The price and the variance at the horizon are exact whatever it is; only how
-// near they are to the best rests on the list: the variance exceeds that of the square root by at most 0.7 % up to a horizon of 10⁷, 2.3 % up to 10¹⁰
-// and 6 % up to 10¹².
+// NewBLT meets the budget: ρ, (ε,δ), (α,ε) or none, as GaussianSigma does. Its buffers are those,
+// of a list that was optimised for horizons from 10² to 10¹², whose largest variance is the least
+// at this horizon. The price and the variance at the horizon are exact whatever it is; only how
+// near they are to the best rests on the list: the variance exceeds that of the square root by at
+// most 0.7 % up to a horizon of 10⁷, 2.3 % up to 10¹⁰ and 6 % up to 10¹².
 func NewBLT(b Budget, horizon int) (BLT, error) {
 	sigma, err := GaussianSigma(b)
 	if err != nil {
@@ -441,22 +460,26 @@ func (m SquareRoot) MarshalJSON() ([]byte, error) {
 	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Sigma: &m.Sigma, Horizon: &m.Horizon})
 }
 
-// MarshalJSON writes {"mechanism":"blt","sigma":2,"horizon":1000,"decay":[0.99,0.5],"weight":[0.1,0.3]}.
+// MarshalJSON writes
+// {"mechanism":"blt","sigma":2,"horizon":1000,"decay":[0.99,0.5],"weight":[0.1,0.3]}.
 func (m BLT) MarshalJSON() ([]byte, error) {
 	b := m.buffers()
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Sigma: &m.Sigma, Horizon: &m.Horizon, Decay: m.Decay[:b], Weight: m.Weight[:b]})
+	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Sigma: &m.Sigma, Horizon: &m.Horizon,
+		Decay: m.Decay[:b], Weight: m.Weight[:b]})
 }
 
 // newBLT takes the fields of a file.
 func newBLT(sigma float64, horizon int, decay, weight []float64) (BLT, error) {
 	m := BLT{Sigma: sigma, Horizon: horizon}
 	if len(decay) != len(weight) || len(decay) > Buffers {
-		return BLT{}, fmt.Errorf("mechanism blt: there are %d decays and %d weights: there must be as many, at most %d", len(decay), len(weight), Buffers)
+		return BLT{}, fmt.Errorf("mechanism blt: there are %d decays and %d weights: there must "+
+			"be as many, at most %d", len(decay), len(weight), Buffers)
 	}
 	copy(m.Decay[:], decay)
 	copy(m.Weight[:], weight)
 	if m.buffers() < len(decay) {
-		return BLT{}, fmt.Errorf("mechanism blt: buffer %d is empty: its decay and weight must be positive", m.buffers())
+		return BLT{}, fmt.Errorf("mechanism blt: buffer %d is empty: its decay and weight must "+
+			"be positive", m.buffers())
 	}
 	return m, nil
 }

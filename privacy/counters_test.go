@@ -73,7 +73,8 @@ func TestKAryCountsItsNodes(t *testing.T) {
 			worst, sum = max(worst, n), sum+n
 			m := privacy.KAry{Scale: 3, Base: base, Horizon: horizon}
 			if m.Levels() != levels || m.Nodes(horizon) != n || m.MaxNodes() != worst {
-				t.Fatalf("%v: %d levels, %d nodes at the end, at most %d; want %d, %d, %d", m, m.Levels(), m.Nodes(horizon), m.MaxNodes(), levels, n, worst)
+				t.Fatalf("%v: %d levels, %d nodes at the end, at most %d; want %d, %d, %d", m,
+					m.Levels(), m.Nodes(horizon), m.MaxNodes(), levels, n, worst)
 			}
 			near(t, m.String(), m.MeanVariance(), 18*float64(sum)/float64(horizon), 1e-12)
 			near(t, m.String(), m.Loss().Pure(), float64(levels)/3, 1e-14)
@@ -81,7 +82,8 @@ func TestKAryCountsItsNodes(t *testing.T) {
 	}
 	for _, base := range []int{3, 255, 1023} { // no overflow
 		m := privacy.KAry{Scale: 1, Base: base, Horizon: math.MaxInt}
-		if h := m.Levels(); h < 2 || m.MaxNodes() > h*(base/2) || m.Nodes(math.MaxInt) > m.MaxNodes() || !(m.MeanVariance() <= m.MaxVariance()) {
+		if h := m.Levels(); h < 2 || m.MaxNodes() > h*(base/2) ||
+			m.Nodes(math.MaxInt) > m.MaxNodes() || !(m.MeanVariance() <= m.MaxVariance()) {
 			t.Errorf("%v: %d levels, %d nodes", m, h, m.MaxNodes())
 		}
 	}
@@ -95,13 +97,15 @@ func TestVariancesOfCounters(t *testing.T) {
 	}{{13, 1e4, 383, 0}, {19, 1e6, 1143, 2200}} {
 		m := privacy.NewKAry(1, c.base, c.horizon)
 		if math.Round(m.MeanVariance()) != c.mean || c.most > 0 && m.MaxVariance() != c.most {
-			t.Errorf("%v: %v on average, at most %v; want %v and %v", m, m.MeanVariance(), m.MaxVariance(), c.mean, c.most)
+			t.Errorf("%v: %v on average, at most %v; want %v and %v", m, m.MeanVariance(),
+				m.MaxVariance(), c.mean, c.most)
 		}
 	}
 	for horizon, want := range map[int]float64{1024: 10.71, 1e4: 15.98, 1e6: 29.85} {
 		m, err := privacy.NewSquareRoot(privacy.ZCDP{Rho: 0.5}, horizon)
 		if err != nil || math.Abs(m.MaxVariance()-want) > 0.005 {
-			t.Errorf("square root, horizon %d: largest variance %v, %v; want %v", horizon, m.MaxVariance(), err, want)
+			t.Errorf("square root, horizon %d: largest variance %v, %v; want %v", horizon,
+				m.MaxVariance(), err, want)
 		}
 		if !m.Loss().Within(privacy.ZCDP{Rho: 0.5}) || m.Loss().Within(privacy.ZCDP{Rho: 0.4999}) {
 			t.Errorf("%v costs %v", m, m.Loss())
@@ -110,7 +114,8 @@ func TestVariancesOfCounters(t *testing.T) {
 	for _, c := range []struct {
 		m    privacy.BLT
 		want float64
-	}{{thousands(10_000), 16.267}, {privacy.BLT{Horizon: 1e6, Decay: [privacy.Buffers]float64{.999998204, .999919249, .997034834, .896715556},
+	}{{thousands(10_000), 16.267}, {privacy.BLT{Horizon: 1e6,
+		Decay:  [privacy.Buffers]float64{.999998204, .999919249, .997034834, .896715556},
 		Weight: [privacy.Buffers]float64{.002029799, .010132046, .061228609, .3250409}}, 30.776}} {
 		c.m.Sigma = 1
 		if got := c.m.MaxVariance() * 2 * c.m.Loss().ZCDP(); math.Abs(got-c.want) > 0.0005 {
@@ -121,7 +126,8 @@ func TestVariancesOfCounters(t *testing.T) {
 
 // thousands is the BLT with three buffers for a horizon of 10⁴.
 func thousands(horizon int) privacy.BLT {
-	return privacy.BLT{Sigma: 2, Horizon: horizon, Decay: [privacy.Buffers]float64{.999848683, .994717173, .864304618},
+	return privacy.BLT{Sigma: 2, Horizon: horizon,
+		Decay:  [privacy.Buffers]float64{.999848683, .994717173, .864304618},
 		Weight: [privacy.Buffers]float64{.018054434, .075540092, .332156223}}
 }
 
@@ -159,7 +165,8 @@ func TestClosedFormsOfToeplitzCounters(t *testing.T) {
 			t.Fatal(err)
 		}
 		listed.Horizon = n
-		for _, m := range []privacy.BLT{thousands(n), listed, {Sigma: 1, Horizon: n, Decay: [privacy.Buffers]float64{0.1}, Weight: [privacy.Buffers]float64{1}}} {
+		for _, m := range []privacy.BLT{thousands(n), listed,
+			{Sigma: 1, Horizon: n, Decay: [privacy.Buffers]float64{0.1}, Weight: [privacy.Buffers]float64{1}}} {
 			for k := 1; k < n; k++ {
 				c[k] = 0
 				for j, w := range m.Weight {
@@ -198,7 +205,8 @@ func TestBLTIsNearTheSquareRoot(t *testing.T) {
 		if err != nil || m.Validate() != nil {
 			t.Fatal(m, err, m.Validate())
 		}
-		root := privacy.SquareRoot{Sigma: 1, Horizon: 1 << 20}.MaxVariance() + math.Log(float64(n)/(1<<20))/math.Pi
+		root := privacy.SquareRoot{Sigma: 1, Horizon: 1 << 20}.MaxVariance() +
+			math.Log(float64(n)/(1<<20))/math.Pi
 		if n <= privacy.MaxSquareRoot {
 			root = privacy.SquareRoot{Sigma: 1, Horizon: n}.MaxVariance()
 		}
@@ -217,7 +225,8 @@ func TestBLTIsNearTheSquareRoot(t *testing.T) {
 
 func TestCountersOfBudgets(t *testing.T) {
 	approx, renyi := privacy.Approx{Epsilon: 2, Delta: 1e-6}, privacy.Renyi{Alpha: 8, Epsilon: 0.5}
-	for _, b := range []privacy.Budget{privacy.ZCDP{Rho: 0.1}, approx, renyi, privacy.Approx{Epsilon: 0.5, Delta: 1e-6}} {
+	for _, b := range []privacy.Budget{privacy.ZCDP{Rho: 0.1}, approx, renyi,
+		privacy.Approx{Epsilon: 0.5, Delta: 1e-6}} {
 		m, err := privacy.NewBLT(b, 1000)
 		if err != nil || !m.Loss().Within(b) {
 			t.Errorf("%v: %v costs %v, %v", b, m, m.Loss(), err)
@@ -229,7 +238,8 @@ func TestCountersOfBudgets(t *testing.T) {
 	}
 	for _, err := range []error{
 		second(privacy.NewBLT(privacy.Pure{Epsilon: 1}, 10)), second(privacy.NewBLT(privacy.ZCDP{Rho: 1}, 0)),
-		second(privacy.NewSquareRoot(privacy.Pure{Epsilon: 1}, 10)), second(privacy.NewSquareRoot(privacy.ZCDP{Rho: 1}, privacy.MaxSquareRoot+1)),
+		second(privacy.NewSquareRoot(privacy.Pure{Epsilon: 1}, 10)),
+		second(privacy.NewSquareRoot(privacy.ZCDP{Rho: 1}, privacy.MaxSquareRoot+1)),
 	} {
 		if err == nil {
 			t.Error("no error")
@@ -279,14 +289,20 @@ func TestBadCounters(t *testing.T) {
 			t.Errorf("%v has a finite loss", c.m)
 		}
 	}
-	for _, m := range []privacy.Mechanism{privacy.KAry{Base: 3, Horizon: 8}, privacy.SquareRoot{Horizon: 8}, blt(func(m *privacy.BLT) { m.Sigma = 0 })} {
+	for _, m := range []privacy.Mechanism{privacy.KAry{Base: 3, Horizon: 8},
+		privacy.SquareRoot{Horizon: 8}, blt(func(m *privacy.BLT) {
+			m.Sigma = 0
+		})} {
 		if !m.Loss().Infinite() || m.Validate() != nil {
 			t.Errorf("%v: loss %v, %v", m, m.Loss(), m.Validate())
 		}
 	}
-	for _, s := range []string{`{"mechanism":"kary","scale":1,"horizon":8}`, `{"mechanism":"kary","scale":1,"base":4,"horizon":8}`,
-		`{"mechanism":"tree","scale":1,"base":3,"horizon":8}`, `{"mechanism":"sqrt","scale":1,"horizon":8}`, `{"mechanism":"blt","sigma":1,"horizon":8}`,
-		`{"mechanism":"blt","sigma":1,"horizon":8,"decay":[0.5]}`, `{"mechanism":"blt","sigma":1,"horizon":8,"decay":[0.5,0],"weight":[0.1,0]}`,
+	for _, s := range []string{`{"mechanism":"kary","scale":1,"horizon":8}`,
+		`{"mechanism":"kary","scale":1,"base":4,"horizon":8}`,
+		`{"mechanism":"tree","scale":1,"base":3,"horizon":8}`,
+		`{"mechanism":"sqrt","scale":1,"horizon":8}`, `{"mechanism":"blt","sigma":1,"horizon":8}`,
+		`{"mechanism":"blt","sigma":1,"horizon":8,"decay":[0.5]}`,
+		`{"mechanism":"blt","sigma":1,"horizon":8,"decay":[0.5,0],"weight":[0.1,0]}`,
 		`{"mechanism":"laplace","scale":1,"weight":[0.1]}`,
 		`{"mechanism":"blt","sigma":1,"horizon":8,"decay":[9,8,7,6,5,4,3,2,1],"weight":[9,8,7,6,5,4,3,2,1]}`} {
 		if m, err := privacy.UnmarshalMechanism([]byte(s)); err == nil {
@@ -301,11 +317,13 @@ func anyCounter() *rapid.Generator[privacy.Mechanism] {
 		horizon := rapid.IntRange(1, privacy.MaxSquareRoot).Draw(t, "horizon")
 		switch rapid.IntRange(0, 2).Draw(t, "kind") {
 		case 0:
-			return privacy.KAry{Scale: scale, Base: 1 + 2*rapid.IntRange(1, privacy.MaxBase/2).Draw(t, "half"), Horizon: horizon << 20}
+			return privacy.KAry{Scale: scale, Base: 1 + 2*rapid.IntRange(1,
+				privacy.MaxBase/2).Draw(t, "half"), Horizon: horizon << 20}
 		case 1:
 			return privacy.SquareRoot{Sigma: scale, Horizon: horizon}
 		}
-		decay := rapid.SliceOfNDistinct(rapid.Float64Range(1e-3, 0.999999), 1, privacy.Buffers, rapid.ID[float64]).Draw(t, "decay")
+		decay := rapid.SliceOfNDistinct(rapid.Float64Range(1e-3, 0.999999), 1, privacy.Buffers,
+			rapid.ID[float64]).Draw(t, "decay")
 		slices.Sort(decay)
 		slices.Reverse(decay)
 		m := privacy.BLT{Sigma: scale, Horizon: horizon}
@@ -316,7 +334,8 @@ func anyCounter() *rapid.Generator[privacy.Mechanism] {
 	})
 }
 
-// Counters read back as they were, and the ledger tells them apart: what was charged twice for one slot is one charge, another mechanism is another.
+// Counters read back as they were, and the ledger tells them apart: what was charged twice for one
+// slot is one charge, another mechanism is another.
 func TestCountersReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, other := anyCounter().Draw(t, "mechanism"), anyCounter().Draw(t, "other")

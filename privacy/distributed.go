@@ -14,15 +14,17 @@ type Trust string
 const (
 	// TrustCentral has the analyser add the noise (003 Appendix H.1). Users believe the server.
 	TrustCentral Trust = "central"
-	// TrustLocal has every user add noise that is enough alone (003 Appendix H.2). Users believe nobody.
+	// TrustLocal has every user add noise that is enough alone (003 Appendix H.2).
+	// Users believe nobody.
 	TrustLocal Trust = "local"
-	// TrustShuffle hides who sent what. Users believe the shuffler and, for some mechanisms, one another: ShuffledCount, SplitMix, Clones.
+	// TrustShuffle hides who sent what. Users believe the shuffler and, for some mechanisms, one
+	// another: ShuffledCount, SplitMix, Clones.
 	TrustShuffle Trust = "shuffle"
-	// TrustTwoServer splits every message between two servers, each of which adds a whole noise to the sum (Corrigan-Gibbs and Boneh 2017). Users believe
-	// that one of them is honest.
+	// TrustTwoServer splits every message between two servers, each of which adds a whole noise to
+	// the sum (Corrigan-Gibbs and Boneh 2017). Users believe that one of them is honest.
 	TrustTwoServer Trust = "two-server"
-	// TrustSecAgg has every user add a share of the noise, and shows the sum only (003 section 4). Users believe that enough others are
-	// honest.
+	// TrustSecAgg has every user add a share of the noise, and shows the sum only (003 section 4).
+	// Users believe that enough others are honest.
 	TrustSecAgg Trust = "secagg"
 )
 
@@ -32,7 +34,8 @@ type NoiseName string
 const (
 	// NoiseLaplace is discrete Laplace noise, for TrustCentral, TrustLocal and TrustTwoServer.
 	NoiseLaplace NoiseName = "laplace"
-	// NoisePolya is a difference of two Pólya variates, n of which add up to one discrete Laplace variate (003 Fact 1), for TrustSecAgg.
+	// NoisePolya is a difference of two Pólya variates, n of which add up to one discrete Laplace
+	// variate (003 Fact 1), for TrustSecAgg.
 	NoisePolya NoiseName = "polya"
 	// NoiseSkellam is a difference of two Poisson variates (003 Definition 5).
 	NoiseSkellam NoiseName = "skellam"
@@ -42,23 +45,26 @@ const (
 	NoiseCount NoiseName = "count"
 )
 
-// Aggregated releases the sum of one batch of rewards in [0,1] through the protocol of 003 Algorithm 1: each of the users that answer,
-// Users to Invited of them, rounds G times his reward to an integer at random, adds noise and sends the result modulo Modulus; what is
-// released is the sum modulo Modulus, and it is read as a number between −Tau and n·G + Tau, over G. Replacing a reward changes the sum of
-// integers by G at most, and reduction modulo Modulus and reading are post-processing. So the loss follows from G and the noise alone:
+// Aggregated releases the sum of one batch of rewards in [0,1] through the protocol of 003
+// Algorithm 1: each of the users that answer, Users to Invited of them, rounds G times his reward
+// to an integer at random, adds noise and sends the result modulo Modulus; what is released is the
+// sum modulo Modulus, and it is read as a number between −Tau and n·G + Tau, over G. Replacing a
+// reward changes the sum of integers by G at most, and reduction modulo Modulus and reading are
+// post-processing. So the loss follows from G and the noise alone:
 //
 //	laplace   a Lap_Z(b), b = Num/Den: ε = G/b (003 Fact 3; Theorems 5 and 6)
 //	polya     shares of a Lap_Z(b): the same, as soon as Users honest users have added theirs (003 Theorem 1)
 //	skellam   a total of variance σ²: the Rényi curve of SkellamRenyi (003 Theorem 2 by its Lemma 3); as a ρ, D_2
 //	gaussian  a sum of n shares of variance σ² each: the ρ of GaussianSumZCDP (003 Theorem 4 by its Lemma 4); n = 1 if one party adds it all
 //
-// Num/Den is b for laplace and polya. For skellam and gaussian it is the variance that each party that adds noise adds: the analyser
-// (central), each user his own (local) or his share (secagg), each of two servers (two-server: the price is that of one server's noise, as
-// the other may be corrupt, and the tail that of both). Num = 0 is no noise: secure aggregation alone costs ∞.
+// Num/Den is b for laplace and polya. For skellam and gaussian it is the variance that each party
+// that adds noise adds: the analyser (central), each user his own (local) or his share (secagg),
+// each of two servers (two-server: the price is that of one server's noise, as the other may be
+// corrupt, and the tail that of both). Num = 0 is no noise: secure aggregation alone costs ∞.
 //
-// Users is the smallest promised number of honest users that answer. Shares are calibrated to it: if fewer answer, there must be no release
-// (see LossWith for what it would cost). Noise of further users, honest or not, is post-processing. Whether a user answers must not depend
-// on his reward.
+// Users is the smallest promised number of honest users that answer. Shares are calibrated to it:
+// if fewer answer, there must be no release (see LossWith for what it would cost). Noise of further
+// users, honest or not, is post-processing. Whether a user answers must not depend on his reward.
 type Aggregated struct {
 	Trust          Trust
 	Noise          NoiseName
@@ -74,8 +80,9 @@ func (Aggregated) Kind() string { return "aggregated" }
 // Continual is false: a batch is released once.
 func (Aggregated) Continual() bool { return false }
 
-// Validate accepts the noises of each trust model, G ≥ 1, 1 ≤ Users ≤ Invited, Tau ≥ 0, Den ≥ 1 and a Modulus, below 2^63, of Invited·G +
-// 2·Tau + 1 at least: with a smaller one, sums that are less than Tau out of range would be misread.
+// Validate accepts the noises of each trust model, G ≥ 1, 1 ≤ Users ≤ Invited, Tau ≥ 0, Den ≥ 1 and
+// a Modulus, below 2^63, of Invited·G + 2·Tau + 1 at least: with a smaller one, sums that are less
+// than Tau out of range would be misread.
 func (m Aggregated) Validate() error {
 	const kind = "mechanism aggregated: "
 	ok := false
@@ -85,26 +92,32 @@ func (m Aggregated) Validate() error {
 	case TrustSecAgg:
 		ok = m.Noise == NoisePolya || m.Noise == NoiseSkellam || m.Noise == NoiseGaussian
 	default:
-		return fmt.Errorf(kind+"trust is %q: it must be %q, %q, %q or %q", m.Trust, TrustCentral, TrustLocal, TrustTwoServer, TrustSecAgg)
+		return fmt.Errorf(kind+"trust is %q: it must be %q, %q, %q or %q", m.Trust, TrustCentral,
+			TrustLocal, TrustTwoServer, TrustSecAgg)
 	}
 	var noise, den error
 	if !ok && m.Trust == TrustSecAgg {
-		noise = fmt.Errorf(kind+"noise is %q: for trust %q it must be %q, %q or %q", m.Noise, m.Trust, NoisePolya, NoiseSkellam, NoiseGaussian)
+		noise = fmt.Errorf(kind+"noise is %q: for trust %q it must be %q, %q or %q", m.Noise,
+			m.Trust, NoisePolya, NoiseSkellam, NoiseGaussian)
 	} else if !ok {
-		noise = fmt.Errorf(kind+"noise is %q: for trust %q it must be %q, %q or %q", m.Noise, m.Trust, NoiseLaplace, NoiseSkellam, NoiseGaussian)
+		noise = fmt.Errorf(kind+"noise is %q: for trust %q it must be %q, %q or %q", m.Noise,
+			m.Trust, NoiseLaplace, NoiseSkellam, NoiseGaussian)
 	}
 	if m.Den == 0 {
 		den = errors.New(kind + "den is 0: it must be at least 1")
 	}
-	if err := errors.Join(noise, atLeast(kind, "g", m.G, 1), cohort(kind, m.Users, m.Invited), atLeast(kind, "tau", m.Tau, 0), den); err != nil {
+	if err := errors.Join(noise, atLeast(kind, "g", m.G, 1), cohort(kind, m.Users, m.Invited),
+		atLeast(kind, "tau", m.Tau, 0), den); err != nil {
 		return err
 	}
 	need, ok := modulus(m.G, m.Invited, m.Tau)
 	if !ok {
-		return fmt.Errorf(kind+"n·g + 2τ + 1 with n = %d, g = %d, τ = %d: it must be below 2^63", m.Invited, m.G, m.Tau)
+		return fmt.Errorf(kind+"n·g + 2τ + 1 with n = %d, g = %d, τ = %d: it must be below 2^63",
+			m.Invited, m.G, m.Tau)
 	}
 	if m.Modulus < need {
-		return fmt.Errorf(kind+"modulus is %d: it must be at least n·g + 2τ + 1 = %d, for n = %d, g = %d, τ = %d", m.Modulus, need, m.Invited, m.G, m.Tau)
+		return fmt.Errorf(kind+"modulus is %d: it must be at least n·g + 2τ + 1 = %d, for n = "+
+			"%d, g = %d, τ = %d", m.Modulus, need, m.Invited, m.G, m.Tau)
 	}
 	return nil
 }
@@ -144,8 +157,8 @@ type Calibration struct {
 	S       float64 // 003's s ≥ 1: precision beyond ε√n. Theorems 1, 5 and 6 have s = 1
 	Users   int     // n_min, the smallest promised number of honest users that answer
 	Invited int     // n_max ≥ n_min, of all who may answer
-	// P in (0,1): if all who were invited answer, the noise exceeds Tau, and the sum is misread, with at most this probability. 003 has
-	// 1/T.
+	// P in (0,1): if all who were invited answer, the noise exceeds Tau, and the sum is misread,
+	// with at most this probability. 003 has 1/T.
 	P float64
 }
 
@@ -157,12 +170,14 @@ type Calibration struct {
 //	skellam  g²/ε² in all                  ν = 2√(rL)/ε + √2·L/g (Theorem 2)
 //	gaussian g²/ε² in all                  ν = √(2rL)/ε (Theorem 4)
 //
-// where in the local model all of it is each user's and r = n. The sum of n local Laplaces has P(|S| > b(2√(nx)+x)) ≤ 2e^{−x}; 003's Lemma 5
-// has an unknown constant instead. For a policy's radii to fail with probability p in all, take P = p/(4|Φ_b|b²) in batch b with |Φ_b| active
-// arms: L = log(8|Φ_b|b²/p), where a share of e^{−L} = P/2 each goes to the two sides of the rewards' deviation and the two of the noise's.
+// where in the local model all of it is each user's and r = n. The sum of n local Laplaces has
+// P(|S| > b(2√(nx)+x)) ≤ 2e^{−x}; 003's Lemma 5 has an unknown constant instead. For a policy's
+// radii to fail with probability p in all, take P = p/(4|Φ_b|b²) in batch b with |Φ_b| active arms:
+// L = log(8|Φ_b|b²/p), where a share of e^{−L} = P/2 each goes to the two sides of the rewards'
+// deviation and the two of the noise's.
 //
-// b and the variance are rounded up to a multiple of a power of two, by less than one part in 2^31, so that it costs no more than ε
-// promises.
+// b and the variance are rounded up to a multiple of a power of two, by less than one part in 2^31,
+// so that it costs no more than ε promises.
 func NewAggregated(c Calibration) (Aggregated, error) {
 	const kind = "mechanism aggregated: "
 	var p error
@@ -181,12 +196,17 @@ func NewAggregated(c Calibration) (Aggregated, error) {
 		return Aggregated{}, err
 	}
 	n := float64(c.Invited)
-	g := math.Ceil(float64(c.S*c.Epsilon) * math.Sqrt(n) * (1 - 1e-14)) // not one more for a product that was rounded
+	// not one more for a product that was rounded
+	g := math.Ceil(float64(c.S*c.Epsilon) * math.Sqrt(n) * (1 - 1e-14))
 	if g >= 1<<63 {
-		return Aggregated{}, fmt.Errorf(kind+"precision g = s·ε·√n is %.4g for s = %v, ε = %v, n = %d: it must be below 2^63", g, c.S, c.Epsilon, c.Invited)
+		return Aggregated{}, fmt.Errorf(kind+"precision g = s·ε·√n is %.4g for s = %v, ε = %v, n "+
+			"= %d: it must be below 2^63", g, c.S, c.Epsilon, c.Invited)
 	}
-	m := Aggregated{Trust: c.Trust, Noise: c.Noise, G: int64(max(1, g)), Users: c.Users, Invited: c.Invited, Den: 1, Modulus: math.MaxInt64}
-	if err := (Aggregated{Trust: c.Trust, Noise: c.Noise, G: 1, Users: 1, Invited: 1, Modulus: 2, Den: 1}).Validate(); err != nil { // the names
+	m := Aggregated{Trust: c.Trust, Noise: c.Noise, G: int64(max(1, g)), Users: c.Users,
+		Invited: c.Invited, Den: 1, Modulus: math.MaxInt64}
+	// the names
+	if err := (Aggregated{Trust: c.Trust, Noise: c.Noise, G: 1, Users: 1, Invited: 1, Modulus: 2,
+		Den: 1}).Validate(); err != nil {
 		return Aggregated{}, err
 	}
 	what, x := "scale g/ε", float64(m.G)/c.Epsilon
@@ -197,14 +217,16 @@ func NewAggregated(c Calibration) (Aggregated, error) {
 		}
 	}
 	if !(x <= 1<<50) {
-		return Aggregated{}, fmt.Errorf(kind+"%s is %.4g for g = %d, ε = %v, n = %d: it must be at most 2^50", what, x, m.G, c.Epsilon, c.Users)
+		return Aggregated{}, fmt.Errorf(kind+"%s is %.4g for g = %d, ε = %v, n = %d: it must be "+
+			"at most 2^50", what, x, m.G, c.Epsilon, c.Users)
 	}
 	m.Num, m.Den = above(x)
 	l := math.Log(2 / c.P)
 	t := m.Tail()
 	tau := math.Ceil(float64(m.G) * (float64(t.Sigma*math.Sqrt(2*l)) + float64(t.H*l)) * (1 - 1e-14))
 	if !(tau < 1<<62) {
-		return Aggregated{}, fmt.Errorf(kind+"τ is %.4g for g = %d, ε = %v, p = %v: it must be below 2^62", tau, m.G, c.Epsilon, c.P)
+		return Aggregated{}, fmt.Errorf(kind+"τ is %.4g for g = %d, ε = %v, p = %v: it must be "+
+			"below 2^62", tau, m.G, c.Epsilon, c.P)
 	}
 	m.Tau = int64(tau)
 	need, ok := modulus(m.G, m.Invited, m.Tau)
@@ -215,7 +237,8 @@ func NewAggregated(c Calibration) (Aggregated, error) {
 	return m, m.Validate()
 }
 
-// above is the fraction in lowest terms that is not below x and less than a part in 2^31 above it, for 2^-20 ≤ x ≤ 2^50.
+// above is the fraction in lowest terms that is not below x and less than a part in 2^31 above it,
+// for 2^-20 ≤ x ≤ 2^50.
 func above(x float64) (num, den uint64) {
 	_, e := math.Frexp(x)
 	k := max(0, 40-e)
@@ -233,13 +256,14 @@ func (m Aggregated) Bits() int { return bits.Len64(uint64(m.Modulus - 1)) }
 // Loss is what a reward loses if Users honest users answer.
 func (m Aggregated) Loss() Loss { return m.LossWith(m.Users) }
 
-// LossWith is what a reward loses if so many honest users answer, himself included: what a broken promise costs. It is ∞ for none, and Loss
-// for Users or more.
+// LossWith is what a reward loses if so many honest users answer, himself included: what a broken
+// promise costs. It is ∞ for none, and Loss for Users or more.
 //
-// With half of the users missing, shares of ε = 0.1 cost 0.96: the noise's weight r is then below 1, and its law has a peak at 0. In
-// detail, X − Y for independent X and Y of Pólya(r, β), r < 1, has mass f(x) = ∫t^|x| dν(t) for some measure ν on [0,β], as Γ(x+r)/(x!Γ(r))
-// is the x-th moment of Beta(r,1−r). So f(x)/f(x+G) falls in x ≥ 0, and the largest ratio of all is f(0)/f(G). It is not computed, and the
-// loss is ∞, for G + 20b above 10^8.
+// With half of the users missing, shares of ε = 0.1 cost 0.96: the noise's weight r is then below
+// 1, and its law has a peak at 0. In detail, X − Y for independent X and Y of Pólya(r, β), r < 1,
+// has mass f(x) = ∫t^|x| dν(t) for some measure ν on [0,β], as Γ(x+r)/(x!Γ(r)) is the x-th moment
+// of Beta(r,1−r). So f(x)/f(x+G) falls in x ≥ 0, and the largest ratio of all is f(0)/f(G). It is
+// not computed, and the loss is ∞, for G + 20b above 10^8.
 func (m Aggregated) LossWith(honest int) Loss {
 	if m.Validate() != nil || m.Num == 0 || honest < 1 {
 		return InfiniteLoss()
@@ -267,12 +291,13 @@ func (m Aggregated) LossWith(honest int) Loss {
 // Tail of the noise in the sum over G if all who were invited answer: see TailOf.
 func (m Aggregated) Tail() Tail { return m.TailOf(m.Invited) }
 
-// TailOf is the tail of the noise in the sum over G, of rewards that were rounded, if so many answer. Rounded rewards are independent, in
-// [0,1] and of the same mean, so that confidence radii need no term for rounding. In the analyser's reading the bound holds but for
-// misreadings, which Tau makes rare.
+// TailOf is the tail of the noise in the sum over G, of rewards that were rounded, if so many
+// answer. Rounded rewards are independent, in [0,1] and of the same mean, so that confidence
+// radii need no term for rounding. In the analyser's reading the bound holds but for misreadings,
+// which Tau makes rare.
 //
-// With r the number of complete noises in the sum, 1 (central), 2 (two-server), the answers (local) or answers/Users (secagg), and b, σ² those of one,
-// in rewards:
+// With r the number of complete noises in the sum, 1 (central), 2 (two-server), the answers (local)
+// or answers/Users (secagg), and b, σ² those of one, in rewards:
 //
 //	laplace, polya  b(x + log(2/(1+e^{−1/b'}))) for r = 1, b' in integers: both sides together have probability e^{−x} then; else b(2√(rx) + x)
 //	skellam         2σ√(rx) + √2·x/G (003 Proposition 1)
@@ -315,11 +340,14 @@ func (m Aggregated) entry(e *Entry) {
 	}
 	switch m.Trust {
 	case TrustTwoServer:
-		e.Protects = "a user's reward, from everybody, and from each of the two servers if the other one is honest"
+		e.Protects = "a user's reward, from everybody, and from each of the two servers if the " +
+			"other one is honest"
 	case TrustLocal:
-		e.Protects = "a user's reward, from everybody, the server too, which may see each message: each has a whole noise"
+		e.Protects = "a user's reward, from everybody, the server too, which may see each " +
+			"message: each has a whole noise"
 	case TrustSecAgg:
-		e.Protects = fmt.Sprintf("a user's reward, from everybody, the server too, which sees the sum modulo %d only, if %d honest users answer", m.Modulus, m.Users)
+		e.Protects = fmt.Sprintf("a user's reward, from everybody, the server too, which sees "+
+			"the sum modulo %d only, if %d honest users answer", m.Modulus, m.Users)
 	}
 }
 
@@ -344,7 +372,8 @@ type aggregatedJSON struct {
 // MarshalJSON writes
 // {"mechanism":"aggregated","trust":"secagg","noise":"polya","g":10,"users":100,"invited":100,"modulus":1107,"tau":53,"num":10,"den":1}.
 func (m Aggregated) MarshalJSON() ([]byte, error) {
-	return json.Marshal(aggregatedJSON{m.Kind(), &m.Trust, &m.Noise, &m.G, &m.Users, &m.Invited, &m.Modulus, &m.Tau, &m.Num, &m.Den})
+	return json.Marshal(aggregatedJSON{m.Kind(), &m.Trust, &m.Noise, &m.G, &m.Users, &m.Invited,
+		&m.Modulus, &m.Tau, &m.Num, &m.Den})
 }
 
 func unmarshalAggregated(data []byte) (Aggregated, error) {
@@ -355,7 +384,8 @@ func unmarshalAggregated(data []byte) (Aggregated, error) {
 	for _, c := range []struct {
 		name string
 		has  bool
-	}{{"trust", f.Trust != nil}, {"noise", f.Noise != nil}, {"g", f.G != nil}, {"users", f.Users != nil}, {"invited", f.Invited != nil},
+	}{{"trust", f.Trust != nil}, {"noise", f.Noise != nil}, {"g", f.G != nil},
+		{"users", f.Users != nil}, {"invited", f.Invited != nil},
 		{"modulus", f.Modulus != nil}, {"tau", f.Tau != nil}, {"num", f.Num != nil}, {"den", f.Den != nil}} {
 		if !c.has {
 			return Aggregated{}, fmt.Errorf("mechanism aggregated: the field %q is missing", c.name)

@@ -2,8 +2,9 @@ package privacy
 
 import "math"
 
-// DiscreteLaplaceRenyi is the Rényi divergence of order α > 1 between Lap_Z(b) and Lap_Z(b) shifted by the integer g ≥ 1, exactly. With ε =
-// g/b and β = e^{−1/b} it is, summed over the two tails and the g − 1 points between,
+// DiscreteLaplaceRenyi is the Rényi divergence of order α > 1 between Lap_Z(b) and Lap_Z(b) shifted
+// by the integer g ≥ 1, exactly. With ε = g/b and β = e^{−1/b} it is, summed over the two tails and
+// the g − 1 points between,
 //
 //	log[w·e^{(α−1)ε} + (1−w)·e^{−αε}]/(α−1), w = (1 + (1−β)/(e^{(2α−1)/b} − 1))/(1+β).
 //
@@ -30,9 +31,10 @@ func discreteLaplaceLoss(g, b float64) Loss {
 	return l
 }
 
-// polyaEpsilon is log f(0)/f(g) for the noise X − Y of weight r < 1: see Aggregated.LossWith. With c_k = Γ(k+r)/(k!Γ(r)), f(x) ∝ β^x Σ_k
-// c_k c_{k+x} β^{2k}. Terms are followed from one to the next, and each step rounds: 3 times in c_k, c_{k+g} and β^{2k}, by 2⁻⁵³ at
-// most. All of it moves the ratio of the two sums of k terms by a share of 2⁻⁵³(20k + 3g) at most, which is added.
+// polyaEpsilon is log f(0)/f(g) for the noise X − Y of weight r < 1: see Aggregated.LossWith. With
+// c_k = Γ(k+r)/(k!Γ(r)), f(x) ∝ β^x Σ_k c_k c_{k+x} β^{2k}. Terms are followed from one to the
+// next, and each step rounds: 3 times in c_k, c_{k+g} and β^{2k}, by 2⁻⁵³ at most. All of it moves
+// the ratio of the two sums of k terms by a share of 2⁻⁵³(20k + 3g) at most, which is added.
 func polyaEpsilon(g int64, b, r float64) float64 {
 	if !(float64(g)+20*b <= 1e8) {
 		return math.Inf(1)
@@ -55,8 +57,8 @@ func polyaEpsilon(g int64, b, r float64) float64 {
 	return raised(float64(g)/b+math.Log(near/far)+rounding, many)
 }
 
-// SkellamRenyi bounds the Rényi divergence of integer order α ≥ 2 of the Skellam mechanism: Sk(0, variance) on integers of sensitivity g
-// (003 Lemma 3; Agarwal, Kairouz and Liu 2021, Theorem 3.5):
+// SkellamRenyi bounds the Rényi divergence of integer order α ≥ 2 of the Skellam mechanism: Sk(0,
+// variance) on integers of sensitivity g (003 Lemma 3; Agarwal, Kairouz and Liu 2021, Theorem 3.5):
 //
 //	αg²/(2σ²) + min{((2α−1)g² + 6g)/(4σ⁴), 3g/(2σ²)}.
 //
@@ -67,8 +69,9 @@ func SkellamRenyi(g, variance, alpha float64) float64 {
 	return raised(first+min(second, 1.5*g/variance), guard)
 }
 
-// skellamLoss has no proof but for integer orders. Between them it is the chord of (α−1)D_α; below 2, D_α ≤ D_2. And D_α ≤ D_2·α for all α
-// > 1, which is a ρ, about twice what a proof for all orders would give: D_{k+1} ≤ k·D_2 holds term by term.
+// skellamLoss has no proof but for integer orders. Between them it is the chord of (α−1)D_α; below
+// 2, D_α ≤ D_2. And D_α ≤ D_2·α for all α > 1, which is a ρ, about twice what a proof for all
+// orders would give: D_{k+1} ≤ k·D_2 holds term by term.
 func skellamLoss(g, variance float64) Loss {
 	two := SkellamRenyi(g, variance, 2)
 	if !(two <= math.MaxFloat64) || two == 0 {
@@ -89,13 +92,15 @@ func skellamLoss(g, variance float64) Loss {
 	return Loss{t}
 }
 
-// GaussianSumZCDP is the ρ of the sum of n independent discrete Gaussians of this variance each, as noise on integers of sensitivity g (003
-// Lemma 4; Kairouz, Liu and Steinke 2021, Proposition 13): ρ = ½ε̂² with
+// GaussianSumZCDP is the ρ of the sum of n independent discrete Gaussians of this variance each,
+// as noise on integers of sensitivity g (003 Lemma 4; Kairouz, Liu and Steinke 2021, Proposition
+// 13): ρ = ½ε̂² with
 //
 //	ε̂ = min{√(g²/(nσ²) + ξ/2), g/(√n·σ) + ξ}, ξ = 10·Σ_{k=1}^{n−1} exp(−2π²σ²k/(k+1)).
 //
-// The sum of discrete Gaussians is not quite one; ξ is what that costs. It is +Inf for a variance below ¼, where the lemma does not hold,
-// unless n = 1, where ξ = 0 and ρ = g²/(2σ²) exactly (Canonne, Kamath and Steinke 2020, Theorem 4).
+// The sum of discrete Gaussians is not quite one; ξ is what that costs. It is +Inf for a variance
+// below ¼, where the lemma does not hold, unless n = 1, where ξ = 0 and ρ = g²/(2σ²) exactly
+// (Canonne, Kamath and Steinke 2020, Theorem 4).
 func GaussianSumZCDP(g, variance float64, n int) float64 {
 	if n < 1 || n > 1 && !(variance >= 0.25) {
 		return math.Inf(1)
@@ -106,12 +111,14 @@ func GaussianSumZCDP(g, variance float64, n int) float64 {
 	return raised(e2/2, guard)
 }
 
-// GaussianSumXi is ξ of GaussianSumZCDP: no probability of the sum of n discrete Gaussians of this variance is more than e^ξ times, or less than e^−ξ
-// times, that of one discrete Gaussian of n times the variance (Kairouz, Liu and Steinke 2021, Theorem 9 and Proposition 13). It holds for a variance of at
-// least ¼.
+// GaussianSumXi is ξ of GaussianSumZCDP: no probability of the sum of n discrete Gaussians of this
+// variance is more than e^ξ times, or less than e^−ξ times, that of one discrete Gaussian of n
+// times the variance (Kairouz, Liu and Steinke 2021, Theorem 9 and Proposition 13). It holds for a
+// variance of at least ¼.
 func GaussianSumXi(variance float64, n int) float64 { return gaussianSumXi(variance, n) }
 
-// gaussianSumXi is ξ, rounded up: terms fall, so that from the 256th on blocks of them are taken at their first.
+// gaussianSumXi is ξ, rounded up: terms fall, so that from the 256th on blocks of them are
+// taken at their first.
 func gaussianSumXi(variance float64, n int) float64 {
 	sum := 0.0
 	for k := 1; k < n; {

@@ -6,27 +6,33 @@ import (
 	"math"
 )
 
-// Returning is what users lose who take part in up to Batches batches, once in each, also over several runs (003 Appendix I), as the ε of
-// (ε,Delta)-DP.
+// Returning is what users lose who take part in up to Batches batches, once in each, also over
+// several runs (003 Appendix I), as the ε of (ε,Delta)-DP.
 type Returning struct {
 	Batches int
 	Delta   float64
-	Renyi   float64 // each batch's Rényi curve times Batches, then converted (003 Lemma 10); if that is smaller, in another currency that adds up
-	// Each batch converted at Delta/(2·Batches), then advanced composition with Delta/2 (000 after Proposition 2.9).
+	// each batch's Rényi curve times Batches, then converted (003 Lemma 10); if that is smaller, in
+	// another currency that adds up
+	Renyi float64
+	// Each batch converted at Delta/(2·Batches), then advanced composition with Delta/2 (000 after
+	// Proposition 2.9).
 	Advanced float64
 	Simple   float64 // each batch converted at Delta/Batches, and added
 }
 
-// ReturningUsers composes a batch's loss by the three routes. Renyi is what a Ledger does that has the batches in one slot.
+// ReturningUsers composes a batch's loss by the three routes. Renyi is what a Ledger does that has
+// the batches in one slot.
 //
 // The skellam mechanism at ε = 0.1 and s = 10 for 1000 users, 100 times at δ = 10^-6, costs 5.22 by
-// Rényi curves, 52.4 added up and 67.0 by advanced composition, which is for small ε a batch: from ε = 0.01 it is 0.431, 4.75 and 2.88.
+// Rényi curves, 52.4 added up and 67.0 by advanced composition, which is for small ε a batch: from
+// ε = 0.01 it is 0.431, 4.75 and 2.88.
 func ReturningUsers(each Loss, batches int, delta float64) (Returning, error) {
 	if err := errors.Join(returns(batches), probability("delta", delta)); err != nil {
 		return Returning{}, fmt.Errorf("returning users: %w", err)
 	}
 	n := float64(batches)
-	r := Returning{Batches: batches, Delta: delta, Renyi: each.Times(batches).Approx(delta), Advanced: math.Inf(1), Simple: n * each.Approx(delta/n)}
+	r := Returning{Batches: batches, Delta: delta, Renyi: each.Times(batches).Approx(delta),
+		Advanced: math.Inf(1), Simple: n * each.Approx(delta/n)}
 	d := delta / (2 * n)
 	e := each.Approx(d)
 	if e == 0 {
@@ -44,10 +50,11 @@ func returns(batches int) error {
 	return nil
 }
 
-// ReturningSigma is the standard deviation, in rewards, of normal noise in each batch, such that users who take part in so many lose (ε,δ)
-// in all: by concentrated losses, ρ/Batches a batch with ρ from 003 Lemma 10, and by advanced composition, PerBatch's share a batch. 003's
-// (14) and (15) compare their squares, O(B·log(1/δ)·log(B/δ)/ε²) against O(B·log(1/δ)/ε²). For (1, 10^-6) and 1000 batches they are 143 and
-// 1527.
+// ReturningSigma is the standard deviation, in rewards, of normal noise in each batch, such that
+// users who take part in so many lose (ε,δ) in all: by concentrated losses, ρ/Batches a batch with
+// ρ from 003 Lemma 10, and by advanced composition, PerBatch's share a batch. 003's (14) and (15)
+// compare their squares, O(B·log(1/δ)·log(B/δ)/ε²) against O(B·log(1/δ)/ε²). For (1, 10^-6) and
+// 1000 batches they are 143 and 1527.
 func ReturningSigma(total Approx, batches int) (concentrated, advanced float64, err error) {
 	if err := errors.Join(returns(batches), total.Validate()); err != nil {
 		return 0, 0, fmt.Errorf("returning users: %w", err)
@@ -58,7 +65,8 @@ func ReturningSigma(total Approx, batches int) (concentrated, advanced float64, 
 	}
 	a, ok := share.(Approx)
 	if !ok {
-		return 0, 0, fmt.Errorf("returning users: the share of a batch is %v: it must be (epsilon, delta)", share)
+		return 0, 0, fmt.Errorf("returning users: the share of a batch is %v: it must be "+
+			"(epsilon, delta)", share)
 	}
 	if advanced, err = AnalyticSigma(a); err != nil {
 		return 0, 0, err
@@ -67,7 +75,8 @@ func ReturningSigma(total Approx, batches int) (concentrated, advanced float64, 
 	return math.Sqrt(float64(batches) / (2 * rho)), advanced, nil
 }
 
-// ApproxToZCDP is the largest ρ, from below, for which 003 Lemma 10 gives every ρ-zCDP mechanism (ε,δ)-DP: ZCDPToApproxTight's inverse.
+// ApproxToZCDP is the largest ρ, from below, for which 003 Lemma 10 gives every ρ-zCDP mechanism
+// (ε,δ)-DP: ZCDPToApproxTight's inverse.
 func ApproxToZCDP(b Approx) float64 {
 	lo, hi := 0.0, b.Epsilon
 	for ZCDPToApproxTight(hi, b.Delta) <= b.Epsilon && hi <= math.MaxFloat64/4 {

@@ -15,7 +15,8 @@ import (
 func ExampleNewAggregated() {
 	// A batch of 100 users, all of whom answer; ε = 1, p = 0.01.
 	for _, noise := range []privacy.NoiseName{privacy.NoisePolya, privacy.NoiseSkellam, privacy.NoiseGaussian} {
-		m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: noise, Epsilon: 1, S: 1, Users: 100, Invited: 100, P: 0.01})
+		m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg,
+			Noise: noise, Epsilon: 1, S: 1, Users: 100, Invited: 100, P: 0.01})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -33,7 +34,8 @@ func ExampleNewAggregated() {
 }
 
 func ExampleAggregated_LossWith() {
-	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya, Epsilon: 0.1, S: 1, Users: 4096, Invited: 4096,
+	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg,
+		Noise: privacy.NoisePolya, Epsilon: 0.1, S: 1, Users: 4096, Invited: 4096,
 		P: 0.01})
 	if err != nil {
 		fmt.Println(err)
@@ -55,7 +57,8 @@ func calibration(t *rapid.T) privacy.Calibration {
 	if rapid.Bool().Draw(t, "dropouts") {
 		c.Invited += rapid.IntRange(0, c.Users).Draw(t, "more")
 	}
-	c.Trust = rapid.SampledFrom([]privacy.Trust{privacy.TrustCentral, privacy.TrustLocal, privacy.TrustSecAgg}).Draw(t, "trust")
+	c.Trust = rapid.SampledFrom([]privacy.Trust{privacy.TrustCentral, privacy.TrustLocal,
+		privacy.TrustSecAgg}).Draw(t, "trust")
 	noises := []privacy.NoiseName{privacy.NoiseLaplace, privacy.NoiseSkellam, privacy.NoiseGaussian}
 	if c.Trust == privacy.TrustSecAgg {
 		noises[0] = privacy.NoisePolya
@@ -90,14 +93,17 @@ func TestAggregatedReadsBack(t *testing.T) {
 }
 
 func TestBadAggregated(t *testing.T) {
-	good := privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya, Epsilon: 1, S: 1, Users: 100, Invited: 120, P: 0.01}
+	good := privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya, Epsilon: 1,
+		S: 1, Users: 100, Invited: 120, P: 0.01}
 	for _, c := range []struct {
 		change  func(*privacy.Calibration)
 		mention string
 	}{
 		{func(c *privacy.Calibration) { c.Trust = "nobody" }, `trust is "nobody"`},
 		{func(c *privacy.Calibration) { c.Trust = privacy.TrustShuffle }, `trust is "shuffle"`},
-		{func(c *privacy.Calibration) { c.Noise = "laplace" }, `noise is "laplace": for trust "secagg" it must be`},
+		{func(c *privacy.Calibration) {
+			c.Noise = "laplace"
+		}, `noise is "laplace": for trust "secagg" it must be`},
 		{func(c *privacy.Calibration) { c.Trust = "local" }, `noise is "polya": for trust "local" it must be`},
 		{func(c *privacy.Calibration) { c.Epsilon = 0 }, "epsilon is 0"},
 		{func(c *privacy.Calibration) { c.Epsilon = math.NaN() }, "epsilon is NaN"},
@@ -110,9 +116,16 @@ func TestBadAggregated(t *testing.T) {
 		{func(c *privacy.Calibration) { c.P = math.NaN() }, "p is NaN"},
 		{func(c *privacy.Calibration) { c.Users = 0 }, "users is 0: a batch must have at least 1"},
 		{func(c *privacy.Calibration) { c.Invited = 99 }, "invited is 99: it must be at least users, 100"},
-		{func(c *privacy.Calibration) { c.Epsilon = 1e18 }, "precision g = s·ε·√n is 1.095e+19 for s = 1, ε = 1e+18, n = 120: it must be below 2^63"},
-		{func(c *privacy.Calibration) { c.S = math.MaxFloat64; c.Epsilon = 1e9 }, "precision g = s·ε·√n is +Inf"},
-		{func(c *privacy.Calibration) { c.Epsilon = 1e17 }, "n·g + 2τ + 1 with n = 120, g = 1095445115010321280, τ = 114: it must be below 2^63"},
+		{func(c *privacy.Calibration) {
+			c.Epsilon = 1e18
+		}, "precision g = s·ε·√n is 1.095e+19 for s = 1, ε = 1e+18, n = 120: it must be below 2^63"},
+		{func(c *privacy.Calibration) {
+			c.S = math.MaxFloat64
+			c.Epsilon = 1e9
+		}, "precision g = s·ε·√n is +Inf"},
+		{func(c *privacy.Calibration) {
+			c.Epsilon = 1e17
+		}, "n·g + 2τ + 1 with n = 120, g = 1095445115010321280, τ = 114: it must be below 2^63"},
 		{func(c *privacy.Calibration) { c.Epsilon = 1e-300 }, "scale g/ε is 1e+300"},
 		{func(c *privacy.Calibration) { c.Noise = "skellam"; c.Epsilon = 1e-10 }, "variance g²/(nε²) is 1e+18"},
 	} {
@@ -127,7 +140,10 @@ func TestBadAggregated(t *testing.T) {
 		change  func(*privacy.Aggregated)
 		mention string
 	}{
-		{func(m *privacy.Aggregated) { m.Modulus-- }, fmt.Sprintf("modulus is %d: it must be at least n·g + 2τ + 1 = %d, for n = 120, g = 11, τ = %d", m.Modulus-1, m.Modulus, m.Tau)},
+		{func(m *privacy.Aggregated) {
+			m.Modulus--
+		}, fmt.Sprintf("modulus is %d: it must be at least n·g + 2τ + 1 = %d, for n = 120, g = "+
+			"11, τ = %d", m.Modulus-1, m.Modulus, m.Tau)},
 		{func(m *privacy.Aggregated) { m.Modulus = -1 }, "modulus is -1"},
 		{func(m *privacy.Aggregated) { m.G = 0 }, "g is 0: it must be at least 1"},
 		{func(m *privacy.Aggregated) { m.Tau = -1 }, "tau is -1: it must be at least 0"},
@@ -150,7 +166,8 @@ func TestBadAggregated(t *testing.T) {
 	if err := m.Validate(); err != nil || !m.Loss().Infinite() || m.Tail() != (privacy.Tail{}) {
 		t.Errorf("%v: %v, loss %v", m, err, m.Loss())
 	}
-	for _, s := range []string{`{"mechanism":"aggregated"}`, `{"mechanism":"aggregated","trust":"secagg","noise":"polya","g":1,"users":1,"invited":1,"modulus":2,"tau":0,"num":1}`,
+	for _, s := range []string{`{"mechanism":"aggregated"}`,
+		`{"mechanism":"aggregated","trust":"secagg","noise":"polya","g":1,"users":1,"invited":1,"modulus":2,"tau":0,"num":1}`,
 		`{"mechanism":"aggregated","trust":"secagg","noise":"polya","g":1,"users":1,"invited":1,"modulus":1,"tau":0,"num":1,"den":1}`,
 		`{"mechanism":"aggregated","trust":"secagg","noise":"polya","g":1.5,"users":1,"invited":1,"modulus":2,"tau":0,"num":1,"den":1}`,
 		`{"mechanism":"aggregated","trust":"secagg","noise":"polya","g":1,"users":1,"invited":1,"modulus":2,"tau":0,"num":-1,"den":1}`,
@@ -171,17 +188,25 @@ func TestTheoremsIntegers(t *testing.T) {
 		noise  float64
 	}{
 		// Theorem 1: τ = (10/0.1)·5.298 = 529.8; b = 10/0.1.
-		{privacy.Calibration{Trust: "secagg", Noise: "polya", Epsilon: 0.1, S: 1, Users: 10_000, Invited: 10_000}, 10, 530, 100},
-		// The same with 3/4 promised: n = 10 000 invited, r = 4/3: τ = 100·(2√(4/3·5.298)+5.298) = 1061.4.
-		{privacy.Calibration{Trust: "secagg", Noise: "polya", Epsilon: 0.1, S: 1, Users: 7500, Invited: 10_000}, 10, 1062, 100},
+		{privacy.Calibration{Trust: "secagg", Noise: "polya", Epsilon: 0.1, S: 1, Users: 10_000,
+			Invited: 10_000}, 10, 530, 100},
+		// The same with 3/4 promised: n = 10 000 invited, r = 4/3: τ =
+		// 100·(2√(4/3·5.298)+5.298) = 1061.4.
+		{privacy.Calibration{Trust: "secagg", Noise: "polya", Epsilon: 0.1, S: 1, Users: 7500,
+			Invited: 10_000}, 10, 1062, 100},
 		// Theorem 5: as Theorem 1, whoever is missing.
-		{privacy.Calibration{Trust: "central", Noise: "laplace", Epsilon: 0.1, S: 1, Users: 7500, Invited: 10_000}, 10, 530, 100},
-		// Theorem 2: τ = (2·100/0.1)·√5.298 + √2·5.298 = 4603.6 + 7.5 = 4611.1; variance a user (100/0.1)²/10 000.
-		{privacy.Calibration{Trust: "secagg", Noise: "skellam", Epsilon: 0.1, S: 10, Users: 10_000, Invited: 10_000}, 100, 4612, 100},
+		{privacy.Calibration{Trust: "central", Noise: "laplace", Epsilon: 0.1, S: 1, Users: 7500,
+			Invited: 10_000}, 10, 530, 100},
+		// Theorem 2: τ = (2·100/0.1)·√5.298 + √2·5.298 = 4603.6 + 7.5 = 4611.1; variance a user
+		// (100/0.1)²/10 000.
+		{privacy.Calibration{Trust: "secagg", Noise: "skellam", Epsilon: 0.1, S: 10, Users: 10_000,
+			Invited: 10_000}, 100, 4612, 100},
 		// Theorem 4: τ = (100/0.1)·√(2·5.298) = 3255.3.
-		{privacy.Calibration{Trust: "secagg", Noise: "gaussian", Epsilon: 0.1, S: 10, Users: 10_000, Invited: 10_000}, 100, 3256, 100},
+		{privacy.Calibration{Trust: "secagg", Noise: "gaussian", Epsilon: 0.1, S: 10, Users: 10_000,
+			Invited: 10_000}, 100, 3256, 100},
 		// Theorem 6: τ = (10/0.1)·(2√(10 000·5.298) + 5.298) = 46 566.1.
-		{privacy.Calibration{Trust: "local", Noise: "laplace", Epsilon: 0.1, S: 1, Users: 10_000, Invited: 10_000}, 10, 46_566, 100},
+		{privacy.Calibration{Trust: "local", Noise: "laplace", Epsilon: 0.1, S: 1, Users: 10_000,
+			Invited: 10_000}, 10, 46_566, 100},
 	} {
 		c.P = p
 		m := aggregated(t, c.Calibration)
@@ -201,19 +226,23 @@ func TestTheoremsIntegers(t *testing.T) {
 		noise privacy.NoiseName
 		nu    float64
 	}{
-		{"secagg", "polya", l / 0.1}, {"central", "laplace", l / 0.1}, {"secagg", "skellam", 2*math.Sqrt(l)/0.1 + math.Sqrt2*l/100},
+		{"secagg", "polya", l / 0.1}, {"central", "laplace", l / 0.1},
+		{"secagg", "skellam", 2*math.Sqrt(l)/0.1 + math.Sqrt2*l/100},
 		{"secagg", "gaussian", math.Sqrt(2*l) / 0.1}, {"local", "laplace", (2*math.Sqrt(10_000*l) + l) / 0.1},
 	} {
-		m := aggregated(t, privacy.Calibration{Trust: c.trust, Noise: c.noise, Epsilon: 0.1, S: 10, Users: 10_000, Invited: 10_000, P: p})
+		m := aggregated(t, privacy.Calibration{Trust: c.trust, Noise: c.noise, Epsilon: 0.1, S: 10,
+			Users: 10_000, Invited: 10_000, P: p})
 		tail := m.Tail()
 		near(t, m.String(), tail.Sigma*math.Sqrt(2*l)+tail.H*l, c.nu, 1e-9)
 		near(t, "gν", float64(m.Tau), math.Ceil(float64(m.G)*c.nu), 1e-15)
 	}
 	// 100 = 0.1·√10⁶ is not 101 for a product that was rounded, and g is 1 at least.
-	if m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "polya", Epsilon: 0.1, S: 1, Users: 1_000_000, Invited: 1_000_000, P: p}); m.G != 100 {
+	if m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "polya", Epsilon: 0.1, S: 1,
+		Users: 1_000_000, Invited: 1_000_000, P: p}); m.G != 100 {
 		t.Errorf("%v", m)
 	}
-	if m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "polya", Epsilon: 0.001, S: 1, Users: 4, Invited: 4, P: p}); m.G != 1 {
+	if m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "polya", Epsilon: 0.001, S: 1,
+		Users: 4, Invited: 4, P: p}); m.G != 1 {
 		t.Errorf("%v", m)
 	}
 }
@@ -330,7 +359,8 @@ func TestDiscreteLaplaceRenyiAgainstItsSum(t *testing.T) {
 	}{{1, 0.7}, {1, 10}, {3, 2}, {10, 10}, {7, 70}, {50, 11}} {
 		l := newLaw(60*int(c.b+1)+200, func(x int) float64 { return math.Exp(-math.Abs(float64(x)) / c.b) })
 		for _, a := range []float64{1.01, 1.5, 2, 3, 10, 64} {
-			near(t, fmt.Sprintf("g = %d, b = %v, α = %v", c.g, c.b, a), privacy.DiscreteLaplaceRenyi(float64(c.g), c.b, a), l.divergence(c.g, a), 1e-9)
+			near(t, fmt.Sprintf("g = %d, b = %v, α = %v", c.g, c.b, a),
+				privacy.DiscreteLaplaceRenyi(float64(c.g), c.b, a), l.divergence(c.g, a), 1e-9)
 		}
 	}
 	near(t, "randomised response", privacy.DiscreteLaplaceRenyi(1, 2, 3), privacy.PureToRenyi(0.5, 3), 1e-12)
@@ -347,7 +377,8 @@ func TestLossesAgainstExactLaws(t *testing.T) {
 		for _, a := range []float64{2, 3, 4, 7, 10} {
 			exact, bound := l.divergence(c.g, a), privacy.SkellamRenyi(float64(c.g), c.v, a)
 			if exact > bound*(1+1e-9) {
-				t.Errorf("skellam g = %d, variance %v, α = %v: the divergence is %v, above %v", c.g, c.v, a, exact, bound)
+				t.Errorf("skellam g = %d, variance %v, α = %v: the divergence is %v, above %v", c.g,
+					c.v, a, exact, bound)
 			}
 		}
 	}
@@ -359,7 +390,8 @@ func TestLossesAgainstExactLaws(t *testing.T) {
 		rho := privacy.GaussianSumZCDP(float64(c.g), c.v, c.n)
 		for _, a := range []float64{1.1, 2, 3, 5} {
 			if exact := l.divergence(c.g, a); exact > rho*a*(1+1e-9) {
-				t.Errorf("sum of %d gaussians of variance %v, g = %d, α = %v: the divergence is %v, above %v", c.n, c.v, c.g, a, exact, rho*a)
+				t.Errorf("sum of %d gaussians of variance %v, g = %d, α = %v: the divergence is "+
+					"%v, above %v", c.n, c.v, c.g, a, exact, rho*a)
 			}
 		}
 	}
@@ -367,15 +399,21 @@ func TestLossesAgainstExactLaws(t *testing.T) {
 
 // Worked numbers of the theorems' accounting.
 func TestTheoremsAccounting(t *testing.T) {
-	// Theorem 2 with n = 10⁴, ε = 0.1, s = 10: g = 100, σ = 1000, g²/σ² = 0.01, and min{((2α−1)·10⁴+600)/(4·10¹²), 300/(2·10⁶)}.
-	m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "skellam", Epsilon: 0.1, S: 10, Users: 10_000, Invited: 10_000, P: 0.01})
+	// Theorem 2 with n = 10⁴, ε = 0.1, s = 10: g = 100, σ = 1000, g²/σ² = 0.01, and
+	// min{((2α−1)·10⁴+600)/(4·10¹²), 300/(2·10⁶)}.
+	m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "skellam", Epsilon: 0.1, S: 10,
+		Users: 10_000, Invited: 10_000, P: 0.01})
 	for _, c := range []struct{ alpha, want float64 }{
-		{2, 0.01 + (3e4+600)/4e12}, {10, 0.05 + (19e4+600)/4e12}, {4096, 20.48 + (8191e4+600)/4e12}, {65_536, 327.68 + 1.5e-4},
+		{2, 0.01 + (3e4+600)/4e12}, {10, 0.05 + (19e4+600)/4e12}, {4096, 20.48 + (8191e4+600)/4e12},
+		{65_536, 327.68 + 1.5e-4},
 	} {
 		near(t, fmt.Sprintf("D_%v", c.alpha), m.Loss().Renyi(c.alpha), c.want, 1e-9)
-		// The printed curve, with s, n and ε: its third term is 6g/(4σ⁴) = 3ε³/(2s·n^{1/2}·(εs√n)²)… the same number.
+		// The printed curve, with s, n and ε: its third term is 6g/(4σ⁴) =
+		// 3ε³/(2s·n^{1/2}·(εs√n)²)… the same number.
 		s, n, e := 10.0, 1e4, 0.1
-		near(t, "the print", m.Loss().Renyi(c.alpha), c.alpha*e*e/2+min((2*c.alpha-1)*e*e/(4*s*s*n)+3*e/(2*s*s*s*math.Pow(n, 1.5)), 3*e/(2*s*math.Sqrt(n))), 1e-9)
+		near(t, "the print", m.Loss().Renyi(c.alpha),
+			c.alpha*e*e/2+min((2*c.alpha-1)*e*e/(4*s*s*n)+3*e/(2*s*s*s*math.Pow(n, 1.5)),
+				3*e/(2*s*math.Sqrt(n))), 1e-9)
 	}
 	if got := m.Loss().Renyi(1.5); got != m.Loss().Renyi(2) {
 		t.Errorf("D_1.5 = %v is not D_2", got)
@@ -383,7 +421,8 @@ func TestTheoremsAccounting(t *testing.T) {
 	near(t, "D_2.5", m.Loss().Renyi(2.5), (0.5*m.Loss().Renyi(2)+0.5*2*m.Loss().Renyi(3))/1.5, 1e-9)
 	near(t, "ρ", m.Loss().ZCDP(), m.Loss().Renyi(2), 1e-12)
 	// Theorem 4 with s = 1, n = 100: ξ = 10·Σ_{k=1}^{99} exp(−2π²k/(k+1)).
-	m = aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "gaussian", Epsilon: 0.5, S: 1, Users: 100, Invited: 100, P: 0.01})
+	m = aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "gaussian", Epsilon: 0.5, S: 1,
+		Users: 100, Invited: 100, P: 0.01})
 	xi := 0.0
 	for k := 1.0; k < 100; k++ {
 		xi += 10 * math.Exp(-2*math.Pi*math.Pi*k/(k+1))
@@ -398,9 +437,11 @@ func TestTheoremsAccounting(t *testing.T) {
 	}
 	// One party's discrete Gaussian is exact, also centrally and locally; so are Theorems 1, 5 and 6.
 	for _, trust := range []privacy.Trust{"central", "local"} {
-		m := aggregated(t, privacy.Calibration{Trust: trust, Noise: "gaussian", Epsilon: 0.5, S: 1, Users: 100, Invited: 100, P: 0.01})
+		m := aggregated(t, privacy.Calibration{Trust: trust, Noise: "gaussian", Epsilon: 0.5, S: 1,
+			Users: 100, Invited: 100, P: 0.01})
 		near(t, string(trust), m.Loss().ZCDP(), 0.125, 1e-9)
-		m = aggregated(t, privacy.Calibration{Trust: trust, Noise: "laplace", Epsilon: 0.5, S: 1, Users: 100, Invited: 100, P: 0.01})
+		m = aggregated(t, privacy.Calibration{Trust: trust, Noise: "laplace", Epsilon: 0.5, S: 1,
+			Users: 100, Invited: 100, P: 0.01})
 		near(t, string(trust), m.Loss().Pure(), 0.5, 1e-9)
 		if a, b := m.Loss().Renyi(2), privacy.PureToRenyi(0.5, 2); !(a < b) {
 			t.Errorf("D_2 = %v, not below %v", a, b)
@@ -408,7 +449,8 @@ func TestTheoremsAccounting(t *testing.T) {
 	}
 }
 
-// A cost never exceeds the promise by more than rounding, grows with ε, and does not grow with n for the same integers' noise.
+// A cost never exceeds the promise by more than rounding, grows with ε, and does not grow with n
+// for the same integers' noise.
 func TestLossIsMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := calibration(t)
@@ -425,12 +467,14 @@ func TestLossIsMonotone(t *testing.T) {
 		case privacy.NoiseSkellam:
 			// Theorem 2: αε²/2 and at most 3g/(2σ²) = 3ε/(2s√n)·… more, with the actual integer g.
 			for _, a := range []float64{2, 5, 64} {
-				if got, most := m.Loss().Renyi(a), a*e*e/2+1.5*e*e/float64(m.G); !(got <= most*(1+1e-9) && got >= a*e*e/2*(1-1e-8)) {
+				if got, most := m.Loss().Renyi(a),
+					a*e*e/2+1.5*e*e/float64(m.G); !(got <= most*(1+1e-9) && got >= a*e*e/2*(1-1e-8)) {
 					t.Fatalf("%v: D_%v = %v, want at most %v", m, a, got, most)
 				}
 			}
 		default:
-			if got := m.Loss().ZCDP(); !(got >= e*e/2*(1-1e-8)) || c.Trust != privacy.TrustSecAgg && got > e*e/2*(1+1e-12) {
+			if got := m.Loss().ZCDP(); !(got >= e*e/2*(1-1e-8)) || c.Trust != privacy.TrustSecAgg &&
+				got > e*e/2*(1+1e-12) {
 				t.Fatalf("%v costs %v", m, got)
 			}
 		}
@@ -463,9 +507,11 @@ func TestLossIsMonotone(t *testing.T) {
 	})
 }
 
-// What missing users cost: f(0)/f(g), checked against every ratio of the exact law, and a promise of 0.1 that becomes 0.96.
+// What missing users cost: f(0)/f(g), checked against every ratio of the exact law, and a promise
+// of 0.1 that becomes 0.96.
 func TestMissingUsers(t *testing.T) {
-	m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "polya", Epsilon: 0.1, S: 1, Users: 4096, Invited: 4096, P: 0.01})
+	m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "polya", Epsilon: 0.1, S: 1,
+		Users: 4096, Invited: 4096, P: 0.01})
 	if m.G != 7 || fmt.Sprintf("%.2f", m.LossWith(2048).Pure()) != "0.96" {
 		t.Errorf("%v with half of the users: %v", m, m.LossWith(2048))
 	}
@@ -473,7 +519,8 @@ func TestMissingUsers(t *testing.T) {
 		g, users, honest int
 		num              uint64
 	}{{7, 4, 2, 10}, {3, 10, 1, 4}, {1, 10, 9, 2}, {20, 3, 2, 10}} {
-		m := privacy.Aggregated{Trust: "secagg", Noise: "polya", G: int64(c.g), Users: c.users, Invited: c.users, Modulus: math.MaxInt64, Num: c.num, Den: 1}
+		m := privacy.Aggregated{Trust: "secagg", Noise: "polya", G: int64(c.g), Users: c.users,
+			Invited: c.users, Modulus: math.MaxInt64, Num: c.num, Den: 1}
 		l := polya(40*int(c.num), float64(c.honest)/float64(c.users), math.Exp(-1/float64(c.num)))
 		worst := 0.0
 		for x := -5 * int(c.num); x <= 5*int(c.num); x++ {
@@ -483,17 +530,21 @@ func TestMissingUsers(t *testing.T) {
 	}
 	// Skellam and Gaussian shares lose noise evenly: half of the users, twice the first-order price.
 	for _, noise := range []privacy.NoiseName{"skellam", "gaussian"} {
-		m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: noise, Epsilon: 0.1, S: 10, Users: 4096, Invited: 4096, P: 0.01})
+		m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: noise, Epsilon: 0.1, S: 10,
+			Users: 4096, Invited: 4096, P: 0.01})
 		near(t, m.String(), m.LossWith(2048).Renyi(2), 2*m.Loss().Renyi(2), 1e-3)
 	}
 	// Local noise is one's own.
-	m = aggregated(t, privacy.Calibration{Trust: "local", Noise: "laplace", Epsilon: 0.1, S: 1, Users: 4096, Invited: 4096, P: 0.01})
+	m = aggregated(t, privacy.Calibration{Trust: "local", Noise: "laplace", Epsilon: 0.1, S: 1,
+		Users: 4096, Invited: 4096, P: 0.01})
 	near(t, "local", m.LossWith(1).Pure(), 0.1, 1e-9)
 }
 
-// The authors' published noise, Pólya variates with the reciprocal scale (1−β)/β: 580 times too little, priced at 30 for a promise of 0.1.
+// The authors' published noise, Pólya variates with the reciprocal scale (1−β)/β: 580 times too
+// little, priced at 30 for a promise of 0.1.
 func TestReciprocalScaleIsPriced(t *testing.T) {
-	m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "polya", Epsilon: 0.1, S: 1, Users: 4096, Invited: 4096, P: 0.01})
+	m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "polya", Epsilon: 0.1, S: 1,
+		Users: 4096, Invited: 4096, P: 0.01})
 	beta := math.Exp(-float64(m.Den) / float64(m.Num))
 	sd := func(beta float64) float64 { return math.Sqrt(2*beta) / (1 - beta) }
 	if got := fmt.Sprintf("%.0f %.2f", sd(beta), sd(1-beta)); got != "99 0.17" {
@@ -512,13 +563,20 @@ func TestTailsOfSums(t *testing.T) {
 		answers int
 		law     law
 	}{
-		{privacy.Aggregated{Trust: "secagg", Noise: "polya", Users: 10, Num: 4}, 10, polya(300, 1, math.Exp(-0.25))},
-		{privacy.Aggregated{Trust: "secagg", Noise: "polya", Users: 10, Num: 4}, 13, polya(300, 1.3, math.Exp(-0.25))},
-		{privacy.Aggregated{Trust: "secagg", Noise: "polya", Users: 10, Num: 4}, 40, polya(300, 4, math.Exp(-0.25))},
-		{privacy.Aggregated{Trust: "secagg", Noise: "polya", Users: 10, Num: 1}, 10, polya(100, 1, math.Exp(-1))},
-		{privacy.Aggregated{Trust: "central", Noise: "laplace", Users: 10, Num: 4}, 20, polya(300, 1, math.Exp(-0.25))},
-		{privacy.Aggregated{Trust: "local", Noise: "laplace", Users: 10, Num: 4}, 20, polya(700, 20, math.Exp(-0.25))},
-		{privacy.Aggregated{Trust: "local", Noise: "laplace", Users: 1, Num: 4}, 1, polya(300, 1, math.Exp(-0.25))},
+		{privacy.Aggregated{Trust: "secagg", Noise: "polya", Users: 10, Num: 4}, 10,
+			polya(300, 1, math.Exp(-0.25))},
+		{privacy.Aggregated{Trust: "secagg", Noise: "polya", Users: 10, Num: 4}, 13,
+			polya(300, 1.3, math.Exp(-0.25))},
+		{privacy.Aggregated{Trust: "secagg", Noise: "polya", Users: 10, Num: 4}, 40,
+			polya(300, 4, math.Exp(-0.25))},
+		{privacy.Aggregated{Trust: "secagg", Noise: "polya", Users: 10, Num: 1}, 10,
+			polya(100, 1, math.Exp(-1))},
+		{privacy.Aggregated{Trust: "central", Noise: "laplace", Users: 10, Num: 4}, 20,
+			polya(300, 1, math.Exp(-0.25))},
+		{privacy.Aggregated{Trust: "local", Noise: "laplace", Users: 10, Num: 4}, 20,
+			polya(700, 20, math.Exp(-0.25))},
+		{privacy.Aggregated{Trust: "local", Noise: "laplace", Users: 1, Num: 4}, 1,
+			polya(300, 1, math.Exp(-0.25))},
 		{privacy.Aggregated{Trust: "secagg", Noise: "skellam", Users: 10, Num: 1}, 10, skellam(100, 10)},
 		{privacy.Aggregated{Trust: "secagg", Noise: "skellam", Users: 10, Num: 3}, 30, skellam(200, 90)},
 		{privacy.Aggregated{Trust: "central", Noise: "skellam", Users: 10, Num: 3}, 30, skellam(60, 3)},
@@ -556,7 +614,8 @@ func TestTailsOfSums(t *testing.T) {
 			t.Errorf("%v, %d answers: the tail of half the noise is not told apart", c.m, c.answers)
 		}
 	}
-	m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "polya", Epsilon: 0.5, S: 1, Users: 100, Invited: 100, P: 0.05})
+	m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "polya", Epsilon: 0.5, S: 1,
+		Users: 100, Invited: 100, P: 0.05})
 	l := polya(600, 1, math.Exp(-float64(m.Den)/float64(m.Num)))
 	if p := 2 * l.above(float64(m.Tau)); !(p <= 0.05 && p > 0.01) {
 		t.Errorf("%v: the noise leaves ±τ with probability %v", m, p)
@@ -572,7 +631,8 @@ func anyDistributed() *rapid.Generator[privacy.Mechanism] {
 			m, err = anyShuffledCount(t)
 		case 1:
 			c := calibration(t)
-			c.Trust, c.Noise, c.Users, c.Invited = privacy.TrustSecAgg, privacy.NoisePolya, c.Users+19, c.Invited+19
+			c.Trust, c.Noise, c.Users, c.Invited = privacy.TrustSecAgg, privacy.NoisePolya,
+				c.Users+19, c.Invited+19
 			inner, e := privacy.NewAggregated(c)
 			if e != nil {
 				t.Fatal(e)
@@ -593,7 +653,8 @@ func anyDistributed() *rapid.Generator[privacy.Mechanism] {
 	})
 }
 
-// The ledger tells the mechanisms apart, prices each batch for itself, takes the worst slot, and reads its journal back.
+// The ledger tells the mechanisms apart, prices each batch for itself, takes the worst slot, and
+// reads its journal back.
 func TestLedgerPricesDistributedMechanisms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, other := anyDistributed().Draw(t, "mechanism"), anyDistributed().Draw(t, "other")
@@ -608,7 +669,8 @@ func TestLedgerPricesDistributedMechanisms(t *testing.T) {
 		}
 		want := m.Loss().Add(m.Loss()).Add(other.Loss())
 		const delta = 1e-3
-		if got := l.Total(); math.Abs(got.Approx(delta)-want.Approx(delta)) > 1e-12*want.Approx(delta) || math.IsInf(got.Approx(delta), 1) {
+		if got := l.Total(); math.Abs(got.Approx(delta)-want.Approx(delta)) > 1e-12*want.Approx(delta) ||
+			math.IsInf(got.Approx(delta), 1) {
 			t.Fatalf("%v and %v: the total is %v, want %v", m, other, got, want)
 		}
 		for _, e := range l.Entries() {
@@ -621,7 +683,8 @@ func TestLedgerPricesDistributedMechanisms(t *testing.T) {
 			t.Fatal(err)
 		}
 		var again privacy.Ledger
-		if err := json.Unmarshal(data, &again); err != nil || again.Total().Approx(delta) != l.Total().Approx(delta) {
+		if err := json.Unmarshal(data, &again); err != nil ||
+			again.Total().Approx(delta) != l.Total().Approx(delta) {
 			t.Fatalf("%s: %v, total %v", data, err, again.Total())
 		}
 		// A vector is another matter.
@@ -633,20 +696,23 @@ func TestLedgerPricesDistributedMechanisms(t *testing.T) {
 }
 
 func TestDistributedEntries(t *testing.T) {
-	m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "skellam", Epsilon: 0.5, S: 2, Users: 100, Invited: 144, P: 0.01})
+	m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "skellam", Epsilon: 0.5, S: 2,
+		Users: 100, Invited: 144, P: 0.01})
 	l := privacy.NewLedger(privacy.WithCap(privacy.Renyi{Alpha: 2, Epsilon: 0.26}))
 	release(t, l, 0, m)
 	if _, err := l.Release(0, m, one()); err == nil {
 		t.Error("the second release of a batch is not refused")
 	}
 	e := l.Entries()[0]
-	if e.Sensitivity != 12 || math.Abs(e.Scale-24) > 1e-6 || !strings.Contains(e.Protects, "if 100 honest users answer") {
+	if e.Sensitivity != 12 || math.Abs(e.Scale-24) > 1e-6 ||
+		!strings.Contains(e.Protects, "if 100 honest users answer") {
 		t.Errorf("%+v", e)
 	}
 }
 
 func ExampleReturningUsers() {
-	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoiseSkellam, Epsilon: 0.01, S: 10, Users: 1000, Invited: 1000,
+	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg,
+		Noise: privacy.NoiseSkellam, Epsilon: 0.01, S: 10, Users: 1000, Invited: 1000,
 		P: 0.01})
 	if err != nil {
 		fmt.Println(err)
@@ -657,14 +723,16 @@ func ExampleReturningUsers() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("100 batches at δ = 1e-6: Rényi %.3f, advanced %.2f, simple %.2f\n", r.Renyi, r.Advanced, r.Simple)
+	fmt.Printf("100 batches at δ = 1e-6: Rényi %.3f, advanced %.2f, simple %.2f\n", r.Renyi,
+		r.Advanced, r.Simple)
 	// Output:
 	// 100 batches at δ = 1e-6: Rényi 0.431, advanced 2.88, simple 4.75
 }
 
 // 003 Appendix I with numbers computed here from its formulas.
 func TestReturningUsers(t *testing.T) {
-	m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "skellam", Epsilon: 0.1, S: 10, Users: 1000, Invited: 1000, P: 0.01})
+	m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "skellam", Epsilon: 0.1, S: 10,
+		Users: 1000, Invited: 1000, P: 0.01})
 	const delta = 1e-6
 	g, v := float64(m.G), 1000*float64(m.Num)/float64(m.Den)
 	// 003 Lemma 10 over integer orders.
@@ -681,7 +749,8 @@ func TestReturningUsers(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := float64(batches)
-		// The ledger's grid of orders is coarser than all integers: by less than a hundredth here, upwards.
+		// The ledger's grid of orders is coarser than all integers: by less than a
+		// hundredth here, upwards.
 		for _, c := range []struct{ got, want float64 }{
 			{r.Renyi, convert(b, delta)},
 			{r.Simple, b * convert(1, delta/b)},
@@ -698,14 +767,16 @@ func TestReturningUsers(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	// (14) and (15). The share of a batch by 003 is ε/(2√(2B log(2/δ))) with δ/(2B); an even share is more for 100 batches, not for 1000.
+	// (14) and (15). The share of a batch by 003 is ε/(2√(2B log(2/δ))) with δ/(2B); an even share
+	// is more for 100 batches, not for 1000.
 	total := privacy.Approx{Epsilon: 1, Delta: delta}
 	for _, c := range []struct {
 		batches                int
 		concentrated, advanced float64
 		share                  privacy.Approx
 	}{{100, 45.3088, 412.357, privacy.Approx{Epsilon: 0.01, Delta: delta / 100}},
-		{1000, 143.279, 1526.59, privacy.Approx{Epsilon: 1 / (2 * math.Sqrt(2*1000*math.Log(2/delta))), Delta: delta / 2000}}} {
+		{1000, 143.279, 1526.59, privacy.Approx{Epsilon: 1 / (2 * math.Sqrt(2*1000*math.Log(2/delta))),
+			Delta: delta / 2000}}} {
 		concentrated, advanced, err := privacy.ReturningSigma(total, c.batches)
 		if err != nil {
 			t.Fatal(err)
@@ -715,7 +786,8 @@ func TestReturningUsers(t *testing.T) {
 		rho := float64(c.batches) / (2 * concentrated * concentrated)
 		near(t, "ε of ρ", privacy.ZCDPToApproxTight(rho, delta), 1, 1e-9)
 		near(t, "ρ", rho, privacy.ApproxToZCDP(total), 1e-12)
-		if plain := math.Pow(math.Sqrt(math.Log(1/delta)+1)-math.Sqrt(math.Log(1/delta)), 2); !(rho > plain) { // of ρ + 2√(ρ log(1/δ))
+		// of ρ + 2√(ρ log(1/δ))
+		if plain := math.Pow(math.Sqrt(math.Log(1/delta)+1)-math.Sqrt(math.Log(1/delta)), 2); !(rho > plain) {
 			t.Errorf("ρ = %v, not above the closed form's %v", rho, plain)
 		}
 		want, err := privacy.AnalyticSigma(c.share)
@@ -728,15 +800,19 @@ func TestReturningUsers(t *testing.T) {
 		batches int
 		delta   float64
 		mention string
-	}{{0, 0.1, "batches is 0: it must be at least 1"}, {1, 0, "delta is 0"}, {1, 1, "delta is 1"}, {1, math.NaN(), "delta is NaN"}} {
-		if _, err := privacy.ReturningUsers(m.Loss(), c.batches, c.delta); err == nil || !strings.Contains(err.Error(), c.mention) {
+	}{{0, 0.1, "batches is 0: it must be at least 1"}, {1, 0, "delta is 0"}, {1, 1, "delta is 1"},
+		{1, math.NaN(), "delta is NaN"}} {
+		if _, err := privacy.ReturningUsers(m.Loss(), c.batches, c.delta); err == nil ||
+			!strings.Contains(err.Error(), c.mention) {
 			t.Error(err)
 		}
-		if _, _, err := privacy.ReturningSigma(privacy.Approx{Epsilon: 1, Delta: c.delta}, c.batches); err == nil || !strings.Contains(err.Error(), c.mention) {
+		if _, _, err := privacy.ReturningSigma(privacy.Approx{Epsilon: 1, Delta: c.delta},
+			c.batches); err == nil || !strings.Contains(err.Error(), c.mention) {
 			t.Error(err)
 		}
 	}
-	if r, err := privacy.ReturningUsers(privacy.InfiniteLoss(), 3, 0.1); err != nil || !math.IsInf(r.Renyi, 1) || !math.IsInf(r.Advanced, 1) {
+	if r, err := privacy.ReturningUsers(privacy.InfiniteLoss(), 3, 0.1); err != nil ||
+		!math.IsInf(r.Renyi, 1) || !math.IsInf(r.Advanced, 1) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

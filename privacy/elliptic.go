@@ -9,17 +9,22 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Elliptic releases Σ a·r of one slot, over the actions a ∈ ℝ^d that were played and their rewards r ∈ [−1,1], with noise of covariance σ²V,
-// V = Σ_a n_a·aaᵀ: independent normal variates ξ_a make it σ·Σ_a √n_a·ξ_a·a, on the actions' span, whatever its dimension. The counts n_a are
-// part of the mechanism: a slot may have at most n_a rewards of action a, so none of an action that is not counted.
+// Elliptic releases Σ a·r of one slot, over the actions a ∈ ℝ^d that were played and their
+// rewards r ∈ [−1,1], with noise of covariance σ²V, V = Σ_a n_a·aaᵀ: independent normal variates
+// ξ_a make it σ·Σ_a √n_a·ξ_a·a, on the actions' span, whatever its dimension. The counts n_a are
+// part of the mechanism: a slot may have at most n_a rewards of action a, so none of an action
+// that is not counted.
 //
-// Replacing one reward of action b moves the sum by at most 2b. In the norm of V⁺, where the noise is round, that is 2‖b‖_{V⁺} ≤ 2g with
+// Replacing one reward of action b moves the sum by at most 2b. In the norm of V⁺, where the noise
+// is round, that is 2‖b‖_{V⁺} ≤ 2g with
 //
 //	g² = max_b bᵀV⁺b over the actions that are counted,
 //
-// so a release is the Gaussian mechanism at μ = 2g/σ: 2g²/σ²-zCDP. It is AdaC-GOPE's noise (001 Algorithm 2 and App. E-C; 000 §5.3.2): with
-// θ̂ = V⁺ Σ a·r and N of covariance σ²I, V⁺ of the release has the law of θ̂ + V^{-1/2}N. The sources calibrate σ² to d/c_ℓ, the g² of an exact design;
-// here g is that of what was played, so that an approximate design, a truncated one or what is left after eliminations cannot cost more than it says.
+// so a release is the Gaussian mechanism at μ = 2g/σ: 2g²/σ²-zCDP. It is AdaC-GOPE's noise (001
+// Algorithm 2 and App. E-C; 000 §5.3.2): with θ̂ = V⁺ Σ a·r and N of covariance σ²I, V⁺ of the
+// release has the law of θ̂ + V^{-1/2}N. The sources calibrate σ² to d/c_ℓ, the g² of an exact
+// design; here g is that of what was played, so that an approximate design, a truncated one or what
+// is left after eliminations cannot cost more than it says.
 //
 // NewElliptic makes one. It does not change, and is equal to itself and to its copies only.
 type Elliptic struct{ e *elliptic }
@@ -50,11 +55,12 @@ const maxFeature = 1e100
 // maxPlayed keeps counts exact as doubles, and in an int.
 const maxPlayed = min(1<<53, math.MaxInt/4)
 
-// NewElliptic returns the mechanism with this σ, finite and at least 0, for slots with at most counts[i] rewards of actions[i]. Some count must be positive.
-// The arguments are copied.
+// NewElliptic returns the mechanism with this σ, finite and at least 0, for slots with at most
+// counts[i] rewards of actions[i]. Some count must be positive. The arguments are copied.
 func NewElliptic(sigma float64, actions [][]float64, counts []int) (Elliptic, error) {
 	if len(actions) != len(counts) {
-		return Elliptic{}, fmt.Errorf("mechanism elliptic: %d counts for %d actions: there must be as many", len(counts), len(actions))
+		return Elliptic{}, fmt.Errorf("mechanism elliptic: %d counts for %d actions: there must "+
+			"be as many", len(counts), len(actions))
 	}
 	var played []int
 	var rows [][]float64
@@ -70,7 +76,8 @@ func NewElliptic(sigma float64, actions [][]float64, counts []int) (Elliptic, er
 	return Elliptic{&elliptic{shape: s}}.WithSigma(sigma)
 }
 
-// WithSigma is the mechanism of the same shape with another σ: for who reads G2 and calibrates σ to it.
+// WithSigma is the mechanism of the same shape with another σ: for who reads G2 and
+// calibrates σ to it.
 func (m Elliptic) WithSigma(sigma float64) (Elliptic, error) {
 	if m.e == nil {
 		return Elliptic{}, errNoShape
@@ -83,30 +90,36 @@ func (m Elliptic) WithSigma(sigma float64) (Elliptic, error) {
 
 var errNoShape = errors.New("mechanism elliptic: it has no actions: make it with NewElliptic")
 
-// newShape checks and copies the actions that are played, rows[i] with number played[i] of a set of this many, and finds g².
+// newShape checks and copies the actions that are played, rows[i] with number played[i] of a set of
+// this many, and finds g².
 func newShape(actions int, played []int, rows [][]float64, count func(i int) int) (*shape, error) {
 	switch {
 	case actions > MaxActions:
-		return nil, fmt.Errorf("mechanism elliptic: the number of actions is %d: it must be at most %d", actions, MaxActions)
+		return nil, fmt.Errorf("mechanism elliptic: the number of actions is %d: it must be at "+
+			"most %d", actions, MaxActions)
 	case len(rows) == 0:
 		return nil, errors.New("mechanism elliptic: all counts are 0: at least one must be positive")
 	case len(rows[0]) == 0:
-		return nil, fmt.Errorf("mechanism elliptic: action %d has no features: it must have at least one", played[0])
+		return nil, fmt.Errorf("mechanism elliptic: action %d has no features: it must have at "+
+			"least one", played[0])
 	}
 	s := &shape{dim: len(rows[0]), counts: make([]int, actions), played: played}
 	all := make([]float64, 0, len(rows)*s.dim)
 	for i, a := range rows {
 		n := count(i)
 		if n < 1 || n > maxPlayed {
-			return nil, fmt.Errorf("mechanism elliptic: the count of action %d is %d: it must be between 0 and %d", played[i], n, maxPlayed)
+			return nil, fmt.Errorf("mechanism elliptic: the count of action %d is %d: it must be "+
+				"between 0 and %d", played[i], n, maxPlayed)
 		}
 		if len(a) != s.dim {
-			return nil, fmt.Errorf("mechanism elliptic: action %d has %d features and action %d has %d: all must have as many", played[i], len(a), played[0],
+			return nil, fmt.Errorf("mechanism elliptic: action %d has %d features and action %d "+
+				"has %d: all must have as many", played[i], len(a), played[0],
 				s.dim)
 		}
 		for j, x := range a {
 			if !(math.Abs(x) <= maxFeature) {
-				return nil, fmt.Errorf("mechanism elliptic: feature %d of action %d is %v: it must be finite, at most %g in absolute value", j, played[i], x,
+				return nil, fmt.Errorf("mechanism elliptic: feature %d of action %d is %v: it "+
+					"must be finite, at most %g in absolute value", j, played[i], x,
 					maxFeature)
 			}
 		}
@@ -117,13 +130,15 @@ func newShape(actions int, played []int, rows [][]float64, count func(i int) int
 	return s, s.measure()
 }
 
-// measure finds the rank of V and g². With W of rows √n_a·a we have V = WᵀW, and n_a·aᵀV⁺a is the leverage of row a: the squared norm of
-// its row in an orthonormal basis of W's column space. That needs no inverse and does not square the condition number. Leverages are rounded up,
-// and at most 1.
+// measure finds the rank of V and g². With W of rows √n_a·a we have V = WᵀW, and n_a·aᵀV⁺a is the
+// leverage of row a: the squared norm of its row in an orthonormal basis of W's column space. That
+// needs no inverse and does not square the condition number. Leverages are rounded up, and at most 1.
 func (s *shape) measure() error {
 	m, d := len(s.rows), s.dim
-	// A leverage does not change when a coordinate is rescaled, but what is thin does: each is brought to one scale, by powers of two so that nothing is
-	// rounded. Otherwise a coordinate in which all is small would look like a direction that is not there, and it is released all the same.
+	// A leverage does not change when a coordinate is rescaled, but what is thin does: each
+	// is brought to one scale, by powers of two so that nothing is rounded. Otherwise a
+	// coordinate in which all is small would look like a direction that is not there, and it
+	// is released all the same.
 	exponent := make([]int, d)
 	none := true
 	for j := range d {
@@ -198,10 +213,12 @@ func (s *shape) reduce(f *mat.SVD, u *mat.Dense, exponent []int) {
 	}
 }
 
-// Reduced is how to write the actions that are counted, in their order, where some directions are so thin that they are taken for rounding: as combinations of
-// Rank vectors, the basis. They are nil where none is. A thin direction has little noise, that of few rewards perhaps, and g² does not count it. So who
-// releases adds the noisy sums up in these coordinates, and makes d numbers of them at the end: then the direction is not there, not merely small. In
-// them the noise is round, and an action's length is its ‖a‖ in the norm of V⁺.
+// Reduced is how to write the actions that are counted, in their order, where some directions are
+// so thin that they are taken for rounding: as combinations of Rank vectors, the basis. They are
+// nil where none is. A thin direction has little noise, that of few rewards perhaps, and g² does
+// not count it. So who releases adds the noisy sums up in these coordinates, and makes d numbers of
+// them at the end: then the direction is not there, not merely small. In them the noise is round,
+// and an action's length is its ‖a‖ in the norm of V⁺.
 func (m Elliptic) Reduced() (coordinates, basis [][]float64) {
 	if m.e == nil {
 		return nil, nil
@@ -282,19 +299,22 @@ func (m Elliptic) Count(action int) int {
 	return m.e.shape.counts[action]
 }
 
-// Covers says why a slot with n[i] rewards of actions[i] may not be released through the mechanism, nil if it may: all these rewards must be
-// counted, and the actions must be those that the noise is shaped by.
+// Covers says why a slot with n[i] rewards of actions[i] may not be released through the
+// mechanism, nil if it may: all these rewards must be counted, and the actions must be those that
+// the noise is shaped by.
 func (m Elliptic) Covers(actions [][]float64, n []int) error {
 	switch {
 	case m.e == nil:
 		return errNoShape
 	case len(actions) != m.Actions() || len(n) != m.Actions():
-		return fmt.Errorf("mechanism elliptic: it is for %d actions, and there are %d: there must be as many", m.Actions(), len(actions))
+		return fmt.Errorf("mechanism elliptic: it is for %d actions, and there are %d: there "+
+			"must be as many", m.Actions(), len(actions))
 	}
 	s := m.e.shape
 	for i, k := range n {
 		if k > s.counts[i] {
-			return fmt.Errorf("mechanism elliptic: action %d has %d rewards: there must be at most %d", i, k, s.counts[i])
+			return fmt.Errorf("mechanism elliptic: action %d has %d rewards: there must be at "+
+				"most %d", i, k, s.counts[i])
 		}
 	}
 	for i, a := range s.rows {
@@ -303,7 +323,8 @@ func (m Elliptic) Covers(actions [][]float64, n []int) error {
 			same = a[j] == actions[s.played[i]][j]
 		}
 		if !same {
-			return fmt.Errorf("mechanism elliptic: action %d is %v: it must be %v, which the noise is shaped by", s.played[i], actions[s.played[i]], a)
+			return fmt.Errorf("mechanism elliptic: action %d is %v: it must be %v, which the "+
+				"noise is shaped by", s.played[i], actions[s.played[i]], a)
 		}
 	}
 	return nil
@@ -343,7 +364,8 @@ func (m Elliptic) String() string {
 			rewards += n
 		}
 	}
-	return fmt.Sprintf("elliptic(sigma=%s,rewards=%d,rank=%d,g2=%s)", number(m.Sigma()), rewards, m.Rank(), number(m.G2()))
+	return fmt.Sprintf("elliptic(sigma=%s,rewards=%d,rank=%d,g2=%s)", number(m.Sigma()), rewards,
+		m.Rank(), number(m.G2()))
 }
 
 // ellipticJSON has the actions that are counted only: a design has few.
@@ -356,7 +378,9 @@ type ellipticJSON struct {
 	Actions   [][]float64 `json:"actions"`
 }
 
-// MarshalJSON writes {"mechanism":"elliptic","sigma":1,"of":3,"played":[0,2],"counts":[5,7],"actions":[[1,0],[0,1]]}: the noise, without its price.
+// MarshalJSON writes
+// {"mechanism":"elliptic","sigma":1,"of":3,"played":[0,2],"counts":[5,7],"actions":[[1,0],[0,1]]}:
+// the noise, without its price.
 func (m Elliptic) MarshalJSON() ([]byte, error) {
 	if m.e == nil {
 		return nil, errNoShape
@@ -380,12 +404,14 @@ func unmarshalElliptic(data []byte) (Mechanism, error) {
 	case f.Of == nil:
 		return nil, errors.New(`mechanism elliptic: the field "of" is missing: it must be how many actions there are`)
 	case len(f.Played) != len(f.Counts) || len(f.Played) != len(f.Actions):
-		return nil, fmt.Errorf("mechanism elliptic: %d played, %d counts and %d actions: there must be as many", len(f.Played), len(f.Counts), len(f.Actions))
+		return nil, fmt.Errorf("mechanism elliptic: %d played, %d counts and %d actions: there "+
+			"must be as many", len(f.Played), len(f.Counts), len(f.Actions))
 	}
 	last := -1
 	for _, p := range f.Played {
 		if p <= last || p >= *f.Of {
-			return nil, fmt.Errorf("mechanism elliptic: played has %d: it must be above the one before it and below %d", p, *f.Of)
+			return nil, fmt.Errorf("mechanism elliptic: played has %d: it must be above the one "+
+				"before it and below %d", p, *f.Of)
 		}
 		last = p
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A phase of AdaC-GOPE: what was played shapes the noise, and σ is calibrated to the g that was achieved.
+// A phase of AdaC-GOPE: what was played shapes the noise, and σ is calibrated to the g
+// that was achieved.
 func ExampleNewElliptic() {
 	actions := [][]float64{{1, 0}, {0, 1}, {0.6, 0.8}}
 	m, err := privacy.NewElliptic(1, actions, []int{50, 40, 0})
@@ -53,12 +54,17 @@ func TestG2ByHand(t *testing.T) {
 	}{
 		{"one action", [][]float64{{0.3}}, []int{7}, 1.0 / 7, 1},
 		{"orthogonal", [][]float64{{1, 0}, {0, 0.01}}, []int{4, 9}, 1.0 / 4, 2},
-		{"parallel", [][]float64{{1, 0}, {0.5, 0}}, []int{4, 8}, 1.0 / 6, 1},                           // V = 4 + 8/4 on the line
-		{"parallel, the long one not played", [][]float64{{1, 0}, {0.5, 0}}, []int{0, 8}, 1.0 / 8, 1},  // and so g is the short one's
-		{"a plane in space", [][]float64{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}, []int{2, 3, 0}, 1.0 / 2, 2}, // V is singular
-		// V = [[1.36, .48], [.48, 1.64]], determinant 2: V⁻¹ = [[.82, −.24], [−.24, .68]]; the norms are .82, .68 and .36·.82 − 2·.48·.24 + .64·.68 = .5.
+		// V = 4 + 8/4 on the line
+		{"parallel", [][]float64{{1, 0}, {0.5, 0}}, []int{4, 8}, 1.0 / 6, 1},
+		// and so g is the short one's
+		{"parallel, the long one not played", [][]float64{{1, 0}, {0.5, 0}}, []int{0, 8}, 1.0 / 8, 1},
+		// V is singular
+		{"a plane in space", [][]float64{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}, []int{2, 3, 0}, 1.0 / 2, 2},
+		// V = [[1.36, .48], [.48, 1.64]], determinant 2: V⁻¹ = [[.82, −.24], [−.24, .68]]; the
+		// norms are .82, .68 and .36·.82 − 2·.48·.24 + .64·.68 = .5.
 		{"more actions than dimensions", [][]float64{{1, 0}, {0, 1}, {0.6, 0.8}}, []int{1, 1, 1}, 0.82, 2},
-		{"alone in its direction, thin", [][]float64{{1, 0}, {1, 1e-6}}, []int{1_000_000, 1}, 1, 2}, // a V⁺ cut at 1e-10 says 1e-6
+		// a V⁺ cut at 1e-10 says 1e-6
+		{"alone in its direction, thin", [][]float64{{1, 0}, {1, 1e-6}}, []int{1_000_000, 1}, 1, 2},
 		{"nothing but 0", [][]float64{{0, 0}, {third, third}}, []int{5, 0}, 0, 0},
 		{"0 beside another", [][]float64{{0, 0}, {third, third}}, []int{5, 2}, 1.0 / 2, 1},
 		{"tiny features", [][]float64{{1e-90, 0}, {0, 1e-95}}, []int{3, 2}, 1.0 / 2, 2},
@@ -88,7 +94,8 @@ func TestG2OfAnExactDesign(t *testing.T) {
 	near(t, "delta", m.Loss().Approx(1e-6), privacy.GaussianEpsilon(2*math.Sqrt(0.02)/3, 1e-6), 1e-9)
 }
 
-// A played set as policies leave them: random actions of norm at most 1, perhaps in a subspace, some eliminated, others cut short.
+// A played set as policies leave them: random actions of norm at most 1, perhaps in a subspace,
+// some eliminated, others cut short.
 type playedSet struct {
 	actions [][]float64
 	counts  []int
@@ -99,7 +106,8 @@ func anyPlayedSet() *rapid.Generator[playedSet] {
 		d := rapid.IntRange(1, 6).Draw(t, "d")
 		k := rapid.IntRange(1, 14).Draw(t, "k")
 		rank := rapid.IntRange(1, d).Draw(t, "rank")
-		unit := rapid.Map(rapid.IntRange(-16, 16), func(n int) float64 { return float64(n) / 16 }) // sums of products are exact
+		// sums of products are exact
+		unit := rapid.Map(rapid.IntRange(-16, 16), func(n int) float64 { return float64(n) / 16 })
 		basis := make([][]float64, rank)
 		for i := range basis {
 			basis[i] = rapid.SliceOfN(unit, d, d).Draw(t, "basis")
@@ -134,7 +142,8 @@ func anyPlayedSet() *rapid.Generator[playedSet] {
 	})
 }
 
-// squaredLength is bᵀV⁺b in exact arithmetic: bᵀx for any x with Vx = b, which there is, as b is one of the actions that make up V.
+// squaredLength is bᵀV⁺b in exact arithmetic: bᵀx for any x with Vx = b, which there is, as b is
+// one of the actions that make up V.
 func squaredLength(p playedSet, b []float64) float64 {
 	d := len(b)
 	rows := make([][]*big.Rat, d) // of [V | b]
@@ -181,8 +190,9 @@ func squaredLength(p playedSet, b []float64) float64 {
 	return f
 }
 
-// furthest is the most that a sum Σ a·r moves in the norm of V⁺ over all tables of rewards in [−1,1] that differ in one: brute force over which reward,
-// and over its old and new value. The other rewards cancel.
+// furthest is the most that a sum Σ a·r moves in the norm of V⁺ over all tables of rewards in
+// [−1,1] that differ in one: brute force over which reward, and over its old and new value. The
+// other rewards cancel.
 func furthest(p playedSet) (distance float64) {
 	for i, a := range p.actions {
 		if p.counts[i] == 0 {
@@ -200,7 +210,9 @@ func furthest(p playedSet) (distance float64) {
 
 // Claims of a sensitivity in the norm of V⁺. Only the mechanism's holds.
 var claims = map[string]func(t testing.TB, p playedSet) float64{
-	"achieved": func(t testing.TB, p playedSet) float64 { return elliptic(t, 1, p.actions, p.counts).Sensitivity() },
+	"achieved": func(t testing.TB, p playedSet) float64 {
+		return elliptic(t, 1, p.actions, p.counts).Sensitivity()
+	},
 	"of an exact design": func(t testing.TB, p playedSet) float64 {
 		n := 0
 		for _, k := range p.counts {
@@ -208,7 +220,9 @@ var claims = map[string]func(t testing.TB, p playedSet) float64{
 		}
 		return 2 * math.Sqrt(float64(len(p.actions[0]))/float64(n))
 	},
-	"1 instead of 2": func(t testing.TB, p playedSet) float64 { return elliptic(t, 1, p.actions, p.counts).Sensitivity() / 2 },
+	"1 instead of 2": func(t testing.TB, p playedSet) float64 {
+		return elliptic(t, 1, p.actions, p.counts).Sensitivity() / 2
+	},
 	"of the norm alone": func(t testing.TB, p playedSet) float64 {
 		n := 0
 		for _, k := range p.counts {
@@ -282,7 +296,8 @@ func TestEllipticReadsBack(t *testing.T) {
 		if err != nil || string(again) != string(data) {
 			r.Fatalf("%s became %s, %v", data, again, err)
 		}
-		if back.G2() != m.G2() || back.Rank() != m.Rank() || back.Actions() != len(p.counts) || back.Dim() != len(p.actions[0]) ||
+		if back.G2() != m.G2() || back.Rank() != m.Rank() || back.Actions() != len(p.counts) ||
+			back.Dim() != len(p.actions[0]) ||
 			back.Sigma() != m.Sigma() || back.Covers(p.actions, p.counts) != nil {
 			r.Fatalf("%v became %v", m, back)
 		}
@@ -352,14 +367,17 @@ func TestBadElliptic(t *testing.T) {
 		{1, [][]float64{{1, nan}}, []int{1}, "feature 1 of action 0 is NaN"},
 		{1, [][]float64{{-inf, 1}}, []int{1}, "feature 0 of action 0 is -Inf"},
 		{1, [][]float64{{1e101, 1}}, []int{1}, "1e+101"},
-		{1, make([][]float64, privacy.MaxActions+1), append(make([]int, privacy.MaxActions), 1), "number of actions is"},
+		{1, make([][]float64, privacy.MaxActions+1), append(make([]int, privacy.MaxActions), 1),
+			"number of actions is"},
 	} {
-		if m, err := privacy.NewElliptic(c.sigma, c.actions, c.counts); err == nil || !strings.Contains(err.Error(), c.says) || !m.Loss().Infinite() {
+		if m, err := privacy.NewElliptic(c.sigma, c.actions, c.counts); err == nil ||
+			!strings.Contains(err.Error(), c.says) || !m.Loss().Infinite() {
 			t.Errorf("%v, %v, want %q", m, err, c.says)
 		}
 	}
 	var zero privacy.Elliptic
-	if zero.Validate() == nil || !zero.Loss().Infinite() || zero.Rank() != 0 || len(zero.V()) != 0 || zero.Covers(nil, nil) == nil || zero.Count(0) != 0 ||
+	if zero.Validate() == nil || !zero.Loss().Infinite() || zero.Rank() != 0 ||
+		len(zero.V()) != 0 || zero.Covers(nil, nil) == nil || zero.Count(0) != 0 ||
 		zero.String() == "" || zero.Sigma() != 0 {
 		t.Error("the zero value is something")
 	}
@@ -377,9 +395,12 @@ func TestBadElliptic(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, change := range [][2]string{
-		{`"sigma":1,`, ``}, {`"of":3,`, ``}, {`"of":3`, `"of":2`}, {`"of":3`, `"of":-1`}, {`"of":3`, `"of":1000000000000`}, {`[0,2]`, `[2,0]`},
-		{`[0,2]`, `[0,0]`}, {`[0,2]`, `[-1,2]`}, {`[0,2]`, `[0]`}, {`[5,7]`, `[5,0]`}, {`[5,7]`, `[5]`}, {`[[1,0],[0,1]]`, `[[1,0],[0]]`},
-		{`[[1,0],[0,1]]`, `[[1,0]]`}, {`"sigma":1`, `"sigma":-1`}, {`"sigma":1`, `"sigma":1,"g2":0`}, {`"sigma":1`, `"sigma":1,"loss":0`},
+		{`"sigma":1,`, ``}, {`"of":3,`, ``}, {`"of":3`, `"of":2`}, {`"of":3`, `"of":-1`},
+		{`"of":3`, `"of":1000000000000`}, {`[0,2]`, `[2,0]`},
+		{`[0,2]`, `[0,0]`}, {`[0,2]`, `[-1,2]`}, {`[0,2]`, `[0]`}, {`[5,7]`, `[5,0]`},
+		{`[5,7]`, `[5]`}, {`[[1,0],[0,1]]`, `[[1,0],[0]]`},
+		{`[[1,0],[0,1]]`, `[[1,0]]`}, {`"sigma":1`, `"sigma":-1`},
+		{`"sigma":1`, `"sigma":1,"g2":0`}, {`"sigma":1`, `"sigma":1,"loss":0`},
 		{`[0,2],"counts":[5,7],"actions":[[1,0],[0,1]]`, `[],"counts":[],"actions":[]`},
 	} {
 		bad := strings.Replace(good, change[0], change[1], 1)
@@ -408,7 +429,8 @@ func BenchmarkNewElliptic(b *testing.B) {
 	}
 }
 
-// What is small in every action is released as precisely as what is large, so it is a direction like any other.
+// What is small in every action is released as precisely as what is large, so it is a
+// direction like any other.
 func TestEllipticSmallCoordinates(t *testing.T) {
 	for _, x := range []float64{1, 1e-10, 1e-14, 1e-17, 1e-90} {
 		for _, other := range []float64{0, 1} {

@@ -6,17 +6,20 @@ import (
 	"math"
 )
 
-// ErrJournal is matched by the error for a journal that would undo what a ledger was made with: its cap, or what it has charged.
+// ErrJournal is matched by the error for a journal that would undo what a ledger was made with: its
+// cap, or what it has charged.
 var ErrJournal = errors.New("journal does not fit the ledger")
 
 // # What a cap proves
 //
-// A cap is a filter: a rule that looks at the prices so far and admits the next event or refuses it. The events may be chosen in
-// the light of everything that was released before, their noise included, and so may their number and their prices.
+// A cap is a filter: a rule that looks at the prices so far and admits the next event or refuses
+// it. The events may be chosen in the light of everything that was released before, their noise
+// included, and so may their number and their prices.
 //
-// Theorem. Let every event of a slot cost c₁, c₂, … in one currency that was fixed beforehand, each cᵢ a function of what was
-// released before event i, and let the filter admit event i only if c₁ + … + cᵢ ≤ C. Then all that is released of the slot costs at
-// most C in that currency. The currencies are
+// Theorem. Let every event of a slot cost c₁, c₂, … in one currency that was fixed beforehand,
+// each cᵢ a function of what was released before event i, and let the filter admit event i only
+// if c₁ + … + cᵢ ≤ C. Then all that is released of the slot costs at most C in that currency.
+// The currencies are
 //
 //	ε      pure differential privacy (Rogers, Roth, Ullman and Vadhan 2016)
 //	ρ      zero-concentrated (Feldman and Zrnic 2021; Whitehouse, Ramdas, Rogers and Wu 2023)
@@ -25,29 +28,38 @@ var ErrJournal = errors.New("journal does not fit the ledger")
 //	ε, δ   both added up, with no conversion (the basic filter of Rogers et al. 2016): of an event that is pure ε and 0, of one that
 //	       is known by its own (ε,δ) only, that
 //
-// Proofs. Write P and Q for the two worlds, pᵢ and qᵢ for the densities of event i given what came before it, and L = Π pᵢ/qᵢ.
+// Proofs. Write P and Q for the two worlds, pᵢ and qᵢ for the densities of event i given what came
+// before it, and L = Π pᵢ/qᵢ.
 //
 //   - ε: L ≤ e^{Σcᵢ} ≤ e^C, whatever was released.
-//   - Rényi: given the past, E_Q (pᵢ/qᵢ)^α ≤ e^{(α−1)cᵢ}, and cᵢ is known by then. So (p₁…pᵢ/q₁…qᵢ)^α e^{−(α−1)(c₁+…+cᵢ)} is a
-//     supermartingale under Q that starts at 1; at the end Σcᵢ ≤ C, hence E_Q L^α ≤ e^{(α−1)C}. For events without end, Fatou.
-//   - ρ: an event that is ρᵢ-zCDP costs αρᵢ at every order, and Σρᵢ ≤ ρ is one and the same filter for all of them.
-//   - μ²: let B be a Brownian motion with drift 0 under Q and 1 under P, and Sᵢ = c₁ + … + cᵢ. Its increment from Sᵢ₋₁ to Sᵢ is
-//     N(0,cᵢ) or N(cᵢ,cᵢ), a pair as hard to tell apart as N(0,1) and N(√cᵢ,1), and independent of the path before (Sᵢ is known
-//     at Sᵢ₋₁: strong Markov property). An event that is √cᵢ-GDP is a post-processing of that pair (Blackwell; Dong, Roth and Su
-//     2022, Theorem 2.10), so all events together are a post-processing of B up to time C, which is √C-GDP.
-//   - ε, δ: by induction over the events left, for every set S of outcomes P(S) ≤ e^ε Q(S) + δ with what is left of (ε,δ). After the first
-//     event P(S|y) ≤ min(1, e^{ε−ε₁} Q(S|y)) + δ−δ₁, and integrating against p₁ costs e^{ε₁} and δ₁ more.
+//   - Rényi: given the past, E_Q (pᵢ/qᵢ)^α ≤ e^{(α−1)cᵢ}, and cᵢ is known by then. So
+//     (p₁…pᵢ/q₁…qᵢ)^α e^{−(α−1)(c₁+…+cᵢ)} is a supermartingale under Q that starts at 1; at the end
+//     Σcᵢ ≤ C, hence E_Q L^α ≤ e^{(α−1)C}. For events without end, Fatou.
+//   - ρ: an event that is ρᵢ-zCDP costs αρᵢ at every order, and Σρᵢ ≤ ρ is one and the same filter
+//     for all of them.
+//   - μ²: let B be a Brownian motion with drift 0 under Q and 1 under P, and Sᵢ = c₁ + … + cᵢ. Its
+//     increment from Sᵢ₋₁ to Sᵢ is N(0,cᵢ) or N(cᵢ,cᵢ), a pair as hard to tell apart as N(0,1) and
+//     N(√cᵢ,1), and independent of the path before (Sᵢ is known at Sᵢ₋₁: strong Markov property). An
+//     event that is √cᵢ-GDP is a post-processing of that pair (Blackwell; Dong, Roth and Su 2022,
+//     Theorem 2.10), so all events together are a post-processing of B up to time C, which is √C-GDP.
+//   - ε, δ: by induction over the events left, for every set S of outcomes P(S) ≤ e^ε Q(S) + δ with
+//     what is left of (ε,δ). After the first event P(S|y) ≤ min(1, e^{ε−ε₁} Q(S|y)) + δ−δ₁, and
+//     integrating against p₁ costs e^{ε₁} and δ₁ more.
 //
-// What a cap in (ε,δ) cannot be is the best conversion of all that was charged: which conversion is best may depend on what was
-// released. With the cap (1, 10⁻⁶), Gaussian noise of μ = 0.071 may be followed by a Gaussian of μ = 0.2258 (by way of μ-GDP), or by a
-// Laplace release of ε = 0.712 (by way of Rényi divergences); whoever takes the one or the other as the first release suggests has
-// δ = 1.227·10⁻⁶ at ε = 1. So noise that is Gaussian is refused by a cap in (ε,δ): take GDPWithin or ZCDPWithin of it. The filter's
-// theorem then gives the currency, and one conversion at the end the (ε,δ): see Ledger.Guarantee.
+// What a cap in (ε,δ) cannot be is the best conversion of all that was charged: which conversion is
+// best may depend on what was released. With the cap (1, 10⁻⁶), Gaussian noise of μ = 0.071 may be
+// followed by a Gaussian of μ = 0.2258 (by way of μ-GDP), or by a Laplace release of ε = 0.712 (by
+// way of Rényi divergences); whoever takes the one or the other as the first release suggests has δ
+// = 1.227·10⁻⁶ at ε = 1. So noise that is Gaussian is refused by a cap in (ε,δ): take GDPWithin or
+// ZCDPWithin of it. The filter's theorem then gives the currency, and one conversion at the end the
+// (ε,δ): see Ledger.Guarantee.
 //
-// Events are one-shot. A continual mechanism (a tree) is one event as long as nothing else reads its slot in between, as it is with
-// the curators of package release; for interleaved ones see Haney, Shoemate, Tian, Vadhan, Vyrros, Xu and Zhang 2023.
+// Events are one-shot. A continual mechanism (a tree) is one event as long as nothing else reads
+// its slot in between, as it is with the curators of package release; for interleaved ones see
+// Haney, Shoemate, Tian, Vadhan, Vyrros, Xu and Zhang 2023.
 
-// A price is what an event costs in the currency of a cap: a number that adds up, and beside it a δ that does where the cap has one.
+// A price is what an event costs in the currency of a cap: a number that adds up, and beside it a δ
+// that does where the cap has one.
 type price struct{ x, delta float64 }
 
 // plus rounds up.
@@ -61,7 +73,8 @@ func (p price) times(n int) price {
 	return price{mulUp(p.x, float64(n)), mulUp(p.delta, float64(n))}
 }
 
-// within says that p does not exceed the limit, but for slack: noise is calibrated by a division and priced by another.
+// within says that p does not exceed the limit, but for slack: noise is calibrated by a division
+// and priced by another.
 func (p price) within(limit price) bool {
 	return p.x <= limit.x*(1+slack) && p.delta <= limit.delta*(1+slack)
 }
@@ -111,8 +124,8 @@ func limitOf(b Budget) price {
 	return price{math.NaN(), math.NaN()}
 }
 
-// plain is b if it is one of this package's budgets, by value, and else a budget that is never met: of a pointer, or of what embeds
-// a budget, the currency would not be seen, nor the cap be kept.
+// plain is b if it is one of this package's budgets, by value, and else a budget that is never met:
+// of a pointer, or of what embeds a budget, the currency would not be seen, nor the cap be kept.
 func plain(b Budget) Budget {
 	switch b.(type) {
 	case Pure, ZCDP, Approx, Renyi, GDP, None:
@@ -129,7 +142,8 @@ func (foreign) sealed()          {}
 
 // Validate says what it must be.
 func (f foreign) Validate() error {
-	return fmt.Errorf("budget is of type %s: it must be Pure, ZCDP, Approx, Renyi, GDP or None, by value", string(f))
+	return fmt.Errorf("budget is of type %s: it must be Pure, ZCDP, Approx, Renyi, GDP or None, "+
+		"by value", string(f))
 }
 
 // currency is what a cap counts, for people.
@@ -153,10 +167,12 @@ func unpriced(m Mechanism, cap Budget) string {
 		return "it has no finite price in any currency"
 	}
 	if _, ok := cap.(Approx); ok {
-		return "a cap in (ε,δ) adds up pure ε and what is (ε,δ) only, since a conversion of anything else would depend on what is " +
+		return "a cap in (ε,δ) adds up pure ε and what is (ε,δ) only, since a conversion of " +
+			"anything else would depend on what is " +
 			"released; take a cap in mu (GDPWithin) or rho (ZCDPWithin)"
 	}
-	return fmt.Sprintf("it has no price in %s, which the cap counts; take a cap in a currency that it has, when the ledger is made", currency(cap))
+	return fmt.Sprintf("it has no price in %s, which the cap counts; take a cap in a currency "+
+		"that it has, when the ledger is made", currency(cap))
 }
 
 // sameCurrency says that two caps count the same.
@@ -168,8 +184,8 @@ func sameCurrency(a, b Budget) bool {
 	return currency(a) == currency(b)
 }
 
-// GDPWithin is the largest μ, rounded down, such that whatever is μ-GDP is (ε,δ)-DP (Balle and Wang 2018, Theorem 8): the cap of a
-// ledger whose guarantee is to be read in (ε,δ).
+// GDPWithin is the largest μ, rounded down, such that whatever is μ-GDP is (ε,δ)-DP (Balle and Wang
+// 2018, Theorem 8): the cap of a ledger whose guarantee is to be read in (ε,δ).
 func GDPWithin(b Approx) (GDP, error) {
 	sigma, err := AnalyticSigma(b)
 	if err != nil {
@@ -185,8 +201,9 @@ func GDPWithin(b Approx) (GDP, error) {
 	return out, out.Validate()
 }
 
-// ZCDPWithin is the largest ρ, from below, such that whatever is ρ-zCDP is (ε,δ)-DP by ZCDPToApproxTight: the cap of a
-// ledger whose guarantee is to be read in (ε,δ), and whose releases have a ρ and no μ.
+// ZCDPWithin is the largest ρ, from below, such that whatever is ρ-zCDP is (ε,δ)-DP by
+// ZCDPToApproxTight: the cap of a ledger whose guarantee is to be read in (ε,δ), and whose releases
+// have a ρ and no μ.
 func ZCDPWithin(b Approx) (ZCDP, error) {
 	if err := b.Validate(); err != nil {
 		return ZCDP{}, err

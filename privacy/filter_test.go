@@ -14,12 +14,14 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A cap whose guarantee is to be read in (ε,δ) is one in μ. Whatever is chosen in the light of what was released, it holds.
+// A cap whose guarantee is to be read in (ε,δ) is one in μ. Whatever is chosen in the light of what
+// was released, it holds.
 func ExampleGDPWithin() {
 	limit, err := privacy.GDPWithin(privacy.Approx{Epsilon: 1, Delta: 1e-6})
 	fmt.Printf("mu %.4f %v\n", limit.Mu, err)
 	l := privacy.NewLedger(privacy.WithCap(limit))
-	for i, m := range []privacy.Mechanism{privacy.Gaussian{Sigma: 1 / 0.071}, privacy.Laplace{Scale: 1 / 0.712}, privacy.Gaussian{Sigma: 1 / 0.225}} {
+	for i, m := range []privacy.Mechanism{privacy.Gaussian{Sigma: 1 / 0.071},
+		privacy.Laplace{Scale: 1 / 0.712}, privacy.Gaussian{Sigma: 1 / 0.225}} {
 		_, err := l.Release(0, m, &privacy.Values{N: []int{100}, Sum: []float64{51.3}})
 		fmt.Println(i, errors.Is(err, privacy.ErrBudget))
 	}
@@ -32,7 +34,8 @@ func ExampleGDPWithin() {
 	// (1.0000, 1e-6)
 }
 
-// laplaceDelta is the hockey stick divergence of order e^e, e of either sign, of Lap(1/x) and its shift by 1.
+// laplaceDelta is the hockey stick divergence of order e^e, e of either sign, of Lap(1/x)
+// and its shift by 1.
 func laplaceDelta(e, x float64) float64 {
 	switch {
 	case e >= x:
@@ -43,7 +46,8 @@ func laplaceDelta(e, x float64) float64 {
 	return -math.Expm1((e - x) / 2)
 }
 
-// normalDelta is that of N(0,1) and N(μ,1), for e of either sign: H_e(P‖Q) = 1 − e^e + e^e H_{−e}(Q‖P).
+// normalDelta is that of N(0,1) and N(μ,1), for e of either sign: H_e(P‖Q) = 1 − e^e +
+// e^e H_{−e}(Q‖P).
 func normalDelta(e, mu float64) float64 {
 	if e >= 0 {
 		return privacy.GaussianDelta(e, mu)
@@ -51,8 +55,9 @@ func normalDelta(e, mu float64) float64 {
 	return -math.Expm1(e) + math.Exp(e)*privacy.GaussianDelta(-e, mu)
 }
 
-// chosen is the δ at ε of a release with Gaussian noise of μ after which the worse of the given ones is taken: the second one's
-// divergence, at what the first has left of ε, integrated over what the first releases.
+// chosen is the δ at ε of a release with Gaussian noise of μ after which the worse of the given
+// ones is taken: the second one's divergence, at what the first has left of ε, integrated over what
+// the first releases.
 func chosen(epsilon, mu float64, second ...func(e float64) float64) float64 {
 	const n, far = 40_000, 12.0
 	sum := 0.0
@@ -68,8 +73,9 @@ func chosen(epsilon, mu float64, second ...func(e float64) float64) float64 {
 	return sum * 2 * far / n / math.Sqrt(2*math.Pi)
 }
 
-// What conversion is best may depend on what was released: a cap in (ε,δ) that converts what was charged, and admits whatever stays
-// within, does not hold. This is such a rule, and what it loses; and the caps that there are.
+// What conversion is best may depend on what was released: a cap in (ε,δ) that converts what was
+// charged, and admits whatever stays within, does not hold. This is such a rule, and what it loses;
+// and the caps that there are.
 func TestACapInApproxIsNoFilterOfConversions(t *testing.T) {
 	const first, laplace = 0.071, 0.712
 	limit := privacy.Approx{Epsilon: 1, Delta: 1e-6}
@@ -78,7 +84,8 @@ func TestACapInApproxIsNoFilterOfConversions(t *testing.T) {
 		t.Fatal(err)
 	}
 	gaussian := math.Sqrt(gdp.Mu*gdp.Mu - first*first) // 0.226
-	one, two, other := privacy.Gaussian{Sigma: 1 / first}, privacy.Gaussian{Sigma: 1 / gaussian}, privacy.Laplace{Scale: 1 / laplace}
+	one, two, other := privacy.Gaussian{Sigma: 1 / first}, privacy.Gaussian{Sigma: 1 / gaussian},
+		privacy.Laplace{Scale: 1 / laplace}
 	for _, m := range []privacy.Mechanism{two, other} {
 		if got := one.Loss().Add(m.Loss()); !got.Within(limit) {
 			t.Errorf("fixed in advance, %v and then %v are (%v, 1e-6)", one, m, got.Approx(limit.Delta))
@@ -86,7 +93,8 @@ func TestACapInApproxIsNoFilterOfConversions(t *testing.T) {
 	}
 	byNormal := func(e float64) float64 { return normalDelta(e, gaussian) }
 	byLaplace := func(e float64) float64 { return laplaceDelta(e, laplace) }
-	near(t, "integral against the closed form", chosen(1, first, byNormal), privacy.GaussianDelta(1, math.Hypot(first, gaussian)), 1e-7)
+	near(t, "integral against the closed form", chosen(1, first, byNormal),
+		privacy.GaussianDelta(1, math.Hypot(first, gaussian)), 1e-7)
 	broken := chosen(1, first, byNormal, byLaplace)
 	near(t, "δ of whoever chooses by what was released", broken, 1.227e-6, 5e-4)
 
@@ -94,7 +102,8 @@ func TestACapInApproxIsNoFilterOfConversions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, b := range []privacy.Budget{limit, gdp, rho, privacy.Pure{Epsilon: 1}, privacy.Renyi{Alpha: 24, Epsilon: 1 - (math.Log(1e6)-math.Log(24))/23 - math.Log1p(-1.0/24)}} {
+	for _, b := range []privacy.Budget{limit, gdp, rho, privacy.Pure{Epsilon: 1},
+		privacy.Renyi{Alpha: 24, Epsilon: 1 - (math.Log(1e6)-math.Log(24))/23 - math.Log1p(-1.0/24)}} {
 		var admitted []func(float64) float64
 		for i, m := range []privacy.Mechanism{two, other} { // in each of the two courses of events
 			l := privacy.NewLedger(privacy.WithCap(b))
@@ -122,7 +131,9 @@ func oneSum() *privacy.Values { return &privacy.Values{N: []int{1}, Sum: []float
 
 // The filter in (ε,δ) adds both up: what is pure, and what is (ε,δ) only.
 func TestTheFilterInApproxAddsUp(t *testing.T) {
-	clones := privacy.Clones{Inner: aggregated(t, privacy.Calibration{Trust: "local", Noise: "laplace", Epsilon: 1, S: 1, Users: 10_000, Invited: 10_000, P: 0.01}), Delta: 1e-6}
+	clones := privacy.Clones{Inner: aggregated(t,
+		privacy.Calibration{Trust: "local", Noise: "laplace", Epsilon: 1, S: 1, Users: 10_000,
+			Invited: 10_000, P: 0.01}), Delta: 1e-6}
 	e := clones.Loss().Approx(1e-6)
 	l := privacy.NewLedger(privacy.WithCap(privacy.Approx{Epsilon: 2*e + 0.5, Delta: 2e-6}))
 	release(t, l, 0, clones)
@@ -131,12 +142,15 @@ func TestTheFilterInApproxAddsUp(t *testing.T) {
 		t.Errorf("ε is overdrawn: %v", err)
 	}
 	release(t, l, 0, clones)
-	if _, err := l.Release(0, privacy.Clones{Inner: clones.Inner, Delta: 1e-12}, one()); !errors.Is(err, privacy.ErrBudget) {
+	if _, err := l.Release(0, privacy.Clones{Inner: clones.Inner, Delta: 1e-12},
+		one()); !errors.Is(err, privacy.ErrBudget) {
 		t.Errorf("δ is overdrawn: %v", err)
 	}
 	release(t, l, 1, clones)
-	for _, b := range []privacy.Budget{privacy.Pure{Epsilon: 9}, privacy.ZCDP{Rho: 9}, privacy.GDP{Mu: 9}, privacy.Renyi{Alpha: 2, Epsilon: 9}} {
-		if _, err := privacy.NewLedger(privacy.WithCap(b)).Release(0, clones, one()); !errors.Is(err, privacy.ErrBudget) || !strings.Contains(err.Error(), "it has no price in") {
+	for _, b := range []privacy.Budget{privacy.Pure{Epsilon: 9}, privacy.ZCDP{Rho: 9},
+		privacy.GDP{Mu: 9}, privacy.Renyi{Alpha: 2, Epsilon: 9}} {
+		if _, err := privacy.NewLedger(privacy.WithCap(b)).Release(0, clones,
+			one()); !errors.Is(err, privacy.ErrBudget) || !strings.Contains(err.Error(), "it has no price in") {
 			t.Errorf("cap %v: %v", b, err)
 		}
 	}
@@ -144,7 +158,8 @@ func TestTheFilterInApproxAddsUp(t *testing.T) {
 
 func TestWithinApprox(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := privacy.Approx{Epsilon: math.Exp(rapid.Float64Range(-5, 3).Draw(t, "log epsilon")), Delta: math.Exp(rapid.Float64Range(-40, -1).Draw(t, "log delta"))}
+		b := privacy.Approx{Epsilon: math.Exp(rapid.Float64Range(-5, 3).Draw(t, "log epsilon")),
+			Delta: math.Exp(rapid.Float64Range(-40, -1).Draw(t, "log delta"))}
 		mu, err := privacy.GDPWithin(b)
 		if err != nil {
 			t.Fatal(err)
@@ -158,11 +173,13 @@ func TestWithinApprox(t *testing.T) {
 				t.Fatalf("%v is (%v, %v), beyond %v", x, got, b.Delta, b)
 			}
 		}
-		if privacy.ZCDPToApproxTight(rho.Rho*(1+1e-9), b.Delta) < b.Epsilon*(1-1e-9) || privacy.GaussianEpsilon(mu.Mu*(1+1e-9), b.Delta) < b.Epsilon*(1-1e-9) {
+		if privacy.ZCDPToApproxTight(rho.Rho*(1+1e-9), b.Delta) < b.Epsilon*(1-1e-9) ||
+			privacy.GaussianEpsilon(mu.Mu*(1+1e-9), b.Delta) < b.Epsilon*(1-1e-9) {
 			t.Fatalf("%v and %v are not the largest within %v", mu, rho, b)
 		}
 	})
-	for _, b := range []privacy.Approx{{}, {Epsilon: 1}, {Epsilon: math.NaN(), Delta: 0.1}, {Epsilon: 1, Delta: 1}, {Epsilon: 1e-300, Delta: 1e-300}} {
+	for _, b := range []privacy.Approx{{}, {Epsilon: 1}, {Epsilon: math.NaN(), Delta: 0.1},
+		{Epsilon: 1, Delta: 1}, {Epsilon: 1e-300, Delta: 1e-300}} {
 		if _, err := privacy.GDPWithin(b); err == nil {
 			t.Errorf("%v is accepted", b)
 		}
@@ -172,7 +189,8 @@ func TestWithinApprox(t *testing.T) {
 	}
 }
 
-// A restart is a ledger made with the same options and the journal of the one before. The twin forgets the cap, and spends it twice.
+// A restart is a ledger made with the same options and the journal of the one before. The twin
+// forgets the cap, and spends it twice.
 func TestARestartKeepsTheCap(t *testing.T) {
 	limit := privacy.WithCap(privacy.Pure{Epsilon: 1})
 	spend := func(l *privacy.Ledger) (n int) {
@@ -236,7 +254,8 @@ func TestJournalsThatUndoACap(t *testing.T) {
 		{privacy.Pure{Epsilon: 1}, `{"cap":"none",` + entries + `}`, "has no cap"},
 		{privacy.Pure{Epsilon: 1}, `{"cap":{"rho":1},` + entries + `}`, "same currency"},
 		{privacy.Pure{Epsilon: 1}, `{"cap":{"epsilon":0.75},` + entries + `}`, "smaller"},
-		{privacy.Renyi{Alpha: 2, Epsilon: 1}, `{"cap":{"alpha":3,"epsilon":1},` + entries + `}`, "same currency"},
+		{privacy.Renyi{Alpha: 2, Epsilon: 1}, `{"cap":{"alpha":3,"epsilon":1},` + entries + `}`,
+			"same currency"},
 		{privacy.Pure{Epsilon: 1}, `{"cap":{"epsilon":1},` + entries + `}`, ""},
 		{privacy.Pure{Epsilon: 1}, `{"cap":{"epsilon":2},` + entries + `}`, ""},
 		{privacy.GDP{Mu: 1}, `{"cap":{"mu":1},` + entries + `}`, ""},
@@ -249,26 +268,31 @@ func TestJournalsThatUndoACap(t *testing.T) {
 			if err != nil || len(l.Entries()) != 1 {
 				t.Errorf("cap %v, journal %s: %v", c.cap, c.journal, err)
 			}
-			if want, has := c.cap, c.cap != (privacy.None{}); has && l.Cap() != want || !has && strings.Contains(c.journal, "cap") && l.Cap() == want {
+			if want, has := c.cap, c.cap != (privacy.None{}); has && l.Cap() != want || !has &&
+				strings.Contains(c.journal, "cap") && l.Cap() == want {
 				t.Errorf("cap %v, journal %s: now the cap is %v", c.cap, c.journal, l.Cap())
 			}
 			continue
 		}
-		if !errors.Is(err, privacy.ErrJournal) || !strings.Contains(err.Error(), c.mention) || l.Cap() != c.cap || len(l.Entries()) != 0 {
+		if !errors.Is(err, privacy.ErrJournal) || !strings.Contains(err.Error(), c.mention) ||
+			l.Cap() != c.cap || len(l.Entries()) != 0 {
 			t.Errorf("cap %v, journal %s: %v, now the cap is %v", c.cap, c.journal, err, l.Cap())
 		}
 	}
 	l := privacy.NewLedger()
 	release(t, l, 0, privacy.Laplace{Scale: 1})
-	if err := json.Unmarshal([]byte(`{"entries":[]}`), l); !errors.Is(err, privacy.ErrJournal) || l.Total().Pure() != 1 {
+	if err := json.Unmarshal([]byte(`{"entries":[]}`), l); !errors.Is(err, privacy.ErrJournal) ||
+		l.Total().Pure() != 1 {
 		t.Errorf("a journal replaced what was charged: %v, total %v", err, l.Total())
 	}
 }
 
-// The cap is on what an adversary makes of it: in every currency, whatever course the releases take, the sum stays below.
+// The cap is on what an adversary makes of it: in every currency, whatever course the releases
+// take, the sum stays below.
 func TestFiltersAgainstAChoosingAdversary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := rapid.SampledFrom([]privacy.Budget{privacy.Pure{Epsilon: 1}, privacy.ZCDP{Rho: 0.5}, privacy.GDP{Mu: 1}, privacy.Renyi{Alpha: 5.5, Epsilon: 1}}).Draw(t, "cap")
+		b := rapid.SampledFrom([]privacy.Budget{privacy.Pure{Epsilon: 1}, privacy.ZCDP{Rho: 0.5},
+			privacy.GDP{Mu: 1}, privacy.Renyi{Alpha: 5.5, Epsilon: 1}}).Draw(t, "cap")
 		l := privacy.NewLedger(privacy.WithCap(b))
 		sum := map[int]float64{}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
@@ -300,9 +324,11 @@ func TestFiltersAgainstAChoosingAdversary(t *testing.T) {
 // A cap that is no budget by value refuses everything, and is not taken for none.
 func TestCapsThatAreNoBudgets(t *testing.T) {
 	type embeds struct{ privacy.Pure }
-	for _, cap := range []privacy.Budget{nil, &privacy.Pure{Epsilon: 1}, (*privacy.Pure)(nil), &privacy.GDP{Mu: 1}, embeds{privacy.Pure{Epsilon: 1}}, &privacy.None{}} {
+	for _, cap := range []privacy.Budget{nil, &privacy.Pure{Epsilon: 1}, (*privacy.Pure)(nil),
+		&privacy.GDP{Mu: 1}, embeds{privacy.Pure{Epsilon: 1}}, &privacy.None{}} {
 		l := privacy.NewLedger(privacy.WithCap(cap))
-		if _, err := l.Release(0, privacy.Laplace{Scale: 100}, one()); !errors.Is(err, privacy.ErrBudget) || !strings.Contains(err.Error(), "by value") {
+		if _, err := l.Release(0, privacy.Laplace{Scale: 100}, one()); !errors.Is(err,
+			privacy.ErrBudget) || !strings.Contains(err.Error(), "by value") {
 			t.Errorf("cap of type %T: %v", cap, err)
 		}
 		if !l.Guarantee().Infinite() || l.Total() != (privacy.Loss{}) {
@@ -314,7 +340,8 @@ func TestCapsThatAreNoBudgets(t *testing.T) {
 	}
 }
 
-// What has happened is recorded, whatever the cap, and then nothing more is admitted; also after the journal was read back.
+// What has happened is recorded, whatever the cap, and then nothing more is admitted; also after
+// the journal was read back.
 func TestNoteBeyondTheCap(t *testing.T) {
 	for _, m := range []privacy.Mechanism{nil, privacy.Laplace{Scale: 0.5}} {
 		l := privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 1}))
@@ -333,7 +360,8 @@ func TestNoteBeyondTheCap(t *testing.T) {
 			t.Fatal(err)
 		}
 		for what, l := range map[string]*privacy.Ledger{"noted": l, "read": back} {
-			if _, err := l.Release(7, privacy.Laplace{Scale: 100}, one()); !errors.Is(err, privacy.ErrBudget) || !l.Guarantee().Infinite() {
+			if _, err := l.Release(7, privacy.Laplace{Scale: 100}, one()); !errors.Is(err,
+				privacy.ErrBudget) || !l.Guarantee().Infinite() {
 				t.Errorf("%s %v: another slot: %v, guarantee %v", what, m, err, l.Guarantee())
 			}
 		}

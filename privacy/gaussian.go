@@ -6,13 +6,14 @@ import (
 	"math"
 )
 
-// GaussianDelta is the smallest δ for which N(0,σ²) noise on a statistic of sensitivity Δ is (ε,δ)-DP, with μ = Δ/σ (Balle and Wang 2018,
-// Theorem 8):
+// GaussianDelta is the smallest δ for which N(0,σ²) noise on a statistic of sensitivity Δ is
+// (ε,δ)-DP, with μ = Δ/σ (Balle and Wang 2018, Theorem 8):
 //
 //	δ = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ).
 //
-// The two terms nearly cancel where μ is small. With a = ε/μ − μ/2 and b = ε/μ + μ/2 we have b² − a² = 2ε, so that e^ε φ(b) = φ(a), and the
-// difference of Mills ratios has a positive integrand: δ = φ(a) ∫₀^∞ e^{−s²/2−as} (1 − e^{−μs}) ds. It is 0 for μ = 0 and 1 for μ = +Inf.
+// The two terms nearly cancel where μ is small. With a = ε/μ − μ/2 and b = ε/μ + μ/2 we have b² −
+// a² = 2ε, so that e^ε φ(b) = φ(a), and the difference of Mills ratios has a positive integrand: δ
+// = φ(a) ∫₀^∞ e^{−s²/2−as} (1 − e^{−μs}) ds. It is 0 for μ = 0 and 1 for μ = +Inf.
 func GaussianDelta(epsilon, mu float64) float64 {
 	switch {
 	case math.IsNaN(epsilon) || math.IsNaN(mu) || epsilon < 0 || mu < 0:
@@ -41,7 +42,8 @@ func mills(x float64) float64 {
 	if x < 12 {
 		return math.Sqrt(math.Pi/2) * math.Exp(float64(x*x)/2) * math.Erfc(x/math.Sqrt2)
 	}
-	// The asymptotic series 1/x − 1/x³ + 3/x⁵ − …: its terms fall below 1e-17 long before they grow again.
+	// The asymptotic series 1/x − 1/x³ + 3/x⁵ − …: its terms fall below 1e-17 long before
+	// they grow again.
 	term, sum := 1/x, 0.0
 	for k := 1.0; math.Abs(term) > 1e-18/x; k += 2 {
 		sum += term
@@ -50,11 +52,12 @@ func mills(x float64) float64 {
 	return sum
 }
 
-// millsDifference is mills(a) − mills(a+mu) = ∫₀^∞ e^{−s²/2−as} (1−e^{−mu·s}) ds for −½ ≤ a, without cancellation: Gauss and Legendre, seven
-// points a panel. The integrand lives on a length of 1/(1+a).
+// millsDifference is mills(a) − mills(a+mu) = ∫₀^∞ e^{−s²/2−as} (1−e^{−mu·s}) ds for −½ ≤ a, without
+// cancellation: Gauss and Legendre, seven points a panel. The integrand lives on a length of 1/(1+a).
 func millsDifference(a, mu float64) float64 {
 	x := [4]float64{0, 0.4058451513773971669066064, 0.7415311855993944398638648, 0.9491079123427585245261897}
-	w := [4]float64{0.4179591836734693877551020, 0.3818300505051189449503698, 0.2797053914892766679014678, 0.1294849661688696932706114}
+	w := [4]float64{0.4179591836734693877551020, 0.3818300505051189449503698,
+		0.2797053914892766679014678, 0.1294849661688696932706114}
 	f := func(s float64) float64 {
 		return float64(math.Exp(-float64(s*s)/2-float64(a*s)) * -math.Expm1(-float64(mu*s)))
 	}
@@ -67,14 +70,16 @@ func millsDifference(a, mu float64) float64 {
 			panel += float64(w[i] * (f(c-d) + f(c+d)))
 		}
 		sum += panel
-		if panel <= 1e-18*sum { // far past the peak, where each panel is a fraction of the one before
+		// far past the peak, where each panel is a fraction of the one before
+		if panel <= 1e-18*sum {
 			return float64(sum * h)
 		}
 	}
 }
 
-// GaussianEpsilon is the smallest ε ≥ 0 for which GaussianDelta(ε, mu) ≤ delta, rounded up: delta is lowered by more than
-// GaussianDelta is off, by some 10⁻¹³ of it where it is 10⁻⁶, and ε raised by what ε/μ rounds.
+// GaussianEpsilon is the smallest ε ≥ 0 for which GaussianDelta(ε, mu) ≤ delta, rounded up: delta
+// is lowered by more than GaussianDelta is off, by some 10⁻¹³ of it where it is 10⁻⁶, and ε raised
+// by what ε/μ rounds.
 func GaussianEpsilon(mu, delta float64) float64 {
 	switch {
 	case math.IsNaN(mu) || math.IsNaN(delta) || mu < 0:
@@ -101,8 +106,8 @@ func GaussianEpsilon(mu, delta float64) float64 {
 	return raised(e, ulps) // GaussianDelta rounds ε/μ
 }
 
-// solve is the root of a monotone function g, or the number next to it where g ≤ 0; g(valid) ≤ 0 and g(invalid) > 0. The function returns its
-// slope too: Newton's method, kept between the two.
+// solve is the root of a monotone function g, or the number next to it where g ≤ 0; g(valid) ≤ 0
+// and g(invalid) > 0. The function returns its slope too: Newton's method, kept between the two.
 func solve(valid, invalid float64, g func(x float64) (value, slope float64)) float64 {
 	x := valid
 	for range 200 {
@@ -134,20 +139,23 @@ func solve(valid, invalid float64, g func(x float64) (value, slope float64)) flo
 	}
 }
 
-// ClassicSigma is √(2 log(1.25/δ))/ε, the σ of the sources for (ε,δ)-DP at sensitivity 1 (000 Theorem 2.14; Dwork and Roth 2014, Theorem A.1).
-// The theorem holds for ε < 1 only, and fails for large ε: outside it is an error.
+// ClassicSigma is √(2 log(1.25/δ))/ε, the σ of the sources for (ε,δ)-DP at sensitivity 1 (000
+// Theorem 2.14; Dwork and Roth 2014, Theorem A.1). The theorem holds for ε < 1 only, and fails for
+// large ε: outside it is an error.
 func ClassicSigma(b Approx) (float64, error) {
 	if err := b.Validate(); err != nil {
 		return 0, fmt.Errorf("classic Gaussian calibration: %w", err)
 	}
 	if b.Epsilon >= 1 {
-		return 0, fmt.Errorf("classic Gaussian calibration: epsilon is %v: its proof needs epsilon below 1 (use the analytic calibration)", b.Epsilon)
+		return 0, fmt.Errorf("classic Gaussian calibration: epsilon is %v: its proof needs "+
+			"epsilon below 1 (use the analytic calibration)", b.Epsilon)
 	}
 	return math.Sqrt(2*math.Log(1.25/b.Delta)) / b.Epsilon, nil
 }
 
-// AnalyticSigma is the smallest σ for which N(0,σ²) is (ε,δ)-DP at sensitivity 1 (Balle and Wang 2018, Theorem 8 and Algorithm 1), for every ε:
-// the root of GaussianDelta(ε, 1/σ) = δ, rounded to the safe side.
+// AnalyticSigma is the smallest σ for which N(0,σ²) is (ε,δ)-DP at sensitivity 1 (Balle and Wang
+// 2018, Theorem 8 and Algorithm 1), for every ε: the root of GaussianDelta(ε, 1/σ) = δ, rounded
+// to the safe side.
 func AnalyticSigma(b Approx) (float64, error) {
 	if err := b.Validate(); err != nil {
 		return 0, fmt.Errorf("analytic Gaussian calibration: %w", err)
@@ -165,11 +173,13 @@ func AnalyticSigma(b Approx) (float64, error) {
 		slope := -mu * math.Exp(-float64(a*a)/2) / math.Sqrt(2*math.Pi) // ∂δ/∂μ = φ(a)
 		return math.Log(d / b.Delta), slope / d
 	}))
-	for step := 0x1p-52; GaussianDelta(b.Epsilon, 1/sigma) > b.Delta; step *= 2 { // the exponential and the reciprocal round
+	// the exponential and the reciprocal round
+	for step := 0x1p-52; GaussianDelta(b.Epsilon, 1/sigma) > b.Delta; step *= 2 {
 		sigma += float64(step * sigma)
 	}
 	if math.IsInf(sigma, 0) || math.IsNaN(sigma) || sigma == 0 {
-		return 0, fmt.Errorf("analytic Gaussian calibration: %v needs a sigma of %v: not a number to use", b, sigma)
+		return 0, fmt.Errorf("analytic Gaussian calibration: %v needs a sigma of %v: not a "+
+			"number to use", b, sigma)
 	}
 	return sigma, nil
 }
@@ -182,8 +192,9 @@ func AnalyticSigma(b Approx) (float64, error) {
 //	μ-GDP      1/μ                    by definition
 //	none       0
 //
-// Gaussian noise is never ε-DP: a Pure budget is an error. AnalyticSigma is smaller than the classic value for ε < 1 too; the classic
-// one is kept there because the sources' constants and figures rest on it.
+// Gaussian noise is never ε-DP: a Pure budget is an error. AnalyticSigma is smaller than the
+// classic value for ε < 1 too; the classic one is kept there because the sources' constants and
+// figures rest on it.
 func GaussianSigma(b Budget) (float64, error) {
 	if b == nil {
 		return 0, errors.New("Gaussian noise: there is no budget")
@@ -206,12 +217,14 @@ func GaussianSigma(b Budget) (float64, error) {
 		}
 		return AnalyticSigma(b)
 	}
-	return 0, fmt.Errorf("Gaussian noise: budget is %v: it is never pure; the budget must be rho, or epsilon and delta, or alpha and epsilon, or mu", b)
+	return 0, fmt.Errorf("Gaussian noise: budget is %v: it is never pure; the budget must be "+
+		"rho, or epsilon and delta, or alpha and epsilon, or mu", b)
 }
 
-// LaplaceScale is the scale of Laplace noise that meets the budget on a statistic of sensitivity 1: 1/ε for ε-DP (000 Theorem 2.13) and for
-// (ε,δ)-DP, which it implies; 1/√(2ρ) for ρ-zCDP and √(α/(2ε)) for (α,ε)-RDP, since ε-DP implies ε²/2-zCDP (000 Proposition 2.6);
-// 1/ε with the ε that implies μ-GDP (pureToGDP) for μ; 0 for none.
+// LaplaceScale is the scale of Laplace noise that meets the budget on a statistic of sensitivity 1:
+// 1/ε for ε-DP (000 Theorem 2.13) and for (ε,δ)-DP, which it implies; 1/√(2ρ) for ρ-zCDP and
+// √(α/(2ε)) for (α,ε)-RDP, since ε-DP implies ε²/2-zCDP (000 Proposition 2.6); 1/ε with the ε that
+// implies μ-GDP (pureToGDP) for μ; 0 for none.
 func LaplaceScale(b Budget) (float64, error) {
 	if b == nil {
 		return 0, errors.New("Laplace noise: there is no budget")

@@ -12,7 +12,8 @@ import (
 )
 
 func ExampleGaussianSigma() {
-	for _, b := range []privacy.Budget{privacy.ZCDP{Rho: 0.5}, privacy.Renyi{Alpha: 8, Epsilon: 4}, privacy.Approx{Epsilon: 0.5, Delta: 1e-6},
+	for _, b := range []privacy.Budget{privacy.ZCDP{Rho: 0.5}, privacy.Renyi{Alpha: 8, Epsilon: 4},
+		privacy.Approx{Epsilon: 0.5, Delta: 1e-6},
 		privacy.Approx{Epsilon: 1, Delta: 1e-6}, privacy.None{}} {
 		sigma, err := privacy.GaussianSigma(b)
 		fmt.Printf("%v: %.5f %v\n", b, sigma, err)
@@ -31,17 +32,21 @@ func ExampleGaussianSigma() {
 func near(t *testing.T, what string, got, want, rel float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= rel*math.Abs(want)) {
-		t.Errorf("%s = %.17g, want %.17g: relative error %.2g", what, got, want, math.Abs(got-want)/math.Abs(want))
+		t.Errorf("%s = %.17g, want %.17g: relative error %.2g", what, got, want,
+			math.Abs(got-want)/math.Abs(want))
 	}
 }
 
-// The tolerance is what double precision of the argument allows: a relative error u of μ changes δ by about a²·u, a = ε/μ − μ/2 ≤ 36.
+// The tolerance is what double precision of the argument allows: a relative error u of μ changes δ
+// by about a²·u, a = ε/μ − μ/2 ≤ 36.
 func TestGaussianDeltaAgainstManyDigits(t *testing.T) {
 	for _, c := range gaussianDeltas {
-		near(t, fmt.Sprintf("GaussianDelta(%g, %g)", c[0], c[1]), privacy.GaussianDelta(c[0], c[1]), c[2], 2e-12)
+		near(t, fmt.Sprintf("GaussianDelta(%g, %g)", c[0], c[1]), privacy.GaussianDelta(c[0], c[1]),
+			c[2], 2e-12)
 	}
 	inf, nan := math.Inf(1), math.NaN()
-	for _, c := range [][3]float64{{1, 0, 0}, {1, inf, 1}, {inf, 1, 0}, {0, 1e-300, 0}, {0, 1e300, 1}, {1e300, 1, 0}} {
+	for _, c := range [][3]float64{{1, 0, 0}, {1, inf, 1}, {inf, 1, 0}, {0, 1e-300, 0},
+		{0, 1e300, 1}, {1e300, 1, 0}} {
 		if got := privacy.GaussianDelta(c[0], c[1]); math.Abs(got-c[2]) > 1e-299 {
 			t.Errorf("GaussianDelta(%g, %g) = %g, want %g", c[0], c[1], got, c[2])
 		}
@@ -65,7 +70,8 @@ func TestAnalyticSigmaAgainstManyDigits(t *testing.T) {
 
 func TestAnalyticSigmaIsValidAndTight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := privacy.Approx{Epsilon: math.Exp(rapid.Float64Range(-12, 6).Draw(t, "log epsilon")), Delta: math.Exp(rapid.Float64Range(-200, -0.1).Draw(t, "log delta"))}
+		b := privacy.Approx{Epsilon: math.Exp(rapid.Float64Range(-12, 6).Draw(t, "log epsilon")),
+			Delta: math.Exp(rapid.Float64Range(-200, -0.1).Draw(t, "log delta"))}
 		sigma, err := privacy.AnalyticSigma(b)
 		if err != nil {
 			t.Fatal(err)
@@ -79,7 +85,8 @@ func TestAnalyticSigmaIsValidAndTight(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The classic theorem also asks for δ small enough that its proof's bounds hold; 1.25/δ is generous below 0.5.
+			// The classic theorem also asks for δ small enough that its proof's bounds hold; 1.25/δ
+			// is generous below 0.5.
 			if b.Delta < 0.5 && sigma > classic {
 				t.Fatalf("%v: analytic %v is above classic %v", b, sigma, classic)
 			}
@@ -90,7 +97,8 @@ func TestAnalyticSigmaIsValidAndTight(t *testing.T) {
 	})
 }
 
-// Outside its range the formula of the sources is not private enough: for δ = 10⁻⁶ its δ is really 1.9·10⁻⁶ at ε = 10, and 0.25 at ε = 50.
+// Outside its range the formula of the sources is not private enough: for δ = 10⁻⁶ its δ is really
+// 1.9·10⁻⁶ at ε = 10, and 0.25 at ε = 50.
 func TestClassicFormulaIsInvalidForLargeEpsilon(t *testing.T) {
 	const delta = 1e-6
 	for _, c := range [][2]float64{{10, 1.9e-6}, {50, 0.24}} {
@@ -102,7 +110,8 @@ func TestClassicFormulaIsInvalidForLargeEpsilon(t *testing.T) {
 			t.Errorf("the ledger takes the invalid sigma at epsilon = %v for valid", c[0])
 		}
 	}
-	if _, err := privacy.ClassicSigma(privacy.Approx{Epsilon: 1, Delta: delta}); err == nil || !strings.Contains(err.Error(), "epsilon is 1") {
+	if _, err := privacy.ClassicSigma(privacy.Approx{Epsilon: 1, Delta: delta}); err == nil ||
+		!strings.Contains(err.Error(), "epsilon is 1") {
 		t.Errorf("ClassicSigma at epsilon 1: %v", err)
 	}
 }
@@ -115,7 +124,8 @@ func TestCalibrationMeetsItsPrice(t *testing.T) {
 			if !(privacy.Gaussian{Sigma: sigma}).Loss().Within(b) {
 				t.Fatalf("sigma %v for %v is priced %v", sigma, b, privacy.Gaussian{Sigma: sigma}.Loss().In(b))
 			}
-			if _, approx := b.(privacy.Approx); !approx && (privacy.Gaussian{Sigma: sigma / 2}).Loss().Within(b) {
+			if _, approx := b.(privacy.Approx); !approx &&
+				(privacy.Gaussian{Sigma: sigma / 2}).Loss().Within(b) {
 				t.Fatalf("half of sigma %v for %v is within it", sigma, b)
 			}
 		}

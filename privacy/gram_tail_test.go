@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What is set aside for a χ² that is too small against its law, integrated: never less, and not much more.
+// What is set aside for a χ² that is too small against its law, integrated: never less,
+// and not much more.
 func TestChiSquareBelow(t *testing.T) {
 	for _, n := range []float64{50, 300, 2e4, 99_999, 1e5, 2e6, 2e7, 2e8, 1 << 32} {
 		a := n / 2

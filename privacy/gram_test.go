@@ -17,13 +17,15 @@ func ExampleGramTree() {
 	m, err := privacy.NewGramTree(privacy.ZCDP{Rho: 0.5}, 1000) // ten levels
 	fmt.Printf("σ = %.3f, %v, %v\n", m.Sigma, m.Loss(), err)
 	l := privacy.NewLedger()
-	for t := 1; t <= 3; t++ { // running matrices of [a;r], d = 1: Σ a², Σ a·r, Σ r², with their noise
+	// running matrices of [a;r], d = 1: Σ a², Σ a·r, Σ r², with their noise
+	for t := 1; t <= 3; t++ {
 		if _, err := l.ReleaseVector(0, m, &privacy.Vector{N: t, Value: []float64{1.5, -2, 0.25}}); err != nil {
 			fmt.Println(err)
 		}
 	}
 	e := l.Entries()[0]
-	fmt.Printf("%d releases, sensitivity %.3f (%s), %v\n%s\n", e.Releases, e.Sensitivity, e.Norm, l.Total(), e.Protects)
+	fmt.Printf("%d releases, sensitivity %.3f (%s), %v\n%s\n", e.Releases, e.Sensitivity, e.Norm,
+		l.Total(), e.Protects)
 	// Output:
 	// σ = 6.325, rho=0.5, <nil>
 	// 3 releases, sensitivity 2.828 (Frobenius), rho=0.5
@@ -54,7 +56,8 @@ func record(rng *rand.Rand, d int) []float64 {
 	return z
 }
 
-// moved is ‖zzᵀ − yyᵀ‖_F², and the μ² of (σ/√2)(X+Xᵀ) by its entries: variance 2σ² on the diagonal and σ² above it.
+// moved is ‖zzᵀ − yyᵀ‖_F², and the μ² of (σ/√2)(X+Xᵀ) by its entries: variance 2σ² on the diagonal
+// and σ² above it.
 func moved(z, y []float64, sigma float64) (frobenius2, mu2 float64) {
 	for i := range z {
 		for j := range z {
@@ -71,7 +74,8 @@ func moved(z, y []float64, sigma float64) (frobenius2, mu2 float64) {
 	return frobenius2, mu2
 }
 
-// The algebra of the prices: the worst pair of records, and what it costs in a node by the laws of the entries.
+// The algebra of the prices: the worst pair of records, and what it costs in a node by the
+// laws of the entries.
 func TestGramSensitivity(t *testing.T) {
 	const sigma = 1.7
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -103,9 +107,11 @@ func TestGramSensitivity(t *testing.T) {
 			a[i] = 1 / math.Sqrt(float64(d))
 			l1 += 2 * a[i]
 		}
-		near(t, "ε of a node of vectors", privacy.VectorTree{Scale: 3, Dim: d, Horizon: 1}.Loss().Pure(), l1/3, 1e-12)
+		near(t, "ε of a node of vectors", privacy.VectorTree{Scale: 3, Dim: d,
+			Horizon: 1}.Loss().Pure(), l1/3, 1e-12)
 	}
-	near(t, "ρ of a node of vectors", privacy.GaussianVectorTree{Sigma: 3, Horizon: 1}.Loss().ZCDP(), 4./18, 1e-12)
+	near(t, "ρ of a node of vectors", privacy.GaussianVectorTree{Sigma: 3,
+		Horizon: 1}.Loss().ZCDP(), 4./18, 1e-12)
 }
 
 // Prices against those of the counters of single sums, whose sensitivity is 1.
@@ -114,8 +120,10 @@ func TestGramPrices(t *testing.T) {
 		levels := privacy.Tree{Horizon: h}.Levels()
 		g := privacy.GramTree{Sigma: 4, Horizon: h}
 		near(t, "tree", g.Loss().ZCDP(), float64(levels)*8/(4*16), 1e-12)
-		near(t, "vector tree", privacy.GaussianVectorTree{Sigma: 4, Horizon: h}.Loss().ZCDP(), float64(levels)*4/(2*16), 1e-12)
-		near(t, "Laplace", privacy.VectorTree{Scale: 4, Dim: 9, Horizon: h}.Loss().Pure(), float64(levels)*6/4, 1e-12)
+		near(t, "vector tree", privacy.GaussianVectorTree{Sigma: 4, Horizon: h}.Loss().ZCDP(),
+			float64(levels)*4/(2*16), 1e-12)
+		near(t, "Laplace", privacy.VectorTree{Scale: 4, Dim: 9, Horizon: h}.Loss().Pure(),
+			float64(levels)*6/4, 1e-12)
 		blt, err := privacy.NewBLT(privacy.ZCDP{Rho: 1}, h)
 		if err != nil {
 			t.Fatal(err)
@@ -138,13 +146,17 @@ func gramMechanisms(t testing.TB) []privacy.Mechanism {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []privacy.Mechanism{privacy.GramTree{Sigma: 2.5, Horizon: 500}, blt, privacy.GramWishart{Scale: 2, Degrees: 300, Dim: 3, Horizon: 500, Delta: 1e-5},
-		privacy.VectorTree{Scale: 2.5, Dim: 3, Horizon: 500}, privacy.GaussianVectorTree{Sigma: 2.5, Horizon: 500}}
+	return []privacy.Mechanism{privacy.GramTree{Sigma: 2.5, Horizon: 500}, blt,
+		privacy.GramWishart{Scale: 2, Degrees: 300, Dim: 3, Horizon: 500, Delta: 1e-5},
+		privacy.VectorTree{Scale: 2.5, Dim: 3, Horizon: 500},
+		privacy.GaussianVectorTree{Sigma: 2.5, Horizon: 500}}
 }
 
-// Calibrated noise costs the budget, and one slot is charged once however often it is released; with none there is none.
+// Calibrated noise costs the budget, and one slot is charged once however often it is released;
+// with none there is none.
 func TestGramBudgets(t *testing.T) {
-	budgets := []privacy.Budget{privacy.ZCDP{Rho: 0.2}, privacy.Approx{Epsilon: 0.5, Delta: 1e-6}, privacy.Approx{Epsilon: 3, Delta: 1e-6},
+	budgets := []privacy.Budget{privacy.ZCDP{Rho: 0.2}, privacy.Approx{Epsilon: 0.5, Delta: 1e-6},
+		privacy.Approx{Epsilon: 3, Delta: 1e-6},
 		privacy.Renyi{Alpha: 8, Epsilon: 1}, privacy.Pure{Epsilon: 0.7}, privacy.None{}}
 	for _, h := range []int{1, 100, 1_000_000} {
 		for _, b := range budgets {
@@ -160,7 +172,8 @@ func TestGramBudgets(t *testing.T) {
 				_, pure := b.(privacy.Pure)
 				_, approx := b.(privacy.Approx)
 				_, none := b.(privacy.None)
-				can := !pure && (name == "tree" || name == "blt" || name == "gaussian") || approx && name == "wishart" || pure && name == "laplace" || none
+				can := !pure && (name == "tree" || name == "blt" || name == "gaussian") || approx &&
+					name == "wishart" || pure && name == "laplace" || none
 				if (err == nil) != can {
 					t.Errorf("%s at %v: %v, %v", name, b, m, err)
 				}
@@ -169,7 +182,8 @@ func TestGramBudgets(t *testing.T) {
 				}
 				l := privacy.NewLedger()
 				for n := range min(5, h) {
-					if _, err := l.ReleaseVector(0, m, &privacy.Vector{N: n + 1, Value: []float64{1}}); err != nil {
+					if _, err := l.ReleaseVector(0, m, &privacy.Vector{N: n + 1,
+						Value: []float64{1}}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -185,7 +199,8 @@ func TestGramBudgets(t *testing.T) {
 				if !l.Total().Within(b) {
 					t.Errorf("%s at %v, horizon %d: %v costs %v", name, b, h, m, l.Total())
 				}
-				// It is used up, but for what the classic calibration and the degrees of freedom leave.
+				// It is used up, but for what the classic calibration and the degrees
+				// of freedom leave.
 				spent, want := l.Total().In(b), b
 				if fmt.Sprintf("%T", spent) != fmt.Sprintf("%T", want) {
 					t.Errorf("%s at %v costs %v", name, b, spent)
@@ -214,7 +229,8 @@ func TestGramEntries(t *testing.T) {
 	}
 	for i, e := range l.Entries() {
 		joint := i < 3
-		if strings.Contains(e.Protects, "the round's own action does") != joint || strings.Contains(e.Protects, "public") == joint {
+		if strings.Contains(e.Protects, "the round's own action does") != joint ||
+			strings.Contains(e.Protects, "public") == joint {
 			t.Errorf("%v: %q", e.Mechanism, e.Protects)
 		}
 		want := [...]string{"Frobenius", "Frobenius", "Frobenius", "ℓ1", "ℓ2"}[i]
@@ -226,7 +242,8 @@ func TestGramEntries(t *testing.T) {
 	// They say nothing about a single sum.
 	for _, m := range gramMechanisms(t) {
 		l := privacy.NewLedger()
-		if _, err := l.Release(0, m, &privacy.Values{N: []int{1}, Sum: []float64{1}}); err != nil || !l.Total().Infinite() {
+		if _, err := l.Release(0, m, &privacy.Values{N: []int{1}, Sum: []float64{1}}); err != nil ||
+			!l.Total().Infinite() {
 			t.Errorf("a sum through %v costs %v; %v", m, l.Total(), err)
 		}
 	}
@@ -260,17 +277,24 @@ func TestGramJSON(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{
-		`{"mechanism":"gram-tree","sigma":-1,"horizon":5}`, `{"mechanism":"gram-tree","sigma":1,"horizon":0}`, `{"mechanism":"gram-tree","sigma":1,"horizon":5,"dim":2}`,
-		`{"mechanism":"gram-blt","sigma":1,"horizon":5,"decay":[0.5],"weight":[-1]}`, `{"mechanism":"vector-tree","scale":1,"horizon":5,"dim":0}`,
-		`{"mechanism":"gram-wishart","scale":2,"horizon":5,"dim":3,"degrees":5,"delta":0.1}`, `{"mechanism":"gram-wishart","scale":2,"horizon":5,"dim":3,"degrees":9,"delta":1}`,
-		`{"mechanism":"gram-wishart","scale":2,"horizon":5,"dim":0,"degrees":9,"delta":0.1}`, `{"mechanism":"gaussian-vector-tree","sigma":1e999,"horizon":5}`,
+		`{"mechanism":"gram-tree","sigma":-1,"horizon":5}`,
+		`{"mechanism":"gram-tree","sigma":1,"horizon":0}`,
+		`{"mechanism":"gram-tree","sigma":1,"horizon":5,"dim":2}`,
+		`{"mechanism":"gram-blt","sigma":1,"horizon":5,"decay":[0.5],"weight":[-1]}`,
+		`{"mechanism":"vector-tree","scale":1,"horizon":5,"dim":0}`,
+		`{"mechanism":"gram-wishart","scale":2,"horizon":5,"dim":3,"degrees":5,"delta":0.1}`,
+		`{"mechanism":"gram-wishart","scale":2,"horizon":5,"dim":3,"degrees":9,"delta":1}`,
+		`{"mechanism":"gram-wishart","scale":2,"horizon":5,"dim":0,"degrees":9,"delta":0.1}`,
+		`{"mechanism":"gaussian-vector-tree","sigma":1e999,"horizon":5}`,
 	} {
 		if m, err := privacy.UnmarshalMechanism([]byte(bad)); err == nil {
 			t.Errorf("%s: read as %v", bad, m)
 		}
 	}
-	for _, m := range []privacy.Mechanism{privacy.GramTree{Sigma: math.NaN(), Horizon: 1}, privacy.GramBLT{}, privacy.GramWishart{}, privacy.VectorTree{Scale: 1, Horizon: 1},
-		privacy.GaussianVectorTree{Sigma: 1}, privacy.GramWishart{Scale: 2, Degrees: 5, Dim: 1, Horizon: 1, Delta: 1e-9}} {
+	for _, m := range []privacy.Mechanism{privacy.GramTree{Sigma: math.NaN(), Horizon: 1},
+		privacy.GramBLT{}, privacy.GramWishart{}, privacy.VectorTree{Scale: 1, Horizon: 1},
+		privacy.GaussianVectorTree{Sigma: 1}, privacy.GramWishart{Scale: 2, Degrees: 5, Dim: 1,
+			Horizon: 1, Delta: 1e-9}} {
 		if !m.Loss().Infinite() {
 			t.Errorf("%v costs %v", m, m.Loss())
 		}
@@ -288,8 +312,10 @@ func wishart2(rng *rand.Rand, degrees int) (x, y, z float64) {
 	return x, y, z
 }
 
-// The (ε,Delta) of Wishart noise against the privacy loss itself, by its density, for the worst records and others: δ(ε) = E(1−e^{ε−L})₊, estimated from
-// 2·10⁴ draws, must not be above Delta by more than five standard errors (3e-7 each for normal errors, 16 comparisons); half the degrees must be.
+// The (ε,Delta) of Wishart noise against the privacy loss itself, by its density, for the worst
+// records and others: δ(ε) = E(1−e^{ε−L})₊, estimated from 2·10⁴ draws, must not be above Delta
+// by more than five standard errors (3e-7 each for normal errors, 16 comparisons); half the
+// degrees must be.
 func TestWishartPrice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, c := range []struct {
@@ -321,7 +347,9 @@ func TestWishartPrice(t *testing.T) {
 					loss += l
 					// The bound's own pieces.
 					det := a*d - b*b
-					quad := func(v [2]float64) float64 { return (d*v[0]*v[0] - 2*b*v[0]*v[1] + a*v[1]*v[1]) / det }
+					quad := func(v [2]float64) float64 {
+						return (d*v[0]*v[0] - 2*b*v[0]*v[1] + a*v[1]*v[1]) / det
+					}
 					zz, yy := z[0]*z[0]+z[1]*z[1], y[0]*y[0]+y[1]*y[1]
 					bound := zz/2 - nu/2*math.Log1p(quad(z)) - yy/2 - nu/2*math.Log1p(-quad(y))
 					if l > bound+1e-9 {
@@ -340,7 +368,8 @@ func TestWishartPrice(t *testing.T) {
 		}
 		h := 1 / math.Sqrt2
 		found := false
-		for _, pair := range [][2][2]float64{{{h, h}, {h, -h}}, {{h, h}, {0, 0}}, {{0, 0}, {h, h}}, {{h, h}, {0, h}}, {{0, h}, {h, h}}, {{1, 0}, {0, 1}}, {{0.3, h}, {0.3, -h}}} {
+		for _, pair := range [][2][2]float64{{{h, h}, {h, -h}}, {{h, h}, {0, 0}}, {{0, 0}, {h, h}},
+			{{h, h}, {0, h}}, {{0, h}, {h, h}}, {{1, 0}, {0, 1}}, {{0.3, h}, {0.3, -h}}} {
 			delta, se := estimate(c.degrees, pair[0], pair[1])
 			if delta > c.delta+5*se {
 				t.Errorf("%v: δ(%.3f) is %v ± %v for records %v", m, epsilon, delta, se, pair)
@@ -354,20 +383,23 @@ func TestWishartPrice(t *testing.T) {
 	}
 }
 
-// How many degrees of freedom are enough, against 28·log(4/δ₀)/ε₀² for each of m levels at ε₀ = ε/√(8m log(2/δ)), δ₀ = δ/(2m).
+// How many degrees of freedom are enough, against 28·log(4/δ₀)/ε₀² for each of m levels at ε₀ =
+// ε/√(8m log(2/δ)), δ₀ = δ/(2m).
 func TestWishartDegrees(t *testing.T) {
 	for _, c := range []struct {
 		epsilon float64
 		horizon int
 		degrees int
 		source  float64 // of the theorem, d = 3
-	}{{0.1, 1000, 55831, 5.914e7}, {1, 1000, 588, 5.914e5}, {1, 1_000_000, 1148, 1.2279e6}, {5, 1000, 46, 23656}} {
+	}{{0.1, 1000, 55831, 5.914e7}, {1, 1000, 588, 5.914e5}, {1, 1_000_000, 1148, 1.2279e6},
+		{5, 1000, 46, 23656}} {
 		m, err := privacy.NewGramWishart(privacy.Approx{Epsilon: c.epsilon, Delta: 1e-6}, 3, c.horizon)
 		if err != nil || math.Abs(float64(m.Degrees-c.degrees)) > float64(c.degrees)/500 {
 			t.Errorf("%v: %d degrees, must be %d; %v", c.epsilon, m.Degrees, c.degrees, err)
 		}
 		levels := float64(m.Levels())
-		near(t, "the theorem's", 224*levels/(c.epsilon*c.epsilon)*math.Log(8*levels/1e-6)*math.Log(2/1e-6), c.source, 1e-3)
+		near(t, "the theorem's", 224*levels/(c.epsilon*c.epsilon)*math.Log(8*levels/1e-6)*math.Log(2/1e-6),
+			c.source, 1e-3)
 	}
 }
 
@@ -392,7 +424,8 @@ func TestGramProperties(t *testing.T) {
 		x := rapid.Float64Range(0, 50).Draw(rt, "x")
 		for _, m := range []privacy.GramMechanism{a, privacy.GramTree{Sigma: 3, Horizon: h}} {
 			band, wider := m.Band(d, n, x), m.Band(d, n, x+1)
-			if !(band.Lo <= band.Hi && wider.Lo <= band.Lo && wider.Hi > band.Hi && wider.Cross > band.Cross && band.Cross > 0) {
+			if !(band.Lo <= band.Hi && wider.Lo <= band.Lo && wider.Hi > band.Hi &&
+				wider.Cross > band.Cross && band.Cross > 0) {
 				rt.Errorf("%v after %d: %+v, at x+1 %+v", m, n, band, wider)
 			}
 			if zero := m.Band(d, 0, x); zero != (privacy.Band{Lo: zero.Lo, Hi: 0, Cross: 0}) || zero.Lo != 0 {

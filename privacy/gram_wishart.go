@@ -10,28 +10,35 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// GramWishart is the running Gram matrix of at most Horizon records of vectors in ℝ^Dim through the binary tree, with a Wishart matrix Scale·W on each
-// node, W = Σ gᵢgᵢᵀ of Degrees independent gᵢ ~ N(0,I) (Shariff and Sheffet 2018, §4.2; Sheffet 2019). So noise is positive definite. It is priced as (ε,Delta)-DP
-// only: with a small probability a record shows fully, which no Rényi divergence is finite with. The sources' theorem (Scale 2, and for each node
-// Degrees ≥ d+1+28·log(4/δ₀)/ε₀², composed after) asks for a thousand times the Degrees of the following.
+// GramWishart is the running Gram matrix of at most Horizon records of vectors in ℝ^Dim through the
+// binary tree, with a Wishart matrix Scale·W on each node, W = Σ gᵢgᵢᵀ of Degrees independent gᵢ ~
+// N(0,I) (Shariff and Sheffet 2018, §4.2; Sheffet 2019). So noise is positive definite. It is
+// priced as (ε,Delta)-DP only: with a small probability a record shows fully, which no Rényi
+// divergence is finite with. The sources' theorem (Scale 2, and for each node Degrees ≥
+// d+1+28·log(4/δ₀)/ε₀², composed after) asks for a thousand times the Degrees of the following.
 //
-// The price. Let p = d+1, k = Degrees, ν = k−p−1, b = 2/Scale, W a node's noise over Scale, and z, z' the record and its replacement over √Scale, ‖z‖², ‖z'‖² ≤ b. W has a
-// density in proportion to det(W)^{ν/2}·e^{−tr W/2}. What a node shows is M + zzᵀ + W or M + z'z'ᵀ + W, and seen from the first the log of the ratio of densities is
+// The price. Let p = d+1, k = Degrees, ν = k−p−1, b = 2/Scale, W a node's noise over Scale, and z,
+// z' the record and its replacement over √Scale, ‖z‖², ‖z'‖² ≤ b. W has a density in proportion to
+// det(W)^{ν/2}·e^{−tr W/2}. What a node shows is M + zzᵀ + W or M + z'z'ᵀ + W, and seen from the
+// first the log of the ratio of densities is
 //
 //	L = ½‖z‖² − ½‖z'‖² − (ν/2)·log[ (1 + zᵀW⁻¹z)(1 − z'ᵀW⁻¹z') + (zᵀW⁻¹z')² ],
 //
-// by det(W + zzᵀ − z'z'ᵀ)/det W = (1 + zᵀW⁻¹z)(1 − z'ᵀ(W + zzᵀ)⁻¹z') and Sherman and Morrison, where z'ᵀW⁻¹z' < 1. So L ≤ A + B with
+// by det(W + zzᵀ − z'z'ᵀ)/det W = (1 + zᵀW⁻¹z)(1 − z'ᵀ(W + zzᵀ)⁻¹z') and Sherman and Morrison,
+// where z'ᵀW⁻¹z' < 1. So L ≤ A + B with
 //
 //	A = ½‖z‖² − (ν/2)·log(1 + ‖z‖²/χ),   B = −½‖z'‖² − (ν/2)·log(1 − ‖z'‖²/χ'),
 //
-// where χ = ‖z‖²/zᵀW⁻¹z and χ' likewise are χ² with ν+2 degrees of freedom (Muirhead 1982, Theorem 3.2.12), dependent on each other. A and B are
-// convex in ‖z‖² and 0 at 0, so that E e^{λA} and E e^{λB} over any event of χ' are at most the larger of 1 and what they are at b. Let F be the event that χ' > x in
-// each of the record's m nodes, x > b. By Cauchy and Schwarz
+// where χ = ‖z‖²/zᵀW⁻¹z and χ' likewise are χ² with ν+2 degrees of freedom (Muirhead 1982, Theorem
+// 3.2.12), dependent on each other. A and B are convex in ‖z‖² and 0 at 0, so that E e^{λA} and E
+// e^{λB} over any event of χ' are at most the larger of 1 and what they are at b. Let F be the
+// event that χ' > x in each of the record's m nodes, x > b. By Cauchy and Schwarz
 //
 //	E[e^{λL}; χ' > x] ≤ √(E e^{2λA} · E[e^{2λB}; χ' > x]) = e^{K(λ)}
 //
-// in a node, whatever the nodes before have shown, so that P(ΣL > ε) ≤ m·P(χ' ≤ x) + e^{mK(λ)−λε} for every λ > 0. Where that is at most δ, the tree is
-// (ε,δ)-DP. Loss takes the x at which the former is δ/10, and a λ near the best; the integrals are numerical.
+// in a node, whatever the nodes before have shown, so that P(ΣL > ε) ≤ m·P(χ' ≤ x) + e^{mK(λ)−λε}
+// for every λ > 0. Where that is at most δ, the tree is (ε,δ)-DP. Loss takes the x at which the
+// former is δ/10, and a λ near the best; the integrals are numerical.
 type GramWishart struct {
 	Scale        float64
 	Degrees      int
@@ -52,10 +59,12 @@ const maxDegrees = min(1<<32, math.MaxInt)
 func (m GramWishart) Validate() error {
 	err := treeShape(m.Kind(), "scale", m.Scale, m.Horizon)
 	if m.Dim < 1 || m.Dim > 1<<20 {
-		return errors.Join(err, fmt.Errorf("mechanism %s: dim is %d: it must be from 1 to 2^20", m.Kind(), m.Dim))
+		return errors.Join(err, fmt.Errorf("mechanism %s: dim is %d: it must be from 1 to 2^20",
+			m.Kind(), m.Dim))
 	}
 	if m.Degrees < m.Dim+3 || m.Degrees > maxDegrees {
-		err = errors.Join(err, fmt.Errorf("mechanism %s: degrees is %d: it must be from %d, dim+3, to 2^32", m.Kind(), m.Degrees, m.Dim+3))
+		err = errors.Join(err, fmt.Errorf("mechanism %s: degrees is %d: it must be from %d, "+
+			"dim+3, to 2^32", m.Kind(), m.Degrees, m.Dim+3))
 	}
 	if e := probability("delta", m.Delta); e != nil {
 		err = errors.Join(err, fmt.Errorf("mechanism %s: %w", m.Kind(), e))
@@ -131,13 +140,14 @@ func (m GramWishart) epsilon() float64 {
 	return best * (1 + 1e-6) // for the integrals
 }
 
-// manyFreedom is from where on mathext.GammaIncReg is not asked: its series ends after 2000 terms, and for 2^31 degrees of freedom that is a third of
-// the sum.
+// manyFreedom is from where on mathext.GammaIncReg is not asked: its series ends after 2000 terms,
+// and for 2^31 degrees of freedom that is a third of the sum.
 const manyFreedom = 1e5
 
-// chiSquareBelow is P(χ² ≤ x) of n degrees of freedom or, for many, an upper bound on it that is a few percent too large 5 standard deviations below n. With a = n/2 and
-// y = x/2 < a−1 the density f of Gamma(a) satisfies (log f)' ≥ (a−1)/y − 1 up to y, so that the probability is at most f(y)·y/(a−1−y); and
-// Γ(a) ≥ √(2π/a)·(a/e)^a.
+// chiSquareBelow is P(χ² ≤ x) of n degrees of freedom or, for many, an upper bound on it that is a
+// few percent too large 5 standard deviations below n. With a = n/2 and y = x/2 < a−1 the density f
+// of Gamma(a) satisfies (log f)' ≥ (a−1)/y − 1 up to y, so that the probability is at most
+// f(y)·y/(a−1−y); and Γ(a) ≥ √(2π/a)·(a/e)^a.
 func chiSquareBelow(n, x float64) float64 {
 	if n < manyFreedom {
 		return mathext.GammaIncReg(n/2, x/2)
@@ -150,7 +160,8 @@ func chiSquareBelow(n, x float64) float64 {
 	return min(1, math.Sqrt(a/(2*math.Pi))/(a-1-y)*math.Exp(a*(math.Log1p(u)-u)))
 }
 
-// minFreedom is the least ν+2 that there is a price for: below, the χ² law has an edge at 0 that the integrals do not see well.
+// minFreedom is the least ν+2 that there is a price for: below, the χ² law has an edge at 0 that
+// the integrals do not see well.
 const minFreedom = 10
 
 // wishartLoss is what the price of one node is made of.
@@ -163,19 +174,28 @@ type wishartLoss struct {
 func (w wishartLoss) cumulant(lambda float64) float64 {
 	nu := w.n - 2
 	power := float64(lambda * nu)
-	a := w.integral(0, func(x float64) float64 { return float64(lambda*w.b) - float64(power*math.Log1p(w.b/x)) })
-	b := w.integral(w.from, func(x float64) float64 { return -float64(lambda*w.b) - float64(power*math.Log1p(-w.b/x)) })
+	a := w.integral(0, func(x float64) float64 {
+		return float64(lambda*w.b) - float64(power*math.Log1p(w.b/x))
+	})
+	b := w.integral(w.from, func(x float64) float64 {
+		return -float64(lambda*w.b) - float64(power*math.Log1p(-w.b/x))
+	})
 	return (max(a, 0) + max(b, 0)) / 2
 }
 
-// integral is the logarithm of ∫ e^{g(x)} over the χ² law from this on, by Simpson's rule around where the integrand is large. g is monotone.
+// integral is the logarithm of ∫ e^{g(x)} over the χ² law from this on, by Simpson's rule around
+// where the integrand is large. g is monotone.
 func (w wishartLoss) integral(from float64, g func(float64) float64) float64 {
-	f := func(x float64) float64 { // its density over that at its mode n−2, since they are numbers beyond all digits where n is large
+	// its density over that at its mode n−2, since they are numbers beyond all digits
+	// where n is large
+	f := func(x float64) float64 {
 		u := (x - (w.n - 2)) / (w.n - 2)
 		return float64((w.n/2-1)*(math.Log1p(u)-u)) - w.logNorm + g(x)
 	}
-	// A grid finds where the integrand is more than e^{−45} of its top: all but a share of 1e-15 of the integral.
-	far := 60 * math.Sqrt(2*w.n) // standard deviations; χ is below by as much with probability e^{−1800}
+	// A grid finds where the integrand is more than e^{−45} of its top: all but a share of 1e-15
+	// of the integral.
+	// standard deviations; χ is below by as much with probability e^{−1800}
+	far := 60 * math.Sqrt(2*w.n)
 	lo, hi := max(from, 1e-9*w.n, w.n-far), w.n+far+250
 	const grid = 200
 	step := (hi - lo) / grid
@@ -230,7 +250,8 @@ func NewGramWishart(b Budget, dim, horizon int) (GramWishart, error) {
 		return GramWishart{}, fmt.Errorf("noise of Wishart: %w", err)
 	}
 	m.Delta = approx.Delta
-	// ε falls about as 1/√Degrees, from what normal noise suggests. A thousandth more noise than needed saves time.
+	// ε falls about as 1/√Degrees, from what normal noise suggests. A thousandth more noise than
+	// needed saves time.
 	sigma, err := GaussianSigma(approx)
 	if err != nil {
 		return GramWishart{}, err
@@ -251,7 +272,8 @@ func NewGramWishart(b Budget, dim, horizon int) (GramWishart, error) {
 		next = float64(m.Degrees) * float64(ratio*ratio) * 1.0005
 	}
 	if hi == maxDegrees {
-		return GramWishart{}, fmt.Errorf("noise of Wishart: budget is %v: it asks for 2^32 degrees of freedom", b)
+		return GramWishart{}, fmt.Errorf("noise of Wishart: budget is %v: it asks for 2^32 "+
+			"degrees of freedom", b)
 	}
 	m.Degrees = hi
 	return m, nil
@@ -260,9 +282,10 @@ func NewGramWishart(b Budget, dim, horizon int) (GramWishart, error) {
 // Nodes is how many nodes the sum of the first t records is made of.
 func (m GramWishart) Nodes(t int) int { return bits.OnesCount(uint(t)) }
 
-// Band is that of Scale·XᵀX, where X has n = Nodes·Degrees rows of independent normals: the singular values of its d columns are between √n ± (√d + √(2x)), each
-// bound failing with probability at most e^{−x} (Davidson and Szarek 2001, Theorem II.13). The column is Scale·Xᵀy, with y ~ N(0,I_n) independent
-// of X: given y it is N(0,‖y‖²I_d).
+// Band is that of Scale·XᵀX, where X has n = Nodes·Degrees rows of independent normals: the
+// singular values of its d columns are between √n ± (√d + √(2x)), each bound failing with
+// probability at most e^{−x} (Davidson and Szarek 2001, Theorem II.13). The column is Scale·Xᵀy,
+// with y ~ N(0,I_n) independent of X: given y it is N(0,‖y‖²I_d).
 func (m GramWishart) Band(dim, t int, x float64) Band {
 	nodes := m.Nodes(t)
 	if nodes == 0 {
@@ -270,7 +293,8 @@ func (m GramWishart) Band(dim, t int, x float64) Band {
 	}
 	n, d, u := math.Sqrt(float64(nodes)*float64(m.Degrees)), math.Sqrt(float64(dim)), math.Sqrt(2*x)
 	lo, hi := max(0, n-d-u), n+d+u
-	return Band{Lo: m.Scale * float64(lo*lo), Hi: m.Scale * float64(hi*hi), Cross: m.Scale * float64((n+u)*(d+u))}
+	return Band{Lo: m.Scale * float64(lo*lo), Hi: m.Scale * float64(hi*hi),
+		Cross: m.Scale * float64((n+u)*(d+u))}
 }
 
 func (m GramWishart) entry(e *Entry) {
@@ -278,10 +302,13 @@ func (m GramWishart) entry(e *Entry) {
 }
 
 func (m GramWishart) String() string {
-	return fmt.Sprintf("gram-wishart(scale=%s,degrees=%d,dim=%d,horizon=%d,delta=%s)", number(m.Scale), m.Degrees, m.Dim, m.Horizon, number(m.Delta))
+	return fmt.Sprintf("gram-wishart(scale=%s,degrees=%d,dim=%d,horizon=%d,delta=%s)",
+		number(m.Scale), m.Degrees, m.Dim, m.Horizon, number(m.Delta))
 }
 
-// MarshalJSON writes {"mechanism":"gram-wishart","scale":2,"horizon":1000,"dim":3,"degrees":500,"delta":1e-6}.
+// MarshalJSON writes
+// {"mechanism":"gram-wishart","scale":2,"horizon":1000,"dim":3,"degrees":500,"delta":1e-6}.
 func (m GramWishart) MarshalJSON() ([]byte, error) {
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Scale: &m.Scale, Horizon: &m.Horizon, Dim: &m.Dim, Degrees: &m.Degrees, Delta: &m.Delta})
+	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Scale: &m.Scale, Horizon: &m.Horizon,
+		Dim: &m.Dim, Degrees: &m.Degrees, Delta: &m.Delta})
 }

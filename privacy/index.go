@@ -2,8 +2,9 @@ package privacy
 
 import "math"
 
-// An Index is the condition sum/n + Root/√n + Inv/n > Above on a noisy sum of n rewards, as data: whoever makes releases one after
-// the other can see from them alone when their reader wants to hear of one (policy.Stayer).
+// An Index is the condition sum/n + Root/√n + Inv/n > Above on a noisy sum of n rewards, as data:
+// whoever makes releases one after the other can see from them alone when their reader wants to
+// hear of one (policy.Stayer).
 type Index struct{ Root, Inv, Above float64 }
 
 // Holds says whether the index of this release is above.

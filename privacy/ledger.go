@@ -12,23 +12,27 @@ import (
 // ErrBudget is what a release that would exceed the ledger's cap is refused with.
 var ErrBudget = errors.New("privacy budget exceeded")
 
-// ErrValues is what values that are not finite numbers are refused with. They have been charged: see Ledger.Release.
+// ErrValues is what values that are not finite numbers are refused with. They have been charged:
+// see Ledger.Release.
 var ErrValues = errors.New("released value is not a finite number")
 
-// ErrPrefix is what a running sum is refused with that cannot be the next one of its slot: its number of rewards is beyond the horizon
-// that was paid for, or falls, or stays while the sum changes. Nothing is charged.
+// ErrPrefix is what a running sum is refused with that cannot be the next one of its slot: its
+// number of rewards is beyond the horizon that was paid for, or falls, or stays while the sum
+// changes. Nothing is charged.
 var ErrPrefix = errors.New("no running sum that was paid for")
 
-// A Ledger prices and records releases, and is the only maker of Released values. The package comment says what its total proves and what
-// it rests on. A Ledger is not safe for concurrent use.
+// A Ledger prices and records releases, and is the only maker of Released values. The package
+// comment says what its total proves and what it rests on. A Ledger is not safe for concurrent use.
 type Ledger struct {
 	cap      Budget // nil: none
 	limit    price  // the cap, in its currency
 	over     bool   // what was recorded is over the cap: read from a journal, or noted
 	accounts []account
-	base     int32 // accounts have the numbers base+1, base+2, …: a number never means another mechanism
-	byKey    map[key]int32
-	// cells are the slots 0, 1, 2, … that went through one mechanism only: nearly all. The rest is in mixed.
+	// accounts have the numbers base+1, base+2, …: a number never means another mechanism
+	base  int32
+	byKey map[key]int32
+	// cells are the slots 0, 1, 2, … that went through one mechanism only: nearly all. The
+	// rest is in mixed.
 	cells      []cell
 	mixed      map[int][]cell
 	running    []running            // of the slots that went through one continual mechanism
@@ -54,7 +58,8 @@ type cell struct {
 	n       int
 }
 
-// closed is the n of a slot whose last running sum, and noise, were another process's: a journal does not have them.
+// closed is the n of a slot whose last running sum, and noise, were another process's: a journal
+// does not have them.
 const closed = math.MaxInt
 
 // lost refuses what goes on with such a slot: with other noise it would be another release.
@@ -62,12 +67,14 @@ func (l *Ledger) lost(slot int, at int32) error {
 	if l.last(slot, at).n != closed {
 		return nil
 	}
-	return fmt.Errorf("ledger: release of slot %d through %v: its noise was drawn before the journal was read, and is gone: open a new slot: %w",
+	return fmt.Errorf("ledger: release of slot %d through %v: its noise was drawn before the "+
+		"journal was read, and is gone: open a new slot: %w",
 		slot, l.get(at).mechanism, ErrPrefix)
 }
 
-// A running is the last running sum that a continual mechanism released of a slot. Further ones of at most free rewards need no
-// look, nor do vectors of at most room: nobody keeps a transcript. What pays for the one does not pay for the other.
+// A running is the last running sum that a continual mechanism released of a slot. Further ones of
+// at most free rewards need no look, nor do vectors of at most room: nobody keeps a transcript.
+// What pays for the one does not pay for the other.
 type running struct {
 	account int32
 	n, free int
@@ -114,11 +121,13 @@ const (
 // An Option sets up a ledger.
 type Option func(*Ledger)
 
-// WithCap makes the ledger refuse every release after which a record would have lost more than b, by a share of 1e-9 at most.
-// What is counted is the currency of b, and nothing else: ε, ρ, the Rényi divergence of b's order, μ², or ε and δ. In each the
-// cap holds however releases and mechanisms are chosen in the light of earlier releases (filter.go has the theorem). What has no
-// price in that currency is refused, by name: so is Gaussian noise under a cap in (ε,δ), which GDPWithin and ZCDPWithin
-// translate. With an invalid b everything is refused, and so it is with nil, a pointer to a budget, or a type that embeds one.
+// WithCap makes the ledger refuse every release after which a record would have lost more than b,
+// by a share of 1e-9 at most. What is counted is the currency of b, and nothing else: ε, ρ, the
+// Rényi divergence of b's order, μ², or ε and δ. In each the cap holds however releases and
+// mechanisms are chosen in the light of earlier releases (filter.go has the theorem). What has no
+// price in that currency is refused, by name: so is Gaussian noise under a cap in (ε,δ), which
+// GDPWithin and ZCDPWithin translate. With an invalid b everything is refused, and so it is with
+// nil, a pointer to a budget, or a type that embeds one.
 func WithCap(b Budget) Option {
 	b = plain(b)
 	return func(l *Ledger) {
@@ -129,10 +138,12 @@ func WithCap(b Budget) Option {
 	}
 }
 
-// Covering says what is made of the releases and published, where that is more than the next action: see Ledger.Covers.
+// Covering says what is made of the releases and published, where that is more than the next
+// action: see Ledger.Covers.
 func Covering(what string) Option { return func(l *Ledger) { l.covers = what } }
 
-// Covers is what the total protects a reward in: the releases and, since it is computed from them alone, all of this. Post-processing costs nothing.
+// Covers is what the total protects a reward in: the releases and, since it is computed from them
+// alone, all of this. Post-processing costs nothing.
 func (l *Ledger) Covers() string {
 	if l.covers == "" {
 		return "the releases and all that is computed from them"
@@ -157,9 +168,9 @@ func (l *Ledger) Cap() Budget {
 	return l.cap
 }
 
-// Guarantee is what a record loses at most, whatever is released and however it is chosen: that of the cap in its currency, and
-// converted from it in the others. Without a cap it is infinite: Total is what was spent, and its conversion to (ε,δ) is proved
-// for mechanisms that were fixed in advance.
+// Guarantee is what a record loses at most, whatever is released and however it is chosen: that of
+// the cap in its currency, and converted from it in the others. Without a cap it is infinite: Total
+// is what was spent, and its conversion to (ε,δ) is proved for mechanisms that were fixed in advance.
 func (l *Ledger) Guarantee() Loss {
 	if l.cap == nil || l.over {
 		return InfiniteLoss()
@@ -167,13 +178,15 @@ func (l *Ledger) Guarantee() Loss {
 	return LossOf(l.cap)
 }
 
-// Release charges m to the slot and seals the values that were released from it. Every sum of v counts as a release of this slot, and a
-// one-shot mechanism is charged for each; a continual one is charged once a slot, and whatever it releases of the slot later is free,
-// because its noise belongs to the slot. A mechanism that is nil, invalid or not of this package costs ∞.
+// Release charges m to the slot and seals the values that were released from it. Every sum of v
+// counts as a release of this slot, and a one-shot mechanism is charged for each; a continual one
+// is charged once a slot, and whatever it releases of the slot later is free, because its noise
+// belongs to the slot. A mechanism that is nil, invalid or not of this package costs ∞.
 //
-// A release that would exceed the cap is refused with ErrBudget, and one with nothing in it or of a negative slot with another error;
-// neither is recorded. Values that are not finite are refused with ErrValues and stay charged: the curator has drawn the noise, the refusal tells
-// something about the draw, and drawing again would be another release.
+// A release that would exceed the cap is refused with ErrBudget, and one with nothing in it or of a
+// negative slot with another error; neither is recorded. Values that are not finite are refused
+// with ErrValues and stay charged: the curator has drawn the noise, the refusal tells something
+// about the draw, and drawing again would be another release.
 func (l *Ledger) Release(slot int, m Mechanism, v *Values) (Released, error) {
 	a := Account{l, l.find(m)}
 	if slot >= len(l.running) { // nothing continual has been released of it
@@ -184,8 +197,9 @@ func (l *Ledger) Release(slot int, m Mechanism, v *Values) (Released, error) {
 
 var errStale = errors.New("ledger: the account was opened before a Reset: open it again")
 
-// An Account releases through one mechanism: Ledger.Release for loops that run millions of times. It stays good after a Reset,
-// unless the ledger had so many mechanisms that Reset let them go: then Release is an error.
+// An Account releases through one mechanism: Ledger.Release for loops that run millions of times.
+// It stays good after a Reset, unless the ledger had so many mechanisms that Reset let them go:
+// then Release is an error.
 type Account struct {
 	l  *Ledger
 	at int32
@@ -242,8 +256,9 @@ func (a Account) release(slot int, v *Values) (Released, error) {
 	return Released{v}, nil
 }
 
-// ReleaseAll charges m to each of the slots and seals the values: sum i was released from slots[i]. If the cap refuses one, none is recorded.
-// Of a Sparse only what is new is charged: the sums, and the questions of a slot about which none was asked.
+// ReleaseAll charges m to each of the slots and seals the values: sum i was released from slots[i].
+// If the cap refuses one, none is recorded. Of a Sparse only what is new is charged: the sums, and
+// the questions of a slot about which none was asked.
 func (l *Ledger) ReleaseAll(slots []int, m Mechanism, v *Values) (Released, error) {
 	return l.releaseAll(slots, m, v, l.transcript != nil)
 }
@@ -253,7 +268,8 @@ func (l *Ledger) releaseAll(slots []int, m Mechanism, v *Values, write bool) (Re
 		return Released{}, malformed(v)
 	}
 	if len(slots) != len(v.Sum) {
-		return Released{}, fmt.Errorf("ledger: %d slots for %d sums: there must be one slot for each sum", len(slots), len(v.Sum))
+		return Released{}, fmt.Errorf("ledger: %d slots for %d sums: there must be one slot for "+
+			"each sum", len(slots), len(v.Sum))
 	}
 	at := l.find(m)
 	if l.follow(slots, at, v) {
@@ -299,9 +315,10 @@ func (l *Ledger) releaseAll(slots []int, m Mechanism, v *Values, write bool) (Re
 	return Released{v}, nil
 }
 
-// grows says whether sum i of v can be the slot's next running sum: one more reward at least than the last one, which may be the
-// one before it in v, and no more than the horizon that was paid for; or the last one again. A continual mechanism is charged once
-// for every prefix of the slot: each prefix has one sum, whose noise is drawn once.
+// grows says whether sum i of v can be the slot's next running sum: one more reward at least than
+// the last one, which may be the one before it in v, and no more than the horizon that was paid
+// for; or the last one again. A continual mechanism is charged once for every prefix of the slot:
+// each prefix has one sum, whose noise is drawn once.
 func (l *Ledger) grows(slot int, at int32, v *Values, i int, same func(j int) bool) error {
 	m := l.get(at)
 	if m.most == 0 {
@@ -319,12 +336,15 @@ func (l *Ledger) grows(slot int, at int32, v *Values, i int, same func(j int) bo
 	}
 	switch n := v.N[i]; {
 	case n < 1 || n > m.most:
-		return fmt.Errorf("ledger: release of slot %d through %v: sum %d is of %d rewards: it must be of 1 to %d: %w", slot, m.mechanism, i, n, m.most, ErrPrefix)
+		return fmt.Errorf("ledger: release of slot %d through %v: sum %d is of %d rewards: it "+
+			"must be of 1 to %d: %w", slot, m.mechanism, i, n, m.most, ErrPrefix)
 	case n < last:
-		return fmt.Errorf("ledger: release of slot %d through %v: sum %d is of %d rewards: it must be of %d at least, those of the sum before: %w",
+		return fmt.Errorf("ledger: release of slot %d through %v: sum %d is of %d rewards: it "+
+			"must be of %d at least, those of the sum before: %w",
 			slot, m.mechanism, i, n, last, ErrPrefix)
 	case n == last && v.Sum[i] != sum && (v.Sum[i] == v.Sum[i] || sum == sum):
-		return fmt.Errorf("ledger: release of slot %d through %v: sum %d is another one of the same %d rewards: its noise is drawn once: %w",
+		return fmt.Errorf("ledger: release of slot %d through %v: sum %d is another one of the "+
+			"same %d rewards: its noise is drawn once: %w",
 			slot, m.mechanism, i, n, ErrPrefix)
 	}
 	return nil
@@ -351,8 +371,8 @@ func (l *Ledger) run(slot int, at int32, v *Values) error {
 	return nil
 }
 
-// follow is the usual case of a continual mechanism: running sums of more rewards than those before, which are paid for. It is
-// false, and takes none, if any of them needs a look.
+// follow is the usual case of a continual mechanism: running sums of more rewards than those
+// before, which are paid for. It is false, and takes none, if any of them needs a look.
 func (l *Ledger) follow(slots []int, at int32, v *Values) bool {
 	before := -1
 	for i, s := range slots {
@@ -406,8 +426,9 @@ func (l *Ledger) other(slot int, r running) {
 	l.others[[2]int64{int64(slot), int64(r.account)}] = r
 }
 
-// Allow is nil if ReleaseAll of one release of each of the slots through m would stay within the cap, and otherwise the error, matching ErrBudget, that it
-// would be refused with. It charges nothing. It is for those who have to know before others see what they send.
+// Allow is nil if ReleaseAll of one release of each of the slots through m would stay within the
+// cap, and otherwise the error, matching ErrBudget, that it would be refused with. It charges
+// nothing. It is for those who have to know before others see what they send.
 func (l *Ledger) Allow(slots []int, m Mechanism) error {
 	for _, s := range slots {
 		if s < 0 {
@@ -420,8 +441,9 @@ func (l *Ledger) Allow(slots []int, m Mechanism) error {
 	return l.allowAll(slots, l.find(m))
 }
 
-// Record charges m to the slot for an event that is to come and releases no values here: something to be published elsewhere. One
-// that would exceed the cap is refused with ErrBudget, is not recorded, and must not happen; for what has happened there is Note.
+// Record charges m to the slot for an event that is to come and releases no values here: something
+// to be published elsewhere. One that would exceed the cap is refused with ErrBudget, is not
+// recorded, and must not happen; for what has happened there is Note.
 func (l *Ledger) Record(slot int, m Mechanism) error {
 	at := l.account(m)
 	if err := l.allow(slot, at, 1); err != nil {
@@ -431,8 +453,9 @@ func (l *Ledger) Record(slot int, m Mechanism) error {
 	return nil
 }
 
-// Note is Record of what has happened already, by somebody else's doing or before there was a ledger: it is recorded whatever the
-// cap. Beyond the cap the error matches ErrBudget, and nothing more is admitted.
+// Note is Record of what has happened already, by somebody else's doing or before there was a
+// ledger: it is recorded whatever the cap. Beyond the cap the error matches ErrBudget, and nothing
+// more is admitted.
 func (l *Ledger) Note(slot int, m Mechanism) error {
 	err := l.Record(slot, m)
 	if errors.Is(err, ErrBudget) {
@@ -445,8 +468,8 @@ func (l *Ledger) Note(slot int, m Mechanism) error {
 	return err
 }
 
-// WouldExceed says whether a ledger with the cap limit and these entries would refuse one more release of the slot through m. An
-// invalid limit, or nil, is always exceeded; None never.
+// WouldExceed says whether a ledger with the cap limit and these entries would refuse one more
+// release of the slot through m. An invalid limit, or nil, is always exceeded; None never.
 func (l *Ledger) WouldExceed(slot int, m Mechanism, limit Budget) bool {
 	if limit = plain(limit); slot < 0 {
 		return true
@@ -455,7 +478,8 @@ func (l *Ledger) WouldExceed(slot int, m Mechanism, limit Budget) bool {
 		return false
 	}
 	at := l.account(m)
-	other := Ledger{cap: limit, limit: limitOf(limit), base: l.base, accounts: slices.Clone(l.accounts), cells: l.cells, mixed: l.mixed}
+	other := Ledger{cap: limit, limit: limitOf(limit), base: l.base,
+		accounts: slices.Clone(l.accounts), cells: l.cells, mixed: l.mixed}
 	for i := range other.accounts {
 		other.accounts[i].price = nil // is in l's currency
 	}
@@ -482,7 +506,8 @@ func (l *Ledger) Total() Loss {
 // Slot is what a record of this slot has lost.
 func (l *Ledger) Slot(slot int) Loss { return l.sum(l.slot(slot)) }
 
-// Reset forgets everything but the cap, for the next run of a simulation. The rewards of the next run must be new ones.
+// Reset forgets everything but the cap, for the next run of a simulation. The rewards of the next
+// run must be new ones.
 func (l *Ledger) Reset() {
 	l.cells = l.cells[:0]
 	clear(l.mixed)
@@ -504,22 +529,28 @@ type Entry struct {
 	Slot        int
 	Mechanism   Mechanism
 	Sensitivity float64 // of what is released to one record, in the Norm; +Inf if unknown
-	Scale       float64 // of the noise: b of Lap(b), σ of N(0,σ²), on each node of a tree, of the query of questions; 0 if exact or unknown
-	// Norm is what a vector's Sensitivity is measured in: "ℓ1", "ℓ2", "Frobenius", or "V⁺", which is √(xᵀV⁺x) with V in Matrix. It is empty for a single sum.
+	// of the noise: b of Lap(b), σ of N(0,σ²), on each node of a tree, of the query of questions; 0
+	// if exact or unknown
+	Scale float64
+	// Norm is what a vector's Sensitivity is measured in: "ℓ1", "ℓ2", "Frobenius", or "V⁺", which
+	// is √(xᵀV⁺x) with V in Matrix. It is empty for a single sum.
 	Norm   string
 	Matrix [][]float64 // nil where the norm has no matrix
-	// Protects says what a record is and what is kept from whom, where that is not the usual: one reward, replaced by another, from everybody.
+	// Protects says what a record is and what is kept from whom, where that is not the usual: one
+	// reward, replaced by another, from everybody.
 	Protects string
 	Releases int
 	Loss     Loss // of all of them
 }
 
-// Entries lists what was recorded by slot, and within a slot in the order of the mechanisms' first use.
+// Entries lists what was recorded by slot, and within a slot in the order of the
+// mechanisms' first use.
 func (l *Ledger) Entries() []Entry {
 	var out []Entry
 	add := func(slot int, c cell) {
 		a := l.get(c.account)
-		e := Entry{Slot: slot, Mechanism: a.mechanism, Sensitivity: 1, Releases: c.n, Loss: a.cost().Times(a.charged(c.n))}
+		e := Entry{Slot: slot, Mechanism: a.mechanism, Sensitivity: 1, Releases: c.n,
+			Loss: a.cost().Times(a.charged(c.n))}
 		switch m := a.mechanism.(type) {
 		case Laplace:
 			e.Scale = m.Scale
@@ -603,8 +634,9 @@ func (l *Ledger) find(m Mechanism) int32 {
 	return l.account(ofSum(m))
 }
 
-// account finds or opens the account of m. What cannot be priced becomes Unknown: a mechanism of another package (its Loss would be a promise),
-// a pointer (it may change later), nil, or parameters that are no noise.
+// account finds or opens the account of m. What cannot be priced becomes Unknown: a mechanism of
+// another package (its Loss would be a promise), a pointer (it may change later), nil, or
+// parameters that are no noise.
 func (l *Ledger) account(m Mechanism) int32 {
 	var k key
 	switch v := m.(type) {
@@ -618,7 +650,8 @@ func (l *Ledger) account(m Mechanism) int32 {
 		k = key{kind: kindTree, scale: math.Float64bits(v.Scale), horizon: v.Horizon}
 	case Hybrid:
 		k = key{kind: kindHybrid, scale: math.Float64bits(v.Scale)}
-	case Questions, Sparse, KAry, SquareRoot, BLT, Elliptic, Sums, VectorGaussian, GramTree, GramBLT, GramWishart, VectorTree, GaussianVectorTree,
+	case Questions, Sparse, KAry, SquareRoot, BLT, Elliptic, Sums, VectorGaussian, GramTree,
+		GramBLT, GramWishart, VectorTree, GaussianVectorTree,
 		Aggregated, ShuffledCount, SplitMix, Clones:
 		k = key{kind: kindOther, other: v}
 		if v.Validate() != nil {
@@ -640,14 +673,15 @@ func (l *Ledger) account(m Mechanism) int32 {
 	if l.byKey == nil {
 		l.byKey = map[key]int32{}
 	}
-	l.accounts = append(l.accounts, account{mechanism: m, continual: m.Continual(), most: longest(m), noSum: ofSum(m).Kind() != m.Kind(), laplace: isLaplace(m)})
+	l.accounts = append(l.accounts, account{mechanism: m, continual: m.Continual(),
+		most: longest(m), noSum: ofSum(m).Kind() != m.Kind(), laplace: isLaplace(m)})
 	at := l.base + int32(len(l.accounts))
 	l.byKey[k] = at
 	return at
 }
 
-// isLaplace says that the mechanism's law is Laplace's, continuous or discrete. Polya noise of as many users as were promised is, but who
-// answers is not the mechanism's to say.
+// isLaplace says that the mechanism's law is Laplace's, continuous or discrete. Polya noise of as
+// many users as were promised is, but who answers is not the mechanism's to say.
 func isLaplace(m Mechanism) bool {
 	switch m := m.(type) {
 	case Laplace, Sparse:
@@ -658,7 +692,8 @@ func isLaplace(m Mechanism) bool {
 	return false
 }
 
-// longest is how many rewards a running sum of a slot may have, 0 where it does not matter: what costs ∞ anyway, or releases none.
+// longest is how many rewards a running sum of a slot may have, 0 where it does not matter: what
+// costs ∞ anyway, or releases none.
 func longest(m Mechanism) int {
 	switch m := m.(type) {
 	case Tree:
@@ -788,7 +823,8 @@ func (l *Ledger) sum(cells []cell) Loss {
 	return t
 }
 
-// allow is nil if there is such a slot and n more releases of it leave the slot within the cap. Other slots are within it already.
+// allow is nil if there is such a slot and n more releases of it leave the slot within the cap.
+// Other slots are within it already.
 func (l *Ledger) allow(slot int, at int32, n int) error {
 	if slot < 0 {
 		return negative(slot)
@@ -824,12 +860,15 @@ func (l *Ledger) allowAll(slots []int, at int32) error {
 func (l *Ledger) refuse(slot int, at int32) error {
 	m := l.get(at).mechanism
 	if err := l.cap.Validate(); err != nil {
-		return fmt.Errorf("ledger: release of slot %d through %v: the cap is no budget: %w: %w", slot, m, err, ErrBudget)
+		return fmt.Errorf("ledger: release of slot %d through %v: the cap is no budget: %w: %w",
+			slot, m, err, ErrBudget)
 	}
 	if p := l.in(at); !(p.x <= math.MaxFloat64) || p.delta >= 1 {
-		return fmt.Errorf("ledger: release of slot %d through %v: the cap is %v: %s: %w", slot, m, l.cap, unpriced(m, l.cap), ErrBudget)
+		return fmt.Errorf("ledger: release of slot %d through %v: the cap is %v: %s: %w", slot, m,
+			l.cap, unpriced(m, l.cap), ErrBudget)
 	}
-	return fmt.Errorf("ledger: release of slot %d through %v: after a loss of %v the cap is %v: %w", slot, m, l.Total(), l.cap, ErrBudget)
+	return fmt.Errorf("ledger: release of slot %d through %v: after a loss of %v the cap is %v: %w",
+		slot, m, l.Total(), l.cap, ErrBudget)
 }
 
 // in is the price of one charge of the account in the cap's currency.
@@ -921,25 +960,29 @@ func (l *Ledger) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes into a new ledger, whose options stay: its cap, its transcript, what it covers. A
-// ledger without a cap takes the journal's. In one that has a cap, a journal is refused that has none, counts another currency, or
-// allowed less: the cap was promised to those whose records were spent. So is one for a ledger that has entries, which would be
+// UnmarshalJSON reads what MarshalJSON writes into a new ledger, whose options stay: its cap, its
+// transcript, what it covers. A ledger without a cap takes the journal's. In one that has a cap, a
+// journal is refused that has none, counts another currency, or allowed less: the cap was promised
+// to those whose records were spent. So is one for a ledger that has entries, which would be
 // forgotten. These errors match ErrJournal, and leave the ledger as it was.
 //
-// A slot of a continual mechanism is not gone on with: its noise, and the last sum that it is in, were another process's. Nor is a
-// threshold that was asked about. That is refused with ErrPrefix; a transcript has what it takes (Restore).
+// A slot of a continual mechanism is not gone on with: its noise, and the last sum that it is in,
+// were another process's. Nor is a threshold that was asked about. That is refused with ErrPrefix;
+// a transcript has what it takes (Restore).
 //
-// Prices are computed anew, and mechanisms that this version does not know cost ∞. What was released stays recorded even if it
-// exceeds the cap; then nothing more is admitted.
+// Prices are computed anew, and mechanisms that this version does not know cost ∞. What was
+// released stays recorded even if it exceeds the cap; then nothing more is admitted.
 func (l *Ledger) UnmarshalJSON(data []byte) error {
 	var in ledgerJSON
 	if err := strict(data, &in); err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
 	if len(l.cells) > 0 || len(l.mixed) > 0 {
-		return fmt.Errorf("ledger: it has entries already, which the journal would replace: read it into a new one: %w", ErrJournal)
+		return fmt.Errorf("ledger: it has entries already, which the journal would replace: read "+
+			"it into a new one: %w", ErrJournal)
 	}
-	fresh := Ledger{base: l.base + int32(len(l.accounts)), cap: l.cap, limit: l.limit, transcript: l.transcript, covers: l.covers}
+	fresh := Ledger{base: l.base + int32(len(l.accounts)), cap: l.cap, limit: l.limit,
+		transcript: l.transcript, covers: l.covers}
 	var promised Budget = None{}
 	if in.Cap != nil {
 		var err error
@@ -977,10 +1020,12 @@ func (l *Ledger) UnmarshalJSON(data []byte) error {
 // keeps says whether a journal with this cap may be read into the ledger, which has one.
 func (l *Ledger) keeps(promised Budget) error {
 	if _, none := promised.(None); none {
-		return fmt.Errorf("ledger: the journal has no cap and the ledger's is %v: it is not this ledger's: %w", l.cap, ErrJournal)
+		return fmt.Errorf("ledger: the journal has no cap and the ledger's is %v: it is not this "+
+			"ledger's: %w", l.cap, ErrJournal)
 	}
 	if !sameCurrency(promised, l.cap) || !l.limit.within(limitOf(promised)) {
-		return fmt.Errorf("ledger: the journal's cap is %v and the ledger's is %v: it must be the same, or a smaller one in the same currency: %w",
+		return fmt.Errorf("ledger: the journal's cap is %v and the ledger's is %v: it must be "+
+			"the same, or a smaller one in the same currency: %w",
 			promised, l.cap, ErrJournal)
 	}
 	return nil

@@ -84,7 +84,8 @@ func TestBrokenTwins(t *testing.T) {
 	})
 	near(t, "a slot released again, with noise drawn again", twice, 0.5, 0)
 	counted := total(func(l *privacy.Ledger) { // a reward in two sums that come out together
-		if _, err := l.ReleaseAll([]int{0, 1, 0}, m, &privacy.Values{N: make([]int, 3), Sum: make([]float64, 3)}); err != nil {
+		if _, err := l.ReleaseAll([]int{0, 1, 0}, m,
+			&privacy.Values{N: make([]int, 3), Sum: make([]float64, 3)}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -109,7 +110,8 @@ func TestBrokenTwins(t *testing.T) {
 		}
 	})
 	near(t, "a tree's running sums cost once", running, 0.25, 0)
-	regrown := total(func(l *privacy.Ledger) { // nodes drawn again: another tree on the same rewards
+	// nodes drawn again: another tree on the same rewards
+	regrown := total(func(l *privacy.Ledger) {
 		release(t, l, 0, tree)
 		release(t, l, 0, privacy.Tree{Scale: 16, Horizon: 9})
 	})
@@ -126,8 +128,10 @@ type odd struct {
 }
 
 func TestWhatCannotBePricedCostsInfinity(t *testing.T) {
-	for _, m := range []privacy.Mechanism{nil, liar{privacy.Laplace{Scale: 1e9}}, odd{Laplace: privacy.Laplace{Scale: 1e9}}, &privacy.Laplace{Scale: 1e9},
-		(*privacy.Laplace)(nil), privacy.Unknown{Name: "x"}, privacy.Laplace{Scale: math.NaN()}, privacy.Tree{Scale: 1}, privacy.Gaussian{Sigma: math.Inf(1)},
+	for _, m := range []privacy.Mechanism{nil, liar{privacy.Laplace{Scale: 1e9}},
+		odd{Laplace: privacy.Laplace{Scale: 1e9}}, &privacy.Laplace{Scale: 1e9},
+		(*privacy.Laplace)(nil), privacy.Unknown{Name: "x"}, privacy.Laplace{Scale: math.NaN()},
+		privacy.Tree{Scale: 1}, privacy.Gaussian{Sigma: math.Inf(1)},
 		privacy.Exact{}, privacy.Laplace{}} {
 		l := privacy.NewLedger()
 		release(t, l, 0, privacy.Laplace{Scale: 1})
@@ -161,9 +165,11 @@ func TestBadReleases(t *testing.T) {
 	l := privacy.NewLedger()
 	m := privacy.Laplace{Scale: 1}
 	for what, f := range map[string]func() (privacy.Released, error){
-		"no values":        func() (privacy.Released, error) { return l.Release(0, m, nil) },
-		"no sums":          func() (privacy.Released, error) { return l.Release(0, m, &privacy.Values{}) },
-		"a count too few":  func() (privacy.Released, error) { return l.Release(0, m, &privacy.Values{Sum: []float64{1}}) },
+		"no values": func() (privacy.Released, error) { return l.Release(0, m, nil) },
+		"no sums":   func() (privacy.Released, error) { return l.Release(0, m, &privacy.Values{}) },
+		"a count too few": func() (privacy.Released, error) {
+			return l.Release(0, m, &privacy.Values{Sum: []float64{1}})
+		},
 		"a negative slot":  func() (privacy.Released, error) { return l.Release(-1, m, one()) },
 		"two slots":        func() (privacy.Released, error) { return l.ReleaseAll([]int{0, 1}, m, one()) },
 		"no slots":         func() (privacy.Released, error) { return l.ReleaseAll(nil, m, one()) },
@@ -183,11 +189,14 @@ func TestBadReleases(t *testing.T) {
 		for _, m := range []privacy.Mechanism{m, privacy.Tree{Scale: 1, Horizon: 1}} {
 			l := privacy.NewLedger()
 			for range 2 {
-				if r, err := l.Release(i, m, &privacy.Values{N: []int{1}, Sum: []float64{x}}); !errors.Is(err, privacy.ErrValues) || r.Len() != 0 {
+				if r, err := l.Release(i, m, &privacy.Values{N: []int{1},
+					Sum: []float64{x}}); !errors.Is(err, privacy.ErrValues) || r.Len() != 0 {
 					t.Errorf("%v: %v, %v", x, r, err)
 				}
 			}
-			if r, err := l.ReleaseAll([]int{9, 10}, m, &privacy.Values{N: []int{1, 1}, Sum: []float64{0, x}}); !errors.Is(err, privacy.ErrValues) || r.Len() != 0 {
+			if r, err := l.ReleaseAll([]int{9, 10}, m,
+				&privacy.Values{N: []int{1, 1}, Sum: []float64{0, x}}); !errors.Is(err,
+				privacy.ErrValues) || r.Len() != 0 {
 				t.Errorf("%v: %v, %v", x, r, err)
 			}
 			if n := len(l.Entries()); n != 3 || l.Slot(i).Pure() < 1 {
@@ -207,17 +216,21 @@ func TestCap(t *testing.T) {
 		if !errors.Is(err, privacy.ErrBudget) || r.Len() != 0 {
 			t.Fatalf("slots %v: %v, %v", slots, r, err)
 		}
-		if !slices.EqualFunc(before, l.Entries(), func(a, b privacy.Entry) bool { return a.Slot == b.Slot && a.Releases == b.Releases }) {
+		if !slices.EqualFunc(before, l.Entries(), func(a, b privacy.Entry) bool {
+			return a.Slot == b.Slot && a.Releases == b.Releases
+		}) {
 			t.Fatalf("slots %v: the refused release was recorded", slots)
 		}
 	}
 	refused(0, 1, 0, 0) // three of slot 0
 	release(t, l, 0, m)
 	refused(1, 2, 0, 0)
-	if l.WouldExceed(0, m, privacy.Pure{Epsilon: 1}) || !l.WouldExceed(0, m, privacy.Pure{Epsilon: 0.9}) || l.WouldExceed(0, privacy.Exact{}, privacy.None{}) {
+	if l.WouldExceed(0, m, privacy.Pure{Epsilon: 1}) ||
+		!l.WouldExceed(0, m, privacy.Pure{Epsilon: 0.9}) || l.WouldExceed(0, privacy.Exact{}, privacy.None{}) {
 		t.Error("WouldExceed is wrong")
 	}
-	if !l.WouldExceed(0, m, nil) || !l.WouldExceed(0, m, privacy.Pure{}) || !l.WouldExceed(-1, m, privacy.Pure{Epsilon: 9}) {
+	if !l.WouldExceed(0, m, nil) || !l.WouldExceed(0, m, privacy.Pure{}) ||
+		!l.WouldExceed(-1, m, privacy.Pure{Epsilon: 9}) {
 		t.Error("WouldExceed accepts nonsense")
 	}
 	release(t, l, 0, tree)
@@ -250,16 +263,19 @@ func TestCap(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := privacy.NewLedger(privacy.WithCap(b)).Release(3, privacy.Gaussian{Sigma: sigma}, one()); err != nil {
+		if _, err := privacy.NewLedger(privacy.WithCap(b)).Release(3,
+			privacy.Gaussian{Sigma: sigma}, one()); err != nil {
 			t.Fatal(err)
 		}
 	})
 	for _, b := range []privacy.Budget{privacy.Pure{}, privacy.Approx{Epsilon: 1, Delta: 2}} {
-		if _, err := privacy.NewLedger(privacy.WithCap(b)).Release(0, privacy.Laplace{Scale: 1e9}, one()); !errors.Is(err, privacy.ErrBudget) {
+		if _, err := privacy.NewLedger(privacy.WithCap(b)).Release(0, privacy.Laplace{Scale: 1e9},
+			one()); !errors.Is(err, privacy.ErrBudget) {
 			t.Errorf("cap %v: %v", b, err)
 		}
 	}
-	if _, err := privacy.NewLedger(privacy.WithCap(privacy.None{})).Release(0, privacy.Exact{}, one()); err != nil {
+	if _, err := privacy.NewLedger(privacy.WithCap(privacy.None{})).Release(0, privacy.Exact{},
+		one()); err != nil {
 		t.Error(err)
 	}
 }
@@ -285,13 +301,15 @@ func (m *model) total() (total, sum privacy.Loss, largest float64) {
 }
 
 func TestLedgerAgainstModel(t *testing.T) {
-	for _, limit := range []privacy.Budget{privacy.None{}, privacy.Pure{Epsilon: 3}, privacy.Approx{Epsilon: 4, Delta: 1e-5},
+	for _, limit := range []privacy.Budget{privacy.None{}, privacy.Pure{Epsilon: 3},
+		privacy.Approx{Epsilon: 4, Delta: 1e-5},
 		privacy.ZCDP{Rho: 1}, privacy.GDP{Mu: 2}, privacy.Renyi{Alpha: 6.5, Epsilon: 4}} {
 		t.Run(limit.String(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				l, ref := privacy.NewLedger(privacy.WithCap(limit)), &model{map[int][]privacy.Mechanism{}}
 				kinds := rapid.SliceOfN(anyMechanism(), 1, 3).Draw(t, "mechanisms")
-				anySlot := rapid.OneOf(rapid.IntRange(0, 6), rapid.SampledFrom([]int{40, 70, 100, 3000, min(1<<40, math.MaxInt), math.MaxInt}))
+				anySlot := rapid.OneOf(rapid.IntRange(0, 6),
+					rapid.SampledFrom([]int{40, 70, 100, 3000, min(1<<40, math.MaxInt), math.MaxInt}))
 				for range rapid.IntRange(0, 30).Draw(t, "steps") {
 					m := rapid.SampledFrom(kinds).Draw(t, "mechanism")
 					at := rapid.SliceOfN(anySlot, 1, 3).Draw(t, "slots")
@@ -380,7 +398,8 @@ func TestEntries(t *testing.T) {
 	for _, e := range l.Entries() {
 		got = append(got, fmt.Sprint(e.Slot, e.Mechanism, e.Sensitivity, e.Scale, e.Releases, e.Loss))
 	}
-	want := []string{"0 gaussian(sigma=3) 1 3 1 rho=0.05555555555555556", "0 laplace(scale=5) 1 5 1 epsilon=0.2",
+	want := []string{"0 gaussian(sigma=3) 1 3 1 rho=0.05555555555555556",
+		"0 laplace(scale=5) 1 5 1 epsilon=0.2",
 		"1 tree(scale=4,horizon=100) 1 4 2 epsilon=1.75", `2 unknown("x") +Inf 0 1 none`}
 	if !slices.Equal(got, want) {
 		t.Errorf("entries are\n%q\nwant\n%q", got, want)
@@ -402,9 +421,12 @@ func TestAJournalOverItsCapStaysAsItIs(t *testing.T) {
 }
 
 func TestBadJournals(t *testing.T) {
-	for _, s := range []string{``, `[]`, `{"x":1}`, `{"cap":{"epsilon":-1}}`, `{"cap":3}`, `{"entries":[{"slot":-1,"mechanism":{"mechanism":"exact"},"releases":1}]}`,
-		`{"entries":[{"slot":0,"mechanism":{"mechanism":"exact"},"releases":0}]}`, `{"entries":[{"slot":0,"releases":1}]}`,
-		`{"entries":[{"slot":0,"mechanism":{"mechanism":"laplace"},"releases":1}]}`, `{"entries":[{"slot":0,"mechanism":null,"releases":1}]}`,
+	for _, s := range []string{``, `[]`, `{"x":1}`, `{"cap":{"epsilon":-1}}`, `{"cap":3}`,
+		`{"entries":[{"slot":-1,"mechanism":{"mechanism":"exact"},"releases":1}]}`,
+		`{"entries":[{"slot":0,"mechanism":{"mechanism":"exact"},"releases":0}]}`,
+		`{"entries":[{"slot":0,"releases":1}]}`,
+		`{"entries":[{"slot":0,"mechanism":{"mechanism":"laplace"},"releases":1}]}`,
+		`{"entries":[{"slot":0,"mechanism":null,"releases":1}]}`,
 		`{"entries":[{"slot":1.5,"mechanism":{"mechanism":"exact"},"releases":1}]}`} {
 		l := privacy.NewLedger()
 		if err := json.Unmarshal([]byte(s), l); err == nil {
@@ -429,7 +451,8 @@ func FuzzUnmarshalLedger(f *testing.F) {
 		if err := json.Unmarshal(journal, &back); err != nil {
 			t.Fatalf("%s became %s: %v", data, journal, err)
 		}
-		if a, b := l.Total(), back.Total(); a.Pure() != b.Pure() || a.ZCDP() != b.ZCDP() || a.Infinite() != b.Infinite() {
+		if a, b := l.Total(), back.Total(); a.Pure() != b.Pure() || a.ZCDP() != b.ZCDP() ||
+			a.Infinite() != b.Infinite() {
 			t.Fatalf("%s became %s: %v, %v", data, journal, a, b)
 		}
 	})
@@ -478,7 +501,8 @@ func TestAccounts(t *testing.T) {
 func TestReleasesDoNotAllocate(t *testing.T) {
 	v := one()
 	slots, all := []int{0, 1, 2}, &privacy.Values{N: make([]int, 3), Sum: make([]float64, 3)}
-	m, tree := privacy.Mechanism(privacy.Laplace{Scale: 1}), privacy.Mechanism(privacy.Tree{Scale: 1, Horizon: 9})
+	m, tree := privacy.Mechanism(privacy.Laplace{Scale: 1}),
+		privacy.Mechanism(privacy.Tree{Scale: 1, Horizon: 9})
 	uncapped := privacy.NewLedger()
 	if n := testing.AllocsPerRun(20, func() {
 		uncapped.Reset()

@@ -7,22 +7,26 @@ import (
 	"math"
 )
 
-// orders is the public, fixed grid of Rényi orders on which losses are kept. Between two orders (α−1)D_α is convex in α (van Erven and
-// Harremoës 2014, Corollary 2), so a chord is still an upper bound.
-var orders = [...]float64{1.01, 1.05, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2, 2.25, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48,
+// orders is the public, fixed grid of Rényi orders on which losses are kept. Between two
+// orders (α−1)D_α is convex in α (van Erven and Harremoës 2014, Corollary 2), so a chord is
+// still an upper bound.
+var orders = [...]float64{1.01, 1.05, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2, 2.25, 2.5, 3, 3.5, 4, 5,
+	6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48,
 	56, 64, 96, 128, 192, 256, 512, 1024, 4096, 16384, 65536}
 
 // Orders returns the grid of Rényi orders on which losses are kept.
 func Orders() []float64 { return append([]float64(nil), orders[:]...) }
 
-// Loss is an upper bound on what a record loses, in every currency at once: pure ε, ρ of zCDP, a curve of Rényi divergences, μ of Gaussian
-// DP, and apart from these (ε,δ) for events that have no such bound. Losses add up in each currency and are converted only when asked. A Loss
-// never changes and is one word; the zero value is no loss at all.
+// Loss is an upper bound on what a record loses, in every currency at once: pure ε, ρ of zCDP, a
+// curve of Rényi divergences, μ of Gaussian DP, and apart from these (ε,δ) for events that have no
+// such bound. Losses add up in each currency and are converted only when asked. A Loss never
+// changes and is one word; the zero value is no loss at all.
 type Loss struct{ t *tally }
 
 // tally holds a loss's currencies. Each is an upper bound by itself; +Inf is "no bound".
 type tally struct {
-	pure, rho, mu2 float64 // ε; ρ; μ², which adds up as ρ does (Dong, Roth and Su 2022, Corollary 3.3)
+	// ε; ρ; μ², which adds up as ρ does (Dong, Roth and Su 2022, Corollary 3.3)
+	pure, rho, mu2 float64
 	rdp            [len(orders)]float64
 	// Events that are only (ε,δ)-DP add up on their own (000 Proposition 2.9).
 	epsilon, delta float64
@@ -44,8 +48,9 @@ func renyiless() *tally {
 	return t
 }
 
-// LossOf is the loss of an event of which only its guarantee is known. An invalid or nil budget, like None, is an infinite loss. That of a
-// Renyi budget is kept at the grid's orders up to its α, so an α off the grid is rounded down.
+// LossOf is the loss of an event of which only its guarantee is known. An invalid or nil budget,
+// like None, is an infinite loss. That of a Renyi budget is kept at the grid's orders up to its α,
+// so an α off the grid is rounded down.
 func LossOf(b Budget) Loss {
 	if b == nil || b.Validate() != nil {
 		return InfiniteLoss()
@@ -116,8 +121,8 @@ func (l Loss) tally() tally {
 	return *l.t
 }
 
-// Add is the loss of both events on one record: sequential composition, also when the second was chosen after seeing the first (000 Proposition
-// 2.9 and the text below it).
+// Add is the loss of both events on one record: sequential composition, also when the second was
+// chosen after seeing the first (000 Proposition 2.9 and the text below it).
 func (l Loss) Add(m Loss) Loss {
 	if l.t == nil {
 		return m
@@ -128,7 +133,8 @@ func (l Loss) Add(m Loss) Loss {
 	return combine(l.t, m.t, addUp)
 }
 
-// Max is the loss of events that read different records: parallel composition (000 Lemma 2.10), the larger of the two in each currency.
+// Max is the loss of events that read different records: parallel composition (000 Lemma 2.10), the
+// larger of the two in each currency.
 func (l Loss) Max(m Loss) Loss {
 	if l.t == nil || l.t == m.t {
 		return m
@@ -140,7 +146,8 @@ func (l Loss) Max(m Loss) Loss {
 }
 
 func combine(a, b *tally, f func(a, b float64) float64) Loss {
-	t := &tally{pure: f(a.pure, b.pure), rho: f(a.rho, b.rho), mu2: f(a.mu2, b.mu2), epsilon: f(a.epsilon, b.epsilon), delta: min(1, f(a.delta, b.delta))}
+	t := &tally{pure: f(a.pure, b.pure), rho: f(a.rho, b.rho), mu2: f(a.mu2, b.mu2),
+		epsilon: f(a.epsilon, b.epsilon), delta: min(1, f(a.delta, b.delta))}
 	for i := range t.rdp {
 		t.rdp[i] = f(a.rdp[i], b.rdp[i])
 	}
@@ -156,7 +163,8 @@ func (l Loss) Times(n int) Loss {
 		return l
 	}
 	k := float64(n)
-	t := &tally{pure: mulUp(l.t.pure, k), rho: mulUp(l.t.rho, k), mu2: mulUp(l.t.mu2, k), epsilon: mulUp(l.t.epsilon, k), delta: min(1, mulUp(l.t.delta, k))}
+	t := &tally{pure: mulUp(l.t.pure, k), rho: mulUp(l.t.rho, k), mu2: mulUp(l.t.mu2, k),
+		epsilon: mulUp(l.t.epsilon, k), delta: min(1, mulUp(l.t.delta, k))}
 	for i := range t.rdp {
 		t.rdp[i] = mulUp(l.t.rdp[i], k)
 	}
@@ -220,7 +228,8 @@ func (l Loss) GDP() float64 {
 	return min(sqrtUp(l.t.mu2), pureToGDP(l.t.pure))
 }
 
-// Renyi is the bound on the Rényi divergence of order alpha > 1; +Inf if there is none. Off the grid of orders it is the chord of (α−1)D_α.
+// Renyi is the bound on the Rényi divergence of order alpha > 1; +Inf if there is none. Off the
+// grid of orders it is the chord of (α−1)D_α.
 func (l Loss) Renyi(alpha float64) float64 {
 	if l.t == nil {
 		return 0
@@ -252,8 +261,8 @@ func (l Loss) Renyi(alpha float64) float64 {
 	return best
 }
 
-// Approx is the ε of (ε,δ)-DP at this δ: the best of the conversions from every currency, plus what had no Rényi bound. +Inf if there is
-// none, as for any δ smaller than what those events have spent.
+// Approx is the ε of (ε,δ)-DP at this δ: the best of the conversions from every currency, plus what
+// had no Rényi bound. +Inf if there is none, as for any δ smaller than what those events have spent.
 func (l Loss) Approx(delta float64) float64 {
 	if l.t == nil {
 		return 0
@@ -283,8 +292,8 @@ func (l Loss) Approx(delta float64) float64 {
 	return addUp(t.epsilon, best)
 }
 
-// In is the loss in the currency of like: at its δ if that is Approx, at its α if it is Renyi. It is None where there is no bound, or like is
-// None.
+// In is the loss in the currency of like: at its δ if that is Approx, at its α if it is Renyi. It
+// is None where there is no bound, or like is None.
 func (l Loss) In(like Budget) Budget {
 	var b Budget
 	var x float64
@@ -313,10 +322,12 @@ func (l Loss) In(like Budget) Budget {
 	return b
 }
 
-// slack is how far, relatively, a loss may be above a budget: noise is calibrated by a division and priced by another, and sums round.
+// slack is how far, relatively, a loss may be above a budget: noise is calibrated by a division and
+// priced by another, and sums round.
 const slack = 1e-9
 
-// Within says that the loss is at most b. Everything is within None; nothing but no loss is within an invalid budget.
+// Within says that the loss is at most b. Everything is within None; nothing but no loss is within
+// an invalid budget.
 func (l Loss) Within(b Budget) bool {
 	if l.t == nil {
 		return true
@@ -380,7 +391,8 @@ func (b *bound) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// lossJSON is how a loss is written: the currencies by name, the curve as pairs of order and divergence.
+// lossJSON is how a loss is written: the currencies by name, the curve as pairs of
+// order and divergence.
 type lossJSON struct {
 	Epsilon *bound     `json:"epsilon"`
 	Rho     *bound     `json:"rho"`
@@ -405,7 +417,8 @@ func (l Loss) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. A currency that is missing has no bound; orders off the grid are not used.
+// UnmarshalJSON reads what MarshalJSON writes. A currency that is missing has no bound; orders off
+// the grid are not used.
 func (l *Loss) UnmarshalJSON(data []byte) error {
 	var in lossJSON
 	if err := strict(data, &in); err != nil {

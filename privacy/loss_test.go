@@ -131,7 +131,8 @@ func within(a, b privacy.Budget) bool {
 }
 
 func TestEventsWithoutARenyiBoundAddUpApart(t *testing.T) {
-	l := privacy.LossOf(privacy.Approx{Epsilon: 0.5, Delta: 1e-7}).Times(2).Add(privacy.Gaussian{Sigma: 1}.Loss())
+	l := privacy.LossOf(privacy.Approx{Epsilon: 0.5,
+		Delta: 1e-7}).Times(2).Add(privacy.Gaussian{Sigma: 1}.Loss())
 	if !math.IsInf(l.Pure(), 1) || !math.IsInf(l.ZCDP(), 1) || !math.IsInf(l.Renyi(2), 1) {
 		t.Errorf("an (ε,δ) event has %v, %v, %v", l.Pure(), l.ZCDP(), l.Renyi(2))
 	}
@@ -201,11 +202,13 @@ func TestLossesReadBack(t *testing.T) {
 		}
 	})
 	data, err := json.Marshal(privacy.InfiniteLoss())
-	if want := `{"epsilon":"none","rho":"none","mu2":"none","approx":["none",1]}`; string(data) != want || err != nil {
+	if want := `{"epsilon":"none","rho":"none","mu2":"none","approx":["none",1]}`; string(data) != want ||
+		err != nil {
 		t.Errorf("∞ is written %s (%v), want %s", data, err, want)
 	}
 	var l privacy.Loss
-	for _, s := range []string{`{"epsilon":-1}`, `{"epsilon":null,"rho":"inf"}`, `{"approx":[1,2]}`, `{"x":1}`, `[]`, `{"renyi":[[2,-1]]}`} {
+	for _, s := range []string{`{"epsilon":-1}`, `{"epsilon":null,"rho":"inf"}`, `{"approx":[1,2]}`,
+		`{"x":1}`, `[]`, `{"renyi":[[2,-1]]}`} {
 		if err := json.Unmarshal([]byte(s), &l); err == nil {
 			t.Errorf("%s is accepted", s)
 		}

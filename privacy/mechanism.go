@@ -9,17 +9,21 @@ import (
 	"math/bits"
 )
 
-// A Mechanism says how a slot of rewards in [0,1], or of vectors with rewards in [−1,1], is released: the noise itself, not a promise about it. It is data: a policy states
-// it, a file shows it, package release builds it and the ledger prices it. Scale 0 is no noise and costs ∞, so that "no privacy" needs
-// no branch.
+// A Mechanism says how a slot of rewards in [0,1], or of vectors with rewards in [−1,1], is
+// released: the noise itself, not a promise about it. It is data: a policy states it, a file shows
+// it, package release builds it and the ledger prices it. Scale 0 is no noise and costs ∞, so that
+// "no privacy" needs no branch.
 //
-// The mechanisms of this package are all there are for the ledger: any other type costs ∞, whatever its Loss says.
+// The mechanisms of this package are all there are for the ledger: any other type costs ∞,
+// whatever its Loss says.
 type Mechanism interface {
 	// Kind is the mechanism's name in JSON.
 	Kind() string
-	// Loss is what one reward loses, under replace-one, when its slot goes through the mechanism once.
+	// Loss is what one reward loses, under replace-one, when its slot goes through the mechanism
+	// once.
 	Loss() Loss
-	// Continual mechanisms release a growing slot again and again for one charge: their noise belongs to the slot.
+	// Continual mechanisms release a growing slot again and again for one charge: their noise
+	// belongs to the slot.
 	Continual() bool
 	// Validate says what is wrong with the parameters, if anything. An invalid mechanism costs ∞.
 	Validate() error
@@ -28,28 +32,31 @@ type Mechanism interface {
 // Exact releases running sums without noise. It costs ∞.
 type Exact struct{}
 
-// Laplace releases a slot's sum plus Lap(Scale): 1/Scale-DP (000 Theorem 2.13). Its Rényi curve is exact (Mironov 2017, Proposition 6).
+// Laplace releases a slot's sum plus Lap(Scale): 1/Scale-DP (000 Theorem 2.13). Its Rényi curve is
+// exact (Mironov 2017, Proposition 6).
 type Laplace struct{ Scale float64 }
 
-// Gaussian releases a slot's sum plus N(0, Sigma²): 1/(2·Sigma²)-zCDP (000 Theorem 2.14). Its Rényi curve α/(2·Sigma²) and its δ(ε), that of
-// GaussianDelta, are exact.
+// Gaussian releases a slot's sum plus N(0, Sigma²): 1/(2·Sigma²)-zCDP (000 Theorem 2.14). Its Rényi
+// curve α/(2·Sigma²) and its δ(ε), that of GaussianDelta, are exact.
 type Gaussian struct{ Sigma float64 }
 
-// Tree releases every running sum of a slot of at most Horizon rewards through the binary tree mechanism (002 Algorithm 5), with
-// Lap(Scale) on each node. A reward is in one node of each of the ⌊log₂ Horizon⌋+1 levels, so that its loss is that many Laplace releases:
-// (⌊log₂ Horizon⌋+1)/Scale-DP.
+// Tree releases every running sum of a slot of at most Horizon rewards through the binary tree
+// mechanism (002 Algorithm 5), with Lap(Scale) on each node. A reward is in one node of each of the
+// ⌊log₂ Horizon⌋+1 levels, so that its loss is that many Laplace releases: (⌊log₂
+// Horizon⌋+1)/Scale-DP.
 type Tree struct {
 	Scale   float64
 	Horizon int
 }
 
-// Hybrid releases every running sum of a slot of unknown length (Chan, Shi and Song 2010, §4): a Lap(Scale) for each finished segment
-// [2^k, 2^(k+1)) and inside the current one a tree whose nodes have Lap(Scale·(k+1)). A reward is in one segment's sum, which is 1/Scale-DP,
-// and in at most k+1 nodes, which are together 1/Scale-DP: 2/Scale-DP.
+// Hybrid releases every running sum of a slot of unknown length (Chan, Shi and Song 2010, §4): a
+// Lap(Scale) for each finished segment [2^k, 2^(k+1)) and inside the current one a tree whose nodes
+// have Lap(Scale·(k+1)). A reward is in one segment's sum, which is 1/Scale-DP, and in at most k+1
+// nodes, which are together 1/Scale-DP: 2/Scale-DP.
 type Hybrid struct{ Scale float64 }
 
-// Unknown is a mechanism that was read from a file, or given to a ledger, and that this package cannot price. It costs ∞, and is written as it was
-// read.
+// Unknown is a mechanism that was read from a file, or given to a ledger, and that this package
+// cannot price. It costs ∞, and is written as it was read.
 type Unknown struct {
 	Name string // its kind
 	raw  string // the JSON it was read from, if any; a string, so that mechanisms can be compared
@@ -132,8 +139,9 @@ func (m Laplace) Tail() Tail { return Tail{H: m.Scale} }
 // Tail of N(0,σ²): P(noise > σ√(2x)) ≤ e^{−x}.
 func (m Gaussian) Tail() Tail { return Tail{Sigma: m.Sigma} }
 
-// Tail of the noise in any running sum, which is at most Levels Laplaces. The logarithm of the moment generating function of Lap(b) at s is
-// −log(1−b²s²) ≤ b²s²/(1−bs), so a sum of m of them has P(noise > 2b√(mx) + bx) ≤ e^{−x} (Boucheron, Lugosi and Massart 2013, §2.4).
+// Tail of the noise in any running sum, which is at most Levels Laplaces. The logarithm of the
+// moment generating function of Lap(b) at s is −log(1−b²s²) ≤ b²s²/(1−bs), so a sum of m of them
+// has P(noise > 2b√(mx) + bx) ≤ e^{−x} (Boucheron, Lugosi and Massart 2013, §2.4).
 func (m Tree) Tail() Tail {
 	return Tail{Sigma: m.Scale * math.Sqrt(2*float64(m.Levels())), H: m.Scale}
 }
@@ -158,7 +166,8 @@ func (m Gaussian) Validate() error { return scale("gaussian", "sigma", m.Sigma) 
 // Validate accepts 0 ≤ Scale < ∞ and Horizon ≥ 1.
 func (m Tree) Validate() error {
 	if m.Horizon < 1 {
-		return errors.Join(scale("tree", "scale", m.Scale), fmt.Errorf("mechanism tree: horizon is %d: it must be at least 1", m.Horizon))
+		return errors.Join(scale("tree", "scale", m.Scale),
+			fmt.Errorf("mechanism tree: horizon is %d: it must be at least 1", m.Horizon))
 	}
 	return scale("tree", "scale", m.Scale)
 }
@@ -225,8 +234,8 @@ func (m Unknown) MarshalJSON() ([]byte, error) {
 	return json.Marshal(mechanismJSON{Mechanism: m.Name})
 }
 
-// UnmarshalMechanism reads a mechanism from JSON. A kind that this package does not know gives Unknown; a known kind with a field missing,
-// unknown or out of range is an error.
+// UnmarshalMechanism reads a mechanism from JSON. A kind that this package does not know gives
+// Unknown; a known kind with a field missing, unknown or out of range is an error.
 func UnmarshalMechanism(data []byte) (Mechanism, error) {
 	var kind struct {
 		Mechanism *string `json:"mechanism"`
@@ -248,10 +257,13 @@ func UnmarshalMechanism(data []byte) (Mechanism, error) {
 		return unmarshalDistributed(name, data)
 	}
 	// Which of scale, sigma, horizon, base, buffers, dim, degrees and delta the kind has.
-	want, known := map[string][8]bool{"exact": {}, "laplace": {true}, "gaussian": {1: true}, "tree": {true, false, true}, "hybrid": {true},
+	want, known := map[string][8]bool{"exact": {}, "laplace": {true}, "gaussian": {1: true},
+		"tree": {true, false, true}, "hybrid": {true},
 		"kary": {0: true, 2: true, 3: true}, "sqrt": {1: true, 2: true}, "blt": {1: true, 2: true, 4: true},
-		"vector-gaussian": {1: true}, "sums": {1: true}, "gram-tree": {1: true, 2: true}, "gram-blt": {1: true, 2: true, 4: true},
-		"gram-wishart": {0: true, 2: true, 5: true, 6: true, 7: true}, "vector-tree": {0: true, 2: true, 5: true},
+		"vector-gaussian": {1: true}, "sums": {1: true}, "gram-tree": {1: true, 2: true},
+		"gram-blt":             {1: true, 2: true, 4: true},
+		"gram-wishart":         {0: true, 2: true, 5: true, 6: true, 7: true},
+		"vector-tree":          {0: true, 2: true, 5: true},
 		"gaussian-vector-tree": {1: true, 2: true}}[name]
 	if !known {
 		var raw bytes.Buffer
@@ -267,8 +279,10 @@ func UnmarshalMechanism(data []byte) (Mechanism, error) {
 	for i, c := range []struct {
 		name string
 		has  bool
-	}{{"scale", f.Scale != nil}, {"sigma", f.Sigma != nil}, {"horizon", f.Horizon != nil}, {"base", f.Base != nil},
-		{"decay", f.Decay != nil || f.Weight != nil}, {"dim", f.Dim != nil}, {"degrees", f.Degrees != nil}, {"delta", f.Delta != nil}} {
+	}{{"scale", f.Scale != nil}, {"sigma", f.Sigma != nil}, {"horizon", f.Horizon != nil},
+		{"base", f.Base != nil},
+		{"decay", f.Decay != nil || f.Weight != nil}, {"dim", f.Dim != nil},
+		{"degrees", f.Degrees != nil}, {"delta", f.Delta != nil}} {
 		if c.has && !want[i] {
 			return nil, fmt.Errorf("mechanism %s: it has no field %q", name, c.name)
 		}

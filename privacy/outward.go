@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// Prices are rounded outward: what is computed is never below the true number, nor is what Up prints but for its slack. Sums,
-// products and quotients are rounded up by what their residual says, so that exact ones stay as they are. What goes through
-// elementary functions is raised by guard, relatively, and by as much of every term that was added or taken away; sums of many
-// terms, such as norms, by many.
+// Prices are rounded outward: what is computed is never below the true number, nor is what Up
+// prints but for its slack. Sums, products and quotients are rounded up by what their residual
+// says, so that exact ones stay as they are. What goes through elementary functions is raised by
+// guard, relatively, and by as much of every term that was added or taken away; sums of many terms,
+// such as norms, by many.
 const (
 	guard = 1e-14
 	many  = 5e-13
@@ -93,8 +94,8 @@ func sqrtUp(a float64) float64 {
 // raised is x and share of it more, for what rounds in more than one place.
 func raised(x, share float64) float64 { return x + float64(x*share) }
 
-// inverses is Σ num/den rounded up, +Inf if a den is 0. Each quotient is carried with its residual, so that what is exact stays so; a
-// residual of 10⁻³⁰ of the sum is none.
+// inverses is Σ num/den rounded up, +Inf if a den is 0. Each quotient is carried with its residual,
+// so that what is exact stays so; a residual of 10⁻³⁰ of the sum is none.
 func inverses(num, den []float64) float64 {
 	sum, rest := 0.0, 0.0
 	for i, d := range den {
@@ -111,8 +112,8 @@ func inverses(num, den []float64) float64 {
 	return up(total, rest-(total-sum)-float64(1e-30*total))
 }
 
-// Up writes a price for people, with so many significant digits, the last one rounded up: what is printed is no less than
-// x·(1 − 10⁻⁹), the slack that a cap has too.
+// Up writes a price for people, with so many significant digits, the last one rounded up: what is
+// printed is no less than x·(1 − 10⁻⁹), the slack that a cap has too.
 func Up(x float64, digits int) string {
 	if math.IsInf(x, 0) || math.IsNaN(x) || x <= 0 {
 		return strconv.FormatFloat(x, 'g', -1, 64)

@@ -14,13 +14,15 @@ import (
 
 func rat(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }
 
-// outward says that a price is no less than the true one, and at most a few units in the last place more.
+// outward says that a price is no less than the true one, and at most a few units in the
+// last place more.
 func outward(t *rapid.T, what string, got float64, want *big.Rat) {
 	t.Helper()
 	if math.IsInf(got, 0) || rat(got).Cmp(want) < 0 {
 		t.Fatalf("%s is %v, below the true price", what, got)
 	}
-	if most := new(big.Rat).Mul(want, big.NewRat(1_000_000_000_000_001+4, 1_000_000_000_000_000)); rat(got).Cmp(most) > 0 {
+	if most := new(big.Rat).Mul(want, big.NewRat(1_000_000_000_000_001+4,
+		1_000_000_000_000_000)); rat(got).Cmp(most) > 0 {
 		t.Fatalf("%s is %v, more than 5e-15 above the true price", what, got)
 	}
 }
@@ -29,12 +31,14 @@ func outward(t *rapid.T, what string, got float64, want *big.Rat) {
 func TestPricesAreRoundedOutward(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scale := math.Exp(rapid.Float64Range(-8, 12).Draw(t, "log scale"))
-		horizon, n := rapid.IntRange(1, min(1<<40, math.MaxInt/4)).Draw(t, "horizon"), rapid.IntRange(1, 1000).Draw(t, "charges")
+		horizon, n := rapid.IntRange(1, min(1<<40, math.MaxInt/4)).Draw(t, "horizon"),
+			rapid.IntRange(1, 1000).Draw(t, "charges")
 		inverse := new(big.Rat).Inv(rat(scale))
 		times := func(x *big.Rat, k int) *big.Rat { return new(big.Rat).Mul(x, big.NewRat(int64(k), 1)) }
 		square := new(big.Rat).Mul(inverse, inverse)
 		half := big.NewRat(1, 2)
-		tree, kary := privacy.Tree{Scale: scale, Horizon: horizon}, privacy.KAry{Scale: scale, Base: 5, Horizon: horizon}
+		tree, kary := privacy.Tree{Scale: scale, Horizon: horizon},
+			privacy.KAry{Scale: scale, Base: 5, Horizon: horizon}
 		outward(t, "laplace", privacy.Laplace{Scale: scale}.Loss().Pure(), inverse)
 		outward(t, "tree", tree.Loss().Pure(), times(inverse, tree.Levels()))
 		outward(t, "kary", kary.Loss().Pure(), times(inverse, kary.Levels()))
@@ -42,7 +46,8 @@ func TestPricesAreRoundedOutward(t *testing.T) {
 		outward(t, "gaussian", privacy.Gaussian{Sigma: scale}.Loss().ZCDP(), new(big.Rat).Mul(square, half))
 		outward(t, "sums", privacy.Sums{Sigma: scale}.Loss().ZCDP(), times(square, 2))
 		outward(t, "vector gaussian", privacy.VectorGaussian{Sigma: scale}.Loss().ZCDP(), times(square, 2))
-		outward(t, "renyi of a gaussian", privacy.Gaussian{Sigma: scale}.Loss().Renyi(3), new(big.Rat).Mul(square, big.NewRat(3, 2)))
+		outward(t, "renyi of a gaussian", privacy.Gaussian{Sigma: scale}.Loss().Renyi(3),
+			new(big.Rat).Mul(square, big.NewRat(3, 2)))
 		q := privacy.Questions{Threshold: scale, Query: 3 * scale, Statistic: privacy.Range}
 		answers := new(big.Rat).Add(inverse, new(big.Rat).Quo(big.NewRat(2, 1), rat(q.Query)))
 		// Sums of different quotients are rounded up but for 10⁻³⁰ of them.
@@ -51,7 +56,8 @@ func TestPricesAreRoundedOutward(t *testing.T) {
 		outward(t, "questions", q.Loss().Pure(), answers)
 		whole := new(big.Rat).Add(answers, inverse)
 		share, _ = new(big.Rat).SetString("1e-30")
-		outward(t, "sparse", privacy.Sparse{Questions: q, Scale: scale}.Loss().Pure(), whole.Sub(whole, share.Mul(share, whole)))
+		outward(t, "sparse", privacy.Sparse{Questions: q, Scale: scale}.Loss().Pure(),
+			whole.Sub(whole, share.Mul(share, whole)))
 		l := privacy.NewLedger()
 		sum, rho := new(big.Rat), new(big.Rat)
 		other := scale * 1.7
@@ -94,16 +100,21 @@ func TestConversionsAreRoundedOutward(t *testing.T) {
 			}
 		}
 	}
-	// Orders near 1, δ near 1 and large μ, where a formula as it is written loses digits: true values in 25 of them.
+	// Orders near 1, δ near 1 and large μ, where a formula as it is written loses digits: true
+	// values in 25 of them.
 	for _, c := range []struct {
 		what string
 		got  float64
 		want string
 	}{
-		{"LaplaceRenyi", privacy.LaplaceRenyi(0.023626434304203484, 1.0015196724044872), "0.0002773398294283629153859677"},
-		{"RenyiToApprox", privacy.RenyiToApprox(1.000000009462576, 20.895709455255787, 0.9999999999520327), "1.424857428326689143758681"},
-		{"ZCDPToApproxTight", privacy.ZCDPToApproxTight(53.91270314888824, 0.9999997080472584), "38.86604499728624650187132"},
-		{"GaussianEpsilon", privacy.GaussianEpsilon(1064.3680159394003, 0.6478498406268338), "566034.685490413004014635"},
+		{"LaplaceRenyi", privacy.LaplaceRenyi(0.023626434304203484, 1.0015196724044872),
+			"0.0002773398294283629153859677"},
+		{"RenyiToApprox", privacy.RenyiToApprox(1.000000009462576, 20.895709455255787,
+			0.9999999999520327), "1.424857428326689143758681"},
+		{"ZCDPToApproxTight", privacy.ZCDPToApproxTight(53.91270314888824, 0.9999997080472584),
+			"38.86604499728624650187132"},
+		{"GaussianEpsilon", privacy.GaussianEpsilon(1064.3680159394003, 0.6478498406268338),
+			"566034.685490413004014635"},
 	} {
 		want, _ := new(big.Rat).SetString(c.want)
 		most := new(big.Rat).Mul(want, big.NewRat(1_000_000_000_001, 1_000_000_000_000))
@@ -129,7 +140,9 @@ func TestConversionsAreRoundedOutward(t *testing.T) {
 			moment.Add(moment, new(big.Rat).Mul(b, power(new(big.Rat).Inv(ratio), alpha-1)))
 			excess, _ := new(big.Rat).Sub(moment, big.NewRat(1, 1)).Float64()
 			want := math.Log1p(excess) / float64(alpha-1)
-			if got := privacy.PureToRenyi(math.Nextafter(e, 9), float64(alpha)); got < want*(1-1e-15) || got > want*1.01 { // near 0 it is αε²/2
+			// near 0 it is αε²/2
+			if got := privacy.PureToRenyi(math.Nextafter(e, 9),
+				float64(alpha)); got < want*(1-1e-15) || got > want*1.01 {
 				t.Errorf("PureToRenyi(log %v/%v, %d) = %v, true %v", r[0], r[1], alpha, got, want)
 			}
 		}
@@ -142,16 +155,20 @@ func TestUp(t *testing.T) {
 		digits int
 		want   string
 	}{
-		{1, 4, "1"}, {1.0000000000000002, 4, "1"}, {0.12344, 4, "0.1235"}, {0.1234, 4, "0.1234"}, {0.12340001, 4, "0.1235"}, {9.9991, 4, "10"}, {9.999, 4, "9.999"},
-		{1.0 / 3, 4, "0.3334"}, {2.0 / 3, 4, "0.6667"}, {1234567, 4, "1.235e+06"}, {1.2345e-7, 4, "1.235e-07"}, {1.23400001e-110, 4, "1.235e-110"}, {0, 4, "0"},
-		{math.Inf(1), 4, "+Inf"}, {0.1, 3, "0.1"}, {999.95, 4, "1000"}, {1e22, 2, "1e+22"}, {1.1e300, 1, "2e+300"},
+		{1, 4, "1"}, {1.0000000000000002, 4, "1"}, {0.12344, 4, "0.1235"}, {0.1234, 4, "0.1234"},
+		{0.12340001, 4, "0.1235"}, {9.9991, 4, "10"}, {9.999, 4, "9.999"},
+		{1.0 / 3, 4, "0.3334"}, {2.0 / 3, 4, "0.6667"}, {1234567, 4, "1.235e+06"},
+		{1.2345e-7, 4, "1.235e-07"}, {1.23400001e-110, 4, "1.235e-110"}, {0, 4, "0"},
+		{math.Inf(1), 4, "+Inf"}, {0.1, 3, "0.1"}, {999.95, 4, "1000"}, {1e22, 2, "1e+22"},
+		{1.1e300, 1, "2e+300"},
 	} {
 		if got := privacy.Up(c.x, c.digits); got != c.want {
 			t.Errorf("Up(%v, %d) = %s, want %s", c.x, c.digits, got, c.want)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		x, digits := math.Exp(rapid.Float64Range(-600, 600).Draw(t, "log x")), rapid.IntRange(1, 12).Draw(t, "digits")
+		x, digits := math.Exp(rapid.Float64Range(-600, 600).Draw(t, "log x")),
+			rapid.IntRange(1, 12).Draw(t, "digits")
 		text := privacy.Up(x, digits)
 		got, err := strconv.ParseFloat(text, 64)
 		if err != nil || got < x*(1-1.000001e-9) || got > x*(1+10*math.Pow(10, -float64(digits))) {
@@ -166,7 +183,8 @@ func TestUp(t *testing.T) {
 // Composition by hand rounds outward too.
 func TestCompositionIsRoundedOutward(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		x, y, k := rapid.Float64Range(0.001, 3).Draw(t, "x"), rapid.Float64Range(0.001, 3).Draw(t, "y"), rapid.IntRange(2, 99).Draw(t, "k")
+		x, y, k := rapid.Float64Range(0.001, 3).Draw(t, "x"),
+			rapid.Float64Range(0.001, 3).Draw(t, "y"), rapid.IntRange(2, 99).Draw(t, "k")
 		n := new(big.Rat).SetInt64(int64(k))
 		sum, err := privacy.Sequential(privacy.Pure{Epsilon: x}, privacy.Pure{Epsilon: y})
 		if err != nil {
@@ -189,10 +207,11 @@ func TestCompositionIsRoundedOutward(t *testing.T) {
 	})
 }
 
-// Half of the users of Pólya noise, on the grid of real rewards, where millions of steps round: the true price is by
-// hypergeometric functions, in 18 digits.
+// Half of the users of Pólya noise, on the grid of real rewards, where millions of steps round: the
+// true price is by hypergeometric functions, in 18 digits.
 func TestMissingUsersArePricedOutward(t *testing.T) {
-	m := privacy.Aggregated{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya, G: 1 << 20, Users: 2, Invited: 2, Modulus: math.MaxInt64, Num: 1_000_000, Den: 1}
+	m := privacy.Aggregated{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya, G: 1 << 20,
+		Users: 2, Invited: 2, Modulus: math.MaxInt64, Num: 1_000_000, Den: 1}
 	want, _ := new(big.Rat).SetString("3.70006945350437943")
 	got := m.LossWith(1).Pure()
 	if rat(got).Cmp(want) < 0 || got > 3.7000696 {

@@ -10,16 +10,19 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A tree is paid for once, for one sum of each prefix of at most Horizon rewards: no lie about N gets more sums sealed.
+// A tree is paid for once, for one sum of each prefix of at most Horizon rewards: no lie about N
+// gets more sums sealed.
 func TestAContinualMechanismSealsEachPrefixOnce(t *testing.T) {
 	blt, err := privacy.NewBLT(privacy.ZCDP{Rho: 1}, 8)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []privacy.Mechanism{privacy.Tree{Scale: 1, Horizon: 8}, privacy.NewKAry(1, 3, 8), privacy.SquareRoot{Sigma: 1, Horizon: 8}, blt,
+	for _, m := range []privacy.Mechanism{privacy.Tree{Scale: 1, Horizon: 8},
+		privacy.NewKAry(1, 3, 8), privacy.SquareRoot{Sigma: 1, Horizon: 8}, blt,
 		privacy.Hybrid{Scale: 1}} {
-		for what, l := range map[string]*privacy.Ledger{"plain": privacy.NewLedger(), "with a transcript": privacy.NewLedger(privacy.WithTranscript(io.Discard)),
-			"mixed": privacy.NewLedger()} {
+		for what, l := range map[string]*privacy.Ledger{"plain": privacy.NewLedger(),
+			"with a transcript": privacy.NewLedger(privacy.WithTranscript(io.Discard)),
+			"mixed":             privacy.NewLedger()} {
 			if what == "mixed" {
 				release(t, l, 0, privacy.Laplace{Scale: 1})
 			}
@@ -66,10 +69,14 @@ func TestAContinualMechanismSealsEachPrefixOnce(t *testing.T) {
 				t.Errorf("%s, %s: a sum of 9 rewards: %v", m.Kind(), what, err)
 			}
 			before := l.Total()
-			if _, err := l.Release(3, m, &privacy.Values{N: []int{1, 1}, Sum: []float64{0, 1}}); !errors.Is(err, privacy.ErrPrefix) || len(l.Slot(3).String()) == 0 || l.Slot(3) != (privacy.Loss{}) {
+			if _, err := l.Release(3, m, &privacy.Values{N: []int{1, 1},
+				Sum: []float64{0, 1}}); !errors.Is(err, privacy.ErrPrefix) ||
+				len(l.Slot(3).String()) == 0 || l.Slot(3) != (privacy.Loss{}) {
 				t.Errorf("%s, %s: two sums of one prefix at once: %v", m.Kind(), what, err)
 			}
-			if _, err := l.ReleaseAll([]int{3, 4, 3}, m, &privacy.Values{N: []int{2, 1, 1}, Sum: []float64{0, 0, 0}}); !errors.Is(err, privacy.ErrPrefix) {
+			if _, err := l.ReleaseAll([]int{3, 4, 3}, m,
+				&privacy.Values{N: []int{2, 1, 1}, Sum: []float64{0, 0, 0}}); !errors.Is(err,
+				privacy.ErrPrefix) {
 				t.Errorf("%s, %s: a prefix that shrinks: %v", m.Kind(), what, err)
 			}
 			if l.Total().String() != before.String() {
@@ -79,7 +86,8 @@ func TestAContinualMechanismSealsEachPrefixOnce(t *testing.T) {
 	}
 	l, tree := privacy.NewLedger(), privacy.GramTree{Sigma: 1, Horizon: 2}
 	for i, n := range []int{1, 1, 2, 1, 2, 3, 0} { // each another vector
-		if _, err := l.ReleaseVector(0, tree, &privacy.Vector{N: n, Value: []float64{float64(i)}}); (err == nil) != (i == 0 || i == 2) {
+		if _, err := l.ReleaseVector(0, tree, &privacy.Vector{N: n,
+			Value: []float64{float64(i)}}); (err == nil) != (i == 0 || i == 2) {
 			t.Errorf("vector %d, of %d rewards: %v", i, n, err)
 		}
 	}
@@ -91,7 +99,8 @@ func TestAContinualMechanismSealsEachPrefixOnce(t *testing.T) {
 	}
 }
 
-// Questions answer, and release no sum: what is released through them is exact, for all that is known.
+// Questions answer, and release no sum: what is released through them is exact, for all that is
+// known.
 func TestQuestionsSealNothing(t *testing.T) {
 	q := privacy.Questions{Threshold: 6, Query: 6, Statistic: privacy.Centre}
 	m := privacy.Sparse{Questions: q, Scale: 2}
@@ -104,7 +113,8 @@ func TestQuestionsSealNothing(t *testing.T) {
 		if err := seal(l); err != nil || !l.Total().Infinite() {
 			t.Errorf("%s: a sum through questions costs %v, %v", what, l.Total(), err)
 		}
-		if err := seal(privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 9}))); !errors.Is(err, privacy.ErrBudget) {
+		if err := seal(privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 9}))); !errors.Is(err,
+			privacy.ErrBudget) {
 			t.Errorf("%s under a cap: %v", what, err)
 		}
 	}
@@ -132,7 +142,8 @@ func TestQuestionsSealNothing(t *testing.T) {
 	}
 }
 
-// A journal has the charge of a slot and not its noise: whoever reads it cannot draw that again for nothing, of sums, vectors or thresholds.
+// A journal has the charge of a slot and not its noise: whoever reads it cannot draw that again for
+// nothing, of sums, vectors or thresholds.
 func TestAJournalBringsNoNoiseBack(t *testing.T) {
 	blt, err := privacy.NewBLT(privacy.ZCDP{Rho: 1}, 8)
 	if err != nil {
@@ -150,7 +161,8 @@ func TestAJournalBringsNoNoiseBack(t *testing.T) {
 		}
 		return back
 	}
-	for _, m := range []privacy.Mechanism{privacy.Tree{Scale: 1, Horizon: 8}, privacy.NewKAry(1, 3, 8), privacy.SquareRoot{Sigma: 1, Horizon: 8}, blt,
+	for _, m := range []privacy.Mechanism{privacy.Tree{Scale: 1, Horizon: 8},
+		privacy.NewKAry(1, 3, 8), privacy.SquareRoot{Sigma: 1, Horizon: 8}, blt,
 		privacy.Hybrid{Scale: 1}} {
 		for _, mixed := range []bool{false, true} {
 			l := privacy.NewLedger()
@@ -164,7 +176,8 @@ func TestAJournalBringsNoNoiseBack(t *testing.T) {
 				_, err1 := back.Account(m).Release(0, v)
 				_, err2 := back.ReleaseAll([]int{0}, m, v)
 				if !errors.Is(err1, privacy.ErrPrefix) || !errors.Is(err2, privacy.ErrPrefix) {
-					t.Errorf("%s, mixed %v: a sum of %d rewards, sealed again: %v, %v", m.Kind(), mixed, n, err1, err2)
+					t.Errorf("%s, mixed %v: a sum of %d rewards, sealed again: %v, %v", m.Kind(),
+						mixed, n, err1, err2)
 				}
 			}
 			if back.Total().Pure() != l.Total().Pure() {
@@ -179,26 +192,29 @@ func TestAJournalBringsNoNoiseBack(t *testing.T) {
 	if _, err := l.ReleaseVector(0, tree, &privacy.Vector{N: 1, Value: []float64{1, 2}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := reread(l).ReleaseVector(0, tree, &privacy.Vector{N: 2, Value: []float64{1, 3}}); !errors.Is(err, privacy.ErrPrefix) {
+	if _, err := reread(l).ReleaseVector(0, tree,
+		&privacy.Vector{N: 2, Value: []float64{1, 3}}); !errors.Is(err, privacy.ErrPrefix) {
 		t.Errorf("vector: %v", err)
 	}
 
-	sparse := privacy.Sparse{Questions: privacy.Questions{Threshold: 4, Query: 8, Statistic: privacy.Range}, Scale: 2}
+	sparse := privacy.Sparse{Questions: privacy.Questions{Threshold: 4, Query: 8,
+		Statistic: privacy.Range}, Scale: 2}
 	l = privacy.NewLedger()
 	if err := l.Question([]int{0, 1}, sparse); err != nil {
 		t.Fatal(err)
 	}
 	back := reread(l)
 	_, yes := back.ReleaseAll([]int{0, 1}, sparse, &privacy.Values{N: []int{1, 1}, Sum: []float64{0, 1}})
-	for what, err := range map[string]error{"asked": back.Question([]int{0, 1}, sparse), "no": back.No([]int{0, 1}, sparse, []int{1, 1}, privacy.Tail{}), "yes": yes} {
+	for what, err := range map[string]error{"asked": back.Question([]int{0, 1}, sparse),
+		"no": back.No([]int{0, 1}, sparse, []int{1, 1}, privacy.Tail{}), "yes": yes} {
 		if !errors.Is(err, privacy.ErrPrefix) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 }
 
-// The price of a vector's mechanism is not that of single sums: after a vector of a slot its account releases none for free, and
-// the account of a tree of sums no vectors.
+// The price of a vector's mechanism is not that of single sums: after a vector of a slot its
+// account releases none for free, and the account of a tree of sums no vectors.
 func TestVectorsPayForNoSums(t *testing.T) {
 	l := privacy.NewLedger()
 	a := l.Account(privacy.GramTree{Sigma: 1, Horizon: 8})
@@ -226,18 +242,22 @@ func TestVectorsPayForNoSums(t *testing.T) {
 	}
 }
 
-// A sum that is no number is refused, and charged: the next one of the same rewards would have other noise.
+// A sum that is no number is refused, and charged: the next one of the same rewards would
+// have other noise.
 func TestNoOtherSumAfterNone(t *testing.T) {
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		l := privacy.NewLedger()
 		m := privacy.Tree{Scale: 1, Horizon: 8}
-		if _, err := l.Release(0, m, &privacy.Values{N: []int{1}, Sum: []float64{bad}}); !errors.Is(err, privacy.ErrValues) {
+		if _, err := l.Release(0, m, &privacy.Values{N: []int{1},
+			Sum: []float64{bad}}); !errors.Is(err, privacy.ErrValues) {
 			t.Errorf("%v: %v", bad, err)
 		}
-		if _, err := l.Release(0, m, &privacy.Values{N: []int{1}, Sum: []float64{1}}); !errors.Is(err, privacy.ErrPrefix) {
+		if _, err := l.Release(0, m, &privacy.Values{N: []int{1},
+			Sum: []float64{1}}); !errors.Is(err, privacy.ErrPrefix) {
 			t.Errorf("another sum after %v: %v", bad, err)
 		}
-		if _, err := l.Release(0, m, &privacy.Values{N: []int{1}, Sum: []float64{bad}}); !errors.Is(err, privacy.ErrValues) {
+		if _, err := l.Release(0, m, &privacy.Values{N: []int{1},
+			Sum: []float64{bad}}); !errors.Is(err, privacy.ErrValues) {
 			t.Errorf("%v again: %v", bad, err)
 		}
 	}
@@ -246,7 +266,8 @@ func TestNoOtherSumAfterNone(t *testing.T) {
 // Beyond the cap nothing more is admitted, the next running sum of a slot that was paid for neither.
 func TestNothingRunsOnBeyondTheCap(t *testing.T) {
 	l := privacy.NewLedger(privacy.WithCap(privacy.ZCDP{Rho: 100}))
-	sums, vectors := l.Account(privacy.Tree{Scale: 1, Horizon: 4}), l.Account(privacy.GramTree{Sigma: 1, Horizon: 4})
+	sums, vectors := l.Account(privacy.Tree{Scale: 1, Horizon: 4}),
+		l.Account(privacy.GramTree{Sigma: 1, Horizon: 4})
 	next := func(n int) (err1, err2 error) {
 		_, err1 = sums.Release(0, &privacy.Values{N: []int{n}, Sum: []float64{1}})
 		_, err2 = vectors.ReleaseVector(1, &privacy.Vector{N: n, Value: []float64{1}})

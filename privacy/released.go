@@ -2,7 +2,8 @@ package privacy
 
 import "math"
 
-// Values are noisy sums and how many rewards are in each. The curator owns them; they hold until its next release.
+// Values are noisy sums and how many rewards are in each. The curator owns them; they hold until
+// its next release.
 type Values struct {
 	N    []int     // rewards that arrived, not those asked for
 	Sum  []float64 // of rewards mapped to [0,1]
@@ -11,16 +12,17 @@ type Values struct {
 	laplace bool // set by the ledger: each sum has one Laplace noise, continuous or discrete
 }
 
-// A Tail bounds the noise of a released sum, one side: P(noise > Sigma·√(2x) + H·(x+Log)) ≤ e^{-x} for every x ≥ 0. It is all that a
-// policy may know of where its releases come from. For Lap(b) it is {0, b, 0}; for N(0,σ²) {σ, 0, 0}; none for exact sums.
+// A Tail bounds the noise of a released sum, one side: P(noise > Sigma·√(2x) + H·(x+Log)) ≤ e^{-x}
+// for every x ≥ 0. It is all that a policy may know of where its releases come from. For Lap(b) it
+// is {0, b, 0}; for N(0,σ²) {σ, 0, 0}; none for exact sums.
 type Tail struct {
 	Sigma float64 `json:"sigma"`
 	H     float64 `json:"h"`
 	Log   float64 `json:"log"`
 }
 
-// Both bounds the noise on either side: P(|noise| > Both(x)) ≤ e^{-x}. Laplace noise alone has both sides in the Tail already; noise with a Sigma may have
-// e^{-x} on each.
+// Both bounds the noise on either side: P(|noise| > Both(x)) ≤ e^{-x}. Laplace noise alone has both
+// sides in the Tail already; noise with a Sigma may have e^{-x} on each.
 func (t Tail) Both(x float64) float64 {
 	if t.Sigma == 0 {
 		return t.H * (x + t.Log)
@@ -29,8 +31,9 @@ func (t Tail) Both(x float64) float64 {
 	return float64(t.Sigma*math.Sqrt(2*x)) + float64(t.H*(x+t.Log))
 }
 
-// Laplace is a tail without Sigma that bounds the noise on both sides too: P(|noise| > H(x+Log)) ≤ e^{-x} for every x ≥ 0, for what is proved for Laplace
-// noise by its tail alone. It is the tangent to Both at x0 > 0, and so the nearest there.
+// Laplace is a tail without Sigma that bounds the noise on both sides too: P(|noise| > H(x+Log)) ≤
+// e^{-x} for every x ≥ 0, for what is proved for Laplace noise by its tail alone. It is the tangent
+// to Both at x0 > 0, and so the nearest there.
 func (t Tail) Laplace(x0 float64) Tail {
 	if t.Sigma == 0 {
 		return t
@@ -40,11 +43,12 @@ func (t Tail) Laplace(x0 float64) Tail {
 	return Tail{H: h, Log: (float64(t.H*t.Log)+float64(t.Sigma*math.Sqrt(2*y0))/2)/h + math.Ln2}
 }
 
-// Released is what a policy sees. Its field is private and only a Ledger fills it: who holds one holds numbers that were paid
-// for. The zero value is "nothing released".
+// Released is what a policy sees. Its field is private and only a Ledger fills it: who holds one
+// holds numbers that were paid for. The zero value is "nothing released".
 type Released struct{ v *Values }
 
-// Len is how many sums were released together: one for each play of the batch that asked for a release, in their order.
+// Len is how many sums were released together: one for each play of the batch that asked for a
+// release, in their order.
 func (r Released) Len() int {
 	if r.v == nil {
 		return 0
@@ -61,8 +65,8 @@ func (r Released) Sum(i int) float64 { return r.v.Sum[i] }
 // Mean is noisy sum i divided by its number of rewards.
 func (r Released) Mean(i int) float64 { return r.v.Sum[i] / float64(r.v.N[i]) }
 
-// Laplace says that each sum was released with one Laplace noise, continuous or discrete, and nothing but that: what some proofs
-// need, where others need its Tail only.
+// Laplace says that each sum was released with one Laplace noise, continuous or discrete, and
+// nothing but that: what some proofs need, where others need its Tail only.
 func (r Released) Laplace() bool { return r.v != nil && r.v.laplace }
 
 // Tail bounds the noise in each sum.

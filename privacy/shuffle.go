@@ -7,39 +7,47 @@ import (
 	"math"
 )
 
-// ShuffledCount releases the number of ones among the bits of one batch of users through a shuffler, with pure ε-DP. A reward in [0,1] is
-// rounded to a bit at random first, which keeps its mean. Messages are "+1" and "−1"; the shuffler shows how many there are of each, and
-// not whose they are. With q = e^{−ε1}, ε1 = Den/Num < ε, and γ = β/n for n = Users:
+// ShuffledCount releases the number of ones among the bits of one batch of users through a
+// shuffler, with pure ε-DP. A reward in [0,1] is rounded to a bit at random first, which keeps its
+// mean. Messages are "+1" and "−1"; the shuffler shows how many there are of each, and not whose
+// they are. With q = e^{−ε1}, ε1 = Den/Num < ε, and γ = β/n for n = Users:
 //
 //   - every user draws A and B from Pólya(1/n, q) and C from D;
-//   - he sends x + A + C messages "+1" and B + C messages "−1", or with probability γ ("blank") A and B of them only;
-//   - the analyser takes the difference of the two numbers. It is the number of ones plus Lap_Z(1/ε1), but for the ones of blank users: nothing wraps around.
-//     There is a blank user with probability β·answers/n at most.
+//   - he sends x + A + C messages "+1" and B + C messages "−1", or with probability γ ("blank") A
+//     and B of them only;
+//   - the analyser takes the difference of the two numbers. It is the number of ones plus
+//     Lap_Z(1/ε1), but for the ones of blank users: nothing wraps around. There is a blank user
+//     with probability β·answers/n at most.
 //
-// D(c) = g·e^{(ε−ε1)c} for c < L and the rest for c = L, where g = γ(e^ε−1)/(1−γ) and L = ⌈log(1 + (e^{ε−ε1}−1)/g)/(ε−ε1)⌉ − 1: see Cover.
+// D(c) = g·e^{(ε−ε1)c} for c < L and the rest for c = L, where g = γ(e^ε−1)/(1−γ) and L = ⌈log(1 +
+// (e^{ε−ε1}−1)/g)/(ε−ε1)⌉ − 1: see Cover.
 //
-// Theorem. The two numbers (P, M) are ε-DP under replace-one, also for an analyser who joins with all other users but n honest ones that
-// answer.
+// Theorem. The two numbers (P, M) are ε-DP under replace-one, also for an analyser who joins with
+// all other users but n honest ones that answer.
 //
-// Proof. Give away everything of the others but their A and B, and subtract it. Then P = x + C + A and M = C + B for user 1, blank: P = A
-// and M = B, where A and B are totals of n shares (those of further users are post-processing): independent and geometric, (1−q)q^a. For a
-// user who is not blank and has the bit t
+// Proof. Give away everything of the others but their A and B, and subtract it. Then P = x + C + A
+// and M = C + B for user 1, blank: P = A and M = B, where A and B are totals of n shares (those of
+// further users are post-processing): independent and geometric, (1−q)q^a. For a user who is not
+// blank and has the bit t
 //
 //	G_t(P,M) = (1−q)²·q^{P+M−t}·Σ_{c ≤ min(P−t, M)} D(c)q^{−2c},
 //
-// and for a blank one U(P,M) = (1−q)²·q^{P+M}. If M ≤ P−1 the sums have the same terms and G_1 = e^{ε1}G_0. If M ≥ P, put S(k) = Σ_{c≤k}
-// D(c)e^{2ε1c}; G_0 is S(P) and G_1 is e^{ε1}S(P−1) ≤ e^{ε1}G_0, up to the same factor, which is U. So with bit 1 no (P, M) is more than
-// e^{ε1} times as likely as with bit 0. The other way, with M ≥ P, needs
+// and for a blank one U(P,M) = (1−q)²·q^{P+M}. If M ≤ P−1 the sums have the same terms and G_1 =
+// e^{ε1}G_0. If M ≥ P, put S(k) = Σ_{c≤k} D(c)e^{2ε1c}; G_0 is S(P) and G_1 is e^{ε1}S(P−1) ≤
+// e^{ε1}G_0, up to the same factor, which is U. So with bit 1 no (P, M) is more than e^{ε1} times
+// as likely as with bit 0. The other way, with M ≥ P, needs
 //
 //	(1−γ)S(P) + γ ≤ e^ε((1−γ)e^{ε1}S(P−1) + γ), that is S(P) − e^{ε+ε1}S(P−1) ≤ g for all P ≥ 0.
 //
-// For D above there is equality, by induction: S(P) = g(e^{(ε+ε1)(P+1)}−1)/(e^{ε+ε1}−1), until the mass is used up at L. There D(L) is at
-// most what equality would need, and beyond it S(P) − e^{ε+ε1}S(P−1) < 0. ∎
+// For D above there is equality, by induction: S(P) = g(e^{(ε+ε1)(P+1)}−1)/(e^{ε+ε1}−1), until the
+// mass is used up at L. There D(L) is at most what equality would need, and beyond it S(P) −
+// e^{ε+ε1}S(P−1) < 0. ∎
 //
-// Why the parts are there: without the blank mode P = 0 would show that the bit is 0. Without C it would nearly so, for any small γ. Shares
-// of 1/Invited would be too little noise when fewer answer.
+// Why the parts are there: without the blank mode P = 0 would show that the bit is 0. Without C it
+// would nearly so, for any small γ. Shares of 1/Invited would be too little noise when fewer answer.
 //
-// It takes O(log(n/β)/ε) messages a user. The sum modulo m of Cheu and Yan (2021), which 003 Appendix D.2 takes, needs about n^2.5.
+// It takes O(log(n/β)/ε) messages a user. The sum modulo m of Cheu and Yan (2021), which 003
+// Appendix D.2 takes, needs about n^2.5.
 type ShuffledCount struct {
 	Epsilon        float64
 	Num, Den       uint64 // 1/ε1, the scale of the noise in the count
@@ -53,8 +61,8 @@ const coverUnit = 1 << 62
 // maxCover bounds the numbers of pairs that a user may have to add.
 const maxCover = 1 << 16
 
-// A Cover hides one user's bit among messages that cancel: how often he is blank, and how many pairs C of "+1" and "−1" he adds if not.
-// Probabilities are integers over 2^62.
+// A Cover hides one user's bit among messages that cancel: how often he is blank, and how many
+// pairs C of "+1" and "−1" he adds if not. Probabilities are integers over 2^62.
 type Cover struct {
 	Blank uint64
 	Pairs []uint64 // of C = 0, 1, …; their sum is 2^62
@@ -63,15 +71,17 @@ type Cover struct {
 // CoverUnit is what the numbers of a Cover are divided by.
 func CoverUnit() uint64 { return coverUnit }
 
-// NewShuffledCount is the mechanism with ε1 = epsilon1, rounded down by less than a part in 2^31. 003 has β = 1/(2T). The nearer ε1 is to
-// ε, the less noise and the more messages: with (n, ε, β) = (1000, 1, 10^-3) there are 47 messages a user for ε1 = 0.5 and 107 for 0.8, and
-// the noise has standard deviation 2.80 and 1.72, where the central mechanism has 1.36.
+// NewShuffledCount is the mechanism with ε1 = epsilon1, rounded down by less than a part in 2^31.
+// 003 has β = 1/(2T). The nearer ε1 is to ε, the less noise and the more messages: with (n, ε, β) =
+// (1000, 1, 10^-3) there are 47 messages a user for ε1 = 0.5 and 107 for 0.8, and the noise has
+// standard deviation 2.80 and 1.72, where the central mechanism has 1.36.
 func NewShuffledCount(epsilon, epsilon1 float64, users, invited int, beta float64) (ShuffledCount, error) {
 	if err := positive("epsilon1", epsilon1); err != nil {
 		return ShuffledCount{}, fmt.Errorf("mechanism shuffled-count: %w", err)
 	}
 	if x := 1 / epsilon1; !(x <= 1<<50 && x >= 1.0/(1<<20)) {
-		return ShuffledCount{}, fmt.Errorf("mechanism shuffled-count: epsilon1 is %v: it must be from 2^-50 to 2^20", epsilon1)
+		return ShuffledCount{}, fmt.Errorf("mechanism shuffled-count: epsilon1 is %v: it must be "+
+			"from 2^-50 to 2^20", epsilon1)
 	}
 	m := ShuffledCount{Epsilon: epsilon, Users: users, Invited: invited, Beta: beta}
 	m.Num, m.Den = above(1 / epsilon1)
@@ -92,7 +102,8 @@ func (m ShuffledCount) gamma() uint64 {
 	return uint64(math.Ceil(float64(m.Beta/float64(m.Users)) * coverUnit))
 }
 
-// Blank is γ, the probability of a user's being blank, rounded up to a multiple of 2^-62: that of Cover, without the work of the rest.
+// Blank is γ, the probability of a user's being blank, rounded up to a multiple of 2^-62: that of
+// Cover, without the work of the rest.
 func (m ShuffledCount) Blank() float64 { return float64(m.gamma()) / coverUnit }
 
 // g is γ(e^ε−1)/(1−γ).
@@ -125,17 +136,19 @@ func (m ShuffledCount) Validate() error {
 		return err
 	}
 	if g := m.g(); !(g*coverUnit >= 1 && m.Beta/float64(m.Users) >= 1.0/(1<<52)) {
-		return fmt.Errorf(kind+"beta/n is %v/%d, epsilon is %v: beta/n must be at least 2^-52, and times epsilon 2^-62", m.Beta, m.Users, m.Epsilon)
+		return fmt.Errorf(kind+"beta/n is %v/%d, epsilon is %v: beta/n must be at least 2^-52, "+
+			"and times epsilon 2^-62", m.Beta, m.Users, m.Epsilon)
 	}
 	if l := m.pairs(); !(l <= maxCover) {
-		return fmt.Errorf(kind+"a user may have to send %v pairs of messages, for epsilon = %v, epsilon1 = %v, n = %d, beta = %v: it must be at most %d", l, m.Epsilon,
+		return fmt.Errorf(kind+"a user may have to send %v pairs of messages, for epsilon = %v, "+
+			"epsilon1 = %v, n = %d, beta = %v: it must be at most %d", l, m.Epsilon,
 			m.Epsilon1(), m.Users, m.Beta, maxCover)
 	}
 	return nil
 }
 
-// Cover is the law D in integers, and γ rounded up. Every D(c) is rounded down given those before it, so that S(P) − e^{ε+ε1}S(P−1) ≤ g
-// still holds.
+// Cover is the law D in integers, and γ rounded up. Every D(c) is rounded down given those before
+// it, so that S(P) − e^{ε+ε1}S(P−1) ≤ g still holds.
 func (m ShuffledCount) Cover() (Cover, error) {
 	if err := m.Validate(); err != nil {
 		return Cover{}, err
@@ -152,7 +165,8 @@ func (m ShuffledCount) Cover() (Cover, error) {
 			w = uint64(d)
 		}
 		if w == 0 || p > 2*maxCover { // Validate has seen to that, but for rounding
-			return Cover{}, fmt.Errorf("mechanism shuffled-count: beta/n is %v/%d: for epsilon = %v that is too small", m.Beta, m.Users, m.Epsilon)
+			return Cover{}, fmt.Errorf("mechanism shuffled-count: beta/n is %v/%d: for epsilon = "+
+				"%v that is too small", m.Beta, m.Users, m.Epsilon)
 		}
 		out.Pairs = append(out.Pairs, w)
 		left -= w
@@ -161,13 +175,15 @@ func (m ShuffledCount) Cover() (Cover, error) {
 	return out, nil
 }
 
-// Loss is ε'-DP for the largest log-ratio ε' ≤ Epsilon that the proof leaves, computed from the integers of Cover.
+// Loss is ε'-DP for the largest log-ratio ε' ≤ Epsilon that the proof leaves, computed from the
+// integers of Cover.
 func (m ShuffledCount) Loss() Loss {
 	c, err := m.Cover()
 	if err != nil {
 		return InfiniteLoss()
 	}
-	return LossOf(Pure{raised(c.epsilon(m.Epsilon1())+ulps, guard)}) // a logarithm of a quotient near 1 rounds by itself
+	// a logarithm of a quotient near 1 rounds by itself
+	return LossOf(Pure{raised(c.epsilon(m.Epsilon1())+ulps, guard)})
 }
 
 // epsilon is the largest of ε1 and log[((1−γ)S(P) + γ)/((1−γ)e^{ε1}S(P−1) + γ)].
@@ -177,7 +193,8 @@ func (c Cover) epsilon(e1 float64) float64 {
 	fall, blank := math.Exp(-2*e1), gamma
 	for _, w := range c.Pairs {
 		s := before + float64(w)/coverUnit
-		worst = max(worst, math.Log((float64((1-gamma)*s)+blank)/(float64((1-gamma)*float64(math.Exp(e1)*before))+blank)))
+		worst = max(worst, math.Log((float64((1-gamma)*s)+
+			blank)/(float64((1-gamma)*float64(math.Exp(e1)*before))+blank)))
 		before, blank = s*fall, blank*fall
 	}
 	return worst
@@ -200,9 +217,10 @@ func (m ShuffledCount) Messages() float64 {
 // Tail is that of the noise in the count if all who were invited answer.
 func (m ShuffledCount) Tail() Tail { return m.TailOf(m.Invited) }
 
-// TailOf is the tail of the noise if so many answer, the ones of blank users included: on top of Laplace noise S of weight r =
-// answers/Users, whose tail is that of Aggregated.TailOf, at most Bin(answers, γ) ones are missing. The moment generating function of that
-// at s ≤ ε1 is at most e^Λ with Λ = βr(e^{ε1}−1), so that Chernoff's bound for S holds for both with x + Λ for x.
+// TailOf is the tail of the noise if so many answer, the ones of blank users included: on top of
+// Laplace noise S of weight r = answers/Users, whose tail is that of Aggregated.TailOf, at most
+// Bin(answers, γ) ones are missing. The moment generating function of that at s ≤ ε1 is at most e^Λ
+// with Λ = βr(e^{ε1}−1), so that Chernoff's bound for S holds for both with x + Λ for x.
 func (m ShuffledCount) TailOf(answers int) Tail {
 	if m.Validate() != nil {
 		return Tail{}
@@ -210,19 +228,23 @@ func (m ShuffledCount) TailOf(answers int) Tail {
 	b, r := 1/m.Epsilon1(), float64(answers)/float64(m.Users)
 	extra := float64(float64(float64(m.gamma())/coverUnit)*float64(answers)) * math.Expm1(m.Epsilon1())
 	if r == 1 {
-		// One side: P(S ≥ v) ≤ e^{−v/b} for every integer v. Both sides together are e^{−x} with the logarithm.
+		// One side: P(S ≥ v) ≤ e^{−v/b} for every integer v. Both sides together are e^{−x}
+		// with the logarithm.
 		return Tail{H: b, Log: extra + math.Log(2/(1+math.Exp(-1/b)))}
 	}
-	return Tail{Sigma: b * math.Sqrt(2*r), H: b, Log: extra + 2*math.Sqrt(float64(r*extra))} // √(x+Λ) ≤ √x + √Λ
+	// √(x+Λ) ≤ √x + √Λ
+	return Tail{Sigma: b * math.Sqrt(2*r), H: b, Log: extra + 2*math.Sqrt(float64(r*extra))}
 }
 
 func (m ShuffledCount) entry(e *Entry) {
 	e.Sensitivity, e.Scale = 1, 1/m.Epsilon1()
-	e.Protects = fmt.Sprintf("a user's reward, from everybody but the shuffler, if %d honest users answer", m.Users)
+	e.Protects = fmt.Sprintf("a user's reward, from everybody but the shuffler, if %d honest "+
+		"users answer", m.Users)
 }
 
 func (m ShuffledCount) String() string {
-	return fmt.Sprintf("shuffled-count(epsilon=%s,num=%d,den=%d,users=%d,invited=%d,beta=%s)", number(m.Epsilon), m.Num, m.Den, m.Users, m.Invited, number(m.Beta))
+	return fmt.Sprintf("shuffled-count(epsilon=%s,num=%d,den=%d,users=%d,invited=%d,beta=%s)",
+		number(m.Epsilon), m.Num, m.Den, m.Users, m.Invited, number(m.Beta))
 }
 
 type shuffledCountJSON struct {
@@ -235,7 +257,8 @@ type shuffledCountJSON struct {
 	Beta      *float64 `json:"beta"`
 }
 
-// MarshalJSON writes {"mechanism":"shuffled-count","epsilon":1,"num":2,"den":1,"users":1000,"invited":1000,"beta":0.001}.
+// MarshalJSON writes
+// {"mechanism":"shuffled-count","epsilon":1,"num":2,"den":1,"users":1000,"invited":1000,"beta":0.001}.
 func (m ShuffledCount) MarshalJSON() ([]byte, error) {
 	return json.Marshal(shuffledCountJSON{m.Kind(), &m.Epsilon, &m.Num, &m.Den, &m.Users, &m.Invited, &m.Beta})
 }
@@ -248,7 +271,8 @@ func unmarshalShuffledCount(data []byte) (ShuffledCount, error) {
 	for _, c := range []struct {
 		name string
 		has  bool
-	}{{"epsilon", f.Epsilon != nil}, {"num", f.Num != nil}, {"den", f.Den != nil}, {"users", f.Users != nil}, {"invited", f.Invited != nil}, {"beta", f.Beta != nil}} {
+	}{{"epsilon", f.Epsilon != nil}, {"num", f.Num != nil}, {"den", f.Den != nil},
+		{"users", f.Users != nil}, {"invited", f.Invited != nil}, {"beta", f.Beta != nil}} {
 		if !c.has {
 			return ShuffledCount{}, fmt.Errorf("mechanism shuffled-count: the field %q is missing", c.name)
 		}
@@ -257,21 +281,25 @@ func unmarshalShuffledCount(data []byte) (ShuffledCount, error) {
 	return m, m.Validate()
 }
 
-// SplitMix is secure aggregation by a shuffler (Ishai, Kushilevitz, Ostrovsky and Sahai 2006; Balle, Bell, Gascón and Nissim 2020): every
-// user of Inner splits his message, which is his reward with his share of the noise, into Shares uniform elements of the integers modulo
-// Inner.Modulus that add up to it, and the shuffler shows all elements of all users without an order. For two batches with the same sum
-// what it shows has statistical distance 2^{−σ} at most, where
+// SplitMix is secure aggregation by a shuffler (Ishai, Kushilevitz, Ostrovsky and Sahai 2006;
+// Balle, Bell, Gascón and Nissim 2020): every user of Inner splits his message, which is his reward
+// with his share of the noise, into Shares uniform elements of the integers modulo Inner.Modulus
+// that add up to it, and the shuffler shows all elements of all users without an order. For two
+// batches with the same sum what it shows has statistical distance 2^{−σ} at most, where
 //
 //	Shares = max(3, ⌈(2σ + log₂ m)/(log₂ n − log₂ e) + 1⌉), n = Users ≥ 19.
 //
-// Why, in short, for any messages, not only for uniform ones: against uniform elements with the same sum the law of what is shown has chi-square divergence
-// E m^{C−1} − 1 at most, C the components of a random graph that has the n users for vertices and Shares·n edges, each user being the head of Shares of them and
-// the tail of as many: two ways to deal the elements out agree on a user's messages as often as if these were uniform, but for one relation a component. So
-// the statistical distance is ½√(E m^{C−1} − 1); a user alone is a component with probability 1/binomial(Shares·n, Shares). The formula is from the second
-// source; computed exactly for n = 19, 24, 40 and 80, m from 2 to 2^62 and σ from ½ to 40, the distance is below 2^{−σ} each time.
+// Why, in short, for any messages, not only for uniform ones: against uniform elements with the
+// same sum the law of what is shown has chi-square divergence E m^{C−1} − 1 at most, C the
+// components of a random graph that has the n users for vertices and Shares·n edges, each user
+// being the head of Shares of them and the tail of as many: two ways to deal the elements out agree
+// on a user's messages as often as if these were uniform, but for one relation a component. So the
+// statistical distance is ½√(E m^{C−1} − 1); a user alone is a component with probability
+// 1/binomial(Shares·n, Shares). The formula is from the second source; computed exactly for n = 19,
+// 24, 40 and 80, m from 2 to 2^62 and σ from ½ to 40, the distance is below 2^{−σ} each time.
 //
-// So if Inner is ε-DP, this is (ε, (1+e^ε)2^{−σ})-DP: what it shows is within 2^{−σ} of a function of the noisy sum, in either of two
-// worlds. It is never pure.
+// So if Inner is ε-DP, this is (ε, (1+e^ε)2^{−σ})-DP: what it shows is within 2^{−σ} of a function
+// of the noisy sum, in either of two worlds. It is never pure.
 type SplitMix struct {
 	Inner  Aggregated // of trust secagg and noise polya
 	Shares int
@@ -280,7 +308,8 @@ type SplitMix struct {
 // MinSplitMix is the least number of users for which the analysis of SplitMix holds.
 const MinSplitMix = 19
 
-// SplitMixShares is how many shares have statistical distance 2^{−sigma}, for n users and the integers modulo m.
+// SplitMixShares is how many shares have statistical distance 2^{−sigma}, for n users and the
+// integers modulo m.
 func SplitMixShares(sigma float64, n int, m int64) (int, error) {
 	if !(sigma > 0 && sigma <= 1024) {
 		return 0, fmt.Errorf("split and mix: sigma is %v: it must be above 0 and at most 1024", sigma)
@@ -313,14 +342,16 @@ func (SplitMix) Kind() string { return "split-mix" }
 // Continual is false.
 func (SplitMix) Continual() bool { return false }
 
-// Validate accepts at least 3 shares and a valid Inner of trust secagg and noise polya, of at least 19 users.
+// Validate accepts at least 3 shares and a valid Inner of trust secagg and noise polya, of
+// at least 19 users.
 func (m SplitMix) Validate() error {
 	const kind = "mechanism split-mix: "
 	if err := m.Inner.Validate(); err != nil {
 		return fmt.Errorf(kind+"inner: %w", err)
 	}
 	if m.Inner.Trust != TrustSecAgg || m.Inner.Noise != NoisePolya {
-		return fmt.Errorf(kind+"inner has trust %q and noise %q: it must have %q and %q", m.Inner.Trust, m.Inner.Noise, TrustSecAgg, NoisePolya)
+		return fmt.Errorf(kind+"inner has trust %q and noise %q: it must have %q and %q",
+			m.Inner.Trust, m.Inner.Noise, TrustSecAgg, NoisePolya)
 	}
 	if m.Inner.Users < MinSplitMix {
 		return fmt.Errorf(kind+"users is %d: it must be at least %d", m.Inner.Users, MinSplitMix)
@@ -364,7 +395,8 @@ func (m SplitMix) TailOf(answers int) Tail { return m.Inner.TailOf(answers) }
 
 func (m SplitMix) entry(e *Entry) {
 	m.Inner.entry(e)
-	e.Protects = fmt.Sprintf("a user's reward, from everybody but the shuffler, if %d honest users answer", m.Inner.Users)
+	e.Protects = fmt.Sprintf("a user's reward, from everybody but the shuffler, if %d honest "+
+		"users answer", m.Inner.Users)
 }
 
 func (m SplitMix) String() string { return fmt.Sprintf("split-mix(shares=%d,%v)", m.Shares, m.Inner) }

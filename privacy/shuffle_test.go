@@ -25,14 +25,16 @@ func ExampleNewShuffledCount() {
 		return
 	}
 	fmt.Println(m)
-	fmt.Printf("%v, at most %d pairs, %.1f messages a user\n", m.Loss().In(privacy.Pure{}), len(c.Pairs)-1, m.Messages())
+	fmt.Printf("%v, at most %d pairs, %.1f messages a user\n", m.Loss().In(privacy.Pure{}),
+		len(c.Pairs)-1, m.Messages())
 	// Output:
 	// shuffled-count(epsilon=1,num=2,den=1,users=1000,invited=1000,beta=0.001)
 	// epsilon=1.000000000000012, at most 25 pairs, 46.9 messages a user
 }
 
 func ExampleNewSplitMix() {
-	inner, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya, Epsilon: 0.5, S: 1, Users: 10_000, Invited: 10_000,
+	inner, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg,
+		Noise: privacy.NoisePolya, Epsilon: 0.5, S: 1, Users: 10_000, Invited: 10_000,
 		P: 0.01})
 	if err != nil {
 		fmt.Println(err)
@@ -153,7 +155,8 @@ func sender(bit int, r, q, gamma float64, pairs []float64) view {
 	return out
 }
 
-// worst is the largest log-ratio of the views with the first user's bit replaced, in either direction.
+// worst is the largest log-ratio of the views with the first user's bit replaced, in
+// either direction.
 func worst(users func(first int) []view) float64 {
 	total := [2]view{}
 	for bit := range total {
@@ -174,8 +177,8 @@ func worst(users func(first int) []view) float64 {
 	return most
 }
 
-// Three users, every share drawn apart, all messages convolved: the largest ratio of any view is e^ε and no more. Each part left out, or
-// calibrated for users who do not answer, is caught.
+// Three users, every share drawn apart, all messages convolved: the largest ratio of any view is
+// e^ε and no more. Each part left out, or calibrated for users who do not answer, is caught.
 func TestShuffledCountByBruteForce(t *testing.T) {
 	const epsilon, beta = 1.0, 0.2
 	for _, e1 := range []float64{0.5, 0.75} {
@@ -194,7 +197,8 @@ func TestShuffledCountByBruteForce(t *testing.T) {
 		gamma, q := float64(cover.Blank)/(1<<62), math.Exp(-m.Epsilon1())
 		three := func(r, gamma float64, pairs []float64) float64 {
 			return worst(func(first int) []view {
-				return []view{sender(first, r, q, gamma, pairs), sender(1, r, q, gamma, pairs), sender(0, r, q, gamma, pairs)}
+				return []view{sender(first, r, q, gamma, pairs), sender(1, r, q, gamma, pairs),
+					sender(0, r, q, gamma, pairs)}
 			})
 		}
 		near(t, "largest log-ratio", three(1.0/3, gamma, pairs), epsilon, 1e-9)
@@ -211,12 +215,14 @@ func TestShuffledCountByBruteForce(t *testing.T) {
 			{"shares for four, three answer", three(1.0/4, gamma, pairs), epsilon * 1.01},
 			{"half the noise", worst(func(first int) []view {
 				half := q * q
-				return []view{sender(first, 1.0/3, half, gamma, pairs), sender(1, 1.0/3, half, gamma, pairs), sender(0, 1.0/3, half, gamma, pairs)}
+				return []view{sender(first, 1.0/3, half, gamma, pairs),
+					sender(1, 1.0/3, half, gamma, pairs), sender(0, 1.0/3, half, gamma, pairs)}
 			}), epsilon * 1.01},
 		} {
 			t.Logf("ε1 = %v, %s: %.3f", e1, twin.name, twin.ratio)
 			if !(twin.ratio >= twin.least) {
-				t.Errorf("ε1 = %v, %s: the largest log-ratio is %v, want %v at least", e1, twin.name, twin.ratio, twin.least)
+				t.Errorf("ε1 = %v, %s: the largest log-ratio is %v, want %v at least", e1,
+					twin.name, twin.ratio, twin.least)
 			}
 		}
 	}
@@ -225,7 +231,8 @@ func TestShuffledCountByBruteForce(t *testing.T) {
 func anyShuffledCount(t *rapid.T) (privacy.ShuffledCount, error) {
 	epsilon := math.Exp(rapid.Float64Range(-4, 2).Draw(t, "log epsilon"))
 	users := int(math.Exp(rapid.Float64Range(0, 14).Draw(t, "log users")))
-	return privacy.NewShuffledCount(epsilon, epsilon*rapid.Float64Range(0.1, 0.95).Draw(t, "share"), users, users+rapid.IntRange(0, users).Draw(t, "more"),
+	return privacy.NewShuffledCount(epsilon, epsilon*rapid.Float64Range(0.1, 0.95).Draw(t, "share"),
+		users, users+rapid.IntRange(0, users).Draw(t, "more"),
 		math.Exp(rapid.Float64Range(-20, -0.1).Draw(t, "log beta")))
 }
 
@@ -257,7 +264,8 @@ func TestShuffledCountLoss(t *testing.T) {
 	})
 }
 
-// The tail against the exact law of the noise: Laplace minus the ones of blank users, all bits being 1.
+// The tail against the exact law of the noise: Laplace minus the ones of blank users,
+// all bits being 1.
 func TestShuffledCountTail(t *testing.T) {
 	for _, beta := range []float64{1e-3, 0.5} {
 		const n = 40
@@ -313,17 +321,21 @@ func TestBadShuffledCount(t *testing.T) {
 		{1, 0.5, min(1<<40, math.MaxInt/4), min(1<<40, math.MaxInt/4), 1e-9, "beta/n is 1e-09/1099511627776"},
 		{1, 1 - 1e-7, 10, 10, 1e-9, "pairs of messages, for epsilon = 1"},
 	} {
-		if m, err := privacy.NewShuffledCount(c.epsilon, c.epsilon1, c.users, c.invited, c.beta); err == nil || !strings.Contains(err.Error(), c.mention) || !m.Loss().Infinite() {
+		if m, err := privacy.NewShuffledCount(c.epsilon, c.epsilon1, c.users, c.invited,
+			c.beta); err == nil || !strings.Contains(err.Error(), c.mention) || !m.Loss().Infinite() {
 			t.Errorf("%+v: %v, %v", c, m, err)
 		}
 	}
-	if m := (privacy.ShuffledCount{}); m.Validate() == nil || !math.IsNaN(m.Messages()) || m.Tail() != (privacy.Tail{}) {
+	if m := (privacy.ShuffledCount{}); m.Validate() == nil || !math.IsNaN(m.Messages()) ||
+		m.Tail() != (privacy.Tail{}) {
 		t.Errorf("the zero value: %v", m)
 	}
-	for _, s := range []string{`{"mechanism":"shuffled-count"}`, `{"mechanism":"shuffled-count","epsilon":1,"num":2,"den":1,"users":10,"invited":10}`,
+	for _, s := range []string{`{"mechanism":"shuffled-count"}`,
+		`{"mechanism":"shuffled-count","epsilon":1,"num":2,"den":1,"users":10,"invited":10}`,
 		`{"mechanism":"shuffled-count","epsilon":1,"num":0,"den":1,"users":10,"invited":10,"beta":0.1}`,
 		`{"mechanism":"shuffled-count","epsilon":1,"num":2,"den":1,"users":10,"invited":10,"beta":0.1,"delta":0.1}`,
-		`{"mechanism":"split-mix","shares":3}`, `{"mechanism":"split-mix","shares":3,"inner":{"mechanism":"laplace","scale":1}}`,
+		`{"mechanism":"split-mix","shares":3}`,
+		`{"mechanism":"split-mix","shares":3,"inner":{"mechanism":"laplace","scale":1}}`,
 		`{"mechanism":"clones","delta":0.1}`, `{"mechanism":"clones","delta":0.1,"inner":7}`} {
 		if m, err := privacy.UnmarshalMechanism([]byte(s)); err == nil {
 			t.Errorf("UnmarshalMechanism(%s) = %v", s, m)
@@ -336,12 +348,14 @@ func TestSplitMixWorkedNumbers(t *testing.T) {
 		n    int
 		m    int64
 		want int
-	}{{100, 1 << 32, 23}, {1000, 1 << 32, 15}, {1000, 1 << 20, 13}, {10_000, 1 << 32, 11}, {10_000, math.MaxInt64, 14}, {1_000_000, 1 << 32, 8}, {19, 2, 30}} {
+	}{{100, 1 << 32, 23}, {1000, 1 << 32, 15}, {1000, 1 << 20, 13}, {10_000, 1 << 32, 11},
+		{10_000, math.MaxInt64, 14}, {1_000_000, 1 << 32, 8}, {19, 2, 30}} {
 		if got, err := privacy.SplitMixShares(40, c.n, c.m); got != c.want || err != nil {
 			t.Errorf("n = %d, m = %d: %d shares, %v, want %d", c.n, c.m, got, err, c.want)
 		}
 	}
-	inner := aggregated(t, privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya, Epsilon: 0.5, S: 1, Users: 10_000, Invited: 12_000, P: 0.01})
+	inner := aggregated(t, privacy.Calibration{Trust: privacy.TrustSecAgg,
+		Noise: privacy.NoisePolya, Epsilon: 0.5, S: 1, Users: 10_000, Invited: 12_000, P: 0.01})
 	m, err := privacy.NewSplitMix(inner, 40)
 	if err != nil {
 		t.Fatal(err)
@@ -357,7 +371,8 @@ func TestSplitMixWorkedNumbers(t *testing.T) {
 	if !math.IsInf(l.Approx(delta*0.9999), 1) || !math.IsInf(l.Pure(), 1) {
 		t.Errorf("%v costs %v", m, l)
 	}
-	if m.Tail() != inner.Tail() || m.TailOf(11_000) != inner.TailOf(11_000) || m.Bits() != m.Shares*inner.Bits() {
+	if m.Tail() != inner.Tail() || m.TailOf(11_000) != inner.TailOf(11_000) ||
+		m.Bits() != m.Shares*inner.Bits() {
 		t.Errorf("tail %v, %d bits", m.Tail(), m.Bits())
 	}
 	// One share fewer: half of what log₂ n − log₂ e is goes.
@@ -375,18 +390,23 @@ func TestSplitMixWorkedNumbers(t *testing.T) {
 	for _, c := range []struct {
 		m       privacy.SplitMix
 		mention string
-	}{{privacy.SplitMix{Inner: inner, Shares: 2}, "shares is 2"}, {privacy.SplitMix{Inner: skellam, Shares: 5}, `noise "skellam": it must have "secagg" and "polya"`},
+	}{{privacy.SplitMix{Inner: inner, Shares: 2}, "shares is 2"},
+		{privacy.SplitMix{Inner: skellam, Shares: 5}, `noise "skellam": it must have "secagg" and "polya"`},
 		{privacy.SplitMix{Shares: 5}, "inner: "}} {
-		if err := c.m.Validate(); err == nil || !strings.Contains(err.Error(), c.mention) || !c.m.Loss().Infinite() {
+		if err := c.m.Validate(); err == nil || !strings.Contains(err.Error(), c.mention) ||
+			!c.m.Loss().Infinite() {
 			t.Errorf("%v: %v", c.m, err)
 		}
 	}
-	few := aggregated(t, privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya, Epsilon: 0.5, S: 1, Users: 18, Invited: 18, P: 0.01})
-	if _, err := privacy.NewSplitMix(few, 40); err == nil || !strings.Contains(err.Error(), "users is 18: it must be at least 19") {
+	few := aggregated(t, privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya,
+		Epsilon: 0.5, S: 1, Users: 18, Invited: 18, P: 0.01})
+	if _, err := privacy.NewSplitMix(few, 40); err == nil ||
+		!strings.Contains(err.Error(), "users is 18: it must be at least 19") {
 		t.Error(err)
 	}
 	for _, sigma := range []float64{0, -1, math.NaN(), math.Inf(1)} {
-		if _, err := privacy.NewSplitMix(inner, sigma); err == nil || !strings.Contains(err.Error(), "sigma is") {
+		if _, err := privacy.NewSplitMix(inner, sigma); err == nil ||
+			!strings.Contains(err.Error(), "sigma is") {
 			t.Errorf("σ = %v: %v", sigma, err)
 		}
 	}

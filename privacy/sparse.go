@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// A Statistic is what a question of the sparse vector technique asks about the sums of the slots that it reads. One reward, replaced, moves
-// either by at most 1.
+// A Statistic is what a question of the sparse vector technique asks about the sums of the slots
+// that it reads. One reward, replaced, moves either by at most 1.
 type Statistic string
 
 const (
@@ -18,21 +18,24 @@ const (
 	Centre Statistic = "centre"
 )
 
-// Questions is the half of the sparse vector technique (002 Algorithm 4) that answers: is the slots' statistic above this? There is one
-// threshold noise, Lap(Threshold), for all questions about a group of slots while they grow, and fresh noise, Lap(Query), on the
-// statistic at each. The first yes ends it. Whatever the number of questions, all answers together are
+// Questions is the half of the sparse vector technique (002 Algorithm 4) that answers: is the
+// slots' statistic above this? There is one threshold noise, Lap(Threshold), for all questions
+// about a group of slots while they grow, and fresh noise, Lap(Query), on the statistic at each.
+// The first yes ends it. Whatever the number of questions, all answers together are
 //
 //	1/Threshold + 2/Query
 //
-// DP: the proof of 002 Theorem 3.2.1, where both scales are 3Δ/ε, moves the threshold by Δ = 1 and the last query's noise by 2Δ.
+// DP: the proof of 002 Theorem 3.2.1, where both scales are 3Δ/ε, moves the threshold by Δ = 1 and
+// the last query's noise by 2Δ.
 type Questions struct {
 	Threshold, Query float64
 	Statistic        Statistic
 }
 
-// Sparse releases a group of slots once their statistic is above a threshold, and until then tells only that it is not: Questions, and after
-// the yes every slot's sum plus Lap(Scale). The sums are those that the questions were about, so that its loss is the sum of the two:
-// 1/Threshold + 2/Query + 1/Scale (002 Theorem A.1.1 with 6/ε, 6/ε and 2/ε).
+// Sparse releases a group of slots once their statistic is above a threshold, and until then tells
+// only that it is not: Questions, and after the yes every slot's sum plus Lap(Scale). The sums are
+// those that the questions were about, so that its loss is the sum of the two: 1/Threshold +
+// 2/Query + 1/Scale (002 Theorem A.1.1 with 6/ε, 6/ε and 2/ε).
 type Sparse struct {
 	Questions
 	Scale float64
@@ -89,17 +92,20 @@ func (m Sparse) Validate() error {
 func (m Questions) validate(kind string) error {
 	var statistic error
 	if m.Statistic != Range && m.Statistic != Centre {
-		statistic = fmt.Errorf("mechanism %s: statistic is %q: it must be %q or %q", kind, m.Statistic, Range, Centre)
+		statistic = fmt.Errorf("mechanism %s: statistic is %q: it must be %q or %q", kind,
+			m.Statistic, Range, Centre)
 	}
 	return errors.Join(scale(kind, "threshold", m.Threshold), scale(kind, "query", m.Query), statistic)
 }
 
 func (m Questions) String() string {
-	return "questions(threshold=" + number(m.Threshold) + ",query=" + number(m.Query) + ",statistic=" + string(m.Statistic) + ")"
+	return "questions(threshold=" + number(m.Threshold) + ",query=" + number(m.Query) +
+		",statistic=" + string(m.Statistic) + ")"
 }
 
 func (m Sparse) String() string {
-	return "sparse(threshold=" + number(m.Threshold) + ",query=" + number(m.Query) + ",statistic=" + string(m.Statistic) + ",scale=" + number(m.Scale) + ")"
+	return "sparse(threshold=" + number(m.Threshold) + ",query=" + number(m.Query) + ",statistic=" +
+		string(m.Statistic) + ",scale=" + number(m.Scale) + ")"
 }
 
 // sparseJSON has the fields of both.
@@ -130,7 +136,8 @@ func unmarshalSparse(name string, data []byte) (Mechanism, error) {
 	for _, c := range []struct {
 		name      string
 		has, want bool
-	}{{"threshold", f.Threshold != nil, true}, {"query", f.Query != nil, true}, {"statistic", f.Statistic != nil, true},
+	}{{"threshold", f.Threshold != nil, true}, {"query", f.Query != nil, true},
+		{"statistic", f.Statistic != nil, true},
 		{"scale", f.Scale != nil, name == "sparse"}} {
 		if c.has && !c.want {
 			return nil, fmt.Errorf("mechanism %s: it has no field %q", name, c.name)
@@ -150,11 +157,13 @@ func unmarshalSparse(name string, data []byte) (Mechanism, error) {
 	return m, nil
 }
 
-// Question charges for a question about the slots, asked through m, before it is answered. If m is a Sparse, all questions about a slot are
-// one charge, that of its Questions; anything else is charged for as a release. A question that would exceed the cap is refused with
-// ErrBudget and must not be answered.
+// Question charges for a question about the slots, asked through m, before it is answered. If m is
+// a Sparse, all questions about a slot are one charge, that of its Questions; anything else is
+// charged for as a release. A question that would exceed the cap is refused with ErrBudget and must
+// not be answered.
 //
-// A group of slots that has had its yes must not be asked about again: see Sparse. That is refused with ErrPrefix.
+// A group of slots that has had its yes must not be asked about again: see Sparse. That is
+// refused with ErrPrefix.
 func (l *Ledger) Question(slots []int, m Mechanism) error {
 	if len(slots) == 0 {
 		return errors.New("ledger: a question about no slots: there must be at least one")
@@ -173,7 +182,8 @@ func (l *Ledger) Question(slots []int, m Mechanism) error {
 		sums, both := l.account(s.sums()), l.account(s)
 		for _, slot := range slots {
 			if l.went(slot, sums) || l.went(slot, both) {
-				return fmt.Errorf("ledger: a question about slot %d through %v: it has had its yes, and its threshold must not serve again: %w", slot, m, ErrPrefix)
+				return fmt.Errorf("ledger: a question about slot %d through %v: it has had its "+
+					"yes, and its threshold must not serve again: %w", slot, m, ErrPrefix)
 			}
 		}
 	}
@@ -206,8 +216,9 @@ func (l *Ledger) went(slot int, at int32) bool {
 	return slices.ContainsFunc(l.slot(slot), func(c cell) bool { return c.account == at })
 }
 
-// No writes the answer no to the transcript, if there is one: n are the numbers of rewards in the slots. Question has charged for it:
-// an answer about slots about which nothing was asked is refused with ErrPrefix.
+// No writes the answer no to the transcript, if there is one: n are the numbers of rewards in the
+// slots. Question has charged for it: an answer about slots about which nothing was asked is
+// refused with ErrPrefix.
 func (l *Ledger) No(slots []int, m Mechanism, n []int, tail Tail) error {
 	q := m
 	if s, ok := m.(Sparse); ok && s.Validate() == nil {
@@ -216,7 +227,8 @@ func (l *Ledger) No(slots []int, m Mechanism, n []int, tail Tail) error {
 	at := l.account(q)
 	for _, s := range slots {
 		if s < 0 || !l.went(s, at) {
-			return fmt.Errorf("ledger: an answer about slot %d through %v: nothing was asked about it: %w", s, m, ErrPrefix)
+			return fmt.Errorf("ledger: an answer about slot %d through %v: nothing was asked "+
+				"about it: %w", s, m, ErrPrefix)
 		}
 	}
 	if err := l.threshold(slots, at); err != nil || l.transcript == nil {
@@ -231,15 +243,18 @@ func (l *Ledger) restoreNo(slots []int, m Mechanism, n []int) error {
 	switch m.(type) {
 	case Sparse, Unknown:
 	default:
-		return fmt.Errorf("ledger: transcript: no sums were released through %v: only a sparse mechanism can answer no", m)
+		return fmt.Errorf("ledger: transcript: no sums were released through %v: only a sparse "+
+			"mechanism can answer no", m)
 	}
 	if len(n) != len(slots) {
-		return fmt.Errorf("ledger: transcript: %d slots for %d counts: there must be one slot for each count", len(slots), len(n))
+		return fmt.Errorf("ledger: transcript: %d slots for %d counts: there must be one slot "+
+			"for each count", len(slots), len(n))
 	}
 	return l.Question(slots, m)
 }
 
-// releaseSparse is ReleaseAll after a yes: the slots are charged for their sums, and for the questions unless they have been.
+// releaseSparse is ReleaseAll after a yes: the slots are charged for their sums, and for the
+// questions unless they have been.
 func (l *Ledger) releaseSparse(slots []int, m Sparse, v *Values, write bool) (Released, error) {
 	questions, sums := l.account(m.Questions), l.account(m.sums())
 	asked := func(slot int) bool { return l.went(slot, questions) }

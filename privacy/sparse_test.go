@@ -15,7 +15,8 @@ import (
 
 // sparse is the mechanism of 002 Algorithm 10 at this ε.
 func sparse(epsilon float64) privacy.Sparse {
-	return privacy.Sparse{Questions: privacy.Questions{Threshold: 6 / epsilon, Query: 6 / epsilon, Statistic: privacy.Range}, Scale: 2 / epsilon}
+	return privacy.Sparse{Questions: privacy.Questions{Threshold: 6 / epsilon, Query: 6 / epsilon,
+		Statistic: privacy.Range}, Scale: 2 / epsilon}
 }
 
 func TestSparseCosts(t *testing.T) {
@@ -25,7 +26,8 @@ func TestSparseCosts(t *testing.T) {
 	}{
 		{sparse(1), 1}, {sparse(0.25), 0.25}, {sparse(1).Questions, 0.5},
 		{privacy.Questions{Threshold: 2, Query: 8, Statistic: privacy.Centre}, 0.75},
-		{privacy.Sparse{Questions: privacy.Questions{Threshold: 4, Query: 4, Statistic: privacy.Centre}, Scale: 1}, 1.75},
+		{privacy.Sparse{Questions: privacy.Questions{Threshold: 4, Query: 4,
+			Statistic: privacy.Centre}, Scale: 1}, 1.75},
 	} {
 		if got := c.m.Loss().Pure(); math.Abs(got-c.pure) > 1e-15 {
 			t.Errorf("%v costs %v, want %v", c.m, got, c.pure)
@@ -33,7 +35,8 @@ func TestSparseCosts(t *testing.T) {
 	}
 	q := privacy.Questions{Threshold: 1, Query: 1, Statistic: privacy.Range}
 	for _, m := range []privacy.Mechanism{
-		privacy.Questions{Query: 1, Statistic: privacy.Range}, privacy.Questions{Threshold: 1, Statistic: privacy.Range}, privacy.Sparse{Questions: q},
+		privacy.Questions{Query: 1, Statistic: privacy.Range},
+		privacy.Questions{Threshold: 1, Statistic: privacy.Range}, privacy.Sparse{Questions: q},
 		privacy.Sparse{Questions: privacy.Questions{Statistic: privacy.Centre}},
 	} {
 		if m.Validate() != nil || !m.Loss().Infinite() {
@@ -48,9 +51,11 @@ func TestSparseCosts(t *testing.T) {
 		{privacy.Questions{Threshold: 1, Query: -1, Statistic: privacy.Range}, "query is -1"},
 		{privacy.Questions{Threshold: 1, Query: 1}, `statistic is ""`},
 		{privacy.Sparse{Questions: q, Scale: math.Inf(1)}, "scale is +Inf"},
-		{privacy.Sparse{Questions: privacy.Questions{Threshold: 1, Query: 1, Statistic: "sum"}, Scale: 1}, `statistic is "sum"`},
+		{privacy.Sparse{Questions: privacy.Questions{Threshold: 1, Query: 1, Statistic: "sum"},
+			Scale: 1}, `statistic is "sum"`},
 	} {
-		if err := c.m.Validate(); err == nil || !strings.Contains(err.Error(), c.mention) || !c.m.Loss().Infinite() {
+		if err := c.m.Validate(); err == nil || !strings.Contains(err.Error(), c.mention) ||
+			!c.m.Loss().Infinite() {
 			t.Errorf("%v: %v, costs %v", c.m, err, c.m.Loss())
 		}
 		l := privacy.NewLedger()
@@ -64,7 +69,8 @@ func TestSparseReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := rapid.Float64Range(0, 1e9)
 		q := privacy.Questions{Threshold: f.Draw(t, "threshold"), Query: f.Draw(t, "query"),
-			Statistic: rapid.SampledFrom([]privacy.Statistic{privacy.Range, privacy.Centre}).Draw(t, "statistic")}
+			Statistic: rapid.SampledFrom([]privacy.Statistic{privacy.Range, privacy.Centre}).Draw(t,
+				"statistic")}
 		for _, m := range []privacy.Mechanism{q, privacy.Sparse{Questions: q, Scale: f.Draw(t, "scale")}} {
 			data, err := json.Marshal(m)
 			if err != nil {
@@ -80,17 +86,19 @@ func TestSparseReadsBack(t *testing.T) {
 		t.Errorf("%v, %v", m, err)
 	}
 	for _, change := range [][2]string{
-		{`"threshold":6,`, ``}, {`"query":6,`, ``}, {`,"scale":2`, ``}, {`"statistic":"range",`, ``}, {`"range"`, `"sum"`}, {`"threshold":6`, `"threshold":-6`},
+		{`"threshold":6,`, ``}, {`"query":6,`, ``}, {`,"scale":2`, ``},
+		{`"statistic":"range",`, ``}, {`"range"`, `"sum"`}, {`"threshold":6`, `"threshold":-6`},
 		{`"sparse"`, `"questions"`}, {`"scale":2`, `"scale":2,"horizon":4`}, {`"query":6`, `"query":null`},
 	} {
-		if m, err := privacy.UnmarshalMechanism([]byte(strings.Replace(good, change[0], change[1], 1))); err == nil {
+		if m, err := privacy.UnmarshalMechanism([]byte(strings.Replace(good, change[0], change[1],
+			1))); err == nil {
 			t.Errorf("%v: read as %v", change, m)
 		}
 	}
 }
 
-// All questions about a group of slots are one charge, and the sums after the yes another, on the same rewards: a sum. A second group is of
-// other rewards: a maximum.
+// All questions about a group of slots are one charge, and the sums after the yes another, on the
+// same rewards: a sum. A second group is of other rewards: a maximum.
 func TestLedgerPricesQuestions(t *testing.T) {
 	m := sparse(1)
 	l := privacy.NewLedger()
@@ -124,7 +132,8 @@ func TestLedgerPricesQuestions(t *testing.T) {
 		t.Fatal(err)
 	}
 	total(1)
-	// Sums without a question pay for one all the same, and a second release of a slot pays for its sums again.
+	// Sums without a question pay for one all the same, and a second release of a slot pays
+	// for its sums again.
 	if _, err := l.ReleaseAll([]int{5, 6}, m, two); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +143,8 @@ func TestLedgerPricesQuestions(t *testing.T) {
 	}
 	total(1.5)
 	entries := l.Entries()
-	if len(entries) != 14 || entries[0].Mechanism != m.Questions || entries[0].Releases != 100 || entries[1].Mechanism != (privacy.Laplace{Scale: 2}) {
+	if len(entries) != 14 || entries[0].Mechanism != m.Questions || entries[0].Releases != 100 ||
+		entries[1].Mechanism != (privacy.Laplace{Scale: 2}) {
 		t.Errorf("entries %v", entries)
 	}
 	// The journal restores it.
@@ -167,7 +177,8 @@ func TestQuestionsUnderACap(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := l.ReleaseAll([]int{0, 1}, m, two); !errors.Is(err, privacy.ErrBudget) || l.Total().Pure() != 0.5 {
+	if _, err := l.ReleaseAll([]int{0, 1}, m, two); !errors.Is(err, privacy.ErrBudget) ||
+		l.Total().Pure() != 0.5 {
 		t.Errorf("%v, total %v", err, l.Total())
 	}
 	l = privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 1}))
@@ -196,7 +207,8 @@ func TestTranscriptOfQuestions(t *testing.T) {
 			}
 		}
 	}
-	if _, err := l.ReleaseAll([]int{0, 1}, m, &privacy.Values{N: []int{5, 5}, Sum: []float64{1, 2}, Tail: m.Tail()}); err != nil {
+	if _, err := l.ReleaseAll([]int{0, 1}, m,
+		&privacy.Values{N: []int{5, 5}, Sum: []float64{1, 2}, Tail: m.Tail()}); err != nil {
 		t.Fatal(err)
 	}
 	back := privacy.NewLedger()
@@ -217,15 +229,18 @@ func TestTranscriptOfQuestions(t *testing.T) {
 		t.Errorf("restored %s, was %s", got, want)
 	}
 	no := strings.SplitAfter(b.String(), "\n")[0]
-	for _, change := range [][2]string{{`"slots":[0,1]`, `"slots":[0]`}, {`"n":[3,3]`, `"n":[]`}, {`"slots":[0,1]`, `"slots":[0,-1]`}} {
-		if _, err := privacy.NewLedger().Restore([]byte(strings.Replace(no, change[0], change[1], 1))); err == nil {
+	for _, change := range [][2]string{{`"slots":[0,1]`, `"slots":[0]`}, {`"n":[3,3]`, `"n":[]`},
+		{`"slots":[0,1]`, `"slots":[0,-1]`}} {
+		if _, err := privacy.NewLedger().Restore([]byte(strings.Replace(no, change[0], change[1],
+			1))); err == nil {
 			t.Errorf("%v: restored", change)
 		}
 	}
 	if _, err := privacy.NewLedger().Restore([]byte(`{"slots":[0],"mechanism":{"mechanism":"laplace","scale":1},"n":[1],"sum":[],"tail":{"sigma":0,"h":1,"log":0}}`)); err == nil {
 		t.Error("a Laplace mechanism has answered no")
 	}
-	if err := privacy.NewLedger(privacy.WithTranscript(full{})).No([]int{0}, m, []int{1}, m.Tail()); err == nil {
+	if err := privacy.NewLedger(privacy.WithTranscript(full{})).No([]int{0}, m, []int{1},
+		m.Tail()); err == nil {
 		t.Error("a transcript that cannot be written")
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"math"
 )
 
-// A line of a transcript: one release as its policy was given it, and what it was released through. A question answered no is a release of
-// no sums.
+// A line of a transcript: one release as its policy was given it, and what it was released through.
+// A question answered no is a release of no sums.
 type line struct {
 	Slots     []int           `json:"slots"` // of each sum
 	Mechanism json.RawMessage `json:"mechanism"`
@@ -18,9 +18,10 @@ type line struct {
 	Tail      *Tail           `json:"tail"`
 }
 
-// WithTranscript writes every release to w, a line of JSON each, before it is handed out. A policy is a function of its parameters and its
-// releases, so the transcript is all its state: see Restore. Transcripts hold released values only, and are as public as what the
-// policy plays. A release that cannot be written is refused and stays charged.
+// WithTranscript writes every release to w, a line of JSON each, before it is handed out. A policy
+// is a function of its parameters and its releases, so the transcript is all its state: see
+// Restore. Transcripts hold released values only, and are as public as what the policy plays. A
+// release that cannot be written is refused and stays charged.
 func WithTranscript(w io.Writer) Option { return func(l *Ledger) { l.transcript = w } }
 
 func (l *Ledger) write(slots []int, at int32, v *Values) (Released, error) {
@@ -38,9 +39,10 @@ func (l *Ledger) write(slots []int, at int32, v *Values) (Released, error) {
 	return Released{v}, nil
 }
 
-// Restore reads a line of a transcript back: the release is charged, as it was then, and handed out again, for a policy that is being brought
-// back to where it was. Restoring every line of a transcript, in order, restores the ledger's total too. Nothing is written. A
-// release beyond the ledger's cap is refused with ErrBudget. For vectors there is RestoreVector.
+// Restore reads a line of a transcript back: the release is charged, as it was then, and handed out
+// again, for a policy that is being brought back to where it was. Restoring every line of a
+// transcript, in order, restores the ledger's total too. Nothing is written. A release beyond the
+// ledger's cap is refused with ErrBudget. For vectors there is RestoreVector.
 func (l *Ledger) Restore(text []byte) (Released, error) {
 	var in line
 	if err := strict(text, &in); err != nil {
@@ -49,8 +51,10 @@ func (l *Ledger) Restore(text []byte) (Released, error) {
 	switch {
 	case in.Tail == nil:
 		return Released{}, errors.New("ledger: transcript: the field \"tail\" is missing")
-	case !(in.Tail.Sigma >= 0 && in.Tail.H >= 0 && in.Tail.Log >= 0) || math.IsInf(in.Tail.Sigma+in.Tail.H+in.Tail.Log, 0):
-		return Released{}, fmt.Errorf("ledger: transcript: tail is %+v: its numbers must be finite and at least 0", *in.Tail)
+	case !(in.Tail.Sigma >= 0 && in.Tail.H >= 0 && in.Tail.Log >= 0) ||
+		math.IsInf(in.Tail.Sigma+in.Tail.H+in.Tail.Log, 0):
+		return Released{}, fmt.Errorf("ledger: transcript: tail is %+v: its numbers must be "+
+			"finite and at least 0", *in.Tail)
 	}
 	for _, n := range in.N {
 		if n < 1 {

@@ -25,7 +25,8 @@ func TestTranscriptRestoresReleasesAndTotal(t *testing.T) {
 			t.Fatal(r, err)
 		}
 	}
-	give(l.ReleaseAll([]int{0, 1}, privacy.Laplace{Scale: 2}, &privacy.Values{N: []int{3, 4}, Sum: []float64{1.25, -1e-300}, Tail: tail}))
+	give(l.ReleaseAll([]int{0, 1}, privacy.Laplace{Scale: 2},
+		&privacy.Values{N: []int{3, 4}, Sum: []float64{1.25, -1e-300}, Tail: tail}))
 	for i := range 3 { // a continual mechanism is written each time, though it is charged once
 		give(l.Account(tree).Release(2, &privacy.Values{N: []int{i + 1}, Sum: []float64{float64(i) / 3}}))
 	}
@@ -41,7 +42,8 @@ func TestTranscriptRestoresReleasesAndTotal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i == 0 && (r.Len() != 2 || r.N(1) != 4 || r.Sum(0) != 1.25 || r.Sum(1) != -1e-300 || r.Tail() != tail) {
+		if i == 0 && (r.Len() != 2 || r.N(1) != 4 || r.Sum(0) != 1.25 || r.Sum(1) != -1e-300 ||
+			r.Tail() != tail) {
 			t.Errorf("restored %v", r)
 		}
 	}
@@ -58,7 +60,8 @@ func TestTranscriptRestoresReleasesAndTotal(t *testing.T) {
 
 func TestTranscriptErrors(t *testing.T) {
 	l := privacy.NewLedger(privacy.WithTranscript(full{}))
-	if r, err := l.Release(0, privacy.Laplace{Scale: 2}, &privacy.Values{N: []int{1}, Sum: []float64{1}}); err == nil || r.Len() != 0 {
+	if r, err := l.Release(0, privacy.Laplace{Scale: 2},
+		&privacy.Values{N: []int{1}, Sum: []float64{1}}); err == nil || r.Len() != 0 {
 		t.Errorf("a transcript that cannot be written: %v, %v", r, err)
 	}
 	if got := l.Total().Pure(); got != 0.5 {
@@ -69,8 +72,10 @@ func TestTranscriptErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, change := range [][2]string{
-		{`"slots":[0]`, `"slots":[]`}, {`"slots":[0]`, `"slots":[-1]`}, {`"n":[1]`, `"n":[0]`}, {`"n":[1]`, `"n":[1,1]`}, {`"scale":1`, `"scale":-1`},
-		{`,"tail":{"sigma":0,"h":1,"log":0}`, ``}, {`"h":1`, `"h":-1`}, {`"sum":[1]`, `"sum":[1],"extra":1`}, {`"sum":[1]`, `"sum":[1e999]`}, {`}}`, `}} x`},
+		{`"slots":[0]`, `"slots":[]`}, {`"slots":[0]`, `"slots":[-1]`}, {`"n":[1]`, `"n":[0]`},
+		{`"n":[1]`, `"n":[1,1]`}, {`"scale":1`, `"scale":-1`},
+		{`,"tail":{"sigma":0,"h":1,"log":0}`, ``}, {`"h":1`, `"h":-1`},
+		{`"sum":[1]`, `"sum":[1],"extra":1`}, {`"sum":[1]`, `"sum":[1e999]`}, {`}}`, `}} x`},
 	} {
 		bad := strings.Replace(good, change[0], change[1], 1)
 		if r, err := privacy.NewLedger().Restore([]byte(bad)); err == nil || r.Len() != 0 {
@@ -79,12 +84,14 @@ func TestTranscriptErrors(t *testing.T) {
 	}
 	// A mechanism of another version is restored at its price, ∞.
 	l = privacy.NewLedger()
-	if _, err := l.Restore([]byte(strings.Replace(good, `"laplace","scale":1`, `"cubic","power":3`, 1))); err != nil || !l.Total().Infinite() {
+	if _, err := l.Restore([]byte(strings.Replace(good, `"laplace","scale":1`, `"cubic","power":3`,
+		1))); err != nil || !l.Total().Infinite() {
 		t.Errorf("unknown mechanism: %v, total %v", err, l.Total())
 	}
 }
 
-// What a ledger releases of a slot that it has read back is written as any other release, also where it is free.
+// What a ledger releases of a slot that it has read back is written as any other release, also
+// where it is free.
 func TestTranscriptGoesOnAfterRestore(t *testing.T) {
 	var b, again bytes.Buffer
 	tree := privacy.Tree{Scale: 3, Horizon: 8}
@@ -112,7 +119,8 @@ func FuzzRestore(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if no := strings.Contains(string(text), "sparse") || l.Total().Infinite(); r.Len() == 0 && !no || l.Total().Pure() == 0 {
+		if no := strings.Contains(string(text), "sparse") || l.Total().Infinite(); r.Len() == 0 &&
+			!no || l.Total().Pure() == 0 {
 			t.Errorf("%s: restored %d sums for nothing", text, r.Len())
 		}
 		for i := range r.Len() {

@@ -7,15 +7,16 @@ import (
 	"slices"
 )
 
-// A Vector is a noisy vector-valued statistic of one slot, such as Σ a·r over the actions a ∈ ℝ^d that were played, and how many rewards are in
-// it. The curator owns it; it holds until its next release.
+// A Vector is a noisy vector-valued statistic of one slot, such as Σ a·r over the actions a ∈
+// ℝ^d that were played, and how many rewards are in it. The curator owns it; it holds until
+// its next release.
 type Vector struct {
 	N     int
 	Value []float64
 }
 
-// ReleasedVector is to a Vector what Released is to Values: only a Ledger fills it, so who holds one holds numbers that were paid for. The zero
-// value is "nothing released".
+// ReleasedVector is to a Vector what Released is to Values: only a Ledger fills it, so who holds
+// one holds numbers that were paid for. The zero value is "nothing released".
 type ReleasedVector struct{ v *Vector }
 
 // Len is the number of coordinates, 0 if nothing was released.
@@ -32,17 +33,20 @@ func (r ReleasedVector) N() int { return r.v.N }
 // At is noisy coordinate i.
 func (r ReleasedVector) At(i int) float64 { return r.v.Value[i] }
 
-// ofVector says that the mechanism's sensitivity is that of all coordinates of a vector together, or that it costs ∞ anyway. That of anything else is
-// a single sum's, and its price would not be the vector's.
+// ofVector says that the mechanism's sensitivity is that of all coordinates of a vector
+// together, or that it costs ∞ anyway. That of anything else is a single sum's, and its price
+// would not be the vector's.
 func ofVector(m Mechanism) bool {
 	switch m.(type) {
-	case Elliptic, Sums, VectorGaussian, GramTree, GramBLT, GramWishart, VectorTree, GaussianVectorTree, Unknown, Exact:
+	case Elliptic, Sums, VectorGaussian, GramTree, GramBLT, GramWishart, VectorTree,
+		GaussianVectorTree, Unknown, Exact:
 		return true
 	}
 	return false
 }
 
-// ofSum is m unless its sensitivity says nothing about a single sum, or it releases none, as questions do.
+// ofSum is m unless its sensitivity says nothing about a single sum, or it releases none,
+// as questions do.
 func ofSum(m Mechanism) Mechanism {
 	switch m.(type) {
 	case Elliptic, GramTree, GramBLT, GramWishart, VectorTree, GaussianVectorTree, Questions:
@@ -51,8 +55,10 @@ func ofSum(m Mechanism) Mechanism {
 	return m
 }
 
-// ReleaseVector charges m to the slot once and seals the whole vector: the mechanism's sensitivity is that of all its coordinates together. A continual
-// mechanism is charged once a slot, and releases one vector for each number of rewards up to its horizon. Refusals and their errors are those of Release. A mechanism of single sums, such as Gaussian, costs ∞ here.
+// ReleaseVector charges m to the slot once and seals the whole vector: the mechanism's sensitivity
+// is that of all its coordinates together. A continual mechanism is charged once a slot, and
+// releases one vector for each number of rewards up to its horizon. Refusals and their errors are
+// those of Release. A mechanism of single sums, such as Gaussian, costs ∞ here.
 func (l *Ledger) ReleaseVector(slot int, m Mechanism, v *Vector) (ReleasedVector, error) {
 	return l.releaseVector(slot, l.account(m), v, l.transcript != nil)
 }
@@ -67,7 +73,8 @@ func (a Account) ReleaseVector(slot int, v *Vector) (ReleasedVector, error) {
 
 func (l *Ledger) releaseVector(slot int, at int32, v *Vector, write bool) (ReleasedVector, error) {
 	if v == nil || len(v.Value) == 0 {
-		return ReleasedVector{}, errors.New("ledger: nothing is released: there must be at least one coordinate")
+		return ReleasedVector{}, errors.New("ledger: nothing is released: there must be at least " +
+			"one coordinate")
 	}
 	if uint(slot) < uint(len(l.running)) && l.running[slot].followed(at, v) {
 		return ReleasedVector{v}, nil
@@ -87,10 +94,12 @@ func (l *Ledger) releaseVector(slot int, at int32, v *Vector, write bool) (Relea
 		}
 		switch last := l.last(slot, at); {
 		case v.N < max(1, last.n) || v.N > a.most:
-			return ReleasedVector{}, fmt.Errorf("ledger: release of slot %d through %v: a statistic of %d rewards: it must be of %d to %d: %w",
+			return ReleasedVector{}, fmt.Errorf("ledger: release of slot %d through %v: a "+
+				"statistic of %d rewards: it must be of %d to %d: %w",
 				slot, a.mechanism, v.N, max(1, last.n), a.most, ErrPrefix)
 		case v.N == last.n && !slices.Equal(v.Value, last.vector):
-			return ReleasedVector{}, fmt.Errorf("ledger: release of slot %d through %v: another statistic of the same %d rewards: its noise is drawn once: %w",
+			return ReleasedVector{}, fmt.Errorf("ledger: release of slot %d through %v: another "+
+				"statistic of the same %d rewards: its noise is drawn once: %w",
 				slot, a.mechanism, v.N, ErrPrefix)
 		}
 	}
@@ -111,7 +120,8 @@ func (l *Ledger) releaseVector(slot int, at int32, v *Vector, write bool) (Relea
 	return ReleasedVector{v}, nil
 }
 
-// followed is the usual case of a continual mechanism: the vector of more rewards than the last one's, which is paid for.
+// followed is the usual case of a continual mechanism: the vector of more rewards than the last
+// one's, which is paid for.
 func (r *running) followed(at int32, v *Vector) bool {
 	if r.account != at || v.N <= r.n || v.N > r.room {
 		return false
@@ -149,7 +159,8 @@ func (l *Ledger) writeVector(slot int, at int32, v *Vector) error {
 	return nil
 }
 
-// RestoreVector is Restore for a line that holds the release of a vector. A line of the other kind is an error.
+// RestoreVector is Restore for a line that holds the release of a vector. A line of the other
+// kind is an error.
 func (l *Ledger) RestoreVector(text []byte) (ReleasedVector, error) {
 	var in vectorLine
 	if err := strict(text, &in); err != nil {

@@ -2,15 +2,18 @@ package privacy
 
 import "encoding/json"
 
-// VectorGaussian releases Σ a·r of one slot, over the vectors a ∈ ℝ^d that were played, ‖a‖₂ ≤ 1, and their rewards r ∈ [−1,1], with independent
-// N(0, Sigma²) in each coordinate. Replacing one reward moves the sum by 2‖a‖₂ ≤ 2 at most, so that it is the Gaussian mechanism at μ = 2/Sigma:
-// 2/Sigma²-zCDP. It is AdaC-OFUL's noise (001 Algorithm 3 and App. E-C; 000 §5.3.3), with Sigma² = 2/ρ. The vectors are public.
+// VectorGaussian releases Σ a·r of one slot, over the vectors a ∈ ℝ^d that were played, ‖a‖₂ ≤ 1,
+// and their rewards r ∈ [−1,1], with independent N(0, Sigma²) in each coordinate. Replacing one
+// reward moves the sum by 2‖a‖₂ ≤ 2 at most, so that it is the Gaussian mechanism at μ = 2/Sigma:
+// 2/Sigma²-zCDP. It is AdaC-OFUL's noise (001 Algorithm 3 and App. E-C; 000 §5.3.3), with Sigma² =
+// 2/ρ. The vectors are public.
 type VectorGaussian struct{ Sigma float64 }
 
-// Sums releases of one slot, for each action of a finite set, the sum of its rewards in [−1,1] with an independent N(0, Sigma²). What was played is
-// public, and the sum of an action that was not played is 0, without noise. A reward is in one sum, so that replacing it moves one coordinate by 2
-// at most: the Gaussian mechanism at μ = 2/Sigma, 2/Sigma²-zCDP. It is AdaC-GOPE-Var's noise (001 App. E-C, "at the beginning"; 000 App. C), with
-// Sigma² = 2/ρ.
+// Sums releases of one slot, for each action of a finite set, the sum of its rewards in [−1,1] with
+// an independent N(0, Sigma²). What was played is public, and the sum of an action that was not
+// played is 0, without noise. A reward is in one sum, so that replacing it moves one coordinate by
+// 2 at most: the Gaussian mechanism at μ = 2/Sigma, 2/Sigma²-zCDP. It is AdaC-GOPE-Var's noise (001
+// App. E-C, "at the beginning"; 000 App. C), with Sigma² = 2/ρ.
 type Sums struct{ Sigma float64 }
 
 // Kind is vector-gaussian.

@@ -14,7 +14,8 @@ import (
 
 func ExampleLedger_ReleaseVector() {
 	l := privacy.NewLedger()
-	r, err := l.ReleaseVector(0, privacy.VectorGaussian{Sigma: 4}, &privacy.Vector{N: 7, Value: []float64{1.5, -0.25}})
+	r, err := l.ReleaseVector(0, privacy.VectorGaussian{Sigma: 4},
+		&privacy.Vector{N: 7, Value: []float64{1.5, -0.25}})
 	fmt.Println(r.Len(), r.N(), r.At(1), err)
 	e := l.Entries()[0]
 	fmt.Println(e.Mechanism, e.Sensitivity, e.Norm, e.Loss)
@@ -32,7 +33,8 @@ func releaseVector(t testing.TB, l *privacy.Ledger, slot int, m privacy.Mechanis
 	}
 }
 
-// Of a slot losses add up, over slots the worst counts; a vector is charged once, however many coordinates it has.
+// Of a slot losses add up, over slots the worst counts; a vector is charged once, however many
+// coordinates it has.
 func TestVectorTotals(t *testing.T) {
 	l := privacy.NewLedger()
 	e := elliptic(t, 1, [][]float64{{1, 0}, {0, 1}}, []int{4, 9}) // g² = 1/4: ρ = 1/2
@@ -49,7 +51,8 @@ func TestVectorTotals(t *testing.T) {
 		t.Error(err)
 	}
 	near(t, "slot 3", l.Slot(3).ZCDP(), 0.125, 1e-12)
-	if _, err := (l.Release(3, privacy.Laplace{Scale: 1}, &privacy.Values{N: []int{1}, Sum: []float64{1}})); err != nil {
+	if _, err := (l.Release(3, privacy.Laplace{Scale: 1},
+		&privacy.Values{N: []int{1}, Sum: []float64{1}})); err != nil {
 		t.Error(err)
 	}
 	near(t, "a sum and a vector of one slot", l.Slot(3).ZCDP(), 0.125+privacy.PureToZCDP(1), 1e-9)
@@ -62,12 +65,14 @@ func TestVectorEntries(t *testing.T) {
 	releaseVector(t, l, 2, privacy.VectorGaussian{Sigma: 5})
 	e := l.Entries()
 	near(t, "sensitivity", e[0].Sensitivity, 2/math.Sqrt(6), 1e-12)
-	if e[0].Norm != "V⁺" || len(e[0].Matrix) != 2 || e[0].Matrix[0][0] != 6 || e[0].Matrix[1][1] != 0 || e[0].Scale != 3 || e[0].Protects != "" {
+	if e[0].Norm != "V⁺" || len(e[0].Matrix) != 2 || e[0].Matrix[0][0] != 6 ||
+		e[0].Matrix[1][1] != 0 || e[0].Scale != 3 || e[0].Protects != "" {
 		t.Errorf("%+v", e[0])
 	}
 	near(t, "rho is sensitivity²/2σ²", e[0].Loss.ZCDP(), e[0].Sensitivity*e[0].Sensitivity/(2*3*3), 1e-12)
 	for i, scale := range []float64{4, 5} {
-		if x := e[i+1]; x.Norm != "ℓ2" || x.Matrix != nil || x.Sensitivity != 2 || x.Scale != scale || x.Releases != 1 {
+		if x := e[i+1]; x.Norm != "ℓ2" || x.Matrix != nil || x.Sensitivity != 2 ||
+			x.Scale != scale || x.Releases != 1 {
 			t.Errorf("%+v", x)
 		}
 		near(t, "rho", e[i+1].Loss.ZCDP(), 2/scale/scale, 1e-12)
@@ -79,11 +84,14 @@ type cheap struct{ privacy.Elliptic }
 
 func (cheap) Loss() privacy.Loss { return privacy.Loss{} }
 
-// What is priced for a single sum costs ∞ for a vector, and the other way round where it would be too cheap.
+// What is priced for a single sum costs ∞ for a vector, and the other way round where it
+// would be too cheap.
 func TestMechanismsThatDoNotFitCostInfinity(t *testing.T) {
 	e := elliptic(t, 1, [][]float64{{1, 0}, {0, 1}}, []int{400, 900})
-	for _, m := range []privacy.Mechanism{privacy.Laplace{Scale: 1}, privacy.Gaussian{Sigma: 1}, privacy.Tree{Scale: 1, Horizon: 8},
-		privacy.SquareRoot{Sigma: 1, Horizon: 8}, privacy.Exact{}, nil, &e, cheap{e}, privacy.Elliptic{}, privacy.VectorGaussian{}, privacy.Sums{Sigma: math.NaN()},
+	for _, m := range []privacy.Mechanism{privacy.Laplace{Scale: 1}, privacy.Gaussian{Sigma: 1},
+		privacy.Tree{Scale: 1, Horizon: 8},
+		privacy.SquareRoot{Sigma: 1, Horizon: 8}, privacy.Exact{}, nil, &e, cheap{e},
+		privacy.Elliptic{}, privacy.VectorGaussian{}, privacy.Sums{Sigma: math.NaN()},
 		privacy.Unknown{Name: "unclipped elliptic"}} {
 		l := privacy.NewLedger()
 		releaseVector(t, l, 0, m)
@@ -130,7 +138,8 @@ func TestVectorRefusals(t *testing.T) {
 	near(t, "after a refusal", l.Total().ZCDP(), 0.5, 1e-12)
 	for _, x := range []float64{math.NaN(), math.Inf(-1)} {
 		l := privacy.NewLedger()
-		if r, err := l.ReleaseVector(0, m, vector(1, x)); !errors.Is(err, privacy.ErrValues) || r.Len() != 0 || !strings.Contains(err.Error(), "coordinate 1") {
+		if r, err := l.ReleaseVector(0, m, vector(1, x)); !errors.Is(err, privacy.ErrValues) ||
+			r.Len() != 0 || !strings.Contains(err.Error(), "coordinate 1") {
 			t.Errorf("%v: %v", x, err)
 		}
 		near(t, "it stays charged", l.Total().ZCDP(), 0.5, 1e-12)
@@ -195,7 +204,8 @@ func TestVectorTranscript(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, change := range [][2]string{
-		{`"slot":0,`, ``}, {`"slot":0`, `"slot":-1`}, {`"n":1`, `"n":-1`}, {`[1]`, `[]`}, {`[1]`, `[1e999]`}, {`[1]`, `[1],"tail":1`}, {`"sigma":1`, `"sigma":-1`},
+		{`"slot":0,`, ``}, {`"slot":0`, `"slot":-1`}, {`"n":1`, `"n":-1`}, {`[1]`, `[]`},
+		{`[1]`, `[1e999]`}, {`[1]`, `[1],"tail":1`}, {`"sigma":1`, `"sigma":-1`},
 		{`}`, `} x`},
 	} {
 		bad := strings.Replace(good, change[0], change[1], 1)
@@ -204,7 +214,8 @@ func TestVectorTranscript(t *testing.T) {
 		}
 	}
 	l = privacy.NewLedger(privacy.WithTranscript(full{}))
-	if r, err := l.ReleaseVector(0, privacy.Sums{Sigma: 2}, vector(1)); err == nil || r.Len() != 0 || l.Total().ZCDP() != 0.5 {
+	if r, err := l.ReleaseVector(0, privacy.Sums{Sigma: 2}, vector(1)); err == nil ||
+		r.Len() != 0 || l.Total().ZCDP() != 0.5 {
 		t.Errorf("a transcript that cannot be written: %v, %v, %v", r, err, l.Total())
 	}
 }
@@ -252,7 +263,8 @@ func FuzzRestoreVector(f *testing.F) {
 	})
 }
 
-// BenchmarkReleaseVector is what the ledger costs a release of a policy that releases often, by the ledger and by an account.
+// BenchmarkReleaseVector is what the ledger costs a release of a policy that releases often, by the
+// ledger and by an account.
 func BenchmarkReleaseVector(b *testing.B) {
 	m, v := privacy.VectorGaussian{Sigma: 2}, vector(1, 2, 3)
 	for name, release := range map[string]func(l *privacy.Ledger) func(slot int) error{

@@ -19,12 +19,14 @@ func TestLaplaceScaleWorkedNumbers(t *testing.T) {
 	}{
 		{privacy.Pure{Epsilon: 0.25}, 4},
 		{privacy.Approx{Epsilon: 0.2, Delta: 1e-6}, 5},
-		{privacy.ZCDP{Rho: 0.02}, 5},                           // 1/√0.04
-		{privacy.Renyi{Alpha: 8, Epsilon: 0.25}, 4},            // √(8/0.5)
-		{privacy.GDP{Mu: 10}, 1 / 15.064998107337113},          // log(Φ(5)/Φ(−5)), to 40 digits elsewhere
-		{privacy.GDP{Mu: 0.5}, 1 / 0.40007768940170446},        // log(Φ(¼)/Φ(−¼))
-		{privacy.GDP{Mu: 8.4}, 1 / 11.224299303763003},         // log(Φ(4.2)/Φ(−4.2))
-		{privacy.GDP{Mu: 8.485281374}, 1 / 11.413499176699847}, // either side of where the formula changes, μ = 6√2
+		{privacy.ZCDP{Rho: 0.02}, 5},                // 1/√0.04
+		{privacy.Renyi{Alpha: 8, Epsilon: 0.25}, 4}, // √(8/0.5)
+		// log(Φ(5)/Φ(−5)), to 40 digits elsewhere
+		{privacy.GDP{Mu: 10}, 1 / 15.064998107337113},
+		{privacy.GDP{Mu: 0.5}, 1 / 0.40007768940170446}, // log(Φ(¼)/Φ(−¼))
+		{privacy.GDP{Mu: 8.4}, 1 / 11.224299303763003},  // log(Φ(4.2)/Φ(−4.2))
+		// either side of where the formula changes, μ = 6√2
+		{privacy.GDP{Mu: 8.485281374}, 1 / 11.413499176699847},
 		{privacy.GDP{Mu: 8.485281375}, 1 / 11.413499178928584},
 	} {
 		got, err := privacy.LaplaceScale(c.b)
@@ -34,7 +36,8 @@ func TestLaplaceScaleWorkedNumbers(t *testing.T) {
 	}
 }
 
-// Groups of k records, where neither k nor the budget is 1: kε, k²ρ, kμ, (kε, k·e^{(k−1)ε}·δ), and (α/2^c, 3^c·ε) for 2^c ≥ k.
+// Groups of k records, where neither k nor the budget is 1: kε, k²ρ, kμ, (kε, k·e^{(k−1)ε}·δ), and
+// (α/2^c, 3^c·ε) for 2^c ≥ k.
 func TestGroupWorkedNumbers(t *testing.T) {
 	for _, c := range []struct {
 		b    privacy.Budget
@@ -47,7 +50,8 @@ func TestGroupWorkedNumbers(t *testing.T) {
 		{privacy.Approx{Epsilon: 0.5, Delta: 1e-6}, 3, privacy.Approx{Epsilon: 1.5, Delta: 3e-6 * math.E}},
 		{privacy.Renyi{Alpha: 16, Epsilon: 0.1}, 4, privacy.Renyi{Alpha: 4, Epsilon: 0.9}},
 		{privacy.Renyi{Alpha: 16, Epsilon: 0.1}, 3, privacy.Renyi{Alpha: 4, Epsilon: 0.9}},
-		{privacy.Renyi{Alpha: 8, Epsilon: 0.1}, 4, privacy.Renyi{Alpha: 2, Epsilon: 0.9}}, // the smallest order that there is
+		// the smallest order that there is
+		{privacy.Renyi{Alpha: 8, Epsilon: 0.1}, 4, privacy.Renyi{Alpha: 2, Epsilon: 0.9}},
 		{privacy.Renyi{Alpha: 1.5, Epsilon: 0.1}, 1, privacy.Renyi{Alpha: 1.5, Epsilon: 0.1}},
 		{privacy.Pure{Epsilon: 0.5}, 1, privacy.Pure{Epsilon: 0.5}},
 	} {
@@ -73,8 +77,9 @@ func TestSumsOfGDP(t *testing.T) {
 	}
 }
 
-// Whatever a batch may spend composes to no more than the total, checked by the composition itself at half of δ; else it is the even share. Where advanced
-// composition stops paying, near ε = 4·log(2/δ), the check must be the right one.
+// Whatever a batch may spend composes to no more than the total, checked by the composition itself
+// at half of δ; else it is the even share. Where advanced composition stops paying, near ε =
+// 4·log(2/δ), the check must be the right one.
 func TestSharesOfBatchesCompose(t *testing.T) {
 	shared, even := 0, 0
 	for _, delta := range []float64{1e-6, 1e-3, 0.1} {
@@ -88,10 +93,12 @@ func TestSharesOfBatchesCompose(t *testing.T) {
 				each := got.(privacy.Approx)
 				n := float64(batches)
 				share := epsilon / (2 * math.Sqrt(2*n*math.Log(2/delta)))
-				all, err := privacy.Advanced(privacy.Approx{Epsilon: share, Delta: delta / (2 * n)}, batches, delta/2)
+				all, err := privacy.Advanced(privacy.Approx{Epsilon: share, Delta: delta / (2 * n)},
+					batches, delta/2)
 				if want := epsilon / n; err == nil && share > want && all.Epsilon <= epsilon {
 					shared++
-					if math.Abs(each.Epsilon-share) > 1e-12*share || math.Abs(each.Delta-delta/(2*n)) > 1e-12*delta {
+					if math.Abs(each.Epsilon-share) > 1e-12*share ||
+						math.Abs(each.Delta-delta/(2*n)) > 1e-12*delta {
 						t.Errorf("%v in %d: %v, want ε = %v", total, batches, each, share)
 					}
 				} else {
@@ -107,15 +114,18 @@ func TestSharesOfBatchesCompose(t *testing.T) {
 		t.Errorf("%d shares, %d even: the cases show too little", shared, even)
 	}
 	got, err := privacy.PerBatch(privacy.Renyi{Alpha: 4, Epsilon: 0.6}, 3)
-	if err != nil || !cmp.Equal(got, privacy.Budget(privacy.Renyi{Alpha: 4, Epsilon: 0.6 / 3}), cmpopts.EquateApprox(1e-15, 0)) {
+	if err != nil || !cmp.Equal(got, privacy.Budget(privacy.Renyi{Alpha: 4, Epsilon: 0.6 / 3}),
+		cmpopts.EquateApprox(1e-15, 0)) {
 		t.Errorf("a third of (4,0.6): %v, %v", got, err)
 	}
 	// One event, and a δ that simple composition uses up.
-	if a, err := privacy.Advanced(privacy.Approx{Epsilon: 0.5, Delta: 1e-3}, 1, 1e-3); err != nil || math.Abs(a.Delta-2e-3) > 1e-18 ||
+	if a, err := privacy.Advanced(privacy.Approx{Epsilon: 0.5, Delta: 1e-3}, 1, 1e-3); err != nil ||
+		math.Abs(a.Delta-2e-3) > 1e-18 ||
 		math.Abs(a.Epsilon-(0.5*math.Sqrt(2*math.Log(1000))+0.5*math.Expm1(0.5))) > 1e-12 {
 		t.Errorf("one event: %v, %v", a, err)
 	}
-	if a, err := privacy.Repeated(privacy.Approx{Epsilon: 0.5, Delta: 0.25}, 2, 0.5); err != nil || a != (privacy.Approx{Epsilon: 1, Delta: 0.5}) {
+	if a, err := privacy.Repeated(privacy.Approx{Epsilon: 0.5, Delta: 0.25}, 2, 0.5); err != nil ||
+		a != (privacy.Approx{Epsilon: 1, Delta: 0.5}) {
 		t.Errorf("two events at δ = ½: %v, %v", a, err)
 	}
 	if a, err := privacy.Repeated(privacy.Approx{Epsilon: 0.5}, 1, 0.5); err != nil || a.Epsilon > 0.5 {
@@ -123,7 +133,8 @@ func TestSharesOfBatchesCompose(t *testing.T) {
 	}
 }
 
-// Rényi divergences from 40 digits elsewhere: never below the truth, and right to 10^-12 except where the comments allow the bound αε²/2.
+// Rényi divergences from 40 digits elsewhere: never below the truth, and right to 10^-12 except
+// where the comments allow the bound αε²/2.
 func TestRenyiWorkedNumbers(t *testing.T) {
 	for _, c := range []struct {
 		what                  string
@@ -145,7 +156,8 @@ func TestRenyiWorkedNumbers(t *testing.T) {
 	}
 }
 
-// The edges of the clones' price: of δ = 0 nothing is said, and a δ that ε = 0 has already costs nothing.
+// The edges of the clones' price: of δ = 0 nothing is said, and a δ that ε = 0 has
+// already costs nothing.
 func TestClonesEpsilonAtItsEdges(t *testing.T) {
 	if e := privacy.ClonesEpsilon(10, 1, 0); !math.IsInf(e, 1) {
 		t.Errorf("δ = 0: %v", e)
@@ -162,7 +174,8 @@ func TestClonesEpsilonAtItsEdges(t *testing.T) {
 	}
 }
 
-// Values that are not finite are refused where a slot's sums run on, on the short way too, and stay charged; after that the slot goes on.
+// Values that are not finite are refused where a slot's sums run on, on the short way too, and stay
+// charged; after that the slot goes on.
 func TestRunningSumsRefuseWhatIsNotFinite(t *testing.T) {
 	tree := privacy.Tree{Scale: 8, Horizon: 64}
 	one := func(n int, sum float64) *privacy.Values { return &privacy.Values{N: []int{n}, Sum: []float64{sum}} }
@@ -172,7 +185,9 @@ func TestRunningSumsRefuseWhatIsNotFinite(t *testing.T) {
 		for slot, release := range []func(slot int, v *privacy.Values) (privacy.Released, error){
 			func(slot int, v *privacy.Values) (privacy.Released, error) { return l.Release(slot, tree, v) },
 			a.Release,
-			func(slot int, v *privacy.Values) (privacy.Released, error) { return l.ReleaseAll([]int{slot}, tree, v) },
+			func(slot int, v *privacy.Values) (privacy.Released, error) {
+				return l.ReleaseAll([]int{slot}, tree, v)
+			},
 		} {
 			if r, err := release(slot, one(1, 0.5)); err != nil || r.Sum(0) != 0.5 {
 				t.Fatalf("way %d: %v", slot, err)
@@ -190,10 +205,12 @@ func TestRunningSumsRefuseWhatIsNotFinite(t *testing.T) {
 	}
 }
 
-// Released.Laplace is a promise about the law of the noise: one Laplace variate in each sum, continuous or discrete.
+// Released.Laplace is a promise about the law of the noise: one Laplace variate in each sum,
+// continuous or discrete.
 func TestReleasedLaplaceIsTrue(t *testing.T) {
 	aggregated := func(trust privacy.Trust, noise privacy.NoiseName, users int) privacy.Aggregated {
-		c := privacy.Calibration{Trust: trust, Noise: noise, Epsilon: 1, S: 1, Users: users, Invited: users, P: 1e-6}
+		c := privacy.Calibration{Trust: trust, Noise: noise, Epsilon: 1, S: 1, Users: users,
+			Invited: users, P: 1e-6}
 		m, err := privacy.NewAggregated(c)
 		if err != nil {
 			t.Fatal(err)
@@ -204,7 +221,8 @@ func TestReleasedLaplaceIsTrue(t *testing.T) {
 		m    privacy.Mechanism
 		want bool
 	}{
-		{privacy.Laplace{Scale: 2}, true}, {privacy.Gaussian{Sigma: 2}, false}, {privacy.Tree{Scale: 2, Horizon: 4}, false}, {privacy.Exact{}, false},
+		{privacy.Laplace{Scale: 2}, true}, {privacy.Gaussian{Sigma: 2}, false},
+		{privacy.Tree{Scale: 2, Horizon: 4}, false}, {privacy.Exact{}, false},
 		{aggregated(privacy.TrustCentral, privacy.NoiseLaplace, 1), true},
 		{aggregated(privacy.TrustLocal, privacy.NoiseLaplace, 10), false}, // a sum of ten
 		{aggregated(privacy.TrustSecAgg, privacy.NoisePolya, 10), false},

@@ -11,7 +11,8 @@ import (
 const longest = min(1<<40, math.MaxInt/4)
 
 var benched = []privacy.Mechanism{
-	privacy.Exact{}, privacy.Laplace{Scale: 1}, privacy.Gaussian{Sigma: 1}, privacy.Tree{Scale: 25, Horizon: longest}, privacy.Hybrid{Scale: 2},
+	privacy.Exact{}, privacy.Laplace{Scale: 1}, privacy.Gaussian{Sigma: 1},
+	privacy.Tree{Scale: 25, Horizon: longest}, privacy.Hybrid{Scale: 2},
 	privacy.KAry{Scale: 10, Base: 19, Horizon: longest},
 }
 

@@ -19,7 +19,8 @@ type knot struct {
 	m     int64
 }
 
-// knots are the nodes of the first t rewards and their signs: on each level, from the top, as many nodes as bring the sum nearest to t.
+// knots are the nodes of the first t rewards and their signs: on each level, from the top, as many
+// nodes as bring the sum nearest to t.
 func knots(t int64, base, levels int) (nodes []knot, signs []int) {
 	width := int64(1)
 	for range levels - 1 {
@@ -38,12 +39,14 @@ func knots(t int64, base, levels int) (nodes []knot, signs []int) {
 	return nodes, signs
 }
 
-// Against a store of all nodes, as for the binary tree: a node is drawn once, when it is first shown, and kept; a node before the sum's end is
-// added, one after it taken away.
+// Against a store of all nodes, as for the binary tree: a node is drawn once, when it is first
+// shown, and kept; a node before the sum's end is added, one after it taken away.
 func TestKAryMatchesAStoreOfAllNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := privacy.KAry{Scale: 1, Base: 3 + 2*rapid.IntRange(0, 10).Draw(t, "base"), Horizon: rapid.SampledFrom([]int{1, 13, 1000, longest}).Draw(t, "horizon")}
-		steps := rapid.SliceOfN(rapid.OneOf(rapid.Just(uint64(1)), rapid.Uint64Range(0, 30), rapid.Uint64Range(0, 1<<37)), 1, 200).Draw(t, "steps")
+		m := privacy.KAry{Scale: 1, Base: 3 + 2*rapid.IntRange(0, 10).Draw(t, "base"),
+			Horizon: rapid.SampledFrom([]int{1, 13, 1000, longest}).Draw(t, "horizon")}
+		steps := rapid.SliceOfN(rapid.OneOf(rapid.Just(uint64(1)), rapid.Uint64Range(0, 30),
+			rapid.Uint64Range(0, 1<<37)), 1, 200).Draw(t, "steps")
 		src := &numbered{r: rand.NewPCG(1, rapid.Uint64().Draw(t, "seed"))}
 		c := newKAry[int64](m)
 		store, used, n := map[knot]int64{}, 0, uint64(0)
@@ -80,16 +83,20 @@ func TestKAryMatchesAStoreOfAllNodes(t *testing.T) {
 				want += int64(signs[i]) * store[x]
 			}
 			if got != want || used != len(src.draws) {
-				t.Fatalf("%v, n = %d: noise %d in %d draws, its nodes have %d in %d", m, n, got, len(src.draws), want, used)
+				t.Fatalf("%v, n = %d: noise %d in %d draws, its nodes have %d in %d", m, n, got,
+					len(src.draws), want, used)
 			}
 		}
 	})
 }
 
-// Neighbouring inputs: replace a reward, and the sums of nodes that are ever shown move by at most 1 each, in one node of a level: h in all, the
-// price. The twin whose nodes overlap by a reward has two in a level.
+// Neighbouring inputs: replace a reward, and the sums of nodes that are ever shown move by at
+// most 1 each, in one node of a level: h in all, the price. The twin whose nodes overlap by a
+// reward has two in a level.
 func TestARewardIsInOneNodeOfEachLevel(t *testing.T) {
-	for _, m := range []privacy.KAry{{Scale: 1, Base: 3, Horizon: 121}, {Scale: 1, Base: 3, Horizon: 122}, {Scale: 1, Base: 5, Horizon: 200}, {Scale: 1, Base: 19, Horizon: 300}} {
+	for _, m := range []privacy.KAry{{Scale: 1, Base: 3, Horizon: 121},
+		{Scale: 1, Base: 3, Horizon: 122}, {Scale: 1, Base: 5, Horizon: 200},
+		{Scale: 1, Base: 19, Horizon: 300}} {
 		for _, overlap := range []int64{0, 1} {
 			shown := map[knot]bool{}
 			for n := 1; n <= m.Horizon; n++ {
@@ -110,7 +117,8 @@ func TestARewardIsInOneNodeOfEachLevel(t *testing.T) {
 				most = max(most, moved)
 			}
 			if paid := int(m.Loss().Pure() + 0.5); (most <= paid) != (overlap == 0) {
-				t.Errorf("%v: a reward is in %d nodes (overlap %d), the price is for %d", m, most, overlap, paid)
+				t.Errorf("%v: a reward is in %d nodes (overlap %d), the price is for %d", m, most,
+					overlap, paid)
 			}
 		}
 	}
@@ -154,8 +162,9 @@ func newStream(m privacy.Mechanism) stream[float64] {
 	return newBLT(m.(privacy.BLT))
 }
 
-// The price rests on this: releases x_1+…+x_t + noise_t are a function of Cx + z. So with z − Ce_i for z, a reward more in place i shows
-// nowhere. Noise that is drawn in another way, such as with a buffer left out, fails. Jumps and blocks give the same as one reward at a time.
+// The price rests on this: releases x_1+…+x_t + noise_t are a function of Cx + z. So with z − Ce_i
+// for z, a reward more in place i shows nowhere. Noise that is drawn in another way, such as with a
+// buffer left out, fails. Jumps and blocks give the same as one reward at a time.
 func TestCorrelatedNoiseHidesAReward(t *testing.T) {
 	const n = 700
 	list, err := privacy.NewBLT(privacy.ZCDP{Rho: 1}, n)
@@ -253,8 +262,9 @@ func variances(t *testing.T, build maker, m privacy.Mechanism, times []int, runs
 	return out
 }
 
-// The variance of the noise at several t is what the mechanism says. m Laplaces of scale b have fourth moment 12mb⁴·2 + 3V² − … = 12mb⁴ + 3V², V = 2mb²;
-// a normal variate has 3V². 5.2 standard errors: a false alarm has probability 2e-7 a check. Half the noise after the second draw is caught.
+// The variance of the noise at several t is what the mechanism says. m Laplaces of scale b have
+// fourth moment 12mb⁴·2 + 3V² − … = 12mb⁴ + 3V², V = 2mb²; a normal variate has 3V². 5.2 standard
+// errors: a false alarm has probability 2e-7 a check. Half the noise after the second draw is caught.
 func TestVariancesAreTheMechanisms(t *testing.T) {
 	const runs = 3000
 	times := []int{1, 2, 5, 9, 13, 38}
@@ -284,7 +294,8 @@ func TestVariancesAreTheMechanisms(t *testing.T) {
 		c.noise = &lateHalved{sampler: c.noise}
 		return c
 	})
-	for _, m := range []privacy.Mechanism{privacy.KAry{Scale: 3, Base: 5, Horizon: 40}, privacy.KAry{Scale: 2, Base: 9, Horizon: 40}, correlated[0], correlated[1]} {
+	for _, m := range []privacy.Mechanism{privacy.KAry{Scale: 3, Base: 5, Horizon: 40},
+		privacy.KAry{Scale: 2, Base: 9, Horizon: 40}, correlated[0], correlated[1]} {
 		if x := far(t, simulatedMaker, m); x > z {
 			t.Errorf("simulated %v: a variance is off by %.1f standard errors", m, x)
 		}
@@ -299,7 +310,8 @@ func TestVariancesAreTheMechanisms(t *testing.T) {
 	}
 }
 
-// Over all t up to a horizon, one long path for each run: the mean squared noise of 19 digits at T = 10⁴ against MeanVariance, 472 at ε = 1.
+// Over all t up to a horizon, one long path for each run: the mean squared noise of 19 digits at T
+// = 10⁴ against MeanVariance, 472 at ε = 1.
 func TestMeanVarianceOverAPath(t *testing.T) {
 	m := privacy.NewKAry(1, 19, 10_000)
 	const runs = 300
@@ -357,7 +369,8 @@ func BenchmarkCounter(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, m := range []privacy.Mechanism{privacy.Tree{Scale: 21, Horizon: horizon}, privacy.NewKAry(1, 19, horizon), root, list} {
+	for _, m := range []privacy.Mechanism{privacy.Tree{Scale: 21, Horizon: horizon},
+		privacy.NewKAry(1, 19, horizon), root, list} {
 		b.Run(fmt.Sprint(m.Kind()), func(b *testing.B) {
 			b.ReportAllocs()
 			c := simulated(b, Config{Arms: 1, Mechanism: m})

@@ -12,8 +12,9 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// TooFewError is the error of a release to which fewer users answered than were promised: errors.As finds it, and errors.Is finds ErrAnswers. What these
-// arms' users had is gone, unreleased and unseen; play these arms as many rounds again and release again.
+// TooFewError is the error of a release to which fewer users answered than were promised: errors.As
+// finds it, and errors.Is finds ErrAnswers. What these arms' users had is gone, unreleased and
+// unseen; play these arms as many rounds again and release again.
 type TooFewError struct {
 	Arms     []int
 	Answers  int // of the first arm that had too few
@@ -31,8 +32,9 @@ func (e *TooFewError) Error() string {
 // Is says that it is ErrAnswers.
 func (e *TooFewError) Is(target error) bool { return target == ErrAnswers }
 
-// distributed is the curator that makes each release by the protocol of 003 Algorithm 1. In a simulation it plays all parties. Rewards wait as
-// they came, since g depends on how many there will be.
+// distributed is the curator that makes each release by the protocol of 003 Algorithm 1.
+// In a simulation it plays all parties. Rewards wait as they came, since g depends on how
+// many there will be.
 type distributed struct {
 	ledger   *privacy.Ledger
 	trust    Trust
@@ -71,20 +73,27 @@ func newDistributed(cfg Config, fast *noise.Fast, src rand.Source) (Curator, err
 		return nil, fmt.Errorf("curator: %w", err)
 	}
 	if cfg.Unclipped {
-		return nil, fmt.Errorf("curator: unclipped is true, must be false for trust %s: rewards are encoded as integers from 0 to g", t.Model)
+		return nil, fmt.Errorf("curator: unclipped is true, must be false for trust %s: rewards "+
+			"are encoded as integers from 0 to g", t.Model)
 	}
 	if fast == nil && t.Dropout != 0 {
-		return nil, fmt.Errorf("curator: dropout is %v, must be 0 for real rewards: it is for simulations", t.Dropout)
+		return nil, fmt.Errorf("curator: dropout is %v, must be 0 for real rewards: it is for "+
+			"simulations", t.Dropout)
 	}
 	// The door is that of the other curators.
-	base, err := newCurator(cfg, func(privacy.Mechanism) (plan[float64], error) { return plan[float64]{tails: []privacy.Tail{{}}}, nil })
+	base, err := newCurator(cfg, func(privacy.Mechanism) (plan[float64], error) {
+		return plan[float64]{tails: []privacy.Tail{{}}}, nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	k := cfg.Arms
-	c := &distributed{ledger: base.ledger, trust: t, fast: fast, src: src, summer: t.Summer, perUser: t.PerUser || fast == nil || t.Summer != nil,
-		next: firstSlot(base.ledger), lo: base.lo, hi: base.hi, perWidth: base.perWidth, tolerance: base.tolerance,
-		slots: make([]waiting, k), sum: make([]float64, k), n: make([]int, k), ids: make([]int, k), marked: make([]bool, k)}
+	c := &distributed{ledger: base.ledger, trust: t, fast: fast, src: src, summer: t.Summer,
+		perUser: t.PerUser || fast == nil || t.Summer != nil,
+		next:    firstSlot(base.ledger), lo: base.lo, hi: base.hi, perWidth: base.perWidth,
+		tolerance: base.tolerance,
+		slots:     make([]waiting, k), sum: make([]float64, k), n: make([]int, k), ids: make([]int, k),
+		marked: make([]bool, k)}
 	if c.summer == nil {
 		c.summer = PlainSum{}
 	}
@@ -140,12 +149,15 @@ func (c *distributed) Add(arm int, reward float64) error {
 	return nil
 }
 
-// AddSum implements Curator. Each reward is rounded at random, so their sum is enough only if they all are at an end of the range: of more than one
-// reward the sum must be that of k of them at Hi and n − k at Lo.
+// AddSum implements Curator. Each reward is rounded at random, so their sum is enough only if they
+// all are at an end of the range: of more than one reward the sum must be that of k of them at Hi
+// and n − k at Lo.
 func (c *distributed) AddSum(arm, n int, sum float64) error {
 	if n == 1 {
-		if y := float64((sum - c.lo) * c.perWidth); c.fast != nil && !(y >= -c.tolerance && y <= 1+c.tolerance) {
-			return fmt.Errorf("curator: sum of 1 reward of arm %d is out of range, must be from %v to %v", arm, c.lo, c.hi)
+		if y := float64((sum - c.lo) * c.perWidth); c.fast != nil &&
+			!(y >= -c.tolerance && y <= 1+c.tolerance) {
+			return fmt.Errorf("curator: sum of 1 reward of arm %d is out of range, must be from "+
+				"%v to %v", arm, c.lo, c.hi)
 		}
 		return c.Add(arm, sum)
 	}
@@ -159,9 +171,11 @@ func (c *distributed) AddSum(arm, n int, sum float64) error {
 	case c.fast == nil:
 		return fmt.Errorf("curator: n of arm %d is %d, must be 1: real rewards are clipped one by one", arm, n)
 	case math.IsNaN(y) || y < -slack || y > k+slack:
-		return fmt.Errorf("curator: sum of %d rewards of arm %d is out of range, must be from %v to %v", n, arm, k*c.lo, k*c.hi)
+		return fmt.Errorf("curator: sum of %d rewards of arm %d is out of range, must be from %v "+
+			"to %v", n, arm, k*c.lo, k*c.hi)
 	case math.Abs(y-ones) > slack:
-		return fmt.Errorf("curator: sum of %d rewards of arm %d must be that of rewards %v and %v: add others one by one, as each is rounded", n, arm, c.lo, c.hi)
+		return fmt.Errorf("curator: sum of %d rewards of arm %d must be that of rewards %v and "+
+			"%v: add others one by one, as each is rounded", n, arm, c.lo, c.hi)
 	}
 	if err := c.room(arm, n); err != nil {
 		return err
@@ -179,10 +193,12 @@ func (c *distributed) room(arm, n int) error {
 	}
 	w := &c.slots[arm]
 	if w.answered {
-		return fmt.Errorf("curator: slot of arm %d is closed: its users have answered, and it waits for the other arms' release", arm)
+		return fmt.Errorf("curator: slot of arm %d is closed: its users have answered, and it "+
+			"waits for the other arms' release", arm)
 	}
 	if n > maxRewards-w.invited {
-		return fmt.Errorf("curator: slot of arm %d has %d rewards and gets %d, must have at most %d", arm, w.invited, n, maxRewards)
+		return fmt.Errorf("curator: slot of arm %d has %d rewards and gets %d, must have at most %d",
+			arm, w.invited, n, maxRewards)
 	}
 	return nil
 }
@@ -192,8 +208,9 @@ func (c *distributed) Ask([]int, float64) (privacy.Released, error) {
 	return privacy.Released{}, errAsk
 }
 
-// Release implements Curator. The mechanism is made for the largest of the batches, and its noise for the smallest promise. Where too few
-// answered the error is an *TooFewError. A budget that does not allow the release is an error before any user sends anything.
+// Release implements Curator. The mechanism is made for the largest of the batches, and its noise
+// for the smallest promise. Where too few answered the error is an *TooFewError. A budget that does
+// not allow the release is an error before any user sends anything.
 func (c *distributed) Release(arms []int) (privacy.Released, error) {
 	if err := c.check(arms); err != nil {
 		return privacy.Released{}, err
@@ -204,7 +221,8 @@ func (c *distributed) Release(arms []int) (privacy.Released, error) {
 		c.ids[i] = c.slots[a].id
 	}
 	ids, call := c.ids[:len(arms)], float64(c.releases+1)
-	m, err := c.calibr.mechanism(invited, c.trust.users(fewest), fewest, c.trust.P/(10*call*call*float64(len(arms))))
+	m, err := c.calibr.mechanism(invited, c.trust.users(fewest), fewest,
+		c.trust.P/(10*call*call*float64(len(arms))))
 	if err != nil {
 		return privacy.Released{}, fmt.Errorf("curator: %w", err)
 	}
@@ -216,7 +234,8 @@ func (c *distributed) Release(arms []int) (privacy.Released, error) {
 			return privacy.Released{}, err
 		}
 	}
-	c.releases++ // from here on messages are on their way: another try is another computation, of its own number
+	// from here on messages are on their way: another try is another computation, of its own number
+	c.releases++
 	c.out = privacy.Values{N: c.n[:len(arms)], Sum: c.sum[:len(arms)]}
 	if at, shown, err := c.sums(arms, m); err != nil {
 		clear(c.n)
@@ -249,18 +268,21 @@ func (c *distributed) remember(m privacy.Mechanism, ids []int) {
 	h.Sum(c.state[:0])
 }
 
-// abandon is what is left to do if the sum of arm number at could not be had. Sums before it are known to whoever runs S, and its own messages may be if
-// shown: they are charged for, and neither released nor sent again with other noise. If users were missing, the batch is to be played again with new users
-// for all arms.
+// abandon is what is left to do if the sum of arm number at could not be had. Sums before it are
+// known to whoever runs S, and its own messages may be if shown: they are charged for, and neither
+// released nor sent again with other noise. If users were missing, the batch is to be played again
+// with new users for all arms.
 func (c *distributed) abandon(arms []int, at int, shown bool, m privacy.Mechanism, err error) error {
 	few := errors.Is(err, ErrAnswers)
 	if w := &c.slots[arms[at]]; few {
-		err = &TooFewError{Arms: slices.Clone(arms), Answers: w.answers(), Promised: c.trust.least(w.invited), Err: err}
+		err = &TooFewError{Arms: slices.Clone(arms), Answers: w.answers(),
+			Promised: c.trust.least(w.invited), Err: err}
 	}
 	for i, a := range arms {
 		known := i < at || i == at && shown
 		if known {
-			if e := c.ledger.Note(c.slots[a].id, m); e != nil { // Release has asked for leave: an error of the ledger's own
+			// Release has asked for leave: an error of the ledger's own
+			if e := c.ledger.Note(c.slots[a].id, m); e != nil {
 				err = errors.Join(err, e)
 			}
 		}
@@ -296,8 +318,9 @@ func (c *distributed) check(arms []int) error {
 	return nil
 }
 
-// lose takes away the rewards of users who do not answer: each with the same probability, whatever he has. Where too few are left nothing is opened; under
-// local trust their messages have been seen all the same.
+// lose takes away the rewards of users who do not answer: each with the same probability,
+// whatever he has. Where too few are left nothing is opened; under local trust their messages
+// have been seen all the same.
 func (c *distributed) lose(arms []int, m privacy.Mechanism) error {
 	var few *TooFewError
 	for _, a := range arms {
@@ -336,8 +359,9 @@ func (c *distributed) lose(arms []int, m privacy.Mechanism) error {
 	return fmt.Errorf("curator: %w", few)
 }
 
-// sums fills in what is released: the noisy sums, how many are in them, and the largest tail. With an error it says at which arm, and whether that one's
-// messages may have been shown: S shows none of too few, and what it shows when it fails in another way is not known.
+// sums fills in what is released: the noisy sums, how many are in them, and the largest tail. With
+// an error it says at which arm, and whether that one's messages may have been shown: S shows none
+// of too few, and what it shows when it fails in another way is not known.
 func (c *distributed) sums(arms []int, m privacy.Mechanism) (at int, shown bool, err error) {
 	modulus, users, _, err := ringOf(m)
 	if err != nil {
@@ -362,7 +386,8 @@ func (c *distributed) sums(arms []int, m privacy.Mechanism) (at int, shown bool,
 			if err := c.encode(r, w); err != nil {
 				return i, false, err
 			}
-			total, answers, err = c.protocol(r, w, Sum{Batch: c.releases - 1, Arm: a, Mechanism: m, Modulus: modulus, Grid: uint64(analyser.g), Users: users, Invited: w.invited, State: c.state})
+			total, answers, err = c.protocol(r, w, Sum{Batch: c.releases - 1, Arm: a, Mechanism: m,
+				Modulus: modulus, Grid: uint64(analyser.g), Users: users, Invited: w.invited, State: c.state})
 			if err != nil {
 				return i, !errors.Is(err, ErrAnswers) || open(m), err
 			}
@@ -375,7 +400,8 @@ func (c *distributed) sums(arms []int, m privacy.Mechanism) (at int, shown bool,
 			}
 		}
 		t := tails.TailOf(answers)
-		c.out.Tail = privacy.Tail{Sigma: max(c.out.Tail.Sigma, t.Sigma), H: max(c.out.Tail.H, t.H), Log: max(c.out.Tail.Log, t.Log)}
+		c.out.Tail = privacy.Tail{Sigma: max(c.out.Tail.Sigma, t.Sigma), H: max(c.out.Tail.H, t.H),
+			Log: max(c.out.Tail.Log, t.Log)}
 	}
 	return 0, false, nil
 }
@@ -440,7 +466,8 @@ func (c *distributed) twoServers(r *Randomizer, s Sum) (uint64, int, error) {
 	return total, answers, nil
 }
 
-// total is the sum of all messages in the ring, in law, with the noise drawn at once: per-user draws add up to it.
+// total is the sum of all messages in the ring, in law, with the noise drawn at once: per-user
+// draws add up to it.
 func (c *distributed) total(m privacy.Mechanism, w *waiting, modulus uint64) uint64 {
 	inner, aggregated := innerOf(m)
 	if !aggregated {
@@ -460,11 +487,13 @@ func (c *distributed) total(m privacy.Mechanism, w *waiting, modulus uint64) uin
 	return intoRing(x, modulus)
 }
 
-// sameLaw is the ξ below which a sum of discrete Gaussians is drawn as one: no probability is off by a larger factor than e^ξ.
+// sameLaw is the ξ below which a sum of discrete Gaussians is drawn as one: no probability is off
+// by a larger factor than e^ξ.
 const sameLaw = 1e-9
 
-// totalNoise is the sum of so many users' noises. Discrete Laplaces and Pólya differences are differences of negative binomial variates, whose shapes add
-// up; Skellam variances add up. Discrete Gaussians do not quite: they are drawn one by one unless nobody could tell.
+// totalNoise is the sum of so many users' noises. Discrete Laplaces and Pólya differences are
+// differences of negative binomial variates, whose shapes add up; Skellam variances add up.
+// Discrete Gaussians do not quite: they are drawn one by one unless nobody could tell.
 func (c *distributed) totalNoise(m privacy.Aggregated, answers int) int64 {
 	x, n := float64(m.Num)/float64(m.Den), float64(answers)
 	switch m.Noise {
@@ -490,8 +519,8 @@ func (c *distributed) totalNoise(m privacy.Aggregated, answers int) int64 {
 	return z
 }
 
-// totalCount is the difference of "+1" and "−1" messages: the pairs cancel, blank users' bits are missing, and the shares add up to negative
-// binomial variates.
+// totalCount is the difference of "+1" and "−1" messages: the pairs cancel, blank users' bits are
+// missing, and the shares add up to negative binomial variates.
 func (c *distributed) totalCount(m privacy.ShuffledCount, w *waiting) uint64 {
 	ones := w.bits[1]
 	for _, y := range w.y {

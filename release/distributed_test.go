@@ -73,7 +73,9 @@ func (m mass) minus(o mass) mass {
 func laplaceMass(b float64) mass {
 	r := int(45*b) + 2
 	beta := math.Exp(-1 / b)
-	return massOf(-r, r, func(x int) float64 { return (1 - beta) / (1 + beta) * math.Pow(beta, math.Abs(float64(x))) }).trim()
+	return massOf(-r, r, func(x int) float64 {
+		return (1 - beta) / (1 + beta) * math.Pow(beta, math.Abs(float64(x)))
+	}).trim()
 }
 
 func skellamMass(variance float64) mass {
@@ -170,7 +172,8 @@ func wantMass(m privacy.Mechanism) mass {
 	return wrapped
 }
 
-// pValue is that of Pearson's χ² of n draws against a law; neighbours are joined until 30 are expected in each cell.
+// pValue is that of Pearson's χ² of n draws against a law; neighbours are joined until 30 are
+// expected in each cell.
 func pValue[T int | int64](n int, draw func() T, want mass) float64 {
 	seen := make([]float64, len(want.p))
 	outside := 0.0
@@ -240,18 +243,24 @@ type lawCase struct {
 	m     privacy.Mechanism
 }
 
-// lawCases are all families for the users of the law tests, with a τ so small that sums are misread now and then.
+// lawCases are all families for the users of the law tests, with a τ so small that sums are
+// misread now and then.
 func lawCases(t testing.TB) []lawCase {
 	t.Helper()
 	var out []lawCase
 	approx := privacy.Approx{Epsilon: 1, Delta: 0.01}
 	for _, trust := range []Trust{
-		{Model: privacy.TrustCentral}, {Model: privacy.TrustCentral, Noise: privacy.NoiseGaussian}, {Model: privacy.TrustCentral, Noise: privacy.NoiseSkellam, S: 2},
-		{Model: privacy.TrustLocal}, {Model: privacy.TrustLocal, Noise: privacy.NoiseGaussian}, {Model: privacy.TrustLocal, Noise: privacy.NoiseSkellam},
-		{Model: privacy.TrustSecAgg}, {Model: privacy.TrustSecAgg, Promised: 0.5}, {Model: privacy.TrustSecAgg, Noise: privacy.NoiseSkellam, S: 2},
-		{Model: privacy.TrustSecAgg, Noise: privacy.NoiseGaussian}, {Model: privacy.TrustSecAgg, Noise: privacy.NoiseGaussian, S: 3},
+		{Model: privacy.TrustCentral}, {Model: privacy.TrustCentral, Noise: privacy.NoiseGaussian},
+		{Model: privacy.TrustCentral, Noise: privacy.NoiseSkellam, S: 2},
+		{Model: privacy.TrustLocal}, {Model: privacy.TrustLocal, Noise: privacy.NoiseGaussian},
+		{Model: privacy.TrustLocal, Noise: privacy.NoiseSkellam},
+		{Model: privacy.TrustSecAgg}, {Model: privacy.TrustSecAgg, Promised: 0.5},
+		{Model: privacy.TrustSecAgg, Noise: privacy.NoiseSkellam, S: 2},
+		{Model: privacy.TrustSecAgg, Noise: privacy.NoiseGaussian},
+		{Model: privacy.TrustSecAgg, Noise: privacy.NoiseGaussian, S: 3},
 		{Model: privacy.TrustTwoServer}, {Model: privacy.TrustTwoServer, Noise: privacy.NoiseGaussian},
-		{Model: privacy.TrustShuffle}, {Model: privacy.TrustShuffle, Promised: 0.5}, {Model: privacy.TrustShuffle, Noise: privacy.NoiseLaplace, Like: approx},
+		{Model: privacy.TrustShuffle}, {Model: privacy.TrustShuffle, Promised: 0.5},
+		{Model: privacy.TrustShuffle, Noise: privacy.NoiseLaplace, Like: approx},
 	} {
 		trust.P = 0.5
 		n := lawUsers.invited
@@ -260,7 +269,8 @@ func lawCases(t testing.TB) []lawCase {
 		if trust.Model == privacy.TrustShuffle && trust.NoiseOf() == privacy.NoiseCount {
 			m, err = privacy.NewShuffledCount(1, 0.5, trust.users(n), n, 0.5)
 		} else {
-			k := privacy.Calibration{Trust: trust.Model, Noise: trust.NoiseOf(), Epsilon: 1, S: trust.s(), Users: trust.users(n), Invited: n, P: 0.5}
+			k := privacy.Calibration{Trust: trust.Model, Noise: trust.NoiseOf(), Epsilon: 1,
+				S: trust.s(), Users: trust.users(n), Invited: n, P: 0.5}
 			if trust.Model == privacy.TrustShuffle {
 				k.Trust = privacy.TrustLocal
 			}
@@ -279,8 +289,9 @@ func lawCases(t testing.TB) []lawCase {
 	return out
 }
 
-// What is read has the law of the central discrete mechanism after the same wrap: found by convolution, and drawn at once, by every user with fast
-// noise, and by every user exactly. 16 families in three ways, each with a false-alarm probability of 10^-6.
+// What is read has the law of the central discrete mechanism after the same wrap: found by
+// convolution, and drawn at once, by every user with fast noise, and by every user exactly. 16
+// families in three ways, each with a false-alarm probability of 10^-6.
 func TestReadLaw(t *testing.T) {
 	draws := 100_000
 	if testing.Short() {
@@ -289,7 +300,8 @@ func TestReadLaw(t *testing.T) {
 	for _, c := range lawCases(t) {
 		want := wantMass(c.m)
 		for _, way := range []string{"total", "per user", "exact"} {
-			t.Run(fmt.Sprintf("%s/%s/s=%v/promised=%v/%s", c.trust.Model, c.trust.NoiseOf(), c.trust.s(), c.trust.promised(), way), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%s/s=%v/promised=%v/%s", c.trust.Model, c.trust.NoiseOf(),
+				c.trust.s(), c.trust.promised(), way), func(t *testing.T) {
 				trust := c.trust
 				trust.PerUser = way == "per user"
 				n := draws
@@ -304,9 +316,10 @@ func TestReadLaw(t *testing.T) {
 	}
 }
 
-// The noise of so many users, drawn by each and drawn at once, has the same law for every family: both against the exact convolution, 10^6 draws each
-// (2.5·10^5 for counts by every user), with a false-alarm probability of 10^-6 for each of the 14 tests. Twins with a user too few, or one discrete
-// Gaussian for two narrow ones, are caught.
+// The noise of so many users, drawn by each and drawn at once, has the same law for every family:
+// both against the exact convolution, 10^6 draws each (2.5·10^5 for counts by every user), with a
+// false-alarm probability of 10^-6 for each of the 14 tests. Twins with a user too few, or one
+// discrete Gaussian for two narrow ones, are caught.
 func TestTotalNoiseLaw(t *testing.T) {
 	draws := 1_000_000
 	if testing.Short() {
@@ -322,14 +335,19 @@ func TestTotalNoiseLaw(t *testing.T) {
 		answers  int
 		one      mass
 	}{
-		{privacy.NoisePolya, privacy.TrustSecAgg, 3, 4, 1, 3, negativeMass(1.0/3, 4).minus(negativeMass(1.0/3, 4))},
-		{privacy.NoisePolya, privacy.TrustSecAgg, 2, 4, 1, 3, negativeMass(0.5, 4).minus(negativeMass(0.5, 4))}, // one more than was promised
+		{privacy.NoisePolya, privacy.TrustSecAgg, 3, 4, 1, 3,
+			negativeMass(1.0/3, 4).minus(negativeMass(1.0/3, 4))},
+		// one more than was promised
+		{privacy.NoisePolya, privacy.TrustSecAgg, 2, 4, 1, 3, negativeMass(0.5, 4).minus(negativeMass(0.5, 4))},
 		{privacy.NoiseLaplace, privacy.TrustLocal, 1, 3, 2, 3, laplaceMass(1.5)},
 		{privacy.NoiseSkellam, privacy.TrustSecAgg, 3, 7, 4, 3, skellamMass(1.75)},
-		{privacy.NoiseGaussian, privacy.TrustSecAgg, 2, 1, 4, 2, gaussianMass(0.25)}, // told apart from one discrete Gaussian: drawn one by one
-		{privacy.NoiseGaussian, privacy.TrustSecAgg, 3, 9, 1, 3, gaussianMass(9)},    // drawn as one
+		// told apart from one discrete Gaussian: drawn one by one
+		{privacy.NoiseGaussian, privacy.TrustSecAgg, 2, 1, 4, 2, gaussianMass(0.25)},
+		// drawn as one
+		{privacy.NoiseGaussian, privacy.TrustSecAgg, 3, 9, 1, 3, gaussianMass(9)},
 	} {
-		m := privacy.Aggregated{Trust: c.trust, Noise: c.noise, G: 1, Users: c.users, Invited: max(c.users, c.answers), Modulus: 1 << 40, Tau: 1 << 30, Num: c.num, Den: c.den}
+		m := privacy.Aggregated{Trust: c.trust, Noise: c.noise, G: 1, Users: c.users,
+			Invited: max(c.users, c.answers), Modulus: 1 << 40, Tau: 1 << 30, Num: c.num, Den: c.den}
 		if err := m.Validate(); err != nil {
 			t.Fatal(err)
 		}
@@ -408,7 +426,11 @@ func TestBrokenProtocolsAreCaught(t *testing.T) {
 			m.Users = m.Invited
 			return m
 		}()},
-		{"no room for noise below zero", secagg, func() privacy.Aggregated { m := inner; m.Tau = m.Modulus; return m }()},
+		{"no room for noise below zero", secagg, func() privacy.Aggregated {
+			m := inner
+			m.Tau = m.Modulus
+			return m
+		}()},
 		{"coarser integers", secagg, func() privacy.Aggregated { m := inner; m.G--; return m }()},
 	} {
 		t.Run(twin.name, func(t *testing.T) {
@@ -421,7 +443,8 @@ func TestBrokenProtocolsAreCaught(t *testing.T) {
 			s := &key.Fast(1)[0]
 			broken := func() int {
 				m, _ := innerOf(twin.m)
-				r := &Randomizer{mechanism: m, modulus: uint64(inner.Modulus), src: s, inner: m, noise: fastShare(m, s), shares: 1}
+				r := &Randomizer{mechanism: m, modulus: uint64(inner.Modulus), src: s, inner: m,
+					noise: fastShare(m, s), shares: 1}
 				var messages []uint64
 				for _, y := range append([]float64{0, 0, 1, 1, 1}, lawUsers.y...) {
 					messages, _ = r.Messages(messages, y)
@@ -444,11 +467,12 @@ func TestBrokenProtocolsAreCaught(t *testing.T) {
 	}
 }
 
-// One draw of noise for all users, and noise of the authors' published code, whose Gamma scale is the reciprocal: a 580th of what it should be for
-// ε = 0.1 and 4096 users.
+// One draw of noise for all users, and noise of the authors' published code, whose Gamma scale is
+// the reciprocal: a 580th of what it should be for ε = 0.1 and 4096 users.
 func TestSharedAndPublishedNoiseAreCaught(t *testing.T) {
 	const n = 4096
-	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya, Epsilon: 0.1, S: 1, Users: n, Invited: n, P: 1e-3})
+	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg,
+		Noise: privacy.NoisePolya, Epsilon: 0.1, S: 1, Users: n, Invited: n, P: 1e-3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -458,11 +482,15 @@ func TestSharedAndPublishedNoiseAreCaught(t *testing.T) {
 	beta := math.Exp(-1 / b)
 	// The sum of n shares Poisson(Gamma(1/n)·scale) is Poisson(Gamma(1)·scale).
 	half := func() float64 { return float64(s.Poisson(s.Exponential() * (1 - beta) / beta)) }
-	wrong, good := deviation(func() float64 { plus, minus := half(), half(); return plus - minus }, 100_000), deviation(right, 100_000)
+	wrong, good := deviation(func() float64 {
+		plus, minus := half(), half()
+		return plus - minus
+	}, 100_000), deviation(right, 100_000)
 	if good/wrong < 500 || good/wrong > 650 {
 		t.Errorf("the noise has standard deviation %v, the published one %v", good, wrong)
 	}
-	t.Logf("ε = 0.1, n = 4096, g = %d: the noise in the sum has standard deviation %.1f, the published one %.3f: %.0f times less", m.G, good, wrong, good/wrong)
+	t.Logf("ε = 0.1, n = 4096, g = %d: the noise in the sum has standard deviation %.1f, the "+
+		"published one %.3f: %.0f times less", m.G, good, wrong, good/wrong)
 	// The ledger prices what it is given: with that little noise the same release costs this much.
 	little := m
 	little.Num, little.Den = 1, 1
@@ -506,15 +534,23 @@ func TestRoundIsUnbiased(t *testing.T) {
 	}
 }
 
-// Whatever is asked for, what is charged is within what was stated, and each release is on the ledger.
+// Whatever is asked for, what is charged is within what was stated, and each release is on the
+// ledger.
 func TestDistributedNeverCostsMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		stated := rapid.SampledFrom([]privacy.Mechanism{privacy.Laplace{Scale: 10}, privacy.Laplace{Scale: 0.7}, privacy.Gaussian{Sigma: 3}, privacy.Gaussian{Sigma: 20}}).Draw(t, "stated")
-		trust := Trust{Model: rapid.SampledFrom([]privacy.Trust{privacy.TrustCentral, privacy.TrustLocal, privacy.TrustShuffle, privacy.TrustSecAgg}).Draw(t, "model"),
-			P: rapid.Float64Range(1e-9, 0.9).Draw(t, "p"), S: rapid.SampledFrom([]float64{0, 1, 10, 100}).Draw(t, "s"),
+		stated := rapid.SampledFrom([]privacy.Mechanism{privacy.Laplace{Scale: 10},
+			privacy.Laplace{Scale: 0.7}, privacy.Gaussian{Sigma: 3},
+			privacy.Gaussian{Sigma: 20}}).Draw(t, "stated")
+		trust := Trust{Model: rapid.SampledFrom([]privacy.Trust{privacy.TrustCentral,
+			privacy.TrustLocal, privacy.TrustShuffle, privacy.TrustSecAgg}).Draw(t, "model"),
+			P:        rapid.Float64Range(1e-9, 0.9).Draw(t, "p"),
+			S:        rapid.SampledFrom([]float64{0, 1, 10, 100}).Draw(t, "s"),
 			Promised: rapid.SampledFrom([]float64{0, 0.5, 0.8}).Draw(t, "promised")}
-		trust.Noise = rapid.SampledFrom([]privacy.NoiseName{"", privacy.NoiseLaplace, privacy.NoisePolya, privacy.NoiseSkellam, privacy.NoiseGaussian, privacy.NoiseCount}).Draw(t, "noise")
-		trust.Like = rapid.SampledFrom([]privacy.Budget{nil, privacy.Pure{}, privacy.ZCDP{}, privacy.Approx{Epsilon: 1, Delta: 1e-6}, privacy.Renyi{Alpha: 4}}).Draw(t, "like")
+		trust.Noise = rapid.SampledFrom([]privacy.NoiseName{"", privacy.NoiseLaplace,
+			privacy.NoisePolya, privacy.NoiseSkellam, privacy.NoiseGaussian,
+			privacy.NoiseCount}).Draw(t, "noise")
+		trust.Like = rapid.SampledFrom([]privacy.Budget{nil, privacy.Pure{}, privacy.ZCDP{},
+			privacy.Approx{Epsilon: 1, Delta: 1e-6}, privacy.Renyi{Alpha: 4}}).Draw(t, "like")
 		s := &noise.Key{Seed: 15, Role: noise.RoleNoise}.Fast(1)[0]
 		c, err := Simulated(Config{Arms: 2, Mechanism: stated, Trust: &trust}, s)
 		if err != nil {
@@ -529,7 +565,8 @@ func TestDistributedNeverCostsMore(t *testing.T) {
 				}
 			}
 			if _, err := c.Release([]int{0, 1}); err != nil {
-				if strings.Contains(err.Error(), "no noise keeps within") || strings.Contains(err.Error(), "mechanism") {
+				if strings.Contains(err.Error(), "no noise keeps within") ||
+					strings.Contains(err.Error(), "mechanism") {
 					return // refused, with numbers
 				}
 				t.Fatal(err)
@@ -544,7 +581,8 @@ func TestDistributedNeverCostsMore(t *testing.T) {
 	})
 }
 
-// Fewer answers than promised: nothing is released or charged, these arms' rewards are gone, the others' wait.
+// Fewer answers than promised: nothing is released or charged, these arms' rewards are gone,
+// the others' wait.
 func TestTooFewAnswers(t *testing.T) {
 	s := &noise.Key{Seed: 16, Role: noise.RoleNoise}.Fast(1)[0]
 	trust := Trust{Model: privacy.TrustSecAgg, P: 0.01, Promised: 0.9, Dropout: 0.1}
@@ -567,8 +605,10 @@ func TestTooFewAnswers(t *testing.T) {
 		switch {
 		case errors.As(err, &few):
 			refused++
-			if !errors.Is(err, ErrAnswers) || few.Answers >= few.Promised || few.Promised != 36 || r.Len() != 0 || len(c.Ledger().Entries()) != before {
-				t.Fatalf("%v: %+v, %d sums, %d entries, before %d", err, few, r.Len(), len(c.Ledger().Entries()), before)
+			if !errors.Is(err, ErrAnswers) || few.Answers >= few.Promised || few.Promised != 36 ||
+				r.Len() != 0 || len(c.Ledger().Entries()) != before {
+				t.Fatalf("%v: %+v, %d sums, %d entries, before %d", err, few, r.Len(),
+					len(c.Ledger().Entries()), before)
 			}
 			for a := range 2 {
 				gone := c.(*distributed).slots[a].invited == 0
@@ -601,7 +641,8 @@ func TestTooFewAnswers(t *testing.T) {
 	}
 }
 
-// brittle is an S that fails at one of its calls: users are missing on the way, or it says nothing of what it has shown.
+// brittle is an S that fails at one of its calls: users are missing on the way, or it says nothing
+// of what it has shown.
 type brittle struct {
 	at   int
 	err  error // nil: too few messages
@@ -619,8 +660,10 @@ func (f *brittle) Sum(s Sum, messages []uint64) (uint64, int, error) {
 	return PlainSum{}.Sum(s, messages[:1])
 }
 
-// What S had opened before it failed is charged for and never released, and so are messages that may have been seen: local ones always, others unless S
-// had too few to open. No reward goes out again under other noise, no sum has the number of another, and a batch with too few is to be played again.
+// What S had opened before it failed is charged for and never released, and so are messages
+// that may have been seen: local ones always, others unless S had too few to open. No reward
+// goes out again under other noise, no sum has the number of another, and a batch with too few
+// is to be played again.
 func TestSummerFails(t *testing.T) {
 	lost := errors.New("lost")
 	for _, c := range []struct {
@@ -639,7 +682,8 @@ func TestSummerFails(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			summer := &brittle{at: 2, err: c.err}
 			c.trust.P, c.trust.Summer = 0.01, summer
-			cur, err := Simulated(Config{Arms: 3, Mechanism: privacy.Laplace{Scale: 1}, Trust: &c.trust}, &noise.Key{Seed: 17, Role: noise.RoleNoise}.Fast(1)[0])
+			cur, err := Simulated(Config{Arms: 3, Mechanism: privacy.Laplace{Scale: 1},
+				Trust: &c.trust}, &noise.Key{Seed: 17, Role: noise.RoleNoise}.Fast(1)[0])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -655,7 +699,8 @@ func TestSummerFails(t *testing.T) {
 			fill()
 			r, err := cur.Release([]int{0, 1, 2})
 			var few *TooFewError
-			if errors.As(err, &few) != (c.err == nil) || c.err != nil && !errors.Is(err, c.err) || r.Len() != 0 {
+			if errors.As(err, &few) != (c.err == nil) || c.err != nil && !errors.Is(err, c.err) ||
+				r.Len() != 0 {
 				t.Fatalf("%d sums, error %v", r.Len(), err)
 			}
 			if few != nil && len(few.Arms) != 3 {
@@ -692,8 +737,10 @@ func TestSummerFails(t *testing.T) {
 // A budget that does not allow a release is found before any user sends a message.
 func TestBudgetBeforeMessages(t *testing.T) {
 	summer := &brittle{}
-	cur, err := Simulated(Config{Arms: 2, Mechanism: privacy.Laplace{Scale: 1}, Trust: &Trust{Model: privacy.TrustSecAgg, P: 0.01, Summer: summer},
-		Ledger: privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 0.5}))}, &noise.Key{Seed: 21, Role: noise.RoleNoise}.Fast(1)[0])
+	cur, err := Simulated(Config{Arms: 2, Mechanism: privacy.Laplace{Scale: 1},
+		Trust:  &Trust{Model: privacy.TrustSecAgg, P: 0.01, Summer: summer},
+		Ledger: privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 0.5}))},
+		&noise.Key{Seed: 21, Role: noise.RoleNoise}.Fast(1)[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -702,8 +749,10 @@ func TestBudgetBeforeMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if r, err := cur.Release([]int{0, 1}); !errors.Is(err, privacy.ErrBudget) || r.Len() != 0 || len(summer.sums) != 0 || len(cur.Ledger().Entries()) != 0 {
-		t.Errorf("%d sums released, %d computed, %d charges, error %v", r.Len(), len(summer.sums), len(cur.Ledger().Entries()), err)
+	if r, err := cur.Release([]int{0, 1}); !errors.Is(err, privacy.ErrBudget) || r.Len() != 0 ||
+		len(summer.sums) != 0 || len(cur.Ledger().Entries()) != 0 {
+		t.Errorf("%d sums released, %d computed, %d charges, error %v", r.Len(), len(summer.sums),
+			len(cur.Ledger().Entries()), err)
 	}
 	if w := cur.(*distributed).slots[0]; w.invited != 10 {
 		t.Errorf("%d rewards wait, want 10: nobody has sent anything", w.invited)
@@ -712,7 +761,9 @@ func TestBudgetBeforeMessages(t *testing.T) {
 
 // Local messages of a batch that too few answered have been seen: they are on the ledger.
 func TestTooFewLocalAnswersAreCharged(t *testing.T) {
-	cur, err := Simulated(Config{Arms: 1, Mechanism: privacy.Laplace{Scale: 1}, Trust: &Trust{Model: privacy.TrustLocal, P: 0.01, Dropout: 0.5}}, &noise.Key{Seed: 22, Role: noise.RoleNoise}.Fast(1)[0])
+	cur, err := Simulated(Config{Arms: 1, Mechanism: privacy.Laplace{Scale: 1},
+		Trust: &Trust{Model: privacy.TrustLocal, P: 0.01, Dropout: 0.5}},
+		&noise.Key{Seed: 22, Role: noise.RoleNoise}.Fast(1)[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -735,18 +786,36 @@ func TestBadTrust(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		{Config{Trust: change(func(t *Trust) { t.Model = "" })}, `trust is "", must be central, local, two-server, shuffle or secagg`},
-		{Config{Trust: change(func(t *Trust) { t.Noise = "laplace" })}, `noise is "laplace", must be polya, gaussian or skellam for trust secagg`},
+		{Config{Trust: change(func(t *Trust) {
+			t.Model = ""
+		})}, `trust is "", must be central, local, two-server, shuffle or secagg`},
+		{Config{Trust: change(func(t *Trust) {
+			t.Noise = "laplace"
+		})}, `noise is "laplace", must be polya, gaussian or skellam for trust secagg`},
 		{Config{Trust: change(func(t *Trust) { t.P = 0 })}, "p is 0, must be above 0 and below 1"},
 		{Config{Trust: change(func(t *Trust) { t.P = 1 })}, "p is 1, must be above 0 and below 1"},
 		{Config{Trust: change(func(t *Trust) { t.P = math.NaN() })}, "p is NaN, must be above 0 and below 1"},
-		{Config{Trust: change(func(t *Trust) { t.S = 0.5 })}, "precision s is 0.5, must be finite and at least 1"},
-		{Config{Trust: change(func(t *Trust) { t.S = math.Inf(1) })}, "precision s is +Inf, must be finite and at least 1"},
-		{Config{Trust: change(func(t *Trust) { t.Promised = 1.5 })}, "promised is 1.5, must be above 0 and at most 1"},
-		{Config{Trust: change(func(t *Trust) { t.Dropout = 1 })}, "dropout is 1, must be at least 0 and below 1"},
-		{Config{Trust: change(func(t *Trust) { t.Model, t.Cover = "shuffle", 1 })}, "cover is 1, must be above 0 and below 1"},
-		{Config{Trust: change(func(t *Trust) { t.Noise, t.Like = "skellam", privacy.Pure{Epsilon: 1} })}, "no such noise is pure"},
-		{Config{Trust: change(func(t *Trust) { t.Model, t.Noise, t.Like = "shuffle", "polya", privacy.Pure{Epsilon: 1} })}, "gives (epsilon, delta), never less"},
+		{Config{Trust: change(func(t *Trust) {
+			t.S = 0.5
+		})}, "precision s is 0.5, must be finite and at least 1"},
+		{Config{Trust: change(func(t *Trust) {
+			t.S = math.Inf(1)
+		})}, "precision s is +Inf, must be finite and at least 1"},
+		{Config{Trust: change(func(t *Trust) {
+			t.Promised = 1.5
+		})}, "promised is 1.5, must be above 0 and at most 1"},
+		{Config{Trust: change(func(t *Trust) {
+			t.Dropout = 1
+		})}, "dropout is 1, must be at least 0 and below 1"},
+		{Config{Trust: change(func(t *Trust) {
+			t.Model, t.Cover = "shuffle", 1
+		})}, "cover is 1, must be above 0 and below 1"},
+		{Config{Trust: change(func(t *Trust) {
+			t.Noise, t.Like = "skellam", privacy.Pure{Epsilon: 1}
+		})}, "no such noise is pure"},
+		{Config{Trust: change(func(t *Trust) {
+			t.Model, t.Noise, t.Like = "shuffle", "polya", privacy.Pure{Epsilon: 1}
+		})}, "gives (epsilon, delta), never less"},
 		{Config{Trust: &ok, Unclipped: true}, "unclipped is true"},
 		{Config{Trust: &ok, Mechanism: privacy.Tree{Scale: 1, Horizon: 4}}, `mechanism is "tree"`},
 		{Config{Trust: &ok, Mechanism: privacy.Exact{}}, `mechanism is "exact"`},
@@ -783,14 +852,18 @@ func TestBadTrust(t *testing.T) {
 			_, _, err := PlainSum{}.Sum(Sum{Modulus: 10}, []uint64{3, 10})
 			return err
 		}(), "message 1 must be below the modulus, 10"},
-		{func() error { _, _, err := PlainSum{}.Sum(Sum{Modulus: 10}, nil); return err }(), "must be at least 1"},
+		{func() error {
+			_, _, err := PlainSum{}.Sum(Sum{Modulus: 10}, nil)
+			return err
+		}(), "must be at least 1"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("error is %v, want one with %q", c.err, c.want)
 		}
 	}
 	// g and m beyond 2^63.
-	if _, err := Simulated(Config{Arms: 1, Mechanism: privacy.Laplace{Scale: 1e-30}, Trust: &ok}, s); err != nil {
+	if _, err := Simulated(Config{Arms: 1, Mechanism: privacy.Laplace{Scale: 1e-30}, Trust: &ok},
+		s); err != nil {
 		t.Fatal(err)
 	}
 	big, err := Simulated(Config{Arms: 1, Mechanism: privacy.Laplace{Scale: 1e-30}, Trust: &ok}, s)
@@ -807,7 +880,8 @@ func TestBadTrust(t *testing.T) {
 
 // The parties apart, as they would be on different machines: users' messages, their sum, its reading.
 func TestPartiesApart(t *testing.T) {
-	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya, Epsilon: 2, S: 1, Users: 50, Invited: 60, P: 1e-9})
+	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg,
+		Noise: privacy.NoisePolya, Epsilon: 2, S: 1, Users: 50, Invited: 60, P: 1e-9})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -835,7 +909,8 @@ func TestPartiesApart(t *testing.T) {
 		t.Errorf("sum is %v, %v", sum, err)
 	}
 	// Read again it is another release: the cap has no room for it, and another slot has.
-	if _, err := a.Read(0, total, answers); !errors.Is(err, privacy.ErrBudget) || ledger.Slot(0).Pure() != m.Loss().Pure() {
+	if _, err := a.Read(0, total, answers); !errors.Is(err, privacy.ErrBudget) ||
+		ledger.Slot(0).Pure() != m.Loss().Pure() {
 		t.Errorf("a second time: %v, ε = %v", err, ledger.Slot(0).Pure())
 	}
 	if _, err := a.Read(1, total, answers); err != nil {
@@ -853,8 +928,10 @@ func TestPartiesApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.Read(slot, c.total, c.answers); !errors.Is(err, c.want) || ledger.Slot(slot).Pure() != c.loss {
-			t.Errorf("%d answers, total %d: %v, want %v; ε = %v, want %v", c.answers, c.total, err, c.want, ledger.Slot(slot).Pure(), c.loss)
+		if _, err := a.Read(slot, c.total, c.answers); !errors.Is(err, c.want) ||
+			ledger.Slot(slot).Pure() != c.loss {
+			t.Errorf("%d answers, total %d: %v, want %v; ε = %v, want %v", c.answers, c.total, err,
+				c.want, ledger.Slot(slot).Pure(), c.loss)
 		}
 	}
 	if _, err := NewAnalyser(m, nil); err == nil {
@@ -872,8 +949,10 @@ func BenchmarkDistributed(b *testing.B) {
 		m     privacy.Mechanism
 	}{
 		{"polya", Trust{Model: privacy.TrustSecAgg, P: 1e-7}, privacy.Laplace{Scale: 1}},
-		{"skellam", Trust{Model: privacy.TrustSecAgg, Noise: privacy.NoiseSkellam, S: 10, P: 1e-7}, privacy.Gaussian{Sigma: 1}},
-		{"gaussian", Trust{Model: privacy.TrustSecAgg, Noise: privacy.NoiseGaussian, S: 10, P: 1e-7}, privacy.Gaussian{Sigma: 1}},
+		{"skellam", Trust{Model: privacy.TrustSecAgg, Noise: privacy.NoiseSkellam, S: 10, P: 1e-7},
+			privacy.Gaussian{Sigma: 1}},
+		{"gaussian", Trust{Model: privacy.TrustSecAgg, Noise: privacy.NoiseGaussian, S: 10,
+			P: 1e-7}, privacy.Gaussian{Sigma: 1}},
 		{"local", Trust{Model: privacy.TrustLocal, P: 1e-7}, privacy.Laplace{Scale: 1}},
 		{"count", Trust{Model: privacy.TrustShuffle, P: 1e-7}, privacy.Laplace{Scale: 1}},
 	} {
@@ -921,7 +1000,8 @@ func TestPublishedAndSharedNoiseFailTheLawTest(t *testing.T) {
 	if p := pValue(50_000, published, wantMass(m)); !(p < falseAlarm) {
 		t.Errorf("the published noise passes: %v", p)
 	}
-	// Two arms released together have noises of their own: equal by chance only. With one draw for both, as in the authors' DP-SE, they always are.
+	// Two arms released together have noises of their own: equal by chance only. With one draw for
+	// both, as in the authors' DP-SE, they always are.
 	trust := c.trust
 	cur, err := Simulated(Config{Arms: 2, Mechanism: privacy.Laplace{Scale: 1}, Trust: &trust}, s)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 // Ratings from 1 to 5 stars; an episode's sum is released with Laplace noise.
 func Example() {
 	stream := noise.Key{Seed: 1, Role: noise.RoleNoise}.Fast(1)
-	c, err := release.Simulated(release.Config{Arms: 2, Lo: 1, Hi: 5, Mechanism: privacy.Laplace{Scale: 2}}, &stream[0])
+	c, err := release.Simulated(release.Config{Arms: 2, Lo: 1, Hi: 5,
+		Mechanism: privacy.Laplace{Scale: 2}}, &stream[0])
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -61,8 +62,9 @@ func ExampleReal() {
 	// Output: 6 releases, epsilon 1.000
 }
 
-// Nobody has to be believed with a reward: every user adds a share of the noise, and a server learns the noisy sum only. Here the users are in
-// this process; a Summer of package aggregate sums over the network.
+// Nobody has to be believed with a reward: every user adds a share of the noise, and a server
+// learns the noisy sum only. Here the users are in this process; a Summer of package aggregate sums
+// over the network.
 func ExampleTrust() {
 	stream := noise.Key{Seed: 1, Role: noise.RoleNoise}.Fast(1)
 	c, err := release.Simulated(release.Config{

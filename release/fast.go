@@ -16,7 +16,8 @@ func fastPlan(m privacy.Mechanism, s *noise.Fast) (plan[float64], error) {
 	case privacy.Exact:
 	case privacy.Sparse:
 		p.noise = fastLaplace{s, scale}
-		p.questions = &questions[float64]{threshold: fastLaplace{s, m.Threshold}, query: fastLaplace{s, m.Query}, statistic: m.Statistic}
+		p.questions = &questions[float64]{threshold: fastLaplace{s, m.Threshold},
+			query: fastLaplace{s, m.Query}, statistic: m.Statistic}
 	case privacy.Gaussian:
 		p.noise = fastGaussian{s, scale}
 	case privacy.SquareRoot:

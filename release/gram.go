@@ -10,8 +10,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// gramFeatures is a FeatureCurator whose slots grow and are released again and again: running Gram matrices of [a;r], or running Σ a·r. Its noise is
-// floating-point: for simulated rewards only.
+// gramFeatures is a FeatureCurator whose slots grow and are released again and again: running Gram
+// matrices of [a;r], or running Σ a·r. Its noise is floating-point: for simulated rewards only.
 type gramFeatures struct {
 	ledger    *privacy.Ledger
 	account   privacy.Account
@@ -30,14 +30,17 @@ type gramFeatures struct {
 
 // A vectorStream is the noise of a slot's running sums of vectors or matrices.
 type vectorStream interface {
-	// at is the noise in the sum of the first t records, nil for none. t never decreases. The result holds until the next call.
+	// at is the noise in the sum of the first t records, nil for none. t never decreases. The
+	// result holds until the next call.
 	at(t uint64) []float64
 }
 
 // newGram makes ready what its mechanism says, if that is one of running sums.
 func newGram(cfg FeatureConfig, s *noise.Fast) (*gramFeatures, error) {
-	c := &gramFeatures{ledger: cfg.Ledger, unclipped: cfg.Unclipped, dim: cfg.Dim, square: true, width: (cfg.Dim + 1) * (cfg.Dim + 2) / 2,
-		n: make([]int, cfg.Slots), id: make([]int, cfg.Slots), noise: make([]vectorStream, cfg.Slots), z: make([]float64, cfg.Dim+1)}
+	c := &gramFeatures{ledger: cfg.Ledger, unclipped: cfg.Unclipped, dim: cfg.Dim, square: true,
+		width: (cfg.Dim + 1) * (cfg.Dim + 2) / 2,
+		n:     make([]int, cfg.Slots), id: make([]int, cfg.Slots),
+		noise: make([]vectorStream, cfg.Slots), z: make([]float64, cfg.Dim+1)}
 	var node vectorSampler
 	var counter privacy.BLT
 	var most int
@@ -48,12 +51,14 @@ func newGram(cfg FeatureConfig, s *noise.Fast) (*gramFeatures, error) {
 		node, most, counter = gaussianMatrix(s, cfg.Dim+1, m.Counter.Sigma), m.Counter.Horizon, m.Counter
 	case privacy.GramWishart:
 		if m.Dim != cfg.Dim {
-			return nil, fmt.Errorf("curator: dim of mechanism %s is %d, must be %d, as the vectors have", m.Kind(), m.Dim, cfg.Dim)
+			return nil, fmt.Errorf("curator: dim of mechanism %s is %d, must be %d, as the "+
+				"vectors have", m.Kind(), m.Dim, cfg.Dim)
 		}
 		node, most = wishartMatrix(s, cfg.Dim+1, m.Scale, m.Degrees), m.Horizon
 	case privacy.VectorTree:
 		if m.Dim != cfg.Dim {
-			return nil, fmt.Errorf("curator: dim of mechanism %s is %d, must be %d, as the vectors have", m.Kind(), m.Dim, cfg.Dim)
+			return nil, fmt.Errorf("curator: dim of mechanism %s is %d, must be %d, as the "+
+				"vectors have", m.Kind(), m.Dim, cfg.Dim)
 		}
 		c.square, c.width = false, cfg.Dim
 		node, most = laplaceVector(s, m.Scale), m.Horizon
@@ -61,9 +66,11 @@ func newGram(cfg FeatureConfig, s *noise.Fast) (*gramFeatures, error) {
 		c.square, c.width = false, cfg.Dim
 		node, most = gaussianVector(s, m.Sigma), m.Horizon
 	case nil:
-		return nil, errors.New("curator: mechanism is missing, must be vector-gaussian, or one of running sums of vectors")
+		return nil, errors.New("curator: mechanism is missing, must be vector-gaussian, or one " +
+			"of running sums of vectors")
 	default:
-		return nil, fmt.Errorf("curator: mechanism is %q (%T), must be vector-gaussian, or one of running sums of vectors", m.Kind(), m)
+		return nil, fmt.Errorf("curator: mechanism is %q (%T), must be vector-gaussian, or one "+
+			"of running sums of vectors", m.Kind(), m)
 	}
 	if err := cfg.Mechanism.Validate(); err != nil {
 		return nil, fmt.Errorf("curator: %w", err)
@@ -184,8 +191,9 @@ func gaussianMatrix(s *noise.Fast, n int, sigma float64) vectorSampler {
 	}
 }
 
-// wishartMatrix is scale·LLᵀ, the upper triangle, where L is lower triangular with independent entries, normal below the diagonal and the root of a χ² of
-// degrees−i degrees of freedom on it (Bartlett's decomposition).
+// wishartMatrix is scale·LLᵀ, the upper triangle, where L is lower triangular with independent
+// entries, normal below the diagonal and the root of a χ² of degrees−i degrees of freedom on it
+// (Bartlett's decomposition).
 func wishartMatrix(s *noise.Fast, n int, scale float64, degrees int) vectorSampler {
 	if scale == 0 {
 		return nil

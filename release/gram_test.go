@@ -24,12 +24,15 @@ type gramCase struct {
 	name   string
 	m      privacy.Mechanism
 	square bool
-	// kappa is the covariance of an entry's noise after s and after t records, over that of one node or step.
+	// kappa is the covariance of an entry's noise after s and after t records, over that of
+	// one node or step.
 	kappa func(s, t int) float64
-	// The noise of one node: variance on the diagonal and off it (of vectors: of each coordinate), mean on the diagonal.
+	// The noise of one node: variance on the diagonal and off it (of vectors: of each coordinate),
+	// mean on the diagonal.
 	diagonal, off, mean float64
 	sensitivity         float64 // in the Frobenius norm, ℓ2 or, for Laplace, ℓ1
-	mu2                 float64 // of a record replaced in all releases together; 0 where noise is not normal
+	// of a record replaced in all releases together; 0 where noise is not normal
+	mu2 float64
 }
 
 const (
@@ -37,7 +40,8 @@ const (
 	gramHorizon = 7
 )
 
-// sharedNodes is how many nodes of the binary tree the sums of the first s and of the first t have in common.
+// sharedNodes is how many nodes of the binary tree the sums of the first s and of the
+// first t have in common.
 func sharedNodes(s, t int) float64 {
 	nodes := func(t int) (out [][2]int) {
 		start := 0
@@ -93,11 +97,15 @@ func gramCases(t testing.TB) []gramCase {
 	v := blt.Counter.Sigma * blt.Counter.Sigma
 	const k = 40.0
 	return []gramCase{
-		{"gram-tree", privacy.GramTree{Sigma: s, Horizon: gramHorizon}, true, sharedNodes, 2 * s * s, s * s, 0, 2 * math.Sqrt2, 3 * 8 / (2 * s * s)},
+		{"gram-tree", privacy.GramTree{Sigma: s, Horizon: gramHorizon}, true, sharedNodes,
+			2 * s * s, s * s, 0, 2 * math.Sqrt2, 3 * 8 / (2 * s * s)},
 		{"gram-blt", blt, true, bltCovariance(blt.Counter), 2 * v, v, 0, 2 * math.Sqrt2, 2 * 0.8},
-		{"gram-wishart", privacy.GramWishart{Scale: 2, Degrees: k, Dim: gramDim, Horizon: gramHorizon, Delta: 1e-3}, true, sharedNodes, 4 * 2 * k, 4 * k, 2 * k, 2 * math.Sqrt2, 0},
-		{"vector-tree", privacy.VectorTree{Scale: s, Dim: gramDim, Horizon: gramHorizon}, false, sharedNodes, 2 * s * s, 2 * s * s, 0, 2 * math.Sqrt(gramDim), 0},
-		{"gaussian-vector-tree", privacy.GaussianVectorTree{Sigma: s, Horizon: gramHorizon}, false, sharedNodes, s * s, s * s, 0, 2, 3 * 4 / (s * s)},
+		{"gram-wishart", privacy.GramWishart{Scale: 2, Degrees: k, Dim: gramDim,
+			Horizon: gramHorizon, Delta: 1e-3}, true, sharedNodes, 4 * 2 * k, 4 * k, 2 * k, 2 * math.Sqrt2, 0},
+		{"vector-tree", privacy.VectorTree{Scale: s, Dim: gramDim, Horizon: gramHorizon}, false,
+			sharedNodes, 2 * s * s, 2 * s * s, 0, 2 * math.Sqrt(gramDim), 0},
+		{"gaussian-vector-tree", privacy.GaussianVectorTree{Sigma: s, Horizon: gramHorizon}, false,
+			sharedNodes, s * s, s * s, 0, 2, 3 * 4 / (s * s)},
 	}
 }
 
@@ -170,7 +178,8 @@ func (c gramCase) truth(a []float64, r float64) []float64 {
 	return out
 }
 
-// inspectGram returns the names of the checks that fail. Comparisons have |z| ≤ 6.5 (8e-11 each for normal errors, about 1000 of them).
+// inspectGram returns the names of the checks that fail. Comparisons have |z| ≤ 6.5 (8e-11 each for
+// normal errors, about 1000 of them).
 func inspectGram(t testing.TB, c gramCase, draws int, breaks func(g *gramFeatures)) []string {
 	t.Helper()
 	var bad []string
@@ -201,7 +210,8 @@ func inspectGram(t testing.TB, c gramCase, draws int, breaks func(g *gramFeature
 			released, err := g.Release(slot)
 			must(t, err)
 			if released.N() != i+1 || released.Len() != w {
-				fail("form", "%d records and %d numbers after %d, must have %d", released.N(), released.Len(), i+1, w)
+				fail("form", "%d records and %d numbers after %d, must have %d", released.N(),
+					released.Len(), i+1, w)
 			}
 			for e := range released.Len() {
 				out = append(out, released.At(e))
@@ -263,7 +273,8 @@ func inspectGram(t testing.TB, c gramCase, draws int, breaks func(g *gramFeature
 			got, err := json.Marshal(g.ledger.Total())
 			must(t, err)
 			if !bytes.Equal(got, want) || len(g.ledger.Entries()) != 2 {
-				fail("price", "the ledger has %s in %d entries, the mechanism is %s", got, len(g.ledger.Entries()), want)
+				fail("price", "the ledger has %s in %d entries, the mechanism is %s", got,
+					len(g.ledger.Entries()), want)
 			}
 		}
 	}
@@ -271,7 +282,8 @@ func inspectGram(t testing.TB, c gramCase, draws int, breaks func(g *gramFeature
 	for i := range size {
 		v := c.variance(i%w) * c.kappa(i/w+1, i/w+1)
 		if z := first[i] / n / math.Sqrt(v/n); math.Abs(z) > 6.5 {
-			fail("law", "the mean of entry %d after %d is %v, %.1f standard errors off", i%w, i/w+1, first[i]/n, z)
+			fail("law", "the mean of entry %d after %d is %v, %.1f standard errors off", i%w, i/w+1,
+				first[i]/n, z)
 		}
 		for j := range i + 1 {
 			want := 0.0
@@ -281,7 +293,8 @@ func inspectGram(t testing.TB, c gramCase, draws int, breaks func(g *gramFeature
 			got := sum[i*size+j] / n
 			se := math.Sqrt((squares[i*size+j]/n - got*got) / n)
 			if math.Abs(got-want) > 6.5*se+1e-9 {
-				fail("law", "covariance of entry %d after %d and %d after %d is %v ± %v, must be %v", i%w, i/w+1, j%w, j/w+1, got, se, want)
+				fail("law", "covariance of entry %d after %d and %d after %d is %v ± %v, must be %v",
+					i%w, i/w+1, j%w, j/w+1, got, se, want)
 			}
 		}
 	}
@@ -341,8 +354,10 @@ func inspectGram(t testing.TB, c gramCase, draws int, breaks func(g *gramFeature
 							step += 2 * d * d
 						}
 						for s := range gramHorizon {
-							if got := math.Abs(shift.AtVec(s)); s < odd && got > 1e-9 || s >= odd && math.Abs(got-d) > 1e-9 {
-								fail("sensitivity", "record %d moves release %d by %v and the last by %v", odd+1, s+1, got, d)
+							if got := math.Abs(shift.AtVec(s)); s < odd && got > 1e-9 || s >= odd &&
+								math.Abs(got-d) > 1e-9 {
+								fail("sensitivity", "record %d moves release %d by %v and the "+
+									"last by %v", odd+1, s+1, got, d)
 							}
 						}
 					}
@@ -355,7 +370,8 @@ func inspectGram(t testing.TB, c gramCase, draws int, breaks func(g *gramFeature
 		}
 	}
 	if math.Abs(furthest-c.sensitivity) > 1e-9 {
-		fail("sensitivity", "a record moves the sum by %v, must be at most %v, and so much", furthest, c.sensitivity)
+		fail("sensitivity", "a record moves the sum by %v, must be at most %v, and so much",
+			furthest, c.sensitivity)
 	}
 	if c.mu2 > 0 && math.Abs(cost/c.mu2-1) > 1e-9 {
 		fail("sensitivity", "a record moves all releases by μ² = %v, must be %v", cost, c.mu2)
@@ -466,7 +482,9 @@ func TestBrokenGramTwinsAreCaught(t *testing.T) {
 			{"charged for half the sensitivity", "price", func(g *gramFeatures) {
 				switch m := c.m.(type) {
 				case privacy.GramTree:
-					g.account = g.ledger.Account(privacy.GramTree{Sigma: m.Sigma * math.Sqrt2, Horizon: m.Horizon}) // 2 for 2√2
+					// 2 for 2√2
+					g.account = g.ledger.Account(privacy.GramTree{Sigma: m.Sigma * math.Sqrt2,
+						Horizon: m.Horizon})
 				case privacy.GramBLT:
 					m.Counter.Sigma *= math.Sqrt2
 					g.account = g.ledger.Account(m)
@@ -527,8 +545,9 @@ func (c counting) at(t uint64) []float64 {
 	return x
 }
 
-// Bands hold: each event at most with probability e^{−x}. 10⁴ draws of the noise after t records; the test says no if the Clopper–Pearson interval at
-// 1−2·10⁻⁷ is above e^{−x}, 36 times. Bands that are too narrow must be found out.
+// Bands hold: each event at most with probability e^{−x}. 10⁴ draws of the noise after t records;
+// the test says no if the Clopper–Pearson interval at 1−2·10⁻⁷ is above e^{−x}, 36 times. Bands
+// that are too narrow must be found out.
 func TestBandsHold(t *testing.T) {
 	const x, draws = 2.0, 10_000
 	blt, err := privacy.NewGramBLT(privacy.ZCDP{Rho: 0.5}, 20)
@@ -580,7 +599,8 @@ func TestBandsHold(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%v after %d: %d below, %d above, %d too long; a fifth of the band: %v", c.m, n, out[0], out[1], out[2], twin[:3])
+			t.Logf("%v after %d: %d below, %d above, %d too long; a fifth of the band: %v", c.m, n,
+				out[0], out[1], out[2], twin[:3])
 			above := func(k int, p float64) bool {
 				lo, _, err := interval.ClopperPearson(k, draws, 1-2e-7)
 				must(t, err)
@@ -591,7 +611,8 @@ func TestBandsHold(t *testing.T) {
 					t.Errorf("%v after %d: event %d in %d of %d draws, above %v", c.m, n, i, out[i], draws, p)
 				}
 				if !above(twin[i], p) {
-					t.Errorf("%v after %d: event %d in %d of %d draws only with a fifth of the band: it was not found out", c.m, n, i, twin[i], draws)
+					t.Errorf("%v after %d: event %d in %d of %d draws only with a fifth of the "+
+						"band: it was not found out", c.m, n, i, twin[i], draws)
 				}
 			}
 		}
@@ -601,9 +622,11 @@ func TestBandsHold(t *testing.T) {
 // The bounds on noise in vectors likewise.
 func TestNoiseNormsHold(t *testing.T) {
 	const x, draws, d = 1.5, 10_000, 3
-	laplace, normal := privacy.VectorTree{Scale: 2, Dim: d, Horizon: 100}, privacy.GaussianVectorTree{Sigma: 2, Horizon: 100}
+	laplace, normal := privacy.VectorTree{Scale: 2, Dim: d, Horizon: 100},
+		privacy.GaussianVectorTree{Sigma: 2, Horizon: 100}
 	for _, n := range []int{1, 7} {
-		for m, bound := range map[privacy.Mechanism]float64{laplace: laplace.NoiseNorm(n, x), normal: normal.NoiseNorm(d, n, x)} {
+		for m, bound := range map[privacy.Mechanism]float64{laplace: laplace.NoiseNorm(n, x),
+			normal: normal.NoiseNorm(d, n, x)} {
 			s := noise.NewFast(6, uint64(n))
 			out, twin := 0, 0
 			for range draws {
@@ -627,7 +650,8 @@ func TestNoiseNormsHold(t *testing.T) {
 			twinLo, _, err := interval.ClopperPearson(twin, draws, 1-2e-7)
 			must(t, err)
 			if lo > math.Exp(-x) || twinLo < math.Exp(-x) {
-				t.Errorf("%v after %d: too long in %d of %d draws, for an eighth of the bound in %d", m, n, out, draws, twin)
+				t.Errorf("%v after %d: too long in %d of %d draws, for an eighth of the bound in %d",
+					m, n, out, draws, twin)
 			}
 		}
 	}
@@ -636,10 +660,14 @@ func TestNoiseNormsHold(t *testing.T) {
 func TestGramErrors(t *testing.T) {
 	s := noise.NewFast(1, 1)
 	for _, bad := range []FeatureConfig{
-		{Dim: 2, Slots: 1, Mechanism: privacy.GramTree{Sigma: -1, Horizon: 5}}, {Dim: 2, Slots: 1, Mechanism: privacy.GramTree{Sigma: 1}},
-		{Dim: 2, Slots: 1, Mechanism: privacy.GramWishart{Scale: 2, Degrees: 40, Dim: 3, Horizon: 5, Delta: 0.1}},
-		{Dim: 2, Slots: 1, Mechanism: privacy.VectorTree{Scale: 2, Dim: 3, Horizon: 5}}, {Dim: 2, Slots: 1, Mechanism: privacy.GramBLT{}},
-		{Dim: 0, Slots: 1, Mechanism: privacy.GramTree{Sigma: 1, Horizon: 5}}, {Dim: 2, Slots: 0, Mechanism: privacy.GramTree{Sigma: 1, Horizon: 5}},
+		{Dim: 2, Slots: 1, Mechanism: privacy.GramTree{Sigma: -1, Horizon: 5}},
+		{Dim: 2, Slots: 1, Mechanism: privacy.GramTree{Sigma: 1}},
+		{Dim: 2, Slots: 1, Mechanism: privacy.GramWishart{Scale: 2, Degrees: 40, Dim: 3, Horizon: 5,
+			Delta: 0.1}},
+		{Dim: 2, Slots: 1, Mechanism: privacy.VectorTree{Scale: 2, Dim: 3, Horizon: 5}},
+		{Dim: 2, Slots: 1, Mechanism: privacy.GramBLT{}},
+		{Dim: 0, Slots: 1, Mechanism: privacy.GramTree{Sigma: 1, Horizon: 5}},
+		{Dim: 2, Slots: 0, Mechanism: privacy.GramTree{Sigma: 1, Horizon: 5}},
 		{Dim: 2, Slots: 1, Mechanism: privacy.Tree{Scale: 1, Horizon: 5}}, {Dim: 2, Slots: 1},
 	} {
 		if c, err := SimulatedFeatures(bad, &s); err == nil || c != nil {
@@ -653,8 +681,10 @@ func TestGramErrors(t *testing.T) {
 		g, err := buildGram(c, 1)
 		must(t, err)
 		for what, err := range map[string]error{
-			"slot": g.Add(2, []float64{1, 0}, 0), "features": g.Add(0, []float64{1}, 0), "norm": g.Add(0, []float64{1, 0.1}, 0),
-			"NaN, must be a number": g.Add(0, []float64{1, 0}, math.NaN()), "finite": g.Add(0, []float64{math.NaN(), 0}, 0),
+			"slot": g.Add(2, []float64{1, 0}, 0), "features": g.Add(0, []float64{1}, 0),
+			"norm":                  g.Add(0, []float64{1, 0.1}, 0),
+			"NaN, must be a number": g.Add(0, []float64{1, 0}, math.NaN()),
+			"finite":                g.Add(0, []float64{math.NaN(), 0}, 0),
 		} {
 			if err == nil || !strings.Contains(err.Error(), what) {
 				t.Errorf("%s: %s: %v", c.name, what, err)
@@ -674,10 +704,12 @@ func TestGramErrors(t *testing.T) {
 		}
 		// Over the cap nothing comes out, and what was released is wiped.
 		s := noise.NewFast(1, 1)
-		f, err := SimulatedFeatures(FeatureConfig{Dim: gramDim, Slots: 1, Mechanism: c.m, Ledger: privacy.NewLedger(privacy.WithCap(privacy.ZCDP{Rho: 1e-9}))}, &s)
+		f, err := SimulatedFeatures(FeatureConfig{Dim: gramDim, Slots: 1, Mechanism: c.m,
+			Ledger: privacy.NewLedger(privacy.WithCap(privacy.ZCDP{Rho: 1e-9}))}, &s)
 		must(t, err)
 		must(t, f.Add(0, []float64{1, 0}, 1))
-		if r, err := f.Release(0); !errors.Is(err, privacy.ErrBudget) || r.Len() != 0 || len(f.Ledger().Entries()) != 0 {
+		if r, err := f.Release(0); !errors.Is(err, privacy.ErrBudget) || r.Len() != 0 ||
+			len(f.Ledger().Entries()) != 0 {
 			t.Errorf("%s: over the cap: %v, %v", c.name, r, err)
 		}
 		// Unclipped there is no guarantee.
@@ -692,7 +724,8 @@ func TestGramErrors(t *testing.T) {
 
 // Without noise nothing is drawn, and the sums are exact.
 func TestGramWithoutNoise(t *testing.T) {
-	for _, m := range []privacy.Mechanism{privacy.GramTree{Horizon: 5}, privacy.GramWishart{Degrees: 9, Dim: 2, Horizon: 5, Delta: 0.1}, privacy.VectorTree{Dim: 2, Horizon: 5},
+	for _, m := range []privacy.Mechanism{privacy.GramTree{Horizon: 5},
+		privacy.GramWishart{Degrees: 9, Dim: 2, Horizon: 5, Delta: 0.1}, privacy.VectorTree{Dim: 2, Horizon: 5},
 		privacy.GaussianVectorTree{Horizon: 5}} {
 		s, fresh := noise.NewFast(1, 1), noise.NewFast(1, 1)
 		f, err := SimulatedFeatures(FeatureConfig{Dim: 2, Slots: 1, Mechanism: m}, &s)
@@ -755,7 +788,8 @@ func TestGramAllocatesNothing(t *testing.T) {
 func BenchmarkGram(b *testing.B) {
 	blt, err := privacy.NewGramBLT(privacy.ZCDP{Rho: 1}, longest)
 	must(b, err)
-	for _, m := range []privacy.Mechanism{privacy.GramTree{Sigma: 1, Horizon: longest}, blt, privacy.GramWishart{Scale: 2, Degrees: 900, Dim: 3, Horizon: longest, Delta: 1e-6},
+	for _, m := range []privacy.Mechanism{privacy.GramTree{Sigma: 1, Horizon: longest}, blt,
+		privacy.GramWishart{Scale: 2, Degrees: 900, Dim: 3, Horizon: longest, Delta: 1e-6},
 		privacy.VectorTree{Scale: 1, Dim: 3, Horizon: longest}, privacy.GramTree{Horizon: longest}} {
 		name := m.Kind()
 		if m.Loss().Infinite() {

@@ -11,9 +11,9 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// The harness looks at a curator from outside, as an auditor would, and names what is wrong with it. Good curators must pass it,
-// and the broken twins in twins_test.go must be caught by it. Statistical checks have fixed seeds and a false-alarm probability
-// below 1e-6 each.
+// The harness looks at a curator from outside, as an auditor would, and names what is wrong with
+// it. Good curators must pass it, and the broken twins in twins_test.go must be caught by it.
+// Statistical checks have fixed seeds and a false-alarm probability below 1e-6 each.
 
 // maker builds a curator of three arms on [0,1]; different runs have independent noise.
 type maker func(m privacy.Mechanism, run int) (Curator, error)
@@ -71,7 +71,8 @@ func inspect(t testing.TB, build maker, m privacy.Mechanism) []string {
 		return out
 	}
 
-	// law and independence: one reward in each of two arms, released together, and then one more in each.
+	// law and independence: one reward in each of two arms, released together, and then
+	// one more in each.
 	var first, second, product, next []float64
 	for run := range replicates {
 		c := newCurator(run)
@@ -98,9 +99,9 @@ func inspect(t testing.TB, build maker, m privacy.Mechanism) []string {
 	if meanTest(product, 0, v) > z {
 		fail("independent arms", "noise of two arms is correlated")
 	}
-	// A tree's t = 1 and 2 share no node; a hybrid's share Lap(b), and [2,2] has Lap(2b), so x(x+y) has mean 2b² = v and variance
-	// (24−4+2·8)b⁴ = (3v)².
-	// A base-3 tree's t = 1 is a node of level 0 and t = 2 one of level 1 less another of level 0. Normal variates b z_1 + z_2 after z_1
+	// A tree's t = 1 and 2 share no node; a hybrid's share Lap(b), and [2,2] has Lap(2b), so x(x+y)
+	// has mean 2b² = v and variance (24−4+2·8)b⁴ = (3v)². A base-3 tree's t = 1 is a node of level
+	// 0 and t = 2 one of level 1 less another of level 0. Normal variates b z_1 + z_2 after z_1
 	// have covariance b, and the product has variance 1 + 2b².
 	covariance, spread := 0.0, v
 	switch m := m.(type) {
@@ -148,12 +149,14 @@ func inspect(t testing.TB, build maker, m privacy.Mechanism) []string {
 			difference = append(difference, (b[0]-a[0])/factor)
 		}
 		if d, limit := kolmogorov(difference, cdf), math.Sqrt(math.Log(2/1e-7)/(2*replicates)); d > limit {
-			fail("shared nodes", "the noise between t = %d and %d is no single node's: Kolmogorov distance %.4f, above %.4f", at, at+1, d, limit)
+			fail("shared nodes", "the noise between t = %d and %d is no single node's: "+
+				"Kolmogorov distance %.4f, above %.4f", at, at+1, d, limit)
 		}
 	}
 
-	// sensitivity: the same noise, inputs that differ in one reward of arm 0. One-shot releases differ by at most 1 in sum over
-	// all of them, as a reward is in one of them; continual ones by at most 1 each.
+	// sensitivity: the same noise, inputs that differ in one reward of arm 0. One-shot releases
+	// differ by at most 1 in sum over all of them, as a reward is in one of them; continual ones
+	// by at most 1 each.
 	for _, pair := range [][2]float64{{0, 1}, {0, 1e6}, {-1e6, 1}, {math.Inf(-1), math.Inf(1)}} {
 		for changed := range 5 {
 			var out [2][]float64
@@ -187,16 +190,19 @@ func inspect(t testing.TB, build maker, m privacy.Mechanism) []string {
 				total = largest
 			}
 			if total > 1+1e-9 {
-				fail("sensitivity", "reward %d changed from %v to %v: releases moved by %v", changed, pair[0], pair[1], total)
+				fail("sensitivity", "reward %d changed from %v to %v: releases moved by %v",
+					changed, pair[0], pair[1], total)
 			}
 			if total < 0.5 {
-				fail("sensitivity", "reward %d changed from %v to %v: releases moved by %v only", changed, pair[0], pair[1], total)
+				fail("sensitivity", "reward %d changed from %v to %v: releases moved by %v only",
+					changed, pair[0], pair[1], total)
 			}
 		}
 	}
 
 	// price: what was charged is one mechanism, and no less than promised.
-	if got, want := c.Ledger().Total(), m.Loss(); !(math.Abs(got.Pure()-want.Pure()) <= 1e-5*want.Pure() || math.IsInf(want.Pure(), 1)) ||
+	if got, want := c.Ledger().Total(),
+		m.Loss(); !(math.Abs(got.Pure()-want.Pure()) <= 1e-5*want.Pure() || math.IsInf(want.Pure(), 1)) ||
 		math.Abs(got.ZCDP()-want.ZCDP()) > 1e-5*want.ZCDP() {
 		fail("price", "the ledger has %v, the mechanism is %v", got, want)
 	}
@@ -259,7 +265,8 @@ func kolmogorov(sample []float64, cdf func(float64) float64) float64 {
 	return d
 }
 
-// meanTest is how many standard errors the sample's mean is from want; deviation is that of one of them.
+// meanTest is how many standard errors the sample's mean is from want; deviation is
+// that of one of them.
 func meanTest(sample []float64, want, deviation float64) float64 {
 	sum := 0.0
 	for _, x := range sample {

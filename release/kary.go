@@ -4,12 +4,14 @@ import "github.com/sotto-dp/sotto/privacy"
 
 // kary keeps the noise of one slot under privacy.KAry, the k-ary tree with negative digits.
 //
-// Write t with balanced digits, −half to half. On level j the digits above say where the sum has got to, a multiple of k^{j+1} called the centre,
-// and the digit says how many nodes of k^j rewards to add after the centre, or to take away before it. A node before the centre has rewards that
-// are still to come: its noise is drawn when the sum first shows it, kept, and shown with a minus, and the node's own sum is never
-// needed. Each node belongs to one centre: of the k nodes between two centres, the first (k−1)/2 to the left one and the last to the right one; the one
-// in the middle is never shown. So when the centre of a level moves, all its noise is let go. Memory is (k−1)/2 numbers a level. One reward a
-// release is at most k/(k−1) draws, on average.
+// Write t with balanced digits, −half to half. On level j the digits above say where the sum has
+// got to, a multiple of k^{j+1} called the centre, and the digit says how many nodes of k^j rewards
+// to add after the centre, or to take away before it. A node before the centre has rewards that are
+// still to come: its noise is drawn when the sum first shows it, kept, and shown with a minus, and
+// the node's own sum is never needed. Each node belongs to one centre: of the k nodes between two
+// centres, the first (k−1)/2 to the left one and the last to the right one; the one in the middle
+// is never shown. So when the centre of a level moves, all its noise is let go. Memory is (k−1)/2
+// numbers a level. One reward a release is at most k/(k−1) draws, on average.
 type kary[T number] struct {
 	base, half uint64
 	t          uint64
@@ -75,7 +77,8 @@ func (c *kary[T]) jump(t uint64, noise sampler[T]) (T, error) {
 	return sum, nil
 }
 
-// to moves the level to a centre and digit and returns its noise. Nodes are drawn from the centre outwards.
+// to moves the level to a centre and digit and returns its noise. Nodes are drawn from the
+// centre outwards.
 func (l *karyLevel[T]) to(centre uint64, digit int, noise sampler[T]) (T, error) {
 	if centre != l.centre {
 		l.centre, l.right, l.rights, l.lefts = centre, 0, 0, 0

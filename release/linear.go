@@ -9,27 +9,34 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// An ActionCurator curates rewards in [−1,1] of a fixed, finite set of actions in ℝ^d, all in one slot: what policies that play by phases need
-// (policy/linear.Policy). Rewards outside are clipped at the door.
+// An ActionCurator curates rewards in [−1,1] of a fixed, finite set of actions in ℝ^d, all in one
+// slot: what policies that play by phases need (policy/linear.Policy). Rewards outside are
+// clipped at the door.
 type ActionCurator interface {
-	// Add puts one reward of an action into the slot. A real one is never refused for its value: see Curator.
+	// Add puts one reward of an action into the slot. A real one is never refused for its
+	// value: see Curator.
 	Add(action int, reward float64) error
-	// AddSum puts n rewards of an action with this sum into the slot at once: for simulations whose law lies in [−1,1]. A sum that n such rewards cannot
-	// have is an error. Of a real reward, n = 1, it is Add.
+	// AddSum puts n rewards of an action with this sum into the slot at once: for simulations
+	// whose law lies in [−1,1]. A sum that n such rewards cannot have is an error. Of a real
+	// reward, n = 1, it is Add.
 	AddSum(action, n int, sum float64) error
-	// Release empties the slot through m, which says of which actions, and at most how many times each, there may be rewards in it: privacy.Elliptic,
-	// whose noise is shaped by the design, or privacy.Sums, noise on the sum of each action. What was added beyond that is an error. The result
-	// holds until the next release.
+	// Release empties the slot through m, which says of which actions, and at most how many times
+	// each, there may be rewards in it: privacy.Elliptic, whose noise is shaped by the design, or
+	// privacy.Sums, noise on the sum of each action. What was added beyond that is an error. The
+	// result holds until the next release.
 	Release(m privacy.Mechanism) (privacy.ReleasedVector, error)
 	Ledger() *privacy.Ledger
 }
 
-// A FeatureCurator curates rewards in [−1,1] of whatever vectors of ℝ^d were played, in one or more slots: what policies that choose in each
-// round need (policy/linear.Contextual). A vector with ‖a‖₂ > 1 (beyond rounding) is refused: the sensitivity rests on it.
+// A FeatureCurator curates rewards in [−1,1] of whatever vectors of ℝ^d were played, in one or more
+// slots: what policies that choose in each round need (policy/linear.Contextual). A vector with
+// ‖a‖₂ > 1 (beyond rounding) is refused: the sensitivity rests on it.
 type FeatureCurator interface {
-	// Add puts the vector that was played and its reward into a slot. A real reward is never refused for its value: see Curator.
+	// Add puts the vector that was played and its reward into a slot. A real reward is never
+	// refused for its value: see Curator.
 	Add(slot int, a []float64, reward float64) error
-	// Release lets the slot out as the curator's mechanism says. The result holds until the next release.
+	// Release lets the slot out as the curator's mechanism says. The result holds until
+	// the next release.
 	Release(slot int) (privacy.ReleasedVector, error)
 	Ledger() *privacy.Ledger
 }
@@ -38,16 +45,19 @@ type FeatureCurator interface {
 type FeatureConfig struct {
 	Dim   int // d ≥ 1
 	Slots int // at least 1
-	// Mechanism is privacy.VectorGaussian (each slot is emptied at its release), privacy.VectorTree (running Σ a·r), or one of the Gram counters
-	// (running noisy Σ [a;r][a;r]ᵀ, upper triangle, row by row).
+	// Mechanism is privacy.VectorGaussian (each slot is emptied at its release),
+	// privacy.VectorTree (running Σ a·r), or one of the Gram counters (running noisy Σ
+	// [a;r][a;r]ᵀ, upper triangle, row by row).
 	Mechanism privacy.Mechanism
 	Unclipped bool // as in Config; it also turns the check of ‖a‖ off
 	Ledger    *privacy.Ledger
 }
 
-// SimulatedActions returns a curator of simulated rewards of these actions, which are copied. Unclipped is as in Config; the ledger is nil for a
-// new one. Its noise is floating-point, from the run's stream s, and protects nobody.
-func SimulatedActions(actions [][]float64, unclipped bool, ledger *privacy.Ledger, s *noise.Fast) (ActionCurator, error) {
+// SimulatedActions returns a curator of simulated rewards of these actions, which are copied.
+// Unclipped is as in Config; the ledger is nil for a new one. Its noise is floating-point, from the
+// run's stream s, and protects nobody.
+func SimulatedActions(actions [][]float64, unclipped bool, ledger *privacy.Ledger,
+	s *noise.Fast) (ActionCurator, error) {
 	if s == nil {
 		return nil, errors.New("curator: noise stream is missing, must be a run's stream")
 	}
@@ -60,8 +70,8 @@ func SimulatedActions(actions [][]float64, unclipped bool, ledger *privacy.Ledge
 	return c, nil
 }
 
-// SimulatedFeatures returns a curator of simulated rewards of whatever is played. Its noise is floating-point, from the run's stream s, and
-// protects nobody.
+// SimulatedFeatures returns a curator of simulated rewards of whatever is played. Its noise is
+// floating-point, from the run's stream s, and protects nobody.
 func SimulatedFeatures(cfg FeatureConfig, s *noise.Fast) (FeatureCurator, error) {
 	if s == nil {
 		return nil, errors.New("curator: noise stream is missing, must be a run's stream")
@@ -84,7 +94,8 @@ func SimulatedFeatures(cfg FeatureConfig, s *noise.Fast) (FeatureCurator, error)
 	return c, nil
 }
 
-// fastVector is a vector's mechanism with floating-point noise from stream s. Without noise nothing is drawn.
+// fastVector is a vector's mechanism with floating-point noise from stream s. Without noise
+// nothing is drawn.
 func fastVector(m privacy.Mechanism, s *noise.Fast) (plan[float64], error) {
 	sigma, err := sigmaOf(m)
 	p := plan[float64]{family: once, charge: m}
@@ -109,7 +120,8 @@ func sigmaOf(m privacy.Mechanism) (sigma float64, err error) {
 	return 0, fmt.Errorf("mechanism is %q (%T), must be elliptic or sums", m.Kind(), m)
 }
 
-// checkFeatures says what is wrong with the parts of a configuration that all mechanisms have in common, and makes its ledger if it has none.
+// checkFeatures says what is wrong with the parts of a configuration that all mechanisms have in
+// common, and makes its ledger if it has none.
 func checkFeatures(cfg *FeatureConfig) error {
 	switch {
 	case cfg.Dim < 1:
@@ -139,8 +151,8 @@ func chargeOf(m privacy.Mechanism, unclipped bool) privacy.Mechanism {
 	return m
 }
 
-// atDoor is what becomes of a reward outside [−1,1]. A real one is never refused: what is no number counts as −1. Of simulated ones NaN is an error, and
-// without clipping the infinite.
+// atDoor is what becomes of a reward outside [−1,1]. A real one is never refused: what is no number
+// counts as −1. Of simulated ones NaN is an error, and without clipping the infinite.
 func atDoor(what string, i int, reward float64, unclipped, real bool) (float64, error) {
 	switch {
 	case unclipped && (math.IsNaN(reward) || math.IsInf(reward, 0)):
@@ -155,5 +167,6 @@ func atDoor(what string, i int, reward float64, unclipped, real bool) (float64, 
 	return min(max(reward, -1), 1), nil
 }
 
-// closed says that the ledger may have charged for a slot's rewards: then they have been used, also where nothing came out.
+// closed says that the ledger may have charged for a slot's rewards: then they have been used, also
+// where nothing came out.
 func closed(err error) bool { return !errors.Is(err, privacy.ErrBudget) }

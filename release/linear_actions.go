@@ -39,11 +39,13 @@ func newActions[T number](set [][]float64, unclipped bool, ledger *privacy.Ledge
 		ledger = privacy.NewLedger()
 	}
 	k, d := len(set), len(set[0])
-	c := &actions[T]{ledger: ledger, unclipped: unclipped, dim: d, slot: firstSlot(ledger), n: make([]int, k), sum: make([]T, k),
+	c := &actions[T]{ledger: ledger, unclipped: unclipped, dim: d, slot: firstSlot(ledger),
+		n: make([]int, k), sum: make([]T, k),
 		buf: make([]float64, max(k, d))}
 	for i, a := range set {
 		if len(a) == 0 || len(a) != d {
-			return nil, fmt.Errorf("curator: action %d has %d features, must have as many as action 0, %d, and at least one", i, len(a), d)
+			return nil, fmt.Errorf("curator: action %d has %d features, must have as many as "+
+				"action 0, %d, and at least one", i, len(a), d)
 		}
 		for j, x := range a {
 			if math.IsNaN(x) || math.IsInf(x, 0) {
@@ -81,7 +83,8 @@ func (c *actions[T]) AddSum(action, n int, sum float64) error {
 	case n < 0:
 		return fmt.Errorf("curator: n of action %d is %d, must not be negative", action, n)
 	case n > c.atOnce:
-		return fmt.Errorf("curator: n of action %d is %d, must be 1: real rewards are clipped one by one", action, n)
+		return fmt.Errorf("curator: n of action %d is %d, must be 1: real rewards are clipped "+
+			"one by one", action, n)
 	case n == 1 && c.atOnce == 1:
 		return c.Add(action, sum)
 	case math.IsNaN(sum) || math.IsInf(sum, 0):
@@ -89,7 +92,8 @@ func (c *actions[T]) AddSum(action, n int, sum float64) error {
 	case c.unclipped:
 		return c.put(action, n, sum)
 	case sum < -k-slack || sum > k+slack:
-		return fmt.Errorf("curator: sum of %d rewards of action %d is out of range, must be from %v to %v", n, action, -k, k)
+		return fmt.Errorf("curator: sum of %d rewards of action %d is out of range, must be from "+
+			"%v to %v", n, action, -k, k)
 	}
 	return c.put(action, n, min(max(sum, -k), k))
 }
@@ -99,7 +103,8 @@ func (c *actions[T]) put(action, n int, x float64) error {
 		return fmt.Errorf("curator: action is %d, must be from 0 to %d", action, len(c.n)-1)
 	}
 	if n > c.most-c.all {
-		return fmt.Errorf("curator: the slot has %d rewards and gets %d, must have at most %d", c.all, n, c.most)
+		return fmt.Errorf("curator: the slot has %d rewards and gets %d, must have at most %d",
+			c.all, n, c.most)
 	}
 	c.n[action] += n
 	c.all += n
@@ -111,7 +116,8 @@ func (c *actions[T]) put(action, n int, x float64) error {
 	return nil
 }
 
-// Release implements ActionCurator. If it fails nothing was released, and the slot is as before unless the ledger may have charged for it.
+// Release implements ActionCurator. If it fails nothing was released, and the slot is as before
+// unless the ledger may have charged for it.
 func (c *actions[T]) Release(m privacy.Mechanism) (privacy.ReleasedVector, error) {
 	p, err := c.plan(m)
 	if err != nil {
@@ -139,7 +145,8 @@ func (c *actions[T]) Release(m privacy.Mechanism) (privacy.ReleasedVector, error
 
 // plan makes m ready, if what is in the slot may be released through it.
 func (c *actions[T]) plan(m privacy.Mechanism) (plan[T], error) {
-	if _, ok := m.(privacy.VectorGaussian); ok { // actions may be longer than its sensitivity allows
+	// actions may be longer than its sensitivity allows
+	if _, ok := m.(privacy.VectorGaussian); ok {
 		return plan[T]{}, errors.New("curator: mechanism is vector-gaussian, must be elliptic or sums")
 	}
 	p, err := c.prepare(m)
@@ -178,8 +185,8 @@ func (c *actions[T]) fill(m privacy.Mechanism, noise sampler[T]) error {
 	return nil
 }
 
-// shaped writes Σ_a a·(Σ r + √n_a·σξ_a), with n_a the mechanism's: its noise covers actions that were not played after all, too. Directions that the
-// mechanism takes for rounding are left out.
+// shaped writes Σ_a a·(Σ r + √n_a·σξ_a), with n_a the mechanism's: its noise covers actions that
+// were not played after all, too. Directions that the mechanism takes for rounding are left out.
 func (c *actions[T]) shaped(e privacy.Elliptic, noise sampler[T]) error {
 	v := c.buf[:c.dim]
 	clear(v)

@@ -9,7 +9,8 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// A phase of AdaC-GOPE: what was played shapes the noise, which is calibrated to the g that was achieved.
+// A phase of AdaC-GOPE: what was played shapes the noise, which is calibrated to the g
+// that was achieved.
 func ExampleSimulatedActions() {
 	actions := [][]float64{{1, 0}, {0, 1}, {0.6, 0.8}}
 	stream := noise.Key{Seed: 1, Role: noise.RoleNoise}.Fast(1)
@@ -39,7 +40,8 @@ func ExampleSimulatedActions() {
 		return
 	}
 	e := c.Ledger().Entries()[0]
-	fmt.Printf("%d numbers from %d rewards, sensitivity %.4f in %s, rho %.3f\n", r.Len(), r.N(), e.Sensitivity, e.Norm, e.Loss.ZCDP())
+	fmt.Printf("%d numbers from %d rewards, sensitivity %.4f in %s, rho %.3f\n", r.Len(), r.N(),
+		e.Sensitivity, e.Norm, e.Loss.ZCDP())
 	// Output: 2 numbers from 100 rewards, sensitivity 0.2828 in V⁺, rho 0.500
 }
 
@@ -64,14 +66,16 @@ func ExampleRealActions() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("%d sums from %d rewards, action 1 has %v, rho %.3f\n", r.Len(), r.N(), r.At(1), c.Ledger().Total().ZCDP())
+	fmt.Printf("%d sums from %d rewards, action 1 has %v, rho %.3f\n", r.Len(), r.N(), r.At(1),
+		c.Ledger().Total().ZCDP())
 	// Output: 3 sums from 200 rewards, action 1 has 0, rho 0.500
 }
 
 // Whatever is played: vectors of norm at most 1, and one normal vector a release.
 func ExampleSimulatedFeatures() {
 	stream := noise.Key{Seed: 1, Role: noise.RoleNoise}.Fast(1)
-	c, err := release.SimulatedFeatures(release.FeatureConfig{Dim: 2, Slots: 1, Mechanism: privacy.VectorGaussian{Sigma: 2}}, &stream[0])
+	c, err := release.SimulatedFeatures(release.FeatureConfig{Dim: 2, Slots: 1,
+		Mechanism: privacy.VectorGaussian{Sigma: 2}}, &stream[0])
 	if err != nil {
 		fmt.Println(err)
 		return

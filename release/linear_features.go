@@ -7,13 +7,14 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// normLimit is the largest ‖a‖₂² of a vector at the door: 1, and rounding, which makes ρ of simulated rewards a share of 2e-9 larger than it says. Real
-// ones have noise for it.
+// normLimit is the largest ‖a‖₂² of a vector at the door: 1, and rounding, which makes ρ of
+// simulated rewards a share of 2e-9 larger than it says. Real ones have noise for it.
 const normLimit = (1 + normSlack) * (1 + normSlack)
 
 const normSlack = 1e-9
 
-// features is a FeatureCurator whose slots are emptied at a release: T is float64 in simulations, int64 for real rewards.
+// features is a FeatureCurator whose slots are emptied at a release: T is float64 in simulations,
+// int64 for real rewards.
 type features[T number] struct {
 	ledger    *privacy.Ledger
 	plan      plan[T]
@@ -34,8 +35,10 @@ func newFeatures[T number](cfg FeatureConfig, p plan[T], step, grid float64) *fe
 	if p.most == 0 {
 		p.most = math.MaxInt
 	}
-	c := &features[T]{ledger: cfg.Ledger, plan: p, account: cfg.Ledger.Account(p.charge), unclipped: cfg.Unclipped, grid: grid, step: step, dim: cfg.Dim, n: make([]int, cfg.Slots),
-		sum: make([]T, cfg.Slots*cfg.Dim), id: make([]int, cfg.Slots), next: firstSlot(cfg.Ledger), out: privacy.Vector{Value: make([]float64, cfg.Dim)}}
+	c := &features[T]{ledger: cfg.Ledger, plan: p, account: cfg.Ledger.Account(p.charge),
+		unclipped: cfg.Unclipped, grid: grid, step: step, dim: cfg.Dim, n: make([]int, cfg.Slots),
+		sum: make([]T, cfg.Slots*cfg.Dim), id: make([]int, cfg.Slots), next: firstSlot(cfg.Ledger),
+		out: privacy.Vector{Value: make([]float64, cfg.Dim)}}
 	for i := range c.id {
 		c.id[i] = c.open()
 	}
@@ -93,7 +96,8 @@ func checkNorm(a []float64, q float64, unclipped bool) error {
 		}
 	}
 	if !unclipped {
-		return fmt.Errorf("curator: a vector has norm %v, must be at most 1: the sensitivity rests on it", math.Sqrt(q))
+		return fmt.Errorf("curator: a vector has norm %v, must be at most 1: the sensitivity "+
+			"rests on it", math.Sqrt(q))
 	}
 	return nil
 }
@@ -108,7 +112,8 @@ func (c *features[T]) noRoom(slot int, a []float64) error {
 	return fmt.Errorf("curator: slot %d has %d rewards, must have at most %d", slot, c.n[slot], c.plan.most)
 }
 
-// Release implements FeatureCurator. If it fails nothing was released, and the slot is as before unless the ledger may have charged for it.
+// Release implements FeatureCurator. If it fails nothing was released, and the slot is as before
+// unless the ledger may have charged for it.
 func (c *features[T]) Release(slot int) (privacy.ReleasedVector, error) {
 	if uint(slot) >= uint(len(c.n)) {
 		return c.refuse(fmt.Errorf("curator: release of slot %d, must be from 0 to %d", slot, len(c.n)-1))

@@ -18,7 +18,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// An exam is a curator of vectors as an auditor sees it: rewards of a few known actions go in, vectors come out.
+// An exam is a curator of vectors as an auditor sees it: rewards of a few known actions go in,
+// vectors come out.
 type exam struct {
 	add     func(action int, reward float64) error
 	release func() (privacy.ReleasedVector, error)
@@ -35,13 +36,15 @@ type sitting struct {
 	of   [][]float64 // the vector that a reward of 1 of each action adds
 	// covariance of the noise, whose span may be smaller than the space.
 	covariance [][]float64
-	// sensitivity² over the noise's covariance: (Δᵀ covariance⁺ Δ) of one reward replaced is at most μ².
+	// sensitivity² over the noise's covariance: (Δᵀ covariance⁺ Δ) of one reward
+	// replaced is at most μ².
 	mu2 float64
 	// build is a curator with noise of its own for each seed.
 	build func(seed uint64) (exam, error)
 }
 
-// What is played in the examinations: a plane in space, so that V is singular, with one action that is not played.
+// What is played in the examinations: a plane in space, so that V is singular, with one action
+// that is not played.
 var (
 	examined = [][]float64{{0.6, 0.8, 0}, {1, 0, 0}, {0, 0, 1}, {-0.5, 0.25, 0}}
 	played   = []int{3, 1, 0, 2}
@@ -80,7 +83,8 @@ func sittings(t testing.TB) []sitting {
 			var c ActionCurator
 			var err error
 			if exactly {
-				c, err = exactActions(examined, nil, rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)}))
+				c, err = exactActions(examined, nil, rand.NewChaCha8([32]byte{byte(seed),
+					byte(seed >> 8), byte(seed >> 16)}))
 			} else {
 				s := noise.NewFast(7, seed)
 				c, err = SimulatedActions(examined, false, nil, &s)
@@ -88,7 +92,9 @@ func sittings(t testing.TB) []sitting {
 			if err != nil {
 				return exam{}, err
 			}
-			return exam{c.Add, func() (privacy.ReleasedVector, error) { return c.Release(m) }, c.Ledger(), c}, nil
+			return exam{c.Add, func() (privacy.ReleasedVector, error) {
+				return c.Release(m)
+			}, c.Ledger(), c}, nil
 		}
 	}
 	free := func(m privacy.Mechanism, exactly bool) func(seed uint64) (exam, error) {
@@ -97,7 +103,8 @@ func sittings(t testing.TB) []sitting {
 			var c FeatureCurator
 			var err error
 			if exactly {
-				c, err = exactFeatures(cfg, rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)}))
+				c, err = exactFeatures(cfg, rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8),
+					byte(seed >> 16)}))
 			} else {
 				s := noise.NewFast(7, seed)
 				c, err = SimulatedFeatures(cfg, &s)
@@ -115,7 +122,8 @@ func sittings(t testing.TB) []sitting {
 		{"simulated elliptic", examined, played, e, examined, shaped, mu2 * e.G2(), fixed(e, false)},
 		{"simulated sums", examined, played, sums, unit(4), diagonal(1, 1, 0, 1), mu2, fixed(sums, false)},
 		{"real sums", examined, played, sums, unit(4), diagonal(1, 1, 0, 1), mu2, fixed(sums, true)},
-		{"simulated vector-gaussian", examined, played, flat, examined, diagonal(1, 1, 1), mu2, free(flat, false)},
+		{"simulated vector-gaussian", examined, played, flat, examined, diagonal(1, 1, 1), mu2,
+			free(flat, false)},
 		{"real vector-gaussian", examined, played, flat, examined, diagonal(1, 1, 1), mu2, free(flat, true)},
 	}
 }
@@ -175,8 +183,8 @@ func whiten(c [][]float64) (square func(x []float64) (float64, float64), rank in
 	}, rank
 }
 
-// examine returns the names of the checks that fail. Statistical ones have a false-alarm probability below 1e-6 each: at most 15 comparisons with
-// P(|N| > 5.6) = 2e-8.
+// examine returns the names of the checks that fail. Statistical ones have a false-alarm
+// probability below 1e-6 each: at most 15 comparisons with P(|N| > 5.6) = 2e-8.
 func examine(t testing.TB, s sitting, draws int) []string {
 	t.Helper()
 	var bad []string
@@ -261,14 +269,16 @@ func examine(t testing.TB, s sitting, draws int) []string {
 		fail("one look", "an emptied slot was released again")
 	}
 	// price: many slots, one release each.
-	if got, want := c.ledger.Total(), s.m.Loss(); math.Abs(got.ZCDP()-want.ZCDP()) > 1e-5*want.ZCDP() || got.ZCDP() > want.ZCDP()*(1+1e-12) {
+	if got, want := c.ledger.Total(),
+		s.m.Loss(); math.Abs(got.ZCDP()-want.ZCDP()) > 1e-5*want.ZCDP() || got.ZCDP() > want.ZCDP()*(1+1e-12) {
 		fail("price", "the ledger has %v, the mechanism is %v", got, want)
 	}
 	if l := len(c.ledger.Entries()); l != draws {
 		fail("price", "%d entries for %d releases", l, draws)
 	}
 
-	// sensitivity: the same noise, rewards that differ in one; three releases, of which the differing reward is in one.
+	// sensitivity: the same noise, rewards that differ in one; three releases, of which the
+	// differing reward is in one.
 	furthest := 0.0
 	for _, pair := range [][2]float64{{-1, 1}, {-0.25, 1e6}, {math.Inf(-1), math.Inf(1)}} {
 		for odd := range total {
@@ -350,9 +360,15 @@ func TestBrokenVectorTwinsAreCaught(t *testing.T) {
 		breaks      func(e exam) exam
 	}{
 		{"half the noise", "law", noisy(func(s sampler[float64]) sampler[float64] { return halved{s} })},
-		{"one ξ for all coordinates", "law", noisy(func(s sampler[float64]) sampler[float64] { return &repeated{sampler: s, times: 3} })},
-		{"noise of the release before", "fresh noise", noisy(func(s sampler[float64]) sampler[float64] { return &twiceOver{sampler: s} })},
-		{"one draw for ever", "law", noisy(func(s sampler[float64]) sampler[float64] { return &repeated{sampler: s, times: 1 << 30} })},
+		{"one ξ for all coordinates", "law", noisy(func(s sampler[float64]) sampler[float64] {
+			return &repeated{sampler: s, times: 3}
+		})},
+		{"noise of the release before", "fresh noise", noisy(func(s sampler[float64]) sampler[float64] {
+			return &twiceOver{sampler: s}
+		})},
+		{"one draw for ever", "law", noisy(func(s sampler[float64]) sampler[float64] {
+			return &repeated{sampler: s, times: 1 << 30}
+		})},
 		{"no noise", "law", noisy(func(sampler[float64]) sampler[float64] { return quiet{} })},
 		{"sums that are not emptied", "sensitivity", keptSums},
 		{"a slot that is not emptied", "one look", keptSlot},
@@ -406,7 +422,8 @@ func TestBrokenVectorTwinsAreCaught(t *testing.T) {
 		}},
 	} {
 		for _, s := range sittings(t) {
-			if _, counts := s.m.(privacy.Elliptic); counts && twin.check == "one look" || !strings.HasPrefix(s.name, "simulated") {
+			if _, counts := s.m.(privacy.Elliptic); counts && twin.check == "one look" ||
+				!strings.HasPrefix(s.name, "simulated") {
 				continue // such noise notices that there are more rewards than it covers
 			}
 			t.Run(twin.name+"/"+s.name, func(t *testing.T) {
@@ -567,7 +584,8 @@ func TestReleasedSumsByHand(t *testing.T) {
 	}
 }
 
-// Slots of a ledger that has entries are numbered on, and each slot of a FeatureCurator has its own number.
+// Slots of a ledger that has entries are numbered on, and each slot of a FeatureCurator
+// has its own number.
 func TestVectorSlotNumbers(t *testing.T) {
 	l := privacy.NewLedger()
 	must(t, l.Record(4, privacy.Laplace{Scale: 1}))
@@ -609,28 +627,33 @@ func TestUnclippedVectorsCostInfinity(t *testing.T) {
 		must(t, err)
 		must(t, c.Add(0, 12))
 		must(t, c.AddSum(1, 2, -7))
-		if _, err := c.Release(m); err != nil || !c.Ledger().Total().Infinite() || c.Ledger().Entries()[0].Mechanism.Kind() != "unclipped "+m.Kind() {
+		if _, err := c.Release(m); err != nil || !c.Ledger().Total().Infinite() ||
+			c.Ledger().Entries()[0].Mechanism.Kind() != "unclipped "+m.Kind() {
 			t.Errorf("%v: %v, total %v", m, err, c.Ledger().Total())
 		}
 		if c.Add(0, math.NaN()) == nil || c.Add(0, math.Inf(1)) == nil || c.AddSum(0, 1, math.Inf(1)) == nil {
 			t.Error("let what is not finite in")
 		}
 	}
-	f := featureCurator(t, FeatureConfig{Dim: 2, Slots: 1, Mechanism: privacy.VectorGaussian{Sigma: 1}, Unclipped: true})
+	f := featureCurator(t, FeatureConfig{Dim: 2, Slots: 1,
+		Mechanism: privacy.VectorGaussian{Sigma: 1}, Unclipped: true})
 	must(t, f.Add(0, []float64{3, 4}, 2))
-	if f.Add(0, []float64{3, math.NaN()}, 1) == nil || f.Add(0, []float64{1, 0}, math.Inf(1)) == nil || f.Add(0, []float64{math.Inf(1), 0}, 0) == nil {
+	if f.Add(0, []float64{3, math.NaN()}, 1) == nil ||
+		f.Add(0, []float64{1, 0}, math.Inf(1)) == nil || f.Add(0, []float64{math.Inf(1), 0}, 0) == nil {
 		t.Error("let what is not finite in")
 	}
 	r, err := f.Release(0)
 	if err != nil || r.N() != 1 || math.Abs(r.At(0)-6) > 8 || !f.Ledger().Total().Infinite() {
 		t.Errorf("%v, total %v", err, f.Ledger().Total())
 	}
-	if _, err := exactFeatures(FeatureConfig{Dim: 1, Slots: 1, Mechanism: privacy.VectorGaussian{Sigma: 1}, Unclipped: true}, &s); err == nil {
+	if _, err := exactFeatures(FeatureConfig{Dim: 1, Slots: 1,
+		Mechanism: privacy.VectorGaussian{Sigma: 1}, Unclipped: true}, &s); err == nil {
 		t.Error("unclipped real rewards")
 	}
 }
 
-// A refused release leaves the slot as it is if nothing was charged, empties it if something was, and leaves nothing to look at.
+// A refused release leaves the slot as it is if nothing was charged, empties it if something was,
+// and leaves nothing to look at.
 func TestVectorRefusals(t *testing.T) {
 	set := [][]float64{{1, 0}, {0, 1}}
 	m, err := privacy.NewElliptic(1, set, []int{1, 1}) // g² = 1, ρ = 2
@@ -661,7 +684,8 @@ func TestVectorRefusals(t *testing.T) {
 	if _, err := c.Release(m); err == nil || !strings.Contains(err.Error(), "empty") {
 		t.Errorf("rewards that were charged for are still there: %v", err)
 	}
-	f := featureCurator(t, FeatureConfig{Dim: 1, Slots: 1, Mechanism: privacy.VectorGaussian{Sigma: 1}, Ledger: privacy.NewLedger(privacy.WithTranscript(&log))})
+	f := featureCurator(t, FeatureConfig{Dim: 1, Slots: 1,
+		Mechanism: privacy.VectorGaussian{Sigma: 1}, Ledger: privacy.NewLedger(privacy.WithTranscript(&log))})
 	must(t, f.Add(0, []float64{1}, 1))
 	for _, says := range []string{"transcript", "empty"} {
 		if r, err := f.Release(0); err == nil || r.Len() != 0 || !strings.Contains(err.Error(), says) {
@@ -675,14 +699,17 @@ func TestVectorRefusals(t *testing.T) {
 	}
 	must(t, broken.Add(0, 1))
 	for _, m := range []privacy.Mechanism{m, privacy.Sums{Sigma: 1}} {
-		if _, err := broken.Release(m); !errors.Is(err, noise.ErrOverflow) || len(broken.Ledger().Entries()) != 0 {
+		if _, err := broken.Release(m); !errors.Is(err, noise.ErrOverflow) ||
+			len(broken.Ledger().Entries()) != 0 {
 			t.Errorf("%v: %v", m, err)
 		}
 	}
-	brittle := featureCurator(t, FeatureConfig{Dim: 1, Slots: 1, Mechanism: privacy.VectorGaussian{Sigma: 1}}).(*features[float64])
+	brittle := featureCurator(t, FeatureConfig{Dim: 1, Slots: 1,
+		Mechanism: privacy.VectorGaussian{Sigma: 1}}).(*features[float64])
 	brittle.plan.noise = noDraw{}
 	must(t, brittle.Add(0, []float64{1}, 1))
-	if _, err := brittle.Release(0); !errors.Is(err, noise.ErrOverflow) || len(brittle.Ledger().Entries()) != 0 {
+	if _, err := brittle.Release(0); !errors.Is(err, noise.ErrOverflow) ||
+		len(brittle.Ledger().Entries()) != 0 {
 		t.Error(err)
 	}
 }
@@ -742,19 +769,35 @@ func TestVectorErrorsSayWhat(t *testing.T) {
 		{func() error { _, err := SimulatedActions(set, false, nil, nil); return err }, []string{"stream"}},
 		{func() error { _, err := SimulatedFeatures(ok, nil); return err }, []string{"stream"}},
 		{func() error { _, err := SimulatedActions(nil, false, nil, &s); return err }, []string{"no actions"}},
-		{func() error { _, err := SimulatedActions([][]float64{{}}, false, nil, &s); return err }, []string{"action 0", "0 features"}},
-		{func() error { _, err := SimulatedActions([][]float64{{1}, {1, 2}}, false, nil, &s); return err }, []string{"action 1", "2 features"}},
-		{func() error { _, err := SimulatedActions([][]float64{{1, math.NaN()}}, false, nil, &s); return err }, []string{"feature 1", "action 0", "NaN"}},
+		{func() error {
+			_, err := SimulatedActions([][]float64{{}}, false, nil, &s)
+			return err
+		}, []string{"action 0", "0 features"}},
+		{func() error {
+			_, err := SimulatedActions([][]float64{{1}, {1, 2}}, false, nil, &s)
+			return err
+		}, []string{"action 1", "2 features"}},
+		{func() error {
+			_, err := SimulatedActions([][]float64{{1, math.NaN()}}, false, nil, &s)
+			return err
+		}, []string{"feature 1", "action 0", "NaN"}},
 		{on(func(c ActionCurator) error { return c.Add(2, 1) }), []string{"action is 2", "from 0 to 1"}},
 		{on(func(c ActionCurator) error { return c.Add(-1, 1) }), []string{"action is -1"}},
 		{on(func(c ActionCurator) error { return c.AddSum(7, 1, 1) }), []string{"action is 7"}},
 		{on(func(c ActionCurator) error { return c.AddSum(0, -1, 0) }), []string{"n of action 0 is -1"}},
-		{on(func(c ActionCurator) error { return c.AddSum(0, 3, 3.001) }), []string{"sum of 3 rewards", "out of range", "from -3 to 3"}},
-		{on(func(c ActionCurator) error { return c.AddSum(0, 3, -3.001) }), []string{"out of range", "from -3 to 3"}},
+		{on(func(c ActionCurator) error {
+			return c.AddSum(0, 3, 3.001)
+		}), []string{"sum of 3 rewards", "out of range", "from -3 to 3"}},
+		{on(func(c ActionCurator) error {
+			return c.AddSum(0, 3, -3.001)
+		}), []string{"out of range", "from -3 to 3"}},
 		{on(func(c ActionCurator) error { return c.AddSum(0, 3, math.NaN()) }), []string{"finite"}},
 		{on(func(c ActionCurator) error { return c.AddSum(0, 3, math.Inf(1)) }), []string{"finite"}},
 		{on(func(c ActionCurator) error { return c.AddSum(0, 0, 1) }), []string{"0 rewards"}},
-		{on(func(c ActionCurator) error { _, err := c.Release(privacy.Sums{Sigma: 1}); return err }), []string{"slot", "empty"}},
+		{on(func(c ActionCurator) error {
+			_, err := c.Release(privacy.Sums{Sigma: 1})
+			return err
+		}), []string{"slot", "empty"}},
 		{on(releasing(0, nil)), []string{"mechanism is missing", "elliptic or sums"}},
 		{on(releasing(0, privacy.Laplace{Scale: 1})), []string{"laplace", "elliptic or sums"}},
 		{on(releasing(0, privacy.VectorGaussian{Sigma: 1})), []string{"vector-gaussian", "elliptic or sums"}},
@@ -762,23 +805,48 @@ func TestVectorErrorsSayWhat(t *testing.T) {
 		{on(releasing(0, privacy.Sums{Sigma: math.NaN()})), []string{"sigma is NaN"}},
 		{on(releasing(1, m)), []string{"action 1 has 1 rewards", "at most 0"}},
 		{on(releasing(0, other)), []string{"action 0 is [1 0]", "must be [0.5 0]"}},
-		{on(func(c ActionCurator) error { must(t, c.AddSum(0, 2, 1)); return releasing(0, m)(c) }), []string{"action 0 has 3 rewards", "at most 2"}},
+		{on(func(c ActionCurator) error {
+			must(t, c.AddSum(0, 2, 1))
+			return releasing(0, m)(c)
+		}), []string{"action 0 has 3 rewards", "at most 2"}},
 		{exactly(releasing(0, m)), []string{"elliptic", "simulated rewards only", "take sums"}},
 		{exactly(releasing(0, privacy.Laplace{Scale: 1})), []string{"laplace", "elliptic or sums"}},
 		{exactly(releasing(0, privacy.Sums{Sigma: 1<<20 + 1})), []string{"sums", "at most 1048576"}},
-		{exactly(func(c ActionCurator) error { return c.AddSum(0, 2, 1) }), []string{"n of action 0 is 2", "must be 1"}},
+		{exactly(func(c ActionCurator) error {
+			return c.AddSum(0, 2, 1)
+		}), []string{"n of action 0 is 2", "must be 1"}},
 		{with(func(c *FeatureConfig) { c.Dim = 0 }), []string{"dim is 0"}},
 		{with(func(c *FeatureConfig) { c.Slots = -1 }), []string{"slots is -1"}},
 		{with(func(c *FeatureConfig) { c.Mechanism = nil }), []string{"mechanism is missing"}},
-		{with(func(c *FeatureConfig) { c.Mechanism = privacy.Gaussian{Sigma: 1} }), []string{"gaussian", "must be"}},
-		{with(func(c *FeatureConfig) { c.Mechanism = privacy.VectorGaussian{Sigma: -1} }), []string{"sigma is -1"}},
-		{free(func(c FeatureCurator) error { return c.Add(2, []float64{1, 0}, 1) }), []string{"slot is 2", "from 0 to 1"}},
-		{free(func(c FeatureCurator) error { return c.Add(0, []float64{1}, 1) }), []string{"1 features", "must have 2"}},
-		{free(func(c FeatureCurator) error { return c.Add(0, []float64{0.8, 0.7}, 1) }), []string{"norm 1.063", "at most 1"}},
-		{free(func(c FeatureCurator) error { return c.Add(0, []float64{0.8, math.NaN()}, 1) }), []string{"feature 1 is NaN"}},
-		{free(func(c FeatureCurator) error { return c.Add(0, []float64{math.Inf(-1), 0}, 1) }), []string{"feature 0 is -Inf"}},
-		{free(func(c FeatureCurator) error { _, err := c.Release(1); return err }), []string{"slot 1", "empty"}},
-		{free(func(c FeatureCurator) error { _, err := c.Release(2); return err }), []string{"slot 2", "from 0 to 1"}},
+		{with(func(c *FeatureConfig) {
+			c.Mechanism = privacy.Gaussian{Sigma: 1}
+		}), []string{"gaussian", "must be"}},
+		{with(func(c *FeatureConfig) {
+			c.Mechanism = privacy.VectorGaussian{Sigma: -1}
+		}), []string{"sigma is -1"}},
+		{free(func(c FeatureCurator) error {
+			return c.Add(2, []float64{1, 0}, 1)
+		}), []string{"slot is 2", "from 0 to 1"}},
+		{free(func(c FeatureCurator) error {
+			return c.Add(0, []float64{1}, 1)
+		}), []string{"1 features", "must have 2"}},
+		{free(func(c FeatureCurator) error {
+			return c.Add(0, []float64{0.8, 0.7}, 1)
+		}), []string{"norm 1.063", "at most 1"}},
+		{free(func(c FeatureCurator) error {
+			return c.Add(0, []float64{0.8, math.NaN()}, 1)
+		}), []string{"feature 1 is NaN"}},
+		{free(func(c FeatureCurator) error {
+			return c.Add(0, []float64{math.Inf(-1), 0}, 1)
+		}), []string{"feature 0 is -Inf"}},
+		{free(func(c FeatureCurator) error {
+			_, err := c.Release(1)
+			return err
+		}), []string{"slot 1", "empty"}},
+		{free(func(c FeatureCurator) error {
+			_, err := c.Release(2)
+			return err
+		}), []string{"slot 2", "from 0 to 1"}},
 	} {
 		err := c.do()
 		if err == nil {
@@ -800,12 +868,14 @@ func TestVectorErrorsSayWhat(t *testing.T) {
 	must(t, actionCurator(t, nil, set...).AddSum(0, 1_000_000, 1_000_000+1e-4))
 }
 
-// What is charged for real noise is at most what the mechanism promised, and at least what the noise that was drawn costs at the sensitivity of what was added.
+// What is charged for real noise is at most what the mechanism promised, and at least what the
+// noise that was drawn costs at the sensitivity of what was added.
 func TestRealVectorsAreChargedForTheNoiseTheyUse(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		sigma := math.Exp(rapid.Float64Range(-20, 12).Draw(r, "log sigma"))
 		dim := rapid.IntRange(1, 1000).Draw(r, "dim")
-		c, err := exactFeatures(FeatureConfig{Dim: dim, Slots: 1, Mechanism: privacy.VectorGaussian{Sigma: sigma}}, rand.NewChaCha8([32]byte{1}))
+		c, err := exactFeatures(FeatureConfig{Dim: dim, Slots: 1,
+			Mechanism: privacy.VectorGaussian{Sigma: sigma}}, rand.NewChaCha8([32]byte{1}))
 		must(t, err)
 		f := c.(*features[int64])
 		charged := f.plan.charge.(privacy.VectorGaussian).Sigma
@@ -823,7 +893,8 @@ func TestRealVectorsAreChargedForTheNoiseTheyUse(t *testing.T) {
 	must(t, a.Add(0, 1))
 	_, err = a.Release(privacy.Sums{Sigma: 0.1})
 	must(t, err)
-	if got := a.Ledger().Entries()[0].Mechanism.(privacy.Sums).Sigma; !(got >= 0.1 && got <= 0.1+2.0/gridSteps) {
+	if got := a.Ledger().Entries()[0].Mechanism.(privacy.Sums).Sigma; !(got >= 0.1 &&
+		got <= 0.1+2.0/gridSteps) {
 		t.Errorf("σ 0.1 is charged as %v", got)
 	}
 }
@@ -903,7 +974,8 @@ func TestNoNoiseDrawsNothing(t *testing.T) {
 }
 
 func TestVectorHotPathsAllocateNothing(t *testing.T) {
-	c := featureCurator(t, FeatureConfig{Dim: 3, Slots: 1, Mechanism: privacy.VectorGaussian{Sigma: 1}}).(*features[float64])
+	c := featureCurator(t, FeatureConfig{Dim: 3, Slots: 1,
+		Mechanism: privacy.VectorGaussian{Sigma: 1}}).(*features[float64])
 	a := []float64{0.1, 0.2, 0.3}
 	once := func() {
 		must(t, c.Add(0, a, 0.5))

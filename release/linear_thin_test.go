@@ -8,8 +8,9 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// Two actions whose directions differ by a few roundings: what a release shows across their common direction must not tell the single reward of one of
-// them apart better than the price allows, although the noise there is that of this one reward alone.
+// Two actions whose directions differ by a few roundings: what a release shows across their common
+// direction must not tell the single reward of one of them apart better than the price allows,
+// although the noise there is that of this one reward alone.
 func TestThinDirections(t *testing.T) {
 	const many = 1 << 20
 	far := 0.6 + 1<<12*0x1p-53

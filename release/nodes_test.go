@@ -38,8 +38,8 @@ func (s *numbered) draw(w int) (int64, error) {
 // A node is the interval of rewards whose sum it holds.
 type node struct{ from, to uint64 }
 
-// treeNodes covers [from, from+t) with the longest aligned intervals, by going down a full tree of 2^levels leaves: independent
-// of digits.
+// treeNodes covers [from, from+t) with the longest aligned intervals, by going down a full tree of
+// 2^levels leaves: independent of digits.
 func treeNodes(from, t uint64, levels int) []node {
 	var out []node
 	var visit func(lo, size uint64)
@@ -57,7 +57,8 @@ func treeNodes(from, t uint64, levels int) []node {
 	return out
 }
 
-// hybridNodes are finished segments and the nodes of the current segment's tree, with the weights of their noise.
+// hybridNodes are finished segments and the nodes of the current segment's tree, with the
+// weights of their noise.
 func hybridNodes(n uint64) (nodes []node, weights []int) {
 	start, k := uint64(1), 0
 	for start*2-1 <= n { // segment k is [start, 2·start)
@@ -70,12 +71,13 @@ func hybridNodes(n uint64) (nodes []node, weights []int) {
 	return nodes, weights
 }
 
-// Against a store of all nodes of a full tree: each release is the sum of its nodes' noise, a node is drawn once, when it is
-// first shown, and the same node has the same noise for ever.
+// Against a store of all nodes of a full tree: each release is the sum of its nodes' noise, a node
+// is drawn once, when it is first shown, and the same node has the same noise for ever.
 func TestCountersMatchAStoreOfAllNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		isTree := rapid.Bool().Draw(t, "tree")
-		steps := rapid.SliceOfN(rapid.OneOf(rapid.Just(uint64(1)), rapid.Uint64Range(0, 3), rapid.Uint64Range(0, 1<<40)), 1, 60).Draw(t, "steps")
+		steps := rapid.SliceOfN(rapid.OneOf(rapid.Just(uint64(1)), rapid.Uint64Range(0, 3),
+			rapid.Uint64Range(0, 1<<40)), 1, 60).Draw(t, "steps")
 		src := &numbered{r: rand.NewPCG(1, rapid.Uint64().Draw(t, "seed"))}
 		var c counter[int64]
 		store := map[node]int64{}
@@ -115,7 +117,8 @@ func TestCountersMatchAStoreOfAllNodes(t *testing.T) {
 						w = weights[i]
 					}
 					if src.weights[used] != w {
-						t.Fatalf("n = %d: node %v has %d times the scale, must have %d", n, x, src.weights[used], w)
+						t.Fatalf("n = %d: node %v has %d times the scale, must have %d", n, x,
+							src.weights[used], w)
 					}
 					store[x] = src.draws[used]
 					used++
@@ -133,7 +136,8 @@ func TestCountersMatchAStoreOfAllNodes(t *testing.T) {
 	})
 }
 
-// Every reward is in at most as many nodes as its price says: those of the tree's levels; a segment and k weighted nodes.
+// Every reward is in at most as many nodes as its price says: those of the tree's levels; a segment
+// and k weighted nodes.
 func TestNodesOfARewardAreWhatItPays(t *testing.T) {
 	for _, horizon := range []uint64{1, 2, 3, 7, 8, 9, 100, 128} {
 		in := make([]map[node]bool, horizon+1)
@@ -158,25 +162,29 @@ func TestNodesOfARewardAreWhatItPays(t *testing.T) {
 		levels := privacy.Tree{Scale: 1, Horizon: int(horizon)}.Levels()
 		for i := uint64(1); i <= horizon; i++ {
 			if len(in[i]) > levels {
-				t.Errorf("horizon %d: reward %d is in %d nodes, the price is for %d", horizon, i, len(in[i]), levels)
+				t.Errorf("horizon %d: reward %d is in %d nodes, the price is for %d", horizon, i,
+					len(in[i]), levels)
 			}
 			cost := 0.0
 			for _, x := range hybridCost[i] {
 				cost += x
 			}
 			if cost > 2 {
-				t.Errorf("hybrid: after %d rewards, reward %d has lost %v/scale, the price is 2/scale", horizon, i, cost)
+				t.Errorf("hybrid: after %d rewards, reward %d has lost %v/scale, the price is "+
+					"2/scale", horizon, i, cost)
 			}
 		}
 		if len(in[1]) != levels {
-			t.Errorf("horizon %d: the first reward is in %d nodes, the price is for %d", horizon, len(in[1]), levels)
+			t.Errorf("horizon %d: the first reward is in %d nodes, the price is for %d", horizon,
+				len(in[1]), levels)
 		}
 	}
 }
 
-// Second moments of the noise after t rewards, and between t's: sums of Laplace variates of the nodes' scales b have variance V =
-// 2Σb², and their square has variance 12Σb⁴ + 2V². For noise X+Y and X+Z with X shared, the product has mean V(X) and at most the
-// variance √(E(X+Y)⁴ E(X+Z)⁴). 5.2 standard errors: a false alarm has probability 2e-7 a check.
+// Second moments of the noise after t rewards, and between t's: sums of Laplace variates of the
+// nodes' scales b have variance V = 2Σb², and their square has variance 12Σb⁴ + 2V². For noise X+Y
+// and X+Z with X shared, the product has mean V(X) and at most the variance √(E(X+Y)⁴ E(X+Z)⁴). 5.2
+// standard errors: a false alarm has probability 2e-7 a check.
 func TestMomentsOfContinualNoise(t *testing.T) {
 	const runs = 4000
 	times := []uint64{1, 2, 3, 7, 8, 11, 15, 16}
@@ -245,7 +253,8 @@ func TestMomentsOfContinualNoise(t *testing.T) {
 						}
 						se := math.Sqrt((math.Sqrt(fourth(bi)*fourth(bj)) - want*want) / runs)
 						if got := sums[[2]int{j, i}] / runs; math.Abs(got-want) > z*se {
-							t.Errorf("covariance of the noise at %d and %d is %.2f, must be %.2f ± %.2f", times[j], times[i], got, want, se)
+							t.Errorf("covariance of the noise at %d and %d is %.2f, must be %.2f "+
+								"± %.2f", times[j], times[i], got, want, se)
 						}
 					}
 				}
@@ -254,7 +263,8 @@ func TestMomentsOfContinualNoise(t *testing.T) {
 	}
 }
 
-// A release's tail bounds its noise: P(noise > Σ√(2x) + H(x+Log)) ≤ e^{-x}. Binomial counts, 5.2 standard errors above.
+// A release's tail bounds its noise: P(noise > Σ√(2x) + H(x+Log)) ≤ e^{-x}. Binomial counts, 5.2
+// standard errors above.
 func TestTailsHold(t *testing.T) {
 	const runs = 4000
 	for _, m := range append(private, privacy.Laplace{Scale: 2e-5}, privacy.Gaussian{Sigma: 2e-5}) {
@@ -287,7 +297,8 @@ func TestTailsHold(t *testing.T) {
 					for i, x := range levels {
 						p := math.Exp(-x)
 						if got := float64(over[i]) / runs; got > p+z*math.Sqrt(p*(1-p)/runs) {
-							t.Errorf("n = %d: %.4f of releases are beyond the tail at x = %v, at most %.4f may be", n, got, x, p)
+							t.Errorf("n = %d: %.4f of releases are beyond the tail at x = %v, at "+
+								"most %.4f may be", n, got, x, p)
 						}
 					}
 				}
@@ -296,8 +307,8 @@ func TestTailsHold(t *testing.T) {
 	}
 }
 
-// By hand: after 10 rewards 3 segments are finished, Lap(b) each, and there are at most 3 nodes Lap(4b); after one, a segment,
-// and Lap(2b) at most.
+// By hand: after 10 rewards 3 segments are finished, Lap(b) each, and there are at most 3 nodes
+// Lap(4b); after one, a segment, and Lap(2b) at most.
 func TestHybridTailsByHand(t *testing.T) {
 	both(t, func(t *testing.T, build func(testing.TB, Config) Curator) {
 		const b = 1 - 1.0/stepParts/gridSteps // so that real noise has scale 1 or the same
@@ -312,7 +323,8 @@ func TestHybridTailsByHand(t *testing.T) {
 		}{
 			{[]int{0}, privacy.Tail{Sigma: math.Sqrt(2 * (1 + 4)), H: 2}},
 			{[]int{1}, privacy.Tail{Sigma: math.Sqrt(2 * (3 + 3*16)), H: 4}},
-			{[]int{0, 1}, privacy.Tail{Sigma: math.Sqrt(2 * (3 + 3*16)), H: 4}}, // holds for the longest
+			// holds for the longest
+			{[]int{0, 1}, privacy.Tail{Sigma: math.Sqrt(2 * (3 + 3*16)), H: 4}},
 			{[]int{1, 0}, privacy.Tail{Sigma: math.Sqrt(2 * (3 + 3*16)), H: 4}},
 		} {
 			got := release(t, c, x.arms...).Tail()
@@ -323,8 +335,9 @@ func TestHybridTailsByHand(t *testing.T) {
 	})
 }
 
-// The charge of discrete noise is that of a continuous law a 64th of a step narrower. Here is what that rests on: the trade-off
-// curve of the discrete pair lies above the continuous one at every knot, also in the smallest scales allowed.
+// The charge of discrete noise is that of a continuous law a 64th of a step narrower. Here is what
+// that rests on: the trade-off curve of the discrete pair lies above the continuous one at every
+// knot, also in the smallest scales allowed.
 func TestDiscreteNoiseIsWorthItsCharge(t *testing.T) {
 	for _, steps := range []float64{minScale, 20, 100, 1000} {
 		num, err := parts("test", steps/gridSteps)
@@ -334,8 +347,9 @@ func TestDiscreteNoiseIsWorthItsCharge(t *testing.T) {
 		scale, charged := float64(num)/stepParts, float64(num-1)/stepParts
 		for _, shift := range []int{1, 2, 15, 16, 40, 100, 3000} {
 			s := float64(shift)
-			// Laplace. log of f(α) for the charged ε, and of the discrete pair's (α, α') at its knots.
-			// Shifts below 16 steps, which a replaced reward need not exceed, are covered by the charge for 16.
+			// Laplace. log of f(α) for the charged ε, and of the discrete pair's (α, α') at its
+			// knots. Shifts below 16 steps, which a replaced reward need not exceed, are covered by
+			// the charge for 16.
 			beta, e := -1/scale, max(s, 16)/charged
 			norm := math.Log1p(math.Exp(beta))
 			for k := 1; k <= shift; k++ {
@@ -347,11 +361,13 @@ func TestDiscreteNoiseIsWorthItsCharge(t *testing.T) {
 					curve = math.Log1p(-math.Exp(e + alpha)) // 1 − e^ε α
 				}
 				if miss < curve-1e-13*math.Abs(curve) {
-					t.Fatalf("Laplace, scale %v, shift %d: at knot %d the discrete pair misses with e^%v, the charge promises e^%v", scale, shift, k, miss, curve)
+					t.Fatalf("Laplace, scale %v, shift %d: at knot %d the discrete pair misses "+
+						"with e^%v, the charge promises e^%v", scale, shift, k, miss, curve)
 				}
 			}
 		}
-		// Gaussian. One step's shift is μ-GDP for the largest distance of neighbouring quantiles; s steps are sμ-GDP.
+		// Gaussian. One step's shift is μ-GDP for the largest distance of neighbouring quantiles; s
+		// steps are sμ-GDP.
 		worst := 0.0
 		reach := int(8 * scale)
 		tail := make([]float64, 2*reach+2) // P(X ≥ k − reach), unnormalised

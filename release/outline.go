@@ -8,7 +8,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A Form is all of a release but its sums: what follows from the mechanism and from the numbers of rewards, before any noise is drawn.
+// A Form is all of a release but its sums: what follows from the mechanism and from the numbers of
+// rewards, before any noise is drawn.
 type Form struct {
 	Slots     []int             // of each sum, as the ledger numbers them
 	Mechanism privacy.Mechanism // that was charged, with the noise really used
@@ -16,8 +17,9 @@ type Form struct {
 	Tail      privacy.Tail      // of the noise in a sum
 }
 
-// An Outline says what the releases of a curator with a ledger of its own look like, without rewards, noise or a ledger: what a journal
-// of releases is held against. It is used as the curator is: Play where that has Add, then Release.
+// An Outline says what the releases of a curator with a ledger of its own look like, without
+// rewards, noise or a ledger: what a journal of releases is held against. It is used as the curator
+// is: Play where that has Add, then Release.
 type Outline struct{ of outliner }
 
 // outliner is a curator of either kind.
@@ -26,8 +28,8 @@ type outliner interface {
 	outline(arms []int) (Form, error)
 }
 
-// NewOutline is for the curator that Real returns for cfg, or else the one that Simulated does. The mechanism must be one that answers no questions, and
-// there is none for a trust model.
+// NewOutline is for the curator that Real returns for cfg, or else the one that Simulated does. The
+// mechanism must be one that answers no questions, and there is none for a trust model.
 func NewOutline(cfg Config, real bool) (*Outline, error) {
 	switch _, asks := cfg.Mechanism.(privacy.Sparse); {
 	case asks:

@@ -14,15 +14,18 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever is played and released, an Outline says of every release what the curator's ledger writes of it, sums apart.
+// Whatever is played and released, an Outline says of every release what the curator's ledger
+// writes of it, sums apart.
 func TestOutlineIsTheCurators(t *testing.T) {
-	mechanisms := []privacy.Mechanism{privacy.Exact{}, privacy.Laplace{}, privacy.Laplace{Scale: 3}, privacy.Gaussian{Sigma: 1.5}, privacy.Tree{Scale: 4, Horizon: 1000},
+	mechanisms := []privacy.Mechanism{privacy.Exact{}, privacy.Laplace{}, privacy.Laplace{Scale: 3},
+		privacy.Gaussian{Sigma: 1.5}, privacy.Tree{Scale: 4, Horizon: 1000},
 		privacy.Hybrid{Scale: 2}, privacy.NewKAry(1, 3, 1000), privacy.Laplace{Scale: 1e-9}}
 	rapid.Check(t, func(t *rapid.T) {
 		real, arms := rapid.Bool().Draw(t, "real"), rapid.IntRange(1, 3).Draw(t, "arms")
 		m := rapid.SampledFrom(mechanisms).Draw(t, "mechanism")
 		var text bytes.Buffer
-		cfg := Config{Arms: arms, Lo: -1, Hi: 3, Mechanism: m, Ledger: privacy.NewLedger(privacy.WithTranscript(&text))}
+		cfg := Config{Arms: arms, Lo: -1, Hi: 3, Mechanism: m,
+			Ledger: privacy.NewLedger(privacy.WithTranscript(&text))}
 		var cur Curator
 		var err error
 		if real {
@@ -74,7 +77,8 @@ func TestOutlineIsTheCurators(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(line.Slots, form.Slots) || !slices.Equal(line.N, form.N) || m != form.Mechanism || line.Tail != form.Tail {
+			if !slices.Equal(line.Slots, form.Slots) || !slices.Equal(line.N, form.N) ||
+				m != form.Mechanism || line.Tail != form.Tail {
 				t.Fatalf("%+v, and the ledger wrote %s", form, text.String())
 			}
 		}
@@ -86,8 +90,10 @@ func TestOutlineRefuses(t *testing.T) {
 		want string
 		cfg  Config
 	}{
-		{"sparse", Config{Arms: 1, Mechanism: privacy.Sparse{Questions: privacy.Questions{Threshold: 1, Query: 1}, Scale: 1}}},
-		{"trust is secagg", Config{Arms: 1, Mechanism: privacy.Laplace{Scale: 1}, Trust: &Trust{Model: privacy.TrustSecAgg, P: 0.1}}},
+		{"sparse", Config{Arms: 1, Mechanism: privacy.Sparse{Questions: privacy.Questions{Threshold: 1,
+			Query: 1}, Scale: 1}}},
+		{"trust is secagg", Config{Arms: 1, Mechanism: privacy.Laplace{Scale: 1},
+			Trust: &Trust{Model: privacy.TrustSecAgg, P: 0.1}}},
 		{"arms is 0", Config{Mechanism: privacy.Laplace{Scale: 1}}},
 		{"lo is NaN", Config{Arms: 1, Lo: math.NaN(), Hi: 1, Mechanism: privacy.Laplace{Scale: 1}}},
 		{"mechanism is missing", Config{Arms: 1}},

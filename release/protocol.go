@@ -15,33 +15,39 @@ import (
 // ErrMessage is matched by the error for a message that is no element of the ring.
 var ErrMessage = errors.New("message out of range")
 
-// ErrAnswers is matched by the error for a batch that fewer users answered than were promised. Their noise would be too small, so nothing
-// is released.
+// ErrAnswers is matched by the error for a batch that fewer users answered than were promised.
+// Their noise would be too small, so nothing is released.
 var ErrAnswers = errors.New("too few users answered")
 
 // A Sum is one secure computation: of one arm's batch, or of one user's group.
 type Sum struct {
-	Batch     int // number of the release of this curator, from 0; one that failed has a number too, so that no two computations of an arm share one
+	// number of the release of this curator, from 0; one that failed has a number too, so that no
+	// two computations of an arm share one
+	Batch     int
 	Arm       int
 	Mechanism privacy.Mechanism // with its integers: what every user must have been told
 	Modulus   uint64            // m: messages are from 0 to m−1
 	Grid      uint64            // g: a message counts in units of 1/g
 	Users     int               // how many honest messages must be in the sum for it to be opened
-	Invited   int               // how many users were asked, of whom some may not have answered; 0 is as many as there are messages
+	// how many users were asked, of whom some may not have answered; 0 is as many as
+	// there are messages
+	Invited int
 	// Noise draws one whole noise of the mechanism, for servers that add their own: see NoiseAdder.
 	Noise func() (int64, error)
-	// State is a hash of all that this curator has released before, and so of the state of its policy.
+	// State is a hash of all that this curator has released before, and so of the state of its
+	// policy.
 	State [32]byte
 }
 
-// A Summer is S of 003 Algorithm 1, the secure computation: it finds the sum of messages modulo m and shows nothing else. How many of
-// them are in it may be fewer than there are, where users vanish on the way. One that talks to a network is made with the run's context.
+// A Summer is S of 003 Algorithm 1, the secure computation: it finds the sum of messages modulo m
+// and shows nothing else. How many of them are in it may be fewer than there are, where users
+// vanish on the way. One that talks to a network is made with the run's context.
 type Summer interface {
 	Sum(s Sum, messages []uint64) (total uint64, answers int, err error)
 }
 
-// A NoiseAdder is a Summer of two servers that each add a whole noise, Sum.Noise, to their share of the sum (privacy.TrustTwoServer). Under another Summer the
-// curator adds both.
+// A NoiseAdder is a Summer of two servers that each add a whole noise, Sum.Noise, to their share of
+// the sum (privacy.TrustTwoServer). Under another Summer the curator adds both.
 type NoiseAdder interface {
 	Summer
 	AddsNoise()
@@ -50,15 +56,18 @@ type NoiseAdder interface {
 // PlainSum is the Summer that whoever runs it must be believed: it adds up what it sees, exactly.
 type PlainSum struct{}
 
-// Sum adds messages up modulo s.Modulus. A message outside is an error that matches ErrMessage, fewer than s.Users one that matches ErrAnswers.
+// Sum adds messages up modulo s.Modulus. A message outside is an error that matches ErrMessage,
+// fewer than s.Users one that matches ErrAnswers.
 func (PlainSum) Sum(s Sum, messages []uint64) (uint64, int, error) {
 	if len(messages) < s.Users || len(messages) == 0 {
-		return 0, 0, fmt.Errorf("sum of batch %d, arm %d: %w: %d, must be at least %d", s.Batch, s.Arm, ErrAnswers, len(messages), max(1, s.Users))
+		return 0, 0, fmt.Errorf("sum of batch %d, arm %d: %w: %d, must be at least %d", s.Batch,
+			s.Arm, ErrAnswers, len(messages), max(1, s.Users))
 	}
 	var total uint64
 	for i, x := range messages {
 		if x >= s.Modulus {
-			return 0, 0, fmt.Errorf("sum of batch %d, arm %d: %w: message %d must be below the modulus, %d", s.Batch, s.Arm, ErrMessage, i, s.Modulus)
+			return 0, 0, fmt.Errorf("sum of batch %d, arm %d: %w: message %d must be below the "+
+				"modulus, %d", s.Batch, s.Arm, ErrMessage, i, s.Modulus)
 		}
 		total = addMod(total, x, s.Modulus)
 	}
@@ -82,8 +91,9 @@ func intoRing(x int64, m uint64) uint64 {
 	return (m - uint64(-x)%m) % m
 }
 
-// round is 003 Algorithm 1's encoder: y·g rounded up with the probability of its fraction, else down. So its mean is y·g, and no two
-// rewards differ by more than g. y in [0,1] is taken as a multiple of 2^-53; all after that is in integers.
+// round is 003 Algorithm 1's encoder: y·g rounded up with the probability of its fraction, else
+// down. So its mean is y·g, and no two rewards differ by more than g. y in [0,1] is taken as a
+// multiple of 2^-53; all after that is in integers.
 func round(y float64, g int64, src rand.Source) int64 {
 	const unit = 1 << 53
 	hi, lo := bits.Mul64(uint64(math.RoundToEven(y*unit)), uint64(g))
@@ -94,7 +104,8 @@ func round(y float64, g int64, src rand.Source) int64 {
 	return whole
 }
 
-// countRing is the ring of shuffled counts, so large that nothing wraps around: "+1" is 1 and "−1" is countRing−1.
+// countRing is the ring of shuffled counts, so large that nothing wraps around: "+1" is 1 and
+// "−1" is countRing−1.
 const countRing = 1 << 63
 
 // ringOf are the modulus of a mechanism's messages, and how many users must answer.
@@ -109,9 +120,11 @@ func ringOf(m privacy.Mechanism) (modulus uint64, users, invited int, err error)
 	case privacy.ShuffledCount:
 		return countRing, m.Users, m.Invited, m.Validate()
 	case nil:
-		return 0, 0, 0, errors.New("protocol: mechanism is missing, must be aggregated, split-mix, clones or shuffled-count")
+		return 0, 0, 0, errors.New("protocol: mechanism is missing, must be aggregated, " +
+			"split-mix, clones or shuffled-count")
 	}
-	return 0, 0, 0, fmt.Errorf("protocol: mechanism is %q (%T), must be aggregated, split-mix, clones or shuffled-count", m.Kind(), m)
+	return 0, 0, 0, fmt.Errorf("protocol: mechanism is %q (%T), must be aggregated, split-mix, "+
+		"clones or shuffled-count", m.Kind(), m)
 }
 
 // innerOf is the Aggregated that a mechanism is made of; a shuffled count has none.
@@ -173,8 +186,9 @@ func exactShare(m privacy.Aggregated, src rand.Source) (partyNoise, error) {
 	return func() (int64, error) { return l.Draw(src) }, nil
 }
 
-// A Randomizer is R of 003 Algorithm 1, the user's side: what turns one reward into messages that may leave the user's device. It is for one
-// batch, and for any number of its users, who may be goroutines: no two of them draw the same noise.
+// A Randomizer is R of 003 Algorithm 1, the user's side: what turns one reward into messages that
+// may leave the user's device. It is for one batch, and for any number of its users, who may be
+// goroutines: no two of them draw the same noise.
 type Randomizer struct {
 	mu        sync.Mutex // on all that draws: two at a time would get the same bits
 	mechanism privacy.Mechanism
@@ -193,8 +207,8 @@ type shuffledShare struct {
 	pairs []uint64 // cumulative
 }
 
-// NewRandomizer is the user's side of m: privacy.Aggregated, SplitMix, Clones or ShuffledCount. Noise is exact, from a ChaCha8 generator keyed by
-// the operating system.
+// NewRandomizer is the user's side of m: privacy.Aggregated, SplitMix, Clones or ShuffledCount.
+// Noise is exact, from a ChaCha8 generator keyed by the operating system.
 func NewRandomizer(m privacy.Mechanism) (*Randomizer, error) {
 	src, err := noise.Secure()
 	if err != nil {
@@ -253,9 +267,10 @@ func newRandomizer(m privacy.Mechanism, src rand.Source, fast *noise.Fast) (*Ran
 	return r, nil
 }
 
-// Messages appends to dst what one user sends for a reward in [0,1]; one outside is clipped, and what is no number counts as 0: who sends nothing tells something. It is one element of the ring for
-// Aggregated and Clones, several that add up to it for SplitMix, and for ShuffledCount any number of 1 and of Modulus−1, for "+1" and "−1". A user
-// must not send for one reward twice.
+// Messages appends to dst what one user sends for a reward in [0,1]; one outside is clipped, and
+// what is no number counts as 0: who sends nothing tells something. It is one element of the ring
+// for Aggregated and Clones, several that add up to it for SplitMix, and for ShuffledCount any
+// number of 1 and of Modulus−1, for "+1" and "−1". A user must not send for one reward twice.
 func (r *Randomizer) Messages(dst []uint64, reward float64) ([]uint64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -327,8 +342,8 @@ func (r *Randomizer) countMessages(dst []uint64, y float64) ([]uint64, error) {
 // Modulus is m: messages are from 0 to m−1.
 func (r *Randomizer) Modulus() uint64 { return r.modulus }
 
-// An Analyser is A of 003 Algorithm 1: it reads what S shows. Under central trust it adds the noise. Goroutines may share it, if
-// nobody else uses its ledger: no two of them draw the same noise.
+// An Analyser is A of 003 Algorithm 1: it reads what S shows. Under central trust it adds the noise.
+// Goroutines may share it, if nobody else uses its ledger: no two of them draw the same noise.
 type Analyser struct {
 	mu        sync.Mutex // on the source of noise, and on the ledger
 	mechanism privacy.Mechanism
@@ -340,8 +355,8 @@ type Analyser struct {
 	ledger    *privacy.Ledger
 }
 
-// NewAnalyser reads the sums of m, as NewRandomizer has it, and charges the ledger for them; noise, under central trust, is exact and from the operating
-// system's bits.
+// NewAnalyser reads the sums of m, as NewRandomizer has it, and charges the ledger for them; noise,
+// under central trust, is exact and from the operating system's bits.
 func NewAnalyser(m privacy.Mechanism, ledger *privacy.Ledger) (*Analyser, error) {
 	if ledger == nil {
 		return nil, errors.New("analyser: ledger is missing: what a sum tells is to be charged")
@@ -378,13 +393,16 @@ func newAnalyser(m privacy.Mechanism, src rand.Source, fast *noise.Fast) (*Analy
 	return a, nil
 }
 
-// Read releases the noisy sum of the rewards of so many answers, in rewards: the total over g, where a total beyond n·g + τ stands for a negative
-// number (003 Algorithm 1's correction of underflow). The slot is charged, each time: a slot is one batch, whose rewards are in no other. A release
-// that the ledger's cap does not allow matches privacy.ErrBudget, and is not charged: before users send anything, whoever counts on the cap
-// asks the ledger (privacy.Ledger.Allow), since what they send is seen.
+// Read releases the noisy sum of the rewards of so many answers, in rewards: the total over g,
+// where a total beyond n·g + τ stands for a negative number (003 Algorithm 1's correction of
+// underflow). The slot is charged, each time: a slot is one batch, whose rewards are in no other. A
+// release that the ledger's cap does not allow matches privacy.ErrBudget, and is not charged:
+// before users send anything, whoever counts on the cap asks the ledger (privacy.Ledger.Allow),
+// since what they send is seen.
 //
-// A total that is no element of the ring is an error that matches ErrMessage, and a number of answers that was not promised one that matches
-// ErrAnswers: nothing is released. But whoever has the total has seen it, unless trust is central, so it is charged whatever the cap
+// A total that is no element of the ring is an error that matches ErrMessage, and a number of
+// answers that was not promised one that matches ErrAnswers: nothing is released. But whoever has
+// the total has seen it, unless trust is central, so it is charged whatever the cap
 // (privacy.Ledger.Note), with less noise than was promised as what has no bound.
 func (a *Analyser) Read(slot int, total uint64, answers int) (privacy.Released, error) {
 	a.mu.Lock()
@@ -397,7 +415,8 @@ func (a *Analyser) Read(slot int, total uint64, answers int) (privacy.Released, 
 		return privacy.Released{}, a.seen(slot, answers, err)
 	}
 	tail := a.mechanism.(interface{ TailOf(int) privacy.Tail }).TailOf(answers)
-	r, err := a.ledger.ReleaseAll([]int{slot}, a.mechanism, &privacy.Values{N: []int{answers}, Sum: []float64{sum}, Tail: tail})
+	r, err := a.ledger.ReleaseAll([]int{slot}, a.mechanism,
+		&privacy.Values{N: []int{answers}, Sum: []float64{sum}, Tail: tail})
 	if err != nil {
 		return r, fmt.Errorf("analyser: %w", err)
 	}
@@ -427,7 +446,8 @@ func (a *Analyser) read(total uint64, answers int) (float64, error) {
 		return 0, fmt.Errorf("analyser: %w: %d, must be at least %d", ErrAnswers, answers, a.users)
 	}
 	if answers > a.invited {
-		return 0, fmt.Errorf("analyser: %d users answered, must be at most the %d that were invited", answers, a.invited)
+		return 0, fmt.Errorf("analyser: %d users answered, must be at most the %d that were invited",
+			answers, a.invited)
 	}
 	if a.noise != nil {
 		z, err := a.noise()

@@ -9,9 +9,11 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// realCurators are all curators of rewards that belong to people, each as two functions: one reward in, through Add or through AddSum where there is
-// one, and the number of rewards in what is then released.
-func realCurators(t *testing.T) map[string]func() (add, sum func(x float64) error, release func() (int, error)) {
+// realCurators are all curators of rewards that belong to people, each as two functions: one
+// reward in, through Add or through AddSum where there is one, and the number of rewards in what
+// is then released.
+func realCurators(t *testing.T) map[string]func() (add, sum func(x float64) error,
+	release func() (int, error)) {
 	t.Helper()
 	out := map[string]func() (add, sum func(x float64) error, release func() (int, error)){}
 	curate := func(cfg Config) func() (add, sum func(x float64) error, release func() (int, error)) {
@@ -20,20 +22,24 @@ func realCurators(t *testing.T) map[string]func() (add, sum func(x float64) erro
 			if err != nil {
 				t.Fatal(err)
 			}
-			return func(x float64) error { return c.Add(0, x) }, func(x float64) error { return c.AddSum(0, 1, x) }, func() (int, error) {
-				r, err := c.Release([]int{0})
-				if err != nil {
-					return 0, err
+			return func(x float64) error {
+					return c.Add(0, x)
+				}, func(x float64) error { return c.AddSum(0, 1, x) }, func() (int, error) {
+					r, err := c.Release([]int{0})
+					if err != nil {
+						return 0, err
+					}
+					return r.N(0), nil
 				}
-				return r.N(0), nil
-			}
 		}
 	}
-	for _, m := range []privacy.Mechanism{privacy.Exact{}, privacy.Laplace{Scale: 1}, privacy.Gaussian{Sigma: 1}, privacy.Tree{Scale: 1, Horizon: 8}, privacy.Hybrid{Scale: 1},
+	for _, m := range []privacy.Mechanism{privacy.Exact{}, privacy.Laplace{Scale: 1},
+		privacy.Gaussian{Sigma: 1}, privacy.Tree{Scale: 1, Horizon: 8}, privacy.Hybrid{Scale: 1},
 		privacy.NewKAry(1, 3, 8)} {
 		out[m.Kind()] = curate(Config{Arms: 1, Mechanism: m})
 	}
-	for _, trust := range []Trust{{Model: privacy.TrustCentral}, {Model: privacy.TrustLocal}, {Model: privacy.TrustSecAgg}, {Model: privacy.TrustShuffle}, {Model: privacy.TrustTwoServer}} {
+	for _, trust := range []Trust{{Model: privacy.TrustCentral}, {Model: privacy.TrustLocal},
+		{Model: privacy.TrustSecAgg}, {Model: privacy.TrustShuffle}, {Model: privacy.TrustTwoServer}} {
 		trust.P = 1e-3
 		out[string(trust.Model)] = curate(Config{Arms: 1, Mechanism: privacy.Laplace{Scale: 1}, Trust: &trust})
 	}
@@ -42,13 +48,15 @@ func realCurators(t *testing.T) map[string]func() (add, sum func(x float64) erro
 		if err != nil {
 			t.Fatal(err)
 		}
-		return func(x float64) error { return c.Add(0, x) }, func(x float64) error { return c.AddSum(0, 1, x) }, func() (int, error) {
-			r, err := c.Release(privacy.Sums{Sigma: 1})
-			if err != nil {
-				return 0, err
+		return func(x float64) error {
+				return c.Add(0, x)
+			}, func(x float64) error { return c.AddSum(0, 1, x) }, func() (int, error) {
+				r, err := c.Release(privacy.Sums{Sigma: 1})
+				if err != nil {
+					return 0, err
+				}
+				return r.N(), nil
 			}
-			return r.N(), nil
-		}
 	}
 	out["features"] = func() (add, sum func(x float64) error, release func() (int, error)) {
 		c, err := RealFeatures(FeatureConfig{Dim: 1, Slots: 1, Mechanism: privacy.VectorGaussian{Sigma: 1}})
@@ -66,8 +74,9 @@ func realCurators(t *testing.T) map[string]func() (add, sum func(x float64) erro
 	return out
 }
 
-// No reward of a person is refused for its value, after earlier releases least of all: the refusal, and a count that is one less, would tell of it. What is out
-// of range, and what is no number, counts as an end of the range.
+// No reward of a person is refused for its value, after earlier releases least of all: the refusal,
+// and a count that is one less, would tell of it. What is out of range, and what is no number,
+// counts as an end of the range.
 func TestRealCuratorsTakeEveryReward(t *testing.T) {
 	for name, build := range realCurators(t) {
 		for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e300, 1e300, 0.5, -0.5, 7} {
@@ -133,7 +142,8 @@ func TestErrorsHaveNoValues(t *testing.T) {
 		return c
 	}
 	plain := sim(Config{Arms: 1, Hi: 0.5, Mechanism: privacy.Laplace{Scale: 1}})
-	trust := sim(Config{Arms: 1, Hi: 0.5, Mechanism: privacy.Laplace{Scale: 1}, Trust: &Trust{Model: privacy.TrustCentral, P: 1e-3}})
+	trust := sim(Config{Arms: 1, Hi: 0.5, Mechanism: privacy.Laplace{Scale: 1},
+		Trust: &Trust{Model: privacy.TrustCentral, P: 1e-3}})
 	actions, err := SimulatedActions([][]float64{{1}}, false, nil, &noise.Fast{})
 	if err != nil {
 		t.Fatal(err)
@@ -144,9 +154,12 @@ func TestErrorsHaveNoValues(t *testing.T) {
 	}
 	_, _, message := PlainSum{}.Sum(Sum{Modulus: 100, Users: 1}, []uint64{7312894561})
 	for what, err := range map[string]error{
-		"sum of one": plain.AddSum(0, 1, canary), "sum of several": plain.AddSum(0, 2, 2+canary), "sum of none": plain.AddSum(0, 0, canary),
-		"one under trust": trust.AddSum(0, 1, canary), "several under trust": trust.AddSum(0, 2, canary+3), "not of two ends": trust.AddSum(0, 2, canary),
-		"sum of an action": actions.AddSum(0, 0, canary), "sum of a real arm": real.AddSum(0, 2, canary), "message": message,
+		"sum of one": plain.AddSum(0, 1, canary), "sum of several": plain.AddSum(0, 2, 2+canary),
+		"sum of none":         plain.AddSum(0, 0, canary),
+		"one under trust":     trust.AddSum(0, 1, canary),
+		"several under trust": trust.AddSum(0, 2, canary+3), "not of two ends": trust.AddSum(0, 2, canary),
+		"sum of an action":  actions.AddSum(0, 0, canary),
+		"sum of a real arm": real.AddSum(0, 2, canary), "message": message,
 	} {
 		if err == nil || strings.Contains(err.Error(), "7312") || strings.Contains(err.Error(), "0.73") {
 			t.Errorf("%s: %v", what, err)

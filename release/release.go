@@ -1,35 +1,40 @@
-// Package release is the curator: the only package that ever holds a reward. Rewards go in, clipped at the door to their declared
-// range; noisy sums come out, each through the ledger. No method of a Curator returns a reward.
+// Package release is the curator: the only package that ever holds a reward. Rewards go in, clipped
+// at the door to their declared range; noisy sums come out, each through the ledger. No method of a
+// Curator returns a reward.
 //
 // # Slots
 //
 // Rewards wait in slots, one open slot an arm. What happens at a release depends on the mechanism:
 //
-//   - Laplace and Gaussian: the slot's noisy sum is released and the slot is emptied: a reward is used once, and the arm's next
-//     reward opens a new slot.
+//   - Laplace and Gaussian: the slot's noisy sum is released and the slot is emptied: a reward is
+//     used once, and the arm's next reward opens a new slot.
 //   - Exact: the running sum is released; the slot stays.
-//   - Tree and Hybrid: the running sum is released with the noise of the nodes that make it up; the slot stays, and so does each
-//     node's noise.
-//   - KAry, SquareRoot and BLT: the same, with nodes that are also taken away, or with noise that is correlated from reward to reward.
-//   - Sparse: a question is asked about a group of slots while they fill, under one noisy threshold. At the first yes the slots' noisy
-//     sums are released and the slots emptied; until then only the answers are.
+//   - Tree and Hybrid: the running sum is released with the noise of the nodes that make it up; the
+//     slot stays, and so does each node's noise.
+//   - KAry, SquareRoot and BLT: the same, with nodes that are also taken away, or with noise that
+//     is correlated from reward to reward.
+//   - Sparse: a question is asked about a group of slots while they fill, under one noisy
+//     threshold. At the first yes the slots' noisy sums are released and the slots emptied; until
+//     then only the answers are.
 //
 // So every reward is in one slot, slots are disjoint, and the ledger composes them in parallel.
 //
-// Rewards of vectors, in [−1,1], have curators of their own: an ActionCurator for a fixed set of actions, a FeatureCurator for whatever is
-// played. What they release is a vector, charged once for all its coordinates.
+// Rewards of vectors, in [−1,1], have curators of their own: an ActionCurator for a fixed set of
+// actions, a FeatureCurator for whatever is played. What they release is a vector, charged once for
+// all its coordinates.
 //
 // # Two curators
 //
-// Simulated adds fast floating-point noise from a run's stream: for simulated rewards only. Real keeps fixed-point integer sums
-// and adds discrete noise, drawn exactly from a generator keyed by the operating system: for rewards that belong to people. Which
-// one it is is decided where the curator is built, and nowhere else; the slots, the tree and the hybrid are the same code.
+// Simulated adds fast floating-point noise from a run's stream: for simulated rewards only. Real
+// keeps fixed-point integer sums and adds discrete noise, drawn exactly from a generator keyed by
+// the operating system: for rewards that belong to people. Which one it is is decided where the
+// curator is built, and nowhere else; the slots, the tree and the hybrid are the same code.
 //
 // # What is assumed
 //
-// The declared range does not depend on the rewards. A batch's end depends on counts and on earlier releases, never on rewards in
-// open slots. A curator has its ledger to itself: nobody else releases through it after the curator was built. A curator serves
-// one goroutine at a time.
+// The declared range does not depend on the rewards. A batch's end depends on counts and on earlier
+// releases, never on rewards in open slots. A curator has its ledger to itself: nobody else
+// releases through it after the curator was built. A curator serves one goroutine at a time.
 package release
 
 import (
@@ -43,20 +48,24 @@ import (
 
 // A Curator takes rewards in and lets noisy statistics out.
 type Curator interface {
-	// Add puts one reward into the arm's slot. Outside the declared range it is clipped. A real reward is never refused for its value: what is no number
-	// counts as Lo, since a refusal, or a count without it, would tell of it. A simulated one that is NaN is an error.
+	// Add puts one reward into the arm's slot. Outside the declared range it is clipped. A real
+	// reward is never refused for its value: what is no number counts as Lo, since a refusal, or a
+	// count without it, would tell of it. A simulated one that is NaN is an error.
 	Add(arm int, reward float64) error
-	// AddSum puts n rewards with this sum into the arm's slot at once: for simulations whose law lies in the declared range. A
-	// sum that n rewards of the range cannot have is an error. Of a real reward, n = 1, it is Add.
+	// AddSum puts n rewards with this sum into the arm's slot at once: for simulations whose law
+	// lies in the declared range. A sum that n rewards of the range cannot have is an error. Of a
+	// real reward, n = 1, it is Add.
 	AddSum(arm, n int, sum float64) error
-	// Release lets the slots of these arms out as the mechanism says, through the ledger, in this order. The result holds until
-	// the next release.
+	// Release lets the slots of these arms out as the mechanism says, through the ledger, in this
+	// order. The result holds until the next release.
 	Release(arms []int) (privacy.Released, error)
-	// Ask releases the arms' slots under a sparse mechanism if their statistic, with its noise, is above this, in sums of rewards mapped to
-	// [0,1]. If not it releases nothing, without an error, and the slots go on filling. Until there has been a yes every question
-	// must be about the same arms.
+	// Ask releases the arms' slots under a sparse mechanism if their statistic, with its noise,
+	// is above this, in sums of rewards mapped to [0,1]. If not it releases nothing, without an
+	// error, and the slots go on filling. Until there has been a yes every question must be
+	// about the same arms.
 	Ask(arms []int, above float64) (privacy.Released, error)
-	// Forget empties every slot, unreleased, and starts anew under mechanism m: a new guess of the horizon, a new tree.
+	// Forget empties every slot, unreleased, and starts anew under mechanism m: a new guess of the
+	// horizon, a new tree.
 	Forget(m privacy.Mechanism) error
 	// Ledger has what every release has cost.
 	Ledger() *privacy.Ledger
@@ -65,19 +74,24 @@ type Curator interface {
 // A Config says what a curator curates.
 type Config struct {
 	Arms int // at least 1
-	// Lo and Hi are the declared range of rewards, finite, Lo < Hi; both 0 means [0,1]. The door maps the range to [0,1].
-	Lo, Hi    float64
-	Mechanism privacy.Mechanism // privacy.Exact, Laplace, Gaussian, Tree, Hybrid, Sparse, KAry, SquareRoot or BLT
-	// Unclipped turns the clipping and the check of sums off, as some papers' experiments do. Then there is no sensitivity, and
-	// every release goes into the ledger as unknown, which costs infinity. For simulations only.
+	// Lo and Hi are the declared range of rewards, finite, Lo < Hi; both 0 means [0,1]. The door
+	// maps the range to [0,1].
+	Lo, Hi float64
+	// privacy.Exact, Laplace, Gaussian, Tree, Hybrid, Sparse, KAry, SquareRoot or BLT
+	Mechanism privacy.Mechanism
+	// Unclipped turns the clipping and the check of sums off, as some papers' experiments do. Then
+	// there is no sensitivity, and every release goes into the ledger as unknown, which costs
+	// infinity. For simulations only.
 	Unclipped bool
-	// Trust, if set, has the releases made by the protocol of 003, so that less has to be believed. The mechanism must be privacy.Laplace or Gaussian.
+	// Trust, if set, has the releases made by the protocol of 003, so that less has to be believed.
+	// The mechanism must be privacy.Laplace or Gaussian.
 	Trust *Trust
 	// Ledger is nil for a new one. In one that has entries, slots are numbered on from its last.
 	Ledger *privacy.Ledger
 }
 
-// Simulated returns a curator for simulated rewards. Its noise is floating-point, from the run's stream s, and protects nobody.
+// Simulated returns a curator for simulated rewards. Its noise is floating-point, from the run's
+// stream s, and protects nobody.
 func Simulated(cfg Config, s *noise.Fast) (Curator, error) {
 	if s == nil {
 		return nil, errors.New("curator: noise stream is missing, must be a run's stream")
@@ -115,13 +129,15 @@ const (
 
 // A stream is the noise of a slot's running sums in a counter that is neither a tree nor a hybrid.
 type stream[T number] interface {
-	// at is the noise in the sum of the first t rewards. t never decreases; if a draw fails, what was drawn is kept.
+	// at is the noise in the sum of the first t rewards. t never decreases; if a draw fails, what
+	// was drawn is kept.
 	at(t uint64, noise sampler[T]) (T, error)
 }
 
 type number interface{ int64 | float64 }
 
-// A sampler draws the noise of one statistic or one node, independent of all before: the mechanism's law with its scale times w.
+// A sampler draws the noise of one statistic or one node, independent of all before: the
+// mechanism's law with its scale times w.
 type sampler[T number] interface {
 	draw(w int) (T, error)
 }
@@ -150,7 +166,8 @@ type curator[T number] struct {
 	ledger *privacy.Ledger
 	build  func(privacy.Mechanism) (plan[T], error)
 
-	// The door. A mapped reward y in [0,1] enters sums as T(y·grid + half), and sums leave in multiples of step = 1/grid.
+	// The door. A mapped reward y in [0,1] enters sums as T(y·grid + half), and sums leave in
+	// multiples of step = 1/grid.
 	lo, hi, perWidth float64
 	grid, half, step float64
 	tolerance        float64 // of a sum of n rewards, per reward, in units of the range
@@ -187,14 +204,17 @@ func newCurator[T number](cfg Config, build func(privacy.Mechanism) (plan[T], er
 	case lo >= hi:
 		return nil, fmt.Errorf("curator: lo is %v and hi is %v, lo must be below hi", lo, hi)
 	case math.IsInf(width, 0) || math.IsInf(1/width, 0):
-		return nil, fmt.Errorf("curator: lo is %v and hi is %v, their difference must be a normal number", lo, hi)
+		return nil, fmt.Errorf("curator: lo is %v and hi is %v, their difference must be a "+
+			"normal number", lo, hi)
 	}
 	c := &curator[T]{
-		ledger: cfg.Ledger, build: build, lo: lo, hi: hi, atOnce: math.MaxInt, perWidth: 1 / width, unclipped: cfg.Unclipped,
+		ledger: cfg.Ledger, build: build, lo: lo, hi: hi, atOnce: math.MaxInt, perWidth: 1 / width,
+		unclipped: cfg.Unclipped,
 		// A sum of n doubles is off by some units in the last place of n·max(|lo|,|hi|).
 		tolerance: 1e-9 * max(1, math.Abs(lo)/width, math.Abs(hi)/width),
 		slots:     make([]slot[T], cfg.Arms),
-		n:         make([]int, cfg.Arms), sum: make([]float64, cfg.Arms), ids: make([]int, cfg.Arms), marked: make([]bool, cfg.Arms),
+		n:         make([]int, cfg.Arms), sum: make([]float64, cfg.Arms),
+		ids: make([]int, cfg.Arms), marked: make([]bool, cfg.Arms),
 	}
 	if c.ledger == nil {
 		c.ledger = privacy.NewLedger()
@@ -271,7 +291,8 @@ func (c *curator[T]) AddSum(arm, n int, sum float64) error {
 	return c.addOddSum(arm, n, sum, y)
 }
 
-// addOddSum lets sums in that are out of range by rounding only, or without clipping, and says what is wrong with the others.
+// addOddSum lets sums in that are out of range by rounding only, or without clipping, and says what
+// is wrong with the others.
 func (c *curator[T]) addOddSum(arm, n int, sum, y float64) error {
 	k := float64(n)
 	slack := float64(k * c.tolerance)
@@ -287,7 +308,8 @@ func (c *curator[T]) addOddSum(arm, n int, sum, y float64) error {
 	case c.unclipped:
 		return c.put(arm, n, y)
 	case y < -slack || y > k+slack:
-		return fmt.Errorf("curator: sum of %d rewards of arm %d is out of range, must be from %v to %v", n, arm, k*c.lo, k*c.hi)
+		return fmt.Errorf("curator: sum of %d rewards of arm %d is out of range, must be from %v "+
+			"to %v", n, arm, k*c.lo, k*c.hi)
 	}
 	return c.put(arm, n, min(max(y, 0), k))
 }
@@ -307,11 +329,13 @@ func (c *curator[T]) noRoom(arm, n int) error {
 	if uint(arm) >= uint(len(c.slots)) {
 		return fmt.Errorf("curator: arm is %d, must be from 0 to %d", arm, len(c.slots)-1)
 	}
-	return fmt.Errorf("curator: slot of arm %d has %d rewards and gets %d, must have at most %d", arm, c.slots[arm].n, n, c.most)
+	return fmt.Errorf("curator: slot of arm %d has %d rewards and gets %d, must have at most %d",
+		arm, c.slots[arm].n, n, c.most)
 }
 
-// Release implements Curator. If it fails nothing was released. Slots are as before, unless the ledger may have charged for the
-// rewards (any error of the ledger but privacy.ErrBudget): then they have been used.
+// Release implements Curator. If it fails nothing was released. Slots are as before, unless the
+// ledger may have charged for the rewards (any error of the ledger but privacy.ErrBudget): then
+// they have been used.
 func (c *curator[T]) Release(arms []int) (privacy.Released, error) {
 	if len(arms) == 1 {
 		return c.releaseOne(arms[0])
@@ -360,8 +384,8 @@ func (c *curator[T]) releaseOne(arm int) (privacy.Released, error) {
 	return released, nil
 }
 
-// refuse wipes what was to be released: whoever still holds an earlier Released looks at the same memory, and these values are
-// not paid for.
+// refuse wipes what was to be released: whoever still holds an earlier Released looks at the same
+// memory, and these values are not paid for.
 func (c *curator[T]) refuse(err error) (privacy.Released, error) {
 	clear(c.n)
 	clear(c.sum)
@@ -401,8 +425,8 @@ func (c *curator[T]) tail(n int) privacy.Tail {
 	return c.tails[0]
 }
 
-// settle empties the arm's slot if its rewards have been used: whenever the ledger may have charged for them, also where it then
-// refused the values or failed to write them down.
+// settle empties the arm's slot if its rewards have been used: whenever the ledger may have charged
+// for them, also where it then refused the values or failed to write them down.
 func (c *curator[T]) settle(arm int, err error) {
 	if c.family == once && !errors.Is(err, privacy.ErrBudget) {
 		c.slots[arm] = slot[T]{id: c.open()}
@@ -417,7 +441,8 @@ func (c *curator[T]) check(arms []int) error {
 	for i, a := range arms {
 		switch {
 		case uint(a) >= uint(len(c.slots)):
-			return c.unmark(arms[:i], fmt.Errorf("curator: release of arm %d, must be from 0 to %d", a, len(c.slots)-1))
+			return c.unmark(arms[:i], fmt.Errorf("curator: release of arm %d, must be from 0 to %d",
+				a, len(c.slots)-1))
 		case c.slots[a].n == 0:
 			return c.unmark(arms[:i], fmt.Errorf("curator: release of arm %d, whose slot is empty", a))
 		case c.marked[a]:
@@ -435,7 +460,8 @@ func (c *curator[T]) unmark(arms []int, err error) error {
 	return err
 }
 
-// read takes a mechanism apart: its family, the scale or σ of one draw, and how many rewards a slot may hold.
+// read takes a mechanism apart: its family, the scale or σ of one draw, and how many rewards
+// a slot may hold.
 func read(m privacy.Mechanism) (f family, scale float64, most int, err error) {
 	most = math.MaxInt - 1
 	switch m := m.(type) {
@@ -458,9 +484,11 @@ func read(m privacy.Mechanism) (f family, scale float64, most int, err error) {
 	case privacy.BLT:
 		f, scale, most = streamed, m.Sigma, m.Horizon
 	case nil:
-		return 0, 0, 0, errors.New("mechanism is missing, must be exact, laplace, gaussian, tree, hybrid, sparse, kary, sqrt or blt")
+		return 0, 0, 0, errors.New("mechanism is missing, must be exact, laplace, gaussian, " +
+			"tree, hybrid, sparse, kary, sqrt or blt")
 	default:
-		return 0, 0, 0, fmt.Errorf("mechanism is %q (%T), must be exact, laplace, gaussian, tree, hybrid, sparse, kary, sqrt or blt", m.Kind(), m)
+		return 0, 0, 0, fmt.Errorf("mechanism is %q (%T), must be exact, laplace, gaussian, "+
+			"tree, hybrid, sparse, kary, sqrt or blt", m.Kind(), m)
 	}
 	return f, scale, most, m.Validate()
 }

@@ -57,7 +57,8 @@ func TestDoorMapsAndClips(t *testing.T) {
 		c := build(t, Config{Arms: 2, Lo: -1, Hi: 3, Mechanism: privacy.Exact{}})
 		want := 0.0
 		for i, x := range []struct{ reward, mapped float64 }{
-			{-1, 0}, {0, 0.25}, {1, 0.5}, {3, 1}, {3.0000001, 1}, {-1.5, 0}, {1e300, 1}, {math.Inf(1), 1}, {math.Inf(-1), 0}, {-math.MaxFloat64, 0},
+			{-1, 0}, {0, 0.25}, {1, 0.5}, {3, 1}, {3.0000001, 1}, {-1.5, 0}, {1e300, 1},
+			{math.Inf(1), 1}, {math.Inf(-1), 0}, {-math.MaxFloat64, 0},
 		} {
 			must(t, c.Add(1, x.reward))
 			want += x.mapped
@@ -129,7 +130,8 @@ func TestRealIsChargedForTheNoiseItUses(t *testing.T) {
 			t.Errorf("scale %v is charged as %v", x, got)
 		}
 		if tail.H-got != step/stepParts {
-			t.Errorf("scale %v has the tail of %v and is charged as %v: must be a 64th of a step apart", x, tail.H, got)
+			t.Errorf("scale %v has the tail of %v and is charged as %v: must be a 64th of a step "+
+				"apart", x, tail.H, got)
 		}
 		beta := math.Exp(-1 / (tail.H * gridSteps))
 		if want := math.Log(2 / (1 + beta)); math.Abs(tail.Log-want) > 1e-15 || tail.Log <= 0 {
@@ -143,7 +145,8 @@ func TestRealIsChargedForTheNoiseItUses(t *testing.T) {
 		c := realCurator(t, Config{Arms: 1, Mechanism: m})
 		must(t, c.Add(0, 1))
 		release(t, c, 0)
-		if got, want := c.Ledger().Total(), m.Loss(); got.ZCDP() > want.ZCDP() || got.Pure() > want.Pure() || got.Approx(1e-6) > want.Approx(1e-6) {
+		if got, want := c.Ledger().Total(), m.Loss(); got.ZCDP() > want.ZCDP() ||
+			got.Pure() > want.Pure() || got.Approx(1e-6) > want.Approx(1e-6) {
 			t.Errorf("%v costs %v, more than %v", m, got, want)
 		}
 	}
@@ -198,10 +201,11 @@ func TestSumsEqualSingleRewards(t *testing.T) {
 	}
 }
 
-// Whatever is added, released and forgotten: without noise, sums and counts are those of the rewards, each released once; slots
-// are disjoint; and the total is one mechanism's loss.
+// Whatever is added, released and forgotten: without noise, sums and counts are those of the
+// rewards, each released once; slots are disjoint; and the total is one mechanism's loss.
 func TestBookkeeping(t *testing.T) {
-	mechanisms := append([]privacy.Mechanism{privacy.Exact{}, privacy.Laplace{}, privacy.Gaussian{}, privacy.Tree{Horizon: 30}, privacy.Hybrid{}}, private...)
+	mechanisms := append([]privacy.Mechanism{privacy.Exact{}, privacy.Laplace{}, privacy.Gaussian{},
+		privacy.Tree{Horizon: 30}, privacy.Hybrid{}}, private...)
 	rapid.Check(t, func(t *rapid.T) {
 		m := rapid.SampledFrom(mechanisms).Draw(t, "mechanism")
 		quiet := m.Loss().Infinite()
@@ -252,7 +256,8 @@ func TestBookkeeping(t *testing.T) {
 				released++
 				for i, a := range arms {
 					if r.N(i) != n[a] || quiet && r.Sum(i) != sum[a] {
-						t.Fatalf("arm %d: released %v of %d, must be %v of %d", a, r.Sum(i), r.N(i), sum[a], n[a])
+						t.Fatalf("arm %d: released %v of %d, must be %v of %d", a, r.Sum(i), r.N(i),
+							sum[a], n[a])
 					}
 					if !m.Continual() {
 						n[a], sum[a] = 0, 0
@@ -297,7 +302,8 @@ func TestTreeTakesItsWholeHorizonAndNoMore(t *testing.T) {
 					t.Errorf("%d rewards of %d", r.N(0), i+1)
 				}
 			}
-			if err := c.Add(0, 1); err == nil || !strings.Contains(err.Error(), fmt.Sprint("at most ", horizon)) {
+			if err := c.Add(0, 1); err == nil || !strings.Contains(err.Error(),
+				fmt.Sprint("at most ", horizon)) {
 				t.Errorf("reward %d of %d: %v", horizon+1, horizon, err)
 			}
 		}
@@ -368,7 +374,8 @@ func TestSlotsAreNumberedOnInAUsedLedger(t *testing.T) {
 
 func TestRefusedReleasesKeepTheirRewards(t *testing.T) {
 	both(t, func(t *testing.T, build func(testing.TB, Config) Curator) {
-		c := build(t, Config{Arms: 2, Mechanism: privacy.Laplace{Scale: 1}, Ledger: privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 0.5}))})
+		c := build(t, Config{Arms: 2, Mechanism: privacy.Laplace{Scale: 1},
+			Ledger: privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 0.5}))})
 		must(t, c.Add(0, 1))
 		must(t, c.Add(1, 1))
 		for _, arms := range [][]int{{0}, {0, 1}} {
@@ -385,7 +392,8 @@ func TestRefusedReleasesKeepTheirRewards(t *testing.T) {
 	// Nothing shows through an earlier release either.
 	both(t, func(t *testing.T, build func(testing.TB, Config) Curator) {
 		for _, arms := range [][]int{{0}, {0, 1}} {
-			c := build(t, Config{Arms: 2, Mechanism: privacy.Tree{Scale: 1, Horizon: 1}, Ledger: privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 1}))})
+			c := build(t, Config{Arms: 2, Mechanism: privacy.Tree{Scale: 1, Horizon: 1},
+				Ledger: privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 1}))})
 			must(t, c.Add(0, 1))
 			must(t, c.Add(1, 1))
 			old := release(t, c, arms...)
@@ -451,9 +459,11 @@ func TestCountsAreLimitedSoThatSumsAreNot(t *testing.T) {
 
 func big(n int64) int64 { return n }
 
-// A transcript that cannot be written: the release was charged and may have been seen, so its rewards are used.
+// A transcript that cannot be written: the release was charged and may have been seen, so its
+// rewards are used.
 func TestChargedRewardsAreUsed(t *testing.T) {
-	c := simulated(t, Config{Arms: 2, Mechanism: privacy.Laplace{Scale: 1}, Ledger: privacy.NewLedger(privacy.WithTranscript(full{}))})
+	c := simulated(t, Config{Arms: 2, Mechanism: privacy.Laplace{Scale: 1},
+		Ledger: privacy.NewLedger(privacy.WithTranscript(full{}))})
 	for _, arms := range [][]int{{0}, {0, 1}} {
 		must(t, c.Add(0, 1))
 		must(t, c.Add(1, 1))
@@ -498,7 +508,8 @@ func TestErrorsSayWhat(t *testing.T) {
 			f(&cfg)
 			_, err := Simulated(cfg, &s)
 			_, err2 := exact(cfg, &s)
-			if (err == nil) != (err2 == nil) && !cfg.Unclipped && !strings.Contains(fmt.Sprint(err2), "for exact noise") {
+			if (err == nil) != (err2 == nil) && !cfg.Unclipped &&
+				!strings.Contains(fmt.Sprint(err2), "for exact noise") {
 				return fmt.Errorf("simulated: %w; real: %w", err, err2)
 			}
 			return errors.Join(err, err2)
@@ -522,26 +533,47 @@ func TestErrorsSayWhat(t *testing.T) {
 		{with(func(c *Config) { c.Lo, c.Hi = -math.MaxFloat64, math.MaxFloat64 }), []string{"difference"}},
 		{with(func(c *Config) { c.Lo, c.Hi = 0, 5e-324 }), []string{"difference"}},
 		{with(func(c *Config) { c.Mechanism = nil }), []string{"mechanism", "missing"}},
-		{with(func(c *Config) { c.Mechanism = privacy.Unknown{Name: "magic"} }), []string{"mechanism", "magic", "must be exact"}},
-		{with(func(c *Config) { c.Mechanism = &privacy.Laplace{Scale: 1} }), []string{"*privacy.Laplace", "must be exact"}},
-		{with(func(c *Config) { c.Mechanism = privacy.Laplace{Scale: -1} }), []string{"laplace", "scale", "-1", "at least 0"}},
-		{with(func(c *Config) { c.Mechanism = privacy.Gaussian{Sigma: math.NaN()} }), []string{"gaussian", "sigma", "NaN"}},
-		{with(func(c *Config) { c.Mechanism = privacy.Tree{Scale: 1} }), []string{"tree", "horizon", "0", "at least 1"}},
-		{with(func(c *Config) { c.Mechanism = privacy.Hybrid{Scale: math.Inf(1)} }), []string{"hybrid", "scale", "Inf", "finite"}},
-		{with(func(c *Config) { c.Mechanism = privacy.Laplace{Scale: 1<<20 + 1} }), []string{"laplace", "1.048577e+06", "at most 1048576"}},
+		{with(func(c *Config) {
+			c.Mechanism = privacy.Unknown{Name: "magic"}
+		}), []string{"mechanism", "magic", "must be exact"}},
+		{with(func(c *Config) {
+			c.Mechanism = &privacy.Laplace{Scale: 1}
+		}), []string{"*privacy.Laplace", "must be exact"}},
+		{with(func(c *Config) {
+			c.Mechanism = privacy.Laplace{Scale: -1}
+		}), []string{"laplace", "scale", "-1", "at least 0"}},
+		{with(func(c *Config) {
+			c.Mechanism = privacy.Gaussian{Sigma: math.NaN()}
+		}), []string{"gaussian", "sigma", "NaN"}},
+		{with(func(c *Config) {
+			c.Mechanism = privacy.Tree{Scale: 1}
+		}), []string{"tree", "horizon", "0", "at least 1"}},
+		{with(func(c *Config) {
+			c.Mechanism = privacy.Hybrid{Scale: math.Inf(1)}
+		}), []string{"hybrid", "scale", "Inf", "finite"}},
+		{with(func(c *Config) {
+			c.Mechanism = privacy.Laplace{Scale: 1<<20 + 1}
+		}), []string{"laplace", "1.048577e+06", "at most 1048576"}},
 		{with(func(c *Config) { c.Unclipped = true }), []string{"unclipped", "must be false"}},
 		{on(func(c Curator) error { return c.Add(2, 1) }), []string{"arm", "2", "from 0 to 1"}},
 		{on(func(c Curator) error { return c.Add(-1, 1) }), []string{"arm", "-1", "from 0 to 1"}},
 		{on(func(c Curator) error { return c.AddSum(2, 1, 1) }), []string{"arm", "2", "from 0 to 1"}},
 		{on(func(c Curator) error { return c.AddSum(0, -1, 0) }), []string{"n", "-1", "negative"}},
-		{on(func(c Curator) error { return c.AddSum(0, 3, 3.001) }), []string{"sum", "3 rewards", "out of range", "from 0 to 3"}},
-		{on(func(c Curator) error { return c.AddSum(0, 3, -0.001) }), []string{"sum", "out of range", "from 0 to 3"}},
+		{on(func(c Curator) error {
+			return c.AddSum(0, 3, 3.001)
+		}), []string{"sum", "3 rewards", "out of range", "from 0 to 3"}},
+		{on(func(c Curator) error {
+			return c.AddSum(0, 3, -0.001)
+		}), []string{"sum", "out of range", "from 0 to 3"}},
 		{on(func(c Curator) error { return c.AddSum(0, 3, math.NaN()) }), []string{"sum", "finite"}},
 		{on(func(c Curator) error { return c.AddSum(0, 3, math.Inf(1)) }), []string{"sum", "finite"}},
 		{on(func(c Curator) error { return c.AddSum(0, 0, 1) }), []string{"sum", "0 rewards", "from 0 to 0"}},
 		{func() error { return realCurator(t, ok).AddSum(0, 2, 1) }, []string{"n", "2", "must be 1"}},
 		{on(func(c Curator) error { _, err := c.Release(nil); return err }), []string{"no arms"}},
-		{on(func(c Curator) error { _, err := c.Release([]int{5}); return err }), []string{"arm 5", "from 0 to 1"}},
+		{on(func(c Curator) error {
+			_, err := c.Release([]int{5})
+			return err
+		}), []string{"arm 5", "from 0 to 1"}},
 		{on(func(c Curator) error { _, err := c.Release([]int{1}); return err }), []string{"arm 1", "empty"}},
 		{on(func(c Curator) error {
 			if err := c.Add(0, 1); err != nil {
@@ -576,7 +608,8 @@ func TestErrorsSayWhat(t *testing.T) {
 
 func TestHotPathsAllocateNothing(t *testing.T) {
 	both(t, func(t *testing.T, build func(testing.TB, Config) Curator) {
-		for _, m := range []privacy.Mechanism{privacy.Exact{}, privacy.Tree{Scale: 20, Horizon: 1 << 20}, privacy.Hybrid{Scale: 2}} {
+		for _, m := range []privacy.Mechanism{privacy.Exact{},
+			privacy.Tree{Scale: 20, Horizon: 1 << 20}, privacy.Hybrid{Scale: 2}} {
 			c := build(t, Config{Arms: 3, Mechanism: m})
 			arms := []int{0, 2}
 			if n := testing.AllocsPerRun(2000, func() {

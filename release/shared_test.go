@@ -31,7 +31,8 @@ func (s *alone) Uint64() uint64 {
 
 // A Randomizer that goroutines share draws anew for each of them.
 func TestSharedRandomizer(t *testing.T) {
-	inner := privacy.Calibration{Noise: privacy.NoisePolya, Epsilon: 1, S: 1, Users: 64, Invited: 64, P: 0.01, Trust: privacy.TrustSecAgg}
+	inner := privacy.Calibration{Noise: privacy.NoisePolya, Epsilon: 1, S: 1, Users: 64,
+		Invited: 64, P: 0.01, Trust: privacy.TrustSecAgg}
 	polya, err := privacy.NewAggregated(inner)
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +75,8 @@ func TestSharedRandomizer(t *testing.T) {
 
 // So does an Analyser, which draws the noise under central trust; and it charges for each.
 func TestSharedAnalyser(t *testing.T) {
-	m, err := privacy.NewAggregated(privacy.Calibration{Noise: privacy.NoiseLaplace, Epsilon: 1, S: 1, Users: 64, Invited: 64, P: 0.01, Trust: privacy.TrustCentral})
+	m, err := privacy.NewAggregated(privacy.Calibration{Noise: privacy.NoiseLaplace, Epsilon: 1,
+		S: 1, Users: 64, Invited: 64, P: 0.01, Trust: privacy.TrustCentral})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,10 +105,12 @@ func TestSharedAnalyser(t *testing.T) {
 	}
 }
 
-// A total that was seen is charged also beyond the cap: the ledger does not say that less was lost, and admits nothing more.
+// A total that was seen is charged also beyond the cap: the ledger does not say that less was lost,
+// and admits nothing more.
 func TestAnalyserChargesWhatWasSeen(t *testing.T) {
 	at := func(trust privacy.Trust, noise privacy.NoiseName) *Analyser {
-		m, err := privacy.NewAggregated(privacy.Calibration{Noise: noise, Epsilon: 1, S: 1, Users: 4, Invited: 6, P: 0.01, Trust: trust})
+		m, err := privacy.NewAggregated(privacy.Calibration{Noise: noise, Epsilon: 1, S: 1,
+			Users: 4, Invited: 6, P: 0.01, Trust: trust})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,8 +130,10 @@ func TestAnalyserChargesWhatWasSeen(t *testing.T) {
 	if _, err := few.Read(1, 0, 4); !errors.Is(err, privacy.ErrBudget) {
 		t.Errorf("the next release: %v", err)
 	}
-	central := at(privacy.TrustCentral, privacy.NoiseLaplace) // nobody has seen it without noise, nor with it
-	if _, err := central.Read(0, 0, 3); !errors.Is(err, ErrAnswers) || central.ledger.Total() != (privacy.Loss{}) {
+	// nobody has seen it without noise, nor with it
+	central := at(privacy.TrustCentral, privacy.NoiseLaplace)
+	if _, err := central.Read(0, 0, 3); !errors.Is(err, ErrAnswers) ||
+		central.ledger.Total() != (privacy.Loss{}) {
 		t.Errorf("central: %v, total %v", err, central.ledger.Total())
 	}
 }

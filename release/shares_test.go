@@ -7,11 +7,12 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// The shares of a user add up to her message, and each but the last is uniform on the ring. χ² has 15 degrees of freedom: above
-// 60 with probability below 3·10⁻⁷, at a fixed seed.
+// The shares of a user add up to her message, and each but the last is uniform on the ring. χ² has
+// 15 degrees of freedom: above 60 with probability below 3·10⁻⁷, at a fixed seed.
 func TestSharesAddUp(t *testing.T) {
 	inner, err := privacy.NewAggregated(privacy.Calibration{
-		Noise: privacy.NoisePolya, Epsilon: 1, S: 1, Users: 64, Invited: 64, P: 0.01, Trust: privacy.TrustSecAgg,
+		Noise: privacy.NoisePolya, Epsilon: 1, S: 1, Users: 64, Invited: 64, P: 0.01,
+		Trust: privacy.TrustSecAgg,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +65,9 @@ func TestSharesAddUp(t *testing.T) {
 	}
 }
 
-// Below m = 3·2⁶², three quarters of all words, a product that rejects nothing takes every third number twice as often. Each class
-// modulo 3 has a third of 300 000 draws, within six standard deviations (2·10⁻⁹), at a fixed seed.
+// Below m = 3·2⁶², three quarters of all words, a product that rejects nothing takes every third
+// number twice as often. Each class modulo 3 has a third of 300 000 draws, within six standard
+// deviations (2·10⁻⁹), at a fixed seed.
 func TestUniformBelowRejects(t *testing.T) {
 	src := noise.Key{Seed: 10, Role: noise.RoleNoise}.ChaCha8()
 	const n, m = 300_000, 3 << 62

@@ -9,14 +9,16 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// questions is the sparse vector technique, 002 Algorithm 4 with one threshold, made ready. The threshold's noise is drawn once a group of
-// slots, the query's at each question, and the first yes ends the group: its sums are released and its slots emptied. So no reward is
-// read under two thresholds, and no threshold's noise serves twice.
+// questions is the sparse vector technique, 002 Algorithm 4 with one threshold, made ready. The
+// threshold's noise is drawn once a group of slots, the query's at each question, and the first yes
+// ends the group: its sums are released and its slots emptied. So no reward is read under two
+// thresholds, and no threshold's noise serves twice.
 type questions[T number] struct {
 	threshold, query sampler[T]
 	statistic        privacy.Statistic
 
-	group     []int          // the arms that the questions are about; empty: no question has been answered since the last yes
+	// the arms that the questions are about; empty: no question has been answered since the last yes
+	group     []int
 	ids       []int          // their slots
 	noise     T              // of the threshold, once group is set
 	answering privacy.Values // what a no tells: the numbers of rewards
@@ -29,11 +31,14 @@ func (c *curator[T]) Ask(arms []int, above float64) (privacy.Released, error) {
 	case q == nil:
 		return privacy.Released{}, errors.New("curator: a question, whose mechanism must be sparse")
 	case math.IsNaN(above) || math.IsInf(above, 0):
-		return privacy.Released{}, fmt.Errorf("curator: a question whether the statistic is above %v, must be finite", above)
+		return privacy.Released{}, fmt.Errorf("curator: a question whether the statistic is "+
+			"above %v, must be finite", above)
 	case q.statistic == privacy.Centre && len(arms) > 1:
-		return privacy.Released{}, fmt.Errorf("curator: a question about the centre of %d arms, must be of one", len(arms))
+		return privacy.Released{}, fmt.Errorf("curator: a question about the centre of %d arms, "+
+			"must be of one", len(arms))
 	case len(q.group) > 0 && !slices.Equal(q.group, arms):
-		return privacy.Released{}, fmt.Errorf("curator: a question about arms %v, must be about %v until there has been a yes", arms, q.group)
+		return privacy.Released{}, fmt.Errorf("curator: a question about arms %v, must be about "+
+			"%v until there has been a yes", arms, q.group)
 	}
 	if err := c.check(arms); err != nil {
 		return privacy.Released{}, err
@@ -67,7 +72,8 @@ func (c *curator[T]) Ask(arms []int, above float64) (privacy.Released, error) {
 		}
 		return privacy.Released{}, nil
 	}
-	// The threshold has had its yes and must not be compared with anything again, even if the release fails: the group ends.
+	// The threshold has had its yes and must not be compared with anything again, even if the
+	// release fails: the group ends.
 	q.group = q.group[:0]
 	c.many.N, c.many.Sum, c.many.Tail = c.n[:len(arms)], c.sum[:len(arms)], c.tails[0]
 	for i, arm := range arms {
@@ -93,7 +99,8 @@ func (c *curator[T]) Ask(arms []int, above float64) (privacy.Released, error) {
 func (c *curator[T]) statistic(arms []int) T {
 	if c.questions.statistic == privacy.Centre {
 		s := &c.slots[arms[0]]
-		// n/2 is a whole number of steps, and with at most 2^42 rewards this product of a power of two is exact.
+		// n/2 is a whole number of steps, and with at most 2^42 rewards this product of a power
+		// of two is exact.
 		x := s.sum - T(float64(float64(s.n)*(c.grid/2)))
 		if x < 0 {
 			x = -x

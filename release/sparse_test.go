@@ -14,11 +14,14 @@ import (
 
 // Scales differ, so that no noise can stand in for another.
 var (
-	ranged  = privacy.Sparse{Questions: privacy.Questions{Threshold: 3, Query: 2, Statistic: privacy.Range}, Scale: 1.5}
-	centred = privacy.Sparse{Questions: privacy.Questions{Threshold: 2, Query: 3, Statistic: privacy.Centre}, Scale: 1}
+	ranged = privacy.Sparse{Questions: privacy.Questions{Threshold: 3, Query: 2,
+		Statistic: privacy.Range}, Scale: 1.5}
+	centred = privacy.Sparse{Questions: privacy.Questions{Threshold: 2, Query: 3,
+		Statistic: privacy.Centre}, Scale: 1}
 )
 
-// chanceOfNo is the probability that k questions at a distance x above the statistic are all answered no: E_B[P(A ≤ x+B)^k].
+// chanceOfNo is the probability that k questions at a distance x above the statistic are all
+// answered no: E_B[P(A ≤ x+B)^k].
 func chanceOfNo(m privacy.Sparse, x float64, k int) float64 {
 	sum, weight := 0.0, 0.0
 	const steps = 40000
@@ -104,7 +107,8 @@ func inspectSparse(t testing.TB, build maker, m privacy.Sparse) []string {
 		if _, err := c.Ask(arms, 0); err == nil {
 			fail("emptied", "a group was asked about after its yes")
 		}
-		// The next group: the first question of both is no, independently, and sums are of its own rewards.
+		// The next group: the first question of both is no, independently, and sums are of
+		// its own rewards.
 		fill(c)
 		r, err := c.Ask(arms, size+4)
 		must(t, err)
@@ -190,12 +194,16 @@ func TestBrokenSparseTwinsAreCaught(t *testing.T) {
 			c.noise = halved{c.noise}
 			return c
 		})},
-		{"a threshold drawn again at each question", "all questions", broken(func(c *curator[float64]) Curator { return redrawn{c} })},
+		{"a threshold drawn again at each question", "all questions", broken(func(c *curator[float64]) Curator {
+			return redrawn{c}
+		})},
 		{"one threshold for every group", "next group", broken(func(c *curator[float64]) Curator {
 			c.questions.threshold = &repeated{sampler: c.questions.threshold, times: 1 << 30}
 			return c
 		})},
-		{"an epoch's rewards kept for the next", "emptied", broken(func(c *curator[float64]) Curator { return hoarding{c} })},
+		{"an epoch's rewards kept for the next", "emptied", broken(func(c *curator[float64]) Curator {
+			return hoarding{c}
+		})},
 		{"answers that are not charged", "price", broken(func(c *curator[float64]) Curator {
 			c.charge = privacy.Laplace{Scale: 1.5}
 			return c
@@ -260,7 +268,8 @@ func TestQuestionsByHand(t *testing.T) {
 			t.Errorf("%v, %v", r, err)
 		}
 
-		c = build(t, Config{Arms: 1, Lo: -2, Hi: 2, Mechanism: privacy.Sparse{Questions: privacy.Questions{Statistic: privacy.Centre}}})
+		c = build(t, Config{Arms: 1, Lo: -2, Hi: 2,
+			Mechanism: privacy.Sparse{Questions: privacy.Questions{Statistic: privacy.Centre}}})
 		for _, x := range []float64{-2, -1, -1, 2} { // −2 in all: −½ in units of the range
 			must(t, c.Add(0, x))
 		}
@@ -279,7 +288,8 @@ func TestBadQuestions(t *testing.T) {
 	both(t, func(t *testing.T, build func(testing.TB, Config) Curator) {
 		fails := func(c Curator, arms []int, above float64, mention string) {
 			t.Helper()
-			if r, err := c.Ask(arms, above); err == nil || !strings.Contains(err.Error(), mention) || r.Len() > 0 {
+			if r, err := c.Ask(arms, above); err == nil ||
+				!strings.Contains(err.Error(), mention) || r.Len() > 0 {
 				t.Errorf("arms %v above %v: %v, %v; want an error about %q", arms, above, r.Len(), err, mention)
 			}
 		}
@@ -325,11 +335,13 @@ func TestBadQuestions(t *testing.T) {
 		c = build(t, Config{Arms: 1, Mechanism: privacy.Laplace{Scale: 1}})
 		must(t, c.Add(0, 1))
 		fails(c, []int{0}, 1, "must be sparse")
-		if _, err := newAny(privacy.Sparse{Questions: privacy.Questions{Threshold: 1, Query: 1, Statistic: "sum"}, Scale: 1}); err == nil {
+		if _, err := newAny(privacy.Sparse{Questions: privacy.Questions{Threshold: 1, Query: 1,
+			Statistic: "sum"}, Scale: 1}); err == nil {
 			t.Error("a statistic that does not exist")
 		}
 
-		// A cap: no answer is given that is not paid for; and a yes whose sums the cap refuses ends the group.
+		// A cap: no answer is given that is not paid for; and a yes whose sums the cap
+		// refuses ends the group.
 		l := privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 1}))
 		c = build(t, Config{Arms: 1, Mechanism: centred, Ledger: l}) // 1/2 + 2/3
 		must(t, c.Add(0, 1))
@@ -392,7 +404,8 @@ func TestTranscriptHasEveryAnswer(t *testing.T) {
 	if back.Total().Pure() != l.Total().Pure() {
 		t.Errorf("restored %v, was %v", back.Total(), l.Total())
 	}
-	if tail, err := ExactTail(1.5); err != nil || tail.H < 1.5 || tail.H > 1.5+1e-6 || !(tail.Log > 0 && tail.Log < 1e-6) {
+	if tail, err := ExactTail(1.5); err != nil || tail.H < 1.5 || tail.H > 1.5+1e-6 ||
+		!(tail.Log > 0 && tail.Log < 1e-6) {
 		t.Errorf("tail %v, %v", tail, err)
 	}
 	if _, err := ExactTail(-1); err == nil {
@@ -401,7 +414,9 @@ func TestTranscriptHasEveryAnswer(t *testing.T) {
 }
 
 func BenchmarkAsk(b *testing.B) {
-	c := simulated(b, Config{Arms: 20, Mechanism: privacy.Sparse{Questions: privacy.Questions{Threshold: 6, Query: 6, Statistic: privacy.Range}, Scale: 2}})
+	c := simulated(b, Config{Arms: 20,
+		Mechanism: privacy.Sparse{Questions: privacy.Questions{Threshold: 6, Query: 6,
+			Statistic: privacy.Range}, Scale: 2}})
 	arms := make([]int, 20)
 	for a := range arms {
 		arms[a] = a

@@ -6,10 +6,11 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// The counters of zero-concentrated DP add correlated normal noise to running sums. It is drawn with real coefficients, so they are for
-// simulated rewards only: see exactPlan.
+// The counters of zero-concentrated DP add correlated normal noise to running sums. It is drawn
+// with real coefficients, so they are for simulated rewards only: see exactPlan.
 
-// blt keeps the noise of one slot under privacy.BLT (McMahan, Xu and Zhang 2024, Algorithm 3): w = C⁻¹z is added to each reward, z being independent,
+// blt keeps the noise of one slot under privacy.BLT (McMahan, Xu and Zhang 2024, Algorithm 3): w =
+// C⁻¹z is added to each reward, z being independent,
 //
 //	w_i = z_i − Σ_j s_j u_j,  then u_j ← d_j u_j + w_i,
 //
@@ -50,9 +51,10 @@ func (c *blt) at(t uint64, noise sampler[float64]) (float64, error) {
 	return c.sum, nil
 }
 
-// squareRoot keeps the noise of one slot under privacy.SquareRoot: y = Cz for the rewards so far and somewhat more. It grows by doubling, one
-// convolution a time by fast Fourier transform: O(log Horizon) operations a reward on average, and about 20 numbers of memory for each
-// reward while it grows, 2 afterwards.
+// squareRoot keeps the noise of one slot under privacy.SquareRoot: y = Cz for the rewards so far
+// and somewhat more. It grows by doubling, one convolution a time by fast Fourier transform: O(log
+// Horizon) operations a reward on average, and about 20 numbers of memory for each reward while it
+// grows, 2 afterwards.
 type squareRoot struct {
 	horizon int
 	z, y    []float64
@@ -109,8 +111,8 @@ func (c *squareRoot) grow(noise sampler[float64]) error {
 		}
 		return nil
 	}
-	// z and c are real, so one transform X of z + ic has both: Z = (X_k + X̄_{−k})/2, C = (X_k − X̄_{−k})/2i, and ZC = (X_k² − X̄_{−k}²)/4i. With c as
-	// long as z no digits are lost.
+	// z and c are real, so one transform X of z + ic has both: Z = (X_k + X̄_{−k})/2, C = (X_k −
+	// X̄_{−k})/2i, and ZC = (X_k² − X̄_{−k}²)/4i. With c as long as z no digits are lost.
 	scale := 1.0
 	if zz > 0 {
 		scale = math.Sqrt(zz / cc)
@@ -120,7 +122,8 @@ func (c *squareRoot) grow(noise sampler[float64]) error {
 	}
 	w := roots(size)
 	forward(x, w)
-	// In the order of reversed bits −k is the mirror image of k in each block from a power of two to the next.
+	// In the order of reversed bits −k is the mirror image of k in each block from a power of
+	// two to the next.
 	x[0], x[1] = product(x[0], x[0]), product(x[1], x[1])
 	for h := 2; h < size; h *= 2 {
 		for i, j := h, 2*h-1; i < j; i, j = i+1, j-1 {
@@ -156,8 +159,9 @@ func roots(n int) []complex128 {
 	return w
 }
 
-// forward is the discrete Fourier transform in place, n a power of two (Cooley and Tukey); X_k ends in the place with k's bits reversed. Halves
-// one after the other, so that small ones stay in the cache.
+// forward is the discrete Fourier transform in place, n a power of two (Cooley and Tukey);
+// X_k ends in the place with k's bits reversed. Halves one after the other, so that small
+// ones stay in the cache.
 func forward(x, w []complex128) {
 	half := len(x) / 2
 	if half == 1 {

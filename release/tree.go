@@ -2,20 +2,22 @@ package release
 
 import "math/bits"
 
-// A counter keeps the noise of one slot whose running sum is released again and again: the binary tree mechanism, 002 Algorithm 5
-// (000 §2.1.5), and the hybrid one built on it.
+// A counter keeps the noise of one slot whose running sum is released again and again: the binary
+// tree mechanism, 002 Algorithm 5 (000 §2.1.5), and the hybrid one built on it.
 //
-// The tree's leaves are the slot's rewards. The sum of the first t is that of popcount(t) nodes, one for each binary digit of t,
-// the longest first: t = 7 is [1,4] [5,6] [7,7]. Each node has noise of its own, drawn once. A reward is in one node of each
-// level that t ≤ T can show, ⌊log₂T⌋+1 of them, so with Lap(Scale) on each the whole sequence of releases is
-// (⌊log₂T⌋+1)/Scale-DP, by sequential composition (002 Theorem 3.3.1, whose ε' is ε/(⌈log₂T⌉+1); t = T is a release like any
-// other, also for a power of two).
+// The tree's leaves are the slot's rewards. The sum of the first t is that of popcount(t) nodes,
+// one for each binary digit of t, the longest first: t = 7 is [1,4] [5,6] [7,7]. Each node has
+// noise of its own, drawn once. A reward is in one node of each level that t ≤ T can show,
+// ⌊log₂T⌋+1 of them, so with Lap(Scale) on each the whole sequence of releases is
+// (⌊log₂T⌋+1)/Scale-DP, by sequential composition (002 Theorem 3.3.1, whose ε' is ε/(⌈log₂T⌉+1); t
+// = T is a release like any other, also for a power of two).
 //
-// The node of digit j of t ends at t with its lower digits cleared. It is part of the sum for every t' that has the same digits
-// from j up, which are consecutive, and never again. So the nodes that t shares with a later t' are those above the highest digit
-// in which they differ, and a stack of partial sums of noise, longest node first, is all the state: a release pops what t and t'
-// do not share and pushes the rest. Nodes that no release shows are not drawn. One reward a release is one draw, and the sum of
-// noise is the top of the stack.
+// The node of digit j of t ends at t with its lower digits cleared. It is part of the sum for every
+// t' that has the same digits from j up, which are consecutive, and never again. So the nodes that
+// t shares with a later t' are those above the highest digit in which they differ, and a stack of
+// partial sums of noise, longest node first, is all the state: a release pops what t and t' do not
+// share and pushes the rest. Nodes that no release shows are not drawn. One reward a release is one
+// draw, and the sum of noise is the top of the stack.
 type counter[T number] struct {
 	t     uint64    // rewards at the last release
 	stack [1 + 64]T // stack[i] is the noise in the i longest nodes of t, on top of stack[0]
@@ -34,7 +36,8 @@ func (c *counter[T]) to(t uint64, noise sampler[T], w int) (T, error) {
 	for ; depth < end; depth++ {
 		x, err := noise.draw(w)
 		if err != nil {
-			// Digits of t from the highest down, as many as were drawn, so that what was drawn is kept.
+			// Digits of t from the highest down, as many as were drawn, so that what
+			// was drawn is kept.
 			c.t = highest(t, depth)
 			return 0, err
 		}

@@ -8,10 +8,12 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A Trust says who has to be believed: how the releases that a policy asks for are made without, or with less of, a trusted server. The policy
-// states a mechanism with noise on a sum, privacy.Laplace or Gaussian; the curator makes each release of it by the protocol of 003 Algorithm 1,
-// with integers that suit the batch at hand, and the ledger is charged for those. What a reward loses is never more than the stated
-// mechanism promises, in the currency of Like: of Laplace all that its pure ε allows, of Gaussian what it costs.
+// A Trust says who has to be believed: how the releases that a policy asks for are made without, or
+// with less of, a trusted server. The policy states a mechanism with noise on a sum,
+// privacy.Laplace or Gaussian; the curator makes each release of it by the protocol of 003
+// Algorithm 1, with integers that suit the batch at hand, and the ledger is charged for those. What
+// a reward loses is never more than the stated mechanism promises, in the currency of Like: of
+// Laplace all that its pure ε allows, of Gaussian what it costs.
 //
 //	central  laplace, gaussian, skellam   the analyser adds discrete noise
 //	local    laplace, gaussian, skellam   every user adds noise that is enough alone
@@ -23,23 +25,29 @@ import (
 //	shuffle  laplace                      privacy.Clones: local noise, (ε,δ) by amplification
 type Trust struct {
 	Model privacy.Trust
-	Noise privacy.NoiseName // empty: laplace for central and local trust, polya for secagg, count for shuffle
-	S     float64           // 003's s ≥ 1, precision beyond ε√n; 0 means 1
-	// Like is the currency of the promise: only its kind and its α or δ count. nil is pure ε for Laplace and ρ for Gaussian.
+	// empty: laplace for central and local trust, polya for secagg, count for shuffle
+	Noise privacy.NoiseName
+	S     float64 // 003's s ≥ 1, precision beyond ε√n; 0 means 1
+	// Like is the currency of the promise: only its kind and its α or δ count. nil is pure ε for
+	// Laplace and ρ for Gaussian.
 	Like privacy.Budget
-	// P in (0,1) bounds what can go wrong with decoding: release c = 1, 2, … misreads a sum of any arm, as its noise exceeds τ, with probability
-	// P/(10c²) at most. That is P/6 in all, and leaves 5P/6 to the radii of a policy that may fail with probability P. A count has β = P/2 instead (003:
-	// 1/(2T)), and the bits that blank users lose are in its tail.
+	// P in (0,1) bounds what can go wrong with decoding: release c = 1, 2, … misreads a sum of any
+	// arm, as its noise exceeds τ, with probability P/(10c²) at most. That is P/6 in all, and
+	// leaves 5P/6 to the radii of a policy that may fail with probability P. A count has β = P/2
+	// instead (003: 1/(2T)), and the bits that blank users lose are in its tail.
 	P float64
-	// Promised in (0,1] is the share of the invited users who are promised to answer and to be honest, rounded up to n_min of them; 0 means 1. Noise
-	// is calibrated to them.
+	// Promised in (0,1] is the share of the invited users who are promised to answer and to be
+	// honest, rounded up to n_min of them; 0 means 1. Noise is calibrated to them.
 	Promised float64
-	// Dropout in [0,1) is the probability that an invited user does not answer, whatever the reward: for simulations.
+	// Dropout in [0,1) is the probability that an invited user does not answer, whatever the
+	// reward: for simulations.
 	Dropout float64
-	// PerUser has every user's messages drawn and summed, where a simulation would draw the total at once, from the same law.
+	// PerUser has every user's messages drawn and summed, where a simulation would draw the total
+	// at once, from the same law.
 	PerUser bool
-	Cover   float64 // of count: ε1/ε in (0,1), how much of ε the noise in the count has; 0 means 0.8
-	Summer  Summer  // S, for PerUser and for real rewards; nil means PlainSum
+	// of count: ε1/ε in (0,1), how much of ε the noise in the count has; 0 means 0.8
+	Cover  float64
+	Summer Summer // S, for PerUser and for real rewards; nil means PlainSum
 }
 
 // NoiseOf is the noise, with the model's default.
@@ -85,7 +93,8 @@ func (t Trust) users(invited int) int {
 // minCrowd is the least number of messages of which a secure sum shows nothing but the sum.
 const minCrowd = 3
 
-// least is how many of so many invited must answer for the sum to be opened: n_min, and a crowd where it takes one.
+// least is how many of so many invited must answer for the sum to be opened: n_min, and a crowd
+// where it takes one.
 func (t Trust) least(invited int) int {
 	n := t.users(invited)
 	if t.Model == privacy.TrustSecAgg && invited >= minCrowd {
@@ -94,7 +103,8 @@ func (t Trust) least(invited int) int {
 	return n
 }
 
-// alone is the trust model under which a batch of users without a crowd is released: each adds a whole noise, since each message may be seen.
+// alone is the trust model under which a batch of users without a crowd is released: each adds a
+// whole noise, since each message may be seen.
 func (t Trust) alone() Trust {
 	if t.Model != privacy.TrustSecAgg {
 		return t
@@ -125,7 +135,8 @@ func (t Trust) Validate() error {
 	}
 	switch {
 	case !known:
-		return fmt.Errorf("noise is %q, must be %s, %s or %s for trust %s", t.Noise, noises[0], noises[1], noises[2], t.Model)
+		return fmt.Errorf("noise is %q, must be %s, %s or %s for trust %s", t.Noise, noises[0],
+			noises[1], noises[2], t.Model)
 	case t.S != 0 && !(t.S >= 1 && t.S <= math.MaxFloat64):
 		return fmt.Errorf("precision s is %v, must be finite and at least 1", t.S)
 	case !(t.P > 0 && t.P < 1):
@@ -138,17 +149,20 @@ func (t Trust) Validate() error {
 		return fmt.Errorf("cover is %v, must be above 0 and below 1", t.Cover)
 	case t.Model == privacy.TrustShuffle && t.NoiseOf() != privacy.NoiseCount && t.Like != nil:
 		if _, ok := t.Like.(privacy.Approx); !ok {
-			return fmt.Errorf("noise is %s and the budget is %v: a shuffler with it gives (epsilon, delta), never less; take a budget with delta, or noise count", t.NoiseOf(), t.Like)
+			return fmt.Errorf("noise is %s and the budget is %v: a shuffler with it gives "+
+				"(epsilon, delta), never less; take a budget with delta, or noise count", t.NoiseOf(), t.Like)
 		}
 	case t.NoiseOf() == privacy.NoiseSkellam || t.NoiseOf() == privacy.NoiseGaussian:
 		if _, ok := t.Like.(privacy.Pure); ok {
-			return fmt.Errorf("noise is %s and the budget is %v: no such noise is pure; take a budget in rho, (alpha, epsilon) or (epsilon, delta)", t.NoiseOf(), t.Like)
+			return fmt.Errorf("noise is %s and the budget is %v: no such noise is pure; take a "+
+				"budget in rho, (alpha, epsilon) or (epsilon, delta)", t.NoiseOf(), t.Like)
 		}
 	}
 	return nil
 }
 
-// Mechanism is one release of what a policy states, with so many users invited, misread with probability P at most: its integers, its loss and its tail.
+// Mechanism is one release of what a policy states, with so many users invited, misread with
+// probability P at most: its integers, its loss and its tail.
 func (t Trust) Mechanism(stated privacy.Mechanism, invited int) (privacy.Mechanism, error) {
 	if invited < 1 || invited > maxRewards {
 		return nil, fmt.Errorf("users is %d, must be from 1 to 2^42", invited)
@@ -160,7 +174,8 @@ func (t Trust) Mechanism(stated privacy.Mechanism, invited int) (privacy.Mechani
 	return c.mechanism(invited, t.users(invited), invited, t.P)
 }
 
-// A calibration is what a stated mechanism promises, and how its releases are made under a trust model.
+// A calibration is what a stated mechanism promises, and how its releases are made
+// under a trust model.
 type calibration struct {
 	trust   Trust
 	stated  privacy.Mechanism
@@ -186,7 +201,8 @@ func newCalibration(t Trust, stated privacy.Mechanism) (*calibration, error) {
 	switch m := stated.(type) {
 	case privacy.Laplace:
 		c.epsilon = 1 / m.Scale
-		// Continuous Laplace noise loses a little less than pure ε-DP allows in other currencies; what is promised is the ε.
+		// Continuous Laplace noise loses a little less than pure ε-DP allows in other currencies;
+		// what is promised is the ε.
 		promise = privacy.LossOf(privacy.Pure{Epsilon: c.epsilon})
 		if like == nil {
 			like = privacy.Pure{}
@@ -200,7 +216,8 @@ func newCalibration(t Trust, stated privacy.Mechanism) (*calibration, error) {
 	case nil:
 		return nil, errors.New("mechanism is missing, must be laplace or gaussian")
 	default:
-		return nil, fmt.Errorf("mechanism is %q: trust %s is for releases of a batch's sum, laplace or gaussian; there is no distributed noise for this one", stated.Kind(), t.Model)
+		return nil, fmt.Errorf("mechanism is %q: trust %s is for releases of a batch's sum, "+
+			"laplace or gaussian; there is no distributed noise for this one", stated.Kind(), t.Model)
 	}
 	if err := stated.Validate(); err != nil {
 		return nil, err
@@ -228,8 +245,8 @@ func (t Trust) pure() bool {
 	return n == privacy.NoiseLaplace || n == privacy.NoisePolya || n == privacy.NoiseCount
 }
 
-// mechanism is that of one release: so many invited, at least users of whom are promised, and no fewer than fewest to any of its batches, misread with
-// probability p at most.
+// mechanism is that of one release: so many invited, at least users of whom are promised, and no
+// fewer than fewest to any of its batches, misread with probability p at most.
 func (c *calibration) mechanism(invited, users, fewest int, p float64) (privacy.Mechanism, error) {
 	t := c.trust
 	if fewest < minCrowd {
@@ -238,11 +255,12 @@ func (c *calibration) mechanism(invited, users, fewest int, p float64) (privacy.
 	if t.Model == privacy.TrustShuffle {
 		return c.shuffled(invited, users, p)
 	}
-	return c.aggregated(privacy.Calibration{Trust: t.Model, Noise: t.NoiseOf(), S: t.s(), Users: users, Invited: invited, P: p})
+	return c.aggregated(privacy.Calibration{Trust: t.Model, Noise: t.NoiseOf(), S: t.s(),
+		Users: users, Invited: invited, P: p})
 }
 
-// aggregated has the largest ε, at most that of the stated mechanism, with which the loss is within the target: 003's ε promises ½ε²-zCDP but
-// for terms of higher order, and those count here.
+// aggregated has the largest ε, at most that of the stated mechanism, with which the loss is within
+// the target: 003's ε promises ½ε²-zCDP but for terms of higher order, and those count here.
 func (c *calibration) aggregated(k privacy.Calibration) (privacy.Mechanism, error) {
 	at := cohort{k.Trust, k.Invited, k.Users}
 	if e, ok := c.scaled[at]; ok {
@@ -275,7 +293,9 @@ func (c *calibration) aggregated(k privacy.Calibration) (privacy.Mechanism, erro
 		}
 	}
 	if lo == 0 {
-		return nil, fmt.Errorf("trust %s with noise %s: no noise keeps within %v for a batch of %d users, %d of them promised: take another noise or a larger precision s", k.Trust, k.Noise, c.target, k.Invited, k.Users)
+		return nil, fmt.Errorf("trust %s with noise %s: no noise keeps within %v for a batch of "+
+			"%d users, %d of them promised: take another noise or a larger precision s", k.Trust,
+			k.Noise, c.target, k.Invited, k.Users)
 	}
 	c.scaled[at] = lo
 	return best, nil
@@ -284,11 +304,14 @@ func (c *calibration) aggregated(k privacy.Calibration) (privacy.Mechanism, erro
 func (c *calibration) shuffled(invited, users int, p float64) (privacy.Mechanism, error) {
 	t := c.trust
 	if t.NoiseOf() == privacy.NoiseCount {
-		// What blank users' bits do is in the release's tail: β need not get smaller from release to release.
-		return privacy.NewShuffledCount(c.epsilon, c.epsilon*t.cover(), users, invited, max(t.P/2, float64(users)/(1<<51)))
+		// What blank users' bits do is in the release's tail: β need not get smaller from
+		// release to release.
+		return privacy.NewShuffledCount(c.epsilon, c.epsilon*t.cover(), users, invited,
+			max(t.P/2, float64(users)/(1<<51)))
 	}
 	b := c.target.(privacy.Approx) // Validate has seen to that
-	k := privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya, Epsilon: b.Epsilon, S: t.s(), Users: users, Invited: invited, P: p}
+	k := privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya,
+		Epsilon: b.Epsilon, S: t.s(), Users: users, Invited: invited, P: p}
 	if t.NoiseOf() == privacy.NoisePolya && users >= privacy.MinSplitMix {
 		inner, err := privacy.NewAggregated(k)
 		if err != nil {

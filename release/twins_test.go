@@ -8,14 +8,16 @@ import (
 )
 
 var private = []privacy.Mechanism{
-	privacy.Laplace{Scale: 2}, privacy.Gaussian{Sigma: 1.5}, privacy.Tree{Scale: 4, Horizon: 8}, privacy.Hybrid{Scale: 1.25},
+	privacy.Laplace{Scale: 2}, privacy.Gaussian{Sigma: 1.5}, privacy.Tree{Scale: 4, Horizon: 8},
+	privacy.Hybrid{Scale: 1.25},
 	privacy.KAry{Scale: 3, Base: 3, Horizon: 13},
 }
 
 // Counters with correlated noise, for simulations only.
 var correlated = []privacy.Mechanism{
 	privacy.SquareRoot{Sigma: 1.5, Horizon: 40},
-	privacy.BLT{Sigma: 1.5, Horizon: 40, Decay: [privacy.Buffers]float64{0.99, 0.9, 0.5}, Weight: [privacy.Buffers]float64{0.1, 0.17, 0.21}},
+	privacy.BLT{Sigma: 1.5, Horizon: 40, Decay: [privacy.Buffers]float64{0.99, 0.9, 0.5},
+		Weight: [privacy.Buffers]float64{0.1, 0.17, 0.21}},
 }
 
 func TestCuratorsPassInspection(t *testing.T) {
@@ -69,7 +71,10 @@ func TestBrokenTwinsAreCaught(t *testing.T) {
 		{"noise shared by two arms", "independent arms", broken(func(c *curator[float64]) Curator {
 			c.noise = &repeated{sampler: c.noise, times: 2}
 			return c
-		}), func(m privacy.Mechanism) bool { _, ahead := m.(privacy.SquareRoot); return !ahead }}, // it draws for one arm in blocks
+		}), func(m privacy.Mechanism) bool {
+			_, ahead := m.(privacy.SquareRoot)
+			return !ahead
+		}}, // it draws for one arm in blocks
 		{"a stream shared by two arms", "independent arms", broken(func(c *curator[float64]) Curator {
 			c.streams[1] = c.streams[0]
 			return c
@@ -82,14 +87,24 @@ func TestBrokenTwinsAreCaught(t *testing.T) {
 			c.noise = &repeated{sampler: c.noise, times: 1 << 30}
 			return c
 		}), nil},
-		{"noise drawn again at the second look", "one look", broken(func(c *curator[float64]) Curator { return redrawing{c} }),
+		{"noise drawn again at the second look", "one look", broken(func(c *curator[float64]) Curator {
+			return redrawing{c}
+		}),
 			privacy.Mechanism.Continual},
-		{"noise drawn again at the second look", "shared nodes", broken(func(c *curator[float64]) Curator { return redrawing{c} }), hasNodes},
-		{"a slot that is not emptied", "one look", broken(func(c *curator[float64]) Curator { return keeping{c} }),
+		{"noise drawn again at the second look", "shared nodes", broken(func(c *curator[float64]) Curator {
+			return redrawing{c}
+		}), hasNodes},
+		{"a slot that is not emptied", "one look", broken(func(c *curator[float64]) Curator {
+			return keeping{c}
+		}),
 			func(m privacy.Mechanism) bool { return !m.Continual() }},
-		{"a reward counted in two releases", "sensitivity", broken(func(c *curator[float64]) Curator { return keeping{c} }),
+		{"a reward counted in two releases", "sensitivity", broken(func(c *curator[float64]) Curator {
+			return keeping{c}
+		}),
 			func(m privacy.Mechanism) bool { return !m.Continual() }},
-		{"a reward counted twice", "sensitivity", broken(func(c *curator[float64]) Curator { return twice{c} }), nil},
+		{"a reward counted twice", "sensitivity", broken(func(c *curator[float64]) Curator {
+			return twice{c}
+		}), nil},
 		{"no clipping", "sensitivity", broken(func(c *curator[float64]) Curator {
 			c.unclipped = true
 			return finite{c}

@@ -12,12 +12,14 @@ type axis struct {
 	from, to float64 // where lo and hi are drawn
 }
 
-// drawable says whether an axis of this kind can show v. The bounds keep differences finite and steps above the subnormal numbers.
+// drawable says whether an axis of this kind can show v. The bounds keep differences finite and
+// steps above the subnormal numbers.
 func drawable(v float64, log bool) bool {
 	return math.Abs(v) <= 1e300 && (!log || v >= 1e-300)
 }
 
-// newAxis covers the values, with some air. A linear axis of values of one sign starts at zero unless that would waste most of it.
+// newAxis covers the values, with some air. A linear axis of values of one sign starts at zero
+// unless that would waste most of it.
 func newAxis(values []float64, log bool, air float64) axis {
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for _, v := range values {
@@ -78,7 +80,8 @@ type tick struct {
 	minor     bool // a short mark without label or grid line
 }
 
-// ticks places about n labelled marks: powers of ten on a logarithmic axis that spans enough of them, else 1, 2 or 5 times a power.
+// ticks places about n labelled marks: powers of ten on a logarithmic axis that spans enough of
+// them, else 1, 2 or 5 times a power.
 func (a axis) ticks(n int) []tick {
 	if !a.log {
 		return a.even(a.lo, a.hi, n)
@@ -127,8 +130,8 @@ func (a axis) ticks(n int) []tick {
 	return ticks
 }
 
-// even places marks at multiples of 1, 2 or 5 times a power of ten between lo and hi. On a logarithmic axis a tick's place is left
-// in decades.
+// even places marks at multiples of 1, 2 or 5 times a power of ten between lo and hi. On a
+// logarithmic axis a tick's place is left in decades.
 func (a axis) even(lo, hi float64, n int) []tick {
 	rough := (hi - lo) / float64(n)
 	e := math.Floor(math.Log10(rough))

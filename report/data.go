@@ -1,9 +1,12 @@
-// Package report turns results into what people read: a table for the terminal, one SVG a figure, and one self-contained HTML page.
+// Package report turns results into what people read: a table for the terminal, one SVG a figure,
+// and one self-contained HTML page.
 //
-// It takes plain data, already reduced to means and intervals, and computes no statistics. What it writes is a function of that
-// data alone (no time, no map order, fixed number formats), so equal results give equal bytes.
+// It takes plain data, already reduced to means and intervals, and computes no statistics. What it
+// writes is a function of that data alone (no time, no map order, fixed number formats), so equal
+// results give equal bytes.
 //
-// A result without a privacy guarantee says so wherever it appears: in the table, beside its line, and at the top of the page.
+// A result without a privacy guarantee says so wherever it appears: in the table, beside its line,
+// and at the top of the page.
 package report
 
 import (
@@ -43,14 +46,16 @@ type GridGroup struct {
 // A Fact is a named value, such as {"seed", "1"}.
 type Fact struct{ Name, Value string }
 
-// A Table compares policies at one round, grouped by instance. Rows of one instance must follow each other.
+// A Table compares policies at one round, grouped by instance. Rows of one instance must
+// follow each other.
 type Table struct {
-	Title      string  // such as "Regret at T = 10000000"
-	Metric     string  // head of the column of means, such as "regret at T"; "mean" if empty
-	Level      float64 // coverage of the ± interval, in (0,1); 0.95 if zero
-	Alpha      float64 // significance level of the tests, in (0,1); 0.05 if zero
-	Test       string  // the test behind the p-values, such as "paired t test"; "" if there was none
-	Correction string  // the correction for their number, such as "Holm"; "" if there was none
+	Title  string  // such as "Regret at T = 10000000"
+	Metric string  // head of the column of means, such as "regret at T"; "mean" if empty
+	Level  float64 // coverage of the ± interval, in (0,1); 0.95 if zero
+	Alpha  float64 // significance level of the tests, in (0,1); 0.05 if zero
+	// the test behind the p-values, such as "paired t test"; "" if there was none
+	Test       string
+	Correction string // the correction for their number, such as "Holm"; "" if there was none
 	Rows       []Row
 	Notes      []string // further footnotes
 }
@@ -65,14 +70,16 @@ type Row struct {
 	Ratio            float64 // mean over the mean of the best row
 	Best             bool    // the row that the others of its group are compared with
 	Unranked         bool    // not to be compared with others, as a note says
-	P                float64 // adjusted p-value of the difference to the best row; NaN if not tested. Ignored for the best row
+	// adjusted p-value of the difference to the best row; NaN if not tested. Ignored for the best row
+	P                float64
 	Q05, Median, Q95 float64 // quantiles over runs; NaN leaves a cell empty
 	Bound            float64 // mean over its asymptotic lower bound; 0 if there is none
 }
 
 // A Figure is one drawing of lines with bands: a metric against rounds, or against the budget.
 type Figure struct {
-	ID             string // file name stem, unique in a report: letters, digits, '.', '_', '-'; see Stem
+	// file name stem, unique in a report: letters, digits, '.', '_', '-'; see Stem
+	ID             string
 	Title          string
 	Subtitle       string
 	XLabel, YLabel string
@@ -88,8 +95,8 @@ type Mark struct {
 	Label string
 }
 
-// A Series is one line of a figure. A point with a coordinate that is NaN, infinite, beyond ±1e300, or below 1e-300 on a logarithmic
-// axis is left out and interrupts the line.
+// A Series is one line of a figure. A point with a coordinate that is NaN, infinite, beyond ±1e300,
+// or below 1e-300 on a logarithmic axis is left out and interrupts the line.
 type Series struct {
 	Label          string // beside the line; "Policy, Budget" if empty
 	Policy, Budget string
@@ -98,7 +105,8 @@ type Series struct {
 	X              []float64 // increasing
 	Mean           []float64 // as long as X
 	Lo, Hi         []float64 // the band around the mean; both as long as X, or both empty
-	Q05, Q50, Q95  []float64 // quantiles over runs, shown by the page's readout; each as long as X or empty
+	// quantiles over runs, shown by the page's readout; each as long as X or empty
+	Q05, Q50, Q95 []float64
 }
 
 // noGuarantee is how a void result is marked everywhere.
@@ -118,7 +126,8 @@ func (s Series) label() string {
 // check refuses what cannot be drawn.
 func (f Figure) check() error {
 	if f.ID == "" || len(f.ID) > 200 || f.ID != Stem(f.ID) {
-		return fmt.Errorf("report: figure ID %q: must be letters, digits, '.', '_' and '-', start with a letter or digit, and have at most 200",
+		return fmt.Errorf("report: figure ID %q: must be letters, digits, '.', '_' and '-', "+
+			"start with a letter or digit, and have at most 200",
 			f.ID)
 	}
 	if len(f.Series) == 0 {
@@ -129,25 +138,29 @@ func (f Figure) check() error {
 			name     string
 			values   []float64
 			optional bool
-		}{{"Mean", s.Mean, false}, {"Lo", s.Lo, true}, {"Hi", s.Hi, true}, {"Q05", s.Q05, true}, {"Q50", s.Q50, true}, {"Q95", s.Q95, true}} {
+		}{{"Mean", s.Mean, false}, {"Lo", s.Lo, true}, {"Hi", s.Hi, true}, {"Q05", s.Q05, true},
+			{"Q50", s.Q50, true}, {"Q95", s.Q95, true}} {
 			if n := len(c.values); n != len(s.X) && !(n == 0 && c.optional) {
-				return fmt.Errorf("report: figure %s: series %d (%q): %s has %d values, X has %d", f.ID, i, s.label(), c.name, n, len(s.X))
+				return fmt.Errorf("report: figure %s: series %d (%q): %s has %d values, X has %d",
+					f.ID, i, s.label(), c.name, n, len(s.X))
 			}
 		}
 		if len(s.Lo) != len(s.Hi) {
-			return fmt.Errorf("report: figure %s: series %d (%q): a band needs both Lo and Hi", f.ID, i, s.label())
+			return fmt.Errorf("report: figure %s: series %d (%q): a band needs both Lo and Hi",
+				f.ID, i, s.label())
 		}
 		for j := 1; j < len(s.X); j++ {
 			if !(s.X[j-1] < s.X[j]) {
-				return fmt.Errorf("report: figure %s: series %d (%q): X[%d] = %v after %v: must increase", f.ID, i, s.label(), j, s.X[j], s.X[j-1])
+				return fmt.Errorf("report: figure %s: series %d (%q): X[%d] = %v after %v: must "+
+					"increase", f.ID, i, s.label(), j, s.X[j], s.X[j-1])
 			}
 		}
 	}
 	return nil
 }
 
-// Stem turns any text into a file name stem that serves as a figure's ID: what is not a letter or digit of ASCII, '.', '_' or '-'
-// becomes '-'. Different texts can have one stem.
+// Stem turns any text into a file name stem that serves as a figure's ID: what is not a letter or
+// digit of ASCII, '.', '_' or '-' becomes '-'. Different texts can have one stem.
 func Stem(s string) string {
 	stem := strings.Map(func(r rune) rune {
 		switch {
@@ -163,8 +176,8 @@ func Stem(s string) string {
 	return stem
 }
 
-// clean makes text safe to show on one line: control characters, invisible and direction-changing ones, and invalid UTF-8 cannot
-// disturb a terminal or mislead a reader.
+// clean makes text safe to show on one line: control characters, invisible and direction-changing
+// ones, and invalid UTF-8 cannot disturb a terminal or mislead a reader.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

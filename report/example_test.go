@@ -12,9 +12,12 @@ func ExampleTable_WriteText() {
 	t := report.Table{
 		Title: "Regret at T = 10000000", Metric: "regret at T", Test: "paired t test", Correction: "Holm",
 		Rows: []report.Row{
-			{Instance: "mu2", Policy: "adap-klucb", Budget: "ε=1", Runs: 20, Mean: 1909, Half: 31, Ratio: 1, Best: true, Q05: 1664, Median: 1895, Q95: 2100, Bound: 15.4},
-			{Instance: "mu2", Policy: "adap-ucb", Budget: "ε=1", Runs: 20, Mean: 2175, Half: 23, Ratio: 1.139, P: 2e-7, Q05: 1800, Median: 2176, Q95: 2438, Bound: 17.5},
-			{Instance: "mu2", Policy: "dp-se", Budget: "ε=1", Runs: 20, Mean: 4300, Half: 52, Ratio: 2.252, P: 1e-9, Q05: 3171, Median: 4469, Q95: 4469},
+			{Instance: "mu2", Policy: "adap-klucb", Budget: "ε=1", Runs: 20, Mean: 1909, Half: 31,
+				Ratio: 1, Best: true, Q05: 1664, Median: 1895, Q95: 2100, Bound: 15.4},
+			{Instance: "mu2", Policy: "adap-ucb", Budget: "ε=1", Runs: 20, Mean: 2175, Half: 23,
+				Ratio: 1.139, P: 2e-7, Q05: 1800, Median: 2176, Q95: 2438, Bound: 17.5},
+			{Instance: "mu2", Policy: "dp-se", Budget: "ε=1", Runs: 20, Mean: 4300, Half: 52,
+				Ratio: 2.252, P: 1e-9, Q05: 3171, Median: 4469, Q95: 4469},
 		},
 	}
 	if err := t.WriteText(os.Stdout); err != nil {
@@ -36,8 +39,10 @@ func ExampleTable_WriteText() {
 
 func ExampleFigure_WriteSVG() {
 	f := report.Figure{
-		ID: report.Stem("regret mu2"), Title: "Regret", XLabel: "round t", YLabel: "regret", LogX: true, LogY: true,
-		Series: []report.Series{{Label: "adap-klucb", X: []float64{1, 10, 100}, Mean: []float64{.3, 3, 20}, Lo: []float64{.2, 2, 15}, Hi: []float64{.4, 4, 25}}},
+		ID: report.Stem("regret mu2"), Title: "Regret", XLabel: "round t", YLabel: "regret",
+		LogX: true, LogY: true,
+		Series: []report.Series{{Label: "adap-klucb", X: []float64{1, 10, 100},
+			Mean: []float64{.3, 3, 20}, Lo: []float64{.2, 2, 15}, Hi: []float64{.4, 4, 25}}},
 	}
 	var b strings.Builder
 	if err := f.WriteSVG(&b); err != nil {

@@ -18,11 +18,13 @@ import (
 	"github.com/sotto-dp/sotto/interval"
 )
 
-// Of arranges the results of an experiment: the table of regrets at the horizon, a figure of regret against rounds for each
-// instance and budget, with the policies that have none beside it, and one of regret against the budget for each instance that has
-// three budgets of a kind or more. Where private policies are played without privacy too, the price of privacy has a table and figures. Of stopping
-// rules it is a grid: samples, failures, and the bounds beside them. Of policies that look for the best arm it is a grid of stopping times and errors,
-// one of the arms' shares, and a figure of stopping time against the budget for each instance with three budgets or more.
+// Of arranges the results of an experiment: the table of regrets at the horizon, a figure of regret
+// against rounds for each instance and budget, with the policies that have none beside it, and one
+// of regret against the budget for each instance that has three budgets of a kind or more. Where
+// private policies are played without privacy too, the price of privacy has a table and figures. Of
+// stopping rules it is a grid: samples, failures, and the bounds beside them. Of policies that look
+// for the best arm it is a grid of stopping times and errors, one of the arms' shares, and a figure
+// of stopping time against the budget for each instance with three budgets or more.
 func Of(r *experiment.Results) (Report, error) {
 	m := r.Manifest
 	spec, err := experiment.Parse(m.Name, m.Spec)
@@ -39,9 +41,11 @@ func Of(r *experiment.Results) (Report, error) {
 			return Report{}, err
 		}
 		return Report{
-			Name: m.Name, Version: "Sotto " + m.Build.Version, Description: m.Description, Spec: string(text), Warnings: m.Warnings, Grids: []Grid{grid},
+			Name: m.Name, Version: "Sotto " + m.Build.Version, Description: m.Description,
+			Spec: string(text), Warnings: m.Warnings, Grids: []Grid{grid},
 			Facts: []Fact{
-				{"cap", whole(m.Horizon)}, {"runs of each", whole(m.Runs)}, {"seed", strconv.FormatUint(m.Seed, 10)},
+				{"cap", whole(m.Horizon)}, {"runs of each", whole(m.Runs)},
+				{"seed", strconv.FormatUint(m.Seed, 10)},
 				{"privacy adjacency", "one sample replaced"},
 			},
 		}, nil
@@ -54,9 +58,11 @@ func Of(r *experiment.Results) (Report, error) {
 		return Report{}, err
 	}
 	out := Report{
-		Name: m.Name, Version: "Sotto " + m.Build.Version, Description: m.Description, Spec: string(text), Warnings: m.Warnings, Tables: []Table{table},
+		Name: m.Name, Version: "Sotto " + m.Build.Version, Description: m.Description,
+		Spec: string(text), Warnings: m.Warnings, Tables: []Table{table},
 		Facts: []Fact{
-			{"horizon", whole(m.Horizon)}, {"runs of each", whole(m.Runs)}, {"seed", strconv.FormatUint(m.Seed, 10)},
+			{"horizon", whole(m.Horizon)}, {"runs of each", whole(m.Runs)},
+			{"seed", strconv.FormatUint(m.Seed, 10)},
 			{"privacy adjacency", adjacency(r)},
 		},
 	}
@@ -68,7 +74,9 @@ func Of(r *experiment.Results) (Report, error) {
 		f.ID = unique(seen, f.ID)
 		out.Figures = append(out.Figures, f)
 	}
-	for _, instance := range distinct(r, func(c *experiment.CellResult) (string, bool) { return c.Instance, true }) {
+	for _, instance := range distinct(r, func(c *experiment.CellResult) (string, bool) {
+		return c.Instance, true
+	}) {
 		budgets := distinct(r, func(c *experiment.CellResult) (string, bool) {
 			return c.Row(), c.Instance == instance && c.Budget != none
 		})
@@ -90,14 +98,16 @@ func Of(r *experiment.Results) (Report, error) {
 	return out, nil
 }
 
-// Write draws the results of an experiment into a directory: one SVG a figure, and report.html. Files appear whole.
+// Write draws the results of an experiment into a directory: one SVG a figure, and report.html.
+// Files appear whole.
 func Write(dir string, r *experiment.Results) (Report, error) {
 	out, err := Of(r)
 	if err != nil {
 		return Report{}, err
 	}
 	for i := range out.Figures {
-		if err := writeFile(filepath.Join(dir, out.Figures[i].ID+".svg"), r.Manifest.Mode(), out.Figures[i].WriteSVG); err != nil {
+		if err := writeFile(filepath.Join(dir, out.Figures[i].ID+".svg"), r.Manifest.Mode(),
+			out.Figures[i].WriteSVG); err != nil {
 			return Report{}, err
 		}
 	}
@@ -119,7 +129,8 @@ const none = "none"
 
 // symbols writes a budget as people do.
 func symbols(budget string) string {
-	return strings.NewReplacer(",epsilon=", ", ε=", ",delta=", ", δ=", "epsilon=", "ε=", "rho=", "ρ=", "alpha=", "α=").Replace(budget)
+	return strings.NewReplacer(",epsilon=", ", ε=", ",delta=", ", δ=", "epsilon=", "ε=", "rho=",
+		"ρ=", "alpha=", "α=").Replace(budget)
 }
 
 // whole writes a whole number with thin spaces between thousands.
@@ -149,8 +160,10 @@ func tableOf(r *experiment.Results) (Table, error) {
 		return Table{}, err
 	}
 	t := Table{
-		Title: "Regret at T = " + whole(r.Manifest.Horizon), Metric: "regret at T", Level: experiment.Level, Alpha: 1 - experiment.Level,
-		Notes: append(protects(r), means(r)...), Test: "paired t test on runs that share their world", Correction: "Holm",
+		Title: "Regret at T = " + whole(r.Manifest.Horizon), Metric: "regret at T",
+		Level: experiment.Level, Alpha: 1 - experiment.Level,
+		Notes: append(protects(r), means(r)...), Test: "paired t test on runs that share their " +
+			"world", Correction: "Holm",
 	}
 	if r.Manifest.Runs < 2 {
 		t.Test, t.Correction = "", ""
@@ -169,7 +182,8 @@ func tableOf(r *experiment.Results) (Table, error) {
 			}
 			q := interval.Quantiles(r.Cells[i].FinalRegret, 0.05, 0.5, 0.95)
 			t.Rows = append(t.Rows, Row{
-				Instance: symbols(group), Policy: rows[i].Policy, Budget: symbols(rows[i].Budget), Void: void(r, &r.Cells[i]), Unranked: rows[i].Unranked != "", Runs: r.Manifest.Runs,
+				Instance: symbols(group), Policy: rows[i].Policy, Budget: symbols(rows[i].Budget),
+				Void: void(r, &r.Cells[i]), Unranked: rows[i].Unranked != "", Runs: r.Manifest.Runs,
 				Mean: rows[i].Mean, Half: rows[i].Half, Ratio: rows[i].Ratio, Best: rows[i].Best, P: rows[i].P,
 				Q05: q[0], Median: q[1], Q95: q[2], Bound: over(rows[i].Mean, rows[i].LowerBound),
 			})
@@ -197,8 +211,9 @@ func adjacency(r *experiment.Results) string {
 	return one
 }
 
-// protects says what each private policy of a contextual bandit protects, as some protect contexts and others do not, and who has to be believed where that
-// is not a server that adds continuous noise.
+// protects says what each private policy of a contextual bandit protects, as some protect
+// contexts and others do not, and who has to be believed where that is not a server that adds
+// continuous noise.
 func protects(r *experiment.Results) []string {
 	var out []string
 	for i := range r.Cells {
@@ -216,7 +231,8 @@ func protects(r *experiment.Results) []string {
 	return out
 }
 
-// means says of which means regret is where rewards are clipped, and where policies are not ranked by it.
+// means says of which means regret is where rewards are clipped, and where policies are
+// not ranked by it.
 func means(r *experiment.Results) []string {
 	var out []string
 	for i := range r.Cells {
@@ -256,17 +272,20 @@ func bandNote(runs int, at string) string {
 	return fmt.Sprintf("Lines are means of %d runs, bands their 95 %% Student intervals at each %s.", runs, at)
 }
 
-// roundsFigure is regret against rounds: the cells of an instance at one budget, and those without one.
+// roundsFigure is regret against rounds: the cells of an instance at one budget, and
+// those without one.
 func roundsFigure(r *experiment.Results, instance, budget string) Figure {
 	m := r.Manifest
 	f := Figure{
 		ID: Stem("regret-" + instance), Title: "Regret on " + instance, Subtitle: symbols(budget),
-		XLabel: "round t", YLabel: "pseudo-regret", LogX: true, LogY: true, Note: bandNote(m.Runs, "checkpoint"),
+		XLabel: "round t", YLabel: "pseudo-regret", LogX: true, LogY: true,
+		Note: bandNote(m.Runs, "checkpoint"),
 	}
 	if budget == none {
 		f.Subtitle = "no privacy"
 	} else {
-		f.ID = Stem("regret-" + instance + "-" + strings.ReplaceAll(strings.ReplaceAll(budget, "=", "-"), ",", "-"))
+		f.ID = Stem("regret-" + instance + "-" +
+			strings.ReplaceAll(strings.ReplaceAll(budget, "=", "-"), ",", "-"))
 	}
 	x := make([]float64, len(m.Checkpoints))
 	for i, t := range m.Checkpoints {
@@ -278,7 +297,8 @@ func roundsFigure(r *experiment.Results, instance, budget string) Figure {
 		if c.Instance != instance || c.Row() != budget && c.Budget != none {
 			continue
 		}
-		s := Series{Policy: c.Policy, Budget: symbols(c.Budget), Label: c.Policy, Void: void(r, c), X: x, Mean: c.Regret.Mean, Q05: c.Regret.Q05, Q50: c.Regret.Q50, Q95: c.Regret.Q95}
+		s := Series{Policy: c.Policy, Budget: symbols(c.Budget), Label: c.Policy, Void: void(r, c),
+			X: x, Mean: c.Regret.Mean, Q05: c.Regret.Q05, Q50: c.Regret.Q50, Q95: c.Regret.Q95}
 		if c.Private && c.Budget == none && budget != none {
 			s.Label = c.Policy + ", no privacy"
 		}
@@ -322,17 +342,20 @@ func boundNote(b experiment.BoundLine) string {
 	case b.WorstCase:
 		name, what = "Worst case", "every policy loses so much on some instance of its class, not on this one"
 	case b.Kind == asymptotic:
-		name, what = "T → ∞", "in the long run no policy that learns is below this slope; at a finite T it can be"
+		name, what = "T → ∞", "in the long run no policy that learns is below this slope; at a "+
+			"finite T it can be"
 	}
 	return fmt.Sprintf("%s is %s (%s): %s.", name, b.Form, b.Where, what)
 }
 
-// budgetFigure is regret at the horizon against ε or ρ, if there are at least three; policies without a budget are level lines.
+// budgetFigure is regret at the horizon against ε or ρ, if there are at least three; policies
+// without a budget are level lines.
 func budgetFigure(r *experiment.Results, instance, key, symbol string) (Figure, bool) {
 	m := r.Manifest
 	f := Figure{
 		ID: Stem("regret-" + instance + "-by-" + key), Title: "Regret on " + instance + " against the budget",
-		Subtitle: "at T = " + whole(m.Horizon), XLabel: "budget " + symbol, YLabel: "pseudo-regret at T", LogX: true, LogY: true, Note: bandNote(m.Runs, "budget"),
+		Subtitle: "at T = " + whole(m.Horizon), XLabel: "budget " + symbol,
+		YLabel: "pseudo-regret at T", LogX: true, LogY: true, Note: bandNote(m.Runs, "budget"),
 	}
 	half := interval.T(m.Runs, 0.95)
 	lo, hi, most := math.Inf(1), math.Inf(-1), 0
@@ -345,7 +368,8 @@ func budgetFigure(r *experiment.Results, instance, key, symbol string) (Figure, 
 			for i := range r.Cells {
 				c := &r.Cells[i]
 				x, ok := budgetValue(c, key)
-				if ok && c.Instance == instance && c.Policy == policy && x < next && (len(s.X) == 0 || x > s.X[len(s.X)-1]) {
+				if ok && c.Instance == instance && c.Policy == policy && x < next &&
+					(len(s.X) == 0 || x > s.X[len(s.X)-1]) {
 					next, at = x, i
 				}
 			}
@@ -374,7 +398,8 @@ func budgetFigure(r *experiment.Results, instance, key, symbol string) (Figure, 
 	return f, true
 }
 
-// boundsAgainst adds the lower bounds at the horizon, a point for each budget. Which theorem is the strongest can change along the way.
+// boundsAgainst adds the lower bounds at the horizon, a point for each budget. Which theorem is the
+// strongest can change along the way.
 func (f *Figure) boundsAgainst(m *experiment.Manifest, instance, key string) {
 	type point struct{ x, y float64 }
 	points := map[string][]point{}

@@ -55,7 +55,8 @@ func (g Grid) clean() (Grid, error) {
 		c := GridGroup{Head: clean(group.Head)}
 		for i, row := range group.Rows {
 			if len(row) != len(g.Head) {
-				return Grid{}, fmt.Errorf("report: grid %q: row %d of %s has %d cells, the head %d", g.Title, i, group.Head, len(row), len(g.Head))
+				return Grid{}, fmt.Errorf("report: grid %q: row %d of %s has %d cells, the head %d",
+					g.Title, i, group.Head, len(row), len(g.Head))
 			}
 			c.Rows = append(c.Rows, all(row))
 		}
@@ -119,7 +120,8 @@ func stoppingGrid(r *experiment.Results) (Grid, error) {
 	m := r.Manifest
 	g := Grid{
 		Title: "Samples until the rule stops", Text: 2,
-		Head: []string{"rule", "budget", "samples", "median", "95 %", "failures", "95 % interval", "β", "unfinished", "t_U", "lower bound"},
+		Head: []string{"rule", "budget", "samples", "median", "95 %", "failures", "95 % interval",
+			"β", "unfinished", "t_U", "lower bound"},
 	}
 	runs, unfinished := fmt.Sprintf("n = %d runs a row", m.Runs), 0
 	if m.Runs == 1 {
@@ -128,7 +130,8 @@ func stoppingGrid(r *experiment.Results) (Grid, error) {
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		if len(g.Groups) == 0 || r.Cells[i-1].Instance != c.Instance {
-			g.Groups = append(g.Groups, GridGroup{Head: fmt.Sprintf("%s, mean %s", c.Instance, number(c.Stopping.Mean, ""))})
+			g.Groups = append(g.Groups, GridGroup{Head: fmt.Sprintf("%s, mean %s", c.Instance,
+				number(c.Stopping.Mean, ""))})
 		}
 		lo, hi, err := interval.ClopperPearson(c.Failures, m.Runs, experiment.Level)
 		if err != nil {
@@ -144,20 +147,25 @@ func stoppingGrid(r *experiment.Results) (Grid, error) {
 		}
 		group := &g.Groups[len(g.Groups)-1]
 		group.Rows = append(group.Rows, []string{
-			cut(clean(c.Policy), 48), symbols(c.Budget), average + " ± " + width, number(c.Samples.Q50[0], ""), number(c.Samples.Q95[0], ""),
-			number(float64(c.Failures)/float64(m.Runs), ""), "[" + number(round(lo), "") + ", " + number(round(hi), "") + "]", number(c.Stopping.Beta, ""),
+			cut(clean(c.Policy), 48), symbols(c.Budget), average + " ± " + width,
+			number(c.Samples.Q50[0], ""), number(c.Samples.Q95[0], ""),
+			number(float64(c.Failures)/float64(m.Runs), ""),
+			"[" + number(round(lo), "") + ", " + number(round(hi), "") + "]", number(c.Stopping.Beta, ""),
 			number(float64(c.Unfinished), ""), bound(c.Stopping.UpperBound), bound(c.Stopping.LowerBound),
 		})
 		unfinished += c.Unfinished
 	}
 	g.Notes = append(g.Notes,
 		"± half width of the 95 % interval of the mean; "+runs,
-		"failures: the share of runs whose estimate is off by more than α|μ|, its Clopper–Pearson interval, and β, the share that is allowed",
-		"t_U: dp-exp-nas stops within so many samples with probability 1 − β (002 Theorem 4.1.3); lower bound: of any private rule, "+
+		"failures: the share of runs whose estimate is off by more than α|μ|, its "+
+			"Clopper–Pearson interval, and β, the share that is allowed",
+		"t_U: dp-exp-nas stops within so many samples with probability 1 − β (002 Theorem "+
+			"4.1.3); lower bound: of any private rule, "+
 			"on the two-point law of this mean (002 Theorem 4.2.1)",
 	)
 	if unfinished > 0 {
-		g.Notes = append(g.Notes, fmt.Sprintf("unfinished: runs that reached the cap of %s samples without an estimate; they count as so many samples, and not as failures",
+		g.Notes = append(g.Notes, fmt.Sprintf("unfinished: runs that reached the cap of %s "+
+			"samples without an estimate; they count as so many samples, and not as failures",
 			whole(m.Horizon)))
 	}
 	return g, nil

@@ -20,9 +20,11 @@ func identifyReport(r *experiment.Results, spec string) (Report, error) {
 		return Report{}, err
 	}
 	out := Report{
-		Name: m.Name, Version: "Sotto " + m.Build.Version, Description: m.Description, Spec: spec, Warnings: m.Warnings, Grids: []Grid{grid},
+		Name: m.Name, Version: "Sotto " + m.Build.Version, Description: m.Description, Spec: spec,
+		Warnings: m.Warnings, Grids: []Grid{grid},
 		Facts: []Fact{
-			{"risk δ", number(r.Cells[0].Identify.Risk, "")}, {"cap", whole(m.Horizon)}, {"runs of each", whole(m.Runs)}, {"seed", strconv.FormatUint(m.Seed, 10)},
+			{"risk δ", number(r.Cells[0].Identify.Risk, "")}, {"cap", whole(m.Horizon)},
+			{"runs of each", whole(m.Runs)}, {"seed", strconv.FormatUint(m.Seed, 10)},
 			{"privacy adjacency", "one reward replaced; plays, stopping time and answer are private together"},
 		},
 	}
@@ -30,7 +32,9 @@ func identifyReport(r *experiment.Results, spec string) (Report, error) {
 		out.Grids = append(out.Grids, g)
 	}
 	seen := map[string]bool{}
-	for _, instance := range distinct(r, func(c *experiment.CellResult) (string, bool) { return c.Instance, true }) {
+	for _, instance := range distinct(r, func(c *experiment.CellResult) (string, bool) {
+		return c.Instance, true
+	}) {
 		for _, f := range identifyFigures(r, instance) {
 			f.ID = unique(seen, f.ID)
 			out.Figures = append(out.Figures, f)
@@ -67,7 +71,8 @@ func identifyGrid(r *experiment.Results) (Grid, error) {
 	upper := has(func(c *experiment.IdentifyCell) float64 { return c.AsymptoticUpper })
 	g := Grid{
 		Title: "Plays until the best arm is named", Text: 2,
-		Head: []string{"rule", "budget", "stopping time", "median", "90 %", "95 %", "capped", "errors", "95 % interval", "error rate", "batches"},
+		Head: []string{"rule", "budget", "stopping time", "median", "90 %", "95 %", "capped",
+			"errors", "95 % interval", "error rate", "batches"},
 	}
 	if lower {
 		g.Head = append(g.Head, "lower bound", "×LB")
@@ -90,9 +95,11 @@ func identifyGrid(r *experiment.Results) (Grid, error) {
 		average, width := measured(mean, half, "")
 		q := interval.Quantiles(c.FinalStoppingTime, 0.5, 0.9, 0.95)
 		row := []string{
-			cut(clean(c.Policy), 48), symbols(c.Budget), average + " ± " + width, number(q[0], ""), number(q[1], ""), number(q[2], ""),
+			cut(clean(c.Policy), 48), symbols(c.Budget), average + " ± " + width, number(q[0], ""),
+			number(q[1], ""), number(q[2], ""),
 			number(float64(c.Unfinished)/float64(m.Runs), ""), fmt.Sprintf("%d of %d", c.Failures, m.Runs),
-			"[" + number(round(lo), "") + ", " + number(round(hi), "") + "]", string(verdict), number(round(c.Batches.Mean[0]), ""),
+			"[" + number(round(lo), "") + ", " + number(round(hi), "") + "]", string(verdict),
+			number(round(c.Batches.Mean[0]), ""),
 		}
 		if lower {
 			times := "–"
@@ -122,7 +129,8 @@ func identifyGrid(r *experiment.Results) (Grid, error) {
 	risk := number(r.Cells[0].Identify.Risk, "")
 	g.Notes = append(g.Notes,
 		"± half width of the 95 % interval of the mean; "+runs,
-		"errors: wrong answers, the Clopper–Pearson interval of their rate, and what it says of the risk δ = "+risk+"; undecided at this number of runs",
+		"errors: wrong answers, the Clopper–Pearson interval of their rate, and what it says of "+
+			"the risk δ = "+risk+"; undecided at this number of runs",
 		"batches: rounds of adaptivity, how many times the rule was asked what to play (000 Remark 5.24)",
 	)
 	if len(claims) > 0 {
@@ -133,13 +141,17 @@ func identifyGrid(r *experiment.Results) (Grid, error) {
 	}
 	g.Notes = append(g.Notes, protects(r)...)
 	if lower {
-		g.Notes = append(g.Notes, "lower bound: T*(ν;ε) log(1/(3δ)) of 000 Theorem 4.24, of the mean plays of any δ-correct rule with this budget")
+		g.Notes = append(g.Notes, "lower bound: T*(ν;ε) log(1/(3δ)) of 000 Theorem 4.24, of the "+
+			"mean plays of any δ-correct rule with this budget")
 	}
 	if upper {
-		g.Notes = append(g.Notes, "upper, δ→0: of the mean, 000 Theorems 5.20 and 5.23 times log(1/δ): asymptotic, it bounds nothing at this δ")
+		g.Notes = append(g.Notes, "upper, δ→0: of the mean, 000 Theorems 5.20 and 5.23 times "+
+			"log(1/δ): asymptotic, it bounds nothing at this δ")
 	}
 	if capped > 0 {
-		g.Notes = append(g.Notes, fmt.Sprintf("capped: the share of runs that reached the cap of %s plays: they have no answer, count as so many plays, and not as errors; the interval says nothing of what they would have answered", whole(m.Horizon)))
+		g.Notes = append(g.Notes, fmt.Sprintf("capped: the share of runs that reached the cap of "+
+			"%s plays: they have no answer, count as so many plays, and not as errors; the "+
+			"interval says nothing of what they would have answered", whole(m.Horizon)))
 	}
 	return g, nil
 }
@@ -154,7 +166,8 @@ func identifyHead(c *experiment.CellResult) string {
 		head += fmt.Sprintf(", %d of %d arms tied for the best", len(best), c.Arms)
 	}
 	if b := c.Identify.Boundary; b > 0 {
-		head += ", T*_KL " + number(c.Identify.KLTime, "") + ", T*_TV " + number(c.Identify.TVTime, "") + ", regimes meet at ε = " + number(b, "")
+		head += ", T*_KL " + number(c.Identify.KLTime, "") + ", T*_TV " +
+			number(c.Identify.TVTime, "") + ", regimes meet at ε = " + number(b, "")
 	}
 	return head
 }
@@ -164,7 +177,8 @@ const mostShares = 12
 
 // sharesGrid tells which share of its plays each rule gave to each arm.
 func sharesGrid(r *experiment.Results) (Grid, bool) {
-	g := Grid{Title: "Share of the plays", Text: 2, Head: []string{"rule", "budget"}, Notes: []string{"mean over runs of plays, over that of all plays"}}
+	g := Grid{Title: "Share of the plays", Text: 2, Head: []string{"rule", "budget"},
+		Notes: []string{"mean over runs of plays, over that of all plays"}}
 	arms := 0
 	for i := range r.Cells {
 		arms = max(arms, r.Cells[i].Arms)
@@ -194,14 +208,16 @@ func sharesGrid(r *experiment.Results) (Grid, bool) {
 	return g, true
 }
 
-// identifyFigures are the stopping time against ε, if there are at least three: means, and medians where there are runs enough to have one, as stopping
-// times have heavy tails and a few runs can be all of a mean. Rules without privacy are level lines. The lower bound, of the mean, is another line, and where its
-// regimes meet a vertical one.
+// identifyFigures are the stopping time against ε, if there are at least three: means, and medians
+// where there are runs enough to have one, as stopping times have heavy tails and a few runs can be
+// all of a mean. Rules without privacy are level lines. The lower bound, of the mean, is another
+// line, and where its regimes meet a vertical one.
 func identifyFigures(r *experiment.Results, instance string) []Figure {
 	m := r.Manifest
 	f := Figure{
 		ID: Stem("stopping-time-" + instance), Title: "Plays until the best arm of " + instance + " is named",
-		Subtitle: "at risk δ = " + number(r.Cells[0].Identify.Risk, ""), XLabel: "budget ε", YLabel: "stopping time τ", LogX: true, LogY: true,
+		Subtitle: "at risk δ = " + number(r.Cells[0].Identify.Risk, ""), XLabel: "budget ε",
+		YLabel: "stopping time τ", LogX: true, LogY: true,
 		Note: bandNote(m.Runs, "budget"),
 	}
 	half := interval.T(m.Runs, experiment.Level)
@@ -221,7 +237,8 @@ func identifyFigures(r *experiment.Results, instance string) []Figure {
 			s.point(&c.StoppingTime, 0, half, m.Runs)
 			capped = capped || c.Unfinished > 0
 			if at, has := slices.BinarySearch(bound.X, x); !has && c.Identify.LowerBound > 0 {
-				bound.X, bound.Mean = slices.Insert(bound.X, at, x), slices.Insert(bound.Mean, at, c.Identify.LowerBound)
+				bound.X, bound.Mean = slices.Insert(bound.X, at, x),
+					slices.Insert(bound.Mean, at, c.Identify.LowerBound)
 			}
 		}
 		if len(s.X) > 0 {
@@ -242,11 +259,14 @@ func identifyFigures(r *experiment.Results, instance string) []Figure {
 		}
 	}
 	medians := f
-	medians.ID, medians.Title = Stem("median-stopping-time-"+instance), "Plays until the best arm of "+instance+" is named: median"
-	medians.Note = fmt.Sprintf("Lines are medians of %d runs, bands from their 5 %% to their 95 %% quantile.", m.Runs)
+	medians.ID, medians.Title = Stem("median-stopping-time-"+instance),
+		"Plays until the best arm of "+instance+" is named: median"
+	medians.Note = fmt.Sprintf("Lines are medians of %d runs, bands from their 5 %% to their 95 "+
+		"%% quantile.", m.Runs)
 	medians.Series = nil
 	for _, s := range f.Series {
-		medians.Series = append(medians.Series, Series{Policy: s.Policy, Label: s.Label, Budget: s.Budget, X: s.X, Mean: s.Q50, Lo: s.Q05, Hi: s.Q95})
+		medians.Series = append(medians.Series, Series{Policy: s.Policy, Label: s.Label,
+			Budget: s.Budget, X: s.X, Mean: s.Q50, Lo: s.Q05, Hi: s.Q95})
 	}
 	if len(bound.X) > 0 {
 		f.Series = append(f.Series, bound)
@@ -257,7 +277,8 @@ func identifyFigures(r *experiment.Results, instance string) []Figure {
 			b := number(c.Identify.Boundary, "")
 			f.Marks = append(f.Marks, Mark{X: c.Identify.Boundary, Label: "ε = T*_TV/T*_KL = " + b})
 			medians.Marks = slices.Clone(f.Marks)
-			note := " Below ε = T*_TV/T*_KL = " + b + " the lower bound is more than without privacy, above it about the same; what privacy costs a rule its own line says."
+			note := " Below ε = T*_TV/T*_KL = " + b + " the lower bound is more than without " +
+				"privacy, above it about the same; what privacy costs a rule its own line says."
 			f.Note, medians.Note = f.Note+note, medians.Note+note
 			break
 		}

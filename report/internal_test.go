@@ -16,8 +16,10 @@ func TestNumbers(t *testing.T) {
 		v    float64
 		want string
 	}{
-		{0, "0"}, {math.Copysign(0, -1), "0"}, {1, "1"}, {1909.2, "1909"}, {26340, "26_340"}, {1e7, "10_000_000"}, {999.96, "1000"},
-		{999.94, "999.9"}, {85.26, "85.26"}, {0.5, "0.5"}, {0.0123456, "0.01235"}, {1.5e-5, "1.5×10⁻⁵"}, {-3.25, "−3.25"}, {2.5e20, "2.5×10²⁰"},
+		{0, "0"}, {math.Copysign(0, -1), "0"}, {1, "1"}, {1909.2, "1909"}, {26340, "26_340"},
+		{1e7, "10_000_000"}, {999.96, "1000"},
+		{999.94, "999.9"}, {85.26, "85.26"}, {0.5, "0.5"}, {0.0123456, "0.01235"},
+		{1.5e-5, "1.5×10⁻⁵"}, {-3.25, "−3.25"}, {2.5e20, "2.5×10²⁰"},
 		{math.NaN(), "–"}, {math.Inf(-1), "−∞"}, {-123456, "−123_456"},
 	} {
 		if got := number(c.v, "_"); got != c.want {
@@ -28,7 +30,8 @@ func TestNumbers(t *testing.T) {
 		mean, half float64
 		m, h       string
 	}{
-		{1909.2, 31.4, "1909", "31"}, {437.12, 4.06, "437.1", "4.1"}, {85.26, .0123, "85.260", "0.012"}, {150, math.Inf(1), "150", "∞"},
+		{1909.2, 31.4, "1909", "31"}, {437.12, 4.06, "437.1", "4.1"},
+		{85.26, .0123, "85.260", "0.012"}, {150, math.Inf(1), "150", "∞"},
 		{0.0001, 1e-12, "0.000100000", "0.000000000"}, {math.NaN(), 1, "–", "1"}, {5, 0, "5", "0"},
 		{666.65, 4e-14, "666.6", "0"},
 	} {
@@ -36,7 +39,8 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("measured(%v, %v) = %s ± %s, want %s ± %s", c.mean, c.half, m, h, c.m, c.h)
 		}
 	}
-	for p, want := range map[float64]string{0: "p<0.001", .00099: "p<0.001", .0123: "p=0.012", .0499: "p=0.050", .314: "p=0.31", 1: "p=1.00"} {
+	for p, want := range map[float64]string{0: "p<0.001", .00099: "p<0.001", .0123: "p=0.012",
+		.0499: "p=0.050", .314: "p=0.31", 1: "p=1.00"} {
 		if got := pValue(p); got != want {
 			t.Errorf("pValue(%v) = %s, want %s", p, got, want)
 		}
@@ -105,7 +109,8 @@ func TestTicksProperties(t *testing.T) {
 	})
 }
 
-// Labels never overlap, keep the order of their lines, stay inside when there is room, and do not move without need.
+// Labels never overlap, keep the order of their lines, stay inside when there is room, and do not
+// move without need.
 func TestSpread(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		labels := make([]label, rapid.IntRange(1, 20).Draw(t, "n"))
@@ -130,7 +135,8 @@ func TestSpread(t *testing.T) {
 			if top < -1e-6 || top+b.height() > max(300, room)+1e-6 {
 				t.Fatalf("label at %v left the room", b.at)
 			}
-			crowded = crowded || b.y < labelHeight || b.y > 300-labelHeight-voidHeight // the edge pushes
+			// the edge pushes
+			crowded = crowded || b.y < labelHeight || b.y > 300-labelHeight-voidHeight
 			if i == 0 {
 				continue
 			}
@@ -149,11 +155,13 @@ func TestSpread(t *testing.T) {
 	})
 }
 
-// Lines that end at one place have their labels in the order of the series, which is that of their numbers.
+// Lines that end at one place have their labels in the order of the series, which is that
+// of their numbers.
 func TestSpreadOfOneEnd(t *testing.T) {
 	labels := []label{{y: 101}, {y: 100.2}, {y: 102}, {y: 20}, {y: 100}}
 	spread(labels, 0, 300)
-	if !(labels[3].at < labels[0].at && labels[0].at < labels[1].at && labels[1].at < labels[2].at && labels[2].at < labels[4].at) {
+	if !(labels[3].at < labels[0].at && labels[0].at < labels[1].at &&
+		labels[1].at < labels[2].at && labels[2].at < labels[4].at) {
 		t.Errorf("%+v", labels)
 	}
 }
@@ -174,7 +182,8 @@ func TestFitAndWrap(t *testing.T) {
 }
 
 func TestStem(t *testing.T) {
-	for in, want := range map[string]string{"regret mu2, ε=1": "regret-mu2----1", "../../etc/passwd": "etc-passwd", "": "figure", "a.b_c-D9": "a.b_c-D9", "ε": "figure"} {
+	for in, want := range map[string]string{"regret mu2, ε=1": "regret-mu2----1",
+		"../../etc/passwd": "etc-passwd", "": "figure", "a.b_c-D9": "a.b_c-D9", "ε": "figure"} {
 		if got := Stem(in); got != want {
 			t.Errorf("Stem(%q) = %q, want %q", in, got, want)
 		}
@@ -183,7 +192,8 @@ func TestStem(t *testing.T) {
 
 // A step function holds a point's mean, and its band, until the next point.
 func TestStepsAreSteps(t *testing.T) {
-	f := Figure{ID: "roc", Title: "ROC", Series: []Series{{Label: "a", Step: true, X: []float64{0, 1, 2}, Mean: []float64{0, 1, 2}, Lo: []float64{0, 0, 1}, Hi: []float64{1, 2, 2}}}}
+	f := Figure{ID: "roc", Title: "ROC", Series: []Series{{Label: "a", Step: true,
+		X: []float64{0, 1, 2}, Mean: []float64{0, 1, 2}, Lo: []float64{0, 0, 1}, Hi: []float64{1, 2, 2}}}}
 	var b bytes.Buffer
 	if err := f.WriteSVG(&b); err != nil {
 		t.Fatal(err)
@@ -198,7 +208,8 @@ func TestStepsAreSteps(t *testing.T) {
 	if got := path("line"); strings.Count(got, "H") != 2 || strings.Count(got, "L") != 2 {
 		t.Errorf("line %q has no steps", got)
 	}
-	if got := path("band"); strings.Count(got, "L") != 2*5-1 { // each point but the first has two corners, above and below
+	// each point but the first has two corners, above and below
+	if got := path("band"); strings.Count(got, "L") != 2*5-1 {
 		t.Errorf("band %q has no steps", got)
 	}
 	if strings.Contains(b.String(), "<circle") {
@@ -206,16 +217,20 @@ func TestStepsAreSteps(t *testing.T) {
 	}
 }
 
-// A narrow figure has the same lines and labels, half as wide, the labels in the order of the series and below the plot.
+// A narrow figure has the same lines and labels, half as wide, the labels in the order of the
+// series and below the plot.
 func TestNarrow(t *testing.T) {
-	f := Figure{ID: "x", Title: "A title that is long enough to be on more than one line of a narrow figure", XLabel: "x", YLabel: "y", Note: "a note",
-		Series: []Series{{Label: "ε = 0.1", X: []float64{1, 2}, Mean: []float64{5, 1}}, {Label: "ε = 1", X: []float64{1, 2}, Mean: []float64{1, 5}}}}
+	f := Figure{ID: "x", Title: "A title that is long enough to be on more than one line of a " +
+		"narrow figure", XLabel: "x", YLabel: "y", Note: "a note",
+		Series: []Series{{Label: "ε = 0.1", X: []float64{1, 2}, Mean: []float64{5, 1}},
+			{Label: "ε = 1", X: []float64{1, 2}, Mean: []float64{1, 5}}}}
 	var b bytes.Buffer
 	if err := f.WriteNarrowSVG(&b); err != nil {
 		t.Fatal(err)
 	}
 	text := b.String()
-	if !strings.Contains(text, `viewBox="0 0 380 `) || !strings.Contains(text, `id="x-narrow-s1"`) || strings.Contains(text, `id="x-s1"`) {
+	if !strings.Contains(text, `viewBox="0 0 380 `) ||
+		!strings.Contains(text, `id="x-narrow-s1"`) || strings.Contains(text, `id="x-s1"`) {
 		t.Error("it is not narrow, or shares IDs with the wide one")
 	}
 	l, err := f.plan(true)
@@ -223,6 +238,7 @@ func TestNarrow(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a, b := l.labels[0], l.labels[1]; a.at >= b.at || a.at <= l.bottom || b.at >= l.height {
-		t.Errorf("labels at %v and %v, the plot ends at %v and the figure at %v", a.at, b.at, l.bottom, l.height)
+		t.Errorf("labels at %v and %v, the plot ends at %v and the figure at %v", a.at, b.at,
+			l.bottom, l.height)
 	}
 }

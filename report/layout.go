@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// The sizes of a figure, in the units of its view box. The width is fixed; the height grows with the lines of text and of labels. A narrow figure,
-// for the screen of a phone, has its labels below the plot.
+// The sizes of a figure, in the units of its view box. The width is fixed; the height grows
+// with the lines of text and of labels. A narrow figure, for the screen of a phone, has its
+// labels below the plot.
 const (
 	figureWidth = 760
 	narrowWidth = 380
@@ -74,7 +75,8 @@ func (f Figure) plan(narrow bool) (*layout, error) {
 			empty[k] = false
 			xs, ys = append(xs, s.X[i]), append(ys, s.Mean[i])
 			if len(s.Lo) > 0 {
-				// A lower end near zero must not stretch a logarithmic axis by decades; the band is cut at its end.
+				// A lower end near zero must not stretch a logarithmic axis by decades; the band
+				// is cut at its end.
 				if !f.LogY || s.Lo[i] > s.Mean[i]/3 {
 					ys = append(ys, s.Lo[i])
 				}
@@ -91,7 +93,8 @@ func (f Figure) plan(narrow bool) (*layout, error) {
 		if narrow {
 			room = l.width - 2*margin - sampleWidth - 6
 		}
-		b := label{full: full, text: fit(full, room/textSize), second: second(s.Void, empty[k]), void: s.Void, empty: empty[k]}
+		b := label{full: full, text: fit(full, room/textSize), second: second(s.Void, empty[k]),
+			void: s.Void, empty: empty[k]}
 		b.cut = b.text != full
 		width := em(b.text) * textSize
 		labels = max(labels, width, em(b.second)*noteSize)
@@ -161,7 +164,8 @@ func (l *layout) point(s Series, i int) (x, y float64, ok bool) {
 	return x, y, okX && okY
 }
 
-// band is where the i-th interval of a series is drawn, cut at the edge of the plot; a point without one gets no width.
+// band is where the i-th interval of a series is drawn, cut at the edge of the plot; a point
+// without one gets no width.
 func (l *layout) band(s Series, i int) (lo, hi float64) {
 	_, y, _ := l.point(s, i)
 	lo, hi = y, y
@@ -196,15 +200,17 @@ func second(void, empty bool) string {
 	return ""
 }
 
-// spread places the labels between top and bottom as near to their lines' ends as they can be without overlap: least squares in the
-// order of the ends, or of the series where ends are at one place. Labels that would overlap are pooled into blocks; a block sits at the mean of what its labels want.
+// spread places the labels between top and bottom as near to their lines' ends as they can be without
+// overlap: least squares in the order of the ends, or of the series where ends are at one place.
+// Labels that would overlap are pooled into blocks; a block sits at the mean of what its labels want.
 func spread(labels []label, top, bottom float64) {
 	order := make([]int, len(labels))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(labels[i].y, labels[j].y) })
-	for from := 0; from < len(order); { // ends that are at one place, to the eye, keep the order of the series: that of their numbers
+	// ends that are at one place, to the eye, keep the order of the series: that of their numbers
+	for from := 0; from < len(order); {
 		to := from + 1
 		for to < len(order) && labels[order[to]].y-labels[order[from]].y <= sameEnd {
 			to++

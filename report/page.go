@@ -13,12 +13,14 @@ import (
 //go:embed page.html
 var pageSource string
 
-// WriteHTML writes one self-contained page: style, script, tables and the same SVGs that WriteSVG draws, all inline. It needs no
-// network and asks for none (a content security policy forbids it); without script everything but the readout is there. All text is
-// escaped. The error names the figure that cannot be drawn, or the ID that two figures share.
+// WriteHTML writes one self-contained page: style, script, tables and the same SVGs that WriteSVG
+// draws, all inline. It needs no network and asks for none (a content security policy forbids it);
+// without script everything but the readout is there. All text is escaped. The error names the
+// figure that cannot be drawn, or the ID that two figures share.
 func (r Report) WriteHTML(w io.Writer) error {
 	page := pageView{
-		Name: clean(r.Name), Version: clean(r.Version), Description: cleanLines(r.Description), Spec: cleanLines(r.Spec),
+		Name: clean(r.Name), Version: clean(r.Version), Description: cleanLines(r.Description),
+		Spec: cleanLines(r.Spec),
 	}
 	for _, f := range r.Facts {
 		page.Facts = append(page.Facts, Fact{Name: clean(f.Name), Value: clean(f.Value)})
@@ -54,8 +56,10 @@ func (r Report) WriteHTML(w io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("report: figure %s: %w", f.ID, err)
 		}
-		// Both are ours: svg escapes every text it draws, and json.Marshal writes <, > and & as escapes.
-		page.Figures = append(page.Figures, figureView{ID: f.ID, Title: clean(f.Title), SVG: template.HTML(l.svg()), Data: template.JS(data)})
+		// Both are ours: svg escapes every text it draws, and json.Marshal writes <, >
+		// and & as escapes.
+		page.Figures = append(page.Figures, figureView{ID: f.ID, Title: clean(f.Title),
+			SVG: template.HTML(l.svg()), Data: template.JS(data)})
 		for _, s := range f.Series {
 			void = void || s.Void
 		}
@@ -92,8 +96,8 @@ type figureView struct {
 	Data      template.JS
 }
 
-// readout is what the page's script needs to tell the values at a checkpoint: where things are drawn, and the texts to show, so that
-// the script neither scales nor formats.
+// readout is what the page's script needs to tell the values at a checkpoint: where things are
+// drawn, and the texts to show, so that the script neither scales nor formats.
 type readout struct {
 	Box    [4]float64      `json:"box"` // left, top, right, bottom of the plot
 	X      []pixel         `json:"x"`   // where the checkpoints of all series are
@@ -115,7 +119,8 @@ type pixel float64
 func (p pixel) MarshalJSON() ([]byte, error) { return []byte(px(float64(p))), nil }
 
 func (l *layout) readout() ([]byte, error) {
-	r := readout{Box: [4]float64{math.Round(l.left), math.Round(l.top), math.Round(l.right), math.Round(l.bottom)}}
+	r := readout{Box: [4]float64{math.Round(l.left), math.Round(l.top), math.Round(l.right),
+		math.Round(l.bottom)}}
 	// The checkpoints of all series, merged; each is increasing.
 	next := make([]int, len(l.f.Series))
 	head := clean(l.f.XLabel)

@@ -10,7 +10,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// priceGrid is the price of privacy at the horizon of each cell that has a non-private twin; ok is false if none has.
+// priceGrid is the price of privacy at the horizon of each cell that has a non-private twin; ok is
+// false if none has.
 func priceGrid(r *experiment.Results) (g Grid, ok bool) {
 	m := r.Manifest
 	g = Grid{
@@ -19,7 +20,9 @@ func priceGrid(r *experiment.Results) (g Grid, ok bool) {
 	}
 	half, voids := interval.T(m.Runs, experiment.Level), false
 	// Rows of one instance follow each other, whatever order cells have.
-	for _, instance := range distinct(r, func(c *experiment.CellResult) (string, bool) { return c.Instance, c.Twin >= 0 }) {
+	for _, instance := range distinct(r, func(c *experiment.CellResult) (string, bool) {
+		return c.Instance, c.Twin >= 0
+	}) {
 		group := GridGroup{Head: instance}
 		for i := range r.Cells {
 			c := &r.Cells[i]
@@ -37,7 +40,8 @@ func priceGrid(r *experiment.Results) (g Grid, ok bool) {
 				policy, voids = policy+" †", true
 			}
 			twin := &r.Cells[c.Twin]
-			group.Rows = append(group.Rows, []string{policy, symbols(c.Budget), difference + " ± " + wide, price + " ± " + off,
+			group.Rows = append(group.Rows, []string{policy, symbols(c.Budget),
+				difference + " ± " + wide, price + " ± " + off,
 				number(twin.Regret.Mean[last], "")})
 		}
 		g.Groups = append(g.Groups, group)
@@ -50,7 +54,8 @@ func priceGrid(r *experiment.Results) (g Grid, ok bool) {
 		runs = "n = 1 run a row, which bounds nothing"
 	}
 	g.Notes = append(g.Notes,
-		"difference: regret above that of the same policy without privacy, run by run in the same worlds; price: the difference over that regret",
+		"difference: regret above that of the same policy without privacy, run by run in the "+
+			"same worlds; price: the difference over that regret",
 		"± half width of the 95 % interval, paired, that of the price by linearisation; "+runs)
 	if voids {
 		g.Notes = append(g.Notes, "† "+noGuarantee)
@@ -66,11 +71,13 @@ func width(half, se float64) float64 {
 	return half * se
 }
 
-// priceFigures are, for each policy with a twin on the instance, the difference against the budget at decades of rounds, where there are three
-// budgets of a kind or more, and the price against rounds.
+// priceFigures are, for each policy with a twin on the instance, the difference against the budget at
+// decades of rounds, where there are three budgets of a kind or more, and the price against rounds.
 func priceFigures(r *experiment.Results, instance string) []Figure {
 	var out []Figure
-	policies := distinct(r, func(c *experiment.CellResult) (string, bool) { return c.Policy, c.Instance == instance && c.Twin >= 0 })
+	policies := distinct(r, func(c *experiment.CellResult) (string, bool) {
+		return c.Policy, c.Instance == instance && c.Twin >= 0
+	})
 	for _, policy := range policies {
 		stem := instance
 		if len(policies) > 1 {
@@ -130,8 +137,10 @@ func decades(checkpoints []int) []int {
 func differenceFigure(r *experiment.Results, instance, policy, key, symbol string) (Figure, bool) {
 	m := r.Manifest
 	f := Figure{
-		Title: fmt.Sprintf("What privacy costs %s on %s", policy, instance), Subtitle: "regret with privacy minus regret without, in the same worlds",
-		XLabel: "budget " + symbol, YLabel: "difference of regrets", LogX: true, Note: bandNote(m.Runs, "budget"),
+		Title:    fmt.Sprintf("What privacy costs %s on %s", policy, instance),
+		Subtitle: "regret with privacy minus regret without, in the same worlds",
+		XLabel:   "budget " + symbol, YLabel: "difference of regrets", LogX: true,
+		Note: bandNote(m.Runs, "budget"),
 	}
 	half := interval.T(m.Runs, experiment.Level)
 	var order []int // cells, by their budget
@@ -178,8 +187,9 @@ func differenceFigure(r *experiment.Results, instance, policy, key, symbol strin
 func priceFigure(r *experiment.Results, instance, policy string) Figure {
 	m := r.Manifest
 	f := Figure{
-		Title: fmt.Sprintf("Price of privacy of %s on %s", policy, instance), Subtitle: "difference of regrets over the regret without privacy",
-		XLabel: "round t", YLabel: "price of privacy", LogX: true,
+		Title:    fmt.Sprintf("Price of privacy of %s on %s", policy, instance),
+		Subtitle: "difference of regrets over the regret without privacy",
+		XLabel:   "round t", YLabel: "price of privacy", LogX: true,
 		Note: strings.Replace(bandNote(m.Runs, "checkpoint"), "means of", "ratios of means over", 1),
 	}
 	half := interval.T(m.Runs, experiment.Level)

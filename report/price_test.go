@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Curves of the difference are at the checkpoints nearest to powers of ten from a thousand on, and at the horizon.
+// Curves of the difference are at the checkpoints nearest to powers of ten from a thousand on,
+// and at the horizon.
 func TestDecades(t *testing.T) {
 	for _, c := range []struct {
 		checkpoints []int

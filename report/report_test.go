@@ -57,11 +57,14 @@ func text(t tb, table report.Table) []byte {
 // small is a figure of few points with everything a figure can have.
 func small() report.Figure {
 	return report.Figure{
-		ID: "small", Title: "Small & plain", Subtitle: "two lines", XLabel: "round t", YLabel: "regret", LogX: true, LogY: true, Note: "Mean of 3 runs.",
+		ID: "small", Title: "Small & plain", Subtitle: "two lines", XLabel: "round t",
+		YLabel: "regret", LogX: true, LogY: true, Note: "Mean of 3 runs.",
 		Series: []report.Series{
-			{Label: "AdaP-KLUCB", Policy: "adap-klucb", Budget: "epsilon=1", X: []float64{1, 10, 100, 1000}, Mean: []float64{0, 2, 20, 50}, Lo: []float64{0, 1, 18, 46},
+			{Label: "AdaP-KLUCB", Policy: "adap-klucb", Budget: "epsilon=1",
+				X: []float64{1, 10, 100, 1000}, Mean: []float64{0, 2, 20, 50}, Lo: []float64{0, 1, 18, 46},
 				Hi: []float64{0, 3, 22, 54}},
-			{Policy: "dp-ucb", Budget: "none", Void: true, X: []float64{1, 10, 100, 1000}, Mean: []float64{.25, 2.5, 25, 60}},
+			{Policy: "dp-ucb", Budget: "none", Void: true, X: []float64{1, 10, 100, 1000},
+				Mean: []float64{.25, 2.5, 25, 60}},
 		},
 	}
 }
@@ -96,8 +99,9 @@ var (
 	decimal  = regexp.MustCompile(`-?[0-9]*\.?[0-9]+`)
 )
 
-// wellFormed parses the SVG and checks what a browser would otherwise be silent about: coordinates that are no numbers or lie
-// outside of the view box, ids used twice, anything that could load or run.
+// wellFormed parses the SVG and checks what a browser would otherwise be silent about:
+// coordinates that are no numbers or lie outside of the view box, ids used twice, anything that
+// could load or run.
 func wellFormed(t tb, data []byte) (texts []string) {
 	t.Helper()
 	d := xml.NewDecoder(bytes.NewReader(data))
@@ -164,14 +168,19 @@ func wellFormed(t tb, data []byte) (texts []string) {
 // figures are drawn at random, with everything floating point and Unicode have to offer.
 func figures() *rapid.Generator[report.Figure] {
 	return rapid.Custom(func(t *rapid.T) report.Figure {
-		word := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, "]]>", "\x00\x1b[31m",
+		word := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"",
+			"<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, "]]>", "\x00\x1b[31m",
 			strings.Repeat("long ", 40), "\xff\xfe", "\u202eevil", "日本語", "{{.}}", "</title></svg>"}))
-		value := rapid.OneOf(rapid.Float64(), rapid.Float64Range(0, 1e6), rapid.SampledFrom([]float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64,
-			-math.MaxFloat64, 5e-324, 1e300, -1e300, 1}))
-		f := report.Figure{ID: "f", Title: word.Draw(t, "title"), Subtitle: word.Draw(t, "subtitle"), XLabel: word.Draw(t, "x"), YLabel: word.Draw(t, "y"),
+		value := rapid.OneOf(rapid.Float64(), rapid.Float64Range(0, 1e6),
+			rapid.SampledFrom([]float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1),
+				math.Inf(-1), math.MaxFloat64,
+				-math.MaxFloat64, 5e-324, 1e300, -1e300, 1}))
+		f := report.Figure{ID: "f", Title: word.Draw(t, "title"),
+			Subtitle: word.Draw(t, "subtitle"), XLabel: word.Draw(t, "x"), YLabel: word.Draw(t, "y"),
 			Note: word.Draw(t, "note"), LogX: rapid.Bool().Draw(t, "logx"), LogY: rapid.Bool().Draw(t, "logy")}
 		for range rapid.IntRange(1, 20).Draw(t, "series") {
-			s := report.Series{Label: word.Draw(t, "label"), Policy: word.Draw(t, "policy"), Budget: word.Draw(t, "budget"), Void: rapid.Bool().Draw(t, "void")}
+			s := report.Series{Label: word.Draw(t, "label"), Policy: word.Draw(t, "policy"),
+				Budget: word.Draw(t, "budget"), Void: rapid.Bool().Draw(t, "void")}
 			n := rapid.IntRange(0, 20).Draw(t, "points")
 			x := rapid.SampledFrom([]float64{-10, 0, 1e-300, 1, 1e290}).Draw(t, "x0")
 			band := rapid.Bool().Draw(t, "band")
@@ -196,8 +205,10 @@ func TestAnyFigureIsWellFormed(t *testing.T) {
 		if !bytes.Equal(drawn, svg(t, f)) {
 			t.Fatalf("two drawings differ")
 		}
-		page := html(t, report.Report{Name: f.Title, Spec: f.Note, Description: f.Subtitle, Figures: []report.Figure{f},
-			Warnings: []string{f.Series[0].Label}, Tables: []report.Table{{Title: f.Title, Rows: []report.Row{{Instance: f.XLabel, Policy: f.YLabel}}}}})
+		page := html(t, report.Report{Name: f.Title, Spec: f.Note, Description: f.Subtitle,
+			Figures:  []report.Figure{f},
+			Warnings: []string{f.Series[0].Label}, Tables: []report.Table{{Title: f.Title,
+				Rows: []report.Row{{Instance: f.XLabel, Policy: f.YLabel}}}}})
 		if !bytes.Contains(page, drawn) {
 			t.Fatalf("the page does not hold the same drawing")
 		}
@@ -219,7 +230,9 @@ func TestExtremes(t *testing.T) {
 
 // A logarithmic axis starts a line at its first positive point, and a gap interrupts it.
 func TestGaps(t *testing.T) {
-	f := report.Figure{ID: "gap", LogY: true, Series: []report.Series{{Label: "a", X: []float64{1, 2, 3, 4, 5, 6, 7}, Mean: []float64{0, 1, 10, math.NaN(), 10, 1, -1}}}}
+	f := report.Figure{ID: "gap", LogY: true,
+		Series: []report.Series{{Label: "a", X: []float64{1, 2, 3, 4, 5, 6, 7},
+			Mean: []float64{0, 1, 10, math.NaN(), 10, 1, -1}}}}
 	lines := regexp.MustCompile(`class="line" d="([^"]*)"`).FindSubmatch(svg(t, f))
 	if lines == nil {
 		t.Fatal("no line")
@@ -235,7 +248,8 @@ var (
 	outside = regexp.MustCompile(`(?i)(?:https?:)?//[a-z0-9]|url\(|@import|\s(?:src|href|action)\s*=`)
 )
 
-// selfContained parses the page without its scripts, and checks that nothing of it leads outside and that it has no script but ours.
+// selfContained parses the page without its scripts, and checks that nothing of it leads outside
+// and that it has no script but ours.
 func selfContained(t tb, page []byte, figures int) {
 	t.Helper()
 	markup := scripts.ReplaceAll(page, nil)
@@ -301,7 +315,8 @@ func TestPage(t *testing.T) {
 	}
 	for _, want := range []string{
 		`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">`,
-		"<strong>No privacy guarantee:</strong>", "adap-klucb: alpha = 3 is not above 3", "horizon: 10_000_000", "not significant (p=0.31)",
+		"<strong>No privacy guarantee:</strong>", "adap-klucb: alpha = 3 is not above 3",
+		"horizon: 10_000_000", "not significant (p=0.31)",
 		`<span class="void">no privacy guarantee</span>`, "26\u2009340 ± 42", "Made by sotto v0.1.0.",
 	} {
 		if !bytes.Contains(p, []byte(want)) {
@@ -328,8 +343,10 @@ func TestHostileText(t *testing.T) {
 		t.Error("the text is not drawn as written")
 	}
 	r := report.Report{
-		Name: evil, Version: evil, Description: evil, Spec: evil, Warnings: []string{evil}, Facts: []report.Fact{{Name: evil, Value: evil}},
-		Tables:  []report.Table{{Title: evil, Metric: evil, Test: evil, Correction: evil, Notes: []string{evil}, Rows: []report.Row{{Instance: evil, Policy: evil, Budget: evil}}}},
+		Name: evil, Version: evil, Description: evil, Spec: evil, Warnings: []string{evil},
+		Facts: []report.Fact{{Name: evil, Value: evil}},
+		Tables: []report.Table{{Title: evil, Metric: evil, Test: evil, Correction: evil,
+			Notes: []string{evil}, Rows: []report.Row{{Instance: evil, Policy: evil, Budget: evil}}}},
 		Figures: []report.Figure{f},
 	}
 	p := html(t, r)
@@ -337,7 +354,8 @@ func TestHostileText(t *testing.T) {
 	if bytes.Contains(p, []byte(`alert("x")`)) || bytes.Count(p, []byte("<script")) != 2 {
 		t.Error("a script was let in")
 	}
-	out := text(t, report.Table{Title: "a\x1b[2Jb", Rows: []report.Row{{Instance: "c\nd", Policy: "e\x07\u202e", Runs: 1}}})
+	out := text(t, report.Table{Title: "a\x1b[2Jb",
+		Rows: []report.Row{{Instance: "c\nd", Policy: "e\x07\u202e", Runs: 1}}})
 	if bytes.ContainsAny(out, "\x1b\x07\u202e") || !bytes.Contains(out, []byte("c d")) {
 		t.Errorf("control characters reached the terminal: %q", out)
 	}
@@ -346,7 +364,8 @@ func TestHostileText(t *testing.T) {
 // A void result is marked wherever it is told.
 func TestVoidIsMarked(t *testing.T) {
 	const mark = "no privacy guarantee"
-	if texts := wellFormed(t, svg(t, small())); strings.Count(strings.Join(texts, "\n"), mark) != 2 { // label and description
+	// label and description
+	if texts := wellFormed(t, svg(t, small())); strings.Count(strings.Join(texts, "\n"), mark) != 2 {
 		t.Errorf("the figure does not mark its void line: %q", texts)
 	}
 	f := small()
@@ -365,7 +384,8 @@ func TestTableEdges(t *testing.T) {
 		t.Errorf("empty table:\n%s", out)
 	}
 	one := report.Table{Rows: []report.Row{
-		{Instance: "i", Policy: strings.Repeat("long", 50), Runs: 1, Mean: 5, Half: math.Inf(1), Ratio: 1, Best: true},
+		{Instance: "i", Policy: strings.Repeat("long", 50), Runs: 1, Mean: 5, Half: math.Inf(1),
+			Ratio: 1, Best: true},
 		{Instance: "i", Policy: "b", Runs: 2, Mean: 1e20, Half: math.NaN(), Ratio: math.Inf(1), P: math.NaN()},
 	}}
 	out := string(text(t, one))
@@ -385,13 +405,25 @@ func TestBadFigures(t *testing.T) {
 		change func(*report.Figure)
 		want   string
 	}{
-		{func(f *report.Figure) { f.ID = "../x" }, `report: figure ID "../x": must be letters, digits, '.', '_' and '-', start with a letter or digit, and have at most 200`},
+		{func(f *report.Figure) {
+			f.ID = "../x"
+		}, `report: figure ID "../x": must be letters, digits, '.', '_' and '-', start with a letter or digit, and have at most 200`},
 		{func(f *report.Figure) { f.Series = nil }, `report: figure small: has no series`},
-		{func(f *report.Figure) { f.Series[0].Mean = x }, `report: figure small: series 0 ("AdaP-KLUCB"): Mean has 2 values, X has 4`},
-		{func(f *report.Figure) { f.Series[1].Lo = x }, `report: figure small: series 1 ("dp-ucb, none"): Lo has 2 values, X has 4`},
-		{func(f *report.Figure) { f.Series[0].Hi = nil }, `report: figure small: series 0 ("AdaP-KLUCB"): a band needs both Lo and Hi`},
-		{func(f *report.Figure) { f.Series[0].X[2] = 10 }, `report: figure small: series 0 ("AdaP-KLUCB"): X[2] = 10 after 10: must increase`},
-		{func(f *report.Figure) { f.Series[0].X[2] = math.NaN() }, `report: figure small: series 0 ("AdaP-KLUCB"): X[2] = NaN after 10: must increase`},
+		{func(f *report.Figure) {
+			f.Series[0].Mean = x
+		}, `report: figure small: series 0 ("AdaP-KLUCB"): Mean has 2 values, X has 4`},
+		{func(f *report.Figure) {
+			f.Series[1].Lo = x
+		}, `report: figure small: series 1 ("dp-ucb, none"): Lo has 2 values, X has 4`},
+		{func(f *report.Figure) {
+			f.Series[0].Hi = nil
+		}, `report: figure small: series 0 ("AdaP-KLUCB"): a band needs both Lo and Hi`},
+		{func(f *report.Figure) {
+			f.Series[0].X[2] = 10
+		}, `report: figure small: series 0 ("AdaP-KLUCB"): X[2] = 10 after 10: must increase`},
+		{func(f *report.Figure) {
+			f.Series[0].X[2] = math.NaN()
+		}, `report: figure small: series 0 ("AdaP-KLUCB"): X[2] = NaN after 10: must increase`},
 	} {
 		f := small()
 		c.change(&f)
@@ -403,7 +435,8 @@ func TestBadFigures(t *testing.T) {
 		}
 	}
 	twice := report.Report{Figures: []report.Figure{small(), small()}}
-	if err := twice.WriteHTML(io.Discard); err == nil || err.Error() != `report: figure ID "small": is used twice` {
+	if err := twice.WriteHTML(io.Discard); err == nil ||
+		err.Error() != `report: figure ID "small": is used twice` {
 		t.Error(err)
 	}
 }

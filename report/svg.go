@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// The colours are those of Okabe and Ito (Color Universal Design, 2008) without yellow, which is too light for a line on white.
-// Dashes tell the lines apart without colour. Five and seven have no common divisor, so 35 lines look different.
+// The colours are those of Okabe and Ito (Color Universal Design, 2008) without yellow, which is
+// too light for a line on white. Dashes tell the lines apart without colour. Five and seven have no
+// common divisor, so 35 lines look different.
 func colour(i int) string {
 	return [...]string{"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"}[i%7]
 }
@@ -29,13 +30,15 @@ const (
 	face   = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 )
 
-// WriteSVG draws the figure as a standalone SVG: white ground, text as text, no style sheet, no script, no reference to anything
-// outside. Each series is a group with the id "ID-s0", "ID-s1", … and data-series, so that a page can find it. Equal figures give equal
-// bytes. The error says what cannot be drawn: an ID that is no file name, lengths that differ, X that does not increase, no series.
+// WriteSVG draws the figure as a standalone SVG: white ground, text as text, no style sheet, no
+// script, no reference to anything outside. Each series is a group with the id "ID-s0", "ID-s1",
+// … and data-series, so that a page can find it. Equal figures give equal bytes. The error says
+// what cannot be drawn: an ID that is no file name, lengths that differ, X that does not
+// increase, no series.
 func (f Figure) WriteSVG(w io.Writer) error { return f.write(w, false) }
 
-// WriteNarrowSVG draws the figure as WriteSVG does, half as wide, with its labels below in the order of the series: for the screen of a phone. Its
-// IDs end in "-narrow", so that a page can have both.
+// WriteNarrowSVG draws the figure as WriteSVG does, half as wide, with its labels below in the order
+// of the series: for the screen of a phone. Its IDs end in "-narrow", so that a page can have both.
 func (f Figure) WriteNarrowSVG(w io.Writer) error { return f.write(w, true) }
 
 func (f Figure) write(w io.Writer, narrow bool) error {
@@ -82,7 +85,8 @@ func (d *drawing) text(x, y, size float64, anchor, fill, more, s string) {
 	if anchor != "" {
 		anchor = ` text-anchor="` + anchor + `"`
 	}
-	d.f(`<text x="%v" y="%v" font-size="%v" fill="%v"%v%v>%v</text>`+"\n", x, y, size, fill, anchor, more, esc(s))
+	d.f(`<text x="%v" y="%v" font-size="%v" fill="%v"%v%v>%v</text>`+"\n", x, y, size, fill, anchor,
+		more, esc(s))
 }
 
 // tick draws the label of a tick, its exponent raised.
@@ -124,7 +128,8 @@ func (l *layout) svg() []byte {
 	y = l.bottom + 22
 	if l.f.XLabel != "" {
 		y += textSize + 6
-		d.text((l.left+l.right)/2, y-2, textSize, "middle", ink, "", fit(clean(l.f.XLabel), (l.right-l.left)/textSize))
+		d.text((l.left+l.right)/2, y-2, textSize, "middle", ink, "",
+			fit(clean(l.f.XLabel), (l.right-l.left)/textSize))
 	}
 	if l.narrow {
 		for _, b := range l.labels {
@@ -189,8 +194,10 @@ func (l *layout) marks(d *drawing) {
 		if x-l.left > l.right-x {
 			room, anchor, at = x-l.left-5, "end", x-5
 		}
-		d.f(`<path class="mark" d="M%v %vV%v" stroke="%v" stroke-width="1.2" stroke-dasharray="1.5 3" fill="none"/>`+"\n", x, l.bottom, l.top, quiet)
-		d.text(at, l.top+noteSize+float64(i)*(noteSize+3), noteSize, anchor, quiet, "", fit(clean(m.Label), room/noteSize))
+		d.f(`<path class="mark" d="M%v %vV%v" stroke="%v" stroke-width="1.2" stroke-dasharray="1.5 3" fill="none"/>`+
+			"\n", x, l.bottom, l.top, quiet)
+		d.text(at, l.top+noteSize+float64(i)*(noteSize+3), noteSize, anchor, quiet, "",
+			fit(clean(m.Label), room/noteSize))
 	}
 }
 
@@ -202,7 +209,8 @@ func (l *layout) series(d *drawing, i int) {
 	if dash(i) != "" {
 		stroke = ` stroke-dasharray="` + dash(i) + `"`
 	}
-	d.f(`<g id="%v-s%d" class="series" data-series="%d" data-policy="%v" data-budget="%v">`+"\n", l.id, i, i, esc(clean(s.Policy)), esc(clean(s.Budget)))
+	d.f(`<g id="%v-s%d" class="series" data-series="%d" data-policy="%v" data-budget="%v">`+"\n",
+		l.id, i, i, esc(clean(s.Policy)), esc(clean(s.Budget)))
 	var line, dots strings.Builder
 	points := 0
 	for _, run := range l.stretches(s) {
@@ -229,7 +237,8 @@ func (l *layout) series(d *drawing, i int) {
 		}
 	}
 	if line.Len() > 0 {
-		d.f(`<path class="line" d="%v" fill="none" stroke="%v" stroke-width="2" stroke-linejoin="round"%v/>`+"\n", line.String(), c, stroke)
+		d.f(`<path class="line" d="%v" fill="none" stroke="%v" stroke-width="2" stroke-linejoin="round"%v/>`+
+			"\n", line.String(), c, stroke)
 	}
 	if dots.Len() > 0 {
 		d.f(`<g fill="%v">%v</g>`+"\n", c, dots.String())
@@ -239,16 +248,19 @@ func (l *layout) series(d *drawing, i int) {
 	if l.narrow {
 		x = margin
 	} else if !b.empty && (math.Abs(b.at-b.y) > 1.5 || b.x < l.right-1) {
-		d.f(`<path d="M%v %vL%v %v" stroke="#9a9a9a" stroke-width=".8" fill="none"/>`+"\n", b.x+3, b.y, x-3, b.at)
+		d.f(`<path d="M%v %vL%v %v" stroke="#9a9a9a" stroke-width=".8" fill="none"/>`+"\n", b.x+3,
+			b.y, x-3, b.at)
 	}
 	d.f(`<g class="label" data-series="%d">`+"\n", i)
-	d.f(`<path d="M%v %vh%d" stroke="%v" stroke-width="2.5"%v fill="none"/>`+"\n", x, b.at, sampleWidth, c, stroke)
+	d.f(`<path d="M%v %vh%d" stroke="%v" stroke-width="2.5"%v fill="none"/>`+"\n", x, b.at,
+		sampleWidth, c, stroke)
 	x += sampleWidth + 6
 	title := ""
 	if b.cut {
 		title = "<title>" + esc(b.full) + "</title>"
 	}
-	d.f(`<text x="%v" y="%v" font-size="%v" fill="%v">%v%v</text>`+"\n", x, b.at+4.5, textSize, ink, title, esc(b.text))
+	d.f(`<text x="%v" y="%v" font-size="%v" fill="%v">%v%v</text>`+"\n", x, b.at+4.5, textSize, ink,
+		title, esc(b.text))
 	if b.second != "" {
 		fill := quiet
 		if b.void {
@@ -316,7 +328,8 @@ func (l *layout) describe() string {
 		}
 		return ""
 	}
-	fmt.Fprintf(&b, "Lines of %s%s against %s%s.", clean(l.f.YLabel), kind(l.f.LogY), clean(l.f.XLabel), kind(l.f.LogX))
+	fmt.Fprintf(&b, "Lines of %s%s against %s%s.", clean(l.f.YLabel), kind(l.f.LogY),
+		clean(l.f.XLabel), kind(l.f.LogX))
 	for _, m := range l.f.Marks {
 		if l.x.inside(m.X) {
 			fmt.Fprintf(&b, " A vertical line at %s: %s.", position(m.X, ""), clean(m.Label))

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// WriteText writes the table for a terminal: plain text, columns aligned, grouped by instance, with footnotes that say which test,
-// which correction and how many runs.
+// WriteText writes the table for a terminal: plain text, columns aligned, grouped by instance, with
+// footnotes that say which test, which correction and how many runs.
 func (t Table) WriteText(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	v := t.view(true)
@@ -24,7 +24,8 @@ func (t Table) WriteText(w io.Writer) error {
 			if r.Void {
 				policy += " †"
 			}
-			cells = append(cells, []string{policy, r.Budget, r.Mean, "± " + r.Half, r.Median, r.Q95, r.Bound, r.Ratio, r.Verdict, r.Runs})
+			cells = append(cells, []string{policy, r.Budget, r.Mean, "± " + r.Half, r.Median, r.Q95,
+				r.Bound, r.Ratio, r.Verdict, r.Runs})
 		}
 	}
 	if v.SameRuns {
@@ -101,8 +102,8 @@ type rowView struct {
 	Best, Void                                                                bool
 }
 
-// view turns the numbers into text, for a terminal or for a page. The page has thousands set apart, and words where the terminal has
-// a sign and a footnote.
+// view turns the numbers into text, for a terminal or for a page. The page has thousands set apart,
+// and words where the terminal has a sign and a footnote.
 func (t Table) view(terminal bool) tableView {
 	sep := string(thin)
 	if terminal {
@@ -125,7 +126,8 @@ func (t Table) view(terminal bool) tableView {
 			v.Groups = append(v.Groups, groupView{Instance: clean(r.Instance)})
 		}
 		row := rowView{
-			Policy: cut(clean(r.Policy), 48), Budget: cut(clean(r.Budget), 32), Bound: "–", Ratio: "–", Verdict: "not tested", Runs: strconv.Itoa(r.Runs),
+			Policy: cut(clean(r.Policy), 48), Budget: cut(clean(r.Budget), 32), Bound: "–",
+			Ratio: "–", Verdict: "not tested", Runs: strconv.Itoa(r.Runs),
 			Best: r.Best, Void: r.Void,
 		}
 		row.Mean, row.Half = measured(r.Mean, r.Half, sep)
@@ -196,7 +198,8 @@ func (t Table) view(terminal bool) tableView {
 		v.Notes = append(v.Notes, note)
 	}
 	if v.Bounds {
-		v.Notes = append(v.Notes, "×LB: over log T · Σ Δ_a/d_ε(μ_a, μ*), below which no consistent ε-DP policy stays as T grows; at this T it can")
+		v.Notes = append(v.Notes, "×LB: over log T · Σ Δ_a/d_ε(μ_a, μ*), below which no "+
+			"consistent ε-DP policy stays as T grows; at this T it can")
 	}
 	if anyVoid && terminal {
 		v.Notes = append(v.Notes, "† "+noGuarantee)

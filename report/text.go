@@ -7,7 +7,8 @@ import (
 	"unicode"
 )
 
-// number writes v for reading: about four significant digits, whole from 1000 on, sep between thousands.
+// number writes v for reading: about four significant digits, whole from 1000 on, sep
+// between thousands.
 func number(v float64, sep string) string {
 	a := math.Abs(v)
 	switch {
@@ -35,7 +36,8 @@ func position(v float64, sep string) string {
 	return number(v, sep)
 }
 
-// measured writes mean and half width of mean ± half: the half width with two significant digits, the mean with as many decimals.
+// measured writes mean and half width of mean ± half: the half width with two significant digits,
+// the mean with as many decimals.
 func measured(mean, half float64, sep string) (m, h string) {
 	finite := !math.IsNaN(mean) && !math.IsInf(mean, 0)
 	if half <= float64(1e-12*math.Abs(mean)) {
@@ -126,14 +128,15 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// wide says whether a character takes two columns: the scripts of East Asia, full-width forms and emoji.
+// wide says whether a character takes two columns: the scripts of East Asia, full-width
+// forms and emoji.
 func wide(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana) ||
 		r >= 0xff01 && r <= 0xff60 || r >= 0x1f300 && r <= 0x1faff
 }
 
-// em is the width of s in a sans-serif face of size 1. It need not be exact: it reserves room, and the faces a reader may have
-// instead of Helvetica and its metric twins differ from it by a tenth.
+// em is the width of s in a sans-serif face of size 1. It need not be exact: it reserves room, and
+// the faces a reader may have instead of Helvetica and its metric twins differ from it by a tenth.
 func em(s string) float64 {
 	w := 0.0
 	for _, r := range s {

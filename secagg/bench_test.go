@@ -21,8 +21,8 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// rehearsal runs a session with honest clients, of whom every tenth vanishes after sharing keys, and tells the server's time from the
-// clients'. It serves the benchmarks.
+// rehearsal runs a session with honest clients, of whom every tenth vanishes after sharing keys,
+// and tells the server's time from the clients'. It serves the benchmarks.
 func rehearsal(b *testing.B, s Session, n int) (server, client time.Duration, up, down int) {
 	b.Helper()
 	rnd := seeded("rehearsal")
@@ -40,7 +40,8 @@ func rehearsal(b *testing.B, s Session, n int) (server, client time.Duration, up
 		public[uint32(i)] = private[uint32(i)].Public().(ed25519.PublicKey)
 	}
 	serverKey := key()
-	srv, err := NewServer(ServerConfig{Session: s, Identity: serverKey, Clients: public, Rand: rnd, Clock: clock})
+	srv, err := NewServer(ServerConfig{Session: s, Identity: serverKey, Clients: public, Rand: rnd,
+		Clock: clock})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -48,7 +49,8 @@ func rehearsal(b *testing.B, s Session, n int) (server, client time.Duration, up
 	var messages []Envelope
 	want := uint64(0)
 	for _, id := range slices.Sorted(maps.Keys(public)) {
-		c, err := NewClient(ClientConfig{Session: s, ID: id, Identity: private[id], Server: serverKey.Public().(ed25519.PublicKey),
+		c, err := NewClient(ClientConfig{Session: s, ID: id, Identity: private[id],
+			Server: serverKey.Public().(ed25519.PublicKey),
 			Pinned: PinnedKeys(public), Rand: rnd, Clock: clock}, []uint64{uint64(id)})
 		if err != nil {
 			b.Fatal(err)
@@ -109,8 +111,8 @@ func rehearsal(b *testing.B, s Session, n int) (server, client time.Duration, up
 	return server, client / time.Duration(n), up / n, down / n
 }
 
-// The figures that count are the metrics: the server's processor time for a session in all, a client's, and
-// a client's bytes each way.
+// The figures that count are the metrics: the server's processor time for a session in all, a
+// client's, and a client's bytes each way.
 func BenchmarkSession(b *testing.B) {
 	for _, mode := range []Mode{SemiHonest, Malicious} {
 		for _, gamma := range []float64{.05, .1} {

@@ -15,7 +15,8 @@ import (
 	"github.com/cloudflare/circl/dh/x25519"
 )
 
-// Pinned gives the identity key of a client, as it was enrolled. It must not come from the server of the session.
+// Pinned gives the identity key of a client, as it was enrolled. It must not come from the
+// server of the session.
 type Pinned func(client uint32) (ed25519.PublicKey, bool)
 
 // PinnedKeys is a table as a [Pinned].
@@ -41,7 +42,8 @@ type ClientConfig struct {
 	Rand io.Reader
 	// Clock is time.Now if nil.
 	Clock func() time.Time
-	// Timeout is the server's length of a round, [DefaultTimeout] if 0. The client waits three times as long.
+	// Timeout is the server's length of a round, [DefaultTimeout] if 0. The client waits
+	// three times as long.
 	Timeout time.Duration
 }
 
@@ -73,12 +75,13 @@ func (s clientState) awaits() (k Kind, ok bool) {
 	return 0, false
 }
 
-// Client is one client's side of a session, a state machine without input or output of its own: [Client.Start] gives the first message to the
-// server, [Client.Step] takes a message of the server and gives the answer. It is not safe for concurrent use, and must not be copied.
+// Client is one client's side of a session, a state machine without input or output of its own:
+// [Client.Start] gives the first message to the server, [Client.Step] takes a message of the server
+// and gives the answer. It is not safe for concurrent use, and must not be copied.
 //
-// A message that does not come from the server (malformed, of another session, badly signed, a duplicate) is refused and changes nothing. A
-// message by which the server itself breaks the protocol ends the client for good: every later call gives the same error, and her secrets are
-// wiped.
+// A message that does not come from the server (malformed, of another session, badly signed, a
+// duplicate) is refused and changes nothing. A message by which the server itself breaks the protocol
+// ends the client for good: every later call gives the same error, and her secrets are wiped.
 type Client struct {
 	cfg    ClientConfig
 	env    envelope
@@ -110,20 +113,24 @@ type clientSeat struct {
 	held      bool // her shares could be opened
 	key, seed field
 	alive     bool // the server says that she survives
-	proven    bool // she mixed with this client, as she says herself; against a semi-honest server the server's word is enough
+	// she mixed with this client, as she says herself; against a semi-honest server the
+	// server's word is enough
+	proven bool
 }
 
-// NewClient prepares a client with a message: Length numbers below the modulus, her noise share already added (the package knows nothing
-// of noise).
+// NewClient prepares a client with a message: Length numbers below the modulus, her noise share
+// already added (the package knows nothing of noise).
 func NewClient(cfg ClientConfig, message []uint64) (*Client, error) {
 	if err := cfg.Session.Validate(); err != nil {
 		return nil, err
 	}
 	switch {
 	case len(cfg.Identity) != ed25519.PrivateKeySize:
-		return nil, fmt.Errorf("%w: identity key of %d bytes, want %d", ErrSession, len(cfg.Identity), ed25519.PrivateKeySize)
+		return nil, fmt.Errorf("%w: identity key of %d bytes, want %d", ErrSession,
+			len(cfg.Identity), ed25519.PrivateKeySize)
 	case len(cfg.Server) != ed25519.PublicKeySize:
-		return nil, fmt.Errorf("%w: server key of %d bytes, want %d", ErrSession, len(cfg.Server), ed25519.PublicKeySize)
+		return nil, fmt.Errorf("%w: server key of %d bytes, want %d", ErrSession, len(cfg.Server),
+			ed25519.PublicKeySize)
 	case cfg.Pinned == nil:
 		return nil, fmt.Errorf("%w: no pinned keys", ErrSession)
 	}
@@ -140,7 +147,8 @@ func NewClient(cfg ClientConfig, message []uint64) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, env: envelope{cfg.Session.ID, cfg.Session.Digest()}, watch: w, rnd: cfg.Rand, input: slices.Clone(message)}
+	c := &Client{cfg: cfg, env: envelope{cfg.Session.ID, cfg.Session.Digest()}, watch: w,
+		rnd: cfg.Rand, input: slices.Clone(message)}
 	if c.rnd == nil {
 		c.rnd = rand.Reader
 	}
@@ -213,9 +221,11 @@ func (c *Client) Step(message []byte) ([]byte, error) {
 	if h.Kind == KindSurvivors && c.told != nil && !bytes.Equal(body, c.told) {
 		// A second story about who vanished: with one share opened it asks for the other one.
 		if c.state == clientDone {
-			return nil, c.fail(fmt.Errorf("%w: the second set of survivors differs from the first", ErrBothShares))
+			return nil, c.fail(fmt.Errorf("%w: the second set of survivors differs from the first",
+				ErrBothShares))
 		}
-		return nil, c.fail(fmt.Errorf("%w: the second set of survivors differs from the first", ErrEquivocation))
+		return nil, c.fail(fmt.Errorf("%w: the second set of survivors differs from the first",
+			ErrEquivocation))
 	}
 	switch {
 	case !awaited || h.Kind < wants:
@@ -263,7 +273,8 @@ func (c *Client) Step(message []byte) ([]byte, error) {
 	return c.env.seal(kind, c.cfg.ID, answer, c.cfg.Identity), nil
 }
 
-// Tick looks at the clock: the client gives up when the server stays silent beyond [Client.Deadline].
+// Tick looks at the clock: the client gives up when the server stays silent beyond
+// [Client.Deadline].
 func (c *Client) Tick() error {
 	switch c.state {
 	case clientFailed:
@@ -298,7 +309,8 @@ func (c *Client) fail(err error) error {
 	return err
 }
 
-// wipe forgets the secrets. The garbage collector may have left copies; this is a matter of hygiene and not a promise.
+// wipe forgets the secrets. The garbage collector may have left copies; this is a matter of hygiene
+// and not a promise.
 func (c *Client) wipe() {
 	clear(c.input)
 	c.key, c.seed, c.mask, c.enc = field{}, field{}, keyPair{}, keyPair{}
@@ -330,7 +342,8 @@ func (c *Client) advertise() (body []byte, err error) {
 		return nil, err
 	}
 	m, p := c.mask.public[:], c.enc.public[:]
-	return advertise{m, p, check, ed25519.Sign(c.cfg.Identity, keysStatement(c.env.digest, c.cfg.ID, m, p))}.append(nil), nil
+	return advertise{m, p, check, ed25519.Sign(c.cfg.Identity,
+		keysStatement(c.env.digest, c.cfg.ID, m, p))}.append(nil), nil
 }
 
 // share checks the graph and the neighbours' keys, and seals the two shares for each of them.
@@ -389,7 +402,8 @@ func (c *Client) share(body []byte) ([]byte, error) {
 	return out.append(nil), nil
 }
 
-// maskInput opens the neighbours' shares and masks the message: x + PRG(b_i) + Σ_{j>i} PRG(s_ij) − Σ_{j<i} PRG(s_ij).
+// maskInput opens the neighbours' shares and masks the message: x + PRG(b_i) + Σ_{j>i} PRG(s_ij) −
+// Σ_{j<i} PRG(s_ij).
 func (c *Client) maskInput(body []byte) ([]byte, error) {
 	m, err := readSealed(body)
 	if err != nil {
@@ -416,7 +430,8 @@ func (c *Client) maskInput(body []byte) ([]byte, error) {
 		there++
 		s := &c.seats[i]
 		s.mixed = true
-		// A neighbour who seals rubbish stays in: her masks must cancel. Her shares are just not there to be opened.
+		// A neighbour who seals rubbish stays in: her masks must cancel. Her shares are just not
+		// there to be opened.
 		if s.key, s.seed, err = s.receive.open(pair); err == nil {
 			s.held = true
 		}
@@ -447,8 +462,10 @@ func (c *Client) survive(body []byte) error {
 	if len(m.set) != c.params.N {
 		return fmt.Errorf("%w: a set of %d clients, there are %d", ErrMalformed, len(m.set), c.params.N)
 	}
-	if want := len(c.seats); c.cfg.Session.Mode == Malicious && len(m.tags) != want || c.cfg.Session.Mode != Malicious && len(m.tags) != 0 {
-		return fmt.Errorf("%w: %d tags of neighbours, want %d against a malicious server and none else", ErrMalformed, len(m.tags), want)
+	if want := len(c.seats); c.cfg.Session.Mode == Malicious && len(m.tags) != want ||
+		c.cfg.Session.Mode != Malicious && len(m.tags) != 0 {
+		return fmt.Errorf("%w: %d tags of neighbours, want %d against a malicious server and "+
+			"none else", ErrMalformed, len(m.tags), want)
 	}
 	if !m.set[c.place] {
 		return fmt.Errorf("%w: the server counts this client out", ErrLate)
@@ -469,9 +486,11 @@ func (c *Client) survive(body []byte) error {
 		if s.alive && !s.mixed {
 			return fmt.Errorf("%w: client %d survives, though she was said to be gone", ErrEquivocation, s.id)
 		}
-		// Without her word the server could count in a neighbour who was told that this client is gone, and whose message this client's mask
-		// does not protect. No share of her is opened then.
-		s.proven = s.alive && (c.cfg.Session.Mode != Malicious || hmac.Equal(m.tags[i], s.receive.mixedTag(c.roster)))
+		// Without her word the server could count in a neighbour who was told that this
+		// client is gone, and whose message this client's mask does not protect. No share of
+		// her is opened then.
+		s.proven = s.alive && (c.cfg.Session.Mode != Malicious ||
+			hmac.Equal(m.tags[i], s.receive.mixedTag(c.roster)))
 		if s.alive && !s.proven {
 			unproven++
 		}
@@ -481,8 +500,8 @@ func (c *Client) survive(body []byte) error {
 	}
 	want := c.params.T
 	if c.cfg.Session.Mode == Malicious && !c.params.sparse() {
-		// All survivors are neighbours: n_min of them, herself included, must say so themselves. Of another one the server knows the key, if she
-		// was told of another circle and vanished there.
+		// All survivors are neighbours: n_min of them, herself included, must say so themselves. Of
+		// another one the server knows the key, if she was told of another circle and vanished there.
 		want = max(want, c.cfg.Session.NMin-1)
 	}
 	switch {
@@ -511,7 +530,8 @@ func (c *Client) order() []uint32 {
 	return order
 }
 
-// acknowledge tells every surviving neighbour that she is counted in, under a key that the server does not have.
+// acknowledge tells every surviving neighbour that she is counted in, under a key that the
+// server does not have.
 func (c *Client) acknowledge() []byte {
 	m := ack{c.hash, make([][]byte, len(c.seats))}
 	for i, s := range c.seats {
@@ -522,8 +542,8 @@ func (c *Client) acknowledge() []byte {
 	return m.append(nil)
 }
 
-// checkAcks wants T surviving neighbours who count this client in and were told the same set. They will never open their shares of her key;
-// the others are too few to.
+// checkAcks wants T surviving neighbours who count this client in and were told the same set. They
+// will never open their shares of her key; the others are too few to.
 func (c *Client) checkAcks(body []byte) error {
 	m, err := readAcks(body)
 	if err != nil {
@@ -541,7 +561,8 @@ func (c *Client) checkAcks(body []byte) error {
 			// She was told another story, or lies herself, which must not stop the others.
 			bad++
 		case !s.alive:
-			return fmt.Errorf("%w: client %d, who is said to be gone, acknowledges the survivors", ErrEquivocation, s.id)
+			return fmt.Errorf("%w: client %d, who is said to be gone, acknowledges the survivors",
+				ErrEquivocation, s.id)
 		case s.proven:
 			good++
 		}
@@ -550,13 +571,15 @@ func (c *Client) checkAcks(body []byte) error {
 	case good >= c.params.T:
 		return nil
 	case bad > 0:
-		return fmt.Errorf("%w: %d neighbours were told the same survivors, %d others, the threshold is %d", ErrEquivocation, good, bad, c.params.T)
+		return fmt.Errorf("%w: %d neighbours were told the same survivors, %d others, the "+
+			"threshold is %d", ErrEquivocation, good, bad, c.params.T)
 	}
-	return fmt.Errorf("%w: %d neighbours acknowledge the survivors, the threshold is %d", ErrTooFew, good, c.params.T)
+	return fmt.Errorf("%w: %d neighbours acknowledge the survivors, the threshold is %d", ErrTooFew,
+		good, c.params.T)
 }
 
-// openShares gives one share of each neighbour: of the seed if she survives, of the key if she vanished. The shares of those who never came in
-// are of no use and stay closed.
+// openShares gives one share of each neighbour: of the seed if she survives, of the key if she
+// vanished. The shares of those who never came in are of no use and stay closed.
 func (c *Client) openShares() []byte {
 	m := opened{make([][]byte, len(c.seats)), make([]bool, len(c.seats))}
 	for i := range c.seats {
@@ -575,7 +598,8 @@ func (c *Client) openShares() []byte {
 // errViolation are the errors by which a server has broken the protocol.
 var errViolation = []error{ErrEquivocation, ErrBothShares}
 
-// Violation says whether err shows that the server broke the protocol, and not that something was lost on the way.
+// Violation says whether err shows that the server broke the protocol, and not that something was
+// lost on the way.
 func Violation(err error) bool {
 	for _, v := range errViolation {
 		if errors.Is(err, v) {

@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// DefaultTimeout is how long the server's rounds last at most if a configuration does not say it. A client waits three times as long for the
-// server's next message: a round's length for the others, and slack on either side.
+// DefaultTimeout is how long the server's rounds last at most if a configuration does not say it. A
+// client waits three times as long for the server's next message: a round's length for the others,
+// and slack on either side.
 const DefaultTimeout = 30 * time.Second
 
-// watch holds the injected clock to its word: time does not go back, and does not leap over a whole round after a deadline.
+// watch holds the injected clock to its word: time does not go back, and does not leap over a whole
+// round after a deadline.
 type watch struct {
 	now      func() time.Time
 	timeout  time.Duration
@@ -22,7 +24,8 @@ func newWatch(now func() time.Time, timeout time.Duration) (watch, error) {
 		now = time.Now
 	}
 	if timeout < 0 {
-		return watch{}, fmt.Errorf("%w: timeout = %v, must be positive (0 stands for the default)", ErrSession, timeout)
+		return watch{}, fmt.Errorf("%w: timeout = %v, must be positive (0 stands for the default)",
+			ErrSession, timeout)
 	}
 	return watch{now: now, timeout: timeout}, nil
 }

@@ -7,14 +7,16 @@ import (
 	"github.com/sotto-dp/sotto/secagg"
 )
 
-// Twenty clients, of whom one vanishes before she sends her masked message. Noise shares, if any, are in the messages already.
+// Twenty clients, of whom one vanishes before she sends her masked message. Noise shares, if any,
+// are in the messages already.
 func ExampleLocal() {
 	id, err := secagg.NewID(nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	session := secagg.Session{ID: id, Experiment: "headlines", Arm: 3, Batch: 7, Grid: 100, Length: 1, Enrolled: 20, NMin: 15, Noise: "none",
+	session := secagg.Session{ID: id, Experiment: "headlines", Arm: 3, Batch: 7, Grid: 100,
+		Length: 1, Enrolled: 20, NMin: 15, Noise: "none",
 		Mode: secagg.Malicious, Gamma: 0.1, Delta: 0.1}
 	messages := map[uint32][]uint64{}
 	for i := range uint32(20) {

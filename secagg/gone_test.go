@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// Nobody waits for a client whose connection is lost: with the clock at a standstill sessions end, whoever is lost and whenever. What was said
-// before stays.
+// Nobody waits for a client whose connection is lost: with the clock at a standstill sessions end,
+// whoever is lost and whenever. What was said before stays.
 func TestGone(t *testing.T) {
 	for _, mode := range []Mode{SemiHonest, Malicious} {
 		for _, kind := range []Kind{KindAdvertise, KindShares, KindMasked, KindAck, KindOpen} {
-			for _, before := range []bool{true, false} { // lost before or after she sends a message of this kind
+			// lost before or after she sends a message of this kind
+			for _, before := range []bool{true, false} {
 				for _, lost := range []int{2, 8} {
 					t.Run(fmt.Sprintf("%v/%v/%v/%d", mode, kind, before, lost), func(t *testing.T) {
 						s := testSession("gone", 8)

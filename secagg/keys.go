@@ -32,8 +32,8 @@ func derive(secret []byte, digest [32]byte, label string, rest []byte, n int) ([
 	return k, nil
 }
 
-// keyPair is a key pair of X25519. The implementation is circl's: constant time like the standard library's, and in half the time where the
-// processor allows.
+// keyPair is a key pair of X25519. The implementation is circl's: constant time like the standard
+// library's, and in half the time where the processor allows.
 type keyPair struct {
 	private, public x25519.Key
 }
@@ -46,24 +46,29 @@ func newKeyPair(private []byte) (k keyPair) {
 
 // maskKey is the key pair that a client's shared secret stands for.
 func maskKey(secret *field, digest [32]byte, id uint32) (keyPair, error) {
-	b, err := derive(appendField(nil, secret), digest, "mask key", binary.BigEndian.AppendUint32(nil, id), x25519.Size)
+	b, err := derive(appendField(nil, secret), digest, "mask key",
+		binary.BigEndian.AppendUint32(nil, id), x25519.Size)
 	if err != nil {
 		return keyPair{}, err
 	}
 	return newKeyPair(b), nil
 }
 
-// selfMask gives the stream of a client's own mask and the value by which the server recognizes its seed.
+// selfMask gives the stream of a client's own mask and the value by which the server
+// recognizes its seed.
 func selfMask(seed *field, digest [32]byte, id uint32) (key, check []byte, err error) {
-	b, err := derive(appendField(nil, seed), digest, "self mask", binary.BigEndian.AppendUint32(nil, id), 32+checkSize)
+	b, err := derive(appendField(nil, seed), digest, "self mask",
+		binary.BigEndian.AppendUint32(nil, id), 32+checkSize)
 	if err != nil {
 		return nil, nil, err
 	}
 	return b[:32], b[32:], nil
 }
 
-// agree is the secret of two clients for one purpose. Their ids and public keys go in, the lesser id first.
-func agree(own *keyPair, ownID uint32, other *x25519.Key, otherID uint32, digest [32]byte, label string, n int) ([]byte, error) {
+// agree is the secret of two clients for one purpose. Their ids and public keys go in, the
+// lesser id first.
+func agree(own *keyPair, ownID uint32, other *x25519.Key, otherID uint32, digest [32]byte,
+	label string, n int) ([]byte, error) {
 	var shared x25519.Key
 	if !x25519.Shared(&shared, &own.private, other) {
 		return nil, fmt.Errorf("%w: client %d: a point of low order", ErrKey, otherID)
@@ -79,13 +84,14 @@ func agree(own *keyPair, ownID uint32, other *x25519.Key, otherID uint32, digest
 	return derive(shared[:], digest, label, info, n)
 }
 
-// channel is one direction between two clients. Its first key seals one message in its life, the pair of shares, so the nonce is zero; its
-// second key makes two tags, on one statement each.
+// channel is one direction between two clients. Its first key seals one message in its life, the
+// pair of shares, so the nonce is zero; its second key makes two tags, on one statement each.
 type channel struct {
 	key, tagKey []byte
 }
 
-func newChannels(own *keyPair, ownID uint32, other *x25519.Key, otherID uint32, digest [32]byte) (send, receive channel, err error) {
+func newChannels(own *keyPair, ownID uint32, other *x25519.Key, otherID uint32,
+	digest [32]byte) (send, receive channel, err error) {
 	k, err := agree(own, ownID, other, otherID, digest, "channel", 128)
 	if err != nil {
 		return send, receive, err
@@ -169,8 +175,8 @@ func keysStatement(digest [32]byte, id uint32, mask, enc []byte) []byte {
 	return statement("keys", digest, binary.BigEndian.AppendUint32(nil, id), mask, enc)
 }
 
-// survivorsHash is what clients agree on: the set by places on the circle and, in the complete graph, where everybody knows it, who sits
-// at which place.
+// survivorsHash is what clients agree on: the set by places on the circle and, in the complete
+// graph, where everybody knows it, who sits at which place.
 func survivorsHash(digest [32]byte, set []bool, order []uint32) [hashSize]byte {
 	b := statement("survivors", digest, survivors{set: set}.head(nil))
 	for _, id := range order {
@@ -179,7 +185,8 @@ func survivorsHash(digest [32]byte, set []bool, order []uint32) [hashSize]byte {
 	return sha256.Sum256(b)
 }
 
-// rosterHash is the graph that a client was told of, as far as she knows it: its shape and, in the complete graph, who sits at which place.
+// rosterHash is the graph that a client was told of, as far as she knows it: its shape and, in the
+// complete graph, who sits at which place.
 func rosterHash(digest [32]byte, p Params, order []uint32) [hashSize]byte {
 	b := statement("roster", digest)
 	for _, v := range []int{p.N, p.K, p.T} {

@@ -10,7 +10,8 @@ import (
 
 // A Leak is what a lying server came to know of one client: see [Local.TwoStories].
 type Leak struct {
-	// KeyShares and SeedShares are how many shares of the client's two secrets it holds. Threshold of either open it.
+	// KeyShares and SeedShares are how many shares of the client's two secrets it holds. Threshold
+	// of either open it.
 	KeyShares, SeedShares, Threshold int
 	// Message is hers, if both are open; else nil.
 	Message []uint64
@@ -18,20 +19,24 @@ type Leak struct {
 	Clients map[uint32]error
 }
 
-// TwoStories plays a session whose server lies, for audits and tests: the clients of messages are those whom it lets in, of
-// session.Enrolled, some of whom are corrupt and give it all they know. It tells those who believe that all survive, and the other honest
-// ones that the victim has vanished, so that the former open their shares of the victim's seed and the latter theirs of her key; the corrupt
-// give both, and acknowledge to each client what she was told. Against the thresholds of [Choose] it learns too little. An error is about what
-// could not be played.
-func (l Local) TwoStories(ctx context.Context, session Session, messages map[uint32][]uint64, victim uint32, corrupt, believers []uint32) (Leak, error) {
+// TwoStories plays a session whose server lies, for audits and tests: the clients of messages are
+// those whom it lets in, of session.Enrolled, some of whom are corrupt and give it all they know.
+// It tells those who believe that all survive, and the other honest ones that the victim has
+// vanished, so that the former open their shares of the victim's seed and the latter theirs of her
+// key; the corrupt give both, and acknowledge to each client what she was told. Against the
+// thresholds of [Choose] it learns too little. An error is about what could not be played.
+func (l Local) TwoStories(ctx context.Context, session Session, messages map[uint32][]uint64,
+	victim uint32, corrupt, believers []uint32) (Leak, error) {
 	w, err := l.setUp(session, messages)
 	if err != nil {
 		return Leak{}, err
 	}
 	if w.clients[victim] == nil || slices.Contains(corrupt, victim) || session.Mode != Malicious {
-		return Leak{}, fmt.Errorf("%w: the victim must be an honest client of a session against a malicious server", ErrSession)
+		return Leak{}, fmt.Errorf("%w: the victim must be an honest client of a session against "+
+			"a malicious server", ErrSession)
 	}
-	x := &liar{world: w, victim: victim, corrupt: corrupt, believers: append([]uint32{victim}, believers...), shares: map[bool]map[int]field{true: {}, false: {}},
+	x := &liar{world: w, victim: victim, corrupt: corrupt,
+		believers: append([]uint32{victim}, believers...), shares: map[bool]map[int]field{true: {}, false: {}},
 		channels: map[[2]uint32]channel{}}
 	w.fault = x.hear
 	// Its own state machine may refuse what a liar would take: what counts is what it has heard.

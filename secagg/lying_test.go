@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// lured is a session against a server that lets few honest clients in, and all who are corrupt: of 40 enrolled 8 are, and 20 take part.
+// lured is a session against a server that lets few honest clients in, and all who are corrupt: of
+// 40 enrolled 8 are, and 20 take part.
 func lured(enrolled int) (s Session, messages map[uint32][]uint64, corrupt, believers []uint32) {
 	s = testSession("lured", enrolled)
 	s.Mode, s.Complete, s.Gamma, s.Delta, s.NMin = Malicious, true, .2, 0, 19
@@ -19,8 +20,9 @@ func lured(enrolled int) (s Session, messages map[uint32][]uint64, corrupt, beli
 	return s, messages, []uint32{13, 14, 15, 16, 17, 18, 19, 20}, []uint32{2, 3, 4, 5}
 }
 
-// A server that lets in 20 of 40, all the corrupt among them, and says of one of them that she vanished to some and that she survives to others.
-// The twin has the threshold of those who are announced, of whom it takes a fifth to be corrupt; the session has that of all who are enrolled.
+// A server that lets in 20 of 40, all the corrupt among them, and says of one of them that she
+// vanished to some and that she survives to others. The twin has the threshold of those who are
+// announced, of whom it takes a fifth to be corrupt; the session has that of all who are enrolled.
 func TestTwinAnnouncedNumber(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -29,13 +31,15 @@ func TestTwinAnnouncedNumber(t *testing.T) {
 		read      bool
 	}{{"the twin: those who are announced", 20, 12, true}, {"all who are enrolled", 40, 14, false}} {
 		s, messages, corrupt, believers := lured(c.enrolled)
-		leak, err := Local{Rand: seeded("lured")}.TwoStories(context.Background(), s, messages, 1, corrupt, believers)
+		leak, err := Local{Rand: seeded("lured")}.TwoStories(context.Background(), s, messages, 1,
+			corrupt, believers)
 		if err != nil {
 			t.Fatal(err)
 		}
 		read := slices.Equal(leak.Message, messages[1])
 		if leak.Threshold != c.threshold || read != c.read || !read && leak.Message != nil {
-			t.Errorf("%s: %d shares of her key, %d of her seed, threshold %d, message %v", c.name, leak.KeyShares, leak.SeedShares, leak.Threshold, leak.Message)
+			t.Errorf("%s: %d shares of her key, %d of her seed, threshold %d, message %v", c.name,
+				leak.KeyShares, leak.SeedShares, leak.Threshold, leak.Message)
 		}
 		if both := leak.KeyShares >= leak.Threshold && leak.SeedShares >= leak.Threshold; both != c.read {
 			t.Errorf("%s: %+v", c.name, leak)
@@ -43,8 +47,8 @@ func TestTwinAnnouncedNumber(t *testing.T) {
 	}
 }
 
-// However the honest clients are divided, and however many of them are let in: nobody's message is read, and with the announced number's
-// threshold somebody's is.
+// However the honest clients are divided, and however many of them are let in: nobody's message is
+// read, and with the announced number's threshold somebody's is.
 func TestNoTwoStories(t *testing.T) {
 	const enrolled, bad = 20, 5
 	read := map[bool]int{}
@@ -67,7 +71,8 @@ func TestNoTwoStories(t *testing.T) {
 						believers = append(believers, i)
 					}
 				}
-				leak, err := Local{Rand: seeded("divided")}.TwoStories(context.Background(), s, messages, 0, corrupt, believers)
+				leak, err := Local{Rand: seeded("divided")}.TwoStories(context.Background(), s,
+					messages, 0, corrupt, believers)
 				if err != nil && !errors.Is(err, ErrInfeasible) {
 					t.Fatal(n, split, twin, err)
 				}
@@ -106,7 +111,8 @@ func TestAnnouncedNumber(t *testing.T) {
 				case !p.Sufficient(10, s.Delta, mode, complete):
 					t.Errorf("%+v is not sufficient for itself", p)
 				}
-				if old, err := Choose(n, floorOf(s.Gamma, n), s.Delta, mode, complete); err != nil || old.T < p.T && old.Sufficient(10, s.Delta, mode, complete) {
+				if old, err := Choose(n, floorOf(s.Gamma, n), s.Delta, mode,
+					complete); err != nil || old.T < p.T && old.Sufficient(10, s.Delta, mode, complete) {
 					t.Errorf("%+v, the graph of the announced number, passes for %+v: %v", old, p, err)
 				}
 			}
@@ -128,7 +134,8 @@ func TestAnnouncedNumber(t *testing.T) {
 	}
 }
 
-// A malicious server may not fill the set of survivors up with clients who do not say themselves that they are in it.
+// A malicious server may not fill the set of survivors up with clients who do not say themselves
+// that they are in it.
 func TestUnprovenSurvivors(t *testing.T) {
 	s := testSession("unproven", 12)
 	s.Mode, s.Gamma, s.Delta, s.NMin = Malicious, 0, .4, 11

@@ -11,8 +11,8 @@ type Mode uint8
 const (
 	// SemiHonest: the server follows the protocol and is curious.
 	SemiHonest Mode = 1
-	// Malicious: the server lies at will about who takes part and who vanished, to whom it likes. It draws the graph (see the package
-	// comment; Session.Complete lifts that).
+	// Malicious: the server lies at will about who takes part and who vanished, to whom it likes.
+	// It draws the graph (see the package comment; Session.Complete lifts that).
 	Malicious Mode = 2
 )
 
@@ -27,8 +27,8 @@ func (m Mode) String() string {
 }
 
 const (
-	// statistical is σ: the probability that corrupt clients gather a threshold of shares, or that the honest graph falls apart, is at
-	// most 2^-σ.
+	// statistical is σ: the probability that corrupt clients gather a threshold of shares, or that
+	// the honest graph falls apart, is at most 2^-σ.
 	statistical = 40
 	// correctness is η: the probability that an honest run fails for want of shares is at most 2^-η.
 	correctness = 20
@@ -40,17 +40,20 @@ const (
 	maxDegree = 1 << 14
 )
 
-// Params is the shape of the communication graph: N clients, each with K neighbours, any T of whom can open one secret of hers.
+// Params is the shape of the communication graph: N clients, each with K neighbours, any T of whom
+// can open one secret of hers.
 type Params struct {
 	N, K, T int
 }
 
-// Choose gives the graph of a session with n clients, at most so many of whom are corrupt: complete below 50, else by [RuleA]. In the complete
-// graph the number of corrupt neighbours is at most A = min(corrupt, n−1) with certainty, so T = A+1 against a semi-honest server and the
-// least T with 2T > K+A against a malicious one, provided that n−⌊δn⌋−1 neighbours, those who are left, are as many as T.
+// Choose gives the graph of a session with n clients, at most so many of whom are corrupt:
+// complete below 50, else by [RuleA]. In the complete graph the number of corrupt neighbours is
+// at most A = min(corrupt, n−1) with certainty, so T = A+1 against a semi-honest server and the
+// least T with 2T > K+A against a malicious one, provided that n−⌊δn⌋−1 neighbours, those who are
+// left, are as many as T.
 //
-// The corrupt are counted among those who are enrolled ([Session.Corrupt]) and not among the n: whoever decides who takes part may leave
-// honest clients out, and never a corrupt one.
+// The corrupt are counted among those who are enrolled ([Session.Corrupt]) and not among the n:
+// whoever decides who takes part may leave honest clients out, and never a corrupt one.
 func Choose(n, corrupt int, delta float64, mode Mode, complete bool) (Params, error) {
 	if err := checkGraph(n, corrupt, delta, mode); err != nil {
 		return Params{}, err
@@ -60,7 +63,8 @@ func Choose(n, corrupt int, delta float64, mode Mode, complete bool) (Params, er
 	}
 	p := Params{N: n, K: n - 1}
 	if p.K > maxDegree {
-		return Params{}, fmt.Errorf("%w: the complete graph on %d clients has degree %d, at most %d is allowed", ErrInfeasible, n, p.K, maxDegree)
+		return Params{}, fmt.Errorf("%w: the complete graph on %d clients has degree %d, at most "+
+			"%d is allowed", ErrInfeasible, n, p.K, maxDegree)
 	}
 	a := min(corrupt, p.K)
 	p.T = max(a+1, 2)
@@ -68,19 +72,23 @@ func Choose(n, corrupt int, delta float64, mode Mode, complete bool) (Params, er
 		p.T = max((p.K+a)/2+1, 2)
 	}
 	if left := n - floorOf(delta, n) - 1; p.T > left {
-		return Params{}, fmt.Errorf("%w: n=%d, %d corrupt, δ=%g, %v server: threshold %d, but only %d neighbours may be left",
+		return Params{}, fmt.Errorf("%w: n=%d, %d corrupt, δ=%g, %v server: threshold %d, but "+
+			"only %d neighbours may be left",
 			ErrInfeasible, n, corrupt, delta, mode, p.T, left)
 	}
 	return p, nil
 }
 
-// RuleA chooses the degree K and the threshold T of a Harary graph over a random permutation of n clients, of whom at most so many are corrupt
-// and at most δn vanish. It is the rule of the production code of Bell, Bonawitz, Gascón, Lepoint and Raykova ("Secure single-server
-// aggregation with (poly)logarithmic overhead", CCS 2020): the first K = 2, 4, 6, … such that
+// RuleA chooses the degree K and the threshold T of a Harary graph over a random permutation of n
+// clients, of whom at most so many are corrupt and at most δn vanish. It is the rule of the
+// production code of Bell, Bonawitz, Gascón, Lepoint and Raykova ("Secure single-server aggregation
+// with (poly)logarithmic overhead", CCS 2020): the first K = 2, 4, 6, … such that
 //
-//   - the honest surviving clients stay connected but with probability 2^-41 (two gaps of K/2 bad neighbours on the circle, union bound),
-//   - no client has T corrupt neighbours but with probability 2^-41 (so T−1 shares tell nothing); against a malicious server 2T exceeds K
-//     plus the corrupt neighbours, so that no two disjoint groups of honest neighbours open both secrets of one client,
+//   - the honest surviving clients stay connected but with probability 2^-41 (two gaps of K/2 bad
+//     neighbours on the circle, union bound),
+//   - no client has T corrupt neighbours but with probability 2^-41 (so T−1 shares tell nothing);
+//     against a malicious server 2T exceeds K plus the corrupt neighbours, so that no two disjoint
+//     groups of honest neighbours open both secrets of one client,
 //   - every client keeps T neighbours but with probability 2^-20.
 //
 // Feasible only for γ+δ ≤ 0.9, against a malicious server γ+2δ ≤ 0.9, with γ = corrupt/n.
@@ -93,7 +101,8 @@ func RuleA(n, corrupt int, delta float64, mode Mode) (Params, error) {
 		load += delta
 	}
 	if load > 0.9+1e-12 {
-		return Params{}, fmt.Errorf("%w: %d corrupt of %d and δ=%g are too much for a %v server", ErrInfeasible, corrupt, n, delta, mode)
+		return Params{}, fmt.Errorf("%w: %d corrupt of %d and δ=%g are too much for a %v server",
+			ErrInfeasible, corrupt, n, delta, mode)
 	}
 	for k := 2; k < n-1 && k <= maxDegree; k += 2 {
 		if !connected(n, k, corrupt, delta) {
@@ -107,7 +116,8 @@ func RuleA(n, corrupt int, delta float64, mode Mode) (Params, error) {
 	return Params{}, fmt.Errorf("%w: n=%d, %d corrupt, δ=%g, %v server", ErrInfeasible, n, corrupt, delta, mode)
 }
 
-// Sufficient says whether p is at least as strict as what [Choose] asks for: a client checks the server's choice with it, without the search.
+// Sufficient says whether p is at least as strict as what [Choose] asks for: a client checks the
+// server's choice with it, without the search.
 func (p Params) Sufficient(corrupt int, delta float64, mode Mode, complete bool) bool {
 	if checkGraph(p.N, corrupt, delta, mode) != nil || p.T < 2 || p.T > p.K {
 		return false
@@ -130,7 +140,8 @@ func checkGraph(n, corrupt int, delta float64, mode Mode) error {
 	case corrupt < 0 || corrupt > maxClients:
 		return fmt.Errorf("%w: %d corrupt clients, must be from 0 to %d", ErrSession, corrupt, maxClients)
 	case corrupt >= n:
-		return fmt.Errorf("%w: %d clients, of whom all may be corrupt: %d of those who are enrolled are", ErrTooFew, n, corrupt)
+		return fmt.Errorf("%w: %d clients, of whom all may be corrupt: %d of those who are "+
+			"enrolled are", ErrTooFew, n, corrupt)
 	}
 	return checkRates(0, delta, mode)
 }
@@ -150,18 +161,21 @@ func checkRates(gamma, delta float64, mode Mode) error {
 // floorOf is ⌊rate·n⌋, where a product that misses a whole number by rounding counts as that number.
 func floorOf(rate float64, n int) int { return int(math.Floor(float64(rate*float64(n)) + 1e-14)) }
 
-// connected bounds the probability that the clients who are neither corrupt nor gone fall apart: two runs of K/2 bad clients on the circle.
-// n(n−k−1)/2 pairs of places, each bad with probability B(B−1)…(B−k+1)/(n(n−1)…(n−k+1)).
+// connected bounds the probability that the clients who are neither corrupt nor gone fall apart:
+// two runs of K/2 bad clients on the circle. n(n−k−1)/2 pairs of places, each bad with probability
+// B(B−1)…(B−k+1)/(n(n−1)…(n−k+1)).
 func connected(n, k, corrupt int, delta float64) bool {
 	b := min(corrupt+floorOf(delta, n), n)
 	if k > b {
 		return true
 	}
-	l := math.Log(float64(n)) + math.Log(float64(n-k-1)) - math.Ln2 + logFactorial(b) - logFactorial(b-k) + logFactorial(n-k) - logFactorial(n)
+	l := math.Log(float64(n)) + math.Log(float64(n-k-1)) - math.Ln2 +
+		logFactorial(b) - logFactorial(b-k) + logFactorial(n-k) - logFactorial(n)
 	return l < -(statistical+1)*math.Ln2
 }
 
-// thresholds gives lo, the greatest threshold that is not safe, and hi, the greatest that is still reached.
+// thresholds gives lo, the greatest threshold that is not safe, and hi, the greatest that
+// is still reached.
 func thresholds(n, k, corrupt int, delta float64, mode Mode) (lo, hi int) {
 	surviving := int(math.Ceil(float64((1-delta)*float64(n)) - 1e-14))
 	reach := math.Ldexp(1, -correctness) / float64(n)
@@ -180,9 +194,11 @@ func thresholds(n, k, corrupt int, delta float64, mode Mode) (lo, hi int) {
 	return lo, hi
 }
 
-// corruptNeighbours is min{t : P[HG(n, corrupt, k) > t] ≤ 2^-41/n}: no honest client has more corrupt neighbours, but with probability 2^-41.
-// An honest client's neighbours are drawn from the n−1 others, and there are n−c of her: with x corrupt ones among them, (n−c)·HG(n−1,c,k) is
-// n·HG(n,c,k) times (n−c−(k−x))/(n−k), which is at most 1. So the sum over honest clients is bounded by n times the law on all n.
+// corruptNeighbours is min{t : P[HG(n, corrupt, k) > t] ≤ 2^-41/n}: no honest client has more
+// corrupt neighbours, but with probability 2^-41. An honest client's neighbours are drawn from the
+// n−1 others, and there are n−c of her: with x corrupt ones among them, (n−c)·HG(n−1,c,k) is
+// n·HG(n,c,k) times (n−c−(k−x))/(n−k), which is at most 1. So the sum over honest clients is
+// bounded by n times the law on all n.
 func corruptNeighbours(n, k, corrupt int) int {
 	safe := math.Ldexp(1, -(statistical+1)) / float64(n)
 	// Sum the tail from above, smallest terms first.
@@ -196,11 +212,13 @@ func corruptNeighbours(n, k, corrupt int) int {
 	return t
 }
 
-// Corrupt is c = ⌊γ·Enrolled⌋, how many clients may be corrupt, whoever of those who are enrolled takes part.
+// Corrupt is c = ⌊γ·Enrolled⌋, how many clients may be corrupt, whoever of those who are
+// enrolled takes part.
 func (s Session) Corrupt() int { return floorOf(s.Gamma, s.Enrolled) }
 
-// Graph is the graph of the session if n clients advertise keys. It is an error if they are fewer than NMin or more than are enrolled, if no
-// graph on so few is safe from the corrupt of all who are enrolled, and if it promises fewer honest messages in a sum than Honest.
+// Graph is the graph of the session if n clients advertise keys. It is an error if they are fewer
+// than NMin or more than are enrolled, if no graph on so few is safe from the corrupt of all who
+// are enrolled, and if it promises fewer honest messages in a sum than Honest.
 func (s Session) Graph(n int) (Params, error) {
 	switch err := s.Validate(); {
 	case err != nil:
@@ -220,16 +238,19 @@ func (s Session) Graph(n int) (Params, error) {
 	return p, nil
 }
 
-// HonestMin is the number of honest messages that any opened sum holds, but with probability 2^-40, when n clients make up the graph: NMin − c,
-// c being [Session.Corrupt]; in a sparse graph against a malicious server, who may name survivors as it likes beyond a client's neighbours,
-// the client and the T − A honest neighbours that she is bound to, if that is less. Noise shares are to be calibrated to no more, and
-// [Session.Honest] holds the session to it. It is an error if nothing is promised.
+// HonestMin is the number of honest messages that any opened sum holds, but with probability
+// 2^-40, when n clients make up the graph: NMin − c, c being [Session.Corrupt]; in a sparse graph
+// against a malicious server, who may name survivors as it likes beyond a client's neighbours,
+// the client and the T − A honest neighbours that she is bound to, if that is less. Noise shares
+// are to be calibrated to no more, and [Session.Honest] holds the session to it. It is an error
+// if nothing is promised.
 func (s Session) HonestMin(n int) (int, error) {
 	switch err := s.Validate(); {
 	case err != nil:
 		return 0, err
 	case s.NMin <= s.Corrupt():
-		return 0, fmt.Errorf("%w: of n_min = %d survivors all may be corrupt, with γ = %g of %d enrolled", ErrTooFew, s.NMin, s.Gamma, s.Enrolled)
+		return 0, fmt.Errorf("%w: of n_min = %d survivors all may be corrupt, with γ = %g of %d "+
+			"enrolled", ErrTooFew, s.NMin, s.Gamma, s.Enrolled)
 	}
 	s.Honest = 1 // what the caller counts on is for the caller to compare
 	p, err := s.Graph(n)
@@ -249,22 +270,24 @@ func (s Session) honest(p Params) int {
 
 func (p Params) sparse() bool { return p.K < p.N-1 }
 
-// enough refuses a graph that does not promise the honest messages that the session counts on: where it counts on none, two, since the sum of
-// one is her message.
+// enough refuses a graph that does not promise the honest messages that the session counts on:
+// where it counts on none, two, since the sum of one is her message.
 func (s Session) enough(p Params) error {
 	want := s.Honest
 	if want == 0 {
 		want = 2
 	}
 	if h := s.honest(p); h < want {
-		return fmt.Errorf("%w: a graph on %d clients with n_min = %d, %d of the %d enrolled corrupt, promises %d honest messages in a sum, the session counts on %d",
+		return fmt.Errorf("%w: a graph on %d clients with n_min = %d, %d of the %d enrolled "+
+			"corrupt, promises %d honest messages in a sum, the session counts on %d",
 			ErrInfeasible, p.N, s.NMin, s.Corrupt(), s.Enrolled, max(h, 0), want)
 	}
 	return nil
 }
 
-// fewest is the least number of survivors whose sum is opened: NMin and, in a sparse graph against a semi-honest server, those who are left when
-// ⌊δn⌋ have vanished. The graph of the honest among fewer may fall apart, and the server would learn the sum of each part.
+// fewest is the least number of survivors whose sum is opened: NMin and, in a sparse graph against
+// a semi-honest server, those who are left when ⌊δn⌋ have vanished. The graph of the honest among
+// fewer may fall apart, and the server would learn the sum of each part.
 func (s Session) fewest(p Params) int {
 	if s.Mode == SemiHonest && p.sparse() {
 		return max(s.NMin, p.N-floorOf(s.Delta, p.N))
@@ -272,7 +295,8 @@ func (s Session) fewest(p Params) int {
 	return s.NMin
 }
 
-// hypergeometric is the probability that k draws without replacement from n, m of them marked, show exactly x marked ones.
+// hypergeometric is the probability that k draws without replacement from n, m of them marked, show
+// exactly x marked ones.
 func hypergeometric(n, m, k, x int) float64 {
 	if x < 0 || x > k || x > m || k-x > n-m {
 		return 0

@@ -14,19 +14,28 @@ func TestRuleA(t *testing.T) {
 		k, t         int
 	}{
 		// The test vectors of the authors' code.
-		{100, .33, .33, SemiHonest, 68, 34}, {1000, .33, .33, SemiHonest, 286, 150}, {10000, .33, .33, SemiHonest, 422, 221},
-		{1000, .05, .33, SemiHonest, 72, 24}, {10000, .05, .33, SemiHonest, 86, 29}, {100, .05, .05, SemiHonest, 12, 6},
-		{1000, .05, .05, SemiHonest, 30, 17}, {10000, .05, .05, SemiHonest, 34, 20}, {100000, .05, .05, SemiHonest, 36, 21},
+		{100, .33, .33, SemiHonest, 68, 34}, {1000, .33, .33, SemiHonest, 286, 150},
+		{10000, .33, .33, SemiHonest, 422, 221},
+		{1000, .05, .33, SemiHonest, 72, 24}, {10000, .05, .33, SemiHonest, 86, 29},
+		{100, .05, .05, SemiHonest, 12, 6},
+		{1000, .05, .05, SemiHonest, 30, 17}, {10000, .05, .05, SemiHonest, 34, 20},
+		{100000, .05, .05, SemiHonest, 36, 21},
 		{10, .33, .33, SemiHonest, 8, 4},
-		{100, .05, .05, Malicious, 16, 11}, {1000, .05, .05, Malicious, 52, 37}, {10000, .05, .05, Malicious, 62, 44},
+		{100, .05, .05, Malicious, 16, 11}, {1000, .05, .05, Malicious, 52, 37},
+		{10000, .05, .05, Malicious, 62, 44},
 		{10000, .05, .33, Malicious, 746, 420}, {1000, .33, .05, Malicious, 132, 109},
 		// A second, independent computation.
-		{20, .1, .1, SemiHonest, 6, 3}, {20, .1, .1, Malicious, 8, 6}, {50, .1, .1, SemiHonest, 12, 6}, {50, .1, .1, Malicious, 16, 11},
-		{100, .1, .1, SemiHonest, 22, 11}, {100, .1, .1, Malicious, 32, 22}, {200, .1, .1, SemiHonest, 34, 19}, {200, .1, .1, Malicious, 56, 39},
-		{500, .1, .1, SemiHonest, 42, 24}, {500, .1, .1, Malicious, 82, 57}, {1000, .1, .1, SemiHonest, 48, 27}, {1000, .1, .1, Malicious, 96, 67},
-		{2000, .1, .1, SemiHonest, 50, 28}, {2000, .1, .1, Malicious, 106, 74}, {5000, .1, .1, SemiHonest, 52, 30}, {5000, .1, .1, Malicious, 116, 81},
+		{20, .1, .1, SemiHonest, 6, 3}, {20, .1, .1, Malicious, 8, 6},
+		{50, .1, .1, SemiHonest, 12, 6}, {50, .1, .1, Malicious, 16, 11},
+		{100, .1, .1, SemiHonest, 22, 11}, {100, .1, .1, Malicious, 32, 22},
+		{200, .1, .1, SemiHonest, 34, 19}, {200, .1, .1, Malicious, 56, 39},
+		{500, .1, .1, SemiHonest, 42, 24}, {500, .1, .1, Malicious, 82, 57},
+		{1000, .1, .1, SemiHonest, 48, 27}, {1000, .1, .1, Malicious, 96, 67},
+		{2000, .1, .1, SemiHonest, 50, 28}, {2000, .1, .1, Malicious, 106, 74},
+		{5000, .1, .1, SemiHonest, 52, 30}, {5000, .1, .1, Malicious, 116, 81},
 		{10000, .1, .1, SemiHonest, 54, 31}, {10000, .1, .1, Malicious, 122, 85},
-		{1000, .2, .2, SemiHonest, 98, 54}, {1000, .2, .2, Malicious, 302, 206}, {10000, .2, .2, SemiHonest, 122, 67}, {10000, .2, .2, Malicious, 482, 328},
+		{1000, .2, .2, SemiHonest, 98, 54}, {1000, .2, .2, Malicious, 302, 206},
+		{10000, .2, .2, SemiHonest, 122, 67}, {10000, .2, .2, Malicious, 482, 328},
 		{1000, .33, .1, SemiHonest, 102, 72}, {1000, .33, .1, Malicious, 218, 171},
 	} {
 		corrupt := floorOf(c.gamma, c.n)
@@ -37,7 +46,8 @@ func TestRuleA(t *testing.T) {
 		if c.n >= completeBelow && !got.Sufficient(corrupt, c.delta, c.mode, false) {
 			t.Errorf("%+v is not sufficient for itself", got)
 		}
-		if weak := (Params{got.N, got.K, got.T - 1}); c.n >= completeBelow && got.T > 2 && weak.Sufficient(corrupt, c.delta, c.mode, false) {
+		if weak := (Params{got.N, got.K, got.T - 1}); c.n >= completeBelow && got.T > 2 &&
+			weak.Sufficient(corrupt, c.delta, c.mode, false) {
 			t.Errorf("a threshold lower by one passes: %+v", weak)
 		}
 	}
@@ -45,7 +55,9 @@ func TestRuleA(t *testing.T) {
 
 // The tail by floating logarithms against exact rational numbers.
 func TestHypergeometric(t *testing.T) {
-	for _, c := range []struct{ n, m, k int }{{50, 5, 12}, {1000, 100, 48}, {1000, 330, 286}, {10000, 9000, 54}} {
+	for _, c := range []struct {
+		n, m, k int
+	}{{50, 5, 12}, {1000, 100, 48}, {1000, 330, 286}, {10000, 9000, 54}} {
 		total := new(big.Int).Binomial(int64(c.n), int64(c.k))
 		for x := 0; x <= c.k; x++ {
 			p := new(big.Int).Binomial(int64(c.m), int64(x))
@@ -80,7 +92,8 @@ func TestChoose(t *testing.T) {
 		corrupt := floorOf(c.gamma, c.n)
 		got, err := Choose(c.n, corrupt, c.delta, c.mode, c.complete)
 		if err != nil || got != c.want {
-			t.Errorf("Choose(%d, %g, %g, %v, %v) = %+v, %v, want %+v", c.n, c.gamma, c.delta, c.mode, c.complete, got, err, c.want)
+			t.Errorf("Choose(%d, %g, %g, %v, %v) = %+v, %v, want %+v", c.n, c.gamma, c.delta,
+				c.mode, c.complete, got, err, c.want)
 		}
 		if !got.Sufficient(corrupt, c.delta, c.mode, c.complete) {
 			t.Errorf("%+v is not sufficient for itself", got)
@@ -92,8 +105,10 @@ func TestChoose(t *testing.T) {
 		mode       Mode
 		want       error
 	}{
-		{2, 0, 0, SemiHonest, ErrTooFew}, {10, -1, 0, SemiHonest, ErrSession}, {10, 0, 1, SemiHonest, ErrSession}, {10, 0, 0, 3, ErrSession},
-		{1000, 500, .45, SemiHonest, ErrInfeasible}, {1000, 200, .4, Malicious, ErrInfeasible}, {20, 10, .5, SemiHonest, ErrInfeasible},
+		{2, 0, 0, SemiHonest, ErrTooFew}, {10, -1, 0, SemiHonest, ErrSession},
+		{10, 0, 1, SemiHonest, ErrSession}, {10, 0, 0, 3, ErrSession},
+		{1000, 500, .45, SemiHonest, ErrInfeasible}, {1000, 200, .4, Malicious, ErrInfeasible},
+		{20, 10, .5, SemiHonest, ErrInfeasible},
 		{10, 10, 0, SemiHonest, ErrTooFew}, {10, maxClients + 1, 0, SemiHonest, ErrSession},
 	} {
 		if _, err := Choose(c.n, c.corrupt, c.delta, c.mode, false); !errors.Is(err, c.want) {
@@ -117,7 +132,8 @@ func TestHonestMin(t *testing.T) {
 		s.NMin, s.Mode, s.Complete = c.nMin, c.mode, c.complete
 		got, err := s.HonestMin(c.n)
 		if err != nil || got != c.want {
-			t.Errorf("n=%d, n_min=%d, %v, complete %v: %d, %v, want %d", c.n, c.nMin, c.mode, c.complete, got, err, c.want)
+			t.Errorf("n=%d, n_min=%d, %v, complete %v: %d, %v, want %d", c.n, c.nMin, c.mode,
+				c.complete, got, err, c.want)
 		}
 	}
 	s := testSession("honest", 1000)
@@ -132,7 +148,8 @@ func TestHonestMin(t *testing.T) {
 	}
 }
 
-// Clients take whatever graph the server has by the rule, and none with a threshold less: also where few or none are corrupt.
+// Clients take whatever graph the server has by the rule, and none with a threshold less: also
+// where few or none are corrupt.
 func TestClientsTakeTheRulesGraph(t *testing.T) {
 	for _, mode := range []Mode{SemiHonest, Malicious} {
 		for _, complete := range []bool{true, false} {
@@ -144,10 +161,12 @@ func TestClientsTakeTheRulesGraph(t *testing.T) {
 							continue
 						}
 						if !p.Sufficient(corrupt, delta, mode, complete) {
-							t.Errorf("%v, complete %v: %+v with %d corrupt, δ = %v, is refused", mode, complete, p, corrupt, delta)
+							t.Errorf("%v, complete %v: %+v with %d corrupt, δ = %v, is refused",
+								mode, complete, p, corrupt, delta)
 						}
 						if p.T--; p.Sufficient(corrupt, delta, mode, complete) {
-							t.Errorf("%v, complete %v: %+v with %d corrupt, δ = %v, is accepted", mode, complete, p, corrupt, delta)
+							t.Errorf("%v, complete %v: %+v with %d corrupt, δ = %v, is accepted",
+								mode, complete, p, corrupt, delta)
 						}
 					}
 				}

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whoever vanishes and whenever: the result is the exact sum of the survivors' messages or a named refusal, and it is a sum if no more vanish
-// than the session allows for.
+// Whoever vanishes and whenever: the result is the exact sum of the survivors' messages or a named
+// refusal, and it is a sum if no more vanish than the session allows for.
 func TestSumOrRefusal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := testSession("property", 3)
@@ -24,7 +24,8 @@ func TestSumOrRefusal(t *testing.T) {
 		}
 		s.Enrolled = n
 		s.Mode = rapid.SampledFrom([]Mode{SemiHonest, Malicious}).Draw(t, "mode")
-		s.Modulus = rapid.OneOf(rapid.SampledFrom([]uint64{0, 2, 1<<63 + 1, 1<<64 - 1}), rapid.Uint64Range(2, 1<<64-1)).Draw(t, "m")
+		s.Modulus = rapid.OneOf(rapid.SampledFrom([]uint64{0, 2, 1<<63 + 1, 1<<64 - 1}),
+			rapid.Uint64Range(2, 1<<64-1)).Draw(t, "m")
 		s.Length = rapid.IntRange(1, 3).Draw(t, "length")
 		s.NMin = rapid.IntRange(2, n).Draw(t, "n_min")
 		s.Gamma = rapid.Float64Range(0, .3).Draw(t, "gamma")
@@ -57,9 +58,13 @@ func TestSumOrRefusal(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, infeasible := s.Graph(n)
-			if n < completeBelow && len(gone) <= floorOf(s.Delta, n) && n-len(gone) >= s.NMin && infeasible == nil && !errors.Is(err, ErrInfeasible) {
-				// A graph on fewer clients may be infeasible, when some vanish before it is drawn: nothing else is an excuse.
-				early := slices.ContainsFunc(slices.Collect(maps.Values(gone)), func(k Kind) bool { return k == KindAdvertise })
+			if n < completeBelow && len(gone) <= floorOf(s.Delta, n) && n-len(gone) >= s.NMin &&
+				infeasible == nil && !errors.Is(err, ErrInfeasible) {
+				// A graph on fewer clients may be infeasible, when some vanish before it is drawn:
+				// nothing else is an excuse.
+				early := slices.ContainsFunc(slices.Collect(maps.Values(gone)), func(k Kind) bool {
+					return k == KindAdvertise
+				})
 				if !early {
 					t.Fatalf("n=%d, %d vanish, %+v: %v", n, len(gone), s, err)
 				}

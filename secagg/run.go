@@ -12,17 +12,20 @@ import (
 	"time"
 )
 
-// Summer is a way to sum clients' messages modulo m of which the summing party learns the sum alone (how far that holds is each
-// implementation's to say). Survivors are the clients in the sum, in increasing order.
+// Summer is a way to sum clients' messages modulo m of which the summing party learns the sum alone
+// (how far that holds is each implementation's to say). Survivors are the clients in the sum, in
+// increasing order.
 type Summer interface {
-	Sum(ctx context.Context, session Session, messages map[uint32][]uint64) (sum []uint64, survivors []uint32, err error)
+	Sum(ctx context.Context, session Session, messages map[uint32][]uint64) (sum []uint64,
+		survivors []uint32, err error)
 }
 
 // Plain sums in the open: the baseline, with the same refusals.
 type Plain struct{}
 
 // Sum implements [Summer].
-func (Plain) Sum(ctx context.Context, session Session, messages map[uint32][]uint64) ([]uint64, []uint32, error) {
+func (Plain) Sum(ctx context.Context, session Session, messages map[uint32][]uint64) ([]uint64,
+	[]uint32, error) {
 	if err := session.Validate(); err != nil {
 		return nil, nil, err
 	}
@@ -52,14 +55,18 @@ type Frame struct {
 	Message []byte
 }
 
-// Local runs the protocol with all clients and the server in one process, as [Summer]. Its zero value is ready. Keys are drawn for every
-// sum; it protects nobody from the process, and is made for simulation and tests.
+// Local runs the protocol with all clients and the server in one process, as [Summer]. Its zero
+// value is ready. Keys are drawn for every sum; it protects nobody from the process, and is made
+// for simulation and tests.
 type Local struct {
-	// Rand is the source of all randomness; nil is the operating system's. A seeded one makes a run reproducible.
+	// Rand is the source of all randomness; nil is the operating system's. A seeded one makes a
+	// run reproducible.
 	Rand io.Reader
-	// Fault, if set, sees every message and returns what arrives in its place: nothing, another one, several.
+	// Fault, if set, sees every message and returns what arrives in its place: nothing,
+	// another one, several.
 	Fault func(Frame) [][]byte
-	// Timeout is the length of a round on the driver's own clock, which leaps to the deadline when nothing more is under way.
+	// Timeout is the length of a round on the driver's own clock, which leaps to the deadline when
+	// nothing more is under way.
 	Timeout time.Duration
 	// Report, if set, is given what happened at the end of a run, also of one that failed.
 	Report func(Report)
@@ -68,7 +75,8 @@ type Local struct {
 // Report is what happened in a run of [Local].
 type Report struct {
 	Result Result
-	// Clients are the errors of clients that met any, Refused what the server said of messages that it did not take.
+	// Clients are the errors of clients that met any, Refused what the server said of messages that
+	// it did not take.
 	Clients map[uint32]error
 	Refused []error
 	// Up and Down are the bytes that clients sent and received.
@@ -76,7 +84,8 @@ type Report struct {
 }
 
 // Sum implements [Summer].
-func (l Local) Sum(ctx context.Context, session Session, messages map[uint32][]uint64) ([]uint64, []uint32, error) {
+func (l Local) Sum(ctx context.Context, session Session, messages map[uint32][]uint64) ([]uint64,
+	[]uint32, error) {
 	r, err := l.run(ctx, session, messages)
 	if l.Report != nil {
 		l.Report(r)
@@ -114,7 +123,8 @@ func (l Local) setUp(session Session, messages map[uint32][]uint64) (*world, err
 	if rnd == nil {
 		rnd = rand.Reader
 	}
-	w := &world{session: session, now: time.Unix(0, 0), keys: map[uint32]ed25519.PrivateKey{}, clients: map[uint32]*Client{}, fault: l.Fault,
+	w := &world{session: session, now: time.Unix(0, 0), keys: map[uint32]ed25519.PrivateKey{},
+		clients: map[uint32]*Client{}, fault: l.Fault,
 		report: Report{Clients: map[uint32]error{}, Up: map[uint32]int{}, Down: map[uint32]int{}}}
 	clock := func() time.Time { return w.now }
 	newKey := func() (ed25519.PrivateKey, error) {
@@ -136,12 +146,14 @@ func (l Local) setUp(session Session, messages map[uint32][]uint64) (*world, err
 		}
 		public[id] = w.keys[id].Public().(ed25519.PublicKey)
 	}
-	w.server, err = NewServer(ServerConfig{Session: session, Identity: w.serverKey, Clients: public, Rand: rnd, Clock: clock, Timeout: l.Timeout})
+	w.server, err = NewServer(ServerConfig{Session: session, Identity: w.serverKey, Clients: public,
+		Rand: rnd, Clock: clock, Timeout: l.Timeout})
 	if err != nil {
 		return w, err
 	}
 	for _, id := range ids {
-		c, err := NewClient(ClientConfig{Session: session, ID: id, Identity: w.keys[id], Server: w.serverKey.Public().(ed25519.PublicKey),
+		c, err := NewClient(ClientConfig{Session: session, ID: id, Identity: w.keys[id],
+			Server: w.serverKey.Public().(ed25519.PublicKey),
 			Pinned: PinnedKeys(public), Rand: rnd, Clock: clock, Timeout: l.Timeout}, messages[id])
 		if err != nil {
 			return w, fmt.Errorf("client %d: %w", id, err)
@@ -203,7 +215,8 @@ func (w *world) play(ctx context.Context) error {
 	return err
 }
 
-// deliver brings what is under way to where it goes: first what clients have sent, then what the server has.
+// deliver brings what is under way to where it goes: first what clients have sent, then
+// what the server has.
 func (w *world) deliver() error {
 	batch := w.up
 	w.up = nil

@@ -11,7 +11,8 @@ import (
 func seeded(name string) *rand.ChaCha8 { return rand.NewChaCha8(sha256.Sum256([]byte(name))) }
 
 func testSession(name string, enrolled int) Session {
-	return Session{ID: sha256.Sum256([]byte(name)), Experiment: "test", Arm: 1, Batch: 2, Grid: 10, Modulus: 0, Length: 1, Enrolled: enrolled, NMin: 3,
+	return Session{ID: sha256.Sum256([]byte(name)), Experiment: "test", Arm: 1, Batch: 2, Grid: 10,
+		Modulus: 0, Length: 1, Enrolled: enrolled, NMin: 3,
 		Noise: "none", Mode: SemiHonest, Gamma: .1, Delta: .1}
 }
 

@@ -67,11 +67,12 @@ func (r Round) String() string {
 // round is the round that a client's message belongs to.
 func (k Kind) round() Round { return Round(k/2 + 1) }
 
-// Server is the server's side of a session, a state machine without input or output of its own: [Server.Step] takes a client's message,
-// [Server.Tick] looks at the clock, and both give the messages to send when a round has closed. It is not safe for concurrent use.
+// Server is the server's side of a session, a state machine without input or output of its own:
+// [Server.Step] takes a client's message, [Server.Tick] looks at the clock, and both give the
+// messages to send when a round has closed. It is not safe for concurrent use.
 //
-// A client's bad message is refused with a named error and changes nothing. When the session cannot go on, every later call gives the same
-// error.
+// A client's bad message is refused with a named error and changes nothing. When the session cannot
+// go on, every later call gives the same error.
 type Server struct {
 	cfg    ServerConfig
 	env    envelope
@@ -113,7 +114,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	if len(cfg.Identity) != ed25519.PrivateKeySize {
-		return nil, fmt.Errorf("%w: identity key of %d bytes, want %d", ErrSession, len(cfg.Identity), ed25519.PrivateKeySize)
+		return nil, fmt.Errorf("%w: identity key of %d bytes, want %d", ErrSession,
+			len(cfg.Identity), ed25519.PrivateKeySize)
 	}
 	// Refuse now what could not be done even if everybody came.
 	if _, err := cfg.Session.Graph(len(cfg.Clients)); err != nil {
@@ -126,7 +128,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, env: envelope{cfg.Session.ID, cfg.Session.Digest()}, watch: w, rnd: cfg.Rand, round: RoundAdvertise,
+	s := &Server{cfg: cfg, env: envelope{cfg.Session.ID, cfg.Session.Digest()}, watch: w,
+		rnd: cfg.Rand, round: RoundAdvertise,
 		members: make(map[uint32]*member, len(cfg.Clients)), due: len(cfg.Clients), probe: x25519.Key{1}}
 	if s.rnd == nil {
 		s.rnd = rand.Reader
@@ -149,7 +152,8 @@ func (s *Server) Deadline() time.Time {
 	return s.watch.deadline
 }
 
-// Result is the sum, once the session has ended well; [ErrUnfinished] before, and the session's error if it failed.
+// Result is the sum, once the session has ended well; [ErrUnfinished] before, and the session's
+// error if it failed.
 func (s *Server) Result() (Result, error) {
 	switch {
 	case s.failed != nil:
@@ -182,8 +186,9 @@ func (s *Server) Tick() ([]Envelope, error) {
 	return s.close(true)
 }
 
-// Step takes a message that came from a client, as the transport knows her. When she was the last one awaited the round closes, and the messages
-// of the next one are returned. An error that is also [Server.Failed] has ended the session; any other is about this message alone, and messages
+// Step takes a message that came from a client, as the transport knows her. When she was the last
+// one awaited the round closes, and the messages of the next one are returned. An error that is
+// also [Server.Failed] has ended the session; any other is about this message alone, and messages
 // that come with it (when it was the clock that closed the round) are to be sent all the same.
 func (s *Server) Step(from uint32, message []byte) ([]Envelope, error) {
 	if s.failed != nil {
@@ -275,7 +280,8 @@ func (s *Server) before() Round {
 	return s.round - 1
 }
 
-// here says whether a client is still awaited: she has spoken in the round before, or already in this one.
+// here says whether a client is still awaited: she has spoken in the round before, or
+// already in this one.
 func (s *Server) here(m *member) bool { return m.reached >= s.before() }
 
 func (s *Server) advertised(m *member, body []byte) error {
@@ -304,7 +310,8 @@ func (s *Server) shared(m *member, body []byte) error {
 		return err
 	}
 	if len(x.pairs) != s.params.K || slices.ContainsFunc(x.pairs, func(p []byte) bool { return p == nil }) {
-		return fmt.Errorf("%w: shares for %d neighbours, want all of %d", ErrMalformed, len(x.pairs), s.params.K)
+		return fmt.Errorf("%w: shares for %d neighbours, want all of %d", ErrMalformed,
+			len(x.pairs), s.params.K)
 	}
 	m.pairs = x.pairs
 	return nil
@@ -433,8 +440,9 @@ func (s *Server) close(late bool) ([]Envelope, error) {
 	return out, nil
 }
 
-// Gone tells the server that a client's connection is lost for good, so that nobody waits for her until the round's deadline. What she has said
-// stays. When she was the last one awaited the round closes, as in [Server.Step]. A client who is gone, or was never there, makes no difference.
+// Gone tells the server that a client's connection is lost for good, so that nobody waits for her
+// until the round's deadline. What she has said stays. When she was the last one awaited the round
+// closes, as in [Server.Step]. A client who is gone, or was never there, makes no difference.
 func (s *Server) Gone(client uint32) ([]Envelope, error) {
 	if s.failed != nil {
 		return nil, s.failed
@@ -495,8 +503,8 @@ func (s *Server) sendRoster() ([]Envelope, error) {
 	return out, nil
 }
 
-// deliver passes the sealed pairs on. A client with fewer than T neighbours left could not be unmasked, so she is taken for one who said
-// nothing, which may leave others with too few, and so on.
+// deliver passes the sealed pairs on. A client with fewer than T neighbours left could not be
+// unmasked, so she is taken for one who said nothing, which may leave others with too few, and so on.
 func (s *Server) deliver() ([]Envelope, error) {
 	p := s.params
 	left := func(m *member) (n int) {
@@ -530,7 +538,8 @@ func (s *Server) deliver() ([]Envelope, error) {
 		out = append(out, s.send(m, KindDelivery, d.append(nil)))
 	}
 	if least := s.cfg.Session.fewest(p); len(out) < least {
-		return nil, fmt.Errorf("%w: %d clients shared their keys, at least %d must survive", ErrTooFew, len(out), least)
+		return nil, fmt.Errorf("%w: %d clients shared their keys, at least %d must survive",
+			ErrTooFew, len(out), least)
 	}
 	return out, nil
 }
@@ -545,7 +554,8 @@ func (s *Server) nameSurvivors() ([]Envelope, error) {
 		}
 	}
 	if least := s.cfg.Session.fewest(s.params); n < least {
-		return nil, fmt.Errorf("%w: %d clients sent a masked message, at least %d must survive", ErrTooFew, n, least)
+		return nil, fmt.Errorf("%w: %d clients sent a masked message, at least %d must survive",
+			ErrTooFew, n, least)
 	}
 	s.hash = survivorsHash(s.env.digest, set, s.order())
 	out := make([]Envelope, 0, n)
@@ -591,12 +601,14 @@ func (s *Server) sendAcks() ([]Envelope, error) {
 		out = append(out, s.send(m, KindAcks, a.append(nil)))
 	}
 	if len(out) < p.T {
-		return nil, fmt.Errorf("%w: %d clients acknowledge the survivors, the threshold is %d", ErrTooFew, len(out), p.T)
+		return nil, fmt.Errorf("%w: %d clients acknowledge the survivors, the threshold is %d",
+			ErrTooFew, len(out), p.T)
 	}
 	return out, nil
 }
 
-// unmask opens the self masks of the survivors and the keys of those who vanished, and takes all masks off the sum.
+// unmask opens the self masks of the survivors and the keys of those who vanished, and takes all
+// masks off the sum.
 func (s *Server) unmask() error {
 	mod := s.cfg.Session.Modulus
 	sum := make([]uint64, s.cfg.Session.Length)
@@ -668,8 +680,9 @@ func (s *Server) recoverSeed(m *member, known map[string][]field) (own []byte, e
 	return own, err
 }
 
-// recover combines T shares of a client, and checks the secret. When it is not the one she committed to, one of the shares is wrong: every
-// window of T shares around the circle of those at hand is tried once.
+// recover combines T shares of a client, and checks the secret. When it is not the one she
+// committed to, one of the shares is wrong: every window of T shares around the circle of those at
+// hand is tried once.
 func (s *Server) recover(m *member, known map[string][]field, right func(field) (bool, error)) error {
 	t := s.params.T
 	all := make([]int, 0, len(m.shares))

@@ -10,8 +10,9 @@ import (
 	"sync"
 )
 
-// Session is what all clients of one sum must have been told alike. Its [Session.Digest] goes into every derived key and every signature, so
-// that masks cancel only between clients who were told the same, and no message fits another sum.
+// Session is what all clients of one sum must have been told alike. Its [Session.Digest] goes into
+// every derived key and every signature, so that masks cancel only between clients who were told
+// the same, and no message fits another sum.
 type Session struct {
 	// ID is fresh for every sum, 32 random bytes ([NewID]).
 	ID [32]byte
@@ -24,14 +25,16 @@ type Session struct {
 	Modulus uint64
 	// Length is the number of coordinates of a message, at least 1.
 	Length int
-	// Enrolled is the number of clients who are enrolled, of whom the server chooses those who take part. The corrupt are counted among all
-	// of them: a server that leaves honest clients out does not leave corrupt ones out.
+	// Enrolled is the number of clients who are enrolled, of whom the server chooses those who take
+	// part. The corrupt are counted among all of them: a server that leaves honest clients out does
+	// not leave corrupt ones out.
 	Enrolled int
-	// NMin is the least number of surviving clients whose sum is opened, at least 1 and at most Enrolled.
+	// NMin is the least number of surviving clients whose sum is opened, at least 1 and
+	// at most Enrolled.
 	NMin int
-	// Honest is the number of honest messages in a sum that the caller has calibrated noise shares to (a corrupt client adds no noise), at most
-	// [Session.HonestMin]. Everybody refuses a graph that promises fewer, when too few clients come. 0 stands for 2, as the sum of one is her
-	// message.
+	// Honest is the number of honest messages in a sum that the caller has calibrated noise shares to
+	// (a corrupt client adds no noise), at most [Session.HonestMin]. Everybody refuses a graph that
+	// promises fewer, when too few clients come. 0 stands for 2, as the sum of one is her message.
 	Honest int
 	// Noise describes the mechanism and its parameters, in the caller's words.
 	Noise string
@@ -39,10 +42,12 @@ type Session struct {
 	Policy [32]byte
 	// Mode says what the server is trusted with.
 	Mode Mode
-	// Gamma bounds the fraction of corrupt clients among those who are enrolled ([Session.Corrupt]), Delta the fraction of those who vanish
-	// between the first message and the last among those who take part.
+	// Gamma bounds the fraction of corrupt clients among those who are enrolled
+	// ([Session.Corrupt]), Delta the fraction of those who vanish between the first message and the
+	// last among those who take part.
 	Gamma, Delta float64
-	// Complete makes every client every other's neighbour, whatever their number. Nobody needs to trust the draw of the graph then.
+	// Complete makes every client every other's neighbour, whatever their number. Nobody needs to
+	// trust the draw of the graph then.
 	Complete bool
 }
 
@@ -58,7 +63,8 @@ func (s Session) Validate() error {
 	case s.ID == [32]byte{}:
 		return fmt.Errorf("%w: id is all zero, want 32 random bytes", ErrSession)
 	case len(s.Experiment) > maxText:
-		return fmt.Errorf("%w: experiment has %d bytes, at most %d are allowed", ErrSession, len(s.Experiment), maxText)
+		return fmt.Errorf("%w: experiment has %d bytes, at most %d are allowed", ErrSession,
+			len(s.Experiment), maxText)
 	case len(s.Noise) > maxText:
 		return fmt.Errorf("%w: noise has %d bytes, at most %d are allowed", ErrSession, len(s.Noise), maxText)
 	case s.Modulus == 1:
@@ -74,13 +80,14 @@ func (s Session) Validate() error {
 	case s.Honest < 0:
 		return fmt.Errorf("%w: honest = %d, must not be negative", ErrSession, s.Honest)
 	case s.Honest > s.NMin:
-		return fmt.Errorf("%w: n_min = %d, must be at least %d, the honest clients that the noise is calibrated to", ErrSession, s.NMin, s.Honest)
+		return fmt.Errorf("%w: n_min = %d, must be at least %d, the honest clients that the "+
+			"noise is calibrated to", ErrSession, s.NMin, s.Honest)
 	}
 	return checkRates(s.Gamma, s.Delta, s.Mode)
 }
 
-// Digest is SHA-256 of the session's one encoding: a label, then every field in the order of the struct, numbers big endian in eight bytes,
-// texts preceded by their length.
+// Digest is SHA-256 of the session's one encoding: a label, then every field in the order of the
+// struct, numbers big endian in eight bytes, texts preceded by their length.
 func (s Session) Digest() [32]byte {
 	b := []byte("sotto secagg 2 session\x00")
 	text := func(t string) {
@@ -122,9 +129,9 @@ func NewID(rnd io.Reader) (id [32]byte, err error) {
 	return id, nil
 }
 
-// Used remembers the sessions that a client has taken part in. Its zero value is ready; it is safe for concurrent use. A client who takes part
-// twice in one session, with two inputs, may show their difference: keep one Used for a client's life, and [Used.Add] what a former process
-// has used.
+// Used remembers the sessions that a client has taken part in. Its zero value is ready; it is safe
+// for concurrent use. A client who takes part twice in one session, with two inputs, may show their
+// difference: keep one Used for a client's life, and [Used.Add] what a former process has used.
 type Used struct {
 	mu  sync.Mutex
 	ids map[[32]byte]bool

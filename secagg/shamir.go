@@ -9,9 +9,10 @@ import (
 	"github.com/cloudflare/circl/vdaf/prio3/arith/fp128"
 )
 
-// Shamir's secret sharing over the prime field of 2^128 − 28·2^64 + 1 elements of circl: the secret is a polynomial's value at 0, a share
-// is its value at a seat 1…K. The secrets are uniform field elements, from which keys are derived, so that no key has to be cut into
-// pieces and a share takes 16 bytes.
+// Shamir's secret sharing over the prime field of 2^128 − 28·2^64 + 1 elements of circl: the
+// secret is a polynomial's value at 0, a share is its value at a seat 1…K. The secrets are
+// uniform field elements, from which keys are derived, so that no key has to be cut into pieces
+// and a share takes 16 bytes.
 
 const shareSize = fp128.Size
 
@@ -49,8 +50,8 @@ func small(v uint64) (f field) {
 	return f
 }
 
-// weights are Lagrange's for the value at 0 from the values at seats: λ_i = Π_{j≠i} x_j/(x_j − x_i). They are public, so time may depend
-// on them; one inversion serves all.
+// weights are Lagrange's for the value at 0 from the values at seats: λ_i = Π_{j≠i} x_j/(x_j −
+// x_i). They are public, so time may depend on them; one inversion serves all.
 func weights(seats []int) []field {
 	n := len(seats)
 	den := make([]field, n)

@@ -10,9 +10,9 @@ import (
 	"github.com/cloudflare/circl/dh/x25519"
 )
 
-// stream is AES-256 in counter mode as a pseudo-random function to the integers modulo m, m up to 2^64. Coordinate i has blocks of its own,
-// with counters (i, 0), (i, 1), …: where a coordinate stands does not depend on how many draws another one rejected. A key serves one
-// vector.
+// stream is AES-256 in counter mode as a pseudo-random function to the integers modulo m, m up to
+// 2^64. Coordinate i has blocks of its own, with counters (i, 0), (i, 1), …: where a coordinate
+// stands does not depend on how many draws another one rejected. A key serves one vector.
 type stream struct {
 	block   cipher.Block
 	in, out [aes.BlockSize]byte
@@ -26,8 +26,9 @@ func newStream(key []byte) (*stream, error) {
 	return &stream{block: b}, nil
 }
 
-// at is coordinate i, uniform modulo m (0 stands for 2^64). A word is refused when it is below 2^64 mod m, so that each residue keeps as many
-// words as any other; the time tells how many words were refused, which is independent of the one kept.
+// at is coordinate i, uniform modulo m (0 stands for 2^64). A word is refused when it is below 2^64
+// mod m, so that each residue keeps as many words as any other; the time tells how many words were
+// refused, which is independent of the one kept.
 func (s *stream) at(i, m uint64) uint64 {
 	var refuse uint64
 	if m != 0 {

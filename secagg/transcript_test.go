@@ -15,8 +15,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// The transcripts of testdata/transcripts: a file a scenario. "run" plays a session of n clients, client i with the message i+1, and its lines
-// are faults:
+// The transcripts of testdata/transcripts: a file a scenario. "run" plays a session of n clients,
+// client i with the message i+1, and its lines are faults:
 //
 //	drop    client kind            the message is lost
 //	twice   client kind            it arrives twice
@@ -39,7 +39,8 @@ import (
 //	both    client                 a client opens a key share where a seed share is due
 //	weak                           the server offers a threshold that is lower by one
 //
-// The server of deny, admit, again, swap and weak signs what it says. Wherever a sum comes out, it is compared with the sum of its survivors.
+// The server of deny, admit, again, swap and weak signs what it says. Wherever a sum comes out, it
+// is compared with the sum of its survivors.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -51,7 +52,8 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-var kindsByName = map[string]Kind{"advertise": KindAdvertise, "roster": KindRoster, "shares": KindShares, "delivery": KindDelivery,
+var kindsByName = map[string]Kind{"advertise": KindAdvertise, "roster": KindRoster,
+	"shares": KindShares, "delivery": KindDelivery,
 	"masked": KindMasked, "survivors": KindSurvivors, "ack": KindAck, "acks": KindAcks, "open": KindOpen}
 
 // fault is one line.
@@ -217,8 +219,10 @@ func play(t *testing.T, d *datadriven.TestData) string {
 
 // kindOf gives the error's words and checks that it is a named one.
 func kindOf(err error) string {
-	for _, named := range []error{ErrTooFew, ErrEquivocation, ErrBothShares, ErrReplay, ErrContext, ErrLate, ErrEarly, ErrDuplicate, ErrVersion,
-		ErrMalformed, ErrSignature, ErrUnknown, ErrSender, ErrRange, ErrDeadline, ErrClock, ErrShares, ErrKey, ErrInfeasible, ErrSession} {
+	for _, named := range []error{ErrTooFew, ErrEquivocation, ErrBothShares, ErrReplay, ErrContext,
+		ErrLate, ErrEarly, ErrDuplicate, ErrVersion,
+		ErrMalformed, ErrSignature, ErrUnknown, ErrSender, ErrRange, ErrDeadline, ErrClock,
+		ErrShares, ErrKey, ErrInfeasible, ErrSession} {
 		if errors.Is(err, named) {
 			return strings.ReplaceAll(strings.ReplaceAll(err.Error(), "\n", "; "), "secagg: ", "")
 		}
@@ -334,7 +338,8 @@ func (f *fault) apply(t *testing.T, w *world, m Frame, out [][]byte) [][]byte {
 // A client does not take part twice in a session, nor does a message of her fit a later one.
 func TestReuse(t *testing.T) {
 	key := ed25519.NewKeyFromSeed(make([]byte, 32))
-	cfg := ClientConfig{Session: testSession("reuse", 3), ID: 1, Identity: key, Server: key.Public().(ed25519.PublicKey),
+	cfg := ClientConfig{Session: testSession("reuse", 3), ID: 1, Identity: key,
+		Server: key.Public().(ed25519.PublicKey),
 		Pinned: PinnedKeys(nil), Used: &Used{}}
 	for i, want := range []error{nil, ErrReplay} {
 		c, err := NewClient(cfg, []uint64{1})

@@ -11,10 +11,11 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// view is what a server sees of one session of four clients who are all neighbours, modulo m: the masked messages of all, the fourth of which
-// comes late; the survivors' messages with the self masks and the vanished client's pairwise masks taken off, as the server does; and
-// the late message with her pairwise masks taken off. The masks are those of the protocol; their keys, in the protocol outputs of HKDF, are
-// drawn.
+// view is what a server sees of one session of four clients who are all neighbours, modulo m: the
+// masked messages of all, the fourth of which comes late; the survivors' messages with the self
+// masks and the vanished client's pairwise masks taken off, as the server does; and the late
+// message with her pairwise masks taken off. The masks are those of the protocol; their keys, in
+// the protocol outputs of HKDF, are drawn.
 type view struct {
 	sent, opened [viewers]uint64
 }
@@ -86,9 +87,10 @@ func draws(t *testing.T, x [viewers]uint64, m uint64, n int, broken twin, each f
 	}
 }
 
-// violations lists the statistics of the view that are not uniform: each number modulo m, and each pair of them but for the one relation there
-// is, that the survivors' three opened messages give the sum (so any two of them are free). One test of χ² each, all together at level
-// 1e-6. The law is the same for all inputs with one sum, as it is no function of them.
+// violations lists the statistics of the view that are not uniform: each number modulo m, and each
+// pair of them but for the one relation there is, that the survivors' three opened messages give
+// the sum (so any two of them are free). One test of χ² each, all together at level 1e-6. The law
+// is the same for all inputs with one sum, as it is no function of them.
 func violations(t *testing.T, x [viewers]uint64, broken twin, n int) (bad []string) {
 	const m = 7
 	const numbers = 2 * viewers
@@ -152,7 +154,8 @@ func TestServerView(t *testing.T) {
 	}
 }
 
-// A session id that is used twice, with the same keys, shows the difference of two messages: what Used is for.
+// A session id that is used twice, with the same keys, shows the difference of two messages:
+// what Used is for.
 func TestTwinReusedSession(t *testing.T) {
 	masks := []mask{{bytes.Repeat([]byte{1}, 32), false}, {bytes.Repeat([]byte{2}, 32), true}}
 	a, b := []uint64{100}, []uint64{142}
@@ -166,11 +169,22 @@ func TestTwinReusedSession(t *testing.T) {
 	s := testSession("reused", 4)
 	f := small(5)
 	seen := map[string]string{}
-	for name, change := range map[string]func(*Session){"none": func(*Session) {}, "id": func(s *Session) { s.ID[31]++ },
-		"experiment": func(s *Session) { s.Experiment += "x" }, "arm": func(s *Session) { s.Arm++ }, "batch": func(s *Session) { s.Batch++ },
-		"grid": func(s *Session) { s.Grid++ }, "modulus": func(s *Session) { s.Modulus = 99 }, "length": func(s *Session) { s.Length++ },
-		"enrolled": func(s *Session) { s.Enrolled++ }, "n_min": func(s *Session) { s.NMin++ }, "honest": func(s *Session) { s.Honest++ }, "noise": func(s *Session) { s.Noise += "x" }, "policy": func(s *Session) { s.Policy[0]++ },
-		"mode": func(s *Session) { s.Mode = Malicious }, "gamma": func(s *Session) { s.Gamma += .01 }, "delta": func(s *Session) { s.Delta += .01 },
+	for name, change := range map[string]func(*Session){"none": func(*Session) {}, "id": func(s *Session) {
+		s.ID[31]++
+	},
+		"experiment": func(s *Session) {
+			s.Experiment += "x"
+		}, "arm": func(s *Session) { s.Arm++ }, "batch": func(s *Session) { s.Batch++ },
+		"grid": func(s *Session) {
+			s.Grid++
+		}, "modulus": func(s *Session) { s.Modulus = 99 }, "length": func(s *Session) { s.Length++ },
+		"enrolled": func(s *Session) {
+			s.Enrolled++
+		}, "n_min": func(s *Session) { s.NMin++ }, "honest": func(s *Session) { s.Honest++ },
+		"noise": func(s *Session) { s.Noise += "x" }, "policy": func(s *Session) { s.Policy[0]++ },
+		"mode": func(s *Session) {
+			s.Mode = Malicious
+		}, "gamma": func(s *Session) { s.Gamma += .01 }, "delta": func(s *Session) { s.Delta += .01 },
 		"complete": func(s *Session) { s.Complete = true }} {
 		x := s
 		change(&x)
@@ -193,9 +207,10 @@ func TestTwinReusedSession(t *testing.T) {
 	}
 }
 
-// A server that tells half of the neighbours that client 5 vanished, and the other half that she survives, and takes whatever is opened to it.
-// Of one client's shares it gets both kinds, and with a threshold made for an honest server it unmasks her. Against a malicious server's
-// threshold and the consistency round the same attack gets nothing.
+// A server that tells half of the neighbours that client 5 vanished, and the other half that she
+// survives, and takes whatever is opened to it. Of one client's shares it gets both kinds, and with
+// a threshold made for an honest server it unmasks her. Against a malicious server's threshold and
+// the consistency round the same attack gets nothing.
 func TestTwinThreshold(t *testing.T) {
 	const victim = 5
 	attack := func(mode Mode) (key, seed bool, message uint64) {
@@ -225,7 +240,8 @@ func TestTwinThreshold(t *testing.T) {
 				}
 				p := w.server.params
 				for i, b := range x.shares {
-					if b == nil || w.server.circle[p.neighbour(w.server.members[m.Client].place, i+1)].id != victim {
+					if b == nil || w.server.circle[p.neighbour(w.server.members[m.Client].place,
+						i+1)].id != victim {
 						continue
 					}
 					f, err := readField(b)
@@ -276,7 +292,8 @@ func TestTwinThreshold(t *testing.T) {
 		return key, seed, message
 	}
 	if key, seed, x := attack(SemiHonest); !key || !seed || x != 1000+victim {
-		t.Errorf("against a threshold for an honest server: %v, %v, %d; the attack should succeed", key, seed, x)
+		t.Errorf("against a threshold for an honest server: %v, %v, %d; the attack should succeed",
+			key, seed, x)
 	}
 	if key, seed, x := attack(Malicious); key || seed || x == 1000+victim {
 		t.Errorf("against a malicious server's threshold: key %v, seed %v, message %d", key, seed, x)
@@ -284,7 +301,8 @@ func TestTwinThreshold(t *testing.T) {
 }
 
 func TestStream(t *testing.T) {
-	// Every second word is refused: the law is uniform still, and a coordinate does not depend on how many come before it.
+	// Every second word is refused: the law is uniform still, and a coordinate does not depend on
+	// how many come before it.
 	const m = 1<<63 + 1
 	g, err := newStream(make([]byte, 32))
 	if err != nil {
@@ -344,7 +362,8 @@ func TestShamir(t *testing.T) {
 			t.Errorf("four shares of five give the secret")
 		}
 	}
-	// Share 0 would be the secret itself: no seat is 0, and with one share given every secret is possible.
+	// Share 0 would be the secret itself: no seat is 0, and with one share given every
+	// secret is possible.
 	if shares[0].IsEqual(&secret) {
 		t.Error("a share is the secret")
 	}
@@ -366,7 +385,8 @@ func TestHarary(t *testing.T) {
 			}
 		}
 	}
-	// The shuffle is uniform: 24 orders of four, 1e5 seeds, χ² with 23 degrees of freedom beyond 74 has probability below 1e-6.
+	// The shuffle is uniform: 24 orders of four, 1e5 seeds, χ² with 23 degrees of freedom beyond 74
+	// has probability below 1e-6.
 	counts := map[[4]uint32]int{}
 	const n = 100000
 	for i := range uint64(n) {

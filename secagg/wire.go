@@ -10,9 +10,11 @@ import (
 //
 //	"SA" ‖ version (1) ‖ kind (1) ‖ session (8) ‖ context (8) ‖ client (4) ‖ length (4) ‖ body (length) ‖ signature (64)
 //
-// where session is the head of the session's id, context the head of its digest, and client is who sends it, or to whom the server sends it. The
-// signature is Ed25519 by the sender's identity key over "sotto secagg 1 message", a zero byte, the whole digest, and all that stands before it.
-// Sets are bitmaps, least significant bit first, with zeros for padding. There is one encoding of a message: decoding refuses any other.
+// where session is the head of the session's id, context the head of its digest, and client is who
+// sends it, or to whom the server sends it. The signature is Ed25519 by the sender's identity key
+// over "sotto secagg 1 message", a zero byte, the whole digest, and all that stands before it. Sets
+// are bitmaps, least significant bit first, with zeros for padding. There is one encoding of a
+// message: decoding refuses any other.
 
 // Version is the version of the wire format.
 const Version = 1
@@ -37,12 +39,14 @@ const (
 	KindAck Kind = 7
 	// KindAcks (server, malicious server): the tags of the neighbours.
 	KindAcks Kind = 8
-	// KindOpen (client): for every neighbour one share, of the seed of a survivor or of the key of one who vanished.
+	// KindOpen (client): for every neighbour one share, of the seed of a survivor or of the key of
+	// one who vanished.
 	KindOpen Kind = 9
 )
 
 func (k Kind) String() string {
-	names := [...]string{"", "advertise", "roster", "shares", "delivery", "masked", "survivors", "ack", "acks", "open"}
+	names := [...]string{"", "advertise", "roster", "shares", "delivery", "masked", "survivors",
+		"ack", "acks", "open"}
 	if k >= 1 && int(k) < len(names) {
 		return names[k]
 	}
@@ -59,7 +63,8 @@ const (
 	MaxMessage = headerSize + 5 + 8*maxLength + 2 + maxDegree/8 + tagSize*maxDegree + signatureSize
 )
 
-// Header is what can be read off a message without knowing the session. Nothing in it is checked but its form.
+// Header is what can be read off a message without knowing the session. Nothing in it is
+// checked but its form.
 type Header struct {
 	Kind             Kind
 	Session, Context [8]byte
@@ -158,7 +163,8 @@ func (r *reader) u8() uint8   { return r.take(1)[0] }
 func (r *reader) u16() uint16 { return binary.BigEndian.Uint16(r.take(2)) }
 func (r *reader) u32() uint32 { return binary.BigEndian.Uint32(r.take(4)) }
 
-// count reads a number of things of a size each, at most most, and checks that so many bytes are left, before anything is allocated.
+// count reads a number of things of a size each, at most most, and checks that so many bytes are
+// left, before anything is allocated.
 func (r *reader) count(n uint32, most, size int) int {
 	if r.err == nil && (n > uint32(most) || uint64(n)*uint64(size) > uint64(len(r.b))) {
 		r.fail("a count of %d with %d bytes left", n, len(r.b))
@@ -275,7 +281,8 @@ func readRoster(b []byte) (roster, error) {
 	m.params.T = int(r.u16())
 	m.place = r.count(r.u32(), maxClients, 0)
 	m.params.K = r.count(uint32(k), maxDegree, 4+2*publicSize+signatureSize)
-	if p := m.params; r.err == nil && (p.K < 2 || p.K >= p.N || p.T < 2 || p.T > p.K || m.place >= p.N || p.K%2 != 0 && p.K != p.N-1) {
+	if p := m.params; r.err == nil && (p.K < 2 || p.K >= p.N || p.T < 2 || p.T > p.K ||
+		m.place >= p.N || p.K%2 != 0 && p.K != p.N-1) {
 		r.fail("a graph of n=%d, k=%d, t=%d, place %d", p.N, p.K, p.T, m.place)
 	}
 	if r.err != nil {
@@ -288,7 +295,8 @@ func readRoster(b []byte) (roster, error) {
 	return m, r.end()
 }
 
-// sealed is the body of shares and of delivery: k (2) ‖ set (⌈k/8⌉) ‖ for every member a sealed pair (48). In shares the set is full.
+// sealed is the body of shares and of delivery: k (2) ‖ set (⌈k/8⌉) ‖ for every member a sealed
+// pair (48). In shares the set is full.
 type sealed struct {
 	pairs [][]byte // nil where there is none
 }
@@ -324,7 +332,8 @@ func (r *reader) tags() [][]byte {
 	return r.records(r.bitmap(k), tagSize)
 }
 
-// masked: width (1) ‖ length (4) ‖ length × value (width) ‖ tags, by which a neighbour knows that her mask is in the message.
+// masked: width (1) ‖ length (4) ‖ length × value (width) ‖ tags, by which a neighbour knows that
+// her mask is in the message.
 type masked struct {
 	width  int
 	values []uint64
@@ -367,7 +376,8 @@ func readMasked(b []byte) (masked, error) {
 	return m, r.end()
 }
 
-// survivors: n (4) ‖ set of places (⌈n/8⌉) ‖ tags, those that the neighbours have made for this client with their masked messages.
+// survivors: n (4) ‖ set of places (⌈n/8⌉) ‖ tags, those that the neighbours have made for this
+// client with their masked messages.
 type survivors struct {
 	set  []bool
 	tags [][]byte // nil where there is none
@@ -415,8 +425,8 @@ func readAcks(b []byte) (acks, error) {
 	return m, r.end()
 }
 
-// opened: k (2) ‖ set of neighbours whose share is here ‖ set of those whose share is of the key ‖ for every member of the first a share
-// (16). There is no way to write two shares of one client.
+// opened: k (2) ‖ set of neighbours whose share is here ‖ set of those whose share is of the key ‖
+// for every member of the first a share (16). There is no way to write two shares of one client.
 type opened struct {
 	shares [][]byte // nil where there is none
 	key    []bool

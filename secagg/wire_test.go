@@ -175,14 +175,15 @@ func FuzzMessage(f *testing.F) {
 		f.Add(v)
 	}
 	f.Fuzz(func(t *testing.T, message []byte) {
-		if _, err := Inspect(message); err != nil && !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrVersion) {
+		if _, err := Inspect(message); err != nil && !errors.Is(err, ErrMalformed) &&
+			!errors.Is(err, ErrVersion) {
 			t.Errorf("%v", err)
 		}
 	})
 }
 
-// FuzzStep puts a body into one message of a session, signed by its sender: whatever it says, each side answers or refuses by a named error,
-// and what comes out is the sum of the survivors.
+// FuzzStep puts a body into one message of a session, signed by its sender: whatever it says, each
+// side answers or refuses by a named error, and what comes out is the sum of the survivors.
 func FuzzStep(f *testing.F) {
 	for k := KindAdvertise; k <= KindOpen; k++ {
 		for _, v := range vectors(f, Malicious, 1000) {
@@ -214,7 +215,8 @@ func FuzzStep(f *testing.F) {
 				t.Errorf("%v", e)
 			}
 		}
-		// Client 2 may say anything for her own message, but not spoil the others' but by her masks; the sum is checked when she tells the truth.
+		// Client 2 may say anything for her own message, but not spoil the others' but by her
+		// masks; the sum is checked when she tells the truth.
 		if err == nil && Kind(kind) != KindMasked {
 			want := uint64(0)
 			for _, id := range w.report.Result.Survivors {

@@ -40,7 +40,8 @@ func (o *observed) Next(r privacy.Released) *policy.Batch {
 }
 
 // coverage is in how many of the runs a mean left its radius.
-func coverage(t *testing.T, name string, budget privacy.Budget, trust release.Trust, mean, p float64, runs int, radius func(r privacy.Released, i, active, b int) float64) int {
+func coverage(t *testing.T, name string, budget privacy.Budget, trust release.Trust, mean,
+	p float64, runs int, radius func(r privacy.Released, i, active, b int) float64) int {
 	t.Helper()
 	const arms, horizon = 10, 10_000
 	means := make([]float64, arms)
@@ -62,7 +63,8 @@ func coverage(t *testing.T, name string, budget privacy.Budget, trust release.Tr
 		key := noise.Key{Seed: 31, Experiment: name, Run: run, Role: noise.RoleReward}
 		rewards := key.Fast(arms)
 		key.Role = noise.RoleNoise
-		cfg := sim.Config{Policy: o, Instance: instance, Horizon: horizon, Rewards: rewards, Noise: &key.Fast(1)[0], Trust: &trust}
+		cfg := sim.Config{Policy: o, Instance: instance, Horizon: horizon, Rewards: rewards,
+			Noise: &key.Fast(1)[0], Trust: &trust}
 		if err := sim.Run(context.Background(), cfg, &out); err != nil {
 			t.Fatal(err)
 		}
@@ -73,8 +75,9 @@ func coverage(t *testing.T, name string, budget privacy.Budget, trust release.Tr
 	return left
 }
 
-// The true means leave the radii at most as often as p allows, whoever is believed, also where users vanish and sums are misread. The lower end of a
-// Clopper–Pearson interval of level 1 − 2·10⁻⁶ must be at p or below: a right radius fails with probability 10⁻⁶ at most. A radius with a
+// The true means leave the radii at most as often as p allows, whoever is believed, also where
+// users vanish and sums are misread. The lower end of a Clopper–Pearson interval of level 1 −
+// 2·10⁻⁶ must be at p or below: a right radius fails with probability 10⁻⁶ at most. A radius with a
 // seventh of the noise must fail.
 func TestBatchSERadiiCover(t *testing.T) {
 	const p = 0.2
@@ -94,10 +97,14 @@ func TestBatchSERadiiCover(t *testing.T) {
 		{"CDP-SE", privacy.Pure{Epsilon: 0.1}, release.Trust{Model: privacy.TrustCentral}},
 		{"LDP-SE", privacy.Pure{Epsilon: 0.5}, release.Trust{Model: privacy.TrustLocal}},
 		{"Dist-DP-SE", privacy.Pure{Epsilon: 0.1}, release.Trust{Model: privacy.TrustSecAgg}},
-		{"Dist-DP-SE, users vanish", privacy.Pure{Epsilon: 0.1}, release.Trust{Model: privacy.TrustSecAgg, Promised: 0.5, Dropout: 0.1}},
-		{"Dist-RDP-SE(1)", privacy.Renyi{Alpha: 2, Epsilon: 0.04}, release.Trust{Model: privacy.TrustSecAgg, Noise: privacy.NoiseSkellam}},
-		{"Dist-RDP-SE(10)", privacy.Renyi{Alpha: 2, Epsilon: 0.04}, release.Trust{Model: privacy.TrustSecAgg, Noise: privacy.NoiseSkellam, S: 10}},
-		{"Dist-CDP-SE(10)", privacy.ZCDP{Rho: 0.01}, release.Trust{Model: privacy.TrustSecAgg, Noise: privacy.NoiseGaussian, S: 10}},
+		{"Dist-DP-SE, users vanish", privacy.Pure{Epsilon: 0.1},
+			release.Trust{Model: privacy.TrustSecAgg, Promised: 0.5, Dropout: 0.1}},
+		{"Dist-RDP-SE(1)", privacy.Renyi{Alpha: 2, Epsilon: 0.04},
+			release.Trust{Model: privacy.TrustSecAgg, Noise: privacy.NoiseSkellam}},
+		{"Dist-RDP-SE(10)", privacy.Renyi{Alpha: 2, Epsilon: 0.04},
+			release.Trust{Model: privacy.TrustSecAgg, Noise: privacy.NoiseSkellam, S: 10}},
+		{"Dist-CDP-SE(10)", privacy.ZCDP{Rho: 0.01},
+			release.Trust{Model: privacy.TrustSecAgg, Noise: privacy.NoiseGaussian, S: 10}},
 		{"shuffled count", privacy.Pure{Epsilon: 0.2}, release.Trust{Model: privacy.TrustShuffle}},
 		{"split and mix", approx, release.Trust{Model: privacy.TrustShuffle, Noise: privacy.NoisePolya}},
 		{"clones", approx, release.Trust{Model: privacy.TrustShuffle, Noise: privacy.NoiseLaplace}},
@@ -113,7 +120,8 @@ func TestBatchSERadiiCover(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("a mean left its radius in %d of %d runs: probability in [%.4f, %.4f], p = %v", left, runs, lo, hi, p)
+			t.Logf("a mean left its radius in %d of %d runs: probability in [%.4f, %.4f], p = %v",
+				left, runs, lo, hi, p)
 			if lo > p {
 				t.Errorf("a mean left its radius in %d of %d runs, more than p = %v allows", left, runs, p)
 			}
@@ -125,9 +133,11 @@ func TestBatchSERadiiCover(t *testing.T) {
 	}
 }
 
-// The printed τ is not covered by the printed radius: for a fixed p = 0.1, ten arms and a mean near 0, sums whose noise is below −τ are read as large ones.
-// That alone has probability about 1 − (1 − p/4)^10 = 0.224 in one batch, and over twelve of them a mean leaves its interval more often than with the 3p of 003
-// Lemma 2. Drawn here from the print alone; the bounds are Clopper–Pearson's at 1 − 2·10⁻⁶.
+// The printed τ is not covered by the printed radius: for a fixed p = 0.1, ten arms and a mean
+// near 0, sums whose noise is below −τ are read as large ones. That alone has probability about 1
+// − (1 − p/4)^10 = 0.224 in one batch, and over twelve of them a mean leaves its interval more
+// often than with the 3p of 003 Lemma 2. Drawn here from the print alone; the bounds are
+// Clopper–Pearson's at 1 − 2·10⁻⁶.
 func TestPrintedTauOf003(t *testing.T) {
 	const p, epsilon, arms, runs, mean = 0.1, 0.1, 10, 4000, 0.001
 	s := &noise.Key{Seed: 32, Role: noise.RoleNoise}.Fast(1)[0]
@@ -140,7 +150,8 @@ func TestPrintedTauOf003(t *testing.T) {
 			tau := int(math.Ceil(g / epsilon * math.Log(2/p)))
 			m := n*int(g) + 2*tau + 1
 			x := math.Log(2 * arms * b * b / p)
-			radius := math.Sqrt(math.Log(4*arms*b*b/p)/(2*float64(n))) + (math.Sqrt2/epsilon*math.Sqrt(x)+x/epsilon)/float64(n)
+			radius := math.Sqrt(math.Log(4*arms*b*b/p)/(2*float64(n))) +
+				(math.Sqrt2/epsilon*math.Sqrt(x)+x/epsilon)/float64(n)
 			here = false
 			for range arms {
 				y := ((s.Binomial(n, mean)*int(g)+int(s.DiscreteLaplace(g/epsilon)))%m + m) % m
@@ -167,9 +178,11 @@ func TestPrintedTauOf003(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%s a mean left its interval in %d of %d runs: probability in [%.3f, %.3f]; p = %v", c.what, c.left, runs, lo, hi, p)
+		t.Logf("%s a mean left its interval in %d of %d runs: probability in [%.3f, %.3f]; p = %v",
+			c.what, c.left, runs, lo, hi, p)
 		if lo <= c.lo || hi > c.hi+1e-12 {
-			t.Errorf("%s a mean left its interval in %d of %d runs, want a probability from %v to %v", c.what, c.left, runs, c.lo, c.hi)
+			t.Errorf("%s a mean left its interval in %d of %d runs, want a probability from %v "+
+				"to %v", c.what, c.left, runs, c.lo, c.hi)
 		}
 	}
 }

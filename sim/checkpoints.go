@@ -2,8 +2,8 @@ package sim
 
 import "math"
 
-// LogSpaced returns at most n rounds from 1 to horizon, evenly spaced on a logarithmic axis, increasing and without repetition; the
-// last one is the horizon. n must be at least 1.
+// LogSpaced returns at most n rounds from 1 to horizon, evenly spaced on a logarithmic axis,
+// increasing and without repetition; the last one is the horizon. n must be at least 1.
 func LogSpaced(n, horizon int) []int {
 	at := make([]int, 0, n)
 	last := 0

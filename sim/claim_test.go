@@ -13,7 +13,8 @@ import (
 	"github.com/sotto-dp/sotto/sim"
 )
 
-// DP-TT's answer is proved for one Laplace noise a release: with any other, or without clipping, the run says so.
+// DP-TT's answer is proved for one Laplace noise a release: with any other, or without clipping,
+// the run says so.
 func TestAClaimIsAboutTheNoise(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -23,7 +24,8 @@ func TestAClaimIsAboutTheNoise(t *testing.T) {
 	}{
 		{"continuous", nil, false, true},
 		{"central", &release.Trust{Model: privacy.TrustCentral, P: 1e-6}, false, true},
-		{"central skellam", &release.Trust{Model: privacy.TrustCentral, Noise: privacy.NoiseSkellam, Like: privacy.ZCDP{}, P: 1e-6}, false, false},
+		{"central skellam", &release.Trust{Model: privacy.TrustCentral, Noise: privacy.NoiseSkellam,
+			Like: privacy.ZCDP{}, P: 1e-6}, false, false},
 		{"local", &release.Trust{Model: privacy.TrustLocal, P: 1e-6}, false, false},
 		{"two servers", &release.Trust{Model: privacy.TrustTwoServer, P: 1e-6}, false, false},
 		{"shuffle", &release.Trust{Model: privacy.TrustShuffle, P: 1e-6}, false, false},
@@ -37,11 +39,13 @@ func TestAClaimIsAboutTheNoise(t *testing.T) {
 		key := noise.Key{Seed: 3, Role: noise.RoleReward}
 		stream := noise.Key{Seed: 3, Role: noise.RoleNoise}.Fast(1)
 		var out sim.IdentifyResult
-		if err := sim.Identify(context.Background(), sim.IdentifyConfig{Policy: rule, Instance: in, Cap: 2000, Rewards: key.Fast(2), Noise: &stream[0],
-			Trust: c.trust, Unclipped: c.unclipped}, &out); err != nil {
+		if err := sim.Identify(context.Background(),
+			sim.IdentifyConfig{Policy: rule, Instance: in, Cap: 2000, Rewards: key.Fast(2), Noise: &stream[0],
+				Trust: c.trust, Unclipped: c.unclipped}, &out); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		if out.Releases == 0 || (out.Claim == nil) != c.proved || !c.proved && !errors.Is(out.Claim, identify.ErrUnproved) {
+		if out.Releases == 0 || (out.Claim == nil) != c.proved || !c.proved &&
+			!errors.Is(out.Claim, identify.ErrUnproved) {
 			t.Errorf("%s: after %d releases the claim is %v", c.name, out.Releases, out.Claim)
 		}
 	}

@@ -18,12 +18,12 @@ type ContextualConfig struct {
 	Policy   linear.Contextual
 	Instance bandit.ContextualInstance
 	Horizon  int // T, rounds, at least 1
-	// Unclipped feeds rewards and vectors as they are. The run has no privacy guarantee then, and its ledger says ∞. Without it rewards are clipped,
-	// and a vector of norm above 1 is an error.
+	// Unclipped feeds rewards and vectors as they are. The run has no privacy guarantee then, and
+	// its ledger says ∞. Without it rewards are clipped, and a vector of norm above 1 is an error.
 	Unclipped   bool
 	Checkpoints []int // as in Config
-	// Contexts draws the decision sets and Rewards the rewards' noise. What is drawn does not depend on what is played: every policy meets the same
-	// contexts and the same noise.
+	// Contexts draws the decision sets and Rewards the rewards' noise. What is drawn does not
+	// depend on what is played: every policy meets the same contexts and the same noise.
 	Contexts, Rewards *noise.Fast
 	Noise             *noise.Fast     // privacy noise
 	Ledger            *privacy.Ledger // as in Config
@@ -47,14 +47,16 @@ func (c *ContextualConfig) check() error {
 	return checkCheckpoints(c.Checkpoints, c.Horizon)
 }
 
-// RunContextual plays one run of a linear contextual bandit to its horizon. Regret is the sum over rounds of the best mean of the round's decision set
-// less that of the action chosen; PlaysBest counts the rounds in which a best action was chosen. A round allocates nothing.
+// RunContextual plays one run of a linear contextual bandit to its horizon. Regret is the sum over
+// rounds of the best mean of the round's decision set less that of the action chosen; PlaysBest
+// counts the rounds in which a best action was chosen. A round allocates nothing.
 func RunContextual(ctx context.Context, cfg ContextualConfig, out *Result) error {
 	if err := cfg.check(); err != nil {
 		return err
 	}
 	cur, err := release.SimulatedFeatures(release.FeatureConfig{
-		Dim: cfg.Instance.Dim(), Slots: cfg.Policy.Slots(), Mechanism: cfg.Policy.Mechanism(), Unclipped: cfg.Unclipped, Ledger: cfg.Ledger,
+		Dim: cfg.Instance.Dim(), Slots: cfg.Policy.Slots(), Mechanism: cfg.Policy.Mechanism(),
+		Unclipped: cfg.Unclipped, Ledger: cfg.Ledger,
 	}, cfg.Noise)
 	if err != nil {
 		return err
@@ -83,7 +85,8 @@ func playContextual(ctx context.Context, cfg ContextualConfig, cur release.Featu
 		// What is due after the last round is never released: nothing would read it.
 		for n, slot := 0, p.Due(); slot >= 0; n, slot = n+1, p.Due() {
 			if n == most {
-				return fmt.Errorf("sim: round %d of %d: more than %d releases are due: %w", t, cfg.Horizon, most, ErrStopped)
+				return fmt.Errorf("sim: round %d of %d: more than %d releases are due: %w", t,
+					cfg.Horizon, most, ErrStopped)
 			}
 			released, err := cur.Release(slot)
 			if err != nil {
@@ -94,7 +97,8 @@ func playContextual(ctx context.Context, cfg ContextualConfig, cur release.Featu
 		}
 		actions, means = in.Round(actions, means, cfg.Contexts)
 		if len(means) == 0 || len(actions) != len(means)*d {
-			return fmt.Errorf("sim: round %d of %d: a decision set of %d actions with %d features in all, must have at least one action and %d features each",
+			return fmt.Errorf("sim: round %d of %d: a decision set of %d actions with %d "+
+				"features in all, must have at least one action and %d features each",
 				t, cfg.Horizon, len(means), len(actions), d)
 		}
 		if look {
@@ -104,7 +108,8 @@ func playContextual(ctx context.Context, cfg ContextualConfig, cur release.Featu
 		}
 		c := p.Choose(actions)
 		if uint(c.Action) >= uint(len(means)) {
-			return fmt.Errorf("sim: round %d of %d: action %d of %d was chosen: %w", t, cfg.Horizon, c.Action, len(means), ErrStopped)
+			return fmt.Errorf("sim: round %d of %d: action %d of %d was chosen: %w", t, cfg.Horizon,
+				c.Action, len(means), ErrStopped)
 		}
 		mean := means[c.Action]
 		top := means[0]
@@ -132,8 +137,8 @@ func playContextual(ctx context.Context, cfg ContextualConfig, cur release.Featu
 	return nil
 }
 
-// checkNorms refuses a vector that the sensitivity of a release does not allow for. All of a decision set are looked at, so that an error does not
-// depend on the policy.
+// checkNorms refuses a vector that the sensitivity of a release does not allow for. All of a
+// decision set are looked at, so that an error does not depend on the policy.
 func checkNorms(actions []float64, d int) error {
 	for i := 0; i < len(actions); i += d {
 		var q float64
@@ -141,7 +146,8 @@ func checkNorms(actions []float64, d int) error {
 			q += float64(x * x)
 		}
 		if !(q <= 1+2e-9) {
-			return fmt.Errorf("action %d has norm %v, must be at most 1: normalise the contexts, or run unclipped and without a guarantee",
+			return fmt.Errorf("action %d has norm %v, must be at most 1: normalise the contexts, "+
+				"or run unclipped and without a guarantee",
 				i/d+1, math.Sqrt(q))
 		}
 	}

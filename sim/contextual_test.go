@@ -18,7 +18,8 @@ import (
 // gaussianContexts are those of 001 §VIII.
 func gaussianContexts(t testing.TB, n bandit.RewardNoise, normalise bool) bandit.ContextualInstance {
 	t.Helper()
-	src, err := bandit.NewGaussianContexts(bandit.ContextConfig{Arms: 10, Dim: 3, Theta: []float64{0.6, 0, 0.8}, Noise: n, Normalise: normalise}, nil, 0.1)
+	src, err := bandit.NewGaussianContexts(bandit.ContextConfig{Arms: 10, Dim: 3,
+		Theta: []float64{0.6, 0, 0.8}, Noise: n, Normalise: normalise}, nil, 0.1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,11 +30,13 @@ func gaussianContexts(t testing.TB, n bandit.RewardNoise, normalise bool) bandit
 	return in
 }
 
-func contextualConfig(p linear.Contextual, in bandit.ContextualInstance, horizon, run int) sim.ContextualConfig {
+func contextualConfig(p linear.Contextual, in bandit.ContextualInstance, horizon,
+	run int) sim.ContextualConfig {
 	stream := func(role noise.Role, cell string) *noise.Fast {
 		return &noise.Key{Seed: 1, Experiment: "contexts", Cell: cell, Run: run, Role: role}.Fast(1)[0]
 	}
-	return sim.ContextualConfig{Policy: p, Instance: in, Horizon: horizon, Contexts: stream("contexts", ""), Rewards: stream(noise.RoleReward, ""),
+	return sim.ContextualConfig{Policy: p, Instance: in, Horizon: horizon,
+		Contexts: stream("contexts", ""), Rewards: stream(noise.RoleReward, ""),
 		Noise: stream(noise.RoleNoise, "policy"), Checkpoints: sim.LogSpaced(50, horizon)}
 }
 
@@ -84,7 +87,8 @@ func always(a int) func(int, []float64) int { return func(int, []float64) int { 
 
 func turns(round int, actions []float64) int { return round % (len(actions) / 3) }
 
-// A run without noise, recomputed: contexts, means, regret, and Σ a·r of each release. Two policies see the same contexts and the same reward noise.
+// A run without noise, recomputed: contexts, means, regret, and Σ a·r of each release. Two policies
+// see the same contexts and the same reward noise.
 func TestContextualRunRecomputed(t *testing.T) {
 	for _, v := range []struct {
 		noise     bandit.RewardNoise
@@ -137,19 +141,22 @@ func TestContextualRunRecomputed(t *testing.T) {
 				plays[c]++
 				if cfg.Checkpoints[next] == round+1 {
 					if math.Abs(out.Regret[next]-regret) > 1e-9 || out.PlaysBest[next] != hits {
-						t.Fatalf("round %d: regret %v, best %v; want %v, %v", round+1, out.Regret[next], out.PlaysBest[next], regret, hits)
+						t.Fatalf("round %d: regret %v, best %v; want %v, %v", round+1,
+							out.Regret[next], out.PlaysBest[next], regret, hits)
 					}
 					next++
 				}
 			}
-			if !slices.Equal(out.Plays, plays) || out.Releases != 6 || len(p.seen) != 6 || !math.IsInf(out.Loss.ZCDP(), 1) {
+			if !slices.Equal(out.Plays, plays) || out.Releases != 6 || len(p.seen) != 6 ||
+				!math.IsInf(out.Loss.ZCDP(), 1) {
 				t.Errorf("plays %v, %d releases, ρ = %v", out.Plays, out.Releases, out.Loss.ZCDP())
 			}
 		}
 	}
 }
 
-// Each reward is in one release: ρ = (2/σ)²/2. Unclipped, the same run costs ∞. The release that would be due at the end is not made.
+// Each reward is in one release: ρ = (2/σ)²/2. Unclipped, the same run costs ∞. The release that
+// would be due at the end is not made.
 func TestContextualLoss(t *testing.T) {
 	in := gaussianContexts(t, bandit.SignNoise(), true)
 	for _, unclipped := range []bool{false, true} {
@@ -195,7 +202,9 @@ func TestContextualErrors(t *testing.T) {
 		{"rewards stream is missing", func(c *sim.ContextualConfig) { c.Rewards = nil }},
 		{"noise stream is missing", func(c *sim.ContextualConfig) { c.Noise = nil }},
 		{"checkpoint 11", func(c *sim.ContextualConfig) { c.Checkpoints = []int{11} }},
-		{"round 1 of 10: a decision set of 0 actions", func(c *sim.ContextualConfig) { c.Instance = madeUp{in, nil, nil} }},
+		{"round 1 of 10: a decision set of 0 actions", func(c *sim.ContextualConfig) {
+			c.Instance = madeUp{in, nil, nil}
+		}},
 		{"round 1 of 10: a decision set of 1 actions with 2 features in all", func(c *sim.ContextualConfig) {
 			c.Instance = madeUp{in, []float64{1, 0}, []float64{1}}
 		}},
@@ -205,19 +214,27 @@ func TestContextualErrors(t *testing.T) {
 		{"round 1 of 10: action 1 has norm NaN", func(c *sim.ContextualConfig) {
 			c.Instance = madeUp{in, []float64{math.NaN(), 0, 0}, []float64{0}}
 		}},
-		{"action 10 of 10 was chosen: " + sim.ErrStopped.Error(), func(c *sim.ContextualConfig) { c.Policy = &picker{sigma: 1, rule: always(10)} }},
-		{"round 1 of 10: action -1 of 10", func(c *sim.ContextualConfig) { c.Policy = &picker{sigma: 1, rule: always(-1)} }},
-		{"round 2 of 10: more than 1 releases are due", func(c *sim.ContextualConfig) { c.Policy = &oneRoundThenStuck{picker: *ok()} }},
+		{"action 10 of 10 was chosen: " + sim.ErrStopped.Error(), func(c *sim.ContextualConfig) {
+			c.Policy = &picker{sigma: 1, rule: always(10)}
+		}},
+		{"round 1 of 10: action -1 of 10", func(c *sim.ContextualConfig) {
+			c.Policy = &picker{sigma: 1, rule: always(-1)}
+		}},
+		{"round 2 of 10: more than 1 releases are due", func(c *sim.ContextualConfig) {
+			c.Policy = &oneRoundThenStuck{picker: *ok()}
+		}},
 	} {
 		cfg := contextualConfig(ok(), in, 10, 0)
 		v.spoil(&cfg)
-		if err := sim.RunContextual(context.Background(), cfg, &out); err == nil || !strings.Contains(err.Error(), v.want) {
+		if err := sim.RunContextual(context.Background(), cfg, &out); err == nil ||
+			!strings.Contains(err.Error(), v.want) {
 			t.Errorf("%s: %v", v.want, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := sim.RunContextual(ctx, contextualConfig(ok(), in, 10, 0), &out); !errors.Is(err, context.Canceled) {
+	if err := sim.RunContextual(ctx, contextualConfig(ok(), in, 10, 0), &out); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	// Cancelled on the way.
@@ -235,7 +252,8 @@ func TestContextualErrors(t *testing.T) {
 	}
 	// The open contexts of the sources are longer than 1: an error, or a run without a guarantee.
 	open := gaussianContexts(t, bandit.SignNoise(), false)
-	if err := sim.RunContextual(context.Background(), contextualConfig(ok(), open, 10, 0), &out); err == nil || !strings.Contains(err.Error(), "normalise the contexts, or run unclipped") {
+	if err := sim.RunContextual(context.Background(), contextualConfig(ok(), open, 10, 0),
+		&out); err == nil || !strings.Contains(err.Error(), "normalise the contexts, or run unclipped") {
 		t.Errorf("norms above 1: %v", err)
 	}
 }
@@ -250,7 +268,8 @@ func (p *oneRoundThenStuck) Due() int {
 	return -1
 }
 
-// Logged rounds are played as they are: the reward is what was logged, and the decision sets differ in size.
+// Logged rounds are played as they are: the reward is what was logged, and the decision
+// sets differ in size.
 func TestContextualLog(t *testing.T) {
 	log, err := bandit.ReadContextualCSV(strings.NewReader("round,x1,reward\n1,0.5,0.25\n1,-0.5,0.75\n2,1,-1\n2,0.25,0\n2,0,1\n"), false)
 	if err != nil {
@@ -277,7 +296,8 @@ func TestContextualLog(t *testing.T) {
 		small++
 	}
 	last := len(out.Regret) - 1
-	if out.Regret[last] != float64(400-small) || out.PlaysBest[last] != float64(small) || small < 100 || small > 300 {
+	if out.Regret[last] != float64(400-small) || out.PlaysBest[last] != float64(small) ||
+		small < 100 || small > 300 {
 		t.Errorf("regret %v with %d small rounds", out.Regret[last], small)
 	}
 }

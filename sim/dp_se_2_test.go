@@ -32,7 +32,8 @@ func BenchmarkDPSE2(b *testing.B) {
 	}
 }
 
-// What 002 §A.2 finds on C2 (K = 5): DP-SE beats DP-SE 2, and the modified DP-SE 2 beats the printed one.
+// What 002 §A.2 finds on C2 (K = 5): DP-SE beats DP-SE 2, and the modified DP-SE 2 beats
+// the printed one.
 func TestDPSE2AmongItsKin(t *testing.T) {
 	mean := map[string]float64{}
 	for _, name := range []string{"dp-se", "dp-se-2", "dp-se-2-modified"} {
@@ -45,11 +46,13 @@ func TestDPSE2AmongItsKin(t *testing.T) {
 	}
 }
 
-// Without a horizon each guess asks anew, on rewards of its own: the budget is that of one guess, and arms are dropped all the same.
+// Without a horizon each guess asks anew, on rewards of its own: the budget is that of one guess,
+// and arms are dropped all the same.
 func TestDPSE2WithoutHorizon(t *testing.T) {
 	const horizon = 4_000_000
 	for run := range 5 {
-		cfg := config(t, mu2(t), "dp-se-2", privacy.Pure{Epsilon: 1}, horizon, run, catalog.Params{"unknown_horizon": 1})
+		cfg := config(t, mu2(t), "dp-se-2", privacy.Pure{Epsilon: 1}, horizon, run,
+			catalog.Params{"unknown_horizon": 1})
 		var out sim.Result
 		if err := sim.Run(context.Background(), cfg, &out); err != nil {
 			t.Fatal(err)

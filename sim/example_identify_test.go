@@ -11,7 +11,8 @@ import (
 	"github.com/sotto-dp/sotto/sim"
 )
 
-// One trial of three doses by DP-TT at ε = 1 and δ = 0.05: the answer, who got what, and what the ledger proves of the whole.
+// One trial of three doses by DP-TT at ε = 1 and δ = 0.05: the answer, who got what, and what the
+// ledger proves of the whole.
 func ExampleIdentify() {
 	in, err := bandit.BernoulliInstance(0.3, 0.5, 0.7)
 	if err != nil {

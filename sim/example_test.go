@@ -32,14 +32,16 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("releases: %d, ε: %v, regret within [1000, 3000]: %v\n", out.Releases, out.Loss.Pure(), out.Regret[0] > 1000 && out.Regret[0] < 3000)
+	fmt.Printf("releases: %d, ε: %v, regret within [1000, 3000]: %v\n", out.Releases,
+		out.Loss.Pure(), out.Regret[0] > 1000 && out.Regret[0] < 3000)
 	// Output: releases: 63, ε: 1, regret within [1000, 3000]: true
 }
 
-// Twenty thousand rounds of AdaC-OFUL at ρ = 1, with ten new actions in each: contexts in the unit ball and rewards of −1 and 1, so that the guarantee
-// holds.
+// Twenty thousand rounds of AdaC-OFUL at ρ = 1, with ten new actions in each: contexts in the unit
+// ball and rewards of −1 and 1, so that the guarantee holds.
 func ExampleRunContextual() {
-	src, err := bandit.NewGaussianContexts(bandit.ContextConfig{Arms: 10, Dim: 3, Theta: []float64{0.6, 0, 0.8}, Noise: bandit.SignNoise(), Normalise: true}, nil, 0.1)
+	src, err := bandit.NewGaussianContexts(bandit.ContextConfig{Arms: 10, Dim: 3,
+		Theta: []float64{0.6, 0, 0.8}, Noise: bandit.SignNoise(), Normalise: true}, nil, 0.1)
 	if err != nil {
 		panic(err)
 	}
@@ -48,19 +50,23 @@ func ExampleRunContextual() {
 		panic(err)
 	}
 	const horizon = 20_000
-	p, err := linear.NewOFUL(in.Dim(), horizon, privacy.ZCDP{Rho: 1}, linear.OFULOptions{Lambda: 0.1, C: 1, Risk: 0.001, Split: true})
+	p, err := linear.NewOFUL(in.Dim(), horizon, privacy.ZCDP{Rho: 1},
+		linear.OFULOptions{Lambda: 0.1, C: 1, Risk: 0.001, Split: true})
 	if err != nil {
 		panic(err)
 	}
-	world := noise.Key{Seed: 1, Experiment: src.String(), Role: noise.RoleReward}.Fast(2) // of contexts, and of rewards
+	// of contexts, and of rewards
+	world := noise.Key{Seed: 1, Experiment: src.String(), Role: noise.RoleReward}.Fast(2)
 	own := noise.Key{Seed: 1, Experiment: src.String(), Cell: "adac-oful", Role: noise.RoleNoise}
 	var out sim.Result
 	err = sim.RunContextual(context.Background(), sim.ContextualConfig{
-		Policy: p, Instance: in, Horizon: horizon, Checkpoints: []int{horizon}, Contexts: &world[0], Rewards: &world[1], Noise: &own.Fast(1)[0],
+		Policy: p, Instance: in, Horizon: horizon, Checkpoints: []int{horizon}, Contexts: &world[0],
+		Rewards: &world[1], Noise: &own.Fast(1)[0],
 	}, &out)
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("ρ: %.4g, fewer than 60 releases: %v, regret within [50, 600]: %v\n", out.Loss.ZCDP(), out.Releases < 60, out.Regret[0] > 50 && out.Regret[0] < 600)
+	fmt.Printf("ρ: %.4g, fewer than 60 releases: %v, regret within [50, 600]: %v\n",
+		out.Loss.ZCDP(), out.Releases < 60, out.Regret[0] > 50 && out.Regret[0] < 600)
 	// Output: ρ: 1, fewer than 60 releases: true, regret within [50, 600]: true
 }

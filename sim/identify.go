@@ -16,7 +16,8 @@ import (
 type IdentifyConfig struct {
 	Policy   identify.Identifier
 	Instance bandit.Instance
-	// Cap is the number of plays at which the run is given up, at least one for each arm. A rule may never stop: if two arms are best, none can.
+	// Cap is the number of plays at which the run is given up, at least one for each arm. A rule
+	// may never stop: if two arms are best, none can.
 	Cap       int
 	Lo, Hi    float64 // as in Config
 	Unclipped bool    // as in Config
@@ -29,13 +30,16 @@ type IdentifyConfig struct {
 
 // An IdentifyResult is what a run leaves. Identify reuses the slice it is given.
 type IdentifyResult struct {
-	Answer   int   // the arm that is said to be the best; −1 if the cap was reached first
-	Tau      int   // plays, or what an identify.Reporter says of them; the cap if it was reached
-	Plays    []int // of each arm
-	Batches  int   // rounds of adaptivity: how many times the policy was asked what to play (000 Remark 5.24)
-	Releases int   // how many times the curator let something out
+	Answer int   // the arm that is said to be the best; −1 if the cap was reached first
+	Tau    int   // plays, or what an identify.Reporter says of them; the cap if it was reached
+	Plays  []int // of each arm
+	// rounds of adaptivity: how many times the policy was asked what to play (000 Remark 5.24)
+	Batches  int
+	Releases int // how many times the curator let something out
 	Loss     privacy.Loss
-	Claim    error // of a policy that is an identify.Claimant: why its answer is not proved for the noise of this run; nil if it is
+	// of a policy that is an identify.Claimant: why its answer is not proved for the noise of this
+	// run; nil if it is
+	Claim error
 }
 
 func (c *IdentifyConfig) check() error {
@@ -55,7 +59,8 @@ func (c *IdentifyConfig) check() error {
 	return nil
 }
 
-// Identify plays until the policy stops, or the cap is reached: then there is no answer, which is not an error. It costs as much as its releases.
+// Identify plays until the policy stops, or the cap is reached: then there is no answer, which is
+// not an error. It costs as much as its releases.
 func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) error {
 	if err := cfg.check(); err != nil {
 		return err
@@ -69,7 +74,8 @@ func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) erro
 	}
 	arms := len(cfg.Instance.Arms)
 	cur, err := release.Simulated(release.Config{
-		Arms: arms, Lo: lo, Hi: hi, Mechanism: cfg.Policy.Mechanism(), Unclipped: cfg.Unclipped, Trust: cfg.Trust, Ledger: cfg.Ledger,
+		Arms: arms, Lo: lo, Hi: hi, Mechanism: cfg.Policy.Mechanism(), Unclipped: cfg.Unclipped,
+		Trust: cfg.Trust, Ledger: cfg.Ledger,
 	}, cfg.Noise)
 	if err != nil {
 		return err
@@ -86,7 +92,8 @@ func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) erro
 		return err
 	}
 	*out = IdentifyResult{
-		Answer: -1, Tau: r.curve.t, Plays: append(out.Plays[:0], r.curve.plays...), Batches: r.batches, Releases: r.releases, Loss: cur.Ledger().Total(),
+		Answer: -1, Tau: r.curve.t, Plays: append(out.Plays[:0], r.curve.plays...),
+		Batches: r.batches, Releases: r.releases, Loss: cur.Ledger().Total(),
 	}
 	if c, ok := cfg.Policy.(identify.Claimant); ok {
 		out.Claim = c.Claim()
@@ -96,7 +103,8 @@ func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) erro
 			out.Tau = r.Reported()
 		}
 		if out.Answer = cfg.Policy.Answer(); out.Answer < 0 || out.Answer >= arms {
-			return fmt.Errorf("sim: the policy stopped after %d plays with the answer %d: %w", out.Tau, out.Answer, ErrStopped)
+			return fmt.Errorf("sim: the policy stopped after %d plays with the answer %d: %w",
+				out.Tau, out.Answer, ErrStopped)
 		}
 	}
 	return nil

@@ -54,7 +54,8 @@ func plays(rounds ...int) policy.Batch {
 	return b
 }
 
-// Where the run ends: by the policy, by the cap in the middle of a batch, or by the cap at its end, whose release may still bring an answer.
+// Where the run ends: by the policy, by the cap in the middle of a batch, or by the cap at its end,
+// whose release may still bring an answer.
 func TestIdentifyEnds(t *testing.T) {
 	for _, c := range []struct {
 		name             string
@@ -77,8 +78,10 @@ func TestIdentifyEnds(t *testing.T) {
 			if err := Identify(context.Background(), cfg, &out); err != nil {
 				t.Fatal(err)
 			}
-			if out.Answer != c.answer || out.Tau != c.tau || out.Releases != c.releases || out.Batches != c.rounds {
-				t.Errorf("answer %d, τ %d, %d releases, %d batches", out.Answer, out.Tau, out.Releases, out.Batches)
+			if out.Answer != c.answer || out.Tau != c.tau || out.Releases != c.releases ||
+				out.Batches != c.rounds {
+				t.Errorf("answer %d, τ %d, %d releases, %d batches", out.Answer, out.Tau,
+					out.Releases, out.Batches)
 			}
 			if out.Plays[0]+out.Plays[1] != out.Tau {
 				t.Errorf("plays %v, τ %d", out.Plays, out.Tau)
@@ -95,15 +98,20 @@ func TestIdentifyEnds(t *testing.T) {
 	}
 }
 
-// A run is paid for as its policy says, its answer is the policy's, and the same streams give the same run.
+// A run is paid for as its policy says, its answer is the policy's, and the same streams
+// give the same run.
 func TestIdentifyRuns(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		build func() (identify.Identifier, error)
 		loss  float64
 	}{
-		{"dp-se", func() (identify.Identifier, error) { return identify.NewDPSE(3, privacy.Pure{Epsilon: 0.7}, 0.05) }, 0.7},
-		{"dp-se at none", func() (identify.Identifier, error) { return identify.NewDPSE(3, privacy.None{}, 0.05) }, math.Inf(1)},
+		{"dp-se", func() (identify.Identifier, error) {
+			return identify.NewDPSE(3, privacy.Pure{Epsilon: 0.7}, 0.05)
+		}, 0.7},
+		{"dp-se at none", func() (identify.Identifier, error) {
+			return identify.NewDPSE(3, privacy.None{}, 0.05)
+		}, math.Inf(1)},
 		{"se", func() (identify.Identifier, error) { return identify.NewSE(3, 0.05) }, math.Inf(1)},
 		{"lucb", func() (identify.Identifier, error) { return identify.NewLUCB(3, 0.05) }, math.Inf(1)},
 		{"track-and-stop", func() (identify.Identifier, error) {
@@ -117,7 +125,8 @@ func TestIdentifyRuns(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := Identify(context.Background(), identifyConfig(t, p, 4, 1e6, 0.4, 0.8, 0.5), &outs[i]); err != nil {
+				if err := Identify(context.Background(),
+					identifyConfig(t, p, 4, 1e6, 0.4, 0.8, 0.5), &outs[i]); err != nil {
 					t.Fatal(err)
 				}
 			}

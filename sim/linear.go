@@ -13,16 +13,19 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// A LinearConfig is one run of a linear bandit with a fixed set of actions. Rewards are declared to be in [−1,1].
+// A LinearConfig is one run of a linear bandit with a fixed set of actions. Rewards are declared
+// to be in [−1,1].
 type LinearConfig struct {
 	Policy   linear.Policy
 	Instance bandit.LinearInstance
 	Horizon  int // T, rounds, at least 1
-	// Unclipped feeds rewards as they are. The run has no privacy guarantee then, and its ledger says ∞. Without it, rewards of a law that leaves [−1,1]
-	// are drawn one by one and clipped; regret is still that of the means before clipping.
+	// Unclipped feeds rewards as they are. The run has no privacy guarantee then, and its ledger
+	// says ∞. Without it, rewards of a law that leaves [−1,1] are drawn one by one and clipped;
+	// regret is still that of the means before clipping.
 	Unclipped   bool
 	Checkpoints []int // as in Config
-	// Rewards has one stream an action: as long as an action's rewards are drawn in the same portions they are the same, whatever was played in between.
+	// Rewards has one stream an action: as long as an action's rewards are drawn in the same
+	// portions they are the same, whatever was played in between.
 	Rewards []noise.Fast
 	Noise   *noise.Fast     // privacy noise
 	Ledger  *privacy.Ledger // as in Config
@@ -47,7 +50,8 @@ func (c *LinearConfig) check() error {
 	return checkCheckpoints(c.Checkpoints, c.Horizon)
 }
 
-// RunLinear plays one run of a linear bandit to its horizon. It costs as much as its releases, and as its rewards only where they must be clipped.
+// RunLinear plays one run of a linear bandit to its horizon. It costs as much as its releases, and
+// as its rewards only where they must be clipped.
 func RunLinear(ctx context.Context, cfg LinearConfig, out *Result) error {
 	if err := cfg.check(); err != nil {
 		return err
@@ -122,11 +126,13 @@ func (r *linearRun) canPlay(b *policy.Batch, horizon int) error {
 		return nil // curve.take says so
 	}
 	if b.Ask || b.Fresh {
-		return fmt.Errorf("sim: round %d of %d: a linear policy asks a question or starts afresh: %w", r.curve.t, horizon, ErrStopped)
+		return fmt.Errorf("sim: round %d of %d: a linear policy asks a question or starts "+
+			"afresh: %w", r.curve.t, horizon, ErrStopped)
 	}
 	for i := range b.Plays {
 		if a := b.Plays[i].Arm; uint(a) >= uint(len(r.door.waiting)) {
-			return fmt.Errorf("sim: round %d of %d: action %d, must be from 0 to %d: %w", r.curve.t, horizon, a, len(r.door.waiting)-1, ErrStopped)
+			return fmt.Errorf("sim: round %d of %d: action %d, must be from 0 to %d: %w", r.curve.t,
+				horizon, a, len(r.door.waiting)-1, ErrStopped)
 		}
 	}
 	return nil

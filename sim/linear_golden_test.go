@@ -25,7 +25,8 @@ func TestGoldenLinearRuns(t *testing.T) {
 	everyChoice(t, catalog.LinearPolicies(), func(t *testing.T, c choice, budget privacy.Budget) {
 		var out sim.Result
 		for run := range 3 {
-			if err := sim.RunLinear(context.Background(), linearChoice(t, c, budget, sphere10(t, run), 100_000, run), &out); err != nil {
+			if err := sim.RunLinear(context.Background(),
+				linearChoice(t, c, budget, sphere10(t, run), 100_000, run), &out); err != nil {
 				t.Fatal(err)
 			}
 			fmt.Fprintln(&b, c.name, budget, run, out.Regret[len(out.Regret)-1], out.Plays)

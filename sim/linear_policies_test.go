@@ -23,7 +23,8 @@ type choice struct {
 	params catalog.Params
 }
 
-// choices are policies with their defaults, and with each other value of a parameter that is a flag or a word.
+// choices are policies with their defaults, and with each other value of a parameter that is
+// a flag or a word.
 func choices(t testing.TB, entries []catalog.Entry) []choice {
 	t.Helper()
 	var all []choice
@@ -39,7 +40,8 @@ func choices(t testing.TB, entries []catalog.Entry) []choice {
 		for _, p := range e.Params {
 			switch {
 			case p.Flag:
-				add(e, fmt.Sprintf("%s %s=%t", e.Name, p.Name, p.Default == 0), catalog.Params{p.Name: 1 - p.Default})
+				add(e, fmt.Sprintf("%s %s=%t", e.Name, p.Name, p.Default == 0),
+					catalog.Params{p.Name: 1 - p.Default})
 			case p.Choices != nil:
 				for x, word := range p.Choices {
 					if float64(x) != p.Default {
@@ -57,7 +59,8 @@ func everyChoice(t *testing.T, entries []catalog.Entry, f func(t *testing.T, c c
 		t.Run(c.name, func(t *testing.T) {
 			b := privacy.Budget(privacy.None{})
 			if c.Private {
-				for _, b = range []privacy.Budget{privacy.ZCDP{Rho: 1}, privacy.Approx{Epsilon: 1, Delta: 1e-6}, privacy.Pure{Epsilon: 1}} {
+				for _, b = range []privacy.Budget{privacy.ZCDP{Rho: 1},
+					privacy.Approx{Epsilon: 1, Delta: 1e-6}, privacy.Pure{Epsilon: 1}} {
 					if c.Meets(b) == nil {
 						break
 					}
@@ -75,14 +78,16 @@ func sphere10(t testing.TB, run int) bandit.LinearInstance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := src.Linear(&noise.Key{Seed: 1, Experiment: "sphere10", Run: run, Role: noise.RoleInstance}.Fast(1)[0])
+	in, err := src.Linear(&noise.Key{Seed: 1, Experiment: "sphere10", Run: run,
+		Role: noise.RoleInstance}.Fast(1)[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	return in
 }
 
-func linearChoice(t testing.TB, c choice, b privacy.Budget, in bandit.LinearInstance, horizon, run int) sim.LinearConfig {
+func linearChoice(t testing.TB, c choice, b privacy.Budget, in bandit.LinearInstance, horizon,
+	run int) sim.LinearConfig {
 	t.Helper()
 	p, err := c.NewLinear(catalog.LinearSetting{Actions: in.Actions, Horizon: horizon, Budget: b}, c.params)
 	if err != nil {
@@ -91,10 +96,12 @@ func linearChoice(t testing.TB, c choice, b privacy.Budget, in bandit.LinearInst
 	return linearConfig(p, in, horizon, run)
 }
 
-func contextualChoice(t testing.TB, c choice, b privacy.Budget, in bandit.ContextualInstance, horizon, run int) sim.ContextualConfig {
+func contextualChoice(t testing.TB, c choice, b privacy.Budget, in bandit.ContextualInstance,
+	horizon, run int) sim.ContextualConfig {
 	t.Helper()
 	coins := noise.Key{Seed: 1, Experiment: "contexts", Cell: c.name, Run: run, Role: noise.RolePolicy}
-	p, err := c.NewContextual(catalog.ContextualSetting{Dim: in.Dim(), Arms: in.MaxActions(), Horizon: horizon, Budget: b,
+	p, err := c.NewContextual(catalog.ContextualSetting{Dim: in.Dim(), Arms: in.MaxActions(),
+		Horizon: horizon, Budget: b,
 		Coins: sim.NewCoins(&coins.Fast(1)[0])}, c.params)
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +120,8 @@ func spent(l privacy.Loss, b privacy.Budget) float64 {
 	return l.Pure()
 }
 
-// What a run costs is what its policy was given, whatever the rewards, and a ledger with that cap lets it all pass.
+// What a run costs is what its policy was given, whatever the rewards, and a ledger with that cap
+// lets it all pass.
 func TestLinearLedgerTotalIsTheBudget(t *testing.T) {
 	check := func(t *testing.T, c choice, b privacy.Budget, out *sim.Result) {
 		t.Helper()
@@ -160,7 +168,8 @@ func least(c choice) float64 {
 	return 1 - 1e-9
 }
 
-// A policy at budget none is the same code with no noise: its ledger says ∞ and nothing is drawn from the stream of privacy noise.
+// A policy at budget none is the same code with no noise: its ledger says ∞ and nothing is drawn
+// from the stream of privacy noise.
 func TestLinearTwinsDrawNoNoise(t *testing.T) {
 	everyChoice(t, catalog.LinearPolicies(), func(t *testing.T, c choice, _ privacy.Budget) {
 		var out sim.Result
@@ -192,7 +201,8 @@ func TestLinearUnclippedCostsInfinity(t *testing.T) {
 		var out sim.Result
 		cfg := linearChoice(t, c, b, sphere10(t, 0), 50_000, 0)
 		cfg.Unclipped = true
-		if err := sim.RunLinear(context.Background(), cfg, &out); err != nil || !math.IsInf(spent(out.Loss, b), 1) {
+		if err := sim.RunLinear(context.Background(), cfg, &out); err != nil ||
+			!math.IsInf(spent(out.Loss, b), 1) {
 			t.Errorf("costs %v, %v", spent(out.Loss, b), err)
 		}
 	})
@@ -200,7 +210,8 @@ func TestLinearUnclippedCostsInfinity(t *testing.T) {
 		var out sim.Result
 		cfg := contextualChoice(t, c, b, gaussianContexts(t, gaussian(t, 1), false), 1000, 0)
 		cfg.Unclipped = true
-		if err := sim.RunContextual(context.Background(), cfg, &out); err != nil || !math.IsInf(spent(out.Loss, b), 1) {
+		if err := sim.RunContextual(context.Background(), cfg, &out); err != nil ||
+			!math.IsInf(spent(out.Loss, b), 1) {
 			t.Errorf("costs %v, %v", spent(out.Loss, b), err)
 		}
 	})
@@ -225,10 +236,13 @@ func TestContextualPoliciesArePaired(t *testing.T) {
 	})
 }
 
-// Independent simulations of 100 runs each have these mean regrets (printed as whole numbers) on the contexts of 001 §VIII with N(0,1) noise, θ* drawn for
-// each run. Both means have the standard deviation of a run, over √100 and √runs; 5.2 standard errors are left to chance with probability 2·10⁻⁷ each.
+// Independent simulations of 100 runs each have these mean regrets (printed as whole numbers) on
+// the contexts of 001 §VIII with N(0,1) noise, θ* drawn for each run. Both means have the
+// standard deviation of a run, over √100 and √runs; 5.2 standard errors are left to chance with
+// probability 2·10⁻⁷ each.
 func TestReproduceContextualRegret(t *testing.T) {
-	src, err := bandit.NewGaussianContexts(bandit.ContextConfig{Arms: 10, Dim: 3, Noise: gaussian(t, 1), Redrawn: true}, nil, 0.1)
+	src, err := bandit.NewGaussianContexts(bandit.ContextConfig{Arms: 10, Dim: 3,
+		Noise: gaussian(t, 1), Redrawn: true}, nil, 0.1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +287,8 @@ func TestReproduceContextualRegret(t *testing.T) {
 	}
 }
 
-// The same for GOPE on ten actions and θ* uniform on the sphere of ℝ³, drawn for each run, with N(0,1) noise.
+// The same for GOPE on ten actions and θ* uniform on the sphere of ℝ³, drawn for each run,
+// with N(0,1) noise.
 func TestReproduceLinearRegret(t *testing.T) {
 	src, err := bandit.NewSphereActions(10, 3, nil, gaussian(t, 1), true)
 	if err != nil {
@@ -317,7 +332,8 @@ func TestLinearPoliciesCancel(t *testing.T) {
 	cancel()
 	everyChoice(t, catalog.LinearPolicies(), func(t *testing.T, c choice, b privacy.Budget) {
 		var out sim.Result
-		if err := sim.RunLinear(ctx, linearChoice(t, c, b, sphere10(t, 0), 1000, 0), &out); !errors.Is(err, context.Canceled) {
+		if err := sim.RunLinear(ctx, linearChoice(t, c, b, sphere10(t, 0), 1000, 0),
+			&out); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})
@@ -383,6 +399,8 @@ func BenchmarkRunContextual(b *testing.B) {
 		if c.Meets(budget) != nil {
 			continue
 		}
-		bench(c.name, func(run int) sim.ContextualConfig { return contextualChoice(b, c, budget, in, horizon, run) })
+		bench(c.name, func(run int) sim.ContextualConfig {
+			return contextualChoice(b, c, budget, in, horizon, run)
+		})
 	}
 }

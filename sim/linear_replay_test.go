@@ -102,7 +102,8 @@ func (s *contextualSpy) Choose(actions []float64) linear.Choice {
 	return s.choices[len(s.choices)-1]
 }
 
-// A contextual policy is a function of the transcript, of the decision sets, which are public, and of its coins.
+// A contextual policy is a function of the transcript, of the decision sets, which are public,
+// and of its coins.
 func TestContextualTranscriptIsTheState(t *testing.T) {
 	everyChoice(t, catalog.ContextualPolicies(), func(t *testing.T, c choice, b privacy.Budget) {
 		const horizon = 1000

@@ -19,7 +19,8 @@ import (
 // compass is four actions of the plane and θ* = (0.5, −0.25): means 0.5, −0.25, 0.2, 0.
 func compass(t testing.TB, n bandit.RewardNoise) bandit.LinearInstance {
 	t.Helper()
-	in, err := bandit.NewLinearInstance([][]float64{{1, 0}, {0, 1}, {0.6, 0.4}, {0, 0}}, []float64{0.5, -0.25}, n)
+	in, err := bandit.NewLinearInstance([][]float64{{1, 0}, {0, 1}, {0.6, 0.4}, {0, 0}},
+		[]float64{0.5, -0.25}, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,8 @@ func gaussian(t testing.TB, sd float64) bandit.RewardNoise {
 func linearConfig(p linear.Policy, in bandit.LinearInstance, horizon, run int) sim.LinearConfig {
 	world := noise.Key{Seed: 1, Experiment: "compass", Run: run, Role: noise.RoleReward}
 	own := noise.Key{Seed: 1, Experiment: "compass", Cell: "policy", Run: run, Role: noise.RoleNoise}
-	return sim.LinearConfig{Policy: p, Instance: in, Horizon: horizon, Rewards: world.Fast(len(in.Actions)), Noise: &own.Fast(1)[0],
+	return sim.LinearConfig{Policy: p, Instance: in, Horizon: horizon,
+		Rewards: world.Fast(len(in.Actions)), Noise: &own.Fast(1)[0],
 		Checkpoints: sim.LogSpaced(50, horizon)}
 }
 
@@ -110,7 +112,8 @@ func TestLinearCurveIsTheTraceEvaluated(t *testing.T) {
 		cfg.Trace.Plays(at, count)
 		regret := 0.75*float64(count[1]) + 0.3*float64(count[2]) + 0.5*float64(count[3])
 		if math.Abs(out.Regret[i]-regret) > 1e-9*regret || out.PlaysBest[i] != float64(count[0]) {
-			t.Fatalf("round %d: regret %v, plays of the best %v; the trace says %v, %v", at, out.Regret[i], out.PlaysBest[i], regret, count[0])
+			t.Fatalf("round %d: regret %v, plays of the best %v; the trace says %v, %v", at,
+				out.Regret[i], out.PlaysBest[i], regret, count[0])
 		}
 	}
 	if !slices.Equal(out.Plays, count) {
@@ -126,7 +129,8 @@ func play(arm, rounds int, release bool) policy.Play {
 	return policy.Play{Arm: arm, Rounds: rounds, Release: release}
 }
 
-// What is released, without noise, is the sums of the laws' rewards from each action's own stream, whatever was played in between.
+// What is released, without noise, is the sums of the laws' rewards from each action's own stream,
+// whatever was played in between.
 func TestLinearRewardsAreTheStreams(t *testing.T) {
 	for _, n := range []bandit.RewardNoise{bandit.SignNoise(), gaussian(t, 1)} {
 		in := compass(t, n)
@@ -167,7 +171,8 @@ func TestLinearRewardsAreTheStreams(t *testing.T) {
 		if len(one.seen) != 2 || !near(one.seen[0], want[0]) || !near(one.seen[1], want[1]) {
 			t.Errorf("%v: released %v, want %v", n, one.seen, want)
 		}
-		if len(other.seen) != 4 || math.Abs(other.seen[1][1]-want[1][1]) > 1e-9 || math.Abs(other.seen[2][0]-want[0][0]) > 1e-9 ||
+		if len(other.seen) != 4 || math.Abs(other.seen[1][1]-want[1][1]) > 1e-9 ||
+			math.Abs(other.seen[2][0]-want[0][0]) > 1e-9 ||
 			math.Abs(other.seen[3][0]-want[1][0]) > 1e-9 {
 			t.Errorf("%v: played in another order: released %v, want %v", n, other.seen, want)
 		}
@@ -193,7 +198,8 @@ func TestLinearReleaseIsTheVector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &linearScript{mechanism: m, batches: []policy.Batch{{Plays: []policy.Play{play(0, 500, true), play(2, 30, true)}}, {Plays: []policy.Play{play(0, 1, true)}}}}
+	s := &linearScript{mechanism: m, batches: []policy.Batch{{Plays: []policy.Play{play(0, 500,
+		true), play(2, 30, true)}}, {Plays: []policy.Play{play(0, 1, true)}}}}
 	cfg := linearConfig(s, in, 531, 0)
 	streams := slices.Clone(cfg.Rewards)
 	var out sim.Result
@@ -210,7 +216,9 @@ func TestLinearReleaseIsTheVector(t *testing.T) {
 func TestLinearRewardsAreClipped(t *testing.T) {
 	in := compass(t, gaussian(t, 1))
 	const n = 20_000
-	s := &linearScript{mechanism: privacy.Sums{}, batches: []policy.Batch{{Plays: []policy.Play{play(0, n, true)}}, {Plays: []policy.Play{play(0, 1, true)}}}}
+	s := &linearScript{mechanism: privacy.Sums{},
+		batches: []policy.Batch{{Plays: []policy.Play{play(0, n, true)}},
+			{Plays: []policy.Play{play(0, 1, true)}}}}
 	var out sim.Result
 	cfg := linearConfig(s, in, n+1, 0)
 	stream := cfg.Rewards[0]
@@ -228,7 +236,8 @@ func TestLinearRewardsAreClipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if z := (s.seen[0][0]/n - mean) * math.Sqrt(n); math.Abs(z) > 5.5 { // the standard deviation is below 1
+	// the standard deviation is below 1
+	if z := (s.seen[0][0]/n - mean) * math.Sqrt(n); math.Abs(z) > 5.5 {
 		t.Errorf("the mean is %v, want %v", s.seen[0][0]/n, mean)
 	}
 }
@@ -268,19 +277,23 @@ func TestLinearErrors(t *testing.T) {
 		if batch != nil {
 			s.batches = []policy.Batch{*batch}
 		}
-		if err := sim.RunLinear(context.Background(), linearConfig(s, in, 10, 0), &out); !errors.Is(err, sim.ErrStopped) {
+		if err := sim.RunLinear(context.Background(), linearConfig(s, in, 10, 0),
+			&out); !errors.Is(err, sim.ErrStopped) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	whole := &linearScript{mechanism: privacy.Sums{Sigma: 1}, batches: []policy.Batch{{Plays: []policy.Play{play(0, 10, true)}}}}
+	whole := &linearScript{mechanism: privacy.Sums{Sigma: 1},
+		batches: []policy.Batch{{Plays: []policy.Play{play(0, 10, true)}}}}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := sim.RunLinear(ctx, linearConfig(whole, in, 10, 0), &out); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	for want, spoil := range map[string]func(*sim.LinearConfig){
-		"horizon is 0":                   func(c *sim.LinearConfig) { c.Horizon = 0 },
-		"the number of actions is 1":     func(c *sim.LinearConfig) { c.Instance.Actions = c.Instance.Actions[:1] },
+		"horizon is 0": func(c *sim.LinearConfig) { c.Horizon = 0 },
+		"the number of actions is 1": func(c *sim.LinearConfig) {
+			c.Instance.Actions = c.Instance.Actions[:1]
+		},
 		"3 laws for 4 actions":           func(c *sim.LinearConfig) { c.Instance.Arms = c.Instance.Arms[:3] },
 		"0 reward streams for 4 actions": func(c *sim.LinearConfig) { c.Rewards = nil },
 		"noise stream is missing":        func(c *sim.LinearConfig) { c.Noise = nil },
@@ -289,7 +302,8 @@ func TestLinearErrors(t *testing.T) {
 	} {
 		cfg := linearConfig(whole, in, 10, 0)
 		spoil(&cfg)
-		if err := sim.RunLinear(context.Background(), cfg, &out); err == nil || !strings.Contains(err.Error(), want) {
+		if err := sim.RunLinear(context.Background(), cfg, &out); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}

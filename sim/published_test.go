@@ -27,9 +27,11 @@ type publishedCell struct {
 	broken        map[string]func(c publishedCell, coins policy.Coins) (identify.Identifier, error)
 }
 
-func publishedAdaPTT(options ...identify.TopTwoOption) func(c publishedCell, coins policy.Coins) (identify.Identifier, error) {
+func publishedAdaPTT(options ...identify.TopTwoOption) func(c publishedCell,
+	coins policy.Coins) (identify.Identifier, error) {
 	return func(c publishedCell, coins policy.Coins) (identify.Identifier, error) {
-		return identify.NewPublishedAdaPTT(len(c.means), privacy.Pure{Epsilon: c.epsilon}, c.risk, coins, options...)
+		return identify.NewPublishedAdaPTT(len(c.means), privacy.Pure{Epsilon: c.epsilon}, c.risk,
+			coins, options...)
 	}
 }
 
@@ -46,9 +48,10 @@ func fourfold(c publishedCell, coins policy.Coins) (identify.Identifier, error) 
 	return publishedAdaPTT(identify.WithThreshold(quartered{t}))(c, coins)
 }
 
-// published004 was made by testdata/published/play.py, which runs the program itself: github.com/achraf-azize/DP-BAI, commit
-// c8d8be2, unchanged, on numpy 1.24.2, one run for each seed of its generator from 0 on. A line is: seed, stopping time as the
-// program reports it, plays that its bandit was asked for, answer.
+// published004 was made by testdata/published/play.py, which runs the program itself:
+// github.com/achraf-azize/DP-BAI, commit c8d8be2, unchanged, on numpy 1.24.2, one run for each seed
+// of its generator from 0 on. A line is: seed, stopping time as the program reports it, plays that
+// its bandit was asked for, answer.
 func published004() []publishedCell {
 	dpse := func(c publishedCell, coins policy.Coins) (identify.Identifier, error) {
 		return identify.NewPublishedDPSE(len(c.means), privacy.Pure{Epsilon: c.epsilon}, c.risk, coins)
@@ -58,10 +61,13 @@ func published004() []publishedCell {
 	}
 	type twins = map[string]func(c publishedCell, coins policy.Coins) (identify.Identifier, error)
 	return []publishedCell{
-		{"adaptt-two", 0.05, 0.1, []float64{0.6, 0.5}, publishedAdaPTT(), twins{"four times the evidence": fourfold}},
+		{"adaptt-two", 0.05, 0.1, []float64{0.6, 0.5}, publishedAdaPTT(),
+			twins{"four times the evidence": fourfold}},
 		{"adaptt-four", 0.5, 0.1, []float64{0.8, 0.5, 0.5, 0.5}, publishedAdaPTT(), twins{
-			"four times the evidence": fourfold, "clipped means": publishedAdaPTT(identify.WithClippedMeans())}},
-		{"adaptt-line", 0.1, 0.01, []float64{0, 0.25, 0.5, 0.75, 1}, publishedAdaPTT(), twins{"four times the evidence": fourfold}},
+			"four times the evidence": fourfold,
+			"clipped means":           publishedAdaPTT(identify.WithClippedMeans())}},
+		{"adaptt-line", 0.1, 0.01, []float64{0, 0.25, 0.5, 0.75, 1}, publishedAdaPTT(),
+			twins{"four times the evidence": fourfold}},
 		{"dpse-five", 0.1, 0.01, []float64{0.75, 0.625, 0.5, 0.375, 0.25}, dpse, twins{
 			"means of an epoch": func(c publishedCell, _ policy.Coins) (identify.Identifier, error) {
 				return identify.NewDPSE(len(c.means), privacy.Pure{Epsilon: c.epsilon}, c.risk)
@@ -73,7 +79,8 @@ func published004() []publishedCell {
 	}
 }
 
-// A sample is stopping times of runs, below 0 where the answer was wrong: of all plays, and as reported.
+// A sample is stopping times of runs, below 0 where the answer was wrong: of all plays,
+// and as reported.
 type sample struct{ plays, reported []float64 }
 
 // read reads a file of runs; the best arm is the one of the highest mean.
@@ -102,7 +109,8 @@ func (s *sample) add(c publishedCell, plays, reported, answer int) {
 }
 
 // play plays so many runs.
-func (c publishedCell) play(t *testing.T, runs int, build func(c publishedCell, coins policy.Coins) (identify.Identifier, error)) (s sample) {
+func (c publishedCell) play(t *testing.T, runs int,
+	build func(c publishedCell, coins policy.Coins) (identify.Identifier, error)) (s sample) {
 	t.Helper()
 	in, err := bandit.BernoulliInstance(c.means...)
 	if err != nil {
@@ -118,7 +126,9 @@ func (c publishedCell) play(t *testing.T, runs int, build func(c publishedCell, 
 		}
 		key.Role = noise.RoleReward
 		var out sim.IdentifyResult
-		if err := sim.Identify(context.Background(), sim.IdentifyConfig{Policy: rule, Instance: in, Cap: 1e9, Rewards: key.Fast(len(c.means)), Noise: &own.Fast(1)[0]}, &out); err != nil {
+		if err := sim.Identify(context.Background(),
+			sim.IdentifyConfig{Policy: rule, Instance: in, Cap: 1e9,
+				Rewards: key.Fast(len(c.means)), Noise: &own.Fast(1)[0]}, &out); err != nil {
 			t.Fatal(err)
 		}
 		reported := out.Tau
@@ -151,9 +161,10 @@ func apart(x, y []float64) float64 {
 	return d
 }
 
-// Our twins of the programs published with 004 stop when those do, and err as often: two-sample tests of Kolmogorov and Smirnov
-// on stopping times, those of wrong answers with a minus. For two samples of n runs of one law P(D√(n/2) > x) ≤ e·exp(−2x²) (Wei and
-// Dudley 2012), whatever the law; all ten together give a false alarm with probability at most 1e-6. Twins of ours that have a
+// Our twins of the programs published with 004 stop when those do, and err as often: two-sample
+// tests of Kolmogorov and Smirnov on stopping times, those of wrong answers with a minus. For two
+// samples of n runs of one law P(D√(n/2) > x) ≤ e·exp(−2x²) (Wei and Dudley 2012), whatever the
+// law; all ten together give a false alarm with probability at most 1e-6. Twins of ours that have a
 // fault are told apart.
 func TestPublishedProgramsOf004(t *testing.T) {
 	cells := published004()
@@ -168,8 +179,10 @@ func TestPublishedProgramsOf004(t *testing.T) {
 			name       string
 			ours, want []float64
 		}{{"plays", ours.plays, theirs.plays}, {"reported", ours.reported, theirs.reported}} {
-			t.Logf("%s, %s: mean %.0f, theirs %.0f; wrong %d, theirs %d of %d; distance %.3f, too far is %.3f", c.file, s.name,
-				meanOf(s.ours), meanOf(s.want), wrongOf(s.ours), wrongOf(s.want), n, apart(s.ours, s.want), far(n))
+			t.Logf("%s, %s: mean %.0f, theirs %.0f; wrong %d, theirs %d of %d; distance %.3f, "+
+				"too far is %.3f", c.file, s.name,
+				meanOf(s.ours), meanOf(s.want), wrongOf(s.ours), wrongOf(s.want), n,
+				apart(s.ours, s.want), far(n))
 			if d := apart(s.ours, s.want); d > far(n) {
 				t.Errorf("%s: the laws of %s are %.3f apart, want at most %.3f", c.file, s.name, d, far(n))
 			}

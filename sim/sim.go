@@ -1,10 +1,12 @@
-// Package sim plays policies against environments, with the curator in between: exactly, and without anything of length T.
+// Package sim plays policies against environments, with the curator in between: exactly, and
+// without anything of length T.
 //
-// A policy asks for a batch, "arm a, n rounds, then release"; nothing can change its mind before the release. So a run counts the slots
-// while they fill and draws the sum of n rewards at once when a slot is released: a run of 10⁷ rounds costs as much as its releases.
+// A policy asks for a batch, "arm a, n rounds, then release"; nothing can change its mind before
+// the release. So a run counts the slots while they fill and draws the sum of n rewards at once
+// when a slot is released: a run of 10⁷ rounds costs as much as its releases.
 //
-// Run plays bandits of K arms, RunLinear those with a fixed set of actions in ℝ^d, both in that way. RunContextual plays decision sets that are drawn
-// anew in each round, and so goes round by round.
+// Run plays bandits of K arms, RunLinear those with a fixed set of actions in ℝ^d, both in that way.
+// RunContextual plays decision sets that are drawn anew in each round, and so goes round by round.
 package sim
 
 import (
@@ -20,7 +22,8 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// ErrStopped is matched by the error of a run whose policy stopped before the horizon, or asked for what cannot be played.
+// ErrStopped is matched by the error of a run whose policy stopped before the horizon, or asked for
+// what cannot be played.
 var ErrStopped = errors.New("the policy stopped before the horizon")
 
 // A Config is one run.
@@ -28,30 +31,37 @@ type Config struct {
 	Policy   policy.Policy
 	Instance bandit.Instance
 	Horizon  int // T, rounds, at least 1
-	// Lo and Hi are the declared range of rewards; both 0 means [0,1]. Rewards outside are clipped before anything sees them.
+	// Lo and Hi are the declared range of rewards; both 0 means [0,1]. Rewards outside are clipped
+	// before anything sees them.
 	Lo, Hi float64
-	// Unclipped feeds rewards as they are, as some papers' experiments do. The run has no privacy guarantee then, and its ledger says ∞.
+	// Unclipped feeds rewards as they are, as some papers' experiments do. The run has no privacy
+	// guarantee then, and its ledger says ∞.
 	Unclipped bool
 	// Checkpoints are the rounds at which the run is looked at: increasing, from 1 to Horizon.
 	Checkpoints []int
-	// Rewards has one stream an arm: as long as the releases of an arm have the same sizes they are the same, whatever was played in between.
+	// Rewards has one stream an arm: as long as the releases of an arm have the same sizes they are
+	// the same, whatever was played in between.
 	Rewards []noise.Fast
 	Noise   *noise.Fast // privacy noise
-	// Trust, if set, has releases made so that less has to be believed. A batch that too few users answered is played again, with new users, in rounds that
-	// count.
+	// Trust, if set, has releases made so that less has to be believed. A batch that too few users
+	// answered is played again, with new users, in rounds that count.
 	Trust *release.Trust
-	// Ledger, if set, is where releases are recorded: one with a cap, or a transcript. It must be this run's own.
+	// Ledger, if set, is where releases are recorded: one with a cap, or a transcript. It must
+	// be this run's own.
 	Ledger *privacy.Ledger
 	Trace  *Trace // if set, receives the run's segments
 }
 
-// A Result is what a run leaves. Regret and PlaysBest have one entry a checkpoint. Run reuses the slices it is given.
+// A Result is what a run leaves. Regret and PlaysBest have one entry a checkpoint. Run reuses the
+// slices it is given.
 type Result struct {
 	Regret    []float64 // pseudo-regret Σ_a Δ_a N_a(t), in units of reward
 	PlaysBest []float64 // plays of the arms with the highest mean
-	Plays     []int     // of each arm, at the horizon; of a contextual run, of each index of its decision sets
-	Releases  int       // how many times the curator let something out, answers to questions included
-	Loss      privacy.Loss
+	// of each arm, at the horizon; of a contextual run, of each index of its decision sets
+	Plays []int
+	// how many times the curator let something out, answers to questions included
+	Releases int
+	Loss     privacy.Loss
 }
 
 // Run plays one run to its horizon.
@@ -65,7 +75,8 @@ func Run(ctx context.Context, cfg Config, out *Result) error {
 	}
 	arms := len(cfg.Instance.Arms)
 	cur, err := release.Simulated(release.Config{
-		Arms: arms, Lo: lo, Hi: hi, Mechanism: cfg.Policy.Mechanism(), Unclipped: cfg.Unclipped, Trust: cfg.Trust, Ledger: cfg.Ledger,
+		Arms: arms, Lo: lo, Hi: hi, Mechanism: cfg.Policy.Mechanism(), Unclipped: cfg.Unclipped,
+		Trust: cfg.Trust, Ledger: cfg.Ledger,
 	}, cfg.Noise)
 	if err != nil {
 		return err
@@ -193,8 +204,8 @@ func (r *run) play(ctx context.Context, p policy.Policy, horizon int) error {
 	}
 }
 
-// stay plays an arm again, and releases it, for as long as the policy would ask for nothing else, but for the last round: that is
-// released to nobody.
+// stay plays an arm again, and releases it, for as long as the policy would ask for nothing else,
+// but for the last round: that is released to nobody.
 func (r *run) stay(p policy.Stayer, arm, horizon int, last privacy.Released) (int, privacy.Released, error) {
 	rounds, while := p.Stay()
 	if rounds = min(rounds, horizon-1-r.curve.t, looksBetween); rounds <= 0 || r.door.oneByOne[arm] {
@@ -227,9 +238,11 @@ type intake interface {
 	AddSum(arm, n int, sum float64) error
 }
 
-// encoded says that rewards are rounded one by one: then the sum is enough of those only that are 0 or 1.
+// encoded says that rewards are rounded one by one: then the sum is enough of those only
+// that are 0 or 1.
 func newDoor(laws []bandit.Law, streams []noise.Fast, in intake, lo, hi float64, unclipped, encoded bool) door {
-	d := door{laws: laws, streams: streams, in: in, waiting: make([]int, len(laws)), size: make([]int, len(laws)), oneByOne: make([]bool, len(laws))}
+	d := door{laws: laws, streams: streams, in: in, waiting: make([]int, len(laws)),
+		size: make([]int, len(laws)), oneByOne: make([]bool, len(laws))}
 	for a, law := range laws {
 		from, to := law.Support()
 		// The door must see each reward that it may have to clip.
@@ -241,7 +254,8 @@ func newDoor(laws []bandit.Law, streams []noise.Fast, in intake, lo, hi float64,
 	return d
 }
 
-// again is the batch to play once more, if that is what the error says: nobody has seen what its users had. Any other error it returns.
+// again is the batch to play once more, if that is what the error says: nobody has seen what its
+// users had. Any other error it returns.
 func (d *door) again(err error) (*policy.Batch, error) {
 	var few *release.TooFewError
 	if !errors.As(err, &few) {
@@ -298,7 +312,8 @@ type curve struct {
 
 func newCurve(laws []bandit.Law, at []int, trace *Trace, out *Result) curve {
 	arms := len(laws)
-	c := curve{at: at, gaps: make([]float64, arms), plays: make([]int, arms), best: make([]bool, arms), count: make([]int, arms), trace: trace}
+	c := curve{at: at, gaps: make([]float64, arms), plays: make([]int, arms),
+		best: make([]bool, arms), count: make([]int, arms), trace: trace}
 	top := math.Inf(-1)
 	for _, law := range laws {
 		top = max(top, law.Mean())
@@ -323,8 +338,8 @@ func (r *Result) room(n int) {
 	r.Regret, r.PlaysBest = grow(r.Regret), grow(r.PlaysBest)
 }
 
-// take records a batch, cut by the horizon. done says that the run is over: nothing reads what a batch that reaches the horizon would release, and one
-// that is cut never gets as far.
+// take records a batch, cut by the horizon. done says that the run is over: nothing reads what a
+// batch that reaches the horizon would release, and one that is cut never gets as far.
 func (c *curve) take(b *policy.Batch, horizon int) (done bool, err error) {
 	if b == nil {
 		return false, fmt.Errorf("sim: round %d of %d: %w", c.t, horizon, ErrStopped)

@@ -32,7 +32,8 @@ func bernoulli(t testing.TB, means ...float64) bandit.Instance {
 // mu2 is C2 of 002 chapter 6 for K = 5, the instance of 000 §5.5.1.
 func mu2(t testing.TB) bandit.Instance { return bernoulli(t, 0.75, 0.625, 0.5, 0.375, 0.25) }
 
-func config(t testing.TB, in bandit.Instance, name string, budget privacy.Budget, horizon, run int, params catalog.Params) sim.Config {
+func config(t testing.TB, in bandit.Instance, name string, budget privacy.Budget, horizon, run int,
+	params catalog.Params) sim.Config {
 	t.Helper()
 	base, variant, varied := strings.Cut(name, " ") // as in "dp-ucb counter=blt"
 	e, err := catalog.Find(base)
@@ -55,18 +56,22 @@ func config(t testing.TB, in bandit.Instance, name string, budget privacy.Budget
 	if params, err = e.Complete(params); err != nil {
 		t.Fatal(err)
 	}
-	coins := noise.Key{Seed: 1, Experiment: "mu2", Cell: name + budget.String(), Run: run, Role: noise.RolePolicy}
-	p, err := e.New(catalog.Setting{Arms: len(in.Arms), Horizon: horizon, Budget: budget, Coins: sim.NewCoins(&coins.Fast(1)[0])}, params)
+	coins := noise.Key{Seed: 1, Experiment: "mu2", Cell: name + budget.String(), Run: run,
+		Role: noise.RolePolicy}
+	p, err := e.New(catalog.Setting{Arms: len(in.Arms), Horizon: horizon, Budget: budget,
+		Coins: sim.NewCoins(&coins.Fast(1)[0])}, params)
 	if err != nil {
 		t.Fatal(err)
 	}
 	world := noise.Key{Seed: 1, Experiment: "mu2", Run: run, Role: noise.RoleReward}
 	own := noise.Key{Seed: 1, Experiment: "mu2", Cell: name + budget.String(), Run: run, Role: noise.RoleNoise}
-	return sim.Config{Policy: p, Instance: in, Horizon: horizon, Rewards: world.Fast(len(in.Arms)), Noise: &own.Fast(1)[0],
+	return sim.Config{Policy: p, Instance: in, Horizon: horizon, Rewards: world.Fast(len(in.Arms)),
+		Noise:       &own.Fast(1)[0],
 		Checkpoints: sim.LogSpaced(200, horizon)}
 }
 
-// everyPolicy runs f for each policy, and each word of a parameter that has several, at a budget that it takes. config takes the entry's name.
+// everyPolicy runs f for each policy, and each word of a parameter that has several, at a budget
+// that it takes. config takes the entry's name.
 func everyPolicy(t *testing.T, f func(t *testing.T, e catalog.Entry, b privacy.Budget)) {
 	entries := catalog.Policies()
 	for _, e := range entries {
@@ -108,12 +113,14 @@ func TestCurveIsTheTraceEvaluated(t *testing.T) {
 		count := make([]int, 5)
 		for i, at := range cfg.Checkpoints {
 			cfg.Trace.Plays(at, count)
-			regret := 0.125*float64(count[1]) + 0.25*float64(count[2]) + 0.375*float64(count[3]) + 0.5*float64(count[4])
+			regret := 0.125*float64(count[1]) + 0.25*float64(count[2]) + 0.375*float64(count[3]) +
+				0.5*float64(count[4])
 			if total := count[0] + count[1] + count[2] + count[3] + count[4]; total != at {
 				t.Fatalf("round %d: the trace has %d plays", at, total)
 			}
 			if out.Regret[i] != regret || out.PlaysBest[i] != float64(count[0]) {
-				t.Fatalf("round %d: regret %v, plays of the best %v; the trace says %v, %v", at, out.Regret[i], out.PlaysBest[i], regret, count[0])
+				t.Fatalf("round %d: regret %v, plays of the best %v; the trace says %v, %v", at,
+					out.Regret[i], out.PlaysBest[i], regret, count[0])
 			}
 		}
 		// Round by round, the trace names the arms that it counts.
@@ -159,8 +166,9 @@ func TestLedgerTotalIsTheBudget(t *testing.T) {
 	})
 }
 
-// Independent simulations, one reward at a time, of 20 000 runs each (300 to 400 of DP-UCB's kind): means and their standard errors at
-// T = 10⁷ on C2, ε = 1. A mean of n runs must be within 5 standard errors of both: a false alarm has probability below 6·10⁻⁷ each.
+// Independent simulations, one reward at a time, of 20 000 runs each (300 to 400 of DP-UCB's kind):
+// means and their standard errors at T = 10⁷ on C2, ε = 1. A mean of n runs must be within 5
+// standard errors of both: a false alarm has probability below 6·10⁻⁷ each.
 func TestReproduceRegretAtTenMillion(t *testing.T) {
 	for _, v := range []struct {
 		policy       string
@@ -177,15 +185,18 @@ func TestReproduceRegretAtTenMillion(t *testing.T) {
 	} {
 		mean, se := regret(t, mu2(t), v.policy, v.budget, v.params, 10_000_000, v.runs)
 		if z := (mean - v.want) / math.Hypot(se, v.wantSE); math.Abs(z) > 5 {
-			t.Errorf("%s at %s: regret %.1f ± %.1f, the reference has %.1f ± %.1f", v.policy, v.budget, mean, se, v.want, v.wantSE)
+			t.Errorf("%s at %s: regret %.1f ± %.1f, the reference has %.1f ± %.1f", v.policy,
+				v.budget, mean, se, v.want, v.wantSE)
 		} else {
-			t.Logf("%s at %s: regret %.1f ± %.1f, the reference has %.1f ± %.1f", v.policy, v.budget, mean, se, v.want, v.wantSE)
+			t.Logf("%s at %s: regret %.1f ± %.1f, the reference has %.1f ± %.1f", v.policy,
+				v.budget, mean, se, v.want, v.wantSE)
 		}
 	}
 }
 
 // regret is the mean at the horizon and its standard error.
-func regret(t *testing.T, in bandit.Instance, name string, b privacy.Budget, params catalog.Params, horizon, runs int) (mean, se float64) {
+func regret(t *testing.T, in bandit.Instance, name string, b privacy.Budget, params catalog.Params,
+	horizon, runs int) (mean, se float64) {
 	t.Helper()
 	var out sim.Result
 	var sum, squares float64
@@ -265,7 +276,8 @@ func TestBatchesAreCutAtTheHorizon(t *testing.T) {
 	in := bernoulli(t, 1, 0)
 	cfg := scripted(t, in, 10,
 		policy.Batch{Plays: []policy.Play{{Arm: 1, Rounds: 3, Release: true}}},
-		policy.Batch{Plays: []policy.Play{{Arm: 0, Rounds: policy.Forever / 4, Release: true}, {Arm: 1, Rounds: policy.Forever / 4, Release: true}}})
+		policy.Batch{Plays: []policy.Play{{Arm: 0, Rounds: policy.Forever / 4, Release: true},
+			{Arm: 1, Rounds: policy.Forever / 4, Release: true}}})
 	cfg.Checkpoints = []int{1, 3, 4, 5, 10}
 	var out sim.Result
 	if err := sim.Run(context.Background(), cfg, &out); err != nil {
@@ -287,12 +299,14 @@ func TestErrors(t *testing.T) {
 	if err := sim.Run(context.Background(), scripted(t, in, 10), &out); !errors.Is(err, sim.ErrStopped) {
 		t.Errorf("a policy that stops: %v", err)
 	}
-	if err := sim.Run(context.Background(), scripted(t, in, 10, policy.Batch{}), &out); !errors.Is(err, sim.ErrStopped) {
+	if err := sim.Run(context.Background(), scripted(t, in, 10, policy.Batch{}),
+		&out); !errors.Is(err, sim.ErrStopped) {
 		t.Errorf("an empty batch: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := sim.Run(ctx, config(t, in, "adap-ucb", privacy.Pure{Epsilon: 1}, 10, 0, nil), &out); !errors.Is(err, context.Canceled) {
+	if err := sim.Run(ctx, config(t, in, "adap-ucb", privacy.Pure{Epsilon: 1}, 10, 0, nil),
+		&out); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	for name, spoil := range map[string]func(*sim.Config){
@@ -313,7 +327,9 @@ func TestErrors(t *testing.T) {
 }
 
 func TestLogSpaced(t *testing.T) {
-	for _, v := range []struct{ n, horizon int }{{1, 1}, {1, 7}, {5, 3}, {200, 10}, {200, 10_000_000}, {3, min(1<<53, math.MaxInt/4)}} {
+	for _, v := range []struct {
+		n, horizon int
+	}{{1, 1}, {1, 7}, {5, 3}, {200, 10}, {200, 10_000_000}, {3, min(1<<53, math.MaxInt/4)}} {
 		at := sim.LogSpaced(v.n, v.horizon)
 		if len(at) == 0 || len(at) > v.n || at[len(at)-1] != v.horizon || v.n > 1 && at[0] != 1 {
 			t.Errorf("LogSpaced(%d, %d) = %v", v.n, v.horizon, at)
@@ -369,15 +385,18 @@ func BenchmarkRun(b *testing.B) {
 			}
 			at := sim.LogSpaced(200, v.horizon)
 			var out sim.Result
-			for run := 0; b.Loop(); run++ { // all that a run needs of its own: policy, streams, curator
+			// all that a run needs of its own: policy, streams, curator
+			for run := 0; b.Loop(); run++ {
 				coins := noise.Key{Seed: 1, Experiment: "mu2", Cell: v.policy, Run: run, Role: noise.RolePolicy}
-				p, err := e.New(catalog.Setting{Arms: 5, Horizon: v.horizon, Budget: v.budget, Coins: sim.NewCoins(&coins.Fast(1)[0])}, params)
+				p, err := e.New(catalog.Setting{Arms: 5, Horizon: v.horizon, Budget: v.budget,
+					Coins: sim.NewCoins(&coins.Fast(1)[0])}, params)
 				if err != nil {
 					b.Fatal(err)
 				}
 				world := noise.Key{Seed: 1, Experiment: "mu2", Run: run, Role: noise.RoleReward}
 				own := noise.Key{Seed: 1, Experiment: "mu2", Cell: v.policy, Run: run, Role: noise.RoleNoise}
-				cfg := sim.Config{Policy: p, Instance: in, Horizon: v.horizon, Rewards: world.Fast(5), Noise: &own.Fast(1)[0], Checkpoints: at}
+				cfg := sim.Config{Policy: p, Instance: in, Horizon: v.horizon,
+					Rewards: world.Fast(5), Noise: &own.Fast(1)[0], Checkpoints: at}
 				if err := sim.Run(context.Background(), cfg, &out); err != nil {
 					b.Fatal(err)
 				}

@@ -13,8 +13,8 @@ import (
 	"github.com/sotto-dp/sotto/sim"
 )
 
-// asked hides that a policy is a Stayer, so that it is asked in every round; told counts what it was spared, and late forgets to
-// tell it of one of those rounds.
+// asked hides that a policy is a Stayer, so that it is asked in every round; told counts what it
+// was spared, and late forgets to tell it of one of those rounds.
 type asked struct{ policy.Policy }
 
 type told struct {
@@ -28,8 +28,9 @@ func (p told) Stayed(rounds int) {
 	p.Stayer.Stayed(rounds - p.late)
 }
 
-// Staying with an arm is what asking in every round comes to: plays, curves, traces, releases, the ledger and the streams afterwards
-// are the same, bit by bit. A twin that loses count of its rounds is told apart.
+// Staying with an arm is what asking in every round comes to: plays, curves, traces, releases,
+// the ledger and the streams afterwards are the same, bit by bit. A twin that loses count of its
+// rounds is told apart.
 func TestStayingIsAsking(t *testing.T) {
 	const horizon = 30_000
 	clipped, err := bandit.NewClippedGaussian(0.6, 0.2, 0, 1)
@@ -47,7 +48,8 @@ func TestStayingIsAsking(t *testing.T) {
 	mixed := bandit.Instance{Arms: []bandit.Law{clipped, gaussian, beta}}
 	equal := cmp.Comparer(func(a, b privacy.Loss) bool { return a.String() == b.String() })
 	differs := 0
-	for _, name := range []string{"dp-ucb", "dp-ucb logs=base2", "dp-ucb-thesis", "dp-ucb-anytime", "dp-ucb counter=blt"} {
+	for _, name := range []string{"dp-ucb", "dp-ucb logs=base2", "dp-ucb-thesis", "dp-ucb-anytime",
+		"dp-ucb counter=blt"} {
 		for i, in := range []bandit.Instance{mu2(t), bernoulli(t, 1, 0.999, 0), bernoulli(t, 0.5, 0.5), mixed} {
 			for run, budget := range []privacy.Budget{privacy.Pure{Epsilon: 0.25}, privacy.Pure{Epsilon: 10}} {
 				if name == "dp-ucb counter=blt" {
@@ -77,18 +79,23 @@ func TestStayingIsAsking(t *testing.T) {
 				spared, lost := 0, 0
 				want := play(false, func(p policy.Policy) policy.Policy { return asked{p} })
 				for _, cap := range []bool{false, true} {
-					got := play(cap, func(p policy.Policy) policy.Policy { return told{p.(policy.Stayer), &spared, 0} })
+					got := play(cap, func(p policy.Policy) policy.Policy {
+						return told{p.(policy.Stayer), &spared, 0}
+					})
 					if d := cmp.Diff(want, got, equal); d != "" {
 						t.Errorf("%s, instance %d, %v: -asked +stayed\n%s", name, i, budget, d)
 					}
 				}
-				late := play(false, func(p policy.Policy) policy.Policy { return told{p.(policy.Stayer), &lost, 1} })
+				late := play(false, func(p policy.Policy) policy.Policy {
+					return told{p.(policy.Stayer), &lost, 1}
+				})
 				if !cmp.Equal(want, late, equal) {
 					differs++
 				}
 				plain := name != "dp-ucb-anytime" && name != "dp-ucb counter=blt"
 				if plain && i == 0 && spared < horizon || !plain && spared > 0 {
-					t.Errorf("%s, instance %d, %v: spared %d of %d questions", name, i, budget, spared, 2*horizon)
+					t.Errorf("%s, instance %d, %v: spared %d of %d questions", name, i, budget,
+						spared, 2*horizon)
 				}
 			}
 		}

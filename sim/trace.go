@@ -7,16 +7,17 @@ import (
 	"github.com/sotto-dp/sotto/policy"
 )
 
-// A Segment is a stretch of rounds in which the plays take turns in their public order (policy.Batch.Counts), cut after Length rounds.
-// Most have one play: one arm, first round, length.
+// A Segment is a stretch of rounds in which the plays take turns in their public order
+// (policy.Batch.Counts), cut after Length rounds. Most have one play: one arm, first round, length.
 type Segment struct {
 	Round  int // the first, counted from 1
 	Length int
 	Plays  []policy.Play
 }
 
-// A Trace is a run as a list of segments: exact, and evaluated at whatever rounds a plot wants. Policies that decide each round make a
-// segment whenever they change arms; keep a trace of those for short runs only.
+// A Trace is a run as a list of segments: exact, and evaluated at whatever rounds a plot wants.
+// Policies that decide each round make a segment whenever they change arms; keep a trace of those
+// for short runs only.
 type Trace struct{ Segments []Segment }
 
 func (t *Trace) add(b *policy.Batch, before, m int) {

@@ -16,7 +16,8 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// The chance of a yes is the upper tail of a Laplace variate, on both sides; without noise it is a comparison.
+// The chance of a yes is the upper tail of a Laplace variate, on both sides; without noise it
+// is a comparison.
 func TestExceedsIsTheTail(t *testing.T) {
 	for _, scale := range []float64{0.5, 3, 40} {
 		law := distuv.Laplace{Scale: scale}
@@ -31,8 +32,9 @@ func TestExceedsIsTheTail(t *testing.T) {
 	}
 }
 
-// Samples that are all alike, without noise: the rule stops at the first t with |X̄_t| ≥ h_t(1 + 1/α), h_t = R√((2/t)·log(H·k²/β)), whatever R is, and
-// its answer is the sample, clipped. The windows of the simulation change nothing.
+// Samples that are all alike, without noise: the rule stops at the first t with |X̄_t| ≥ h_t(1 +
+// 1/α), h_t = R√((2/t)·log(H·k²/β)), whatever R is, and its answer is the sample, clipped. The
+// windows of the simulation change nothing.
 func TestConstantSamplesStopAtTheFirstQuestionAboveTheLevel(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -40,10 +42,13 @@ func TestConstantSamplesStopAtTheFirstQuestionAboveTheLevel(t *testing.T) {
 		r, x    float64
 		clipped bool
 	}{
-		{"nas", "table(1:1)", 1, 1, false}, {"nas", "table(2:1)", 3, 2, false}, {"nas", "table(-0.2:1)", 0.25, -0.2, false},
-		{"nas", "table(5:1)", 2, 2, true}, {"nas", "table(-5:1)", 2, -2, true}, {"nas", "table(2:1)", 2, 2, false}, {"nas", "table(-2:1)", 2, -2, false},
+		{"nas", "table(1:1)", 1, 1, false}, {"nas", "table(2:1)", 3, 2, false},
+		{"nas", "table(-0.2:1)", 0.25, -0.2, false},
+		{"nas", "table(5:1)", 2, 2, true}, {"nas", "table(-5:1)", 2, -2, true},
+		{"nas", "table(2:1)", 2, 2, false}, {"nas", "table(-2:1)", 2, -2, false},
 		{"dp-nas", "table(2:1)", 3, 2, false}, {"dp-nas", "table(-5:1)", 4, -4, true},
-		{"dp-exp-nas", "table(2:1)", 3, 2, false}, {"dp-exp-nas", "table(-5:1)", 4, -4, true}, {"dp-exp-nas", "table(5:1)", 4, 4, true},
+		{"dp-exp-nas", "table(2:1)", 3, 2, false}, {"dp-exp-nas", "table(-5:1)", 4, -4, true},
+		{"dp-exp-nas", "table(5:1)", 4, 4, true},
 	} {
 		const alpha, beta = 0.4, 0.02
 		first, asked := 0, 0
@@ -62,7 +67,8 @@ func TestConstantSamplesStopAtTheFirstQuestionAboveTheLevel(t *testing.T) {
 			}
 		}
 		rule := newRuleOf(t, c.name, alpha, beta, math.Inf(1), c.r)
-		got, err := Simulate(context.Background(), rule, parse(t, c.law), 0, ptr(noise.NewFast(1, 1)), ptr(noise.NewFast(2, 2)))
+		got, err := Simulate(context.Background(), rule, parse(t, c.law), 0,
+			ptr(noise.NewFast(1, 1)), ptr(noise.NewFast(2, 2)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,12 +77,14 @@ func TestConstantSamplesStopAtTheFirstQuestionAboveTheLevel(t *testing.T) {
 			clipped = first
 		}
 		if got.Samples != first || math.Abs(got.Estimate-c.x) > 1e-12*c.r || got.Clipped != clipped {
-			t.Errorf("%s of %s in ±%v: %v after %d samples, %d clipped; want %v after %d, %d", c.name, c.law, c.r, got.Estimate, got.Samples, got.Clipped,
+			t.Errorf("%s of %s in ±%v: %v after %d samples, %d clipped; want %v after %d, %d",
+				c.name, c.law, c.r, got.Estimate, got.Samples, got.Clipped,
 				c.x, first, clipped)
 		}
 		// The cap is the last sample that it may take.
 		for limit, ends := range map[int]bool{first: true, first - 1: false} {
-			_, err := Simulate(context.Background(), rule, parse(t, c.law), limit, ptr(noise.NewFast(1, 1)), ptr(noise.NewFast(2, 2)))
+			_, err := Simulate(context.Background(), rule, parse(t, c.law), limit,
+				ptr(noise.NewFast(1, 1)), ptr(noise.NewFast(2, 2)))
 			var unfinished *UnfinishedError
 			if ends != (err == nil) || !ends && !(errors.As(err, &unfinished) && unfinished.Capped) {
 				t.Errorf("%s of %s capped at %d, where it takes %d: %v", c.name, c.law, limit, first, err)
@@ -85,7 +93,8 @@ func TestConstantSamplesStopAtTheFirstQuestionAboveTheLevel(t *testing.T) {
 	}
 }
 
-// What the proof of 002 Theorem 4.1.3 needs, solved for t by bisection of its inequality in a program of its own.
+// What the proof of 002 Theorem 4.1.3 needs, solved for t by bisection of its inequality in a
+// program of its own.
 func TestStopsAfterByWorkedNumbers(t *testing.T) {
 	for _, c := range []struct{ alpha, beta, epsilon, r, mu, t float64 }{
 		{0.3, 0.05, 0.7, 2, 0.5, 14346.237345556028},
@@ -103,8 +112,8 @@ func TestStopsAfterByWorkedNumbers(t *testing.T) {
 	}
 }
 
-// On fixed-point samples with exact noise the level is that of continuous ones with wider bounds: the step of the grid in each sample, and tails
-// P(|x| > H·(log(1/p) + Log)) ≤ p of the noise.
+// On fixed-point samples with exact noise the level is that of continuous ones with wider bounds:
+// the step of the grid in each sample, and tails P(|x| > H·(log(1/p) + Log)) ≤ p of the noise.
 func TestExactLevelsAreWider(t *testing.T) {
 	const alpha, beta, epsilon = 0.3, 0.04, 0.8
 	rule := newRuleOf(t, "dp-nas", alpha, beta, epsilon, 5)
@@ -146,7 +155,8 @@ func TestEdgesOfParameters(t *testing.T) {
 		if _, err := edge.UpperBound(mu); err != nil {
 			t.Error(err)
 		}
-		if got, want := must[float64](t)(edge.LowerBound(mu)), math.Log(12.5)/(12*0.5*0.1); math.Abs(got-want) > 1e-12*want {
+		if got, want := must[float64](t)(edge.LowerBound(mu)),
+			math.Log(12.5)/(12*0.5*0.1); math.Abs(got-want) > 1e-12*want {
 			t.Errorf("lower bound %v, want %v", got, want)
 		}
 	}
@@ -163,8 +173,9 @@ func TestEdgesOfParameters(t *testing.T) {
 	}
 }
 
-// stoppingMass is the law of the stopping time of a rule that asks after every sample, on samples that are all x: given the threshold's noise b the
-// questions are independent, and question t is a yes with probability P(A > level_t + b − t|x|/2R). It is averaged over b by the midpoint rule.
+// stoppingMass is the law of the stopping time of a rule that asks after every sample, on samples
+// that are all x: given the threshold's noise b the questions are independent, and question t is a
+// yes with probability P(A > level_t + b − t|x|/2R). It is averaged over b by the midpoint rule.
 func stoppingMass(rule Rule, x float64, most int) []float64 {
 	m := rule.Mechanism()
 	law, query := distuv.Laplace{Scale: m.Threshold}, distuv.Laplace{Scale: m.Query}
@@ -184,7 +195,8 @@ func stoppingMass(rule Rule, x float64, most int) []float64 {
 	return mass
 }
 
-// Skipping over questions gives the stopping time its exact law: χ² over 40 cells at 10⁻⁶. A twin whose steps are two samples short is caught.
+// Skipping over questions gives the stopping time its exact law: χ² over 40 cells at 10⁻⁶. A twin
+// whose steps are two samples short is caught.
 func TestSkippingHasTheExactLaw(t *testing.T) {
 	for i, c := range []struct{ epsilon, r, x float64 }{{1, 1, 1}, {3, 2, -1.5}} {
 		rule := newRuleOf(t, "dp-nas", 0.9, 0.2, c.epsilon, c.r)
@@ -238,12 +250,14 @@ func chiSquare(seen, want []float64) float64 {
 	return distuv.ChiSquared{K: float64(len(seen) - 1)}.Survival(x)
 }
 
-// A rule that stops at once is often wrong: each outcome says so by its own estimate, and the study counts.
+// A rule that stops at once is often wrong: each outcome says so by its own estimate, and
+// the study counts.
 func TestOutcomesJudgeTheirEstimates(t *testing.T) {
 	rule := newRuleOf(t, "dp-exp-nas", 0.3, 0.2, 4, 5)
 	rule.hoeffding = 0.21
 	rule.noise = [3]privacy.Tail{}
-	s := must[*Study](t)(StudyConfig{Rule: rule, Law: parse(t, "table(2:1)"), Runs: 400, Seed: 3, Workers: 2}.Run(context.Background()))
+	s := must[*Study](t)(StudyConfig{Rule: rule, Law: parse(t, "table(2:1)"), Runs: 400, Seed: 3,
+		Workers: 2}.Run(context.Background()))
 	failures := 0
 	for i, o := range s.Outcomes {
 		d := math.Abs(o.Estimate - 2)
@@ -262,7 +276,8 @@ func TestOutcomesJudgeTheirEstimates(t *testing.T) {
 // One run is a study, and its row has the shortest decimals that read back as the numbers.
 func TestStudyOfOneRun(t *testing.T) {
 	rule := newRuleOf(t, "dp-nas", 0.3, 0.04, 2.5, 1.25)
-	s := must[*Study](t)(StudyConfig{Rule: rule, Law: parse(t, "table(1:1)"), Runs: 1, Seed: 3}.Run(context.Background()))
+	s := must[*Study](t)(StudyConfig{Rule: rule, Law: parse(t, "table(1:1)"), Runs: 1,
+		Seed: 3}.Run(context.Background()))
 	var b strings.Builder
 	if err := s.WriteCSV(&b); err != nil {
 		t.Fatal(err)
@@ -273,12 +288,14 @@ func TestStudyOfOneRun(t *testing.T) {
 	if len(rows) != 3 || !strings.HasSuffix(rows[1], want) {
 		t.Errorf("%q, want …%s", b.String(), want)
 	}
-	if _, err := (StudyConfig{Rule: rule, Law: parse(t, "table(1:1)"), Runs: 0}).Run(context.Background()); err == nil {
+	if _, err := (StudyConfig{Rule: rule, Law: parse(t, "table(1:1)"),
+		Runs: 0}).Run(context.Background()); err == nil {
 		t.Error("no run is a study")
 	}
 }
 
-// Of what workers return, a real error goes before the cancellation that it causes, and that before nothing.
+// Of what workers return, a real error goes before the cancellation that it causes, and
+// that before nothing.
 func TestRankOfErrors(t *testing.T) {
 	real, cancelled := rank(errors.New("real")), rank(fmt.Errorf("run 3: %w", context.Canceled))
 	if !(real < cancelled && cancelled < rank(nil)) {
@@ -286,7 +303,8 @@ func TestRankOfErrors(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	c := StudyConfig{Rule: newRuleOf(t, "dp-nas", 0.3, 0.04, 2.5, 1), Law: parse(t, "table(1:1)"), Runs: 8, Seed: 3, Workers: 2}
+	c := StudyConfig{Rule: newRuleOf(t, "dp-nas", 0.3, 0.04, 2.5, 1), Law: parse(t, "table(1:1)"),
+		Runs: 8, Seed: 3, Workers: 2}
 	if s, err := c.Run(ctx); !errors.Is(err, context.Canceled) || s != nil {
 		t.Errorf("a cancelled study: %v", err)
 	}
@@ -305,22 +323,27 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// A rule looks for Ctrl-C before it begins, and within long batches too; it then says which sample it was at, and what was spent on the questions.
+// A rule looks for Ctrl-C before it begins, and within long batches too; it then says which sample
+// it was at, and what was spent on the questions.
 func TestRulesStopWhenCancelled(t *testing.T) {
 	samples := make([]float64, 1<<18)
 	for _, name := range Names() {
 		rule := newRuleOf(t, name, 0.5, 1e-7, 1, 1)
-		if _, err := Run(&countdown{context.Background(), 0}, rule, samples[:100], Options{}); !errors.Is(err, context.Canceled) {
+		if _, err := Run(&countdown{context.Background(), 0}, rule, samples[:100],
+			Options{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s began: %v", name, err)
 		}
 		s, own := noise.NewFast(1, 1), noise.NewFast(1, 2)
-		if _, err := Simulate(&countdown{context.Background(), 0}, rule, parse(t, "table(0:1)"), 1<<20, &s, &own); !errors.Is(err, context.Canceled) {
+		if _, err := Simulate(&countdown{context.Background(), 0}, rule, parse(t, "table(0:1)"),
+			1<<20, &s, &own); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s simulated: %v", name, err)
 		}
 	}
 	// Questions after 2, 4, …, 65536 samples; of the next batch, 65535 are read before it looks.
-	_, err := Run(&countdown{context.Background(), 1}, newRuleOf(t, "dp-exp-nas", 0.5, 1e-7, 1, 1), samples, Options{})
-	if want := "dp-exp-nas: sample 131072: context canceled; no estimate is released; ε = 0.5, "; !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), want) {
+	_, err := Run(&countdown{context.Background(), 1}, newRuleOf(t, "dp-exp-nas", 0.5, 1e-7, 1, 1),
+		samples, Options{})
+	if want := "dp-exp-nas: sample 131072: context canceled; no estimate is released; ε = 0.5, "; !errors.Is(err,
+		context.Canceled) || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s…", err, want)
 	}
 }

@@ -1,10 +1,12 @@
 // Package stopping holds stopping rules: how many samples does it take to know a mean up to a factor?
 //
-// An (α,β)-rule reads a stream of independent samples of a law on [−R,R] with mean μ ≠ 0, stops by itself, and returns an estimate that
-// is within α|μ| of μ with probability at least 1−β (002 §2.2). The factor makes it hard: how many samples are enough depends on μ.
+// An (α,β)-rule reads a stream of independent samples of a law on [−R,R] with mean μ ≠ 0, stops by
+// itself, and returns an estimate that is within α|μ| of μ with probability at least 1−β (002
+// §2.2). The factor makes it hard: how many samples are enough depends on μ.
 //
-// A rule is a policy of one arm that asks questions: is the sum of the samples far enough from 0? So it is post-processing of what a curator
-// answers, and Run needs nothing new to be private: package release holds the samples, and its ledger has what was spent.
+// A rule is a policy of one arm that asks questions: is the sum of the samples far enough from 0?
+// So it is post-processing of what a curator answers, and Run needs nothing new to be private:
+// package release holds the samples, and its ledger has what was spent.
 //
 // Run is for real data, with exact noise. Simulate and Study are for laws, with fast noise.
 package stopping
@@ -23,16 +25,19 @@ import (
 type Rule struct {
 	kind
 	alpha, beta, epsilon, r float64
-	noise                   [3]privacy.Tail // of the threshold, a question and the estimate's sum, in samples mapped to [0,1]
-	step                    float64         // of fixed-point samples, as a share of the range
-	loss                    privacy.Loss
+	// of the threshold, a question and the estimate's sum, in samples mapped to [0,1]
+	noise [3]privacy.Tail
+	step  float64 // of fixed-point samples, as a share of the range
+	loss  privacy.Loss
 }
 
-// A kind tells the rules apart: when they ask, and how wide their Hoeffding bound and their noise may be at question number k, after t samples.
+// A kind tells the rules apart: when they ask, and how wide their Hoeffding bound and their noise
+// may be at question number k, after t samples.
 type kind struct {
 	name    string
 	doubles bool // asks after 2^k samples, else after each
-	// The logarithms of question number k are log(hoeffding·k²/β), of h_t, and log(query·k²/β), of the question's noise.
+	// The logarithms of question number k are log(hoeffding·k²/β), of h_t, and log(query·k²/β), of
+	// the question's noise.
 	hoeffding, query float64
 	private          bool
 }
@@ -67,7 +72,8 @@ func newRule(k kind, alpha, beta, epsilon, r float64) (Rule, error) {
 	}
 	// Beyond these, 2R and its inverse leave the doubles.
 	if !(r >= 1e-300 && r <= 1e300) {
-		return Rule{}, fmt.Errorf("%s: range is %v, must be above 0 (from 1e-300 to 1e300): samples are in [−range, range]", k.name, r)
+		return Rule{}, fmt.Errorf("%s: range is %v, must be above 0 (from 1e-300 to 1e300): "+
+			"samples are in [−range, range]", k.name, r)
 	}
 	rule := Rule{kind: k, alpha: alpha, beta: beta, epsilon: epsilon, r: r}
 	m := rule.Mechanism()
@@ -81,7 +87,8 @@ func newRule(k kind, alpha, beta, epsilon, r float64) (Rule, error) {
 	return rule, nil
 }
 
-// exact is the rule for exact noise on fixed-point samples: its widths allow for what these have more than continuous ones.
+// exact is the rule for exact noise on fixed-point samples: its widths allow for what these have
+// more than continuous ones.
 func (r Rule) exact() (Rule, error) {
 	m := r.Mechanism()
 	for i, scale := range []float64{m.Threshold, m.Query, m.Scale} {
@@ -124,8 +131,8 @@ func (r Rule) String() string {
 	return fmt.Sprintf("%s(alpha=%v,beta=%v,epsilon=%v,range=%v)", r.name, r.alpha, r.beta, r.epsilon, r.r)
 }
 
-// Mechanism is the noise that the rule needs: σ₁ = σ₂ = 12R/ε for the questions and σ₃ = 4R/ε for the estimate's sum, on samples in [−R,R], are
-// 6/ε and 2/ε on samples mapped to [0,1].
+// Mechanism is the noise that the rule needs: σ₁ = σ₂ = 12R/ε for the questions and σ₃ = 4R/ε for
+// the estimate's sum, on samples in [−R,R], are 6/ε and 2/ε on samples mapped to [0,1].
 func (r Rule) Mechanism() privacy.Sparse {
 	return privacy.Sparse{
 		Questions: privacy.Questions{Threshold: 6 / r.epsilon, Query: 6 / r.epsilon, Statistic: privacy.Centre},
@@ -144,7 +151,8 @@ func (r *Rule) after(k int) int {
 	return 1 << k
 }
 
-// above is the level of question number k, after t samples. On samples mapped to [0,1] the halting condition of 002 Algorithms 7 and 8,
+// above is the level of question number k, after t samples. On samples mapped to [0,1] the halting
+// condition of 002 Algorithms 7 and 8,
 //
 //	|X̄_t| ≥ h_t(1 + 1/α) + (c_t + B + A_t)/t,
 //
@@ -153,7 +161,8 @@ func (r *Rule) above(k, t int) float64 {
 	n, x := float64(t), float64(k)
 	logs := math.Log(4 / r.beta)
 	h := math.Sqrt(2*n*math.Log(r.hoeffding*x*x/r.beta)) + float64(n*r.step) // t·h_t/R
-	c := float64(r.noise[0].H*(logs+r.noise[0].Log)) + float64(r.noise[1].H*(math.Log(r.query*x*x/r.beta)+r.noise[1].Log)) +
+	c := float64(r.noise[0].H*(logs+r.noise[0].Log)) +
+		float64(r.noise[1].H*(math.Log(r.query*x*x/r.beta)+r.noise[1].Log)) +
 		float64(r.noise[2].H*(logs+r.noise[2].Log))/r.alpha
 	return float64(h*(1+1/r.alpha))/2 + c
 }

@@ -14,8 +14,8 @@ import (
 // ErrUnfinished is matched by the error of a rule that did not stop: an *UnfinishedError.
 var ErrUnfinished = errors.New("the rule has not stopped")
 
-// An UnfinishedError says that the data ended, or that the cap was reached, before the rule stopped. There is no estimate, and the answers to
-// the questions, all of them no, have been paid for.
+// An UnfinishedError says that the data ended, or that the cap was reached, before the rule stopped.
+// There is no estimate, and the answers to the questions, all of them no, have been paid for.
 type UnfinishedError struct {
 	Samples int  // how many were seen
 	Capped  bool // by the cap, not by the end of the data
@@ -25,10 +25,13 @@ type UnfinishedError struct {
 // Error says what happened, and what it cost.
 func (e *UnfinishedError) Error() string {
 	if e.Capped {
-		return fmt.Sprintf("the cap of %d samples was reached before the rule stopped: no estimate is released; %s. "+
-			"The mean is too near 0 for so few samples, or it is 0: then the rule would go on for ever", e.Samples, spent(e.Spent))
+		return fmt.Sprintf("the cap of %d samples was reached before the rule stopped: no "+
+			"estimate is released; %s. "+
+			"The mean is too near 0 for so few samples, or it is 0: then the rule would go on "+
+			"for ever", e.Samples, spent(e.Spent))
 	}
-	return fmt.Sprintf("the data ended after %d samples, before the rule stopped: no estimate is released; %s", e.Samples, spent(e.Spent))
+	return fmt.Sprintf("the data ended after %d samples, before the rule stopped: no estimate is "+
+		"released; %s", e.Samples, spent(e.Spent))
 }
 
 // spent says what a rule that gave no estimate has cost.
@@ -37,7 +40,8 @@ func spent(loss privacy.Loss) string {
 	case math.IsInf(x, 1):
 		return "no privacy was promised"
 	case x > 0:
-		return fmt.Sprintf("ε = %s, the half for the questions, has been spent on their answers", privacy.Up(x, 4))
+		return fmt.Sprintf("ε = %s, the half for the questions, has been spent on their answers",
+			privacy.Up(x, 4))
 	}
 	return "nothing has been spent"
 }
@@ -47,7 +51,8 @@ func (e *UnfinishedError) Is(target error) bool { return target == ErrUnfinished
 
 // Options of Run. The zero value has none.
 type Options struct {
-	// Cap is the number of samples after which the rule gives up, 0 for none. On samples of mean 0 no rule may ever stop.
+	// Cap is the number of samples after which the rule gives up, 0 for none. On samples of mean 0
+	// no rule may ever stop.
 	Cap int
 	// Ledger, if set, is where releases are recorded: one with a cap, or a transcript.
 	Ledger *privacy.Ledger
@@ -58,24 +63,27 @@ type Result struct {
 	Estimate  float64 // of the mean
 	Samples   int
 	Questions int // answered
-	// Clipped is how many samples were outside [−R,R]. It is counted in simulations only: of real data it would be a release.
+	// Clipped is how many samples were outside [−R,R]. It is counted in simulations only: of real
+	// data it would be a release.
 	Clipped int
 	Loss    privacy.Loss
 }
 
-// Run runs the rule on real data, with exact noise keyed by the operating system. Samples outside [−R,R] are clipped, and the estimate is then
-// that of the clipped law's mean; their number is not counted. A sample that is NaN counts as −R: to refuse it would tell of
-// it. The estimate is right for independent samples of one law, in this order (logged.Format shuffles unless told not to): of sorted ones only the
-// beginning is seen. Privacy holds for any samples.
+// Run runs the rule on real data, with exact noise keyed by the operating system. Samples outside
+// [−R,R] are clipped, and the estimate is then that of the clipped law's mean; their number is not
+// counted. A sample that is NaN counts as −R: to refuse it would tell of it. The estimate is right
+// for independent samples of one law, in this order (logged.Format shuffles unless told not to): of
+// sorted ones only the beginning is seen. Privacy holds for any samples.
 //
-// Samples are fixed-point numbers, multiples of 2^-19 R, and rounding adds 2^-20 R to the rule's Hoeffding bound. So means below (1+1/α)·2^-20 R
-// are never told from 0.
+// Samples are fixed-point numbers, multiples of 2^-19 R, and rounding adds 2^-20 R to the rule's
+// Hoeffding bound. So means below (1+1/α)·2^-20 R are never told from 0.
 func Run(ctx context.Context, rule Rule, samples []float64, o Options) (Result, error) {
 	rule, err := rule.exact()
 	if err != nil {
 		return Result{}, err
 	}
-	cur, err := release.Real(release.Config{Arms: 1, Lo: -rule.r, Hi: rule.r, Mechanism: rule.Mechanism(), Ledger: o.Ledger})
+	cur, err := release.Real(release.Config{Arms: 1, Lo: -rule.r, Hi: rule.r,
+		Mechanism: rule.Mechanism(), Ledger: o.Ledger})
 	if err != nil {
 		return Result{}, err
 	}
@@ -96,8 +104,10 @@ func Run(ctx context.Context, rule Rule, samples []float64, o Options) (Result, 
 	})
 }
 
-// run lets the rule ask a curator; read puts n samples into its slot, and says how many it had if there were fewer.
-func run(ctx context.Context, rule Rule, cur release.Curator, limit int, read func(n int) (int, error)) (Result, error) {
+// run lets the rule ask a curator; read puts n samples into its slot, and says how many it had if
+// there were fewer.
+func run(ctx context.Context, rule Rule, cur release.Curator, limit int,
+	read func(n int) (int, error)) (Result, error) {
 	if limit < 0 {
 		return Result{}, fmt.Errorf("%s: cap is %d, must be at least 1, or 0 for none", rule.name, limit)
 	}
@@ -122,7 +132,8 @@ func run(ctx context.Context, rule Rule, cur release.Curator, limit int, read fu
 		had, err := read(n)
 		out.Samples += had
 		if capped && err == nil || errors.Is(err, io.EOF) {
-			return Result{}, &UnfinishedError{Samples: out.Samples, Capped: err == nil, Spent: cur.Ledger().Total()}
+			return Result{}, &UnfinishedError{Samples: out.Samples, Capped: err == nil,
+				Spent: cur.Ledger().Total()}
 		}
 		if err != nil {
 			err = fmt.Errorf("%s: sample %d: %w", rule.name, out.Samples+1, err)

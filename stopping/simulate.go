@@ -12,16 +12,20 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// Simulate runs the rule on samples of a law, with fast noise: it protects nobody. Samples outside [−R,R] are clipped, and counted. With a
-// limit > 0 the rule gives up after so many samples, with an *UnfinishedError.
+// Simulate runs the rule on samples of a law, with fast noise: it protects nobody. Samples outside
+// [−R,R] are clipped, and counted. With a limit > 0 the rule gives up after so many samples, with
+// an *UnfinishedError.
 //
-// A rule that asks after every sample is not asked in vain: see skip. The results have the law that one question a sample gives.
-func Simulate(ctx context.Context, rule Rule, law bandit.Law, limit int, samples, privacyNoise *noise.Fast) (Result, error) {
+// A rule that asks after every sample is not asked in vain: see skip. The results have the law that
+// one question a sample gives.
+func Simulate(ctx context.Context, rule Rule, law bandit.Law, limit int, samples,
+	privacyNoise *noise.Fast) (Result, error) {
 	switch {
 	case law == nil:
 		return Result{}, errors.New("stopping: law is missing")
 	case samples == nil || privacyNoise == nil:
-		return Result{}, errors.New("stopping: a stream is missing: there must be one of samples and one of noise")
+		return Result{}, errors.New("stopping: a stream is missing: there must be one of samples " +
+			"and one of noise")
 	case limit < 0:
 		return Result{}, fmt.Errorf("%s: cap is %d, must be at least 1, or 0 for none", rule.name, limit)
 	}
@@ -31,7 +35,8 @@ func Simulate(ctx context.Context, rule Rule, law bandit.Law, limit int, samples
 	if !rule.doubles {
 		return skip(ctx, rule, &w, limit, privacyNoise)
 	}
-	cur, err := release.Simulated(release.Config{Arms: 1, Lo: -rule.r, Hi: rule.r, Mechanism: rule.Mechanism()}, privacyNoise)
+	cur, err := release.Simulated(release.Config{Arms: 1, Lo: -rule.r, Hi: rule.r,
+		Mechanism: rule.Mechanism()}, privacyNoise)
 	if err != nil {
 		return Result{}, err
 	}
@@ -73,11 +78,13 @@ const longest = min(1<<50, math.MaxInt/4)
 
 // skip simulates a rule that asks after every sample without drawing noise for each question.
 //
-// Given the samples and the threshold's noise, question t is answered yes with probability p_t = P(A > gap_t), independently of the others, where
-// gap_t is how far the level and its noise are above the statistic. One sample moves the statistic by ½ at most, and levels rise, so in the
-// next w questions the gap is at least gap − w/2 =: g, and p_t ≤ p = P(A > g). So let candidates come with probability p each, the next
-// one a geometric number of questions away, draw the sum of the samples up to it at once, and let the candidate be a yes with probability
-// p_t/p. That is the same law, exactly; and where p is 0 (no noise) no question of the window can be a yes.
+// Given the samples and the threshold's noise, question t is answered yes with probability p_t =
+// P(A > gap_t), independently of the others, where gap_t is how far the level and its noise are
+// above the statistic. One sample moves the statistic by ½ at most, and levels rise, so in the next
+// w questions the gap is at least gap − w/2 =: g, and p_t ≤ p = P(A > g). So let candidates come
+// with probability p each, the next one a geometric number of questions away, draw the sum of the
+// samples up to it at once, and let the candidate be a yes with probability p_t/p. That is the same
+// law, exactly; and where p is 0 (no noise) no question of the window can be a yes.
 func skip(ctx context.Context, rule Rule, w *world, limit int, s *noise.Fast) (Result, error) {
 	if limit == 0 {
 		limit = policy.Forever
@@ -115,7 +122,8 @@ func skip(ctx context.Context, rule Rule, w *world, limit int, s *noise.Fast) (R
 		gap = rule.above(t, t) + threshold - math.Abs(centred)
 		if candidate && s.Float64()*p < exceeds(scale, gap) {
 			sum := centred + s.Laplace(m.Scale)
-			return Result{Estimate: float64(2 * rule.r * (sum / float64(t))), Samples: t, Questions: t, Clipped: w.clipped, Loss: rule.loss}, nil
+			return Result{Estimate: float64(2 * rule.r * (sum / float64(t))), Samples: t,
+				Questions: t, Clipped: w.clipped, Loss: rule.loss}, nil
 		}
 	}
 	return Result{}, &UnfinishedError{Samples: t, Capped: true, Spent: m.Questions.Loss()}

@@ -34,9 +34,10 @@ func newRuleOf(t testing.TB, name string, alpha, beta, epsilon, r float64) Rule 
 	return must[Rule](t)(New(name, alpha, beta, epsilon, r))
 }
 
-// reference is 002 Algorithms 3, 7 and 8, written from their pseudo-code on samples in [−R,R], one sample at a time. The noise has the print's
-// scales, from draws of Lap(1).
-func reference(name string, alpha, beta, epsilon, r float64, x []float64, b float64, a []float64, l float64) (estimate float64, samples int) {
+// reference is 002 Algorithms 3, 7 and 8, written from their pseudo-code on samples in [−R,R], one
+// sample at a time. The noise has the print's scales, from draws of Lap(1).
+func reference(name string, alpha, beta, epsilon, r float64, x []float64, b float64, a []float64,
+	l float64) (estimate float64, samples int) {
 	s1, s2, s3 := 12*r/epsilon, 12*r/epsilon, 4*r/epsilon
 	mean, t, k, asked := 0.0, 0, 0.0, 0
 	for {
@@ -66,7 +67,8 @@ func reference(name string, alpha, beta, epsilon, r float64, x []float64, b floa
 			h = r * math.Sqrt(2/float64(t)*math.Log(16*k*k/beta))
 		}
 		n := float64(t)
-		// Algorithm 4 adds a question's noise to the query, Algorithm 7 to the threshold: one law, two signs.
+		// Algorithm 4 adds a question's noise to the query, Algorithm 7 to the threshold:
+		// one law, two signs.
 		if math.Abs(mean) >= h*(1+1/alpha)+(c+b*s1-a[asked]*s2)/n {
 			return mean + l*s3/n, t
 		}
@@ -92,7 +94,8 @@ func TestRulesAgainstReference(t *testing.T) {
 				x[i] = r
 			}
 		}
-		// The curator draws the threshold's noise first, then one a question, then the sum's: the test draws the same.
+		// The curator draws the threshold's noise first, then one a question, then the sum's: the
+		// test draws the same.
 		s := noise.NewFast(seed, 5)
 		b := s.Laplace(1)
 		a := make([]float64, most)
@@ -100,7 +103,8 @@ func TestRulesAgainstReference(t *testing.T) {
 			a[i] = s.Laplace(1)
 		}
 		rule := newRuleOf(t, name, alpha, beta, epsilon, r)
-		cur := must[release.Curator](t)(release.Simulated(release.Config{Arms: 1, Lo: -r, Hi: r, Mechanism: rule.Mechanism()}, ptr(noise.NewFast(seed, 5))))
+		cur := must[release.Curator](t)(release.Simulated(release.Config{Arms: 1, Lo: -r, Hi: r,
+			Mechanism: rule.Mechanism()}, ptr(noise.NewFast(seed, 5))))
 		next := 0
 		got, err := run(ctx, rule, cur, 0, func(n int) (int, error) {
 			for range n {
@@ -118,9 +122,11 @@ func TestRulesAgainstReference(t *testing.T) {
 		l := a[got.Questions]
 		want, samples := reference(name, alpha, beta, epsilon, r, x, b, a, l)
 		if got.Samples != samples || math.Abs(got.Estimate-want) > 1e-9*r {
-			t.Fatalf("seed %d, %v: %v after %d samples, want %v after %d", seed, rule, got.Estimate, got.Samples, want, samples)
+			t.Fatalf("seed %d, %v: %v after %d samples, want %v after %d", seed, rule, got.Estimate,
+				got.Samples, want, samples)
 		}
-		if loss := got.Loss.Pure(); rule.Private() && math.Abs(loss-epsilon) > 1e-12*epsilon || !rule.Private() && !math.IsInf(loss, 1) {
+		if loss := got.Loss.Pure(); rule.Private() && math.Abs(loss-epsilon) > 1e-12*epsilon ||
+			!rule.Private() && !math.IsInf(loss, 1) {
 			t.Errorf("%v costs %v", rule, loss)
 		}
 	}
@@ -128,27 +134,30 @@ func TestRulesAgainstReference(t *testing.T) {
 
 func ptr[T any](x T) *T { return &x }
 
-// By hand: samples all 1, R = 1, α = ½, β = 0.05. NAS stops when √t ≥ 3√(2 log(80t²)): t = 282 has 16.793 ≥ 16.792, and
-// t = 281 has 16.763 < 16.789.
+// By hand: samples all 1, R = 1, α = ½, β = 0.05. NAS stops when √t ≥ 3√(2 log(80t²)): t = 282 has
+// 16.793 ≥ 16.792, and t = 281 has 16.763 < 16.789.
 func TestNASByHand(t *testing.T) {
 	const first = 282
-	got := must[Result](t)(Simulate(context.Background(), newRuleOf(t, "nas", 0.5, 0.05, 0, 1), parse(t, "table(1:1)"), 0, ptr(noise.NewFast(1, 1)), ptr(noise.NewFast(2, 2))))
+	got := must[Result](t)(Simulate(context.Background(), newRuleOf(t, "nas", 0.5, 0.05, 0, 1),
+		parse(t, "table(1:1)"), 0, ptr(noise.NewFast(1, 1)), ptr(noise.NewFast(2, 2))))
 	if got.Samples != first || got.Estimate != 1 {
 		t.Errorf("%v after %d samples, want 1 after %d", got.Estimate, got.Samples, first)
 	}
-	// Question 3 of DP exponential NAS, t = 8, ε = 2: ½·3·√(16 log(2880)) + 3 log 80 + 3 log 1440 + 2 log 80, in samples mapped to [0,1].
+	// Question 3 of DP exponential NAS, t = 8, ε = 2: ½·3·√(16 log(2880)) + 3 log 80 + 3 log 1440 +
+	// 2 log 80, in samples mapped to [0,1].
 	rule := newRuleOf(t, "dp-exp-nas", 0.5, 0.05, 2, 7)
 	want := 1.5*math.Sqrt(16*math.Log(2880)) + 3*math.Log(80) + 3*math.Log(1440) + 2*math.Log(80)
 	if got := rule.above(3, 8); math.Abs(got-want) > 1e-12 || math.Abs(got-60.66) > 0.01 {
 		t.Errorf("level %v, want %v", got, want)
 	}
-	if m := rule.Mechanism(); m.Threshold != 3 || m.Query != 3 || m.Scale != 1 || math.Abs(m.Loss().Pure()-2) > 1e-15 {
+	if m := rule.Mechanism(); m.Threshold != 3 || m.Query != 3 || m.Scale != 1 ||
+		math.Abs(m.Loss().Pure()-2) > 1e-15 {
 		t.Errorf("mechanism %v", m)
 	}
 }
 
-// Skipping has the law of one question a sample: stopping times of both, Kolmogorov's two-sample test at 10⁻⁷ (300 × 300 runs), and their
-// means within 5.2 standard errors.
+// Skipping has the law of one question a sample: stopping times of both, Kolmogorov's two-sample
+// test at 10⁻⁷ (300 × 300 runs), and their means within 5.2 standard errors.
 func TestSkippingHasTheSameLaw(t *testing.T) {
 	ctx := context.Background()
 	for i, c := range []struct {
@@ -177,7 +186,8 @@ func TestSkippingHasTheSameLaw(t *testing.T) {
 
 // plainly asks the curator after every sample.
 func plainly(ctx context.Context, rule Rule, law bandit.Law, s, own *noise.Fast) (Result, error) {
-	cur, err := release.Simulated(release.Config{Arms: 1, Lo: -rule.r, Hi: rule.r, Mechanism: rule.Mechanism()}, own)
+	cur, err := release.Simulated(release.Config{Arms: 1, Lo: -rule.r, Hi: rule.r,
+		Mechanism: rule.Mechanism()}, own)
 	if err != nil {
 		return Result{}, err
 	}
@@ -219,15 +229,18 @@ func twoSample(a, b []float64) float64 {
 }
 
 // fiveLaws are on [−1,1].
-var fiveLaws = []string{"bernoulli(0.3)", "table(-1:0.3,1:0.7)", "uniform(-0.2,0.8)", "beta(2,3)", "clipped-gaussian(-0.4,0.3,-1,1)"}
+var fiveLaws = []string{"bernoulli(0.3)", "table(-1:0.3,1:0.7)", "uniform(-0.2,0.8)", "beta(2,3)",
+	"clipped-gaussian(-0.4,0.3,-1,1)"}
 
-// The rules keep their word: at most β of the runs are wrong. With 300 runs and β = 0.05 a rule that failed with probability β would show 38
-// failures or more (z > 6) with probability below 10⁻⁶; the rules are careful and hardly ever fail.
+// The rules keep their word: at most β of the runs are wrong. With 300 runs and β = 0.05 a rule
+// that failed with probability β would show 38 failures or more (z > 6) with probability below
+// 10⁻⁶; the rules are careful and hardly ever fail.
 func TestRulesKeepTheirWord(t *testing.T) {
 	for _, name := range Names() {
 		for _, law := range fiveLaws {
 			rule := newRuleOf(t, name, 0.25, 0.05, 1, 1)
-			s := must[*Study](t)(StudyConfig{Rule: rule, Law: parse(t, law), Runs: 300, Seed: 1}.Run(context.Background()))
+			s := must[*Study](t)(StudyConfig{Rule: rule, Law: parse(t, law), Runs: 300,
+				Seed: 1}.Run(context.Background()))
 			if s.Failures > 37 || s.Unfinished > 0 {
 				t.Errorf("%s on %s: %d failures, %d unfinished", name, law, s.Failures, s.Unfinished)
 			}
@@ -237,17 +250,19 @@ func TestRulesKeepTheirWord(t *testing.T) {
 			upper := must[float64](t)(rule.UpperBound(s.Mean))
 			lower := must[float64](t)(rule.LowerBound(s.Mean))
 			if name != "nas" && !(lower < s.Samples05 && s.Samples95 < upper) {
-				t.Errorf("%s on %s: samples from %v to %v, bounds %v and %v", name, law, s.Samples05, s.Samples95, lower, upper)
+				t.Errorf("%s on %s: samples from %v to %v, bounds %v and %v", name, law,
+					s.Samples05, s.Samples95, lower, upper)
 			}
 		}
 	}
 }
 
-// A rule that stops too early is caught: the one for α = 0.9, taken for one for α = 0.05, is wrong far more often than the 37 times of 300 that
-// TestRulesKeepTheirWord allows.
+// A rule that stops too early is caught: the one for α = 0.9, taken for one for α = 0.05, is wrong
+// far more often than the 37 times of 300 that TestRulesKeepTheirWord allows.
 func TestHastyTwinIsCaught(t *testing.T) {
 	for _, name := range Names() {
-		s := must[*Study](t)(StudyConfig{Rule: newRuleOf(t, name, 0.9, 0.05, 1, 1), Law: parse(t, "table(-1:0.45,1:0.55)"), Runs: 300, Seed: 1}.Run(context.Background()))
+		s := must[*Study](t)(StudyConfig{Rule: newRuleOf(t, name, 0.9, 0.05, 1, 1),
+			Law: parse(t, "table(-1:0.45,1:0.55)"), Runs: 300, Seed: 1}.Run(context.Background()))
 		wrong := 0
 		for _, o := range s.Outcomes {
 			if o.Error > 0.05 {
@@ -262,8 +277,8 @@ func TestHastyTwinIsCaught(t *testing.T) {
 
 // Worked numbers of 002 Theorems 4.1.3 and 4.2.1.
 func TestBounds(t *testing.T) {
-	// R = 1, α = 0.1, β = 0.05, ε = 0.5, μ = 0.2: log(R/αμ) = log 50 = 3.91202, ℓ = log(78.2405) = 4.35979, log 20 = 2.99573;
-	// t₀ = 4.35979/4·10⁻⁴ = 10899.5, t₁ = 43.598, t₂ = 299.573.
+	// R = 1, α = 0.1, β = 0.05, ε = 0.5, μ = 0.2: log(R/αμ) = log 50 = 3.91202, ℓ = log(78.2405) =
+	// 4.35979, log 20 = 2.99573; t₀ = 4.35979/4·10⁻⁴ = 10899.5, t₁ = 43.598, t₂ = 299.573.
 	rule := newRuleOf(t, "dp-exp-nas", 0.1, 0.05, 0.5, 1)
 	for _, mu := range []float64{0.2, -0.2} {
 		if got := must[float64](t)(rule.UpperBound(mu)); math.Abs(got-2000*(10899.48+43.5979+299.5732)) > 200 {
@@ -275,7 +290,8 @@ func TestBounds(t *testing.T) {
 	}
 	// In other units nothing changes.
 	other := newRuleOf(t, "dp-exp-nas", 0.1, 0.05, 0.5, 1000)
-	if a, b := must[float64](t)(rule.UpperBound(0.2)), must[float64](t)(other.UpperBound(200)); math.Abs(a-b) > 1e-6*a {
+	if a, b := must[float64](t)(rule.UpperBound(0.2)),
+		must[float64](t)(other.UpperBound(200)); math.Abs(a-b) > 1e-6*a {
 		t.Errorf("%v and %v", a, b)
 	}
 	free := newRuleOf(t, "dp-exp-nas", 0.1, 0.05, math.Inf(1), 1)
@@ -288,7 +304,8 @@ func TestBounds(t *testing.T) {
 	for _, bad := range []struct {
 		r    Rule
 		mean float64
-	}{{rule, 0}, {rule, 2}, {rule, math.NaN()}, {newRuleOf(t, "dp-nas", 0.1, 0.3, 1, 1), 0.5}, {newRuleOf(t, "dp-nas", 0.99, 0.05, 1, 1), 1}} {
+	}{{rule, 0}, {rule, 2}, {rule, math.NaN()}, {newRuleOf(t, "dp-nas", 0.1, 0.3, 1, 1), 0.5},
+		{newRuleOf(t, "dp-nas", 0.99, 0.05, 1, 1), 1}} {
 		if x, err := bad.r.UpperBound(bad.mean); err == nil {
 			t.Errorf("%v: %v", bad, x)
 		}
@@ -298,8 +315,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// The theorem's event implies its time: with every noise at the edge of 002's event, and |X̄_t| = |μ| − h_t, the first power of two above t_U/2 has
-// the halting condition. Over a grid of parameters.
+// The theorem's event implies its time: with every noise at the edge of 002's event, and |X̄_t| = |μ|
+// − h_t, the first power of two above t_U/2 has the halting condition. Over a grid of parameters.
 func TestUpperBoundHolds(t *testing.T) {
 	for _, alpha := range []float64{0.01, 0.1, 0.5, 0.9, 0.92, 0.98} {
 		for _, beta := range []float64{1e-6, 0.01, 0.08} {
@@ -313,7 +330,8 @@ func TestUpperBoundHolds(t *testing.T) {
 					k := int(math.Floor(math.Log2(upper)))
 					n, x := math.Ldexp(1, k), float64(k)
 					h := math.Sqrt(2 / n * math.Log(16*x*x/beta))
-					worst := 12/epsilon*math.Log(4/beta) + 12/epsilon*math.Log(8*x*x/beta) // B + A_t
+					// B + A_t
+					worst := 12/epsilon*math.Log(4/beta) + 12/epsilon*math.Log(8*x*x/beta)
 					if mu-h < (2*rule.above(k, 1<<k)+worst)/n {
 						t.Errorf("%v at mean %v: not at 2^%d, t_U = %v", rule, mu, k, upper)
 					}
@@ -350,7 +368,9 @@ func TestRunOnRealData(t *testing.T) {
 		t.Logf("%s: %.4f after %d samples", name, got.Estimate, got.Samples)
 	}
 	// A cap of the ledger: no answer beyond it.
-	if _, err := Run(ctx, newRuleOf(t, "dp-exp-nas", 0.5, 0.1, 1, 5), data, Options{Ledger: privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 0.3}))}); !errors.Is(err, privacy.ErrBudget) {
+	if _, err := Run(ctx, newRuleOf(t, "dp-exp-nas", 0.5, 0.1, 1, 5), data,
+		Options{Ledger: privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 0.3}))}); !errors.Is(err,
+		privacy.ErrBudget) {
 		t.Errorf("under a cap: %v", err)
 	}
 }
@@ -364,22 +384,27 @@ func TestUnfinished(t *testing.T) {
 		spent    float64
 		mention  string
 	}{
-		{100, 0, false, 0.5, "ended after 100 samples"}, {100, 50, true, 0.5, "cap of 50 samples"}, {1, 0, false, 0, "nothing has been spent"},
-		{0, 0, false, 0, "ended after 0 samples"}, {100, 1, true, 0, "cap of 1 samples"}, {100, 100, true, 0.5, "cap of 100"}, {64, 100, false, 0.5, "after 64"},
+		{100, 0, false, 0.5, "ended after 100 samples"}, {100, 50, true, 0.5, "cap of 50 samples"},
+		{1, 0, false, 0, "nothing has been spent"},
+		{0, 0, false, 0, "ended after 0 samples"}, {100, 1, true, 0, "cap of 1 samples"},
+		{100, 100, true, 0.5, "cap of 100"}, {64, 100, false, 0.5, "after 64"},
 	} {
 		_, err := Run(ctx, rule, make([]float64, c.n), Options{Cap: c.limit})
 		var u *UnfinishedError
-		if !errors.As(err, &u) || !errors.Is(err, ErrUnfinished) || u.Capped != c.capped || math.Abs(u.Spent.Pure()-c.spent) > 1e-6 || !strings.Contains(err.Error(), c.mention) {
+		if !errors.As(err, &u) || !errors.Is(err, ErrUnfinished) || u.Capped != c.capped ||
+			math.Abs(u.Spent.Pure()-c.spent) > 1e-6 || !strings.Contains(err.Error(), c.mention) {
 			t.Errorf("%+v: %v", c, err)
 		}
-		if c.spent > 0 && !strings.Contains(err.Error(), "ε = 0.5, the half for the questions") || !strings.Contains(err.Error(), "no estimate is released") {
+		if c.spent > 0 && !strings.Contains(err.Error(), "ε = 0.5, the half for the questions") ||
+			!strings.Contains(err.Error(), "no estimate is released") {
 			t.Errorf("%v", err)
 		}
 	}
 	// A mean of 0: no rule stops.
 	for _, name := range Names() {
 		rule := newRuleOf(t, name, 0.5, 0.01, 1, 1)
-		s := must[*Study](t)(StudyConfig{Rule: rule, Law: parse(t, "table(-1:0.5,1:0.5)"), Runs: 20, Cap: 1_000_000, Seed: 3}.Run(ctx))
+		s := must[*Study](t)(StudyConfig{Rule: rule, Law: parse(t, "table(-1:0.5,1:0.5)"), Runs: 20,
+			Cap: 1_000_000, Seed: 3}.Run(ctx))
 		if s.Unfinished != 20 || s.Outcomes[0].Samples != 1_000_000 || !math.IsNaN(s.SamplesMean) {
 			t.Errorf("%s: %d of 20 unfinished, %+v", name, s.Unfinished, s.Outcomes[0])
 		}
@@ -387,7 +412,8 @@ func TestUnfinished(t *testing.T) {
 	// A sample that is no number counts as one at the lower end: it ends nothing.
 	for _, x := range []float64{math.NaN(), math.Inf(-1)} {
 		var unfinished *UnfinishedError
-		if _, err := Run(ctx, rule, []float64{1, 1, x, 1}, Options{}); !errors.As(err, &unfinished) || unfinished.Samples != 4 {
+		if _, err := Run(ctx, rule, []float64{1, 1, x, 1}, Options{}); !errors.As(err,
+			&unfinished) || unfinished.Samples != 4 {
 			t.Errorf("%v: %v", x, err)
 		}
 	}
@@ -399,7 +425,8 @@ func TestUnfinished(t *testing.T) {
 	if _, err := Run(stopped, rule, make([]float64, 10), Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, err := (StudyConfig{Rule: newRuleOf(t, "nas", 0.5, 0.1, 1, 1), Law: parse(t, "0.5"), Runs: 4}).Run(stopped); !errors.Is(err, context.Canceled) {
+	if _, err := (StudyConfig{Rule: newRuleOf(t, "nas", 0.5, 0.1, 1, 1), Law: parse(t, "0.5"),
+		Runs: 4}).Run(stopped); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
@@ -408,12 +435,14 @@ func TestClippingIsCounted(t *testing.T) {
 	// Half of the samples are at 2 and become 1; the mean of the clipped law is ¾.
 	for _, name := range Names() {
 		rule := newRuleOf(t, name, 0.3, 0.01, 1, 1)
-		s := must[*Study](t)(StudyConfig{Rule: rule, Law: parse(t, "table(0.5:0.5,2:0.5)"), Runs: 20, Seed: 1, Workers: 2}.Run(context.Background()))
+		s := must[*Study](t)(StudyConfig{Rule: rule, Law: parse(t, "table(0.5:0.5,2:0.5)"),
+			Runs: 20, Seed: 1, Workers: 2}.Run(context.Background()))
 		samples := 0
 		for _, o := range s.Outcomes {
 			samples += o.Samples
 		}
-		if s.Mean != 0.75 || s.Failures > 0 || math.Abs(float64(s.Clipped)-float64(samples)/2) > 6*math.Sqrt(float64(samples))/2 {
+		if s.Mean != 0.75 || s.Failures > 0 ||
+			math.Abs(float64(s.Clipped)-float64(samples)/2) > 6*math.Sqrt(float64(samples))/2 {
 			t.Errorf("%s: mean %v, %d failures, %d of %d clipped", name, s.Mean, s.Failures, s.Clipped, samples)
 		}
 	}
@@ -422,7 +451,8 @@ func TestClippingIsCounted(t *testing.T) {
 func TestStudiesRepeat(t *testing.T) {
 	var text [3]bytes.Buffer
 	for i, workers := range []int{1, 3, 0} {
-		s := must[*Study](t)(StudyConfig{Rule: newRuleOf(t, "dp-nas", 0.5, 0.05, 1, 1), Law: parse(t, "0.5"), Runs: 7, Seed: 5, Workers: workers}.Run(context.Background()))
+		s := must[*Study](t)(StudyConfig{Rule: newRuleOf(t, "dp-nas", 0.5, 0.05, 1, 1),
+			Law: parse(t, "0.5"), Runs: 7, Seed: 5, Workers: workers}.Run(context.Background()))
 		if err := s.WriteCSV(&text[i]); err != nil {
 			t.Fatal(err)
 		}
@@ -431,11 +461,14 @@ func TestStudiesRepeat(t *testing.T) {
 		t.Error("results depend on the number of workers")
 	}
 	lines := strings.Split(strings.TrimSpace(text[0].String()), "\n")
-	if len(lines) != 8 || lines[0] != "rule,law,alpha,beta,epsilon,range,run,samples,estimate,error,finished,failed" || !strings.HasPrefix(lines[1], "dp-nas,bernoulli(0.5),0.5,0.05,1,1,0,") {
+	if len(lines) != 8 || lines[0] != "rule,law,alpha,beta,epsilon,range,run,samples,estimate,error,finished,failed" ||
+		!strings.HasPrefix(lines[1], "dp-nas,bernoulli(0.5),0.5,0.05,1,1,0,") {
 		t.Errorf("%q", lines)
 	}
-	for _, bad := range []StudyConfig{{Rule: newRuleOf(t, "nas", 0.5, 0.1, 1, 1), Runs: 1}, {Law: parse(t, "0.5"), Rule: newRuleOf(t, "nas", 0.5, 0.1, 1, 1)},
-		{Law: parse(t, "0.5"), Rule: newRuleOf(t, "nas", 0.5, 0.1, 1, 1), Runs: 1, Workers: -1}, {Law: parse(t, "beta(2,2)"), Rule: newRuleOf(t, "nas", 0.5, 0.1, 1, 0.5), Runs: 1}} {
+	for _, bad := range []StudyConfig{{Rule: newRuleOf(t, "nas", 0.5, 0.1, 1, 1), Runs: 1},
+		{Law: parse(t, "0.5"), Rule: newRuleOf(t, "nas", 0.5, 0.1, 1, 1)},
+		{Law: parse(t, "0.5"), Rule: newRuleOf(t, "nas", 0.5, 0.1, 1, 1), Runs: 1, Workers: -1},
+		{Law: parse(t, "beta(2,2)"), Rule: newRuleOf(t, "nas", 0.5, 0.1, 1, 0.5), Runs: 1}} {
 		if _, err := bad.Run(context.Background()); err == nil {
 			t.Errorf("%+v: no error", bad)
 		}
@@ -449,17 +482,23 @@ func TestBadRules(t *testing.T) {
 		alpha, beta, epsilon, r float64
 		mention                 string
 	}{
-		{"dp-nas", 0, 0.1, 1, 1, "alpha is 0"}, {"dp-nas", 1, 0.1, 1, 1, "alpha is 1"}, {"nas", nan, 0.1, 1, 1, "alpha is NaN"}, {"dp-nas", 0.1, 0, 1, 1, "beta is 0"},
-		{"dp-exp-nas", 0.1, 1, 1, 1, "beta is 1"}, {"dp-nas", 0.1, -0.5, 1, 1, "beta is -0.5"}, {"dp-nas", 0.1, 0.1, 0, 1, "epsilon is 0"},
-		{"dp-nas", 0.1, 0.1, nan, 1, "epsilon is NaN"}, {"dp-nas", 0.1, 0.1, -1, 1, "epsilon is -1"}, {"dp-nas", 0.1, 0.1, 1e-310, 1, "too small"},
-		{"dp-nas", 0.1, 0.1, 1, 0, "range is 0"}, {"nas", 0.1, 0.1, 1, -1, "range is -1"}, {"nas", 0.1, 0.1, 1, inf, "range is +Inf"}, {"nas", 0.1, 0.1, 1, nan, "range is NaN"},
+		{"dp-nas", 0, 0.1, 1, 1, "alpha is 0"}, {"dp-nas", 1, 0.1, 1, 1, "alpha is 1"},
+		{"nas", nan, 0.1, 1, 1, "alpha is NaN"}, {"dp-nas", 0.1, 0, 1, 1, "beta is 0"},
+		{"dp-exp-nas", 0.1, 1, 1, 1, "beta is 1"}, {"dp-nas", 0.1, -0.5, 1, 1, "beta is -0.5"},
+		{"dp-nas", 0.1, 0.1, 0, 1, "epsilon is 0"},
+		{"dp-nas", 0.1, 0.1, nan, 1, "epsilon is NaN"},
+		{"dp-nas", 0.1, 0.1, -1, 1, "epsilon is -1"}, {"dp-nas", 0.1, 0.1, 1e-310, 1, "too small"},
+		{"dp-nas", 0.1, 0.1, 1, 0, "range is 0"}, {"nas", 0.1, 0.1, 1, -1, "range is -1"},
+		{"nas", 0.1, 0.1, 1, inf, "range is +Inf"}, {"nas", 0.1, 0.1, 1, nan, "range is NaN"},
 		{"nsa", 0.1, 0.1, 1, 1, `rule "nsa"`},
 	} {
-		if _, err := New(c.name, c.alpha, c.beta, c.epsilon, c.r); err == nil || !strings.Contains(err.Error(), c.mention) {
+		if _, err := New(c.name, c.alpha, c.beta, c.epsilon, c.r); err == nil ||
+			!strings.Contains(err.Error(), c.mention) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	if _, err := Run(context.Background(), newRuleOf(t, "dp-nas", 0.1, 0.1, 1e-9, 1), nil, Options{}); err == nil || !strings.Contains(err.Error(), "at most 1048576") {
+	if _, err := Run(context.Background(), newRuleOf(t, "dp-nas", 0.1, 0.1, 1e-9, 1), nil,
+		Options{}); err == nil || !strings.Contains(err.Error(), "at most 1048576") {
 		t.Errorf("noise beyond the grid: %v", err)
 	}
 }

@@ -25,11 +25,13 @@ type StudyConfig struct {
 	Runs int
 	Seed uint64
 	Cap  int // samples of a run, 0 for none: needed where the mean is 0
-	// Workers is how many runs are played at a time, 0 for one a processor. Results do not depend on it.
+	// Workers is how many runs are played at a time, 0 for one a processor. Results do
+	// not depend on it.
 	Workers int
 }
 
-// World names what the samples of a law are keyed by, beside the seed and the run: rules on one law have the same samples.
+// World names what the samples of a law are keyed by, beside the seed and the run: rules on one law
+// have the same samples.
 func World(law bandit.Law) string { return "stopping " + law.String() }
 
 // An Outcome is one run of a study.
@@ -51,7 +53,8 @@ type Study struct {
 
 	Failures, Unfinished int
 	Clipped              int // samples that were outside [−R,R], in all runs
-	// FailureLo and FailureHi are the 95 % Clopper–Pearson interval of the probability of failure, of all runs.
+	// FailureLo and FailureHi are the 95 % Clopper–Pearson interval of the probability of
+	// failure, of all runs.
 	FailureLo, FailureHi float64
 	// Of the finished runs' samples: mean, its standard error, and quantiles 0.05, 0.5 and 0.95.
 	SamplesMean, SamplesSE float64
@@ -60,7 +63,8 @@ type Study struct {
 	ErrorMean, ErrorMax    float64
 }
 
-// Run plays every run. The streams of a run depend on the seed, the law, the rule and the run's number only.
+// Run plays every run. The streams of a run depend on the seed, the law, the rule and the
+// run's number only.
 func (c StudyConfig) Run(ctx context.Context) (*Study, error) {
 	switch {
 	case c.Law == nil:
@@ -68,7 +72,8 @@ func (c StudyConfig) Run(ctx context.Context) (*Study, error) {
 	case c.Runs < 1:
 		return nil, fmt.Errorf("stopping: runs is %d, must be at least 1", c.Runs)
 	case c.Workers < 0:
-		return nil, fmt.Errorf("stopping: workers is %d, must be at least 1, or 0 for one a processor", c.Workers)
+		return nil, fmt.Errorf("stopping: workers is %d, must be at least 1, or 0 for one a "+
+			"processor", c.Workers)
 	}
 	mean, err := bandit.ClippedMean(c.Law, -c.Rule.r, c.Rule.r)
 	if err != nil {
@@ -119,8 +124,8 @@ func rank(err error) int {
 	return 0
 }
 
-// Play plays run i on a law whose mean, clipped to [−R,R], is given, and says how many samples were clipped. It takes no notice of Runs and
-// Workers: the run is the same in every study.
+// Play plays run i on a law whose mean, clipped to [−R,R], is given, and says how many samples were
+// clipped. It takes no notice of Runs and Workers: the run is the same in every study.
 func (c StudyConfig) Play(ctx context.Context, i int, mean float64) (o Outcome, clipped int, err error) {
 	key := noise.Key{Seed: c.Seed, Experiment: World(c.Law), Run: i, Role: noise.RoleReward}
 	samples := key.Fast(1)
@@ -129,13 +134,15 @@ func (c StudyConfig) Play(ctx context.Context, i int, mean float64) (o Outcome, 
 	r, err := Simulate(ctx, c.Rule, c.Law, c.Cap, &samples[0], &own[0])
 	var unfinished *UnfinishedError
 	if errors.As(err, &unfinished) {
-		return Outcome{Samples: unfinished.Samples, Estimate: math.NaN(), Error: math.NaN(), Loss: unfinished.Spent}, r.Clipped, nil
+		return Outcome{Samples: unfinished.Samples, Estimate: math.NaN(), Error: math.NaN(),
+			Loss: unfinished.Spent}, r.Clipped, nil
 	}
 	if err != nil {
 		return Outcome{}, r.Clipped, err
 	}
 	d := math.Abs(r.Estimate - mean)
-	o = Outcome{Samples: r.Samples, Estimate: r.Estimate, Error: d / math.Abs(mean), Finished: true, Failed: d > c.Rule.alpha*math.Abs(mean), Loss: r.Loss}
+	o = Outcome{Samples: r.Samples, Estimate: r.Estimate, Error: d / math.Abs(mean), Finished: true,
+		Failed: d > c.Rule.alpha*math.Abs(mean), Loss: r.Loss}
 	if d == 0 {
 		o.Error = 0
 	}
@@ -169,8 +176,9 @@ func (s *Study) summarise() error {
 	return nil
 }
 
-// WriteCSV writes a row a run: rule,law,alpha,beta,epsilon,range,run,samples,estimate,error,finished,failed. Error is relative; it and the
-// estimate are empty where the run is unfinished. Epsilon is none without privacy.
+// WriteCSV writes a row a run:
+// rule,law,alpha,beta,epsilon,range,run,samples,estimate,error,finished,failed. Error is relative;
+// it and the estimate are empty where the run is unfinished. Epsilon is none without privacy.
 func (s *Study) WriteCSV(w io.Writer) error {
 	number := func(x float64) string {
 		if math.IsNaN(x) {
@@ -183,12 +191,15 @@ func (s *Study) WriteCSV(w io.Writer) error {
 		epsilon = number(s.Rule.epsilon)
 	}
 	rows := csv.NewWriter(w)
-	if err := rows.Write([]string{"rule", "law", "alpha", "beta", "epsilon", "range", "run", "samples", "estimate", "error", "finished", "failed"}); err != nil {
+	if err := rows.Write([]string{"rule", "law", "alpha", "beta", "epsilon", "range", "run",
+		"samples", "estimate", "error", "finished", "failed"}); err != nil {
 		return err
 	}
 	for i, o := range s.Outcomes {
-		if err := rows.Write([]string{s.Rule.name, s.Law, number(s.Rule.alpha), number(s.Rule.beta), epsilon, number(s.Rule.r), strconv.Itoa(i),
-			strconv.Itoa(o.Samples), number(o.Estimate), number(o.Error), strconv.FormatBool(o.Finished), strconv.FormatBool(o.Failed)}); err != nil {
+		if err := rows.Write([]string{s.Rule.name, s.Law, number(s.Rule.alpha), number(s.Rule.beta),
+			epsilon, number(s.Rule.r), strconv.Itoa(i),
+			strconv.Itoa(o.Samples), number(o.Estimate), number(o.Error),
+			strconv.FormatBool(o.Finished), strconv.FormatBool(o.Failed)}); err != nil {
 			return err
 		}
 	}

@@ -10,8 +10,9 @@ import (
 	"io"
 )
 
-// A chain writes lines of JSON objects, one a Write: each but the first begins with the SHA-256 of the line before it, so that what was changed, left out or
-// put elsewhere afterwards is followed by a line that does not fit. It has no key: whoever rewrites all that follows can make it fit again.
+// A chain writes lines of JSON objects, one a Write: each but the first begins with the SHA-256 of
+// the line before it, so that what was changed, left out or put elsewhere afterwards is followed by
+// a line that does not fit. It has no key: whoever rewrites all that follows can make it fit again.
 type chain struct {
 	w    io.Writer
 	last string // hash of the line before, in hex; empty before the first
@@ -40,7 +41,8 @@ func hashOf(line []byte) string {
 
 var (
 	errCut   = errors.New("the line is cut")
-	errChain = errors.New("it does not follow the line before: a line was changed, left out, added or moved, here or just before")
+	errChain = errors.New("it does not follow the line before: a line was changed, left out, " +
+		"added or moved, here or just before")
 )
 
 // A chainReader reads what a chain wrote, as it was given to it.

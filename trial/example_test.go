@@ -61,7 +61,8 @@ func ExampleSimulation_Run() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	study, err := trial.Simulation{Rule: rule, Source: bandit.Fixed(arms), Runs: 100, Seed: 1}.Run(context.Background())
+	study, err := trial.Simulation{Rule: rule, Source: bandit.Fixed(arms), Runs: 100,
+		Seed: 1}.Run(context.Background())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -74,12 +75,14 @@ func ExampleSimulation_Run() {
 
 // How many participants will a trial of three doses need?
 func ExamplePlanConfig_Plan() {
-	plan, err := trial.PlanConfig{Arms: 3, Gap: 0.4, Risk: 0.05, Epsilons: []float64{0.1, 1}, Runs: 50, Seed: 1}.Plan(context.Background())
+	plan, err := trial.PlanConfig{Arms: 3, Gap: 0.4, Risk: 0.05, Epsilons: []float64{0.1, 1},
+		Runs: 50, Seed: 1}.Plan(context.Background())
 	if err != nil {
 		log.Fatal(err)
 	}
 	for _, row := range plan.Rows {
-		fmt.Printf("ε = %v: at least %.0f for any rule; %s takes up to %.0f in nine of ten trials\n", row.Epsilon, row.Lower, plan.Rule.Name(), row.Q90)
+		fmt.Printf("ε = %v: at least %.0f for any rule; %s takes up to %.0f in nine of ten trials\n",
+			row.Epsilon, row.Lower, plan.Rule.Name(), row.Q90)
 	}
 	// Output:
 	// ε = 0.1: at least 142 for any rule; dp-tt takes up to 3276 in nine of ten trials

@@ -19,14 +19,16 @@ import (
 func transcribed(t testing.TB, r Rule, log logged.Log) string {
 	t.Helper()
 	var transcript bytes.Buffer
-	if _, err := Run(context.Background(), Config{Rule: r, Log: log, Transcript: &transcript}); err != nil && !errors.Is(err, ErrUnfinished) {
+	if _, err := Run(context.Background(), Config{Rule: r, Log: log,
+		Transcript: &transcript}); err != nil && !errors.Is(err, ErrUnfinished) {
 		t.Fatal(err)
 	}
 	return transcript.String()
 }
 
-// A release that says another mechanism, slot, tail or count than the rule's is refused by its line, also where the plays and the answer stay what they
-// were, where the ledger has nothing against it, and where whoever forged it has chained the lines anew.
+// A release that says another mechanism, slot, tail or count than the rule's is refused by its
+// line, also where the plays and the answer stay what they were, where the ledger has nothing
+// against it, and where whoever forged it has chained the lines anew.
 func TestReplayRefusesForgedReleases(t *testing.T) {
 	log := doses(100_000, 0.1, 0.95, 0.2)
 	in, err := bandit.BernoulliInstance(0.1, 0.95, 0.2)
@@ -35,10 +37,12 @@ func TestReplayRefusesForgedReleases(t *testing.T) {
 	}
 	for _, r := range everyRule(t, 3) {
 		var simulated bytes.Buffer
-		if _, err := (Simulation{Rule: r, Source: bandit.Fixed(in), Runs: 1, Seed: 3}).Play(context.Background(), 0, &simulated); err != nil {
+		if _, err := (Simulation{Rule: r, Source: bandit.Fixed(in), Runs: 1,
+			Seed: 3}).Play(context.Background(), 0, &simulated); err != nil {
 			t.Fatal(err)
 		}
-		for source, all := range map[string]string{"real": transcribed(t, r, log), "simulated": simulated.String()} {
+		for source, all := range map[string]string{"real": transcribed(t, r, log),
+			"simulated": simulated.String()} {
 			lines := strings.SplitAfter(all, "\n")
 			at := -1 // the last release
 			for i, line := range lines {
@@ -60,7 +64,8 @@ func TestReplayRefusesForgedReleases(t *testing.T) {
 					t.Fatalf("%s: nothing was forged in %s", forge.what, lines[at])
 				}
 				_, err := Replay(strings.NewReader(rechained(t, forged)))
-				if want := fmt.Sprintf("line %d: the %s of the release", at+1, forge.what); !errors.Is(err, ErrTranscript) || !strings.Contains(err.Error(), want) {
+				if want := fmt.Sprintf("line %d: the %s of the release", at+1,
+					forge.what); !errors.Is(err, ErrTranscript) || !strings.Contains(err.Error(), want) {
 					t.Errorf("%s, %s, forged %s: %v, want %q", r.Name(), source, forge.what, err, want)
 				}
 			}
@@ -68,7 +73,8 @@ func TestReplayRefusesForgedReleases(t *testing.T) {
 	}
 }
 
-// A line that is changed, left out, doubled, put elsewhere or cut off at the end breaks the chain, and is refused by its line.
+// A line that is changed, left out, doubled, put elsewhere or cut off at the end breaks the chain,
+// and is refused by its line.
 func TestReplayRefusesBrokenChains(t *testing.T) {
 	r := rule(t, "adap-tt", 3, privacy.Pure{Epsilon: 1}, nil)
 	all := transcribed(t, r, doses(100_000, 0.1, 0.95, 0.2))
@@ -77,7 +83,8 @@ func TestReplayRefusesBrokenChains(t *testing.T) {
 	refused := func(what string, lines []string, at int, want string) {
 		t.Helper()
 		_, err := Replay(strings.NewReader(strings.Join(lines, "")))
-		if full := fmt.Sprintf("line %d: %s", at, want); !errors.Is(err, ErrTranscript) || !strings.Contains(err.Error(), full) {
+		if full := fmt.Sprintf("line %d: %s", at, want); !errors.Is(err, ErrTranscript) ||
+			!strings.Contains(err.Error(), full) {
 			t.Errorf("%s: %v, want %q", what, err, full)
 		}
 	}
@@ -103,10 +110,12 @@ func TestReplayRefusesBrokenChains(t *testing.T) {
 	header := slices.Clone(lines)
 	header[0] = strings.Replace(header[0], `"arms":["a"`, `"arms":["z"`, 1)
 	refused("an arm has another name", header, 2, broken)
-	refused("something follows the end", append(slices.Clone(lines), lines[len(lines)-1]), len(lines)+1, "there is something after the end")
+	refused("something follows the end", append(slices.Clone(lines), lines[len(lines)-1]),
+		len(lines)+1, "there is something after the end")
 }
 
-// A line that another reader could read otherwise is refused, though it reads as the trial's: whose first field of a name counts, or whose letters do.
+// A line that another reader could read otherwise is refused, though it reads as the trial's: whose
+// first field of a name counts, or whose letters do.
 func TestReplayRefusesLinesWithTwoReadings(t *testing.T) {
 	all := transcribed(t, rule(t, "adap-tt", 3, privacy.Pure{Epsilon: 1}, nil), doses(100_000, 0.1, 0.95, 0.2))
 	lines := strings.SplitAfter(all, "\n")
@@ -142,7 +151,8 @@ func TestReplayRefusesLinesWithTwoReadings(t *testing.T) {
 			t.Fatalf("nothing was forged in %s", lines[at])
 		}
 		_, err := Replay(strings.NewReader(rechained(t, forged)))
-		if want := fmt.Sprintf("line %d: ", at+1); !errors.Is(err, ErrTranscript) || !strings.Contains(err.Error(), want) {
+		if want := fmt.Sprintf("line %d: ", at+1); !errors.Is(err, ErrTranscript) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s for %s: %v, want %q", c.to, c.from, err, want)
 		}
 	}
@@ -154,7 +164,8 @@ func rechained(t testing.TB, lines []string) string {
 	var out bytes.Buffer
 	c := &chain{w: &out}
 	for _, line := range lines {
-		if line = unlinked.ReplaceAllString(line, "{"); !strings.HasPrefix(line, "{") || !strings.HasSuffix(line, "\n") {
+		if line = unlinked.ReplaceAllString(line, "{"); !strings.HasPrefix(line, "{") ||
+			!strings.HasSuffix(line, "\n") {
 			out.WriteString(line)
 			continue
 		}

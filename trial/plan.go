@@ -14,15 +14,18 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A PlanConfig asks how many participants a trial to come will need. The arms are Bernoulli; either Gap is given, or Prior.
+// A PlanConfig asks how many participants a trial to come will need. The arms are Bernoulli; either
+// Gap is given, or Prior.
 type PlanConfig struct {
 	Arms int
-	// Gap is by how much the best arm is better than all others, which are equal: the hardest arms with such a gap.
+	// Gap is by how much the best arm is better than all others, which are equal: the hardest arms
+	// with such a gap.
 	Gap float64
-	// Best is the best arm's mean, 0 for 1/2 + Gap/2: the means are then around 1/2, where rewards say least.
+	// Best is the best arm's mean, 0 for 1/2 + Gap/2: the means are then around 1/2, where
+	// rewards say least.
 	Best float64
-	// Prior is the interval from which every mean is drawn, uniformly and anew for each run. The two best arms may then be as
-	// good as equal, and such trials are very long.
+	// Prior is the interval from which every mean is drawn, uniformly and anew for each run. The
+	// two best arms may then be as good as equal, and such trials are very long.
 	Prior *[2]float64
 
 	Risk     float64
@@ -40,10 +43,13 @@ type PlanConfig struct {
 // A PlanRow is what a trial needs at one ε.
 type PlanRow struct {
 	Epsilon float64 // +Inf without privacy
-	// Lower is T*(ν;ε) log(1/(3δ)): no rule that is ε-DP and δ-correct needs fewer participants in the mean. With a prior it is
-	// the median over the runs' arms: the mean is that of the few runs whose best arms are nearly as good.
-	Lower          float64
-	Mean, SE       float64 // of participants; runs that reached the cap count with the cap, so that the mean is then too small
+	// Lower is T*(ν;ε) log(1/(3δ)): no rule that is ε-DP and δ-correct needs fewer participants in
+	// the mean. With a prior it is the median over the runs' arms: the mean is that of the few runs
+	// whose best arms are nearly as good.
+	Lower float64
+	// of participants; runs that reached the cap count with the cap, so that the mean
+	// is then too small
+	Mean, SE       float64
 	Median, Q90    float64
 	Max            float64
 	Capped, Wrong  int // runs
@@ -61,12 +67,12 @@ type Plan struct {
 	Cap   int
 	Rows  []PlanRow // by ε
 	Plain PlanRow   // the same rule without privacy
-	// Boundary is the ε at which the lower bound begins to be that of privacy (bound.RegimeBoundary); with a prior the median
-	// over the runs' arms.
+	// Boundary is the ε at which the lower bound begins to be that of privacy
+	// (bound.RegimeBoundary); with a prior the median over the runs' arms.
 	Boundary float64
 	Prior    bool
-	// Free is the smallest ε from which on, up to the largest one, OverNonPrivate is at most 1 + Slack; 0 if there is none. Where
-	// runs reached the cap a mean proves nothing.
+	// Free is the smallest ε from which on, up to the largest one, OverNonPrivate is at most 1 +
+	// Slack; 0 if there is none. Where runs reached the cap a mean proves nothing.
 	Free float64
 }
 
@@ -89,13 +95,16 @@ func (c PlanConfig) source() (bandit.Source, error) {
 		best = 0.5 + c.Gap/2
 	}
 	if !(best >= c.Gap && best <= 1) {
-		return nil, fmt.Errorf("plan: best is %v, must be from the gap, %v, to 1: the others' mean is the difference", best, c.Gap)
+		return nil, fmt.Errorf("plan: best is %v, must be from the gap, %v, to 1: the others' "+
+			"mean is the difference", best, c.Gap)
 	}
 	if best-c.Gap == best {
-		return nil, fmt.Errorf("plan: gap is %v, too small: %v less it is the same number, and all arms would be the best", c.Gap, best)
+		return nil, fmt.Errorf("plan: gap is %v, too small: %v less it is the same number, and "+
+			"all arms would be the best", c.Gap, best)
 	}
 	if c.Arms < 2 {
-		return nil, fmt.Errorf("plan: arms is %d, must be at least 2: one arm alone is the best without a trial", c.Arms)
+		return nil, fmt.Errorf("plan: arms is %d, must be at least 2: one arm alone is the best "+
+			"without a trial", c.Arms)
 	}
 	means := make([]float64, c.Arms)
 	for a := range means {
@@ -120,7 +129,8 @@ func (c PlanConfig) resolve() (bandit.Source, []Rule, error) {
 	case c.Runs < 2:
 		return nil, nil, fmt.Errorf("plan: runs is %d, must be at least 2", c.Runs)
 	case c.Cap < 0 || c.Cap > 0 && c.Cap < c.Arms:
-		return nil, nil, fmt.Errorf("plan: cap is %d, must be at least the number of arms, %d, or 0 for %d", c.Cap, c.Arms, DefaultCap)
+		return nil, nil, fmt.Errorf("plan: cap is %d, must be at least the number of arms, %d, "+
+			"or 0 for %d", c.Cap, c.Arms, DefaultCap)
 	}
 	src, err := c.source()
 	if err != nil {
@@ -150,7 +160,8 @@ func (c PlanConfig) resolve() (bandit.Source, []Rule, error) {
 	return src, rules, nil
 }
 
-// Plan simulates trials at every ε, and without privacy, on the same arms and, run by run, from the same streams of rewards.
+// Plan simulates trials at every ε, and without privacy, on the same arms and, run by run, from the
+// same streams of rewards.
 func (c PlanConfig) Plan(ctx context.Context) (*Plan, error) {
 	src, rules, err := c.resolve()
 	if err != nil {
@@ -158,20 +169,25 @@ func (c PlanConfig) Plan(ctx context.Context) (*Plan, error) {
 	}
 	out := &Plan{Rule: rules[1], Runs: c.Runs, Boundary: math.NaN(), Prior: c.Prior != nil}
 	if c.Prior != nil {
-		out.Arms = fmt.Sprintf("%d Bernoulli arms, means drawn uniformly from [%v, %v] for each run", c.Arms, c.Prior[0], c.Prior[1])
+		out.Arms = fmt.Sprintf("%d Bernoulli arms, means drawn uniformly from [%v, %v] for each run",
+			c.Arms, c.Prior[0], c.Prior[1])
 	} else {
 		means := bandit.Instance(src.(bandit.Fixed)).Means()
-		out.Arms = fmt.Sprintf("%d Bernoulli arms, one of mean %.4g, %d of mean %.4g", c.Arms, means[0], c.Arms-1, means[1])
+		out.Arms = fmt.Sprintf("%d Bernoulli arms, one of mean %.4g, %d of mean %.4g", c.Arms,
+			means[0], c.Arms-1, means[1])
 	}
 	var boundaries []float64
 	for i, rule := range rules {
-		study, err := Simulation{Rule: rule, Source: src, Runs: c.Runs, Seed: c.Seed, Cap: c.Cap, Workers: c.Workers}.Run(ctx)
+		study, err := Simulation{Rule: rule, Source: src, Runs: c.Runs, Seed: c.Seed, Cap: c.Cap,
+			Workers: c.Workers}.Run(ctx)
 		if err != nil {
 			return nil, err
 		}
 		out.Cap = study.Cap
-		row := PlanRow{Epsilon: rule.Epsilon(), Lower: study.LowerMean, Mean: study.TauMean, SE: study.TauSE, Median: study.Tau50, Q90: study.Tau90, Max: study.TauMax,
-			Capped: study.Capped, Wrong: study.Wrong, WrongLo: study.WrongLo, WrongHi: study.WrongHi, Batches: study.BatchesMean}
+		row := PlanRow{Epsilon: rule.Epsilon(), Lower: study.LowerMean, Mean: study.TauMean,
+			SE: study.TauSE, Median: study.Tau50, Q90: study.Tau90, Max: study.TauMax,
+			Capped: study.Capped, Wrong: study.Wrong, WrongLo: study.WrongLo,
+			WrongHi: study.WrongHi, Batches: study.BatchesMean}
 		size := func(r *PlanRow) float64 { return r.Mean }
 		if out.Prior {
 			row.Lower = study.Lower50
@@ -203,7 +219,8 @@ func (c PlanConfig) Plan(ctx context.Context) (*Plan, error) {
 	if out.Prior { // a median stands as long as most runs end
 		tolerated = (c.Runs - 1) / 2
 	}
-	for i := len(out.Rows) - 1; i >= 0 && out.Rows[i].Capped <= tolerated && out.Rows[i].OverNonPrivate <= 1+Slack; i-- {
+	for i := len(out.Rows) - 1; i >= 0 && out.Rows[i].Capped <= tolerated &&
+		out.Rows[i].OverNonPrivate <= 1+Slack; i-- {
 		out.Free = out.Rows[i].Epsilon
 	}
 	return out, nil

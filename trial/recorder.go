@@ -11,15 +11,17 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A Mean is what was released of an arm: its private mean, the rewards behind it, and the noise in it.
+// A Mean is what was released of an arm: its private mean, the rewards behind it, and
+// the noise in it.
 type Mean struct {
-	Value float64 // in units of rewards; NaN if nothing was released. Noise may take it outside the range
+	// in units of rewards; NaN if nothing was released. Noise may take it outside the range
+	Value float64
 	N     int
 	Noise float64 // standard deviation of the noise in Value, 0 without privacy
 }
 
-// A recorder stands between a rule and whoever plays it. It sees what the rule sees, releases, and what the rule says, batches:
-// so all that it knows is as private as the transcript.
+// A recorder stands between a rule and whoever plays it. It sees what the rule sees, releases, and
+// what the rule says, batches: so all that it knows is as private as the transcript.
 type recorder struct {
 	identify.Identifier
 	transcript io.Writer // nil for none
@@ -52,8 +54,9 @@ func (r *recorder) Next(released privacy.Released) *policy.Batch {
 	return r.batch
 }
 
-// learn adds up the sums of the last batch's releases. Rewards of different phases are different people, so all of an arm's sums
-// together are the best that is known of it; the rule itself may forget some.
+// learn adds up the sums of the last batch's releases. Rewards of different phases are
+// different people, so all of an arm's sums together are the best that is known of it; the rule
+// itself may forget some.
 func (r *recorder) learn(released privacy.Released) {
 	if released.Len() == 0 || r.batch == nil {
 		return

@@ -15,15 +15,17 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// ErrUnfinished is matched by the error of a trial that ended without an answer: an *UnfinishedError.
+// ErrUnfinished is matched by the error of a trial that ended without an answer: an
+// *UnfinishedError.
 var ErrUnfinished = errors.New("the trial has no answer")
 
-// An UnfinishedError says that the data ran out, or that the cap was reached, before the rule stopped. There is no answer, and
-// what was released has been paid for.
+// An UnfinishedError says that the data ran out, or that the cap was reached, before the rule
+// stopped. There is no answer, and what was released has been paid for.
 type UnfinishedError struct {
-	Arm   string // whose data ran out; "" if the cap was reached
-	Asked int    // rewards of that arm that the rule wanted next, policy.Forever for all there will ever be
-	Left  int    // and that it had left
+	Arm string // whose data ran out; "" if the cap was reached
+	// rewards of that arm that the rule wanted next, policy.Forever for all there will ever be
+	Asked int
+	Left  int // and that it had left
 	Cap   int
 	Plays []int // of each arm
 	Spent privacy.Loss
@@ -31,15 +33,18 @@ type UnfinishedError struct {
 
 // Error says what happened, and what it cost.
 func (e *UnfinishedError) Error() string {
-	after := fmt.Sprintf("after %d plays, before the rule stopped: no answer is given; %s", total(e.Plays), spent(e.Spent, total(e.Plays)))
+	after := fmt.Sprintf("after %d plays, before the rule stopped: no answer is given; %s",
+		total(e.Plays), spent(e.Spent, total(e.Plays)))
 	if e.Arm == "" {
-		return fmt.Sprintf("the cap of %d plays leaves no room for the next batch, %s. If several arms are best the rule would go on for ever", e.Cap, after)
+		return fmt.Sprintf("the cap of %d plays leaves no room for the next batch, %s. If "+
+			"several arms are best the rule would go on for ever", e.Cap, after)
 	}
 	wanted := fmt.Sprintf("%d more rewards", e.Asked)
 	if e.Asked == policy.Forever {
 		wanted = "more rewards than there can be"
 	}
-	return fmt.Sprintf("the data of arm %q ran out %s. The rule wanted %s of it, and it has %d left", e.Arm, after, wanted, e.Left)
+	return fmt.Sprintf("the data of arm %q ran out %s. The rule wanted %s of it, and it has %d left",
+		e.Arm, after, wanted, e.Left)
 }
 
 // Is makes it match ErrUnfinished.
@@ -59,7 +64,8 @@ func spent(loss privacy.Loss, plays int) string {
 
 func checkLog(l logged.Log) error {
 	if len(l.Names) != len(l.Rewards) || len(l.Names) < 2 {
-		return fmt.Errorf("trial: the log has %d names and the rewards of %d arms, must be of the same arms, at least 2", len(l.Names), len(l.Rewards))
+		return fmt.Errorf("trial: the log has %d names and the rewards of %d arms, must be of "+
+			"the same arms, at least 2", len(l.Names), len(l.Rewards))
 	}
 	return nil
 }
@@ -67,46 +73,53 @@ func checkLog(l logged.Log) error {
 // A Config is a trial on logged data.
 type Config struct {
 	Rule Rule // for as many arms as the log has
-	// Log has the rewards of each arm in the order in which they are played (logged.Format shuffles them unless told not to).
+	// Log has the rewards of each arm in the order in which they are played (logged.Format shuffles
+	// them unless told not to).
 	Log logged.Log
-	// Lo and Hi are the declared range of rewards, which must not depend on them; both 0 means [0,1]. Rewards outside are
-	// clipped, and nobody counts them.
+	// Lo and Hi are the declared range of rewards, which must not depend on them; both 0 means
+	// [0,1]. Rewards outside are clipped, and nobody counts them.
 	Lo, Hi float64
 	// Cap is the number of plays after which the trial is given up, 0 for none: the data end anyway.
 	Cap int
-	// Transcript, if set, receives the transcript: a line of JSON for each batch and each release, which Replay reads.
+	// Transcript, if set, receives the transcript: a line of JSON for each batch and each release,
+	// which Replay reads.
 	Transcript io.Writer
 }
 
 // A Result is what a trial leaves: all of it post-processing of releases.
 type Result struct {
-	Answer   int   // the arm that is said to be the best
-	Tau      int   // plays: participants
-	Plays    []int // of each arm
-	Batches  int   // rounds of adaptivity: how often the rule decided what to play next (000 Remark 5.24)
+	Answer int   // the arm that is said to be the best
+	Tau    int   // plays: participants
+	Plays  []int // of each arm
+	// rounds of adaptivity: how often the rule decided what to play next (000 Remark 5.24)
+	Batches  int
 	Releases int
 	Means    []Mean // private: from everything that was released
 	Loss     privacy.Loss
 }
 
-// Run runs a trial on real data, with exact noise keyed by the operating system: each play of an arm takes the arm's next reward,
-// so that a reward is used at most once, and most are never looked at. What is private is the rewards; which arm each row belongs
-// to, and so how many rows an arm has, is public.
+// Run runs a trial on real data, with exact noise keyed by the operating system: each play of an
+// arm takes the arm's next reward, so that a reward is used at most once, and most are never
+// looked at. What is private is the rewards; which arm each row belongs to, and so how many rows
+// an arm has, is public.
 //
-// The answer has the rule's guarantee if the rewards of an arm are independent draws of one law. Privacy holds for any data.
-// Rewards are fixed-point numbers, multiples of 2^-20 of the range: the answer is about their rounded means, which are within
-// 2^-21 of the range.
+// The answer has the rule's guarantee if the rewards of an arm are independent draws of one law.
+// Privacy holds for any data. Rewards are fixed-point numbers, multiples of 2^-20 of the range: the
+// answer is about their rounded means, which are within 2^-21 of the range.
 //
-// The ledger refuses whatever would cost more than the rule's budget. A second run on the same data spends the budget a second time.
+// The ledger refuses whatever would cost more than the rule's budget. A second run on the same data
+// spends the budget a second time.
 //
-// If an arm's data run out, or at the cap, the error matches ErrUnfinished: there is no answer then. With any error the result has only
-// how much was played and released, and what that has cost: it is spent, and another try spends it again.
+// If an arm's data run out, or at the cap, the error matches ErrUnfinished: there is no answer
+// then. With any error the result has only how much was played and released, and what that has
+// cost: it is spent, and another try spends it again.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	if err := checkLog(cfg.Log); err != nil {
 		return Result{}, err
 	}
 	if cfg.Rule.arms != len(cfg.Log.Names) {
-		return Result{}, fmt.Errorf("trial: the rule is for %d arms and the log has %d", cfg.Rule.arms, len(cfg.Log.Names))
+		return Result{}, fmt.Errorf("trial: the rule is for %d arms and the log has %d",
+			cfg.Rule.arms, len(cfg.Log.Names))
 	}
 	p, err := cfg.Rule.policy(nil) // the coins of real trials could not be replayed
 	if err != nil {
@@ -139,7 +152,8 @@ func (cfg Config) run(ctx context.Context, p identify.Identifier) (Result, error
 		}
 	}
 	ledger := privacy.NewLedger(options...)
-	cur, err := release.Real(release.Config{Arms: len(cfg.Log.Names), Lo: lo, Hi: hi, Mechanism: p.Mechanism(), Ledger: ledger})
+	cur, err := release.Real(release.Config{Arms: len(cfg.Log.Names), Lo: lo, Hi: hi,
+		Mechanism: p.Mechanism(), Ledger: ledger})
 	if err != nil {
 		return Result{}, err
 	}
@@ -160,7 +174,8 @@ func (cfg Config) run(ctx context.Context, p identify.Identifier) (Result, error
 	}
 	if cfg.Transcript != nil {
 		if failed := writeLine(cfg.Transcript, end); err == nil && failed != nil {
-			err = fmt.Errorf("trial: after %d plays: %w; no answer is given; %s", out.Tau, failed, spent(out.Loss, out.Tau))
+			err = fmt.Errorf("trial: after %d plays: %w; no answer is given; %s", out.Tau, failed,
+				spent(out.Loss, out.Tau))
 		}
 	}
 	if err != nil {
@@ -172,7 +187,8 @@ func (cfg Config) run(ctx context.Context, p identify.Identifier) (Result, error
 // play plays until the rule stops.
 func (cfg Config) play(ctx context.Context, rec *recorder, cur release.Curator, plays []int) error {
 	fail := func(err error) error {
-		return fmt.Errorf("trial: after %d plays: %w; no answer is given; %s", total(plays), err, spent(cur.Ledger().Total(), total(plays)))
+		return fmt.Errorf("trial: after %d plays: %w; no answer is given; %s", total(plays), err,
+			spent(cur.Ledger().Total(), total(plays)))
 	}
 	var released privacy.Released
 	var ready []int
@@ -183,7 +199,8 @@ func (cfg Config) play(ctx context.Context, rec *recorder, cur release.Curator, 
 		}
 		if b == nil {
 			if a := rec.Answer(); a < 0 || a >= len(plays) {
-				return fail(fmt.Errorf("the rule stopped with the answer %d, must be one of %d arms", a, len(plays)))
+				return fail(fmt.Errorf("the rule stopped with the answer %d, must be one of %d arms",
+					a, len(plays)))
 			}
 			return nil
 		}
@@ -191,13 +208,15 @@ func (cfg Config) play(ctx context.Context, rec *recorder, cur release.Curator, 
 			return fail(ctx.Err())
 		}
 		if n := b.Rounds(); n < 1 || b.Ask || b.Fresh {
-			return fail(errors.New("the rule asks for what a trial cannot play: an empty batch, a question or a new start"))
+			return fail(errors.New("the rule asks for what a trial cannot play: an empty batch, " +
+				"a question or a new start"))
 		} else if cfg.Cap > 0 && n > cfg.Cap-total(plays) {
 			return &UnfinishedError{Cap: cfg.Cap, Plays: slices.Clone(plays), Spent: cur.Ledger().Total()}
 		}
 		for _, play := range b.Plays { // of a batch that cannot be finished nothing is read
 			if left := len(cfg.Log.Rewards[play.Arm]) - plays[play.Arm]; play.Rounds > left {
-				return &UnfinishedError{Arm: cfg.Log.Names[play.Arm], Asked: play.Rounds, Left: left, Plays: slices.Clone(plays), Spent: cur.Ledger().Total()}
+				return &UnfinishedError{Arm: cfg.Log.Names[play.Arm], Asked: play.Rounds,
+					Left: left, Plays: slices.Clone(plays), Spent: cur.Ledger().Total()}
 			}
 		}
 		ready = ready[:0]
@@ -225,5 +244,6 @@ func (cfg Config) play(ctx context.Context, rec *recorder, cur release.Curator, 
 
 // result is what the recorder knows once the rule has stopped.
 func (r *recorder) result(tau int, plays []int, lo, hi float64, loss privacy.Loss) Result {
-	return Result{Answer: r.Answer(), Tau: tau, Plays: plays, Batches: r.batches, Releases: r.releases, Means: r.means(lo, hi), Loss: loss}
+	return Result{Answer: r.Answer(), Tau: tau, Plays: plays, Batches: r.batches,
+		Releases: r.releases, Means: r.means(lo, hi), Loss: loss}
 }

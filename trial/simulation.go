@@ -27,9 +27,12 @@ type Simulation struct {
 	Source bandit.Source // of the arms; drawn anew for each run if it is Redrawn
 	Runs   int
 	Seed   uint64
-	Cap    int     // plays of a run; 0 for DefaultCap
-	Lo, Hi float64 // declared range of rewards, both 0 for [0,1]; rewards outside are clipped, and means are those of the clipped laws
-	// Workers is how many runs are played at a time, 0 for one a processor. Results do not depend on it.
+	Cap    int // plays of a run; 0 for DefaultCap
+	// declared range of rewards, both 0 for [0,1]; rewards outside are clipped, and means are those
+	// of the clipped laws
+	Lo, Hi float64
+	// Workers is how many runs are played at a time, 0 for one a processor. Results do
+	// not depend on it.
 	Workers int
 
 	lower *float64 // of all runs, if it is known
@@ -45,8 +48,10 @@ type Outcome struct {
 	Releases int
 	Means    []Mean // private
 	True     []float64
-	Lower    float64 // no rule with this guarantee needs fewer plays in the mean, for Bernoulli arms of these means; NaN if several are best
-	Loss     privacy.Loss
+	// no rule with this guarantee needs fewer plays in the mean, for Bernoulli arms of these means;
+	// NaN if several are best
+	Lower float64
+	Loss  privacy.Loss
 }
 
 // A Study is what many simulated trials say of a rule.
@@ -56,11 +61,13 @@ type Study struct {
 
 	Wrong, Capped    int
 	WrongLo, WrongHi float64 // 95 % Clopper–Pearson interval of the probability of a wrong answer
-	// Of the plays of all runs, with a capped one at the cap: so where there are such runs the truth is larger.
+	// Of the plays of all runs, with a capped one at the cap: so where there are such runs the
+	// truth is larger.
 	TauMean, TauSE, Tau50, Tau90, TauMax float64
 	Share                                []float64 // mean share of each arm
 	BatchesMean, BatchesMax              float64   // rounds of adaptivity
-	LowerMean, Lower50                   float64   // of the outcomes' lower bounds: mean and median; NaN if one has none
+	// of the outcomes' lower bounds: mean and median; NaN if one has none
+	LowerMean, Lower50 float64
 }
 
 func (s *Simulation) check() error {
@@ -86,8 +93,8 @@ func (s *Simulation) check() error {
 	return nil
 }
 
-// Run plays every run. The streams of a run depend on the seed, the arms, the rule and the run's number only: rules on the same
-// arms have the same rewards.
+// Run plays every run. The streams of a run depend on the seed, the arms, the rule and the run's
+// number only: rules on the same arms have the same rewards.
 func (s Simulation) Run(ctx context.Context) (*Study, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -140,7 +147,8 @@ func (s Simulation) Play(ctx context.Context, i int, transcript io.Writer) (Outc
 	if err := s.check(); err != nil {
 		return Outcome{}, err
 	}
-	key := noise.Key{Seed: s.Seed, Experiment: fmt.Sprintf("%v range=[%s,%s]", s.Source, number(s.Lo), number(s.Hi)), Run: i}
+	key := noise.Key{Seed: s.Seed, Experiment: fmt.Sprintf("%v range=[%s,%s]", s.Source,
+		number(s.Lo), number(s.Hi)), Run: i}
 	shared := key
 	if shared.Role = noise.RoleInstance; !s.Source.Redrawn() {
 		shared.Run = -1
@@ -187,7 +195,8 @@ func (s Simulation) Play(ctx context.Context, i int, transcript io.Writer) (Outc
 	}
 	rec := newRecorder(p, arms, transcript)
 	var r sim.IdentifyResult
-	err = sim.Identify(ctx, sim.IdentifyConfig{Policy: rec, Instance: in, Cap: s.Cap, Lo: s.Lo, Hi: s.Hi, Rewards: rewards, Noise: &privately[0],
+	err = sim.Identify(ctx, sim.IdentifyConfig{Policy: rec, Instance: in, Cap: s.Cap, Lo: s.Lo,
+		Hi: s.Hi, Rewards: rewards, Noise: &privately[0],
 		Ledger: privacy.NewLedger(options...)}, &r)
 	if err == nil {
 		err = rec.err
@@ -204,7 +213,8 @@ func (s Simulation) Play(ctx context.Context, i int, transcript io.Writer) (Outc
 			return Outcome{}, err
 		}
 	}
-	out.Answer, out.Tau, out.Plays, out.Batches, out.Releases, out.Loss = r.Answer, r.Tau, r.Plays, r.Batches, r.Releases, r.Loss
+	out.Answer, out.Tau, out.Plays, out.Batches, out.Releases, out.Loss = r.Answer, r.Tau, r.Plays,
+		r.Batches, r.Releases, r.Loss
 	out.Wrong = r.Answer >= 0 && out.True[r.Answer] < slices.Max(out.True)
 	out.Means = rec.means(s.Lo, s.Hi)
 	if s.lower != nil {
@@ -227,7 +237,8 @@ func (s *Study) summarise() error {
 		if o.Wrong {
 			s.Wrong++
 		}
-		tau, batches, lower = append(tau, float64(o.Tau)), append(batches, float64(o.Batches)), append(lower, o.Lower)
+		tau, batches, lower = append(tau, float64(o.Tau)), append(batches, float64(o.Batches)),
+			append(lower, o.Lower)
 		for a, n := range o.Plays {
 			s.Share[a] += float64(n) / float64(o.Tau) / float64(len(s.Outcomes))
 		}

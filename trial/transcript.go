@@ -17,13 +17,14 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// A transcript is lines of JSON: the trial (a header), then for each batch its plays and, if it released anything, the release as
-// the ledger writes it (privacy.WithTranscript), and at last how the trial ended. It is everything that the guarantee is about,
-// and may be published.
+// A transcript is lines of JSON: the trial (a header), then for each batch its plays and, if it
+// released anything, the release as the ledger writes it (privacy.WithTranscript), and at last how
+// the trial ended. It is everything that the guarantee is about, and may be published.
 //
-// Each line has the hash of the one before it (chain), and only the last says how the trial ended: a file that was cut has no end. That finds what was damaged
-// or lost, and who changes a line has to rewrite all that follow; it has no key, so who does rewrite them is found only by a hash of the file that was
-// noted elsewhere.
+// Each line has the hash of the one before it (chain), and only the last says how the trial ended:
+// a file that was cut has no end. That finds what was damaged or lost, and who changes a line has
+// to rewrite all that follow; it has no key, so who does rewrite them is found only by a hash of
+// the file that was noted elsewhere.
 
 // header is the first line of a transcript.
 type header struct {
@@ -80,7 +81,8 @@ func writeHeader(w io.Writer, r Rule, names []string, lo, hi float64, simulated 
 	if err != nil {
 		return fmt.Errorf("transcript: %w", err)
 	}
-	return writeLine(w, header{transcriptVersion, r.Name(), r.params, b, r.risk, names, [2]float64{lo, hi}, simulated})
+	return writeLine(w, header{transcriptVersion, r.Name(), r.params, b, r.risk, names,
+		[2]float64{lo, hi}, simulated})
 }
 
 // ErrTranscript is matched by the error of Replay for what is no transcript, or not of this trial.
@@ -99,10 +101,12 @@ type Replayed struct {
 // Range is the declared range of rewards.
 func (r *Replayed) Range() (lo, hi float64) { return r.lo, r.hi }
 
-// Replay reads a transcript and plays the trial again from its releases alone, on no data. That every play and the answer come
-// out the same shows that they are post-processing of the releases, and so that the trial has cost what these have. Of a release only its sums are believed:
-// its mechanism, slots, tail and numbers of rewards must be those that the rule's curator has. It checks a transcript; it does not vouch for where it comes from:
-// the lines' chain has no key. It takes as long as the rule takes for a trial like that.
+// Replay reads a transcript and plays the trial again from its releases alone, on no data. That
+// every play and the answer come out the same shows that they are post-processing of the releases,
+// and so that the trial has cost what these have. Of a release only its sums are believed: its
+// mechanism, slots, tail and numbers of rewards must be those that the rule's curator has. It
+// checks a transcript; it does not vouch for where it comes from: the lines' chain has no key. It
+// takes as long as the rule takes for a trial like that.
 func Replay(in io.Reader) (*Replayed, error) {
 	lines := &chainReader{lines: bufio.NewReader(in)}
 	fail := func(format string, args ...any) (*Replayed, error) { return nil, lines.fail(format, args...) }
@@ -120,7 +124,8 @@ func Replay(in io.Reader) (*Replayed, error) {
 	if err != nil {
 		return fail("%w", err)
 	}
-	outline, err := release.NewOutline(release.Config{Arms: rule.arms, Lo: h.Range[0], Hi: h.Range[1], Mechanism: p.Mechanism()}, !h.Simulated)
+	outline, err := release.NewOutline(release.Config{Arms: rule.arms, Lo: h.Range[0],
+		Hi: h.Range[1], Mechanism: p.Mechanism()}, !h.Simulated)
 	if err != nil {
 		return fail("%w", err)
 	}
@@ -200,19 +205,22 @@ func Replay(in io.Reader) (*Replayed, error) {
 				return fail("%w", err)
 			}
 			settle()
-			out := &Replayed{Rule: rule, Names: h.Arms, Simulated: h.Simulated, End: end.End, lo: h.Range[0], hi: h.Range[1]}
+			out := &Replayed{Rule: rule, Names: h.Arms, Simulated: h.Simulated, End: end.End,
+				lo: h.Range[0], hi: h.Range[1]}
 			stopped := last == nil && rec.Next(released) == nil
 			switch {
 			case stopped != (end.End == endAnswer):
 				return fail("the end is %q, which is not the rule's", end.End)
 			case stopped && (rec.Answer() != end.Answer || !slices.Equal(plays, end.Total)):
-				return fail("the answer %d after %v plays is not the rule's: it says %d after %v", end.Answer, end.Total, rec.Answer(), plays)
+				return fail("the answer %d after %v plays is not the rule's: it says %d after %v",
+					end.Answer, end.Total, rec.Answer(), plays)
 			case !stopped && end.Answer != -1:
 				return fail("the answer is %d, but the rule has given none", end.Answer)
 			case !slices.Contains([]string{endAnswer, endCap, endData, endInterrupted}, end.End):
 				return fail("the end is %q, must be answer, cap, data or interrupted", end.End)
 			case len(end.Total) != rule.arms || below(end.Total, plays) || total(end.Total) != end.Tau:
-				return fail("the plays %v are not those of a trial of %d plays of %d arms, of which %v were released", end.Total, end.Tau, rule.arms, plays)
+				return fail("the plays %v are not those of a trial of %d plays of %d arms, of "+
+					"which %v were released", end.Total, end.Tau, rule.arms, plays)
 			}
 			if text, err := lines.next(); !errors.Is(err, io.EOF) || len(text) > 0 {
 				return fail("there is something after the end")
@@ -226,7 +234,8 @@ func Replay(in io.Reader) (*Replayed, error) {
 	}
 }
 
-// compare holds a release against what the rule's curator makes: all of it but the sums, which only the curator can know.
+// compare holds a release against what the rule's curator makes: all of it but the sums, which only
+// the curator can know.
 func compare(text []byte, want release.Form) error {
 	var in struct {
 		Slots     []int           `json:"slots"`
@@ -301,12 +310,14 @@ func strict(text []byte, v any) error {
 	return d.Decode(v)
 }
 
-// asWritten refuses what a trial does not write, though it reads as v: a field that is there twice, in other letters or not at all, or
-// something behind the object. Another reader could take it for something else.
+// asWritten refuses what a trial does not write, though it reads as v: a field that is there
+// twice, in other letters or not at all, or something behind the object. Another reader could
+// take it for something else.
 func asWritten(text []byte, v any) error {
 	b, err := json.Marshal(v)
 	if err == nil && !bytes.Equal(b, text) {
-		err = errors.New("it reads as what a trial may write, and is not written so: a field is there twice, missing or in other letters, " +
+		err = errors.New("it reads as what a trial may write, and is not written so: a field is " +
+			"there twice, missing or in other letters, " +
 			"or there are spaces or something else besides")
 	}
 	return err
@@ -350,7 +361,8 @@ func total(plays []int) int {
 }
 
 func checkRange(lo, hi float64) error {
-	if !(lo < hi) || math.IsInf(lo, 0) || math.IsInf(hi, 0) || math.IsInf(hi-lo, 0) || math.IsInf(1/(hi-lo), 0) {
+	if !(lo < hi) || math.IsInf(lo, 0) || math.IsInf(hi, 0) || math.IsInf(hi-lo, 0) ||
+		math.IsInf(1/(hi-lo), 0) {
 		return fmt.Errorf("range is [%v, %v], must be two finite numbers, the lower one first", lo, hi)
 	}
 	return nil

@@ -25,7 +25,8 @@ func rule(t testing.TB, name string, arms int, budget privacy.Budget, params cat
 	return ruleAt(t, 0.05, name, arms, budget, params)
 }
 
-func ruleAt(t testing.TB, risk float64, name string, arms int, budget privacy.Budget, params catalog.Params) Rule {
+func ruleAt(t testing.TB, risk float64, name string, arms int, budget privacy.Budget,
+	params catalog.Params) Rule {
 	t.Helper()
 	r, err := NewRule(name, arms, risk, budget, params)
 	if err != nil {
@@ -64,9 +65,10 @@ func everyRule(t *testing.T, arms int) []Rule {
 	return out
 }
 
-// Every rule finds an arm that is far better, on real data and exact noise; the ledger has what was promised, and the transcript,
-// replayed on no data, says the same of every play and of the answer. The risk is 0.05, but the gap is so large that a wrong
-// answer needs noise of probability below 1e-9.
+// Every rule finds an arm that is far better, on real data and exact noise; the ledger has what
+// was promised, and the transcript, replayed on no data, says the same of every play and of the
+// answer. The risk is 0.05, but the gap is so large that a wrong answer needs noise of
+// probability below 1e-9.
 func TestRunAndReplay(t *testing.T) {
 	log := doses(100_000, 0.1, 0.95, 0.2)
 	for _, r := range everyRule(t, 3) {
@@ -84,7 +86,8 @@ func TestRunAndReplay(t *testing.T) {
 			}
 			for a, m := range out.Means {
 				want := []float64{0.1, 0.95, 0.2}[a]
-				if math.Abs(m.Value-want) > 7*(m.Noise+0.5/math.Sqrt(float64(m.N))) || m.N > out.Plays[a] || (m.Noise > 0) != r.Private() {
+				if math.Abs(m.Value-want) > 7*(m.Noise+0.5/math.Sqrt(float64(m.N))) ||
+					m.N > out.Plays[a] || (m.Noise > 0) != r.Private() {
 					t.Errorf("arm %d: %+v", a, m)
 				}
 			}
@@ -92,7 +95,8 @@ func TestRunAndReplay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if again.End != endAnswer || !slices.Equal(again.Names, log.Names) || again.Rule.String() != r.String() || again.Simulated {
+			if again.End != endAnswer || !slices.Equal(again.Names, log.Names) ||
+				again.Rule.String() != r.String() || again.Simulated {
 				t.Errorf("replayed %+v", again)
 			}
 			if out.Loss.Pure() != again.Loss.Pure() {
@@ -116,7 +120,8 @@ func TestSimulatedTranscript(t *testing.T) {
 			end string
 		}{{in, endAnswer}, {tie, endCap}} {
 			var transcript bytes.Buffer
-			out, err := Simulation{Rule: r, Source: bandit.Fixed(c.in), Runs: 1, Cap: 20_000, Seed: 5}.Play(context.Background(), 0, &transcript)
+			out, err := Simulation{Rule: r, Source: bandit.Fixed(c.in), Runs: 1, Cap: 20_000,
+				Seed: 5}.Play(context.Background(), 0, &transcript)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +129,8 @@ func TestSimulatedTranscript(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s on %v: %v", r, c.in, err)
 			}
-			if again.End != c.end || !again.Simulated || again.Answer != out.Answer || again.Tau != out.Tau || !slices.Equal(again.Plays, out.Plays) {
+			if again.End != c.end || !again.Simulated || again.Answer != out.Answer ||
+				again.Tau != out.Tau || !slices.Equal(again.Plays, out.Plays) {
 				t.Errorf("%s on %v: %+v, replayed %+v", r, c.in, out, again)
 			}
 			if (c.end == endCap) != math.IsNaN(out.Lower) {
@@ -134,8 +140,8 @@ func TestSimulatedTranscript(t *testing.T) {
 	}
 }
 
-// Data that run out, and the cap: no answer, and what was spent. Both arms are alike, so that the rule stops with probability at
-// most twice its risk.
+// Data that run out, and the cap: no answer, and what was spent. Both arms are alike, so that the
+// rule stops with probability at most twice its risk.
 func TestUnfinished(t *testing.T) {
 	r := ruleAt(t, 1e-9, "dp-tt", 2, privacy.Pure{Epsilon: 1}, nil)
 	for _, c := range []struct {
@@ -145,28 +151,35 @@ func TestUnfinished(t *testing.T) {
 		want, spent string
 		end         string
 	}{
-		{"at once", doses(10, 0.5, 0.5), 0, `the data of arm "a" ran out after 0 plays`, "nothing has been spent", endData},
+		{"at once", doses(10, 0.5, 0.5), 0, `the data of arm "a" ran out after 0 plays`,
+			"nothing has been spent", endData},
 		{"later", doses(100, 0.5, 0.5), 0, "ran out after", "ε = 1 has been spent", endData},
-		{"cap", doses(100, 0.5, 0.5), 60, "the cap of 60 plays leaves no room for the next batch, after 48 plays", "ε = 1 has been spent", endCap},
+		{"cap", doses(100, 0.5, 0.5), 60, "the cap of 60 plays leaves no room for the next " +
+			"batch, after 48 plays", "ε = 1 has been spent", endCap},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var transcript bytes.Buffer
-			out, err := Run(context.Background(), Config{Rule: r, Log: c.log, Cap: c.cap, Transcript: &transcript})
+			out, err := Run(context.Background(), Config{Rule: r, Log: c.log, Cap: c.cap,
+				Transcript: &transcript})
 			var unfinished *UnfinishedError
-			if !errors.Is(err, ErrUnfinished) || !errors.As(err, &unfinished) || out.Answer != -1 || out.Means != nil || out.Loss.Pure() != unfinished.Spent.Pure() {
+			if !errors.Is(err, ErrUnfinished) || !errors.As(err, &unfinished) || out.Answer != -1 ||
+				out.Means != nil || out.Loss.Pure() != unfinished.Spent.Pure() {
 				t.Fatalf("%+v, %v", out, err)
 			}
-			if s := err.Error(); !strings.Contains(s, c.want) || !strings.Contains(s, c.spent) || !strings.Contains(s, "no answer is given") {
+			if s := err.Error(); !strings.Contains(s, c.want) || !strings.Contains(s, c.spent) ||
+				!strings.Contains(s, "no answer is given") {
 				t.Error(s)
 			}
 			again, err := Replay(&transcript)
-			if err != nil || again.End != c.end || again.Answer != -1 || !slices.Equal(again.Plays, unfinished.Plays) || again.Loss.Pure() != unfinished.Spent.Pure() {
+			if err != nil || again.End != c.end || again.Answer != -1 ||
+				!slices.Equal(again.Plays, unfinished.Plays) || again.Loss.Pure() != unfinished.Spent.Pure() {
 				t.Errorf("replayed %+v, %v", again, err)
 			}
 		})
 	}
 	plain := rule(t, "se", 2, privacy.None{}, nil)
-	if _, err := Run(context.Background(), Config{Rule: plain, Log: doses(3, 0.5, 0.5)}); err == nil || !strings.Contains(err.Error(), "no privacy was promised") {
+	if _, err := Run(context.Background(), Config{Rule: plain,
+		Log: doses(3, 0.5, 0.5)}); err == nil || !strings.Contains(err.Error(), "no privacy was promised") {
 		t.Error(err)
 	}
 }
@@ -175,7 +188,8 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	var transcript bytes.Buffer
-	_, err := Run(ctx, Config{Rule: rule(t, "dp-tt", 2, privacy.Pure{Epsilon: 1}, nil), Log: doses(50, 0.5, 0.5), Transcript: &transcript})
+	_, err := Run(ctx, Config{Rule: rule(t, "dp-tt", 2, privacy.Pure{Epsilon: 1}, nil),
+		Log: doses(50, 0.5, 0.5), Transcript: &transcript})
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "nothing has been spent") {
 		t.Error(err)
 	}
@@ -201,11 +215,14 @@ func TestInterruptedAfterARelease(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	transcript := &canceller{stop: cancel}
-	_, err := Run(ctx, Config{Rule: ruleAt(t, 1e-9, "dp-tt", 2, privacy.Pure{Epsilon: 1}, nil), Log: doses(1000, 0.5, 0.5), Transcript: transcript})
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "after 48 plays") || !strings.Contains(err.Error(), "ε = 1 has been spent") {
+	_, err := Run(ctx, Config{Rule: ruleAt(t, 1e-9, "dp-tt", 2, privacy.Pure{Epsilon: 1}, nil),
+		Log: doses(1000, 0.5, 0.5), Transcript: transcript})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "after 48 plays") ||
+		!strings.Contains(err.Error(), "ε = 1 has been spent") {
 		t.Error(err)
 	}
-	if again, err := Replay(&transcript.Buffer); err != nil || again.End != endInterrupted || again.Tau != 48 || again.Loss.Pure() < 0.99 {
+	if again, err := Replay(&transcript.Buffer); err != nil || again.End != endInterrupted ||
+		again.Tau != 48 || again.Loss.Pure() < 0.99 {
 		t.Errorf("%+v, %v", again, err)
 	}
 }
@@ -214,16 +231,20 @@ func TestInterruptedAfterARelease(t *testing.T) {
 func TestTranscriptThatCannotBeWritten(t *testing.T) {
 	r := rule(t, "dp-tt", 2, privacy.Pure{Epsilon: 1}, nil)
 	for n := range 4 { // the header, plays, a release, the end
-		out, err := Run(context.Background(), Config{Rule: r, Log: doses(50_000, 0.9, 0.1), Transcript: &full{n}})
+		out, err := Run(context.Background(), Config{Rule: r, Log: doses(50_000, 0.9, 0.1),
+			Transcript: &full{n}})
 		if err == nil || !strings.Contains(err.Error(), "disk full") {
 			t.Errorf("%d writes: %v", n, err)
 		}
 		// From the release on, what could not be put on record is spent all the same.
-		if said := strings.Contains(fmt.Sprint(err), "ε = 1 has been spent"); said != (n >= 2) || out.Loss.Pure() > 0 != said || n > 0 && out.Answer != -1 {
+		if said := strings.Contains(fmt.Sprint(err), "ε = 1 has been spent"); said != (n >= 2) ||
+			out.Loss.Pure() > 0 != said || n > 0 && out.Answer != -1 {
 			t.Errorf("%d writes: %v, %+v", n, err, out)
 		}
 		in, _ := bandit.BernoulliInstance(0.9, 0.1)
-		if _, err := (Simulation{Rule: r, Source: bandit.Fixed(in), Runs: 1}).Play(context.Background(), 0, &full{n}); err == nil || !strings.Contains(err.Error(), "disk full") {
+		if _, err := (Simulation{Rule: r, Source: bandit.Fixed(in),
+			Runs: 1}).Play(context.Background(), 0, &full{n}); err == nil ||
+			!strings.Contains(err.Error(), "disk full") {
 			t.Errorf("simulated, %d writes: %v", n, err)
 		}
 	}
@@ -246,18 +267,21 @@ type twin struct {
 
 func (p twin) Mechanism() privacy.Mechanism { return p.mechanism }
 
-// An answer from means without noise, or with half of it, is refused by the ledger before anything is out; and without a promise,
-// the loss says what it is.
+// An answer from means without noise, or with half of it, is refused by the ledger before anything
+// is out; and without a promise, the loss says what it is.
 func TestTwinsOfTheNoise(t *testing.T) {
 	log := doses(50_000, 0.9, 0.1)
-	for _, m := range []privacy.Mechanism{privacy.Exact{}, privacy.Laplace{}, privacy.Laplace{Scale: 0.5}, privacy.Tree{Scale: 1, Horizon: 1 << 20}} {
+	for _, m := range []privacy.Mechanism{privacy.Exact{}, privacy.Laplace{},
+		privacy.Laplace{Scale: 0.5}, privacy.Tree{Scale: 1, Horizon: 1 << 20}} {
 		private := rule(t, "dp-tt", 2, privacy.Pure{Epsilon: 1}, nil)
 		p, err := private.policy(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var transcript bytes.Buffer
-		if _, err := (Config{Rule: private, Log: log, Transcript: &transcript}).run(context.Background(), twin{p, m}); !errors.Is(err, privacy.ErrBudget) {
+		if _, err := (Config{Rule: private, Log: log,
+			Transcript: &transcript}).run(context.Background(), twin{p, m}); !errors.Is(err,
+			privacy.ErrBudget) {
 			t.Errorf("%v is not refused: %v", m, err)
 		}
 		if strings.Contains(transcript.String(), "slots") {
@@ -302,8 +326,8 @@ func (p *peeks) Next(released privacy.Released) *policy.Batch {
 
 func (p *peeks) Answer() int { return p.best }
 
-// Stopping on raw sums is no function of the releases: the transcript does not replay. (The ledger cannot know it: that no policy
-// reaches rewards is for the compiler, and the test of the imports.)
+// Stopping on raw sums is no function of the releases: the transcript does not replay. (The ledger
+// cannot know it: that no policy reaches rewards is for the compiler, and the test of the imports.)
 func TestTwinThatPeeks(t *testing.T) {
 	log := doses(50_000, 0.4, 0.6)
 	r := ruleAt(t, 1e-12, "dp-tt", 2, privacy.Pure{Epsilon: 0.1}, nil)
@@ -312,7 +336,8 @@ func TestTwinThatPeeks(t *testing.T) {
 		t.Fatal(err)
 	}
 	var transcript bytes.Buffer
-	if _, err := (Config{Rule: r, Log: log, Transcript: &transcript}).run(context.Background(), &peeks{p, log, make([]int, 2), -1}); err != nil {
+	if _, err := (Config{Rule: r, Log: log, Transcript: &transcript}).run(context.Background(),
+		&peeks{p, log, make([]int, 2), -1}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Replay(&transcript); !errors.Is(err, ErrTranscript) {
@@ -320,11 +345,13 @@ func TestTwinThatPeeks(t *testing.T) {
 	}
 }
 
-// Any line that is changed, cut, doubled or missing is noticed, or changes nothing that the trial says.
+// Any line that is changed, cut, doubled or missing is noticed, or changes nothing that the trial
+// says.
 func TestReplayRefuses(t *testing.T) {
 	r := rule(t, "adap-tt", 3, privacy.Pure{Epsilon: 1}, nil)
 	var transcript bytes.Buffer
-	if _, err := Run(context.Background(), Config{Rule: r, Log: doses(100_000, 0.1, 0.95, 0.2), Transcript: &transcript}); err != nil {
+	if _, err := Run(context.Background(), Config{Rule: r, Log: doses(100_000, 0.1, 0.95, 0.2),
+		Transcript: &transcript}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.SplitAfter(strings.TrimSuffix(transcript.String(), "\n"), "\n")
@@ -365,8 +392,8 @@ func TestReplayRefuses(t *testing.T) {
 	refused("unknown field", strings.Replace(all, `"trial":2`, `"trial":2,"x":1`, 1))
 }
 
-// Whatever follows a header, Replay says what is wrong with it. (A header alone can ask for as much work as a trial of its size
-// takes.)
+// Whatever follows a header, Replay says what is wrong with it. (A header alone can ask for as much
+// work as a trial of its size takes.)
 func FuzzReplay(f *testing.F) {
 	var headers []string
 	for _, name := range []string{"dp-tt", "se"} {
@@ -377,7 +404,8 @@ func FuzzReplay(f *testing.F) {
 		}
 		var transcript bytes.Buffer
 		in, _ := bandit.BernoulliInstance(0.8, 0.2)
-		if _, err := (Simulation{Rule: rule(f, name, 2, budget, nil), Source: bandit.Fixed(in), Runs: 1}).Play(context.Background(), 0, &transcript); err != nil {
+		if _, err := (Simulation{Rule: rule(f, name, 2, budget, nil), Source: bandit.Fixed(in),
+			Runs: 1}).Play(context.Background(), 0, &transcript); err != nil {
 			f.Fatal(err)
 		}
 		head, body, _ := strings.Cut(transcript.String(), "\n")
@@ -404,7 +432,8 @@ func TestRange(t *testing.T) {
 			rewards[i] = 20*rewards[i] - 5 // −5 and 15
 		}
 	}
-	out, err := Run(context.Background(), Config{Rule: rule(t, "dp-tt", 2, privacy.Pure{Epsilon: 1}, nil), Log: log, Lo: -10, Hi: 10})
+	out, err := Run(context.Background(), Config{Rule: rule(t, "dp-tt", 2, privacy.Pure{Epsilon: 1},
+		nil), Log: log, Lo: -10, Hi: 10})
 	if err != nil || out.Answer != 1 {
 		t.Fatal(out, err)
 	}
@@ -441,9 +470,11 @@ func TestBadInput(t *testing.T) {
 		{"dp-tt", 2, 0.05, one, catalog.Params{"first": 0.5}, "first is 0.5"},
 		{"dp-tt", 2, 0.05, one, catalog.Params{"sigma": 1}, `"sigma" is unknown`},
 		{"dp-tt", 2, 0.05, one, catalog.Params{"threshold": perArm, "phases": 3}, "phase cap"},
-		{"adap-tt", 2, 0.05, one, catalog.Params{"threshold": 1, "sigma": 1, "reported": 1}, "reported is true, must be false but in an experiment"},
+		{"adap-tt", 2, 0.05, one, catalog.Params{"threshold": 1, "sigma": 1, "reported": 1},
+			"reported is true, must be false but in an experiment"},
 	} {
-		if _, err := NewRule(c.name, c.arms, c.risk, c.budget, c.params); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := NewRule(c.name, c.arms, c.risk, c.budget, c.params); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -468,11 +499,12 @@ func TestBadInput(t *testing.T) {
 	}
 	log := doses(3, 0.5, 0.5)
 	for want, c := range map[string]Config{
-		"the log has 0":     {Rule: r},
-		"2 arms and":        {Rule: r, Log: doses(3, 0.1, 0.2, 0.3)},
-		"cap is -1":         {Rule: r, Log: log, Cap: -1},
-		"range is [2, 1]":   {Rule: r, Log: log, Lo: 2, Hi: 1},
-		"threshold is publ": {Rule: rule(t, "adap-tt", 2, one, catalog.Params{"threshold": 1, "sigma": 1}), Log: log},
+		"the log has 0":   {Rule: r},
+		"2 arms and":      {Rule: r, Log: doses(3, 0.1, 0.2, 0.3)},
+		"cap is -1":       {Rule: r, Log: log, Cap: -1},
+		"range is [2, 1]": {Rule: r, Log: log, Lo: 2, Hi: 1},
+		"threshold is publ": {Rule: rule(t, "adap-tt", 2, one,
+			catalog.Params{"threshold": 1, "sigma": 1}), Log: log},
 		"coin is true":      {Rule: rule(t, "adap-tt", 2, one, catalog.Params{"coin": 1}), Log: log},
 		"scale of the lapl": {Rule: rule(t, "adap-tt", 2, privacy.Pure{Epsilon: 1e-9}, nil), Log: log},
 	} {
@@ -484,8 +516,8 @@ func TestBadInput(t *testing.T) {
 
 const perArm = 1
 
-// A reward that is no number stops nothing: in the middle a refusal would say that the trial had not stopped before, after releases
-// that were paid for.
+// A reward that is no number stops nothing: in the middle a refusal would say that the trial had
+// not stopped before, after releases that were paid for.
 func TestNoNumberStopsNoTrial(t *testing.T) {
 	log := doses(2000, 0.2, 0.9)
 	log.Rewards[1][5] = math.NaN()
@@ -496,10 +528,12 @@ func TestNoNumberStopsNoTrial(t *testing.T) {
 	}
 }
 
-// A study counts what its outcomes say; it does not depend on the workers, and has each run as Play plays it.
+// A study counts what its outcomes say; it does not depend on the workers, and has each run
+// as Play plays it.
 func TestStudy(t *testing.T) {
 	in, _ := bandit.BernoulliInstance(0.5, 0.8, 0.5)
-	s := Simulation{Rule: rule(t, "dp-tt", 3, privacy.Pure{Epsilon: 1}, nil), Source: bandit.Fixed(in), Runs: 40, Seed: 7, Cap: 300, Workers: 3}
+	s := Simulation{Rule: rule(t, "dp-tt", 3, privacy.Pure{Epsilon: 1}, nil),
+		Source: bandit.Fixed(in), Runs: 40, Seed: 7, Cap: 300, Workers: 3}
 	study, err := s.Run(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -524,7 +558,8 @@ func TestStudy(t *testing.T) {
 	if capped == 0 || capped == 40 {
 		t.Errorf("%d capped: want some", capped)
 	}
-	if study.Capped != capped || math.Abs(study.TauMean-sum/40) > 1e-9 || study.TauMax != float64(longest) || math.Abs(study.Share[0]+study.Share[1]+study.Share[2]-1) > 1e-9 {
+	if study.Capped != capped || math.Abs(study.TauMean-sum/40) > 1e-9 ||
+		study.TauMax != float64(longest) || math.Abs(study.Share[0]+study.Share[1]+study.Share[2]-1) > 1e-9 {
 		t.Errorf("%+v", study)
 	}
 }
@@ -539,7 +574,10 @@ func taus(s *Study) []int {
 
 func TestPlan(t *testing.T) {
 	var rows []float64
-	c := PlanConfig{Arms: 3, Gap: 0.4, Risk: 0.05, Epsilons: []float64{10, 0.1, 10}, Runs: 20, Seed: 1, Progress: func(r PlanRow) { rows = append(rows, r.Epsilon) }}
+	c := PlanConfig{Arms: 3, Gap: 0.4, Risk: 0.05, Epsilons: []float64{10, 0.1, 10}, Runs: 20,
+		Seed: 1, Progress: func(r PlanRow) {
+			rows = append(rows, r.Epsilon)
+		}}
 	p, err := c.Plan(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -549,7 +587,8 @@ func TestPlan(t *testing.T) {
 	}
 	low, high := p.Rows[0], p.Rows[1]
 	// At ε = 0.1 the bound is T*_TV log(1/(3δ))/ε = (3/0.4)·1.897/0.1.
-	if math.Abs(low.Lower-7.5*math.Log(1/0.15)/0.1) > 1e-4*low.Lower || !(low.Mean > 4*high.Mean) || !(high.Mean > high.Lower) || low.Q90 < low.Median {
+	if math.Abs(low.Lower-7.5*math.Log(1/0.15)/0.1) > 1e-4*low.Lower || !(low.Mean > 4*high.Mean) ||
+		!(high.Mean > high.Lower) || low.Q90 < low.Median {
 		t.Errorf("%+v\n%+v", low, high)
 	}
 	if !strings.Contains(p.Arms, "one of mean 0.7, 2 of mean 0.3") {
@@ -558,7 +597,8 @@ func TestPlan(t *testing.T) {
 	if !(p.Boundary > 0.1 && p.Boundary < 10) || p.Free == 0.1 {
 		t.Errorf("boundary %v, free from %v", p.Boundary, p.Free)
 	}
-	prior := PlanConfig{Arms: 3, Prior: &[2]float64{0, 1}, Risk: 0.05, Epsilons: []float64{1}, Runs: 10, Cap: 10_000, Rule: "dp-se"}
+	prior := PlanConfig{Arms: 3, Prior: &[2]float64{0, 1}, Risk: 0.05, Epsilons: []float64{1},
+		Runs: 10, Cap: 10_000, Rule: "dp-se"}
 	if p, err = prior.Plan(context.Background()); err != nil || p.Rows[0].Mean > 10_000 || !(p.Boundary > 0) {
 		t.Errorf("%+v, %v", p, err)
 	}

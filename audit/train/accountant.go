@@ -11,8 +11,9 @@ import (
 type Neighbour int
 
 const (
-	AddRemove  Neighbour = iota // one has an example more: the sum of clipped gradients moves by C at most
-	ReplaceOne                  // one example differs: the sum moves by 2C at most
+	// one has an example more: the sum of clipped gradients moves by C at most
+	AddRemove  Neighbour = iota
+	ReplaceOne           // one example differs: the sum moves by 2C at most
 )
 
 // String implements fmt.Stringer.
@@ -23,8 +24,9 @@ func (n Neighbour) String() string {
 	return "add or remove"
 }
 
-// SampledGaussian is the accountant of DP-SGD with Poisson sampling: each of Steps steps takes each example with probability Rate, independently, and adds N(0, Noise²C²) to the sum of gradients of norm at most C.
-// What the sum is then divided by must not depend on the sample.
+// SampledGaussian is the accountant of DP-SGD with Poisson sampling: each of Steps steps takes each
+// example with probability Rate, independently, and adds N(0, Noise²C²) to the sum of gradients of
+// norm at most C. What the sum is then divided by must not depend on the sample.
 type SampledGaussian struct {
 	Rate  float64 // q in (0, 1]
 	Noise float64 // σ > 0, the noise multiplier
@@ -45,15 +47,22 @@ func (s SampledGaussian) Validate() error {
 	return nil
 }
 
-// Renyi is the Rényi divergence of order α > 1 of all steps under a neighbouring relation; NaN if α is not above 1. It is +Inf where a term overflows.
+// Renyi is the Rényi divergence of order α > 1 of all steps under a neighbouring relation; NaN if α
+// is not above 1. It is +Inf where a term overflows.
 //
-// Add or remove: T·log(A_α)/(α−1) with A_α = E_{x∼N(0,σ²)}[((1−q) + q·e^{(2x−1)/(2σ²)})^α], which is exact, and the worse of both directions (Mironov, Talwar and Zhang 2019, Theorems 4 and 5). For integers it is
-// the sum Σ C(α,k)(1−q)^{α−k}q^k e^{k(k−1)/(2σ²)}; else it is integrated by the trapezoidal rule, whose error is below the doubles for this integrand.
+// Add or remove: T·log(A_α)/(α−1) with A_α = E_{x∼N(0,σ²)}[((1−q) + q·e^{(2x−1)/(2σ²)})^α], which
+// is exact, and the worse of both directions (Mironov, Talwar and Zhang 2019, Theorems 4 and 5).
+// For integers it is the sum Σ C(α,k)(1−q)^{α−k}q^k e^{k(k−1)/(2σ²)}; else it is integrated by the
+// trapezoidal rule, whose error is below the doubles for this integrand.
 //
-// Replace one: an upper bound. Let A be the law of a step without the example, B and B′ with either one: by joint convexity the pair is (1−q)A + qB against Q = (1−q)A + qB′, all three Gaussian. The moment is
-// 1 + Σ_{j≥2} C(α,j) q^j ∫((B−B′)/Q)^j Q, where the integral is at most (1−q)∫|B−B′|^j/A^{j−1} + q∫|B−B′|^j/B′^{j−1} by convexity. At j = 2 these are at most 2e^{1/σ²} − 2e^{−1/σ²} and e^{4/σ²} − 1; from j = 3 on,
-// |x−y|^j ≤ x^j + y^j gives 2e^{j(j−1)/(2σ²)} and e^{2j(j−1)/σ²} + 1. It follows Wang, Balle and Kasiviswanathan 2019, Theorem 9, who sample without replacement. It is compared with
-// (1−q) + q·e^{2α(α−1)/σ²}, joint convexity alone, and the smaller one taken. Orders between integers are interpolated in (α−1)D_α, which is convex in α.
+// Replace one: an upper bound. Let A be the law of a step without the example, B and B′ with either
+// one: by joint convexity the pair is (1−q)A + qB against Q = (1−q)A + qB′, all three Gaussian. The
+// moment is 1 + Σ_{j≥2} C(α,j) q^j ∫((B−B′)/Q)^j Q, where the integral is at most
+// (1−q)∫|B−B′|^j/A^{j−1} + q∫|B−B′|^j/B′^{j−1} by convexity. At j = 2 these are at most 2e^{1/σ²} −
+// 2e^{−1/σ²} and e^{4/σ²} − 1; from j = 3 on, |x−y|^j ≤ x^j + y^j gives 2e^{j(j−1)/(2σ²)} and
+// e^{2j(j−1)/σ²} + 1. It follows Wang, Balle and Kasiviswanathan 2019, Theorem 9, who sample
+// without replacement. It is compared with (1−q) + q·e^{2α(α−1)/σ²}, joint convexity alone, and the
+// smaller one taken. Orders between integers are interpolated in (α−1)D_α, which is convex in α.
 func (s SampledGaussian) Renyi(alpha float64, n Neighbour) float64 {
 	if !(alpha > 1) {
 		return math.NaN()
@@ -71,14 +80,17 @@ func (s SampledGaussian) Renyi(alpha float64, n Neighbour) float64 {
 func (s SampledGaussian) added(alpha float64) float64 {
 	v := s.Noise * s.Noise
 	if alpha == math.Trunc(alpha) && alpha <= 1024 {
-		// The sum less 1: by the binomial theorem, that of the same terms with expm1, so that a small divergence keeps its digits.
+		// The sum less 1: by the binomial theorem, that of the same terms with expm1, so that a
+		// small divergence keeps its digits.
 		l := math.Inf(-1)
 		for k := 2.0; k <= alpha; k++ {
-			l = logAdd(l, logChoose(alpha, k)+(alpha-k)*math.Log1p(-s.Rate)+k*math.Log(s.Rate)+logExpm1(k*(k-1)/(2*v)))
+			l = logAdd(l, logChoose(alpha, k)+(alpha-k)*math.Log1p(-s.Rate)+k*math.Log(s.Rate)+
+				logExpm1(k*(k-1)/(2*v)))
 		}
 		return log1pExp(l)
 	}
-	// With h = σ/32 and poles no nearer than πσ² to the axis, the rule errs by e^{−2π·32·πσ}, and the Gaussian by less.
+	// With h = σ/32 and poles no nearer than πσ² to the axis, the rule errs by e^{−2π·32·πσ}, and
+	// the Gaussian by less.
 	h := s.Noise / 32
 	lo, hi := -12*s.Noise, alpha+12*s.Noise
 	l := math.Inf(-1)
@@ -127,7 +139,8 @@ func (s SampledGaussian) replacedInteger(alpha float64) float64 {
 	return log1pExp(sum)
 }
 
-// orders are those that Epsilon tries: fine near 1, where little noise has its best, and far up, where much noise has.
+// orders are those that Epsilon tries: fine near 1, where little noise has its best, and far up,
+// where much noise has.
 func orders() []float64 {
 	var o []float64
 	for a := 1.05; a < 11; a += 0.05 {
@@ -146,13 +159,16 @@ func orders() []float64 {
 type Guarantee struct {
 	Epsilon, Delta float64
 	Neighbour      Neighbour
-	Order          float64 // the Rényi order of the best conversion; 0 where another route is better
-	Route          string
+	// the Rényi order of the best conversion; 0 where another route is better
+	Order float64
+	Route string
 }
 
-// Epsilon is the smallest ε at δ in (0,1) that this accountant can prove: the best conversion (003 Lemma 10) over many Rényi orders. At q = 1 it is the exact ε of the Gaussian mechanism, μ = √T/σ for add or remove and twice
-// that for replace one. Under replace one there are two more routes, of which the smallest is taken: the Gaussian mechanism of sensitivity 2C without any amplification, and removing and then adding, which is
-// (2ε, (1+e^ε)δ)-DP where each is (ε,δ)-DP.
+// Epsilon is the smallest ε at δ in (0,1) that this accountant can prove: the best conversion (003
+// Lemma 10) over many Rényi orders. At q = 1 it is the exact ε of the Gaussian mechanism, μ = √T/σ
+// for add or remove and twice that for replace one. Under replace one there are two more routes, of
+// which the smallest is taken: the Gaussian mechanism of sensitivity 2C without any amplification,
+// and removing and then adding, which is (2ε, (1+e^ε)δ)-DP where each is (ε,δ)-DP.
 func (s SampledGaussian) Epsilon(delta float64, n Neighbour) (Guarantee, error) {
 	if err := s.Validate(); err != nil {
 		return Guarantee{}, err
@@ -164,7 +180,8 @@ func (s SampledGaussian) Epsilon(delta float64, n Neighbour) (Guarantee, error) 
 	if n == ReplaceOne {
 		mu *= 2
 	}
-	// Without amplification this holds at any q: a step's law is a mixture of Gaussians at most so far apart, over coins that both worlds share.
+	// Without amplification this holds at any q: a step's law is a mixture of Gaussians at most so
+	// far apart, over coins that both worlds share.
 	best := Guarantee{privacy.GaussianEpsilon(mu, delta), delta, n, 0, "Gaussian mechanism, no amplification"}
 	if s.Rate == 1 {
 		return best, nil

@@ -14,13 +14,15 @@ import (
 // ErrNoIterates is returned where a run has no step to attack.
 var ErrNoIterates = errors.New("train: no iterates: the attack needs the parameters before and after a step")
 
-// A Score is what an attack on the iterates computes at each step; the steps' scores are added up (000 Algorithm 13).
+// A Score is what an attack on the iterates computes at each step; the steps' scores are added up
+// (000 Algorithm 13).
 type Score int
 
 const (
-	Covariance    Score = iota // (7.2): the likelihood ratio with the covariance of reference gradients
-	ScalarProduct              // ⟨g*_t, ḡ_t⟩ (000 §7.1.2)
-	GLiR                       // the gradient likelihood ratio of Leemann et al. (000 §7.1.2)
+	// (7.2): the likelihood ratio with the covariance of reference gradients
+	Covariance    Score = iota
+	ScalarProduct       // ⟨g*_t, ḡ_t⟩ (000 §7.1.2)
+	GLiR                // the gradient likelihood ratio of Leemann et al. (000 §7.1.2)
 )
 
 // String implements fmt.Stringer.
@@ -36,15 +38,20 @@ func (s Score) String() string {
 	return fmt.Sprintf("Score(%d)", int(s))
 }
 
-// An Attack scores a run by its iterates. The covariance and the mean of gradients are estimated once, at θ₀, as in Algorithm 13; they and the canary's gradient are clipped as the run clips.
+// An Attack scores a run by its iterates. The covariance and the mean of gradients are estimated
+// once, at θ₀, as in Algorithm 13; they and the canary's gradient are clipped as the run clips.
 type Attack struct {
 	Score      Score
 	References Dataset // not used by ScalarProduct
-	// Informed says that the references are the training set itself, without the canary: what is random is the sample and the noise alone. A definition of privacy gives the adversary that much.
+	// Informed says that the references are the training set itself, without the canary: what
+	// is random is the sample and the noise alone. A definition of privacy gives the
+	// adversary that much.
 	Informed bool
-	// Refresh estimates the mean anew at each θ_t, which is ideal and costs a gradient for each reference and step; the covariance remains that of θ₀.
+	// Refresh estimates the mean anew at each θ_t, which is ideal and costs a gradient for each
+	// reference and step; the covariance remains that of θ₀.
 	Refresh bool
-	// Mixture scores a step of a sampled run by log((1−q) + q·e^s), since the canary is in the step with probability q only. Without it scores are added as Algorithm 13 does. Covariance only.
+	// Mixture scores a step of a sampled run by log((1−q) + q·e^s), since the canary is in the step
+	// with probability q only. Without it scores are added as Algorithm 13 does. Covariance only.
 	Mixture bool
 	// LastLayer restricts the attack to the last linear layer's parameters (000 §7.4).
 	LastLayer bool
@@ -65,7 +72,8 @@ func (a Attack) String() string {
 	return s
 }
 
-// A Plan is an attack prepared for a training run: what can be computed before any game. It is safe for use by several workers.
+// A Plan is an attack prepared for a training run: what can be computed before any game. It is safe
+// for use by several workers.
 type Plan struct {
 	attack Attack
 	t      Training
@@ -82,8 +90,11 @@ type Plan struct {
 
 // Plan prepares the attack on runs from start with n examples, not counting a canary that is added.
 //
-// The covariance is k times that of a step's mean gradient ḡ, where k is the batch: Ĉ₀ of the references, shrunk where they are fewer than needed; times 1 − |B|/n if the attack is informed; for Poisson samples Ĉ₀ + (1−q)μ̂₀μ̂₀ᵀ, and
-// (1−q)(Ĉ₀ + μ̂₀μ̂₀ᵀ) if informed; and then the noise of DP-SGD, σ²C²/k. A target that is added, not put in the place of another, moves the mean by g*, and not by g* − μ.
+// The covariance is k times that of a step's mean gradient ḡ, where k is the batch: Ĉ₀ of the
+// references, shrunk where they are fewer than needed; times 1 − |B|/n if the attack is informed;
+// for Poisson samples Ĉ₀ + (1−q)μ̂₀μ̂₀ᵀ, and (1−q)(Ĉ₀ + μ̂₀μ̂₀ᵀ) if informed; and then the noise of
+// DP-SGD, σ²C²/k. A target that is added, not put in the place of another, moves the mean by g*,
+// and not by g* − μ.
 func (a Attack) Plan(t Training, start []float64, n int, neighbour Neighbour) (*Plan, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
@@ -101,7 +112,8 @@ func (a Attack) Plan(t Training, start []float64, n int, neighbour Neighbour) (*
 		return nil, fmt.Errorf("train: the %v attack has no mixture: it is no likelihood ratio", a.Score)
 	}
 	rows := t.rows(n, 0)
-	p := &Plan{attack: a, t: t, start: slices.Clone(start), lo: 0, hi: t.Model.Params(), rows: max(1, int(math.Round(rows))), n: n, add: neighbour == AddRemove, rate: 1}
+	p := &Plan{attack: a, t: t, start: slices.Clone(start), lo: 0, hi: t.Model.Params(),
+		rows: max(1, int(math.Round(rows))), n: n, add: neighbour == AddRemove, rate: 1}
 	switch t.Method {
 	case MiniBatch, Stochastic:
 		p.rate = min(1, rows/float64(n))
@@ -118,7 +130,8 @@ func (a Attack) Plan(t Training, start []float64, n int, neighbour Neighbour) (*
 		return nil, fmt.Errorf("train: references: %w", err)
 	}
 	if len(a.References.X) < 2 {
-		return nil, fmt.Errorf("train: %w: %d references, at least 2 are needed", audit.ErrFewReferences, len(a.References.X))
+		return nil, fmt.Errorf("train: %w: %d references, at least 2 are needed",
+			audit.ErrFewReferences, len(a.References.X))
 	}
 	if err := t.fits(a.References, start); err != nil {
 		return nil, fmt.Errorf("train: references: %w", err)
@@ -163,7 +176,8 @@ func (p *Plan) Note() string {
 	if p.shrink == 0 {
 		return ""
 	}
-	return fmt.Sprintf("The covariance of %d reference gradients in %d dimensions was shrunk: weight %.3g on a multiple of the identity.", len(p.attack.References.X), p.hi-p.lo, p.shrink)
+	return fmt.Sprintf("The covariance of %d reference gradients in %d dimensions was shrunk: "+
+		"weight %.3g on a multiple of the identity.", len(p.attack.References.X), p.hi-p.lo, p.shrink)
 }
 
 // gradients are those of the references, clipped and restricted.
@@ -181,7 +195,8 @@ func (p *Plan) gradients(theta []float64) [][]float64 {
 	return out
 }
 
-// Mahalanobis is a canary's leakage score at θ₀, ‖g* − μ̂₀‖²/k in the norm of the inverse covariance, or that of g* where the canary is added: the higher, the easier it is traced.
+// Mahalanobis is a canary's leakage score at θ₀, ‖g* − μ̂₀‖²/k in the norm of the inverse
+// covariance, or that of g* where the canary is added: the higher, the easier it is traced.
 func (p *Plan) Mahalanobis(c Canary) (float64, error) {
 	if p.attack.Score == ScalarProduct {
 		return 0, errors.New("train: the scalar product has no covariance")
@@ -193,10 +208,12 @@ func (p *Plan) Mahalanobis(c Canary) (float64, error) {
 	return p.c.Mahalanobis(tr.aimed(p.start, p.mean))
 }
 
-// Tracer starts the attack for one canary. It is for one worker; Reset makes it ready for the next run.
+// Tracer starts the attack for one canary. It is for one worker; Reset makes it ready
+// for the next run.
 func (p *Plan) Tracer(c Canary) *Tracer {
 	d := p.t.Model.Params()
-	return &Tracer{p: p, canary: c, pass: p.t.Model.NewPass(), g: make([]float64, d), target: make([]float64, p.hi-p.lo), batch: make([]float64, p.hi-p.lo), mean: make([]float64, p.hi-p.lo)}
+	return &Tracer{p: p, canary: c, pass: p.t.Model.NewPass(), g: make([]float64, d),
+		target: make([]float64, p.hi-p.lo), batch: make([]float64, p.hi-p.lo), mean: make([]float64, p.hi-p.lo)}
 }
 
 // A Tracer follows one run.
@@ -286,7 +303,8 @@ func (tr *Tracer) aim(theta []float64) error {
 	return nil
 }
 
-// drift moves the batch by how far the references' mean gradient has moved since θ₀, so that the mean of the plan is right again.
+// drift moves the batch by how far the references' mean gradient has moved since θ₀, so that the
+// mean of the plan is right again.
 func (tr *Tracer) drift(theta []float64) {
 	p := tr.p
 	refs := p.attack.References
@@ -316,7 +334,8 @@ func (p *Plan) Trace(c Canary, iterates [][]float64) (float64, error) {
 	}
 	for i, theta := range iterates {
 		if len(theta) != p.t.Model.Params() {
-			return 0, fmt.Errorf("train: iterate %d has %d parameters, the model %d", i, len(theta), p.t.Model.Params())
+			return 0, fmt.Errorf("train: iterate %d has %d parameters, the model %d", i, len(theta),
+				p.t.Model.Params())
 		}
 	}
 	tr := p.Tracer(c)

@@ -10,17 +10,21 @@ import (
 	"github.com/sotto-dp/sotto/noise"
 )
 
-// An Audit plays a membership game against training runs: in each game the canary is in the training set or not, by a fair coin, and every attack scores the iterates.
+// An Audit plays a membership game against training runs: in each game the canary is in the
+// training set or not, by a fair coin, and every attack scores the iterates.
 type Audit struct {
 	Training Training
-	// Data is what examples come from: Size of them, drawn anew without replacement in each game, or all of them in every game if Size is 0. The claim is about every data set, so both are valid audits of it; fixed data is what an
-	// informed adversary knows, new data is the game of 000 Algorithm 12.
+	// Data is what examples come from: Size of them, drawn anew without replacement in each game,
+	// or all of them in every game if Size is 0. The claim is about every data set, so both are
+	// valid audits of it; fixed data is what an informed adversary knows, new data is the game of
+	// 000 Algorithm 12.
 	Data Dataset
 	Size int
 	// Start is θ₀, which the adversary knows; nil is Model.Init by the key's own stream.
 	Start  []float64
 	Canary Canary
-	// Neighbour says whether the canary is added, or takes the place of an example: the last one drawn.
+	// Neighbour says whether the canary is added, or takes the place of an example: the last one
+	// drawn.
 	Neighbour Neighbour
 	Attacks   []Attack
 	Games     int
@@ -98,57 +102,58 @@ func (a Audit) Play(ctx context.Context) ([]audit.Scores, error) {
 		return nil, err
 	}
 	start, n := a.start(), a.n()
-	return audit.Play(ctx, a.Games, len(plans), a.Workers, a.Key, func() func(bool, *noise.Fast, []float64) error {
-		r := newRunner(a.Training)
-		theta := make([]float64, len(start))
-		tracers := make([]*Tracer, len(plans))
-		for i, p := range plans {
-			tracers[i] = p.Tracer(a.Canary)
-		}
-		all := make([]int, len(a.Data.X))
-		for i := range all {
-			all[i] = i
-		}
-		order := make([]int, len(all))
-		canary := []Canary{a.Canary}
-		return func(in bool, src *noise.Fast, scores []float64) error {
-			if err := ctx.Err(); err != nil {
-				return err // a run may be long
+	return audit.Play(ctx, a.Games, len(plans), a.Workers, a.Key,
+		func() func(bool, *noise.Fast, []float64) error {
+			r := newRunner(a.Training)
+			theta := make([]float64, len(start))
+			tracers := make([]*Tracer, len(plans))
+			for i, p := range plans {
+				tracers[i] = p.Tracer(a.Canary)
 			}
-			// Each game starts from the same order, so that it depends on its own coins alone.
-			copy(order, all)
-			if a.Size > 0 {
-				for i := range n {
-					j := i + below(len(order)-i, src)
-					order[i], order[j] = order[j], order[i]
+			all := make([]int, len(a.Data.X))
+			for i := range all {
+				all[i] = i
+			}
+			order := make([]int, len(all))
+			canary := []Canary{a.Canary}
+			return func(in bool, src *noise.Fast, scores []float64) error {
+				if err := ctx.Err(); err != nil {
+					return err // a run may be long
 				}
-			}
-			use, extra := order[:n], canary[:0]
-			if in {
-				extra = canary
-				if a.Neighbour == ReplaceOne {
-					use = order[:n-1]
-				}
-			}
-			r.public = n
-			copy(theta, start)
-			for _, t := range tracers {
-				t.Reset()
-			}
-			err := r.run(a.Data, use, extra, theta, src, func(_ int, before, after []float64) error {
-				for _, t := range tracers {
-					if err := t.Step(before, after); err != nil {
-						return err
+				// Each game starts from the same order, so that it depends on its own coins alone.
+				copy(order, all)
+				if a.Size > 0 {
+					for i := range n {
+						j := i + below(len(order)-i, src)
+						order[i], order[j] = order[j], order[i]
 					}
 				}
-				return nil
-			})
-			for i, t := range tracers {
-				scores[i] = t.Score()
+				use, extra := order[:n], canary[:0]
+				if in {
+					extra = canary
+					if a.Neighbour == ReplaceOne {
+						use = order[:n-1]
+					}
+				}
+				r.public = n
+				copy(theta, start)
+				for _, t := range tracers {
+					t.Reset()
+				}
+				err := r.run(a.Data, use, extra, theta, src, func(_ int, before, after []float64) error {
+					for _, t := range tracers {
+						if err := t.Step(before, after); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				for i, t := range tracers {
+					scores[i] = t.Score()
+				}
+				return err
 			}
-			return err
-		}
-	})
+		})
 }
 
 // A Verdict compares what is claimed with what the games show.
@@ -159,7 +164,8 @@ type Verdict struct {
 	Refuted bool
 }
 
-// Judge bounds ε from below at δ by each attack's scores, with γ split over the attacks, and compares the best with the claim: a sound run is refuted with probability at most γ.
+// Judge bounds ε from below at δ by each attack's scores, with γ split over the attacks, and
+// compares the best with the claim: a sound run is refuted with probability at most γ.
 func (a Audit) Judge(scores []audit.Scores, gamma, delta float64) (Verdict, error) {
 	if len(scores) == 0 {
 		return Verdict{}, fmt.Errorf("train: %w: there are no scores", audit.ErrNoGames)
@@ -187,8 +193,10 @@ func (a Audit) Judge(scores []audit.Scores, gamma, delta float64) (Verdict, erro
 	return v, nil
 }
 
-// A SingleRun audits one training run by many canaries, each added or not by a coin of its own (Steinke, Nasr and Jagielski 2023): audit.Scores.OneRunEpsilon turns the scores into a bound. Each canary's score is
-// the attack's for it. Gradients that point in directions of their own, as Dirac canaries do, disturb each other least.
+// A SingleRun audits one training run by many canaries, each added or not by a coin of its own
+// (Steinke, Nasr and Jagielski 2023): audit.Scores.OneRunEpsilon turns the scores into a bound.
+// Each canary's score is the attack's for it. Gradients that point in directions of their own, as
+// Dirac canaries do, disturb each other least.
 type SingleRun struct {
 	Training Training
 	Data     Dataset
@@ -198,13 +206,15 @@ type SingleRun struct {
 	Key      noise.Key
 }
 
-// Play trains once. In and Out hold the scores of the canaries that were in and out. Canaries are added to the data, whose size stays the public n.
+// Play trains once. In and Out hold the scores of the canaries that were in and out. Canaries are
+// added to the data, whose size stays the public n.
 func (a SingleRun) Play() (audit.Scores, error) {
 	var s audit.Scores
 	if len(a.Canaries) == 0 {
 		return s, errors.New("train: no canaries")
 	}
-	one := Audit{Training: a.Training, Data: a.Data, Start: a.Start, Canary: a.Canaries[0], Attacks: []Attack{a.Attack}, Key: a.Key}
+	one := Audit{Training: a.Training, Data: a.Data, Start: a.Start, Canary: a.Canaries[0],
+		Attacks: []Attack{a.Attack}, Key: a.Key}
 	plans, err := one.Plans()
 	if err != nil {
 		return s, err
@@ -222,14 +232,15 @@ func (a SingleRun) Play() (audit.Scores, error) {
 		}
 		tracers[i] = plans[0].Tracer(c)
 	}
-	err = a.Training.Run(a.Data, extra, slices.Clone(one.start()), src, func(_ int, before, after []float64) error {
-		for _, t := range tracers {
-			if err := t.Step(before, after); err != nil {
-				return err
+	err = a.Training.Run(a.Data, extra, slices.Clone(one.start()), src,
+		func(_ int, before, after []float64) error {
+			for _, t := range tracers {
+				if err := t.Step(before, after); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 	if err != nil {
 		return s, err
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/sotto-dp/sotto/noise"
 )
 
-// A Canary is what is in the training set or not: an example, whose gradient follows the parameters, or a gradient, the same at every step, as a client of federated learning may send it.
+// A Canary is what is in the training set or not: an example, whose gradient follows the
+// parameters, or a gradient, the same at every step, as a client of federated learning may send it.
 type Canary struct {
 	Name     string
 	X        []float64
@@ -27,7 +28,8 @@ func (c Canary) gradient(p Pass, theta, dst []float64) {
 func (c Canary) validate(m Model) error {
 	if c.Gradient != nil {
 		if len(c.Gradient) != m.Params() {
-			return fmt.Errorf("%s: a gradient of %d, the model has %d parameters", c.Name, len(c.Gradient), m.Params())
+			return fmt.Errorf("%s: a gradient of %d, the model has %d parameters", c.Name,
+				len(c.Gradient), m.Params())
 		}
 		return checkFinite("gradient", c.Gradient)
 	}
@@ -50,7 +52,8 @@ func Blank(d Dataset, label int) Canary {
 	return Canary{Name: "blank", X: make([]float64, d.Inputs()), Label: label}
 }
 
-// Mislabelled is point i of the data with a wrong label: the one that the model at theta finds least likely.
+// Mislabelled is point i of the data with a wrong label: the one that the model at theta
+// finds least likely.
 func Mislabelled(m Model, theta []float64, d Dataset, i int) (Canary, error) {
 	c, err := Example(d, i)
 	if err != nil {
@@ -83,7 +86,9 @@ func Dirac(m Model, parameter int, size float64) (Canary, error) {
 	return Canary{Name: fmt.Sprintf("Dirac %d", parameter), Gradient: g}, nil
 }
 
-// Select is Algorithm 14: the candidate of the highest Mahalanobis score, and the scores of all. The print takes the uncentred second moment for the covariance; this is centred, and holds the run's noise. The plan must be one with a covariance.
+// Select is Algorithm 14: the candidate of the highest Mahalanobis score, and the scores of all.
+// The print takes the uncentred second moment for the covariance; this is centred, and holds the
+// run's noise. The plan must be one with a covariance.
 func Select(p *Plan, candidates []Canary) (best int, scores []float64, err error) {
 	if len(candidates) == 0 {
 		return 0, nil, errors.New("train: no candidates for a canary")
@@ -101,8 +106,9 @@ func Select(p *Plan, candidates []Canary) (best int, scores []float64, err error
 	return best, scores, nil
 }
 
-// CANIFE crafts an example by descent on Σ⟨u_i, g*⟩² + max(C − ‖g*‖, 0)² over its features (Maddock, Sablayrolles and Stock 2022; (7.1)), where g* is its gradient at θ and u_i those of references: a gradient as long as the clip, in directions where the
-// others have little.
+// CANIFE crafts an example by descent on Σ⟨u_i, g*⟩² + max(C − ‖g*‖, 0)² over its features
+// (Maddock, Sablayrolles and Stock 2022; (7.1)), where g* is its gradient at θ and u_i those of
+// references: a gradient as long as the clip, in directions where the others have little.
 type CANIFE struct {
 	References Dataset
 	Clip       float64 // C > 0
@@ -112,10 +118,13 @@ type CANIFE struct {
 	Lo, Hi float64
 }
 
-// Craft starts at x, or at random features of [0,1] if x is nil, and returns the best canary seen and the losses of (7.1) at the start and at the end.
+// Craft starts at x, or at random features of [0,1] if x is nil, and returns the best canary seen
+// and the losses of (7.1) at the start and at the end.
 //
-// The derivative in x needs that of a gradient: with v = ∂ℓ/∂g*, it is ∂/∂x⟨v, ∇_θ ℓ⟩, taken as the central difference of ∇_x at θ ± hv. A step that does not lower the loss is halved.
-func (c CANIFE) Craft(m Model, theta, x []float64, src *noise.Fast) (canary Canary, first, last float64, err error) {
+// The derivative in x needs that of a gradient: with v = ∂ℓ/∂g*, it is ∂/∂x⟨v, ∇_θ ℓ⟩, taken as the
+// central difference of ∇_x at θ ± hv. A step that does not lower the loss is halved.
+func (c CANIFE) Craft(m Model, theta, x []float64, src *noise.Fast) (canary Canary, first,
+	last float64, err error) {
 	if !(c.Clip > 0) || math.IsInf(c.Clip, 0) {
 		return Canary{}, 0, 0, fmt.Errorf("train: clipping norm = %v: must be positive and finite", c.Clip)
 	}
@@ -129,7 +138,9 @@ func (c CANIFE) Craft(m Model, theta, x []float64, src *noise.Fast) (canary Cana
 		return Canary{}, 0, 0, fmt.Errorf("train: references: %w", err)
 	}
 	if len(c.References.X) == 0 || c.References.Inputs() != m.Inputs() || c.References.Classes != m.Classes() {
-		return Canary{}, 0, 0, fmt.Errorf("train: %d references of %d features and %d classes, a model of %d and %d", len(c.References.X), c.References.Inputs(), c.References.Classes, m.Inputs(), m.Classes())
+		return Canary{}, 0, 0, fmt.Errorf("train: %d references of %d features and %d classes, a "+
+			"model of %d and %d", len(c.References.X), c.References.Inputs(), c.References.Classes,
+			m.Inputs(), m.Classes())
 	}
 	at := make([]float64, m.Inputs())
 	if x == nil {
@@ -190,7 +201,8 @@ type canife struct {
 
 func newCanife(c CANIFE, m Model, theta []float64) *canife {
 	d, n := m.Params(), m.Inputs()
-	s := &canife{c, m, m.NewPass(), theta, make([]float64, d), nil, make([]float64, d), make([]float64, d), make([]float64, d), make([]float64, n), make([]float64, n), make([]float64, n)}
+	s := &canife{c, m, m.NewPass(), theta, make([]float64, d), nil, make([]float64, d),
+		make([]float64, d), make([]float64, d), make([]float64, n), make([]float64, n), make([]float64, n)}
 	for i, x := range c.References.X {
 		u := make([]float64, d)
 		s.pass.Gradient(theta, x, c.References.Labels[i], u, nil)

@@ -15,7 +15,8 @@ import (
 	"github.com/sotto-dp/sotto/noise"
 )
 
-// A Dataset is labelled points. An image is a point whose pixels come channel by channel, row by row, from 0 to 1.
+// A Dataset is labelled points. An image is a point whose pixels come channel by channel, row by
+// row, from 0 to 1.
 type Dataset struct {
 	Height, Width, Channels int // 1, d, 1 for points that are no images
 	Classes                 int
@@ -32,10 +33,12 @@ func (d Dataset) Slice(lo, hi int) Dataset {
 	return d
 }
 
-// Pool is the points as images of fewer pixels: each is the mean of k×k. k must divide height and width, and is at least 1.
+// Pool is the points as images of fewer pixels: each is the mean of k×k. k must divide height and
+// width, and is at least 1.
 func (d Dataset) Pool(k int) (Dataset, error) {
 	if k < 1 || d.Height%k != 0 || d.Width%k != 0 {
-		return Dataset{}, fmt.Errorf("train: pool = %d: must be at least 1, and divide the height %d and the width %d",
+		return Dataset{}, fmt.Errorf("train: pool = %d: must be at least 1, and divide the "+
+			"height %d and the width %d",
 			k, d.Height, d.Width)
 	}
 	out := Dataset{d.Height / k, d.Width / k, d.Channels, d.Classes, make([][]float64, len(d.X)), d.Labels}
@@ -56,7 +59,8 @@ func (d Dataset) Pool(k int) (Dataset, error) {
 // Validate reports the first thing wrong with the points.
 func (d Dataset) Validate() error {
 	if d.Height < 1 || d.Width < 1 || d.Channels < 1 {
-		return fmt.Errorf("train: data of shape %d×%d×%d: each must be at least 1", d.Height, d.Width, d.Channels)
+		return fmt.Errorf("train: data of shape %d×%d×%d: each must be at least 1", d.Height,
+			d.Width, d.Channels)
 	}
 	if d.Classes < 2 {
 		return fmt.Errorf("train: data of %d classes: at least 2", d.Classes)
@@ -91,7 +95,8 @@ func checkFinite(what string, x []float64) error {
 	return nil
 }
 
-// Images makes n small images, for tests and examples: each class is a smooth pattern of its own, and neighbouring pixels vary together, so that gradients are correlated as they are with photographs.
+// Images makes n small images, for tests and examples: each class is a smooth pattern of its own, and
+// neighbouring pixels vary together, so that gradients are correlated as they are with photographs.
 func Images(n, height, width, channels, classes int, src *noise.Fast) Dataset {
 	d := Dataset{height, width, channels, classes, make([][]float64, n), make([]int, n)}
 	patterns := make([][]float64, classes)
@@ -159,7 +164,8 @@ func (r *Records) Next() ([]float64, int, error) {
 		return nil, 0, fmt.Errorf("train: record %d: %w", r.count, err)
 	}
 	if int(label) >= r.Classes {
-		return nil, 0, fmt.Errorf("train: record %d: %w: label %d, must be from 0 to %d", r.count, ErrFormat, label, r.Classes-1)
+		return nil, 0, fmt.Errorf("train: record %d: %w: label %d, must be from 0 to %d", r.count,
+			ErrFormat, label, r.Classes-1)
 	}
 	r.count++
 	x := make([]float64, len(r.bytes))
@@ -188,7 +194,8 @@ func (r *Records) Read(limit int) (Dataset, error) {
 	return d, nil
 }
 
-// IDX reads images and labels in the IDX format of MNIST and Fashion-MNIST, gzipped or not, ten classes. It reads as it goes: what a header promises is believed only as far as bytes follow.
+// IDX reads images and labels in the IDX format of MNIST and Fashion-MNIST, gzipped or not, ten
+// classes. It reads as it goes: what a header promises is believed only as far as bytes follow.
 func IDX(images, labels io.Reader) (*Records, error) {
 	im, err := plain(images)
 	if err != nil {
@@ -211,9 +218,11 @@ func IDX(images, labels io.Reader) (*Records, error) {
 	}
 	// 4096 bounds a single image; the number of images costs nothing until they are read.
 	if dims[1] < 1 || dims[2] < 1 || dims[1] > 4096 || dims[2] > 4096 {
-		return nil, fmt.Errorf("train: %w: IDX images of %d×%d pixels, must be from 1×1 to 4096×4096", ErrFormat, dims[1], dims[2])
+		return nil, fmt.Errorf("train: %w: IDX images of %d×%d pixels, must be from 1×1 to "+
+			"4096×4096", ErrFormat, dims[1], dims[2])
 	}
-	r := &Records{Height: int(dims[1]), Width: int(dims[2]), Channels: 1, Classes: 10, bytes: make([]byte, dims[1]*dims[2])}
+	r := &Records{Height: int(dims[1]), Width: int(dims[2]), Channels: 1, Classes: 10,
+		bytes: make([]byte, dims[1]*dims[2])}
 	left := dims[0]
 	r.next = func(pixels []byte) (byte, error) {
 		if left == 0 {
@@ -239,14 +248,16 @@ func IDX(images, labels io.Reader) (*Records, error) {
 	return r, nil
 }
 
-// idxHeader reads the magic number 0, 0, 8 (unsigned bytes), the number of dimensions, and each as four bytes, the highest first.
+// idxHeader reads the magic number 0, 0, 8 (unsigned bytes), the number of dimensions, and each as
+// four bytes, the highest first.
 func idxHeader(f io.Reader, dims int) ([]uint32, error) {
 	var magic [4]byte
 	if _, err := io.ReadFull(f, magic[:]); err != nil {
 		return nil, cut(err, "the header")
 	}
 	if want := [4]byte{0, 0, 8, byte(dims)}; magic != want {
-		return nil, fmt.Errorf("%w: starts with % x, must be % x: unsigned bytes in %d dimensions", ErrFormat, magic, want, dims)
+		return nil, fmt.Errorf("%w: starts with % x, must be % x: unsigned bytes in %d dimensions",
+			ErrFormat, magic, want, dims)
 	}
 	n := make([]uint32, dims)
 	if err := binary.Read(f, binary.BigEndian, n); err != nil {
@@ -255,7 +266,8 @@ func idxHeader(f io.Reader, dims int) ([]uint32, error) {
 	return n, nil
 }
 
-// CIFAR10 reads the binary version of CIFAR-10, gzipped or not: records of a label and 3×32×32 pixels, red, green, blue. Several files may be joined by io.MultiReader if none is gzipped.
+// CIFAR10 reads the binary version of CIFAR-10, gzipped or not: records of a label and 3×32×32
+// pixels, red, green, blue. Several files may be joined by io.MultiReader if none is gzipped.
 func CIFAR10(f io.Reader) (*Records, error) {
 	in, err := plain(f)
 	if err != nil {
@@ -282,7 +294,8 @@ func cut(err error, what string) error {
 	return err
 }
 
-// plain unpacks gzip where the first two bytes say so. No image file of these formats starts like that: IDX starts with 0, and 0x1f is no label.
+// plain unpacks gzip where the first two bytes say so. No image file of these formats starts like
+// that: IDX starts with 0, and 0x1f is no label.
 func plain(f io.Reader) (*bufio.Reader, error) {
 	b := bufio.NewReader(f)
 	head, err := b.Peek(2)
@@ -299,7 +312,8 @@ func plain(f io.Reader) (*bufio.Reader, error) {
 	return b, nil
 }
 
-// OpenFashionMNIST reads up to limit training points, or all if limit is not positive, from the files that Where names.
+// OpenFashionMNIST reads up to limit training points, or all if limit is not positive, from the
+// files that Where names.
 func OpenFashionMNIST(dir string, limit int) (Dataset, error) {
 	images, err := openEither(dir, fashionImages)
 	if err != nil {
@@ -322,10 +336,12 @@ func OpenFashionMNIST(dir string, limit int) (Dataset, error) {
 	return d, nil
 }
 
-// FashionMNISTSum is the SHA-256, in hexadecimal, of the published training images and then labels, both unpacked.
+// FashionMNISTSum is the SHA-256, in hexadecimal, of the published training images and then
+// labels, both unpacked.
 const FashionMNISTSum = "d9ef4273af5c2e360155dad0c06bd939447bf37a6620db007d69fc79e4732045"
 
-// SumFashionMNIST is the sum, as FashionMNISTSum is, of the files of a directory: the same, if they are what was published.
+// SumFashionMNIST is the sum, as FashionMNISTSum is, of the files of a directory: the same, if they
+// are what was published.
 func SumFashionMNIST(dir string) (string, error) {
 	h := sha256.New()
 	for _, name := range []string{fashionImages, fashionLabels} {
@@ -358,7 +374,8 @@ const (
 	fashionLabels = "train-labels-idx1-ubyte"
 )
 
-// OpenCIFAR10 reads up to limit training points, or all if limit is not positive, from the files that Where names.
+// OpenCIFAR10 reads up to limit training points, or all if limit is not positive, from the files
+// that Where names.
 func OpenCIFAR10(dir string, limit int) (Dataset, error) {
 	var all Dataset
 	for i := 1; i <= 5 && (limit <= 0 || len(all.X) < limit); i++ {
@@ -400,7 +417,8 @@ func openEither(dir, name string) (*os.File, error) {
 		if z, zerr := os.Open(filepath.Join(dir, name+".gz")); !errors.Is(zerr, os.ErrNotExist) {
 			return z, zerr
 		}
-		return nil, fmt.Errorf("train: neither %s nor %[1]s.gz in %s: %w.\n%s", name, dir, os.ErrNotExist, Where)
+		return nil, fmt.Errorf("train: neither %s nor %[1]s.gz in %s: %w.\n%s", name, dir,
+			os.ErrNotExist, Where)
 	}
 	return f, err
 }

@@ -45,7 +45,8 @@ func TestIDX(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.Height != 1 || d.Width != 3 || d.Channels != 1 || len(d.X) != 2 || d.Labels[0] != 9 || d.Labels[1] != 0 || d.X[0][1] != 0.2 || d.X[0][2] != 1 || d.X[1][0] != 1./255 {
+		if d.Height != 1 || d.Width != 3 || d.Channels != 1 || len(d.X) != 2 || d.Labels[0] != 9 ||
+			d.Labels[1] != 0 || d.X[0][1] != 0.2 || d.X[0][2] != 1 || d.X[1][0] != 1./255 {
 			t.Errorf("read %+v", d)
 		}
 		if err := d.Validate(); err != nil {
@@ -56,19 +57,20 @@ func TestIDX(t *testing.T) {
 		images, labels []byte
 		say            string
 	}{
-		"nothing":       {nil, labels, "ends within the header"},
-		"swapped":       {labels, images, "starts with 00 00 08 01"},
-		"floats":        {append([]byte{0, 0, 0xd, 3}, images[4:]...), labels, "must be 00 00 08 03"},
-		"cut image":     {images[:len(images)-1], labels, "ends within an IDX image"},
-		"cut labels":    {images, labels[:len(labels)-1], "ends within an IDX label"},
-		"too long":      {append(bytes.Clone(images), 1), labels, "more bytes"},
-		"counts":        {images, idx([]uint32{3}, []byte{1, 2, 3}), "2 IDX images and 3 labels"},
-		"label":         {images, idx([]uint32{2}, []byte{1, 10}), "record 1: not in the format: label 10"},
-		"huge image":    {idx([]uint32{2, 1 << 31, 1 << 31}, nil), labels, "4096"},
-		"no pixels":     {idx([]uint32{2, 0, 3}, nil), labels, "0×3"},
-		"many promised": {idx([]uint32{math.MaxUint32, 1, 1}, []byte{1}), idx([]uint32{math.MaxUint32}, []byte{1}), "ends within"},
-		"none":          {idx([]uint32{0, 1, 1}, nil), idx([]uint32{0}, nil), "no records"},
-		"broken gzip":   {zip(images)[:15], labels, ""},
+		"nothing":    {nil, labels, "ends within the header"},
+		"swapped":    {labels, images, "starts with 00 00 08 01"},
+		"floats":     {append([]byte{0, 0, 0xd, 3}, images[4:]...), labels, "must be 00 00 08 03"},
+		"cut image":  {images[:len(images)-1], labels, "ends within an IDX image"},
+		"cut labels": {images, labels[:len(labels)-1], "ends within an IDX label"},
+		"too long":   {append(bytes.Clone(images), 1), labels, "more bytes"},
+		"counts":     {images, idx([]uint32{3}, []byte{1, 2, 3}), "2 IDX images and 3 labels"},
+		"label":      {images, idx([]uint32{2}, []byte{1, 10}), "record 1: not in the format: label 10"},
+		"huge image": {idx([]uint32{2, 1 << 31, 1 << 31}, nil), labels, "4096"},
+		"no pixels":  {idx([]uint32{2, 0, 3}, nil), labels, "0×3"},
+		"many promised": {idx([]uint32{math.MaxUint32, 1, 1}, []byte{1}),
+			idx([]uint32{math.MaxUint32}, []byte{1}), "ends within"},
+		"none":        {idx([]uint32{0, 1, 1}, nil), idx([]uint32{0}, nil), "no records"},
+		"broken gzip": {zip(images)[:15], labels, ""},
 	} {
 		r, err := train.IDX(bytes.NewReader(c.images), bytes.NewReader(c.labels))
 		if err == nil {
@@ -97,7 +99,8 @@ func TestCIFAR10(t *testing.T) {
 			t.Fatal(err)
 		}
 		d, err := r.Read(0)
-		if err != nil || len(d.X) != 2 || d.Labels[1] != 7 || d.X[0][0] != 0 || d.X[0][1024] != 0.2 || d.X[1][3071] != 0.4 || d.Validate() != nil {
+		if err != nil || len(d.X) != 2 || d.Labels[1] != 7 || d.X[0][0] != 0 ||
+			d.X[0][1024] != 0.2 || d.X[1][3071] != 0.4 || d.Validate() != nil {
 			t.Errorf("%v, %d records", err, len(d.X))
 		}
 	}
@@ -118,7 +121,8 @@ func TestCIFAR10(t *testing.T) {
 // Files as they are published, in a directory.
 func TestOpen(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := train.OpenFashionMNIST(dir, 0); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "Put the files") {
+	if _, err := train.OpenFashionMNIST(dir, 0); !errors.Is(err, os.ErrNotExist) ||
+		!strings.Contains(err.Error(), "Put the files") {
 		t.Errorf("nothing there: %v", err)
 	}
 	write := func(name string, b []byte) {
@@ -249,8 +253,10 @@ func TestPool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err := whole.Pool(4); err != nil || len(p.X) != 12 || p.Inputs() != 49 || p.Validate() != nil || p.X[0][0] != 0 ||
-		math.Abs(p.X[3][8]-75./255) > 1e-12 || math.Abs(p.X[3][7]-60./255) > 1e-12 && math.Abs(p.X[3][7]-75./255) > 1e-12 {
+	if p, err := whole.Pool(4); err != nil || len(p.X) != 12 || p.Inputs() != 49 ||
+		p.Validate() != nil || p.X[0][0] != 0 ||
+		math.Abs(p.X[3][8]-75./255) > 1e-12 || math.Abs(p.X[3][7]-60./255) > 1e-12 &&
+		math.Abs(p.X[3][7]-75./255) > 1e-12 {
 		t.Errorf("%+v, %v", p.X[3], err)
 	}
 }
@@ -273,7 +279,8 @@ func TestImagesAreCorrelated(t *testing.T) {
 	}
 }
 
-// Whatever the bytes are, reading ends with points or an error, and takes no more memory than there are bytes.
+// Whatever the bytes are, reading ends with points or an error, and takes no more memory than
+// there are bytes.
 func FuzzIDX(f *testing.F) {
 	f.Add(idx([]uint32{2, 1, 3}, []byte{0, 51, 255, 1, 2, 3}), idx([]uint32{2}, []byte{9, 0}))
 	f.Add(zip(idx([]uint32{1, 1, 1}, []byte{0})), idx([]uint32{1}, []byte{1}))

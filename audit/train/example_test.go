@@ -8,17 +8,20 @@ import (
 	"github.com/sotto-dp/sotto/noise"
 )
 
-// DP-SGD with half the noise that it claims, audited by a canary that the Mahalanobis score chose among three.
+// DP-SGD with half the noise that it claims, audited by a canary that the Mahalanobis score
+// chose among three.
 func Example() {
 	src := noise.NewFast(1, 1)
 	data := train.Images(8, 3, 3, 1, 2, &src)
 	model := train.Logistic{Features: 9, Labels: 2}
 	start := make([]float64, model.Params())
 	a := train.Audit{
-		Training: train.Training{Model: model, Method: train.DPSGD, Steps: 4, Rate: 0.5, Sampling: 1, Clip: 0.2, Noise: 2, Flaw: train.HalfNoise},
-		Data:     data, Start: start, Canary: train.Blank(data, 0),
-		Attacks: []train.Attack{{References: data, Informed: true, Refresh: true}, {Score: train.ScalarProduct}},
-		Games:   10000, Key: noise.Key{Seed: 1},
+		Training: train.Training{Model: model, Method: train.DPSGD, Steps: 4, Rate: 0.5,
+			Sampling: 1, Clip: 0.2, Noise: 2, Flaw: train.HalfNoise},
+		Data: data, Start: start, Canary: train.Blank(data, 0),
+		Attacks: []train.Attack{{References: data, Informed: true, Refresh: true},
+			{Score: train.ScalarProduct}},
+		Games: 10000, Key: noise.Key{Seed: 1},
 	}
 	mislabelled, err := train.Mislabelled(model, start, data, 0)
 	if err != nil {
@@ -52,7 +55,8 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("%s: claimed ε = %.2f, audited %.2f at least; refuted: %v\n", a.Canary.Name, v.Claim.Epsilon, v.Audited[v.Best].Epsilon, v.Refuted)
+	fmt.Printf("%s: claimed ε = %.2f, audited %.2f at least; refuted: %v\n", a.Canary.Name,
+		v.Claim.Epsilon, v.Audited[v.Best].Epsilon, v.Refuted)
 	// Output:
 	// mislabelled 0: claimed ε = 2.32, audited 3.81 at least; refuted: true
 }

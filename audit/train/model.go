@@ -7,13 +7,15 @@ import (
 	"github.com/sotto-dp/sotto/noise"
 )
 
-// A Model is a classifier trained on cross-entropy, with parameters in one vector θ. A Model itself holds none: it is a shape.
+// A Model is a classifier trained on cross-entropy, with parameters in one vector θ. A Model itself
+// holds none: it is a shape.
 type Model interface {
 	Inputs() int
 	Classes() int
 	// Params is the length of θ.
 	Params() int
-	// Last is where the last linear layer's parameters are in θ, from lo up to hi. The restriction of an attack to them makes its covariance small (000 §7.2).
+	// Last is where the last linear layer's parameters are in θ, from lo up to hi. The restriction
+	// of an attack to them makes its covariance small (000 §7.2).
 	Last() (lo, hi int)
 	// Init writes a starting point.
 	Init(theta []float64, src *noise.Fast)
@@ -25,11 +27,13 @@ type Model interface {
 type Pass interface {
 	// Logits are valid until the next call.
 	Logits(theta, x []float64) []float64
-	// Gradient writes ∇_θ ℓ(f_θ(x), label) to grad and, unless it is nil, ∇_x to input. It returns the loss.
+	// Gradient writes ∇_θ ℓ(f_θ(x), label) to grad and, unless it is nil, ∇_x to input. It
+	// returns the loss.
 	Gradient(theta, x []float64, label int, grad, input []float64) float64
 }
 
-// Logistic is multinomial logistic regression: a single linear layer with biases. Row c of θ is the weights of class c; the biases come last.
+// Logistic is multinomial logistic regression: a single linear layer with biases. Row c of θ is the
+// weights of class c; the biases come last.
 type Logistic struct{ Features, Labels int }
 
 // Inputs implements Model.
@@ -120,8 +124,10 @@ func softmaxLoss(logit []float64, label int) float64 {
 	return math.Log(sum) - at
 }
 
-// Conv is a small convolutional net: for each entry of Filters a 3×3 convolution with zero padding, tanh, and the mean of 2×2 blocks; then a linear layer. Activations are smooth, so that CANIFE's derivative through a
-// gradient exists everywhere. θ holds the layers in order, each with its weights [filter][channel][3][3] and then its biases.
+// Conv is a small convolutional net: for each entry of Filters a 3×3 convolution with zero padding,
+// tanh, and the mean of 2×2 blocks; then a linear layer. Activations are smooth, so that CANIFE's
+// derivative through a gradient exists everywhere. θ holds the layers in order, each with its
+// weights [filter][channel][3][3] and then its biases.
 type Conv struct {
 	Height, Width, Channels int
 	Filters                 []int
@@ -141,7 +147,8 @@ func (c Conv) Validate() error {
 		}
 	}
 	if h < 1 || w < 1 {
-		return fmt.Errorf("train: images of %d×%d are too small for %d layers: each halves them", c.Height, c.Width, len(c.Filters))
+		return fmt.Errorf("train: images of %d×%d are too small for %d layers: each halves them",
+			c.Height, c.Width, len(c.Filters))
 	}
 	return nil
 }
@@ -194,7 +201,9 @@ func (c Conv) Init(theta []float64, src *noise.Fast) {
 // NewPass implements Model.
 func (c Conv) NewPass() Pass {
 	layers, features, params := c.layers()
-	p := &convPass{layers: layers, last: params, inputs: make([][]float64, len(layers)+1), acts: make([][]float64, len(layers)), deltas: make([][]float64, len(layers)+1), logit: make([]float64, c.Labels)}
+	p := &convPass{layers: layers, last: params, inputs: make([][]float64, len(layers)+1),
+		acts: make([][]float64, len(layers)), deltas: make([][]float64, len(layers)+1),
+		logit: make([]float64, c.Labels)}
 	for i, l := range layers {
 		p.acts[i] = make([]float64, l.h*l.w*l.out)
 		p.deltas[i] = make([]float64, l.h*l.w*l.in)
@@ -275,7 +284,8 @@ func (l convLayer) forward(theta, x, act, out []float64) {
 	}
 }
 
-// taps calls f for each of the nine weights and each row: the outputs from place to on are the weight times the inputs from place from on.
+// taps calls f for each of the nine weights and each row: the outputs from place to on are the
+// weight times the inputs from place from on.
 func (l convLayer) taps(f func(tap, to, from, n int)) {
 	for di := -1; di <= 1; di++ {
 		for dj := -1; dj <= 1; dj++ {

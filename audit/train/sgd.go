@@ -12,10 +12,11 @@ import (
 type Method int
 
 const (
-	Batch      Method = iota // the gradient of all examples
-	MiniBatch                // examples are shuffled into batches at the start of each epoch, which are then taken in turn
-	Stochastic               // one example a step, uniform
-	DPSGD                    // Poisson samples, clipped, with noise (Abadi et al. 2016)
+	Batch Method = iota // the gradient of all examples
+	// examples are shuffled into batches at the start of each epoch, which are then taken in turn
+	MiniBatch
+	Stochastic // one example a step, uniform
+	DPSGD      // Poisson samples, clipped, with noise (Abadi et al. 2016)
 )
 
 // String implements fmt.Stringer.
@@ -66,8 +67,10 @@ type Training struct {
 	Rate   float64 // η > 0, the learning rate
 	Size   int     // |B|, of MiniBatch
 
-	// Of DPSGD: each example is in a step's sample with probability Sampling, its gradient is clipped to norm Clip, and N(0, Noise²Clip²) is added to each coordinate of the sum, which is then divided by Sampling·n. The n here is public:
-	// the data set's size without any canary that is added to it. 000 §7.1.1 prints the noise outside the mean.
+	// Of DPSGD: each example is in a step's sample with probability Sampling, its gradient is
+	// clipped to norm Clip, and N(0, Noise²Clip²) is added to each coordinate of the sum, which is
+	// then divided by Sampling·n. The n here is public: the data set's size without any canary that
+	// is added to it. 000 §7.1.1 prints the noise outside the mean.
 	Sampling, Clip, Noise float64
 	Flaw                  Flaw
 }
@@ -83,7 +86,8 @@ func (t Training) Validate() error {
 		}
 	}
 	if t.Model.Inputs() < 1 || t.Model.Classes() < 2 {
-		return fmt.Errorf("train: a model of %d inputs and %d classes: at least 1 and 2", t.Model.Inputs(), t.Model.Classes())
+		return fmt.Errorf("train: a model of %d inputs and %d classes: at least 1 and 2",
+			t.Model.Inputs(), t.Model.Classes())
 	}
 	if t.Steps < 1 {
 		return fmt.Errorf("train: steps = %d: at least 1", t.Steps)
@@ -118,7 +122,8 @@ func (t Training) accountant() SampledGaussian {
 	return SampledGaussian{t.Sampling, t.Noise, t.Steps}
 }
 
-// Claim is what the run says of itself, whatever its flaw: the accountant's ε at δ for DP-SGD, and +Inf for the others, which promise nothing.
+// Claim is what the run says of itself, whatever its flaw: the accountant's ε at δ for DP-SGD, and
+// +Inf for the others, which promise nothing.
 func (t Training) Claim(delta float64, n Neighbour) (Guarantee, error) {
 	if t.Method != DPSGD {
 		return Guarantee{math.Inf(1), delta, n, 0, "none is claimed"}, nil
@@ -126,7 +131,8 @@ func (t Training) Claim(delta float64, n Neighbour) (Guarantee, error) {
 	return t.accountant().Epsilon(delta, n)
 }
 
-// rows is the number that a step's sum of gradients is divided by, for n examples of which any added canary is not counted.
+// rows is the number that a step's sum of gradients is divided by, for n examples of which any
+// added canary is not counted.
 func (t Training) rows(n, added int) float64 {
 	switch t.Method {
 	case Batch:
@@ -139,8 +145,10 @@ func (t Training) rows(n, added int) float64 {
 	return t.Sampling * float64(n)
 }
 
-// Run trains on the data and, besides, on the canaries, from theta on, which it overwrites. Observe, unless it is nil, is shown each step's parameters before and after; it must not keep them.
-func (t Training) Run(data Dataset, canaries []Canary, theta []float64, src *noise.Fast, observe func(step int, before, after []float64) error) error {
+// Run trains on the data and, besides, on the canaries, from theta on, which it overwrites. Observe,
+// unless it is nil, is shown each step's parameters before and after; it must not keep them.
+func (t Training) Run(data Dataset, canaries []Canary, theta []float64, src *noise.Fast,
+	observe func(step int, before, after []float64) error) error {
 	if err := t.Validate(); err != nil {
 		return err
 	}
@@ -185,7 +193,8 @@ func (t Training) fits(data Dataset, theta []float64) error {
 		return errors.New("train: no data")
 	}
 	if data.Inputs() != t.Model.Inputs() || data.Classes != t.Model.Classes() {
-		return fmt.Errorf("train: data of %d features and %d classes, a model of %d and %d", data.Inputs(), data.Classes, t.Model.Inputs(), t.Model.Classes())
+		return fmt.Errorf("train: data of %d features and %d classes, a model of %d and %d",
+			data.Inputs(), data.Classes, t.Model.Inputs(), t.Model.Classes())
 	}
 	if len(theta) != t.Model.Params() {
 		return fmt.Errorf("train: θ₀ has %d parameters, the model %d", len(theta), t.Model.Params())
@@ -219,7 +228,8 @@ type runner struct {
 
 func newRunner(t Training) *runner {
 	d := t.Model.Params()
-	return &runner{t: t, pass: t.Model.NewPass(), g: make([]float64, d), sum: make([]float64, d), before: make([]float64, d)}
+	return &runner{t: t, pass: t.Model.NewPass(), g: make([]float64, d), sum: make([]float64, d),
+		before: make([]float64, d)}
 }
 
 // gradient writes a record's gradient to r.g, clipped as the run clips it.
@@ -235,7 +245,8 @@ func (r *runner) gradient(data Dataset, use []int, canaries []Canary, theta []fl
 	}
 }
 
-func (r *runner) run(data Dataset, use []int, canaries []Canary, theta []float64, src *noise.Fast, observe func(int, []float64, []float64) error) error {
+func (r *runner) run(data Dataset, use []int, canaries []Canary, theta []float64, src *noise.Fast,
+	observe func(int, []float64, []float64) error) error {
 	t := r.t
 	n := len(use) + len(canaries)
 	rows := t.rows(len(use), len(canaries))
@@ -289,7 +300,8 @@ func (r *runner) run(data Dataset, use []int, canaries []Canary, theta []float64
 		for j, s := range r.sum {
 			theta[j] -= float64(t.Rate * (s / rows))
 			if v := theta[j]; v-v != 0 {
-				return fmt.Errorf("train: step %d: parameter %d = %v: training diverged; the learning rate is %v", step, j, v, t.Rate)
+				return fmt.Errorf("train: step %d: parameter %d = %v: training diverged; the "+
+					"learning rate is %v", step, j, v, t.Rate)
 			}
 		}
 		if observe != nil {

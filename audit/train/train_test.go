@@ -28,7 +28,8 @@ func TestGradients(t *testing.T) {
 			theta[i] += 0.1 * src.Normal()
 		}
 		p := m.NewPass()
-		grad, input, none := make([]float64, m.Params()), make([]float64, m.Inputs()), make([]float64, m.Params())
+		grad, input, none := make([]float64, m.Params()), make([]float64, m.Inputs()),
+			make([]float64, m.Params())
 		for i, x := range d.X {
 			p.Gradient(theta, x, d.Labels[i], grad, input)
 			check := func(what string, at []float64, want []float64) {
@@ -56,7 +57,8 @@ func TestTrainingLearns(t *testing.T) {
 	src := noise.NewFast(2, 2)
 	d := train.Images(240, 6, 6, 1, 3, &src)
 	fit, rest := d.Slice(0, 160), d.Slice(160, 240)
-	for _, m := range []train.Model{train.Logistic{Features: 36, Labels: 3}, train.Conv{Height: 6, Width: 6, Channels: 1, Filters: []int{4}, Labels: 3}} {
+	for _, m := range []train.Model{train.Logistic{Features: 36, Labels: 3},
+		train.Conv{Height: 6, Width: 6, Channels: 1, Filters: []int{4}, Labels: 3}} {
 		for _, r := range []train.Training{
 			{Method: train.Batch, Steps: 60, Rate: 1},
 			{Method: train.MiniBatch, Size: 16, Steps: 120, Rate: 0.5},
@@ -80,7 +82,8 @@ func TestTrainingLearns(t *testing.T) {
 	}
 }
 
-// The iterates of a batch run, against the definition by plain loops; and DP-SGD's mean and variance of a step against theirs.
+// The iterates of a batch run, against the definition by plain loops; and DP-SGD's mean and
+// variance of a step against theirs.
 func TestStepAgainstDefinition(t *testing.T) {
 	src := noise.NewFast(3, 3)
 	d := train.Images(20, 3, 3, 1, 2, &src)
@@ -137,7 +140,9 @@ func TestStepAgainstDefinition(t *testing.T) {
 			t.Errorf("batch, parameter %d: %v, want %v", j, got[j], want)
 		}
 	}
-	// Poisson: the sum's mean is q Σ g_i and its variance q(1−q) Σ g_i² + σ²C². With 20000 steps a mean strays 5.3 standard errors with probability 1.2e-7, 20 coordinates; a variance is within 7 %, with probability of failure below 1e-10.
+	// Poisson: the sum's mean is q Σ g_i and its variance q(1−q) Σ g_i² + σ²C². With 20000 steps a
+	// mean strays 5.3 standard errors with probability 1.2e-7, 20 coordinates; a variance is within
+	// 7 %, with probability of failure below 1e-10.
 	const c, q, sigma, runs = 0.3, 0.3, 0.7, 20000
 	dp := train.Training{Method: train.DPSGD, Sampling: q, Clip: c, Noise: sigma}
 	sum, squares := make([]float64, m.Params()), make([]float64, m.Params())
@@ -221,17 +226,20 @@ func TestBadInput(t *testing.T) {
 	fast := good
 	fast.Method, fast.Rate, fast.Steps = train.Batch, 1e308, 20
 	fast.Model = train.Logistic{Features: 4, Labels: 2}
-	if _, err := fast.Iterates(d, []train.Canary{{Gradient: []float64{1e300, 1, 1, 1, 1, 1, 1, 1, 1, 1}}}, &src); err == nil {
+	if _, err := fast.Iterates(d, []train.Canary{{Gradient: []float64{1e300, 1, 1, 1, 1, 1, 1, 1, 1,
+		1}}}, &src); err == nil {
 		t.Error("a run that overflows was accepted")
 	}
 	plan, err := (train.Attack{References: d}).Plan(good, make([]float64, 10), 12, train.AddRemove)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := plan.Trace(train.Blank(d, 0), [][]float64{make([]float64, 10)}); !errors.Is(err, train.ErrNoIterates) {
+	if _, err := plan.Trace(train.Blank(d, 0), [][]float64{make([]float64, 10)}); !errors.Is(err,
+		train.ErrNoIterates) {
 		t.Errorf("one iterate: %v", err)
 	}
-	if _, err := plan.Trace(train.Blank(d, 5), [][]float64{make([]float64, 10), make([]float64, 10)}); err == nil {
+	if _, err := plan.Trace(train.Blank(d, 5),
+		[][]float64{make([]float64, 10), make([]float64, 10)}); err == nil {
 		t.Error("a label out of range was accepted")
 	}
 	if _, _, err := train.Select(plan, nil); err == nil {

@@ -86,7 +86,8 @@ type aggregateRefusal struct {
 	Spent   *spent `json:"spent,omitempty"` // if it is possibly released
 }
 
-// spent is what a journal says, for programs. Losses are as budgets are written, or say that there is no bound.
+// spent is what a journal says, for programs. Losses are as budgets are written, or say that
+// there is no bound.
 type spent struct {
 	Reward  string `json:"reward"`  // lost by a reward of this batch
 	Batches int    `json:"batches"` // in all that is written down
@@ -120,7 +121,8 @@ func lossText(l privacy.Loss) string {
 // journal is the memory beside a key. Together says that all in it is one person's.
 func journal(dir, key, limit string, together bool) (aggregate.Journal, error) {
 	if dir == "" {
-		if file, err := filepath.EvalSymlinks(key); err == nil { // a key has one memory, by whatever name
+		// a key has one memory, by whatever name
+		if file, err := filepath.EvalSymlinks(key); err == nil {
 			key = file
 		}
 		dir = key + ".used"
@@ -170,7 +172,8 @@ func (c *aggregateServe) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if err := c.print(s, r); err != nil {
-		return fmt.Errorf("%w: %w; spent by a reward of this batch: %v", transport.ErrPossiblyReleased, err, r.Spent)
+		return fmt.Errorf("%w: %w; spent by a reward of this batch: %v",
+			transport.ErrPossiblyReleased, err, r.Spent)
 	}
 	return nil
 }
@@ -180,7 +183,9 @@ func (c *aggregateServe) print(s streams, r aggregateResult) error {
 		return printJSON(s, r)
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	row := func(what, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, args...)) }
+	row := func(what, format string, args ...any) {
+		fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, args...))
+	}
 	row("sum", "%s", join(r.Sum, " "))
 	if r.Rewards != nil {
 		row("rewards", "%v, with noise", *r.Rewards)
@@ -225,7 +230,8 @@ func (c *aggregateServe) serve(ctx context.Context, s streams) (aggregateResult,
 	if err := book.Allow(x.charge()); err != nil {
 		return out, err
 	}
-	cfg := transport.ServerConfig{Protocol: secagg.ServerConfig{Session: x.Session, Identity: key, Clients: x.Clients, Timeout: x.Round}, Wait: x.Wait, MaxPending: c.MaxPending}
+	cfg := transport.ServerConfig{Protocol: secagg.ServerConfig{Session: x.Session, Identity: key,
+		Clients: x.Clients, Timeout: x.Round}, Wait: x.Wait, MaxPending: c.MaxPending}
 	if c.MaxPending < 1 {
 		return out, usage(fmt.Errorf("--max-pending is %d, must be at least 1", c.MaxPending))
 	}
@@ -286,8 +292,10 @@ func (c *aggregateServe) serve(ctx context.Context, s streams) (aggregateResult,
 	if out.Spent, e = spentOn(book, x.charge()); err != nil || e != nil {
 		return out, errors.Join(err, e)
 	}
-	out = aggregateResult{Spent: out.Spent, Session: hex.EncodeToString(x.Session.ID[:]), Experiment: x.Session.Experiment, Arm: x.Session.Arm, Batch: x.Session.Batch, Sum: r.Sum,
-		Modulus: x.Session.Modulus, Survivors: r.Survivors, Vanished: append([]uint32{}, r.Vanished...), Clients: len(x.Clients)}
+	out = aggregateResult{Spent: out.Spent, Session: hex.EncodeToString(x.Session.ID[:]),
+		Experiment: x.Session.Experiment, Arm: x.Session.Arm, Batch: x.Session.Batch, Sum: r.Sum,
+		Modulus: x.Session.Modulus, Survivors: r.Survivors,
+		Vanished: append([]uint32{}, r.Vanished...), Clients: len(x.Clients)}
 	out.Graph.N, out.Graph.K, out.Graph.T = r.Params.N, r.Params.K, r.Params.T
 	if x.Mechanism != nil {
 		a, err := release.NewAnalyser(*x.Mechanism, privacy.NewLedger(privacy.WithCap(book.Limit())))
@@ -337,7 +345,8 @@ func (c *aggregateJoin) value(x aggregateSession, in io.Reader) ([]uint64, error
 	case x.Mechanism != nil && c.Reward == "":
 		return nil, errors.New("want --reward: the session has a mechanism, by which it is encoded")
 	case x.Mechanism == nil && c.Message == "":
-		return nil, errors.New("want --message: the session has no mechanism, by which a reward could be encoded")
+		return nil, errors.New("want --message: the session has no mechanism, by which a reward " +
+			"could be encoded")
 	}
 	if text == "-" {
 		line, err := bufio.NewReader(io.LimitReader(in, maxSessionFile)).ReadString('\n')
@@ -365,8 +374,10 @@ func (c *aggregateJoin) value(x aggregateSession, in io.Reader) ([]uint64, error
 	out := make([]uint64, len(parts))
 	for i, p := range parts {
 		var err error
-		if out[i], err = strconv.ParseUint(strings.TrimSpace(p), 10, 64); err != nil || x.Session.Modulus != 0 && out[i] >= x.Session.Modulus {
-			return nil, fmt.Errorf("--message: number %d must be whole, from 0 to below the modulus %s", i+1, modulusText(x.Session.Modulus))
+		if out[i], err = strconv.ParseUint(strings.TrimSpace(p), 10, 64); err != nil ||
+			x.Session.Modulus != 0 && out[i] >= x.Session.Modulus {
+			return nil, fmt.Errorf("--message: number %d must be whole, from 0 to below the "+
+				"modulus %s", i+1, modulusText(x.Session.Modulus))
 		}
 	}
 	return out, nil
@@ -388,7 +399,8 @@ func (c *aggregateJoin) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	cfg := transport.ClientConfig{Protocol: secagg.ClientConfig{Session: x.Session, Identity: key, Server: x.Server, Pinned: secagg.PinnedKeys(x.Clients), Timeout: x.Round},
+	cfg := transport.ClientConfig{Protocol: secagg.ClientConfig{Session: x.Session, Identity: key,
+		Server: x.Server, Pinned: secagg.PinnedKeys(x.Clients), Timeout: x.Round},
 		Wait: x.Wait, ServerName: c.ServerName}
 	found := false
 	for id, k := range x.Clients {
@@ -397,7 +409,8 @@ func (c *aggregateJoin) Run(ctx context.Context, s streams) error {
 		}
 	}
 	if !found {
-		return usage(fmt.Errorf("--key: %s is none of this session's clients: its public key is %s", c.Key, formatKey(key.Public().(ed25519.PublicKey))))
+		return usage(fmt.Errorf("--key: %s is none of this session's clients: its public key is %s",
+			c.Key, formatKey(key.Public().(ed25519.PublicKey))))
 	}
 	_, port, err := net.SplitHostPort(c.Connect)
 	if n, bad := net.LookupPort("tcp", port); err != nil || bad != nil || n == 0 {
@@ -448,7 +461,8 @@ func (c *aggregateJoin) Run(ctx context.Context, s streams) error {
 		fmt.Fprintf(s.err, "spent by this reward: %v\n", lost)
 		return errors.Join(err, e)
 	}
-	if _, err = fmt.Fprintf(s.out, "client %d: done, the server has its sum\nspent by this reward: %v\n", cfg.Protocol.ID, lost); err != nil {
+	if _, err = fmt.Fprintf(s.out, "client %d: done, the server has its sum\nspent by this "+
+		"reward: %v\n", cfg.Protocol.ID, lost); err != nil {
 		return fmt.Errorf("%w: %w; spent by this reward: %v", transport.ErrPossiblyReleased, err, lost)
 	}
 	return nil
@@ -463,4 +477,6 @@ func vanish() {
 }
 
 // roundNames are the rounds by what clients send in them.
-var roundNames = map[secagg.Kind]string{secagg.KindAdvertise: "advertise", secagg.KindShares: "share", secagg.KindMasked: "mask", secagg.KindAck: "consistency", secagg.KindOpen: "unmask"}
+var roundNames = map[secagg.Kind]string{secagg.KindAdvertise: "advertise",
+	secagg.KindShares: "share", secagg.KindMasked: "mask", secagg.KindAck: "consistency",
+	secagg.KindOpen: "unmask"}

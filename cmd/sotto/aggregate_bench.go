@@ -71,7 +71,8 @@ func (c *aggregateBench) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	modes := map[string]secagg.Mode{secagg.SemiHonest.String(): secagg.SemiHonest, secagg.Malicious.String(): secagg.Malicious}
+	modes := map[string]secagg.Mode{secagg.SemiHonest.String(): secagg.SemiHonest,
+		secagg.Malicious.String(): secagg.Malicious}
 	var costs []sessionCost
 	for _, name := range strings.Split(c.Mode, ",") {
 		mode, ok := modes[strings.TrimSpace(name)]
@@ -110,18 +111,23 @@ func (c *aggregateBench) Run(ctx context.Context, s streams) error {
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "server\tn\tvanish\tk\tt\tserver ms\tµs / n log₂ n\tclient ms\tB up\tB down\t")
 	for _, r := range costs {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%.0f\t%.1f\t%.1f\t%d\t%d\t\n", r.Mode, r.N, r.Vanished, r.K, r.T, r.ServerMS, 1000*r.ServerMS/r.nLogN(), r.ClientMS, r.Up, r.Down)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%.0f\t%.1f\t%.1f\t%d\t%d\t\n", r.Mode, r.N, r.Vanished,
+			r.K, r.T, r.ServerMS, 1000*r.ServerMS/r.nLogN(), r.ClientMS, r.Up, r.Down)
 	}
 	return w.Flush()
 }
 
 // growth is the server's time against n log n. In it a line of slope 1 is n log n.
 func growth(costs []sessionCost, gamma, delta float64) report.Figure {
-	f := report.Figure{ID: "secagg-growth", Title: "Secure aggregation: what a session costs the server", LogX: true, LogY: true,
-		Subtitle: fmt.Sprintf("one value of 64 bits, γ = %g, δ = %g, and as many vanish after sharing keys", gamma, delta),
-		XLabel:   "n log₂ n", YLabel: "processor time of the server, ms", Note: "The lines ∝ n log n go through the last point."}
+	f := report.Figure{ID: "secagg-growth", Title: "Secure aggregation: what a session costs the " +
+		"server", LogX: true, LogY: true,
+		Subtitle: fmt.Sprintf("one value of 64 bits, γ = %g, δ = %g, and as many vanish after "+
+			"sharing keys", gamma, delta),
+		XLabel: "n log₂ n", YLabel: "processor time of the server, ms",
+		Note: "The lines ∝ n log n go through the last point."}
 	for _, mode := range []secagg.Mode{secagg.SemiHonest, secagg.Malicious} {
-		measured, line := report.Series{Label: mode.String() + " server"}, report.Series{Label: fmt.Sprintf("∝ n log n (%v)", mode)}
+		measured, line := report.Series{Label: mode.String() + " server"},
+			report.Series{Label: fmt.Sprintf("∝ n log n (%v)", mode)}
 		for _, c := range costs {
 			if c.Mode == mode.String() {
 				measured.X, measured.Mean = append(measured.X, c.nLogN()), append(measured.Mean, c.ServerMS)
@@ -142,13 +148,15 @@ func growth(costs []sessionCost, gamma, delta float64) report.Figure {
 	return f
 }
 
-// rehearse plays a session with honest clients, of whom the first ⌊δn⌋ vanish after sharing keys, and tells the server's time from the clients'.
+// rehearse plays a session with honest clients, of whom the first ⌊δn⌋ vanish after sharing keys,
+// and tells the server's time from the clients'.
 func rehearse(ctx context.Context, n int, mode secagg.Mode, gamma, delta float64) (out sessionCost, err error) {
 	id, err := secagg.NewID(nil)
 	if err != nil {
 		return out, err
 	}
-	session := secagg.Session{ID: id, Experiment: "bench", Grid: 1, Length: 1, Enrolled: n, NMin: 1, Noise: "none", Mode: mode, Gamma: gamma, Delta: delta}
+	session := secagg.Session{ID: id, Experiment: "bench", Grid: 1, Length: 1, Enrolled: n, NMin: 1,
+		Noise: "none", Mode: mode, Gamma: gamma, Delta: delta}
 	if err := session.Validate(); err != nil {
 		return out, err
 	}
@@ -165,7 +173,8 @@ func rehearse(ctx context.Context, n int, mode secagg.Mode, gamma, delta float64
 			return out, err
 		}
 	}
-	server, err := secagg.NewServer(secagg.ServerConfig{Session: session, Identity: serverKey, Clients: public, Clock: clock})
+	server, err := secagg.NewServer(secagg.ServerConfig{Session: session, Identity: serverKey,
+		Clients: public, Clock: clock})
 	if err != nil {
 		return out, err
 	}
@@ -177,7 +186,8 @@ func rehearse(ctx context.Context, n int, mode secagg.Mode, gamma, delta float64
 	want := uint64(0)
 	at := cpuTime()
 	for _, i := range slices.Sorted(maps.Keys(public)) {
-		c, err := secagg.NewClient(secagg.ClientConfig{Session: session, ID: i, Identity: private[i], Server: serverKey.Public().(ed25519.PublicKey),
+		c, err := secagg.NewClient(secagg.ClientConfig{Session: session, ID: i,
+			Identity: private[i], Server: serverKey.Public().(ed25519.PublicKey),
 			Pinned: secagg.PinnedKeys(public), Clock: clock}, []uint64{uint64(i)})
 		if err != nil {
 			return out, err

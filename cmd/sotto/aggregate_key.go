@@ -27,7 +27,8 @@ func readKey(path string) (ed25519.PrivateKey, error) {
 		return nil, usage(err)
 	}
 	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		return nil, usage(fmt.Errorf("%s: others can read this key (mode %v): make a new one, or chmod 600 if you know that nobody has", path, info.Mode().Perm()))
+		return nil, usage(fmt.Errorf("%s: others can read this key (mode %v): make a new one, or "+
+			"chmod 600 if you know that nobody has", path, info.Mode().Perm()))
 	}
 	b, err := readLimited(path, 1<<16)
 	if err != nil {
@@ -39,7 +40,8 @@ func readKey(path string) (ed25519.PrivateKey, error) {
 	}
 	k, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, usage(fmt.Errorf("%s: the key cannot be read", path)) // the cause may quote what must stay secret
+		// the cause may quote what must stay secret
+		return nil, usage(fmt.Errorf("%s: the key cannot be read", path))
 	}
 	key, ok := k.(ed25519.PrivateKey)
 	if !ok {
@@ -123,7 +125,8 @@ func wasUsed(dir string, id [32]byte) error {
 
 func usedFile(dir string, id [32]byte) string { return filepath.Join(dir, hex.EncodeToString(id[:])) }
 
-// markUsed writes down that a session is used: one file a session, so that two processes cannot both be the first.
+// markUsed writes down that a session is used: one file a session, so that two processes cannot
+// both be the first.
 func markUsed(dir string, id [32]byte) error {
 	if err := aggregate.MakeDir(dir); err != nil {
 		return err

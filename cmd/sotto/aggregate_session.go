@@ -47,7 +47,8 @@ type sessionFile struct {
 	} `yaml:"timeouts"`
 }
 
-// scalar is the text of a number. The reader of YAML alone would cut 1.5 to 1, and not say where a number is wrong.
+// scalar is the text of a number. The reader of YAML alone would cut 1.5 to 1, and not say where a
+// number is wrong.
 type scalar string
 
 // UnmarshalYAML keeps the text of a node.
@@ -66,7 +67,8 @@ func (x scalar) whole(name string, lo, hi uint64) (uint64, error) {
 	return v, nil
 }
 
-// number is a number in a field of this name; 0 if there is none. What it may be is for the session to say.
+// number is a number in a field of this name; 0 if there is none. What it may be is for
+// the session to say.
 func (x scalar) number(name string) (float64, error) {
 	if x == "" {
 		return 0, nil
@@ -108,7 +110,8 @@ func parseKey(text string) (ed25519.PublicKey, error) {
 	rest, ok := strings.CutPrefix(text, keyPrefix)
 	b, err := base64.StdEncoding.Strict().DecodeString(rest)
 	if !ok || err != nil || len(b) != ed25519.PublicKeySize {
-		return nil, fmt.Errorf("%q is no public key, must be %q and 44 characters of base64, as sotto aggregate keygen prints it", text, keyPrefix)
+		return nil, fmt.Errorf("%q is no public key, must be %q and 44 characters of base64, as "+
+			"sotto aggregate keygen prints it", text, keyPrefix)
 	}
 	return b, nil
 }
@@ -182,7 +185,8 @@ func parseSession(b []byte) (out aggregateSession, err error) {
 	case secagg.Malicious.String():
 		x.Mode = secagg.Malicious
 	default:
-		return out, fmt.Errorf("mode is %q, must be %v or %v: what the server is trusted with", f.Mode, secagg.SemiHonest, secagg.Malicious)
+		return out, fmt.Errorf("mode is %q, must be %v or %v: what the server is trusted with",
+			f.Mode, secagg.SemiHonest, secagg.Malicious)
 	}
 	for _, v := range []struct {
 		name string
@@ -218,13 +222,15 @@ func parseSession(b []byte) (out aggregateSession, err error) {
 		name, text string
 		to         *time.Duration
 		def        time.Duration
-	}{{"wait", f.Timeouts.Wait, &out.Wait, transport.DefaultWait}, {"round", f.Timeouts.Round, &out.Round, secagg.DefaultTimeout}} {
+	}{{"wait", f.Timeouts.Wait, &out.Wait, transport.DefaultWait},
+		{"round", f.Timeouts.Round, &out.Round, secagg.DefaultTimeout}} {
 		*t.to = t.def
 		if t.text == "" {
 			continue
 		}
 		if *t.to, err = time.ParseDuration(t.text); err != nil || *t.to <= 0 || *t.to > longest {
-			return out, fmt.Errorf("timeouts.%s is %q, must be a time such as 30s, above 0 and at most %v", t.name, t.text, longest)
+			return out, fmt.Errorf("timeouts.%s is %q, must be a time such as 30s, above 0 and "+
+				"at most %v", t.name, t.text, longest)
 		}
 	}
 	return out, out.check()
@@ -235,9 +241,11 @@ func (f *sessionFile) numbers(out *aggregateSession) (err error) {
 	x := &out.Session
 	if f.Mechanism == nil {
 		if f.Modulus == "" {
-			return errors.New("modulus is missing: want it, or a mechanism as sotto plan release --json prints it")
+			return errors.New("modulus is missing: want it, or a mechanism as sotto plan release " +
+				"--json prints it")
 		}
-		if x.Modulus, err = f.Modulus.whole("modulus", 0, math.MaxUint64); err != nil { // 0 stands for 2^64
+		// 0 stands for 2^64
+		if x.Modulus, err = f.Modulus.whole("modulus", 0, math.MaxUint64); err != nil {
 			return err
 		}
 		x.Grid = 1
@@ -305,11 +313,14 @@ func (f *sessionFile) people(out *aggregateSession) (err error) {
 
 // check refuses what could not be done even if all clients came.
 func (a *aggregateSession) check() error {
-	if _, err := secagg.NewServer(secagg.ServerConfig{Session: a.Session, Identity: make(ed25519.PrivateKey, ed25519.PrivateKeySize), Clients: a.Clients, Timeout: a.Round}); err != nil {
+	if _, err := secagg.NewServer(secagg.ServerConfig{Session: a.Session,
+		Identity: make(ed25519.PrivateKey, ed25519.PrivateKeySize), Clients: a.Clients,
+		Timeout: a.Round}); err != nil {
 		return err
 	}
 	if m := a.Mechanism; m != nil && len(a.Clients) > m.Invited {
-		return fmt.Errorf("clients: there are %d, and the mechanism is for at most %d who are invited", len(a.Clients), m.Invited)
+		return fmt.Errorf("clients: there are %d, and the mechanism is for at most %d who are "+
+			"invited", len(a.Clients), m.Invited)
 	}
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 )
 
 func publicKey(name string) string {
-	return formatKey(ed25519.NewKeyFromSeed([]byte((name + strings.Repeat("-", 32))[:32])).Public().(ed25519.PublicKey))
+	return formatKey(ed25519.NewKeyFromSeed([]byte((name +
+		strings.Repeat("-", 32))[:32])).Public().(ed25519.PublicKey))
 }
 
 const mechanismJSONText = `{mechanism: aggregated, trust: secagg, noise: polya, g: 3, users: 4, invited: 5, modulus: 156, tau: 70, num: 3, den: 1}`
@@ -20,9 +21,14 @@ const mechanismJSONText = `{mechanism: aggregated, trust: secagg, noise: polya, 
 // sessionText is a session file with some lines replaced: "" takes a line out.
 func sessionText(change map[string]string) string {
 	out := ""
-	for _, f := range [][2]string{{"id", strings.Repeat("0a", 32)}, {"experiment", "doses"}, {"arm", "1"}, {"batch", "7"}, {"policy", strings.Repeat("ff", 32)}, {"mechanism", ""}, {"modulus", "1000"},
-		{"g", "10"}, {"length", "1"}, {"noise", "none"}, {"mode", "semi-honest"}, {"complete", "false"}, {"n_min", "3"}, {"gamma", "0.1"}, {"delta", "0.3"}, {"server", publicKey("server")},
-		{"clients", "{1: '" + publicKey("1") + "', 2: '" + publicKey("2") + "', 3: '" + publicKey("3") + "', 4: '" + publicKey("4") + "'}"}, {"timeouts", "{wait: 20s, round: 10s}"}} {
+	for _, f := range [][2]string{{"id", strings.Repeat("0a", 32)}, {"experiment", "doses"},
+		{"arm", "1"}, {"batch", "7"}, {"policy", strings.Repeat("ff", 32)}, {"mechanism", ""},
+		{"modulus", "1000"},
+		{"g", "10"}, {"length", "1"}, {"noise", "none"}, {"mode", "semi-honest"},
+		{"complete", "false"}, {"n_min", "3"}, {"gamma", "0.1"}, {"delta", "0.3"},
+		{"server", publicKey("server")},
+		{"clients", "{1: '" + publicKey("1") + "', 2: '" + publicKey("2") + "', 3: '" +
+			publicKey("3") + "', 4: '" + publicKey("4") + "'}"}, {"timeouts", "{wait: 20s, round: 10s}"}} {
 		if v, ok := change[f[0]]; ok {
 			f[1] = v
 		}
@@ -38,29 +44,38 @@ func TestSessionFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := secagg.Session{Experiment: "doses", Arm: 1, Batch: 7, Grid: 10, Modulus: 1000, Length: 1, Enrolled: 4, NMin: 3, Noise: "none", Mode: secagg.SemiHonest, Gamma: .1, Delta: .3}
+	want := secagg.Session{Experiment: "doses", Arm: 1, Batch: 7, Grid: 10, Modulus: 1000,
+		Length: 1, Enrolled: 4, NMin: 3, Noise: "none", Mode: secagg.SemiHonest, Gamma: .1, Delta: .3}
 	for i := range want.ID {
 		want.ID[i], want.Policy[i] = 0x0a, 0xff
 	}
-	if x.Session != want || len(x.Clients) != 4 || x.Wait != 20*time.Second || x.Round != 10*time.Second || formatKey(x.Clients[2]) != publicKey("2") || x.Mechanism != nil {
+	if x.Session != want || len(x.Clients) != 4 || x.Wait != 20*time.Second ||
+		x.Round != 10*time.Second || formatKey(x.Clients[2]) != publicKey("2") || x.Mechanism != nil {
 		t.Errorf("%+v", x)
 	}
 	// Defaults, and the greatest numbers.
-	x, err = parseSession([]byte(sessionText(map[string]string{"timeouts": "", "policy": "", "g": "", "length": "", "noise": "", "complete": "true", "arm": "18446744073709551615 # the last", "modulus": "0", "mode": "malicious"})))
-	if err != nil || x.Wait != time.Minute || x.Round != secagg.DefaultTimeout || x.Session.Grid != 1 || x.Session.Length != 1 || x.Session.Arm != 1<<64-1 || !x.Session.Complete || x.Session.Mode != secagg.Malicious {
+	x, err = parseSession([]byte(sessionText(map[string]string{"timeouts": "", "policy": "",
+		"g": "", "length": "", "noise": "", "complete": "true", "arm": "18446744073709551615 # " +
+			"the last", "modulus": "0", "mode": "malicious"})))
+	if err != nil || x.Wait != time.Minute || x.Round != secagg.DefaultTimeout ||
+		x.Session.Grid != 1 || x.Session.Length != 1 || x.Session.Arm != 1<<64-1 ||
+		!x.Session.Complete || x.Session.Mode != secagg.Malicious {
 		t.Errorf("%+v, %v", x, err)
 	}
 	// A mechanism says what messages are, and how many honest ones a sum must have.
-	own := map[string]string{"modulus": "", "g": "", "length": "", "noise": "", "mechanism": mechanismJSONText, "n_min": "4", "gamma": "0"}
+	own := map[string]string{"modulus": "", "g": "", "length": "", "noise": "",
+		"mechanism": mechanismJSONText, "n_min": "4", "gamma": "0"}
 	x, err = parseSession([]byte(sessionText(own)))
-	if err != nil || x.Session.Modulus != 156 || x.Session.Grid != 3 || x.Session.Honest != 4 || !strings.Contains(x.Session.Noise, `"noise":"polya"`) || x.Mechanism.Num != 3 {
+	if err != nil || x.Session.Modulus != 156 || x.Session.Grid != 3 || x.Session.Honest != 4 ||
+		!strings.Contains(x.Session.Noise, `"noise":"polya"`) || x.Mechanism.Num != 3 {
 		t.Errorf("%+v, %v", x, err)
 	}
 }
 
 // Every bad field is one clear error of one line that names it.
 func TestBadSessionFiles(t *testing.T) {
-	mechanism := map[string]string{"modulus": "", "g": "", "length": "", "noise": "", "mechanism": mechanismJSONText, "n_min": "4", "gamma": "0"}
+	mechanism := map[string]string{"modulus": "", "g": "", "length": "", "noise": "",
+		"mechanism": mechanismJSONText, "n_min": "4", "gamma": "0"}
 	with := func(base map[string]string, key, value string) map[string]string {
 		out := map[string]string{key: value}
 		for k, v := range base {
@@ -118,7 +133,8 @@ func TestBadSessionFiles(t *testing.T) {
 		{map[string]string{"clients": "{-1: " + k("1") + "}"}, `"-1" is no client`},
 		{map[string]string{"clients": "{4294967296: " + k("1") + "}"}, `"4294967296" is no client`},
 		{map[string]string{"clients": "{1: " + k("1") + ", 1: " + k("2") + "}"}, "already defined"},
-		{map[string]string{"clients": "{1: " + k("1") + ", 2: " + k("1") + ", 3: " + k("3") + "}"}, "have one key"},
+		{map[string]string{"clients": "{1: " + k("1") + ", 2: " + k("1") + ", 3: " + k("3") + "}"},
+			"have one key"},
 		{map[string]string{"timeouts": "{wait: 0s}"}, "timeouts.wait is"},
 		{map[string]string{"timeouts": "{wait: -1s}"}, "timeouts.wait is"},
 		{map[string]string{"timeouts": "{round: soon}"}, "timeouts.round is"},
@@ -128,12 +144,16 @@ func TestBadSessionFiles(t *testing.T) {
 		{with(mechanism, "modulus", "5"), "modulus, g, length and noise are the mechanism's"},
 		{with(mechanism, "noise", "none"), "modulus, g, length and noise are the mechanism's"},
 		{with(mechanism, "mechanism", "{mechanism: laplace, scale: 1}"), `mechanism is "laplace"`},
-		{with(mechanism, "mechanism", strings.NewReplacer("secagg", "local", "polya", "laplace").Replace(mechanismJSONText)), "must be aggregated with trust secagg"},
-		{with(mechanism, "mechanism", strings.Replace(mechanismJSONText, "g: 3", "g: 0", 1)), "g is 0: it must be at least 1"},
+		{with(mechanism, "mechanism", strings.NewReplacer("secagg", "local", "polya",
+			"laplace").Replace(mechanismJSONText)), "must be aggregated with trust secagg"},
+		{with(mechanism, "mechanism", strings.Replace(mechanismJSONText, "g: 3", "g: 0", 1)),
+			"g is 0: it must be at least 1"},
 		{with(mechanism, "mechanism", "{g: 3}"), "mechanism"},
-		{with(mechanism, "n_min", "3"), "n_min = 3, must be at least 4, the honest clients that the noise is calibrated to"},
+		{with(mechanism, "n_min", "3"), "n_min = 3, must be at least 4, the honest clients that " +
+			"the noise is calibrated to"},
 		{with(mechanism, "gamma", "0.25"), "no graph is good enough"},
-		{with(mechanism, "mechanism", strings.NewReplacer("invited: 5", "invited: 3", "users: 4", "users: 3").Replace(mechanismJSONText)), "at most 3 who are invited"},
+		{with(mechanism, "mechanism", strings.NewReplacer("invited: 5", "invited: 3", "users: 4",
+			"users: 3").Replace(mechanismJSONText)), "at most 3 who are invited"},
 	} {
 		_, err := parseSession([]byte(sessionText(c.change)))
 		if c.want == "" {
@@ -147,12 +167,14 @@ func TestBadSessionFiles(t *testing.T) {
 
 func FuzzSessionFile(f *testing.F) {
 	f.Add([]byte(sessionText(nil)))
-	f.Add([]byte(sessionText(map[string]string{"modulus": "", "g": "", "length": "", "noise": "", "mechanism": mechanismJSONText, "n_min": "4", "gamma": "0"})))
+	f.Add([]byte(sessionText(map[string]string{"modulus": "", "g": "", "length": "", "noise": "",
+		"mechanism": mechanismJSONText, "n_min": "4", "gamma": "0"})))
 	f.Add([]byte(`{"id": 1, "clients": {"1": null}, "mechanism": []}`))
 	f.Add([]byte("clients: &a {1: *a}"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		x, err := parseSession(b)
-		if err == nil && (x.Session.Validate() != nil || len(x.Clients) < x.Session.NMin || x.Wait <= 0 || x.Round <= 0) {
+		if err == nil && (x.Session.Validate() != nil || len(x.Clients) < x.Session.NMin ||
+			x.Wait <= 0 || x.Round <= 0) {
 			t.Fatalf("%+v", x)
 		}
 	})

@@ -29,7 +29,8 @@ type auditCommand struct {
 	Self      auditSelf      `cmd:"" help:"Attack every mechanism and private policy of this program, and broken twins of them, which must be refuted."`
 }
 
-// errRefuted is the answer of an audit, and the only one that ends the command with an exit code of 1.
+// errRefuted is the answer of an audit, and the only one that ends the command with an exit code of
+// 1.
 var errRefuted = errors.New("refuted")
 
 // auditFlags are those of all audits.
@@ -114,7 +115,8 @@ func oneOf[T any](flag, name string, names []string, values []T) (T, error) {
 		return values[i], nil
 	}
 	var none T
-	return none, fmt.Errorf("--%s is %q%s, must be one of %s", flag, name, catalog.Hint(name, names), strings.Join(names, ", "))
+	return none, fmt.Errorf("--%s is %q%s, must be one of %s", flag, name,
+		catalog.Hint(name, names), strings.Join(names, ", "))
 }
 
 // An outcome is what an audit has to say.
@@ -122,13 +124,14 @@ type outcome struct {
 	title, description string
 	tested             []report.Fact // what was attacked, against whom, with what knowledge
 	findings           []auditRow
-	broken             bool // on purpose, all of it: it should be refuted, but the exit code is that of any claim
-	warnings, cannot   []string
-	figures            []report.Figure
-	readings           []readingRow
-	level              string // of each reading
-	gamma              float64
-	seed               uint64
+	// on purpose, all of it: it should be refuted, but the exit code is that of any claim
+	broken           bool
+	warnings, cannot []string
+	figures          []report.Figure
+	readings         []readingRow
+	level            string // of each reading
+	gamma            float64
+	seed             uint64
 }
 
 // An auditRow is a finding, and whether it is of something that was broken on purpose.
@@ -151,15 +154,19 @@ func (r auditRow) wrong() bool { return r.Refuted != r.twin }
 // never are the limits of every audit.
 func never(gamma float64) []string {
 	return []string{
-		"It refutes claims and proves none. A low audited ε may mean a private subject, or a weak attack, or too few games.",
-		fmt.Sprintf("Everything refuted is refuted at confidence %s: if a claim is true, it is refuted with probability at most %v.", levelText(gamma), gamma),
-		"The upper end of an interval is that of the same test's errors. It is no upper bound on the true ε: no audit gives one.",
+		"It refutes claims and proves none. A low audited ε may mean a private subject, or a " +
+			"weak attack, or too few games.",
+		fmt.Sprintf("Everything refuted is refuted at confidence %s: if a claim is true, it is "+
+			"refuted with probability at most %v.", levelText(gamma), gamma),
+		"The upper end of an interval is that of the same test's errors. It is no upper bound on " +
+			"the true ε: no audit gives one.",
 		"Only the attacks and adversaries named here were tried.",
 	}
 }
 
 // simulatedOnly is the limit of an audit with simulated noise.
-const simulatedOnly = "The noise was simulated: the audit is of the algorithm and its calibration. Timing, floating point and randomness of a deployment are not in it."
+const simulatedOnly = "The noise was simulated: the audit is of the algorithm and its " +
+	"calibration. Timing, floating point and randomness of a deployment are not in it."
 
 func auditNumber(x float64) string {
 	switch {
@@ -175,7 +182,9 @@ func auditNumber(x float64) string {
 
 // table is the findings as people read them.
 func (o *outcome) table() report.Grid {
-	g := report.Grid{Title: "Audited privacy loss", Head: []string{"subject", "verdict", "best attack", "adversary", "claimed ε", "δ", "audited ε", "interval", "ratio", "games"}, Text: 4}
+	g := report.Grid{Title: "Audited privacy loss",
+		Head: []string{"subject", "verdict", "best attack", "adversary", "claimed ε", "δ",
+			"audited ε", "interval", "ratio", "games"}, Text: 4}
 	groups := []report.GridGroup{{Head: "claims"}, {Head: "broken on purpose: must be refuted"}}
 	for _, r := range o.findings {
 		claim := auditNumber(r.Claimed)
@@ -194,8 +203,10 @@ func (o *outcome) table() report.Grid {
 		if r.Model != "" {
 			against = r.Model + ": " + against
 		}
-		group.Rows = append(group.Rows, []string{r.Name, verdict, dash(r.Attack), dash(against), claim, strconv.FormatFloat(r.Delta, 'g', 4, 64), auditNumber(r.Estimate),
-			"[" + auditNumber(r.Low) + ", " + auditNumber(r.High) + "]", auditNumber(r.Tightness()), strconv.Itoa(r.Games)})
+		group.Rows = append(group.Rows, []string{r.Name, verdict, dash(r.Attack), dash(against),
+			claim, strconv.FormatFloat(r.Delta, 'g', 4, 64), auditNumber(r.Estimate),
+			"[" + auditNumber(r.Low) + ", " + auditNumber(r.High) + "]", auditNumber(r.Tightness()),
+			strconv.Itoa(r.Games)})
 	}
 	for _, group := range groups {
 		if group.Rows != nil {
@@ -206,7 +217,9 @@ func (o *outcome) table() report.Grid {
 	if len(o.findings) > 1 {
 		level += " for all together"
 	}
-	g.Notes = []string{"A claim is refuted if it is below the lower end, the audited ε at confidence " + level + ".", "The audited ε before the interval is the one that the test's error rates show without a correction.",
+	g.Notes = []string{"A claim is refuted if it is below the lower end, the audited ε at " +
+		"confidence " + level + ".", "The audited ε before the interval is the one that the " +
+		"test's error rates show without a correction.",
 		"The ratio is that of the lower end to the claimed ε."}
 	return g
 }
@@ -220,16 +233,22 @@ func dash(s string) string {
 
 // report is the page for a privacy officer.
 func (o *outcome) report() report.Report {
-	r := report.Report{Name: o.title, Version: "Sotto " + experiment.ThisBuild().Version, Description: o.description, Warnings: o.warnings, Figures: o.figures,
-		Facts: []report.Fact{{Name: "confidence", Value: levelText(o.gamma)}, {Name: "seed", Value: strconv.FormatUint(o.seed, 10)}}}
+	r := report.Report{Name: o.title, Version: "Sotto " + experiment.ThisBuild().Version,
+		Description: o.description, Warnings: o.warnings, Figures: o.figures,
+		Facts: []report.Fact{{Name: "confidence", Value: levelText(o.gamma)},
+			{Name: "seed", Value: strconv.FormatUint(o.seed, 10)}}}
 	for _, f := range o.findings {
 		switch {
 		case f.wrong() && f.twin:
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s is broken on purpose and was not refuted: this audit is too weak to tell.", f.Name))
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s is broken on purpose and was not "+
+				"refuted: this audit is too weak to tell.", f.Name))
 		case o.broken && !f.Refuted:
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: this fault was not noticed, so the audit is too weak to tell. More --games, or other settings, may.", f.Name))
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: this fault was not noticed, so the "+
+				"audit is too weak to tell. More --games, or other settings, may.", f.Name))
 		case f.wrong():
-			r.Warnings = append(r.Warnings, fmt.Sprintf("The claim of %s is refuted: ε = %s at δ = %v is claimed, and ε is at least %s.", f.Name, auditNumber(f.Claimed), f.Delta, auditNumber(f.Low)))
+			r.Warnings = append(r.Warnings, fmt.Sprintf("The claim of %s is refuted: ε = %s at δ "+
+				"= %v is claimed, and ε is at least %s.", f.Name, auditNumber(f.Claimed), f.Delta,
+				auditNumber(f.Low)))
 		case math.IsInf(f.Claimed, 1):
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%s claims no privacy.", f.Name))
 		}
@@ -248,7 +267,9 @@ func (o *outcome) report() report.Report {
 	cannot.Groups = []report.GridGroup{group}
 	for _, x := range o.readings {
 		if x.refuted() {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("The claim is refuted by a further reading, %s: %s is claimed, and it is at least %s.", x.name(), auditNumber(x.Claimed), auditNumber(x.Low)))
+			r.Warnings = append(r.Warnings, fmt.Sprintf("The claim is refuted by a further "+
+				"reading, %s: %s is claimed, and it is at least %s.", x.name(),
+				auditNumber(x.Claimed), auditNumber(x.Low)))
 		}
 	}
 	r.Grids = []report.Grid{o.table()}
@@ -308,24 +329,28 @@ func (o *outcome) json() auditJSON {
 		return &x
 	}
 	r := o.report()
-	out := auditJSON{Title: o.title, Confidence: rounded(1 - o.gamma), Seed: o.seed, Version: experiment.ThisBuild().Version, Tested: map[string]string{}, Findings: []findingJSON{},
+	out := auditJSON{Title: o.title, Confidence: rounded(1 - o.gamma), Seed: o.seed,
+		Version: experiment.ThisBuild().Version, Tested: map[string]string{}, Findings: []findingJSON{},
 		Warnings: append([]string{}, r.Warnings...), Cannot: slices.Concat(never(o.gamma), o.cannot)}
 	for _, f := range o.tested {
 		out.Tested[f.Name] = f.Value
 	}
 	for _, f := range o.findings {
 		out.Refuted = out.Refuted || f.Refuted && !f.twin
-		out.Findings = append(out.Findings, findingJSON{f.Name, finite(f.Claimed), f.Delta, f.Low, finite(f.Estimate), finite(f.High), finite(f.Tightness()), f.Verdict(), f.Refuted, f.twin,
+		out.Findings = append(out.Findings, findingJSON{f.Name, finite(f.Claimed), f.Delta, f.Low,
+			finite(f.Estimate), finite(f.High), finite(f.Tightness()), f.Verdict(), f.Refuted, f.twin,
 			f.Attack, f.Against, f.Model, f.Games, f.Gamma})
 	}
 	for _, r := range o.readings {
 		out.Refuted = out.Refuted || r.refuted()
-		out.Readings = append(out.Readings, readingJSON{r.What, finite(r.Delta), finite(r.Claimed), finite(r.Low), r.verdict(), r.Games})
+		out.Readings = append(out.Readings, readingJSON{r.What, finite(r.Delta), finite(r.Claimed),
+			finite(r.Low), r.verdict(), r.Games})
 	}
 	return out
 }
 
-// auditAgain is the command that gives the same answer again: without flags that change no number, since pages do not depend on them either.
+// auditAgain is the command that gives the same answer again: without flags that change no number,
+// since pages do not depend on them either.
 func auditAgain(args []string) string {
 	var words []string
 	for i := 0; i < len(args); i++ {
@@ -352,7 +377,8 @@ func writeAuditJSON(w io.Writer, o *outcome) error {
 	return e.Encode(o.json())
 }
 
-// finish writes what an audit has to say, and returns errRefuted if a claim is refuted, or a broken twin is not.
+// finish writes what an audit has to say, and returns errRefuted if a claim is refuted, or a
+// broken twin is not.
 func (c *auditFlags) finish(s streams, o *outcome) error {
 	if len(o.findings) == 1 {
 		o.title += ": " + o.findings[0].Name
@@ -434,9 +460,11 @@ func (c *auditFlags) finish(s streams, o *outcome) error {
 	return nil
 }
 
-// failed says whose fault an audit's error is. What scores cannot tell apart is no fault, but a question that has no answer.
+// failed says whose fault an audit's error is. What scores cannot tell apart is no fault, but a
+// question that has no answer.
 func failed(err error) error {
-	for _, e := range []error{audit.ErrNoGames, audit.ErrConfidence, audit.ErrDelta, audit.ErrSingular, audit.ErrFewReferences, audit.ErrShape, audit.ErrConstantScore, audit.ErrNaNScore} {
+	for _, e := range []error{audit.ErrNoGames, audit.ErrConfidence, audit.ErrDelta,
+		audit.ErrSingular, audit.ErrFewReferences, audit.ErrShape, audit.ErrConstantScore, audit.ErrNaNScore} {
 		if errors.Is(err, e) {
 			return fmt.Errorf("%w: %w", errUsage, err)
 		}
@@ -491,11 +519,15 @@ type namedScores struct {
 	scores audit.Scores
 }
 
-// rocFigure is the power of attacks against the significance, on log axes, beside what the claim allows. theory may be nil.
-func rocFigure(id, title string, all []namedScores, claim, delta, level float64, theory func(alpha float64) float64, theoryName string) (report.Figure, error) {
-	f := report.Figure{ID: id, Title: title, Subtitle: "Power against significance, and the largest that the claim allows", XLabel: "significance (false positive rate)",
+// rocFigure is the power of attacks against the significance, on log axes, beside what the claim
+// allows. theory may be nil.
+func rocFigure(id, title string, all []namedScores, claim, delta, level float64,
+	theory func(alpha float64) float64, theoryName string) (report.Figure, error) {
+	f := report.Figure{ID: id, Title: title, Subtitle: "Power against significance, and the " +
+		"largest that the claim allows", XLabel: "significance (false positive rate)",
 		YLabel: "power (true positive rate)", LogX: true, LogY: true,
-		Note: fmt.Sprintf("Bands: intervals at level %.10g, each by itself. A line above that of the claim is what a refutation looks like.", level)}
+		Note: fmt.Sprintf("Bands: intervals at level %.10g, each by itself. A line above that of "+
+			"the claim is what a refutation looks like.", level)}
 	least := 1.0
 	for _, n := range all {
 		if n.scores.Validate() != nil {
@@ -517,7 +549,8 @@ func rocFigure(id, title string, all []namedScores, claim, delta, level float64,
 		}
 		s := report.Series{Label: n.name, X: grid}
 		for _, p := range points {
-			s.Mean, s.Lo, s.Hi = append(s.Mean, p.Power.Value), append(s.Lo, p.Power.Lo), append(s.Hi, p.Power.Hi)
+			s.Mean, s.Lo, s.Hi = append(s.Mean, p.Power.Value), append(s.Lo, p.Power.Lo),
+				append(s.Hi, p.Power.Hi)
 		}
 		f.Series = append(f.Series, s)
 	}
@@ -543,12 +576,16 @@ func rocFigure(id, title string, all []namedScores, claim, delta, level float64,
 	return f, nil
 }
 
-// curveFigure is the audited ε against δ, beside the claimed one. The scores are those of the attack that did best of so many on these very games: the
-// confidence is split over all of them.
-func curveFigure(id string, s audit.Scores, attacks int, gamma float64, claim func(delta float64) (float64, error)) (report.Figure, error) {
+// curveFigure is the audited ε against δ, beside the claimed one. The scores are those of the
+// attack that did best of so many on these very games: the confidence is split over all of them.
+func curveFigure(id string, s audit.Scores, attacks int, gamma float64,
+	claim func(delta float64) (float64, error)) (report.Figure, error) {
 	level := levelText(gamma)
-	f := report.Figure{ID: id, Title: "Audited ε against δ", Subtitle: "The lower bound holds at all δ together", XLabel: "δ", YLabel: "ε", LogX: true,
-		Note: "Lower bound at confidence " + level + " for this curve alone, over all attacks and thresholds; the table's, which the verdict rests on, has a confidence of its own and is of one threshold, chosen on other games."}
+	f := report.Figure{ID: id, Title: "Audited ε against δ", Subtitle: "The lower bound holds at " +
+		"all δ together", XLabel: "δ", YLabel: "ε", LogX: true,
+		Note: "Lower bound at confidence " + level + " for this curve alone, over all attacks " +
+			"and thresholds; the table's, which the verdict rests on, has a confidence of its " +
+			"own and is of one threshold, chosen on other games."}
 	r, err := s.RegionByRank(gamma / float64(attacks))
 	if err != nil {
 		return f, err

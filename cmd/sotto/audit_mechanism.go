@@ -61,7 +61,8 @@ func (c *auditMechanism) Help() string {
 
 var (
 	faultNames = []string{"none", "half", "quarter", "eighth", "shared", "redrawn", "twice", "unclipped"}
-	faults     = []audit.Fault{audit.NoFault, audit.HalfScale, audit.QuarterScale, audit.EighthScale, audit.Shared, audit.Redrawn, audit.Twice, audit.Unclipped}
+	faults     = []audit.Fault{audit.NoFault, audit.HalfScale, audit.QuarterScale,
+		audit.EighthScale, audit.Shared, audit.Redrawn, audit.Twice, audit.Unclipped}
 )
 
 // auditBudget reads a budget and the δ at which it is audited: NaN if none is given.
@@ -95,18 +96,21 @@ func positiveNumber(flag, text string) (float64, error) {
 	return x, err
 }
 
-// mechanism builds what the name says at the budget. Looks is how many releases of a running sum there are.
+// mechanism builds what the name says at the budget. Looks is how many releases of a
+// running sum there are.
 func (c *auditMechanism) mechanism(looks int) (privacy.Mechanism, error) {
 	if strings.HasPrefix(c.Name, "{") {
 		if c.Epsilon != "" || c.Rho != "" {
-			return nil, errors.New("--epsilon and --rho are not for a mechanism in JSON, which has its own scale")
+			return nil, errors.New("--epsilon and --rho are not for a mechanism in JSON, which " +
+				"has its own scale")
 		}
 		m, err := privacy.UnmarshalMechanism([]byte(c.Name))
 		if err != nil {
 			return nil, fmt.Errorf("MECHANISM: %w", err)
 		}
 		if m.Loss().Infinite() {
-			return nil, fmt.Errorf("MECHANISM is %s, which has no finite price: its kind must be one that the ledger knows, its scale above 0 and finite", c.Name)
+			return nil, fmt.Errorf("MECHANISM is %s, which has no finite price: its kind must be "+
+				"one that the ledger knows, its scale above 0 and finite", c.Name)
 		}
 		return m, nil
 	}
@@ -130,7 +134,8 @@ func (c *auditMechanism) mechanism(looks int) (privacy.Mechanism, error) {
 	switch c.Name {
 	case "gaussian", "sqrt", "blt":
 		if _, ok := b.(privacy.Pure); ok {
-			return nil, fmt.Errorf("mechanism %s needs --rho, or --epsilon with --delta: no normal noise is ε-DP", c.Name)
+			return nil, fmt.Errorf("mechanism %s needs --rho, or --epsilon with --delta: no "+
+				"normal noise is ε-DP", c.Name)
 		}
 	default:
 		if eps == 0 {
@@ -153,7 +158,8 @@ func (c *auditMechanism) mechanism(looks int) (privacy.Mechanism, error) {
 	case "blt":
 		return privacy.NewBLT(b, looks)
 	}
-	return privacy.Sparse{Questions: privacy.Questions{Threshold: 3 / eps, Query: 6 / eps, Statistic: privacy.Centre}, Scale: 3 / eps}, nil
+	return privacy.Sparse{Questions: privacy.Questions{Threshold: 3 / eps, Query: 6 / eps,
+		Statistic: privacy.Centre}, Scale: 3 / eps}, nil
 }
 
 // gaussianFor is the least noise that meets a budget of ρ-zCDP or (ε,δ)-DP.
@@ -193,7 +199,8 @@ var protocolKinds = []string{"aggregated", "split-mix", "clones", "shuffled-coun
 
 // prepare reads the flags into an audit of sums.
 func (c *auditMechanism) prepare() (*outcome, searched, error) {
-	o := &outcome{title: "Audit of a mechanism", description: "Two data sets that differ in one reward; an adversary chooses them, sees what is released, and says which of the two it was."}
+	o := &outcome{title: "Audit of a mechanism", description: "Two data sets that differ in one " +
+		"reward; an adversary chooses them, sees what is released, and says which of the two it was."}
 	var x searched
 	gamma, games, seed, err := c.read(100_000)
 	if err != nil {
@@ -216,7 +223,8 @@ func (c *auditMechanism) prepare() (*outcome, searched, error) {
 	fail := func(err error) (*outcome, searched, error) { return nil, x, err }
 	running := false
 	for _, name := range []string{"tree", "hybrid", "kary", "sqrt", "blt", "sparse"} {
-		running = running || c.Name == name || strings.HasPrefix(c.Name, "{") && strings.Contains(c.Name, `"`+name+`"`)
+		running = running || c.Name == name || strings.HasPrefix(c.Name, "{") &&
+			strings.Contains(c.Name, `"`+name+`"`)
 	}
 	looks, n, arms := int(c.Looks), int(c.Records), int(c.Arms)
 	if looks == 0 {
@@ -259,16 +267,21 @@ func (c *auditMechanism) prepare() (*outcome, searched, error) {
 	if _, err := release.Simulated(release.Config{Arms: arms, Mechanism: m}, &cur); err != nil {
 		return nil, x, fmt.Errorf("MECHANISM is %s, must be one of sums: %w", m.Kind(), err)
 	}
-	p := audit.PolicyAudit{Subject: subject, Adversaries: audit.Adversaries(arms, subject.Horizon, audit.View), Delta: delta, Games: games, Pilot: int(c.Searched),
+	p := audit.PolicyAudit{Subject: subject,
+		Adversaries: audit.Adversaries(arms, subject.Horizon, audit.View), Delta: delta,
+		Games: games, Pilot: int(c.Searched),
 		Workers: c.Workers, Key: keyOf(seed, "mechanism", m.Kind())}
 	o.tested = []report.Fact{{Name: "mechanism", Value: fmt.Sprint(m)},
-		{Name: "releases", Value: fmt.Sprintf("%s of %s, after every %s of each", several(looks, "release"), several(arms, "sum"), several(n, "reward"))}}
+		{Name: "releases", Value: fmt.Sprintf("%s of %s, after every %s of each",
+			several(looks, "release"), several(arms, "sum"), several(n, "reward"))}}
 	if err := c.breaks(o, &p, c.Broken, c.Real, audit.Faults(m)); err != nil {
 		return fail(err)
 	}
-	o.tested = append(o.tested, report.Fact{Name: "neighbours", Value: "one reward replaced by another, in [0, 1]"},
+	o.tested = append(o.tested, report.Fact{Name: "neighbours", Value: "one reward replaced by " +
+		"another, in [0, 1]"},
 		report.Fact{Name: "the claim", Value: claimText(c.Claim, m.Loss(), delta)},
-		report.Fact{Name: "adversary", Value: "knows all rewards but one, has chosen them, and sees every number that is released"})
+		report.Fact{Name: "adversary", Value: "knows all rewards but one, has chosen them, and " +
+			"sees every number that is released"})
 	x = searchedPolicy(p, c.Workers)
 	if p.Gamma, err = x.split(o, gamma, c.auditGuess, c.auditMore, c.OneRun); err != nil {
 		return fail(err)
@@ -281,14 +294,16 @@ func (c *auditMechanism) prepare() (*outcome, searched, error) {
 }
 
 // prepareMessages is the audit of a protocol's messages.
-func (c *auditMechanism) prepareMessages(o *outcome, gamma float64, games int, seed uint64) (*outcome, searched, error) {
+func (c *auditMechanism) prepareMessages(o *outcome, gamma float64, games int,
+	seed uint64) (*outcome, searched, error) {
 	var x searched
 	m, err := c.mechanism(1)
 	if err != nil {
 		return nil, x, err
 	}
 	if c.Real || c.Broken != "none" && c.Broken != "half" {
-		return nil, x, fmt.Errorf("--real and --broken %s are not for %s: its broken twin is half", c.Broken, m.Kind())
+		return nil, x, fmt.Errorf("--real and --broken %s are not for %s: its broken twin is half",
+			c.Broken, m.Kind())
 	}
 	d, err := audit.MessageSubject(m, c.Broken == "half")
 	if err != nil {
@@ -306,7 +321,8 @@ func (c *auditMechanism) prepareMessages(o *outcome, gamma float64, games int, s
 	}
 	d.Games, d.Pilot, d.Workers, d.Key = games, int(c.Searched), c.Workers, keyOf(seed, "mechanism", m.Kind())
 	o.broken = c.Broken != "none"
-	o.tested = []report.Fact{{Name: "mechanism", Value: fmt.Sprint(m)}, {Name: "broken on purpose", Value: c.Broken}, {Name: "neighbours", Value: "one user's reward, 0 or 1"},
+	o.tested = []report.Fact{{Name: "mechanism", Value: fmt.Sprint(m)},
+		{Name: "broken on purpose", Value: c.Broken}, {Name: "neighbours", Value: "one user's reward, 0 or 1"},
 		{Name: "the claim", Value: claimText(c.Claim, m.Loss(), d.Delta)},
 		{Name: "adversary", Value: "knows all other users' rewards, and sees what the protocol shows"}}
 	o.cannot = append(o.cannot, simulatedOnly)
@@ -326,7 +342,8 @@ func claimText(given string, l privacy.Loss, delta float64) string {
 }
 
 // breaks sets the curator of an audit. Possible are the faults that show, if not nil.
-func (c *auditFlags) breaks(o *outcome, p *audit.PolicyAudit, broken string, real bool, possible []audit.Fault) error {
+func (c *auditFlags) breaks(o *outcome, p *audit.PolicyAudit, broken string, real bool,
+	possible []audit.Fault) error {
 	fault, err := oneOf("broken", broken, faultNames, faults)
 	if err != nil {
 		return err
@@ -354,7 +371,8 @@ func (c *auditFlags) breaks(o *outcome, p *audit.PolicyAudit, broken string, rea
 			ok = true
 		}
 		if !ok {
-			return fmt.Errorf("--broken is %q, must be one of %s for this mechanism: other faults do not show", broken, strings.Join(shows, ", "))
+			return fmt.Errorf("--broken is %q, must be one of %s for this mechanism: other "+
+				"faults do not show", broken, strings.Join(shows, ", "))
 		}
 		p.Subject = p.Subject.Broken(fault)
 		if fault == audit.Unclipped {
@@ -371,12 +389,14 @@ func (c *auditFlags) breaks(o *outcome, p *audit.PolicyAudit, broken string, rea
 	if !real {
 		o.cannot = append(o.cannot, simulatedOnly)
 	} else {
-		o.cannot = append(o.cannot, "The curator of real rewards was attacked through its releases alone. Timing, memory and the randomness of the machine are not in it.")
+		o.cannot = append(o.cannot, "The curator of real rewards was attacked through its "+
+			"releases alone. Timing, memory and the randomness of the machine are not in it.")
 	}
 	return nil
 }
 
-// play runs an audit of sums, of a policy or of something else, and draws what it found from games of their own.
+// play runs an audit of sums, of a policy or of something else, and draws what it found from
+// games of their own.
 func (c *auditFlags) play(ctx context.Context, s streams, o *outcome, x searched, says string) error {
 	f, err := x.run(ctx)
 	if err != nil {
@@ -387,10 +407,14 @@ func (c *auditFlags) play(ctx context.Context, s streams, o *outcome, x searched
 	}
 	o.findings = rowsOf(f)
 	if f.Claimed == 0 && says == "" {
-		o.warnings = append(o.warnings, "The ledger was charged nothing: no reward was in a release. Play longer.")
+		o.warnings = append(o.warnings, "The ledger was charged nothing: no reward was in a "+
+			"release. Play longer.")
 	}
-	o.tested = append(o.tested, report.Fact{Name: "searched", Value: fmt.Sprintf("%s, each of them neighbours and a continuation, with %s each and more with the best; the test has games of its own", counted(x.adversaries, "adversary", "adversaries"),
-		several(x.pilot, "game"))},
+	o.tested = append(o.tested, report.Fact{Name: "searched",
+		Value: fmt.Sprintf("%s, each of them neighbours and a continuation, with %s each and "+
+			"more with the best; the test has games of its own",
+			counted(x.adversaries, "adversary", "adversaries"),
+			several(x.pilot, "game"))},
 		report.Fact{Name: "worst adversary found", Value: f.Model + ": " + f.Against})
 	o.cannot = append(o.cannot, "The adversaries are a list that was searched, not all there are.")
 	if o.readings, err = x.more(ctx, f, says); err != nil {
@@ -412,7 +436,8 @@ func (c *auditFlags) draw(ctx context.Context, o *outcome, x searched, f audit.F
 	if err != nil || !ok {
 		return err
 	}
-	roc, err := rocFigure("roc", "The attack that did best", []namedScores{{f.Attack, scores}}, f.Claimed, f.Delta, 1-o.gamma, nil, "")
+	roc, err := rocFigure("roc", "The attack that did best", []namedScores{{f.Attack, scores}},
+		f.Claimed, f.Delta, 1-o.gamma, nil, "")
 	if err != nil {
 		return err
 	}
@@ -438,12 +463,14 @@ type meanAudit struct {
 	delta, claim float64
 	mu           float64                              // claimed μ of Gaussian DP; +Inf: none
 	curve        func(delta float64) (float64, error) // the claim at every δ
-	theory       func(alpha float64) float64          // power of the likelihood ratio in the limit; nil if it is not known
+	// power of the likelihood ratio in the limit; nil if it is not known
+	theory func(alpha float64) float64
 }
 
 // prepareMean reads the flags into an audit of a mean.
 func (c *auditMechanism) prepareMean() (*meanAudit, error) {
-	o := &outcome{title: "Audit of a mean", description: "A membership game: a point is in the data or not, by a fair coin, and attacks tell from the released mean which."}
+	o := &outcome{title: "Audit of a mean", description: "A membership game: a point is in the " +
+		"data or not, by a fair coin, and attacks tell from the released mean which."}
 	gamma, games, seed, err := c.read(100_000)
 	if err != nil {
 		return nil, err
@@ -497,7 +524,8 @@ func (c *auditMechanism) prepareMean() (*meanAudit, error) {
 			easy[j] = 1
 		}
 	}
-	g := audit.Game{Data: data, Mean: audit.Mean{N: n, Sample: k, Clip: clip}, Games: games, Key: keyOf(seed, "mechanism", "mean"), Workers: c.Workers}
+	g := audit.Game{Data: data, Mean: audit.Mean{N: n, Sample: k, Clip: clip}, Games: games,
+		Key: keyOf(seed, "mechanism", "mean"), Workers: c.Workers}
 	var spread []float64
 	if spreadOf > 0 {
 		spread = make([]float64, d)
@@ -506,14 +534,16 @@ func (c *auditMechanism) prepareMean() (*meanAudit, error) {
 		}
 		g.Mean.Noise = spread
 	}
-	if g.Target, err = oneOf("target", c.Target, []string{"hard", "easy", "average"}, [][]float64{hard, easy, nil}); err != nil {
+	if g.Target, err = oneOf("target", c.Target, []string{"hard", "easy", "average"},
+		[][]float64{hard, easy, nil}); err != nil {
 		return nil, err
 	}
 	if err = g.Mean.Validate(d); err != nil {
 		return nil, err
 	}
 	rows := g.Mean.Rows()
-	g.Attacks = []audit.Attack{audit.Asymptotic{Mu: data.P, Var: data.Variance(), Noise: spread, Rows: rows}, audit.ScalarProduct{Reference: data.P}}
+	g.Attacks = []audit.Attack{audit.Asymptotic{Mu: data.P, Var: data.Variance(), Noise: spread,
+		Rows: rows}, audit.ScalarProduct{Reference: data.P}}
 	names := []string{"likelihood ratio, asymptotic", "scalar product"}
 	plain := spread == nil && clip == 0 && k == 0
 	if plain {
@@ -531,7 +561,8 @@ func (c *auditMechanism) prepareMean() (*meanAudit, error) {
 			return nil, fmt.Errorf("--references is %d: %w", c.References, err)
 		}
 		note = covariance.Note()
-		g.Attacks = []audit.Attack{covariance, audit.ScalarProduct{Reference: references[0]}, audit.GLiR{Covariance: covariance}}
+		g.Attacks = []audit.Attack{covariance, audit.ScalarProduct{Reference: references[0]},
+			audit.GLiR{Covariance: covariance}}
 		names = []string{"covariance", "scalar product", "GLiR"}
 		if plain {
 			lr, err := audit.NewBernoulliReference(references)
@@ -544,7 +575,8 @@ func (c *auditMechanism) prepareMean() (*meanAudit, error) {
 		return nil, errors.New("--no-shrink needs --references")
 	}
 	if g.Target == nil {
-		g.Attacks, names = append(g.Attacks[:1], g.Attacks[2:]...), append(names[:1], names[2:]...) // a scalar product is for one target
+		// a scalar product is for one target
+		g.Attacks, names = append(g.Attacks[:1], g.Attacks[2:]...), append(names[:1], names[2:]...)
 	}
 	aim := g.Target
 	if wrong := int(c.Misspecified); wrong != 0 {
@@ -571,7 +603,8 @@ func (c *auditMechanism) prepareMean() (*meanAudit, error) {
 			return nil, err
 		}
 	}
-	// Points of {0,1}^d are at most √d apart, and clipped ones at most 2C: replacing one moves the sum of k by so much, and the noise of the sum has γ√k.
+	// Points of {0,1}^d are at most √d apart, and clipped ones at most 2C: replacing one moves the
+	// sum of k by so much, and the noise of the sum has γ√k.
 	loss, says, mu := privacy.InfiniteLoss(), "none: without noise a mean promises nothing", math.Inf(1)
 	if spreadOf > 0 {
 		apart := math.Sqrt(float64(d))
@@ -585,7 +618,10 @@ func (c *auditMechanism) prepareMean() (*meanAudit, error) {
 			says += ", without what sub-sampling adds"
 		}
 	}
-	m := &meanAudit{outcome: o, mu: mu, game: g, names: names, delta: delta, claim: loss.Pure(), curve: func(delta float64) (float64, error) { return loss.Approx(delta), nil }}
+	m := &meanAudit{outcome: o, mu: mu, game: g, names: names, delta: delta, claim: loss.Pure(),
+		curve: func(delta float64) (float64, error) {
+			return loss.Approx(delta), nil
+		}}
 	if delta > 0 {
 		m.claim = loss.Approx(delta)
 	}
@@ -596,21 +632,27 @@ func (c *auditMechanism) prepareMean() (*meanAudit, error) {
 		}
 		says = fmt.Sprintf("given on the command line, at δ = %v", delta)
 	}
-	targets := map[string]string{"hard": "the point that is easiest to trace: in each column the rarer value", "easy": "the point best hidden: in each column the more frequent value",
+	targets := map[string]string{"hard": "the point that is easiest to trace: in each column the " +
+		"rarer value", "easy": "the point best hidden: in each column the more frequent value",
 		"average": "a new point of the data's law in each game"}
 	o.tested = []report.Fact{
-		{Name: "mechanism", Value: fmt.Sprintf("mean of %d of %d points with %s; noise γ = %v, clipping %v (0: none)", rows, n, several(d, "column"), spreadOf, clip)},
+		{Name: "mechanism", Value: fmt.Sprintf("mean of %d of %d points with %s; noise γ = %v, "+
+			"clipping %v (0: none)", rows, n, several(d, "column"), spreadOf, clip)},
 		{Name: "data", Value: "independent columns of 0 and 1, with means from 0.1 to 0.9"},
 		{Name: "neighbours", Value: "one point replaced by the target (000 Algorithms 5 and 12)"},
 		{Name: "target", Value: targets[c.Target]}, {Name: "the claim", Value: says},
-		{Name: "adversary", Value: "knows " + knows + " and the target, and sees the mean"}, {Name: "attacks", Value: strings.Join(names, "; ")},
+		{Name: "adversary", Value: "knows " + knows + " and the target, and sees the mean"},
+		{Name: "attacks", Value: strings.Join(names, "; ")},
 	}
-	o.cannot = []string{"The other points are drawn anew in each game, which hides the target better than data that the adversary knows: the claim is about the worst data there are.", simulatedOnly}
+	o.cannot = []string{"The other points are drawn anew in each game, which hides the target " +
+		"better than data that the adversary knows: the claim is about the worst data there are.",
+		simulatedOnly}
 	if note != "" {
 		o.warnings = append(o.warnings, note)
 	}
 	if c.Misspecified != 0 {
-		o.tested = append(o.tested, report.Fact{Name: "misspecified", Value: fmt.Sprintf("attacks have the target wrong in %s", several(int(c.Misspecified), "column"))})
+		o.tested = append(o.tested, report.Fact{Name: "misspecified",
+			Value: fmt.Sprintf("attacks have the target wrong in %s", several(int(c.Misspecified), "column"))})
 	}
 	if g.Target != nil && clip == 0 {
 		score, err := audit.Leakage(n, g.Target, data.P, data.Variance(), spread)
@@ -634,8 +676,10 @@ func (c *auditMechanism) prepareMean() (*meanAudit, error) {
 			limit = audit.Limit{Shift: limit.Shift / math.Sqrt(rate), Rate: rate}
 		}
 		m.theory = limit.Power
-		o.tested = append(o.tested, report.Fact{Name: "leakage score m*", Value: strconv.FormatFloat(score, 'g', 4, 64)},
-			report.Fact{Name: "advantage in the limit", Value: strconv.FormatFloat(limit.Advantage(), 'g', 4, 64)})
+		o.tested = append(o.tested, report.Fact{Name: "leakage score m*",
+			Value: strconv.FormatFloat(score, 'g', 4, 64)},
+			report.Fact{Name: "advantage in the limit",
+				Value: strconv.FormatFloat(limit.Advantage(), 'g', 4, 64)})
 	}
 	return m, nil
 }
@@ -647,7 +691,8 @@ func (c *auditMechanism) references(data audit.Bernoulli, src *noise.Fast) ([][]
 		return nil, fmt.Errorf("--references is %d, must be from 2 to 1e6, and 1e8 numbers in all", n)
 	}
 	if d > 2000 {
-		return nil, fmt.Errorf("--columns is %d, must be at most 2000 with --references: their covariance is a matrix", d)
+		return nil, fmt.Errorf("--columns is %d, must be at most 2000 with --references: their "+
+			"covariance is a matrix", d)
 	}
 	out := make([][]float64, n)
 	for i := range out {
@@ -696,7 +741,8 @@ func (c *auditMechanism) mean(ctx context.Context, s streams) error {
 		for i := range scores {
 			all = append(all, namedScores{m.names[i], scores[i]})
 		}
-		roc, err := rocFigure("roc", "Attacks on the mean", all, m.claim, m.delta, 1-m.gamma, m.theory, "theory, likelihood ratio")
+		roc, err := rocFigure("roc", "Attacks on the mean", all, m.claim, m.delta, 1-m.gamma,
+			m.theory, "theory, likelihood ratio")
 		if err != nil {
 			return failed(err)
 		}

@@ -16,7 +16,8 @@ import (
 	"github.com/sotto-dp/sotto/report"
 )
 
-// auditMore are further readings of an audit. Each has games of its own, and its part of the error probability.
+// auditMore are further readings of an audit. Each has games of its own, and its part of the
+// error probability.
 type auditMore struct {
 	Deltas     string `help:"Audit ε at these δ too, all of them together: the (ε,δ) curve." placeholder:"δ,…" group:"Further readings, over which the confidence is split:"`
 	GaussianDP bool   `name:"gaussian-dp" help:"Bound μ of Gaussian DP from below." group:"Further readings, over which the confidence is split:"`
@@ -57,8 +58,10 @@ func (r readingRow) name() string {
 
 // readings are the rows as people read them.
 func readings(rows []readingRow, level string) report.Grid {
-	g := report.Grid{Title: "Further readings", Head: []string{"reading", "verdict", "δ", "claimed", "audited, at least", "games"}, Text: 2,
-		Notes: []string{"Each reading by itself is right at confidence " + level + ", and so are all of them and the audit above together at the audit's."}}
+	g := report.Grid{Title: "Further readings",
+		Head: []string{"reading", "verdict", "δ", "claimed", "audited, at least", "games"}, Text: 2,
+		Notes: []string{"Each reading by itself is right at confidence " + level +
+			", and so are all of them and the audit above together at the audit's."}}
 	group := report.GridGroup{Head: "lower bounds"}
 	for _, r := range rows {
 		delta, claimed := "–", "none"
@@ -68,7 +71,8 @@ func readings(rows []readingRow, level string) report.Grid {
 		if !math.IsInf(r.Claimed, 1) {
 			claimed = auditNumber(r.Claimed)
 		}
-		group.Rows = append(group.Rows, []string{r.What, r.verdict(), delta, claimed, auditNumber(r.Low), strconv.Itoa(r.Games)})
+		group.Rows = append(group.Rows, []string{r.What, r.verdict(), delta, claimed,
+			auditNumber(r.Low), strconv.Itoa(r.Games)})
 	}
 	g.Groups = []report.GridGroup{group}
 	return g
@@ -99,8 +103,10 @@ func (m *auditMore) parts() int {
 	return n
 }
 
-// readScores reads scores of games that nothing was chosen on. Claim is the claimed ε at each δ, and mu the claimed μ; +Inf is none.
-func (m *auditMore) readScores(s audit.Scores, gamma, delta float64, claim func(float64) float64, mu float64) ([]readingRow, error) {
+// readScores reads scores of games that nothing was chosen on. Claim is the claimed ε at each δ,
+// and mu the claimed μ; +Inf is none.
+func (m *auditMore) readScores(s audit.Scores, gamma, delta float64, claim func(float64) float64,
+	mu float64) ([]readingRow, error) {
 	deltas, err := m.deltas()
 	if err != nil || deltas == nil && !m.GaussianDP {
 		return nil, err
@@ -141,7 +147,8 @@ func (m *auditMore) readScores(s audit.Scores, gamma, delta float64, claim func(
 	return rows, nil
 }
 
-// untied breaks ties of scores at random, which tells nothing and makes any number of guesses possible.
+// untied breaks ties of scores at random, which tells nothing and makes any number of
+// guesses possible.
 func untied(s audit.Scores, k noise.Key) audit.Scores {
 	k.Role = "audit ties"
 	src := &k.Fast(1)[0]
@@ -153,7 +160,8 @@ func untied(s audit.Scores, k noise.Key) audit.Scores {
 	return s
 }
 
-// oneRun reads scores as those of the canaries of one run. How many are guessed is fixed: a part of them.
+// oneRun reads scores as those of the canaries of one run. How many are guessed is
+// fixed: a part of them.
 func oneRun(s audit.Scores, gamma, delta, claimed, mu float64) ([]readingRow, error) {
 	n := len(s.In) + len(s.Out)
 	var guesses []int
@@ -176,11 +184,13 @@ func oneRun(s audit.Scores, gamma, delta, claimed, mu float64) ([]readingRow, er
 		}
 		best = max(best, x)
 	}
-	return []readingRow{{fmt.Sprintf("one run, %d of %d guesses right: ε", at.Correct, at.Guesses), delta, claimed, eps, n},
+	return []readingRow{{fmt.Sprintf("one run, %d of %d guesses right: ε", at.Correct, at.Guesses),
+		delta, claimed, eps, n},
 		{"one run, Gaussian DP: μ", math.NaN(), mu, best, n}}, nil
 }
 
-// A searched audit is one that looks for the adversary: of a policy, or of something that is not played as one.
+// A searched audit is one that looks for the adversary: of a policy, or of something that is
+// not played as one.
 type searched struct {
 	run         func(context.Context) (audit.Finding, error)
 	adversaries int
@@ -193,14 +203,17 @@ type searched struct {
 	delta       float64
 	values      int // of a reward to be guessed; 0: none
 	// again plays games of their own with what was found. Not ok: there are no scores.
-	again func(ctx context.Context, role string, f audit.Finding, games int) (s audit.Scores, ok bool, l privacy.Loss, err error)
-	guess func(ctx context.Context, f audit.Finding, values int) (audit.Guesses, error) // nil: there is no such game
+	again func(ctx context.Context, role string, f audit.Finding, games int) (s audit.Scores,
+		ok bool, l privacy.Loss, err error)
+	// nil: there is no such game
+	guess func(ctx context.Context, f audit.Finding, values int) (audit.Guesses, error)
 	auditMore
 }
 
 // searchedPolicy is the audit of a policy or a mechanism.
 func searchedPolicy(p audit.PolicyAudit, workers int) searched {
-	x := searched{run: p.Run, adversaries: len(p.Adversaries), pilot: p.Pilot, games: p.Games, mu: math.Inf(1), delta: p.Delta, key: p.Key}
+	x := searched{run: p.Run, adversaries: len(p.Adversaries), pilot: p.Pilot, games: p.Games,
+		mu: math.Inf(1), delta: p.Delta, key: p.Key}
 	find := func(f audit.Finding) (audit.Adversary, error) {
 		for _, a := range p.Adversaries {
 			if a.Name == f.Against && a.Model.String() == f.Model {
@@ -209,7 +222,8 @@ func searchedPolicy(p audit.PolicyAudit, workers int) searched {
 		}
 		return audit.Adversary{}, fmt.Errorf("there is no adversary %q", f.Against)
 	}
-	x.again = func(ctx context.Context, role string, f audit.Finding, games int) (audit.Scores, bool, privacy.Loss, error) {
+	x.again = func(ctx context.Context, role string, f audit.Finding, games int) (audit.Scores,
+		bool, privacy.Loss, error) {
 		a, err := find(f)
 		if err != nil {
 			return audit.Scores{}, false, privacy.Loss{}, err
@@ -221,7 +235,8 @@ func searchedPolicy(p audit.PolicyAudit, workers int) searched {
 			return audit.Scores{}, false, loss, err
 		}
 		for i, name := range audit.Attacks(p.Sees) {
-			if name == f.Attack && all[i].Validate() == nil && !(p.Sees == audit.Plays && i == len(all)-1) { // a table of plays is no score
+			// a table of plays is no score
+			if name == f.Attack && all[i].Validate() == nil && !(p.Sees == audit.Plays && i == len(all)-1) {
 				return all[i], true, loss, nil
 			}
 		}
@@ -245,8 +260,10 @@ func searchedPolicy(p audit.PolicyAudit, workers int) searched {
 
 // searchedDirect is the audit of something else.
 func searchedDirect(d audit.Direct) searched {
-	return searched{run: d.Run, adversaries: len(d.Adversaries()), pilot: d.Pilot, games: d.Games, mu: math.Inf(1), delta: d.Delta, key: d.Key,
-		again: func(ctx context.Context, role string, f audit.Finding, games int) (audit.Scores, bool, privacy.Loss, error) {
+	return searched{run: d.Run, adversaries: len(d.Adversaries()), pilot: d.Pilot, games: d.Games,
+		mu: math.Inf(1), delta: d.Delta, key: d.Key,
+		again: func(ctx context.Context, role string, f audit.Finding, games int) (audit.Scores,
+			bool, privacy.Loss, error) {
 			d := d
 			d.Key.Role = noise.Role("audit " + role)
 			s, ok, err := d.Scores(ctx, f.Against, games)
@@ -273,7 +290,8 @@ func (x searched) more(ctx context.Context, f audit.Finding, says string) ([]rea
 	scores := func(role string, games int) (audit.Scores, func(float64) float64, error) {
 		s, ok, l, err := x.again(ctx, role, f, games)
 		if err == nil && !ok {
-			err = fmt.Errorf("%w: the attack that did best, %s, has no scores that differ: there is nothing for a further reading", errUsage, f.Attack)
+			err = fmt.Errorf("%w: the attack that did best, %s, has no scores that differ: there "+
+				"is nothing for a further reading", errUsage, f.Attack)
 		}
 		return s, claim(l), err
 	}
@@ -306,13 +324,15 @@ func (x searched) more(ctx context.Context, f audit.Finding, says string) ([]rea
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, readingRow{fmt.Sprintf("reconstruction, %d of %d right among %d values: ε", g.Correct, g.Games, g.Values), x.delta, f.Claimed, eps, g.Games})
+		rows = append(rows, readingRow{fmt.Sprintf("reconstruction, %d of %d right among %d "+
+			"values: ε", g.Correct, g.Games, g.Values), x.delta, f.Claimed, eps, g.Games})
 	}
 	return rows, nil
 }
 
 // split gives the audit and each of its readings a part of γ, and says so.
-func (x *searched) split(o *outcome, gamma float64, guess auditGuess, more auditMore, one bool) (float64, error) {
+func (x *searched) split(o *outcome, gamma float64, guess auditGuess, more auditMore,
+	one bool) (float64, error) {
 	if _, err := more.deltas(); err != nil {
 		return 0, err
 	}
@@ -332,13 +352,19 @@ func (x *searched) split(o *outcome, gamma float64, guess auditGuess, more audit
 	}
 	x.gamma = gamma / float64(parts)
 	if parts > 1 {
-		o.tested = append(o.tested, report.Fact{Name: "further readings", Value: fmt.Sprintf("%d, each with games of its own; the error probability is split over them and the audit", parts-1)})
+		o.tested = append(o.tested, report.Fact{Name: "further readings",
+			Value: fmt.Sprintf("%d, each with games of its own; the error probability is split "+
+				"over them and the audit", parts-1)})
 	}
 	if one {
-		o.tested = append(o.tested, report.Fact{Name: "one run", Value: "games are read as the canaries of one run of as many sums, which have nothing to do with each other; δ counts for each canary, so above 0 fewer games may show more"})
+		o.tested = append(o.tested, report.Fact{Name: "one run", Value: "games are read as the " +
+			"canaries of one run of as many sums, which have nothing to do with each other; δ " +
+			"counts for each canary, so above 0 fewer games may show more"})
 	}
 	if x.values > 0 {
-		o.tested = append(o.tested, report.Fact{Name: "reconstruction", Value: fmt.Sprintf("the reward of the challenge is one of %d values from 0 to 1; without the transcript %.4g %% of guesses are right", x.values, 100/float64(x.values))})
+		o.tested = append(o.tested, report.Fact{Name: "reconstruction",
+			Value: fmt.Sprintf("the reward of the challenge is one of %d values from 0 to 1; "+
+				"without the transcript %.4g %% of guesses are right", x.values, 100/float64(x.values))})
 	}
 	return x.gamma, nil
 }

@@ -50,7 +50,8 @@ func (c *auditPolicy) Help() string {
 
 var (
 	banditNames = []string{"arms", "identify", "linear", "contextual"}
-	bandits     = []string{catalog.BanditArms, catalog.BanditIdentify, catalog.BanditLinear, catalog.BanditContextual}
+	bandits     = []string{catalog.BanditArms, catalog.BanditIdentify, catalog.BanditLinear,
+		catalog.BanditContextual}
 )
 
 // entry reads the policy with its parameters.
@@ -89,7 +90,8 @@ func (c *auditPolicy) entry() (catalog.Entry, catalog.Params, error) {
 
 func (c *auditPolicy) prepare() (*outcome, searched, error) {
 	o := &outcome{title: "Audit of a policy",
-		description: "Two worlds that differ in the rewards of one round; an adversary chooses them and all the others, sees what comes out, and says which of the two it was."}
+		description: "Two worlds that differ in the rewards of one round; an adversary chooses " +
+			"them and all the others, sees what comes out, and says which of the two it was."}
 	var p searched
 	gamma, games, seed, err := c.read(100_000)
 	if err != nil {
@@ -113,7 +115,8 @@ func (c *auditPolicy) prepare() (*outcome, searched, error) {
 	if _, ok := b.(privacy.ZCDP); ok && delta == 0 && c.Claim == "" {
 		return nil, p, errors.New("--delta is 0, must be above 0: ρ-zCDP claims no ε at δ = 0")
 	}
-	o.tested = []report.Fact{{Name: "policy", Value: e.Title + ": " + e.Content(params)}, {Name: "guarantee", Value: e.Guarantee}, {Name: "budget", Value: b.String()}}
+	o.tested = []report.Fact{{Name: "policy", Value: e.Title + ": " + e.Content(params)},
+		{Name: "guarantee", Value: e.Guarantee}, {Name: "budget", Value: b.String()}}
 	if c.Bandit == catalog.BanditLinear || c.Bandit == catalog.BanditContextual {
 		return c.prepareVectors(o, e, params, b, delta, gamma, games, seed)
 	}
@@ -149,7 +152,9 @@ func (c *auditPolicy) prepare() (*outcome, searched, error) {
 		if subject, err = subject.Under(t); err != nil {
 			return nil, p, fmt.Errorf("--trust %s: %w", c.Trust, err)
 		}
-		o.tested = append(o.tested, report.Fact{Name: "trust", Value: fmt.Sprintf("%s, noise %s; the attacker sees what the protocol lets out", t.Model, t.NoiseOf())})
+		o.tested = append(o.tested, report.Fact{Name: "trust",
+			Value: fmt.Sprintf("%s, noise %s; the attacker sees what the protocol lets out",
+				t.Model, t.NoiseOf())})
 		possible = []audit.Fault{audit.HalfScale}
 	} else if c.Noise != "" {
 		return nil, p, errors.New("--noise needs --trust")
@@ -173,9 +178,12 @@ func (c *auditPolicy) prepare() (*outcome, searched, error) {
 	if err != nil {
 		return nil, p, err
 	}
-	a := audit.PolicyAudit{Subject: subject, Adversaries: audit.Adversaries(arms, horizon, models...), Sees: sees, Delta: delta, Games: games, Pilot: int(c.Searched),
+	a := audit.PolicyAudit{Subject: subject,
+		Adversaries: audit.Adversaries(arms, horizon, models...), Sees: sees, Delta: delta,
+		Games: games, Pilot: int(c.Searched),
 		Workers: c.Workers, Key: keyOf(seed, "policy", subject.Name)}
-	o.tested = append(o.tested, report.Fact{Name: "games", Value: fmt.Sprintf("%s, %s", several(arms, "arm"), several(horizon, "round"))})
+	o.tested = append(o.tested, report.Fact{Name: "games",
+		Value: fmt.Sprintf("%s, %s", several(arms, "arm"), several(horizon, "round"))})
 	if err := c.breaks(o, &a, c.Broken, c.Real, possible); err != nil {
 		return nil, p, err
 	}
@@ -187,11 +195,16 @@ func (c *auditPolicy) prepare() (*outcome, searched, error) {
 	if c.Claim != "" {
 		says = fmt.Sprintf("ε = %s at δ = %v, given on the command line", c.Claim, delta)
 	}
-	o.tested = append(o.tested, report.Fact{Name: "neighbours", Value: "the rewards of one round, in [0, 1]"}, report.Fact{Name: "the claim", Value: says},
-		report.Fact{Name: "adversary", Value: "knows the policy and all rewards but those of one round, has chosen them (" + strings.Join(strings.Split(c.Models, ","), ", ") + "), and sees " + what})
-	o.cannot = append(o.cannot, fmt.Sprintf("Horizons above %d, other numbers of arms and other parameters were not tried.", horizon))
+	o.tested = append(o.tested, report.Fact{Name: "neighbours",
+		Value: "the rewards of one round, in [0, 1]"}, report.Fact{Name: "the claim", Value: says},
+		report.Fact{Name: "adversary", Value: "knows the policy and all rewards but those of one " +
+			"round, has chosen them (" + strings.Join(strings.Split(c.Models, ","), ", ") +
+			"), and sees " + what})
+	o.cannot = append(o.cannot, fmt.Sprintf("Horizons above %d, other numbers of arms and other "+
+		"parameters were not tried.", horizon))
 	if sees == audit.Plays && c.Reconstruct != 0 {
-		return nil, p, errors.New("--reconstruct needs --sees releases: it guesses from the number that is released")
+		return nil, p, errors.New("--reconstruct needs --sees releases: it guesses from the " +
+			"number that is released")
 	}
 	p = searchedPolicy(a, c.Workers)
 	if a.Gamma, err = p.split(o, gamma, c.auditGuess, c.auditMore, false); err != nil {
@@ -222,18 +235,22 @@ func (c *auditPolicy) trust(b privacy.Budget) (release.Trust, error) {
 }
 
 // prepareVectors is the audit of a policy whose actions are vectors.
-func (c *auditPolicy) prepareVectors(o *outcome, e catalog.Entry, params catalog.Params, b privacy.Budget, delta, gamma float64, games int, seed uint64) (*outcome, searched, error) {
+func (c *auditPolicy) prepareVectors(o *outcome, e catalog.Entry, params catalog.Params,
+	b privacy.Budget, delta, gamma float64, games int, seed uint64) (*outcome, searched, error) {
 	var x searched
 	for _, f := range []struct {
 		flag  string
 		given bool
-	}{{"real", c.Real}, {"trust", c.Trust != experiment.Continuous}, {"noise", c.Noise != ""}, {"sees plays", c.Sees != "releases"}, {"reconstruct", c.Reconstruct != 0}, {"arms", c.Arms != 2}} {
+	}{{"real", c.Real}, {"trust", c.Trust != experiment.Continuous}, {"noise", c.Noise != ""},
+		{"sees plays", c.Sees != "releases"}, {"reconstruct", c.Reconstruct != 0}, {"arms", c.Arms != 2}} {
 		if f.given {
-			return nil, x, fmt.Errorf("--%s is not for --bandit %s, whose actions are two unit vectors and whose attacker sees releases", f.flag, c.Bandit)
+			return nil, x, fmt.Errorf("--%s is not for --bandit %s, whose actions are two unit "+
+				"vectors and whose attacker sees releases", f.flag, c.Bandit)
 		}
 	}
 	if c.Broken != "none" && c.Broken != "half" {
-		return nil, x, fmt.Errorf("--broken is %q, must be half for --bandit %s: there is one twin, of less noise", c.Broken, c.Bandit)
+		return nil, x, fmt.Errorf("--broken is %q, must be half for --bandit %s: there is one "+
+			"twin, of less noise", c.Broken, c.Bandit)
 	}
 	if c.Horizon < 8 || c.Horizon > 10_000_000 {
 		return nil, x, fmt.Errorf("--horizon is %d, must be from 8 to 1e7", c.Horizon)
@@ -242,12 +259,17 @@ func (c *auditPolicy) prepareVectors(o *outcome, e catalog.Entry, params catalog
 	if err != nil {
 		return nil, x, err
 	}
-	d.Delta, d.Games, d.Pilot, d.Workers, d.Key = delta, games, int(c.Searched), c.Workers, keyOf(seed, "policy", d.Name())
-	o.tested = append(o.tested, report.Fact{Name: "games", Value: fmt.Sprintf("two actions, the unit vectors of the plane, %s", several(int(c.Horizon), "round"))},
-		report.Fact{Name: "broken on purpose", Value: c.Broken}, report.Fact{Name: "neighbours", Value: "the reward of one round, −1 or 1"},
+	d.Delta, d.Games, d.Pilot, d.Workers, d.Key = delta, games, int(c.Searched), c.Workers,
+		keyOf(seed, "policy", d.Name())
+	o.tested = append(o.tested, report.Fact{Name: "games",
+		Value: fmt.Sprintf("two actions, the unit vectors of the plane, %s", several(int(c.Horizon), "round"))},
+		report.Fact{Name: "broken on purpose", Value: c.Broken},
+		report.Fact{Name: "neighbours", Value: "the reward of one round, −1 or 1"},
 		report.Fact{Name: "the claim", Value: claimText(c.Claim, d.Claim(), delta)},
-		report.Fact{Name: "adversary", Value: "knows the policy; all rewards but one are 0; sees every number that the curator lets out"})
-	o.cannot = append(o.cannot, simulatedOnly, fmt.Sprintf("Horizons above %d, other actions and other parameters were not tried.", c.Horizon))
+		report.Fact{Name: "adversary", Value: "knows the policy; all rewards but one are 0; sees " +
+			"every number that the curator lets out"})
+	o.cannot = append(o.cannot, simulatedOnly,
+		fmt.Sprintf("Horizons above %d, other actions and other parameters were not tried.", c.Horizon))
 	x = searchedDirect(d)
 	if d.Gamma, err = x.split(o, gamma, c.auditGuess, c.auditMore, false); err != nil {
 		return nil, x, err

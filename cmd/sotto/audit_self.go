@@ -47,7 +47,8 @@ func (c *auditSelf) Run(ctx context.Context, s streams) error {
 	}
 	picked := func(name string) bool { return strings.Contains(name, c.Only) }
 	if !slices.ContainsFunc(names, picked) {
-		return fmt.Errorf("%w: --only is %q, must be part of the name of an audit: see sotto audit self --list", errUsage, c.Only)
+		return fmt.Errorf("%w: --only is %q, must be part of the name of an audit: see sotto "+
+			"audit self --list", errUsage, c.Only)
 	}
 	chosen := 0
 	for _, n := range names {
@@ -74,17 +75,24 @@ func (c *auditSelf) Run(ctx context.Context, s streams) error {
 		return failed(err)
 	}
 	o := &outcome{title: "Self-audit of Sotto", gamma: gamma, seed: seed,
-		description: "Every mechanism and every private policy of this program, and twins of them that are broken in ways that have happened. A sound auditor refutes every twin and no claim of its own.",
+		description: "Every mechanism and every private policy of this program, and twins of " +
+			"them that are broken in ways that have happened. A sound auditor refutes every twin " +
+			"and no claim of its own.",
 		tested: []report.Fact{
-			{Name: "audits", Value: fmt.Sprintf("%d of %d; the confidence is split over all of them", chosen, len(names))},
-			{Name: "games", Value: fmt.Sprintf("%d for each audit, fewer where games are slow but at least 2000; the table says how many", games)},
+			{Name: "audits", Value: fmt.Sprintf("%d of %d; the confidence is split over all of them",
+				chosen, len(names))},
+			{Name: "games", Value: fmt.Sprintf("%d for each audit, fewer where games are slow "+
+				"but at least 2000; the table says how many", games)},
 			{Name: "neighbours", Value: "one reward, or the rewards of one round, replaced by others"},
-			{Name: "the claims", Value: "the ledger's, at the δ in the table; of a twin, those of what it is a twin of"},
-			{Name: "adversary", Value: "knows all rewards but those of one round and has chosen them; sees every release, or, where the name says so, the plays only"},
+			{Name: "the claims", Value: "the ledger's, at the δ in the table; of a twin, those " +
+				"of what it is a twin of"},
+			{Name: "adversary", Value: "knows all rewards but those of one round and has chosen " +
+				"them; sees every release, or, where the name says so, the plays only"},
 		},
 		cannot: []string{
 			"A claim with a low ratio of audited to claimed ε was hardly tested, only not refuted.",
-			"Simulated noise, except where a name says real. Timing, floating point of other machines and the randomness of a deployment are not in it.",
+			"Simulated noise, except where a name says real. Timing, floating point of other " +
+				"machines and the randomness of a deployment are not in it.",
 		},
 	}
 	for _, r := range results {
@@ -108,7 +116,8 @@ func waiting(w io.Writer) func(done, all int, r audit.SelfResult) {
 		}
 		spent := time.Since(from)
 		left := time.Duration(float64(spent) / float64(done) * float64(all-done))
-		line := fmt.Sprintf("%d/%d audits, %d wrong, %v, about %v left", done, all, wrong, spent.Round(time.Second), left.Round(time.Second))
+		line := fmt.Sprintf("%d/%d audits, %d wrong, %v, about %v left", done, all, wrong,
+			spent.Round(time.Second), left.Round(time.Second))
 		switch {
 		case !terminal:
 			fmt.Fprintf(w, "%s: %s\n", line, r.Name)
@@ -122,8 +131,10 @@ func waiting(w io.Writer) func(done, all int, r audit.SelfResult) {
 
 // tightness is audited over claimed ε of all audits, sorted.
 func tightness(all []auditRow) (report.Figure, bool) {
-	f := report.Figure{ID: "tightness", Title: "How much of each claim was found", Subtitle: "Audited over claimed ε, sorted", XLabel: "audits, in the order of the ratio", YLabel: "audited/claimed",
-		Note: "Lower bounds. Own claims must stay at or below 1, broken twins must be above it."}
+	f := report.Figure{ID: "tightness", Title: "How much of each claim was found",
+		Subtitle: "Audited over claimed ε, sorted", XLabel: "audits, in the order of the ratio",
+		YLabel: "audited/claimed",
+		Note:   "Lower bounds. Own claims must stay at or below 1, broken twins must be above it."}
 	most := 0
 	for _, twin := range []bool{false, true} {
 		var x []float64
@@ -149,6 +160,7 @@ func tightness(all []auditRow) (report.Figure, bool) {
 	if most < 2 {
 		return f, false
 	}
-	f.Series = append(f.Series, report.Series{Label: "refuted above", X: []float64{1, float64(most)}, Mean: []float64{1, 1}})
+	f.Series = append(f.Series, report.Series{Label: "refuted above",
+		X: []float64{1, float64(most)}, Mean: []float64{1, 1}})
 	return f, true
 }

@@ -41,7 +41,10 @@ type auditTraining struct {
 
 // Help is shown by --help.
 func (c *auditTraining) Help() string {
-	return "Examples:\n  sotto audit training --games 2000 --out report\n  sotto audit training --flaw half-noise --games 20000\n  sotto audit training --flaw unclipped --canary dirac\n  sotto audit training --method batch\n  sotto audit training --fashion-mnist DIR --pool 4 --method mini-batch --rate 0.001 --examples 1280 --batch 64\n\n" + train.Where
+	return "Examples:\n  sotto audit training --games 2000 --out report\n  sotto audit training " +
+		"--flaw half-noise --games 20000\n  sotto audit training --flaw unclipped --canary " +
+		"dirac\n  sotto audit training --method batch\n  sotto audit training --fashion-mnist " +
+		"DIR --pool 4 --method mini-batch --rate 0.001 --examples 1280 --batch 64\n\n" + train.Where
 }
 
 // data is the training set, and other examples for the adversary.
@@ -79,18 +82,25 @@ func (c *auditTraining) data(seed uint64) (all train.Dataset, name string, err e
 func (c *auditTraining) training(d train.Dataset) (train.Training, error) {
 	t := train.Training{Steps: int(c.Steps), Size: int(c.Batch)}
 	var err error
-	if t.Method, err = oneOf("method", c.Method, []string{"dp-sgd", "batch", "mini-batch", "stochastic"}, []train.Method{train.DPSGD, train.Batch, train.MiniBatch, train.Stochastic}); err != nil {
+	if t.Method, err = oneOf("method", c.Method,
+		[]string{"dp-sgd", "batch", "mini-batch", "stochastic"},
+		[]train.Method{train.DPSGD, train.Batch, train.MiniBatch, train.Stochastic}); err != nil {
 		return t, err
 	}
-	if t.Model, err = oneOf("model", c.Model, []string{"logistic", "conv"}, []train.Model{train.Logistic{Features: d.Inputs(), Labels: d.Classes},
-		train.Conv{Height: d.Height, Width: d.Width, Channels: d.Channels, Filters: []int{4}, Labels: d.Classes}}); err != nil {
+	if t.Model, err = oneOf("model", c.Model, []string{"logistic", "conv"},
+		[]train.Model{train.Logistic{Features: d.Inputs(), Labels: d.Classes},
+			train.Conv{Height: d.Height, Width: d.Width, Channels: d.Channels, Filters: []int{4},
+				Labels: d.Classes}}); err != nil {
 		return t, err
 	}
-	if t.Flaw, err = oneOf("flaw", c.Flaw, []string{"none", "half-noise", "unclipped", "batch-clipped"}, []train.Flaw{train.Sound, train.HalfNoise, train.Unclipped, train.BatchClipped}); err != nil {
+	if t.Flaw, err = oneOf("flaw", c.Flaw, []string{"none", "half-noise", "unclipped",
+		"batch-clipped"}, []train.Flaw{train.Sound, train.HalfNoise, train.Unclipped,
+		train.BatchClipped}); err != nil {
 		return t, err
 	}
 	if t.Flaw != train.Sound && t.Method != train.DPSGD {
-		return t, fmt.Errorf("--flaw is %q, must be none: the method %s claims nothing that could be false", c.Flaw, c.Method)
+		return t, fmt.Errorf("--flaw is %q, must be none: the method %s claims nothing that "+
+			"could be false", c.Flaw, c.Method)
 	}
 	if t.Steps < 1 {
 		return t, fmt.Errorf("--steps is %d, must be at least 1", t.Steps)
@@ -100,7 +110,8 @@ func (c *auditTraining) training(d train.Dataset) (train.Training, error) {
 		to         *float64
 		most       float64
 		dpsgd      bool
-	}{{"rate", c.Rate, &t.Rate, math.MaxFloat64, false}, {"sampling", c.Sampling, &t.Sampling, 1, true}, {"clip", c.Clip, &t.Clip, math.MaxFloat64, true},
+	}{{"rate", c.Rate, &t.Rate, math.MaxFloat64, false},
+		{"sampling", c.Sampling, &t.Sampling, 1, true}, {"clip", c.Clip, &t.Clip, math.MaxFloat64, true},
 		{"noise", c.Noise, &t.Noise, math.MaxFloat64, true}} {
 		x, err := number(f.flag, f.text)
 		if err != nil {
@@ -135,10 +146,13 @@ func (c *auditTraining) attacks(t train.Training, d train.Dataset) ([]train.Atta
 	case given == "":
 		given = "covariance,scalar,glir"
 	case t.Method == train.Stochastic && given != "scalar":
-		return nil, fmt.Errorf("--attacks is %q, must be scalar for --method stochastic: the others need batches of two", given)
+		return nil, fmt.Errorf("--attacks is %q, must be scalar for --method stochastic: the "+
+			"others need batches of two", given)
 	}
 	for _, name := range strings.Split(given, ",") {
-		score, err := oneOf("attacks", strings.TrimSpace(name), []string{"covariance", "scalar", "glir"}, []train.Score{train.Covariance, train.ScalarProduct, train.GLiR})
+		score, err := oneOf("attacks", strings.TrimSpace(name),
+			[]string{"covariance", "scalar", "glir"},
+			[]train.Score{train.Covariance, train.ScalarProduct, train.GLiR})
 		if err != nil {
 			return nil, err
 		}
@@ -160,17 +174,21 @@ func (c *auditTraining) attacks(t train.Training, d train.Dataset) ([]train.Atta
 func (c *auditTraining) canary(a train.Audit, theta []float64, seed uint64) (train.Canary, string, error) {
 	size, long := 1.0, 1.0
 	if a.Training.Method == train.DPSGD {
-		// A gradient far longer than the clip does not hurt a run that clips it, and shows one that does not.
+		// A gradient far longer than the clip does not hurt a run that clips it, and shows
+		// one that does not.
 		size, long = a.Training.Clip, 10*a.Training.Clip
 	}
 	lo, _ := a.Training.Model.Last()
 	makers := map[string]func() (train.Canary, error){
-		"mislabelled": func() (train.Canary, error) { return train.Mislabelled(a.Training.Model, theta, a.Data, 0) },
-		"blank":       func() (train.Canary, error) { return train.Blank(a.Data, 0), nil },
-		"dirac":       func() (train.Canary, error) { return train.Dirac(a.Training.Model, lo, long) },
+		"mislabelled": func() (train.Canary, error) {
+			return train.Mislabelled(a.Training.Model, theta, a.Data, 0)
+		},
+		"blank": func() (train.Canary, error) { return train.Blank(a.Data, 0), nil },
+		"dirac": func() (train.Canary, error) { return train.Dirac(a.Training.Model, lo, long) },
 		"canife": func() (train.Canary, error) {
 			k := keyOf(seed, "training", "canife")
-			made, _, _, err := train.CANIFE{References: a.Data, Clip: size, Steps: 50, Lo: 0, Hi: 1}.Craft(a.Training.Model, theta, nil, &k.Fast(1)[0])
+			made, _, _, err := train.CANIFE{References: a.Data, Clip: size, Steps: 50, Lo: 0,
+				Hi: 1}.Craft(a.Training.Model, theta, nil, &k.Fast(1)[0])
 			return made, err
 		},
 	}
@@ -200,9 +218,11 @@ func (c *auditTraining) canary(a train.Audit, theta []float64, seed uint64) (tra
 	}
 	a.Canary = candidates[0]
 	if a.Training.Method == train.Stochastic {
-		a.Training.Method = train.Batch // batches of one have no covariance; the order of candidates is the same in larger ones
+		// batches of one have no covariance; the order of candidates is the same in larger ones
+		a.Training.Method = train.Batch
 	}
-	a.Attacks = []train.Attack{{References: a.Data, Informed: a.Training.Method == train.DPSGD, LastLayer: c.LastLayer}}
+	a.Attacks = []train.Attack{{References: a.Data, Informed: a.Training.Method == train.DPSGD,
+		LastLayer: c.LastLayer}}
 	plans, err := a.Plans()
 	if err != nil {
 		return train.Canary{}, "", err
@@ -211,7 +231,8 @@ func (c *auditTraining) canary(a train.Audit, theta []float64, seed uint64) (tra
 	if err != nil {
 		return train.Canary{}, "", err
 	}
-	return candidates[best], fmt.Sprintf("%s, of the highest Mahalanobis score among %d", candidates[best].Name, len(candidates)), nil
+	return candidates[best], fmt.Sprintf("%s, of the highest Mahalanobis score among %d",
+		candidates[best].Name, len(candidates)), nil
 }
 
 func (c *auditTraining) Run(ctx context.Context, s streams) error {
@@ -245,13 +266,14 @@ func (c *auditTraining) Run(ctx context.Context, s streams) error {
 		if err != nil {
 			return failed(err)
 		}
-		curve, err := curveFigure("epsilon-delta", scores[best], len(scores), o.gamma, func(delta float64) (float64, error) {
-			if c.Claim != "" || a.Training.Method != train.DPSGD {
-				return math.Inf(1), nil
-			}
-			g, err := a.Training.Claim(delta, a.Neighbour)
-			return g.Epsilon, err
-		})
+		curve, err := curveFigure("epsilon-delta", scores[best], len(scores), o.gamma,
+			func(delta float64) (float64, error) {
+				if c.Claim != "" || a.Training.Method != train.DPSGD {
+					return math.Inf(1), nil
+				}
+				g, err := a.Training.Claim(delta, a.Neighbour)
+				return g.Epsilon, err
+			})
 		if err != nil {
 			return failed(err)
 		}
@@ -262,7 +284,8 @@ func (c *auditTraining) Run(ctx context.Context, s streams) error {
 
 // prepare reads the flags into an audit.
 func (c *auditTraining) prepare() (*outcome, train.Audit, float64, error) {
-	o := &outcome{title: "Audit of a training run", description: "A membership game: a canary is in the training set or not, by a fair coin, and attacks tell from the iterates which."}
+	o := &outcome{title: "Audit of a training run", description: "A membership game: a canary is " +
+		"in the training set or not, by a fair coin, and attacks tell from the iterates which."}
 	var a train.Audit
 	fail := func(err error) (*outcome, train.Audit, float64, error) { return nil, a, 0, err }
 	var games int
@@ -285,16 +308,21 @@ func (c *auditTraining) prepare() (*outcome, train.Audit, float64, error) {
 	if a.Training, err = c.training(data); err != nil {
 		return fail(err)
 	}
-	drawn, knows := fmt.Sprintf("all %d examples, the same in every game", len(data.X)), "knows the data but for the canary"
+	drawn, knows := fmt.Sprintf("all %d examples, the same in every game", len(data.X)),
+		"knows the data but for the canary"
 	if a.Training.Method != train.DPSGD {
-		// Without noise the same data would give the same iterates, and there would be nothing left to find.
+		// Without noise the same data would give the same iterates, and there would be
+		// nothing left to find.
 		a.Size = len(data.X) / 2
-		drawn, knows = fmt.Sprintf("%d of %d examples, drawn anew for every game", a.Size, len(data.X)), "knows the examples that the data are drawn from, and the canary"
+		drawn, knows = fmt.Sprintf("%d of %d examples, drawn anew for every game", a.Size,
+			len(data.X)), "knows the examples that the data are drawn from, and the canary"
 		if a.Training.Size > a.Size {
-			return fail(fmt.Errorf("--batch is %d, must be at most half of --examples, %d: the other half is not in the game", a.Training.Size, a.Size))
+			return fail(fmt.Errorf("--batch is %d, must be at most half of --examples, %d: the "+
+				"other half is not in the game", a.Training.Size, a.Size))
 		}
 	}
-	if a.Neighbour, err = oneOf("neighbour", c.Neighbour, []string{"add", "replace"}, []train.Neighbour{train.AddRemove, train.ReplaceOne}); err != nil {
+	if a.Neighbour, err = oneOf("neighbour", c.Neighbour, []string{"add", "replace"},
+		[]train.Neighbour{train.AddRemove, train.ReplaceOne}); err != nil {
 		return fail(err)
 	}
 	if a.Attacks, err = c.attacks(a.Training, data); err != nil {
@@ -342,7 +370,8 @@ func (c *auditTraining) prepare() (*outcome, train.Audit, float64, error) {
 		attacks = append(attacks, at.String())
 	}
 	o.tested = []report.Fact{
-		{Name: "training", Value: method}, {Name: "model", Value: fmt.Sprintf("%s, %d parameters", c.Model, t.Model.Params())},
+		{Name: "training", Value: method}, {Name: "model",
+			Value: fmt.Sprintf("%s, %d parameters", c.Model, t.Model.Params())},
 		{Name: "data", Value: dataName + "; " + drawn},
 		{Name: "broken on purpose", Value: c.Flaw},
 		{Name: "neighbours", Value: a.Neighbour.String()},
@@ -352,7 +381,8 @@ func (c *auditTraining) prepare() (*outcome, train.Audit, float64, error) {
 	}
 	for i, p := range plans {
 		if note := p.Note(); note != "" {
-			o.tested = append(o.tested, report.Fact{Name: "note on " + a.Attacks[i].Score.String(), Value: note})
+			o.tested = append(o.tested, report.Fact{Name: "note on " + a.Attacks[i].Score.String(),
+				Value: note})
 		}
 	}
 	o.cannot = []string{
@@ -361,7 +391,8 @@ func (c *auditTraining) prepare() (*outcome, train.Audit, float64, error) {
 		simulatedOnly,
 	}
 	if _, ok := t.Model.(train.Conv); ok && t.Flaw == train.Sound {
-		o.cannot = append(o.cannot, "For a net that is not convex the covariance of gradients is that of the starting point, and drifts as training goes on.")
+		o.cannot = append(o.cannot, "For a net that is not convex the covariance of gradients is "+
+			"that of the starting point, and drifts as training goes on.")
 	}
 	return o, a, eps, nil
 }

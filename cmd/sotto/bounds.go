@@ -92,7 +92,8 @@ func (c *boundsCommand) Run(s streams) error {
 }
 
 // problems are what the file or the flags say, and the horizons.
-func (c *boundsCommand) problems(s streams) (out []boundedProblem, horizons []float64, left []string, err error) {
+func (c *boundsCommand) problems(s streams) (out []boundedProblem, horizons []float64,
+	left []string, err error) {
 	fail := func(err error) ([]boundedProblem, []float64, []string, error) { return nil, nil, nil, err }
 	given := 0
 	for _, f := range []string{c.File, c.Arms, c.Actions, c.Dimension} {
@@ -135,10 +136,12 @@ func (c *boundsCommand) problems(s streams) (out []boundedProblem, horizons []fl
 	}
 	if c.File != "" {
 		if c.Epsilon != "" || c.Rho != "" {
-			return fail(errors.New("--epsilon and --rho are for problems given by flags: a file has its budgets"))
+			return fail(errors.New("--epsilon and --rho are for problems given by flags: a file " +
+				"has its budgets"))
 		}
 		if c.Beta != "" || c.Risk != "" {
-			return fail(errors.New("--beta and --risk are for problems given by flags: a file has its policies' parameters"))
+			return fail(errors.New("--beta and --risk are for problems given by flags: a file " +
+				"has its policies' parameters"))
 		}
 		spec, err := read(c.File, s)
 		if err != nil {
@@ -250,7 +253,8 @@ func (c *boundsCommand) problem(b privacy.Budget) (string, limit.Problem, error)
 		if err != nil {
 			return "", none, fmt.Errorf("--dimension: %w", err)
 		}
-		return fmt.Sprintf("contexts in dimension %d", d), limit.Problem{Context: &limit.Context{Dim: int(d)}, Budget: b}, nil
+		return fmt.Sprintf("contexts in dimension %d", d),
+			limit.Problem{Context: &limit.Context{Dim: int(d)}, Budget: b}, nil
 	}
 }
 
@@ -276,11 +280,13 @@ func boundsGrid(p boundedProblem, horizons []float64) (report.Grid, error) {
 	if err != nil {
 		return report.Grid{}, err
 	}
-	g := report.Grid{Title: p.Instance + ", " + budgetText(p.Budget), Head: []string{"of", "kind", "bound", "formula", "where"}, Text: 5}
+	g := report.Grid{Title: p.Instance + ", " + budgetText(p.Budget),
+		Head: []string{"of", "kind", "bound", "formula", "where"}, Text: 5}
 	for _, T := range horizons {
 		g.Head = append(g.Head, "T = "+strconv.FormatFloat(T, 'g', -1, 64))
 	}
-	groups := []report.GridGroup{{Head: "Lower bounds on this instance"}, {Head: "Lower bounds on some instance: what the worst case costs"}, {Head: "Upper bounds"}}
+	groups := []report.GridGroup{{Head: "Lower bounds on this instance"},
+		{Head: "Lower bounds on some instance: what the worst case costs"}, {Head: "Upper bounds"}}
 	var notes []string
 	note := func(text string) string {
 		if text == "" {
@@ -335,27 +341,32 @@ func boundsGrid(p boundedProblem, horizons []float64) (report.Grid, error) {
 	for i, n := range notes {
 		g.Notes = append(g.Notes, fmt.Sprintf("[%d] %s.", i+1, n))
 	}
-	g.Notes = append(g.Notes, "Asymptotic: what the bound comes to in the long run, its slope times log T; regrets at T can be on its other side. Implicit: constants are not known. "+
+	g.Notes = append(g.Notes, "Asymptotic: what the bound comes to in the long run, its slope "+
+		"times log T; regrets at T can be on its other side. Implicit: constants are not known. "+
 		"Not proved: the theorem is not for these parameters or rewards, so that there is no number.")
 	g.Notes = append(g.Notes, "Upper bounds are for noise that a server adds who is believed.")
 	if slices.ContainsFunc(all, func(b limit.Bound) bool { return b.Unproved && b.Kind != limit.NotProved }) {
-		g.Notes = append(g.Notes, "As printed: the number is the source's, while its proof gives another or there is none. Do not rely on it.")
+		g.Notes = append(g.Notes, "As printed: the number is the source's, while its proof gives "+
+			"another or there is none. Do not rely on it.")
 	}
 	return g, nil
 }
 
 func budgetText(b string) string {
-	return strings.NewReplacer("epsilon=", "ε=", "rho=", "ρ=", "delta=", "δ=", "alpha=", "α=", "none", "no privacy").Replace(b)
+	return strings.NewReplacer("epsilon=", "ε=", "rho=", "ρ=", "delta=", "δ=", "alpha=", "α=",
+		"none", "no privacy").Replace(b)
 }
 
 const figurePoints = 81
 
-// boundsFigure draws the proved bounds with a number: of the first instance, against its budgets if there are at least two of one kind, otherwise against T.
+// boundsFigure draws the proved bounds with a number: of the first instance, against its budgets if
+// there are at least two of one kind, otherwise against T.
 func boundsFigure(problems []boundedProblem, horizons []float64) (report.Figure, error) {
 	first := problems[0]
 	T := slices.Max(horizons)
 	f := report.Figure{ID: "bounds", Title: "Bounds on the regret", LogX: true, LogY: true, YLabel: "regret",
-		Note: "Bounds that are implicit, or printed without a proof, are left out. Where T → ∞ it is a slope times log T. Worst: some instance costs so much, not this one."}
+		Note: "Bounds that are implicit, or printed without a proof, are left out. Where T → ∞ " +
+			"it is a slope times log T. Worst: some instance costs so much, not this one."}
 	lo, hi, kind := math.Inf(1), 0.0, ""
 	for _, p := range problems {
 		key, x, ok := budgetNumber(p.Problem.Budget)
@@ -368,7 +379,8 @@ func boundsFigure(problems []boundedProblem, horizons []float64) (report.Figure,
 		return first.Problem, x
 	}
 	if lo < hi {
-		f.Title, f.Subtitle, f.XLabel = "Bounds on the regret against the budget", fmt.Sprintf("%s, T = %s", first.Instance, strconv.FormatFloat(T, 'g', -1, 64)), "budget "+kind
+		f.Title, f.Subtitle, f.XLabel = "Bounds on the regret against the budget",
+			fmt.Sprintf("%s, T = %s", first.Instance, strconv.FormatFloat(T, 'g', -1, 64)), "budget "+kind
 		at = func(x float64) (limit.Problem, float64) {
 			p := first.Problem
 			if p.Budget = privacy.Budget(privacy.Pure{Epsilon: x}); kind == "ρ" {
@@ -413,7 +425,8 @@ func boundsFigure(problems []boundedProblem, horizons []float64) (report.Figure,
 				}
 				j = len(f.Series)
 				series[key] = j
-				f.Series = append(f.Series, report.Series{Label: label, X: xs, Mean: slices.Repeat([]float64{math.NaN()}, figurePoints)})
+				f.Series = append(f.Series, report.Series{Label: label, X: xs,
+					Mean: slices.Repeat([]float64{math.NaN()}, figurePoints)})
 			}
 			f.Series[j].Mean[i] = b.Value(T)
 		}
@@ -474,7 +487,8 @@ func (c *boundsCommand) asJSON(s streams, problems []boundedProblem, horizons []
 		}
 		j := boundsJSON{Instance: p.Instance, Budget: p.Budget, Horizons: horizons}
 		for _, b := range all {
-			x := boundJSON{b.Name, b.Policy, b.Lower, b.WorstCase, b.Kind.String(), b.Unproved, b.Form, b.Where, b.Note, nil, nil}
+			x := boundJSON{b.Name, b.Policy, b.Lower, b.WorstCase, b.Kind.String(), b.Unproved,
+				b.Form, b.Where, b.Note, nil, nil}
 			if b.Kind == limit.Asymptotic {
 				x.Slope = finiteOrNil(b.Constant)
 			}

@@ -63,7 +63,8 @@ func (c *chooseCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	q.Progress = func(p choose.Progress) {
-		fmt.Fprintf(s.err, "look %d: %d policies, %d runs; %d of %d neighbours are not settled", p.Look, p.Policies, p.Runs, p.Unsettled, max(p.Policies-1, 0))
+		fmt.Fprintf(s.err, "look %d: %d policies, %d runs; %d of %d neighbours are not settled",
+			p.Look, p.Policies, p.Runs, p.Unsettled, max(p.Policies-1, 0))
 		if p.Next > 0 {
 			fmt.Fprintf(s.err, "; %d policies go on", p.Next)
 		}
@@ -74,7 +75,8 @@ func (c *chooseCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if c.CSV != "" {
-		// The source's own text has a hash of the rewards: of few values it can be guessed and confirmed.
+		// The source's own text has a hash of the rewards: of few values it can be
+		// guessed and confirmed.
 		a.World = fmt.Sprintf("%s, %d arms", c.CSV, len(q.Source.(bandit.Fixed).Arms))
 		a.Warnings = append(a.Warnings, "the log is used without noise: keep this answer as private as the log")
 	}
@@ -106,7 +108,8 @@ func (c *chooseCommand) question(s streams) (choose.Question, error) {
 	bad := func(format string, args ...any) (choose.Question, error) {
 		return choose.Question{}, fmt.Errorf("%w: "+format, append([]any{errUsage}, args...)...)
 	}
-	q := choose.Question{Horizon: int(c.Horizon), Reference: c.Reference, Strict: c.Strict, MinRuns: int(c.MinRuns), MaxRuns: int(c.MaxRuns),
+	q := choose.Question{Horizon: int(c.Horizon), Reference: c.Reference, Strict: c.Strict,
+		MinRuns: int(c.MinRuns), MaxRuns: int(c.MaxRuns),
 		Time: c.Time, Workers: c.Workers}
 	var err error
 	if q.Lo, q.Hi, err = c.ends(); err != nil {
@@ -237,7 +240,8 @@ func (c *chooseCommand) source(s streams, lo, hi float64) (bandit.Source, error)
 		}
 		tellSkipped(s, c.CSV, log)
 		if log.Clipped {
-			fmt.Fprintf(s.err, "warning: %s: rewards leave the declared range [%v, %v] and are clipped to it before a person's mean is taken\n", c.CSV, lo, hi)
+			fmt.Fprintf(s.err, "warning: %s: rewards leave the declared range [%v, %v] and are "+
+				"clipped to it before a person's mean is taken\n", c.CSV, lo, hi)
 		}
 		return bandit.Fixed(in), nil
 	}
@@ -245,7 +249,9 @@ func (c *chooseCommand) source(s streams, lo, hi float64) (bandit.Source, error)
 
 func (c *chooseCommand) budget() (privacy.Budget, error) {
 	fields := map[string]float64{}
-	for _, f := range []struct{ name, text string }{{"epsilon", c.Epsilon}, {"delta", c.Delta}, {"alpha", c.Alpha}, {"rho", c.Rho}} {
+	for _, f := range []struct {
+		name, text string
+	}{{"epsilon", c.Epsilon}, {"delta", c.Delta}, {"alpha", c.Alpha}, {"rho", c.Rho}} {
 		x, err := numbers("--"+f.name, f.text)
 		switch {
 		case err != nil:
@@ -257,7 +263,8 @@ func (c *chooseCommand) budget() (privacy.Budget, error) {
 		}
 	}
 	if len(fields) == 0 {
-		return nil, errors.New("want a budget: --epsilon, --rho, --epsilon with --delta, or --epsilon with --alpha")
+		return nil, errors.New("want a budget: --epsilon, --rho, --epsilon with --delta, or " +
+			"--epsilon with --alpha")
 	}
 	return privacy.NewBudget(fields)
 }
@@ -285,7 +292,8 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 		if r.Anytime {
 			horizon = "-"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s ± %s%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", tier, r.Policy, short(r.Mean), short(r.Half), heavy, ratio,
+		fmt.Fprintf(w, "%s\t%s\t%s ± %s%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", tier, r.Policy,
+			short(r.Mean), short(r.Half), heavy, ratio,
 			short(r.Median), short(r.Q95), short(r.Q99), short(r.Max), r.Runs, horizon, r.Guarantee)
 	}
 	for i, r := range a.Rows {
@@ -310,12 +318,16 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 	for _, warning := range a.Warnings {
 		fmt.Fprintln(&b, "warning:", warning)
 	}
-	kind := "Student's intervals, believed where the skewness of n runs is at most √(n/25); Hoeffding's bound; betting"
+	kind := "Student's intervals, believed where the skewness of n runs is at most √(n/25); " +
+		"Hoeffding's bound; betting"
 	if a.Strict {
 		kind = "Hoeffding's bound and betting; ± is Student's interval, and not promised"
 	}
-	fmt.Fprintf(&b, "The verdicts and every ± without ! hold together with probability %v (%s).\n", 1-a.Level, kind)
-	fmt.Fprintf(&b, "A tier ends where the next policy is worse; = is a tie within %v%%, ? is not settled, ! is a mean whose runs are too skewed for its ±. What no run has shown is not in the means.\n",
+	fmt.Fprintf(&b, "The verdicts and every ± without ! hold together with probability %v (%s).\n",
+		1-a.Level, kind)
+	fmt.Fprintf(&b, "A tier ends where the next policy is worse; = is a tie within %v%%, ? is "+
+		"not settled, ! is a mean whose runs are too skewed for its ±. What no run has shown is "+
+		"not in the means.\n",
 		100*a.Resolution)
 	if n := len(a.References); n > 0 {
 		fmt.Fprintln(&b, "Rows without a tier are not private: what privacy costs.")
@@ -328,7 +340,8 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 	case "time":
 		fmt.Fprintln(&b, "Stopped by --time.")
 	}
-	fmt.Fprintf(&b, "Regret is %s. Playing all arms equally often, without looking at a reward, has %s.\n", a.Regret, short(a.EqualSplit))
+	fmt.Fprintf(&b, "Regret is %s. Playing all arms equally often, without looking at a reward, "+
+		"has %s.\n", a.Regret, short(a.EqualSplit))
 	if a.Refused != "" {
 		fmt.Fprintf(&b, "\nnothing is recommended: %s\n", a.Refused)
 		_, err := io.WriteString(out, b.String())
@@ -337,7 +350,8 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 	use := a.Use()
 	fmt.Fprintf(&b, "\nuse %s: mean regret %s ± %s", use.Policy, short(use.Mean), short(use.Half))
 	if worse := a.Against(choose.Better); len(worse) > 0 && use.Mean > 0 {
-		fmt.Fprintf(&b, "; %s, the best of those that are worse, has %.2f times as much", worse[0].Policy, worse[0].Ratio)
+		fmt.Fprintf(&b, "; %s, the best of those that are worse, has %.2f times as much",
+			worse[0].Policy, worse[0].Ratio)
 	}
 	for _, peers := range []struct {
 		how  string
@@ -373,7 +387,8 @@ func short(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
-// repeat is the command that plays the first policy's runs again: with flags where they can say it, else with an experiment.
+// repeat is the command that plays the first policy's runs again: with flags where they can say it,
+// else with an experiment.
 func (c *chooseCommand) repeat(q *choose.Question, a *choose.Answer) string {
 	use := a.Use()
 	if in, ok := q.Source.(bandit.Fixed); ok && c.CSV == "" && c.Alpha == "" && c.Range == "" {
@@ -392,14 +407,17 @@ func (c *chooseCommand) repeat(q *choose.Question, a *choose.Answer) string {
 			list = "'" + list + "'"
 		}
 		command := fmt.Sprintf("sotto run --arms %s --policies %s", list, written(use.Candidate))
-		for _, f := range []struct{ name, text string }{{"epsilon", c.Epsilon}, {"delta", c.Delta}, {"rho", c.Rho}} {
+		for _, f := range []struct {
+			name, text string
+		}{{"epsilon", c.Epsilon}, {"delta", c.Delta}, {"rho", c.Rho}} {
 			if f.text != "" {
 				command += " --" + f.name + " " + f.text
 			}
 		}
 		return command + fmt.Sprintf(" --horizon %d --runs %d --seed %d", q.Horizon, use.Runs, q.Seed)
 	}
-	spec := experiment.Spec{Name: "chosen", Horizon: experiment.Count(q.Horizon), Runs: experiment.Count(use.Runs), Seed: q.Seed, Budgets: []privacy.Budget{q.Budget},
+	spec := experiment.Spec{Name: "chosen", Horizon: experiment.Count(q.Horizon),
+		Runs: experiment.Count(use.Runs), Seed: q.Seed, Budgets: []privacy.Budget{q.Budget},
 		Lo: q.Lo, Hi: q.Hi,
 		Checkpoints: []experiment.Count{experiment.Count(q.Horizon)},
 		Policies:    []experiment.Policy{{Policy: use.Candidate.Policy, Params: use.Candidate.Params}}}

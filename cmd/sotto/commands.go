@@ -85,7 +85,8 @@ func (c *validateCommand) Run(s streams) error {
 	case experiment.KindIdentify:
 		length = fmt.Sprintf("risk %v, at most %d plays each", plan.Spec.Risk, plan.Spec.Cap)
 	}
-	fmt.Fprintf(&b, "%s: %s of %s, %s\n", plan.Spec.Name, several(len(plan.Cells), "cell"), several(int(plan.Spec.Runs), "run"), length)
+	fmt.Fprintf(&b, "%s: %s of %s, %s\n", plan.Spec.Name, several(len(plan.Cells), "cell"),
+		several(int(plan.Spec.Runs), "run"), length)
 	for i := range plan.Cells {
 		fmt.Fprintln(&b, " ", plan.Cells[i].Label())
 	}
@@ -159,7 +160,8 @@ func (c *listMechanisms) Run(s streams) error {
 		if !m.Real {
 			what += ", simulated only"
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", what, m.Title, m.Guarantee, strings.Join(m.Budgets, " | "), m.Source)
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", what, m.Title, m.Guarantee,
+			strings.Join(m.Budgets, " | "), m.Source)
 	}
 	return w.Flush()
 }
@@ -173,18 +175,21 @@ func printJSON(s streams, v any) error {
 
 // policyJSON is an entry as programs read it.
 type policyJSON struct {
-	Name      string      `json:"name"`
-	Title     string      `json:"title"`
-	Bandit    string      `json:"bandit"`         // arms, linear, contextual or identify; a name may be in several
-	Twin      string      `json:"twin,omitempty"` // the policy that it is without privacy, if that has a name of its own
-	Private   bool        `json:"private"`
-	Budgets   []string    `json:"budgets"`
-	Guarantee string      `json:"guarantee"`
-	Regret    string      `json:"regret"`
-	Source    string      `json:"source"`
-	Correct   string      `json:"correct,omitempty"` // of identify: who proves it to be δ-correct. Regret is then its samples
-	Anytime   bool        `json:"anytime"`
-	Params    []paramJSON `json:"params"`
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	// arms, linear, contextual or identify; a name may be in several
+	Bandit string `json:"bandit"`
+	// the policy that it is without privacy, if that has a name of its own
+	Twin      string   `json:"twin,omitempty"`
+	Private   bool     `json:"private"`
+	Budgets   []string `json:"budgets"`
+	Guarantee string   `json:"guarantee"`
+	Regret    string   `json:"regret"`
+	Source    string   `json:"source"`
+	// of identify: who proves it to be δ-correct. Regret is then its samples
+	Correct string      `json:"correct,omitempty"`
+	Anytime bool        `json:"anytime"`
+	Params  []paramJSON `json:"params"`
 }
 
 type paramJSON struct {
@@ -209,10 +214,13 @@ func (c *listPolicies) Run(s streams) error {
 	if c.JSON {
 		out := []policyJSON{}
 		for _, e := range allPolicies() {
-			j := policyJSON{Name: e.Name, Title: e.Title, Bandit: banditName(e), Twin: e.Twin, Private: e.Private, Budgets: append([]string{}, e.Budgets...), Guarantee: e.Guarantee,
-				Regret: e.Regret, Source: e.Source, Correct: e.Correct, Anytime: e.Anytime, Params: []paramJSON{}}
+			j := policyJSON{Name: e.Name, Title: e.Title, Bandit: banditName(e), Twin: e.Twin,
+				Private: e.Private, Budgets: append([]string{}, e.Budgets...), Guarantee: e.Guarantee,
+				Regret: e.Regret, Source: e.Source, Correct: e.Correct, Anytime: e.Anytime,
+				Params: []paramJSON{}}
 			for _, p := range e.Params {
-				q := paramJSON{Name: p.Name, Doc: p.Doc, Type: "number", DefaultDoc: p.DefaultDoc, Allowed: p.Allowed(), Proved: p.Proved()}
+				q := paramJSON{Name: p.Name, Doc: p.Doc, Type: "number", DefaultDoc: p.DefaultDoc,
+					Allowed: p.Allowed(), Proved: p.Proved()}
 				switch {
 				case p.Flag:
 					q.Type = "boolean"

@@ -27,15 +27,19 @@ var moreExamples = map[string]string{
 
 // exitNotes are what the exit codes of a command mean beside the common ones.
 var exitNotes = map[string]string{
-	"sotto stop":            "3 if the data or the cap ended before the rule stopped: there is no estimate, and the error says what was spent.",
+	"sotto stop": "3 if the data or the cap ended before the rule stopped: there is " +
+		"no estimate, and the error says what was spent.",
 	"sotto identify":        "3 if the data or the cap ended before an answer: the error says what was spent.",
 	"sotto audit mechanism": "1 also if the claim is refuted.",
 	"sotto audit policy":    "1 also if the claim is refuted.",
 	"sotto audit training":  "1 also if the claim is refuted.",
 	"sotto audit self":      "1 also if a claim is refuted, or a broken twin is not.",
-	"sotto aggregate serve": "1 also if the sum is refused: the error names the reason. 4 if it failed so late that it is possibly released: the batch is spent.",
-	"sotto aggregate join":  "1 also if the sum is refused: the error names the reason. 4 if it failed so late that it is possibly released: the reward is spent.",
-	"sotto reproduce":       "1 also if a figure could not be made. A verdict against a source is a finding, and no error: 0.",
+	"sotto aggregate serve": "1 also if the sum is refused: the error names the reason. 4 if it " +
+		"failed so late that it is possibly released: the batch is spent.",
+	"sotto aggregate join": "1 also if the sum is refused: the error names the reason. 4 if it " +
+		"failed so late that it is possibly released: the reward is spent.",
+	"sotto reproduce": "1 also if a figure could not be made. A verdict against a source " +
+		"is a finding, and no error: 0.",
 }
 
 // The page of commands says what the program does. With -update it is written anew:
@@ -96,20 +100,24 @@ func leaves(n *kong.Node) []*kong.Node {
 
 func page(t *testing.T, b *bytes.Buffer, root *kong.Node) {
 	b.WriteString("# Commands\n\n" +
-		"<!-- Written by `go test ./cmd/sotto -run CommandsPage -update`: change the commands, not this page. -->\n\n" +
-		"Every command, its flags and their defaults. `sotto COMMAND --help` prints the same. Data and tables go to standard output; progress, warnings and errors to standard error.\n\n" +
+		"<!-- Written by `go test ./cmd/sotto -run CommandsPage -update`: change the commands, " +
+		"not this page. -->\n\n" +
+		"Every command, its flags and their defaults. `sotto COMMAND --help` prints the same. " +
+		"Data and tables go to standard output; progress, warnings and errors to standard error.\n\n" +
 		"Exit codes, of every command:\n\n| code | meaning |\n|---|---|\n")
 	for _, c := range []struct {
 		code int
 		text string
-	}{{exitOK, "done"}, {exitFailed, "something outside the command line and the files it names went wrong, such as a full disk"},
+	}{{exitOK, "done"}, {exitFailed, "something outside the command line and the files it names " +
+		"went wrong, such as a full disk"},
 		{exitUsage, "bad input: one clear error says which flag, file or value, and what is allowed"},
 		{exitInterrupted, "stopped by Ctrl-C or SIGTERM"}} {
 		fmt.Fprintf(b, "| %d | %s |\n", c.code, c.text)
 	}
 	b.WriteString("\n| command | what it does |\n|---|---|\n")
 	for _, n := range leaves(root) {
-		fmt.Fprintf(b, "| [`%s`](#%s) | %s |\n", n.FullPath(), strings.ReplaceAll(n.FullPath(), " ", "-"), cell(n.Help))
+		fmt.Fprintf(b, "| [`%s`](#%s) | %s |\n", n.FullPath(),
+			strings.ReplaceAll(n.FullPath(), " ", "-"), cell(n.Help))
 	}
 	for _, n := range leaves(root) {
 		command(t, b, n)
@@ -151,7 +159,8 @@ func command(t *testing.T, b *bytes.Buffer, n *kong.Node) {
 		if len(flags[g]) == 0 {
 			continue
 		}
-		fmt.Fprintf(b, "\n| %s | default | meaning |\n|---|---|---|\n", cmp.Or(begins(strings.TrimSuffix(g, ":")), "flag"))
+		fmt.Fprintf(b, "\n| %s | default | meaning |\n|---|---|---|\n",
+			cmp.Or(begins(strings.TrimSuffix(g, ":")), "flag"))
 		for _, f := range flags[g] {
 			value := "-"
 			switch {
@@ -229,7 +238,8 @@ func split(detail string) (text, examples string) {
 			inside = false
 			if item, ok := strings.CutPrefix(line, "  "); ok { // a list, in Markdown
 				line = "- " + item
-				if last := len(kept) - 1; last >= 0 && kept[last] != "" && !strings.HasPrefix(strings.TrimSpace(kept[last]), "- ") {
+				if last := len(kept) - 1; last >= 0 && kept[last] != "" &&
+					!strings.HasPrefix(strings.TrimSpace(kept[last]), "- ") {
 					line = "\n" + line
 				}
 			}

@@ -13,9 +13,11 @@ import (
 	"testing"
 )
 
-// TestDocs runs what the pages of docs show, so that they do not rot. A block of four spaces that has a line "$ sotto …" is a session: each
-// command is run, all of a page in one directory, and the lines under it must be among those that it prints, in that order; a line of "…" alone
-// stands for any lines, and so does the rest of a line after " …". A comment before the block says what is different:
+// TestDocs runs what the pages of docs show, so that they do not rot. A block of four spaces that
+// has a line "$ sotto …" is a session: each command is run, all of a page in one directory, and
+// the lines under it must be among those that it prints, in that order; a line of "…" alone
+// stands for any lines, and so does the rest of a line after " …". A comment before the block
+// says what is different:
 //
 //	<!-- run: varies -->  what is printed has noise that nobody can repeat: only the exit code is looked at
 //	<!-- run: slow -->    it takes long, and is run where SOTTO_DOCS=all
@@ -55,15 +57,18 @@ func TestDocs(t *testing.T) {
 				for i, c := range s.commands {
 					commands++
 					var out bytes.Buffer
-					code := run(context.Background(), words(c.text)[1:], streams{in: strings.NewReader(""), out: &out, err: &out})
+					code := run(context.Background(), words(c.text)[1:],
+						streams{in: strings.NewReader(""), out: &out, err: &out})
 					want := exitOK
 					if i == len(s.commands)-1 {
 						want = s.exit
 					}
 					if code != want {
-						t.Errorf("line %d: %s: exit code %d, want %d:\n%s", c.line, c.text, code, want, out.String())
+						t.Errorf("line %d: %s: exit code %d, want %d:\n%s", c.line, c.text, code,
+							want, out.String())
 					}
-					if !s.varies && runtime.GOARCH == "amd64" { // elsewhere logarithms differ in last bits, and few of them change a run
+					// elsewhere logarithms differ in last bits, and few of them change a run
+					if !s.varies && runtime.GOARCH == "amd64" {
 						c.compare(t, out.String())
 					}
 				}
@@ -225,7 +230,8 @@ func TestLinks(t *testing.T) {
 func anchors(text string) []string {
 	var out []string
 	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
-		out = append(out, strings.ReplaceAll(regexp.MustCompile(`[^\pL\pN\- ]`).ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+		out = append(out, strings.ReplaceAll(regexp.MustCompile(`[^\pL\pN\- ]`).ReplaceAllString(strings.ToLower(m[1]),
+			""), " ", "-"))
 	}
 	return out
 }

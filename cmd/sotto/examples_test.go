@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The made-up data of docs/trial.md and docs/abtest.md are what this test writes with -update: the rates are exact, the order of an arm's rows is
-// random, and arms take turns, as with equal shares.
+// The made-up data of docs/trial.md and docs/abtest.md are what this test writes with -update: the
+// rates are exact, the order of an arm's rows is random, and arms take turns, as with equal shares.
 func TestTutorialData(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2026))
 	type arm struct {
@@ -52,7 +52,8 @@ func TestTutorialData(t *testing.T) {
 			}
 		}
 		if have, err := os.ReadFile(path); err != nil || !bytes.Equal(have, f.data) {
-			t.Errorf("examples/%s is not what this test writes (error %v): go test ./cmd/sotto -run TutorialData -update", f.name, err)
+			t.Errorf("examples/%s is not what this test writes (error %v): go test ./cmd/sotto "+
+				"-run TutorialData -update", f.name, err)
 		}
 	}
 }

@@ -11,14 +11,15 @@ import (
 	"github.com/sotto-dp/sotto/internal/atomicfile"
 )
 
-// Modes of files: what anyone may read, and what holds rewards, exact sums of them or what was computed from these.
+// Modes of files: what anyone may read, and what holds rewards, exact sums of them or what was
+// computed from these.
 const (
 	publicFile  = 0o644
 	privateFile = 0o600
 )
 
-// pending opens a file that will be at path whole or not at all. It is for before the work: work is not lost to a place where
-// nothing can be written.
+// pending opens a file that will be at path whole or not at all. It is for before the work: work is
+// not lost to a place where nothing can be written.
 func pending(flag, path string, mode os.FileMode) (*atomicfile.File, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: %s: %s is there and is no regular file: name another", errUsage, flag, path)
@@ -34,7 +35,8 @@ func pending(flag, path string, mode os.FileMode) (*atomicfile.File, error) {
 	return f, nil
 }
 
-// canHold checks that files can be written to a directory, which need not be there yet, and leaves nothing behind.
+// canHold checks that files can be written to a directory, which need not be there yet, and
+// leaves nothing behind.
 func canHold(flag, dir string) error {
 	at := dir
 	for {

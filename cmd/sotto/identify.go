@@ -62,14 +62,17 @@ func (c *identifyCommand) Run(ctx context.Context, s streams) error {
 	case given != 1:
 		return fmt.Errorf("%w: want one of --arms, --csv and --replay", errUsage)
 	case c.Replay != "":
-		if c.Risk != "" || c.Epsilon != "" || c.Rule != "dp-tt" || c.Range != "" || c.Cap > 0 || c.Runs > 0 || c.Seed != "" || c.Transcript != "" || c.columnFlags.given() || c.InOrder {
-			return fmt.Errorf("%w: --replay takes no other flag: the transcript says what the trial was", errUsage)
+		if c.Risk != "" || c.Epsilon != "" || c.Rule != "dp-tt" || c.Range != "" || c.Cap > 0 ||
+			c.Runs > 0 || c.Seed != "" || c.Transcript != "" || c.columnFlags.given() || c.InOrder {
+			return fmt.Errorf("%w: --replay takes no other flag: the transcript says what the "+
+				"trial was", errUsage)
 		}
 		return c.replay(s)
 	case c.Risk == "":
 		return fmt.Errorf("%w: want --risk, the probability of a wrong answer that is allowed", errUsage)
 	case c.CSV != "" && c.Runs > 0:
-		return fmt.Errorf("%w: --runs is for --arms: real data are read once, and their noise is never repeated", errUsage)
+		return fmt.Errorf("%w: --runs is for --arms: real data are read once, and their noise is "+
+			"never repeated", errUsage)
 	case c.CSV == "" && c.InOrder:
 		return fmt.Errorf("%w: --in-order is for --csv", errUsage)
 	}
@@ -86,15 +89,18 @@ func (c *identifyCommand) Run(ctx context.Context, s streams) error {
 	return c.simulate(ctx, s, lo, hi)
 }
 
-// declared is the range of --range; for simulations [0,1] if none is given. Real data want one: rewards that a default
-// clips would be a wrong answer that nobody may be warned of, since the warning would tell of the data.
+// declared is the range of --range; for simulations [0,1] if none is given. Real data want one:
+// rewards that a default clips would be a wrong answer that nobody may be warned of, since the
+// warning would tell of the data.
 func declared(text string, data bool) (lo, hi float64, err error) {
 	switch {
 	case text != "":
 		return parseRange(text)
 	case data:
-		return 0, 0, errors.New("want --range LO,HI with --csv: the lowest and the highest reward that there can be. Rewards outside are clipped. Take it from what " +
-			"is known without the data, such as 0,1 for clicks, 1,5 for stars, 0,5000 for baskets of at most 50 euros in cents: what is read off the data tells of them")
+		return 0, 0, errors.New("want --range LO,HI with --csv: the lowest and the highest " +
+			"reward that there can be. Rewards outside are clipped. Take it from what " +
+			"is known without the data, such as 0,1 for clicks, 1,5 for stars, 0,5000 for " +
+			"baskets of at most 50 euros in cents: what is read off the data tells of them")
 	}
 	return 0, 1, nil
 }
@@ -106,7 +112,8 @@ func parseRange(text string) (lo, hi float64, err error) {
 		return 0, 0, err
 	}
 	if len(ends) != 2 || !(ends[0] < ends[1]) || !(max(-ends[0], ends[1]) <= logged.MaxAbs) {
-		return 0, 0, fmt.Errorf("%w: --range is %q, must be two finite numbers, the lower one first, at most %v in absolute value", errUsage, text, logged.MaxAbs)
+		return 0, 0, fmt.Errorf("%w: --range is %q, must be two finite numbers, the lower one "+
+			"first, at most %v in absolute value", errUsage, text, logged.MaxAbs)
 	}
 	return ends[0], ends[1], nil
 }
@@ -195,7 +202,8 @@ func (c *identifyCommand) rule(arms int) (trial.Rule, error) {
 	return trial.NewRule(e.Name, arms, risk, budget, params)
 }
 
-// data runs a trial on real data. It prints nothing but what follows from releases, and the lower bound from private means.
+// data runs a trial on real data. It prints nothing but what follows from releases, and the lower
+// bound from private means.
 func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) error {
 	format, err := seeded(c.format(lo, hi), c.Seed)
 	if err != nil {
@@ -220,7 +228,8 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 	mode := os.FileMode(publicFile)
 	if !rule.Private() {
 		mode = privateFile // it holds exact sums
-		fmt.Fprintf(s.err, "warning: %s is not private: keep its answer, its means and its transcript as private as the data\n", rule.Name())
+		fmt.Fprintf(s.err, "warning: %s is not private: keep its answer, its means and its "+
+			"transcript as private as the data\n", rule.Name())
 	}
 	var r trial.Result
 	err = c.transcribe(true, mode, func(w io.Writer) (privacy.Loss, error) {
@@ -241,7 +250,8 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 	case err != nil:
 		return fmt.Errorf("%w: %s: %w", errUsage, c.CSV, err)
 	}
-	data := dataLine(log.Summary, format, "the mean of the clipped rows of one arm, drawn among the person's arms")
+	data := dataLine(log.Summary, format, "the mean of the clipped rows of one arm, drawn among "+
+		"the person's arms")
 	if err := printTrial(s.out, rule, log.Names, "data\t"+data, nil, r, lo, hi); err != nil {
 		return lostAnswer(err, r.Loss)
 	}
@@ -250,21 +260,25 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 
 // lostAnswer is the error of a release that was made, and of which nobody has the answer.
 func lostAnswer(err error, l privacy.Loss) error {
-	return fmt.Errorf("%w: there is no answer, and it has been spent: %s; another try spends it again", err, lossText(l))
+	return fmt.Errorf("%w: there is no answer, and it has been spent: %s; another try spends it "+
+		"again", err, lossText(l))
 }
 
-// transcribe gives a trial where to write its transcript. It appears whole, and also if the trial has spent something without an
-// answer: then it says so. Of a trial that is simulated and was stopped there is nothing to say.
+// transcribe gives a trial where to write its transcript. It appears whole, and also if the trial
+// has spent something without an answer: then it says so. Of a trial that is simulated and was
+// stopped there is nothing to say.
 //
 // play says what was spent, if not by simulated people.
-func (c *identifyCommand) transcribe(real bool, mode os.FileMode, play func(io.Writer) (privacy.Loss, error)) error {
+func (c *identifyCommand) transcribe(real bool, mode os.FileMode,
+	play func(io.Writer) (privacy.Loss, error)) error {
 	if c.Transcript == "" {
 		_, err := play(nil)
 		return err
 	}
 	// The transcript of an earlier trial is the record of what that has spent.
 	if _, err := os.Lstat(c.Transcript); err == nil {
-		return fmt.Errorf("%w: --transcript: %s is there already, and may be the record of what was spent: name a new file", errUsage, c.Transcript)
+		return fmt.Errorf("%w: --transcript: %s is there already, and may be the record of what "+
+			"was spent: name a new file", errUsage, c.Transcript)
 	}
 	f, err := pending("--transcript", c.Transcript, mode)
 	if err != nil {
@@ -273,7 +287,8 @@ func (c *identifyCommand) transcribe(real bool, mode os.FileMode, play func(io.W
 	defer f.Discard()
 	lost, err := play(f)
 	var unfinished *trial.UnfinishedError
-	if errors.As(err, &unfinished) && unfinished.Spent.Pure() == 0 || err != nil && unfinished == nil && (!real || lost == privacy.Loss{}) {
+	if errors.As(err, &unfinished) && unfinished.Spent.Pure() == 0 || err != nil &&
+		unfinished == nil && (!real || lost == privacy.Loss{}) {
 		return err // nothing was spent, and there is nothing to record
 	}
 	if failed := f.Replace(); failed != nil {
@@ -310,7 +325,9 @@ func (c *identifyCommand) replay(s streams) error {
 	}
 	what := "The plays and the answer follow from the releases."
 	if r.End != "answer" {
-		what = "The plays follow from the releases. The trial ended without an answer: " + map[string]string{"cap": "at its cap", "data": "its data ran out", "interrupted": "it was stopped"}[r.End] + "."
+		what = "The plays follow from the releases. The trial ended without an answer: " +
+			map[string]string{"cap": "at its cap", "data": "its data ran out",
+				"interrupted": "it was stopped"}[r.End] + "."
 	}
 	if r.Simulated {
 		what += " It was simulated: nobody's data are in it."
@@ -328,11 +345,14 @@ func promise(r trial.Rule) string {
 	if r.Correct() == "" {
 		return text + "; no bound on the error is proved for these parameters"
 	}
-	return text + fmt.Sprintf("; wrong with probability at most %v, if one arm alone is best (%s)", r.Risk(), r.Correct())
+	return text + fmt.Sprintf("; wrong with probability at most %v, if one arm alone is best (%s)",
+		r.Risk(), r.Correct())
 }
 
-// printTrial prints one trial. The world is a line about its arms or its data; means are those of a simulated one.
-func printTrial(out io.Writer, rule trial.Rule, names []string, world string, means []float64, r trial.Result, lo, hi float64) error {
+// printTrial prints one trial. The world is a line about its arms or its data; means are those of
+// a simulated one.
+func printTrial(out io.Writer, rule trial.Rule, names []string, world string, means []float64,
+	r trial.Result, lo, hi float64) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "rule\t%s, %d arms, rewards in [%v, %v]\n", rule.Entry().Title, len(names), lo, hi)
 	fmt.Fprintf(w, "guarantee\t%s\n", promise(rule))
@@ -379,7 +399,9 @@ func printTrial(out io.Writer, rule trial.Rule, names []string, world string, me
 	if err := w.Flush(); err != nil || !rule.Private() {
 		return err
 	}
-	_, err := fmt.Fprintln(out, "\n±: standard deviation of the noise that was added. That rewards are a sample, and that plays depend on them, comes on top. The mean is not clipped to the range.")
+	_, err := fmt.Fprintln(out, "\n±: standard deviation of the noise that was added. That "+
+		"rewards are a sample, and that plays depend on them, comes on top. The mean is not "+
+		"clipped to the range.")
 	return err
 }
 
@@ -401,7 +423,8 @@ func lower(w io.Writer, rule trial.Rule, means []float64, lo, hi float64, what s
 	least, err := rule.LowerBound(means, lo, hi)
 	same := "this guarantee"
 	if rule.Correct() == "" {
-		same = fmt.Sprintf("this privacy that errs with probability at most %v, which this one does not promise", rule.Risk())
+		same = fmt.Sprintf("this privacy that errs with probability at most %v, which this one "+
+			"does not promise", rule.Risk())
 		if !rule.Private() {
 			same = strings.Replace(same, "this privacy that", "no privacy that", 1)
 		}
@@ -412,7 +435,8 @@ func lower(w io.Writer, rule trial.Rule, means []float64, lo, hi float64, what s
 	case err != nil:
 		fmt.Fprintf(w, "lower bound\tnone: %v\n", err)
 	default:
-		fmt.Fprintf(w, "lower bound\t%.6g plays in the mean, for any rule with %s (000 Theorem 4.24), on two-point arms %s\n", math.Ceil(least), same, what)
+		fmt.Fprintf(w, "lower bound\t%.6g plays in the mean, for any rule with %s (000 Theorem "+
+			"4.24), on two-point arms %s\n", math.Ceil(least), same, what)
 	}
 }
 
@@ -454,15 +478,18 @@ func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float6
 			return fail(err)
 		}
 	}
-	sm := trial.Simulation{Rule: rule, Source: bandit.Fixed(in), Runs: runs, Seed: seed, Cap: int(c.Cap), Lo: lo, Hi: hi}
+	sm := trial.Simulation{Rule: rule, Source: bandit.Fixed(in), Runs: runs, Seed: seed,
+		Cap: int(c.Cap), Lo: lo, Hi: hi}
 	if sm.Cap == 0 {
 		sm.Cap = trial.DefaultCap
 	}
 	if a, b := in.Support(); a < lo || b > hi {
-		fmt.Fprintf(s.err, "warning: rewards leave [%v, %v] and are clipped to it: means are those of the clipped laws\n", lo, hi)
+		fmt.Fprintf(s.err, "warning: rewards leave [%v, %v] and are clipped to it: means are "+
+			"those of the clipped laws\n", lo, hi)
 	}
 	if tied := best(means); len(tied) > 1 {
-		fmt.Fprintf(s.err, "warning: arms %s have the largest mean, %.6g: no rule that is right can stop, and the cap of %d plays ends a run\n",
+		fmt.Fprintf(s.err, "warning: arms %s have the largest mean, %.6g: no rule that is right "+
+			"can stop, and the cap of %d plays ends a run\n",
 			strings.Join(tied, " and "), slices.Max(means), sm.Cap)
 	}
 	truth := make([]string, len(means))
@@ -496,7 +523,8 @@ func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float6
 		} else {
 			capped = 1
 		}
-		r := trial.Result{Answer: o.Answer, Tau: o.Tau, Plays: o.Plays, Batches: o.Batches, Releases: o.Releases, Means: o.Means, Loss: o.Loss}
+		r := trial.Result{Answer: o.Answer, Tau: o.Tau, Plays: o.Plays, Batches: o.Batches,
+			Releases: o.Releases, Means: o.Means, Loss: o.Loss}
 		if err := printTrial(s.out, rule, names, "arms\t"+text, means, r, lo, hi); err != nil {
 			return err
 		}
@@ -515,7 +543,8 @@ func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float6
 		if runs == 1 {
 			what = "the run"
 		}
-		return fmt.Errorf("%s reached the cap of %d plays without an answer; it takes more plays, or several arms are best, and then a rule would go on for ever: %w",
+		return fmt.Errorf("%s reached the cap of %d plays without an answer; it takes more "+
+			"plays, or several arms are best, and then a rule would go on for ever: %w",
 			what, sm.Cap, trial.ErrUnfinished)
 	}
 	return nil
@@ -532,24 +561,28 @@ func best(means []float64) []string {
 	return out
 }
 
-func printStudy(out io.Writer, rule trial.Rule, truth string, means []float64, study *trial.Study, lo, hi float64) error {
+func printStudy(out io.Writer, rule trial.Rule, truth string, means []float64, study *trial.Study,
+	lo, hi float64) error {
 	runs := len(study.Outcomes)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "rule\t%s, %d arms, rewards in [%v, %v]\n", rule.Entry().Title, rule.Arms(), lo, hi)
 	fmt.Fprintf(w, "guarantee\t%s\n", promise(rule))
 	fmt.Fprintf(w, "arms\t%s\n", truth)
-	fmt.Fprintf(w, "wrong\t%d of %d runs: %.3g, 95 %% interval [%.3g, %.3g], allowed %v\n", study.Wrong, runs, float64(study.Wrong)/float64(runs), study.WrongLo, study.WrongHi, rule.Risk())
+	fmt.Fprintf(w, "wrong\t%d of %d runs: %.3g, 95 %% interval [%.3g, %.3g], allowed %v\n",
+		study.Wrong, runs, float64(study.Wrong)/float64(runs), study.WrongLo, study.WrongHi, rule.Risk())
 	at := ""
 	if study.Capped > 0 {
 		at = fmt.Sprintf("; %d runs at the cap, so that it is more", study.Capped)
 	}
-	fmt.Fprintf(w, "plays\tmean %.6g ± %.2g (standard error), median %.6g, 90 %% quantile %.6g, largest %.6g%s\n", study.TauMean, study.TauSE, study.Tau50, study.Tau90, study.TauMax, at)
+	fmt.Fprintf(w, "plays\tmean %.6g ± %.2g (standard error), median %.6g, 90 %% quantile %.6g, "+
+		"largest %.6g%s\n", study.TauMean, study.TauSE, study.Tau50, study.Tau90, study.TauMax, at)
 	share := make([]string, len(study.Share))
 	for a, x := range study.Share {
 		share[a] = fmt.Sprintf("%.3g", x)
 	}
 	fmt.Fprintf(w, "allocation\t%s\n", strings.Join(share, ", "))
-	fmt.Fprintf(w, "adaptivity\tmean %.4g, largest %.4g batches of plays\n", study.BatchesMean, study.BatchesMax)
+	fmt.Fprintf(w, "adaptivity\tmean %.4g, largest %.4g batches of plays\n", study.BatchesMean,
+		study.BatchesMax)
 	lower(w, rule, means, lo, hi, "of these means")
 	return w.Flush()
 }

@@ -44,7 +44,8 @@ func (c *letorCommand) Run(ctx context.Context, s streams) error {
 		return fmt.Errorf("%w: --seed is %q, must be a whole number from 0 to 2^64-1", errUsage, c.Seed)
 	}
 	if c.Clusters > 1e6 || c.Sample > 1e8 {
-		return fmt.Errorf("%w: --clusters is %d and --sample is %d, must be at most 1e6 and 1e8", errUsage, c.Clusters, c.Sample)
+		return fmt.Errorf("%w: --clusters is %d and --sample is %d, must be at most 1e6 and 1e8",
+			errUsage, c.Clusters, c.Sample)
 	}
 	open := func() (io.ReadCloser, error) { return os.Open(c.File) }
 	if f, err := open(); err != nil {
@@ -52,7 +53,8 @@ func (c *letorCommand) Run(ctx context.Context, s streams) error {
 	} else if err := f.Close(); err != nil {
 		return err
 	}
-	arms, err := letor.Cluster(ctx, open, letor.Options{Clusters: int(c.Clusters), Seed: seed, Features: c.Features, Sample: int(c.Sample), Starts: c.Starts, Raw: c.Raw})
+	arms, err := letor.Cluster(ctx, open, letor.Options{Clusters: int(c.Clusters), Seed: seed,
+		Features: c.Features, Sample: int(c.Sample), Starts: c.Starts, Raw: c.Raw})
 	switch {
 	case errors.Is(err, context.Canceled):
 		return interrupted("stopped; nothing was written")
@@ -64,7 +66,8 @@ func (c *letorCommand) Run(ctx context.Context, s streams) error {
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "rows\t%d of %d features, %d queries\n", arms.Rows, arms.Dim, arms.Queries)
-	fmt.Fprintf(w, "k-means\t%d clusters, fitted to %d rows in %d steps, mean squared distance %.6g\n", len(arms.Counts), arms.Fitted, arms.Steps, arms.Inertia)
+	fmt.Fprintf(w, "k-means\t%d clusters, fitted to %d rows in %d steps, mean squared distance "+
+		"%.6g\n", len(arms.Counts), arms.Fitted, arms.Steps, arms.Inertia)
 	best, second := 0, -1
 	for a := range arms.Counts {
 		switch m := arms.Mean(a); {
@@ -74,7 +77,8 @@ func (c *letorCommand) Run(ctx context.Context, s streams) error {
 			second = a
 		}
 	}
-	fmt.Fprintf(w, "best arm\t%d, mean reward %.4f of %d rows; the next is %d, %.4f\n", best+1, arms.Mean(best), arms.Len(best), second+1, arms.Mean(second))
+	fmt.Fprintf(w, "best arm\t%d, mean reward %.4f of %d rows; the next is %d, %.4f\n", best+1,
+		arms.Mean(best), arms.Len(best), second+1, arms.Mean(second))
 	fmt.Fprintf(w, "written\t%s\n", c.Out)
 	return w.Flush()
 }

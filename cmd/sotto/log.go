@@ -31,19 +31,22 @@ func (c columnFlags) given() bool { return c != columnFlags{} }
 // check refuses columns of no file.
 func (c columnFlags) check(csv string) error {
 	if csv == "" && c.given() {
-		return fmt.Errorf("%w: --arm-column, --reward-column, --user-column and --skip-missing are for --csv", errUsage)
+		return fmt.Errorf("%w: --arm-column, --reward-column, --user-column and --skip-missing "+
+			"are for --csv", errUsage)
 	}
 	return nil
 }
 
 // format is that of a log whose persons' rows are clipped to [lo,hi].
 func (c columnFlags) format(lo, hi float64) logged.Format {
-	return logged.Format{Arm: c.ArmColumn, Reward: c.RewardColumn, User: c.UserColumn, Lo: lo, Hi: hi, SkipMissing: c.SkipMissing}
+	return logged.Format{Arm: c.ArmColumn, Reward: c.RewardColumn, User: c.UserColumn, Lo: lo,
+		Hi: hi, SkipMissing: c.SkipMissing}
 }
 
 // columns are what an experiment says of them.
 func (c columnFlags) columns() experiment.Columns {
-	return experiment.Columns{Arm: c.ArmColumn, Reward: c.RewardColumn, User: c.UserColumn, SkipMissing: c.SkipMissing}
+	return experiment.Columns{Arm: c.ArmColumn, Reward: c.RewardColumn, User: c.UserColumn,
+		SkipMissing: c.SkipMissing}
 }
 
 // orderFlag says in which order real data are read.
@@ -84,7 +87,8 @@ func openLog(path string, s streams) (io.ReadCloser, error) {
 // tellSkipped says how many rows were left out, and what that is.
 func tellSkipped(s streams, path string, log logged.Summary) {
 	if log.Skipped > 0 {
-		fmt.Fprintf(s.err, "warning: %s: %s of %d without a reward left out: this number is not private, nor is whose reward is missing\n",
+		fmt.Fprintf(s.err, "warning: %s: %s of %d without a reward left out: this number is not "+
+			"private, nor is whose reward is missing\n",
 			path, counted(log.Skipped, "row", "rows"), log.Rows)
 	}
 }
@@ -96,7 +100,9 @@ func dataLine(log logged.Summary, f logged.Format, mean string) string {
 		order = "in the file's order"
 	}
 	if f.User == "" {
-		return fmt.Sprintf("%s, %s; the guarantee is for each row: it takes every row for another person's", counted(log.Rows-log.Skipped, "row", "rows"), order)
+		return fmt.Sprintf("%s, %s; the guarantee is for each row: it takes every row for "+
+			"another person's", counted(log.Rows-log.Skipped, "row", "rows"), order)
 	}
-	return fmt.Sprintf("%s, %s; the guarantee is for each person, who contributes %s", counted(log.People, "person", "people"), order, mean)
+	return fmt.Sprintf("%s, %s; the guarantee is for each person, who contributes %s",
+		counted(log.People, "person", "people"), order, mean)
 }

@@ -1,4 +1,5 @@
-// Command sotto simulates differentially private bandits: experiments in, results a researcher can trust, plot and publish out.
+// Command sotto simulates differentially private bandits: experiments in, results a researcher can
+// trust, plot and publish out.
 package main
 
 import (
@@ -50,11 +51,12 @@ type commands struct {
 
 // Exit codes.
 const (
-	exitOK          = 0
-	exitFailed      = 1   // something outside the command line and the files it names went wrong
-	exitUsage       = 2   // bad input
-	exitUnfinished  = 3   // the data or the cap ended before there was an answer
-	exitReleased    = 4   // a sum failed so late that it is possibly released: what was sent is spent
+	exitOK         = 0
+	exitFailed     = 1 // something outside the command line and the files it names went wrong
+	exitUsage      = 2 // bad input
+	exitUnfinished = 3 // the data or the cap ended before there was an answer
+	// a sum failed so late that it is possibly released: what was sent is spent
+	exitReleased    = 4
 	exitInterrupted = 130 // as shells have it for Ctrl-C
 )
 
@@ -69,7 +71,8 @@ func usage(err error) error {
 	return fmt.Errorf("%w: %w", errUsage, err)
 }
 
-// noneEmpty wants every argument to say something. A script's --epsilon "$E" without an E would be taken for a flag that was not given.
+// noneEmpty wants every argument to say something. A script's --epsilon "$E" without an E would be
+// taken for a flag that was not given.
 func noneEmpty(args []string) error {
 	for i, a := range args {
 		name, value, cut := strings.Cut(a, "=")
@@ -103,8 +106,10 @@ func run(ctx context.Context, args []string, s streams) int {
 	s.args = args
 	parser, err := kong.New(&commands{},
 		kong.Name("sotto"),
-		kong.Description("Differentially private bandits: simulate them exactly and fast, and see what privacy costs.\n\n"+
-			"Quick start:\n  sotto run examples/quickstart.yaml\n  sotto run --arms 0.75,0.6 --policies adap-klucb,dp-se --epsilon 1 --horizon 1e6"),
+		kong.Description("Differentially private bandits: simulate them exactly and fast, and "+
+			"see what privacy costs.\n\n"+
+			"Quick start:\n  sotto run examples/quickstart.yaml\n  sotto run --arms 0.75,0.6 "+
+			"--policies adap-klucb,dp-se --epsilon 1 --horizon 1e6"),
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),

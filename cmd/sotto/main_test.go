@@ -25,14 +25,16 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			for name, text := range map[string][]byte{"doses.csv": doses(2000), "sorted.csv": sorted(), "fading.csv": fading(), "late.csv": late(), "visits.csv": visits()} {
+			for name, text := range map[string][]byte{"doses.csv": doses(2000),
+				"sorted.csv": sorted(), "fading.csv": fading(), "late.csv": late(), "visits.csv": visits()} {
 				if err := os.WriteFile(filepath.Join(e.WorkDir, name), text, 0o644); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "lines": lines, "fill": fill, "address": address, "mode": mode},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits,
+			"lines": lines, "fill": fill, "address": address, "mode": mode},
 	})
 }
 
@@ -81,11 +83,15 @@ func fill(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: fill TEMPLATE OUT")
 	}
-	out := regexp.MustCompile(`@[a-z0-9.]+`).ReplaceAllStringFunc(ts.ReadFile(args[0]), func(name string) string { return strings.TrimSpace(ts.ReadFile(name[1:])) })
+	out := regexp.MustCompile(`@[a-z0-9.]+`).ReplaceAllStringFunc(ts.ReadFile(args[0]),
+		func(name string) string {
+			return strings.TrimSpace(ts.ReadFile(name[1:]))
+		})
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(out), 0o644))
 }
 
-// address FILE NAME waits until a server has written its address to a file, and sets a variable to it.
+// address FILE NAME waits until a server has written its address to a file, and sets a variable to
+// it.
 func address(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: address FILE NAME")
@@ -99,7 +105,8 @@ func address(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s did not appear", args[0])
 }
 
-// doses is a log of three arms with this many rewards each: placebo has a mean of 0.2, low of 0.4 and high of 0.9.
+// doses is a log of three arms with this many rewards each: placebo has a mean of 0.2, low of 0.4
+// and high of 0.9.
 func doses(rows int) []byte {
 	b := []byte("arm,reward\n")
 	for i := range rows {
@@ -117,7 +124,8 @@ func doses(rows int) []byte {
 	return b
 }
 
-// sorted is a log of two arms that somebody sorted: half of a's rewards are 1, and come first; 80 % of b's are, and come last.
+// sorted is a log of two arms that somebody sorted: half of a's rewards are 1, and come first; 80 %
+// of b's are, and come last.
 func sorted() []byte {
 	b := []byte("arm,reward\n")
 	for i := range 2000 {
@@ -151,8 +159,9 @@ func late() []byte {
 	return b
 }
 
-// visits is a log of 2400 visitors of two versions of a page with two rows each: for one third of the same version, for one third of
-// both, and for one third with a reward that is missing. Of ten visitors two like the short version, and nine the long one.
+// visits is a log of 2400 visitors of two versions of a page with two rows each: for one third of
+// the same version, for one third of both, and for one third with a reward that is missing. Of ten
+// visitors two like the short version, and nine the long one.
 func visits() []byte {
 	b := []byte("day,version,visitor,sent\n")
 	versions, likes := []string{"short", "long"}, []int{2, 9}

@@ -107,12 +107,14 @@ func (c *planTrial) config(s streams) (trial.PlanConfig, error) {
 		return none, err
 	}
 	if !e.Private {
-		return none, fmt.Errorf("--rule %s is not private: a plan compares budgets, and has the rule without privacy beside them", e.Name)
+		return none, fmt.Errorf("--rule %s is not private: a plan compares budgets, and has the "+
+			"rule without privacy beside them", e.Name)
 	}
 	cfg.Rule, cfg.Params = e.Name, params
 	from := time.Now()
 	cfg.Progress = func(r trial.PlanRow) {
-		fmt.Fprintf(s.err, "%s  %s  [%s]\n", epsilonText(r.Epsilon), several(cfg.Runs, "run"), time.Since(from).Round(100*time.Millisecond))
+		fmt.Fprintf(s.err, "%s  %s  [%s]\n", epsilonText(r.Epsilon), several(cfg.Runs, "run"),
+			time.Since(from).Round(100*time.Millisecond))
 	}
 	return cfg, nil
 }
@@ -162,7 +164,8 @@ func (c *planTrial) Run(ctx context.Context, s streams) error {
 
 func printPlan(s streams, p *trial.Plan) error {
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(s.out, "%s\n%s, risk %v, %s at each ε\n\n", p.Arms, p.Rule.Entry().Title, p.Rule.Risk(), several(p.Runs, "run"))
+	fmt.Fprintf(s.out, "%s\n%s, risk %v, %s at each ε\n\n", p.Arms, p.Rule.Entry().Title,
+		p.Rule.Risk(), several(p.Runs, "run"))
 	fmt.Fprintln(w, "budget\tlower bound\tparticipants\tmedian\t90 %\tmax\twrong\tbatches\t× none")
 	// A mean stands if every run ended, a median if most did.
 	stands := func(r trial.PlanRow) bool { return r.Capped == 0 || p.Prior && 2*r.Capped < p.Runs }
@@ -187,7 +190,8 @@ func printPlan(s streams, p *trial.Plan) error {
 				lower = fmt.Sprintf("%.3g", r.Lower)
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s ± %s%s\t%s\t%s\t%s\t%d\t%.1f\t%s\n", epsilonText(r.Epsilon), lower, short(math.Round(r.Mean)), short(math.Ceil(r.SE)), mark,
+		fmt.Fprintf(w, "%s\t%s\t%s ± %s%s\t%s\t%s\t%s\t%d\t%.1f\t%s\n", epsilonText(r.Epsilon),
+			lower, short(math.Round(r.Mean)), short(math.Ceil(r.SE)), mark,
 			short(math.Round(r.Median)), short(math.Round(r.Q90)), short(r.Max), r.Wrong, r.Batches, times)
 	}
 	if err := w.Flush(); err != nil {
@@ -200,28 +204,37 @@ func printPlan(s streams, p *trial.Plan) error {
 	}
 	switch {
 	case p.Free > 0:
-		fmt.Fprintf(s.out, "Privacy is free from ε = %v on: at most %.0f %% more participants %s than %s without noise.\n", p.Free, 100*trial.Slack, size, p.Rule.Entry().Title)
+		fmt.Fprintf(s.out, "Privacy is free from ε = %v on: at most %.0f %% more participants %s "+
+			"than %s without noise.\n", p.Free, 100*trial.Slack, size, p.Rule.Entry().Title)
 	case !compared:
 		fmt.Fprintln(s.out, "Whether privacy is free at any of these ε is not known: runs ended at the cap.")
 	default:
-		fmt.Fprintf(s.out, "Privacy is not free at any of these ε: that would be at most %.0f %% more participants %s than %s without noise.\n", 100*trial.Slack, size, p.Rule.Entry().Title)
+		fmt.Fprintf(s.out, "Privacy is not free at any of these ε: that would be at most %.0f %% "+
+			"more participants %s than %s without noise.\n", 100*trial.Slack, size, p.Rule.Entry().Title)
 	}
 	if below {
-		fmt.Fprintf(s.out, "× none below 1 is no gain from noise: none is %s without it, whose phases have other lengths.\n", p.Rule.Entry().Title)
+		fmt.Fprintf(s.out, "× none below 1 is no gain from noise: none is %s without it, whose "+
+			"phases have other lengths.\n", p.Rule.Entry().Title)
 	}
 	if !math.IsNaN(p.Boundary) {
-		fmt.Fprintf(s.out, "For the best rule there can be, privacy begins to cost below about ε = %.3g, where T*_TV/ε = T*_KL.\n", p.Boundary)
+		fmt.Fprintf(s.out, "For the best rule there can be, privacy begins to cost below about ε "+
+			"= %.3g, where T*_TV/ε = T*_KL.\n", p.Boundary)
 	}
-	fmt.Fprintln(s.out, "participants: mean ± standard error; lower bound: no rule that is ε-DP and as often right needs fewer in the mean (000 Theorem 4.24); batches: mean rounds of adaptivity; none: the same rule without noise.")
-	fmt.Fprintln(s.out, "A rule made to go without privacy may need fewer than that: see sotto identify --rule ttucb.")
+	fmt.Fprintln(s.out, "participants: mean ± standard error; lower bound: no rule that is ε-DP "+
+		"and as often right needs fewer in the mean (000 Theorem 4.24); batches: mean rounds of "+
+		"adaptivity; none: the same rule without noise.")
+	fmt.Fprintln(s.out, "A rule made to go without privacy may need fewer than that: see sotto "+
+		"identify --rule ttucb.")
 	if p.Prior {
-		fmt.Fprintln(s.out, "Of means drawn at random some are nearly equal, and such trials are most of the mean: the lower bound, × none and that ε are medians over the runs' arms.")
+		fmt.Fprintln(s.out, "Of means drawn at random some are nearly equal, and such trials are "+
+			"most of the mean: the lower bound, × none and that ε are medians over the runs' arms.")
 	}
 	if p.Rule.Correct() == "" {
 		fmt.Fprintln(s.out, "No bound on the error of this rule is proved for these parameters.")
 	}
 	if capped > 0 {
-		fmt.Fprintf(s.out, "Runs at the cap of %d participants have no answer and count with the cap: means and quantiles are then too small.\n", p.Cap)
+		fmt.Fprintf(s.out, "Runs at the cap of %d participants have no answer and count with the "+
+			"cap: means and quantiles are then too small.\n", p.Cap)
 	}
 	return nil
 }
@@ -229,14 +242,16 @@ func printPlan(s streams, p *trial.Plan) error {
 // planFigure is participants against ε.
 func planFigure(p *trial.Plan) report.Figure {
 	f := report.Figure{
-		ID: "plan", Title: "Participants of a trial", Subtitle: fmt.Sprintf("%s; %s, risk %v", p.Arms, p.Rule.Entry().Title, p.Rule.Risk()),
-		XLabel: "budget ε", YLabel: "participants", LogX: true, LogY: true,
+		ID: "plan", Title: "Participants of a trial",
+		Subtitle: fmt.Sprintf("%s; %s, risk %v", p.Arms, p.Rule.Entry().Title, p.Rule.Risk()),
+		XLabel:   "budget ε", YLabel: "participants", LogX: true, LogY: true,
 	}
 	what, band := "mean", "; band: mean ± two standard errors"
 	if p.Prior {
 		what, band = "median", ""
 	}
-	f.Note = fmt.Sprintf("%s at each ε%s. The lower bound is that of every rule with this guarantee. For the best rule privacy begins to cost below ε = %.3g.",
+	f.Note = fmt.Sprintf("%s at each ε%s. The lower bound is that of every rule with this "+
+		"guarantee. For the best rule privacy begins to cost below ε = %.3g.",
 		several(p.Runs, "run"), band, p.Boundary)
 	mean, high := report.Series{Label: what}, report.Series{Label: "90 % quantile"}
 	plain, lower := report.Series{Label: what + " without noise"}, report.Series{Label: "lower bound"}
@@ -295,13 +310,15 @@ func planOf(p *trial.Plan) planJSON {
 		return x
 	}
 	row := func(r trial.PlanRow) rowJSON {
-		out := rowJSON{r.Epsilon, finite(r.Lower), r.Mean, r.SE, r.Median, r.Q90, r.Max, r.Capped, r.Wrong, [2]float64{r.WrongLo, r.WrongHi}, r.Batches, r.OverNonPrivate}
+		out := rowJSON{r.Epsilon, finite(r.Lower), r.Mean, r.SE, r.Median, r.Q90, r.Max, r.Capped,
+			r.Wrong, [2]float64{r.WrongLo, r.WrongHi}, r.Batches, r.OverNonPrivate}
 		if math.IsInf(r.Epsilon, 1) {
 			out.Epsilon = "none"
 		}
 		return out
 	}
-	out := planJSON{Arms: p.Arms, Rule: p.Rule.Name(), Risk: p.Rule.Risk(), Runs: p.Runs, Cap: p.Cap, WithoutPrivacy: row(p.Plain), Boundary: finite(p.Boundary)}
+	out := planJSON{Arms: p.Arms, Rule: p.Rule.Name(), Risk: p.Rule.Risk(), Runs: p.Runs,
+		Cap: p.Cap, WithoutPrivacy: row(p.Plain), Boundary: finite(p.Boundary)}
 	if p.Free > 0 {
 		out.Free = p.Free
 	}

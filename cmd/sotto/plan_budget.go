@@ -147,7 +147,8 @@ func printBudget(s streams, q experiment.BudgetSearch, a *experiment.BudgetAnswe
 	if len(world) > 120 {
 		world = append(world[:120], '…')
 	}
-	fmt.Fprintf(s.out, "%s, %s, T = %d, %s at each ε\n\n", string(world), a.Policy, q.Horizon, several(int(q.Runs), "run"))
+	fmt.Fprintf(s.out, "%s, %s, T = %d, %s at each ε\n\n", string(world), a.Policy, q.Horizon,
+		several(int(q.Runs), "run"))
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "budget\tregret\tmore than without privacy\tless than "+share)
 	for _, p := range ordered(a) {
@@ -158,7 +159,8 @@ func printBudget(s streams, q experiment.BudgetSearch, a *experiment.BudgetAnswe
 		case p.Greater:
 			verdict = "no"
 		}
-		fmt.Fprintf(w, "ε=%.4g\t%s\t%+.1f ± %.1f %%\t%s\n", p.Epsilon, short(p.Regret), 100*p.Ratio, 100*p.Half, verdict)
+		fmt.Fprintf(w, "ε=%.4g\t%s\t%+.1f ± %.1f %%\t%s\n", p.Epsilon, short(p.Regret), 100*p.Ratio,
+			100*p.Half, verdict)
 	}
 	fmt.Fprintf(w, "none\t%s ± %s\t\t\n", short(a.Free), short(2*a.FreeSE))
 	if err := w.Flush(); err != nil {
@@ -170,14 +172,16 @@ func printBudget(s streams, q experiment.BudgetSearch, a *experiment.BudgetAnswe
 	case math.IsInf(a.Epsilon, 1):
 		fmt.Fprintf(s.out, "Privacy costs at least %s at every ε up to %s.", share, text(last))
 	case a.Epsilon == first:
-		fmt.Fprintf(s.out, "Privacy costs less than %s from ε = %s on, and perhaps below, where nobody looked.", share, text(first))
+		fmt.Fprintf(s.out, "Privacy costs less than %s from ε = %s on, and perhaps below, where "+
+			"nobody looked.", share, text(first))
 	default:
 		fmt.Fprintf(s.out, "Privacy costs less than %s from about ε = %s on.", share, text(a.Epsilon))
 	}
 	from, to := text(a.Low), text(a.High)
 	switch {
 	case a.Low == 0 && math.IsInf(a.High, 1):
-		fmt.Fprintf(s.out, " These runs settle it at no ε from %s to %s: give it more --runs.\n", text(first), text(last))
+		fmt.Fprintf(s.out, " These runs settle it at no ε from %s to %s: give it more --runs.\n",
+			text(first), text(last))
 	case a.Low == 0:
 		fmt.Fprintf(s.out, " It is at most %s with 95 %% confidence.\n", to)
 	case math.IsInf(a.High, 1):
@@ -186,11 +190,18 @@ func printBudget(s streams, q experiment.BudgetSearch, a *experiment.BudgetAnswe
 		fmt.Fprintf(s.out, " It is above %s and at most %s with 95 %% confidence.\n", from, to)
 	}
 	if !a.Falls {
-		fmt.Fprintln(s.out, "But the cost of privacy does not fall in ε here: it was shown to be less at one ε and not at a larger one, so that there is no one answer.")
+		fmt.Fprintln(s.out, "But the cost of privacy does not fall in ε here: it was shown to be "+
+			"less at one ε and not at a larger one, so that there is no one answer.")
 	}
-	fmt.Fprintln(s.out, "Regrets are compared run by run in the same worlds; arms take turns in being listed first. The confidence is Student's, corrected for all ε of the grid, if the cost of privacy falls in ε.\n± is of one ε by itself, at 95 %; yes and no hold for all ε together, and are not said where a few runs with far more regret than others could mislead: more --runs settle more.")
+	fmt.Fprintln(s.out, "Regrets are compared run by run in the same worlds; arms take turns in "+
+		"being listed first. The confidence is Student's, corrected for all ε of the grid, if "+
+		"the cost of privacy falls in ε.\n± is of one ε by itself, at 95 %; yes and no hold for "+
+		"all ε together, and are not said where a few runs with far more regret than others "+
+		"could mislead: more --runs settle more.")
 	if a.LowerEpsilon > 0 {
-		fmt.Fprintf(s.out, "\nLower bounds, in the long run: a policy that meets them would pay less than %s from ε = %s on, and nothing from ε = %s on", share, text(a.LowerEpsilon), text(a.LowerFree))
+		fmt.Fprintf(s.out, "\nLower bounds, in the long run: a policy that meets them would pay "+
+			"less than %s from ε = %s on, and nothing from ε = %s on", share, text(a.LowerEpsilon),
+			text(a.LowerFree))
 		if !math.IsInf(a.Epsilon, 1) {
 			fmt.Fprintf(s.out, "; at ε = %s it would pay %.1f %%", text(a.Epsilon), 100*a.LowerRatio)
 		}
@@ -227,8 +238,10 @@ type probeJSON struct {
 }
 
 func budgetJSONOf(q experiment.BudgetSearch, a *experiment.BudgetAnswer) budgetJSON {
-	out := budgetJSON{Arms: a.World, Policy: a.Policy, Horizon: int(q.Horizon), Runs: int(q.Runs), More: q.More, Falls: a.Falls, Epsilon: finiteOrNil(a.Epsilon), Low: a.Low, High: finiteOrNil(a.High),
-		Free: a.Free, FreeSE: a.FreeSE, LowerEpsilon: a.LowerEpsilon, LowerRatio: a.LowerRatio, LowerFree: a.LowerFree}
+	out := budgetJSON{Arms: a.World, Policy: a.Policy, Horizon: int(q.Horizon), Runs: int(q.Runs),
+		More: q.More, Falls: a.Falls, Epsilon: finiteOrNil(a.Epsilon), Low: a.Low, High: finiteOrNil(a.High),
+		Free: a.Free, FreeSE: a.FreeSE, LowerEpsilon: a.LowerEpsilon, LowerRatio: a.LowerRatio,
+		LowerFree: a.LowerFree}
 	for _, p := range ordered(a) {
 		out.Probes = append(out.Probes, probeJSON{p.Epsilon, p.Regret, p.Ratio, p.Half, p.Less, p.Greater})
 	}

@@ -65,7 +65,8 @@ func (c *planRelease) plan() (releasePlan, error) {
 	for _, f := range []struct {
 		name, text string
 		to         *float64
-	}{{"precision", c.Precision, &t.S}, {"promised", c.Promised, &t.Promised}, {"misread", c.Misread, &t.P}, {"delta", c.Delta, &out.Delta}} {
+	}{{"precision", c.Precision, &t.S}, {"promised", c.Promised, &t.Promised},
+		{"misread", c.Misread, &t.P}, {"delta", c.Delta, &out.Delta}} {
 		if *f.to, err = number(f.name, f.text); err != nil {
 			return out, err
 		}
@@ -95,7 +96,8 @@ func (c *planRelease) plan() (releasePlan, error) {
 		return out, err
 	}
 	out.Loss = out.Mechanism.Loss()
-	if out.Epsilon = out.Loss.Approx(out.Delta); math.IsInf(out.Epsilon, 1) { // it has a δ of its own
+	// it has a δ of its own
+	if out.Epsilon = out.Loss.Approx(out.Delta); math.IsInf(out.Epsilon, 1) {
 		if b, ok := budget.(privacy.Approx); ok {
 			out.Delta, out.Epsilon = b.Delta, out.Loss.Approx(b.Delta)
 		}
@@ -115,7 +117,8 @@ func (c *planRelease) plan() (releasePlan, error) {
 		if err != nil {
 			return out, err
 		}
-		out.Returning = &returningPlan{c.Returning, finiteOrNil(r.Renyi), finiteOrNil(r.Advanced), finiteOrNil(r.Simple)}
+		out.Returning = &returningPlan{c.Returning, finiteOrNil(r.Renyi), finiteOrNil(r.Advanced),
+			finiteOrNil(r.Simple)}
 	}
 	return out, nil
 }
@@ -136,7 +139,9 @@ func (c *planRelease) Run(s streams) error {
 		return printJSON(s, p)
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	row := func(what, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, args...)) }
+	row := func(what, format string, args ...any) {
+		fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, args...))
+	}
 	row("mechanism", "%v", p.Mechanism)
 	inner := p.Mechanism
 	switch m := p.Mechanism.(type) {
@@ -159,7 +164,8 @@ func (c *planRelease) Run(s streams) error {
 	row("a user loses", "%v", p.Loss)
 	row("in (ε,δ)", "ε = %s at δ = %.3g", privacy.Up(p.Epsilon, 4), p.Delta)
 	x := math.Log(20)
-	row("noise in the sum", "at most %.4g rewards with probability 0.95, at most %.4g in the mean reward", p.Tail.Both(x), p.Tail.Both(x)/float64(c.Users))
+	row("noise in the sum", "at most %.4g rewards with probability 0.95, at most %.4g in the "+
+		"mean reward", p.Tail.Both(x), p.Tail.Both(x)/float64(c.Users))
 	if r := p.Returning; r != nil {
 		show := func(x *float64) string {
 			if x == nil {
@@ -167,7 +173,8 @@ func (c *planRelease) Run(s streams) error {
 			}
 			return privacy.Up(*x, 4)
 		}
-		row(fmt.Sprintf("%d batches", r.Batches), "ε = %s at δ = %.3g by Rényi curves; %s by advanced composition, %s added up", show(r.Renyi), p.Delta, show(r.Advanced), show(r.Simple))
+		row(fmt.Sprintf("%d batches", r.Batches), "ε = %s at δ = %.3g by Rényi curves; %s by "+
+			"advanced composition, %s added up", show(r.Renyi), p.Delta, show(r.Advanced), show(r.Simple))
 	}
 	return w.Flush()
 }

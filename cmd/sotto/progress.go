@@ -39,14 +39,17 @@ func hasRoom(f *os.File) bool {
 func (p *progress) step(s experiment.Step) {
 	if p.bars == nil {
 		if s.CellDone == s.CellTotal {
-			fmt.Fprintf(p.w, "%s  %s  [%d of %d, %s]\n", s.Cell, several(s.CellTotal, "run"), s.Done, s.Total, time.Since(p.from).Round(100*time.Millisecond))
+			fmt.Fprintf(p.w, "%s  %s  [%d of %d, %s]\n", s.Cell, several(s.CellTotal, "run"),
+				s.Done, s.Total, time.Since(p.from).Round(100*time.Millisecond))
 		}
 		return
 	}
 	if p.bar == nil {
 		p.bar = p.bars.AddBar(int64(s.Total),
 			mpb.PrependDecorators(decor.Name(p.name+" "), decor.CountersNoUnit("%d/%d runs ")),
-			mpb.AppendDecorators(decor.Percentage(decor.WC{W: 5}), decor.Elapsed(decor.ET_STYLE_GO, decor.WC{W: 8}), decor.OnComplete(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), "")))
+			mpb.AppendDecorators(decor.Percentage(decor.WC{W: 5}),
+				decor.Elapsed(decor.ET_STYLE_GO, decor.WC{W: 8}),
+				decor.OnComplete(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), "")))
 	}
 	p.bar.SetCurrent(int64(s.Done))
 }

@@ -39,7 +39,8 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 		return listFigures(s.out, figures)
 	}
 	if c.Workers < 0 {
-		return fmt.Errorf("%w: --workers is %d, must be at least 1, or 0 for one a processor", errUsage, c.Workers)
+		return fmt.Errorf("%w: --workers is %d, must be at least 1, or 0 for one a processor",
+			errUsage, c.Workers)
 	}
 	flags := c.flags()
 	if c.Data != "" {
@@ -58,7 +59,9 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 		defer page.Discard() // nothing, once it has its name
 	}
 	p := &figureProgress{w: s.err, from: time.Now()}
-	r, err := paper.Reproduce(ctx, figures, paper.Options{Out: c.Out, Preset: paper.Preset(c.Preset), Workers: c.Workers, Mixed: c.Mixed, Data: c.Data, Flags: flags, Progress: p.tell})
+	r, err := paper.Reproduce(ctx, figures, paper.Options{Out: c.Out,
+		Preset: paper.Preset(c.Preset), Workers: c.Workers, Mixed: c.Mixed, Data: c.Data,
+		Flags: flags, Progress: p.tell})
 	p.end()
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -79,9 +82,11 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 	if err := printClaims(s.out, r); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "\nThe page is %s, all claims are in %s.\n", near(filepath.Join(c.Out, "index.html")), near(filepath.Join(c.Out, "claims.csv")))
+	fmt.Fprintf(s.out, "\nThe page is %s, all claims are in %s.\n",
+		near(filepath.Join(c.Out, "index.html")), near(filepath.Join(c.Out, "claims.csv")))
 	if failed := r.Failed(); len(failed) > 0 {
-		return fmt.Errorf("%s went wrong: %s (their pages say how)", several(len(failed), "figure"), strings.Join(failed, ", "))
+		return fmt.Errorf("%s went wrong: %s (their pages say how)", several(len(failed), "figure"),
+			strings.Join(failed, ", "))
 	}
 	return nil
 }
@@ -149,7 +154,8 @@ func printClaims(w io.Writer, r *paper.Reproduction) error {
 			if math.IsNaN(c.Low) && math.IsNaN(c.High) {
 				interval = "-"
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%.1f\n", c.ID, c.Verdict, number(c.Value), interval, c.Runs, f.Time.Seconds)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%.1f\n", c.ID, c.Verdict, number(c.Value), interval,
+				c.Runs, f.Time.Seconds)
 		}
 	}
 	if err := t.Flush(); err != nil {
@@ -190,7 +196,8 @@ func (p *figureProgress) tell(e paper.Event) {
 			p.bar = bar
 			return
 		}
-		fmt.Fprintf(p.w, "%s  %s: %s  [figure %d of %d, %s]\n", e.Figure, e.Experiment, several(len(e.Plan.Cells), "cell"), e.I, e.N, at)
+		fmt.Fprintf(p.w, "%s  %s: %s  [figure %d of %d, %s]\n", e.Figure, e.Experiment,
+			several(len(e.Plan.Cells), "cell"), e.I, e.N, at)
 	case e.Step != nil && p.bar != nil:
 		p.bar.step(*e.Step)
 	case e.Done != nil:
@@ -199,7 +206,8 @@ func (p *figureProgress) tell(e paper.Event) {
 		if e.Done.Failed != "" {
 			what += "; error: " + e.Done.Failed
 		}
-		fmt.Fprintf(p.w, "%s  %s, %.1f s  [figure %d of %d, %s]\n", e.Figure, what, e.Done.Time.Seconds, e.I, e.N, at)
+		fmt.Fprintf(p.w, "%s  %s, %.1f s  [figure %d of %d, %s]\n", e.Figure, what,
+			e.Done.Time.Seconds, e.I, e.N, at)
 	}
 }
 

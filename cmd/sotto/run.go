@@ -26,7 +26,9 @@ func exitCode(err error) int {
 		return exitReleased
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.Is(err, errUsage), errors.Is(err, choose.ErrQuestion), errors.Is(err, experiment.ErrSpec), errors.Is(err, experiment.ErrOutput), errors.Is(err, experiment.ErrShards),
+	case errors.Is(err, errUsage), errors.Is(err, choose.ErrQuestion),
+		errors.Is(err, experiment.ErrSpec), errors.Is(err, experiment.ErrOutput),
+		errors.Is(err, experiment.ErrShards),
 		errors.Is(err, experiment.ErrUnit):
 		return exitUsage
 	case errors.Is(err, stopping.ErrUnfinished), errors.Is(err, trial.ErrUnfinished):
@@ -87,7 +89,8 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if c.Workers < 0 {
-		return fmt.Errorf("%w: --workers is %d, must be at least 1, or 0 for one a processor", errUsage, c.Workers)
+		return fmt.Errorf("%w: --workers is %d, must be at least 1, or 0 for one a processor",
+			errUsage, c.Workers)
 	}
 	plan, err := spec.Resolve()
 	if err != nil {
@@ -136,7 +139,8 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 	case err != nil:
 		return err
 	case r == nil: // a shard
-		fmt.Fprintf(s.err, "shard %d of %d is in %s; join all of them with: sotto merge DIR… --out DIR\n", options.ShardI, options.ShardN, options.Out)
+		fmt.Fprintf(s.err, "shard %d of %d is in %s; join all of them with: sotto merge DIR… "+
+			"--out DIR\n", options.ShardI, options.ShardN, options.Out)
 		return nil
 	}
 	if !keep {
@@ -159,7 +163,8 @@ func show(s streams, dir string, r *experiment.Results) error {
 	if err := page.WriteText(s.out); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "\nResults are in %s: report.html is the page, summary.csv and results.parquet the numbers.\n", dir)
+	fmt.Fprintf(s.err, "\nResults are in %s: report.html is the page, summary.csv and "+
+		"results.parquet the numbers.\n", dir)
 	return nil
 }
 
@@ -174,7 +179,8 @@ func printTables(s streams, r *experiment.Results) error {
 // spec is the experiment of the file, or of the flags.
 func (c *runCommand) spec(s streams) (*experiment.Spec, error) {
 	inline := c.NoBudget || c.given()
-	for _, flag := range []string{c.Arms, c.CSV, c.Range, c.Policies, c.Epsilon, c.Delta, c.Rho, c.Trust, c.Noise, c.Promised, c.Dropout} {
+	for _, flag := range []string{c.Arms, c.CSV, c.Range, c.Policies, c.Epsilon, c.Delta, c.Rho,
+		c.Trust, c.Noise, c.Promised, c.Dropout} {
 		inline = inline || flag != ""
 	}
 	var spec *experiment.Spec
@@ -187,14 +193,17 @@ func (c *runCommand) spec(s streams) (*experiment.Spec, error) {
 			return nil, err
 		}
 	case (c.Arms == "") == (c.CSV == "") || c.Policies == "" || c.Horizon == "":
-		return nil, fmt.Errorf("%w: want a file, or all of --arms (or --csv), --policies and --horizon", errUsage)
+		return nil, fmt.Errorf("%w: want a file, or all of --arms (or --csv), --policies and "+
+			"--horizon", errUsage)
 	default:
 		var err error
 		if spec, err = c.inline(); err != nil {
 			return nil, err
 		}
 	}
-	for _, o := range []struct{ field, value string }{{"horizon", c.Horizon}, {"runs", c.Runs}, {"seed", c.Seed}} {
+	for _, o := range []struct {
+		field, value string
+	}{{"horizon", c.Horizon}, {"runs", c.Runs}, {"seed", c.Seed}} {
 		if o.value == "" {
 			continue
 		}
@@ -217,7 +226,8 @@ func read(file string, s streams) (*experiment.Spec, error) {
 }
 
 func (c *runCommand) inline() (*experiment.Spec, error) {
-	spec := &experiment.Spec{Name: "command-line", Runs: 20, Seed: 1, Instances: []experiment.Instance{{Name: "arms", Laws: outside(c.Arms)}}}
+	spec := &experiment.Spec{Name: "command-line", Runs: 20, Seed: 1,
+		Instances: []experiment.Instance{{Name: "arms", Laws: outside(c.Arms)}}}
 	if c.CSV != "" {
 		spec.Instances[0] = experiment.Instance{Name: "log", CSV: c.CSV, Columns: c.columns()}
 	} else if err := c.check(c.CSV); err != nil {
@@ -300,13 +310,15 @@ func parsePolicies(text string) ([]experiment.Policy, error) {
 		for _, setting := range settings {
 			name, value, ok := strings.Cut(setting, "=")
 			if !ok {
-				return nil, fmt.Errorf("%w: --policies: %q: parameters are written NAME:PARAMETER=VALUE", errUsage, p)
+				return nil, fmt.Errorf("%w: --policies: %q: parameters are written "+
+					"NAME:PARAMETER=VALUE", errUsage, p)
 			}
 			entry, err := catalog.FindFor(catalog.BanditArms, policy.Policy)
 			if err != nil {
 				return nil, fmt.Errorf("%w: --policies: %w", errUsage, err)
 			}
-			param, _ := entry.Param(name) // an unknown one is told with all the others, when the experiment is checked
+			// an unknown one is told with all the others, when the experiment is checked
+			param, _ := entry.Param(name)
 			param.Name = name
 			x, err := param.Parse(value)
 			if err != nil {
@@ -366,7 +378,8 @@ func parseShard(text string) (i, n int, err error) {
 	i, err1 := strconv.Atoi(a)
 	n, err2 := strconv.Atoi(b)
 	if !ok || err1 != nil || err2 != nil || n < 1 || i < 0 || i >= n {
-		return 0, 0, fmt.Errorf("%w: --shard is %q, must be I/N with I from 0 to N-1, such as 0/3", errUsage, text)
+		return 0, 0, fmt.Errorf("%w: --shard is %q, must be I/N with I from 0 to N-1, such as 0/3",
+			errUsage, text)
 	}
 	return i, n, nil
 }

@@ -20,7 +20,8 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
-// What fails after real data were spent on is no bad input, which would be corrected and tried again, and says what was spent.
+// What fails after real data were spent on is no bad input, which would be corrected and tried
+// again, and says what was spent.
 func TestFailuresAfterARelease(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var log strings.Builder
@@ -33,14 +34,17 @@ func TestFailuresAfterARelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"epsilon=1":   {"identify", "--csv", "log.csv", "--range", "0,1", "--epsilon", "1", "--risk", "0.05"},
-		"epsilon=4.9": {"stop", "--rule", "dp-exp-nas", "--alpha", "0.9", "--beta", "0.1", "--epsilon", "5", "--range", "1", "--csv", "log.csv", "--column", "reward"},
-		"epsilon=1.0": {"identify", "--csv", "log.csv", "--range", "0,1", "--epsilon", "1", "--risk", "0.05", "--transcript", "trial.jsonl"},
+		"epsilon=1": {"identify", "--csv", "log.csv", "--range", "0,1", "--epsilon", "1", "--risk", "0.05"},
+		"epsilon=4.9": {"stop", "--rule", "dp-exp-nas", "--alpha", "0.9", "--beta", "0.1",
+			"--epsilon", "5", "--range", "1", "--csv", "log.csv", "--column", "reward"},
+		"epsilon=1.0": {"identify", "--csv", "log.csv", "--range", "0,1", "--epsilon", "1",
+			"--risk", "0.05", "--transcript", "trial.jsonl"},
 	} {
 		var stderr bytes.Buffer
 		code := run(context.Background(), args, streams{in: strings.NewReader(""), out: full{}, err: &stderr})
 		want = strings.TrimSuffix(want, ".0")
-		if got := stderr.String(); code != exitFailed || !strings.Contains(got, "no space left") || !strings.Contains(got, "it has been spent: "+want) {
+		if got := stderr.String(); code != exitFailed || !strings.Contains(got, "no space left") ||
+			!strings.Contains(got, "it has been spent: "+want) {
 			t.Errorf("%q: exit code %d: %s", args, code, got)
 		}
 	}
@@ -64,12 +68,17 @@ func TestFailuresAfterARelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Transcript = filepath.Join("gone", "trial.jsonl")
-	err = c.transcribe(true, privateFile, func(io.Writer) (privacy.Loss, error) { return lost, os.RemoveAll("gone") })
-	if err == nil || exitCode(err) != exitFailed || !strings.Contains(err.Error(), "it has been spent: epsilon=1") {
+	err = c.transcribe(true, privateFile, func(io.Writer) (privacy.Loss, error) {
+		return lost, os.RemoveAll("gone")
+	})
+	if err == nil || exitCode(err) != exitFailed ||
+		!strings.Contains(err.Error(), "it has been spent: epsilon=1") {
 		t.Errorf("no place for the transcript: %v", err)
 	}
 	c.Transcript = "nothing.jsonl"
-	err = c.transcribe(true, privateFile, func(io.Writer) (privacy.Loss, error) { return privacy.Loss{}, errors.New("no space left") })
+	err = c.transcribe(true, privateFile, func(io.Writer) (privacy.Loss, error) {
+		return privacy.Loss{}, errors.New("no space left")
+	})
 	if _, e := os.Stat("nothing.jsonl"); err == nil || !os.IsNotExist(e) {
 		t.Errorf("nothing was spent: %v, %v", err, e)
 	}

@@ -55,7 +55,8 @@ func (c *stopCommand) Run(ctx context.Context, s streams) error {
 	case c.CSV != "" && c.Column == "":
 		return fmt.Errorf("%w: --csv needs --column, the name of the column that has the samples", errUsage)
 	case c.CSV != "" && (c.Runs > 0 || c.Out != ""):
-		return fmt.Errorf("%w: --runs and --out are for --law: real data are read once, and their noise is never repeated", errUsage)
+		return fmt.Errorf("%w: --runs and --out are for --law: real data are read once, and "+
+			"their noise is never repeated", errUsage)
 	case c.Law != "" && (c.Column != "" || c.personFlags.given() || c.InOrder):
 		return fmt.Errorf("%w: --column, --user-column, --skip-missing and --in-order are for --csv", errUsage)
 	case c.CSV != "":
@@ -70,10 +71,13 @@ func (c *stopCommand) rule() (stopping.Rule, error) {
 		known = known || n == c.Rule
 	}
 	if !known {
-		return stopping.Rule{}, fmt.Errorf("--rule is %q%s, must be one of %s", c.Rule, catalog.Hint(c.Rule, stopping.Names()), strings.Join(stopping.Names(), ", "))
+		return stopping.Rule{}, fmt.Errorf("--rule is %q%s, must be one of %s", c.Rule,
+			catalog.Hint(c.Rule, stopping.Names()), strings.Join(stopping.Names(), ", "))
 	}
 	x := make([]float64, 4)
-	for i, f := range []struct{ flag, text string }{{"alpha", c.Alpha}, {"beta", c.Beta}, {"range", c.Range}, {"epsilon", c.Epsilon}} {
+	for i, f := range []struct {
+		flag, text string
+	}{{"alpha", c.Alpha}, {"beta", c.Beta}, {"range", c.Range}, {"epsilon", c.Epsilon}} {
 		if f.flag == "epsilon" {
 			if private := c.Rule != "nas"; private != (f.text != "") {
 				if private {
@@ -99,10 +103,11 @@ func (c *stopCommand) rule() (stopping.Rule, error) {
 	return stopping.New(c.Rule, x[0], x[1], x[3], x[2])
 }
 
-// data runs the rule on real data. It prints nothing but what the rule released: no bound that depends on the data's mean, and no count of
-// what was clipped.
+// data runs the rule on real data. It prints nothing but what the rule released: no bound that
+// depends on the data's mean, and no count of what was clipped.
 func (c *stopCommand) data(ctx context.Context, s streams, rule stopping.Rule) error {
-	format, err := seeded(logged.Format{Reward: c.Column, User: c.UserColumn, SkipMissing: c.SkipMissing, InOrder: c.InOrder,
+	format, err := seeded(logged.Format{Reward: c.Column, User: c.UserColumn,
+		SkipMissing: c.SkipMissing, InOrder: c.InOrder,
 		Lo: -rule.Range(), Hi: rule.Range()}, c.Seed)
 	if err != nil {
 		return err
@@ -120,7 +125,8 @@ func (c *stopCommand) data(ctx context.Context, s streams, rule stopping.Rule) e
 	r, err := stopping.Run(ctx, rule, samples, stopping.Options{Cap: int(c.Cap)})
 	switch {
 	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("stopped: no estimate is released, but answers to the rule's questions may have been spent on: %w", err)
+		return fmt.Errorf("stopped: no estimate is released, but answers to the rule's questions "+
+			"may have been spent on: %w", err)
 	case errors.Is(err, stopping.ErrUnfinished):
 		return fmt.Errorf("%s: %w", c.CSV, err)
 	case err != nil:
@@ -139,7 +145,8 @@ func (c *stopCommand) data(ctx context.Context, s streams, rule stopping.Rule) e
 
 func head(w *tabwriter.Writer, rule stopping.Rule) {
 	fmt.Fprintf(w, "rule\t%s, samples in [−%v, %[2]v]\n", rule.Name(), rule.Range())
-	fmt.Fprintf(w, "guarantee\twithin %.6g %% of the mean with probability at least %v, for independent samples; ", 100*rule.Alpha(), 1-rule.Beta())
+	fmt.Fprintf(w, "guarantee\twithin %.6g %% of the mean with probability at least %v, for "+
+		"independent samples; ", 100*rule.Alpha(), 1-rule.Beta())
 	if rule.Private() {
 		fmt.Fprintf(w, "%v-DP for each sample: half for the answers, half for the estimate\n", rule.Epsilon())
 	} else {
@@ -185,9 +192,11 @@ func (c *stopCommand) simulate(ctx context.Context, s streams, rule stopping.Rul
 			fmt.Fprintf(w, "samples\t%d\n", o.Samples)
 		}
 	} else {
-		fmt.Fprintf(w, "failures\t%d of %d runs: %.3g, 95 %% interval [%.3g, %.3g], allowed %v\n", study.Failures, runs,
+		fmt.Fprintf(w, "failures\t%d of %d runs: %.3g, 95 %% interval [%.3g, %.3g], allowed %v\n",
+			study.Failures, runs,
 			float64(study.Failures)/float64(runs), study.FailureLo, study.FailureHi, rule.Beta())
-		fmt.Fprintf(w, "samples\tmean %.6g ± %.2g (standard error), median %.6g, 5 %% to 95 %%: %.6g to %.6g\n", study.SamplesMean, study.SamplesSE,
+		fmt.Fprintf(w, "samples\tmean %.6g ± %.2g (standard error), median %.6g, 5 %% to 95 %%: "+
+			"%.6g to %.6g\n", study.SamplesMean, study.SamplesSE,
 			study.Samples50, study.Samples05, study.Samples95)
 		fmt.Fprintf(w, "error\tmean %.3g %%, largest %.3g %%\n", 100*study.ErrorMean, 100*study.ErrorMax)
 	}
@@ -196,13 +205,15 @@ func (c *stopCommand) simulate(ctx context.Context, s streams, rule stopping.Rul
 	}
 	if rule.Private() {
 		bound(w, "upper bound", rule.UpperBound, study.Mean, "t_U of dp-exp-nas (002 Theorem 4.1.3)")
-		bound(w, "lower bound", rule.LowerBound, study.Mean, "of any rule, on the two-point law of this mean (002 Theorem 4.2.1)")
+		bound(w, "lower bound", rule.LowerBound, study.Mean, "of any rule, on the two-point law "+
+			"of this mean (002 Theorem 4.2.1)")
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	if study.Unfinished > 0 {
-		return fmt.Errorf("%d of %d runs reached the cap of %d samples without an estimate; the mean is too near 0 for so few samples, or it is 0, "+
+		return fmt.Errorf("%d of %d runs reached the cap of %d samples without an estimate; the "+
+			"mean is too near 0 for so few samples, or it is 0, "+
 			"and then the rule would go on for ever: %w", study.Unfinished, runs, limit, stopping.ErrUnfinished)
 	}
 	return nil

@@ -1,6 +1,7 @@
-// Package atomicfile writes files that are there whole or not at all: under another name in the same directory, synced, renamed.
-// It needs of a system only what package os promises on all of them: on Windows too, os.Rename replaces the file that is there, unless
-// another program holds it open, which is an error.
+// Package atomicfile writes files that are there whole or not at all: under another name in the
+// same directory, synced, renamed. It needs of a system only what package os promises on all of
+// them: on Windows too, os.Rename replaces the file that is there, unless another program holds it
+// open, which is an error.
 package atomicfile
 
 import (
@@ -18,7 +19,8 @@ type File struct {
 	done bool
 }
 
-// Create opens a file that will be at path, in a directory that must be there, with these permissions less the umask.
+// Create opens a file that will be at path, in a directory that must be there, with these
+// permissions less the umask.
 func Create(path string, perm fs.FileMode) (*File, error) {
 	dir, base := filepath.Split(path)
 	name := dir + "." + base + "." + rand.Text()
@@ -29,7 +31,8 @@ func Create(path string, perm fs.FileMode) (*File, error) {
 	return &File{File: f, path: path}, nil
 }
 
-// Replace gives the file its name, in place of what has it. After an error nothing is left behind, and what was there still is.
+// Replace gives the file its name, in place of what has it. After an error nothing is left behind,
+// and what was there still is.
 func (f *File) Replace() error {
 	if f.done {
 		return &fs.PathError{Op: "replace", Path: f.path, Err: fs.ErrClosed}

@@ -80,7 +80,8 @@ func TestDiscardLeavesNothing(t *testing.T) {
 	}
 }
 
-// What cannot get its name (a directory has it, or the file was closed under our hands) leaves nothing behind.
+// What cannot get its name (a directory has it, or the file was closed under our hands)
+// leaves nothing behind.
 func TestFailureLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "sub", "full"), 0o700); err != nil {
@@ -103,7 +104,8 @@ func TestFailureLeavesNothing(t *testing.T) {
 	if err != nil || len(all) != 1 {
 		t.Errorf("there is %v, %v", all, err)
 	}
-	if err := atomicfile.WriteFile(filepath.Join(dir, "none", "a"), nil, 0o600); !errors.Is(err, fs.ErrNotExist) {
+	if err := atomicfile.WriteFile(filepath.Join(dir, "none", "a"), nil, 0o600); !errors.Is(err,
+		fs.ErrNotExist) {
 		t.Errorf("in no directory: %v", err)
 	}
 }

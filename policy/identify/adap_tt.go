@@ -6,18 +6,22 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// AdaPTT is AdaP-TT, 000 §5.4.2: Algorithm 10 (see TopTwo) with the Gaussian cost (5.9) for challenger and stopping, the
-// threshold (5.11), and phases of an arm that end at 1, 2, 4, 8, … of its plays and whose means forget what was before.
+// AdaPTT is AdaP-TT, 000 §5.4.2: Algorithm 10 (see TopTwo) with the Gaussian cost (5.9) for
+// challenger and stopping, the threshold (5.11), and phases of an arm that end at 1, 2, 4, 8, … of
+// its plays and whose means forget what was before.
 //
-// It is ε-DP for rewards in [0,1], δ-correct if one arm alone is best (000 Lemma 5.18), and for distinct means
+// It is ε-DP for rewards in [0,1], δ-correct if one arm alone is best (000 Lemma 5.18), and
+// for distinct means
 //
 //	limsup E τ/log(1/δ) ≤ 4T*_{KL,β}(1 + √(1 + Δ_max²/(2σ⁴ε²))),   σ = 1/2 (000 Theorem 5.20).
 //
-// By default the leader's bonus has log n where 000 prints k_a, and private means are clipped: as printed a run may never stop.
+// By default the leader's bonus has log n where 000 prints k_a, and private means are clipped: as
+// printed a run may never stop.
 type AdaPTT struct{ TopTwo }
 
-// NewAdaPTT returns AdaP-TT for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for no noise) and a risk δ in
-// (0,1). Options: WithBeta, WithSigma, WithExponent, WithPrintedBonus, WithUnclippedMeans, WithThreshold and WithCoin.
+// NewAdaPTT returns AdaP-TT for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for
+// no noise) and a risk δ in (0,1). Options: WithBeta, WithSigma, WithExponent, WithPrintedBonus,
+// WithUnclippedMeans, WithThreshold and WithCoin.
 func NewAdaPTT(arms int, budget privacy.Budget, risk float64, options ...TopTwoOption) (*AdaPTT, error) {
 	fail := func(err error) (*AdaPTT, error) { return nil, fmt.Errorf("adap-tt: %w", err) }
 	o, err := applyTopTwo(options, adaptive()...)

@@ -6,7 +6,8 @@ import (
 	"github.com/sotto-dp/sotto/divergence"
 )
 
-// A Sample is what a rule knows of an arm when it looks: its last private mean and where that comes from.
+// A Sample is what a rule knows of an arm when it looks: its last private mean and where
+// that comes from.
 type Sample struct {
 	Mean   float64 // private, clipped to [0,1] unless the rule says otherwise
 	N      float64 // ω: rewards behind the mean; plays of the arm where a challenger is chosen
@@ -19,30 +20,34 @@ type Sample struct {
 // epsilon is the ε of the sample's noise, +Inf without noise.
 func (s Sample) epsilon() float64 { return 1 / s.Scale }
 
-// A Cost is a transportation cost W_{a,b}(μ̃, ω): how much evidence there is against arm b being at least as good as arm a. It is
-// at least 0, it is 0 if b's mean is not below a's, and it does not decrease in either N.
+// A Cost is a transportation cost W_{a,b}(μ̃, ω): how much evidence there is against arm b being at
+// least as good as arm a. It is at least 0, it is 0 if b's mean is not below a's, and it does not
+// decrease in either N.
 type Cost interface {
 	Between(a, b Sample) float64
 }
 
-// GaussianCost is 000 (5.9), (μ̃_a − μ̃_b)₊²/(2σ²(1/ω_a + 1/ω_b)), for σ-sub-Gaussian rewards: Sigma is 1/2 for rewards in [0,1].
+// GaussianCost is 000 (5.9), (μ̃_a − μ̃_b)₊²/(2σ²(1/ω_a + 1/ω_b)), for σ-sub-Gaussian rewards:
+// Sigma is 1/2 for rewards in [0,1].
 type GaussianCost struct{ Sigma float64 }
 
-// PrivateGaussianCost is 000 (5.12), (μ̃_a − μ̃_b)₊ min{3ε, (μ̃_a − μ̃_b)₊}/(2σ²(1/ω_a + 1/ω_b)): the shape that ε-DP leaves,
-// with total variation where the gap is large against ε.
+// PrivateGaussianCost is 000 (5.12), (μ̃_a − μ̃_b)₊ min{3ε, (μ̃_a − μ̃_b)₊}/(2σ²(1/ω_a + 1/ω_b)):
+// the shape that ε-DP leaves, with total variation where the gap is large against ε.
 type PrivateGaussianCost struct{ Sigma, Epsilon float64 }
 
-// BernoulliCost is inf_u { ω_a kl(μ_a,u) + ω_b kl(μ_b,u) } if μ_a > μ_b, the generalised likelihood ratio of Bernoulli arms (000
-// §2.2.9). The infimum is at the mean of both samples together. Means are in [0,1].
+// BernoulliCost is inf_u { ω_a kl(μ_a,u) + ω_b kl(μ_b,u) } if μ_a > μ_b, the generalised
+// likelihood ratio of Bernoulli arms (000 §2.2.9). The infimum is at the mean of both samples
+// together. Means are in [0,1].
 type BernoulliCost struct{}
 
-// DEpsCost is DP-TT's, inf_u { ω_a d_ε⁻(μ_a,u) + ω_b d_ε⁺(μ_b,u) }, where d_ε⁺(x,u) is divergence.DEps(x,u,ε) for u > x and 0 for
-// u ≤ x, and d_ε⁻(x,u) = d_ε⁺(1−x,1−u). Its ε are those of the samples' noise; without noise it is BernoulliCost. Means are in
-// [0,1].
+// DEpsCost is DP-TT's, inf_u { ω_a d_ε⁻(μ_a,u) + ω_b d_ε⁺(μ_b,u) }, where d_ε⁺(x,u) is
+// divergence.DEps(x,u,ε) for u > x and 0 for u ≤ x, and d_ε⁻(x,u) = d_ε⁺(1−x,1−u). Its ε are those
+// of the samples' noise; without noise it is BernoulliCost. Means are in [0,1].
 type DEpsCost struct{}
 
-// NoisyCost is DEpsCost with the noise-aware divergence J_{m/n} (divergence.DEpsNoisy) instead of d_ε, m the Noises of a sample
-// and n its N: what remains a bound when a mean carries more than one noise.
+// NoisyCost is DEpsCost with the noise-aware divergence J_{m/n} (divergence.DEpsNoisy)
+// instead of d_ε, m the Noises of a sample and n its N: what remains a bound when a mean
+// carries more than one noise.
 type NoisyCost struct{}
 
 // A harmonic cost is rate(gap)/(1/ω_a + 1/ω_b).
@@ -83,9 +88,9 @@ func meet(x, y, n, m float64) float64 {
 	return min(x, max(y, (float64(n*x)+float64(m*y))/(n+m)))
 }
 
-// Between implements Cost. The function under the infimum is convex in u. Each of its terms is w·kl near the arm's own mean and,
-// where the other side's likelihood ratio would exceed e^ε, has the derivative of a tilted law: so there are four cases, each
-// with a stationary point in closed form.
+// Between implements Cost. The function under the infimum is convex in u. Each of its terms is w·kl
+// near the arm's own mean and, where the other side's likelihood ratio would exceed e^ε, has the
+// derivative of a tilted law: so there are four cases, each with a stationary point in closed form.
 func (DEpsCost) Between(a, b Sample) float64 {
 	if !(a.Mean > b.Mean) {
 		return 0
@@ -114,8 +119,8 @@ func tilted(x, x1, q float64) float64 {
 	return x / (x + float64(x1*q))
 }
 
-// stationary is where the sum of the two derivatives vanishes if it is not where both terms are kl. The derivatives are, with q =
-// e^{−ε},
+// stationary is where the sum of the two derivatives vanishes if it is not where both terms are kl.
+// The derivatives are, with q = e^{−ε},
 //
 //	of ω_a d⁻: −ω_a(μ_a−u)/(u(1−u)) for u ≥ low,   −ω_a(1−q)/(q+u(1−q)) for u < low,
 //	of ω_b d⁺:  ω_b(u−μ_b)/(u(1−u)) for u ≤ high,   ω_b(1−q)/(1−u(1−q)) for u > high.
@@ -150,7 +155,8 @@ func stationary(a, b Sample, low, high float64) float64 {
 	case belowLow: // m(u−y)(1−da+u·da) = n·da·u(1−u), in u
 		u = root(float64(da*(n+m)), float64(m*(1-da-float64(y*da)))-float64(n*da), float64(float64(m*y)*(1-da)))
 	case aboveHigh: // the mirror image, in 1−u
-		u = 1 - root(float64(db*(n+m)), float64(n*(1-db-float64((1-x)*db)))-float64(m*db), float64(float64(n*(1-x))*(1-db)))
+		u = 1 - root(float64(db*(n+m)), float64(n*(1-db-float64((1-x)*db)))-float64(m*db),
+			float64(float64(n*(1-x))*(1-db)))
 	default:
 		u = meet(x, y, n, m)
 	}
@@ -174,7 +180,8 @@ func (NoisyCost) Between(a, b Sample) float64 {
 	ea, eb := a.epsilon(), b.epsilon()
 	ra, rb := float64(a.Noises)/a.N, float64(b.Noises)/b.N
 	at := func(u float64) float64 {
-		return float64(a.N*divergence.DEpsNoisy(a.Mean, u, ea, ra)) + float64(b.N*divergence.DEpsNoisy(b.Mean, u, eb, rb))
+		return float64(a.N*divergence.DEpsNoisy(a.Mean, u, ea, ra)) +
+			float64(b.N*divergence.DEpsNoisy(b.Mean, u, eb, rb))
 	}
 	return min(minimum(at, b.Mean, a.Mean), at(b.Mean), at(a.Mean))
 }
@@ -182,8 +189,9 @@ func (NoisyCost) Between(a, b Sample) float64 {
 // AtMost is above Between, and is found without a search: J is at most d_ε.
 func (NoisyCost) AtMost(a, b Sample) float64 { return DEpsCost{}.Between(a, b) }
 
-// minimum minimises a quasi-convex function on [lo, hi] by Brent's method: steps to the vertex of a parabola where they behave,
-// golden sections where not. It finds half the digits of the argument, which is all those of the value.
+// minimum minimises a quasi-convex function on [lo, hi] by Brent's method: steps to the vertex of a
+// parabola where they behave, golden sections where not. It finds half the digits of the argument,
+// which is all those of the value.
 func minimum(f func(float64) float64, lo, hi float64) (value float64) {
 	const section = 0.3819660112501051
 	tol := float64(1e-9 * (hi - lo))
@@ -203,7 +211,8 @@ func minimum(f func(float64) float64, lo, hi float64) (value float64) {
 			p = -p
 		}
 		q = math.Abs(q)
-		if math.Abs(before) > tol && math.Abs(p) < math.Abs(float64(0.5*float64(q*before))) && p > float64(q*(lo-x)) && p < float64(q*(hi-x)) {
+		if math.Abs(before) > tol && math.Abs(p) < math.Abs(float64(0.5*float64(q*before))) &&
+			p > float64(q*(lo-x)) && p < float64(q*(hi-x)) {
 			before, step = step, p/q
 			if u := x + step; u-lo < 2*tol || hi-u < 2*tol {
 				step = math.Copysign(tol, mid-x)

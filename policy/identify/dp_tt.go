@@ -8,35 +8,41 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// DPTT is DP-TT of Azize, Jourdan, Al Marjani and Basu (arXiv:2510.17348, 2025), in the frame of Algorithm 10 (see TopTwo): the
-// leader is the arm with the highest private mean, the challenger the argmin of C*_ε(B,a,μ̃,N) + log N_a with the transportation
-// cost of the divergence d_ε (DEpsCost), and an arm's phases grow by a ratio 1+η and forget nothing: each adds its noisy sum.
+// DPTT is DP-TT of Azize, Jourdan, Al Marjani and Basu (arXiv:2510.17348, 2025), in the frame of
+// Algorithm 10 (see TopTwo): the leader is the arm with the highest private mean, the challenger
+// the argmin of C*_ε(B,a,μ̃,N) + log N_a with the transportation cost of the divergence d_ε
+// (DEpsCost), and an arm's phases grow by a ratio 1+η and forget nothing: each adds its noisy sum.
 //
-// It is ε-DP for rewards in [0,1]. With the authors' threshold limsup E τ/log(1/δ) ≤ 2(1+η)T*_{ε,β}, at most 8T*_ε at (η,β) =
-// (1,1/2), for Bernoulli arms of distinct means in (0,1); no rule that is ε-DP and δ-correct has less than T*_ε log(1/(3δ)). Its
-// constants are not known to us. The stopping rule here is ours, and δ-correct if one arm alone is best, for any rewards in
-// [0,1]: NoisyCost with JointThreshold, which has the proof; DEpsCost where means carry one noise each. The proof is for Lap(1/ε) and for the discrete
-// Laplace noise that a server adds who is believed; sums of many users' noises have another law.
+// It is ε-DP for rewards in [0,1]. With the authors' threshold limsup E τ/log(1/δ) ≤
+// 2(1+η)T*_{ε,β}, at most 8T*_ε at (η,β) = (1,1/2), for Bernoulli arms of distinct means in (0,1);
+// no rule that is ε-DP and δ-correct has less than T*_ε log(1/(3δ)). Its constants are not known to
+// us. The stopping rule here is ours, and δ-correct if one arm alone is best, for any rewards in
+// [0,1]: NoisyCost with JointThreshold, which has the proof; DEpsCost where means carry one noise
+// each. The proof is for Lap(1/ε) and for the discrete Laplace noise that a server adds who is
+// believed; sums of many users' noises have another law.
 //
-// The default first phase, ⌈24/ε⌉ plays in one release, is ours too: with one play each (WithFirst(1), the literal rule) noise
-// may park the best arm, and stopping times have heavy tails.
+// The default first phase, ⌈24/ε⌉ plays in one release, is ours too: with one play each
+// (WithFirst(1), the literal rule) noise may park the best arm, and stopping times have heavy tails.
 type DPTT struct{ TopTwo }
 
 // ErrUnproved is matched by the error of a Claimant.
 var ErrUnproved = errors.New("no proof that the answer is right with the probability that was asked for")
 
-// A Claimant is an Identifier whose proof needs more of its releases than the tail of their noise. Claim is nil as long as it holds
-// for what was released, and otherwise an error that matches ErrUnproved. Privacy does not depend on it.
+// A Claimant is an Identifier whose proof needs more of its releases than the tail of their noise.
+// Claim is nil as long as it holds for what was released, and otherwise an error that matches
+// ErrUnproved. Privacy does not depend on it.
 type Claimant interface {
 	Identifier
 	Claim() error
 }
 
-// Claim is nil as long as each release had one Laplace noise, continuous or discrete, in a sum of clipped rewards: JointThreshold's and
-// PerArmThreshold's proof needs its law, and a tail is not enough.
+// Claim is nil as long as each release had one Laplace noise, continuous or discrete, in a
+// sum of clipped rewards: JointThreshold's and PerArmThreshold's proof needs its law, and a
+// tail is not enough.
 func (p *DPTT) Claim() error {
 	if p.other {
-		return fmt.Errorf("dp-tt: a release had noise that is not one Laplace noise, or rewards that were not clipped: %w", ErrUnproved)
+		return fmt.Errorf("dp-tt: a release had noise that is not one Laplace noise, or rewards "+
+			"that were not clipped: %w", ErrUnproved)
 	}
 	return nil
 }
@@ -44,9 +50,10 @@ func (p *DPTT) Claim() error {
 // maxEpsilon is where the costs of noise are still above the rounding of the others.
 const maxEpsilon = 1e9
 
-// NewDPTT returns DP-TT for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for no noise) and a risk δ in (0,1).
-// Options: WithBeta, WithExponent, WithEta, WithFirst, WithForgetting, WithPhaseCap and WithPerArmThreshold. Its Claim says
-// whether the answer is proved for the noise that it met.
+// NewDPTT returns DP-TT for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for no
+// noise) and a risk δ in (0,1). Options: WithBeta, WithExponent, WithEta, WithFirst,
+// WithForgetting, WithPhaseCap and WithPerArmThreshold. Its Claim says whether the answer is proved
+// for the noise that it met.
 func NewDPTT(arms int, budget privacy.Budget, risk float64, options ...TopTwoOption) (*DPTT, error) {
 	fail := func(err error) (*DPTT, error) { return nil, fmt.Errorf("dp-tt: %w", err) }
 	o, err := applyTopTwo(options, "beta", "s", "eta", "first", "forgetting", "phase cap", "per-arm threshold")
@@ -58,12 +65,14 @@ func NewDPTT(arms int, budget privacy.Budget, risk float64, options ...TopTwoOpt
 		return fail(err)
 	}
 	if epsilon > maxEpsilon && !math.IsInf(epsilon, 1) {
-		return fail(fmt.Errorf("epsilon is %v, must be at most %v: noise beyond is lost in rounding, and so are the costs; take no privacy", epsilon, maxEpsilon))
+		return fail(fmt.Errorf("epsilon is %v, must be at most %v: noise beyond is lost in "+
+			"rounding, and so are the costs; take no privacy", epsilon, maxEpsilon))
 	}
 	if o.first == 0 {
 		first := math.Ceil(24 / epsilon)
 		if first >= longest {
-			return fail(fmt.Errorf("epsilon is %v, must be so large that a first phase of 24/epsilon plays is below 2^50", epsilon))
+			return fail(fmt.Errorf("epsilon is %v, must be so large that a first phase of "+
+				"24/epsilon plays is below 2^50", epsilon))
 		}
 		o.first = max(1, int(first))
 	}

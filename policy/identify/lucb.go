@@ -8,12 +8,15 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// LUCB is LUCB1 (Kalyanakrishnan, Tewari, Auer and Stone 2012) for one arm and without a tolerance. In each step t it plays the empirical best arm and, of the
-// others, the one with the highest upper confidence bound μ̂_a + w(N_a,t), and it stops when that bound is not above the best arm's lower one, with
+// LUCB is LUCB1 (Kalyanakrishnan, Tewari, Auer and Stone 2012) for one arm and without a
+// tolerance. In each step t it plays the empirical best arm and, of the others, the one with the
+// highest upper confidence bound μ̂_a + w(N_a,t), and it stops when that bound is not above the
+// best arm's lower one, with
 //
 //	w(n,t) = √(log((5/4)·K·t⁴/δ)/(2n)),   t the number of plays so far.
 //
-// It is not private. For rewards in [0,1] it is δ-correct (their Theorem 1): the reference among rules that go by confidence bounds. Lowest arms first.
+// It is not private. For rewards in [0,1] it is δ-correct (their Theorem 1): the reference among
+// rules that go by confidence bounds. Lowest arms first.
 type LUCB struct {
 	risk   float64
 	mean   []float64
@@ -70,7 +73,8 @@ func (p *LUCB) Next(released privacy.Released) *policy.Batch {
 		return nil
 	}
 	p.rounds += 2
-	p.batch.Plays = append(p.batch.Plays[:0], policy.Play{Arm: best, Rounds: 1, Release: true}, policy.Play{Arm: rival, Rounds: 1, Release: true})
+	p.batch.Plays = append(p.batch.Plays[:0], policy.Play{Arm: best, Rounds: 1, Release: true},
+		policy.Play{Arm: rival, Rounds: 1, Release: true})
 	return &p.batch
 }
 

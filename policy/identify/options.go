@@ -9,7 +9,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A TopTwoOption changes a Top Two rule from its default. An option that a rule does not have is an error of its constructor.
+// A TopTwoOption changes a Top Two rule from its default. An option that a rule does not have is an
+// error of its constructor.
 type TopTwoOption struct {
 	name string
 	set  func(*topTwoOptions) error
@@ -29,7 +30,8 @@ type topTwoOptions struct {
 	perArm         bool
 }
 
-// WithBeta sets the target allocation, the share of its rounds that a leader is played: above 0 and below 1; the default is 1/2.
+// WithBeta sets the target allocation, the share of its rounds that a leader is played: above 0 and
+// below 1; the default is 1/2.
 func WithBeta(beta float64) TopTwoOption {
 	return TopTwoOption{"beta", func(o *topTwoOptions) error {
 		if !(beta > 0 && beta < 1) {
@@ -40,8 +42,8 @@ func WithBeta(beta float64) TopTwoOption {
 	}}
 }
 
-// WithSigma sets the σ of σ-sub-Gaussian rewards, above 0. The default is 1/2, right for rewards in [0,1]; 004 prints 1, which
-// costs a factor of four in the terms of the rewards.
+// WithSigma sets the σ of σ-sub-Gaussian rewards, above 0. The default is 1/2, right for rewards in
+// [0,1]; 004 prints 1, which costs a factor of four in the terms of the rewards.
 func WithSigma(sigma float64) TopTwoOption {
 	return TopTwoOption{"sigma", func(o *topTwoOptions) error {
 		o.sigma = sigma
@@ -49,7 +51,8 @@ func WithSigma(sigma float64) TopTwoOption {
 	}}
 }
 
-// WithExponent sets the s of the thresholds' union bound Σ k^{−s} over phases, above 1; the default is 2.
+// WithExponent sets the s of the thresholds' union bound Σ k^{−s} over phases, above 1;
+// the default is 2.
 func WithExponent(s float64) TopTwoOption {
 	return TopTwoOption{"s", func(o *topTwoOptions) error {
 		o.s = s
@@ -57,13 +60,14 @@ func WithExponent(s float64) TopTwoOption {
 	}}
 }
 
-// WithPrintedBonus takes PrintedUCBLeader, the leader of 000 Algorithm 10 as printed, instead of UCBLeader. Runs may then never stop.
+// WithPrintedBonus takes PrintedUCBLeader, the leader of 000 Algorithm 10 as printed, instead of
+// UCBLeader. Runs may then never stop.
 func WithPrintedBonus() TopTwoOption {
 	return TopTwoOption{"printed bonus", func(o *topTwoOptions) error { o.printed = true; return nil }}
 }
 
-// WithUnclippedMeans leaves private means outside [0,1] as they are, as the sources do. An arm whose first mean is far below 0 is
-// hardly played again.
+// WithUnclippedMeans leaves private means outside [0,1] as they are, as the sources do. An arm
+// whose first mean is far below 0 is hardly played again.
 func WithUnclippedMeans() TopTwoOption {
 	return TopTwoOption{"unclipped means", func(o *topTwoOptions) error { o.literal = true; return nil }}
 }
@@ -84,7 +88,8 @@ func WithThreshold(threshold Threshold) TopTwoOption {
 	}}
 }
 
-// WithCoin tosses a coin of probability beta for the leader, as the program published with 004 does, instead of tracking.
+// WithCoin tosses a coin of probability beta for the leader, as the program published with 004
+// does, instead of tracking.
 func WithCoin(coin policy.Coins) TopTwoOption {
 	return TopTwoOption{"coin", func(o *topTwoOptions) error {
 		if coin == nil {
@@ -109,8 +114,8 @@ func WithEta(eta float64) TopTwoOption {
 	}}
 }
 
-// WithFirst sets the plays of an arm's first phase, at least 1. The default is ⌈24/ε⌉; 1 is the literal rule, whose stopping
-// times have heavy tails.
+// WithFirst sets the plays of an arm's first phase, at least 1. The default is ⌈24/ε⌉; 1 is the
+// literal rule, whose stopping times have heavy tails.
 func WithFirst(first int) TopTwoOption {
 	return TopTwoOption{"first", func(o *topTwoOptions) error {
 		if first < 1 || first >= longest {
@@ -126,8 +131,9 @@ func WithForgetting() TopTwoOption {
 	return TopTwoOption{"forgetting", func(o *topTwoOptions) error { o.forget = true; return nil }}
 }
 
-// WithPhaseCap takes NewCappedJointThreshold with at most this many phases an arm. A rule whose arms have used them up never stops: take more than it will need,
-// as ⌈log T/log(1+η)⌉ for at most T plays of an arm.
+// WithPhaseCap takes NewCappedJointThreshold with at most this many phases an arm. A rule whose
+// arms have used them up never stops: take more than it will need, as ⌈log T/log(1+η)⌉ for at most
+// T plays of an arm.
 func WithPhaseCap(phases int) TopTwoOption {
 	return TopTwoOption{"phase cap", func(o *topTwoOptions) error {
 		o.phases = phases
@@ -168,7 +174,8 @@ func epsilonOf(budget privacy.Budget) (float64, error) {
 			return 0, fmt.Errorf("budget: %w", err)
 		}
 		if math.IsInf(1/b.Epsilon, 1) {
-			return 0, fmt.Errorf("budget: epsilon is %v: it must be large enough for 1/epsilon to be finite", b.Epsilon)
+			return 0, fmt.Errorf("budget: epsilon is %v: it must be large enough for 1/epsilon "+
+				"to be finite", b.Epsilon)
 		}
 		return b.Epsilon, nil
 	case nil:

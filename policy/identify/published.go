@@ -10,19 +10,22 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// PublishedAdaPTT is AdaP-TT as the program published with 004 plays it (github.com/achraf-azize/DP-BAI, commit c8d8be2,
-// algorithms/adapTT.py), written anew from what that program does. It is ε-DP for rewards in [0,1], and nothing is proved of its
-// answers. Phases are those of AdaPTT and private means are not clipped. When a phase ends, with n the plays of all phases that
-// have ended, ω the rewards behind a mean and N all plays of an arm,
+// PublishedAdaPTT is AdaP-TT as the program published with 004 plays it
+// (github.com/achraf-azize/DP-BAI, commit c8d8be2, algorithms/adapTT.py), written anew from what
+// that program does. It is ε-DP for rewards in [0,1], and nothing is proved of its answers. Phases
+// are those of AdaPTT and private means are not clipped. When a phase ends, with n the plays of all
+// phases that have ended, ω the rewards behind a mean and N all plays of an arm,
 //
 //	leader B    argmax μ̃_a + log n/(εω_a) + √(log n/(2ω_a)), until the next phase ends,
 //	stops       when d²/(2(1/ω_B + 1/ω_a)) is at least PublishedThreshold for all a ≠ B, d = μ̃_B − μ̃_a of either sign,
 //	answers     argmax μ̃_a, which need not be B;
 //
-// and until then a coin plays B with probability β, or else the argmin of (d + 1/(1+√n))/√(1/N_B + 1/N_a).
+// and until then a coin plays B with probability β, or else the argmin of (d +
+// 1/(1+√n))/√(1/N_B + 1/N_a).
 //
-// The paper (004 Algorithm 2, Theorem 4) has the proved threshold, tests the empirical best with d₊, and tracks. The statistic
-// is that of σ = 1, as in the paper. The program writes down Ended for its stopping time: see PublishedTime.
+// The paper (004 Algorithm 2, Theorem 4) has the proved threshold, tests the empirical best with
+// d₊, and tracks. The statistic is that of σ = 1, as in the paper. The program writes down Ended
+// for its stopping time: see PublishedTime.
 type PublishedAdaPTT struct {
 	epsilon, beta float64
 	clipped       bool
@@ -44,9 +47,11 @@ type publishedArm struct {
 	inverse, slope     float64 // 1/weight and 1/(weight·plays)
 }
 
-// NewPublishedAdaPTT returns it for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for no noise), a risk δ in (0,1)
-// and coins. Options that change one thing of it: WithBeta, WithClippedMeans and WithThreshold.
-func NewPublishedAdaPTT(arms int, budget privacy.Budget, risk float64, coins policy.Coins, options ...TopTwoOption) (*PublishedAdaPTT, error) {
+// NewPublishedAdaPTT returns it for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None
+// for no noise), a risk δ in (0,1) and coins. Options that change one thing of it: WithBeta,
+// WithClippedMeans and WithThreshold.
+func NewPublishedAdaPTT(arms int, budget privacy.Budget, risk float64, coins policy.Coins,
+	options ...TopTwoOption) (*PublishedAdaPTT, error) {
 	fail := func(err error) (*PublishedAdaPTT, error) { return nil, fmt.Errorf("published adap-tt: %w", err) }
 	if err := checkPublished(arms, risk, coins); err != nil {
 		return fail(err)
@@ -64,8 +69,9 @@ func NewPublishedAdaPTT(arms int, budget privacy.Budget, risk float64, coins pol
 			return fail(err)
 		}
 	}
-	return &PublishedAdaPTT{epsilon: epsilon, beta: o.beta, clipped: o.clipped, coins: coins, threshold: o.threshold,
-		arms: make([]publishedArm, arms), answer: -1}, nil
+	return &PublishedAdaPTT{epsilon: epsilon, beta: o.beta, clipped: o.clipped, coins: coins,
+		threshold: o.threshold,
+		arms:      make([]publishedArm, arms), answer: -1}, nil
 }
 
 func checkPublished(arms int, risk float64, coins policy.Coins) error {
@@ -86,8 +92,9 @@ func (p *PublishedAdaPTT) Answer() int { return p.answer }
 // Ended is how many plays there were in the phases that have ended.
 func (p *PublishedAdaPTT) Ended() int { return p.ended }
 
-// PublishedTime is PublishedAdaPTT with the stopping time that the program writes down, which leaves out the plays of the phases
-// that are open when it stops. It is a broken twin, to be compared with figures that the program made.
+// PublishedTime is PublishedAdaPTT with the stopping time that the program writes down, which
+// leaves out the plays of the phases that are open when it stops. It is a broken twin, to be
+// compared with figures that the program made.
 type PublishedTime struct{ *PublishedAdaPTT }
 
 // Reported implements Reporter.
@@ -133,7 +140,8 @@ func (p *PublishedAdaPTT) learn(released privacy.Released) {
 		p.ended += x.plays - x.end/2
 		x.end = 2 * x.plays
 		x.Phase = 1 + bits.Len(uint(max(2, x.plays)/2)) // log₂ω + 2
-		if i < released.Len() && released.N(i) > 0 {    // otherwise nobody's reward came: the old mean stands
+		// otherwise nobody's reward came: the old mean stands
+		if i < released.Len() && released.N(i) > 0 {
 			x.Mean, x.N, x.Noises, x.Scale = released.Mean(i), float64(released.N(i)), 1, 1/p.epsilon
 			if p.clipped {
 				x.Mean = min(1, max(0, x.Mean))
@@ -234,8 +242,8 @@ func (p *PublishedAdaPTT) challenger(leader int, n float64, fit bool) int {
 	return p.cheapest(leader, n)
 }
 
-// cheapest is the challenger when the leader has n plays: the square of the cost with the cost's sign, over a common N_B, has the
-// same argmin.
+// cheapest is the challenger when the leader has n plays: the square of the cost with the cost's
+// sign, over a common N_B, has the same argmin.
 func (p *PublishedAdaPTT) cheapest(leader int, n float64) int {
 	least, challenger := math.Inf(1), leader
 	for a := range p.arms {
@@ -248,8 +256,9 @@ func (p *PublishedAdaPTT) cheapest(leader int, n float64) int {
 	return challenger
 }
 
-// furthest is cheapest without a division: what is least has its inverse, which is linear in n, highest among those of its sign. It
-// is −1 if that is too close to call, by far more than what rounding does.
+// furthest is cheapest without a division: what is least has its inverse, which is linear in
+// n, highest among those of its sign. It is −1 if that is too close to call, by far more than
+// what rounding does.
 func (p *PublishedAdaPTT) furthest(n float64) int {
 	best, first, second := -1, math.Inf(-1), math.Inf(-1)
 	for a := range p.arms {
@@ -266,8 +275,9 @@ func (p *PublishedAdaPTT) furthest(n float64) int {
 	return best
 }
 
-// streak is log v/log β: how often in a row, rounded down, a coin falls for the leader, if v is uniform on (0,1]. For β = ½ it is read
-// off the exponent, already rounded down, unless v is so near a power of two that rounding of the logarithms matters.
+// streak is log v/log β: how often in a row, rounded down, a coin falls for the leader, if v is
+// uniform on (0,1]. For β = ½ it is read off the exponent, already rounded down, unless v is so
+// near a power of two that rounding of the logarithms matters.
 func streak(v, beta, log float64) float64 {
 	const edge, bits = 1 << 22, 52
 	w := math.Float64bits(v)
@@ -277,10 +287,12 @@ func streak(v, beta, log float64) float64 {
 	return math.Log(v) / log
 }
 
-// PublishedTTUCB is TTUCB as the same program plays it (algorithms/toptwo_ucb.py), without privacy, round by round. With t the
-// plays so far, N those of an arm and B the arm of the highest mean, it stops with the answer B when d²/(2(1/N_B + 1/N_a)) is at
-// least log((1 + log t)/δ) for all a ≠ B, and otherwise a coin plays B with probability β, or else the argmin of
-// (d + log(1+t)^{−1/4})/√(1/N_B + 1/N_a). Nothing is proved of its answers. TTUCB has a bonus for its leader and a proved threshold.
+// PublishedTTUCB is TTUCB as the same program plays it (algorithms/toptwo_ucb.py), without privacy,
+// round by round. With t the plays so far, N those of an arm and B the arm of the highest mean, it
+// stops with the answer B when d²/(2(1/N_B + 1/N_a)) is at least log((1 + log t)/δ) for all a ≠ B,
+// and otherwise a coin plays B with probability β, or else the argmin of (d +
+// log(1+t)^{−1/4})/√(1/N_B + 1/N_a). Nothing is proved of its answers. TTUCB has a bonus for its
+// leader and a proved threshold.
 type PublishedTTUCB struct {
 	beta, risk float64
 	coins      policy.Coins
@@ -291,8 +303,10 @@ type PublishedTTUCB struct {
 	batch  policy.Batch
 }
 
-// NewPublishedTTUCB returns it for a number of arms ≥ 2, a risk δ in (0,1) and coins. It has the option WithBeta.
-func NewPublishedTTUCB(arms int, risk float64, coins policy.Coins, options ...TopTwoOption) (*PublishedTTUCB, error) {
+// NewPublishedTTUCB returns it for a number of arms ≥ 2, a risk δ in (0,1) and coins. It has the
+// option WithBeta.
+func NewPublishedTTUCB(arms int, risk float64, coins policy.Coins,
+	options ...TopTwoOption) (*PublishedTTUCB, error) {
 	if err := checkPublished(arms, risk, coins); err != nil {
 		return nil, fmt.Errorf("published ttucb: %w", err)
 	}
@@ -300,7 +314,8 @@ func NewPublishedTTUCB(arms int, risk float64, coins policy.Coins, options ...To
 	if err != nil {
 		return nil, fmt.Errorf("published ttucb: %w", err)
 	}
-	return &PublishedTTUCB{beta: o.beta, risk: risk, coins: coins, arms: make([]publishedArm, arms), answer: -1}, nil
+	return &PublishedTTUCB{beta: o.beta, risk: risk, coins: coins, arms: make([]publishedArm, arms),
+		answer: -1}, nil
 }
 
 // Mechanism implements policy.Policy.
@@ -357,11 +372,13 @@ func (p *PublishedTTUCB) stops(best int) bool {
 	return true
 }
 
-// PublishedDPSE is DP-SE as the same program plays it (algorithms/dp_se.py): policy.DPSE, but that the sum of an epoch is divided by
-// all plays of the arm so far, which shrinks every mean but that of the first epoch, while the noise is that of a mean of R_e
-// rewards; R_e is rounded down; and arms that are gone are compared with as noise about 0. It is ε-DP for rewards in [0,1].
+// PublishedDPSE is DP-SE as the same program plays it (algorithms/dp_se.py): policy.DPSE, but that
+// the sum of an epoch is divided by all plays of the arm so far, which shrinks every mean but that
+// of the first epoch, while the noise is that of a mean of R_e rewards; R_e is rounded down; and
+// arms that are gone are compared with as noise about 0. It is ε-DP for rewards in [0,1].
 //
-// The noise on a sum is wider than 1/ε by N/R_e, N the plays so far: coins widen the noise of the release.
+// The noise on a sum is wider than 1/ε by N/R_e, N the plays so far: coins widen the
+// noise of the release.
 type PublishedDPSE struct {
 	epsilon, risk float64
 	coins         policy.Coins
@@ -375,9 +392,10 @@ type PublishedDPSE struct {
 	batch  policy.Batch
 }
 
-// NewPublishedDPSE returns it for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for no noise), a risk δ in (0,1) and
-// coins.
-func NewPublishedDPSE(arms int, budget privacy.Budget, risk float64, coins policy.Coins) (*PublishedDPSE, error) {
+// NewPublishedDPSE returns it for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for
+// no noise), a risk δ in (0,1) and coins.
+func NewPublishedDPSE(arms int, budget privacy.Budget, risk float64,
+	coins policy.Coins) (*PublishedDPSE, error) {
 	if err := checkPublished(arms, risk, coins); err != nil {
 		return nil, fmt.Errorf("published dp-se: %w", err)
 	}
@@ -385,7 +403,8 @@ func NewPublishedDPSE(arms int, budget privacy.Budget, risk float64, coins polic
 	if err != nil {
 		return nil, fmt.Errorf("published dp-se: %w", err)
 	}
-	p := &PublishedDPSE{epsilon: epsilon, risk: risk, coins: coins, gone: make([]bool, arms), plays: make([]int, arms), answer: -1}
+	p := &PublishedDPSE{epsilon: epsilon, risk: risk, coins: coins, gone: make([]bool, arms),
+		plays: make([]int, arms), answer: -1}
 	for a := range arms {
 		p.alive = append(p.alive, a)
 	}
@@ -435,7 +454,8 @@ func (p *PublishedDPSE) learn(released privacy.Released) {
 		p.plays[a] += released.N(i)
 		n := float64(p.plays[a])
 		means[a] = released.Sum(i) / n
-		// With probability r² nothing, and otherwise Laplace noise of that scale, makes noise of scale r·scale into it.
+		// With probability r² nothing, and otherwise Laplace noise of that scale, makes noise of
+		// scale r·scale into it.
 		if r := 1 / (p.epsilon * n * scale); scale > 0 && p.coins.Float64() >= float64(r*r) {
 			means[a] += p.laplace(scale)
 		}

@@ -39,13 +39,14 @@ func (p *PublishedAdaPTT) literal(leader int) {
 	}
 }
 
-// Plays and tosses are those of the literal loop: with arms ahead of the leader, with equal means, with costs of 0 or so small that their
-// inverses overflow, and whatever the coin's probability is.
+// Plays and tosses are those of the literal loop: with arms ahead of the leader, with equal means,
+// with costs of 0 or so small that their inverses overflow, and whatever the coin's probability is.
 func TestPublishedPlaysAreLiteral(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 1))
 	for run := range 4000 {
 		arms := 2 + r.IntN(9)
-		p := &PublishedAdaPTT{beta: []float64{0.5, 0.5, 0.4, 0.9}[run%4], arms: make([]publishedArm, arms), ended: 1 + r.IntN(100_000)}
+		p := &PublishedAdaPTT{beta: []float64{0.5, 0.5, 0.4, 0.9}[run%4],
+			arms: make([]publishedArm, arms), ended: 1 + r.IntN(100_000)}
 		bonus := 1 / (1 + math.Sqrt(float64(p.ended)))
 		leader := r.IntN(arms)
 		for a := range p.arms {
@@ -56,7 +57,8 @@ func TestPublishedPlaysAreLiteral(t *testing.T) {
 			case 0, 1, 2, 3, 4:
 				x.Mean = 0.1 * r.NormFloat64()
 			case 5:
-				x.Mean, x.plays, x.end = 0.25+float64(r.IntN(4))*0x1p-54, 1000, 3000 // ties, or all but
+				// ties, or all but
+				x.Mean, x.plays, x.end = 0.25+float64(r.IntN(4))*0x1p-54, 1000, 3000
 			case 6:
 				x.Mean = 0.25 + bonus
 			case 7:
@@ -84,7 +86,8 @@ func TestPublishedPlaysAreLiteral(t *testing.T) {
 	}
 }
 
-// What is too close to call by inverses is not called: of two costs that round to the same, or to the other order, the division decides.
+// What is too close to call by inverses is not called: of two costs that round to the same, or to
+// the other order, the division decides.
 func TestPublishedFurthestIsCheapest(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 3))
 	close, called := 0, 0
@@ -125,7 +128,8 @@ func TestStreak(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(15, 2))
 	for k := range 54 {
-		for _, j := range []int{-1 << 23, -1<<22 - 1, -1 << 22, -1<<22 + 1, -2, -1, 0, 1, 2, 1<<22 - 1, 1 << 22, 1<<22 + 1, 1 << 23} {
+		for _, j := range []int{-1 << 23, -1<<22 - 1, -1 << 22, -1<<22 + 1, -2, -1, 0, 1, 2,
+			1<<22 - 1, 1 << 22, 1<<22 + 1, 1 << 23} {
 			if v := math.Float64frombits(math.Float64bits(math.Ldexp(1, -k)) + uint64(j)); v <= 1 {
 				check(v, 0.5)
 			}
@@ -143,7 +147,8 @@ func BenchmarkPublishedAdaPTT(b *testing.B) {
 		name    string
 		means   []float64
 		epsilon float64
-	}{{"first/1", figureFirst, 1}, {"second/0.01", figureSecond, 0.01}, {"second/1", figureSecond, 1}, {"spread/0.01", spread, 0.01}} {
+	}{{"first/1", figureFirst, 1}, {"second/0.01", figureSecond, 0.01},
+		{"second/1", figureSecond, 1}, {"spread/0.01", spread, 0.01}} {
 		b.Run(c.name, func(b *testing.B) {
 			coins := streamOf{rand.New(rand.NewPCG(3, 4))}
 			whole(b, c.means, c.epsilon, func() (Identifier, error) {

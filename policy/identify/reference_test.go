@@ -83,8 +83,9 @@ func (w *world) run(t testing.TB, p Identifier, most int, look func(*policy.Batc
 	}
 }
 
-// The threshold against its formula with h inverted by bisection, and against a value worked by hand: for K = 5 and δ = 0.01,
-// h⁻¹(1 + 2.99573) = 5.74430, so h̃ is at 3.46741, below h⁻¹(1/log 1.5) = 3.87…, and 𝒯 = 3(3.46741 + 0.90272) = 13.1104.
+// The threshold against its formula with h inverted by bisection, and against a value worked by
+// hand: for K = 5 and δ = 0.01, h⁻¹(1 + 2.99573) = 5.74430, so h̃ is at 3.46741, below h⁻¹(1/log
+// 1.5) = 3.87…, and 𝒯 = 3(3.46741 + 0.90272) = 13.1104.
 func TestBernoulliThreshold(t *testing.T) {
 	inverse := func(x float64) float64 {
 		lo, hi := 1.0, 4*x+10
@@ -127,8 +128,9 @@ func TestBernoulliThreshold(t *testing.T) {
 	}
 }
 
-// Rules that claim to be δ-correct are wrong at most δ often. The risk is large, so that the test can fail, and the false alarm of each one-sided bound is
-// 10⁻⁶. A threshold that ignores the many looks is caught.
+// Rules that claim to be δ-correct are wrong at most δ often. The risk is large, so that the test
+// can fail, and the false alarm of each one-sided bound is 10⁻⁶. A threshold that ignores the many
+// looks is caught.
 func TestExactRulesAreCorrect(t *testing.T) {
 	const risk, runs = 0.2, 150
 	build := map[string]func() (Identifier, error){
@@ -179,8 +181,9 @@ type constantThreshold float64
 
 func (c constantThreshold) At(a, b Sample) float64 { return float64(c) }
 
-// By hand: K = 2, δ = ½, ε = 1. Epoch 1 has R = ⌈max(32·4·log 32, 8·2·log 16) + 1⌉ = ⌈443.6…+1⌉ = 445, h = √(log 32/890) = 0.06240, c = log 16/445 = 0.006231. Means that are
-// apart by more than 2h + 2c = 0.13726 end it.
+// By hand: K = 2, δ = ½, ε = 1. Epoch 1 has R = ⌈max(32·4·log 32, 8·2·log 16) + 1⌉ = ⌈443.6…+1⌉ =
+// 445, h = √(log 32/890) = 0.06240, c = log 16/445 = 0.006231. Means that are apart by more than 2h
+// + 2c = 0.13726 end it.
 func TestDPSEByHand(t *testing.T) {
 	for _, c := range []struct {
 		gap  float64
@@ -194,7 +197,8 @@ func TestDPSEByHand(t *testing.T) {
 		if len(b.Plays) != 2 || b.Plays[0].Rounds != 445 || !b.Plays[0].Release {
 			t.Fatalf("first batch %+v", b.Plays)
 		}
-		b = p.Next(newSeal().release(t, p.Mechanism(), []int{445, 445}, []float64{445 * (0.5 + c.gap), 445 * 0.5}))
+		b = p.Next(newSeal().release(t, p.Mechanism(), []int{445, 445},
+			[]float64{445 * (0.5 + c.gap), 445 * 0.5}))
 		if c.stop != (b == nil) {
 			t.Errorf("gap %v: batch %v", c.gap, b)
 		}
@@ -210,7 +214,8 @@ func TestDPSEByHand(t *testing.T) {
 	}
 }
 
-// By hand: K = 3, δ = 0.1. After one play of each with rewards 1, 0, 1 the best is arm 0 and its strongest rival arm 2, with the same mean.
+// By hand: K = 3, δ = 0.1. After one play of each with rewards 1, 0, 1 the best is arm 0 and its
+// strongest rival arm 2, with the same mean.
 func TestLUCBByHand(t *testing.T) {
 	p, err := NewLUCB(3, 0.1)
 	if err != nil {
@@ -222,15 +227,17 @@ func TestLUCBByHand(t *testing.T) {
 	if len(b.Plays) != 2 || b.Plays[0].Arm != 0 || b.Plays[1].Arm != 2 {
 		t.Fatalf("plays %+v, want arms 0 and 2", b.Plays)
 	}
-	// t = 5: the half log is ½ log(1.25·3·625/0.1) = 5.0309. Arm 0 at 2/2, arm 2 at 1/2 with the bound 0.5 + √(5.0309/2) = 2.09, arm 1 at 0 + √5.0309 = 2.24.
+	// t = 5: the half log is ½ log(1.25·3·625/0.1) = 5.0309. Arm 0 at 2/2, arm 2 at 1/2 with the
+	// bound 0.5 + √(5.0309/2) = 2.09, arm 1 at 0 + √5.0309 = 2.24.
 	b = p.Next(s.release(t, p.Mechanism(), []int{2, 2}, []float64{2, 1}))
 	if b.Plays[0].Arm != 0 || b.Plays[1].Arm != 1 {
 		t.Fatalf("plays %+v, want arms 0 and 1", b.Plays)
 	}
 }
 
-// Track-and-stop against its definition: nobody falls behind √t − K/2, and whoever is played otherwise is furthest behind the optimal allocation of
-// the empirical means, which the test finds anew.
+// Track-and-stop against its definition: nobody falls behind √t − K/2, and whoever is
+// played otherwise is furthest behind the optimal allocation of the empirical means, which
+// the test finds anew.
 func TestTrackAndStopTracks(t *testing.T) {
 	means := []float64{0.7, 0.6, 0.3}
 	w := newWorld(3, means...)
@@ -248,7 +255,8 @@ func TestTrackAndStopTracks(t *testing.T) {
 		if floor := math.Sqrt(float64(rounds)) - 1.5; float64(least) < floor {
 			forced++
 			if w.n[b.Plays[0].Arm] != least {
-				t.Fatalf("round %d: arm %d is played with %v plays, the least is %d", rounds, b.Plays[0].Arm, w.n, least)
+				t.Fatalf("round %d: arm %d is played with %v plays, the least is %d", rounds,
+					b.Plays[0].Arm, w.n, least)
 			}
 		} else if rounds >= 100 && p.due == rounds+rounds/100 { // the weights are new
 			mu := []float64{w.sum[0] / float64(w.n[0]), w.sum[1] / float64(w.n[1]), w.sum[2] / float64(w.n[2])}

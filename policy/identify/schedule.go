@@ -5,42 +5,47 @@ import (
 	"sort"
 )
 
-// schedule is how a TopTwo gets from one end of a phase to the next, when all means stand still. A leader that leads for L rounds
-// is played ⌊βL⌋+1 times (tracking), and a challenger in the others. The greedy, one challenger at a time, is what defines the
-// counts; three things make it short.
+// schedule is how a TopTwo gets from one end of a phase to the next, when all means stand still. A
+// leader that leads for L rounds is played ⌊βL⌋+1 times (tracking), and a challenger in the others.
+// The greedy, one challenger at a time, is what defines the counts; three things make it short.
 //
-//   - Where the cost is rate/(1/N_b + 1/N_a) the challenger is the argmax of (1 + N_b/N_a)/rate_a: a multiplication and an
-//     addition an arm and round, a division a play, no logarithm.
+//   - Where the cost is rate/(1/N_b + 1/N_a) the challenger is the argmax of (1 + N_b/N_a)/rate_a:
+//     a multiplication and an addition an arm and round, a division a play, no logarithm.
 //   - If some rate is 0 the lowest such arm challenges throughout: both counts have a closed form.
-//   - A long batch jumps to a round shortly before its end in which the counts are known for sure, and goes on by the greedy. The
-//     jump is exact, not an approximation:
+//   - A long batch jumps to a round shortly before its end in which the counts are known for sure,
+//     and goes on by the greedy. The jump is exact, not an approximation:
 //
-// Write v_a(j;m) = r_a(1 + m/j), r = 1/rate, for the index of arm a at count j when the leader has m plays: the challenger is the
-// argmax of v_a(n_a;m), v falls in j and grows in m. Fix ρ > 0, τ > 0 and let θ(m) = ρ + τm and
+// Write v_a(j;m) = r_a(1 + m/j), r = 1/rate, for the index of arm a at count j when the leader has
+// m plays: the challenger is the argmax of v_a(n_a;m), v falls in j and grows in m. Fix ρ > 0, τ >
+// 0 and let θ(m) = ρ + τm and
 //
 //	h_a(m) = max(N_a(0), the number of j ≥ 0 with v_a(j;m) > θ(m)).
 //
-// Lemma. Suppose that r_a ≤ ρ for all arms but some for which v_a(N_a(0);m) ≤ θ(m) at the first and the last m. If Σh_a(m) > ΣN_a
-// before every play of a challenger up to some round, and Σh_a(m) = ΣN_a in that round, then N_a = h_a(m) there for every a.
+// Lemma. Suppose that r_a ≤ ρ for all arms but some for which v_a(N_a(0);m) ≤ θ(m) at the first and
+// the last m. If Σh_a(m) > ΣN_a before every play of a challenger up to some round, and Σh_a(m) =
+// ΣN_a in that round, then N_a = h_a(m) there for every a.
 //
-// Proof. (1) No h_a falls. If r_a ≤ ρ, v_a(j;m) > θ(m) says (r_a/j − τ)m > ρ − r_a ≥ 0, and what is true of some m is true of all
-// larger ones. For the others v_a(N_a(0);m) − θ(m) is linear in m, so that it is at most 0 throughout and h_a = N_a(0). (2) N ≤ h
-// throughout. It is so at first. If it is so before a play and the sums differ, then some arm has N_a < h_a, and its index is above
-// θ(m); then so is the largest index, whose arm c has N_c < h_c: N ≤ h after its play, and by (1) later. (3) N ≤ h and equal sums
-// make them equal. ∎
+// Proof. (1) No h_a falls. If r_a ≤ ρ, v_a(j;m) > θ(m) says (r_a/j − τ)m > ρ − r_a ≥ 0, and what is
+// true of some m is true of all larger ones. For the others v_a(N_a(0);m) − θ(m) is linear in m, so
+// that it is at most 0 throughout and h_a = N_a(0). (2) N ≤ h throughout. It is so at first. If it
+// is so before a play and the sums differ, then some arm has N_a < h_a, and its index is above
+// θ(m); then so is the largest index, whose arm c has N_c < h_c: N ≤ h after its play, and by (1)
+// later. (3) N ≤ h and equal sums make them equal. ∎
 //
-// By how much Σh_a(m) is ahead of ΣN_a is at least g = Σ max(N_a(0), mr_a/(τm + ρ − r_a)) − ΣN_a. As a function of the round, with m
-// replaced by the line below its stairs, g is concave between the rounds in which an arm's first term gives way to its second: for
-// g ≥ 1 up to a round it is enough to look at those and at both ends. From there on rounds are counted one by one, without playing
-// them, until the sums are equal: as Σh does not fall, ΣN cannot pass it unseen. Where the conditions fail the jump is shorter, or
-// left to the greedy: for instance where a leader with few plays catches up, and the arm that it began with is played more than its
-// share in the end, which is more than any level set says.
+// By how much Σh_a(m) is ahead of ΣN_a is at least g = Σ max(N_a(0), mr_a/(τm + ρ − r_a)) − ΣN_a.
+// As a function of the round, with m replaced by the line below its stairs, g is concave between
+// the rounds in which an arm's first term gives way to its second: for g ≥ 1 up to a round it is
+// enough to look at those and at both ends. From there on rounds are counted one by one, without
+// playing them, until the sums are equal: as Σh does not fall, ΣN cannot pass it unseen. Where the
+// conditions fail the jump is shorter, or left to the greedy: for instance where a leader with few
+// plays catches up, and the arm that it began with is played more than its share in the end, which
+// is more than any level set says.
 //
-// All this is in real numbers. h is found by the greedy's own arithmetic, and is the same unless two indices differ by a rounding
-// error.
+// All this is in real numbers. h is found by the greedy's own arithmetic, and is the same unless
+// two indices differ by a rounding error.
 //
-// For other costs the argmin is lazy: costs only grow with counts, so the last value seen of a cost is a lower bound of it, and
-// the least bound, once brought up to date, is the least cost.
+// For other costs the argmin is lazy: costs only grow with counts, so the last value seen of a cost
+// is a lower bound of it, and the least bound, once brought up to date, is the least cost.
 type schedule struct {
 	rivals []rival
 	jumps  bool // off: tests
@@ -147,7 +152,8 @@ func (p *TopTwo) greedy(lead *topArm, rivals []rival, zero, limit int) (ended bo
 	return ended
 }
 
-// played is how often a leader has been played as such after l rounds as leader: it is played when N ≤ βl, so that N = ⌊βl⌋+1.
+// played is how often a leader has been played as such after l rounds as leader: it is played when
+// N ≤ βl, so that N = ⌊βl⌋+1.
 func (p *TopTwo) played(l int) int {
 	if l == 0 {
 		return 0
@@ -174,11 +180,12 @@ func (p *TopTwo) alone(b, c, limit int) (ended bool) {
 	return ended
 }
 
-// settle is the least number of rounds, for each arm, that is worth a jump, and how many the greedy plays before the next one.
+// settle is the least number of rounds, for each arm, that is worth a jump, and how many the greedy
+// plays before the next one.
 const settle = 50
 
-// jump goes to a round before the next end of a phase, or limit, in which the lemma says what the counts are, and returns by how many
-// rounds; 0 if there is none that is worth it.
+// jump goes to a round before the next end of a phase, or limit, in which the lemma says what the
+// counts are, and returns by how many rounds; 0 if there is none that is worth it.
 func (p *TopTwo) jump(lead *topArm, limit int) int {
 	rivals := p.rivals
 	least := settle * len(p.arms)
@@ -208,7 +215,8 @@ func (p *TopTwo) jump(lead *topArm, limit int) int {
 		return fill(rivals, m, t) <= s
 	})
 	end = min(end, limit)
-	// An arm whose phase is about to end is in h before it is played: if it is in the way, look further back.
+	// An arm whose phase is about to end is in h before it is played: if it is in the way,
+	// look further back.
 	for back := len(p.arms); end-back >= least; back *= 2 {
 		if rounds := p.land(lead, sum, largest, end-back); rounds > 0 {
 			return rounds
@@ -217,18 +225,19 @@ func (p *TopTwo) jump(lead *topArm, limit int) int {
 	return 0
 }
 
-// after is the state after some rounds: the leader's plays as such since, all its plays, and the rivals' plays.
+// after is the state after some rounds: the leader's plays as such since, all its plays, and
+// the rivals' plays.
 func (p *TopTwo) after(lead *topArm, sum float64, rounds int) (x int, m, s float64) {
 	x = p.played(lead.led+rounds) - lead.own
 	return x, float64(lead.plays + x), sum + float64(rounds-x)
 }
 
-// land jumps to a round before target in which the lemma holds, and returns how many rounds that is; 0 if it finds none. As counts only
-// grow, no phase has ended before if none has by then.
+// land jumps to a round before target in which the lemma holds, and returns how many rounds that
+// is; 0 if it finds none. As counts only grow, no phase has ended before if none has by then.
 func (p *TopTwo) land(lead *topArm, sum, largest float64, target int) int {
 	rivals, beta := p.rivals, p.parts.Beta
-	// The level set somewhat behind the target's plays gives ρ, the largest r of its arms, and τ: there h, at most one an arm above
-	// the level set, has surely been caught up with.
+	// The level set somewhat behind the target's plays gives ρ, the largest r of its arms, and τ:
+	// there h, at most one an arm above the level set, has surely been caught up with.
 	_, m, s := p.after(lead, sum, target)
 	v := largest * (1 + solve(rivals, m, s-float64(len(p.arms))))
 	rho := 0.0
@@ -240,7 +249,8 @@ func (p *TopTwo) land(lead *topArm, sum, largest float64, target int) int {
 	if !(v > rho && rho > 0) {
 		return 0
 	}
-	// The arms with r = ρ have h = ⌈ρ/τ⌉ all the time: ρ/τ halfway between integers keeps rounding away from it.
+	// The arms with r = ρ have h = ⌈ρ/τ⌉ all the time: ρ/τ halfway between integers keeps
+	// rounding away from it.
 	tau := rho / (math.Ceil(m*rho/(v-rho)) + 0.5)
 	// By this g falls in a round near the target, so that it is above 0 some rounds before.
 	fall := 1 - beta
@@ -299,8 +309,9 @@ func (p *TopTwo) land(lead *topArm, sum, largest float64, target int) int {
 	return 0
 }
 
-// ahead says whether Σh_a is above the rivals' plays in all of the first rounds, and whether the arms with r above ρ are not in h at
-// first. The leader has at least m(i) = plays + β(led+i) − own plays after i rounds, since it has ⌊β(led+i)⌋+1 of them as leader.
+// ahead says whether Σh_a is above the rivals' plays in all of the first rounds, and whether the
+// arms with r above ρ are not in h at first. The leader has at least m(i) = plays + β(led+i) − own
+// plays after i rounds, since it has ⌊β(led+i)⌋+1 of them as leader.
 func (p *TopTwo) ahead(lead *topArm, sum, rho, tau float64, rounds int) bool {
 	rivals, beta := p.rivals, p.parts.Beta
 	base := float64(lead.plays) + float64(beta*float64(lead.led)) - float64(lead.own)

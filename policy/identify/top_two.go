@@ -9,14 +9,17 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A Leader is how the leader of a round is chosen, from private means alone. The lowest of equal arms leads.
+// A Leader is how the leader of a round is chosen, from private means alone. The lowest of
+// equal arms leads.
 type Leader int
 
 const (
-	// UCBLeader has the highest μ̃_a + √(log n/(2Ñ_a)) + log n/(εÑ_a), where n is the round and Ñ_a the rewards behind μ̃_a.
+	// UCBLeader has the highest μ̃_a + √(log n/(2Ñ_a)) + log n/(εÑ_a), where n is the round and Ñ_a
+	// the rewards behind μ̃_a.
 	UCBLeader Leader = iota
-	// PrintedUCBLeader has k_a, the arm's phase, where UCBLeader has 2 log n and log n: √(k_a/Ñ_a) + k_a/(εÑ_a), as 000 Algorithm
-	// 10 prints it. An arm that is not played keeps its bonus then, and runs may not stop: play with a cap.
+	// PrintedUCBLeader has k_a, the arm's phase, where UCBLeader has 2 log n and log n: √(k_a/Ñ_a)
+	// + k_a/(εÑ_a), as 000 Algorithm 10 prints it. An arm that is not played keeps its bonus then,
+	// and runs may not stop: play with a cap.
 	PrintedUCBLeader
 	// BestLeader has the highest μ̃_a.
 	BestLeader
@@ -26,23 +29,25 @@ const (
 type Parts struct {
 	Leader Leader
 
-	// Challenger is the cost, at the numbers of plays of all phases, whose argmin over the other arms challenges the leader. With
-	// LogCount log N_a is added.
+	// Challenger is the cost, at the numbers of plays of all phases, whose argmin over the other
+	// arms challenges the leader. With LogCount log N_a is added.
 	Challenger Cost
 	LogCount   bool
 
-	// Beta is the share of its rounds that a leader is played, in (0,1): when N ≤ βL, where N is how often it was played as
-	// leader and L counts the rounds that it led, this one included. A Coin, if there is one, decides instead.
+	// Beta is the share of its rounds that a leader is played, in (0,1): when N ≤ βL, where N is
+	// how often it was played as leader and L counts the rounds that it led, this one included. A
+	// Coin, if there is one, decides instead.
 	Beta float64
 	Coin policy.Coins
 
-	// The rule stops when the Cost of the answer against every other arm is at least (Above: above) the Threshold.
+	// The rule stops when the Cost of the answer against every other arm is at least (Above:
+	// above) the Threshold.
 	Cost      Cost
 	Threshold Threshold
 	Above     bool
 
-	// An arm's phases end at First plays, and then at max(n+1, ⌈Growth·n⌉) plays after n. With Forget a mean rests on the arm's
-	// last phase only, otherwise on all.
+	// An arm's phases end at First plays, and then at max(n+1, ⌈Growth·n⌉) plays after n. With
+	// Forget a mean rests on the arm's last phase only, otherwise on all.
 	First  int
 	Growth float64
 	Forget bool
@@ -54,14 +59,15 @@ type Parts struct {
 	Unclipped bool
 }
 
-// TopTwo is 000 Algorithm 10, the private Top Two meta-algorithm: in each round a leader and its challenger, one of which is
-// played. Each arm has phases of its own, and a phase's rewards are released as one sum with a Lap(1/ε) when it ends; everything
-// that is decided rests on these releases. Every reward is in one release, so the transcript of plays, stopping time and answer
-// is ε-DP for rewards in [0,1] (000 §5.4.1; parallel composition, 000 Lemma 2.10).
+// TopTwo is 000 Algorithm 10, the private Top Two meta-algorithm: in each round a leader and its
+// challenger, one of which is played. Each arm has phases of its own, and a phase's rewards are
+// released as one sum with a Lap(1/ε) when it ends; everything that is decided rests on these
+// releases. Every reward is in one release, so the transcript of plays, stopping time and answer is
+// ε-DP for rewards in [0,1] (000 §5.4.1; parallel composition, 000 Lemma 2.10).
 //
-// The stopping rule is looked at when a phase ends: nothing that it reads changes in between. Until the next phase ends the plays
-// are a deterministic function of what is known, so that they are one batch, found without playing it round by round where the
-// costs allow (see schedule.go).
+// The stopping rule is looked at when a phase ends: nothing that it reads changes in between. Until
+// the next phase ends the plays are a deterministic function of what is known, so that they are one
+// batch, found without playing it round by round where the costs allow (see schedule.go).
 type TopTwo struct {
 	parts   Parts
 	epsilon float64
@@ -89,7 +95,8 @@ type topArm struct {
 	slow  float64 // 1/(εÑ_a)
 }
 
-// NewTopTwo returns a rule for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for no noise) and its parts.
+// NewTopTwo returns a rule for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for no
+// noise) and its parts.
 func NewTopTwo(arms int, budget privacy.Budget, parts Parts) (*TopTwo, error) {
 	p, err := newTopTwo(arms, budget, parts)
 	if err != nil {
@@ -121,7 +128,8 @@ func newTopTwo(arms int, budget privacy.Budget, parts Parts) (TopTwo, error) {
 	if err != nil {
 		return TopTwo{}, err
 	}
-	p := TopTwo{parts: parts, epsilon: epsilon, answer: -1, arms: make([]topArm, arms), before: make([]int, arms), schedule: newSchedule(arms)}
+	p := TopTwo{parts: parts, epsilon: epsilon, answer: -1, arms: make([]topArm, arms),
+		before: make([]int, arms), schedule: newSchedule(arms)}
 	p.batch.Plays = make([]policy.Play, 0, arms)
 	return p, nil
 }
@@ -186,7 +194,8 @@ func (p *TopTwo) learn(released privacy.Released) {
 		if a.Noises == 1 {
 			a.Scale, a.Log = 1/p.epsilon, 0
 		}
-		a.Scale, a.Log = max(tail.H, a.Scale), max(tail.Log, a.Log) // of the noises that are in the mean, the widest
+		// of the noises that are in the mean, the widest
+		a.Scale, a.Log = max(tail.H, a.Scale), max(tail.Log, a.Log)
 		if a.Mean = a.sum / a.N; !p.parts.Unclipped {
 			a.Mean = min(1, max(0, a.Mean))
 		}
@@ -195,7 +204,8 @@ func (p *TopTwo) learn(released privacy.Released) {
 	}
 }
 
-// tangent is where a tail is bounded by that of Laplace noise: any is right, and this one is log(K/δ) plus some phases' logarithms.
+// tangent is where a tail is bounded by that of Laplace noise: any is right, and this one is
+// log(K/δ) plus some phases' logarithms.
 const tangent = 10
 
 // longest is more plays than anybody will see, and few enough for floating point to count them.
@@ -269,7 +279,8 @@ func (p *TopTwo) plan() *policy.Batch {
 	}
 	for a := range p.arms {
 		if played := p.arms[a].plays - p.before[a]; played > 0 {
-			p.batch.Plays = append(p.batch.Plays, policy.Play{Arm: a, Rounds: played, Release: p.arms[a].plays >= p.arms[a].end})
+			p.batch.Plays = append(p.batch.Plays, policy.Play{Arm: a, Rounds: played,
+				Release: p.arms[a].plays >= p.arms[a].end})
 		}
 	}
 	return &p.batch
@@ -303,10 +314,12 @@ func (p *TopTwo) leader(n int) int {
 	return best
 }
 
-// leads is for how many rounds from n on arm b, which leads in n, goes on leading if no phase ends; at most most.
+// leads is for how many rounds from n on arm b, which leads in n, goes on leading if no phase
+// ends; at most most.
 //
-// Of two arms the one with fewer rewards has the faster growing bonus, in both terms: two indices cross at most once, and an arm
-// that has been overtaken stays so. So the rounds in which b leads are an interval, whose end is found by bisection.
+// Of two arms the one with fewer rewards has the faster growing bonus, in both terms: two indices
+// cross at most once, and an arm that has been overtaken stays so. So the rounds in which b leads
+// are an interval, whose end is found by bisection.
 func (p *TopTwo) leads(b, n, most int) int {
 	if p.parts.Leader != UCBLeader || p.leader(n+most) == b {
 		return most

@@ -8,8 +8,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// whole plays runs to their end against Gaussian sums of Bernoulli variance, which is what a curator would release up to the law
-// of the sums, and reports plays a second of policy and draws together.
+// whole plays runs to their end against Gaussian sums of Bernoulli variance, which is what a curator
+// would release up to the law of the sums, and reports plays a second of policy and draws together.
 func whole(b *testing.B, means []float64, epsilon float64, build func() (Identifier, error)) {
 	r := rand.New(rand.NewPCG(1, 2))
 	b.ReportAllocs()
@@ -83,9 +83,12 @@ func BenchmarkAdaPTT(b *testing.B) {
 		name    string
 		means   []float64
 		epsilon float64
-	}{{"first/0.01", figureFirst, 0.01}, {"first/0.1", figureFirst, 0.1}, {"first/1", figureFirst, 1}, {"second/1", figureSecond, 1}, {"spread/1", spread, 1}} {
+	}{{"first/0.01", figureFirst, 0.01}, {"first/0.1", figureFirst, 0.1},
+		{"first/1", figureFirst, 1}, {"second/1", figureSecond, 1}, {"spread/1", spread, 1}} {
 		b.Run(c.name, func(b *testing.B) {
-			whole(b, c.means, c.epsilon, func() (Identifier, error) { return NewAdaPTT(5, privacy.Pure{Epsilon: c.epsilon}, 0.01) })
+			whole(b, c.means, c.epsilon, func() (Identifier, error) {
+				return NewAdaPTT(5, privacy.Pure{Epsilon: c.epsilon}, 0.01)
+			})
 		})
 	}
 	b.Run("greedy", func(b *testing.B) { // the reference: play by play
@@ -116,9 +119,12 @@ func BenchmarkDPTT(b *testing.B) {
 		name    string
 		means   []float64
 		epsilon float64
-	}{{"first/0.1", figureFirst, 0.1}, {"first/1", figureFirst, 1}, {"spread/1", spread, 1}, {"spread/10", spread, 10}} {
+	}{{"first/0.1", figureFirst, 0.1}, {"first/1", figureFirst, 1}, {"spread/1", spread, 1},
+		{"spread/10", spread, 10}} {
 		b.Run(c.name, func(b *testing.B) {
-			whole(b, c.means, c.epsilon, func() (Identifier, error) { return NewDPTT(5, privacy.Pure{Epsilon: c.epsilon}, 0.01) })
+			whole(b, c.means, c.epsilon, func() (Identifier, error) {
+				return NewDPTT(5, privacy.Pure{Epsilon: c.epsilon}, 0.01)
+			})
 		})
 	}
 }

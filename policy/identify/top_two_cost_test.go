@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// brute is the infimum of the sum of two divergences on [b.Mean, a.Mean], by a grid that closes in on its least point.
+// brute is the infimum of the sum of two divergences on [b.Mean, a.Mean], by a grid that closes in
+// on its least point.
 func brute(a, b Sample, d func(s Sample, u float64) float64) float64 {
 	if a.Mean <= b.Mean {
 		return 0
@@ -31,8 +32,10 @@ func brute(a, b Sample, d func(s Sample, u float64) float64) float64 {
 }
 
 func sampleOf(t *rapid.T, name string, scale float64) Sample {
-	mean := rapid.OneOf(rapid.Float64Range(0, 1), rapid.SampledFrom([]float64{0, 1, 0.5, 1e-9, 1 - 1e-9})).Draw(t, name)
-	return Sample{Mean: mean, N: math.Exp(rapid.Float64Range(0, 10).Draw(t, name+" log n")), Noises: rapid.IntRange(1, 20).Draw(t, name+" noises"), Scale: scale}
+	mean := rapid.OneOf(rapid.Float64Range(0, 1),
+		rapid.SampledFrom([]float64{0, 1, 0.5, 1e-9, 1 - 1e-9})).Draw(t, name)
+	return Sample{Mean: mean, N: math.Exp(rapid.Float64Range(0, 10).Draw(t, name+" log n")),
+		Noises: rapid.IntRange(1, 20).Draw(t, name+" noises"), Scale: scale}
 }
 
 func TestCostsByBruteForce(t *testing.T) {
@@ -44,12 +47,16 @@ func TestCostsByBruteForce(t *testing.T) {
 			d    func(s Sample, u float64) float64
 			tol  float64
 		}{
-			{DEpsCost{}, func(s Sample, u float64) float64 { return divergence.DEps(s.Mean, u, s.epsilon()) }, 1e-9},
+			{DEpsCost{}, func(s Sample, u float64) float64 {
+				return divergence.DEps(s.Mean, u, s.epsilon())
+			}, 1e-9},
 			{NoisyCost{}, func(s Sample, u float64) float64 {
 				return divergence.DEpsNoisy(s.Mean, u, s.epsilon(), float64(s.Noises)/s.N)
 			}, 1e-9},
 			{BernoulliCost{}, func(s Sample, u float64) float64 { return divergence.KL(s.Mean, u) }, 1e-9},
-			{GaussianCost{0.5}, func(s Sample, u float64) float64 { return 2 * (s.Mean - u) * (s.Mean - u) }, 1e-9},
+			{GaussianCost{0.5}, func(s Sample, u float64) float64 {
+				return 2 * (s.Mean - u) * (s.Mean - u)
+			}, 1e-9},
 		} {
 			got, want := c.cost.Between(a, b), brute(a, b, c.d)
 			if !(math.Abs(got-want) <= c.tol*max(got, want)+1e-10) {
@@ -62,7 +69,8 @@ func TestCostsByBruteForce(t *testing.T) {
 func TestCostsAgainstValues(t *testing.T) {
 	// d_ε with all the weight on one side: the other mean is then the infimum's u.
 	for _, c := range []struct{ x, u, epsilon, want float64 }{
-		{0.75, 0.25, 0.1, 0.0490469825}, {0.75, 0.25, 1, 0.3926259805}, {0.75, 0.25, 10, 0.5493061443}, {0.75, 0.625, 0.5, 0.0346418987}, {1, 0.5, 1, 0.379885493},
+		{0.75, 0.25, 0.1, 0.0490469825}, {0.75, 0.25, 1, 0.3926259805},
+		{0.75, 0.25, 10, 0.5493061443}, {0.75, 0.625, 0.5, 0.0346418987}, {1, 0.5, 1, 0.379885493},
 	} {
 		a, b := Sample{Mean: c.x, N: 1, Scale: 1 / c.epsilon}, Sample{Mean: c.u, N: 1e15, Scale: 1 / c.epsilon}
 		if got := (DEpsCost{}).Between(a, b); math.Abs(got-c.want) > 1e-8 {
@@ -70,10 +78,12 @@ func TestCostsAgainstValues(t *testing.T) {
 		}
 	}
 	a, b := Sample{Mean: 0.8, N: 30}, Sample{Mean: 0.5, N: 60}
-	if got := (GaussianCost{0.5}).Between(a, b); !near(got, 3.6, 1e-14) { // 0.09·2/(1/30+1/60) = 0.18·20
+	// 0.09·2/(1/30+1/60) = 0.18·20
+	if got := (GaussianCost{0.5}).Between(a, b); !near(got, 3.6, 1e-14) {
 		t.Errorf("(5.9): %v, want 3.6", got)
 	}
-	if got := (PrivateGaussianCost{0.5, 0.05}).Between(a, b); !near(got, 1.8, 1e-14) { // 0.3·0.15·2·20
+	// 0.3·0.15·2·20
+	if got := (PrivateGaussianCost{0.5, 0.05}).Between(a, b); !near(got, 1.8, 1e-14) {
 		t.Errorf("(5.12): %v, want 1.8", got)
 	}
 	if got := (PrivateGaussianCost{0.5, 0.2}).Between(a, b); !near(got, 3.6, 1e-14) {
@@ -90,8 +100,8 @@ func TestCostsAgainstValues(t *testing.T) {
 
 var costs = []Cost{GaussianCost{0.5}, PrivateGaussianCost{0.5, 0.1}, BernoulliCost{}, DEpsCost{}, NoisyCost{}}
 
-// The positive part, and what the lazy challenger and the proofs rest on: a cost does not fall when an arm has more rewards or a
-// clearer mean.
+// The positive part, and what the lazy challenger and the proofs rest on: a cost does not fall when
+// an arm has more rewards or a clearer mean.
 func TestCostsAreMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scale := rapid.SampledFrom([]float64{0, 0.1, 1, 10}).Draw(t, "scale")
@@ -119,8 +129,8 @@ func TestCostsAreMonotone(t *testing.T) {
 	})
 }
 
-// Step 3 of JointThreshold's proof: if the answer a is wrong, W(a, best) is at most what says that a looks too good and what says
-// that the best looks too bad.
+// Step 3 of JointThreshold's proof: if the answer a is wrong, W(a, best) is at most what says that
+// a looks too good and what says that the best looks too bad.
 func TestCostIsAtMostItsTwoFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scale := rapid.SampledFrom([]float64{0, 0.1, 1, 10}).Draw(t, "scale")
@@ -137,7 +147,9 @@ func TestCostIsAtMostItsTwoFaults(t *testing.T) {
 			}
 			return x + y
 		}
-		if w, f := (DEpsCost{}).Between(a, best), fault(func(x, u float64) float64 { return divergence.DEps(x, u, a.epsilon()) }); w > f*(1+1e-12)+1e-12 {
+		if w, f := (DEpsCost{}).Between(a, best), fault(func(x, u float64) float64 {
+			return divergence.DEps(x, u, a.epsilon())
+		}); w > f*(1+1e-12)+1e-12 {
 			t.Fatalf("W = %v, X+Y = %v", w, f)
 		}
 		noisy := func(s Sample, u float64) float64 {

@@ -52,7 +52,8 @@ func ExampleNewDPTT() {
 
 func ExampleNewTTUCB() {
 	out := trial(identify.NewTTUCB(5, 0.01))
-	fmt.Printf("answer: %d, private: %v, fewer than 2000 plays: %v\n", out.Answer, !out.Loss.Infinite(), out.Tau < 2000)
+	fmt.Printf("answer: %d, private: %v, fewer than 2000 plays: %v\n", out.Answer,
+		!out.Loss.Infinite(), out.Tau < 2000)
 	// Output: answer: 2, private: false, fewer than 2000 plays: true
 }
 

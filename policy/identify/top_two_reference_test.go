@@ -12,8 +12,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A table fixes every reward and every noise in advance: the j-th reward of an arm and the noise of its j-th release. Two
-// implementations of one rule must then play the same.
+// A table fixes every reward and every noise in advance: the j-th reward of an arm and the noise of
+// its j-th release. Two implementations of one rule must then play the same.
 type table struct {
 	rng    *rand.Rand
 	mean   []float64
@@ -23,7 +23,8 @@ type table struct {
 }
 
 func newTable(seed uint64, scale float64, mean ...float64) *table {
-	return &table{rng: rand.New(rand.NewPCG(seed, 1)), mean: mean, scale: scale, reward: make([][]float64, len(mean)), noise: make([][]float64, len(mean))}
+	return &table{rng: rand.New(rand.NewPCG(seed, 1)), mean: mean, scale: scale,
+		reward: make([][]float64, len(mean)), noise: make([][]float64, len(mean))}
 }
 
 func (t *table) rewardOf(a, j int) float64 {
@@ -121,9 +122,9 @@ func run(t testing.TB, p Identifier, tab *table, limit int) outcome {
 	}
 }
 
-// literal is 000 Algorithm 10, written from its pseudo-code one reward at a time, with the decisions of errors in print: clipped
-// means, log n in the leader's bonus. The parts that differ between rules are functions of private means, local counts Ñ and
-// global counts N.
+// literal is 000 Algorithm 10, written from its pseudo-code one reward at a time, with the
+// decisions of errors in print: clipped means, log n in the leader's bonus. The parts that differ
+// between rules are functions of private means, local counts Ñ and global counts N.
 type literal struct {
 	beta   float64
 	first  int
@@ -221,7 +222,8 @@ func (l literal) play(tab *table, limit int) outcome {
 			played = b
 		}
 		pull(played)
-		if float64(out.Plays[played]) >= math.Ceil(l.growth*float64(start[played])) && out.Plays[played] > start[played] {
+		if float64(out.Plays[played]) >= math.Ceil(l.growth*float64(start[played])) &&
+			out.Plays[played] > start[played] {
 			end(played)
 			ended = true
 			out.Ends = append(out.Ends, fmt.Sprint([]int{played}, out.Plays))
@@ -244,7 +246,8 @@ func literalAdaPTT(arms int, epsilon, risk, beta float64) literal {
 	return literal{beta: beta, first: 1, growth: 2, forget: true, bonus: logBonus(epsilon), cost: w, pick: w,
 		passes: func(mu []float64, b, a int, local []float64, _ []int) bool {
 			ka, kb := math.Log2(local[a])+2, math.Log2(local[b])+2
-			c := 4*CG(math.Log(2*float64(arms-1)*zeta*zeta*ka*ka*kb*kb/risk)/2) + 4*math.Log(4+math.Log(local[a])) + 4*math.Log(4+math.Log(local[b]))
+			c := 4*CG(math.Log(2*float64(arms-1)*zeta*zeta*ka*ka*kb*kb/risk)/2) +
+				4*math.Log(4+math.Log(local[a])) + 4*math.Log(4+math.Log(local[b]))
 			for _, x := range [][2]float64{{local[a], ka}, {local[b], kb}} {
 				c += 4 / (epsilon * epsilon * x[0]) * math.Pow(math.Log(2*float64(arms)*zeta*x[1]*x[1]/risk), 2)
 			}
@@ -265,20 +268,22 @@ func literalAdaPTTStar(arms int, epsilon, risk, beta float64) literal {
 			h := func(n, k float64) float64 { return WBar(2*ell(k)+4*math.Log(4+math.Log(n))+0.5) / 2 }
 			var c float64
 			if max(0, mu[b]-mu[a]) < 3*epsilon {
-				c = 2*CG(math.Log(3*float64(arms-1)*zeta*zeta*ka*ka*kb*kb/risk)/2) + 2*math.Log(4+math.Log(local[a])) + 2*math.Log(4+math.Log(local[b]))
+				c = 2*CG(math.Log(3*float64(arms-1)*zeta*zeta*ka*ka*kb*kb/risk)/2) +
+					2*math.Log(4+math.Log(local[a])) + 2*math.Log(4+math.Log(local[b]))
 				for _, x := range [][2]float64{{local[a], ka}, {local[b], kb}} {
 					l := ell(x[1])
 					c += 2*l*l/(epsilon*epsilon*x[0]) + 2*math.Sqrt2/epsilon*math.Sqrt(h(x[0], x[1])/x[0])*l
 				}
 			} else {
-				c = 12*max(ell(ka), ell(kb)) + 6/math.Sqrt2*epsilon*(math.Sqrt(local[a]*h(local[a], ka))+math.Sqrt(local[b]*h(local[b], kb)))
+				c = 12*max(ell(ka), ell(kb)) + 6/math.Sqrt2*epsilon*(math.Sqrt(local[a]*h(local[a],
+					ka))+math.Sqrt(local[b]*h(local[b], kb)))
 			}
 			return w(mu, b, a, local) >= c
 		}}
 }
 
-// literalDPTT is Algorithm 1 of DP-TT's authors with the stopping rule of JointThreshold. Its infima are searched for, by golden
-// sections.
+// literalDPTT is Algorithm 1 of DP-TT's authors with the stopping rule of JointThreshold. Its
+// infima are searched for, by golden sections.
 func literalDPTT(arms int, epsilon, risk, beta, eta float64, first int, forget bool) literal {
 	search := func(f func(float64) float64, lo, hi float64) float64 {
 		r := (math.Sqrt(5) - 1) / 2
@@ -325,7 +330,8 @@ func literalDPTT(arms int, epsilon, risk, beta, eta float64, first int, forget b
 func compare(t *testing.T, name string, got, want outcome) {
 	t.Helper()
 	if got.Tau != want.Tau || got.Answer != want.Answer {
-		t.Errorf("%s: stopped at %d with %d, the reference at %d with %d", name, got.Tau, got.Answer, want.Tau, want.Answer)
+		t.Errorf("%s: stopped at %d with %d, the reference at %d with %d", name, got.Tau,
+			got.Answer, want.Tau, want.Answer)
 	}
 	for i := range min(len(got.Ends), len(want.Ends)) {
 		if got.Ends[i] != want.Ends[i] {
@@ -362,8 +368,10 @@ func TestAgainstPlayByPlay(t *testing.T) {
 				p   Identifier
 				ref literal
 			}{
-				"adap-tt":      {must(NewAdaPTT(arms, budget, 0.1, WithBeta(w.beta))), literalAdaPTT(arms, w.epsilon, 0.1, w.beta)},
-				"adap-tt-star": {must(NewAdaPTTStar(arms, budget, 0.1, WithBeta(w.beta))), literalAdaPTTStar(arms, w.epsilon, 0.1, w.beta)},
+				"adap-tt": {must(NewAdaPTT(arms, budget, 0.1, WithBeta(w.beta))),
+					literalAdaPTT(arms, w.epsilon, 0.1, w.beta)},
+				"adap-tt-star": {must(NewAdaPTTStar(arms, budget, 0.1, WithBeta(w.beta))),
+					literalAdaPTTStar(arms, w.epsilon, 0.1, w.beta)},
 			} {
 				got, want := run(t, pair.p, tab, limit), pair.ref.play(tab, limit)
 				compare(t, fmt.Sprintf("%s, world %d, seed %d", name, i, seed), got, want)
@@ -389,9 +397,12 @@ func TestDPTTAgainstPlayByPlay(t *testing.T) {
 			p    *DPTT
 			ref  literal
 		}{
-			{"warm", must(NewDPTT(arms, budget, 0.1, WithBeta(w.beta))), literalDPTT(arms, w.epsilon, 0.1, w.beta, 1, int(math.Ceil(24/w.epsilon)), false)},
-			{"n0 = 1, η = ½", must(NewDPTT(arms, budget, 0.1, WithBeta(w.beta), WithFirst(1), WithEta(0.5))), literalDPTT(arms, w.epsilon, 0.1, w.beta, 0.5, 1, false)},
-			{"forgetting", must(NewDPTT(arms, budget, 0.1, WithBeta(w.beta), WithForgetting(), WithFirst(4))), literalDPTT(arms, w.epsilon, 0.1, w.beta, 1, 4, true)},
+			{"warm", must(NewDPTT(arms, budget, 0.1, WithBeta(w.beta))),
+				literalDPTT(arms, w.epsilon, 0.1, w.beta, 1, int(math.Ceil(24/w.epsilon)), false)},
+			{"n0 = 1, η = ½", must(NewDPTT(arms, budget, 0.1, WithBeta(w.beta), WithFirst(1),
+				WithEta(0.5))), literalDPTT(arms, w.epsilon, 0.1, w.beta, 0.5, 1, false)},
+			{"forgetting", must(NewDPTT(arms, budget, 0.1, WithBeta(w.beta), WithForgetting(),
+				WithFirst(4))), literalDPTT(arms, w.epsilon, 0.1, w.beta, 1, 4, true)},
 		} {
 			got, want := run(t, c.p, tab, limit), c.ref.play(tab, limit)
 			compare(t, fmt.Sprintf("dp-tt, %s, world %d", c.name, i), got, want)
@@ -441,7 +452,8 @@ func TestTTUCBAgainstPlayByPlay(t *testing.T) {
 			}
 			stop := true
 			for a := range arms {
-				stop = stop && (a == best || w2(best, a) >= 2*CG(math.Log(float64(arms-1)/0.05)/2)+2*math.Log(4+math.Log(n[a]))+2*math.Log(4+math.Log(n[best])))
+				stop = stop && (a == best || w2(best, a) >= 2*CG(math.Log(float64(arms-1)/0.05)/2)+
+					2*math.Log(4+math.Log(n[a]))+2*math.Log(4+math.Log(n[best])))
 			}
 			if stop {
 				tau, answer = total, best
@@ -472,7 +484,8 @@ func TestTTUCBAgainstPlayByPlay(t *testing.T) {
 			stopped++
 		}
 		if got.Tau != tau || got.Answer != answer {
-			t.Errorf("world %d: stopped at %d with %d, the reference at %d with %d (%d plays)", i, got.Tau, got.Answer, tau, answer, len(played))
+			t.Errorf("world %d: stopped at %d with %d, the reference at %d with %d (%d plays)", i,
+				got.Tau, got.Answer, tau, answer, len(played))
 		}
 		for a := range arms {
 			if tau >= 0 && got.Plays[a] != int(n[a]) {

@@ -34,16 +34,20 @@ func TestAdaPTTByHand(t *testing.T) {
 		want     string
 	}{
 		{nil, "[{0 1 true} {1 1 true}]"},
-		// Means 0.8, 0.3 with equal bonuses. n = 3: arm 0 leads, 0 ≤ β·1: it is played, and has doubled.
+		// Means 0.8, 0.3 with equal bonuses. n = 3: arm 0 leads, 0 ≤ β·1: it is played,
+		// and has doubled.
 		{[]float64{1, 0.8, 1, 0.3}, "[{0 1 true}]"},
-		// 0.4, 0.3, both of one reward. n = 4: 1 ≤ β·2, arm 0. n = 5: 2 > β·3, the challenger: 1 has doubled.
+		// 0.4, 0.3, both of one reward. n = 4: 1 ≤ β·2, arm 0. n = 5: 2 > β·3, the
+		// challenger: 1 has doubled.
 		{[]float64{1, 0.4}, "[{0 1 false} {1 1 true}]"},
 		// 0.4, 0.9. n = 6, 7: arm 1 leads, 0 ≤ β, 1 ≤ 2β: it goes from 2 plays to 4.
 		{[]float64{1, 0.9}, "[{1 2 true}]"},
-		// 0.4 of one reward, 0.6 of two. n = 8: 0.4 + √(log 8/2) + log 8 = 3.50 against 0.6 + √(log 8/4) + log 8/2 = 2.36: arm 0
-		// leads although it looks worse. 2 ≤ β·4: arm 0 has doubled, with the play of n = 4 still in its slot.
+		// 0.4 of one reward, 0.6 of two. n = 8: 0.4 + √(log 8/2) + log 8 = 3.50 against 0.6 + √(log
+		// 8/4) + log 8/2 = 2.36: arm 0 leads although it looks worse. 2 ≤ β·4: arm 0 has doubled,
+		// with the play of n = 4 still in its slot.
 		{[]float64{2, 1.2}, "[{0 1 true}]"},
-		// 0.25, 0.6, both of two. Arm 1 leads for the third time: 2 > 3β, then 2 ≤ 4β, …: 0 1 0 1 0 1 0, and arm 0 has 8.
+		// 0.25, 0.6, both of two. Arm 1 leads for the third time: 2 > 3β, then 2 ≤ 4β, …: 0 1 0 1 0
+		// 1 0, and arm 0 has 8.
 		{[]float64{2, 0.5}, "[{0 4 true} {1 3 false}]"},
 	} {
 		got := fmt.Sprint(give(t, p, 1, step.released...).Plays)
@@ -51,7 +55,8 @@ func TestAdaPTTByHand(t *testing.T) {
 			t.Fatalf("batch %d: %s, want %s", i, got, step.want)
 		}
 	}
-	// A clear difference of four rewards does not do: 2·4²·… is far below the threshold. One of a million would.
+	// A clear difference of four rewards does not do: 2·4²·… is far below the threshold. One of
+	// a million would.
 	if p.Answer() != -1 {
 		t.Error("an answer")
 	}
@@ -80,7 +85,8 @@ type never struct{}
 
 func (never) At(a, b Sample) float64 { return math.Inf(1) }
 
-// source releases sums of the given means, Gaussian with a variance of 1/4 a reward, plus Laplace noise.
+// source releases sums of the given means, Gaussian with a variance of 1/4 a reward,
+// plus Laplace noise.
 type source struct {
 	r     *rand.Rand
 	mean  []float64
@@ -116,7 +122,8 @@ func randomRule(seed uint64) (arms int, epsilon float64, parts Parts, mean []flo
 	r = rand.New(rand.NewPCG(seed, 5))
 	arms = 2 + r.IntN(8)
 	epsilon = math.Exp(6*r.Float64() - 4)
-	parts = Parts{Beta: []float64{0.5, 0.5, 0.3, 0.8, 0.05 + 0.9*r.Float64()}[r.IntN(5)], Threshold: never{}, First: 1, Growth: 2, Forget: true, LeastPhase: 2}
+	parts = Parts{Beta: []float64{0.5, 0.5, 0.3, 0.8, 0.05 + 0.9*r.Float64()}[r.IntN(5)],
+		Threshold: never{}, First: 1, Growth: 2, Forget: true, LeastPhase: 2}
 	parts.Challenger = GaussianCost{0.5}
 	if r.IntN(2) == 0 {
 		parts.Challenger = PrivateGaussianCost{0.5, epsilon}
@@ -144,7 +151,8 @@ func TestJumpsEqualTheGreedy(t *testing.T) {
 	jumped := 0
 	for seed := range trajectories {
 		arms, epsilon, parts, mean, r := randomRule(uint64(seed))
-		p, g := must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts)), must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts))
+		p, g := must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts)),
+			must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts))
 		g.jumps = false
 		s := newSource(r, 1/epsilon, mean)
 		var released privacy.Released
@@ -155,7 +163,8 @@ func TestJumpsEqualTheGreedy(t *testing.T) {
 			}
 			for a := range p.arms {
 				if p.arms[a] != g.arms[a] {
-					t.Fatalf("trajectory %d, round %d: arm %d is %+v, by the greedy %+v", seed, p.rounds, a, p.arms[a], g.arms[a])
+					t.Fatalf("trajectory %d, round %d: arm %d is %+v, by the greedy %+v", seed,
+						p.rounds, a, p.arms[a], g.arms[a])
 				}
 			}
 			if b.Rounds() > 2*settle*arms {
@@ -169,8 +178,8 @@ func TestJumpsEqualTheGreedy(t *testing.T) {
 	}
 }
 
-// From any state too, also from those that play seldom leads to: a leader with few plays against one rival with many, which is
-// played at first and then overtaken by all others.
+// From any state too, also from those that play seldom leads to: a leader with few plays against
+// one rival with many, which is played at first and then overtaken by all others.
 func TestJumpsFromAnyState(t *testing.T) {
 	states := 12_000
 	if testing.Short() {
@@ -190,7 +199,9 @@ func TestJumpsFromAnyState(t *testing.T) {
 			plays[a], end[a] = from+r.IntN(from), 2*from
 		}
 		state := func(jumps bool) *TopTwo {
-			p := must(NewTopTwo(arms, privacy.Pure{Epsilon: 1}, Parts{Challenger: GaussianCost{0.5}, Cost: GaussianCost{0.5}, Threshold: never{}, Beta: beta, First: 1, Growth: 2}))
+			p := must(NewTopTwo(arms, privacy.Pure{Epsilon: 1},
+				Parts{Challenger: GaussianCost{0.5}, Cost: GaussianCost{0.5}, Threshold: never{},
+					Beta: beta, First: 1, Growth: 2}))
 			p.jumps = jumps
 			p.arms[0].led = r.IntN(1000) // not compared where it is drawn again
 			for a := range arms {
@@ -204,11 +215,13 @@ func TestJumpsFromAnyState(t *testing.T) {
 		p.arms[0].own, g.arms[0].own = p.played(p.arms[0].led), g.played(g.arms[0].led)
 		limit := 1 + r.IntN(100_000)
 		if got, want := p.advance(0, limit), g.advance(0, limit); got != want || p.rounds != g.rounds {
-			t.Fatalf("state %d: a phase ends is %v after %d rounds, by the greedy %v after %d", i, got, p.rounds, want, g.rounds)
+			t.Fatalf("state %d: a phase ends is %v after %d rounds, by the greedy %v after %d", i,
+				got, p.rounds, want, g.rounds)
 		}
 		for a := range arms {
 			if p.arms[a] != g.arms[a] {
-				t.Fatalf("state %d: β = %v, gaps %v, plays %v up to %v: arm %d is %+v, by the greedy %+v", i, beta, gap, plays, end, a, p.arms[a], g.arms[a])
+				t.Fatalf("state %d: β = %v, gaps %v, plays %v up to %v: arm %d is %+v, by the "+
+					"greedy %+v", i, beta, gap, plays, end, a, p.arms[a], g.arms[a])
 			}
 		}
 		// Again, for how far it jumps.
@@ -238,7 +251,8 @@ func TestLazyEqualsTheGreedy(t *testing.T) {
 		arms, epsilon, parts, mean, r := randomRule(rapid.Uint64().Draw(t, "seed"))
 		other := parts
 		other.Challenger = plain{parts.Challenger}
-		p, g := must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts)), must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, other))
+		p, g := must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts)),
+			must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, other))
 		s := newSource(r, 1/epsilon, mean)
 		var released privacy.Released
 		for p.rounds < 3000 {
@@ -251,8 +265,8 @@ func TestLazyEqualsTheGreedy(t *testing.T) {
 	})
 }
 
-// Tracking keeps 0 ≤ N − βL ≤ 1 for every leader; phases double; every reward is in at most one release; and one arm's phase ends
-// a batch.
+// Tracking keeps 0 ≤ N − βL ≤ 1 for every leader; phases double; every reward is in at most one
+// release; and one arm's phase ends a batch.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		arms, epsilon, parts, mean, r := randomRule(rapid.Uint64().Draw(t, "seed"))
@@ -292,7 +306,8 @@ func TestInvariants(t *testing.T) {
 					t.Fatalf("phase %d of arm %d has %d rewards, want %d", phases[play.Arm], play.Arm, n, want)
 				}
 				if released[play.Arm] += n; released[play.Arm] != asked[play.Arm] {
-					t.Fatalf("arm %d: %d rewards in releases, %d plays", play.Arm, released[play.Arm], asked[play.Arm])
+					t.Fatalf("arm %d: %d rewards in releases, %d plays", play.Arm,
+						released[play.Arm], asked[play.Arm])
 				}
 			}
 			if want := 1; !first && ends != want {
@@ -315,7 +330,8 @@ func TestInvariants(t *testing.T) {
 	})
 }
 
-// While no phase ends an arm leads in an interval of rounds, whose end is the first round in which it does not lead.
+// While no phase ends an arm leads in an interval of rounds, whose end is the first round in which
+// it does not lead.
 func TestLeadsUntilOvertaken(t *testing.T) {
 	changes := 0
 	property := func(t *rapid.T) {
@@ -363,9 +379,11 @@ type coins struct{ *rand.Rand }
 func (c coins) Normal() float64           { return c.NormFloat64() }
 func (c coins) Beta(a, b float64) float64 { panic("no Beta is needed") }
 
-// With a coin the leader's share is β on average. 10⁴ tosses: five standard deviations and a half are 0.0275, a false alarm of 4e-8.
+// With a coin the leader's share is β on average. 10⁴ tosses: five standard deviations and a half
+// are 0.0275, a false alarm of 4e-8.
 func TestCoin(t *testing.T) {
-	p := must(NewAdaPTT(3, privacy.Pure{Epsilon: 1}, 0.01, WithBeta(0.4), WithCoin(coins{rand.New(rand.NewPCG(1, 1))})))
+	p := must(NewAdaPTT(3, privacy.Pure{Epsilon: 1}, 0.01, WithBeta(0.4),
+		WithCoin(coins{rand.New(rand.NewPCG(1, 1))})))
 	p.parts.Threshold = never{}
 	s := newSource(rand.New(rand.NewPCG(2, 2)), 1, []float64{0.6, 0.5, 0.5})
 	var released privacy.Released
@@ -382,7 +400,8 @@ func TestCoin(t *testing.T) {
 	}
 }
 
-// The same number of plays, with more coming in, is not needed: rewards that do not come leave the mean where it was.
+// The same number of plays, with more coming in, is not needed: rewards that do not come leave the
+// mean where it was.
 func TestRewardsThatDoNotCome(t *testing.T) {
 	p := must(NewAdaPTT(2, privacy.Pure{Epsilon: 1}, 0.01))
 	p.Next(privacy.Released{})
@@ -403,7 +422,9 @@ func TestOptionsChangeTheRule(t *testing.T) {
 		is     func(Parts) bool
 	}{
 		{"beta", WithBeta(0.3), func(p Parts) bool { return p.Beta == 0.3 }},
-		{"sigma", WithSigma(1), func(p Parts) bool { return p.Cost == GaussianCost{1} && p.Challenger == GaussianCost{1} }},
+		{"sigma", WithSigma(1), func(p Parts) bool {
+			return p.Cost == GaussianCost{1} && p.Challenger == GaussianCost{1}
+		}},
 		{"exponent", WithExponent(1.5), func(p Parts) bool { return p.Threshold.(AdaPTTThreshold).s == 1.5 }},
 		{"printed", WithPrintedBonus(), func(p Parts) bool { return p.Leader == PrintedUCBLeader }},
 		{"unclipped", WithUnclippedMeans(), func(p Parts) bool { return p.Unclipped }},
@@ -430,7 +451,8 @@ func TestTopTwoErrors(t *testing.T) {
 	adap := func(arms int, b privacy.Budget, risk float64, o ...TopTwoOption) error {
 		_, err := NewAdaPTT(arms, b, risk, o...)
 		_, star := NewAdaPTTStar(arms, b, risk, o...)
-		if (err == nil) != (star == nil) || err != nil && strings.TrimPrefix(err.Error(), "adap-tt: ") != strings.TrimPrefix(star.Error(), "adap-tt-star: ") {
+		if (err == nil) != (star == nil) || err != nil &&
+			strings.TrimPrefix(err.Error(), "adap-tt: ") != strings.TrimPrefix(star.Error(), "adap-tt-star: ") {
 			t.Errorf("AdaP-TT says %v, AdaP-TT* %v", err, star)
 		}
 		return err

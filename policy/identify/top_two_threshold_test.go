@@ -13,12 +13,14 @@ func near(x, y, tol float64) bool {
 	return x == y || math.Abs(x-y) <= tol*max(math.Abs(x), math.Abs(y))
 }
 
-// The values of this file were computed with 40 digits (mpmath), from the formulas as they are printed, corrected where the
-// comments say so.
+// The values of this file were computed with 40 digits (mpmath), from the formulas as they are
+// printed, corrected where the comments say so.
 func TestCG(t *testing.T) {
 	for _, c := range []struct{ x, want float64 }{
-		{0, 1.416904025907382}, {0.5, 1.9641235889227737}, {1, 2.5070945465805812}, {2, 3.5829302452930878}, {4.6051701859880914, 6.3428493511088801},
-		{5, 6.7573200595379018}, {6.1, 7.9081596431053358}, {10, 11.954646257253876}, {50, 52.588879590104413}, {500, 503.68653184359778},
+		{0, 1.416904025907382}, {0.5, 1.9641235889227737}, {1, 2.5070945465805812},
+		{2, 3.5829302452930878}, {4.6051701859880914, 6.3428493511088801},
+		{5, 6.7573200595379018}, {6.1, 7.9081596431053358}, {10, 11.954646257253876},
+		{50, 52.588879590104413}, {500, 503.68653184359778},
 	} {
 		if got := CG(c.x); !near(got, c.want, 1e-14) {
 			t.Errorf("CG(%v) = %.17g, want %.17g", c.x, got, c.want)
@@ -53,7 +55,8 @@ func TestCGIsTheMinimumOnAGrid(t *testing.T) {
 
 func TestWBar(t *testing.T) {
 	for _, c := range []struct{ x, want float64 }{
-		{1, 1}, {1.000001, 1.0014148803075924}, {1.5, 2.3576766739458991}, {2, 3.1461932206205826}, {3, 4.5052414957928834}, {10, 12.527963201982174},
+		{1, 1}, {1.000001, 1.0014148803075924}, {1.5, 2.3576766739458991}, {2, 3.1461932206205826},
+		{3, 4.5052414957928834}, {10, 12.527963201982174},
 		{100, 104.65062744452164}, {1000, 1006.9146461285786},
 	} {
 		if got := WBar(c.x); !near(got, c.want, 2e-13) {
@@ -94,20 +97,29 @@ func TestThresholdsAgainstValues(t *testing.T) {
 	}{
 		{"(5.10)", must(NewGaussianThreshold(5, 0.01)).At(Sample{N: 100}, Sample{N: 37}), 17.65156660298476},
 		{"(5.11)", at(must(NewAdaPTTThreshold(5, 0.01, 2, 0.5)), 0, 1, 1024, 256), 63.58485302718549},
-		{"(5.11), small ε", at(must(NewAdaPTTThreshold(5, 0.01, 2, 0.5)), 0, 0.1, 4096, 4096), 95.682044820830609},
+		{"(5.11), small ε", at(must(NewAdaPTTThreshold(5, 0.01, 2, 0.5)), 0, 0.1, 4096, 4096),
+			95.682044820830609},
 		{"(5.11), two arms", at(must(NewAdaPTTThreshold(2, 0.1, 2, 0.5)), 0, 10, 1, 2), 35.713227799410476},
 		{"(5.11), σ = 1", at(must(NewAdaPTTThreshold(5, 0.01, 2, 1)), 0, 1, 1024, 256), 61.445689535447707},
-		{"(5.11), s = 1.5", at(must(NewAdaPTTThreshold(5, 0.01, 1.5, 0.5)), 0, 1, 1024, 256), 60.215714194542081},
-		{"(5.14), gap < 3ε", at(must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 1)), 0.2, 1, 1024, 256), 46.883588145432551},
-		{"(5.14), gap just < 3ε", at(must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 0.1)), 0.29, 0.1, 4096, 4096), 101.29176058132},
-		{"(5.14), gap > 3ε", at(must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 0.1)), 0.31, 0.1, 4096, 1024), 339.31971621757687},
-		{"(5.14), gap ≫ 3ε", at(must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 0.01)), 0.31, 0.01, 65536, 1024), 219.05818408932903},
+		{"(5.11), s = 1.5", at(must(NewAdaPTTThreshold(5, 0.01, 1.5, 0.5)), 0, 1, 1024, 256),
+			60.215714194542081},
+		{"(5.14), gap < 3ε", at(must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 1)), 0.2, 1, 1024,
+			256), 46.883588145432551},
+		{"(5.14), gap just < 3ε", at(must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 0.1)), 0.29, 0.1,
+			4096, 4096), 101.29176058132},
+		{"(5.14), gap > 3ε", at(must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 0.1)), 0.31, 0.1, 4096,
+			1024), 339.31971621757687},
+		{"(5.14), gap ≫ 3ε", at(must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 0.01)), 0.31, 0.01,
+			65536, 1024), 219.05818408932903},
 		{"joint", must(NewJointThreshold(5, 0.01, 2)).At(phase(3), phase(7)), 15.903426372830007},
 		{"joint, two arms", must(NewJointThreshold(2, 0.2, 2)).At(phase(1), phase(1)), 4.2661352645051495},
-		{"joint, 40 phases", must(NewCappedJointThreshold(5, 0.01, 40)).At(phase(3), phase(40)), 16.215004832861813},
-		{"joint, a phase too many", must(NewCappedJointThreshold(5, 0.01, 40)).At(phase(3), phase(41)), math.Inf(1)},
+		{"joint, 40 phases", must(NewCappedJointThreshold(5, 0.01, 40)).At(phase(3), phase(40)),
+			16.215004832861813},
+		{"joint, a phase too many", must(NewCappedJointThreshold(5, 0.01, 40)).At(phase(3),
+			phase(41)), math.Inf(1)},
 		{"per arm", must(NewPerArmThreshold(5, 0.01, 2)).At(phase(3), phase(7)), 44.209851290209408},
-		{"published", must(NewPublishedThreshold(0.01)).At(Sample{N: 1000, Scale: 2}, Sample{N: 50, Scale: 2}), 10.046137784281436},
+		{"published", must(NewPublishedThreshold(0.01)).At(Sample{N: 1000, Scale: 2},
+			Sample{N: 50, Scale: 2}), 10.046137784281436},
 	} {
 		if !near(c.got, c.want, 1e-13) {
 			t.Errorf("%s: %.17g, want %.17g", c.name, c.got, c.want)
@@ -121,11 +133,15 @@ func TestBoundsOfThresholdsAndCosts(t *testing.T) {
 		epsilon := math.Exp(rapid.Float64Range(-5, 3).Draw(t, "log ε"))
 		risk := rapid.Float64Range(1e-9, 0.9).Draw(t, "risk")
 		arms := rapid.IntRange(2, 50).Draw(t, "arms")
-		a := doubled(rapid.Float64Range(0, 1).Draw(t, "a"), float64(int(1)<<rapid.IntRange(0, 30).Draw(t, "n")), epsilon)
-		b := doubled(rapid.Float64Range(0, 1).Draw(t, "b"), float64(int(1)<<rapid.IntRange(0, 30).Draw(t, "m")), epsilon)
-		one, star := must(NewAdaPTTThreshold(arms, risk, 2, 0.5)), must(NewAdaPTTStarThreshold(arms, risk, 2, 0.5, epsilon))
+		a := doubled(rapid.Float64Range(0, 1).Draw(t, "a"),
+			float64(int(1)<<rapid.IntRange(0, 30).Draw(t, "n")), epsilon)
+		b := doubled(rapid.Float64Range(0, 1).Draw(t, "b"),
+			float64(int(1)<<rapid.IntRange(0, 30).Draw(t, "m")), epsilon)
+		one, star := must(NewAdaPTTThreshold(arms, risk, 2, 0.5)),
+			must(NewAdaPTTStarThreshold(arms, risk, 2, 0.5, epsilon))
 		if one.AtLeast(a, b) > one.At(a, b) || star.AtLeast(a, b) > star.At(a, b) {
-			t.Fatalf("AtLeast %v, %v above At %v, %v", one.AtLeast(a, b), star.AtLeast(a, b), one.At(a, b), star.At(a, b))
+			t.Fatalf("AtLeast %v, %v above At %v, %v", one.AtLeast(a, b), star.AtLeast(a, b),
+				one.At(a, b), star.At(a, b))
 		}
 		if w, most := (NoisyCost{}).Between(a, b), (NoisyCost{}).AtMost(a, b); w > most*(1+1e-12)+1e-12 {
 			t.Fatalf("NoisyCost %v above AtMost %v", w, most)
@@ -147,7 +163,8 @@ func TestThresholdsTakeTheTailOfTheNoise(t *testing.T) {
 	a, b := doubled(0.7, 1024, 1), doubled(0.6, 512, 1)
 	wide := a
 	wide.Log = math.Log(2 / (1 + math.Exp(-1)))
-	for _, th := range []Threshold{must(NewAdaPTTThreshold(5, 0.01, 2, 0.5)), must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 1)), must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 0.01))} {
+	for _, th := range []Threshold{must(NewAdaPTTThreshold(5, 0.01, 2, 0.5)),
+		must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 1)), must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 0.01))} {
 		if th.At(wide, b) <= th.At(a, b) {
 			t.Errorf("%T: %v with a wider tail, %v without", th, th.At(wide, b), th.At(a, b))
 		}

@@ -9,10 +9,11 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// Broken twins: rules that look like the real ones and are not private. The ledger or the law of what they publish must show it.
+// Broken twins: rules that look like the real ones and are not private. The ledger or the law of
+// what they publish must show it.
 
-// booked plays a rule whose curator keeps or forgets what was released, and books every release on the slots of the rewards it
-// read: slot k of an arm is its phase k.
+// booked plays a rule whose curator keeps or forgets what was released, and books every release on
+// the slots of the rewards it read: slot k of an arm is its phase k.
 func booked(t *testing.T, p Identifier, epsilon float64, keeps bool) privacy.Loss {
 	t.Helper()
 	r := rand.New(rand.NewPCG(7, 7))
@@ -28,13 +29,15 @@ func booked(t *testing.T, p Identifier, epsilon float64, keeps bool) privacy.Los
 			if !play.Release {
 				continue
 			}
-			v.N, v.Sum = append(v.N, n[a]), append(v.Sum, 0.5*float64(n[a])+r.NormFloat64()+r.ExpFloat64()/epsilon)
+			v.N, v.Sum = append(v.N, n[a]), append(v.Sum,
+				0.5*float64(n[a])+r.NormFloat64()+r.ExpFloat64()/epsilon)
 			from := ends[a]
 			if keeps {
 				from = 0
 			}
 			for slot := from; slot <= ends[a]; slot++ {
-				_ = must(ledger.Release(1000*a+slot, p.Mechanism(), &privacy.Values{N: []int{1}, Sum: []float64{0}}))
+				_ = must(ledger.Release(1000*a+slot, p.Mechanism(),
+					&privacy.Values{N: []int{1}, Sum: []float64{0}}))
 			}
 			ends[a]++
 			if !keeps {
@@ -46,8 +49,8 @@ func booked(t *testing.T, p Identifier, epsilon float64, keeps bool) privacy.Los
 	return ledger.Total()
 }
 
-// A mean over all phases with one phase's noise: an early reward is in every later release, and the ledger says what they cost
-// together.
+// A mean over all phases with one phase's noise: an early reward is in every later release, and the
+// ledger says what they cost together.
 func TestTwinMeanOverAllPhases(t *testing.T) {
 	build := func() Identifier {
 		p := must(NewAdaPTT(3, privacy.Pure{Epsilon: 0.5}, 0.01))
@@ -60,8 +63,8 @@ func TestTwinMeanOverAllPhases(t *testing.T) {
 	if got := booked(t, build(), 0.5, true).Pure(); got < 3 {
 		t.Errorf("the twin costs ε = %v, which is no more than a few phases", got)
 	}
-	// And its law: the first of 32 rewards is 0 or 1, and every release is above the middle. One release can tell e^ε, six tell
-	// far more.
+	// And its law: the first of 32 rewards is 0 or 1, and every release is above the middle. One
+	// release can tell e^ε, six tell far more.
 	r := rand.New(rand.NewPCG(8, 8))
 	const runs, epsilon = 100_000, 1.0
 	above := func(keeps bool, reward float64) float64 {
@@ -84,8 +87,8 @@ func TestTwinMeanOverAllPhases(t *testing.T) {
 		}
 		return float64(hits) / runs
 	}
-	// The twin's odds are 0.115 against 0.00077. Estimates are within 5.5 standard deviations of at most √(p/runs): a false alarm
-	// of 4e-8 each.
+	// The twin's odds are 0.115 against 0.00077. Estimates are within 5.5 standard deviations of at
+	// most √(p/runs): a false alarm of 4e-8 each.
 	high, low := above(true, 1), above(true, 0)
 	if high-5.5*math.Sqrt(high/runs) <= math.Exp(epsilon)*(low+5.5*math.Sqrt(low/runs)) {
 		t.Errorf("the twin was not caught: %v against %v", high, low)
@@ -129,9 +132,10 @@ func (l *leaky) Next(released privacy.Released) *policy.Batch {
 
 func (l *leaky) Answer() int { return l.answer }
 
-// law runs a rule many times on fixed rewards, arm 0's first one apart, and estimates the probability of answering 0 and of
-// stopping within the first look.
-func law(t *testing.T, first float64, runs int, wrap func(Identifier, []float64, []int) Identifier) (answer0, atOnce float64) {
+// law runs a rule many times on fixed rewards, arm 0's first one apart, and estimates the
+// probability of answering 0 and of stopping within the first look.
+func law(t *testing.T, first float64, runs int,
+	wrap func(Identifier, []float64, []int) Identifier) (answer0, atOnce float64) {
 	r := rand.New(rand.NewPCG(9, math.Float64bits(first)))
 	for range runs {
 		raw, plays, open, n := make([]float64, 2), make([]int, 2), make([]float64, 2), make([]int, 2)
@@ -179,13 +183,15 @@ func law(t *testing.T, first float64, runs int, wrap func(Identifier, []float64,
 	return answer0 / float64(runs), atOnce / float64(runs)
 }
 
-// Neighbours differ in arm 0's first reward, 1 or 0. No probability may differ by more than e^ε, ε = 1. Estimates are within 5.5
-// standard deviations of at most ½/√runs: a false alarm of 4e-8 each, 8 of them.
+// Neighbours differ in arm 0's first reward, 1 or 0. No probability may differ by more than e^ε,
+// ε = 1. Estimates are within 5.5 standard deviations of at most ½/√runs: a false alarm of 4e-8
+// each, 8 of them.
 func TestTwinsThatPeek(t *testing.T) {
 	const runs = 4000
 	margin := 5.5 * 0.5 / math.Sqrt(runs)
 	differ := func(p, q float64) bool {
-		return p-margin > math.E*(q+margin) || q-margin > math.E*(p+margin) || 1-p-margin > math.E*(1-q+margin) || 1-q-margin > math.E*(1-p+margin)
+		return p-margin > math.E*(q+margin) || q-margin > math.E*(p+margin) ||
+			1-p-margin > math.E*(1-q+margin) || 1-q-margin > math.E*(1-p+margin)
 	}
 	for _, c := range []struct {
 		name   string
@@ -203,7 +209,8 @@ func TestTwinsThatPeek(t *testing.T) {
 		highAnswer, highOnce := law(t, 1, runs, c.wrap)
 		lowAnswer, lowOnce := law(t, 0, runs, c.wrap)
 		if caught := differ(highAnswer, lowAnswer) || differ(highOnce, lowOnce); caught != c.broken {
-			t.Errorf("%s: P(answer 0) %v and %v, P(stops at once) %v and %v: caught is %v", c.name, highAnswer, lowAnswer, highOnce, lowOnce, caught)
+			t.Errorf("%s: P(answer 0) %v and %v, P(stops at once) %v and %v: caught is %v", c.name,
+				highAnswer, lowAnswer, highOnce, lowOnce, caught)
 		}
 	}
 }

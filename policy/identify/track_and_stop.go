@@ -15,20 +15,23 @@ import (
 type Family int
 
 const (
-	// Bernoulli is for rewards in {0,1}. As a reward in [0,1] has no larger moment generating function than a Bernoulli one of the same mean, what is proved of
-	// stopping holds for those too.
+	// Bernoulli is for rewards in {0,1}. As a reward in [0,1] has no larger moment generating
+	// function than a Bernoulli one of the same mean, what is proved of stopping holds for those too.
 	Bernoulli Family = iota
 	// Gaussian is for σ-sub-Gaussian rewards, σ = 1/2: all rewards in [0,1].
 	Gaussian
 )
 
-// TrackAndStop is Garivier and Kaufmann 2016, with D-tracking: the reference without privacy, whose mean number of samples is asymptotically T*_KL(ν) log(1/δ),
-// that of the lower bound. In each round it plays the least played arm if that has had less than √t − K/2 plays, and otherwise the arm furthest
-// behind t·w*(μ̂), the allocation that would be optimal if the empirical means were true. It stops when the cost of the empirical best against every other arm is above
-// the threshold.
+// TrackAndStop is Garivier and Kaufmann 2016, with D-tracking: the reference without privacy, whose
+// mean number of samples is asymptotically T*_KL(ν) log(1/δ), that of the lower bound. In each round
+// it plays the least played arm if that has had less than √t − K/2 plays, and otherwise the arm
+// furthest behind t·w*(μ̂), the allocation that would be optimal if the empirical means were true. It
+// stops when the cost of the empirical best against every other arm is above the threshold.
 //
-// The cost and its threshold are the family's: BernoulliCost with BernoulliThreshold, GaussianCost with GaussianThreshold. Both are time-uniform, so that it is
-// δ-correct whatever is played. So w* is recomputed only when the plays have grown by a hundredth since: it moves little, and takes most of the time.
+// The cost and its threshold are the family's: BernoulliCost with BernoulliThreshold, GaussianCost
+// with GaussianThreshold. Both are time-uniform, so that it is δ-correct whatever is played. So w*
+// is recomputed only when the plays have grown by a hundredth since: it moves little, and takes
+// most of the time.
 type TrackAndStop struct {
 	family    Family
 	cost      Cost
@@ -44,7 +47,8 @@ type TrackAndStop struct {
 
 // NewTrackAndStop returns it for a number of arms ≥ 2, a risk δ in (0,1) and a family.
 func NewTrackAndStop(arms int, risk float64, family Family) (*TrackAndStop, error) {
-	p := &TrackAndStop{family: family, arms: make([]Sample, max(arms, 0)), means: make([]float64, max(arms, 0)), answer: -1}
+	p := &TrackAndStop{family: family, arms: make([]Sample, max(arms, 0)),
+		means: make([]float64, max(arms, 0)), answer: -1}
 	var err error
 	switch family {
 	case Bernoulli:
@@ -150,8 +154,9 @@ func (p *TrackAndStop) choose() int {
 //
 //	3 log(1 + log ω_a) + 3 log(1 + log ω_b) + 2𝒯(½ log((K−1)/δ)),   𝒯(x) = 2h̃((h⁻¹(1+x) + log 2ζ(2))/2),
 //
-// where h(u) = u − log u, h⁻¹ is WBar, and h̃(x) = e^{1/h⁻¹(x)}h⁻¹(x) for x ≥ h⁻¹(1/log(3/2)) and (3/2)(x − log log(3/2)) below. It is δ-correct for
-// BernoulliCost with exact means that rest on all rewards, for any sampling rule, when it is looked at after every round.
+// where h(u) = u − log u, h⁻¹ is WBar, and h̃(x) = e^{1/h⁻¹(x)}h⁻¹(x) for x ≥ h⁻¹(1/log(3/2)) and
+// (3/2)(x − log log(3/2)) below. It is δ-correct for BernoulliCost with exact means that rest on
+// all rewards, for any sampling rule, when it is looked at after every round.
 type BernoulliThreshold struct{ constant float64 }
 
 // NewBernoulliThreshold returns it for a number of arms ≥ 2 and a risk in (0,1).

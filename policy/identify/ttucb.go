@@ -8,17 +8,17 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// TTUCB is Jourdan and Degenne's Top Two rule without privacy (000 §2.2.9, Algorithm 3), round by round on exact means. With N_a
-// the plays of arm a and n the round,
+// TTUCB is Jourdan and Degenne's Top Two rule without privacy (000 §2.2.9, Algorithm 3), round by
+// round on exact means. With N_a the plays of arm a and n the round,
 //
 //	leader      argmax μ̂_a + √(2σ² log n/N_a),
 //	challenger  argmin over a ≠ b of the Gaussian cost W_{b,a}(μ̂, N) of (5.9),
 //	played      the leader b if N_b^b ≤ βL_b, its plays as leader and the rounds it led, this one included; otherwise the challenger,
 //	stops       when the cost of the empirical best against every other arm is at least the threshold (5.10).
 //
-// Lowest arms first. It is δ-correct if one arm alone is best, for σ-sub-Gaussian rewards, and for distinct means limsup E
-// τ/log(1/δ) ≤ T*_{KL,β} of Gaussian arms (000 §2.2.9). It is the reference of AdaP-TT, which has up to four times this for
-// phases that double and forget.
+// Lowest arms first. It is δ-correct if one arm alone is best, for σ-sub-Gaussian rewards, and for
+// distinct means limsup E τ/log(1/δ) ≤ T*_{KL,β} of Gaussian arms (000 §2.2.9). It is the reference
+// of AdaP-TT, which has up to four times this for phases that double and forget.
 type TTUCB struct {
 	beta, sigma float64
 	cost        GaussianCost
@@ -39,7 +39,8 @@ type ttArm struct {
 	led, own float64
 }
 
-// NewTTUCB returns TTUCB for a number of arms ≥ 2 and a risk δ in (0,1). Options: WithBeta and WithSigma.
+// NewTTUCB returns TTUCB for a number of arms ≥ 2 and a risk δ in (0,1). Options:
+// WithBeta and WithSigma.
 func NewTTUCB(arms int, risk float64, options ...TopTwoOption) (*TTUCB, error) {
 	o, err := applyTopTwo(options, "beta", "sigma")
 	if err != nil {
@@ -49,7 +50,8 @@ func NewTTUCB(arms int, risk float64, options ...TopTwoOption) (*TTUCB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ttucb: %w", err)
 	}
-	return &TTUCB{beta: o.beta, sigma: o.sigma, cost: GaussianCost{o.sigma}, threshold: threshold, arms: make([]ttArm, arms), answer: -1}, nil
+	return &TTUCB{beta: o.beta, sigma: o.sigma, cost: GaussianCost{o.sigma}, threshold: threshold,
+		arms: make([]ttArm, arms), answer: -1}, nil
 }
 
 // Mechanism implements policy.Policy: TTUCB reads exact sums.
@@ -96,7 +98,9 @@ func (p *TTUCB) stop() bool {
 	}
 	top := &p.arms[best]
 	for b := range p.arms {
-		if arm := &p.arms[b]; b != best && p.cost.rate(top.mean-arm.mean) < float64((p.threshold.constant+top.iterated+arm.iterated)*(top.inv+arm.inv)) {
+		if arm := &p.arms[b]; b != best &&
+			p.cost.rate(top.mean-arm.mean) < float64((p.threshold.constant+top.iterated+
+				arm.iterated)*(top.inv+arm.inv)) {
 			return false
 		}
 	}

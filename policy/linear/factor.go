@@ -6,27 +6,31 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// A factor is a positive definite matrix V that grows by rank-one terms, and its root-free Cholesky factor V = LDLᵀ. Everything asked of it is
-// answered by substitution; V⁻¹ is never formed. All slices are flat, and products are rounded before they are added, so that results do not
-// depend on the architecture (smallest excepted).
+// A factor is a positive definite matrix V that grows by rank-one terms, and its root-free Cholesky
+// factor V = LDLᵀ. Everything asked of it is answered by substitution; V⁻¹ is never formed. All
+// slices are flat, and products are rounded before they are added, so that results do not depend on
+// the architecture (smallest excepted).
 type factor struct {
-	n       int
-	v       []float64 // lower triangle of V, row by row
-	l       []float64 // column by column, from the diagonal down: D_j, then column j of L below its 1
+	n int
+	v []float64 // lower triangle of V, row by row
+	// column by column, from the diagonal down: D_j, then column j of L below its 1
+	l       []float64
 	x       []float64 // scratch of n
 	spare   []float64 // scratch as l
 	updates int       // since l was last computed from v
 }
 
-// refactorEvery is after how many updates L and D are computed anew from V. An update's rounding error is relative to the factor (the terms are
-// added, so D only grows), so even 10⁶ updates lose few digits; this keeps it so for runs of any length, at no cost that can be measured.
+// refactorEvery is after how many updates L and D are computed anew from V. An update's rounding
+// error is relative to the factor (the terms are added, so D only grows), so even 10⁶ updates lose
+// few digits; this keeps it so for runs of any length, at no cost that can be measured.
 const refactorEvery = 1 << 14
 
 // newFactor returns the factor of λI.
 func newFactor(n int, lambda float64) *factor {
 	m := n * (n + 1) / 2
 	numbers := make([]float64, 3*m+n)
-	f := &factor{n: n, v: numbers[:m:m], l: numbers[m : 2*m : 2*m], spare: numbers[2*m : 3*m : 3*m], x: numbers[3*m:]}
+	f := &factor{n: n, v: numbers[:m:m], l: numbers[m : 2*m : 2*m], spare: numbers[2*m : 3*m : 3*m],
+		x: numbers[3*m:]}
 	row, column := 0, 0
 	for i := range n {
 		f.v[row+i], f.l[column] = lambda, lambda
@@ -36,7 +40,8 @@ func newFactor(n int, lambda float64) *factor {
 	return f
 }
 
-// add makes V into V + aaᵀ and returns det V/det(V + aaᵀ), which is in (0,1] (Gill, Golub, Murray and Saunders 1974, method C1).
+// add makes V into V + aaᵀ and returns det V/det(V + aaᵀ), which is in (0,1] (Gill, Golub, Murray
+// and Saunders 1974, method C1).
 func (f *factor) add(a []float64) float64 {
 	v := f.v
 	for i, y := range a {
@@ -70,8 +75,9 @@ func (f *factor) add(a []float64) float64 {
 	return alpha
 }
 
-// refactor computes L and D from V. It returns false, and leaves them as they were, if V is not positive definite in these numbers: where V's
-// condition is beyond their digits the updated factor is still right, for its D cannot fall.
+// refactor computes L and D from V. It returns false, and leaves them as they were, if V is not
+// positive definite in these numbers: where V's condition is beyond their digits the updated factor
+// is still right, for its D cannot fall.
 func (f *factor) refactor() bool {
 	f.updates = 0
 	n, l := f.n, f.spare
@@ -132,7 +138,8 @@ func (f *factor) solve(x, b []float64) {
 	}
 }
 
-// root makes w the lower triangle, row by row, of W = D^{-1/2}L⁻¹: WᵀW = V⁻¹, so that ‖Wa‖₂ is ‖a‖ in the norm of V⁻¹.
+// root makes w the lower triangle, row by row, of W = D^{-1/2}L⁻¹: WᵀW = V⁻¹, so that ‖Wa‖₂ is ‖a‖
+// in the norm of V⁻¹.
 func (f *factor) root(w []float64) {
 	n := f.n
 	clear(w)

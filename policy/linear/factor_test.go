@@ -11,7 +11,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// worst is the largest relative difference between what f answers and what gonum computes from s: log det, V⁻¹b, ‖a‖_{V⁻¹} and aᵀVa.
+// worst is the largest relative difference between what f answers and what gonum computes from s:
+// log det, V⁻¹b, ‖a‖_{V⁻¹} and aᵀVa.
 func worst(t testing.TB, f *factor, s *mat.SymDense, a, b []float64) float64 {
 	t.Helper()
 	var c mat.Cholesky
@@ -89,8 +90,8 @@ func TestFactorIsCholesky(t *testing.T) {
 	})
 }
 
-// A million updates: V is kept beside the factor with compensated sums. The factor must stay within 1e-9 of it, with and without being computed anew
-// on the way.
+// A million updates: V is kept beside the factor with compensated sums. The factor must stay within
+// 1e-9 of it, with and without being computed anew on the way.
 func TestFactorDoesNotDrift(t *testing.T) {
 	for _, n := range []int{3, 8} {
 		for _, never := range []bool{false, true} {
@@ -108,7 +109,8 @@ func TestFactorDoesNotDrift(t *testing.T) {
 			}
 			for range steps {
 				for i := range a {
-					a[i] = 0.4 + 0.2*rng.NormFloat64() // most of it in one direction, as an optimist's plays are
+					// most of it in one direction, as an optimist's plays are
+					a[i] = 0.4 + 0.2*rng.NormFloat64()
 				}
 				if never {
 					f.updates = 0

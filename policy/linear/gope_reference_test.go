@@ -18,8 +18,9 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// onAxes is Algorithm 2 of 001 written from its text for the actions e_1, …, e_K of ℝ^K, of which everything is known without a design: of k survivors π is
-// uniform, V = T·I on their span with T = ⌈c/k⌉, and g² = 1/T. It makes the rewards one by one. A twin has one mistake.
+// onAxes is Algorithm 2 of 001 written from its text for the actions e_1, …, e_K of ℝ^K, of which
+// everything is known without a design: of k survivors π is uniform, V = T·I on their span with T =
+// ⌈c/k⌉, and g² = 1/T. It makes the rewards one by one. A twin has one mistake.
 type onAxes struct {
 	rho, risk  float64 // ρ = 0 is none
 	corrected  bool
@@ -147,8 +148,10 @@ func agrees(t *testing.T, seed uint64, k int, o linear.GOPEOptions, rho float64,
 	theta := onSphere(rng, 1, k)[0]
 	actions := make([][]float64, k)
 	ref := &onAxes{
-		rho: rho, risk: o.Risk, corrected: o.Corrected, sums: o.Var, own: o.VarPhases == 1, literal: o.Literal, twin: twin, K: k,
-		rewards: rng, noise: rand.New(rand.NewPCG(seed, 42)), sum: make([]float64, k), plays: make([]float64, k),
+		rho: rho, risk: o.Risk, corrected: o.Corrected, sums: o.Var, own: o.VarPhases == 1,
+		literal: o.Literal, twin: twin, K: k,
+		rewards: rng, noise: rand.New(rand.NewPCG(seed, 42)), sum: make([]float64, k),
+		plays: make([]float64, k),
 	}
 	for i := range actions {
 		actions[i] = make([]float64, k)
@@ -186,12 +189,13 @@ func agrees(t *testing.T, seed uint64, k int, o linear.GOPEOptions, rho float64,
 }
 
 var axesOptions = []linear.GOPEOptions{
-	{Risk: 0.001}, {Risk: 0.1, Corrected: true}, {Risk: 0.05, Literal: true}, {Risk: 0.001, Var: true}, {Risk: 0.01, Var: true, VarPhases: 1},
+	{Risk: 0.001}, {Risk: 0.1, Corrected: true}, {Risk: 0.05, Literal: true},
+	{Risk: 0.001, Var: true}, {Risk: 0.01, Var: true, VarPhases: 1},
 	{Risk: 0.01, Var: true, Corrected: true}, {Risk: 0.01, Var: true, VarPhases: 1, Corrected: true},
 }
 
-// The same plays, lengths of phases and noise as the reference, for the same rewards and the same noise, also where what is left does not span. A
-// reference with any one mistake is told apart.
+// The same plays, lengths of phases and noise as the reference, for the same rewards and the same
+// noise, also where what is left does not span. A reference with any one mistake is told apart.
 func TestGOPEOnAxes(t *testing.T) {
 	for seed := range uint64(6) {
 		for i, o := range axesOptions {
@@ -202,7 +206,8 @@ func TestGOPEOnAxes(t *testing.T) {
 			}
 		}
 	}
-	for _, twin := range []string{"K of the survivors", "d of the span", "phases from 0", "f of OFUL", "g not squared", "weights of the first design", "half the noise",
+	for _, twin := range []string{"K of the survivors", "d of the span", "phases from 0",
+		"f of OFUL", "g not squared", "weights of the first design", "half the noise",
 		"rewards of former phases", "a reward counted twice", "width β"} {
 		caught := false
 		for seed := uint64(0); seed < 20 && !caught; seed++ {
@@ -234,15 +239,17 @@ func crowd(t *rapid.T) ([][]float64, *rand.Rand) {
 	return actions, rng
 }
 
-// 001 Theorem 13 and Corollary 1, without chance: every survivor has ‖a‖² ≤ d/c_ℓ, and the two halves of its deviation, with the noise that the phase has, are
-// at most β_ℓ together. With c_ℓ as printed, not lengthened by G/d, a crude design breaks it.
+// 001 Theorem 13 and Corollary 1, without chance: every survivor has ‖a‖² ≤ d/c_ℓ, and the two
+// halves of its deviation, with the noise that the phase has, are at most β_ℓ together. With c_ℓ as
+// printed, not lengthened by G/d, a crude design breaks it.
 func TestGOPEPredictsWellEnough(t *testing.T) {
 	short := 0
 	property := func(t *rapid.T) {
 		actions, rng := crowd(t)
 		d, k := len(actions[0]), len(actions)
 		rho := math.Exp(rapid.Float64Range(-9, 5).Draw(t, "log ρ"))
-		o := linear.GOPEOptions{Risk: 0.01, Tolerance: rapid.SampledFrom([]float64{0, 1e-6, 0.1, 1}).Draw(t, "tolerance"),
+		o := linear.GOPEOptions{Risk: 0.01, Tolerance: rapid.SampledFrom([]float64{0, 1e-6, 0.1,
+			1}).Draw(t, "tolerance"),
 			Literal: rapid.Bool().Draw(t, "literal"), Corrected: rapid.Bool().Draw(t, "corrected")}
 		if rapid.Bool().Draw(t, "var") {
 			o.Var, o.VarPhases, o.Literal = true, 1, false
@@ -342,7 +349,8 @@ func alongSums(t *rapid.T, actions [][]float64, counts []int, a []float64) (s fl
 		x := 0.
 		for k, l := range values {
 			if n > 0 && l > 1e-10*values[d-1] {
-				x += mat.Dot(q.ColView(k), mat.NewVecDense(d, a)) * mat.Dot(q.ColView(k), mat.NewVecDense(d, actions[i])) / l
+				x += mat.Dot(q.ColView(k), mat.NewVecDense(d, a)) * mat.Dot(q.ColView(k),
+					mat.NewVecDense(d, actions[i])) / l
 			}
 		}
 		s += x * x
@@ -350,7 +358,8 @@ func alongSums(t *rapid.T, actions [][]float64, counts []int, a []float64) (s fl
 	return s
 }
 
-// The estimate solves Vθ̃ = x on the span, for vectors of x there and for sums, against Gaussian elimination in coordinates of the span.
+// The estimate solves Vθ̃ = x on the span, for vectors of x there and for sums, against Gaussian
+// elimination in coordinates of the span.
 func TestGOPEEstimate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(10, 10))
 	for _, o := range []linear.GOPEOptions{{}, {Var: true}} {
@@ -414,13 +423,19 @@ func TestGOPEBudgets(t *testing.T) {
 		most float64
 	}{
 		{privacy.ZCDP{Rho: 0.5}, 2 / 0.5, privacy.Loss.ZCDP, 0.5},
-		{privacy.Renyi{Alpha: 3, Epsilon: 0.7}, 4 * 3 / 1.4, func(l privacy.Loss) float64 { return l.Renyi(3) }, 0.7},
-		{privacy.Approx{Epsilon: 0.5, Delta: 1e-6}, 4 * 2 / 0.25 * math.Log(1.25e6), func(l privacy.Loss) float64 { return l.Approx(1e-6) }, 0.5},
+		{privacy.Renyi{Alpha: 3, Epsilon: 0.7}, 4 * 3 / 1.4, func(l privacy.Loss) float64 {
+			return l.Renyi(3)
+		}, 0.7},
+		{privacy.Approx{Epsilon: 0.5, Delta: 1e-6}, 4 * 2 / 0.25 * math.Log(1.25e6),
+			func(l privacy.Loss) float64 {
+				return l.Approx(1e-6)
+			}, 0.5},
 	} {
 		for _, sums := range []bool{false, true} {
 			p := gope(t, actions, c.b, linear.GOPEOptions{Var: sums})
 			b := p.Next(privacy.ReleasedVector{})
-			rounds := int(math.Ceil((64*2/4*2*math.Log(4/risk) + 8*math.Sqrt(c.four*f)) / 2)) // d = 2, β = 1/2
+			// d = 2, β = 1/2
+			rounds := int(math.Ceil((64*2/4*2*math.Log(4/risk) + 8*math.Sqrt(c.four*f)) / 2))
 			if b.Plays[0].Rounds != rounds {
 				t.Errorf("%v: %d rounds, want %d", c.b, b.Plays[0].Rounds, rounds)
 			}
@@ -439,7 +454,8 @@ func TestGOPEBudgets(t *testing.T) {
 	}
 }
 
-// A policy is what its transcript makes it: from the text of the releases a new one comes to the same survivors, estimate and phase.
+// A policy is what its transcript makes it: from the text of the releases a new one comes to the
+// same survivors, estimate and phase.
 func TestGOPEFromTranscript(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	actions := onSphere(rng, 10, 3)
@@ -487,9 +503,11 @@ func TestGOPEFromTranscript(t *testing.T) {
 			}
 			copied = again.Next(r)
 		}
-		if !slices.Equal(copied.Plays, b.Plays) || !slices.Equal(again.Surviving(), p.Surviving()) || !slices.Equal(again.Estimate(), p.Estimate()) ||
+		if !slices.Equal(copied.Plays, b.Plays) ||
+			!slices.Equal(again.Surviving(), p.Surviving()) || !slices.Equal(again.Estimate(), p.Estimate()) ||
 			again.Phase() != p.Phase() || again.Phase() == 1 {
-			t.Errorf("%+v: %v in phase %d, was %v in phase %d", o, copied.Plays, again.Phase(), b.Plays, p.Phase())
+			t.Errorf("%+v: %v in phase %d, was %v in phase %d", o, copied.Plays, again.Phase(),
+				b.Plays, p.Phase())
 		}
 		if got, want := restored.Total().ZCDP(), ledger.Total().ZCDP(); got != want || got > rho*(1+1e-9) {
 			t.Errorf("%+v: costs %v, was %v", o, got, want)
@@ -501,7 +519,8 @@ func TestGOPEFromTranscript(t *testing.T) {
 func TestGOPETakesAnyRelease(t *testing.T) {
 	for _, x := range []float64{math.MaxFloat64, -math.MaxFloat64, 1e300, 5e-324} {
 		for _, sums := range []bool{false, true} {
-			p := gope(t, [][]float64{{-1, 0}, {0.8, 0.6}, {0.6, 0.8}}, privacy.ZCDP{Rho: 1}, linear.GOPEOptions{Var: sums})
+			p := gope(t, [][]float64{{-1, 0}, {0.8, 0.6}, {0.6, 0.8}}, privacy.ZCDP{Rho: 1},
+				linear.GOPEOptions{Var: sums})
 			p.Next(privacy.ReleasedVector{})
 			v := []float64{x, x}
 			if sums {
@@ -516,14 +535,16 @@ func TestGOPETakesAnyRelease(t *testing.T) {
 	for _, sums := range []bool{false, true} { // θ̃ is beyond what a float64 holds
 		p := gope(t, [][]float64{{1e-10, 0}, {0, 1e-10}}, privacy.ZCDP{Rho: 1}, linear.GOPEOptions{Var: sums})
 		p.Next(privacy.ReleasedVector{})
-		if b := p.Next(sealVector(t, p.Mechanism(), 1, []float64{-1e308, 1e308})); len(p.Surviving()) != 1 || b.Plays[0].Rounds != policy.Forever {
+		if b := p.Next(sealVector(t, p.Mechanism(), 1,
+			[]float64{-1e308, 1e308})); len(p.Surviving()) != 1 || b.Plays[0].Rounds != policy.Forever {
 			t.Errorf("left are %v", p.Surviving())
 		}
 	}
 	// What is not this phase's release changes nothing.
 	p := gope(t, [][]float64{{1, 0}, {0, 1}}, privacy.ZCDP{Rho: 1}, linear.GOPEOptions{})
 	before := slices.Clone(p.Next(privacy.ReleasedVector{}).Plays)
-	if after := p.Next(sealVector(t, p.Mechanism(), 1, []float64{1, 2, 3})).Plays; p.Phase() != 1 || !slices.Equal(before, after) {
+	if after := p.Next(sealVector(t, p.Mechanism(), 1, []float64{1, 2, 3})).Plays; p.Phase() != 1 ||
+		!slices.Equal(before, after) {
 		t.Errorf("a release of three numbers leads to %v in phase %d", after, p.Phase())
 	}
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// Features in other units are no other bandit: without any noise, predictions of the surviving actions are what their rewards were, in whatever scale
-// coordinates are, also where some actions are nearly the same.
+// Features in other units are no other bandit: without any noise, predictions of the surviving
+// actions are what their rewards were, in whatever scale coordinates are, also where some actions
+// are nearly the same.
 func TestGOPEScales(t *testing.T) {
 	for seed := range uint64(300) {
 		s := noise.NewFast(seed, 1)
@@ -73,7 +74,8 @@ func TestGOPEScales(t *testing.T) {
 					x += y * theta[j]
 				}
 				if !(math.Abs(x) < 1e-3) {
-					t.Fatalf("seed %d, phase %d: the prediction of action %d is off by %v without noise: %v", seed, phase, a, x, actions)
+					t.Fatalf("seed %d, phase %d: the prediction of action %d is off by %v "+
+						"without noise: %v", seed, phase, a, x, actions)
 				}
 			}
 		}

@@ -56,9 +56,12 @@ func TestGOPEVectors(t *testing.T) {
 		length             [4]float64 // at ρ = 1, 0.1, 0.01, 0.001
 		variance           float64    // printed, 2d/(ρc), at ρ = 1
 	}{
-		{1, 5e-5, 11.289782, 35.469777, 1083.8191, [4]float64{1184.890, 1403.433, 2094.527, 4279.957}, 5.063762e-3},
-		{2, 1.6667e-5, 12.388394, 38.237138, 4757.1434, [4]float64{4967.022, 5420.839, 6855.933, 11394.099}, 1.207967e-3},
-		{3, 8.3333e-6, 13.081541, 39.969439, 20093.2476, [4]float64{20522.409, 21450.374, 24384.858, 33664.510}, 2.923634e-4},
+		{1, 5e-5, 11.289782, 35.469777, 1083.8191,
+			[4]float64{1184.890, 1403.433, 2094.527, 4279.957}, 5.063762e-3},
+		{2, 1.6667e-5, 12.388394, 38.237138, 4757.1434,
+			[4]float64{4967.022, 5420.839, 6855.933, 11394.099}, 1.207967e-3},
+		{3, 8.3333e-6, 13.081541, 39.969439, 20093.2476,
+			[4]float64{20522.409, 21450.374, 24384.858, 33664.510}, 2.923634e-4},
 	} {
 		risk := linear.PhaseRisk(0.001, 10, c.ell)
 		near(t, "δ", risk/c.risk, 1, 5e-5)
@@ -67,14 +70,18 @@ func TestGOPEVectors(t *testing.T) {
 		near(t, "f", f, c.f, 5e-7)
 		near(t, "c without privacy", linear.PhaseLength(3, c.ell, risk, f, 0), c.free, 5e-5)
 		for i, rho := range []float64{1, 0.1, 0.01, 0.001} {
-			near(t, fmt.Sprint("c at ρ = ", rho), linear.PhaseLength(3, c.ell, risk, f, math.Sqrt(2/rho)), c.length[i], 5e-4)
+			near(t, fmt.Sprint("c at ρ = ", rho), linear.PhaseLength(3, c.ell, risk, f,
+				math.Sqrt(2/rho)), c.length[i], 5e-4)
 		}
 		near(t, "variance", 6/linear.PhaseLength(3, c.ell, risk, f, math.Sqrt2)/c.variance, 1, 2e-7)
 	}
-	// The policy has the printed variance, with 10 actions as long as nobody is dropped, and all of the printed length.
-	p := gope(t, onSphere(rand.New(rand.NewPCG(1, 2)), 10, 3), privacy.ZCDP{Rho: 1}, linear.GOPEOptions{Literal: true})
+	// The policy has the printed variance, with 10 actions as long as nobody is dropped, and all of
+	// the printed length.
+	p := gope(t, onSphere(rand.New(rand.NewPCG(1, 2)), 10, 3), privacy.ZCDP{Rho: 1},
+		linear.GOPEOptions{Literal: true})
 	b := p.Next(privacy.ReleasedVector{})
-	for _, c := range [3][2]float64{{1184.890, 5.063762e-3}, {4967.022, 1.207967e-3}, {20522.409, 2.923634e-4}} {
+	for _, c := range [3][2]float64{{1184.890, 5.063762e-3}, {4967.022, 1.207967e-3},
+		{20522.409, 2.923634e-4}} {
 		sigma := p.Mechanism().(privacy.Elliptic).Sigma()
 		near(t, "variance", sigma*sigma/c[1], 1, 2e-7)
 		if n := float64(b.Rounds()); n < c[0] || n > 1.001*c[0]+6 {
@@ -84,8 +91,9 @@ func TestGOPEVectors(t *testing.T) {
 	}
 }
 
-// By hand: two unit vectors in the plane, δ = 0.001, no privacy. The design is uniform, log(4/δ_{2,1}) = log 16000 and c_1 = 64·log 16000 = 619.54: 310 plays of each.
-// The next phase has c_2 = 256·log 48000 = 2759.4, 1380 plays.
+// By hand: two unit vectors in the plane, δ = 0.001, no privacy. The design is uniform,
+// log(4/δ_{2,1}) = log 16000 and c_1 = 64·log 16000 = 619.54: 310 plays of each. The next phase has
+// c_2 = 256·log 48000 = 2759.4, 1380 plays.
 func TestGOPEByHand(t *testing.T) {
 	for _, c := range []struct {
 		x    [2]float64 // the release
@@ -112,14 +120,17 @@ func TestGOPEByHand(t *testing.T) {
 		} else if b.Plays[0].Rounds != 1380 || b.Plays[1].Rounds != 1380 {
 			t.Errorf("second batch %+v", b.Plays)
 		}
-		if theta := p.Estimate(); math.Abs(theta[0]-c.x[0]/310) > 1e-12 || math.Abs(theta[1]-c.x[1]/310) > 1e-12 {
+		if theta := p.Estimate(); math.Abs(theta[0]-c.x[0]/310) > 1e-12 ||
+			math.Abs(theta[1]-c.x[1]/310) > 1e-12 {
 			t.Errorf("θ̃ = %v", theta)
 		}
 	}
 }
 
-// paperPhase is one phase as the paper writes it, reward by reward: the survivors, from the design and the noise in the coordinates that V^{1/2} makes round.
-func paperPhase(t testing.TB, actions [][]float64, alive []int, counts map[int]int, theta []float64, sd float64, beta float64, rng *rand.Rand, noise []float64) (release []float64, kept []int) {
+// paperPhase is one phase as the paper writes it, reward by reward: the survivors, from the design
+// and the noise in the coordinates that V^{1/2} makes round.
+func paperPhase(t testing.TB, actions [][]float64, alive []int, counts map[int]int, theta []float64,
+	sd float64, beta float64, rng *rand.Rand, noise []float64) (release []float64, kept []int) {
 	t.Helper()
 	d := len(theta)
 	v, b := mat.NewSymDense(d, nil), mat.NewVecDense(d, nil)
@@ -171,7 +182,8 @@ func paperPhase(t testing.TB, actions [][]float64, alive []int, counts map[int]i
 	return release, kept
 }
 
-// The policy against the paper: same plays, same survivors, for what the same rewards and the same noise release.
+// The policy against the paper: same plays, same survivors, for what the same rewards and the
+// same noise release.
 func TestGOPEIsThePaper(t *testing.T) {
 	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -179,10 +191,12 @@ func TestGOPEIsThePaper(t *testing.T) {
 		actions := onSphere(rng, 6, d)
 		theta := onSphere(rng, 1, d)[0]
 		const rho = 5
-		p := gope(t, actions, privacy.ZCDP{Rho: rho}, linear.GOPEOptions{Literal: seed%3 == 1, Corrected: seed%3 == 2})
+		p := gope(t, actions, privacy.ZCDP{Rho: rho},
+			linear.GOPEOptions{Literal: seed%3 == 1, Corrected: seed%3 == 2})
 		alive := []int{0, 1, 2, 3, 4, 5}
 		var released privacy.ReleasedVector
-		for ell := 1; ell <= 3 && len(alive) >= d; ell++ { // the inverses below need survivors that span
+		// the inverses below need survivors that span
+		for ell := 1; ell <= 3 && len(alive) >= d; ell++ {
 			b := p.Next(released)
 			risk := 0.001 / (6 * float64(ell) * float64(ell+1))
 			f := float64(d) + 2*math.Sqrt(float64(d)*math.Log(2/risk)) + 2*math.Log(2/risk)
@@ -237,8 +251,9 @@ func TestGOPEIsThePaper(t *testing.T) {
 	}
 }
 
-// calibrated says what is wrong with the noise of a phase, for ρ: by the ledger's price, and by how far one reward of each played action can move the
-// release, in the norm that the noise is round in. Whoever adds more noise than ρ needs says so with more.
+// calibrated says what is wrong with the noise of a phase, for ρ: by the ledger's price, and by how
+// far one reward of each played action can move the release, in the norm that the noise is round
+// in. Whoever adds more noise than ρ needs says so with more.
 func calibrated(actions [][]float64, plays []policy.Play, m privacy.Elliptic, rho float64, more bool) error {
 	counts := make([]int, len(actions))
 	for _, play := range plays {
@@ -266,16 +281,19 @@ func calibrated(actions [][]float64, plays []policy.Play, m privacy.Elliptic, rh
 	return nil
 }
 
-// For random sets, after random eliminations, and with crude designs, no release costs more than ρ, and without Literal none costs less. What is calibrated
-// to something else than g² of what was played is caught.
+// For random sets, after random eliminations, and with crude designs, no release costs more than ρ,
+// and without Literal none costs less. What is calibrated to something else than g² of what was
+// played is caught.
 func TestGOPENeverExceedsItsBudget(t *testing.T) {
 	caught := map[string]int{"exact design": 0, "g not squared": 0, "uniform weights": 0, "sensitivity 1": 0}
 	property := func(t *rapid.T) {
 		actions, rng := crowd(t)
 		d, k := len(actions[0]), len(actions)
 		rho := math.Exp(rapid.Float64Range(-9, 5).Draw(t, "log ρ"))
-		o := linear.GOPEOptions{Risk: 0.01, Literal: rapid.Bool().Draw(t, "literal"), Corrected: rapid.Bool().Draw(t, "corrected"),
-			Tolerance: rapid.SampledFrom([]float64{0, 1e-6, 0.1, 1}).Draw(t, "tolerance"), Var: rapid.Bool().Draw(t, "var")}
+		o := linear.GOPEOptions{Risk: 0.01, Literal: rapid.Bool().Draw(t, "literal"),
+			Corrected: rapid.Bool().Draw(t, "corrected"),
+			Tolerance: rapid.SampledFrom([]float64{0, 1e-6, 0.1, 1}).Draw(t, "tolerance"),
+			Var:       rapid.Bool().Draw(t, "var")}
 		p, err := linear.NewGOPE(actions, 1000, privacy.ZCDP{Rho: rho}, o)
 		if err != nil {
 			t.Fatal(err)
@@ -409,7 +427,8 @@ func TestGOPEReplay(t *testing.T) {
 	}
 }
 
-// Phases of their own are longer for noise on sums when more than d actions are played, and the printed ones are the same as AdaC-GOPE's.
+// Phases of their own are longer for noise on sums when more than d actions are played, and the
+// printed ones are the same as AdaC-GOPE's.
 func TestGOPEVarPhases(t *testing.T) {
 	actions := onSphere(rand.New(rand.NewPCG(8, 8)), 30, 3)
 	length := func(o linear.GOPEOptions) (n int) {
@@ -419,7 +438,8 @@ func TestGOPEVarPhases(t *testing.T) {
 		}
 		return n
 	}
-	plain, same, own := length(linear.GOPEOptions{}), length(linear.GOPEOptions{Var: true}), length(linear.GOPEOptions{Var: true, VarPhases: 1})
+	plain, same, own := length(linear.GOPEOptions{}), length(linear.GOPEOptions{Var: true}),
+		length(linear.GOPEOptions{Var: true, VarPhases: 1})
 	if plain != same || own <= same {
 		t.Errorf("first phases of %d, %d and %d plays", plain, same, own)
 	}
@@ -436,7 +456,8 @@ func TestGOPEEdges(t *testing.T) {
 		t.Errorf("plays %+v, want the longest action alone", b.Plays)
 	}
 	p.Next(sealVector(t, p.Mechanism(), 1, []float64{0.36 * 1.5 * float64(b.Plays[0].Rounds), 0}))
-	if got := p.Surviving(); !slices.Equal(got, []int{0, 2}) { // θ̃ = 1.5, predictions 0.9, −0.45 and 0, width 1
+	// θ̃ = 1.5, predictions 0.9, −0.45 and 0, width 1
+	if got := p.Surviving(); !slices.Equal(got, []int{0, 2}) {
 		t.Errorf("survivors %v", got)
 	}
 	p = gope(t, [][]float64{{1}, {-1}}, privacy.ZCDP{Rho: 1e-300}, linear.GOPEOptions{})
@@ -458,10 +479,14 @@ func TestGOPEErrors(t *testing.T) {
 		{good[:1], 1, privacy.None{}, linear.GOPEOptions{Risk: 0.1}, "number of actions is 1"},
 		{[][]float64{{1, 0}, {1}}, 1, privacy.None{}, linear.GOPEOptions{Risk: 0.1}, "action 2 has 1 features"},
 		{[][]float64{{}, {}}, 1, privacy.None{}, linear.GOPEOptions{Risk: 0.1}, "action 1 has 0 features"},
-		{[][]float64{{1, 0}, {0, math.NaN()}}, 1, privacy.None{}, linear.GOPEOptions{Risk: 0.1}, "feature 2 of action 2 is NaN"},
-		{[][]float64{{1, 0}, {0, math.Inf(-1)}}, 1, privacy.None{}, linear.GOPEOptions{Risk: 0.1}, "feature 2 of action 2 is -Inf"},
-		{[][]float64{{1, 0}, {1, 1}}, 1, privacy.None{}, linear.GOPEOptions{Risk: 0.1}, "action 2 has norm 1.414"},
-		{[][]float64{{1, 0}, {0, 1}, {1, math.Copysign(0, -1)}}, 1, privacy.None{}, linear.GOPEOptions{Risk: 0.1}, "actions 1 and 3 are the same"},
+		{[][]float64{{1, 0}, {0, math.NaN()}}, 1, privacy.None{}, linear.GOPEOptions{Risk: 0.1},
+			"feature 2 of action 2 is NaN"},
+		{[][]float64{{1, 0}, {0, math.Inf(-1)}}, 1, privacy.None{}, linear.GOPEOptions{Risk: 0.1},
+			"feature 2 of action 2 is -Inf"},
+		{[][]float64{{1, 0}, {1, 1}}, 1, privacy.None{}, linear.GOPEOptions{Risk: 0.1},
+			"action 2 has norm 1.414"},
+		{[][]float64{{1, 0}, {0, 1}, {1, math.Copysign(0, -1)}}, 1, privacy.None{},
+			linear.GOPEOptions{Risk: 0.1}, "actions 1 and 3 are the same"},
 		{good, 0, privacy.None{}, linear.GOPEOptions{Risk: 0.1}, "horizon is 0"},
 		{good, 1, privacy.None{}, linear.GOPEOptions{}, "risk is 0"},
 		{good, 1, privacy.None{}, linear.GOPEOptions{Risk: 1}, "risk is 1"},
@@ -471,17 +496,21 @@ func TestGOPEErrors(t *testing.T) {
 		{good, 1, privacy.Pure{Epsilon: 1}, linear.GOPEOptions{Risk: 0.1}, "epsilon"},
 		{good, 1, privacy.ZCDP{Rho: -1}, linear.GOPEOptions{Risk: 0.1}, "rho is -1"},
 		{good, 1, privacy.Renyi{Alpha: 1e300, Epsilon: 1e-300}, linear.GOPEOptions{Risk: 0.1}, "sigma is +Inf"},
-		{good, 1, privacy.Renyi{Alpha: 1e300, Epsilon: 1e-300}, linear.GOPEOptions{Risk: 0.1, Var: true}, "sigma is +Inf"},
-		{[][]float64{{0, 0}, {0, math.Copysign(0, -1)}}, 1, privacy.None{}, linear.GOPEOptions{Risk: 0.1}, "actions 1 and 2 are the same"},
+		{good, 1, privacy.Renyi{Alpha: 1e300, Epsilon: 1e-300},
+			linear.GOPEOptions{Risk: 0.1, Var: true}, "sigma is +Inf"},
+		{[][]float64{{0, 0}, {0, math.Copysign(0, -1)}}, 1, privacy.None{},
+			linear.GOPEOptions{Risk: 0.1}, "actions 1 and 2 are the same"},
 	} {
-		if _, err := linear.NewGOPE(c.actions, c.horizon, c.b, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := linear.NewGOPE(c.actions, c.horizon, c.b, c.o); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
 	}
 }
 
 func ExampleNewGOPE() {
-	p, err := linear.NewGOPE([][]float64{{1, 0}, {0, 1}, {0.8, 0.6}}, 100_000, privacy.ZCDP{Rho: 1}, linear.GOPEOptions{Risk: 0.001})
+	p, err := linear.NewGOPE([][]float64{{1, 0}, {0, 1}, {0.8, 0.6}}, 100_000, privacy.ZCDP{Rho: 1},
+		linear.GOPEOptions{Risk: 0.001})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -9,28 +9,34 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// LinPriv is optimism with a regression for each arm, private rewards and public contexts (Neel and Roth 2018, "LinPriv: Reward-Private Linear UCB"; 001
-// Appendix F-C). The i-th vector of each decision set is arm i's context, and its mean reward is ⟨θ_i, x⟩. With V_i = λI + Σ xxᵀ over the rounds in which arm i
-// was played, it plays
+// LinPriv is optimism with a regression for each arm, private rewards and public contexts (Neel and
+// Roth 2018, "LinPriv: Reward-Private Linear UCB"; 001 Appendix F-C). The i-th vector of each
+// decision set is arm i's context, and its mean reward is ⟨θ_i, x⟩. With V_i = λI + Σ xxᵀ over the
+// rounds in which arm i was played, it plays
 //
 //	argmax_i ⟨θ̃_i, x_i⟩ + β_i‖x_i‖_{V_i⁻¹} + B_i‖V_i⁻¹x_i‖₂,   θ̃_i = V_i⁻¹(Σ x·r + η_i),
 //
-// where Σ x·r + η_i is released by a binary tree after each of the arm's rounds. The middle term is for the rewards and the last for the tree's noise,
-// ‖η_i‖ ≤ B_i. Both are for the actual V_i; their constants are ours.
+// where Σ x·r + η_i is released by a binary tree after each of the arm's rounds. The middle term is
+// for the rewards and the last for the tree's noise, ‖η_i‖ ≤ B_i. Both are for the actual V_i;
+// their constants are ours.
 //
-// Guarantee: ε-DP of the rewards (for Pure; Laplace noise as in the source), ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP (normal noise). A reward is in one arm's tree. The
-// vectors and what is played are public.
+// Guarantee: ε-DP of the rewards (for Pure; Laplace noise as in the source), ρ-zCDP, (ε,δ)-DP or
+// (α,ε)-RDP (normal noise). A reward is in one arm's tree. The vectors and what is played are public.
 //
-// Confidence: if every ‖θ_i‖ ≤ 1 and rewards are 1-subgaussian, all arms' means are within the two terms of their estimates in all rounds with
-// probability at least 1−δ. Half of δ is shared out over the arms' ellipsoids (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 2), half over the noises of all
-// arms and counts.
+// Confidence: if every ‖θ_i‖ ≤ 1 and rewards are 1-subgaussian, all arms' means are within the two
+// terms of their estimates in all rounds with probability at least 1−δ. Half of δ is shared out
+// over the arms' ellipsoids (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 2), half over the
+// noises of all arms and counts.
 //
-// Regret: the source's Theorem 5, Õ(d√T + Kd log T/ε), is wrong. It rests on Σ_t ‖x_t‖_{V_t⁻¹} ≤ 2d log(1 + n/(λd)), which is true of the squares only; by
-// Cauchy and Schwarz Σ_t ‖x_t‖_{V_t⁻¹} ≤ √(2nd log(1 + n/(λd))), and with n = T/K for each of K arms the noise's part grows as √T: Õ(d√T + Kd√T/ε) (001 Appendix
-// F-C). The displayed steps give K·√(2(T/K)d log(1+T/(Kλd))) = √(2KTd log(1+T/(Kλd))) times B/√λ, which is less by √(Kd).
+// Regret: the source's Theorem 5, Õ(d√T + Kd log T/ε), is wrong. It rests on Σ_t ‖x_t‖_{V_t⁻¹} ≤ 2d
+// log(1 + n/(λd)), which is true of the squares only; by Cauchy and Schwarz Σ_t ‖x_t‖_{V_t⁻¹} ≤
+// √(2nd log(1 + n/(λd))), and with n = T/K for each of K arms the noise's part grows as √T: Õ(d√T +
+// Kd√T/ε) (001 Appendix F-C). The displayed steps give K·√(2(T/K)d log(1+T/(Kλd))) = √(2KTd
+// log(1+T/(Kλd))) times B/√λ, which is less by √(Kd).
 //
-// Until an arm has been played about B_i/β_i times, the noise in what was released of it makes it less certain than an arm that was never played, and
-// optimism prefers it: at small budgets some arms wait long for their first round.
+// Until an arm has been played about B_i/β_i times, the noise in what was released of it makes it
+// less certain than an arm that was never played, and optimism prefers it: at small budgets some
+// arms wait long for their first round.
 //
 // At budget None there is no noise: LinUCB with disjoint arms.
 type LinPriv struct {
@@ -61,8 +67,9 @@ type LinPrivOptions struct {
 // maxArms is the largest number of arms that have a regression each.
 const maxArms = 1 << 16
 
-// NewLinPriv returns LinPriv for decision sets of at most this many arms, at most 2^16, arm i being the i-th vector of each set, and a budget: Pure, as in
-// the source, ZCDP, Approx or Renyi, or None. The horizon is at least one round.
+// NewLinPriv returns LinPriv for decision sets of at most this many arms, at most 2^16, arm i being
+// the i-th vector of each set, and a budget: Pure, as in the source, ZCDP, Approx or Renyi, or
+// None. The horizon is at least one round.
 func NewLinPriv(dim, arms, horizon int, b privacy.Budget, o LinPrivOptions) (*LinPriv, error) {
 	switch {
 	case dim < 1 || dim > maxDim:
@@ -72,7 +79,8 @@ func NewLinPriv(dim, arms, horizon int, b privacy.Budget, o LinPrivOptions) (*Li
 	case horizon < 1:
 		return nil, fmt.Errorf("lin-priv: horizon is %d, must be at least 1", horizon)
 	case !(o.Lambda >= minLambda && o.Lambda <= maxLambda):
-		return nil, fmt.Errorf("lin-priv: lambda is %v, must be between %v and %v", o.Lambda, minLambda, maxLambda)
+		return nil, fmt.Errorf("lin-priv: lambda is %v, must be between %v and %v", o.Lambda,
+			minLambda, maxLambda)
 	case !(o.Risk >= minRisk && o.Risk < 1):
 		return nil, fmt.Errorf("lin-priv: risk is %v, must be at least %v and below 1", o.Risk, minRisk)
 	case b == nil:
@@ -112,7 +120,8 @@ func (p *LinPriv) Slots() int { return len(p.arms) }
 // Due is the arm of the last round: its running sum is released before the next.
 func (p *LinPriv) Due() int { return p.due }
 
-// Learn takes the running sum of the arm that was due. A release that does not have d coordinates changes nothing.
+// Learn takes the running sum of the arm that was due. A release that does not have d coordinates
+// changes nothing.
 func (p *LinPriv) Learn(released privacy.ReleasedVector) {
 	if p.due < 0 {
 		return
@@ -141,8 +150,9 @@ func (p *LinPriv) estimate(a *linPrivArm, n int) {
 	}
 }
 
-// Choose plays the arm of the highest index, the first of equals, and counts its context into V. Of a set with more vectors than there are arms
-// the rest is not looked at. The caller sees to it that there are len(actions) = K·d finite numbers, K ≥ 1, of vectors with ‖x‖ ≤ 1.
+// Choose plays the arm of the highest index, the first of equals, and counts its context into V. Of
+// a set with more vectors than there are arms the rest is not looked at. The caller sees to it that
+// there are len(actions) = K·d finite numbers, K ≥ 1, of vectors with ‖x‖ ≤ 1.
 func (p *LinPriv) Choose(actions []float64) Choice {
 	d := p.dim
 	best, top := 0, math.Inf(-1)
@@ -154,7 +164,8 @@ func (p *LinPriv) Choose(actions []float64) Choice {
 			best, top = i, score
 		}
 	}
-	if math.Abs(top) <= math.MaxFloat64 { // also not −∞: there was no vector, or none of finite norm
+	// also not −∞: there was no vector, or none of finite norm
+	if math.Abs(top) <= math.MaxFloat64 {
 		p.arms[best].now.add(actions[best*d:][:d])
 	}
 	p.due = best
@@ -197,7 +208,8 @@ func (p *LinPriv) parts(a *linPrivArm, x []float64) (mean, width float64) {
 	return mean, float64(a.radius*math.Sqrt(q)) + float64(a.noise*math.Sqrt(r))
 }
 
-// Interval is the estimate of ⟨θ_i, x⟩ and how far it may be off; both are 0 for an arm or a vector that there is not.
+// Interval is the estimate of ⟨θ_i, x⟩ and how far it may be off; both are 0 for an arm or a vector
+// that there is not.
 func (p *LinPriv) Interval(arm int, x []float64) (mean, width float64) {
 	if uint(arm) >= uint(len(p.arms)) || len(x) != p.dim {
 		return 0, 0

@@ -27,7 +27,8 @@ func linPriv(t testing.TB, dim, arms, horizon int, b privacy.Budget, o linear.Li
 	return p
 }
 
-// A paperLinPriv keeps every context and reward, and the noise of every node of every arm's tree by its place.
+// A paperLinPriv keeps every context and reward, and the noise of every node of every arm's
+// tree by its place.
 type paperLinPriv struct {
 	d, arms, horizon int
 	lambda, risk     float64
@@ -38,8 +39,10 @@ type paperLinPriv struct {
 	rng              *rand.Rand
 }
 
-func newPaperLinPriv(d, arms, horizon int, m privacy.Mechanism, o linear.LinPrivOptions, rng *rand.Rand) *paperLinPriv {
-	p := &paperLinPriv{d: d, arms: arms, horizon: horizon, lambda: o.Lambda, risk: o.Risk, rng: rng, x: make([][][]float64, arms), r: make([][]float64, arms)}
+func newPaperLinPriv(d, arms, horizon int, m privacy.Mechanism, o linear.LinPrivOptions,
+	rng *rand.Rand) *paperLinPriv {
+	p := &paperLinPriv{d: d, arms: arms, horizon: horizon, lambda: o.Lambda, risk: o.Risk, rng: rng,
+		x: make([][][]float64, arms), r: make([][]float64, arms)}
 	switch m := m.(type) {
 	case privacy.VectorTree:
 		p.scale = m.Scale
@@ -102,8 +105,10 @@ func (p *paperLinPriv) arm(i int) (theta *mat.VecDense, v *mat.SymDense, beta, b
 		}
 	}
 	d := float64(p.d)
-	beta = math.Sqrt(2*math.Log(2*float64(p.arms)/p.risk)+logDetOf(v)-d*math.Log(p.lambda)) + math.Sqrt(p.lambda)
-	x, ones := math.Log(2*float64(p.arms)*float64(p.horizon)/p.risk), float64(strings.Count(fmt.Sprintf("%b", n), "1"))
+	beta = math.Sqrt(2*math.Log(2*float64(p.arms)/p.risk)+logDetOf(v)-d*math.Log(p.lambda)) +
+		math.Sqrt(p.lambda)
+	x, ones := math.Log(2*float64(p.arms)*float64(p.horizon)/p.risk),
+		float64(strings.Count(fmt.Sprintf("%b", n), "1"))
 	switch {
 	case n == 0:
 	case p.sigma > 0:
@@ -160,7 +165,8 @@ func TestLinPrivIsThePaper(t *testing.T) {
 			played := map[int]bool{}
 			for n := range horizon {
 				if slot := p.Due(); slot >= 0 {
-					r, err := ledger.ReleaseVector(slot, p.Mechanism(), &privacy.Vector{N: len(ref.x[slot]), Value: ref.sum(slot)})
+					r, err := ledger.ReleaseVector(slot, p.Mechanism(),
+						&privacy.Vector{N: len(ref.x[slot]), Value: ref.sum(slot)})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -194,16 +200,19 @@ func TestLinPrivIsThePaper(t *testing.T) {
 			if len(played) < c.arms {
 				t.Errorf("played %v only", played)
 			}
-			if _, none := c.b.(privacy.None); none != ledger.Total().Infinite() || !none && !ledger.Total().Within(c.b) || len(ledger.Entries()) != c.arms {
+			if _, none := c.b.(privacy.None); none != ledger.Total().Infinite() || !none &&
+				!ledger.Total().Within(c.b) || len(ledger.Entries()) != c.arms {
 				t.Errorf("the ledger has %v in %d slots", ledger.Total(), len(ledger.Entries()))
 			}
 		})
 	}
 }
 
-// By hand: d = 1, two arms, horizon 3 (two levels), ε = 8: Lap(2·2/8 = ½). δ = 12e⁻⁵, so log(2KT/δ) = 5 and log(2K/δ) = 5 − log 3.
+// By hand: d = 1, two arms, horizon 3 (two levels), ε = 8: Lap(2·2/8 = ½). δ = 12e⁻⁵, so log(2KT/δ)
+// = 5 and log(2K/δ) = 5 − log 3.
 func TestLinPrivByHand(t *testing.T) {
-	p := linPriv(t, 1, 2, 3, privacy.Pure{Epsilon: 8}, linear.LinPrivOptions{Lambda: 1, Risk: 12 * math.Exp(-5)})
+	p := linPriv(t, 1, 2, 3, privacy.Pure{Epsilon: 8},
+		linear.LinPrivOptions{Lambda: 1, Risk: 12 * math.Exp(-5)})
 	if m := p.Mechanism(); m != (privacy.VectorTree{Scale: 0.5, Dim: 1, Horizon: 3}) || p.Slots() != 2 {
 		t.Fatalf("mechanism is %v", m)
 	}
@@ -233,7 +242,8 @@ func TestLinPrivByHand(t *testing.T) {
 	beta1, b1 := math.Sqrt(rewards+math.Ln2)+1, 0.5*(2*math.Sqrt(y)+y)
 	check(1, -0.35, 0.5*beta1/math.Sqrt2+0.5*b1/2)
 	check(0, 0, 0.5*beta)
-	if w := 0.5*beta1/math.Sqrt2 + 0.5*b1/2 - 0.35; (w > 0.5*beta) != (p.Choose([]float64{0.5, 0.5}).Action == 1) {
+	if w := 0.5*beta1/math.Sqrt2 + 0.5*b1/2 - 0.35; (w > 0.5*beta) != (p.Choose([]float64{0.5,
+		0.5}).Action == 1) {
 		t.Errorf("arm 1 scores %v, arm 0 %v, due is %d", w, 0.5*beta, p.Due())
 	}
 	p.Learn(privacy.ReleasedVector{}) // changes nothing
@@ -249,7 +259,8 @@ func TestLinPrivByHand(t *testing.T) {
 	}
 }
 
-func playLinPriv(t testing.TB, p *linear.LinPriv, d, arms, horizon int, seed uint64, options ...privacy.Option) (release.FeatureCurator, [][]float64, []linear.Choice) {
+func playLinPriv(t testing.TB, p *linear.LinPriv, d, arms, horizon int, seed uint64,
+	options ...privacy.Option) (release.FeatureCurator, [][]float64, []linear.Choice) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(4, seed))
 	cur := curate(t, p, d, seed, options...)
@@ -293,7 +304,8 @@ func TestLinPrivReplay(t *testing.T) {
 			t.Errorf("arm %d: %v, was %v", i, q.Estimate(i), p.Estimate(i))
 		}
 	}
-	if len(lines) != 0 || ledger.Total().Pure() != cur.Ledger().Total().Pure() || math.Abs(ledger.Total().Pure()-20) > 1e-9 {
+	if len(lines) != 0 || ledger.Total().Pure() != cur.Ledger().Total().Pure() ||
+		math.Abs(ledger.Total().Pure()-20) > 1e-9 {
 		t.Errorf("%d releases left over, the ledger has %v", len(lines), ledger.Total())
 	}
 }
@@ -307,13 +319,15 @@ func TestLinPrivTwin(t *testing.T) {
 	if fmt.Sprint(none) != fmt.Sprint(huge) || fmt.Sprint(none) == fmt.Sprint(small) {
 		t.Error("plays at ε = 1e14 must be those without a budget, and at ε = 1 others")
 	}
-	if m := linPriv(t, 3, 4, 500, privacy.None{}, o).Mechanism(); m != (privacy.VectorTree{Dim: 3, Horizon: 500}) || !m.Loss().Infinite() {
+	if m := linPriv(t, 3, 4, 500, privacy.None{},
+		o).Mechanism(); m != (privacy.VectorTree{Dim: 3, Horizon: 500}) || !m.Loss().Infinite() {
 		t.Errorf("without a budget the mechanism is %v", m)
 	}
 }
 
-// The means of all arms are within their widths in all rounds but with probability δ = 0.1: by the Clopper–Pearson interval at 1−2·10⁻⁶. A share of the
-// width, and one without the term for noise, must be found out.
+// The means of all arms are within their widths in all rounds but with probability δ = 0.1: by the
+// Clopper–Pearson interval at 1−2·10⁻⁶. A share of the width, and one without the term for noise,
+// must be found out.
 func TestLinPrivCovers(t *testing.T) {
 	const risk, d, arms, horizon = 0.1, 2, 3, 200
 	runs := 500
@@ -331,7 +345,8 @@ func TestLinPrivCovers(t *testing.T) {
 		name   string
 		b      privacy.Budget
 		shrunk float64
-	}{{"none", privacy.None{}, 0.4}, {"pure", privacy.Pure{Epsilon: 1}, 0.2}, {"zcdp", privacy.ZCDP{Rho: 0.1}, 0.35}} {
+	}{{"none", privacy.None{}, 0.4}, {"pure", privacy.Pure{Epsilon: 1}, 0.2},
+		{"zcdp", privacy.ZCDP{Rho: 0.1}, 0.35}} {
 		t.Run(c.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, 26))
 			thetas, a := make([]float64, arms*d), make([]float64, arms*d)
@@ -350,7 +365,8 @@ func TestLinPrivCovers(t *testing.T) {
 						left, twinLeft = left || off > width, twinLeft || off > c.shrunk*width
 					}
 					k := p.Choose(a)
-					if err := cur.Add(k.Slot, a[k.Action*d:][:d], sign(rng, dot(thetas[k.Action*d:][:d], a[k.Action*d:][:d]))); err != nil {
+					if err := cur.Add(k.Slot, a[k.Action*d:][:d],
+						sign(rng, dot(thetas[k.Action*d:][:d], a[k.Action*d:][:d]))); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -366,14 +382,16 @@ func TestLinPrivCovers(t *testing.T) {
 				t.Errorf("a mean left in %d of %d runs, which δ = %v does not allow", out, runs, risk)
 			}
 			if !testing.Short() && !above(twin) {
-				t.Errorf("a mean left the twin's widths in %d of %d runs only: it was not found out", twin, runs)
+				t.Errorf("a mean left the twin's widths in %d of %d runs only: it was not found out",
+					twin, runs)
 			}
 		})
 	}
 }
 
 func TestLinPrivBudgets(t *testing.T) {
-	for _, b := range []privacy.Budget{privacy.Pure{Epsilon: 0.5}, privacy.ZCDP{Rho: 0.3}, privacy.Approx{Epsilon: 2, Delta: 1e-6}, privacy.Renyi{Alpha: 4, Epsilon: 1}} {
+	for _, b := range []privacy.Budget{privacy.Pure{Epsilon: 0.5}, privacy.ZCDP{Rho: 0.3},
+		privacy.Approx{Epsilon: 2, Delta: 1e-6}, privacy.Renyi{Alpha: 4, Epsilon: 1}} {
 		p := linPriv(t, 3, 4, 1000, b, linear.LinPrivOptions{Lambda: 1, Risk: 0.1})
 		cur, _, _ := playLinPriv(t, p, 3, 4, 200, 2)
 		if total := cur.Ledger().Total(); !total.Within(b) || fmt.Sprint(total.In(b)) == "none" {
@@ -385,7 +403,9 @@ func TestLinPrivBudgets(t *testing.T) {
 			}
 		}
 	}
-	if levels := bits.Len(1000); linPriv(t, 4, 2, 1000, privacy.Pure{Epsilon: 2}, linear.LinPrivOptions{Lambda: 1, Risk: 0.1}).Mechanism().(privacy.VectorTree).Scale != float64(levels)*4/2 {
+	if levels := bits.Len(1000); linPriv(t, 4, 2, 1000, privacy.Pure{Epsilon: 2},
+		linear.LinPrivOptions{Lambda: 1,
+			Risk: 0.1}).Mechanism().(privacy.VectorTree).Scale != float64(levels)*4/2 {
 		t.Error("scale is not 2√d·levels/ε")
 	}
 }
@@ -410,7 +430,9 @@ func TestLinPrivErrors(t *testing.T) {
 		{"lambda is NaN", 3, 2, 10, privacy.None{}, linear.LinPrivOptions{Lambda: math.NaN(), Risk: 0.1}},
 		{"risk is 1", 3, 2, 10, privacy.None{}, linear.LinPrivOptions{Lambda: 1, Risk: 1}},
 	} {
-		if p, err := linear.NewLinPriv(c.dim, c.arms, c.horizon, c.b, c.o); err == nil || p != nil || !strings.HasPrefix(err.Error(), "lin-priv: ") || !strings.Contains(err.Error(), c.want) {
+		if p, err := linear.NewLinPriv(c.dim, c.arms, c.horizon, c.b, c.o); err == nil ||
+			p != nil || !strings.HasPrefix(err.Error(), "lin-priv: ") ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.want, err)
 		}
 	}
@@ -464,11 +486,14 @@ func linPrivRound(t testing.TB, p *linear.LinPriv) func() {
 	}
 }
 
-// BenchmarkLinPriv is a round with d = 3, K = 10: the choice, the reward, the release and the estimate.
+// BenchmarkLinPriv is a round with d = 3, K = 10: the choice, the reward, the release
+// and the estimate.
 func BenchmarkLinPriv(b *testing.B) {
-	for name, budget := range map[string]privacy.Budget{"pure": privacy.Pure{Epsilon: 1}, "zcdp": privacy.ZCDP{Rho: 1}, "none": privacy.None{}} {
+	for name, budget := range map[string]privacy.Budget{"pure": privacy.Pure{Epsilon: 1},
+		"zcdp": privacy.ZCDP{Rho: 1}, "none": privacy.None{}} {
 		b.Run(name, func(b *testing.B) {
-			round := linPrivRound(b, linPriv(b, 3, 10, min(1<<40, math.MaxInt/4), budget, linear.LinPrivOptions{Lambda: 1, Risk: 0.1}))
+			round := linPrivRound(b, linPriv(b, 3, 10, min(1<<40, math.MaxInt/4), budget,
+				linear.LinPrivOptions{Lambda: 1, Risk: 0.1}))
 			b.ReportAllocs()
 			for b.Loop() {
 				round()
@@ -480,13 +505,15 @@ func BenchmarkLinPriv(b *testing.B) {
 // Each action is an arm of its own, with rewards that are private and contexts that are not.
 func ExampleLinPriv() {
 	const dim, arms, horizon = 2, 3, 5000
-	p, err := linear.NewLinPriv(dim, arms, horizon, privacy.Pure{Epsilon: 2}, linear.LinPrivOptions{Lambda: 1, Risk: 0.05})
+	p, err := linear.NewLinPriv(dim, arms, horizon, privacy.Pure{Epsilon: 2},
+		linear.LinPrivOptions{Lambda: 1, Risk: 0.05})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	s, world := noise.NewFast(1, 2), noise.NewFast(3, 4)
-	curator, err := release.SimulatedFeatures(release.FeatureConfig{Dim: dim, Slots: p.Slots(), Mechanism: p.Mechanism()}, &s)
+	curator, err := release.SimulatedFeatures(release.FeatureConfig{Dim: dim, Slots: p.Slots(),
+		Mechanism: p.Mechanism()}, &s)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -516,7 +543,8 @@ func ExampleLinPriv() {
 			return
 		}
 	}
-	fmt.Printf("%d arms, each with a tree of its own: ε = %.3g\n", len(curator.Ledger().Entries()), curator.Ledger().Total().Pure())
+	fmt.Printf("%d arms, each with a tree of its own: ε = %.3g\n", len(curator.Ledger().Entries()),
+		curator.Ledger().Total().Pure())
 	mean, width := p.Interval(0, []float64{1, 0})
 	fmt.Printf("arm 0 at (1,0): 0.9 is within %.2f of the estimate: %t\n", width, math.Abs(mean-0.9) <= width)
 	// Output:

@@ -12,29 +12,35 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// LinUCB is optimism on an ellipsoid under joint differential privacy: contexts and rewards are both private (Shariff and Sheffet 2018, Algorithms 1 and
-// 2; 001 Appendix B-D has the definitions). After t rounds it knows the noisy Gram matrix of [a;r], whose blocks are G_t + N_t and u_t + h_t, with G_t = Σ aaᵀ
-// and u_t = Σ a·r. In each round it plays
+// LinUCB is optimism on an ellipsoid under joint differential privacy: contexts and rewards are
+// both private (Shariff and Sheffet 2018, Algorithms 1 and 2; 001 Appendix B-D has the
+// definitions). After t rounds it knows the noisy Gram matrix of [a;r], whose blocks are G_t + N_t
+// and u_t + h_t, with G_t = Σ aaᵀ and u_t = Σ a·r. In each round it plays
 //
 //	argmax_a ⟨θ̃_t, a⟩ + β_t‖a‖_{V_t⁻¹},   θ̃_t = V_t⁻¹(u_t + h_t),   V_t = G_t + N_t + c_t·I.
 //
-// Guarantee: the budget as joint DP. A record is the vector that was played and its reward; replace a round's context and reward by others, and what is played in
-// all other rounds together is as good as unchanged. What is played in the round itself is not protected: Choose looks at the round's decision set as
-// it is, so that its choice is no post-processing of releases. (A policy whose every choice hides its own context has linear regret: their Claim 13.)
-// What a later choice knows of this round went through the curator.
+// Guarantee: the budget as joint DP. A record is the vector that was played and its reward; replace
+// a round's context and reward by others, and what is played in all other rounds together is as
+// good as unchanged. What is played in the round itself is not protected: Choose looks at the
+// round's decision set as it is, so that its choice is no post-processing of releases. (A policy
+// whose every choice hides its own context has linear regret: their Claim 13.) What a later choice
+// knows of this round went through the curator.
 //
-// The shift c_t = ρ_min − Lo_t, where the eigenvalues of N_t are from Lo_t to Hi_t (privacy.Band), makes those of H_t = N_t + c_t·I lie from ρ_min to
-// ρ_max = ρ_min + Hi_t − Lo_t: their changing regulariser. ρ_min is Υ, half the widest band, or λ where that is more; with Υ alone it is theirs for
-// normal noise (ρ_min = Υ, ρ_max = 3Υ). If V_t is not positive definite all the same, its eigenvalues below ρ_min become ρ_min: post-processing.
+// The shift c_t = ρ_min − Lo_t, where the eigenvalues of N_t are from Lo_t to Hi_t (privacy.Band),
+// makes those of H_t = N_t + c_t·I lie from ρ_min to ρ_max = ρ_min + Hi_t − Lo_t: their changing
+// regulariser. ρ_min is Υ, half the widest band, or λ where that is more; with Υ alone it is theirs
+// for normal noise (ρ_min = Υ, ρ_max = 3Υ). If V_t is not positive definite all the same, its
+// eigenvalues below ρ_min become ρ_min: post-processing.
 //
-// Confidence: if ‖θ*‖ ≤ 1 and rewards are 1-subgaussian given what was played, ‖θ* − θ̃_t‖_{V_t} ≤ β_t in all rounds with probability at least 1−α, with (their
-// Proposition 4)
+// Confidence: if ‖θ*‖ ≤ 1 and rewards are 1-subgaussian given what was played, ‖θ* − θ̃_t‖_{V_t} ≤
+// β_t in all rounds with probability at least 1−α, with (their Proposition 4)
 //
 //	β_t = √(2 log(2/α) + log(det V_t/ρ_min^d)) + √ρ_max + γ,   γ = Cross_t/√ρ_min ≥ ‖h_t‖_{H_t⁻¹},
 //
-// log(det V_t/ρ_min^d) or d log(1 + t/(dρ_min)), whichever is less: where H_t is within its band both are at least log det(I + G_t/ρ_min), which is
-// all that the proof needs. Half of α is for the rewards, half for the bands of all T rounds, four events each. Regret: Õ(d√T + d^{3/4}√(T/ε))
-// for normal noise (their §4).
+// log(det V_t/ρ_min^d) or d log(1 + t/(dρ_min)), whichever is less: where H_t is within its band
+// both are at least log det(I + G_t/ρ_min), which is all that the proof needs. Half of α is for the
+// rewards, half for the bands of all T rounds, four events each. Regret: Õ(d√T + d^{3/4}√(T/ε)) for
+// normal noise (their §4).
 //
 // At budget None there is no noise: LinUCB, or OFUL, with ridge λ.
 type LinUCB struct {
@@ -62,25 +68,28 @@ type LinUCB struct {
 type GramNoise int
 
 const (
-	GramBLT     GramNoise = iota // privacy.GramBLT, normal noise correlated over rounds: the least of it
-	GramTree                     // privacy.GramTree, normal noise on the nodes of a binary tree
-	GramWishart                  // privacy.GramWishart, Wishart noise on the nodes of a binary tree: for (ε,δ) only
+	// privacy.GramBLT, normal noise correlated over rounds: the least of it
+	GramBLT  GramNoise = iota
+	GramTree           // privacy.GramTree, normal noise on the nodes of a binary tree
+	// privacy.GramWishart, Wishart noise on the nodes of a binary tree: for (ε,δ) only
+	GramWishart
 )
 
 // LinUCBOptions are the parameters of LinUCB.
 type LinUCBOptions struct {
 	Risk float64 // α from 1e-300 to below 1, the probability that a confidence set fails
-	// Lambda is λ, the least regulariser, from 1e-12 to 1e12: ρ_min is λ, or the bound Υ on the noise where that is more. At budget None it is the ridge
-	// parameter.
+	// Lambda is λ, the least regulariser, from 1e-12 to 1e12: ρ_min is λ, or the bound Υ on the
+	// noise where that is more. At budget None it is the ridge parameter.
 	Lambda float64
 	Noise  GramNoise // not used at budget None
-	// C is from 0 to 1e6: a new estimate when the noisy det V has grown by more than 1+C. 0 is one every round, as in the source. What V is made of is
-	// released in every round anyway; it costs nothing more.
+	// C is from 0 to 1e6: a new estimate when the noisy det V has grown by more than 1+C. 0 is
+	// one every round, as in the source. What V is made of is released in every round anyway; it
+	// costs nothing more.
 	C float64
 }
 
-// NewLinUCB returns LinUCB for actions in ℝ^d, a horizon of at least one round, and a budget: ZCDP, Approx or Renyi (Approx alone with GramWishart),
-// or None for LinUCB without privacy.
+// NewLinUCB returns LinUCB for actions in ℝ^d, a horizon of at least one round, and a budget: ZCDP,
+// Approx or Renyi (Approx alone with GramWishart), or None for LinUCB without privacy.
 func NewLinUCB(dim, horizon int, b privacy.Budget, o LinUCBOptions) (*LinUCB, error) {
 	if err := o.check(dim, horizon); err != nil {
 		return nil, fmt.Errorf("lin-ucb: %w", err)
@@ -154,7 +163,8 @@ func (p *LinUCB) Mechanism() privacy.Mechanism { return p.mechanism }
 // Slots is 1: all records are in one running matrix.
 func (p *LinUCB) Slots() int { return 1 }
 
-// Due is 0 after every round. When there are releases must not depend on what was played: that is private here.
+// Due is 0 after every round. When there are releases must not depend on what was played: that
+// is private here.
 func (p *LinUCB) Due() int {
 	if p.t > p.learned {
 		return 0
@@ -199,7 +209,8 @@ func (p *LinUCB) band(n int) privacy.Band {
 	return p.bands[min(bits.OnesCount(uint(n)), len(p.bands))-1]
 }
 
-// clip raises V's eigenvalues to ρ_min. It returns false, and leaves V to the next release, if they are not found.
+// clip raises V's eigenvalues to ρ_min. It returns false, and leaves V to the next release, if
+// they are not found.
 func (p *LinUCB) clip() bool {
 	p.clips++
 	d := p.dim
@@ -242,8 +253,9 @@ func (p *LinUCB) estimate(n int) {
 	p.radius = EllipsoidRadius(growth, p.low+band.Hi-band.Lo, p.o.Risk/2) + band.Cross/math.Sqrt(p.low)
 }
 
-// Choose plays the action of the highest index. It looks at the actions of this round, which are private, and keeps nothing of them: there is only what the
-// curator releases. The caller sees to it that there are len(actions) = K·d finite numbers, K ≥ 1.
+// Choose plays the action of the highest index. It looks at the actions of this round, which are
+// private, and keeps nothing of them: there is only what the curator releases. The caller sees to
+// it that there are len(actions) = K·d finite numbers, K ≥ 1.
 func (p *LinUCB) Choose(actions []float64) Choice {
 	d := p.dim
 	best, top := 0, math.Inf(-1)
@@ -262,7 +274,8 @@ func (p *LinUCB) Choose(actions []float64) Choice {
 	return Choice{Action: best}
 }
 
-// Estimate is the confidence set of θ* at the last update: the centre θ̃, the caller's to keep, and the radius β in the norm of V.
+// Estimate is the confidence set of θ* at the last update: the centre θ̃, the caller's to keep, and
+// the radius β in the norm of V.
 func (p *LinUCB) Estimate() (theta []float64, radius float64) { return slices.Clone(p.theta), p.radius }
 
 // Updates is how many estimates there have been.
@@ -271,7 +284,8 @@ func (p *LinUCB) Updates() int { return p.counts }
 // Clips is how often V was not positive definite: with probability 1−α/2 never.
 func (p *LinUCB) Clips() int { return p.clips }
 
-// Covers says whether θ is in the confidence set. It is false for vectors that do not have d coordinates.
+// Covers says whether θ is in the confidence set. It is false for vectors that do not
+// have d coordinates.
 func (p *LinUCB) Covers(theta []float64) bool {
 	if len(theta) != p.dim {
 		return false

@@ -28,10 +28,12 @@ func linUCB(t testing.TB, dim, horizon int, b privacy.Budget, o linear.LinUCBOpt
 	return p
 }
 
-func curate(t testing.TB, p linear.Contextual, dim int, seed uint64, options ...privacy.Option) release.FeatureCurator {
+func curate(t testing.TB, p linear.Contextual, dim int, seed uint64,
+	options ...privacy.Option) release.FeatureCurator {
 	t.Helper()
 	s := noise.NewFast(9, seed)
-	c, err := release.SimulatedFeatures(release.FeatureConfig{Dim: dim, Slots: p.Slots(), Mechanism: p.Mechanism(), Ledger: privacy.NewLedger(options...)}, &s)
+	c, err := release.SimulatedFeatures(release.FeatureConfig{Dim: dim, Slots: p.Slots(),
+		Mechanism: p.Mechanism(), Ledger: privacy.NewLedger(options...)}, &s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +55,8 @@ func learn(t testing.TB, p linear.Contextual, c release.FeatureCurator, see func
 	}
 }
 
-// paperLinUCB is LinUCB by dense matrices, inverses and the printed formulas, with bands worked out anew.
+// paperLinUCB is LinUCB by dense matrices, inverses and the printed formulas, with bands
+// worked out anew.
 type paperLinUCB struct {
 	d, horizon int
 	o          linear.LinUCBOptions
@@ -92,7 +95,8 @@ func (r *paperLinUCB) band(n int) (lo, hi, cross float64) {
 }
 
 func newPaperLinUCB(d, horizon int, m privacy.Mechanism, o linear.LinUCBOptions) *paperLinUCB {
-	r := &paperLinUCB{d: d, horizon: horizon, o: o, m: m, low: o.Lambda, v: mat.NewSymDense(d, nil), theta: mat.NewVecDense(d, nil)}
+	r := &paperLinUCB{d: d, horizon: horizon, o: o, m: m, low: o.Lambda, v: mat.NewSymDense(d, nil),
+		theta: mat.NewVecDense(d, nil)}
 	for k := range bits.Len(uint(horizon)) {
 		lo, hi, _ := r.band(1<<(k+1) - 1)
 		r.low = math.Max(r.low, (hi-lo)/2)
@@ -179,8 +183,10 @@ func TestLinUCBIsThePaper(t *testing.T) {
 	}{
 		{"blt", 3, privacy.ZCDP{Rho: 1}, linear.LinUCBOptions{Risk: 0.01, Lambda: 1}},
 		{"tree", 3, privacy.ZCDP{Rho: 1}, linear.LinUCBOptions{Risk: 0.01, Lambda: 1, Noise: linear.GramTree}},
-		{"tree,approx", 2, privacy.Approx{Epsilon: 1, Delta: 1e-5}, linear.LinUCBOptions{Risk: 0.1, Lambda: 1, Noise: linear.GramTree}},
-		{"wishart", 3, privacy.Approx{Epsilon: 2, Delta: 1e-5}, linear.LinUCBOptions{Risk: 0.01, Lambda: 1, Noise: linear.GramWishart}},
+		{"tree,approx", 2, privacy.Approx{Epsilon: 1, Delta: 1e-5},
+			linear.LinUCBOptions{Risk: 0.1, Lambda: 1, Noise: linear.GramTree}},
+		{"wishart", 3, privacy.Approx{Epsilon: 2, Delta: 1e-5},
+			linear.LinUCBOptions{Risk: 0.01, Lambda: 1, Noise: linear.GramWishart}},
 		{"little noise", 4, privacy.ZCDP{Rho: 1e5}, linear.LinUCBOptions{Risk: 0.01, Lambda: 2}},
 		{"d=1", 1, privacy.ZCDP{Rho: 10}, linear.LinUCBOptions{Risk: 0.01, Lambda: 1}},
 		{"rarely", 3, privacy.ZCDP{Rho: 100}, linear.LinUCBOptions{Risk: 0.01, Lambda: 0.1, C: 0.2}},
@@ -220,7 +226,8 @@ func TestLinUCBIsThePaper(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if p.Updates() != ref.updates || c.o.C == 0 && p.Updates() != horizon-1 || c.o.C > 0 && (p.Updates() > horizon/4 || p.Updates() < 2) {
+			if p.Updates() != ref.updates || c.o.C == 0 && p.Updates() != horizon-1 || c.o.C > 0 &&
+				(p.Updates() > horizon/4 || p.Updates() < 2) {
 				t.Errorf("%d updates, %d in the reference", p.Updates(), ref.updates)
 			}
 			if !p.Covers(theta) || p.Clips() > 0 {
@@ -273,9 +280,11 @@ func TestLinUCBWithoutPrivacyIsOFUL(t *testing.T) {
 	}
 }
 
-// By hand: d = 1, one level, ρ = 2, so σ = 2·√1·½ = 1. α = 8e⁻⁴, so x = 4: Hi = −Lo = 2(1+2) = 6, Cross = 1+√8, ρ_min = 6, and the shift is 12.
+// By hand: d = 1, one level, ρ = 2, so σ = 2·√1·½ = 1. α = 8e⁻⁴, so x = 4: Hi = −Lo = 2(1+2) = 6,
+// Cross = 1+√8, ρ_min = 6, and the shift is 12.
 func TestLinUCBByHand(t *testing.T) {
-	p := linUCB(t, 1, 1, privacy.ZCDP{Rho: 2}, linear.LinUCBOptions{Risk: 8 * math.Exp(-4), Lambda: 1, Noise: linear.GramTree})
+	p := linUCB(t, 1, 1, privacy.ZCDP{Rho: 2},
+		linear.LinUCBOptions{Risk: 8 * math.Exp(-4), Lambda: 1, Noise: linear.GramTree})
 	if m := p.Mechanism(); m != (privacy.GramTree{Sigma: 1, Horizon: 1}) {
 		t.Fatalf("mechanism is %v", m)
 	}
@@ -307,7 +316,8 @@ func TestLinUCBByHand(t *testing.T) {
 	if p.Due() != -1 {
 		t.Errorf("due is %d", p.Due())
 	}
-	// −x scores 0.2069x + (β/√14.5)x and 1 scores −0.2069 + β/√14.5 = −0.2069 + 2.1338: equal at x = 0.8232.
+	// −x scores 0.2069x + (β/√14.5)x and 1 scores −0.2069 + β/√14.5 = −0.2069 + 2.1338:
+	// equal at x = 0.8232.
 	near(t, "β/√V", beta/math.Sqrt(14.5), 2.1338, 5e-5)
 	if c := p.Choose([]float64{1, -0.82}); c.Action != 0 {
 		t.Errorf("chose %+v", c)
@@ -331,9 +341,11 @@ func TestLinUCBByHand(t *testing.T) {
 	}
 }
 
-// What other rounds' contexts were reaches a choice through releases only: with the same releases, a policy that saw other contexts is the same policy.
+// What other rounds' contexts were reaches a choice through releases only: with the same releases,
+// a policy that saw other contexts is the same policy.
 func TestLinUCBKeepsNoContext(t *testing.T) {
-	for _, o := range []linear.LinUCBOptions{{Risk: 0.1, Lambda: 1}, {Risk: 0.1, Lambda: 0.1, C: 0.3, Noise: linear.GramTree}} {
+	for _, o := range []linear.LinUCBOptions{{Risk: 0.1, Lambda: 1},
+		{Risk: 0.1, Lambda: 0.1, C: 0.3, Noise: linear.GramTree}} {
 		p, q := linUCB(t, 3, 200, privacy.ZCDP{Rho: 50}, o), linUCB(t, 3, 200, privacy.ZCDP{Rho: 50}, o)
 		rng, secret := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(3, 4))
 		cur := curate(t, p, 3, 5)
@@ -398,14 +410,15 @@ func TestLinUCBReplay(t *testing.T) {
 			t.Fatalf("round %d: chose %+v again, it was %+v", n+1, c, choices[n])
 		}
 	}
-	if len(lines) != 0 || fmt.Sprint(p.Estimate()) != fmt.Sprint(q.Estimate()) || ledger.Total().ZCDP() != cur.Ledger().Total().ZCDP() ||
+	if len(lines) != 0 || fmt.Sprint(p.Estimate()) != fmt.Sprint(q.Estimate()) ||
+		ledger.Total().ZCDP() != cur.Ledger().Total().ZCDP() ||
 		!ledger.Total().Within(b) {
 		t.Errorf("%d releases left over, the ledger has %v", len(lines), ledger.Total())
 	}
 }
 
-// θ* leaves the sets of a run with probability at most α = 0.1: by the Clopper–Pearson interval at 1−2·10⁻⁶. The radius without what privacy
-// adds, and a share of it otherwise, must be found out.
+// θ* leaves the sets of a run with probability at most α = 0.1: by the Clopper–Pearson interval at
+// 1−2·10⁻⁶. The radius without what privacy adds, and a share of it otherwise, must be found out.
 func TestLinUCBCovers(t *testing.T) {
 	const risk, d, k, horizon = 0.1, 2, 4, 150
 	runs := 500
@@ -447,7 +460,8 @@ func TestLinUCBCovers(t *testing.T) {
 					left = left || !p.Covers(theta)
 					// Covers at a smaller radius: θ moved away from the centre by as much.
 					centre, _ := p.Estimate()
-					far := []float64{centre[0] + (theta[0]-centre[0])/c.shrunk, centre[1] + (theta[1]-centre[1])/c.shrunk}
+					far := []float64{centre[0] + (theta[0]-centre[0])/c.shrunk,
+						centre[1] + (theta[1]-centre[1])/c.shrunk}
 					twinLeft = twinLeft || !p.Covers(far)
 					sphere(a, d, 1, rng)
 					i := p.Choose(a).Action
@@ -491,16 +505,21 @@ func TestLinUCBErrors(t *testing.T) {
 		{"there is no budget", 3, 10, nil, good},
 		{"never pure", 3, 10, privacy.Pure{Epsilon: 1}, good},
 		{"rho is -1", 3, 10, privacy.ZCDP{Rho: -1}, good},
-		{"must be epsilon and delta", 3, 10, privacy.ZCDP{Rho: 1}, with(func(o *linear.LinUCBOptions) { o.Noise = linear.GramWishart })},
+		{"must be epsilon and delta", 3, 10, privacy.ZCDP{Rho: 1}, with(func(o *linear.LinUCBOptions) {
+			o.Noise = linear.GramWishart
+		})},
 		{"noise is 3", 3, 10, privacy.None{}, with(func(o *linear.LinUCBOptions) { o.Noise = 3 })},
 		{"risk is 0", 3, 10, privacy.None{}, with(func(o *linear.LinUCBOptions) { o.Risk = 0 })},
 		{"risk is NaN", 3, 10, privacy.None{}, with(func(o *linear.LinUCBOptions) { o.Risk = math.NaN() })},
 		{"lambda is 0", 3, 10, privacy.None{}, with(func(o *linear.LinUCBOptions) { o.Lambda = 0 })},
-		{"lambda is +Inf", 3, 10, privacy.None{}, with(func(o *linear.LinUCBOptions) { o.Lambda = math.Inf(1) })},
+		{"lambda is +Inf", 3, 10, privacy.None{}, with(func(o *linear.LinUCBOptions) {
+			o.Lambda = math.Inf(1)
+		})},
 		{"c is -1", 3, 10, privacy.None{}, with(func(o *linear.LinUCBOptions) { o.C = -1 })},
 		{"c is NaN", 3, 10, privacy.None{}, with(func(o *linear.LinUCBOptions) { o.C = math.NaN() })},
 	} {
-		if p, err := linear.NewLinUCB(c.dim, c.horizon, c.b, c.o); err == nil || p != nil || !strings.HasPrefix(err.Error(), "lin-ucb: ") || !strings.Contains(err.Error(), c.want) {
+		if p, err := linear.NewLinUCB(c.dim, c.horizon, c.b, c.o); err == nil || p != nil ||
+			!strings.HasPrefix(err.Error(), "lin-ucb: ") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.want, err)
 		}
 	}
@@ -510,7 +529,8 @@ func TestLinUCBErrors(t *testing.T) {
 func TestLinUCBProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d, horizon := rapid.IntRange(1, 5).Draw(rt, "d"), rapid.IntRange(1, 60).Draw(rt, "horizon")
-		o := linear.LinUCBOptions{Risk: math.Exp(-rapid.Float64Range(0.1, 600).Draw(rt, "−log risk")), Lambda: math.Exp(rapid.Float64Range(-20, 20).Draw(rt, "log λ")),
+		o := linear.LinUCBOptions{Risk: math.Exp(-rapid.Float64Range(0.1, 600).Draw(rt,
+			"−log risk")), Lambda: math.Exp(rapid.Float64Range(-20, 20).Draw(rt, "log λ")),
 			Noise: linear.GramNoise(rapid.IntRange(0, 1).Draw(rt, "noise"))}
 		b := privacy.ZCDP{Rho: math.Exp(rapid.Float64Range(-20, 20).Draw(rt, "log ρ"))}
 		p := linUCB(t, d, horizon, b, o)
@@ -540,7 +560,8 @@ func TestLinUCBProperties(t *testing.T) {
 
 func TestLinUCBAllocatesNothing(t *testing.T) {
 	for _, g := range []linear.GramNoise{linear.GramBLT, linear.GramTree, linear.GramWishart} {
-		p := linUCB(t, 3, 100_000, privacy.Approx{Epsilon: 1, Delta: 1e-6}, linear.LinUCBOptions{Risk: 0.1, Lambda: 1, Noise: g})
+		p := linUCB(t, 3, 100_000, privacy.Approx{Epsilon: 1, Delta: 1e-6},
+			linear.LinUCBOptions{Risk: 0.1, Lambda: 1, Noise: g})
 		cur := curate(t, p, 3, 1)
 		a := make([]float64, 30)
 		sphere(a, 3, 1, rand.New(rand.NewPCG(1, 1)))
@@ -565,13 +586,15 @@ func TestLinUCBAllocatesNothing(t *testing.T) {
 // Contexts and rewards that are both private: what is played tells nothing of other rounds.
 func ExampleLinUCB() {
 	const dim, horizon = 2, 20_000
-	p, err := linear.NewLinUCB(dim, horizon, privacy.Approx{Epsilon: 2, Delta: 1e-6}, linear.LinUCBOptions{Risk: 0.05, Lambda: 1})
+	p, err := linear.NewLinUCB(dim, horizon, privacy.Approx{Epsilon: 2, Delta: 1e-6},
+		linear.LinUCBOptions{Risk: 0.05, Lambda: 1})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	s, world := noise.NewFast(1, 2), noise.NewFast(3, 4)
-	curator, err := release.SimulatedFeatures(release.FeatureConfig{Dim: dim, Slots: p.Slots(), Mechanism: p.Mechanism()}, &s)
+	curator, err := release.SimulatedFeatures(release.FeatureConfig{Dim: dim, Slots: p.Slots(),
+		Mechanism: p.Mechanism()}, &s)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -604,13 +627,15 @@ func ExampleLinUCB() {
 	estimate, _ := p.Estimate()
 	e := curator.Ledger().Entries()[0]
 	fmt.Printf("%.1f, in the confidence set: %t\n", estimate, p.Covers(theta))
-	fmt.Printf("one %s, released %d times: ε = %.2f at δ = 1e-6\n", e.Mechanism.Kind(), e.Releases, curator.Ledger().Total().Approx(1e-6))
+	fmt.Printf("one %s, released %d times: ε = %.2f at δ = 1e-6\n", e.Mechanism.Kind(), e.Releases,
+		curator.Ledger().Total().Approx(1e-6))
 	// Output:
 	// [0.7 -0.4], in the confidence set: true
 	// one gram-blt, released 19999 times: ε = 2.00 at δ = 1e-6
 }
 
-// BenchmarkLinUCB is a round with d = 3, K = 10 and an update in each: the choice, the record, the release and the estimate.
+// BenchmarkLinUCB is a round with d = 3, K = 10 and an update in each: the choice, the record, the
+// release and the estimate.
 func BenchmarkLinUCB(b *testing.B) {
 	budget := privacy.Approx{Epsilon: 1, Delta: 1e-6}
 	run := func(name string, d int, budget privacy.Budget, o linear.LinUCBOptions) {

@@ -1,5 +1,6 @@
-// Package linear holds policies for linear bandits, where the mean reward of an action a ∈ ℝ^d is ⟨θ*, a⟩. As in package policy they are
-// post-processing: they see released statistics and public features, never a reward. Rewards are in [−1,1], ‖a‖₂ ≤ 1 and ‖θ*‖₂ ≤ 1 (000
+// Package linear holds policies for linear bandits, where the mean reward of an action a ∈ ℝ^d
+// is ⟨θ*, a⟩. As in package policy they are post-processing: they see released statistics and
+// public features, never a reward. Rewards are in [−1,1], ‖a‖₂ ≤ 1 and ‖θ*‖₂ ≤ 1 (000
 // Assumption 1; 001 Assumption 1).
 package linear
 
@@ -8,20 +9,23 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A Policy plays a fixed, finite set of actions in batches. A batch's Plays name actions by their index; a batch of which any play says Release is
-// released as one vector, after its last round, through the policy's Mechanism. A Policy is a function of its parameters and of what it was given.
+// A Policy plays a fixed, finite set of actions in batches. A batch's Plays name actions by their
+// index; a batch of which any play says Release is released as one vector, after its last round,
+// through the policy's Mechanism. A Policy is a function of its parameters and of what it was given.
 type Policy interface {
-	// Mechanism is that of the release which the last batch asks for: what was played shapes the noise, and what was played is public.
+	// Mechanism is that of the release which the last batch asks for: what was played shapes the
+	// noise, and what was played is public.
 	Mechanism() privacy.Mechanism
-	// Next takes what the last batch released (nothing at first) and returns the next batch, which the policy owns; nil when it has stopped.
+	// Next takes what the last batch released (nothing at first) and returns the next batch, which
+	// the policy owns; nil when it has stopped.
 	Next(privacy.ReleasedVector) *policy.Batch
 }
 
 // A Choice is what a Contextual plays in a round, and the slot that its reward goes into.
 type Choice struct{ Action, Slot int }
 
-// A Contextual chooses from a new decision set in each round. The round's order is: while Due, release and Learn; then Choose; then the vector
-// that was played and its reward go into the slot.
+// A Contextual chooses from a new decision set in each round. The round's order is: while Due,
+// release and Learn; then Choose; then the vector that was played and its reward go into the slot.
 type Contextual interface {
 	// Mechanism is the curator's, for the whole run.
 	Mechanism() privacy.Mechanism

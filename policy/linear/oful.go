@@ -9,33 +9,43 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// OFUL is optimism on an ellipsoid for decision sets that change in each round, with rarely switched estimates: AdaC-OFUL (000 Algorithm 9, 001
-// Algorithm 3). With V_t = λI + Σ_{s≤t} a_s a_sᵀ, in each round it plays
+// OFUL is optimism on an ellipsoid for decision sets that change in each round, with rarely
+// switched estimates: AdaC-OFUL (000 Algorithm 9, 001 Algorithm 3). With V_t = λI + Σ_{s≤t} a_s
+// a_sᵀ, in each round it plays
 //
 //	argmax_a ⟨θ̃_τ, a⟩ + β̃_τ‖a‖_{V_τ⁻¹},   θ̃_τ = V_τ⁻¹(Σ_{s≤τ} a_s r_s + Y_1 + … + Y_ℓ),
 //
-// where τ is the last update. There is one whenever det V has grown by more than 1+C. Then the Σ a·r of the rounds since the last one is
-// released, once, with its own noise Y_ℓ ~ N(0, (2/ρ)I): one reward in [−1,1] of an action with ‖a‖ ≤ 1 moves it by at most 2. θ̃ rests on the sum of
-// all releases, and so on the sum of all their noises: noise drawn anew for the running sum would be a new release of old rewards.
+// where τ is the last update. There is one whenever det V has grown by more than 1+C. Then the Σ
+// a·r of the rounds since the last one is released, once, with its own noise Y_ℓ ~ N(0, (2/ρ)I):
+// one reward in [−1,1] of an action with ‖a‖ ≤ 1 moves it by at most 2. θ̃ rests on the sum of all
+// releases, and so on the sum of all their noises: noise drawn anew for the running sum would be a
+// new release of old rewards.
 //
-// Guarantee: ρ-zCDP of the rewards in the sense of Interactive DP (000 Theorem 5.14, 001 Theorem 3): each reward is in one release, and when
-// releases happen depends on V alone. Contexts and actions are public and not protected. Other budgets: 4b for 2/ρ, b the variance that
-// the budget asks for at sensitivity 1 (001 Appendix C-E). At budget None it is RS-OFUL (Abbasi-Yadkori, Pál and Szepesvári 2011, Figure 3)
-// with no noise and no term for it, and with EveryRound it is their OFUL (Figure 1), which updates after every round.
+// Guarantee: ρ-zCDP of the rewards in the sense of Interactive DP (000 Theorem 5.14, 001 Theorem
+// 3): each reward is in one release, and when releases happen depends on V alone. Contexts and
+// actions are public and not protected. Other budgets: 4b for 2/ρ, b the variance that the budget
+// asks for at sensitivity 1 (001 Appendix C-E). At budget None it is RS-OFUL (Abbasi-Yadkori, Pál
+// and Szepesvári 2011, Figure 3) with no noise and no term for it, and with EveryRound it is their
+// OFUL (Figure 1), which updates after every round.
 //
-// Confidence: with ‖θ*‖ ≤ 1 and 1-subgaussian rewards, θ* is in {θ : ‖θ − θ̃_τ‖_{V_τ} ≤ β̃_τ} at every update with probability at least 1−δ (001
-// Theorem 14). β̃_τ is EllipsoidRadius, of log(det V_τ/λ^d), plus NoiseRadius, of the ℓ noises and λ_min(V_τ). Regret: O(d log T √T) +
-// O((d²/√ρ) log²T) (000 Theorem 5.17, 001 Theorem 5), for the printed radius, λ ≥ 1 and an assumption that no law of contexts meets for d ≥ 2.
+// Confidence: with ‖θ*‖ ≤ 1 and 1-subgaussian rewards, θ* is in {θ : ‖θ − θ̃_τ‖_{V_τ} ≤ β̃_τ} at
+// every update with probability at least 1−δ (001 Theorem 14). β̃_τ is EllipsoidRadius, of log(det
+// V_τ/λ^d), plus NoiseRadius, of the ℓ noises and λ_min(V_τ). Regret: O(d log T √T) + O((d²/√ρ)
+// log²T) (000 Theorem 5.17, 001 Theorem 5), for the printed radius, λ ≥ 1 and an assumption that no
+// law of contexts meets for d ≥ 2.
 //
-// Before the first update θ̃ = 0, and what is played is the longest action. Of equal scores the first is played.
+// Before the first update θ̃ = 0, and what is played is the longest action. Of equal scores the
+// first is played.
 type OFUL struct {
 	dim, horizon int
 	o            OFULOptions
 	risk         float64 // of each event
 	sigma        float64 // of a release, each coordinate
 
-	now    *factor   // V_t
-	shrunk float64   // det V_τ/det V_t; unlike a determinant it cannot overflow, for a ratio much below 1/(1+C) is an update
+	now *factor // V_t
+	// det V_τ/det V_t; unlike a determinant it cannot overflow, for a ratio much below
+	// 1/(1+C) is an update
+	shrunk float64
 	t      int       // rounds chosen
 	tau    int       // rounds at the last update
 	ell    int       // updates
@@ -50,16 +60,22 @@ type OFUL struct {
 // OFULOptions are the parameters of OFUL.
 type OFULOptions struct {
 	Lambda float64 // λ, the ridge parameter, from 1e-12 to 1e12
-	C      float64 // an update when det V is more than 1+C times what it was, C > 0 and finite; 0 with EveryRound
-	Risk   float64 // δ from 1e-300 to below 1, the probability that a confidence set fails
-	// Printed bounds the smallest eigenvalue of V_τ by the printed λ + EigenvalueBound, and by λ where that is less, and does not look at it.
+	// an update when det V is more than 1+C times what it was, C > 0 and finite; 0 with EveryRound
+	C    float64
+	Risk float64 // δ from 1e-300 to below 1, the probability that a confidence set fails
+	// Printed bounds the smallest eigenvalue of V_τ by the printed λ + EigenvalueBound, and by λ
+	// where that is less, and does not look at it.
 	Printed bool
-	Lambda0 float64 // λ₀ > 0 of the printed bound, the smallest eigenvalue of E[aaᵀ]; not used without it
-	// Split gives a third of the risk to each of the three events of the proof (rewards, eigenvalues, noise), so that all hold with probability
-	// 1−δ. Without it each gets all of δ, as printed, and the probability is 1−3δ. Fewer events (no noise, an eigenvalue that was looked at)
-	// change nothing here: the twin at budget None is the same code, and differences between the two are the noise's alone.
+	// λ₀ > 0 of the printed bound, the smallest eigenvalue of E[aaᵀ]; not used without it
+	Lambda0 float64
+	// Split gives a third of the risk to each of the three events of the proof (rewards,
+	// eigenvalues, noise), so that all hold with probability 1−δ. Without it each gets all of δ, as
+	// printed, and the probability is 1−3δ. Fewer events (no noise, an eigenvalue that was looked
+	// at) change nothing here: the twin at budget None is the same code, and differences between
+	// the two are the noise's alone.
 	Split bool
-	// EveryRound updates after every round, as if C were 0. Only for budget None: it would add T noises up.
+	// EveryRound updates after every round, as if C were 0. Only for budget None: it would
+	// add T noises up.
 	EveryRound bool
 }
 
@@ -68,13 +84,14 @@ const (
 	maxDim               = 1 << 10
 	minLambda, maxLambda = 1e-12, 1e12
 	minRisk              = 1e-300 // shared out over events and rounds it is still a number
-	// detMargin is by how much, relative to it, det V must exceed (1+C)det V_τ: where they are equal, as with unit vectors they can be, rounding
-	// must not decide.
+	// detMargin is by how much, relative to it, det V must exceed (1+C)det V_τ: where they are
+	// equal, as with unit vectors they can be, rounding must not decide.
 	detMargin = 1e-9
 )
 
-// NewOFUL returns OFUL for actions in ℝ^d, d from 1 to 1024, a horizon of at least one round (only the bound on the noise depends on it) and a
-// budget: ZCDP, Approx or Renyi for AdaC-OFUL, None for RS-OFUL and OFUL.
+// NewOFUL returns OFUL for actions in ℝ^d, d from 1 to 1024, a horizon of at least one round (only
+// the bound on the noise depends on it) and a budget: ZCDP, Approx or Renyi for AdaC-OFUL, None for
+// RS-OFUL and OFUL.
 func NewOFUL(dim, horizon int, b privacy.Budget, o OFULOptions) (*OFUL, error) {
 	if err := o.check(dim, horizon, b); err != nil {
 		return nil, fmt.Errorf("oful: %w", err)
@@ -108,7 +125,8 @@ func (o OFULOptions) check(dim, horizon int, b privacy.Budget) error {
 	case !(o.Risk >= minRisk && o.Risk < 1):
 		return fmt.Errorf("risk is %v, must be at least %v and below 1", o.Risk, minRisk)
 	case !(o.Lambda0 >= 0 && o.Lambda0 <= math.MaxFloat64) || o.Printed && o.Lambda0 == 0:
-		return fmt.Errorf("lambda0 is %v, must be above 0 and finite (0 only without the printed radius)", o.Lambda0)
+		return fmt.Errorf("lambda0 is %v, must be above 0 and finite (0 only without the printed "+
+			"radius)", o.Lambda0)
 	}
 	if _, none := b.(privacy.None); o.EveryRound && !none {
 		return errors.New("an update every round must have no budget: it would add up the noise of every round")
@@ -130,7 +148,8 @@ func (p *OFUL) Due() int {
 	return -1
 }
 
-// Learn adds a release to those before and updates the estimate. A release that does not have d coordinates changes nothing.
+// Learn adds a release to those before and updates the estimate. A release that does not have d
+// coordinates changes nothing.
 func (p *OFUL) Learn(released privacy.ReleasedVector) {
 	if released.Len() != p.dim {
 		return
@@ -155,7 +174,8 @@ func (p *OFUL) estimate() {
 	}
 }
 
-// eigenvalue is a lower bound on λ_min(V_τ). V is λI and what was added, so λ is one too, whatever the others say.
+// eigenvalue is a lower bound on λ_min(V_τ). V is λI and what was added, so λ is one too,
+// whatever the others say.
 func (p *OFUL) eigenvalue() float64 {
 	x := p.o.Lambda
 	if p.o.Printed {
@@ -167,9 +187,10 @@ func (p *OFUL) eigenvalue() float64 {
 	return x
 }
 
-// Choose plays the action of the highest index, and counts it into V. The caller sees to it that there are len(actions) = K·d finite numbers,
-// K ≥ 1, of vectors with ‖a‖ ≤ 1 (the curator refuses others): there is no error to return. What is left over of a multiple of d is not
-// looked at. With less than one action, or where the highest index is no finite number, nothing is counted into V.
+// Choose plays the action of the highest index, and counts it into V. The caller sees to it that
+// there are len(actions) = K·d finite numbers, K ≥ 1, of vectors with ‖a‖ ≤ 1 (the curator refuses
+// others): there is no error to return. What is left over of a multiple of d is not looked at. With
+// less than one action, or where the highest index is no finite number, nothing is counted into V.
 func (p *OFUL) Choose(actions []float64) Choice {
 	d := p.dim
 	best, top := 0, math.Inf(-1)
@@ -183,7 +204,8 @@ func (p *OFUL) Choose(actions []float64) Choice {
 		}
 	}
 	p.t++
-	if math.Abs(top) <= math.MaxFloat64 { // also not −∞: there was no action, or none of finite norm
+	// also not −∞: there was no action, or none of finite norm
+	if math.Abs(top) <= math.MaxFloat64 {
 		p.shrunk *= p.now.add(actions[best*d:][:d])
 	}
 	return Choice{Action: best}
@@ -199,7 +221,8 @@ func (p *OFUL) score(a []float64) float64 {
 	return mean + float64(p.radius*math.Sqrt(squaredRoot(p.w, a)))
 }
 
-// best3 is the same for d = 3, the sources' dimension, bit for bit: the loops over so few coordinates cost three times as much as what they do.
+// best3 is the same for d = 3, the sources' dimension, bit for bit: the loops over so few
+// coordinates cost three times as much as what they do.
 func (p *OFUL) best3(actions []float64) (best int, top float64) {
 	theta, w, radius := [3]float64(p.theta), [6]float64(p.w), p.radius
 	top = math.Inf(-1)
@@ -218,13 +241,15 @@ func (p *OFUL) best3(actions []float64) (best int, top float64) {
 	return best, top
 }
 
-// Estimate is the confidence set of θ* at the last update: the centre θ̃_τ, the caller's to keep, and the radius β̃_τ in the norm of V_τ.
+// Estimate is the confidence set of θ* at the last update: the centre θ̃_τ, the caller's to keep,
+// and the radius β̃_τ in the norm of V_τ.
 func (p *OFUL) Estimate() (theta []float64, radius float64) { return slices.Clone(p.theta), p.radius }
 
 // Updates is ℓ, how many releases the estimate rests on: so many noises are in it.
 func (p *OFUL) Updates() int { return p.ell }
 
-// Covers says whether θ is in the confidence set, ‖θ − θ̃_τ‖_{V_τ} ≤ β̃_τ. It is false for vectors that do not have d coordinates.
+// Covers says whether θ is in the confidence set, ‖θ − θ̃_τ‖_{V_τ} ≤ β̃_τ. It is false for vectors
+// that do not have d coordinates.
 func (p *OFUL) Covers(theta []float64) bool {
 	if len(theta) != p.dim {
 		return false
@@ -236,45 +261,52 @@ func (p *OFUL) Covers(theta []float64) bool {
 	return math.Sqrt(quadratic(p.v, x)) <= p.radius
 }
 
-// EllipsoidRadius is β_t of 001 Theorem 14 (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 2) for ‖θ*‖ ≤ 1:
+// EllipsoidRadius is β_t of 001 Theorem 14 (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem
+// 2) for ‖θ*‖ ≤ 1:
 //
 //	√(2 log(1/δ) + log(det V_t/λ^d)) + √λ,
 //
-// the radius of an ellipsoid that least squares without privacy noise needs. growth is log(det V_t/λ^d), or EllipsoidGrowth, which is no smaller.
+// the radius of an ellipsoid that least squares without privacy noise needs. growth is log(det
+// V_t/λ^d), or EllipsoidGrowth, which is no smaller.
 func EllipsoidRadius(growth, lambda, risk float64) float64 {
 	return math.Sqrt(growth-2*math.Log(risk)) + math.Sqrt(lambda)
 }
 
-// EllipsoidGrowth is d log(1 + t/(λd)), which log(det V_t/λ^d) does not exceed if ‖a‖ ≤ 1 (001 Theorem 14, step 5).
+// EllipsoidGrowth is d log(1 + t/(λd)), which log(det V_t/λ^d) does not exceed if ‖a‖ ≤ 1 (001
+// Theorem 14, step 5).
 func EllipsoidGrowth(dim, t int, lambda float64) float64 {
 	d := float64(dim)
 	return float64(d * math.Log1p(float64(t)/float64(lambda*d)))
 }
 
-// MaxUpdates is EllipsoidGrowth/log(1+C): OFUL has had at most so many updates after t rounds if ‖a‖ ≤ 1 (001 Theorem 14, step 5).
+// MaxUpdates is EllipsoidGrowth/log(1+C): OFUL has had at most so many updates after t rounds if
+// ‖a‖ ≤ 1 (001 Theorem 14, step 5).
 func MaxUpdates(dim, t int, lambda, c float64) float64 {
 	return EllipsoidGrowth(dim, t, lambda) / math.Log1p(c)
 }
 
-// NormalNorm is f(d,δ) = d + 2√(d log(1/δ)) + 2 log(1/δ), which ‖X‖² of X ~ N(0,I_d) exceeds with probability at most δ (001 Lemma 10). The f of GOPE
-// is another: it has 2/δ for 1/δ.
+// NormalNorm is f(d,δ) = d + 2√(d log(1/δ)) + 2 log(1/δ), which ‖X‖² of X ~ N(0,I_d) exceeds with
+// probability at most δ (001 Lemma 10). The f of GOPE is another: it has 2/δ for 1/δ.
 func NormalNorm(dim int, risk float64) float64 {
 	d, l := float64(dim), -math.Log(risk)
 	return d + 2*math.Sqrt(float64(d*l)) + 2*l
 }
 
-// NoiseRadius is the radius's term for privacy: √(ℓσ²·f(d,δ)/e), which the norm of V⁻¹ of ℓ noises N(0,σ²I) together exceeds with probability
-// at most δ, where e is a lower bound on V's smallest eigenvalue. OFUL's δ is the noise's share of the risk over T, in both logarithms; the
-// printed γ_t has δ in one and δ/T in the other, which its proof does not support (001 Theorem 14, step 4). A sharper bound for a fixed V
-// would be of no use: V depends on the noise through what was played.
+// NoiseRadius is the radius's term for privacy: √(ℓσ²·f(d,δ)/e), which the norm of V⁻¹ of ℓ noises
+// N(0,σ²I) together exceeds with probability at most δ, where e is a lower bound on V's smallest
+// eigenvalue. OFUL's δ is the noise's share of the risk over T, in both logarithms; the printed γ_t
+// has δ in one and δ/T in the other, which its proof does not support (001 Theorem 14, step 4). A
+// sharper bound for a fixed V would be of no use: V depends on the noise through what was played.
 func NoiseRadius(dim, updates int, sigma, risk, eigenvalue float64) float64 {
 	return float64(sigma * math.Sqrt(float64(float64(updates)*NormalNorm(dim, risk))/eigenvalue))
 }
 
-// EigenvalueBound is λ₀t/4 − 8L − 2√(tL) with L = log((t+3)d/δ), a lower bound on the smallest eigenvalue of Σ a aᵀ after t rounds, for all t
-// with probability 1−δ (001 Lemma 12, Gentile et al.). It is negative for very long, and what it assumes of the contexts holds for no law of them
-// if d ≥ 2: averaged over directions z the variance of ⟨z,a⟩² is at least 2(d−1)λ₀/(d(d+2)), above the λ₀²/(8 log 4k) allowed. So OFUL's
-// default is to look at the smallest eigenvalue of V_τ, which is as public; and where the printed bound is negative, λ is what it has.
+// EigenvalueBound is λ₀t/4 − 8L − 2√(tL) with L = log((t+3)d/δ), a lower bound on the smallest
+// eigenvalue of Σ a aᵀ after t rounds, for all t with probability 1−δ (001 Lemma 12, Gentile et
+// al.). It is negative for very long, and what it assumes of the contexts holds for no law of them
+// if d ≥ 2: averaged over directions z the variance of ⟨z,a⟩² is at least 2(d−1)λ₀/(d(d+2)), above
+// the λ₀²/(8 log 4k) allowed. So OFUL's default is to look at the smallest eigenvalue of V_τ, which
+// is as public; and where the printed bound is negative, λ is what it has.
 func EigenvalueBound(dim, t int, lambda0, risk float64) float64 {
 	n := float64(t)
 	l := math.Log(float64((n+3)*float64(dim)) / risk)

@@ -9,16 +9,19 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// A private contextual bandit: the curator holds the rewards, and the policy chooses from what it releases.
+// A private contextual bandit: the curator holds the rewards, and the policy chooses from
+// what it releases.
 func ExampleOFUL() {
 	const dim, horizon = 2, 2000
-	p, err := linear.NewOFUL(dim, horizon, privacy.ZCDP{Rho: 1}, linear.OFULOptions{Lambda: 0.1, C: 1, Risk: 0.001, Split: true})
+	p, err := linear.NewOFUL(dim, horizon, privacy.ZCDP{Rho: 1},
+		linear.OFULOptions{Lambda: 0.1, C: 1, Risk: 0.001, Split: true})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	s, world := noise.NewFast(1, 2), noise.NewFast(3, 4)
-	curator, err := release.SimulatedFeatures(release.FeatureConfig{Dim: dim, Slots: p.Slots(), Mechanism: p.Mechanism()}, &s)
+	curator, err := release.SimulatedFeatures(release.FeatureConfig{Dim: dim, Slots: p.Slots(),
+		Mechanism: p.Mechanism()}, &s)
 	if err != nil {
 		fmt.Println(err)
 		return

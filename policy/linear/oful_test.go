@@ -17,7 +17,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A featureSlot is the curator of these tests: Σ a·r since the last release, which comes out with N(0,σ²I) through a ledger.
+// A featureSlot is the curator of these tests: Σ a·r since the last release, which comes out with
+// N(0,σ²I) through a ledger.
 type featureSlot struct {
 	sum    []float64
 	n      int
@@ -29,7 +30,8 @@ type featureSlot struct {
 }
 
 func newFeatureSlot(p *linear.OFUL, dim int, rng *rand.Rand, options ...privacy.Option) *featureSlot {
-	return &featureSlot{sum: make([]float64, dim), sigma: p.Mechanism().(privacy.VectorGaussian).Sigma, ledger: privacy.NewLedger(options...), rng: rng}
+	return &featureSlot{sum: make([]float64, dim),
+		sigma: p.Mechanism().(privacy.VectorGaussian).Sigma, ledger: privacy.NewLedger(options...), rng: rng}
 }
 
 func (s *featureSlot) add(a []float64, r float64) {
@@ -74,7 +76,8 @@ func TestOFULVectors(t *testing.T) {
 		t            int
 		beta, update float64
 	}{{1000, 6.492925, 35.11}, {100_000, 7.524987, 55.04}} {
-		near(t, fmt.Sprintf("β_%d", v.t), linear.EllipsoidRadius(linear.EllipsoidGrowth(3, v.t, 0.1), 0.1, 0.001), v.beta, 5e-7)
+		near(t, fmt.Sprintf("β_%d", v.t), linear.EllipsoidRadius(linear.EllipsoidGrowth(3, v.t,
+			0.1), 0.1, 0.001), v.beta, 5e-7)
 		near(t, fmt.Sprintf("ℓ(%d)", v.t), linear.MaxUpdates(3, v.t, 0.1, 1), v.update, 5e-3)
 	}
 	near(t, "f", linear.NormalNorm(3, 1e-3/1e5), 54.709050, 5e-7)
@@ -87,10 +90,12 @@ func TestOFULVectors(t *testing.T) {
 	if first != 139469 {
 		t.Errorf("the bound on the eigenvalue is first positive at %d, want 139469", first)
 	}
-	near(t, "noise radius", linear.NoiseRadius(3, 7, math.Sqrt(2/0.1), 1e-3/1e5, 4), math.Sqrt(2*7/0.1*54.709050/4), 1e-6)
+	near(t, "noise radius", linear.NoiseRadius(3, 7, math.Sqrt(2/0.1), 1e-3/1e5, 4),
+		math.Sqrt(2*7/0.1*54.709050/4), 1e-6)
 }
 
-// paperOFUL is 001 Algorithm 3 as printed, with inverses and determinants by gonum in every round, and the radius in use.
+// paperOFUL is 001 Algorithm 3 as printed, with inverses and determinants by gonum in every round,
+// and the radius in use.
 type paperOFUL struct {
 	d, horizon     int
 	rho, risk      float64 // ρ = +Inf: none
@@ -192,7 +197,9 @@ func TestOFULIsThePaper(t *testing.T) {
 		{"d=2,C=0.1", 2, 10, with(func(o *linear.OFULOptions) { o.C = 0.1 })},
 		{"d=5,C=3", 5, 0.1, with(func(o *linear.OFULOptions) { o.C = 3; o.Split = true })},
 		{"printed", 3, 5, with(func(o *linear.OFULOptions) { o.Printed, o.Lambda0 = true, 0.25 })},
-		{"printed,positive", 2, 50, with(func(o *linear.OFULOptions) { o.Printed, o.Lambda0, o.C, o.Risk = true, 0.9, 0.3, 0.5 })},
+		{"printed,positive", 2, 50, with(func(o *linear.OFULOptions) {
+			o.Printed, o.Lambda0, o.C, o.Risk = true, 0.9, 0.3, 0.5
+		})},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(11, uint64(c.d)))
@@ -288,7 +295,8 @@ func TestOFULByHand(t *testing.T) {
 	learn(0, -1.5) // θ̃ = −1.5/3
 	beta := math.Sqrt(4+math.Log(3)) + 1 + math.Sqrt(f/3)
 	check(-0.5, beta, -1, 1)
-	// An action a scores −a/2 + 3.283|a|: −1 beats 1, and −x does from x = (3.283 − 0.5)/(3.283 + 0.5) = 0.7357 on.
+	// An action a scores −a/2 + 3.283|a|: −1 beats 1, and −x does from x = (3.283 − 0.5)/(3.283 +
+	// 0.5) = 0.7357 on.
 	near(t, "β̃/√V", beta/math.Sqrt(3), 3.283, 5e-4)
 	choose(1, 1, -1)   // V = 4
 	choose(1, 1, -0.8) // V = 4.64
@@ -309,7 +317,8 @@ func TestOFULProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := rapid.IntRange(1, 6).Draw(rt, "d")
 		k := rapid.IntRange(1, 5).Draw(rt, "k")
-		o := linear.OFULOptions{Risk: 0.1, Split: rapid.Bool().Draw(rt, "split"), Printed: rapid.Bool().Draw(rt, "printed"), Lambda0: 0.1}
+		o := linear.OFULOptions{Risk: 0.1, Split: rapid.Bool().Draw(rt, "split"),
+			Printed: rapid.Bool().Draw(rt, "printed"), Lambda0: 0.1}
 		o.Lambda = math.Exp(rapid.Float64Range(-7, 3).Draw(rt, "log lambda"))
 		o.C = math.Exp(rapid.Float64Range(-4, 4).Draw(rt, "log c"))
 		rho := math.Exp(rapid.Float64Range(-9, 9).Draw(rt, "log rho"))
@@ -342,7 +351,8 @@ func TestOFULProperties(t *testing.T) {
 				back.MulVec(v, mat.NewVecDense(d, got))
 				for i := range total {
 					if math.Abs(back.AtVec(i)-total[i]) > 1e-9*(1+mat.Norm(v, 2)*math.Sqrt(dot(got, got))) {
-						rt.Fatalf("coordinate %d of V·θ̃ is %v, the releases are %v", i, back.AtVec(i), total[i])
+						rt.Fatalf("coordinate %d of V·θ̃ is %v, the releases are %v", i,
+							back.AtVec(i), total[i])
 					}
 				}
 				if !(radius >= linear.EllipsoidRadius(0, o.Lambda, o.Risk)) {
@@ -367,7 +377,8 @@ func TestOFULProperties(t *testing.T) {
 	})
 }
 
-// When a release is due is a matter of the plays alone: with one action to choose from, releases as wild as you like do not move it.
+// When a release is due is a matter of the plays alone: with one action to choose from, releases as
+// wild as you like do not move it.
 func TestOFULDueIsPublic(t *testing.T) {
 	dues := func(seed uint64) (out []int) {
 		p := oful(t, 3, 1000, privacy.ZCDP{Rho: 1}, linear.OFULOptions{Lambda: 0.1, C: 1, Risk: 0.1})
@@ -389,7 +400,8 @@ func TestOFULDueIsPublic(t *testing.T) {
 	}
 }
 
-// Forgetting the releases before the last, or drawing noise anew for the running sum, gives another estimate than the sum of all releases.
+// Forgetting the releases before the last, or drawing noise anew for the running sum, gives another
+// estimate than the sum of all releases.
 func TestOFULKeepsOldNoise(t *testing.T) {
 	p := oful(t, 1, 100, privacy.ZCDP{Rho: 1}, linear.OFULOptions{Lambda: 1, C: 0.5, Risk: 0.1})
 	ledger := privacy.NewLedger()
@@ -413,7 +425,8 @@ func TestOFULKeepsOldNoise(t *testing.T) {
 	}
 }
 
-// A running sum with noise of its own at each update reads the first rewards at every update. The ledger knows.
+// A running sum with noise of its own at each update reads the first rewards at every update.
+// The ledger knows.
 func TestOFULNoiseDrawnAgainIsPaidAgain(t *testing.T) {
 	budget := privacy.ZCDP{Rho: 0.5}
 	o := linear.OFULOptions{Lambda: 0.1, C: 1, Risk: 0.1}
@@ -430,7 +443,8 @@ func TestOFULNoiseDrawnAgainIsPaidAgain(t *testing.T) {
 						}
 					}
 				}
-				r, err := l.ReleaseVector(p.Updates(), p.Mechanism(), &privacy.Vector{N: 1, Value: make([]float64, 2)})
+				r, err := l.ReleaseVector(p.Updates(), p.Mechanism(),
+					&privacy.Vector{N: 1, Value: make([]float64, 2)})
 				if err != nil {
 					return l, p.Updates(), err
 				}
@@ -492,7 +506,8 @@ func TestOFULReplay(t *testing.T) {
 	}
 	a, r := p.Estimate()
 	b, s := q.Estimate()
-	if len(lines) != 0 || fmt.Sprint(a, r) != fmt.Sprint(b, s) || p.Updates() != q.Updates() || p.Due() != q.Due() || len(choices) == 0 {
+	if len(lines) != 0 || fmt.Sprint(a, r) != fmt.Sprint(b, s) || p.Updates() != q.Updates() ||
+		p.Due() != q.Due() || len(choices) == 0 {
 		t.Errorf("restored to %v ± %v, was %v ± %v; %d releases left over", b, s, a, r, len(lines))
 	}
 	if got, want := ledger.Total().ZCDP(), cur.ledger.Total().ZCDP(); got != want {
@@ -521,7 +536,8 @@ func TestOFULTwin(t *testing.T) {
 		return out, radius
 	}
 	none, r := play(privacy.None{})
-	if m := oful(t, 3, 1, privacy.None{}, o).Mechanism(); m != (privacy.VectorGaussian{}) || !m.Loss().Infinite() {
+	if m := oful(t, 3, 1, privacy.None{}, o).Mechanism(); m != (privacy.VectorGaussian{}) ||
+		!m.Loss().Infinite() {
 		t.Errorf("without a budget the mechanism is %v at %v", m, m.Loss())
 	}
 	huge, s := play(privacy.ZCDP{Rho: 1e24})
@@ -535,7 +551,8 @@ func TestOFULTwin(t *testing.T) {
 
 func TestOFULBudgets(t *testing.T) {
 	o := linear.OFULOptions{Lambda: 1, C: 1, Risk: 0.1}
-	for _, b := range []privacy.Budget{privacy.ZCDP{Rho: 0.3}, privacy.Approx{Epsilon: 0.5, Delta: 1e-5}, privacy.Renyi{Alpha: 8, Epsilon: 0.7}} {
+	for _, b := range []privacy.Budget{privacy.ZCDP{Rho: 0.3},
+		privacy.Approx{Epsilon: 0.5, Delta: 1e-5}, privacy.Renyi{Alpha: 8, Epsilon: 0.7}} {
 		m := oful(t, 2, 10, b, o).Mechanism()
 		s, err := privacy.GaussianSigma(b)
 		if err != nil {
@@ -548,12 +565,15 @@ func TestOFULBudgets(t *testing.T) {
 			t.Errorf("%v: a release costs %v", b, loss)
 		}
 	}
-	near(t, "σ²", math.Pow(oful(t, 2, 10, privacy.ZCDP{Rho: 0.5}, o).Mechanism().(privacy.VectorGaussian).Sigma, 2), 4, 1e-12)
+	near(t, "σ²", math.Pow(oful(t, 2, 10, privacy.ZCDP{Rho: 0.5},
+		o).Mechanism().(privacy.VectorGaussian).Sigma, 2), 4, 1e-12)
 }
 
-// coverOFUL plays 10⁴ runs of T = 300 in d = 2 against rewards of ±1 with mean ⟨θ*,a⟩, and counts those in which θ* is out at some update: of
-// the policy's set, and of the set with this radius in place of its own.
-func coverOFUL(t *testing.T, b privacy.Budget, o linear.OFULOptions, twin func(p *linear.OFUL, growth float64) float64) (out, twinOut, n int) {
+// coverOFUL plays 10⁴ runs of T = 300 in d = 2 against rewards of ±1 with mean ⟨θ*,a⟩, and counts
+// those in which θ* is out at some update: of the policy's set, and of the set with this radius in
+// place of its own.
+func coverOFUL(t *testing.T, b privacy.Budget, o linear.OFULOptions,
+	twin func(p *linear.OFUL, growth float64) float64) (out, twinOut, n int) {
 	n = 10_000
 	if testing.Short() {
 		n = 1000
@@ -616,8 +636,9 @@ func coverOFUL(t *testing.T, b privacy.Budget, o linear.OFULOptions, twin func(p
 	return out, twinOut, n
 }
 
-// θ* leaves the sets of a run with probability at most δ = 0.1. The test says no if the Clopper–Pearson interval at 1−2·10⁻⁶ is above δ, which
-// happens to a policy that is right with probability at most 10⁻⁶; the twins must be found out by it.
+// θ* leaves the sets of a run with probability at most δ = 0.1. The test says no if the
+// Clopper–Pearson interval at 1−2·10⁻⁶ is above δ, which happens to a policy that is right with
+// probability at most 10⁻⁶; the twins must be found out by it.
 func TestOFULCovers(t *testing.T) {
 	const risk = 0.1
 	above := func(out, n int) bool {
@@ -633,7 +654,9 @@ func TestOFULCovers(t *testing.T) {
 	shrunk := func(by float64) func(*linear.OFUL, float64) float64 {
 		return func(p *linear.OFUL, _ float64) float64 { _, r := p.Estimate(); return r * by }
 	}
-	nonPrivate := func(_ *linear.OFUL, growth float64) float64 { return linear.EllipsoidRadius(growth, o.Lambda, risk/3) }
+	nonPrivate := func(_ *linear.OFUL, growth float64) float64 {
+		return linear.EllipsoidRadius(growth, o.Lambda, risk/3)
+	}
 	for _, c := range []struct {
 		name string
 		b    privacy.Budget
@@ -669,35 +692,48 @@ func TestOFULErrors(t *testing.T) {
 	}
 	rho := privacy.ZCDP{Rho: 1}
 	rows := []row{
-		{0, 1, rho, good, "dim is 0"}, {-1, 1, rho, good, "dim is -1"}, {1 << 20, 1, rho, good, "dim is 1048576"},
+		{0, 1, rho, good, "dim is 0"}, {-1, 1, rho, good, "dim is -1"},
+		{1 << 20, 1, rho, good, "dim is 1048576"},
 		{1, 0, rho, good, "horizon is 0"},
-		{1, 1, nil, good, "no budget"}, {1, 1, privacy.Pure{Epsilon: 1}, good, "never pure"}, {1, 1, privacy.ZCDP{Rho: nan}, good, "rho is NaN"},
+		{1, 1, nil, good, "no budget"}, {1, 1, privacy.Pure{Epsilon: 1}, good, "never pure"},
+		{1, 1, privacy.ZCDP{Rho: nan}, good, "rho is NaN"},
 		{1, 1, rho, linear.OFULOptions{Lambda: 1, Risk: 0.1, EveryRound: true}, "no budget"},
 		{1, 1, privacy.None{}, with(func(o *linear.OFULOptions) { o.EveryRound = true }), "c is 1, must be 0"},
 		{1, 1, privacy.None{}, with(func(o *linear.OFULOptions) { o.EveryRound, o.C = true, nan }), "c is NaN"},
 		{1, 1, rho, with(func(o *linear.OFULOptions) { o.Printed = true }), "lambda0 is 0"},
 	}
 	for _, x := range []float64{0, -1, nan, inf, -inf, 1e-300, 1e300} {
-		rows = append(rows, row{1, 1, rho, with(func(o *linear.OFULOptions) { o.Lambda = x }), fmt.Sprintf("lambda is %v", x)})
+		rows = append(rows, row{1, 1, rho, with(func(o *linear.OFULOptions) {
+			o.Lambda = x
+		}), fmt.Sprintf("lambda is %v", x)})
 	}
 	for _, x := range []float64{0, -1, nan, inf} {
-		rows = append(rows, row{1, 1, rho, with(func(o *linear.OFULOptions) { o.C = x }), fmt.Sprintf("c is %v", x)})
+		rows = append(rows, row{1, 1, rho, with(func(o *linear.OFULOptions) {
+			o.C = x
+		}), fmt.Sprintf("c is %v", x)})
 	}
 	for _, x := range []float64{0, -1, nan, inf, 1, 2} {
-		rows = append(rows, row{1, 1, rho, with(func(o *linear.OFULOptions) { o.Risk = x }), fmt.Sprintf("risk is %v", x)})
+		rows = append(rows, row{1, 1, rho, with(func(o *linear.OFULOptions) {
+			o.Risk = x
+		}), fmt.Sprintf("risk is %v", x)})
 	}
 	for _, x := range []float64{-1, nan, inf} {
-		rows = append(rows, row{1, 1, rho, with(func(o *linear.OFULOptions) { o.Lambda0 = x }), fmt.Sprintf("lambda0 is %v", x)})
+		rows = append(rows, row{1, 1, rho, with(func(o *linear.OFULOptions) {
+			o.Lambda0 = x
+		}), fmt.Sprintf("lambda0 is %v", x)})
 	}
 	for _, r := range rows {
 		p, err := linear.NewOFUL(r.dim, r.horizon, r.b, r.o)
-		if err == nil || !strings.HasPrefix(err.Error(), "oful: ") || !strings.Contains(err.Error(), r.want) || strings.Contains(err.Error(), "\n") || p != nil {
-			t.Errorf("dim %d, horizon %d, budget %v, %+v: %v, want an error with %q", r.dim, r.horizon, r.b, r.o, err, r.want)
+		if err == nil || !strings.HasPrefix(err.Error(), "oful: ") ||
+			!strings.Contains(err.Error(), r.want) || strings.Contains(err.Error(), "\n") || p != nil {
+			t.Errorf("dim %d, horizon %d, budget %v, %+v: %v, want an error with %q", r.dim,
+				r.horizon, r.b, r.o, err, r.want)
 		}
 	}
 }
 
-// There is no error for decision sets that break the contract, and no panic either; V stays what it was.
+// There is no error for decision sets that break the contract, and no panic either; V
+// stays what it was.
 func TestOFULBadSets(t *testing.T) {
 	for _, d := range []int{2, 3} {
 		p := oful(t, d, 10, privacy.ZCDP{Rho: 1}, linear.OFULOptions{Lambda: 1, C: 0.01, Risk: 0.1})
@@ -726,7 +762,8 @@ func TestOFULBadSets(t *testing.T) {
 	}
 	// Budgets at the edge of the numbers.
 	for _, rho := range []float64{1e-300, 1e300} {
-		p := oful(t, 2, min(1<<62, math.MaxInt/2), privacy.ZCDP{Rho: rho}, linear.OFULOptions{Lambda: 1e-12, C: 1, Risk: 1e-300})
+		p := oful(t, 2, min(1<<62, math.MaxInt/2), privacy.ZCDP{Rho: rho},
+			linear.OFULOptions{Lambda: 1e-12, C: 1, Risk: 1e-300})
 		cur, rng := newFeatureSlot(p, 2, rand.New(rand.NewPCG(1, 1))), rand.New(rand.NewPCG(1, 1))
 		a := make([]float64, 6)
 		for range 100 {
@@ -737,7 +774,8 @@ func TestOFULBadSets(t *testing.T) {
 			c := p.Choose(a)
 			cur.add(a[2*c.Action:][:2], 1)
 		}
-		if theta, r := p.Estimate(); math.IsNaN(r) || math.IsInf(r, 0) || math.IsNaN(dot(theta, theta)) || p.Updates() < 3 {
+		if theta, r := p.Estimate(); math.IsNaN(r) || math.IsInf(r, 0) ||
+			math.IsNaN(dot(theta, theta)) || p.Updates() < 3 {
 			t.Errorf("ρ = %v: %v ± %v after %d updates", rho, theta, r, p.Updates())
 		}
 	}

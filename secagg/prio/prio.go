@@ -13,8 +13,9 @@ import (
 	"github.com/sotto-dp/sotto/secagg"
 )
 
-// The errors. A message that is not of the format matches secagg.ErrMalformed or ErrVersion, one of another session secagg.ErrContext, a
-// second report with one nonce secagg.ErrReplay, and a step out of its turn secagg.ErrEarly or ErrLate.
+// The errors. A message that is not of the format matches secagg.ErrMalformed or ErrVersion, one of
+// another session secagg.ErrContext, a second report with one nonce secagg.ErrReplay, and a step
+// out of its turn secagg.ErrEarly or ErrLate.
 var (
 	// ErrProof: a report whose value is not in the range, or whose parts do not belong together.
 	ErrProof = errors.New("prio: the report does not pass")
@@ -52,7 +53,8 @@ const (
 	Helper
 )
 
-// A VerifyKey is the servers' common secret: 32 random bytes, fresh for every session, that no client knows.
+// A VerifyKey is the servers' common secret: 32 random bytes, fresh for every session, that
+// no client knows.
 type VerifyKey = sum.VerifyKey
 
 // NewVerifyKey draws one; nil is the operating system's randomness.
@@ -75,7 +77,8 @@ func vdaf(s secagg.Session) (*sum.Sum, [digestSize]byte, error) {
 		return nil, [digestSize]byte{}, fmt.Errorf("%w: length = %d, must be 1", secagg.ErrSession, s.Length)
 	}
 	if s.Grid < 1 || s.Grid >= 1<<40 {
-		return nil, [digestSize]byte{}, fmt.Errorf("%w: grid = %d, must be from 1 to 2^40 − 1", secagg.ErrSession, s.Grid)
+		return nil, [digestSize]byte{}, fmt.Errorf("%w: grid = %d, must be from 1 to 2^40 − 1",
+			secagg.ErrSession, s.Grid)
 	}
 	digest := s.Digest()
 	v, err := sum.New(2, s.Grid, digest[:])
@@ -85,8 +88,8 @@ func vdaf(s secagg.Session) (*sum.Sum, [digestSize]byte, error) {
 	return v, digest, nil
 }
 
-// Report is what a client sends: one message to each server. It is an error if the value is above the session's Grid. rnd nil is the
-// operating system's randomness.
+// Report is what a client sends: one message to each server. It is an error if the value is above
+// the session's Grid. rnd nil is the operating system's randomness.
 func Report(s secagg.Session, value uint64, rnd io.Reader) (leader, helper []byte, err error) {
 	v, digest, err := vdaf(s)
 	if err != nil {
@@ -137,7 +140,8 @@ func message(kind byte, digest [digestSize]byte, nonce []byte, parts ...[]byte) 
 }
 
 // read takes a message apart, and refuses all that message does not write.
-func read(b []byte, kind byte, digest [digestSize]byte, parts int) (nonce [nonceSize]byte, out [][]byte, err error) {
+func read(b []byte, kind byte, digest [digestSize]byte, parts int) (nonce [nonceSize]byte,
+	out [][]byte, err error) {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{secagg.ErrMalformed}, args...)...)
 	}
@@ -169,8 +173,8 @@ func read(b []byte, kind byte, digest [digestSize]byte, parts int) (nonce [nonce
 	return nonce, out, nil
 }
 
-// A Server is one of the two. For each report it says Prepare, gives the result to the other one, and then Finish with what the other one gave;
-// after the last one Close. It is for one goroutine.
+// A Server is one of the two. For each report it says Prepare, gives the result to the other one,
+// and then Finish with what the other one gave; after the last one Close. It is for one goroutine.
 type Server struct {
 	session secagg.Session
 	digest  [digestSize]byte
@@ -200,10 +204,12 @@ func NewServer(s secagg.Session, role Role, key VerifyKey) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{session: s, digest: digest, role: role, key: key, vdaf: v, state: map[[nonceSize]byte]*pending{}, total: v.AggregateInit()}, nil
+	return &Server{session: s, digest: digest, role: role, key: key, vdaf: v,
+		state: map[[nonceSize]byte]*pending{}, total: v.AggregateInit()}, nil
 }
 
-// Prepare takes a client's report in, and returns what the other server needs to check it. A nonce that was there before is secagg.ErrReplay.
+// Prepare takes a client's report in, and returns what the other server needs to check it. A nonce
+// that was there before is secagg.ErrReplay.
 func (s *Server) Prepare(report []byte) ([]byte, error) {
 	if s.closed {
 		return nil, secagg.ErrLate
@@ -239,7 +245,8 @@ func (s *Server) Prepare(report []byte) ([]byte, error) {
 	return message(kindPrep, s.digest, nonce[:], b), nil
 }
 
-// Finish takes what the other server's Prepare returned, and counts the report if it passes; else the error is ErrProof, for both servers.
+// Finish takes what the other server's Prepare returned, and counts the report if it passes; else
+// the error is ErrProof, for both servers.
 func (s *Server) Finish(other []byte) error {
 	if s.closed {
 		return secagg.ErrLate
@@ -284,8 +291,9 @@ func (s *Server) Finish(other []byte) error {
 // Count is how many reports were accepted, and how many refused.
 func (s *Server) Count() (accepted, refused int) { return s.count, s.refused }
 
-// Close ends the session: the server adds a whole noise of its own to its share of the sum, in the field, and hands it out. With fewer reports
-// than the session's NMin it refuses, and nothing is handed out.
+// Close ends the session: the server adds a whole noise of its own to its share of the sum, in
+// the field, and hands it out. With fewer reports than the session's NMin it refuses, and
+// nothing is handed out.
 func (s *Server) Close(noise int64) ([]byte, error) {
 	if s.closed {
 		return nil, secagg.ErrLate
@@ -338,8 +346,9 @@ func element(x int64) (z fp64.Fp, err error) {
 	return z, nil
 }
 
-// Combine puts the two servers' shares together: the sum with both noises, and how many reports are in it. Shares of other sessions, of one
-// server twice, or of different numbers of reports are refused.
+// Combine puts the two servers' shares together: the sum with both noises, and how many
+// reports are in it. Shares of other sessions, of one server twice, or of different numbers
+// of reports are refused.
 func Combine(s secagg.Session, leader, helper []byte) (total int64, count int, err error) {
 	_, digest, err := vdaf(s)
 	if err != nil {
@@ -359,7 +368,8 @@ func Combine(s secagg.Session, leader, helper []byte) (total int64, count int, e
 		}
 		n := int(binary.BigEndian.Uint64(parts[1]))
 		if i == 1 && n != count {
-			return 0, 0, fmt.Errorf("%w: one server counts %d reports, the other %d", secagg.ErrShares, count, n)
+			return 0, 0, fmt.Errorf("%w: one server counts %d reports, the other %d",
+				secagg.ErrShares, count, n)
 		}
 		count = n
 		var share fp64.Fp

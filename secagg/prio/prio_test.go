@@ -16,7 +16,8 @@ import (
 
 func session(t testing.TB, grid uint64, nMin int) secagg.Session {
 	t.Helper()
-	return secagg.Session{ID: [32]byte{1, 2}, Experiment: "test", Arm: 1, Batch: 2, Grid: grid, Modulus: 1 << 40, Length: 1, Enrolled: 100, NMin: nMin, Noise: "none", Mode: secagg.SemiHonest}
+	return secagg.Session{ID: [32]byte{1, 2}, Experiment: "test", Arm: 1, Batch: 2, Grid: grid,
+		Modulus: 1 << 40, Length: 1, Enrolled: 100, NMin: nMin, Noise: "none", Mode: secagg.SemiHonest}
 }
 
 // pair is the two servers of a session.
@@ -87,7 +88,8 @@ func TestSumOrRefusal(t *testing.T) {
 			}
 			switch err := p.take(l, h); {
 			case err == nil && spoil == 0:
-				// A flipped bit of the nonce on one side, say, cannot pass; one that changes nothing does not exist.
+				// A flipped bit of the nonce on one side, say, cannot pass; one that changes
+				// nothing does not exist.
 				rt.Fatal("a spoilt report passed")
 			case err == nil:
 				want += int64(x)
@@ -109,7 +111,8 @@ func TestSumOrRefusal(t *testing.T) {
 	})
 }
 
-// A client cannot count for more than the range: neither by asking, nor by the parts of two honest reports, nor by shares of a wider range.
+// A client cannot count for more than the range: neither by asking, nor by the parts of two honest
+// reports, nor by shares of a wider range.
 func TestLyingClients(t *testing.T) {
 	s := session(t, 10, 2)
 	if _, _, err := prio.Report(s, 11, nil); !errors.Is(err, secagg.ErrRange) {
@@ -129,7 +132,8 @@ func TestLyingClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Bound to another session, it does not even come as far as the proof; with the digest replaced the proof fails.
+	// Bound to another session, it does not even come as far as the proof; with the digest replaced
+	// the proof fails.
 	p := newPair(t, s)
 	if err := p.take(l3, h3); !errors.Is(err, secagg.ErrContext) {
 		t.Errorf("a report of another range: %v", err)
@@ -203,8 +207,12 @@ func TestOutOfTurn(t *testing.T) {
 		change func(*secagg.Session)
 		want   error
 	}{
-		{func(s *secagg.Session) { s.Grid = 0 }, secagg.ErrSession}, {func(s *secagg.Session) { s.Grid = 1 << 41 }, secagg.ErrSession},
-		{func(s *secagg.Session) { s.Length = 2 }, secagg.ErrSession}, {func(s *secagg.Session) { s.NMin = 0 }, secagg.ErrSession},
+		{func(s *secagg.Session) {
+			s.Grid = 0
+		}, secagg.ErrSession}, {func(s *secagg.Session) { s.Grid = 1 << 41 }, secagg.ErrSession},
+		{func(s *secagg.Session) {
+			s.Length = 2
+		}, secagg.ErrSession}, {func(s *secagg.Session) { s.NMin = 0 }, secagg.ErrSession},
 	} {
 		bad := s
 		c.change(&bad)
@@ -217,8 +225,9 @@ func TestOutOfTurn(t *testing.T) {
 	}
 }
 
-// Shares of one server alone say nothing: a server's share of one client's 0 and of another's g have one law. And what is handed out has the server's
-// noise in it: without, the other server could take its own share away.
+// Shares of one server alone say nothing: a server's share of one client's 0 and of another's g
+// have one law. And what is handed out has the server's noise in it: without, the other server
+// could take its own share away.
 func TestSharesCombineOnlyRightly(t *testing.T) {
 	s := session(t, 10, 2)
 	out := make([][2][]byte, 2)
@@ -302,7 +311,8 @@ func TestFormat(t *testing.T) {
 const formatLeader, formatHelper = 378, 90
 
 func Example() {
-	s := secagg.Session{ID: [32]byte{1}, Experiment: "clicks", Grid: 10, Modulus: 1 << 20, Length: 1, Enrolled: 3, NMin: 3, Noise: "none", Mode: secagg.SemiHonest}
+	s := secagg.Session{ID: [32]byte{1}, Experiment: "clicks", Grid: 10, Modulus: 1 << 20,
+		Length: 1, Enrolled: 3, NMin: 3, Noise: "none", Mode: secagg.SemiHonest}
 	key, _ := prio.NewVerifyKey(nil)
 	leader, _ := prio.NewServer(s, prio.Leader, key)
 	helper, _ := prio.NewServer(s, prio.Helper, key)

@@ -15,21 +15,23 @@ import (
 
 // ClientConfig is what a client brings to a session.
 type ClientConfig struct {
-	// Protocol is the session, the client's number and key, and the keys she has pinned: the server's too. Its Clock must keep the time of this
-	// machine, up to a constant.
+	// Protocol is the session, the client's number and key, and the keys she has pinned: the
+	// server's too. Its Clock must keep the time of this machine, up to a constant.
 	Protocol secagg.ClientConfig
-	// Wait is the server's [ServerConfig.Wait]; [DefaultWait] if 0. The client tries so long to reach the server, and waits for the session to begin
-	// until one round more is over.
+	// Wait is the server's [ServerConfig.Wait]; [DefaultWait] if 0. The client tries so long to
+	// reach the server, and waits for the session to begin until one round more is over.
 	Wait time.Duration
-	// Roots, if set, are the authorities of whom one must have signed the server's certificate, for the name ServerName (the host of the address
-	// if empty). Nil: the certificate must be of Protocol.Server.
+	// Roots, if set, are the authorities of whom one must have signed the server's certificate, for
+	// the name ServerName (the host of the address if empty). Nil: the certificate must be of
+	// Protocol.Server.
 	Roots      *x509.CertPool
 	ServerName string
-	// Begin, if set, is called when the session begins, before the client says anything: the place to write down that the session is used. An
-	// error ends the client.
+	// Begin, if set, is called when the session begins, before the client says anything: the place
+	// to write down that the session is used. An error ends the client.
 	Begin func() error
-	// Spend, if set, is called before the masked message leaves, which is all that the reward is in: the place to write down, durably, that it is
-	// spent, whatever becomes of the session. An error ends the client, and nothing has left.
+	// Spend, if set, is called before the masked message leaves, which is all that the reward is
+	// in: the place to write down, durably, that it is spent, whatever becomes of the session. An
+	// error ends the client, and nothing has left.
 	Spend func() error
 	// Sent, if set, is called after each message. An error ends the client.
 	Sent func(secagg.Kind) error
@@ -37,13 +39,15 @@ type ClientConfig struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Join takes part in a session with a message: Length numbers below the modulus, her noise share already added. It returns nil when the server has
-// said that the sum is known. An error matches one of package secagg's or of this package's; a [Refusal] is the server's word. ErrUnfinished is
-// about a client who has done her part and did not hear how it ended. When ctx ends the client vanishes. Any error after her masked message has left is
-// ErrPossiblyReleased too.
+// Join takes part in a session with a message: Length numbers below the modulus, her noise share
+// already added. It returns nil when the server has said that the sum is known. An error matches
+// one of package secagg's or of this package's; a [Refusal] is the server's word. ErrUnfinished is
+// about a client who has done her part and did not hear how it ended. When ctx ends the client
+// vanishes. Any error after her masked message has left is ErrPossiblyReleased too.
 func Join(ctx context.Context, address string, cfg ClientConfig, message []uint64) error {
 	if cfg.Wait < 0 {
-		return fmt.Errorf("%w: wait = %v, must be positive (0 stands for the default)", secagg.ErrSession, cfg.Wait)
+		return fmt.Errorf("%w: wait = %v, must be positive (0 stands for the default)",
+			secagg.ErrSession, cfg.Wait)
 	}
 	if cfg.Wait == 0 {
 		cfg.Wait = DefaultWait
@@ -71,7 +75,8 @@ func Join(ctx context.Context, address string, cfg ClientConfig, message []uint6
 			return fmt.Errorf("transport: address %q: %w", address, err)
 		}
 	}
-	c := &client{cfg: cfg, session: session, address: address, tls: clientTLS(own, cfg.Protocol.Server, cfg.Roots, name),
+	c := &client{cfg: cfg, session: session, address: address,
+		tls:   clientTLS(own, cfg.Protocol.Server, cfg.Roots, name),
 		until: time.Now().Add(cfg.Wait + cfg.Protocol.Timeout)}
 	reach := time.Now().Add(cfg.Wait)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -104,7 +109,8 @@ type client struct {
 	spent   bool // the masked message has left, or may have
 }
 
-// try connects and plays. The connection may be lost before the session has begun, and another one tried.
+// try connects and plays. The connection may be lost before the session has begun, and
+// another one tried.
 func (c *client) try(ctx context.Context) error {
 	dialing, cancel := context.WithDeadline(ctx, c.until)
 	defer cancel()
@@ -217,7 +223,8 @@ func (c *client) send(conn *tls.Conn, m []byte) error {
 	return c.cfg.Sent(h.Kind)
 }
 
-// read waits for the server until the client's deadline, and for the end of the session, of which the protocol knows nothing, as long again.
+// read waits for the server until the client's deadline, and for the end of the session, of which
+// the protocol knows nothing, as long again.
 func (c *client) read(conn *tls.Conn, limit int) (frameType, []byte, error) {
 	left := 3 * c.cfg.Protocol.Timeout
 	if !c.session.Done() {
@@ -230,7 +237,8 @@ func (c *client) read(conn *tls.Conn, limit int) (frameType, []byte, error) {
 	case err == nil:
 		return t, payload, nil
 	case c.session.Done():
-		return 0, nil, fmt.Errorf("%w: this client has done her part, but the server did not say how the session ended: %w", secagg.ErrUnfinished, broken(err))
+		return 0, nil, fmt.Errorf("%w: this client has done her part, but the server did not say "+
+			"how the session ended: %w", secagg.ErrUnfinished, broken(err))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		if err := c.session.Tick(); err != nil {
 			return 0, nil, err

@@ -20,7 +20,8 @@ func Example() {
 		public[id], private[id], _ = ed25519.GenerateKey(nil)
 	}
 	id, _ := secagg.NewID(nil)
-	session := secagg.Session{ID: id, Experiment: "doses", Modulus: 1000, Grid: 10, Length: 1, Enrolled: 4, NMin: 3, Noise: "none", Mode: secagg.SemiHonest, Delta: 0.25}
+	session := secagg.Session{ID: id, Experiment: "doses", Modulus: 1000, Grid: 10, Length: 1,
+		Enrolled: 4, NMin: 3, Noise: "none", Mode: secagg.SemiHonest, Delta: 0.25}
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -31,7 +32,8 @@ func Example() {
 	for id := range uint32(4) {
 		clients.Go(func() {
 			err := transport.Join(context.Background(), listener.Addr().String(), transport.ClientConfig{
-				Protocol: secagg.ClientConfig{Session: session, ID: id, Identity: private[id], Server: serverPublic, Pinned: secagg.PinnedKeys(public)},
+				Protocol: secagg.ClientConfig{Session: session, ID: id, Identity: private[id],
+					Server: serverPublic, Pinned: secagg.PinnedKeys(public)},
 			}, []uint64{uint64(10 * id)})
 			if err != nil {
 				fmt.Println(id, err)
@@ -39,7 +41,8 @@ func Example() {
 		})
 	}
 	result, err := transport.Serve(context.Background(), listener, transport.ServerConfig{
-		Protocol: secagg.ServerConfig{Session: session, Identity: serverKey, Clients: public, Timeout: 10 * time.Second},
+		Protocol: secagg.ServerConfig{Session: session, Identity: serverKey, Clients: public,
+			Timeout: 10 * time.Second},
 	})
 	clients.Wait()
 	fmt.Println(result.Sum, result.Survivors, err)

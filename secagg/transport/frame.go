@@ -25,8 +25,9 @@ var (
 	ErrLost = errors.New("transport: connection lost")
 	// ErrStopped: the server was stopped before the session had ended.
 	ErrStopped = errors.New("transport: the server was stopped")
-	// ErrPossiblyReleased: what failed had gone so far that the sum may be known to the server all the same. It comes with the cause, which it does
-	// not hide. A client has sent her masked message; a server has asked for the shares that open it. What was sent is spent: the same
+	// ErrPossiblyReleased: what failed had gone so far that the sum may be known to the server all
+	// the same. It comes with the cause, which it does not hide. A client has sent her masked
+	// message; a server has asked for the shares that open it. What was sent is spent: the same
 	// rewards must not be sent again, under any session.
 	ErrPossiblyReleased = errors.New("transport: possibly released")
 )
@@ -45,8 +46,8 @@ const (
 	maxText     = 1024 // of a refusal
 )
 
-// limitOf bounds the messages of a session: coordinates, and for each of at most so many neighbours a seat of the roster, a pair of shares or a
-// tag, all shorter than 256 bytes.
+// limitOf bounds the messages of a session: coordinates, and for each of at most so many neighbours
+// a seat of the roster, a pair of shares or a tag, all shorter than 256 bytes.
 func limitOf(length, clients int) int {
 	const maxDegree = 1 << 14
 	return min(secagg.MaxMessage, 4096+8*length+256*min(clients, maxDegree)+clients/8)
@@ -60,7 +61,8 @@ func frame(t frameType, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// readFrame reads one frame with a payload of at most limit bytes. The error is io.EOF if there is none, and matches ErrFrame if it is none.
+// readFrame reads one frame with a payload of at most limit bytes. The error is io.EOF if there is
+// none, and matches ErrFrame if it is none.
 func readFrame(r io.Reader, limit int) (frameType, []byte, error) {
 	var head [frameHeader]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -75,7 +77,8 @@ func readFrame(r io.Reader, limit int) (frameType, []byte, error) {
 		return 0, nil, fmt.Errorf("%w: version %d, want %d", ErrFrame, head[0], Version)
 	case t < frameMessage || t > frameRefusal:
 		return 0, nil, fmt.Errorf("%w: type %d", ErrFrame, head[1])
-	case t == frameRefusal && (n < 1 || n > 1+maxText), (t == frameBegin || t == frameEnd) && n != 0, t == frameMessage && n > int64(limit):
+	case t == frameRefusal && (n < 1 || n > 1+maxText), (t == frameBegin || t == frameEnd) &&
+		n != 0, t == frameMessage && n > int64(limit):
 		return 0, nil, fmt.Errorf("%w: type %d of %d bytes", ErrFrame, t, n)
 	}
 	// The buffer grows with what comes, not with what was announced.
@@ -89,21 +92,24 @@ func readFrame(r io.Reader, limit int) (frameType, []byte, error) {
 	return t, b.Bytes(), nil
 }
 
-// named are the errors that a refusal can name, by their codes. Codes never change. ErrPossiblyReleased has none: each end knows for itself, and what
-// goes over the wire is the cause.
+// named are the errors that a refusal can name, by their codes. Codes never change.
+// ErrPossiblyReleased has none: each end knows for itself, and what goes over the wire is the cause.
 var named = [...]struct {
 	code byte
 	err  error
 }{
-	{1, secagg.ErrTooFew}, {2, secagg.ErrEquivocation}, {3, secagg.ErrBothShares}, {4, secagg.ErrReplay}, {5, secagg.ErrContext}, {6, secagg.ErrLate},
-	{7, secagg.ErrEarly}, {8, secagg.ErrDuplicate}, {9, secagg.ErrVersion}, {10, secagg.ErrMalformed}, {11, secagg.ErrSignature},
-	{12, secagg.ErrUnknown}, {13, secagg.ErrSender}, {14, secagg.ErrRange}, {15, secagg.ErrDeadline}, {16, secagg.ErrClock}, {17, secagg.ErrShares},
+	{1, secagg.ErrTooFew}, {2, secagg.ErrEquivocation}, {3, secagg.ErrBothShares},
+	{4, secagg.ErrReplay}, {5, secagg.ErrContext}, {6, secagg.ErrLate},
+	{7, secagg.ErrEarly}, {8, secagg.ErrDuplicate}, {9, secagg.ErrVersion},
+	{10, secagg.ErrMalformed}, {11, secagg.ErrSignature},
+	{12, secagg.ErrUnknown}, {13, secagg.ErrSender}, {14, secagg.ErrRange},
+	{15, secagg.ErrDeadline}, {16, secagg.ErrClock}, {17, secagg.ErrShares},
 	{18, secagg.ErrKey}, {19, secagg.ErrInfeasible}, {20, secagg.ErrSession}, {21, secagg.ErrUnfinished},
 	{32, ErrFrame}, {33, ErrPeer}, {34, ErrLost}, {35, ErrStopped},
 }
 
-// A Refusal is what the server said when it ended a session, or a client's part in it. It matches the error that the server named, if it is a
-// known one. The text is the server's.
+// A Refusal is what the server said when it ended a session, or a client's part in it. It matches
+// the error that the server named, if it is a known one. The text is the server's.
 type Refusal struct {
 	Text string
 	err  error
@@ -121,7 +127,8 @@ func refusal(err error) []byte {
 	}
 	var code byte
 	for _, n := range named {
-		if errors.Is(err, n.err) { // a deadline that left too few comes as the latter, which is listed first
+		// a deadline that left too few comes as the latter, which is listed first
+		if errors.Is(err, n.err) {
 			code = n.code
 			break
 		}
@@ -133,7 +140,8 @@ func refusal(err error) []byte {
 	return frame(frameRefusal, append([]byte{code}, text...))
 }
 
-// readRefusal is the payload of a refusal as an error. Its text may end in a terminal, so what controls one is taken out.
+// readRefusal is the payload of a refusal as an error. Its text may end in a terminal, so what
+// controls one is taken out.
 func readRefusal(payload []byte) error {
 	r := &Refusal{Text: strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) {
@@ -149,7 +157,8 @@ func readRefusal(payload []byte) error {
 	return r
 }
 
-// Name is the name of the error of this package or of secagg that err matches, such as "too few"; empty if it matches none.
+// Name is the name of the error of this package or of secagg that err matches, such as "too few";
+// empty if it matches none.
 func Name(err error) string {
 	if errors.Is(err, ErrPossiblyReleased) {
 		return "possibly released"

@@ -24,8 +24,9 @@ const (
 
 const (
 	handshakeTime = 10 * time.Second
-	// linger is how long a connection is kept after its last frame for the other end to read it: closing at once, with bytes of hers unread,
-	// would reset the connection and take the frame with it.
+	// linger is how long a connection is kept after its last frame for the other end to
+	// read it: closing at once, with bytes of hers unread, would reset the connection and
+	// take the frame with it.
 	linger = 2 * time.Second
 	// patience is how long a pending connection may take when others wait for its place.
 	patience = 2 * time.Second
@@ -35,19 +36,24 @@ const (
 
 // ServerConfig is what a server brings to a session.
 type ServerConfig struct {
-	// Protocol is the session, the server's key, the enrolled clients, and the length of a round. Its Clock must keep the time of this machine, up
-	// to a constant.
+	// Protocol is the session, the server's key, the enrolled clients, and the length of a round.
+	// Its Clock must keep the time of this machine, up to a constant.
 	Protocol secagg.ServerConfig
-	// Wait is how long the server waits for clients to come before the first round; [DefaultWait] if 0. It does not wait longer than for all.
+	// Wait is how long the server waits for clients to come before the first round; [DefaultWait]
+	// if 0. It does not wait longer than for all.
 	Wait time.Duration
-	// Certificate is shown to clients who believe an authority; nil is one of the server's identity key.
+	// Certificate is shown to clients who believe an authority; nil is one of the
+	// server's identity key.
 	Certificate *tls.Certificate
-	// MaxPending is how many connections may be open at once beyond one for each client; [DefaultMaxPending] if 0.
+	// MaxPending is how many connections may be open at once beyond one for each client;
+	// [DefaultMaxPending] if 0.
 	MaxPending int
-	// Spend, if set, is called before clients are asked to open the sum: the place to write down, durably, that it is spent, whatever becomes of
-	// the session. An error ends the session, and nothing is opened.
+	// Spend, if set, is called before clients are asked to open the sum: the place to write down,
+	// durably, that it is spent, whatever becomes of the session. An error ends the session, and
+	// nothing is opened.
 	Spend func() error
-	// Log, if set, is given what happens: who came, who is lost and why, rounds. It is called by one goroutine at a time.
+	// Log, if set, is given what happens: who came, who is lost and why, rounds. It is called by
+	// one goroutine at a time.
 	Log func(Event)
 }
 
@@ -58,21 +64,25 @@ type Event struct {
 	Named  bool
 	// Round is the round that the session is in; 0 before the first.
 	Round secagg.Round
-	// Err is why a client or a stranger is turned away. It is nil for a client who came, and for a round that begins.
+	// Err is why a client or a stranger is turned away. It is nil for a client who came, and for a
+	// round that begins.
 	Err error
 }
 
 func (c ServerConfig) validate() error {
 	switch {
 	case c.Wait < 0:
-		return fmt.Errorf("%w: wait = %v, must be positive (0 stands for the default)", secagg.ErrSession, c.Wait)
+		return fmt.Errorf("%w: wait = %v, must be positive (0 stands for the default)",
+			secagg.ErrSession, c.Wait)
 	case c.MaxPending < 0:
-		return fmt.Errorf("%w: at most %d pending connections, must be positive (0 stands for the default)", secagg.ErrSession, c.MaxPending)
+		return fmt.Errorf("%w: at most %d pending connections, must be positive (0 stands for "+
+			"the default)", secagg.ErrSession, c.MaxPending)
 	}
 	seen := make(map[string]uint32, len(c.Protocol.Clients))
 	for id, key := range c.Protocol.Clients {
 		if other, ok := seen[string(key)]; ok {
-			return fmt.Errorf("%w: clients %d and %d have one identity key", secagg.ErrSession, min(id, other), max(id, other))
+			return fmt.Errorf("%w: clients %d and %d have one identity key", secagg.ErrSession,
+				min(id, other), max(id, other))
 		}
 		seen[string(key)] = id
 	}
@@ -81,9 +91,10 @@ func (c ServerConfig) validate() error {
 	return err
 }
 
-// Serve plays one session on the connections that l accepts, and returns its result, or the error that ended it. It closes l and all connections, and
-// has left no goroutine behind when it returns. When ctx ends, clients are told, and Serve returns ctx's error. Any error after clients were asked to
-// open the sum is ErrPossiblyReleased too.
+// Serve plays one session on the connections that l accepts, and returns its result, or the error
+// that ended it. It closes l and all connections, and has left no goroutine behind when it returns.
+// When ctx ends, clients are told, and Serve returns ctx's error. Any error after clients were
+// asked to open the sum is ErrPossiblyReleased too.
 func Serve(ctx context.Context, l net.Listener, cfg ServerConfig) (secagg.Result, error) {
 	if err := cfg.validate(); err != nil {
 		l.Close()
@@ -109,8 +120,10 @@ func Serve(ctx context.Context, l net.Listener, cfg ServerConfig) (secagg.Result
 		}
 		cfg.Certificate = &c
 	}
-	s := &server{cfg: cfg, listener: l, tls: serverTLS(*cfg.Certificate), limit: limitOf(cfg.Protocol.Session.Length, len(cfg.Protocol.Clients)),
-		keys: make(map[string]uint32, len(cfg.Protocol.Clients)), events: make(chan event), peers: map[uint32]*peer{}, told: map[uint32]error{},
+	s := &server{cfg: cfg, listener: l, tls: serverTLS(*cfg.Certificate),
+		limit: limitOf(cfg.Protocol.Session.Length, len(cfg.Protocol.Clients)),
+		keys:  make(map[string]uint32, len(cfg.Protocol.Clients)), events: make(chan event),
+		peers: map[uint32]*peer{}, told: map[uint32]error{},
 		open: map[net.Conn]bool{}, freed: make(chan struct{}, 1), stop: make(chan struct{})}
 	for id, key := range cfg.Protocol.Clients {
 		s.keys[string(key)] = id
@@ -134,8 +147,9 @@ type server struct {
 	limit    int
 	keys     map[string]uint32 // enrolled, by key
 
-	group  sync.WaitGroup
-	events chan event // from the connections' goroutines to the loop, which reads it until the last of them is gone
+	group sync.WaitGroup
+	// from the connections' goroutines to the loop, which reads it until the last of them is gone
+	events chan event
 
 	mu      sync.Mutex
 	pending []pending         // not yet a client's, oldest first
@@ -166,7 +180,8 @@ type peer struct {
 	over  atomic.Bool // the loop does not listen to her any more
 }
 
-// event is what a connection's goroutine tells the loop: a new peer, a message, or the end of a connection.
+// event is what a connection's goroutine tells the loop: a new peer, a message, or the end
+// of a connection.
 type event struct {
 	peer    *peer
 	kind    eventKind
@@ -207,8 +222,8 @@ func (s *server) accept() {
 	}
 }
 
-// room waits until there is room for one more pending connection, and makes it if the oldest takes too long. Meanwhile others queue in the
-// operating system. It is false when the session is over.
+// room waits until there is room for one more pending connection, and makes it if the oldest takes
+// too long. Meanwhile others queue in the operating system. It is false when the session is over.
 func (s *server) room() bool {
 	for {
 		s.mu.Lock()
@@ -319,7 +334,8 @@ func (s *server) handle(raw net.Conn) {
 	<-written
 }
 
-// greet shakes hands and finds out who it is. A peer that comes with an error has shaken hands and can be told.
+// greet shakes hands and finds out who it is. A peer that comes with an error has shaken hands
+// and can be told.
 func (s *server) greet(raw net.Conn) (*peer, error) {
 	conn := tls.Server(raw, s.tls)
 	raw.SetDeadline(time.Now().Add(handshakeTime))
@@ -351,7 +367,8 @@ func (p *peer) say(b []byte) {
 	p.conn.Write(b) // who does not hear it is lost anyway
 }
 
-// bye tells the other end that nothing more comes, and drains what it sends until it closes, for the linger at most.
+// bye tells the other end that nothing more comes, and drains what it sends until it closes, for
+// the linger at most.
 func (p *peer) bye() {
 	p.conn.SetReadDeadline(time.Now().Add(linger))
 	if p.conn.CloseWrite() == nil {
@@ -359,7 +376,8 @@ func (p *peer) bye() {
 	}
 }
 
-// write is a connection's writer. It returns when the queue is closed or the other end does not take what is sent.
+// write is a connection's writer. It returns when the queue is closed or the other end does not
+// take what is sent.
 func (p *peer) write(timeout time.Duration) {
 	for b := range p.queue {
 		p.conn.SetWriteDeadline(time.Now().Add(timeout))
@@ -485,7 +503,8 @@ func (s *server) turn(p *peer, why error) {
 func (s *server) begin() error {
 	cfg := s.cfg.Protocol
 	if least := max(3, cfg.Session.NMin); len(s.peers) < least {
-		return fmt.Errorf("%w: %d of %d clients came, at least %d are needed", secagg.ErrTooFew, len(s.peers), len(s.keys), least)
+		return fmt.Errorf("%w: %d of %d clients came, at least %d are needed", secagg.ErrTooFew,
+			len(s.peers), len(s.keys), least)
 	}
 	all := cfg.Clients
 	cfg.Clients = make(map[uint32]ed25519.PublicKey, len(s.peers))

@@ -9,8 +9,9 @@ import (
 	"github.com/sotto-dp/sotto/secagg"
 )
 
-// What fails after a client's masked message has left, or after the server has asked for the shares that open the sum, is possibly released; what
-// fails before is not. What is to be written down is written down before anything leaves.
+// What fails after a client's masked message has left, or after the server has asked for the shares
+// that open the sum, is possibly released; what fails before is not. What is to be written down is
+// written down before anything leaves.
 func TestPossiblyReleased(t *testing.T) {
 	t.Parallel()
 	errFull := errors.New("disk full")
@@ -23,9 +24,15 @@ func TestPossiblyReleased(t *testing.T) {
 			opened, left         bool
 		}{
 			{"no fault", nil, nil, nil, nil, true, true},
-			{"the server cannot write it down", func(func()) func() error { return func() error { return errFull } }, nil, errFull, nil, false, true},
-			{"the server stops when it opens", func(cancel func()) func() error { return func() error { cancel(); return nil } }, nil, context.Canceled, ErrStopped, true, true},
-			{"clients cannot write it down", nil, func(func()) func() error { return func() error { return errFull } }, secagg.ErrTooFew, errFull, false, false},
+			{"the server cannot write it down", func(func()) func() error {
+				return func() error { return errFull }
+			}, nil, errFull, nil, false, true},
+			{"the server stops when it opens", func(cancel func()) func() error {
+				return func() error { cancel(); return nil }
+			}, nil, context.Canceled, ErrStopped, true, true},
+			{"clients cannot write it down", nil, func(func()) func() error {
+				return func() error { return errFull }
+			}, secagg.ErrTooFew, errFull, false, false},
 		} {
 			t.Run(mode.String()+"/"+c.name, func(t *testing.T) {
 				t.Parallel()
@@ -56,14 +63,18 @@ func TestPossiblyReleased(t *testing.T) {
 				})
 				r := <-out
 				failed := c.serverErr != nil
-				if !errors.Is(r.err, c.serverErr) || errors.Is(r.err, ErrPossiblyReleased) != (failed && c.opened) {
-					t.Errorf("the server: %v, want %v, possibly released %v", r.err, c.serverErr, failed && c.opened)
+				if !errors.Is(r.err, c.serverErr) || errors.Is(r.err,
+					ErrPossiblyReleased) != (failed && c.opened) {
+					t.Errorf("the server: %v, want %v, possibly released %v", r.err, c.serverErr,
+						failed && c.opened)
 				}
 				for id, err := range errs {
 					if !failed && err == nil {
 						continue
 					}
-					if c.clientErr != nil && !errors.Is(err, c.clientErr) || errors.Is(err, ErrPossiblyReleased) != c.left || c.left && Name(err) != "possibly released" {
+					if c.clientErr != nil && !errors.Is(err, c.clientErr) ||
+						errors.Is(err, ErrPossiblyReleased) != c.left || c.left &&
+						Name(err) != "possibly released" {
 						t.Errorf("client %d: %v, want %v, possibly released %v", id, err, c.clientErr, c.left)
 					}
 				}

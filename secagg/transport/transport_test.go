@@ -47,8 +47,10 @@ func key(name string) ed25519.PrivateKey {
 
 func newWorld(t testing.TB, n int, mode secagg.Mode) *world {
 	t.Helper()
-	w := &world{t: t, server: key("server"), keys: map[uint32]ed25519.PrivateKey{}, public: map[uint32]ed25519.PublicKey{}, wait: 10 * time.Second, timeout: 10 * time.Second}
-	w.session = secagg.Session{ID: sha256.Sum256([]byte(t.Name())), Experiment: "test", Arm: 1, Batch: 2, Grid: 10, Length: 1, Enrolled: n, NMin: 3, Noise: "none", Mode: mode, Delta: .3}
+	w := &world{t: t, server: key("server"), keys: map[uint32]ed25519.PrivateKey{},
+		public: map[uint32]ed25519.PublicKey{}, wait: 10 * time.Second, timeout: 10 * time.Second}
+	w.session = secagg.Session{ID: sha256.Sum256([]byte(t.Name())), Experiment: "test", Arm: 1,
+		Batch: 2, Grid: 10, Length: 1, Enrolled: n, NMin: 3, Noise: "none", Mode: mode, Delta: .3}
 	for i := range n {
 		id := uint32(i + 1)
 		w.keys[id] = key(fmt.Sprint("client", id))
@@ -61,13 +63,16 @@ func newWorld(t testing.TB, n int, mode secagg.Mode) *world {
 func TestMain(m *testing.M) {
 	before := runtime.NumGoroutine()
 	code := m.Run()
-	if f := flag.Lookup("test.fuzz"); f != nil && f.Value.String() != "" { // the fuzzing engine keeps a goroutine of its own
+	// the fuzzing engine keeps a goroutine of its own
+	if f := flag.Lookup("test.fuzz"); f != nil && f.Value.String() != "" {
 		os.Exit(code)
 	}
-	for until := time.Now().Add(5 * time.Second); code == 0 && runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(5 * time.Second); code == 0 &&
+		runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
 			stacks := make([]byte, 1<<16)
-			fmt.Printf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+			fmt.Printf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before,
+				stacks[:runtime.Stack(stacks, true)])
 			code = 1
 		}
 	}
@@ -86,7 +91,8 @@ func (w *world) serve(ctx context.Context, change func(*ServerConfig)) (address 
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	cfg := ServerConfig{Protocol: secagg.ServerConfig{Session: w.session, Identity: w.server, Clients: w.public, Timeout: w.timeout}, Wait: w.wait,
+	cfg := ServerConfig{Protocol: secagg.ServerConfig{Session: w.session, Identity: w.server,
+		Clients: w.public, Timeout: w.timeout}, Wait: w.wait,
 		Log: func(e Event) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -104,7 +110,8 @@ func (w *world) serve(ctx context.Context, change func(*ServerConfig)) (address 
 }
 
 func (w *world) client(id uint32) ClientConfig {
-	return ClientConfig{Protocol: secagg.ClientConfig{Session: w.session, ID: id, Identity: w.keys[id], Server: w.server.Public().(ed25519.PublicKey),
+	return ClientConfig{Protocol: secagg.ClientConfig{Session: w.session, ID: id,
+		Identity: w.keys[id], Server: w.server.Public().(ed25519.PublicKey),
 		Pinned: secagg.PinnedKeys(w.public), Timeout: w.timeout}, Wait: w.wait}
 }
 
@@ -118,7 +125,8 @@ func (w *world) sumOf(survivors []uint32) (sum uint64) {
 }
 
 // joinAll plays clients, and returns their errors.
-func (w *world) joinAll(ctx context.Context, address string, change func(uint32, *ClientConfig), ids ...uint32) map[uint32]error {
+func (w *world) joinAll(ctx context.Context, address string, change func(uint32, *ClientConfig),
+	ids ...uint32) map[uint32]error {
 	if ids == nil {
 		for id := range w.keys {
 			ids = append(ids, id)
@@ -147,16 +155,20 @@ func (w *world) joinAll(ctx context.Context, address string, change func(uint32,
 func (w *world) logged(client uint32, want error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.log, func(e Event) bool { return e.Client == client && e.Named == (client != 0) && errors.Is(e.Err, want) })
+	return slices.ContainsFunc(w.log, func(e Event) bool {
+		return e.Client == client && e.Named == (client != 0) && errors.Is(e.Err, want)
+	})
 }
 
 var errVanish = errors.New("vanish")
 
-// Fifty clients over loopback, or twenty: all stay, or a tenth vanishes after a message of each kind. Nobody waits for a deadline.
+// Fifty clients over loopback, or twenty: all stay, or a tenth vanishes after a message of each
+// kind. Nobody waits for a deadline.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []secagg.Mode{secagg.SemiHonest, secagg.Malicious} {
-		for _, kind := range []secagg.Kind{0, secagg.KindAdvertise, secagg.KindShares, secagg.KindMasked, secagg.KindAck, secagg.KindOpen} {
+		for _, kind := range []secagg.Kind{0, secagg.KindAdvertise, secagg.KindShares,
+			secagg.KindMasked, secagg.KindAck, secagg.KindOpen} {
 			if kind == secagg.KindAck && mode == secagg.SemiHonest {
 				continue
 			}
@@ -191,7 +203,8 @@ func TestSession(t *testing.T) {
 					stay = n
 				}
 				if len(r.result.Survivors) != stay || r.result.Sum[0] != w.sumOf(r.result.Survivors) {
-					t.Errorf("sum %x of %d, want %x of %d", r.result.Sum, len(r.result.Survivors), w.sumOf(r.result.Survivors), stay)
+					t.Errorf("sum %x of %d, want %x of %d", r.result.Sum, len(r.result.Survivors),
+						w.sumOf(r.result.Survivors), stay)
 				}
 				for id, err := range errs {
 					if kind != 0 && id%10 == 0 {
@@ -230,7 +243,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// A client who is not there when the wait is over is left out, and told so when she comes; the others sum without her.
+// A client who is not there when the wait is over is left out, and told so when she comes; the
+// others sum without her.
 func TestLatecomer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 6, secagg.SemiHonest)
@@ -316,7 +330,8 @@ func TestFailureIsTold(t *testing.T) {
 	}
 }
 
-// Identities: the server's pin, a stranger's key, a stolen name, a swapped key of a neighbour, other parameters.
+// Identities: the server's pin, a stranger's key, a stolen name, a swapped key of a neighbour,
+// other parameters.
 func TestIdentities(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -326,9 +341,15 @@ func TestIdentities(t *testing.T) {
 		told   bool // by the server
 		there  bool // the session begins with her
 	}{
-		{"another server is pinned", func(w *world, c *ClientConfig) { c.Protocol.Server = key("other").Public().(ed25519.PublicKey) }, ErrPeer, false, false},
-		{"not enrolled", func(w *world, c *ClientConfig) { c.Protocol.Identity = key("other") }, secagg.ErrUnknown, true, false},
-		{"another's number", func(w *world, c *ClientConfig) { c.Protocol.ID = 2 }, secagg.ErrSender, true, true},
+		{"another server is pinned", func(w *world, c *ClientConfig) {
+			c.Protocol.Server = key("other").Public().(ed25519.PublicKey)
+		}, ErrPeer, false, false},
+		{"not enrolled", func(w *world, c *ClientConfig) {
+			c.Protocol.Identity = key("other")
+		}, secagg.ErrUnknown, true, false},
+		{"another's number", func(w *world, c *ClientConfig) {
+			c.Protocol.ID = 2
+		}, secagg.ErrSender, true, true},
 		{"a swapped neighbour", func(w *world, c *ClientConfig) {
 			swapped := map[uint32]ed25519.PublicKey{}
 			for id, k := range w.public {
@@ -337,13 +358,19 @@ func TestIdentities(t *testing.T) {
 			swapped[2] = key("other").Public().(ed25519.PublicKey)
 			c.Protocol.Pinned = secagg.PinnedKeys(swapped)
 		}, secagg.ErrSignature, false, true},
-		{"another arm", func(w *world, c *ClientConfig) { c.Protocol.Session.Arm++ }, secagg.ErrContext, true, true},
-		{"another session", func(w *world, c *ClientConfig) { c.Protocol.Session.ID[0]++ }, secagg.ErrReplay, true, true},
+		{"another arm", func(w *world, c *ClientConfig) {
+			c.Protocol.Session.Arm++
+		}, secagg.ErrContext, true, true},
+		{"another session", func(w *world, c *ClientConfig) {
+			c.Protocol.Session.ID[0]++
+		}, secagg.ErrReplay, true, true},
 		{"used before", func(w *world, c *ClientConfig) {
 			c.Protocol.Used = new(secagg.Used)
 			c.Protocol.Used.Add(w.session.ID)
 		}, secagg.ErrReplay, false, true},
-		{"cannot write it down", func(w *world, c *ClientConfig) { c.Begin = func() error { return errVanish } }, errVanish, false, true},
+		{"cannot write it down", func(w *world, c *ClientConfig) {
+			c.Begin = func() error { return errVanish }
+		}, errVanish, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -362,7 +389,8 @@ func TestIdentities(t *testing.T) {
 				t.Errorf("client 1: %v, want %v, told by the server: %v", err, c.want, c.told)
 			}
 			r := <-out
-			if r.err != nil || slices.Contains(r.result.Survivors, 1) || len(r.result.Survivors) != 5 || r.result.Sum[0] != w.sumOf(r.result.Survivors) {
+			if r.err != nil || slices.Contains(r.result.Survivors, 1) ||
+				len(r.result.Survivors) != 5 || r.result.Sum[0] != w.sumOf(r.result.Survivors) {
 				t.Errorf("%+v", r)
 			}
 		})
@@ -375,8 +403,10 @@ func TestAuthority(t *testing.T) {
 	w := newWorld(t, 4, secagg.SemiHonest)
 	w.wait = 3 * time.Second
 	issuer := key("authority")
-	authority := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"sums.example.org"}}
+	authority := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour),
+		DNSNames: []string{"sums.example.org"}}
 	root, err := x509.CreateCertificate(crand.Reader, authority, authority, issuer.Public(), issuer)
 	if err != nil {
 		t.Fatal(err)
@@ -418,7 +448,8 @@ func (w *world) connect(address string, id uint32) *tls.Conn {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	conn, err := tls.Dial("tcp", address, clientTLS(own, w.server.Public().(ed25519.PublicKey), nil, "localhost"))
+	conn, err := tls.Dial("tcp", address, clientTLS(own, w.server.Public().(ed25519.PublicKey), nil,
+		"localhost"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -442,8 +473,9 @@ func until(t *testing.T, conn *tls.Conn, want frameType) []byte {
 	}
 }
 
-// Clients who misbehave on their connection, one of ten: garbage, frames of a wrong kind or length, silence, a byte at a time, a hangup in the
-// middle of a frame, a message that nobody reads. The others get their sum; only silence costs them a round's time.
+// Clients who misbehave on their connection, one of ten: garbage, frames of a wrong kind or length,
+// silence, a byte at a time, a hangup in the middle of a frame, a message that nobody reads. The
+// others get their sum; only silence costs them a round's time.
 func TestBadPeers(t *testing.T) {
 	t.Parallel()
 	big := binary.BigEndian.AppendUint32([]byte{Version, byte(frameMessage)}, 1<<31)
@@ -453,12 +485,24 @@ func TestBadPeers(t *testing.T) {
 		slow bool  // it takes a deadline to find out
 		want error // of the server's log; of the refusal if she reads
 	}{
-		{"garbage", func(t *testing.T, w *world, conn *tls.Conn) { conn.Write(bytes.Repeat([]byte{0xa5, 0x5a, 7}, 5000)) }, false, ErrFrame},
-		{"another version", func(t *testing.T, w *world, conn *tls.Conn) { conn.Write([]byte{Version + 1, 1, 0, 0, 0, 0}) }, false, ErrFrame},
-		{"a server's frame", func(t *testing.T, w *world, conn *tls.Conn) { conn.Write(frame(frameBegin, nil)) }, false, ErrFrame},
-		{"two gigabytes are announced", func(t *testing.T, w *world, conn *tls.Conn) { conn.Write(big) }, false, ErrFrame},
-		{"an empty message", func(t *testing.T, w *world, conn *tls.Conn) { conn.Write(frame(frameMessage, nil)) }, false, secagg.ErrMalformed},
-		{"garbage in a frame", func(t *testing.T, w *world, conn *tls.Conn) { conn.Write(frame(frameMessage, make([]byte, 300))) }, false, secagg.ErrMalformed},
+		{"garbage", func(t *testing.T, w *world, conn *tls.Conn) {
+			conn.Write(bytes.Repeat([]byte{0xa5, 0x5a, 7}, 5000))
+		}, false, ErrFrame},
+		{"another version", func(t *testing.T, w *world, conn *tls.Conn) {
+			conn.Write([]byte{Version + 1, 1, 0, 0, 0, 0})
+		}, false, ErrFrame},
+		{"a server's frame", func(t *testing.T, w *world, conn *tls.Conn) {
+			conn.Write(frame(frameBegin, nil))
+		}, false, ErrFrame},
+		{"two gigabytes are announced", func(t *testing.T, w *world, conn *tls.Conn) {
+			conn.Write(big)
+		}, false, ErrFrame},
+		{"an empty message", func(t *testing.T, w *world, conn *tls.Conn) {
+			conn.Write(frame(frameMessage, nil))
+		}, false, secagg.ErrMalformed},
+		{"garbage in a frame", func(t *testing.T, w *world, conn *tls.Conn) {
+			conn.Write(frame(frameMessage, make([]byte, 300)))
+		}, false, secagg.ErrMalformed},
 		{"a flood", func(t *testing.T, w *world, conn *tls.Conn) {
 			bad := bytes.Repeat(frame(frameMessage, make([]byte, 10)), 1000)
 			conn.SetWriteDeadline(time.Now().Add(time.Second))
@@ -501,7 +545,8 @@ func TestBadPeers(t *testing.T) {
 				conn := w.connect(address, 10)
 				until(t, conn, frameBegin)
 				c.do(t, w, conn)
-				if conn.NetConn().SetReadDeadline(time.Now().Add(10*time.Second)) == nil && c.want != nil && c.want != ErrLost {
+				if conn.NetConn().SetReadDeadline(time.Now().Add(10*time.Second)) == nil &&
+					c.want != nil && c.want != ErrLost {
 					if err := readRefusal(until(t, conn, frameRefusal)); !errors.Is(err, c.want) {
 						t.Errorf("told %v, want %v", err, c.want)
 					}
@@ -528,8 +573,8 @@ func TestBadPeers(t *testing.T) {
 	}
 }
 
-// stuck is a listener whose connections can be made to take nothing any more, by the other end's address, as when a machine has gone without a word
-// and all buffers are full.
+// stuck is a listener whose connections can be made to take nothing any more, by the other end's
+// address, as when a machine has gone without a word and all buffers are full.
 type stuck struct {
 	net.Listener
 	addresses sync.Map
@@ -563,7 +608,8 @@ func (c *stuckConn) Close() error {
 	return c.Conn.Close()
 }
 
-// A client who takes nothing any more when the end is told holds up nobody, the server only a little, and does not know how it ended.
+// A client who takes nothing any more when the end is told holds up nobody, the server only a
+// little, and does not know how it ended.
 func TestStuckAtTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 6, secagg.SemiHonest)
@@ -576,7 +622,9 @@ func TestStuckAtTheEnd(t *testing.T) {
 	out := make(chan outcome, 1)
 	began := time.Now()
 	go func() {
-		r, err := Serve(t.Context(), l, ServerConfig{Protocol: secagg.ServerConfig{Session: w.session, Identity: w.server, Clients: w.public, Timeout: w.timeout}, Wait: w.wait})
+		r, err := Serve(t.Context(), l,
+			ServerConfig{Protocol: secagg.ServerConfig{Session: w.session, Identity: w.server,
+				Clients: w.public, Timeout: w.timeout}, Wait: w.wait})
 		out <- outcome{r, err}
 	}()
 	errs := w.joinAll(t.Context(), inner.Addr().String(), func(id uint32, c *ClientConfig) {
@@ -600,7 +648,8 @@ func TestStuckAtTheEnd(t *testing.T) {
 		c.Protocol.Timeout = time.Second / 2 // she gives up after three of them
 	})
 	r := <-out
-	if r.err != nil || len(r.result.Survivors) != 6 || r.result.Sum[0] != w.sumOf(r.result.Survivors) || time.Since(began) > w.timeout {
+	if r.err != nil || len(r.result.Survivors) != 6 ||
+		r.result.Sum[0] != w.sumOf(r.result.Survivors) || time.Since(began) > w.timeout {
 		t.Errorf("%+v after %v", r, time.Since(began))
 	}
 	for id, err := range errs {
@@ -610,7 +659,8 @@ func TestStuckAtTheEnd(t *testing.T) {
 	}
 }
 
-// Strangers: more connections than may be pending who say nothing, and others who talk nonsense, keep nobody out.
+// Strangers: more connections than may be pending who say nothing, and others who talk nonsense,
+// keep nobody out.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 5, secagg.SemiHonest)
@@ -643,7 +693,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// Old versions of TLS, clients without a certificate or with one of another kind of key, and clients who mean another protocol are strangers.
+// Old versions of TLS, clients without a certificate or with one of another kind of key, and
+// clients who mean another protocol are strangers.
 func TestHandshakes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3, secagg.SemiHonest)
@@ -653,9 +704,13 @@ func TestHandshakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := func() *tls.Config { return clientTLS(own, w.server.Public().(ed25519.PublicKey), nil, "localhost") }
+	good := func() *tls.Config {
+		return clientTLS(own, w.server.Public().(ed25519.PublicKey), nil, "localhost")
+	}
 	for name, change := range map[string]func(*tls.Config){
-		"tls 1.2":        func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS12 },
+		"tls 1.2": func(c *tls.Config) {
+			c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
+		},
 		"no certificate": func(c *tls.Config) { c.Certificates = nil },
 		"http":           func(c *tls.Config) { c.NextProtos = []string{"h2"} },
 		"no protocol":    func(c *tls.Config) { c.NextProtos = nil },
@@ -709,7 +764,8 @@ func TestOneConnection(t *testing.T) {
 	}
 }
 
-// A client whose connection breaks before the session begins comes back by herself, and one who is early finds the server when it is there.
+// A client whose connection breaks before the session begins comes back by herself, and one who is
+// early finds the server when it is there.
 func TestComeBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3, secagg.SemiHonest)
@@ -744,7 +800,9 @@ func TestComeBack(t *testing.T) {
 	}
 	var out outcome
 	group.Go(func() {
-		out.result, out.err = Serve(t.Context(), l, ServerConfig{Protocol: secagg.ServerConfig{Session: w.session, Identity: w.server, Clients: w.public, Timeout: w.timeout}, Wait: w.wait})
+		out.result, out.err = Serve(t.Context(), l,
+			ServerConfig{Protocol: secagg.ServerConfig{Session: w.session, Identity: w.server,
+				Clients: w.public, Timeout: w.timeout}, Wait: w.wait})
 	})
 	time.Sleep(300 * time.Millisecond)
 	if err := w.joinAll(t.Context(), address, nil, 3)[3]; err != nil {
@@ -799,8 +857,9 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A server that falls silent runs its clients into their deadlines; one that hangs up is a lost connection; one that talks nonsense is found out; one
-// that hangs up at the end leaves it open how the session ended.
+// A server that falls silent runs its clients into their deadlines; one that hangs up is a lost
+// connection; one that talks nonsense is found out; one that hangs up at the end leaves it open how
+// the session ended.
 func TestBadServers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -940,18 +999,21 @@ func TestRefusals(t *testing.T) {
 		}
 		codes[n.code] = true
 	}
-	for _, err := range []error{fmt.Errorf("round: %w: %w", secagg.ErrDeadline, secagg.ErrTooFew), fmt.Errorf("%w of round: %w", secagg.ErrTooFew, secagg.ErrDeadline)} {
+	for _, err := range []error{fmt.Errorf("round: %w: %w", secagg.ErrDeadline, secagg.ErrTooFew),
+		fmt.Errorf("%w of round: %w", secagg.ErrTooFew, secagg.ErrDeadline)} {
 		_, payload, _ := readFrame(bytes.NewReader(refusal(err)), 0)
 		if got := readRefusal(payload); !errors.Is(got, secagg.ErrTooFew) {
 			t.Errorf("%v became %v", err, got)
 		}
 	}
-	_, payload, err := readFrame(bytes.NewReader(refusal(errors.New("a\x1b[2Jb"+string(bytes.Repeat([]byte("ä"), 1000))))), 0)
+	_, payload, err := readFrame(bytes.NewReader(refusal(errors.New("a\x1b[2Jb"+
+		string(bytes.Repeat([]byte("ä"), 1000))))), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := readRefusal(payload)
-	if text := got.Error(); len(text) > maxText+50 || text[:len("the server refuses: a.[2Jb")] != "the server refuses: a.[2Jb" {
+	if text := got.Error(); len(text) > maxText+50 ||
+		text[:len("the server refuses: a.[2Jb")] != "the server refuses: a.[2Jb" {
 		t.Errorf("%q", got)
 	}
 	if got := readRefusal([]byte{255}); errors.Unwrap(got) != nil {
@@ -1009,13 +1071,15 @@ func TestRandomDrops(t *testing.T) {
 			if !errors.Is(got.err, secagg.ErrTooFew) {
 				t.Errorf("trial %d, %v: %v", trial, leave, got.err)
 			}
-		} else if got.result.Sum[0] != w.sumOf(got.result.Survivors) || len(got.result.Survivors) < w.session.NMin {
+		} else if got.result.Sum[0] != w.sumOf(got.result.Survivors) ||
+			len(got.result.Survivors) < w.session.NMin {
 			t.Errorf("trial %d, %v: %+v", trial, leave, got.result)
 		}
 	}
 }
 
-// A whole session in one process: what TLS and the network add to the protocol. The figure is the time of the server and all clients on one machine.
+// A whole session in one process: what TLS and the network add to the protocol. The figure is the
+// time of the server and all clients on one machine.
 func BenchmarkSession(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -1031,7 +1095,8 @@ func BenchmarkSession(b *testing.B) {
 				address, out := w.serve(b.Context(), nil)
 				errs := w.joinAll(b.Context(), address, nil)
 				r := <-out
-				if r.err != nil || len(r.result.Survivors) != n || r.result.Sum[0] != w.sumOf(r.result.Survivors) {
+				if r.err != nil || len(r.result.Survivors) != n ||
+					r.result.Sum[0] != w.sumOf(r.result.Survivors) {
 					b.Fatalf("%v, %v", r, errs)
 				}
 			}
