@@ -15,14 +15,15 @@ const module = "github.com/sotto-dp/sotto"
 // floors is the house, ground floor first (docs/design.md): a package imports only floors below its
 // own. A package that is not listed fails the test, so that a new one gets its place.
 var floors = [][]string{
-	{"noise", "privacy", "divergence", "interval", "design", "secagg", "logged", "internal/atomicfile"},
-	{"bandit", "release", "policy", "bound", "letor", "secagg/prio", "secagg/transport"},
-	{"policy/linear", "policy/identify", "aggregate"},
+	{"noise", "privacy", "secagg", "logged", "internal/base/divergence", "internal/base/interval",
+		"internal/base/design", "internal/base/atomicfile"},
+	{"bandit", "release", "policy", "bound", "secagg/prio", "secagg/transport"},
+	{"policy/linear", "policy/identify", "aggregate", "internal/base/letor"},
 	{"catalog", "sim", "stopping"},
 	{"experiment", "choose", "trial"},
-	{"report", "audit"},
-	{"audit/train"},
-	{"paper"},
+	{"audit", "internal/front/report"},
+	{"internal/front/train"},
+	{"internal/front/paper"},
 	{"cmd/sotto"},
 }
 

@@ -6,8 +6,7 @@
 //   - noise: exact discrete samplers for real rewards, fast ones for simulation,
 //     streams of randomness
 //   - privacy: budgets, conversions, composition, and the ledger that every release passes
-//   - divergence, interval: relative entropies and their inverses; confidence intervals and tests
-//   - design: optimal experimental designs
+//   - logged: logged data, read by the names of its columns
 //   - secagg: secure aggregation, a sum of clients' messages and nothing else
 //   - secagg/transport: the same over TCP with TLS
 //   - bandit: reward laws, instances, data sets as instances
@@ -15,7 +14,6 @@
 //     releases under other trust models
 //   - secagg/prio: sums between two servers, with proofs of the range
 //   - aggregate: ways to sum users' messages, by name
-//   - letor: learning-to-rank data as bandits
 //   - policy: bandit policies as post-processing of releases, one file each
 //   - policy/linear: linear and contextual bandits, the same way
 //   - policy/identify: best-arm identification, rules that stop by themselves
@@ -26,10 +24,12 @@
 //   - choose: which policy to use, by simulation at a stated error level
 //   - trial: one trial for the best arm, on data or laws, and planned
 //   - audit: attacks on mechanisms and policies, and lower bounds on ε
-//   - audit/train: training runs under audit: canaries, attacks on iterates, DP-SGD's accountant
-//   - report: tables, figures, the page
-//   - paper: the figures and claims of the sources, as experiments and checks
 //   - cmd/sotto: the command line
+//
+// What only Sotto itself uses is in internal/base, which imports nothing above the policies
+// (relative entropies, intervals, optimal designs, ranking data, files that are there whole), and
+// in internal/front, which stands on top (pages and figures, training runs under audit, the
+// sources' figures and claims).
 //
 // The principle is that a policy is post-processing. A curator sums the rewards of a slot and
 // releases a noisy statistic, once; a policy sees released statistics alone, so that its privacy is

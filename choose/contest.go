@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sotto-dp/sotto/interval"
+	"github.com/sotto-dp/sotto/internal/base/interval"
 )
 
 // A contest ranks entrants by the mean of what play returns for them, the least first. It knows

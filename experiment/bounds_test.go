@@ -10,7 +10,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/experiment"
-	"github.com/sotto-dp/sotto/interval"
+	"github.com/sotto-dp/sotto/internal/base/interval"
 )
 
 const boundedSpec = `name: bounded

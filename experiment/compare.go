@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sotto-dp/sotto/interval"
+	"github.com/sotto-dp/sotto/internal/base/interval"
 )
 
 // A Comparison is one row of the table: regret at the horizon of a cell, beside the best

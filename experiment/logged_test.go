@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/experiment"
-	"github.com/sotto-dp/sotto/report"
+	"github.com/sotto-dp/sotto/internal/front/report"
 )
 
 // Two logs of the same names and sizes, in two directories.

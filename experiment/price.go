@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/interval"
+	"github.com/sotto-dp/sotto/internal/base/interval"
 )
 
 // The price of privacy: what a private cell's regret is above that of its non-private twin, run by

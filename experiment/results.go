@@ -15,8 +15,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/sotto-dp/sotto/internal/atomicfile"
-	"github.com/sotto-dp/sotto/interval"
+	"github.com/sotto-dp/sotto/internal/base/atomicfile"
+	"github.com/sotto-dp/sotto/internal/base/interval"
 	"github.com/sotto-dp/sotto/privacy"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/sotto-dp/sotto/divergence"
+	"github.com/sotto-dp/sotto/internal/base/divergence"
 	"github.com/sotto-dp/sotto/privacy"
 )
 

@@ -17,9 +17,9 @@ import (
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/experiment"
-	"github.com/sotto-dp/sotto/internal/atomicfile"
+	"github.com/sotto-dp/sotto/internal/base/atomicfile"
+	"github.com/sotto-dp/sotto/internal/front/report"
 	"github.com/sotto-dp/sotto/noise"
-	"github.com/sotto-dp/sotto/report"
 )
 
 type auditCommand struct {

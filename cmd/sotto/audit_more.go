@@ -11,9 +11,9 @@ import (
 
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/front/report"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
-	"github.com/sotto-dp/sotto/report"
 )
 
 // auditMore are further readings of an audit. Each has games of its own, and its part of the

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/report"
+	"github.com/sotto-dp/sotto/internal/front/report"
 )
 
 type auditSelf struct {

@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sotto-dp/sotto/audit/train"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/front/train"
 	"github.com/sotto-dp/sotto/noise"
-	"github.com/sotto-dp/sotto/report"
 )
 
 type auditTraining struct {

@@ -11,9 +11,9 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	limit "github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/experiment"
-	"github.com/sotto-dp/sotto/internal/atomicfile"
+	"github.com/sotto-dp/sotto/internal/base/atomicfile"
+	"github.com/sotto-dp/sotto/internal/front/report"
 	"github.com/sotto-dp/sotto/privacy"
-	"github.com/sotto-dp/sotto/report"
 )
 
 type boundsCommand struct {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/sotto-dp/sotto/internal/atomicfile"
+	"github.com/sotto-dp/sotto/internal/base/atomicfile"
 )
 
 // Modes of files: what anyone may read, and what holds rewards, exact sums of them or what was

@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/sotto-dp/sotto/experiment"
-	"github.com/sotto-dp/sotto/internal/atomicfile"
-	"github.com/sotto-dp/sotto/letor"
+	"github.com/sotto-dp/sotto/internal/base/atomicfile"
+	"github.com/sotto-dp/sotto/internal/base/letor"
 )
 
 type letorCommand struct {

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/experiment"
-	"github.com/sotto-dp/sotto/internal/atomicfile"
-	"github.com/sotto-dp/sotto/report"
+	"github.com/sotto-dp/sotto/internal/base/atomicfile"
+	"github.com/sotto-dp/sotto/internal/front/report"
 	"github.com/sotto-dp/sotto/trial"
 )
 

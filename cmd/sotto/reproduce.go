@@ -14,8 +14,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/sotto-dp/sotto/internal/atomicfile"
-	"github.com/sotto-dp/sotto/paper"
+	"github.com/sotto-dp/sotto/internal/base/atomicfile"
+	"github.com/sotto-dp/sotto/internal/front/paper"
 )
 
 type reproduceCommand struct {

@@ -1,0 +1,285 @@
+package paper
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/sotto-dp/sotto/audit"
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// theorems are what 001 to 004 prove, figure by figure of a source.
+func theorems() []Figure {
+	return []Figure{zcdpTheorems(), eliminationTheorems(), distributedTheorems(), identificationTheorems()}
+}
+
+// auditWhy is the Why of theorems on privacy: what an audit can say of them.
+const auditWhy = "No audit can show that a mechanism is private: this one looked for a leak " +
+	"larger than what is claimed, and says how much it found."
+
+// An attacked is a policy that a theorem calls private, and how it is attacked.
+type attacked struct {
+	policy  string // by its name in the catalog
+	horizon int    // of a game
+	budget  privacy.Budget
+	params  catalog.Params
+	risk    float64 // of a policy that looks for the best arm; 0: it does not
+	delta   float64 // at which ε is bounded
+	fault   audit.Fault
+}
+
+// findings are ε found at confidence Level, the estimate of it, and what the theorem claims.
+func (a attacked) findings(ctx context.Context, games int) ([]float64, error) {
+	const arms = 2
+	var s audit.Subject
+	var err error
+	if a.risk > 0 {
+		var e catalog.Entry
+		if e, err = catalog.FindIdentify(a.policy); err == nil {
+			s, err = audit.IdentifySubject(e, arms, a.horizon, a.risk, a.budget, a.params)
+		}
+	} else {
+		var e catalog.Entry
+		if e, err = catalog.Find(a.policy); err == nil {
+			s, err = audit.PolicySubject(e, arms, a.horizon, a.budget, a.params)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s = s.Broken(a.fault)
+	f, err := audit.PolicyAudit{
+		Subject: s, Adversaries: audit.Adversaries(arms, a.horizon, audit.View, audit.Table),
+		Sees: audit.Releases, Delta: a.delta, Gamma: auditGamma,
+		Games: games, Pilot: max(128, games/64),
+		Key: noise.Key{Seed: 21601, Experiment: "theorem", Cell: a.policy},
+	}.Run(ctx)
+	return []float64{f.Low, f.Estimate, claimedEpsilon(a.budget, a.delta), float64(f.Games)}, err
+}
+
+// claimedEpsilon is what a budget is at δ, NaN for a budget that no theorem of these has.
+func claimedEpsilon(b privacy.Budget, delta float64) float64 {
+	switch b := b.(type) {
+	case privacy.Pure:
+		return b.Epsilon
+	case privacy.ZCDP:
+		return privacy.ZCDPToApproxTight(b.Rho, delta)
+	}
+	return math.NaN()
+}
+
+// gamesOf are the games of an audit of a theorem.
+func gamesOf(p Preset) int {
+	if p == Quick {
+		return 4_000
+	}
+	return 200_000
+}
+
+// unfound decides a theorem on privacy: it fails if an audit found more than it claims, at
+// confidence Level.
+func unfound(names ...string) func(e *Evidence) (Finding, error) {
+	return func(e *Evidence) (Finding, error) {
+		var parts []Finding
+		for _, name := range names {
+			v, err := values(e, name, 4)
+			if err != nil {
+				return Finding{}, err
+			}
+			f := Finding{Answer: Holds, Value: v[1], Low: v[0], High: math.NaN(), Runs: int(v[3])}
+			f.Detail = fmt.Sprintf("%s: claimed ε is %.4g, found at least %.4g (%.0f %% of it)",
+				name, v[2], v[0], 100*v[0]/v[2])
+			if v[0] > v[2] {
+				f.Answer = Fails
+			}
+			parts = append(parts, f)
+		}
+		return Every(parts), nil
+	}
+}
+
+const unfoundStatistic = "The lower bound on ε of the best attack that was found on the " +
+	"releases, at 99 %, over games with neighbours of view and table; holds if it is not above " +
+	"the claim. A twin with half or a quarter of the noise must be found out, which a test sees to"
+
+// tightest keeps the largest ratio and the place where it is.
+type tightest struct {
+	value float64
+	at    string
+}
+
+func (t *tightest) see(v float64, format string, args ...any) {
+	if t.at == "" || v > t.value || math.IsNaN(v) {
+		t.value, t.at = v, fmt.Sprintf(format, args...)
+	}
+}
+
+// tightestTitle is the table that says where ratios are largest.
+const tightestTitle = "Where each is tightest"
+
+// put keeps a largest ratio, and its place in a table of its own.
+func (t *tightest) put(n *Numbers, name string) {
+	n.Values[name] = []float64{t.value}
+	if len(n.Grids) == 0 || n.Grids[0].Title != tightestTitle {
+		n.Grids = append([]report.Grid{{Title: tightestTitle,
+			Head: []string{"what", "where", "largest ratio"}, Text: 2,
+			Groups: make([]report.GridGroup, 1)}}, n.Grids...)
+	}
+	rows := &n.Grids[0].Groups[0].Rows
+	*rows = append(*rows, []string{name, t.at, fmt.Sprintf("%.4g", t.value)})
+}
+
+// ratios decides a theorem from the largest of ratios that are computed: it holds if it is at most
+// 1, up to rounding.
+func ratios(name string) func(e *Evidence) (Finding, error) {
+	return func(e *Evidence) (Finding, error) {
+		v, err := values(e, name, 1)
+		if err != nil {
+			return Finding{}, err
+		}
+		where := "a place that is not noted"
+		for _, g := range e.Numbers.Grids {
+			if g.Title != tightestTitle {
+				continue
+			}
+			for _, row := range g.Groups[0].Rows {
+				if row[0] == name {
+					where = row[1]
+				}
+			}
+		}
+		return exact(v[0], v[0] <= 1+1e-9, "largest at "+where), nil
+	}
+}
+
+// underBound judges the mean final regret of a policy in every cell of some experiments against a
+// bound: it holds if all ratios are below 1, and shows the largest.
+func underBound(policy string, limit func(c *experiment.CellResult,
+	m *experiment.Manifest) (float64, error), names ...string) func(e *Evidence) (Finding, error) {
+	return overCells(policy, names, func(c *experiment.CellResult, m *experiment.Manifest,
+		cells int) (Finding, error) {
+		b, err := limit(c, m)
+		if err != nil {
+			return Finding{}, err
+		}
+		x := meanOf(c.FinalRegret)
+		h := x.half(cells)
+		return Below(x.mean/b, (x.mean-h)/b, (x.mean+h)/b, 1, x.runs,
+			fmt.Sprintf("%s at T = %.0e", c.Label(), float64(m.Horizon))), nil
+	})
+}
+
+// overCells judges every cell of a policy in those of some experiments that are played. Of cells
+// that agree, that with the largest value is shown.
+func overCells(policy string, names []string,
+	judge func(c *experiment.CellResult, m *experiment.Manifest, cells int) (Finding,
+		error)) func(e *Evidence) (Finding, error) {
+	return func(e *Evidence) (Finding, error) {
+		type cell struct {
+			c *experiment.CellResult
+			m *experiment.Manifest
+		}
+		var cells []cell
+		for _, name := range names {
+			r, ok := e.Experiments[name]
+			if !ok {
+				continue
+			}
+			for i := range r.Cells {
+				if r.Cells[i].Policy == policy {
+					cells = append(cells, cell{&r.Cells[i], r.Manifest})
+				}
+			}
+		}
+		var parts []Finding
+		for _, x := range cells {
+			f, err := judge(x.c, x.m, len(cells))
+			if err != nil {
+				return Finding{}, err
+			}
+			if len(parts) > 0 && f.Value > parts[0].Value {
+				parts = append([]Finding{f}, parts...)
+				continue
+			}
+			parts = append(parts, f)
+		}
+		return Every(parts), nil
+	}
+}
+
+// keepsOrder judges whether the regret of a policy over a rate grows from one horizon to a later
+// one: in every group of cells, the largest such ratio at the later horizon over the largest at the
+// earlier one must be below most. Group names a cell's group; empty leaves the cell out.
+func keepsOrder(policy, early, late string, most float64,
+	rate func(c *experiment.CellResult, T float64) float64,
+	group func(c *experiment.CellResult) string) func(e *Evidence) (Finding, error) {
+	type top struct {
+		value, rate float64
+		c           *experiment.CellResult
+	}
+	return func(e *Evidence) (Finding, error) {
+		var tops [2]map[string]top
+		var names []string
+		var T [2]float64
+		for i, name := range []string{early, late} {
+			r, err := e.Results(name)
+			if err != nil {
+				return Finding{}, err
+			}
+			tops[i], T[i] = map[string]top{}, float64(r.Manifest.Horizon)
+			for j := range r.Cells {
+				c := &r.Cells[j]
+				if c.Policy != policy || group(c) == "" {
+					continue
+				}
+				g := group(c)
+				old, ok := tops[i][g]
+				if !ok && i == 0 {
+					names = append(names, g)
+				}
+				x := rate(c, T[i])
+				if v := mean(c.FinalRegret) / x; !ok || v > old.value {
+					tops[i][g] = top{v, x, c}
+				}
+			}
+		}
+		var parts []Finding
+		for _, g := range names {
+			x, y := tops[0][g], tops[1][g]
+			if y.c == nil {
+				continue
+			}
+			r, lo, hi := unpaired(y.c.FinalRegret, x.c.FinalRegret, len(names))
+			s := x.rate / y.rate
+			f := Below(r*s, lo*s, hi*s, most, len(x.c.FinalRegret),
+				fmt.Sprintf("%s: %.3g times the rate at T = %.0e, %.3g times at %.0e", g, x.value,
+					T[0], y.value, T[1]))
+			if len(parts) > 0 && f.Value > parts[0].Value {
+				parts = append([]Finding{f}, parts...)
+				continue
+			}
+			parts = append(parts, f)
+		}
+		return Every(parts), nil
+	}
+}
+
+// gapOf is the gap of all suboptimal arms of a cell, which its instance's name ends with, as in
+// "ten arms, gap-0.1".
+func gapOf(c *experiment.CellResult) (float64, error) {
+	_, text, ok := strings.Cut(c.Instance, "gap-")
+	if !ok {
+		return 0, fmt.Errorf("paper: instance %q names no gap", c.Instance)
+	}
+	return strconv.ParseFloat(text, 64)
+}
+
+// epsilonOfCell is the ε of a cell's row.
+func epsilonOfCell(c *experiment.CellResult) float64 { return epsilonOf(place{c.Instance, c.Row()}) }
