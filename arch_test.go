@@ -24,6 +24,7 @@ var floors = [][]string{
 	{"audit", "internal/front/report"},
 	{"internal/front/train"},
 	{"internal/front/paper"},
+	{"cli"},
 	{"cmd/sotto"},
 }
 

@@ -24,7 +24,7 @@
 //   - choose: which policy to use, by simulation at a stated error level
 //   - trial: one trial for the best arm, on data or laws, and planned
 //   - audit: attacks on mechanisms and policies, and lower bounds on ε
-//   - cmd/sotto: the command line
+//   - cli: the commands; cmd/sotto: the program
 //
 // What only Sotto itself uses is in internal/base, which imports nothing above the policies
 // (relative entropies, intervals, optimal designs, ranking data, files that are there whole), and

@@ -1,0 +1,514 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sotto-dp/sotto/bandit"
+	limit "github.com/sotto-dp/sotto/bound"
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/base/atomicfile"
+	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+type boundsCommand struct {
+	File string `arg:"" optional:"" help:"Experiment in YAML; - reads standard input. Its instances and budgets are bounded at its horizon."`
+
+	Arms      string `help:"The arms, by their Bernoulli means or their laws, such as 0.75,0.6 or uniform(0.2,0.4)." placeholder:"ARM,…" group:"The problem, instead of a file, one of:"`
+	Actions   string `help:"The actions of a linear bandit: vectors divided by semicolons, such as 1,0;0,1;0.6,0.8." placeholder:"a;a;…" group:"The problem, instead of a file, one of:"`
+	Dimension string `help:"The dimension of a linear contextual bandit." placeholder:"d" group:"The problem, instead of a file, one of:"`
+
+	Theta string `help:"θ*, beside --actions: without it there are no problem-dependent bounds." placeholder:"x,…"`
+	Sigma string `help:"Standard deviation of the linear rewards' Gaussian noise; 1 if not given." placeholder:"σ"`
+
+	Epsilon string `help:"Budgets of ε-DP, such as 0.1,1." placeholder:"ε,…"`
+	Rho     string `help:"Budgets of ρ-zCDP." placeholder:"ρ,…"`
+	Horizon string `help:"Horizons, such as 1e4,1e6. Beside a file they replace its own." placeholder:"T,…"`
+	Beta    string `help:"β of AdaC-UCB and α of AdaP-UCB; 3.1 if not given. A file has its own." placeholder:"β"`
+	Risk    string `help:"Probability of failure of policies that have one; 1/T if not given. A file has its own." placeholder:"δ"`
+
+	Out  string `help:"Draw the first instance's bounds into this SVG file: against the budget if there are several of a kind, otherwise against T." placeholder:"FILE.svg" type:"path"`
+	JSON bool   `name:"json" help:"As JSON, for programs."`
+}
+
+// Help is shown by --help.
+func (c *boundsCommand) Help() string {
+	return `Examples:
+  sotto bounds --arms 0.75,0.5 --epsilon 0.1,1 --horizon 1e6
+  sotto bounds --arms 0.75,0.625,0.5 --epsilon 0.001,10 --horizon 1e6 --out bounds.svg
+  sotto bounds --actions '1,0;0,1;0.8,0.6' --theta 0.9,0.2 --rho 0.1 --horizon 1e5
+  sotto bounds examples/quickstart.yaml`
+}
+
+// A boundedProblem is a problem under a budget and the name of its instance.
+type boundedProblem = experiment.BoundProblem
+
+func (c *boundsCommand) Run(s streams) error {
+	problems, horizons, left, err := c.problems(s)
+	if err != nil {
+		return usage(err)
+	}
+	var figure *atomicfile.File
+	if c.Out != "" {
+		if figure, err = pending("--out", c.Out, publicFile); err != nil {
+			return err
+		}
+		defer figure.Discard() // nothing, once it has its name
+		f, err := boundsFigure(problems, horizons)
+		if err != nil {
+			return usage(err)
+		}
+		if err := f.WriteSVG(figure); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+		if err := figure.Replace(); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+	}
+	for _, l := range left {
+		fmt.Fprintln(s.err, "no bounds:", l)
+	}
+	if c.JSON {
+		return c.asJSON(s, problems, horizons)
+	}
+	for i, p := range problems {
+		grid, err := boundsGrid(p, horizons)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			fmt.Fprintln(s.out)
+		}
+		if err := grid.WriteText(s.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// problems are what the file or the flags say, and the horizons.
+func (c *boundsCommand) problems(s streams) (out []boundedProblem, horizons []float64,
+	left []string, err error) {
+	fail := func(err error) ([]boundedProblem, []float64, []string, error) { return nil, nil, nil, err }
+	given := 0
+	for _, f := range []string{c.File, c.Arms, c.Actions, c.Dimension} {
+		if f != "" {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return fail(errors.New("want a file or one of --arms, --actions and --dimension"))
+	case c.Actions == "" && (c.Theta != "" || c.Sigma != ""):
+		return fail(errors.New("--theta and --sigma go with --actions"))
+	}
+	if horizons, err = numbers("--horizon", c.Horizon); err != nil {
+		return fail(err)
+	}
+	for _, T := range horizons {
+		if !(T >= 1 && T <= 1e18) {
+			return fail(fmt.Errorf("--horizon is %v, must be from 1 to 1e18", T))
+		}
+	}
+	set := func(p *limit.Problem) error {
+		for _, f := range []struct {
+			flag, text string
+			to         *float64
+		}{{"beta", c.Beta, &p.Beta}, {"risk", c.Risk, &p.Risk}, {"sigma", c.Sigma, &p.Sigma}} {
+			if f.text == "" {
+				continue
+			}
+			x, err := number(f.flag, f.text)
+			if err != nil {
+				return err
+			}
+			if !(x > 0) {
+				return fmt.Errorf("--%s is %v, must be above 0", f.flag, x)
+			}
+			*f.to = x
+		}
+		return p.Check()
+	}
+	if c.File != "" {
+		if c.Epsilon != "" || c.Rho != "" {
+			return fail(errors.New("--epsilon and --rho are for problems given by flags: a file " +
+				"has its budgets"))
+		}
+		if c.Beta != "" || c.Risk != "" {
+			return fail(errors.New("--beta and --risk are for problems given by flags: a file " +
+				"has its policies' parameters"))
+		}
+		spec, err := read(c.File, s)
+		if err != nil {
+			return fail(err)
+		}
+		plan, err := spec.Resolve()
+		if err != nil {
+			return fail(err)
+		}
+		if len(horizons) == 0 {
+			horizons = []float64{float64(plan.Spec.Horizon)}
+		}
+		for _, w := range plan.Warnings { // a bound is computed from the exact means of a log
+			fmt.Fprintln(s.err, "warning:", w)
+		}
+		if out, left = plan.BoundProblems(); len(out) == 0 {
+			return fail(fmt.Errorf("%s: nothing to bound: %s", c.File, strings.Join(left, "; ")))
+		}
+		return out, horizons, left, nil
+	}
+	if len(horizons) == 0 {
+		return fail(errors.New("want --horizon"))
+	}
+	budgets, err := c.budgets()
+	if err != nil {
+		return fail(err)
+	}
+	for _, b := range budgets {
+		name, p, err := c.problem(b)
+		if err == nil {
+			err = set(&p)
+		}
+		if err != nil {
+			return fail(err)
+		}
+		out = append(out, boundedProblem{Instance: name, Budget: b.String(), Problem: p})
+	}
+	return out, horizons, nil, nil
+}
+
+func (c *boundsCommand) budgets() (out []privacy.Budget, err error) {
+	epsilons, err := numbers("--epsilon", c.Epsilon)
+	if err != nil {
+		return nil, err
+	}
+	rhos, err := numbers("--rho", c.Rho)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range epsilons {
+		out = append(out, privacy.Pure{Epsilon: x})
+	}
+	for _, x := range rhos {
+		out = append(out, privacy.ZCDP{Rho: x})
+	}
+	for i, b := range out {
+		if err := b.Validate(); err != nil {
+			return nil, err
+		}
+		if slices.Contains(out[:i], b) {
+			return nil, fmt.Errorf("the budget %v is there twice", b)
+		}
+	}
+	if len(out) == 0 {
+		out = []privacy.Budget{privacy.None{}}
+	}
+	return out, nil
+}
+
+// problem is what the flags say, its parameters apart.
+func (c *boundsCommand) problem(b privacy.Budget) (string, limit.Problem, error) {
+	none := limit.Problem{}
+	switch {
+	case c.Arms != "":
+		var laws []bandit.Law
+		unclipped := false
+		for _, text := range outside(c.Arms) {
+			l, err := bandit.ParseLaw(text)
+			if err != nil {
+				return "", none, fmt.Errorf("--arms: %w", err)
+			}
+			if _, ok := l.(bandit.Gaussian); ok {
+				unclipped = true
+			}
+			laws = append(laws, l)
+		}
+		p, err := experiment.BoundArms(laws, unclipped, b)
+		if err != nil {
+			return "", none, fmt.Errorf("--arms: %w", err)
+		}
+		return "arms " + c.Arms, p, nil
+	case c.Actions != "":
+		p := limit.Problem{Budget: b}
+		for _, text := range strings.Split(c.Actions, ";") {
+			a, err := numbers("--actions", text)
+			if err != nil {
+				return "", none, err
+			}
+			p.Actions = append(p.Actions, a)
+		}
+		theta, err := numbers("--theta", c.Theta)
+		if err != nil {
+			return "", none, err
+		}
+		p.Theta = theta
+		return fmt.Sprintf("%d actions in dimension %d", len(p.Actions), len(p.Actions[0])), p, nil
+	default:
+		d, err := experiment.ParseCount(c.Dimension)
+		if err != nil {
+			return "", none, fmt.Errorf("--dimension: %w", err)
+		}
+		return fmt.Sprintf("contexts in dimension %d", d),
+			limit.Problem{Context: &limit.Context{Dim: int(d)}, Budget: b}, nil
+	}
+}
+
+// boundText is a bound's value as tables have it.
+func boundText(b limit.Bound, T float64) string {
+	if b.Value == nil {
+		return "-"
+	}
+	v := b.Value(T)
+	switch {
+	case math.IsNaN(v):
+		return "-"
+	case v == 0:
+		return "0"
+	case math.Abs(v) < 1000 || math.Abs(v) >= 1e9:
+		return strconv.FormatFloat(v, 'g', 4, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64)
+}
+
+func boundsGrid(p boundedProblem, horizons []float64) (report.Grid, error) {
+	all, err := limit.Regret(p.Problem)
+	if err != nil {
+		return report.Grid{}, err
+	}
+	g := report.Grid{Title: p.Instance + ", " + budgetText(p.Budget),
+		Head: []string{"of", "kind", "bound", "formula", "where"}, Text: 5}
+	for _, T := range horizons {
+		g.Head = append(g.Head, "T = "+strconv.FormatFloat(T, 'g', -1, 64))
+	}
+	groups := []report.GridGroup{{Head: "Lower bounds on this instance"},
+		{Head: "Lower bounds on some instance: what the worst case costs"}, {Head: "Upper bounds"}}
+	var notes []string
+	note := func(text string) string {
+		if text == "" {
+			return ""
+		}
+		i := slices.Index(notes, text)
+		if i < 0 {
+			notes = append(notes, text)
+			i = len(notes) - 1
+		}
+		return " [" + strconv.Itoa(i+1) + "]"
+	}
+	place := func(b limit.Bound) int {
+		switch {
+		case !b.Lower:
+			return 2
+		case b.WorstCase:
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(all, func(a, b limit.Bound) int { return place(a) - place(b) })
+	for _, b := range all {
+		of, at := b.Policy, place(b)
+		if b.Lower {
+			of = "every policy"
+		}
+		kind := b.Kind.String()
+		if b.Unproved && b.Kind != limit.NotProved {
+			kind += ", as printed"
+		}
+		row := []string{of, kind, b.Name, b.Form, b.Where + note(b.Note)}
+		for _, T := range horizons {
+			row = append(row, boundText(b, T))
+		}
+		groups[at].Rows = append(groups[at].Rows, row)
+	}
+	groups = slices.DeleteFunc(groups, func(g report.GridGroup) bool { return len(g.Rows) == 0 })
+	edges, err := limit.Boundaries(p.Problem)
+	if err != nil {
+		return report.Grid{}, err
+	}
+	regimes := report.GridGroup{Head: "Privacy begins to cost below"}
+	for _, e := range edges {
+		row := []string{"budget " + e.Symbol, "", e.Name, "", e.Where + note(e.Note)}
+		for _, T := range horizons {
+			row = append(row, strconv.FormatFloat(e.Value(T), 'g', 4, 64))
+		}
+		regimes.Rows = append(regimes.Rows, row)
+	}
+	g.Groups = append(groups, regimes)
+	for i, n := range notes {
+		g.Notes = append(g.Notes, fmt.Sprintf("[%d] %s.", i+1, n))
+	}
+	g.Notes = append(g.Notes, "Asymptotic: what the bound comes to in the long run, its slope "+
+		"times log T; regrets at T can be on its other side. Implicit: constants are not known. "+
+		"Not proved: the theorem is not for these parameters or rewards, so that there is no number.")
+	g.Notes = append(g.Notes, "Upper bounds are for noise that a server adds who is believed.")
+	if slices.ContainsFunc(all, func(b limit.Bound) bool { return b.Unproved && b.Kind != limit.NotProved }) {
+		g.Notes = append(g.Notes, "As printed: the number is the source's, while its proof gives "+
+			"another or there is none. Do not rely on it.")
+	}
+	return g, nil
+}
+
+func budgetText(b string) string {
+	return strings.NewReplacer("epsilon=", "ε=", "rho=", "ρ=", "delta=", "δ=", "alpha=", "α=",
+		"none", "no privacy").Replace(b)
+}
+
+const figurePoints = 81
+
+// boundsFigure draws the proved bounds with a number: of the first instance, against its budgets if
+// there are at least two of one kind, otherwise against T.
+func boundsFigure(problems []boundedProblem, horizons []float64) (report.Figure, error) {
+	first := problems[0]
+	T := slices.Max(horizons)
+	f := report.Figure{ID: "bounds", Title: "Bounds on the regret", LogX: true, LogY: true, YLabel: "regret",
+		Note: "Bounds that are implicit, or printed without a proof, are left out. Where T → ∞ " +
+			"it is a slope times log T. Worst: some instance costs so much, not this one."}
+	lo, hi, kind := math.Inf(1), 0.0, ""
+	for _, p := range problems {
+		key, x, ok := budgetNumber(p.Problem.Budget)
+		if p.Instance == first.Instance && ok && (kind == "" || key == kind) {
+			kind, lo, hi = key, min(lo, x), max(hi, x)
+		}
+	}
+	var xs []float64
+	at := func(x float64) (limit.Problem, float64) { // problem and horizon at x
+		return first.Problem, x
+	}
+	if lo < hi {
+		f.Title, f.Subtitle, f.XLabel = "Bounds on the regret against the budget",
+			fmt.Sprintf("%s, T = %s", first.Instance, strconv.FormatFloat(T, 'g', -1, 64)), "budget "+kind
+		at = func(x float64) (limit.Problem, float64) {
+			p := first.Problem
+			if p.Budget = privacy.Budget(privacy.Pure{Epsilon: x}); kind == "ρ" {
+				p.Budget = privacy.ZCDP{Rho: x}
+			}
+			return p, T
+		}
+	} else {
+		lo, hi = 10, max(T, 100)
+		f.Subtitle, f.XLabel = first.Instance+", "+budgetText(first.Budget), "horizon T"
+	}
+	for i := range figurePoints {
+		xs = append(xs, lo*math.Pow(hi/lo, float64(i)/(figurePoints-1)))
+	}
+	xs[figurePoints-1] = hi
+	series := map[string]int{}
+	for i, x := range xs {
+		p, T := at(x)
+		all, err := limit.Regret(p)
+		if err != nil {
+			return f, err
+		}
+		for _, b := range all {
+			if b.Unproved || b.Value == nil {
+				continue
+			}
+			key := b.Policy + " " + b.Name
+			j, ok := series[key]
+			if !ok {
+				label := b.Name
+				switch {
+				case b.Lower:
+					label = "lower: " + b.Name
+				case b.Name != b.Policy:
+					label = b.Policy + ", " + b.Name
+				}
+				if b.Kind == limit.Asymptotic {
+					label += ", T → ∞"
+				}
+				if b.Lower && b.WorstCase {
+					label += ", worst"
+				}
+				j = len(f.Series)
+				series[key] = j
+				f.Series = append(f.Series, report.Series{Label: label, X: xs,
+					Mean: slices.Repeat([]float64{math.NaN()}, figurePoints)})
+			}
+			f.Series[j].Mean[i] = b.Value(T)
+		}
+	}
+	return f, nil
+}
+
+func budgetNumber(b privacy.Budget) (symbol string, x float64, ok bool) {
+	switch b := b.(type) {
+	case privacy.Pure:
+		return "ε", b.Epsilon, true
+	case privacy.ZCDP:
+		return "ρ", b.Rho, true
+	}
+	return "", 0, false
+}
+
+type boundJSON struct {
+	Name      string     `json:"name"`
+	Policy    string     `json:"policy,omitempty"` // none: every policy
+	Lower     bool       `json:"lower"`
+	WorstCase bool       `json:"worst_case"`
+	Kind      string     `json:"kind"`
+	Unproved  bool       `json:"as_printed,omitempty"`
+	Form      string     `json:"formula"`
+	Where     string     `json:"where"`
+	Note      string     `json:"note,omitempty"`
+	Slope     *float64   `json:"slope,omitempty"` // of log T
+	Regret    []*float64 `json:"regret"`          // at each horizon; null: none
+}
+
+type boundsJSON struct {
+	Instance   string         `json:"instance"`
+	Budget     string         `json:"budget"`
+	Horizons   []float64      `json:"horizons"`
+	Bounds     []boundJSON    `json:"bounds"`
+	Boundaries []boundaryJSON `json:"boundaries"`
+}
+
+type boundaryJSON struct {
+	Name   string     `json:"name"`
+	Symbol string     `json:"symbol"`
+	Where  string     `json:"where"`
+	Note   string     `json:"note,omitempty"`
+	Value  []*float64 `json:"value"`
+}
+
+func (c *boundsCommand) asJSON(s streams, problems []boundedProblem, horizons []float64) error {
+	var out []boundsJSON
+	for _, p := range problems {
+		all, err := limit.Regret(p.Problem)
+		if err != nil {
+			return err
+		}
+		edges, err := limit.Boundaries(p.Problem)
+		if err != nil {
+			return err
+		}
+		j := boundsJSON{Instance: p.Instance, Budget: p.Budget, Horizons: horizons}
+		for _, b := range all {
+			x := boundJSON{b.Name, b.Policy, b.Lower, b.WorstCase, b.Kind.String(), b.Unproved,
+				b.Form, b.Where, b.Note, nil, nil}
+			if b.Kind == limit.Asymptotic {
+				x.Slope = finiteOrNil(b.Constant)
+			}
+			for _, T := range horizons {
+				var v *float64
+				if b.Value != nil {
+					v = finiteOrNil(b.Value(T))
+				}
+				x.Regret = append(x.Regret, v)
+			}
+			j.Bounds = append(j.Bounds, x)
+		}
+		for _, e := range edges {
+			x := boundaryJSON{Name: e.Name, Symbol: e.Symbol, Where: e.Where, Note: e.Note}
+			for _, T := range horizons {
+				x.Value = append(x.Value, finiteOrNil(e.Value(T)))
+			}
+			j.Boundaries = append(j.Boundaries, x)
+		}
+		out = append(out, j)
+	}
+	return printJSON(s, out)
+}

@@ -1,0 +1,458 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/choose"
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+type chooseCommand struct {
+	Arms      string           `help:"The arms, by their Bernoulli means or their laws, such as 0.75,0.6 or gaussian(0.5,0.1)." placeholder:"ARM,…" group:"The world, one of:"`
+	Standard  string           `help:"A standard instance of 002: C1, C2, C3 or C4, for --arms-count arms." placeholder:"C" group:"The world, one of:"`
+	ArmsCount experiment.Count `help:"Number of arms of --standard; 5 if not given." placeholder:"K" group:"The world, one of:"`
+	Prior     string           `help:"Bernoulli arms whose means are drawn uniformly from [LO,HI] for each run: how many, and from where." placeholder:"K:LO:HI" group:"The world, one of:"`
+	CSV       string           `name:"csv" help:"Logged rewards, a CSV with a header. Rows are drawn with replacement: their order does not matter." placeholder:"FILE" type:"path" group:"The world, one of:"`
+
+	columnFlags
+
+	Epsilon string `help:"ε-DP; with --delta (ε,δ)-DP, with --alpha (α,ε)-RDP." placeholder:"ε" group:"The budget:"`
+	Delta   string `help:"δ, beside --epsilon." placeholder:"δ" group:"The budget:"`
+	Alpha   string `help:"α, beside --epsilon." placeholder:"α" group:"The budget:"`
+	Rho     string `help:"ρ-zCDP." placeholder:"ρ" group:"The budget:"`
+
+	Range      string           `help:"Declared range of rewards; others are clipped. 0,1 if not given. --csv needs it: it must not be taken from the data." placeholder:"LO,HI"`
+	Horizon    experiment.Count `required:"" help:"Rounds of a run; 1e6 is a number." placeholder:"T"`
+	Policies   string           `help:"Only these policies, each with parameters if need be: adap-klucb,adap-ucb:alpha=4. Else all that meet the budget." placeholder:"NAME,…"`
+	Reference  bool             `help:"Show policies without privacy too. They are not ranked."`
+	Level      string           `help:"Probability that anything in the answer is wrong." default:"0.05" placeholder:"P"`
+	Resolution string           `help:"Means within this fraction of each other are a tie." default:"0.01" placeholder:"R"`
+	Strict     bool             `help:"Trust no central limit theorem. Needs many more runs."`
+	MinRuns    experiment.Count `help:"Runs of a policy before it may be settled; 1024 if not given, fewer where runs are long." placeholder:"N"`
+	MaxRuns    experiment.Count `help:"Most runs of a policy; 65536 if not given, fewer where runs are long." placeholder:"N"`
+	Time       time.Duration    `help:"Begin no run after this time, such as 2m, and answer with what is known." placeholder:"TIME"`
+	Seed       string           `help:"Seed of all randomness." default:"1" placeholder:"S"`
+	Workers    int              `help:"Runs played at a time; answers do not depend on it. 0 is one a processor." placeholder:"W"`
+	JSON       bool             `help:"As JSON, for programs."`
+}
+
+// Help is shown by --help.
+func (c *chooseCommand) Help() string {
+	return `Examples:
+  sotto choose --arms 0.75,0.6 --epsilon 0.1 --horizon 1e6
+  sotto choose --prior 5:0.25:0.75 --rho 0.1 --horizon 1e5 --reference
+  sotto choose --csv examples/rewards.csv --range 0,1 --epsilon 1 --horizon 1e5 --time 1m`
+}
+
+func (c *chooseCommand) Run(ctx context.Context, s streams) error {
+	q, err := c.question(s)
+	if err != nil {
+		return err
+	}
+	q.Progress = func(p choose.Progress) {
+		fmt.Fprintf(s.err, "look %d: %d policies, %d runs; %d of %d neighbours are not settled",
+			p.Look, p.Policies, p.Runs, p.Unsettled, max(p.Policies-1, 0))
+		if p.Next > 0 {
+			fmt.Fprintf(s.err, "; %d policies go on", p.Next)
+		}
+		fmt.Fprintln(s.err)
+	}
+	a, err := choose.Rank(ctx, q)
+	if err != nil {
+		return err
+	}
+	if c.CSV != "" {
+		// The source's own text has a hash of the rewards: of few values it can be
+		// guessed and confirmed.
+		a.World = fmt.Sprintf("%s, %d arms", c.CSV, len(q.Source.(bandit.Fixed).Arms))
+		a.Warnings = append(a.Warnings, "the log is used without noise: keep this answer as private as the log")
+	}
+	use, repeat := a.Use().Policy, c.repeat(&q, &a)
+	if a.Refused != "" {
+		use, repeat = "", ""
+	}
+	if c.JSON {
+		e := json.NewEncoder(s.out)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		return e.Encode(struct {
+			Use     string `json:"use"`
+			Command string `json:"command"`
+			choose.Answer
+		}{use, repeat, a})
+	}
+	if err := printAnswer(s.out, &a); err != nil {
+		return err
+	}
+	if repeat == "" {
+		return nil
+	}
+	_, err = fmt.Fprintf(s.out, "\nTo repeat its runs:\n  %s\n", repeat)
+	return err
+}
+
+func (c *chooseCommand) question(s streams) (choose.Question, error) {
+	bad := func(format string, args ...any) (choose.Question, error) {
+		return choose.Question{}, fmt.Errorf("%w: "+format, append([]any{errUsage}, args...)...)
+	}
+	q := choose.Question{Horizon: int(c.Horizon), Reference: c.Reference, Strict: c.Strict,
+		MinRuns: int(c.MinRuns), MaxRuns: int(c.MaxRuns),
+		Time: c.Time, Workers: c.Workers}
+	var err error
+	if q.Lo, q.Hi, err = c.ends(); err != nil {
+		return q, usage(err)
+	}
+	if q.Source, err = c.source(s, q.Lo, q.Hi); err != nil {
+		return q, usage(err)
+	}
+	if q.Budget, err = c.budget(); err != nil {
+		return bad("%w", err)
+	}
+	if c.Policies != "" {
+		named, err := parsePolicies(c.Policies)
+		if err != nil {
+			return choose.Question{}, err
+		}
+		for _, p := range named {
+			q.Policies = append(q.Policies, choose.Candidate{Policy: p.Policy, Params: p.Params})
+		}
+	}
+	if q.Level, err = positive("--level", c.Level); err != nil {
+		return bad("%w", err)
+	}
+	if q.Resolution, err = positive("--resolution", c.Resolution); err != nil {
+		return bad("%w", err)
+	}
+	switch {
+	case c.Workers < 0:
+		return bad("--workers is %d, must be at least 1, or 0 for one a processor", c.Workers)
+	case c.Time < 0:
+		return bad("--time is %v, must be positive", c.Time)
+	}
+	if q.Seed, err = strconv.ParseUint(c.Seed, 10, 64); err != nil {
+		return bad("--seed is %q, must be a whole number from 0 to 2^64-1", c.Seed)
+	}
+	return q, nil
+}
+
+// ends are those of the declared range, both 0 if none is.
+func (c *chooseCommand) ends() (lo, hi float64, err error) {
+	if c.Range == "" && c.CSV == "" {
+		return 0, 0, nil
+	}
+	return declared(c.Range, true)
+}
+
+// positive reads a fraction. That 0 is not a value matters: in a question it stands for the default.
+func positive(flag, text string) (float64, error) {
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(x > 0 && x < 1) {
+		return 0, fmt.Errorf("%s is %q, must be above 0 and below 1", flag, text)
+	}
+	return x, nil
+}
+
+// source is the world; lo and hi are the range that a log's persons are clipped to.
+func (c *chooseCommand) source(s streams, lo, hi float64) (bandit.Source, error) {
+	given := 0
+	for _, f := range []string{c.Arms, c.Standard, c.Prior, c.CSV} {
+		if f != "" {
+			given++
+		}
+	}
+	fixed := func(in bandit.Instance, err error) (bandit.Source, error) {
+		if err != nil {
+			return nil, err
+		}
+		return bandit.Fixed(in), nil
+	}
+	switch {
+	case given != 1:
+		return nil, errors.New("want exactly one of --arms, --standard, --prior and --csv")
+	case c.ArmsCount != 0 && c.Standard == "":
+		return nil, errors.New("--arms-count goes with --standard")
+	case c.CSV == "" && c.columnFlags.given():
+		return nil, c.check(c.CSV)
+	case c.Arms != "":
+		var laws []bandit.Law
+		for _, text := range outside(c.Arms) {
+			l, err := bandit.ParseLaw(text)
+			if err != nil {
+				return nil, fmt.Errorf("--arms: %w", err)
+			}
+			laws = append(laws, l)
+		}
+		src, err := fixed(bandit.NewInstance(laws...))
+		if err != nil {
+			return nil, fmt.Errorf("--arms: %w", err)
+		}
+		return src, nil
+	case c.Standard != "":
+		n := map[string]int{"C1": 1, "C2": 2, "C3": 3, "C4": 4}[strings.ToUpper(c.Standard)]
+		if n == 0 {
+			return nil, fmt.Errorf("--standard is %q, must be C1, C2, C3 or C4", c.Standard)
+		}
+		arms := int(c.ArmsCount)
+		if arms == 0 {
+			arms = 5
+		}
+		return fixed(bandit.Standard(n, arms))
+	case c.Prior != "":
+		parts := strings.Split(c.Prior, ":")
+		if len(parts) != 3 {
+			return nil, fmt.Errorf("--prior is %q, must be K:LO:HI, such as 5:0.25:0.75", c.Prior)
+		}
+		arms, err := experiment.ParseCount(parts[0])
+		if err != nil {
+			return nil, fmt.Errorf("--prior: %w", err)
+		}
+		ends, err := numbers("--prior", parts[1]+","+parts[2])
+		if err != nil {
+			return nil, err
+		}
+		src, err := bandit.NewUniformMeans(int(arms), ends[0], ends[1], bandit.BernoulliFamily(), true)
+		if err != nil {
+			return nil, fmt.Errorf("--prior: %w", err)
+		}
+		return src, nil
+	default:
+		f, err := os.Open(c.CSV)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in, log, err := bandit.ReadCSV(f, c.format(lo, hi))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.CSV, err)
+		}
+		tellSkipped(s, c.CSV, log)
+		if log.Clipped {
+			fmt.Fprintf(s.err, "warning: %s: rewards leave the declared range [%v, %v] and are "+
+				"clipped to it before a person's mean is taken\n", c.CSV, lo, hi)
+		}
+		return bandit.Fixed(in), nil
+	}
+}
+
+func (c *chooseCommand) budget() (privacy.Budget, error) {
+	fields := map[string]float64{}
+	for _, f := range []struct {
+		name, text string
+	}{{"epsilon", c.Epsilon}, {"delta", c.Delta}, {"alpha", c.Alpha}, {"rho", c.Rho}} {
+		x, err := numbers("--"+f.name, f.text)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(x) > 1:
+			return nil, fmt.Errorf("--%s is %q: want one number", f.name, f.text)
+		case len(x) == 1:
+			fields[f.name] = x[0]
+		}
+	}
+	if len(fields) == 0 {
+		return nil, errors.New("want a budget: --epsilon, --rho, --epsilon with --delta, or " +
+			"--epsilon with --alpha")
+	}
+	return privacy.NewBudget(fields)
+}
+
+// printAnswer prints the ranking, what limits it, and which policy to use.
+func printAnswer(out io.Writer, a *choose.Answer) error {
+	var b strings.Builder
+	world := []rune(a.World)
+	if len(world) > 120 {
+		world = append(world[:120], '…')
+	}
+	fmt.Fprintf(&b, "%s, %s, T = %d\n\n", string(world), a.Budget, a.Horizon)
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "tier\tpolicy\tregret at T\tratio\tmedian\tq95\tq99\tmax\truns\thorizon\tguarantee")
+	row := func(tier string, r choose.Row) {
+		ratio := "-"
+		if r.Ratio > 0 {
+			ratio = fmt.Sprintf("%.2f×", r.Ratio)
+		}
+		heavy := ""
+		if r.Heavy {
+			heavy = " !"
+		}
+		horizon := "needed"
+		if r.Anytime {
+			horizon = "-"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s ± %s%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", tier, r.Policy,
+			short(r.Mean), short(r.Half), heavy, ratio,
+			short(r.Median), short(r.Q95), short(r.Q99), short(r.Max), r.Runs, horizon, r.Guarantee)
+	}
+	for i, r := range a.Rows {
+		tier := strconv.Itoa(r.Tier)
+		if i > 0 {
+			switch a.Verdicts[i-1] {
+			case choose.Tie:
+				tier = "="
+			case choose.Unsettled:
+				tier = "?"
+			}
+		}
+		row(tier, r)
+	}
+	for _, r := range a.References {
+		row("", r)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(&b)
+	for _, warning := range a.Warnings {
+		fmt.Fprintln(&b, "warning:", warning)
+	}
+	kind := "Student's intervals, believed where the skewness of n runs is at most √(n/25); " +
+		"Hoeffding's bound; betting"
+	if a.Strict {
+		kind = "Hoeffding's bound and betting; ± is Student's interval, and not promised"
+	}
+	fmt.Fprintf(&b, "The verdicts and every ± without ! hold together with probability %v (%s).\n",
+		1-a.Level, kind)
+	fmt.Fprintf(&b, "A tier ends where the next policy is worse; = is a tie within %v%%, ? is "+
+		"not settled, ! is a mean whose runs are too skewed for its ±. What no run has shown is "+
+		"not in the means.\n",
+		100*a.Resolution)
+	if n := len(a.References); n > 0 {
+		fmt.Fprintln(&b, "Rows without a tier are not private: what privacy costs.")
+	}
+	switch a.Stopped {
+	case "runs":
+		fmt.Fprintln(&b, "Stopped at the most runs: --max-runs goes on.")
+	case "effort":
+		fmt.Fprintln(&b, "Stopped: policies that are not settled have long runs; --policies leaves them out.")
+	case "time":
+		fmt.Fprintln(&b, "Stopped by --time.")
+	}
+	fmt.Fprintf(&b, "Regret is %s. Playing all arms equally often, without looking at a reward, "+
+		"has %s.\n", a.Regret, short(a.EqualSplit))
+	if a.Refused != "" {
+		fmt.Fprintf(&b, "\nnothing is recommended: %s\n", a.Refused)
+		_, err := io.WriteString(out, b.String())
+		return err
+	}
+	use := a.Use()
+	fmt.Fprintf(&b, "\nuse %s: mean regret %s ± %s", use.Policy, short(use.Mean), short(use.Half))
+	if worse := a.Against(choose.Better); len(worse) > 0 && use.Mean > 0 {
+		fmt.Fprintf(&b, "; %s, the best of those that are worse, has %.2f times as much",
+			worse[0].Policy, worse[0].Ratio)
+	}
+	for _, peers := range []struct {
+		how  string
+		rows []choose.Row
+	}{{"as good: ", a.Against(choose.Tie)}, {"not shown to be worse: ", a.Against(choose.Unsettled)}} {
+		for i, r := range peers.rows {
+			if i == 0 {
+				fmt.Fprint(&b, "; ", peers.how)
+			} else {
+				fmt.Fprint(&b, ", ")
+			}
+			fmt.Fprint(&b, r.Policy)
+		}
+	}
+	if r, ok := a.Anytime(); ok && !use.Anytime {
+		fmt.Fprintf(&b, "; where T is not known: %s", r.Policy)
+	}
+	fmt.Fprintln(&b)
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// short is a number of at most four significant digits, and without an exponent.
+func short(x float64) string {
+	switch a := math.Abs(x); {
+	case a >= 1000 || a == math.Trunc(a):
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	case a >= 100:
+		return strconv.FormatFloat(x, 'f', 1, 64)
+	case a >= 10:
+		return strconv.FormatFloat(x, 'f', 2, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
+}
+
+// repeat is the command that plays the first policy's runs again: with flags where they can say it,
+// else with an experiment.
+func (c *chooseCommand) repeat(q *choose.Question, a *choose.Answer) string {
+	use := a.Use()
+	if in, ok := q.Source.(bandit.Fixed); ok && c.CSV == "" && c.Alpha == "" && c.Range == "" {
+		arms := make([]string, len(in.Arms))
+		plain := true
+		for i, law := range in.Arms {
+			arms[i] = fmt.Sprint(law)
+			if b, ok := law.(bandit.Bernoulli); ok {
+				arms[i] = strconv.FormatFloat(b.Mean(), 'g', -1, 64)
+			} else {
+				plain = false
+			}
+		}
+		list := strings.Join(arms, ",")
+		if !plain {
+			list = "'" + list + "'"
+		}
+		command := fmt.Sprintf("sotto run --arms %s --policies %s", list, written(use.Candidate))
+		for _, f := range []struct {
+			name, text string
+		}{{"epsilon", c.Epsilon}, {"delta", c.Delta}, {"rho", c.Rho}} {
+			if f.text != "" {
+				command += " --" + f.name + " " + f.text
+			}
+		}
+		return command + fmt.Sprintf(" --horizon %d --runs %d --seed %d", q.Horizon, use.Runs, q.Seed)
+	}
+	spec := experiment.Spec{Name: "chosen", Horizon: experiment.Count(q.Horizon),
+		Runs: experiment.Count(use.Runs), Seed: q.Seed, Budgets: []privacy.Budget{q.Budget},
+		Lo: q.Lo, Hi: q.Hi,
+		Checkpoints: []experiment.Count{experiment.Count(q.Horizon)},
+		Policies:    []experiment.Policy{{Policy: use.Candidate.Policy, Params: use.Candidate.Params}}}
+	in := experiment.Instance{Name: "world"}
+	switch parts := strings.Split(c.Prior, ":"); {
+	case c.CSV != "":
+		in.CSV, in.Columns = c.CSV, c.columns()
+	case len(parts) == 3:
+		arms, _ := experiment.ParseCount(parts[0]) // read once already
+		ends, _ := numbers("--prior", parts[1]+","+parts[2])
+		in.Arms, in.Means = arms, &experiment.Means{Lo: ends[0], Hi: ends[1], Redraw: true}
+	default:
+		for _, law := range q.Source.(bandit.Fixed).Arms {
+			in.Laws = append(in.Laws, fmt.Sprint(law))
+		}
+	}
+	spec.Instances = []experiment.Instance{in}
+	text, err := spec.YAML()
+	if err != nil {
+		return err.Error()
+	}
+	return "sotto run - <<'END'\n" + strings.TrimRight(string(text), "\n") + "\nEND"
+}
+
+// written is a policy as --policies reads it.
+func written(c choose.Candidate) string {
+	entry, err := catalog.Find(c.Policy)
+	text := c.Policy
+	if err != nil {
+		return text
+	}
+	for _, p := range entry.Params {
+		if x, ok := c.Params[p.Name]; ok {
+			text += ":" + p.Name + "=" + p.Text(x)
+		}
+	}
+	return text
+}

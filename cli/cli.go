@@ -1,0 +1,152 @@
+// Package cli is the command sotto: flags to calls. A program whose main calls Main has every
+// command.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// Main runs the command that the program's arguments name, and ends the program with its exit code.
+// An interrupt or SIGTERM stops the command in good order, and a second one at once.
+func Main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+}
+
+// streams: data goes to out, progress and errors to err.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+	args     []string // of the command, for pages that say how they were made
+}
+
+type commands struct {
+	Run       runCommand       `cmd:"" help:"Play an experiment: a YAML file, or arms and policies given by flags."`
+	Stop      stopCommand      `cmd:"" help:"Run a stopping rule: a private estimate of a mean, from as few samples as it takes."`
+	Identify  identifyCommand  `cmd:"" help:"Run a trial: which arm is best? A private answer, with a bound on the risk of a wrong one."`
+	Plan      planCommand      `cmd:"" help:"Say what to expect before it is done: participants of a trial, the cost of a release, the budget that costs little."`
+	Bounds    boundsCommand    `cmd:"" help:"Say what the regret is bounded by, below for every policy and above for those of the catalog, and where each bound is proved."`
+	Merge     mergeCommand     `cmd:"" help:"Join shards of one experiment into its results."`
+	Report    reportCommand    `cmd:"" help:"Draw the figures and the page of a results directory again, and print its table."`
+	Choose    chooseCommand    `cmd:"" help:"Say which private policy to use: rank all that meet a budget, with confidence."`
+	Validate  validateCommand  `cmd:"" help:"Check an experiment and say what it would play."`
+	List      listCommand      `cmd:"" help:"List what there is: policies and mechanisms."`
+	Letor     letorCommand     `cmd:"" help:"Make a bandit of learning-to-rank data: clusters are arms, ratings are rewards."`
+	Reproduce reproduceCommand `cmd:"" help:"Make the figures of the sources again, and decide what they claim."`
+	Audit     auditCommand     `cmd:"" help:"Attack what claims to be private, and bound its ε from below."`
+	Schema    schemaCommand    `cmd:"" help:"Print the JSON schema of experiment files, for editors."`
+	Aggregate aggregateCommand `cmd:"" help:"Sum what clients have so that nobody sees it: secure aggregation over the network."`
+	Version   versionCommand   `cmd:"" help:"Print the version of this program and what it was built with."`
+}
+
+// Exit codes.
+const (
+	exitOK         = 0
+	exitFailed     = 1 // something outside the command line and the files it names went wrong
+	exitUsage      = 2 // bad input
+	exitUnfinished = 3 // the data or the cap ended before there was an answer
+	// a sum failed so late that it is possibly released: what was sent is spent
+	exitReleased    = 4
+	exitInterrupted = 130 // as shells have it for Ctrl-C
+)
+
+// errUsage marks what the caller can mend by calling otherwise.
+var errUsage = errors.New("usage")
+
+// usage marks an error as the caller's, once.
+func usage(err error) error {
+	if err == nil || errors.Is(err, errUsage) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errUsage, err)
+}
+
+// noneEmpty wants every argument to say something. A script's --epsilon "$E" without an E would be
+// taken for a flag that was not given.
+func noneEmpty(args []string) error {
+	for i, a := range args {
+		name, value, cut := strings.Cut(a, "=")
+		switch {
+		case a == "--":
+			return nil
+		case a == "" && i > 0 && strings.HasPrefix(args[i-1], "--"):
+			return fmt.Errorf("%s is empty: leave it out, or give it a value", args[i-1])
+		case a == "":
+			return errors.New("an argument is empty")
+		case cut && value == "" && strings.HasPrefix(a, "--"):
+			return fmt.Errorf("%s is empty: leave it out, or give it a value", name)
+		}
+	}
+	return nil
+}
+
+// helpWithDefault says the default of a flag where a placeholder hides it.
+func helpWithDefault(v *kong.Value) string {
+	if v.Flag == nil || !v.HasDefault || v.Flag.PlaceHolder == "" || v.Default == "" || v.IsBool() {
+		return v.Help
+	}
+	return v.Help + " [" + v.Default + "]"
+}
+
+// digits are what errors about arguments show none of where one may be a person's.
+var digits = regexp.MustCompile(`[-+]?\.?[0-9][-+0-9.,eE]*`)
+
+func run(ctx context.Context, args []string, s streams) int {
+	exit := -1
+	s.args = args
+	parser, err := kong.New(&commands{},
+		kong.Name("sotto"),
+		kong.Description("Differentially private bandits: simulate them exactly and fast, and "+
+			"see what privacy costs.\n\n"+
+			"Quick start:\n  sotto run examples/quickstart.yaml\n  sotto run --arms 0.75,0.6 "+
+			"--policies adap-klucb,dp-se --epsilon 1 --horizon 1e6"),
+		kong.Writers(s.out, s.err),
+		kong.Exit(func(code int) { exit = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
+		kong.ValueFormatter(helpWithDefault),
+		kong.UsageOnError(),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(s),
+	)
+	if err != nil {
+		fmt.Fprintln(s.err, "sotto:", err)
+		return exitFailed
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	if err := noneEmpty(args); err != nil {
+		fmt.Fprintln(s.err, "sotto:", err)
+		return exitUsage
+	}
+	k, err := parser.Parse(args)
+	if exit >= 0 { // --help
+		return exit
+	}
+	if err != nil {
+		text := err.Error()
+		if slices.Contains(args, "join") { // an argument that was not understood may be a reward
+			text = digits.ReplaceAllString(text, "…")
+		}
+		fmt.Fprintln(s.err, "sotto:", text)
+		fmt.Fprintln(s.err, "Run \"sotto --help\" or \"sotto COMMAND --help\" for what there is.")
+		return exitUsage
+	}
+	if err := k.Run(); err != nil {
+		fmt.Fprintln(s.err, "sotto:", err)
+		return exitCode(err)
+	}
+	return exitOK
+}

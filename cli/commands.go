@@ -1,0 +1,328 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/experiment"
+)
+
+type mergeCommand struct {
+	Dirs  []string `arg:"" name:"DIR" help:"Directories that the shards left." type:"path"`
+	Out   string   `required:"" help:"Directory of the results." placeholder:"DIR" type:"path"`
+	Mixed bool     `help:"Join shards of different builds or architectures, whose numbers may differ in the last bits."`
+}
+
+// Help is shown by --help.
+func (c *mergeCommand) Help() string {
+	return `Examples:
+  sotto merge part0 part1 part2 part3 --out results/sajed-arms`
+}
+
+func (c *mergeCommand) Run(ctx context.Context, s streams) error {
+	r, err := experiment.Merge(ctx, c.Dirs, c.Out, c.Mixed)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return interrupted("stopped; the shards are as they were, merge them again")
+	case err != nil:
+		return err
+	}
+	return show(s, c.Out, r)
+}
+
+type reportCommand struct {
+	Dir string `arg:"" help:"A directory of results." type:"path"`
+}
+
+// Help is shown by --help.
+func (c *reportCommand) Help() string {
+	return `Examples:
+  sotto report results/quickstart`
+}
+
+func (c *reportCommand) Run(s streams) error {
+	r, err := experiment.Load(c.Dir)
+	if err != nil {
+		return err
+	}
+	return show(s, c.Dir, r)
+}
+
+type validateCommand struct {
+	File string `arg:"" help:"Experiment in YAML; - reads standard input."`
+}
+
+// Help is shown by --help.
+func (c *validateCommand) Help() string {
+	return `Examples:
+  sotto validate examples/quickstart.yaml`
+}
+
+func (c *validateCommand) Run(s streams) error {
+	spec, err := read(c.File, s)
+	if err != nil {
+		return err
+	}
+	plan, err := spec.Resolve()
+	if err != nil {
+		return err
+	}
+	for _, w := range plan.Warnings {
+		fmt.Fprintln(s.err, "warning:", w)
+	}
+	var b strings.Builder
+	length := fmt.Sprintf("T = %d", plan.Spec.Horizon)
+	switch plan.Spec.Kind {
+	case experiment.KindStopping:
+		length = fmt.Sprintf("at most %d samples each", plan.Spec.Cap)
+	case experiment.KindIdentify:
+		length = fmt.Sprintf("risk %v, at most %d plays each", plan.Spec.Risk, plan.Spec.Cap)
+	}
+	fmt.Fprintf(&b, "%s: %s of %s, %s\n", plan.Spec.Name, several(len(plan.Cells), "cell"),
+		several(int(plan.Spec.Runs), "run"), length)
+	for i := range plan.Cells {
+		fmt.Fprintln(&b, " ", plan.Cells[i].Label())
+	}
+	_, err = io.WriteString(s.out, b.String())
+	return err
+}
+
+type listCommand struct {
+	Policies   listPolicies   `cmd:"" default:"withargs" help:"Policies, with their guarantee, source and parameters."`
+	Mechanisms listMechanisms `cmd:"" help:"Mechanisms: how releases are made private, by trust model and noise, with what each guarantees and who has to be believed."`
+}
+
+type listPolicies struct {
+	JSON bool `help:"As JSON, for programs."`
+}
+
+type listMechanisms struct {
+	JSON bool `help:"As JSON, for programs."`
+}
+
+// mechanismJSON is a mechanism as programs read it.
+type mechanismJSON struct {
+	Name      string   `json:"name"`
+	Title     string   `json:"title"`
+	Trust     string   `json:"trust"`
+	Noise     string   `json:"noise,omitempty"`
+	Guarantee string   `json:"guarantee"`
+	Assumes   string   `json:"assumes"`
+	Budgets   []string `json:"budgets"`
+	Continual bool     `json:"continual"`
+	Real      bool     `json:"real"`
+	Source    string   `json:"source"`
+}
+
+// Help is shown by --help.
+func (c *listMechanisms) Help() string {
+	return `Examples:
+  sotto list mechanisms
+  sotto list mechanisms --json`
+}
+
+func (c *listMechanisms) Run(s streams) error {
+	if c.JSON {
+		out := []mechanismJSON{}
+		for _, m := range catalog.Mechanisms() {
+			out = append(out, mechanismJSON(m))
+		}
+		return printJSON(s, out)
+	}
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	trust := ""
+	for _, m := range catalog.Mechanisms() {
+		if m.Trust != trust {
+			if trust != "" {
+				fmt.Fprintln(w)
+			}
+			trust = m.Trust
+			note := m.Assumes
+			if trust == experiment.Continuous {
+				note = "what policies state, and simulations have; " + note
+			}
+			fmt.Fprintf(w, "trust: %s  (%s)\n", trust, note)
+		}
+		what := m.Name
+		if m.Noise != "" {
+			what = "noise: " + m.Noise
+		}
+		if m.Continual {
+			what += ", running sums"
+		}
+		if !m.Real {
+			what += ", simulated only"
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", what, m.Title, m.Guarantee,
+			strings.Join(m.Budgets, " | "), m.Source)
+	}
+	return w.Flush()
+}
+
+func printJSON(s streams, v any) error {
+	e := json.NewEncoder(s.out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// policyJSON is an entry as programs read it.
+type policyJSON struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	// arms, linear, contextual or identify; a name may be in several
+	Bandit string `json:"bandit"`
+	// the policy that it is without privacy, if that has a name of its own
+	Twin      string   `json:"twin,omitempty"`
+	Private   bool     `json:"private"`
+	Budgets   []string `json:"budgets"`
+	Guarantee string   `json:"guarantee"`
+	Regret    string   `json:"regret"`
+	Source    string   `json:"source"`
+	// of identify: who proves it to be δ-correct. Regret is then its samples
+	Correct string      `json:"correct,omitempty"`
+	Anytime bool        `json:"anytime"`
+	Params  []paramJSON `json:"params"`
+}
+
+type paramJSON struct {
+	Name       string   `json:"name"`
+	Doc        string   `json:"doc"`
+	Type       string   `json:"type"`
+	Choices    []string `json:"choices,omitempty"`
+	Default    any      `json:"default,omitempty"`
+	DefaultDoc string   `json:"default_doc,omitempty"`
+	Allowed    string   `json:"allowed"`
+	Proved     string   `json:"proved,omitempty"`
+}
+
+// Help is shown by --help.
+func (c *listPolicies) Help() string {
+	return `Examples:
+  sotto list policies
+  sotto list policies --json`
+}
+
+func (c *listPolicies) Run(s streams) error {
+	if c.JSON {
+		out := []policyJSON{}
+		for _, e := range allPolicies() {
+			j := policyJSON{Name: e.Name, Title: e.Title, Bandit: banditName(e), Twin: e.Twin,
+				Private: e.Private, Budgets: append([]string{}, e.Budgets...), Guarantee: e.Guarantee,
+				Regret: e.Regret, Source: e.Source, Correct: e.Correct, Anytime: e.Anytime,
+				Params: []paramJSON{}}
+			for _, p := range e.Params {
+				q := paramJSON{Name: p.Name, Doc: p.Doc, Type: "number", DefaultDoc: p.DefaultDoc,
+					Allowed: p.Allowed(), Proved: p.Proved()}
+				switch {
+				case p.Flag:
+					q.Type = "boolean"
+				case p.Integer:
+					q.Type = "integer"
+				case p.Choices != nil:
+					q.Type, q.Choices = "choice", p.Choices
+				}
+				switch {
+				case p.Choices != nil:
+					q.Default = p.Text(p.Default)
+				case p.Flag:
+					q.Default = p.Default == 1
+				case !math.IsNaN(p.Default):
+					q.Default = p.Default
+				}
+				j.Params = append(j.Params, q)
+			}
+			out = append(out, j)
+		}
+		return printJSON(s, out)
+	}
+	for i, e := range allPolicies() {
+		if i > 0 {
+			fmt.Fprintln(s.out)
+		}
+		fmt.Fprintf(s.out, "%s  (%s)\n", e.Name, e.Title)
+		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+		if e.Bandit != catalog.BanditArms {
+			fmt.Fprintf(w, "  bandit\t%s\n", e.Bandit)
+		}
+		fmt.Fprintf(w, "  privacy\t%s\n", e.Guarantee)
+		if e.Private {
+			fmt.Fprintf(w, "  budgets\t%s\n", strings.Join(e.Budgets, " | "))
+		}
+		if e.Bandit == catalog.BanditIdentify {
+			fmt.Fprintf(w, "  samples\t%s\n", e.Regret)
+			fmt.Fprintf(w, "  δ-correct\t%s\n", e.Correct)
+		} else {
+			fmt.Fprintf(w, "  regret\t%s\n", e.Regret)
+			horizon := "must be known"
+			if e.Anytime {
+				horizon = "need not be known"
+			}
+			fmt.Fprintf(w, "  horizon\t%s\n", horizon)
+		}
+		fmt.Fprintf(w, "  source\t%s\n", e.Source)
+		for _, p := range e.Params {
+			value := p.DefaultDoc
+			if !math.IsNaN(p.Default) {
+				value = p.Text(p.Default)
+			}
+			proved := p.Proved()
+			if proved != "" {
+				proved = "; " + proved
+			}
+			fmt.Fprintf(w, "  %s\t%s; default %s; %s%s\n", p.Name, p.Doc, value, p.Allowed(), proved)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allPolicies are those of every kind of bandit.
+func allPolicies() []catalog.Entry { return append(catalog.All(), catalog.IdentifyPolicies()...) }
+
+func banditName(e catalog.Entry) string {
+	if e.Bandit == catalog.BanditArms {
+		return "arms"
+	}
+	return e.Bandit
+}
+
+type schemaCommand struct{}
+
+// Help is shown by --help.
+func (c *schemaCommand) Help() string {
+	return `Examples:
+  sotto schema > experiment.schema.json`
+}
+
+func (c *schemaCommand) Run(s streams) error {
+	b, err := experiment.Schema()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.out, "%s\n", strings.TrimRight(string(b), "\n"))
+	return err
+}
+
+type versionCommand struct{}
+
+// Help is shown by --help.
+func (c *versionCommand) Help() string {
+	return `Examples:
+  sotto version`
+}
+
+func (c *versionCommand) Run(s streams) error {
+	b := experiment.ThisBuild()
+	_, err := fmt.Fprintf(s.out, "sotto %s\n", b)
+	return err
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/sotto-dp/sotto/internal/base/atomicfile"
+)
+
+// Modes of files: what anyone may read, and what holds rewards, exact sums of them or what was
+// computed from these.
+const (
+	publicFile  = 0o644
+	privateFile = 0o600
+)
+
+// pending opens a file that will be at path whole or not at all. It is for before the work: work is
+// not lost to a place where nothing can be written.
+func pending(flag, path string, mode os.FileMode) (*atomicfile.File, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w: %s: %s is there and is no regular file: name another", errUsage, flag, path)
+	}
+	f, err := atomicfile.Create(path, mode)
+	if err != nil {
+		var cause *fs.PathError
+		if errors.As(err, &cause) { // its path is one of ours
+			err = cause.Err
+		}
+		return nil, fmt.Errorf("%w: %s: cannot write %s: %w", errUsage, flag, path, err)
+	}
+	return f, nil
+}
+
+// canHold checks that files can be written to a directory, which need not be there yet, and
+// leaves nothing behind.
+func canHold(flag, dir string) error {
+	at := dir
+	for {
+		info, err := os.Stat(at)
+		if err == nil && !info.IsDir() {
+			return fmt.Errorf("%w: %s: %s is no directory", errUsage, flag, at)
+		}
+		if err == nil {
+			break
+		}
+		up := filepath.Dir(at)
+		if up == at || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return fmt.Errorf("%w: %s: %w", errUsage, flag, err)
+		}
+		at = up
+	}
+	trial, err := os.MkdirTemp(at, ".sotto-")
+	if err != nil {
+		var cause *fs.PathError
+		if errors.As(err, &cause) { // its path is one of ours
+			err = cause.Err
+		}
+		return fmt.Errorf("%w: %s: cannot write to %s: %w", errUsage, flag, at, err)
+	}
+	return os.Remove(trial)
+}

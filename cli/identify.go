@@ -1,0 +1,588 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/logged"
+	"github.com/sotto-dp/sotto/policy/identify"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/trial"
+)
+
+type identifyCommand struct {
+	Arms   string `help:"Arms to simulate, by their Bernoulli means or their laws, such as 0.95,0.9,0.5 or gaussian(0.5,0.1)." placeholder:"ARM,…" group:"The arms, one of:"`
+	CSV    string `name:"csv" help:"Real data: logged rewards, a CSV with a header; - reads standard input. Each play of an arm takes its next row, after a shuffle. A second run spends the budget again." placeholder:"FILE" group:"The arms, one of:"`
+	Replay string `help:"A transcript: play the trial again from its releases, and check that its plays and its answer follow from them." placeholder:"FILE" group:"The arms, one of:"`
+
+	columnFlags
+	orderFlag
+
+	Rule    string `default:"dp-tt" help:"dp-tt, adap-tt, adap-tt-star, dp-se; or ttucb, se, lucb, track-and-stop, which are not private. With parameters if need be: dp-tt:eta=0.5; sotto list policies has them." placeholder:"RULE"`
+	Risk    string `help:"Probability of a wrong answer that is allowed, above 0 and below 1." placeholder:"δ"`
+	Epsilon string `help:"Budget of ε-DP, for the whole trial: who got which arm, when it stopped, and the answer. Not for rules that are not private." placeholder:"ε"`
+	Range   string `help:"Declared range of rewards; others are clipped. 0,1 if not given. --csv needs it: it must not be taken from the data." placeholder:"LO,HI"`
+
+	Cap        experiment.Count `help:"Give up after so many plays. If two arms are best no rule ever stops; for --arms the cap is 1e8 if not given." placeholder:"N"`
+	Runs       experiment.Count `help:"Runs of --arms: more than one print the error rate and the distribution of the number of plays." placeholder:"N"`
+	Seed       string           `help:"Seed of the simulation of --arms, 1 if not given. For --csv, of the rows' order and of people's arms, which the operating system draws if not given; never of noise." placeholder:"S"`
+	Transcript string           `help:"Write what the guarantee is about to this file, which must be new: a line of JSON for each batch of plays and each release. If the rule is private it may be published; --replay checks it." placeholder:"FILE" type:"path"`
+}
+
+// Help is shown by --help.
+func (c *identifyCommand) Help() string {
+	return `Examples:
+  sotto identify --arms 0.95,0.9,0.5 --epsilon 1 --risk 0.05
+  sotto identify --arms 0.95,0.9,0.5 --rule adap-tt --epsilon 1 --risk 0.05 --runs 1000
+  sotto identify --csv doses.csv --range 0,1 --epsilon 1 --risk 0.05 --transcript trial.jsonl
+  sotto identify --csv visits.csv --arm-column version --reward-column sent --user-column visitor --skip-missing --range 0,1 --epsilon 1 --risk 0.05
+  sotto identify --replay trial.jsonl`
+}
+
+func (c *identifyCommand) Run(ctx context.Context, s streams) error {
+	given := 0
+	for _, f := range []string{c.Arms, c.CSV, c.Replay} {
+		if f != "" {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return fmt.Errorf("%w: want one of --arms, --csv and --replay", errUsage)
+	case c.Replay != "":
+		if c.Risk != "" || c.Epsilon != "" || c.Rule != "dp-tt" || c.Range != "" || c.Cap > 0 ||
+			c.Runs > 0 || c.Seed != "" || c.Transcript != "" || c.columnFlags.given() || c.InOrder {
+			return fmt.Errorf("%w: --replay takes no other flag: the transcript says what the "+
+				"trial was", errUsage)
+		}
+		return c.replay(s)
+	case c.Risk == "":
+		return fmt.Errorf("%w: want --risk, the probability of a wrong answer that is allowed", errUsage)
+	case c.CSV != "" && c.Runs > 0:
+		return fmt.Errorf("%w: --runs is for --arms: real data are read once, and their noise is "+
+			"never repeated", errUsage)
+	case c.CSV == "" && c.InOrder:
+		return fmt.Errorf("%w: --in-order is for --csv", errUsage)
+	}
+	if err := c.columnFlags.check(c.CSV); err != nil {
+		return err
+	}
+	lo, hi, err := declared(c.Range, c.CSV != "")
+	if err != nil {
+		return usage(err)
+	}
+	if c.CSV != "" {
+		return c.data(ctx, s, lo, hi)
+	}
+	return c.simulate(ctx, s, lo, hi)
+}
+
+// declared is the range of --range; for simulations [0,1] if none is given. Real data want one:
+// rewards that a default clips would be a wrong answer that nobody may be warned of, since the
+// warning would tell of the data.
+func declared(text string, data bool) (lo, hi float64, err error) {
+	switch {
+	case text != "":
+		return parseRange(text)
+	case data:
+		return 0, 0, errors.New("want --range LO,HI with --csv: the lowest and the highest " +
+			"reward that there can be. Rewards outside are clipped. Take it from what " +
+			"is known without the data, such as 0,1 for clicks, 1,5 for stars, 0,5000 for " +
+			"baskets of at most 50 euros in cents: what is read off the data tells of them")
+	}
+	return 0, 1, nil
+}
+
+// parseRange reads --range.
+func parseRange(text string) (lo, hi float64, err error) {
+	ends, err := numbers("--range", text)
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(ends) != 2 || !(ends[0] < ends[1]) || !(max(-ends[0], ends[1]) <= logged.MaxAbs) {
+		return 0, 0, fmt.Errorf("%w: --range is %q, must be two finite numbers, the lower one "+
+			"first, at most %v in absolute value", errUsage, text, logged.MaxAbs)
+	}
+	return ends[0], ends[1], nil
+}
+
+// riskOf reads --risk.
+func riskOf(text string) (float64, error) {
+	risk, err := number("risk", text)
+	if err == nil && !(risk > 0 && risk < 1) {
+		err = fmt.Errorf("--risk is %v, must be above 0 and below 1", risk)
+	}
+	return risk, err
+}
+
+// checkEpsilon says what is wrong with one of the numbers of --epsilon.
+func checkEpsilon(epsilon float64) error {
+	if !(epsilon > 0) || math.IsInf(epsilon, 0) {
+		return fmt.Errorf("--epsilon is %v, must be above 0 and finite", epsilon)
+	}
+	return nil
+}
+
+// number reads a flag that must be a number.
+func number(flag, text string) (float64, error) {
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, fmt.Errorf("--%s is %q, must be a number", flag, text)
+	}
+	return x, nil
+}
+
+// parseRule reads the name of an identification rule with its parameters.
+func parseRule(text string) (catalog.Entry, catalog.Params, error) {
+	name, rest, _ := strings.Cut(text, ":")
+	e, err := catalog.FindIdentify(name)
+	if err != nil {
+		return e, nil, fmt.Errorf("--rule: %w", err)
+	}
+	params := catalog.Params{}
+	for rest != "" {
+		var one string
+		one, rest, _ = strings.Cut(rest, ":")
+		key, value, ok := strings.Cut(one, "=")
+		if !ok {
+			return e, nil, fmt.Errorf("--rule: %q: a parameter is name=value", one)
+		}
+		if _, twice := params[key]; twice {
+			return e, nil, fmt.Errorf("--rule: %s is given twice", key)
+		}
+		param, _ := e.Param(key) // NewRule tells of an unknown one
+		param.Name = key
+		if params[key], err = param.Parse(value); err != nil {
+			return e, nil, fmt.Errorf("--rule: %w", err)
+		}
+	}
+	if _, err := e.Complete(params); err != nil {
+		return e, nil, fmt.Errorf("--rule: %w", err)
+	}
+	return e, params, nil
+}
+
+func (c *identifyCommand) rule(arms int) (trial.Rule, error) {
+	e, params, err := parseRule(c.Rule)
+	if err != nil {
+		return trial.Rule{}, err
+	}
+	risk, err := riskOf(c.Risk)
+	if err != nil {
+		return trial.Rule{}, err
+	}
+	var budget privacy.Budget = privacy.None{}
+	switch {
+	case e.Private && c.Epsilon == "":
+		return trial.Rule{}, fmt.Errorf("--rule %s needs --epsilon", e.Name)
+	case !e.Private && c.Epsilon != "":
+		return trial.Rule{}, fmt.Errorf("--epsilon is not for %s, which is not private", e.Name)
+	case e.Private:
+		epsilon, err := number("epsilon", c.Epsilon)
+		if err == nil {
+			err = checkEpsilon(epsilon)
+		}
+		if err != nil {
+			return trial.Rule{}, err
+		}
+		budget = privacy.Pure{Epsilon: epsilon}
+	}
+	return trial.NewRule(e.Name, arms, risk, budget, params)
+}
+
+// data runs a trial on real data. It prints nothing but what follows from releases, and the lower
+// bound from private means.
+func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) error {
+	format, err := seeded(c.format(lo, hi), c.Seed)
+	if err != nil {
+		return err
+	}
+	format.InOrder = c.InOrder
+	in, err := openLog(c.CSV, s)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	log, err := format.Read(in)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", errUsage, c.CSV, err)
+	}
+	tellSkipped(s, c.CSV, log.Summary)
+	rule, err := c.rule(len(log.Names))
+	if err != nil {
+		return usage(err)
+	}
+	cfg := trial.Config{Rule: rule, Log: log, Lo: lo, Hi: hi, Cap: int(c.Cap)}
+	mode := os.FileMode(publicFile)
+	if !rule.Private() {
+		mode = privateFile // it holds exact sums
+		fmt.Fprintf(s.err, "warning: %s is not private: keep its answer, its means and its "+
+			"transcript as private as the data\n", rule.Name())
+	}
+	var r trial.Result
+	err = c.transcribe(true, mode, func(w io.Writer) (privacy.Loss, error) {
+		cfg.Transcript = w
+		var err error
+		r, err = trial.Run(ctx, cfg)
+		return r.Loss, err
+	})
+	switch {
+	case errors.Is(err, errUsage):
+		return err
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("stopped: %w", err)
+	case errors.Is(err, trial.ErrUnfinished):
+		return fmt.Errorf("%s: %w", c.CSV, err)
+	case err != nil && r.Loss != (privacy.Loss{}): // not for another try with other flags
+		return fmt.Errorf("%s: %w", c.CSV, err)
+	case err != nil:
+		return fmt.Errorf("%w: %s: %w", errUsage, c.CSV, err)
+	}
+	data := dataLine(log.Summary, format, "the mean of the clipped rows of one arm, drawn among "+
+		"the person's arms")
+	if err := printTrial(s.out, rule, log.Names, "data\t"+data, nil, r, lo, hi); err != nil {
+		return lostAnswer(err, r.Loss)
+	}
+	return nil
+}
+
+// lostAnswer is the error of a release that was made, and of which nobody has the answer.
+func lostAnswer(err error, l privacy.Loss) error {
+	return fmt.Errorf("%w: there is no answer, and it has been spent: %s; another try spends it "+
+		"again", err, lossText(l))
+}
+
+// transcribe gives a trial where to write its transcript. It appears whole, and also if the trial
+// has spent something without an answer: then it says so. Of a trial that is simulated and was
+// stopped there is nothing to say.
+//
+// play says what was spent, if not by simulated people.
+func (c *identifyCommand) transcribe(real bool, mode os.FileMode,
+	play func(io.Writer) (privacy.Loss, error)) error {
+	if c.Transcript == "" {
+		_, err := play(nil)
+		return err
+	}
+	// The transcript of an earlier trial is the record of what that has spent.
+	if _, err := os.Lstat(c.Transcript); err == nil {
+		return fmt.Errorf("%w: --transcript: %s is there already, and may be the record of what "+
+			"was spent: name a new file", errUsage, c.Transcript)
+	}
+	f, err := pending("--transcript", c.Transcript, mode)
+	if err != nil {
+		return err
+	}
+	defer f.Discard()
+	lost, err := play(f)
+	var unfinished *trial.UnfinishedError
+	if errors.As(err, &unfinished) && unfinished.Spent.Pure() == 0 || err != nil &&
+		unfinished == nil && (!real || lost == privacy.Loss{}) {
+		return err // nothing was spent, and there is nothing to record
+	}
+	if failed := f.Replace(); failed != nil {
+		failed = fmt.Errorf("--transcript: %w", failed)
+		if real {
+			failed = lostAnswer(failed, lost)
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// stopped says what is left of simulated trials that were stopped.
+func stopped(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return interrupted("stopped: nothing is left of it")
+	}
+	return err
+}
+
+func (c *identifyCommand) replay(s streams) error {
+	f, err := os.Open(c.Replay)
+	if err != nil {
+		return usage(err)
+	}
+	defer f.Close()
+	r, err := trial.Replay(f)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", errUsage, c.Replay, err)
+	}
+	lo, hi := r.Range()
+	if err := printTrial(s.out, r.Rule, r.Names, "", nil, r.Result, lo, hi); err != nil {
+		return err
+	}
+	what := "The plays and the answer follow from the releases."
+	if r.End != "answer" {
+		what = "The plays follow from the releases. The trial ended without an answer: " +
+			map[string]string{"cap": "at its cap", "data": "its data ran out",
+				"interrupted": "it was stopped"}[r.End] + "."
+	}
+	if r.Simulated {
+		what += " It was simulated: nobody's data are in it."
+	}
+	_, err = fmt.Fprintf(s.out, "\n%s\n", what)
+	return err
+}
+
+// promise is what the rule guarantees.
+func promise(r trial.Rule) string {
+	text := "no privacy"
+	if r.Private() {
+		text = fmt.Sprintf("%v-DP of %s", r.Epsilon(), identify.Output)
+	}
+	if r.Correct() == "" {
+		return text + "; no bound on the error is proved for these parameters"
+	}
+	return text + fmt.Sprintf("; wrong with probability at most %v, if one arm alone is best (%s)",
+		r.Risk(), r.Correct())
+}
+
+// printTrial prints one trial. The world is a line about its arms or its data; means are those of
+// a simulated one.
+func printTrial(out io.Writer, rule trial.Rule, names []string, world string, means []float64,
+	r trial.Result, lo, hi float64) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "rule\t%s, %d arms, rewards in [%v, %v]\n", rule.Entry().Title, len(names), lo, hi)
+	fmt.Fprintf(w, "guarantee\t%s\n", promise(rule))
+	if world != "" {
+		fmt.Fprintln(w, world)
+	}
+	if r.Answer >= 0 {
+		fmt.Fprintf(w, "answer\t%s\n", names[r.Answer])
+	} else {
+		fmt.Fprintln(w, "answer\tnone")
+	}
+	fmt.Fprintf(w, "plays\t%d\n", r.Tau)
+	fmt.Fprintf(w, "adaptivity\t%s of plays\n", counted(r.Batches, "batch", "batches"))
+	what := "of these means"
+	if means == nil {
+		for _, m := range r.Means {
+			means = append(means, m.Value)
+		}
+		what = "of the private means: a guess, as the true ones are not looked at"
+		if !rule.Private() {
+			what = "of the means below: a guess"
+		}
+	}
+	lower(w, rule, means, lo, hi, what)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	head := "private mean"
+	if !rule.Private() {
+		head = "mean"
+	}
+	fmt.Fprintln(out)
+	fmt.Fprintf(w, "arm\tplays\tshare\t%s\n", head)
+	for a, name := range names {
+		mean := "–"
+		if m := r.Means[a]; m.N > 0 {
+			mean = fmt.Sprintf("%.4g", m.Value)
+			if m.Noise > 0 {
+				mean += fmt.Sprintf(" ± %.2g", m.Noise)
+			}
+		}
+		fmt.Fprintf(w, "%s\t%d\t%.3g\t%s\n", name, r.Plays[a], float64(r.Plays[a])/max(1, float64(r.Tau)), mean)
+	}
+	if err := w.Flush(); err != nil || !rule.Private() {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "\n±: standard deviation of the noise that was added. That "+
+		"rewards are a sample, and that plays depend on them, comes on top. The mean is not "+
+		"clipped to the range.")
+	return err
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// lower prints the lower bound for arms of these means.
+func lower(w io.Writer, rule trial.Rule, means []float64, lo, hi float64, what string) {
+	for _, m := range means {
+		if math.IsNaN(m) {
+			fmt.Fprintln(w, "lower bound\tnone: not every arm has a mean")
+			return
+		}
+	}
+	least, err := rule.LowerBound(means, lo, hi)
+	same := "this guarantee"
+	if rule.Correct() == "" {
+		same = fmt.Sprintf("this privacy that errs with probability at most %v, which this one "+
+			"does not promise", rule.Risk())
+		if !rule.Private() {
+			same = strings.Replace(same, "this privacy that", "no privacy that", 1)
+		}
+	}
+	switch {
+	case errors.Is(err, trial.ErrTie):
+		fmt.Fprintln(w, "lower bound\tnone: several arms have the largest mean")
+	case err != nil:
+		fmt.Fprintf(w, "lower bound\tnone: %v\n", err)
+	default:
+		fmt.Fprintf(w, "lower bound\t%.6g plays in the mean, for any rule with %s (000 Theorem "+
+			"4.24), on two-point arms %s\n", math.Ceil(least), same, what)
+	}
+}
+
+// simulate runs trials on laws.
+func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float64) error {
+	fail := usage
+	var laws []bandit.Law
+	for _, text := range outside(c.Arms) {
+		law, err := bandit.ParseLaw(text)
+		if err != nil {
+			return fail(fmt.Errorf("--arms: %w", err))
+		}
+		laws = append(laws, law)
+	}
+	in, err := bandit.NewInstance(laws...)
+	if err != nil {
+		return fail(fmt.Errorf("--arms: %w", err))
+	}
+	rule, err := c.rule(len(laws))
+	if err != nil {
+		return fail(err)
+	}
+	seed, err := parseSeed(cmp.Or(c.Seed, "1"))
+	if err != nil {
+		return err
+	}
+	runs := max(int(c.Runs), 1)
+	switch {
+	case runs > 1e6:
+		return fail(fmt.Errorf("--runs is %d, must be at most 1e6", runs))
+	case runs > 1 && c.Transcript != "":
+		return fail(errors.New("--transcript is of one run: leave --runs out"))
+	case c.Cap > 0 && int(c.Cap) < len(laws):
+		return fail(fmt.Errorf("--cap is %d, must be at least the number of arms, %d", c.Cap, len(laws)))
+	}
+	means := make([]float64, len(laws))
+	for a, law := range laws {
+		if means[a], err = bandit.ClippedMean(law, lo, hi); err != nil {
+			return fail(err)
+		}
+	}
+	sm := trial.Simulation{Rule: rule, Source: bandit.Fixed(in), Runs: runs, Seed: seed,
+		Cap: int(c.Cap), Lo: lo, Hi: hi}
+	if sm.Cap == 0 {
+		sm.Cap = trial.DefaultCap
+	}
+	if a, b := in.Support(); a < lo || b > hi {
+		fmt.Fprintf(s.err, "warning: rewards leave [%v, %v] and are clipped to it: means are "+
+			"those of the clipped laws\n", lo, hi)
+	}
+	if tied := best(means); len(tied) > 1 {
+		fmt.Fprintf(s.err, "warning: arms %s have the largest mean, %.6g: no rule that is right "+
+			"can stop, and the cap of %d plays ends a run\n",
+			strings.Join(tied, " and "), slices.Max(means), sm.Cap)
+	}
+	truth := make([]string, len(means))
+	names := make([]string, len(means))
+	for a, m := range means {
+		truth[a], names[a] = fmt.Sprintf("%.6g", m), strconv.Itoa(a+1)
+	}
+	text := "means " + strings.Join(truth, ", ")
+	for _, law := range laws {
+		if _, ok := law.(bandit.Bernoulli); !ok {
+			text = fmt.Sprintf("%v, %s", in, text)
+			break
+		}
+	}
+	capped := 0
+	if runs == 1 {
+		var o trial.Outcome
+		err := c.transcribe(false, publicFile, func(w io.Writer) (privacy.Loss, error) {
+			var err error
+			o, err = sm.Play(ctx, 0, w)
+			return privacy.Loss{}, err
+		})
+		if err != nil {
+			return stopped(err)
+		}
+		if o.Answer >= 0 {
+			text += "; the answer is right"
+			if o.Wrong {
+				text = strings.TrimSuffix(text, "right") + "wrong"
+			}
+		} else {
+			capped = 1
+		}
+		r := trial.Result{Answer: o.Answer, Tau: o.Tau, Plays: o.Plays, Batches: o.Batches,
+			Releases: o.Releases, Means: o.Means, Loss: o.Loss}
+		if err := printTrial(s.out, rule, names, "arms\t"+text, means, r, lo, hi); err != nil {
+			return err
+		}
+	} else {
+		study, err := sm.Run(ctx)
+		if err != nil {
+			return stopped(err)
+		}
+		capped = study.Capped
+		if err := printStudy(s.out, rule, text, means, study, lo, hi); err != nil {
+			return err
+		}
+	}
+	if capped > 0 {
+		what := fmt.Sprintf("%d of %d runs", capped, runs)
+		if runs == 1 {
+			what = "the run"
+		}
+		return fmt.Errorf("%s reached the cap of %d plays without an answer; it takes more "+
+			"plays, or several arms are best, and then a rule would go on for ever: %w",
+			what, sm.Cap, trial.ErrUnfinished)
+	}
+	return nil
+}
+
+// best are the numbers of the arms with the largest mean.
+func best(means []float64) []string {
+	var out []string
+	for a, m := range means {
+		if m == slices.Max(means) {
+			out = append(out, strconv.Itoa(a+1))
+		}
+	}
+	return out
+}
+
+func printStudy(out io.Writer, rule trial.Rule, truth string, means []float64, study *trial.Study,
+	lo, hi float64) error {
+	runs := len(study.Outcomes)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "rule\t%s, %d arms, rewards in [%v, %v]\n", rule.Entry().Title, rule.Arms(), lo, hi)
+	fmt.Fprintf(w, "guarantee\t%s\n", promise(rule))
+	fmt.Fprintf(w, "arms\t%s\n", truth)
+	fmt.Fprintf(w, "wrong\t%d of %d runs: %.3g, 95 %% interval [%.3g, %.3g], allowed %v\n",
+		study.Wrong, runs, float64(study.Wrong)/float64(runs), study.WrongLo, study.WrongHi, rule.Risk())
+	at := ""
+	if study.Capped > 0 {
+		at = fmt.Sprintf("; %d runs at the cap, so that it is more", study.Capped)
+	}
+	fmt.Fprintf(w, "plays\tmean %.6g ± %.2g (standard error), median %.6g, 90 %% quantile %.6g, "+
+		"largest %.6g%s\n", study.TauMean, study.TauSE, study.Tau50, study.Tau90, study.TauMax, at)
+	share := make([]string, len(study.Share))
+	for a, x := range study.Share {
+		share[a] = fmt.Sprintf("%.3g", x)
+	}
+	fmt.Fprintf(w, "allocation\t%s\n", strings.Join(share, ", "))
+	fmt.Fprintf(w, "adaptivity\tmean %.4g, largest %.4g batches of plays\n", study.BatchesMean,
+		study.BatchesMax)
+	lower(w, rule, means, lo, hi, "of these means")
+	return w.Flush()
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/base/atomicfile"
+	"github.com/sotto-dp/sotto/internal/base/letor"
+)
+
+type letorCommand struct {
+	File     string           `arg:"" help:"Learning-to-rank data in the LETOR form, as text or compressed by gzip." type:"path"`
+	Out      string           `required:"" help:"CSV of logged rewards to write, for an experiment's instance: csv: FILE." placeholder:"FILE.csv" type:"path"`
+	Clusters experiment.Count `default:"50" help:"Clusters, which are the arms." placeholder:"K"`
+	Seed     string           `default:"1" help:"Seed of the sample and of k-means++." placeholder:"S"`
+	Features int              `help:"Features of a row; as many as the first row has if not given." placeholder:"D"`
+	Sample   experiment.Count `help:"Rows that centres are fitted to, drawn at random; 50000 if not given. All rows then go to the nearest centre." placeholder:"N"`
+	Starts   int              `help:"Draws of k-means++, of which the best end is taken; 5 if not given." placeholder:"N"`
+	Raw      bool             `help:"Leave features as they are. Otherwise each is divided by its standard deviation."`
+}
+
+// Help is shown by --help.
+func (c *letorCommand) Help() string {
+	return `Rows are clustered by their features with k-means. A cluster is an arm, and the ratings of its rows, over 4, are its logged rewards (003 §7).
+
+003 has MSLR-WEB10K, which Microsoft Research offers as "Microsoft Learning to Rank Datasets"; it is not part of Sotto. Put Fold1/train.txt (or
+train, vali and test of a fold one after another: 1 200 192 rows) anywhere, and name it here. examples/letor-sample.txt is a small made-up file of the same form.
+
+Examples:
+  sotto letor examples/letor-sample.txt --out arms.csv
+  sotto letor MSLR-WEB10K/Fold1/train.txt --clusters 50 --out examples/letor-arms.csv
+  sotto run examples/letor.yaml`
+}
+
+func (c *letorCommand) Run(ctx context.Context, s streams) error {
+	seed, err := strconv.ParseUint(c.Seed, 10, 64)
+	if err != nil {
+		return fmt.Errorf("%w: --seed is %q, must be a whole number from 0 to 2^64-1", errUsage, c.Seed)
+	}
+	if c.Clusters > 1e6 || c.Sample > 1e8 {
+		return fmt.Errorf("%w: --clusters is %d and --sample is %d, must be at most 1e6 and 1e8",
+			errUsage, c.Clusters, c.Sample)
+	}
+	open := func() (io.ReadCloser, error) { return os.Open(c.File) }
+	if f, err := open(); err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	} else if err := f.Close(); err != nil {
+		return err
+	}
+	arms, err := letor.Cluster(ctx, open, letor.Options{Clusters: int(c.Clusters), Seed: seed,
+		Features: c.Features, Sample: int(c.Sample), Starts: c.Starts, Raw: c.Raw})
+	switch {
+	case errors.Is(err, context.Canceled):
+		return interrupted("stopped; nothing was written")
+	case err != nil:
+		return fmt.Errorf("%w: %s: %w", errUsage, c.File, err)
+	}
+	if err := c.write(arms); err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "rows\t%d of %d features, %d queries\n", arms.Rows, arms.Dim, arms.Queries)
+	fmt.Fprintf(w, "k-means\t%d clusters, fitted to %d rows in %d steps, mean squared distance "+
+		"%.6g\n", len(arms.Counts), arms.Fitted, arms.Steps, arms.Inertia)
+	best, second := 0, -1
+	for a := range arms.Counts {
+		switch m := arms.Mean(a); {
+		case m > arms.Mean(best):
+			best, second = a, best
+		case a != best && (second < 0 || m > arms.Mean(second)):
+			second = a
+		}
+	}
+	fmt.Fprintf(w, "best arm\t%d, mean reward %.4f of %d rows; the next is %d, %.4f\n", best+1,
+		arms.Mean(best), arms.Len(best), second+1, arms.Mean(second))
+	fmt.Fprintf(w, "written\t%s\n", c.Out)
+	return w.Flush()
+}
+
+// write puts the file there in full or not at all.
+func (c *letorCommand) write(arms letor.Arms) error {
+	f, err := atomicfile.Create(c.Out, privateFile)
+	if err != nil {
+		return fmt.Errorf("%w: --out: %w", errUsage, err)
+	}
+	defer f.Discard() //nolint:errcheck // after a failure there is nothing to keep
+	if err := arms.WriteCSV(f); err != nil {
+		return fmt.Errorf("write %s: %w", c.Out, err)
+	}
+	if err := f.Replace(); err != nil {
+		return fmt.Errorf("write %s: %w", c.Out, err)
+	}
+	return nil
+}

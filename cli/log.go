@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/logged"
+)
+
+// personFlags say whose rows are whose.
+type personFlags struct {
+	UserColumn  string `help:"Column of --csv that says whose a row is: all rows of a person become one contribution, so that the guarantee is per person. Without it every row must be of another person." placeholder:"NAME" group:"Columns of --csv:"`
+	SkipMissing bool   `help:"Leave out rows whose reward is missing (blank, NA, N/A, NaN, null, None), and say how many. That number is not private, nor is whose is missing." group:"Columns of --csv:"`
+}
+
+// columnFlags say what the columns of a log mean. Further columns are ignored.
+type columnFlags struct {
+	ArmColumn    string `help:"Column of --csv that names the arms; arm if not given." placeholder:"NAME" group:"Columns of --csv:"`
+	RewardColumn string `help:"Column of --csv with the rewards; reward if not given." placeholder:"NAME" group:"Columns of --csv:"`
+	personFlags
+}
+
+// given says whether there is any.
+func (c personFlags) given() bool { return c != personFlags{} }
+
+func (c columnFlags) given() bool { return c != columnFlags{} }
+
+// check refuses columns of no file.
+func (c columnFlags) check(csv string) error {
+	if csv == "" && c.given() {
+		return fmt.Errorf("%w: --arm-column, --reward-column, --user-column and --skip-missing "+
+			"are for --csv", errUsage)
+	}
+	return nil
+}
+
+// format is that of a log whose persons' rows are clipped to [lo,hi].
+func (c columnFlags) format(lo, hi float64) logged.Format {
+	return logged.Format{Arm: c.ArmColumn, Reward: c.RewardColumn, User: c.UserColumn, Lo: lo,
+		Hi: hi, SkipMissing: c.SkipMissing}
+}
+
+// columns are what an experiment says of them.
+func (c columnFlags) columns() experiment.Columns {
+	return experiment.Columns{Arm: c.ArmColumn, Reward: c.RewardColumn, User: c.UserColumn,
+		SkipMissing: c.SkipMissing}
+}
+
+// orderFlag says in which order real data are read.
+type orderFlag struct {
+	InOrder bool `help:"Take the rows of --csv in their order, for data that come in order: the guarantee then needs rows that are independent draws in that order. Else they are shuffled within each arm." group:"Columns of --csv:"`
+}
+
+// seeded is a format with the seed of a flag, the operating system's coins if it is empty.
+func seeded(f logged.Format, seed string) (logged.Format, error) {
+	if seed == "" {
+		return f, nil
+	}
+	x, err := parseSeed(seed)
+	f.Seed = &x
+	return f, err
+}
+
+func parseSeed(text string) (uint64, error) {
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: --seed is %q, must be a whole number from 0 to 2^64−1", errUsage, text)
+	}
+	return seed, nil
+}
+
+// openLog opens a log; - is standard input.
+func openLog(path string, s streams) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(s.in), nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return f, nil
+}
+
+// tellSkipped says how many rows were left out, and what that is.
+func tellSkipped(s streams, path string, log logged.Summary) {
+	if log.Skipped > 0 {
+		fmt.Fprintf(s.err, "warning: %s: %s of %d without a reward left out: this number is not "+
+			"private, nor is whose reward is missing\n",
+			path, counted(log.Skipped, "row", "rows"), log.Rows)
+	}
+}
+
+// dataLine says what real data were, and what one contribution to them is.
+func dataLine(log logged.Summary, f logged.Format, mean string) string {
+	order := "shuffled"
+	if f.InOrder {
+		order = "in the file's order"
+	}
+	if f.User == "" {
+		return fmt.Sprintf("%s, %s; the guarantee is for each row: it takes every row for "+
+			"another person's", counted(log.Rows-log.Skipped, "row", "rows"), order)
+	}
+	return fmt.Sprintf("%s, %s; the guarantee is for each person, who contributes %s",
+		counted(log.People, "person", "people"), order, mean)
+}

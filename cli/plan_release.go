@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"text/tabwriter"
+
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+type planRelease struct {
+	Budget string           `required:"" help:"What a user may lose by a batch, such as epsilon=1, rho=0.1, epsilon=1,delta=1e-6 or alpha=2,epsilon=0.1." placeholder:"BUDGET"`
+	Users  experiment.Count `required:"" help:"Users who are invited to a batch." placeholder:"N"`
+
+	Trust     string `default:"secagg" help:"central, local, two-server, shuffle or secagg." placeholder:"MODEL"`
+	Noise     string `help:"laplace, polya, skellam, gaussian or count, as 'sotto list mechanisms' has them." placeholder:"NOISE"`
+	Precision string `default:"1" help:"s of 003, at least 1: rewards are encoded with g = s·ε·√n." placeholder:"S"`
+	Promised  string `default:"1" help:"Share of the users who are promised to answer: noise is calibrated to them." placeholder:"SHARE"`
+	Misread   string `default:"1e-6" help:"Probability that the sum is misread." placeholder:"P"`
+	Returning int    `default:"1" help:"Batches that a user may take part in." placeholder:"B"`
+	Delta     string `default:"1e-6" help:"δ at which losses are told in (ε,δ)." placeholder:"δ"`
+	JSON      bool   `help:"As JSON, for programs."`
+}
+
+// Help is shown by --help.
+func (c *planRelease) Help() string {
+	return `Examples:
+  sotto plan release --budget epsilon=0.1 --users 4096
+  sotto plan release --budget alpha=2,epsilon=0.01 --users 1000 --noise skellam --precision 10 --returning 100
+  sotto plan release --budget epsilon=1 --users 1000 --trust shuffle --promised 0.9`
+}
+
+// releasePlan is what programs read.
+type releasePlan struct {
+	Mechanism privacy.Mechanism `json:"mechanism"`
+	Loss      privacy.Loss      `json:"loss"`
+	Epsilon   float64           `json:"epsilon_at_delta"`
+	Delta     float64           `json:"delta"`
+	Bits      int               `json:"bits,omitempty"`     // each user sends
+	Messages  float64           `json:"messages,omitempty"` // each user sends, in the mean
+	Tail      privacy.Tail      `json:"tail"`
+	Returning *returningPlan    `json:"returning,omitempty"`
+}
+
+type returningPlan struct {
+	Batches  int      `json:"batches"`
+	Renyi    *float64 `json:"renyi"` // null: no bound
+	Advanced *float64 `json:"advanced"`
+	Simple   *float64 `json:"simple"`
+}
+
+func (c *planRelease) plan() (releasePlan, error) {
+	var out releasePlan
+	budget, err := privacy.ParseBudget(c.Budget)
+	if err != nil {
+		return out, fmt.Errorf("--budget: %w", err)
+	}
+	if err := budget.Validate(); err != nil {
+		return out, fmt.Errorf("--budget: %w", err)
+	}
+	t := release.Trust{Model: privacy.Trust(c.Trust), Noise: privacy.NoiseName(c.Noise), Like: budget}
+	for _, f := range []struct {
+		name, text string
+		to         *float64
+	}{{"precision", c.Precision, &t.S}, {"promised", c.Promised, &t.Promised},
+		{"misread", c.Misread, &t.P}, {"delta", c.Delta, &out.Delta}} {
+		if *f.to, err = number(f.name, f.text); err != nil {
+			return out, err
+		}
+	}
+	switch {
+	case !(out.Delta > 0 && out.Delta < 1):
+		return out, fmt.Errorf("--delta is %v, must be above 0 and below 1", out.Delta)
+	case t.S == 0 || t.Promised == 0:
+		return out, errors.New("--precision and --promised must be above 0")
+	case c.Returning < 1:
+		return out, fmt.Errorf("--returning is %d, must be at least 1", c.Returning)
+	}
+	var stated privacy.Mechanism
+	switch b := budget.(type) {
+	case privacy.Pure:
+		stated = privacy.Laplace{Scale: 1 / b.Epsilon}
+	case privacy.None:
+		return out, errors.New("--budget is none, must be private")
+	default:
+		sigma, err := privacy.GaussianSigma(budget)
+		if err != nil {
+			return out, fmt.Errorf("--budget: %w", err)
+		}
+		stated = privacy.Gaussian{Sigma: sigma}
+	}
+	if out.Mechanism, err = t.Mechanism(stated, int(c.Users)); err != nil {
+		return out, err
+	}
+	out.Loss = out.Mechanism.Loss()
+	// it has a δ of its own
+	if out.Epsilon = out.Loss.Approx(out.Delta); math.IsInf(out.Epsilon, 1) {
+		if b, ok := budget.(privacy.Approx); ok {
+			out.Delta, out.Epsilon = b.Delta, out.Loss.Approx(b.Delta)
+		}
+	}
+	if b, ok := out.Mechanism.(interface{ Bits() int }); ok {
+		out.Bits = b.Bits()
+	}
+	if m, ok := out.Mechanism.(privacy.Clones); ok {
+		out.Bits = m.Inner.Bits()
+	}
+	if m, ok := out.Mechanism.(privacy.ShuffledCount); ok {
+		out.Messages = m.Messages()
+	}
+	out.Tail = out.Mechanism.(interface{ Tail() privacy.Tail }).Tail()
+	if c.Returning > 1 {
+		r, err := privacy.ReturningUsers(out.Loss, c.Returning, out.Delta)
+		if err != nil {
+			return out, err
+		}
+		out.Returning = &returningPlan{c.Returning, finiteOrNil(r.Renyi), finiteOrNil(r.Advanced),
+			finiteOrNil(r.Simple)}
+	}
+	return out, nil
+}
+
+func finiteOrNil(x float64) *float64 {
+	if math.IsInf(x, 0) || math.IsNaN(x) {
+		return nil
+	}
+	return &x
+}
+
+func (c *planRelease) Run(s streams) error {
+	p, err := c.plan()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	if c.JSON {
+		return printJSON(s, p)
+	}
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	row := func(what, format string, args ...any) {
+		fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, args...))
+	}
+	row("mechanism", "%v", p.Mechanism)
+	inner := p.Mechanism
+	switch m := p.Mechanism.(type) {
+	case privacy.SplitMix:
+		row("shares", "%d of each user, statistical distance 2^-%.1f", m.Shares, m.Sigma())
+		inner = m.Inner
+	case privacy.Clones:
+		inner = m.Inner
+		row("each message", "%v", m.Inner.Loss())
+	case privacy.ShuffledCount:
+		row("users", "%d invited, %d promised to answer", m.Invited, m.Users)
+		row("messages", "%.4g of each user in the mean", p.Messages)
+	}
+	if m, ok := inner.(privacy.Aggregated); ok {
+		row("users", "%d invited, %d promised to answer", m.Invited, m.Users)
+		row("precision g", "%d", m.G)
+		row("modulus m", "%d, τ = %d", m.Modulus, m.Tau)
+		row("bits a user", "%d", p.Bits)
+	}
+	row("a user loses", "%v", p.Loss)
+	row("in (ε,δ)", "ε = %s at δ = %.3g", privacy.Up(p.Epsilon, 4), p.Delta)
+	x := math.Log(20)
+	row("noise in the sum", "at most %.4g rewards with probability 0.95, at most %.4g in the "+
+		"mean reward", p.Tail.Both(x), p.Tail.Both(x)/float64(c.Users))
+	if r := p.Returning; r != nil {
+		show := func(x *float64) string {
+			if x == nil {
+				return "∞"
+			}
+			return privacy.Up(*x, 4)
+		}
+		row(fmt.Sprintf("%d batches", r.Batches), "ε = %s at δ = %.3g by Rényi curves; %s by "+
+			"advanced composition, %s added up", show(r.Renyi), p.Delta, show(r.Advanced), show(r.Simple))
+	}
+	return w.Flush()
+}

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+
+	"github.com/sotto-dp/sotto/experiment"
+)
+
+// progress is a bar on a terminal and one line a cell otherwise.
+type progress struct {
+	w    io.Writer
+	bars *mpb.Progress
+	bar  *mpb.Bar
+	name string
+	from time.Time
+}
+
+func newProgress(w io.Writer, plan *experiment.Plan) *progress {
+	p := &progress{w: w, name: plan.Spec.Name, from: time.Now()}
+	if f, ok := w.(*os.File); ok && hasRoom(f) {
+		p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(40))
+	}
+	return p
+}
+
+// hasRoom says whether a file is a terminal that can show a bar: some pretend to have no rows.
+func hasRoom(f *os.File) bool {
+	width, height, err := term.GetSize(int(f.Fd()))
+	return err == nil && width > 0 && height > 0
+}
+
+func (p *progress) step(s experiment.Step) {
+	if p.bars == nil {
+		if s.CellDone == s.CellTotal {
+			fmt.Fprintf(p.w, "%s  %s  [%d of %d, %s]\n", s.Cell, several(s.CellTotal, "run"),
+				s.Done, s.Total, time.Since(p.from).Round(100*time.Millisecond))
+		}
+		return
+	}
+	if p.bar == nil {
+		p.bar = p.bars.AddBar(int64(s.Total),
+			mpb.PrependDecorators(decor.Name(p.name+" "), decor.CountersNoUnit("%d/%d runs ")),
+			mpb.AppendDecorators(decor.Percentage(decor.WC{W: 5}),
+				decor.Elapsed(decor.ET_STYLE_GO, decor.WC{W: 8}),
+				decor.OnComplete(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), "")))
+	}
+	p.bar.SetCurrent(int64(s.Done))
+}
+
+// several counts things whose plural has an s.
+func several(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+func (p *progress) end() {
+	if p.bars == nil {
+		return
+	}
+	if p.bar != nil && !p.bar.Completed() {
+		p.bar.Abort(false)
+	}
+	p.bars.Wait()
+}

@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/sotto-dp/sotto/internal/base/atomicfile"
+	"github.com/sotto-dp/sotto/internal/front/paper"
+)
+
+type reproduceCommand struct {
+	IDs []string `arg:"" optional:"" name:"ID" help:"Figures, such as thesis-5.2; sources, such as 000; or how figures begin, such as sajed. None: all of them."`
+
+	Preset   string `help:"quick decides the robust claims in minutes, paper is the scale of the sources." enum:"quick,paper" default:"quick"`
+	Out      string `help:"Directory of the site; results/reproduce-PRESET if none is given. What is there of the same preset is not played again." placeholder:"DIR" type:"path"`
+	Workers  int    `help:"Runs played at a time; results do not depend on it. 0 is one a processor." placeholder:"W"`
+	Mixed    bool   `help:"Go on with what another build began, whose numbers may differ."`
+	Data     string `help:"Directory with real data: its CSV files are played instead of the samples of the same names, and the training files of Fashion-MNIST by thesis-7.2." placeholder:"DIR" type:"path"`
+	List     bool   `help:"List the figures, and how many claims each has."`
+	Markdown string `help:"Write a summary of two pages to this file too, as docs/reproduction.md is." placeholder:"FILE" type:"path"`
+}
+
+func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
+	figures, err := paper.Select(paper.All(), c.IDs)
+	if err != nil {
+		return usage(err)
+	}
+	if c.List {
+		return listFigures(s.out, figures)
+	}
+	if c.Workers < 0 {
+		return fmt.Errorf("%w: --workers is %d, must be at least 1, or 0 for one a processor",
+			errUsage, c.Workers)
+	}
+	flags := c.flags()
+	if c.Data != "" {
+		if info, err := os.Stat(c.Data); err != nil || !info.IsDir() {
+			return fmt.Errorf("%w: --data: %s is no directory", errUsage, c.Data)
+		}
+	}
+	if c.Out == "" {
+		c.Out = filepath.Join("results", "reproduce-"+c.Preset)
+	}
+	var page *atomicfile.File
+	if c.Markdown != "" {
+		if page, err = pending("--markdown", c.Markdown, publicFile); err != nil {
+			return err
+		}
+		defer page.Discard() // nothing, once it has its name
+	}
+	p := &figureProgress{w: s.err, from: time.Now()}
+	r, err := paper.Reproduce(ctx, figures, paper.Options{Out: c.Out,
+		Preset: paper.Preset(c.Preset), Workers: c.Workers, Mixed: c.Mixed, Data: c.Data,
+		Flags: flags, Progress: p.tell})
+	p.end()
+	switch {
+	case errors.Is(err, context.Canceled):
+		return interrupted("stopped; what is finished is in " + c.Out + ", and the same command goes on")
+	case errors.Is(err, paper.ErrData):
+		return usage(err)
+	case err != nil:
+		return err
+	}
+	if page != nil {
+		if err := r.WriteMarkdown(page); err != nil {
+			return err
+		}
+		if err := page.Replace(); err != nil {
+			return fmt.Errorf("--markdown: %w", err)
+		}
+	}
+	if err := printClaims(s.out, r); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "\nThe page is %s, all claims are in %s.\n",
+		near(filepath.Join(c.Out, "index.html")), near(filepath.Join(c.Out, "claims.csv")))
+	if failed := r.Failed(); len(failed) > 0 {
+		return fmt.Errorf("%s went wrong: %s (their pages say how)", several(len(failed), "figure"),
+			strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+// flags are those that pages show, for who plays a figure again in the same working directory.
+func (c *reproduceCommand) flags() string {
+	var out []string
+	for _, f := range []struct{ name, path string }{{"--out", c.Out}, {"--data", c.Data}} {
+		if f.path != "" {
+			out = append(out, f.name, shellWord(near(f.path)))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// near is a path as seen from the working directory, if it is in there.
+func near(path string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// shellWord is a word for a shell, in quotes if it needs them.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("/._-+,:@%=", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func listFigures(w io.Writer, figures []paper.Figure) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "figure\tsource\tclaims\ttitle")
+	n := 0
+	for i := range figures {
+		f := &figures[i]
+		n += len(f.Claims)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\n", f.ID, f.Source, len(f.Claims), f.Title)
+	}
+	fmt.Fprintf(t, "%s\t\t%d\t\n", several(len(figures), "figure"), n)
+	return t.Flush()
+}
+
+func printClaims(w io.Writer, r *paper.Reproduction) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "claim\tverdict\tstatistic\tinterval\truns\tseconds")
+	number := func(x float64) string {
+		if math.IsNaN(x) {
+			return "-"
+		}
+		return strconv.FormatFloat(x, 'g', 4, 64)
+	}
+	for i := range r.Results {
+		f := &r.Results[i]
+		for _, c := range f.Outcomes {
+			interval := "[" + number(c.Low) + ", " + number(c.High) + "]"
+			if math.IsNaN(c.Low) && math.IsNaN(c.High) {
+				interval = "-"
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%.1f\n", c.ID, c.Verdict, number(c.Value), interval,
+				c.Runs, f.Time.Seconds)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", countsText(r.Count))
+	return err
+}
+
+// countsText says how many claims have which verdict, the gravest first.
+func countsText(count func(paper.Verdict) int) string {
+	var parts []string
+	for _, v := range paper.Verdicts() {
+		if n := count(v); n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, v))
+		}
+	}
+	if len(parts) == 0 {
+		return "no claims"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// figureProgress is a bar an experiment on a terminal, and else a line an experiment and a figure.
+type figureProgress struct {
+	w    io.Writer
+	from time.Time
+	bar  *progress
+}
+
+func (p *figureProgress) tell(e paper.Event) {
+	at := time.Since(p.from).Round(100 * time.Millisecond)
+	switch {
+	case e.Plan != nil:
+		p.end()
+		if bar := newProgress(p.w, e.Plan); bar.bars != nil {
+			bar.name = e.Figure + " " + e.Experiment
+			p.bar = bar
+			return
+		}
+		fmt.Fprintf(p.w, "%s  %s: %s  [figure %d of %d, %s]\n", e.Figure, e.Experiment,
+			several(len(e.Plan.Cells), "cell"), e.I, e.N, at)
+	case e.Step != nil && p.bar != nil:
+		p.bar.step(*e.Step)
+	case e.Done != nil:
+		p.end()
+		what := countsText(e.Done.Count)
+		if e.Done.Failed != "" {
+			what += "; error: " + e.Done.Failed
+		}
+		fmt.Fprintf(p.w, "%s  %s, %.1f s  [figure %d of %d, %s]\n", e.Figure, what,
+			e.Done.Time.Seconds, e.I, e.N, at)
+	}
+}
+
+func (p *figureProgress) end() {
+	if p.bar != nil {
+		p.bar.end()
+		p.bar = nil
+	}
+}

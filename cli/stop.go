@@ -1,0 +1,243 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/logged"
+	"github.com/sotto-dp/sotto/stopping"
+)
+
+type stopCommand struct {
+	Rule    string `required:"" help:"Stopping rule: dp-exp-nas, dp-nas, or nas, which is not private." placeholder:"RULE"`
+	Alpha   string `required:"" help:"Relative error that is allowed, above 0 and below 1." placeholder:"α"`
+	Beta    string `required:"" help:"Probability of a larger error, above 0 and below 1." placeholder:"β"`
+	Epsilon string `help:"Budget of ε-DP; not for nas." placeholder:"ε"`
+	Range   string `required:"" help:"Samples are in [−R, R]; others are clipped." placeholder:"R"`
+
+	CSV    string `name:"csv" help:"Real data: a CSV file with a header; - reads standard input. Rows are taken in a shuffled order." placeholder:"FILE" group:"The samples, one of:"`
+	Column string `help:"Column of --csv with the samples." placeholder:"NAME" group:"Columns of --csv:"`
+	Law    string `help:"A law to simulate, such as 0.3 (Bernoulli) or uniform(-1,0.5)." placeholder:"LAW" group:"The samples, one of:"`
+
+	personFlags
+	orderFlag
+
+	Cap  experiment.Count `help:"Give up after so many samples. If the mean is 0 a rule goes on for ever; for --law the cap is 1e9 if not given." placeholder:"N"`
+	Runs experiment.Count `help:"Runs of --law: more than one print the failure rate and the samples' distribution." placeholder:"N"`
+	Seed string           `help:"Seed of the simulation of --law, 1 if not given. For --csv, of the rows' order, which the operating system draws if not given; never of noise." placeholder:"S"`
+	Out  string           `help:"Write the runs of --law to this CSV file, a row a run." placeholder:"FILE" type:"path"`
+}
+
+// Help is shown by --help.
+func (c *stopCommand) Help() string {
+	return `Examples:
+  sotto stop --rule dp-exp-nas --alpha 0.1 --beta 0.05 --epsilon 1 --range 10 --csv times.csv --column seconds --user-column visitor
+  sotto stop --rule dp-nas --alpha 0.25 --beta 0.05 --epsilon 1 --range 1 --law 0.3 --runs 1000`
+}
+
+func (c *stopCommand) Run(ctx context.Context, s streams) error {
+	rule, err := c.rule()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	switch {
+	case (c.CSV == "") == (c.Law == ""):
+		return fmt.Errorf("%w: want one of --csv and --law", errUsage)
+	case c.CSV != "" && c.Column == "":
+		return fmt.Errorf("%w: --csv needs --column, the name of the column that has the samples", errUsage)
+	case c.CSV != "" && (c.Runs > 0 || c.Out != ""):
+		return fmt.Errorf("%w: --runs and --out are for --law: real data are read once, and "+
+			"their noise is never repeated", errUsage)
+	case c.Law != "" && (c.Column != "" || c.personFlags.given() || c.InOrder):
+		return fmt.Errorf("%w: --column, --user-column, --skip-missing and --in-order are for --csv", errUsage)
+	case c.CSV != "":
+		return c.data(ctx, s, rule)
+	}
+	return c.simulate(ctx, s, rule)
+}
+
+func (c *stopCommand) rule() (stopping.Rule, error) {
+	known := false
+	for _, n := range stopping.Names() {
+		known = known || n == c.Rule
+	}
+	if !known {
+		return stopping.Rule{}, fmt.Errorf("--rule is %q%s, must be one of %s", c.Rule,
+			catalog.Hint(c.Rule, stopping.Names()), strings.Join(stopping.Names(), ", "))
+	}
+	x := make([]float64, 4)
+	for i, f := range []struct {
+		flag, text string
+	}{{"alpha", c.Alpha}, {"beta", c.Beta}, {"range", c.Range}, {"epsilon", c.Epsilon}} {
+		if f.flag == "epsilon" {
+			if private := c.Rule != "nas"; private != (f.text != "") {
+				if private {
+					return stopping.Rule{}, fmt.Errorf("--rule %s needs --epsilon", c.Rule)
+				}
+				return stopping.Rule{}, errors.New("--epsilon is not for nas, which is not private")
+			} else if !private {
+				continue
+			}
+		}
+		var err error
+		if x[i], err = strconv.ParseFloat(f.text, 64); err != nil {
+			what := "a number"
+			if f.flag == "range" {
+				what = "one number R, for samples in [−R, R]"
+			}
+			return stopping.Rule{}, fmt.Errorf("--%s is %q, must be %s", f.flag, f.text, what)
+		}
+	}
+	if math.IsInf(x[3], 1) {
+		return stopping.Rule{}, errors.New("--epsilon is +Inf, must be finite; nas is the rule without privacy")
+	}
+	return stopping.New(c.Rule, x[0], x[1], x[3], x[2])
+}
+
+// data runs the rule on real data. It prints nothing but what the rule released: no bound that
+// depends on the data's mean, and no count of what was clipped.
+func (c *stopCommand) data(ctx context.Context, s streams, rule stopping.Rule) error {
+	format, err := seeded(logged.Format{Reward: c.Column, User: c.UserColumn,
+		SkipMissing: c.SkipMissing, InOrder: c.InOrder,
+		Lo: -rule.Range(), Hi: rule.Range()}, c.Seed)
+	if err != nil {
+		return err
+	}
+	in, err := openLog(c.CSV, s)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	samples, log, err := format.Column(in)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", errUsage, c.CSV, err)
+	}
+	tellSkipped(s, c.CSV, log)
+	r, err := stopping.Run(ctx, rule, samples, stopping.Options{Cap: int(c.Cap)})
+	switch {
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("stopped: no estimate is released, but answers to the rule's questions "+
+			"may have been spent on: %w", err)
+	case errors.Is(err, stopping.ErrUnfinished):
+		return fmt.Errorf("%s: %w", c.CSV, err)
+	case err != nil:
+		return fmt.Errorf("%w: %s: %w", errUsage, c.CSV, err)
+	}
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	head(w, rule)
+	fmt.Fprintf(w, "data\t%s\n", dataLine(log, format, "the mean of the person's clipped rows"))
+	fmt.Fprintf(w, "estimate\t%.6g\n", r.Estimate)
+	fmt.Fprintf(w, "samples\t%d\n", r.Samples)
+	if err := w.Flush(); err != nil {
+		return lostAnswer(err, r.Loss)
+	}
+	return nil
+}
+
+func head(w *tabwriter.Writer, rule stopping.Rule) {
+	fmt.Fprintf(w, "rule\t%s, samples in [−%v, %[2]v]\n", rule.Name(), rule.Range())
+	fmt.Fprintf(w, "guarantee\twithin %.6g %% of the mean with probability at least %v, for "+
+		"independent samples; ", 100*rule.Alpha(), 1-rule.Beta())
+	if rule.Private() {
+		fmt.Fprintf(w, "%v-DP for each sample: half for the answers, half for the estimate\n", rule.Epsilon())
+	} else {
+		fmt.Fprintln(w, "no privacy")
+	}
+}
+
+// simulate runs the rule on a law.
+func (c *stopCommand) simulate(ctx context.Context, s streams, rule stopping.Rule) error {
+	law, err := bandit.ParseLaw(c.Law)
+	if err != nil {
+		return fmt.Errorf("%w: --law: %w", errUsage, err)
+	}
+	seed, err := parseSeed(cmp.Or(c.Seed, "1"))
+	if err != nil {
+		return err
+	}
+	runs, limit := max(int(c.Runs), 1), int(c.Cap)
+	if limit == 0 {
+		limit = 1_000_000_000
+	}
+	if runs > 1e7 {
+		return fmt.Errorf("%w: --runs is %d, must be at most 1e7", errUsage, runs)
+	}
+	if _, err := bandit.ClippedMean(law, -rule.Range(), rule.Range()); err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	study, err := stopping.StudyConfig{Rule: rule, Law: law, Runs: runs, Seed: seed, Cap: limit}.Run(ctx)
+	if err != nil {
+		return err
+	}
+	if c.Out != "" {
+		if err := writeStudy(c.Out, study); err != nil {
+			return err
+		}
+	}
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	head(w, rule)
+	fmt.Fprintf(w, "law\t%s, mean %.6g\n", study.Law, study.Mean)
+	if runs == 1 {
+		if o := study.Outcomes[0]; o.Finished {
+			fmt.Fprintf(w, "estimate\t%.6g, off by %.3g %%\n", o.Estimate, 100*o.Error)
+			fmt.Fprintf(w, "samples\t%d\n", o.Samples)
+		}
+	} else {
+		fmt.Fprintf(w, "failures\t%d of %d runs: %.3g, 95 %% interval [%.3g, %.3g], allowed %v\n",
+			study.Failures, runs,
+			float64(study.Failures)/float64(runs), study.FailureLo, study.FailureHi, rule.Beta())
+		fmt.Fprintf(w, "samples\tmean %.6g ± %.2g (standard error), median %.6g, 5 %% to 95 %%: "+
+			"%.6g to %.6g\n", study.SamplesMean, study.SamplesSE,
+			study.Samples50, study.Samples05, study.Samples95)
+		fmt.Fprintf(w, "error\tmean %.3g %%, largest %.3g %%\n", 100*study.ErrorMean, 100*study.ErrorMax)
+	}
+	if study.Clipped > 0 {
+		fmt.Fprintf(w, "clipped\t%d samples; the mean is that of the clipped law\n", study.Clipped)
+	}
+	if rule.Private() {
+		bound(w, "upper bound", rule.UpperBound, study.Mean, "t_U of dp-exp-nas (002 Theorem 4.1.3)")
+		bound(w, "lower bound", rule.LowerBound, study.Mean, "of any rule, on the two-point law "+
+			"of this mean (002 Theorem 4.2.1)")
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if study.Unfinished > 0 {
+		return fmt.Errorf("%d of %d runs reached the cap of %d samples without an estimate; the "+
+			"mean is too near 0 for so few samples, or it is 0, "+
+			"and then the rule would go on for ever: %w", study.Unfinished, runs, limit, stopping.ErrUnfinished)
+	}
+	return nil
+}
+
+func bound(w *tabwriter.Writer, name string, of func(float64) (float64, error), mean float64, what string) {
+	if x, err := of(mean); err != nil {
+		fmt.Fprintf(w, "%s\tnone: %v\n", name, err)
+	} else {
+		fmt.Fprintf(w, "%s\t%.6g samples: %s\n", name, x, what)
+	}
+}
+
+func writeStudy(path string, study *stopping.Study) error {
+	f, err := pending("--out", path, publicFile)
+	if err != nil {
+		return err
+	}
+	defer f.Discard()
+	if err := study.WriteCSV(f); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	if err := f.Replace(); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	return nil
+}
