@@ -31,6 +31,8 @@
 // in internal/front, which stands on top (pages and figures, training runs under audit, the
 // sources' figures and claims).
 //
+// The example of package sim is a run in ten lines.
+//
 // The principle is that a policy is post-processing. A curator sums the rewards of a slot and
 // releases a noisy statistic, once; a policy sees released statistics alone, so that its privacy is
 // that of the releases. A package of policies cannot import one that holds rewards, and the only

@@ -83,11 +83,23 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// The quickstart is the experiment of the README, to the letter.
+// The quickstart is what docs/experiments.md shows, to the letter.
 func TestQuickstart(t *testing.T) {
-	spec, err := experiment.Read("../examples/quickstart.yaml")
+	const file = "../examples/quickstart.yaml"
+	spec, err := experiment.Read(file)
 	if err != nil {
 		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../docs/experiments.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.ReplaceAll(string(page), "\n    ", "\n"), "\n\n"+string(text)) {
+		t.Error("docs/experiments.md shows another quickstart")
 	}
 	p, err := spec.Resolve()
 	if err != nil {

@@ -1,0 +1,216 @@
+package catalog_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sotto-dp/sotto/catalog"
+)
+
+var update = flag.Bool("update", false, "write docs/policies.md anew")
+
+const policiesPage = "../docs/policies.md"
+
+// The page of policies says what the catalog says. With -update it is written anew:
+//
+//	go test ./catalog -run PoliciesPage -update
+func TestPoliciesPage(t *testing.T) {
+	var b bytes.Buffer
+	b.WriteString(pageTop)
+	for _, k := range []struct{ title, text, of string }{
+		{"K arms", armsText, catalog.BanditArms},
+		{"Linear bandits", linearText, catalog.BanditLinear},
+		{"Contextual bandits", contextualText, catalog.BanditContextual},
+		{"Best-arm identification", identifyText, catalog.BanditIdentify},
+	} {
+		fmt.Fprintf(&b, "\n## %s\n\n%s", k.title, k.text)
+		policyTable(&b, catalog.For(k.of))
+		paramTable(&b, catalog.For(k.of))
+	}
+	b.WriteString(mechanismsText)
+	mechanismTable(&b)
+	if *update {
+		if err := os.WriteFile(policiesPage, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	written, err := os.ReadFile(policiesPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(written, b.Bytes()) {
+		t.Error("docs/policies.md is not what the catalog says: go test ./catalog -run PoliciesPage -update")
+	}
+	// Whatever the tables forget, every policy and parameter must be on the page.
+	for _, e := range append(catalog.All(), catalog.IdentifyPolicies()...) {
+		if !strings.Contains(string(written), "\n| `"+e.Name+"` | ") {
+			t.Errorf("%s is not on the page", e.Name)
+		}
+		for _, p := range e.Params {
+			if !strings.Contains(string(written), "\n| `"+p.Name+"` | ") {
+				t.Errorf("parameter %s of %s is not on the page", p.Name, e.Name)
+			}
+		}
+	}
+	if left := number.Find(written); left != nil {
+		t.Errorf("the page has a source's number: %s", left)
+	}
+}
+
+const pageTop = `# Policies
+
+<!-- Written by ` + "`go test ./catalog -run PoliciesPage -update`" + `: change the catalog, not this page. -->
+
+Every policy, with what is proved of it. ` + "`sotto list policies` and `sotto list mechanisms`" + ` print the same;
+the [guide](guide.md#which-policy) says which to take, [sources.md](sources.md) lists the sources and where we part
+from their print. T is the horizon, K the number of arms, μ_a the mean of arm a, μ\* the largest, Δ_a = μ\* − μ_a its
+gap (sums are over arms with a gap), kl the relative entropy of two Bernoulli laws. ` +
+	"`none` is no privacy; a private policy at\nbudget `none`" + ` is the same code without noise.
+`
+
+const (
+	armsText = "Rewards are in the declared range. Policies whose horizon must be known take " +
+		"`unknown_horizon: true`.\n"
+	linearText     = "`kind: linear`: K actions in ℝ^d, rewards in [−1,1] of mean ⟨θ\\*,a⟩.\n"
+	contextualText = "`kind: contextual`: new actions in each round, rewards in [−1,1] of mean " +
+		"⟨θ\\*,a⟩.\n"
+	identifyText = "`kind: identify`, `sotto identify`, `sotto plan trial`: a policy stops by itself and " +
+		"names an arm, which is wrong\nwith probability at most the risk δ if one arm alone is best " +
+		"(δ-correct). What is private is its whole transcript:\nplays, stopping time and answer.\n"
+	mechanismsText = `
+## How releases are made private
+
+` + "`trust:` and `noise:`" + ` of an experiment choose who has to be believed; the policy is the same. A name without
+a trust model is a mechanism that a policy states. [privacy.md](privacy.md#who-is-trusted-with-what) says what
+happens where an assumption fails.
+`
+)
+
+func policyTable(b *bytes.Buffer, entries []catalog.Entry) {
+	head := []string{"name", "policy", "privacy", "budgets", "horizon", "regret", "source"}
+	trial := entries[0].Bandit == catalog.BanditIdentify
+	if trial {
+		head = []string{"name", "policy", "privacy", "δ-correct by", "plays, as δ → 0", "source"}
+	}
+	line(b, head...)
+	line(b, strings.Split(strings.Repeat("---,", len(head)-1)+"---", ",")...)
+	row := func(name string, e catalog.Entry) {
+		budgets, horizon := "none", "needed"
+		if e.Private {
+			budgets = budgetText(e.Budgets)
+		}
+		if e.Anytime {
+			horizon = "–"
+		}
+		if trial {
+			correct := e.Correct
+			if correct == "" {
+				correct = "nobody"
+			}
+			line(b, name, e.Title, e.Guarantee, correct, e.Regret, e.Source)
+			return
+		}
+		line(b, name, e.Title, e.Guarantee, budgets, horizon, e.Regret, e.Source)
+	}
+	for _, e := range entries {
+		given, err := e.Complete(nil)
+		if err != nil {
+			panic(err)
+		}
+		row("`"+e.Name+"`", e.With(given))
+		for _, p := range e.Params {
+			for i, word := range p.Choices {
+				given[p.Name] = float64(i)
+				v := e.With(given)
+				if v.Guarantee != e.Guarantee || v.Source != e.Source || v.Correct != e.Correct {
+					row(fmt.Sprintf("`%s`, `%s: %s`", e.Name, p.Name, word), v)
+				}
+			}
+			delete(given, p.Name)
+			given, _ = e.Complete(given)
+		}
+	}
+}
+
+// paramTable has a row for each parameter, with the policies that take it in the same sense.
+func paramTable(b *bytes.Buffer, entries []catalog.Entry) {
+	type key struct{ name, value, allowed, doc string }
+	var keys []key
+	of := map[key][]string{}
+	for _, e := range entries {
+		for _, p := range e.Params {
+			k := key{p.Name, p.DefaultDoc, p.Allowed(), p.Doc}
+			if k.value == "" {
+				k.value = p.Text(p.Default)
+			}
+			if !slices.Contains(keys, k) {
+				keys = append(keys, k)
+			}
+			of[k] = append(of[k], "`"+e.Name+"`")
+		}
+	}
+	line(b, "parameter", "default", "allowed", "meaning", "of")
+	line(b, "---", "---", "---", "---", "---")
+	for _, k := range keys {
+		line(b, "`"+k.name+"`", k.value, k.allowed, k.doc, strings.Join(of[k], ", "))
+	}
+}
+
+func mechanismTable(b *bytes.Buffer) {
+	line(b, "`trust`", "`noise`", "mechanism", "guarantee", "budgets", "who is believed", "source")
+	line(b, "---", "---", "---", "---", "---", "---", "---")
+	for _, m := range catalog.Mechanisms() {
+		trust, noise, guarantee := "`"+m.Trust+"`", "`"+m.Noise+"`", m.Guarantee
+		if m.Noise == "" {
+			trust, noise = "–", "`"+m.Name+"`"
+		}
+		if m.Continual {
+			guarantee += ", of all running sums of a slot"
+		}
+		if !m.Real {
+			guarantee += "; for simulations only"
+		}
+		line(b, trust, noise, m.Title, guarantee, budgetText(m.Budgets), m.Assumes, m.Source)
+	}
+}
+
+func budgetText(kinds []string) string {
+	return strings.NewReplacer("epsilon,delta", "(ε,δ)", "alpha,epsilon", "(α,ε)", "epsilon", "ε",
+		"rho", "ρ").Replace(strings.Join(kinds, " · "))
+}
+
+// line writes a row of a table. A table begins after an empty line.
+func line(b *bytes.Buffer, cells ...string) {
+	if text := b.String(); !strings.HasSuffix(text, " |\n") || strings.HasPrefix(cells[0], "param") {
+		b.WriteString("\n")
+	}
+	for _, c := range cells {
+		c = strings.NewReplacer("|", `\|`, "*", `\*`).Replace(cite(c))
+		b.WriteString("| " + c + " ")
+	}
+	b.WriteString("|\n")
+}
+
+// The catalog has the five sources by number; the page has them by name, as docs/sources.md does.
+var (
+	number  = regexp.MustCompile(`(^|[^.\d])(00[0-4])\b(?: ([§(]|[A-Z]|chapter))?`)
+	sources = []string{"Azize 2024", "Azize and Basu 2024", "Sajed 2019", "Chowdhury and Zhou 2023",
+		"Azize et al. 2023"}
+)
+
+func cite(text string) string {
+	return number.ReplaceAllStringFunc(text, func(s string) string {
+		m := number.FindStringSubmatch(s)
+		name := m[1] + sources[m[2][2]-'0']
+		if m[3] != "" {
+			name += ", " + m[3]
+		}
+		return name
+	})
+}
