@@ -1,0 +1,84 @@
+package play
+
+import (
+	"fmt"
+
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// Take says how many decisions of an arm a batch gets that asked for n of them.
+type Take int
+
+const (
+	// AtLeast takes the oldest whole segments of the arm's queue until it has n. The policy must
+	// count by what was released, not by what it asked for.
+	AtLeast Take = iota + 1
+	// Exactly takes the n oldest: for policies whose proofs, or whose schedules, fix where the
+	// batches of an arm end.
+	Exactly
+)
+
+// String is "at least" or "exactly".
+func (t Take) String() string {
+	switch t {
+	case AtLeast:
+		return "at least"
+	case Exactly:
+		return "exactly"
+	}
+	return fmt.Sprintf("take %d", int(t))
+}
+
+// An Exact policy knows beforehand where the releases of an arm end, whatever is released: its
+// decisions can be cut there when they are made, and it gets exactly what it asks for.
+type Exact interface {
+	policy.Policy
+	// End is how many decisions of the arm have been released when the release after the first n of
+	// them is: above n, and the same for the same n.
+	End(arm, n int) int
+}
+
+// A Flexible policy may get more rewards than it asked for, and never none: it counts by what was
+// released, and all that is proved of it stays true.
+type Flexible interface {
+	policy.Policy
+	BearsMore() bool
+}
+
+// Admit says how a policy takes its queue when it is played live, and refuses those that
+// cannot be: by their mechanism, or because nobody has looked whether they bear with more
+// rewards than they asked for.
+func Admit(p policy.Policy) (Take, error) {
+	switch m := p.Mechanism().(type) {
+	case privacy.Laplace, privacy.Gaussian:
+	case nil:
+		return 0, fmt.Errorf("play: %T has no mechanism", p)
+	case privacy.Exact:
+		return 0, fmt.Errorf("play: %T cannot be played live: it reads running sums without "+
+			"noise, which cost ∞", p)
+	case privacy.Sparse:
+		return 0, fmt.Errorf("play: %T cannot be played live: the noise of a sparse vector's "+
+			"threshold outlives a release, and cannot be stored safely", p)
+	default:
+		return 0, fmt.Errorf("play: %T cannot be played live: the noise of its mechanism, %s, "+
+			"outlives a release, and cannot be stored safely", p, m.Kind())
+	}
+	if r, ok := p.(interface{ Restarts() bool }); ok && r.Restarts() {
+		return 0, fmt.Errorf("play: %T cannot be played live: it starts afresh and forgets "+
+			"decisions whose rewards are still to come", p)
+	}
+	if _, ok := p.(Exact); ok {
+		return Exactly, nil
+	}
+	if bearsMore(p) {
+		return AtLeast, nil
+	}
+	return 0, fmt.Errorf("play: %T is not admitted to live use: it must say where its batches end (Exact), "+
+		"or that they may bring more than it asked for (Flexible)", p)
+}
+
+func bearsMore(p policy.Policy) bool {
+	f, ok := p.(Flexible)
+	return ok && f.BearsMore()
+}

@@ -1,0 +1,226 @@
+package play
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/policy/identify"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+func TestAdmit(t *testing.T) {
+	dptt, err := identify.NewDPTT(3, privacy.Pure{Epsilon: 1}, 0.1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dpse, err := identify.NewDPSE(3, privacy.Pure{Epsilon: 1}, 0.1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	se, err := identify.NewSE(3, 0.1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half, err := policy.NewAdaPKLUCB(2, 1, 3.1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half.PrintedHalf()
+	for want, p := range map[string]policy.Policy{
+		"exactly": dptt, "at least": dpse, "without noise": se, "*policy.AdaPKLUCB cannot be " +
+			"played live: it starts afresh": half,
+		"no mechanism": &script{}, "mechanism, tree": &script{m: privacy.Tree{Scale: 1, Horizon: 8}},
+		"sparse":                       &script{m: privacy.Sparse{}},
+		"*play.script is not admitted": &script{m: privacy.Laplace{Scale: 1}},
+	} {
+		take, err := Admit(p)
+		if got := take.String(); err == nil && got != want || err != nil &&
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v, %v", want, take, err)
+		}
+	}
+}
+
+// A script is a policy that asks for given batches.
+type script struct {
+	m       privacy.Mechanism
+	batches []policy.Batch
+}
+
+func (p *script) Mechanism() privacy.Mechanism { return p.m }
+func (p *script) Next(privacy.Released) *policy.Batch {
+	if len(p.batches) == 0 {
+		return nil
+	}
+	b := p.batches[0]
+	p.batches = p.batches[1:]
+	return &b
+}
+
+// A scheduled script says that the arms' releases end at multiples of ten.
+type scheduled struct{ script }
+
+func (*scheduled) End(_, n int) int { return n/10*10 + 10 }
+
+// What cannot be played live is refused when it is asked for, and from then on.
+func TestBatchesThatCannotBePlayed(t *testing.T) {
+	good := []policy.Play{{Arm: 0, Rounds: 10, Release: true}}
+	for name, bad := range map[string]policy.Batch{
+		"a question":       {Plays: good, Ask: true},
+		"afresh":           {Plays: good, Fresh: true},
+		"empty":            {},
+		"0 rounds":         {Plays: []policy.Play{{Arm: 0, Rounds: 0}}},
+		"arm 2":            {Plays: []policy.Play{{Arm: 2, Rounds: 1}}},
+		"arm -1":           {Plays: []policy.Play{{Arm: -1, Rounds: 1}}},
+		"arm 0 twice":      {Plays: []policy.Play{{Arm: 0, Rounds: 1}, {Arm: 0, Rounds: 9, Release: true}}},
+		"which said 10":    {Plays: []policy.Play{{Arm: 0, Rounds: 9, Release: true}}},
+		"of arm 1, which ": {Plays: []policy.Play{{Arm: 1, Rounds: math.MaxInt, Release: true}}},
+	} {
+		cfg := Config{Arms: 2, Window: 5, Epoch: Epoch{1}}
+		cfg.Policy = &scheduled{script{privacy.Laplace{Scale: 1}, []policy.Batch{bad}}}
+		if _, err := New(cfg); !errors.Is(err, ErrBatch) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		cfg.Policy = &scheduled{script{privacy.Laplace{Scale: 1}, []policy.Batch{{Plays: good}, bad}}}
+		l, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			if _, err := l.Decide(0, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c, err := l.Close(5)
+		if err != nil || c == nil {
+			t.Fatal(c, err)
+		}
+		if err := l.Commit(c); !errors.Is(err, ErrBatch) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := l.Decide(0, 6); !errors.Is(err, ErrBatch) {
+			t.Errorf("%s: after it: %v", name, err)
+		}
+		if _, err := l.Settle(Ticket{}, 1, 6); !errors.Is(err, ErrBatch) {
+			t.Errorf("%s: after it: %v", name, err)
+		}
+	}
+}
+
+// The states of one release: nothing is due before the windows have passed, one commit at a time,
+// and of what Close returned only; a policy that stops wants nothing more.
+func TestOneRelease(t *testing.T) {
+	p := &scheduled{script{privacy.Laplace{Scale: 1},
+		[]policy.Batch{{Plays: []policy.Play{{Arm: 0, Rounds: 10, Release: true}}}}}}
+	l, err := New(Config{Policy: p, Arms: 2, Window: 5, Epoch: Epoch{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 14 { // four more than it wants
+		if a := l.Arm(); a != 0 {
+			t.Fatal(a)
+		}
+		k, err := l.Decide(0, int64(i))
+		if err != nil || k != (Ticket{0, i, int64(i) + 5, Epoch{1}}) {
+			t.Fatal(k, err)
+		}
+	}
+	if at, ok := l.Due(13); !ok || at != 14 {
+		t.Errorf("due at %d, %v", at, ok)
+	}
+	if c, err := l.Close(13); c != nil || err != nil {
+		t.Errorf("closed early: %v, %v", c, err)
+	}
+	c, err := l.Close(14)
+	if err != nil || !slices.Equal(c.Taken, []Taken{{0, 0, 10}}) {
+		t.Fatal(c, err)
+	}
+	if _, err := l.Close(14); !errors.Is(err, ErrPending) {
+		t.Errorf("closed twice: %v", err)
+	}
+	if k, err := l.Decide(1, 14); err != nil || k.Number != 0 { // decisions go on
+		t.Error(k, err)
+	}
+	if err := l.Commit(&Commit{}); err == nil {
+		t.Error("committed what was not closed")
+	}
+	if s, ok := l.Segment(0, 12); !ok || s.Start != 10 || s.End != 20 || s.Settles != 18 {
+		t.Errorf("segment %+v, %v", s, ok)
+	}
+	if _, ok := l.Segment(0, 9); ok {
+		t.Error("a segment that is released is there")
+	}
+	if err := l.Commit(c); err != nil || !l.Stopped() || l.Arm() != -1 || l.Batches() != 1 {
+		t.Error(err, l.Stopped(), l.Arm(), l.Batches())
+	}
+	if _, err := l.Decide(0, 15); !errors.Is(err, ErrStopped) {
+		t.Errorf("decided after the end: %v", err)
+	}
+	if _, err := l.Close(15); !errors.Is(err, ErrStopped) {
+		t.Errorf("closed after the end: %v", err)
+	}
+	if s, err := l.Settle(Ticket{0, 12, 17, Epoch{1}}, 1, 16); s != Accepted || err != nil {
+		t.Error(s, err)
+	}
+}
+
+func TestDecideErrors(t *testing.T) {
+	l, err := New(Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Window: 5, Epoch: Epoch{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []struct {
+		arm int
+		now int64
+	}{{-1, 0}, {3, 0}, {0, math.MaxInt64}, {0, math.MinInt64}} {
+		if k, err := l.Decide(bad.arm, bad.now); err == nil {
+			t.Errorf("%+v: %+v", bad, k)
+		}
+	}
+	for _, void := range []Ticket{{Arm: -1}, {Arm: 3}, {Number: -1}, {Deadline: 9, Epoch: Epoch{1}}} {
+		if s, err := l.Settle(void, 1, 0); s != Void || err != nil {
+			t.Errorf("%+v: %v, %v", void, s, err)
+		}
+	}
+}
+
+// A budget that is used up stops the machine: nothing is handed out.
+func TestBudget(t *testing.T) {
+	p := &scheduled{script{privacy.Laplace{Scale: 1},
+		[]policy.Batch{{Plays: []policy.Play{{Arm: 0, Rounds: 10, Release: true}}}}}}
+	l, err := New(Config{Policy: p, Arms: 1, Window: 5, Epoch: Epoch{1},
+		Ledger: []privacy.Option{privacy.WithCap(privacy.Pure{Epsilon: 0.5})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		if _, err := l.Decide(0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c, err := l.Close(5); c != nil || !errors.Is(err, privacy.ErrBudget) {
+		t.Errorf("released %v, %v", c, err)
+	}
+	if _, err := l.Close(6); !errors.Is(err, privacy.ErrBudget) {
+		t.Errorf("and then: %v", err)
+	}
+}
+
+// A curator whose rewards are not sums of steps is refused.
+func TestTrustIsRefused(t *testing.T) {
+	s := noise.NewFast(1, 2)
+	_, err := New(Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Window: 5, Epoch: Epoch{1},
+		Curator: func(c release.Config) (release.Curator, error) {
+			cur, err := release.Simulated(c, &s)
+			return struct{ release.Curator }{cur}, err
+		}})
+	if err == nil || !strings.Contains(err.Error(), "sums of steps") {
+		t.Error(err)
+	}
+}

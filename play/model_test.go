@@ -1,0 +1,170 @@
+package play
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// choice draws a number from 0 to n−1.
+type choice func(n int, what string) int
+
+// step does one random thing to a house.
+func (h *house) step(pick choice) error {
+	switch what := pick(12, "what"); what {
+	case 0, 1, 2, 3:
+		arm := h.live.Arm()
+		if arm < 0 {
+			return nil
+		}
+		if pick(8, "floor") == 0 {
+			arm = pick(h.cfg.Arms, "arm")
+		}
+		return h.decide(arm)
+	case 4, 5, 6:
+		if len(h.tickets) == 0 {
+			return nil
+		}
+		back := pick(min(len(h.tickets), 40), "back")
+		t := h.tickets[len(h.tickets)-1-back]
+		reward := []float64{0, 1, 0.25, -3, 7, math.NaN(), math.Inf(1)}[pick(7, "reward")]
+		return h.settle(t, reward)
+	case 7:
+		if err := h.write(); err != nil {
+			return err
+		}
+		if pick(4, "crash") == 0 {
+			return h.crash()
+		}
+	case 8:
+		if pick(6, "crash") == 0 {
+			return h.crash()
+		}
+	case 9, 10:
+		h.now += int64(pick(6, "time"))
+		if pick(60, "jump") == 59 {
+			h.now += int64(pick(400, "far") - 200) // clocks go back, too
+		}
+		return h.close(pick(places, "place"))
+	case 11:
+		h.now++
+		for range 8 { // whatever is due
+			if err := h.close(nowhere); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// play does so many random things. A panic of the watched policy is an error.
+func (h *house) play(steps int, pick choice) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			e, ok := r.(error)
+			if !ok || !errors.Is(e, errCaught) {
+				panic(r)
+			}
+			err = e
+		}
+	}()
+	for i := range steps {
+		if err := h.step(pick); err != nil && !errors.Is(err, ErrStopped) {
+			return fmt.Errorf("step %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func houseConfig(arms int) Config { return Config{Arms: arms, Default: 0.25, Window: 30, Cut: 3} }
+
+// Whatever happens in whatever order, with crashes at every point: each accepted reward is in
+// exactly one release, whose count is that of its decisions and whose sum that of accepted rewards
+// and defaults, and which is handed out once.
+func TestLiveIsTheModel(t *testing.T) {
+	for name, p := range policies(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			releases := 0
+			rapid.Check(t, func(t *rapid.T) {
+				h, err := newHouse(none, p, houseConfig(armsOf(p())), rapid.Uint64().Draw(t, "seed"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := h.play(rapid.IntRange(1, 200).Draw(t, "steps"), func(n int, what string) int {
+					return rapid.IntRange(0, n-1).Draw(t, what)
+				}); err != nil {
+					t.Fatal(err)
+				}
+				releases += len(h.handed)
+			})
+			if releases < 20 {
+				t.Errorf("%d releases in all: nothing was tested", releases)
+			}
+		})
+	}
+}
+
+// At least, too, where a policy may have it either way.
+func TestLiveIsTheModelAtLeast(t *testing.T) {
+	p := policies(t)["dp-klucb"]
+	cfg := houseConfig(3)
+	cfg.Take = AtLeast
+	for seed := range uint64(60) {
+		src := rand.New(rand.NewPCG(seed, 1))
+		h, err := newHouse(none, p, cfg, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.play(1500, func(n int, _ string) int { return src.IntN(n) }); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if len(h.lines) < 3 {
+			t.Errorf("seed %d: %d lines", seed, len(h.lines))
+		}
+	}
+}
+
+// Each broken twin is found by the same play, within a few seeds; the machine itself
+// survives them all.
+func TestBrokenTwinsAreCaught(t *testing.T) {
+	p := policies(t)["dp-klucb"]
+	for f, name := range map[fault]string{none: "none", countsTwice: "counts twice",
+		countsCame: "counts what came", closesEarly: "closes early",
+		handsOut: "hands out", drawsAgain: "draws again", sameEpoch: "same epoch",
+		countsLate: "counts late", keepsSegment: "keeps the segment"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(60) {
+				src := rand.New(rand.NewPCG(seed, 2))
+				cfg := houseConfig(3)
+				if f == countsCame {
+					cfg.Default = 0 // so that its sums are possible ones
+				}
+				h, err := newHouse(f, p, cfg, seed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = h.play(1500, func(n int, _ string) int { return src.IntN(n) })
+				if f == none && err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				if f == none || err == nil {
+					continue
+				}
+				if !errors.Is(err, errCaught) && !errors.Is(err, ErrState) {
+					t.Fatalf("seed %d: found by %v", seed, err)
+				}
+				t.Logf("seed %d: %v", seed, err)
+				return
+			}
+			if f != none {
+				t.Error("not caught")
+			}
+		})
+	}
+}

@@ -1,0 +1,483 @@
+// Package play plays a policy on a curator: in memory, batch by batch, with a Driver, and live,
+// decision by decision, with a Live.
+//
+// # What a Live promises
+//
+// Live is one policy on one curator as a state machine, for people whose rewards come late or
+// never. It does no input or output and reads no clock: whoever runs it hands in the time, makes
+// durable what it is told to, and signs the tickets.
+//
+//   - To the unit behind a ticket: her reward is clipped, counts once at most, and leaves in one
+//     release, with the noise that the ledger was charged for. Until then nothing that a Live says
+//     depends on it, nor on whether it came, when, or how often: not an answer, an arm, a count, or
+//     the time of a release. A deadline that passes without a reward counts with the declared
+//     default, so that a release is of decisions, never of reports; and a batch closes by counts
+//     and by the clock alone.
+//   - To the policy: it gets what it asked for, at least or exactly, see Take. What is played while
+//     a batch waits stays in the queue of its arm and is taken first by the next batch that wants
+//     the arm, so that a delay loses nothing (QPM-D of Joulani, György and Szepesvári, "Online
+//     learning under delayed feedback", ICML 2013).
+//   - To whoever restarts it: State and the lines of the transcript bring it back to any instant. A
+//     release is handed to the policy by Commit alone, after its line is durable: a draw that is
+//     lost before was seen by nobody and is drawn anew, one that was committed never is.
+//
+// It does not protect against whoever reads its state, which holds sums of rewards, or who can put
+// an older state back: then a row of decisions may be released twice. Nor does it know persons: a
+// unit with m tickets pays m times (privacy.Group). A ticket's answer depends on the ticket's own
+// clock, so tickets must be hard to guess.
+//
+// Mechanisms that keep secret noise from release to release, trees, counters and sparse vectors,
+// are refused: that noise could not be stored safely. A Driver in memory plays them all.
+package play
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// Errors that callers tell apart.
+var (
+	ErrBatch   = errors.New("the policy asks for what cannot be played")
+	ErrPending = errors.New("a release waits for its commit")
+	ErrStopped = errors.New("the policy has stopped")
+	ErrTime    = errors.New("the time is out of range")
+)
+
+// A Config is what a Live is made of. All of it is public, and fixed before the first decision but
+// for Window, Cut and Epoch.
+type Config struct {
+	// that has not been asked for anything yet; its coins, if it tosses any, at their start
+	Policy policy.Policy
+	Arms   int // at least 1
+	// Lo and Hi are the declared range of rewards; both 0 means [0,1]. Default, in it, is what a
+	// decision counts whose reward does not come.
+	Lo, Hi, Default float64
+	// Window is how long a reward may take, at least 1, in the unit of the times that are handed
+	// in. It may change: what has been decided keeps its deadline.
+	Window int64
+	// Cut is how long the clock leaves a segment open, 0 for a sixteenth of the window.
+	Cut  int64
+	Take Take // 0: as the policy is admitted, see Admit
+	// Ledger says what the ledger is to be: a cap, and what it covers.
+	Ledger []privacy.Option
+	// Curator builds the curator; nil is release.Real. It must return a release.StepCurator.
+	Curator func(release.Config) (release.Curator, error)
+	Epoch   Epoch
+}
+
+// A Live plays a policy on units who come one by one and whose rewards come when they will. It
+// serves one goroutine at a time. After an error of Close or Commit all further calls fail with it:
+// restore what is durable.
+type Live struct {
+	cfg     Config
+	door    release.Door
+	missing int64 // the default, in steps
+	driver  Driver
+	curator release.StepCurator
+	line    bytes.Buffer // what the ledger writes
+	end     func(arm, start int) int
+
+	s State
+	// what is played: the batch, also once it has closed, until there is another
+	plan   []policy.Play
+	before []int // of each play, what was asked of its arm before
+	// of each arm, where the batch ends that releases it; 0: it releases nothing of it
+	target  []int
+	pending *Commit
+	stopped bool
+	failed  error
+}
+
+// New returns a Live at its beginning, with the policy's first batch.
+func New(cfg Config) (*Live, error) {
+	l, err := build(cfg)
+	if err != nil {
+		return nil, err
+	}
+	l.s = State{Terms: l.terms(), Arms: make([]Queue, cfg.Arms)}
+	if err := l.begin(func(func([]byte, error) bool) {}); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// maxArms is far beyond what a policy can tell apart.
+const maxArms = 1 << 20
+
+// maxIssued bounds the decisions of an arm, so that sums of steps stay far inside 63 bits.
+const maxIssued = min(1<<40, math.MaxInt/4)
+
+// maxTime bounds times and windows, so that their sums do not overflow.
+const maxTime = 1 << 61
+
+// build makes all of a Live that is not its state, but for the curator, which needs the
+// restored ledger.
+func build(cfg Config) (*Live, error) {
+	if cfg.Lo == 0 && cfg.Hi == 0 {
+		cfg.Hi = 1
+	}
+	if cfg.Curator == nil {
+		cfg.Curator = release.Real
+	}
+	switch {
+	case cfg.Policy == nil:
+		return nil, errors.New("play: policy is missing")
+	case cfg.Arms < 1 || cfg.Arms > maxArms:
+		return nil, fmt.Errorf("play: arms is %d, must be from 1 to %d", cfg.Arms, maxArms)
+	case cfg.Window < 1 || cfg.Window > maxTime:
+		return nil, fmt.Errorf("play: window is %d, must be from 1 to 2^61", cfg.Window)
+	case cfg.Epoch == Epoch{}:
+		return nil, errors.New("play: epoch is missing, must be 128 new random bits")
+	case cfg.Cut < 0 || cfg.Cut > maxTime:
+		return nil, fmt.Errorf("play: cut is %d, must be from 1 to 2^61, or 0 for a sixteenth of "+
+			"the window", cfg.Cut)
+	case !(cfg.Default >= cfg.Lo && cfg.Default <= cfg.Hi):
+		return nil, fmt.Errorf("play: default is %v, must be in the range, from %v to %v",
+			cfg.Default, cfg.Lo, cfg.Hi)
+	}
+	if cfg.Cut == 0 {
+		cfg.Cut = max(1, cfg.Window/16)
+	}
+	door, err := release.NewDoor(cfg.Lo, cfg.Hi)
+	if err != nil {
+		return nil, fmt.Errorf("play: %w", err)
+	}
+	l := &Live{cfg: cfg, door: door, missing: door.Steps(cfg.Default), target: make([]int, cfg.Arms)}
+	admitted, err := Admit(cfg.Policy)
+	if err != nil {
+		return nil, err
+	}
+	if l.cfg.Take == 0 {
+		l.cfg.Take = admitted
+	}
+	l.end = func(int, int) int { return 0 } // known of no segment
+	switch l.cfg.Take {
+	case admitted:
+	case AtLeast:
+		if !bearsMore(cfg.Policy) {
+			return nil, fmt.Errorf("play: take is at least, must be exactly for %T", cfg.Policy)
+		}
+	default:
+		return nil, fmt.Errorf("play: take is %v, must be at least for %T, which does not say "+
+			"where its batches end", l.cfg.Take, cfg.Policy)
+	}
+	if l.cfg.Take == Exactly {
+		l.end = cfg.Policy.(Exact).End
+	}
+	l.driver.Policy = cfg.Policy
+	l.cfg.Ledger = append(slices.Clip(cfg.Ledger), privacy.WithTranscript(&l.line))
+	return l, nil
+}
+
+// terms are what must not change while decisions are out.
+func (l *Live) terms() Terms {
+	return Terms{Lo: l.cfg.Lo, Hi: l.cfg.Hi, Default: l.cfg.Default, Take: l.cfg.Take}
+}
+
+// curate builds the curator on the ledger.
+func (l *Live) curate(ledger *privacy.Ledger) error {
+	c, err := l.cfg.Curator(release.Config{
+		Arms: l.cfg.Arms, Lo: l.cfg.Lo, Hi: l.cfg.Hi, Mechanism: l.cfg.Policy.Mechanism(), Ledger: ledger,
+	})
+	if err != nil {
+		return fmt.Errorf("play: %w", err)
+	}
+	var ok bool
+	if l.curator, ok = c.(release.StepCurator); !ok {
+		return fmt.Errorf("play: the curator is a %T, must be one that takes sums of steps", c)
+	}
+	l.driver.Curator = l.curator
+	return nil
+}
+
+// Ledger has what the releases have cost.
+func (l *Live) Ledger() *privacy.Ledger { return l.curator.Ledger() }
+
+// Batches is how many batches the policy has asked for: rounds of adaptivity, and lines
+// of the transcript.
+func (l *Live) Batches() int { return l.driver.Batches }
+
+// Stopped says that the policy wants nothing more. An identification rule has its answer then.
+func (l *Live) Stopped() bool { return l.stopped }
+
+// Arm is the arm that the policy wants played next, −1 if it has stopped: the play of its batch
+// that is furthest behind its share, in the public order of policy.Batch. Once a batch has all its
+// decisions, and waits, they go on in its shares.
+func (l *Live) Arm() int {
+	if l.stopped || len(l.plan) == 0 {
+		return -1
+	}
+	best, have := 0, l.have(0)
+	for i := 1; i < len(l.plan); i++ {
+		if k := l.have(i); earlier(k, l.plan[i].Rounds, have, l.plan[best].Rounds) {
+			best, have = i, k
+		}
+	}
+	return l.plan[best].Arm
+}
+
+// have is how many decisions play i has.
+func (l *Live) have(i int) int {
+	q := &l.s.Arms[l.plan[i].Arm]
+	return max(0, q.Issued-q.Head-l.before[i])
+}
+
+// earlier says whether decision i+1 of n is due before decision j+1 of m: (2i+1)/n <
+// (2j+1)/m, in integers.
+func earlier(i, n, j, m int) bool {
+	ahi, alo := bits.Mul64(2*uint64(i)+1, uint64(m))
+	bhi, blo := bits.Mul64(2*uint64(j)+1, uint64(n))
+	return ahi < bhi || ahi == bhi && alo < blo
+}
+
+// Decide gives a unit an arm, that of Arm or any other: a uniform one that a floor of traffic has
+// drawn joins the queue of its arm. The ticket is good until its deadline, a window from now,
+// however clocks jump.
+func (l *Live) Decide(arm int, now int64) (Ticket, error) {
+	switch {
+	case l.failed != nil:
+		return Ticket{}, l.failed
+	case l.stopped:
+		return Ticket{}, ErrStopped
+	case arm < 0 || arm >= len(l.s.Arms):
+		return Ticket{}, fmt.Errorf("play: arm is %d, must be from 0 to %d", arm, len(l.s.Arms)-1)
+	case now < -maxTime || now > maxTime:
+		return Ticket{}, fmt.Errorf("play: the time is %d, must be within 2^61 of 0: %w", now, ErrTime)
+	case l.s.Arms[arm].Issued >= maxIssued:
+		return Ticket{}, fmt.Errorf("play: arm %d has %d decisions, must have at most %d", arm,
+			l.s.Arms[arm].Issued, maxIssued)
+	}
+	deadline := now + l.cfg.Window
+	n := l.s.Arms[arm].decide(now, deadline, now+l.cfg.Cut, func(start int) int {
+		return l.end(arm, start)
+	}, l.target[arm])
+	return Ticket{arm, n, deadline, l.cfg.Epoch}, nil
+}
+
+// Settle takes the reward of a ticket, once, clipped to the declared range; what is no number
+// counts as the lowest. A second one of the same ticket has the same answer and changes nothing.
+func (l *Live) Settle(t Ticket, reward float64, now int64) (Status, error) {
+	if l.failed != nil {
+		return Void, l.failed
+	}
+	if t.Arm < 0 || t.Arm >= len(l.s.Arms) || t.Number < 0 {
+		return Void, nil
+	}
+	q := &l.s.Arms[t.Arm]
+	switch {
+	case t.Number >= q.Issued || t.Number >= q.Head && q.epoch(t.Number) != t.Epoch:
+		return Void, nil
+	case now >= t.Deadline || t.Number < q.Head:
+		return Late, nil
+	}
+	s := q.find(t.Number)
+	if i := t.Number - s.Start; !s.Came.Has(i) {
+		s.Came.add(i)
+		s.Sum += l.door.Steps(reward)
+	}
+	return Accepted, nil
+}
+
+// Segment is a copy of the segment that holds a decision: what has to be written again when its
+// reward came. ok is false if it is in no queue.
+func (l *Live) Segment(arm, number int) (_ Segment, ok bool) {
+	if arm < 0 || arm >= len(l.s.Arms) {
+		return Segment{}, false
+	}
+	s := l.s.Arms[arm].find(number)
+	if s == nil {
+		return Segment{}, false
+	}
+	return s.clone(), true
+}
+
+// Due is when the batch that is out can be closed, if all its decisions have been made; ok is false
+// if not, or if there is none. It depends on counts and on the clock alone.
+func (l *Live) Due(now int64) (at int64, ok bool) {
+	if l.failed != nil || l.pending != nil || l.s.Batch == nil {
+		return 0, false
+	}
+	at = -maxTime
+	for _, p := range l.s.Batch {
+		q := &l.s.Arms[p.Arm]
+		q.tick(now)
+		if !p.Release {
+			if q.Issued < q.target() {
+				return 0, false
+			}
+			continue
+		}
+		_, settles, ok := q.enough()
+		if !ok {
+			return 0, false
+		}
+		at = max(at, settles)
+	}
+	return at, true
+}
+
+// A Taken is a row of decisions that went into a release.
+type Taken struct{ Arm, Start, End int }
+
+// A Commit is a batch that has closed. Line must become durable together with the state as it is
+// now (State), in which the decisions of Taken are gone: in one transaction. After that, and before
+// anything of it is told to anybody, Live.Commit. If the transaction fails, throw the Live away and
+// restore what is durable.
+type Commit struct {
+	Line  []byte // of the transcript, with its end of line
+	Taken []Taken
+}
+
+// Close closes the batch that is out if it is due, and draws the noise of what it releases; the
+// result is nil if it is not. Until the commit decisions and rewards go on, and are of the
+// state that follows.
+func (l *Live) Close(now int64) (*Commit, error) {
+	switch {
+	case l.failed != nil:
+		return nil, l.failed
+	case l.pending != nil:
+		return nil, ErrPending
+	case l.stopped:
+		return nil, ErrStopped
+	}
+	if at, ok := l.Due(now); !ok || now < at {
+		return nil, nil
+	}
+	c, err := l.close()
+	if err != nil {
+		l.failed = fmt.Errorf("play: batch %d: %w", l.s.Lines, err)
+		return nil, l.failed
+	}
+	l.pending = c
+	return c, nil
+}
+
+func (l *Live) close() (*Commit, error) {
+	c := &Commit{}
+	for _, p := range l.s.Batch {
+		if !p.Release {
+			continue
+		}
+		q := &l.s.Arms[p.Arm]
+		k, _, _ := q.enough()
+		start := q.Head
+		n, sum := q.take(k, l.missing)
+		if err := l.curator.AddSteps(p.Arm, n, sum); err != nil {
+			return nil, err
+		}
+		c.Taken = append(c.Taken, Taken{p.Arm, start, start + n})
+	}
+	l.line.Reset()
+	if err := l.driver.Close(); err != nil {
+		return nil, err
+	}
+	line, err := json.Marshal(lineOf(l.s.Batch, bytes.TrimSpace(l.line.Bytes())))
+	if err != nil {
+		return nil, err
+	}
+	c.Line = append(line, '\n')
+	l.s.Lines++
+	l.s.Batch = nil
+	clear(l.target)
+	for i, p := range l.plan { // of what goes on while the policy has not been asked
+		l.before[i] = min(l.before[i], l.s.Arms[p.Arm].Asked)
+	}
+	return c, nil
+}
+
+// Commit hands the release of a batch that is durable to the policy, and has its next batch. The
+// state with that batch is to be written before anybody is told of it, or with the next commit:
+// restored without it, the policy asks again for the same.
+func (l *Live) Commit(c *Commit) error {
+	switch {
+	case l.failed != nil:
+		return l.failed
+	case c == nil || c != l.pending:
+		return errors.New("play: what is committed is not what Close returned last")
+	}
+	l.pending = nil
+	if l.failed = l.next(); l.failed != nil {
+		return l.failed
+	}
+	return nil
+}
+
+// next asks the policy for a batch and begins it.
+func (l *Live) next() error {
+	b, err := l.driver.Next()
+	if err == nil {
+		err = l.canPlay(b)
+	}
+	if err == nil && b != nil {
+		err = l.open(b.Plays)
+	}
+	if err != nil {
+		return fmt.Errorf("play: batch %d: %w", l.s.Lines, err)
+	}
+	l.stopped = b == nil
+	return nil
+}
+
+// canPlay refuses batches that cannot be played live.
+func (l *Live) canPlay(b *policy.Batch) error {
+	switch {
+	case b == nil:
+		return nil
+	case b.Ask:
+		return fmt.Errorf("it asks a question: %w", ErrBatch)
+	case b.Fresh:
+		return fmt.Errorf("it forgets its slots and starts afresh: %w", ErrBatch)
+	case len(b.Plays) == 0:
+		return fmt.Errorf("it is empty: %w", ErrBatch)
+	}
+	seen := make([]bool, len(l.s.Arms))
+	for _, p := range b.Plays {
+		switch {
+		case p.Arm < 0 || p.Arm >= len(seen) || p.Rounds < 1:
+			return fmt.Errorf("it has %d rounds of arm %d, must have at least 1 of an arm from 0 "+
+				"to %d: %w", p.Rounds, p.Arm, len(seen)-1, ErrBatch)
+		case seen[p.Arm]:
+			return fmt.Errorf("it has arm %d twice: %w", p.Arm, ErrBatch)
+		}
+		seen[p.Arm] = true
+	}
+	return nil
+}
+
+// open begins a batch.
+func (l *Live) open(plays []policy.Play) error {
+	for _, p := range plays {
+		q := &l.s.Arms[p.Arm]
+		q.ask(p.Rounds, p.Release)
+		if end := l.end(p.Arm, q.Head); p.Release && end != 0 && end != q.target() {
+			return fmt.Errorf("it releases %d decisions of arm %d, which said %d: %w", q.Asked,
+				p.Arm, end-q.Head, ErrBatch)
+		}
+	}
+	l.s.Batch = slices.Clone(plays)
+	l.resume()
+	return nil
+}
+
+// resume goes on with the batch of the state.
+func (l *Live) resume() {
+	l.plan = l.s.Batch
+	l.before = l.before[:0]
+	clear(l.target)
+	for _, p := range l.plan {
+		q := &l.s.Arms[p.Arm]
+		l.before = append(l.before, max(0, q.Asked-p.Rounds))
+		if p.Release {
+			l.target[p.Arm] = q.target()
+		}
+	}
+}

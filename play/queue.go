@@ -1,0 +1,157 @@
+package play
+
+import (
+	"math/bits"
+	"slices"
+	"sort"
+)
+
+// A Queue is the decisions of one arm that have not been released: numbers Head to Issued−1, kept
+// as the sums of segments. Everything but the segments' Sum and Came is public.
+type Queue struct {
+	Head   int // the first decision that has not been released
+	Issued int // the number of the next decision
+	Asked  int // how many of the queue the policy has asked for since the arm's last release
+	// Runs says which epoch the numbers from From on, to the next run's, were handed out in.
+	Runs     []Run
+	Segments []Segment
+}
+
+// A Run is a row of decisions of one epoch.
+type Run struct {
+	From  int
+	Epoch Epoch
+}
+
+// A Segment is a row of decisions whose rewards are kept as one sum. It is released as a whole
+// or not at all, so that where it ends is fixed by counts and by the clock, before anybody
+// could know its sum.
+type Segment struct {
+	Start   int   // the number of its first decision
+	End     int   // the number after its last; 0: not fixed yet
+	Cut     int64 // when the clock fixes the end
+	Settles int64 // when the windows of all its decisions so far have passed
+	Sum     int64 // of the rewards that came, in steps of release.ExactStep
+	Came    Set   // the decisions whose rewards came, less Start
+}
+
+// whole says that no decision joins the segment any more.
+func (s *Segment) whole(issued int) bool { return s.End > 0 && issued >= s.End }
+
+// A Set is a set of small numbers, a bit each.
+type Set []uint64
+
+// Has says whether i ≥ 0 is in the set.
+func (s Set) Has(i int) bool { return i>>6 < len(s) && s[i>>6]>>(i&63)&1 == 1 }
+
+// Len is how many numbers are in the set.
+func (s Set) Len() int {
+	n := 0
+	for _, w := range s {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+func (s *Set) add(i int) {
+	for i>>6 >= len(*s) {
+		*s = append(*s, 0)
+	}
+	(*s)[i>>6] |= 1 << (i & 63)
+}
+
+// decide gives out the queue's next number. End is where the segment that holds it ends if that is
+// known, 0 if not, and target where it ends because nobody has asked for more.
+func (q *Queue) decide(now, deadline, cut int64, end func(start int) int, target int) int {
+	q.tick(now)
+	n := q.Issued
+	if len(q.Segments) == 0 || q.last().whole(n) {
+		q.Segments = append(q.Segments, Segment{Start: n, End: end(n), Cut: cut, Settles: deadline})
+	}
+	s := q.last()
+	s.Settles = max(s.Settles, deadline)
+	q.Issued++
+	if s.End == 0 && q.Issued == target {
+		s.End = target
+	}
+	return n
+}
+
+// tick lets the clock cut the last segment.
+func (q *Queue) tick(now int64) {
+	if len(q.Segments) > 0 {
+		if s := q.last(); s.End == 0 && now >= s.Cut {
+			s.End = q.Issued
+		}
+	}
+}
+
+func (q *Queue) last() *Segment { return &q.Segments[len(q.Segments)-1] }
+
+// ask adds n decisions to those that are wanted. If they are to be released and end inside the last
+// segment, it ends with what is in it.
+func (q *Queue) ask(n int, released bool) {
+	q.Asked = plus(q.Asked, n)
+	if !released || len(q.Segments) == 0 {
+		return
+	}
+	if s := q.last(); s.End == 0 && q.target() <= q.Issued && q.target() > s.Start {
+		s.End = q.Issued
+	}
+}
+
+// target is the number after the last decision that the policy has asked for.
+func (q *Queue) target() int { return plus(q.Head, q.Asked) }
+
+// enough is how many of the oldest segments hold what was asked for, and when the last of them
+// settles; ok is false if their decisions have not all been made.
+func (q *Queue) enough() (k int, settles int64, ok bool) {
+	for k < len(q.Segments) && q.Segments[k].whole(q.Issued) {
+		s := &q.Segments[k]
+		settles = max(settles, s.Settles)
+		if k++; s.End >= q.target() {
+			return k, settles, true
+		}
+	}
+	return 0, 0, false
+}
+
+// find is the segment of a decision that is in the queue.
+func (q *Queue) find(number int) *Segment {
+	if number < q.Head || number >= q.Issued {
+		return nil
+	}
+	i := sort.Search(len(q.Segments), func(i int) bool { return q.Segments[i].Start > number }) - 1
+	return &q.Segments[i]
+}
+
+// epoch is that of a decision in the queue.
+func (q *Queue) epoch(number int) Epoch {
+	i := sort.Search(len(q.Runs), func(i int) bool { return q.Runs[i].From > number }) - 1
+	return q.Runs[i].Epoch
+}
+
+// take removes the k oldest segments, and gives how many decisions they have and the sum of their
+// rewards, with so many steps for each that did not come.
+func (q *Queue) take(k int, missing int64) (n int, sum int64) {
+	for i := range q.Segments[:k] {
+		s := &q.Segments[i]
+		n += s.End - s.Start
+		sum += s.Sum + missing*int64(s.End-s.Start-s.Came.Len())
+	}
+	q.Segments = slices.Delete(q.Segments, 0, k)
+	q.Head += n
+	q.Asked = 0
+	for len(q.Runs) > 1 && q.Runs[1].From <= q.Head {
+		q.Runs = q.Runs[1:]
+	}
+	return n, sum
+}
+
+// plus is a sum of counts that stays at the largest there is.
+func plus(a, b int) int {
+	if c := a + b; c >= a {
+		return c
+	}
+	return int(^uint(0) >> 1)
+}

@@ -1,0 +1,182 @@
+package play
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// ErrState is matched when a state and a transcript do not belong together, or to the policy.
+var ErrState = errors.New("the state is not that of the policy and its transcript")
+
+// A line of the transcript is one batch: its plays, and what it released as the ledger writes it,
+// if it released anything.
+type line struct {
+	Plays   []play          `json:"plays"`
+	Release json.RawMessage `json:"release,omitempty"`
+}
+
+type play struct {
+	Arm     int  `json:"arm"`
+	Rounds  int  `json:"rounds"`
+	Release bool `json:"release,omitempty"`
+}
+
+func lineOf(plays []policy.Play, release []byte) line {
+	out := line{Release: release}
+	for _, p := range plays {
+		out.Plays = append(out.Plays, play(p))
+	}
+	return out
+}
+
+// plays reads a line.
+func (in line) plays() []policy.Play {
+	out := make([]policy.Play, len(in.Plays))
+	for i, p := range in.Plays {
+		out[i] = policy.Play(p)
+	}
+	return out
+}
+
+// Restore returns the Live that has this state, after all lines of its transcript: cfg has a new
+// policy, whose coins are at their start, and a new epoch. The ledger gets every release again, and
+// the policy is asked again for every batch: each must be the one that is written. Tickets of
+// decisions that the state does not have are void from now on.
+func Restore(cfg Config, lines iter.Seq2[[]byte, error], s State) (*Live, error) {
+	l, err := build(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.validate(); err != nil {
+		return nil, fmt.Errorf("play: %w: %w", ErrState, err)
+	}
+	if len(s.Arms) != cfg.Arms || s.Terms != l.terms() {
+		return nil, fmt.Errorf("play: %w: it is of %d arms on %+v, must be of %d on %+v", ErrState,
+			len(s.Arms), s.Terms, cfg.Arms, l.terms())
+	}
+	for a, q := range s.Arms {
+		for _, g := range q.Segments {
+			if end := l.end(a, g.Start); end != 0 && end != g.End {
+				return nil, fmt.Errorf("play: %w: a segment of arm %d ends at %d, and the policy "+
+					"says at %d", ErrState, a, g.End, end)
+			}
+		}
+	}
+	l.s = s.clone()
+	if err := l.begin(lines); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// begin brings ledger, policy and curator to where the lines end, and a batch out.
+func (l *Live) begin(lines iter.Seq2[[]byte, error]) error {
+	ledger := privacy.NewLedger(l.cfg.Ledger...)
+	heads := make([]int, len(l.s.Arms))
+	b, n := l.cfg.Policy.Next(privacy.Released{}), 0
+	for text, err := range lines {
+		var released privacy.Released
+		if err == nil {
+			released, err = replay(ledger, b, text, heads)
+		}
+		if err != nil {
+			return fmt.Errorf("play: line %d of the transcript: %w", n+1, err)
+		}
+		b, n = l.cfg.Policy.Next(released), n+1
+	}
+	if n != l.s.Lines {
+		return fmt.Errorf("play: %w: it is of %d lines and there are %d", ErrState, l.s.Lines, n)
+	}
+	for a := range l.s.Arms {
+		if q := &l.s.Arms[a]; q.Head != heads[a] {
+			return fmt.Errorf("play: %w: %d decisions of arm %d are gone from it, and %d were "+
+				"released", ErrState, q.Head, a, heads[a])
+		} else if err := q.enter(l.cfg.Epoch); err != nil {
+			return fmt.Errorf("play: %w", err)
+		}
+	}
+	if err := l.curate(ledger); err != nil {
+		return err
+	}
+	l.driver.resume(b, n)
+	l.stopped = b == nil
+	if l.s.Batch != nil {
+		if b == nil || !slices.Equal(b.Plays, l.s.Batch) {
+			return fmt.Errorf("play: %w: the policy does not ask for the batch that is out", ErrState)
+		}
+		l.resume()
+		return nil
+	}
+	err := l.canPlay(b)
+	if err == nil && b != nil {
+		err = l.open(b.Plays)
+	}
+	if err != nil {
+		return fmt.Errorf("play: batch %d: %w", n, err)
+	}
+	return nil
+}
+
+// replay is what a line released of batch b.
+func replay(ledger *privacy.Ledger, b *policy.Batch, text []byte, heads []int) (privacy.Released, error) {
+	var in line
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		return privacy.Released{}, fmt.Errorf("%w: %w", ErrState, err)
+	}
+	if b == nil || b.Ask || b.Fresh || !slices.Equal(b.Plays, in.plays()) {
+		return privacy.Released{}, fmt.Errorf("%w: the policy does not ask for this batch", ErrState)
+	}
+	var released privacy.Released
+	if len(in.Release) > 0 {
+		var err error
+		if released, err = ledger.Restore(in.Release); err != nil {
+			return privacy.Released{}, err
+		}
+	}
+	i := 0
+	for _, p := range b.Plays {
+		if !p.Release {
+			continue
+		}
+		if p.Arm < 0 || p.Arm >= len(heads) || i >= released.Len() {
+			return privacy.Released{}, fmt.Errorf("%w: it does not release what the batch asks for", ErrState)
+		}
+		heads[p.Arm] = plus(heads[p.Arm], released.N(i))
+		i++
+	}
+	if i != released.Len() {
+		return privacy.Released{}, fmt.Errorf("%w: it releases more than the batch asks for", ErrState)
+	}
+	return released, nil
+}
+
+// resume goes on with a batch that is out, after so many others.
+func (d *Driver) resume(b *policy.Batch, before int) {
+	d.batch, d.Batches = b, before
+	if b != nil {
+		d.Batches++
+	}
+}
+
+// enter begins an epoch: numbers from the last durable one on are its own.
+func (q *Queue) enter(e Epoch) error {
+	for _, r := range q.Runs {
+		if r.Epoch == e {
+			return errors.New("epoch was used before, must be new at each start")
+		}
+	}
+	if n := len(q.Runs); n > 0 && q.Runs[n-1].From == q.Issued {
+		q.Runs = q.Runs[:n-1]
+	}
+	q.Runs = append(q.Runs, Run{q.Issued, e})
+	return nil
+}

@@ -1,0 +1,208 @@
+package play
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// states are some of houses that were played for a while.
+func states(t testing.TB) [][]byte {
+	t.Helper()
+	var out [][]byte
+	for name, p := range policies(t) {
+		for seed := range uint64(3) {
+			src := rand.New(rand.NewPCG(seed, uint64(len(name))))
+			h, err := newHouse(none, p, houseConfig(armsOf(p())), seed)
+			if err == nil {
+				err = h.play(400, func(n int, _ string) int { return src.IntN(n) })
+			}
+			if err == nil {
+				err = h.write()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, h.state)
+		}
+	}
+	return out
+}
+
+func TestStateSurvivesItsText(t *testing.T) {
+	for _, text := range states(t) {
+		var s State
+		if err := s.UnmarshalBinary(text); err != nil {
+			t.Fatal(err)
+		}
+		again, err := s.MarshalBinary()
+		if err != nil || !bytes.Equal(again, text) {
+			t.Errorf("written again it is %x, was %x; %v", again, text, err)
+		}
+	}
+}
+
+// What is damaged, cut or of another version is refused, and the state stays what it was.
+func TestStateErrors(t *testing.T) {
+	good := states(t)[0]
+	for name, bad := range map[string][]byte{
+		"empty": nil, "cut": good[:len(good)-1], "longer": append(bytes.Clone(good), 0),
+		"another file":    bytes.Repeat([]byte("x"), 100),
+		"another version": append(append([]byte(stateMagic), 9), good[len(stateMagic)+1:]...),
+	} {
+		s := State{Lines: 7}
+		if err := s.UnmarshalBinary(bad); !errors.Is(err, ErrState) || s.Lines != 7 {
+			t.Errorf("%s: %v, %d lines", name, err, s.Lines)
+		}
+	}
+	for i := range good {
+		bad := bytes.Clone(good)
+		bad[i] ^= 0x40
+		var s State
+		if err := s.UnmarshalBinary(bad); !errors.Is(err, ErrState) {
+			t.Errorf("byte %d changed: %v", i, err)
+		}
+	}
+}
+
+// A state and a transcript that do not belong together restore nothing.
+func TestRestoreErrors(t *testing.T) {
+	p := policies(t)["dp-klucb"]
+	var h *house
+	for seed := uint64(1); h == nil || len(h.lines) < 4 || h.live.Stopped(); seed++ {
+		src := rand.New(rand.NewPCG(seed, 2))
+		var err error
+		if h, err = newHouse(none, p, houseConfig(3), seed); err == nil {
+			err = h.play(1500, func(n int, _ string) int { return src.IntN(n) })
+		}
+		if err == nil {
+			err = h.write()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, change := range map[string]struct {
+		f    func(cfg *Config, lines [][]byte, s *State) [][]byte
+		want string
+	}{
+		"nothing": {func(_ *Config, l [][]byte, _ *State) [][]byte { return l }, ""},
+		"a line less": {func(_ *Config, l [][]byte, _ *State) [][]byte {
+			return l[:len(l)-1]
+		}, "lines and there are"},
+		"an older state": {func(_ *Config, l [][]byte, s *State) [][]byte {
+			s.Lines--
+			return l
+		}, "lines and there are"},
+		"another head": {func(_ *Config, l [][]byte, s *State) [][]byte {
+			s.Lines--
+			return l[:len(l)-1]
+		}, "were released"},
+		"other bounds": {func(c *Config, l [][]byte, _ *State) [][]byte { c.Hi = 2; return l }, "must be of"},
+		"another take": {func(c *Config, l [][]byte, _ *State) [][]byte {
+			c.Take = AtLeast
+			return l
+		}, "must be of"},
+		"another policy": {func(c *Config, l [][]byte, _ *State) [][]byte {
+			c.Policy = policies(t)["batch-se"]()
+			c.Take = 0
+			return l
+		}, ""},
+		"another batch": {func(_ *Config, l [][]byte, s *State) [][]byte {
+			s.Batch[0].Rounds--
+			return l
+		}, "batch that is out"},
+		"lines swapped": {func(_ *Config, l [][]byte, _ *State) [][]byte {
+			l[1], l[2] = l[2], l[1]
+			return l
+		}, "line "},
+		"used epoch": {func(c *Config, l [][]byte, s *State) [][]byte {
+			c.Epoch = s.Arms[0].Runs[0].Epoch
+			return l
+		}, "epoch was used"},
+		"no epoch": {func(c *Config, l [][]byte, _ *State) [][]byte {
+			c.Epoch = Epoch{}
+			return l
+		}, "epoch is missing"},
+		"not a line": {func(_ *Config, l [][]byte, _ *State) [][]byte {
+			l[0] = []byte(`{"plays":[],"x":1}`)
+			return l
+		}, "line 1"},
+	} {
+		cfg := h.config()
+		var s State
+		if err := s.UnmarshalBinary(h.state); err != nil {
+			t.Fatal(err)
+		}
+		lines := change.f(&cfg, append([][]byte(nil), h.lines...), &s)
+		h.handed = map[int][]float64{}
+		_, err := Restore(cfg, func(yield func([]byte, error) bool) {
+			for _, l := range lines {
+				if !yield(l, nil) {
+					return
+				}
+			}
+		}, s)
+		if name == "nothing" != (err == nil) || err != nil && !strings.Contains(err.Error(), change.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	good := houseConfig(3)
+	good.Policy, good.Epoch = policies(t)["dp-klucb"](), Epoch{1}
+	for want, change := range map[string]func(c *Config){
+		"policy is missing":      func(c *Config) { c.Policy = nil },
+		"arms is 0":              func(c *Config) { c.Arms = 0 },
+		"arms is 2147483647":     func(c *Config) { c.Arms = math.MaxInt32 },
+		"window is 0":            func(c *Config) { c.Window = 0 },
+		"window is -1":           func(c *Config) { c.Window = -1 },
+		"window is 9":            func(c *Config) { c.Window = math.MaxInt64 },
+		"cut is -1":              func(c *Config) { c.Cut = -1 },
+		"default is NaN":         func(c *Config) { c.Default = math.NaN() },
+		"default is 1.5":         func(c *Config) { c.Default = 1.5 },
+		"range is [0, +Inf]":     func(c *Config) { c.Hi = math.Inf(1) },
+		"default is 0.25, must":  func(c *Config) { c.Lo, c.Hi = 1, 0 },
+		"take is take 7":         func(c *Config) { c.Take = 7 },
+		"epoch is missing":       func(c *Config) { c.Epoch = Epoch{} },
+		"2 rounds of arm 2, mus": func(c *Config) { c.Arms = 2 },
+	} {
+		cfg := good
+		change(&cfg)
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+		good.Policy = policies(t)["dp-klucb"]()
+	}
+}
+
+func FuzzState(f *testing.F) {
+	for _, text := range states(f) {
+		f.Add(text[len(stateMagic)+1 : len(text)-4])
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		text := seal(body)
+		var s State
+		if err := s.UnmarshalBinary(text); err != nil {
+			return
+		}
+		again, err := s.MarshalBinary()
+		if err != nil || !bytes.Equal(again, text) {
+			t.Errorf("%x is read and written as %x; %v", text, again, err)
+		}
+		for a := range s.Arms {
+			q := &s.Arms[a]
+			for n := q.Head; n < min(q.Issued, q.Head+1000); n++ {
+				if g := q.find(n); g == nil || n < g.Start || g.whole(q.Issued) && n >= g.End {
+					t.Fatalf("decision %d of arm %d is in segment %+v", n, a, g)
+				}
+				q.epoch(n)
+			}
+			q.enough()
+		}
+	})
+}

@@ -1,0 +1,48 @@
+package policy
+
+// What policies say of themselves for being played live, where rewards come late and decisions wait
+// in the queue of their arm: see play.Exact, play.Flexible and play.Admit.
+
+// End is how many plays of the arm have been released when the release after the first n is: the
+// batches of an arm grow by a fixed schedule, whatever is released.
+func (p *accumulation) End(_, n int) int {
+	if n == 0 {
+		return p.first
+	}
+	return grown(n, p.alpha)
+}
+
+// BearsMore says that a batch may bring more rewards than it asked for.
+func (p *accumulation) BearsMore() bool { return true }
+
+// End is how many plays of the arm have been released when the release after the first n is.
+func (e *episodes) End(_, n int) int {
+	if n == 0 {
+		return 1
+	}
+	return grown(n, e.ratio)
+}
+
+// Restarts says that the policy asks to forget its slots: after the first episodes, if their noise
+// is the printed one.
+func (e *episodes) Restarts() bool { return e.first != nil }
+
+// Restarts says that the policy asks to forget its slots: at every new guess.
+func (p *Doubling) Restarts() bool { return true }
+
+// End is how many plays of the arm have been released when the release after the first n is: 1, 3,
+// 7, ….
+func (p *LazyDPTS) End(_, n int) int {
+	if n > Forever/4 {
+		return Forever
+	}
+	return 2*n + 1
+}
+
+// BearsMore says that a batch may bring more rewards than it asked for: the bounds rest on the
+// least number of rewards that any arm has.
+func (p *DPSE) BearsMore() bool { return true }
+
+// BearsMore says that a batch may bring more rewards than it asked for, unless the radius is a
+// printed one.
+func (e *BatchSE) BearsMore() bool { return e.printed == nil }
