@@ -41,7 +41,7 @@ type test struct {
 func (b *binary) run(env, pattern string, cpu time.Duration) (used time.Duration, out []byte, err error) {
 	args := []string{"-c", fmt.Sprintf(`ulimit -t %d; exec "$0" "$@"`, int(cpu/time.Second)+1), b.path,
 		"-test.run", pattern, "-test.failfast"}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute+30*cpu)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second+5*cpu)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", append(args, b.flags...)...)
 	cmd.Dir = b.dir
