@@ -280,3 +280,13 @@ func TestFullBLT(t *testing.T) {
 		t.Errorf("%d buffers, want %d", got, privacy.Buffers)
 	}
 }
+
+// A base of 255 has sums of 127 nodes, the most that leave room; 257 has 128.
+func TestLargestBase(t *testing.T) {
+	for horizon, ok := range map[int]bool{127: true, 128: false} {
+		_, err := exactPlan(privacy.KAry{Scale: 1, Base: 2*horizon + 1, Horizon: horizon}, rand.NewPCG(1, 2))
+		if (err == nil) != ok {
+			t.Errorf("%d nodes: %v", horizon, err)
+		}
+	}
+}
