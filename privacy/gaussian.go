@@ -1,10 +1,121 @@
 package privacy
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 )
+
+// Gaussian releases a slot's sum plus N(0, Sigma²): 1/(2·Sigma²)-zCDP (000 Theorem 2.14). Its Rényi
+// curve α/(2·Sigma²) and its δ(ε), that of GaussianDelta, are exact.
+type Gaussian struct{ Sigma float64 }
+
+func (Gaussian) Kind() string    { return "gaussian" }
+func (Gaussian) Continual() bool { return false }
+
+// Validate accepts 0 ≤ Sigma < ∞.
+func (m Gaussian) Validate() error { return scale("gaussian", "sigma", m.Sigma) }
+
+// Loss is that of the Gaussian mechanism at sensitivity 1.
+func (m Gaussian) Loss() Loss {
+	if m.Validate() != nil {
+		return InfiniteLoss()
+	}
+	return gaussianLoss(divUp(1, squareDown(m.Sigma)))
+}
+
+// Tail of N(0,σ²): P(noise > σ√(2x)) ≤ e^{−x}.
+func (m Gaussian) Tail() Tail { return Tail{Sigma: m.Sigma} }
+
+func (m Gaussian) String() string { return "gaussian(sigma=" + number(m.Sigma) + ")" }
+
+// MarshalJSON writes {"mechanism":"gaussian","sigma":1}.
+func (m Gaussian) MarshalJSON() ([]byte, error) {
+	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Sigma: &m.Sigma})
+}
+
+// GaussianSigma is the σ of N(0,σ²) noise that meets the budget on a statistic of sensitivity 1:
+//
+//	ρ-zCDP     1/√(2ρ)                000 Theorem 2.14
+//	(α,ε)-RDP  √(α/(2ε))              001 Theorem 18
+//	(ε,δ)-DP   √(2 log(1.25/δ))/ε     000 Theorem 2.14, for ε < 1; AnalyticSigma for ε ≥ 1, where the theorem does not hold
+//	μ-GDP      1/μ                    by definition
+//	none       0
+//
+// Gaussian noise is never ε-DP: a Pure budget is an error. AnalyticSigma is smaller than the
+// classic value for ε < 1 too; the classic one is kept there because the sources' constants and
+// figures rest on it.
+func GaussianSigma(b Budget) (float64, error) {
+	if b == nil {
+		return 0, errors.New("Gaussian noise: there is no budget")
+	}
+	if err := b.Validate(); err != nil {
+		return 0, fmt.Errorf("Gaussian noise: %w", err)
+	}
+	switch b := b.(type) {
+	case None:
+		return 0, nil
+	case ZCDP:
+		return 1 / math.Sqrt(2*b.Rho), nil
+	case Renyi:
+		return math.Sqrt(b.Alpha / b.Epsilon / 2), nil
+	case GDP:
+		return 1 / b.Mu, nil
+	case Approx:
+		if b.Epsilon < 1 {
+			return ClassicSigma(b)
+		}
+		return AnalyticSigma(b)
+	}
+	return 0, fmt.Errorf("Gaussian noise: budget is %v: it is never pure; the budget must be "+
+		"rho, or epsilon and delta, or alpha and epsilon, or mu", b)
+}
+
+// ClassicSigma is √(2 log(1.25/δ))/ε, the σ of the sources for (ε,δ)-DP at sensitivity 1 (000
+// Theorem 2.14; Dwork and Roth 2014, Theorem A.1). The theorem holds for ε < 1 only, and fails for
+// large ε: outside it is an error.
+func ClassicSigma(b Approx) (float64, error) {
+	if err := b.Validate(); err != nil {
+		return 0, fmt.Errorf("classic Gaussian calibration: %w", err)
+	}
+	if b.Epsilon >= 1 {
+		return 0, fmt.Errorf("classic Gaussian calibration: epsilon is %v: its proof needs "+
+			"epsilon below 1 (use the analytic calibration)", b.Epsilon)
+	}
+	return math.Sqrt(2*math.Log(1.25/b.Delta)) / b.Epsilon, nil
+}
+
+// AnalyticSigma is the smallest σ for which N(0,σ²) is (ε,δ)-DP at sensitivity 1 (Balle and Wang
+// 2018, Theorem 8 and Algorithm 1), for every ε: the root of GaussianDelta(ε, 1/σ) = δ, rounded
+// to the safe side.
+func AnalyticSigma(b Approx) (float64, error) {
+	if err := b.Validate(); err != nil {
+		return 0, fmt.Errorf("analytic Gaussian calibration: %w", err)
+	}
+	// As ρ-zCDP, μ²/2 + μ√(2 log(1/δ)) ≤ ε suffices: a σ that is valid, if too large.
+	l := math.Sqrt(-2 * math.Log(b.Delta))
+	large := (l + math.Sqrt(float64(l*l)+2*b.Epsilon)) / (2 * b.Epsilon)
+	small := large
+	for GaussianDelta(b.Epsilon, 1/small) <= b.Delta {
+		small /= 2
+	}
+	sigma := math.Exp(solve(math.Log(large), math.Log(small), func(x float64) (float64, float64) {
+		mu := math.Exp(-x)
+		d, a := GaussianDelta(b.Epsilon, mu), b.Epsilon/mu-mu/2
+		slope := -mu * math.Exp(-float64(a*a)/2) / math.Sqrt(2*math.Pi) // ∂δ/∂μ = φ(a)
+		return math.Log(d / b.Delta), slope / d
+	}))
+	// the exponential and the reciprocal round
+	for step := 0x1p-52; GaussianDelta(b.Epsilon, 1/sigma) > b.Delta; step *= 2 {
+		sigma += float64(step * sigma)
+	}
+	if math.IsInf(sigma, 0) || math.IsNaN(sigma) || sigma == 0 {
+		return 0, fmt.Errorf("analytic Gaussian calibration: %v needs a sigma of %v: not a "+
+			"number to use", b, sigma)
+	}
+	return sigma, nil
+}
 
 // GaussianDelta is the smallest δ for which N(0,σ²) noise on a statistic of sensitivity Δ is
 // (ε,δ)-DP, with μ = Δ/σ (Balle and Wang 2018, Theorem 8):
@@ -137,112 +248,4 @@ func solve(valid, invalid float64, g func(x float64) (value, slope float64)) flo
 		}
 		x = next
 	}
-}
-
-// ClassicSigma is √(2 log(1.25/δ))/ε, the σ of the sources for (ε,δ)-DP at sensitivity 1 (000
-// Theorem 2.14; Dwork and Roth 2014, Theorem A.1). The theorem holds for ε < 1 only, and fails for
-// large ε: outside it is an error.
-func ClassicSigma(b Approx) (float64, error) {
-	if err := b.Validate(); err != nil {
-		return 0, fmt.Errorf("classic Gaussian calibration: %w", err)
-	}
-	if b.Epsilon >= 1 {
-		return 0, fmt.Errorf("classic Gaussian calibration: epsilon is %v: its proof needs "+
-			"epsilon below 1 (use the analytic calibration)", b.Epsilon)
-	}
-	return math.Sqrt(2*math.Log(1.25/b.Delta)) / b.Epsilon, nil
-}
-
-// AnalyticSigma is the smallest σ for which N(0,σ²) is (ε,δ)-DP at sensitivity 1 (Balle and Wang
-// 2018, Theorem 8 and Algorithm 1), for every ε: the root of GaussianDelta(ε, 1/σ) = δ, rounded
-// to the safe side.
-func AnalyticSigma(b Approx) (float64, error) {
-	if err := b.Validate(); err != nil {
-		return 0, fmt.Errorf("analytic Gaussian calibration: %w", err)
-	}
-	// As ρ-zCDP, μ²/2 + μ√(2 log(1/δ)) ≤ ε suffices: a σ that is valid, if too large.
-	l := math.Sqrt(-2 * math.Log(b.Delta))
-	large := (l + math.Sqrt(float64(l*l)+2*b.Epsilon)) / (2 * b.Epsilon)
-	small := large
-	for GaussianDelta(b.Epsilon, 1/small) <= b.Delta {
-		small /= 2
-	}
-	sigma := math.Exp(solve(math.Log(large), math.Log(small), func(x float64) (float64, float64) {
-		mu := math.Exp(-x)
-		d, a := GaussianDelta(b.Epsilon, mu), b.Epsilon/mu-mu/2
-		slope := -mu * math.Exp(-float64(a*a)/2) / math.Sqrt(2*math.Pi) // ∂δ/∂μ = φ(a)
-		return math.Log(d / b.Delta), slope / d
-	}))
-	// the exponential and the reciprocal round
-	for step := 0x1p-52; GaussianDelta(b.Epsilon, 1/sigma) > b.Delta; step *= 2 {
-		sigma += float64(step * sigma)
-	}
-	if math.IsInf(sigma, 0) || math.IsNaN(sigma) || sigma == 0 {
-		return 0, fmt.Errorf("analytic Gaussian calibration: %v needs a sigma of %v: not a "+
-			"number to use", b, sigma)
-	}
-	return sigma, nil
-}
-
-// GaussianSigma is the σ of N(0,σ²) noise that meets the budget on a statistic of sensitivity 1:
-//
-//	ρ-zCDP     1/√(2ρ)                000 Theorem 2.14
-//	(α,ε)-RDP  √(α/(2ε))              001 Theorem 18
-//	(ε,δ)-DP   √(2 log(1.25/δ))/ε     000 Theorem 2.14, for ε < 1; AnalyticSigma for ε ≥ 1, where the theorem does not hold
-//	μ-GDP      1/μ                    by definition
-//	none       0
-//
-// Gaussian noise is never ε-DP: a Pure budget is an error. AnalyticSigma is smaller than the
-// classic value for ε < 1 too; the classic one is kept there because the sources' constants and
-// figures rest on it.
-func GaussianSigma(b Budget) (float64, error) {
-	if b == nil {
-		return 0, errors.New("Gaussian noise: there is no budget")
-	}
-	if err := b.Validate(); err != nil {
-		return 0, fmt.Errorf("Gaussian noise: %w", err)
-	}
-	switch b := b.(type) {
-	case None:
-		return 0, nil
-	case ZCDP:
-		return 1 / math.Sqrt(2*b.Rho), nil
-	case Renyi:
-		return math.Sqrt(b.Alpha / b.Epsilon / 2), nil
-	case GDP:
-		return 1 / b.Mu, nil
-	case Approx:
-		if b.Epsilon < 1 {
-			return ClassicSigma(b)
-		}
-		return AnalyticSigma(b)
-	}
-	return 0, fmt.Errorf("Gaussian noise: budget is %v: it is never pure; the budget must be "+
-		"rho, or epsilon and delta, or alpha and epsilon, or mu", b)
-}
-
-// LaplaceScale is the scale of Laplace noise that meets the budget on a statistic of sensitivity 1:
-// 1/ε for ε-DP (000 Theorem 2.13) and for (ε,δ)-DP, which it implies; 1/√(2ρ) for ρ-zCDP and
-// √(α/(2ε)) for (α,ε)-RDP, since ε-DP implies ε²/2-zCDP (000 Proposition 2.6); 1/ε with the ε that
-// implies μ-GDP (pureToGDP) for μ; 0 for none.
-func LaplaceScale(b Budget) (float64, error) {
-	if b == nil {
-		return 0, errors.New("Laplace noise: there is no budget")
-	}
-	if err := b.Validate(); err != nil {
-		return 0, fmt.Errorf("Laplace noise: %w", err)
-	}
-	switch b := b.(type) {
-	case Pure:
-		return 1 / b.Epsilon, nil
-	case Approx:
-		return 1 / b.Epsilon, nil
-	case ZCDP:
-		return 1 / math.Sqrt(2*b.Rho), nil
-	case Renyi:
-		return math.Sqrt(b.Alpha / b.Epsilon / 2), nil
-	case GDP:
-		return 1 / gdpToPure(b.Mu), nil
-	}
-	return 0, nil
 }

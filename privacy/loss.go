@@ -452,3 +452,11 @@ func (l *Loss) UnmarshalJSON(data []byte) error {
 	*l = Loss{t}
 	return nil
 }
+
+// approxLoss is an event that is (ε,δ)-DP, ε = 0 too.
+func approxLoss(epsilon, delta float64) Loss {
+	if !(epsilon >= 0 && epsilon <= math.MaxFloat64 && delta >= 0 && delta < 1) {
+		return InfiniteLoss()
+	}
+	return Loss{&tally{epsilon: epsilon, delta: delta}}
+}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 )
 
 // A Mechanism says how a slot of rewards in [0,1], or of vectors with rewards in [−1,1], is
@@ -29,123 +28,6 @@ type Mechanism interface {
 	Validate() error
 }
 
-// Exact releases running sums without noise. It costs ∞.
-type Exact struct{}
-
-// Laplace releases a slot's sum plus Lap(Scale): 1/Scale-DP (000 Theorem 2.13). Its Rényi curve is
-// exact (Mironov 2017, Proposition 6).
-type Laplace struct{ Scale float64 }
-
-// Gaussian releases a slot's sum plus N(0, Sigma²): 1/(2·Sigma²)-zCDP (000 Theorem 2.14). Its Rényi
-// curve α/(2·Sigma²) and its δ(ε), that of GaussianDelta, are exact.
-type Gaussian struct{ Sigma float64 }
-
-// Tree releases every running sum of a slot of at most Horizon rewards through the binary tree
-// mechanism (002 Algorithm 5), with Lap(Scale) on each node. A reward is in one node of each of the
-// ⌊log₂ Horizon⌋+1 levels, so that its loss is that many Laplace releases: (⌊log₂
-// Horizon⌋+1)/Scale-DP.
-type Tree struct {
-	Scale   float64
-	Horizon int
-}
-
-// Hybrid releases every running sum of a slot of unknown length (Chan, Shi and Song 2010, §4): a
-// Lap(Scale) for each finished segment [2^k, 2^(k+1)) and inside the current one a tree whose nodes
-// have Lap(Scale·(k+1)). A reward is in one segment's sum, which is 1/Scale-DP, and in at most k+1
-// nodes, which are together 1/Scale-DP: 2/Scale-DP.
-type Hybrid struct{ Scale float64 }
-
-// Unknown is a mechanism that was read from a file, or given to a ledger, and that this package
-// cannot price. It costs ∞, and is written as it was read.
-type Unknown struct {
-	Name string // its kind
-	raw  string // the JSON it was read from, if any; a string, so that mechanisms can be compared
-}
-
-func (Exact) Kind() string     { return "exact" }
-func (Laplace) Kind() string   { return "laplace" }
-func (Gaussian) Kind() string  { return "gaussian" }
-func (Tree) Kind() string      { return "tree" }
-func (Hybrid) Kind() string    { return "hybrid" }
-func (m Unknown) Kind() string { return m.Name }
-
-func (Exact) Continual() bool    { return true }
-func (Laplace) Continual() bool  { return false }
-func (Gaussian) Continual() bool { return false }
-func (Tree) Continual() bool     { return true }
-func (Hybrid) Continual() bool   { return true }
-func (Unknown) Continual() bool  { return false }
-
-// Loss is infinite.
-func (Exact) Loss() Loss { return InfiniteLoss() }
-
-// Loss is infinite.
-func (Unknown) Loss() Loss { return InfiniteLoss() }
-
-// Loss is that of the Laplace mechanism at sensitivity 1.
-func (m Laplace) Loss() Loss {
-	if m.Validate() != nil {
-		return InfiniteLoss()
-	}
-	return laplaceLoss(divUp(1, m.Scale))
-}
-
-// Loss is that of the Gaussian mechanism at sensitivity 1.
-func (m Gaussian) Loss() Loss {
-	if m.Validate() != nil {
-		return InfiniteLoss()
-	}
-	return gaussianLoss(divUp(1, squareDown(m.Sigma)))
-}
-
-// Loss is that of one Laplace release a level.
-func (m Tree) Loss() Loss {
-	if m.Validate() != nil {
-		return InfiniteLoss()
-	}
-	return laplaceLevels(m.Scale, m.Levels())
-}
-
-// laplaceLevels is the loss of so many Laplace releases. Their ε is rounded once.
-func laplaceLevels(scale float64, levels int) Loss {
-	l := laplaceLoss(divUp(1, scale)).Times(levels)
-	if l.t != nil && !l.Infinite() {
-		t := *l.t
-		t.pure = divUp(float64(levels), scale)
-		l.t = &t
-	}
-	return l
-}
-
-// Levels is the number of nodes that a reward is in: ⌊log₂ Horizon⌋+1.
-func (m Tree) Levels() int { return bits.Len(uint(m.Horizon)) }
-
-// Loss is that of a Laplace release and of something 1/Scale-DP beside it.
-func (m Hybrid) Loss() Loss {
-	if m.Validate() != nil || m.Scale == 0 || math.IsInf(1/m.Scale, 1) {
-		return InfiniteLoss()
-	}
-	l := laplaceLoss(divUp(1, m.Scale)).Add(LossOf(Pure{divUp(1, m.Scale)}))
-	l.t.pure = divUp(2, m.Scale)
-	return l
-}
-
-// Tail of no noise.
-func (Exact) Tail() Tail { return Tail{} }
-
-// Tail of Lap(b): P(noise > bx) = e^{−x}/2.
-func (m Laplace) Tail() Tail { return Tail{H: m.Scale} }
-
-// Tail of N(0,σ²): P(noise > σ√(2x)) ≤ e^{−x}.
-func (m Gaussian) Tail() Tail { return Tail{Sigma: m.Sigma} }
-
-// Tail of the noise in any running sum, which is at most Levels Laplaces. The logarithm of the
-// moment generating function of Lap(b) at s is −log(1−b²s²) ≤ b²s²/(1−bs), so a sum of m of them
-// has P(noise > 2b√(mx) + bx) ≤ e^{−x} (Boucheron, Lugosi and Massart 2013, §2.4).
-func (m Tree) Tail() Tail {
-	return Tail{Sigma: m.Scale * math.Sqrt(2*float64(m.Levels())), H: m.Scale}
-}
-
 // scale checks a scale of noise; 0 is no noise.
 func scale(kind, field string, x float64) error {
 	if !(x >= 0 && x <= math.MaxFloat64) {
@@ -153,39 +35,6 @@ func scale(kind, field string, x float64) error {
 	}
 	return nil
 }
-
-// Validate accepts Exact always.
-func (Exact) Validate() error { return nil }
-
-// Validate accepts 0 ≤ Scale < ∞.
-func (m Laplace) Validate() error { return scale("laplace", "scale", m.Scale) }
-
-// Validate accepts 0 ≤ Sigma < ∞.
-func (m Gaussian) Validate() error { return scale("gaussian", "sigma", m.Sigma) }
-
-// Validate accepts 0 ≤ Scale < ∞ and Horizon ≥ 1.
-func (m Tree) Validate() error {
-	if m.Horizon < 1 {
-		return errors.Join(scale("tree", "scale", m.Scale),
-			fmt.Errorf("mechanism tree: horizon is %d: it must be at least 1", m.Horizon))
-	}
-	return scale("tree", "scale", m.Scale)
-}
-
-// Validate accepts 0 ≤ Scale < ∞.
-func (m Hybrid) Validate() error { return scale("hybrid", "scale", m.Scale) }
-
-// Validate accepts Unknown always: it may be recorded, at a cost of ∞.
-func (Unknown) Validate() error { return nil }
-
-func (m Exact) String() string    { return "exact" }
-func (m Laplace) String() string  { return "laplace(scale=" + number(m.Scale) + ")" }
-func (m Gaussian) String() string { return "gaussian(sigma=" + number(m.Sigma) + ")" }
-func (m Tree) String() string {
-	return fmt.Sprintf("tree(scale=%s,horizon=%d)", number(m.Scale), m.Horizon)
-}
-func (m Hybrid) String() string  { return "hybrid(scale=" + number(m.Scale) + ")" }
-func (m Unknown) String() string { return fmt.Sprintf("unknown(%q)", m.Name) }
 
 // mechanismJSON has the fields of every mechanism.
 type mechanismJSON struct {
@@ -201,37 +50,6 @@ type mechanismJSON struct {
 	Dim     *int     `json:"dim,omitempty"`
 	Degrees *int     `json:"degrees,omitempty"`
 	Delta   *float64 `json:"delta,omitempty"`
-}
-
-// MarshalJSON writes {"mechanism":"exact"}.
-func (m Exact) MarshalJSON() ([]byte, error) { return json.Marshal(mechanismJSON{Mechanism: m.Kind()}) }
-
-// MarshalJSON writes {"mechanism":"laplace","scale":1}.
-func (m Laplace) MarshalJSON() ([]byte, error) {
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Scale: &m.Scale})
-}
-
-// MarshalJSON writes {"mechanism":"gaussian","sigma":1}.
-func (m Gaussian) MarshalJSON() ([]byte, error) {
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Sigma: &m.Sigma})
-}
-
-// MarshalJSON writes {"mechanism":"tree","scale":1,"horizon":8}.
-func (m Tree) MarshalJSON() ([]byte, error) {
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Scale: &m.Scale, Horizon: &m.Horizon})
-}
-
-// MarshalJSON writes {"mechanism":"hybrid","scale":1}.
-func (m Hybrid) MarshalJSON() ([]byte, error) {
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Scale: &m.Scale})
-}
-
-// MarshalJSON writes what was read.
-func (m Unknown) MarshalJSON() ([]byte, error) {
-	if m.raw != "" {
-		return []byte(m.raw), nil
-	}
-	return json.Marshal(mechanismJSON{Mechanism: m.Name})
 }
 
 // UnmarshalMechanism reads a mechanism from JSON. A kind that this package does not know gives
@@ -332,4 +150,19 @@ func UnmarshalMechanism(data []byte) (Mechanism, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+func checkHorizon(kind string, horizon, most int) error {
+	switch {
+	case horizon < 1:
+		return fmt.Errorf("mechanism %s: horizon is %d: it must be at least 1", kind, horizon)
+	case horizon > most:
+		return fmt.Errorf("mechanism %s: horizon is %d: it must be at most %d, since all its "+
+			"noise is kept (use blt)", kind, horizon, most)
+	}
+	return nil
+}
+
+func treeShape(kind, field string, x float64, horizon int) error {
+	return errors.Join(scale(kind, field, x), checkHorizon(kind, horizon, math.MaxInt))
 }

@@ -9,30 +9,14 @@ import "encoding/json"
 // 2/ρ. The vectors are public.
 type VectorGaussian struct{ Sigma float64 }
 
-// Sums releases of one slot, for each action of a finite set, the sum of its rewards in [−1,1] with
-// an independent N(0, Sigma²). What was played is public, and the sum of an action that was not
-// played is 0, without noise. A reward is in one sum, so that replacing it moves one coordinate by
-// 2 at most: the Gaussian mechanism at μ = 2/Sigma, 2/Sigma²-zCDP. It is AdaC-GOPE-Var's noise (001
-// App. E-C, "at the beginning"; 000 App. C), with Sigma² = 2/ρ.
-type Sums struct{ Sigma float64 }
-
 // Kind is vector-gaussian.
 func (VectorGaussian) Kind() string { return "vector-gaussian" }
-
-// Kind is sums.
-func (Sums) Kind() string { return "sums" }
 
 // Continual is false.
 func (VectorGaussian) Continual() bool { return false }
 
-// Continual is false.
-func (Sums) Continual() bool { return false }
-
 // Validate accepts 0 ≤ Sigma < ∞.
 func (m VectorGaussian) Validate() error { return scale(m.Kind(), "sigma", m.Sigma) }
-
-// Validate accepts 0 ≤ Sigma < ∞.
-func (m Sums) Validate() error { return scale(m.Kind(), "sigma", m.Sigma) }
 
 // Loss is that of the Gaussian mechanism at sensitivity 2.
 func (m VectorGaussian) Loss() Loss {
@@ -42,26 +26,11 @@ func (m VectorGaussian) Loss() Loss {
 	return gaussianLoss(divUp(4, squareDown(m.Sigma)))
 }
 
-// Loss is that of the Gaussian mechanism at sensitivity 2.
-func (m Sums) Loss() Loss {
-	if m.Validate() != nil {
-		return InfiniteLoss()
-	}
-	return gaussianLoss(divUp(4, squareDown(m.Sigma)))
-}
-
 func (m VectorGaussian) entry(e *Entry) { e.Sensitivity, e.Scale, e.Norm = 2, m.Sigma, "ℓ2" }
-func (m Sums) entry(e *Entry)           { e.Sensitivity, e.Scale, e.Norm = 2, m.Sigma, "ℓ2" }
 
 func (m VectorGaussian) String() string { return "vector-gaussian(sigma=" + number(m.Sigma) + ")" }
-func (m Sums) String() string           { return "sums(sigma=" + number(m.Sigma) + ")" }
 
 // MarshalJSON writes {"mechanism":"vector-gaussian","sigma":1}.
 func (m VectorGaussian) MarshalJSON() ([]byte, error) {
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Sigma: &m.Sigma})
-}
-
-// MarshalJSON writes {"mechanism":"sums","sigma":1}.
-func (m Sums) MarshalJSON() ([]byte, error) {
 	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Sigma: &m.Sigma})
 }

@@ -414,3 +414,16 @@ func unmarshalDistributed(name string, data []byte) (Mechanism, error) {
 	}
 	return m, nil
 }
+
+// unmarshalInner reads an Aggregated inside another mechanism.
+func unmarshalInner(data []byte) (Aggregated, error) {
+	m, err := UnmarshalMechanism(data)
+	if err != nil {
+		return Aggregated{}, err
+	}
+	a, ok := m.(Aggregated)
+	if !ok {
+		return Aggregated{}, fmt.Errorf("it is of kind %q: it must be %q", m.Kind(), a.Kind())
+	}
+	return a, nil
+}

@@ -1,0 +1,73 @@
+package privacy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Laplace releases a slot's sum plus Lap(Scale): 1/Scale-DP (000 Theorem 2.13). Its Rényi curve is
+// exact (Mironov 2017, Proposition 6).
+type Laplace struct{ Scale float64 }
+
+func (Laplace) Kind() string    { return "laplace" }
+func (Laplace) Continual() bool { return false }
+
+// Validate accepts 0 ≤ Scale < ∞.
+func (m Laplace) Validate() error { return scale("laplace", "scale", m.Scale) }
+
+// Loss is that of the Laplace mechanism at sensitivity 1.
+func (m Laplace) Loss() Loss {
+	if m.Validate() != nil {
+		return InfiniteLoss()
+	}
+	return laplaceLoss(divUp(1, m.Scale))
+}
+
+// Tail of Lap(b): P(noise > bx) = e^{−x}/2.
+func (m Laplace) Tail() Tail { return Tail{H: m.Scale} }
+
+// LaplaceScale is the scale of Laplace noise that meets the budget on a statistic of sensitivity 1:
+// 1/ε for ε-DP (000 Theorem 2.13) and for (ε,δ)-DP, which it implies; 1/√(2ρ) for ρ-zCDP and
+// √(α/(2ε)) for (α,ε)-RDP, since ε-DP implies ε²/2-zCDP (000 Proposition 2.6); 1/ε with the ε that
+// implies μ-GDP (pureToGDP) for μ; 0 for none.
+func LaplaceScale(b Budget) (float64, error) {
+	if b == nil {
+		return 0, errors.New("Laplace noise: there is no budget")
+	}
+	if err := b.Validate(); err != nil {
+		return 0, fmt.Errorf("Laplace noise: %w", err)
+	}
+	switch b := b.(type) {
+	case Pure:
+		return 1 / b.Epsilon, nil
+	case Approx:
+		return 1 / b.Epsilon, nil
+	case ZCDP:
+		return 1 / math.Sqrt(2*b.Rho), nil
+	case Renyi:
+		return math.Sqrt(b.Alpha / b.Epsilon / 2), nil
+	case GDP:
+		return 1 / gdpToPure(b.Mu), nil
+	}
+	return 0, nil
+}
+
+// laplaceLevels is the loss of so many Laplace releases. Their ε is rounded once.
+func laplaceLevels(scale float64, levels int) Loss {
+	l := laplaceLoss(divUp(1, scale)).Times(levels)
+	if l.t != nil && !l.Infinite() {
+		t := *l.t
+		t.pure = divUp(float64(levels), scale)
+		l.t = &t
+	}
+	return l
+}
+
+func (m Laplace) String() string { return "laplace(scale=" + number(m.Scale) + ")" }
+
+// MarshalJSON writes {"mechanism":"laplace","scale":1}.
+func (m Laplace) MarshalJSON() ([]byte, error) {
+	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Scale: &m.Scale})
+}

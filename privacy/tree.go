@@ -1,0 +1,57 @@
+package privacy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+)
+
+// Tree releases every running sum of a slot of at most Horizon rewards through the binary tree
+// mechanism (002 Algorithm 5), with Lap(Scale) on each node. A reward is in one node of each of the
+// ⌊log₂ Horizon⌋+1 levels, so that its loss is that many Laplace releases: (⌊log₂
+// Horizon⌋+1)/Scale-DP.
+type Tree struct {
+	Scale   float64
+	Horizon int
+}
+
+func (Tree) Kind() string    { return "tree" }
+func (Tree) Continual() bool { return true }
+
+// Validate accepts 0 ≤ Scale < ∞ and Horizon ≥ 1.
+func (m Tree) Validate() error {
+	if m.Horizon < 1 {
+		return errors.Join(scale("tree", "scale", m.Scale),
+			fmt.Errorf("mechanism tree: horizon is %d: it must be at least 1", m.Horizon))
+	}
+	return scale("tree", "scale", m.Scale)
+}
+
+// Loss is that of one Laplace release a level.
+func (m Tree) Loss() Loss {
+	if m.Validate() != nil {
+		return InfiniteLoss()
+	}
+	return laplaceLevels(m.Scale, m.Levels())
+}
+
+// Levels is the number of nodes that a reward is in: ⌊log₂ Horizon⌋+1.
+func (m Tree) Levels() int { return bits.Len(uint(m.Horizon)) }
+
+// Tail of the noise in any running sum, which is at most Levels Laplaces. The logarithm of the
+// moment generating function of Lap(b) at s is −log(1−b²s²) ≤ b²s²/(1−bs), so a sum of m of them
+// has P(noise > 2b√(mx) + bx) ≤ e^{−x} (Boucheron, Lugosi and Massart 2013, §2.4).
+func (m Tree) Tail() Tail {
+	return Tail{Sigma: m.Scale * math.Sqrt(2*float64(m.Levels())), H: m.Scale}
+}
+
+func (m Tree) String() string {
+	return fmt.Sprintf("tree(scale=%s,horizon=%d)", number(m.Scale), m.Horizon)
+}
+
+// MarshalJSON writes {"mechanism":"tree","scale":1,"horizon":8}.
+func (m Tree) MarshalJSON() ([]byte, error) {
+	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Scale: &m.Scale, Horizon: &m.Horizon})
+}
