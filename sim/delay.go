@@ -46,7 +46,7 @@ func RunDelayed(ctx context.Context, cfg Config, d Delay, out *Result) error {
 	if err != nil {
 		return err
 	}
-	c := newCurve(cfg.Instance.Arms, cfg.Checkpoints, cfg.Trace, out)
+	c := newCurve(cfg.Instance.Arms, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out)
 	one := policy.Batch{Plays: make([]policy.Play, 1)}
 	releases := 0
 	for now := range cfg.Horizon {

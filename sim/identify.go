@@ -7,6 +7,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -81,19 +82,19 @@ func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) erro
 		return err
 	}
 	var curveOut Result
-	r := identifyRun{
-		curve: newCurve(cfg.Instance.Arms, nil, cfg.Trace, &curveOut),
-		door:  newDoor(cfg.Instance.Arms, cfg.Rewards, cur, lo, hi, cfg.Unclipped, cfg.Trust != nil),
-		cur:   cur,
-		ready: make([]int, 0, arms),
+	r := run{
+		driver: play.Driver{Policy: cfg.Policy, Curator: cur},
+		curve:  newCurve(cfg.Instance.Arms, cfg.Cap, nil, cfg.Trace, &curveOut),
+		door:   newDoor(cfg.Instance.Arms, cfg.Rewards, cur, lo, hi, cfg.Unclipped, cfg.Trust != nil),
 	}
-	stopped, err := r.play(ctx, cfg.Policy, cfg.Cap)
+	r.curve.last = cfg.Cap
+	stopped, err := r.play(ctx)
 	if err != nil {
 		return err
 	}
 	*out = IdentifyResult{
 		Answer: -1, Tau: r.curve.t, Plays: append(out.Plays[:0], r.curve.plays...),
-		Batches: r.batches, Releases: r.releases, Loss: cur.Ledger().Total(),
+		Batches: r.driver.Batches, Releases: r.driver.Releases, Loss: cur.Ledger().Total(),
 	}
 	if c, ok := cfg.Policy.(identify.Claimant); ok {
 		out.Claim = c.Claim()
@@ -108,75 +109,4 @@ func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) erro
 		}
 	}
 	return nil
-}
-
-type identifyRun struct {
-	curve             curve
-	door              door
-	cur               release.Curator
-	ready             []int // arms to release after the batch
-	batches, releases int
-}
-
-// play says whether the policy stopped by itself.
-func (r *identifyRun) play(ctx context.Context, p identify.Identifier, most int) (stopped bool, err error) {
-	var released privacy.Released
-	for {
-		if r.batches&0xffff == 0 && ctx.Err() != nil {
-			return false, ctx.Err()
-		}
-		b := p.Next(released)
-		if b == nil {
-			return true, nil
-		}
-		r.batches++
-		n := b.Rounds()
-		if n <= 0 {
-			return false, fmt.Errorf("sim: play %d: empty batch: %w", r.curve.t, ErrStopped)
-		}
-		left := most - r.curve.t
-		r.curve.batch(b, min(n, left))
-		if n > left {
-			return false, nil // a batch that is cut releases nothing
-		}
-		r.ready = r.ready[:0]
-		for i := range b.Plays {
-			play := &b.Plays[i]
-			r.door.waiting[play.Arm] += play.Rounds
-			if play.Release {
-				if err := r.door.fill(play.Arm); err != nil {
-					return false, err
-				}
-				r.ready = append(r.ready, play.Arm)
-			}
-		}
-		released = privacy.Released{}
-		if len(r.ready) > 0 {
-			released, err = r.cur.Release(r.ready)
-			for err != nil {
-				b, failed := r.door.again(err)
-				if failed != nil {
-					return false, failed
-				}
-				if ctx.Err() != nil {
-					return false, ctx.Err()
-				}
-				more := b.Rounds()
-				left -= n
-				r.curve.batch(b, min(more, left))
-				if more > left {
-					return false, nil
-				}
-				n = more
-				if err := r.door.refill(b); err != nil {
-					return false, err
-				}
-				released, err = r.cur.Release(r.ready)
-			}
-			r.releases++
-		}
-		if n == left { // what was just released may be enough for an answer
-			return p.Next(released) == nil, nil
-		}
-	}
 }

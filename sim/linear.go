@@ -7,6 +7,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
@@ -61,47 +62,44 @@ func RunLinear(ctx context.Context, cfg LinearConfig, out *Result) error {
 		return err
 	}
 	r := linearRun{
-		curve: newCurve(cfg.Instance.Arms, cfg.Checkpoints, cfg.Trace, out),
-		door:  newDoor(cfg.Instance.Arms, cfg.Rewards, cur, -1, 1, cfg.Unclipped, false),
-		cur:   cur,
+		driver: play.VectorDriver{Policy: cfg.Policy, Curator: cur},
+		curve:  newCurve(cfg.Instance.Arms, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out),
+		door:   newDoor(cfg.Instance.Arms, cfg.Rewards, cur, -1, 1, cfg.Unclipped, false),
 	}
-	if err := r.play(ctx, cfg.Policy, cfg.Horizon); err != nil {
+	if err := r.play(ctx); err != nil {
 		return err
 	}
 	out.Plays = append(out.Plays[:0], r.curve.plays...)
-	out.Releases = r.releases
+	out.Releases = r.driver.Releases
 	out.Loss = cur.Ledger().Total()
 	return nil
 }
 
 type linearRun struct {
-	curve    curve
-	door     door
-	cur      release.ActionCurator
-	releases int
+	driver play.VectorDriver
+	curve  curve
+	door   door
 }
 
-func (r *linearRun) play(ctx context.Context, p linear.Policy, horizon int) error {
-	var released privacy.ReleasedVector
+func (r *linearRun) play(ctx context.Context) error {
 	for looks := 0; ; looks++ {
 		if looks&0xffff == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		b := p.Next(released)
-		if err := r.canPlay(b, horizon); err != nil {
+		b, err := r.driver.Next()
+		if err == nil {
+			err = r.canPlay(b)
+		}
+		if err != nil {
+			return fmt.Errorf("sim: round %d of %d: %w: %w", r.curve.t, r.curve.horizon, ErrStopped, err)
+		}
+		if fits, err := r.curve.take(b); !fits || err != nil {
 			return err
 		}
-		if done, err := r.curve.take(b, horizon); done || err != nil {
-			return err
-		}
-		asked := false
 		for i := range b.Plays {
-			play := &b.Plays[i]
-			r.door.waiting[play.Arm] += play.Rounds
-			asked = asked || play.Release
+			r.door.waiting[b.Plays[i].Arm] += b.Plays[i].Rounds
 		}
-		released = privacy.ReleasedVector{}
-		if !asked {
+		if !r.driver.Releasing() {
 			continue
 		}
 		// All actions share the slot, so all that was played and not yet drawn is in it.
@@ -112,27 +110,20 @@ func (r *linearRun) play(ctx context.Context, p linear.Policy, horizon int) erro
 				}
 			}
 		}
-		var err error
-		if released, err = r.cur.Release(p.Mechanism()); err != nil {
+		if err := r.driver.Close(); err != nil {
 			return err
 		}
-		r.releases++
 	}
 }
 
 // canPlay refuses batches that mean nothing here.
-func (r *linearRun) canPlay(b *policy.Batch, horizon int) error {
+func (r *linearRun) canPlay(b *policy.Batch) error {
 	if b == nil {
-		return nil // curve.take says so
-	}
-	if b.Ask || b.Fresh {
-		return fmt.Errorf("sim: round %d of %d: a linear policy asks a question or starts "+
-			"afresh: %w", r.curve.t, horizon, ErrStopped)
+		return errors.New("it wants nothing more")
 	}
 	for i := range b.Plays {
 		if a := b.Plays[i].Arm; uint(a) >= uint(len(r.door.waiting)) {
-			return fmt.Errorf("sim: round %d of %d: action %d, must be from 0 to %d: %w", r.curve.t,
-				horizon, a, len(r.door.waiting)-1, ErrStopped)
+			return fmt.Errorf("action %d, must be from 0 to %d", a, len(r.door.waiting)-1)
 		}
 	}
 	return nil

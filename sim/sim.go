@@ -17,6 +17,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -82,16 +83,18 @@ func Run(ctx context.Context, cfg Config, out *Result) error {
 		return err
 	}
 	r := run{
-		curve: newCurve(cfg.Instance.Arms, cfg.Checkpoints, cfg.Trace, out),
-		door:  newDoor(cfg.Instance.Arms, cfg.Rewards, cur, lo, hi, cfg.Unclipped, cfg.Trust != nil),
-		cur:   cur,
-		ready: make([]int, 0, arms),
+		driver: play.Driver{Policy: cfg.Policy, Curator: cur},
+		curve:  newCurve(cfg.Instance.Arms, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out),
+		door:   newDoor(cfg.Instance.Arms, cfg.Rewards, cur, lo, hi, cfg.Unclipped, cfg.Trust != nil),
 	}
-	if err := r.play(ctx, cfg.Policy, cfg.Horizon); err != nil {
+	switch stopped, err := r.play(ctx); {
+	case err != nil:
 		return err
+	case stopped:
+		return fmt.Errorf("sim: round %d of %d: %w", r.curve.t, cfg.Horizon, ErrStopped)
 	}
 	out.Plays = append(out.Plays[:0], r.curve.plays...)
-	out.Releases = r.releases
+	out.Releases = r.driver.Releases
 	out.Loss = cur.Ledger().Total()
 	return nil
 }
@@ -124,102 +127,97 @@ func checkCheckpoints(at []int, horizon int) error {
 	return nil
 }
 
+// A run plays batches. Its driver lets slots out, and its door fills them just before that.
 type run struct {
-	curve    curve
-	door     door
-	cur      release.Curator
-	ready    []int // arms to release after the batch
-	again    [1]policy.Play
-	releases int
+	driver play.Driver
+	curve  curve
+	door   door
+	again  [1]policy.Play
 }
 
 // looksBetween is how many rounds a policy may decide before the context is looked at again.
 const looksBetween = 1 << 16
 
-func (r *run) play(ctx context.Context, p policy.Policy, horizon int) error {
-	var released privacy.Released
-	stayer, _ := p.(policy.Stayer)
+// play plays to the horizon, or until the policy stops by itself.
+func (r *run) play(ctx context.Context) (stopped bool, err error) {
+	stayer, _ := r.driver.Policy.(policy.Stayer)
 	for looks := 0; ; looks-- {
 		if looks <= 0 {
 			if err := ctx.Err(); err != nil {
-				return err
+				return false, err
 			}
 			looks = looksBetween
 		}
-		b := p.Next(released)
-		if b != nil && b.Fresh {
+		b, err := r.driver.Next()
+		if b == nil || err != nil {
+			return err == nil, err
+		}
+		if b.Fresh {
 			clear(r.door.waiting)
-			if err := r.cur.Forget(p.Mechanism()); err != nil {
-				return err
+		}
+		if fits, err := r.curve.take(b); !fits || err != nil {
+			return false, err
+		}
+		if err := r.door.open(b); err != nil {
+			return false, err
+		}
+		if err := r.driver.Close(); err != nil {
+			if fits, err := r.retry(ctx, err); !fits || err != nil {
+				return false, err
 			}
 		}
-		if done, err := r.curve.take(b, horizon); done || err != nil {
-			return err
+		if r.curve.t == r.curve.horizon { // what was just released may be enough for an answer
+			return r.driver.Policy.Next(r.driver.Released) == nil, nil
 		}
-		r.ready = r.ready[:0]
-		for i := range b.Plays {
-			play := &b.Plays[i]
-			r.door.waiting[play.Arm] += play.Rounds
-			if play.Release {
-				if err := r.door.fill(play.Arm); err != nil {
-					return err
-				}
-				r.ready = append(r.ready, play.Arm)
-			}
-		}
-		released = privacy.Released{}
-		if len(r.ready) > 0 {
-			var err error
-			if b.Ask {
-				released, err = r.cur.Ask(r.ready, b.Above)
-			} else {
-				released, err = r.cur.Release(r.ready)
-			}
-			for err != nil {
-				failed := err
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				b, e := r.door.again(failed)
-				if e != nil {
-					return e
-				}
-				if done, err := r.curve.take(b, horizon); done || err != nil {
-					return err
-				}
-				if err := r.door.refill(b); err != nil {
-					return err
-				}
-				released, err = r.cur.Release(r.ready)
-			}
-			r.releases++
-		}
-		if stayer != nil && len(r.ready) == 1 && len(b.Plays) == 1 {
-			n, last, err := r.stay(stayer, r.ready[0], horizon, released)
+		if stayer != nil && len(b.Plays) == 1 && b.Plays[0].Release {
+			n, err := r.stay(stayer, b.Plays[0].Arm)
 			if err != nil {
-				return err
+				return false, err
 			}
-			released, looks = last, looks-n
+			looks -= n
 		}
 	}
 }
 
+// retry plays a batch again that too few users answered, in rounds that count.
+func (r *run) retry(ctx context.Context, failed error) (fits bool, err error) {
+	for failed != nil {
+		b, err := r.door.again(failed)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return false, err
+		}
+		if fits, err := r.curve.take(b); !fits || err != nil {
+			return false, err
+		}
+		if err := r.door.refill(b); err != nil {
+			return false, err
+		}
+		failed = r.driver.Close()
+	}
+	return true, nil
+}
+
 // stay plays an arm again, and releases it, for as long as the policy would ask for nothing else,
 // but for the last round: that is released to nobody.
-func (r *run) stay(p policy.Stayer, arm, horizon int, last privacy.Released) (int, privacy.Released, error) {
+func (r *run) stay(p policy.Stayer, arm int) (int, error) {
 	rounds, while := p.Stay()
-	if rounds = min(rounds, horizon-1-r.curve.t, looksBetween); rounds <= 0 || r.door.oneByOne[arm] {
-		return 0, last, nil
+	if rounds = min(rounds, r.curve.horizon-1-r.curve.t, looksBetween); rounds <= 0 || r.door.oneByOne[arm] {
+		return 0, nil
 	}
-	n, last, err := release.Repeat(r.cur, arm, rounds, while, last, r.door.laws[arm], &r.door.streams[arm])
+	d := &r.driver
+	n, last, err := release.Repeat(d.Curator, arm, rounds, while, d.Released, r.door.laws[arm], &r.door.streams[arm])
 	if err != nil || n == 0 {
-		return 0, last, err
+		return 0, err
 	}
 	p.Stayed(n)
-	r.releases += n
+	d.Released = last
+	d.Releases += n
 	r.again[0] = policy.Play{Arm: arm, Rounds: n, Release: true}
 	r.curve.batch(&policy.Batch{Plays: r.again[:]}, n)
-	return n, last, nil
+	return n, nil
 }
 
 // door draws what a slot has been waiting for, when it is released.
@@ -281,6 +279,20 @@ func (d *door) refill(b *policy.Batch) error {
 	return nil
 }
 
+// open fills the slots that a batch releases.
+func (d *door) open(b *policy.Batch) error {
+	for i := range b.Plays {
+		play := &b.Plays[i]
+		d.waiting[play.Arm] += play.Rounds
+		if play.Release {
+			if err := d.fill(play.Arm); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (d *door) fill(arm int) error {
 	n := d.waiting[arm]
 	d.waiting[arm], d.size[arm] = 0, n
@@ -298,21 +310,23 @@ func (d *door) fill(arm int) error {
 
 // A curve is looked at as batches pass by.
 type curve struct {
-	at     []int
-	next   int // checkpoint
-	t      int // rounds so far
-	gaps   []float64
-	plays  []int
-	best   []bool
-	count  []int
-	regret []float64
-	hits   []float64
-	trace  *Trace
+	horizon int
+	last    int // the last round whose release is of use
+	at      []int
+	next    int // checkpoint
+	t       int // rounds so far
+	gaps    []float64
+	plays   []int
+	best    []bool
+	count   []int
+	regret  []float64
+	hits    []float64
+	trace   *Trace
 }
 
-func newCurve(laws []bandit.Law, at []int, trace *Trace, out *Result) curve {
+func newCurve(laws []bandit.Law, horizon int, at []int, trace *Trace, out *Result) curve {
 	arms := len(laws)
-	c := curve{at: at, gaps: make([]float64, arms), plays: make([]int, arms),
+	c := curve{horizon: horizon, last: horizon - 1, at: at, gaps: make([]float64, arms), plays: make([]int, arms),
 		best: make([]bool, arms), count: make([]int, arms), trace: trace}
 	top := math.Inf(-1)
 	for _, law := range laws {
@@ -338,18 +352,16 @@ func (r *Result) room(n int) {
 	r.Regret, r.PlaysBest = grow(r.Regret), grow(r.PlaysBest)
 }
 
-// take records a batch, cut by the horizon. done says that the run is over: nothing reads what a
-// batch that reaches the horizon would release, and one that is cut never gets as far.
-func (c *curve) take(b *policy.Batch, horizon int) (done bool, err error) {
-	if b == nil {
-		return false, fmt.Errorf("sim: round %d of %d: %w", c.t, horizon, ErrStopped)
-	}
-	n := b.Rounds()
+// take records a batch, cut by the horizon. It fits if what it releases is of use: nothing reads
+// the release of a batch that reaches the horizon, unless that is an identification rule's cap, and
+// one that is cut never gets as far.
+func (c *curve) take(b *policy.Batch) (fits bool, err error) {
+	n, from := b.Rounds(), c.t
 	if n <= 0 {
-		return false, fmt.Errorf("sim: round %d of %d: empty batch: %w", c.t, horizon, ErrStopped)
+		return false, fmt.Errorf("sim: round %d of %d: empty batch: %w", from, c.horizon, ErrStopped)
 	}
-	c.batch(b, min(n, horizon-c.t))
-	return c.t == horizon, nil
+	c.batch(b, min(n, c.horizon-from))
+	return n <= c.last-from, nil
 }
 
 // batch records the first m rounds of a batch.
