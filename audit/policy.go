@@ -9,6 +9,7 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -305,7 +306,7 @@ type world struct {
 	h      History
 	pay    []float64
 	slots  []slot
-	ready  []int
+	driver play.Driver
 	counts [3][]int // plays of a batch before the challenge, with it, and at its end
 	m      meter
 }
@@ -320,7 +321,7 @@ type slot struct {
 
 func newWorld(s Subject, a *Adversary) *world {
 	w := &world{s: s, a: a, secret: math.NaN(), slots: make([]slot, s.Arms),
-		pay: make([]float64, s.Arms), ready: make([]int, 0, s.Arms)}
+		pay: make([]float64, s.Arms)}
 	w.h.Counts, w.h.Since = make([]int, s.Arms), make([]int, s.Arms)
 	w.m.arms = make([]track, s.Arms)
 	return w
@@ -382,9 +383,13 @@ func (w *world) play(in bool, out []float64) error {
 	w.h.Round, w.h.Arm = 0, -1
 	w.m.begin(mech)
 	hash, look := uint64(14695981039346656037), 0
-	var released privacy.Released
+	d := &w.driver
+	d.Policy, d.Curator, d.Released = p, w.cur, privacy.Released{}
 	for w.h.Round < w.s.Horizon {
-		b := p.Next(released)
+		b, err := d.Next()
+		if err != nil {
+			return err
+		}
 		if b == nil {
 			answer := -1
 			if i, ok := p.(interface{ Answer() int }); ok {
@@ -395,9 +400,6 @@ func (w *world) play(in bool, out []float64) error {
 		}
 		if b.Fresh {
 			mech = p.Mechanism()
-			if err := w.cur.Forget(mech); err != nil {
-				return err
-			}
 			clear(w.slots)
 			w.m.fresh(mech)
 		}
@@ -418,29 +420,17 @@ func (w *world) play(in bool, out []float64) error {
 		if err := w.feed(b, n, in); err != nil {
 			return err
 		}
-		w.ready = w.ready[:0]
-		for i := range b.Plays {
-			if b.Plays[i].Release {
-				w.ready = append(w.ready, b.Plays[i].Arm)
-			}
-		}
-		released = privacy.Released{}
-		if len(w.ready) == 0 {
-			continue
-		}
-		if b.Ask {
-			released, err = w.cur.Ask(w.ready, b.Above)
-			w.m.answer(w.ready, w.slots, b.Above, released.Len() > 0)
-		} else {
-			released, err = w.cur.Release(w.ready)
-		}
-		if err != nil {
+		if err := d.Close(); err != nil {
 			return err
 		}
+		ready, released := d.Releasing(), d.Released
+		if b.Ask && len(ready) > 0 {
+			w.m.answer(ready, w.slots, b.Above, released.Len() > 0)
+		}
 		if released.Len() > 0 {
-			w.m.release(w.ready, w.slots, released)
+			w.m.release(ready, w.slots, released)
 			if !mech.Continual() {
-				for _, a := range w.ready {
+				for _, a := range ready {
 					w.slots[a] = slot{before: w.slots[a].sum}
 				}
 			}

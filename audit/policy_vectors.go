@@ -6,6 +6,7 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/play"
 	lin "github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -302,7 +303,7 @@ func actionSet(e catalog.Entry, horizon int, b, claimed privacy.Budget, given ca
 		d.fault = HalfScale
 	}
 	// play plays a game, and returns the ledger.
-	play := func(b privacy.Budget, by door, at int, in bool, src *noise.Fast,
+	game := func(b privacy.Budget, by door, at int, in bool, src *noise.Fast,
 		out []float64) (*privacy.Ledger, error) {
 		p, err := build(b)
 		if err != nil {
@@ -312,11 +313,14 @@ func actionSet(e catalog.Entry, horizon int, b, claimed privacy.Budget, given ca
 		if err != nil {
 			return nil, err
 		}
-		var released privacy.ReleasedVector
-		arm, counts := -1, make([]int, 2)
+		d := play.VectorDriver{Policy: p, Curator: cur}
+		arm := -1
 		out[0] = 0
 		for t := 0; t < horizon; {
-			batch := p.Next(released)
+			batch, err := d.Next()
+			if err != nil {
+				return nil, err
+			}
 			if batch == nil {
 				break
 			}
@@ -324,7 +328,6 @@ func actionSet(e catalog.Entry, horizon int, b, claimed privacy.Budget, given ca
 			if n > horizon-t {
 				break
 			}
-			asked := false
 			for i := range batch.Plays {
 				play := &batch.Plays[i]
 				left := play.Rounds
@@ -345,35 +348,27 @@ func actionSet(e catalog.Entry, horizon int, b, claimed privacy.Budget, given ca
 				if err := addZeros(cur, play.Arm, left, by.real); err != nil {
 					return nil, err
 				}
-				counts[play.Arm] += play.Rounds
-				asked = asked || play.Release
 			}
 			t += n
-			released = privacy.ReleasedVector{}
-			if !asked {
-				continue
-			}
-			mech := p.Mechanism()
-			if released, err = cur.Release(mech); err != nil {
+			if err := d.Close(); err != nil {
 				return nil, err
 			}
-			if arm >= 0 && t-n < at {
-				switch mech := mech.(type) {
+			if d.Releasing() && arm >= 0 && t-n < at {
+				switch mech := p.Mechanism().(type) {
 				case privacy.Sums:
-					out[0] = released.At(arm)
+					out[0] = d.Released.At(arm)
 				case privacy.Elliptic:
-					out[0] = released.At(arm) / math.Sqrt(float64(max(mech.Count(arm), 1)))
+					out[0] = d.Released.At(arm) / math.Sqrt(float64(max(mech.Count(arm), 1)))
 				default:
 					return nil, fmt.Errorf("audit: %v is not known", mech)
 				}
 				out[0] = coarse(out[0])
 			}
-			clear(counts)
 		}
 		return cur.Ledger(), nil
 	}
 	src := noise.NewFast(1, 2)
-	l, err := play(claimed, by.closed(), 1, true, &src, make([]float64, 1))
+	l, err := game(claimed, by.closed(), 1, true, &src, make([]float64, 1))
 	if err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
 	}
@@ -381,7 +376,7 @@ func actionSet(e catalog.Entry, horizon int, b, claimed privacy.Budget, given ca
 	d.worlds = func(adversary int) func() func(bool, *noise.Fast, []float64) error {
 		return func() func(bool, *noise.Fast, []float64) error {
 			return func(in bool, src *noise.Fast, out []float64) error {
-				_, err := play(b, by, vectorRounds[adversary], in, src, out)
+				_, err := game(b, by, vectorRounds[adversary], in, src, out)
 				return err
 			}
 		}

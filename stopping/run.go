@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )
@@ -112,11 +113,13 @@ func run(ctx context.Context, rule Rule, cur release.Curator, limit int,
 		return Result{}, fmt.Errorf("%s: cap is %d, must be at least 1, or 0 for none", rule.name, limit)
 	}
 	p := rule.Policy()
+	d := play.NewDriver(p, cur)
 	var out Result
-	var released privacy.Released
-	arm := []int{0}
 	for {
-		b := p.Next(released)
+		b, err := d.Next()
+		if err != nil {
+			return Result{}, fmt.Errorf("%s: %w", rule.name, err)
+		}
 		if b == nil {
 			out.Estimate, out.Loss = p.Estimate(), cur.Ledger().Total()
 			return out, nil
@@ -142,7 +145,7 @@ func run(ctx context.Context, rule Rule, cur release.Curator, limit int,
 			}
 			return Result{}, err
 		}
-		if released, err = cur.Ask(arm, b.Above); err != nil {
+		if err := d.Close(); err != nil {
 			return Result{}, fmt.Errorf("%s: %w", rule.name, err)
 		}
 		out.Questions++

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/sotto-dp/sotto/logged"
+	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
@@ -190,12 +191,14 @@ func (cfg Config) play(ctx context.Context, rec *recorder, cur release.Curator, 
 		return fmt.Errorf("trial: after %d plays: %w; no answer is given; %s", total(plays), err,
 			spent(cur.Ledger().Total(), total(plays)))
 	}
-	var released privacy.Released
-	var ready []int
+	d := play.NewDriver(rec, cur)
 	for {
-		b := rec.Next(released)
-		if rec.err != nil {
-			return fail(rec.err)
+		b, err := d.Next()
+		if err == nil {
+			err = rec.err
+		}
+		if err != nil {
+			return fail(err)
 		}
 		if b == nil {
 			if a := rec.Answer(); a < 0 || a >= len(plays) {
@@ -219,7 +222,6 @@ func (cfg Config) play(ctx context.Context, rec *recorder, cur release.Curator, 
 					Left: left, Plays: slices.Clone(plays), Spent: cur.Ledger().Total()}
 			}
 		}
-		ready = ready[:0]
 		for _, play := range b.Plays {
 			from := plays[play.Arm]
 			for i, x := range cfg.Log.Rewards[play.Arm][from : from+play.Rounds] {
@@ -228,16 +230,9 @@ func (cfg Config) play(ctx context.Context, rec *recorder, cur release.Curator, 
 				}
 			}
 			plays[play.Arm] += play.Rounds
-			if play.Release {
-				ready = append(ready, play.Arm)
-			}
 		}
-		released = privacy.Released{}
-		if len(ready) > 0 {
-			var err error
-			if released, err = cur.Release(ready); err != nil {
-				return fail(err)
-			}
+		if err := d.Close(); err != nil {
+			return fail(err)
 		}
 	}
 }
