@@ -72,7 +72,7 @@ func TestSubjectsRefuseBadInput(t *testing.T) {
 		Pilot: 100}).Run(context.Background()); err == nil {
 		t.Error("noise is shared under a trust model")
 	}
-	e, err := catalog.FindFor(catalog.BanditLinear, "adac-gope")
+	e, err := catalog.Catalog{}.Find(catalog.BanditLinear, "adac-gope")
 	if err != nil {
 		t.Fatal(err)
 	}

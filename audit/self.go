@@ -29,6 +29,8 @@ type SelfAudit struct {
 	Only    func(name string) bool
 	Workers int                               // ≤ 0: all processors
 	Report  func(done, all int, f SelfResult) // called after each audit, if set
+	// Catalog has the policies; the zero value those of Sotto.
+	Catalog catalog.Catalog
 }
 
 // A SelfResult is one audit of SelfAudit.
@@ -53,7 +55,7 @@ const selfDelta = 0.05
 
 // Names lists the audits in their order.
 func (s SelfAudit) Names() ([]string, error) {
-	items, err := selfItems()
+	items, err := selfItems(s.Catalog)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +75,7 @@ func (s SelfAudit) Run(ctx context.Context) ([]SelfResult, error) {
 	if err := checkGamma(gamma); err != nil {
 		return nil, err
 	}
-	items, err := selfItems()
+	items, err := selfItems(s.Catalog)
 	if err != nil {
 		return nil, err
 	}
@@ -156,10 +158,12 @@ func ofDirect(d direct, delta float64, twin bool, cost int) selfItem {
 		}}
 }
 
-func selfItems() ([]selfItem, error) {
+func selfItems(known catalog.Catalog) ([]selfItem, error) {
 	var all []selfItem
 	for _, part := range []func() ([]selfItem, error){selfMechanisms, selfDistributed,
-		selfProtocols, selfLedgers, selfAggregation, selfPolicies, selfIdentify, selfTranscripts,
+		selfProtocols, selfLedgers, selfAggregation,
+		func() ([]selfItem, error) { return selfPolicies(known.For(catalog.BanditArms)) },
+		selfIdentify, selfTranscripts,
 		selfLinear, selfRealLinear} {
 		items, err := part()
 		if err != nil {
@@ -383,9 +387,9 @@ func selfHorizon(name string, p catalog.Params) (horizon, cost int) {
 	return 128, 1
 }
 
-func selfPolicies() ([]selfItem, error) {
+func selfPolicies(entries []catalog.Entry) ([]selfItem, error) {
 	var all []selfItem
-	for _, e := range catalog.Policies() {
+	for _, e := range entries {
 		if !e.Private {
 			continue
 		}

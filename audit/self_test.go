@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/sotto-dp/sotto/catalog"
 )
 
 // The audits that take no time: each fault, each kind of subject. The probability that any claim is
@@ -77,7 +79,7 @@ func TestSelfAuditInFull(t *testing.T) {
 }
 
 func TestSelfAuditHasEveryPrivatePolicyAndItsTwin(t *testing.T) {
-	items, err := selfItems()
+	items, err := selfItems(catalog.Catalog{})
 	if err != nil {
 		t.Fatal(err)
 	}

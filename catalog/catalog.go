@@ -197,19 +197,6 @@ func Kind(b privacy.Budget) string {
 // names the nearest known one.
 func Find(name string) (Entry, error) { return find(All(), name) }
 
-// FindFor is Find among the policies for one kind of bandit. The error says what another one is for.
-func FindFor(bandit, name string) (Entry, error) {
-	e, err := find(For(bandit), name)
-	if err == nil {
-		return e, nil
-	}
-	if other, e := find(append(All(), IdentifyPolicies()...), name); e == nil {
-		return Entry{}, fmt.Errorf("policy %q is for %s: known for %s are %s", name,
-			banditText(other.Bandit), banditText(bandit), strings.Join(names(For(bandit)), ", "))
-	}
-	return Entry{}, err
-}
-
 func find(entries []Entry, name string) (Entry, error) {
 	if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == name }); i >= 0 {
 		return entries[i], nil

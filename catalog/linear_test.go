@@ -125,7 +125,7 @@ func build(e catalog.Entry, actions [][]float64, b privacy.Budget,
 func TestFindFor(t *testing.T) {
 	for _, e := range catalog.All() {
 		for _, bandit := range []string{catalog.BanditArms, catalog.BanditLinear, catalog.BanditContextual} {
-			got, err := catalog.FindFor(bandit, e.Name)
+			got, err := catalog.Catalog{}.Find(bandit, e.Name)
 			if e.Bandit == bandit {
 				if err != nil || got.Name != e.Name {
 					t.Errorf("%s for %q: %v", e.Name, bandit, err)
@@ -138,7 +138,7 @@ func TestFindFor(t *testing.T) {
 			}
 		}
 	}
-	if _, err := catalog.FindFor(catalog.BanditLinear, "adac-gop"); err == nil ||
+	if _, err := (catalog.Catalog{}).Find(catalog.BanditLinear, "adac-gop"); err == nil ||
 		!strings.Contains(err.Error(), `did you mean "adac-gope"?`) ||
 		strings.Contains(err.Error(), "dp-se") {
 		t.Errorf("%v", err)

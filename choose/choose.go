@@ -79,6 +79,8 @@ type Question struct {
 	// budget, at its defaults. A policy without privacy is played as a reference and never ranked.
 	Policies  []Candidate
 	Reference bool // play the catalog's policies without privacy too, as references
+	// Catalog has the policies by name; the zero value those of Sotto.
+	Catalog catalog.Catalog
 
 	Level      float64 // total error probability, in (0,1); 0 means 0.05
 	Resolution float64 // in [0,1): means within this fraction of each other are a tie; 0 means 0.01

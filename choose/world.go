@@ -88,14 +88,14 @@ func (w *world) look(in bandit.Instance) {
 func (w *world) enter(q *Question) error {
 	named := q.Policies
 	if len(named) == 0 {
-		for _, e := range catalog.Policies() {
+		for _, e := range q.Catalog.For(catalog.BanditArms) {
 			if e.Private {
 				named = append(named, Candidate{Policy: e.Name})
 			}
 		}
 	}
 	if q.Reference {
-		for _, e := range catalog.Policies() {
+		for _, e := range q.Catalog.For(catalog.BanditArms) {
 			if !e.Private && !slices.ContainsFunc(named, func(c Candidate) bool { return c.Policy == e.Name }) {
 				named = append(slices.Clone(named), Candidate{Policy: e.Name})
 			}
@@ -104,7 +104,7 @@ func (w *world) enter(q *Question) error {
 	var ranked, references []entrant
 	seen := map[string]bool{}
 	for _, c := range named {
-		e, err := newEntrant(c, q.Budget)
+		e, err := newEntrant(q.Catalog, c, q.Budget)
 		if err == nil {
 			_, err = w.build(&e, len(w.fixed.Arms), &noise.Fast{})
 		}
@@ -132,8 +132,8 @@ func (w *world) enter(q *Question) error {
 	return nil
 }
 
-func newEntrant(c Candidate, b privacy.Budget) (entrant, error) {
-	entry, err := catalog.FindFor(catalog.BanditArms, c.Policy)
+func newEntrant(known catalog.Catalog, c Candidate, b privacy.Budget) (entrant, error) {
+	entry, err := known.Find(catalog.BanditArms, c.Policy)
 	if err != nil {
 		return entrant{}, err
 	}

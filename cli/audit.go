@@ -351,7 +351,7 @@ func (o *outcome) json() auditJSON {
 
 // auditAgain is the command that gives the same answer again: without flags that change no number,
 // since pages do not depend on them either.
-func auditAgain(args []string) string {
+func auditAgain(program string, args []string) string {
 	var words []string
 	for i := 0; i < len(args); i++ {
 		switch name, _, cut := strings.Cut(args[i], "="); name {
@@ -367,7 +367,7 @@ func auditAgain(args []string) string {
 	if len(words) == 0 {
 		return ""
 	}
-	return "sotto " + strings.Join(words, " ")
+	return program + " " + strings.Join(words, " ")
 }
 
 func writeAuditJSON(w io.Writer, o *outcome) error {
@@ -384,7 +384,7 @@ func (c *auditFlags) finish(s streams, o *outcome) error {
 		o.title += ": " + o.findings[0].Name
 	}
 	r := o.report()
-	if again := auditAgain(s.args); again != "" {
+	if again := auditAgain(s.program, s.args); again != "" {
 		r.Facts = append([]report.Fact{{Name: "command", Value: again}}, r.Facts...)
 	}
 	if c.Out != "" {

@@ -55,13 +55,13 @@ var (
 )
 
 // entry reads the policy with its parameters.
-func (c *auditPolicy) entry() (catalog.Entry, catalog.Params, error) {
+func (c *auditPolicy) entry(known catalog.Catalog) (catalog.Entry, catalog.Params, error) {
 	bandit, err := oneOf("bandit", c.Bandit, banditNames, bandits)
 	if err != nil {
 		return catalog.Entry{}, nil, err
 	}
 	name, rest, _ := strings.Cut(c.Policy, ":")
-	e, err := catalog.FindFor(bandit, name)
+	e, err := known.Find(bandit, name)
 	if err != nil {
 		return e, nil, fmt.Errorf("POLICY: %w", err)
 	}
@@ -88,7 +88,7 @@ func (c *auditPolicy) entry() (catalog.Entry, catalog.Params, error) {
 	return e, params, nil
 }
 
-func (c *auditPolicy) prepare() (*outcome, searched, error) {
+func (c *auditPolicy) prepare(known catalog.Catalog) (*outcome, searched, error) {
 	o := &outcome{title: "Audit of a policy",
 		description: "Two worlds that differ in the rewards of one round; an adversary chooses " +
 			"them and all the others, sees what comes out, and says which of the two it was."}
@@ -98,7 +98,7 @@ func (c *auditPolicy) prepare() (*outcome, searched, error) {
 		return nil, p, err
 	}
 	o.gamma, o.seed = gamma, seed
-	e, params, err := c.entry()
+	e, params, err := c.entry(known)
 	if err != nil {
 		return nil, p, err
 	}
@@ -279,7 +279,7 @@ func (c *auditPolicy) prepareVectors(o *outcome, e catalog.Entry, params catalog
 }
 
 func (c *auditPolicy) Run(ctx context.Context, s streams) error {
-	o, p, err := c.prepare()
+	o, p, err := c.prepare(s.known)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}

@@ -40,7 +40,8 @@ func (c *auditSelf) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	self := audit.SelfAudit{Gamma: gamma, Quick: c.Quick, Games: int(c.Games), Seed: seed, Workers: c.Workers}
+	self := audit.SelfAudit{Gamma: gamma, Quick: c.Quick, Games: int(c.Games), Seed: seed, Workers: c.Workers,
+		Catalog: s.known}
 	names, err := self.Names()
 	if err != nil {
 		return err

@@ -80,7 +80,7 @@ func (c *chooseCommand) Run(ctx context.Context, s streams) error {
 		a.World = fmt.Sprintf("%s, %d arms", c.CSV, len(q.Source.(bandit.Fixed).Arms))
 		a.Warnings = append(a.Warnings, "the log is used without noise: keep this answer as private as the log")
 	}
-	use, repeat := a.Use().Policy, c.repeat(&q, &a)
+	use, repeat := a.Use().Policy, c.repeat(s.program, &q, &a)
 	if a.Refused != "" {
 		use, repeat = "", ""
 	}
@@ -108,7 +108,7 @@ func (c *chooseCommand) question(s streams) (choose.Question, error) {
 	bad := func(format string, args ...any) (choose.Question, error) {
 		return choose.Question{}, fmt.Errorf("%w: "+format, append([]any{errUsage}, args...)...)
 	}
-	q := choose.Question{Horizon: int(c.Horizon), Reference: c.Reference, Strict: c.Strict,
+	q := choose.Question{Catalog: s.known, Horizon: int(c.Horizon), Reference: c.Reference, Strict: c.Strict,
 		MinRuns: int(c.MinRuns), MaxRuns: int(c.MaxRuns),
 		Time: c.Time, Workers: c.Workers}
 	var err error
@@ -122,7 +122,7 @@ func (c *chooseCommand) question(s streams) (choose.Question, error) {
 		return bad("%w", err)
 	}
 	if c.Policies != "" {
-		named, err := parsePolicies(c.Policies)
+		named, err := parsePolicies(s.known, c.Policies)
 		if err != nil {
 			return choose.Question{}, err
 		}
@@ -389,7 +389,7 @@ func short(x float64) string {
 
 // repeat is the command that plays the first policy's runs again: with flags where they can say it,
 // else with an experiment.
-func (c *chooseCommand) repeat(q *choose.Question, a *choose.Answer) string {
+func (c *chooseCommand) repeat(program string, q *choose.Question, a *choose.Answer) string {
 	use := a.Use()
 	if in, ok := q.Source.(bandit.Fixed); ok && c.CSV == "" && c.Alpha == "" && c.Range == "" {
 		arms := make([]string, len(in.Arms))
@@ -406,7 +406,8 @@ func (c *chooseCommand) repeat(q *choose.Question, a *choose.Answer) string {
 		if !plain {
 			list = "'" + list + "'"
 		}
-		command := fmt.Sprintf("sotto run --arms %s --policies %s", list, written(use.Candidate))
+		command := fmt.Sprintf("%s run --arms %s --policies %s", program, list,
+			written(q.Catalog, use.Candidate))
 		for _, f := range []struct {
 			name, text string
 		}{{"epsilon", c.Epsilon}, {"delta", c.Delta}, {"rho", c.Rho}} {
@@ -418,7 +419,8 @@ func (c *chooseCommand) repeat(q *choose.Question, a *choose.Answer) string {
 	}
 	spec := experiment.Spec{Name: "chosen", Horizon: experiment.Count(q.Horizon),
 		Runs: experiment.Count(use.Runs), Seed: q.Seed, Budgets: []privacy.Budget{q.Budget},
-		Lo: q.Lo, Hi: q.Hi,
+		Catalog: q.Catalog,
+		Lo:      q.Lo, Hi: q.Hi,
 		Checkpoints: []experiment.Count{experiment.Count(q.Horizon)},
 		Policies:    []experiment.Policy{{Policy: use.Candidate.Policy, Params: use.Candidate.Params}}}
 	in := experiment.Instance{Name: "world"}
@@ -439,12 +441,12 @@ func (c *chooseCommand) repeat(q *choose.Question, a *choose.Answer) string {
 	if err != nil {
 		return err.Error()
 	}
-	return "sotto run - <<'END'\n" + strings.TrimRight(string(text), "\n") + "\nEND"
+	return program + " run - <<'END'\n" + strings.TrimRight(string(text), "\n") + "\nEND"
 }
 
 // written is a policy as --policies reads it.
-func written(c choose.Candidate) string {
-	entry, err := catalog.Find(c.Policy)
+func written(known catalog.Catalog, c choose.Candidate) string {
+	entry, err := known.Find(catalog.BanditArms, c.Policy)
 	text := c.Policy
 	if err != nil {
 		return text

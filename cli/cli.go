@@ -1,8 +1,9 @@
-// Package cli is the command sotto: flags to calls. A program whose main calls Main has every
-// command.
+// Package cli is the commands of sotto: flags to calls, nothing else. A program whose main calls
+// Main has every one of them, with policies of its own if it gives Main some.
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,14 +16,44 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/sotto-dp/sotto/catalog"
 )
+
+// An Option changes the program.
+type Option func(*streams) error
+
+// Policies adds policies to those of Sotto: every command that takes the name of a policy knows
+// them (catalog.Catalog.With says what an entry needs). Commands for one trial, identify and plan
+// trial, are for Sotto's own rules, by which anybody can replay a transcript.
+func Policies(entries ...catalog.Entry) Option {
+	return func(s *streams) (err error) {
+		s.known, err = s.known.With(entries...)
+		return err
+	}
+}
+
+// Name is what the program calls itself, sotto if nothing is said.
+func Name(program string) Option {
+	return func(s *streams) error {
+		s.program = program
+		return nil
+	}
+}
 
 // Main runs the command that the program's arguments name, and ends the program with its exit code.
 // An interrupt or SIGTERM stops the command in good order, and a second one at once.
-func Main() {
+func Main(options ...Option) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+	s := streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	for _, o := range options {
+		if err := o(&s); err != nil {
+			fmt.Fprintf(s.err, "%s: %v\n", cmp.Or(s.program, "sotto"), err)
+			os.Exit(exitFailed)
+		}
+	}
+	os.Exit(run(ctx, os.Args[1:], s))
 }
 
 // streams: data goes to out, progress and errors to err.
@@ -30,6 +61,8 @@ type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	args     []string // of the command, for pages that say how they were made
+	program  string   // its name
+	known    catalog.Catalog
 }
 
 type commands struct {
@@ -105,9 +138,9 @@ var digits = regexp.MustCompile(`[-+]?\.?[0-9][-+0-9.,eE]*`)
 
 func run(ctx context.Context, args []string, s streams) int {
 	exit := -1
-	s.args = args
+	s.args, s.program = args, cmp.Or(s.program, "sotto")
 	parser, err := kong.New(&commands{},
-		kong.Name("sotto"),
+		kong.Name(s.program),
 		kong.Description("Differentially private bandits: simulate them exactly and fast, and "+
 			"see what privacy costs.\n\n"+
 			"Quick start:\n  sotto run examples/quickstart.yaml\n  sotto run --arms 0.75,0.6 "+
@@ -121,14 +154,14 @@ func run(ctx context.Context, args []string, s streams) int {
 		kong.Bind(s),
 	)
 	if err != nil {
-		fmt.Fprintln(s.err, "sotto:", err)
+		fmt.Fprintf(s.err, "%s: %v\n", s.program, err)
 		return exitFailed
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
 	if err := noneEmpty(args); err != nil {
-		fmt.Fprintln(s.err, "sotto:", err)
+		fmt.Fprintf(s.err, "%s: %v\n", s.program, err)
 		return exitUsage
 	}
 	k, err := parser.Parse(args)
@@ -140,12 +173,12 @@ func run(ctx context.Context, args []string, s streams) int {
 		if slices.Contains(args, "join") { // an argument that was not understood may be a reward
 			text = digits.ReplaceAllString(text, "…")
 		}
-		fmt.Fprintln(s.err, "sotto:", text)
-		fmt.Fprintln(s.err, "Run \"sotto --help\" or \"sotto COMMAND --help\" for what there is.")
+		fmt.Fprintf(s.err, "%s: %s\n", s.program, text)
+		fmt.Fprintf(s.err, "Run \"%[1]s --help\" or \"%[1]s COMMAND --help\" for what there is.\n", s.program)
 		return exitUsage
 	}
 	if err := k.Run(); err != nil {
-		fmt.Fprintln(s.err, "sotto:", err)
+		fmt.Fprintf(s.err, "%s: %v\n", s.program, err)
 		return exitCode(err)
 	}
 	return exitOK

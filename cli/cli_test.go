@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"sotto": Main}) }
+func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"sotto": func() { Main() }}) }
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{

@@ -213,7 +213,7 @@ func (c *listPolicies) Help() string {
 func (c *listPolicies) Run(s streams) error {
 	if c.JSON {
 		out := []policyJSON{}
-		for _, e := range allPolicies() {
+		for _, e := range s.known.All() {
 			j := policyJSON{Name: e.Name, Title: e.Title, Bandit: banditName(e), Twin: e.Twin,
 				Private: e.Private, Budgets: append([]string{}, e.Budgets...), Guarantee: e.Guarantee,
 				Regret: e.Regret, Source: e.Source, Correct: e.Correct, Anytime: e.Anytime,
@@ -243,7 +243,7 @@ func (c *listPolicies) Run(s streams) error {
 		}
 		return printJSON(s, out)
 	}
-	for i, e := range allPolicies() {
+	for i, e := range s.known.All() {
 		if i > 0 {
 			fmt.Fprintln(s.out)
 		}
@@ -286,9 +286,6 @@ func (c *listPolicies) Run(s streams) error {
 	return nil
 }
 
-// allPolicies are those of every kind of bandit.
-func allPolicies() []catalog.Entry { return append(catalog.All(), catalog.IdentifyPolicies()...) }
-
 func banditName(e catalog.Entry) string {
 	if e.Bandit == catalog.BanditArms {
 		return "arms"
@@ -305,7 +302,7 @@ func (c *schemaCommand) Help() string {
 }
 
 func (c *schemaCommand) Run(s streams) error {
-	b, err := experiment.Schema()
+	b, err := experiment.Reader{Catalog: s.known}.Schema()
 	if err != nil {
 		return err
 	}

@@ -35,8 +35,9 @@ func (c *planBudget) Help() string {
   sotto plan budget --arms 0.75,0.625,0.5 --horizon 1e6 --more 25% --policy dp-klucb`
 }
 
-func (c *planBudget) search() (experiment.BudgetSearch, error) {
-	q := experiment.BudgetSearch{Horizon: c.Horizon, Runs: c.Runs, Workers: c.Workers}
+func (c *planBudget) search(s streams) (experiment.BudgetSearch, error) {
+	q := experiment.BudgetSearch{Horizon: c.Horizon, Runs: c.Runs, Workers: c.Workers,
+		Catalog: s.known}
 	fail := func(err error) (experiment.BudgetSearch, error) { return q, err }
 	switch {
 	case (c.Arms == "") == (c.Gap == ""):
@@ -91,7 +92,7 @@ func (c *planBudget) search() (experiment.BudgetSearch, error) {
 	if q.From, q.To = ends[0], ends[1]; q.From == 0 {
 		return fail(fmt.Errorf("--range is %q, must be above 0", c.Range))
 	}
-	policies, err := parsePolicies(c.Policy)
+	policies, err := parsePolicies(s.known, c.Policy)
 	if err != nil {
 		return fail(err)
 	}
@@ -106,7 +107,7 @@ func (c *planBudget) search() (experiment.BudgetSearch, error) {
 }
 
 func (c *planBudget) Run(ctx context.Context, s streams) error {
-	q, err := c.search()
+	q, err := c.search(s)
 	if err != nil {
 		return usage(err)
 	}

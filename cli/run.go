@@ -156,6 +156,7 @@ func complete(m *experiment.Manifest, plan *experiment.Plan) bool {
 
 // show writes the figures and the page, prints the table, and says where everything is.
 func show(s streams, dir string, r *experiment.Results) error {
+	r.Catalog = s.known
 	page, err := report.Write(dir, r)
 	if err != nil {
 		return err
@@ -169,6 +170,7 @@ func show(s streams, dir string, r *experiment.Results) error {
 }
 
 func printTables(s streams, r *experiment.Results) error {
+	r.Catalog = s.known
 	page, err := report.Of(r)
 	if err != nil {
 		return err
@@ -197,7 +199,7 @@ func (c *runCommand) spec(s streams) (*experiment.Spec, error) {
 			"--horizon", errUsage)
 	default:
 		var err error
-		if spec, err = c.inline(); err != nil {
+		if spec, err = c.inline(s); err != nil {
 			return nil, err
 		}
 	}
@@ -216,17 +218,17 @@ func (c *runCommand) spec(s streams) (*experiment.Spec, error) {
 
 func read(file string, s streams) (*experiment.Spec, error) {
 	if file == "-" {
-		return experiment.ReadFrom(s.in, "standard input")
+		return experiment.Reader{Catalog: s.known}.ReadAll(s.in, "standard input")
 	}
-	spec, err := experiment.Read(file)
+	spec, err := experiment.Reader{Catalog: s.known}.Read(file)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("%w: %w", errUsage, err)
 	}
 	return spec, err
 }
 
-func (c *runCommand) inline() (*experiment.Spec, error) {
-	spec := &experiment.Spec{Name: "command-line", Runs: 20, Seed: 1,
+func (c *runCommand) inline(s streams) (*experiment.Spec, error) {
+	spec := &experiment.Spec{Name: "command-line", Runs: 20, Seed: 1, Catalog: s.known,
 		Instances: []experiment.Instance{{Name: "arms", Laws: outside(c.Arms)}}}
 	if c.CSV != "" {
 		spec.Instances[0] = experiment.Instance{Name: "log", CSV: c.CSV, Columns: c.columns()}
@@ -239,7 +241,7 @@ func (c *runCommand) inline() (*experiment.Spec, error) {
 			return nil, err
 		}
 	}
-	if spec.Policies, err = parsePolicies(c.Policies); err != nil {
+	if spec.Policies, err = parsePolicies(s.known, c.Policies); err != nil {
 		return nil, err
 	}
 	deltas, err := numbers("--delta", c.Delta)
@@ -298,7 +300,7 @@ func share(flag, text string) (float64, error) {
 }
 
 // parsePolicies reads policies with parameters, as in adap-klucb,adap-ucb:alpha=4.
-func parsePolicies(text string) ([]experiment.Policy, error) {
+func parsePolicies(known catalog.Catalog, text string) ([]experiment.Policy, error) {
 	var out []experiment.Policy
 	for _, p := range outside(text) {
 		policy := experiment.Policy{}
@@ -313,7 +315,7 @@ func parsePolicies(text string) ([]experiment.Policy, error) {
 				return nil, fmt.Errorf("%w: --policies: %q: parameters are written "+
 					"NAME:PARAMETER=VALUE", errUsage, p)
 			}
-			entry, err := catalog.FindFor(catalog.BanditArms, policy.Policy)
+			entry, err := known.Find(catalog.BanditArms, policy.Policy)
 			if err != nil {
 				return nil, fmt.Errorf("%w: --policies: %w", errUsage, err)
 			}

@@ -245,7 +245,7 @@ func TestContextsCSV(t *testing.T) {
 
 func schema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	b, err := experiment.Schema()
+	b, err := experiment.Reader{}.Schema()
 	if err != nil {
 		t.Fatal(err)
 	}

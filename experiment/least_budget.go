@@ -11,6 +11,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/bound"
+	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/base/interval"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
@@ -19,8 +20,9 @@ import (
 // A BudgetSearch looks for the smallest ε at which privacy costs less than the share More of the
 // regret without it: of the same policy, in the same worlds.
 type BudgetSearch struct {
-	Arms     []string // laws, as bandit.ParseLaw reads them
-	Policy   Policy   // one that is private under ε-DP; at budget none it is its own reference
+	Arms     []string        // laws, as bandit.ParseLaw reads them
+	Policy   Policy          // one that is private under ε-DP; at budget none it is its own reference
+	Catalog  catalog.Catalog // has the policies by name; the zero value those of Sotto
 	Horizon  Count
 	Runs     Count // at each ε, at least 2
 	Seed     uint64
@@ -111,7 +113,7 @@ func (q BudgetSearch) Run(ctx context.Context) (*BudgetAnswer, error) {
 	}
 	spec := Spec{Name: "budget", Horizon: q.Horizon, Runs: q.Runs, Seed: q.Seed,
 		Checkpoints: []Count{q.Horizon}, Budgets: budgets,
-		Policies: []Policy{q.Policy}}
+		Policies: []Policy{q.Policy}, Catalog: q.Catalog}
 	var laws []string
 	for i, text := range q.Arms {
 		l, err := bandit.ParseLaw(text)

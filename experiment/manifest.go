@@ -68,11 +68,13 @@ type CellInfo struct {
 	Beside string `json:"beside,omitempty"`
 
 	// of KindContextual the most that a round can have
-	Arms    int            `json:"arms"`
-	Dim     int            `json:"dim,omitempty"` // d, of KindLinear and KindContextual
-	World   string         `json:"world"`         // the instance's content and the declared range
-	Catalog string         `json:"catalog"`
-	Params  catalog.Params `json:"params,omitempty"`
+	Arms    int    `json:"arms"`
+	Dim     int    `json:"dim,omitempty"` // d, of KindLinear and KindContextual
+	World   string `json:"world"`         // the instance's content and the declared range
+	Catalog string `json:"catalog"`
+	// Twin names the policy that this one is without privacy, of policies that are not Sotto's.
+	Twin   string         `json:"twin,omitempty"`
+	Params catalog.Params `json:"params,omitempty"`
 	// model and noise, as in secagg/polya; empty: continuous noise from a server that is believed
 	Trust   string `json:"trust,omitempty"`
 	Assumes string `json:"assumes,omitempty"` // who has to be believed under Trust
@@ -119,8 +121,9 @@ func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.I, s.N) }
 // give equal bytes.
 type Build struct {
 	Module   string `json:"module"`
+	Program  string `json:"program,omitempty"` // module of the program, and its version, if another
 	Version  string `json:"version"`
-	Commit   string `json:"commit,omitempty"`
+	Commit   string `json:"commit,omitempty"`   // of the program
 	Modified bool   `json:"modified,omitempty"` // the commit, and changes that were not committed
 	Go       string `json:"go"`
 	GOARCH   string `json:"goarch"`
@@ -147,9 +150,8 @@ func ThisBuild() Build {
 				b.Version = d.Version
 			}
 		}
-		return b
-	}
-	if info.Main.Version != "" {
+		b.Program = strings.TrimSpace(info.Main.Path + " " + info.Main.Version)
+	} else if info.Main.Version != "" {
 		b.Version = info.Main.Version
 	}
 	for _, s := range info.Settings {
@@ -166,6 +168,9 @@ func ThisBuild() Build {
 // String is the build on one line.
 func (b Build) String() string {
 	parts := []string{b.Version}
+	if b.Program != "" {
+		parts = append(parts, b.Program)
+	}
 	if b.Commit != "" {
 		parts = append(parts, b.Commit)
 	}
@@ -195,6 +200,9 @@ func (p *Plan) Manifest() *Manifest {
 			Beside: c.choice.beside[c.Budget], Arms: c.world.arms, Dim: c.world.dim, World: c.world.public,
 			Catalog: c.choice.entry.Name, Params: c.choice.params, Private: c.choice.entry.Private,
 			Clipped: c.world.clipped, Unranked: c.world.unranked}
+		if _, err := catalog.Find(info.Catalog); err != nil {
+			info.Twin = c.choice.entry.Twin
+		}
 		if info.Private {
 			info.Guarantee = c.choice.entry.Guarantee
 			if s.Unclipped {

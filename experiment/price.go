@@ -23,7 +23,7 @@ func (m *Manifest) twins() []int {
 		if m.Kind == KindStopping || m.Kind == KindIdentify || !c.Private || c.Budget == none {
 			continue
 		}
-		other := ""
+		other := c.Twin
 		if e, err := catalog.Find(c.Catalog); err == nil {
 			other = e.Twin
 		}

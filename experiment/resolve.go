@@ -606,7 +606,7 @@ func (p *Plan) choices() ([]choice, error) {
 	var skips skips
 	for i, q := range s.Policies {
 		at := fmt.Sprintf("policies[%d]", i)
-		entry, err := catalog.FindFor(banditOf(s.Kind), q.Policy)
+		entry, err := s.Catalog.Find(banditOf(s.Kind), q.Policy)
 		if err != nil {
 			return nil, s.src.wrap(at+".policy", err)
 		}

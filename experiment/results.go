@@ -15,6 +15,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/base/atomicfile"
 	"github.com/sotto-dp/sotto/internal/base/interval"
 	"github.com/sotto-dp/sotto/privacy"
@@ -25,6 +26,9 @@ import (
 type Results struct {
 	Manifest *Manifest
 	Cells    []CellResult
+	// Catalog has the policies that the experiment names; the zero value, as from Load and Merge,
+	// those of Sotto.
+	Catalog catalog.Catalog
 }
 
 // A CellResult summarises the runs of a cell.

@@ -13,9 +13,9 @@ import (
 type object = map[string]any
 
 // Schema is the JSON schema (draft 2020-12) of experiment files, for editors. Policies and their
-// parameters come from the catalog. It checks form: what depends on several fields, such as a
+// parameters come from the reader's catalog. It checks form: what depends on several fields, such as a
 // budget that no policy can meet, only Resolve knows.
-func Schema() ([]byte, error) {
+func (r Reader) Schema() ([]byte, error) {
 	label := object{"type": "string", "minLength": 1, "maxLength": maxLabel}
 	// YAML 1.2 reads 10_000_000 as text, so text is allowed.
 	count := func(doc string) object {
@@ -80,7 +80,7 @@ func Schema() ([]byte, error) {
 	}
 	policiesFor := func(bandit string) []any {
 		var policies, names []any
-		for _, e := range catalog.For(bandit) {
+		for _, e := range r.Catalog.For(bandit) {
 			names = append(names, e.Name)
 			q := policySchema(e, label)
 			if e.Private {

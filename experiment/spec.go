@@ -42,6 +42,8 @@ type Spec struct {
 	Rules     []Rule           // of KindStopping, instead of policies
 	Budgets   []privacy.Budget // those that are not private run at none, whatever stands here
 	Trust     Trust            // of all private policies; of KindRegret and KindIdentify
+	// Catalog has the policies by name; the zero value those of Sotto.
+	Catalog catalog.Catalog
 
 	dir string // relative paths start here
 	src *source
@@ -227,7 +229,7 @@ func (s *Spec) normalLists(out []field, players string) ([]field, error) {
 	out = append(out, s.Trust.normal()...)
 	var policies, budgets []any
 	for _, p := range s.Policies {
-		policies = append(policies, p.normal(s.Kind))
+		policies = append(policies, p.normal(s.Catalog, s.Kind))
 	}
 	for _, q := range s.Rules {
 		policies = append(policies, q.normal())
@@ -309,12 +311,12 @@ func (in Instance) normal() ([]field, error) {
 	return out, nil
 }
 
-func (p Policy) normal(kind string) []field {
+func (p Policy) normal(known catalog.Catalog, kind string) []field {
 	out := []field{{"policy", p.Policy}}
 	if p.Name != "" {
 		out = append(out, field{"name", p.Name})
 	}
-	entry, err := catalog.FindFor(banditOf(kind), p.Policy)
+	entry, err := known.Find(banditOf(kind), p.Policy)
 	names := make([]string, 0, len(p.Params))
 	for name := range p.Params {
 		names = append(names, name)

@@ -31,31 +31,40 @@ const maxFile = 1 << 20
 // maxDepth is how deep brackets may nest: the format needs four, and the parser below is recursive.
 const maxDepth = 32
 
+// A Reader reads experiments whose policies are those of its catalog.
+type Reader struct{ Catalog catalog.Catalog }
+
+// Read reads an experiment with the policies of Sotto, as Reader.Read does.
+func Read(path string) (*Spec, error) { return Reader{}.Read(path) }
+
+// Parse reads an experiment with the policies of Sotto, as Reader.Parse does.
+func Parse(file string, data []byte) (*Spec, error) { return Reader{}.Parse(file, data) }
+
 // Read reads an experiment from a file. Paths in it are relative to its directory.
-func Read(path string) (*Spec, error) {
+func (r Reader) Read(path string) (*Spec, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, &Error{Err: err}
 	}
 	defer f.Close()
-	return ReadFrom(f, path)
+	return r.ReadAll(f, path)
 }
 
-// ReadFrom reads an experiment from r; errors and relative paths are named after file.
-func ReadFrom(r io.Reader, file string) (*Spec, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+// ReadAll reads an experiment from in; errors and relative paths are named after file.
+func (r Reader) ReadAll(in io.Reader, file string) (*Spec, error) {
+	data, err := io.ReadAll(io.LimitReader(in, maxFile+1))
 	if err != nil {
 		return nil, &Error{Pos: Pos{File: file}, Err: err}
 	}
-	return Parse(file, data)
+	return r.Parse(file, data)
 }
 
 // Parse reads an experiment from YAML, strictly: an unknown key, a key given twice, a second
 // document, a number where text should be, or a number that would have to be rounded is an error.
 // The error says where it is and, of a name it does not know, which one was probably meant. Parse
 // checks the form; Spec.Resolve checks what it says.
-func Parse(file string, data []byte) (*Spec, error) {
-	d := &decoder{src: &source{file: file, at: map[string]Pos{}}}
+func (r Reader) Parse(file string, data []byte) (*Spec, error) {
+	d := &decoder{known: r.Catalog, src: &source{file: file, at: map[string]Pos{}}}
 	if len(data) > maxFile {
 		return nil, d.whole("the file is larger than %d bytes", maxFile)
 	}
@@ -79,12 +88,15 @@ func Parse(file string, data []byte) (*Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec.src = d.src
+	spec.src, spec.Catalog = d.src, r.Catalog
 	spec.dir = filepath.Dir(file)
 	return spec, nil
 }
 
-type decoder struct{ src *source }
+type decoder struct {
+	known catalog.Catalog
+	src   *source
+}
 
 func (d *decoder) whole(format string, args ...any) error {
 	return &Error{Pos: Pos{File: d.src.file}, Err: fmt.Errorf(format, args...)}
@@ -829,7 +841,7 @@ func (d *decoder) policy(kind string, n ast.Node, field string) (Policy, error) 
 	var p Policy
 	if s, ok := n.(*ast.StringNode); ok {
 		p.Policy = s.Value
-		if _, err := catalog.FindFor(banditOf(kind), p.Policy); err != nil {
+		if _, err := d.known.Find(banditOf(kind), p.Policy); err != nil {
 			return p, d.fail(n, field, "%w", err)
 		}
 		return p, nil
@@ -847,7 +859,7 @@ func (d *decoder) policy(kind string, n ast.Node, field string) (Policy, error) 
 		if err := d.text(kv.Value, field+".policy", &p.Policy); err != nil {
 			return p, err
 		}
-		if entry, err = catalog.FindFor(banditOf(kind), p.Policy); err != nil {
+		if entry, err = d.known.Find(banditOf(kind), p.Policy); err != nil {
 			return p, d.fail(kv.Value, field+".policy", "%w", err)
 		}
 		found = true

@@ -17,8 +17,8 @@ import (
 )
 
 // This file is the worked example of docs/adding-a-policy.md: a policy, its entry in the catalog,
-// and the tests that it needs. A policy of the library has the first part in a file of its own in
-// this package, the entry in catalog/policies.go, and the tests beside them.
+// and the tests that it needs. The page has a program of its own around the first two, which a test
+// of package cli builds outside of this module.
 
 // PrivateCommit plays every arm m times, releases each arm's sum once, and then plays the arm with
 // the largest noisy mean for ever; ties go to the lowest arm. It is explore-then-commit (Lattimore

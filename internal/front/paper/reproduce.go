@@ -749,7 +749,7 @@ func guarded(ctx context.Context, compute func(context.Context, Preset) (*Number
 // itself if the build's commit does not say it all.
 func programKey() (string, error) {
 	b := experiment.ThisBuild()
-	if b.Commit != "" && !b.Modified {
+	if b.Commit != "" && !b.Modified && b.Program == "" {
 		return b.String(), nil
 	}
 	path, err := os.Executable()

@@ -27,7 +27,7 @@ import (
 // of stopping time against the budget for each instance with three budgets or more.
 func Of(r *experiment.Results) (Report, error) {
 	m := r.Manifest
-	spec, err := experiment.Parse(m.Name, m.Spec)
+	spec, err := experiment.Reader{Catalog: r.Catalog}.Parse(m.Name, m.Spec)
 	if err != nil {
 		return Report{}, fmt.Errorf("report: the manifest's experiment: %w", err)
 	}
