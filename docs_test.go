@@ -1,6 +1,9 @@
 package sotto_test
 
 import (
+	"go/build"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -110,4 +113,104 @@ func TestExamplesPage(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// What docs/sources.md lists is in docs/sotto.bib, and the other way round.
+func TestBibliography(t *testing.T) {
+	page, _, _ := strings.Cut(read(t, "docs/sources.md"), "\n## ")
+	page = strings.Join(strings.Fields(page), " ")
+	var listed, bib []string
+	for _, m := range regexp.MustCompile(`\*([^*]+)\*`).FindAllStringSubmatch(page, -1) {
+		listed = append(listed, m[1])
+	}
+	for _, m := range regexp.MustCompile(`title = \{\{(.*)\}\}`).FindAllStringSubmatch(
+		read(t, "docs/sotto.bib"), -1) {
+		bib = append(bib, m[1])
+	}
+	for _, title := range listed {
+		if !slices.Contains(bib, title) {
+			t.Errorf("docs/sotto.bib has no %q", title)
+		}
+	}
+	for _, title := range bib {
+		if !slices.Contains(listed, title) {
+			t.Errorf("docs/sources.md has no %q", title)
+		}
+	}
+}
+
+// Comments of public packages cite by authors and year, and what they cite is in the bibliography.
+func TestCitations(t *testing.T) {
+	page, _, _ := strings.Cut(read(t, "docs/sources.md"), "\n## ")
+	known := map[string]bool{} // the first author's family name and the year
+	for _, m := range regexp.MustCompile(`author = \{+(.*?)\}+,\n.*\n  year = \{(\d+)\}`).FindAllStringSubmatch(
+		read(t, "docs/sotto.bib"), -1) {
+		first, _, _ := strings.Cut(m[1], " and ")
+		known[first[strings.LastIndex(first, " ")+1:]+" "+m[2]] = true
+	}
+	var (
+		bare = regexp.MustCompile(`\b00[0-4](?:'s)? (?:§|\(\d|Theorem|Lemma|Algorithm|Prop|Cor|Def|App|` +
+			`Fig|Table|Remark|[Cc]hapter|[Ss]ection)`)
+		key  = regexp.MustCompile(`\[([^\[\]]*? (?:19|20)\d\d)(?:, [^\]]*)?\]`)
+		name = `\p{Lu}[\pL’'-]+`
+		year = regexp.MustCompile(`(` + name + `)(?:(?:, ` + name + `)*,? and ` + name +
+			`| et al\.),? ((?:19|20)\d\d)\b`)
+	)
+	cited := 0
+	for _, p := range list(t) {
+		dir := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		if dir == "" || !public(dir) {
+			continue
+		}
+		for path, text := range comments(t, dir) {
+			for _, s := range bare.FindAllString(text, -1) {
+				t.Errorf("%s cites %q: name authors and year, as docs/sources.md does", path, s)
+			}
+			for _, m := range key.FindAllStringSubmatch(text, -1) {
+				cited++
+				if !strings.Contains(page, "["+m[1]+"]") {
+					t.Errorf("%s cites [%s], which docs/sources.md does not have", path, m[1])
+				}
+			}
+			for _, m := range year.FindAllStringSubmatch(text, -1) {
+				cited++
+				if !known[m[1]+" "+m[2]] {
+					t.Errorf("%s cites %q, which docs/sotto.bib does not have", path, m[0])
+				}
+			}
+		}
+	}
+	if cited < 300 {
+		t.Errorf("only %d citations were found", cited)
+	}
+}
+
+// comments are the comments of a package's files without tests, each in one line.
+func comments(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	p, err := build.ImportDir(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, name := range p.GoFiles {
+		path := filepath.Join(dir, name)
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil,
+			parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		for _, g := range f.Comments {
+			text.WriteString(strings.Join(strings.Fields(g.Text()), " ") + "\n")
+		}
+		all[path] = text.String()
+	}
+	return all
+}
+
+// public says whether others can import the package.
+func public(name string) bool {
+	return !strings.HasPrefix(name, "cmd/") && !strings.HasPrefix(name+"/", "internal/") &&
+		!strings.Contains(name, "/internal/")
 }

@@ -57,7 +57,7 @@ type BernoulliLR struct{ P []float64 }
 // NewBernoulliReference is the attack of (2.27), which estimates the means from reference
 // points. A column of equal references would make the ratio infinite: estimates are kept in
 // [1/(2n₀), 1 − 1/(2n₀)]. It needs (1+λ)/λ times as many samples for the power of BernoulliLR,
-// where n₀ = λn (000 §2.3.4).
+// where n₀ = λn [Azize 2024, §2.3.4].
 func NewBernoulliReference(references [][]float64) (BernoulliLR, error) {
 	d, err := checkReferences(references)
 	if err != nil {
@@ -202,8 +202,9 @@ func (s sampledScore) Score(out []float64) float64 {
 	return math.Log1p(s.rate * math.Expm1(l))
 }
 
-// Asymptotic is the likelihood ratio as n and d grow, (6.4), for independent columns: (z−μ)ᵀC⁻¹(μ̂−μ)
-// − ‖z−μ‖²/(2k) in the norm of C⁻¹. With noise, C is the sum of both variances (000 §6.5.1).
+// Asymptotic is the likelihood ratio as n and d grow, (6.4), for independent columns:
+// (z−μ)ᵀC⁻¹(μ̂−μ) − ‖z−μ‖²/(2k) in the norm of C⁻¹. With noise, C is the sum of both variances
+// [Azize 2024, §6.5.1].
 type Asymptotic struct {
 	Mu, Var, Noise []float64 // Noise may be nil
 	Rows           int       // k, the points averaged
@@ -232,9 +233,9 @@ func (a Asymptotic) Aim(target []float64) (Scorer, error) {
 	return l, nil
 }
 
-// ScalarProduct is the attack of Dwork et al.: (z − z_ref)ᵀμ̂ with a single reference point (000
-// §2.3.5). As it stands its mean depends on the target, so that one threshold for many targets is
-// not its best use: it is meant for a fixed target.
+// ScalarProduct is the attack of Dwork et al.: (z − z_ref)ᵀμ̂ with a single reference point [Azize
+// 2024, §2.3.5]. As it stands its mean depends on the target, so that one threshold for many
+// targets is not its best use: it is meant for a fixed target.
 type ScalarProduct struct{ Reference []float64 }
 
 // Aim implements Attack.
@@ -249,7 +250,7 @@ func (s ScalarProduct) Aim(target []float64) (Scorer, error) {
 	return l, nil
 }
 
-// Misspecified aims at Target whatever the true target is (000 §6.5.3).
+// Misspecified aims at Target whatever the true target is [Azize 2024, §6.5.3].
 type Misspecified struct {
 	Attack Attack
 	Target []float64
@@ -263,9 +264,9 @@ func (m Misspecified) Aim(target []float64) (Scorer, error) {
 	return m.Attack.Aim(m.Target)
 }
 
-// Covariance is the empirical likelihood ratio with reference points, (6.5), which 000 Chapter 7
-// uses on gradients (7.2): (z−μ̂₀)ᵀĈ₀⁻¹(μ̂−μ̂₀) − ‖z−μ̂₀‖²/(2k). The print has the uncentred second
-// moment for Ĉ₀; this is the centred covariance.
+// Covariance is the empirical likelihood ratio with reference points, (6.5), which [Azize 2024,
+// Chapter 7] uses on gradients (7.2): (z−μ̂₀)ᵀĈ₀⁻¹(μ̂−μ̂₀) − ‖z−μ̂₀‖²/(2k). The print has the
+// uncentred second moment for Ĉ₀; this is the centred covariance.
 type Covariance struct {
 	mean      []float64
 	chol      *mat.Cholesky
@@ -392,7 +393,7 @@ func (c Covariance) Aim(target []float64) (Scorer, error) {
 }
 
 // Mahalanobis is the leakage score ‖z−μ̂₀‖²/k in the norm of Ĉ₀⁻¹ as the references see it: the
-// higher, the easier the target (000 Theorem 6.3; a canary is chosen by it).
+// higher, the easier the target ([Azize 2024, Theorem 6.3]; a canary is chosen by it).
 func (c Covariance) Mahalanobis(target []float64) (float64, error) {
 	s, err := c.Aim(target)
 	if err != nil {
@@ -401,13 +402,13 @@ func (c Covariance) Mahalanobis(target []float64) (float64, error) {
 	return 2 * s.(linear).offset, nil
 }
 
-// GLiR is the gradient likelihood ratio attack of Leemann, Pawelczyk and Kasneci (2023) (000
-// §7.1.2): the probability that a mean without the target lies as near to the target as this one
-// does, S = (k−1)·‖μ̂−z‖² against a non-central χ²_d, in the norm of Ĉ₀⁻¹.
+// GLiR is the gradient likelihood ratio attack of Leemann, Pawelczyk and Kasneci (2023) [Azize
+// 2024, §7.1.2]: the probability that a mean without the target lies as near to the target as this
+// one does, S = (k−1)·‖μ̂−z‖² against a non-central χ²_d, in the norm of Ĉ₀⁻¹.
 //
-// 000 prints F⁻¹(S), which has no meaning for a distance, and K without its square. If the points
-// are Gaussian, k‖μ̂−z‖² is χ²_d(k‖μ−z‖²) without the target: this is the logarithm of that law's
-// F, with the print's factor k−1 in S, and its sign is turned so that a high score says "in".
+// [Azize 2024] prints F⁻¹(S), which has no meaning for a distance, and K without its square. If the
+// points are Gaussian, k‖μ̂−z‖² is χ²_d(k‖μ−z‖²) without the target: this is the logarithm of that
+// law's F, with the print's factor k−1 in S, and its sign is turned so that a high score says "in".
 type GLiR struct{ Covariance }
 
 // Aim implements Attack.

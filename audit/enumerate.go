@@ -27,18 +27,19 @@ type Finite struct {
 // differ in one round.
 type Model int
 
-// The models of 000 Chapter 3. Interactive ⇒ Table ⇒ View and Continual ⇒ Table; for pure DP View,
-// Table and Continual are one (000 Propositions 3.12, 3.13 and 3.15). Interactive does not imply
-// Continual, whatever 000 §3.8 says: see [Separation].
+// The models of [Azize 2024, Chapter 3]. Interactive ⇒ Table ⇒ View and Continual ⇒ Table; for pure
+// DP View, Table and Continual are one [Azize 2024, Propositions 3.12, 3.13 and 3.15]. Interactive
+// does not imply Continual, whatever [Azize 2024, §3.8] says: see [Separation].
 const (
-	View Model = iota // a list of rewards, one a round (000 Definition 3.3)
-	// a table of rewards, one a round and arm; neighbours differ in one row (000 Definition 3.2)
+	View Model = iota // a list of rewards, one a round [Azize 2024, Definition 3.3]
+	// a table of rewards, one a round and arm; neighbours differ in one row [Azize
+	// 2024, Definition 3.2]
 	Table
 	// a table, and an adversary that chooses the action played in the policy's place, after each
-	// recommendation (000 Definition 3.5)
+	// recommendation [Azize 2024, Definition 3.5]
 	Interactive
 	// an adversary that feeds rewards after each action, and two rewards at the round of the
-	// challenge (000 Definition 3.9)
+	// challenge [Azize 2024, Definition 3.9]
 	Continual
 )
 
@@ -441,9 +442,9 @@ func (e *Exact) renyi(m Model, alpha, epsilon float64) float64 {
 }
 
 // TableFromView is the (ε,δ) that Table DP is sure to have if View DP has (epsilon, delta): the
-// same ε, and Kᵀ⁻¹·δ. 000 Proposition 3.12(d) prints Kᵀδ; the reward of the last round is read by
-// nobody, so outputs can be taken together by their first T−1 actions. The answer may be above 1,
-// and then says nothing.
+// same ε, and Kᵀ⁻¹·δ. [Azize 2024, Proposition 3.12(d)] prints Kᵀδ; the reward of the last round is
+// read by nobody, so outputs can be taken together by their first T−1 actions. The answer may be
+// above 1, and then says nothing.
 func TableFromView(epsilon, delta float64, arms, rounds int) (float64, float64, error) {
 	switch {
 	case !(epsilon >= 0):
@@ -458,9 +459,9 @@ func TableFromView(epsilon, delta float64, arms, rounds int) (float64, float64, 
 	return epsilon, delta * math.Pow(float64(arms), float64(rounds-1)), nil
 }
 
-// Strictness is the policy of 001 Proposition 1(e) (000 Appendix A): T = 3, two arms, rewards 0 and
-// 1. It is (0.95, 0.17)-DP under View and not under Table, where the smallest ε at δ = 0.17 is
-// 0.98398 (the sources print 0.98, which is not enough).
+// Strictness is the policy of [Azize and Basu 2024, Proposition 1(e)] ([Azize 2024, Appendix A]): T
+// = 3, two arms, rewards 0 and 1. It is (0.95, 0.17)-DP under View and not under Table, where the
+// smallest ε at δ = 0.17 is 0.98398 (the sources print 0.98, which is not enough).
 func Strictness() Finite {
 	second := []float64{1. / 2, 1. / 3, 1. / 4, 1. / 3}
 	third := []float64{1. / 2, 1. / 3, 1. / 4, 1. / 5, 1. / 2, 2. / 3, 1. / 4, 0, 1. / 3, 1. / 7,
@@ -483,8 +484,8 @@ func Strictness() Finite {
 }
 
 // Separation is a policy that is more private against who chooses its plays than against who feeds
-// its rewards: at ε = 0.5 its δ is 0.45 under Interactive and 0.55939 under Continual. So
-// Interactive DP does not imply DP under adaptive continual release, as 000 §3.8 says it does.
+// its rewards: at ε = 0.5 its δ is 0.45 under Interactive and 0.55939 under Continual. So Interactive
+// DP does not imply DP under adaptive continual release, as [Azize 2024, §3.8] says it does.
 func Separation() Finite {
 	return Finite{Arms: 2, Rounds: 4, Rewards: 2, Law: func(h []Step, p []float64) {
 		switch len(h) {

@@ -16,9 +16,9 @@ const shard = 1024
 
 // Play runs independent games of any kind and returns the score of each attack: world runs the
 // mechanism once, with the target if in is true, and writes an attack's score into each element of
-// scores. Bits are fair coins (000 Algorithm 4). newWorld is called once for each worker, so that a
-// world can keep scratch space; nothing that one game leaves there may change the next one, or
-// games are not independent and no interval holds.
+// scores. Bits are fair coins [Azize 2024, Algorithm 4]. newWorld is called once for each worker,
+// so that a world can keep scratch space; nothing that one game leaves there may change the next
+// one, or games are not independent and no interval holds.
 //
 // Streams are named by key, with Run counting shards of 1024 games: the scores, and their order,
 // depend on the key and the number of games only. workers ≤ 0 means all processors.
@@ -83,10 +83,10 @@ feed:
 	return scores, nil
 }
 
-// A Game is a membership inference game against a mean (000 Algorithms 5 and 12). In each of its
-// rounds the crafter draws N points from Data, flips a fair coin, puts the target in the place of
-// one of the points if it shows 1 (Algorithms 4 and 11), and releases their mean through Mean;
-// every attack scores the same release.
+// A Game is a membership inference game against a mean [Azize 2024, Algorithms 5 and 12]. In each
+// of its rounds the crafter draws N points from Data, flips a fair coin, puts the target in the
+// place of one of the points if it shows 1 (Algorithms 4 and 11), and releases their mean through
+// Mean; every attack scores the same release.
 type Game struct {
 	Data Data
 	Mean Mean

@@ -29,7 +29,7 @@ func checkLoss(epsilon, delta float64) error {
 }
 
 // AdvantageLimit is the largest advantage of any adversary against an (ε,δ)-DP mechanism: (e^ε − 1
-// + 2δ)/(e^ε + 1), of Humphries et al. (000 §2.3.6). Some mechanism attains it.
+// + 2δ)/(e^ε + 1), of Humphries et al. [Azize 2024, §2.3.6]. Some mechanism attains it.
 func AdvantageLimit(epsilon, delta float64) (float64, error) {
 	if err := checkLoss(epsilon, delta); err != nil {
 		return 0, err
@@ -37,7 +37,7 @@ func AdvantageLimit(epsilon, delta float64) (float64, error) {
 	return math.Tanh(epsilon/2) + 2*delta/(math.Exp(epsilon)+1), nil
 }
 
-// AdvantageLimitErlingsson is the looser 1 − e^{−ε}(1 − δ) (000 §2.3.6).
+// AdvantageLimitErlingsson is the looser 1 − e^{−ε}(1 − δ) [Azize 2024, §2.3.6].
 func AdvantageLimitErlingsson(epsilon, delta float64) (float64, error) {
 	if err := checkLoss(epsilon, delta); err != nil {
 		return 0, err
@@ -45,8 +45,8 @@ func AdvantageLimitErlingsson(epsilon, delta float64) (float64, error) {
 	return -math.Expm1(-epsilon) + delta*math.Exp(-epsilon), nil
 }
 
-// AdvantageLimitYeom is e^ε − 1, the first such limit, for pure DP (000 §2.3.6). It says nothing
-// from ε = log 2 on.
+// AdvantageLimitYeom is e^ε − 1, the first such limit, for pure DP [Azize 2024, §2.3.6]. It says
+// nothing from ε = log 2 on.
 func AdvantageLimitYeom(epsilon float64) (float64, error) {
 	if err := checkLoss(epsilon, 0); err != nil {
 		return 0, err
@@ -71,14 +71,14 @@ func TradeOff(epsilon, delta, alpha float64) (float64, error) {
 }
 
 // PowerLimit is 1 − f_{ε,δ}(α): the largest power at significance α that (ε,δ)-DP
-// allows (000 §2.3.6).
+// allows [Azize 2024, §2.3.6].
 func PowerLimit(epsilon, delta, alpha float64) (float64, error) {
 	f, err := TradeOff(epsilon, delta, alpha)
 	return 1 - f, err
 }
 
 // GaussianTradeOff is G_μ(α) = Φ(Φ^{-1}(1−α) − μ), the trade-off function of μ-Gaussian DP (Dong,
-// Roth and Su 2019; 000 Remark 2.33).
+// Roth and Su 2022; [Azize 2024, Remark 2.33]).
 func GaussianTradeOff(mu, alpha float64) float64 {
 	return 1 - powerOf(mu, alpha)
 }

@@ -194,8 +194,8 @@ func rawEpsilon(alpha, beta, delta float64) float64 {
 	return e
 }
 
-// Epsilon is the lower bound on ε at δ (000 Definition 2.35): the mechanism is not (ε′,δ)-DP for
-// any ε′ below it, except with probability Gamma.
+// Epsilon is the lower bound on ε at δ [Azize 2024, Definition 2.35]: the mechanism is not
+// (ε′,δ)-DP for any ε′ below it, except with probability Gamma.
 func (r Region) Epsilon(delta float64) (Bound, error) {
 	if err := checkDelta(delta); err != nil {
 		return Bound{}, err

@@ -20,8 +20,8 @@ type Data interface {
 	Sum(dst []float64, k int, src *noise.Fast)
 }
 
-// Bernoulli data has independent columns in {0,1}, column j with mean P[j]: the data of 000 §2.3.4
-// and Figure 6.2. A column's sum is Binomial.
+// Bernoulli data has independent columns in {0,1}, column j with mean P[j]: the data of [Azize
+// 2024, §2.3.4 and Figure 6.2]. A column's sum is Binomial.
 type Bernoulli struct{ P []float64 }
 
 // Dim implements Data.
@@ -103,19 +103,19 @@ func (c Correlated) Sum(dst []float64, k int, src *noise.Fast) {
 	}
 }
 
-// Mean is the mechanism under attack: the mean of N points, and its variations (000 Chapter 6). The
-// zero values of Sample, Clip and Noise leave the plain empirical mean.
+// Mean is the mechanism under attack: the mean of N points, and its variations [Azize 2024, Chapter
+// 6]. The zero values of Sample, Clip and Noise leave the plain empirical mean.
 type Mean struct {
 	N int // points in the dataset
-	// Sample is the number of points k = ρN drawn without replacement and averaged (000
-	// §6.5.2). 0 means all.
+	// Sample is the number of points k = ρN drawn without replacement and averaged [Azize 2024,
+	// §6.5.2]. 0 means all.
 	Sample int
 	// Clip scales every point whose Euclidean norm is larger down to this norm, before it is
 	// averaged. 0 means never. The law of a clipped sum is not known, so all points are drawn one
 	// by one: games cost k times as much.
 	Clip float64
-	// Noise holds γ_j: N(0, γ_j²/k) is added to column j of a mean of k points (000
-	// §6.5.1). Nil means none.
+	// Noise holds γ_j: N(0, γ_j²/k) is added to column j of a mean of k points [Azize 2024,
+	// §6.5.1]. Nil means none.
 	Noise []float64
 }
 

@@ -60,7 +60,7 @@ type Estimate struct {
 	Value, Lo, Hi float64
 }
 
-// Metrics are what 000 §2.3.2 measures of the adversary that answers "in" if the score is
+// Metrics are what [Azize 2024, §2.3.2] measures of the adversary that answers "in" if the score is
 // above a threshold.
 type Metrics struct {
 	Threshold float64

@@ -156,8 +156,8 @@ const (
 	// Releases: every number that the curator has let out, as the policy sees it. The guarantee
 	// covers them, and what is played is a function of them.
 	Releases Sees = iota
-	// Plays: only what was played, and when a policy has stopped. This is the output of 000 Chapter
-	// 3.
+	// Plays: only what was played, and when a policy has stopped. This is the output of [Azize
+	// 2024, Chapter 3].
 	Plays
 )
 

@@ -107,8 +107,9 @@ func (d Direct) Scores(ctx context.Context, against string, games int) (Scores, 
 	return s[0], !d.direct.table, nil
 }
 
-// MessageSubject is a mechanism of the protocol of 003 Algorithm 1: privacy.Aggregated, Clones or
-// ShuffledCount. Half says that its noise is half of what is claimed for: of Aggregated only.
+// MessageSubject is a mechanism of the protocol of [Chowdhury and Zhou 2023, Algorithm 1]:
+// privacy.Aggregated, Clones or ShuffledCount. Half says that its noise is half of what is claimed
+// for: of Aggregated only.
 func MessageSubject(m privacy.Mechanism, half bool) (Direct, error) {
 	if m, ok := m.(privacy.Aggregated); ok {
 		at := m
@@ -146,10 +147,10 @@ func halved(m privacy.Aggregated) privacy.Aggregated {
 	return m
 }
 
-// aggregated is the audit of a sum that many users make private: the target's reward is 0 or 1,
-// the others' are known, and all of them are honest but answer in the smallest promised number.
-// Published draws Pólya shares as the code published with 003 does, with the mean's scale
-// turned round: (1−β)/β.
+// aggregated is the audit of a sum that many users make private: the target's reward is 0 or 1, the
+// others' are known, and all of them are honest but answer in the smallest promised number.
+// Published draws Pólya shares as the code published with [Chowdhury and Zhou 2023] do, with the
+// mean's scale turned round: (1−β)/β.
 func aggregated(m privacy.Aggregated, published bool) (direct, error) {
 	if err := m.Validate(); err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)

@@ -10,9 +10,10 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// Under is the subject with releases that are made under a trust model, by the protocol of 003
-// Algorithm 1 with simulated noise. The attacker sees what the analyser lets out; the claim is the
-// ledger's for the protocol's integers. The policy must state single releases, Laplace or Gaussian.
+// Under is the subject with releases that are made under a trust model, by the protocol of
+// [Chowdhury and Zhou 2023, Algorithm 1] with simulated noise. The attacker sees what the analyser
+// lets out; the claim is the ledger's for the protocol's integers. The policy must state single
+// releases, Laplace or Gaussian.
 //
 // Curators of one worker go on from game to game: what they keep, the number of releases, is
 // in the integers τ and m only, so the law of what is released is that of a new one but where

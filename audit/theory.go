@@ -6,8 +6,8 @@ import (
 )
 
 // Leakage is the leakage score m* = Σ (z_j−μ_j)²/(k(σ_j²+γ_j²)) of a target in the mean of k points
-// (000 Theorems 6.3 and 6.5). noise holds γ and may be nil. The mean is about √m*-Gaussian DP
-// against this game.
+// [Azize 2024, Theorems 6.3 and 6.5]. noise holds γ and may be nil. The mean is about √m*-Gaussian
+// DP against this game.
 func Leakage(k int, target, mu, variance, noise []float64) (float64, error) {
 	return LeakageBetween(k, target, target, mu, variance, noise)
 }
@@ -72,8 +72,8 @@ func SubsampledPrint(m, rho float64) Limit { return Limit{math.Sqrt(rho * m), 1}
 func Missing(scal, targ float64) Limit { return Limit{scal / math.Sqrt(targ), 1} }
 
 // WithReferences is the limit of the likelihood ratio whose mean is estimated from λn reference
-// points: the samples needed grow by (1+λ)/λ, so the score falls by it (000 §2.3.4). It is for
-// targets drawn from the data.
+// points: the samples needed grow by (1+λ)/λ, so the score falls by it [Azize 2024, §2.3.4]. It is
+// for targets drawn from the data.
 func WithReferences(m, lambda float64) Limit { return Optimal(m * lambda / (1 + lambda)) }
 
 // LinearAttack is the limit of any attack that scores wᵀμ̂ on independent columns, such as the

@@ -6,8 +6,9 @@ import (
 	"github.com/sotto-dp/sotto/noise"
 )
 
-// ClippedGaussian is a normal reward clipped to [lo,hi]: what falls outside becomes the nearer end
-// (003 §5 uses sd 0.1 on [0,1]). An arm's true mean is that of the clipped law.
+// ClippedGaussian is a normal reward clipped to [lo,hi]: what falls outside becomes the
+// nearer end ([Chowdhury and Zhou 2023, §5] uses sd 0.1 on [0,1]). An arm's true mean is that
+// of the clipped law.
 type ClippedGaussian struct{ mean, sd, lo, hi float64 }
 
 // NewClippedGaussian returns the law of a normal of this mean and standard deviation, sd > 0,

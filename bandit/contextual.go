@@ -72,8 +72,8 @@ func (c *ContextConfig) theta(s *noise.Fast) ([]float64, error) {
 	return theta, nil
 }
 
-// GaussianContexts is the source of 000 §5.4 and 001 §VIII: in each round K new actions,
-// independent and N(m, v·I_d).
+// GaussianContexts is the source of [Azize 2024, §5.4] and [Azize and Basu 2024, §VIII]: in each
+// round K new actions, independent and N(m, v·I_d).
 type GaussianContexts struct {
 	cfg  ContextConfig
 	mean []float64

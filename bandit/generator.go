@@ -47,8 +47,8 @@ func checkArms(k int) error {
 	return nil
 }
 
-// Standard is the instance C_c, c from 1 to 4, of 002 chapter 6, for any number of arms K ≥ 2:
-// Bernoulli arms, the first the best, of means
+// Standard is the instance C_c, c from 1 to 4, of [Sajed 2019, chapter 6], for any number of arms K
+// ≥ 2: Bernoulli arms, the first the best, of means
 //
 //	C₁  0.75, then 0.7 for all others
 //	C₂  linear from 0.75 down to 0.25
@@ -120,7 +120,7 @@ func ClippedGaussianFamily(sd, lo, hi float64) (Family, error) {
 }
 
 // Law is the family's law of this mean. For clipped Gaussians it is the mean before clipping, as in
-// 003 §5; the law's own Mean is that after clipping.
+// [Chowdhury and Zhou 2023, §5]; the law's own Mean is that after clipping.
 func (f Family) Law(mean float64) (Law, error) {
 	switch f.kind {
 	case gaussian:
@@ -151,8 +151,8 @@ func (f Family) String() string {
 	}
 }
 
-// UniformMeans is a source of instances whose means are independent and uniform in [lo,hi]. 003 §5
-// calls [0.25,0.75] easy and [0.45,0.55] hard.
+// UniformMeans is a source of instances whose means are independent and uniform in [lo,hi].
+// [Chowdhury and Zhou 2023, §5] calls [0.25,0.75] easy and [0.45,0.55] hard.
 type UniformMeans struct {
 	arms    int
 	lo, hi  float64

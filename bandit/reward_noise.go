@@ -11,7 +11,7 @@ import (
 // value is SignNoise.
 //
 //	sign             1 with probability (1+m)/2, else −1: bounded and 1-subgaussian, so that privacy and regret bounds both hold as proved
-//	gaussian(sd=…)   N(m, sd²): unbounded, as in the experiments of 000 and 001 (sd = 1). A curator clips it, which bends the means; an unclipped
+//	gaussian(sd=…)   N(m, sd²): unbounded, as in the experiments of [Azize 2024] and [Azize and Basu 2024] (sd = 1). A curator clips it, which bends the means; an unclipped
 //	                 run has no privacy guarantee
 type RewardNoise struct{ sd float64 } // sd 0: signs
 

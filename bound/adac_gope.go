@@ -9,8 +9,8 @@ import (
 
 // adacGOPE is AdaC-GOPE, or GOPE without privacy, with failure probability δ (Risk, or 1/T). On the
 // good event the survivors of phase ℓ have gaps of at most 4β_{ℓ−1}, β_ℓ = 2^{−ℓ}, and phase ℓ has
-// at most d(d+1)/2 + c_ℓ rounds (001 §E, with ours for the sum), or as many with 1.001 c_ℓ where
-// designs are as near to optimal as the policy asks for by default:
+// at most d(d+1)/2 + c_ℓ rounds ([Azize and Basu 2024, §E], with ours for the sum), or as many with
+// 1.001 c_ℓ where designs are as near to optimal as the policy asks for by default:
 //
 //	c_ℓ = (8d/β_ℓ²) log(4/δ_ℓ) + (2d/β_ℓ)√((2/ρ) f(d,δ_ℓ)),   δ_ℓ = δ/(Kℓ(ℓ+1)),   f(d,δ) = d + 2√(d log(2/δ)) + 2 log(2/δ).
 //
@@ -76,9 +76,9 @@ func (p *problem) adacGOPE() []Bound {
 	return out
 }
 
-// PhaseLength is c_ℓ of AdaC-GOPE (000 Algorithm 8, 001 (4)) for dimension d, K actions, failure
-// probability delta, phase l ≥ 1 and N(0,b) noise at sensitivity 1: b = 1/(2ρ) for ρ-zCDP, 0
-// without privacy.
+// PhaseLength is c_ℓ of AdaC-GOPE ([Azize 2024, Algorithm 8], [Azize and Basu 2024, (4)]) for
+// dimension d, K actions, failure probability delta, phase l ≥ 1 and N(0,b) noise at sensitivity 1:
+// b = 1/(2ρ) for ρ-zCDP, 0 without privacy.
 func PhaseLength(d, k, delta, l, b float64) float64 {
 	delta /= k * l * (l + 1)
 	log := math.Log(2 / delta)

@@ -6,9 +6,10 @@ import "math"
 // Its risk δ (Risk, or 1/T) is shared by three events, a third each, or is that of each of them
 // (Whole); δ below is that of one.
 //
-// 001's explicit bound needs λ ≥ 1, ‖a‖ = 1, and its Assumption 2 with λ₀, which no law of contexts
-// meets for d ≥ 2; so it is Unproved. Ours needs none: V_t ⪰ λI always, so the noise's norm in V⁻¹
-// is at most √(2ℓ(T)f₁/(ρλ)), and Σ min(1,‖a_t‖²_{V⁻¹}) ≤ 2d log(1 + T/(λd)) does the rest.
+// [Azize and Basu 2024]'s explicit bound needs λ ≥ 1, ‖a‖ = 1, and its Assumption 2 with λ₀,
+// which no law of contexts meets for d ≥ 2; so it is Unproved. Ours needs none: V_t ⪰ λI always,
+// so the noise's norm in V⁻¹ is at most √(2ℓ(T)f₁/(ρλ)), and Σ min(1,‖a_t‖²_{V⁻¹}) ≤ 2d log(1 +
+// T/(λd)) does the rest.
 func (p *problem) adacOFUL() []Bound {
 	if p.pure {
 		return []Bound{{Name: "lin-priv", Where: "001 Appendix F-C, after Neel and Roth 2018",
@@ -82,14 +83,15 @@ func ellipsoidRadius(d, lambda, T, delta float64) float64 {
 	return math.Sqrt(2*math.Log(1/delta)+logDet(d, lambda, T)) + math.Sqrt(lambda)
 }
 
-// noiseNorm is f₁(d,δ), which ‖N(0,I_d)‖² exceeds with probability δ at most (001 Lemma 10).
+// noiseNorm is f₁(d,δ), which ‖N(0,I_d)‖² exceeds with probability δ at most [Azize and Basu
+// 2024, Lemma 10].
 func noiseNorm(d, delta float64) float64 {
 	log := math.Log(1 / delta)
 	return d + 2*math.Sqrt(d*log) + 2*log
 }
 
-// eigenvalueBound is below λ_min(Σ a aᵀ) of T actions with probability 1−δ, under 001's
-// Assumption 2 (Lemma 12).
+// eigenvalueBound is below λ_min(Σ a aᵀ) of T actions with probability 1−δ, under [Azize and Basu
+// 2024]'s Assumption 2 (Lemma 12).
 func eigenvalueBound(d, lambda0, T, delta float64) float64 {
 	l := math.Log((T + 3) * d / delta)
 	return lambda0*T/4 - 8*l - 2*math.Sqrt(T*l)

@@ -3,7 +3,7 @@ package bound
 import "math"
 
 // adacUCB is AdaC-UCB, β > 3. With N(0,b) noise at sensitivity 1, b = 1/(2ρ) for ρ-zCDP, 1/ρ is 2b
-// (000 Remark 5.7).
+// [Azize 2024, Remark 5.7].
 func (p *problem) adacUCB() []Bound {
 	if math.IsNaN(p.b) {
 		return nil

@@ -2,12 +2,12 @@ package bound
 
 import "math"
 
-// adapUCB is 000's AdaP-UCB and AdaP-KLUCB, β > 3.
+// adapUCB is [Azize 2024]'s AdaP-UCB and AdaP-KLUCB, β > 3.
 //
-// The proof of 000 Theorem 5.3 asks for an episode of h plays with 2√(β log T/(2h)) + 2β log T/(εh)
-// ≤ Δ, that is, h ≥ (β log T/(2Δ²))(1 + √(1 + 4Δ/ε))², and an arm is played at most four times
-// that. (C.12) then simplifies by a factor of up to two too little: for ε between Δ/2 and 1.69Δ the
-// printed 16β/min{Δ,ε} is below what was shown, by 31 % at ε = Δ.
+// The proof of [Azize 2024, Theorem 5.3] asks for an episode of h plays with 2√(β log T/(2h)) + 2β
+// log T/(εh) ≤ Δ, that is, h ≥ (β log T/(2Δ²))(1 + √(1 + 4Δ/ε))², and an arm is played at most four
+// times that. (C.12) then simplifies by a factor of up to two too little: for ε between Δ/2 and
+// 1.69Δ the printed 16β/min{Δ,ε} is below what was shown, by 31 % at ε = Δ.
 func (p *problem) adapUCB() []Bound {
 	if math.IsNaN(p.epsilon) {
 		return nil

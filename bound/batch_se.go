@@ -2,9 +2,9 @@ package bound
 
 import "math"
 
-// batchSE is 003 Algorithm 1 through Lemma 2 under central trust: while all means stay in their
-// radii, an arm is dropped no later than in the first batch b in which four radii are below its
-// gap, and by then it was played Σ_{i≤b} η^i times.
+// batchSE is [Chowdhury and Zhou 2023, Algorithm 1] through Lemma 2 under central trust: while all
+// means stay in their radii, an arm is dropped no later than in the first batch b in which four
+// radii are below its gap, and by then it was played Σ_{i≤b} η^i times.
 func (p *problem) batchSE() []Bound {
 	if math.IsNaN(p.epsilon) && math.IsNaN(p.b) {
 		return nil

@@ -116,7 +116,7 @@ type Variant struct {
 // A Context is a linear contextual problem: in each round a new set of actions in ℝ^Dim.
 type Context struct {
 	Dim     int
-	Lambda0 float64 // λ₀ of Assumption 2 of 001; 0: not assumed
+	Lambda0 float64 // λ₀ of Assumption 2 of [Azize and Basu 2024]; 0: not assumed
 }
 
 // ErrProblem is matched by every error in a problem.
@@ -143,9 +143,10 @@ type problem struct {
 	long  float64   // the largest norm of linear actions and θ*
 }
 
-// Regret lists the bounds that apply to a problem, lower ones first: all those of 000 Tables 4.1
-// and 4.2 and of 001, what is known of the policies' regret, and the bounds without privacy, which
-// hold for private policies too. An (ε,δ) or Rényi budget has only those and AdaC-UCB's.
+// Regret lists the bounds that apply to a problem, lower ones first: all those of [Azize 2024,
+// Tables 4.1 and 4.2] and of [Azize and Basu 2024], what is known of the policies' regret, and the
+// bounds without privacy, which hold for private policies too. An (ε,δ) or Rényi budget has only
+// those and AdaC-UCB's.
 func Regret(p Problem) ([]Bound, error) {
 	q, err := p.check()
 	if err != nil {

@@ -24,15 +24,15 @@ type Characteristic struct {
 	Allocation []float64
 }
 
-// Samples is Time·log(1/(3δ)), what the lower bounds of 000 Theorem 4.24 and 004 Theorem 2 say of
-// the mean number of samples, for a risk δ in (0,1); at least 0.
+// Samples is Time·log(1/(3δ)), what the lower bounds of [Azize 2024, Theorem 4.24] and [Azize et
+// al. 2023, Theorem 2] say of the mean number of samples, for a risk δ in (0,1); at least 0.
 func (c Characteristic) Samples(risk float64) float64 { return max(0, c.Low*math.Log(1/(3*risk))) }
 
 // gapTolerance is the relative gap at which the solver stops.
 const gapTolerance = 1e-9
 
-// BernoulliTime is T*(ν;ε) of 000 Theorem 4.24 for Bernoulli arms: E τ ≥ T*(ν;ε) log(1/(3δ)) for
-// every δ-correct ε-View DP policy, with
+// BernoulliTime is T*(ν;ε) of [Azize 2024, Theorem 4.24] for Bernoulli arms: E τ ≥ T*(ν;ε)
+// log(1/(3δ)) for every δ-correct ε-View DP policy, with
 //
 //	1/T* = max_ω min_λ min( Σ ω_a kl(μ_a, λ_a), ε Σ ω_a |μ_a − λ_a| ),   λ with another best arm.
 //
@@ -76,8 +76,8 @@ func GaussianBetaTime(means []float64, sigma, beta float64) (Characteristic, err
 	return betaTime(means, sigma, beta, math.Inf(1))
 }
 
-// PrivateBetaTime is T*_{ε,β} of 000 (5.13), the relaxed private time of AdaP-TT*, at sigma =
-// ½ in the source:
+// PrivateBetaTime is T*_{ε,β} of [Azize 2024, (5.13)], the relaxed private time of AdaP-TT*, at
+// sigma = ½ in the source:
 //
 //	1/T*_{ε,β} = max_{ω: ω_{a*} = β} min_a Δ_a min{3ε, Δ_a}/(2σ²(1/β + 1/ω_a)).
 func PrivateBetaTime(means []float64, sigma, beta, epsilon float64) (Characteristic, error) {
@@ -102,8 +102,8 @@ func BernoulliBetaTime(means []float64, beta float64) (Characteristic, error) {
 	return solveBeta(pairs, best, beta)
 }
 
-// TVTime is T*_TV for Bernoulli arms in closed form, 1/Δ_min + Σ_{a≠a*} 1/Δ_a (000 Proposition
-// 4.26): under strong privacy E τ ≥ (T*_TV/ε) log(1/(3δ)).
+// TVTime is T*_TV for Bernoulli arms in closed form, 1/Δ_min + Σ_{a≠a*} 1/Δ_a [Azize 2024,
+// Proposition 4.26]: under strong privacy E τ ≥ (T*_TV/ε) log(1/(3δ)).
 func TVTime(means []float64) (float64, error) {
 	best, err := checkMeans(means, 0, 1)
 	if err != nil {
@@ -120,7 +120,7 @@ func TVTime(means []float64) (float64, error) {
 }
 
 // RegimeBoundary is the ε at which T*_TV/ε = T*_KL for Bernoulli arms: above it the relaxed lower
-// bound (000 Corollary 4.25) is the one without privacy, below it that of privacy.
+// bound [Azize 2024, Corollary 4.25] is the one without privacy, below it that of privacy.
 func RegimeBoundary(means []float64) (float64, error) {
 	tv, err := TVTime(means)
 	if err != nil {
@@ -133,9 +133,9 @@ func RegimeBoundary(means []float64) (float64, error) {
 	return tv / kl.Time, nil
 }
 
-// AdaPTTUpper is the asymptotic upper bound of 000 Theorem 5.20 on E τ/log(1/δ) of AdaP-TT,
-// 4T*_{KL,β}(1 + √(1 + Δ_max²/(2σ⁴ε²))), for arms with distinct means: where two are equal it is no
-// theorem, and the number is returned all the same.
+// AdaPTTUpper is the asymptotic upper bound of [Azize 2024, Theorem 5.20] on E τ/log(1/δ) of
+// AdaP-TT, 4T*_{KL,β}(1 + √(1 + Δ_max²/(2σ⁴ε²))), for arms with distinct means: where two are equal
+// it is no theorem, and the number is returned all the same.
 func AdaPTTUpper(means []float64, epsilon, beta float64) (float64, error) {
 	const sigma = 0.5
 	t, err := GaussianBetaTime(means, sigma, beta)
@@ -149,9 +149,9 @@ func AdaPTTUpper(means []float64, epsilon, beta float64) (float64, error) {
 	return 4 * t.Time * (1 + math.Sqrt(1+float64(x*x)/2)), nil
 }
 
-// AdaPTTStarUpper is the asymptotic upper bound of 000 Theorem 5.23 on E τ/log(1/δ) of AdaP-TT*:
-// 4T*_{KL,β} g₁(Δ_max/(σ²ε)) where Δ_max < 3ε, and otherwise (12/σ²)T*_{ε,β} g₂(3ε²T*_{ε,β}
-// max{β,1−β}/2). Means as for AdaPTTUpper.
+// AdaPTTStarUpper is the asymptotic upper bound of [Azize 2024, Theorem 5.23] on E τ/log(1/δ) of
+// AdaP-TT*: 4T*_{KL,β} g₁(Δ_max/(σ²ε)) where Δ_max < 3ε, and otherwise (12/σ²)T*_{ε,β}
+// g₂(3ε²T*_{ε,β} max{β,1−β}/2). Means as for AdaPTTUpper.
 func AdaPTTStarUpper(means []float64, epsilon, beta float64) (float64, error) {
 	const sigma = 0.5
 	t, err := PrivateBetaTime(means, sigma, beta, epsilon)
@@ -166,7 +166,8 @@ func AdaPTTStarUpper(means []float64, epsilon, beta float64) (float64, error) {
 	return 12 / (sigma * sigma) * t.Time * (1 + 2/(math.Sqrt(1+1/y)-1)), nil
 }
 
-// g1 is sup{x: x² < x + y√(2x) + y²/4} of 000 Theorem 5.23, the largest root of the difference.
+// g1 is sup{x: x² < x + y√(2x) + y²/4} of [Azize 2024, Theorem 5.23], the largest root
+// of the difference.
 func g1(y float64) float64 {
 	lo, hi := 1.0, 1.0
 	above := func(x float64) bool { return float64(x*x) > x+float64(y*math.Sqrt(2*x))+float64(y*y)/4 }

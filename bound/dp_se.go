@@ -2,9 +2,9 @@ package bound
 
 import "math"
 
-// dpSE is 002 Algorithm 9 with failure probability β (Risk, or 1/T): with probability 1 − β each
-// suboptimal arm is gone after the first epoch e(a) with 2^{−e} ≤ Δ_a, and then it was played
-// Σ_{e≤e(a)} R_e times. Otherwise a round costs at most the largest gap.
+// dpSE is [Sajed 2019, Algorithm 9] with failure probability β (Risk, or 1/T): with probability 1 −
+// β each suboptimal arm is gone after the first epoch e(a) with 2^{−e} ≤ Δ_a, and then it was
+// played Σ_{e≤e(a)} R_e times. Otherwise a round costs at most the largest gap.
 func (p *problem) dpSE() []Bound {
 	if math.IsNaN(p.epsilon) || math.IsInf(p.epsilon, 1) {
 		return nil

@@ -13,10 +13,10 @@ import (
 // problem-dependent lower bound needs to know.
 type Law interface {
 	Mean() float64
-	// KLInf is inf{KL(P‖P′) : P′ ∈ M, mean(P′) > x} (000 Definition 2.30): 0 for x below the mean,
-	// +Inf where no law of the class has a mean above x, and NaN where it is not known.
+	// KLInf is inf{KL(P‖P′) : P′ ∈ M, mean(P′) > x} [Azize 2024, Definition 2.30]: 0 for x below
+	// the mean, +Inf where no law of the class has a mean above x, and NaN where it is not known.
 	KLInf(x float64) float64
-	// TVInf is inf{TV(P‖P′) : P′ ∈ M, mean(P′) > x} (000 §4.3.1), likewise.
+	// TVInf is inf{TV(P‖P′) : P′ ∈ M, mean(P′) > x} [Azize 2024, §4.3.1], likewise.
 	TVInf(x float64) float64
 }
 

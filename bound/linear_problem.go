@@ -21,7 +21,7 @@ const (
 	mostBases   = 1 << 20
 )
 
-// A LinearConstant is c(A,θ) of 000 Theorem 4.18: a consistent policy has liminf
+// A LinearConstant is c(A,θ) of [Azize 2024, Theorem 4.18]: a consistent policy has liminf
 // Reg_T/log T ≥ c(A,θ).
 type LinearConstant struct {
 	Value float64 // what Plays attains: an upper bound on c
@@ -34,13 +34,13 @@ type LinearConstant struct {
 //
 //	c(A,θ) = inf Σ α(a)Δ_a  such that  ‖a‖²_{H_α⁻¹} ≤ min(Δ_a²/(2σ²), εΔ_aρ_a(A)/(2σ)) for all a with Δ_a > 0,   H_α = Σ α(a)aaᵀ,
 //
-// 000 Theorem 4.18 (σ = 1 there), for actions that span ℝ^d with one best. The second constraint is
-// privacy's; at ε = +Inf it is the constant of Lattimore and Szepesvári 2017. ρ_a(A) is not the
-// printed one, which rests on Lemma B.1: that lemma is false. It is the maximum of ‖A_B⁻¹(a−a*)‖₁
-// over the bases B of d actions, which is what the lemma should say: the proof needs Σ_j
-// N_j|a_jᵀG⁻¹x| for G = Σ N_j a_j a_jᵀ and x = a − a*, the 1-norm of the solution u of Σ u_j a_j =
-// x that is least in Σ u_j²/N_j; by Cauchy and Binet that u is a mean of the basic solutions, with
-// weights det(A_B)² Π_{j∈B} N_j.
+// [Azize 2024, Theorem 4.18] (σ = 1 there), for actions that span ℝ^d with one best. The second
+// constraint is privacy's; at ε = +Inf it is the constant of Lattimore and Szepesvári 2017. ρ_a(A)
+// is not the printed one, which rests on Lemma B.1: that lemma is false. It is the maximum of
+// ‖A_B⁻¹(a−a*)‖₁ over the bases B of d actions, which is what the lemma should say: the proof needs
+// Σ_j N_j|a_jᵀG⁻¹x| for G = Σ N_j a_j a_jᵀ and x = a − a*, the 1-norm of the solution u of Σ u_j
+// a_j = x that is least in Σ u_j²/N_j; by Cauchy and Binet that u is a mean of the basic solutions,
+// with weights det(A_B)² Π_{j∈B} N_j.
 //
 // The best action costs nothing, so α(a*) goes to infinity, and norms are those of the
 // projections b_a along a*: on them the problem is convex. It is solved by Newton's steps along a

@@ -9,13 +9,13 @@ const gaussianArms = "some Gaussian arms of unit variance with any means cost so
 // Constants of the minimax lower bounds for K arms. The proofs give a little more than what is
 // printed: e⁻¹/8 for 1/22.
 const (
-	freeMinimax = 1.0 / 27  // 000 Theorem 2.28
-	pureMinimax = 1.0 / 22  // 000 Theorem 4.15
-	zcdpMinimax = 1.0 / 124 // 000 Theorem 4.20, 001 Theorem 17
+	freeMinimax = 1.0 / 27  // [Azize 2024, Theorem 2.28]
+	pureMinimax = 1.0 / 22  // [Azize 2024, Theorem 4.15]
+	zcdpMinimax = 1.0 / 124 // [Azize 2024, Theorem 4.20], [Azize and Basu 2024, Theorem 17]
 )
 
 // FreeMinimax is √(T(K−1))/27, which every policy loses on some K Gaussian arms of unit variance
-// (000 Theorem 2.28), for T ≥ K−1; otherwise NaN.
+// [Azize 2024, Theorem 2.28], for T ≥ K−1; otherwise NaN.
 func FreeMinimax(arms int, T float64) float64 {
 	k := float64(arms - 1)
 	if !(k >= 1 && T >= k) {
@@ -25,13 +25,13 @@ func FreeMinimax(arms int, T float64) float64 {
 }
 
 // PureMinimax is (K−1)/(22ε), which every policy with ε-View DP loses on some K Gaussian arms of
-// unit variance (000 Theorem 4.15).
+// unit variance [Azize 2024, Theorem 4.15].
 func PureMinimax(arms int, epsilon float64) float64 {
 	return float64(pureMinimax*float64(arms-1)) / epsilon
 }
 
-// ZCDPMinimax is √((K−1)/ρ)/124, the same for ρ-Interactive zCDP (000 Theorem 4.20, 001 Theorem 17)
-// and 0 < ρ ≤ 1; otherwise NaN.
+// ZCDPMinimax is √((K−1)/ρ)/124, the same for ρ-Interactive zCDP ([Azize 2024, Theorem 4.20],
+// [Azize and Basu 2024, Theorem 17]) and 0 < ρ ≤ 1; otherwise NaN.
 func ZCDPMinimax(arms int, rho float64) float64 {
 	if !(rho > 0 && rho <= 1) {
 		return math.NaN()
@@ -39,12 +39,12 @@ func ZCDPMinimax(arms int, rho float64) float64 {
 	return float64(zcdpMinimax * math.Sqrt(float64(arms-1)/rho))
 }
 
-// ZCDPMinimaxSharp is what the proof of 001 Theorem 17 has to give, at every ρ > 0. Two instances
-// differ in an arm that is played N times, E N ≤ T/(K−1), by 2Δ, a total variation of at most Δ.
-// Then E N² ≤ T·E N, so 001 Theorem 8 has KL ≤ ρ(T²Δ² + TΔ)/(K−1), and one of the two regrets is
-// at least (TΔ/8)e^{−KL}. With s = √(ρ/(K−1)) and TΔ = c/s that is (c/8s)·exp(−c² − cs), largest
-// at c = (√(s²+8) − s)/4. At ρ = 1 and K = 2 it is 0.0295 for the printed 1/124 = 0.0081, and
-// 0.0536 at small ρ.
+// ZCDPMinimaxSharp is what the proof of [Azize and Basu 2024, Theorem 17] has to give, at every ρ >
+// 0. Two instances differ in an arm that is played N times, E N ≤ T/(K−1), by 2Δ, a total variation
+// of at most Δ. Then E N² ≤ T·E N, so [Azize and Basu 2024, Theorem 8] has KL ≤ ρ(T²Δ² + TΔ)/(K−1),
+// and one of the two regrets is at least (TΔ/8)e^{−KL}. With s = √(ρ/(K−1)) and TΔ = c/s that is
+// (c/8s)·exp(−c² − cs), largest at c = (√(s²+8) − s)/4. At ρ = 1 and K = 2 it is 0.0295 for the
+// printed 1/124 = 0.0081, and 0.0536 at small ρ.
 func ZCDPMinimaxSharp(arms int, rho float64) float64 {
 	s := math.Sqrt(rho / float64(arms-1))
 	// (√(s²+8) − s)/4, of which nothing is left in floating point for a large s
@@ -52,7 +52,7 @@ func ZCDPMinimaxSharp(arms int, rho float64) float64 {
 	return c / (8 * s) * math.Exp(-float64(c*c)-float64(c*s))
 }
 
-// finiteLower has the first row of 000 Tables 4.1 and 4.2.
+// finiteLower has the first row of [Azize 2024, Tables 4.1 and 4.2].
 func (p *problem) finiteLower() []Bound {
 	k := len(p.Laws)
 	out := []Bound{{

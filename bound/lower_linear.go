@@ -10,27 +10,27 @@ import (
 const cube = "some θ on the actions [−1,1]^d with N(0,1) noise costs so much"
 
 // LinearFreeMinimax is e⁻²d√T/8, which every policy loses for some θ on the actions [−1,1]^d with
-// N(0,1) noise (000 Theorem 4.17).
+// N(0,1) noise [Azize 2024, Theorem 4.17].
 func LinearFreeMinimax(dim int, T float64) float64 {
 	return math.Exp(-2) / 8 * float64(float64(dim)*math.Sqrt(T))
 }
 
-// LinearPureMinimax is e⁻¹d/(8ε), the same for ε-View DP: half of what 000 Theorem 4.17 prints,
-// whose proof loses Markov's ½ on the way (000 B.2).
+// LinearPureMinimax is e⁻¹d/(8ε), the same for ε-View DP: half of what [Azize 2024, Theorem 4.17]
+// prints, whose proof loses Markov's ½ on the way [Azize 2024, B.2].
 func LinearPureMinimax(dim int, epsilon float64) float64 {
 	return math.Exp(-1) / 8 * float64(dim) / epsilon
 }
 
-// LinearZCDPMinimax is e^{−2.25}d/(8√ρ) for ρ-Interactive zCDP: half of what 000 Theorem 4.21 and
-// 001 Theorem 9 print, for the same reason. The proof has KL ≤ 1 + √ρ + ¼, at most 2.25 for ρ ≤ 1,
-// which the theorems do not say; above it is e^{−1.25−√ρ}.
+// LinearZCDPMinimax is e^{−2.25}d/(8√ρ) for ρ-Interactive zCDP: half of what [Azize 2024, Theorem
+// 4.21] and [Azize and Basu 2024, Theorem 9] print, for the same reason. The proof has KL ≤ 1 + √ρ
+// + ¼, at most 2.25 for ρ ≤ 1, which the theorems do not say; above it is e^{−1.25−√ρ}.
 func LinearZCDPMinimax(dim int, rho float64) float64 {
 	return math.Exp(-1.25-math.Sqrt(max(1, rho))) / 8 * float64(dim) / math.Sqrt(rho)
 }
 
 func (p *problem) zcdp() bool { _, ok := p.Budget.(privacy.ZCDP); return ok }
 
-// cubeLower has the minimax column of the second row of 000 Tables 4.1 and 4.2.
+// cubeLower has the minimax column of the second row of [Azize 2024, Tables 4.1 and 4.2].
 func (p *problem) cubeLower(dim int) []Bound {
 	d := float64(dim)
 	out := []Bound{{
@@ -66,7 +66,7 @@ func (p *problem) cubeLower(dim int) []Bound {
 	return out
 }
 
-// linearLower adds the problem-dependent column, 000 Theorem 4.18.
+// linearLower adds the problem-dependent column, [Azize 2024, Theorem 4.18].
 func (p *problem) linearLower() ([]Bound, error) {
 	out := p.cubeLower(len(p.Actions[0]))
 	if p.Theta == nil || p.Signs {

@@ -2,9 +2,9 @@ package bound
 
 import "math"
 
-// successiveElimination is 002 (2.34): on an event of probability 1 − 2/T², for T ≥ K, no arm
-// survives more than 32 log T/Δ² cycles, and the one in which it is dropped is played too, which
-// the print leaves out. A regret is at most T besides.
+// successiveElimination is [Sajed 2019, (2.34)]: on an event of probability 1 − 2/T², for T ≥ K, no
+// arm survives more than 32 log T/Δ² cycles, and the one in which it is dropped is played too,
+// which the print leaves out. A regret is at most T besides.
 func (p *problem) successiveElimination() []Bound {
 	if !math.IsInf(p.epsilon, 1) {
 		return nil

@@ -37,12 +37,12 @@ const (
 
 const (
 	provedThreshold    = iota // of AdaP-TT and TTUCB
-	publishedThreshold        // the program of 004 itself
+	publishedThreshold        // the program of [Azize et al. 2023] itself
 )
 
 const (
 	epochMeans     = iota // of DP-SE
-	publishedMeans        // the program of 004 itself
+	publishedMeans        // the program of [Azize et al. 2023] itself
 )
 
 const (
@@ -297,7 +297,7 @@ func newPublished(s IdentifySetting, p Params,
 	return build()
 }
 
-// unproved is of the programs of 004.
+// unproved is of the programs of [Azize et al. 2023].
 func unproved(e *Entry) {
 	e.Regret, e.Correct = "none proved", ""
 	e.Source += "; as in the program published with 004"

@@ -18,7 +18,8 @@ type Mechanism struct {
 	Source       string
 }
 
-// Mechanisms lists them: those of the protocol of 003 by trust model first, then what policies state.
+// Mechanisms lists them: those of the protocol of [Chowdhury and Zhou 2023] by trust model first,
+// then what policies state.
 func Mechanisms() []Mechanism {
 	const (
 		analyser = "the server sees every reward"

@@ -476,8 +476,8 @@ func printedHalf(theorem string) Param {
 		Doc: "count an arm's first episode as ½ sample, as the printed ½N does: twice the noise, a wider bonus"}
 }
 
-// pure is the ε of a pure policy that meets the budget: ρ-zCDP is met by ε = √(2ρ) (000 Proposition
-// 2.6) and by ε = ρ (D_α ≤ D_∞ ≤ ε), which is larger from ρ = 2; none by ε = ∞.
+// pure is the ε of a pure policy that meets the budget: ρ-zCDP is met by ε = √(2ρ) [Azize 2024,
+// Proposition 2.6] and by ε = ρ (D_α ≤ D_∞ ≤ ε), which is larger from ρ = 2; none by ε = ∞.
 func pure(b privacy.Budget) (float64, error) {
 	switch b := b.(type) {
 	case nil, privacy.None:

@@ -55,17 +55,18 @@ type IdentifyCell struct {
 	// do not allow it.
 	Correct string `json:"correct,omitempty"`
 
-	// For Bernoulli arms of which one is best, else 0. Time is T*(ν;ε) of 000 Theorem 4.24, at budget
-	// none T*_KL, and LowerBound Time·log(1/(3δ)): no δ-correct policy with this budget takes fewer
-	// plays in the mean. Boundary is the ε at which T*_TV/ε = T*_KL: privacy costs plays below it.
+	// For Bernoulli arms of which one is best, else 0. Time is T*(ν;ε) of [Azize 2024, Theorem
+	// 4.24], at budget none T*_KL, and LowerBound Time·log(1/(3δ)): no δ-correct policy with this
+	// budget takes fewer plays in the mean. Boundary is the ε at which T*_TV/ε = T*_KL: privacy
+	// costs plays below it.
 	Time       float64 `json:"time,omitempty"`
 	KLTime     float64 `json:"kl_time,omitempty"`
 	TVTime     float64 `json:"tv_time,omitempty"`
 	LowerBound float64 `json:"lower_bound,omitempty"`
 	Boundary   float64 `json:"boundary,omitempty"`
-	// AsymptoticUpper is the upper bound of 000 Theorem 5.20 (AdaP-TT) or 5.23 (AdaP-TT*) times
-	// log(1/δ): of the mean stopping time as δ goes to 0. At a given δ it bounds nothing. It is 0
-	// where the theorem does not hold: two means are equal, other parameters than the theorem's.
+	// AsymptoticUpper is the upper bound of [Azize 2024, Theorem 5.20] (AdaP-TT) or 5.23 (AdaP-TT*)
+	// times log(1/δ): of the mean stopping time as δ goes to 0. At a given δ it bounds nothing. It is
+	// 0 where the theorem does not hold: two means are equal, other parameters than the theorem's.
 	AsymptoticUpper float64 `json:"asymptotic_upper,omitempty"`
 }
 

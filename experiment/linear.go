@@ -36,7 +36,8 @@ type Linear struct {
 	Redraw    bool      // draw what is drawn once for each run anew; else for all runs together
 }
 
-// DefaultVariance is that of Gaussian contexts in 000 §5.5 and 001 §VIII.
+// DefaultVariance is that of Gaussian contexts in [Azize 2024, §5.5] and [Azize and
+// Basu 2024, §VIII].
 const DefaultVariance = 0.1
 
 // given says whether it is an instance by itself, without a CSV.

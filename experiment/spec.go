@@ -64,7 +64,7 @@ type Instance struct {
 
 	Bernoulli []float64 // means of Bernoulli arms
 	Laws      []string  // one law an arm, as bandit.ParseLaw reads it
-	Standard  string    // C1, C2, C3 or C4 of 002 for Arms arms
+	Standard  string    // C1, C2, C3 or C4 of [Sajed 2019], for Arms arms
 	Means     *Means    // means drawn at random for Arms arms
 	CSV       string    // path of logged rewards, relative to the experiment's file
 	Columns   Columns   // what the columns of that file mean

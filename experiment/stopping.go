@@ -53,8 +53,8 @@ type StoppingCell struct {
 	Beta  float64 `json:"beta"`
 	Range float64 `json:"range"`
 	Mean  float64 `json:"mean"` // of the law, clipped to [−range, range]
-	// UpperBound is t_U of 002 Theorem 4.1.3, of dp-exp-nas; LowerBound is n of 002 Theorem 4.2.1.
-	// Each is 0 where it is not defined.
+	// UpperBound is t_U of [Sajed 2019, Theorem 4.1.3], of dp-exp-nas; LowerBound is n of [Sajed
+	// 2019, Theorem 4.2.1]. Each is 0 where it is not defined.
 	UpperBound float64 `json:"upper_bound,omitempty"`
 	LowerBound float64 `json:"lower_bound,omitempty"`
 }

@@ -21,7 +21,7 @@ import (
 type Trust struct {
 	Model     string  // Continuous (or empty), central, local, two-server, shuffle or secagg
 	Noise     string  // laplace, polya, skellam, gaussian or count; empty: as release.Trust has it
-	Precision float64 // 003's s ≥ 1; 0 means 1
+	Precision float64 // [Chowdhury and Zhou 2023]'s s ≥ 1; 0 means 1
 	Promised  float64 // share of the users that are promised to answer, in (0,1]; 0 means 1
 	Dropout   float64 // probability that a user does not answer, in [0,1)
 	PerUser   bool    // draw every user's messages

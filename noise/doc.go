@@ -17,11 +17,11 @@
 //
 // # Noise of many users
 //
-// Where no server is believed, each of n users adds a part of the noise (003 section 4). n draws of
-// [PolyaDifference] add up to exactly one draw of [DiscreteLaplace], and n draws of [Skellam] to
-// one of n times the variance: a simulation may draw the total at once, with [Fast.DiscreteLaplace]
-// or [Fast.Skellam]. Discrete Gaussians do not add up to a discrete Gaussian: draw them one by one,
-// with [DiscreteGaussian] or [Fast.DiscreteGaussian].
+// Where no server is believed, each of n users adds a part of the noise [Chowdhury and Zhou 2023,
+// section 4]. n draws of [PolyaDifference] add up to exactly one draw of [DiscreteLaplace], and n
+// draws of [Skellam] to one of n times the variance: a simulation may draw the total at once, with
+// [Fast.DiscreteLaplace] or [Fast.Skellam]. Discrete Gaussians do not add up to a discrete
+// Gaussian: draw them one by one, with [DiscreteGaussian] or [Fast.DiscreteGaussian].
 //
 // # Where bits come from
 //

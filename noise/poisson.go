@@ -184,11 +184,11 @@ func (t poissonTail) steps(src rand.Source) uint64 {
 	}
 }
 
-// Skellam is the law of X − Y for independent X and Y of one [Poisson] law of mean σ²/2, where
-// σ² = num/den is the variance. Skellam laws add up exactly, as Poisson laws do: the sum of n
-// draws of variance σ²/n is Skellam of variance σ² (003 section 4.2). So a release's noise may
-// be drawn by every user or at once. Added to an integer sum of sensitivity Δ it has the Rényi
-// loss of 003 Lemma 3.
+// Skellam is the law of X − Y for independent X and Y of one [Poisson] law of mean σ²/2, where σ² =
+// num/den is the variance. Skellam laws add up exactly, as Poisson laws do: the sum of n draws of
+// variance σ²/n is Skellam of variance σ² [Chowdhury and Zhou 2023, section 4.2]. So a release's
+// noise may be drawn by every user or at once. Added to an integer sum of sensitivity Δ it has the
+// Rényi loss of [Chowdhury and Zhou 2023, Lemma 3].
 type Skellam struct{ half Poisson }
 
 // NewSkellam returns the Skellam law of variance num/den: at most 2^50, with num and den at most

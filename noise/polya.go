@@ -214,11 +214,11 @@ func uniform(src rand.Source, n uint64) uint64 {
 }
 
 // PolyaDifference is the law of X − Y for independent X and Y of one [NegativeBinomial] law: one
-// user's noise, such that the sum over n users is exactly [DiscreteLaplace] of the same scale (003
-// section 4.1 and Theorem 1). Proof: the sums of the n X's and of the n Y's are geometric, and the
-// difference of two geometric variates X', Y' has P(x) = Σ_y (1−β)²·β^{2y+|x|} = (1−β)/(1+β)·β^|x|.
-// Its variance is 2β/(n(1−β)²). With fewer than n users in the sum there is less noise than
-// promised: let n be the smallest number of honest users that will answer.
+// user's noise, such that the sum over n users is exactly [DiscreteLaplace] of the same scale
+// [Chowdhury and Zhou 2023, section 4.1 and Theorem 1]. Proof: the sums of the n X's and of the n Y's
+// are geometric, and the difference of two geometric variates X', Y' has P(x) = Σ_y (1−β)²·β^{2y+|x|}
+// = (1−β)/(1+β)·β^|x|. Its variance is 2β/(n(1−β)²). With fewer than n users in the sum there is less
+// noise than promised: let n be the smallest number of honest users that will answer.
 type PolyaDifference struct{ half NegativeBinomial }
 
 // NewPolyaDifference returns one user's law of n whose noise adds up to the discrete Laplace law of

@@ -10,7 +10,7 @@ import (
 // batch of an arm releases the sum of its own rewards with a fresh Lap(1/ε), and the noisy sums
 // are added up: after m batches an arm's mean rests on all its n rewards and carries m noises.
 // Every reward is in one release, so that privacy is that of the releases, by parallel
-// composition (000 Lemma 2.10).
+// composition [Azize 2024, Lemma 2.10].
 //
 // An arm's batches end at n_1 = first and n_{m+1} = max(n_m + 1, ⌈αn_m⌉) plays, the first ones of
 // all arms together. A batch that the horizon cuts is not released.

@@ -7,16 +7,16 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// AdaCUCB is the adaptively episodic UCB under zero-concentrated DP of 001 Algorithm 4 (000
-// §5.3.1): Algorithm 7 of 000 with index (5.4),
+// AdaCUCB is the adaptively episodic UCB under zero-concentrated DP of [Azize and Basu 2024,
+// Algorithm 4] ([Azize 2024, §5.3.1]): Algorithm 7 of [Azize 2024] with index (5.4),
 //
 //	μ̃_a + √((1/(2h) + 1/(ρh²)) β log t_ℓ),   h the size of the arm's last episode,
 //
 // where μ̃_a is the mean of the last episode plus N(0, 1/(2ρh²)). For rewards in [0,1] it is ρ-zCDP
-// in the sense of Interactive DP (000 Theorem 5.5, 001 Theorem 12), and for β > 3 its regret is at
-// most Σ_a (8β log T/Δ_a + 8√(β log T/ρ) + 2β/(β−3)) (000 Theorem 5.6). Any other calibration of
-// the Gaussian mechanism serves as well (000 Remark 5.7): the index uses the noise's own σ, 1/ρ
-// being 2σ². It is anytime.
+// in the sense of Interactive DP ([Azize 2024, Theorem 5.5], [Azize and Basu 2024, Theorem 12]),
+// and for β > 3 its regret is at most Σ_a (8β log T/Δ_a + 8√(β log T/ρ) + 2β/(β−3)) [Azize 2024,
+// Theorem 5.6]. Any other calibration of the Gaussian mechanism serves as well [Azize 2024, Remark
+// 5.7]: the index uses the noise's own σ, 1/ρ being 2σ². It is anytime.
 type AdaCUCB struct {
 	episodes
 	beta float64

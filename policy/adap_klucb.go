@@ -8,14 +8,15 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// AdaPKLUCB is the adaptively episodic, private KL-UCB of 000 §5.2: Algorithm 7 with index (5.2),
+// AdaPKLUCB is the adaptively episodic, private KL-UCB of [Azize 2024, §5.2]: Algorithm 7
+// with index (5.2),
 //
 //	max{ q ∈ [0,1] : kl(μ̌_a, q) ≤ α log t_ℓ / h },   μ̌_a = min(1, max(0, μ̃_a + α log t_ℓ / (εh))),
 //
 // where μ̃_a is the mean of the arm's last episode, of size h, plus Lap(1/(εh)); what is added to
 // it is the release's own tail at α log t_ℓ. It is ε-DP as AdaPUCB is. For Bernoulli rewards and α
 // > 3 its regret is at most Σ_a (C₁(α) Δ_a log T / min(kl(μ_a, μ*), C₂εΔ_a) + 3α/(α−3)), with
-// constants that are not explicit (000 Theorem 5.4). It is anytime.
+// constants that are not explicit [Azize 2024, Theorem 5.4]. It is anytime.
 //
 // While log t_ℓ is large beside h, noise lifts several indices to their cap, 1, and the source's
 // argmax then takes the arm listed first again and again. TiesToFewest gives ties to the arm with

@@ -7,14 +7,16 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// AdaPUCB is the adaptively episodic, private UCB of 000 §5.2: Algorithm 7 with index (5.1),
+// AdaPUCB is the adaptively episodic, private UCB of [Azize 2024, §5.2]: Algorithm 7
+// with index (5.1),
 //
 //	μ̃_a + √(α log t_ℓ / (2h)) + α log t_ℓ / (εh),   h the size of the arm's last episode,
 //
 // where μ̃_a is the mean of the last episode plus Lap(1/(εh)). The last term is the release's own
 // tail at α log t_ℓ, whatever the noise. For rewards in [0,1] it is ε-DP in the sense of View,
-// Table and Interactive DP (000 Theorems 5.2, 5.3 and Appendix C.1.2), and for α > 3 its regret is
-// at most Σ_a ((2α log T/Δ_a)(1 + √(1 + 4Δ_a/ε))² + 3α/(α−3)) (000 Theorem 5.3). It is anytime.
+// Table and Interactive DP [Azize 2024, Theorems 5.2, 5.3 and Appendix C.1.2], and for α > 3 its
+// regret is at most Σ_a ((2α log T/Δ_a)(1 + √(1 + 4Δ_a/ε))² + 3α/(α−3)) [Azize 2024, Theorem
+// 5.3]. It is anytime.
 type AdaPUCB struct {
 	episodes
 	alpha float64

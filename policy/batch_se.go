@@ -7,12 +7,13 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// BatchSE is the batch-based successive elimination of 003 Algorithm 1. Batch b = 1, 2, … plays
-// each of the |Φ| active arms l(b) = η^b times, afresh, releases their sums, and drops every arm
-// whose upper confidence bound is below the highest lower one. A reward is used once. The last arm
-// cannot be dropped: the upper bound of the arm with the highest lower one is no lower. Plays take
-// turns where 003 plays arm after arm, so that the last batch, which the horizon cuts and nobody
-// releases, costs less. An arm of whose users none answered stays until it is known better.
+// BatchSE is the batch-based successive elimination of [Chowdhury and Zhou 2023, Algorithm 1].
+// Batch b = 1, 2, … plays each of the |Φ| active arms l(b) = η^b times, afresh, releases their
+// sums, and drops every arm whose upper confidence bound is below the highest lower one. A reward
+// is used once. The last arm cannot be dropped: the upper bound of the arm with the highest lower
+// one is no lower. Plays take turns where [Chowdhury and Zhou 2023] play arm after arm, so that the
+// last batch, which the horizon cuts and nobody releases, costs less. An arm of whose users none
+// answered stays until it is known better.
 //
 // It states Laplace noise of scale 1/ε for a pure budget, and Gaussian noise for the others; how a
 // release is really made, it does not know. With n answers in a sum, the radius is
@@ -22,13 +23,13 @@ import (
 // where ν bounds the noise in the sum, on either side, with probability e^{−L}: from the release's
 // own tail. So all true means stay within their radii in all batches with probability 1 − π²p/12 at
 // least: two sides of the rewards' Hoeffding bound and the noise have 4e^{−L} = p/(2|Φ|b²) at most,
-// for each arm and batch. The rest of p is for sums that are misread (release.Trust). 003 Lemma 2
-// holds with 1 − 3p, and its τ is not covered by its radius.
+// for each arm and batch. The rest of p is for sums that are misread (release.Trust). [Chowdhury
+// and Zhou 2023, Lemma 2] holds with 1 − 3p, and its τ is not covered by its radius.
 //
-// With p = 1/T the regret is O(Σ log T/Δ_a + K log T/ε) under central and distributed trust (003
-// Theorems 1, 2, 4 and 5), and O(Σ log T/(ε²Δ_a)) under local trust (Theorem 6). There are O(log T)
-// batches. While the radii hold, an arm is dropped no later than in the first batch where four of
-// them are below its gap (proof of Lemma 2).
+// With p = 1/T the regret is O(Σ log T/Δ_a + K log T/ε) under central and distributed trust
+// [Chowdhury and Zhou 2023, Theorems 1, 2, 4 and 5], and O(Σ log T/(ε²Δ_a)) under local trust
+// (Theorem 6). There are O(log T) batches. While the radii hold, an arm is dropped no later than in
+// the first batch where four of them are below its gap (proof of Lemma 2).
 type BatchSE struct {
 	eta, p    float64
 	mechanism privacy.Mechanism
@@ -39,7 +40,7 @@ type BatchSE struct {
 	rounds int // l(b)
 }
 
-// A PrintedRadius is a radius of the shape that 003 prints, for its figures:
+// A PrintedRadius is a radius of the shape that [Chowdhury and Zhou 2023] print, for its figures:
 // √(log(4|Φ|b²/p)/(2l)) + σ√log(2|Φ|b²/p)/l + h·log(2|Φ|b²/p)/l for l rounds, whatever noise
 // there really is and however many answered.
 type PrintedRadius struct {
@@ -47,8 +48,8 @@ type PrintedRadius struct {
 	Local    float64 // σ is Sigma + Local·√l
 }
 
-// PrintedPure is the radius of 003's Theorems 1 and 5, for its ε > 0; +Inf is no noise, here and
-// below.
+// PrintedPure is the radius of [Chowdhury and Zhou 2023]'s Theorems 1 and 5, for its ε > 0; +Inf is
+// no noise, here and below.
 func PrintedPure(epsilon float64) PrintedRadius {
 	return PrintedRadius{Sigma: math.Sqrt2 / epsilon, H: 1 / epsilon}
 }
@@ -70,7 +71,7 @@ func PrintedLocal(epsilon float64) PrintedRadius {
 
 // NewBatchSE returns the policy for a number of arms ≥ 2, a budget (none: no privacy), a
 // probability p in (0,1) that any mean leaves its radius, and a ratio eta > 1 of successive
-// batches: 2 in 003's text, 4 in its figures.
+// batches: 2 in [Chowdhury and Zhou 2023]'s text, 4 in its figures.
 func NewBatchSE(arms int, budget privacy.Budget, p, eta float64) (*BatchSE, error) {
 	fail := func(err error) (*BatchSE, error) { return nil, fmt.Errorf("batch-se: %w", err) }
 	if err := checkArms(arms); err != nil {
@@ -117,7 +118,8 @@ func (e *BatchSE) SetPrinted(r PrintedRadius) error {
 	return nil
 }
 
-// Epsilon is 003's ε of the mechanism: 1/Scale, or 1/σ = √(2ρ); +Inf without privacy.
+// Epsilon is [Chowdhury and Zhou 2023]'s ε of the mechanism: 1/Scale, or 1/σ = √(2ρ); +Inf
+// without privacy.
 func (e *BatchSE) Epsilon() float64 {
 	switch m := e.mechanism.(type) {
 	case privacy.Laplace:

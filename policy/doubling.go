@@ -7,10 +7,10 @@ import (
 )
 
 // Doubling makes a policy that needs the horizon do without: it guesses T, and in round T/2 doubles
-// the guess and starts afresh (002 Theorem 5.1.3, "guess-and-double"). Each guess learns from its
-// own rewards only, those of a batch that a new guess cuts short are forgotten unreleased, so that
-// privacy is that of one guess: the guesses read disjoint rewards. Restarting costs a factor log T
-// in the regret, so the theorem's rate is lost.
+// the guess and starts afresh ([Sajed 2019, Theorem 5.1.3], "guess-and-double"). Each guess learns
+// from its own rewards only, those of a batch that a new guess cuts short are forgotten unreleased,
+// so that privacy is that of one guess: the guesses read disjoint rewards. Restarting costs a
+// factor log T in the regret, so the theorem's rate is lost.
 type Doubling struct {
 	build  func(horizon int) (Policy, error)
 	guess  int

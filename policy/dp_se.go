@@ -7,8 +7,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// DPSE is differentially private successive elimination, 002 Algorithm 9. Epoch e plays each of the
-// |S| surviving arms R_e times, afresh,
+// DPSE is differentially private successive elimination, [Sajed 2019, Algorithm 9]. Epoch e plays
+// each of the |S| surviving arms R_e times, afresh,
 //
 //	R_e = ⌈max(32 log(8|S|e²/β)/Δ_e², 8 log(4|S|e²/β)/(εΔ_e)) + 1⌉,   Δ_e = 2^{−e},
 //
@@ -17,9 +17,9 @@ import (
 //
 //	h_e = √(log(8|S|e²/β)/(2R_e)),   c_e = log(4|S|e²/β)/(εR_e).
 //
-// For rewards in [0,1] it is ε-DP (002 Theorem 5.1.1), and with β = 1/T its regret is O(Σ_a log
-// T/Δ_a + K log T/ε) (002 Theorem 5.1.3). The last survivor cannot be dropped: the highest mean is
-// that of a survivor. NewDoubling makes it horizon-free.
+// For rewards in [0,1] it is ε-DP [Sajed 2019, Theorem 5.1.1], and with β = 1/T its regret is O(Σ_a
+// log T/Δ_a + K log T/ε) [Sajed 2019, Theorem 5.1.3]. The last survivor cannot be dropped: the
+// highest mean is that of a survivor. NewDoubling makes it horizon-free.
 type DPSE struct {
 	epsilon, beta float64
 

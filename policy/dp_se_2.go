@@ -8,9 +8,9 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// DPSE2 is DP-SE 2, 002 Algorithm 10: successive elimination on the sparse vector technique. An
-// epoch plays the |S| surviving arms in turn and asks, after r = 2^ℓ+1 rounds of each for ℓ = 1, 2,
-// … (the print's "until r > 2^ℓ"), whether the range of their means is above
+// DPSE2 is DP-SE 2, [Sajed 2019, Algorithm 10]: successive elimination on the sparse vector
+// technique. An epoch plays the |S| surviving arms in turn and asks, after r = 2^ℓ+1 rounds of each
+// for ℓ = 1, 2, … (the print's "until r > 2^ℓ"), whether the range of their means is above
 //
 //	10 h_r + (A_r + B + c_r)/r,   h_r = √(log(16K|S|ℓ²/β)/(2r)),
 //	c_r = (6 log(4K/β) + 6 log(8Kℓ²/β) + 16 log(4K|S|/β))/ε,
@@ -19,12 +19,12 @@ import (
 // sums are released with Lap(2/ε) on each, every arm whose noisy mean is more than 2h_r + 4
 // log(4K|S|/β)/(εr) below the highest is dropped, and the next epoch starts afresh.
 //
-// For rewards in [0,1] it is ε-DP (002 Theorem A.1.1: ε/2 for an epoch's answers and ε/2 for its
-// sums, on the same rewards), and with β = 1/T its regret is O(Σ_a log T/Δ_a + K log T/ε) (002
-// Corollary A.1.3).
+// For rewards in [0,1] it is ε-DP ([Sajed 2019, Theorem A.1.1]: ε/2 for an epoch's answers and ε/2
+// for its sums, on the same rewards), and with β = 1/T its regret is O(Σ_a log T/Δ_a + K log T/ε)
+// [Sajed 2019, Corollary A.1.3].
 //
-// The modified DP-SE 2 of 002 §A.2 has 2h_r for 10h_r and 4 for c_r's 16: as private, and usually
-// better, but it is not proved that an epoch drops every arm of a gap like the worst one's.
+// The modified DP-SE 2 of [Sajed 2019, §A.2] has 2h_r for 10h_r and 4 for c_r's 16: as private, and
+// usually better, but it is not proved that an epoch drops every arm of a gap like the worst one's.
 //
 // The noise in the questions never leaves the curator, so c_r is that of the continuous law;
 // discrete noise on a grid of 2^-20 needs about a part in 10⁷ more.

@@ -8,20 +8,21 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// DPUCB is UCB on the binary tree counter, 002 Algorithm 6 (after Mishra and Thakurta 2015): play
-// the arm with the highest
+// DPUCB is UCB on the binary tree counter, [Sajed 2019, Algorithm 6] (after Mishra and Thakurta
+// 2015): play the arm with the highest
 //
 //	r̃_i/n_i + √(2 log t/n_i) + Γ/n_i,   Γ = log²T · log(KT log T/β)/ε,
 //
 // where r̃_i is the arm's running sum from a tree with Lap((⌈log₂T⌉+1)/ε) on each node (the print
-// of Γ has lost its ε). For rewards in [0,1] it is ε-DP (002 Theorem 3.3.1), and with probability
-// 1−β its regret is O(Σ_i log²T log(KT/β)/(εΔ_i)) (Mishra and Thakurta 2015, quoted in 002 §3.4).
+// of Γ has lost its ε). For rewards in [0,1] it is ε-DP [Sajed 2019, Theorem 3.3.1], and with
+// probability 1−β its regret is O(Σ_i log²T log(KT/β)/(εΔ_i)) (Mishra and Thakurta 2015, quoted in
+// [Sajed 2019, §3.4]).
 //
 // The source does not say to which base its logarithms are. That of the tree's depth is 2, and Γ
 // bounds the noise of a tree: NewDPUCBBase2 has all three logarithms of Γ to base 2, which makes it
 // about three times as wide.
 //
-// The thesis' DP-UCB (000 §5.1) has another index on the same tree, NewDPUCBThesis:
+// The thesis' DP-UCB [Azize 2024, §5.1] has another index on the same tree, NewDPUCBThesis:
 //
 //	r̃_i/n_i + √(2 log(2/δ)/n_i) + √8 log^{3/2}T log(2/δ)/(εn_i),   δ = 1/T².
 //
@@ -54,8 +55,8 @@ type DPUCB struct {
 
 type treeArm struct{ mean, inv, root float64 } // r̃/n, 1/n, 1/√n
 
-// NewDPUCB returns 002's DP-UCB for a number of arms ≥ 2, a horizon ≥ arms, a budget epsilon > 0
-// (+Inf: no privacy) and the failure probability beta in (0,1).
+// NewDPUCB returns [Sajed 2019]'s DP-UCB for a number of arms ≥ 2, a horizon ≥ arms, a budget
+// epsilon > 0 (+Inf: no privacy) and the failure probability beta in (0,1).
 func NewDPUCB(arms, horizon int, epsilon, beta float64) (*DPUCB, error) {
 	p, err := newDPUCB(arms, horizon, epsilon)
 	if err == nil {
@@ -69,8 +70,8 @@ func NewDPUCB(arms, horizon int, epsilon, beta float64) (*DPUCB, error) {
 	return p, nil
 }
 
-// NewDPUCBBase2 returns 002's DP-UCB with the logarithms of Γ to base 2; its parameters are
-// those of NewDPUCB.
+// NewDPUCBBase2 returns [Sajed 2019]'s DP-UCB with the logarithms of Γ to base 2; its parameters
+// are those of NewDPUCB.
 func NewDPUCBBase2(arms, horizon int, epsilon, beta float64) (*DPUCB, error) {
 	p, err := NewDPUCB(arms, horizon, epsilon, beta)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 //	r̃_i/n_i + √(2 log t/n_i) + w/n_i,   w = σ√(2x) + h(x+l),   x = log(KT/β),
 //
 // where (σ, h, l) is the tail of the noise in r̃_i, as it was released: P(noise > w) ≤ e^{−x} =
-// β/(KT). Γ of 002 is for one way to bound one tree; w is what the counter's noise needs.
+// β/(KT). Γ of [Sajed 2019] is for one way to bound one tree; w is what the counter's noise needs.
 //
 // The regret, derived here: fix the n-th reward and the n-th noise of every arm. The noise does not
 // depend on the rewards and is symmetric. With probability at least 1−β none of KT events comes

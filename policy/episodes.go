@@ -6,11 +6,12 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// episodes is the episodic optimism of 000 Algorithm 7 (001 Algorithm 4): play the arm with the
-// highest index until its number of plays has doubled (grown by another ratio, if one is set),
-// release that episode's sum, and forget the episodes before it. So a reward is in one release, and
-// an arm's index rests on half of its plays. Everything before it decides is public or released: the
-// privacy proof (000 Theorem 5.2) is that of the releases, by parallel composition (000 Lemma 2.10).
+// episodes is the episodic optimism of [Azize 2024, Algorithm 7] ([Azize and Basu 2024, Algorithm
+// 4]): play the arm with the highest index until its number of plays has doubled (grown by another
+// ratio, if one is set), release that episode's sum, and forget the episodes before it. So a reward
+// is in one release, and an arm's index rests on half of its plays. Everything before it decides is
+// public or released: the privacy proof [Azize 2024, Theorem 5.2] is that of the releases, by
+// parallel composition [Azize 2024, Lemma 2.10].
 //
 // The first episode of an arm is one round. The sources write "½N samples" for it as for every
 // other; half is that reading.

@@ -12,11 +12,11 @@ import (
 //
 //	max{ q ∈ [μ̂_a,1] : kl(μ̂_a, q) ≤ log f(t) / N_a },   f(t) = 1 + t log²t,
 //
-// at round t (counted from 1), every arm once first; ties go to the lowest arm (000 (2.14)).
-// It is not private.
+// at round t (counted from 1), every arm once first; ties go to the lowest arm [Azize 2024,
+// (2.14)]. It is not private.
 //
-// For Bernoulli rewards lim Reg_T / log T ≤ Σ Δ_a/kl(μ_a, μ*) over the suboptimal arms (000 Theorem
-// 2.26). By convexity of kl the same holds for any rewards in [0,1].
+// For Bernoulli rewards lim Reg_T / log T ≤ Σ Δ_a/kl(μ_a, μ*) over the suboptimal arms [Azize 2024,
+// Theorem 2.26]. By convexity of kl the same holds for any rewards in [0,1].
 //
 // It decides as if after every reward, but asks for certified batches (see window.go). An index is
 // computed only when the arm that leads cannot be certified: rivals are bounded by the tangent of

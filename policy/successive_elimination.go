@@ -14,10 +14,10 @@ import (
 //
 // (Even-Dar, Mannor and Mansour 2002). It is not private.
 //
-// With r(n) = √(2 log T / n) it is 002 Algorithm 2, and for rewards in [0,1] E Reg_T = O(min(√(KT
-// log T), Σ log T/Δ_a)) (002 Theorem 2.1.5): an arm is played at most 32 log T/Δ_a² times (002
-// (2.32)). The print counts cycles from 0 and would divide by 0 after the first: here n is the
-// number of rewards in each mean, as in the proof.
+// With r(n) = √(2 log T / n) it is [Sajed 2019, Algorithm 2], and for rewards in [0,1] E Reg_T =
+// O(min(√(KT log T), Σ log T/Δ_a)) [Sajed 2019, Theorem 2.1.5]: an arm is played at most 32 log
+// T/Δ_a² times [Sajed 2019, (2.32)]. The print counts cycles from 0 and would divide by 0 after the
+// first: here n is the number of rewards in each mean, as in the proof.
 //
 // With r(n) = √(log(4Kn²/β) / 2n) it needs no horizon. By Hoeffding's inequality a mean ever
 // leaves its interval with probability at most Σ_n K·β/(2Kn²) < β, and then only is the best
@@ -31,14 +31,14 @@ type SuccessiveElimination struct {
 	Unbounded bool
 
 	arms int
-	beta float64 // 0: the radius of 002 Algorithm 2
+	beta float64 // 0: the radius of [Sajed 2019, Algorithm 2]
 	logT float64
 	elimination
 	mean []float64 // of the arms in alive
 }
 
-// NewSuccessiveElimination returns 002 Algorithm 2 for at least two arms and a horizon of at least
-// one round for each.
+// NewSuccessiveElimination returns [Sajed 2019, Algorithm 2] for at least two arms and a horizon of
+// at least one round for each.
 func NewSuccessiveElimination(arms, horizon int) (*SuccessiveElimination, error) {
 	if err := checkArms(arms); err != nil {
 		return nil, fmt.Errorf("successive-elimination: %w", err)

@@ -13,9 +13,10 @@ import (
 //
 // at round t (counted from 1), every arm once first; ties go to the lowest arm. It is not private.
 //
-// With f(t) = 1 + t log²t the index is 000 (2.12), and for 1-sub-Gaussian rewards lim Reg_T / log T
-// ≤ Σ 2/Δ_a (000 Theorem 2.24). With f(t) = t it is 002 Algorithm 1, and for rewards in [0,1] Reg_T
-// ≤ Σ (8 log T/Δ_a + 1.42 Δ_a) (002 (2.22)). Sums are over the suboptimal arms.
+// With f(t) = 1 + t log²t the index is [Azize 2024, (2.12)], and for 1-sub-Gaussian rewards lim
+// Reg_T / log T ≤ Σ 2/Δ_a [Azize 2024, Theorem 2.24]. With f(t) = t it is [Sajed 2019, Algorithm
+// 1], and for rewards in [0,1] Reg_T ≤ Σ (8 log T/Δ_a + 1.42 Δ_a) [Sajed 2019, (2.22)]. Sums are
+// over the suboptimal arms.
 //
 // It decides as if after every reward, but asks for certified batches (see window.go), so a run of
 // T rounds takes far fewer than T calls.
@@ -32,7 +33,8 @@ type UCB struct {
 // NewUCB returns UCB with f(t) = 1 + t log²t for at least two arms.
 func NewUCB(arms int) (*UCB, error) { return newUCB("ucb", arms, logSquared) }
 
-// NewUCBLog returns UCB with f(t) = t, the "2 log t" index of 002 Algorithm 1, for at least two arms.
+// NewUCBLog returns UCB with f(t) = t, the "2 log t" index of [Sajed 2019, Algorithm 1], for
+// at least two arms.
 func NewUCBLog(arms int) (*UCB, error) { return newUCB("ucb-2logt", arms, plain) }
 
 func newUCB(name string, arms int, f exploration) (*UCB, error) {

@@ -24,9 +24,9 @@ import (
 type exploration int
 
 const (
-	// logSquared is f(t) = 1 + t log²t, of the anytime indices in 000 (2.12) and (2.14).
+	// logSquared is f(t) = 1 + t log²t, of the anytime indices in [Azize 2024, (2.12) and (2.14)].
 	logSquared exploration = iota
-	// plain is f(t) = t, of 002 Algorithm 1.
+	// plain is f(t) = t, of [Sajed 2019, Algorithm 1].
 	plain
 )
 

@@ -12,10 +12,11 @@ import (
 type Trust string
 
 const (
-	// TrustCentral has the analyser add the noise (003 Appendix H.1). Users believe the server.
+	// TrustCentral has the analyser add the noise [Chowdhury and Zhou 2023, Appendix H.1]. Users
+	// believe the server.
 	TrustCentral Trust = "central"
-	// TrustLocal has every user add noise that is enough alone (003 Appendix H.2).
-	// Users believe nobody.
+	// TrustLocal has every user add noise that is enough alone [Chowdhury and Zhou 2023, Appendix
+	// H.2]. Users believe nobody.
 	TrustLocal Trust = "local"
 	// TrustShuffle hides who sent what. Users believe the shuffler and, for some mechanisms, one
 	// another: ShuffledCount, SplitMix, Clones.
@@ -23,8 +24,8 @@ const (
 	// TrustTwoServer splits every message between two servers, each of which adds a whole noise to
 	// the sum (Corrigan-Gibbs and Boneh 2017). Users believe that one of them is honest.
 	TrustTwoServer Trust = "two-server"
-	// TrustSecAgg has every user add a share of the noise, and shows the sum only (003 section 4).
-	// Users believe that enough others are honest.
+	// TrustSecAgg has every user add a share of the noise, and shows the sum only [Chowdhury and
+	// Zhou 2023, section 4]. Users believe that enough others are honest.
 	TrustSecAgg Trust = "secagg"
 )
 
@@ -35,9 +36,9 @@ const (
 	// NoiseLaplace is discrete Laplace noise, for TrustCentral, TrustLocal and TrustTwoServer.
 	NoiseLaplace NoiseName = "laplace"
 	// NoisePolya is a difference of two Pólya variates, n of which add up to one discrete Laplace
-	// variate (003 Fact 1), for TrustSecAgg.
+	// variate [Chowdhury and Zhou 2023, Fact 1], for TrustSecAgg.
 	NoisePolya NoiseName = "polya"
-	// NoiseSkellam is a difference of two Poisson variates (003 Definition 5).
+	// NoiseSkellam is a difference of two Poisson variates [Chowdhury and Zhou 2023, Definition 5].
 	NoiseSkellam NoiseName = "skellam"
 	// NoiseGaussian is discrete Gaussian noise (Canonne, Kamath and Steinke 2020).
 	NoiseGaussian NoiseName = "gaussian"
@@ -45,17 +46,17 @@ const (
 	NoiseCount NoiseName = "count"
 )
 
-// Aggregated releases the sum of one batch of rewards in [0,1] through the protocol of 003
-// Algorithm 1: each of the users that answer, Users to Invited of them, rounds G times his reward
-// to an integer at random, adds noise and sends the result modulo Modulus; what is released is the
-// sum modulo Modulus, and it is read as a number between −Tau and n·G + Tau, over G. Replacing a
-// reward changes the sum of integers by G at most, and reduction modulo Modulus and reading are
-// post-processing. So the loss follows from G and the noise alone:
+// Aggregated releases the sum of one batch of rewards in [0,1] through the protocol of [Chowdhury
+// and Zhou 2023, Algorithm 1]: each of the users that answer, Users to Invited of them, rounds G
+// times his reward to an integer at random, adds noise and sends the result modulo Modulus; what is
+// released is the sum modulo Modulus, and it is read as a number between −Tau and n·G + Tau, over
+// G. Replacing a reward changes the sum of integers by G at most, and reduction modulo Modulus and
+// reading are post-processing. So the loss follows from G and the noise alone:
 //
-//	laplace   a Lap_Z(b), b = Num/Den: ε = G/b (003 Fact 3; Theorems 5 and 6)
-//	polya     shares of a Lap_Z(b): the same, as soon as Users honest users have added theirs (003 Theorem 1)
-//	skellam   a total of variance σ²: the Rényi curve of SkellamRenyi (003 Theorem 2 by its Lemma 3); as a ρ, D_2
-//	gaussian  a sum of n shares of variance σ² each: the ρ of GaussianSumZCDP (003 Theorem 4 by its Lemma 4); n = 1 if one party adds it all
+//	laplace   a Lap_Z(b), b = Num/Den: ε = G/b ([Chowdhury and Zhou 2023, Fact 3]; Theorems 5 and 6)
+//	polya     shares of a Lap_Z(b): the same, as soon as Users honest users have added theirs [Chowdhury and Zhou 2023, Theorem 1]
+//	skellam   a total of variance σ²: the Rényi curve of SkellamRenyi ([Chowdhury and Zhou 2023, Theorem 2] by its Lemma 3); as a ρ, D_2
+//	gaussian  a sum of n shares of variance σ² each: the ρ of GaussianSumZCDP ([Chowdhury and Zhou 2023, Theorem 4] by its Lemma 4); n = 1 if one party adds it all
 //
 // Num/Den is b for laplace and polya. For skellam and gaussian it is the variance that each party
 // that adds noise adds: the analyser (central), each user his own (local) or his share (secagg),
@@ -151,30 +152,32 @@ func modulus(g int64, n int, tau int64) (int64, bool) {
 
 // A Calibration is what the integers of an Aggregated follow from.
 type Calibration struct {
-	Trust   Trust
-	Noise   NoiseName
-	Epsilon float64 // 003's ε: pure for laplace and polya, about √(2ρ) for the others
-	S       float64 // 003's s ≥ 1: precision beyond ε√n. Theorems 1, 5 and 6 have s = 1
-	Users   int     // n_min, the smallest promised number of honest users that answer
-	Invited int     // n_max ≥ n_min, of all who may answer
+	Trust Trust
+	Noise NoiseName
+	// [Chowdhury and Zhou 2023]'s ε: pure for laplace and polya, about √(2ρ) for the others
+	Epsilon float64
+	// [Chowdhury and Zhou 2023]'s s ≥ 1: precision beyond ε√n. Theorems 1, 5 and 6 have s = 1
+	S       float64
+	Users   int // n_min, the smallest promised number of honest users that answer
+	Invited int // n_max ≥ n_min, of all who may answer
 	// P in (0,1): if all who were invited answer, the noise exceeds Tau, and the sum is misread,
-	// with at most this probability. 003 has 1/T.
+	// with at most this probability. [Chowdhury and Zhou 2023] have 1/T.
 	P float64
 }
 
 // NewAggregated calibrates the protocol, with n = Invited and r = Invited/Users:
 //
 //	g = ⌈sε√n⌉, τ = ⌈gν⌉, m = ng + 2τ + 1, L = log(2/p), and
-//	laplace  b = g/ε                       ν = L/ε (003 Theorem 5); if local (2√(nL) + L)/ε (Theorem 6)
+//	laplace  b = g/ε                       ν = L/ε [Chowdhury and Zhou 2023, Theorem 5]; if local (2√(nL) + L)/ε (Theorem 6)
 //	polya    b = g/ε, shares of 1/Users    ν = L/ε (Theorem 1); if r > 1 (2√(rL) + L)/ε
 //	skellam  g²/ε² in all                  ν = 2√(rL)/ε + √2·L/g (Theorem 2)
 //	gaussian g²/ε² in all                  ν = √(2rL)/ε (Theorem 4)
 //
 // where in the local model all of it is each user's and r = n. The sum of n local Laplaces has
-// P(|S| > b(2√(nx)+x)) ≤ 2e^{−x}; 003's Lemma 5 has an unknown constant instead. For a policy's
-// radii to fail with probability p in all, take P = p/(4|Φ_b|b²) in batch b with |Φ_b| active arms:
-// L = log(8|Φ_b|b²/p), where a share of e^{−L} = P/2 each goes to the two sides of the rewards'
-// deviation and the two of the noise's.
+// P(|S| > b(2√(nx)+x)) ≤ 2e^{−x}; [Chowdhury and Zhou 2023]'s Lemma 5 has an unknown constant
+// instead. For a policy's radii to fail with probability p in all, take P = p/(4|Φ_b|b²) in batch b
+// with |Φ_b| active arms: L = log(8|Φ_b|b²/p), where a share of e^{−L} = P/2 each goes to the two
+// sides of the rewards' deviation and the two of the noise's.
 //
 // b and the variance are rounded up to a multiple of a power of two, by less than one part in 2^31,
 // so that it costs no more than ε promises.
@@ -300,7 +303,7 @@ func (m Aggregated) Tail() Tail { return m.TailOf(m.Invited) }
 // or answers/Users (secagg), and b, σ² those of one, in rewards:
 //
 //	laplace, polya  b(x + log(2/(1+e^{−1/b'}))) for r = 1, b' in integers: both sides together have probability e^{−x} then; else b(2√(rx) + x)
-//	skellam         2σ√(rx) + √2·x/G (003 Proposition 1)
+//	skellam         2σ√(rx) + √2·x/G [Chowdhury and Zhou 2023, Proposition 1]
 //	gaussian        σ√(2rx): E e^{λX} ≤ e^{λ²σ²/2} also for discrete Gaussians
 func (m Aggregated) TailOf(answers int) Tail {
 	if m.Num == 0 || m.Den == 0 {

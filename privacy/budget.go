@@ -25,18 +25,19 @@ type Budget interface {
 	sealed() // the conversions below know every currency
 }
 
-// Pure is ε-differential privacy (000 Definition 2.3 with δ = 0). Epsilon is positive and finite.
+// Pure is ε-differential privacy ([Azize 2024, Definition 2.3] with δ = 0). Epsilon is
+// positive and finite.
 type Pure struct {
 	Epsilon float64 `json:"epsilon"`
 }
 
-// ZCDP is ρ-zero-concentrated differential privacy (000 Definition 2.3): every Rényi divergence of
-// order α is at most ρα. Rho is positive and finite.
+// ZCDP is ρ-zero-concentrated differential privacy [Azize 2024, Definition 2.3]: every Rényi
+// divergence of order α is at most ρα. Rho is positive and finite.
 type ZCDP struct {
 	Rho float64 `json:"rho"`
 }
 
-// Approx is (ε,δ)-differential privacy (000 Definition 2.3). Epsilon is positive and
+// Approx is (ε,δ)-differential privacy [Azize 2024, Definition 2.3]. Epsilon is positive and
 // finite, Delta in (0,1).
 type Approx struct {
 	Epsilon float64 `json:"epsilon"`

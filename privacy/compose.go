@@ -7,15 +7,15 @@ import (
 )
 
 // Sequential is the guarantee of events that read the same records, each of which may be chosen
-// after seeing the ones before: 000 Proposition 2.9 for ε, ρ and (ε,δ), Mironov 2017 Proposition 1
-// for Rényi at one order. All must be in one currency; to mix currencies add losses (LossOf). None
-// absorbs the others.
+// after seeing the ones before: [Azize 2024, Proposition 2.9] for ε, ρ and (ε,δ), Mironov 2017
+// Proposition 1 for Rényi at one order. All must be in one currency; to mix currencies add losses
+// (LossOf). None absorbs the others.
 func Sequential(budgets ...Budget) (Budget, error) {
 	return fold("sequential composition", budgets, addUp)
 }
 
 // Parallel is the guarantee of events that read disjoint records, settled before they are read: the
-// largest (000 Lemma 2.10, whose ρ is max ρ_i). All must be in one currency.
+// largest ([Azize 2024, Lemma 2.10], whose ρ is max ρ_i). All must be in one currency.
 func Parallel(budgets ...Budget) (Budget, error) {
 	return fold("parallel composition", budgets, func(a, b float64) float64 { return max(a, b) })
 }
@@ -82,8 +82,8 @@ func guarantee(what string, b Budget) (Budget, error) {
 	return b, nil
 }
 
-// Advanced is the guarantee of k adaptive events, each (ε,δ)-DP, at a price of slack more in δ (000
-// after Proposition 2.9; Dwork, Rothblum and Vadhan 2010):
+// Advanced is the guarantee of k adaptive events, each (ε,δ)-DP, at a price of slack more in δ
+// ([Azize 2024] after Proposition 2.9; Dwork, Rothblum and Vadhan 2010):
 //
 //	(√(2k log(1/slack))·ε + kε(e^ε − 1), kδ + slack).
 //
@@ -140,11 +140,11 @@ func Repeated(each Approx, k int, delta float64) (Approx, error) {
 }
 
 // Group is the guarantee for k records together, if b is that for one: two data sets that differ in
-// up to k rewards (000 Proposition 2.8).
+// up to k rewards [Azize 2024, Proposition 2.8].
 //
 //	ε-DP       kε
 //	ρ-zCDP     k²ρ
-//	(ε,δ)-DP   (kε, k·e^{(k−1)ε}·δ): the exponent is (k−1)ε, as the induction over one record at a time gives; 000 (2.5) prints k−1
+//	(ε,δ)-DP   (kε, k·e^{(k−1)ε}·δ): the exponent is (k−1)ε, as the induction over one record at a time gives; [Azize 2024, (2.5)] prints k−1
 //	μ-GDP      kμ (Dong, Roth and Su 2022, Theorem 2.14)
 //	(α,ε)-RDP  (α/2^c, 3^c ε) with 2^c ≥ k, for α ≥ 2^{c+1} (Mironov 2017, Proposition 2)
 //
@@ -186,8 +186,9 @@ func Group(b Budget, k int) (Budget, error) {
 }
 
 // PerBatch is what each batch may spend if a user comes back in up to batches of them, once in
-// each, and may lose total altogether (003 Appendix I): total shared evenly for ε, ρ, μ² and Rényi.
-// For (ε,δ) it is the larger of that and 003's share of advanced composition,
+// each, and may lose total altogether [Chowdhury and Zhou 2023, Appendix I]: total shared evenly
+// for ε, ρ, μ² and Rényi. For (ε,δ) it is the larger of that and [Chowdhury and Zhou 2023]'s share
+// of advanced composition,
 //
 //	ε/(2√(2B log(1/δ'))) with δ/(2B) each and δ' = δ/2,
 //

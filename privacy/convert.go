@@ -10,15 +10,15 @@ import (
 // converts to an infinite one. Each is non-decreasing in what is spent and, where there is a δ,
 // non-increasing in δ. They are rounded up: see guard.
 
-// PureToZCDP is a ρ such that every ε-DP mechanism is ρ-zCDP: min(ε²/2, ε). The first is 000
-// Proposition 2.6 (Bun and Steinke 2016, Proposition 1.4); the second, smaller for ε > 2, is
+// PureToZCDP is a ρ such that every ε-DP mechanism is ρ-zCDP: min(ε²/2, ε). The first is [Azize
+// 2024, Proposition 2.6] (Bun and Steinke 2016, Proposition 1.4); the second, smaller for ε > 2, is
 // D_α ≤ D_∞ ≤ ε ≤ εα.
 func PureToZCDP(epsilon float64) float64 { return min(mulUp(epsilon, epsilon)/2, epsilon) }
 
 // PureToRenyi is the Rényi divergence of order α > 1 that no ε-DP mechanism exceeds. Randomised
 // response attains it, and every ε-DP pair of laws is a post-processing of randomised response
 // (Kairouz, Oh and Viswanath 2015), so it is the best possible: log[(e^{αε} + e^{(1−α)ε})/(1 +
-// e^ε)]/(α−1). It is at most αε²/2 (003 Lemma 10) and at most ε.
+// e^ε)]/(α−1). It is at most αε²/2 [Chowdhury and Zhou 2023, Lemma 10] and at most ε.
 func PureToRenyi(epsilon, alpha float64) float64 {
 	bound := min(mulUp(alpha, mulUp(epsilon, epsilon))/2, epsilon)
 	// the difference of logarithms below would lose its digits, and the bound is right to ε²/4
@@ -75,14 +75,15 @@ func PureToApprox(epsilon, delta float64) float64 {
 	return max(0, epsilon+math.Log1p(-lost)+float64(3e-16*(epsilon+lost/(1-lost))))
 }
 
-// ZCDPToApprox is the closed form ρ + 2√(ρ log(1/δ)): a ρ-zCDP mechanism is (ε,δ)-DP for this ε
-// (000 Proposition 2.6; Bun and Steinke 2016, Proposition 1.3). ZCDPToApproxTight is never larger.
+// ZCDPToApprox is the closed form ρ + 2√(ρ log(1/δ)): a ρ-zCDP mechanism is (ε,δ)-DP for this
+// ε ([Azize 2024, Proposition 2.6]; Bun and Steinke 2016, Proposition 1.3). ZCDPToApproxTight
+// is never larger.
 func ZCDPToApprox(rho, delta float64) float64 {
 	return raised(rho+2*math.Sqrt(float64(rho*-math.Log(delta))), guard)
 }
 
-// ZCDPToApproxTight is the ε at δ that 003 Lemma 10 gives a ρ-zCDP mechanism (Canonne, Kamath and
-// Steinke 2020, Corollary 13):
+// ZCDPToApproxTight is the ε at δ that [Chowdhury and Zhou 2023, Lemma 10] gives a ρ-zCDP mechanism
+// (Canonne, Kamath and Steinke 2020, Corollary 13):
 //
 //	inf over α > 1 of ρα + log(1/(αδ))/(α−1) + log(1−1/α).
 //
@@ -123,7 +124,8 @@ func ZCDPToApproxTight(rho, delta float64) float64 {
 }
 
 // RenyiToApprox is the ε' at δ of an (α,ε)-RDP mechanism: ε + log(1/(αδ))/(α−1) + log(1−1/α), or 0
-// where that is negative (003 Lemma 10; Canonne, Kamath and Steinke 2020, Proposition 12).
+// where that is negative ([Chowdhury and Zhou 2023, Lemma 10]; Canonne, Kamath and Steinke 2020,
+// Proposition 12).
 func RenyiToApprox(alpha, epsilon, delta float64) float64 {
 	// α−1 has all its digits where α is near 1
 	a, d, rest := math.Log(alpha), math.Log(delta), -math.Log1p(1/(alpha-1))
@@ -132,9 +134,9 @@ func RenyiToApprox(alpha, epsilon, delta float64) float64 {
 
 // pureToGDP is a μ such that every ε-DP mechanism is μ-Gaussian-DP (Dong, Roth and Su 2022):
 // telling its outputs apart is at least as hard as telling N(0,1) from N(μ,1). The errors of ε-DP
-// lie above the broken line through (0,1), (p,p), (1,0) with p = 1/(1+e^ε) (000 Theorem 2.4). The
-// errors of the Gaussian pair are a convex curve through (0,1), (1,0) and, for Φ(−μ/2) = p, through
-// (p,p), hence below it.
+// lie above the broken line through (0,1), (p,p), (1,0) with p = 1/(1+e^ε) [Azize 2024, Theorem
+// 2.4]. The errors of the Gaussian pair are a convex curve through (0,1), (1,0) and, for Φ(−μ/2) =
+// p, through (p,p), hence below it.
 func pureToGDP(epsilon float64) float64 {
 	switch {
 	case epsilon > 20: // of no use there

@@ -58,7 +58,8 @@ func polyaEpsilon(g int64, b, r float64) float64 {
 }
 
 // SkellamRenyi bounds the Rényi divergence of integer order α ≥ 2 of the Skellam mechanism: Sk(0,
-// variance) on integers of sensitivity g (003 Lemma 3; Agarwal, Kairouz and Liu 2021, Theorem 3.5):
+// variance) on integers of sensitivity g ([Chowdhury and Zhou 2023, Lemma 3]; Agarwal, Kairouz and
+// Liu 2021, Theorem 3.5):
 //
 //	αg²/(2σ²) + min{((2α−1)g² + 6g)/(4σ⁴), 3g/(2σ²)}.
 //
@@ -92,9 +93,9 @@ func skellamLoss(g, variance float64) Loss {
 	return Loss{t}
 }
 
-// GaussianSumZCDP is the ρ of the sum of n independent discrete Gaussians of this variance each,
-// as noise on integers of sensitivity g (003 Lemma 4; Kairouz, Liu and Steinke 2021, Proposition
-// 13): ρ = ½ε̂² with
+// GaussianSumZCDP is the ρ of the sum of n independent discrete Gaussians of this variance each, as
+// noise on integers of sensitivity g ([Chowdhury and Zhou 2023, Lemma 4]; Kairouz, Liu and Steinke
+// 2021, Proposition 13): ρ = ½ε̂² with
 //
 //	ε̂ = min{√(g²/(nσ²) + ξ/2), g/(√n·σ) + ξ}, ξ = 10·Σ_{k=1}^{n−1} exp(−2π²σ²k/(k+1)).
 //

@@ -7,15 +7,15 @@ import (
 )
 
 // Returning is what users lose who take part in up to Batches batches, once in each, also over
-// several runs (003 Appendix I), as the ε of (ε,Delta)-DP.
+// several runs [Chowdhury and Zhou 2023, Appendix I], as the ε of (ε,Delta)-DP.
 type Returning struct {
 	Batches int
 	Delta   float64
-	// each batch's Rényi curve times Batches, then converted (003 Lemma 10); if that is smaller, in
-	// another currency that adds up
+	// each batch's Rényi curve times Batches, then converted [Chowdhury and Zhou 2023, Lemma 10];
+	// if that is smaller, in another currency that adds up
 	Renyi float64
-	// Each batch converted at Delta/(2·Batches), then advanced composition with Delta/2 (000 after
-	// Proposition 2.9).
+	// Each batch converted at Delta/(2·Batches), then advanced composition with Delta/2 ([Azize
+	// 2024] after Proposition 2.9).
 	Advanced float64
 	Simple   float64 // each batch converted at Delta/Batches, and added
 }
@@ -52,9 +52,9 @@ func returns(batches int) error {
 
 // ReturningSigma is the standard deviation, in rewards, of normal noise in each batch, such that
 // users who take part in so many lose (ε,δ) in all: by concentrated losses, ρ/Batches a batch with
-// ρ from 003 Lemma 10, and by advanced composition, PerBatch's share a batch. 003's (14) and (15)
-// compare their squares, O(B·log(1/δ)·log(B/δ)/ε²) against O(B·log(1/δ)/ε²). For (1, 10^-6) and
-// 1000 batches they are 143 and 1527.
+// ρ from [Chowdhury and Zhou 2023, Lemma 10], and by advanced composition, PerBatch's share a
+// batch. [Chowdhury and Zhou 2023]'s (14) and (15) compare their squares, O(B·log(1/δ)·log(B/δ)/ε²)
+// against O(B·log(1/δ)/ε²). For (1, 10^-6) and 1000 batches they are 143 and 1527.
 func ReturningSigma(total Approx, batches int) (concentrated, advanced float64, err error) {
 	if err := errors.Join(returns(batches), total.Validate()); err != nil {
 		return 0, 0, fmt.Errorf("returning users: %w", err)
@@ -75,8 +75,8 @@ func ReturningSigma(total Approx, batches int) (concentrated, advanced float64, 
 	return math.Sqrt(float64(batches) / (2 * rho)), advanced, nil
 }
 
-// ApproxToZCDP is the largest ρ, from below, for which 003 Lemma 10 gives every ρ-zCDP mechanism
-// (ε,δ)-DP: ZCDPToApproxTight's inverse.
+// ApproxToZCDP is the largest ρ, from below, for which [Chowdhury and Zhou 2023, Lemma 10] gives
+// every ρ-zCDP mechanism (ε,δ)-DP: ZCDPToApproxTight's inverse.
 func ApproxToZCDP(b Approx) float64 {
 	lo, hi := 0.0, b.Epsilon
 	for ZCDPToApproxTight(hi, b.Delta) <= b.Epsilon && hi <= math.MaxFloat64/4 {

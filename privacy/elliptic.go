@@ -20,11 +20,11 @@ import (
 //
 //	g² = max_b bᵀV⁺b over the actions that are counted,
 //
-// so a release is the Gaussian mechanism at μ = 2g/σ: 2g²/σ²-zCDP. It is AdaC-GOPE's noise (001
-// Algorithm 2 and App. E-C; 000 §5.3.2): with θ̂ = V⁺ Σ a·r and N of covariance σ²I, V⁺ of the
-// release has the law of θ̂ + V^{-1/2}N. The sources calibrate σ² to d/c_ℓ, the g² of an exact
-// design; here g is that of what was played, so that an approximate design, a truncated one or what
-// is left after eliminations cannot cost more than it says.
+// so a release is the Gaussian mechanism at μ = 2g/σ: 2g²/σ²-zCDP. It is AdaC-GOPE's noise ([Azize
+// and Basu 2024, Algorithm 2 and App. E-C]; [Azize 2024, §5.3.2]): with θ̂ = V⁺ Σ a·r and N of
+// covariance σ²I, V⁺ of the release has the law of θ̂ + V^{-1/2}N. The sources calibrate σ² to
+// d/c_ℓ, the g² of an exact design; here g is that of what was played, so that an approximate
+// design, a truncated one or what is left after eliminations cannot cost more than it says.
 //
 // NewElliptic makes one. It does not change, and is equal to itself and to its copies only.
 type Elliptic struct{ e *elliptic }

@@ -7,8 +7,8 @@ import (
 	"math"
 )
 
-// Gaussian releases a slot's sum plus N(0, Sigma²): 1/(2·Sigma²)-zCDP (000 Theorem 2.14). Its Rényi
-// curve α/(2·Sigma²) and its δ(ε), that of GaussianDelta, are exact.
+// Gaussian releases a slot's sum plus N(0, Sigma²): 1/(2·Sigma²)-zCDP [Azize 2024, Theorem 2.14].
+// Its Rényi curve α/(2·Sigma²) and its δ(ε), that of GaussianDelta, are exact.
 type Gaussian struct{ Sigma float64 }
 
 func (Gaussian) Kind() string    { return "gaussian" }
@@ -37,9 +37,9 @@ func (m Gaussian) MarshalJSON() ([]byte, error) {
 
 // GaussianSigma is the σ of N(0,σ²) noise that meets the budget on a statistic of sensitivity 1:
 //
-//	ρ-zCDP     1/√(2ρ)                000 Theorem 2.14
-//	(α,ε)-RDP  √(α/(2ε))              001 Theorem 18
-//	(ε,δ)-DP   √(2 log(1.25/δ))/ε     000 Theorem 2.14, for ε < 1; AnalyticSigma for ε ≥ 1, where the theorem does not hold
+//	ρ-zCDP     1/√(2ρ)                [Azize 2024, Theorem 2.14]
+//	(α,ε)-RDP  √(α/(2ε))              [Azize and Basu 2024, Theorem 18]
+//	(ε,δ)-DP   √(2 log(1.25/δ))/ε     [Azize 2024, Theorem 2.14], for ε < 1; AnalyticSigma for ε ≥ 1, where the theorem does not hold
 //	μ-GDP      1/μ                    by definition
 //	none       0
 //
@@ -72,9 +72,9 @@ func GaussianSigma(b Budget) (float64, error) {
 		"rho, or epsilon and delta, or alpha and epsilon, or mu", b)
 }
 
-// ClassicSigma is √(2 log(1.25/δ))/ε, the σ of the sources for (ε,δ)-DP at sensitivity 1 (000
-// Theorem 2.14; Dwork and Roth 2014, Theorem A.1). The theorem holds for ε < 1 only, and fails for
-// large ε: outside it is an error.
+// ClassicSigma is √(2 log(1.25/δ))/ε, the σ of the sources for (ε,δ)-DP at sensitivity 1 ([Azize
+// 2024, Theorem 2.14]; Dwork and Roth 2014, Theorem A.1). The theorem holds for ε < 1 only, and
+// fails for large ε: outside it is an error.
 func ClassicSigma(b Approx) (float64, error) {
 	if err := b.Validate(); err != nil {
 		return 0, fmt.Errorf("classic Gaussian calibration: %w", err)

@@ -7,8 +7,8 @@ import (
 	"math"
 )
 
-// Laplace releases a slot's sum plus Lap(Scale): 1/Scale-DP (000 Theorem 2.13). Its Rényi curve is
-// exact (Mironov 2017, Proposition 6).
+// Laplace releases a slot's sum plus Lap(Scale): 1/Scale-DP [Azize 2024, Theorem 2.13]. Its Rényi
+// curve is exact (Mironov 2017, Proposition 6).
 type Laplace struct{ Scale float64 }
 
 func (Laplace) Kind() string    { return "laplace" }
@@ -29,9 +29,9 @@ func (m Laplace) Loss() Loss {
 func (m Laplace) Tail() Tail { return Tail{H: m.Scale} }
 
 // LaplaceScale is the scale of Laplace noise that meets the budget on a statistic of sensitivity 1:
-// 1/ε for ε-DP (000 Theorem 2.13) and for (ε,δ)-DP, which it implies; 1/√(2ρ) for ρ-zCDP and
-// √(α/(2ε)) for (α,ε)-RDP, since ε-DP implies ε²/2-zCDP (000 Proposition 2.6); 1/ε with the ε that
-// implies μ-GDP (pureToGDP) for μ; 0 for none.
+// 1/ε for ε-DP [Azize 2024, Theorem 2.13] and for (ε,δ)-DP, which it implies; 1/√(2ρ) for ρ-zCDP
+// and √(α/(2ε)) for (α,ε)-RDP, since ε-DP implies ε²/2-zCDP [Azize 2024, Proposition 2.6]; 1/ε with
+// the ε that implies μ-GDP (pureToGDP) for μ; 0 for none.
 func LaplaceScale(b Budget) (float64, error) {
 	if b == nil {
 		return 0, errors.New("Laplace noise: there is no budget")

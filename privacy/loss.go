@@ -28,7 +28,7 @@ type tally struct {
 	// ε; ρ; μ², which adds up as ρ does (Dong, Roth and Su 2022, Corollary 3.3)
 	pure, rho, mu2 float64
 	rdp            [len(orders)]float64
-	// Events that are only (ε,δ)-DP add up on their own (000 Proposition 2.9).
+	// Events that are only (ε,δ)-DP add up on their own [Azize 2024, Proposition 2.9].
 	epsilon, delta float64
 }
 
@@ -122,7 +122,7 @@ func (l Loss) tally() tally {
 }
 
 // Add is the loss of both events on one record: sequential composition, also when the second was
-// chosen after seeing the first (000 Proposition 2.9 and the text below it).
+// chosen after seeing the first ([Azize 2024, Proposition 2.9] and the text below it).
 func (l Loss) Add(m Loss) Loss {
 	if l.t == nil {
 		return m
@@ -133,8 +133,8 @@ func (l Loss) Add(m Loss) Loss {
 	return combine(l.t, m.t, addUp)
 }
 
-// Max is the loss of events that read different records: parallel composition (000 Lemma 2.10), the
-// larger of the two in each currency.
+// Max is the loss of events that read different records: parallel composition [Azize 2024, Lemma
+// 2.10], the larger of the two in each currency.
 func (l Loss) Max(m Loss) Loss {
 	if l.t == nil || l.t == m.t {
 		return m

@@ -17,15 +17,15 @@ const (
 	Centre Statistic = "centre"
 )
 
-// Questions is the half of the sparse vector technique (002 Algorithm 4) that answers: is the
-// slots' statistic above this? There is one threshold noise, Lap(Threshold), for all questions
+// Questions is the half of the sparse vector technique [Sajed 2019, Algorithm 4] that answers: is
+// the slots' statistic above this? There is one threshold noise, Lap(Threshold), for all questions
 // about a group of slots while they grow, and fresh noise, Lap(Query), on the statistic at each.
 // The first yes ends it. Whatever the number of questions, all answers together are
 //
 //	1/Threshold + 2/Query
 //
-// DP: the proof of 002 Theorem 3.2.1, where both scales are 3Δ/ε, moves the threshold by Δ = 1 and
-// the last query's noise by 2Δ.
+// DP: the proof of [Sajed 2019, Theorem 3.2.1], where both scales are 3Δ/ε, moves the threshold by
+// Δ = 1 and the last query's noise by 2Δ.
 type Questions struct {
 	Threshold, Query float64
 	Statistic        Statistic

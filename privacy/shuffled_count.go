@@ -46,8 +46,8 @@ import (
 // Why the parts are there: without the blank mode P = 0 would show that the bit is 0. Without C it
 // would nearly so, for any small γ. Shares of 1/Invited would be too little noise when fewer answer.
 //
-// It takes O(log(n/β)/ε) messages a user. The sum modulo m of Cheu and Yan (2021), which 003
-// Appendix D.2 takes, needs about n^2.5.
+// It takes O(log(n/β)/ε) messages a user. The sum modulo m of Cheu and Yan (2021), which [Chowdhury
+// and Zhou 2023, Appendix D.2] takes, needs about n^2.5.
 type ShuffledCount struct {
 	Epsilon        float64
 	Num, Den       uint64 // 1/ε1, the scale of the noise in the count
@@ -72,9 +72,9 @@ type Cover struct {
 func CoverUnit() uint64 { return coverUnit }
 
 // NewShuffledCount is the mechanism with ε1 = epsilon1, rounded down by less than a part in 2^31.
-// 003 has β = 1/(2T). The nearer ε1 is to ε, the less noise and the more messages: with (n, ε, β) =
-// (1000, 1, 10^-3) there are 47 messages a user for ε1 = 0.5 and 107 for 0.8, and the noise has
-// standard deviation 2.80 and 1.72, where the central mechanism has 1.36.
+// [Chowdhury and Zhou 2023] have β = 1/(2T). The nearer ε1 is to ε, the less noise and the more
+// messages: with (n, ε, β) = (1000, 1, 10^-3) there are 47 messages a user for ε1 = 0.5 and 107 for
+// 0.8, and the noise has standard deviation 2.80 and 1.72, where the central mechanism has 1.36.
 func NewShuffledCount(epsilon, epsilon1 float64, users, invited int, beta float64) (ShuffledCount, error) {
 	if err := positive("epsilon1", epsilon1); err != nil {
 		return ShuffledCount{}, fmt.Errorf("mechanism shuffled-count: %w", err)

@@ -9,7 +9,7 @@ import (
 // Sparse releases a group of slots once their statistic is above a threshold, and until then tells
 // only that it is not: Questions, and after the yes every slot's sum plus Lap(Scale). The sums are
 // those that the questions were about, so that its loss is the sum of the two: 1/Threshold +
-// 2/Query + 1/Scale (002 Theorem A.1.1 with 6/ε, 6/ε and 2/ε).
+// 2/Query + 1/Scale ([Sajed 2019, Theorem A.1.1] with 6/ε, 6/ε and 2/ε).
 type Sparse struct {
 	Questions
 	Scale float64

@@ -5,8 +5,8 @@ import "encoding/json"
 // Sums releases of one slot, for each action of a finite set, the sum of its rewards in [−1,1] with
 // an independent N(0, Sigma²). What was played is public, and the sum of an action that was not
 // played is 0, without noise. A reward is in one sum, so that replacing it moves one coordinate by
-// 2 at most: the Gaussian mechanism at μ = 2/Sigma, 2/Sigma²-zCDP. It is AdaC-GOPE-Var's noise (001
-// App. E-C, "at the beginning"; 000 App. C), with Sigma² = 2/ρ.
+// 2 at most: the Gaussian mechanism at μ = 2/Sigma, 2/Sigma²-zCDP. It is AdaC-GOPE-Var's noise
+// ([Azize and Basu 2024, App. E-C], "at the beginning"; [Azize 2024, App. C]), with Sigma² = 2/ρ.
 type Sums struct{ Sigma float64 }
 
 // Kind is sums.

@@ -9,8 +9,8 @@ import (
 )
 
 // Tree releases every running sum of a slot of at most Horizon rewards through the binary tree
-// mechanism (002 Algorithm 5), with Lap(Scale) on each node. A reward is in one node of each of the
-// ⌊log₂ Horizon⌋+1 levels, so that its loss is that many Laplace releases: (⌊log₂
+// mechanism [Sajed 2019, Algorithm 5], with Lap(Scale) on each node. A reward is in one node of
+// each of the ⌊log₂ Horizon⌋+1 levels, so that its loss is that many Laplace releases: (⌊log₂
 // Horizon⌋+1)/Scale-DP.
 type Tree struct {
 	Scale   float64

@@ -5,8 +5,8 @@ import "encoding/json"
 // VectorGaussian releases Σ a·r of one slot, over the vectors a ∈ ℝ^d that were played, ‖a‖₂ ≤ 1,
 // and their rewards r ∈ [−1,1], with independent N(0, Sigma²) in each coordinate. Replacing one
 // reward moves the sum by 2‖a‖₂ ≤ 2 at most, so that it is the Gaussian mechanism at μ = 2/Sigma:
-// 2/Sigma²-zCDP. It is AdaC-OFUL's noise (001 Algorithm 3 and App. E-C; 000 §5.3.3), with Sigma² =
-// 2/ρ. The vectors are public.
+// 2/Sigma²-zCDP. It is AdaC-OFUL's noise ([Azize and Basu 2024, Algorithm 3 and App. E-C]; [Azize
+// 2024, §5.3.3]), with Sigma² = 2/ρ. The vectors are public.
 type VectorGaussian struct{ Sigma float64 }
 
 // Kind is vector-gaussian.

@@ -32,9 +32,9 @@ func (e *TooFewError) Error() string {
 // Is says that it is ErrAnswers.
 func (e *TooFewError) Is(target error) bool { return target == ErrAnswers }
 
-// distributed is the curator that makes each release by the protocol of 003 Algorithm 1.
-// In a simulation it plays all parties. Rewards wait as they came, since g depends on how
-// many there will be.
+// distributed is the curator that makes each release by the protocol of [Chowdhury and Zhou 2023,
+// Algorithm 1]. In a simulation it plays all parties. Rewards wait as they came, since g depends on
+// how many there will be.
 type distributed struct {
 	ledger   *privacy.Ledger
 	trust    Trust

@@ -184,8 +184,8 @@ func parts(kind string, scale float64) (uint64, error) {
 }
 
 // exactSparse is the sparse vector technique with discrete noise on the grid. The statistics are
-// whole steps and move by at most 2^20, so that the proof of 002 Theorem 3.2.1 holds with sums for
-// integrals, and each noise loses 2^20 over its scale in steps.
+// whole steps and move by at most 2^20, so that the proof of [Sajed 2019, Theorem 3.2.1] holds with
+// sums for integrals, and each noise loses 2^20 over its scale in steps.
 func exactSparse(m privacy.Sparse, p plan[int64], src rand.Source) (plan[int64], error) {
 	q := &questions[int64]{statistic: m.Statistic}
 	charge := privacy.Sparse{Questions: privacy.Questions{Statistic: m.Statistic}}

@@ -39,9 +39,9 @@ type Sum struct {
 	State [32]byte
 }
 
-// A Summer is S of 003 Algorithm 1, the secure computation: it finds the sum of messages modulo m
-// and shows nothing else. How many of them are in it may be fewer than there are, where users
-// vanish on the way. One that talks to a network is made with the run's context.
+// A Summer is S of [Chowdhury and Zhou 2023, Algorithm 1], the secure computation: it finds the sum
+// of messages modulo m and shows nothing else. How many of them are in it may be fewer than there
+// are, where users vanish on the way. One that talks to a network is made with the run's context.
 type Summer interface {
 	Sum(s Sum, messages []uint64) (total uint64, answers int, err error)
 }
@@ -91,9 +91,9 @@ func intoRing(x int64, m uint64) uint64 {
 	return (m - uint64(-x)%m) % m
 }
 
-// round is 003 Algorithm 1's encoder: y·g rounded up with the probability of its fraction, else
-// down. So its mean is y·g, and no two rewards differ by more than g. y in [0,1] is taken as a
-// multiple of 2^-53; all after that is in integers.
+// round is [Chowdhury and Zhou 2023, Algorithm 1]'s encoder: y·g rounded up with the probability of
+// its fraction, else down. So its mean is y·g, and no two rewards differ by more than g. y in [0,1]
+// is taken as a multiple of 2^-53; all after that is in integers.
 func round(y float64, g int64, src rand.Source) int64 {
 	const unit = 1 << 53
 	hi, lo := bits.Mul64(uint64(math.RoundToEven(y*unit)), uint64(g))
@@ -186,9 +186,9 @@ func exactShare(m privacy.Aggregated, src rand.Source) (partyNoise, error) {
 	return func() (int64, error) { return l.Draw(src) }, nil
 }
 
-// A Randomizer is R of 003 Algorithm 1, the user's side: what turns one reward into messages that
-// may leave the user's device. It is for one batch, and for any number of its users, who may be
-// goroutines: no two of them draw the same noise.
+// A Randomizer is R of [Chowdhury and Zhou 2023, Algorithm 1], the user's side: what turns one
+// reward into messages that may leave the user's device. It is for one batch, and for any number of
+// its users, who may be goroutines: no two of them draw the same noise.
 type Randomizer struct {
 	mu        sync.Mutex // on all that draws: two at a time would get the same bits
 	mechanism privacy.Mechanism
@@ -342,8 +342,9 @@ func (r *Randomizer) countMessages(dst []uint64, y float64) ([]uint64, error) {
 // Modulus is m: messages are from 0 to m−1.
 func (r *Randomizer) Modulus() uint64 { return r.modulus }
 
-// An Analyser is A of 003 Algorithm 1: it reads what S shows. Under central trust it adds the noise.
-// Goroutines may share it, if nobody else uses its ledger: no two of them draw the same noise.
+// An Analyser is A of [Chowdhury and Zhou 2023, Algorithm 1]: it reads what S shows. Under central
+// trust it adds the noise. Goroutines may share it, if nobody else uses its ledger: no two of them
+// draw the same noise.
 type Analyser struct {
 	mu        sync.Mutex // on the source of noise, and on the ledger
 	mechanism privacy.Mechanism
@@ -394,11 +395,11 @@ func newAnalyser(m privacy.Mechanism, src rand.Source, fast *noise.Fast) (*Analy
 }
 
 // Read releases the noisy sum of the rewards of so many answers, in rewards: the total over g,
-// where a total beyond n·g + τ stands for a negative number (003 Algorithm 1's correction of
-// underflow). The slot is charged, each time: a slot is one batch, whose rewards are in no other. A
-// release that the ledger's cap does not allow matches privacy.ErrBudget, and is not charged:
-// before users send anything, whoever counts on the cap asks the ledger (privacy.Ledger.Allow),
-// since what they send is seen.
+// where a total beyond n·g + τ stands for a negative number ([Chowdhury and Zhou 2023, Algorithm
+// 1]'s correction of underflow). The slot is charged, each time: a slot is one batch, whose rewards
+// are in no other. A release that the ledger's cap does not allow matches privacy.ErrBudget, and is
+// not charged: before users send anything, whoever counts on the cap asks the ledger
+// (privacy.Ledger.Allow), since what they send is seen.
 //
 // A total that is no element of the ring is an error that matches ErrMessage, and a number of
 // answers that was not promised one that matches ErrAnswers: nothing is released. But whoever has

@@ -83,8 +83,8 @@ type Config struct {
 	// there is no sensitivity, and every release goes into the ledger as unknown, which costs
 	// infinity. For simulations only.
 	Unclipped bool
-	// Trust, if set, has the releases made by the protocol of 003, so that less has to be believed.
-	// The mechanism must be privacy.Laplace or Gaussian.
+	// Trust, if set, has the releases made by the protocol of [Chowdhury and Zhou 2023], so that
+	// less has to be believed. The mechanism must be privacy.Laplace or Gaussian.
 	Trust *Trust
 	// Ledger is nil for a new one. In one that has entries, slots are numbered on from its last.
 	Ledger *privacy.Ledger

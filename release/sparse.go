@@ -9,10 +9,10 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// questions is the sparse vector technique, 002 Algorithm 4 with one threshold, made ready. The
-// threshold's noise is drawn once a group of slots, the query's at each question, and the first yes
-// ends the group: its sums are released and its slots emptied. So no reward is read under two
-// thresholds, and no threshold's noise serves twice.
+// questions is the sparse vector technique, [Sajed 2019, Algorithm 4] with one threshold, made
+// ready. The threshold's noise is drawn once a group of slots, the query's at each question, and
+// the first yes ends the group: its sums are released and its slots emptied. So no reward is read
+// under two thresholds, and no threshold's noise serves twice.
 type questions[T number] struct {
 	threshold, query sampler[T]
 	statistic        privacy.Statistic

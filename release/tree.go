@@ -3,14 +3,14 @@ package release
 import "math/bits"
 
 // A counter keeps the noise of one slot whose running sum is released again and again: the binary
-// tree mechanism, 002 Algorithm 5 (000 §2.1.5), and the hybrid one built on it.
+// tree mechanism, [Sajed 2019, Algorithm 5] ([Azize 2024, §2.1.5]), and the hybrid one built on it.
 //
 // The tree's leaves are the slot's rewards. The sum of the first t is that of popcount(t) nodes,
 // one for each binary digit of t, the longest first: t = 7 is [1,4] [5,6] [7,7]. Each node has
 // noise of its own, drawn once. A reward is in one node of each level that t ≤ T can show,
 // ⌊log₂T⌋+1 of them, so with Lap(Scale) on each the whole sequence of releases is
-// (⌊log₂T⌋+1)/Scale-DP, by sequential composition (002 Theorem 3.3.1, whose ε' is ε/(⌈log₂T⌉+1); t
-// = T is a release like any other, also for a power of two).
+// (⌊log₂T⌋+1)/Scale-DP, by sequential composition ([Sajed 2019, Theorem 3.3.1], whose ε' is
+// ε/(⌈log₂T⌉+1); t = T is a release like any other, also for a power of two).
 //
 // The node of digit j of t ends at t with its lower digits cleared. It is part of the sum for every
 // t' that has the same digits from j up, which are consecutive, and never again. So the nodes that

@@ -10,10 +10,10 @@ import (
 
 // A Trust says who has to be believed: how the releases that a policy asks for are made without, or
 // with less of, a trusted server. The policy states a mechanism with noise on a sum,
-// privacy.Laplace or Gaussian; the curator makes each release of it by the protocol of 003
-// Algorithm 1, with integers that suit the batch at hand, and the ledger is charged for those. What
-// a reward loses is never more than the stated mechanism promises, in the currency of Like: of
-// Laplace all that its pure ε allows, of Gaussian what it costs.
+// privacy.Laplace or Gaussian; the curator makes each release of it by the protocol of [Chowdhury
+// and Zhou 2023, Algorithm 1], with integers that suit the batch at hand, and the ledger is charged
+// for those. What a reward loses is never more than the stated mechanism promises, in the currency
+// of Like: of Laplace all that its pure ε allows, of Gaussian what it costs.
 //
 //	central  laplace, gaussian, skellam   the analyser adds discrete noise
 //	local    laplace, gaussian, skellam   every user adds noise that is enough alone
@@ -27,14 +27,14 @@ type Trust struct {
 	Model privacy.Trust
 	// empty: laplace for central and local trust, polya for secagg, count for shuffle
 	Noise privacy.NoiseName
-	S     float64 // 003's s ≥ 1, precision beyond ε√n; 0 means 1
+	S     float64 // [Chowdhury and Zhou 2023]'s s ≥ 1, precision beyond ε√n; 0 means 1
 	// Like is the currency of the promise: only its kind and its α or δ count. nil is pure ε for
 	// Laplace and ρ for Gaussian.
 	Like privacy.Budget
 	// P in (0,1) bounds what can go wrong with decoding: release c = 1, 2, … misreads a sum of any
-	// arm, as its noise exceeds τ, with probability P/(10c²) at most. That is P/6 in all, and
-	// leaves 5P/6 to the radii of a policy that may fail with probability P. A count has β = P/2
-	// instead (003: 1/(2T)), and the bits that blank users lose are in its tail.
+	// arm, as its noise exceeds τ, with probability P/(10c²) at most. That is P/6 in all, and leaves
+	// 5P/6 to the radii of a policy that may fail with probability P. A count has β = P/2 instead
+	// ([Chowdhury and Zhou 2023]: 1/(2T)), and the bits that blank users lose are in its tail.
 	P float64
 	// Promised in (0,1] is the share of the invited users who are promised to answer and to be
 	// honest, rounded up to n_min of them; 0 means 1. Noise is calibrated to them.
@@ -177,10 +177,11 @@ func (t Trust) Mechanism(stated privacy.Mechanism, invited int) (privacy.Mechani
 // A calibration is what a stated mechanism promises, and how its releases are made
 // under a trust model.
 type calibration struct {
-	trust   Trust
-	stated  privacy.Mechanism
-	target  privacy.Budget     // what a reward may lose
-	epsilon float64            // 003's: of laplace and polya pure, of the others √(2ρ) about
+	trust  Trust
+	stated privacy.Mechanism
+	target privacy.Budget // what a reward may lose
+	// [Chowdhury and Zhou 2023]'s: of laplace and polya pure, of the others √(2ρ) about
+	epsilon float64
 	scaled  map[cohort]float64 // ε, which may have had to be made smaller
 	local   map[int]float64    // ε0 of clones by users
 }
@@ -260,7 +261,8 @@ func (c *calibration) mechanism(invited, users, fewest int, p float64) (privacy.
 }
 
 // aggregated has the largest ε, at most that of the stated mechanism, with which the loss is within
-// the target: 003's ε promises ½ε²-zCDP but for terms of higher order, and those count here.
+// the target: [Chowdhury and Zhou 2023]'s ε promises ½ε²-zCDP but for terms of higher order, and
+// those count here.
 func (c *calibration) aggregated(k privacy.Calibration) (privacy.Mechanism, error) {
 	at := cohort{k.Trust, k.Invited, k.Users}
 	if e, ok := c.scaled[at]; ok {

@@ -34,7 +34,8 @@ type IdentifyResult struct {
 	Answer int   // the arm that is said to be the best; −1 if the cap was reached first
 	Tau    int   // plays, or what an identify.Reporter says of them; the cap if it was reached
 	Plays  []int // of each arm
-	// rounds of adaptivity: how many times the policy was asked what to play (000 Remark 5.24)
+	// rounds of adaptivity: how many times the policy was asked what to play [Azize
+	// 2024, Remark 5.24]
 	Batches  int
 	Releases int // how many times the curator let something out
 	Loss     privacy.Loss

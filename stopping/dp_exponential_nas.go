@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// NewDPExponentialNAS returns DP exponential NAS, 002 Algorithm 8: DP-NAS that asks after t = 2, 4,
-// 8, … samples only, so that question number k has h_t = R√((2/t)·log(16k²/β)) and log(8k²/β) in
-// c_t. It is an ε-DP (α,β)-rule (002 Corollary 4.1.2), and with probability at least 1−β it stops
-// within UpperBound samples (002 Theorem 4.1.3).
+// NewDPExponentialNAS returns DP exponential NAS, [Sajed 2019, Algorithm 8]: DP-NAS that asks after
+// t = 2, 4, 8, … samples only, so that question number k has h_t = R√((2/t)·log(16k²/β)) and
+// log(8k²/β) in c_t. It is an ε-DP (α,β)-rule [Sajed 2019, Corollary 4.1.2], and with probability
+// at least 1−β it stops within UpperBound samples [Sajed 2019, Theorem 4.1.3].
 //
 // alpha and beta are in (0,1); epsilon > 0, +Inf for none; r > 0 bounds the samples, in their unit.
 func NewDPExponentialNAS(alpha, beta, epsilon, r float64) (Rule, error) {
@@ -16,8 +16,8 @@ func NewDPExponentialNAS(alpha, beta, epsilon, r float64) (Rule, error) {
 		alpha, beta, epsilon, r)
 }
 
-// UpperBound is t_U of 002 Theorem 4.1.3: with probability at least 1−β, DP exponential NAS with
-// the rule's parameters has stopped after
+// UpperBound is t_U of [Sajed 2019, Theorem 4.1.3]: with probability at least 1−β, DP exponential
+// NAS with the rule's parameters has stopped after
 //
 //	2000(t₀ + t₁ + t₂),   t₀ = R²ℓ/(αμ)²,   t₁ = Rℓ/(ε|μ|),   t₂ = R log(1/β)/(εα|μ|),   ℓ = log((1/β)·log(R/(α|μ|)))
 //
@@ -51,8 +51,8 @@ func (r Rule) UpperBound(mu float64) (float64, error) {
 	return upper, nil
 }
 
-// stopsAfter says that under the event of the proof of 002 Theorem 4.1.3 the rule stops at its
-// question after t samples or after more: that
+// stopsAfter says that under the event of the proof of [Sajed 2019, Theorem 4.1.3] the rule stops
+// at its question after t samples or after more: that
 //
 //	|μ| ≥ h_t(2 + 1/α) + (24R log(4/β) + 24R log(8k²/β) + 4R log(4/β)/α)/(εt),   k = log₂ t.
 func (r Rule) stopsAfter(t, mu float64) bool {
@@ -62,9 +62,9 @@ func (r Rule) stopsAfter(t, mu float64) bool {
 	return t >= 2 && mu/r.r >= h*(2+1/r.alpha)+noise/t
 }
 
-// LowerBound is n of 002 Theorem 4.2.1, R log(1/β)/(12εα|μ|), for β < 1/4: on the law of mean mu on
-// {−R, R}, every ε-DP (α,β)-rule takes more than n samples with probability above 1/4. Other laws
-// of that mean may be easier. It is 0 without privacy.
+// LowerBound is n of [Sajed 2019, Theorem 4.2.1], R log(1/β)/(12εα|μ|), for β < 1/4: on the law of
+// mean mu on {−R, R}, every ε-DP (α,β)-rule takes more than n samples with probability above 1/4.
+// Other laws of that mean may be easier. It is 0 without privacy.
 func (r Rule) LowerBound(mu float64) (float64, error) {
 	x := math.Abs(mu)
 	switch {

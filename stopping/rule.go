@@ -1,8 +1,8 @@
 // Package stopping holds stopping rules: how many samples does it take to know a mean up to a factor?
 //
 // An (α,β)-rule reads a stream of independent samples of a law on [−R,R] with mean μ ≠ 0, stops by
-// itself, and returns an estimate that is within α|μ| of μ with probability at least 1−β (002
-// §2.2). The factor makes it hard: how many samples are enough depends on μ.
+// itself, and returns an estimate that is within α|μ| of μ with probability at least 1−β [Sajed
+// 2019, §2.2]. The factor makes it hard: how many samples are enough depends on μ.
 //
 // A rule is a policy of one arm that asks questions: is the sum of the samples far enough from 0?
 // So it is post-processing of what a curator answers, and Run needs nothing new to be private:
@@ -152,7 +152,7 @@ func (r *Rule) after(k int) int {
 }
 
 // above is the level of question number k, after t samples. On samples mapped to [0,1] the halting
-// condition of 002 Algorithms 7 and 8,
+// condition of [Sajed 2019, Algorithms 7 and 8],
 //
 //	|X̄_t| ≥ h_t(1 + 1/α) + (c_t + B + A_t)/t,
 //

@@ -92,7 +92,7 @@ type Result struct {
 	Answer int   // the arm that is said to be the best
 	Tau    int   // plays: participants
 	Plays  []int // of each arm
-	// rounds of adaptivity: how often the rule decided what to play next (000 Remark 5.24)
+	// rounds of adaptivity: how often the rule decided what to play next [Azize 2024, Remark 5.24]
 	Batches  int
 	Releases int
 	Means    []Mean // private: from everything that was released

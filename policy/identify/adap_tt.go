@@ -6,17 +6,17 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// AdaPTT is AdaP-TT, 000 §5.4.2: Algorithm 10 (see TopTwo) with the Gaussian cost (5.9) for
-// challenger and stopping, the threshold (5.11), and phases of an arm that end at 1, 2, 4, 8, … of
-// its plays and whose means forget what was before.
+// AdaPTT is AdaP-TT, [Azize 2024, §5.4.2]: Algorithm 10 (see TopTwo) with the Gaussian cost (5.9)
+// for challenger and stopping, the threshold (5.11), and phases of an arm that end at 1, 2, 4, 8, …
+// of its plays and whose means forget what was before.
 //
-// It is ε-DP for rewards in [0,1], δ-correct if one arm alone is best (000 Lemma 5.18), and
+// It is ε-DP for rewards in [0,1], δ-correct if one arm alone is best [Azize 2024, Lemma 5.18], and
 // for distinct means
 //
-//	limsup E τ/log(1/δ) ≤ 4T*_{KL,β}(1 + √(1 + Δ_max²/(2σ⁴ε²))),   σ = 1/2 (000 Theorem 5.20).
+//	limsup E τ/log(1/δ) ≤ 4T*_{KL,β}(1 + √(1 + Δ_max²/(2σ⁴ε²))),   σ = 1/2 [Azize 2024, Theorem 5.20].
 //
-// By default the leader's bonus has log n where 000 prints k_a, and private means are clipped: as
-// printed a run may never stop.
+// By default the leader's bonus has log n where [Azize 2024] prints k_a, and private means are
+// clipped: as printed a run may never stop.
 type AdaPTT struct{ TopTwo }
 
 // NewAdaPTT returns AdaP-TT for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for

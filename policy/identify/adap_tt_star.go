@@ -6,13 +6,13 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// AdaPTTStar is AdaP-TT*, 000 §5.4.3: AdaP-TT with the cost (5.12), whose shape is that of the
-// private lower bound, and the threshold (5.14).
+// AdaPTTStar is AdaP-TT*, [Azize 2024, §5.4.3]: AdaP-TT with the cost (5.12), whose shape is that
+// of the private lower bound, and the threshold (5.14).
 //
-// It is ε-DP for rewards in [0,1], δ-correct if one arm alone is best (000 Lemma 5.21), and for
-// distinct means limsup E τ/log(1/δ) is at most
+// It is ε-DP for rewards in [0,1], δ-correct if one arm alone is best [Azize 2024, Lemma 5.21], and
+// for distinct means limsup E τ/log(1/δ) is at most
 //
-//	4T*_{KL,β} g₁(Δ_max/(σ²ε)) if Δ_max < 3ε,   and otherwise   12T*_{ε,β} g₂(3ε²T*_{ε,β} max{β, 1−β}/2)/σ²,   σ = 1/2 (000 Theorem 5.23).
+//	4T*_{KL,β} g₁(Δ_max/(σ²ε)) if Δ_max < 3ε,   and otherwise   12T*_{ε,β} g₂(3ε²T*_{ε,β} max{β, 1−β}/2)/σ²,   σ = 1/2 [Azize 2024, Theorem 5.23].
 //
 // As for AdaP-TT, the leader's bonus has log n by default, and private means are clipped.
 type AdaPTTStar struct{ TopTwo }

@@ -27,16 +27,16 @@ type Cost interface {
 	Between(a, b Sample) float64
 }
 
-// GaussianCost is 000 (5.9), (μ̃_a − μ̃_b)₊²/(2σ²(1/ω_a + 1/ω_b)), for σ-sub-Gaussian rewards:
-// Sigma is 1/2 for rewards in [0,1].
+// GaussianCost is [Azize 2024, (5.9)], (μ̃_a − μ̃_b)₊²/(2σ²(1/ω_a + 1/ω_b)), for σ-sub-Gaussian
+// rewards: Sigma is 1/2 for rewards in [0,1].
 type GaussianCost struct{ Sigma float64 }
 
-// PrivateGaussianCost is 000 (5.12), (μ̃_a − μ̃_b)₊ min{3ε, (μ̃_a − μ̃_b)₊}/(2σ²(1/ω_a + 1/ω_b)):
-// the shape that ε-DP leaves, with total variation where the gap is large against ε.
+// PrivateGaussianCost is [Azize 2024, (5.12)], (μ̃_a − μ̃_b)₊ min{3ε, (μ̃_a − μ̃_b)₊}/(2σ²(1/ω_a +
+// 1/ω_b)): the shape that ε-DP leaves, with total variation where the gap is large against ε.
 type PrivateGaussianCost struct{ Sigma, Epsilon float64 }
 
-// BernoulliCost is inf_u { ω_a kl(μ_a,u) + ω_b kl(μ_b,u) } if μ_a > μ_b, the generalised
-// likelihood ratio of Bernoulli arms (000 §2.2.9). The infimum is at the mean of both samples
+// BernoulliCost is inf_u { ω_a kl(μ_a,u) + ω_b kl(μ_b,u) } if μ_a > μ_b, the generalised likelihood
+// ratio of Bernoulli arms [Azize 2024, §2.2.9]. The infimum is at the mean of both samples
 // together. Means are in [0,1].
 type BernoulliCost struct{}
 

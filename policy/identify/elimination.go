@@ -29,12 +29,12 @@ func NewSE(arms int, risk float64) (*Elimination, error) {
 	return &Elimination{rule: rule, answer: -1}, nil
 }
 
-// NewDPSE returns DP-SE (002 Algorithm 9; policy.DPSE) as an identification rule, as 000 §5.4.3
-// compares with it, for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for no noise)
-// and a risk δ in (0,1), its β. For rewards in [0,1] it is ε-DP (002 Theorem 5.1.1), and δ-correct:
-// in epoch e some mean is off by more than h_e with probability at most δ/4e², and some noise by
-// more than c_e with the same, which is less than δ for all epochs together. It takes O(Σ Δ_a⁻² + Σ
-// (εΔ_a)⁻¹) samples, up to logarithms.
+// NewDPSE returns DP-SE ([Sajed 2019, Algorithm 9]; policy.DPSE) as an identification rule, as
+// [Azize 2024, §5.4.3] compares with it, for a number of arms ≥ 2, a budget (privacy.Pure, or
+// privacy.None for no noise) and a risk δ in (0,1), its β. For rewards in [0,1] it is ε-DP [Sajed
+// 2019, Theorem 5.1.1], and δ-correct: in epoch e some mean is off by more than h_e with
+// probability at most δ/4e², and some noise by more than c_e with the same, which is less than δ
+// for all epochs together. It takes O(Σ Δ_a⁻² + Σ (εΔ_a)⁻¹) samples, up to logarithms.
 func NewDPSE(arms int, budget privacy.Budget, risk float64) (*Elimination, error) {
 	if err := checkTask(arms, risk); err != nil {
 		return nil, fmt.Errorf("dp-se: %w", err)

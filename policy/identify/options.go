@@ -43,7 +43,7 @@ func WithBeta(beta float64) TopTwoOption {
 }
 
 // WithSigma sets the σ of σ-sub-Gaussian rewards, above 0. The default is 1/2, right for rewards in
-// [0,1]; 004 prints 1, which costs a factor of four in the terms of the rewards.
+// [0,1]; [Azize et al. 2023] print 1, which costs a factor of four in the terms of the rewards.
 func WithSigma(sigma float64) TopTwoOption {
 	return TopTwoOption{"sigma", func(o *topTwoOptions) error {
 		o.sigma = sigma
@@ -60,8 +60,8 @@ func WithExponent(s float64) TopTwoOption {
 	}}
 }
 
-// WithPrintedBonus takes PrintedUCBLeader, the leader of 000 Algorithm 10 as printed, instead of
-// UCBLeader. Runs may then never stop.
+// WithPrintedBonus takes PrintedUCBLeader, the leader of [Azize 2024, Algorithm 10] as printed,
+// instead of UCBLeader. Runs may then never stop.
 func WithPrintedBonus() TopTwoOption {
 	return TopTwoOption{"printed bonus", func(o *topTwoOptions) error { o.printed = true; return nil }}
 }
@@ -88,8 +88,8 @@ func WithThreshold(threshold Threshold) TopTwoOption {
 	}}
 }
 
-// WithCoin tosses a coin of probability beta for the leader, as the program published with 004
-// does, instead of tracking.
+// WithCoin tosses a coin of probability beta for the leader, as the program published with [Azize
+// et al. 2023] does, instead of tracking.
 func WithCoin(coin policy.Coins) TopTwoOption {
 	return TopTwoOption{"coin", func(o *topTwoOptions) error {
 		if coin == nil {

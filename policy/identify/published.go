@@ -10,7 +10,7 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// PublishedAdaPTT is AdaP-TT as the program published with 004 plays it
+// PublishedAdaPTT is AdaP-TT as the program published with [Azize et al. 2023] plays it
 // (github.com/achraf-azize/DP-BAI, commit c8d8be2, algorithms/adapTT.py), written anew from what
 // that program does. It is ε-DP for rewards in [0,1], and nothing is proved of its answers. Phases
 // are those of AdaPTT and private means are not clipped. When a phase ends, with n the plays of all
@@ -23,9 +23,9 @@ import (
 // and until then a coin plays B with probability β, or else the argmin of (d +
 // 1/(1+√n))/√(1/N_B + 1/N_a).
 //
-// The paper (004 Algorithm 2, Theorem 4) has the proved threshold, tests the empirical best with
-// d₊, and tracks. The statistic is that of σ = 1, as in the paper. The program writes down Ended
-// for its stopping time: see PublishedTime.
+// The paper [Azize et al. 2023, Algorithm 2, Theorem 4] has the proved threshold, tests the
+// empirical best with d₊, and tracks. The statistic is that of σ = 1, as in the paper. The program
+// writes down Ended for its stopping time: see PublishedTime.
 type PublishedAdaPTT struct {
 	epsilon, beta float64
 	clipped       bool

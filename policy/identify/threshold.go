@@ -13,7 +13,7 @@ type Threshold interface {
 	At(a, b Sample) float64
 }
 
-// CG is the function 𝒞_G of 000 (C.30), the minimum over λ in (1/2, 1) of (g_G(λ) + x)/λ,
+// CG is the function 𝒞_G of [Azize 2024, (C.30)], the minimum over λ in (1/2, 1) of (g_G(λ) + x)/λ,
 //
 //	g_G(λ) = 2λ − 2λ log(4λ) + log ζ(2λ) − ½ log(1−λ),
 //
@@ -87,9 +87,10 @@ func (u *union) one(parts float64, c Sample) float64 {
 	return math.Log(parts*u.arms/u.risk) + u.logZeta + u.s*math.Log(float64(c.Phase))
 }
 
-// GaussianThreshold is 000 (5.10), 2𝒞_G(½ log((K−1)/δ)) + 2 log(4 + log ω_a) + 2 log(4 + log ω_b).
-// It is δ-correct for GaussianCost with means that rest on all rewards of σ-sub-Gaussian arms and
-// are looked at after every round (000 Lemma C.32; Kaufmann and Koolen 2021, Theorem 9).
+// GaussianThreshold is [Azize 2024, (5.10)], 2𝒞_G(½ log((K−1)/δ)) + 2 log(4 + log ω_a) + 2 log(4
+// + log ω_b). It is δ-correct for GaussianCost with means that rest on all rewards of
+// σ-sub-Gaussian arms and are looked at after every round ([Azize 2024, Lemma C.32]; Kaufmann and
+// Koolen 2021, Theorem 9).
 type GaussianThreshold struct{ constant float64 }
 
 // NewGaussianThreshold returns it for a number of arms ≥ 2 and a risk in (0,1).
@@ -105,13 +106,14 @@ func (t GaussianThreshold) At(a, b Sample) float64 {
 	return t.constant + 2*iterated(a.N) + 2*iterated(b.N)
 }
 
-// AdaPTTThreshold is that of AdaP-TT, 000 (5.11), for phases that forget and double. With ζ = ζ(s)
-// and k the phase,
+// AdaPTTThreshold is that of AdaP-TT, [Azize 2024, (5.11)], for phases that forget and double. With
+// ζ = ζ(s) and k the phase,
 //
 //	4𝒞_G(½ log(2(K−1)ζ²k_a^s k_b^s/δ)) + 4 Σ log(4 + log ω_c) + Σ log²(2Kζk_c^s/δ)/(ε²σ²ω_c),   sums over c ∈ {a,b}.
 //
-// It is δ-correct for GaussianCost with the same σ (000 Lemma 5.18): δ/2 for the rewards, δ/2 for the
-// noise. (004 Theorem 4 prints one ζ(s) for the two arms; the sum over both phases needs ζ(s)².)
+// It is δ-correct for GaussianCost with the same σ [Azize 2024, Lemma 5.18]: δ/2 for the rewards,
+// δ/2 for the noise. ([Azize et al. 2023, Theorem 4] prints one ζ(s) for the two arms; the sum over
+// both phases needs ζ(s)².)
 type AdaPTTThreshold struct {
 	union
 	sigma float64
@@ -149,15 +151,15 @@ func (t AdaPTTThreshold) AtLeast(a, b Sample) float64 {
 	return 4*(t.pair(2, a, b)/2+leastCG) + t.rest(a, b)
 }
 
-// AdaPTTStarThreshold is that of AdaP-TT*, 000 (5.14), for phases that forget and double. With ζ =
-// ζ(s), k the phase, ℓ_c = log(3Kζk_c^s/δ) and h_c = ½W̄₋₁(2ℓ_c + 4 log(4 + log ω_c) + ½), it is,
-// where the gap of the private means is below 3ε,
+// AdaPTTStarThreshold is that of AdaP-TT*, [Azize 2024, (5.14)], for phases that forget and double.
+// With ζ = ζ(s), k the phase, ℓ_c = log(3Kζk_c^s/δ) and h_c = ½W̄₋₁(2ℓ_c + 4 log(4 + log ω_c) + ½),
+// it is, where the gap of the private means is below 3ε,
 //
 //	2𝒞_G(½ log(3(K−1)ζ²k_a^s k_b^s/δ)) + 2 Σ log(4 + log ω_c) + Σ ℓ_c²/(2ε²σ²ω_c) + (√2/(εσ)) Σ √(h_c/ω_c) ℓ_c,
 //
 // and otherwise (3/σ²) max ℓ_c + (3ε/(√2σ)) Σ √(ω_c h_c). It is δ-correct for PrivateGaussianCost
-// with the same σ and ε (000 Lemma 5.21): the risk is split in three, shared by both cases. (The
-// print of the second case drops the power s of k, which the union bound needs.)
+// with the same σ and ε [Azize 2024, Lemma 5.21]: the risk is split in three, shared by both cases.
+// (The print of the second case drops the power s of k, which the union bound needs.)
 type AdaPTTStarThreshold struct {
 	union
 	sigma, epsilon float64
@@ -212,7 +214,8 @@ func (t *AdaPTTStarThreshold) logs(c Sample) (l, h float64) {
 	return l, WBar(2*l+4*iterated(c.N)+0.5) / 2
 }
 
-// PublishedThreshold is what the program published with 004 compares its statistic with,
+// PublishedThreshold is what the program published with [Azize et al. 2023] compares
+// its statistic with,
 //
 //	log(1/δ) + log(1 + log ω_a) + log(1 + log ω_b) + (1/ω_a + 1/ω_b)(log(1/δ)/ε)².
 //

@@ -18,8 +18,8 @@ const (
 	// the rewards behind μ̃_a.
 	UCBLeader Leader = iota
 	// PrintedUCBLeader has k_a, the arm's phase, where UCBLeader has 2 log n and log n: √(k_a/Ñ_a)
-	// + k_a/(εÑ_a), as 000 Algorithm 10 prints it. An arm that is not played keeps its bonus then,
-	// and runs may not stop: play with a cap.
+	// + k_a/(εÑ_a), as [Azize 2024, Algorithm 10] prints it. An arm that is not played keeps its
+	// bonus then, and runs may not stop: play with a cap.
 	PrintedUCBLeader
 	// BestLeader has the highest μ̃_a.
 	BestLeader
@@ -59,11 +59,11 @@ type Parts struct {
 	Unclipped bool
 }
 
-// TopTwo is 000 Algorithm 10, the private Top Two meta-algorithm: in each round a leader and its
-// challenger, one of which is played. Each arm has phases of its own, and a phase's rewards are
-// released as one sum with a Lap(1/ε) when it ends; everything that is decided rests on these
+// TopTwo is [Azize 2024, Algorithm 10], the private Top Two meta-algorithm: in each round a leader
+// and its challenger, one of which is played. Each arm has phases of its own, and a phase's rewards
+// are released as one sum with a Lap(1/ε) when it ends; everything that is decided rests on these
 // releases. Every reward is in one release, so the transcript of plays, stopping time and answer is
-// ε-DP for rewards in [0,1] (000 §5.4.1; parallel composition, 000 Lemma 2.10).
+// ε-DP for rewards in [0,1] ([Azize 2024, §5.4.1]; parallel composition, [Azize 2024, Lemma 2.10]).
 //
 // The stopping rule is looked at when a phase ends: nothing that it reads changes in between. Until
 // the next phase ends the plays are a deterministic function of what is known, so that they are one

@@ -8,8 +8,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// TTUCB is Jourdan and Degenne's Top Two rule without privacy (000 §2.2.9, Algorithm 3), round by
-// round on exact means. With N_a the plays of arm a and n the round,
+// TTUCB is Jourdan and Degenne's Top Two rule without privacy [Azize 2024, §2.2.9, Algorithm 3],
+// round by round on exact means. With N_a the plays of arm a and n the round,
 //
 //	leader      argmax μ̂_a + √(2σ² log n/N_a),
 //	challenger  argmin over a ≠ b of the Gaussian cost W_{b,a}(μ̂, N) of (5.9),
@@ -17,8 +17,8 @@ import (
 //	stops       when the cost of the empirical best against every other arm is at least the threshold (5.10).
 //
 // Lowest arms first. It is δ-correct if one arm alone is best, for σ-sub-Gaussian rewards, and for
-// distinct means limsup E τ/log(1/δ) ≤ T*_{KL,β} of Gaussian arms (000 §2.2.9). It is the reference
-// of AdaP-TT, which has up to four times this for phases that double and forget.
+// distinct means limsup E τ/log(1/δ) ≤ T*_{KL,β} of Gaussian arms [Azize 2024, §2.2.9]. It is the
+// reference of AdaP-TT, which has up to four times this for phases that double and forget.
 type TTUCB struct {
 	beta, sigma float64
 	cost        GaussianCost

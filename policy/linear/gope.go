@@ -13,21 +13,22 @@ import (
 )
 
 // GOPE is phased elimination on G-optimal designs for a fixed, finite set A of K actions: AdaC-GOPE
-// (000 Algorithm 8, 001 Algorithm 2). In phase ℓ = 1, 2, … with β_ℓ = 2^{−ℓ} it finds a G-optimal
-// design π_ℓ on the surviving actions A_ℓ, plays each a of them T_ℓ(a) = ⌈c_ℓπ_ℓ(a)⌉ times, and keeps
+// ([Azize 2024, Algorithm 8], [Azize and Basu 2024, Algorithm 2]). In phase ℓ = 1, 2, … with β_ℓ =
+// 2^{−ℓ} it finds a G-optimal design π_ℓ on the surviving actions A_ℓ, plays each a of them T_ℓ(a)
+// = ⌈c_ℓπ_ℓ(a)⌉ times, and keeps
 //
 //	A_{ℓ+1} = {a ∈ A_ℓ : max_b ⟨θ̃_ℓ, b − a⟩ ≤ 2β_ℓ},   θ̃_ℓ = V_ℓ⁺ Σ a_s r_s + V_ℓ^{−1/2}N_ℓ,   V_ℓ = Σ T_ℓ(a) a aᵀ,
 //
 // from the rewards of this phase alone, N_ℓ ~ N(0,σ²I), where c_ℓ is PhaseLength. The last survivor
 // is played for ever.
 //
-// Guarantee: ρ-zCDP of the rewards in the sense of Interactive DP (000 Theorem 5.11, 001 Theorem
-// 3): each reward in [−1,1] is in one release, which it moves by at most 2g in the norm that the
-// noise is round in, g² = max ‖a‖²_{V_ℓ⁺}, and σ² = (2/ρ)g² is calibrated to the g that the design
-// really has. So a design that is only nearly optimal, and rounding, never cost privacy. The
-// sources print σ² = 2d/(ρc_ℓ), which is what g² is at most for an exact design: Literal. Other
-// budgets: 4b for 2/ρ, b the variance that the budget asks for at sensitivity 1 (001 Appendix C-E).
-// At budget None it is GOPE without privacy, the same code.
+// Guarantee: ρ-zCDP of the rewards in the sense of Interactive DP ([Azize 2024, Theorem 5.11], [Azize
+// and Basu 2024, Theorem 3]): each reward in [−1,1] is in one release, which it moves by at most 2g
+// in the norm that the noise is round in, g² = max ‖a‖²_{V_ℓ⁺}, and σ² = (2/ρ)g² is calibrated to the
+// g that the design really has. So a design that is only nearly optimal, and rounding, never cost
+// privacy. The sources print σ² = 2d/(ρc_ℓ), which is what g² is at most for an exact design:
+// Literal. Other budgets: 4b for 2/ρ, b the variance that the budget asks for at sensitivity 1 [Azize
+// and Basu 2024, Appendix C-E]. At budget None it is GOPE without privacy, the same code.
 //
 // The maximum of g is over the actions that are played: no other reward is in the release, and the
 // curator refuses what the plan does not have. The sources take it over all of A_ℓ. That is what
@@ -36,8 +37,9 @@ import (
 // has ‖a‖² ≤ d/c_ℓ for every survivor. Who plays another action than the one that is recommended
 // must keep its reward out of the release, or the bound 2g is not that action's.
 //
-// Regret: O(√(dT log(KT))) + O((d/√ρ)(log KT)^{3/2}) at δ = 1/T (000 Theorem 5.12, 001 Theorem 4).
-// With the printed f, f ≥ d, that needs d = O(log(KT)); with Corrected it holds for every d.
+// Regret: O(√(dT log(KT))) + O((d/√ρ)(log KT)^{3/2}) at δ = 1/T ([Azize 2024, Theorem 5.12], [Azize
+// and Basu 2024, Theorem 4]). With the printed f, f ≥ d, that needs d = O(log(KT)); with Corrected
+// it holds for every d.
 //
 // Where the survivors do not span ℝ^d everything happens on their span; d stays the dimension of
 // the actions, as in the sources. Phases follow each other without a gap (the sources' t_{ℓ+1} is
@@ -73,9 +75,9 @@ type GOPEOptions struct {
 	// has a law that is known exactly, and its tail is all that the proof needs. That is shorter,
 	// and makes the theorem's private term linear in d for every d.
 	Corrected bool
-	// Var adds the noise to the sum of each action's rewards instead: AdaC-GOPE-Var (001 App. E-C
-	// (ii), Figure 5), σ² = 2/ρ for each. The noise of a prediction then depends on how many
-	// actions are played.
+	// Var adds the noise to the sum of each action's rewards instead: AdaC-GOPE-Var ([Azize and
+	// Basu 2024, App. E-C] (ii), Figure 5), σ² = 2/ρ for each. The noise of a prediction then
+	// depends on how many actions are played.
 	Var bool
 	// VarPhases, with Var, is 0 for the same phases and 1 for phases of its own, in whose length
 	// |S| stands for d in f and in the noise, S the actions that are played: Σ_b ⟨a, V⁺b⟩² ≤
@@ -401,16 +403,17 @@ func (p *GOPE) eliminate() {
 }
 
 // PhaseRisk is δ_{K,ℓ} = δ/(Kℓ(ℓ+1)), the risk of one action in phase ℓ ≥ 1, K the number of
-// actions at the start (001 Algorithm 2).
+// actions at the start [Azize and Basu 2024, Algorithm 2].
 func PhaseRisk(risk float64, actions, ell int) float64 {
 	return risk / float64(float64(actions)*float64(float64(ell)*float64(ell+1)))
 }
 
-// PhaseNormal is f(d,δ) = d + 2√(d log(2/δ)) + 2 log(2/δ) of GOPE, which ‖X‖² of X ~ N(0,I_d) exceeds
-// with probability at most δ/2 (001 Lemma 10 and Theorem 13). The f of OFUL, NormalNorm, is another.
+// PhaseNormal is f(d,δ) = d + 2√(d log(2/δ)) + 2 log(2/δ) of GOPE, which ‖X‖² of X ~ N(0,I_d)
+// exceeds with probability at most δ/2 [Azize and Basu 2024, Lemma 10 and Theorem 13]. The f of
+// OFUL, NormalNorm, is another.
 func PhaseNormal(dim int, risk float64) float64 { return NormalNorm(dim, risk/2) }
 
-// PhaseLength is c_ℓ of phase ℓ ≥ 1 (001 (4) and Corollary 1):
+// PhaseLength is c_ℓ of phase ℓ ≥ 1 [Azize and Basu 2024, (4) and Corollary 1]:
 //
 //	(8d/β_ℓ²) log(4/δ) + (2d/β_ℓ)·noise·√f,   β_ℓ = 2^{−ℓ},
 //

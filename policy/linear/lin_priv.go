@@ -10,9 +10,9 @@ import (
 )
 
 // LinPriv is optimism with a regression for each arm, private rewards and public contexts (Neel and
-// Roth 2018, "LinPriv: Reward-Private Linear UCB"; 001 Appendix F-C). The i-th vector of each
-// decision set is arm i's context, and its mean reward is ⟨θ_i, x⟩. With V_i = λI + Σ xxᵀ over the
-// rounds in which arm i was played, it plays
+// Roth 2018, "LinPriv: Reward-Private Linear UCB"; [Azize and Basu 2024, Appendix F-C]). The i-th
+// vector of each decision set is arm i's context, and its mean reward is ⟨θ_i, x⟩. With V_i = λI +
+// Σ xxᵀ over the rounds in which arm i was played, it plays
 //
 //	argmax_i ⟨θ̃_i, x_i⟩ + β_i‖x_i‖_{V_i⁻¹} + B_i‖V_i⁻¹x_i‖₂,   θ̃_i = V_i⁻¹(Σ x·r + η_i),
 //
@@ -31,8 +31,8 @@ import (
 // Regret: the source's Theorem 5, Õ(d√T + Kd log T/ε), is wrong. It rests on Σ_t ‖x_t‖_{V_t⁻¹} ≤ 2d
 // log(1 + n/(λd)), which is true of the squares only; by Cauchy and Schwarz Σ_t ‖x_t‖_{V_t⁻¹} ≤
 // √(2nd log(1 + n/(λd))), and with n = T/K for each of K arms the noise's part grows as √T: Õ(d√T +
-// Kd√T/ε) (001 Appendix F-C). The displayed steps give K·√(2(T/K)d log(1+T/(Kλd))) = √(2KTd
-// log(1+T/(Kλd))) times B/√λ, which is less by √(Kd).
+// Kd√T/ε) [Azize and Basu 2024, Appendix F-C]. The displayed steps give K·√(2(T/K)d log(1+T/(Kλd)))
+// = √(2KTd log(1+T/(Kλd))) times B/√λ, which is less by √(Kd).
 //
 // Until an arm has been played about B_i/β_i times, the noise in what was released of it makes it
 // less certain than an arm that was never played, and optimism prefers it: at small budgets some

@@ -13,9 +13,9 @@ import (
 )
 
 // LinUCB is optimism on an ellipsoid under joint differential privacy: contexts and rewards are
-// both private (Shariff and Sheffet 2018, Algorithms 1 and 2; 001 Appendix B-D has the
-// definitions). After t rounds it knows the noisy Gram matrix of [a;r], whose blocks are G_t + N_t
-// and u_t + h_t, with G_t = Σ aaᵀ and u_t = Σ a·r. In each round it plays
+// both private (Shariff and Sheffet 2018, Algorithms 1 and 2; [Azize and Basu 2024, Appendix B-D]
+// has the definitions). After t rounds it knows the noisy Gram matrix of [a;r], whose blocks are
+// G_t + N_t and u_t + h_t, with G_t = Σ aaᵀ and u_t = Σ a·r. In each round it plays
 //
 //	argmax_a ⟨θ̃_t, a⟩ + β_t‖a‖_{V_t⁻¹},   θ̃_t = V_t⁻¹(u_t + h_t),   V_t = G_t + N_t + c_t·I.
 //

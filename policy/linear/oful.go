@@ -10,8 +10,8 @@ import (
 )
 
 // OFUL is optimism on an ellipsoid for decision sets that change in each round, with rarely
-// switched estimates: AdaC-OFUL (000 Algorithm 9, 001 Algorithm 3). With V_t = λI + Σ_{s≤t} a_s
-// a_sᵀ, in each round it plays
+// switched estimates: AdaC-OFUL ([Azize 2024, Algorithm 9], [Azize and Basu 2024, Algorithm 3]).
+// With V_t = λI + Σ_{s≤t} a_s a_sᵀ, in each round it plays
 //
 //	argmax_a ⟨θ̃_τ, a⟩ + β̃_τ‖a‖_{V_τ⁻¹},   θ̃_τ = V_τ⁻¹(Σ_{s≤τ} a_s r_s + Y_1 + … + Y_ℓ),
 //
@@ -21,18 +21,18 @@ import (
 // releases, and so on the sum of all their noises: noise drawn anew for the running sum would be a
 // new release of old rewards.
 //
-// Guarantee: ρ-zCDP of the rewards in the sense of Interactive DP (000 Theorem 5.14, 001 Theorem
-// 3): each reward is in one release, and when releases happen depends on V alone. Contexts and
-// actions are public and not protected. Other budgets: 4b for 2/ρ, b the variance that the budget
-// asks for at sensitivity 1 (001 Appendix C-E). At budget None it is RS-OFUL (Abbasi-Yadkori, Pál
-// and Szepesvári 2011, Figure 3) with no noise and no term for it, and with EveryRound it is their
-// OFUL (Figure 1), which updates after every round.
+// Guarantee: ρ-zCDP of the rewards in the sense of Interactive DP ([Azize 2024, Theorem 5.14],
+// [Azize and Basu 2024, Theorem 3]): each reward is in one release, and when releases happen
+// depends on V alone. Contexts and actions are public and not protected. Other budgets: 4b for 2/ρ,
+// b the variance that the budget asks for at sensitivity 1 [Azize and Basu 2024, Appendix C-E]. At
+// budget None it is RS-OFUL (Abbasi-Yadkori, Pál and Szepesvári 2011, Figure 3) with no noise and
+// no term for it, and with EveryRound it is their OFUL (Figure 1), which updates after every round.
 //
 // Confidence: with ‖θ*‖ ≤ 1 and 1-subgaussian rewards, θ* is in {θ : ‖θ − θ̃_τ‖_{V_τ} ≤ β̃_τ} at
-// every update with probability at least 1−δ (001 Theorem 14). β̃_τ is EllipsoidRadius, of log(det
-// V_τ/λ^d), plus NoiseRadius, of the ℓ noises and λ_min(V_τ). Regret: O(d log T √T) + O((d²/√ρ)
-// log²T) (000 Theorem 5.17, 001 Theorem 5), for the printed radius, λ ≥ 1 and an assumption that no
-// law of contexts meets for d ≥ 2.
+// every update with probability at least 1−δ [Azize and Basu 2024, Theorem 14]. β̃_τ is
+// EllipsoidRadius, of log(det V_τ/λ^d), plus NoiseRadius, of the ℓ noises and λ_min(V_τ). Regret:
+// O(d log T √T) + O((d²/√ρ) log²T) ([Azize 2024, Theorem 5.17], [Azize and Basu 2024, Theorem 5]),
+// for the printed radius, λ ≥ 1 and an assumption that no law of contexts meets for d ≥ 2.
 //
 // Before the first update θ̃ = 0, and what is played is the longest action. Of equal scores the
 // first is played.
@@ -261,8 +261,8 @@ func (p *OFUL) Covers(theta []float64) bool {
 	return math.Sqrt(quadratic(p.v, x)) <= p.radius
 }
 
-// EllipsoidRadius is β_t of 001 Theorem 14 (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem
-// 2) for ‖θ*‖ ≤ 1:
+// EllipsoidRadius is β_t of [Azize and Basu 2024, Theorem 14] (Abbasi-Yadkori, Pál and Szepesvári
+// 2011, Theorem 2) for ‖θ*‖ ≤ 1:
 //
 //	√(2 log(1/δ) + log(det V_t/λ^d)) + √λ,
 //
@@ -272,21 +272,22 @@ func EllipsoidRadius(growth, lambda, risk float64) float64 {
 	return math.Sqrt(growth-2*math.Log(risk)) + math.Sqrt(lambda)
 }
 
-// EllipsoidGrowth is d log(1 + t/(λd)), which log(det V_t/λ^d) does not exceed if ‖a‖ ≤ 1 (001
-// Theorem 14, step 5).
+// EllipsoidGrowth is d log(1 + t/(λd)), which log(det V_t/λ^d) does not exceed if ‖a‖ ≤ 1 ([Azize
+// and Basu 2024, Theorem 14], step 5).
 func EllipsoidGrowth(dim, t int, lambda float64) float64 {
 	d := float64(dim)
 	return float64(d * math.Log1p(float64(t)/float64(lambda*d)))
 }
 
 // MaxUpdates is EllipsoidGrowth/log(1+C): OFUL has had at most so many updates after t rounds if
-// ‖a‖ ≤ 1 (001 Theorem 14, step 5).
+// ‖a‖ ≤ 1 ([Azize and Basu 2024, Theorem 14], step 5).
 func MaxUpdates(dim, t int, lambda, c float64) float64 {
 	return EllipsoidGrowth(dim, t, lambda) / math.Log1p(c)
 }
 
-// NormalNorm is f(d,δ) = d + 2√(d log(1/δ)) + 2 log(1/δ), which ‖X‖² of X ~ N(0,I_d) exceeds with
-// probability at most δ (001 Lemma 10). The f of GOPE is another: it has 2/δ for 1/δ.
+// NormalNorm is f(d,δ) = d + 2√(d log(1/δ)) + 2 log(1/δ), which ‖X‖² of X ~ N(0,I_d) exceeds
+// with probability at most δ [Azize and Basu 2024, Lemma 10]. The f of GOPE is another: it
+// has 2/δ for 1/δ.
 func NormalNorm(dim int, risk float64) float64 {
 	d, l := float64(dim), -math.Log(risk)
 	return d + 2*math.Sqrt(float64(d*l)) + 2*l
@@ -295,18 +296,19 @@ func NormalNorm(dim int, risk float64) float64 {
 // NoiseRadius is the radius's term for privacy: √(ℓσ²·f(d,δ)/e), which the norm of V⁻¹ of ℓ noises
 // N(0,σ²I) together exceeds with probability at most δ, where e is a lower bound on V's smallest
 // eigenvalue. OFUL's δ is the noise's share of the risk over T, in both logarithms; the printed γ_t
-// has δ in one and δ/T in the other, which its proof does not support (001 Theorem 14, step 4). A
-// sharper bound for a fixed V would be of no use: V depends on the noise through what was played.
+// has δ in one and δ/T in the other, which its proof does not support ([Azize and Basu 2024,
+// Theorem 14], step 4). A sharper bound for a fixed V would be of no use: V depends on the noise
+// through what was played.
 func NoiseRadius(dim, updates int, sigma, risk, eigenvalue float64) float64 {
 	return float64(sigma * math.Sqrt(float64(float64(updates)*NormalNorm(dim, risk))/eigenvalue))
 }
 
 // EigenvalueBound is λ₀t/4 − 8L − 2√(tL) with L = log((t+3)d/δ), a lower bound on the smallest
-// eigenvalue of Σ a aᵀ after t rounds, for all t with probability 1−δ (001 Lemma 12, Gentile et
-// al.). It is negative for very long, and what it assumes of the contexts holds for no law of them
-// if d ≥ 2: averaged over directions z the variance of ⟨z,a⟩² is at least 2(d−1)λ₀/(d(d+2)), above
-// the λ₀²/(8 log 4k) allowed. So OFUL's default is to look at the smallest eigenvalue of V_τ, which
-// is as public; and where the printed bound is negative, λ is what it has.
+// eigenvalue of Σ a aᵀ after t rounds, for all t with probability 1−δ ([Azize and Basu 2024, Lemma
+// 12], Gentile et al.). It is negative for very long, and what it assumes of the contexts holds for
+// no law of them if d ≥ 2: averaged over directions z the variance of ⟨z,a⟩² is at least
+// 2(d−1)λ₀/(d(d+2)), above the λ₀²/(8 log 4k) allowed. So OFUL's default is to look at the smallest
+// eigenvalue of V_τ, which is as public; and where the printed bound is negative, λ is what it has.
 func EigenvalueBound(dim, t int, lambda0, risk float64) float64 {
 	n := float64(t)
 	l := math.Log(float64((n+3)*float64(dim)) / risk)
