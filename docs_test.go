@@ -214,3 +214,33 @@ func public(name string) bool {
 	return !strings.HasPrefix(name, "cmd/") && !strings.HasPrefix(name+"/", "internal/") &&
 		!strings.Contains(name, "/internal/")
 }
+
+// A package's comment is in the file named after it, and in no other.
+func TestPackageComments(t *testing.T) {
+	for _, p := range list(t) {
+		dir := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		files, err := build.ImportDir(filepath.Join(".", dir), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := files.Name + ".go"
+		if files.Name == "main" && !slices.Contains(files.GoFiles, filepath.Base(dir)+".go") {
+			want = "main.go"
+		} else if files.Name == "main" {
+			want = filepath.Base(dir) + ".go"
+		}
+		for _, name := range files.GoFiles {
+			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil,
+				parser.ParseComments|parser.PackageClauseOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (f.Doc != nil) != (name == want) {
+				t.Errorf("%s/%s: the package comment belongs in %s", dir, name, want)
+			}
+		}
+		if !slices.Contains(files.GoFiles, want) {
+			t.Errorf("%s has no %s with the package comment", dir, want)
+		}
+	}
+}

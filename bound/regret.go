@@ -1,8 +1,3 @@
-// Package bound has bounds on what policies must pay and on what they do pay: characteristic times
-// of identification, and regret.
-//
-// Regret lists all bounds that apply to a problem, each with its theorem and its kind. A bound that
-// is asymptotic, or whose constants are not known, says so and has no number made up for it.
 package bound
 
 import (
