@@ -1,7 +1,6 @@
 package privacy
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -331,6 +330,12 @@ func (m Aggregated) TailOf(answers int) Tail {
 	return Tail{Sigma: math.Sqrt(n*x) / g}
 }
 
+// Polya noise of as many users as were promised is Laplace, but who answers is not the mechanism's
+// to say.
+func (m Aggregated) facts() facts {
+	return facts{sum: true, laplace: m.Noise == NoiseLaplace && m.Trust == TrustCentral}
+}
+
 // entry is in integers: a reward changes the sum by G.
 func (m Aggregated) entry(e *Entry) {
 	e.Sensitivity, e.Scale = float64(m.G), m.noise()
@@ -359,74 +364,34 @@ func (m Aggregated) String() string {
 		m.Trust, m.Noise, m.G, m.Users, m.Invited, m.Modulus, m.Tau, m.Num, m.Den)
 }
 
-type aggregatedJSON struct {
-	Mechanism string     `json:"mechanism"`
-	Trust     *Trust     `json:"trust"`
-	Noise     *NoiseName `json:"noise"`
-	G         *int64     `json:"g"`
-	Users     *int       `json:"users"`
-	Invited   *int       `json:"invited"`
-	Modulus   *int64     `json:"modulus"`
-	Tau       *int64     `json:"tau"`
-	Num       *uint64    `json:"num"`
-	Den       *uint64    `json:"den"`
+func (m *Aggregated) fields() []field {
+	return []field{{"trust", &m.Trust}, {"noise", &m.Noise}, {"g", &m.G}, {"users", &m.Users},
+		{"invited", &m.Invited}, {"modulus", &m.Modulus}, {"tau", &m.Tau}, {"num", &m.Num}, {"den", &m.Den}}
 }
 
 // MarshalJSON writes
 // {"mechanism":"aggregated","trust":"secagg","noise":"polya","g":10,"users":100,"invited":100,"modulus":1107,"tau":53,"num":10,"den":1}.
-func (m Aggregated) MarshalJSON() ([]byte, error) {
-	return json.Marshal(aggregatedJSON{m.Kind(), &m.Trust, &m.Noise, &m.G, &m.Users, &m.Invited,
-		&m.Modulus, &m.Tau, &m.Num, &m.Den})
+func (m Aggregated) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
+
+func (m Aggregated) read(data []byte) (Mechanism, error) {
+	err := decode(m.Kind(), data, m.fields())
+	return m, err
 }
 
-func unmarshalAggregated(data []byte) (Aggregated, error) {
-	var f aggregatedJSON
-	if err := strict(data, &f); err != nil {
-		return Aggregated{}, fmt.Errorf("mechanism aggregated: %w", err)
-	}
-	for _, c := range []struct {
-		name string
-		has  bool
-	}{{"trust", f.Trust != nil}, {"noise", f.Noise != nil}, {"g", f.G != nil},
-		{"users", f.Users != nil}, {"invited", f.Invited != nil},
-		{"modulus", f.Modulus != nil}, {"tau", f.Tau != nil}, {"num", f.Num != nil}, {"den", f.Den != nil}} {
-		if !c.has {
-			return Aggregated{}, fmt.Errorf("mechanism aggregated: the field %q is missing", c.name)
-		}
-	}
-	m := Aggregated{*f.Trust, *f.Noise, *f.G, *f.Users, *f.Invited, *f.Modulus, *f.Tau, *f.Num, *f.Den}
-	return m, m.Validate()
-}
+// inner is the Aggregated inside another mechanism.
+type inner Aggregated
 
-// unmarshalDistributed reads a mechanism of another trust model.
-func unmarshalDistributed(name string, data []byte) (Mechanism, error) {
-	var m Mechanism
-	var err error
-	switch name {
-	case "shuffled-count":
-		m, err = unmarshalShuffledCount(data)
-	case "split-mix":
-		m, err = unmarshalSplitMix(data)
-	case "clones":
-		m, err = unmarshalClones(data)
-	default:
-		m, err = unmarshalAggregated(data)
-	}
+func (m inner) MarshalJSON() ([]byte, error) { return Aggregated(m).MarshalJSON() }
+
+func (m *inner) UnmarshalJSON(data []byte) error {
+	got, err := UnmarshalMechanism(data)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return m, nil
-}
-
-// unmarshalInner reads an Aggregated inside another mechanism.
-func unmarshalInner(data []byte) (Aggregated, error) {
-	m, err := UnmarshalMechanism(data)
-	if err != nil {
-		return Aggregated{}, err
-	}
-	a, ok := m.(Aggregated)
+	a, ok := got.(Aggregated)
 	if !ok {
-		return Aggregated{}, fmt.Errorf("it is of kind %q: it must be %q", m.Kind(), a.Kind())
+		return fmt.Errorf("it is of kind %q: it must be %q", got.Kind(), a.Kind())
 	}
-	return a, nil
+	*m = inner(a)
+	return nil
 }

@@ -1,7 +1,6 @@
 package privacy
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -192,22 +191,8 @@ func NewBLT(b Budget, horizon int) (BLT, error) {
 	return best, nil
 }
 
-// newBLT takes the fields of a file.
-func newBLT(sigma float64, horizon int, decay, weight []float64) (BLT, error) {
-	m := BLT{Sigma: sigma, Horizon: horizon}
-	if len(decay) != len(weight) || len(decay) > Buffers {
-		return BLT{}, fmt.Errorf("mechanism blt: there are %d decays and %d weights: there must "+
-			"be as many, at most %d", len(decay), len(weight), Buffers)
-	}
-	copy(m.Decay[:], decay)
-	copy(m.Weight[:], weight)
-	if m.buffers() < len(decay) {
-		return BLT{}, fmt.Errorf("mechanism blt: buffer %d is empty: its decay and weight must "+
-			"be positive", m.buffers())
-	}
-	return m, nil
-}
-
+func (m BLT) facts() facts   { return facts{sum: true, longest: m.Horizon} }
+func (m BLT) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Sigma }
 func (m BLT) String() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "blt(sigma=%s,horizon=%d", number(m.Sigma), m.Horizon)
@@ -217,10 +202,40 @@ func (m BLT) String() string {
 	return s.String() + ")"
 }
 
+// fields has decay and weight without the buffers that are not used.
+func (m *BLT) fields(decay, weight *[]float64) []field {
+	return []field{{"sigma", &m.Sigma}, {"horizon", &m.Horizon}, {"decay", decay}, {"weight", weight}}
+}
+
 // MarshalJSON writes
 // {"mechanism":"blt","sigma":2,"horizon":1000,"decay":[0.99,0.5],"weight":[0.1,0.3]}.
-func (m BLT) MarshalJSON() ([]byte, error) {
+func (m BLT) MarshalJSON() ([]byte, error) { return m.encode(m.Kind()) }
+
+func (m BLT) encode(kind string) ([]byte, error) {
 	b := m.buffers()
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Sigma: &m.Sigma, Horizon: &m.Horizon,
-		Decay: m.Decay[:b], Weight: m.Weight[:b]})
+	decay, weight := m.Decay[:b], m.Weight[:b]
+	return encode(kind, m.fields(&decay, &weight))
+}
+
+func (m BLT) read(data []byte) (Mechanism, error) {
+	err := m.decode(m.Kind(), data)
+	return m, err
+}
+
+func (m *BLT) decode(kind string, data []byte) error {
+	var decay, weight []float64
+	if err := decode(kind, data, m.fields(&decay, &weight)); err != nil {
+		return err
+	}
+	if len(decay) != len(weight) || len(decay) > Buffers {
+		return fmt.Errorf("mechanism %s: there are %d decays and %d weights: there must be as "+
+			"many, at most %d", kind, len(decay), len(weight), Buffers)
+	}
+	copy(m.Decay[:], decay)
+	copy(m.Weight[:], weight)
+	if m.buffers() < len(decay) {
+		return fmt.Errorf("mechanism %s: buffer %d is empty: its decay and weight must be positive",
+			kind, m.buffers())
+	}
+	return nil
 }

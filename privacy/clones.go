@@ -1,8 +1,6 @@
 package privacy
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 )
@@ -56,6 +54,7 @@ func (m Clones) Tail() Tail { return m.Inner.Tail() }
 // TailOf is Inner's.
 func (m Clones) TailOf(answers int) Tail { return m.Inner.TailOf(answers) }
 
+func (Clones) facts() facts { return facts{sum: true} }
 func (m Clones) entry(e *Entry) {
 	m.Inner.entry(e)
 	e.Protects = fmt.Sprintf("a user's reward, from everybody but the shuffler, if %d honest "+
@@ -64,37 +63,6 @@ func (m Clones) entry(e *Entry) {
 
 func (m Clones) String() string {
 	return "clones(delta=" + number(m.Delta) + "," + m.Inner.String() + ")"
-}
-
-type clonesJSON struct {
-	Mechanism string          `json:"mechanism"`
-	Inner     json.RawMessage `json:"inner"`
-	Delta     *float64        `json:"delta"`
-}
-
-// MarshalJSON writes {"mechanism":"clones","inner":{…},"delta":1e-06}.
-func (m Clones) MarshalJSON() ([]byte, error) {
-	inner, err := json.Marshal(m.Inner)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(clonesJSON{m.Kind(), inner, &m.Delta})
-}
-
-func unmarshalClones(data []byte) (Clones, error) {
-	var f clonesJSON
-	if err := strict(data, &f); err != nil {
-		return Clones{}, fmt.Errorf("mechanism clones: %w", err)
-	}
-	if f.Inner == nil || f.Delta == nil {
-		return Clones{}, errors.New(`mechanism clones: the fields "inner" and "delta" must be there`)
-	}
-	inner, err := unmarshalInner(f.Inner)
-	if err != nil {
-		return Clones{}, fmt.Errorf("mechanism clones: inner: %w", err)
-	}
-	m := Clones{inner, *f.Delta}
-	return m, m.Validate()
 }
 
 // maxClones is where more users stop counting: more clones hide no worse.
@@ -290,4 +258,16 @@ func deviance(x, m float64) float64 {
 		}
 	}
 	return float64(x*math.Log(x/m)) + m - x
+}
+
+func (m *Clones) fields() []field {
+	return []field{{"inner", (*inner)(&m.Inner)}, {"delta", &m.Delta}}
+}
+
+// MarshalJSON writes {"mechanism":"clones","inner":{…},"delta":1e-06}.
+func (m Clones) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
+
+func (m Clones) read(data []byte) (Mechanism, error) {
+	err := decode(m.Kind(), data, m.fields())
+	return m, err
 }

@@ -1,7 +1,6 @@
 package privacy
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -352,6 +351,8 @@ func (m Elliptic) V() [][]float64 {
 	return v
 }
 
+func (Elliptic) facts() facts { return facts{vector: true} }
+
 // entry describes the noise in an entry of the ledger.
 func (m Elliptic) entry(e *Entry) {
 	e.Sensitivity, e.Scale, e.Norm, e.Matrix = m.Sensitivity(), m.Sigma(), "V⁺", m.V()
@@ -368,14 +369,17 @@ func (m Elliptic) String() string {
 		m.Rank(), number(m.G2()))
 }
 
-// ellipticJSON has the actions that are counted only: a design has few.
-type ellipticJSON struct {
-	Mechanism string      `json:"mechanism"`
-	Sigma     *float64    `json:"sigma"`
-	Of        *int        `json:"of"` // how many actions the set has
-	Played    []int       `json:"played"`
-	Counts    []int       `json:"counts"`
-	Actions   [][]float64 `json:"actions"`
+// ellipticFields has the actions that are counted only: a design has few.
+type ellipticFields struct {
+	sigma          float64
+	of             int // how many actions the set has
+	played, counts []int
+	actions        [][]float64
+}
+
+func (f *ellipticFields) fields() []field {
+	return []field{{"sigma", &f.sigma}, {"of", &f.of}, {"played", &f.played}, {"counts", &f.counts},
+		{"actions", &f.actions}}
 }
 
 // MarshalJSON writes
@@ -386,42 +390,33 @@ func (m Elliptic) MarshalJSON() ([]byte, error) {
 		return nil, errNoShape
 	}
 	s := m.e.shape
-	of, counts := len(s.counts), make([]int, len(s.played))
+	f := ellipticFields{m.e.sigma, len(s.counts), s.played, make([]int, len(s.played)), s.rows}
 	for i, a := range s.played {
-		counts[i] = s.counts[a]
+		f.counts[i] = s.counts[a]
 	}
-	return json.Marshal(ellipticJSON{m.Kind(), &m.e.sigma, &of, s.played, counts, s.rows})
+	return encode(m.Kind(), f.fields())
 }
 
-func unmarshalElliptic(data []byte) (Mechanism, error) {
-	var f ellipticJSON
-	if err := strict(data, &f); err != nil {
-		return nil, fmt.Errorf("mechanism elliptic: %w", err)
+func (m Elliptic) read(data []byte) (Mechanism, error) {
+	var f ellipticFields
+	if err := decode(m.Kind(), data, f.fields()); err != nil {
+		return nil, err
 	}
-	switch {
-	case f.Sigma == nil:
-		return nil, errors.New(`mechanism elliptic: the field "sigma" is missing`)
-	case f.Of == nil:
-		return nil, errors.New(`mechanism elliptic: the field "of" is missing: it must be how many actions there are`)
-	case len(f.Played) != len(f.Counts) || len(f.Played) != len(f.Actions):
+	if len(f.played) != len(f.counts) || len(f.played) != len(f.actions) {
 		return nil, fmt.Errorf("mechanism elliptic: %d played, %d counts and %d actions: there "+
-			"must be as many", len(f.Played), len(f.Counts), len(f.Actions))
+			"must be as many", len(f.played), len(f.counts), len(f.actions))
 	}
 	last := -1
-	for _, p := range f.Played {
-		if p <= last || p >= *f.Of {
+	for _, p := range f.played {
+		if p <= last || p >= f.of {
 			return nil, fmt.Errorf("mechanism elliptic: played has %d: it must be above the one "+
-				"before it and below %d", p, *f.Of)
+				"before it and below %d", p, f.of)
 		}
 		last = p
 	}
-	s, err := newShape(*f.Of, f.Played, f.Actions, func(i int) int { return f.Counts[i] })
+	s, err := newShape(f.of, f.played, f.actions, func(i int) int { return f.counts[i] })
 	if err != nil {
 		return nil, err
 	}
-	m, err := Elliptic{&elliptic{shape: s}}.WithSigma(*f.Sigma)
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
+	return Elliptic{&elliptic{shape: s}}.WithSigma(f.sigma)
 }

@@ -1,7 +1,5 @@
 package privacy
 
-import "encoding/json"
-
 // Exact releases running sums without noise. It costs ∞.
 type Exact struct{}
 
@@ -17,7 +15,11 @@ func (Exact) Loss() Loss { return InfiniteLoss() }
 // Tail of no noise.
 func (Exact) Tail() Tail { return Tail{} }
 
+func (Exact) facts() facts     { return facts{sum: true, vector: true} }
+func (m Exact) entry(e *Entry) { e.Sensitivity = 1 }
 func (m Exact) String() string { return "exact" }
 
 // MarshalJSON writes {"mechanism":"exact"}.
-func (m Exact) MarshalJSON() ([]byte, error) { return json.Marshal(mechanismJSON{Mechanism: m.Kind()}) }
+func (m Exact) MarshalJSON() ([]byte, error) { return encode(m.Kind(), nil) }
+
+func (m Exact) read(data []byte) (Mechanism, error) { return m, decode(m.Kind(), data, nil) }

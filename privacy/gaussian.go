@@ -1,7 +1,6 @@
 package privacy
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -28,12 +27,9 @@ func (m Gaussian) Loss() Loss {
 // Tail of N(0,σ²): P(noise > σ√(2x)) ≤ e^{−x}.
 func (m Gaussian) Tail() Tail { return Tail{Sigma: m.Sigma} }
 
+func (Gaussian) facts() facts     { return facts{sum: true} }
+func (m Gaussian) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Sigma }
 func (m Gaussian) String() string { return "gaussian(sigma=" + number(m.Sigma) + ")" }
-
-// MarshalJSON writes {"mechanism":"gaussian","sigma":1}.
-func (m Gaussian) MarshalJSON() ([]byte, error) {
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Sigma: &m.Sigma})
-}
 
 // GaussianSigma is the σ of N(0,σ²) noise that meets the budget on a statistic of sensitivity 1:
 //
@@ -248,4 +244,16 @@ func solve(valid, invalid float64, g func(x float64) (value, slope float64)) flo
 		}
 		x = next
 	}
+}
+
+func (m *Gaussian) fields() []field {
+	return []field{{"sigma", &m.Sigma}}
+}
+
+// MarshalJSON writes {"mechanism":"gaussian","sigma":1}.
+func (m Gaussian) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
+
+func (m Gaussian) read(data []byte) (Mechanism, error) {
+	err := decode(m.Kind(), data, m.fields())
+	return m, err
 }

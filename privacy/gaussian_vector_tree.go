@@ -1,7 +1,6 @@
 package privacy
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/bits"
@@ -45,6 +44,7 @@ func NewGaussianVectorTree(b Budget, horizon int) (GaussianVectorTree, error) {
 	return GaussianVectorTree(m), err
 }
 
+func (m GaussianVectorTree) facts() facts { return facts{vector: true, longest: m.Horizon} }
 func (m GaussianVectorTree) entry(e *Entry) {
 	e.Sensitivity, e.Scale, e.Norm, e.Protects = 2, m.Sigma, "ℓ2", ofRewards
 }
@@ -53,7 +53,14 @@ func (m GaussianVectorTree) String() string {
 	return fmt.Sprintf("gaussian-vector-tree(sigma=%s,horizon=%d)", number(m.Sigma), m.Horizon)
 }
 
+func (m *GaussianVectorTree) fields() []field {
+	return []field{{"sigma", &m.Sigma}, {"horizon", &m.Horizon}}
+}
+
 // MarshalJSON writes {"mechanism":"gaussian-vector-tree","sigma":2,"horizon":1000}.
-func (m GaussianVectorTree) MarshalJSON() ([]byte, error) {
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Sigma: &m.Sigma, Horizon: &m.Horizon})
+func (m GaussianVectorTree) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
+
+func (m GaussianVectorTree) read(data []byte) (Mechanism, error) {
+	err := decode(m.Kind(), data, m.fields())
+	return m, err
 }

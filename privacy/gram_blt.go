@@ -1,7 +1,6 @@
 package privacy
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 )
@@ -48,6 +47,7 @@ func NewGramBLT(b Budget, horizon int) (GramBLT, error) {
 	return GramBLT{m}, nil
 }
 
+func (m GramBLT) facts() facts { return facts{vector: true, longest: m.Counter.Horizon} }
 func (m GramBLT) entry(e *Entry) {
 	e.Sensitivity, e.Scale, e.Norm, e.Protects = 2*math.Sqrt2, m.Counter.Sigma, "Frobenius", jointly
 }
@@ -55,8 +55,9 @@ func (m GramBLT) entry(e *Entry) {
 func (m GramBLT) String() string { return "gram-" + m.Counter.String() }
 
 // MarshalJSON writes what BLT's does, {"mechanism":"gram-blt",…}.
-func (m GramBLT) MarshalJSON() ([]byte, error) {
-	b := m.Counter.buffers()
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Sigma: &m.Counter.Sigma, Horizon: &m.Counter.Horizon,
-		Decay: m.Counter.Decay[:b], Weight: m.Counter.Weight[:b]})
+func (m GramBLT) MarshalJSON() ([]byte, error) { return m.Counter.encode(m.Kind()) }
+
+func (m GramBLT) read(data []byte) (Mechanism, error) {
+	err := m.Counter.decode(m.Kind(), data)
+	return m, err
 }

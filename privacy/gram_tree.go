@@ -1,7 +1,6 @@
 package privacy
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/bits"
@@ -55,6 +54,7 @@ func NewGramTree(b Budget, horizon int) (GramTree, error) {
 	return m, nil
 }
 
+func (m GramTree) facts() facts { return facts{vector: true, longest: m.Horizon} }
 func (m GramTree) entry(e *Entry) {
 	e.Sensitivity, e.Scale, e.Norm, e.Protects = 2*math.Sqrt2, m.Sigma, "Frobenius", jointly
 }
@@ -63,7 +63,14 @@ func (m GramTree) String() string {
 	return fmt.Sprintf("gram-tree(sigma=%s,horizon=%d)", number(m.Sigma), m.Horizon)
 }
 
+func (m *GramTree) fields() []field {
+	return []field{{"sigma", &m.Sigma}, {"horizon", &m.Horizon}}
+}
+
 // MarshalJSON writes {"mechanism":"gram-tree","sigma":2,"horizon":1000}.
-func (m GramTree) MarshalJSON() ([]byte, error) {
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Sigma: &m.Sigma, Horizon: &m.Horizon})
+func (m GramTree) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
+
+func (m GramTree) read(data []byte) (Mechanism, error) {
+	err := decode(m.Kind(), data, m.fields())
+	return m, err
 }

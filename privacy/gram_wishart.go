@@ -1,7 +1,6 @@
 package privacy
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -297,6 +296,7 @@ func (m GramWishart) Band(dim, t int, x float64) Band {
 		Cross: m.Scale * float64((n+u)*(d+u))}
 }
 
+func (m GramWishart) facts() facts { return facts{vector: true, longest: m.Horizon} }
 func (m GramWishart) entry(e *Entry) {
 	e.Sensitivity, e.Scale, e.Norm, e.Protects = 2*math.Sqrt2, m.Scale, "Frobenius", jointly
 }
@@ -306,9 +306,16 @@ func (m GramWishart) String() string {
 		number(m.Scale), m.Degrees, m.Dim, m.Horizon, number(m.Delta))
 }
 
+func (m *GramWishart) fields() []field {
+	return []field{{"scale", &m.Scale}, {"horizon", &m.Horizon}, {"dim", &m.Dim},
+		{"degrees", &m.Degrees}, {"delta", &m.Delta}}
+}
+
 // MarshalJSON writes
 // {"mechanism":"gram-wishart","scale":2,"horizon":1000,"dim":3,"degrees":500,"delta":1e-6}.
-func (m GramWishart) MarshalJSON() ([]byte, error) {
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Scale: &m.Scale, Horizon: &m.Horizon,
-		Dim: &m.Dim, Degrees: &m.Degrees, Delta: &m.Delta})
+func (m GramWishart) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
+
+func (m GramWishart) read(data []byte) (Mechanism, error) {
+	err := decode(m.Kind(), data, m.fields())
+	return m, err
 }

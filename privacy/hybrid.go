@@ -1,7 +1,6 @@
 package privacy
 
 import (
-	"encoding/json"
 	"math"
 )
 
@@ -27,9 +26,18 @@ func (m Hybrid) Loss() Loss {
 	return l
 }
 
+func (Hybrid) facts() facts     { return facts{sum: true, longest: math.MaxInt} }
+func (m Hybrid) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Scale }
 func (m Hybrid) String() string { return "hybrid(scale=" + number(m.Scale) + ")" }
 
+func (m *Hybrid) fields() []field {
+	return []field{{"scale", &m.Scale}}
+}
+
 // MarshalJSON writes {"mechanism":"hybrid","scale":1}.
-func (m Hybrid) MarshalJSON() ([]byte, error) {
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Scale: &m.Scale})
+func (m Hybrid) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
+
+func (m Hybrid) read(data []byte) (Mechanism, error) {
+	err := decode(m.Kind(), data, m.fields())
+	return m, err
 }

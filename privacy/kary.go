@@ -1,7 +1,6 @@
 package privacy
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -165,11 +164,20 @@ func NewKAry(epsilon float64, base, horizon int) KAry {
 	return m
 }
 
+func (m KAry) facts() facts   { return facts{sum: true, longest: m.Horizon} }
+func (m KAry) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Scale }
 func (m KAry) String() string {
 	return fmt.Sprintf("kary(scale=%s,base=%d,horizon=%d)", number(m.Scale), m.Base, m.Horizon)
 }
 
+func (m *KAry) fields() []field {
+	return []field{{"scale", &m.Scale}, {"base", &m.Base}, {"horizon", &m.Horizon}}
+}
+
 // MarshalJSON writes {"mechanism":"kary","scale":5,"base":19,"horizon":1000000}.
-func (m KAry) MarshalJSON() ([]byte, error) {
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Scale: &m.Scale, Base: &m.Base, Horizon: &m.Horizon})
+func (m KAry) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
+
+func (m KAry) read(data []byte) (Mechanism, error) {
+	err := decode(m.Kind(), data, m.fields())
+	return m, err
 }

@@ -1,7 +1,6 @@
 package privacy
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -65,9 +64,18 @@ func laplaceLevels(scale float64, levels int) Loss {
 	return l
 }
 
+func (Laplace) facts() facts     { return facts{sum: true, laplace: true} }
+func (m Laplace) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Scale }
 func (m Laplace) String() string { return "laplace(scale=" + number(m.Scale) + ")" }
 
+func (m *Laplace) fields() []field {
+	return []field{{"scale", &m.Scale}}
+}
+
 // MarshalJSON writes {"mechanism":"laplace","scale":1}.
-func (m Laplace) MarshalJSON() ([]byte, error) {
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Scale: &m.Scale})
+func (m Laplace) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
+
+func (m Laplace) read(data []byte) (Mechanism, error) {
+	err := decode(m.Kind(), data, m.fields())
+	return m, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"slices"
 )
 
@@ -29,8 +30,8 @@ type Ledger struct {
 	over     bool   // what was recorded is over the cap: read from a journal, or noted
 	accounts []account
 	// accounts have the numbers base+1, base+2, …: a number never means another mechanism
-	base  int32
-	byKey map[key]int32
+	base        int32
+	byMechanism map[Mechanism]int32
 	// cells are the slots 0, 1, 2, … that went through one mechanism only: nearly all. The
 	// rest is in mixed.
 	cells      []cell
@@ -90,33 +91,11 @@ const inMixed = -1
 type account struct {
 	mechanism Mechanism
 	continual bool
-	laplace   bool   // what it releases are sums with one Laplace noise each
-	noSum     bool   // it releases no single sums, or its price is not theirs
-	most      int    // rewards that a running sum may have; 0 where there are none to count
-	charges   int    // the most charges of one slot
-	loss      *Loss  // of one charge; nil: not yet computed
-	price     *price // of one charge in the cap's currency; nil: not yet computed
+	facts
+	charges int    // the most charges of one slot
+	loss    *Loss  // of one charge; nil: not yet computed
+	price   *price // of one charge in the cap's currency; nil: not yet computed
 }
-
-// A key tells the mechanisms of this package apart faster than comparing interfaces.
-type key struct {
-	kind    uint8
-	scale   uint64
-	horizon int
-	unknown Unknown
-	other   Mechanism // what has more parameters; valid, so that it equals itself
-}
-
-const (
-	_ uint8 = iota
-	kindExact
-	kindLaplace
-	kindGaussian
-	kindTree
-	kindHybrid
-	kindOther
-	kindUnknown
-)
 
 // An Option sets up a ledger.
 type Option func(*Ledger)
@@ -231,8 +210,8 @@ func (a Account) release(slot int, v *Values) (Released, error) {
 		return Released{}, errStale
 	}
 	b := a.l.get(a.at)
-	if b.noSum {
-		return Account{a.l, a.l.account(ofSum(b.mechanism))}.release(slot, v)
+	if !b.sum {
+		return Account{a.l, a.l.sums(b.mechanism)}.release(slot, v)
 	}
 	if slot < 0 || a.l.cap != nil {
 		if err := a.l.allow(slot, a.at, len(v.Sum)); err != nil {
@@ -321,7 +300,7 @@ func (l *Ledger) releaseAll(slots []int, m Mechanism, v *Values, write bool) (Re
 // each prefix has one sum, whose noise is drawn once.
 func (l *Ledger) grows(slot int, at int32, v *Values, i int, same func(j int) bool) error {
 	m := l.get(at)
-	if m.most == 0 {
+	if m.longest == 0 {
 		return nil
 	}
 	if err := l.lost(slot, at); err != nil {
@@ -335,9 +314,9 @@ func (l *Ledger) grows(slot int, at int32, v *Values, i int, same func(j int) bo
 		}
 	}
 	switch n := v.N[i]; {
-	case n < 1 || n > m.most:
+	case n < 1 || n > m.longest:
 		return fmt.Errorf("ledger: release of slot %d through %v: sum %d is of %d rewards: it "+
-			"must be of 1 to %d: %w", slot, m.mechanism, i, n, m.most, ErrPrefix)
+			"must be of 1 to %d: %w", slot, m.mechanism, i, n, m.longest, ErrPrefix)
 	case n < last:
 		return fmt.Errorf("ledger: release of slot %d through %v: sum %d is of %d rewards: it "+
 			"must be of %d at least, those of the sum before: %w",
@@ -400,11 +379,11 @@ func (l *Ledger) remember(slot int, at int32, r running) {
 	switch {
 	case l.transcript != nil || r.sum-r.sum != 0:
 	case r.vector != nil:
-		r.room = a.most
-	case a.most == 0: // exact sums, which cost ∞: any may come
+		r.room = a.longest
+	case a.longest == 0: // exact sums, which cost ∞: any may come
 		r.free = math.MaxInt
 	default:
-		r.free = a.most
+		r.free = a.longest
 	}
 	if slot >= len(l.cells) || l.cells[slot].account != at {
 		l.other(slot, r)
@@ -517,7 +496,7 @@ func (l *Ledger) Reset() {
 	if len(l.accounts) > 256 { // keep prices of the usual few mechanisms, not of thousands
 		l.base += int32(len(l.accounts))
 		l.accounts, l.found = nil, found{}
-		clear(l.byKey)
+		clear(l.byMechanism)
 	}
 	for i := range l.accounts {
 		l.accounts[i].charges = 0
@@ -549,32 +528,9 @@ func (l *Ledger) Entries() []Entry {
 	var out []Entry
 	add := func(slot int, c cell) {
 		a := l.get(c.account)
-		e := Entry{Slot: slot, Mechanism: a.mechanism, Sensitivity: 1, Releases: c.n,
+		e := Entry{Slot: slot, Mechanism: a.mechanism, Releases: c.n,
 			Loss: a.cost().Times(a.charged(c.n))}
-		switch m := a.mechanism.(type) {
-		case Laplace:
-			e.Scale = m.Scale
-		case Gaussian:
-			e.Scale = m.Sigma
-		case Tree:
-			e.Scale = m.Scale
-		case Hybrid:
-			e.Scale = m.Scale
-		case Questions:
-			e.Scale = m.Query
-		case Sparse:
-			e.Scale = m.Scale
-		case KAry:
-			e.Scale = m.Scale
-		case SquareRoot:
-			e.Scale = m.Sigma
-		case BLT:
-			e.Scale = m.Sigma
-		case Unknown:
-			e.Sensitivity = math.Inf(1)
-		case interface{ entry(*Entry) }: // of vectors
-			m.entry(&e)
-		}
+		a.mechanism.entry(&e)
 		out = append(out, e)
 	}
 	for s, c := range l.cells {
@@ -631,93 +587,37 @@ func (l *Ledger) find(m Mechanism) int32 {
 		}
 		return l.exactAt
 	}
-	return l.account(ofSum(m))
+	return l.sums(m)
 }
 
 // account finds or opens the account of m. What cannot be priced becomes Unknown: a mechanism of
 // another package (its Loss would be a promise), a pointer (it may change later), nil, or
 // parameters that are no noise.
 func (l *Ledger) account(m Mechanism) int32 {
-	var k key
-	switch v := m.(type) {
-	case Exact:
-		k = key{kind: kindExact}
-	case Laplace:
-		k = key{kind: kindLaplace, scale: math.Float64bits(v.Scale)}
-	case Gaussian:
-		k = key{kind: kindGaussian, scale: math.Float64bits(v.Sigma)}
-	case Tree:
-		k = key{kind: kindTree, scale: math.Float64bits(v.Scale), horizon: v.Horizon}
-	case Hybrid:
-		k = key{kind: kindHybrid, scale: math.Float64bits(v.Scale)}
-	case Questions, Sparse, KAry, SquareRoot, BLT, Elliptic, Sums, VectorGaussian, GramTree,
-		GramBLT, GramWishart, VectorTree, GaussianVectorTree,
-		Aggregated, ShuffledCount, SplitMix, Clones:
-		k = key{kind: kindOther, other: v}
-		if v.Validate() != nil {
-			u := Unknown{Name: "invalid " + v.Kind()}
-			m, k = u, key{kind: kindUnknown, unknown: u}
-		}
-	case Unknown:
-		k = key{kind: kindUnknown, unknown: v}
-	default:
-		u := Unknown{Name: fmt.Sprintf("%T", m)}
-		m, k = u, key{kind: kindUnknown, unknown: u}
-	}
-	if at, ok := l.byKey[k]; ok {
-		return at
-	}
-	if k.kind != kindUnknown && m.Validate() != nil {
+	if !byType[reflect.TypeOf(m)] {
+		m = Unknown{Name: fmt.Sprintf("%T", m)}
+	} else if m.Validate() != nil {
 		m = Unknown{Name: "invalid " + m.Kind()}
 	}
-	if l.byKey == nil {
-		l.byKey = map[key]int32{}
+	if at, ok := l.byMechanism[m]; ok {
+		return at
 	}
-	l.accounts = append(l.accounts, account{mechanism: m, continual: m.Continual(),
-		most: longest(m), noSum: ofSum(m).Kind() != m.Kind(), laplace: isLaplace(m)})
+	if l.byMechanism == nil {
+		l.byMechanism = map[Mechanism]int32{}
+	}
+	l.accounts = append(l.accounts, account{mechanism: m, continual: m.Continual(), facts: m.facts()})
 	at := l.base + int32(len(l.accounts))
-	l.byKey[k] = at
+	l.byMechanism[m] = at
 	return at
 }
 
-// isLaplace says that the mechanism's law is Laplace's, continuous or discrete. Polya noise of as
-// many users as were promised is, but who answers is not the mechanism's to say.
-func isLaplace(m Mechanism) bool {
-	switch m := m.(type) {
-	case Laplace, Sparse:
-		return true
-	case Aggregated:
-		return m.Noise == NoiseLaplace && m.Trust == TrustCentral
+// sums is the account of m's single sums, which cost ∞ where its price is not for them.
+func (l *Ledger) sums(m Mechanism) int32 {
+	at := l.account(m)
+	if a := l.get(at); !a.sum {
+		at = l.account(Unknown{Name: a.mechanism.Kind() + " of a sum"})
 	}
-	return false
-}
-
-// longest is how many rewards a running sum of a slot may have, 0 where it does not matter: what
-// costs ∞ anyway, or releases none.
-func longest(m Mechanism) int {
-	switch m := m.(type) {
-	case Tree:
-		return m.Horizon
-	case KAry:
-		return m.Horizon
-	case SquareRoot:
-		return m.Horizon
-	case BLT:
-		return m.Horizon
-	case GramTree:
-		return m.Horizon
-	case GramBLT:
-		return m.Counter.Horizon
-	case GramWishart:
-		return m.Horizon
-	case VectorTree:
-		return m.Horizon
-	case GaussianVectorTree:
-		return m.Horizon
-	case Hybrid:
-		return math.MaxInt
-	}
-	return 0
+	return at
 }
 
 // get is the account of this number.

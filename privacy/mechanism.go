@@ -1,11 +1,14 @@
 package privacy
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"reflect"
+	"slices"
+	"strconv"
 )
 
 // A Mechanism says how a slot of rewards in [0,1], or of vectors with rewards in [−1,1], is
@@ -13,8 +16,8 @@ import (
 // it, package release builds it and the ledger prices it. Scale 0 is no noise and costs ∞, so that
 // "no privacy" needs no branch.
 //
-// The mechanisms of this package are all there are for the ledger: any other type costs ∞,
-// whatever its Loss says.
+// The mechanisms of this package are all there are, one file each: any other type, made by
+// embedding one, costs ∞, whatever its Loss says.
 type Mechanism interface {
 	// Kind is the mechanism's name in JSON.
 	Kind() string
@@ -26,6 +29,39 @@ type Mechanism interface {
 	Continual() bool
 	// Validate says what is wrong with the parameters, if anything. An invalid mechanism costs ∞.
 	Validate() error
+
+	// facts are what the ledger must know of it, beside its price.
+	facts() facts
+	// entry says what the noise is, in an entry of the ledger.
+	entry(e *Entry)
+	// read is a mechanism of this kind from JSON, before Validate.
+	read(data []byte) (Mechanism, error)
+}
+
+// mechanisms are all there are but Unknown, by their zero values.
+var mechanisms = []Mechanism{Exact{}, Laplace{}, Gaussian{}, Tree{}, Hybrid{}, KAry{}, SquareRoot{},
+	BLT{}, Questions{}, Sparse{}, Sums{}, Elliptic{}, VectorGaussian{}, VectorTree{},
+	GaussianVectorTree{}, GramTree{}, GramBLT{}, GramWishart{}, Aggregated{}, ShuffledCount{},
+	SplitMix{}, Clones{}}
+
+var byName, byType = func() (map[string]Mechanism, map[reflect.Type]bool) {
+	names, types := map[string]Mechanism{}, map[reflect.Type]bool{reflect.TypeFor[Unknown](): true}
+	for _, m := range mechanisms {
+		names[m.Kind()], types[reflect.TypeOf(m)] = m, true
+	}
+	return names, types
+}()
+
+// facts are what the ledger must know of a mechanism beside its price.
+type facts struct {
+	// sum and vector say what the price is for: a sum alone, all coordinates of a vector together.
+	// Of anything else it says nothing, and that costs ∞.
+	sum, vector bool
+	// laplace says that the noise in a sum has Laplace's law, continuous or discrete.
+	laplace bool
+	// longest is how many rewards a running sum may have, 0 where there is none to count, or where
+	// it does not matter, as it costs ∞.
+	longest int
 }
 
 // scale checks a scale of noise; 0 is no noise.
@@ -36,20 +72,50 @@ func scale(kind, field string, x float64) error {
 	return nil
 }
 
-// mechanismJSON has the fields of every mechanism.
-type mechanismJSON struct {
-	Mechanism string   `json:"mechanism"`
-	Scale     *float64 `json:"scale,omitempty"`
-	Sigma     *float64 `json:"sigma,omitempty"`
-	Base      *int     `json:"base,omitempty"`
-	Horizon   *int     `json:"horizon,omitempty"`
-	// Of a BLT's buffers.
-	Decay  []float64 `json:"decay,omitempty"`
-	Weight []float64 `json:"weight,omitempty"`
-	// Of running matrices and vectors.
-	Dim     *int     `json:"dim,omitempty"`
-	Degrees *int     `json:"degrees,omitempty"`
-	Delta   *float64 `json:"delta,omitempty"`
+// A field is one of a mechanism's, as JSON has it: its name, and where its value is.
+type field struct {
+	name string
+	at   any
+}
+
+// encode writes {"mechanism":kind, …} with these fields, in their order.
+func encode(kind string, fields []field) ([]byte, error) {
+	out := []byte("{")
+	for i, f := range append([]field{{"mechanism", kind}}, fields...) {
+		value, err := json.Marshal(f.at)
+		if err != nil {
+			return nil, fmt.Errorf("mechanism %s: %s: %w", kind, f.name, err)
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(strconv.AppendQuote(out, f.name), ':'), value...)
+	}
+	return append(out, '}'), nil
+}
+
+// decode reads what encode writes: all these fields, in any order, and no others.
+func decode(kind string, data []byte, fields []field) error {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(data, &values); err != nil {
+		return fmt.Errorf("mechanism %s: %w", kind, err)
+	}
+	for _, f := range fields {
+		value := values[f.name]
+		if value == nil || string(value) == "null" {
+			return fmt.Errorf("mechanism %s: the field %q is missing", kind, f.name)
+		}
+		if err := json.Unmarshal(value, f.at); err != nil {
+			return fmt.Errorf("mechanism %s: %s: %w", kind, f.name, err)
+		}
+		delete(values, f.name)
+	}
+	delete(values, "mechanism")
+	if len(values) > 0 {
+		return fmt.Errorf("mechanism %s: it has no field %q", kind,
+			slices.Min(slices.Collect(maps.Keys(values))))
+	}
+	return nil
 }
 
 // UnmarshalMechanism reads a mechanism from JSON. A kind that this package does not know gives
@@ -64,89 +130,15 @@ func UnmarshalMechanism(data []byte) (Mechanism, error) {
 	if kind.Mechanism == nil {
 		return nil, errors.New(`mechanism: the field "mechanism" is missing: it must name the kind, such as "laplace"`)
 	}
-	name := *kind.Mechanism
-	if name == "sparse" || name == "questions" {
-		return unmarshalSparse(name, data)
-	}
-	if name == "elliptic" {
-		return unmarshalElliptic(data)
-	}
-	if name == "aggregated" || name == "shuffled-count" || name == "split-mix" || name == "clones" {
-		return unmarshalDistributed(name, data)
-	}
-	// Which of scale, sigma, horizon, base, buffers, dim, degrees and delta the kind has.
-	want, known := map[string][8]bool{"exact": {}, "laplace": {true}, "gaussian": {1: true},
-		"tree": {true, false, true}, "hybrid": {true},
-		"kary": {0: true, 2: true, 3: true}, "sqrt": {1: true, 2: true}, "blt": {1: true, 2: true, 4: true},
-		"vector-gaussian": {1: true}, "sums": {1: true}, "gram-tree": {1: true, 2: true},
-		"gram-blt":             {1: true, 2: true, 4: true},
-		"gram-wishart":         {0: true, 2: true, 5: true, 6: true, 7: true},
-		"vector-tree":          {0: true, 2: true, 5: true},
-		"gaussian-vector-tree": {1: true, 2: true}}[name]
+	m, known := byName[*kind.Mechanism]
 	if !known {
-		var raw bytes.Buffer
-		if err := json.Compact(&raw, data); err != nil {
-			return nil, fmt.Errorf("mechanism: %w", err)
-		}
-		return Unknown{Name: name, raw: raw.String()}, nil
+		m = Unknown{Name: *kind.Mechanism}
 	}
-	var f mechanismJSON
-	if err := strict(data, &f); err != nil {
-		return nil, fmt.Errorf("mechanism %s: %w", name, err)
+	m, err := m.read(data)
+	if err == nil {
+		err = m.Validate()
 	}
-	for i, c := range []struct {
-		name string
-		has  bool
-	}{{"scale", f.Scale != nil}, {"sigma", f.Sigma != nil}, {"horizon", f.Horizon != nil},
-		{"base", f.Base != nil},
-		{"decay", f.Decay != nil || f.Weight != nil}, {"dim", f.Dim != nil},
-		{"degrees", f.Degrees != nil}, {"delta", f.Delta != nil}} {
-		if c.has && !want[i] {
-			return nil, fmt.Errorf("mechanism %s: it has no field %q", name, c.name)
-		}
-		if !c.has && want[i] {
-			return nil, fmt.Errorf("mechanism %s: the field %q is missing", name, c.name)
-		}
-	}
-	var m Mechanism
-	switch name {
-	case "exact":
-		m = Exact{}
-	case "laplace":
-		m = Laplace{*f.Scale}
-	case "gaussian":
-		m = Gaussian{*f.Sigma}
-	case "tree":
-		m = Tree{*f.Scale, *f.Horizon}
-	case "kary":
-		m = KAry{*f.Scale, *f.Base, *f.Horizon}
-	case "sqrt":
-		m = SquareRoot{*f.Sigma, *f.Horizon}
-	case "blt", "gram-blt":
-		blt, err := newBLT(*f.Sigma, *f.Horizon, f.Decay, f.Weight)
-		if err != nil {
-			return nil, err
-		}
-		m = blt
-		if name == "gram-blt" {
-			m = GramBLT{blt}
-		}
-	case "gram-tree":
-		m = GramTree{*f.Sigma, *f.Horizon}
-	case "gram-wishart":
-		m = GramWishart{*f.Scale, *f.Degrees, *f.Dim, *f.Horizon, *f.Delta}
-	case "vector-tree":
-		m = VectorTree{*f.Scale, *f.Dim, *f.Horizon}
-	case "gaussian-vector-tree":
-		m = GaussianVectorTree{*f.Sigma, *f.Horizon}
-	case "vector-gaussian":
-		m = VectorGaussian{*f.Sigma}
-	case "sums":
-		m = Sums{*f.Sigma}
-	default:
-		m = Hybrid{*f.Scale}
-	}
-	if err := m.Validate(); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return m, nil

@@ -1,7 +1,6 @@
 package privacy
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 )
@@ -57,12 +56,21 @@ func (m Questions) validate(kind string) error {
 	return errors.Join(scale(kind, "threshold", m.Threshold), scale(kind, "query", m.Query), statistic)
 }
 
+func (Questions) facts() facts     { return facts{} }
+func (m Questions) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Query }
 func (m Questions) String() string {
 	return "questions(threshold=" + number(m.Threshold) + ",query=" + number(m.Query) +
 		",statistic=" + string(m.Statistic) + ")"
 }
 
+func (m *Questions) fields() []field {
+	return []field{{"threshold", &m.Threshold}, {"query", &m.Query}, {"statistic", &m.Statistic}}
+}
+
 // MarshalJSON writes {"mechanism":"questions","threshold":6,"query":6,"statistic":"range"}.
-func (m Questions) MarshalJSON() ([]byte, error) {
-	return json.Marshal(sparseJSON{m.Kind(), &m.Threshold, &m.Query, &m.Statistic, nil})
+func (m Questions) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
+
+func (m Questions) read(data []byte) (Mechanism, error) {
+	err := decode(m.Kind(), data, m.fields())
+	return m, err
 }

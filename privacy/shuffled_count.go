@@ -1,7 +1,6 @@
 package privacy
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -236,6 +235,7 @@ func (m ShuffledCount) TailOf(answers int) Tail {
 	return Tail{Sigma: b * math.Sqrt(2*r), H: b, Log: extra + 2*math.Sqrt(float64(r*extra))}
 }
 
+func (ShuffledCount) facts() facts { return facts{sum: true} }
 func (m ShuffledCount) entry(e *Entry) {
 	e.Sensitivity, e.Scale = 1, 1/m.Epsilon1()
 	e.Protects = fmt.Sprintf("a user's reward, from everybody but the shuffler, if %d honest "+
@@ -247,36 +247,16 @@ func (m ShuffledCount) String() string {
 		number(m.Epsilon), m.Num, m.Den, m.Users, m.Invited, number(m.Beta))
 }
 
-type shuffledCountJSON struct {
-	Mechanism string   `json:"mechanism"`
-	Epsilon   *float64 `json:"epsilon"`
-	Num       *uint64  `json:"num"`
-	Den       *uint64  `json:"den"`
-	Users     *int     `json:"users"`
-	Invited   *int     `json:"invited"`
-	Beta      *float64 `json:"beta"`
+func (m *ShuffledCount) fields() []field {
+	return []field{{"epsilon", &m.Epsilon}, {"num", &m.Num}, {"den", &m.Den}, {"users", &m.Users},
+		{"invited", &m.Invited}, {"beta", &m.Beta}}
 }
 
 // MarshalJSON writes
 // {"mechanism":"shuffled-count","epsilon":1,"num":2,"den":1,"users":1000,"invited":1000,"beta":0.001}.
-func (m ShuffledCount) MarshalJSON() ([]byte, error) {
-	return json.Marshal(shuffledCountJSON{m.Kind(), &m.Epsilon, &m.Num, &m.Den, &m.Users, &m.Invited, &m.Beta})
-}
+func (m ShuffledCount) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
 
-func unmarshalShuffledCount(data []byte) (ShuffledCount, error) {
-	var f shuffledCountJSON
-	if err := strict(data, &f); err != nil {
-		return ShuffledCount{}, fmt.Errorf("mechanism shuffled-count: %w", err)
-	}
-	for _, c := range []struct {
-		name string
-		has  bool
-	}{{"epsilon", f.Epsilon != nil}, {"num", f.Num != nil}, {"den", f.Den != nil},
-		{"users", f.Users != nil}, {"invited", f.Invited != nil}, {"beta", f.Beta != nil}} {
-		if !c.has {
-			return ShuffledCount{}, fmt.Errorf("mechanism shuffled-count: the field %q is missing", c.name)
-		}
-	}
-	m := ShuffledCount{*f.Epsilon, *f.Num, *f.Den, *f.Users, *f.Invited, *f.Beta}
-	return m, m.Validate()
+func (m ShuffledCount) read(data []byte) (Mechanism, error) {
+	err := decode(m.Kind(), data, m.fields())
+	return m, err
 }

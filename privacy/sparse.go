@@ -1,10 +1,6 @@
 package privacy
 
-import (
-	"encoding/json"
-	"errors"
-	"fmt"
-)
+import "errors"
 
 // Sparse releases a group of slots once their statistic is above a threshold, and until then tells
 // only that it is not: Questions, and after the yes every slot's sum plus Lap(Scale). The sums are
@@ -46,51 +42,21 @@ func (m Sparse) Validate() error {
 	return errors.Join(m.Questions.validate(m.Kind()), scale(m.Kind(), "scale", m.Scale))
 }
 
+func (Sparse) facts() facts     { return facts{sum: true, laplace: true} }
+func (m Sparse) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Scale }
 func (m Sparse) String() string {
 	return "sparse(threshold=" + number(m.Threshold) + ",query=" + number(m.Query) + ",statistic=" +
 		string(m.Statistic) + ",scale=" + number(m.Scale) + ")"
 }
 
-// sparseJSON has the fields of both.
-type sparseJSON struct {
-	Mechanism string     `json:"mechanism"`
-	Threshold *float64   `json:"threshold"`
-	Query     *float64   `json:"query"`
-	Statistic *Statistic `json:"statistic"`
-	Scale     *float64   `json:"scale,omitempty"`
+func (m *Sparse) fields() []field {
+	return append(m.Questions.fields(), field{"scale", &m.Scale})
 }
 
 // MarshalJSON writes {"mechanism":"sparse","threshold":6,"query":6,"statistic":"range","scale":2}.
-func (m Sparse) MarshalJSON() ([]byte, error) {
-	return json.Marshal(sparseJSON{m.Kind(), &m.Threshold, &m.Query, &m.Statistic, &m.Scale})
-}
+func (m Sparse) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
 
-// unmarshalSparse reads a mechanism of kind questions or sparse.
-func unmarshalSparse(name string, data []byte) (Mechanism, error) {
-	var f sparseJSON
-	if err := strict(data, &f); err != nil {
-		return nil, fmt.Errorf("mechanism %s: %w", name, err)
-	}
-	for _, c := range []struct {
-		name      string
-		has, want bool
-	}{{"threshold", f.Threshold != nil, true}, {"query", f.Query != nil, true},
-		{"statistic", f.Statistic != nil, true},
-		{"scale", f.Scale != nil, name == "sparse"}} {
-		if c.has && !c.want {
-			return nil, fmt.Errorf("mechanism %s: it has no field %q", name, c.name)
-		}
-		if !c.has && c.want {
-			return nil, fmt.Errorf("mechanism %s: the field %q is missing", name, c.name)
-		}
-	}
-	var m Mechanism
-	q := Questions{*f.Threshold, *f.Query, *f.Statistic}
-	if m = q; name == "sparse" {
-		m = Sparse{q, *f.Scale}
-	}
-	if err := m.Validate(); err != nil {
-		return nil, err
-	}
-	return m, nil
+func (m Sparse) read(data []byte) (Mechanism, error) {
+	err := decode(m.Kind(), data, m.fields())
+	return m, err
 }

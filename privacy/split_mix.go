@@ -1,8 +1,6 @@
 package privacy
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 )
@@ -111,6 +109,7 @@ func NewSplitMix(inner Aggregated, sigma float64) (SplitMix, error) {
 	return m, nil
 }
 
+func (SplitMix) facts() facts { return facts{sum: true} }
 func (m SplitMix) entry(e *Entry) {
 	m.Inner.entry(e)
 	e.Protects = fmt.Sprintf("a user's reward, from everybody but the shuffler, if %d honest "+
@@ -119,33 +118,14 @@ func (m SplitMix) entry(e *Entry) {
 
 func (m SplitMix) String() string { return fmt.Sprintf("split-mix(shares=%d,%v)", m.Shares, m.Inner) }
 
-type splitMixJSON struct {
-	Mechanism string          `json:"mechanism"`
-	Inner     json.RawMessage `json:"inner"`
-	Shares    *int            `json:"shares"`
+func (m *SplitMix) fields() []field {
+	return []field{{"inner", (*inner)(&m.Inner)}, {"shares", &m.Shares}}
 }
 
 // MarshalJSON writes {"mechanism":"split-mix","inner":{…},"shares":12}.
-func (m SplitMix) MarshalJSON() ([]byte, error) {
-	inner, err := json.Marshal(m.Inner)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(splitMixJSON{m.Kind(), inner, &m.Shares})
-}
+func (m SplitMix) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
 
-func unmarshalSplitMix(data []byte) (SplitMix, error) {
-	var f splitMixJSON
-	if err := strict(data, &f); err != nil {
-		return SplitMix{}, fmt.Errorf("mechanism split-mix: %w", err)
-	}
-	if f.Inner == nil || f.Shares == nil {
-		return SplitMix{}, errors.New(`mechanism split-mix: the fields "inner" and "shares" must be there`)
-	}
-	inner, err := unmarshalInner(f.Inner)
-	if err != nil {
-		return SplitMix{}, fmt.Errorf("mechanism split-mix: inner: %w", err)
-	}
-	m := SplitMix{inner, *f.Shares}
-	return m, m.Validate()
+func (m SplitMix) read(data []byte) (Mechanism, error) {
+	err := decode(m.Kind(), data, m.fields())
+	return m, err
 }

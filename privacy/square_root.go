@@ -1,7 +1,6 @@
 package privacy
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -82,11 +81,20 @@ func rootNorm2(n int) float64 {
 	return sum
 }
 
+func (m SquareRoot) facts() facts   { return facts{sum: true, longest: m.Horizon} }
+func (m SquareRoot) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Sigma }
 func (m SquareRoot) String() string {
 	return fmt.Sprintf("sqrt(sigma=%s,horizon=%d)", number(m.Sigma), m.Horizon)
 }
 
+func (m *SquareRoot) fields() []field {
+	return []field{{"sigma", &m.Sigma}, {"horizon", &m.Horizon}}
+}
+
 // MarshalJSON writes {"mechanism":"sqrt","sigma":2,"horizon":1000}.
-func (m SquareRoot) MarshalJSON() ([]byte, error) {
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Sigma: &m.Sigma, Horizon: &m.Horizon})
+func (m SquareRoot) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
+
+func (m SquareRoot) read(data []byte) (Mechanism, error) {
+	err := decode(m.Kind(), data, m.fields())
+	return m, err
 }

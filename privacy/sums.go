@@ -1,7 +1,5 @@
 package privacy
 
-import "encoding/json"
-
 // Sums releases of one slot, for each action of a finite set, the sum of its rewards in [−1,1] with
 // an independent N(0, Sigma²). What was played is public, and the sum of an action that was not
 // played is 0, without noise. A reward is in one sum, so that replacing it moves one coordinate by
@@ -26,10 +24,18 @@ func (m Sums) Loss() Loss {
 	return gaussianLoss(divUp(4, squareDown(m.Sigma)))
 }
 
+func (Sums) facts() facts     { return facts{sum: true, vector: true} }
 func (m Sums) entry(e *Entry) { e.Sensitivity, e.Scale, e.Norm = 2, m.Sigma, "ℓ2" }
 func (m Sums) String() string { return "sums(sigma=" + number(m.Sigma) + ")" }
 
+func (m *Sums) fields() []field {
+	return []field{{"sigma", &m.Sigma}}
+}
+
 // MarshalJSON writes {"mechanism":"sums","sigma":1}.
-func (m Sums) MarshalJSON() ([]byte, error) {
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Sigma: &m.Sigma})
+func (m Sums) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
+
+func (m Sums) read(data []byte) (Mechanism, error) {
+	err := decode(m.Kind(), data, m.fields())
+	return m, err
 }

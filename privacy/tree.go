@@ -1,7 +1,6 @@
 package privacy
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -47,11 +46,20 @@ func (m Tree) Tail() Tail {
 	return Tail{Sigma: m.Scale * math.Sqrt(2*float64(m.Levels())), H: m.Scale}
 }
 
+func (m Tree) facts() facts   { return facts{sum: true, longest: m.Horizon} }
+func (m Tree) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Scale }
 func (m Tree) String() string {
 	return fmt.Sprintf("tree(scale=%s,horizon=%d)", number(m.Scale), m.Horizon)
 }
 
+func (m *Tree) fields() []field {
+	return []field{{"scale", &m.Scale}, {"horizon", &m.Horizon}}
+}
+
 // MarshalJSON writes {"mechanism":"tree","scale":1,"horizon":8}.
-func (m Tree) MarshalJSON() ([]byte, error) {
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Scale: &m.Scale, Horizon: &m.Horizon})
+func (m Tree) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
+
+func (m Tree) read(data []byte) (Mechanism, error) {
+	err := decode(m.Kind(), data, m.fields())
+	return m, err
 }

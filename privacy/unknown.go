@@ -1,8 +1,10 @@
 package privacy
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 )
 
 // Unknown is a mechanism that was read from a file, or given to a ledger, and that this package
@@ -21,6 +23,10 @@ func (Unknown) Validate() error { return nil }
 // Loss is infinite.
 func (Unknown) Loss() Loss { return InfiniteLoss() }
 
+// What costs ∞ has no sensitivity, and is any of them.
+func (Unknown) facts() facts     { return facts{sum: true, vector: true} }
+func (m Unknown) entry(e *Entry) { e.Sensitivity = math.Inf(1) }
+
 func (m Unknown) String() string { return fmt.Sprintf("unknown(%q)", m.Name) }
 
 // MarshalJSON writes what was read.
@@ -28,5 +34,14 @@ func (m Unknown) MarshalJSON() ([]byte, error) {
 	if m.raw != "" {
 		return []byte(m.raw), nil
 	}
-	return json.Marshal(mechanismJSON{Mechanism: m.Name})
+	return encode(m.Name, nil)
+}
+
+// read keeps the text, and what it is of Name.
+func (m Unknown) read(data []byte) (Mechanism, error) {
+	var raw bytes.Buffer
+	if err := json.Compact(&raw, data); err != nil {
+		return nil, fmt.Errorf("mechanism: %w", err)
+	}
+	return Unknown{Name: m.Name, raw: raw.String()}, nil
 }

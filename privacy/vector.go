@@ -33,28 +33,6 @@ func (r ReleasedVector) N() int { return r.v.N }
 // At is noisy coordinate i.
 func (r ReleasedVector) At(i int) float64 { return r.v.Value[i] }
 
-// ofVector says that the mechanism's sensitivity is that of all coordinates of a vector
-// together, or that it costs ∞ anyway. That of anything else is a single sum's, and its price
-// would not be the vector's.
-func ofVector(m Mechanism) bool {
-	switch m.(type) {
-	case Elliptic, Sums, VectorGaussian, GramTree, GramBLT, GramWishart, VectorTree,
-		GaussianVectorTree, Unknown, Exact:
-		return true
-	}
-	return false
-}
-
-// ofSum is m unless its sensitivity says nothing about a single sum, or it releases none,
-// as questions do.
-func ofSum(m Mechanism) Mechanism {
-	switch m.(type) {
-	case Elliptic, GramTree, GramBLT, GramWishart, VectorTree, GaussianVectorTree, Questions:
-		return Unknown{Name: m.Kind() + " of a sum"}
-	}
-	return m
-}
-
 // ReleaseVector charges m to the slot once and seals the whole vector: the mechanism's sensitivity
 // is that of all its coordinates together. A continual mechanism is charged once a slot, and
 // releases one vector for each number of rewards up to its horizon. Refusals and their errors are
@@ -79,8 +57,8 @@ func (l *Ledger) releaseVector(slot int, at int32, v *Vector, write bool) (Relea
 	if uint(slot) < uint(len(l.running)) && l.running[slot].followed(at, v) {
 		return ReleasedVector{v}, nil
 	}
-	if m := l.get(at).mechanism; !ofVector(m) {
-		at = l.account(Unknown{Name: m.Kind() + " of a vector"})
+	if a := l.get(at); !a.vector {
+		at = l.account(Unknown{Name: a.mechanism.Kind() + " of a vector"})
 	}
 	if slot < 0 || l.cap != nil {
 		if err := l.allow(slot, at, 1); err != nil {
@@ -88,15 +66,15 @@ func (l *Ledger) releaseVector(slot int, at int32, v *Vector, write bool) (Relea
 		}
 	}
 	a := l.get(at)
-	if a.most > 0 {
+	if a.longest > 0 {
 		if err := l.lost(slot, at); err != nil {
 			return ReleasedVector{}, err
 		}
 		switch last := l.last(slot, at); {
-		case v.N < max(1, last.n) || v.N > a.most:
+		case v.N < max(1, last.n) || v.N > a.longest:
 			return ReleasedVector{}, fmt.Errorf("ledger: release of slot %d through %v: a "+
 				"statistic of %d rewards: it must be of %d to %d: %w",
-				slot, a.mechanism, v.N, max(1, last.n), a.most, ErrPrefix)
+				slot, a.mechanism, v.N, max(1, last.n), a.longest, ErrPrefix)
 		case v.N == last.n && !slices.Equal(v.Value, last.vector):
 			return ReleasedVector{}, fmt.Errorf("ledger: release of slot %d through %v: another "+
 				"statistic of the same %d rewards: its noise is drawn once: %w",
@@ -104,7 +82,7 @@ func (l *Ledger) releaseVector(slot int, at int32, v *Vector, write bool) (Relea
 		}
 	}
 	l.book(slot, at, 1)
-	if a.most > 0 {
+	if a.longest > 0 {
 		l.remember(slot, at, running{n: v.N, vector: append(l.last(slot, at).vector[:0], v.Value...)})
 	}
 	for i, x := range v.Value {

@@ -1,7 +1,5 @@
 package privacy
 
-import "encoding/json"
-
 // VectorGaussian releases Σ a·r of one slot, over the vectors a ∈ ℝ^d that were played, ‖a‖₂ ≤ 1,
 // and their rewards r ∈ [−1,1], with independent N(0, Sigma²) in each coordinate. Replacing one
 // reward moves the sum by 2‖a‖₂ ≤ 2 at most, so that it is the Gaussian mechanism at μ = 2/Sigma:
@@ -26,11 +24,19 @@ func (m VectorGaussian) Loss() Loss {
 	return gaussianLoss(divUp(4, squareDown(m.Sigma)))
 }
 
+func (VectorGaussian) facts() facts     { return facts{sum: true, vector: true} }
 func (m VectorGaussian) entry(e *Entry) { e.Sensitivity, e.Scale, e.Norm = 2, m.Sigma, "ℓ2" }
 
 func (m VectorGaussian) String() string { return "vector-gaussian(sigma=" + number(m.Sigma) + ")" }
 
+func (m *VectorGaussian) fields() []field {
+	return []field{{"sigma", &m.Sigma}}
+}
+
 // MarshalJSON writes {"mechanism":"vector-gaussian","sigma":1}.
-func (m VectorGaussian) MarshalJSON() ([]byte, error) {
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Sigma: &m.Sigma})
+func (m VectorGaussian) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
+
+func (m VectorGaussian) read(data []byte) (Mechanism, error) {
+	err := decode(m.Kind(), data, m.fields())
+	return m, err
 }

@@ -1,7 +1,6 @@
 package privacy
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/bits"
@@ -69,6 +68,7 @@ func NewVectorTree(b Budget, dim, horizon int) (VectorTree, error) {
 	return VectorTree{}, fmt.Errorf("vector tree: budget is %v: it must be epsilon", b)
 }
 
+func (m VectorTree) facts() facts { return facts{vector: true, longest: m.Horizon} }
 func (m VectorTree) entry(e *Entry) {
 	e.Sensitivity, e.Scale, e.Norm, e.Protects = 2*math.Sqrt(float64(m.Dim)), m.Scale, "ℓ1", ofRewards
 }
@@ -77,7 +77,14 @@ func (m VectorTree) String() string {
 	return fmt.Sprintf("vector-tree(scale=%s,horizon=%d,dim=%d)", number(m.Scale), m.Horizon, m.Dim)
 }
 
+func (m *VectorTree) fields() []field {
+	return []field{{"scale", &m.Scale}, {"horizon", &m.Horizon}, {"dim", &m.Dim}}
+}
+
 // MarshalJSON writes {"mechanism":"vector-tree","scale":2,"horizon":1000,"dim":3}.
-func (m VectorTree) MarshalJSON() ([]byte, error) {
-	return json.Marshal(mechanismJSON{Mechanism: m.Kind(), Scale: &m.Scale, Horizon: &m.Horizon, Dim: &m.Dim})
+func (m VectorTree) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
+
+func (m VectorTree) read(data []byte) (Mechanism, error) {
+	err := decode(m.Kind(), data, m.fields())
+	return m, err
 }
