@@ -65,13 +65,17 @@ func (d *Driver) Close() (err error) {
 // Releasing are the arms whose slots the batch releases, in the order of its plays. The slice
 // is the driver's.
 func (d *Driver) Releasing() []int {
-	d.ready = d.ready[:0]
-	for i := range d.batch.Plays {
-		if p := &d.batch.Plays[i]; p.Release {
-			d.ready = append(d.ready, p.Arm)
+	plays, ready := d.batch.Plays, d.ready[:0]
+	if cap(ready) < len(plays) {
+		ready = make([]int, 0, len(plays))
+	}
+	for i := range plays {
+		if plays[i].Release {
+			ready = append(ready, plays[i].Arm)
 		}
 	}
-	return d.ready
+	d.ready = ready
+	return ready
 }
 
 // A VectorPolicy is a policy whose releases are vectors: linear.Policy is one.

@@ -170,3 +170,56 @@ func TestBrokenTwinsAreCaught(t *testing.T) {
 		})
 	}
 }
+
+// A crash at each step of the same traffic, and at each place of each release, changes nothing that
+// is promised.
+func TestCrashAtEveryInstant(t *testing.T) {
+	const steps = 150
+	traffic := func(crash int) func(h *house, i int) error {
+		return func(h *house, i int) error {
+			h.now++
+			var err error
+			if arm := h.live.Arm(); arm >= 0 {
+				err = h.decide(arm)
+			}
+			if n := len(h.tickets); err == nil && n > 3 {
+				err = h.settle(h.tickets[n-1-i%3], float64(i%2))
+			}
+			if err == nil && i%7 == 0 {
+				err = h.write()
+			}
+			place := nowhere
+			if i == crash/places {
+				place = crash % places
+			}
+			if err == nil {
+				err = h.close(place)
+			}
+			if err == nil && place == nowhere && i == crash/places {
+				err = h.crash()
+			}
+			return err
+		}
+	}
+	for name, p := range policies(t) {
+		whole := 0
+		for crash := range steps * places {
+			cfg := houseConfig(armsOf(p()))
+			cfg.Window = 8
+			h, err := newHouse(none, p, cfg, 5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			step := traffic(crash)
+			for i := range steps {
+				if err := step(h, i); err != nil {
+					t.Fatalf("%s: a crash at step %d, place %d: step %d: %v", name, crash/places, crash%places, i, err)
+				}
+			}
+			whole = max(whole, len(h.lines))
+		}
+		if whole < 4 {
+			t.Errorf("%s: %d batches: nothing was tested", name, whole)
+		}
+	}
+}

@@ -281,8 +281,9 @@ func (d *door) refill(b *policy.Batch) error {
 
 // open fills the slots that a batch releases.
 func (d *door) open(b *policy.Batch) error {
-	for i := range b.Plays {
-		play := &b.Plays[i]
+	plays := b.Plays
+	for i := range plays {
+		play := &plays[i]
 		d.waiting[play.Arm] += play.Rounds
 		if play.Release {
 			if err := d.fill(play.Arm); err != nil {
