@@ -46,6 +46,14 @@ type Flexible interface {
 	BearsMore() bool
 }
 
+// A Dropper can go on without an arm that the operator takes off.
+type Dropper interface {
+	policy.Policy
+	// Drop takes the arm off for good and withdraws the batch that is out. Next, with nothing
+	// released, then asks for another one. At least one arm is left.
+	Drop(arm int)
+}
+
 // Admit says how a policy takes its queue when it is played live, and refuses those that
 // cannot be: by their mechanism, or because nobody has looked whether they bear with more
 // rewards than they asked for.

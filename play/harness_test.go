@@ -82,6 +82,7 @@ type watchedExact struct {
 	Exact
 }
 
+func (p watchedExact) Drop(arm int)                          { p.watched.Policy.(Dropper).Drop(arm) }
 func (p watchedExact) BearsMore() bool                       { return p.watched.BearsMore() }
 func (p watchedExact) Next(r privacy.Released) *policy.Batch { return p.watched.Next(r) }
 func (p watchedExact) Mechanism() privacy.Mechanism          { return p.watched.Policy.Mechanism() }
@@ -174,7 +175,7 @@ func (h *house) decide(arm int) error {
 	if t.Arm != arm || t.Deadline != h.now+h.cfg.Window {
 		return caught("the ticket %+v of arm %d at %d", t, arm, h.now)
 	}
-	if h.owner[t] {
+	if slices.Contains(h.tickets, t) {
 		return caught("two units have the ticket %+v", t)
 	}
 	h.owner[t] = true
@@ -233,9 +234,7 @@ func (h *house) crash() (err error) {
 		// What the state does not have is void: its number may be another's.
 		if q := s.Arms[t.Arm]; t.Number >= q.Issued {
 			delete(h.rewards, t)
-			if h.fault != sameEpoch {
-				delete(h.owner, t)
-			}
+			delete(h.owner, t)
 		}
 	}
 	h.live, err = Restore(h.config(), func(yield func([]byte, error) bool) {
@@ -332,6 +331,46 @@ func (h *house) close(crash int) error {
 	if err := h.judge(before, c); err != nil {
 		return err
 	}
+	return h.finish(before, c, crash)
+}
+
+// takeOff takes an arm off, if that can be, with a crash at some place of it.
+func (h *house) takeOff(arm, crash int) error {
+	if _, ok := h.live.cfg.Policy.(watchedExact); !ok || h.fault != none {
+		return nil
+	}
+	if _, ok := h.policy().(Dropper); !ok {
+		return nil
+	}
+	on := 0
+	for _, q := range h.live.s.Arms {
+		if !q.Off {
+			on++
+		}
+	}
+	before := h.live.State()
+	c, err := h.live.TakeOff(arm)
+	if on == 1 || before.Arms[arm].Off {
+		if err == nil {
+			return caught("arm %d was taken off, of %d", arm, on)
+		}
+		return nil
+	}
+	if err != nil || crash == beforeWrite {
+		return errors.Join(err, h.crash())
+	}
+	if a := h.live.Arm(); a == arm {
+		return caught("arm %d is off and is played", arm)
+	}
+	for n := before.Arms[arm].Head; n < before.Arms[arm].Issued; n++ {
+		h.counted[[2]int{arm, n}] = true // and in no release
+	}
+	return h.finish(before, c, crash)
+}
+
+// finish makes a commit durable and commits it.
+func (h *house) finish(before State, c *Commit, crash int) (err error) {
+	l := h.live
 	state, lines := h.state, h.lines
 	h.lines = append(h.lines, c.Line)
 	if h.fault == keepsSegment {

@@ -49,6 +49,7 @@ var (
 	ErrBatch   = errors.New("the policy asks for what cannot be played")
 	ErrPending = errors.New("a release waits for its commit")
 	ErrStopped = errors.New("the policy has stopped")
+	ErrOff     = errors.New("the arm was taken off")
 	ErrTime    = errors.New("the time is out of range")
 )
 
@@ -250,6 +251,8 @@ func (l *Live) Decide(arm int, now int64) (Ticket, error) {
 		return Ticket{}, ErrStopped
 	case arm < 0 || arm >= len(l.s.Arms):
 		return Ticket{}, fmt.Errorf("play: arm is %d, must be from 0 to %d", arm, len(l.s.Arms)-1)
+	case l.s.Arms[arm].Off:
+		return Ticket{}, fmt.Errorf("play: arm %d: %w", arm, ErrOff)
 	case now < -maxTime || now > maxTime:
 		return Ticket{}, fmt.Errorf("play: the time is %d, must be within 2^61 of 0: %w", now, ErrTime)
 	case l.s.Arms[arm].Issued >= maxIssued:
@@ -335,6 +338,8 @@ type Taken struct{ Arm, Start, End int }
 type Commit struct {
 	Line  []byte // of the transcript, with its end of line
 	Taken []Taken
+
+	drop func() // tells the policy of an arm that is off
 }
 
 // Close closes the batch that is out if it is due, and draws the noise of what it releases; the
@@ -357,7 +362,6 @@ func (l *Live) Close(now int64) (*Commit, error) {
 		l.failed = fmt.Errorf("play: batch %d: %w", l.s.Lines, err)
 		return nil, l.failed
 	}
-	l.pending = c
 	return c, nil
 }
 
@@ -380,16 +384,71 @@ func (l *Live) close() (*Commit, error) {
 	if err := l.driver.Close(); err != nil {
 		return nil, err
 	}
-	line, err := json.Marshal(lineOf(l.s.Batch, bytes.TrimSpace(l.line.Bytes())))
+	return c, l.wait(c, lineOf(l.s.Batch, bytes.TrimSpace(l.line.Bytes())))
+}
+
+// wait ends the batch with a line, and waits for the commit.
+func (l *Live) wait(c *Commit, text line) error {
+	b, err := json.Marshal(text)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c.Line = append(line, '\n')
+	c.Line = append(b, '\n')
 	l.s.Lines++
 	l.s.Batch = nil
 	clear(l.target)
 	for i, p := range l.plan { // of what goes on while the policy has not been asked
 		l.before[i] = min(l.before[i], l.s.Arms[p.Arm].Asked)
+	}
+	l.pending = c
+	return nil
+}
+
+// TakeOff takes an arm off for good: no decision is for it any more, and what is in its queue is
+// destroyed unreleased, also if its deadlines have not passed. The batch that is out is withdrawn;
+// what was decided for it stays in the queues of the other arms. The policy must be a Dropper, and
+// is told by Commit, which is as for a release.
+func (l *Live) TakeOff(arm int) (*Commit, error) {
+	dropper, ok := l.cfg.Policy.(Dropper)
+	switch {
+	case l.failed != nil:
+		return nil, l.failed
+	case l.pending != nil:
+		return nil, ErrPending
+	case l.stopped:
+		return nil, ErrStopped
+	case arm < 0 || arm >= len(l.s.Arms):
+		return nil, fmt.Errorf("play: arm is %d, must be from 0 to %d", arm, len(l.s.Arms)-1)
+	case l.s.Arms[arm].Off:
+		return nil, fmt.Errorf("play: arm %d: %w", arm, ErrOff)
+	case !ok:
+		return nil, fmt.Errorf("play: no arm can be taken off: %T cannot be told of it (Dropper)", l.cfg.Policy)
+	}
+	var left []policy.Play
+	for a := range l.s.Arms {
+		if a != arm && !l.s.Arms[a].Off {
+			left = append(left, policy.Play{Arm: a, Rounds: 1})
+		}
+	}
+	if len(left) == 0 {
+		return nil, fmt.Errorf("play: arm %d is the last one: stop the play instead", arm)
+	}
+	for i, p := range l.s.Batch {
+		l.s.Arms[p.Arm].Asked = l.before[i]
+	}
+	q := &l.s.Arms[arm]
+	c := &Commit{Taken: []Taken{{arm, q.Head, q.Issued}}, drop: func() { dropper.Drop(arm) }}
+	gone := q.Issued - q.Head
+	q.Off, q.Segments = true, nil
+	q.advance(q.Issued)
+	l.plan = slices.DeleteFunc(slices.Clone(l.plan), func(p policy.Play) bool { return p.Arm == arm })
+	if len(l.plan) == 0 {
+		l.plan = left
+	}
+	l.before = make([]int, len(l.plan))
+	if err := l.wait(c, line{Off: &arm, Gone: gone}); err != nil {
+		l.failed = fmt.Errorf("play: arm %d: %w", arm, err)
+		return nil, l.failed
 	}
 	return c, nil
 }
@@ -405,6 +464,9 @@ func (l *Live) Commit(c *Commit) error {
 		return errors.New("play: what is committed is not what Close returned last")
 	}
 	l.pending = nil
+	if c.drop != nil {
+		c.drop()
+	}
 	if l.failed = l.next(); l.failed != nil {
 		return l.failed
 	}
@@ -445,6 +507,8 @@ func (l *Live) canPlay(b *policy.Batch) error {
 		case p.Arm < 0 || p.Arm >= len(seen) || p.Rounds < 1:
 			return fmt.Errorf("it has %d rounds of arm %d, must have at least 1 of an arm from 0 "+
 				"to %d: %w", p.Rounds, p.Arm, len(seen)-1, ErrBatch)
+		case l.s.Arms[p.Arm].Off:
+			return fmt.Errorf("it has arm %d: %w: %w", p.Arm, ErrOff, ErrBatch)
 		case seen[p.Arm]:
 			return fmt.Errorf("it has arm %d twice: %w", p.Arm, ErrBatch)
 		}

@@ -9,9 +9,10 @@ import (
 // A Queue is the decisions of one arm that have not been released: numbers Head to Issued−1, kept
 // as the sums of segments. Everything but the segments' Sum and Came is public.
 type Queue struct {
-	Head   int // the first decision that has not been released
-	Issued int // the number of the next decision
-	Asked  int // how many of the queue the policy has asked for since the arm's last release
+	Head   int  // the first decision that has not been released
+	Issued int  // the number of the next decision
+	Off    bool // the arm was taken off
+	Asked  int  // how many of the queue the policy has asked for since the arm's last release
 	// Runs says which epoch the numbers from From on, to the next run's, were handed out in.
 	Runs     []Run
 	Segments []Segment
@@ -140,12 +141,16 @@ func (q *Queue) take(k int, missing int64) (n int, sum int64) {
 		sum += s.Sum + missing*int64(s.End-s.Start-s.Came.Len())
 	}
 	q.Segments = slices.Delete(q.Segments, 0, k)
-	q.Head += n
-	q.Asked = 0
+	q.advance(q.Head + n)
+	return n, sum
+}
+
+// advance makes the decision of this number the first one in the queue.
+func (q *Queue) advance(head int) {
+	q.Head, q.Asked = head, 0
 	for len(q.Runs) > 1 && q.Runs[1].From <= q.Head {
 		q.Runs = q.Runs[1:]
 	}
-	return n, sum
 }
 
 // plus is a sum of counts that stays at the largest there is.

@@ -16,10 +16,12 @@ import (
 var ErrState = errors.New("the state is not that of the policy and its transcript")
 
 // A line of the transcript is one batch: its plays, and what it released as the ledger writes it,
-// if it released anything.
+// if it released anything. Or it is an arm that was taken off, with as many decisions as were gone.
 type line struct {
-	Plays   []play          `json:"plays"`
+	Plays   []play          `json:"plays,omitempty"`
 	Release json.RawMessage `json:"release,omitempty"`
+	Off     *int            `json:"off,omitempty"`
+	Gone    int             `json:"gone,omitempty"`
 }
 
 type play struct {
@@ -82,14 +84,13 @@ func (l *Live) begin(lines iter.Seq2[[]byte, error]) error {
 	heads := make([]int, len(l.s.Arms))
 	b, n := l.cfg.Policy.Next(privacy.Released{}), 0
 	for text, err := range lines {
-		var released privacy.Released
 		if err == nil {
-			released, err = replay(ledger, b, text, heads)
+			b, err = l.replay(ledger, b, text, heads)
 		}
 		if err != nil {
 			return fmt.Errorf("play: line %d of the transcript: %w", n+1, err)
 		}
-		b, n = l.cfg.Policy.Next(released), n+1
+		n++
 	}
 	if n != l.s.Lines {
 		return fmt.Errorf("play: %w: it is of %d lines and there are %d", ErrState, l.s.Lines, n)
@@ -124,22 +125,33 @@ func (l *Live) begin(lines iter.Seq2[[]byte, error]) error {
 	return nil
 }
 
-// replay is what a line released of batch b.
-func replay(ledger *privacy.Ledger, b *policy.Batch, text []byte, heads []int) (privacy.Released, error) {
+// replay gives the policy what a line says after batch b, and returns its next batch.
+func (l *Live) replay(ledger *privacy.Ledger, b *policy.Batch, text []byte,
+	heads []int) (*policy.Batch, error) {
 	var in line
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&in); err != nil {
-		return privacy.Released{}, fmt.Errorf("%w: %w", ErrState, err)
+		return nil, fmt.Errorf("%w: %w", ErrState, err)
+	}
+	if in.Off != nil {
+		dropper, ok := l.cfg.Policy.(Dropper)
+		if a := *in.Off; !ok || b == nil || a < 0 || a >= len(heads) || in.Gone < 0 ||
+			len(in.Plays)+len(in.Release) > 0 {
+			return nil, fmt.Errorf("%w: arm %d cannot have been taken off", ErrState, a)
+		}
+		heads[*in.Off] = plus(heads[*in.Off], in.Gone)
+		dropper.Drop(*in.Off)
+		return l.cfg.Policy.Next(privacy.Released{}), nil
 	}
 	if b == nil || b.Ask || b.Fresh || !slices.Equal(b.Plays, in.plays()) {
-		return privacy.Released{}, fmt.Errorf("%w: the policy does not ask for this batch", ErrState)
+		return nil, fmt.Errorf("%w: the policy does not ask for this batch", ErrState)
 	}
 	var released privacy.Released
 	if len(in.Release) > 0 {
 		var err error
 		if released, err = ledger.Restore(in.Release); err != nil {
-			return privacy.Released{}, err
+			return nil, err
 		}
 	}
 	i := 0
@@ -148,15 +160,15 @@ func replay(ledger *privacy.Ledger, b *policy.Batch, text []byte, heads []int) (
 			continue
 		}
 		if p.Arm < 0 || p.Arm >= len(heads) || i >= released.Len() {
-			return privacy.Released{}, fmt.Errorf("%w: it does not release what the batch asks for", ErrState)
+			return nil, fmt.Errorf("%w: it does not release what the batch asks for", ErrState)
 		}
 		heads[p.Arm] = plus(heads[p.Arm], released.N(i))
 		i++
 	}
 	if i != released.Len() {
-		return privacy.Released{}, fmt.Errorf("%w: it releases more than the batch asks for", ErrState)
+		return nil, fmt.Errorf("%w: it releases more than the batch asks for", ErrState)
 	}
-	return released, nil
+	return l.cfg.Policy.Next(released), nil
 }
 
 // resume goes on with a batch that is out, after so many others.

@@ -65,7 +65,8 @@ func (s *State) validate() error {
 	}
 	seen := make([]bool, len(s.Arms))
 	for _, p := range s.Batch {
-		if p.Arm < 0 || p.Arm >= len(seen) || seen[p.Arm] || p.Rounds < 1 || p.Rounds > s.Arms[p.Arm].Asked {
+		if p.Arm < 0 || p.Arm >= len(seen) || seen[p.Arm] || s.Arms[p.Arm].Off || p.Rounds < 1 ||
+			p.Rounds > s.Arms[p.Arm].Asked {
 			return fmt.Errorf("the batch has %d rounds of arm %d", p.Rounds, p.Arm)
 		}
 		seen[p.Arm] = true
@@ -76,6 +77,9 @@ func (s *State) validate() error {
 func (q *Queue) validate() error {
 	if q.Head < 0 || q.Issued < q.Head || q.Issued > maxIssued || q.Asked < 0 {
 		return fmt.Errorf("head %d, issued %d, asked %d", q.Head, q.Issued, q.Asked)
+	}
+	if q.Off && (q.Head != q.Issued || q.Asked > 0) {
+		return errors.New("it is off, and has decisions")
 	}
 	for i, r := range q.Runs {
 		if i == 0 && r.From > q.Head || i > 0 && r.From <= q.Runs[i-1].From || r.From < 0 || r.From > q.Issued {
@@ -144,6 +148,7 @@ func (s State) MarshalBinary() ([]byte, error) {
 		put(q.Head)
 		put(q.Issued)
 		put(q.Asked)
+		put(flag(q.Off))
 		put(len(q.Runs))
 		for _, r := range q.Runs {
 			put(r.From)
@@ -193,8 +198,8 @@ func (s *State) UnmarshalBinary(text []byte) error {
 	for range r.length(3) {
 		out.Batch = append(out.Batch, policy.Play{Arm: r.count(), Rounds: r.count(), Release: r.count() == 1})
 	}
-	for range r.length(5) {
-		q := Queue{Head: r.count(), Issued: r.count(), Asked: r.count()}
+	for range r.length(6) {
+		q := Queue{Head: r.count(), Issued: r.count(), Asked: r.count(), Off: r.count() == 1}
 		for range r.length(17) {
 			q.Runs = append(q.Runs, Run{r.count(), Epoch(r.bytes(16))})
 		}

@@ -36,6 +36,7 @@ type accumulated struct {
 	sum   float64 // noisy
 	m     float64 // noises in it
 	mean  float64 // clipped to [0,1]
+	off   bool    // never played again
 }
 
 // Warm first batches of DP-KLUCB and DP-IMED are of ⌈warm/ε⌉ rewards, and half of that with the
@@ -87,9 +88,13 @@ func (p *accumulation) learn(released privacy.Released) bool {
 
 // every asks for the first batch of each arm.
 func (p *accumulation) every() *Batch {
+	p.batch.Plays = p.batch.Plays[:0]
 	for a := range p.arms {
+		if p.arms[a].off {
+			continue
+		}
 		p.arms[a].plays = p.first
-		p.batch.Plays[a] = Play{Arm: a, Rounds: p.first, Release: true}
+		p.batch.Plays = append(p.batch.Plays, Play{Arm: a, Rounds: p.first, Release: true})
 	}
 	p.round = p.batch.Rounds()
 	return &p.batch

@@ -48,13 +48,17 @@ func (p *DPIMED) Next(released privacy.Released) *Batch {
 	}
 	top := 0.0
 	for a := range p.arms {
-		top = max(top, p.arms[a].mean)
+		if !p.arms[a].off {
+			top = max(top, p.arms[a].mean)
+		}
 	}
 	best, least := 0, math.Inf(1)
 	for a := range p.arms {
 		arm := &p.arms[a]
 		index := math.Inf(-1) // of an arm whose rewards have not come
 		switch {
+		case arm.off:
+			index = math.Inf(1)
 		case arm.n == 0:
 		case p.noisy:
 			index = float64(arm.n*divergence.DEpsNoisy(arm.mean, top, p.epsilon, arm.m/arm.n)) + math.Log(arm.n)

@@ -59,6 +59,8 @@ func (p *DPKLUCB) Next(released privacy.Released) *Batch {
 		arm := &p.arms[a]
 		index := 1.0 // of an arm whose rewards have not come
 		switch {
+		case arm.off:
+			index = math.Inf(-1)
 		case arm.n == 0:
 		case p.noisy:
 			index = divergence.DEpsNoisyUpper(arm.mean, level/arm.n, p.epsilon, arm.m/arm.n)

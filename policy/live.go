@@ -15,6 +15,18 @@ func (p *accumulation) End(_, n int) int {
 // BearsMore says that a batch may bring more rewards than it asked for.
 func (p *accumulation) BearsMore() bool { return true }
 
+// Drop takes an arm off for good, and withdraws the batch that is out: what Next returns then, with
+// nothing released, is asked for without the arm. Another one must be left (play.Dropper).
+func (p *accumulation) Drop(arm int) {
+	for _, play := range p.batch.Plays {
+		if play.Rounds < Forever {
+			p.arms[play.Arm].plays -= play.Rounds
+			p.round -= play.Rounds
+		}
+	}
+	p.arms[arm].off = true
+}
+
 // End is how many plays of the arm have been released when the release after the first n is.
 func (e *episodes) End(_, n int) int {
 	if n == 0 {

@@ -208,7 +208,8 @@ func (r *run) stay(p policy.Stayer, arm int) (int, error) {
 		return 0, nil
 	}
 	d := &r.driver
-	n, last, err := release.Repeat(d.Curator, arm, rounds, while, d.Released, r.door.laws[arm], &r.door.streams[arm])
+	n, last, err := release.Repeat(d.Curator, arm, rounds, while, d.Released, r.door.laws[arm],
+		&r.door.streams[arm])
 	if err != nil || n == 0 {
 		return 0, err
 	}
@@ -327,8 +328,9 @@ type curve struct {
 
 func newCurve(laws []bandit.Law, horizon int, at []int, trace *Trace, out *Result) curve {
 	arms := len(laws)
-	c := curve{horizon: horizon, last: horizon - 1, at: at, gaps: make([]float64, arms), plays: make([]int, arms),
-		best: make([]bool, arms), count: make([]int, arms), trace: trace}
+	c := curve{horizon: horizon, last: horizon - 1, at: at, gaps: make([]float64, arms),
+		plays: make([]int, arms),
+		best:  make([]bool, arms), count: make([]int, arms), trace: trace}
 	top := math.Inf(-1)
 	for _, law := range laws {
 		top = max(top, law.Mean())

@@ -1,0 +1,80 @@
+package policy_test
+
+import (
+	"testing"
+
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// A policy that was told that an arm is gone never asks for it again, finds the best of those that
+// are left, and still ends its releases where it says.
+func TestDrop(t *testing.T) {
+	type dropper interface {
+		policy.Policy
+		Drop(arm int)
+		End(arm, n int) int
+	}
+	makers := map[string]func() (dropper, error){
+		"dp-klucb":   func() (dropper, error) { return policy.NewDPKLUCB(4, 1, 1.5, 3) },
+		"dp-klucb-j": func() (dropper, error) { return policy.NewDPKLUCBJ(4, 1, 2, 0) },
+		"dp-imed":    func() (dropper, error) { return policy.NewDPIMED(4, 1, 1.5, 3) },
+		"dp-imed-j":  func() (dropper, error) { return policy.NewDPIMEDJ(4, 1, 2, 0) },
+	}
+	means := []float64{0.9, 0.8, 0.2, 0.1} // the best arms go
+	for name, build := range makers {
+		for first := range 12 {
+			drops := map[int]int{first: 0, first + 3: 1} // before batch: arm
+			p, err := build()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := noise.NewFast(uint64(first), 1)
+			cur, err := release.Simulated(release.Config{Arms: 4, Mechanism: p.Mechanism()}, &s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			gone, plays := map[int]bool{}, make([]int, 4)
+			var released privacy.Released
+			for batch := range 60 {
+				b := p.Next(released)
+				released = privacy.Released{}
+				if arm, ok := drops[batch]; ok {
+					p.Drop(arm)
+					gone[arm] = true
+					b = p.Next(released)
+				}
+				var arms []int
+				for _, play := range b.Plays {
+					if gone[play.Arm] {
+						t.Fatalf("%s: batch %d plays arm %d, which is gone", name, batch, play.Arm)
+					}
+					if want := p.End(play.Arm, plays[play.Arm]); plays[play.Arm]+play.Rounds != want {
+						t.Fatalf("%s: batch %d releases arm %d at %d, said %d", name, batch,
+							play.Arm, plays[play.Arm]+play.Rounds, want)
+					}
+					if play.Rounds > 1<<20 {
+						break
+					}
+					plays[play.Arm] += play.Rounds
+					arms = append(arms, play.Arm)
+					if err := cur.AddSum(play.Arm, play.Rounds,
+						float64(play.Rounds)*means[play.Arm]); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if len(arms) < len(b.Plays) {
+					break
+				}
+				if released, err = cur.Release(arms); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if plays[2] <= plays[3] {
+				t.Errorf("%s: plays %v: arm 2 is the best that is left", name, plays)
+			}
+		}
+	}
+}
