@@ -140,23 +140,12 @@ func (m *meter) variance(n int) float64 {
 		m.of, m.spread = m.mech, m.spread[:0]
 	}
 	for i := len(m.spread); i <= n; i++ {
-		v, u := 1.0, uint(i)
+		v := 1.0
 		switch mech := m.mech.(type) {
-		case privacy.Tree:
-			v = 2 * mech.Scale * mech.Scale * float64(bits.OnesCount(u))
-		case privacy.Hybrid:
-			k := bits.Len(u+1) - 1
-			v = 2 * mech.Scale * mech.Scale * (float64(k) + float64((k+1)*(k+1)*(bits.OnesCount(u+1)-1)))
-		case privacy.KAry:
+		case interface{ Variance(int) float64 }:
 			v = mech.Variance(i)
-		case privacy.SquareRoot:
-			v = mech.Variance(i)
-		case privacy.BLT:
-			v = mech.Variance(i)
-		case privacy.GramBLT:
-			v = mech.Counter.Variance(i)
-		case privacy.VectorTree, privacy.GaussianVectorTree, privacy.GramTree, privacy.GramWishart:
-			v = float64(bits.OnesCount(u))
+		case interface{ Nodes(int) int }: // all of one variance
+			v = float64(mech.Nodes(i))
 		}
 		m.spread = append(m.spread, v)
 	}

@@ -92,33 +92,14 @@ func (s Subject) Broken(f Fault) Subject {
 
 // scaled is a mechanism with its noise times x.
 func scaled(m privacy.Mechanism, x float64) (privacy.Mechanism, error) {
-	switch m := m.(type) {
-	case privacy.Laplace:
-		m.Scale *= x
-		return m, nil
-	case privacy.Gaussian:
-		m.Sigma *= x
-		return m, nil
-	case privacy.Tree:
-		m.Scale *= x
-		return m, nil
-	case privacy.Hybrid:
-		m.Scale *= x
-		return m, nil
-	case privacy.KAry:
-		m.Scale *= x
-		return m, nil
-	case privacy.SquareRoot:
-		m.Sigma *= x
-		return m, nil
-	case privacy.BLT:
-		m.Sigma *= x
-		return m, nil
-	case privacy.Sparse:
+	if m, ok := m.(privacy.Sparse); ok {
 		m.Scale *= x
 		m.Threshold *= x
 		m.Query *= x
 		return m, nil
+	}
+	if at, ok := privacy.WithScale(m, x*privacy.ScaleOf(m)); ok {
+		return at, nil
 	}
 	return nil, fmt.Errorf("audit: no scale to change in %v", m)
 }

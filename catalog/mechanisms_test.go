@@ -1,6 +1,9 @@
 package catalog_test
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/sotto-dp/sotto/catalog"
@@ -57,5 +60,34 @@ func TestMechanismsAreThoseThatCanBeBuilt(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Every mechanism of package privacy is listed, but what is no release on its own, and costs ∞.
+func TestMechanismsAreAllListed(t *testing.T) {
+	files, err := filepath.Glob("../privacy/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]bool{}
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`\) Kind\(\) string +\{ return "(.*)" \}`).FindAllSubmatch(source, -1) {
+			kinds[string(m[1])] = true
+		}
+	}
+	if len(kinds) < 20 {
+		t.Fatalf("%d kinds were found: %v", len(kinds), kinds)
+	}
+	delete(kinds, "exact")
+	delete(kinds, "questions")
+	for _, m := range catalog.Mechanisms() {
+		delete(kinds, m.Name)
+	}
+	if len(kinds) > 0 {
+		t.Errorf("not listed: %v", kinds)
 	}
 }

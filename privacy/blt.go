@@ -191,6 +191,8 @@ func NewBLT(b Budget, horizon int) (BLT, error) {
 	return best, nil
 }
 
+func (m BLT) withScale(x float64) Mechanism { m.Sigma = x; return m }
+
 func (m BLT) facts() facts   { return facts{sum: true, longest: m.Horizon} }
 func (m BLT) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Sigma }
 func (m BLT) String() string {

@@ -27,6 +27,8 @@ func (m Gaussian) Loss() Loss {
 // Tail of N(0,σ²): P(noise > σ√(2x)) ≤ e^{−x}.
 func (m Gaussian) Tail() Tail { return Tail{Sigma: m.Sigma} }
 
+func (m Gaussian) withScale(x float64) Mechanism { m.Sigma = x; return m }
+
 func (Gaussian) facts() facts     { return facts{sum: true} }
 func (m Gaussian) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Sigma }
 func (m Gaussian) String() string { return "gaussian(sigma=" + number(m.Sigma) + ")" }

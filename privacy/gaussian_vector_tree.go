@@ -32,10 +32,13 @@ func (m GaussianVectorTree) Loss() Loss {
 	return gaussianLoss(divUp(4*float64(m.Levels()), squareDown(m.Sigma)))
 }
 
+// Nodes is how many nodes the sum of the first t rewards is made of.
+func (m GaussianVectorTree) Nodes(t int) int { return bits.OnesCount(uint(t)) }
+
 // NoiseNorm bounds the length of the noise in the sum of the first t vectors of dim coordinates: it
 // is longer with probability at most e^{−x}.
 func (m GaussianVectorTree) NoiseNorm(dim, t int, x float64) float64 {
-	return m.Sigma * math.Sqrt(float64(bits.OnesCount(uint(t)))) * (math.Sqrt(float64(dim)) + math.Sqrt(2*x))
+	return m.Sigma * math.Sqrt(float64(m.Nodes(t))) * (math.Sqrt(float64(dim)) + math.Sqrt(2*x))
 }
 
 // NewGaussianVectorTree meets the budget: ρ, (ε,δ), (α,ε) or none, as GaussianSigma does.

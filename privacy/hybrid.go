@@ -2,6 +2,7 @@ package privacy
 
 import (
 	"math"
+	"math/bits"
 )
 
 // Hybrid releases every running sum of a slot of unknown length (Chan, Shi and Song 2010, §4): a
@@ -25,6 +26,30 @@ func (m Hybrid) Loss() Loss {
 	l.t.pure = divUp(2, m.Scale)
 	return l
 }
+
+// Variance is that of the noise in the sum of the first t rewards.
+func (m Hybrid) Variance(t int) float64 {
+	u := uint(t) + 1
+	k := bits.Len(u) - 1 // finished segments
+	nodes := (k + 1) * (k + 1) * (bits.OnesCount(u) - 1)
+	return 2 * float64(m.Scale*m.Scale) * float64(k+nodes)
+}
+
+// Tails bound the noise in a sum by number k of finished segments: k variates Lap(Scale) and at
+// most k nodes Lap(Scale·(k+1)). A sum of Laplace variates of scales b_i has P(sum >
+// √(2x)·√(2Σb_i²) + max b_i·x) ≤ e^{-x}: see Tree.Tail, whose scales are equal. Discrete Laplace
+// variates have smaller moments, so it holds for them as it is.
+func (m Hybrid) Tails() []Tail {
+	tails := make([]Tail, 64)
+	for k := range tails {
+		w := float64(m.Scale * float64(k+1))
+		squares := float64(float64(k)*float64(m.Scale*m.Scale)) + float64(float64(k)*float64(w*w))
+		tails[k] = Tail{Sigma: math.Sqrt(2 * squares), H: w}
+	}
+	return tails
+}
+
+func (m Hybrid) withScale(x float64) Mechanism { m.Scale = x; return m }
 
 func (Hybrid) facts() facts     { return facts{sum: true, longest: math.MaxInt} }
 func (m Hybrid) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Scale }

@@ -164,6 +164,8 @@ func NewKAry(epsilon float64, base, horizon int) KAry {
 	return m
 }
 
+func (m KAry) withScale(x float64) Mechanism { m.Scale = x; return m }
+
 func (m KAry) facts() facts   { return facts{sum: true, longest: m.Horizon} }
 func (m KAry) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Scale }
 func (m KAry) String() string {

@@ -64,6 +64,8 @@ func laplaceLevels(scale float64, levels int) Loss {
 	return l
 }
 
+func (m Laplace) withScale(x float64) Mechanism { m.Scale = x; return m }
+
 func (Laplace) facts() facts     { return facts{sum: true, laplace: true} }
 func (m Laplace) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Scale }
 func (m Laplace) String() string { return "laplace(scale=" + number(m.Scale) + ")" }

@@ -144,6 +144,26 @@ func UnmarshalMechanism(data []byte) (Mechanism, error) {
 	return m, nil
 }
 
+// ScaleOf is the scale of the mechanism's noise, as an Entry of it has it.
+func ScaleOf(m Mechanism) float64 {
+	var e Entry
+	m.entry(&e)
+	return e.Scale
+}
+
+// WithScale is the mechanism with another scale of its noise and all else as it is. It is false for
+// those whose noise is made for something, or has not one scale.
+func WithScale(m Mechanism, scale float64) (Mechanism, bool) {
+	s, ok := m.(interface{ withScale(float64) Mechanism })
+	if !ok {
+		return nil, false
+	}
+	return s.withScale(scale), true
+}
+
+// Longest is how many rewards a running sum of a slot may have, 0 where the mechanism sets no bound.
+func Longest(m Mechanism) int { return m.facts().longest }
+
 func checkHorizon(kind string, horizon, most int) error {
 	switch {
 	case horizon < 1:

@@ -39,12 +39,20 @@ func (m Tree) Loss() Loss {
 // Levels is the number of nodes that a reward is in: ⌊log₂ Horizon⌋+1.
 func (m Tree) Levels() int { return bits.Len(uint(m.Horizon)) }
 
+// Nodes is how many nodes the sum of the first t rewards is made of.
+func (m Tree) Nodes(t int) int { return bits.OnesCount(uint(t)) }
+
+// Variance is that of the noise in the sum of the first t rewards.
+func (m Tree) Variance(t int) float64 { return 2 * float64(m.Scale*m.Scale) * float64(m.Nodes(t)) }
+
 // Tail of the noise in any running sum, which is at most Levels Laplaces. The logarithm of the
 // moment generating function of Lap(b) at s is −log(1−b²s²) ≤ b²s²/(1−bs), so a sum of m of them
 // has P(noise > 2b√(mx) + bx) ≤ e^{−x} (Boucheron, Lugosi and Massart 2013, §2.4).
 func (m Tree) Tail() Tail {
 	return Tail{Sigma: m.Scale * math.Sqrt(2*float64(m.Levels())), H: m.Scale}
 }
+
+func (m Tree) withScale(x float64) Mechanism { m.Scale = x; return m }
 
 func (m Tree) facts() facts   { return facts{sum: true, longest: m.Horizon} }
 func (m Tree) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Scale }

@@ -39,13 +39,16 @@ func (m VectorTree) Loss() Loss {
 	return LossOf(Pure{max(1e-150, divUp(mulUp(2*sqrtUp(float64(m.Dim)), float64(m.Levels())), m.Scale))})
 }
 
+// Nodes is how many nodes the sum of the first t rewards is made of.
+func (m VectorTree) Nodes(t int) int { return bits.OnesCount(uint(t)) }
+
 // NoiseNorm bounds the length of the noise in the sum of the first t vectors: it is longer with
 // probability at most e^{−x}. Each coordinate is a sum of as many Laplaces as t has binary digits
 // that are 1, on both sides, of which Tree.Tail bounds one: log(2·Dim) is added to x for all.
 func (m VectorTree) NoiseNorm(t int, x float64) float64 {
 	d := float64(m.Dim)
 	x += math.Log(2 * d)
-	nodes := float64(bits.OnesCount(uint(t)))
+	nodes := float64(m.Nodes(t))
 	return float64(m.Scale*math.Sqrt(d)) * (2*math.Sqrt(float64(nodes*x)) + x)
 }
 

@@ -161,7 +161,8 @@ func TestActionSumsAreToleratedToTheirRounding(t *testing.T) {
 }
 
 func TestFeaturesTakeWhatTheyPromise(t *testing.T) {
-	cur, err := SimulatedFeatures(FeatureConfig{Dim: 1, Slots: 2, Mechanism: privacy.VectorGaussian{Sigma: 1}}, fastStream(0))
+	cur, err := SimulatedFeatures(FeatureConfig{Dim: 1, Slots: 2,
+		Mechanism: privacy.VectorGaussian{Sigma: 1}}, fastStream(0))
 	must(t, err)
 	c := cur.(*features[float64])
 	c.plan.most = 2
@@ -188,7 +189,8 @@ func TestFeaturesTakeWhatTheyPromise(t *testing.T) {
 			}
 		}
 		for _, slot := range []int{-1, 2} {
-			if err := cur.Add(slot, []float64{1, 0}, 1); err == nil || !strings.Contains(err.Error(), "from 0 to 1") {
+			if err := cur.Add(slot, []float64{1, 0}, 1); err == nil ||
+				!strings.Contains(err.Error(), "from 0 to 1") {
 				t.Errorf("%v: %v", mechanism, err)
 			}
 			if _, err := cur.Release(slot); err == nil || !strings.Contains(err.Error(), "from 0 to 1") {
@@ -265,7 +267,7 @@ func TestSparseTailsAreOfTheSums(t *testing.T) {
 
 // Three finished segments of Lap(2) and three nodes of Lap(8): squares 3·4 + 3·64 = 204.
 func TestHybridTailsAtAnotherScale(t *testing.T) {
-	if got := hybridTails(2)[3]; got.H != 8 || math.Abs(got.Sigma-math.Sqrt(408)) > 1e-13 {
+	if got := tailsOf(privacy.Hybrid{Scale: 2})[3]; got.H != 8 || math.Abs(got.Sigma-math.Sqrt(408)) > 1e-13 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -126,7 +126,7 @@ func exactPlan(m privacy.Mechanism, src rand.Source) (plan[int64], error) {
 	if scale == 0 { // costs ∞
 		p.noise = silent{}
 		if f == hybrid {
-			p.tails = hybridTails(0)
+			p.tails = tailsOf(m)
 		}
 		return p, nil
 	}
@@ -137,28 +137,20 @@ func exactPlan(m privacy.Mechanism, src rand.Source) (plan[int64], error) {
 	// Powers of two: these divisions are exact.
 	t := float64(num) / stepParts
 	used, charged := t/gridSteps, float64(num-1)/stepParts/gridSteps
+	p.charge, _ = privacy.WithScale(m, charged)
+	drawn, _ := privacy.WithScale(m, used)
+	p.tails = tailsOf(drawn)
 	heaviest := 1
-	switch m := m.(type) {
+	switch m.(type) {
 	case privacy.Laplace:
-		p.charge = privacy.Laplace{Scale: charged}
-		p.tails[0] = privacy.Tail{H: used, Log: math.Log(2 / (1 + math.Exp(-1/t)))}
+		p.tails[0].Log = math.Log(2 / (1 + math.Exp(-1/t)))
 	case privacy.Gaussian:
-		p.charge = privacy.Gaussian{Sigma: charged}
 		// E e^{λX} = e^{λ²σ²/2}·Σ e^{-(x−λσ²)²/2σ²}/Σ e^{-x²/2σ²}, and such a sum over all integers
-		// x is largest when it is centred on one.
-		p.tails[0] = privacy.Tail{Sigma: used}
+		// x is largest when it is centred on one: the tail is that of N(0,σ²).
 		law, err := noise.NewDiscreteGaussian(num, stepParts)
 		p.noise = exactGaussian{src, law}
 		return p, err
-	case privacy.Tree:
-		p.charge = privacy.Tree{Scale: charged, Horizon: m.Horizon}
-		p.tails[0] = privacy.Tree{Scale: used, Horizon: m.Horizon}.Tail()
-	case privacy.KAry:
-		p.charge = privacy.KAry{Scale: charged, Base: m.Base, Horizon: m.Horizon}
-		p.tails[0] = privacy.KAry{Scale: used, Base: m.Base, Horizon: m.Horizon}.Tail()
 	case privacy.Hybrid:
-		p.charge = privacy.Hybrid{Scale: charged}
-		p.tails = hybridTails(used)
 		heaviest = finished(maxRewards) + 1
 	}
 	laws := make([]noise.DiscreteLaplace, heaviest)

@@ -43,28 +43,27 @@ func newGram(cfg FeatureConfig, s *noise.Fast) (*gramFeatures, error) {
 		noise: make([]vectorStream, cfg.Slots), z: make([]float64, cfg.Dim+1)}
 	var node vectorSampler
 	var counter privacy.BLT
-	var most int
 	switch m := cfg.Mechanism.(type) {
 	case privacy.GramTree:
-		node, most = gaussianMatrix(s, cfg.Dim+1, m.Sigma), m.Horizon
+		node = gaussianMatrix(s, cfg.Dim+1, m.Sigma)
 	case privacy.GramBLT:
-		node, most, counter = gaussianMatrix(s, cfg.Dim+1, m.Counter.Sigma), m.Counter.Horizon, m.Counter
+		node, counter = gaussianMatrix(s, cfg.Dim+1, m.Counter.Sigma), m.Counter
 	case privacy.GramWishart:
 		if m.Dim != cfg.Dim {
 			return nil, fmt.Errorf("curator: dim of mechanism %s is %d, must be %d, as the "+
 				"vectors have", m.Kind(), m.Dim, cfg.Dim)
 		}
-		node, most = wishartMatrix(s, cfg.Dim+1, m.Scale, m.Degrees), m.Horizon
+		node = wishartMatrix(s, cfg.Dim+1, m.Scale, m.Degrees)
 	case privacy.VectorTree:
 		if m.Dim != cfg.Dim {
 			return nil, fmt.Errorf("curator: dim of mechanism %s is %d, must be %d, as the "+
 				"vectors have", m.Kind(), m.Dim, cfg.Dim)
 		}
 		c.square, c.width = false, cfg.Dim
-		node, most = laplaceVector(s, m.Scale), m.Horizon
+		node = laplaceVector(s, m.Scale)
 	case privacy.GaussianVectorTree:
 		c.square, c.width = false, cfg.Dim
-		node, most = gaussianVector(s, m.Sigma), m.Horizon
+		node = gaussianVector(s, m.Sigma)
 	case nil:
 		return nil, errors.New("curator: mechanism is missing, must be vector-gaussian, or one " +
 			"of running sums of vectors")
@@ -75,7 +74,7 @@ func newGram(cfg FeatureConfig, s *noise.Fast) (*gramFeatures, error) {
 	if err := cfg.Mechanism.Validate(); err != nil {
 		return nil, fmt.Errorf("curator: %w", err)
 	}
-	c.most = most
+	c.most = privacy.Longest(cfg.Mechanism)
 	c.account = cfg.Ledger.Account(chargeOf(cfg.Mechanism, cfg.Unclipped))
 	c.sum, c.out.Value = make([]float64, cfg.Slots*c.width), make([]float64, c.width)
 	first := firstSlot(cfg.Ledger)
@@ -86,7 +85,7 @@ func newGram(cfg FeatureConfig, s *noise.Fast) (*gramFeatures, error) {
 		case counter.Horizon > 0:
 			c.noise[i] = newVectorBLT(counter, c.width, node)
 		default:
-			c.noise[i] = newVectorTree(most, c.width, node)
+			c.noise[i] = newVectorTree(c.most, c.width, node)
 		}
 	}
 	return c, nil

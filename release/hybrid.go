@@ -1,11 +1,6 @@
 package release
 
-import (
-	"math"
-	"math/bits"
-
-	"github.com/sotto-dp/sotto/privacy"
-)
+import "math/bits"
 
 // The hybrid mechanism (Chan, Shi and Song 2010, §4) releases the running sum of a slot of unknown
 // length. Segment k holds rewards 2^k to 2^(k+1)−1. A finished segment has one Lap(Scale); in the
@@ -40,18 +35,4 @@ func (c *counter[T]) hybrid(n uint64, noise sampler[T]) (T, error) {
 	x, err := c.to(u-current, noise, k+1)
 	c.t += current
 	return x, err
-}
-
-// hybridTails bound the noise in a sum by number k of finished segments: k variates Lap(Scale) and
-// at most k nodes Lap(Scale·(k+1)). A sum of Laplace variates of scales b_i has P(sum >
-// √(2x)·√(2Σb_i²) + max b_i·x) ≤ e^{-x}: see privacy.Tree, whose scales are equal. Discrete Laplace
-// variates have smaller moments, so it holds for them as it is.
-func hybridTails(scale float64) []privacy.Tail {
-	tails := make([]privacy.Tail, 64)
-	for k := range tails {
-		w := float64(scale * float64(k+1))
-		squares := float64(float64(k)*float64(scale*scale)) + float64(float64(k)*float64(w*w))
-		tails[k] = privacy.Tail{Sigma: math.Sqrt(2 * squares), H: w}
-	}
-	return tails
 }

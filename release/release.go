@@ -463,26 +463,19 @@ func (c *curator[T]) unmark(arms []int, err error) error {
 // read takes a mechanism apart: its family, the scale or σ of one draw, and how many rewards
 // a slot may hold.
 func read(m privacy.Mechanism) (f family, scale float64, most int, err error) {
-	most = math.MaxInt - 1
-	switch m := m.(type) {
+	switch m.(type) {
 	case privacy.Exact:
 		f = running
-	case privacy.Laplace:
-		f, scale = once, m.Scale
-	case privacy.Gaussian:
-		f, scale = once, m.Sigma
+	case privacy.Laplace, privacy.Gaussian:
+		f = once
 	case privacy.Tree:
-		f, scale, most = tree, m.Scale, m.Horizon
+		f = tree
 	case privacy.Hybrid:
-		f, scale = hybrid, m.Scale
+		f = hybrid
 	case privacy.Sparse:
-		f, scale = sparse, m.Scale
-	case privacy.KAry:
-		f, scale, most = streamed, m.Scale, m.Horizon
-	case privacy.SquareRoot:
-		f, scale, most = streamed, m.Sigma, m.Horizon
-	case privacy.BLT:
-		f, scale, most = streamed, m.Sigma, m.Horizon
+		f = sparse
+	case privacy.KAry, privacy.SquareRoot, privacy.BLT:
+		f = streamed
 	case nil:
 		return 0, 0, 0, errors.New("mechanism is missing, must be exact, laplace, gaussian, " +
 			"tree, hybrid, sparse, kary, sqrt or blt")
@@ -490,14 +483,18 @@ func read(m privacy.Mechanism) (f family, scale float64, most int, err error) {
 		return 0, 0, 0, fmt.Errorf("mechanism is %q (%T), must be exact, laplace, gaussian, "+
 			"tree, hybrid, sparse, kary, sqrt or blt", m.Kind(), m)
 	}
-	return f, scale, most, m.Validate()
+	most = math.MaxInt - 1
+	if n := privacy.Longest(m); n > 0 {
+		most = min(most, n)
+	}
+	return f, privacy.ScaleOf(m), most, m.Validate()
 }
 
 // tailsOf are a plan's tails.
 func tailsOf(m privacy.Mechanism) []privacy.Tail {
 	switch m := m.(type) {
-	case privacy.Hybrid:
-		return hybridTails(m.Scale)
+	case interface{ Tails() []privacy.Tail }:
+		return m.Tails()
 	case interface{ Tail() privacy.Tail }:
 		return []privacy.Tail{m.Tail()}
 	}
