@@ -34,7 +34,8 @@ func TestSumsAreToleratedToTheirRounding(t *testing.T) {
 	for _, c := range []struct{ lo, hi, units float64 }{
 		{0, 1, 1}, {10, 12, 6}, {-12, -10, 6}, {0.25, 0.75, 1.5}, {-1, 3, 1}, {-8, 8, 1},
 	} {
-		cur, err := newSimulated(Config{Arms: 1, Lo: c.lo, Hi: c.hi, Mechanism: privacy.Exact{}}, fastStream(0))
+		cur, err := newSimulated(Config{Arms: 1, Lo: c.lo, Hi: c.hi, Mechanism: privacy.Exact{}},
+			fastStream(0))
 		must(t, err)
 		if want := 1e-9 * c.units; math.Abs(cur.tolerance-want) > 1e-15*want {
 			t.Errorf("[%v, %v]: tolerance %v, want %v", c.lo, c.hi, cur.tolerance, want)
@@ -108,7 +109,8 @@ func TestDistributedSumsAreToleratedToTheirRounding(t *testing.T) {
 	must(t, cur.AddSum(0, 3, 1))
 	must(t, cur.Add(0, 1))
 	must(t, cur.AddSum(0, 1, 2))
-	if w := cur.slots[0]; w.bits != [2]int{2, 1} || !slices.Equal(w.y, []float64{0.5, 0.75}) || w.invited != 5 {
+	if w := cur.slots[0]; w.bits != [2]int{2, 1} || !slices.Equal(w.y, []float64{0.5, 0.75}) ||
+		w.invited != 5 {
 		t.Errorf("%+v", w)
 	}
 	if err := cur.AddSum(0, 2, 7); err == nil || !strings.Contains(err.Error(), "from -2 to 6") {
@@ -144,8 +146,10 @@ func TestActionSumsAreToleratedToTheirRounding(t *testing.T) {
 		sum, counts float64
 		ok          bool
 	}{
-		{-k, -k, true}, {k, k, true}, {-k - slack, -k, true}, {-k - slack/2, -k, true}, {k + slack, k, true},
-		{math.Nextafter(-k-slack, -3), 0, false}, {math.Nextafter(k+slack, 3), 0, false}, {-1.5, -1.5, true},
+		{-k, -k, true}, {k, k, true}, {-k - slack, -k, true}, {-k - slack/2, -k, true},
+		{k + slack, k, true},
+		{math.Nextafter(-k-slack, -3), 0, false}, {math.Nextafter(k+slack, 3), 0, false}, {-1.5,
+			-1.5, true},
 	} {
 		before := c.sum[1]
 		err := cur.AddSum(1, k, x.sum)
@@ -286,7 +290,8 @@ func TestFullBLT(t *testing.T) {
 // A base of 255 has sums of 127 nodes, the most that leave room; 257 has 128.
 func TestLargestBase(t *testing.T) {
 	for horizon, ok := range map[int]bool{127: true, 128: false} {
-		_, err := exactPlan(privacy.KAry{Scale: 1, Base: 2*horizon + 1, Horizon: horizon}, rand.NewPCG(1, 2))
+		_, err := exactPlan(privacy.KAry{Scale: 1, Base: 2*horizon + 1, Horizon: horizon},
+			rand.NewPCG(1, 2))
 		if (err == nil) != ok {
 			t.Errorf("%d nodes: %v", horizon, err)
 		}

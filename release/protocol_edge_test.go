@@ -102,7 +102,8 @@ func TestShuffledCountMessagesByHand(t *testing.T) {
 		r.src = &script{c.blank << 2, c.pair << 2}
 		got, err := r.messages(nil, 1)
 		must(t, err)
-		want := append(slices.Repeat([]uint64{1}, c.plus), slices.Repeat([]uint64{countRing - 1}, c.minus)...)
+		want := append(slices.Repeat([]uint64{1}, c.plus), slices.Repeat([]uint64{countRing - 1},
+			c.minus)...)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %d and %d", c.name, got, c.plus, c.minus)
 		}
@@ -155,9 +156,11 @@ func TestLeastAndAlone(t *testing.T) {
 		promised      float64
 		invited, want int
 	}{
-		{privacy.TrustSecAgg, 0.1, 10, 3}, {privacy.TrustSecAgg, 0.1, 3, 3}, {privacy.TrustSecAgg, 0.1, 2, 1},
+		{privacy.TrustSecAgg, 0.1, 10, 3}, {privacy.TrustSecAgg, 0.1, 3, 3}, {privacy.TrustSecAgg,
+			0.1, 2, 1},
 		{privacy.TrustSecAgg, 0, 10, 10}, {privacy.TrustSecAgg, 0.5, 10, 5}, {privacy.TrustSecAgg, 0, 2, 2},
-		{privacy.TrustCentral, 0.1, 10, 1}, {privacy.TrustLocal, 0.1, 10, 1}, {privacy.TrustTwoServer, 0.25, 10, 3},
+		{privacy.TrustCentral, 0.1, 10, 1}, {privacy.TrustLocal, 0.1, 10, 1},
+		{privacy.TrustTwoServer, 0.25, 10, 3},
 	} {
 		trust := Trust{Model: c.model, Promised: c.promised, P: 0.01}
 		if got := trust.least(c.invited); got != c.want {
@@ -165,10 +168,12 @@ func TestLeastAndAlone(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ trust, want Trust }{
-		{Trust{Model: privacy.TrustCentral, Noise: privacy.NoisePolya}, Trust{Model: privacy.TrustCentral, Noise: privacy.NoisePolya}},
+		{Trust{Model: privacy.TrustCentral, Noise: privacy.NoisePolya},
+			Trust{Model: privacy.TrustCentral, Noise: privacy.NoisePolya}},
 		{Trust{Model: privacy.TrustSecAgg, Noise: privacy.NoisePolya}, Trust{Model: privacy.TrustLocal}},
 		{Trust{Model: privacy.TrustSecAgg}, Trust{Model: privacy.TrustLocal}},
-		{Trust{Model: privacy.TrustSecAgg, Noise: privacy.NoiseSkellam}, Trust{Model: privacy.TrustLocal, Noise: privacy.NoiseSkellam}},
+		{Trust{Model: privacy.TrustSecAgg, Noise: privacy.NoiseSkellam},
+			Trust{Model: privacy.TrustLocal, Noise: privacy.NoiseSkellam}},
 	} {
 		if got := c.trust.alone(); got != c.want {
 			t.Errorf("%+v alone: %+v", c.trust, got)
@@ -181,9 +186,12 @@ func TestTrustTakesTheEdges(t *testing.T) {
 		change func(*Trust)
 		ok     bool
 	}{
-		{func(t *Trust) {}, true}, {func(t *Trust) { t.S = 1 }, true}, {func(t *Trust) { t.S = math.MaxFloat64 }, true},
-		{func(t *Trust) { t.S = math.Nextafter(1, 0) }, false}, {func(t *Trust) { t.S = math.Inf(1) }, false},
-		{func(t *Trust) { t.Promised = 1 }, true}, {func(t *Trust) { t.Promised = math.Nextafter(1, 2) }, false},
+		{func(t *Trust) {}, true}, {func(t *Trust) { t.S = 1 }, true},
+		{func(t *Trust) { t.S = math.MaxFloat64 }, true},
+		{func(t *Trust) { t.S = math.Nextafter(1, 0) }, false},
+		{func(t *Trust) { t.S = math.Inf(1) }, false},
+		{func(t *Trust) { t.Promised = 1 }, true},
+		{func(t *Trust) { t.Promised = math.Nextafter(1, 2) }, false},
 		{func(t *Trust) { t.Promised = -0.5 }, false}, {func(t *Trust) { t.Cover = 0.5 }, true},
 		{func(t *Trust) { t.Cover = 1 }, false}, {func(t *Trust) { t.Cover = -0.5 }, false},
 	} {
@@ -221,7 +229,8 @@ func TestCrowds(t *testing.T) {
 // What a mechanism states is kept in its own currency, unless the trust says another: pure ε of
 // Laplace, ρ of Gaussian noise. And ε is the largest that keeps it, to 1e-8.
 func TestCalibrationIsTight(t *testing.T) {
-	if c, err := newCalibration(Trust{Model: privacy.TrustCentral, P: 0.01}, privacy.Laplace{Scale: 2}); err != nil ||
+	if c, err := newCalibration(Trust{Model: privacy.TrustCentral, P: 0.01},
+		privacy.Laplace{Scale: 2}); err != nil ||
 		c.target != (privacy.Budget)(privacy.Pure{Epsilon: 0.5}) {
 		t.Errorf("laplace: %+v, %v", c, err)
 	}
@@ -236,7 +245,8 @@ func TestCalibrationIsTight(t *testing.T) {
 			}
 			m, err := c.mechanism(20, 20, 20, 0.01)
 			must(t, err)
-			k := privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: name, S: 4, Users: 20, Invited: 20, P: 0.01}
+			k := privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: name, S: 4, Users: 20,
+				Invited: 20, P: 0.01}
 			within := func(e float64) (privacy.Aggregated, bool) {
 				k.Epsilon = e
 				m, err := privacy.NewAggregated(k)
@@ -292,7 +302,8 @@ func TestShuffledByTheirFormulas(t *testing.T) {
 	c, err := newCalibration(trust, privacy.Laplace{Scale: 2})
 	must(t, err)
 	b = c.target.(privacy.Approx)
-	for users, split := range map[int]bool{privacy.MinSplitMix - 1: false, privacy.MinSplitMix: true, 500: true} {
+	for users, split := range map[int]bool{privacy.MinSplitMix - 1: false,
+		privacy.MinSplitMix: true, 500: true} {
 		got, err := trust.Mechanism(privacy.Laplace{Scale: 2}, users)
 		must(t, err)
 		_, ok := got.(privacy.SplitMix)
@@ -302,7 +313,8 @@ func TestShuffledByTheirFormulas(t *testing.T) {
 		if !split {
 			continue
 		}
-		inner, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya,
+		inner, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg,
+			Noise:   privacy.NoisePolya,
 			Epsilon: b.Epsilon, S: 1, Users: users, Invited: users, P: p})
 		must(t, err)
 		want, err := privacy.NewSplitMix(inner, math.Log2((1+math.Exp(b.Epsilon))/b.Delta)*(1+1e-12))
@@ -331,7 +343,8 @@ func (r *recorder) Sum(s Sum, messages []uint64) (uint64, int, error) {
 func TestReleasesAreNumberedAndBound(t *testing.T) {
 	var s recorder
 	trust := Trust{Model: privacy.TrustSecAgg, P: 0.01, Summer: &s}
-	cur, err := Simulated(Config{Arms: 3, Mechanism: privacy.Laplace{Scale: 1}, Trust: &trust}, fastStream(1))
+	cur, err := Simulated(Config{Arms: 3, Mechanism: privacy.Laplace{Scale: 1}, Trust: &trust},
+		fastStream(1))
 	must(t, err)
 	c, err := newCalibration(trust, privacy.Laplace{Scale: 1})
 	must(t, err)

@@ -53,7 +53,8 @@ func TestRepeatIsAddSumAndRelease(t *testing.T) {
 				want = release(t, other, 1)
 				times++
 			}
-			if done != times || c.done >= 0 && done != c.done || got.N(0) != want.N(0) || got.Sum(0) != want.Sum(0) {
+			if done != times || c.done >= 0 && done != c.done || got.N(0) != want.N(0) ||
+				got.Sum(0) != want.Sum(0) {
 				t.Errorf("%d times, %v of %d; want %d times, %v of %d", done, got.Sum(0), got.N(0),
 					times, want.Sum(0), want.N(0))
 			}
@@ -78,7 +79,8 @@ func TestRepeatRefuses(t *testing.T) {
 	two := release(t, cur, 0, 1)
 	law := listed{1, 1, 1, 1}
 	for _, arm := range []int{-1, 2} {
-		if done, _, err := Repeat(cur, arm, 1, always, release(t, cur, 0), &law, nil); done != 0 || err != nil {
+		if done, _, err := Repeat(cur, arm, 1, always, release(t, cur, 0), &law,
+			nil); done != 0 || err != nil {
 			t.Errorf("arm %d: %d times, %v", arm, done, err)
 		}
 	}
@@ -93,7 +95,8 @@ func TestRepeatRefuses(t *testing.T) {
 		cur, err := newSimulated(Config{Arms: 1, Mechanism: m}, fastStream(6))
 		must(t, err)
 		must(t, cur.Add(0, 1))
-		if done, _, err := Repeat(cur, 0, 1, always, release(t, cur, 0), &law, nil); done != 0 || err != nil {
+		if done, _, err := Repeat(cur, 0, 1, always, release(t, cur, 0), &law, nil); done != 0 ||
+			err != nil {
 			t.Errorf("%v: %d times, %v", m, done, err)
 		}
 	}
