@@ -297,3 +297,53 @@ func TestLargestBase(t *testing.T) {
 		}
 	}
 }
+
+// Levels keep their noise apart: base 5, one reward at a time and by threes, each sum with the noise
+// of its nodes, by the tree's own definition.
+func TestKAryLevelsAreApart(t *testing.T) {
+	m := privacy.KAry{Scale: 1, Base: 5, Horizon: 300}
+	for _, step := range []uint64{1, 3} {
+		src := &numbered{r: rand.NewPCG(1, step)}
+		c, store, used := newKAry[int64](m), map[knot]int64{}, 0
+		for n := step; n <= 300; n += step {
+			got, err := c.at(n, src)
+			must(t, err)
+			want := int64(0)
+			nodes, signs := knots(int64(n), m.Base, m.Levels())
+			for i, x := range nodes {
+				if _, ok := store[x]; !ok {
+					store[x] = src.draws[used]
+					used++
+				}
+				want += int64(signs[i]) * store[x]
+			}
+			if got != want {
+				t.Fatalf("n = %d by %d: noise %d, want %d", n, step, got, want)
+			}
+		}
+	}
+}
+
+// Without noise a hybrid has a tail for each number of segments, all others have one.
+func TestTailsWithoutNoise(t *testing.T) {
+	for _, c := range []struct {
+		m    privacy.Mechanism
+		want int
+	}{{privacy.Hybrid{}, 64}, {privacy.Laplace{}, 1}, {privacy.Tree{Horizon: 8}, 1}} {
+		p, err := exactPlan(c.m, rand.NewPCG(1, 2))
+		if err != nil || len(p.tails) != c.want || p.tails[0] != (privacy.Tail{}) {
+			t.Errorf("%v: %d tails, %+v first, %v", c.m, len(p.tails), p.tails[0], err)
+		}
+	}
+}
+
+// A batch of too few is charged as what has no bound, and where a cap does not allow that both are told.
+func TestTroubleOfTheLedgerIsTold(t *testing.T) {
+	m, err := (Trust{Model: privacy.TrustSecAgg, P: 0.01}).Mechanism(privacy.Laplace{Scale: 1}, 10)
+	must(t, err)
+	a, err := NewAnalyser(m, privacy.NewLedger(privacy.WithCap(privacy.Pure{Epsilon: 100})))
+	must(t, err)
+	if _, err := a.Read(0, 0, 9); !errors.Is(err, ErrAnswers) || !errors.Is(err, privacy.ErrBudget) {
+		t.Errorf("%v", err)
+	}
+}

@@ -128,6 +128,30 @@ func TestShuffledCountMessagesByHand(t *testing.T) {
 	}
 }
 
+// In a simulation the sum of all users' shares of a count is one draw of Num/Den.
+func TestTotalCountIsOneDraw(t *testing.T) {
+	m, err := privacy.NewShuffledCount(0.7, 0.3, 16, 16, 0.1)
+	must(t, err)
+	if m.Den == 1 || m.Num == 1 {
+		t.Fatalf("%+v cannot tell a product from a quotient", m)
+	}
+	b := float64(m.Num) / float64(m.Den)
+	for run := range 50 {
+		got := (&distributed{fast: fastStream(run)}).totalCount(m, &waiting{bits: [2]int{16, 0}})
+		if want := intoRing(fastStream(run).DiscreteLaplace(b), countRing); got != want {
+			t.Fatalf("run %d: %d, want %d", run, got, want)
+		}
+	}
+	simulated, err := newRandomizer(m, nil, fastStream(0))
+	must(t, err)
+	fast := fastStream(0)
+	for range 50 {
+		if got, err := simulated.count.noise(); err != nil || got != fast.NegativeBinomial(1.0/16, b) {
+			t.Fatalf("%d, %v", got, err)
+		}
+	}
+}
+
 // The largest total that stands for itself is n·g + τ.
 func TestDecodeAtItsBorder(t *testing.T) {
 	a := &Analyser{modulus: 1000, g: 7, tau: 30}
@@ -235,7 +259,7 @@ func TestCalibrationIsTight(t *testing.T) {
 		t.Errorf("laplace: %+v, %v", c, err)
 	}
 	for _, name := range []privacy.NoiseName{privacy.NoiseGaussian, privacy.NoiseSkellam} {
-		for _, sigma := range []float64{0.5, 1, 4} {
+		for _, sigma := range []float64{0.5, 1, 4, 30, 100} {
 			trust := Trust{Model: privacy.TrustSecAgg, Noise: name, P: 0.01, S: 4}
 			c, err := newCalibration(trust, privacy.Gaussian{Sigma: sigma})
 			must(t, err)

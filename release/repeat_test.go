@@ -20,7 +20,7 @@ func (l *listed) Sum(int, *noise.Fast) float64 {
 // Repeat does what AddSum and Release do one after the other, to the last bit, for as long as the condition
 // holds of what was released.
 func TestRepeatIsAddSumAndRelease(t *testing.T) {
-	rewards := []float64{3, -1, 0, 1.5, 3, 2, -1 - 1e-9, 3 + 1e-9, 0.25, 1, 1, 2, -1, -1, -1, 0}
+	rewards := []float64{3, -0.9, 0, 1.5, 3, 2, -1 - 1e-9, 3 + 1e-9, 0.25, 1, 1, 2, -1, -1, -1, 0}
 	config := Config{Arms: 2, Lo: -1, Hi: 3, Mechanism: privacy.Tree{Scale: 0.5, Horizon: 12}}
 	for _, c := range []struct {
 		name   string
