@@ -335,6 +335,14 @@ func TestShuffledByTheirFormulas(t *testing.T) {
 			t.Errorf("%d users: %v", users, got)
 		}
 		if !split {
+			e0, err := privacy.ClonesLocal(users, b)
+			must(t, err)
+			inner, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustLocal,
+				Noise: privacy.NoiseLaplace, Epsilon: e0, S: 1, Users: users, Invited: users, P: p})
+			must(t, err)
+			if got != privacy.Mechanism(privacy.Clones{Inner: inner, Delta: b.Delta}) {
+				t.Errorf("%d users: %v, want clones of %v", users, got, inner)
+			}
 			continue
 		}
 		inner, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg,

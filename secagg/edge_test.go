@@ -20,28 +20,36 @@ import (
 func TestConnectedIsItsBound(t *testing.T) {
 	limit := big.NewRat(1, 1<<41)
 	yes, no := 0, 0
+	check := func(n, k, corrupt int, delta float64) {
+		b := min(corrupt+floorOf(delta, n), n)
+		p := new(big.Rat).SetFrac(new(big.Int).Binomial(int64(b), int64(k)),
+			new(big.Int).Binomial(int64(n), int64(k)))
+		p.Mul(p, big.NewRat(int64(n)*int64(n-k-1), 2))
+		want := p.Cmp(limit) < 0
+		if got := connected(n, k, corrupt, delta); got != want {
+			t.Errorf("connected(%d, %d, %d, %v) = %v, the probability is %s",
+				n, k, corrupt, delta, got, p.FloatString(20))
+		}
+		if want {
+			yes++
+		} else {
+			no++
+		}
+	}
 	for _, n := range []int{10, 11, 50, 100, 400, 1000} {
 		for _, corrupt := range []int{0, n / 20, n / 5, n / 2} {
 			for _, delta := range []float64{0, .1, .3} {
-				b := min(corrupt+floorOf(delta, n), n)
 				for k := 2; k < n-1 && k <= 400; k += 2 {
-					p := new(big.Rat).SetFrac(new(big.Int).Binomial(int64(b), int64(k)),
-						new(big.Int).Binomial(int64(n), int64(k)))
-					p.Mul(p, big.NewRat(int64(n)*int64(n-k-1), 2))
-					want := p.Cmp(limit) < 0
-					if got := connected(n, k, corrupt, delta); got != want {
-						t.Errorf("connected(%d, %d, %d, %v) = %v, the probability is %s",
-							n, k, corrupt, delta, got, p.FloatString(20))
-					}
-					if want {
-						yes++
-					} else {
-						no++
-					}
+					check(n, k, corrupt, delta)
 				}
 			}
 		}
 	}
+	// Within 15 % below the limit.
+	check(102, 90, 90, 0)
+	check(123, 112, 112, 0)
+	check(154, 144, 144, 0)
+	check(154, 144, 145, 0)
 	if yes < 1000 || no < 100 {
 		t.Errorf("%d connected, %d not: too few to tell", yes, no)
 	}
