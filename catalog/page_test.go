@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -11,6 +12,10 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
 )
 
 var update = flag.Bool("update", false, "write docs/policies.md anew")
@@ -70,7 +75,8 @@ const pageTop = `# Policies
 Every policy, with what is proved of it. ` + "`sotto list policies` and `sotto list mechanisms`" + ` print the same;
 the [guide](guide.md#which-policy) says which to take, [sources.md](sources.md) lists the sources and where we part
 from their print. T is the horizon, K the number of arms, μ_a the mean of arm a, μ\* the largest, Δ_a = μ\* − μ_a its
-gap (sums are over arms with a gap), kl the relative entropy of two Bernoulli laws. ` +
+gap (sums are over arms with a gap), kl the relative entropy of two Bernoulli laws. Live is how much a policy takes of what was played
+while it waited, where rewards come late (package play); a dash is a policy that cannot be played so. ` +
 	"`none` is no privacy; a private policy at\nbudget `none`" + ` is the same code without noise.
 `
 
@@ -93,14 +99,14 @@ happens where an assumption fails.
 )
 
 func policyTable(b *bytes.Buffer, entries []catalog.Entry) {
-	head := []string{"name", "policy", "privacy", "budgets", "horizon", "regret", "source"}
+	head := []string{"name", "policy", "privacy", "budgets", "horizon", "live", "regret", "source"}
 	trial := entries[0].Bandit == catalog.BanditIdentify
 	if trial {
-		head = []string{"name", "policy", "privacy", "δ-correct by", "plays, as δ → 0", "source"}
+		head = []string{"name", "policy", "privacy", "δ-correct by", "live", "plays, as δ → 0", "source"}
 	}
 	line(b, head...)
 	line(b, strings.Split(strings.Repeat("---,", len(head)-1)+"---", ",")...)
-	row := func(name string, e catalog.Entry) {
+	row := func(name string, e catalog.Entry, given catalog.Params) {
 		budgets, horizon := "none", "needed"
 		if e.Private {
 			budgets = budgetText(e.Budgets)
@@ -113,29 +119,56 @@ func policyTable(b *bytes.Buffer, entries []catalog.Entry) {
 			if correct == "" {
 				correct = "nobody"
 			}
-			line(b, name, e.Title, e.Guarantee, correct, e.Regret, e.Source)
+			line(b, name, e.Title, e.Guarantee, correct, liveText(e, given), e.Regret, e.Source)
 			return
 		}
-		line(b, name, e.Title, e.Guarantee, budgets, horizon, e.Regret, e.Source)
+		line(b, name, e.Title, e.Guarantee, budgets, horizon, liveText(e, given), e.Regret, e.Source)
 	}
 	for _, e := range entries {
 		given, err := e.Complete(nil)
 		if err != nil {
 			panic(err)
 		}
-		row("`"+e.Name+"`", e.With(given))
+		row("`"+e.Name+"`", e.With(given), given)
 		for _, p := range e.Params {
 			for i, word := range p.Choices {
 				given[p.Name] = float64(i)
 				v := e.With(given)
 				if v.Guarantee != e.Guarantee || v.Source != e.Source || v.Correct != e.Correct {
-					row(fmt.Sprintf("`%s`, `%s: %s`", e.Name, p.Name, word), v)
+					row(fmt.Sprintf("`%s`, `%s: %s`", e.Name, p.Name, word), v, given)
 				}
 			}
 			delete(given, p.Name)
 			given, _ = e.Complete(given)
 		}
 	}
+}
+
+// liveText is how a policy takes its queue when it is played live, a dash if it cannot be.
+func liveText(e catalog.Entry, given catalog.Params) string {
+	var p policy.Policy
+	err := errors.ErrUnsupported
+	src := noise.NewFast(1, 2)
+	for _, b := range []privacy.Budget{privacy.Pure{Epsilon: 1}, privacy.ZCDP{Rho: 1}, privacy.None{}} {
+		if e.Meets(b) != nil {
+			continue
+		}
+		switch {
+		case e.New != nil:
+			p, err = e.New(catalog.Setting{Arms: 3, Horizon: 1000, Budget: b, Coins: &src}, given)
+		case e.NewIdentify != nil:
+			p, err = e.NewIdentify(catalog.IdentifySetting{Arms: 3, Risk: 0.1, Budget: b, Coins: &src}, given)
+		}
+		break
+	}
+	if err != nil {
+		return "–"
+	}
+	take, err := play.Admit(p)
+	if err != nil {
+		return "–"
+	}
+	return take.String()
 }
 
 // paramTable has a row for each parameter, with the policies that take it in the same sense.

@@ -137,10 +137,10 @@ func TestLiveIsTheFastPath(t *testing.T) {
 	})
 }
 
-// Rewards that are 10⁴ decisions late cost dp-klucb what is outstanding, ΣΔ_a·10⁴ at most beyond the
-// regret without delay (Joulani, György and Szepesvári 2013, Theorem 6); were what is played while a
-// batch waits thrown away, they would cost an order more. Measured here: 763 without delay, 2711
-// where exactly what is asked for is taken, 2911 where at least that is, 42 900 if it is thrown away.
+// Rewards that are 10⁴ decisions late cost dp-klucb what is outstanding, ΣΔ_a·10⁴ at most beyond
+// the regret without delay (Joulani, György and Szepesvári 2013); were what is played while a batch
+// waits thrown away, they would cost an order more. Measured here: 763 without delay, 2711 where
+// exactly what is asked for is taken, 2911 where at least that is, 42 900 if it is thrown away.
 func TestDelayedRegret(t *testing.T) {
 	const horizon, window, runs = 1_000_000, 10_000, 3
 	budget := privacy.Pure{Epsilon: 1}
