@@ -2,11 +2,15 @@ package play
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
 )
 
 // states are some of houses that were played for a while.
@@ -205,4 +209,91 @@ func FuzzState(f *testing.F) {
 			q.enough()
 		}
 	})
+}
+
+// No line of a transcript does more than to be refused, or to be what the policy asked for.
+func FuzzLine(f *testing.F) {
+	p := policies(f)["dp-klucb"]
+	src := rand.New(rand.NewPCG(1, 2))
+	h, err := newHouse(none, p, houseConfig(3), 1)
+	if err == nil {
+		err = h.play(1500, func(n int, _ string) int { return src.IntN(n) })
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, l := range h.lines {
+		f.Add([]byte(l))
+	}
+	f.Add([]byte(`{"off":1,"gone":3}`))
+	f.Add([]byte(`{"off":-1}`))
+	f.Add([]byte(`{"plays":[{"arm":0,"rounds":2,"release":true}],"release":null}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		cfg := houseConfig(3)
+		cfg.Policy, cfg.Epoch = p(), Epoch{1}
+		s := State{Terms: Terms{Hi: 1, Default: cfg.Default, Take: Exactly}, Lines: 1, Arms: make([]Queue, 3)}
+		l, err := Restore(cfg, func(yield func([]byte, error) bool) { yield(text, nil) }, s)
+		if err == nil && l.Ledger().Total().Pure() > 0 {
+			t.Errorf("%s: released what no decision is gone for", text)
+		}
+	})
+}
+
+// BenchmarkRestore is a start with a million open decisions of which a tenth have reported, and
+// BenchmarkDecideSettle what one decision and its reward take.
+func BenchmarkRestore(b *testing.B) {
+	m := privacy.Laplace{Scale: 1}
+	one := policy.Batch{Plays: []policy.Play{{Arm: 0, Rounds: 1e6 + 10, Release: true}}}
+	cfg := Config{Arms: 1, Window: 1 << 30, Epoch: Epoch{1}, Policy: flexible{&script{m, []policy.Batch{one}}}}
+	l, err := New(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range 1_000_000 {
+		k, err := l.Decide(0, int64(i))
+		if err == nil && i%10 == 0 {
+			_, err = l.Settle(k, 1, int64(i))
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	text, err := l.State().MarshalBinary()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for n := uint64(1); b.Loop(); n++ {
+		cfg.Policy = flexible{&script{m, []policy.Batch{one}}}
+		binary.BigEndian.PutUint64(cfg.Epoch[8:], n)
+		var s State
+		if err := s.UnmarshalBinary(text); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := Restore(cfg, func(func([]byte, error) bool) {}, s); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(len(text)), "bytes")
+}
+
+type flexible struct{ *script }
+
+func (flexible) BearsMore() bool { return true }
+
+func BenchmarkDecideSettle(b *testing.B) {
+	l, err := New(Config{Arms: 1, Window: 1 << 30, Epoch: Epoch{1},
+		Policy: flexible{&script{privacy.Laplace{Scale: 1},
+			[]policy.Batch{{Plays: []policy.Play{{Arm: 0, Rounds: math.MaxInt, Release: true}}}}}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		k, err := l.Decide(l.Arm(), 1)
+		if err == nil {
+			_, err = l.Settle(k, 1, 1)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
 }

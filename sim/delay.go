@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/policy/identify"
+	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )
 
@@ -31,61 +35,122 @@ func RunDelayed(ctx context.Context, cfg Config, d Delay, out *Result) error {
 	if err := cfg.check(); err != nil {
 		return err
 	}
-	switch {
-	case cfg.Unclipped || cfg.Trust != nil || cfg.Ledger != nil:
-		return errors.New("sim: late rewards are for clipped rewards, a server that is believed and a ledger " +
-			"of their own")
-	case d.Window < 1:
-		return fmt.Errorf("sim: window is %d rounds, must be at least 1", d.Window)
+	if cfg.Unclipped || cfg.Trust != nil || cfg.Ledger != nil {
+		return errDelay
 	}
-	live, err := play.New(play.Config{
-		Policy: cfg.Policy, Arms: len(cfg.Instance.Arms), Lo: cfg.Lo, Hi: cfg.Hi, Default: d.Default,
-		Window: int64(d.Window), Take: d.Take, Epoch: play.Epoch{1},
-		Curator: func(c release.Config) (release.Curator, error) { return release.Simulated(c, cfg.Noise) },
-	})
+	live, err := d.live(cfg.Policy, len(cfg.Instance.Arms), cfg.Lo, cfg.Hi, cfg.Noise)
 	if err != nil {
 		return err
 	}
-	c := newCurve(cfg.Instance.Arms, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out)
+	r := delayedRun{Delay: d, live: live, laws: cfg.Instance.Arms, rewards: cfg.Rewards,
+		curve: newCurve(cfg.Instance.Arms, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out)}
+	switch stopped, err := r.play(ctx); {
+	case err != nil:
+		return err
+	case stopped:
+		return fmt.Errorf("sim: round %d of %d: %w", r.curve.t, cfg.Horizon, ErrStopped)
+	}
+	out.Plays = append(out.Plays[:0], r.curve.plays...)
+	out.Releases, out.Loss = r.releases, live.Ledger().Total()
+	return nil
+}
+
+// IdentifyDelayed is Identify with late rewards, as RunDelayed is Run. Tau counts all plays, also
+// those whose rewards nobody waited for. What is due after the last round of the cap is released.
+func IdentifyDelayed(ctx context.Context, cfg IdentifyConfig, d Delay, out *IdentifyResult) error {
+	if err := cfg.check(); err != nil {
+		return err
+	}
+	if cfg.Unclipped || cfg.Trust != nil || cfg.Ledger != nil {
+		return errDelay
+	}
+	live, err := d.live(cfg.Policy, len(cfg.Instance.Arms), cfg.Lo, cfg.Hi, cfg.Noise,
+		privacy.Covering(identify.Output))
+	if err != nil {
+		return err
+	}
+	var curveOut Result
+	r := delayedRun{Delay: d, live: live, laws: cfg.Instance.Arms, rewards: cfg.Rewards,
+		curve: newCurve(cfg.Instance.Arms, cfg.Cap, nil, cfg.Trace, &curveOut)}
+	r.curve.last = cfg.Cap
+	stopped, err := r.play(ctx)
+	if err != nil {
+		return err
+	}
+	*out = IdentifyResult{Answer: -1, Tau: r.curve.t, Plays: append(out.Plays[:0], r.curve.plays...),
+		Batches: live.Batches(), Releases: r.releases, Loss: live.Ledger().Total()}
+	return out.end(cfg.Policy, stopped)
+}
+
+var errDelay = errors.New("sim: late rewards are for clipped rewards, a server that is believed and " +
+	"a ledger of their own")
+
+// live is a policy's first batch, on a simulated curator.
+func (d Delay) live(p policy.Policy, arms int, lo, hi float64, s *noise.Fast,
+	ledger ...privacy.Option) (*play.Live, error) {
+	if d.Window < 1 {
+		return nil, fmt.Errorf("sim: window is %d rounds, must be at least 1", d.Window)
+	}
+	return play.New(play.Config{
+		Policy: p, Arms: arms, Lo: lo, Hi: hi, Default: d.Default, Window: int64(d.Window),
+		Take: d.Take, Ledger: ledger, Epoch: play.Epoch{1},
+		Curator: func(c release.Config) (release.Curator, error) { return release.Simulated(c, s) },
+	})
+}
+
+type delayedRun struct {
+	Delay
+	live     *play.Live
+	laws     []bandit.Law
+	rewards  []noise.Fast
+	curve    curve
+	releases int
+}
+
+// play plays to the horizon, or until the policy stops.
+func (r *delayedRun) play(ctx context.Context) (stopped bool, err error) {
 	one := policy.Batch{Plays: make([]policy.Play, 1)}
-	releases := 0
-	for now := range cfg.Horizon {
+	for now := range r.curve.horizon {
 		if now&0xfff == 0 && ctx.Err() != nil {
-			return ctx.Err()
+			return false, ctx.Err()
 		}
-		for {
-			batch, err := live.Close(int64(now))
-			if err != nil {
-				return err
-			}
-			if batch == nil {
-				break
-			}
-			if len(batch.Taken) > 0 {
-				releases++
-			}
-			if err := live.Commit(batch); err != nil {
-				return err
-			}
-			if live.Stopped() {
-				return fmt.Errorf("sim: round %d of %d: %w", now, cfg.Horizon, ErrStopped)
-			}
+		if err := r.close(int64(now)); err != nil || r.live.Stopped() {
+			return err == nil, err
 		}
-		arm := live.Arm()
-		ticket, err := live.Decide(arm, int64(now))
+		arm := r.live.Arm()
+		ticket, err := r.live.Decide(arm, int64(now))
 		if err != nil {
-			return err
+			return false, err
 		}
-		reward := cfg.Instance.Arms[arm].Draw(&cfg.Rewards[arm])
-		if d.After == nil || d.After() < d.Window {
-			if _, err := live.Settle(ticket, reward, int64(now)); err != nil {
-				return err
+		reward := r.laws[arm].Draw(&r.rewards[arm])
+		if r.After == nil || r.After() < r.Window {
+			if _, err := r.live.Settle(ticket, reward, int64(now)); err != nil {
+				return false, err
 			}
 		}
 		one.Plays[0] = policy.Play{Arm: arm, Rounds: 1}
-		c.batch(&one, 1)
+		r.curve.batch(&one, 1)
 	}
-	out.Plays = append(out.Plays[:0], c.plays...)
-	out.Releases, out.Loss = releases, live.Ledger().Total()
+	if r.curve.last < r.curve.horizon { // nothing reads what would be released
+		return false, nil
+	}
+	err = r.close(int64(r.curve.horizon))
+	return err == nil && r.live.Stopped(), err
+}
+
+// close closes the batches that are due.
+func (r *delayedRun) close(now int64) error {
+	for !r.live.Stopped() {
+		c, err := r.live.Close(now)
+		if c == nil || err != nil {
+			return err
+		}
+		if len(c.Taken) > 0 {
+			r.releases++
+		}
+		if err := r.live.Commit(c); err != nil {
+			return err
+		}
+	}
 	return nil
 }

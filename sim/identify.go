@@ -97,17 +97,23 @@ func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) erro
 		Answer: -1, Tau: r.curve.t, Plays: append(out.Plays[:0], r.curve.plays...),
 		Batches: r.driver.Batches, Releases: r.driver.Releases, Loss: cur.Ledger().Total(),
 	}
-	if c, ok := cfg.Policy.(identify.Claimant); ok {
+	return out.end(cfg.Policy, stopped)
+}
+
+// end fills in what the policy says at the end of its run.
+func (out *IdentifyResult) end(p identify.Identifier, stopped bool) error {
+	if c, ok := p.(identify.Claimant); ok {
 		out.Claim = c.Claim()
 	}
-	if stopped {
-		if r, ok := cfg.Policy.(identify.Reporter); ok {
-			out.Tau = r.Reported()
-		}
-		if out.Answer = cfg.Policy.Answer(); out.Answer < 0 || out.Answer >= arms {
-			return fmt.Errorf("sim: the policy stopped after %d plays with the answer %d: %w",
-				out.Tau, out.Answer, ErrStopped)
-		}
+	if !stopped {
+		return nil
+	}
+	if r, ok := p.(identify.Reporter); ok {
+		out.Tau = r.Reported()
+	}
+	if out.Answer = p.Answer(); out.Answer < 0 || out.Answer >= len(out.Plays) {
+		return fmt.Errorf("sim: the policy stopped after %d plays with the answer %d: %w",
+			out.Tau, out.Answer, ErrStopped)
 	}
 	return nil
 }
