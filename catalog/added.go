@@ -26,6 +26,7 @@ var everyPolicys = []string{"policy", "name", "budgets", "trust", "noise", "prec
 func (c Catalog) With(entries ...Entry) (Catalog, error) {
 	out := Catalog{added: slices.Clone(c.added)}
 	for _, e := range entries {
+		e.Bandit = banditOf(e.Bandit)
 		if err := out.check(e); err != nil {
 			return c, fmt.Errorf("policy %q: %w", e.Name, err)
 		}
@@ -35,6 +36,14 @@ func (c Catalog) With(entries ...Entry) (Catalog, error) {
 		out.added = append(out.added, e)
 	}
 	return out, nil
+}
+
+// banditOf is the kind of bandit of this name: no name, and arms, are old spellings of BanditArms.
+func banditOf(name string) string {
+	if name == "" || name == "arms" {
+		return BanditArms
+	}
+	return name
 }
 
 func (c Catalog) check(e Entry) error {
@@ -77,7 +86,7 @@ func (c Catalog) All() []Entry {
 func (c Catalog) For(bandit string) []Entry {
 	out := For(bandit)
 	for _, e := range c.added {
-		if e.Bandit == bandit {
+		if e.Bandit == banditOf(bandit) {
 			out = append(out, e)
 		}
 	}

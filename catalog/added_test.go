@@ -33,6 +33,19 @@ func TestAddedPolicies(t *testing.T) {
 	if _, ok := p.(*policy.Doubling); err != nil || !ok {
 		t.Errorf("got %T and %v, want a policy that guesses the horizon", p, err)
 	}
+	for _, old := range []string{"", "arms"} { // old spellings of one word
+		e := mine()
+		e.Bandit = old
+		c, err := catalog.Catalog{}.With(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range []string{"", "arms", catalog.BanditArms} {
+			if e, err := c.Find(word, "mine"); err != nil || e.Bandit != catalog.BanditArms {
+				t.Errorf("%q as %q: %q, %v", old, word, e.Bandit, err)
+			}
+		}
+	}
 	if n := len(c.All()); n != len(catalog.Catalog{}.All())+1 || len(c.For(catalog.BanditLinear)) != len(catalog.LinearPolicies()) {
 		t.Errorf("%d policies in all", n)
 	}

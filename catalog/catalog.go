@@ -35,7 +35,7 @@ type Setting struct {
 
 // The kinds of bandit that policies are for: values of Entry.Bandit.
 const (
-	BanditArms       = ""           // K arms
+	BanditArms       = "regret"     // K arms; "" and "arms" are read as it
 	BanditLinear     = "linear"     // a fixed, finite set of actions in ℝ^d
 	BanditContextual = "contextual" // a new set of actions in ℝ^d in each round
 )

@@ -19,6 +19,7 @@ const (
 func Policies() []Entry {
 	all := policies()
 	for i := range all {
+		all[i].Bandit = BanditArms
 		if !all[i].Anytime {
 			all[i] = horizonFree(all[i])
 		}

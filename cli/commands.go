@@ -78,15 +78,8 @@ func (c *validateCommand) Run(s streams) error {
 		fmt.Fprintln(s.err, "warning:", w)
 	}
 	var b strings.Builder
-	length := fmt.Sprintf("T = %d", plan.Spec.Horizon)
-	switch plan.Spec.Kind {
-	case experiment.KindStopping:
-		length = fmt.Sprintf("at most %d samples each", plan.Spec.Cap)
-	case experiment.KindIdentify:
-		length = fmt.Sprintf("risk %v, at most %d plays each", plan.Spec.Risk, plan.Spec.Cap)
-	}
 	fmt.Fprintf(&b, "%s: %s of %s, %s\n", plan.Spec.Name, several(len(plan.Cells), "cell"),
-		several(int(plan.Spec.Runs), "run"), length)
+		several(int(plan.Spec.Runs), "run"), plan.Length())
 	for i := range plan.Cells {
 		fmt.Fprintln(&b, " ", plan.Cells[i].Label())
 	}

@@ -41,7 +41,7 @@ func (p *Plan) BoundProblems() (out []BoundProblem, left []string) {
 		at := [2]string{c.Instance, c.Budget}
 		j, ok := seen[at]
 		if !ok {
-			problem, err := c.problem(&p.Spec)
+			problem, err := p.kind.problem(&p.Spec, c)
 			if err != nil {
 				j = -1
 				if text := c.Instance + ": " + err.Error(); !slices.Contains(left, text) {
@@ -97,54 +97,6 @@ func (c *Cell) variant() bound.Variant {
 		v.Whole = params["split"] == 0
 	}
 	return v
-}
-
-// problem is what bounds know of the cell's world.
-func (c *Cell) problem(s *Spec) (bound.Problem, error) {
-	none := bound.Problem{}
-	switch s.Kind {
-	case KindContextual:
-		p := bound.Problem{Context: &bound.Context{Dim: c.world.dim}, Budget: c.budget}
-		switch c.world.contextual.(type) {
-		case bandit.GaussianContexts, bandit.SphereContexts, bandit.FixedContexts:
-			if !c.world.fixedContextual.Bounded() {
-				p.Unproved = "it needs ‖a‖ ≤ 1 and rewards in [−1,1]: here they leave it, or are " +
-					"clipped, which bends their means"
-			}
-		default:
-			p.Unproved = "it needs means that are linear in the context, and these need not be"
-		}
-		return p, nil
-	case KindLinear:
-		if c.world.linear.Redrawn() {
-			return none, fmt.Errorf("actions are redrawn for each run: there is no one instance " +
-				"to bound the regret of")
-		}
-		in := c.world.fixedLinear
-		p := bound.Problem{Actions: in.Actions, Theta: in.Theta, Budget: c.budget, Signs: true}
-		if in.Theta == nil {
-			p.Unproved = "it needs means that are linear in the action, and those of logged rewards need not be"
-		}
-		if sd, ok := gaussianSD(in.Arms[0]); ok {
-			p.Signs, p.Sigma = false, sd
-			if !s.Unclipped {
-				p.Theta = nil
-				p.Unproved = "it needs means that are linear in the action, and clipping bends them"
-			}
-		}
-		return p, p.Check()
-	case KindStopping, KindIdentify:
-		return none, fmt.Errorf("an experiment of kind %s has no regret", s.Kind)
-	}
-	if c.world.source.Redrawn() {
-		return none, fmt.Errorf("means are redrawn for each run: there is no one instance to " +
-			"bound the regret of")
-	}
-	if lo, hi := s.span(); lo != 0 || hi != 1 {
-		return none, fmt.Errorf("bounds are for rewards in [0,1], and the range is [%v, %v]", lo, hi)
-	}
-	p, err := BoundArms(c.world.fixed.Arms, s.Unclipped, c.budget)
-	return p, err
 }
 
 // BoundArms is the problem of finite arms with rewards in [0,1]. A law whose class is not known

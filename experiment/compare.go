@@ -40,9 +40,9 @@ const Level = 0.95
 // being one is at most 1 − Level, for roughly Gaussian differences. Cells that are Unranked have no
 // best, no ratio and no test.
 func (r *Results) Compare() ([]Comparison, error) {
-	if kind := r.Manifest.Kind; kind == KindStopping || kind == KindIdentify {
+	if m := r.Manifest; !m.regret() {
 		return nil, fmt.Errorf("experiment %q is of kind %s: there is no regret to compare",
-			r.Manifest.Name, kind)
+			m.Name, m.Kind)
 	}
 	out := make([]Comparison, len(r.Cells))
 	group := r.groups()

@@ -60,7 +60,7 @@ func TestExamples(t *testing.T) {
 				}
 				// Means are in [−1,1] where actions have features, apart from unclipped contexts
 				// of norm above 1.
-				most := map[string]float64{"": 2000, experiment.KindLinear: 4000,
+				most := map[string]float64{experiment.KindRegret: 2000, experiment.KindLinear: 4000,
 					experiment.KindContextual: 8000}[spec.Kind]
 				if last := c.Regret.Mean[len(c.Regret.Mean)-1]; !(last > 0 && last < most) {
 					t.Errorf("%s: regret %v", c.Label(), last)

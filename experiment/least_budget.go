@@ -253,6 +253,7 @@ func (s *budgetSearch) play(ctx context.Context, b privacy.Budget) ([]float64, e
 	for range min(workers, len(out)) {
 		wait.Go(func() {
 			var r sim.Result
+			var metrics []float64
 			var err error
 			for {
 				run, ok := take(err)
@@ -260,8 +261,8 @@ func (s *budgetSearch) play(ctx context.Context, b privacy.Budget) ([]float64, e
 					return
 				}
 				cell := s.cells[[2]string{s.plan.Spec.Instances[run%s.turns].Name, b.String()}]
-				if err = s.plan.play(ctx, cell, run, &r); err == nil {
-					out[run] = r.Regret[0]
+				if metrics, _, err = s.plan.play(ctx, cell, run, &r, metrics[:0]); err == nil {
+					out[run] = metrics[0]
 				}
 			}
 		})

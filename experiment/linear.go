@@ -1,20 +1,17 @@
 package experiment
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/goccy/go-yaml/ast"
+
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/noise"
-	"github.com/sotto-dp/sotto/privacy"
-	"github.com/sotto-dp/sotto/sim"
 )
 
 // A Linear says what the actions of an instance of KindLinear or KindContextual are, in exactly one
@@ -42,117 +39,6 @@ const DefaultVariance = 0.1
 
 // given says whether it is an instance by itself, without a CSV.
 func (l *Linear) given() bool { return l != nil && (l.Actions != nil || l.Sphere || l.Contexts != "") }
-
-// linearKind says whether an experiment of this kind has actions in ℝ^d.
-func linearKind(kind string) bool { return kind == KindLinear || kind == KindContextual }
-
-// banditOf is the kind of bandit that the policies of a kind of experiment play.
-func banditOf(kind string) string {
-	switch kind {
-	case KindLinear:
-		return catalog.BanditLinear
-	case KindContextual:
-		return catalog.BanditContextual
-	case KindIdentify:
-		return catalog.BanditIdentify
-	}
-	return catalog.BanditArms
-}
-
-// ways are the ways to say what an instance is, and the further keys that each of them takes.
-type ways []struct {
-	key   string
-	takes []string
-}
-
-func instanceWays(kind string) ways {
-	switch kind {
-	case KindLinear:
-		return ways{
-			{"actions", []string{"theta", "noise", "normalise"}},
-			{"sphere", []string{"theta", "noise", "redraw"}},
-			{"csv", []string{"sha256", "normalise"}},
-			{programKey, nil},
-		}
-	case KindContextual:
-		return ways{
-			{"contexts", []string{"arms", "dimension", "mean", "variance", "theta", "noise",
-				"normalise", "redraw"}},
-			{"actions", []string{"theta", "noise", "normalise", "redraw"}},
-			{"csv", []string{"sha256", "normalise"}},
-			{programKey, nil},
-		}
-	}
-	return ways{
-		{"bernoulli", nil},
-		{"laws", nil},
-		{"standard", []string{"arms"}},
-		{"means", []string{"arms", "law", "sd", "redraw"}},
-		{"csv", []string{"arm_column", "reward_column", "user_column", "skip_missing", "sha256"}},
-		{programKey, nil},
-	}
-}
-
-// names are the ways that a file may use.
-func (w ways) names() []string {
-	var out []string
-	for _, k := range w {
-		if k.key != programKey {
-			out = append(out, k.key)
-		}
-	}
-	return out
-}
-
-// normal is the fields of an instance in normal form, its name apart.
-func (l *Linear) normal(csv string) ([]field, error) {
-	if csv != "" {
-		return []field{{"csv", csv}, {"normalise", l != nil && l.Normalise}}, nil
-	}
-	var theta any = "sphere"
-	if l.Theta != nil {
-		theta = list(l.Theta)
-	}
-	n := l.Noise
-	if n == "" {
-		n = "sign"
-	}
-	shared := []field{{"theta", theta}, {"noise", n}}
-	normalise, redraw := field{"normalise", l.Normalise}, field{"redraw", l.Redraw}
-	switch {
-	case l.Actions != nil:
-		rows := make([]any, len(l.Actions))
-		for i, a := range l.Actions {
-			rows[i] = list(a)
-		}
-		out := append([]field{{"actions", rows}}, append(shared, normalise)...)
-		if l.Redraw {
-			out = append(out, redraw)
-		}
-		return out, nil
-	case l.Sphere:
-		return append([]field{{"sphere", []field{{"arms", l.Arms}, {"dimension", l.Dimension}}}},
-			append(shared, redraw)...), nil
-	}
-	out := []field{{"contexts", l.Contexts}, {"arms", l.Arms}, {"dimension", l.Dimension}}
-	if l.Contexts == "gaussian" {
-		var mean any
-		switch len(l.Mean) {
-		case 0:
-			mean = 1 / math.Sqrt(float64(l.Dimension))
-		case 1:
-			mean = l.Mean[0]
-		default:
-			mean = list(l.Mean)
-		}
-		out = append(out, field{"mean", mean}, field{"variance", l.variance()})
-	}
-	out = append(out, shared...)
-	if l.Contexts == "gaussian" {
-		out = append(out, normalise)
-	}
-	return append(out, redraw), nil
-}
 
 func (l *Linear) variance() float64 {
 	if l.Variance == 0 {
@@ -186,52 +72,6 @@ func parseNoise(text string) (bandit.RewardNoise, error) {
 	return bandit.GaussianNoise(sd)
 }
 
-// linearWorlds are the instances of KindLinear and KindContextual.
-func (p *Plan) linearWorlds() ([]world, error) {
-	s := &p.Spec
-	if len(s.Instances) == 0 {
-		example := "{name: three, actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]}"
-		if s.Kind == KindContextual {
-			example = "{name: sphere, contexts: sphere, arms: 10, dimension: 3}"
-		}
-		return nil, s.fail("instances", "is missing: want at least one, such as %s", example)
-	}
-	var out []world
-	seen := map[string]int{}
-	for i := range s.Instances {
-		in := &s.Instances[i]
-		at := fmt.Sprintf("instances[%d]", i)
-		if err := in.named(s, i, seen); err != nil {
-			return nil, err
-		}
-		if in.Bernoulli != nil || in.Laws != nil || in.Standard != "" || in.Means != nil ||
-			in.Source != nil || in.Law != "" || in.Columns != (Columns{}) {
-			return nil, s.fail(at, "has arms: an experiment of kind %s wants one of %s", s.Kind,
-				strings.Join(instanceWays(s.Kind).names(), ", "))
-		}
-		if in.CSV != "" && in.Linear == nil {
-			in.Linear = &Linear{} // one normal form
-		}
-		resolve := p.linearWorld
-		if s.Kind == KindContextual {
-			resolve = p.contextualWorld
-		}
-		w, field, err := resolve(in)
-		if err != nil {
-			if field != "" {
-				at += "." + field
-			}
-			return nil, s.src.wrap(at, err)
-		}
-		w.label = in.Name
-		out = append(out, w)
-	}
-	if s.Unclipped {
-		p.warn("unclipped: rewards are not clipped to [-1, 1]: no privacy guarantee")
-	}
-	return out, nil
-}
-
 // key is what an instance's streams are keyed by.
 func (p *Plan) key(source fmt.Stringer) (content string, stream *noise.Fast) {
 	content = fmt.Sprintf("%v range=[-1,1]", source)
@@ -250,93 +90,6 @@ func (p *Plan) leaves(instance string) (clipped bool) {
 	return true
 }
 
-func (p *Plan) linearWorld(in *Instance) (w world, field string, err error) {
-	source, field, err := in.linearSource(&p.Spec)
-	if err != nil {
-		return w, field, err
-	}
-	content, stream := p.key(source)
-	fixed, err := source.Linear(stream)
-	if err != nil {
-		return w, field, err
-	}
-	w = world{linear: source, fixedLinear: fixed, arms: len(fixed.Actions), dim: fixed.Dim(), content: content}
-	if a, b := fixed.Support(); a < -1 || b > 1 {
-		w.clipped = p.leaves(in.Name)
-	}
-	if r := rank(fixed.Actions); r < w.dim {
-		p.warn("instance %s: the actions span %d of %d dimensions: policies work on their span",
-			in.Name, r, w.dim)
-	}
-	return w, "", nil
-}
-
-// linearSource makes the source of an instance of KindLinear. On error it says in which of the
-// instance's fields.
-func (in *Instance) linearSource(s *Spec) (src bandit.LinearSource, field string, err error) {
-	l := in.Linear
-	if err := in.oneWay(KindLinear, in.LinearSource != nil); err != nil {
-		return nil, "", err
-	}
-	switch {
-	case in.LinearSource != nil:
-		return in.LinearSource, "", nil
-	case in.CSV != "":
-		var inst bandit.LinearInstance
-		field, err := in.read(s, func(r io.Reader) (err error) {
-			inst, err = bandit.ReadLinearCSV(r, l != nil && l.Normalise)
-			return err
-		})
-		return bandit.FixedLinear(inst), field, err
-	}
-	n, err := parseNoise(l.Noise)
-	if err != nil {
-		return nil, "noise", err
-	}
-	if l.Sphere {
-		if field, err := l.size("sphere.", 2); err != nil {
-			return nil, field, err
-		}
-		if field, err := l.checkTheta(int(l.Dimension)); err != nil {
-			return nil, field, err
-		}
-		src, err := bandit.NewSphereActions(int(l.Arms), int(l.Dimension), l.Theta, n, l.Redraw)
-		return src, "sphere", err
-	}
-	actions, theta, field, err := l.actions(true)
-	if err != nil {
-		return nil, field, err
-	}
-	inst, err := bandit.NewLinearInstance(actions, theta, n)
-	return bandit.FixedLinear(inst), "actions", err
-}
-
-func (p *Plan) contextualWorld(in *Instance) (w world, field string, err error) {
-	source, field, err := in.contextualSource(&p.Spec)
-	if err != nil {
-		return w, field, err
-	}
-	content, stream := p.key(source)
-	fixed, err := source.Contextual(stream)
-	if err != nil {
-		return w, field, err
-	}
-	w = world{contextual: source, fixedContextual: fixed, arms: fixed.MaxActions(),
-		dim: fixed.Dim(), content: content}
-	if l := in.Linear; l.given() && l.Contexts == "gaussian" && !l.Normalise {
-		if !p.Spec.Unclipped {
-			return w, "contexts", errors.New("has vectors of norm above 1, on which sensitivity " +
-				"rests: want normalise: true, which moves them into the unit ball; " +
-				"or unclipped: true, which voids the privacy guarantee")
-		}
-		p.warn("instance %s: contexts have norms above 1: no privacy guarantee", in.Name)
-	}
-	if n := parsedNoise(in.Linear); n != bandit.SignNoise() || !in.Linear.given() && !fixed.Bounded() {
-		w.clipped = p.leaves(in.Name)
-	}
-	return w, "", nil
-}
-
 // parsedNoise is the noise of an instance whose noise has been read before; signs if it has none.
 func parsedNoise(l *Linear) bandit.RewardNoise {
 	if l == nil {
@@ -347,96 +100,6 @@ func parsedNoise(l *Linear) bandit.RewardNoise {
 		return bandit.SignNoise()
 	}
 	return n
-}
-
-// contextualSource makes the source of an instance of KindContextual. On error it says in which of
-// the instance's fields.
-func (in *Instance) contextualSource(s *Spec) (src bandit.ContextualSource, field string, err error) {
-	l := in.Linear
-	if err := in.oneWay(KindContextual, in.ContextualSource != nil); err != nil {
-		return nil, "", err
-	}
-	switch {
-	case in.ContextualSource != nil:
-		return in.ContextualSource, "", nil
-	case in.CSV != "":
-		var log *bandit.ContextLog
-		field, err := in.read(s, func(r io.Reader) (err error) {
-			log, err = bandit.ReadContextualCSV(r, l != nil && l.Normalise)
-			return err
-		})
-		return log, field, err
-	}
-	c := bandit.ContextConfig{Arms: int(l.Arms), Dim: int(l.Dimension), Theta: l.Theta,
-		Normalise: l.Normalise, Redrawn: l.Redraw}
-	if c.Noise, err = parseNoise(l.Noise); err != nil {
-		return nil, "noise", err
-	}
-	if l.Actions != nil {
-		actions, theta, field, err := l.actions(false)
-		if err != nil {
-			return nil, field, err
-		}
-		c.Theta = theta
-		src, err := bandit.NewFixedContexts(actions, c)
-		return src, "actions", err
-	}
-	if field, err := l.size("", 1); err != nil {
-		return nil, field, err
-	}
-	if field, err := l.checkTheta(c.Dim); err != nil {
-		return nil, field, err
-	}
-	switch l.Contexts {
-	case "sphere":
-		if l.Mean != nil || l.Variance != 0 || l.Normalise {
-			return nil, "contexts", errors.New("is sphere: mean, variance and normalise are for " +
-				"gaussian contexts")
-		}
-		src, err := bandit.NewSphereContexts(c)
-		return src, "contexts", err
-	case "gaussian":
-		mean := l.Mean
-		switch {
-		case mean == nil:
-		case len(mean) == 1:
-			mean = slices.Repeat(mean, c.Dim)
-		case len(mean) != c.Dim:
-			return nil, "mean", fmt.Errorf("has %d numbers: want one for all coordinates, or %d, "+
-				"one each", len(mean), c.Dim)
-		}
-		for _, x := range mean {
-			if math.IsNaN(x) || math.IsInf(x, 0) {
-				return nil, "mean", fmt.Errorf("is %v: want finite numbers", x)
-			}
-		}
-		if v := l.variance(); !(v > 0) || math.IsInf(v, 0) {
-			return nil, "variance", fmt.Errorf("is %v: want a finite number above 0", v)
-		}
-		src, err := bandit.NewGaussianContexts(c, mean, l.variance())
-		return src, "contexts", err
-	}
-	return nil, "contexts", fmt.Errorf("is %q%s: want gaussian or sphere", clip(l.Contexts),
-		catalog.Hint(clip(l.Contexts), []string{"gaussian", "sphere"}))
-}
-
-// oneWay says if an instance is not said in one way.
-func (in *Instance) oneWay(kind string, program bool) error {
-	l, n := in.Linear, 0
-	for _, given := range []bool{l != nil && l.Actions != nil, l != nil && l.Sphere, l != nil &&
-		l.Contexts != "", in.CSV != "", program} {
-		if given {
-			n++
-		}
-	}
-	names := strings.Join(instanceWays(kind).names(), ", ")
-	switch {
-	case n != 1:
-		return fmt.Errorf("says what its actions are in %d ways: want exactly one of %s", n, names)
-	case l != nil && (kind == KindLinear && l.Contexts != "" || kind == KindContextual && l.Sphere):
-		return fmt.Errorf("is of another kind of experiment: one of kind %s wants one of %s", kind, names)
-	}
-	return nil
 }
 
 // size checks the numbers of actions and of dimensions.
@@ -577,105 +240,185 @@ func rank(actions [][]float64) int {
 	}
 }
 
-// contextualSetting is what the cell's policy may know; coins are for policies that
-// randomise their choices.
-func (c *Cell) contextualSetting(horizon int, coins *noise.Fast) catalog.ContextualSetting {
-	return catalog.ContextualSetting{Dim: c.world.dim, Arms: c.world.arms, Horizon: horizon,
-		Budget: c.budget, Coins: sim.NewCoins(coins)}
+// vectors is what KindLinear and KindContextual have in common: actions in ℝ^d.
+type vectors struct{ measured }
+
+func (vectors) span() (lo, hi float64) { return -1, 1 }
+
+func (vectors) unitRange() key[Spec] {
+	return rangeKey("rewards are in [-1, 1]", "`[-1, 1]`, whether given or not: scale rewards that "+
+		"are elsewhere. Clipping bends a linear model, so rewards that leave the range are warned of").
+		like(object{"const": []any{-1, 1}})
 }
 
-// tryLinear builds the policy of a cell of these kinds, so that one that cannot be built is found
-// before anything is played.
-func (p *Plan) tryLinear(c *Cell) error {
-	s := &p.Spec
-	horizon := int(s.Horizon)
-	if s.Kind == KindContextual {
-		_, err := c.choice.entry.NewContextual(c.contextualSetting(horizon, &noise.Fast{}), c.choice.params)
-		return err
-	}
-	setting := catalog.LinearSetting{Actions: c.world.fixedLinear.Actions, Horizon: horizon, Budget: c.budget}
-	pol, err := c.choice.entry.NewLinear(setting, c.choice.params)
-	if err != nil {
-		return err
-	}
-	// What a policy plays before its first release is public and does not depend on rewards.
-	if b := pol.Next(privacy.ReleasedVector{}); b != nil && b.Rounds() > horizon {
-		p.endless = append(p.endless, fmt.Sprintf("%s (%d rounds)", c.Label(), b.Rounds()))
+func (vectors) check(s *Spec) error {
+	if lo, hi := s.span(); lo != -1 || hi != 1 {
+		return s.fail("range", "is [%v, %v]: rewards are in [-1, 1] in an experiment of "+
+			"kind %s; scale them", lo, hi, s.Kind)
 	}
 	return nil
 }
 
-// warnEndless tells of the cells whose first phase is longer than the horizon.
-func (p *Plan) warnEndless() {
-	const most = 3
-	n := len(p.endless)
-	if n == 0 {
-		return
+// each makes the worlds. A world of a CSV without more has no Linear yet: there is one normal form.
+func (vectors) each(p *Plan, resolve func(*Instance) (world, string, error)) ([]world, error) {
+	out, err := p.eachInstance(func(in *Instance) (world, string, error) {
+		if in.CSV != "" && in.Linear == nil {
+			in.Linear = &Linear{}
+		}
+		return resolve(in)
+	})
+	if p.Spec.Unclipped {
+		p.warn("unclipped: rewards are not clipped to [-1, 1]: no privacy guarantee")
 	}
-	more := ""
-	if n > most {
-		more = fmt.Sprintf(", and %d more", n-most)
-	}
-	p.warn("the first phase is longer than the horizon, so that nothing is released and nothing "+
-		"learnt, for %s%s", strings.Join(p.endless[:min(n, most)], ", "), more)
+	return out, err
 }
 
-// playLinear is play for KindLinear and KindContextual.
-func (p *Plan) playLinear(ctx context.Context, c *Cell, run int, out *sim.Result) error {
-	s := &p.Spec
-	fail := func(err error) error { return fmt.Errorf("%s, run %d: %w", c.Label(), run, err) }
-	key := noise.Key{Seed: s.Seed, Experiment: c.world.content, Run: run, Role: noise.RoleInstance}
-	own := key
-	own.Role, own.Cell = noise.RoleNoise, c.choice.content+" at "+c.Budget
-	privately := own.Fast(1)
-	if s.Kind == KindLinear {
-		instance := c.world.fixedLinear
-		if c.world.linear.Redrawn() {
-			stream := key.Fast(1)
-			var err error
-			if instance, err = c.world.linear.Linear(&stream[0]); err != nil {
-				return fail(err)
+func (vectors) tell(*Spec, *Cell, *CellInfo) {}
+
+// The keys of their instances.
+
+func beginLinear(in *Instance) { in.Linear = &Linear{} }
+
+// ofLinear is a field of an instance's Linear.
+func ofLinear[F any](at func(*Linear) *F) func(*Instance) *F {
+	return func(in *Instance) *F {
+		if in.Linear == nil {
+			return nil
+		}
+		return at(in.Linear)
+	}
+}
+
+func vector() form[[]float64] { return reals(object{"minItems": 1}) }
+
+func actionsKey() key[Instance] {
+	return keyOf("actions", many(vector(), object{"minItems": 2}),
+		ofLinear(func(l *Linear) *[][]float64 { return &l.Actions }), "the actions, of one dimension").must()
+}
+
+func theta() form[[]float64] {
+	f := vector()
+	one := f.schema
+	f.schema = func() object { return object{"anyOf": []any{one(), object{"const": "sphere"}}} }
+	f.read = func(d *decoder, n ast.Node, at string, to *[]float64) error {
+		if s, ok := n.(*ast.StringNode); ok && s.Value == "sphere" {
+			return nil
+		}
+		if _, ok := n.(*ast.SequenceNode); !ok {
+			return d.fail(n, at, "is %s, want a list of numbers, or sphere", kindOfNode(n))
+		}
+		return vector().read(d, n, at, to)
+	}
+	return f
+}
+
+func thetaKey() key[Instance] {
+	return keyOf("theta", theta(), ofLinear(func(l *Linear) *[]float64 { return &l.Theta }),
+		"theta*, of norm at most 1: the mean of an action's rewards is its inner product with it; "+
+			"sphere: drawn uniformly on the sphere").or("sphere")
+}
+
+// thetaGivenKey is that of a list of actions, which are drawn by nobody.
+func thetaGivenKey() key[Instance] {
+	k := thetaKey().must()
+	k.doc, k.schema = "", vector().schema
+	return k
+}
+
+func rewardNoiseKey() key[Instance] {
+	f := as(object{"type": "string", "pattern": `^(sign|gaussian|gaussian\(.+\))$`, "default": "sign"},
+		func(d *decoder, n ast.Node, at string, to *string) error {
+			if err := d.text(n, at, to); err != nil {
+				return err
 			}
+			if _, err := parseNoise(*to); err != nil {
+				return d.fail(n, at, "%w", err)
+			}
+			return nil
+		})
+	return keyOf("noise", f, ofLinear(func(l *Linear) *string { return &l.Noise }),
+		"rewards are signs, -1 or 1, or Gaussian of this standard deviation").or("sign")
+}
+
+func normaliseKey() key[Instance] {
+	return always("normalise", yesNo(), ofLinear(func(l *Linear) *bool { return &l.Normalise }),
+		"scale what has a norm above 1")
+}
+
+func redrawKey(doc string) key[Instance] {
+	return always("redraw", yesNo(), ofLinear(func(l *Linear) *bool { return &l.Redraw }), doc)
+}
+
+// sphereKey says how many actions are drawn, of which dimension.
+func sphereKey() key[Instance] {
+	size := mapped(func() []key[Linear] {
+		return []key[Linear]{
+			always("arms", whole(), func(l *Linear) *Count { return &l.Arms },
+				"number of actions, at least 2").must(),
+			always("dimension", whole(), func(l *Linear) *Count { return &l.Dimension },
+				"d, at least 2").must(),
 		}
-		pol, err := c.choice.entry.NewLinear(catalog.LinearSetting{Actions: instance.Actions,
-			Horizon: int(s.Horizon), Budget: c.budget}, c.choice.params)
-		if err != nil {
-			return fail(err)
+	})
+	k := keyOf("sphere", size, func(in *Instance) *Linear { return in.Linear }, "").must()
+	k.given = func(in *Instance) bool { return in.Linear != nil && in.Linear.Sphere }
+	read := k.read
+	k.read = func(d *decoder, n ast.Node, at string, to *Instance) error {
+		to.Linear.Sphere = true
+		return read(d, n, at, to)
+	}
+	return k
+}
+
+func contextsKey() key[Instance] {
+	f := filled(": want gaussian or sphere")
+	f.schema = func() object { return object{"enum": []any{"gaussian", "sphere"}} }
+	return keyOf("contexts", f, ofLinear(func(l *Linear) *string { return &l.Contexts }),
+		"law of the actions of each round").must()
+}
+
+func meanKey() key[Instance] {
+	at := ofLinear(func(l *Linear) *[]float64 { return &l.Mean })
+	k := keyOf("mean", vector(), at, "of Gaussian contexts: one number for all coordinates, or one "+
+		"each; 1/sqrt(d) if not given")
+	one := k.schema
+	k.schema = func() object { return object{"anyOf": []any{object{"type": "number"}, one()}} }
+	k.read = func(d *decoder, n ast.Node, place string, to *Instance) error {
+		if _, ok := n.(*ast.SequenceNode); !ok {
+			*at(to) = make([]float64, 1)
+			return d.float(n, place, &(*at(to))[0])
 		}
-		key.Role = noise.RoleReward
-		err = sim.RunLinear(ctx, sim.LinearConfig{
-			Policy: pol, Instance: instance, Horizon: int(s.Horizon), Unclipped: s.Unclipped,
-			Checkpoints: p.Checkpoints,
-			Rewards:     key.Fast(len(instance.Actions)), Noise: &privately[0],
-		}, out)
-		if err != nil {
-			return fail(err)
+		if err := vector().read(d, n, place, at(to)); err != nil {
+			return err
+		}
+		if len(*at(to)) == 0 {
+			return d.fail(n, place, "is empty: want a number, or a list of them")
 		}
 		return nil
 	}
-	instance := c.world.fixedContextual
-	if c.world.contextual.Redrawn() {
-		stream := key.Fast(1)
-		var err error
-		if instance, err = c.world.contextual.Contextual(&stream[0]); err != nil {
-			return fail(err)
+	k.value = func(in *Instance) (any, error) {
+		switch l := in.Linear; len(l.Mean) {
+		case 0:
+			return 1 / math.Sqrt(float64(l.Dimension)), nil
+		case 1:
+			return l.Mean[0], nil
+		default:
+			return list(l.Mean), nil
 		}
 	}
-	own.Role = noise.RolePolicy
-	coins := own.Fast(1)
-	pol, err := c.choice.entry.NewContextual(c.contextualSetting(int(s.Horizon), &coins[0]), c.choice.params)
-	if err != nil {
-		return fail(err)
+	return k
+}
+
+func varianceKey() key[Instance] {
+	f := real(object{"exclusiveMinimum": 0, "default": DefaultVariance})
+	f.read = func(d *decoder, n ast.Node, at string, to *float64) error {
+		if err := d.float(n, at, to); err != nil {
+			return err
+		}
+		if !(*to > 0) {
+			return d.fail(n, at, "is %v: want a finite number above 0", *to)
+		}
+		return nil
 	}
-	key.Role = noise.RoleReward
-	world := key.Fast(2) // contexts, and rewards
-	err = sim.RunContextual(ctx, sim.ContextualConfig{
-		Policy: pol, Instance: instance, Horizon: int(s.Horizon), Unclipped: s.Unclipped,
-		Checkpoints: p.Checkpoints,
-		Contexts:    &world[0], Rewards: &world[1], Noise: &privately[0],
-	}, out)
-	if err != nil {
-		return fail(err)
-	}
-	return nil
+	return keyOf("variance", f, ofLinear(func(l *Linear) *float64 { return &l.Variance }),
+		"of each coordinate of Gaussian contexts").or(DefaultVariance)
 }

@@ -6,20 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/sotto-dp/sotto/bandit"
-	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/privacy"
 )
 
 // A Manifest says what an output directory holds. It is written when a run begins, to claim the
@@ -28,7 +23,7 @@ type Manifest struct {
 	Format      int             `json:"format"`
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
-	Kind        string          `json:"kind,omitempty"` // empty: KindRegret
+	Kind        string          `json:"kind,omitempty"` // one of Kinds; the file of KindRegret has none
 	Spec        json.RawMessage `json:"spec"`           // the normal form; Parse reads it
 	SpecHash    string          `json:"spec_hash"`      // of the spec and its cells
 	Seed        uint64          `json:"seed"`
@@ -212,48 +207,13 @@ func (p *Plan) Manifest() *Manifest {
 				info.Trust, info.Assumes = c.choice.trust.label(), c.choice.trust.assumes()
 			}
 		}
-		switch {
-		case s.Kind == KindStopping:
-			info.Stopping = c.trial.info()
-		case s.Kind == KindIdentify:
-			info.Identify = c.identifyCell(s)
-		case !linearKind(s.Kind):
-			info.LowerBound = c.lowerBound(s)
-		}
+		p.kind.tell(s, c, &info)
 		m.Cells = append(m.Cells, info)
 	}
 	if s.Bounds {
 		m.Bounds, _ = p.boundLines() // what has none is among the warnings
 	}
 	return m
-}
-
-// lowerBound is 0 where none is known: other laws, other budgets, means that are redrawn, and
-// rewards that are logged people's.
-func (c *Cell) lowerBound(s *Spec) float64 {
-	epsilon := math.Inf(1)
-	switch b := c.budget.(type) {
-	case privacy.Pure:
-		epsilon = b.Epsilon
-	case privacy.None:
-	default:
-		return 0
-	}
-	if lo, hi := s.span(); lo != 0 || hi != 1 || s.Unclipped || c.world.source.Redrawn() {
-		return 0
-	}
-	var means []float64
-	for _, law := range c.world.fixed.Arms {
-		if _, ok := law.(bandit.Bernoulli); !ok {
-			return 0
-		}
-		means = append(means, law.Mean())
-	}
-	constant, err := bound.BernoulliRegret(means, epsilon)
-	if err != nil {
-		return 0
-	}
-	return math.Log(float64(s.Horizon)) * constant
 }
 
 const manifestFile = "manifest.json"
@@ -295,15 +255,26 @@ func ReadManifest(dir string) (*Manifest, error) {
 	return m, nil
 }
 
+// kind is the experiment's: that of a file which does not say is one that ReadManifest refuses.
+func (m *Manifest) kind() kind {
+	if k, err := kindOf(m.Kind); err == nil {
+		return k
+	}
+	return kinds()[0]
+}
+
 // check refuses a manifest that was edited into something that cannot be.
 func (m *Manifest) check() error {
+	k, err := kindOf(m.Kind)
+	if err != nil {
+		return fmt.Errorf("it says kind %q", clip(m.Kind))
+	}
+	m.Kind = k.name()
 	switch {
 	case m.Runs < 1 || m.Runs > MaxRuns || m.Block < 1 || m.Block > MaxRuns:
 		return fmt.Errorf("it says %d runs in blocks of %d", m.Runs, m.Block)
 	case len(m.Checkpoints) == 0 || len(m.Checkpoints) > MaxPoints || len(m.Cells) == 0:
 		return fmt.Errorf("it says %d checkpoints and %d cells", len(m.Checkpoints), len(m.Cells))
-	case m.Kind != "" && !slices.Contains(Kinds(), m.Kind):
-		return fmt.Errorf("it says kind %q", clip(m.Kind))
 	case m.Shard != nil && (m.Shard.N < 1 || m.Shard.I < 0 || m.Shard.I >= m.Shard.N):
 		return fmt.Errorf("it says shard %v", m.Shard)
 	}
@@ -317,18 +288,19 @@ func (m *Manifest) check() error {
 		if len(c.Hash) != 64 || strings.Trim(c.Hash, "0123456789abcdef") != "" {
 			return fmt.Errorf("cell %s has the hash %q", c.Label(), clip(c.Hash))
 		}
-		if m.Kind == KindStopping && c.Stopping == nil {
-			return fmt.Errorf("cell %s says nothing of its stopping rule", c.Label())
-		}
-		if m.Kind == KindIdentify && (c.Identify == nil || c.Arms < 2 || c.Arms > bandit.MaxArms) {
-			return fmt.Errorf("cell %s says nothing of its risk, or has %d arms", c.Label(), c.Arms)
+		if err := k.checkTold(&c); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 func (m *Manifest) write(dir string, write writer) error {
-	b, err := json.MarshalIndent(m, "", "  ")
+	out := *m
+	if out.Kind == KindRegret {
+		out.Kind = "" // as in the normal form
+	}
+	b, err := json.MarshalIndent(out, "", "  ")
 	if err != nil {
 		return fmt.Errorf("%s: %w", manifestFile, err)
 	}

@@ -20,7 +20,7 @@ func (m *Manifest) twins() []int {
 	for i := range m.Cells {
 		out[i] = -1
 		c := &m.Cells[i]
-		if m.Kind == KindStopping || m.Kind == KindIdentify || !c.Private || c.Budget == none {
+		if !m.regret() || !c.Private || c.Budget == none {
 			continue
 		}
 		other := c.Twin

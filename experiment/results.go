@@ -155,7 +155,7 @@ func summariseAll(ctx context.Context, dir string, m *Manifest) (*Results, error
 func finish(ctx context.Context, dir string, m *Manifest, write writer) (*Results, error) {
 	// While outputs are not all there the directory is not finished, whatever it was before.
 	if err := writeStream(filepath.Join(dir, "results.parquet"), m.Mode(), func(w io.Writer) error {
-		return writeParquet(ctx, w, dir, m)
+		return m.kind().writeRows(ctx, w, dir, m)
 	}); err != nil {
 		return nil, err
 	}
@@ -211,6 +211,12 @@ func eachUnit(ctx context.Context, dir string, m *Manifest, cell *CellInfo, f fu
 	return nil
 }
 
+// metrics are the numbers that a unit holds of each run and checkpoint of a cell.
+func (m *Manifest) metrics(c *CellInfo) []string { return m.kind().metrics(c) }
+
+// regret says whether there is regret to compare.
+func (m *Manifest) regret() bool { return m.metrics(&CellInfo{})[0] == MetricRegret }
+
 // columns is how many numbers summarise holds at once: 64 MB of them.
 const columns = 8 << 20
 
@@ -263,12 +269,7 @@ func summariseIn(ctx context.Context, dir string, m *Manifest, cell *CellInfo, r
 			curve.add(x)
 		}
 	}
-	switch m.Kind {
-	case KindStopping:
-		out.judge(out.Stopping.Alpha)
-	case KindIdentify:
-		out.judge(0)
-	}
+	m.kind().judge(&out)
 	out.Loss = loss.String()
 	if loss.Pure() == 0 {
 		out.Loss = "nothing" // no run got as far as a release
@@ -383,36 +384,6 @@ const (
 	rowsWrite = 4096
 	rowsGroup = 1 << 18
 )
-
-func writeParquet(ctx context.Context, w io.Writer, dir string, m *Manifest) error {
-	if m.Kind == KindStopping {
-		return writeRows(ctx, w, dir, m, func(c *CellInfo, run, t int64, v func(int) float64) StoppingRow {
-			row := StoppingRow{Experiment: m.Name, Instance: c.Instance, Policy: c.Policy,
-				Budget: c.Budget, Run: run, T: t, Samples: v(0)}
-			if x := fromUnit(v(1)); !math.IsNaN(x) {
-				row.Error = &x
-			}
-			return row
-		})
-	}
-	if m.Kind == KindIdentify {
-		return writeRows(ctx, w, dir, m, func(c *CellInfo, run, t int64, v func(int) float64) IdentifyRow {
-			row := IdentifyRow{Experiment: m.Name, Instance: c.Instance, Policy: c.Policy,
-				Budget: c.Budget, Run: run, T: t, StoppingTime: v(atTime),
-				Batches: v(atBatches), Plays: make([]float64, c.Arms)}
-			if x := fromUnit(v(atError)); !math.IsNaN(x) {
-				row.Error = &x
-			}
-			for a := range row.Plays {
-				row.Plays[a] = v(atPlays + a)
-			}
-			return row
-		})
-	}
-	return writeRows(ctx, w, dir, m, func(c *CellInfo, run, t int64, v func(int) float64) Row {
-		return Row{m.Name, c.Instance, c.Policy, c.Budget, run, t, v(0), v(1)}
-	})
-}
 
 // writeRows writes a row a run and checkpoint, made by row of its metrics.
 func writeRows[R any](ctx context.Context, w io.Writer, dir string, m *Manifest,

@@ -237,29 +237,12 @@ func (p *Plan) playUnit(ctx context.Context, m *Manifest, id unitID, o Options, 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if p.Spec.Kind == KindStopping {
-			samples, off, loss, err := p.stop(ctx, c, run)
-			if err != nil {
-				return err
-			}
-			u.data = append(u.data, samples, off)
-			u.loss = u.loss.Max(loss)
-			continue
-		}
-		if p.Spec.Kind == KindIdentify {
-			var loss privacy.Loss
-			var err error
-			if u.data, loss, err = p.identify(ctx, c, run, u.data); err != nil {
-				return err
-			}
-			u.loss = u.loss.Max(loss)
-			continue
-		}
-		if err := p.play(ctx, c, run, r); err != nil {
+		var loss privacy.Loss
+		var err error
+		if u.data, loss, err = p.play(ctx, c, run, r, u.data); err != nil {
 			return err
 		}
-		u.data = append(append(u.data, r.Regret...), r.PlaysBest...)
-		u.loss = u.loss.Max(r.Loss)
+		u.loss = u.loss.Max(loss)
 	}
 	b, err := u.encode()
 	if err != nil {

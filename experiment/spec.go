@@ -3,9 +3,9 @@ package experiment
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -19,8 +19,8 @@ import (
 type Spec struct {
 	Name        string // [a-z0-9._-]+
 	Description string
-	Kind        string // KindRegret, also if empty, or another of Kinds
-	Horizon     Count  // T, rounds; of KindRegret
+	Kind        string // one of Kinds; empty is KindRegret
+	Horizon     Count  // T, rounds; of the kinds that measure regret
 	// samples, or plays, after which a rule gives up; of KindStopping and KindIdentify
 	Cap  Count
 	Runs Count // of each cell
@@ -128,13 +128,13 @@ func (s *Spec) Override(field, flag, value string) error {
 	var err error
 	switch field {
 	case "horizon":
-		if s.capped() {
+		if k, err := kindOf(s.Kind); err == nil && !has(k.keys(s.Catalog), field) {
 			return &Error{Field: field, Pos: Pos{File: flag},
-				Err: fmt.Errorf("an experiment of kind %s has none: it has a cap on samples", s.Kind)}
+				Err: fmt.Errorf("an experiment of kind %s has none: it has a cap on samples", k.name())}
 		}
 		s.Horizon, err = ParseCount(value)
 	case "runs":
-		if s.Resolving = value == resolving && s.Kind == KindIdentify; s.Resolving {
+		if s.Resolving = value == resolving && s.resolver() != nil; s.Resolving {
 			s.Runs = 0
 			break
 		}
@@ -164,6 +164,21 @@ func (s *Spec) Override(field, flag, value string) error {
 	return nil
 }
 
+// A resolver is a kind that can say how many runs are enough.
+type resolver interface {
+	resolveRuns(*Spec) (*Spec, error)
+}
+
+// resolver is the experiment's kind, if it is one.
+func (s *Spec) resolver() resolver {
+	k, err := kindOf(s.Kind)
+	if err != nil {
+		return nil
+	}
+	r, _ := k.(resolver)
+	return r
+}
+
 func parseSeed(text string) (uint64, error) {
 	digits, ok := plain(text)
 	n, err := strconv.ParseUint(digits, 10, 64)
@@ -181,75 +196,22 @@ type field struct {
 
 // normal is the experiment's normal form: every default written out, fields in one order.
 func (s *Spec) normal() ([]field, error) {
-	lo, hi := s.span()
-	out := []field{{"name", s.Name}}
-	if s.Description != "" {
-		out = append(out, field{"description", s.Description})
+	k, err := kindOf(s.Kind)
+	if err != nil {
+		return nil, s.fail("kind", "%w", err)
 	}
-	if s.Kind == KindStopping {
-		out = append(out, field{"kind", s.Kind}, field{"cap", s.Cap}, field{"runs", s.Runs},
-			field{"seed", s.Seed}, field{"range", list([]float64{lo, hi})})
-		return s.normalLists(out, "rules")
+	out, err := normalOf(k.keys(s.Catalog), s)
+	var in *inItem
+	if errors.As(err, &in) {
+		return nil, s.src.wrap(in.field, in.err)
 	}
-	if s.Kind == KindIdentify {
-		var runs any = s.Runs
-		if s.Resolving {
-			runs = resolving
-		}
-		out = append(out, field{"kind", s.Kind}, field{"risk", s.Risk}, field{"cap", s.Cap},
-			field{"runs", runs}, field{"seed", s.Seed}, field{"range", list([]float64{lo, hi})})
-		return s.normalLists(out, "policies")
-	}
-	if linearKind(s.Kind) {
-		out = append(out, field{"kind", s.Kind})
-	}
-	out = append(out, field{"horizon", s.Horizon}, field{"runs", s.Runs}, field{"seed", s.Seed})
-	if s.Checkpoints != nil {
-		out = append(out, field{"checkpoints", list(s.Checkpoints)})
-	} else {
-		out = append(out, field{"checkpoints", s.points()})
-	}
-	out = append(out, field{"range", list([]float64{lo, hi})}, field{"unclipped", s.Unclipped})
-	if s.Bounds {
-		out = append(out, field{"bounds", true})
-	}
-	return s.normalLists(out, "policies")
+	return out, err
 }
 
-// normalLists adds what is a list: instances, who plays, and budgets.
-func (s *Spec) normalLists(out []field, players string) ([]field, error) {
-	var instances []any
-	for i, in := range s.Instances {
-		f, err := in.normal()
-		if err != nil {
-			return nil, s.src.wrap(fmt.Sprintf("instances[%d]", i), err)
-		}
-		instances = append(instances, f)
-	}
-	out = append(out, s.Trust.normal()...)
-	var policies, budgets []any
-	for _, p := range s.Policies {
-		policies = append(policies, p.normal(s.Catalog, s.Kind))
-	}
-	for _, q := range s.Rules {
-		policies = append(policies, q.normal())
-	}
-	for _, b := range s.Budgets {
-		budgets = append(budgets, normalBudget(b))
-	}
-	out = append(out, field{"instances", instances}, field{players, policies})
-	if len(budgets) > 0 {
-		out = append(out, field{"budgets", budgets})
-	}
-	return out, nil
-}
-
+// span is the declared range of rewards.
 func (s *Spec) span() (lo, hi float64) {
-	if s.Lo == 0 && s.Hi == 0 {
-		if s.Kind == KindStopping || linearKind(s.Kind) {
-			return -1, 1
-		}
-		return 0, 1
+	if k, err := kindOf(s.Kind); err == nil && s.Lo == 0 && s.Hi == 0 {
+		return k.span()
 	}
 	return s.Lo, s.Hi
 }
@@ -259,115 +221,6 @@ func (s *Spec) points() Count {
 		return DefaultPoints
 	}
 	return s.Points
-}
-
-func (in Instance) normal() ([]field, error) {
-	out := []field{{"name", in.Name}}
-	switch {
-	case in.Linear != nil:
-		f, err := in.Linear.normal(in.CSV)
-		return append(out, f...), err
-	case in.LinearSource != nil:
-		out = append(out, field{programKey, in.LinearSource.String()})
-	case in.ContextualSource != nil:
-		out = append(out, field{programKey, in.ContextualSource.String()})
-	case in.Law != "":
-		out = append(out, field{"law", in.Law})
-	case in.Bernoulli != nil:
-		out = append(out, field{"bernoulli", list(in.Bernoulli)})
-	case in.Laws != nil:
-		out = append(out, field{"laws", list(in.Laws)})
-	case in.Standard != "":
-		out = append(out, field{"standard", in.Standard}, field{"arms", in.Arms})
-	case in.Means != nil:
-		law := in.Means.Law
-		if law == "" {
-			law = "bernoulli"
-		}
-		out = append(out, field{"means", []field{{"uniform", list([]float64{in.Means.Lo, in.Means.Hi})}}},
-			field{"arms", in.Arms}, field{"law", law})
-		if in.Means.SD != 0 {
-			out = append(out, field{"sd", in.Means.SD})
-		}
-		out = append(out, field{"redraw", in.Means.Redraw})
-	case in.CSV != "":
-		// not its hash, which would tell who has a guess of the log that it is right
-		out = append(out, field{"csv", in.CSV})
-		for _, f := range []field{{"arm_column", in.Columns.Arm},
-			{"reward_column", in.Columns.Reward}, {"user_column", in.Columns.User}} {
-			if f.value != "" {
-				out = append(out, f)
-			}
-		}
-		if in.Columns.SkipMissing {
-			out = append(out, field{"skip_missing", true})
-		}
-	case in.Source != nil:
-		out = append(out, field{programKey, in.Source.String()})
-	default:
-		return nil, fmt.Errorf("says nowhere what its arms are: want one of %s",
-			strings.Join(instanceWays(KindRegret).names(), ", "))
-	}
-	return out, nil
-}
-
-func (p Policy) normal(known catalog.Catalog, kind string) []field {
-	out := []field{{"policy", p.Policy}}
-	if p.Name != "" {
-		out = append(out, field{"name", p.Name})
-	}
-	entry, err := known.Find(banditOf(kind), p.Policy)
-	names := make([]string, 0, len(p.Params))
-	for name := range p.Params {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		var value any = p.Params[name]
-		if err == nil {
-			switch d, _ := entry.Param(name); {
-			case d.Flag:
-				value = p.Params[name] != 0
-			case d.Choices != nil:
-				value = d.Text(p.Params[name])
-			}
-		}
-		out = append(out, field{name, value})
-	}
-	out = append(out, p.Trust.normal()...)
-	if len(p.Budgets) > 0 {
-		var budgets []any
-		for _, b := range p.Budgets {
-			budgets = append(budgets, normalBudget(b))
-		}
-		out = append(out, field{"budgets", budgets})
-	}
-	return out
-}
-
-func (q Rule) normal() []field {
-	out := []field{{"rule", q.Rule}}
-	if q.Name != "" {
-		out = append(out, field{"name", q.Name})
-	}
-	return append(out, field{"alpha", q.Alpha}, field{"beta", q.Beta})
-}
-
-func normalBudget(b privacy.Budget) any {
-	switch b := b.(type) {
-	case privacy.Pure:
-		return []field{{"epsilon", b.Epsilon}}
-	case privacy.ZCDP:
-		return []field{{"rho", b.Rho}}
-	case privacy.Approx:
-		return []field{{"epsilon", b.Epsilon}, {"delta", b.Delta}}
-	case privacy.Renyi:
-		return []field{{"alpha", b.Alpha}, {"epsilon", b.Epsilon}}
-	case privacy.GDP:
-		return []field{{"mu", b.Mu}}
-	default:
-		return "none"
-	}
 }
 
 func list[T any](x []T) []any {

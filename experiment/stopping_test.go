@@ -137,10 +137,10 @@ func TestStoppingIsTheStudy(t *testing.T) {
 	}
 }
 
-// kind: regret is what an experiment is if it does not say, to the hash.
+// kind: regret is what an experiment is if it does not say, to the hash; arms is an old spelling.
 func TestKindRegretIsTheDefault(t *testing.T) {
 	var hashes []string
-	for _, text := range []string{good, "kind: regret\n" + good} {
+	for _, text := range []string{good, "kind: regret\n" + good, "kind: arms\n" + good} {
 		spec, err := experiment.Parse("good.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
@@ -149,12 +149,12 @@ func TestKindRegretIsTheDefault(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(p.Manifest().Spec), "kind") {
+		if p.Spec.Kind != experiment.KindRegret || strings.Contains(string(p.Manifest().Spec), "kind") {
 			t.Errorf("%s", p.Manifest().Spec)
 		}
 		hashes = append(hashes, p.Hash)
 	}
-	if hashes[0] != hashes[1] {
+	if hashes[0] != hashes[1] || hashes[0] != hashes[2] {
 		t.Errorf("hashes %v", hashes)
 	}
 }
@@ -215,11 +215,11 @@ func TestBadStopping(t *testing.T) {
 	}
 	// From a program the kinds do not mix either.
 	mixed := &experiment.Spec{Name: "x", Kind: experiment.KindStopping, Cap: 10, Runs: 1, Horizon: 10}
-	if _, err := mixed.Resolve(); err == nil || !strings.Contains(err.Error(), "they are for regret") {
+	if _, err := mixed.Resolve(); err == nil || !strings.Contains(err.Error(), "is for experiments of kind regret, linear, contextual") {
 		t.Error(err)
 	}
 	mixed = &experiment.Spec{Name: "x", Cap: 10, Runs: 1, Horizon: 10}
-	if _, err := mixed.Resolve(); err == nil || !strings.Contains(err.Error(), "they are for stopping") {
+	if _, err := mixed.Resolve(); err == nil || !strings.Contains(err.Error(), "is for experiments of kind stopping, identify") {
 		t.Error(err)
 	}
 }

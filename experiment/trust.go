@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"io"
 	"strings"
-
-	"github.com/goccy/go-yaml/ast"
 
 	"github.com/sotto-dp/sotto/aggregate"
 	"github.com/sotto-dp/sotto/catalog"
@@ -57,39 +55,14 @@ func NoiseNames() []string {
 		string(privacy.NoiseSkellam), string(privacy.NoiseGaussian), string(privacy.NoiseCount)}
 }
 
-// trustKeys are the keys of a Trust, in an experiment and in a policy.
-func trustKeys() []string {
-	return []string{"trust", "noise", "precision", "promised", "dropout", "per_user", "protocol", "corrupt"}
-}
-
-// trusted says whether experiments of this kind have trust models.
-func trusted(kind string) bool { return kind == "" || kind == KindRegret || kind == KindIdentify }
-
 // on says that releases are made by a protocol.
 func (t Trust) on() bool { return t.Model != "" && t.Model != Continuous }
 
 // normal is the fields that were given.
 func (t Trust) normal() []field {
-	var out []field
-	if t.Model != "" {
-		out = append(out, field{"trust", t.Model})
-	}
-	if t.Noise != "" {
-		out = append(out, field{"noise", t.Noise})
-	}
-	for _, x := range []struct {
-		key string
-		v   float64
-	}{{"precision", t.Precision}, {"promised", t.Promised}, {"dropout", t.Dropout}, {"corrupt", t.Corrupt}} {
-		if x.v != 0 {
-			out = append(out, field{x.key, x.v})
-		}
-	}
-	if t.PerUser {
-		out = append(out, field{"per_user", true})
-	}
-	if t.Protocol != "" {
-		out = append(out, field{"protocol", t.Protocol})
+	out, err := normalOf(trustKeys(func(t *Trust) *Trust { return t }), &t)
+	if err != nil { // no field of a Trust has one
+		return nil
 	}
 	return out
 }
@@ -147,6 +120,13 @@ func (t Trust) content() string {
 // centralLaplace says whether a server that is believed adds discrete Laplace noise to a sum.
 func (t Trust) centralLaplace() bool {
 	return t.Model == string(privacy.TrustCentral) && t.release(nil, 0.5).NoiseOf() == privacy.NoiseLaplace
+}
+
+// writeProtocol is what a cell's hash has of it, which its content does not.
+func (t Trust) writeProtocol(h io.Writer) {
+	if t.Protocol != "" {
+		fmt.Fprintf(h, "protocol %q\ncorrupt %s\n", t.Protocol, number(t.Corrupt))
+	}
 }
 
 // protocol is what sums a run's messages; nil where the total may be drawn at once.
@@ -250,57 +230,15 @@ func (t Trust) check() (key string, err error) {
 	return "", nil
 }
 
-// trustKey reads one key of a Trust; done is false if it is none.
-func (d *decoder) trustKey(t *Trust, key, at string, v ast.Node) (done bool, err error) {
-	word := func(to *string, known []string) error {
-		if err := d.text(v, at, to); err != nil {
-			return err
-		}
-		if !slices.Contains(known, *to) {
-			return d.fail(v, at, "is %q%s: want %s", clip(*to), catalog.Hint(clip(*to), known),
-				strings.Join(known, ", "))
-		}
-		return nil
-	}
-	number := func(to *float64) error {
-		if err := d.float(v, at, to); err != nil {
-			return err
-		}
-		if *to == 0 && key != "dropout" && key != "corrupt" { // 0 is "not given" in a Trust
-			return d.fail(v, at, "is 0, must be above 0")
-		}
-		return nil
-	}
-	switch key {
-	case "trust":
-		return true, word(&t.Model, TrustModels())
-	case "noise":
-		return true, word(&t.Noise, NoiseNames())
-	case "precision":
-		return true, number(&t.Precision)
-	case "promised":
-		return true, number(&t.Promised)
-	case "dropout":
-		return true, number(&t.Dropout)
-	case "per_user":
-		return true, d.flag(v, at, &t.PerUser)
-	case "protocol":
-		return true, word(&t.Protocol, Protocols())
-	case "corrupt":
-		return true, number(&t.Corrupt)
-	}
-	return false, nil
-}
-
 // trustOf is the trust model of a policy, checked. What the experiment says of all is for
 // private policies alone.
 func (p *Plan) trustOf(i int, private bool) (Trust, error) {
 	s := &p.Spec
 	q := &s.Policies[i]
 	at := fmt.Sprintf("policies[%d]", i)
-	if !trusted(s.Kind) {
-		if f := append(s.Trust.normal(), q.Trust.normal()...); len(f) > 0 {
-			return Trust{}, s.fail(f[0].key, "is for experiments of kind %s and %s", KindRegret, KindIdentify)
+	if !has(p.kind.keys(s.Catalog), "trust") {
+		if f := q.Trust.normal(); len(f) > 0 {
+			return Trust{}, s.fail(at+"."+f[0].key, "is for experiments of kind %s", with(f[0].key))
 		}
 		return Trust{}, nil
 	}

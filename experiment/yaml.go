@@ -18,11 +18,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
-	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/noise"
-	"github.com/sotto-dp/sotto/privacy"
-	"github.com/sotto-dp/sotto/stopping"
 )
 
 // maxFile is the largest experiment file in bytes.
@@ -240,14 +236,14 @@ func (d *decoder) mapping(n ast.Node, field string) ([]*ast.MappingValueNode, er
 	case *ast.MappingValueNode:
 		values = []*ast.MappingValueNode{m}
 	default:
-		return nil, d.fail(n, field, "is %s, want key: value pairs", kind(n))
+		return nil, d.fail(n, field, "is %s, want key: value pairs", kindOfNode(n))
 	}
 	seen := map[string]bool{}
 	for _, kv := range values {
 		key, ok := kv.Key.(*ast.StringNode)
 		if !ok {
 			return nil, d.src.wrapAt(d.pos(kv.Key.GetToken()), field,
-				fmt.Errorf("the key is %s, want a plain word", kind(kv.Key)))
+				fmt.Errorf("the key is %s, want a plain word", kindOfNode(kv.Key)))
 		}
 		if seen[key.Value] {
 			return nil, d.src.wrapAt(d.pos(key.GetToken()), field,
@@ -262,7 +258,7 @@ func (d *decoder) mapping(n ast.Node, field string) ([]*ast.MappingValueNode, er
 func (d *decoder) items(n ast.Node, field string, each func(i int, field string, item ast.Node) error) error {
 	seq, ok := n.(*ast.SequenceNode)
 	if !ok {
-		return d.fail(n, field, "is %s, want a list", kind(n))
+		return d.fail(n, field, "is %s, want a list", kindOfNode(n))
 	}
 	for i, item := range seq.Values {
 		at := field + "[" + strconv.Itoa(i) + "]"
@@ -274,8 +270,8 @@ func (d *decoder) items(n ast.Node, field string, each func(i int, field string,
 	return nil
 }
 
-// kind says in words what a node is.
-func kind(n ast.Node) string {
+// kindOfNode says in words what a node is.
+func kindOfNode(n ast.Node) string {
 	switch n.(type) {
 	case *ast.MappingNode, *ast.MappingValueNode:
 		return "a mapping"
@@ -304,7 +300,7 @@ func (d *decoder) text(n ast.Node, field string, to *string) error {
 	case *ast.LiteralNode:
 		*to = v.Value.Value
 	default:
-		return d.fail(n, field, "is %s, want text (in quotes if it looks like something else)", kind(n))
+		return d.fail(n, field, "is %s, want text (in quotes if it looks like something else)", kindOfNode(n))
 	}
 	return nil
 }
@@ -312,7 +308,7 @@ func (d *decoder) text(n ast.Node, field string, to *string) error {
 func (d *decoder) flag(n ast.Node, field string, to *bool) error {
 	v, ok := n.(*ast.BoolNode)
 	if !ok {
-		return d.fail(n, field, "is %s, want true or false", kind(n))
+		return d.fail(n, field, "is %s, want true or false", kindOfNode(n))
 	}
 	*to = v.Value
 	return nil
@@ -333,11 +329,11 @@ func digits(n ast.Node) (string, bool) {
 func (d *decoder) count(n ast.Node, field string, to *Count) error {
 	switch n.(type) {
 	case *ast.InfinityNode, *ast.NanNode:
-		return d.fail(n, field, "is %s, want a whole number from 1 to %s", kind(n), mostCount())
+		return d.fail(n, field, "is %s, want a whole number from 1 to %s", kindOfNode(n), mostCount())
 	}
 	s, ok := digits(n)
 	if !ok {
-		return d.fail(n, field, "is %s, want a whole number from 1 to %s", kind(n), mostCount())
+		return d.fail(n, field, "is %s, want a whole number from 1 to %s", kindOfNode(n), mostCount())
 	}
 	c, err := ParseCount(s)
 	if err != nil {
@@ -359,7 +355,7 @@ func (d *decoder) float(n ast.Node, field string, to *float64) error {
 		return nil
 	case *ast.StringNode:
 		if t := v.GetToken().Type; t == token.SingleQuoteType || t == token.DoubleQuoteType {
-			return d.fail(n, field, "is %s, want a number, without quotes", kind(n))
+			return d.fail(n, field, "is %s, want a number, without quotes", kindOfNode(n))
 		}
 	}
 	s, ok := digits(n)
@@ -367,11 +363,11 @@ func (d *decoder) float(n ast.Node, field string, to *float64) error {
 		s, ok = plain(s)
 	}
 	if !ok {
-		return d.fail(n, field, "is %s, want a decimal number", kind(n))
+		return d.fail(n, field, "is %s, want a decimal number", kindOfNode(n))
 	}
 	x, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		return d.fail(n, field, "is %s, too large for a number", kind(n))
+		return d.fail(n, field, "is %s, too large for a number", kindOfNode(n))
 	}
 	*to = x
 	return nil
@@ -403,577 +399,31 @@ func (d *decoder) pair(n ast.Node, field string, lo, hi *float64) error {
 	return nil
 }
 
-// specKeys are the keys of an experiment of a kind.
-func specKeys(kind string) []string {
-	if kind == KindStopping {
-		return []string{"name", "description", "kind", "cap", "runs", "seed", "range", "instances",
-			"rules", "budgets"}
-	}
-	if kind == KindIdentify {
-		return []string{"name", "description", "kind", "risk", "cap", "runs", "seed", "range",
-			"trust", "noise", "precision", "promised", "dropout", "per_user", "protocol", "corrupt",
-			"instances", "policies", "budgets"}
-	}
-	keys := []string{"name", "description", "kind", "horizon", "runs", "seed", "checkpoints",
-		"range", "unclipped", "bounds"}
-	if trusted(kind) {
-		keys = append(keys, trustKeys()...)
-	}
-	return append(keys, "instances", "policies", "budgets")
-}
-
-// specKind reads the kind first: the other keys depend on it, wherever it stands.
-func (d *decoder) specKind(n ast.Node, to *string) error {
+// spec reads an experiment: the kind first, as the other keys depend on it, wherever it stands.
+func (d *decoder) spec(n ast.Node) (*Spec, error) {
+	s := &Spec{Kind: KindRegret}
 	values, err := d.mapping(n, "")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, kv := range values {
 		if kv.Key.GetToken().Value != "kind" {
 			continue
 		}
-		if err := d.text(kv.Value, "kind", to); err != nil {
-			return err
+		if err := d.text(kv.Value, "kind", &s.Kind); err != nil {
+			return nil, err
 		}
-		if *to == "" {
-			return d.fail(kv.Value, "kind", "is empty: known are %s", strings.Join(Kinds(), ", "))
+		if s.Kind == "" {
+			return nil, d.fail(kv.Value, "kind", "is empty: known are %s", strings.Join(Kinds(), ", "))
 		}
-		if err := checkKind(*to); err != nil {
-			return d.fail(kv.Value, "kind", "%w", err)
-		}
-	}
-	return nil
-}
-
-func (d *decoder) spec(n ast.Node) (*Spec, error) {
-	s := &Spec{}
-	if err := d.specKind(n, &s.Kind); err != nil {
-		return s, err
-	}
-	err := d.keys(n, "", specKeys(s.Kind), func(key, at string, v ast.Node) error {
-		if done, err := d.trustKey(&s.Trust, key, at, v); done {
-			return err
-		}
-		switch key {
-		case "name":
-			return d.text(v, at, &s.Name)
-		case "description":
-			return d.text(v, at, &s.Description)
-		case "kind":
-			return nil
-		case "horizon":
-			return d.count(v, at, &s.Horizon)
-		case "cap":
-			return d.count(v, at, &s.Cap)
-		case "risk":
-			return d.float(v, at, &s.Risk)
-		case "runs":
-			text, ok := v.(*ast.StringNode)
-			switch {
-			case !ok || s.Kind != KindIdentify || strings.ContainsAny(text.Value, "0123456789"):
-				return d.count(v, at, &s.Runs)
-			case text.Value != resolving:
-				return d.fail(v, at, "is %s%s: want a whole number of runs, or %s", kind(v),
-					catalog.Hint(clip(text.Value), []string{resolving}), resolving)
-			}
-			s.Resolving = true
-			return nil
-		case "seed":
-			text, ok := digits(v)
-			if !ok {
-				return d.fail(v, at, "is %s, want a whole number from 0 to 2^64-1", kind(v))
-			}
-			seed, err := parseSeed(text)
-			if err != nil {
-				return d.fail(v, at, "%w", err)
-			}
-			s.Seed = seed
-			return nil
-		case "checkpoints":
-			if _, ok := v.(*ast.SequenceNode); !ok {
-				return d.count(v, at, &s.Points)
-			}
-			s.Checkpoints = []Count{}
-			return d.items(v, at, func(_ int, at string, item ast.Node) error {
-				var c Count
-				err := d.count(item, at, &c)
-				s.Checkpoints = append(s.Checkpoints, c)
-				return err
-			})
-		case "range":
-			return d.pair(v, at, &s.Lo, &s.Hi)
-		case "unclipped":
-			return d.flag(v, at, &s.Unclipped)
-		case "bounds":
-			return d.flag(v, at, &s.Bounds)
-		case "instances":
-			return d.items(v, at, func(_ int, at string, item ast.Node) error {
-				in, err := d.anInstance(s.Kind, item, at)
-				s.Instances = append(s.Instances, in)
-				return err
-			})
-		case "policies":
-			return d.items(v, at, func(_ int, at string, item ast.Node) error {
-				p, err := d.policy(s.Kind, item, at)
-				s.Policies = append(s.Policies, p)
-				return err
-			})
-		case "rules":
-			return d.items(v, at, func(_ int, at string, item ast.Node) error {
-				q, err := d.rule(item, at)
-				s.Rules = append(s.Rules, q)
-				return err
-			})
-		default: // budgets
-			return d.items(v, at, func(_ int, at string, item ast.Node) error {
-				b, err := d.budget(item, at)
-				s.Budgets = append(s.Budgets, b)
-				return err
-			})
-		}
-	})
-	return s, err
-}
-
-// programKey stands in the normal form of an instance that came from a program. It can be read, so
-// that such results can be reported, but not played.
-const programKey = "source"
-
-// A described source is known by its description only.
-type described string
-
-// Instance says so.
-func (d described) Instance(*noise.Fast) (bandit.Instance, error) {
-	return bandit.Instance{}, fmt.Errorf("comes from a program, %q: only that program can play it",
-		clip(string(d)))
-}
-
-// Linear says so.
-func (d described) Linear(*noise.Fast) (bandit.LinearInstance, error) {
-	_, err := d.Instance(nil)
-	return bandit.LinearInstance{}, err
-}
-
-// Contextual says so.
-func (d described) Contextual(*noise.Fast) (bandit.ContextualInstance, error) {
-	_, err := d.Instance(nil)
-	return nil, err
-}
-
-// Redrawn is unknown, and asked by nobody.
-func (d described) Redrawn() bool { return false }
-
-// String is the description.
-func (d described) String() string { return string(d) }
-
-// instance reads an instance of an experiment of a kind.
-func (d *decoder) instance(kind string, n ast.Node, field string) (Instance, error) {
-	var in Instance
-	var m Means
-	var l Linear
-	what := "arms"
-	if linearKind(kind) {
-		what, in.Linear = "actions", &l
-	}
-	known := []string{"name"}
-	all := instanceWays(kind)
-	ways := all.names()
-	values, err := d.mapping(n, field)
-	if err != nil {
-		return in, err
-	}
-	for _, k := range all {
-		for _, kv := range values {
-			if kv.Key.GetToken().Value == k.key {
-				known = append(append(known, k.key), k.takes...)
-			}
+		if _, err := kindOf(s.Kind); err != nil {
+			return nil, d.fail(kv.Value, "kind", "%w", err)
 		}
 	}
-	count := 0
-	for _, k := range known {
-		if slices.Contains(ways, k) || k == programKey {
-			count++
-		}
-	}
-	switch {
-	case count == 0:
-		known = append(known, ways...)
-	case count > 1:
-		return in, d.fail(n, field, "says what its %s are in %d ways: want one of %s", what, count,
-			strings.Join(ways, ", "))
-	}
-	err = d.keys(n, field, known, func(key, at string, v ast.Node) error {
-		var err error
-		switch key {
-		case "name":
-			return d.text(v, at, &in.Name)
-		case "bernoulli":
-			in.Bernoulli, err = d.floats(v, at)
-			return err
-		case "laws":
-			in.Laws = []string{}
-			return d.items(v, at, func(_ int, at string, item ast.Node) error {
-				var law string
-				if err := d.lawText(item, at, &law); err != nil {
-					return err
-				}
-				in.Laws = append(in.Laws, law)
-				return nil
-			})
-		case "standard":
-			return d.text(v, at, &in.Standard)
-		case "arms":
-			if linearKind(kind) {
-				return d.count(v, at, &l.Arms)
-			}
-			return d.count(v, at, &in.Arms)
-		case "actions", "sphere", "contexts", "dimension", "mean", "variance", "theta", "noise", "normalise":
-			return d.linear(&l, key, v, at)
-		case "means":
-			in.Means = &m
-			given := false
-			if err := d.keys(v, at, []string{"uniform"}, func(_, at string, v ast.Node) error {
-				given = true
-				return d.pair(v, at, &m.Lo, &m.Hi)
-			}); err != nil {
-				return err
-			}
-			if !given {
-				return d.fail(v, at, "says no law: want {uniform: [low, high]}")
-			}
-			return nil
-		case "law":
-			return d.text(v, at, &m.Law)
-		case "sd":
-			return d.float(v, at, &m.SD)
-		case "redraw":
-			if linearKind(kind) {
-				return d.flag(v, at, &l.Redraw)
-			}
-			return d.flag(v, at, &m.Redraw)
-		case "csv":
-			if err := d.text(v, at, &in.CSV); err != nil {
-				return err
-			}
-			if in.CSV == "" {
-				return d.fail(v, at, "is empty, want the path of a file")
-			}
-			return nil
-		case "arm_column":
-			return d.column(v, at, &in.Columns.Arm)
-		case "reward_column":
-			return d.column(v, at, &in.Columns.Reward)
-		case "user_column":
-			return d.column(v, at, &in.Columns.User)
-		case "skip_missing":
-			return d.flag(v, at, &in.Columns.SkipMissing)
-		case programKey:
-			var text string
-			err := d.text(v, at, &text)
-			switch kind {
-			case KindLinear:
-				in.Linear, in.LinearSource = nil, described(text)
-			case KindContextual:
-				in.Linear, in.ContextualSource = nil, described(text)
-			default:
-				in.Source = described(text)
-			}
-			return err
-		default: // sha256
-			return d.text(v, at, &in.SHA256)
-		}
-	})
-	if err == nil && count == 0 {
-		return in, d.fail(n, field, "says nowhere what its %s are: want one of %s", what,
-			strings.Join(ways, ", "))
-	}
-	return in, err
-}
-
-// column reads the name of a column.
-func (d *decoder) column(n ast.Node, field string, name *string) error {
-	if err := d.text(n, field, name); err != nil {
-		return err
-	}
-	if *name == "" {
-		return d.fail(n, field, "is empty: want the name of a column")
-	}
-	return nil
-}
-
-func (d *decoder) anInstance(kind string, n ast.Node, field string) (Instance, error) {
-	if kind == KindStopping {
-		return d.law(n, field)
-	}
-	return d.instance(kind, n, field)
-}
-
-// linear reads a field of an instance with actions in ℝ^d.
-func (d *decoder) linear(l *Linear, key string, v ast.Node, at string) error {
-	var err error
-	switch key {
-	case "actions":
-		l.Actions = [][]float64{}
-		return d.items(v, at, func(_ int, at string, item ast.Node) error {
-			a, err := d.floats(item, at)
-			l.Actions = append(l.Actions, a)
-			return err
-		})
-	case "sphere":
-		l.Sphere = true
-		return d.keys(v, at, []string{"arms", "dimension"}, func(key, at string, v ast.Node) error {
-			if key == "arms" {
-				return d.count(v, at, &l.Arms)
-			}
-			return d.count(v, at, &l.Dimension)
-		})
-	case "contexts":
-		if err := d.text(v, at, &l.Contexts); err != nil {
-			return err
-		}
-		if l.Contexts == "" {
-			return d.fail(v, at, "is empty: want gaussian or sphere")
-		}
-		return nil
-	case "dimension":
-		return d.count(v, at, &l.Dimension)
-	case "mean":
-		if _, ok := v.(*ast.SequenceNode); ok {
-			l.Mean, err = d.floats(v, at)
-			if err == nil && len(l.Mean) == 0 {
-				return d.fail(v, at, "is empty: want a number, or a list of them")
-			}
-			return err
-		}
-		l.Mean = make([]float64, 1)
-		return d.float(v, at, &l.Mean[0])
-	case "variance":
-		if err := d.float(v, at, &l.Variance); err != nil {
-			return err
-		}
-		if !(l.Variance > 0) {
-			return d.fail(v, at, "is %v: want a finite number above 0", l.Variance)
-		}
-		return nil
-	case "theta":
-		if s, ok := v.(*ast.StringNode); ok && s.Value == "sphere" {
-			return nil
-		}
-		if _, ok := v.(*ast.SequenceNode); !ok {
-			return d.fail(v, at, "is %s, want a list of numbers, or sphere", kind(v))
-		}
-		l.Theta, err = d.floats(v, at)
-		return err
-	case "noise":
-		if err := d.text(v, at, &l.Noise); err != nil {
-			return err
-		}
-		if _, err := parseNoise(l.Noise); err != nil {
-			return d.fail(v, at, "%w", err)
-		}
-		return nil
-	default: // normalise
-		return d.flag(v, at, &l.Normalise)
-	}
-}
-
-// law reads {name: LABEL, law: LAW}, an instance of KindStopping.
-func (d *decoder) law(n ast.Node, field string) (Instance, error) {
-	var in Instance
-	err := d.keys(n, field, []string{"name", "law"}, func(key, at string, v ast.Node) error {
-		if key == "name" {
-			return d.text(v, at, &in.Name)
-		}
-		return d.lawText(v, at, &in.Law)
-	})
-	if err == nil && in.Law == "" {
-		return in, d.fail(n, field, "says no law: want law, such as law: bernoulli(0.3)")
-	}
-	return in, err
-}
-
-// lawText reads a law; a bare number is the mean of a Bernoulli.
-func (d *decoder) lawText(n ast.Node, field string, to *string) error {
-	if s, ok := digits(n); ok {
-		*to = s
-		return nil
-	}
-	return d.text(n, field, to)
-}
-
-// rule reads {rule: NAME, name: LABEL, alpha: α, beta: β}.
-func (d *decoder) rule(n ast.Node, field string) (Rule, error) {
-	var q Rule
-	err := d.keys(n, field, []string{"rule", "name", "alpha", "beta"}, func(key, at string, v ast.Node) error {
-		switch key {
-		case "rule":
-			if err := d.text(v, at, &q.Rule); err != nil {
-				return err
-			}
-			if _, err := ruleEntry(q.Rule); err != nil {
-				return d.fail(v, at, "%w", err)
-			}
-			return nil
-		case "name":
-			if err := d.text(v, at, &q.Name); err != nil {
-				return err
-			}
-			if q.Name == "" {
-				return d.fail(v, at, "is empty")
-			}
-			return nil
-		case "alpha":
-			return d.float(v, at, &q.Alpha)
-		default:
-			return d.float(v, at, &q.Beta)
-		}
-	})
-	if err == nil && q.Rule == "" {
-		return q, d.fail(n, field, "names no rule: want rule: NAME, one of %s",
-			strings.Join(stopping.Names(), ", "))
-	}
-	return q, err
-}
-
-// policy reads {policy: NAME, PARAMETER: VALUE, …}, or NAME alone. The parameters' names and kinds
-// come from the catalog.
-func (d *decoder) policy(kind string, n ast.Node, field string) (Policy, error) {
-	var p Policy
-	if s, ok := n.(*ast.StringNode); ok {
-		p.Policy = s.Value
-		if _, err := d.known.Find(banditOf(kind), p.Policy); err != nil {
-			return p, d.fail(n, field, "%w", err)
-		}
-		return p, nil
-	}
-	values, err := d.mapping(n, field)
-	if err != nil {
-		return p, err
-	}
-	var entry catalog.Entry
-	found := false
-	for _, kv := range values {
-		if kv.Key.GetToken().Value != "policy" {
-			continue
-		}
-		if err := d.text(kv.Value, field+".policy", &p.Policy); err != nil {
-			return p, err
-		}
-		if entry, err = d.known.Find(banditOf(kind), p.Policy); err != nil {
-			return p, d.fail(kv.Value, field+".policy", "%w", err)
-		}
-		found = true
-	}
-	if !found {
-		return p, d.fail(n, field, "names no policy: want policy: NAME")
-	}
-	known := []string{"policy", "name", "budgets"}
-	if trusted(kind) {
-		known = append(known, trustKeys()...)
-	}
-	params := map[string]catalog.Param{}
-	for _, q := range entry.Params {
-		known = append(known, q.Name)
-		params[q.Name] = q
-	}
-	err = d.keys(n, field, known, func(key, at string, v ast.Node) error {
-		switch key {
-		case "policy":
-			return nil
-		case "name":
-			if err := d.text(v, at, &p.Name); err != nil {
-				return err
-			}
-			if p.Name == "" {
-				return d.fail(v, at, "is empty")
-			}
-			return nil
-		case "budgets":
-			return d.items(v, at, func(_ int, at string, item ast.Node) error {
-				b, err := d.budget(item, at)
-				p.Budgets = append(p.Budgets, b)
-				return err
-			})
-		}
-		if trusted(kind) {
-			if done, err := d.trustKey(&p.Trust, key, at, v); done {
-				return err
-			}
-		}
-		if p.Params == nil {
-			p.Params = catalog.Params{}
-		}
-		if params[key].Flag {
-			var yes bool
-			if err := d.flag(v, at, &yes); err != nil {
-				return err
-			}
-			p.Params[key] = 0
-			if yes {
-				p.Params[key] = 1
-			}
-			return nil
-		}
-		if params[key].Choices != nil {
-			var text string
-			if err := d.text(v, at, &text); err != nil {
-				return err
-			}
-			x, err := params[key].Parse(text)
-			if err != nil {
-				return d.fail(v, at, "%w", err)
-			}
-			p.Params[key] = x
-			return nil
-		}
-		var x float64
-		err := d.float(v, at, &x)
-		p.Params[key] = x
-		return err
-	})
-	return p, err
-}
-
-// budget reads {epsilon: 1} | {rho: 0.1} | {epsilon: 1, delta: 1e-6} | {alpha: 8,
-// epsilon: 0.5} | none.
-func (d *decoder) budget(n ast.Node, field string) (privacy.Budget, error) {
-	const want = "want {epsilon: 1}, {rho: 0.1}, {epsilon: 1, delta: 1e-6}, {alpha: 8, epsilon: 0.5} or none"
-	if s, ok := n.(*ast.StringNode); ok && s.Value == "none" {
-		return privacy.None{}, nil
-	}
-	switch n.(type) {
-	case *ast.MappingNode, *ast.MappingValueNode:
-	default:
-		return nil, d.fail(n, field, "is %s, %s", kind(n), want)
-	}
-	x := map[string]float64{}
-	err := d.keys(n, field, []string{"epsilon", "rho", "delta", "alpha"},
-		func(key, at string, v ast.Node) error {
-			var f float64
-			err := d.float(v, at, &f)
-			x[key] = f
-			return err
-		})
+	k, err := kindOf(s.Kind)
 	if err != nil {
 		return nil, err
 	}
-	has := func(names ...string) bool {
-		for _, name := range names {
-			if _, ok := x[name]; !ok {
-				return false
-			}
-		}
-		return len(x) == len(names)
-	}
-	switch {
-	case has("epsilon"):
-		return privacy.Pure{Epsilon: x["epsilon"]}, nil
-	case has("rho"):
-		return privacy.ZCDP{Rho: x["rho"]}, nil
-	case has("epsilon", "delta"):
-		return privacy.Approx{Epsilon: x["epsilon"], Delta: x["delta"]}, nil
-	case has("alpha", "epsilon"):
-		return privacy.Renyi{Alpha: x["alpha"], Epsilon: x["epsilon"]}, nil
-	}
-	return nil, d.fail(n, field, "these keys make no budget: %s", want)
+	s.Kind = k.name()
+	return s, readKeys(d, n, "", k.keys(d.known), s)
 }

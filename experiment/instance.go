@@ -1,0 +1,312 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/noise"
+)
+
+// An instanceForm says how the instances of a kind are written: each has a name, and is said in one
+// of some ways.
+type instanceForm struct {
+	what    string // what an instance is made of: arms
+	example string // of an instance
+	ways    []way
+}
+
+// A way to say what an instance is. The first key says that it is this one.
+type way struct {
+	keys    []key[Instance]
+	example string // of the reference: what is written beside the name
+	ref     string
+	hidden  bool            // it can be read, and is not offered
+	begin   func(*Instance) // makes room for what is read; nil: there is
+}
+
+func (w way) key() key[Instance] { return w.keys[0] }
+
+func instanceName() key[Instance] {
+	return always("name", label(), func(in *Instance) *string { return &in.Name }, "").must()
+}
+
+// names are the ways that a file may use.
+func (f instanceForm) names() []string {
+	var out []string
+	for _, w := range f.ways {
+		if !w.hidden {
+			out = append(out, w.key().name)
+		}
+	}
+	return out
+}
+
+func (f instanceForm) form() form[Instance] {
+	return form[Instance]{
+		read: f.read,
+		write: func(in Instance) (any, error) {
+			for _, w := range f.ways {
+				if w.key().given(&in) {
+					return normalOf(append([]key[Instance]{instanceName()}, w.keys...), &in)
+				}
+			}
+			return nil, f.nowhere()
+		},
+		schema: func() object {
+			var of []any
+			for _, w := range f.ways {
+				if !w.hidden {
+					of = append(of, schemaOf(append([]key[Instance]{instanceName()}, w.keys...)))
+				}
+			}
+			return object{"oneOf": of}
+		},
+	}
+}
+
+func (f instanceForm) nowhere() error {
+	if len(f.ways) == 1 {
+		return fmt.Errorf("says no %s: want %s, such as %s", f.what, f.ways[0].key().name, f.ways[0].example)
+	}
+	return fmt.Errorf("says nowhere what its %s are: want one of %s", f.what, strings.Join(f.names(), ", "))
+}
+
+// read reads an instance. The ways that are given decide about the other keys.
+func (f instanceForm) read(d *decoder, n ast.Node, field string, to *Instance) error {
+	values, err := d.mapping(n, field)
+	if err != nil {
+		return err
+	}
+	keys, given := []key[Instance]{instanceName()}, 0
+	for _, w := range f.ways {
+		if slices.ContainsFunc(values, func(kv *ast.MappingValueNode) bool {
+			return kv.Key.GetToken().Value == w.key().name
+		}) {
+			keys = append(keys, w.keys...)
+			if given++; w.begin != nil {
+				w.begin(to)
+			}
+		}
+	}
+	switch {
+	case given > 1:
+		return d.fail(n, field, "says what its %s are in %d ways: want one of %s", f.what, given,
+			strings.Join(f.names(), ", "))
+	case given == 0: // an unknown key is told with the ways, as one of them may be meant
+		for _, w := range f.ways {
+			if !w.hidden {
+				keys = append(keys, w.key())
+			}
+		}
+	}
+	if err := readKeys(d, n, field, keys, to); err != nil {
+		return err
+	}
+	if given == 0 {
+		return d.fail(n, field, "%w", f.nowhere())
+	}
+	return nil
+}
+
+// check refuses an instance that a program has said in no way of its kind, or in several.
+func (f instanceForm) check(in *Instance, kind string) error {
+	for _, other := range kinds() {
+		for _, w := range other.instances().ways {
+			if !w.key().given(in) || slices.ContainsFunc(f.ways, func(own way) bool {
+				return own.key().given(in)
+			}) {
+				continue
+			}
+			return fmt.Errorf("has %s, which is for experiments of kind %s: one of kind %s wants one of %s",
+				w.key().name, other.name(), kind, strings.Join(f.names(), ", "))
+		}
+	}
+	ways := 0
+	for _, w := range f.ways {
+		if w.key().given(in) {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return fmt.Errorf("says what its %s are in %d ways: want exactly one of %s", f.what, ways,
+			strings.Join(f.names(), ", "))
+	}
+	return nil
+}
+
+// programKey stands in the normal form of an instance that came from a program. It can be read, so
+// that such results can be reported, but not played.
+const programKey = "source"
+
+// fromProgram is the way of an instance that is a source of some kind.
+func fromProgram[S fmt.Stringer](at func(*Instance) *S, of func(described) S) way {
+	f := form[S]{schema: func() object { return object{} },
+		read: func(d *decoder, n ast.Node, place string, to *S) error {
+			var text string
+			err := d.text(n, place, &text)
+			*to = of(described(text))
+			return err
+		},
+		write: func(s S) (any, error) { return s.String(), nil },
+	}
+	return way{keys: []key[Instance]{keyOf(programKey, f, at, "")}, hidden: true}
+}
+
+// A described source is known by its description only.
+type described string
+
+// Instance says so.
+func (d described) Instance(*noise.Fast) (bandit.Instance, error) {
+	return bandit.Instance{}, fmt.Errorf("comes from a program, %q: only that program can play it",
+		clip(string(d)))
+}
+
+// Linear says so.
+func (d described) Linear(*noise.Fast) (bandit.LinearInstance, error) {
+	_, err := d.Instance(nil)
+	return bandit.LinearInstance{}, err
+}
+
+// Contextual says so.
+func (d described) Contextual(*noise.Fast) (bandit.ContextualInstance, error) {
+	_, err := d.Instance(nil)
+	return nil, err
+}
+
+// Redrawn is unknown, and asked by nobody.
+func (d described) Redrawn() bool { return false }
+
+// String is the description.
+func (d described) String() string { return string(d) }
+
+// csvKey is a file of logged rewards.
+func csvKey(doc string) key[Instance] {
+	return keyOf("csv", filled(", want the path of a file"), func(in *Instance) *string { return &in.CSV },
+		doc).must()
+}
+
+// sha256Key pins the file. The normal form does not tell it: who has a guess of the log could see
+// that it is right.
+func sha256Key() key[Instance] {
+	f := text()
+	f.schema = func() object { return object{"type": "string", "pattern": "^[0-9a-fA-F]{64}$"} }
+	return keyOf("sha256", f, func(in *Instance) *string { return &in.SHA256 },
+		"hash of that file: another one is refused").when(func(*Instance) bool { return false })
+}
+
+// lawText is a law; a bare number is the mean of a Bernoulli.
+func lawText() form[string] {
+	return as(object{"type": []any{"string", "number"}},
+		func(d *decoder, n ast.Node, at string, to *string) error {
+			if s, ok := digits(n); ok {
+				*to = s
+				return nil
+			}
+			return d.text(n, at, to)
+		})
+}
+
+// armInstances are those of the kinds that play arms.
+func armInstances() instanceForm {
+	arms := func() key[Instance] {
+		return always("arms", whole(), func(in *Instance) *Count { return &in.Arms },
+			"number of arms, at least 2").must()
+	}
+	column := func(name string, at func(*Columns) *string, doc, ref string) key[Instance] {
+		return keyOf(name, filled(": want the name of a column"),
+			func(in *Instance) *string { return at(&in.Columns) }, doc).means(ref)
+	}
+	const named = "`arm`, `reward`; the columns that name the arms and have the rewards. Further " +
+		"columns are ignored"
+	return instanceForm{what: "arms", example: "{name: easy, bernoulli: [0.75, 0.25]}", ways: []way{
+		{example: "bernoulli: [0.75, 0.6]", ref: "means of Bernoulli arms", keys: []key[Instance]{
+			keyOf("bernoulli", many(real(object{"minimum": 0, "maximum": 1}), object{"minItems": 2}),
+				func(in *Instance) *[]float64 { return &in.Bernoulli }, "means of Bernoulli arms").must(),
+		}},
+		{example: `laws: ["gaussian(0.5,0.1)", "beta(2,3)"]`, ref: "a law an arm: `bernoulli(p)` or " +
+			"a bare number, `gaussian(mean,sd)`, `clipped-gaussian(mean,sd,lo,hi)`, `beta(a,b)`, " +
+			"`uniform(lo,hi)`, `table(value:probability,…)`", keys: []key[Instance]{
+			keyOf("laws", many(lawText(), object{"minItems": 2}),
+				func(in *Instance) *[]string { return &in.Laws }, "one law an arm: bernoulli(p), "+
+					"gaussian(mean,sd), clipped-gaussian(mean,sd,lo,hi), beta(a,b), uniform(lo,hi), "+
+					"table(v1:p1,v2:p2,…)").must(),
+		}},
+		{example: "standard: C2, arms: 5", ref: "C1–C4 of 002 chapter 6, from their formulas, for " +
+			"any number of arms", keys: []key[Instance]{
+			keyOf("standard", as(object{"enum": []any{"C1", "C2", "C3", "C4"}}, (*decoder).text),
+				func(in *Instance) *string { return &in.Standard },
+				"a standard instance of Bernoulli arms").must(),
+			arms(),
+		}},
+		{example: "means: {uniform: [0.25, 0.75]}, arms: 10", ref: "means drawn uniformly; with " +
+			"`law: bernoulli` (default), `gaussian` or `clipped-gaussian`, the latter two with " +
+			"`sd`; `redraw: true` draws them anew for each run", begin: func(in *Instance) {
+			in.Means = &Means{}
+		}, keys: []key[Instance]{
+			meansKey(),
+			arms(),
+			always("law", as(object{"enum": []any{"bernoulli", "gaussian", "clipped-gaussian"},
+				"default": "bernoulli"}, (*decoder).text),
+				func(in *Instance) *string { return &in.Means.Law }, "law of the rewards").
+				or("bernoulli"),
+			keyOf("sd", real(object{"exclusiveMinimum": 0}),
+				func(in *Instance) *float64 { return &in.Means.SD },
+				"standard deviation of the Gaussian laws"),
+			always("redraw", yesNo(), func(in *Instance) *bool { return &in.Means.Redraw },
+				"draw the means anew for each run"),
+		}},
+		{example: "csv: rewards.csv", ref: "the empirical law of logged rewards: a CSV with a " +
+			"header, relative to the experiment's file. Rows are drawn with replacement, so that " +
+			"their order does not matter. `sha256: …` pins the file. Results are as private as " +
+			"the log: see below", keys: []key[Instance]{
+			csvKey("logged rewards, with a header; relative to this file"),
+			column("arm_column", func(c *Columns) *string { return &c.Arm },
+				"column that names the arms", named).like(object{"default": "arm"}),
+			column("reward_column", func(c *Columns) *string { return &c.Reward },
+				"column with the rewards", named).like(object{"default": "reward"}),
+			column("user_column", func(c *Columns) *string { return &c.User },
+				"column of persons: the rows of one count once", "none: every row counts. Else the "+
+					"column that says whose a row is, and each person counts once: with the mean of "+
+					"the rows, clipped to `range` (not if `unclipped`), of one of the person's arms, "+
+					"which a fixed hash of both names draws"),
+			keyOf("skip_missing", yesNo(), func(in *Instance) *bool { return &in.Columns.SkipMissing },
+				"leave out rows without a reward").
+				means("`false`; leave out rows whose reward is blank, `NA`, `N/A`, `NaN`, `null` or " +
+					"`None`. How many is a warning, and not private"),
+			sha256Key(),
+		}},
+		fromProgram(func(in *Instance) *bandit.Source { return &in.Source },
+			func(d described) bandit.Source { return d }),
+	}}
+}
+
+// meansKey says that means are drawn, and from which law.
+func meansKey() key[Instance] {
+	return key[Instance]{name: "means", required: true,
+		schema: func() object {
+			span := spanSchema()
+			span["description"] = "means are uniform in [low, high]"
+			return object{"type": "object", "properties": object{"uniform": span},
+				"required": []string{"uniform"}, "additionalProperties": false}
+		},
+		read: func(d *decoder, n ast.Node, field string, to *Instance) error {
+			given := false
+			err := d.keys(n, field, []string{"uniform"}, func(_, at string, v ast.Node) error {
+				given = true
+				return d.pair(v, at, &to.Means.Lo, &to.Means.Hi)
+			})
+			if err == nil && !given {
+				return d.fail(n, field, "says no law: want {uniform: [low, high]}")
+			}
+			return err
+		},
+		given: func(in *Instance) bool { return in.Means != nil },
+		value: func(in *Instance) (any, error) {
+			return []field{{"uniform", list([]float64{in.Means.Lo, in.Means.Hi})}}, nil
+		},
+	}
+}

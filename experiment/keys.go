@@ -1,0 +1,494 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// The keys that experiments of several kinds have.
+
+func nameKey() key[Spec] {
+	return always("name", as(object{"type": "string", "pattern": nameForm.String(),
+		"maxLength": maxLabel}, (*decoder).text), func(s *Spec) *string { return &s.Name },
+		"name of the experiment").must().
+		means("required; a–z, 0–9, dot, dash, underscore, the first a letter or digit. Without " +
+			"`--out`, results go to `results/NAME`")
+}
+
+func descriptionKey() key[Spec] {
+	return keyOf("description", text(), func(s *Spec) *string { return &s.Description }, "").
+		means("text for the report")
+}
+
+// kindKey says the kind, which has been read before any other key. The normal form of KindRegret
+// leaves it out, as files may.
+func kindKey(kind, doc string) key[Spec] {
+	return key[Spec]{name: "kind", doc: doc, required: kind != KindRegret,
+		ref: "`regret`: policies that play arms, this table; `linear` or `contextual`, see below; " +
+			"`identify` or `stopping`, see the end",
+		schema: func() object {
+			if kind == KindRegret {
+				return object{"const": kind, "default": kind}
+			}
+			return object{"const": kind}
+		},
+		read:  func(*decoder, ast.Node, string, *Spec) error { return nil },
+		given: func(*Spec) bool { return true },
+		value: func(*Spec) (any, error) {
+			if kind == KindRegret {
+				return nil, nil
+			}
+			return kind, nil
+		},
+	}
+}
+
+func horizonKey() key[Spec] {
+	return always("horizon", whole(), func(s *Spec) *Count { return &s.Horizon },
+		"T, rounds of a run").must().means("required; T, rounds of a run")
+}
+
+func capKey(doc, ref string) key[Spec] {
+	return always("cap", whole(), func(s *Spec) *Count { return &s.Cap }, doc).must().means(ref)
+}
+
+const runsDoc = "runs of each cell"
+
+func runsKey() key[Spec] {
+	return always("runs", whole(), func(s *Spec) *Count { return &s.Runs }, runsDoc).must().
+		means("required; runs of each cell. A cell is an instance, a policy and a budget")
+}
+
+func seedKey() key[Spec] {
+	seed := as(object{"anyOf": []any{object{"type": "integer", "minimum": 0},
+		object{"type": "string", "pattern": "^[0-9][0-9_]*$"}}, "default": 0},
+		func(d *decoder, n ast.Node, at string, to *uint64) error {
+			text, ok := digits(n)
+			if !ok {
+				return d.fail(n, at, "is %s, want a whole number from 0 to 2^64-1", kindOfNode(n))
+			}
+			seed, err := parseSeed(text)
+			if err != nil {
+				return d.fail(n, at, "%w", err)
+			}
+			*to = seed
+			return nil
+		})
+	return always("seed", seed, func(s *Spec) *uint64 { return &s.Seed }, "seed of all randomness").
+		means("`0`; of all randomness, a whole number in digits. Run i of a cell is a function of " +
+			"the seed, the instance, the policy, the budget and i: adding runs, policies or names " +
+			"changes no run")
+}
+
+// checkpointsKey is two fields: a list of rounds, or how many.
+func checkpointsKey() key[Spec] {
+	rounds := many(whole(), object{"items": countSchema("a round"), "minItems": 1, "maxItems": MaxPoints})
+	return key[Spec]{name: "checkpoints",
+		doc: "how many rounds to look at, log-spaced; or which ones, the last one the horizon",
+		ref: "how many rounds to look at, log-spaced (200), or a list of rounds that ends with " +
+			"the horizon",
+		schema: func() object {
+			return object{"default": DefaultPoints,
+				"anyOf": []any{countSchema("how many, log-spaced"), rounds.schema()}}
+		},
+		read: func(d *decoder, n ast.Node, at string, to *Spec) error {
+			if _, ok := n.(*ast.SequenceNode); ok {
+				return rounds.read(d, n, at, &to.Checkpoints)
+			}
+			return d.count(n, at, &to.Points)
+		},
+		given: func(s *Spec) bool { return s.Points != 0 || s.Checkpoints != nil },
+		value: func(s *Spec) (any, error) {
+			if s.Checkpoints != nil {
+				return list(s.Checkpoints), nil
+			}
+			return s.points(), nil
+		},
+	}
+}
+
+func rangeKey(doc, ref string) key[Spec] {
+	return key[Spec]{name: "range", doc: doc, ref: ref, schema: spanSchema,
+		read: func(d *decoder, n ast.Node, at string, to *Spec) error {
+			return d.pair(n, at, &to.Lo, &to.Hi)
+		},
+		given: func(s *Spec) bool { return s.Lo != 0 || s.Hi != 0 },
+		value: func(s *Spec) (any, error) {
+			lo, hi := s.span()
+			return list([]float64{lo, hi}), nil
+		},
+	}
+}
+
+func spanSchema() object {
+	return object{"type": "array", "items": object{"type": "number"}, "minItems": 2, "maxItems": 2}
+}
+
+const rangeDoc = "declared range of rewards; rewards outside are clipped"
+
+func unclippedKey() key[Spec] {
+	return always("unclipped", yesNo(), func(s *Spec) *bool { return &s.Unclipped },
+		"feed rewards outside the range as they are: no privacy guarantee").
+		means("`false`; feed rewards as they are, as some papers do. No privacy guarantee then, " +
+			"and every output says so. Policies are not ranked where means leave the range: they " +
+			"bring what they are told into it, and arms beyond it look the same")
+}
+
+func boundsKey() key[Spec] {
+	return keyOf("bounds", yesNo(), func(s *Spec) *bool { return &s.Bounds },
+		"draw lower bounds on the regret into the figures; changes no result").
+		means("`false`; draw lower bounds on the regret into the figures, for instances that are " +
+			"not redrawn: the strongest for this instance in the long run, and for the worst case. " +
+			"Changes no result: it can be asked for later, with `--resume`. `sotto bounds FILE` " +
+			"prints all, upper ones too, for the policies' own parameters; where a theorem is not " +
+			"for them there is no number, and the reason")
+}
+
+const seeBelow = "required; see below"
+
+func instancesKey(f instanceForm, doc, ref string) key[Spec] {
+	return always("instances", many(f.form(), object{"minItems": 1}),
+		func(s *Spec) *[]Instance { return &s.Instances }, doc).must().means(ref)
+}
+
+// A budgetShape is a way to write a budget: the keys are those of the normal form.
+type budgetShape struct {
+	example string
+	make    func(x map[string]float64) privacy.Budget
+}
+
+func pureShape() budgetShape {
+	return budgetShape{"{epsilon: 1}", func(x map[string]float64) privacy.Budget {
+		return privacy.Pure{Epsilon: x["epsilon"]}
+	}}
+}
+
+// budgetShapes are all ways, none apart.
+func budgetShapes() []budgetShape {
+	return []budgetShape{
+		pureShape(),
+		{"{rho: 0.1}", func(x map[string]float64) privacy.Budget { return privacy.ZCDP{Rho: x["rho"]} }},
+		{"{epsilon: 1, delta: 1e-6}", func(x map[string]float64) privacy.Budget {
+			return privacy.Approx{Epsilon: x["epsilon"], Delta: x["delta"]}
+		}},
+		{"{alpha: 8, epsilon: 0.5}", func(x map[string]float64) privacy.Budget {
+			return privacy.Renyi{Alpha: x["alpha"], Epsilon: x["epsilon"]}
+		}},
+	}
+}
+
+// budgetFields are the numbers of a budget, by their keys; that of none has none.
+func budgetFields(b privacy.Budget) []field {
+	switch b := b.(type) {
+	case privacy.Pure:
+		return []field{{"epsilon", b.Epsilon}}
+	case privacy.ZCDP:
+		return []field{{"rho", b.Rho}}
+	case privacy.Approx:
+		return []field{{"epsilon", b.Epsilon}, {"delta", b.Delta}}
+	case privacy.Renyi:
+		return []field{{"alpha", b.Alpha}, {"epsilon", b.Epsilon}}
+	case privacy.GDP:
+		return []field{{"mu", b.Mu}}
+	}
+	return nil
+}
+
+// keys are those of the shape, in order.
+func (s budgetShape) keys() []string {
+	var out []string
+	for _, f := range budgetFields(s.make(nil)) {
+		out = append(out, f.key)
+	}
+	return out
+}
+
+func (s budgetShape) schema() object {
+	limits := map[string]object{"delta": {"exclusiveMinimum": 0, "exclusiveMaximum": 1},
+		"alpha": {"exclusiveMinimum": 1}}
+	properties := object{}
+	for _, name := range s.keys() {
+		properties[name] = object{"type": "number", "exclusiveMinimum": 0}
+		if own, ok := limits[name]; ok {
+			properties[name] = clone(own)
+			properties[name].(object)["type"] = "number"
+		}
+	}
+	return object{"type": "object", "properties": properties, "required": s.keys(),
+		"additionalProperties": false}
+}
+
+// budget is the form of a budget. The schema has the shapes that somebody takes; all are read, so
+// that who takes one of them only says so.
+func budget(taken []budgetShape) form[privacy.Budget] {
+	return form[privacy.Budget]{read: (*decoder).budget,
+		write: func(b privacy.Budget) (any, error) {
+			if f := budgetFields(b); f != nil {
+				return f, nil
+			}
+			return none, nil
+		},
+		schema: func() object {
+			var of []any
+			for _, s := range taken {
+				of = append(of, s.schema())
+			}
+			return object{"oneOf": append(of, object{"const": none})}
+		},
+	}
+}
+
+func (d *decoder) budget(n ast.Node, field string, to *privacy.Budget) error {
+	var examples, known []string
+	for _, s := range budgetShapes() {
+		examples = append(examples, s.example)
+		for _, name := range s.keys() {
+			if !slices.Contains(known, name) {
+				known = append(known, name)
+			}
+		}
+	}
+	want := "want " + strings.Join(examples, ", ") + " or " + none
+	if s, ok := n.(*ast.StringNode); ok && s.Value == none {
+		*to = privacy.None{}
+		return nil
+	}
+	switch n.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+	default:
+		return d.fail(n, field, "is %s, %s", kindOfNode(n), want)
+	}
+	x := map[string]float64{}
+	if err := d.keys(n, field, known, func(key, at string, v ast.Node) error {
+		var f float64
+		err := d.float(v, at, &f)
+		x[key] = f
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, s := range budgetShapes() {
+		own := s.keys()
+		if len(own) == len(x) && !slices.ContainsFunc(own, func(name string) bool {
+			_, given := x[name]
+			return !given
+		}) {
+			*to = s.make(x)
+			return nil
+		}
+	}
+	return d.fail(n, field, "these keys make no budget: %s", want)
+}
+
+// budgetsKey is a list of budgets, of an experiment or of a policy.
+func budgetsKey[T any](at func(*T) *[]privacy.Budget, taken []budgetShape, doc, ref string) key[T] {
+	return keyOf("budgets", many(budget(taken), object{"minItems": 1}), at, doc).
+		when(func(of *T) bool { return len(*at(of)) > 0 }).means(ref)
+}
+
+func specBudgets(s *Spec) *[]privacy.Budget { return &s.Budgets }
+
+// trustKeys are the keys of a Trust, in an experiment and in a policy.
+func trustKeys[T any](at func(*T) *Trust) []key[T] {
+	return []key[T]{
+		keyOf("trust", oneOf(TrustModels()), func(of *T) *string { return &at(of).Model },
+			"who has to be believed: continuous noise from a server, for simulations; or releases "+
+				"by the protocol of 003: central, local, two-server, shuffle, secagg").
+			like(object{"default": Continuous}).
+			means("`continuous`: continuous noise from a server that is believed, for simulations " +
+				"(default); `central`: discrete noise from a server that is believed; `local`: " +
+				"every user adds noise that is enough alone; `secagg`: every user adds a share and " +
+				"the server learns the sum only (of a batch of fewer than three there is no such " +
+				"sum: it is made as under `local`, and the ledger says so); `two-server`: users " +
+				"split their rewards between two servers, of which one is honest, and each adds " +
+				"noise that is enough alone (as `secagg` with `protocol: prio3`); `shuffle`: a " +
+				"shuffler hides who sent what"),
+		keyOf("noise", oneOf(NoiseNames()), func(of *T) *string { return &at(of).Noise },
+			"central, local, two-server: laplace, gaussian, skellam; secagg: polya, gaussian, "+
+				"skellam; shuffle: count, polya, laplace").
+			means("`central`, `local`, `two-server`: `laplace` (default), `gaussian`, `skellam`. " +
+				"`secagg`: `polya` (default), `gaussian`, `skellam`. `shuffle`: `count` (default, " +
+				"pure), `polya` (split and mix) or `laplace` (amplified), which give (ε,δ). " +
+				"`gaussian` and `skellam` are never pure: they want a budget in ρ, (α,ε) or (ε,δ)"),
+		keyOf("precision", positive(object{"minimum": 1, "default": 1}),
+			func(of *T) *float64 { return &at(of).Precision },
+			"s, how much finer than epsilon*sqrt(n) rewards are encoded").
+			means("`1`; s of 003: g = ⌈sε√n⌉"),
+		keyOf("promised", positive(object{"exclusiveMinimum": 0, "maximum": 1, "default": 1}),
+			func(of *T) *float64 { return &at(of).Promised },
+			"share of the users who are promised to answer: noise is calibrated to them").
+			means("`1`; the share of a batch's users who are promised to be honest and to answer. " +
+				"Noise is calibrated to them; if fewer answer, nothing is released, and the batch " +
+				"is played again with new users, in rounds that count"),
+		keyOf("dropout", real(object{"minimum": 0, "exclusiveMaximum": 1, "default": 0}),
+			func(of *T) *float64 { return &at(of).Dropout },
+			"probability that a user does not answer").
+			means("`0`; the probability that a user does not answer, whatever the reward"),
+		keyOf("corrupt", real(object{"minimum": 0, "exclusiveMaximum": 1, "default": 0}),
+			func(of *T) *float64 { return &at(of).Corrupt },
+			"of bell2020: share of the users that may be corrupt").
+			means("`0`; of `bell2020`: the share of the invited users that may be corrupt. They " +
+				"answer and add no noise; promised + corrupt is at most 1"),
+		keyOf("per_user", yesNo(), func(of *T) *bool { return &at(of).PerUser },
+			"draw every user's messages, where the total has the same law").
+			means("`false`; draw every user's messages. Otherwise the total is drawn at once where " +
+				"it has the same law"),
+		keyOf("protocol", oneOf(Protocols()), func(of *T) *string { return &at(of).Protocol },
+			"of secagg: who sums, user by user: plain, in the open; bell2020, secure aggregation "+
+				"by a single server; prio3, between two servers").
+			means("of `secagg`: who sums, user by user. `plain`: in the open; `bell2020`: secure " +
+				"aggregation by a single server, all parties in this process (package `secagg`), " +
+				"about 2 ms a user; `prio3`: between two servers with proofs of the range (package " +
+				"`secagg/prio`), where users add no noise and each server adds a whole one: " +
+				"`laplace`, `gaussian` or `skellam`; not given: the total is drawn at once where it " +
+				"has the same law. Users draw the same noise under each, so that `plain` and " +
+				"`bell2020` play the same arms"),
+	}
+}
+
+// specTrust are the keys of Trust of a whole experiment.
+func specTrust() []key[Spec] {
+	keys := trustKeys(func(s *Spec) *Trust { return &s.Trust })
+	for i := range keys {
+		keys[i].ref = "who has to be believed, for all private policies; see Trust below"
+	}
+	return keys
+}
+
+// policiesKey is the list of who plays, of policies for one kind of bandit.
+func policiesKey(known catalog.Catalog, bandit string, trusted bool, ref string) key[Spec] {
+	one := form[Policy]{
+		read: func(d *decoder, n ast.Node, at string, to *Policy) error {
+			return d.policy(n, at, bandit, trusted, to)
+		},
+		write: func(p Policy) (any, error) {
+			entry, err := known.Find(bandit, p.Policy)
+			if err != nil { // Resolve says so; parameters are numbers then
+				for _, name := range sorted(p.Params) {
+					entry.Params = append(entry.Params, catalog.Param{Name: name})
+				}
+			}
+			return normalOf(policyKeys(entry, true), &p)
+		},
+		schema: func() object { return object{"oneOf": policySchemas(known.For(bandit), trusted)} },
+	}
+	return always("policies", many(one, object{"minItems": 1}),
+		func(s *Spec) *[]Policy { return &s.Policies }, "who plays").must().means(ref)
+}
+
+// policyKeys are the keys of a policy: its parameters are the catalog's.
+func policyKeys(e catalog.Entry, trusted bool) []key[Policy] {
+	keys := []key[Policy]{
+		always("policy", text(), func(p *Policy) *string { return &p.Policy }, "").must(),
+		keyOf("name", called(), func(p *Policy) *string { return &p.Name }, ""),
+	}
+	params := slices.Clone(e.Params)
+	slices.SortFunc(params, func(a, b catalog.Param) int { return strings.Compare(a.Name, b.Name) })
+	for _, q := range params {
+		keys = append(keys, paramKey(q))
+	}
+	if trusted {
+		keys = append(keys, trustKeys(func(p *Policy) *Trust { return &p.Trust })...)
+	}
+	return append(keys, budgetsKey(func(p *Policy) *[]privacy.Budget { return &p.Budgets },
+		budgetShapes(), "instead of the experiment's", ""))
+}
+
+func paramKey(q catalog.Param) key[Policy] {
+	given := func(p *Policy) bool { _, ok := p.Params[q.Name]; return ok }
+	return key[Policy]{name: q.Name, given: given,
+		schema: func() object { return paramSchema(q) },
+		read: func(d *decoder, n ast.Node, at string, to *Policy) error {
+			var x float64
+			var err error
+			switch {
+			case q.Flag:
+				var yes bool
+				if err = d.flag(n, at, &yes); yes {
+					x = 1
+				}
+			case q.Choices != nil:
+				var text string
+				if err := d.text(n, at, &text); err != nil {
+					return err
+				}
+				if x, err = q.Parse(text); err != nil {
+					err = d.fail(n, at, "%w", err)
+				}
+			default:
+				err = d.float(n, at, &x)
+			}
+			if to.Params == nil {
+				to.Params = catalog.Params{}
+			}
+			to.Params[q.Name] = x
+			return err
+		},
+		value: func(p *Policy) (any, error) {
+			switch x, ok := p.Params[q.Name]; {
+			case !ok:
+				return nil, nil
+			case q.Flag:
+				return x != 0, nil
+			case q.Choices != nil:
+				return q.Text(x), nil
+			default:
+				return x, nil
+			}
+		},
+	}
+}
+
+// policy reads {policy: NAME, PARAMETER: VALUE, …}, or NAME alone: the name first, as the other keys
+// depend on it.
+func (d *decoder) policy(n ast.Node, field, bandit string, trusted bool, to *Policy) error {
+	if s, ok := n.(*ast.StringNode); ok {
+		to.Policy = s.Value
+		if _, err := d.known.Find(bandit, to.Policy); err != nil {
+			return d.fail(n, field, "%w", err)
+		}
+		return nil
+	}
+	values, err := d.mapping(n, field)
+	if err != nil {
+		return err
+	}
+	for _, kv := range values {
+		if kv.Key.GetToken().Value != "policy" {
+			continue
+		}
+		if err := d.text(kv.Value, field+".policy", &to.Policy); err != nil {
+			return err
+		}
+		entry, err := d.known.Find(bandit, to.Policy)
+		if err != nil {
+			return d.fail(kv.Value, field+".policy", "%w", err)
+		}
+		return readKeys(d, n, field, policyKeys(entry, trusted), to)
+	}
+	return d.fail(n, field, "names no policy: want policy: NAME")
+}
+
+// policySchemas are policies, and their names alone.
+func policySchemas(entries []catalog.Entry, trusted bool) []any {
+	var out, all []any
+	for _, e := range entries {
+		all = append(all, e.Name)
+		keys := policyKeys(e, trusted && e.Private)
+		if !e.Private {
+			keys = slices.DeleteFunc(keys, func(k key[Policy]) bool { return k.name == "budgets" })
+		}
+		s := schemaOf(keys)
+		s["properties"].(object)["policy"] = object{"const": e.Name}
+		s["title"] = e.Title
+		s["description"] = fmt.Sprintf("Privacy: %s. Regret: %s. Source: %s.", e.Guarantee, e.Regret, e.Source)
+		out = append(out, s)
+	}
+	return append(out, object{"enum": all})
+}
