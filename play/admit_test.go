@@ -170,6 +170,106 @@ func TestOneRelease(t *testing.T) {
 	}
 }
 
+// A window that changes leaves deadlines that were promised as they are.
+func TestSetWindow(t *testing.T) {
+	l, err := New(Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Window: 50, Epoch: Epoch{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 6 {
+		if i == 4 {
+			for _, bad := range [][2]int64{{0, 0}, {-1, 0}, {math.MaxInt64, 0}, {5, -1}} {
+				if l.SetWindow(bad[0], bad[1]) == nil {
+					t.Errorf("set to %v", bad)
+				}
+			}
+			if err := l.SetWindow(5, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k, err := l.Decide(l.Arm(), int64(i))
+		if want := int64(i) + []int64{50, 50, 50, 50, 5, 5}[i]; err != nil || k.Deadline != want {
+			t.Errorf("decision %d: %+v, %v", i, k, err)
+		}
+	}
+	if at, ok := l.Due(5); !ok || at != 53 {
+		t.Errorf("due at %d, %v: the oldest windows must have passed", at, ok)
+	}
+}
+
+// Without an arm the others go on; what it had is gone, and its tickets are late.
+func TestTakeOff(t *testing.T) {
+	l, err := New(Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Window: 50, Epoch: Epoch{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gone Ticket
+	for i := range 5 {
+		k, err := l.Decide(l.Arm(), int64(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k.Arm == 1 {
+			gone = k
+		}
+	}
+	c, err := l.TakeOff(1)
+	if err != nil || string(c.Line) != `{"off":1,"gone":2}`+"\n" || !slices.Equal(c.Taken, []Taken{{1, 0, 2}}) {
+		t.Fatalf("%v, %+v", err, c)
+	}
+	if _, err := l.TakeOff(0); !errors.Is(err, ErrPending) {
+		t.Errorf("another one before the commit: %v", err)
+	}
+	if err := l.Commit(c); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Decide(1, 6); !errors.Is(err, ErrOff) {
+		t.Errorf("decided for an arm that is off: %v", err)
+	}
+	if s, err := l.Settle(gone, 1, 6); s != Late || err != nil {
+		t.Errorf("a reward of an arm that is off: %v, %v", s, err)
+	}
+	for i := range 20 {
+		if a := l.Arm(); a == 1 {
+			t.Fatal("it is played")
+		} else if _, err := l.Decide(a, int64(10+i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err = l.Close(60)
+	if err != nil || !slices.Equal(c.Taken, []Taken{{0, 0, 2}, {2, 0, 2}}) {
+		t.Fatalf("%v, %+v", err, c)
+	}
+	if err := l.Commit(c); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		arm int
+		err string
+	}{{1, "taken off"}, {-1, "arm is -1"}, {3, "arm is 3"}} {
+		if _, err := l.TakeOff(want.arm); err == nil || !strings.Contains(err.Error(), want.err) {
+			t.Errorf("%+v: %v", want, err)
+		}
+	}
+	if c, err = l.TakeOff(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Commit(c); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.TakeOff(2); err == nil || !strings.Contains(err.Error(), "the last one") {
+		t.Errorf("the last one: %v", err)
+	}
+	deaf, err := New(Config{Policy: policies(t)["batch-se"](), Arms: 3, Window: 50, Epoch: Epoch{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := deaf.TakeOff(0); err == nil ||
+		!strings.Contains(err.Error(), "*policy.BatchSE cannot be told") {
+		t.Errorf("a policy that cannot be told: %v", err)
+	}
+}
+
 func TestDecideErrors(t *testing.T) {
 	l, err := New(Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Window: 5, Epoch: Epoch{1}})
 	if err != nil {

@@ -75,9 +75,18 @@ type Config struct {
 	Epoch   Epoch
 }
 
-// A Live plays a policy on units who come one by one and whose rewards come when they will. It
-// serves one goroutine at a time. After an error of Close or Commit all further calls fail with it:
-// restore what is durable.
+// A Live plays a policy on units who come one by one and whose rewards come when they will:
+//
+//   - Decide gives a unit a ticket, and an arm: that of Arm, or a uniform one where a floor of
+//     traffic says so. Not to call it is to pause; windows go on.
+//   - Settle takes a ticket's reward, once. A deadline that passes without one is the default.
+//   - Close releases the batch that is out, when it is due. Its Commit is to be made durable.
+//   - Commit hands the release to the policy, and has its next batch.
+//   - TakeOff, SetWindow are what an operator may do meanwhile, and State is all that there is.
+//
+// It serves one goroutine at a time. After an error of Close, TakeOff or Commit all further calls
+// fail with it: restore what is durable. (That a batch is not due, an arm that cannot be taken off
+// or a commit of something else is not such an error.)
 type Live struct {
 	cfg     Config
 	door    release.Door
@@ -134,20 +143,16 @@ func build(cfg Config) (*Live, error) {
 		return nil, errors.New("play: policy is missing")
 	case cfg.Arms < 1 || cfg.Arms > maxArms:
 		return nil, fmt.Errorf("play: arms is %d, must be from 1 to %d", cfg.Arms, maxArms)
-	case cfg.Window < 1 || cfg.Window > maxTime:
-		return nil, fmt.Errorf("play: window is %d, must be from 1 to 2^61", cfg.Window)
 	case cfg.Epoch == Epoch{}:
 		return nil, errors.New("play: epoch is missing, must be 128 new random bits")
-	case cfg.Cut < 0 || cfg.Cut > maxTime:
-		return nil, fmt.Errorf("play: cut is %d, must be from 1 to 2^61, or 0 for a sixteenth of "+
-			"the window", cfg.Cut)
 	case !(cfg.Default >= cfg.Lo && cfg.Default <= cfg.Hi):
 		return nil, fmt.Errorf("play: default is %v, must be in the range, from %v to %v",
 			cfg.Default, cfg.Lo, cfg.Hi)
 	}
-	if cfg.Cut == 0 {
-		cfg.Cut = max(1, cfg.Window/16)
+	if err := checkWindow(cfg.Window, cfg.Cut); err != nil {
+		return nil, err
 	}
+	cfg.Cut = orSixteenth(cfg.Cut, cfg.Window)
 	door, err := release.NewDoor(cfg.Lo, cfg.Hi)
 	if err != nil {
 		return nil, fmt.Errorf("play: %w", err)
@@ -290,8 +295,9 @@ func (l *Live) Settle(t Ticket, reward float64, now int64) (Status, error) {
 	return Accepted, nil
 }
 
-// Segment is a copy of the segment that holds a decision: what has to be written again when its
-// reward came. ok is false if it is in no queue.
+// Segment is the segment that holds a decision: what has to be written again when its reward came.
+// Its Came is the machine's own, to be read only, and good until the next call. ok is false if the
+// decision is in no queue.
 func (l *Live) Segment(arm, number int) (_ Segment, ok bool) {
 	if arm < 0 || arm >= len(l.s.Arms) {
 		return Segment{}, false
@@ -300,7 +306,34 @@ func (l *Live) Segment(arm, number int) (_ Segment, ok bool) {
 	if s == nil {
 		return Segment{}, false
 	}
-	return s.clone(), true
+	return *s, true
+}
+
+// SetWindow changes how long rewards may take, and how long the clock leaves a segment open, as in
+// Config. What has been decided keeps its deadline.
+func (l *Live) SetWindow(window, cut int64) error {
+	if err := checkWindow(window, cut); err != nil {
+		return err
+	}
+	l.cfg.Window, l.cfg.Cut = window, orSixteenth(cut, window)
+	return nil
+}
+
+func checkWindow(window, cut int64) error {
+	switch {
+	case window < 1 || window > maxTime:
+		return fmt.Errorf("play: window is %d, must be from 1 to 2^61", window)
+	case cut < 0 || cut > maxTime:
+		return fmt.Errorf("play: cut is %d, must be from 1 to 2^61, or 0 for a sixteenth of the window", cut)
+	}
+	return nil
+}
+
+func orSixteenth(cut, window int64) int64 {
+	if cut == 0 {
+		return max(1, window/16)
+	}
+	return cut
 }
 
 // Due is when the batch that is out can be closed, if all its decisions have been made; ok is false
