@@ -5,14 +5,16 @@ import (
 	"encoding/json"
 	"io"
 	"os/exec"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
 
 const module = "github.com/sotto-dp/sotto"
 
-// floors is the house, ground floor first (docs/design.md): a package imports only floors below its
+// floors are the layers, lowest first (docs/design.md): a package imports only floors below its
 // own. A package that is not listed fails the test, so that a new one gets its place.
 var floors = [][]string{
 	{"noise", "privacy", "secagg", "logged", "internal/base/divergence", "internal/base/interval",
@@ -72,6 +74,33 @@ func TestImportsOnlyGoDown(t *testing.T) {
 			if strings.HasPrefix(i, module) && floor[i] >= own {
 				t.Errorf("%s, floor %d, imports %s, floor %d", p.ImportPath, own, i, floor[i])
 			}
+		}
+	}
+}
+
+// The table of docs/design.md has each package on its floor, lowest first.
+func TestDesignPage(t *testing.T) {
+	var table [][]string
+	for _, m := range regexp.MustCompile(`(?m)^\| (\d+) \| (.*?) \| `).FindAllStringSubmatch(
+		read(t, "docs/design.md"), -1) {
+		floor, err := strconv.Atoi(m[1])
+		if err != nil || floor < len(table) || floor > len(table)+1 {
+			t.Fatalf("floor %s comes after floor %d: %v", m[1], len(table), err)
+		}
+		if floor > len(table) {
+			table = append(table, nil)
+		}
+		for _, n := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(m[2], -1) {
+			table[floor-1] = append(table[floor-1], n[1])
+		}
+	}
+	if len(table) != len(floors) {
+		t.Fatalf("the table has %d floors, must have %d", len(table), len(floors))
+	}
+	for i := range floors {
+		want := slices.Sorted(slices.Values(floors[i]))
+		if got := slices.Sorted(slices.Values(table[i])); !slices.Equal(got, want) {
+			t.Errorf("floor %d of the table is\n%v, must be\n%v", i+1, got, want)
 		}
 	}
 }

@@ -9,7 +9,7 @@
 // 11 and 12]; [Reconstruction] and [Reconstruct] guess the value of one reward. The attacks on a
 // mean are the likelihood ratio, exact for Bernoulli data (2.26) and Gaussian data, asymptotic
 // (6.4), or with references, (2.27) and (6.5); the scalar product; [GLiR]; and a misspecified
-// target. Their theory is beside them ([Limit]): leakage score, advantage (6.2) and power (6.3),
+// target. Their theory is with them ([Limit]): leakage score, advantage (6.2) and power (6.3),
 // for Theorems 6.3, 6.5 and 6.7. Theorem 6.6 on sub-sampling is false: [Subsampled] is right, and
 // [SubsampledPrint] what is printed.
 //
@@ -36,7 +36,7 @@
 // # Policies
 //
 // A [PolicyAudit] plays a [Subject], a policy of the catalog or a mechanism alone, on its curator,
-// in two worlds that differ in one round's reward. An [Adversary] fixes a list of rewards ([View])
+// on two lists that differ in one round's reward. An [Adversary] fixes a list of rewards ([View])
 // or a table ([Table]), chooses what is played ([Interactive]), or feeds rewards as it goes
 // ([Continual]). The worst of a list of them, with score and threshold, is searched for on games
 // that are not used again, so the one test left has all of γ. The attacker sees all releases or

@@ -100,7 +100,7 @@ type History struct {
 	Arm    int   // the arm of the challenge, −1 before
 }
 
-// An Adversary chooses the rewards of a game, and with them the neighbours: two worlds whose
+// An Adversary chooses the rewards of a game, and with them the neighbours: two inputs whose
 // rewards differ in round Round only. Low and High are what each arm pays there, in the world
 // without and with the target, and Before and After what it pays in the rounds before and after. In
 // a list they are the same for all arms.

@@ -4,7 +4,8 @@
 //
 // # What is promised
 //
-// Policies are compared in pairs, run by run in the same worlds. A pair is settled when one mean is
+// Policies are compared in pairs, run by run on the same rewards (common random
+// numbers). A pair is settled when one mean is
 // shown to be below the other, or when the two are shown to be within a factor 1 + Resolution of
 // each other. Sample sizes are n_i = MinRuns·2^i (and at last MaxRuns), and each statement has an
 // error probability of its own for each size, in advance:

@@ -20,7 +20,7 @@ type Comparison struct {
 	// Ratio is Mean over the best's. It is NaN if the best's is not positive.
 	Ratio float64
 	Best  bool // the lowest mean of the group; of none that is not ranked
-	// Difference is the mean over runs of this cell's regret minus the best's, in the same worlds;
+	// Difference is the mean over runs of this cell's regret minus the best's, on the same rewards;
 	// Difference ± DifferenceHalf is its Student interval.
 	Difference, DifferenceHalf float64
 	// of the paired t test of that difference, corrected; NaN if untested

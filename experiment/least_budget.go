@@ -18,10 +18,11 @@ import (
 )
 
 // A BudgetSearch looks for the smallest ε at which privacy costs less than the share More of the
-// regret without it: of the same policy, in the same worlds.
+// regret without it: of the same policy, on the same rewards.
 type BudgetSearch struct {
-	Arms     []string        // laws, as bandit.ParseLaw reads them
-	Policy   Policy          // one that is private under ε-DP; at budget none it is its own reference
+	Arms []string // laws, as bandit.ParseLaw reads them
+	// one that is private under ε-DP; at budget none it is its own reference
+	Policy   Policy
 	Catalog  catalog.Catalog // has the policies by name; the zero value those of Sotto
 	Horizon  Count
 	Runs     Count // at each ε, at least 2

@@ -10,7 +10,7 @@ import (
 )
 
 // The price of privacy: what a private cell's regret is above that of its non-private twin, run by
-// run in the same worlds.
+// run on the same rewards.
 
 // twins says of each cell which one is its non-private twin: the same policy with the same
 // parameters on the same instance at budget none, or else the policy that the catalog calls its

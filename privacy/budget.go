@@ -51,7 +51,7 @@ type Renyi struct {
 	Epsilon float64 `json:"epsilon"`
 }
 
-// GDP is μ-Gaussian differential privacy (Dong, Roth and Su 2022, Definition 4): the two worlds are
+// GDP is μ-Gaussian differential privacy (Dong, Roth and Su 2022, Definition 4): two neighbours are
 // at least as hard to tell apart as N(0,1) and N(μ,1). Mu is positive and finite. It is a fixed
 // trade-off curve, and so a currency for the cap of a ledger (WithCap) where a guarantee in (ε,δ)
 // is wanted at the end: GDPWithin.

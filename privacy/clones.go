@@ -70,7 +70,7 @@ const maxClones = 1 << 30
 
 // ClonesDelta is a δ such that n shuffled reports, each through an ε0-DP randomiser, are (ε,δ)-DP
 // under replace-one (Feldman, McMillan and Talwar 2021). Each other user's report is, with
-// probability e^{−ε0}, a clone of the differing user's report under one of the two worlds, as
+// probability e^{−ε0}, a clone of the differing user's report under one of two neighbours, as
 // likely as the other. So with C ~ Bin(n−1, e^{−ε0}), A ~ Bin(C,½) and Δ ~ Ber(a), a =
 // e^{ε0}/(1+e^{ε0}), the worlds are no easier to tell apart than
 //

@@ -28,7 +28,7 @@ var ErrJournal = errors.New("journal does not fit the ledger")
 //	ε, δ   both added up, with no conversion (the basic filter of Rogers et al. 2016): of an event that is pure ε and 0, of one that
 //	       is known by its own (ε,δ) only, that
 //
-// Proofs. Write P and Q for the two worlds, pᵢ and qᵢ for the densities of event i given what came
+// Proofs. Write P and Q for two neighbours, pᵢ and qᵢ for the densities of event i given what came
 // before it, and L = Π pᵢ/qᵢ.
 //
 //   - ε: L ≤ e^{Σcᵢ} ≤ e^C, whatever was released.

@@ -3,8 +3,8 @@
 // # What is protected
 //
 // A record is one reward. Two data sets are neighbours if one reward was replaced by another
-// (replace-one, never add or remove): [Azize 2024, Definition 2.2]. Rewards are in [0,1], clipped at
-// the door by the curator, so a sum of rewards has sensitivity 1. What is protected is everything
+// (replace-one, never add or remove): [Azize 2024, Definition 2.2]. Rewards are in [0,1], clipped
+// by the curator on entry, so a sum of rewards has sensitivity 1. What is protected is everything
 // that follows from the releases: the arms that were played, the answer, the table of results.
 //
 // Rewards of vectors are in [−1,1], as the sources have it for linear bandits: a reward that is
@@ -26,7 +26,7 @@
 //     enters its sum once;
 //   - noise is drawn once for each release and kept, also after a restart.
 //
-// Slots may be opened in the light of earlier releases: given these, both worlds agree on every
+// Slots may be opened in the light of earlier releases: given these, both data sets agree on every
 // slot but the one that holds the differing reward ([Azize 2024, Appendix C.1.2]; Lemma 2.10 itself
 // is for a partition fixed in advance). The mechanisms must be fixed in advance, or be capped in
 // advance in one currency: ε, ρ, a Rényi divergence, μ of Gaussian DP, or ε and δ added up

@@ -23,7 +23,7 @@ import (
 // 24, 40 and 80, m from 2 to 2^62 and σ from ½ to 40, the distance is below 2^{−σ} each time.
 //
 // So if Inner is ε-DP, this is (ε, (1+e^ε)2^{−σ})-DP: what it shows is within 2^{−σ} of a function
-// of the noisy sum, in either of two worlds. It is never pure.
+// of the noisy sum, under either of two neighbours. It is never pure.
 type SplitMix struct {
 	Inner  Aggregated // of trust secagg and noise polya
 	Shares int

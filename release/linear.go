@@ -11,7 +11,7 @@ import (
 
 // An ActionCurator curates rewards in [−1,1] of a fixed, finite set of actions in ℝ^d, all in one
 // slot: what policies that play by phases need (policy/linear.Policy). Rewards outside are
-// clipped at the door.
+// clipped on entry.
 type ActionCurator interface {
 	// Add puts one reward of an action into the slot. A real one is never refused for its
 	// value: see Curator.

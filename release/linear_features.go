@@ -7,7 +7,7 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// normLimit is the largest ‖a‖₂² of a vector at the door: 1, and rounding, which makes ρ of
+// normLimit is the largest ‖a‖₂² of a vector on entry: 1, and rounding, which makes ρ of
 // simulated rewards a share of 2e-9 larger than it says. Real ones have noise for it.
 const normLimit = (1 + normSlack) * (1 + normSlack)
 

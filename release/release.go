@@ -1,5 +1,5 @@
 // Package release is the curator: the only package that ever holds a reward. Rewards go in, clipped
-// at the door to their declared range; noisy sums come out, each through the ledger. No method of a
+// to their declared range; noisy sums come out, each through the ledger. No method of a
 // Curator returns a reward.
 //
 // # Slots
