@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
-	"sync"
 
+	"github.com/sotto-dp/sotto/internal/base/pool"
 	"github.com/sotto-dp/sotto/noise"
 )
 
@@ -30,44 +29,25 @@ func Play(ctx context.Context, games, attacks, workers int, key noise.Key,
 	if attacks < 1 {
 		return nil, fmt.Errorf("audit: no attacks: at least 1 is needed")
 	}
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
 	shards := (games + shard - 1) / shard
 	all := make([]float64, games*attacks)
 	bits := make([]bool, games)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	next := make(chan int)
-	var wg sync.WaitGroup
-	for range min(workers, shards) {
-		wg.Go(func() {
-			world := newWorld()
-			for s := range next {
-				k := key
-				k.Run = s
-				src := &k.Fast(1)[0]
-				for g := s * shard; g < min(games, (s+1)*shard); g++ {
-					bits[g] = src.Uint64()>>63 == 1
-					if err := world(bits[g], src, all[g*attacks:(g+1)*attacks]); err != nil {
-						cancel(fmt.Errorf("audit: game %d: %w", g, err))
-						break
-					}
+	err := pool.Run(ctx, workers, shards, func() func(context.Context, int) error {
+		world := newWorld()
+		return func(_ context.Context, s int) error {
+			k := key
+			k.Run = s
+			src := &k.Fast(1)[0]
+			for g := s * shard; g < min(games, (s+1)*shard); g++ {
+				bits[g] = src.Uint64()>>63 == 1
+				if err := world(bits[g], src, all[g*attacks:(g+1)*attacks]); err != nil {
+					return fmt.Errorf("audit: game %d: %w", g, err)
 				}
 			}
-		})
-	}
-feed:
-	for s := range shards {
-		select {
-		case next <- s:
-		case <-ctx.Done():
-			break feed
+			return nil
 		}
-	}
-	close(next)
-	wg.Wait()
-	if err := context.Cause(ctx); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
 	scores := make([]Scores, attacks)

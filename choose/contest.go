@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/base/pool"
 )
 
 // A contest ranks entrants by the mean of what play returns for them, the least first. It knows
@@ -173,53 +173,29 @@ func (c *contest) raise(ctx, limited context.Context, want []int) (late bool, er
 	slices.SortStableFunc(tasks, func(a, b task) int {
 		return cmp.Compare(c.entrant[b.entrant].work*(b.to-b.from), c.entrant[a.entrant].work*(a.to-a.from))
 	})
-	workers := c.workers
-	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	inner, cancel := context.WithCancelCause(limited)
-	defer cancel(nil)
-	queue := make(chan task)
-	var group sync.WaitGroup
 	var mu sync.Mutex
-	for range min(workers, len(tasks)) {
-		group.Go(func() {
-			for t := range queue {
-				work, err := c.play(inner, t.entrant, t.from, c.entrant[t.entrant].x[t.from:t.to])
-				if err != nil {
-					cancel(err)
-					return
-				}
-				mu.Lock()
-				c.entrant[t.entrant].work = max(c.entrant[t.entrant].work, work)
-				missing[t.entrant]--
-				mu.Unlock()
+	err = pool.Run(limited, c.workers, len(tasks), func() func(context.Context, int) error {
+		return func(ctx context.Context, i int) error {
+			t := tasks[i]
+			work, err := c.play(ctx, t.entrant, t.from, c.entrant[t.entrant].x[t.from:t.to])
+			if err != nil {
+				return err
 			}
-		})
-	}
-feed:
-	for _, t := range tasks {
-		select {
-		case queue <- t:
-		case <-inner.Done():
-			break feed
+			mu.Lock()
+			defer mu.Unlock()
+			c.entrant[t.entrant].work = max(c.entrant[t.entrant].work, work)
+			missing[t.entrant]--
+			return nil
 		}
-	}
-	close(queue)
-	group.Wait()
+	})
 	if ctx.Err() != nil {
-		if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
-			return false, fmt.Errorf("stopped: %w (%w)", ctx.Err(), cause)
-		}
-		return false, fmt.Errorf("stopped: %w", ctx.Err())
+		return false, fmt.Errorf("stopped: %w", pool.Stopped(ctx))
 	}
-	// A deadline leaves its own error in a run that it cut short; any other is a failure.
-	if err := context.Cause(inner); err != nil {
-		if limited.Err() == nil {
-			return false, err
-		}
-		late = true
+	// A deadline cuts runs short; any other error is a failure.
+	if err != nil && limited.Err() == nil {
+		return false, err
 	}
+	late = err != nil
 	for i := range c.entrant {
 		e := &c.entrant[i]
 		if want[i] <= e.size {

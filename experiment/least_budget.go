@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
-	"sync"
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/base/pool"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
 )
@@ -228,48 +227,19 @@ const mostTurns = 16
 
 // play plays all runs at a budget.
 func (s *budgetSearch) play(ctx context.Context, b privacy.Budget) ([]float64, error) {
-	workers := s.Workers
-	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
 	out := make([]float64, s.Runs)
-	var (
-		wait  sync.WaitGroup
-		lock  sync.Mutex
-		next  int
-		first error
-	)
-	take := func(err error) (int, bool) {
-		lock.Lock()
-		defer lock.Unlock()
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil && first == nil {
-			first = err
-		}
-		next++
-		return next - 1, first == nil && next <= len(out)
-	}
-	for range min(workers, len(out)) {
-		wait.Go(func() {
-			var r sim.Result
-			var metrics []float64
-			var err error
-			for {
-				run, ok := take(err)
-				if !ok {
-					return
-				}
-				cell := s.cells[[2]string{s.plan.Spec.Instances[run%s.turns].Name, b.String()}]
-				if metrics, _, err = s.plan.play(ctx, cell, run, &r, metrics[:0]); err == nil {
-					out[run] = metrics[0]
-				}
+	err := pool.Run(ctx, s.Workers, int(s.Runs), func() func(context.Context, int) error {
+		var r sim.Result
+		var metrics []float64
+		return func(ctx context.Context, run int) (err error) {
+			cell := s.cells[[2]string{s.plan.Spec.Instances[run%s.turns].Name, b.String()}]
+			if metrics, _, err = s.plan.play(ctx, cell, run, &r, metrics[:0]); err == nil {
+				out[run] = metrics[0]
 			}
-		})
-	}
-	wait.Wait()
-	return out, first
+			return err
+		}
+	})
+	return out, err
 }
 
 // probe plays at the i-th ε of the grid, once.

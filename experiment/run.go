@@ -8,11 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/base/pool"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
 )
@@ -179,49 +179,26 @@ func (p *Plan) playAll(ctx context.Context, m *Manifest, o Options) error {
 		}
 		progress.skip(u)
 	}
-	workers := o.Workers
-	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	inner, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	queue := make(chan unitID)
-	var group sync.WaitGroup
-	for range min(workers, len(missing)) {
-		group.Go(func() {
-			var r sim.Result
-			for u := range queue {
-				if err := p.playUnit(inner, m, u, o, &r); err != nil {
-					cancel(err) // the first one counts
-					return
-				}
-				progress.done(u)
+	err := pool.Run(ctx, o.Workers, len(missing), func() func(context.Context, int) error {
+		var r sim.Result
+		return func(ctx context.Context, i int) error {
+			if err := p.playUnit(ctx, m, missing[i], o, &r); err != nil {
+				return err
 			}
-		})
-	}
-feed:
-	for _, u := range missing {
-		select {
-		case queue <- u:
-		case <-inner.Done():
-			break feed
+			progress.done(missing[i])
+			return nil
 		}
-	}
-	close(queue)
-	group.Wait()
+	})
 	if ctx.Err() != nil {
 		return stopped(ctx)
 	}
-	return context.Cause(inner) // the first failure, or nil
+	return err
 }
 
 // stopped says that somebody stopped it, and matches the context's error; its cause may be
 // a signal's name.
 func stopped(ctx context.Context) error {
-	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
-		return fmt.Errorf("stopped; what is finished is kept, and --resume goes on: %w (%w)", ctx.Err(), cause)
-	}
-	return fmt.Errorf("stopped; what is finished is kept, and --resume goes on: %w", ctx.Err())
+	return fmt.Errorf("stopped; what is finished is kept, and --resume goes on: %w", pool.Stopped(ctx))
 }
 
 // playUnit plays a block of runs and writes it.

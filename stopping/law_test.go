@@ -294,22 +294,6 @@ func TestStudyOfOneRun(t *testing.T) {
 	}
 }
 
-// Of what workers return, a real error goes before the cancellation that it causes, and
-// that before nothing.
-func TestRankOfErrors(t *testing.T) {
-	real, cancelled := rank(errors.New("real")), rank(fmt.Errorf("run 3: %w", context.Canceled))
-	if !(real < cancelled && cancelled < rank(nil)) {
-		t.Errorf("real %d, cancelled %d, none %d", real, cancelled, rank(nil))
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	c := StudyConfig{Rule: newRuleOf(t, "dp-nas", 0.3, 0.04, 2.5, 1), Law: parse(t, "table(1:1)"),
-		Runs: 8, Seed: 3, Workers: 2}
-	if s, err := c.Run(ctx); !errors.Is(err, context.Canceled) || s != nil {
-		t.Errorf("a cancelled study: %v", err)
-	}
-}
-
 // A countdown is a context that is cancelled when it has been asked so often.
 type countdown struct {
 	context.Context
@@ -345,5 +329,15 @@ func TestRulesStopWhenCancelled(t *testing.T) {
 	if want := "dp-exp-nas: sample 131072: context canceled; no estimate is released; ε = 0.5, "; !errors.Is(err,
 		context.Canceled) || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s…", err, want)
+	}
+}
+
+func TestCancelledStudy(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	c := StudyConfig{Rule: newRuleOf(t, "dp-nas", 0.3, 0.04, 2.5, 1), Law: parse(t, "table(1:1)"),
+		Runs: 8, Seed: 3, Workers: 2}
+	if s, err := c.Run(ctx); !errors.Is(err, context.Canceled) || s != nil {
+		t.Errorf("a cancelled study: %v", err)
 	}
 }

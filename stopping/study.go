@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"runtime"
 	"slices"
 	"strconv"
-	"sync"
+	"sync/atomic"
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/base/pool"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -80,48 +80,19 @@ func (c StudyConfig) Run(ctx context.Context) (*Study, error) {
 		return nil, err
 	}
 	out := &Study{Rule: c.Rule, Law: c.Law.String(), Mean: mean, Outcomes: make([]Outcome, c.Runs)}
-	workers := c.Workers
-	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	workers = min(workers, c.Runs)
-	errs, clipped := make([]error, workers), make([]int, workers)
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	var group sync.WaitGroup
-	for w := range workers {
-		group.Go(func() {
-			for i := w; i < c.Runs; i += workers {
-				o, n, err := c.Play(ctx, i, mean)
-				clipped[w] += n
-				if err != nil {
-					errs[w] = err
-					stop()
-					return
-				}
-				out.Outcomes[i] = o
-			}
-		})
-	}
-	group.Wait()
-	// The first real error, not the cancellation that it caused.
-	if err := slices.MinFunc(errs, func(a, b error) int { return rank(a) - rank(b) }); err != nil {
+	var clipped atomic.Int64
+	if err := pool.Run(ctx, c.Workers, c.Runs, func() func(context.Context, int) error {
+		return func(ctx context.Context, i int) (err error) {
+			n := 0
+			out.Outcomes[i], n, err = c.Play(ctx, i, mean)
+			clipped.Add(int64(n))
+			return err
+		}
+	}); err != nil {
 		return nil, err
 	}
-	for _, n := range clipped {
-		out.Clipped += n
-	}
+	out.Clipped = int(clipped.Load())
 	return out, out.summarise()
-}
-
-func rank(err error) int {
-	switch {
-	case err == nil:
-		return 2
-	case errors.Is(err, context.Canceled):
-		return 1
-	}
-	return 0
 }
 
 // Play plays run i on a law whose mean, clipped to [−R,R], is given, and says how many samples were

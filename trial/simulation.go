@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/base/pool"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
@@ -108,36 +107,13 @@ func (s Simulation) Run(ctx context.Context) (*Study, error) {
 	if !s.Source.Redrawn() {
 		s.lower = &out.Outcomes[0].Lower
 	}
-	workers := s.Workers
-	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	workers = min(workers, s.Runs)
-	errs := make([]error, workers)
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	var group sync.WaitGroup
-	for w := range workers {
-		group.Go(func() {
-			for i := 1 + w; i < s.Runs; i += workers {
-				if errs[w] = ctx.Err(); errs[w] == nil {
-					out.Outcomes[i], errs[w] = s.Play(ctx, i, nil)
-				}
-				if errs[w] != nil {
-					stop()
-					return
-				}
-			}
-		})
-	}
-	group.Wait()
-	// The first real error, not the cancellation that it caused.
-	for _, canceled := range []bool{false, true} {
-		for _, err := range errs {
-			if err != nil && errors.Is(err, context.Canceled) == canceled {
-				return nil, err
-			}
+	if err := pool.Run(ctx, s.Workers, s.Runs-1, func() func(context.Context, int) error {
+		return func(ctx context.Context, i int) (err error) {
+			out.Outcomes[i+1], err = s.Play(ctx, i+1, nil)
+			return err
 		}
+	}); err != nil {
+		return nil, err
 	}
 	return out, out.summarise()
 }

@@ -2,15 +2,13 @@ package paper
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime"
 	"slices"
-	"sync"
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/base/pool"
 	"github.com/sotto-dp/sotto/internal/front/report"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy"
@@ -106,17 +104,13 @@ func (r programRule) play(ctx context.Context, c programCell, most, runs int) (p
 		}
 		return result.Answer, nil
 	}
-	answers, workers := make([]int, runs), runtime.GOMAXPROCS(0)
-	failed := make([]error, workers)
-	var wg sync.WaitGroup
-	for w := range workers {
-		wg.Go(func() {
-			for i := w; i < runs && failed[w] == nil; i += workers {
-				answers[i], failed[w] = one(i)
-			}
-		})
-	}
-	wg.Wait()
+	answers := make([]int, runs)
+	err = pool.Run(ctx, 0, runs, func() func(context.Context, int) error {
+		return func(_ context.Context, i int) (err error) {
+			answers[i], err = one(i)
+			return err
+		}
+	})
 	for _, a := range answers {
 		switch {
 		case a < 0:
@@ -125,7 +119,7 @@ func (r programRule) play(ctx context.Context, c programCell, most, runs int) (p
 			out.wrong++
 		}
 	}
-	return out, errors.Join(failed...)
+	return out, err
 }
 
 // programRisk is high enough for wrong answers to be counted.
