@@ -27,7 +27,6 @@ const (
 	handsOut           // a draw is handed to the policy before it is durable
 	drawsAgain         // a release that was committed is drawn anew after a restart
 	sameEpoch          // numbers that were lost are issued again as the same tickets
-	forgets            // what is played while a batch waits is thrown away
 	countsLate         // a reward after the deadline counts
 	keepsSegment       // a segment that was released stays in the state
 )
@@ -110,7 +109,6 @@ type house struct {
 	owner   map[Ticket]bool
 	counted map[[2]int]bool   // decisions that were released
 	handed  map[int][]float64 // what any policy was given of each batch
-	closed  int64             // when the last batch closed
 }
 
 func newHouse(f fault, p func() policy.Policy, cfg Config, seed uint64) (*house, error) {
