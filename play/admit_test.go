@@ -324,3 +324,48 @@ func TestTrustIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// With exact noise, under a cap, and restored after every release: the total is what it was, and
+// within the cap.
+func TestRealNoiseIsRestored(t *testing.T) {
+	start := func(n int) Config {
+		return Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Window: 5, Epoch: Epoch{byte(n)},
+			Ledger: []privacy.Option{privacy.WithCap(privacy.Pure{Epsilon: 1})}}
+	}
+	l, err := New(start(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines [][]byte
+	for now := int64(0); len(lines) < 12; now++ {
+		k, err := l.Decide(l.Arm(), now)
+		if err == nil {
+			_, err = l.Settle(k, float64(k.Number%2), now)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := l.Close(now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c == nil {
+			continue
+		}
+		lines = append(lines, c.Line)
+		state, before := l.State(), l.Ledger().Total()
+		l, err = Restore(start(len(lines)+1), func(yield func([]byte, error) bool) {
+			for _, line := range lines {
+				if !yield(line, nil) {
+					return
+				}
+			}
+		}, state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Ledger().Total(); got.Pure() != before.Pure() || !(got.Pure() > 0.99 && got.Pure() <= 1) {
+			t.Errorf("after %d releases the total is %v, was %v", len(lines), got.Pure(), before.Pure())
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package play
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sotto-dp/sotto/policy"
+)
+
+// Due is when the batch that is out can be closed, if all its decisions have been made; ok is false
+// if not, or if there is none. It depends on counts and on the clock alone.
+func (l *Live) Due(now int64) (at int64, ok bool) {
+	if l.failed != nil || l.pending != nil || l.s.Batch == nil {
+		return 0, false
+	}
+	at = -maxTime
+	for _, p := range l.s.Batch {
+		q := &l.s.Arms[p.Arm]
+		q.tick(now)
+		if !p.Release {
+			if q.Issued < q.target() {
+				return 0, false
+			}
+			continue
+		}
+		_, settles, ok := q.enough()
+		if !ok {
+			return 0, false
+		}
+		at = max(at, settles)
+	}
+	return at, true
+}
+
+// A Taken is a row of decisions that went into a release.
+type Taken struct{ Arm, Start, End int }
+
+// A Commit is a batch that has closed. Line must become durable together with the state as it is
+// now (State), in which the decisions of Taken are gone: in one transaction. After that, and before
+// anything of it is told to anybody, Live.Commit. If the transaction fails, throw the Live away and
+// restore what is durable.
+type Commit struct {
+	Line  []byte // of the transcript, with its end of line
+	Taken []Taken
+
+	drop func() // tells the policy of an arm that is off
+}
+
+// Close closes the batch that is out if it is due, and draws the noise of what it releases; the
+// result is nil if it is not. Until the commit decisions and rewards go on, and are of the
+// state that follows.
+func (l *Live) Close(now int64) (*Commit, error) {
+	switch {
+	case l.failed != nil:
+		return nil, l.failed
+	case l.pending != nil:
+		return nil, ErrPending
+	case l.stopped:
+		return nil, ErrStopped
+	}
+	if at, ok := l.Due(now); !ok || now < at {
+		return nil, nil
+	}
+	c, err := l.close()
+	if err != nil {
+		l.failed = fmt.Errorf("play: batch %d: %w", l.s.Lines, err)
+		return nil, l.failed
+	}
+	return c, nil
+}
+
+func (l *Live) close() (*Commit, error) {
+	c := &Commit{}
+	for _, p := range l.s.Batch {
+		if !p.Release {
+			continue
+		}
+		q := &l.s.Arms[p.Arm]
+		k, _, _ := q.enough()
+		start := q.Head
+		n, sum := q.take(k, l.missing)
+		if err := l.curator.AddSteps(p.Arm, n, sum); err != nil {
+			return nil, err
+		}
+		c.Taken = append(c.Taken, Taken{p.Arm, start, start + n})
+	}
+	l.line.Reset()
+	if err := l.driver.Close(); err != nil {
+		return nil, err
+	}
+	return c, l.wait(c, lineOf(l.s.Batch, bytes.TrimSpace(l.line.Bytes())))
+}
+
+// wait ends the batch with a line, and waits for the commit.
+func (l *Live) wait(c *Commit, text line) error {
+	b, err := json.Marshal(text)
+	if err != nil {
+		return err
+	}
+	c.Line = append(b, '\n')
+	l.s.Lines++
+	l.s.Batch = nil
+	clear(l.target)
+	for i, p := range l.plan { // of what goes on while the policy has not been asked
+		l.before[i] = min(l.before[i], l.s.Arms[p.Arm].Asked)
+	}
+	l.pending = c
+	return nil
+}
+
+// Commit hands the release of a batch that is durable to the policy, and has its next batch. The
+// state with that batch is to be written before anybody is told of it, or with the next commit:
+// restored without it, the policy asks again for the same.
+func (l *Live) Commit(c *Commit) error {
+	switch {
+	case l.failed != nil:
+		return l.failed
+	case c == nil || c != l.pending:
+		return errors.New("play: what is committed is not what Close returned last")
+	}
+	l.pending = nil
+	if c.drop != nil {
+		c.drop()
+	}
+	if l.failed = l.next(); l.failed != nil {
+		return l.failed
+	}
+	return nil
+}
+
+// next asks the policy for a batch and begins it.
+func (l *Live) next() error {
+	b, err := l.driver.Next()
+	if err == nil {
+		err = l.canPlay(b)
+	}
+	if err == nil && b != nil {
+		err = l.open(b.Plays)
+	}
+	if err != nil {
+		return fmt.Errorf("play: batch %d: %w", l.s.Lines, err)
+	}
+	l.stopped = b == nil
+	return nil
+}
+
+// canPlay refuses batches that cannot be played live.
+func (l *Live) canPlay(b *policy.Batch) error {
+	switch {
+	case b == nil:
+		return nil
+	case b.Ask:
+		return fmt.Errorf("it asks a question: %w", ErrBatch)
+	case b.Fresh:
+		return fmt.Errorf("it forgets its slots and starts afresh: %w", ErrBatch)
+	case len(b.Plays) == 0:
+		return fmt.Errorf("it is empty: %w", ErrBatch)
+	}
+	seen := make([]bool, len(l.s.Arms))
+	for _, p := range b.Plays {
+		switch {
+		case p.Arm < 0 || p.Arm >= len(seen) || p.Rounds < 1:
+			return fmt.Errorf("it has %d rounds of arm %d, must have at least 1 of an arm from 0 "+
+				"to %d: %w", p.Rounds, p.Arm, len(seen)-1, ErrBatch)
+		case l.s.Arms[p.Arm].Off:
+			return fmt.Errorf("it has arm %d: %w: %w", p.Arm, ErrOff, ErrBatch)
+		case seen[p.Arm]:
+			return fmt.Errorf("it has arm %d twice: %w", p.Arm, ErrBatch)
+		}
+		seen[p.Arm] = true
+	}
+	return nil
+}
+
+// open begins a batch.
+func (l *Live) open(plays []policy.Play) error {
+	for _, p := range plays {
+		q := &l.s.Arms[p.Arm]
+		q.ask(p.Rounds, p.Release)
+		if end := l.end(p.Arm, q.Head); p.Release && end != 0 && end != q.target() {
+			return fmt.Errorf("it releases %d decisions of arm %d, which said %d: %w", q.Asked,
+				p.Arm, end-q.Head, ErrBatch)
+		}
+	}
+	l.s.Batch = slices.Clone(plays)
+	l.resume()
+	return nil
+}
+
+// resume goes on with the batch of the state.
+func (l *Live) resume() {
+	l.plan = l.s.Batch
+	l.before = l.before[:0]
+	clear(l.target)
+	for _, p := range l.plan {
+		q := &l.s.Arms[p.Arm]
+		l.before = append(l.before, max(0, q.Asked-p.Rounds))
+		if p.Release {
+			l.target[p.Arm] = q.target()
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package play
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sotto-dp/sotto/policy"
+)
+
+// TakeOff takes an arm off for good: no decision is for it any more, and what is in its queue is
+// destroyed unreleased, also if its deadlines have not passed. The batch that is out is withdrawn;
+// what was decided for it stays in the queues of the other arms. The policy must be a Dropper, and
+// is told by Commit, which is as for a release.
+func (l *Live) TakeOff(arm int) (*Commit, error) {
+	dropper, ok := l.cfg.Policy.(Dropper)
+	switch {
+	case l.failed != nil:
+		return nil, l.failed
+	case l.pending != nil:
+		return nil, ErrPending
+	case l.stopped:
+		return nil, ErrStopped
+	case arm < 0 || arm >= len(l.s.Arms):
+		return nil, fmt.Errorf("play: arm is %d, must be from 0 to %d", arm, len(l.s.Arms)-1)
+	case l.s.Arms[arm].Off:
+		return nil, fmt.Errorf("play: arm %d: %w", arm, ErrOff)
+	case !ok:
+		return nil, fmt.Errorf("play: no arm can be taken off: %T cannot be told of it (Dropper)", l.cfg.Policy)
+	}
+	var left []policy.Play
+	for a := range l.s.Arms {
+		if a != arm && !l.s.Arms[a].Off {
+			left = append(left, policy.Play{Arm: a, Rounds: 1})
+		}
+	}
+	if len(left) == 0 {
+		return nil, fmt.Errorf("play: arm %d is the last one: stop the play instead", arm)
+	}
+	for i, p := range l.s.Batch {
+		l.s.Arms[p.Arm].Asked = l.before[i]
+	}
+	q := &l.s.Arms[arm]
+	c := &Commit{Taken: []Taken{{arm, q.Head, q.Issued}}, drop: func() { dropper.Drop(arm) }}
+	gone := q.Issued - q.Head
+	q.Off, q.Segments = true, nil
+	q.advance(q.Issued)
+	l.plan = slices.DeleteFunc(slices.Clone(l.plan), func(p policy.Play) bool { return p.Arm == arm })
+	if len(l.plan) == 0 {
+		l.plan = left
+	}
+	l.before = make([]int, len(l.plan))
+	if err := l.wait(c, line{Off: &arm, Gone: gone}); err != nil {
+		l.failed = fmt.Errorf("play: arm %d: %w", arm, err)
+		return nil, l.failed
+	}
+	return c, nil
+}
+
+// SetWindow changes how long rewards may take, and how long the clock leaves a segment open, as in
+// Config. What has been decided keeps its deadline.
+func (l *Live) SetWindow(window, cut int64) error {
+	if err := checkWindow(window, cut); err != nil {
+		return err
+	}
+	l.cfg.Window, l.cfg.Cut = window, orSixteenth(cut, window)
+	return nil
+}
+
+func checkWindow(window, cut int64) error {
+	switch {
+	case window < 1 || window > maxTime:
+		return fmt.Errorf("play: window is %d, must be from 1 to 2^61", window)
+	case cut < 0 || cut > maxTime:
+		return fmt.Errorf("play: cut is %d, must be from 1 to 2^61, or 0 for a sixteenth of the window", cut)
+	}
+	return nil
+}
+
+func orSixteenth(cut, window int64) int64 {
+	if cut == 0 {
+		return max(1, window/16)
+	}
+	return cut
+}
