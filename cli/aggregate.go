@@ -19,6 +19,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/sotto-dp/sotto/aggregate"
+	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/secagg"
@@ -38,15 +39,15 @@ type aggregateServe struct {
 	Session string `arg:"" help:"The session, in YAML or JSON: the same file as the clients have." type:"path"`
 	Key     string `required:"" help:"The server's identity key, from sotto aggregate keygen." placeholder:"FILE" type:"path"`
 
-	Listen      string `default:"127.0.0.1:0" help:"Address to listen on; with port 0 the system chooses one. It is printed." placeholder:"HOST:PORT"`
-	AddressFile string `help:"Write the address to this file when clients can come." placeholder:"FILE" type:"path"`
-	Cert        string `help:"Certificate in PEM of an authority that clients believe (with its chain), instead of the pinned key." placeholder:"FILE" type:"path"`
-	CertKey     string `help:"Private key of --cert." placeholder:"FILE" type:"path"`
-	MaxPending  int    `default:"128" help:"Connections at a time beyond one a client." placeholder:"N"`
-	Used        string `help:"Directory where it is written down which batches were opened; KEY.used if not given. Each is opened once." placeholder:"DIR" type:"path"`
-	Cap         string `help:"Refuse a session whose sum would cost one reward more than this, such as epsilon=1." placeholder:"BUDGET"`
-	Verbose     bool   `short:"v" help:"Say who comes."`
-	JSON        bool   `help:"As JSON, for programs; a refusal too."`
+	Listen      string       `default:"127.0.0.1:0" help:"Address to listen on; with port 0 the system chooses one. It is printed." placeholder:"HOST:PORT"`
+	AddressFile string       `help:"Write the address to this file when clients can come." placeholder:"FILE" type:"path"`
+	Cert        string       `help:"Certificate in PEM of an authority that clients believe (with its chain), instead of the pinned key." placeholder:"FILE" type:"path"`
+	CertKey     string       `help:"Private key of --cert." placeholder:"FILE" type:"path"`
+	MaxPending  flags.Count  `default:"128" help:"Connections at a time beyond one a client." placeholder:"N"`
+	Used        string       `help:"Directory where it is written down which batches were opened; KEY.used if not given. Each is opened once." placeholder:"DIR" type:"path"`
+	Cap         flags.Budget `help:"Refuse a session whose sum would cost one reward more than this, such as epsilon=1." placeholder:"BUDGET"`
+	Verbose     bool         `short:"v" help:"Say who comes."`
+	JSON        bool         `help:"As JSON, for programs; a refusal too."`
 
 	VanishIn string `hidden:"" enum:",unmask" default:"" help:"For tests: this process kills itself when clients are to open the sum."`
 }
@@ -119,7 +120,7 @@ func lossText(l privacy.Loss) string {
 }
 
 // journal is the memory beside a key. Together says that all in it is one person's.
-func journal(dir, key, limit string, together bool) (aggregate.Journal, error) {
+func journal(dir, key string, limit flags.Budget, together bool) aggregate.Journal {
 	if dir == "" {
 		// a key has one memory, by whatever name
 		if file, err := filepath.EvalSymlinks(key); err == nil {
@@ -127,19 +128,7 @@ func journal(dir, key, limit string, together bool) (aggregate.Journal, error) {
 		}
 		dir = key + ".used"
 	}
-	j := aggregate.Journal{Dir: dir, Together: together}
-	if limit == "" {
-		return j, nil
-	}
-	b, err := privacy.ParseBudget(limit)
-	if err == nil {
-		err = b.Validate()
-	}
-	if err != nil {
-		return j, usage(fmt.Errorf("--cap: %w", err))
-	}
-	j.Cap = b
-	return j, nil
+	return aggregate.Journal{Dir: dir, Together: together, Cap: limit.Budget}
 }
 
 // chargeOf is the charge of a session.
@@ -157,7 +146,7 @@ func (c *aggregateServe) Run(ctx context.Context, s streams) error {
 		if errors.Is(err, context.Canceled) && !released {
 			return interrupted("stopped; no sum was opened")
 		}
-		if c.JSON && !errors.Is(err, errUsage) {
+		if c.JSON && !isUsage(err) {
 			out := aggregateRefusal{Refusal: transport.Name(err), Error: err.Error()}
 			if released {
 				out.Spent = &r.Spent
@@ -223,18 +212,12 @@ func (c *aggregateServe) serve(ctx context.Context, s streams) (aggregateResult,
 	if !x.Server.Equal(key.Public()) {
 		return out, usage(fmt.Errorf("--key: %s is not the key of this session's server", c.Key))
 	}
-	book, err := journal(c.Used, c.Key, c.Cap, false)
-	if err != nil {
-		return out, err
-	}
+	book := journal(c.Used, c.Key, c.Cap, false)
 	if err := book.Allow(x.charge()); err != nil {
 		return out, err
 	}
 	cfg := transport.ServerConfig{Protocol: secagg.ServerConfig{Session: x.Session, Identity: key,
-		Clients: x.Clients, Timeout: x.Round}, Wait: x.Wait, MaxPending: c.MaxPending}
-	if c.MaxPending < 1 {
-		return out, usage(fmt.Errorf("--max-pending is %d, must be at least 1", c.MaxPending))
-	}
+		Clients: x.Clients, Timeout: x.Round}, Wait: x.Wait, MaxPending: int(c.MaxPending)}
 	if (c.Cert == "") != (c.CertKey == "") {
 		return out, usage(errors.New("--cert and --cert-key go together"))
 	}
@@ -320,10 +303,10 @@ type aggregateJoin struct {
 	Reward  string `help:"A reward in [0,1], for a session with a mechanism: it is rounded and noise is added before anything leaves this process. - reads it from standard input, where no list of processes shows it." placeholder:"R" xor:"value"`
 	Message string `help:"A whole number below the modulus (several, with commas, for a longer message), for a session without a mechanism: noise is yours. - reads standard input." placeholder:"N,…" xor:"value"`
 
-	Used       string `help:"Directory where it is written down which sessions this key has been used for, and for which batches a reward has left; KEY.used if not given. Each batch gets one." placeholder:"DIR" type:"path"`
-	Cap        string `help:"Refuse if the rewards that this key has sent, and this one, would lose more than this together, such as epsilon=1." placeholder:"BUDGET"`
-	Roots      string `help:"Authorities in PEM, one of whom must have signed the server's certificate, instead of the pinned key." placeholder:"FILE" type:"path"`
-	ServerName string `help:"The name in the server's certificate, if it is not the host of --connect." placeholder:"NAME"`
+	Used       string       `help:"Directory where it is written down which sessions this key has been used for, and for which batches a reward has left; KEY.used if not given. Each batch gets one." placeholder:"DIR" type:"path"`
+	Cap        flags.Budget `help:"Refuse if the rewards that this key has sent, and this one, would lose more than this together, such as epsilon=1." placeholder:"BUDGET"`
+	Roots      string       `help:"Authorities in PEM, one of whom must have signed the server's certificate, instead of the pinned key." placeholder:"FILE" type:"path"`
+	ServerName string       `help:"The name in the server's certificate, if it is not the host of --connect." placeholder:"NAME"`
 
 	VanishAfter string `hidden:"" enum:",advertise,share,mask,consistency,unmask" default:"" help:"For tests: this process kills itself when it has sent its message of a round."`
 }
@@ -430,10 +413,7 @@ func (c *aggregateJoin) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	book, err := journal(c.Used, c.Key, c.Cap, true)
-	if err != nil {
-		return err
-	}
+	book := journal(c.Used, c.Key, c.Cap, true)
 	if err := wasUsed(book.Dir, x.Session.ID); err != nil {
 		return err
 	}

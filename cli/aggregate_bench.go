@@ -14,17 +14,18 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/internal/front/report"
 	"github.com/sotto-dp/sotto/secagg"
 )
 
 type aggregateBench struct {
-	Clients string `default:"100,300,1000" help:"Numbers of clients; 10000 take minutes, as all clients are played here too." placeholder:"N,…"`
-	Mode    string `default:"semi-honest,malicious" help:"What the server is trusted with." placeholder:"MODE,…"`
-	Gamma   string `default:"0.1" help:"Share of the clients who may be corrupt." placeholder:"γ"`
-	Delta   string `default:"0.1" help:"Share of the clients who may vanish; so many do, after sharing keys." placeholder:"δ"`
-	SVG     string `name:"svg" help:"Draw the server's time against n log n into this file." placeholder:"FILE" type:"path"`
-	JSON    bool   `help:"As JSON, for programs."`
+	Clients string        `default:"100,300,1000" help:"Numbers of clients; 10000 take minutes, as all clients are played here too." placeholder:"N,…"`
+	Mode    flags.Choices `of:"semi-honest,malicious" default:"semi-honest,malicious" help:"What the server is trusted with." placeholder:"MODE,…"`
+	Gamma   flags.Number  `in:"[0,1)" default:"0.1" help:"Share of the clients who may be corrupt." placeholder:"γ"`
+	Delta   flags.Number  `in:"[0,1)" default:"0.1" help:"Share of the clients who may vanish; so many do, after sharing keys." placeholder:"δ"`
+	SVG     string        `name:"svg" help:"Draw the server's time against n log n into this file." placeholder:"FILE" type:"path"`
+	JSON    bool          `help:"As JSON, for programs."`
 }
 
 // Help is shown by --help.
@@ -63,22 +64,12 @@ func (c *aggregateBench) Run(ctx context.Context, s streams) error {
 	}
 	slices.Sort(sizes)
 	sizes = slices.Compact(sizes)
-	gamma, err := number("gamma", c.Gamma)
-	if err != nil {
-		return usage(err)
-	}
-	delta, err := number("delta", c.Delta)
-	if err != nil {
-		return usage(err)
-	}
+	gamma, delta := c.Gamma.X, c.Delta.X
 	modes := map[string]secagg.Mode{secagg.SemiHonest.String(): secagg.SemiHonest,
 		secagg.Malicious.String(): secagg.Malicious}
 	var costs []sessionCost
-	for _, name := range strings.Split(c.Mode, ",") {
-		mode, ok := modes[strings.TrimSpace(name)]
-		if !ok {
-			return usage(fmt.Errorf("--mode: %q must be %v or %v", name, secagg.SemiHonest, secagg.Malicious))
-		}
+	for _, name := range c.Mode.Names {
+		mode := modes[name]
 		for _, n := range sizes {
 			r, err := rehearse(ctx, n, mode, gamma, delta)
 			switch {

@@ -12,6 +12,7 @@ import (
 	limit "github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/atomicfile"
+	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/internal/front/report"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -19,18 +20,18 @@ import (
 type boundsCommand struct {
 	File string `arg:"" optional:"" help:"Experiment in YAML; - reads standard input. Its instances and budgets are bounded at its horizon."`
 
-	Arms      string `help:"The arms, by their Bernoulli means or their laws, such as 0.75,0.6 or uniform(0.2,0.4)." placeholder:"ARM,…" group:"The problem, instead of a file, one of:"`
-	Actions   string `help:"The actions of a linear bandit: vectors divided by semicolons, such as 1,0;0,1;0.6,0.8." placeholder:"a;a;…" group:"The problem, instead of a file, one of:"`
-	Dimension string `help:"The dimension of a linear contextual bandit." placeholder:"d" group:"The problem, instead of a file, one of:"`
+	Arms      flags.Arms    `help:"The arms, by their Bernoulli means or their laws, such as 0.75,0.6 or uniform(0.2,0.4)." placeholder:"ARM,…" group:"The problem, instead of a file, one of:"`
+	Actions   flags.Vectors `help:"The actions of a linear bandit: vectors divided by semicolons, such as 1,0;0,1;0.6,0.8." placeholder:"a;a;…" group:"The problem, instead of a file, one of:"`
+	Dimension flags.Count   `help:"The dimension of a linear contextual bandit." placeholder:"d" group:"The problem, instead of a file, one of:"`
 
-	Theta string `help:"θ*, beside --actions: without it there are no problem-dependent bounds." placeholder:"x,…"`
-	Sigma string `help:"Standard deviation of the linear rewards' Gaussian noise; 1 if not given." placeholder:"σ"`
+	Theta flags.Numbers `help:"θ*, beside --actions: without it there are no problem-dependent bounds." placeholder:"x,…"`
+	Sigma flags.Number  `in:"(0,inf)" help:"Standard deviation of the linear rewards' Gaussian noise; 1 if not given." placeholder:"σ"`
 
-	Epsilon string `help:"Budgets of ε-DP, such as 0.1,1." placeholder:"ε,…"`
-	Rho     string `help:"Budgets of ρ-zCDP." placeholder:"ρ,…"`
-	Horizon string `help:"Horizons, such as 1e4,1e6. Beside a file they replace its own." placeholder:"T,…"`
-	Beta    string `help:"β of AdaC-UCB and α of AdaP-UCB; 3.1 if not given. A file has its own." placeholder:"β"`
-	Risk    string `help:"Probability of failure of policies that have one; 1/T if not given. A file has its own." placeholder:"δ"`
+	Epsilon flags.Numbers `help:"Budgets of ε-DP, such as 0.1,1." placeholder:"ε,…"`
+	Rho     flags.Numbers `help:"Budgets of ρ-zCDP." placeholder:"ρ,…"`
+	Horizon flags.Numbers `in:"[1,1e18]" help:"Horizons, such as 1e4,1e6. Beside a file they replace its own." placeholder:"T,…"`
+	Beta    flags.Number  `in:"(0,inf)" help:"β of AdaC-UCB and α of AdaP-UCB; 3.1 if not given. A file has its own." placeholder:"β"`
+	Risk    flags.Number  `in:"(0,1)" help:"Probability of failure of policies that have one; 1/T if not given. A file has its own." placeholder:"δ"`
 
 	Out  string `help:"Draw the first instance's bounds into this SVG file: against the budget if there are several of a kind, otherwise against T." placeholder:"FILE.svg" type:"path"`
 	JSON bool   `name:"json" help:"As JSON, for programs."`
@@ -95,51 +96,19 @@ func (c *boundsCommand) Run(s streams) error {
 func (c *boundsCommand) problems(s streams) (out []boundedProblem, horizons []float64,
 	left []string, err error) {
 	fail := func(err error) ([]boundedProblem, []float64, []string, error) { return nil, nil, nil, err }
-	given := 0
-	for _, f := range []string{c.File, c.Arms, c.Actions, c.Dimension} {
-		if f != "" {
-			given++
-		}
-	}
 	switch {
-	case given != 1:
+	case given(c.File != "", c.Arms.Set(), c.Actions.X != nil, c.Dimension != 0) != 1:
 		return fail(errors.New("want a file or one of --arms, --actions and --dimension"))
-	case c.Actions == "" && (c.Theta != "" || c.Sigma != ""):
+	case c.Actions.X == nil && (c.Theta.X != nil || c.Sigma.Set):
 		return fail(errors.New("--theta and --sigma go with --actions"))
 	}
-	if horizons, err = numbers("--horizon", c.Horizon); err != nil {
-		return fail(err)
-	}
-	for _, T := range horizons {
-		if !(T >= 1 && T <= 1e18) {
-			return fail(fmt.Errorf("--horizon is %v, must be from 1 to 1e18", T))
-		}
-	}
-	set := func(p *limit.Problem) error {
-		for _, f := range []struct {
-			flag, text string
-			to         *float64
-		}{{"beta", c.Beta, &p.Beta}, {"risk", c.Risk, &p.Risk}, {"sigma", c.Sigma, &p.Sigma}} {
-			if f.text == "" {
-				continue
-			}
-			x, err := number(f.flag, f.text)
-			if err != nil {
-				return err
-			}
-			if !(x > 0) {
-				return fmt.Errorf("--%s is %v, must be above 0", f.flag, x)
-			}
-			*f.to = x
-		}
-		return p.Check()
-	}
+	horizons = c.Horizon.X
 	if c.File != "" {
-		if c.Epsilon != "" || c.Rho != "" {
+		if c.Epsilon.X != nil || c.Rho.X != nil {
 			return fail(errors.New("--epsilon and --rho are for problems given by flags: a file " +
 				"has its budgets"))
 		}
-		if c.Beta != "" || c.Risk != "" {
+		if c.Beta.Set || c.Risk.Set {
 			return fail(errors.New("--beta and --risk are for problems given by flags: a file " +
 				"has its policies' parameters"))
 		}
@@ -172,7 +141,8 @@ func (c *boundsCommand) problems(s streams) (out []boundedProblem, horizons []fl
 	for _, b := range budgets {
 		name, p, err := c.problem(b)
 		if err == nil {
-			err = set(&p)
+			p.Beta, p.Risk, p.Sigma = c.Beta.Or(p.Beta), c.Risk.Or(p.Risk), c.Sigma.Or(p.Sigma)
+			err = p.Check()
 		}
 		if err != nil {
 			return fail(err)
@@ -183,18 +153,10 @@ func (c *boundsCommand) problems(s streams) (out []boundedProblem, horizons []fl
 }
 
 func (c *boundsCommand) budgets() (out []privacy.Budget, err error) {
-	epsilons, err := numbers("--epsilon", c.Epsilon)
-	if err != nil {
-		return nil, err
-	}
-	rhos, err := numbers("--rho", c.Rho)
-	if err != nil {
-		return nil, err
-	}
-	for _, x := range epsilons {
+	for _, x := range c.Epsilon.X {
 		out = append(out, privacy.Pure{Epsilon: x})
 	}
-	for _, x := range rhos {
+	for _, x := range c.Rho.X {
 		out = append(out, privacy.ZCDP{Rho: x})
 	}
 	for i, b := range out {
@@ -215,46 +177,22 @@ func (c *boundsCommand) budgets() (out []privacy.Budget, err error) {
 func (c *boundsCommand) problem(b privacy.Budget) (string, limit.Problem, error) {
 	none := limit.Problem{}
 	switch {
-	case c.Arms != "":
-		var laws []bandit.Law
-		unclipped := false
-		for _, text := range outside(c.Arms) {
-			l, err := bandit.ParseLaw(text)
-			if err != nil {
-				return "", none, fmt.Errorf("--arms: %w", err)
-			}
-			if _, ok := l.(bandit.Gaussian); ok {
-				unclipped = true
-			}
-			laws = append(laws, l)
-		}
-		p, err := experiment.BoundArms(laws, unclipped, b)
+	case c.Arms.Set():
+		unclipped := slices.ContainsFunc(c.Arms.Laws, func(l bandit.Law) bool {
+			_, ok := l.(bandit.Gaussian)
+			return ok
+		})
+		p, err := experiment.BoundArms(c.Arms.Laws, unclipped, b)
 		if err != nil {
 			return "", none, fmt.Errorf("--arms: %w", err)
 		}
-		return "arms " + c.Arms, p, nil
-	case c.Actions != "":
-		p := limit.Problem{Budget: b}
-		for _, text := range strings.Split(c.Actions, ";") {
-			a, err := numbers("--actions", text)
-			if err != nil {
-				return "", none, err
-			}
-			p.Actions = append(p.Actions, a)
-		}
-		theta, err := numbers("--theta", c.Theta)
-		if err != nil {
-			return "", none, err
-		}
-		p.Theta = theta
+		return "arms " + c.Arms.String(), p, nil
+	case c.Actions.X != nil:
+		p := limit.Problem{Budget: b, Actions: c.Actions.X, Theta: c.Theta.X}
 		return fmt.Sprintf("%d actions in dimension %d", len(p.Actions), len(p.Actions[0])), p, nil
 	default:
-		d, err := experiment.ParseCount(c.Dimension)
-		if err != nil {
-			return "", none, fmt.Errorf("--dimension: %w", err)
-		}
-		return fmt.Sprintf("contexts in dimension %d", d),
-			limit.Problem{Context: &limit.Context{Dim: int(d)}, Budget: b}, nil
+		return fmt.Sprintf("contexts in dimension %d", c.Dimension),
+			limit.Problem{Context: &limit.Context{Dim: int(c.Dimension)}, Budget: b}, nil
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alecthomas/kong"
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
@@ -212,7 +211,7 @@ func canaryFiles() map[string]map[string]string {
 // No command that reads rewards says one, in what it prints, in what it writes, or in why it refuses:
 // not its digits, not its bytes, and no hash of its file. Every command of the tree has a row.
 func TestCanaryReward(t *testing.T) {
-	k, err := kong.New(&commands{}, kong.Name("sotto"))
+	k, err := newParser(streams{program: "sotto"})
 	if err != nil {
 		t.Fatal(err)
 	}

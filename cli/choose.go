@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,36 +16,37 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/choose"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
 type chooseCommand struct {
-	Arms      string           `help:"The arms, by their Bernoulli means or their laws, such as 0.75,0.6 or gaussian(0.5,0.1)." placeholder:"ARM,…" group:"The world, one of:"`
-	Standard  string           `help:"A standard instance of 002: C1, C2, C3 or C4, for --arms-count arms." placeholder:"C" group:"The world, one of:"`
-	ArmsCount experiment.Count `help:"Number of arms of --standard; 5 if not given." placeholder:"K" group:"The world, one of:"`
-	Prior     string           `help:"Bernoulli arms whose means are drawn uniformly from [LO,HI] for each run: how many, and from where." placeholder:"K:LO:HI" group:"The world, one of:"`
-	CSV       string           `name:"csv" help:"Logged rewards, a CSV with a header. Rows are drawn with replacement: their order does not matter." placeholder:"FILE" type:"path" group:"The world, one of:"`
+	Arms      flags.Arms  `help:"The arms, by their Bernoulli means or their laws, such as 0.75,0.6 or gaussian(0.5,0.1)." placeholder:"ARM,…" group:"The world, one of:"`
+	Standard  string      `help:"A standard instance of 002: C1, C2, C3 or C4, for --arms-count arms." placeholder:"C" group:"The world, one of:"`
+	ArmsCount flags.Count `help:"Number of arms of --standard; 5 if not given." placeholder:"K" group:"The world, one of:"`
+	Prior     flags.Prior `help:"Bernoulli arms whose means are drawn uniformly from [LO,HI] for each run: how many, and from where." placeholder:"K:LO:HI" group:"The world, one of:"`
+	CSV       string      `name:"csv" help:"Logged rewards, a CSV with a header. Rows are drawn with replacement: their order does not matter." placeholder:"FILE" type:"path" group:"The world, one of:"`
 
 	columnFlags
 
-	Epsilon string `help:"ε-DP; with --delta (ε,δ)-DP, with --alpha (α,ε)-RDP." placeholder:"ε" group:"The budget:"`
-	Delta   string `help:"δ, beside --epsilon." placeholder:"δ" group:"The budget:"`
-	Alpha   string `help:"α, beside --epsilon." placeholder:"α" group:"The budget:"`
-	Rho     string `help:"ρ-zCDP." placeholder:"ρ" group:"The budget:"`
+	Epsilon flags.Number `in:"(0,inf)" help:"ε-DP; with --delta (ε,δ)-DP, with --alpha (α,ε)-RDP." placeholder:"ε" group:"The budget:"`
+	Delta   flags.Number `in:"(0,1)" help:"δ, beside --epsilon." placeholder:"δ" group:"The budget:"`
+	Alpha   flags.Number `in:"(1,inf)" help:"α, beside --epsilon." placeholder:"α" group:"The budget:"`
+	Rho     flags.Number `in:"(0,inf)" help:"ρ-zCDP." placeholder:"ρ" group:"The budget:"`
 
-	Range      string           `help:"Declared range of rewards; others are clipped. 0,1 if not given. --csv needs it: it must not be taken from the data." placeholder:"LO,HI"`
-	Horizon    experiment.Count `required:"" help:"Rounds of a run; 1e6 is a number." placeholder:"T"`
-	Policies   string           `help:"Only these policies, each with parameters if need be: adap-klucb,adap-ucb:alpha=4. Else all that meet the budget." placeholder:"NAME,…"`
-	Reference  bool             `help:"Show policies without privacy too. They are not ranked."`
-	Level      string           `help:"Probability that anything in the answer is wrong." default:"0.05" placeholder:"P"`
-	Resolution string           `help:"Means within this fraction of each other are a tie." default:"0.01" placeholder:"R"`
-	Strict     bool             `help:"Trust no central limit theorem. Needs many more runs."`
-	MinRuns    experiment.Count `help:"Runs of a policy before it may be settled; 1024 if not given, fewer where runs are long." placeholder:"N"`
-	MaxRuns    experiment.Count `help:"Most runs of a policy; 65536 if not given, fewer where runs are long." placeholder:"N"`
-	Time       time.Duration    `help:"Begin no run after this time, such as 2m, and answer with what is known." placeholder:"TIME"`
-	Seed       string           `help:"Seed of all randomness." default:"1" placeholder:"S"`
-	Workers    int              `help:"Runs played at a time; answers do not depend on it. 0 is one a processor." placeholder:"W"`
-	JSON       bool             `help:"As JSON, for programs."`
+	Range      flags.Range    `help:"Declared range of rewards; others are clipped. 0,1 if not given. --csv needs it: it must not be taken from the data." placeholder:"LO,HI"`
+	Horizon    flags.Count    `required:"" help:"Rounds of a run; 1e6 is a number." placeholder:"T"`
+	Policies   flags.Policies `help:"Only these policies, each with parameters if need be: adap-klucb,adap-ucb:alpha=4. Else all that meet the budget." placeholder:"NAME,…"`
+	Reference  bool           `help:"Show policies without privacy too. They are not ranked."`
+	Level      flags.Number   `in:"(0,1)" help:"Probability that anything in the answer is wrong." default:"0.05" placeholder:"P"`
+	Resolution flags.Number   `in:"(0,1)" help:"Means within this fraction of each other are a tie." default:"0.01" placeholder:"R"`
+	Strict     bool           `help:"Trust no central limit theorem. Needs many more runs."`
+	MinRuns    flags.Count    `help:"Runs of a policy before it may be settled; 1024 if not given, fewer where runs are long." placeholder:"N"`
+	MaxRuns    flags.Count    `help:"Most runs of a policy; 65536 if not given, fewer where runs are long." placeholder:"N"`
+	Time       time.Duration  `help:"Begin no run after this time, such as 2m, and answer with what is known." placeholder:"TIME"`
+	Seed       flags.Seed     `help:"Seed of all randomness." default:"1" placeholder:"S"`
+	Workers    flags.Workers  `help:"Runs played at a time; answers do not depend on it. 0 is one a processor." placeholder:"W"`
+	JSON       bool           `help:"As JSON, for programs."`
 }
 
 // Help is shown by --help.
@@ -85,10 +85,7 @@ func (c *chooseCommand) Run(ctx context.Context, s streams) error {
 		use, repeat = "", ""
 	}
 	if c.JSON {
-		e := json.NewEncoder(s.out)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		return e.Encode(struct {
+		return printJSON(s, struct {
 			Use     string `json:"use"`
 			Command string `json:"command"`
 			choose.Answer
@@ -105,12 +102,9 @@ func (c *chooseCommand) Run(ctx context.Context, s streams) error {
 }
 
 func (c *chooseCommand) question(s streams) (choose.Question, error) {
-	bad := func(format string, args ...any) (choose.Question, error) {
-		return choose.Question{}, fmt.Errorf("%w: "+format, append([]any{errUsage}, args...)...)
-	}
-	q := choose.Question{Catalog: s.known, Horizon: int(c.Horizon), Reference: c.Reference, Strict: c.Strict,
-		MinRuns: int(c.MinRuns), MaxRuns: int(c.MaxRuns),
-		Time: c.Time, Workers: c.Workers}
+	q := choose.Question{Catalog: s.known, Horizon: int(c.Horizon), Reference: c.Reference,
+		Strict: c.Strict, MinRuns: int(c.MinRuns), MaxRuns: int(c.MaxRuns), Level: c.Level.X,
+		Resolution: c.Resolution.X, Time: c.Time, Seed: c.Seed.X, Workers: int(c.Workers)}
 	var err error
 	if q.Lo, q.Hi, err = c.ends(); err != nil {
 		return q, usage(err)
@@ -119,60 +113,31 @@ func (c *chooseCommand) question(s streams) (choose.Question, error) {
 		return q, usage(err)
 	}
 	if q.Budget, err = c.budget(); err != nil {
-		return bad("%w", err)
+		return q, usage(err)
 	}
-	if c.Policies != "" {
-		named, err := parsePolicies(s.known, c.Policies)
+	for _, p := range c.Policies.List {
+		entry, params, err := p.Find(s.known, catalog.BanditArms)
 		if err != nil {
-			return choose.Question{}, err
+			return q, err
 		}
-		for _, p := range named {
-			q.Policies = append(q.Policies, choose.Candidate{Policy: p.Policy, Params: p.Params})
-		}
+		q.Policies = append(q.Policies, choose.Candidate{Policy: entry.Name, Params: params})
 	}
-	if q.Level, err = positive("--level", c.Level); err != nil {
-		return bad("%w", err)
-	}
-	if q.Resolution, err = positive("--resolution", c.Resolution); err != nil {
-		return bad("%w", err)
-	}
-	switch {
-	case c.Workers < 0:
-		return bad("--workers is %d, must be at least 1, or 0 for one a processor", c.Workers)
-	case c.Time < 0:
-		return bad("--time is %v, must be positive", c.Time)
-	}
-	if q.Seed, err = strconv.ParseUint(c.Seed, 10, 64); err != nil {
-		return bad("--seed is %q, must be a whole number from 0 to 2^64-1", c.Seed)
+	if c.Time < 0 {
+		return q, flags.Bad("--time", c.Time, "positive")
 	}
 	return q, nil
 }
 
 // ends are those of the declared range, both 0 if none is.
 func (c *chooseCommand) ends() (lo, hi float64, err error) {
-	if c.Range == "" && c.CSV == "" {
+	if !c.Range.Set && c.CSV == "" {
 		return 0, 0, nil
 	}
 	return declared(c.Range, true)
 }
 
-// positive reads a fraction. That 0 is not a value matters: in a question it stands for the default.
-func positive(flag, text string) (float64, error) {
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(x > 0 && x < 1) {
-		return 0, fmt.Errorf("%s is %q, must be above 0 and below 1", flag, text)
-	}
-	return x, nil
-}
-
 // source is the world; lo and hi are the range that a log's persons are clipped to.
 func (c *chooseCommand) source(s streams, lo, hi float64) (bandit.Source, error) {
-	given := 0
-	for _, f := range []string{c.Arms, c.Standard, c.Prior, c.CSV} {
-		if f != "" {
-			given++
-		}
-	}
 	fixed := func(in bandit.Instance, err error) (bandit.Source, error) {
 		if err != nil {
 			return nil, err
@@ -180,22 +145,14 @@ func (c *chooseCommand) source(s streams, lo, hi float64) (bandit.Source, error)
 		return bandit.Fixed(in), nil
 	}
 	switch {
-	case given != 1:
+	case given(c.Arms.Set(), c.Standard != "", c.Prior.Arms > 0, c.CSV != "") != 1:
 		return nil, errors.New("want exactly one of --arms, --standard, --prior and --csv")
 	case c.ArmsCount != 0 && c.Standard == "":
 		return nil, errors.New("--arms-count goes with --standard")
 	case c.CSV == "" && c.columnFlags.given():
 		return nil, c.check(c.CSV)
-	case c.Arms != "":
-		var laws []bandit.Law
-		for _, text := range outside(c.Arms) {
-			l, err := bandit.ParseLaw(text)
-			if err != nil {
-				return nil, fmt.Errorf("--arms: %w", err)
-			}
-			laws = append(laws, l)
-		}
-		src, err := fixed(bandit.NewInstance(laws...))
+	case c.Arms.Set():
+		src, err := fixed(bandit.NewInstance(c.Arms.Laws...))
 		if err != nil {
 			return nil, fmt.Errorf("--arms: %w", err)
 		}
@@ -210,20 +167,9 @@ func (c *chooseCommand) source(s streams, lo, hi float64) (bandit.Source, error)
 			arms = 5
 		}
 		return fixed(bandit.Standard(n, arms))
-	case c.Prior != "":
-		parts := strings.Split(c.Prior, ":")
-		if len(parts) != 3 {
-			return nil, fmt.Errorf("--prior is %q, must be K:LO:HI, such as 5:0.25:0.75", c.Prior)
-		}
-		arms, err := experiment.ParseCount(parts[0])
-		if err != nil {
-			return nil, fmt.Errorf("--prior: %w", err)
-		}
-		ends, err := numbers("--prior", parts[1]+","+parts[2])
-		if err != nil {
-			return nil, err
-		}
-		src, err := bandit.NewUniformMeans(int(arms), ends[0], ends[1], bandit.BernoulliFamily(), true)
+	case c.Prior.Arms > 0:
+		src, err := bandit.NewUniformMeans(c.Prior.Arms, c.Prior.Lo, c.Prior.Hi,
+			bandit.BernoulliFamily(), true)
 		if err != nil {
 			return nil, fmt.Errorf("--prior: %w", err)
 		}
@@ -249,17 +195,10 @@ func (c *chooseCommand) source(s streams, lo, hi float64) (bandit.Source, error)
 
 func (c *chooseCommand) budget() (privacy.Budget, error) {
 	fields := map[string]float64{}
-	for _, f := range []struct {
-		name, text string
-	}{{"epsilon", c.Epsilon}, {"delta", c.Delta}, {"alpha", c.Alpha}, {"rho", c.Rho}} {
-		x, err := numbers("--"+f.name, f.text)
-		switch {
-		case err != nil:
-			return nil, err
-		case len(x) > 1:
-			return nil, fmt.Errorf("--%s is %q: want one number", f.name, f.text)
-		case len(x) == 1:
-			fields[f.name] = x[0]
+	for name, x := range map[string]flags.Number{"epsilon": c.Epsilon, "delta": c.Delta,
+		"alpha": c.Alpha, "rho": c.Rho} {
+		if x.Set {
+			fields[name] = x.X
 		}
 	}
 	if len(fields) == 0 {
@@ -391,7 +330,7 @@ func short(x float64) string {
 // else with an experiment.
 func (c *chooseCommand) repeat(program string, q *choose.Question, a *choose.Answer) string {
 	use := a.Use()
-	if in, ok := q.Source.(bandit.Fixed); ok && c.CSV == "" && c.Alpha == "" && c.Range == "" {
+	if in, ok := q.Source.(bandit.Fixed); ok && c.CSV == "" && !c.Alpha.Set && !c.Range.Set {
 		arms := make([]string, len(in.Arms))
 		plain := true
 		for i, law := range in.Arms {
@@ -410,7 +349,7 @@ func (c *chooseCommand) repeat(program string, q *choose.Question, a *choose.Ans
 			written(q.Catalog, use.Candidate))
 		for _, f := range []struct {
 			name, text string
-		}{{"epsilon", c.Epsilon}, {"delta", c.Delta}, {"rho", c.Rho}} {
+		}{{"epsilon", c.Epsilon.String()}, {"delta", c.Delta.String()}, {"rho", c.Rho.String()}} {
 			if f.text != "" {
 				command += " --" + f.name + " " + f.text
 			}
@@ -424,13 +363,12 @@ func (c *chooseCommand) repeat(program string, q *choose.Question, a *choose.Ans
 		Checkpoints: []experiment.Count{experiment.Count(q.Horizon)},
 		Policies:    []experiment.Policy{{Policy: use.Candidate.Policy, Params: use.Candidate.Params}}}
 	in := experiment.Instance{Name: "world"}
-	switch parts := strings.Split(c.Prior, ":"); {
+	switch {
 	case c.CSV != "":
 		in.CSV, in.Columns = c.CSV, c.columns()
-	case len(parts) == 3:
-		arms, _ := experiment.ParseCount(parts[0]) // read once already
-		ends, _ := numbers("--prior", parts[1]+","+parts[2])
-		in.Arms, in.Means = arms, &experiment.Means{Lo: ends[0], Hi: ends[1], Redraw: true}
+	case c.Prior.Arms > 0:
+		in.Arms = experiment.Count(c.Prior.Arms)
+		in.Means = &experiment.Means{Lo: c.Prior.Lo, Hi: c.Prior.Hi, Redraw: true}
 	default:
 		for _, law := range q.Source.(bandit.Fixed).Arms {
 			in.Laws = append(in.Laws, fmt.Sprint(law))

@@ -18,6 +18,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/front/flags"
 )
 
 // An Option changes the program.
@@ -95,15 +96,62 @@ const (
 	exitInterrupted = 130 // as shells have it for Ctrl-C
 )
 
-// errUsage marks what the caller can mend by calling otherwise.
-var errUsage = errors.New("usage")
+// A usageError is one that the caller can mend by calling otherwise: what is wrong with a flag, or
+// with a file that the command line names.
+type usageError struct{ error }
 
-// usage marks an error as the caller's, once.
+func (e usageError) Unwrap() error { return e.error }
+
+// usage marks an error as the caller's.
 func usage(err error) error {
-	if err == nil || errors.Is(err, errUsage) {
-		return err
+	if err == nil {
+		return nil
 	}
-	return fmt.Errorf("%w: %w", errUsage, err)
+	return usageError{err}
+}
+
+func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
+
+func isUsage(err error) bool {
+	of, bad := usageError{}, (*flags.Error)(nil)
+	return errors.As(err, &of) || errors.As(err, &bad)
+}
+
+// newParser is the commands and how their help looks.
+func newParser(s streams, more ...kong.Option) (*kong.Kong, error) {
+	return kong.New(&commands{}, append(more,
+		kong.Name(s.program),
+		kong.Description("Differentially private bandits: simulate them exactly and fast, and "+
+			"see what privacy costs.\n\n"+
+			"Quick start:\n  sotto run examples/quickstart.yaml\n  sotto run --arms 0.75,0.6 "+
+			"--policies adap-klucb,dp-se --epsilon 1 --horizon 1e6"),
+		kong.Writers(s.out, s.err),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
+		kong.ValueFormatter(helpWithDefault),
+		kong.UsageOnError(),
+		kong.ExplicitGroups(groups()),
+		kong.Vars(auditVars), kong.Vars(mechanismVars), kong.Vars(policyVars), kong.Vars(trainingVars))...)
+}
+
+// groups are those of the flags, by their keys.
+func groups() []kong.Group {
+	return []kong.Group{
+		{Key: "budget", Title: "The budget:"},
+		{Key: "sums", Title: "Sums:"},
+		{Key: "mean", Title: "mean:"},
+		{Key: "further", Title: "Further readings, over which the confidence is split:"},
+		{Key: "images", Title: "The data; small made-up images if none is given:"},
+	}
+}
+
+// given is how many flags there are.
+func given(flags ...bool) (n int) {
+	for _, f := range flags {
+		if f {
+			n++
+		}
+	}
+	return n
 }
 
 // noneEmpty wants every argument to say something. A script's --epsilon "$E" without an E would be
@@ -139,20 +187,8 @@ var digits = regexp.MustCompile(`[-+]?\.?[0-9][-+0-9.,eE]*`)
 func run(ctx context.Context, args []string, s streams) int {
 	exit := -1
 	s.args, s.program = args, cmp.Or(s.program, "sotto")
-	parser, err := kong.New(&commands{},
-		kong.Name(s.program),
-		kong.Description("Differentially private bandits: simulate them exactly and fast, and "+
-			"see what privacy costs.\n\n"+
-			"Quick start:\n  sotto run examples/quickstart.yaml\n  sotto run --arms 0.75,0.6 "+
-			"--policies adap-klucb,dp-se --epsilon 1 --horizon 1e6"),
-		kong.Writers(s.out, s.err),
-		kong.Exit(func(code int) { exit = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
-		kong.ValueFormatter(helpWithDefault),
-		kong.UsageOnError(),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(s),
-	)
+	parser, err := newParser(s, kong.Exit(func(code int) { exit = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s))
 	if err != nil {
 		fmt.Fprintf(s.err, "%s: %v\n", s.program, err)
 		return exitFailed
@@ -169,12 +205,19 @@ func run(ctx context.Context, args []string, s streams) int {
 		return exit
 	}
 	if err != nil {
+		of := (*flags.Error)(nil)
+		if errors.As(err, &of) {
+			err = of
+		}
 		text := err.Error()
 		if slices.Contains(args, "join") { // an argument that was not understood may be a reward
 			text = digits.ReplaceAllString(text, "…")
 		}
 		fmt.Fprintf(s.err, "%s: %s\n", s.program, text)
-		fmt.Fprintf(s.err, "Run \"%[1]s --help\" or \"%[1]s COMMAND --help\" for what there is.\n", s.program)
+		if of == nil {
+			fmt.Fprintf(s.err, "Run \"%[1]s --help\" or \"%[1]s COMMAND --help\" for what there "+
+				"is.\n", s.program)
+		}
 		return exitUsage
 	}
 	if err := k.Run(); err != nil {

@@ -46,7 +46,7 @@ var exitNotes = map[string]string{
 //
 //	go test ./cli -run CommandsPage -update
 func TestCommandsPage(t *testing.T) {
-	k, err := kong.New(&commands{}, kong.Name("sotto"))
+	k, err := newParser(streams{program: "sotto"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func parses(t *testing.T, line string) {
 		t.Errorf("the example %q is none of sotto", line)
 		return
 	}
-	k, err := kong.New(&commands{}, kong.Name("sotto"))
+	k, err := newParser(streams{program: "sotto"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,7 +21,7 @@ const (
 // not lost to a place where nothing can be written.
 func pending(flag, path string, mode os.FileMode) (*atomicfile.File, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w: %s: %s is there and is no regular file: name another", errUsage, flag, path)
+		return nil, usagef("%s: %s is there and is no regular file: name another", flag, path)
 	}
 	f, err := atomicfile.Create(path, mode)
 	if err != nil {
@@ -30,7 +29,7 @@ func pending(flag, path string, mode os.FileMode) (*atomicfile.File, error) {
 		if errors.As(err, &cause) { // its path is one of ours
 			err = cause.Err
 		}
-		return nil, fmt.Errorf("%w: %s: cannot write %s: %w", errUsage, flag, path, err)
+		return nil, usagef("%s: cannot write %s: %w", flag, path, err)
 	}
 	return f, nil
 }
@@ -42,14 +41,14 @@ func canHold(flag, dir string) error {
 	for {
 		info, err := os.Stat(at)
 		if err == nil && !info.IsDir() {
-			return fmt.Errorf("%w: %s: %s is no directory", errUsage, flag, at)
+			return usagef("%s: %s is no directory", flag, at)
 		}
 		if err == nil {
 			break
 		}
 		up := filepath.Dir(at)
 		if up == at || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-			return fmt.Errorf("%w: %s: %w", errUsage, flag, err)
+			return usagef("%s: %w", flag, err)
 		}
 		at = up
 	}
@@ -59,7 +58,7 @@ func canHold(flag, dir string) error {
 		if errors.As(err, &cause) { // its path is one of ours
 			err = cause.Err
 		}
-		return fmt.Errorf("%w: %s: cannot write to %s: %w", errUsage, flag, at, err)
+		return usagef("%s: cannot write to %s: %w", flag, at, err)
 	}
 	return os.Remove(trial)
 }

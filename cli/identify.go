@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,30 +14,29 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/experiment"
-	"github.com/sotto-dp/sotto/logged"
+	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/trial"
 )
 
 type identifyCommand struct {
-	Arms   string `help:"Arms to simulate, by their Bernoulli means or their laws, such as 0.95,0.9,0.5 or gaussian(0.5,0.1)." placeholder:"ARM,…" group:"The arms, one of:"`
-	CSV    string `name:"csv" help:"Real data: logged rewards, a CSV with a header; - reads standard input. Each play of an arm takes its next row, after a shuffle. A second run spends the budget again." placeholder:"FILE" group:"The arms, one of:"`
-	Replay string `help:"A transcript: play the trial again from its releases, and check that its plays and its answer follow from them." placeholder:"FILE" group:"The arms, one of:"`
+	Arms   flags.Arms `help:"Arms to simulate, by their Bernoulli means or their laws, such as 0.95,0.9,0.5 or gaussian(0.5,0.1)." placeholder:"ARM,…" group:"The arms, one of:"`
+	CSV    string     `name:"csv" help:"Real data: logged rewards, a CSV with a header; - reads standard input. Each play of an arm takes its next row, after a shuffle. A second run spends the budget again." placeholder:"FILE" group:"The arms, one of:"`
+	Replay string     `help:"A transcript: play the trial again from its releases, and check that its plays and its answer follow from them." placeholder:"FILE" group:"The arms, one of:"`
 
 	columnFlags
 	orderFlag
 
-	Rule    string `default:"dp-tt" help:"dp-tt, adap-tt, adap-tt-star, dp-se; or ttucb, se, lucb, track-and-stop, which are not private. With parameters if need be: dp-tt:eta=0.5; sotto list policies has them." placeholder:"RULE"`
-	Risk    string `help:"Probability of a wrong answer that is allowed, above 0 and below 1." placeholder:"δ"`
-	Epsilon string `help:"Budget of ε-DP, for the whole trial: who got which arm, when it stopped, and the answer. Not for rules that are not private." placeholder:"ε"`
-	Range   string `help:"Declared range of rewards; others are clipped. 0,1 if not given. --csv needs it: it must not be taken from the data." placeholder:"LO,HI"`
+	Rule    flags.Policy `default:"dp-tt" help:"dp-tt, adap-tt, adap-tt-star, dp-se; or ttucb, se, lucb, track-and-stop, which are not private. With parameters if need be: dp-tt:eta=0.5; sotto list policies has them." placeholder:"RULE"`
+	Risk    flags.Number `in:"(0,1)" help:"Probability of a wrong answer that is allowed, above 0 and below 1." placeholder:"δ"`
+	Epsilon flags.Number `in:"(0,inf)" help:"Budget of ε-DP, for the whole trial: who got which arm, when it stopped, and the answer. Not for rules that are not private." placeholder:"ε"`
+	Range   flags.Range  `help:"Declared range of rewards; others are clipped. 0,1 if not given. --csv needs it: it must not be taken from the data." placeholder:"LO,HI"`
 
-	Cap        experiment.Count `help:"Give up after so many plays. If two arms are best no rule ever stops; for --arms the cap is 1e8 if not given." placeholder:"N"`
-	Runs       experiment.Count `help:"Runs of --arms: more than one print the error rate and the distribution of the number of plays." placeholder:"N"`
-	Seed       string           `help:"Seed of the simulation of --arms, 1 if not given. For --csv, of the rows' order and of people's arms, which the operating system draws if not given; never of noise." placeholder:"S"`
-	Transcript string           `help:"Write what the guarantee is about to this file, which must be new: a line of JSON for each batch of plays and each release. If the rule is private it may be published; --replay checks it." placeholder:"FILE" type:"path"`
+	Cap        flags.Count `help:"Give up after so many plays. If two arms are best no rule ever stops; for --arms the cap is 1e8 if not given." placeholder:"N"`
+	Runs       flags.Count `in:"[1,1e6]" help:"Runs of --arms: more than one print the error rate and the distribution of the number of plays." placeholder:"N"`
+	Seed       flags.Seed  `help:"Seed of the simulation of --arms, 1 if not given. For --csv, of the rows' order and of people's arms, which the operating system draws if not given; never of noise." placeholder:"S"`
+	Transcript string      `help:"Write what the guarantee is about to this file, which must be new: a line of JSON for each batch of plays and each release. If the rule is private it may be published; --replay checks it." placeholder:"FILE" type:"path"`
 }
 
 // Help is shown by --help.
@@ -52,29 +50,23 @@ func (c *identifyCommand) Help() string {
 }
 
 func (c *identifyCommand) Run(ctx context.Context, s streams) error {
-	given := 0
-	for _, f := range []string{c.Arms, c.CSV, c.Replay} {
-		if f != "" {
-			given++
-		}
-	}
 	switch {
-	case given != 1:
-		return fmt.Errorf("%w: want one of --arms, --csv and --replay", errUsage)
+	case given(c.Arms.Set(), c.CSV != "", c.Replay != "") != 1:
+		return usagef("want one of --arms, --csv and --replay")
 	case c.Replay != "":
-		if c.Risk != "" || c.Epsilon != "" || c.Rule != "dp-tt" || c.Range != "" || c.Cap > 0 ||
-			c.Runs > 0 || c.Seed != "" || c.Transcript != "" || c.columnFlags.given() || c.InOrder {
-			return fmt.Errorf("%w: --replay takes no other flag: the transcript says what the "+
-				"trial was", errUsage)
+		if c.Risk.Set || c.Epsilon.Set || c.Rule.String() != "dp-tt" || c.Range.Set || c.Cap > 0 ||
+			c.Runs > 0 || c.Seed.Set || c.Transcript != "" || c.columnFlags.given() || c.InOrder {
+			return usagef("--replay takes no other flag: the transcript says what the " +
+				"trial was")
 		}
 		return c.replay(s)
-	case c.Risk == "":
-		return fmt.Errorf("%w: want --risk, the probability of a wrong answer that is allowed", errUsage)
+	case !c.Risk.Set:
+		return usagef("want --risk, the probability of a wrong answer that is allowed")
 	case c.CSV != "" && c.Runs > 0:
-		return fmt.Errorf("%w: --runs is for --arms: real data are read once, and their noise is "+
-			"never repeated", errUsage)
+		return usagef("--runs is for --arms: real data are read once, and their noise is " +
+			"never repeated")
 	case c.CSV == "" && c.InOrder:
-		return fmt.Errorf("%w: --in-order is for --csv", errUsage)
+		return usagef("--in-order is for --csv")
 	}
 	if err := c.columnFlags.check(c.CSV); err != nil {
 		return err
@@ -92,10 +84,10 @@ func (c *identifyCommand) Run(ctx context.Context, s streams) error {
 // declared is the range of --range; for simulations [0,1] if none is given. Real data want one:
 // rewards that a default clips would be a wrong answer that nobody may be warned of, since the
 // warning would tell of the data.
-func declared(text string, data bool) (lo, hi float64, err error) {
+func declared(r flags.Range, data bool) (lo, hi float64, err error) {
 	switch {
-	case text != "":
-		return parseRange(text)
+	case r.Set:
+		return r.Lo, r.Hi, nil
 	case data:
 		return 0, 0, errors.New("want --range LO,HI with --csv: the lowest and the highest " +
 			"reward that there can be. Rewards outside are clipped. Take it from what " +
@@ -105,110 +97,27 @@ func declared(text string, data bool) (lo, hi float64, err error) {
 	return 0, 1, nil
 }
 
-// parseRange reads --range.
-func parseRange(text string) (lo, hi float64, err error) {
-	ends, err := numbers("--range", text)
-	if err != nil {
-		return 0, 0, err
-	}
-	if len(ends) != 2 || !(ends[0] < ends[1]) || !(max(-ends[0], ends[1]) <= logged.MaxAbs) {
-		return 0, 0, fmt.Errorf("%w: --range is %q, must be two finite numbers, the lower one "+
-			"first, at most %v in absolute value", errUsage, text, logged.MaxAbs)
-	}
-	return ends[0], ends[1], nil
-}
-
-// riskOf reads --risk.
-func riskOf(text string) (float64, error) {
-	risk, err := number("risk", text)
-	if err == nil && !(risk > 0 && risk < 1) {
-		err = fmt.Errorf("--risk is %v, must be above 0 and below 1", risk)
-	}
-	return risk, err
-}
-
-// checkEpsilon says what is wrong with one of the numbers of --epsilon.
-func checkEpsilon(epsilon float64) error {
-	if !(epsilon > 0) || math.IsInf(epsilon, 0) {
-		return fmt.Errorf("--epsilon is %v, must be above 0 and finite", epsilon)
-	}
-	return nil
-}
-
-// number reads a flag that must be a number.
-func number(flag, text string) (float64, error) {
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return 0, fmt.Errorf("--%s is %q, must be a number", flag, text)
-	}
-	return x, nil
-}
-
-// parseRule reads the name of an identification rule with its parameters.
-func parseRule(text string) (catalog.Entry, catalog.Params, error) {
-	name, rest, _ := strings.Cut(text, ":")
-	e, err := catalog.FindIdentify(name)
-	if err != nil {
-		return e, nil, fmt.Errorf("--rule: %w", err)
-	}
-	params := catalog.Params{}
-	for rest != "" {
-		var one string
-		one, rest, _ = strings.Cut(rest, ":")
-		key, value, ok := strings.Cut(one, "=")
-		if !ok {
-			return e, nil, fmt.Errorf("--rule: %q: a parameter is name=value", one)
-		}
-		if _, twice := params[key]; twice {
-			return e, nil, fmt.Errorf("--rule: %s is given twice", key)
-		}
-		param, _ := e.Param(key) // NewRule tells of an unknown one
-		param.Name = key
-		if params[key], err = param.Parse(value); err != nil {
-			return e, nil, fmt.Errorf("--rule: %w", err)
-		}
-	}
-	if _, err := e.Complete(params); err != nil {
-		return e, nil, fmt.Errorf("--rule: %w", err)
-	}
-	return e, params, nil
-}
-
 func (c *identifyCommand) rule(arms int) (trial.Rule, error) {
-	e, params, err := parseRule(c.Rule)
-	if err != nil {
-		return trial.Rule{}, err
-	}
-	risk, err := riskOf(c.Risk)
+	e, params, err := c.Rule.Find(catalog.Catalog{}, catalog.BanditIdentify)
 	if err != nil {
 		return trial.Rule{}, err
 	}
 	var budget privacy.Budget = privacy.None{}
 	switch {
-	case e.Private && c.Epsilon == "":
+	case e.Private && !c.Epsilon.Set:
 		return trial.Rule{}, fmt.Errorf("--rule %s needs --epsilon", e.Name)
-	case !e.Private && c.Epsilon != "":
+	case !e.Private && c.Epsilon.Set:
 		return trial.Rule{}, fmt.Errorf("--epsilon is not for %s, which is not private", e.Name)
 	case e.Private:
-		epsilon, err := number("epsilon", c.Epsilon)
-		if err == nil {
-			err = checkEpsilon(epsilon)
-		}
-		if err != nil {
-			return trial.Rule{}, err
-		}
-		budget = privacy.Pure{Epsilon: epsilon}
+		budget = privacy.Pure{Epsilon: c.Epsilon.X}
 	}
-	return trial.NewRule(e.Name, arms, risk, budget, params)
+	return trial.NewRule(e.Name, arms, c.Risk.X, budget, params)
 }
 
 // data runs a trial on real data. It prints nothing but what follows from releases, and the lower
 // bound from private means.
 func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) error {
-	format, err := seeded(c.format(lo, hi), c.Seed)
-	if err != nil {
-		return err
-	}
+	format := seeded(c.format(lo, hi), c.Seed)
 	format.InOrder = c.InOrder
 	in, err := openLog(c.CSV, s)
 	if err != nil {
@@ -217,7 +126,7 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 	defer in.Close()
 	log, err := format.Read(in)
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w", errUsage, c.CSV, err)
+		return usagef("%s: %w", c.CSV, err)
 	}
 	tellSkipped(s, c.CSV, log.Summary)
 	rule, err := c.rule(len(log.Names))
@@ -239,7 +148,7 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 		return r.Loss, err
 	})
 	switch {
-	case errors.Is(err, errUsage):
+	case isUsage(err):
 		return err
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("stopped: %w", err)
@@ -248,7 +157,7 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 	case err != nil && r.Loss != (privacy.Loss{}): // not for another try with other flags
 		return fmt.Errorf("%s: %w", c.CSV, err)
 	case err != nil:
-		return fmt.Errorf("%w: %s: %w", errUsage, c.CSV, err)
+		return usagef("%s: %w", c.CSV, err)
 	}
 	data := dataLine(log.Summary, format, "the mean of the clipped rows of one arm, drawn among "+
 		"the person's arms")
@@ -277,8 +186,8 @@ func (c *identifyCommand) transcribe(real bool, mode os.FileMode,
 	}
 	// The transcript of an earlier trial is the record of what that has spent.
 	if _, err := os.Lstat(c.Transcript); err == nil {
-		return fmt.Errorf("%w: --transcript: %s is there already, and may be the record of what "+
-			"was spent: name a new file", errUsage, c.Transcript)
+		return usagef("--transcript: %s is there already, and may be the record of what "+
+			"was spent: name a new file", c.Transcript)
 	}
 	f, err := pending("--transcript", c.Transcript, mode)
 	if err != nil {
@@ -317,7 +226,7 @@ func (c *identifyCommand) replay(s streams) error {
 	defer f.Close()
 	r, err := trial.Replay(f)
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w", errUsage, c.Replay, err)
+		return usagef("%s: %w", c.Replay, err)
 	}
 	lo, hi := r.Range()
 	if err := printTrial(s.out, r.Rule, r.Names, "", nil, r.Result, lo, hi); err != nil {
@@ -443,14 +352,7 @@ func lower(w io.Writer, rule trial.Rule, means []float64, lo, hi float64, what s
 // simulate runs trials on laws.
 func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float64) error {
 	fail := usage
-	var laws []bandit.Law
-	for _, text := range outside(c.Arms) {
-		law, err := bandit.ParseLaw(text)
-		if err != nil {
-			return fail(fmt.Errorf("--arms: %w", err))
-		}
-		laws = append(laws, law)
-	}
+	laws := c.Arms.Laws
 	in, err := bandit.NewInstance(laws...)
 	if err != nil {
 		return fail(fmt.Errorf("--arms: %w", err))
@@ -459,18 +361,12 @@ func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float6
 	if err != nil {
 		return fail(err)
 	}
-	seed, err := parseSeed(cmp.Or(c.Seed, "1"))
-	if err != nil {
-		return err
-	}
 	runs := max(int(c.Runs), 1)
 	switch {
-	case runs > 1e6:
-		return fail(fmt.Errorf("--runs is %d, must be at most 1e6", runs))
 	case runs > 1 && c.Transcript != "":
 		return fail(errors.New("--transcript is of one run: leave --runs out"))
 	case c.Cap > 0 && int(c.Cap) < len(laws):
-		return fail(fmt.Errorf("--cap is %d, must be at least the number of arms, %d", c.Cap, len(laws)))
+		return flags.Bad("--cap", c.Cap, "at least the number of arms, %d", len(laws))
 	}
 	means := make([]float64, len(laws))
 	for a, law := range laws {
@@ -478,7 +374,7 @@ func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float6
 			return fail(err)
 		}
 	}
-	sm := trial.Simulation{Rule: rule, Source: bandit.Fixed(in), Runs: runs, Seed: seed,
+	sm := trial.Simulation{Rule: rule, Source: bandit.Fixed(in), Runs: runs, Seed: c.Seed.Or(1),
 		Cap: int(c.Cap), Lo: lo, Hi: hi}
 	if sm.Cap == 0 {
 		sm.Cap = trial.DefaultCap

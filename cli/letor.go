@@ -6,23 +6,22 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"text/tabwriter"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/atomicfile"
 	"github.com/sotto-dp/sotto/internal/base/letor"
+	"github.com/sotto-dp/sotto/internal/front/flags"
 )
 
 type letorCommand struct {
-	File     string           `arg:"" help:"Learning-to-rank data in the LETOR form, as text or compressed by gzip." type:"path"`
-	Out      string           `required:"" help:"CSV of logged rewards to write, for an experiment's instance: csv: FILE." placeholder:"FILE.csv" type:"path"`
-	Clusters experiment.Count `default:"50" help:"Clusters, which are the arms." placeholder:"K"`
-	Seed     string           `default:"1" help:"Seed of the sample and of k-means++." placeholder:"S"`
-	Features int              `help:"Features of a row; as many as the first row has if not given." placeholder:"D"`
-	Sample   experiment.Count `help:"Rows that centres are fitted to, drawn at random; 50000 if not given. All rows then go to the nearest centre." placeholder:"N"`
-	Starts   int              `help:"Draws of k-means++, of which the best end is taken; 5 if not given." placeholder:"N"`
-	Raw      bool             `help:"Leave features as they are. Otherwise each is divided by its standard deviation."`
+	File     string      `arg:"" help:"Learning-to-rank data in the LETOR form, as text or compressed by gzip." type:"path"`
+	Out      string      `required:"" help:"CSV of logged rewards to write, for an experiment's instance: csv: FILE." placeholder:"FILE.csv" type:"path"`
+	Clusters flags.Count `in:"[2,1e6]" default:"50" help:"Clusters, which are the arms." placeholder:"K"`
+	Seed     flags.Seed  `default:"1" help:"Seed of the sample and of k-means++." placeholder:"S"`
+	Features int         `help:"Features of a row; as many as the first row has if not given." placeholder:"D"`
+	Sample   flags.Count `in:"[1,1e8]" help:"Rows that centres are fitted to, drawn at random; 50000 if not given. All rows then go to the nearest centre." placeholder:"N"`
+	Starts   int         `help:"Draws of k-means++, of which the best end is taken; 5 if not given." placeholder:"N"`
+	Raw      bool        `help:"Leave features as they are. Otherwise each is divided by its standard deviation."`
 }
 
 // Help is shown by --help.
@@ -39,27 +38,19 @@ Examples:
 }
 
 func (c *letorCommand) Run(ctx context.Context, s streams) error {
-	seed, err := strconv.ParseUint(c.Seed, 10, 64)
-	if err != nil {
-		return fmt.Errorf("%w: --seed is %q, must be a whole number from 0 to 2^64-1", errUsage, c.Seed)
-	}
-	if c.Clusters > 1e6 || c.Sample > 1e8 {
-		return fmt.Errorf("%w: --clusters is %d and --sample is %d, must be at most 1e6 and 1e8",
-			errUsage, c.Clusters, c.Sample)
-	}
 	open := func() (io.ReadCloser, error) { return os.Open(c.File) }
 	if f, err := open(); err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return usage(err)
 	} else if err := f.Close(); err != nil {
 		return err
 	}
-	arms, err := letor.Cluster(ctx, open, letor.Options{Clusters: int(c.Clusters), Seed: seed,
+	arms, err := letor.Cluster(ctx, open, letor.Options{Clusters: int(c.Clusters), Seed: c.Seed.X,
 		Features: c.Features, Sample: int(c.Sample), Starts: c.Starts, Raw: c.Raw})
 	switch {
 	case errors.Is(err, context.Canceled):
 		return interrupted("stopped; nothing was written")
 	case err != nil:
-		return fmt.Errorf("%w: %s: %w", errUsage, c.File, err)
+		return usagef("%s: %w", c.File, err)
 	}
 	if err := c.write(arms); err != nil {
 		return err
@@ -87,7 +78,7 @@ func (c *letorCommand) Run(ctx context.Context, s streams) error {
 func (c *letorCommand) write(arms letor.Arms) error {
 	f, err := atomicfile.Create(c.Out, privateFile)
 	if err != nil {
-		return fmt.Errorf("%w: --out: %w", errUsage, err)
+		return usagef("--out: %w", err)
 	}
 	defer f.Discard() //nolint:errcheck // after a failure there is nothing to keep
 	if err := arms.WriteCSV(f); err != nil {

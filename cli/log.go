@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/logged"
 )
 
@@ -31,8 +31,8 @@ func (c columnFlags) given() bool { return c != columnFlags{} }
 // check refuses columns of no file.
 func (c columnFlags) check(csv string) error {
 	if csv == "" && c.given() {
-		return fmt.Errorf("%w: --arm-column, --reward-column, --user-column and --skip-missing "+
-			"are for --csv", errUsage)
+		return usagef("--arm-column, --reward-column, --user-column and --skip-missing " +
+			"are for --csv")
 	}
 	return nil
 }
@@ -54,22 +54,12 @@ type orderFlag struct {
 	InOrder bool `help:"Take the rows of --csv in their order, for data that come in order: the guarantee then needs rows that are independent draws in that order. Else they are shuffled within each arm." group:"Columns of --csv:"`
 }
 
-// seeded is a format with the seed of a flag, the operating system's coins if it is empty.
-func seeded(f logged.Format, seed string) (logged.Format, error) {
-	if seed == "" {
-		return f, nil
+// seeded is a format with the seed of a flag, the operating system's coins if there is none.
+func seeded(f logged.Format, seed flags.Seed) logged.Format {
+	if seed.Set {
+		f.Seed = &seed.X
 	}
-	x, err := parseSeed(seed)
-	f.Seed = &x
-	return f, err
-}
-
-func parseSeed(text string) (uint64, error) {
-	seed, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%w: --seed is %q, must be a whole number from 0 to 2^64−1", errUsage, text)
-	}
-	return seed, nil
+	return f
 }
 
 // openLog opens a log; - is standard input.

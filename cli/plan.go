@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -10,8 +9,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/base/atomicfile"
+	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/internal/front/report"
 	"github.com/sotto-dp/sotto/trial"
 )
@@ -23,20 +23,20 @@ type planCommand struct {
 }
 
 type planTrial struct {
-	Arms  experiment.Count `required:"" help:"Number of arms." placeholder:"K"`
-	Gap   string           `help:"By how much the best arm is better than all others, which are equal." placeholder:"Δ" group:"The arms, one of:"`
-	Best  string           `help:"Mean of the best arm, beside --gap; if not given 1/2 + Δ/2: around 1/2 rewards say least." placeholder:"MEAN" group:"The arms, one of:"`
-	Prior string           `help:"Draw all means uniformly from this interval, anew for each run." placeholder:"LO,HI" group:"The arms, one of:"`
+	Arms  flags.Count  `in:"[2,1e4]" required:"" help:"Number of arms." placeholder:"K"`
+	Gap   flags.Number `in:"(0,1]" help:"By how much the best arm is better than all others, which are equal." placeholder:"Δ" group:"The arms, one of:"`
+	Best  flags.Number `in:"(0,1]" help:"Mean of the best arm, beside --gap; if not given 1/2 + Δ/2: around 1/2 rewards say least." placeholder:"MEAN" group:"The arms, one of:"`
+	Prior flags.Range  `in:"[0,1]" help:"Draw all means uniformly from this interval, anew for each run." placeholder:"LO,HI" group:"The arms, one of:"`
 
-	Risk    string           `required:"" help:"Probability of a wrong answer that is allowed, above 0 and below 1." placeholder:"δ"`
-	Epsilon string           `required:"" help:"Budgets of ε-DP to compare, such as 0.01,0.1,1,10." placeholder:"ε,…"`
-	Rule    string           `default:"dp-tt" help:"dp-tt, adap-tt, adap-tt-star or dp-se, with parameters if need be: adap-tt:sigma=1." placeholder:"RULE"`
-	Runs    experiment.Count `default:"200" help:"Simulated trials at each ε." placeholder:"N"`
-	Cap     experiment.Count `help:"Give a trial up after so many participants; 1e8 if not given." placeholder:"N"`
-	Seed    string           `help:"Seed of all randomness." default:"1" placeholder:"S"`
-	Workers int              `help:"Runs played at a time; answers do not depend on it. 0 is one a processor." placeholder:"W"`
-	Figure  string           `help:"Draw participants against ε into this SVG file." placeholder:"FILE.svg" type:"path"`
-	JSON    bool             `help:"As JSON, for programs."`
+	Risk    flags.Number  `in:"(0,1)" required:"" help:"Probability of a wrong answer that is allowed, above 0 and below 1." placeholder:"δ"`
+	Epsilon flags.Numbers `in:"(0,inf)" required:"" help:"Budgets of ε-DP to compare, such as 0.01,0.1,1,10." placeholder:"ε,…"`
+	Rule    flags.Policy  `default:"dp-tt" help:"dp-tt, adap-tt, adap-tt-star or dp-se, with parameters if need be: adap-tt:sigma=1." placeholder:"RULE"`
+	Runs    flags.Count   `in:"[2,1e6]" default:"200" help:"Simulated trials at each ε." placeholder:"N"`
+	Cap     flags.Count   `help:"Give a trial up after so many participants; 1e8 if not given." placeholder:"N"`
+	Seed    flags.Seed    `help:"Seed of all randomness." default:"1" placeholder:"S"`
+	Workers flags.Workers `help:"Runs played at a time; answers do not depend on it. 0 is one a processor." placeholder:"W"`
+	Figure  string        `help:"Draw participants against ε into this SVG file." placeholder:"FILE.svg" type:"path"`
+	JSON    bool          `help:"As JSON, for programs."`
 }
 
 // Help is shown by --help.
@@ -47,67 +47,25 @@ func (c *planTrial) Help() string {
 }
 
 func (c *planTrial) config(s streams) (trial.PlanConfig, error) {
-	none := trial.PlanConfig{}
-	cfg := trial.PlanConfig{Arms: int(c.Arms), Runs: int(c.Runs), Cap: int(c.Cap), Workers: c.Workers}
-	var err error
+	cfg := trial.PlanConfig{Arms: int(c.Arms), Gap: c.Gap.X, Best: c.Best.X, Risk: c.Risk.X,
+		Epsilons: c.Epsilon.X, Runs: int(c.Runs), Cap: int(c.Cap), Seed: c.Seed.X,
+		Workers: int(c.Workers)}
 	switch {
-	case (c.Gap == "") == (c.Prior == ""):
-		return none, errors.New("want one of --gap and --prior")
-	case c.Prior != "" && c.Best != "":
-		return none, errors.New("--best is for --gap")
-	case cfg.Runs > 1e6:
-		return none, fmt.Errorf("--runs is %d, must be at most 1e6", cfg.Runs)
-	case cfg.Arms > 1e4:
-		return none, fmt.Errorf("--arms is %d, must be at most 1e4", cfg.Arms)
-	case cfg.Workers < 0:
-		return none, fmt.Errorf("--workers is %d, must be at least 1, or 0 for one a processor", cfg.Workers)
+	case c.Gap.Set == c.Prior.Set:
+		return cfg, errors.New("want one of --gap and --prior")
+	case c.Prior.Set && c.Best.Set:
+		return cfg, errors.New("--best is for --gap")
 	case cfg.Cap > 0 && cfg.Cap < cfg.Arms:
-		return none, fmt.Errorf("--cap is %d, must be at least the number of arms, %d", cfg.Cap, cfg.Arms)
-	case c.Prior != "":
-		ends, err := numbers("--prior", c.Prior)
-		if err != nil {
-			return none, err
-		}
-		if len(ends) != 2 {
-			return none, fmt.Errorf("--prior is %q, must be LO,HI with 0 ≤ LO < HI ≤ 1", c.Prior)
-		}
-		if lo, hi := ends[0], ends[1]; !(lo >= 0 && lo < hi && hi <= 1) {
-			return none, fmt.Errorf("--prior is %q, must be LO,HI with 0 ≤ LO < HI ≤ 1", c.Prior)
-		}
-		cfg.Prior = &[2]float64{ends[0], ends[1]}
-	default:
-		if cfg.Gap, err = number("gap", c.Gap); err != nil {
-			return none, err
-		}
-		if c.Best != "" {
-			if cfg.Best, err = number("best", c.Best); err != nil {
-				return none, err
-			}
-			if cfg.Best == 0 {
-				return none, errors.New("--best is 0, must be from the gap to 1")
-			}
-		}
+		return cfg, flags.Bad("--cap", c.Cap, "at least the number of arms, %d", cfg.Arms)
+	case c.Prior.Set:
+		cfg.Prior = &[2]float64{c.Prior.Lo, c.Prior.Hi}
 	}
-	if cfg.Risk, err = riskOf(c.Risk); err != nil {
-		return none, err
-	}
-	if cfg.Epsilons, err = numbers("--epsilon", c.Epsilon); err != nil {
-		return none, err
-	}
-	for _, epsilon := range cfg.Epsilons {
-		if err := checkEpsilon(epsilon); err != nil {
-			return none, err
-		}
-	}
-	if cfg.Seed, err = strconv.ParseUint(c.Seed, 10, 64); err != nil {
-		return none, fmt.Errorf("--seed is %q, must be a whole number from 0 to 2^64−1", c.Seed)
-	}
-	e, params, err := parseRule(c.Rule)
+	e, params, err := c.Rule.Find(catalog.Catalog{}, catalog.BanditIdentify)
 	if err != nil {
-		return none, err
+		return cfg, err
 	}
 	if !e.Private {
-		return none, fmt.Errorf("--rule %s is not private: a plan compares budgets, and has the "+
+		return cfg, fmt.Errorf("--rule %s is not private: a plan compares budgets, and has the "+
 			"rule without privacy beside them", e.Name)
 	}
 	cfg.Rule, cfg.Params = e.Name, params
@@ -154,10 +112,7 @@ func (c *planTrial) Run(ctx context.Context, s streams) error {
 		}
 	}
 	if c.JSON {
-		e := json.NewEncoder(s.out)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		return e.Encode(planOf(p))
+		return printJSON(s, planOf(p))
 	}
 	return printPlan(s, p)
 }

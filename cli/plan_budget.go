@@ -6,26 +6,27 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 
+	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/front/flags"
 )
 
 type planBudget struct {
-	Arms  string           `help:"The arms, by their Bernoulli means or their laws, such as 0.75,0.6 or uniform(0.2,0.4)." placeholder:"ARM,…" group:"The arms, one of:"`
-	Gap   string           `help:"By how much the best Bernoulli arm is better than all others, which are equal." placeholder:"Δ" group:"The arms, one of:"`
-	Count experiment.Count `help:"Number of arms, beside --gap." placeholder:"K"`
-	Best  string           `help:"Mean of the best arm, beside --gap; if not given 1/2 + Δ/2." placeholder:"MEAN"`
+	Arms  flags.Arms   `help:"The arms, by their Bernoulli means or their laws, such as 0.75,0.6 or uniform(0.2,0.4)." placeholder:"ARM,…" group:"The arms, one of:"`
+	Gap   flags.Number `in:"(0,1]" help:"By how much the best Bernoulli arm is better than all others, which are equal." placeholder:"Δ" group:"The arms, one of:"`
+	Count flags.Count  `in:"[2,1e4]" help:"Number of arms, beside --gap." placeholder:"K"`
+	Best  flags.Number `in:"(0,1]" help:"Mean of the best arm, beside --gap; if not given 1/2 + Δ/2." placeholder:"MEAN"`
 
-	Horizon experiment.Count `required:"" help:"Rounds of a run; 1e6 is a number." placeholder:"T"`
-	More    string           `required:"" help:"How much more regret is all right, such as 10% or 0.1." placeholder:"X%"`
-	Policy  string           `default:"adap-klucb" help:"A policy with ε-DP, with parameters if need be: adap-ucb:alpha=4." placeholder:"NAME"`
-	Range   string           `default:"0.001,100" help:"Where to look for ε." placeholder:"LO,HI"`
-	Runs    experiment.Count `default:"1000" help:"Runs at each ε." placeholder:"N"`
-	Seed    string           `default:"1" help:"Seed of all randomness." placeholder:"S"`
-	Workers int              `help:"Runs played at a time; answers do not depend on it. 0 is one a processor." placeholder:"W"`
-	JSON    bool             `help:"As JSON, for programs."`
+	Horizon flags.Count   `required:"" help:"Rounds of a run; 1e6 is a number." placeholder:"T"`
+	More    flags.Share   `required:"" help:"How much more regret is all right, such as 10% or 0.1." placeholder:"X%"`
+	Policy  flags.Policy  `default:"adap-klucb" help:"A policy with ε-DP, with parameters if need be: adap-ucb:alpha=4." placeholder:"NAME"`
+	Range   flags.Range   `in:"(0,inf)" default:"0.001,100" help:"Where to look for ε." placeholder:"LO,HI"`
+	Runs    flags.Count   `in:"[2,1e6]" default:"1000" help:"Runs at each ε." placeholder:"N"`
+	Seed    flags.Seed    `default:"1" help:"Seed of all randomness." placeholder:"S"`
+	Workers flags.Workers `help:"Runs played at a time; answers do not depend on it. 0 is one a processor." placeholder:"W"`
+	JSON    bool          `help:"As JSON, for programs."`
 }
 
 // Help is shown by --help.
@@ -36,74 +37,30 @@ func (c *planBudget) Help() string {
 }
 
 func (c *planBudget) search(s streams) (experiment.BudgetSearch, error) {
-	q := experiment.BudgetSearch{Horizon: c.Horizon, Runs: c.Runs, Workers: c.Workers,
-		Catalog: s.known}
-	fail := func(err error) (experiment.BudgetSearch, error) { return q, err }
+	q := experiment.BudgetSearch{Arms: c.Arms.Texts, Horizon: experiment.Count(c.Horizon),
+		More: c.More.X, From: c.Range.Lo, To: c.Range.Hi, Runs: experiment.Count(c.Runs),
+		Seed: c.Seed.X, Workers: int(c.Workers), Catalog: s.known}
 	switch {
-	case (c.Arms == "") == (c.Gap == ""):
-		return fail(errors.New("want one of --arms and --gap"))
-	case c.Gap == "" && (c.Count != 0 || c.Best != ""):
-		return fail(errors.New("--count and --best go with --gap"))
-	case c.Arms != "":
-		q.Arms = outside(c.Arms)
-	default:
-		gap, err := number("gap", c.Gap)
-		if err != nil {
-			return fail(err)
+	case c.Arms.Set() == c.Gap.Set:
+		return q, errors.New("want one of --arms and --gap")
+	case !c.Gap.Set && (c.Count != 0 || c.Best.Set):
+		return q, errors.New("--count and --best go with --gap")
+	case c.Gap.Set && c.Count == 0:
+		return q, errors.New("want --count beside --gap, the number of arms")
+	case c.Best.Set && c.Best.X < c.Gap.X:
+		return q, flags.Bad("--best", c.Best, "from the gap, %v, to 1", c.Gap)
+	}
+	best := c.Best.Or(0.5 + c.Gap.X/2)
+	for i := range int(c.Count) {
+		mean := best
+		if i > 0 {
+			mean = math.Round((best-c.Gap.X)*1e15) / 1e15 // 0.75 − 0.2 is 0.55
 		}
-		if !(gap > 0 && gap <= 1) {
-			return fail(fmt.Errorf("--gap is %v, must be above 0 and at most 1", gap))
-		}
-		if c.Count < 2 || c.Count > 1e4 {
-			return fail(fmt.Errorf("--count is %d, must be from 2 to 1e4, beside --gap", c.Count))
-		}
-		best := 0.5 + gap/2
-		if c.Best != "" {
-			if best, err = number("best", c.Best); err != nil {
-				return fail(err)
-			}
-			if !(best >= gap && best <= 1) {
-				return fail(fmt.Errorf("--best is %v, must be from the gap, %v, to 1", best, gap))
-			}
-		}
-		for i := range int(c.Count) {
-			mean := best
-			if i > 0 {
-				mean = math.Round((best-gap)*1e15) / 1e15 // 0.75 − 0.2 is 0.55
-			}
-			q.Arms = append(q.Arms, strconv.FormatFloat(mean, 'g', -1, 64))
-		}
+		q.Arms = append(q.Arms, strconv.FormatFloat(mean, 'g', -1, 64))
 	}
-	text, percent := strings.CutSuffix(c.More, "%")
-	more, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	if err != nil || !(more > 0) || math.IsInf(more, 1) {
-		return fail(fmt.Errorf("--more is %q, must be a share above 0, such as 10%% or 0.1", c.More))
-	}
-	if q.More = more; percent {
-		q.More /= 100
-	}
-	ends, err := numbers("--range", c.Range)
-	if err != nil {
-		return fail(err)
-	}
-	if len(ends) != 2 {
-		return fail(fmt.Errorf("--range is %q, must be LO,HI", c.Range))
-	}
-	if q.From, q.To = ends[0], ends[1]; q.From == 0 {
-		return fail(fmt.Errorf("--range is %q, must be above 0", c.Range))
-	}
-	policies, err := parsePolicies(s.known, c.Policy)
-	if err != nil {
-		return fail(err)
-	}
-	if len(policies) != 1 {
-		return fail(fmt.Errorf("--policy is %q, must be one policy", c.Policy))
-	}
-	q.Policy = policies[0]
-	if q.Seed, err = strconv.ParseUint(c.Seed, 10, 64); err != nil {
-		return fail(fmt.Errorf("--seed is %q, must be a whole number from 0 to 2^64-1", c.Seed))
-	}
-	return q, nil
+	entry, params, err := c.Policy.Find(s.known, catalog.BanditArms)
+	q.Policy = experiment.Policy{Policy: entry.Name, Params: params}
+	return q, err
 }
 
 func (c *planBudget) Run(ctx context.Context, s streams) error {

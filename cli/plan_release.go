@@ -6,23 +6,23 @@ import (
 	"math"
 	"text/tabwriter"
 
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )
 
 type planRelease struct {
-	Budget string           `required:"" help:"What a user may lose by a batch, such as epsilon=1, rho=0.1, epsilon=1,delta=1e-6 or alpha=2,epsilon=0.1." placeholder:"BUDGET"`
-	Users  experiment.Count `required:"" help:"Users who are invited to a batch." placeholder:"N"`
+	Budget flags.Budget `required:"" help:"What a user may lose by a batch, such as epsilon=1, rho=0.1, epsilon=1,delta=1e-6 or alpha=2,epsilon=0.1." placeholder:"BUDGET"`
+	Users  flags.Count  `required:"" help:"Users who are invited to a batch." placeholder:"N"`
 
-	Trust     string `default:"secagg" help:"central, local, two-server, shuffle or secagg." placeholder:"MODEL"`
-	Noise     string `help:"laplace, polya, skellam, gaussian or count, as 'sotto list mechanisms' has them." placeholder:"NOISE"`
-	Precision string `default:"1" help:"s of 003, at least 1: rewards are encoded with g = s·ε·√n." placeholder:"S"`
-	Promised  string `default:"1" help:"Share of the users who are promised to answer: noise is calibrated to them." placeholder:"SHARE"`
-	Misread   string `default:"1e-6" help:"Probability that the sum is misread." placeholder:"P"`
-	Returning int    `default:"1" help:"Batches that a user may take part in." placeholder:"B"`
-	Delta     string `default:"1e-6" help:"δ at which losses are told in (ε,δ)." placeholder:"δ"`
-	JSON      bool   `help:"As JSON, for programs."`
+	Trust     string       `default:"secagg" help:"central, local, two-server, shuffle or secagg." placeholder:"MODEL"`
+	Noise     string       `help:"laplace, polya, skellam, gaussian or count, as 'sotto list mechanisms' has them." placeholder:"NOISE"`
+	Precision flags.Number `in:"[1,inf)" default:"1" help:"s of 003, at least 1: rewards are encoded with g = s·ε·√n." placeholder:"S"`
+	Promised  flags.Number `in:"(0,1]" default:"1" help:"Share of the users who are promised to answer: noise is calibrated to them." placeholder:"SHARE"`
+	Misread   flags.Number `in:"(0,1)" default:"1e-6" help:"Probability that the sum is misread." placeholder:"P"`
+	Returning flags.Count  `default:"1" help:"Batches that a user may take part in." placeholder:"B"`
+	Delta     flags.Number `in:"(0,1)" default:"1e-6" help:"δ at which losses are told in (ε,δ)." placeholder:"δ"`
+	JSON      bool         `help:"As JSON, for programs."`
 }
 
 // Help is shown by --help.
@@ -53,32 +53,10 @@ type returningPlan struct {
 }
 
 func (c *planRelease) plan() (releasePlan, error) {
-	var out releasePlan
-	budget, err := privacy.ParseBudget(c.Budget)
-	if err != nil {
-		return out, fmt.Errorf("--budget: %w", err)
-	}
-	if err := budget.Validate(); err != nil {
-		return out, fmt.Errorf("--budget: %w", err)
-	}
-	t := release.Trust{Model: privacy.Trust(c.Trust), Noise: privacy.NoiseName(c.Noise), Like: budget}
-	for _, f := range []struct {
-		name, text string
-		to         *float64
-	}{{"precision", c.Precision, &t.S}, {"promised", c.Promised, &t.Promised},
-		{"misread", c.Misread, &t.P}, {"delta", c.Delta, &out.Delta}} {
-		if *f.to, err = number(f.name, f.text); err != nil {
-			return out, err
-		}
-	}
-	switch {
-	case !(out.Delta > 0 && out.Delta < 1):
-		return out, fmt.Errorf("--delta is %v, must be above 0 and below 1", out.Delta)
-	case t.S == 0 || t.Promised == 0:
-		return out, errors.New("--precision and --promised must be above 0")
-	case c.Returning < 1:
-		return out, fmt.Errorf("--returning is %d, must be at least 1", c.Returning)
-	}
+	out := releasePlan{Delta: c.Delta.X}
+	budget := c.Budget.Budget
+	t := release.Trust{Model: privacy.Trust(c.Trust), Noise: privacy.NoiseName(c.Noise),
+		Like: budget, S: c.Precision.X, Promised: c.Promised.X, P: c.Misread.X}
 	var stated privacy.Mechanism
 	switch b := budget.(type) {
 	case privacy.Pure:
@@ -92,6 +70,7 @@ func (c *planRelease) plan() (releasePlan, error) {
 		}
 		stated = privacy.Gaussian{Sigma: sigma}
 	}
+	var err error
 	if out.Mechanism, err = t.Mechanism(stated, int(c.Users)); err != nil {
 		return out, err
 	}
@@ -113,11 +92,11 @@ func (c *planRelease) plan() (releasePlan, error) {
 	}
 	out.Tail = out.Mechanism.(interface{ Tail() privacy.Tail }).Tail()
 	if c.Returning > 1 {
-		r, err := privacy.ReturningUsers(out.Loss, c.Returning, out.Delta)
+		r, err := privacy.ReturningUsers(out.Loss, int(c.Returning), out.Delta)
 		if err != nil {
 			return out, err
 		}
-		out.Returning = &returningPlan{c.Returning, finiteOrNil(r.Renyi), finiteOrNil(r.Advanced),
+		out.Returning = &returningPlan{int(c.Returning), finiteOrNil(r.Renyi), finiteOrNil(r.Advanced),
 			finiteOrNil(r.Simple)}
 	}
 	return out, nil
@@ -133,7 +112,7 @@ func finiteOrNil(x float64) *float64 {
 func (c *planRelease) Run(s streams) error {
 	p, err := c.plan()
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return usage(err)
 	}
 	if c.JSON {
 		return printJSON(s, p)

@@ -15,19 +15,20 @@ import (
 	"unicode"
 
 	"github.com/sotto-dp/sotto/internal/base/atomicfile"
+	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/internal/front/paper"
 )
 
 type reproduceCommand struct {
 	IDs []string `arg:"" optional:"" name:"ID" help:"Figures, such as thesis-5.2; sources, such as 000; or how figures begin, such as sajed. None: all of them."`
 
-	Preset   string `help:"quick decides the robust claims in minutes, paper is the scale of the sources." enum:"quick,paper" default:"quick"`
-	Out      string `help:"Directory of the site; results/reproduce-PRESET if none is given. What is there of the same preset is not played again." placeholder:"DIR" type:"path"`
-	Workers  int    `help:"Runs played at a time; results do not depend on it. 0 is one a processor." placeholder:"W"`
-	Mixed    bool   `help:"Go on with what another build began, whose numbers may differ."`
-	Data     string `help:"Directory with real data: its CSV files are played instead of the samples of the same names, and the training files of Fashion-MNIST by thesis-7.2." placeholder:"DIR" type:"path"`
-	List     bool   `help:"List the figures, and how many claims each has."`
-	Markdown string `help:"Write a summary of two pages to this file too, as docs/reproduction.md is." placeholder:"FILE" type:"path"`
+	Preset   string        `help:"quick decides the robust claims in minutes, paper is the scale of the sources." enum:"quick,paper" default:"quick"`
+	Out      string        `help:"Directory of the site; results/reproduce-PRESET if none is given. What is there of the same preset is not played again." placeholder:"DIR" type:"path"`
+	Workers  flags.Workers `help:"Runs played at a time; results do not depend on it. 0 is one a processor." placeholder:"W"`
+	Mixed    bool          `help:"Go on with what another build began, whose numbers may differ."`
+	Data     string        `help:"Directory with real data: its CSV files are played instead of the samples of the same names, and the training files of Fashion-MNIST by thesis-7.2." placeholder:"DIR" type:"path"`
+	List     bool          `help:"List the figures, and how many claims each has."`
+	Markdown string        `help:"Write a summary of two pages to this file too, as docs/reproduction.md is." placeholder:"FILE" type:"path"`
 }
 
 func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
@@ -38,14 +39,10 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 	if c.List {
 		return listFigures(s.out, figures)
 	}
-	if c.Workers < 0 {
-		return fmt.Errorf("%w: --workers is %d, must be at least 1, or 0 for one a processor",
-			errUsage, c.Workers)
-	}
 	flags := c.flags()
 	if c.Data != "" {
 		if info, err := os.Stat(c.Data); err != nil || !info.IsDir() {
-			return fmt.Errorf("%w: --data: %s is no directory", errUsage, c.Data)
+			return usagef("--data: %s is no directory", c.Data)
 		}
 	}
 	if c.Out == "" {
@@ -60,7 +57,7 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 	}
 	p := &figureProgress{w: s.err, from: time.Now()}
 	r, err := paper.Reproduce(ctx, figures, paper.Options{Out: c.Out,
-		Preset: paper.Preset(c.Preset), Workers: c.Workers, Mixed: c.Mixed, Data: c.Data,
+		Preset: paper.Preset(c.Preset), Workers: int(c.Workers), Mixed: c.Mixed, Data: c.Data,
 		Flags: flags, Progress: p.tell})
 	p.end()
 	switch {

@@ -1,28 +1,23 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/sotto-dp/sotto/bandit"
-	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/stopping"
 )
 
 type stopCommand struct {
-	Rule    string `required:"" help:"Stopping rule: dp-exp-nas, dp-nas, or nas, which is not private." placeholder:"RULE"`
-	Alpha   string `required:"" help:"Relative error that is allowed, above 0 and below 1." placeholder:"α"`
-	Beta    string `required:"" help:"Probability of a larger error, above 0 and below 1." placeholder:"β"`
-	Epsilon string `help:"Budget of ε-DP; not for nas." placeholder:"ε"`
-	Range   string `required:"" help:"Samples are in [−R, R]; others are clipped." placeholder:"R"`
+	Rule    flags.Choice `of:"nas,dp-nas,dp-exp-nas" required:"" help:"Stopping rule: dp-exp-nas, dp-nas, or nas, which is not private." placeholder:"RULE"`
+	Alpha   flags.Number `in:"(0,1)" required:"" help:"Relative error that is allowed, above 0 and below 1." placeholder:"α"`
+	Beta    flags.Number `in:"(0,1)" required:"" help:"Probability of a larger error, above 0 and below 1." placeholder:"β"`
+	Epsilon flags.Number `in:"(0,inf)" help:"Budget of ε-DP; not for nas." placeholder:"ε"`
+	Range   flags.Number `in:"(0,inf)" required:"" help:"Samples are in [−R, R]; others are clipped." placeholder:"R"`
 
 	CSV    string `name:"csv" help:"Real data: a CSV file with a header; - reads standard input. Rows are taken in a shuffled order." placeholder:"FILE" group:"The samples, one of:"`
 	Column string `help:"Column of --csv with the samples." placeholder:"NAME" group:"Columns of --csv:"`
@@ -31,10 +26,10 @@ type stopCommand struct {
 	personFlags
 	orderFlag
 
-	Cap  experiment.Count `help:"Give up after so many samples. If the mean is 0 a rule goes on for ever; for --law the cap is 1e9 if not given." placeholder:"N"`
-	Runs experiment.Count `help:"Runs of --law: more than one print the failure rate and the samples' distribution." placeholder:"N"`
-	Seed string           `help:"Seed of the simulation of --law, 1 if not given. For --csv, of the rows' order, which the operating system draws if not given; never of noise." placeholder:"S"`
-	Out  string           `help:"Write the runs of --law to this CSV file, a row a run." placeholder:"FILE" type:"path"`
+	Cap  flags.Count `help:"Give up after so many samples. If the mean is 0 a rule goes on for ever; for --law the cap is 1e9 if not given." placeholder:"N"`
+	Runs flags.Count `in:"[1,1e7]" help:"Runs of --law: more than one print the failure rate and the samples' distribution." placeholder:"N"`
+	Seed flags.Seed  `help:"Seed of the simulation of --law, 1 if not given. For --csv, of the rows' order, which the operating system draws if not given; never of noise." placeholder:"S"`
+	Out  string      `help:"Write the runs of --law to this CSV file, a row a run." placeholder:"FILE" type:"path"`
 }
 
 // Help is shown by --help.
@@ -47,18 +42,18 @@ func (c *stopCommand) Help() string {
 func (c *stopCommand) Run(ctx context.Context, s streams) error {
 	rule, err := c.rule()
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return usage(err)
 	}
 	switch {
 	case (c.CSV == "") == (c.Law == ""):
-		return fmt.Errorf("%w: want one of --csv and --law", errUsage)
+		return usagef("want one of --csv and --law")
 	case c.CSV != "" && c.Column == "":
-		return fmt.Errorf("%w: --csv needs --column, the name of the column that has the samples", errUsage)
+		return usagef("--csv needs --column, the name of the column that has the samples")
 	case c.CSV != "" && (c.Runs > 0 || c.Out != ""):
-		return fmt.Errorf("%w: --runs and --out are for --law: real data are read once, and "+
-			"their noise is never repeated", errUsage)
+		return usagef("--runs and --out are for --law: real data are read once, and " +
+			"their noise is never repeated")
 	case c.Law != "" && (c.Column != "" || c.personFlags.given() || c.InOrder):
-		return fmt.Errorf("%w: --column, --user-column, --skip-missing and --in-order are for --csv", errUsage)
+		return usagef("--column, --user-column, --skip-missing and --in-order are for --csv")
 	case c.CSV != "":
 		return c.data(ctx, s, rule)
 	}
@@ -66,52 +61,21 @@ func (c *stopCommand) Run(ctx context.Context, s streams) error {
 }
 
 func (c *stopCommand) rule() (stopping.Rule, error) {
-	known := false
-	for _, n := range stopping.Names() {
-		known = known || n == c.Rule
+	switch private := c.Rule != "nas"; {
+	case private && !c.Epsilon.Set:
+		return stopping.Rule{}, fmt.Errorf("--rule %s needs --epsilon", c.Rule)
+	case !private && c.Epsilon.Set:
+		return stopping.Rule{}, errors.New("--epsilon is not for nas, which is not private")
 	}
-	if !known {
-		return stopping.Rule{}, fmt.Errorf("--rule is %q%s, must be one of %s", c.Rule,
-			catalog.Hint(c.Rule, stopping.Names()), strings.Join(stopping.Names(), ", "))
-	}
-	x := make([]float64, 4)
-	for i, f := range []struct {
-		flag, text string
-	}{{"alpha", c.Alpha}, {"beta", c.Beta}, {"range", c.Range}, {"epsilon", c.Epsilon}} {
-		if f.flag == "epsilon" {
-			if private := c.Rule != "nas"; private != (f.text != "") {
-				if private {
-					return stopping.Rule{}, fmt.Errorf("--rule %s needs --epsilon", c.Rule)
-				}
-				return stopping.Rule{}, errors.New("--epsilon is not for nas, which is not private")
-			} else if !private {
-				continue
-			}
-		}
-		var err error
-		if x[i], err = strconv.ParseFloat(f.text, 64); err != nil {
-			what := "a number"
-			if f.flag == "range" {
-				what = "one number R, for samples in [−R, R]"
-			}
-			return stopping.Rule{}, fmt.Errorf("--%s is %q, must be %s", f.flag, f.text, what)
-		}
-	}
-	if math.IsInf(x[3], 1) {
-		return stopping.Rule{}, errors.New("--epsilon is +Inf, must be finite; nas is the rule without privacy")
-	}
-	return stopping.New(c.Rule, x[0], x[1], x[3], x[2])
+	return stopping.New(string(c.Rule), c.Alpha.X, c.Beta.X, c.Epsilon.X, c.Range.X)
 }
 
 // data runs the rule on real data. It prints nothing but what the rule released: no bound that
 // depends on the data's mean, and no count of what was clipped.
 func (c *stopCommand) data(ctx context.Context, s streams, rule stopping.Rule) error {
-	format, err := seeded(logged.Format{Reward: c.Column, User: c.UserColumn,
+	format := seeded(logged.Format{Reward: c.Column, User: c.UserColumn,
 		SkipMissing: c.SkipMissing, InOrder: c.InOrder,
 		Lo: -rule.Range(), Hi: rule.Range()}, c.Seed)
-	if err != nil {
-		return err
-	}
 	in, err := openLog(c.CSV, s)
 	if err != nil {
 		return err
@@ -119,7 +83,7 @@ func (c *stopCommand) data(ctx context.Context, s streams, rule stopping.Rule) e
 	defer in.Close()
 	samples, log, err := format.Column(in)
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w", errUsage, c.CSV, err)
+		return usagef("%s: %w", c.CSV, err)
 	}
 	tellSkipped(s, c.CSV, log)
 	r, err := stopping.Run(ctx, rule, samples, stopping.Options{Cap: int(c.Cap)})
@@ -130,7 +94,7 @@ func (c *stopCommand) data(ctx context.Context, s streams, rule stopping.Rule) e
 	case errors.Is(err, stopping.ErrUnfinished):
 		return fmt.Errorf("%s: %w", c.CSV, err)
 	case err != nil:
-		return fmt.Errorf("%w: %s: %w", errUsage, c.CSV, err)
+		return usagef("%s: %w", c.CSV, err)
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	head(w, rule)
@@ -158,23 +122,17 @@ func head(w *tabwriter.Writer, rule stopping.Rule) {
 func (c *stopCommand) simulate(ctx context.Context, s streams, rule stopping.Rule) error {
 	law, err := bandit.ParseLaw(c.Law)
 	if err != nil {
-		return fmt.Errorf("%w: --law: %w", errUsage, err)
-	}
-	seed, err := parseSeed(cmp.Or(c.Seed, "1"))
-	if err != nil {
-		return err
+		return usagef("--law: %w", err)
 	}
 	runs, limit := max(int(c.Runs), 1), int(c.Cap)
 	if limit == 0 {
 		limit = 1_000_000_000
 	}
-	if runs > 1e7 {
-		return fmt.Errorf("%w: --runs is %d, must be at most 1e7", errUsage, runs)
-	}
 	if _, err := bandit.ClippedMean(law, -rule.Range(), rule.Range()); err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return usage(err)
 	}
-	study, err := stopping.StudyConfig{Rule: rule, Law: law, Runs: runs, Seed: seed, Cap: limit}.Run(ctx)
+	study, err := stopping.StudyConfig{Rule: rule, Law: law, Runs: runs, Seed: c.Seed.Or(1),
+		Cap: limit}.Run(ctx)
 	if err != nil {
 		return err
 	}
