@@ -18,7 +18,7 @@ const (
 )
 
 // A MeanAudit is of a mean of points in {0,1}^d: a membership game, where the target is one of the
-// points or not (000 Algorithms 5 and 12).
+// points or not [Azize 2024, Algorithms 5 and 12].
 type MeanAudit struct {
 	Rows, Columns int     // points, 2 to 10⁷, and columns of a point, 1 to 10⁵
 	Sample        int     // points drawn without replacement and averaged; 0: all
