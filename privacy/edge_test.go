@@ -334,3 +334,145 @@ func TestTranscriptsOfTooMuch(t *testing.T) {
 		t.Error("more are taken")
 	}
 }
+
+// Of a k-ary tree the most nodes and the mean variance are those of its sums, counted one by one.
+func TestKAryAgainstItsSums(t *testing.T) {
+	for _, base := range []int{3, 5, 7, 11} {
+		total, most := 0.0, 0
+		for horizon := 1; horizon <= 700; horizon++ {
+			m := KAry{Scale: 3, Base: base, Horizon: horizon}
+			most = max(most, m.Nodes(horizon))
+			total += m.Variance(horizon)
+			if got := m.MaxNodes(); got != most {
+				t.Fatalf("%v: at most %d nodes, its sums have %d", m, got, most)
+			}
+			if got, want := m.MeanVariance(), total/float64(horizon); math.Abs(got-want) > 1e-9*want {
+				t.Fatalf("%v: mean variance %v, want %v", m, got, want)
+			}
+		}
+	}
+}
+
+func TestPricesAwayFromOne(t *testing.T) {
+	if got := (Hybrid{Scale: 4}).Loss().Pure(); got != 0.5 {
+		t.Errorf("hybrid of scale 4 costs %v", got)
+	}
+	if k := NewKAry(0.5, 5, 40); k.Scale != 2*float64(k.Levels()) || k.Levels() != 3 {
+		t.Errorf("%v of %d levels", k, k.Levels())
+	}
+	for sigma, ok := range map[float64]bool{1024: true, math.Nextafter(1024, 2000): false} {
+		if _, err := SplitMixShares(sigma, 1000, 1000); (err == nil) != ok {
+			t.Errorf("σ = %v: %v", sigma, err)
+		}
+	}
+	// Φ(μ/2) = 1/(1+e^{−ε}), by the error function.
+	for _, e := range []float64{0.01, 0.5, 1, 1.5, 5, 15, 20} {
+		mu := pureToGDP(e)
+		if got, want := math.Erfc(mu/2/math.Sqrt2)/2,
+			1/(1+math.Exp(e)); !(math.Abs(got-want) <= 1e-9*want) {
+			t.Errorf("ε = %v is μ = %v, whose error is %v, want %v", e, mu, got, want)
+		}
+	}
+	if got := pureToGDP(20.1); !math.IsInf(got, 1) {
+		t.Errorf("ε = 20.1 is μ = %v", got)
+	}
+	for _, c := range []struct {
+		variance float64
+		n        int
+		want     float64
+	}{{0.1, 1, 5}, {0.125, 1, 4}, {0.125, 2, math.Inf(1)}} {
+		if got := GaussianSumZCDP(1, c.variance, c.n); !(got >= c.want && got <= c.want*(1+1e-12)) {
+			t.Errorf("%+v: ρ = %v", c, got)
+		}
+	}
+	if math.IsInf(GaussianSumZCDP(1, 0.25, 2), 1) {
+		t.Error("the lemma holds for a variance of ¼")
+	}
+	for _, b := range []Approx{{1, 1e-6}, {0.1, 1e-9}, {5, 0.01}} {
+		sigma, err := AnalyticSigma(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := GDPWithin(b); err != nil || got.Mu > 1/sigma || got.Mu < (1-1e-12)/sigma {
+			t.Errorf("%v: %v, %v; σ = %v", b, got, err, sigma)
+		}
+	}
+	// Beyond the doubles the best order is 1, and the closed form stands.
+	if got, want := ZCDPToApproxTight(1e40, 1e-6), ZCDPToApprox(1e40, 1e-6); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := GaussianEpsilon(1, 0); !math.IsInf(got, 1) {
+		t.Errorf("δ = 0: ε = %v", got)
+	}
+	x := Loss{&tally{pure: math.Inf(1), rho: math.Inf(1), mu2: 2}}
+	if got := x.ZCDP(); got != 1 {
+		t.Errorf("μ² = 2 is ρ = %v", got)
+	}
+	if a, b := (Elliptic{}).Reduced(); a != nil || b != nil {
+		t.Errorf("%v %v", a, b)
+	}
+}
+
+func TestBLTsAtTheirEdges(t *testing.T) {
+	one := func(decay, weight float64) BLT {
+		m := BLT{Sigma: 1, Horizon: 8}
+		m.Decay[0], m.Weight[0] = decay, weight
+		return m
+	}
+	loose := one(0.5, 0.5)
+	loose.Weight[1] = 0.25
+	for _, c := range []struct {
+		m  BLT
+		ok bool
+	}{{one(0.5, 0.5), true}, {one(0.5, math.Nextafter(1.5, 0)), true}, {one(0.5, 1.5), false},
+		{loose, false},
+		{one(0.5, 0), false}, {one(1, 0.5), false}} {
+		if err := c.m.Validate(); (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c.m, err)
+		}
+	}
+}
+
+// An account is stale once its ledger has let its mechanisms go, the last one too.
+func TestStaleAccounts(t *testing.T) {
+	l := NewLedger()
+	var last, vectors Account
+	for i := range 300 {
+		vectors, last = l.Account(VectorGaussian{Sigma: float64(i + 1)}),
+			l.Account(Laplace{Scale: float64(i + 1)})
+	}
+	one := func() *Values { return &Values{N: []int{1}, Sum: []float64{1}} }
+	l.Reset()
+	if _, err := last.Release(0, one()); !errors.Is(err, errStale) {
+		t.Errorf("the last: %v", err)
+	}
+	l = NewLedger()
+	last, vectors = l.Account(Laplace{Scale: 1}), l.Account(VectorGaussian{Sigma: 1})
+	if err := l.UnmarshalJSON([]byte(`{"cap":"none","entries":[]}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := last.Release(0, one()); !errors.Is(err, errStale) {
+		t.Errorf("before a journal: %v", err)
+	}
+	if _, err := vectors.ReleaseVector(0, &Vector{1, []float64{1}}); !errors.Is(err, errStale) {
+		t.Errorf("before a journal, the last: %v", err)
+	}
+}
+
+func TestErrorsOfValues(t *testing.T) {
+	m := Laplace{Scale: 1}
+	for _, c := range []struct {
+		v    *Values
+		want string
+	}{
+		{nil, "at least one sum"}, {&Values{}, "at least one sum"},
+		{&Values{N: []int{1}}, "at least one sum"},
+		{&Values{N: []int{1}, Sum: []float64{1, 2}}, "1 counts for 2 sums"},
+		{&Values{N: []int{1, 1}, Sum: []float64{1, math.NaN()}}, "sum 1:"},
+		{&Values{N: []int{1, 1}, Sum: []float64{math.Inf(1), 1}}, "sum 0:"},
+	} {
+		if _, err := NewLedger().Release(0, m, c.v); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.v, err, c.want)
+		}
+	}
+}
