@@ -36,7 +36,7 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.names, "names", "testdata/mutants.txt", "`file` of the mutants that may live")
-	flag.StringVar(&o.only, "only", "", "only mutants whose \"file:line\" matches this `regexp`")
+	flag.StringVar(&o.only, "only", "", "only mutants whose \"file:line function operator expression\" matches this `regexp`")
 	flag.StringVar(&o.skip, "skip", "^$", "leave out tests that match this `regexp`")
 	flag.BoolVar(&o.short, "short", true, "run tests with -test.short")
 	flag.Parse()
@@ -78,7 +78,9 @@ func mutate(o options, out, progress io.Writer) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	mutants = slices.DeleteFunc(mutants, func(m mutant) bool { return !only.MatchString(m.place) })
+	mutants = slices.DeleteFunc(mutants, func(m mutant) bool {
+		return !only.MatchString(m.place + " " + m.key())
+	})
 	tests, err := b.tests(o, progress)
 	if err != nil {
 		return false, err
@@ -98,7 +100,7 @@ func report(out io.Writer, mutants []mutant, reasons map[string][]string, whole 
 	var killed, equivalent, open, unnamed, stale int
 	at := ""
 	for _, m := range mutants {
-		k := m.fn + " " + m.kind + " " + m.expr
+		k := m.key()
 		switch rs := reasons[k]; {
 		case m.state == dead:
 			killed++

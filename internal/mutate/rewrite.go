@@ -26,6 +26,9 @@ type mutant struct {
 	state                 state
 }
 
+// key says which mutant it is, wherever it stands.
+func (m mutant) key() string { return m.fn + " " + m.kind + " " + m.expr }
+
 // build compiles a package's tests with all its mutants.
 func build(pattern, work string) (*binary, []mutant, error) {
 	ps, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedCompiledGoFiles |
