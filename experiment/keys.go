@@ -363,7 +363,13 @@ func specTrust() []key[Spec] {
 
 // policiesKey is the list of who plays, of policies for one kind of bandit.
 func policiesKey(known catalog.Catalog, bandit string, trusted bool, ref string) key[Spec] {
-	one := form[Policy]{
+	return always("policies", many(onePolicy(known, bandit, trusted), object{"minItems": 1}),
+		func(s *Spec) *[]Policy { return &s.Policies }, "who plays").must().means(ref)
+}
+
+// onePolicy is the form of a policy for one kind of bandit.
+func onePolicy(known catalog.Catalog, bandit string, trusted bool) form[Policy] {
+	return form[Policy]{
 		read: func(d *decoder, n ast.Node, at string, to *Policy) error {
 			return d.policy(n, at, bandit, trusted, to)
 		},
@@ -378,8 +384,6 @@ func policiesKey(known catalog.Catalog, bandit string, trusted bool, ref string)
 		},
 		schema: func() object { return object{"oneOf": policySchemas(known.For(bandit), trusted)} },
 	}
-	return always("policies", many(one, object{"minItems": 1}),
-		func(s *Spec) *[]Policy { return &s.Policies }, "who plays").must().means(ref)
 }
 
 // policyKeys are the keys of a policy: its parameters are the catalog's.

@@ -316,6 +316,11 @@ func writeFlow(b *bytes.Buffer, value any, asJSON bool) error {
 			return fmt.Errorf("%w: the number %v has no normal form", ErrSpec, v)
 		}
 		b.WriteString(number(v))
+	case json.RawMessage: // of any type: null if there is none
+		if len(v) == 0 {
+			v = json.RawMessage("null")
+		}
+		b.Write(v)
 	case string:
 		if !asJSON && bare(v) {
 			b.WriteString(v)

@@ -60,23 +60,9 @@ func (r Reader) ReadAll(in io.Reader, file string) (*Spec, error) {
 // The error says where it is and, of a name it does not know, which one was probably meant. Parse
 // checks the form; Spec.Resolve checks what it says.
 func (r Reader) Parse(file string, data []byte) (*Spec, error) {
-	d := &decoder{known: r.Catalog, src: &source{file: file, at: map[string]Pos{}}}
-	if len(data) > maxFile {
-		return nil, d.whole("the file is larger than %d bytes", maxFile)
-	}
-	if !utf8.Valid(data) {
-		return nil, d.whole("the file is not UTF-8 text")
-	}
-	text := strings.TrimPrefix(string(data), "\ufeff")
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	d.src.lines = strings.Split(text, "\n")
-	if err := d.checkForm(text); err != nil {
-		return nil, err
-	}
-	if err := d.checkDepth(text); err != nil {
-		return nil, err
-	}
-	body, err := d.document(text)
+	d := &decoder{known: r.Catalog, src: &source{file: file, at: map[string]Pos{}}, own: ownKey,
+		want: "horizon, instances, policies, rules and budgets"}
+	body, err := d.parse(data)
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +78,28 @@ func (r Reader) Parse(file string, data []byte) (*Spec, error) {
 type decoder struct {
 	known catalog.Catalog
 	src   *source
+	own   *regexp.Regexp // finds a key that files of the form have and logs do not
+	want  string         // those keys
+}
+
+// parse is the body of a file.
+func (d *decoder) parse(data []byte) (ast.Node, error) {
+	if len(data) > maxFile {
+		return nil, d.whole("the file is larger than %d bytes", maxFile)
+	}
+	if !utf8.Valid(data) {
+		return nil, d.whole("the file is not UTF-8 text")
+	}
+	text := strings.TrimPrefix(string(data), "\ufeff")
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	d.src.lines = strings.Split(text, "\n")
+	if err := d.checkForm(text); err != nil {
+		return nil, err
+	}
+	if err := d.checkDepth(text); err != nil {
+		return nil, err
+	}
+	return d.document(text)
 }
 
 func (d *decoder) whole(format string, args ...any) error {
@@ -128,12 +136,12 @@ func (d *decoder) checkForm(text string) error {
 		line = strings.TrimSpace(line)
 		return line != "" && line[0] != '#'
 	}
-	if !slices.ContainsFunc(d.src.lines, something) || ownKey.MatchString(text) {
+	if !slices.ContainsFunc(d.src.lines, something) || d.own.MatchString(text) {
 		return nil // what is empty has an error of its own
 	}
-	return d.whole("the file has none of the keys horizon, instances, policies, rules and " +
-		"budgets, so it is no experiment. " +
-		"Rewards in a CSV are read by an instance, csv: FILE, or by --csv FILE in place of an experiment")
+	return d.whole("the file has none of the keys %s, so it is no experiment. "+
+		"Rewards in a CSV are read by an instance, csv: FILE, or by --csv FILE in place of an "+
+		"experiment", d.want)
 }
 
 // ownKey is a key of experiments that a log has no column for.

@@ -307,3 +307,24 @@ func (l *Live) Segment(arm, number int) (_ Segment, ok bool) {
 	}
 	return *s, true
 }
+
+// Queue is a copy of an arm's queue without Came, of its segments those from that of a decision on:
+// what has to be written again when decisions were made from there.
+func (l *Live) Queue(arm, from int) Queue {
+	q := l.s.Arms[arm]
+	q.Runs = slices.Clone(q.Runs)
+	first := 0
+	for i := len(q.Segments) - 1; i > 0 && first == 0; i-- {
+		if q.Segments[i].Start <= from {
+			first = i
+		}
+	}
+	q.Segments = slices.Clone(q.Segments[first:])
+	for i := range q.Segments {
+		q.Segments[i].Came = nil
+	}
+	return q
+}
+
+// Out is the batch that is out, nil between a Close and its Commit and when the policy has stopped.
+func (l *Live) Out() []policy.Play { return slices.Clone(l.s.Batch) }

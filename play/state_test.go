@@ -297,3 +297,34 @@ func BenchmarkDecideSettle(b *testing.B) {
 		}
 	}
 }
+
+// Queue is a part of the state, but for who came.
+func TestQueue(t *testing.T) {
+	l, err := New(Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Window: 100, Cut: 5, Epoch: Epoch{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for now := range int64(60) {
+		k, err := l.Decide(l.Arm(), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Settle(k, 1, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for a, q := range l.State().Arms {
+		if len(q.Segments) < 2 {
+			t.Fatalf("arm %d has %d segments, the test wants several", a, len(q.Segments))
+		}
+		for n := range q.Issued {
+			whole, _ := l.Segment(a, n)
+			tail := l.Queue(a, n)
+			got := tail.Segments[0]
+			if got.Came != nil || got.Start != whole.Start || got.Sum != whole.Sum || got.Settles != whole.Settles ||
+				tail.Segments[len(tail.Segments)-1].Start != q.last().Start || tail.Issued != q.Issued {
+				t.Errorf("from decision %d of arm %d: %+v, want %+v", n, a, tail, whole)
+			}
+		}
+	}
+}

@@ -1,0 +1,493 @@
+package experiment
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/policy/identify"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// A Live is an experiment on people who come one by one, as its file says it. ParseLive reads one;
+// a program may fill one in. Check says whether it can be played.
+type Live struct {
+	Name        string // [a-z0-9._-]+
+	Description string
+	Arms        []LiveArm // at least 2
+	// Policy is a policy for K arms, or one that looks for the best arm if Risk is set. Of its
+	// fields only the policy and its parameters may be set.
+	Policy Policy
+	Risk   float64 // δ, the probability of a wrong answer that is allowed; 0: a policy for regret
+	// Horizon is how many decisions there will be, for policies that must know; else 0.
+	Horizon Count
+	// Budget is what one unit may lose by all its assignments: ε, ρ, or any other if it is
+	// assigned once.
+	Budget privacy.Budget
+	Unit   Unit
+	// Lo and Hi are the declared range of rewards, both 0 for [0,1]. Default, in it, is what a
+	// decision counts whose reward does not come.
+	Lo, Hi, Default float64
+	Window          time.Duration // for a reward to come in, from MinWindow to MaxWindow
+	Floor           float64       // γ, in [0,1): the share of decisions whose arm is uniform
+	// Free: a unit that asks again is assigned anew, and a decision may name no unit: then the
+	// caller sees to it that no unit has more than its assignments. Otherwise assignments are
+	// sticky: who asks again is answered the same.
+	Free       bool
+	Start, End time.Time // zero: at once, and never
+	// Fallback names the arm that is given, and not counted, when the experiment does not run;
+	// empty: the first.
+	Fallback string
+	Public   bool // everybody may read what it released
+	// Catalog has the policies by name; the zero value those of Sotto.
+	Catalog catalog.Catalog
+
+	src *source
+}
+
+// A LiveArm is what a decision gives: its name, and a value of any JSON type, null if there is none.
+type LiveArm struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// A Unit is whose rewards are protected.
+type Unit struct {
+	Of          string // person, device, visit: a word for people to read
+	Assignments Count  // to a unit at most, 0 meaning 1; the budget is for all of them
+}
+
+// The bounds of windows.
+const (
+	MinWindow = time.Millisecond
+	MaxWindow = 366 * 24 * time.Hour
+)
+
+// maxLiveArms bounds the arms of a live experiment, and maxLiveValue a value, in bytes.
+const (
+	maxLiveArms  = 1000
+	maxLiveValue = 1 << 16
+)
+
+// ownLiveKey is a key of live experiments that a log has no column for.
+var ownLiveKey = regexp.MustCompile(`(?m)(^|[\s{,"'])(arms|policy|budget|window)["']?\s*:`)
+
+// ParseLive reads a live experiment from YAML, or JSON, as strictly as Parse reads an experiment.
+func (r Reader) ParseLive(file string, data []byte) (*Live, error) {
+	d := &decoder{known: r.Catalog, src: &source{file: file, at: map[string]Pos{}}, own: ownLiveKey,
+		want: "arms, policy, budget and window"}
+	body, err := d.parse(data)
+	if err != nil {
+		return nil, err
+	}
+	bandit := catalog.BanditArms
+	values, _ := d.mapping(body, "") // readKeys says what is wrong
+	if slices.ContainsFunc(values, func(kv *ast.MappingValueNode) bool {
+		return kv.Key.GetToken().Value == "risk"
+	}) {
+		bandit = catalog.BanditIdentify
+	}
+	l := &Live{Catalog: r.Catalog, src: d.src}
+	if err := readKeys(d, body, "", liveKeys(r.Catalog, bandit), l); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// liveKeys are the keys of a live experiment, with policies for one kind of bandit.
+func liveKeys(known catalog.Catalog, bandit string) []key[Live] {
+	return []key[Live]{
+		always("name", as(object{"type": "string", "pattern": nameForm.String(), "maxLength": maxLabel},
+			(*decoder).text), func(l *Live) *string { return &l.Name }, "name of the experiment").must(),
+		keyOf("description", text(), func(l *Live) *string { return &l.Description }, ""),
+		always("arms", many(form[LiveArm]{read: (*decoder).liveArm,
+			write:  func(a LiveArm) (any, error) { return []field{{"name", a.Name}, {"value", a.Value}}, nil },
+			schema: liveArmSchema}, object{"minItems": 2, "maxItems": maxLiveArms}),
+			func(l *Live) *[]LiveArm { return &l.Arms }, "what decisions give").must(),
+		always("policy", onePolicy(known, bandit, false), func(l *Live) *Policy { return &l.Policy },
+			"who decides").must(),
+		keyOf("risk", share(), func(l *Live) *float64 { return &l.Risk },
+			"δ, the probability of a wrong answer that is allowed: the policy looks for the best "+
+				"arm and stops"),
+		keyOf("horizon", whole(), func(l *Live) *Count { return &l.Horizon },
+			"how many decisions there will be, for policies that must know"),
+		always("budget", budget(budgetShapes()), func(l *Live) *privacy.Budget { return &l.Budget },
+			"what one unit may lose by all its assignments").must(),
+		always("unit", mapped(unitKeys), func(l *Live) *Unit {
+			return &l.Unit
+		}, "whose rewards are protected").must(),
+		{name: "reward", doc: "what rewards may be", schema: mapped(rewardKeys).schema,
+			read: func(d *decoder, n ast.Node, at string, to *Live) error {
+				return readKeys(d, n, at, rewardKeys(), to)
+			},
+			given: func(*Live) bool { return true },
+			value: func(l *Live) (any, error) { return normalOf(rewardKeys(), l) }},
+		always("window", form[time.Duration]{read: (*decoder).duration,
+			write:  func(w time.Duration) (any, error) { return w.String(), nil },
+			schema: func() object { return object{"type": "string", "pattern": `^[0-9.]+(ms|s|m|h)`} }},
+			func(l *Live) *time.Duration {
+				return &l.Window
+			}, "how long a reward may take, such as 24h").must(),
+		always("floor", real(object{"minimum": 0, "exclusiveMaximum": 1}),
+			func(l *Live) *float64 { return &l.Floor }, "γ, the share of decisions whose arm is uniform"),
+		{name: "sticky", doc: "a unit that asks again is answered the same; if not, it is assigned anew, " +
+			"and decisions may name no unit",
+			schema: func() object { return object{"type": "boolean", "default": true} },
+			read: func(d *decoder, n ast.Node, at string, to *Live) error {
+				var sticky bool
+				err := d.flag(n, at, &sticky)
+				to.Free = !sticky
+				return err
+			},
+			given: func(*Live) bool { return true },
+			value: func(l *Live) (any, error) { return !l.Free, nil }},
+		keyOf("start", instant(), func(l *Live) *time.Time { return &l.Start }, "no decision before"),
+		keyOf("end", instant(), func(l *Live) *time.Time { return &l.End }, "no decision from then on"),
+		keyOf("fallback", text(), func(l *Live) *string { return &l.Fallback },
+			"the arm that is given while the experiment does not run; the first if it is not given"),
+		always("public", yesNo(), func(l *Live) *bool {
+			return &l.Public
+		}, "everybody may read what it released"),
+	}
+}
+
+func unitKeys() []key[Unit] {
+	return []key[Unit]{
+		always("of", filled(""), func(u *Unit) *string { return &u.Of }, "such as person or visit").must(),
+		keyOf("assignments", whole(), func(u *Unit) *Count { return &u.Assignments },
+			"how often a unit may be assigned; 1 if it is not given"),
+	}
+}
+
+func rewardKeys() []key[Live] {
+	return []key[Live]{
+		{name: "range", doc: rangeDoc, schema: spanSchema,
+			read: func(d *decoder, n ast.Node, at string, to *Live) error {
+				return d.pair(n, at, &to.Lo, &to.Hi)
+			},
+			given: func(*Live) bool { return true },
+			value: func(l *Live) (any, error) {
+				lo, hi := l.Range()
+				return list([]float64{lo, hi}), nil
+			}},
+		always("default", real(object{}), func(l *Live) *float64 { return &l.Default },
+			"what a decision counts whose reward does not come"),
+	}
+}
+
+// LiveSchema is the JSON schema (draft 2020-12) of live experiments.
+func (r Reader) LiveSchema() ([]byte, error) {
+	var of []any
+	for _, bandit := range []string{catalog.BanditArms, catalog.BanditIdentify} {
+		keys := liveKeys(r.Catalog, bandit)
+		if bandit == catalog.BanditArms {
+			keys = slices.DeleteFunc(keys, func(k key[Live]) bool { return k.name == "risk" })
+		}
+		s := schemaOf(keys)
+		if bandit == catalog.BanditIdentify {
+			s["required"] = append(s["required"].([]string), "risk")
+		}
+		of = append(of, s)
+	}
+	return json.MarshalIndent(object{"$schema": "https://json-schema.org/draft/2020-12/schema",
+		"title": "Sotto live experiment", "oneOf": of}, "", "  ")
+}
+
+func liveArmSchema() object {
+	return object{"anyOf": []any{object{"type": "string"}, object{"type": "object",
+		"properties":           object{"name": labelSchema(), "value": object{}},
+		"required":             []string{"name"},
+		"additionalProperties": false}}}
+}
+
+func (d *decoder) liveArm(n ast.Node, field string, to *LiveArm) error {
+	to.Value = json.RawMessage("null")
+	if s, ok := n.(*ast.StringNode); ok {
+		to.Name = s.Value
+		return nil
+	}
+	return d.keys(n, field, []string{"name", "value"}, func(key, at string, v ast.Node) error {
+		if key == "name" {
+			return d.text(v, at, &to.Name)
+		}
+		value, err := d.json(v, at)
+		if err != nil {
+			return err
+		}
+		to.Value, err = json.Marshal(value)
+		return err
+	})
+}
+
+func (d *decoder) duration(n ast.Node, field string, to *time.Duration) error {
+	var text string
+	err := d.text(n, field, &text)
+	if err != nil {
+		return err
+	}
+	if *to, err = time.ParseDuration(text); err != nil {
+		return d.fail(n, field, "is %q, want a duration such as 24h or 90m", clip(text))
+	}
+	return nil
+}
+
+// instant is a time as RFC 3339 writes it.
+func instant() form[time.Time] {
+	return form[time.Time]{
+		read: func(d *decoder, n ast.Node, at string, to *time.Time) error {
+			var text string
+			err := d.text(n, at, &text)
+			if err != nil {
+				return err
+			}
+			if *to, err = time.Parse(time.RFC3339, text); err != nil {
+				return d.fail(n, at, "is %q, want a time such as 2026-01-31T09:00:00Z", clip(text))
+			}
+			return nil
+		},
+		write:  func(t time.Time) (any, error) { return t.UTC().Format(time.RFC3339Nano), nil },
+		schema: func() object { return object{"type": "string", "format": "date-time"} },
+	}
+}
+
+// json is a node as encoding/json takes it.
+func (d *decoder) json(n ast.Node, field string) (any, error) {
+	switch v := n.(type) {
+	case *ast.NullNode:
+		return nil, nil
+	case *ast.BoolNode:
+		return v.Value, nil
+	case *ast.IntegerNode, *ast.FloatNode:
+		if text := v.GetToken().Value; json.Valid([]byte(text)) {
+			return json.Number(text), nil
+		}
+		var x float64
+		err := d.float(n, field, &x)
+		return x, err
+	case *ast.SequenceNode:
+		out := []any{}
+		err := d.items(n, field, func(_ int, at string, item ast.Node) error {
+			x, err := d.json(item, at)
+			out = append(out, x)
+			return err
+		})
+		return out, err
+	case *ast.MappingNode, *ast.MappingValueNode:
+		values, err := d.mapping(n, field)
+		if err != nil {
+			return nil, err
+		}
+		out := map[string]any{}
+		for _, kv := range values {
+			key := kv.Key.GetToken().Value
+			if out[key], err = d.json(kv.Value, join(field, key)); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	var text string
+	err := d.text(n, field, &text)
+	return text, err
+}
+
+func (l *Live) fail(field, format string, args ...any) error {
+	return l.src.wrap(field, fmt.Errorf(format, args...))
+}
+
+// Check says what is wrong with the experiment, field by field: nil, or an Error. What it lets pass
+// can be played live (play.Admit) with the guarantee that Budget says.
+func (l *Live) Check() error {
+	lo, hi := l.Range()
+	switch {
+	case l.Name == "":
+		return l.fail("name", "is missing")
+	case !nameForm.MatchString(l.Name) || len(l.Name) > maxLabel:
+		return l.fail("name", "is %q: want at most %d characters of a-z, 0-9, dot, dash and "+
+			"underscore, the first a letter or digit", clip(l.Name), maxLabel)
+	case len(l.Arms) < 2 || len(l.Arms) > maxLiveArms:
+		return l.fail("arms", "has %d, want from 2 to %d", len(l.Arms), maxLiveArms)
+	case l.Policy.Policy == "":
+		return l.fail("policy", "is missing")
+	case l.Policy.Name != "" || l.Policy.Trust != (Trust{}) || l.Policy.Budgets != nil:
+		return l.fail("policy", "has a name, budgets or a trust model: a live experiment's has none")
+	case l.Unit.Of == "":
+		return l.fail("unit.of", "is missing: say whose rewards are protected, such as person or visit")
+	case l.Unit.Assignments < 0:
+		return l.fail("unit.assignments", "is %d, want at least 1", int(l.Unit.Assignments))
+	case !(l.Window >= MinWindow && l.Window <= MaxWindow):
+		return l.fail("window", "is %v, want from %v to %v", l.Window, MinWindow, MaxWindow)
+	case !(l.Floor >= 0 && l.Floor < 1):
+		return l.fail("floor", "is %v, want at least 0 and below 1", l.Floor)
+	case !l.Start.IsZero() && !l.End.IsZero() && !l.End.After(l.Start):
+		return l.fail("end", "is %s, want a time after the start, %s", l.End.Format(time.RFC3339),
+			l.Start.Format(time.RFC3339))
+	case !(l.Default >= lo && l.Default <= hi):
+		return l.fail("reward.default", "is %v, want a number from %v to %v", l.Default, lo, hi)
+	}
+	if _, err := release.NewDoor(lo, hi); err != nil {
+		return l.fail("reward.range", "%w", err)
+	}
+	if err := checkLabel(l.Unit.Of); err != nil {
+		return l.src.wrap("unit.of", err)
+	}
+	if err := l.checkArms(); err != nil {
+		return err
+	}
+	each, err := l.EachAssignment()
+	if err != nil {
+		return err
+	}
+	p, err := l.NewPolicy(zeroCoins{})
+	if err != nil {
+		return err
+	}
+	if _, err := play.Admit(p); err != nil {
+		return l.src.wrap("policy", err)
+	}
+	if p.Mechanism() == nil {
+		return l.fail("policy", "has no mechanism at %v", each)
+	}
+	return nil
+}
+
+func (l *Live) checkArms() error {
+	names := map[string]bool{}
+	for i, a := range l.Arms {
+		at := fmt.Sprintf("arms[%d]", i)
+		switch {
+		case a.Name == "":
+			return l.fail(at+".name", "is missing")
+		case names[a.Name]:
+			return l.fail(at+".name", "%q is the name of an arm before: names must differ", clip(a.Name))
+		case len(a.Value) > maxLiveValue:
+			return l.fail(at+".value", "is %d bytes long, want at most %d", len(a.Value), maxLiveValue)
+		case len(a.Value) > 0 && !json.Valid(a.Value):
+			return l.fail(at+".value", "is no JSON")
+		}
+		if err := checkLabel(a.Name); err != nil {
+			return l.src.wrap(at+".name", err)
+		}
+		names[a.Name] = true
+	}
+	if l.Fallback != "" && !names[l.Fallback] {
+		return l.fail("fallback", "is %q, want the name of an arm", clip(l.Fallback))
+	}
+	return nil
+}
+
+// Range is the declared range of rewards.
+func (l *Live) Range() (lo, hi float64) {
+	if l.Lo == 0 && l.Hi == 0 {
+		return 0, 1
+	}
+	return l.Lo, l.Hi
+}
+
+// Assignments is how often a unit may be assigned.
+func (l *Live) Assignments() int { return max(1, int(l.Unit.Assignments)) }
+
+// EachAssignment is the budget of one reward, such that a unit with all its assignments loses
+// Budget at most: ε/m, or ρ/m² (privacy.Group).
+func (l *Live) EachAssignment() (privacy.Budget, error) {
+	m := float64(l.Assignments())
+	switch b := l.Budget.(type) {
+	case nil:
+		return nil, l.fail("budget", "is missing, want such as {epsilon: 1}")
+	case privacy.None:
+		return nil, l.fail("budget", "is none: live rewards are people's, want such as {epsilon: 1}")
+	case privacy.Pure:
+		b.Epsilon /= m
+		return b, nil
+	case privacy.ZCDP:
+		b.Rho /= m * m
+		return b, nil
+	default:
+		if m > 1 {
+			return nil, l.fail("unit.assignments", "is %v with a budget of %v, want 1, or a budget "+
+				"in epsilon or in rho", m, b)
+		}
+		return b, nil
+	}
+}
+
+// NewPolicy builds the policy, with its coins at their start.
+func (l *Live) NewPolicy(coins policy.Coins) (policy.Policy, error) {
+	each, err := l.EachAssignment()
+	if err != nil {
+		return nil, err
+	}
+	entry, err := l.Catalog.Find(l.bandit(), l.Policy.Policy)
+	if err != nil {
+		return nil, l.src.wrap("policy", err)
+	}
+	if !entry.Private {
+		return nil, l.fail("policy", "%s is not private: live rewards are people's", entry.Name)
+	}
+	if err := entry.Meets(each); err != nil {
+		return nil, l.src.wrap("budget", err)
+	}
+	params, err := entry.Complete(l.Policy.Params)
+	if err != nil {
+		return nil, l.src.wrap("policy", err)
+	}
+	var p policy.Policy
+	if l.bandit() == catalog.BanditIdentify {
+		if !(l.Risk > 0 && l.Risk < 1) {
+			return nil, l.fail("risk", "is %v, want above 0 and below 1: the probability of a wrong "+
+				"answer that is allowed", l.Risk)
+		}
+		var rule identify.Identifier
+		rule, err = entry.NewIdentify(catalog.IdentifySetting{Arms: len(l.Arms), Risk: l.Risk,
+			Budget: each, Coins: coins}, params)
+		p = rule
+	} else {
+		if !entry.Anytime && l.Horizon == 0 {
+			return nil, l.fail("horizon", "is missing: %s must know how many decisions there will be",
+				entry.Name)
+		}
+		p, err = entry.New(catalog.Setting{Arms: len(l.Arms), Horizon: int(l.Horizon), Budget: each,
+			Coins: coins}, params)
+	}
+	if err != nil {
+		return nil, l.src.wrap("policy", err)
+	}
+	return p, nil
+}
+
+// zeroCoins are for policies that are built to be looked at.
+type zeroCoins struct{}
+
+func (zeroCoins) Float64() float64          { return 0 }
+func (zeroCoins) Normal() float64           { return 0 }
+func (zeroCoins) Beta(a, b float64) float64 { return a / (a + b) }
+
+// JSON is the experiment's normal form on one line, which ParseLive reads back.
+func (l *Live) JSON() ([]byte, error) {
+	fields, err := normalOf(liveKeys(l.Catalog, l.bandit()), l)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := writeFlow(&b, fields, true); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// bandit is the kind of bandit that the policy is for.
+func (l *Live) bandit() string {
+	if l.Risk != 0 {
+		return catalog.BanditIdentify
+	}
+	return catalog.BanditArms
+}

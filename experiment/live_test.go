@@ -1,0 +1,120 @@
+package experiment
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+const liveShop = `name: shop
+arms: [{name: red, value: "#c00"}, {name: blue, value: {hex: "#00c", n: [1, 2.5e3, null, true]}}, green]
+policy: {policy: dp-klucb}
+budget: {epsilon: 1}
+unit: {of: person, assignments: 2}
+reward: {range: [0, 10], default: 5}
+window: 24h
+floor: 0.05
+start: 2026-01-31T09:00:00Z
+`
+
+// A live experiment is read from YAML and from its own normal form, with the same meaning.
+func TestParseLive(t *testing.T) {
+	l, err := Reader{}.ParseLive("shop.yaml", []byte(liveShop))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if l.Window != 24*time.Hour || l.Hi != 10 || l.Free || len(l.Arms) != 3 ||
+		string(l.Arms[1].Value) != `{"hex":"#00c","n":[1,2.5e3,null,true]}` ||
+		string(l.Arms[2].Value) != "null" {
+		t.Errorf("%+v", l)
+	}
+	if b, err := l.EachAssignment(); err != nil || b != (privacy.Pure{Epsilon: 0.5}) {
+		t.Errorf("each assignment has %v, %v", b, err)
+	}
+	text, err := l.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Reader{}.ParseLive("shop.json", text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	if other, err := again.JSON(); err != nil || string(other) != string(text) {
+		t.Errorf("%s\n%s\n%v", text, other, err)
+	}
+}
+
+// What is wrong with a live experiment is one error that names the field.
+func TestLiveErrors(t *testing.T) {
+	for _, c := range []struct{ old, new, want string }{
+		{"name: shop", "name: Shop", `name: is "Shop"`},
+		{"name: shop", "nmae: shop", `unknown key "nmae" (did you mean "name"?)`},
+		{"{name: red,", "{name: blue,", `arms[1].name: "blue" is the name of an arm before`},
+		{"policy: dp-klucb", "policy: dp-klucbb",
+			`policy.policy: policy "dp-klucbb" is unknown (did you mean "dp-klucb"?)`},
+		{"policy: dp-klucb", "policy: kl-ucb", "policy: kl-ucb is not private"},
+		{"policy: dp-klucb", "policy: dp-ucb", "horizon: is missing"},
+		{"policy: dp-klucb", "policy: dp-ucb-anytime", "cannot be played live"},
+		{"policy: dp-klucb", "policy: dp-klucb, alpha: 0.5", "alpha is 0.5, must be"},
+		{"policy: dp-klucb", "policy: dp-klucb, name: ours", "policy: has a name, budgets or a trust model"},
+		{"policy: dp-klucb", "policy: dp-klucb, trust: shuffle", "policy: has a name, budgets or " +
+			"a trust model"},
+		{"{epsilon: 1}", "{epsilon: 0}", "policy: "},
+		{"{epsilon: 1}", "{epsilon: .nan}", "policy: "},
+		{"{epsilon: 1}", "none", "budget: is none"},
+		{"{epsilon: 1}", "{epsilon: 1, delta: 1e-6}", "unit.assignments: is 2 with a budget of"},
+		{"of: person, ", "", "unit.of: is missing"},
+		{"assignments: 2", "assignments: 0", "unit.assignments: "},
+		{"[0, 10]", "[0, .inf]", "reward.range: "},
+		{"default: 5", "default: 11", "reward.default: is 11, want a number from 0 to 10"},
+		{"default: 5", "default: .nan", "reward.default: is NaN"},
+		{"24h", "0s", "window: is 0s"},
+		{"24h", "a day", `window: is "a day"`},
+		{"24h", "9000h", "window: is 9000h0m0s"},
+		{"floor: 0.05", "floor: 1", "floor: is 1, want at least 0 and below 1"},
+		{"floor: 0.05", "floor: .nan", "floor: is NaN"},
+		{"floor: 0.05", "risk: 1", "policy: "},
+		{"2026-01-31T09:00:00Z", "tomorrow", `start: is "tomorrow"`},
+		{"floor: 0.05", "end: 2025-01-31T09:00:00Z", "end: is 2025-01-31T09:00:00Z, want a time " +
+			"after the start"},
+		{"floor: 0.05", "fallback: pink", `fallback: is "pink"`},
+		{"floor: 0.05", "sticky: 1", "sticky: is the number 1"},
+	} {
+		text := strings.Replace(liveShop, c.old, c.new, 1)
+		l, err := Reader{}.ParseLive("shop.yaml", []byte(text))
+		if err == nil {
+			err = l.Check()
+		}
+		if err == nil || !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: want %q, got %v", c.new, c.want, err)
+		}
+	}
+	l := &Live{}
+	if err := l.Check(); err == nil || err.Error() != "name: is missing" {
+		t.Errorf("of a program: %v", err)
+	}
+}
+
+func FuzzParseLive(f *testing.F) {
+	f.Add([]byte(liveShop))
+	f.Add([]byte(`{"name":"a","arms":["b","c"],"policy":"dp-se","risk":0.1,"budget":{"epsilon":1},"unit":{"of":"visit"},"window":"1s"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l, err := Reader{}.ParseLive("f", data)
+		if err != nil || l.Check() != nil {
+			return
+		}
+		text, err := l.JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (Reader{}).ParseLive("f", text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package serve
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/serve/store"
+)
+
+var errPart = errors.New("a part of the redeemed decisions is damaged")
+
+// gaps writes a part: increasing numbers, each as its distance from the last, the first from −1.
+func gaps(numbers []int) []byte {
+	b, last := []byte{}, -1
+	for _, n := range numbers {
+		b = binary.AppendUvarint(b, uint64(n-last))
+		last = n
+	}
+	return b
+}
+
+// words writes a whole set, as part 0.
+func words(s play.Set) []byte {
+	b := make([]byte, 0, 8*len(s))
+	for _, w := range s {
+		b = binary.LittleEndian.AppendUint64(b, w)
+	}
+	return b
+}
+
+// redeem adds a part to the set of a segment of n decisions.
+func redeem(s play.Set, p store.Part, n int) (play.Set, error) {
+	if p.Number == 0 {
+		if len(p.Redeemed)%8 != 0 {
+			return nil, errPart
+		}
+		s = make(play.Set, len(p.Redeemed)/8)
+		for i := range s {
+			s[i] = binary.LittleEndian.Uint64(p.Redeemed[8*i:])
+		}
+		return s, nil
+	}
+	at, rest := -1, p.Redeemed
+	for len(rest) > 0 {
+		gap, k := binary.Uvarint(rest)
+		if k <= 0 || gap == 0 || gap > uint64(n-1-at) {
+			return nil, errPart
+		}
+		at, rest = at+int(gap), rest[k:]
+		if len(s) <= at>>6 {
+			s = append(s, make(play.Set, at>>6+1-len(s))...)
+		}
+		s[at>>6] |= 1 << (at & 63)
+	}
+	return s, nil
+}
+
+// unitBytes is how long an assignment is as it is stored: tag, arm, number, deadline, epoch,
+// propensity, how many.
+const unitBytes = 16 + 2 + 5 + 6 + 8 + 8 + 4
+
+func appendUnit(b []byte, t tag, u assignment, epoch epochTag) []byte {
+	b = append(b, t[:]...)
+	b = binary.BigEndian.AppendUint16(b, u.arm)
+	var x [11]byte
+	put(x[:5], uint64(u.number))
+	put(x[5:], uint64(u.deadline))
+	b = append(b, x[:]...)
+	b = append(b, epoch[:]...)
+	b = binary.BigEndian.AppendUint64(b, math.Float64bits(u.propensity))
+	return binary.BigEndian.AppendUint32(b, u.used)
+}
+
+// readUnits calls each for the assignments of a block.
+func readUnits(b []byte, each func(t tag, u assignment, e epochTag)) error {
+	if len(b)%unitBytes != 0 {
+		return errors.New("a block of assignments is cut")
+	}
+	for u := range slices.Chunk(b, unitBytes) {
+		each(tag(u), assignment{
+			arm: binary.BigEndian.Uint16(u[16:]), number: int64(get(u[18:23])),
+			deadline: int64(get(u[23:29])), propensity: math.Float64frombits(binary.BigEndian.Uint64(u[37:])),
+			used: binary.BigEndian.Uint32(u[45:]),
+		}, epochTag(u[29:37]))
+	}
+	return nil
+}
+
+// stateOf puts a state together from what is stored.
+func stateOf(in store.Stored, terms play.Terms, arms int) (play.State, error) {
+	s := play.State{Terms: terms, Lines: in.Lines, Arms: make([]play.Queue, arms)}
+	batch, err := readPlan(in.Plan)
+	if err != nil {
+		return s, err
+	}
+	s.Batch = batch
+	for _, a := range in.Arms {
+		if a.Arm < 0 || a.Arm >= arms {
+			return s, fmt.Errorf("arm %d is stored, of %d", a.Arm, arms)
+		}
+		s.Arms[a.Arm] = play.Queue{Head: a.Head, Issued: a.Issued, Asked: a.Asked, Off: a.Off, Runs: a.Runs}
+	}
+	parts := in.Parts
+	for _, g := range in.Segments {
+		if g.Arm < 0 || g.Arm >= arms {
+			return s, fmt.Errorf("a segment of arm %d is stored, of %d", g.Arm, arms)
+		}
+		q := &s.Arms[g.Arm]
+		out := play.Segment{Start: g.Start, End: g.End, Cut: g.Cut, Settles: g.Settles, Sum: g.Sum}
+		for len(parts) > 0 && parts[0].Arm == g.Arm && parts[0].Start == g.Start {
+			if out.Came, err = redeem(out.Came, parts[0], q.Issued-g.Start); err != nil {
+				return s, err
+			}
+			parts = parts[1:]
+		}
+		q.Segments = append(q.Segments, out)
+	}
+	if len(parts) > 0 {
+		return s, errors.New("redeemed decisions of no segment are stored")
+	}
+	return s, nil
+}

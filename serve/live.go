@@ -1,0 +1,624 @@
+package serve
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/policy/identify"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/serve/store"
+)
+
+// A State is where an experiment is in its life.
+type State string
+
+// The states of an experiment.
+const (
+	Draft   State = "draft"   // it was created, and not started
+	Running State = "running" // it decides
+	// for its start, or it decides and waits for rewards' windows to pass
+	Waiting  State = "waiting"
+	Paused   State = "paused"   // it does not decide; windows go on
+	Stopped  State = "stopped"  // for good; one arm is kept
+	Archived State = "archived" // and nothing of its units is left
+	Failed   State = "failed"   // it cannot go on, and can be read and stopped
+)
+
+// An Info says how an experiment is, by what everybody may see.
+type Info struct {
+	Experiment Experiment
+	State      State
+	// Wait says what a waiting experiment waits for, and Until until when at least.
+	Wait  string
+	Until time.Time
+	// Reason says why it has failed.
+	Reason  string
+	Keep    int // the arm that is kept when it has stopped, else −1
+	Arms    []ArmInfo
+	Batches int           // that were released or played, lines of the transcript
+	Tick    time.Duration // releases are closed and shown at multiples of it
+	// Spent is what a reward has lost at most, and Cap what it may lose.
+	Spent, Cap privacy.Loss
+	Budget     privacy.Budget // of a reward, see Experiment.EachAssignment
+}
+
+// An ArmInfo is what is public of an arm.
+type ArmInfo struct {
+	Decisions int // that were issued
+	Released  int // of which rewards were released
+	// Sum is the noisy sum of these, mapped to [0,1].
+	Sum float64
+}
+
+// record is what the store has of an experiment beside its play.
+type record struct {
+	Declaration json.RawMessage `json:"declaration"`
+	State       State           `json:"state"`
+	Reason      string          `json:"reason,omitempty"`
+	Created     int64           `json:"created"`
+	Keep        int             `json:"keep"`
+	// keys are derived from it, so that no two experiments share one
+	Key   [16]byte `json:"key"`
+	Coins [16]byte `json:"coins"` // the seed of the policy's coins
+	seeds [32]byte
+}
+
+// random is what has to be filled with random bytes.
+func (r *record) random() []byte { return r.seeds[:] }
+
+// An assignment is what a unit was given last.
+type assignment struct {
+	number     int64
+	deadline   int64
+	propensity float64
+	epoch      int32 // its place in live.epochs
+	used       uint32
+	arm        uint16
+}
+
+// A live is one experiment.
+type live struct {
+	id       int64
+	decl     Experiment
+	fallback int
+	tokenKey []byte
+	tick     int64
+	window   int64
+
+	mu     sync.Mutex // of what follows
+	rec    record
+	play   *play.Live // nil unless it is Running or Paused
+	answer func() int // of an identification rule, else nil
+	ledger *privacy.Ledger
+	sign   signer
+	tags   hash.Hash
+	coins  *rand.Rand // of the floor
+	units  map[tag]assignment
+	fresh  []byte // units that have to be written
+	epochs []epochTag
+	epoch  play.Epoch
+	known  map[epochTag]play.Epoch
+	shown  int // lines of the transcript that everybody may see
+	lines  int // that are written or about to be
+	arms   []ArmInfo
+	ticked int64 // the last tick
+
+	pending *play.Commit // a release that was closed
+	durable bool         // and is on disk
+	changed bool         // the record has to be written
+	begun   bool         // the plan has to be written
+	drop    bool         // sums are to be destroyed
+	purge   bool         // units are to be destroyed
+	issued  bool         // decisions were issued since the last write
+	written []wrote      // by arm, what is on disk
+	parts   map[[2]int]int
+}
+
+// wrote is what was last written of an arm.
+type wrote struct {
+	store.Arm
+	tail store.Segment
+}
+
+// newLive makes an experiment of its record, without its play.
+func (e *Engine) newLive(id int64, decl Experiment, r record) (*live, error) {
+	if r.Key == [16]byte{} {
+		copy(r.Key[:], r.seeds[:16])
+		copy(r.Coins[:], r.seeds[16:])
+	}
+	x := &live{id: id, decl: decl, rec: r, window: decl.Window.Milliseconds(), ticked: -1}
+	x.tick = min(max(x.window/16, 1), 1000)
+	x.fallback = max(0, slices.IndexFunc(decl.Arms, func(a experiment.LiveArm) bool {
+		return a.Name == decl.Fallback
+	}))
+	x.tokenKey = keyFor(e.secret[:], r.Key[:], "token")
+	x.sign = newSigner(x.tokenKey)
+	x.tags = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "tag"))
+	var seed [32]byte
+	if _, err := io.ReadFull(e.cfg.random, seed[:]); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	x.coins = rand.New(rand.NewChaCha8(seed))
+	x.units = map[tag]assignment{}
+	x.arms = make([]ArmInfo, len(decl.Arms))
+	return x, nil
+}
+
+// data is the record as it is stored.
+func (x *live) data() ([]byte, error) {
+	r := x.rec
+	var err error
+	if r.Declaration, err = x.decl.JSON(); err != nil {
+		return nil, err
+	}
+	return json.Marshal(r)
+}
+
+// config is what the play is made of.
+func (x *live) config(e *Engine) (play.Config, error) {
+	seed := x.rec.Coins
+	coins := noise.NewFast(binary.BigEndian.Uint64(seed[:]), binary.BigEndian.Uint64(seed[8:]))
+	p, err := x.decl.NewPolicy(&coins)
+	if err != nil {
+		return play.Config{}, err
+	}
+	if rule, ok := p.(identify.Identifier); ok {
+		x.answer = rule.Answer
+	}
+	each, err := x.decl.EachAssignment()
+	if err != nil {
+		return play.Config{}, err
+	}
+	cfg := play.Config{
+		Policy: p, Arms: len(x.decl.Arms), Lo: x.decl.Lo, Hi: x.decl.Hi, Default: x.decl.Default,
+		Window: x.window, Curator: e.cfg.Curator,
+	}
+	switch each.(type) {
+	case privacy.Pure, privacy.ZCDP:
+		cfg.Ledger = []privacy.Option{privacy.WithCap(each)}
+	}
+	if _, err := io.ReadFull(e.cfg.random, cfg.Epoch[:]); err != nil {
+		return play.Config{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return cfg, nil
+}
+
+// run goes on with a play.
+func (x *live) run(l *play.Live, epoch play.Epoch) {
+	x.play, x.ledger, x.epoch = l, l.Ledger(), epoch
+	x.known = map[epochTag]play.Epoch{tagOfEpoch(epoch): epoch}
+	x.epochs = append(x.epochs, tagOfEpoch(epoch))
+	x.written = make([]wrote, len(x.decl.Arms))
+	x.parts = map[[2]int]int{}
+	for a := range x.decl.Arms {
+		q := l.Queue(a, 0)
+		for _, r := range q.Runs {
+			x.known[tagOfEpoch(r.Epoch)] = r.Epoch
+		}
+		x.arms[a].Decisions = q.Issued
+	}
+	x.begun, x.issued = true, true
+}
+
+func (x *live) start(e *Engine, now int64) error {
+	if x.rec.State != Draft {
+		return fmt.Errorf("it is %s, must be draft: %w", x.rec.State, ErrState)
+	}
+	cfg, err := x.config(e)
+	if err != nil {
+		return err
+	}
+	l, err := play.New(cfg)
+	if err != nil {
+		return err
+	}
+	x.rec.State, x.changed = Running, true
+	x.run(l, cfg.Epoch)
+	for a := range x.written {
+		x.written[a].Head = -1 // nothing is
+	}
+	return nil
+}
+
+func (x *live) move(to State, from State) error {
+	if x.rec.State != from {
+		return fmt.Errorf("it is %s, must be %s: %w", x.rec.State, from, ErrState)
+	}
+	x.rec.State, x.changed = to, true
+	return nil
+}
+
+// end stops the experiment and keeps an arm.
+func (x *live) end(keep int, _ int64) error {
+	switch x.rec.State {
+	case Stopped, Archived:
+		return fmt.Errorf("it is %s already: %w", x.rec.State, ErrState)
+	}
+	x.rec.State, x.rec.Keep, x.changed = Stopped, keep, true
+	if x.pending != nil {
+		if err := x.show(x.pending.Line); err != nil { // it is durable
+			return err
+		}
+	}
+	x.play, x.pending, x.issued, x.fresh = nil, nil, false, nil
+	x.drop = true
+	return nil
+}
+
+func (x *live) archive() error {
+	if x.rec.State != Stopped && x.rec.State != Draft {
+		return fmt.Errorf("it is %s, must be stopped or draft: %w", x.rec.State, ErrState)
+	}
+	if x.rec.State == Draft {
+		x.rec.Keep = x.fallback
+	}
+	x.rec.State, x.changed, x.drop, x.purge = Archived, true, true, true
+	x.units = nil
+	return nil
+}
+
+// state is what the record's state means now.
+func (x *live) state(now int64) (s State, wait string, until int64) {
+	if x.rec.State != Running {
+		return x.rec.State, "", 0
+	}
+	if !x.decl.Start.IsZero() && now < x.decl.Start.UnixMilli() {
+		return Waiting, "start", x.decl.Start.UnixMilli()
+	}
+	if x.pending != nil {
+		return Waiting, "release", (now/x.tick + 1) * x.tick
+	}
+	if at, ok := x.play.Due(now); ok {
+		return Waiting, "rewards", at
+	}
+	return Running, "", 0
+}
+
+func (x *live) info(now int64) Info {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	out := Info{Experiment: x.decl, Reason: x.rec.Reason, Keep: x.rec.Keep, Arms: slices.Clone(x.arms),
+		Batches: x.shown, Tick: time.Duration(x.tick) * time.Millisecond}
+	var until int64
+	if out.State, out.Wait, until = x.state(now); out.Wait != "" {
+		out.Until = time.UnixMilli(until)
+	}
+	if x.ledger != nil {
+		out.Spent, out.Cap = x.ledger.Total(), x.ledger.Guarantee()
+	}
+	out.Budget, _ = x.decl.EachAssignment() // was checked
+	return out
+}
+
+// maxUnit is the longest name of a unit.
+const maxUnit = 4096
+
+func (x *live) decide(unit string, now int64) (Decision, error) {
+	if len(unit) > maxUnit {
+		return Decision{}, fmt.Errorf("%w has %d bytes, must have at most %d", ErrUnit, len(unit), maxUnit)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch s := x.rec.State; {
+	case s == Stopped || s == Archived:
+		return x.give(x.rec.Keep, Static), nil
+	case s != Running || !x.decl.Start.IsZero() && now < x.decl.Start.UnixMilli():
+		return x.give(x.fallback, Disabled), nil
+	case !x.decl.End.IsZero() && now >= x.decl.End.UnixMilli():
+		return x.give(x.fallback, Static), nil
+	case unit == "" && !x.decl.Free:
+		return Decision{}, fmt.Errorf("%w is missing: the experiment is sticky", ErrUnit)
+	}
+	if unit == "" {
+		return x.assign(tag{}, assignment{}, now)
+	}
+	t := tagOf(x.tags, unit)
+	u, was := x.units[t]
+	switch {
+	case was && !x.decl.Free && (now < u.deadline || int(u.used) >= x.decl.Assignments()):
+		return x.tell(t, u, Split), nil
+	case was && int(u.used) >= x.decl.Assignments():
+		u.number = beyond
+		return x.tell(t, u, Limit), nil
+	}
+	return x.assign(t, u, now)
+}
+
+// give is an arm that does not count.
+func (x *live) give(arm int, why Reason) Decision {
+	a := x.decl.Arms[arm]
+	return Decision{Arm: arm, Name: a.Name, Value: a.Value, Propensity: 1, Reason: why}
+}
+
+// tell is the decision of an assignment.
+func (x *live) tell(t tag, u assignment, why Reason) Decision {
+	d := x.give(int(u.arm), why)
+	d.Propensity, d.Expires = u.propensity, time.UnixMilli(u.deadline)
+	d.Token = x.sign.sign(ticket{int(u.arm), int(u.number), u.deadline, x.epochs[u.epoch]}, t)
+	return d
+}
+
+// assign makes a new assignment; before is the unit's last.
+func (x *live) assign(t tag, before assignment, now int64) (Decision, error) {
+	greedy := x.play.Arm()
+	if greedy < 0 {
+		return x.give(x.fallback, Disabled), nil // it has stopped, and that is being written
+	}
+	arm, share := greedy, x.decl.Floor/float64(len(x.decl.Arms))
+	if x.decl.Floor > 0 && x.coins.Float64() < x.decl.Floor {
+		arm = x.coins.IntN(len(x.decl.Arms))
+	}
+	k, err := x.play.Decide(arm, now)
+	if err != nil {
+		return Decision{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	u := assignment{number: int64(k.Number), deadline: k.Deadline, propensity: share,
+		epoch: int32(len(x.epochs) - 1), used: before.used + 1, arm: uint16(arm)}
+	if arm == greedy {
+		u.propensity += 1 - x.decl.Floor
+	}
+	x.issued = true
+	x.arms[arm].Decisions++
+	if t != (tag{}) {
+		x.units[t] = u
+		x.fresh = appendUnit(x.fresh, t, u, x.epochs[u.epoch])
+	}
+	return x.tell(t, u, Split), nil
+}
+
+// settle takes the rewards of a job, and notes in touched which segments they are in.
+func (x *live) settle(j *job, touched map[[2]int][]int) error {
+	for _, r := range j.reports {
+		out := &j.results[r.result]
+		if x.play == nil {
+			out.Status = Void
+			if j.at >= r.deadline {
+				out.Status = Late
+			}
+			continue
+		}
+		s, _ := x.play.Segment(r.arm, r.number)
+		came := s.Came.Has(r.number - s.Start)
+		got, err := x.play.Settle(play.Ticket{Arm: r.arm, Number: r.number, Deadline: r.deadline,
+			Epoch: x.known[r.epoch]}, r.reward, j.at)
+		if err != nil {
+			return err
+		}
+		out.Status = status(got)
+		if got == play.Accepted { // the same work whether it came before or not
+			at := [2]int{r.arm, s.Start}
+			touched[at] = append(touched[at], r.number-s.Start)
+			if came {
+				touched[at] = touched[at][:len(touched[at])-1]
+			}
+		}
+	}
+	return nil
+}
+
+// maxParts is how many parts of redeemed decisions a segment has before they are made one.
+const maxParts = 64
+
+// collect is all that has to be written of the experiment, after it has taken rewards, handed out
+// what was released and closed what is due. ok is false if there is nothing.
+func (x *live) collect(jobs []*job, now int64) (w store.Write, ok bool, err error) {
+	w.ID = x.id
+	touched := map[[2]int][]int{}
+	for _, j := range jobs {
+		if err := x.settle(j, touched); err != nil {
+			return w, false, err
+		}
+	}
+	if x.rec.State == Running || x.rec.State == Paused {
+		if err := x.onTick(&w, now); err != nil {
+			return w, false, err
+		}
+	}
+	for at, numbers := range touched {
+		if x.play == nil {
+			break
+		}
+		s, there := x.play.Segment(at[0], at[1])
+		if !there || s.Start != at[1] { // it has just been released
+			continue
+		}
+		w.Segments = append(w.Segments, segmentOf(at[0], s))
+		w.Parts = append(w.Parts, x.part(at, numbers))
+	}
+	if x.issued && x.play != nil {
+		x.mark(&w)
+	}
+	if x.begun && x.play != nil {
+		if w.Plan, err = writePlan(x.play.Out()); err != nil {
+			return w, false, err
+		}
+	}
+	if x.changed {
+		data, err := x.data()
+		if err != nil {
+			return w, false, err
+		}
+		w.Record = &store.Record{ID: x.id, Name: x.decl.Name, Data: data}
+	}
+	if len(x.fresh) > 0 {
+		w.Units, x.fresh = x.fresh, nil
+	}
+	w.DropSums, w.DropUnits = x.drop, x.purge
+	ok = w.Record != nil || w.Plan != nil || len(w.Arms)+len(w.Segments)+len(w.Units)+len(w.Line) > 0 ||
+		w.DropSums || w.DropUnits || len(touched) > 0
+	x.changed, x.begun, x.issued, x.drop, x.purge = false, false, false, false, false
+	return w, ok, nil
+}
+
+// part is the decisions that a segment's rewards came for in this commit.
+func (x *live) part(at [2]int, numbers []int) store.Part {
+	x.parts[at]++
+	p := store.Part{Arm: at[0], Start: at[1], Number: x.parts[at]}
+	if p.Number > maxParts {
+		s, _ := x.play.Segment(at[0], at[1])
+		p.Number, p.Redeemed = 0, words(s.Came)
+		x.parts[at] = 0
+		return p
+	}
+	slices.Sort(numbers)
+	p.Redeemed = gaps(numbers)
+	return p
+}
+
+// mark adds the arms and segments that decisions have changed.
+func (x *live) mark(w *store.Write) {
+	for a := range x.written {
+		was := &x.written[a]
+		q := x.play.Queue(a, max(was.Issued-1, 0))
+		arm := store.Arm{Arm: a, Head: q.Head, Issued: q.Issued, Asked: q.Asked, Off: q.Off, Runs: q.Runs}
+		if arm.Head != was.Head || arm.Issued != was.Issued || arm.Asked != was.Asked ||
+			len(arm.Runs) != len(was.Runs) {
+			w.Arms = append(w.Arms, arm)
+			was.Arm = arm
+		}
+		for _, s := range q.Segments {
+			row := segmentOf(a, s)
+			bare := row
+			bare.Sum = 0 // which is written with its rewards
+			if bare != was.tail {
+				w.Segments = append(w.Segments, row)
+			}
+		}
+		if n := len(q.Segments); n > 0 {
+			was.tail = segmentOf(a, q.Segments[n-1])
+			was.tail.Sum = 0
+		}
+	}
+}
+
+func segmentOf(arm int, s play.Segment) store.Segment {
+	return store.Segment{Arm: arm, Start: s.Start, End: s.End, Cut: s.Cut, Settles: s.Settles, Sum: s.Sum}
+}
+
+// onTick does what is done at public ticks alone: the release that was closed before is handed to
+// the policy and shown, and what is due is closed.
+func (x *live) onTick(w *store.Write, now int64) error {
+	tick := now / x.tick
+	if tick == x.ticked {
+		return nil
+	}
+	at := tick * x.tick
+	x.ticked = tick
+	if x.pending != nil && x.durable {
+		c := x.pending
+		x.pending, x.durable = nil, false
+		if err := x.play.Commit(c); err != nil {
+			return err
+		}
+		if err := x.show(c.Line); err != nil {
+			return err
+		}
+		x.begun, x.issued = true, true
+		if x.play.Stopped() {
+			keep := x.fallback
+			if x.answer != nil && x.answer() >= 0 {
+				keep = x.answer()
+			}
+			return x.end(keep, now)
+		}
+	}
+	if end := x.decl.End; !end.IsZero() && at >= end.UnixMilli() {
+		return x.end(x.fallback, now)
+	}
+	if x.pending != nil {
+		return nil
+	}
+	c, err := x.play.Close(at)
+	if err != nil || c == nil {
+		return err
+	}
+	x.pending, x.begun, x.issued = c, true, true
+	w.Line, w.Number, w.Taken = c.Line, x.lines, c.Taken
+	x.lines++
+	for _, t := range c.Taken {
+		for at := range x.parts {
+			if at[0] == t.Arm && at[1] >= t.Start && at[1] < t.End {
+				delete(x.parts, at)
+			}
+		}
+	}
+	return nil
+}
+
+// show lets everybody see a line.
+func (x *live) show(line []byte) error {
+	var in struct {
+		Plays []struct {
+			Arm     int
+			Release bool
+		}
+		Release struct {
+			N   []int
+			Sum []float64
+		}
+	}
+	if err := json.Unmarshal(line, &in); err != nil {
+		return err
+	}
+	i := 0
+	for _, p := range in.Plays {
+		if !p.Release {
+			continue
+		}
+		if i >= len(in.Release.N) || i >= len(in.Release.Sum) || p.Arm < 0 || p.Arm >= len(x.arms) {
+			return errors.New("a line of the transcript does not release what it says")
+		}
+		x.arms[p.Arm].Released += in.Release.N[i]
+		x.arms[p.Arm].Sum += in.Release.Sum[i]
+		i++
+	}
+	x.shown++
+	return nil
+}
+
+type planned struct {
+	Arm     int  `json:"arm"`
+	Rounds  int  `json:"rounds"`
+	Release bool `json:"release,omitempty"`
+}
+
+// writePlan writes the batch that is out, null if there is none.
+func writePlan(plays []policy.Play) ([]byte, error) {
+	var out []planned
+	for _, p := range plays {
+		out = append(out, planned(p))
+	}
+	return json.Marshal(out)
+}
+
+func readPlan(data []byte) ([]policy.Play, error) {
+	var in []planned
+	if len(data) == 0 {
+		return nil, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		return nil, fmt.Errorf("the batch that is out: %w", err)
+	}
+	var plays []policy.Play
+	for _, p := range in {
+		plays = append(plays, policy.Play(p))
+	}
+	return plays, nil
+}

@@ -1,0 +1,483 @@
+// Package serve is the decision service without its front: private bandits on live people. An
+// Engine holds experiments, each a play.Live with its policy and its curator, on a store; it hands
+// out decisions as tokens, takes rewards, releases what is due, and is whole again after a crash.
+//
+// # What is promised
+//
+// To a unit whose rewards these are: what everybody can see, decisions, answers, counts, released
+// sums and when they appear, depends on her rewards by the releases alone, at the price that the
+// experiment's budget says. An answer to a report depends on its own decision's public clock and
+// on nothing else: a reward that counts and one that came before have one answer, after one commit.
+// Releases are closed and shown on public ticks, see Tick. Time between ticks, under load, is
+// outside of the promise; so is whoever reads the store's files or the process's memory.
+//
+// To the operator: an accepted reward is durable. A reward that was answered with ErrUnavailable
+// may be sent again. A decision is told before it is durable, and one that is lost by a crash is
+// void: its number is issued again in another epoch, so that counts stay exact.
+package serve
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/release"
+	"github.com/sotto-dp/sotto/serve/store"
+)
+
+// Experiment is the declaration of a live experiment.
+type Experiment = experiment.Live
+
+var (
+	// ErrNotFound: there is no experiment of this name.
+	ErrNotFound = errors.New("there is no such experiment")
+	// ErrExists: there is one already, or was.
+	ErrExists = errors.New("the name is taken")
+	// ErrState: the experiment is in a state that does not allow it.
+	ErrState = errors.New("the experiment's state does not allow it")
+	// ErrUnit: the decision must name a unit, or names one that is too long.
+	ErrUnit = errors.New("unit")
+	// ErrToken: the token is not one of this experiment, or was changed.
+	ErrToken = errors.New("the decision is not one of this experiment")
+	// ErrUnavailable: nothing can be written now, or nothing is any more. What was asked may or may
+	// not have been done: it can be asked again.
+	ErrUnavailable = errors.New("the service cannot write now")
+)
+
+// A Config is what an Engine is made of.
+type Config struct {
+	// Store opens the store, also again after an error.
+	Store func(context.Context) (store.Store, error)
+	// Clock tells the time; nil is time.Now. What has a monotonic reading is believed to pass,
+	// whatever the wall clock does; without, the time never goes back.
+	Clock func() time.Time
+	// Curator builds the curators; nil is release.Real.
+	Curator func(release.Config) (release.Curator, error)
+	// Catalog has the policies by name; the zero value those of Sotto.
+	Catalog catalog.Catalog
+	// Log gets what went wrong, never a reward; nil for none.
+	Log *slog.Logger
+	// Holder names the process in the store, for people to read.
+	Holder string
+
+	random io.Reader       // nil: the operating system's
+	hook   func(at string) // of tests: called at named points
+}
+
+// A Status answers a reward. All of them are answers, none is an error.
+type Status string
+
+// The statuses of a reward.
+const (
+	Accepted Status = "accepted" // it counts, or one for this decision did before
+	Late     Status = "late"     // the window has passed
+	// the decision was lost before it was durable, or the experiment has stopped
+	Void      Status = "void"
+	OverLimit Status = "over_limit" // the unit had all its assignments before the decision
+)
+
+// A Reason says why a decision gives its arm.
+type Reason string
+
+// The reasons of a decision.
+const (
+	Split Reason = "split" // the policy's choice, or the floor's: it counts
+	// the unit's last arm: it has all its assignments, and this does not count
+	Limit    Reason = "over_limit"
+	Static   Reason = "static"   // the experiment has stopped, and this arm was kept
+	Disabled Reason = "disabled" // the experiment does not run, and this is the fallback
+)
+
+// A Decision is an arm for a unit.
+type Decision struct {
+	Token      string // to report with; empty if it does not count
+	Arm        int
+	Name       string          // of the arm
+	Value      json.RawMessage // of the arm
+	Propensity float64         // the probability that it had when it was made
+	Expires    time.Time       // when the window of its reward has passed; zero without a token
+	Reason     Reason
+}
+
+// A Report is the reward of a decision.
+type Report struct {
+	Token  string
+	Reward float64 // clipped to the declared range; what is no number counts as the lowest
+}
+
+// A Result answers a report: a status, or ErrToken.
+type Result struct {
+	Status Status
+	Err    error
+}
+
+// An Engine serves experiments. Its methods may be called by many goroutines.
+type Engine struct {
+	cfg Config
+
+	clock struct {
+		base int64     // milliseconds
+		from time.Time // which was this reading
+		last atomic.Int64
+	}
+
+	mu     sync.RWMutex // of what follows
+	byName map[string]*live
+	nextID int64
+	keys   []store.Record
+
+	queue struct {
+		sync.Mutex
+		jobs   []*job
+		closed error // why nothing can be written
+	}
+	wake chan struct{}
+	stop context.CancelFunc
+	done chan struct{}
+
+	writer
+}
+
+// A job is what the writer does for somebody who waits.
+type job struct {
+	on      *live
+	at      int64 // when it came
+	reports []reported
+	results []Result
+	// instead of reports; what it writes is in the commit
+	act   func(c *store.Commit, now int64) error
+	after func() // once that is durable
+	err   error
+	done  chan struct{}
+}
+
+type reported struct {
+	ticket
+	reward float64
+	result int // its place in results
+}
+
+// Open opens the store, takes it over, and goes on with all that is in it.
+func Open(ctx context.Context, cfg Config) (*Engine, error) {
+	if cfg.Store == nil {
+		return nil, errors.New("serve: store is missing")
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.random == nil {
+		cfg.random = rand.Reader
+	}
+	if cfg.hook == nil {
+		cfg.hook = func(string) {}
+	}
+	e := &Engine{cfg: cfg, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	e.clock.from = cfg.Clock()
+	e.clock.base = e.clock.from.UnixMilli()
+	if err := e.takeOver(ctx); err != nil {
+		return nil, err
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	e.stop = stop
+	go e.run(running)
+	return e, nil
+}
+
+// Close writes what is to be written, stops the engine and closes the store.
+func (e *Engine) Close() error {
+	err := e.Sync(context.Background())
+	e.stop()
+	<-e.done
+	if e.store != nil {
+		err = errors.Join(err, e.store.Close())
+		e.store = nil
+	}
+	return err
+}
+
+// now is the time in milliseconds. It never goes back, and not either over a restart.
+func (e *Engine) now() int64 {
+	t := e.clock.base + e.cfg.Clock().Sub(e.clock.from).Milliseconds()
+	for {
+		last := e.clock.last.Load()
+		if t <= last {
+			return last
+		}
+		if e.clock.last.CompareAndSwap(last, t) {
+			return t
+		}
+	}
+}
+
+// Ready says whether rewards can be taken: nil, or an error that matches ErrUnavailable.
+func (e *Engine) Ready() error {
+	e.queue.Lock()
+	defer e.queue.Unlock()
+	return e.queue.closed
+}
+
+func (e *Engine) find(name string) (*live, error) {
+	e.mu.RLock()
+	x := e.byName[name]
+	e.mu.RUnlock()
+	if x == nil {
+		return nil, fmt.Errorf("experiment %q: %w", name, ErrNotFound)
+	}
+	return x, nil
+}
+
+// Decide gives a unit an arm. The unit may be empty if the experiment is not sticky. It waits for
+// nothing but the experiment's other decisions.
+func (e *Engine) Decide(ctx context.Context, name, unit string) (Decision, error) {
+	x, err := e.find(name)
+	if err != nil {
+		return Decision{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return Decision{}, err
+	}
+	d, err := x.decide(unit, e.now())
+	if err != nil {
+		return d, fmt.Errorf("experiment %q: %w", name, err)
+	}
+	return d, nil
+}
+
+// Reward takes the reward of a decision, and returns when it is durable.
+func (e *Engine) Reward(ctx context.Context, name string, r Report) (Status, error) {
+	out, err := e.Rewards(ctx, name, []Report{r})
+	if err != nil {
+		return "", err
+	}
+	return out[0].Status, out[0].Err
+}
+
+// Rewards takes rewards, and returns when they are durable: a result for each, in their order. An
+// error is for all of them, which can then be sent again.
+func (e *Engine) Rewards(ctx context.Context, name string, reports []Report) ([]Result, error) {
+	x, err := e.find(name)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{on: x, at: e.now(), results: make([]Result, len(reports)),
+		reports: make([]reported, 0, len(reports))}
+	sign := newSigner(x.tokenKey)
+	for i, r := range reports {
+		switch t, ok := sign.read(r.Token); {
+		case !ok:
+			j.results[i].Err = ErrToken
+		case t.number == beyond:
+			j.results[i].Status = OverLimit
+		default:
+			j.reports = append(j.reports, reported{t, r.Reward, i})
+		}
+	}
+	if len(j.reports) == 0 {
+		return j.results, nil
+	}
+	if err := e.do(ctx, j); err != nil {
+		return nil, fmt.Errorf("experiment %q: %w", name, err)
+	}
+	return j.results, nil
+}
+
+// do has the writer do a job, and waits until it is durable.
+func (e *Engine) do(ctx context.Context, j *job) error {
+	j.done = make(chan struct{})
+	e.queue.Lock()
+	if err := e.queue.closed; err != nil {
+		e.queue.Unlock()
+		return err
+	}
+	e.queue.jobs = append(e.queue.jobs, j)
+	e.queue.Unlock()
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case <-j.done:
+		return j.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// act has the writer do something to an experiment.
+func (e *Engine) act(ctx context.Context, name string, what func(x *live, now int64) error) error {
+	x, err := e.find(name)
+	if err != nil {
+		return err
+	}
+	err = e.do(ctx, &job{on: x, act: func(_ *store.Commit, now int64) error { return what(x, now) }})
+	if err != nil {
+		return fmt.Errorf("experiment %q: %w", name, err)
+	}
+	return nil
+}
+
+// Sync returns when all decisions and releases of now are durable, and what is due is closed.
+func (e *Engine) Sync(ctx context.Context) error {
+	return e.do(ctx, &job{act: func(*store.Commit, int64) error { return nil }})
+}
+
+// Create adds an experiment, as a draft. An error in its declaration is an experiment.Error.
+func (e *Engine) Create(ctx context.Context, decl Experiment) error {
+	decl.Catalog = e.cfg.Catalog
+	if err := decl.Check(); err != nil {
+		return err
+	}
+	var x *live
+	return e.do(ctx, &job{
+		act: func(c *store.Commit, now int64) (err error) {
+			if _, err := e.find(decl.Name); err == nil {
+				return fmt.Errorf("experiment %q: %w", decl.Name, ErrExists)
+			}
+			r := record{State: Draft, Created: now, Keep: -1}
+			if _, err := io.ReadFull(e.cfg.random, r.random()); err != nil {
+				return fmt.Errorf("%w: %w", ErrUnavailable, err)
+			}
+			if x, err = e.newLive(e.nextID, decl, r); err != nil {
+				return err
+			}
+			data, err := x.data()
+			if err != nil {
+				return err
+			}
+			e.nextID++
+			c.Writes = append(c.Writes, store.Write{ID: x.id,
+				Record: &store.Record{ID: x.id, Name: decl.Name, Data: data}})
+			return nil
+		},
+		after: func() {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.byName[decl.Name] = x
+		},
+	})
+}
+
+// Start runs a draft, at once or from its declared start on.
+func (e *Engine) Start(ctx context.Context, name string) error {
+	return e.act(ctx, name, func(x *live, now int64) error { return x.start(e, now) })
+}
+
+// Pause stops the issuing of decisions, not the windows of those that were issued.
+func (e *Engine) Pause(ctx context.Context, name string) error {
+	return e.act(ctx, name, func(x *live, _ int64) error { return x.move(Paused, Running) })
+}
+
+// Resume goes on after a Pause.
+func (e *Engine) Resume(ctx context.Context, name string) error {
+	return e.act(ctx, name, func(x *live, _ int64) error { return x.move(Running, Paused) })
+}
+
+// Stop ends an experiment for good. From then on every decision gives the arm of this name, or the
+// fallback if it is empty. Rewards that were not released are destroyed.
+func (e *Engine) Stop(ctx context.Context, name, arm string) error {
+	return e.act(ctx, name, func(x *live, now int64) error {
+		keep := x.fallback
+		if arm != "" {
+			if keep = slices.IndexFunc(x.decl.Arms, func(a experiment.LiveArm) bool {
+				return a.Name == arm
+			}); keep < 0 {
+				return fmt.Errorf("arm is %q, must be one of the experiment's: %w", arm, ErrState)
+			}
+		}
+		return x.end(keep, now)
+	})
+}
+
+// Archive destroys what is left of the units of an experiment that does not run: who was assigned
+// what. Its transcript and ledger stay.
+func (e *Engine) Archive(ctx context.Context, name string) error {
+	return e.act(ctx, name, func(x *live, _ int64) error { return x.archive() })
+}
+
+// Get says how an experiment is.
+func (e *Engine) Get(_ context.Context, name string) (Info, error) {
+	x, err := e.find(name)
+	if err != nil {
+		return Info{}, err
+	}
+	return x.info(e.now()), nil
+}
+
+// List says how all experiments are, in the order in which they were created.
+func (e *Engine) List(context.Context) []Info {
+	e.mu.RLock()
+	all := make([]*live, 0, len(e.byName))
+	for _, x := range e.byName {
+		all = append(all, x)
+	}
+	e.mu.RUnlock()
+	slices.SortFunc(all, func(a, b *live) int { return int(a.id - b.id) })
+	out := make([]Info, len(all))
+	for i, x := range all {
+		out[i] = x.info(e.now())
+	}
+	return out
+}
+
+// Transcript is the lines of JSON of all batches so far: plays, and what they released.
+func (e *Engine) Transcript(ctx context.Context, name string) (iter.Seq2[[]byte, error], error) {
+	x, err := e.find(name)
+	if err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	shown := x.shown
+	x.mu.Unlock()
+	e.mu.RLock()
+	st := e.reading
+	e.mu.RUnlock()
+	return func(yield func([]byte, error) bool) {
+		n := 0
+		for line, err := range st.Lines(ctx, x.id, 0) {
+			if n == shown || !yield(line, err) || err != nil {
+				return
+			}
+			n++
+		}
+	}, nil
+}
+
+// Ledger is what the releases have cost, as privacy.Ledger writes it.
+func (e *Engine) Ledger(_ context.Context, name string) (json.RawMessage, error) {
+	x, err := e.find(name)
+	if err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ledger == nil {
+		return json.RawMessage("null"), nil
+	}
+	return x.ledger.MarshalJSON()
+}
+
+// status is that of a play.
+func status(s play.Status) Status {
+	switch s {
+	case play.Accepted:
+		return Accepted
+	case play.Late:
+		return Late
+	}
+	return Void
+}

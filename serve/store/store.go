@@ -1,0 +1,118 @@
+// Package store keeps live experiments durably: their declarations, counts, pending sums,
+// assignments and releases. It knows nothing of policies, noise or time; what it is told to write
+// is there whole after Commit has returned, also after a loss of power, or not at all.
+//
+// There is one writer at a time. Whoever begins takes the store over, and the commits of all who
+// began before are refused from then on, each inside its own transaction: a process that was
+// stopped, forgotten, and woke up again cannot write.
+//
+// What is stored holds sums of rewards, for a moment of single ones: whoever reads the files is the
+// curator. What a release has taken is gone from the store with the same transaction, and is
+// overwritten, not just unlinked.
+package store
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/sotto-dp/sotto/play"
+)
+
+var (
+	// ErrFenced is matched when somebody else has begun to write since.
+	ErrFenced = errors.New("another process has taken the store over")
+	// ErrSchema is matched when the store was written by another version of the program.
+	ErrSchema = errors.New("the store is of another version")
+)
+
+// A Store keeps experiments. It serves many goroutines; commits are made one after the other. After
+// an error of Commit nobody knows whether it was made: close the store, open it again, and read.
+type Store interface {
+	// Begin takes the store over for a holder, a name for people to read, and says what is in it.
+	// It comes before everything else, once.
+	Begin(ctx context.Context, holder string) (Opened, error)
+	// Load is all of an experiment but its lines.
+	Load(ctx context.Context, id int64) (Stored, error)
+	// Lines are those of an experiment's transcript from number from on, 0 being the first.
+	Lines(ctx context.Context, id int64, from int) iter.Seq2[[]byte, error]
+	// Commit writes all of it, in one transaction, durably.
+	Commit(ctx context.Context, c Commit) error
+	Close() error
+}
+
+// Opened is what a store says when it is taken over.
+type Opened struct {
+	Secret [32]byte // drawn when the store was made; keys of tokens and tags come from it
+	Now    int64    // the time of the last commit
+	// Older: the store has gone back, a backup was restored. What it says was assigned and
+	// released may be less than what was.
+	Older       bool
+	Experiments []Record
+	Keys        []Record
+}
+
+// A Record is a name and what the store's user makes of it.
+type Record struct {
+	ID   int64
+	Name string
+	Data []byte
+}
+
+// Stored is the state of an experiment.
+type Stored struct {
+	Plan     []byte // the batch that is out, as its user writes it
+	Lines    int
+	Arms     []Arm // by arm
+	Segments []Segment
+	Parts    []Part   // by arm, start and number
+	Units    [][]byte // in the order in which they were added
+}
+
+// An Arm is what is kept of the queue of an arm beside its segments.
+type Arm struct {
+	Arm, Head, Issued, Asked int
+	Off                      bool
+	Runs                     []play.Run
+}
+
+// A Segment is a row of decisions of an arm and the sum of the rewards that came.
+type Segment struct {
+	Arm, Start, End int
+	Cut, Settles    int64
+	Sum             int64
+}
+
+// A Part says which decisions of a segment have had their rewards, in addition to those of the
+// parts with lower numbers. Part 0 takes the place of all.
+type Part struct {
+	Arm, Start int // of the segment
+	Number     int
+	Redeemed   []byte // as the store's user writes it
+}
+
+// A Commit is one transaction.
+type Commit struct {
+	Now    int64
+	Writes []Write
+	Keys   []Record // that are new or changed
+	Audit  [][]byte // lines for the journal of what operators did
+}
+
+// A Write is what is new of one experiment. What is left empty stays.
+type Write struct {
+	ID       int64
+	Record   *Record // its declaration and state
+	Plan     []byte
+	Arms     []Arm
+	Segments []Segment
+	Parts    []Part
+	Units    []byte
+	// Line is the next of the transcript, number Number; the decisions of Taken are in it, and
+	// their segments and parts go.
+	Line   []byte
+	Number int
+	Taken  []play.Taken
+	// DropSums destroys all segments and parts, DropUnits all units.
+	DropSums, DropUnits bool
+}

@@ -1,0 +1,346 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/serve/store"
+)
+
+// markEvery bounds how long a decision is not durable.
+const markEvery = 100 * time.Millisecond
+
+// A writer is the one goroutine of an engine that writes: what has come is one transaction, and
+// while that is on its way to the disk the next group gathers.
+type writer struct {
+	store   store.Store
+	reading store.Store // the same, for readers
+	secret  [32]byte
+}
+
+// run is the writer.
+func (e *Engine) run(ctx context.Context) {
+	defer close(e.done)
+	for {
+		timer := time.NewTimer(e.pause())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			e.refuse(fmt.Errorf("%w: the engine was closed", ErrUnavailable))
+			return
+		case <-e.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+		err := e.step(ctx)
+		if err == nil {
+			continue
+		}
+		e.cfg.Log.Error("serve: a commit failed", "error", err)
+		if errors.Is(err, store.ErrFenced) {
+			return // somebody else writes; do not take it back
+		}
+		if e.reopen(ctx) != nil {
+			return
+		}
+	}
+}
+
+// pause is how long the writer sleeps if nobody wakes it: to the next public tick, or mark.
+func (e *Engine) pause() time.Duration {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	out := markEvery
+	for _, x := range e.byName {
+		out = min(out, time.Duration(x.tick)*time.Millisecond)
+	}
+	return out
+}
+
+// refuse answers all who wait, and who will ask, with an error.
+func (e *Engine) refuse(err error) {
+	e.queue.Lock()
+	jobs := e.queue.jobs
+	e.queue.jobs, e.queue.closed = nil, err
+	e.queue.Unlock()
+	for _, j := range jobs {
+		j.err = err
+		close(j.done)
+	}
+}
+
+// step is one transaction.
+func (e *Engine) step(ctx context.Context) error {
+	e.queue.Lock()
+	jobs := e.queue.jobs
+	e.queue.jobs = nil
+	e.queue.Unlock()
+	c := store.Commit{Now: e.now()}
+	rewards := map[*live][]*job{}
+	for _, j := range jobs {
+		x := e.current(j)
+		switch {
+		case j.act == nil && x == nil:
+			j.err = ErrNotFound
+		case j.act == nil:
+			rewards[x] = append(rewards[x], j)
+		default:
+			j.err = j.run(x, &c)
+		}
+	}
+	e.mu.RLock()
+	all := make([]*live, 0, len(e.byName))
+	for _, x := range e.byName {
+		all = append(all, x)
+	}
+	e.mu.RUnlock()
+	var wrote []*live
+	for _, x := range all {
+		w, ok := x.turn(e, rewards[x], c.Now)
+		if ok {
+			c.Writes = append(c.Writes, w)
+			wrote = append(wrote, x)
+		}
+	}
+	var err error
+	if len(c.Writes)+len(c.Keys)+len(c.Audit) > 0 {
+		e.cfg.hook("before commit")
+		err = e.store.Commit(ctx, c)
+		e.cfg.hook("after commit")
+	}
+	if err != nil {
+		failed := fmt.Errorf("%w: %w", ErrUnavailable, err)
+		e.refuse(failed)
+		for _, j := range jobs {
+			j.err = failed
+			close(j.done)
+		}
+		return err
+	}
+	for _, x := range wrote {
+		x.mu.Lock()
+		x.durable = x.pending != nil
+		x.mu.Unlock()
+	}
+	for _, j := range jobs {
+		if j.after != nil && j.err == nil {
+			j.after()
+		}
+		close(j.done)
+	}
+	return nil
+}
+
+// current is the experiment of a job, which may have been read again from the store since.
+func (e *Engine) current(j *job) *live {
+	if j.on == nil {
+		return nil
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.byName[j.on.decl.Name]
+}
+
+func (j *job) run(x *live, c *store.Commit) error {
+	if x != nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+	}
+	return j.act(c, c.Now)
+}
+
+// turn is collect, and what comes of its errors: the experiment has failed, what is durable stays
+// as it is, and nobody's reward was taken.
+func (x *live) turn(e *Engine, jobs []*job, now int64) (store.Write, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	w, ok, err := x.collect(jobs, now)
+	if err == nil {
+		return w, ok
+	}
+	e.cfg.Log.Error("serve: an experiment has failed", "experiment", x.decl.Name, "error", err)
+	for _, j := range jobs {
+		j.err = fmt.Errorf("%w: the experiment has failed", ErrUnavailable)
+	}
+	x.fail(err)
+	data, err := x.data()
+	if err != nil {
+		return store.Write{}, false
+	}
+	return store.Write{ID: x.id, Record: &store.Record{ID: x.id, Name: x.decl.Name, Data: data}}, true
+}
+
+// fail gives an experiment up: it can be read and stopped.
+func (x *live) fail(why error) {
+	x.rec.State, x.rec.Reason = Failed, why.Error()
+	x.play, x.pending, x.fresh = nil, nil, nil
+	x.changed, x.begun, x.issued = false, false, false
+}
+
+// reopen reads everything again from what is durable, when that can be done. Until then decisions
+// go on by the last plan, and what is not durable of them will be void.
+func (e *Engine) reopen(ctx context.Context) error {
+	_ = e.store.Close() // it has failed already
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		err := e.takeOver(ctx)
+		if err == nil {
+			e.queue.Lock()
+			e.queue.closed = nil
+			e.queue.Unlock()
+			return nil
+		}
+		e.cfg.Log.Error("serve: the store cannot be opened", "error", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// takeOver opens the store, begins, and restores all that is in it.
+func (e *Engine) takeOver(ctx context.Context) error {
+	st, err := e.cfg.Store(ctx)
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	opened, err := st.Begin(ctx, e.cfg.Holder)
+	if err != nil {
+		_ = st.Close()
+		return fmt.Errorf("serve: %w", err)
+	}
+	e.secret = opened.Secret
+	if ahead := opened.Now - e.now(); ahead > 0 {
+		e.clock.base += ahead
+	}
+	all, next := map[string]*live{}, int64(1)
+	for _, r := range opened.Experiments {
+		x, err := e.restore(ctx, st, r, opened.Older)
+		if err != nil {
+			_ = st.Close()
+			return fmt.Errorf("serve: experiment %q: %w", r.Name, err)
+		}
+		all[r.Name], next = x, max(next, r.ID+1)
+	}
+	e.mu.Lock()
+	e.byName, e.nextID, e.keys, e.reading = all, next, opened.Keys, st
+	e.mu.Unlock()
+	e.store = st
+	return nil
+}
+
+// ErrOlder is the reason of experiments that ran when a backup was restored.
+var errOlder = errors.New("the store has gone back to an older state: what was assigned and " +
+	"released since is not known, so that going on would release rewards twice")
+
+// restore reads an experiment. One that does not fit what is stored of it has failed; an error is
+// the store's.
+func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, older bool) (*live, error) {
+	var r record
+	if err := json.Unmarshal(in.Data, &r); err != nil {
+		return nil, err
+	}
+	decl, err := experiment.Reader{Catalog: e.cfg.Catalog}.ParseLive(in.Name, r.Declaration)
+	if err != nil {
+		return nil, err
+	}
+	x, err := e.newLive(in.ID, *decl, r)
+	if err != nil {
+		return nil, err
+	}
+	if r.State == Draft {
+		return x, nil
+	}
+	stored, err := st.Load(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	x.lines = stored.Lines
+	x.ledger = privacy.NewLedger()
+	for line, err := range st.Lines(ctx, in.ID, 0) {
+		if err == nil {
+			err = x.reshow(line)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, a := range stored.Arms {
+		if a.Arm < len(x.arms) {
+			x.arms[a.Arm].Decisions = a.Issued
+		}
+	}
+	switch r.State {
+	case Running, Paused:
+		if err = errOlder; !older {
+			err = x.resume(ctx, e, st, stored)
+		}
+		if err != nil {
+			x.fail(err)
+			x.changed = true
+		}
+	}
+	return x, nil
+}
+
+// reshow shows a line that is durable, and books it again.
+func (x *live) reshow(line []byte) error {
+	var in struct{ Release json.RawMessage }
+	if err := json.Unmarshal(line, &in); err != nil {
+		return err
+	}
+	if len(in.Release) > 0 {
+		if _, err := x.ledger.Restore(in.Release); err != nil {
+			return err
+		}
+	}
+	return x.show(line)
+}
+
+// resume brings a play back.
+func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored store.Stored) error {
+	cfg, err := x.config(e)
+	if err != nil {
+		return err
+	}
+	take, err := play.Admit(cfg.Policy)
+	if err != nil {
+		return err
+	}
+	lo, hi := x.decl.Range()
+	state, err := stateOf(stored, play.Terms{Lo: lo, Hi: hi, Default: x.decl.Default, Take: take},
+		len(x.decl.Arms))
+	if err != nil {
+		return err
+	}
+	l, err := play.Restore(cfg, st.Lines(ctx, x.id, 0), state)
+	if err != nil {
+		return err
+	}
+	places := map[epochTag]int32{}
+	for _, block := range stored.Units {
+		if err := readUnits(block, func(t tag, u assignment, epoch epochTag) {
+			at, ok := places[epoch]
+			if !ok {
+				at = int32(len(x.epochs))
+				x.epochs, places[epoch] = append(x.epochs, epoch), at
+			}
+			u.epoch = at
+			x.units[t] = u
+		}); err != nil {
+			return err
+		}
+	}
+	x.run(l, cfg.Epoch)
+	for _, p := range stored.Parts {
+		at := [2]int{p.Arm, p.Start}
+		x.parts[at] = max(x.parts[at], p.Number)
+	}
+	return nil
+}
