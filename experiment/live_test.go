@@ -63,8 +63,7 @@ func TestLiveErrors(t *testing.T) {
 		{"policy: dp-klucb", "policy: dp-ucb-anytime", "cannot be played live"},
 		{"policy: dp-klucb", "policy: dp-klucb, alpha: 0.5", "alpha is 0.5, must be"},
 		{"policy: dp-klucb", "policy: dp-klucb, name: ours", "policy: has a name, budgets or a trust model"},
-		{"policy: dp-klucb", "policy: dp-klucb, trust: shuffle", "policy: has a name, budgets or " +
-			"a trust model"},
+		{"policy: dp-klucb", "policy: dp-klucb, trust: shuffle", `policy: unknown key "trust"`},
 		{"{epsilon: 1}", "{epsilon: 0}", "policy: "},
 		{"{epsilon: 1}", "{epsilon: .nan}", "policy: "},
 		{"{epsilon: 1}", "none", "budget: is none"},
