@@ -235,7 +235,7 @@ func armInstances() instanceForm {
 					"gaussian(mean,sd), clipped-gaussian(mean,sd,lo,hi), beta(a,b), uniform(lo,hi), "+
 					"table(v1:p1,v2:p2,…)").must(),
 		}},
-		{example: "standard: C2, arms: 5", ref: "C1–C4 of 002 chapter 6, from their formulas, for " +
+		{example: "standard: C2, arms: 5", ref: "C1–C4 of [Sajed 2019, chapter 6], from their formulas, for " +
 			"any number of arms", keys: []key[Instance]{
 			keyOf("standard", as(object{"enum": []any{"C1", "C2", "C3", "C4"}}, (*decoder).text),
 				func(in *Instance) *string { return &in.Standard },

@@ -319,7 +319,7 @@ func trustKeys[T any](at func(*T) *Trust) []key[T] {
 		keyOf("precision", positive(object{"minimum": 1, "default": 1}),
 			func(of *T) *float64 { return &at(of).Precision },
 			"s, how much finer than epsilon*sqrt(n) rewards are encoded").
-			means("`1`; s of 003: g = ⌈sε√n⌉"),
+			means("`1`; s of [Chowdhury and Zhou 2023]: g = ⌈sε√n⌉"),
 		keyOf("promised", positive(object{"exclusiveMinimum": 0, "maximum": 1, "default": 1}),
 			func(of *T) *float64 { return &at(of).Promised },
 			"share of the users who are promised to answer: noise is calibrated to them").
