@@ -14,8 +14,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
-	"github.com/sotto-dp/sotto/internal/front/report"
 	"github.com/sotto-dp/sotto/secagg"
 )
 

@@ -12,8 +12,8 @@ import (
 	limit "github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/atomicfile"
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
-	"github.com/sotto-dp/sotto/internal/front/report"
 	"github.com/sotto-dp/sotto/privacy"
 )
 

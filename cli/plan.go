@@ -11,8 +11,8 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/base/atomicfile"
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
-	"github.com/sotto-dp/sotto/internal/front/report"
 	"github.com/sotto-dp/sotto/trial"
 )
 

@@ -12,7 +12,6 @@ import (
 	"github.com/sotto-dp/sotto/choose"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/front/flags"
-	"github.com/sotto-dp/sotto/internal/front/report"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/secagg/transport"
 	"github.com/sotto-dp/sotto/stopping"
@@ -150,7 +149,7 @@ func complete(m *experiment.Manifest, plan *experiment.Plan) bool {
 // show writes the figures and the page, prints the table, and says where everything is.
 func show(s streams, dir string, r *experiment.Results) error {
 	r.Catalog = s.known
-	page, err := report.Write(dir, r)
+	page, err := r.Draw(dir)
 	if err != nil {
 		return err
 	}
@@ -164,7 +163,7 @@ func show(s streams, dir string, r *experiment.Results) error {
 
 func printTables(s streams, r *experiment.Results) error {
 	r.Catalog = s.known
-	page, err := report.Of(r)
+	page, err := r.Report()
 	if err != nil {
 		return err
 	}

@@ -59,3 +59,5 @@ func (c *CellResult) judge(most float64) {
 		}
 	}
 }
+
+func (capped) protects() bool { return false }

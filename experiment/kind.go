@@ -9,6 +9,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
 )
@@ -88,6 +89,12 @@ type teller interface {
 	judge(c *CellResult)
 	// writeRows writes results.parquet.
 	writeRows(ctx context.Context, w io.Writer, dir string, m *Manifest) error
+	// report adds tables and figures to what all reports have.
+	report(r *Results, to *report.Report) error
+	// adjacency says in what neighbouring worlds differ.
+	adjacency(r *Results) string
+	// protects says whether what is protected depends on the policy, so that each has to be told.
+	protects() bool
 }
 
 // kinds are all kinds, in the order of Kinds: the first is that of a file which does not say.

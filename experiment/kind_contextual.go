@@ -210,3 +210,6 @@ func (contextualKind) problem(_ *Spec, c *Cell) (bound.Problem, error) {
 	}
 	return p, nil
 }
+
+// protects: some policies protect contexts, and some do not.
+func (contextualKind) protects() bool { return true }

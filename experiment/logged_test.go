@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/experiment"
-	"github.com/sotto-dp/sotto/internal/front/report"
 )
 
 // Two logs of the same names and sizes, in two directories.
@@ -52,7 +51,7 @@ func TestLoggedRewardsLeaveNoHash(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := report.Write(dir, r); err != nil {
+		if _, err := r.Draw(dir); err != nil {
 			t.Fatal(err)
 		}
 		if w := strings.Join(r.Manifest.Warnings, "\n"); strings.Count(w, "as private as the log") != 1 {

@@ -107,3 +107,5 @@ func (measured) writeRows(ctx context.Context, w io.Writer, dir string, m *Manif
 		return Row{m.Name, c.Instance, c.Policy, c.Budget, run, t, v(0), v(1)}
 	})
 }
+
+func (measured) protects() bool { return false }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/interval"
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 // A place is where a cell is: an instance, and the row, which is the experiment's budget that the

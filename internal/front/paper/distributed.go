@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/experiment"
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 // The names of policies in the settings of 003.
@@ -273,7 +273,7 @@ func drawEach(name string) func(e *Evidence) ([]report.Figure, []report.Grid, er
 		if err != nil {
 			return nil, nil, nil // this preset leaves it out
 		}
-		page, err := report.Of(r)
+		page, err := r.Report()
 		if err != nil {
 			return nil, nil, err
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/interval"
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 // The names of policies in the settings of 002, and of its experiments.
@@ -502,7 +502,7 @@ func tablesOf(e *Evidence, names ...string) ([]report.Grid, error) {
 		if !ok {
 			continue
 		}
-		page, err := report.Of(r)
+		page, err := r.Report()
 		if err != nil {
 			return nil, err
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/interval"
 	"github.com/sotto-dp/sotto/internal/base/pool"
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"

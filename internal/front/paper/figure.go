@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sotto-dp/sotto/experiment"
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 // A Preset is a scale.

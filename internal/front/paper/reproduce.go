@@ -22,7 +22,7 @@ import (
 
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/atomicfile"
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 //go:embed settings
@@ -650,7 +650,7 @@ func (p *player) experiment(ctx context.Context, x *Experiment, r *Result,
 			return nil, err
 		}
 	}
-	if _, err := report.Write(dir, results); err != nil {
+	if _, err := results.Draw(dir); err != nil {
 		return nil, err
 	}
 	m := results.Manifest
@@ -808,7 +808,7 @@ func draw(f *Figure, e *Evidence) (d drawn, err error) {
 		if !ok {
 			continue
 		}
-		page, err := report.Of(r)
+		page, err := r.Report()
 		if err != nil {
 			return d, err
 		}

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/experiment"
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 // hostile would break out of any text, attribute or line that does not escape it.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/experiment"
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 //go:embed site.html

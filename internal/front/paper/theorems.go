@@ -10,7 +10,7 @@ import (
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/experiment"
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/divergence"
 	"github.com/sotto-dp/sotto/internal/base/interval"
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/privacy"
 )
 

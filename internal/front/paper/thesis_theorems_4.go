@@ -12,7 +12,7 @@ import (
 
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/bound"
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 // responder plays the first arm, and then one by randomised response about its reward.

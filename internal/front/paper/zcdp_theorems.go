@@ -13,7 +13,7 @@ import (
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/experiment"
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 // gaussianKL is KL between the laws of k + N(0, σ²) for k of two laws on 0, 1, …, by the trapezoid

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 // A named law of scores is a line of a figure.

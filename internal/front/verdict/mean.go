@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/noise"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 // Self audits everything that is private here, and broken twins of it.

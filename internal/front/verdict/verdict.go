@@ -21,7 +21,7 @@ import (
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/atomicfile"
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 // Level is a confidence 1−γ in digits, rounded: 1 − 0.05 is not 0.95 in binary.

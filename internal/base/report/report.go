@@ -109,18 +109,18 @@ type Series struct {
 	Q05, Q50, Q95 []float64
 }
 
-// noGuarantee is how a void result is marked everywhere.
-const noGuarantee = "no privacy guarantee"
+// NoGuarantee is how a void result is marked everywhere.
+const NoGuarantee = "no privacy guarantee"
 
 // label is the text beside the line.
 func (s Series) label() string {
 	switch {
 	case s.Label != "":
-		return clean(s.Label)
+		return Clean(s.Label)
 	case s.Budget == "":
-		return clean(s.Policy)
+		return Clean(s.Policy)
 	}
-	return clean(s.Policy + ", " + s.Budget)
+	return Clean(s.Policy + ", " + s.Budget)
 }
 
 // check refuses what cannot be drawn.
@@ -176,9 +176,9 @@ func Stem(s string) string {
 	return stem
 }
 
-// clean makes text safe to show on one line: control characters, invisible and direction-changing
+// Clean makes text safe to show on one line: control characters, invisible and direction-changing
 // ones, and invalid UTF-8 cannot disturb a terminal or mislead a reader.
-func clean(s string) string {
+func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsPrint(r):
@@ -194,7 +194,7 @@ func clean(s string) string {
 func cleanLines(s string) string {
 	lines := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
 	for i, line := range lines {
-		lines[i] = clean(strings.ReplaceAll(line, "\t", "    "))
+		lines[i] = Clean(strings.ReplaceAll(line, "\t", "    "))
 	}
 	return strings.Join(lines, "\n")
 }

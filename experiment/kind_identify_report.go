@@ -1,75 +1,49 @@
-package report
+package experiment
 
 import (
 	"cmp"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
-// identifyReport is Of for policies that look for the best arm.
-func identifyReport(r *experiment.Results, spec string) (Report, error) {
-	m := r.Manifest
+// adjacency says in what neighbouring worlds differ.
+func (identifyKind) adjacency(*Results) string {
+	return "one reward replaced; plays, stopping time and answer are private together"
+}
+
+// report is a grid of stopping times and errors, one of the arms' shares, and figures of stopping
+// time against the budget for each instance with three budgets or more.
+func (identifyKind) report(r *Results, to *report.Report) error {
+	to.Facts = append([]report.Fact{{Name: "risk δ", Value: shown(r.Cells[0].Identify.Risk)}},
+		to.Facts...)
 	grid, err := identifyGrid(r)
 	if err != nil {
-		return Report{}, err
+		return err
 	}
-	out := Report{
-		Name: m.Name, Version: "Sotto " + m.Build.Version, Description: m.Description, Spec: spec,
-		Warnings: m.Warnings, Grids: []Grid{grid},
-		Facts: []Fact{
-			{"risk δ", number(r.Cells[0].Identify.Risk, "")}, {"cap", whole(m.Horizon)},
-			{"runs of each", whole(m.Runs)}, {"seed", strconv.FormatUint(m.Seed, 10)},
-			{"privacy adjacency", "one reward replaced; plays, stopping time and answer are private together"},
-		},
-	}
+	to.Grids = []report.Grid{grid}
 	if g, ok := sharesGrid(r); ok {
-		out.Grids = append(out.Grids, g)
+		to.Grids = append(to.Grids, g)
 	}
-	seen := map[string]bool{}
-	for _, instance := range distinct(r, func(c *experiment.CellResult) (string, bool) {
-		return c.Instance, true
-	}) {
-		for _, f := range identifyFigures(r, instance) {
-			f.ID = unique(seen, f.ID)
-			out.Figures = append(out.Figures, f)
-		}
+	for _, instance := range r.instances() {
+		to.Figures = append(to.Figures, identifyFigures(r, instance)...)
 	}
-	return out, nil
-}
-
-// unique is an ID that no other figure has: files, and some systems have one case.
-func unique(seen map[string]bool, id string) string {
-	out := id
-	for i := 2; seen[strings.ToLower(out)]; i++ {
-		out = fmt.Sprintf("%s-%d", id, i)
-	}
-	seen[strings.ToLower(out)] = true
-	return out
-}
-
-// optional writes a bound, and a dash where there is none.
-func optional(x float64) string {
-	if x == 0 {
-		return "–"
-	}
-	return number(x, "")
+	return nil
 }
 
 // identifyGrid tells of each rule on each instance how long it took and how often it erred.
-func identifyGrid(r *experiment.Results) (Grid, error) {
+func identifyGrid(r *Results) (report.Grid, error) {
 	m := r.Manifest
-	has := func(f func(*experiment.IdentifyCell) float64) bool {
-		return slices.ContainsFunc(r.Cells, func(c experiment.CellResult) bool { return f(c.Identify) > 0 })
+	has := func(f func(*IdentifyCell) float64) bool {
+		return slices.ContainsFunc(r.Cells, func(c CellResult) bool { return f(c.Identify) > 0 })
 	}
-	lower := has(func(c *experiment.IdentifyCell) float64 { return c.LowerBound })
-	upper := has(func(c *experiment.IdentifyCell) float64 { return c.AsymptoticUpper })
-	g := Grid{
+	lower := has(func(c *IdentifyCell) float64 { return c.LowerBound })
+	upper := has(func(c *IdentifyCell) float64 { return c.AsymptoticUpper })
+	g := report.Grid{
 		Title: "Plays until the best arm is named", Text: 2,
 		Head: []string{"rule", "budget", "stopping time", "median", "90 %", "95 %", "capped",
 			"errors", "95 % interval", "error rate", "batches"},
@@ -85,26 +59,26 @@ func identifyGrid(r *experiment.Results) (Grid, error) {
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		if len(g.Groups) == 0 || r.Cells[i-1].Instance != c.Instance {
-			g.Groups = append(g.Groups, GridGroup{Head: identifyHead(c)})
+			g.Groups = append(g.Groups, report.GridGroup{Head: identifyHead(c)})
 		}
 		verdict, lo, hi, err := c.Verdict()
 		if err != nil {
-			return Grid{}, fmt.Errorf("report: %w", err)
+			return report.Grid{}, fmt.Errorf("report: %w", err)
 		}
-		mean, half := interval.Half(c.FinalStoppingTime, experiment.Level)
-		average, width := measured(mean, half, "")
+		mean, half := interval.Half(c.FinalStoppingTime, Level)
+		average, width := report.Measured(mean, half, "")
 		q := interval.Quantiles(c.FinalStoppingTime, 0.5, 0.9, 0.95)
 		row := []string{
-			cut(clean(c.Policy), 48), symbols(c.Budget), average + " ± " + width, number(q[0], ""),
-			number(q[1], ""), number(q[2], ""),
-			number(float64(c.Unfinished)/float64(m.Runs), ""), fmt.Sprintf("%d of %d", c.Failures, m.Runs),
-			"[" + number(round(lo), "") + ", " + number(round(hi), "") + "]", string(verdict),
-			number(round(c.Batches.Mean[0]), ""),
+			playerText(c), symbols(c.Budget), average + " ± " + width, shown(q[0]),
+			shown(q[1]), shown(q[2]),
+			shown(float64(c.Unfinished) / float64(m.Runs)), fmt.Sprintf("%d of %d", c.Failures, m.Runs),
+			ends(lo, hi), string(verdict),
+			shown(round(c.Batches.Mean[0])),
 		}
 		if lower {
 			times := "–"
 			if b := c.Identify.LowerBound; b > 0 {
-				times = ratio(mean/b, "")
+				times = report.Ratio(mean/b, "")
 			}
 			row = append(row, optional(c.Identify.LowerBound), times)
 		}
@@ -122,13 +96,9 @@ func identifyGrid(r *experiment.Results) (Grid, error) {
 			claims = append(claims, claim)
 		}
 	}
-	runs := fmt.Sprintf("n = %d runs a row", m.Runs)
-	if m.Runs == 1 {
-		runs = "n = 1 run a row, which bounds nothing"
-	}
-	risk := number(r.Cells[0].Identify.Risk, "")
+	risk := shown(r.Cells[0].Identify.Risk)
 	g.Notes = append(g.Notes,
-		"± half width of the 95 % interval of the mean; "+runs,
+		"± half width of the 95 % interval of the mean; "+rowNote(m.Runs),
 		"errors: wrong answers, the Clopper–Pearson interval of their rate, and what it says of "+
 			"the risk δ = "+risk+"; undecided at this number of runs",
 		"batches: rounds of adaptivity, how many times the rule was asked what to play (000 Remark 5.24)",
@@ -151,13 +121,13 @@ func identifyGrid(r *experiment.Results) (Grid, error) {
 	if capped > 0 {
 		g.Notes = append(g.Notes, fmt.Sprintf("capped: the share of runs that reached the cap of "+
 			"%s plays: they have no answer, count as so many plays, and not as errors; the "+
-			"interval says nothing of what they would have answered", whole(m.Horizon)))
+			"interval says nothing of what they would have answered", report.Whole(m.Horizon)))
 	}
 	return g, nil
 }
 
 // identifyHead names an instance and what is known of it.
-func identifyHead(c *experiment.CellResult) string {
+func identifyHead(c *CellResult) string {
 	head := c.Instance
 	switch best := c.Identify.Best; {
 	case len(best) == 1:
@@ -166,8 +136,8 @@ func identifyHead(c *experiment.CellResult) string {
 		head += fmt.Sprintf(", %d of %d arms tied for the best", len(best), c.Arms)
 	}
 	if b := c.Identify.Boundary; b > 0 {
-		head += ", T*_KL " + number(c.Identify.KLTime, "") + ", T*_TV " +
-			number(c.Identify.TVTime, "") + ", regimes meet at ε = " + number(b, "")
+		head += ", T*_KL " + shown(c.Identify.KLTime) + ", T*_TV " +
+			shown(c.Identify.TVTime) + ", regimes meet at ε = " + shown(b)
 	}
 	return head
 }
@@ -176,15 +146,15 @@ func identifyHead(c *experiment.CellResult) string {
 const mostShares = 12
 
 // sharesGrid tells which share of its plays each rule gave to each arm.
-func sharesGrid(r *experiment.Results) (Grid, bool) {
-	g := Grid{Title: "Share of the plays", Text: 2, Head: []string{"rule", "budget"},
+func sharesGrid(r *Results) (report.Grid, bool) {
+	g := report.Grid{Title: "Share of the plays", Text: 2, Head: []string{"rule", "budget"},
 		Notes: []string{"mean over runs of plays, over that of all plays"}}
 	arms := 0
 	for i := range r.Cells {
 		arms = max(arms, r.Cells[i].Arms)
 	}
 	if arms > mostShares {
-		return Grid{}, false
+		return report.Grid{}, false
 	}
 	for a := range arms {
 		g.Head = append(g.Head, fmt.Sprintf("arm %d", a+1))
@@ -192,13 +162,13 @@ func sharesGrid(r *experiment.Results) (Grid, bool) {
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		if len(g.Groups) == 0 || r.Cells[i-1].Instance != c.Instance {
-			g.Groups = append(g.Groups, GridGroup{Head: c.Instance})
+			g.Groups = append(g.Groups, report.GridGroup{Head: c.Instance})
 		}
-		row := []string{cut(clean(c.Policy), 48), symbols(c.Budget)}
+		row := []string{playerText(c), symbols(c.Budget)}
 		for a := range arms {
 			share := ""
 			if a < len(c.Plays) {
-				share = fixed(c.Plays[a].Mean[0]/c.StoppingTime.Mean[0], 3, "")
+				share = report.Fixed(c.Plays[a].Mean[0]/c.StoppingTime.Mean[0], 3, "")
 			}
 			row = append(row, share)
 		}
@@ -212,21 +182,21 @@ func sharesGrid(r *experiment.Results) (Grid, bool) {
 // where there are runs enough to have one, as stopping times have heavy tails and a few runs can be
 // all of a mean. Rules without privacy are level lines. The lower bound, of the mean, is another
 // line, and where its regimes meet a vertical one.
-func identifyFigures(r *experiment.Results, instance string) []Figure {
+func identifyFigures(r *Results, instance string) []report.Figure {
 	m := r.Manifest
-	f := Figure{
-		ID: Stem("stopping-time-" + instance), Title: "Plays until the best arm of " + instance + " is named",
-		Subtitle: "at risk δ = " + number(r.Cells[0].Identify.Risk, ""), XLabel: "budget ε",
+	f := report.Figure{
+		ID: report.Stem("stopping-time-" + instance), Title: "Plays until the best arm of " + instance + " is named",
+		Subtitle: "at risk δ = " + shown(r.Cells[0].Identify.Risk), XLabel: "budget ε",
 		YLabel: "stopping time τ", LogX: true, LogY: true,
 		Note: bandNote(m.Runs, "budget"),
 	}
-	half := interval.T(m.Runs, experiment.Level)
-	bound := Series{Policy: "lower bound", Label: "lower bound"}
+	half := interval.T(m.Runs, Level)
+	bound := report.Series{Policy: "lower bound", Label: "lower bound"}
 	lo, hi, most, capped := math.Inf(1), math.Inf(-1), 0, false
-	for _, policy := range distinct(r, func(c *experiment.CellResult) (string, bool) {
+	for _, policy := range distinct(r, func(c *CellResult) (string, bool) {
 		return c.Policy, c.Instance == instance && c.Budget != none
 	}) {
-		s := Series{Policy: policy, Label: policy}
+		s := report.Series{Policy: policy, Label: policy}
 		if at := byEpsilon(r, instance, policy); len(at) > 0 && r.Cells[at[0]].Identify.Correct == "" {
 			s.Label += ", no proof"
 		}
@@ -234,7 +204,7 @@ func identifyFigures(r *experiment.Results, instance string) []Figure {
 			c := &r.Cells[i]
 			x, _ := budgetValue(c, "epsilon")
 			s.X = append(s.X, x)
-			s.point(&c.StoppingTime, 0, half, m.Runs)
+			point(&s, &c.StoppingTime, 0, half, m.Runs)
 			capped = capped || c.Unfinished > 0
 			if at, has := slices.BinarySearch(bound.X, x); !has && c.Identify.LowerBound > 0 {
 				bound.X, bound.Mean = slices.Insert(bound.X, at, x),
@@ -251,21 +221,21 @@ func identifyFigures(r *experiment.Results, instance string) []Figure {
 	}
 	for i := range r.Cells {
 		if c := &r.Cells[i]; c.Instance == instance && c.Budget == none {
-			s := Series{Policy: c.Policy, Label: c.Policy + ", no privacy", Budget: none, X: []float64{lo, hi}}
-			s.point(&c.StoppingTime, 0, half, m.Runs)
-			s.point(&c.StoppingTime, 0, half, m.Runs)
+			s := report.Series{Policy: c.Policy, Label: c.Policy + ", no privacy", Budget: none, X: []float64{lo, hi}}
+			point(&s, &c.StoppingTime, 0, half, m.Runs)
+			point(&s, &c.StoppingTime, 0, half, m.Runs)
 			f.Series = append(f.Series, s)
 			capped = capped || c.Unfinished > 0
 		}
 	}
 	medians := f
-	medians.ID, medians.Title = Stem("median-stopping-time-"+instance),
+	medians.ID, medians.Title = report.Stem("median-stopping-time-"+instance),
 		"Plays until the best arm of "+instance+" is named: median"
 	medians.Note = fmt.Sprintf("Lines are medians of %d runs, bands from their 5 %% to their 95 "+
 		"%% quantile.", m.Runs)
 	medians.Series = nil
 	for _, s := range f.Series {
-		medians.Series = append(medians.Series, Series{Policy: s.Policy, Label: s.Label,
+		medians.Series = append(medians.Series, report.Series{Policy: s.Policy, Label: s.Label,
 			Budget: s.Budget, X: s.X, Mean: s.Q50, Lo: s.Q05, Hi: s.Q95})
 	}
 	if len(bound.X) > 0 {
@@ -274,8 +244,8 @@ func identifyFigures(r *experiment.Results, instance string) []Figure {
 	}
 	for i := range r.Cells {
 		if c := &r.Cells[i]; c.Instance == instance && c.Identify.Boundary > 0 {
-			b := number(c.Identify.Boundary, "")
-			f.Marks = append(f.Marks, Mark{X: c.Identify.Boundary, Label: "ε = T*_TV/T*_KL = " + b})
+			b := shown(c.Identify.Boundary)
+			f.Marks = append(f.Marks, report.Mark{X: c.Identify.Boundary, Label: "ε = T*_TV/T*_KL = " + b})
 			medians.Marks = slices.Clone(f.Marks)
 			note := " Below ε = T*_TV/T*_KL = " + b + " the lower bound is more than without " +
 				"privacy, above it about the same; what privacy costs a rule its own line says."
@@ -288,13 +258,13 @@ func identifyFigures(r *experiment.Results, instance string) []Figure {
 		medians.Note += " Some runs ended at the cap and count as so many plays."
 	}
 	if m.Runs == 1 {
-		return []Figure{f}
+		return []report.Figure{f}
 	}
-	return []Figure{f, medians}
+	return []report.Figure{f, medians}
 }
 
 // byEpsilon are the cells of a policy on an instance by their ε.
-func byEpsilon(r *experiment.Results, instance, policy string) []int {
+func byEpsilon(r *Results, instance, policy string) []int {
 	var out []int
 	for i := range r.Cells {
 		if c := &r.Cells[i]; c.Instance == instance && c.Policy == policy {

@@ -104,7 +104,7 @@ func (l *layout) svg() []byte {
 	id := l.id
 	d.f(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %v %v" width="%v" height="%v" role="img" aria-labelledby="%v-title %v-desc" font-family="%v">`+"\n",
 		l.width, l.height, l.width, l.height, id, id, face)
-	d.f(`<title id="%v-title">%v</title>`+"\n", id, esc(clean(l.f.Title)))
+	d.f(`<title id="%v-title">%v</title>`+"\n", id, esc(Clean(l.f.Title)))
 	d.f(`<desc id="%v-desc">%v</desc>`+"\n", id, esc(l.describe()))
 	d.f(`<rect width="%v" height="%v" fill="#ffffff"/>`+"\n", l.width, l.height)
 
@@ -118,7 +118,7 @@ func (l *layout) svg() []byte {
 		d.text(margin, y-5, textSize, "", quiet, "", s)
 	}
 	if l.f.YLabel != "" {
-		d.text(margin, l.top-12, textSize, "", ink, "", fit(clean(l.f.YLabel), (l.width-2*margin)/textSize))
+		d.text(margin, l.top-12, textSize, "", ink, "", fit(Clean(l.f.YLabel), (l.width-2*margin)/textSize))
 	}
 	l.axes(d)
 	l.marks(d)
@@ -129,7 +129,7 @@ func (l *layout) svg() []byte {
 	if l.f.XLabel != "" {
 		y += textSize + 6
 		d.text((l.left+l.right)/2, y-2, textSize, "middle", ink, "",
-			fit(clean(l.f.XLabel), (l.right-l.left)/textSize))
+			fit(Clean(l.f.XLabel), (l.right-l.left)/textSize))
 	}
 	if l.narrow {
 		for _, b := range l.labels {
@@ -197,7 +197,7 @@ func (l *layout) marks(d *drawing) {
 		d.f(`<path class="mark" d="M%v %vV%v" stroke="%v" stroke-width="1.2" stroke-dasharray="1.5 3" fill="none"/>`+
 			"\n", x, l.bottom, l.top, quiet)
 		d.text(at, l.top+noteSize+float64(i)*(noteSize+3), noteSize, anchor, quiet, "",
-			fit(clean(m.Label), room/noteSize))
+			fit(Clean(m.Label), room/noteSize))
 	}
 }
 
@@ -210,7 +210,7 @@ func (l *layout) series(d *drawing, i int) {
 		stroke = ` stroke-dasharray="` + dash(i) + `"`
 	}
 	d.f(`<g id="%v-s%d" class="series" data-series="%d" data-policy="%v" data-budget="%v">`+"\n",
-		l.id, i, i, esc(clean(s.Policy)), esc(clean(s.Budget)))
+		l.id, i, i, esc(Clean(s.Policy)), esc(Clean(s.Budget)))
 	var line, dots strings.Builder
 	points := 0
 	for _, run := range l.stretches(s) {
@@ -328,17 +328,17 @@ func (l *layout) describe() string {
 		}
 		return ""
 	}
-	fmt.Fprintf(&b, "Lines of %s%s against %s%s.", clean(l.f.YLabel), kind(l.f.LogY),
-		clean(l.f.XLabel), kind(l.f.LogX))
+	fmt.Fprintf(&b, "Lines of %s%s against %s%s.", Clean(l.f.YLabel), kind(l.f.LogY),
+		Clean(l.f.XLabel), kind(l.f.LogX))
 	for _, m := range l.f.Marks {
 		if l.x.inside(m.X) {
-			fmt.Fprintf(&b, " A vertical line at %s: %s.", position(m.X, ""), clean(m.Label))
+			fmt.Fprintf(&b, " A vertical line at %s: %s.", position(m.X, ""), Clean(m.Label))
 		}
 	}
 	for _, s := range l.f.Series {
 		fmt.Fprintf(&b, " %s", s.label())
 		if s.Void {
-			b.WriteString(" (" + noGuarantee + ")")
+			b.WriteString(" (" + NoGuarantee + ")")
 		}
 		last := -1
 		for j := range s.X {
@@ -350,7 +350,7 @@ func (l *layout) describe() string {
 			b.WriteString(": nothing to draw.")
 			continue
 		}
-		fmt.Fprintf(&b, ": %s at %s.", number(s.Mean[last], ""), position(s.X[last], ""))
+		fmt.Fprintf(&b, ": %s at %s.", Number(s.Mean[last], ""), position(s.X[last], ""))
 	}
 	return b.String()
 }

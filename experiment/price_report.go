@@ -1,64 +1,59 @@
-package report
+package experiment
 
 import (
 	"fmt"
 	"math"
 	"strings"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/interval"
-	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 // priceGrid is the price of privacy at the horizon of each cell that has a non-private twin; ok is
 // false if none has.
-func priceGrid(r *experiment.Results) (g Grid, ok bool) {
+func priceGrid(r *Results) (g report.Grid, ok bool) {
 	m := r.Manifest
-	g = Grid{
-		Title: "Price of privacy at T = " + whole(m.Horizon), Text: 2,
+	g = report.Grid{
+		Title: "Price of privacy at T = " + report.Whole(m.Horizon), Text: 2,
 		Head: []string{"policy", "budget", "difference", "price", "regret at none"},
 	}
-	half, voids := interval.T(m.Runs, experiment.Level), false
+	half, voids := interval.T(m.Runs, Level), false
 	// Rows of one instance follow each other, whatever order cells have.
-	for _, instance := range distinct(r, func(c *experiment.CellResult) (string, bool) {
+	for _, instance := range distinct(r, func(c *CellResult) (string, bool) {
 		return c.Instance, c.Twin >= 0
 	}) {
-		group := GridGroup{Head: instance}
+		group := report.GridGroup{Head: instance}
 		for i := range r.Cells {
 			c := &r.Cells[i]
 			if c.Instance != instance || c.Twin < 0 {
 				continue
 			}
 			last := len(c.Price.Mean) - 1
-			difference, wide := measured(c.Difference.Mean[last], width(half, c.Difference.SE[last]), "")
+			difference, wide := report.Measured(c.Difference.Mean[last], width(half, c.Difference.SE[last]), "")
 			price, off := "–", "–"
 			if p := c.Price.Mean[last]; !math.IsNaN(p) {
-				price, off = measured(p, width(half, c.Price.SE[last]), "")
+				price, off = report.Measured(p, width(half, c.Price.SE[last]), "")
 			}
-			policy := cut(clean(c.Policy), 48)
+			policy := playerText(c)
 			if void(r, c) {
 				policy, voids = policy+" †", true
 			}
 			twin := &r.Cells[c.Twin]
 			group.Rows = append(group.Rows, []string{policy, symbols(c.Budget),
 				difference + " ± " + wide, price + " ± " + off,
-				number(twin.Regret.Mean[last], "")})
+				shown(twin.Regret.Mean[last])})
 		}
 		g.Groups = append(g.Groups, group)
 	}
 	if len(g.Groups) == 0 {
-		return Grid{}, false
-	}
-	runs := fmt.Sprintf("n = %d runs a row", m.Runs)
-	if m.Runs == 1 {
-		runs = "n = 1 run a row, which bounds nothing"
+		return report.Grid{}, false
 	}
 	g.Notes = append(g.Notes,
 		"difference: regret above that of the same policy without privacy, run by run in the "+
 			"same worlds; price: the difference over that regret",
-		"± half width of the 95 % interval, paired, that of the price by linearisation; "+runs)
+		"± half width of the 95 % interval, paired, that of the price by linearisation; "+rowNote(m.Runs))
 	if voids {
-		g.Notes = append(g.Notes, "† "+noGuarantee)
+		g.Notes = append(g.Notes, "† "+report.NoGuarantee)
 	}
 	return g, true
 }
@@ -73,9 +68,9 @@ func width(half, se float64) float64 {
 
 // priceFigures are, for each policy with a twin on the instance, the difference against the budget at
 // decades of rounds, where there are three budgets of a kind or more, and the price against rounds.
-func priceFigures(r *experiment.Results, instance string) []Figure {
-	var out []Figure
-	policies := distinct(r, func(c *experiment.CellResult) (string, bool) {
+func priceFigures(r *Results, instance string) []report.Figure {
+	var out []report.Figure
+	policies := distinct(r, func(c *CellResult) (string, bool) {
 		return c.Policy, c.Instance == instance && c.Twin >= 0
 	})
 	for _, policy := range policies {
@@ -83,36 +78,17 @@ func priceFigures(r *experiment.Results, instance string) []Figure {
 		if len(policies) > 1 {
 			stem += "-" + policy
 		}
-		for _, kind := range []struct{ key, symbol string }{{"epsilon", "ε"}, {"rho", "ρ"}} {
+		for _, kind := range budgetAxes() {
 			if f, ok := differenceFigure(r, instance, policy, kind.key, kind.symbol); ok {
-				f.ID = Stem("difference-" + stem + "-by-" + kind.key)
+				f.ID = report.Stem("difference-" + stem + "-by-" + kind.key)
 				out = append(out, f)
 			}
 		}
 		f := priceFigure(r, instance, policy)
-		f.ID = Stem("price-" + stem)
+		f.ID = report.Stem("price-" + stem)
 		out = append(out, f)
 	}
 	return out
-}
-
-// budgetValue is ε or ρ of a cell's budget, by the key.
-func budgetValue(c *experiment.CellResult, key string) (float64, bool) {
-	return budgetNumber(c.Budget, key)
-}
-
-func budgetNumber(budget, key string) (float64, bool) {
-	b, err := privacy.ParseBudget(budget)
-	if err != nil {
-		return 0, false
-	}
-	switch b := b.(type) {
-	case privacy.Pure:
-		return b.Epsilon, key == "epsilon"
-	case privacy.ZCDP:
-		return b.Rho, key == "rho"
-	}
-	return 0, false
 }
 
 // decades are the places of the checkpoints nearest to 10³, 10⁴, …, and of the horizon.
@@ -134,15 +110,15 @@ func decades(checkpoints []int) []int {
 }
 
 // differenceFigure is the difference to the twin against ε or ρ: a line for each decade of rounds.
-func differenceFigure(r *experiment.Results, instance, policy, key, symbol string) (Figure, bool) {
+func differenceFigure(r *Results, instance, policy, key, symbol string) (report.Figure, bool) {
 	m := r.Manifest
-	f := Figure{
+	f := report.Figure{
 		Title:    fmt.Sprintf("What privacy costs %s on %s", policy, instance),
 		Subtitle: "regret with privacy minus regret without, in the same worlds",
 		XLabel:   "budget " + symbol, YLabel: "difference of regrets", LogX: true,
 		Note: bandNote(m.Runs, "budget"),
 	}
-	half := interval.T(m.Runs, experiment.Level)
+	half := interval.T(m.Runs, Level)
 	var order []int // cells, by their budget
 	for {
 		next, at := math.Inf(1), -1
@@ -167,16 +143,16 @@ func differenceFigure(r *experiment.Results, instance, policy, key, symbol strin
 		order = append(order, at)
 	}
 	if len(order) < 3 {
-		return Figure{}, false
+		return report.Figure{}, false
 	}
 	for _, k := range decades(m.Checkpoints) {
-		s := Series{Policy: policy, Label: "t = " + whole(m.Checkpoints[k])}
+		s := report.Series{Policy: policy, Label: "t = " + report.Whole(m.Checkpoints[k])}
 		for _, i := range order {
 			c := &r.Cells[i]
 			x, _ := budgetValue(c, key)
 			s.Void = s.Void || void(r, c)
 			s.X = append(s.X, x)
-			s.point(&c.Difference, k, half, m.Runs)
+			point(&s, &c.Difference, k, half, m.Runs)
 		}
 		f.Series = append(f.Series, s)
 	}
@@ -184,37 +160,28 @@ func differenceFigure(r *experiment.Results, instance, policy, key, symbol strin
 }
 
 // priceFigure is the price of privacy against rounds: a line for each budget.
-func priceFigure(r *experiment.Results, instance, policy string) Figure {
+func priceFigure(r *Results, instance, policy string) report.Figure {
 	m := r.Manifest
-	f := Figure{
+	f := report.Figure{
 		Title:    fmt.Sprintf("Price of privacy of %s on %s", policy, instance),
 		Subtitle: "difference of regrets over the regret without privacy",
 		XLabel:   "round t", YLabel: "price of privacy", LogX: true,
 		Note: strings.Replace(bandNote(m.Runs, "checkpoint"), "means of", "ratios of means over", 1),
 	}
-	half := interval.T(m.Runs, experiment.Level)
+	half := interval.T(m.Runs, Level)
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		if c.Instance != instance || c.Policy != policy || c.Twin < 0 {
 			continue
 		}
-		s := Series{Policy: policy, Budget: symbols(c.Budget), Label: symbols(c.Budget), Void: void(r, c)}
+		s := report.Series{Policy: policy, Budget: symbols(c.Budget), Label: symbols(c.Budget), Void: void(r, c)}
 		for k, t := range m.Checkpoints {
 			s.X = append(s.X, float64(t))
-			s.point(&c.Price, k, half, m.Runs)
+			point(&s, &c.Price, k, half, m.Runs)
 		}
 		// A ratio of means has no quantiles over runs.
 		s.Q05, s.Q50, s.Q95 = nil, nil, nil
 		f.Series = append(f.Series, s)
 	}
 	return f
-}
-
-// point is one more point: checkpoint k of a curve, with its band if there is more than one run.
-func (s *Series) point(c *experiment.Curve, k int, half float64, runs int) {
-	s.Mean = append(s.Mean, c.Mean[k])
-	s.Q05, s.Q50, s.Q95 = append(s.Q05, c.Q05[k]), append(s.Q50, c.Q50[k]), append(s.Q95, c.Q95[k])
-	if runs > 1 {
-		s.Lo, s.Hi = append(s.Lo, c.Mean[k]-half*c.SE[k]), append(s.Hi, c.Mean[k]+half*c.SE[k])
-	}
 }

@@ -60,9 +60,9 @@ func (f Figure) plan(narrow bool) (*layout, error) {
 	if narrow {
 		l.id, l.width, lines = f.ID+"-narrow", narrowWidth, 2
 	}
-	l.title = wrap(clean(f.Title), (l.width-2*margin)/(titleSize*1.06), 2*lines) // bold is wider
-	l.subtitle = wrap(clean(f.Subtitle), (l.width-2*margin)/textSize, 2*lines)
-	l.note = wrap(clean(f.Note), (l.width-2*margin)/noteSize, 4*lines)
+	l.title = wrap(Clean(f.Title), (l.width-2*margin)/(titleSize*1.06), 2*lines) // bold is wider
+	l.subtitle = wrap(Clean(f.Subtitle), (l.width-2*margin)/textSize, 2*lines)
+	l.note = wrap(Clean(f.Note), (l.width-2*margin)/noteSize, 4*lines)
 
 	var xs, ys []float64
 	empty := make([]bool, len(f.Series))
@@ -191,9 +191,9 @@ func (b label) height() float64 {
 func second(void, empty bool) string {
 	switch {
 	case void && empty:
-		return noGuarantee + "; nothing to draw"
+		return NoGuarantee + "; nothing to draw"
 	case void:
-		return noGuarantee
+		return NoGuarantee
 	case empty:
 		return "nothing to draw"
 	}

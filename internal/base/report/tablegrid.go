@@ -17,7 +17,7 @@ func (t Table) Grid() Grid {
 		out := GridGroup{Head: group.Instance}
 		for _, r := range group.Rows {
 			if r.Void {
-				r.Policy += " (" + noGuarantee + ")"
+				r.Policy += " (" + NoGuarantee + ")"
 			}
 			row := []string{r.Policy, r.Budget, r.Mean + " ± " + r.Half}
 			if v.Bounds {

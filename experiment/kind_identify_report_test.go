@@ -1,4 +1,4 @@
-package report_test
+package experiment_test
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/experiment"
-	"github.com/sotto-dp/sotto/internal/front/report"
 )
 
 const identifySpec = `{"name":"id","kind":"identify","risk":0.01,"cap":1000,"runs":400,"seed":3,"range":[0,1],` +
@@ -75,7 +74,7 @@ func TestIdentifyReport(t *testing.T) {
 		{0, 400, []string{"epsilon=1"}, []string{"no answer"}, nil, 0},
 		{0, 4, []string{"epsilon=1", "epsilon=0.1", "epsilon=0.5"}, nil, nil, 2},
 	} {
-		out, err := report.Of(identified(c.wrong, c.capped, c.budgets...))
+		out, err := identified(c.wrong, c.capped, c.budgets...).Report()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 // tb is what testing.T and rapid.T share.

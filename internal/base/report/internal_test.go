@@ -22,7 +22,7 @@ func TestNumbers(t *testing.T) {
 		{1.5e-5, "1.5×10⁻⁵"}, {-3.25, "−3.25"}, {2.5e20, "2.5×10²⁰"},
 		{math.NaN(), "–"}, {math.Inf(-1), "−∞"}, {-123456, "−123_456"},
 	} {
-		if got := number(c.v, "_"); got != c.want {
+		if got := Number(c.v, "_"); got != c.want {
 			t.Errorf("number(%v) = %s, want %s", c.v, got, c.want)
 		}
 	}
@@ -35,7 +35,7 @@ func TestNumbers(t *testing.T) {
 		{0.0001, 1e-12, "0.000100000", "0.000000000"}, {math.NaN(), 1, "–", "1"}, {5, 0, "5", "0"},
 		{666.65, 4e-14, "666.6", "0"},
 	} {
-		if m, h := measured(c.mean, c.half, ""); m != c.m || h != c.h {
+		if m, h := Measured(c.mean, c.half, ""); m != c.m || h != c.h {
 			t.Errorf("measured(%v, %v) = %s ± %s, want %s ± %s", c.mean, c.half, m, h, c.m, c.h)
 		}
 	}
@@ -176,7 +176,7 @@ func TestFitAndWrap(t *testing.T) {
 	if got := wrap("one two three four five six", 5, 2); len(got) != 2 || em(got[0]) > 5 || em(got[1]) > 5 {
 		t.Errorf("%q", got)
 	}
-	if got := cut("日本語のラベル", 7); columns(got) > 7 {
+	if got := Cut("日本語のラベル", 7); columns(got) > 7 {
 		t.Errorf("%q takes %d columns", got, columns(got))
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"unicode"
 )
 
-// number writes v for reading: about four significant digits, whole from 1000 on, sep
+// Number writes v for reading: about four significant digits, whole from 1000 on, sep
 // between thousands.
-func number(v float64, sep string) string {
+func Number(v float64, sep string) string {
 	a := math.Abs(v)
 	switch {
 	case math.IsNaN(v):
@@ -23,35 +23,44 @@ func number(v float64, sep string) string {
 		e, _ := strconv.Atoi(exponent)
 		return sign(v) + trimZeros(mantissa) + "×10" + superscript(e)
 	case a >= 999.95:
-		return fixed(v, 0, sep)
+		return Fixed(v, 0, sep)
 	}
-	return trimZeros(fixed(v, max(0, 3-int(math.Floor(math.Log10(a)))), sep))
+	return trimZeros(Fixed(v, max(0, 3-int(math.Floor(math.Log10(a)))), sep))
+}
+
+// Whole writes a whole number with thin spaces between thousands.
+func Whole(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:]
+	}
+	return s
 }
 
 // position writes a coordinate of the horizontal axis: a whole number in full, others like number.
 func position(v float64, sep string) string {
 	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
-		return fixed(v, 0, sep)
+		return Fixed(v, 0, sep)
 	}
-	return number(v, sep)
+	return Number(v, sep)
 }
 
-// measured writes mean and half width of mean ± half: the half width with two significant digits,
+// Measured writes mean and half width of mean ± half: the half width with two significant digits,
 // the mean with as many decimals.
-func measured(mean, half float64, sep string) (m, h string) {
+func Measured(mean, half float64, sep string) (m, h string) {
 	finite := !math.IsNaN(mean) && !math.IsInf(mean, 0)
 	if half <= float64(1e-12*math.Abs(mean)) {
 		half = 0 // the rounding of equal values
 	}
 	if !finite || !(half > 0) || math.IsInf(half, 0) || math.Abs(mean) >= 1e15 || half >= 1e15 {
-		return number(mean, sep), number(half, sep)
+		return Number(mean, sep), Number(half, sep)
 	}
 	decimals := min(max(0, 1-int(math.Floor(math.Log10(half)))), 9)
-	return fixed(mean, decimals, sep), fixed(half, decimals, sep)
+	return Fixed(mean, decimals, sep), Fixed(half, decimals, sep)
 }
 
-// fixed writes v with a number of decimals and sep between thousands.
-func fixed(v float64, decimals int, sep string) string {
+// Fixed writes v with a number of decimals and sep between thousands.
+func Fixed(v float64, decimals int, sep string) string {
 	s := strconv.FormatFloat(math.Abs(v), 'f', decimals, 64)
 	whole, fraction, found := strings.Cut(s, ".")
 	if len(whole) > 4 {

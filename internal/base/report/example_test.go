@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/sotto-dp/sotto/internal/front/report"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 func ExampleTable_WriteText() {

@@ -109,7 +109,7 @@ func (t Table) view(terminal bool) tableView {
 	if terminal {
 		sep = ""
 	}
-	v := tableView{Title: clean(t.Title), Metric: clean(t.Metric), SameRuns: true}
+	v := tableView{Title: Clean(t.Title), Metric: Clean(t.Metric), SameRuns: true}
 	if v.Metric == "" {
 		v.Metric = "mean"
 	}
@@ -123,23 +123,23 @@ func (t Table) view(terminal bool) tableView {
 	anyVoid, anyAlike, anyTested := false, false, false
 	for i, r := range t.Rows {
 		if i == 0 || r.Instance != t.Rows[i-1].Instance {
-			v.Groups = append(v.Groups, groupView{Instance: clean(r.Instance)})
+			v.Groups = append(v.Groups, groupView{Instance: Clean(r.Instance)})
 		}
 		row := rowView{
-			Policy: cut(clean(r.Policy), 48), Budget: cut(clean(r.Budget), 32), Bound: "–",
+			Policy: Cut(Clean(r.Policy), 48), Budget: Cut(Clean(r.Budget), 32), Bound: "–",
 			Ratio: "–", Verdict: "not tested", Runs: strconv.Itoa(r.Runs),
 			Best: r.Best, Void: r.Void,
 		}
-		row.Mean, row.Half = measured(r.Mean, r.Half, sep)
-		row.Q05, row.Median, row.Q95 = number(r.Q05, sep), number(r.Median, sep), number(r.Q95, sep)
+		row.Mean, row.Half = Measured(r.Mean, r.Half, sep)
+		row.Q05, row.Median, row.Q95 = Number(r.Q05, sep), Number(r.Median, sep), Number(r.Q95, sep)
 		if !math.IsNaN(r.Q05) || !math.IsNaN(r.Median) || !math.IsNaN(r.Q95) {
 			v.Quantiles = true
 		}
 		if r.Bound > 0 && !math.IsInf(r.Bound, 0) {
-			row.Bound, v.Bounds = ratio(r.Bound, sep), true
+			row.Bound, v.Bounds = Ratio(r.Bound, sep), true
 		}
 		if r.Ratio > 0 && !math.IsInf(r.Ratio, 0) {
-			row.Ratio = ratio(r.Ratio, sep) + "×"
+			row.Ratio = Ratio(r.Ratio, sep) + "×"
 		}
 		switch {
 		case r.Best:
@@ -182,10 +182,10 @@ func (t Table) view(terminal bool) tableView {
 	if anyTested {
 		note := "vs best: p-values"
 		if t.Test != "" {
-			note = "vs best: " + clean(t.Test)
+			note = "vs best: " + Clean(t.Test)
 		}
 		if t.Correction != "" {
-			note += ", p-values corrected by " + clean(t.Correction)
+			note += ", p-values corrected by " + Clean(t.Correction)
 		} else {
 			note += ", p-values not corrected for their number"
 		}
@@ -202,29 +202,29 @@ func (t Table) view(terminal bool) tableView {
 			"consistent ε-DP policy stays as T grows; at this T it can")
 	}
 	if anyVoid && terminal {
-		v.Notes = append(v.Notes, "† "+noGuarantee)
+		v.Notes = append(v.Notes, "† "+NoGuarantee)
 	}
 	for _, n := range t.Notes {
-		v.Notes = append(v.Notes, clean(n))
+		v.Notes = append(v.Notes, Clean(n))
 	}
 	return v
 }
 
-// ratio writes a mean over the best one: 1 to 9.99 with two decimals, then fewer.
-func ratio(r float64, sep string) string {
+// Ratio writes a mean over the best one: 1 to 9.99 with two decimals, then fewer.
+func Ratio(r float64, sep string) string {
 	switch {
 	case r < 9.995:
-		return fixed(r, 2, sep)
+		return Fixed(r, 2, sep)
 	case r < 99.95:
-		return fixed(r, 1, sep)
+		return Fixed(r, 1, sep)
 	case r < 1e9:
-		return fixed(r, 0, sep)
+		return Fixed(r, 0, sep)
 	}
-	return number(r, sep)
+	return Number(r, sep)
 }
 
-// cut shortens s to a number of terminal columns.
-func cut(s string, width int) string {
+// Cut shortens s to a number of terminal columns.
+func Cut(s string, width int) string {
 	if columns(s) <= width {
 		return s
 	}

@@ -19,11 +19,11 @@ var pageSource string
 // figure that cannot be drawn, or the ID that two figures share.
 func (r Report) WriteHTML(w io.Writer) error {
 	page := pageView{
-		Name: clean(r.Name), Version: clean(r.Version), Description: cleanLines(r.Description),
+		Name: Clean(r.Name), Version: Clean(r.Version), Description: cleanLines(r.Description),
 		Spec: cleanLines(r.Spec),
 	}
 	for _, f := range r.Facts {
-		page.Facts = append(page.Facts, Fact{Name: clean(f.Name), Value: clean(f.Value)})
+		page.Facts = append(page.Facts, Fact{Name: Clean(f.Name), Value: Clean(f.Value)})
 	}
 	for _, warning := range r.Warnings {
 		page.Warnings = append(page.Warnings, cleanLines(warning))
@@ -58,7 +58,7 @@ func (r Report) WriteHTML(w io.Writer) error {
 		}
 		// Both are ours: svg escapes every text it draws, and json.Marshal writes <, >
 		// and & as escapes.
-		page.Figures = append(page.Figures, figureView{ID: f.ID, Title: clean(f.Title),
+		page.Figures = append(page.Figures, figureView{ID: f.ID, Title: Clean(f.Title),
 			SVG: template.HTML(l.svg()), Data: template.JS(data)})
 		for _, s := range f.Series {
 			void = void || s.Void
@@ -123,7 +123,7 @@ func (l *layout) readout() ([]byte, error) {
 		math.Round(l.bottom)}}
 	// The checkpoints of all series, merged; each is increasing.
 	next := make([]int, len(l.f.Series))
-	head := clean(l.f.XLabel)
+	head := Clean(l.f.XLabel)
 	if head != "" {
 		head += " = "
 	}
@@ -162,15 +162,15 @@ func (l *layout) readout() ([]byte, error) {
 
 // tell is the readout of a point: mean, band and median.
 func (s Series) tell(j int) string {
-	text := number(s.Mean[j], string(thin))
+	text := Number(s.Mean[j], string(thin))
 	if len(s.Lo) > 0 && !math.IsNaN(s.Lo[j]) && !math.IsNaN(s.Hi[j]) {
-		text += " [" + number(s.Lo[j], string(thin)) + ", " + number(s.Hi[j], string(thin)) + "]"
+		text += " [" + Number(s.Lo[j], string(thin)) + ", " + Number(s.Hi[j], string(thin)) + "]"
 	}
 	if len(s.Q50) > 0 && !math.IsNaN(s.Q50[j]) {
-		text += ", median " + number(s.Q50[j], string(thin))
+		text += ", median " + Number(s.Q50[j], string(thin))
 	}
 	if len(s.Q05) > 0 && len(s.Q95) > 0 && !math.IsNaN(s.Q05[j]) && !math.IsNaN(s.Q95[j]) {
-		text += ", 5–95 % " + number(s.Q05[j], string(thin)) + "–" + number(s.Q95[j], string(thin))
+		text += ", 5–95 % " + Number(s.Q05[j], string(thin)) + "–" + Number(s.Q95[j], string(thin))
 	}
 	return text
 }

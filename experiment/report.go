@@ -1,0 +1,195 @@
+package experiment
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// Report arranges the results for a page: what all experiments have, and the tables and figures of
+// the kind.
+func (r *Results) Report() (report.Report, error) {
+	m := r.Manifest
+	spec, err := Reader{Catalog: r.Catalog}.Parse(m.Name, m.Spec)
+	if err != nil {
+		return report.Report{}, fmt.Errorf("report: the manifest's experiment: %w", err)
+	}
+	text, err := spec.YAML()
+	if err != nil {
+		return report.Report{}, err
+	}
+	k := m.kind()
+	length, _ := k.length(spec)
+	out := report.Report{
+		Name: m.Name, Version: "Sotto " + m.Build.Version, Description: m.Description,
+		Spec: string(text), Warnings: m.Warnings,
+		Facts: []report.Fact{
+			{Name: length, Value: report.Whole(m.Horizon)},
+			{Name: "runs of each", Value: report.Whole(m.Runs)},
+			{Name: "seed", Value: strconv.FormatUint(m.Seed, 10)},
+			{Name: "privacy adjacency", Value: k.adjacency(r)},
+		},
+	}
+	if err := k.report(r, &out); err != nil {
+		return report.Report{}, err
+	}
+	seen := map[string]bool{}
+	for i := range out.Figures {
+		out.Figures[i].ID = unique(seen, out.Figures[i].ID)
+	}
+	return out, nil
+}
+
+// Draw draws the report into a directory: one SVG a figure, and report.html. Files appear whole.
+func (r *Results) Draw(dir string) (report.Report, error) {
+	out, err := r.Report()
+	if err != nil {
+		return report.Report{}, err
+	}
+	draw := func(name string, produce func(io.Writer) error) error {
+		var b bytes.Buffer
+		if err := produce(&b); err != nil {
+			return err
+		}
+		return r.Manifest.writeFile(filepath.Join(dir, name), b.Bytes())
+	}
+	for _, f := range out.Figures {
+		if err := draw(f.ID+".svg", f.WriteSVG); err != nil {
+			return report.Report{}, err
+		}
+	}
+	return out, draw("report.html", out.WriteHTML)
+}
+
+// instances are those of the results, in order.
+func (r *Results) instances() []string {
+	return distinct(r, func(c *CellResult) (string, bool) { return c.Instance, true })
+}
+
+// symbols writes a budget as people do.
+func symbols(budget string) string {
+	return strings.NewReplacer(",epsilon=", ", ε=", ",delta=", ", δ=", "epsilon=", "ε=", "rho=",
+		"ρ=", "alpha=", "α=").Replace(budget)
+}
+
+func distinct(r *Results, f func(*CellResult) (string, bool)) []string {
+	var out []string
+	seen := map[string]bool{}
+	for i := range r.Cells {
+		if s, ok := f(&r.Cells[i]); ok && !seen[s] {
+			seen[s] = true
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// protects says what each private policy of a contextual bandit protects, as some protect
+// contexts and others do not, and who has to be believed where that is not a server that adds
+// continuous noise.
+func protects(r *Results) []string {
+	var out []string
+	for i := range r.Cells {
+		note := ""
+		switch c := &r.Cells[i]; {
+		case c.Private && r.Manifest.kind().protects():
+			note = "privacy of " + c.Policy + ": " + c.Guarantee
+		case c.Trust != "":
+			note = "trust of " + c.Policy + ": " + c.Trust + "; " + c.Assumes
+		}
+		if note != "" && !slices.Contains(out, note) {
+			out = append(out, note)
+		}
+	}
+	return out
+}
+
+func void(r *Results, c *CellResult) bool {
+	return c.Private && c.Budget != none && r.Manifest.Unclipped
+}
+
+func bandNote(runs int, at string) string {
+	if runs == 1 {
+		return "Lines are one run: there is no interval to draw."
+	}
+	return fmt.Sprintf("Lines are means of %d runs, bands their 95 %% Student intervals at each %s.", runs, at)
+}
+
+// unique is an ID that no other figure has: files, and some systems have one case.
+func unique(seen map[string]bool, id string) string {
+	out := id
+	for i := 2; seen[strings.ToLower(out)]; i++ {
+		out = fmt.Sprintf("%s-%d", id, i)
+	}
+	seen[strings.ToLower(out)] = true
+	return out
+}
+
+// optional writes a bound, and a dash where there is none.
+func optional(x float64) string {
+	if x == 0 {
+		return "–"
+	}
+	return shown(x)
+}
+
+// budgetAxes are the numbers of a budget that figures have as an axis, with their symbols.
+func budgetAxes() []struct{ key, symbol string } {
+	return []struct{ key, symbol string }{{"epsilon", "ε"}, {"rho", "ρ"}}
+}
+
+// budgetValue is ε or ρ of a cell's budget, by the key.
+func budgetValue(c *CellResult, key string) (float64, bool) {
+	return budgetNumber(c.Budget, key)
+}
+
+func budgetNumber(budget, key string) (float64, bool) {
+	b, err := privacy.ParseBudget(budget)
+	if err != nil {
+		return 0, false
+	}
+	switch b := b.(type) {
+	case privacy.Pure:
+		return b.Epsilon, key == "epsilon"
+	case privacy.ZCDP:
+		return b.Rho, key == "rho"
+	}
+	return 0, false
+}
+
+// point is one more point: checkpoint k of a curve, with its band if there is more than one run.
+func point(s *report.Series, c *Curve, k int, half float64, runs int) {
+	s.Mean = append(s.Mean, c.Mean[k])
+	s.Q05, s.Q50, s.Q95 = append(s.Q05, c.Q05[k]), append(s.Q50, c.Q50[k]), append(s.Q95, c.Q95[k])
+	if runs > 1 {
+		s.Lo, s.Hi = append(s.Lo, c.Mean[k]-half*c.SE[k]), append(s.Hi, c.Mean[k]+half*c.SE[k])
+	}
+}
+
+// shown writes a number for reading.
+func shown(x float64) string { return report.Number(x, "") }
+
+// playerText is who plays, in a column of a grid.
+func playerText(c *CellResult) string { return report.Cut(report.Clean(c.Policy), 48) }
+
+// ends writes an interval of a proportion.
+func ends(lo, hi float64) string { return "[" + shown(round(lo)) + ", " + shown(round(hi)) + "]" }
+
+// rowNote says how many runs are behind a row.
+func rowNote(runs int) string {
+	if runs == 1 {
+		return "n = 1 run a row, which bounds nothing"
+	}
+	return fmt.Sprintf("n = %d runs a row", runs)
+}
+
+// round leaves four decimals of a proportion.
+func round(p float64) float64 { return math.Round(p*1e4) / 1e4 }
