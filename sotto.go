@@ -11,6 +11,7 @@
 //   - to simulate: package sim, whose example is a run in ten lines; experiment, for files; choose,
 //     to rank policies
 //   - on real data: trial and stopping, and release for a program of one's own
+//   - with people who come one by one, and whose rewards come late: play
 //   - a policy of one's own: policy, and cli, which has all commands with it
 //   - the proofs: privacy for what is charged, release for what is assumed, noise for the samplers
 //
