@@ -225,6 +225,13 @@ func FuzzLine(f *testing.F) {
 	for _, l := range h.lines {
 		f.Add([]byte(l))
 	}
+	const all = `{"plays":[{"arm":0,"rounds":2,"release":true},{"arm":1,"rounds":2,"release":true},{"arm":2,"rounds":2,"release":true}]`
+	f.Add([]byte(all + "}"))
+	for _, sums := range []string{`"slots":[0],"n":[2],"sum":[1]`,
+		`"slots":[0,1,2,3],"n":[2,2,2,2],"sum":[1,1,1,1]`} {
+		f.Add([]byte(all + `,"release":{"mechanism":{"mechanism":"laplace","scale":1},"tail":{"sigma":0,"h":1,"log":0},` + sums + "}}"))
+	}
+	f.Add([]byte(`{"off":3}`))
 	f.Add([]byte(`{"off":1,"gone":3}`))
 	f.Add([]byte(`{"off":-1}`))
 	f.Add([]byte(`{"plays":[{"arm":0,"rounds":2,"release":true}],"release":null}`))
