@@ -476,3 +476,47 @@ func TestErrorsOfValues(t *testing.T) {
 		}
 	}
 }
+
+func TestOtherEdges(t *testing.T) {
+	if got := BestBase(100, func(m KAry) float64 { return -float64(m.Base) }); got != 255 {
+		t.Errorf("the largest base is %d", got)
+	}
+	for g, want := range map[int64]int64{1<<62 - 2: math.MaxInt64, 1<<62 - 1: 0} {
+		if got, ok := modulus(g, 1, 1<<61); got != want || ok != (want > 0) {
+			t.Errorf("modulus of g = %d: %d, %v", g, got, ok)
+		}
+	}
+	for trust, want := range map[Trust]string{TrustSecAgg: string(NoisePolya), TrustLocal: string(NoiseLaplace)} {
+		err := Aggregated{Trust: trust, Noise: "none"}.Validate()
+		if err == nil || !strings.Contains(err.Error(), `must be "`+want+`"`) {
+			t.Errorf("%s: %v", trust, err)
+		}
+	}
+	// Beyond 256 users terms are taken in blocks, each once: within 10⁻⁴ of their sum, and above it.
+	for n := 250; n < 320; n++ {
+		sum := 0.0
+		for k := 1; k < n; k++ {
+			sum += 10 * math.Exp(-math.Pi*math.Pi/2*float64(k)/float64(k+1))
+		}
+		if got := GaussianSumXi(0.25, n); got < sum*(1-1e-14) || got > sum*(1+1e-4) {
+			t.Errorf("ξ of %d users is %v, the sum is %v", n, got, sum)
+		}
+	}
+	edge := 1 + slack
+	curve := func(x float64) Loss {
+		l := Loss{&tally{pure: math.Inf(1), rho: math.Inf(1), mu2: math.Inf(1)}}
+		for i, a := range orders {
+			if l.t.rdp[i] = math.Inf(1); a == 2 {
+				l.t.rdp[i] = x
+			}
+		}
+		return l
+	}
+	if !curve(edge).Within(Renyi{2, 1}) || curve(math.Nextafter(edge, 2)).Within(Renyi{2, 1}) {
+		t.Error("the slack of a Rényi divergence")
+	}
+	line := `{"slot":0,"mechanism":{"mechanism":"vector-gaussian","sigma":1},"n":0,"vector":[1]}`
+	if _, err := NewLedger().RestoreVector([]byte(line)); err != nil {
+		t.Errorf("a vector of no rewards: %v", err)
+	}
+}
