@@ -244,3 +244,24 @@ func TestPackageComments(t *testing.T) {
 		}
 	}
 }
+
+// Every public package is on the page that says what is promised of it, and no other.
+func TestStabilityPage(t *testing.T) {
+	page := read(t, "docs/stability.md")
+	_, promised, found := strings.Cut(page, "\n## Packages\n")
+	promised, _, _ = strings.Cut(promised, "\n## ")
+	var named, known []string
+	for _, m := range regexp.MustCompile("`([a-z]+(?:/[a-z]+)*)`").FindAllStringSubmatch(promised, -1) {
+		named = append(named, m[1])
+	}
+	for _, p := range list(t) {
+		if name := strings.TrimPrefix(p.ImportPath, module+"/"); name != module && public(name) {
+			known = append(known, name)
+		}
+	}
+	slices.Sort(named)
+	slices.Sort(known)
+	if !found || !slices.Equal(named, known) {
+		t.Errorf("docs/stability.md has the packages\n%v, must have each public one once:\n%v", named, known)
+	}
+}
