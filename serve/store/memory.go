@@ -131,9 +131,13 @@ func (m *memory) check(w Write) error {
 			}
 		}
 	}
-	if k := m.stored[w.ID]; w.Line != nil && k != nil && len(k.lines) != w.Number {
+	lines := 0
+	if k := m.stored[w.ID]; k != nil {
+		lines = len(k.lines)
+	}
+	if w.Line != nil && lines != w.Number {
 		return fmt.Errorf("store: line %d of experiment %d does not follow line %d", w.Number, w.ID,
-			len(k.lines)-1)
+			lines-1)
 	}
 	return nil
 }

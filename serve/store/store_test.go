@@ -1,0 +1,313 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/sotto-dp/sotto/play"
+)
+
+// all is everything that a store says.
+type all struct {
+	Opened Opened
+	Stored map[int64]Stored
+	Lines  map[int64][]string
+}
+
+func begin(t testing.TB, open func(context.Context) (Store, error)) (Store, Opened) {
+	t.Helper()
+	s, err := open(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := s.Begin(context.Background(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, o
+}
+
+func everything(t rapid.TB, open func(context.Context) (Store, error)) all {
+	ctx := context.Background()
+	s, err := open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	out := all{Stored: map[int64]Stored{}, Lines: map[int64][]string{}}
+	if out.Opened, err = s.Begin(ctx, "reader"); err != nil {
+		t.Fatal(err)
+	}
+	out.Opened.Secret = [32]byte{}
+	for _, r := range out.Opened.Experiments {
+		if out.Stored[r.ID], err = s.Load(ctx, r.ID); err != nil {
+			t.Fatal(err)
+		}
+		for line, err := range s.Lines(ctx, r.ID, 1) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			out.Lines[r.ID] = append(out.Lines[r.ID], string(line))
+		}
+	}
+	return out
+}
+
+// SQLite says what the disk in memory says, whatever was written, also after errors in the
+// middle of a commit.
+func TestSQLiteIsTheModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "sotto")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		ctx := context.Background()
+		model := NewMemory()
+		a, _ := model.Open(ctx)
+		b, err := SQLite(dir)(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []Store{a, b} {
+			if _, err := s.Begin(ctx, "writer"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		small := rapid.IntRange(0, 3)
+		blob := rapid.SliceOfN(rapid.Byte(), 1, 8)
+		lines := map[int64]int{}
+		made := map[int64]bool{}
+		for range rapid.IntRange(1, 6).Draw(t, "commits") {
+			c := Commit{Now: rapid.Int64Range(0, 1<<60).Draw(t, "now")}
+			wrong, after := false, map[int64]int{}
+			for _, id := range rapid.SliceOfNDistinct(rapid.Int64Range(1, 3), 0, 3, rapid.ID).Draw(t, "ids") {
+				w := Write{ID: id}
+				if !made[id] || rapid.Bool().Draw(t, "record") {
+					w.Record = &Record{id, fmt.Sprint("name ", id), blob.Draw(t, "data")}
+				}
+				if rapid.Bool().Draw(t, "plan") {
+					w.Plan = blob.Draw(t, "plan")
+				}
+				for range small.Draw(t, "arms") {
+					n := small.Draw(t, "arm")
+					if slices.ContainsFunc(w.Arms, func(a Arm) bool { return a.Arm == n }) {
+						continue
+					}
+					w.Arms = append(w.Arms, Arm{n, n, n + 1, n + 2, n == 2,
+						[]play.Run{{From: n, Epoch: play.Epoch{1, byte(n)}}}})
+				}
+				for range small.Draw(t, "segments") {
+					n, start := small.Draw(t, "arm"), small.Draw(t, "start")
+					w.Segments = append(w.Segments, Segment{n, start, start + 1, -5, 1 << 60, int64(n)})
+					w.Parts = append(w.Parts, Part{n, start, 0, blob.Draw(t, "part")})
+				}
+				if rapid.Bool().Draw(t, "units") {
+					w.Units = blob.Draw(t, "units")
+				}
+				if rapid.Bool().Draw(t, "line") {
+					w.Line, w.Number = append(blob.Draw(t, "line"), '\n'), lines[id]
+					if rapid.IntRange(0, 9).Draw(t, "wrong") == 0 {
+						w.Number++
+						wrong = true
+					}
+					after[id] = lines[id] + 1
+					w.Taken = []play.Taken{{Arm: small.Draw(t, "arm"),
+						Start: small.Draw(t, "start"), End: small.Draw(t, "end")}}
+				}
+				w.DropSums, w.DropUnits = rapid.IntRange(0, 9).Draw(t, "sums") == 0,
+					rapid.IntRange(0, 9).Draw(t, "units") == 0
+				c.Writes = append(c.Writes, w)
+			}
+			if rapid.Bool().Draw(t, "key") {
+				c.Keys = []Record{{int64(small.Draw(t, "key")), "key", blob.Draw(t, "key")}}
+				c.Audit = [][]byte{blob.Draw(t, "audit")}
+			}
+			errA, errB := a.Commit(ctx, c), b.Commit(ctx, c)
+			if (errA != nil) != wrong || (errB != nil) != wrong {
+				t.Fatalf("wrong is %v: %v, %v", wrong, errA, errB)
+			}
+			if !wrong {
+				for _, w := range c.Writes {
+					made[w.ID] = true
+					lines[w.ID] = max(lines[w.ID], after[w.ID])
+				}
+			}
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(everything(t, model.Open), everything(t, SQLite(dir)),
+			cmpopts.EquateEmpty()); d != "" {
+			t.Fatal(d)
+		}
+	})
+}
+
+// Of two writers the one that began last can write.
+func TestFence(t *testing.T) {
+	dir := t.TempDir()
+	for name, open := range map[string]func(context.Context) (Store, error){
+		"memory": NewMemory().Open, "sqlite": SQLite(dir),
+	} {
+		first, o := begin(t, open)
+		c := Commit{Writes: []Write{{ID: 1, Record: &Record{ID: 1, Name: "a"}}}}
+		if err := first.Commit(t.Context(), c); err != nil {
+			t.Fatal(name, err)
+		}
+		second, again := begin(t, open)
+		if again.Secret != o.Secret || len(again.Experiments) != 1 {
+			t.Errorf("%s: %+v", name, again)
+		}
+		c.Writes[0].Record.Data = []byte("late")
+		if err := first.Commit(t.Context(), c); !errors.Is(err, ErrFenced) {
+			t.Errorf("%s: who was taken over writes: %v", name, err)
+		}
+		if err := second.Commit(t.Context(), Commit{}); err != nil {
+			t.Error(name, err)
+		}
+		if _, o := begin(t, open); len(o.Experiments[0].Data) != 0 {
+			t.Errorf("%s: a refused commit is there", name)
+		}
+	}
+}
+
+// What a release has taken is in no file any more.
+func TestFilesForget(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := begin(t, SQLite(dir))
+	const secret = "one single reward"
+	found := func() (out []string) {
+		files, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil || len(files) < 2 {
+			t.Fatal(files, err)
+		}
+		for _, f := range files {
+			if data, err := os.ReadFile(f); err == nil && bytes.Contains(data, []byte(secret)) {
+				out = append(out, filepath.Base(f))
+			}
+			if info, err := os.Stat(f); err != nil || info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s has mode %v, %v", f, info.Mode(), err)
+			}
+		}
+		return out
+	}
+	commit := func(w Write) {
+		t.Helper()
+		w.ID = 1
+		if err := s.Commit(t.Context(), Commit{Writes: []Write{w}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit(Write{Record: &Record{Name: "a"}, Parts: []Part{{0, 0, 1, []byte(secret)}}})
+	if len(found()) == 0 {
+		t.Fatal("the secret is in no file: the test finds nothing")
+	}
+	commit(Write{Parts: []Part{{0, 0, 0, []byte("all")}}})
+	if len(found()) == 0 {
+		t.Error("the log forgets by itself: the test finds nothing")
+	}
+	commit(Write{Line: []byte("{}\n"), Taken: []play.Taken{{Arm: 0, Start: 0, End: 10}}})
+	if f := found(); len(f) > 0 {
+		t.Errorf("after the release the secret is in %v", f)
+	}
+}
+
+// A database that was replaced by an older one is told from one that was not.
+func TestOlder(t *testing.T) {
+	dir := t.TempDir()
+	s, o := begin(t, SQLite(dir))
+	if o.Older {
+		t.Error("a new store is older")
+	}
+	path := filepath.Join(dir, "sotto.db")
+	commit := func(s Store) {
+		t.Helper()
+		s.(*sqlite).marked = s.(*sqlite).marked.Add(-2 * markEvery)
+		if err := s.Commit(t.Context(), Commit{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit(s)
+	if err := s.Close(); err != nil { // which moves the log into the database
+		t.Fatal(err)
+	}
+	backup, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, o = begin(t, SQLite(dir)); o.Older {
+		t.Error("a store that was closed is older")
+	}
+	commit(s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, backup, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, o = begin(t, SQLite(dir)); !o.Older {
+		t.Error("a restored backup is not told from the store")
+	}
+}
+
+// A file that is not of this version, or nobody's, is refused by name.
+func TestSchema(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := begin(t, SQLite(dir))
+	if _, err := s.(*sqlite).conn.ExecContext(t.Context(), "PRAGMA user_version = 99"); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Close()
+	if _, err := SQLite(dir)(t.Context()); !errors.Is(err, ErrSchema) {
+		t.Error(err)
+	}
+	dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "sotto.db"),
+		bytes.Repeat([]byte("no database "), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := SQLite(dir)(t.Context()); err == nil {
+		t.Error("a file that is no database is opened")
+	}
+}
+
+// A disk that is full refuses a commit whole, and what was committed is there.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := begin(t, SQLite(dir))
+	record := Write{ID: 1, Record: &Record{Name: "a"}}
+	if err := s.Commit(t.Context(), Commit{Writes: []Write{record}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.(*sqlite).conn.ExecContext(t.Context(), "PRAGMA max_page_count = 40"); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for ; n < 1000; n++ {
+		w := Write{ID: 1, Units: bytes.Repeat([]byte{1}, 1000), Plan: []byte(fmt.Sprint(n))}
+		if err := s.Commit(t.Context(), Commit{Writes: []Write{w}}); err != nil {
+			break
+		}
+	}
+	if n == 0 || n == 1000 {
+		t.Fatalf("%d commits went in", n)
+	}
+	_ = s.Close()
+	s, _ = begin(t, SQLite(dir))
+	if got, err := s.Load(t.Context(), 1); err != nil || len(got.Units) != n ||
+		string(got.Plan) != fmt.Sprint(n-1) {
+		t.Errorf("%d blocks and plan %s of %d, %v", len(got.Units), got.Plan, n, err)
+	}
+}
