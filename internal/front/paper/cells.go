@@ -160,6 +160,19 @@ func between(from, to float64) func(r, lo, hi float64, runs int, detail string) 
 	}
 }
 
+// near judges a ratio that a source calls the same and gives no number for: it holds within one
+// margin of 1 up or down, fails beyond a wider one, and is open in between, so that no verdict
+// hangs on where a line of ours is drawn.
+func near(same, other float64) func(r, lo, hi float64, runs int, detail string) Finding {
+	return func(r, lo, hi float64, runs int, detail string) Finding {
+		f := Between(r, lo, hi, 1/(1+other), 1+other, runs, detail)
+		if f.Answer == Holds && !(lo >= 1-same && hi <= 1+same) {
+			f.Answer = Undecided
+		}
+		return f
+	}
+}
+
 // roundLine is a cell's mean with its 95 % interval against rounds.
 func roundLine(r *experiment.Results, c *experiment.CellResult, each float64) report.Series {
 	s := report.Series{Policy: c.Policy, Budget: c.Budget, Label: c.Policy}

@@ -23,8 +23,8 @@ func faults() []Figure {
 
 // published is the claim that a program is as private as it is called: an audit can refute it, and
 // can never show it.
-func published(id, text, values, why string) Claim {
-	return Claim{ID: id, Text: text, Why: why, IfFails: ProgramDiffers,
+func published(id, where, text, values, why string) Claim {
+	return Claim{ID: id, Where: where, Text: text, Why: why, IfFails: ProgramDiffers,
 		Reader: "The theorem stands, and is about the right noise. Mend the program before using " +
 			"it on anybody's rewards.",
 		Statistic: "The audited ε over the claimed one, and its lower end: fails if that is " +
@@ -168,7 +168,8 @@ func publishedPolya() Figure {
 			return numbers, nil
 		},
 		Claims: []Claim{
-			published("private", "What the simulations of 003 call Dist-DP-SE is ε-DP.", "published",
+			published("private", "§7, Dist-DP-SE", "What the simulations of 003 call Dist-DP-SE "+
+				"is ε-DP.", "published",
 				"Its noise is hundreds of times too small, so that a reward shows through. It "+
 					"hardly moves the curves of §7, whose radii are those of the right noise: "+curvesOf003),
 			{ID: "noise", Text: "The noise in a sum is that of the analysis.", Own: true,
@@ -213,10 +214,10 @@ func publishedShared() Figure {
 				"adap-klucb": "policy ours", "adap-klucb, noise shared across arms": "policy"})
 		},
 		Claims: []Claim{
-			published("sums", "What the simulations of 003 call DP-SE is ε-DP.", "sums",
+			published("sums", "§7, DP-SE", "What the simulations of 003 call DP-SE is ε-DP.", "sums",
 				"The difference of two sums has no noise at all. The curves hardly change with "+
 					"noise of its own for each arm: "+curvesOf003),
-			own(published("policy", "A policy whose releases share noise is ε-DP: AdaP-KLUCB "+
+			own(published("policy", "", "A policy whose releases share noise is ε-DP: AdaP-KLUCB "+
 				"with this fault.", "policy", "Two releases in a row have the same noise, and "+
 				"their difference none.")),
 			ours("ours", "ours"),
@@ -256,8 +257,8 @@ func publishedStreams() Figure {
 					"no interval of the mean; whether copies are in them depends on the system " +
 					"they were made on, " +
 					"which we do not know.",
-				Reader: "Seed each run of the program by its number, or spawn its processes, " +
-					"before averaging."},
+				Reader: "Where processes fork, as on Linux, seed each run of the program by its " +
+					"number before averaging."},
 			{ID: "ours", Text: "With a stream of its own for each run such intervals hold.",
 				Own: true, Statistic: "The same with 100 different runs.",
 				Decide: coverage(slices.Repeat([]int{1}, 100))},

@@ -17,13 +17,17 @@ func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 	var b bytes.Buffer
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	t, runs := total(r.All)
+	data := ""
+	if r.Real {
+		data = "--data DIR"
+	}
 	line("# The sources, played again\n")
 	line("Five sources on private bandits and on tracing attacks, 000 to 004 " +
 		"([sources.md](sources.md) says which), were read, implemented and played again:")
 	line("%s on %s, in %s by Sotto %s.", plural(claimCount(r.All), "claim"),
 		plural(len(r.All), "page"), took(t.Seconds), markdown(r.Build.String()))
 	line("`%s` makes a site with a page a source and a page a figure, with every",
-		command(r.Preset, "", r.ids()...))
+		command(r.Preset, data, r.ids()...))
 	line("setting, seed and number; [claims.csv](claims.csv) has all entries. %s were played: a "+
 		"run is one policy, or one rule, on one world.\n", plural(int(runs), "run"))
 	if len(r.Left) > 0 {
@@ -61,8 +65,8 @@ func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 		for i := range g {
 			untested += g[i].Count(NotTested)
 		}
-		text := fmt.Sprintf("- **%s**: %d of %d claims reproduce or are not contradicted, %d are "+
-			"not tested.", g[0].Source, good, of, untested)
+		text := fmt.Sprintf("- **%s**: %d of %d claims reproduce or are not contradicted%s.",
+			g[0].Source, good, of, leftOpen(untested))
 		for _, id := range strengths() {
 			if o := find(g, id); o != nil && (o.Verdict == Reproduces || o.Verdict == NotContradicted) {
 				text += " " + markdown(o.Text)
@@ -80,20 +84,25 @@ func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 		}
 		shown[o.ID] = true
 		line("### %s\n", h.title)
-		line("![%s](%s)\n", h.title, h.gallery)
+		line("![Figure](%s)\n", h.gallery)
 		numbers := ""
 		if text := numbersText(o.Finding); text != "" {
-			numbers = ": " + text
+			numbers = ": " + h.number + " is " + text
 		}
 		line("%s, %s: *%s%s.* %s", source(r.All, o.ID), markdown(o.Where), o.Verdict, numbers, markdown(o.Text))
-		line("%s\n", markdown(o.Reader))
+		line("%s %s\n", h.reason, markdown(o.Reader))
 	}
 
-	line("## What else a reader should know\n")
+	line("## What else a reader should know")
+	last := Verdict("")
 	for _, p := range advice(r.All, shown) {
-		line("- *%s* %s, %s: %s", p.verdict, p.source,
-			markdown(withoutPages(strings.Join(p.where, "; "))), markdown(p.text))
+		if p.verdict != last {
+			line("\n*%s*:\n", p.verdict)
+			last = p.verdict
+		}
+		line("- %s, %s: %s", p.source, markdown(withoutPages(strings.Join(p.where, "; "))), markdown(p.text))
 	}
+	line("\nOn their pages is what to read instead, or to ask:\n")
 	for _, v := range []Verdict{Misprint, NotReproduced} {
 		var ids []string
 		for _, o := range grave(r.All...) {
@@ -102,7 +111,7 @@ func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 			}
 		}
 		if len(ids) > 0 {
-			line("- *%s*: %s. What to read instead, or to ask, is on the pages.", v, strings.Join(ids, ", "))
+			line("- *%s*: %s.", v, strings.Join(ids, ", "))
 		}
 	}
 	for i := range r.All {
@@ -117,6 +126,17 @@ func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// leftOpen says of how many claims nothing is known.
+func leftOpen(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return ", 1 is not tested"
+	}
+	return fmt.Sprintf(", %d are not tested", n)
 }
 
 // source is the number of the source that a claim is of.

@@ -115,6 +115,7 @@ type Reproduction struct {
 	Flags   string // of the command on pages
 	Build   experiment.Build
 	Mixed   bool     // more than one build had a part
+	Real    bool     // there was a directory with real data
 	Results []Result // of the figures that were asked for, in that order
 	All     []Result // of all figures in the directory, by source and ID
 	Left    []string // IDs that were not reached, since it was stopped
@@ -194,7 +195,8 @@ func Reproduce(ctx context.Context, figures []Figure, o Options) (*Reproduction,
 	if err := unpack(o.settings, filepath.Join(o.Out, "settings"), o.real); err != nil {
 		return nil, err
 	}
-	r := &Reproduction{Dir: o.Out, Preset: o.Preset, Flags: o.Flags, Build: s.Build, Mixed: s.Mixed}
+	r := &Reproduction{Dir: o.Out, Preset: o.Preset, Flags: o.Flags, Build: s.Build, Mixed: s.Mixed,
+		Real: o.Data != ""}
 	for i := range figures {
 		f := &figures[i]
 		p := player{figure: f, o: &o, dir: filepath.Join(o.Out, "data", f.ID), tell: func(e Event) {

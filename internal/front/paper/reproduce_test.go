@@ -563,9 +563,11 @@ func TestMarkdown(t *testing.T) {
 	for _, part := range []string{
 		"| verdict | means | 000 | 002 | all |", "| **error** | The check, or what it rests on, " +
 			"went wrong here. | 2 | 1 | 3 |", "| not tested | What would decide it is not at " +
-			"hand: data, more runs, or a longer preset. | 2 | 0 | 2 |",
-		"- *not reproduced*: thesis-9.10/dearer-by-far. ", "- **sajed-1** went wrong: " +
+			"hand: data, more runs, a longer preset, or how near \"matches\" is. | 2 | 0 | 2 |",
+		"- *not reproduced*: thesis-9.10/dearer-by-far.\n", "- **sajed-1** went wrong: " +
 			"computation: no numbers", "8 claims on 3 pages", "24 runs were played: a run is",
+		"are not contradicted, 2 are not tested.", "- **002**: 0 of 1 claims reproduce or are not " +
+			"contradicted.\n",
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("there is no %q", part)
@@ -613,5 +615,10 @@ func TestRealData(t *testing.T) {
 	}
 	if page := read(t, dir, "thesis-9.10.html"); !strings.Contains(page, "real data: doses.csv is ") {
 		t.Error("the page does not name the real data")
+	}
+	// The summary's numbers are of the command that it shows.
+	var b bytes.Buffer
+	if err := r.WriteMarkdown(&b); err != nil || !strings.Contains(b.String(), "--preset paper --data DIR`") {
+		t.Errorf("the summary does not say that real data were given (%v):\n%s", err, b.String())
 	}
 }

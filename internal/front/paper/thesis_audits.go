@@ -646,7 +646,8 @@ func thesis64() Figure {
 					"With a single reference point z* − z^ref has twice the variance of z* − μ " +
 					"for the same signal: the shift is √(m*/2) and not √m*, exactly, " +
 					"which is what the games find.",
-				Reader: "Read μ for z^ref, or expect the attack of [DSS+15] to need twice the dimension.",
+				Reader: "Read μ for z^ref in the scalar product test, or expect it to need twice " +
+					"the dimension.",
 			},
 			{
 				ID: "empirical", Text: "The empirical attack loses power with fewer references.",

@@ -308,8 +308,8 @@ func thesis52() Figure {
 					"plays that log T, the gap and ε give up to a constant: with plays that " +
 					"double and samples that are forgotten that constant is not ten times " +
 					"smaller for AdaP-UCB.",
-				Reader: "Quote two for DP-SE and more than ten for DP-UCB; the order of the four " +
-					"policies stands.",
+				Reader: "Quote a factor of two over DP-SE, and of more than ten over DP-UCB; the " +
+					"order of the four policies stands.",
 			},
 			{
 				ID: "best-existing", Text: "AdaP-KLUCB is the most optimal of the existing " +
@@ -345,8 +345,8 @@ func thesis52() Figure {
 					"regret here: it explores by sampling and has no α, which at 3.1 costs " +
 					"AdaP-KLUCB regret without privacy too. " +
 					"One instance at one ε is no ranking in general.",
-				Reader: "Take the hypothesis as tested against DP-SE and DP-UCB only, and play " +
-					"Lazy-DP-TS beside AdaP-KLUCB before choosing.",
+				Reader: "Take AdaP-KLUCB as the best of the four that were tested. Play " +
+					"Lazy-DP-TS, which has half of its regret here, beside it.",
 			},
 			{
 				ID: "upper-bound", IfHolds: NotContradicted, Text: "The regret of AdaP-UCB is at " +
@@ -522,8 +522,8 @@ func thesis53() Figure {
 					"The index of (5.2) has the privacy bonus α log t/(εn) inside of the mean: " +
 					"it is no longer felt once it is small beside the gap when kl alone would " +
 					"stop, so only from ε well above 1.6 on.",
-				Reader: "Do not budget by 0.3: on this instance privacy is free only from ε of " +
-					"several on. Compute kl(μ_a, μ*)/Δ_a of your own arms; below it, expect to pay.",
+				Reader: "Do not budget by 0.3. Compute kl(μ_a, μ*)/Δ_a of your own arms; below " +
+					"it, expect to pay.",
 			},
 			{
 				ID: "level-at-last", Text: "There is a low-privacy regime: for large ε the " +
@@ -764,8 +764,8 @@ func thesisRegimes() Figure {
 					"μ*), the sharper bound of arXiv:2505.05613, part of the way may be gone by " +
 					"privacy and part by chance, " +
 					"so it is below kl until ε is the difference of the log odds of μ* and μ_a.",
-				Reader: "At ε = KL_inf/TV_inf count on up to a third more regret than without " +
-					"privacy on the source's instances; use Σ Δ/d_ε for planning.",
+				Reader: "Privacy is free later than from ε = KL_inf/TV_inf on: there, regret is " +
+					"up to a third more on the source's instances. Plan with Σ Δ/d_ε.",
 			},
 		},
 	}

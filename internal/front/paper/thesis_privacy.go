@@ -481,7 +481,8 @@ func thesis22() Figure {
 					"right; the constant in front is 1 + 1/log₂T, a fifth more at T = 32 and a " +
 					"twentieth at 2²⁰. " +
 					"002 has it right (⌈log₂T⌉ + 1, Theorem 3.3.1).",
-				Reader: "Who implements the tree takes scale (⌈log₂T⌉ + 1)/ε.",
+				Reader: "Take noise of scale (⌈log₂T⌉ + 1)/ε in the tree, and not log(T)/ε: a " +
+					"step is in one more partial sum.",
 			},
 			{
 				ID: "counts", IfHolds: NotContradicted, Text: "Every count is the sum of O(log " +

@@ -449,7 +449,8 @@ func theoremsOfChapter4() Figure {
 					"of the proof, over the bound, at 51 pairs (T, ρ), K = 2; holds if all are at least 1",
 				Decide: exactly("rule", 3, func(v []float64) (float64, bool, string) {
 					return -v[0], -v[0] >= 1, fmt.Sprintf("tightest at T = %.0f, ρ = %.2g", v[1], v[2])
-				}), Why: theoremWhy,
+				}), Why: theoremWhy + " Not checked: rules on more than two arms, and rules that " +
+					"do not commit; the constant is checked for up to 1000 arms (next claim).",
 			},
 			{
 				ID: "minimax-constant", IfHolds: NotContradicted, Text: "The steps of its proof " +

@@ -264,8 +264,8 @@ func theoremsOfChapter6() Figure {
 					"\"in\" at 2 and has power 0.3; the score that says so at 1 has 0.7. With a " +
 					"coin, at significances that thresholds attain, and for outputs with a " +
 					"density, the statement is true; so it is in the limit of Theorem 6.3.",
-				Reader: "Let the attack toss a coin at its threshold, or quote powers at " +
-					"significances that it attains. Nothing later in the chapter rests on the difference.",
+				Reader: "The likelihood ratio is the best test if it may toss a coin at its " +
+					"threshold, or at significances that it attains. Nothing later rests on it.",
 			},
 			{
 				ID: "bayes", Text: "No adversary has a larger advantage than the likelihood " +

@@ -439,6 +439,7 @@ func tracingClaims(suffix, whose string, models []string, verdict Verdict, why, 
 					return Every(parts), nil
 				}
 			}),
+			Reader: "Compute the score of such a canary on your own data before relying on it.",
 		},
 	}
 	for i := range claims {

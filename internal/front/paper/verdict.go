@@ -48,9 +48,10 @@ func (v Verdict) Means() string {
 		return "A slip of the pen, or of our text of it: the derivation has it right, and " +
 			"nothing rests on the slip."
 	case NotReproduced:
-		return "It did not come out here; the page says what we could not know of the source's setting."
+		return "It did not come out here; the page says what is not known of the setting."
 	case NotTested:
-		return "What would decide it is not at hand: data, more runs, or a longer preset."
+		return "What would decide it is not at hand: data, more runs, a longer preset, or how " +
+			"near \"matches\" is."
 	case NotContradicted:
 		return "An upper bound, or an order: what was played agrees, and could hardly have done otherwise."
 	case Reproduces:
