@@ -39,7 +39,7 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 	if c.List {
 		return listFigures(s.out, figures)
 	}
-	flags := c.flags()
+	flags, data := flagOf("--out", c.Out), flagOf("--data", c.Data)
 	if c.Data != "" {
 		if info, err := os.Stat(c.Data); err != nil || !info.IsDir() {
 			return usagef("--data: %s is no directory", c.Data)
@@ -58,7 +58,7 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 	p := &figureProgress{w: s.err, from: time.Now()}
 	r, err := paper.Reproduce(ctx, figures, paper.Options{Out: c.Out,
 		Preset: paper.Preset(c.Preset), Workers: int(c.Workers), Mixed: c.Mixed, Data: c.Data,
-		Flags: flags, Progress: p.tell})
+		Flags: flags, DataFlag: data, Progress: p.tell})
 	p.end()
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -88,15 +88,12 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-// flags are those that pages show, for who plays a figure again in the same working directory.
-func (c *reproduceCommand) flags() string {
-	var out []string
-	for _, f := range []struct{ name, path string }{{"--out", c.Out}, {"--data", c.Data}} {
-		if f.path != "" {
-			out = append(out, f.name, shellWord(near(f.path)))
-		}
+// flagOf is a flag as pages show it, for who plays a figure again in the same working directory.
+func flagOf(name, path string) string {
+	if path == "" {
+		return ""
 	}
-	return strings.Join(out, " ")
+	return name + " " + shellWord(near(path))
 }
 
 // near is a path as seen from the working directory, if it is in there.

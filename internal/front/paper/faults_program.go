@@ -301,9 +301,8 @@ func publishedProgram() Figure {
 					"What §5 says of its figures comes out with the program; with the proved " +
 					"threshold AdaP-TT takes " +
 					"more plays than DP-SE there (figures bai-1 and bai-2).",
-				Reader: "Read the curves of §5 as those of the published program, a rule of " +
-					"thumb with which they come out; the theorem is about another rule, and what " +
-					"that costs is on the pages of the figures.",
+				Reader: "Read the curves of §5 as those of the published program; the theorem is " +
+					"about another rule, and what that costs is on the pages of the figures.",
 			},
 			{
 				ID: "reported", Text: "The stopping times in the figures of 004 count all plays.",

@@ -48,6 +48,8 @@ type Options struct {
 	// Flags are those of the command line that pages show beside --preset, such as --out DIR; they
 	// change nothing else.
 	Flags string
+	// DataFlag is --data DIR likewise, on the pages of what was played on real data.
+	DataFlag string
 	// Progress is told what happens, one event at a time; nil tells nobody.
 	Progress func(Event)
 
@@ -94,6 +96,7 @@ type Result struct {
 	Settings                 []Setting
 	Outcomes                 []Outcome
 	Notes                    []string // of the data and the computation
+	Real                     bool     // real data was played
 	Failed                   string   // what went wrong with the figure as a whole; empty: nothing
 	Runs                     float64  // of all cells of all experiments
 	Time                     Time
@@ -110,15 +113,17 @@ type Time struct {
 
 // A Reproduction is what Reproduce found.
 type Reproduction struct {
-	Dir     string
-	Preset  Preset
-	Flags   string // of the command on pages
-	Build   experiment.Build
-	Mixed   bool     // more than one build had a part
-	Real    bool     // there was a directory with real data
-	Results []Result // of the figures that were asked for, in that order
-	All     []Result // of all figures in the directory, by source and ID
-	Left    []string // IDs that were not reached, since it was stopped
+	Dir    string
+	Preset Preset
+	Flags  string // of the command on pages
+	// DataFlag is that of the command on pages of real data.
+	DataFlag string
+	Build    experiment.Build
+	Mixed    bool     // more than one build had a part
+	Real     bool     // there was a directory with real data
+	Results  []Result // of the figures that were asked for, in that order
+	All      []Result // of all figures in the directory, by source and ID
+	Left     []string // IDs that were not reached, since it was stopped
 }
 
 // Count is how many claims have a verdict.
@@ -196,7 +201,7 @@ func Reproduce(ctx context.Context, figures []Figure, o Options) (*Reproduction,
 		return nil, err
 	}
 	r := &Reproduction{Dir: o.Out, Preset: o.Preset, Flags: o.Flags, Build: s.Build, Mixed: s.Mixed,
-		Real: o.Data != ""}
+		Real: o.Data != "", DataFlag: o.DataFlag}
 	for i := range figures {
 		f := &figures[i]
 		p := player{figure: f, o: &o, dir: filepath.Join(o.Out, "data", f.ID), tell: func(e Event) {
@@ -533,7 +538,7 @@ func (p *player) play(ctx context.Context) (*Result, error) {
 		}
 	}
 	r.Time = p.time
-	page, err := figurePage(r, d, p.o.Preset, p.o.Flags)
+	page, err := figurePage(r, d, p.o.Preset, flagsOf(p.o.Flags, p.o.DataFlag, *r))
 	if err != nil {
 		return nil, err
 	}
@@ -544,6 +549,14 @@ func (p *player) play(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	return r, writeGob(filepath.Join(p.dir, resultFile), r)
+}
+
+// flagsOf are the flags of a command line that plays these figures again.
+func flagsOf(flags, data string, figures ...Result) string {
+	if data == "" || !slices.ContainsFunc(figures, func(r Result) bool { return r.Real }) {
+		return flags
+	}
+	return strings.TrimSpace(flags + " " + data)
 }
 
 // saveFigures puts the page's figures into files too, for whoever wants to show one elsewhere. What
@@ -597,6 +610,7 @@ func (p *player) evidence(ctx context.Context, r *Result) (*Evidence, error) {
 			return nil, fmt.Errorf("computation: %w", err)
 		}
 		e.Numbers, r.Notes = n, append(r.Notes, n.Notes...)
+		r.Real = r.Real || p.figure.Data != ""
 	}
 	return e, nil
 }
@@ -627,7 +641,7 @@ func (p *player) experiment(ctx context.Context, x *Experiment, r *Result,
 		if path, ok := p.o.real[in.CSV]; !ok {
 			s.Sampled = true
 		} else {
-			note = "real data: " + in.CSV + " is " + path + "."
+			note, r.Real = "real data: "+in.CSV+" is "+path+".", true
 		}
 		if !slices.Contains(r.Notes, note) {
 			r.Notes = append(r.Notes, note)

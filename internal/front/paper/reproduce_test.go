@@ -610,8 +610,17 @@ func TestRealData(t *testing.T) {
 		t.Errorf("other data in the same directory: %v, %q", err, r.Results[0].Failed)
 	}
 	dir = filepath.Join(t.TempDir(), "real")
-	if _, err := reproduce(t, t.Context(), dir, figures, Options{Preset: Full, Data: data}); err != nil {
+	r, err = reproduce(t, t.Context(), dir, testFigures()[:2],
+		Options{Preset: Full, Data: data, DataFlag: "--data here"})
+	if err != nil {
 		t.Fatal(err)
+	}
+	// A page's command names the data where there are such, and else would be refused.
+	for page, has := range map[string]bool{"thesis-9.10.html": true, "index.html": true,
+		testFigures()[1].ID + ".html": false} {
+		if strings.Contains(read(t, dir, page), "--data here") != has {
+			t.Errorf("%s: --data in its command: want %v", page, has)
+		}
 	}
 	if page := read(t, dir, "thesis-9.10.html"); !strings.Contains(page, "real data: doses.csv is ") {
 		t.Error("the page does not name the real data")

@@ -119,6 +119,8 @@ func intervalText(f Finding) string {
 	switch {
 	case math.IsNaN(f.Low) && math.IsNaN(f.High):
 		return "(no interval)"
+	case f.Low == f.High && f.Low == f.Value && f.Runs > 0:
+		return "(the same in every run)"
 	case f.Low == f.High && f.Low == f.Value:
 		return "(exact)"
 	}
@@ -259,11 +261,12 @@ func (r *Reproduction) pages() ([]page, error) {
 	type verdictRow struct {
 		Verdict, Class, Means string
 		N                     []int // by source, and of all
+		Columns               int
 	}
 	type findingView struct {
-		Title string
-		Claim claimView
-		SVG   template.HTML
+		Title, Number, Reason string
+		Claim                 claimView
+		SVG                   template.HTML
 	}
 	t, runs := total(r.All)
 	index := struct {
@@ -276,7 +279,8 @@ func (r *Reproduction) pages() ([]page, error) {
 	}{
 		Level: levelText, Took: took(t.Seconds), Rate: rate(t, runs), RunIs: whatARunIs,
 		Build: r.Build.String(), Preset: r.Preset, Mixed: r.Mixed,
-		Left: strings.Join(r.Left, ", "), Command: command(r.Preset, r.Flags, r.ids()...),
+		Left: strings.Join(r.Left, ", "), Command: command(r.Preset,
+			flagsOf(r.Flags, r.DataFlag, r.All...), r.ids()...),
 	}
 	var out []page
 	groups := bySource(r.All)
@@ -285,7 +289,7 @@ func (r *Reproduction) pages() ([]page, error) {
 		ids = append(ids, g[0].Source)
 	}
 	for _, v := range present(r.All) {
-		row := verdictRow{Verdict: string(v), Class: v.class(), Means: v.Means()}
+		row := verdictRow{Verdict: string(v), Class: v.class(), Means: v.Means(), Columns: len(groups) + 2}
 		for _, g := range append(slices.Clone(groups), r.All) {
 			n := 0
 			for i := range g {
@@ -299,7 +303,7 @@ func (r *Reproduction) pages() ([]page, error) {
 		for _, c := range claimViews(r.All...) {
 			if c.ID == h.claim {
 				// it escapes every text that it draws
-				index.Findings = append(index.Findings, findingView{h.title, c,
+				index.Findings = append(index.Findings, findingView{h.title, h.number, h.reason, c,
 					template.HTML(h.picture(r.Dir))})
 			}
 		}
@@ -315,7 +319,8 @@ func (r *Reproduction) pages() ([]page, error) {
 			Figures                             []figureView
 			Parts                               []claimPart
 		}{
-			"Source " + id, sourceName(id), command(r.Preset, r.Flags, id), took(t.Seconds), r.Build.String(),
+			"Source " + id, sourceName(id), command(r.Preset,
+				flagsOf(r.Flags, r.DataFlag, g...), id), took(t.Seconds), r.Build.String(),
 			slices.DeleteFunc(slices.Clone(ids), func(s string) bool {
 				return s == id
 			}), counts(g...), figureViews(g), claimParts(claimViews(g...)),

@@ -10,7 +10,7 @@ import (
 // A highlight is one of the findings that the summary shows, each with a picture.
 type highlight struct {
 	claim, title string
-	figure       string // of the claim's page
+	figure       string // of the claim's page, or of another: PAGE/FIGURE
 	gallery      string // the same in docs
 	number       string // what the number that was found is
 	reason       string // why, in a sentence or two, and what stands; Markdown
@@ -38,7 +38,7 @@ func highlights() []highlight {
 			"The private term f(d, δ) of a phase is at least d. For d = O(log(K log T/δ)), as in " +
 				"the experiments, the theorem holds as it is printed."},
 		{"faults-program/samples", "The published program stops by another threshold than the " +
-			"theorem", "", "gallery/trial.svg",
+			"theorem", "thesis-5.7/median-stopping-time-mu1", "gallery/trial.svg",
 			"plays of the program over those of the rule with the theorem's threshold",
 			"That is on (0.6, 0.5) at ε = 0.05. What §5 says of its figures comes out with the program."},
 		{"thesis-5.3/low-privacy", "Privacy becomes free later than was read off", "thesis-5.3-far",
@@ -87,19 +87,14 @@ func unknowns() []string {
 	}
 }
 
-// picture is a highlight's figure as it was drawn, wide and narrow, or the first of its page's;
-// empty if there is none.
+// picture is a highlight's figure as it was drawn, wide and narrow; empty if it was not.
 func (h highlight) picture(dir string) []byte {
 	page, _, _ := strings.Cut(h.claim, "/")
-	dir = filepath.Join(dir, "data", page, "figures")
 	figure := h.figure
-	if figure == "" {
-		names, _ := filepath.Glob(filepath.Join(dir, "*-narrow.svg")) // the pattern is ours
-		if len(names) == 0 {
-			return nil
-		}
-		figure = strings.TrimSuffix(filepath.Base(names[0]), "-narrow.svg")
+	if of, name, ok := strings.Cut(figure, "/"); ok {
+		page, figure = of, name
 	}
+	dir = filepath.Join(dir, "data", page, "figures")
 	var out []byte
 	for _, name := range []string{figure, figure + "-narrow"} {
 		b, err := os.ReadFile(filepath.Join(dir, name+".svg"))

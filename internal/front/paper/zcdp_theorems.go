@@ -391,7 +391,7 @@ func zcdpTheorems() Figure {
 					"= O(log(K log T/δ)), as in the paper's experiments, the theorem holds as it " +
 					"is printed. 000 Theorem 5.12 is the same.",
 				Reader: "Use c_ℓ with 2 log(4/δ_{K,ℓ}) in the place of f (adac-gope with " +
-					"corrected: true), which is shorter and makes the claim true; or read d^{3/2} for large d.",
+					"corrected: true), or read d^{3/2} for large d.",
 			},
 			{
 				ID: "5-assumption", Text: "There are stochastic contexts for which Theorem 5 " +
