@@ -529,6 +529,9 @@ func (p *player) play(ctx context.Context) (*Result, error) {
 		default:
 			o.Finding, o.Verdict = decide(&c, evidence)
 		}
+		if o.Verdict == NotTested { // advice is for what was found
+			o.Reader = ""
+		}
 		r.Outcomes = append(r.Outcomes, o)
 	}
 	var d drawn
