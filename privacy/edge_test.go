@@ -438,8 +438,8 @@ func TestStaleAccounts(t *testing.T) {
 	l := NewLedger()
 	var last, vectors Account
 	for i := range 300 {
-		vectors, last = l.Account(VectorGaussian{Sigma: float64(i + 1)}),
-			l.Account(Laplace{Scale: float64(i + 1)})
+		l.Account(VectorGaussian{Sigma: float64(i + 1)})
+		last = l.Account(Laplace{Scale: float64(i + 1)})
 	}
 	one := func() *Values { return &Values{N: []int{1}, Sum: []float64{1}} }
 	l.Reset()
