@@ -43,7 +43,7 @@ func sameDim(what string, got, want int) error {
 
 func checkRows(rows int) error {
 	if rows < 2 {
-		return fmt.Errorf("audit: Rows = %d points averaged: at least 2 are needed", rows)
+		return fmt.Errorf("audit: Rows = %d points averaged, must be at least 2", rows)
 	}
 	return nil
 }
@@ -474,12 +474,12 @@ func logNoncentralCDF(x, d, c float64) float64 {
 
 func checkReferences(references [][]float64) (int, error) {
 	if len(references) < 2 {
-		return 0, fmt.Errorf("audit: %w: %d references, at least 2 are needed", ErrFewReferences,
+		return 0, fmt.Errorf("audit: %w: %d references, must be at least 2", ErrFewReferences,
 			len(references))
 	}
 	d := len(references[0])
 	if d == 0 {
-		return 0, fmt.Errorf("audit: references of no dimensions: at least 1 is needed")
+		return 0, fmt.Errorf("audit: references of no dimensions, must be at least 1")
 	}
 	for i, r := range references {
 		if err := sameDim(fmt.Sprintf("reference %d", i), len(r), d); err != nil {

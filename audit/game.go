@@ -24,10 +24,10 @@ const shard = 1024
 func Play(ctx context.Context, games, attacks, workers int, key noise.Key,
 	newWorld func() func(in bool, src *noise.Fast, scores []float64) error) ([]Scores, error) {
 	if games < 1 {
-		return nil, fmt.Errorf("audit: %w: games = %d, at least 1 is needed", ErrNoGames, games)
+		return nil, fmt.Errorf("audit: %w: games is %d, must be at least 1", ErrNoGames, games)
 	}
 	if attacks < 1 {
-		return nil, fmt.Errorf("audit: no attacks: at least 1 is needed")
+		return nil, fmt.Errorf("audit: no attacks, must be at least 1")
 	}
 	shards := (games + shard - 1) / shard
 	all := make([]float64, games*attacks)
@@ -89,7 +89,7 @@ func (g Game) Play(ctx context.Context) ([]Scores, error) {
 		return nil, err
 	}
 	if len(g.Attacks) == 0 {
-		return nil, fmt.Errorf("audit: no attacks: at least 1 is needed")
+		return nil, fmt.Errorf("audit: no attacks, must be at least 1")
 	}
 	fixed := make([]Scorer, len(g.Attacks))
 	if g.Target != nil {
@@ -152,7 +152,7 @@ type Guesses struct {
 // Play plays the games.
 func (r Reconstruction) Play(ctx context.Context) (Guesses, error) {
 	if r.Values < 2 {
-		return Guesses{}, fmt.Errorf("audit: %d values to guess among: at least 2 are needed", r.Values)
+		return Guesses{}, fmt.Errorf("audit: %d values to guess among, must be at least 2", r.Values)
 	}
 	s, err := Play(ctx, r.Games, 1, r.Workers, r.Key, func() func(bool, *noise.Fast, []float64) error {
 		return func(_ bool, src *noise.Fast, scores []float64) error {
@@ -195,7 +195,7 @@ func (g Guesses) Epsilon(gamma, delta float64) (float64, error) {
 		return 0, err
 	}
 	if g.Games < 1 {
-		return 0, fmt.Errorf("audit: %w: games = %d, at least 1 is needed", ErrNoGames, g.Games)
+		return 0, fmt.Errorf("audit: %w: games is %d, must be at least 1", ErrNoGames, g.Games)
 	}
 	if g.Correct < 0 || g.Correct > g.Games || g.Values < 2 {
 		return 0, fmt.Errorf("audit: %d of %d guesses correct, among %d values: impossible",

@@ -94,7 +94,7 @@ func ReconstructionLimit(epsilon, delta float64, k int) (float64, error) {
 		return 0, err
 	}
 	if k < 2 {
-		return 0, fmt.Errorf("audit: %d values to guess among: at least 2 are needed", k)
+		return 0, fmt.Errorf("audit: %d values to guess among, must be at least 2", k)
 	}
 	others := float64(k - 1)
 	e := math.Exp(-epsilon)

@@ -47,7 +47,7 @@ func (s Scores) Region(gamma float64, thresholds ...float64) (Region, error) {
 		return Region{}, err
 	}
 	if len(thresholds) == 0 {
-		return Region{}, fmt.Errorf("audit: no thresholds: at least 1 is needed")
+		return Region{}, fmt.Errorf("audit: no thresholds, must be at least 1")
 	}
 	r := Region{gamma, make([]Corner, 0, len(thresholds))}
 	tail := gamma / float64(2*len(thresholds))
@@ -443,7 +443,7 @@ func (s Scores) OneRun(guesses int) (OneRun, error) {
 // with γ split over them.
 func (s Scores) OneRunEpsilon(gamma, delta float64, guesses ...int) (float64, OneRun, error) {
 	if len(guesses) == 0 {
-		return 0, OneRun{}, fmt.Errorf("audit: no numbers of guesses: at least 1 is needed")
+		return 0, OneRun{}, fmt.Errorf("audit: no numbers of guesses, must be at least 1")
 	}
 	best, at := -1.0, OneRun{}
 	for _, r := range guesses {

@@ -131,9 +131,9 @@ func (m Mean) Rows() int {
 func (m Mean) Validate(d int) error {
 	switch {
 	case d < 1:
-		return fmt.Errorf("audit: data of %d dimensions: at least 1 is needed", d)
+		return fmt.Errorf("audit: data of %d dimensions, must be at least 1", d)
 	case m.N < 2:
-		return fmt.Errorf("audit: N = %d points: at least 2 are needed", m.N)
+		return fmt.Errorf("audit: N is %d, must be at least 2", m.N)
 	case m.Sample < 0 || m.Sample > m.N:
 		return fmt.Errorf("audit: Sample = %d: must be in [0, N] = [0, %d]", m.Sample, m.N)
 	case !(m.Clip >= 0) || math.IsInf(m.Clip, 1):

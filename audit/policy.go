@@ -251,7 +251,7 @@ func Reconstruct(s Subject, a Adversary, values, games, workers int, key noise.K
 		return Reconstruction{}, err
 	}
 	if values < 2 {
-		return Reconstruction{}, fmt.Errorf("audit: %d values to guess among: at least 2 are needed", values)
+		return Reconstruction{}, fmt.Errorf("audit: %d values to guess among, must be at least 2", values)
 	}
 	a.Low, a.High = make([]float64, s.Arms), make([]float64, s.Arms)
 	for i := range a.High {

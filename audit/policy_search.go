@@ -198,7 +198,7 @@ func (p *PolicyAudit) check() error {
 		return err
 	}
 	if p.Games < 1 {
-		return fmt.Errorf("audit: %w: games = %d, at least 1 is needed", ErrNoGames, p.Games)
+		return fmt.Errorf("audit: %w: games is %d, must be at least 1", ErrNoGames, p.Games)
 	}
 	if p.Pilot < 0 {
 		return fmt.Errorf("audit: pilot = %d: must not be negative", p.Pilot)
@@ -267,7 +267,7 @@ func search(adversaries, n int, games func(i, n int, role string) ([]Scores, err
 		all = append(all, c)
 	}
 	if len(all) == 0 {
-		return chosen{}, errors.New("audit: no adversaries: at least 1 is needed")
+		return chosen{}, errors.New("audit: no adversaries, must be at least 1")
 	}
 	slices.SortStableFunc(all, func(a, b chosen) int {
 		switch {

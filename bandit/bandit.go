@@ -64,7 +64,7 @@ const MaxAbs = logged.MaxAbs
 // checkNumber refuses what is not a number of moderate size.
 func checkNumber(law, field string, x float64) error {
 	if !(math.Abs(x) <= MaxAbs) {
-		return fmt.Errorf("%s: %s is %v: it must be a finite number, at most %v in absolute value",
+		return fmt.Errorf("%s: %s is %v, must be a finite number, at most %v in absolute value",
 			law, field, x, MaxAbs)
 	}
 	return nil
@@ -73,7 +73,7 @@ func checkNumber(law, field string, x float64) error {
 // checkSD refuses what is not a standard deviation.
 func checkSD(law string, sd float64) error {
 	if !(sd > 0 && sd <= MaxAbs) {
-		return fmt.Errorf("%s: sd is %v: it must be positive and at most %v", law, sd, MaxAbs)
+		return fmt.Errorf("%s: sd is %v, must be positive and at most %v", law, sd, MaxAbs)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ type Bernoulli struct{ p float64 }
 // NewBernoulli returns the Bernoulli law of mean p in [0,1].
 func NewBernoulli(p float64) (Bernoulli, error) {
 	if !(p >= 0 && p <= 1) {
-		return Bernoulli{}, fmt.Errorf("bernoulli: p is %v: it must be between 0 and 1", p)
+		return Bernoulli{}, fmt.Errorf("bernoulli: p is %v, must be between 0 and 1", p)
 	}
 	return Bernoulli{unsigned(p)}, nil
 }

@@ -20,7 +20,7 @@ func NewBeta(a, b float64) (Beta, error) {
 		x    float64
 	}{{"a", a}, {"b", b}} {
 		if !(f.x >= minShape && f.x <= maxShape) {
-			return Beta{}, fmt.Errorf("beta: %s is %v: it must be between %v and %v", f.name, f.x,
+			return Beta{}, fmt.Errorf("beta: %s is %v, must be between %v and %v", f.name, f.x,
 				minShape, maxShape)
 		}
 	}

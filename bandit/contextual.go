@@ -46,10 +46,10 @@ type ContextConfig struct {
 
 func (c *ContextConfig) check() error {
 	if c.Arms < 1 || c.Arms > MaxArms {
-		return fmt.Errorf("the number of actions is %d: it must be between 1 and %d", c.Arms, MaxArms)
+		return fmt.Errorf("the number of actions is %d, must be between 1 and %d", c.Arms, MaxArms)
 	}
 	if c.Dim < 1 || c.Dim > MaxDim {
-		return fmt.Errorf("the dimension is %d: it must be between 1 and %d", c.Dim, MaxDim)
+		return fmt.Errorf("the dimension is %d, must be between 1 and %d", c.Dim, MaxDim)
 	}
 	if c.Theta != nil {
 		if err := checkTheta(c.Theta, c.Dim); err != nil {
@@ -95,14 +95,14 @@ func NewGaussianContexts(c ContextConfig, mean []float64, v float64) (GaussianCo
 		}
 	}
 	if len(mean) != c.Dim {
-		return GaussianContexts{}, fmt.Errorf("%s: mean has %d features: it must have %d", name,
+		return GaussianContexts{}, fmt.Errorf("%s: mean has %d features, must have %d", name,
 			len(mean), c.Dim)
 	}
 	if err := checkVector("mean", mean); err != nil {
 		return GaussianContexts{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if !(v > 0 && v <= MaxAbs) {
-		return GaussianContexts{}, fmt.Errorf("%s: variance is %v: it must be positive and at "+
+		return GaussianContexts{}, fmt.Errorf("%s: variance is %v, must be positive and at "+
 			"most %v", name, v, MaxAbs)
 	}
 	return GaussianContexts{c, slices.Clone(mean), v}, nil
@@ -237,7 +237,7 @@ type FixedContexts struct {
 func NewFixedContexts(actions [][]float64, c ContextConfig) (FixedContexts, error) {
 	const name = "fixed contexts"
 	if len(actions) == 0 {
-		return FixedContexts{}, fmt.Errorf("%s: the decision set is empty: there must be at "+
+		return FixedContexts{}, fmt.Errorf("%s: the decision set is empty, must have at "+
 			"least one action", name)
 	}
 	c.Arms, c.Dim, c.Normalise = len(actions), len(actions[0]), false
@@ -251,7 +251,7 @@ func NewFixedContexts(actions [][]float64, c ContextConfig) (FixedContexts, erro
 	} else if err := checkVector("action 1", actions[0]); err != nil {
 		return FixedContexts{}, fmt.Errorf("%s: %w", name, err)
 	} else if r := norm(actions[0]); r > 1+normSlack {
-		return FixedContexts{}, fmt.Errorf("%s: action 1 has norm %v: it must be at most 1 (or "+
+		return FixedContexts{}, fmt.Errorf("%s: action 1 has norm %v, must be at most 1 (or "+
 			"normalise: true)", name, r)
 	}
 	f := FixedContexts{cfg: c}

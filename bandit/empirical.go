@@ -30,7 +30,7 @@ func NewEmpirical(counts map[float64]int) (*Empirical, error) {
 		values = append(values, unsigned(v))
 	}
 	if len(values) == 0 {
-		return nil, fmt.Errorf("empirical: no rewards: there must be at least one")
+		return nil, fmt.Errorf("empirical: no rewards, must have at least one")
 	}
 	slices.Sort(values)
 	weight := make([]float64, len(values))

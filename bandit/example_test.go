@@ -22,7 +22,7 @@ func ExampleParseLaw() {
 	// bernoulli(0.75) 0.75
 	// gaussian(0.5,0.1) 0.5
 	// table(0:0.5,1:0.5) 0.5
-	// law "beta(2)": the number of parameters is 1: it must be 2 (a,b)
+	// law "beta(2)": the number of parameters is 1, must be 2 (a,b)
 }
 
 // A slot of a million rewards costs one draw.

@@ -42,7 +42,7 @@ const MaxArms = 1 << 20
 
 func checkArms(k int) error {
 	if k < 2 || k > MaxArms {
-		return fmt.Errorf("the number of arms is %d: it must be between 2 and %d", k, MaxArms)
+		return fmt.Errorf("the number of arms is %d, must be between 2 and %d", k, MaxArms)
 	}
 	return nil
 }

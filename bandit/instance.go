@@ -38,14 +38,14 @@ func BernoulliInstance(means ...float64) (Instance, error) {
 // or an arm without a law.
 func (in Instance) Validate() error {
 	if n := len(in.Arms); n < 2 {
-		return fmt.Errorf("instance: the number of arms is %d: it must be at least 2", n)
+		return fmt.Errorf("instance: the number of arms is %d, must be at least 2", n)
 	}
 	for i, l := range in.Arms {
 		if l == nil {
 			return fmt.Errorf("instance: arm %d has no law", i+1)
 		}
 		if m := l.Mean(); math.IsNaN(m) || math.IsInf(m, 0) {
-			return fmt.Errorf("instance: arm %d, %v, has mean %v: it must be finite", i+1, l, m)
+			return fmt.Errorf("instance: arm %d, %v, has mean %v, must be finite", i+1, l, m)
 		}
 	}
 	return nil

@@ -79,7 +79,7 @@ func (in LinearInstance) Validate() error {
 		}
 	}
 	if len(in.Arms) != len(in.Actions) {
-		return fmt.Errorf("linear instance: %d laws for %d actions: there must be as many",
+		return fmt.Errorf("linear instance: %d laws for %d actions, must be as many",
 			len(in.Arms), len(in.Actions))
 	}
 	return in.Instance.Validate()
@@ -182,7 +182,7 @@ func NewSphereActions(arms, dim int, theta []float64, n RewardNoise, redrawn boo
 		return SphereActions{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if dim < 2 || dim > MaxDim {
-		return SphereActions{}, fmt.Errorf("%s: the dimension is %d: it must be between 2 and %d",
+		return SphereActions{}, fmt.Errorf("%s: the dimension is %d, must be between 2 and %d",
 			name, dim, MaxDim)
 	}
 	if theta != nil {
@@ -261,24 +261,24 @@ func norm(a []float64) float64 { return math.Sqrt(dot(a, a)) }
 // norms of at most limit.
 func checkActions(actions [][]float64, limit float64) error {
 	if n := len(actions); n < 2 || n > MaxArms {
-		return fmt.Errorf("the number of actions is %d: it must be between 2 and %d", n, MaxArms)
+		return fmt.Errorf("the number of actions is %d, must be between 2 and %d", n, MaxArms)
 	}
 	d := len(actions[0])
 	if d < 1 || d > MaxDim {
-		return fmt.Errorf("the dimension is %d: it must be between 1 and %d", d, MaxDim)
+		return fmt.Errorf("the dimension is %d, must be between 1 and %d", d, MaxDim)
 	}
 	seen := make(map[string]int, len(actions))
 	var key []byte
 	for i, a := range actions {
 		if len(a) != d {
-			return fmt.Errorf("action %d has %d features and action 1 has %d: all must have as many",
+			return fmt.Errorf("action %d has %d features and action 1 has %d, all must have as many",
 				i+1, len(a), d)
 		}
 		if err := checkVector(fmt.Sprintf("action %d", i+1), a); err != nil {
 			return err
 		}
 		if r := norm(a); r > limit+normSlack {
-			return fmt.Errorf("action %d has norm %v: it must be at most %v (or normalise: true)",
+			return fmt.Errorf("action %d has norm %v, must be at most %v (or normalise: true)",
 				i+1, r, limit)
 		}
 		key = vectorKey(key[:0], a)
@@ -303,7 +303,7 @@ func vectorKey(key []byte, a []float64) []byte {
 func checkVector(name string, a []float64) error {
 	for j, x := range a {
 		if !(math.Abs(x) <= MaxAbs) {
-			return fmt.Errorf("%s: feature %d is %v: it must be a finite number, at most %v in "+
+			return fmt.Errorf("%s: feature %d is %v, must be a finite number, at most %v in "+
 				"absolute value", name, j+1, x, MaxAbs)
 		}
 	}
@@ -312,13 +312,13 @@ func checkVector(name string, a []float64) error {
 
 func checkTheta(theta []float64, d int) error {
 	if len(theta) != d {
-		return fmt.Errorf("theta has %d features and the actions have %d: it must have as many", len(theta), d)
+		return fmt.Errorf("theta has %d features and the actions have %d, must have as many", len(theta), d)
 	}
 	if err := checkVector("theta", theta); err != nil {
 		return err
 	}
 	if r := norm(theta); r > 1+normSlack {
-		return fmt.Errorf("theta has norm %v: it must be at most 1", r)
+		return fmt.Errorf("theta has norm %v, must be at most 1", r)
 	}
 	return nil
 }

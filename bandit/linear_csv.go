@@ -56,7 +56,7 @@ func readLinearCSV(r io.Reader, normalise bool) (LinearInstance, error) {
 		i, known := index[string(key)]
 		if !known {
 			if i = len(actions); i == MaxArms {
-				return LinearInstance{}, fmt.Errorf("line %d: this is action %d: there must be "+
+				return LinearInstance{}, fmt.Errorf("line %d: this is action %d, must have "+
 					"at most %d", t.line, i+1, MaxArms)
 			}
 			index[string(key)] = i
@@ -67,10 +67,11 @@ func readLinearCSV(r io.Reader, normalise bool) (LinearInstance, error) {
 	}
 	switch len(actions) {
 	case 0:
-		return LinearInstance{}, errors.New("there is a header but no rewards: want at least one " +
+		return LinearInstance{}, errors.New("there is a header but no rewards, must have at least one " +
 			"for each of two actions")
 	case 1:
-		return LinearInstance{}, errors.New("all rewards are of one feature vector: want at least 2 actions")
+		return LinearInstance{}, errors.New("all rewards are of one feature vector, must be of " +
+			"at least 2 actions")
 	}
 	most, at := 0., 0
 	for i, a := range actions {
@@ -167,9 +168,9 @@ func readContextualCSV(r io.Reader, normalise bool) (*ContextLog, error) {
 	}
 	switch l.most {
 	case 0:
-		return nil, errors.New("there is a header but no rounds: want at least one")
+		return nil, errors.New("there is a header but no rounds, must have at least one")
 	case 1:
-		return nil, errors.New("column round: every round has one action: want at least one " +
+		return nil, errors.New("column round: every round has one action, must have at least one " +
 			"round with 2 actions or more")
 	}
 	l.start = append(l.start, len(l.rewards))
@@ -255,7 +256,7 @@ func newFeatureTable(r io.Reader, rounds bool) (*featureTable, error) {
 		}
 	}
 	if d > MaxDim {
-		return nil, fmt.Errorf("line 1: the header has %d features: there must be at most %d", d, MaxDim)
+		return nil, fmt.Errorf("line 1: the header has %d features, must have at most %d", d, MaxDim)
 	}
 	for j := range max(d, 1) { // so that none is left out for a gap in their numbers
 		at, err := t.Column("x" + strconv.Itoa(j+1))

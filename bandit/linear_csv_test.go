@@ -44,13 +44,13 @@ func TestReadLinearCSV(t *testing.T) {
 		{"from zero", "x0,x1,reward\n1,1,1\n", `line 1: there is no column "x2"`},
 		{"no header", "1,0,1\n0,1,0\n", `line 1: there is no column "reward" among the 3 of the header`},
 		{"long header", strings.Repeat("y", 300) + "\n", "among the 1 of the header"},
-		{"too wide", wide(1025) + "reward\n", "the header has 1025 features: there must be at most 1024"},
+		{"too wide", wide(1025) + "reward\n", "the header has 1025 features, must have at most 1024"},
 		{"ragged", "x1,x2,reward\n1,0,1\n0,1\n", "line 3: the row has 2 fields, must have 3 as the header has"},
 		{"NaN", "x1,x2,reward\n1,0,1\n0,NaN,1\n", "line 3, column x2: must be a finite decimal number"},
 		{"empty feature", "x1,x2,reward\n,0,1\n", "line 2, column x1: must"},
 		{"reward", "x1,x2,reward\n1,0,good\n", "line 2, column reward: must"},
 		{"large", "x1,reward\n1e101,0\n", "line 2, column x1: must"},
-		{"one action", "x1,reward\n1,0\n1,1\n", "all rewards are of one feature vector: want at " +
+		{"one action", "x1,reward\n1,0\n1,1\n", "all rewards are of one feature vector, must be of at " +
 			"least 2 actions"},
 		{"norm", "x1,x2,reward\n1,0,1\n1,1,1\n3,4,1\n0,1,0\n", "line 4: the norm of the features " +
 			"must be at most 1 (or normalise: true)"},

@@ -32,7 +32,7 @@ func TestRewardNoiseLaws(t *testing.T) {
 		}
 	}
 	if _, err := SignNoise().Law(1.01); err == nil ||
-		!strings.Contains(err.Error(), "the mean is 1.01: it must be between -1 and 1") {
+		!strings.Contains(err.Error(), "the mean is 1.01, must be between -1 and 1") {
 		t.Errorf("a mean of 1.01: %v", err)
 	}
 	if l := must(SignNoise().Law(1 + 1e-12)); l.Mean() != 1 { // a unit vector times itself
@@ -120,39 +120,39 @@ func TestLinearRefuses(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"no actions", instance(nil, 1), "the number of actions is 0: it must be between 2 and 1048576"},
+		{"no actions", instance(nil, 1), "the number of actions is 0, must be between 2 and 1048576"},
 		{"one action", instance(e([]float64{1}), 1), "the number of actions is 1"},
-		{"no features", instance(e([]float64{}, []float64{})), "the dimension is 0: it must be " +
+		{"no features", instance(e([]float64{}, []float64{})), "the dimension is 0, must be " +
 			"between 1 and 1024"},
 		{"many features", instance(e(make([]float64, 1025), nil)), "the dimension is 1025"},
 		{"ragged", instance(e([]float64{1, 0}, []float64{1}), 1, 0),
 			"action 2 has 1 features and action 1 has 2"},
 		{"NaN", instance(e([]float64{1, 0}, []float64{0, nan}), 1, 0),
-			"action 2: feature 2 is NaN: it must be a finite number"},
+			"action 2: feature 2 is NaN, must be a finite number"},
 		{"Inf", instance(e([]float64{inf, 0}, []float64{0, 1}), 1, 0), "action 1: feature 1 is +Inf"},
 		{"norm", instance(e([]float64{1, 0}, []float64{0, 1.5}), 1, 0),
-			"action 2 has norm 1.5: it must be at most 1 (or normalise: true)"},
+			"action 2 has norm 1.5, must be at most 1 (or normalise: true)"},
 		{"huge", instance(e([]float64{1, 0}, []float64{1e100, 1e100}), 1, 0),
 			"action 2 has norm 1.414213562373095"},
 		{"twice", instance(e([]float64{0, 1}, []float64{1, 0}, []float64{0.5, 0},
 			[]float64{1, math.Copysign(0, -1)}), 1, 0),
 			"actions 2 and 4 are the same, [1 0]: actions must be distinct"},
 		{"theta norm", instance(e([]float64{1, 0}, []float64{0, 1}), 1, 1),
-			"theta has norm 1.4142135623730951: it must be at most 1"},
+			"theta has norm 1.4142135623730951, must be at most 1"},
 		{"theta NaN", instance(e([]float64{1, 0}, []float64{0, 1}), nan, 1), "theta: feature 1 is NaN"},
 		{"theta dim", instance(e([]float64{1, 0}, []float64{0, 1}), 1),
 			"theta has 1 features and the actions have 2"},
-		{"sd 0", second(GaussianNoise(0)), "gaussian noise: sd is 0: it must be positive"},
+		{"sd 0", second(GaussianNoise(0)), "gaussian noise: sd is 0, must be positive"},
 		{"sd NaN", second(GaussianNoise(nan)), "sd is NaN"},
 		{"sphere K", second(NewSphereActions(1, 3, nil, SignNoise(), true)),
 			"sphere actions: the number of arms is 1"},
 		{"sphere d", second(NewSphereActions(10, 1, nil, SignNoise(), true)),
-			"the dimension is 1: it must be between 2 and 1024"},
+			"the dimension is 1, must be between 2 and 1024"},
 		{"sphere theta", second(NewSphereActions(10, 2, []float64{2, 0}, SignNoise(), true)),
 			"theta has norm 2"},
 		{"contexts K", second(NewGaussianContexts(with(func(c *ContextConfig) {
 			c.Arms = 0
-		}), nil, 0.1)), "the number of actions is 0: it must be between 1 and"},
+		}), nil, 0.1)), "the number of actions is 0, must be between 1 and"},
 		{"contexts d", second(NewSphereContexts(with(func(c *ContextConfig) {
 			c.Dim = 0
 		}))), "sphere contexts: the dimension is 0"},
@@ -163,9 +163,9 @@ func TestLinearRefuses(t *testing.T) {
 			c.Theta = []float64{}
 		}))), "theta has 0 features and the actions have 2"},
 		{"contexts mean dim", second(NewGaussianContexts(cfg, []float64{1}, 0.1)),
-			"mean has 1 features: it must have 2"},
+			"mean has 1 features, must have 2"},
 		{"contexts mean", second(NewGaussianContexts(cfg, []float64{1, nan}, 0.1)), "mean: feature 2 is NaN"},
-		{"contexts variance", second(NewGaussianContexts(cfg, nil, 0)), "variance is 0: it must be positive"},
+		{"contexts variance", second(NewGaussianContexts(cfg, nil, 0)), "variance is 0, must be positive"},
 		{"contexts variance NaN", second(NewGaussianContexts(cfg, nil, nan)), "variance is NaN"},
 		{"empty set", fix(SignNoise()), "the decision set is empty"},
 		{"fixed norm", fix(SignNoise(), []float64{3, 4}), "action 1 has norm 5"},

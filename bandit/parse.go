@@ -20,14 +20,14 @@ func ParseLaw(text string) (Law, error) {
 	if !call {
 		p, err := parseNumber(text)
 		if err != nil {
-			return nil, fmt.Errorf("law %q: want a number (the mean of a Bernoulli) or %s", text, laws)
+			return nil, fmt.Errorf("law is %q, must be a number (the mean of a Bernoulli) or %s", text, laws)
 		}
 		b, err := NewBernoulli(p)
 		return law(text, b, err)
 	}
 	args, tail, closed := strings.Cut(rest, ")")
 	if !closed || tail != "" {
-		return nil, fmt.Errorf("law %q: want one closing bracket, at the end", text)
+		return nil, fmt.Errorf("law is %q, must have one closing bracket, at the end", text)
 	}
 	switch name = strings.TrimSpace(name); name {
 	case "bernoulli":
@@ -70,7 +70,8 @@ func ParseLaw(text string) (Law, error) {
 		for pair := range strings.SplitSeq(args, ",") {
 			v, q, ok := strings.Cut(pair, ":")
 			if !ok {
-				return nil, fmt.Errorf("law %q: %q: want value:probability", text, strings.TrimSpace(pair))
+				return nil, fmt.Errorf("law %q: pair is %q, must be value:probability", text,
+					strings.TrimSpace(pair))
 			}
 			x, err := parseArgs(text, v+","+q, "value", "probability")
 			if err != nil {
@@ -83,7 +84,7 @@ func ParseLaw(text string) (Law, error) {
 	case "empirical":
 		return nil, fmt.Errorf("law %q: an empirical law is read from the CSV of its rewards", text)
 	}
-	return nil, fmt.Errorf("law %q: unknown law %q: want %s", text, name, laws)
+	return nil, fmt.Errorf("law %q: name is %q, must be %s", text, name, laws)
 }
 
 // law hands on what a constructor returned: no half-made law, and an error that quotes the text.
@@ -98,14 +99,14 @@ func law(text string, l Law, err error) (Law, error) {
 func parseArgs(text, args string, fields ...string) ([]float64, error) {
 	parts := strings.Split(args, ",")
 	if len(parts) != len(fields) {
-		return nil, fmt.Errorf("law %q: the number of parameters is %d: it must be %d (%s)", text,
+		return nil, fmt.Errorf("law %q: the number of parameters is %d, must be %d (%s)", text,
 			len(parts), len(fields), strings.Join(fields, ","))
 	}
 	x := make([]float64, len(fields))
 	for i, f := range fields {
 		var err error
 		if x[i], err = parseNumber(strings.TrimSpace(parts[i])); err != nil {
-			return nil, fmt.Errorf("law %q: %s is %q: %w", text, f, strings.TrimSpace(parts[i]), err)
+			return nil, fmt.Errorf("law %q: %s is %q, %w", text, f, strings.TrimSpace(parts[i]), err)
 		}
 	}
 	return x, nil
@@ -116,7 +117,7 @@ func parseArgs(text, args string, fields ...string) ([]float64, error) {
 func parseNumber(s string) (float64, error) {
 	x, err := strconv.ParseFloat(s, 64)
 	if err != nil || strings.ContainsAny(s, "xX_") {
-		return 0, fmt.Errorf("it must be a decimal number in the range of a double")
+		return 0, fmt.Errorf("must be a decimal number in the range of a double")
 	}
 	return x, nil
 }

@@ -33,7 +33,7 @@ func (n RewardNoise) Law(mean float64) (Law, error) {
 		return familyLaw(NewGaussian(mean, n.sd))
 	}
 	if !(math.Abs(mean) <= 1+normSlack) {
-		return nil, fmt.Errorf("sign: the mean is %v: it must be between -1 and 1", mean)
+		return nil, fmt.Errorf("sign: the mean is %v, must be between -1 and 1", mean)
 	}
 	p := (1 + n.mean(mean)) / 2
 	switch {

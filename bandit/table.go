@@ -22,11 +22,11 @@ type Table struct {
 // sum). The order does not matter.
 func NewTable(values, p []float64) (*Table, error) {
 	if len(values) != len(p) {
-		return nil, fmt.Errorf("table: %d values and %d probabilities: there must be as many",
+		return nil, fmt.Errorf("table: %d values and %d probabilities, must be as many",
 			len(values), len(p))
 	}
 	if len(values) == 0 {
-		return nil, fmt.Errorf("table: no values: there must be at least one")
+		return nil, fmt.Errorf("table: no values, must have at least one")
 	}
 	type entry struct{ v, p float64 }
 	entries := make([]entry, len(values))
@@ -36,7 +36,7 @@ func NewTable(values, p []float64) (*Table, error) {
 			return nil, err
 		}
 		if !(p[i] > 0 && p[i] <= 1) {
-			return nil, fmt.Errorf("table: the probability of %v is %v: it must be above 0 and "+
+			return nil, fmt.Errorf("table: the probability of %v is %v, must be above 0 and "+
 				"at most 1", v, p[i])
 		}
 		entries[i] = entry{unsigned(v), p[i]}

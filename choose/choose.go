@@ -258,11 +258,11 @@ func (q *Question) complete() error {
 	}
 	switch {
 	case q.Source == nil:
-		return fail("source is missing: want an instance or a prior over instances")
+		return fail("source is missing, must be an instance or a prior over instances")
 	case q.Budget == nil:
 		return fail("budget is missing")
 	case q.Budget == privacy.Budget(privacy.None{}):
-		return fail("budget is none: want a budget that protects")
+		return fail("budget is none, must be a budget that protects")
 	case q.Horizon < 1 || q.Horizon > maxHorizon:
 		return fail("horizon is %d, must be from 1 to %d", q.Horizon, maxHorizon)
 	case !(q.Lo < q.Hi) || math.IsInf(q.Lo, 0) || math.IsInf(q.Hi, 0):

@@ -147,9 +147,9 @@ func TestBadSessionFiles(t *testing.T) {
 		{with(mechanism, "mechanism", strings.NewReplacer("secagg", "local", "polya",
 			"laplace").Replace(mechanismJSONText)), "must be aggregated with trust secagg"},
 		{with(mechanism, "mechanism", strings.Replace(mechanismJSONText, "g: 3", "g: 0", 1)),
-			"g is 0: it must be at least 1"},
+			"g is 0, must be at least 1"},
 		{with(mechanism, "mechanism", "{g: 3}"), "mechanism"},
-		{with(mechanism, "n_min", "3"), "n_min = 3, must be at least 4, the honest clients that " +
+		{with(mechanism, "n_min", "3"), "n_min is 3, must be at least 4, the honest clients that " +
 			"the noise is calibrated to"},
 		{with(mechanism, "gamma", "0.25"), "no graph is good enough"},
 		{with(mechanism, "mechanism", strings.NewReplacer("invited: 5", "invited: 3", "users: 4",

@@ -28,7 +28,7 @@ func mostCount() string {
 // ParseCount reads a Count.
 func ParseCount(text string) (Count, error) {
 	fail := func(why string) (Count, error) {
-		return 0, fmt.Errorf("%q %s: want a whole number from 1 to %s, such as 1000, 10_000_000 "+
+		return 0, fmt.Errorf("%q %s, must be a whole number from 1 to %s, such as 1000, 10_000_000 "+
 			"or 1e6", clip(text), why, mostCount())
 	}
 	if text == "" || len(text) > 40 {

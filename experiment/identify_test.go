@@ -137,10 +137,12 @@ func TestIdentifyErrors(t *testing.T) {
 
 	// From a program the kinds do not mix either.
 	for want, spec := range map[string]*experiment.Spec{
-		"for experiments of kind regret, linear, contextual": {Kind: experiment.KindIdentify, Cap: 10, Risk: 0.1, Horizon: 10},
-		"for experiments of kind identify":                   {Horizon: 10, Risk: 0.1},
-		"resolve: that is for":                               {Horizon: 10, Resolving: true},
-		"want one":                                           {Kind: experiment.KindIdentify, Cap: 10, Risk: 0.1, Resolving: true},
+		"for experiments of kind regret, linear, contextual": {Kind: experiment.KindIdentify,
+			Cap: 10, Risk: 0.1, Horizon: 10},
+		"for experiments of kind identify": {Horizon: 10, Risk: 0.1},
+		"resolve: that is for":             {Horizon: 10, Resolving: true},
+		"must be one": {Kind: experiment.KindIdentify,
+			Cap: 10, Risk: 0.1, Resolving: true},
 	} {
 		spec.Name, spec.Runs = "x", 1
 		if strings.HasPrefix(want, "resolve") {

@@ -70,9 +70,10 @@ func (f instanceForm) form() form[Instance] {
 
 func (f instanceForm) nowhere() error {
 	if len(f.ways) == 1 {
-		return fmt.Errorf("says no %s: want %s, such as %s", f.what, f.ways[0].key().name, f.ways[0].example)
+		return fmt.Errorf("says no %s, must say %s, such as %s", f.what, f.ways[0].key().name,
+			f.ways[0].example)
 	}
-	return fmt.Errorf("says nowhere what its %s are: want one of %s", f.what, strings.Join(f.names(), ", "))
+	return fmt.Errorf("says nowhere what its %s are, must say one of %s", f.what, strings.Join(f.names(), ", "))
 }
 
 // read reads an instance. The ways that are given decide about the other keys.
@@ -94,7 +95,7 @@ func (f instanceForm) read(d *decoder, n ast.Node, field string, to *Instance) e
 	}
 	switch {
 	case given > 1:
-		return d.fail(n, field, "says what its %s are in %d ways: want one of %s", f.what, given,
+		return d.fail(n, field, "says what its %s are in %d ways, must say one of %s", f.what, given,
 			strings.Join(f.names(), ", "))
 	case given == 0: // an unknown key is told with the ways, as one of them may be meant
 		for _, w := range f.ways {
@@ -132,7 +133,7 @@ func (f instanceForm) check(in *Instance, kind string) error {
 		}
 	}
 	if ways != 1 {
-		return fmt.Errorf("says what its %s are in %d ways: want exactly one of %s", f.what, ways,
+		return fmt.Errorf("says what its %s are in %d ways, must say exactly one of %s", f.what, ways,
 			strings.Join(f.names(), ", "))
 	}
 	return nil
@@ -185,7 +186,7 @@ func (d described) String() string { return string(d) }
 
 // csvKey is a file of logged rewards.
 func csvKey(doc string) key[Instance] {
-	return keyOf("csv", filled(", want the path of a file"), func(in *Instance) *string { return &in.CSV },
+	return keyOf("csv", filled(", must be the path of a file"), func(in *Instance) *string { return &in.CSV },
 		doc).must()
 }
 
@@ -217,7 +218,7 @@ func armInstances() instanceForm {
 			"number of arms, at least 2").must()
 	}
 	column := func(name string, at func(*Columns) *string, doc, ref string) key[Instance] {
-		return keyOf(name, filled(": want the name of a column"),
+		return keyOf(name, filled(", must be the name of a column"),
 			func(in *Instance) *string { return at(&in.Columns) }, doc).means(ref)
 	}
 	const named = "`arm`, `reward`; the columns that name the arms and have the rewards. Further " +
@@ -300,7 +301,7 @@ func meansKey() key[Instance] {
 				return d.pair(v, at, &to.Means.Lo, &to.Means.Hi)
 			})
 			if err == nil && !given {
-				return d.fail(n, field, "says no law: want {uniform: [low, high]}")
+				return d.fail(n, field, "says no law, must say {uniform: [low, high]}")
 			}
 			return err
 		},

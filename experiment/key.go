@@ -12,9 +12,10 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 )
 
-// A key is a key of a mapping in an experiment's file, said once: a table of them is how the file is
-// read, how the normal form is written, the JSON schema, and the reference in docs/experiments.md.
-// The normal form has the table's order, and hashes are of it: a table's order does not change.
+// A key is a key of a mapping in an experiment's file, said once: a table of them is how the file
+// is read, how the normal form is written, the JSON schema, and the reference in
+// docs/experiments.md. The normal form has the table's order, and hashes are of it: a table's order
+// does not change.
 type key[T any] struct {
 	name     string
 	doc      string // of the schema
@@ -240,7 +241,7 @@ func oneOf(known []string) form[string] {
 			return err
 		}
 		if !slices.Contains(known, *to) {
-			return d.fail(n, at, "is %q%s: want %s", clip(*to), catalog.Hint(clip(*to), known),
+			return d.fail(n, at, "is %q%s, must be %s", clip(*to), catalog.Hint(clip(*to), known),
 				strings.Join(known, ", "))
 		}
 		return nil

@@ -71,7 +71,7 @@ func seedKey() key[Spec] {
 		func(d *decoder, n ast.Node, at string, to *uint64) error {
 			text, ok := digits(n)
 			if !ok {
-				return d.fail(n, at, "is %s, want a whole number from 0 to 2^64-1", kindOfNode(n))
+				return d.fail(n, at, "is %s, must be a whole number from 0 to 2^64-1", kindOfNode(n))
 			}
 			seed, err := parseSeed(text)
 			if err != nil {
@@ -449,8 +449,8 @@ func paramKey(q catalog.Param) key[Policy] {
 	}
 }
 
-// policy reads {policy: NAME, PARAMETER: VALUE, …}, or NAME alone: the name first, as the other keys
-// depend on it.
+// policy reads {policy: NAME, PARAMETER: VALUE, …}, or NAME alone: the name first, as the other
+// keys depend on it.
 func (d *decoder) policy(n ast.Node, field, bandit string, trusted bool, to *Policy) error {
 	if s, ok := n.(*ast.StringNode); ok {
 		to.Policy = s.Value
@@ -476,7 +476,7 @@ func (d *decoder) policy(n ast.Node, field, bandit string, trusted bool, to *Pol
 		}
 		return readKeys(d, n, field, policyKeys(entry, trusted), to)
 	}
-	return d.fail(n, field, "names no policy: want policy: NAME")
+	return d.fail(n, field, "names no policy, must say policy: NAME")
 }
 
 // policySchemas are policies, and their names alone.

@@ -80,7 +80,7 @@ func (p *Plan) contextualWorld(in *Instance) (w world, field string, err error) 
 	if l := in.Linear; l.given() && l.Contexts == "gaussian" && !l.Normalise {
 		if !p.Spec.Unclipped {
 			return w, "contexts", errors.New("has vectors of norm above 1, on which sensitivity " +
-				"rests: want normalise: true, which moves them into the unit ball; " +
+				"rests, must say normalise: true, which moves them into the unit ball; " +
 				"or unclipped: true, which voids the privacy guarantee")
 		}
 		p.warn("instance %s: contexts have norms above 1: no privacy guarantee", in.Name)
@@ -141,21 +141,21 @@ func (in *Instance) contextualSource(s *Spec) (src bandit.ContextualSource, fiel
 		case len(mean) == 1:
 			mean = slices.Repeat(mean, c.Dim)
 		case len(mean) != c.Dim:
-			return nil, "mean", fmt.Errorf("has %d numbers: want one for all coordinates, or %d, "+
+			return nil, "mean", fmt.Errorf("has %d numbers, must be one for all coordinates, or %d, "+
 				"one each", len(mean), c.Dim)
 		}
 		for _, x := range mean {
 			if math.IsNaN(x) || math.IsInf(x, 0) {
-				return nil, "mean", fmt.Errorf("is %v: want finite numbers", x)
+				return nil, "mean", fmt.Errorf("is %v, must be finite numbers", x)
 			}
 		}
 		if v := l.variance(); !(v > 0) || math.IsInf(v, 0) {
-			return nil, "variance", fmt.Errorf("is %v: want a finite number above 0", v)
+			return nil, "variance", fmt.Errorf("is %v, must be a finite number above 0", v)
 		}
 		src, err := bandit.NewGaussianContexts(c, mean, l.variance())
 		return src, "contexts", err
 	}
-	return nil, "contexts", fmt.Errorf("is %q%s: want gaussian or sphere", clip(l.Contexts),
+	return nil, "contexts", fmt.Errorf("is %q%s, must be gaussian or sphere", clip(l.Contexts),
 		catalog.Hint(clip(l.Contexts), []string{"gaussian", "sphere"}))
 }
 

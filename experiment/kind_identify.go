@@ -50,7 +50,8 @@ func (k identifyKind) keys(known catalog.Catalog) []key[Spec] {
 		instancesKey(k.instances(), "where rewards come from", "required; as for `kind: regret`. "+
 			"Where several arms are best each is a right answer, and there is a warning: no rule "+
 			"can tell them apart, and runs end at the cap"),
-		policiesKey(known, KindIdentify, true, "required; `sotto list policies` has them, with bandit `identify`"),
+		policiesKey(known, KindIdentify, true, "required; `sotto list policies` has them, with "+
+			"bandit `identify`"),
 		budgetsKey(specBudgets, []budgetShape{pureShape()}, "each private policy runs at each "+
 			"budget; the others run once", "required if a policy is private: `{epsilon: 1}` or "+
 			"`none`, where a private policy is played without noise. Private is the whole "+
@@ -74,7 +75,7 @@ func (identifyKind) runsKey() key[Spec] {
 		case !ok || strings.ContainsAny(text.Value, "0123456789"):
 			return number(d, n, at, to)
 		case text.Value != resolving:
-			return d.fail(n, at, "is %s%s: want a whole number of runs, or %s", kindOfNode(n),
+			return d.fail(n, at, "is %s%s, must be a whole number of runs, or %s", kindOfNode(n),
 				catalog.Hint(clip(text.Value), []string{resolving}), resolving)
 		}
 		to.Resolving = true
@@ -303,7 +304,7 @@ func (c *CellResult) Verdict() (v Verdict, lo, hi float64, err error) {
 // resolveRuns is the experiment with its number of runs.
 func (k identifyKind) resolveRuns(s *Spec) (*Spec, error) {
 	if s.Runs != 0 {
-		return nil, s.fail("runs", "is both %d and %s: want one", int(s.Runs), resolving)
+		return nil, s.fail("runs", "is both %d and %s, must be one", int(s.Runs), resolving)
 	}
 	if err := k.check(s); err != nil {
 		return nil, err
@@ -340,7 +341,7 @@ func (k identifyKind) columns(p *Plan, worlds []world) (int, error) {
 		arms = max(arms, worlds[i].arms)
 	}
 	if n := atPlays + arms; n > maxNumbers/int(s.Runs) {
-		return 0, s.fail("runs", "is %d, with %d numbers kept of each: want at most %d numbers "+
+		return 0, s.fail("runs", "is %d, with %d numbers kept of each, must be at most %d numbers "+
 			"of a cell", int(s.Runs), n, maxNumbers)
 	}
 	if limit, err := noErrorLimit(int(s.Runs)); err != nil {
@@ -429,7 +430,7 @@ func (k identifyKind) play(ctx context.Context, p *Plan, c *Cell, run int, _ *si
 	best := c.world.best
 	if c.world.source.Redrawn() {
 		if len(instance.Arms) != c.world.arms {
-			return fail(fmt.Errorf("the source has drawn %d arms, and %d before: want as many in "+
+			return fail(fmt.Errorf("the source has drawn %d arms, and %d before, must be as many in "+
 				"each run", len(instance.Arms), c.world.arms))
 		}
 		if best, err = bestArms(instance, lo, hi); err != nil {

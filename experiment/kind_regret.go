@@ -129,7 +129,7 @@ func (in *Instance) resolve(p *Plan) (src bandit.Source, field string, err error
 		}
 	}
 	if ways != 1 {
-		return nil, "", fmt.Errorf("says what its arms are in %d ways: want exactly one of "+
+		return nil, "", fmt.Errorf("says what its arms are in %d ways, must say exactly one of "+
 			"bernoulli, laws, standard, means, csv", ways)
 	}
 	if in.CSV == "" && in.Columns != (Columns{}) {
@@ -148,7 +148,7 @@ func (in *Instance) resolve(p *Plan) (src bandit.Source, field string, err error
 		}
 		for i, m := range in.Bernoulli {
 			if !(m >= 0 && m <= 1) {
-				return nil, fmt.Sprintf("bernoulli[%d]", i), fmt.Errorf("is %v: want a mean from 0 to 1", m)
+				return nil, fmt.Sprintf("bernoulli[%d]", i), fmt.Errorf("is %v, must be a mean from 0 to 1", m)
 			}
 		}
 		src, err = fixed(bandit.BernoulliInstance(in.Bernoulli...))
@@ -168,7 +168,7 @@ func (in *Instance) resolve(p *Plan) (src bandit.Source, field string, err error
 	case in.Standard != "":
 		c := slices.Index([]string{"C1", "C2", "C3", "C4"}, strings.ToUpper(in.Standard))
 		if c < 0 {
-			return nil, "standard", fmt.Errorf("is %q: want C1, C2, C3 or C4", clip(in.Standard))
+			return nil, "standard", fmt.Errorf("is %q, must be C1, C2, C3 or C4", clip(in.Standard))
 		}
 		if err := armCount(in.Arms); err != nil {
 			return nil, "arms", err
@@ -242,7 +242,7 @@ func (in *Instance) resolveMeans(s *Spec) (bandit.Source, string, error) {
 		}
 	default:
 		known := []string{"bernoulli", "gaussian", "clipped-gaussian"}
-		return nil, "law", fmt.Errorf("is %q%s: want %s", clip(m.Law),
+		return nil, "law", fmt.Errorf("is %q%s, must be %s", clip(m.Law),
 			catalog.Hint(clip(m.Law), known), strings.Join(known, ", "))
 	}
 	src, err := bandit.NewUniformMeans(int(in.Arms), m.Lo, m.Hi, family, m.Redraw)
@@ -255,9 +255,9 @@ func (in *Instance) resolveMeans(s *Spec) (bandit.Source, string, error) {
 func twoArms(n int) error {
 	switch {
 	case n == 1:
-		return errors.New("has 1 arm: want at least 2, or there is nothing to learn")
+		return errors.New("has 1 arm, must be at least 2, or there is nothing to learn")
 	case n < 1:
-		return errors.New("has no arms: want at least 2")
+		return errors.New("has no arms, must be at least 2")
 	}
 	return nil
 }

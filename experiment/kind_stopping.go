@@ -61,7 +61,7 @@ func (stoppingKind) rulesKey() key[Spec] {
 			return err
 		}
 		if to.Rule == "" {
-			return d.fail(n, at, "names no rule: want rule: NAME, one of %s",
+			return d.fail(n, at, "names no rule, must say rule: NAME, one of %s",
 				strings.Join(stopping.Names(), ", "))
 		}
 		return nil
@@ -148,7 +148,7 @@ func ruleEntry(name string) (catalog.Entry, error) {
 func (stoppingKind) choices(p *Plan) ([]choice, error) {
 	s := &p.Spec
 	if len(s.Rules) == 0 {
-		return nil, s.fail("rules", "is missing: want at least one, such as {rule: dp-exp-nas, "+
+		return nil, s.fail("rules", "is missing, must be at least one, such as {rule: dp-exp-nas, "+
 			"alpha: 0.1, beta: 0.05}")
 	}
 	_, r := s.span()
@@ -220,9 +220,9 @@ func (stoppingKind) check(s *Spec) error {
 	lo, hi := s.span()
 	switch {
 	case lo != -hi:
-		return s.fail("range", "is [%v, %v]: want [-R, R] in an experiment of kind %s", lo, hi, s.Kind)
+		return s.fail("range", "is [%v, %v], must be [-R, R] in an experiment of kind %s", lo, hi, s.Kind)
 	case !(hi >= minRange && hi <= maxRange):
-		return s.fail("range", "is [%v, %v]: want [-R, R] with R from %v to %v", lo, hi,
+		return s.fail("range", "is [%v, %v], must be [-R, R] with R from %v to %v", lo, hi,
 			float64(minRange), float64(maxRange))
 	}
 	return nil

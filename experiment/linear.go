@@ -109,10 +109,10 @@ func (l *Linear) size(at string, least Count) (field string, err error) {
 	}
 	switch d := l.Dimension; {
 	case d == 0:
-		return at + "dimension", fmt.Errorf("is missing: want the dimension of the actions, from "+
+		return at + "dimension", fmt.Errorf("is missing, must be the dimension of the actions, from "+
 			"%d to %d", least, bandit.MaxDim)
 	case d < least || d > bandit.MaxDim:
-		return at + "dimension", fmt.Errorf("is %d: want a dimension from %d to %d", int(d), least,
+		return at + "dimension", fmt.Errorf("is %d, must be a dimension from %d to %d", int(d), least,
 			bandit.MaxDim)
 	}
 	return "", nil
@@ -136,15 +136,15 @@ func (l *Linear) checkTheta(dim int) (field string, err error) {
 		return "", nil
 	}
 	if len(l.Theta) != dim {
-		return "theta", fmt.Errorf("has %d numbers and actions have %d: want as many", len(l.Theta), dim)
+		return "theta", fmt.Errorf("has %d numbers and actions have %d, must be as many", len(l.Theta), dim)
 	}
 	for j, x := range l.Theta {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return fmt.Sprintf("theta[%d]", j), fmt.Errorf("is %v: want a finite number", x)
+			return fmt.Sprintf("theta[%d]", j), fmt.Errorf("is %v, must be a finite number", x)
 		}
 	}
 	if n := norm(l.Theta); n > 1+normSlack && (l.Actions == nil || !l.Normalise) {
-		return "theta", fmt.Errorf("has norm %.6g: want at most 1%s", n,
+		return "theta", fmt.Errorf("has norm %.6g, must be at most 1%s", n,
 			either(l.Actions != nil, ", or normalise: true if the actions are so small", ""))
 	}
 	return "", nil
@@ -164,28 +164,28 @@ func (l *Linear) actions(thetaGiven bool) (actions [][]float64, theta []float64,
 	}
 	switch n := len(l.Actions); {
 	case n == 0:
-		return fail(-1, -1, "is empty: want at least 2 actions")
+		return fail(-1, -1, "is empty, must be at least 2 actions")
 	case n == 1:
-		return fail(-1, -1, "has 1 action: want at least 2, or there is nothing to learn")
+		return fail(-1, -1, "has 1 action, must be at least 2, or there is nothing to learn")
 	case n > bandit.MaxArms:
-		return fail(-1, -1, "has %d actions: want at most %d", n, bandit.MaxArms)
+		return fail(-1, -1, "has %d actions, must be at most %d", n, bandit.MaxArms)
 	}
 	d := len(l.Actions[0])
 	seen := map[string]int{}
 	for i, a := range l.Actions {
 		switch {
 		case len(a) == 0 || len(a) > bandit.MaxDim:
-			return fail(i, -1, "has %d numbers: want from 1 to %d", len(a), bandit.MaxDim)
+			return fail(i, -1, "has %d numbers, must be from 1 to %d", len(a), bandit.MaxDim)
 		case len(a) != d:
-			return fail(i, -1, "has %d numbers, the first action %d: want as many in each", len(a), d)
+			return fail(i, -1, "has %d numbers, the first action %d, must be as many in each", len(a), d)
 		}
 		for j, x := range a {
 			if math.IsNaN(x) || math.IsInf(x, 0) {
-				return fail(i, j, "is %v: want a finite number", x)
+				return fail(i, j, "is %v, must be a finite number", x)
 			}
 		}
 		if n := norm(a); n > 1+normSlack && !l.Normalise {
-			return fail(i, -1, "has norm %.6g: want at most 1, or normalise: true", n)
+			return fail(i, -1, "has norm %.6g, must be at most 1, or normalise: true", n)
 		}
 		key := fmt.Sprint(list(a))
 		if j, twice := seen[key]; twice {
@@ -194,7 +194,7 @@ func (l *Linear) actions(thetaGiven bool) (actions [][]float64, theta []float64,
 		seen[key] = i
 	}
 	if thetaGiven && l.Theta == nil {
-		return nil, nil, "theta", fmt.Errorf("is missing: want a list of %d numbers, of norm at most 1", d)
+		return nil, nil, "theta", fmt.Errorf("is missing, must be a list of %d numbers, of norm at most 1", d)
 	}
 	if field, err := l.checkTheta(d); err != nil {
 		return nil, nil, field, err
@@ -305,7 +305,7 @@ func theta() form[[]float64] {
 			return nil
 		}
 		if _, ok := n.(*ast.SequenceNode); !ok {
-			return d.fail(n, at, "is %s, want a list of numbers, or sphere", kindOfNode(n))
+			return d.fail(n, at, "is %s, must be a list of numbers, or sphere", kindOfNode(n))
 		}
 		return vector().read(d, n, at, to)
 	}
@@ -370,7 +370,7 @@ func sphereKey() key[Instance] {
 }
 
 func contextsKey() key[Instance] {
-	f := filled(": want gaussian or sphere")
+	f := filled(", must be gaussian or sphere")
 	f.schema = func() object { return object{"enum": []any{"gaussian", "sphere"}} }
 	return keyOf("contexts", f, ofLinear(func(l *Linear) *string { return &l.Contexts }),
 		"law of the actions of each round").must()
@@ -391,7 +391,7 @@ func meanKey() key[Instance] {
 			return err
 		}
 		if len(*at(to)) == 0 {
-			return d.fail(n, place, "is empty: want a number, or a list of them")
+			return d.fail(n, place, "is empty, must be a number, or a list of them")
 		}
 		return nil
 	}
@@ -415,7 +415,7 @@ func varianceKey() key[Instance] {
 			return err
 		}
 		if !(*to > 0) {
-			return d.fail(n, at, "is %v: want a finite number above 0", *to)
+			return d.fail(n, at, "is %v, must be a finite number above 0", *to)
 		}
 		return nil
 	}

@@ -39,14 +39,14 @@ func (measured) checkpoints(p *Plan) error {
 	s := &p.Spec
 	if s.Checkpoints == nil {
 		if n := s.points(); n < 1 || n > MaxPoints {
-			return s.fail("checkpoints", "is %d: want a number of checkpoints from 1 to %d, or a "+
+			return s.fail("checkpoints", "is %d, must be a number of checkpoints from 1 to %d, or a "+
 				"list of rounds", n, MaxPoints)
 		}
 		p.Checkpoints = sim.LogSpaced(int(s.points()), int(s.Horizon))
 		return nil
 	}
 	if n := len(s.Checkpoints); n == 0 || n > MaxPoints {
-		return s.fail("checkpoints", "lists %d rounds: want from 1 to %d", n, MaxPoints)
+		return s.fail("checkpoints", "lists %d rounds, must be from 1 to %d", n, MaxPoints)
 	}
 	last := Count(0)
 	for i, t := range s.Checkpoints {
@@ -55,7 +55,8 @@ func (measured) checkpoints(p *Plan) error {
 		case t > s.Horizon:
 			return s.fail(field, "is round %d, beyond the horizon, %d", t, s.Horizon)
 		case t <= last:
-			return s.fail(field, "is round %d after %d: want increasing rounds, the first at least 1", t, last)
+			return s.fail(field, "is round %d after %d, must be increasing rounds, the first at "+
+				"least 1", t, last)
 		}
 		last = t
 		p.Checkpoints = append(p.Checkpoints, int(t))

@@ -87,16 +87,17 @@ func (s *Spec) Resolve() (*Plan, error) {
 	p.Spec.Instances = slices.Clone(s.Instances) // hashes are added below
 	switch {
 	case s.Name == "":
-		return nil, s.fail("name", "is missing: want a name of a-z, 0-9, dot, dash and underscore")
+		return nil, s.fail("name", "is missing, must be a name of a-z, 0-9, dot, dash and underscore")
 	case !nameForm.MatchString(s.Name) || len(s.Name) > maxLabel:
-		return nil, s.fail("name", "is %q: want at most %d characters of a-z, 0-9, dot, dash and "+
+		return nil, s.fail("name", "is %q, must be at most %d characters of a-z, 0-9, dot, dash and "+
 			"underscore, the first a letter or digit", clip(s.Name), maxLabel)
 	}
 	if err := foreign(k, s); err != nil {
 		return nil, err
 	}
 	if lo, hi := s.span(); !(lo < hi) || math.IsInf(lo, 0) || math.IsInf(hi, 0) {
-		return nil, s.fail("range", "is [%v, %v]: want two finite numbers, the first below the second", lo, hi)
+		return nil, s.fail("range", "is [%v, %v], must be two finite numbers, the first below "+
+			"the second", lo, hi)
 	}
 	if err := k.check(s); err != nil {
 		return nil, err
@@ -109,9 +110,9 @@ func (s *Spec) Resolve() (*Plan, error) {
 	}{{key, length, MaxCount}, {"runs", s.Runs, MaxRuns}} {
 		switch {
 		case c.n == 0:
-			return nil, s.fail(c.field, "is missing or 0: want a whole number, at least 1")
+			return nil, s.fail(c.field, "is missing or 0, must be a whole number, at least 1")
 		case c.n < 0 || c.n > c.most:
-			return nil, s.fail(c.field, "is %d: want a whole number from 1 to %d", int(c.n), int(c.most))
+			return nil, s.fail(c.field, "is %d, must be a whole number from 1 to %d", int(c.n), int(c.most))
 		}
 	}
 	if err := k.checkpoints(p); err != nil {
@@ -150,7 +151,7 @@ func (s *Spec) Resolve() (*Plan, error) {
 func (p *Plan) eachInstance(resolve func(*Instance) (w world, field string, err error)) ([]world, error) {
 	s, form := &p.Spec, p.kind.instances()
 	if len(s.Instances) == 0 {
-		return nil, s.fail("instances", "is missing: want at least one, such as %s", form.example)
+		return nil, s.fail("instances", "is missing, must be at least one, such as %s", form.example)
 	}
 	var out []world
 	seen := map[string]int{}
@@ -204,15 +205,15 @@ func (in *Instance) named(s *Spec, i int, seen map[string]int) error {
 func checkLabel(name string) error {
 	switch {
 	case name == "":
-		return errors.New("is missing: want a name")
+		return errors.New("is missing, must be a name")
 	case len(name) > maxLabel:
-		return fmt.Errorf("is %d bytes long: want at most %d", len(name), maxLabel)
+		return fmt.Errorf("is %d bytes long, must be at most %d", len(name), maxLabel)
 	case strings.ContainsFunc(name, func(r rune) bool {
 		return r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029'
 	}):
-		return fmt.Errorf("is %q: want one line of text without control characters", name)
+		return fmt.Errorf("is %q, must be one line of text without control characters", name)
 	case strings.TrimSpace(name) != name:
-		return fmt.Errorf("is %q: want no spaces around it", name)
+		return fmt.Errorf("is %q, must have no spaces around it", name)
 	}
 	return nil
 }
@@ -249,9 +250,9 @@ func (in *Instance) read(s *Spec, read func(io.Reader) error) (field string, err
 func armCount(n Count) error {
 	switch {
 	case n == 0:
-		return errors.New("is missing: want the number of arms, at least 2")
+		return errors.New("is missing, must be the number of arms, at least 2")
 	case n < 2 || n > bandit.MaxArms:
-		return fmt.Errorf("is %d: want a number of arms from 2 to %d", int(n), bandit.MaxArms)
+		return fmt.Errorf("is %d, must be a number of arms from 2 to %d", int(n), bandit.MaxArms)
 	}
 	return nil
 }
@@ -323,7 +324,7 @@ func (s skips) warn(p *Plan) {
 func (p *Plan) policies() ([]choice, error) {
 	s, bandit := &p.Spec, p.kind.name()
 	if len(s.Policies) == 0 {
-		return nil, s.fail("policies", "is missing: want at least one, such as {policy: %s}",
+		return nil, s.fail("policies", "is missing, must be at least one, such as {policy: %s}",
 			s.Catalog.For(bandit)[0].Name)
 	}
 	var out []choice

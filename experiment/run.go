@@ -64,11 +64,11 @@ func (p *Plan) Run(ctx context.Context, o Options) (*Results, error) {
 		return nil, fmt.Errorf("%w: none is given", ErrOutput)
 	}
 	if o.Workers < 0 {
-		return nil, fmt.Errorf("workers is %d: want at least 1, or 0 for one a processor", o.Workers)
+		return nil, fmt.Errorf("workers is %d, must be at least 1, or 0 for one a processor", o.Workers)
 	}
 	if o.ShardN != 0 || o.ShardI != 0 {
 		if o.ShardN < 1 || o.ShardI < 0 || o.ShardI >= o.ShardN {
-			return nil, fmt.Errorf("shard %d/%d: want I/N with I from 0 to N-1", o.ShardI, o.ShardN)
+			return nil, fmt.Errorf("shard %d/%d, must be I/N with I from 0 to N-1", o.ShardI, o.ShardN)
 		}
 		if o.ShardN > 1 {
 			m.Shard = &Shard{o.ShardI, o.ShardN}

@@ -183,7 +183,7 @@ func parseSeed(text string) (uint64, error) {
 	digits, ok := plain(text)
 	n, err := strconv.ParseUint(digits, 10, 64)
 	if !ok || err != nil {
-		return 0, fmt.Errorf("%q is no seed: want a whole number from 0 to 2^64-1", clip(text))
+		return 0, fmt.Errorf("%q is no seed, must be a whole number from 0 to 2^64-1", clip(text))
 	}
 	return n, nil
 }

@@ -173,13 +173,13 @@ func TestBadStopping(t *testing.T) {
 	}{
 		{"kind: stopping", "kind: stop", "stop.yaml:2:7: kind: is \"stop\": known are regret, stopping", true},
 		{"kind: stopping", "kind: Stopping", "did you mean \"stopping\"?", true},
-		{"kind: stopping", "kind: 3", "kind: is the number 3, want text", true},
+		{"kind: stopping", "kind: 3", "kind: is the number 3, must be text", true},
 		{"kind: stopping\n", "", "unknown key \"cap\"", true},
 		{"cap: 2000", "horizon: 2000", "unknown key \"horizon\"", true},
 		{"cap: 2000\n", "", "cap: is missing or 0", true},
 		{"cap: 2000", "cap: -1", "cap: \"-1\" is too small", true},
-		{"seed: 3", "range: [0, 1]", "range: is [0, 1]: want [-R, R]", false},
-		{"seed: 3", "range: [-1e301, 1e301]", "range: is [-1e+301, 1e+301]: want [-R, R] with R " +
+		{"seed: 3", "range: [0, 1]", "range: is [0, 1], must be [-R, R]", false},
+		{"seed: 3", "range: [-1e301, 1e301]", "range: is [-1e+301, 1e+301], must be [-R, R] with R " +
 			"from 1e-100 to 1e+100", false},
 		{"seed: 3", "checkpoints: 3", "unknown key \"checkpoints\"", true},
 		{"law: bernoulli(0.6)", "bernoulli: [0.5, 0.6]", "unknown key \"bernoulli\"", true},
@@ -215,11 +215,13 @@ func TestBadStopping(t *testing.T) {
 	}
 	// From a program the kinds do not mix either.
 	mixed := &experiment.Spec{Name: "x", Kind: experiment.KindStopping, Cap: 10, Runs: 1, Horizon: 10}
-	if _, err := mixed.Resolve(); err == nil || !strings.Contains(err.Error(), "is for experiments of kind regret, linear, contextual") {
+	if _, err := mixed.Resolve(); err == nil ||
+		!strings.Contains(err.Error(), "is for experiments of kind regret, linear, contextual") {
 		t.Error(err)
 	}
 	mixed = &experiment.Spec{Name: "x", Cap: 10, Runs: 1, Horizon: 10}
-	if _, err := mixed.Resolve(); err == nil || !strings.Contains(err.Error(), "is for experiments of kind stopping, identify") {
+	if _, err := mixed.Resolve(); err == nil ||
+		!strings.Contains(err.Error(), "is for experiments of kind stopping, identify") {
 		t.Error(err)
 	}
 }

@@ -200,7 +200,7 @@ func (d *decoder) document(text string) (body ast.Node, err error) {
 		body = doc.Body
 	}
 	if body == nil {
-		return nil, d.whole("the file is empty: want an experiment, with name, horizon, runs, " +
+		return nil, d.whole("the file is empty, must be an experiment, with name, horizon, runs, " +
 			"instances and policies")
 	}
 	return body, nil
@@ -244,14 +244,14 @@ func (d *decoder) mapping(n ast.Node, field string) ([]*ast.MappingValueNode, er
 	case *ast.MappingValueNode:
 		values = []*ast.MappingValueNode{m}
 	default:
-		return nil, d.fail(n, field, "is %s, want key: value pairs", kindOfNode(n))
+		return nil, d.fail(n, field, "is %s, must be key: value pairs", kindOfNode(n))
 	}
 	seen := map[string]bool{}
 	for _, kv := range values {
 		key, ok := kv.Key.(*ast.StringNode)
 		if !ok {
 			return nil, d.src.wrapAt(d.pos(kv.Key.GetToken()), field,
-				fmt.Errorf("the key is %s, want a plain word", kindOfNode(kv.Key)))
+				fmt.Errorf("the key is %s, must be a plain word", kindOfNode(kv.Key)))
 		}
 		if seen[key.Value] {
 			return nil, d.src.wrapAt(d.pos(key.GetToken()), field,
@@ -266,7 +266,7 @@ func (d *decoder) mapping(n ast.Node, field string) ([]*ast.MappingValueNode, er
 func (d *decoder) items(n ast.Node, field string, each func(i int, field string, item ast.Node) error) error {
 	seq, ok := n.(*ast.SequenceNode)
 	if !ok {
-		return d.fail(n, field, "is %s, want a list", kindOfNode(n))
+		return d.fail(n, field, "is %s, must be a list", kindOfNode(n))
 	}
 	for i, item := range seq.Values {
 		at := field + "[" + strconv.Itoa(i) + "]"
@@ -308,7 +308,8 @@ func (d *decoder) text(n ast.Node, field string, to *string) error {
 	case *ast.LiteralNode:
 		*to = v.Value.Value
 	default:
-		return d.fail(n, field, "is %s, want text (in quotes if it looks like something else)", kindOfNode(n))
+		return d.fail(n, field, "is %s, must be text (in quotes if it looks like something else)",
+			kindOfNode(n))
 	}
 	return nil
 }
@@ -316,7 +317,7 @@ func (d *decoder) text(n ast.Node, field string, to *string) error {
 func (d *decoder) flag(n ast.Node, field string, to *bool) error {
 	v, ok := n.(*ast.BoolNode)
 	if !ok {
-		return d.fail(n, field, "is %s, want true or false", kindOfNode(n))
+		return d.fail(n, field, "is %s, must be true or false", kindOfNode(n))
 	}
 	*to = v.Value
 	return nil
@@ -337,11 +338,11 @@ func digits(n ast.Node) (string, bool) {
 func (d *decoder) count(n ast.Node, field string, to *Count) error {
 	switch n.(type) {
 	case *ast.InfinityNode, *ast.NanNode:
-		return d.fail(n, field, "is %s, want a whole number from 1 to %s", kindOfNode(n), mostCount())
+		return d.fail(n, field, "is %s, must be a whole number from 1 to %s", kindOfNode(n), mostCount())
 	}
 	s, ok := digits(n)
 	if !ok {
-		return d.fail(n, field, "is %s, want a whole number from 1 to %s", kindOfNode(n), mostCount())
+		return d.fail(n, field, "is %s, must be a whole number from 1 to %s", kindOfNode(n), mostCount())
 	}
 	c, err := ParseCount(s)
 	if err != nil {
@@ -363,7 +364,7 @@ func (d *decoder) float(n ast.Node, field string, to *float64) error {
 		return nil
 	case *ast.StringNode:
 		if t := v.GetToken().Type; t == token.SingleQuoteType || t == token.DoubleQuoteType {
-			return d.fail(n, field, "is %s, want a number, without quotes", kindOfNode(n))
+			return d.fail(n, field, "is %s, must be a number, without quotes", kindOfNode(n))
 		}
 	}
 	s, ok := digits(n)
@@ -371,7 +372,7 @@ func (d *decoder) float(n ast.Node, field string, to *float64) error {
 		s, ok = plain(s)
 	}
 	if !ok {
-		return d.fail(n, field, "is %s, want a decimal number", kindOfNode(n))
+		return d.fail(n, field, "is %s, must be a decimal number", kindOfNode(n))
 	}
 	x, err := strconv.ParseFloat(s, 64)
 	if err != nil {
@@ -398,11 +399,12 @@ func (d *decoder) pair(n ast.Node, field string, lo, hi *float64) error {
 		return err
 	}
 	if len(x) != 2 {
-		return d.fail(n, field, "has %d numbers, want two: [low, high]", len(x))
+		return d.fail(n, field, "has %d numbers, must be two: [low, high]", len(x))
 	}
 	*lo, *hi = x[0], x[1]
 	if !(x[0] < x[1]) || math.IsInf(x[0], 0) || math.IsInf(x[1], 0) {
-		return d.fail(n, field, "is [%v, %v], want two finite numbers, the first below the second", x[0], x[1])
+		return d.fail(n, field, "is [%v, %v], must be two finite numbers, the first below the "+
+			"second", x[0], x[1])
 	}
 	return nil
 }

@@ -245,7 +245,7 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 		return s, nil, key, nil
 	}
 	if len(names) == 1 {
-		return fail(errors.New("all rows are of one arm: want at least 2 arms"))
+		return fail(errors.New("all rows are of one arm, must be of at least 2 arms"))
 	}
 	for i, ok := range given {
 		if !ok {

@@ -119,7 +119,8 @@ func TestReadErrors(t *testing.T) {
 		{"empty person", "who,arm,reward\n,731,731\n", "line 2, column who: must not be empty", person},
 		{"person with a space", "who,arm,reward\n731 ,1,1\n", "line 2, column who: must have no " +
 			"spaces", person},
-		{"one arm", "arm,reward\n731,1\n731,0\n", "all rows are of one arm: want at least 2 arms", Format{}},
+		{"one arm", "arm,reward\n731,1\n731,0\n", "all rows are of one arm, must be of at least " +
+			"2 arms", Format{}},
 		{"one number twice", "arm,reward\n731,1\n5,2\n0731,0\n", "line 4: the arm is the same " +
 			"number as the one of line 2", Format{}},
 		{"all of an arm missing", "arm,reward\n1,1\n731,NA\n", "the arm that first appears in " +

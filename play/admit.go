@@ -82,7 +82,7 @@ func Admit(p policy.Policy) (Take, error) {
 	if bearsMore(p) {
 		return AtLeast, nil
 	}
-	return 0, fmt.Errorf("play: %T is not admitted to live use: it must say where its batches end (Exact), "+
+	return 0, fmt.Errorf("play: %T is not admitted to live use, must say where its batches end (Exact), "+
 		"or that they may bring more than it asked for (Flexible)", p)
 }
 

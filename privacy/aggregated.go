@@ -92,7 +92,7 @@ func (m Aggregated) Validate() error {
 	case TrustSecAgg:
 		ok = m.Noise == NoisePolya || m.Noise == NoiseSkellam || m.Noise == NoiseGaussian
 	default:
-		return fmt.Errorf(kind+"trust is %q: it must be %q, %q, %q or %q", m.Trust, TrustCentral,
+		return fmt.Errorf(kind+"trust is %q, must be %q, %q, %q or %q", m.Trust, TrustCentral,
 			TrustLocal, TrustTwoServer, TrustSecAgg)
 	}
 	var noise, den error
@@ -104,7 +104,7 @@ func (m Aggregated) Validate() error {
 			m.Trust, NoiseLaplace, NoiseSkellam, NoiseGaussian)
 	}
 	if m.Den == 0 {
-		den = errors.New(kind + "den is 0: it must be at least 1")
+		den = errors.New(kind + "den is 0, must be at least 1")
 	}
 	if err := errors.Join(noise, atLeast(kind, "g", m.G, 1), cohort(kind, m.Users, m.Invited),
 		atLeast(kind, "tau", m.Tau, 0), den); err != nil {
@@ -112,11 +112,11 @@ func (m Aggregated) Validate() error {
 	}
 	need, ok := modulus(m.G, m.Invited, m.Tau)
 	if !ok {
-		return fmt.Errorf(kind+"n·g + 2τ + 1 with n = %d, g = %d, τ = %d: it must be below 2^63",
+		return fmt.Errorf(kind+"n·g + 2τ + 1 with n = %d, g = %d, τ = %d, must be below 2^63",
 			m.Invited, m.G, m.Tau)
 	}
 	if m.Modulus < need {
-		return fmt.Errorf(kind+"modulus is %d: it must be at least n·g + 2τ + 1 = %d, for n = "+
+		return fmt.Errorf(kind+"modulus is %d, must be at least n·g + 2τ + 1 = %d, for n = "+
 			"%d, g = %d, τ = %d", m.Modulus, need, m.Invited, m.G, m.Tau)
 	}
 	return nil
@@ -124,7 +124,7 @@ func (m Aggregated) Validate() error {
 
 func atLeast(kind, field string, x, least int64) error {
 	if x < least {
-		return fmt.Errorf("%s%s is %d: it must be at least %d", kind, field, x, least)
+		return fmt.Errorf("%s%s is %d, must be at least %d", kind, field, x, least)
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func cohort(kind string, users, invited int) error {
 		return fmt.Errorf("%susers is %d: a batch must have at least 1", kind, users)
 	}
 	if invited < users {
-		return fmt.Errorf("%sinvited is %d: it must be at least users, %d", kind, invited, users)
+		return fmt.Errorf("%sinvited is %d, must be at least users, %d", kind, invited, users)
 	}
 	return nil
 }
@@ -184,11 +184,11 @@ func NewAggregated(c Calibration) (Aggregated, error) {
 	const kind = "mechanism aggregated: "
 	var p error
 	if !(c.P > 0 && c.P < 1) {
-		p = fmt.Errorf(kind+"p is %v: it must be above 0 and below 1", c.P)
+		p = fmt.Errorf(kind+"p is %v, must be above 0 and below 1", c.P)
 	}
 	var s error
 	if !(c.S >= 1 && c.S <= math.MaxFloat64) {
-		s = fmt.Errorf(kind+"s is %v: it must be finite and at least 1", c.S)
+		s = fmt.Errorf(kind+"s is %v, must be finite and at least 1", c.S)
 	}
 	var epsilon error
 	if err := positive("epsilon", c.Epsilon); err != nil {
@@ -202,7 +202,7 @@ func NewAggregated(c Calibration) (Aggregated, error) {
 	g := math.Ceil(float64(c.S*c.Epsilon) * math.Sqrt(n) * (1 - 1e-14))
 	if g >= 1<<63 {
 		return Aggregated{}, fmt.Errorf(kind+"precision g = s·ε·√n is %.4g for s = %v, ε = %v, n "+
-			"= %d: it must be below 2^63", g, c.S, c.Epsilon, c.Invited)
+			"= %d, must be below 2^63", g, c.S, c.Epsilon, c.Invited)
 	}
 	m := Aggregated{Trust: c.Trust, Noise: c.Noise, G: int64(max(1, g)), Users: c.Users,
 		Invited: c.Invited, Den: 1, Modulus: math.MaxInt64}
@@ -219,7 +219,7 @@ func NewAggregated(c Calibration) (Aggregated, error) {
 		}
 	}
 	if !(x <= 1<<50) {
-		return Aggregated{}, fmt.Errorf(kind+"%s is %.4g for g = %d, ε = %v, n = %d: it must be "+
+		return Aggregated{}, fmt.Errorf(kind+"%s is %.4g for g = %d, ε = %v, n = %d, must be "+
 			"at most 2^50", what, x, m.G, c.Epsilon, c.Users)
 	}
 	m.Num, m.Den = above(x)
@@ -227,7 +227,7 @@ func NewAggregated(c Calibration) (Aggregated, error) {
 	t := m.Tail()
 	tau := math.Ceil(float64(m.G) * (float64(t.Sigma*math.Sqrt(2*l)) + float64(t.H*l)) * (1 - 1e-14))
 	if !(tau < 1<<62) {
-		return Aggregated{}, fmt.Errorf(kind+"τ is %.4g for g = %d, ε = %v, p = %v: it must be "+
+		return Aggregated{}, fmt.Errorf(kind+"τ is %.4g for g = %d, ε = %v, p = %v, must be "+
 			"below 2^62", tau, m.G, c.Epsilon, c.P)
 	}
 	m.Tau = int64(tau)
@@ -390,7 +390,7 @@ func (m *inner) UnmarshalJSON(data []byte) error {
 	}
 	a, ok := got.(Aggregated)
 	if !ok {
-		return fmt.Errorf("it is of kind %q: it must be %q", got.Kind(), a.Kind())
+		return fmt.Errorf("it is of kind %q, must be %q", got.Kind(), a.Kind())
 	}
 	*m = inner(a)
 	return nil

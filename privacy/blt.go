@@ -33,20 +33,20 @@ func (m BLT) Validate() error {
 	err := errors.Join(scale("blt", "sigma", m.Sigma), checkHorizon("blt", m.Horizon, math.MaxInt))
 	b, last, unstable := m.buffers(), 1.0, 0.0
 	if b == 0 {
-		return errors.Join(err, errors.New("mechanism blt: it has no buffers: it must have at least one"))
+		return errors.Join(err, errors.New("mechanism blt: it has no buffers, must have at least one"))
 	}
 	for j, d := range m.Decay {
 		w := m.Weight[j]
 		switch {
 		case j >= b && (d != 0 || w != 0):
 			return errors.Join(err, fmt.Errorf("mechanism blt: buffer %d has decay %v and weight "+
-				"%v after an empty one: both must be 0", j, d, w))
+				"%v after an empty one, both must be 0", j, d, w))
 		case j >= b:
 		case !(d > 0 && d < last):
-			return errors.Join(err, fmt.Errorf("mechanism blt: decay %d is %v: it must be above "+
+			return errors.Join(err, fmt.Errorf("mechanism blt: decay %d is %v, must be above "+
 				"0 and below %v", j, d, last))
 		case !(w > 0 && w <= math.MaxFloat64):
-			return errors.Join(err, fmt.Errorf("mechanism blt: weight %d is %v: it must be "+
+			return errors.Join(err, fmt.Errorf("mechanism blt: weight %d is %v, must be "+
 				"positive and finite", j, w))
 		default:
 			last = d
@@ -54,7 +54,7 @@ func (m BLT) Validate() error {
 		}
 	}
 	if !(unstable < 1) {
-		err = errors.Join(err, fmt.Errorf("mechanism blt: the weights' sum of w/(1+d) is %v: it "+
+		err = errors.Join(err, fmt.Errorf("mechanism blt: the weights' sum of w/(1+d) is %v, "+
 			"must be below 1", unstable))
 	}
 	return err
@@ -230,7 +230,7 @@ func (m *BLT) decode(kind string, data []byte) error {
 		return err
 	}
 	if len(decay) != len(weight) || len(decay) > Buffers {
-		return fmt.Errorf("mechanism %s: there are %d decays and %d weights: there must be as "+
+		return fmt.Errorf("mechanism %s: there are %d decays and %d weights, must be as "+
 			"many, at most %d", kind, len(decay), len(weight), Buffers)
 	}
 	copy(m.Decay[:], decay)

@@ -104,21 +104,21 @@ func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
 func positive(field string, x float64) error {
 	if !(x > 0 && x <= math.MaxFloat64) {
-		return fmt.Errorf("%s is %v: it must be positive and finite (no privacy is written \"none\")", field, x)
+		return fmt.Errorf("%s is %v, must be positive and finite (no privacy is written \"none\")", field, x)
 	}
 	return nil
 }
 
 func probability(field string, x float64) error {
 	if !(x > 0 && x < 1) {
-		return fmt.Errorf("%s is %v: it must be above 0 and below 1", field, x)
+		return fmt.Errorf("%s is %v, must be above 0 and below 1", field, x)
 	}
 	return nil
 }
 
 func order(x float64) error {
 	if !(x > 1 && x <= math.MaxFloat64) {
-		return fmt.Errorf("alpha is %v: it must be above 1 and finite", x)
+		return fmt.Errorf("alpha is %v, must be above 1 and finite", x)
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func NewBudget(fields map[string]float64) (Budget, error) {
 	case "mu":
 		b = GDP{fields["mu"]}
 	default:
-		return nil, fmt.Errorf("budget has the fields %q: it must have epsilon, or rho, or "+
+		return nil, fmt.Errorf("budget has the fields %q, must have epsilon, or rho, or "+
 			"epsilon and delta, or alpha and epsilon, or mu", names)
 	}
 	if err := b.Validate(); err != nil {
@@ -165,7 +165,7 @@ func ParseBudget(s string) (Budget, error) {
 		}
 		x, err := strconv.ParseFloat(value, 64)
 		if err != nil {
-			return nil, fmt.Errorf("budget %q: %s is %q: it must be a number", s, name, value)
+			return nil, fmt.Errorf("budget %q: %s is %q, must be a number", s, name, value)
 		}
 		fields[name] = x
 	}
@@ -178,7 +178,7 @@ func UnmarshalBudget(data []byte) (Budget, error) {
 	var s string
 	if json.Unmarshal(data, &s) == nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte(`"`)) {
 		if s != "none" {
-			return nil, fmt.Errorf("budget is %q: it must be \"none\" or an object such as {\"epsilon\":1}", s)
+			return nil, fmt.Errorf("budget is %q, must be \"none\" or an object such as {\"epsilon\":1}", s)
 		}
 		return None{}, nil
 	}
@@ -189,7 +189,7 @@ func UnmarshalBudget(data []byte) (Budget, error) {
 	plain := make(map[string]float64, len(fields))
 	for name, x := range fields {
 		if x == nil {
-			return nil, fmt.Errorf("budget: %s is null: it must be a number", name)
+			return nil, fmt.Errorf("budget: %s is null, must be a number", name)
 		}
 		plain[name] = *x
 	}

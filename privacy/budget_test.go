@@ -19,7 +19,7 @@ func ExampleParseBudget() {
 	fmt.Println(err)
 	// Output:
 	// epsilon=1,delta=1e-06 <nil>
-	// budget: epsilon is -1: it must be positive and finite (no privacy is written "none")
+	// budget: epsilon is -1, must be positive and finite (no privacy is written "none")
 }
 
 // anyBudget draws a valid budget of any currency, of sizes that occur and beyond.

@@ -27,7 +27,7 @@ func (m Clones) Validate() error {
 		return fmt.Errorf(kind+"inner: %w", err)
 	}
 	if m.Inner.Trust != TrustLocal || m.Inner.Noise != NoiseLaplace {
-		return fmt.Errorf(kind+"inner has trust %q and noise %q: it must have %q and %q",
+		return fmt.Errorf(kind+"inner has trust %q and noise %q, must have %q and %q",
 			m.Inner.Trust, m.Inner.Noise, TrustLocal, NoiseLaplace)
 	}
 	if err := probability("delta", m.Delta); err != nil {

@@ -182,7 +182,7 @@ func TestClonesCostsApprox(t *testing.T) {
 	for _, c := range []struct {
 		m       privacy.Clones
 		mention string
-	}{{bad, `noise "gaussian": it must have "local" and "laplace"`},
+	}{{bad, `noise "gaussian", must have "local" and "laplace"`},
 		{privacy.Clones{Inner: m.Inner}, "delta is 0"},
 		{privacy.Clones{Inner: m.Inner, Delta: 1}, "delta is 1"},
 		{privacy.Clones{Delta: 0.1}, "inner: mechanism aggregated: trust"}} {

@@ -62,7 +62,7 @@ func fold(what string, budgets []Budget, f func(a, b float64) float64) (Budget, 
 			}
 		}
 		if mixed {
-			return nil, fmt.Errorf("%s: budgets are %v and %v: all must be in one currency", what, sum, b)
+			return nil, fmt.Errorf("%s: budgets are %v and %v, all must be in one currency", what, sum, b)
 		}
 	}
 	if none {
@@ -91,7 +91,7 @@ func guarantee(what string, b Budget) (Budget, error) {
 func Advanced(each Approx, k int, slack float64) (Approx, error) {
 	const what = "advanced composition"
 	if k < 1 {
-		return Approx{}, fmt.Errorf("%s: k is %d: it must be at least 1", what, k)
+		return Approx{}, fmt.Errorf("%s: k is %d, must be at least 1", what, k)
 	}
 	// Pure events have δ = 0, which no Approx budget may have.
 	err := errors.Join(positive("epsilon", each.Epsilon), probability("slack", slack))
@@ -117,14 +117,14 @@ func Advanced(each Approx, k int, slack float64) (Approx, error) {
 func Repeated(each Approx, k int, delta float64) (Approx, error) {
 	const what = "composition"
 	if k < 1 {
-		return Approx{}, fmt.Errorf("%s: k is %d: it must be at least 1", what, k)
+		return Approx{}, fmt.Errorf("%s: k is %d, must be at least 1", what, k)
 	}
 	left := delta - float64(float64(k)*each.Delta)
 	if err := errors.Join(positive("epsilon", each.Epsilon), probability("delta", delta)); err != nil {
 		return Approx{}, fmt.Errorf("%s: %w", what, err)
 	}
 	if !(each.Delta >= 0 && left >= 0) {
-		return Approx{}, fmt.Errorf("%s: delta is %v: it must be at least k·delta of the events, %v",
+		return Approx{}, fmt.Errorf("%s: delta is %v, must be at least k·delta of the events, %v",
 			what, delta, float64(k)*each.Delta)
 	}
 	best := Approx{mulUp(float64(k), each.Epsilon), delta}
@@ -158,7 +158,7 @@ func Group(b Budget, k int) (Budget, error) {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	if k < 1 {
-		return nil, fmt.Errorf("%s: k is %d records: it must be at least 1", what, k)
+		return nil, fmt.Errorf("%s: k is %d records, must be at least 1", what, k)
 	}
 	n := float64(k)
 	switch v := b.(type) {
@@ -202,7 +202,7 @@ func PerBatch(total Budget, batches int) (Budget, error) {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	if batches < 1 {
-		return nil, fmt.Errorf("%s: batches is %d: it must be at least 1", what, batches)
+		return nil, fmt.Errorf("%s: batches is %d, must be at least 1", what, batches)
 	}
 	n := float64(batches)
 	switch v := total.(type) {

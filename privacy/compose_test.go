@@ -18,7 +18,7 @@ func ExampleSequential() {
 	fmt.Println(err)
 	// Output:
 	// 0.3 <nil>
-	// sequential composition: budgets are rho=0.1 and epsilon=1: all must be in one currency
+	// sequential composition: budgets are rho=0.1 and epsilon=1, all must be in one currency
 }
 
 func ExampleGroup() {

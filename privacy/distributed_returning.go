@@ -45,7 +45,7 @@ func ReturningUsers(each Loss, batches int, delta float64) (Returning, error) {
 
 func returns(batches int) error {
 	if batches < 1 {
-		return fmt.Errorf("batches is %d: it must be at least 1", batches)
+		return fmt.Errorf("batches is %d, must be at least 1", batches)
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func ReturningSigma(total Approx, batches int) (concentrated, advanced float64, 
 	}
 	a, ok := share.(Approx)
 	if !ok {
-		return 0, 0, fmt.Errorf("returning users: the share of a batch is %v: it must be "+
+		return 0, 0, fmt.Errorf("returning users: the share of a batch is %v, must be "+
 			"(epsilon, delta)", share)
 	}
 	if advanced, err = AnalyticSigma(a); err != nil {

@@ -108,24 +108,24 @@ func TestBadAggregated(t *testing.T) {
 		{func(c *privacy.Calibration) { c.Epsilon = 0 }, "epsilon is 0"},
 		{func(c *privacy.Calibration) { c.Epsilon = math.NaN() }, "epsilon is NaN"},
 		{func(c *privacy.Calibration) { c.Epsilon = math.Inf(1) }, "epsilon is +Inf"},
-		{func(c *privacy.Calibration) { c.S = 0.99 }, "s is 0.99: it must be finite and at least 1"},
+		{func(c *privacy.Calibration) { c.S = 0.99 }, "s is 0.99, must be finite and at least 1"},
 		{func(c *privacy.Calibration) { c.S = math.NaN() }, "s is NaN"},
 		{func(c *privacy.Calibration) { c.S = math.Inf(1) }, "s is +Inf"},
-		{func(c *privacy.Calibration) { c.P = 0 }, "p is 0: it must be above 0 and below 1"},
-		{func(c *privacy.Calibration) { c.P = 1 }, "p is 1:"},
+		{func(c *privacy.Calibration) { c.P = 0 }, "p is 0, must be above 0 and below 1"},
+		{func(c *privacy.Calibration) { c.P = 1 }, "p is 1,"},
 		{func(c *privacy.Calibration) { c.P = math.NaN() }, "p is NaN"},
 		{func(c *privacy.Calibration) { c.Users = 0 }, "users is 0: a batch must have at least 1"},
-		{func(c *privacy.Calibration) { c.Invited = 99 }, "invited is 99: it must be at least users, 100"},
+		{func(c *privacy.Calibration) { c.Invited = 99 }, "invited is 99, must be at least users, 100"},
 		{func(c *privacy.Calibration) {
 			c.Epsilon = 1e18
-		}, "precision g = s·ε·√n is 1.095e+19 for s = 1, ε = 1e+18, n = 120: it must be below 2^63"},
+		}, "precision g = s·ε·√n is 1.095e+19 for s = 1, ε = 1e+18, n = 120, must be below 2^63"},
 		{func(c *privacy.Calibration) {
 			c.S = math.MaxFloat64
 			c.Epsilon = 1e9
 		}, "precision g = s·ε·√n is +Inf"},
 		{func(c *privacy.Calibration) {
 			c.Epsilon = 1e17
-		}, "n·g + 2τ + 1 with n = 120, g = 1095445115010321280, τ = 114: it must be below 2^63"},
+		}, "n·g + 2τ + 1 with n = 120, g = 1095445115010321280, τ = 114, must be below 2^63"},
 		{func(c *privacy.Calibration) { c.Epsilon = 1e-300 }, "scale g/ε is 1e+300"},
 		{func(c *privacy.Calibration) { c.Noise = "skellam"; c.Epsilon = 1e-10 }, "variance g²/(nε²) is 1e+18"},
 	} {
@@ -142,15 +142,15 @@ func TestBadAggregated(t *testing.T) {
 	}{
 		{func(m *privacy.Aggregated) {
 			m.Modulus--
-		}, fmt.Sprintf("modulus is %d: it must be at least n·g + 2τ + 1 = %d, for n = 120, g = "+
+		}, fmt.Sprintf("modulus is %d, must be at least n·g + 2τ + 1 = %d, for n = 120, g = "+
 			"11, τ = %d", m.Modulus-1, m.Modulus, m.Tau)},
 		{func(m *privacy.Aggregated) { m.Modulus = -1 }, "modulus is -1"},
-		{func(m *privacy.Aggregated) { m.G = 0 }, "g is 0: it must be at least 1"},
-		{func(m *privacy.Aggregated) { m.Tau = -1 }, "tau is -1: it must be at least 0"},
+		{func(m *privacy.Aggregated) { m.G = 0 }, "g is 0, must be at least 1"},
+		{func(m *privacy.Aggregated) { m.Tau = -1 }, "tau is -1, must be at least 0"},
 		{func(m *privacy.Aggregated) { m.Den = 0 }, "den is 0"},
 		{func(m *privacy.Aggregated) { m.Users = -3 }, "users is -3"},
-		{func(m *privacy.Aggregated) { m.Tau = math.MaxInt64 }, "it must be below 2^63"},
-		{func(m *privacy.Aggregated) { m.G = math.MaxInt64 / 100 }, "it must be below 2^63"},
+		{func(m *privacy.Aggregated) { m.Tau = math.MaxInt64 }, "must be below 2^63"},
+		{func(m *privacy.Aggregated) { m.G = math.MaxInt64 / 100 }, "must be below 2^63"},
 	} {
 		d := m
 		c.change(&d)
@@ -800,7 +800,7 @@ func TestReturningUsers(t *testing.T) {
 		batches int
 		delta   float64
 		mention string
-	}{{0, 0.1, "batches is 0: it must be at least 1"}, {1, 0, "delta is 0"}, {1, 1, "delta is 1"},
+	}{{0, 0.1, "batches is 0, must be at least 1"}, {1, 0, "delta is 0"}, {1, 1, "delta is 1"},
 		{1, math.NaN(), "delta is NaN"}} {
 		if _, err := privacy.ReturningUsers(m.Loss(), c.batches, c.delta); err == nil ||
 			!strings.Contains(err.Error(), c.mention) {

@@ -58,7 +58,7 @@ const maxPlayed = min(1<<53, math.MaxInt/4)
 // counts[i] rewards of actions[i]. Some count must be positive. The arguments are copied.
 func NewElliptic(sigma float64, actions [][]float64, counts []int) (Elliptic, error) {
 	if len(actions) != len(counts) {
-		return Elliptic{}, fmt.Errorf("mechanism elliptic: %d counts for %d actions: there must "+
+		return Elliptic{}, fmt.Errorf("mechanism elliptic: %d counts for %d actions, must "+
 			"be as many", len(counts), len(actions))
 	}
 	var played []int
@@ -94,12 +94,12 @@ var errNoShape = errors.New("mechanism elliptic: it has no actions: make it with
 func newShape(actions int, played []int, rows [][]float64, count func(i int) int) (*shape, error) {
 	switch {
 	case actions > MaxActions:
-		return nil, fmt.Errorf("mechanism elliptic: the number of actions is %d: it must be at "+
+		return nil, fmt.Errorf("mechanism elliptic: the number of actions is %d, must be at "+
 			"most %d", actions, MaxActions)
 	case len(rows) == 0:
 		return nil, errors.New("mechanism elliptic: all counts are 0: at least one must be positive")
 	case len(rows[0]) == 0:
-		return nil, fmt.Errorf("mechanism elliptic: action %d has no features: it must have at "+
+		return nil, fmt.Errorf("mechanism elliptic: action %d has no features, must have at "+
 			"least one", played[0])
 	}
 	s := &shape{dim: len(rows[0]), counts: make([]int, actions), played: played}
@@ -107,17 +107,17 @@ func newShape(actions int, played []int, rows [][]float64, count func(i int) int
 	for i, a := range rows {
 		n := count(i)
 		if n < 1 || n > maxPlayed {
-			return nil, fmt.Errorf("mechanism elliptic: the count of action %d is %d: it must be "+
+			return nil, fmt.Errorf("mechanism elliptic: the count of action %d is %d, must be "+
 				"between 0 and %d", played[i], n, maxPlayed)
 		}
 		if len(a) != s.dim {
 			return nil, fmt.Errorf("mechanism elliptic: action %d has %d features and action %d "+
-				"has %d: all must have as many", played[i], len(a), played[0],
+				"has %d, all must have as many", played[i], len(a), played[0],
 				s.dim)
 		}
 		for j, x := range a {
 			if !(math.Abs(x) <= maxFeature) {
-				return nil, fmt.Errorf("mechanism elliptic: feature %d of action %d is %v: it "+
+				return nil, fmt.Errorf("mechanism elliptic: feature %d of action %d is %v, "+
 					"must be finite, at most %g in absolute value", j, played[i], x,
 					maxFeature)
 			}
@@ -306,13 +306,13 @@ func (m Elliptic) Covers(actions [][]float64, n []int) error {
 	case m.e == nil:
 		return errNoShape
 	case len(actions) != m.Actions() || len(n) != m.Actions():
-		return fmt.Errorf("mechanism elliptic: it is for %d actions, and there are %d: there "+
+		return fmt.Errorf("mechanism elliptic: it is for %d actions, and there are %d, "+
 			"must be as many", m.Actions(), len(actions))
 	}
 	s := m.e.shape
 	for i, k := range n {
 		if k > s.counts[i] {
-			return fmt.Errorf("mechanism elliptic: action %d has %d rewards: there must be at "+
+			return fmt.Errorf("mechanism elliptic: action %d has %d rewards, must have at "+
 				"most %d", i, k, s.counts[i])
 		}
 	}
@@ -322,7 +322,7 @@ func (m Elliptic) Covers(actions [][]float64, n []int) error {
 			same = a[j] == actions[s.played[i]][j]
 		}
 		if !same {
-			return fmt.Errorf("mechanism elliptic: action %d is %v: it must be %v, which the "+
+			return fmt.Errorf("mechanism elliptic: action %d is %v, must be %v, which the "+
 				"noise is shaped by", s.played[i], actions[s.played[i]], a)
 		}
 	}
@@ -403,13 +403,13 @@ func (m Elliptic) read(data []byte) (Mechanism, error) {
 		return nil, err
 	}
 	if len(f.played) != len(f.counts) || len(f.played) != len(f.actions) {
-		return nil, fmt.Errorf("mechanism elliptic: %d played, %d counts and %d actions: there "+
+		return nil, fmt.Errorf("mechanism elliptic: %d played, %d counts and %d actions, "+
 			"must be as many", len(f.played), len(f.counts), len(f.actions))
 	}
 	last := -1
 	for _, p := range f.played {
 		if p <= last || p >= f.of {
-			return nil, fmt.Errorf("mechanism elliptic: played has %d: it must be above the one "+
+			return nil, fmt.Errorf("mechanism elliptic: played has %d, must be above the one "+
 				"before it and below %d", p, f.of)
 		}
 		last = p

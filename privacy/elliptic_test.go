@@ -333,10 +333,10 @@ func TestEllipticCovers(t *testing.T) {
 		n       []int
 		says    string
 	}{
-		{actions, []int{5, 0, 0}, "action 0 has 5 rewards: there must be at most 4"},
-		{actions, []int{0, 0, 1}, "action 2 has 1 rewards: there must be at most 0"},
+		{actions, []int{5, 0, 0}, "action 0 has 5 rewards, must have at most 4"},
+		{actions, []int{0, 0, 1}, "action 2 has 1 rewards, must have at most 0"},
 		{actions[:2], []int{1, 1}, "it is for 3 actions, and there are 2"},
-		{[][]float64{{1, 0}, {0, 0.5}, {0.5, 0.5}}, []int{1, 1, 0}, "action 1 is [0 0.5]: it must be [0 1]"},
+		{[][]float64{{1, 0}, {0, 0.5}, {0.5, 0.5}}, []int{1, 1, 0}, "action 1 is [0 0.5], must be [0 1]"},
 		{[][]float64{{1, 0}, {0}, {0.5, 0.5}}, []int{1, 1, 0}, "action 1 is [0]"},
 	} {
 		if err := m.Covers(c.actions, c.n); err == nil || !strings.Contains(err.Error(), c.says) {

@@ -142,7 +142,7 @@ func (foreign) sealed()          {}
 
 // Validate says what it must be.
 func (f foreign) Validate() error {
-	return fmt.Errorf("budget is of type %s: it must be Pure, ZCDP, Approx, Renyi, GDP or None, "+
+	return fmt.Errorf("budget is of type %s, must be Pure, ZCDP, Approx, Renyi, GDP or None, "+
 		"by value", string(f))
 }
 

@@ -58,11 +58,11 @@ const maxDegrees = min(1<<32, math.MaxInt)
 func (m GramWishart) Validate() error {
 	err := treeShape(m.Kind(), "scale", m.Scale, m.Horizon)
 	if m.Dim < 1 || m.Dim > 1<<20 {
-		return errors.Join(err, fmt.Errorf("mechanism %s: dim is %d: it must be from 1 to 2^20",
+		return errors.Join(err, fmt.Errorf("mechanism %s: dim is %d, must be from 1 to 2^20",
 			m.Kind(), m.Dim))
 	}
 	if m.Degrees < m.Dim+3 || m.Degrees > maxDegrees {
-		err = errors.Join(err, fmt.Errorf("mechanism %s: degrees is %d: it must be from %d, "+
+		err = errors.Join(err, fmt.Errorf("mechanism %s: degrees is %d, must be from %d, "+
 			"dim+3, to 2^32", m.Kind(), m.Degrees, m.Dim+3))
 	}
 	if e := probability("delta", m.Delta); e != nil {
@@ -243,7 +243,7 @@ func NewGramWishart(b Budget, dim, horizon int) (GramWishart, error) {
 		return m, nil
 	}
 	if !ok {
-		return GramWishart{}, fmt.Errorf("noise of Wishart: budget is %v: it must be epsilon and delta", b)
+		return GramWishart{}, fmt.Errorf("noise of Wishart: budget is %v, must be epsilon and delta", b)
 	}
 	if err := approx.Validate(); err != nil {
 		return GramWishart{}, fmt.Errorf("noise of Wishart: %w", err)

@@ -37,7 +37,7 @@ func (KAry) Continual() bool { return true }
 func (m KAry) Validate() error {
 	var base error
 	if m.Base < 3 || m.Base > MaxBase || m.Base%2 == 0 {
-		base = fmt.Errorf("mechanism kary: base is %d: it must be odd, from 3 to %d", m.Base, MaxBase)
+		base = fmt.Errorf("mechanism kary: base is %d, must be odd, from 3 to %d", m.Base, MaxBase)
 	}
 	return errors.Join(scale("kary", "scale", m.Scale), base, checkHorizon("kary", m.Horizon, math.MaxInt))
 }

@@ -247,7 +247,7 @@ func (l *Ledger) releaseAll(slots []int, m Mechanism, v *Values, write bool) (Re
 		return Released{}, malformed(v)
 	}
 	if len(slots) != len(v.Sum) {
-		return Released{}, fmt.Errorf("ledger: %d slots for %d sums: there must be one slot for "+
+		return Released{}, fmt.Errorf("ledger: %d slots for %d sums, must have one slot for "+
 			"each sum", len(slots), len(v.Sum))
 	}
 	at := l.find(m)
@@ -315,10 +315,10 @@ func (l *Ledger) grows(slot int, at int32, v *Values, i int, same func(j int) bo
 	}
 	switch n := v.N[i]; {
 	case n < 1 || n > m.longest:
-		return fmt.Errorf("ledger: release of slot %d through %v: sum %d is of %d rewards: it "+
+		return fmt.Errorf("ledger: release of slot %d through %v: sum %d is of %d rewards, "+
 			"must be of 1 to %d: %w", slot, m.mechanism, i, n, m.longest, ErrPrefix)
 	case n < last:
-		return fmt.Errorf("ledger: release of slot %d through %v: sum %d is of %d rewards: it "+
+		return fmt.Errorf("ledger: release of slot %d through %v: sum %d is of %d rewards, "+
 			"must be of %d at least, those of the sum before: %w",
 			slot, m.mechanism, i, n, last, ErrPrefix)
 	case n == last && v.Sum[i] != sum && (v.Sum[i] == v.Sum[i] || sum == sum):
@@ -813,13 +813,13 @@ func (l *Ledger) inside() bool {
 	return true
 }
 
-func negative(slot int) error { return fmt.Errorf("ledger: slot is %d: it must be at least 0", slot) }
+func negative(slot int) error { return fmt.Errorf("ledger: slot is %d, must be at least 0", slot) }
 
 func malformed(v *Values) error {
 	if v == nil || len(v.Sum) == 0 {
-		return errors.New("ledger: nothing is released: there must be at least one sum")
+		return errors.New("ledger: nothing is released, must have at least one sum")
 	}
-	return fmt.Errorf("ledger: %d counts for %d sums: there must be as many", len(v.N), len(v.Sum))
+	return fmt.Errorf("ledger: %d counts for %d sums, must be as many", len(v.N), len(v.Sum))
 }
 
 func notFinite(v *Values) error {
@@ -900,7 +900,7 @@ func (l *Ledger) UnmarshalJSON(data []byte) error {
 			return fmt.Errorf("ledger: entry %d: %w", i, negative(e.Slot))
 		}
 		if e.Releases < 1 || e.Releases > min(1<<41, math.MaxInt) {
-			return fmt.Errorf("ledger: entry %d: releases is %d: it must be between 1 and 2^41", i, e.Releases)
+			return fmt.Errorf("ledger: entry %d: releases is %d, must be between 1 and 2^41", i, e.Releases)
 		}
 		m, err := UnmarshalMechanism(e.Mechanism)
 		if err != nil {
@@ -924,7 +924,7 @@ func (l *Ledger) keeps(promised Budget) error {
 			"ledger's: %w", l.cap, ErrJournal)
 	}
 	if !sameCurrency(promised, l.cap) || !l.limit.within(limitOf(promised)) {
-		return fmt.Errorf("ledger: the journal's cap is %v and the ledger's is %v: it must be "+
+		return fmt.Errorf("ledger: the journal's cap is %v and the ledger's is %v, must be "+
 			"the same, or a smaller one in the same currency: %w",
 			promised, l.cap, ErrJournal)
 	}

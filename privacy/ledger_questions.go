@@ -15,7 +15,7 @@ import (
 // refused with ErrPrefix.
 func (l *Ledger) Question(slots []int, m Mechanism) error {
 	if len(slots) == 0 {
-		return errors.New("ledger: a question about no slots: there must be at least one")
+		return errors.New("ledger: a question about no slots, must have at least one")
 	}
 	for _, s := range slots {
 		if s < 0 {
@@ -96,7 +96,7 @@ func (l *Ledger) restoreNo(slots []int, m Mechanism, n []int) error {
 			"mechanism can answer no", m)
 	}
 	if len(n) != len(slots) {
-		return fmt.Errorf("ledger: transcript: %d slots for %d counts: there must be one slot "+
+		return fmt.Errorf("ledger: transcript: %d slots for %d counts, must have one slot "+
 			"for each count", len(slots), len(n))
 	}
 	return l.Question(slots, m)

@@ -385,7 +385,7 @@ func (b *bound) UnmarshalJSON(data []byte) error {
 	}
 	var x *float64
 	if err := json.Unmarshal(data, &x); err != nil || x == nil || !(*x >= 0) {
-		return fmt.Errorf("a loss is %s: it must be a number, at least 0, or \"none\"", data)
+		return fmt.Errorf("a loss is %s, must be a number, at least 0, or \"none\"", data)
 	}
 	*b = bound(*x)
 	return nil

@@ -67,7 +67,7 @@ type facts struct {
 // scale checks a scale of noise; 0 is no noise.
 func scale(kind, field string, x float64) error {
 	if !(x >= 0 && x <= math.MaxFloat64) {
-		return fmt.Errorf("mechanism %s: %s is %v: it must be finite and at least 0", kind, field, x)
+		return fmt.Errorf("mechanism %s: %s is %v, must be finite and at least 0", kind, field, x)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func UnmarshalMechanism(data []byte) (Mechanism, error) {
 		return nil, fmt.Errorf("mechanism: %w", err)
 	}
 	if kind.Mechanism == nil {
-		return nil, errors.New(`mechanism: the field "mechanism" is missing: it must name the kind, such as "laplace"`)
+		return nil, errors.New(`mechanism: the field "mechanism" is missing, must name the kind, such as "laplace"`)
 	}
 	m, known := byName[*kind.Mechanism]
 	if !known {
@@ -167,9 +167,9 @@ func Longest(m Mechanism) int { return m.facts().longest }
 func checkHorizon(kind string, horizon, most int) error {
 	switch {
 	case horizon < 1:
-		return fmt.Errorf("mechanism %s: horizon is %d: it must be at least 1", kind, horizon)
+		return fmt.Errorf("mechanism %s: horizon is %d, must be at least 1", kind, horizon)
 	case horizon > most:
-		return fmt.Errorf("mechanism %s: horizon is %d: it must be at most %d, since all its "+
+		return fmt.Errorf("mechanism %s: horizon is %d, must be at most %d, since all its "+
 			"noise is kept (use blt)", kind, horizon, most)
 	}
 	return nil

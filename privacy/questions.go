@@ -50,7 +50,7 @@ func (m Questions) Loss() Loss {
 func (m Questions) validate(kind string) error {
 	var statistic error
 	if m.Statistic != Range && m.Statistic != Centre {
-		statistic = fmt.Errorf("mechanism %s: statistic is %q: it must be %q or %q", kind,
+		statistic = fmt.Errorf("mechanism %s: statistic is %q, must be %q or %q", kind,
 			m.Statistic, Range, Centre)
 	}
 	return errors.Join(scale(kind, "threshold", m.Threshold), scale(kind, "query", m.Query), statistic)

@@ -308,16 +308,16 @@ func TestBadShuffledCount(t *testing.T) {
 		{0, 0.5, 10, 10, 0.1, "epsilon is 0"},
 		{nan, 0.5, 10, 10, 0.1, "epsilon is NaN"},
 		{math.Inf(1), 0.5, 10, 10, 0.1, "epsilon is +Inf"},
-		{1, 1, 10, 10, 0.1, "epsilon1 = den/num is 1: it must be below epsilon, 1"},
-		{1, 2, 10, 10, 0.1, "epsilon1 = den/num is 2: it must be below epsilon, 1"},
+		{1, 1, 10, 10, 0.1, "epsilon1 = den/num is 1, must be below epsilon, 1"},
+		{1, 2, 10, 10, 0.1, "epsilon1 = den/num is 2, must be below epsilon, 1"},
 		{1, 0, 10, 10, 0.1, "epsilon1 is 0"},
 		{1, nan, 10, 10, 0.1, "epsilon1 is NaN"},
 		{1, 1e-300, 10, 10, 0.1, "epsilon1 is 1e-300"},
 		{1, 0.5, 0, 10, 0.1, "users is 0: a batch must have at least 1"},
-		{1, 0.5, 10, 9, 0.1, "invited is 9: it must be at least users, 10"},
-		{1, 0.5, 10, 10, 0, "beta is 0: it must be above 0 and below 1"},
-		{1, 0.5, 10, 10, 1, "beta is 1:"},
-		{1, 0.5, 10, 10, nan, "beta is NaN:"},
+		{1, 0.5, 10, 9, 0.1, "invited is 9, must be at least users, 10"},
+		{1, 0.5, 10, 10, 0, "beta is 0, must be above 0 and below 1"},
+		{1, 0.5, 10, 10, 1, "beta is 1,"},
+		{1, 0.5, 10, 10, nan, "beta is NaN,"},
 		{1, 0.5, min(1<<40, math.MaxInt/4), min(1<<40, math.MaxInt/4), 1e-9, "beta/n is 1e-09/1099511627776"},
 		{1, 1 - 1e-7, 10, 10, 1e-9, "pairs of messages, for epsilon = 1"},
 	} {
@@ -391,7 +391,7 @@ func TestSplitMixWorkedNumbers(t *testing.T) {
 		m       privacy.SplitMix
 		mention string
 	}{{privacy.SplitMix{Inner: inner, Shares: 2}, "shares is 2"},
-		{privacy.SplitMix{Inner: skellam, Shares: 5}, `noise "skellam": it must have "secagg" and "polya"`},
+		{privacy.SplitMix{Inner: skellam, Shares: 5}, `noise "skellam", must have "secagg" and "polya"`},
 		{privacy.SplitMix{Shares: 5}, "inner: "}} {
 		if err := c.m.Validate(); err == nil || !strings.Contains(err.Error(), c.mention) ||
 			!c.m.Loss().Infinite() {
@@ -401,7 +401,7 @@ func TestSplitMixWorkedNumbers(t *testing.T) {
 	few := aggregated(t, privacy.Calibration{Trust: privacy.TrustSecAgg, Noise: privacy.NoisePolya,
 		Epsilon: 0.5, S: 1, Users: 18, Invited: 18, P: 0.01})
 	if _, err := privacy.NewSplitMix(few, 40); err == nil ||
-		!strings.Contains(err.Error(), "users is 18: it must be at least 19") {
+		!strings.Contains(err.Error(), "users is 18, must be at least 19") {
 		t.Error(err)
 	}
 	for _, sigma := range []float64{0, -1, math.NaN(), math.Inf(1)} {

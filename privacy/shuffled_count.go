@@ -79,7 +79,7 @@ func NewShuffledCount(epsilon, epsilon1 float64, users, invited int, beta float6
 		return ShuffledCount{}, fmt.Errorf("mechanism shuffled-count: %w", err)
 	}
 	if x := 1 / epsilon1; !(x <= 1<<50 && x >= 1.0/(1<<20)) {
-		return ShuffledCount{}, fmt.Errorf("mechanism shuffled-count: epsilon1 is %v: it must be "+
+		return ShuffledCount{}, fmt.Errorf("mechanism shuffled-count: epsilon1 is %v, must be "+
 			"from 2^-50 to 2^20", epsilon1)
 	}
 	m := ShuffledCount{Epsilon: epsilon, Users: users, Invited: invited, Beta: beta}
@@ -122,14 +122,14 @@ func (m ShuffledCount) Validate() error {
 	const kind = "mechanism shuffled-count: "
 	var epsilon, noise, beta error
 	if !(m.Epsilon > 0 && m.Epsilon <= 64) {
-		epsilon = fmt.Errorf(kind+"epsilon is %v: it must be above 0 and at most 64", m.Epsilon)
+		epsilon = fmt.Errorf(kind+"epsilon is %v, must be above 0 and at most 64", m.Epsilon)
 	} else if m.Num == 0 || m.Den == 0 {
-		noise = fmt.Errorf(kind+"num/den is %d/%d: both must be at least 1", m.Num, m.Den)
+		noise = fmt.Errorf(kind+"num/den is %d/%d, both must be at least 1", m.Num, m.Den)
 	} else if e1 := m.Epsilon1(); !(e1 < m.Epsilon) {
-		noise = fmt.Errorf(kind+"epsilon1 = den/num is %v: it must be below epsilon, %v", e1, m.Epsilon)
+		noise = fmt.Errorf(kind+"epsilon1 = den/num is %v, must be below epsilon, %v", e1, m.Epsilon)
 	}
 	if !(m.Beta > 0 && m.Beta < 1) {
-		beta = fmt.Errorf(kind+"beta is %v: it must be above 0 and below 1", m.Beta)
+		beta = fmt.Errorf(kind+"beta is %v, must be above 0 and below 1", m.Beta)
 	}
 	if err := errors.Join(epsilon, noise, beta, cohort(kind, m.Users, m.Invited)); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (m ShuffledCount) Validate() error {
 	}
 	if l := m.pairs(); !(l <= maxCover) {
 		return fmt.Errorf(kind+"a user may have to send %v pairs of messages, for epsilon = %v, "+
-			"epsilon1 = %v, n = %d, beta = %v: it must be at most %d", l, m.Epsilon,
+			"epsilon1 = %v, n = %d, beta = %v, must be at most %d", l, m.Epsilon,
 			m.Epsilon1(), m.Users, m.Beta, maxCover)
 	}
 	return nil

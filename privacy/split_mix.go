@@ -46,14 +46,14 @@ func (m SplitMix) Validate() error {
 		return fmt.Errorf(kind+"inner: %w", err)
 	}
 	if m.Inner.Trust != TrustSecAgg || m.Inner.Noise != NoisePolya {
-		return fmt.Errorf(kind+"inner has trust %q and noise %q: it must have %q and %q",
+		return fmt.Errorf(kind+"inner has trust %q and noise %q, must have %q and %q",
 			m.Inner.Trust, m.Inner.Noise, TrustSecAgg, NoisePolya)
 	}
 	if m.Inner.Users < MinSplitMix {
-		return fmt.Errorf(kind+"users is %d: it must be at least %d", m.Inner.Users, MinSplitMix)
+		return fmt.Errorf(kind+"users is %d, must be at least %d", m.Inner.Users, MinSplitMix)
 	}
 	if m.Shares < 3 || m.Shares > 1<<20 {
-		return fmt.Errorf(kind+"shares is %d: it must be from 3 to 2^20", m.Shares)
+		return fmt.Errorf(kind+"shares is %d, must be from 3 to 2^20", m.Shares)
 	}
 	return nil
 }
@@ -85,13 +85,13 @@ func (m SplitMix) TailOf(answers int) Tail { return m.Inner.TailOf(answers) }
 // integers modulo m.
 func SplitMixShares(sigma float64, n int, m int64) (int, error) {
 	if !(sigma > 0 && sigma <= 1024) {
-		return 0, fmt.Errorf("split and mix: sigma is %v: it must be above 0 and at most 1024", sigma)
+		return 0, fmt.Errorf("split and mix: sigma is %v, must be above 0 and at most 1024", sigma)
 	}
 	if n < MinSplitMix {
-		return 0, fmt.Errorf("split and mix: users is %d: it must be at least %d", n, MinSplitMix)
+		return 0, fmt.Errorf("split and mix: users is %d, must be at least %d", n, MinSplitMix)
 	}
 	if m < 2 {
-		return 0, fmt.Errorf("split and mix: modulus is %d: it must be at least 2", m)
+		return 0, fmt.Errorf("split and mix: modulus is %d, must be at least 2", m)
 	}
 	return max(3, int(math.Ceil((2*sigma+math.Log2(float64(m)))/(math.Log2(float64(n))-math.Log2E)+1))), nil
 }

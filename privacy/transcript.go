@@ -58,7 +58,7 @@ func (l *Ledger) Restore(text []byte) (Released, error) {
 	}
 	for _, n := range in.N {
 		if n < 1 {
-			return Released{}, fmt.Errorf("ledger: transcript: n is %d: it must be at least 1", n)
+			return Released{}, fmt.Errorf("ledger: transcript: n is %d, must be at least 1", n)
 		}
 	}
 	m, err := UnmarshalMechanism(in.Mechanism)

@@ -23,7 +23,7 @@ func (Tree) Continual() bool { return true }
 func (m Tree) Validate() error {
 	if m.Horizon < 1 {
 		return errors.Join(scale("tree", "scale", m.Scale),
-			fmt.Errorf("mechanism tree: horizon is %d: it must be at least 1", m.Horizon))
+			fmt.Errorf("mechanism tree: horizon is %d, must be at least 1", m.Horizon))
 	}
 	return scale("tree", "scale", m.Scale)
 }

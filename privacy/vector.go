@@ -51,7 +51,7 @@ func (a Account) ReleaseVector(slot int, v *Vector) (ReleasedVector, error) {
 
 func (l *Ledger) releaseVector(slot int, at int32, v *Vector, write bool) (ReleasedVector, error) {
 	if v == nil || len(v.Value) == 0 {
-		return ReleasedVector{}, errors.New("ledger: nothing is released: there must be at least " +
+		return ReleasedVector{}, errors.New("ledger: nothing is released, must have at least " +
 			"one coordinate")
 	}
 	if uint(slot) < uint(len(l.running)) && l.running[slot].followed(at, v) {
@@ -73,7 +73,7 @@ func (l *Ledger) releaseVector(slot int, at int32, v *Vector, write bool) (Relea
 		switch last := l.last(slot, at); {
 		case v.N < max(1, last.n) || v.N > a.longest:
 			return ReleasedVector{}, fmt.Errorf("ledger: release of slot %d through %v: a "+
-				"statistic of %d rewards: it must be of %d to %d: %w",
+				"statistic of %d rewards, must be of %d to %d: %w",
 				slot, a.mechanism, v.N, max(1, last.n), a.longest, ErrPrefix)
 		case v.N == last.n && !slices.Equal(v.Value, last.vector):
 			return ReleasedVector{}, fmt.Errorf("ledger: release of slot %d through %v: another "+
@@ -148,7 +148,7 @@ func (l *Ledger) RestoreVector(text []byte) (ReleasedVector, error) {
 	case in.Slot == nil:
 		return ReleasedVector{}, errors.New(`ledger: transcript: the field "slot" is missing`)
 	case in.N < 0:
-		return ReleasedVector{}, fmt.Errorf("ledger: transcript: n is %d: it must be at least 0", in.N)
+		return ReleasedVector{}, fmt.Errorf("ledger: transcript: n is %d, must be at least 0", in.N)
 	}
 	m, err := UnmarshalMechanism(in.Mechanism)
 	if err != nil {

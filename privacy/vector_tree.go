@@ -22,7 +22,7 @@ func (VectorTree) Continual() bool { return true }
 // Validate accepts 0 ≤ Scale < ∞, Dim ≥ 1 and Horizon ≥ 1.
 func (m VectorTree) Validate() error {
 	if m.Dim < 1 {
-		return fmt.Errorf("mechanism %s: dim is %d: it must be at least 1", m.Kind(), m.Dim)
+		return fmt.Errorf("mechanism %s: dim is %d, must be at least 1", m.Kind(), m.Dim)
 	}
 	return treeShape(m.Kind(), "scale", m.Scale, m.Horizon)
 }
@@ -68,7 +68,7 @@ func NewVectorTree(b Budget, dim, horizon int) (VectorTree, error) {
 		m.Scale = 2 * math.Sqrt(float64(dim)) * float64(m.Levels()) / b.Epsilon
 		return m, m.Validate()
 	}
-	return VectorTree{}, fmt.Errorf("vector tree: budget is %v: it must be epsilon", b)
+	return VectorTree{}, fmt.Errorf("vector tree: budget is %v, must be epsilon", b)
 }
 
 func (m VectorTree) facts() facts { return facts{vector: true, longest: m.Horizon} }

@@ -873,7 +873,7 @@ func TestBadTrust(t *testing.T) {
 	if err := big.AddSum(0, 4, 2); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := big.Release([]int{0}); err == nil || !strings.Contains(err.Error(), "it must be below 2^63") {
+	if _, err := big.Release([]int{0}); err == nil || !strings.Contains(err.Error(), "must be below 2^63") {
 		t.Errorf("error is %v", err)
 	}
 }

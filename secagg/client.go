@@ -126,10 +126,10 @@ func NewClient(cfg ClientConfig, message []uint64) (*Client, error) {
 	}
 	switch {
 	case len(cfg.Identity) != ed25519.PrivateKeySize:
-		return nil, fmt.Errorf("%w: identity key of %d bytes, want %d", ErrSession,
+		return nil, fmt.Errorf("%w: identity key of %d bytes, must be %d", ErrSession,
 			len(cfg.Identity), ed25519.PrivateKeySize)
 	case len(cfg.Server) != ed25519.PublicKeySize:
-		return nil, fmt.Errorf("%w: server key of %d bytes, want %d", ErrSession, len(cfg.Server),
+		return nil, fmt.Errorf("%w: server key of %d bytes, must be %d", ErrSession, len(cfg.Server),
 			ed25519.PublicKeySize)
 	case cfg.Pinned == nil:
 		return nil, fmt.Errorf("%w: no pinned keys", ErrSession)
@@ -157,7 +157,7 @@ func NewClient(cfg ClientConfig, message []uint64) (*Client, error) {
 
 func checkMessage(message []uint64, s Session) error {
 	if len(message) != s.Length {
-		return fmt.Errorf("%w: a message of %d numbers, want %d", ErrRange, len(message), s.Length)
+		return fmt.Errorf("%w: a message of %d numbers, must be %d", ErrRange, len(message), s.Length)
 	}
 	if s.Modulus == 0 {
 		return nil
@@ -410,7 +410,7 @@ func (c *Client) maskInput(body []byte) ([]byte, error) {
 		return nil, err
 	}
 	if len(m.pairs) != c.params.K {
-		return nil, fmt.Errorf("%w: %d neighbours, want %d", ErrMalformed, len(m.pairs), c.params.K)
+		return nil, fmt.Errorf("%w: %d neighbours, must be %d", ErrMalformed, len(m.pairs), c.params.K)
 	}
 	mod := c.cfg.Session.Modulus
 	own, _, err := selfMask(&c.seed, c.env.digest, c.cfg.ID)
@@ -464,7 +464,7 @@ func (c *Client) survive(body []byte) error {
 	}
 	if want := len(c.seats); c.cfg.Session.Mode == Malicious && len(m.tags) != want ||
 		c.cfg.Session.Mode != Malicious && len(m.tags) != 0 {
-		return fmt.Errorf("%w: %d tags of neighbours, want %d against a malicious server and "+
+		return fmt.Errorf("%w: %d tags of neighbours, must be %d against a malicious server and "+
 			"none else", ErrMalformed, len(m.tags), want)
 	}
 	if !m.set[c.place] {
@@ -550,7 +550,7 @@ func (c *Client) checkAcks(body []byte) error {
 		return err
 	}
 	if len(m.tags) != c.params.K {
-		return fmt.Errorf("%w: %d neighbours, want %d", ErrMalformed, len(m.tags), c.params.K)
+		return fmt.Errorf("%w: %d neighbours, must be %d", ErrMalformed, len(m.tags), c.params.K)
 	}
 	good, bad := 0, 0
 	for i, tag := range m.tags {

@@ -224,7 +224,7 @@ func (s Session) Graph(n int) (Params, error) {
 	case err != nil:
 		return Params{}, err
 	case n < max(3, s.NMin):
-		return Params{}, fmt.Errorf("%w: %d clients, at least %d are needed", ErrTooFew, n, max(3, s.NMin))
+		return Params{}, fmt.Errorf("%w: %d clients, must be at least %d", ErrTooFew, n, max(3, s.NMin))
 	case n > s.Enrolled:
 		return Params{}, fmt.Errorf("%w: %d clients, %d are enrolled", ErrSession, n, s.Enrolled)
 	}

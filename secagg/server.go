@@ -114,7 +114,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	if len(cfg.Identity) != ed25519.PrivateKeySize {
-		return nil, fmt.Errorf("%w: identity key of %d bytes, want %d", ErrSession,
+		return nil, fmt.Errorf("%w: identity key of %d bytes, must be %d", ErrSession,
 			len(cfg.Identity), ed25519.PrivateKeySize)
 	}
 	// Refuse now what could not be done even if everybody came.
@@ -310,7 +310,7 @@ func (s *Server) shared(m *member, body []byte) error {
 		return err
 	}
 	if len(x.pairs) != s.params.K || slices.ContainsFunc(x.pairs, func(p []byte) bool { return p == nil }) {
-		return fmt.Errorf("%w: shares for %d neighbours, want all of %d", ErrMalformed,
+		return fmt.Errorf("%w: shares for %d neighbours, must be all of %d", ErrMalformed,
 			len(x.pairs), s.params.K)
 	}
 	m.pairs = x.pairs
@@ -323,13 +323,13 @@ func (s *Server) maskedInput(m *member, body []byte) error {
 		return err
 	}
 	if w := widthOf(s.cfg.Session.Modulus); x.width != w {
-		return fmt.Errorf("%w: numbers of %d bytes, want %d", ErrMalformed, x.width, w)
+		return fmt.Errorf("%w: numbers of %d bytes, must be %d", ErrMalformed, x.width, w)
 	}
 	if err := checkMessage(x.values, s.cfg.Session); err != nil {
 		return err
 	}
 	if want := s.tagged(); len(x.tags) != want {
-		return fmt.Errorf("%w: tags for %d neighbours, want %d", ErrMalformed, len(x.tags), want)
+		return fmt.Errorf("%w: tags for %d neighbours, must be %d", ErrMalformed, len(x.tags), want)
 	}
 	m.masked, m.mixed = x.values, x.tags
 	return nil
@@ -352,7 +352,7 @@ func (s *Server) acknowledged(m *member, body []byte) error {
 		return fmt.Errorf("%w: an ack of other survivors", ErrContext)
 	}
 	if len(x.tags) != s.params.K {
-		return fmt.Errorf("%w: tags for %d neighbours, want %d", ErrMalformed, len(x.tags), s.params.K)
+		return fmt.Errorf("%w: tags for %d neighbours, must be %d", ErrMalformed, len(x.tags), s.params.K)
 	}
 	m.tags = x.tags
 	return nil
@@ -364,7 +364,7 @@ func (s *Server) opened(m *member, body []byte) error {
 		return err
 	}
 	if len(x.shares) != s.params.K {
-		return fmt.Errorf("%w: shares of %d neighbours, want %d", ErrMalformed, len(x.shares), s.params.K)
+		return fmt.Errorf("%w: shares of %d neighbours, must be %d", ErrMalformed, len(x.shares), s.params.K)
 	}
 	values := make([]field, len(x.shares))
 	for i, b := range x.shares {

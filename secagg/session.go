@@ -61,7 +61,7 @@ const (
 func (s Session) Validate() error {
 	switch {
 	case s.ID == [32]byte{}:
-		return fmt.Errorf("%w: id is all zero, want 32 random bytes", ErrSession)
+		return fmt.Errorf("%w: id is all zero, must be 32 random bytes", ErrSession)
 	case len(s.Experiment) > maxText:
 		return fmt.Errorf("%w: experiment has %d bytes, at most %d are allowed", ErrSession,
 			len(s.Experiment), maxText)
@@ -74,13 +74,13 @@ func (s Session) Validate() error {
 	case s.Enrolled < 1 || s.Enrolled > maxClients:
 		return fmt.Errorf("%w: enrolled = %d, must be in [1, %d]", ErrSession, s.Enrolled, maxClients)
 	case s.NMin < 1:
-		return fmt.Errorf("%w: n_min = %d, must be in [1, enrolled = %d]", ErrSession, s.NMin, s.Enrolled)
+		return fmt.Errorf("%w: n_min is %d, must be in [1, enrolled = %d]", ErrSession, s.NMin, s.Enrolled)
 	case s.NMin > s.Enrolled:
 		return fmt.Errorf("%w: n_min = %d, %d clients are enrolled", ErrTooFew, s.NMin, s.Enrolled)
 	case s.Honest < 0:
 		return fmt.Errorf("%w: honest = %d, must not be negative", ErrSession, s.Honest)
 	case s.Honest > s.NMin:
-		return fmt.Errorf("%w: n_min = %d, must be at least %d, the honest clients that the "+
+		return fmt.Errorf("%w: n_min is %d, must be at least %d, the honest clients that the "+
 			"noise is calibrated to", ErrSession, s.NMin, s.Honest)
 	}
 	return checkRates(s.Gamma, s.Delta, s.Mode)

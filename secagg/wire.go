@@ -85,7 +85,7 @@ func open(message []byte) (h Header, body, signature []byte, err error) {
 	case len(message) < headerSize+signatureSize:
 		return fail("%d bytes, a message has at least %d", len(message), headerSize+signatureSize)
 	case message[0] != 'S' || message[1] != 'A':
-		return fail("it begins with %q, want \"SA\"", message[:2])
+		return fail("it begins with %q, must be \"SA\"", message[:2])
 	case message[2] != Version:
 		return Header{}, nil, nil, fmt.Errorf("%w: %d, this is version %d", ErrVersion, message[2], Version)
 	case message[3] < byte(KindAdvertise) || message[3] > byte(KindOpen):
@@ -149,7 +149,7 @@ func (r *reader) fail(format string, args ...any) {
 
 func (r *reader) take(n int) []byte {
 	if r.err == nil && len(r.b) < n {
-		r.fail("%d bytes left, want %d", len(r.b), n)
+		r.fail("%d bytes left, must be %d", len(r.b), n)
 	}
 	if r.err != nil {
 		return make([]byte, min(n, 64))

@@ -24,7 +24,7 @@ func Simulate(ctx context.Context, rule Rule, law bandit.Law, limit int, samples
 	case law == nil:
 		return Result{}, errors.New("stopping: law is missing")
 	case samples == nil || privacyNoise == nil:
-		return Result{}, errors.New("stopping: a stream is missing: there must be one of samples " +
+		return Result{}, errors.New("stopping: a stream is missing, must have one of samples " +
 			"and one of noise")
 	case limit < 0:
 		return Result{}, fmt.Errorf("%s: cap is %d, must be at least 1, or 0 for none", rule.name, limit)

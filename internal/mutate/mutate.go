@@ -1,18 +1,18 @@
 // Command mutate changes the code of a package, one operator at a time, and looks whether a test of
 // the package notices. A change that no test notices must be in testdata/mutants.txt with the
-// reason why it changes nothing that is promised: otherwise, or if one that is named there no longer
-// lives, it ends with status 1.
+// reason why it changes nothing that is promised: otherwise, or if one that is named there no
+// longer lives, it ends with status 1.
 //
 //	go run ./internal/mutate [flags] PACKAGE
 //
 // The operators are the default ones of gremlins: boundaries and negations of conditions,
-// arithmetic, ++ and --, and signs. Gremlins itself (v0.6.0) is not used, since what it counts is not so: a
-// mutant that does not compile is "killed"; conditions of case clauses are "not covered" whatever tests
-// do; --test-cpu reaches go test as one word, so that every run fails and every mutant is "killed"; and
-// it builds the package once for each of a thousand mutants. Here all mutants are compiled into one
-// test binary, which reads from the environment the one that is on; what would not compile is left
-// out; and a mutant meets only the tests that reach it. Constant declarations, which a test binary
-// cannot choose, are left out as well.
+// arithmetic, ++ and --, and signs. Gremlins itself (v0.6.0) is not used, since what it counts is
+// not so: a mutant that does not compile is "killed"; conditions of case clauses are "not covered"
+// whatever tests do; --test-cpu reaches go test as one word, so that every run fails and every
+// mutant is "killed"; and it builds the package once for each of a thousand mutants. Here all
+// mutants are compiled into one test binary, which reads from the environment the one that is on;
+// what would not compile is left out; and a mutant meets only the tests that reach it. Constant
+// declarations, which a test binary cannot choose, are left out as well.
 package main
 
 import (
@@ -151,7 +151,7 @@ func readNames(text, pkg string) (map[string][]string, error) {
 		case l[0] != '\t':
 			var ok bool
 			if fn, reason, ok = strings.Cut(l, ": "); !ok || here == "" {
-				return nil, fmt.Errorf("line %d: want \"function: reason\" in a package", i+1)
+				return nil, fmt.Errorf("line %d must be \"function: reason\" in a package", i+1)
 			}
 		case fn == "":
 			return nil, fmt.Errorf("line %d: a mutant without a function", i+1)

@@ -37,7 +37,7 @@ func build(pattern, work string) (*binary, []mutant, error) {
 		return nil, nil, err
 	}
 	if len(ps) != 1 {
-		return nil, nil, fmt.Errorf("%s: want one package, got %d", pattern, len(ps))
+		return nil, nil, fmt.Errorf("%s is %d packages, must be one", pattern, len(ps))
 	}
 	p := ps[0]
 	if len(p.Errors) > 0 {
@@ -195,8 +195,8 @@ func (w *rewriter) mutate(n ast.Node) (string, bool) {
 	return "", false
 }
 
-// constant is a constant expression beside each of its mutants that compile: it is worked out by the
-// compiler, exactly, before it becomes a number of its type.
+// constant is a constant expression beside each of its mutants that compile: it is worked out by
+// the compiler, exactly, before it becomes a number of its type.
 func (w *rewriter) constant(c ast.Expr) (string, bool) {
 	typ, src := w.typeOf(c), w.source(c)
 	var or []string
@@ -224,7 +224,8 @@ func (w *rewriter) constant(c ast.Expr) (string, bool) {
 		}
 		return true
 	})
-	// Text that is mutated keeps its place even where nothing compiles, so that no part of it is tried again.
+	// Text that is mutated keeps its place even where nothing compiles, so that no part of
+	// it is tried again.
 	if or == nil {
 		return src, true
 	}

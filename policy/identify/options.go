@@ -174,7 +174,7 @@ func epsilonOf(budget privacy.Budget) (float64, error) {
 			return 0, fmt.Errorf("budget: %w", err)
 		}
 		if math.IsInf(1/b.Epsilon, 1) {
-			return 0, fmt.Errorf("budget: epsilon is %v: it must be large enough for 1/epsilon "+
+			return 0, fmt.Errorf("budget: epsilon is %v, must be large enough for 1/epsilon "+
 				"to be finite", b.Epsilon)
 		}
 		return b.Epsilon, nil

@@ -74,7 +74,7 @@ func readFrame(r io.Reader, limit int) (frameType, []byte, error) {
 	t, n := frameType(head[1]), int64(binary.BigEndian.Uint32(head[2:]))
 	switch {
 	case head[0] != Version:
-		return 0, nil, fmt.Errorf("%w: version %d, want %d", ErrFrame, head[0], Version)
+		return 0, nil, fmt.Errorf("%w: version %d, must be %d", ErrFrame, head[0], Version)
 	case t < frameMessage || t > frameRefusal:
 		return 0, nil, fmt.Errorf("%w: type %d", ErrFrame, head[1])
 	case t == frameRefusal && (n < 1 || n > 1+maxText), (t == frameBegin || t == frameEnd) &&

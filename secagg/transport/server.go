@@ -503,7 +503,7 @@ func (s *server) turn(p *peer, why error) {
 func (s *server) begin() error {
 	cfg := s.cfg.Protocol
 	if least := max(3, cfg.Session.NMin); len(s.peers) < least {
-		return fmt.Errorf("%w: %d of %d clients came, at least %d are needed", secagg.ErrTooFew,
+		return fmt.Errorf("%w: %d of %d clients came, must be at least %d", secagg.ErrTooFew,
 			len(s.peers), len(s.keys), least)
 	}
 	all := cfg.Clients

@@ -21,7 +21,7 @@ const protocol = "sotto-secagg/1"
 // handshakes and the messages of secagg; both begin what they sign with a label of their own.
 func Certificate(identity ed25519.PrivateKey) (tls.Certificate, error) {
 	if len(identity) != ed25519.PrivateKeySize {
-		return tls.Certificate{}, fmt.Errorf("transport: identity key of %d bytes, want %d",
+		return tls.Certificate{}, fmt.Errorf("transport: identity key of %d bytes, must be %d",
 			len(identity), ed25519.PrivateKeySize)
 	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "sotto"},
@@ -74,7 +74,7 @@ func peerKey(s tls.ConnectionState) (ed25519.PublicKey, error) {
 	}
 	key, ok := s.PeerCertificates[0].PublicKey.(ed25519.PublicKey)
 	if !ok {
-		return nil, fmt.Errorf("%w: a certificate with a key of type %T, want Ed25519", ErrPeer,
+		return nil, fmt.Errorf("%w: a certificate with a key of type %T, must be Ed25519", ErrPeer,
 			s.PeerCertificates[0].PublicKey)
 	}
 	return key, nil

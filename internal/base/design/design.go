@@ -179,15 +179,15 @@ func Norms(actions [][]float64, counts []int) ([]float64, error) {
 
 func check(actions [][]float64) error {
 	if len(actions) == 0 {
-		return errors.New("design: no actions: at least one is needed")
+		return errors.New("design: no actions, must be at least one")
 	}
 	d := len(actions[0])
 	if d == 0 {
-		return errors.New("design: action 0 has no coordinates: at least one is needed")
+		return errors.New("design: action 0 has no coordinates, must be at least one")
 	}
 	for i, a := range actions {
 		if len(a) != d {
-			return fmt.Errorf("design: action %d has %d coordinates, action 0 has %d: all must "+
+			return fmt.Errorf("design: action %d has %d coordinates, action 0 has %d, all must "+
 				"have the same", i, len(a), d)
 		}
 		for j, v := range a {

@@ -66,7 +66,7 @@ func Half(x []float64, level float64) (mean, half float64) {
 func ClopperPearson(successes, n int, level float64) (lo, hi float64, err error) {
 	switch {
 	case n < 1:
-		return 0, 0, fmt.Errorf("interval: n = %d trials: at least 1 is needed", n)
+		return 0, 0, fmt.Errorf("interval: n is %d, must be at least 1", n)
 	case successes < 0 || successes > n:
 		return 0, 0, fmt.Errorf("interval: successes = %d: must be in [0, n] = [0, %d]", successes, n)
 	case !(level > 0 && level < 1):

@@ -92,7 +92,7 @@ func student(estimate, se, df float64) Test {
 // check refuses samples that no t test can use.
 func check(name string, x []float64) error {
 	if len(x) < 2 {
-		return fmt.Errorf("interval: sample %s has %d values: at least 2 are needed", name, len(x))
+		return fmt.Errorf("interval: sample %s has %d values, must be at least 2", name, len(x))
 	}
 	for i, v := range x {
 		if !(math.Abs(v) <= 1e150) { // its square must stay finite

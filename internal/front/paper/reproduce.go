@@ -175,9 +175,9 @@ func Reproduce(ctx context.Context, figures []Figure, o Options) (*Reproduction,
 	case o.Out == "":
 		return nil, fmt.Errorf("%w: none is given", ErrOutput)
 	case o.Preset != Quick && o.Preset != Full:
-		return nil, fmt.Errorf("preset is %q: want %s or %s", o.Preset, Quick, Full)
+		return nil, fmt.Errorf("preset is %q, must be %s or %s", o.Preset, Quick, Full)
 	case o.Workers < 0:
-		return nil, fmt.Errorf("workers is %d: want at least 1, or 0 for one a processor", o.Workers)
+		return nil, fmt.Errorf("workers is %d, must be at least 1, or 0 for one a processor", o.Workers)
 	}
 	if o.Progress == nil {
 		o.Progress = func(Event) {}

@@ -248,7 +248,7 @@ func (f *fashion) images(n int, _ *noise.Fast) (train.Dataset, error) {
 		return d, fmt.Errorf("%w: %s: images of %d×%d pixels, must be of 28×28", ErrData, f.dir,
 			d.Height, d.Width)
 	case len(d.X) < n:
-		return d, fmt.Errorf("%w: %s: %d images, at least %d are needed", ErrData, f.dir, len(d.X), n)
+		return d, fmt.Errorf("%w: %s: %d images, must be at least %d", ErrData, f.dir, len(d.X), n)
 	}
 	return d.Pool(4)
 }

@@ -130,7 +130,7 @@ func (a Attack) Plan(t Training, start []float64, n int, neighbour Neighbour) (*
 		return nil, fmt.Errorf("train: references: %w", err)
 	}
 	if len(a.References.X) < 2 {
-		return nil, fmt.Errorf("train: %w: %d references, at least 2 are needed",
+		return nil, fmt.Errorf("train: %w: %d references, must be at least 2",
 			audit.ErrFewReferences, len(a.References.X))
 	}
 	if err := t.fits(a.References, start); err != nil {

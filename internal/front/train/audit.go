@@ -56,7 +56,7 @@ func (a Audit) Validate() error {
 		return fmt.Errorf("train: batch size = %d of %d examples", a.Training.Size, a.n())
 	}
 	if len(a.Attacks) == 0 {
-		return errors.New("train: no attacks: at least 1 is needed")
+		return errors.New("train: no attacks, must be at least 1")
 	}
 	return nil
 }
