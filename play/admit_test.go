@@ -156,6 +156,9 @@ func TestOneRelease(t *testing.T) {
 	if _, ok := l.Segment(0, 9); ok {
 		t.Error("a segment that is released is there")
 	}
+	if _, ok := l.Segment(0, 14); ok {
+		t.Error("a decision that was not made is in a segment")
+	}
 	if err := l.Commit(c); err != nil || !l.Stopped() || l.Arm() != -1 || l.Batches() != 1 {
 		t.Error(err, l.Stopped(), l.Arm(), l.Batches())
 	}
