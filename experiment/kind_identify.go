@@ -486,10 +486,9 @@ func (identifyKind) checkTold(c *CellInfo) error {
 }
 
 func (identifyKind) writeRows(ctx context.Context, w io.Writer, dir string, m *Manifest) error {
-	return writeRows(ctx, w, dir, m, func(c *CellInfo, run, t int64, v func(int) float64) IdentifyRow {
-		row := IdentifyRow{Experiment: m.Name, Instance: c.Instance, Policy: c.Policy,
-			Budget: c.Budget, Run: run, T: t, StoppingTime: v(atTime),
-			Batches: v(atBatches), Plays: make([]float64, c.Arms)}
+	return writeRows(ctx, w, dir, m, func(c *CellInfo, at RunRow, v func(int) float64) IdentifyRow {
+		row := IdentifyRow{RunRow: at, StoppingTime: v(atTime), Batches: v(atBatches),
+			Plays: make([]float64, c.Arms)}
 		if x := fromUnit(v(atError)); !math.IsNaN(x) {
 			row.Error = &x
 		}

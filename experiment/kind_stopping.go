@@ -295,9 +295,8 @@ func (stoppingKind) checkTold(c *CellInfo) error {
 }
 
 func (stoppingKind) writeRows(ctx context.Context, w io.Writer, dir string, m *Manifest) error {
-	return writeRows(ctx, w, dir, m, func(c *CellInfo, run, t int64, v func(int) float64) StoppingRow {
-		row := StoppingRow{Experiment: m.Name, Instance: c.Instance, Policy: c.Policy,
-			Budget: c.Budget, Run: run, T: t, Samples: v(0)}
+	return writeRows(ctx, w, dir, m, func(_ *CellInfo, at RunRow, v func(int) float64) StoppingRow {
+		row := StoppingRow{RunRow: at, Samples: v(0)}
 		if x := fromUnit(v(1)); !math.IsNaN(x) {
 			row.Error = &x
 		}

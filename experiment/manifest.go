@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/privacy"
 )
 
 // A Manifest says what an output directory holds. It is written when a run begins, to claim the
@@ -90,6 +91,20 @@ type CellInfo struct {
 	// LowerBound is log T · Σ Δ_a/d_ε(μ_a, μ*) for Bernoulli arms at ε-DP, or none: see
 	// bound.BernoulliRegret. It is asymptotic; 0 is no bound.
 	LowerBound float64 `json:"lower_bound,omitempty"`
+
+	budget privacy.Budget // as a value; nil in one that a program has put together
+}
+
+// PrivacyBudget is the budget as a value: Budget is how it is printed.
+func (c *CellInfo) PrivacyBudget() privacy.Budget {
+	if c.budget != nil {
+		return c.budget
+	}
+	b, err := privacy.ParseBudget(c.Budget)
+	if err != nil { // ReadManifest refuses such a cell
+		return privacy.None{}
+	}
+	return b
 }
 
 // Row is the budget of the experiment that the cell is compared at.
@@ -191,7 +206,8 @@ func (p *Plan) Manifest() *Manifest {
 	}
 	for i := range p.Cells {
 		c := &p.Cells[i]
-		info := CellInfo{Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, Hash: c.Hash,
+		info := CellInfo{Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, budget: c.budget,
+			Hash:   c.Hash,
 			Beside: c.choice.beside[c.Budget], Arms: c.world.arms, Dim: c.world.dim, World: c.world.public,
 			Catalog: c.choice.entry.Name, Params: c.choice.params, Private: c.choice.entry.Private,
 			Clipped: c.world.clipped, Unranked: c.world.unranked}
@@ -284,11 +300,15 @@ func (m *Manifest) check() error {
 				clip(b.Name), len(m.Checkpoints))
 		}
 	}
-	for _, c := range m.Cells {
+	for i := range m.Cells {
+		c := &m.Cells[i]
+		if c.budget, err = privacy.ParseBudget(c.Budget); err != nil {
+			return fmt.Errorf("cell %s: %w", c.Label(), err)
+		}
 		if len(c.Hash) != 64 || strings.Trim(c.Hash, "0123456789abcdef") != "" {
 			return fmt.Errorf("cell %s has the hash %q", c.Label(), clip(c.Hash))
 		}
-		if err := k.checkTold(&c); err != nil {
+		if err := k.checkTold(c); err != nil {
 			return err
 		}
 	}

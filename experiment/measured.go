@@ -104,8 +104,8 @@ func (measured) metrics(*CellInfo) []string { return []string{MetricRegret, Metr
 func (measured) judge(*CellResult) {}
 
 func (measured) writeRows(ctx context.Context, w io.Writer, dir string, m *Manifest) error {
-	return writeRows(ctx, w, dir, m, func(c *CellInfo, run, t int64, v func(int) float64) Row {
-		return Row{m.Name, c.Instance, c.Policy, c.Budget, run, t, v(0), v(1)}
+	return writeRows(ctx, w, dir, m, func(_ *CellInfo, at RunRow, v func(int) float64) Row {
+		return Row{at, v(0), v(1)}
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sotto-dp/sotto/internal/base/interval"
 	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/privacy"
 )
 
 // report is the table of regrets at the horizon, a figure of regret against rounds for each instance
@@ -263,8 +264,12 @@ func budgetFigure(r *Results, instance, key, symbol string) (report.Figure, bool
 func boundsAgainst(f *report.Figure, m *Manifest, instance, key string) {
 	type point struct{ x, y float64 }
 	points := map[string][]point{}
+	value := map[string]privacy.Budget{}
+	for i := range m.Cells {
+		value[m.Cells[i].Budget] = m.Cells[i].PrivacyBudget()
+	}
 	for _, b := range m.Bounds {
-		if x, ok := budgetNumber(b.Budget, key); ok && b.Instance == instance {
+		if x, ok := budgetNumber(value[b.Budget], key); ok && b.Instance == instance {
 			points[boundLabel(b)] = append(points[boundLabel(b)], point{x, b.Regret[len(b.Regret)-1]})
 		}
 	}

@@ -1,11 +1,8 @@
 package experiment_test
 
 import (
-	"encoding/csv"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
@@ -42,15 +39,7 @@ budgets: [{rho: 0.01}, {rho: 1}, none]
 		k := key(r.Instance, r.Policy, r.Budget, r.T)
 		regret[k] = append(regret[k], r.Regret) // runs are in order
 	}
-	f, err := os.Open(filepath.Join(dir, "summary.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := summary(t, dir)
 	moments := func(x, y []float64) (mx, my, cov float64) {
 		n := float64(len(x))
 		for i := range x {

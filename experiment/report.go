@@ -146,23 +146,18 @@ func budgetAxes() []struct{ key, symbol string } {
 	return []struct{ key, symbol string }{{"epsilon", "ε"}, {"rho", "ρ"}}
 }
 
-// budgetValue is ε or ρ of a cell's budget, by the key.
+// budgetValue is ε or ρ of a cell's budget, by the key, if it is that alone.
 func budgetValue(c *CellResult, key string) (float64, bool) {
-	return budgetNumber(c.Budget, key)
+	return budgetNumber(c.PrivacyBudget(), key)
 }
 
-func budgetNumber(budget, key string) (float64, bool) {
-	b, err := privacy.ParseBudget(budget)
-	if err != nil {
+func budgetNumber(b privacy.Budget, key string) (float64, bool) {
+	f := budgetFields(b)
+	if len(f) != 1 || f[0].key != key {
 		return 0, false
 	}
-	switch b := b.(type) {
-	case privacy.Pure:
-		return b.Epsilon, key == "epsilon"
-	case privacy.ZCDP:
-		return b.Rho, key == "rho"
-	}
-	return 0, false
+	x, ok := f[0].value.(float64)
+	return x, ok
 }
 
 // point is one more point: checkpoint k of a curve, with its band if there is more than one run.

@@ -274,7 +274,7 @@ func summariseIn(ctx context.Context, dir string, m *Manifest, cell *CellInfo, r
 	if loss.Pure() == 0 {
 		out.Loss = "nothing" // no run got as far as a release
 	}
-	if b, err := privacy.ParseBudget(cell.Budget); err != nil || !m.Unclipped && !loss.Within(b) {
+	if !m.Unclipped && !loss.Within(cell.PrivacyBudget()) {
 		return out, fmt.Errorf("%s: the ledger charged %v, more than the budget: a defect of the "+
 			"policy or of the program", cell.Label(), loss)
 	}
@@ -294,18 +294,19 @@ func (c *Curve) append(mean, se, sd, q05, q50, q95 float64) {
 }
 
 // summaryHeader is summary.csv's first line.
-var summaryHeader = []string{"experiment", "instance", "policy", "budget", "metric", "t", "runs",
-	"mean", "se", "sd", "q05", "q50", "q95"}
+func summaryHeader() []string {
+	out := append([]string{"experiment", "instance", "policy", "budget"}, numberColumns()...)
+	return append(out, "metric", "t", "runs", "mean", "se", "sd", "q05", "q50", "q95")
+}
 
 // writeSummary writes summary.csv: a line a cell, metric and checkpoint. What is not defined, such
 // as sd of one run, is empty.
 func (r *Results) writeSummary(w io.Writer) error {
 	out := csv.NewWriter(w)
-	if err := out.Write(summaryHeader); err != nil {
+	if err := out.Write(summaryHeader()); err != nil {
 		return err
 	}
 	m := r.Manifest
-	row := make([]string, len(summaryHeader))
 	text := func(x float64) string {
 		if math.IsNaN(x) {
 			return ""
@@ -314,6 +315,14 @@ func (r *Results) writeSummary(w io.Writer) error {
 	}
 	for i := range r.Cells {
 		c := &r.Cells[i]
+		cell := []string{m.Name, c.Instance, c.Policy, c.Budget}
+		for _, name := range numberColumns() {
+			column := ""
+			if x := c.number(name); x != 0 {
+				column = number(x)
+			}
+			cell = append(cell, column)
+		}
 		rows := m.metrics(&c.CellInfo)
 		if c.Twin >= 0 {
 			rows = append(rows, MetricDifference, MetricPrice)
@@ -325,8 +334,7 @@ func (r *Results) writeSummary(w io.Writer) error {
 				runs -= c.Unfinished
 			}
 			for k, t := range m.Checkpoints {
-				row = append(row[:0], m.Name, c.Instance, c.Policy, c.Budget, name, strconv.Itoa(t),
-					strconv.Itoa(runs))
+				row := append(slices.Clone(cell), name, strconv.Itoa(t), strconv.Itoa(runs))
 				for _, x := range []float64{v.Mean[k], v.SE[k], v.SD[k], v.Q05[k], v.Q50[k], v.Q95[k]} {
 					row = append(row, text(x))
 				}
@@ -340,38 +348,38 @@ func (r *Results) writeSummary(w io.Writer) error {
 	return out.Error()
 }
 
+// A RunRow is what every row of results.parquet begins with: which run of which cell, and when.
+type RunRow struct {
+	Experiment string `parquet:"experiment,dict"`
+	Instance   string `parquet:"instance,dict"`
+	Policy     string `parquet:"policy,dict"` // or the rule
+	Budget     string `parquet:"budget,dict"`
+	// the numbers of the budget, all above 0; where it has none of the name 0, and null in the file
+	Epsilon float64 `parquet:"epsilon,optional"`
+	Rho     float64 `parquet:"rho,optional"`
+	Delta   float64 `parquet:"delta,optional"`
+	Alpha   float64 `parquet:"alpha,optional"`
+	Run     int64   `parquet:"run"`
+	T       int64   `parquet:"t"` // the checkpoint, or the cap
+}
+
 // A Row is a row of results.parquet: one run at one checkpoint.
 type Row struct {
-	Experiment string  `parquet:"experiment,dict"`
-	Instance   string  `parquet:"instance,dict"`
-	Policy     string  `parquet:"policy,dict"`
-	Budget     string  `parquet:"budget,dict"`
-	Run        int64   `parquet:"run"`
-	T          int64   `parquet:"t"`
-	Regret     float64 `parquet:"regret"`
-	PlaysBest  float64 `parquet:"plays_best"`
+	RunRow
+	Regret    float64 `parquet:"regret"`
+	PlaysBest float64 `parquet:"plays_best"`
 }
 
 // A StoppingRow is a row of results.parquet of KindStopping: one run.
 type StoppingRow struct {
-	Experiment string   `parquet:"experiment,dict"`
-	Instance   string   `parquet:"instance,dict"`
-	Policy     string   `parquet:"policy,dict"` // the rule
-	Budget     string   `parquet:"budget,dict"`
-	Run        int64    `parquet:"run"`
-	T          int64    `parquet:"t"` // the cap
-	Samples    float64  `parquet:"samples"`
-	Error      *float64 `parquet:"error,optional"` // null without an estimate
+	RunRow
+	Samples float64  `parquet:"samples"`
+	Error   *float64 `parquet:"error,optional"` // null without an estimate
 }
 
 // An IdentifyRow is a row of results.parquet of KindIdentify: one run.
 type IdentifyRow struct {
-	Experiment   string    `parquet:"experiment,dict"`
-	Instance     string    `parquet:"instance,dict"`
-	Policy       string    `parquet:"policy,dict"`
-	Budget       string    `parquet:"budget,dict"`
-	Run          int64     `parquet:"run"`
-	T            int64     `parquet:"t"` // the cap
+	RunRow
 	StoppingTime float64   `parquet:"stopping_time"`
 	Error        *float64  `parquet:"error,optional"` // null without an answer
 	Batches      float64   `parquet:"batches"`
@@ -385,9 +393,22 @@ const (
 	rowsGroup = 1 << 18
 )
 
+// numberColumns are the columns of a budget's numbers.
+func numberColumns() []string { return []string{"epsilon", "rho", "delta", "alpha"} }
+
+// number is that of the budget by this name, 0 if it has none.
+func (c *CellInfo) number(name string) float64 {
+	for _, f := range budgetFields(c.PrivacyBudget()) {
+		if x, ok := f.value.(float64); ok && f.key == name {
+			return x
+		}
+	}
+	return 0
+}
+
 // writeRows writes a row a run and checkpoint, made by row of its metrics.
 func writeRows[R any](ctx context.Context, w io.Writer, dir string, m *Manifest,
-	row func(c *CellInfo, run, t int64, metric func(k int) float64) R) error {
+	row func(c *CellInfo, at RunRow, metric func(k int) float64) R) error {
 	out := parquet.NewGenericWriter[R](w, parquet.Compression(&parquet.Zstd),
 		parquet.MaxRowsPerRowGroup(rowsGroup),
 		parquet.CreatedBy(module, strconv.Itoa(FormatVersion), ""))
@@ -399,10 +420,14 @@ func writeRows[R any](ctx context.Context, w io.Writer, dir string, m *Manifest,
 	}
 	for i := range m.Cells {
 		c := &m.Cells[i]
+		at := RunRow{Experiment: m.Name, Instance: c.Instance, Policy: c.Policy, Budget: c.Budget,
+			Epsilon: c.number("epsilon"), Rho: c.number("rho"), Delta: c.number("delta"),
+			Alpha: c.number("alpha")}
 		err := eachUnit(ctx, dir, m, c, func(u *unit) error {
 			for r := range u.runs {
 				for k, t := range u.checkpoints {
-					rows = append(rows, row(c, int64(u.first+r), int64(t), func(i int) float64 {
+					at.Run, at.T = int64(u.first+r), int64(t)
+					rows = append(rows, row(c, at, func(i int) float64 {
 						return u.metric(r, i)[k]
 					}))
 					if len(rows) == rowsWrite {

@@ -1,6 +1,7 @@
 package experiment_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -32,6 +33,44 @@ func rows(t *testing.T, dir string) []experiment.Row {
 	return r
 }
 
+// summary is the lines of summary.csv, without the numbers of the budget: those are what the budget's
+// text says, in its digits.
+func summary(t *testing.T, dir string) [][]string {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, "summary.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(lines[0], ","); got != "experiment,instance,policy,budget,"+
+		"epsilon,rho,delta,alpha,metric,t,runs,mean,se,sd,q05,q50,q95" {
+		t.Fatalf("header %s", got)
+	}
+	columns := slices.Clone(lines[0][4:8])
+	for i, line := range lines {
+		var parts []string
+		for k, name := range columns {
+			if x := line[4+k]; x != "" {
+				parts = append(parts, name+"="+x)
+			}
+		}
+		want := strings.Split(strings.TrimPrefix(line[3], "none"), ",")
+		if want[0] == "" {
+			want = nil
+		}
+		slices.Sort(parts)
+		if slices.Sort(want); i > 0 && !slices.Equal(parts, want) {
+			t.Fatalf("budget %s, and the numbers %q", line[3], parts)
+		}
+		lines[i] = slices.Delete(line, 4, 8)
+	}
+	return lines
+}
+
 // summary.csv says what the runs in results.parquet say, computed here in another way.
 func TestSummaryFromParquet(t *testing.T) {
 	dir := t.TempDir()
@@ -54,19 +93,7 @@ func TestSummaryFromParquet(t *testing.T) {
 			t.Fatalf("impossible row %+v", r)
 		}
 	}
-	f, err := os.Open(filepath.Join(dir, "summary.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Join(lines[0],
-		","); got != "experiment,instance,policy,budget,metric,t,runs,mean,se,sd,q05,q50,q95" {
-		t.Fatalf("header %s", got)
-	}
+	lines := summary(t, dir)
 	// TestPrice has those
 	lines = slices.DeleteFunc(lines, func(line []string) bool {
 		return line[4] == "difference" || line[4] == "price"
@@ -76,6 +103,7 @@ func TestSummaryFromParquet(t *testing.T) {
 	}
 	for _, line := range lines[1:] {
 		var n [8]float64
+		var err error
 		for i := range n {
 			if n[i], err = strconv.ParseFloat(line[5+i], 64); err != nil {
 				t.Fatal(err)
@@ -508,5 +536,66 @@ func BenchmarkParse(b *testing.B) {
 			full[strings.Index(full, "policies:"):]).Resolve(); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// The numbers of a budget are numbers in every row, and of a directory that was written before there
+// were such columns: its units are enough.
+func TestNumbersOfBudgets(t *testing.T) {
+	const text = `name: numbers
+horizon: 100
+runs: 3
+checkpoints: [100]
+instances: [{name: two, bernoulli: [0.9, 0.1]}]
+policies: [adap-ucb, adac-ucb]
+budgets: [{epsilon: 0.5}, {rho: 0.25}, {epsilon: 1, delta: 1e-6}, {alpha: 8, epsilon: 0.125}, none]
+`
+	dir := t.TempDir()
+	play(t, text, experiment.Options{Out: dir})
+	summary(t, dir)
+	seen := map[string]bool{}
+	for _, r := range rows(t, dir) {
+		got := fmt.Sprintf("%v;%v;%v;%v;", r.Epsilon, r.Rho, r.Delta, r.Alpha)
+		want := map[string]string{"epsilon=0.5": "0.5;0;0;0;", "rho=0.25": "0;0.25;0;0;",
+			"epsilon=1,delta=1e-06": "1;0;1e-06;0;", "alpha=8,epsilon=0.125": "0.125;0;0;8;",
+			"none": "0;0;0;0;"}[r.Budget]
+		if seen[r.Budget] = true; got != want {
+			t.Errorf("budget %s: %s", r.Budget, got)
+		}
+	}
+	if len(seen) != 5 {
+		t.Errorf("budgets %v", seen)
+	}
+
+	now := files(t, dir)
+	lines := strings.Split(now["summary.csv"], "\n")
+	for i, line := range lines {
+		if cells := strings.Split(line, ","); len(cells) == 17 && !strings.Contains(line, `"`) {
+			lines[i] = strings.Join(slices.Delete(cells, 4, 8), ",")
+		}
+	}
+	for name, old := range map[string]string{"summary.csv": strings.Join(lines, "\n"), "results.parquet": "old"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(old), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := experiment.Load(dir); err != nil {
+		t.Errorf("results without the columns: %v", err)
+	}
+	play(t, text, experiment.Options{Out: dir, Resume: true})
+	same(t, "resumed", now, files(t, dir))
+
+	path := filepath.Join(dir, "manifest.json")
+	manifest, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.ReplaceAll(manifest, []byte(`"budget": "rho=0.25"`),
+		[]byte(`"budget": "rho=-0.25"`)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := experiment.Load(dir); !errors.Is(err, experiment.ErrOutput) ||
+		!strings.Contains(err.Error(), "rho=-0.25: ") {
+		t.Errorf("a manifest with a budget that is none: %v", err)
 	}
 }
