@@ -96,6 +96,14 @@ func cellsOfPower(e *Evidence, width int, names ...string) ([][]float64, error) 
 	return out, nil
 }
 
+// bounds are a number that was found and the ends of its interval.
+type bounds struct{ value, lo, hi float64 }
+
+// boundsOf are the first three numbers: the value, the lower and the upper end.
+func boundsOf(v []float64) bounds { return bounds{v[0], v[1], v[2]} }
+
+func (b bounds) minus(x float64) bounds { return bounds{b.value - x, b.lo - x, b.hi - x} }
+
 // theoryWidth is how many numbers tested has for a significance, with two theories.
 const theoryWidth = 9
 
@@ -110,12 +118,13 @@ func nearTheory(which int, names ...string) func(e *Evidence) (Finding, error) {
 		var parts []Finding
 		for i, v := range cells {
 			for ; len(v) >= theoryWidth; v = v[theoryWidth:] {
-				t := v[7+which]
+				alpha, alarms, power, theory := v[0], boundsOf(v[1:]), boundsOf(v[4:]), v[7:theoryWidth][which]
 				d := fmt.Sprintf("%s at significance %v: false alarms %.4f, power %.3f, theory %.3f",
-					names[i], v[0], v[1], v[4], t)
-				parts = append(parts, Between(v[4]-t, v[5]-t, v[6]-t, -tolerance, tolerance,
-					e.Numbers.Runs, d), Between(v[1]-v[0], v[2]-v[0], v[3]-v[0], -tolerance,
-					tolerance, e.Numbers.Runs, d))
+					names[i], alpha, alarms.value, power.value, theory)
+				for _, x := range []bounds{power.minus(theory), alarms.minus(alpha)} {
+					parts = append(parts, Between(x.value, x.lo, x.hi, -tolerance, tolerance,
+						e.Numbers.Runs, d))
+				}
 			}
 		}
 		return Every(parts), nil
@@ -137,10 +146,11 @@ func morePower(of func(alpha float64) bool, names ...string) func(e *Evidence) (
 		for i := range len(cells) - 1 {
 			a, b := cells[i], cells[i+1]
 			for ; len(a) >= powerWidth && len(b) >= powerWidth; a, b = a[powerWidth:], b[powerWidth:] {
-				if of(a[0]) {
-					parts = append(parts, Above(a[1]-b[1], a[2]-b[3], a[3]-b[2], 0, e.Numbers.Runs,
-						fmt.Sprintf("%s %.3f, %s %.3f at significance %v", names[i], a[1],
-							names[i+1], b[1], a[0])))
+				alpha, x, y := a[0], boundsOf(a[1:]), boundsOf(b[1:])
+				if of(alpha) {
+					parts = append(parts, Above(x.value-y.value, x.lo-y.hi, x.hi-y.lo, 0,
+						e.Numbers.Runs, fmt.Sprintf("%s %.3f, %s %.3f at significance %v", names[i],
+							x.value, names[i+1], y.value, alpha)))
 				}
 			}
 		}

@@ -426,12 +426,13 @@ func tracingClaims(suffix, whose string, models []string, verdict Verdict, why, 
 						return Finding{}, err
 					}
 					var parts []Finding
+					high, scores, shares := v[0], v[1:4], v[4:7]
 					for i, name := range []string{"blank", "mislabelled", "Dirac"} {
-						x := v[i+1] / v[0]
+						x := scores[i] / high
 						f := exact(x, x > 1, fmt.Sprintf("%s model, %s: score %.3f, above %s of "+
 							"points; nine in ten below %.3f",
-							c, name, v[i+1], percent(v[i+4]), v[0]))
-						if f.Answer == Fails && v[i+4] >= 0.5 {
+							c, name, scores[i], percent(shares[i]), high))
+						if f.Answer == Fails && shares[i] >= 0.5 {
 							f.Answer = Undecided
 						}
 						parts = append(parts, f)
