@@ -90,7 +90,7 @@ func TestTracingOnFiles(t *testing.T) {
 	for _, c := range []struct {
 		n, side int
 		say     string
-	}{{20, 28, "20 images, at least 300 are needed"}, {310, 14, "images of 14×14 pixels, must be of 28×28"}} {
+	}{{20, 28, "20 images, must be at least 300"}, {310, 14, "images of 14×14 pixels, must be of 28×28"}} {
 		writeImages(t, data, c.n, c.side)
 		r, err := Reproduce(t.Context(), []Figure{figure}, Options{Out: out, Preset: Quick, Data: data})
 		if err != nil || !strings.Contains(r.Results[0].Failed, c.say) {
