@@ -18,6 +18,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sotto-dp/sotto/aggregate"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/privacy"
@@ -27,7 +29,7 @@ import (
 )
 
 type aggregateCommand struct {
-	Keygen aggregateKeygen `cmd:"" help:"Make an identity key: the private key goes to a file, the public key is printed, for session files."`
+	Keygen aggregateKeygen `cmd:"" help:"${aggregateKeygen}"`
 	Public aggregatePublic `cmd:"" help:"Print the public key of an identity key."`
 	ID     aggregateID     `cmd:"" name:"id" help:"Draw a session id. Every sum wants a new one."`
 	Serve  aggregateServe  `cmd:"" help:"Sum the messages of clients, and learn nothing but the sum."`
@@ -37,19 +39,54 @@ type aggregateCommand struct {
 
 type aggregateServe struct {
 	Session string `arg:"" help:"The session, in YAML or JSON: the same file as the clients have." type:"path"`
-	Key     string `required:"" help:"The server's identity key, from sotto aggregate keygen." placeholder:"FILE" type:"path"`
+	Key     string `required:"" help:"${aggregateServeKey}" placeholder:"FILE" type:"path"`
 
-	Listen      string       `default:"127.0.0.1:0" help:"Address to listen on; with port 0 the system chooses one. It is printed." placeholder:"HOST:PORT"`
-	AddressFile string       `help:"Write the address to this file when clients can come." placeholder:"FILE" type:"path"`
-	Cert        string       `help:"Certificate in PEM of an authority that clients believe (with its chain), instead of the pinned key." placeholder:"FILE" type:"path"`
+	Listen      string       `default:"127.0.0.1:0" help:"${aggregateServeListen}" placeholder:"HOST:PORT"`
+	AddressFile string       `help:"${aggregateServeAddressFile}" placeholder:"FILE" type:"path"`
+	Cert        string       `help:"${aggregateServeCert}" placeholder:"FILE" type:"path"`
 	CertKey     string       `help:"Private key of --cert." placeholder:"FILE" type:"path"`
 	MaxPending  flags.Count  `default:"128" help:"Connections at a time beyond one a client." placeholder:"N"`
-	Used        string       `help:"Directory where it is written down which batches were opened; KEY.used if not given. Each is opened once." placeholder:"DIR" type:"path"`
-	Cap         flags.Budget `help:"Refuse a session whose sum would cost one reward more than this, such as epsilon=1." placeholder:"BUDGET"`
+	Used        string       `help:"${aggregateServeUsed}" placeholder:"DIR" type:"path"`
+	Cap         flags.Budget `help:"${aggregateServeCap}" placeholder:"BUDGET"`
 	Verbose     bool         `short:"v" help:"Say who comes."`
 	JSON        bool         `help:"As JSON, for programs; a refusal too."`
 
-	VanishIn string `hidden:"" enum:",unmask" default:"" help:"For tests: this process kills itself when clients are to open the sum."`
+	VanishIn string `hidden:"" enum:",unmask" default:"" help:"${aggregateServeVanishIn}"`
+}
+
+// aggregateTexts are help texts that are too long for their flags.
+var aggregateTexts = kong.Vars{
+	"aggregateKeygen": "Make an identity key: the private key goes to a file, the public key is printed, for " +
+		"session files.",
+	"aggregateServeKey":         "The server's identity key, from sotto aggregate keygen.",
+	"aggregateServeListen":      "Address to listen on; with port 0 the system chooses one. It is printed.",
+	"aggregateServeAddressFile": "Write the address to this file when clients can come.",
+	"aggregateServeCert": "Certificate in PEM of an authority that clients believe (with its " +
+		"chain), instead of " +
+		"the pinned key.",
+	"aggregateServeUsed": "Directory where it is written down which batches were opened; " +
+		"KEY.used if not given. " +
+		"Each is opened once.",
+	"aggregateServeCap": "Refuse a session whose sum would cost one reward more than this, " +
+		"such as epsilon=1.",
+	"aggregateServeVanishIn": "For tests: this process kills itself when clients are to open the sum.",
+	"aggregateJoinKey":       "This client's identity key, from sotto aggregate keygen.",
+	"aggregateJoinReward": "A reward in [0,1], for a session with a mechanism: it is rounded and " +
+		"noise is added " +
+		"before anything leaves this process. - reads it from standard input, where no list " +
+		"of processes shows it.",
+	"aggregateJoinMessage": "A whole number below the modulus (several, with commas, for a " +
+		"longer message), for a " +
+		"session without a mechanism: noise is yours. - reads standard input.",
+	"aggregateJoinUsed": "Directory where it is written down which sessions this key has been used for, and " +
+		"for which batches a reward has left; KEY.used if not given. Each batch gets one.",
+	"aggregateJoinCap": "Refuse if the rewards that this key has sent, and this one, would lose more than " +
+		"this together, such as epsilon=1.",
+	"aggregateJoinRoots": "Authorities in PEM, one of whom must have signed the server's " +
+		"certificate, instead " +
+		"of the pinned key.",
+	"aggregateJoinServerName":  "The name in the server's certificate, if it is not the host of --connect.",
+	"aggregateJoinVanishAfter": "For tests: this process kills itself when it has sent its message of a round.",
 }
 
 // Help is shown by --help.
@@ -297,18 +334,19 @@ func (c *aggregateServe) serve(ctx context.Context, s streams) (aggregateResult,
 
 type aggregateJoin struct {
 	Session string `arg:"" help:"The session, in YAML or JSON: the same file as the server has." type:"path"`
-	Key     string `required:"" help:"This client's identity key, from sotto aggregate keygen." placeholder:"FILE" type:"path"`
+	Key     string `required:"" help:"${aggregateJoinKey}" placeholder:"FILE" type:"path"`
 	Connect string `required:"" help:"The server's address." placeholder:"HOST:PORT"`
 
-	Reward  string `help:"A reward in [0,1], for a session with a mechanism: it is rounded and noise is added before anything leaves this process. - reads it from standard input, where no list of processes shows it." placeholder:"R" xor:"value"`
-	Message string `help:"A whole number below the modulus (several, with commas, for a longer message), for a session without a mechanism: noise is yours. - reads standard input." placeholder:"N,…" xor:"value"`
+	Reward  string `help:"${aggregateJoinReward}" placeholder:"R" xor:"value"`
+	Message string `help:"${aggregateJoinMessage}" placeholder:"N,…" xor:"value"`
 
-	Used       string       `help:"Directory where it is written down which sessions this key has been used for, and for which batches a reward has left; KEY.used if not given. Each batch gets one." placeholder:"DIR" type:"path"`
-	Cap        flags.Budget `help:"Refuse if the rewards that this key has sent, and this one, would lose more than this together, such as epsilon=1." placeholder:"BUDGET"`
-	Roots      string       `help:"Authorities in PEM, one of whom must have signed the server's certificate, instead of the pinned key." placeholder:"FILE" type:"path"`
-	ServerName string       `help:"The name in the server's certificate, if it is not the host of --connect." placeholder:"NAME"`
+	Used       string       `help:"${aggregateJoinUsed}" placeholder:"DIR" type:"path"`
+	Cap        flags.Budget `help:"${aggregateJoinCap}" placeholder:"BUDGET"`
+	Roots      string       `help:"${aggregateJoinRoots}" placeholder:"FILE" type:"path"`
+	ServerName string       `help:"${aggregateJoinServerName}" placeholder:"NAME"`
+	JSON       bool         `help:"As JSON, for programs."`
 
-	VanishAfter string `hidden:"" enum:",advertise,share,mask,consistency,unmask" default:"" help:"For tests: this process kills itself when it has sent its message of a round."`
+	VanishAfter string `hidden:"" enum:",advertise,share,mask,consistency,unmask" default:"" help:"${aggregateJoinVanishAfter}"`
 }
 
 // Help is shown by --help.
@@ -441,8 +479,13 @@ func (c *aggregateJoin) Run(ctx context.Context, s streams) error {
 		fmt.Fprintf(s.err, "spent by this reward: %v\n", lost)
 		return errors.Join(err, e)
 	}
-	if _, err = fmt.Fprintf(s.out, "client %d: done, the server has its sum\nspent by this "+
-		"reward: %v\n", cfg.Protocol.ID, lost); err != nil {
+	if c.JSON {
+		err = printJSON(s, map[string]any{"client": cfg.Protocol.ID, "spent": lost})
+	} else {
+		_, err = fmt.Fprintf(s.out, "client %d: done, the server has its sum\nspent by this "+
+			"reward: %v\n", cfg.Protocol.ID, lost)
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %w; spent by this reward: %v", transport.ErrPossiblyReleased, err, lost)
 	}
 	return nil

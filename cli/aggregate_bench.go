@@ -14,18 +14,28 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/secagg"
 )
 
 type aggregateBench struct {
-	Clients string        `default:"100,300,1000" help:"Numbers of clients; 10000 take minutes, as all clients are played here too." placeholder:"N,…"`
-	Mode    flags.Choices `of:"semi-honest,malicious" default:"semi-honest,malicious" help:"What the server is trusted with." placeholder:"MODE,…"`
+	Clients string        `default:"100,300,1000" help:"${aggregateBenchClients}" placeholder:"N,…"`
+	Mode    flags.Choices `of:"semi-honest,malicious" default:"semi-honest,malicious" help:"${aggregateBenchMode}" placeholder:"MODE,…"`
 	Gamma   flags.Number  `in:"[0,1)" default:"0.1" help:"Share of the clients who may be corrupt." placeholder:"γ"`
-	Delta   flags.Number  `in:"[0,1)" default:"0.1" help:"Share of the clients who may vanish; so many do, after sharing keys." placeholder:"δ"`
-	SVG     string        `name:"svg" help:"Draw the server's time against n log n into this file." placeholder:"FILE" type:"path"`
+	Delta   flags.Number  `in:"[0,1)" default:"0.1" help:"${aggregateBenchDelta}" placeholder:"δ"`
+	SVG     string        `name:"svg" help:"${aggregateBenchSVG}" placeholder:"FILE" type:"path"`
 	JSON    bool          `help:"As JSON, for programs."`
+}
+
+// aggregateBenchTexts are help texts that are too long for their flags.
+var aggregateBenchTexts = kong.Vars{
+	"aggregateBenchClients": "Numbers of clients; 10000 take minutes, as all clients are played here too.",
+	"aggregateBenchMode":    "What the server is trusted with.",
+	"aggregateBenchDelta":   "Share of the clients who may vanish; so many do, after sharing keys.",
+	"aggregateBenchSVG":     "Draw the server's time against n log n into this file.",
 }
 
 // Help is shown by --help.

@@ -52,6 +52,7 @@ func readKey(path string) (ed25519.PrivateKey, error) {
 
 type aggregateKeygen struct {
 	File string `arg:"" help:"File of the new private key; it must not exist." type:"path"`
+	JSON bool   `help:"As JSON, for programs."`
 }
 
 // Help is shown by --help.
@@ -75,12 +76,20 @@ func (c *aggregateKeygen) Run(s streams) error {
 	case err != nil:
 		return usage(err)
 	}
-	_, err = fmt.Fprintln(s.out, formatKey(public))
+	return printKey(s, public, c.JSON)
+}
+
+func printKey(s streams, k ed25519.PublicKey, asJSON bool) error {
+	if asJSON {
+		return printJSON(s, map[string]string{"public_key": formatKey(k)})
+	}
+	_, err := fmt.Fprintln(s.out, formatKey(k))
 	return err
 }
 
 type aggregatePublic struct {
 	File string `arg:"" help:"File of a private key." type:"path"`
+	JSON bool   `help:"As JSON, for programs."`
 }
 
 // Help is shown by --help.
@@ -94,11 +103,12 @@ func (c *aggregatePublic) Run(s streams) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(s.out, formatKey(k.Public().(ed25519.PublicKey)))
-	return err
+	return printKey(s, k.Public().(ed25519.PublicKey), c.JSON)
 }
 
-type aggregateID struct{}
+type aggregateID struct {
+	JSON bool `help:"As JSON, for programs."`
+}
 
 // Help is shown by --help.
 func (c *aggregateID) Help() string {
@@ -111,7 +121,11 @@ func (c *aggregateID) Run(s streams) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(s.out, hex.EncodeToString(id[:])+"\n")
+	text := hex.EncodeToString(id[:])
+	if c.JSON {
+		return printJSON(s, map[string]string{"id": text})
+	}
+	_, err = io.WriteString(s.out, text+"\n")
 	return err
 }
 

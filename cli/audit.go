@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/internal/front/verdict"
@@ -16,9 +18,9 @@ import (
 
 type auditCommand struct {
 	Mechanism auditMechanism `cmd:"" help:"Attack a mechanism alone: noisy sums and counts, running sums, a mean."`
-	Policy    auditPolicy    `cmd:"" help:"Attack a private policy by the rewards it is fed, and look for those that hurt it most."`
+	Policy    auditPolicy    `cmd:"" help:"${auditPolicy}"`
 	Training  auditTraining  `cmd:"" help:"Attack gradient descent by its iterates, DP-SGD and others."`
-	Self      auditSelf      `cmd:"" help:"Attack every mechanism and private policy of this program, and broken twins of them, which must be refuted."`
+	Self      auditSelf      `cmd:"" help:"${auditSelf}"`
 }
 
 // auditFlags are those of all audits.
@@ -26,7 +28,7 @@ type auditFlags struct {
 	Confidence flags.Number  `in:"(0,0.999999999]" default:"0.95" help:"${confidence}" placeholder:"1−γ"`
 	Games      flags.Count   `in:"[100,1e8]" help:"${games}" placeholder:"N"`
 	Seed       flags.Seed    `default:"1" help:"Seed of all simulated randomness." placeholder:"S"`
-	Workers    flags.Workers `help:"Games played at a time; answers do not depend on it. 0 is one a processor." placeholder:"W"`
+	Workers    flags.Workers `help:"${auditWorkers}" placeholder:"W"`
 	JSON       bool          `help:"As JSON, for programs."`
 	Out        string        `help:"${auditOut}" placeholder:"DIR" type:"path"`
 }
@@ -87,8 +89,8 @@ func fault(name flags.Choice) audit.Fault {
 	return f
 }
 
-// auditVars are help texts that are long, or said twice.
-var auditVars = map[string]string{
+// auditTexts are help texts that are long, or said twice.
+var auditTexts = kong.Vars{
 	"confidence": "The audited ε is below the true one with this probability, for all attacks " +
 		"together.",
 	"games": "Games of the test; without it 100 000, of training 4000, of self a million, or " +
@@ -98,6 +100,11 @@ var auditVars = map[string]string{
 	"reconstruct": "Guess one reward, which is one of so many values from 0 to 1, from what is released.",
 	"broken": "Break the curator on purpose: half, quarter, eighth, shared, redrawn, twice or " +
 		"unclipped. The claim remains, and must be refuted.",
+	"auditPolicy": "Attack a private policy by the rewards it is fed, and look for those that hurt it " +
+		"most.",
+	"auditSelf": "Attack every mechanism and private policy of this program, and broken twins of them, " +
+		"which must be refuted.",
+	"auditWorkers": "Games played at a time; answers do not depend on it. 0 is one a processor.",
 }
 
 // prepared is an audit that can be run.

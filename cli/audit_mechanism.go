@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/internal/front/verdict"
@@ -21,14 +23,14 @@ type auditMechanism struct {
 	Broken  flags.Choice `of:"none,half,quarter,eighth,shared,redrawn,twice,unclipped" default:"none" help:"${broken}" placeholder:"FAULT"`
 	Real    bool         `help:"Attack the curator of real rewards, whose noise nobody can repeat."`
 	Arms    flags.Count  `in:"[1,100000]" default:"2" help:"Sums released together." placeholder:"K" group:"sums"`
-	Records flags.Count  `in:"[1,100000]" default:"8" help:"Rewards in a sum between two releases." placeholder:"N" group:"sums"`
-	Looks   flags.Count  `in:"[1,100000]" help:"Releases: without it 16 of running sums, 2 of others." placeholder:"L" group:"sums"`
+	Records flags.Count  `in:"[1,100000]" default:"8" help:"${auditMechanismRecords}" placeholder:"N" group:"sums"`
+	Looks   flags.Count  `in:"[1,100000]" help:"${auditMechanismLooks}" placeholder:"L" group:"sums"`
 
 	Rows         flags.Count  `in:"[2,1e7]" default:"100" help:"Points of the data set." placeholder:"N" group:"mean"`
-	Columns      flags.Count  `in:"[1,100000]" default:"10" help:"Columns of a point, each 0 or 1." placeholder:"D" group:"mean"`
+	Columns      flags.Count  `in:"[1,100000]" default:"10" help:"${auditMechanismColumns}" placeholder:"D" group:"mean"`
 	Noise        flags.Number `in:"[0,inf)" default:"0" help:"${meanNoise}" placeholder:"γ" group:"mean"`
-	Sample       flags.Count  `help:"Points drawn without replacement and averaged; all without it." placeholder:"K" group:"mean"`
-	Clip         flags.Number `in:"[0,inf)" default:"0" help:"Clip points to this norm; 0 does not." placeholder:"C" group:"mean"`
+	Sample       flags.Count  `help:"${auditMechanismSample}" placeholder:"K" group:"mean"`
+	Clip         flags.Number `in:"[0,inf)" default:"0" help:"${auditMechanismClip}" placeholder:"C" group:"mean"`
 	Target       flags.Choice `of:"hard,easy,average" default:"hard" help:"${target}" placeholder:"NAME" group:"mean"`
 	References   flags.Count  `in:"[2,1e6]" help:"${references}" placeholder:"N" group:"mean"`
 	NoShrink     bool         `help:"${noShrink}" group:"mean"`
@@ -39,7 +41,7 @@ type auditMechanism struct {
 	auditFlags
 }
 
-var mechanismVars = map[string]string{
+var auditMechanismTexts = kong.Vars{
 	"mechanism": "laplace, gaussian, tree, hybrid, kary, sqrt, blt or sparse; mean; or a mechanism " +
 		"in JSON, as a ledger writes it.",
 	"mechanismDelta": "δ at which ε is claimed and audited. Without it 0 where there is a claim of " +
@@ -49,8 +51,13 @@ var mechanismVars = map[string]string{
 		"new one in each game).",
 	"references": "Attacks do not know the law of the data, but so many points of it: empirical " +
 		"likelihood ratio, covariance and GLiR.",
-	"noShrink": "Do not shrink the covariance of the references: it must not be singular then.",
-	"oneRun":   "Estimate ε and μ from a single run of many sums, each with a canary.",
+	"noShrink":              "Do not shrink the covariance of the references: it must not be singular then.",
+	"oneRun":                "Estimate ε and μ from a single run of many sums, each with a canary.",
+	"auditMechanismRecords": "Rewards in a sum between two releases.",
+	"auditMechanismLooks":   "Releases: without it 16 of running sums, 2 of others.",
+	"auditMechanismColumns": "Columns of a point, each 0 or 1.",
+	"auditMechanismSample":  "Points drawn without replacement and averaged; all without it.",
+	"auditMechanismClip":    "Clip points to this norm; 0 does not.",
 }
 
 // Help is shown by --help.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/experiment"
@@ -36,7 +38,7 @@ type auditPolicy struct {
 	auditFlags
 }
 
-var policyVars = map[string]string{
+var auditPolicyTexts = kong.Vars{
 	"auditedPolicy": "A private policy of K arms, one that looks for the best of them, or one for " +
 		"linear or contextual bandits, with parameters if need be: adap-ucb:alpha=4. See list policies.",
 	"bandit": "arms; identify: find the best arm; linear or contextual: of two unit vectors.",

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/internal/front/verdict"
@@ -16,11 +18,19 @@ import (
 
 type auditSelf struct {
 	Quick bool   `help:"Fewer games: minutes instead of an hour."`
-	Only  string `help:"Only audits whose name has this text in it. The confidence is split over all audits nevertheless." placeholder:"TEXT"`
+	Only  string `help:"${auditSelfOnly}" placeholder:"TEXT"`
 	List  bool   `help:"List the audits and do none."`
 	// Progress is for who waits.
-	Progress bool `help:"Show on stderr how far it is and about how long it will take, in place of each audit's outcome."`
+	Progress bool `help:"${auditSelfProgress}"`
 	auditFlags
+}
+
+// auditSelfTexts are help texts that are too long for their flags.
+var auditSelfTexts = kong.Vars{
+	"auditSelfOnly": "Only audits whose name has this text in it. The confidence is split over all audits " +
+		"nevertheless.",
+	"auditSelfProgress": "Show on stderr how far it is and about how long it will take, in place of each " +
+		"audit's outcome.",
 }
 
 // Help is shown by --help.
@@ -52,7 +62,10 @@ func (c *auditSelf) Run(ctx context.Context, s streams) error {
 	if len(names) == 0 {
 		return flags.Bad("--only", c.Only, "part of the name of an audit: see %s audit self --list", s.program)
 	}
-	if c.List {
+	switch {
+	case c.List && c.JSON:
+		return printJSON(s, names)
+	case c.List:
 		_, err := fmt.Fprintln(s.out, strings.Join(names, "\n"))
 		return err
 	}

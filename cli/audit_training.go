@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/internal/front/train"
 	"github.com/sotto-dp/sotto/internal/front/verdict"
@@ -12,18 +14,18 @@ import (
 
 type auditTraining struct {
 	Method   flags.Choice `of:"dp-sgd,batch,mini-batch,stochastic" default:"dp-sgd" help:"${method}" placeholder:"NAME"`
-	Model    flags.Choice `of:"logistic,conv" default:"logistic" help:"Model: logistic, or conv, a small convolutional net." placeholder:"NAME"`
-	Fashion  string       `name:"fashion-mnist" help:"Directory of the files of Fashion-MNIST." placeholder:"DIR" type:"path" group:"images"`
-	CIFAR    string       `name:"cifar10" help:"Directory of the binary files of CIFAR-10." placeholder:"DIR" type:"path" group:"images"`
+	Model    flags.Choice `of:"logistic,conv" default:"logistic" help:"${auditTrainingModel}" placeholder:"NAME"`
+	Fashion  string       `name:"fashion-mnist" help:"${auditTrainingFashion}" placeholder:"DIR" type:"path" group:"images"`
+	CIFAR    string       `name:"cifar10" help:"${auditTrainingCIFAR}" placeholder:"DIR" type:"path" group:"images"`
 	Pool     flags.Count  `default:"1" help:"${pool}" placeholder:"k" group:"images"`
 	Examples flags.Count  `in:"[2,100000]" default:"64" help:"Examples of the training set." placeholder:"N"`
 
 	Steps    flags.Count  `default:"8" help:"Steps, all of which the adversary sees." placeholder:"T"`
 	Rate     flags.Number `in:"(0,inf)" default:"0.5" help:"Learning rate, above 0." placeholder:"η"`
 	Batch    flags.Count  `default:"16" help:"Examples of a batch, of mini-batch." placeholder:"B"`
-	Sampling flags.Number `in:"(0,1]" default:"0.25" help:"Probability of an example to be in a step, of dp-sgd." placeholder:"q"`
-	Clip     flags.Number `in:"(0,inf)" default:"1" help:"Norm that gradients are clipped to, of dp-sgd." placeholder:"C"`
-	Noise    flags.Number `in:"(0,inf)" default:"1" help:"Noise multiplier, of dp-sgd: the noise's deviation is σC." placeholder:"σ"`
+	Sampling flags.Number `in:"(0,1]" default:"0.25" help:"${auditTrainingSampling}" placeholder:"q"`
+	Clip     flags.Number `in:"(0,inf)" default:"1" help:"${auditTrainingClip}" placeholder:"C"`
+	Noise    flags.Number `in:"(0,inf)" default:"1" help:"${auditTrainingNoise}" placeholder:"σ"`
 
 	Neighbour flags.Choice  `of:"add,replace" default:"add" help:"${neighbour}" placeholder:"NAME"`
 	Canary    flags.Choice  `of:"auto,mislabelled,blank,dirac,canife" default:"auto" help:"${canary}" placeholder:"NAME"`
@@ -35,7 +37,7 @@ type auditTraining struct {
 	auditFlags
 }
 
-var trainingVars = map[string]string{
+var auditTrainingTexts = kong.Vars{
 	"method": "Descent: dp-sgd, batch, mini-batch or stochastic. Only dp-sgd claims anything.",
 	"pool":   "Average images over k×k pixels first; k divides their height and width.",
 	"neighbour": "Data sets that must look alike: add (an example is added or removed) or replace " +
@@ -46,6 +48,12 @@ var trainingVars = map[string]string{
 		"it, of stochastic only scalar, since the others need batches of two.",
 	"flaw": "Break dp-sgd on purpose: half-noise, unclipped or batch-clipped. The claim remains; an " +
 		"audit that is strong enough refutes it.",
+	"auditTrainingModel":    "Model: logistic, or conv, a small convolutional net.",
+	"auditTrainingFashion":  "Directory of the files of Fashion-MNIST.",
+	"auditTrainingCIFAR":    "Directory of the binary files of CIFAR-10.",
+	"auditTrainingSampling": "Probability of an example to be in a step, of dp-sgd.",
+	"auditTrainingClip":     "Norm that gradients are clipped to, of dp-sgd.",
+	"auditTrainingNoise":    "Noise multiplier, of dp-sgd: the noise's deviation is σC.",
 }
 
 // Help is shown by --help.

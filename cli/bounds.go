@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sotto-dp/sotto/bandit"
 	limit "github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/experiment"
@@ -18,23 +20,42 @@ import (
 )
 
 type boundsCommand struct {
-	File string `arg:"" optional:"" help:"Experiment in YAML; - reads standard input. Its instances and budgets are bounded at its horizon."`
+	File string `arg:"" optional:"" help:"${boundsFile}"`
 
-	Arms      flags.Arms    `help:"The arms, by their Bernoulli means or their laws, such as 0.75,0.6 or uniform(0.2,0.4)." placeholder:"ARM,…" group:"The problem, instead of a file, one of:"`
-	Actions   flags.Vectors `help:"The actions of a linear bandit: vectors divided by semicolons, such as 1,0;0,1;0.6,0.8." placeholder:"a;a;…" group:"The problem, instead of a file, one of:"`
-	Dimension flags.Count   `help:"The dimension of a linear contextual bandit." placeholder:"d" group:"The problem, instead of a file, one of:"`
+	Arms      flags.Arms    `help:"${boundsArms}" placeholder:"ARM,…" group:"The problem, instead of a file, one of:"`
+	Actions   flags.Vectors `help:"${boundsActions}" placeholder:"a;a;…" group:"The problem, instead of a file, one of:"`
+	Dimension flags.Count   `help:"${boundsDimension}" placeholder:"d" group:"The problem, instead of a file, one of:"`
 
-	Theta flags.Numbers `help:"θ*, beside --actions: without it there are no problem-dependent bounds." placeholder:"x,…"`
-	Sigma flags.Number  `in:"(0,inf)" help:"Standard deviation of the linear rewards' Gaussian noise; 1 if not given." placeholder:"σ"`
+	Theta flags.Numbers `help:"${boundsTheta}" placeholder:"x,…"`
+	Sigma flags.Number  `in:"(0,inf)" help:"${boundsSigma}" placeholder:"σ"`
 
 	Epsilon flags.Numbers `help:"Budgets of ε-DP, such as 0.1,1." placeholder:"ε,…"`
 	Rho     flags.Numbers `help:"Budgets of ρ-zCDP." placeholder:"ρ,…"`
-	Horizon flags.Numbers `in:"[1,1e18]" help:"Horizons, such as 1e4,1e6. Beside a file they replace its own." placeholder:"T,…"`
-	Beta    flags.Number  `in:"(0,inf)" help:"β of AdaC-UCB and α of AdaP-UCB; 3.1 if not given. A file has its own." placeholder:"β"`
-	Risk    flags.Number  `in:"(0,1)" help:"Probability of failure of policies that have one; 1/T if not given. A file has its own." placeholder:"δ"`
+	Horizon flags.Numbers `in:"[1,1e18]" help:"${boundsHorizon}" placeholder:"T,…"`
+	Beta    flags.Number  `in:"(0,inf)" help:"${boundsBeta}" placeholder:"β"`
+	Risk    flags.Number  `in:"(0,1)" help:"${boundsRisk}" placeholder:"δ"`
 
-	Out  string `help:"Draw the first instance's bounds into this SVG file: against the budget if there are several of a kind, otherwise against T." placeholder:"FILE.svg" type:"path"`
+	Out  string `help:"${boundsOut}" placeholder:"FILE.svg" type:"path"`
 	JSON bool   `name:"json" help:"As JSON, for programs."`
+}
+
+// boundsTexts are help texts that are too long for their flags.
+var boundsTexts = kong.Vars{
+	"boundsFile": "Experiment in YAML; - reads standard input. Its instances and budgets are bounded at " +
+		"its horizon.",
+	"boundsArms": "The arms, by their Bernoulli means or their laws, such as 0.75,0.6 or " +
+		"uniform(0.2,0.4).",
+	"boundsActions": "The actions of a linear bandit: vectors divided by semicolons, such as " +
+		"1,0;0,1;0.6,0.8.",
+	"boundsDimension": "The dimension of a linear contextual bandit.",
+	"boundsTheta":     "θ*, beside --actions: without it there are no problem-dependent bounds.",
+	"boundsSigma":     "Standard deviation of the linear rewards' Gaussian noise; 1 if not given.",
+	"boundsHorizon":   "Horizons, such as 1e4,1e6. Beside a file they replace its own.",
+	"boundsBeta":      "β of AdaC-UCB and α of AdaP-UCB; 3.1 if not given. A file has its own.",
+	"boundsRisk": "Probability of failure of policies that have one; 1/T if not given. A file has its " +
+		"own.",
+	"boundsOut": "Draw the first instance's bounds into this SVG file: against the budget if there are " +
+		"several of a kind, otherwise against T.",
 }
 
 // Help is shown by --help.

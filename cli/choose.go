@@ -12,6 +12,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/choose"
@@ -21,32 +23,56 @@ import (
 )
 
 type chooseCommand struct {
-	Arms      flags.Arms  `help:"The arms, by their Bernoulli means or their laws, such as 0.75,0.6 or gaussian(0.5,0.1)." placeholder:"ARM,…" group:"The world, one of:"`
-	Standard  string      `help:"A standard instance of 002: C1, C2, C3 or C4, for --arms-count arms." placeholder:"C" group:"The world, one of:"`
-	ArmsCount flags.Count `help:"Number of arms of --standard; 5 if not given." placeholder:"K" group:"The world, one of:"`
-	Prior     flags.Prior `help:"Bernoulli arms whose means are drawn uniformly from [LO,HI] for each run: how many, and from where." placeholder:"K:LO:HI" group:"The world, one of:"`
-	CSV       string      `name:"csv" help:"Logged rewards, a CSV with a header. Rows are drawn with replacement: their order does not matter." placeholder:"FILE" type:"path" group:"The world, one of:"`
+	Arms      flags.Arms  `help:"${chooseArms}" placeholder:"ARM,…" group:"The world, one of:"`
+	Standard  string      `help:"${chooseStandard}" placeholder:"C" group:"The world, one of:"`
+	ArmsCount flags.Count `help:"${chooseArmsCount}" placeholder:"K" group:"The world, one of:"`
+	Prior     flags.Prior `help:"${choosePrior}" placeholder:"K:LO:HI" group:"The world, one of:"`
+	CSV       string      `name:"csv" help:"${chooseCSV}" placeholder:"FILE" type:"path" group:"The world, one of:"`
 
 	columnFlags
 
-	Epsilon flags.Number `in:"(0,inf)" help:"ε-DP; with --delta (ε,δ)-DP, with --alpha (α,ε)-RDP." placeholder:"ε" group:"The budget:"`
+	Epsilon flags.Number `in:"(0,inf)" help:"${chooseEpsilon}" placeholder:"ε" group:"The budget:"`
 	Delta   flags.Number `in:"(0,1)" help:"δ, beside --epsilon." placeholder:"δ" group:"The budget:"`
 	Alpha   flags.Number `in:"(1,inf)" help:"α, beside --epsilon." placeholder:"α" group:"The budget:"`
 	Rho     flags.Number `in:"(0,inf)" help:"ρ-zCDP." placeholder:"ρ" group:"The budget:"`
 
-	Range      flags.Range    `help:"Declared range of rewards; others are clipped. 0,1 if not given. --csv needs it: it must not be taken from the data." placeholder:"LO,HI"`
+	Range      flags.Range    `help:"${chooseRange}" placeholder:"LO,HI"`
 	Horizon    flags.Count    `required:"" help:"Rounds of a run; 1e6 is a number." placeholder:"T"`
-	Policies   flags.Policies `help:"Only these policies, each with parameters if need be: adap-klucb,adap-ucb:alpha=4. Else all that meet the budget." placeholder:"NAME,…"`
+	Policies   flags.Policies `help:"${choosePolicies}" placeholder:"NAME,…"`
 	Reference  bool           `help:"Show policies without privacy too. They are not ranked."`
-	Level      flags.Number   `in:"(0,1)" help:"Probability that anything in the answer is wrong." default:"0.05" placeholder:"P"`
-	Resolution flags.Number   `in:"(0,1)" help:"Means within this fraction of each other are a tie." default:"0.01" placeholder:"R"`
+	Level      flags.Number   `in:"(0,1)" help:"${chooseLevel}" default:"0.05" placeholder:"P"`
+	Resolution flags.Number   `in:"(0,1)" help:"${chooseResolution}" default:"0.01" placeholder:"R"`
 	Strict     bool           `help:"Trust no central limit theorem. Needs many more runs."`
-	MinRuns    flags.Count    `help:"Runs of a policy before it may be settled; 1024 if not given, fewer where runs are long." placeholder:"N"`
-	MaxRuns    flags.Count    `help:"Most runs of a policy; 65536 if not given, fewer where runs are long." placeholder:"N"`
-	Time       time.Duration  `help:"Begin no run after this time, such as 2m, and answer with what is known." placeholder:"TIME"`
+	MinRuns    flags.Count    `help:"${chooseMinRuns}" placeholder:"N"`
+	MaxRuns    flags.Count    `help:"${chooseMaxRuns}" placeholder:"N"`
+	Time       time.Duration  `help:"${chooseTime}" placeholder:"TIME"`
 	Seed       flags.Seed     `help:"Seed of all randomness." default:"1" placeholder:"S"`
-	Workers    flags.Workers  `help:"Runs played at a time; answers do not depend on it. 0 is one a processor." placeholder:"W"`
+	Workers    flags.Workers  `help:"${chooseWorkers}" placeholder:"W"`
 	JSON       bool           `help:"As JSON, for programs."`
+}
+
+// chooseTexts are help texts that are too long for their flags.
+var chooseTexts = kong.Vars{
+	"chooseArms": "The arms, by their Bernoulli means or their laws, such as 0.75,0.6 or " +
+		"gaussian(0.5,0.1).",
+	"chooseStandard":  "A standard instance of 002: C1, C2, C3 or C4, for --arms-count arms.",
+	"chooseArmsCount": "Number of arms of --standard; 5 if not given.",
+	"choosePrior": "Bernoulli arms whose means are drawn uniformly from [LO,HI] for each run: how many, " +
+		"and from where.",
+	"chooseCSV": "Logged rewards, a CSV with a header. Rows are drawn with replacement: their order " +
+		"does not matter.",
+	"chooseEpsilon": "ε-DP; with --delta (ε,δ)-DP, with --alpha (α,ε)-RDP.",
+	"chooseRange": "Declared range of rewards; others are clipped. 0,1 if not given. --csv needs it: it " +
+		"must not be taken from the data.",
+	"choosePolicies": "Only these policies, each with parameters if need be: adap-klucb,adap-ucb:alpha=4. " +
+		"Else all that meet the budget.",
+	"chooseLevel":      "Probability that anything in the answer is wrong.",
+	"chooseResolution": "Means within this fraction of each other are a tie.",
+	"chooseMinRuns": "Runs of a policy before it may be settled; 1024 if not given, fewer where runs are " +
+		"long.",
+	"chooseMaxRuns": "Most runs of a policy; 65536 if not given, fewer where runs are long.",
+	"chooseTime":    "Begin no run after this time, such as 2m, and answer with what is known.",
+	"chooseWorkers": "Runs played at a time; answers do not depend on it. 0 is one a processor.",
 }
 
 // Help is shown by --help.

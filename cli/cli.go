@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"regexp"
@@ -67,22 +68,47 @@ type streams struct {
 }
 
 type commands struct {
-	Run       runCommand       `cmd:"" help:"Play an experiment: a YAML file, or arms and policies given by flags."`
-	Stop      stopCommand      `cmd:"" help:"Run a stopping rule: a private estimate of a mean, from as few samples as it takes."`
-	Identify  identifyCommand  `cmd:"" help:"Run a trial: which arm is best? A private answer, with a bound on the risk of a wrong one."`
-	Plan      planCommand      `cmd:"" help:"Say what to expect before it is done: participants of a trial, the cost of a release, the budget that costs little."`
-	Bounds    boundsCommand    `cmd:"" help:"Say what the regret is bounded by, below for every policy and above for those of the catalog, and where each bound is proved."`
-	Merge     mergeCommand     `cmd:"" help:"Join shards of one experiment into its results."`
-	Report    reportCommand    `cmd:"" help:"Draw the figures and the page of a results directory again, and print its table."`
-	Choose    chooseCommand    `cmd:"" help:"Say which private policy to use: rank all that meet a budget, with confidence."`
-	Validate  validateCommand  `cmd:"" help:"Check an experiment and say what it would play."`
-	List      listCommand      `cmd:"" help:"List what there is: policies and mechanisms."`
-	Letor     letorCommand     `cmd:"" help:"Make a bandit of learning-to-rank data: clusters are arms, ratings are rewards."`
-	Reproduce reproduceCommand `cmd:"" help:"Make the figures of the sources again, and decide what they claim."`
-	Audit     auditCommand     `cmd:"" help:"Attack what claims to be private, and bound its ε from below."`
-	Schema    schemaCommand    `cmd:"" help:"Print the JSON schema of experiment files, for editors."`
-	Aggregate aggregateCommand `cmd:"" help:"Sum what clients have so that nobody sees it: secure aggregation over the network."`
-	Version   versionCommand   `cmd:"" help:"Print the version of this program and what it was built with."`
+	Run        runCommand        `cmd:"" group:"play" help:"${commandsRun}"`
+	Stop       stopCommand       `cmd:"" group:"real" help:"${commandsStop}"`
+	Identify   identifyCommand   `cmd:"" group:"real" help:"${commandsIdentify}"`
+	Plan       planCommand       `cmd:"" group:"before" help:"${commandsPlan}"`
+	Bounds     boundsCommand     `cmd:"" group:"before" help:"${commandsBounds}"`
+	Merge      mergeCommand      `cmd:"" group:"play" help:"Join shards of one experiment into its results."`
+	Report     reportCommand     `cmd:"" group:"play" help:"${commandsReport}"`
+	Choose     chooseCommand     `cmd:"" group:"before" help:"${commandsChoose}"`
+	Validate   validateCommand   `cmd:"" group:"play" help:"Check an experiment and say what it would play."`
+	List       listCommand       `cmd:"" group:"before" help:"List what there is: policies and mechanisms."`
+	Letor      letorCommand      `cmd:"" group:"play" help:"${commandsLetor}"`
+	Reproduce  reproduceCommand  `cmd:"" group:"check" help:"${commandsReproduce}"`
+	Audit      auditCommand      `cmd:"" group:"check" help:"${commandsAudit}"`
+	Schema     schemaCommand     `cmd:"" group:"program" help:"Print the JSON schema of experiment files, for editors."`
+	Aggregate  aggregateCommand  `cmd:"" group:"real" help:"${commandsAggregate}"`
+	Completion completionCommand `cmd:"" group:"program" help:"${commandsCompletion}"`
+	Man        manCommand        `cmd:"" group:"program" help:"Print the manual page, for man."`
+	Complete   completeCommand   `cmd:"" hidden:"" help:"Say what comes next, for the scripts of completion."`
+	Version    versionCommand    `cmd:"" group:"program" help:"${commandsVersion}"`
+
+	VersionFlag kong.VersionFlag `name:"version" help:"Print the version and end."`
+}
+
+// cliTexts are help texts that are too long for their flags.
+var cliTexts = kong.Vars{
+	"commandsRun":  "Play an experiment: a YAML file, or arms and policies given by flags.",
+	"commandsStop": "Run a stopping rule: a private estimate of a mean, from as few samples as it takes.",
+	"commandsIdentify": "Run a trial: which arm is best? A private answer, with a bound on the risk of a " +
+		"wrong one.",
+	"commandsPlan": "Say what to expect before it is done: participants of a trial, the cost of a " +
+		"release, the budget that costs little.",
+	"commandsBounds": "Say what the regret is bounded by, below for every policy and above for those of the " +
+		"catalog, and where each bound is proved.",
+	"commandsReport":     "Draw the figures and the page of a results directory again, and print its table.",
+	"commandsChoose":     "Say which private policy to use: rank all that meet a budget, with confidence.",
+	"commandsLetor":      "Make a bandit of learning-to-rank data: clusters are arms, ratings are rewards.",
+	"commandsReproduce":  "Make the figures of the sources again, and decide what they claim.",
+	"commandsAudit":      "Attack what claims to be private, and bound its ε from below.",
+	"commandsAggregate":  "Sum what clients have so that nobody sees it: secure aggregation over the network.",
+	"commandsCompletion": "Print a script that completes commands, flags and names in a shell.",
+	"commandsVersion":    "Print the version of this program and what it was built with.",
 }
 
 // Exit codes.
@@ -130,12 +156,29 @@ func newParser(s streams, more ...kong.Option) (*kong.Kong, error) {
 		kong.ValueFormatter(helpWithDefault),
 		kong.UsageOnError(),
 		kong.ExplicitGroups(groups()),
-		kong.Vars(auditVars), kong.Vars(mechanismVars), kong.Vars(policyVars), kong.Vars(trainingVars))...)
+		kong.Vars{"version": versionText(s)}, texts())...)
+}
+
+// texts are the help texts of all commands that are too long for their flags.
+func texts() kong.Vars {
+	all := kong.Vars{}
+	for _, t := range []kong.Vars{aggregateTexts, aggregateBenchTexts, auditTexts,
+		auditMechanismTexts, auditPolicyTexts, auditSelfTexts, auditTrainingTexts, boundsTexts,
+		chooseTexts, cliTexts, commandsTexts, identifyTexts, letorTexts, logTexts, planTexts,
+		planBudgetTexts, planReleaseTexts, reproduceTexts, runTexts, stopTexts} {
+		maps.Copy(all, t)
+	}
+	return all
 }
 
 // groups are those of the flags, by their keys.
 func groups() []kong.Group {
 	return []kong.Group{
+		{Key: "play", Title: "Experiments:"},
+		{Key: "before", Title: "Before there are data:"},
+		{Key: "real", Title: "One decision, on real data too:"},
+		{Key: "check", Title: "Can it be believed?"},
+		{Key: "program", Title: "This program:"},
 		{Key: "budget", Title: "The budget:"},
 		{Key: "sums", Title: "Sums:"},
 		{Key: "mean", Title: "mean:"},

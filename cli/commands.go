@@ -1,14 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/experiment"
@@ -18,6 +20,13 @@ type mergeCommand struct {
 	Dirs  []string `arg:"" name:"DIR" help:"Directories that the shards left." type:"path"`
 	Out   string   `required:"" help:"Directory of the results." placeholder:"DIR" type:"path"`
 	Mixed bool     `help:"Join shards of different builds or architectures, whose numbers may differ in the last bits."`
+	JSON  bool     `help:"As JSON, for programs."`
+}
+
+// commandsTexts are help texts that are too long for their flags.
+var commandsTexts = kong.Vars{
+	"listMechanisms": "Mechanisms: how releases are made private, by trust model and noise, with what each " +
+		"guarantees and who has to be believed.",
 }
 
 // Help is shown by --help.
@@ -34,11 +43,12 @@ func (c *mergeCommand) Run(ctx context.Context, s streams) error {
 	case err != nil:
 		return err
 	}
-	return show(s, c.Out, r)
+	return show(s, c.Out, r, c.JSON)
 }
 
 type reportCommand struct {
-	Dir string `arg:"" help:"A directory of results." type:"path"`
+	Dir  string `arg:"" help:"A directory of results." type:"path"`
+	JSON bool   `help:"As JSON, for programs."`
 }
 
 // Help is shown by --help.
@@ -52,11 +62,23 @@ func (c *reportCommand) Run(s streams) error {
 	if err != nil {
 		return err
 	}
-	return show(s, c.Dir, r)
+	return show(s, c.Dir, r, c.JSON)
 }
 
 type validateCommand struct {
 	File string `arg:"" help:"Experiment in YAML; - reads standard input."`
+	JSON bool   `help:"As JSON, for programs."`
+}
+
+// planned is what an experiment would play.
+type planned struct {
+	Experiment string   `json:"experiment"`
+	Kind       string   `json:"kind"`
+	Runs       int      `json:"runs"`              // of each cell
+	Horizon    int      `json:"horizon,omitempty"` // or a cap
+	Cap        int      `json:"cap,omitempty"`
+	Cells      []string `json:"cells"`
+	Warnings   []string `json:"warnings"`
 }
 
 // Help is shown by --help.
@@ -77,6 +99,15 @@ func (c *validateCommand) Run(s streams) error {
 	for _, w := range plan.Warnings {
 		fmt.Fprintln(s.err, "warning:", w)
 	}
+	if c.JSON {
+		out := planned{Experiment: plan.Spec.Name, Kind: cmp.Or(plan.Spec.Kind, experiment.KindRegret),
+			Runs: int(plan.Spec.Runs), Horizon: int(plan.Spec.Horizon), Cap: int(plan.Spec.Cap),
+			Warnings: append([]string{}, plan.Warnings...)}
+		for i := range plan.Cells {
+			out.Cells = append(out.Cells, plan.Cells[i].Label())
+		}
+		return printJSON(s, out)
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s of %s, %s\n", plan.Spec.Name, several(len(plan.Cells), "cell"),
 		several(int(plan.Spec.Runs), "run"), plan.Length())
@@ -89,7 +120,7 @@ func (c *validateCommand) Run(s streams) error {
 
 type listCommand struct {
 	Policies   listPolicies   `cmd:"" default:"withargs" help:"Policies, with their guarantee, source and parameters."`
-	Mechanisms listMechanisms `cmd:"" help:"Mechanisms: how releases are made private, by trust model and noise, with what each guarantees and who has to be believed."`
+	Mechanisms listMechanisms `cmd:"" help:"${listMechanisms}"`
 }
 
 type listPolicies struct {
@@ -157,13 +188,6 @@ func (c *listMechanisms) Run(s streams) error {
 			strings.Join(m.Budgets, " | "), m.Source)
 	}
 	return w.Flush()
-}
-
-func printJSON(s streams, v any) error {
-	e := json.NewEncoder(s.out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }
 
 // policyJSON is an entry as programs read it.
@@ -303,7 +327,9 @@ func (c *schemaCommand) Run(s streams) error {
 	return err
 }
 
-type versionCommand struct{}
+type versionCommand struct {
+	JSON bool `help:"As JSON, for programs."`
+}
 
 // Help is shown by --help.
 func (c *versionCommand) Help() string {
@@ -312,7 +338,12 @@ func (c *versionCommand) Help() string {
 }
 
 func (c *versionCommand) Run(s streams) error {
-	b := experiment.ThisBuild()
-	_, err := fmt.Fprintf(s.out, "sotto %s\n", b)
+	if c.JSON {
+		return printJSON(s, experiment.ThisBuild())
+	}
+	_, err := fmt.Fprintln(s.out, versionText(s))
 	return err
 }
+
+// versionText is the program and the build.
+func versionText(s streams) string { return s.program + " " + experiment.ThisBuild().String() }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/front/flags"
@@ -21,22 +23,50 @@ import (
 )
 
 type identifyCommand struct {
-	Arms   flags.Arms `help:"Arms to simulate, by their Bernoulli means or their laws, such as 0.95,0.9,0.5 or gaussian(0.5,0.1)." placeholder:"ARM,…" group:"The arms, one of:"`
-	CSV    string     `name:"csv" help:"Real data: logged rewards, a CSV with a header; - reads standard input. Each play of an arm takes its next row, after a shuffle. A second run spends the budget again." placeholder:"FILE" group:"The arms, one of:"`
-	Replay string     `help:"A transcript: play the trial again from its releases, and check that its plays and its answer follow from them." placeholder:"FILE" group:"The arms, one of:"`
+	Arms   flags.Arms `help:"${identifyArms}" placeholder:"ARM,…" group:"The arms, one of:"`
+	CSV    string     `name:"csv" help:"${identifyCSV}" placeholder:"FILE" group:"The arms, one of:"`
+	Replay string     `help:"${identifyReplay}" placeholder:"FILE" group:"The arms, one of:"`
 
 	columnFlags
 	orderFlag
 
-	Rule    flags.Policy `default:"dp-tt" help:"dp-tt, adap-tt, adap-tt-star, dp-se; or ttucb, se, lucb, track-and-stop, which are not private. With parameters if need be: dp-tt:eta=0.5; sotto list policies has them." placeholder:"RULE"`
-	Risk    flags.Number `in:"(0,1)" help:"Probability of a wrong answer that is allowed, above 0 and below 1." placeholder:"δ"`
-	Epsilon flags.Number `in:"(0,inf)" help:"Budget of ε-DP, for the whole trial: who got which arm, when it stopped, and the answer. Not for rules that are not private." placeholder:"ε"`
-	Range   flags.Range  `help:"Declared range of rewards; others are clipped. 0,1 if not given. --csv needs it: it must not be taken from the data." placeholder:"LO,HI"`
+	Rule    flags.Policy `default:"dp-tt" help:"${identifyRule}" placeholder:"RULE"`
+	Risk    flags.Number `in:"(0,1)" help:"${identifyRisk}" placeholder:"δ"`
+	Epsilon flags.Number `in:"(0,inf)" help:"${identifyEpsilon}" placeholder:"ε"`
+	Range   flags.Range  `help:"${identifyRange}" placeholder:"LO,HI"`
 
-	Cap        flags.Count `help:"Give up after so many plays. If two arms are best no rule ever stops; for --arms the cap is 1e8 if not given." placeholder:"N"`
-	Runs       flags.Count `in:"[1,1e6]" help:"Runs of --arms: more than one print the error rate and the distribution of the number of plays." placeholder:"N"`
-	Seed       flags.Seed  `help:"Seed of the simulation of --arms, 1 if not given. For --csv, of the rows' order and of people's arms, which the operating system draws if not given; never of noise." placeholder:"S"`
-	Transcript string      `help:"Write what the guarantee is about to this file, which must be new: a line of JSON for each batch of plays and each release. If the rule is private it may be published; --replay checks it." placeholder:"FILE" type:"path"`
+	Cap        flags.Count `help:"${identifyCap}" placeholder:"N"`
+	Runs       flags.Count `in:"[1,1e6]" help:"${identifyRuns}" placeholder:"N"`
+	Seed       flags.Seed  `help:"${identifySeed}" placeholder:"S"`
+	Transcript string      `help:"${identifyTranscript}" placeholder:"FILE" type:"path"`
+	JSON       bool        `help:"As JSON, for programs."`
+}
+
+// identifyTexts are help texts that are too long for their flags.
+var identifyTexts = kong.Vars{
+	"identifyArms": "Arms to simulate, by their Bernoulli means or their laws, such as 0.95,0.9,0.5 or " +
+		"gaussian(0.5,0.1).",
+	"identifyCSV": "Real data: logged rewards, a CSV with a header; - reads standard input. Each play of " +
+		"an arm takes its next row, after a shuffle. A second run spends the budget again.",
+	"identifyReplay": "A transcript: play the trial again from its releases, and check that its plays and " +
+		"its answer follow from them.",
+	"identifyRule": "dp-tt, adap-tt, adap-tt-star, dp-se; or ttucb, se, lucb, track-and-stop, which are " +
+		"not private. With parameters if need be: dp-tt:eta=0.5; sotto list policies has " +
+		"them.",
+	"identifyRisk": "Probability of a wrong answer that is allowed, above 0 and below 1.",
+	"identifyEpsilon": "Budget of ε-DP, for the whole trial: who got which arm, when it stopped, and the " +
+		"answer. Not for rules that are not private.",
+	"identifyRange": "Declared range of rewards; others are clipped. 0,1 if not given. --csv needs it: it " +
+		"must not be taken from the data.",
+	"identifyCap": "Give up after so many plays. If two arms are best no rule ever stops; for --arms the " +
+		"cap is 1e8 if not given.",
+	"identifyRuns": "Runs of --arms: more than one print the error rate and the distribution of the " +
+		"number of plays.",
+	"identifySeed": "Seed of the simulation of --arms, 1 if not given. For --csv, of the rows' order and " +
+		"of people's arms, which the operating system draws if not given; never of noise.",
+	"identifyTranscript": "Write what the guarantee is about to this file, which must be new: a line of JSON " +
+		"for each batch of plays and each release. If the rule is private it may be " +
+		"published; --replay checks it.",
 }
 
 // Help is shown by --help.
@@ -159,6 +189,14 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 	case err != nil:
 		return usagef("%s: %w", c.CSV, err)
 	}
+	if c.JSON {
+		out := trialOf(rule, log.Names, nil, r, lo, hi)
+		out.Data = dataOf(log.Summary, format)
+		if err := printJSON(s, out); err != nil {
+			return lostAnswer(err, r.Loss)
+		}
+		return nil
+	}
 	data := dataLine(log.Summary, format, "the mean of the clipped rows of one arm, drawn among "+
 		"the person's arms")
 	if err := printTrial(s.out, rule, log.Names, "data\t"+data, nil, r, lo, hi); err != nil {
@@ -229,6 +267,11 @@ func (c *identifyCommand) replay(s streams) error {
 		return usagef("%s: %w", c.Replay, err)
 	}
 	lo, hi := r.Range()
+	if c.JSON {
+		out := trialOf(r.Rule, r.Names, nil, r.Result, lo, hi)
+		out.Replayed = r.End
+		return printJSON(s, out)
+	}
 	if err := printTrial(s.out, r.Rule, r.Names, "", nil, r.Result, lo, hi); err != nil {
 		return err
 	}
@@ -421,7 +464,17 @@ func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float6
 		}
 		r := trial.Result{Answer: o.Answer, Tau: o.Tau, Plays: o.Plays, Batches: o.Batches,
 			Releases: o.Releases, Means: o.Means, Loss: o.Loss}
-		if err := printTrial(s.out, rule, names, "arms\t"+text, means, r, lo, hi); err != nil {
+		if c.JSON {
+			out := trialOf(rule, names, means, r, lo, hi)
+			out.Simulated = &worldJSON{Means: means}
+			if right := !o.Wrong; o.Answer >= 0 {
+				out.Simulated.Right = &right
+			}
+			err = printJSON(s, out)
+		} else {
+			err = printTrial(s.out, rule, names, "arms\t"+text, means, r, lo, hi)
+		}
+		if err != nil {
 			return err
 		}
 	} else {
@@ -430,7 +483,12 @@ func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float6
 			return stopped(err)
 		}
 		capped = study.Capped
-		if err := printStudy(s.out, rule, text, means, study, lo, hi); err != nil {
+		if c.JSON {
+			err = printJSON(s, studyOf(rule, means, study, lo, hi))
+		} else {
+			err = printStudy(s.out, rule, text, means, study, lo, hi)
+		}
+		if err != nil {
 			return err
 		}
 	}

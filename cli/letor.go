@@ -8,20 +8,31 @@ import (
 	"os"
 	"text/tabwriter"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sotto-dp/sotto/internal/base/atomicfile"
 	"github.com/sotto-dp/sotto/internal/base/letor"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 )
 
 type letorCommand struct {
-	File     string      `arg:"" help:"Learning-to-rank data in the LETOR form, as text or compressed by gzip." type:"path"`
-	Out      string      `required:"" help:"CSV of logged rewards to write, for an experiment's instance: csv: FILE." placeholder:"FILE.csv" type:"path"`
+	File     string      `arg:"" help:"${letorFile}" type:"path"`
+	Out      string      `required:"" help:"${letorOut}" placeholder:"FILE.csv" type:"path"`
 	Clusters flags.Count `in:"[2,1e6]" default:"50" help:"Clusters, which are the arms." placeholder:"K"`
 	Seed     flags.Seed  `default:"1" help:"Seed of the sample and of k-means++." placeholder:"S"`
 	Features int         `help:"Features of a row; as many as the first row has if not given." placeholder:"D"`
-	Sample   flags.Count `in:"[1,1e8]" help:"Rows that centres are fitted to, drawn at random; 50000 if not given. All rows then go to the nearest centre." placeholder:"N"`
+	Sample   flags.Count `in:"[1,1e8]" help:"${letorSample}" placeholder:"N"`
 	Starts   int         `help:"Draws of k-means++, of which the best end is taken; 5 if not given." placeholder:"N"`
 	Raw      bool        `help:"Leave features as they are. Otherwise each is divided by its standard deviation."`
+	JSON     bool        `help:"As JSON, for programs."`
+}
+
+// letorTexts are help texts that are too long for their flags.
+var letorTexts = kong.Vars{
+	"letorFile": "Learning-to-rank data in the LETOR form, as text or compressed by gzip.",
+	"letorOut":  "CSV of logged rewards to write, for an experiment's instance: csv: FILE.",
+	"letorSample": "Rows that centres are fitted to, drawn at random; 50000 if not given. All rows then " +
+		"go to the nearest centre.",
 }
 
 // Help is shown by --help.
@@ -55,10 +66,6 @@ func (c *letorCommand) Run(ctx context.Context, s streams) error {
 	if err := c.write(arms); err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "rows\t%d of %d features, %d queries\n", arms.Rows, arms.Dim, arms.Queries)
-	fmt.Fprintf(w, "k-means\t%d clusters, fitted to %d rows in %d steps, mean squared distance "+
-		"%.6g\n", len(arms.Counts), arms.Fitted, arms.Steps, arms.Inertia)
 	best, second := 0, -1
 	for a := range arms.Counts {
 		switch m := arms.Mean(a); {
@@ -68,6 +75,22 @@ func (c *letorCommand) Run(ctx context.Context, s streams) error {
 			second = a
 		}
 	}
+	if c.JSON {
+		return printJSON(s, struct {
+			Rows     int     `json:"rows"`
+			Features int     `json:"features"`
+			Queries  int     `json:"queries"`
+			Clusters int     `json:"clusters"`
+			Inertia  float64 `json:"mean_squared_distance"`
+			Best     int     `json:"best_arm"`
+			Mean     float64 `json:"best_mean"`
+			Written  string  `json:"written"`
+		}{arms.Rows, arms.Dim, arms.Queries, len(arms.Counts), arms.Inertia, best + 1, arms.Mean(best), c.Out})
+	}
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "rows\t%d of %d features, %d queries\n", arms.Rows, arms.Dim, arms.Queries)
+	fmt.Fprintf(w, "k-means\t%d clusters, fitted to %d rows in %d steps, mean squared distance "+
+		"%.6g\n", len(arms.Counts), arms.Fitted, arms.Steps, arms.Inertia)
 	fmt.Fprintf(w, "best arm\t%d, mean reward %.4f of %d rows; the next is %d, %.4f\n", best+1,
 		arms.Mean(best), arms.Len(best), second+1, arms.Mean(second))
 	fmt.Fprintf(w, "written\t%s\n", c.Out)

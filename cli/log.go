@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/logged"
@@ -12,14 +14,14 @@ import (
 
 // personFlags say whose rows are whose.
 type personFlags struct {
-	UserColumn  string `help:"Column of --csv that says whose a row is: all rows of a person become one contribution, so that the guarantee is per person. Without it every row must be of another person." placeholder:"NAME" group:"Columns of --csv:"`
-	SkipMissing bool   `help:"Leave out rows whose reward is missing (blank, NA, N/A, NaN, null, None), and say how many. That number is not private, nor is whose is missing." group:"Columns of --csv:"`
+	UserColumn  string `help:"${personUserColumn}" placeholder:"NAME" group:"Columns of --csv:"`
+	SkipMissing bool   `help:"${personSkipMissing}" group:"Columns of --csv:"`
 }
 
 // columnFlags say what the columns of a log mean. Further columns are ignored.
 type columnFlags struct {
-	ArmColumn    string `help:"Column of --csv that names the arms; arm if not given." placeholder:"NAME" group:"Columns of --csv:"`
-	RewardColumn string `help:"Column of --csv with the rewards; reward if not given." placeholder:"NAME" group:"Columns of --csv:"`
+	ArmColumn    string `help:"${columnArmColumn}" placeholder:"NAME" group:"Columns of --csv:"`
+	RewardColumn string `help:"${columnRewardColumn}" placeholder:"NAME" group:"Columns of --csv:"`
 	personFlags
 }
 
@@ -51,7 +53,7 @@ func (c columnFlags) columns() experiment.Columns {
 
 // orderFlag says in which order real data are read.
 type orderFlag struct {
-	InOrder bool `help:"Take the rows of --csv in their order, for data that come in order: the guarantee then needs rows that are independent draws in that order. Else they are shuffled within each arm." group:"Columns of --csv:"`
+	InOrder bool `help:"${orderInOrder}" group:"Columns of --csv:"`
 }
 
 // seeded is a format with the seed of a flag, the operating system's coins if there is none.
@@ -95,4 +97,18 @@ func dataLine(log logged.Summary, f logged.Format, mean string) string {
 	}
 	return fmt.Sprintf("%s, %s; the guarantee is for each person, who contributes %s",
 		counted(log.People, "person", "people"), order, mean)
+}
+
+// logTexts are help texts that are too long for their flags.
+var logTexts = kong.Vars{
+	"personUserColumn": "Column of --csv that says whose a row is: all rows of a person become one " +
+		"contribution, so that the guarantee is per person. Without it every row must be of " +
+		"another person.",
+	"personSkipMissing": "Leave out rows whose reward is missing (blank, NA, N/A, NaN, null, None), and say " +
+		"how many. That number is not private, nor is whose is missing.",
+	"columnArmColumn":    "Column of --csv that names the arms; arm if not given.",
+	"columnRewardColumn": "Column of --csv with the rewards; reward if not given.",
+	"orderInOrder": "Take the rows of --csv in their order, for data that come in order: the guarantee " +
+		"then needs rows that are independent draws in that order. Else they are shuffled " +
+		"within each arm.",
 }

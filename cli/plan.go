@@ -9,6 +9,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/base/atomicfile"
 	"github.com/sotto-dp/sotto/internal/base/report"
@@ -18,25 +20,39 @@ import (
 
 type planCommand struct {
 	Trial   planTrial   `cmd:"" help:"How many participants will a trial need, at which ε, and what does privacy add?"`
-	Release planRelease `cmd:"" help:"What does one release of a batch's sum take under a trust model: integers, bits a user, what is lost, and by users who return?"`
+	Release planRelease `cmd:"" help:"${planRelease}"`
 	Budget  planBudget  `cmd:"" help:"Which is the smallest ε at which privacy costs less than so much more regret?"`
 }
 
 type planTrial struct {
 	Arms  flags.Count  `in:"[2,1e4]" required:"" help:"Number of arms." placeholder:"K"`
-	Gap   flags.Number `in:"(0,1]" help:"By how much the best arm is better than all others, which are equal." placeholder:"Δ" group:"The arms, one of:"`
-	Best  flags.Number `in:"(0,1]" help:"Mean of the best arm, beside --gap; if not given 1/2 + Δ/2: around 1/2 rewards say least." placeholder:"MEAN" group:"The arms, one of:"`
-	Prior flags.Range  `in:"[0,1]" help:"Draw all means uniformly from this interval, anew for each run." placeholder:"LO,HI" group:"The arms, one of:"`
+	Gap   flags.Number `in:"(0,1]" help:"${planTrialGap}" placeholder:"Δ" group:"The arms, one of:"`
+	Best  flags.Number `in:"(0,1]" help:"${planTrialBest}" placeholder:"MEAN" group:"The arms, one of:"`
+	Prior flags.Range  `in:"[0,1]" help:"${planTrialPrior}" placeholder:"LO,HI" group:"The arms, one of:"`
 
-	Risk    flags.Number  `in:"(0,1)" required:"" help:"Probability of a wrong answer that is allowed, above 0 and below 1." placeholder:"δ"`
-	Epsilon flags.Numbers `in:"(0,inf)" required:"" help:"Budgets of ε-DP to compare, such as 0.01,0.1,1,10." placeholder:"ε,…"`
-	Rule    flags.Policy  `default:"dp-tt" help:"dp-tt, adap-tt, adap-tt-star or dp-se, with parameters if need be: adap-tt:sigma=1." placeholder:"RULE"`
+	Risk    flags.Number  `in:"(0,1)" required:"" help:"${planTrialRisk}" placeholder:"δ"`
+	Epsilon flags.Numbers `in:"(0,inf)" required:"" help:"${planTrialEpsilon}" placeholder:"ε,…"`
+	Rule    flags.Policy  `default:"dp-tt" help:"${planTrialRule}" placeholder:"RULE"`
 	Runs    flags.Count   `in:"[2,1e6]" default:"200" help:"Simulated trials at each ε." placeholder:"N"`
 	Cap     flags.Count   `help:"Give a trial up after so many participants; 1e8 if not given." placeholder:"N"`
 	Seed    flags.Seed    `help:"Seed of all randomness." default:"1" placeholder:"S"`
-	Workers flags.Workers `help:"Runs played at a time; answers do not depend on it. 0 is one a processor." placeholder:"W"`
+	Workers flags.Workers `help:"${planTrialWorkers}" placeholder:"W"`
 	Figure  string        `help:"Draw participants against ε into this SVG file." placeholder:"FILE.svg" type:"path"`
 	JSON    bool          `help:"As JSON, for programs."`
+}
+
+// planTexts are help texts that are too long for their flags.
+var planTexts = kong.Vars{
+	"planRelease": "What does one release of a batch's sum take under a trust model: integers, bits a " +
+		"user, what is lost, and by users who return?",
+	"planTrialGap": "By how much the best arm is better than all others, which are equal.",
+	"planTrialBest": "Mean of the best arm, beside --gap; if not given 1/2 + Δ/2: around 1/2 rewards say " +
+		"least.",
+	"planTrialPrior":   "Draw all means uniformly from this interval, anew for each run.",
+	"planTrialRisk":    "Probability of a wrong answer that is allowed, above 0 and below 1.",
+	"planTrialEpsilon": "Budgets of ε-DP to compare, such as 0.01,0.1,1,10.",
+	"planTrialRule":    "dp-tt, adap-tt, adap-tt-star or dp-se, with parameters if need be: adap-tt:sigma=1.",
+	"planTrialWorkers": "Runs played at a time; answers do not depend on it. 0 is one a processor.",
 }
 
 // Help is shown by --help.

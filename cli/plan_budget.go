@@ -8,25 +8,37 @@ import (
 	"strconv"
 	"text/tabwriter"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 )
 
 type planBudget struct {
-	Arms  flags.Arms   `help:"The arms, by their Bernoulli means or their laws, such as 0.75,0.6 or uniform(0.2,0.4)." placeholder:"ARM,…" group:"The arms, one of:"`
-	Gap   flags.Number `in:"(0,1]" help:"By how much the best Bernoulli arm is better than all others, which are equal." placeholder:"Δ" group:"The arms, one of:"`
+	Arms  flags.Arms   `help:"${planBudgetArms}" placeholder:"ARM,…" group:"The arms, one of:"`
+	Gap   flags.Number `in:"(0,1]" help:"${planBudgetGap}" placeholder:"Δ" group:"The arms, one of:"`
 	Count flags.Count  `in:"[2,1e4]" help:"Number of arms, beside --gap." placeholder:"K"`
-	Best  flags.Number `in:"(0,1]" help:"Mean of the best arm, beside --gap; if not given 1/2 + Δ/2." placeholder:"MEAN"`
+	Best  flags.Number `in:"(0,1]" help:"${planBudgetBest}" placeholder:"MEAN"`
 
 	Horizon flags.Count   `required:"" help:"Rounds of a run; 1e6 is a number." placeholder:"T"`
 	More    flags.Share   `required:"" help:"How much more regret is all right, such as 10% or 0.1." placeholder:"X%"`
-	Policy  flags.Policy  `default:"adap-klucb" help:"A policy with ε-DP, with parameters if need be: adap-ucb:alpha=4." placeholder:"NAME"`
+	Policy  flags.Policy  `default:"adap-klucb" help:"${planBudgetPolicy}" placeholder:"NAME"`
 	Range   flags.Range   `in:"(0,inf)" default:"0.001,100" help:"Where to look for ε." placeholder:"LO,HI"`
 	Runs    flags.Count   `in:"[2,1e6]" default:"1000" help:"Runs at each ε." placeholder:"N"`
 	Seed    flags.Seed    `default:"1" help:"Seed of all randomness." placeholder:"S"`
-	Workers flags.Workers `help:"Runs played at a time; answers do not depend on it. 0 is one a processor." placeholder:"W"`
+	Workers flags.Workers `help:"${planBudgetWorkers}" placeholder:"W"`
 	JSON    bool          `help:"As JSON, for programs."`
+}
+
+// planBudgetTexts are help texts that are too long for their flags.
+var planBudgetTexts = kong.Vars{
+	"planBudgetArms": "The arms, by their Bernoulli means or their laws, such as 0.75,0.6 or " +
+		"uniform(0.2,0.4).",
+	"planBudgetGap":     "By how much the best Bernoulli arm is better than all others, which are equal.",
+	"planBudgetBest":    "Mean of the best arm, beside --gap; if not given 1/2 + Δ/2.",
+	"planBudgetPolicy":  "A policy with ε-DP, with parameters if need be: adap-ucb:alpha=4.",
+	"planBudgetWorkers": "Runs played at a time; answers do not depend on it. 0 is one a processor.",
 }
 
 // Help is shown by --help.

@@ -6,23 +6,35 @@ import (
 	"math"
 	"text/tabwriter"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )
 
 type planRelease struct {
-	Budget flags.Budget `required:"" help:"What a user may lose by a batch, such as epsilon=1, rho=0.1, epsilon=1,delta=1e-6 or alpha=2,epsilon=0.1." placeholder:"BUDGET"`
+	Budget flags.Budget `required:"" help:"${planReleaseBudget}" placeholder:"BUDGET"`
 	Users  flags.Count  `required:"" help:"Users who are invited to a batch." placeholder:"N"`
 
 	Trust     string       `default:"secagg" help:"central, local, two-server, shuffle or secagg." placeholder:"MODEL"`
-	Noise     string       `help:"laplace, polya, skellam, gaussian or count, as 'sotto list mechanisms' has them." placeholder:"NOISE"`
-	Precision flags.Number `in:"[1,inf)" default:"1" help:"s of 003, at least 1: rewards are encoded with g = s·ε·√n." placeholder:"S"`
-	Promised  flags.Number `in:"(0,1]" default:"1" help:"Share of the users who are promised to answer: noise is calibrated to them." placeholder:"SHARE"`
+	Noise     string       `help:"${planReleaseNoise}" placeholder:"NOISE"`
+	Precision flags.Number `in:"[1,inf)" default:"1" help:"${planReleasePrecision}" placeholder:"S"`
+	Promised  flags.Number `in:"(0,1]" default:"1" help:"${planReleasePromised}" placeholder:"SHARE"`
 	Misread   flags.Number `in:"(0,1)" default:"1e-6" help:"Probability that the sum is misread." placeholder:"P"`
 	Returning flags.Count  `default:"1" help:"Batches that a user may take part in." placeholder:"B"`
 	Delta     flags.Number `in:"(0,1)" default:"1e-6" help:"δ at which losses are told in (ε,δ)." placeholder:"δ"`
 	JSON      bool         `help:"As JSON, for programs."`
+}
+
+// planReleaseTexts are help texts that are too long for their flags.
+var planReleaseTexts = kong.Vars{
+	"planReleaseBudget": "What a user may lose by a batch, such as epsilon=1, rho=0.1, " +
+		"epsilon=1,delta=1e-6 or " +
+		"alpha=2,epsilon=0.1.",
+	"planReleaseNoise":     "laplace, polya, skellam, gaussian or count, as 'sotto list mechanisms' has them.",
+	"planReleasePrecision": "s of 003, at least 1: rewards are encoded with g = s·ε·√n.",
+	"planReleasePromised":  "Share of the users who are promised to answer: noise is calibrated to them.",
 }
 
 // Help is shown by --help.
@@ -100,13 +112,6 @@ func (c *planRelease) plan() (releasePlan, error) {
 			finiteOrNil(r.Simple)}
 	}
 	return out, nil
-}
-
-func finiteOrNil(x float64) *float64 {
-	if math.IsInf(x, 0) || math.IsNaN(x) {
-		return nil
-	}
-	return &x
 }
 
 func (c *planRelease) Run(s streams) error {

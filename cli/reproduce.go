@@ -14,21 +14,24 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sotto-dp/sotto/internal/base/atomicfile"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/internal/front/paper"
 )
 
 type reproduceCommand struct {
-	IDs []string `arg:"" optional:"" name:"ID" help:"Figures, such as thesis-5.2; sources, such as 000; or how figures begin, such as sajed. None: all of them."`
+	IDs []string `arg:"" optional:"" name:"ID" help:"${reproduceIDs}"`
 
-	Preset   string        `help:"quick decides the robust claims in minutes, paper is the scale of the sources." enum:"quick,paper" default:"quick"`
-	Out      string        `help:"Directory of the site; results/reproduce-PRESET if none is given. What is there of the same preset is not played again." placeholder:"DIR" type:"path"`
-	Workers  flags.Workers `help:"Runs played at a time; results do not depend on it. 0 is one a processor." placeholder:"W"`
+	Preset   string        `help:"${reproducePreset}" enum:"quick,paper" default:"quick"`
+	Out      string        `help:"${reproduceOut}" placeholder:"DIR" type:"path"`
+	Workers  flags.Workers `help:"${reproduceWorkers}" placeholder:"W"`
 	Mixed    bool          `help:"Go on with what another build began, whose numbers may differ."`
-	Data     string        `help:"Directory with real data: its CSV files are played instead of the samples of the same names, and the training files of Fashion-MNIST by thesis-7.2." placeholder:"DIR" type:"path"`
+	Data     string        `help:"${reproduceData}" placeholder:"DIR" type:"path"`
 	List     bool          `help:"List the figures, and how many claims each has."`
-	Markdown string        `help:"Write a summary of two pages to this file too, as docs/reproduction.md is." placeholder:"FILE" type:"path"`
+	Markdown string        `help:"${reproduceMarkdown}" placeholder:"FILE" type:"path"`
+	JSON     bool          `help:"As JSON, for programs."`
 }
 
 func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
@@ -36,7 +39,10 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	if c.List {
+	switch {
+	case c.List && c.JSON:
+		return printJSON(s, figuresOf(figures))
+	case c.List:
 		return listFigures(s.out, figures)
 	}
 	flags, data := flagOf("--out", c.Out), flagOf("--data", c.Data)
@@ -76,11 +82,15 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 			return fmt.Errorf("--markdown: %w", err)
 		}
 	}
-	if err := printClaims(s.out, r); err != nil {
+	if c.JSON {
+		err = printJSON(s, claimsOf(r))
+	} else if err = printClaims(s.out, r); err == nil {
+		_, err = fmt.Fprintf(s.out, "\nThe page is %s, all claims are in %s.\n",
+			near(filepath.Join(c.Out, "index.html")), near(filepath.Join(c.Out, "claims.csv")))
+	}
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "\nThe page is %s, all claims are in %s.\n",
-		near(filepath.Join(c.Out, "index.html")), near(filepath.Join(c.Out, "claims.csv")))
 	if failed := r.Failed(); len(failed) > 0 {
 		return fmt.Errorf("%s went wrong: %s (their pages say how)", several(len(failed), "figure"),
 			strings.Join(failed, ", "))
@@ -210,4 +220,17 @@ func (p *figureProgress) end() {
 		p.bar.end()
 		p.bar = nil
 	}
+}
+
+// reproduceTexts are help texts that are too long for their flags.
+var reproduceTexts = kong.Vars{
+	"reproduceIDs": "Figures, such as thesis-5.2; sources, such as 000; or how figures begin, such as " +
+		"sajed. None: all of them.",
+	"reproducePreset": "quick decides the robust claims in minutes, paper is the scale of the sources.",
+	"reproduceOut": "Directory of the site; results/reproduce-PRESET if none is given. What is there of " +
+		"the same preset is not played again.",
+	"reproduceWorkers": "Runs played at a time; results do not depend on it. 0 is one a processor.",
+	"reproduceData": "Directory with real data: its CSV files are played instead of the samples of the " +
+		"same names, and the training files of Fashion-MNIST by thesis-7.2.",
+	"reproduceMarkdown": "Write a summary of two pages to this file too, as docs/reproduction.md is.",
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/choose"
 	"github.com/sotto-dp/sotto/experiment"
@@ -44,28 +46,51 @@ func (e interrupted) Is(target error) bool { return target == context.Canceled }
 type runCommand struct {
 	File string `arg:"" optional:"" help:"Experiment in YAML; - reads standard input."`
 
-	Out     string        `help:"Directory of the results. Without it they go to results/NAME; with neither --out nor a file, only the table is printed." placeholder:"DIR" type:"path"`
+	Out     string        `help:"${runOut}" placeholder:"DIR" type:"path"`
 	Runs    string        `help:"Runs of each cell, instead of the file's." placeholder:"N"`
 	Horizon string        `help:"Rounds of a run, instead of the file's; 1e6 is a number." placeholder:"T"`
 	Seed    flags.Seed    `help:"Seed of all randomness, instead of the file's." placeholder:"S"`
-	Workers flags.Workers `help:"Runs played at a time; results do not depend on it. 0 is one a processor." placeholder:"W"`
+	Workers flags.Workers `help:"${runWorkers}" placeholder:"W"`
 	Shard   flags.Shard   `help:"Play part I of N, I from 0 to N-1; join the parts with merge." placeholder:"I/N"`
 	Resume  bool          `help:"Go on in a directory that has part of this experiment."`
 
-	Arms     flags.Arms     `help:"Instead of a file: the arms, by their Bernoulli means or their laws, such as 0.75,0.6 or gaussian(0.5,0.1)." placeholder:"ARM,…" group:"Without a file:"`
-	CSV      string         `name:"csv" help:"Instead of --arms: logged rewards, a CSV with a header. Rows are drawn with replacement: their order does not matter." placeholder:"FILE" group:"Without a file:"`
-	Range    flags.Range    `help:"Declared range of rewards, others are clipped; 0,1 if not given. It must not be taken from the data." placeholder:"LO,HI" group:"Without a file:"`
-	Policies flags.Policies `help:"Policies, each with parameters if need be: adap-klucb,adap-ucb:alpha=4. See list policies." placeholder:"NAME,…" group:"Without a file:"`
-	Epsilon  flags.Numbers  `help:"Budgets of ε-DP; with --delta, of (ε,δ)-DP." placeholder:"ε,…" group:"Without a file:"`
+	Arms     flags.Arms     `help:"${runArms}" placeholder:"ARM,…" group:"Without a file:"`
+	CSV      string         `name:"csv" help:"${runCSV}" placeholder:"FILE" group:"Without a file:"`
+	Range    flags.Range    `help:"${runRange}" placeholder:"LO,HI" group:"Without a file:"`
+	Policies flags.Policies `help:"${runPolicies}" placeholder:"NAME,…" group:"Without a file:"`
+	Epsilon  flags.Numbers  `help:"${runEpsilon}" placeholder:"ε,…" group:"Without a file:"`
 	Delta    flags.Number   `help:"δ of the budgets of --epsilon." placeholder:"δ" group:"Without a file:"`
 	Rho      flags.Numbers  `help:"Budgets of ρ-zCDP." placeholder:"ρ,…" group:"Without a file:"`
 	NoBudget bool           `help:"Run private policies without noise too." group:"Without a file:"`
-	Trust    string         `help:"Who has to be believed: continuous, central, local, two-server, shuffle or secagg. See list mechanisms." placeholder:"MODEL" group:"Without a file:"`
-	Noise    string         `help:"Noise under --trust: laplace, polya, skellam, gaussian or count." placeholder:"NOISE" group:"Without a file:"`
-	Promised flags.Number   `in:"(0,1]" help:"Share of the users who are promised to answer and be honest, under --trust." placeholder:"SHARE" group:"Without a file:"`
-	Dropout  flags.Number   `in:"[0,1]" help:"Probability that a user does not answer, under --trust." placeholder:"P" group:"Without a file:"`
+	Trust    string         `help:"${runTrust}" placeholder:"MODEL" group:"Without a file:"`
+	Noise    string         `help:"${runNoise}" placeholder:"NOISE" group:"Without a file:"`
+	Promised flags.Number   `in:"(0,1]" help:"${runPromised}" placeholder:"SHARE" group:"Without a file:"`
+	Dropout  flags.Number   `in:"[0,1]" help:"${runDropout}" placeholder:"P" group:"Without a file:"`
 
 	columnFlags
+
+	JSON bool `help:"As JSON, for programs."`
+}
+
+// runTexts are help texts that are too long for their flags.
+var runTexts = kong.Vars{
+	"runOut": "Directory of the results. Without it they go to results/NAME; with neither --out nor " +
+		"a file, only the table is printed.",
+	"runWorkers": "Runs played at a time; results do not depend on it. 0 is one a processor.",
+	"runArms": "Instead of a file: the arms, by their Bernoulli means or their laws, such as " +
+		"0.75,0.6 or gaussian(0.5,0.1).",
+	"runCSV": "Instead of --arms: logged rewards, a CSV with a header. Rows are drawn with " +
+		"replacement: their order does not matter.",
+	"runRange": "Declared range of rewards, others are clipped; 0,1 if not given. It must not be " +
+		"taken from the data.",
+	"runPolicies": "Policies, each with parameters if need be: adap-klucb,adap-ucb:alpha=4. See list " +
+		"policies.",
+	"runEpsilon": "Budgets of ε-DP; with --delta, of (ε,δ)-DP.",
+	"runTrust": "Who has to be believed: continuous, central, local, two-server, shuffle or secagg. " +
+		"See list mechanisms.",
+	"runNoise":    "Noise under --trust: laplace, polya, skellam, gaussian or count.",
+	"runPromised": "Share of the users who are promised to answer and be honest, under --trust.",
+	"runDropout":  "Probability that a user does not answer, under --trust.",
 }
 
 // Help is shown by --help.
@@ -116,7 +141,7 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 			return err
 		}
 		fmt.Fprintf(s.err, "%s has this experiment, finished: nothing to play\n", options.Out)
-		return show(s, options.Out, r)
+		return show(s, options.Out, r, c.JSON)
 	}
 
 	p := newProgress(s.err, plan)
@@ -135,10 +160,13 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 			"--out DIR\n", options.ShardI, options.ShardN, options.Out)
 		return nil
 	}
-	if !keep {
+	switch {
+	case !keep && c.JSON:
+		return printResults(s, options.Out, r.Manifest.Name, false)
+	case !keep:
 		return printTables(s, r)
 	}
-	return show(s, options.Out, r)
+	return show(s, options.Out, r, c.JSON)
 }
 
 // complete says whether a directory holds all that the plan would play, by this program.
@@ -147,11 +175,14 @@ func complete(m *experiment.Manifest, plan *experiment.Plan) bool {
 }
 
 // show writes the figures and the page, prints the table, and says where everything is.
-func show(s streams, dir string, r *experiment.Results) error {
+func show(s streams, dir string, r *experiment.Results, asJSON bool) error {
 	r.Catalog = s.known
 	page, err := r.Draw(dir)
 	if err != nil {
 		return err
+	}
+	if asJSON {
+		return printResults(s, dir, r.Manifest.Name, true)
 	}
 	if err := page.WriteText(s.out); err != nil {
 		return err

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"text/tabwriter"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/logged"
@@ -13,23 +15,39 @@ import (
 )
 
 type stopCommand struct {
-	Rule    flags.Choice `of:"nas,dp-nas,dp-exp-nas" required:"" help:"Stopping rule: dp-exp-nas, dp-nas, or nas, which is not private." placeholder:"RULE"`
-	Alpha   flags.Number `in:"(0,1)" required:"" help:"Relative error that is allowed, above 0 and below 1." placeholder:"α"`
-	Beta    flags.Number `in:"(0,1)" required:"" help:"Probability of a larger error, above 0 and below 1." placeholder:"β"`
+	Rule    flags.Choice `of:"nas,dp-nas,dp-exp-nas" required:"" help:"${stopRule}" placeholder:"RULE"`
+	Alpha   flags.Number `in:"(0,1)" required:"" help:"${stopAlpha}" placeholder:"α"`
+	Beta    flags.Number `in:"(0,1)" required:"" help:"${stopBeta}" placeholder:"β"`
 	Epsilon flags.Number `in:"(0,inf)" help:"Budget of ε-DP; not for nas." placeholder:"ε"`
 	Range   flags.Number `in:"(0,inf)" required:"" help:"Samples are in [−R, R]; others are clipped." placeholder:"R"`
 
-	CSV    string `name:"csv" help:"Real data: a CSV file with a header; - reads standard input. Rows are taken in a shuffled order." placeholder:"FILE" group:"The samples, one of:"`
+	CSV    string `name:"csv" help:"${stopCSV}" placeholder:"FILE" group:"The samples, one of:"`
 	Column string `help:"Column of --csv with the samples." placeholder:"NAME" group:"Columns of --csv:"`
-	Law    string `help:"A law to simulate, such as 0.3 (Bernoulli) or uniform(-1,0.5)." placeholder:"LAW" group:"The samples, one of:"`
+	Law    string `help:"${stopLaw}" placeholder:"LAW" group:"The samples, one of:"`
 
 	personFlags
 	orderFlag
 
-	Cap  flags.Count `help:"Give up after so many samples. If the mean is 0 a rule goes on for ever; for --law the cap is 1e9 if not given." placeholder:"N"`
-	Runs flags.Count `in:"[1,1e7]" help:"Runs of --law: more than one print the failure rate and the samples' distribution." placeholder:"N"`
-	Seed flags.Seed  `help:"Seed of the simulation of --law, 1 if not given. For --csv, of the rows' order, which the operating system draws if not given; never of noise." placeholder:"S"`
+	Cap  flags.Count `help:"${stopCap}" placeholder:"N"`
+	Runs flags.Count `in:"[1,1e7]" help:"${stopRuns}" placeholder:"N"`
+	Seed flags.Seed  `help:"${stopSeed}" placeholder:"S"`
 	Out  string      `help:"Write the runs of --law to this CSV file, a row a run." placeholder:"FILE" type:"path"`
+	JSON bool        `help:"As JSON, for programs."`
+}
+
+// stopTexts are help texts that are too long for their flags.
+var stopTexts = kong.Vars{
+	"stopRule":  "Stopping rule: dp-exp-nas, dp-nas, or nas, which is not private.",
+	"stopAlpha": "Relative error that is allowed, above 0 and below 1.",
+	"stopBeta":  "Probability of a larger error, above 0 and below 1.",
+	"stopCSV": "Real data: a CSV file with a header; - reads standard input. Rows are taken in a " +
+		"shuffled order.",
+	"stopLaw": "A law to simulate, such as 0.3 (Bernoulli) or uniform(-1,0.5).",
+	"stopCap": "Give up after so many samples. If the mean is 0 a rule goes on for ever; for --law " +
+		"the cap is 1e9 if not given.",
+	"stopRuns": "Runs of --law: more than one print the failure rate and the samples' distribution.",
+	"stopSeed": "Seed of the simulation of --law, 1 if not given. For --csv, of the rows' order, " +
+		"which the operating system draws if not given; never of noise.",
 }
 
 // Help is shown by --help.
@@ -96,6 +114,14 @@ func (c *stopCommand) data(ctx context.Context, s streams, rule stopping.Rule) e
 	case err != nil:
 		return usagef("%s: %w", c.CSV, err)
 	}
+	if c.JSON {
+		out := stopOf(rule)
+		out.Estimate, out.Samples, out.Data = &r.Estimate, r.Samples, dataOf(log, format)
+		if err := printJSON(s, out); err != nil {
+			return lostAnswer(err, r.Loss)
+		}
+		return nil
+	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	head(w, rule)
 	fmt.Fprintf(w, "data\t%s\n", dataLine(log, format, "the mean of the person's clipped rows"))
@@ -141,32 +167,12 @@ func (c *stopCommand) simulate(ctx context.Context, s streams, rule stopping.Rul
 			return err
 		}
 	}
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	head(w, rule)
-	fmt.Fprintf(w, "law\t%s, mean %.6g\n", study.Law, study.Mean)
-	if runs == 1 {
-		if o := study.Outcomes[0]; o.Finished {
-			fmt.Fprintf(w, "estimate\t%.6g, off by %.3g %%\n", o.Estimate, 100*o.Error)
-			fmt.Fprintf(w, "samples\t%d\n", o.Samples)
-		}
+	if c.JSON {
+		err = printJSON(s, stopStudyOf(study))
 	} else {
-		fmt.Fprintf(w, "failures\t%d of %d runs: %.3g, 95 %% interval [%.3g, %.3g], allowed %v\n",
-			study.Failures, runs,
-			float64(study.Failures)/float64(runs), study.FailureLo, study.FailureHi, rule.Beta())
-		fmt.Fprintf(w, "samples\tmean %.6g ± %.2g (standard error), median %.6g, 5 %% to 95 %%: "+
-			"%.6g to %.6g\n", study.SamplesMean, study.SamplesSE,
-			study.Samples50, study.Samples05, study.Samples95)
-		fmt.Fprintf(w, "error\tmean %.3g %%, largest %.3g %%\n", 100*study.ErrorMean, 100*study.ErrorMax)
+		err = printStops(s, rule, study)
 	}
-	if study.Clipped > 0 {
-		fmt.Fprintf(w, "clipped\t%d samples; the mean is that of the clipped law\n", study.Clipped)
-	}
-	if rule.Private() {
-		bound(w, "upper bound", rule.UpperBound, study.Mean, "t_U of dp-exp-nas (002 Theorem 4.1.3)")
-		bound(w, "lower bound", rule.LowerBound, study.Mean, "of any rule, on the two-point law "+
-			"of this mean (002 Theorem 4.2.1)")
-	}
-	if err := w.Flush(); err != nil {
+	if err != nil {
 		return err
 	}
 	if study.Unfinished > 0 {
@@ -198,4 +204,33 @@ func writeStudy(path string, study *stopping.Study) error {
 		return fmt.Errorf("--out: %w", err)
 	}
 	return nil
+}
+
+func printStops(s streams, rule stopping.Rule, study *stopping.Study) error {
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	head(w, rule)
+	fmt.Fprintf(w, "law\t%s, mean %.6g\n", study.Law, study.Mean)
+	if runs := len(study.Outcomes); runs == 1 {
+		if o := study.Outcomes[0]; o.Finished {
+			fmt.Fprintf(w, "estimate\t%.6g, off by %.3g %%\n", o.Estimate, 100*o.Error)
+			fmt.Fprintf(w, "samples\t%d\n", o.Samples)
+		}
+	} else {
+		fmt.Fprintf(w, "failures\t%d of %d runs: %.3g, 95 %% interval [%.3g, %.3g], allowed %v\n",
+			study.Failures, runs,
+			float64(study.Failures)/float64(runs), study.FailureLo, study.FailureHi, rule.Beta())
+		fmt.Fprintf(w, "samples\tmean %.6g ± %.2g (standard error), median %.6g, 5 %% to 95 %%: "+
+			"%.6g to %.6g\n", study.SamplesMean, study.SamplesSE,
+			study.Samples50, study.Samples05, study.Samples95)
+		fmt.Fprintf(w, "error\tmean %.3g %%, largest %.3g %%\n", 100*study.ErrorMean, 100*study.ErrorMax)
+	}
+	if study.Clipped > 0 {
+		fmt.Fprintf(w, "clipped\t%d samples; the mean is that of the clipped law\n", study.Clipped)
+	}
+	if rule.Private() {
+		bound(w, "upper bound", rule.UpperBound, study.Mean, "t_U of dp-exp-nas (002 Theorem 4.1.3)")
+		bound(w, "lower bound", rule.LowerBound, study.Mean, "of any rule, on the two-point law "+
+			"of this mean (002 Theorem 4.2.1)")
+	}
+	return w.Flush()
 }
