@@ -41,3 +41,9 @@ cover:
 mutate:
 	@test -n "$(PKG)" || { echo 'usage: make mutate PKG=privacy' >&2; exit 2; }
 	nice -n 19 go run ./internal/mutate ./$(PKG)
+
+# Kill the service 200 times under load, at random and at named points: what is released must be what
+# was accepted, and stores that are wrong must be found.
+.PHONY: crash
+crash:
+	SOTTO_CRASHES=200 go test -count=1 -v -run '^TestCrash' ./serve

@@ -80,22 +80,6 @@ func (c told) AddSteps(arm, n int, steps int64) error {
 	return c.StepCurator.AddSteps(arm, n, steps)
 }
 
-// sums are what releases were given, by arm.
-type sums struct {
-	mu    sync.Mutex
-	n     map[int]int
-	steps map[int]int64
-}
-
-func newSums() *sums { return &sums{n: map[int]int{}, steps: map[int]int64{}} }
-
-func (s *sums) tell(arm, n int, steps int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.n[arm] += n
-	s.steps[arm] += steps
-}
-
 func open(t testing.TB, cfg Config) *Engine {
 	t.Helper()
 	e, err := Open(t.Context(), cfg)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sotto-dp/sotto/experiment"
@@ -110,9 +111,13 @@ func (e *Engine) step(ctx context.Context) error {
 	}
 	var err error
 	if len(c.Writes)+len(c.Keys)+len(c.Audit) > 0 {
-		e.cfg.hook("before commit")
+		what := "commit"
+		if slices.ContainsFunc(c.Writes, func(w store.Write) bool { return w.Line != nil }) {
+			what = "release"
+		}
+		e.cfg.hook("before a " + what)
 		err = e.store.Commit(ctx, c)
-		e.cfg.hook("after commit")
+		e.cfg.hook("after a " + what)
 	}
 	if err != nil {
 		failed := fmt.Errorf("%w: %w", ErrUnavailable, err)

@@ -1,0 +1,464 @@
+//go:build unix
+
+package serve
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sotto-dp/sotto/release"
+	"github.com/sotto-dp/sotto/serve/store"
+)
+
+// What a child does is written down line by line, each in one write, so that a kill loses none:
+//
+//	sent TOKEN STEPS     a reward is about to be reported
+//	got TOKEN STATUS     and was answered
+//	line NUMBER TEXT     a line of the transcript was shown
+//	sums NUMBER SUM      what all lines before this one released
+//
+// A decision that was told and never reported is a default.
+const crashShop = `
+name: shop
+arms: [red, blue]
+policy: {policy: dp-klucb, first: 10}
+budget: {epsilon: 1}
+unit: {of: visit}
+reward: {range: [0, 1], default: 0.25}
+window: 100ms
+floor: 0.3
+sticky: false
+`
+
+// A twin is a store that is wrong in a way that a crash shows.
+type twin struct {
+	store.Store
+	fault string
+	held  *store.Commit
+	drop  bool
+}
+
+func (s *twin) Commit(ctx context.Context, c store.Commit) error {
+	switch s.fault {
+	case "answers before the fsync": // a commit is made with the next one
+		held := s.held
+		s.held = &c
+		if held == nil {
+			return nil
+		}
+		return s.Store.Commit(ctx, *held)
+	case "releases outside of the transaction": // the line goes before what it took
+		for i, w := range c.Writes {
+			if w.Line == nil {
+				continue
+			}
+			if err := s.Store.Commit(ctx, store.Commit{Now: c.Now, Writes: []store.Write{{ID: w.ID,
+				Line: w.Line, Number: w.Number}}}); err != nil {
+				return err
+			}
+			syscallKill()
+			c.Writes[i].Line = nil
+		}
+	case "draws noise again": // a release is shown before it is written
+		if s.held != nil {
+			held := *s.held
+			s.held = nil
+			time.Sleep(20 * time.Millisecond) // until it was read
+			syscallKill()
+			if err := s.Store.Commit(ctx, held); err != nil {
+				return err
+			}
+		}
+		for _, w := range c.Writes {
+			if w.Line != nil {
+				s.held = &c
+				time.Sleep(10 * time.Millisecond) // more than a tick
+				return nil
+			}
+		}
+	case "issues numbers again":
+		for i := range c.Writes {
+			c.Writes[i].DropSums = c.Writes[i].DropSums || s.drop
+			s.drop = false
+		}
+	}
+	return s.Store.Commit(ctx, c)
+}
+
+// Load of the twin that issues numbers again forgets decisions that are durable.
+func (s *twin) Load(ctx context.Context, id int64) (store.Stored, error) {
+	out, err := s.Store.Load(ctx, id)
+	if s.fault != "issues numbers again" {
+		return out, err
+	}
+	for i := range out.Arms {
+		a := &out.Arms[i]
+		first := a.Head // forgets all that is in the queue
+		a.Issued = first
+		for len(a.Runs) > 1 && a.Runs[len(a.Runs)-1].From > first {
+			a.Runs = a.Runs[:len(a.Runs)-1]
+		}
+	}
+	out.Segments, out.Parts, s.drop = nil, nil, true
+	return out, err
+}
+
+// syscallKill kills the process as the kernel does, now and then.
+func syscallKill() {
+	if rand.IntN(3) == 0 {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+}
+
+// TestCrashChild is the process that is killed.
+func TestCrashChild(t *testing.T) {
+	dir := os.Getenv("SOTTO_CRASH_DIR")
+	if dir == "" {
+		t.Skip("it is run by TestCrash")
+	}
+	say := func(format string, args ...any) {
+		_, _ = io.WriteString(os.Stdout, fmt.Sprintf(format, args...)+"\n")
+	}
+	point, after, _ := strings.Cut(os.Getenv("SOTTO_CRASH_AT"), ":")
+	left, _ := strconv.Atoi(after)
+	var started atomic.Int64 // when the clock began to run; 0: it stands
+	from := time.UnixMilli(1)
+	e, err := Open(t.Context(), Config{
+		Store: func(ctx context.Context) (store.Store, error) {
+			s, err := store.SQLite(dir)(ctx)
+			return &twin{Store: s, fault: os.Getenv("SOTTO_CRASH_TWIN")}, err
+		},
+		Clock: func() time.Time {
+			if at := started.Load(); at != 0 {
+				return from.Add(time.Duration(time.Now().UnixNano() - at))
+			}
+			return from
+		},
+		Curator: knownNoise(func() int { return rand.IntN(1000) }),
+		hook: func(at string) {
+			if at == point {
+				if left--; left < 0 {
+					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				}
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := func(token string, steps int64) {
+		for {
+			s, err := e.Reward(t.Context(), "shop", Report{token, float64(steps) * release.ExactStep})
+			if err == nil {
+				say("got %s %s", token, s)
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		token, steps, _ := strings.Cut(in.Text(), " ")
+		n, _ := strconv.ParseInt(steps, 10, 64)
+		report(token, n)
+	}
+	if info, err := e.Get(t.Context(), "shop"); err != nil || info.State == Failed {
+		say("failed %s %v", info.Reason, err)
+		return
+	}
+	started.Store(time.Now().UnixNano())
+	say("ready")
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for {
+				d, err := e.Decide(t.Context(), "shop", "")
+				if err != nil || d.Token == "" {
+					continue
+				}
+				time.Sleep(time.Duration(rand.IntN(3)) * time.Millisecond)
+				if rand.IntN(4) > 0 {
+					steps := rand.Int64N(1<<20 + 1)
+					say("sent %s %d", d.Token, steps)
+					report(d.Token, steps)
+				}
+			}
+		})
+	}
+	shown, batches := 0, -1
+	for {
+		if info, err := e.Get(t.Context(), "shop"); err == nil && info.Batches != batches {
+			batches = info.Batches
+			say("sums %d %v", batches, info.Arms[0].Sum+info.Arms[1].Sum)
+		}
+		lines, err := e.Transcript(t.Context(), "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := 0
+		for line, err := range lines {
+			if err == nil && i >= shown {
+				say("line %d %s", i, strings.TrimSpace(string(line)))
+				shown++
+			}
+			i++
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// A witness knows what all children were told.
+type witness struct {
+	sent   map[string]int64  // rewards by token
+	got    map[string]string // answers
+	lines  []string
+	sums   map[string]string
+	faults []string
+	starts int // of children that were ready
+}
+
+func (w *witness) fault(format string, args ...any) {
+	w.faults = append(w.faults, fmt.Sprintf(format, args...))
+}
+
+func (w *witness) hear(text string) {
+	word, rest, _ := strings.Cut(text, " ")
+	a, b, _ := strings.Cut(rest, " ")
+	switch word {
+	case "ready":
+		w.starts++
+	case "failed":
+		w.fault("%s", text)
+	case "sent":
+		w.sent[a], _ = strconv.ParseInt(b, 10, 64)
+	case "got":
+		if old, ok := w.got[a]; ok && old != b {
+			w.fault("a reward was answered %s, then %s", old, b)
+		}
+		w.got[a] = b
+	case "sums":
+		if old, ok := w.sums[a]; ok && old != b {
+			w.fault("the sum of %s batches was shown as %s and as %s", a, old, b)
+		}
+		w.sums[a] = b
+	case "line":
+		n, _ := strconv.Atoi(a)
+		switch {
+		case n > len(w.lines):
+			w.fault("line %d was shown after %d", n, len(w.lines))
+		case n == len(w.lines):
+			w.lines = append(w.lines, b)
+		case w.lines[n] != b:
+			w.fault("line %d was shown as %s and as %s", n, w.lines[n], b)
+		}
+	}
+}
+
+// open are the rewards that were sent and not answered.
+func (w *witness) open() (out []string) {
+	for token, steps := range w.sent {
+		if _, ok := w.got[token]; !ok {
+			out = append(out, fmt.Sprintf("%s %d", token, steps))
+		}
+	}
+	return out
+}
+
+// life is one child, from its start to its kill.
+func (w *witness) life(t *testing.T, dir, fault, at string, wait time.Duration) {
+	t.Helper()
+	c := exec.Command(os.Args[0], "-test.run=^TestCrashChild$")
+	c.Env = append(os.Environ(), "SOTTO_CRASH_DIR="+dir, "SOTTO_CRASH_TWIN="+fault, "SOTTO_CRASH_AT="+at)
+	c.Stdin = strings.NewReader(strings.Join(w.open(), "\n"))
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slow := time.AfterFunc(20*time.Second, func() { _ = c.Process.Kill() })
+	defer slow.Stop()
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		w.hear(lines.Text())
+		if lines.Text() == "ready" {
+			time.AfterFunc(wait, func() { _ = c.Process.Kill() })
+		}
+	}
+	_ = c.Wait() // it was killed
+}
+
+// judge opens the store a last time, releases all that can be, and holds every released sum against
+// the rewards that were accepted.
+func (w *witness) judge(t *testing.T, dir string) (released int) {
+	t.Helper()
+	c := newClock()
+	c.now = time.UnixMilli(1)
+	e := open(t, Config{Clock: c.Now, Curator: knownNoise(func() int { return 0 }), Store: store.SQLite(dir)})
+	for _, text := range w.open() {
+		token, steps, _ := strings.Cut(text, " ")
+		n, _ := strconv.ParseInt(steps, 10, 64)
+		s, err := e.Reward(t.Context(), "shop", Report{token, float64(n) * release.ExactStep})
+		if err != nil {
+			w.fault("a reward is refused: %v", err)
+			return 0
+		}
+		w.got[token] = string(s)
+	}
+	settle(t, e, c, 7*time.Millisecond, 40)
+	info, _ := e.Get(t.Context(), "shop")
+	if info.State == Failed {
+		w.fault("failed %s", info.Reason)
+		return 0
+	}
+	x, err := e.find("shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sign := newSigner(x.tokenKey)
+	accepted := map[[2]int]int64{}
+	for token, s := range w.got {
+		if Status(s) != Accepted {
+			continue
+		}
+		k, ok := sign.read(token)
+		at := [2]int{k.arm, k.number}
+		if _, twice := accepted[at]; twice || !ok {
+			w.fault("decision %v counts for two", at)
+		}
+		accepted[at] = w.sent[token]
+	}
+	lines, err := e.Transcript(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	heads, i := [2]int{}, 0
+	for line, err := range lines {
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.hear(fmt.Sprintf("line %d %s", i, strings.TrimSpace(string(line))))
+		i++
+		var in struct {
+			Plays   []struct{ Arm int }
+			Release struct {
+				N   []int
+				Sum []float64
+			}
+		}
+		if err := json.Unmarshal(line, &in); err != nil {
+			t.Fatal(err)
+		}
+		for j, n := range in.Release.N {
+			arm, want := in.Plays[j].Arm, int64(0)
+			for number := heads[arm]; number < heads[arm]+n; number++ {
+				steps, ok := accepted[[2]int{arm, number}]
+				if !ok {
+					steps = 1 << 18
+				}
+				want += steps
+			}
+			if got := stepsOf(in.Release.Sum[j]); got != want {
+				w.fault("line %d: arm %d released %d steps of decisions %d to %d, accepted and defaults are %d",
+					i-1, arm, got, heads[arm], heads[arm]+n, want)
+			}
+			heads[arm] += n
+			released += n
+		}
+	}
+	return released
+}
+
+// crash kills a child so often, half of the times at named points.
+func crash(t *testing.T, fault string, kills int) (w *witness, released int) {
+	t.Helper()
+	dir := t.TempDir()
+	e := open(t, Config{Store: store.SQLite(dir), Clock: func() time.Time { return time.UnixMilli(1) },
+		Curator: knownNoise(func() int { return 0 })})
+	begin(t, e, crashShop)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w = &witness{sent: map[string]int64{}, got: map[string]string{}, sums: map[string]string{}}
+	points := []string{"before a commit", "after a commit", "before a release", "after a release"}
+	for i := range kills {
+		at := ""
+		if i%2 == 0 {
+			at = fmt.Sprintf("%s:%d", points[i/2%4], rand.IntN(4))
+		}
+		w.life(t, dir, fault, at, time.Duration(20+rand.IntN(250))*time.Millisecond)
+		if len(w.faults) > 0 && fault != "" {
+			return w, 0
+		}
+	}
+	return w, w.judge(t, dir)
+}
+
+// kills is how often a child is killed: SOTTO_CRASHES, or 20.
+func kills() int {
+	if n, err := strconv.Atoi(os.Getenv("SOTTO_CRASHES")); err == nil {
+		return n
+	}
+	return 20
+}
+
+// However often the process is killed, what is released is what was accepted, and defaults for what
+// was not; what was shown once is not shown differently; no two decisions have one number.
+func TestCrash(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes ten seconds")
+	}
+	w, released := crash(t, "", kills())
+	for _, f := range w.faults {
+		t.Error(f)
+	}
+	counts := map[string]int{}
+	for _, s := range w.got {
+		counts[s]++
+	}
+	t.Logf("%d kills, %d times ready, %d rewards sent, %v, %d lines shown, %d decisions released", kills(),
+		w.starts, len(w.sent), counts, len(w.lines), released)
+	if counts["accepted"] == 0 || released == 0 || w.starts < kills()/2 {
+		t.Errorf("nothing was tried: %v, %d released, %d starts", counts, released, w.starts)
+	}
+}
+
+// Stores that are wrong are found.
+func TestCrashTwins(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes ten seconds")
+	}
+	for fault, as := range map[string]string{
+		"answers before the fsync":            "accepted and defaults are",
+		"releases outside of the transaction": "the state is not that of the policy",
+		"draws noise again":                   "was shown as",
+		"issues numbers again":                "counts for two",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			for range 20 { // each finds it with a probability far above a half
+				w, _ := crash(t, fault, 12)
+				for _, f := range w.faults {
+					if strings.Contains(f, as) {
+						t.Log(f)
+						return
+					}
+				}
+			}
+			t.Error("it was not found")
+		})
+	}
+}
