@@ -30,6 +30,9 @@ func TestOutsideModule(t *testing.T) {
 	if underRace {
 		t.Skip("the program is another process, built without the race detector")
 	}
+	if testing.Short() {
+		t.Skip("builds a program of another module")
+	}
 	mine := buildOutside(t)
 	run := func(args ...string) (stdout, stderr string, code int) {
 		t.Helper()
