@@ -3,8 +3,12 @@ package sotto_test
 import (
 	"bytes"
 	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,7 +22,8 @@ const module = "github.com/sotto-dp/sotto"
 // own. A package that is not listed fails the test, so that a new one gets its place.
 var floors = [][]string{
 	{"noise", "privacy", "secagg", "logged", "internal/base/divergence", "internal/base/interval",
-		"internal/base/design", "internal/base/report", "internal/base/atomicfile", "internal/base/pool", "internal/mutate"},
+		"internal/base/design", "internal/base/report", "internal/base/atomicfile",
+		"internal/base/pool", "internal/base/unitball", "internal/mutate"},
 	{"bandit", "release", "policy", "bound", "secagg/prio", "secagg/transport"},
 	{"policy/linear", "policy/identify", "play", "aggregate", "internal/base/letor"},
 	{"catalog", "sim", "stopping", "serve/store"},
@@ -128,4 +133,56 @@ func TestNoPolicyReachesRewards(t *testing.T) {
 	if seen == 0 {
 		t.Error("no policy package found")
 	}
+}
+
+// Errors say what is wrong in one grammar, "field is value, must be …".
+func TestErrorsHaveOneGrammar(t *testing.T) {
+	old := regexp.MustCompile(`: (it|they|there|both|all) must |[:,] want | at least [a-z0-9%]+ (is|are) needed`)
+	files, err := filepath.Glob("*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, depth := range []string{"*/*/*.go", "*/*/*/*.go"} {
+		more, err := filepath.Glob(depth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, more...)
+	}
+	for _, name := range files {
+		// In a tool for those who work on the code, and in tests, "want" is a test's.
+		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "internal/mutate") {
+			continue
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			for _, arg := range call.Args {
+				if text := literal(arg); old.MatchString(text) {
+					t.Errorf("%v: %q", set.Position(arg.Pos()), text)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// literal is the text of a string, or of strings that are added up.
+func literal(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if text, err := strconv.Unquote(e.Value); e.Kind == token.STRING && err == nil {
+			return text
+		}
+	case *ast.BinaryExpr:
+		return literal(e.X) + literal(e.Y)
+	}
+	return ""
 }

@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 
+	"github.com/sotto-dp/sotto/internal/base/atomicfile"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/secagg"
 )
@@ -193,7 +193,7 @@ func (j Journal) Spend(c Charge) error {
 	if _, _, err := j.allow(c); err != nil {
 		return err
 	}
-	if err := MakeDir(j.Dir); err != nil {
+	if err := atomicfile.MakeDir(j.Dir); err != nil {
 		return fmt.Errorf("aggregate: journal: %w", err)
 	}
 	for {
@@ -202,7 +202,7 @@ func (j Journal) Spend(c Charge) error {
 			return err
 		}
 		// Another process may have taken the number: then there is one more charge to look at.
-		if err := WriteOnce(j.file(n), b); !errors.Is(err, fs.ErrExist) {
+		if err := atomicfile.WriteOnce(j.file(n), b); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
@@ -223,62 +223,4 @@ func (j Journal) Spent() (Spent, error) {
 		return Spent{}, err
 	}
 	return Spent{Charges: len(all), Reward: each.Total(), Together: together.Total()}, nil
-}
-
-// WriteOnce writes a file that only its owner can read: whole or not at all, lasting when it
-// returns, and never over another, which is fs.ErrExist.
-func WriteOnce(path string, data []byte) (err error) {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, ".sotto-*") // 0600
-	if err != nil {
-		var cause *fs.PathError
-		if errors.As(err, &cause) { // its path is one of ours
-			err = cause.Err
-		}
-		return fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	// A link, unlike a rename, fails if the name is taken.
-	if err := os.Link(f.Name(), path); err != nil {
-		return err
-	}
-	return SyncDir(dir)
-}
-
-// MakeDir makes a directory that only its owner can read, and those above it, unless it is there.
-// It lasts when MakeDir returns: what is written into a directory is lost with it.
-func MakeDir(dir string) error {
-	if info, err := os.Stat(dir); err == nil && info.IsDir() {
-		return nil
-	}
-	above := filepath.Dir(dir)
-	if above != dir {
-		if err := MakeDir(above); err != nil {
-			return err
-		}
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		if info, e := os.Stat(dir); e == nil && info.IsDir() { // another process was faster
-			return nil
-		}
-		return err
-	}
-	return SyncDir(above)
-}
-
-// SyncDir makes a new name in a directory last. Some systems cannot; there it is left to them.
-func SyncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && runtime.GOOS != "windows" {
-		return err
-	}
-	return nil
 }

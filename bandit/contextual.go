@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/sotto-dp/sotto/internal/base/unitball"
 	"github.com/sotto-dp/sotto/noise"
 )
 
@@ -250,7 +251,7 @@ func NewFixedContexts(actions [][]float64, c ContextConfig) (FixedContexts, erro
 		}
 	} else if err := checkVector("action 1", actions[0]); err != nil {
 		return FixedContexts{}, fmt.Errorf("%s: %w", name, err)
-	} else if r := norm(actions[0]); r > 1+normSlack {
+	} else if r := norm(actions[0]); r > 1+unitball.Slack {
 		return FixedContexts{}, fmt.Errorf("%s: action 1 has norm %v, must be at most 1 (or "+
 			"normalise: true)", name, r)
 	}

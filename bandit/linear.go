@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/sotto-dp/sotto/internal/base/unitball"
 	"github.com/sotto-dp/sotto/noise"
 )
 
@@ -30,9 +31,6 @@ type LinearSource interface {
 
 // MaxDim is the largest dimension of an action.
 const MaxDim = 1 << 10
-
-// normSlack is by how much a norm may exceed 1 through rounding alone.
-const normSlack = 1e-9
 
 // NewLinearInstance returns the instance of these actions, at least two and all different, and this
 // θ*, with rewards of this noise around ⟨θ*,a⟩. All norms are at most 1 ([Azize 2024, Assumption 1];
@@ -124,7 +122,7 @@ func Normalise(actions [][]float64, theta []float64) (a [][]float64, t []float64
 	if r == 0 {
 		return nil, nil, 0, errors.New("normalise: all actions are 0: at least one must have a positive norm")
 	}
-	if s := float64(r * norm(theta)); s > 1+normSlack {
+	if s := float64(r * norm(theta)); s > 1+unitball.Slack {
 		return nil, nil, 0, fmt.Errorf("normalise: the largest action has norm %v and theta %v: "+
 			"their product is %v and must be at most 1, or means leave [-1,1]",
 			r, norm(theta), s)
@@ -277,7 +275,7 @@ func checkActions(actions [][]float64, limit float64) error {
 		if err := checkVector(fmt.Sprintf("action %d", i+1), a); err != nil {
 			return err
 		}
-		if r := norm(a); r > limit+normSlack {
+		if r := norm(a); r > limit+unitball.Slack {
 			return fmt.Errorf("action %d has norm %v, must be at most %v (or normalise: true)",
 				i+1, r, limit)
 		}
@@ -317,7 +315,7 @@ func checkTheta(theta []float64, d int) error {
 	if err := checkVector("theta", theta); err != nil {
 		return err
 	}
-	if r := norm(theta); r > 1+normSlack {
+	if r := norm(theta); r > 1+unitball.Slack {
 		return fmt.Errorf("theta has norm %v, must be at most 1", r)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sotto-dp/sotto/internal/base/unitball"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/noise"
 )
@@ -79,7 +80,7 @@ func readLinearCSV(r io.Reader, normalise bool) (LinearInstance, error) {
 			most, at = r, i
 		}
 	}
-	if most > 1+normSlack {
+	if most > 1+unitball.Slack {
 		if !normalise {
 			return LinearInstance{}, fmt.Errorf("line %d: the norm of the features must be at "+
 				"most 1 (or normalise: true)", lines[at])
@@ -158,7 +159,7 @@ func readContextualCSV(r io.Reader, normalise bool) (*ContextLog, error) {
 		}
 		round = t.round
 		largest = max(largest, norm(t.x))
-		if largest > 1+normSlack && !normalise {
+		if largest > 1+unitball.Slack && !normalise {
 			return nil, fmt.Errorf("line %d: the norm of the features must be at most 1 (or "+
 				"normalise: true)", t.line)
 		}
@@ -174,7 +175,7 @@ func readContextualCSV(r io.Reader, normalise bool) (*ContextLog, error) {
 			"round with 2 actions or more")
 	}
 	l.start = append(l.start, len(l.rewards))
-	if largest > 1+normSlack {
+	if largest > 1+unitball.Slack {
 		for i := range l.x {
 			l.x[i] /= largest
 		}

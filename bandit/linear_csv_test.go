@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sotto-dp/sotto/internal/base/unitball"
 	"github.com/sotto-dp/sotto/noise"
 )
 
@@ -207,7 +208,7 @@ func FuzzReadContextualCSV(f *testing.F) {
 				t.Fatalf("%q: %v %v", log, a, m)
 			}
 			for i := range m {
-				if q := norm(a[i*l.Dim() : (i+1)*l.Dim()]); !(q <= 1+2*normSlack) {
+				if q := norm(a[i*l.Dim() : (i+1)*l.Dim()]); !(q <= 1+2*unitball.Slack) {
 					t.Fatalf("%q: norm %v", log, q)
 				}
 				if !(math.Abs(m[i]) <= MaxAbs) || l.Bounded() && math.Abs(m[i]) > 1 {

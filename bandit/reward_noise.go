@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sotto-dp/sotto/internal/base/unitball"
 	"github.com/sotto-dp/sotto/noise"
 )
 
@@ -32,7 +33,7 @@ func (n RewardNoise) Law(mean float64) (Law, error) {
 	if n.sd > 0 {
 		return familyLaw(NewGaussian(mean, n.sd))
 	}
-	if !(math.Abs(mean) <= 1+normSlack) {
+	if !(math.Abs(mean) <= 1+unitball.Slack) {
 		return nil, fmt.Errorf("sign: the mean is %v, must be between -1 and 1", mean)
 	}
 	p := (1 + n.mean(mean)) / 2

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/sotto-dp/sotto/internal/base/design"
+	"github.com/sotto-dp/sotto/internal/base/unitball"
 )
 
 // adacGOPE is AdaC-GOPE, or GOPE without privacy, with failure probability δ (Risk, or 1/T). On the
@@ -24,7 +25,7 @@ func (p *problem) adacGOPE() []Bound {
 	if p.b == 0 {
 		name = "gope"
 	}
-	if p.long > 1+1e-9 {
+	if p.long > 1+unitball.Slack {
 		return []Bound{{
 			Name: name, Where: "000 Theorem 5.12, 001 Theorem 4", Policy: name,
 			Form: "Σ_ℓ 4β_{ℓ−1}(d(d+1)/2 + c_ℓ) + 2δT", WorstCase: true, Kind: NotProved,

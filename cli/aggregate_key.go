@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/sotto-dp/sotto/aggregate"
+	"github.com/sotto-dp/sotto/internal/base/atomicfile"
 	"github.com/sotto-dp/sotto/secagg"
 )
 
@@ -45,7 +45,7 @@ func readKey(path string) (ed25519.PrivateKey, error) {
 	}
 	key, ok := k.(ed25519.PrivateKey)
 	if !ok {
-		return nil, usage(fmt.Errorf("%s: a key of type %T, want Ed25519", path, k))
+		return nil, usage(fmt.Errorf("%s: a key of type %T, must be Ed25519", path, k))
 	}
 	return key, nil
 }
@@ -70,7 +70,7 @@ func (c *aggregateKeygen) Run(s streams) error {
 	if err != nil {
 		return err
 	}
-	switch err := aggregate.WriteOnce(c.File, pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der})); {
+	switch err := atomicfile.WriteOnce(c.File, pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der})); {
 	case errors.Is(err, fs.ErrExist):
 		return usage(fmt.Errorf("%s is there already: a key is never overwritten", c.File))
 	case err != nil:
@@ -142,7 +142,7 @@ func usedFile(dir string, id [32]byte) string { return filepath.Join(dir, hex.En
 // markUsed writes down that a session is used: one file a session, so that two processes cannot
 // both be the first.
 func markUsed(dir string, id [32]byte) error {
-	if err := aggregate.MakeDir(dir); err != nil {
+	if err := atomicfile.MakeDir(dir); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(usedFile(dir, id), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -155,5 +155,5 @@ func markUsed(dir string, id [32]byte) error {
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return aggregate.SyncDir(dir)
+	return atomicfile.SyncDir(dir)
 }

@@ -241,7 +241,7 @@ func (f *sessionFile) numbers(out *aggregateSession) (err error) {
 	x := &out.Session
 	if f.Mechanism == nil {
 		if f.Modulus == "" {
-			return errors.New("modulus is missing: want it, or a mechanism as sotto plan release " +
+			return errors.New("modulus is missing, must be there, or a mechanism as sotto plan release " +
 				"--json prints it")
 		}
 		// 0 stands for 2^64

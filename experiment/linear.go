@@ -11,6 +11,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/base/unitball"
 	"github.com/sotto-dp/sotto/noise"
 )
 
@@ -127,9 +128,6 @@ func norm(a []float64) float64 {
 	return n
 }
 
-// normSlack is by how much a norm may exceed 1 through rounding alone.
-const normSlack = 1e-9
-
 // checkTheta checks a θ* that is given.
 func (l *Linear) checkTheta(dim int) (field string, err error) {
 	if l.Theta == nil {
@@ -143,7 +141,7 @@ func (l *Linear) checkTheta(dim int) (field string, err error) {
 			return fmt.Sprintf("theta[%d]", j), fmt.Errorf("is %v, must be a finite number", x)
 		}
 	}
-	if n := norm(l.Theta); n > 1+normSlack && (l.Actions == nil || !l.Normalise) {
+	if n := norm(l.Theta); n > 1+unitball.Slack && (l.Actions == nil || !l.Normalise) {
 		return "theta", fmt.Errorf("has norm %.6g, must be at most 1%s", n,
 			either(l.Actions != nil, ", or normalise: true if the actions are so small", ""))
 	}
@@ -184,7 +182,7 @@ func (l *Linear) actions(thetaGiven bool) (actions [][]float64, theta []float64,
 				return fail(i, j, "is %v, must be a finite number", x)
 			}
 		}
-		if n := norm(a); n > 1+normSlack && !l.Normalise {
+		if n := norm(a); n > 1+unitball.Slack && !l.Normalise {
 			return fail(i, -1, "has norm %.6g, must be at most 1, or normalise: true", n)
 		}
 		key := fmt.Sprint(list(a))

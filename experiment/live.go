@@ -235,7 +235,7 @@ func (d *decoder) duration(n ast.Node, field string, to *time.Duration) error {
 		return err
 	}
 	if *to, err = time.ParseDuration(text); err != nil {
-		return d.fail(n, field, "is %q, want a duration such as 24h or 90m", clip(text))
+		return d.fail(n, field, "is %q, must be a duration such as 24h or 90m", clip(text))
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ func instant() form[time.Time] {
 				return err
 			}
 			if *to, err = time.Parse(time.RFC3339, text); err != nil {
-				return d.fail(n, at, "is %q, want a time such as 2026-01-31T09:00:00Z", clip(text))
+				return d.fail(n, at, "is %q, must be a time such as 2026-01-31T09:00:00Z", clip(text))
 			}
 			return nil
 		},
@@ -312,10 +312,10 @@ func (l *Live) Check() error {
 	case l.Name == "":
 		return l.fail("name", "is missing")
 	case !nameForm.MatchString(l.Name) || len(l.Name) > maxLabel:
-		return l.fail("name", "is %q: want at most %d characters of a-z, 0-9, dot, dash and "+
+		return l.fail("name", "is %q, must be at most %d characters of a-z, 0-9, dot, dash and "+
 			"underscore, the first a letter or digit", clip(l.Name), maxLabel)
 	case len(l.Arms) < 2 || len(l.Arms) > maxLiveArms:
-		return l.fail("arms", "has %d, want from 2 to %d", len(l.Arms), maxLiveArms)
+		return l.fail("arms", "has %d, must be from 2 to %d", len(l.Arms), maxLiveArms)
 	case l.Policy.Policy == "":
 		return l.fail("policy", "is missing")
 	case l.Policy.Name != "" || l.Policy.Trust != (Trust{}) || l.Policy.Budgets != nil:
@@ -323,16 +323,16 @@ func (l *Live) Check() error {
 	case l.Unit.Of == "":
 		return l.fail("unit.of", "is missing: say whose rewards are protected, such as person or visit")
 	case l.Unit.Assignments < 0:
-		return l.fail("unit.assignments", "is %d, want at least 1", int(l.Unit.Assignments))
+		return l.fail("unit.assignments", "is %d, must be at least 1", int(l.Unit.Assignments))
 	case !(l.Window >= MinWindow && l.Window <= MaxWindow):
-		return l.fail("window", "is %v, want from %v to %v", l.Window, MinWindow, MaxWindow)
+		return l.fail("window", "is %v, must be from %v to %v", l.Window, MinWindow, MaxWindow)
 	case !(l.Floor >= 0 && l.Floor < 1):
-		return l.fail("floor", "is %v, want at least 0 and below 1", l.Floor)
+		return l.fail("floor", "is %v, must be at least 0 and below 1", l.Floor)
 	case !l.Start.IsZero() && !l.End.IsZero() && !l.End.After(l.Start):
-		return l.fail("end", "is %s, want a time after the start, %s", l.End.Format(time.RFC3339),
+		return l.fail("end", "is %s, must be a time after the start, %s", l.End.Format(time.RFC3339),
 			l.Start.Format(time.RFC3339))
 	case !(l.Default >= lo && l.Default <= hi):
-		return l.fail("reward.default", "is %v, want a number from %v to %v", l.Default, lo, hi)
+		return l.fail("reward.default", "is %v, must be a number from %v to %v", l.Default, lo, hi)
 	}
 	if _, err := release.NewDoor(lo, hi); err != nil {
 		return l.fail("reward.range", "%w", err)
@@ -370,7 +370,7 @@ func (l *Live) checkArms() error {
 		case names[a.Name]:
 			return l.fail(at+".name", "%q is the name of an arm before: names must differ", clip(a.Name))
 		case len(a.Value) > maxLiveValue:
-			return l.fail(at+".value", "is %d bytes long, want at most %d", len(a.Value), maxLiveValue)
+			return l.fail(at+".value", "is %d bytes long, must be at most %d", len(a.Value), maxLiveValue)
 		case len(a.Value) > 0 && !json.Valid(a.Value):
 			return l.fail(at+".value", "is no JSON")
 		}
@@ -380,7 +380,7 @@ func (l *Live) checkArms() error {
 		names[a.Name] = true
 	}
 	if l.Fallback != "" && !names[l.Fallback] {
-		return l.fail("fallback", "is %q, want the name of an arm", clip(l.Fallback))
+		return l.fail("fallback", "is %q, must be the name of an arm", clip(l.Fallback))
 	}
 	return nil
 }
@@ -402,9 +402,10 @@ func (l *Live) EachAssignment() (privacy.Budget, error) {
 	m := float64(l.Assignments())
 	switch b := l.Budget.(type) {
 	case nil:
-		return nil, l.fail("budget", "is missing, want such as {epsilon: 1}")
+		return nil, l.fail("budget", "is missing, must be a budget such as {epsilon: 1}")
 	case privacy.None:
-		return nil, l.fail("budget", "is none: live rewards are people's, want such as {epsilon: 1}")
+		return nil, l.fail("budget", "is none: live rewards are people's, must be a budget such "+
+			"as {epsilon: 1}")
 	case privacy.Pure:
 		b.Epsilon /= m
 		return b, nil
@@ -413,7 +414,7 @@ func (l *Live) EachAssignment() (privacy.Budget, error) {
 		return b, nil
 	default:
 		if m > 1 {
-			return nil, l.fail("unit.assignments", "is %v with a budget of %v, want 1, or a budget "+
+			return nil, l.fail("unit.assignments", "is %v with a budget of %v, must be 1, or a budget "+
 				"in epsilon or in rho", m, b)
 		}
 		return b, nil
@@ -443,7 +444,7 @@ func (l *Live) NewPolicy(coins policy.Coins) (policy.Policy, error) {
 	var p policy.Policy
 	if l.bandit() == catalog.BanditIdentify {
 		if !(l.Risk > 0 && l.Risk < 1) {
-			return nil, l.fail("risk", "is %v, want above 0 and below 1: the probability of a wrong "+
+			return nil, l.fail("risk", "is %v, must be above 0 and below 1: the probability of a wrong "+
 				"answer that is allowed", l.Risk)
 		}
 		var rule identify.Identifier

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/sotto-dp/sotto/internal/base/unitball"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -45,13 +46,13 @@ func TestExactNoiseIsChargedByOnePartLess(t *testing.T) {
 	}
 }
 
-// Features move the sum on the grid by a little more than 2: by 2(1 + 2·normSlack) + √d·2^-20. The
-// noise is made larger by half of that, and the charge is divided by it again, so that the ledger
-// has the σ that was asked for, to one part of the grid.
+// Features move the sum on the grid by a little more than 2: by 2(1 + 2·unitball.Slack) + √d·2^-20.
+// The noise is made larger by half of that, and the charge is divided by it again, so that the
+// ledger has the σ that was asked for, to one part of the grid.
 func TestRealFeaturesChargeWhatWasAskedFor(t *testing.T) {
 	for _, dim := range []int{1, 3, 100} {
 		more := roundedSensitivity(dim) / 2
-		if want := 1 + 2*normSlack + math.Sqrt(float64(dim))*0x1p-21; math.Abs(more-want) > 1e-15 {
+		if want := 1 + 2*unitball.Slack + math.Sqrt(float64(dim))*0x1p-21; math.Abs(more-want) > 1e-15 {
 			t.Errorf("dim %d: sensitivity is %v of 2, want %v", dim, more, want)
 		}
 		for _, sigma := range []float64{0.5, 1, 20} {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/sotto-dp/sotto/internal/base/unitball"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -99,9 +100,9 @@ func exactFeatures(cfg FeatureConfig, src rand.Source) (FeatureCurator, error) {
 }
 
 // roundedSensitivity is by how much the sum of a·r on the grid moves when a reward is replaced.
-// Norms may be normSlack too large, and the products round.
+// Norms may be unitball.Slack too large, and the products round.
 func roundedSensitivity(dim int) float64 {
-	return 2*(1+2*normSlack) + float64(math.Sqrt(float64(dim))/gridSteps)
+	return 2*(1+2*unitball.Slack) + float64(math.Sqrt(float64(dim))/gridSteps)
 }
 
 // exactSigma is the noise of a mechanism m with this σ on the grid, nil for none, and the

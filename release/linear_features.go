@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sotto-dp/sotto/internal/base/unitball"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
 // normLimit is the largest ‖a‖₂² of a vector on entry: 1, and rounding, which makes ρ of
 // simulated rewards a share of 2e-9 larger than it says. Real ones have noise for it.
-const normLimit = (1 + normSlack) * (1 + normSlack)
-
-const normSlack = 1e-9
+const normLimit = (1 + unitball.Slack) * (1 + unitball.Slack)
 
 // features is a FeatureCurator whose slots are emptied at a release: T is float64 in simulations,
 // int64 for real rewards.

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/sotto-dp/sotto/internal/base/design"
+	"github.com/sotto-dp/sotto/internal/base/unitball"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -87,9 +88,6 @@ type GOPEOptions struct {
 	Tolerance float64 // of the designs, as in design.Options; 0 for its default
 }
 
-// normSlack is how far rounding may take the norm of an action beyond 1.
-const normSlack = 1e-9
-
 // NewGOPE returns GOPE for at least two different actions of the same dimension with ‖a‖ ≤ 1, a
 // horizon of at least one round and a budget: ZCDP, Approx or Renyi, or None. The phases do not
 // depend on the horizon; the first may be longer.
@@ -164,7 +162,7 @@ func checkActions(actions [][]float64) error {
 				key, bits = append(key, byte(bits)), bits>>8
 			}
 		}
-		if norm := math.Sqrt(square); norm > 1+normSlack {
+		if norm := math.Sqrt(square); norm > 1+unitball.Slack {
 			return fmt.Errorf("action %d has norm %v, must be at most 1: scale the actions, or "+
 				"let normalise do it", i+1, norm)
 		}

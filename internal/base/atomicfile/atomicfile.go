@@ -7,9 +7,11 @@ package atomicfile
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // A File is being written and has not its name yet.
@@ -70,4 +72,61 @@ func WriteFile(path string, data []byte, perm fs.FileMode) error {
 		return errors.Join(err, f.Discard())
 	}
 	return f.Replace()
+}
+
+// WriteOnce writes a file that only its owner can read: whole or not at all, lasting when it
+// returns, and never over another, which is fs.ErrExist.
+func WriteOnce(path string, data []byte) error {
+	f, err := Create(path, 0o600)
+	if err != nil {
+		var cause *fs.PathError
+		if errors.As(err, &cause) { // its path is one of ours
+			err = cause.Err
+		}
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	defer f.Discard()
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	// A link, unlike a rename, fails if the name is taken.
+	if err := os.Link(f.Name(), path); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// MakeDir makes a directory that only its owner can read, and those above it, unless it is there.
+// It lasts when MakeDir returns: what is written into a directory is lost with it.
+func MakeDir(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	above := filepath.Dir(dir)
+	if above != dir {
+		if err := MakeDir(above); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		if info, e := os.Stat(dir); e == nil && info.IsDir() { // another process was faster
+			return nil
+		}
+		return err
+	}
+	return SyncDir(above)
+}
+
+// SyncDir makes a new name in a directory last. Some systems cannot; there it is left to them.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && runtime.GOOS != "windows" {
+		return err
+	}
+	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sotto-dp/sotto/internal/base/atomicfile"
@@ -107,5 +109,40 @@ func TestFailureLeavesNothing(t *testing.T) {
 	if err := atomicfile.WriteFile(filepath.Join(dir, "none", "a"), nil, 0o600); !errors.Is(err,
 		fs.ErrNotExist) {
 		t.Errorf("in no directory: %v", err)
+	}
+}
+
+// Of many who write one at once, one succeeds, and its file is whole.
+func TestWriteOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	var won []byte
+	for i := range 16 {
+		group.Go(func() {
+			data := []byte(strings.Repeat(string(rune('a'+i)), 1000))
+			if err := atomicfile.WriteOnce(path, data); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				if won != nil {
+					t.Error("written twice")
+				}
+				won = data
+			} else if !errors.Is(err, os.ErrExist) {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	got, err := os.ReadFile(path)
+	if err != nil || string(got) != string(won) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v: left behind", entries, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 }

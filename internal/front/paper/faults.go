@@ -276,7 +276,7 @@ func coverage(copies []int) func(e *Evidence) (Finding, error) {
 		}
 		all := r.Cells[0].FinalStoppingTime
 		if len(all) < len(copies) {
-			return Finding{}, fmt.Errorf("want at least %d runs, have %d", len(copies), len(all))
+			return Finding{}, fmt.Errorf("runs is %d, must be at least %d", len(all), len(copies))
 		}
 		mean, _, _ := interval.Mean(all)
 		var sample []float64

@@ -24,7 +24,7 @@ func values(e *Evidence, name string, n int) ([]float64, error) {
 		return nil, err
 	}
 	if len(v) < n {
-		return nil, fmt.Errorf("paper: %d numbers of %s, want %d", len(v), name, n)
+		return nil, fmt.Errorf("paper: %d numbers of %s, must be %d", len(v), name, n)
 	}
 	return v, nil
 }
