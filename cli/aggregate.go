@@ -293,12 +293,10 @@ func (c *aggregateServe) serve(ctx context.Context, s streams) (aggregateResult,
 	address := l.Addr().String()
 	fmt.Fprintf(s.err, "listening on %s\n", address)
 	if c.AddressFile != "" {
-		f, err := pending("--address-file", c.AddressFile, publicFile)
-		if err == nil {
-			defer f.Discard()
-			_, err = io.WriteString(f, address+"\n")
-			err = errors.Join(err, f.Replace())
-		}
+		err := save("--address-file", c.AddressFile, publicFile, func(w io.Writer) error {
+			_, err := io.WriteString(w, address+"\n")
+			return err
+		})
 		if err != nil {
 			l.Close()
 			return out, err

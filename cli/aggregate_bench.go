@@ -94,15 +94,7 @@ func (c *aggregateBench) Run(ctx context.Context, s streams) error {
 		}
 	}
 	if c.SVG != "" {
-		f, err := pending("--svg", c.SVG, publicFile)
-		if err != nil {
-			return err
-		}
-		defer f.Discard()
-		if err := growth(costs, gamma, delta).WriteSVG(f); err != nil {
-			return err
-		}
-		if err := f.Replace(); err != nil {
+		if err := save("--svg", c.SVG, publicFile, growth(costs, gamma, delta).WriteSVG); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	limit "github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/experiment"
-	"github.com/sotto-dp/sotto/internal/base/atomicfile"
 	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/privacy"
@@ -75,21 +74,13 @@ func (c *boundsCommand) Run(s streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	var figure *atomicfile.File
 	if c.Out != "" {
-		if figure, err = pending("--out", c.Out, publicFile); err != nil {
-			return err
-		}
-		defer figure.Discard() // nothing, once it has its name
 		f, err := boundsFigure(problems, horizons)
 		if err != nil {
 			return usage(err)
 		}
-		if err := f.WriteSVG(figure); err != nil {
-			return fmt.Errorf("--out: %w", err)
-		}
-		if err := figure.Replace(); err != nil {
-			return fmt.Errorf("--out: %w", err)
+		if err := save("--out", c.Out, publicFile, f.WriteSVG); err != nil {
+			return err
 		}
 	}
 	for _, l := range left {

@@ -110,7 +110,8 @@ func page(t *testing.T, b *bytes.Buffer, root *kong.Node) {
 		text string
 	}{{exitOK, "done"}, {exitFailed, "something outside the command line and the files it names " +
 		"went wrong, such as a full disk"},
-		{exitUsage, "bad input: one clear error says which flag, file or value, and what is allowed"},
+		{exitUsage, "bad input, such as a file that is not there: one clear error says which flag, " +
+			"file or value, and what is allowed"},
 		{exitInterrupted, "stopped by Ctrl-C or SIGTERM"}} {
 		fmt.Fprintf(b, "| %d | %s |\n", c.code, c.text)
 	}

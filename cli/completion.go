@@ -20,7 +20,8 @@ type completionCommand struct {
 
 // Help is shown by --help.
 func (c *completionCommand) Help() string {
-	return `The script asks this program what can come next: commands, flags, and the names that a flag takes, policies among them.
+	return `The script asks this program what can come next: commands, flags, and the names that a flag
+takes, policies among them.
 
 Examples:
   sotto completion bash > ~/.local/share/bash-completion/completions/sotto
@@ -148,7 +149,7 @@ func values(v *kong.Value, known catalog.Catalog, written string) []string {
 	case reflect.TypeFor[flags.Policy]():
 		switch v.Name {
 		case "rule":
-			names = policyNames(known.For(catalog.BanditIdentify))
+			names = policyNames(catalog.IdentifyPolicies()) // trials are of these alone
 		case "POLICY":
 			names = policyNames(slices.DeleteFunc(known.All(), func(e catalog.Entry) bool {
 				return !e.Private

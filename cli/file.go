@@ -2,6 +2,8 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,6 +34,22 @@ func pending(flag, path string, mode os.FileMode) (*atomicfile.File, error) {
 		return nil, usagef("%s: cannot write %s: %w", flag, path, err)
 	}
 	return f, nil
+}
+
+// save writes a file whole or not at all.
+func save(flag, path string, mode os.FileMode, write func(io.Writer) error) error {
+	f, err := pending(flag, path, mode)
+	if err != nil {
+		return err
+	}
+	defer f.Discard()
+	if err = write(f); err == nil {
+		err = f.Replace()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return nil
 }
 
 // canHold checks that files can be written to a directory, which need not be there yet, and

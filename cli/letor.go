@@ -10,7 +10,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sotto-dp/sotto/internal/base/atomicfile"
 	"github.com/sotto-dp/sotto/internal/base/letor"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 )
@@ -63,7 +62,7 @@ func (c *letorCommand) Run(ctx context.Context, s streams) error {
 	case err != nil:
 		return usagef("%s: %w", c.File, err)
 	}
-	if err := c.write(arms); err != nil {
+	if err := save("--out", c.Out, privateFile, arms.WriteCSV); err != nil {
 		return err
 	}
 	best, second := 0, -1
@@ -95,20 +94,4 @@ func (c *letorCommand) Run(ctx context.Context, s streams) error {
 		arms.Mean(best), arms.Len(best), second+1, arms.Mean(second))
 	fmt.Fprintf(w, "written\t%s\n", c.Out)
 	return w.Flush()
-}
-
-// write puts the file there in full or not at all.
-func (c *letorCommand) write(arms letor.Arms) error {
-	f, err := atomicfile.Create(c.Out, privateFile)
-	if err != nil {
-		return usagef("--out: %w", err)
-	}
-	defer f.Discard() //nolint:errcheck // after a failure there is nothing to keep
-	if err := arms.WriteCSV(f); err != nil {
-		return fmt.Errorf("write %s: %w", c.Out, err)
-	}
-	if err := f.Replace(); err != nil {
-		return fmt.Errorf("write %s: %w", c.Out, err)
-	}
-	return nil
 }

@@ -163,7 +163,7 @@ func (c *stopCommand) simulate(ctx context.Context, s streams, rule stopping.Rul
 		return err
 	}
 	if c.Out != "" {
-		if err := writeStudy(c.Out, study); err != nil {
+		if err := save("--out", c.Out, publicFile, study.WriteCSV); err != nil {
 			return err
 		}
 	}
@@ -189,21 +189,6 @@ func bound(w *tabwriter.Writer, name string, of func(float64) (float64, error), 
 	} else {
 		fmt.Fprintf(w, "%s\t%.6g samples: %s\n", name, x, what)
 	}
-}
-
-func writeStudy(path string, study *stopping.Study) error {
-	f, err := pending("--out", path, publicFile)
-	if err != nil {
-		return err
-	}
-	defer f.Discard()
-	if err := study.WriteCSV(f); err != nil {
-		return fmt.Errorf("--out: %w", err)
-	}
-	if err := f.Replace(); err != nil {
-		return fmt.Errorf("--out: %w", err)
-	}
-	return nil
 }
 
 func printStops(s streams, rule stopping.Rule, study *stopping.Study) error {
