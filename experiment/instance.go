@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -113,23 +114,40 @@ func (f instanceForm) read(d *decoder, n ast.Node, field string, to *Instance) e
 	return nil
 }
 
-// check refuses an instance that a program has said in no way of its kind, or in several.
-func (f instanceForm) check(in *Instance, kind string) error {
-	for _, other := range kinds() {
-		for _, w := range other.instances().ways {
-			if !w.key().given(in) || slices.ContainsFunc(f.ways, func(own way) bool {
-				return own.key().given(in)
-			}) {
-				continue
-			}
-			return fmt.Errorf("has %s, which is for experiments of kind %s: one of kind %s wants one of %s",
-				w.key().name, other.name(), kind, strings.Join(f.names(), ", "))
+// A foreignWay is a way of another kind.
+type foreignWay struct {
+	way
+	kind string
+}
+
+func foreignWays(own kind) []foreignWay {
+	var out []foreignWay
+	for _, k := range kinds() {
+		if k.name() == own.name() {
+			continue
+		}
+		for _, w := range k.instances().ways {
+			out = append(out, foreignWay{w, k.name()})
 		}
 	}
+	return out
+}
+
+// check refuses an instance that a program has said in no way of its kind, or in several, or in one
+// of others.
+func (f instanceForm) check(in *Instance, kind string, others []foreignWay) error {
 	ways := 0
 	for _, w := range f.ways {
 		if w.key().given(in) {
 			ways++
+		}
+	}
+	for _, w := range others {
+		if w.key().given(in) && !slices.ContainsFunc(f.ways, func(own way) bool {
+			return own.key().name == w.key().name && own.key().given(in)
+		}) {
+			return fmt.Errorf("has %s, which is for experiments of kind %s: one of kind %s wants one of %s",
+				w.key().name, w.kind, kind, strings.Join(f.names(), ", "))
 		}
 	}
 	if ways != 1 {
@@ -211,8 +229,10 @@ func lawText() form[string] {
 		})
 }
 
-// armInstances are those of the kinds that play arms.
-func armInstances() instanceForm {
+// armInstances are those of the kinds that play arms. A form does not change: it is made once.
+var armInstances = sync.OnceValue(newArmInstances)
+
+func newArmInstances() instanceForm {
 	arms := func() key[Instance] {
 		return always("arms", whole(), func(in *Instance) *Count { return &in.Arms },
 			"number of arms, at least 2").must()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -352,6 +353,16 @@ func trustKeys[T any](at func(*T) *Trust) []key[T] {
 	}
 }
 
+// policyTrust and ownTrust are the keys of Trust of a policy, and alone: made once.
+var (
+	policyTrust = sync.OnceValue(func() []key[Policy] {
+		return trustKeys(func(p *Policy) *Trust { return &p.Trust })
+	})
+	ownTrust = sync.OnceValue(func() []key[Trust] {
+		return trustKeys(func(t *Trust) *Trust { return t })
+	})
+)
+
 // specTrust are the keys of Trust of a whole experiment.
 func specTrust() []key[Spec] {
 	keys := trustKeys(func(s *Spec) *Trust { return &s.Trust })
@@ -398,7 +409,7 @@ func policyKeys(e catalog.Entry, trusted bool) []key[Policy] {
 		keys = append(keys, paramKey(q))
 	}
 	if trusted {
-		keys = append(keys, trustKeys(func(p *Policy) *Trust { return &p.Trust })...)
+		keys = append(keys, policyTrust()...)
 	}
 	return append(keys, budgetsKey(func(p *Policy) *[]privacy.Budget { return &p.Budgets },
 		budgetShapes(), "instead of the experiment's", ""))

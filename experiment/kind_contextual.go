@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/bound"
@@ -27,7 +28,11 @@ func (k contextualKind) keys(known catalog.Catalog) []key[Spec] {
 		"round", k.instances(), k.unitRange(), nil)
 }
 
-func (contextualKind) instances() instanceForm {
+func (contextualKind) instances() instanceForm { return contextualInstances() }
+
+var contextualInstances = sync.OnceValue(newContextualInstances)
+
+func newContextualInstances() instanceForm {
 	gaussian := func(in *Instance) bool { return in.Linear.Contexts == "gaussian" }
 	redraw := func() key[Instance] { return redrawKey("draw theta anew for each run") }
 	const example = "{name: sphere, contexts: sphere, arms: 10, dimension: 3}"

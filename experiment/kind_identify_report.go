@@ -185,7 +185,8 @@ func sharesGrid(r *Results) (report.Grid, bool) {
 func identifyFigures(r *Results, instance string) []report.Figure {
 	m := r.Manifest
 	f := report.Figure{
-		ID: report.Stem("stopping-time-" + instance), Title: "Plays until the best arm of " + instance + " is named",
+		ID:       report.Stem("stopping-time-" + instance),
+		Title:    "Plays until the best arm of " + instance + " is named",
 		Subtitle: "at risk δ = " + shown(r.Cells[0].Identify.Risk), XLabel: "budget ε",
 		YLabel: "stopping time τ", LogX: true, LogY: true,
 		Note: bandNote(m.Runs, "budget"),
@@ -221,7 +222,8 @@ func identifyFigures(r *Results, instance string) []report.Figure {
 	}
 	for i := range r.Cells {
 		if c := &r.Cells[i]; c.Instance == instance && c.Budget == none {
-			s := report.Series{Policy: c.Policy, Label: c.Policy + ", no privacy", Budget: none, X: []float64{lo, hi}}
+			s := report.Series{Policy: c.Policy, Label: c.Policy + ", no privacy", Budget: none,
+				X: []float64{lo, hi}}
 			point(&s, &c.StoppingTime, 0, half, m.Runs)
 			point(&s, &c.StoppingTime, 0, half, m.Runs)
 			f.Series = append(f.Series, s)

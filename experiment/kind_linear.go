@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/bound"
@@ -24,7 +25,11 @@ func (k linearKind) keys(known catalog.Catalog) []key[Spec] {
 		k.unitRange(), nil)
 }
 
-func (linearKind) instances() instanceForm {
+func (linearKind) instances() instanceForm { return linearInstances() }
+
+var linearInstances = sync.OnceValue(newLinearInstances)
+
+func newLinearInstances() instanceForm {
 	const example = "{name: three, actions: [[1, 0], [0, 1], [0.6, 0.8]], theta: [0.5, 0.1]}"
 	return instanceForm{what: "actions", example: example, ways: []way{
 		{example: "actions: [[1, 0], [0, 1]], theta: [0.5, 0.1]", ref: "a list of different actions, " +

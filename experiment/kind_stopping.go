@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -45,7 +46,11 @@ func (k stoppingKind) keys(catalog.Catalog) []key[Spec] {
 	}
 }
 
-func (stoppingKind) instances() instanceForm {
+func (stoppingKind) instances() instanceForm { return lawInstances() }
+
+var lawInstances = sync.OnceValue(newLawInstances)
+
+func newLawInstances() instanceForm {
 	law := keyOf("law", lawText(), func(in *Instance) *string { return &in.Law },
 		"bernoulli(p), gaussian(mean,sd), clipped-gaussian(mean,sd,lo,hi), beta(a,b), uniform(lo,hi), "+
 			"table(v1:p1,v2:p2,…)").must()

@@ -13,10 +13,10 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// report is the table of regrets at the horizon, a figure of regret against rounds for each instance
-// and budget, with the policies that have none beside it, and one of regret against the budget for
-// each instance that has three budgets of a kind or more. Where private policies are played without
-// privacy too, the price of privacy has a table and figures.
+// report is the table of regrets at the horizon, a figure of regret against rounds for each
+// instance and budget, with the policies that have none beside it, and one of regret against the
+// budget for each instance that has three budgets of a kind or more. Where private policies are
+// played without privacy too, the price of privacy has a table and figures.
 func (measured) report(r *Results, to *report.Report) error {
 	table, err := regretTable(r)
 	if err != nil {
@@ -214,7 +214,8 @@ func boundNote(b BoundLine) string {
 func budgetFigure(r *Results, instance, key, symbol string) (report.Figure, bool) {
 	m := r.Manifest
 	f := report.Figure{
-		ID: report.Stem("regret-" + instance + "-by-" + key), Title: "Regret on " + instance + " against the budget",
+		ID:       report.Stem("regret-" + instance + "-by-" + key),
+		Title:    "Regret on " + instance + " against the budget",
 		Subtitle: "at T = " + report.Whole(m.Horizon), XLabel: "budget " + symbol,
 		YLabel: "pseudo-regret at T", LogX: true, LogY: true, Note: bandNote(m.Runs, "budget"),
 	}

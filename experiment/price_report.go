@@ -174,7 +174,8 @@ func priceFigure(r *Results, instance, policy string) report.Figure {
 		if c.Instance != instance || c.Policy != policy || c.Twin < 0 {
 			continue
 		}
-		s := report.Series{Policy: policy, Budget: symbols(c.Budget), Label: symbols(c.Budget), Void: void(r, c)}
+		s := report.Series{Policy: policy, Budget: symbols(c.Budget), Label: symbols(c.Budget),
+			Void: void(r, c)}
 		for k, t := range m.Checkpoints {
 			s.X = append(s.X, float64(t))
 			point(&s, &c.Price, k, half, m.Runs)

@@ -14,8 +14,8 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 )
 
-// rows are a table of keys, neighbours with the same meaning in one row. What is above already, with
-// the same meaning, says so.
+// rows are a table of keys, neighbours with the same meaning in one row. What is above already,
+// with the same meaning, says so.
 func rows[T any](table []key[T], above map[string]string) [][2]string {
 	var out [][2]string
 	for _, k := range table {
@@ -78,7 +78,7 @@ func TestReference(t *testing.T) {
 		"keys of linear":          table(head, rows(own, nil)),
 		"keys of identify":        table(head, rows(keysOf(identifyKind{}), above)),
 		"keys of stopping":        table(head, rows(keysOf(stoppingKind{}), above)),
-		"keys of trust":           table(head, rows(trustKeys(func(t *Trust) *Trust { return t }), nil)),
+		"keys of trust":           table(head, rows(ownTrust(), nil)),
 		"keys of csv":             table([2]string{"key", "default and meaning"}, rows(columns, nil)),
 		"instances of regret":     table(none, ways(regretKind{}.instances())),
 		"instances of linear":     table(none, ways(linearKind{}.instances())),

@@ -154,14 +154,14 @@ func (p *Plan) eachInstance(resolve func(*Instance) (w world, field string, err 
 		return nil, s.fail("instances", "is missing, must be at least one, such as %s", form.example)
 	}
 	var out []world
-	seen := map[string]int{}
+	seen, others := map[string]int{}, foreignWays(p.kind)
 	for i := range s.Instances {
 		in := &s.Instances[i]
 		at := fmt.Sprintf("instances[%d]", i)
 		if err := in.named(s, i, seen); err != nil {
 			return nil, err
 		}
-		if err := form.check(in, p.kind.name()); err != nil {
+		if err := form.check(in, p.kind.name(), others); err != nil {
 			return nil, s.src.wrap(at, err)
 		}
 		w, field, err := resolve(in)
@@ -323,6 +323,7 @@ func (s skips) warn(p *Plan) {
 // policies are the choices of the kinds whose players are policies.
 func (p *Plan) policies() ([]choice, error) {
 	s, bandit := &p.Spec, p.kind.name()
+	trusted := has(p.kind.keys(s.Catalog), "trust")
 	if len(s.Policies) == 0 {
 		return nil, s.fail("policies", "is missing, must be at least one, such as {policy: %s}",
 			s.Catalog.For(bandit)[0].Name)
@@ -353,7 +354,7 @@ func (p *Plan) policies() ([]choice, error) {
 		if entry.Private && entry.PublicContexts && !s.Unclipped {
 			p.warn("policy %s protects rewards alone: contexts are public", entry.Name)
 		}
-		if c.trust, err = p.trustOf(i, entry.Private); err != nil {
+		if c.trust, err = p.trustOf(i, entry.Private, trusted); err != nil {
 			return nil, err
 		}
 		c.content += c.trust.content()
@@ -538,11 +539,13 @@ func (p *Plan) seal() error {
 	if p.normal, err = p.Spec.JSON(); err != nil {
 		return &Error{Err: err}
 	}
-	played := p.Spec
-	played.Bounds = false // drawn, not played: asking for them later leaves results as they are
-	normal, err := played.JSON()
-	if err != nil {
-		return &Error{Err: err}
+	normal := p.normal
+	if p.Spec.Bounds { // drawn, not played: asking for them later leaves results as they are
+		played := p.Spec
+		played.Bounds = false
+		if normal, err = played.JSON(); err != nil {
+			return &Error{Err: err}
+		}
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "sotto experiment %d\n%s\n", FormatVersion, normal)

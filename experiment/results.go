@@ -313,6 +313,7 @@ func (r *Results) writeSummary(w io.Writer) error {
 		}
 		return number(x)
 	}
+	var row []string
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		cell := []string{m.Name, c.Instance, c.Policy, c.Budget}
@@ -334,7 +335,7 @@ func (r *Results) writeSummary(w io.Writer) error {
 				runs -= c.Unfinished
 			}
 			for k, t := range m.Checkpoints {
-				row := append(slices.Clone(cell), name, strconv.Itoa(t), strconv.Itoa(runs))
+				row = append(append(row[:0], cell...), name, strconv.Itoa(t), strconv.Itoa(runs))
 				for _, x := range []float64{v.Mean[k], v.SE[k], v.SD[k], v.Q05[k], v.Q50[k], v.Q95[k]} {
 					row = append(row, text(x))
 				}

@@ -33,8 +33,8 @@ func rows(t *testing.T, dir string) []experiment.Row {
 	return r
 }
 
-// summary is the lines of summary.csv, without the numbers of the budget: those are what the budget's
-// text says, in its digits.
+// summary is the lines of summary.csv, without the numbers of the budget: those are what the
+// budget's text says, in its digits.
 func summary(t *testing.T, dir string) [][]string {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "summary.csv"))
@@ -539,8 +539,8 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// The numbers of a budget are numbers in every row, and of a directory that was written before there
-// were such columns: its units are enough.
+// The numbers of a budget are numbers in every row, and of a directory that was written before
+// there were such columns: its units are enough.
 func TestNumbersOfBudgets(t *testing.T) {
 	const text = `name: numbers
 horizon: 100
@@ -574,7 +574,8 @@ budgets: [{epsilon: 0.5}, {rho: 0.25}, {epsilon: 1, delta: 1e-6}, {alpha: 8, eps
 			lines[i] = strings.Join(slices.Delete(cells, 4, 8), ",")
 		}
 	}
-	for name, old := range map[string]string{"summary.csv": strings.Join(lines, "\n"), "results.parquet": "old"} {
+	for name, old := range map[string]string{"summary.csv": strings.Join(lines, "\n"),
+		"results.parquet": "old"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(old), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -224,4 +224,17 @@ func TestBadStopping(t *testing.T) {
 		!strings.Contains(err.Error(), "is for experiments of kind stopping, identify") {
 		t.Error(err)
 	}
+	for want, in := range map[string]experiment.Instance{
+		"has law, which is for experiments of kind stopping": {Law: "bernoulli(0.3)"},
+		"has actions, which is for experiments of kind linear": {Bernoulli: []float64{0.9, 0.1},
+			Linear: &experiment.Linear{Actions: [][]float64{{1}, {0.5}}}},
+		"says what its arms are in 2 ways": {Bernoulli: []float64{0.9, 0.1}, CSV: "x.csv"},
+		"says what its arms are in 0 ways": {},
+	} {
+		in.Name = "x"
+		mixed = &experiment.Spec{Name: "x", Horizon: 10, Runs: 1, Instances: []experiment.Instance{in}}
+		if _, err := mixed.Resolve(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
 }

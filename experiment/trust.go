@@ -60,7 +60,7 @@ func (t Trust) on() bool { return t.Model != "" && t.Model != Continuous }
 
 // normal is the fields that were given.
 func (t Trust) normal() []field {
-	out, err := normalOf(trustKeys(func(t *Trust) *Trust { return t }), &t)
+	out, err := normalOf(ownTrust(), &t)
 	if err != nil { // no field of a Trust has one
 		return nil
 	}
@@ -232,11 +232,11 @@ func (t Trust) check() (key string, err error) {
 
 // trustOf is the trust model of a policy, checked. What the experiment says of all is for
 // private policies alone.
-func (p *Plan) trustOf(i int, private bool) (Trust, error) {
+func (p *Plan) trustOf(i int, private, known bool) (Trust, error) {
 	s := &p.Spec
 	q := &s.Policies[i]
 	at := fmt.Sprintf("policies[%d]", i)
-	if !has(p.kind.keys(s.Catalog), "trust") {
+	if !known {
 		if f := q.Trust.normal(); len(f) > 0 {
 			return Trust{}, s.fail(at+"."+f[0].key, "is for experiments of kind %s", with(f[0].key))
 		}
