@@ -354,3 +354,63 @@ func TestTokens(t *testing.T) {
 		t.Errorf("%v, %v", s, err)
 	}
 }
+
+// An arm that is taken off is given to nobody, by the policy or the floor, also after a restart;
+// its rewards go unreleased, and the other arms go on.
+func TestTakeOff(t *testing.T) {
+	c, cfg := newClock(), Config{Store: store.NewMemory().Open}
+	cfg.Clock = c.Now
+	e := open(t, cfg)
+	begin(t, e, strings.NewReplacer("arms: [", "arms: [green, ", "floor: 0.1",
+		"floor: 0.5\nsticky: false").Replace(shop))
+	var last Decision
+	for range 30 {
+		d, err := e.Decide(t.Context(), "shop", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Name == "red" {
+			last = d
+		}
+	}
+	if err := e.TakeOff(t.Context(), "shop", "pink"); !errors.Is(err, ErrState) {
+		t.Error(err)
+	}
+	if err := e.TakeOff(t.Context(), "shop", "red"); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.TakeOff(t.Context(), "shop", "red"); !errors.Is(err, ErrState) {
+		t.Error(err)
+	}
+	if err := e.Close(); err != nil { // it was promised, and is done after a restart
+		t.Fatal(err)
+	}
+	e = open(t, cfg)
+	settle(t, e, c, time.Second, 3)
+	for restart := range 2 {
+		for range 100 {
+			d, err := e.Decide(t.Context(), "shop", "")
+			if err != nil || d.Name == "red" || d.Propensity != 0.25 && d.Propensity != 0.75 {
+				t.Fatalf("restart %d: %+v, %v", restart, d, err)
+			}
+		}
+		if s, err := e.Reward(t.Context(), "shop", Report{last.Token, 1}); s != Late || err != nil {
+			t.Errorf("a decision of the arm: %v, %v", s, err)
+		}
+		settle(t, e, c, 10*time.Second, 10)
+		info, err := e.Get(t.Context(), "shop")
+		if err != nil || info.Arms[1].Released != 0 || !info.Arms[1].Off || info.Arms[0].Released == 0 {
+			t.Errorf("%+v, %v", info.Arms, err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		e = open(t, cfg)
+	}
+	if err := e.TakeOff(t.Context(), "shop", "blue"); err != nil {
+		t.Error(err)
+	}
+	if err := e.TakeOff(t.Context(), "shop", "green"); !errors.Is(err, ErrState) {
+		t.Errorf("the last arm is taken off: %v", err)
+	}
+}

@@ -63,6 +63,7 @@ type ArmInfo struct {
 	Released  int // of which rewards were released
 	// Sum is the noisy sum of these, mapped to [0,1].
 	Sum float64
+	Off bool // it was taken off
 }
 
 // record is what the store has of an experiment beside its play.
@@ -72,6 +73,8 @@ type record struct {
 	Reason      string          `json:"reason,omitempty"`
 	Created     int64           `json:"created"`
 	Keep        int             `json:"keep"`
+	// arms that are to be taken off at the next tick
+	Off []int `json:"off,omitempty"`
 	// keys are derived from it, so that no two experiments share one
 	Key   [16]byte `json:"key"`
 	Coins [16]byte `json:"coins"` // the seed of the policy's coins
@@ -118,8 +121,7 @@ type live struct {
 	arms   []ArmInfo
 	ticked int64 // the last tick
 
-	pending *play.Commit // a release that was closed
-	durable bool         // and is on disk
+	pending *play.Commit // a release that was closed, and is durable when the next step begins
 	changed bool         // the record has to be written
 	begun   bool         // the plan has to be written
 	drop    bool         // sums are to be destroyed
@@ -260,6 +262,36 @@ func (x *live) end(keep int, _ int64) error {
 	return nil
 }
 
+// takeOff notes that an arm is to be taken off.
+func (x *live) takeOff(arm string) error {
+	a := slices.IndexFunc(x.decl.Arms, func(a experiment.LiveArm) bool { return a.Name == arm })
+	p, err := x.decl.NewPolicy(&noise.Fast{})
+	if err != nil {
+		return err
+	}
+	left := -len(x.rec.Off)
+	for _, a := range x.arms {
+		if !a.Off {
+			left++
+		}
+	}
+	_, drops := p.(play.Dropper)
+	switch {
+	case x.rec.State != Running && x.rec.State != Paused:
+		return fmt.Errorf("it is %s, must be running or paused: %w", x.rec.State, ErrState)
+	case a < 0:
+		return fmt.Errorf("arm is %q, must be one of the experiment's: %w", arm, ErrState)
+	case !drops:
+		return fmt.Errorf("policy %s cannot go on without an arm: %w", x.decl.Policy.Policy, ErrState)
+	case x.arms[a].Off || slices.Contains(x.rec.Off, a):
+		return fmt.Errorf("arm %q is off already: %w", arm, ErrState)
+	case left < 2:
+		return fmt.Errorf("arm %q is the last one, stop the experiment instead: %w", arm, ErrState)
+	}
+	x.rec.Off, x.changed = append(x.rec.Off, a), true
+	return nil
+}
+
 func (x *live) archive() error {
 	if x.rec.State != Stopped && x.rec.State != Draft {
 		return fmt.Errorf("it is %s, must be stopped or draft: %w", x.rec.State, ErrState)
@@ -359,9 +391,17 @@ func (x *live) assign(t tag, before assignment, now int64) (Decision, error) {
 	if greedy < 0 {
 		return x.give(x.fallback, Disabled), nil // it has stopped, and that is being written
 	}
-	arm, share := greedy, x.decl.Floor/float64(len(x.decl.Arms))
+	arm, on := greedy, 0
+	for _, a := range x.arms {
+		if !a.Off {
+			on++
+		}
+	}
+	share := x.decl.Floor / float64(on)
 	if x.decl.Floor > 0 && x.coins.Float64() < x.decl.Floor {
-		arm = x.coins.IntN(len(x.decl.Arms))
+		for arm = x.coins.IntN(len(x.arms)); x.arms[arm].Off; {
+			arm = x.coins.IntN(len(x.arms))
+		}
 	}
 	k, err := x.play.Decide(arm, now)
 	if err != nil {
@@ -519,9 +559,8 @@ func (x *live) onTick(w *store.Write, now int64) error {
 	}
 	at := tick * x.tick
 	x.ticked = tick
-	if x.pending != nil && x.durable {
-		c := x.pending
-		x.pending, x.durable = nil, false
+	if c := x.pending; c != nil {
+		x.pending = nil
 		if err := x.play.Commit(c); err != nil {
 			return err
 		}
@@ -540,10 +579,16 @@ func (x *live) onTick(w *store.Write, now int64) error {
 	if end := x.decl.End; !end.IsZero() && at >= end.UnixMilli() {
 		return x.end(x.fallback, now)
 	}
-	if x.pending != nil {
-		return nil
+	var c *play.Commit
+	var err error
+	if len(x.rec.Off) > 0 {
+		arm := x.rec.Off[0]
+		x.rec.Off, x.changed = x.rec.Off[1:], true
+		c, err = x.play.TakeOff(arm)
+		x.arms[arm].Off = true
+	} else {
+		c, err = x.play.Close(at)
 	}
-	c, err := x.play.Close(at)
 	if err != nil || c == nil {
 		return err
 	}

@@ -368,6 +368,7 @@ func (e *Engine) Create(ctx context.Context, decl Experiment) error {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.byName[decl.Name] = x
+			e.hurry(x)
 		},
 	})
 }
@@ -401,6 +402,12 @@ func (e *Engine) Stop(ctx context.Context, name, arm string) error {
 		}
 		return x.end(keep, now)
 	})
+}
+
+// TakeOff takes the arm of this name off, for good, from the next public tick on: no decision gives
+// it, and its rewards that were not released are destroyed.
+func (e *Engine) TakeOff(ctx context.Context, name, arm string) error {
+	return e.act(ctx, name, func(x *live, _ int64) error { return x.takeOff(arm) })
 }
 
 // Archive destroys what is left of the units of an experiment that does not run: who was assigned

@@ -23,13 +23,15 @@ type writer struct {
 	store   store.Store
 	reading store.Store // the same, for readers
 	secret  [32]byte
+	every   time.Duration // between sweeps: a mark, or the shortest public tick
+	swept   time.Time
 }
 
 // run is the writer.
 func (e *Engine) run(ctx context.Context) {
 	defer close(e.done)
 	for {
-		timer := time.NewTimer(e.pause())
+		timer := time.NewTimer(time.Until(e.swept.Add(e.every)))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -53,16 +55,8 @@ func (e *Engine) run(ctx context.Context) {
 	}
 }
 
-// pause is how long the writer sleeps if nobody wakes it: to the next public tick, or mark.
-func (e *Engine) pause() time.Duration {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	out := markEvery
-	for _, x := range e.byName {
-		out = min(out, time.Duration(x.tick)*time.Millisecond)
-	}
-	return out
-}
+// hurry has sweeps at least as often as an experiment has ticks.
+func (w *writer) hurry(x *live) { w.every = min(w.every, time.Duration(x.tick)*time.Millisecond) }
 
 // refuse answers all who wait, and who will ask, with an error.
 func (e *Engine) refuse(err error) {
@@ -83,30 +77,33 @@ func (e *Engine) step(ctx context.Context) error {
 	e.queue.jobs = nil
 	e.queue.Unlock()
 	c := store.Commit{Now: e.now()}
-	rewards := map[*live][]*job{}
+	// Who is looked at: whoever has something to do, and at a sweep everybody.
+	visit, sweep := map[*live][]*job{}, time.Since(e.swept) >= e.every
 	for _, j := range jobs {
 		x := e.current(j)
 		switch {
 		case j.act == nil && x == nil:
 			j.err = ErrNotFound
 		case j.act == nil:
-			rewards[x] = append(rewards[x], j)
+			visit[x] = append(visit[x], j)
 		default:
 			j.err = j.run(x, &c)
+			if sweep = sweep || x == nil; x != nil {
+				visit[x] = slices.Clip(visit[x])
+			}
 		}
 	}
-	e.mu.RLock()
-	all := make([]*live, 0, len(e.byName))
-	for _, x := range e.byName {
-		all = append(all, x)
+	if sweep {
+		e.swept = time.Now()
+		e.mu.RLock()
+		for _, x := range e.byName {
+			visit[x] = slices.Clip(visit[x])
+		}
+		e.mu.RUnlock()
 	}
-	e.mu.RUnlock()
-	var wrote []*live
-	for _, x := range all {
-		w, ok := x.turn(e, rewards[x], c.Now)
-		if ok {
+	for x, rewards := range visit {
+		if w, ok := x.turn(e, rewards, c.Now); ok {
 			c.Writes = append(c.Writes, w)
-			wrote = append(wrote, x)
 		}
 	}
 	var err error
@@ -127,11 +124,6 @@ func (e *Engine) step(ctx context.Context) error {
 			close(j.done)
 		}
 		return err
-	}
-	for _, x := range wrote {
-		x.mu.Lock()
-		x.durable = x.pending != nil
-		x.mu.Unlock()
 	}
 	for _, j := range jobs {
 		if j.after != nil && j.err == nil {
@@ -192,6 +184,7 @@ func (x *live) fail(why error) {
 // go on by the last plan, and what is not durable of them will be void.
 func (e *Engine) reopen(ctx context.Context) error {
 	_ = e.store.Close() // it has failed already
+	e.store = nil
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		err := e.takeOver(ctx)
 		if err == nil {
@@ -224,6 +217,7 @@ func (e *Engine) takeOver(ctx context.Context) error {
 	if ahead := opened.Now - e.now(); ahead > 0 {
 		e.clock.base += ahead
 	}
+	e.every = markEvery
 	all, next := map[string]*live{}, int64(1)
 	for _, r := range opened.Experiments {
 		x, err := e.restore(ctx, st, r, opened.Older)
@@ -232,6 +226,7 @@ func (e *Engine) takeOver(ctx context.Context) error {
 			return fmt.Errorf("serve: experiment %q: %w", r.Name, err)
 		}
 		all[r.Name], next = x, max(next, r.ID+1)
+		e.hurry(x)
 	}
 	e.mu.Lock()
 	e.byName, e.nextID, e.keys, e.reading = all, next, opened.Keys, st
@@ -278,7 +273,7 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 	}
 	for _, a := range stored.Arms {
 		if a.Arm < len(x.arms) {
-			x.arms[a.Arm].Decisions = a.Issued
+			x.arms[a.Arm].Decisions, x.arms[a.Arm].Off = a.Issued, a.Off
 		}
 	}
 	switch r.State {
@@ -328,6 +323,11 @@ func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored sto
 	if err != nil {
 		return err
 	}
+	size := 0
+	for _, block := range stored.Units {
+		size += len(block) / unitBytes
+	}
+	x.units = make(map[tag]assignment, size)
 	places := map[epochTag]int32{}
 	for _, block := range stored.Units {
 		if err := readUnits(block, func(t tag, u assignment, epoch epochTag) {

@@ -1,0 +1,188 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sotto-dp/sotto/serve/store"
+)
+
+const benchShop = `
+name: shop
+arms: [red, blue]
+policy: {policy: dp-klucb}
+budget: {epsilon: 1}
+unit: {of: visit}
+window: 24h
+floor: 0.05
+sticky: false
+`
+
+func benchEngine(b *testing.B, text string) *Engine {
+	b.Helper()
+	e, err := Open(context.Background(), Config{Store: store.SQLite(b.TempDir())})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = e.Close() })
+	begin(b, e, text)
+	return e
+}
+
+func tokens(b *testing.B, e *Engine, n int) []string {
+	b.Helper()
+	out := make([]string, n)
+	for i := range out {
+		d, err := e.Decide(context.Background(), "shop", "")
+		if err != nil {
+			b.Fatal(err)
+		}
+		out[i] = d.Token
+	}
+	return out
+}
+
+// clients runs n goroutines on the numbers below total, and reports the 99th percentile of what
+// each of them took.
+func clients(b *testing.B, n, total int, each func(i int) error) {
+	b.Helper()
+	var group sync.WaitGroup
+	took := make([]time.Duration, total)
+	for g := range n {
+		group.Go(func() {
+			for i := g; i < total; i += n {
+				from := time.Now()
+				if err := each(i); err != nil {
+					b.Error(err)
+					return
+				}
+				took[i] = time.Since(from)
+			}
+		})
+	}
+	group.Wait()
+	slices.Sort(took)
+	b.ReportMetric(took[total*99/100].Seconds()*1e3, "p99-ms")
+}
+
+func perSecond(b *testing.B, n int) { b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "per-s") }
+
+// Durable single rewards, by 64 clients.
+func BenchmarkReward(b *testing.B) {
+	e := benchEngine(b, benchShop)
+	all := tokens(b, e, max(b.N, 64))
+	b.ResetTimer()
+	clients(b, 64, len(all), func(i int) error {
+		_, err := e.Reward(context.Background(), "shop", Report{all[i], 1})
+		return err
+	})
+	perSecond(b, len(all))
+}
+
+// Durable rewards in hundreds, by 64 clients.
+func BenchmarkRewards(b *testing.B) {
+	e := benchEngine(b, benchShop)
+	n := max(b.N/100, 64)
+	all := tokens(b, e, 100*n)
+	b.ResetTimer()
+	clients(b, 64, n, func(i int) error {
+		reports := make([]Report, 100)
+		for j := range reports {
+			reports[j] = Report{all[100*i+j], 1}
+		}
+		_, err := e.Rewards(context.Background(), "shop", reports)
+		return err
+	})
+	perSecond(b, len(all))
+}
+
+// What the peer does: lines appended to a file and synced, in groups as large as come by 64 clients.
+func BenchmarkLog(b *testing.B) {
+	f, err := os.Create(filepath.Join(b.TempDir(), "log"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	line := []byte(strings.Repeat("x", 64*70))
+	n := 0
+	for b.Loop() {
+		if _, err := f.Write(line); err != nil {
+			b.Fatal(err)
+		}
+		if err := f.Sync(); err != nil {
+			b.Fatal(err)
+		}
+		n += 64
+	}
+	perSecond(b, n)
+}
+
+// Decisions by one caller: the time of one is its CPU, but for the marks that the writer makes.
+func BenchmarkDecide(b *testing.B) {
+	for name, text := range map[string]string{"free": benchShop,
+		"sticky": strings.Replace(benchShop, "sticky: false", "", 1)} {
+		b.Run(name, func(b *testing.B) {
+			e := benchEngine(b, text)
+			unit := ""
+			for i := 0; b.Loop(); i++ {
+				if name == "sticky" {
+					unit = fmt.Sprint(i)
+				}
+				if _, err := e.Decide(context.Background(), "shop", unit); err != nil {
+					b.Fatal(err)
+				}
+			}
+			perSecond(b, b.N)
+		})
+	}
+}
+
+// Start with 10^6 open decisions whose rewards all came.
+func BenchmarkOpen(b *testing.B) {
+	for name, text := range map[string]string{"free": benchShop,
+		"sticky": strings.Replace(benchShop, "sticky: false", "", 1)} {
+		b.Run(name, func(b *testing.B) {
+			dir := b.TempDir()
+			e, err := Open(context.Background(), Config{Store: store.SQLite(dir)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			begin(b, e, text)
+			for i := range 1000 {
+				reports := make([]Report, 1000)
+				for j := range reports {
+					unit := ""
+					if name == "sticky" {
+						unit = fmt.Sprint(i, j)
+					}
+					d, err := e.Decide(context.Background(), "shop", unit)
+					if err != nil {
+						b.Fatal(err)
+					}
+					reports[j] = Report{d.Token, 1}
+				}
+				if _, err := e.Rewards(context.Background(), "shop", reports); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for b.Loop() {
+				b.StopTimer()
+				if err := e.Close(); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+				if e, err = Open(context.Background(), Config{Store: store.SQLite(dir)}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			_ = e.Close()
+		})
+	}
+}
