@@ -79,7 +79,7 @@ func (b BernoulliLR) Aim(target []float64) (Scorer, error) {
 	s := bernoulliScore{target: make([]bool, len(target))}
 	for j, z := range target {
 		if z != 0 && z != 1 {
-			return nil, fmt.Errorf("audit: target[%d] = %v: must be 0 or 1 for the likelihood "+
+			return nil, fmt.Errorf("audit: target[%d] is %v, must be 0 or 1 for the likelihood "+
 				"ratio of Bernoulli data", j, z)
 		}
 		s.target[j] = z == 1
@@ -180,7 +180,7 @@ type Sampled struct {
 // Aim implements Attack.
 func (s Sampled) Aim(target []float64) (Scorer, error) {
 	if !(s.Rate > 0 && s.Rate <= 1) {
-		return nil, fmt.Errorf("audit: Rate = %v: must be in (0, 1]", s.Rate)
+		return nil, fmt.Errorf("audit: Rate is %v, must be in (0, 1]", s.Rate)
 	}
 	inner, err := s.Attack.Aim(target)
 	if err != nil {
@@ -487,7 +487,7 @@ func checkReferences(references [][]float64) (int, error) {
 		}
 		for j, v := range r {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return 0, fmt.Errorf("audit: reference %d, column %d = %v: must be finite", i, j, v)
+				return 0, fmt.Errorf("audit: reference %d, column %d is %v, must be finite", i, j, v)
 			}
 		}
 	}

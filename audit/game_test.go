@@ -441,9 +441,9 @@ func TestGameBadInput(t *testing.T) {
 		{"do not match", func(g *audit.Game) { g.Target = []float64{1, 0} }},
 		{"must be 0 or 1", func(g *audit.Game) { g.Target = []float64{0.5} }},
 		{"N is 1", func(g *audit.Game) { g.Mean.N = 1 }},
-		{"Sample = 6", func(g *audit.Game) { g.Mean.Sample = 6 }},
-		{"Clip = NaN", func(g *audit.Game) { g.Mean.Clip = math.NaN() }},
-		{"Noise[0] = -1", func(g *audit.Game) { g.Mean.Noise = []float64{-1} }},
+		{"Sample is 6", func(g *audit.Game) { g.Mean.Sample = 6 }},
+		{"Clip is NaN", func(g *audit.Game) { g.Mean.Clip = math.NaN() }},
+		{"Noise[0] is -1", func(g *audit.Game) { g.Mean.Noise = []float64{-1} }},
 	} {
 		g := good
 		c.change(&g)

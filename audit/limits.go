@@ -23,7 +23,7 @@ func checkGamma(gamma float64) error {
 
 func checkLoss(epsilon, delta float64) error {
 	if !(epsilon >= 0) {
-		return fmt.Errorf("audit: ε = %v: must be at least 0", epsilon)
+		return fmt.Errorf("audit: ε is %v, must be at least 0", epsilon)
 	}
 	return checkDelta(delta)
 }
@@ -61,7 +61,7 @@ func TradeOff(epsilon, delta, alpha float64) (float64, error) {
 		return 0, err
 	}
 	if !(alpha >= 0 && alpha <= 1) {
-		return 0, fmt.Errorf("audit: α = %v: must be in [0, 1]", alpha)
+		return 0, fmt.Errorf("audit: α is %v, must be in [0, 1]", alpha)
 	}
 	steep := 1 - delta
 	if alpha > 0 { // not ∞·0

@@ -53,7 +53,7 @@ func (s Scores) Region(gamma float64, thresholds ...float64) (Region, error) {
 	tail := gamma / float64(2*len(thresholds))
 	for _, t := range thresholds {
 		if math.IsNaN(t) {
-			return Region{}, fmt.Errorf("audit: threshold = NaN: must be a number")
+			return Region{}, fmt.Errorf("audit: threshold is NaN, must be a number")
 		}
 		fp, fn := s.errors(t)
 		r.Corners = append(r.Corners, Corner{t, upper(fp, len(s.Out), tail), upper(fn, len(s.In), tail)})
@@ -272,7 +272,7 @@ func (o OneRun) Validate() error {
 	case o.Guesses > o.Canaries:
 		return fmt.Errorf("audit: guesses = %d: at most the number of canaries, %d", o.Guesses, o.Canaries)
 	case o.Correct < 0 || o.Correct > o.Guesses:
-		return fmt.Errorf("audit: correct guesses = %d: must be in [0, %d]", o.Correct, o.Guesses)
+		return fmt.Errorf("audit: correct guesses is %d, must be in [0, %d]", o.Correct, o.Guesses)
 	}
 	return nil
 }
@@ -413,7 +413,7 @@ func (s Scores) OneRun(guesses int) (OneRun, error) {
 	}
 	m := len(s.In) + len(s.Out)
 	if guesses < 1 || guesses > m {
-		return OneRun{}, fmt.Errorf("audit: guesses = %d: must be in [1, %d], the number of "+
+		return OneRun{}, fmt.Errorf("audit: guesses is %d, must be in [1, %d], the number of "+
 			"canaries", guesses, m)
 	}
 	all := sorted(slices.Concat(s.In, s.Out))

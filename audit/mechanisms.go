@@ -135,15 +135,15 @@ func (m Mean) Validate(d int) error {
 	case m.N < 2:
 		return fmt.Errorf("audit: N is %d, must be at least 2", m.N)
 	case m.Sample < 0 || m.Sample > m.N:
-		return fmt.Errorf("audit: Sample = %d: must be in [0, N] = [0, %d]", m.Sample, m.N)
+		return fmt.Errorf("audit: Sample is %d, must be in [0, N] = [0, %d]", m.Sample, m.N)
 	case !(m.Clip >= 0) || math.IsInf(m.Clip, 1):
-		return fmt.Errorf("audit: Clip = %v: must be finite and at least 0", m.Clip)
+		return fmt.Errorf("audit: Clip is %v, must be finite and at least 0", m.Clip)
 	case m.Noise != nil && len(m.Noise) != d:
 		return fmt.Errorf("audit: %w: Noise has %d, the data %d", ErrShape, len(m.Noise), d)
 	}
 	for j, g := range m.Noise {
 		if !(g >= 0) || math.IsInf(g, 1) {
-			return fmt.Errorf("audit: Noise[%d] = %v: must be finite and at least 0", j, g)
+			return fmt.Errorf("audit: Noise[%d] is %v, must be finite and at least 0", j, g)
 		}
 	}
 	return nil

@@ -80,7 +80,7 @@ func (s Scores) At(threshold, level float64) (Metrics, error) {
 		return Metrics{}, err
 	}
 	if math.IsNaN(threshold) {
-		return Metrics{}, fmt.Errorf("audit: threshold = NaN: must be a number")
+		return Metrics{}, fmt.Errorf("audit: threshold is NaN, must be a number")
 	}
 	fp, fn := s.errors(threshold)
 	m := Metrics{Threshold: threshold}
@@ -231,7 +231,7 @@ func (s Scores) Curve(significances []float64, level float64) ([]PowerAt, error)
 		return nil, err
 	}
 	if !(level > 0 && level < 1) {
-		return nil, fmt.Errorf("audit: level = %v: must be in (0, 1)", level)
+		return nil, fmt.Errorf("audit: level is %v, must be in (0, 1)", level)
 	}
 	in, out := sorted(s.In), sorted(s.Out)
 	n, m := len(out), len(in)
@@ -252,7 +252,7 @@ func (s Scores) Curve(significances []float64, level float64) ([]PowerAt, error)
 	curve := make([]PowerAt, len(significances))
 	for j, a := range significances {
 		if !(a >= 0 && a <= 1) {
-			return nil, fmt.Errorf("audit: significance = %v: must be in [0, 1]", a)
+			return nil, fmt.Errorf("audit: significance is %v, must be in [0, 1]", a)
 		}
 		p := PowerAt{Significance: a, Threshold: math.Inf(-1)}
 		p.Power.Value = 1 // of "in", always: what is above −Inf need not be all
@@ -312,7 +312,7 @@ func (s Scores) AUC(level float64) (Estimate, error) {
 		return Estimate{}, err
 	}
 	if !(level > 0 && level < 1) {
-		return Estimate{}, fmt.Errorf("audit: level = %v: must be in (0, 1)", level)
+		return Estimate{}, fmt.Errorf("audit: level is %v, must be in (0, 1)", level)
 	}
 	in, out := sorted(s.In), sorted(s.Out)
 	m, n := float64(len(in)), float64(len(out))

@@ -201,7 +201,7 @@ func (p *PolicyAudit) check() error {
 		return fmt.Errorf("audit: %w: games is %d, must be at least 1", ErrNoGames, p.Games)
 	}
 	if p.Pilot < 0 {
-		return fmt.Errorf("audit: pilot = %d: must not be negative", p.Pilot)
+		return fmt.Errorf("audit: pilot is %d, must not be negative", p.Pilot)
 	}
 	return nil
 }

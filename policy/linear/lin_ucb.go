@@ -287,14 +287,7 @@ func (p *LinUCB) Clips() int { return p.clips }
 // Covers says whether θ is in the confidence set. It is false for vectors that do not
 // have d coordinates.
 func (p *LinUCB) Covers(theta []float64) bool {
-	if len(theta) != p.dim {
-		return false
-	}
-	x := slices.Clone(theta)
-	for i := range x {
-		x[i] -= p.theta[i]
-	}
-	return math.Sqrt(quadratic(p.v, x)) <= p.radius
+	return within(theta, p.theta, p.v, p.radius)
 }
 
 var _ Contextual = (*LinUCB)(nil)

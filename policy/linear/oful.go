@@ -251,14 +251,19 @@ func (p *OFUL) Updates() int { return p.ell }
 // Covers says whether θ is in the confidence set, ‖θ − θ̃_τ‖_{V_τ} ≤ β̃_τ. It is false for vectors
 // that do not have d coordinates.
 func (p *OFUL) Covers(theta []float64) bool {
-	if len(theta) != p.dim {
+	return within(theta, p.theta, p.v, p.radius)
+}
+
+// within says that θ has the centre's coordinates and ‖θ − centre‖_V ≤ radius.
+func within(theta, centre, v []float64, radius float64) bool {
+	if len(theta) != len(centre) {
 		return false
 	}
 	x := slices.Clone(theta)
 	for i := range x {
-		x[i] -= p.theta[i]
+		x[i] -= centre[i]
 	}
-	return math.Sqrt(quadratic(p.v, x)) <= p.radius
+	return math.Sqrt(quadratic(v, x)) <= radius
 }
 
 // EllipsoidRadius is β_t of [Azize and Basu 2024, Theorem 14] (Abbasi-Yadkori, Pál and Szepesvári

@@ -82,7 +82,7 @@ func Optimal(actions [][]float64, o Options) (Design, error) {
 		tol = DefaultTolerance
 	}
 	if !(tol >= MinTolerance && tol <= 1) {
-		return Design{}, fmt.Errorf("design: tolerance %v: must be from %v to 1, or 0 for %v",
+		return Design{}, fmt.Errorf("design: tolerance is %v, must be from %v to 1, or 0 for %v",
 			o.Tolerance, MinTolerance, DefaultTolerance)
 	}
 	if err := check(actions); err != nil {
@@ -124,7 +124,7 @@ func (d Design) Counts(c float64) ([]int, error) {
 	// Beyond 2⁵³ a float64 does not hold every whole number, and an int of 32 bits far fewer.
 	const most = min(1<<53, math.MaxInt/4)
 	if !(c > 0 && c <= most) {
-		return nil, fmt.Errorf("design: length %v of a phase: must be positive and at most %d", c, most)
+		return nil, fmt.Errorf("design: length %v of a phase, must be positive and at most %d", c, most)
 	}
 	t := make([]int, len(d.Weights))
 	for i, p := range d.Weights {
@@ -147,7 +147,7 @@ func Norms(actions [][]float64, counts []int) ([]float64, error) {
 	}
 	for i, n := range counts {
 		if n < 0 {
-			return nil, fmt.Errorf("design: count %d of action %d: must be at least 0", n, i)
+			return nil, fmt.Errorf("design: count %d of action %d, must be at least 0", n, i)
 		}
 	}
 	c := coordinates(actions, func(i int) bool { return counts[i] > 0 })
@@ -192,7 +192,7 @@ func check(actions [][]float64) error {
 		}
 		for j, v := range a {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return fmt.Errorf("design: coordinate %d of action %d is %v: must be finite", j, i, v)
+				return fmt.Errorf("design: coordinate %d of action %d is %v, must be finite", j, i, v)
 			}
 		}
 	}
@@ -209,13 +209,13 @@ func checkStart(start []float64, k int) error {
 	sum := 0.0
 	for i, p := range start {
 		if !(p >= 0 && p <= math.MaxFloat64) {
-			return fmt.Errorf("design: weight %v of action %d to start from: must be finite and "+
+			return fmt.Errorf("design: weight %v of action %d to start from, must be finite and "+
 				"at least 0", p, i)
 		}
 		sum += p
 	}
 	if !(sum > 0 && sum <= math.MaxFloat64) {
-		return fmt.Errorf("design: the weights to start from sum to %v: must be positive and finite", sum)
+		return fmt.Errorf("design: the weights to start from sum to %v, must be positive and finite", sum)
 	}
 	return nil
 }

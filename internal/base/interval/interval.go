@@ -68,9 +68,9 @@ func ClopperPearson(successes, n int, level float64) (lo, hi float64, err error)
 	case n < 1:
 		return 0, 0, fmt.Errorf("interval: n is %d, must be at least 1", n)
 	case successes < 0 || successes > n:
-		return 0, 0, fmt.Errorf("interval: successes = %d: must be in [0, n] = [0, %d]", successes, n)
+		return 0, 0, fmt.Errorf("interval: successes is %d, must be in [0, n] = [0, %d]", successes, n)
 	case !(level > 0 && level < 1):
-		return 0, 0, fmt.Errorf("interval: level = %v: must be in (0, 1)", level)
+		return 0, 0, fmt.Errorf("interval: level is %v, must be in (0, 1)", level)
 	}
 	tail := (1 - level) / 2
 	s, f := float64(successes), float64(n-successes)

@@ -201,9 +201,9 @@ func TestBadSamples(t *testing.T) {
 		want string
 	}{
 		{good, []float64{1}, "interval: sample b has 1 values, must be at least 2"},
-		{[]float64{1, math.NaN(), 2}, good, "interval: sample a[1] = NaN: must be finite and at " +
+		{[]float64{1, math.NaN(), 2}, good, "interval: sample a[1] is NaN, must be finite and at " +
 			"most 1e150 in size"},
-		{good, []float64{1, 2, math.Inf(-1)}, "interval: sample b[2] = -Inf: must be finite and " +
+		{good, []float64{1, 2, math.Inf(-1)}, "interval: sample b[2] is -Inf, must be finite and " +
 			"at most 1e150 in size"},
 	} {
 		if _, err := interval.Welch(c.a, c.b); err == nil || err.Error() != c.want {

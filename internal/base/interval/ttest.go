@@ -96,7 +96,7 @@ func check(name string, x []float64) error {
 	}
 	for i, v := range x {
 		if !(math.Abs(v) <= 1e150) { // its square must stay finite
-			return fmt.Errorf("interval: sample %s[%d] = %v: must be finite and at most 1e150 in "+
+			return fmt.Errorf("interval: sample %s[%d] is %v, must be finite and at most 1e150 in "+
 				"size", name, i, v)
 		}
 	}
@@ -111,7 +111,7 @@ func Holm(p []float64) ([]float64, error) {
 	order := make([]int, len(p))
 	for i, v := range p {
 		if !(v >= 0 && v <= 1) {
-			return nil, fmt.Errorf("interval: p[%d] = %v: must be in [0, 1]", i, v)
+			return nil, fmt.Errorf("interval: p[%d] is %v, must be in [0, 1]", i, v)
 		}
 		order[i] = i
 	}

@@ -126,7 +126,7 @@ func (s Series) label() string {
 // check refuses what cannot be drawn.
 func (f Figure) check() error {
 	if f.ID == "" || len(f.ID) > 200 || f.ID != Stem(f.ID) {
-		return fmt.Errorf("report: figure ID %q: must be letters, digits, '.', '_' and '-', "+
+		return fmt.Errorf("report: figure ID is %q, must be letters, digits, '.', '_' and '-', "+
 			"start with a letter or digit, and have at most 200",
 			f.ID)
 	}
@@ -151,7 +151,7 @@ func (f Figure) check() error {
 		}
 		for j := 1; j < len(s.X); j++ {
 			if !(s.X[j-1] < s.X[j]) {
-				return fmt.Errorf("report: figure %s: series %d (%q): X[%d] = %v after %v: must "+
+				return fmt.Errorf("report: figure %s: series %d (%q): X[%d] is %v after %v, must "+
 					"increase", f.ID, i, s.label(), j, s.X[j], s.X[j-1])
 			}
 		}

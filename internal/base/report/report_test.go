@@ -407,7 +407,7 @@ func TestBadFigures(t *testing.T) {
 	}{
 		{func(f *report.Figure) {
 			f.ID = "../x"
-		}, `report: figure ID "../x": must be letters, digits, '.', '_' and '-', start with a letter or digit, and have at most 200`},
+		}, `report: figure ID is "../x", must be letters, digits, '.', '_' and '-', start with a letter or digit, and have at most 200`},
 		{func(f *report.Figure) { f.Series = nil }, `report: figure small: has no series`},
 		{func(f *report.Figure) {
 			f.Series[0].Mean = x
@@ -420,10 +420,10 @@ func TestBadFigures(t *testing.T) {
 		}, `report: figure small: series 0 ("AdaP-KLUCB"): a band needs both Lo and Hi`},
 		{func(f *report.Figure) {
 			f.Series[0].X[2] = 10
-		}, `report: figure small: series 0 ("AdaP-KLUCB"): X[2] = 10 after 10: must increase`},
+		}, `report: figure small: series 0 ("AdaP-KLUCB"): X[2] is 10 after 10, must increase`},
 		{func(f *report.Figure) {
 			f.Series[0].X[2] = math.NaN()
-		}, `report: figure small: series 0 ("AdaP-KLUCB"): X[2] = NaN after 10: must increase`},
+		}, `report: figure small: series 0 ("AdaP-KLUCB"): X[2] is NaN after 10, must increase`},
 	} {
 		f := small()
 		c.change(&f)

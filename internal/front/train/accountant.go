@@ -36,10 +36,10 @@ type SampledGaussian struct {
 // Validate reports the first parameter out of range.
 func (s SampledGaussian) Validate() error {
 	if !(s.Rate > 0 && s.Rate <= 1) {
-		return fmt.Errorf("train: sampling rate = %v: must be in (0, 1]", s.Rate)
+		return fmt.Errorf("train: sampling rate is %v, must be in (0, 1]", s.Rate)
 	}
 	if !(s.Noise > 0) || math.IsInf(s.Noise, 0) {
-		return fmt.Errorf("train: noise multiplier = %v: must be positive and finite", s.Noise)
+		return fmt.Errorf("train: noise multiplier is %v, must be positive and finite", s.Noise)
 	}
 	if s.Steps < 1 {
 		return fmt.Errorf("train: steps = %d: at least 1", s.Steps)
@@ -174,7 +174,7 @@ func (s SampledGaussian) Epsilon(delta float64, n Neighbour) (Guarantee, error) 
 		return Guarantee{}, err
 	}
 	if !(delta > 0 && delta < 1) {
-		return Guarantee{}, fmt.Errorf("train: δ = %v: must be in (0, 1)", delta)
+		return Guarantee{}, fmt.Errorf("train: δ is %v, must be in (0, 1)", delta)
 	}
 	mu := math.Sqrt(float64(s.Steps)) / s.Noise
 	if n == ReplaceOne {

@@ -79,7 +79,7 @@ func Dirac(m Model, parameter int, size float64) (Canary, error) {
 		return Canary{}, fmt.Errorf("train: parameter %d of %d", parameter, m.Params())
 	}
 	if size == 0 || size-size != 0 {
-		return Canary{}, fmt.Errorf("train: a Dirac canary of size %v: must be finite and not 0", size)
+		return Canary{}, fmt.Errorf("train: a Dirac canary of size %v, must be finite and not 0", size)
 	}
 	g := make([]float64, m.Params())
 	g[parameter] = size
@@ -126,7 +126,7 @@ type CANIFE struct {
 func (c CANIFE) Craft(m Model, theta, x []float64, src *noise.Fast) (canary Canary, first,
 	last float64, err error) {
 	if !(c.Clip > 0) || math.IsInf(c.Clip, 0) {
-		return Canary{}, 0, 0, fmt.Errorf("train: clipping norm = %v: must be positive and finite", c.Clip)
+		return Canary{}, 0, 0, fmt.Errorf("train: clipping norm is %v, must be positive and finite", c.Clip)
 	}
 	if c.Steps < 1 {
 		return Canary{}, 0, 0, fmt.Errorf("train: steps = %d: at least 1", c.Steps)

@@ -37,7 +37,7 @@ func (d Dataset) Slice(lo, hi int) Dataset {
 // width, and is at least 1.
 func (d Dataset) Pool(k int) (Dataset, error) {
 	if k < 1 || d.Height%k != 0 || d.Width%k != 0 {
-		return Dataset{}, fmt.Errorf("train: pool = %d: must be at least 1, and divide the "+
+		return Dataset{}, fmt.Errorf("train: pool is %d, must be at least 1, and divide the "+
 			"height %d and the width %d",
 			k, d.Height, d.Width)
 	}
@@ -81,7 +81,7 @@ func checkPoint(x []float64, label, inputs, classes int) error {
 		return fmt.Errorf("%d features, must be %d", len(x), inputs)
 	}
 	if label < 0 || label >= classes {
-		return fmt.Errorf("label = %d: must be from 0 to %d", label, classes-1)
+		return fmt.Errorf("label is %d, must be from 0 to %d", label, classes-1)
 	}
 	return checkFinite("feature", x)
 }
@@ -89,7 +89,7 @@ func checkPoint(x []float64, label, inputs, classes int) error {
 func checkFinite(what string, x []float64) error {
 	for j, v := range x {
 		if v-v != 0 {
-			return fmt.Errorf("%s %d = %v: must be finite", what, j, v)
+			return fmt.Errorf("%s %d is %v, must be finite", what, j, v)
 		}
 	}
 	return nil

@@ -241,7 +241,7 @@ func TestPool(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for _, k := range []int{-1, 0, 3, 4, math.MaxInt} {
-		if _, err := d.Pool(k); err == nil || !strings.Contains(err.Error(), "pool = ") {
+		if _, err := d.Pool(k); err == nil || !strings.Contains(err.Error(), "pool is ") {
 			t.Errorf("pool %d: %v", k, err)
 		}
 	}

@@ -93,7 +93,7 @@ func (t Training) Validate() error {
 		return fmt.Errorf("train: steps = %d: at least 1", t.Steps)
 	}
 	if !(t.Rate > 0) || math.IsInf(t.Rate, 0) {
-		return fmt.Errorf("train: learning rate = %v: must be positive and finite", t.Rate)
+		return fmt.Errorf("train: learning rate is %v, must be positive and finite", t.Rate)
 	}
 	switch t.Method {
 	case Batch, Stochastic:
@@ -103,7 +103,7 @@ func (t Training) Validate() error {
 		}
 	case DPSGD:
 		if !(t.Clip > 0) || math.IsInf(t.Clip, 0) {
-			return fmt.Errorf("train: clipping norm = %v: must be positive and finite", t.Clip)
+			return fmt.Errorf("train: clipping norm is %v, must be positive and finite", t.Clip)
 		}
 		if t.Flaw < Sound || t.Flaw > BatchClipped {
 			return fmt.Errorf("train: flaw = %d: there is none of this number", t.Flaw)
