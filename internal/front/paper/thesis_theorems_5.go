@@ -432,8 +432,8 @@ func (row entry) staysBelow(decades float64) func(e *Evidence) (Finding, error) 
 		var x [2]extreme
 		where := ""
 		for _, c := range cells {
-			rho, err := strconv.ParseFloat(strings.TrimPrefix(c.Budget, "rho="), 64)
-			if err != nil {
+			budget, ok := c.PrivacyBudget().(privacy.ZCDP)
+			if !ok {
 				return Finding{}, fmt.Errorf("paper: %s has no ρ", c.Label())
 			}
 			for i, t := range []int{early, end} {
@@ -441,7 +441,7 @@ func (row entry) staysBelow(decades float64) func(e *Evidence) (Finding, error) 
 				if err != nil {
 					return Finding{}, err
 				}
-				b := row.of(c.Instance, float64(t), rho)
+				b := row.of(c.Instance, float64(t), budget.Rho)
 				if x[i].most(estimate{m.mean / b, m.se / b, m.runs}, 2*len(cells)) && i == 1 {
 					where = fmt.Sprintf("%s, %s", c.Instance, c.Budget)
 				}

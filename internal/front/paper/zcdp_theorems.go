@@ -14,6 +14,7 @@ import (
 	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/privacy"
 )
 
 // gaussianKL is KL between the laws of k + N(0, σ²) for k of two laws on 0, 1, …, by the trapezoid
@@ -306,11 +307,10 @@ func linearInD() report.Figure {
 func zcdpTheorems() Figure {
 	const risk = 0.001 // of zcdp-theorems-*.yaml
 	rho := func(c *experiment.CellResult) float64 {
-		var x float64
-		if _, err := fmt.Sscanf(c.Budget, "rho=%g", &x); err != nil {
-			return math.Inf(1)
+		if b, ok := c.PrivacyBudget().(privacy.ZCDP); ok {
+			return b.Rho
 		}
-		return x
+		return math.Inf(1)
 	}
 	cell := func(c *experiment.CellResult) string { return c.Instance + ", " + c.Budget }
 	linear := func(c *experiment.CellResult, T float64) float64 {
