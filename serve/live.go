@@ -33,7 +33,7 @@ const (
 	Running State = "running" // it decides
 	// for its start, or it decides and waits for rewards' windows to pass
 	Waiting  State = "waiting"
-	Paused   State = "paused"   // it does not decide; windows go on
+	Paused   State = "paused"   // nobody new is assigned; windows go on
 	Stopped  State = "stopped"  // for good; one arm is kept
 	Archived State = "archived" // and nothing of its units is left
 	Failed   State = "failed"   // it cannot go on, and can be read and stopped
@@ -349,6 +349,12 @@ func (x *live) decide(unit string, now int64) (Decision, error) {
 	switch s := x.rec.State; {
 	case s == Stopped || s == Archived:
 		return x.give(x.rec.Keep, Static), nil
+	case s == Paused && !x.decl.Free && unit != "":
+		t := tagOf(x.tags, unit)
+		if u, was := x.units[t]; was {
+			return x.tell(t, u, Split), nil
+		}
+		return x.give(x.fallback, Disabled), nil
 	case s != Running || !x.decl.Start.IsZero() && now < x.decl.Start.UnixMilli():
 		return x.give(x.fallback, Disabled), nil
 	case !x.decl.End.IsZero() && now >= x.decl.End.UnixMilli():

@@ -378,7 +378,8 @@ func (e *Engine) Start(ctx context.Context, name string) error {
 	return e.act(ctx, name, func(x *live, now int64) error { return x.start(e, now) })
 }
 
-// Pause stops the issuing of decisions, not the windows of those that were issued.
+// Pause stops the issuing of decisions, not the windows of those that were issued. Who has a sticky
+// one is still answered the same.
 func (e *Engine) Pause(ctx context.Context, name string) error {
 	return e.act(ctx, name, func(x *live, _ int64) error { return x.move(Paused, Running) })
 }

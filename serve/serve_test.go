@@ -158,7 +158,11 @@ func TestLife(t *testing.T) {
 	if err != nil || info.State != Waiting || info.Wait != "rewards" {
 		t.Errorf("%+v, %v", info, err)
 	}
-	settle(t, e, c, time.Second, 70)
+	settle(t, e, c, time.Second, 59)
+	if info, _ = e.Get(t.Context(), "shop"); info.Batches > 0 || len(got.n) > 0 {
+		t.Errorf("released before the window has passed: %+v", info)
+	}
+	settle(t, e, c, time.Second, 11)
 	if info, _ = e.Get(t.Context(), "shop"); info.Batches == 0 {
 		t.Fatalf("nothing was released: %+v", info)
 	}
@@ -186,6 +190,23 @@ func TestLife(t *testing.T) {
 	}
 	if err != nil || n != info.Batches {
 		t.Errorf("%d lines of %d, %v", n, info.Batches, err)
+	}
+	kept, err := e.Decide(t.Context(), "shop", "unit 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Pause(t.Context(), "shop"); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := e.Decide(t.Context(), "shop", "somebody new"); err != nil ||
+		d.Reason != Disabled || d.Token != "" {
+		t.Errorf("paused: %+v, %v", d, err)
+	}
+	if d, err := e.Decide(t.Context(), "shop", "unit 1"); err != nil || d.Token != kept.Token {
+		t.Errorf("paused, who was assigned: %+v, was %+v, %v", d, kept, err)
+	}
+	if err := e.Resume(t.Context(), "shop"); err != nil {
+		t.Fatal(err)
 	}
 	if err := e.Stop(t.Context(), "shop", "blue"); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,86 @@
+package serve
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/serve/store"
+)
+
+// Parts, and the whole set, say the numbers that they were made of.
+func TestParts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const n = 300
+		numbers := rapid.SliceOfNDistinct(rapid.IntRange(0, n-1), 0, 60, rapid.ID).Draw(t, "numbers")
+		cut := rapid.IntRange(0, len(numbers)).Draw(t, "cut")
+		var s play.Set
+		for i, part := range [][]int{numbers[:cut], numbers[cut:]} {
+			slices.Sort(part)
+			var err error
+			if s, err = redeem(s, store.Part{Number: i + 1, Redeemed: gaps(part)}, n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		whole, err := redeem(play.Set{1, 2, 3}, store.Part{Redeemed: words(s)}, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			if want := slices.Contains(numbers, i); s.Has(i) != want || whole.Has(i) != want {
+				t.Fatalf("number %d: %v and %v, want %v", i, s.Has(i), whole.Has(i), want)
+			}
+		}
+	})
+}
+
+// A part never says more numbers than its segment has, whatever is read.
+func FuzzPart(f *testing.F) {
+	f.Add(1, gaps([]int{0, 5, 299}))
+	f.Add(1, []byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 1})
+	f.Fuzz(func(t *testing.T, number int, data []byte) {
+		s, err := redeem(nil, store.Part{Number: max(number, 1), Redeemed: data}, 300)
+		if err == nil && (len(s) > 5 || len(s) == 5 && s[4]>>44 != 0) {
+			t.Errorf("%v", s)
+		}
+	})
+}
+
+// Assignments are read as they were written, and no text makes the reader fail otherwise than by
+// an error.
+func FuzzUnits(f *testing.F) {
+	u := assignment{number: 1<<40 - 2, deadline: 1<<48 - 1, propensity: 0.25, used: 7, arm: 999}
+	f.Add(appendUnit(nil, tag{1, 15: 2}, u, epochTag{3, 7: 4}))
+	f.Add([]byte("short"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var again []byte
+		if err := readUnits(data, func(k tag, u assignment, e epochTag) {
+			again = appendUnit(again, k, u, e)
+		}); err == nil &&
+			string(again) != string(data) {
+			t.Errorf("%x became %x", data, again)
+		}
+	})
+}
+
+// What was signed is read as it was; nothing else is.
+func FuzzToken(f *testing.F) {
+	s := newSigner([]byte("key"))
+	k := ticket{arm: 999, number: 1<<40 - 2, deadline: 1<<48 - 1, epoch: epochTag{1, 7: 2}}
+	token := s.sign(k, tag{5})
+	if got, ok := s.read(token); !ok || got != k || len(token) != 58 {
+		f.Fatalf("%+v, %v", got, ok)
+	}
+	if _, ok := newSigner([]byte("another")).read(token); ok {
+		f.Fatal("another key reads it")
+	}
+	f.Add(token)
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		if got, ok := s.read(text); ok && text != token {
+			t.Errorf("%q is read as %+v", text, got)
+		}
+	})
+}
