@@ -1,0 +1,222 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/serve"
+)
+
+// An infoJSON is how an experiment is, by what everybody may see.
+type infoJSON struct {
+	Name    string      `json:"name"`
+	State   serve.State `json:"state"`
+	Wait    string      `json:"wait,omitempty"`
+	Until   *time.Time  `json:"until,omitempty"`
+	Reason  string      `json:"reason,omitempty"`
+	Kept    string      `json:"kept,omitempty"`
+	Arms    []armJSON   `json:"arms"`
+	Batches int         `json:"batches"`
+	Tick    string      `json:"tick"`
+	Spent   spentJSON   `json:"spent"`
+	// Budget is that of one reward.
+	Budget      string          `json:"budget"`
+	Declaration json.RawMessage `json:"declaration"`
+}
+
+type armJSON struct {
+	Name      string   `json:"name"`
+	Decisions int      `json:"decisions"`
+	Released  int      `json:"released"`
+	Mean      *float64 `json:"mean"` // noisy, of what was released; null before
+}
+
+type spentJSON struct {
+	Text string       `json:"text"`
+	Loss privacy.Loss `json:"loss"`
+}
+
+func infoOf(x serve.Info) (*infoJSON, error) {
+	decl, err := x.Experiment.JSON()
+	if err != nil {
+		return nil, err
+	}
+	out := &infoJSON{Name: x.Experiment.Name, State: x.State, Wait: x.Wait, Reason: x.Reason,
+		Batches: x.Batches, Tick: x.Tick.String(), Spent: spentJSON{fmt.Sprint(x.Spent), x.Spent},
+		Budget: fmt.Sprint(x.Budget), Declaration: decl}
+	if !x.Until.IsZero() {
+		at := x.Until.UTC()
+		out.Until = &at
+	}
+	if x.Keep >= 0 {
+		out.Kept = x.Experiment.Arms[x.Keep].Name
+	}
+	lo, hi := x.Experiment.Range()
+	for i, a := range x.Arms {
+		arm := armJSON{Name: x.Experiment.Arms[i].Name, Decisions: a.Decisions, Released: a.Released}
+		if a.Released > 0 {
+			mean := lo + (hi-lo)*a.Sum/float64(a.Released)
+			arm.Mean = &mean
+		}
+		out.Arms = append(out.Arms, arm)
+	}
+	return out, nil
+}
+
+func (f *front) create(w http.ResponseWriter, r *http.Request) (any, error) {
+	if f.Demo {
+		return nil, refused(http.StatusForbidden, "", "this is the demonstration, which keeps nothing: "+
+			"start sotto serve without --demo for experiments of your own")
+	}
+	data, err := body(w, r, maxDeclaration)
+	if err != nil {
+		return nil, err
+	}
+	x, err := experiment.Reader{Catalog: f.Catalog}.ParseLive("declaration", data)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Engine.Create(r.Context(), *x); err != nil {
+		return nil, err
+	}
+	info, err := f.Engine.Get(r.Context(), x.Name)
+	if err != nil {
+		return nil, err
+	}
+	out, err := infoOf(info)
+	if err != nil {
+		return nil, err
+	}
+	w.Header().Set("Location", "/v1/experiments/"+x.Name)
+	write(w, http.StatusCreated, "application/json", out)
+	return nil, nil
+}
+
+func (f *front) list(_ http.ResponseWriter, r *http.Request) (any, error) {
+	out := struct {
+		Experiments []*infoJSON `json:"experiments"`
+	}{[]*infoJSON{}}
+	for _, x := range f.Engine.List(r.Context()) {
+		one, err := infoOf(x)
+		if err != nil {
+			return nil, err
+		}
+		out.Experiments = append(out.Experiments, one)
+	}
+	return out, nil
+}
+
+func (f *front) get(_ http.ResponseWriter, r *http.Request) (any, error) {
+	x, err := f.Engine.Get(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	return infoOf(x)
+}
+
+// operate does something to an experiment, and says how it is then.
+func (f *front) operate(do func(context.Context, string) error) handled {
+	return func(w http.ResponseWriter, r *http.Request) (any, error) {
+		if err := do(r.Context(), r.PathValue("name")); err != nil {
+			return nil, err
+		}
+		return f.get(w, r)
+	}
+}
+
+func (f *front) stop(w http.ResponseWriter, r *http.Request) (any, error) {
+	var in stopRequest
+	if err := read(w, r, maxReward, &in); err != nil {
+		return nil, err
+	}
+	return f.operate(func(ctx context.Context, name string) error {
+		return f.Engine.Stop(ctx, name, in.Arm)
+	})(w, r)
+}
+
+// transcript is lines of JSON, as they are stored. If it breaks off, so does the connection, and
+// not the last line.
+func (f *front) transcript(w http.ResponseWriter, r *http.Request) (any, error) {
+	lines, err := f.Engine.Transcript(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	w.Header().Set("Content-Type", "application/jsonl")
+	w.WriteHeader(http.StatusOK)
+	for line, err := range lines {
+		if err == nil {
+			_, err = w.Write(line)
+		}
+		if err != nil {
+			f.Log.Error("a transcript broke off", "error", err)
+			panic(http.ErrAbortHandler) // net/http's way to break a connection off
+		}
+	}
+	return nil, nil
+}
+
+func (f *front) ledger(_ http.ResponseWriter, r *http.Request) (any, error) {
+	return f.Engine.Ledger(r.Context(), r.PathValue("name"))
+}
+
+// A keyJSON is what is known of a key; Key is given once, when it is made.
+type keyJSON struct {
+	ID      int64     `json:"id"`
+	Name    string    `json:"name"`
+	Scopes  []string  `json:"scopes"`
+	Created time.Time `json:"created"`
+	Revoked bool      `json:"revoked"`
+	Key     string    `json:"key,omitempty"`
+}
+
+func keyInfo(k serve.Key) keyJSON {
+	return keyJSON{ID: k.ID, Name: k.Name, Scopes: k.Scopes.Names(), Created: k.Created.UTC(),
+		Revoked: k.Scopes == 0}
+}
+
+func (f *front) newKey(w http.ResponseWriter, r *http.Request) (any, error) {
+	var in keyRequest
+	if err := read(w, r, maxReward, &in); err != nil {
+		return nil, err
+	}
+	scopes, err := in.scopes()
+	if err != nil {
+		return nil, err
+	}
+	secret, k, err := f.Engine.NewKey(r.Context(), in.Name, scopes)
+	if err != nil {
+		return nil, err
+	}
+	out := keyInfo(k)
+	out.Key = secret
+	write(w, http.StatusCreated, "application/json", out)
+	return nil, nil
+}
+
+func (f *front) keys(http.ResponseWriter, *http.Request) (any, error) {
+	out := struct {
+		Keys []keyJSON `json:"keys"`
+	}{[]keyJSON{}}
+	for _, k := range f.Engine.Keys() {
+		out.Keys = append(out.Keys, keyInfo(k))
+	}
+	return out, nil
+}
+
+func (f *front) revoke(w http.ResponseWriter, r *http.Request) (any, error) {
+	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
+	if err != nil {
+		return nil, refused(http.StatusBadRequest, "id", "id must be a whole number")
+	}
+	if err := f.Engine.RevokeKey(r.Context(), id); err != nil {
+		return nil, err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil, nil
+}

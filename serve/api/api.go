@@ -1,0 +1,391 @@
+// Package api is the HTTP front of package serve: decisions, rewards, operations, and OFREP, the
+// protocol of OpenFeature's clients. openapi.yaml, served at /openapi.yaml, says all of it.
+//
+// Errors are problems (RFC 9457) that name the field. No reward is in one, nor in a log. The answer
+// to a reward depends on the request's form and on its decision's public clock and epoch alone:
+// accepted is said to the first and to the second alike. 503 alone is to be sent again.
+//
+// Every request but /livez, /readyz, /openapi.yaml and the reading of a public experiment needs a
+// key with the scope for it, as X-API-Key or as Authorization: Bearer.
+package api
+
+import (
+	"context"
+	_ "embed" // openapi.yaml
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/serve"
+)
+
+// Limits of bodies in bytes, and of the rewards in one.
+const (
+	maxDecision    = 32 << 10
+	maxReward      = 4 << 10
+	maxBatch       = 1 << 20
+	maxRewards     = 1000
+	maxDeclaration = 1 << 20
+	maxContext     = 64 << 10
+)
+
+// answerWithin is how long a request may wait for the disk.
+const answerWithin = 10 * time.Second
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// A Config is what a Handler is made of.
+type Config struct {
+	Engine  *serve.Engine
+	Catalog catalog.Catalog // of declarations' policies; the zero value Sotto's
+	Log     *slog.Logger    // gets what went wrong here, never a body; nil for none
+	// Demo refuses new experiments: for an engine that keeps nothing, and must not be used for
+	// people.
+	Demo bool
+}
+
+type front struct {
+	Config
+	routes *http.ServeMux
+}
+
+// Handler serves an engine.
+func Handler(cfg Config) http.Handler {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	f := &front{cfg, http.NewServeMux()}
+	for pattern, h := range f.table() {
+		f.routes.HandleFunc(pattern, h)
+	}
+	return f
+}
+
+// table is what there is.
+func (f *front) table() map[string]http.HandlerFunc {
+	const one = "/v1/experiments/{name}"
+	return map[string]http.HandlerFunc{
+		"GET /livez":        f.live,
+		"GET /readyz":       f.ready,
+		"GET /openapi.yaml": f.openAPI,
+
+		"POST " + one + "/decisions":     f.with(serve.ScopeDecide, f.decide),
+		"POST " + one + "/rewards":       f.with(serve.ScopeReward, f.reward),
+		"POST " + one + "/rewards/batch": f.with(serve.ScopeReward, f.rewards),
+
+		"POST /v1/experiments":       f.with(serve.ScopeAdmin, f.create),
+		"GET /v1/experiments":        f.with(serve.ScopeRead, f.list),
+		"GET " + one:                 f.reader(f.get),
+		"GET " + one + "/transcript": f.reader(f.transcript),
+		"GET " + one + "/ledger":     f.reader(f.ledger),
+		"POST " + one + "/start":     f.with(serve.ScopeAdmin, f.operate(f.Engine.Start)),
+		"POST " + one + "/pause":     f.with(serve.ScopeAdmin, f.operate(f.Engine.Pause)),
+		"POST " + one + "/resume":    f.with(serve.ScopeAdmin, f.operate(f.Engine.Resume)),
+		"POST " + one + "/archive":   f.with(serve.ScopeAdmin, f.operate(f.Engine.Archive)),
+		"POST " + one + "/stop":      f.with(serve.ScopeAdmin, f.stop),
+		"POST /v1/keys":              f.with(serve.ScopeAdmin, f.newKey),
+		"GET /v1/keys":               f.with(serve.ScopeAdmin, f.keys),
+		"DELETE /v1/keys/{id}":       f.with(serve.ScopeAdmin, f.revoke),
+
+		"POST /ofrep/v1/evaluate/flags/{key}": f.with(serve.ScopeDecide, f.flag),
+		"POST /ofrep/v1/evaluate/flags":       f.with(serve.ScopeDecide, f.flags),
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	// the mux knows why, and says it in its way
+	if _, pattern := f.routes.Handler(r); pattern == "" {
+		var seen status
+		seen.header = http.Header{}
+		f.routes.ServeHTTP(&seen, r)
+		if allow := seen.header.Get("Allow"); allow != "" {
+			h.Set("Allow", allow)
+			f.answer(w, refused(http.StatusMethodNotAllowed, "", "use one of "+allow))
+			return
+		}
+		f.answer(w, refused(http.StatusNotFound, "", "there is nothing here; /openapi.yaml says what there is"))
+		return
+	}
+	if r.Method != http.MethodGet { // a transcript may be long, and the rest waits for nothing
+		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
+		defer cancel()
+		r = r.WithContext(ctx)
+	}
+	f.routes.ServeHTTP(w, r)
+}
+
+// A status is a response that nobody gets.
+type status struct{ header http.Header }
+
+func (s *status) Header() http.Header         { return s.header }
+func (s *status) Write(b []byte) (int, error) { return len(b), nil }
+func (s *status) WriteHeader(int)             {}
+
+// A problem is an error as RFC 9457 has it.
+type problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	Field  string `json:"field,omitempty"`
+}
+
+func (p *problem) Error() string { return p.Detail }
+
+func refused(status int, field, detail string) *problem {
+	return &problem{"about:blank", http.StatusText(status), status, detail, field}
+}
+
+// problemOf is what a caller is told of an error. What is wrong inside is for the log.
+func problemOf(err error) *problem {
+	var own *problem
+	var of *experiment.Error
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &of):
+		return refused(http.StatusBadRequest, of.Field, of.Error())
+	case errors.Is(err, serve.ErrNotFound):
+		return refused(http.StatusNotFound, "", err.Error())
+	case errors.Is(err, serve.ErrExists):
+		return refused(http.StatusConflict, "name", err.Error())
+	case errors.Is(err, serve.ErrUnavailable), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, context.Canceled):
+		return refused(http.StatusServiceUnavailable, "", "the service cannot write now: send it again")
+	case errors.Is(err, serve.ErrState):
+		return refused(http.StatusConflict, "", err.Error())
+	case errors.Is(err, serve.ErrUnit):
+		return refused(http.StatusBadRequest, "unit", err.Error())
+	case errors.Is(err, serve.ErrToken):
+		return refused(http.StatusBadRequest, "decision", serve.ErrToken.Error())
+	case errors.Is(err, serve.ErrKey):
+		return refused(http.StatusBadRequest, "name", err.Error())
+	}
+	return refused(http.StatusInternalServerError, "", "the service failed; its log says why")
+}
+
+// answer writes an error.
+func (f *front) answer(w http.ResponseWriter, err error) {
+	p := problemOf(err)
+	switch p.Status {
+	case http.StatusInternalServerError:
+		f.Log.Error("a request failed", "error", err)
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "1")
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusRequestEntityTooLarge:
+		w.Header().Set("Connection", "close")
+	}
+	write(w, p.Status, "application/problem+json", p)
+}
+
+func write(w http.ResponseWriter, status int, kind string, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n')) // who has gone is told nothing
+}
+
+func ok(w http.ResponseWriter, v any) { write(w, http.StatusOK, "application/json", v) }
+
+// keyOf is the key of a request, or nothing.
+func keyOf(r *http.Request) string {
+	if k := r.Header.Get("X-API-Key"); k != "" {
+		return k
+	}
+	scheme, k, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(k)
+}
+
+// may says whether a request's key has a scope: nil, or why it cannot be done.
+func (f *front) may(r *http.Request, scope serve.Scope) error {
+	key := keyOf(r)
+	if key == "" {
+		return refused(http.StatusUnauthorized, "", "a key is missing: send it as X-API-Key, or as "+
+			"Authorization: Bearer")
+	}
+	switch has := f.Engine.May(key); {
+	case has == 0:
+		return refused(http.StatusUnauthorized, "", "the key is not known, or was revoked")
+	case has&scope != scope:
+		return refused(http.StatusForbidden, "", "the key's scopes do not have "+
+			strings.Join(scope.Names(), ", "))
+	}
+	return nil
+}
+
+// A handled request gives what is to be written as JSON, or an error.
+type handled func(w http.ResponseWriter, r *http.Request) (any, error)
+
+// with asks for a key with a scope.
+func (f *front) with(scope serve.Scope, h handled) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := f.may(r, scope); err != nil {
+			f.answer(w, err)
+			return
+		}
+		f.finish(w, r, h)
+	}
+}
+
+// reader asks for a key that reads, unless the experiment is public.
+func (f *front) reader(h handled) http.HandlerFunc {
+	private := f.with(serve.ScopeRead, h)
+	return func(w http.ResponseWriter, r *http.Request) {
+		if keyOf(r) == "" {
+			if x, err := f.Engine.Get(r.Context(), r.PathValue("name")); err == nil && x.Experiment.Public {
+				f.finish(w, r, h)
+				return
+			}
+		}
+		private(w, r)
+	}
+}
+
+func (f *front) finish(w http.ResponseWriter, r *http.Request, h handled) {
+	switch out, err := h(w, r); {
+	case err != nil:
+		f.answer(w, err)
+	case out != nil:
+		ok(w, out)
+	}
+}
+
+func (f *front) live(w http.ResponseWriter, _ *http.Request) { ok(w, statusJSON{"ok"}) }
+
+func (f *front) ready(w http.ResponseWriter, _ *http.Request) {
+	if err := f.Engine.Ready(); err != nil {
+		f.answer(w, err)
+		return
+	}
+	ok(w, statusJSON{"ok"})
+}
+
+func (f *front) openAPI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/yaml")
+	_, _ = w.Write(openAPI)
+}
+
+type statusJSON struct {
+	Status string `json:"status"`
+}
+
+type decisionJSON struct {
+	Decision   *string         `json:"decision"`
+	Arm        string          `json:"arm"`
+	Value      json.RawMessage `json:"value"`
+	Propensity float64         `json:"propensity"`
+	Expires    *time.Time      `json:"expires_at"`
+	Reason     serve.Reason    `json:"reason"`
+}
+
+func (f *front) decide(w http.ResponseWriter, r *http.Request) (any, error) {
+	var in decisionRequest
+	if err := read(w, r, maxDecision, &in); err != nil {
+		return nil, err
+	}
+	d, err := f.Engine.Decide(r.Context(), r.PathValue("name"), in.Unit)
+	if err != nil {
+		return nil, err
+	}
+	out := decisionJSON{Arm: d.Name, Value: d.Value, Propensity: d.Propensity, Reason: d.Reason}
+	if d.Token != "" {
+		at := d.Expires.UTC()
+		out.Decision, out.Expires = &d.Token, &at
+	}
+	return out, nil
+}
+
+func (f *front) reward(w http.ResponseWriter, r *http.Request) (any, error) {
+	var in rewardRequest
+	if err := read(w, r, maxReward, &in); err != nil {
+		return nil, err
+	}
+	s, err := f.Engine.Reward(r.Context(), r.PathValue("name"), in.report())
+	if err != nil {
+		return nil, err
+	}
+	return statusJSON{string(s)}, nil
+}
+
+// A resultJSON is a status, or what is wrong.
+type resultJSON struct {
+	Status serve.Status `json:"status,omitempty"`
+	Error  string       `json:"error,omitempty"`
+}
+
+type resultsJSON struct {
+	Results []resultJSON `json:"results"`
+}
+
+func (f *front) rewards(w http.ResponseWriter, r *http.Request) (any, error) {
+	var in batchRequest
+	if err := read(w, r, maxBatch, &in); err != nil {
+		return nil, err
+	}
+	reports := make([]serve.Report, len(in.Rewards))
+	for i, one := range in.Rewards {
+		reports[i] = one.report()
+	}
+	results, err := f.Engine.Rewards(r.Context(), r.PathValue("name"), reports)
+	if err != nil {
+		return nil, err
+	}
+	out := resultsJSON{make([]resultJSON, len(results))}
+	for i, one := range results {
+		if out.Results[i].Status = one.Status; one.Err != nil {
+			out.Results[i] = resultJSON{Error: one.Err.Error()}
+		}
+	}
+	return out, nil
+}
+
+// Serve serves until the context ends, finishes the requests that it has, for ten seconds at most,
+// and closes the listener. Slow clients are cut off.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+	s := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       20 * time.Second,
+		WriteTimeout:      time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelError),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWithin)
+	defer cancel()
+	err := s.Shutdown(last)
+	if err != nil {
+		_ = s.Close()
+	}
+	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}

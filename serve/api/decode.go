@@ -1,0 +1,182 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sotto-dp/sotto/serve"
+)
+
+// A request says what is wrong with it.
+type request interface{ check() error }
+
+type decisionRequest struct {
+	Unit string `json:"unit"`
+}
+
+func (d *decisionRequest) check() error {
+	if strings.ContainsRune(d.Unit, utf8.RuneError) { // others would be the same unit
+		return refused(http.StatusBadRequest, "unit", "unit must be Unicode, without U+FFFD")
+	}
+	return nil
+}
+
+type rewardRequest struct {
+	Decision string   `json:"decision"`
+	Reward   *float64 `json:"reward"`
+}
+
+func (q *rewardRequest) check() error {
+	switch {
+	case q.Decision == "":
+		return refused(http.StatusBadRequest, "decision", "decision is missing")
+	case q.Reward == nil:
+		return refused(http.StatusBadRequest, "reward", "reward is missing")
+	case math.IsNaN(*q.Reward) || math.IsInf(*q.Reward, 0):
+		return refused(http.StatusBadRequest, "reward", "reward must be a finite number")
+	}
+	return nil
+}
+
+func (q *rewardRequest) report() serve.Report {
+	return serve.Report{Token: q.Decision, Reward: *q.Reward}
+}
+
+type batchRequest struct {
+	Rewards []rewardRequest `json:"rewards"`
+}
+
+func (q *batchRequest) check() error {
+	if n := len(q.Rewards); n < 1 || n > maxRewards {
+		return refused(http.StatusBadRequest, "rewards", fmt.Sprintf("rewards has %d, must have from 1 to %d",
+			n, maxRewards))
+	}
+	for i := range q.Rewards {
+		var p *problem
+		if errors.As(q.Rewards[i].check(), &p) {
+			p.Field = fmt.Sprintf("rewards[%d].%s", i, p.Field)
+			return p
+		}
+	}
+	return nil
+}
+
+type stopRequest struct {
+	Arm string `json:"arm"`
+}
+
+func (*stopRequest) check() error { return nil }
+
+type keyRequest struct {
+	Name   string   `json:"name"`
+	Scopes []string `json:"scopes"`
+}
+
+func (q *keyRequest) check() error {
+	_, err := q.scopes()
+	return err
+}
+
+func (q *keyRequest) scopes() (out serve.Scope, _ error) {
+	for _, name := range q.Scopes {
+		s, err := serve.ParseScope(name)
+		if err != nil {
+			return 0, refused(http.StatusBadRequest, "scopes", err.Error())
+		}
+		out |= s
+	}
+	if out == 0 {
+		return 0, refused(http.StatusBadRequest, "scopes", "scopes is empty: want some of decide, reward, "+
+			"read and admin")
+	}
+	return out, nil
+}
+
+// read reads a body of at most so many bytes.
+func read(w http.ResponseWriter, r *http.Request, limit int64, into request) error {
+	data, err := body(w, r, limit)
+	if err != nil {
+		return err
+	}
+	return decode(data, into)
+}
+
+func body(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var large *http.MaxBytesError
+	switch {
+	case err == nil:
+		return data, nil
+	case errors.As(err, &large):
+		return nil, refused(http.StatusRequestEntityTooLarge, "",
+			fmt.Sprintf("the body has more than %d bytes", limit))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, refused(http.StatusRequestTimeout, "", "the body came too slowly")
+	}
+	return nil, refused(http.StatusBadRequest, "", "the body could not be read")
+}
+
+var (
+	plainField = regexp.MustCompile(`^[A-Za-z_]{1,32}$`)
+	// lastField finds the field whose value is where the text ends
+	lastField = regexp.MustCompile(`"([A-Za-z_]{1,32})"\s*:\s*[-+A-Za-z]*$`)
+)
+
+// decode reads a request: one JSON object with the fields that it has and no other, {} if there is
+// nothing. An error is a problem that has nothing of what the body says but the names of fields,
+// since a value may be a person's reward.
+func decode(data []byte, into request) error {
+	if !utf8.Valid(data) {
+		return refused(http.StatusBadRequest, "", "the body is not in UTF-8")
+	}
+	if data = bytes.TrimSpace(data); len(data) == 0 {
+		data = []byte("{}")
+	}
+	if data[0] != '{' {
+		return refused(http.StatusBadRequest, "", "the body must be a JSON object")
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return malformed(data, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return refused(http.StatusBadRequest, "", "the body must be one JSON object, and nothing after it")
+	}
+	return into.check()
+}
+
+// malformed says in our words what json says with the value in it.
+func malformed(data []byte, err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind):
+		want := map[string]string{"float64": "a number that a float64 can hold", "string": "a string",
+			"slice": "a list", "struct": "an object"}[kind.Type.Kind().String()]
+		return refused(http.StatusBadRequest, kind.Field, kind.Field+" must be "+want)
+	case errors.As(err, &syntax):
+		at := min(max(int(syntax.Offset)-1, 0), len(data))
+		if m := lastField.FindSubmatch(data[:at]); m != nil {
+			return refused(http.StatusBadRequest, string(m[1]), fmt.Sprintf(
+				"%s is no JSON value, such as a finite number or a string in quotes", m[1]))
+		}
+		return refused(http.StatusBadRequest, "", fmt.Sprintf("the body is no JSON from byte %d on", at))
+	}
+	if name, found := strings.CutPrefix(err.Error(), "json: unknown field "); found {
+		if name = strings.Trim(name, `"`); plainField.MatchString(name) {
+			return refused(http.StatusBadRequest, name, name+" is no field of this request")
+		}
+		return refused(http.StatusBadRequest, "", "the body has a field that is none of this request")
+	}
+	return refused(http.StatusBadRequest, "", "the body is no whole JSON object")
+}

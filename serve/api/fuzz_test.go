@@ -1,0 +1,36 @@
+package api
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+)
+
+// Whatever a body says, it is read or refused, in a problem that has nothing of it but a field's
+// name; what is read is finite and whole.
+func FuzzDecode(f *testing.F) {
+	for _, s := range []string{``, `{}`, `null`, `[]`, `{"unit":"x"}`, `{"decision":"d","reward":0.731}`,
+		`{"decision":"d","reward":NaN}`, `{"decision":"d","reward":1e999}`,
+		`{"rewards":[{"decision":"d","reward":1}]}`,
+		`{"rewards":[{"decision":"d"}]}`, `{"name":"n","scopes":["read"]}`, `{"arm":"red"}`, `{"0.731":1}`,
+		"{\"unit\":\"\xff\"}", `{"unit":"\ud800"}`, `{"a":{"a":{"a":`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, into := range []request{&decisionRequest{}, &rewardRequest{}, &batchRequest{},
+			&stopRequest{}, &keyRequest{}} {
+			err := decode([]byte(body), into)
+			var p *problem
+			if err != nil && (!errors.As(err, &p) || p.Status != 400 || p.Detail == "" || len(p.Detail) > 200 ||
+				strings.Contains(p.Detail, "731")) {
+				t.Errorf("%q: %v", body, err)
+			}
+			if q, ok := into.(*rewardRequest); ok && err == nil {
+				if r := q.report(); r.Token == "" || math.IsNaN(r.Reward) || math.IsInf(r.Reward, 0) {
+					t.Errorf("%q: %+v", body, r)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package api
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sotto-dp/sotto/serve"
+)
+
+// A flagJSON is an evaluation as OFREP has it, or why there is none. An experiment is a flag, its
+// arm the variant; the decision to report on is in the metadata.
+type flagJSON struct {
+	Key      string          `json:"key,omitempty"`
+	Value    json.RawMessage `json:"value,omitempty"` // left out where the arm has none
+	Variant  string          `json:"variant,omitempty"`
+	Reason   string          `json:"reason,omitempty"`
+	Metadata map[string]any  `json:"metadata,omitempty"`
+	Code     string          `json:"errorCode,omitempty"`
+	Details  string          `json:"errorDetails,omitempty"`
+
+	status int
+}
+
+var flagReasons = map[serve.Reason]string{serve.Split: "SPLIT", serve.Limit: "SPLIT",
+	serve.Static: "STATIC", serve.Disabled: "DISABLED"}
+
+// target reads the unit of an OFREP request. What else its context says is not looked at.
+func target(w http.ResponseWriter, r *http.Request) (unit string, bad *flagJSON) {
+	fail := func(code, details string) (string, *flagJSON) {
+		return "", &flagJSON{Code: code, Details: details, status: http.StatusBadRequest}
+	}
+	data, err := body(w, r, maxContext)
+	var p *problem
+	if errors.As(err, &p) {
+		return "", &flagJSON{Code: "GENERAL", Details: p.Detail, status: p.Status}
+	}
+	var in struct {
+		Context *json.RawMessage `json:"context"`
+	}
+	if !utf8.Valid(data) || json.Unmarshal(data, &in) != nil {
+		return fail("PARSE_ERROR", "the body is no JSON object")
+	}
+	if in.Context == nil {
+		return fail("INVALID_CONTEXT", "context is missing")
+	}
+	var context struct {
+		Key *string `json:"targetingKey"`
+	}
+	if json.Unmarshal(*in.Context, &context) != nil {
+		return fail("INVALID_CONTEXT", "context must be an object, and its targetingKey a string")
+	}
+	if context.Key == nil {
+		return "", nil
+	}
+	if strings.ContainsRune(*context.Key, utf8.RuneError) {
+		return fail("INVALID_CONTEXT", "targetingKey must be Unicode, without U+FFFD")
+	}
+	return *context.Key, nil
+}
+
+// evaluate decides for a unit.
+func (f *front) evaluate(r *http.Request, name, unit string) *flagJSON {
+	d, err := f.Engine.Decide(r.Context(), name, unit)
+	switch {
+	case err == nil:
+	case errors.Is(err, serve.ErrNotFound):
+		return &flagJSON{Key: name, Code: "FLAG_NOT_FOUND", status: http.StatusNotFound}
+	case errors.Is(err, serve.ErrUnit) && unit == "":
+		return &flagJSON{Key: name, Code: "TARGETING_KEY_MISSING", status: http.StatusBadRequest,
+			Details: "the experiment is sticky: context.targetingKey must name the unit"}
+	case errors.Is(err, serve.ErrUnit):
+		return &flagJSON{Key: name, Code: "INVALID_CONTEXT", status: http.StatusBadRequest,
+			Details: "context.targetingKey is too long"}
+	default:
+		p := problemOf(err)
+		return &flagJSON{Key: name, Code: "GENERAL", Details: p.Detail, status: p.Status}
+	}
+	out := &flagJSON{Key: name, Variant: d.Name, Reason: flagReasons[d.Reason],
+		Metadata: map[string]any{"propensity": d.Propensity}, status: http.StatusOK}
+	if !bytes.Equal(d.Value, []byte("null")) {
+		out.Value = d.Value
+	}
+	if d.Token != "" {
+		out.Metadata["decision"] = d.Token
+		out.Metadata["expires_at"] = d.Expires.UTC().Format(time.RFC3339Nano)
+	}
+	return out
+}
+
+// send writes an evaluation or an error of OFREP.
+func (f *front) send(w http.ResponseWriter, out *flagJSON) {
+	if out.status >= http.StatusInternalServerError {
+		out.Key, out.Code = "", ""
+		w.Header().Set("Retry-After", "1")
+	}
+	write(w, out.status, "application/json", out)
+}
+
+func (f *front) flag(w http.ResponseWriter, r *http.Request) (any, error) {
+	unit, bad := target(w, r)
+	if bad != nil {
+		bad.Key = r.PathValue("key")
+		f.send(w, bad)
+		return nil, nil
+	}
+	f.send(w, f.evaluate(r, r.PathValue("key"), unit))
+	return nil, nil
+}
+
+// flags evaluates all sticky experiments that are not drafts and not archived: clients ask for all
+// of them again and again, which would be a new decision of the others each time.
+func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
+	unit, bad := target(w, r)
+	if bad == nil && unit == "" {
+		bad = &flagJSON{Code: "TARGETING_KEY_MISSING", status: http.StatusBadRequest,
+			Details: "context.targetingKey must name the unit"}
+	}
+	if bad != nil {
+		f.send(w, bad)
+		return nil, nil
+	}
+	out := struct {
+		Flags []*flagJSON `json:"flags"`
+	}{[]*flagJSON{}}
+	for _, x := range f.Engine.List(r.Context()) {
+		if x.Experiment.Free || x.State == serve.Draft || x.State == serve.Archived {
+			continue
+		}
+		one := f.evaluate(r, x.Experiment.Name, unit)
+		if one.status >= http.StatusInternalServerError {
+			f.send(w, one)
+			return nil, nil
+		}
+		out.Flags = append(out.Flags, one)
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(b)
+	tag := `"` + hex.EncodeToString(sum[:16]) + `"`
+	w.Header().Set("ETag", tag)
+	w.Header().Set("Cache-Control", "private, no-cache")
+	for _, known := range strings.Split(r.Header.Get("If-None-Match"), ",") {
+		if known = strings.TrimSpace(known); known == tag || known == "W/"+tag || known == "*" {
+			w.WriteHeader(http.StatusNotModified)
+			return nil, nil
+		}
+	}
+	write(w, http.StatusOK, "application/json", json.RawMessage(b))
+	return nil, nil
+}

@@ -1,0 +1,153 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// observed is all that everybody can see of a world in which ann, among others, decides and reports
+// as report says, until and not including the public tick of the first release. The observer asks
+// again for everybody's decision, reports on ann's, and reads all pages, after each second.
+//
+// Tokens are keyed and so differ between worlds; they are numbered as they appear.
+func observed(t *testing.T, front func(http.Handler) http.Handler,
+	report func(w *world, ann string, second int)) string {
+	t.Helper()
+	w := shopOpen(t)
+	w.asked = front(w.asked)
+	names := map[string]string{}
+	token := regexp.MustCompile(`[A-Za-z0-9_-]{58}`)
+	var seen strings.Builder
+	look := func(method, path, body string) string {
+		out := w.ask(method, path, body)
+		text := token.ReplaceAllStringFunc(out.Body.String(), func(d string) string {
+			if names[d] == "" {
+				names[d] = fmt.Sprint("decision ", len(names))
+			}
+			return names[d]
+		})
+		header := out.Header().Clone()
+		header.Del("ETag") // a hash of the body, in which the tokens are
+		fmt.Fprintln(&seen, method, path, out.Code, header, text)
+		return out.Body.String()
+	}
+	const x = "/v1/experiments/shop"
+	units := []string{"bob", "ann", "cid", "dan", "eve", "fay", "gus", "hal", "ian", "jo", "kim",
+		"lee", "max", "ned",
+		"oda", "pam", "quy", "rob", "sue", "tom"}
+	tokens := map[string]string{}
+	for _, u := range units {
+		tokens[u] = *w.decide(u).Decision
+	}
+	for second := range 70 {
+		report(w, tokens["ann"], second)
+		for i, u := range units {
+			if u != "ann" && i%3 == second%7 {
+				look(http.MethodPost, x+"/rewards", reward(tokens[u], fmt.Sprintf("0.%d", i)))
+			}
+		}
+		look(http.MethodPost, x+"/decisions", `{"unit":"ann"}`)
+		look(http.MethodPost, x+"/decisions", fmt.Sprintf(`{"unit":"late comer %d"}`, second))
+		if second%5 == 2 { // the observer, who reports on ann's decision after she may have
+			look(http.MethodPost, x+"/rewards", reward(tokens["ann"], "0.25"))
+			look(http.MethodPost, x+"/rewards/batch",
+				`{"rewards":[`+reward(tokens["ann"], "0")+","+reward(tokens["bob"], "1")+`]}`)
+		}
+		look(http.MethodPost, "/ofrep/v1/evaluate/flags/shop", `{"context":{"targetingKey":"ann"}}`)
+		look(http.MethodPost, "/ofrep/v1/evaluate/flags", `{"context":{"targetingKey":"ann"}}`)
+		for _, path := range []string{"", "/transcript", "/ledger"} {
+			look(http.MethodGet, x+path, "")
+		}
+		look(http.MethodGet, "/v1/experiments", "")
+		look(http.MethodGet, "/readyz", "")
+		w.pass(time.Second)
+		info, err := w.engine.Get(t.Context(), "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Batches > 0 {
+			if second < 50 {
+				t.Fatalf("something was released after %d seconds", second)
+			}
+			fmt.Fprintln(&seen, "released at", w.clock.Now())
+			return seen.String() + w.log.String()
+		}
+	}
+	t.Fatal("nothing was released")
+	return ""
+}
+
+// Two worlds: whatever ann reported, whether she did at all, twice or late, every byte of every
+// answer before the release is the same, and the release comes at the same tick.
+func TestTwoWorlds(t *testing.T) {
+	send := func(value string, seconds ...int) func(*world, string, int) {
+		return func(w *world, ann string, now int) {
+			for _, s := range seconds {
+				if s == now {
+					w.ask(http.MethodPost, "/v1/experiments/shop/rewards", reward(ann, value))
+				}
+			}
+		}
+	}
+	as := func(h http.Handler) http.Handler { return h }
+	want := observed(t, as, send("0")) // at no second: never
+	for name, report := range map[string]func(*world, string, int){
+		"reported 1":     send("1", 0),
+		"reported 0":     send("0", 0),
+		"out of range":   send("-1e300", 1),
+		"twice":          send("1", 0, 0, 3),
+		"after observer": send("1", 4),
+		"late":           send("1", 60),
+		"early and late": send("0.5", 1, 61),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := observed(t, as, report); got != want {
+				a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+				for i := range min(len(a), len(b)) {
+					if a[i] != b[i] {
+						t.Fatalf("line %d is\n%s\nwithout her report\n%s", i, a[i], b[i])
+					}
+				}
+				t.Fatalf("%d lines, without her report %d", len(a), len(b))
+			}
+		})
+	}
+}
+
+// A twin that says in a header which decisions have had a reward is found.
+func TestTwoWorldsFindsATwin(t *testing.T) {
+	world := func(reports bool) string {
+		seen := map[string]bool{}
+		twin := func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/rewards") {
+					b, err := io.ReadAll(r.Body)
+					if err != nil {
+						t.Error(err)
+					}
+					var in rewardRequest
+					if decode(b, &in) == nil && seen[in.Decision] {
+						out.Header().Set("X-Duplicate", "true")
+					}
+					seen[in.Decision] = true
+					r.Body = io.NopCloser(bytes.NewReader(b))
+				}
+				h.ServeHTTP(out, r)
+			})
+		}
+		return observed(t, twin, func(w *world, ann string, now int) {
+			if reports && now == 0 {
+				w.ask(http.MethodPost, "/v1/experiments/shop/rewards", reward(ann, "1"))
+			}
+		})
+	}
+	if world(true) == world(false) {
+		t.Error("the twin was not found")
+	}
+}

@@ -1,0 +1,213 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sotto-dp/sotto/serve/store"
+)
+
+// A Scope is what the holder of a key may do.
+type Scope byte
+
+// The scopes. Admin is all of them.
+const (
+	ScopeDecide Scope = 1 << iota // ask for decisions
+	ScopeReward                   // report rewards
+	ScopeRead                     // read experiments, transcripts and ledgers
+	scopeManage
+	ScopeAdmin = ScopeDecide | ScopeReward | ScopeRead | scopeManage
+)
+
+var scopeNames = []struct {
+	scope Scope
+	name  string
+}{{ScopeDecide, "decide"}, {ScopeReward, "reward"}, {ScopeRead, "read"}, {ScopeAdmin, "admin"}}
+
+// ParseScope reads the name of a scope: decide, reward, read or admin.
+func ParseScope(name string) (Scope, error) {
+	for _, s := range scopeNames {
+		if s.name == name {
+			return s.scope, nil
+		}
+	}
+	return 0, errors.New("scope must be one of decide, reward, read and admin")
+}
+
+// Names are those of the scopes in s.
+func (s Scope) Names() []string {
+	out := []string{}
+	for _, n := range scopeNames {
+		if s&n.scope == n.scope && (n.scope == ScopeAdmin || s != ScopeAdmin) {
+			out = append(out, n.name)
+		}
+	}
+	return out
+}
+
+// ErrKey: a key is too short, or named badly.
+var ErrKey = errors.New("key")
+
+// A Key is what is known of a key, which is not the key: the store has its hash.
+type Key struct {
+	ID      int64
+	Name    string // for people to read
+	Scopes  Scope  // 0: it was revoked
+	Created time.Time
+}
+
+// A stored key is its SHA-256, its scopes, and when it was made. It needs no slow hash: a key that
+// NewKey makes has 192 random bits, and AddKey's are the operator's to choose well.
+const keyBytes = sha256.Size + 1 + 8
+
+// minKey and maxKey bound the length of a key that was not made here.
+const (
+	minKey     = 32
+	maxKey     = 256
+	maxKeyName = 100
+)
+
+// NewKey makes a key, and returns it when its hash is durable: nobody can ask for it again.
+func (e *Engine) NewKey(ctx context.Context, name string, scopes Scope) (secret string, _ Key, err error) {
+	var b [24]byte
+	if _, err := io.ReadFull(e.cfg.random, b[:]); err != nil {
+		return "", Key{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	secret = "sotto_" + base64.RawURLEncoding.EncodeToString(b[:])
+	k, err := e.AddKey(ctx, name, scopes, secret)
+	return secret, k, err
+}
+
+// AddKey adds a key that was made elsewhere, of 32 to 256 characters. One that is there already
+// with these scopes stays as it is.
+func (e *Engine) AddKey(ctx context.Context, name string, scopes Scope, secret string) (Key, error) {
+	switch {
+	case len(secret) < minKey || len(secret) > maxKey:
+		return Key{}, fmt.Errorf("%w has %d characters, must have from %d to %d", ErrKey, len(secret),
+			minKey, maxKey)
+	case name == "" || len(name) > maxKeyName || strings.ContainsFunc(name, func(r rune) bool {
+		return r < ' '
+	}):
+		return Key{}, fmt.Errorf("%w must have a name of at most %d characters", ErrKey, maxKeyName)
+	case scopes == 0 || scopes&^ScopeAdmin != 0:
+		return Key{}, fmt.Errorf("%w must have a scope", ErrKey)
+	}
+	hash := sha256.Sum256([]byte(secret))
+	var k Key
+	var row store.Record
+	err := e.do(ctx, &job{
+		act: func(c *store.Commit, now int64) error {
+			e.mu.RLock()
+			id := int64(1)
+			for _, r := range slices.Concat(e.keys, c.Keys) {
+				id = max(id, r.ID+1)
+				if isKey(r, hash) && keyOf(r).Scopes == scopes {
+					k = keyOf(r)
+				}
+			}
+			e.mu.RUnlock()
+			if k.ID != 0 {
+				return nil
+			}
+			data := append(slices.Clone(hash[:]), byte(scopes))
+			row = store.Record{ID: id, Name: name, Data: binary.BigEndian.AppendUint64(data, uint64(now))}
+			k = keyOf(row)
+			c.Keys = append(c.Keys, row)
+			return nil
+		},
+		after: func() { e.setKey(row) },
+	})
+	if err != nil {
+		return Key{}, err
+	}
+	return k, nil
+}
+
+// RevokeKey takes all its scopes from a key, at once and for good, and forgets its hash.
+func (e *Engine) RevokeKey(ctx context.Context, id int64) error {
+	var row store.Record
+	return e.do(ctx, &job{
+		act: func(c *store.Commit, _ int64) error {
+			e.mu.RLock()
+			defer e.mu.RUnlock()
+			at := slices.IndexFunc(e.keys, func(r store.Record) bool { return r.ID == id })
+			if at < 0 {
+				return fmt.Errorf("key %d: %w", id, errNoKey)
+			}
+			row = e.keys[at]
+			data := make([]byte, keyBytes)
+			copy(data[sha256.Size+1:], row.Data[sha256.Size+1:])
+			row.Data = data
+			c.Keys = append(c.Keys, row)
+			return nil
+		},
+		after: func() { e.setKey(row) },
+	})
+}
+
+// errNoKey matches ErrNotFound, and reads better.
+var errNoKey = notFound("there is no such key")
+
+type notFound string
+
+func (n notFound) Error() string      { return string(n) }
+func (notFound) Is(target error) bool { return target == ErrNotFound }
+
+// setKey makes a key known that is durable.
+func (e *Engine) setKey(row store.Record) {
+	if row.ID == 0 {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.keys = slices.DeleteFunc(slices.Clone(e.keys), func(r store.Record) bool { return r.ID == row.ID })
+	e.keys = append(e.keys, row)
+}
+
+// Keys are all keys that there are and were.
+func (e *Engine) Keys() []Key {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	out := make([]Key, len(e.keys))
+	for i, r := range e.keys {
+		out[i] = keyOf(r)
+	}
+	slices.SortFunc(out, func(a, b Key) int { return int(a.ID - b.ID) })
+	return out
+}
+
+// May says what the holder of a key may do: nothing, if it is not one.
+func (e *Engine) May(secret string) Scope {
+	hash := sha256.Sum256([]byte(secret))
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	var out Scope
+	for _, r := range e.keys {
+		if isKey(r, hash) {
+			out |= Scope(r.Data[sha256.Size])
+		}
+	}
+	return out
+}
+
+func isKey(r store.Record, hash [sha256.Size]byte) bool {
+	return len(r.Data) == keyBytes && subtle.ConstantTimeCompare(r.Data[:sha256.Size], hash[:]) == 1
+}
+
+func keyOf(r store.Record) Key {
+	k := Key{ID: r.ID, Name: r.Name}
+	if len(r.Data) == keyBytes {
+		k.Scopes = Scope(r.Data[sha256.Size])
+		k.Created = time.UnixMilli(int64(binary.BigEndian.Uint64(r.Data[sha256.Size+1:])))
+	}
+	return k
+}

@@ -1,0 +1,77 @@
+package serve
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sotto-dp/sotto/serve/store"
+)
+
+// A key opens what its scopes say, also after a restart, and nothing once it was revoked; the
+// store's files do not have it.
+func TestKeys(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	cfg := Config{Store: store.SQLite(dir), Clock: c.Now}
+	e := open(t, cfg)
+	admin, _, err := e.NewKey(t.Context(), "admin", ScopeAdmin)
+	if err != nil || len(admin) != 38 {
+		t.Fatal(admin, err)
+	}
+	shop, k, err := e.NewKey(t.Context(), "the shop's server", ScopeDecide|ScopeReward)
+	if err != nil || k.ID != 2 || !slices.Equal(k.Scopes.Names(), []string{"decide", "reward"}) {
+		t.Fatalf("%+v, %v", k, err)
+	}
+	for range 2 { // the same again changes nothing
+		if k, err := e.AddKey(t.Context(), "file", ScopeAdmin,
+			strings.Repeat("k", 32)); err != nil || k.ID != 3 {
+			t.Fatalf("%+v, %v", k, err)
+		}
+	}
+	for _, x := range []struct {
+		name, secret string
+		scopes       Scope
+	}{{"x", "short", ScopeRead}, {"", strings.Repeat("x", 40), ScopeRead}, {"x", strings.Repeat("x", 40), 0},
+		{"x", strings.Repeat("x", 257), ScopeRead}} {
+		if _, err := e.AddKey(t.Context(), x.name, x.scopes, x.secret); !errors.Is(err, ErrKey) ||
+			strings.Contains(err.Error(), x.secret+" ") {
+			t.Errorf("%+v: %v", x, err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = open(t, cfg)
+	if e.May(admin) != ScopeAdmin || e.May(shop) != ScopeDecide|ScopeReward || e.May(shop+"x") != 0 ||
+		e.May("") != 0 || len(e.Keys()) != 3 {
+		t.Errorf("%b %b %+v", e.May(admin), e.May(shop), e.Keys())
+	}
+	if err := e.RevokeKey(t.Context(), 9); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	if err := e.RevokeKey(t.Context(), k.ID); err != nil || e.May(shop) != 0 || e.Keys()[1].Scopes != 0 ||
+		!e.Keys()[1].Created.Equal(c.Now()) {
+		t.Errorf("%v: %+v", err, e.Keys())
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = open(t, cfg)
+	if e.May(shop) != 0 || e.May(admin) != ScopeAdmin {
+		t.Error("a revoked key opens after a restart, or a good one does not")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil || bytes.Contains(b, []byte(admin)) || bytes.Contains(b, []byte(shop)) {
+			t.Errorf("%s has a key, or %v", f, err)
+		}
+	}
+}
