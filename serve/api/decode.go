@@ -95,7 +95,7 @@ func (q *keyRequest) scopes() (out serve.Scope, _ error) {
 		out |= s
 	}
 	if out == 0 {
-		return 0, refused(http.StatusBadRequest, "scopes", "scopes is empty: want some of decide, reward, "+
+		return 0, refused(http.StatusBadRequest, "scopes", "scopes is empty, must be some of decide, reward, "+
 			"read and admin")
 	}
 	return out, nil
