@@ -73,7 +73,7 @@ func (c *ContextConfig) theta(s *noise.Fast) ([]float64, error) {
 	return theta, nil
 }
 
-// GaussianContexts is the source of [Azize 2024, §5.4] and [Azize and Basu 2024, §VIII]: in each
+// GaussianContexts is the source of [Azize 2024, §5.5.2] and [Azize and Basu 2024, §VII-A]: in each
 // round K new actions, independent and N(m, v·I_d).
 type GaussianContexts struct {
 	cfg  ContextConfig

@@ -33,7 +33,7 @@ type LinearSource interface {
 const MaxDim = 1 << 10
 
 // NewLinearInstance returns the instance of these actions, at least two and all different, and this
-// θ*, with rewards of this noise around ⟨θ*,a⟩. All norms are at most 1 ([Azize 2024, Assumption 1];
+// θ*, with rewards of this noise around ⟨θ*,a⟩. All norms are at most 1 ([Azize 2024, Assumption 5.10];
 // [Azize and Basu 2024, Assumption 1]): Normalise helps those that are not. The arguments are copied.
 func NewLinearInstance(actions [][]float64, theta []float64, n RewardNoise) (LinearInstance, error) {
 	in := LinearInstance{Actions: make([][]float64, len(actions)), Theta: slices.Clone(theta)}
@@ -161,7 +161,7 @@ func (f FixedLinear) Redrawn() bool { return false }
 // String is the instance's.
 func (f FixedLinear) String() string { return LinearInstance(f).String() }
 
-// SphereActions is the source of [Azize 2024, §5.4] and [Azize and Basu 2024, §VIII]: K actions
+// SphereActions is the source of [Azize 2024, §5.5.2] and [Azize and Basu 2024, §VII-A]: K actions
 // independent and uniform on the unit sphere of ℝ^d, and θ* uniform on it too.
 type SphereActions struct {
 	arms, dim int

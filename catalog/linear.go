@@ -55,7 +55,7 @@ func LinearPolicies() []Entry {
 			Private: true, Budgets: gaussianBudgets(), Anytime: true,
 			Guarantee: linearGuarantee,
 			Regret:    "none printed; the noise of each action's sum adds a factor up to √d (001 Appendix E-C)",
-			Source:    "000 Appendix C.4, Figure C.1; 001 Appendix E-C; phases: own is our derivation",
+			Source:    "000 Appendix C.3.3, Figure C.1; 001 Appendix E-C; phases: own is our derivation",
 			Params: []Param{risk("the confidence bounds", ""), corrected(Proof{}),
 				{Name: "phases", Choices: []string{"same", "own"}, Doc: "length of its phases: " +
 					"that of AdaC-GOPE, or its own, with the size of the support in the private term"}},

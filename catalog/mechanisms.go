@@ -92,10 +92,10 @@ func Mechanisms() []Mechanism {
 	stated(privacy.SquareRoot{}, "square root of the counting matrix, Gaussian", "ρ-zCDP",
 		"Henzinger, Upadhyay and Upadhyay 2023", false, weaker...)
 	stated(privacy.BLT{}, "buffered linear Toeplitz, Gaussian", "ρ-zCDP",
-		"McMahan, Pillutla, Steinke, Thakurta and co-authors 2024", false, weaker...)
+		"Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024", false, weaker...)
 	stated(privacy.Sparse{}, "sparse vector", "ε-DP", "002 Theorem 3.2.1", true, pure...)
-	stated(privacy.Sums{}, "Gaussian noise on the sums of some actions", "ρ-zCDP", "000 §5.3", true, weaker...)
-	stated(privacy.Elliptic{}, "Gaussian noise on a least squares estimate", "ρ-zCDP", "000 App. C",
+	stated(privacy.Sums{}, "Gaussian noise on the sums of some actions", "ρ-zCDP", "000 Appendix C.3.3", true, weaker...)
+	stated(privacy.Elliptic{}, "Gaussian noise on a least squares estimate", "ρ-zCDP", "000 Algorithm 8",
 		false, weaker...)
 	stated(privacy.VectorGaussian{}, "Gaussian noise on a sum of vectors", "ρ-zCDP",
 		"000 Algorithm 9", true, weaker...)

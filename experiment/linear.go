@@ -34,8 +34,8 @@ type Linear struct {
 	Redraw    bool      // draw what is drawn once for each run anew; else for all runs together
 }
 
-// DefaultVariance is that of Gaussian contexts in [Azize 2024, §5.5] and [Azize and
-// Basu 2024, §VIII].
+// DefaultVariance is that of Gaussian contexts in [Azize 2024, §5.5.2] and
+// [Azize and Basu 2024, §VII-A].
 const DefaultVariance = 0.1
 
 // given says whether it is an instance by itself, without a CSV.

@@ -4,7 +4,7 @@ package privacy
 // an independent N(0, Sigma²). What was played is public, and the sum of an action that was not
 // played is 0, without noise. A reward is in one sum, so that replacing it moves one coordinate by
 // 2 at most: the Gaussian mechanism at μ = 2/Sigma, 2/Sigma²-zCDP. It is AdaC-GOPE-Var's noise
-// ([Azize and Basu 2024, App. E-C], "at the beginning"; [Azize 2024, App. C]), with Sigma² = 2/ρ.
+// ([Azize and Basu 2024, Appendix E-C2]; [Azize 2024, Appendix C.3.3]), with Sigma² = 2/ρ.
 type Sums struct{ Sigma float64 }
 
 // Kind is sums.

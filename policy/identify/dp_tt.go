@@ -8,7 +8,7 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// DPTT is DP-TT of Azize, Jourdan, Al Marjani and Basu (arXiv:2510.17348, 2025), in the frame of
+// DPTT is DP-TT of Jourdan and Azize 2025 (arXiv:2510.17348), in the frame of
 // Algorithm 10 (see TopTwo): the leader is the arm with the highest private mean, the challenger
 // the argmin of C*_ε(B,a,μ̃,N) + log N_a with the transportation cost of the divergence d_ε
 // (DEpsCost), and an arm's phases grow by a ratio 1+η and forget nothing: each adds its noisy sum.
