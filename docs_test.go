@@ -154,7 +154,7 @@ func TestCitations(t *testing.T) {
 		key  = regexp.MustCompile(`\[([^\[\]]*? (?:19|20)\d\d)(?:, [^\]]*)?\]`)
 		name = `\p{Lu}[\pL’'-]+`
 		year = regexp.MustCompile(`(` + name + `)(?:(?:, ` + name + `)*,? and ` + name +
-			`| et al\.),? ((?:19|20)\d\d)\b`)
+			`| et al\.),? \(?((?:19|20)\d\d)\b`)
 	)
 	cited := 0
 	for _, p := range list(t) {

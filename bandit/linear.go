@@ -32,9 +32,10 @@ type LinearSource interface {
 // MaxDim is the largest dimension of an action.
 const MaxDim = 1 << 10
 
-// NewLinearInstance returns the instance of these actions, at least two and all different, and this
-// θ*, with rewards of this noise around ⟨θ*,a⟩. All norms are at most 1 ([Azize 2024, Assumption 5.10];
-// [Azize and Basu 2024, Assumption 1]): Normalise helps those that are not. The arguments are copied.
+// NewLinearInstance returns the instance of these actions, at least two and all different, and
+// this θ*, with rewards of this noise around ⟨θ*,a⟩. All norms are at most 1 ([Azize 2024,
+// Assumption 5.10]; [Azize and Basu 2024, Assumption 1]): Normalise helps those that are not. The
+// arguments are copied.
 func NewLinearInstance(actions [][]float64, theta []float64, n RewardNoise) (LinearInstance, error) {
 	in := LinearInstance{Actions: make([][]float64, len(actions)), Theta: slices.Clone(theta)}
 	for i, a := range actions {

@@ -10,8 +10,8 @@ import (
 
 // adacGOPE is AdaC-GOPE, or GOPE without privacy, with failure probability δ (Risk, or 1/T). On the
 // good event the survivors of phase ℓ have gaps of at most 4β_{ℓ−1}, β_ℓ = 2^{−ℓ}, and phase ℓ has
-// at most d(d+1)/2 + c_ℓ rounds ([Azize and Basu 2024, Appendix E-B], with ours for the sum), or as many with
-// 1.001 c_ℓ where designs are as near to optimal as the policy asks for by default:
+// at most d(d+1)/2 + c_ℓ rounds ([Azize and Basu 2024, Appendix E-B], with ours for the sum), or as
+// many with 1.001 c_ℓ where designs are as near to optimal as the policy asks for by default:
 //
 //	c_ℓ = (8d/β_ℓ²) log(4/δ_ℓ) + (2d/β_ℓ)√((2/ρ) f(d,δ_ℓ)),   δ_ℓ = δ/(Kℓ(ℓ+1)),   f(d,δ) = d + 2√(d log(2/δ)) + 2 log(2/δ).
 //

@@ -73,7 +73,7 @@ func IdentifyPolicies() []Entry {
 				"its authors' threshold, Bernoulli arms of distinct means (arXiv:2510.17348), " +
 				"whose constants are not known",
 			Correct: "proof: identify.JointThreshold",
-			Source: "Jourdan and Azize 2025 (arXiv:2510.17348), in the frame of 000 Algorithm 10",
+			Source:  "Jourdan and Azize 2025 (arXiv:2510.17348), in the frame of 000 Algorithm 10",
 			Params: []Param{betaParam(Proof{}), exponentParam(Proof{}),
 				{Name: "eta", Doc: "growth 1+η of an arm's phases", Default: 1, Lo: 0, Hi: 1e6, HiIn: true},
 				{Name: "first", Doc: "plays of an arm's first phase; 1 is the literal rule, " +

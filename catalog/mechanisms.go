@@ -86,7 +86,7 @@ func Mechanisms() []Mechanism {
 	stated(privacy.Gaussian{}, "Gaussian", "ρ-zCDP", "Bun and Steinke 2016", true, weaker...)
 	stated(privacy.Tree{}, "binary tree, Laplace", "ε-DP", "002 Algorithm 5", true, pure...)
 	stated(privacy.Hybrid{}, "hybrid of a tree and a running sum, unknown horizon", "ε-DP",
-		"000 §5.1", true, pure...)
+		"Chan, Shi and Song 2010", true, pure...)
 	stated(privacy.KAry{}, "k-ary tree with negative digits, Laplace", "ε-DP",
 		"Andersson, Pagh, Steiner and Torkamani 2025", true, pure...)
 	stated(privacy.SquareRoot{}, "square root of the counting matrix, Gaussian", "ρ-zCDP",
@@ -94,7 +94,8 @@ func Mechanisms() []Mechanism {
 	stated(privacy.BLT{}, "buffered linear Toeplitz, Gaussian", "ρ-zCDP",
 		"Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024", false, weaker...)
 	stated(privacy.Sparse{}, "sparse vector", "ε-DP", "002 Theorem 3.2.1", true, pure...)
-	stated(privacy.Sums{}, "Gaussian noise on the sums of some actions", "ρ-zCDP", "000 Appendix C.3.3", true, weaker...)
+	stated(privacy.Sums{}, "Gaussian noise on the sums of some actions", "ρ-zCDP",
+		"000 Appendix C.3.3", true, weaker...)
 	stated(privacy.Elliptic{}, "Gaussian noise on a least squares estimate", "ρ-zCDP", "000 Algorithm 8",
 		false, weaker...)
 	stated(privacy.VectorGaussian{}, "Gaussian noise on a sum of vectors", "ρ-zCDP",

@@ -77,7 +77,8 @@ the [guide](guide.md#which-policy) says which to take, [sources.md](sources.md) 
 from their print. T is the horizon, K the number of arms, μ_a the mean of arm a, μ\* the largest, Δ_a = μ\* − μ_a its
 gap (sums are over arms with a gap), kl the relative entropy of two Bernoulli laws. Live is how much a policy takes of what was played
 while it waited, where rewards come late (package play); a dash is a policy that cannot be played so. ` +
-	"`none` is no privacy; a private policy at\nbudget `none`" + ` is the same code without noise.
+	"`none` is no privacy; a private policy at\nbudget `none`" + ` is the same code without noise. Interactive, Table and View are
+definitions of DP for bandits (Azize 2024, Chapter 3), in words in [privacy.md](privacy.md).
 `
 
 const (
