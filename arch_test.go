@@ -29,7 +29,7 @@ var floors = [][]string{
 	{"catalog", "sim", "stopping", "serve/store"},
 	{"experiment", "choose", "trial"},
 	{"audit", "serve"},
-	{"internal/front/train", "internal/front/flags", "serve/api"},
+	{"internal/front/train", "internal/front/flags", "internal/front/demo", "serve/api"},
 	{"internal/front/verdict"},
 	{"internal/front/paper"},
 	{"cli"},

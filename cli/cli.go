@@ -86,6 +86,7 @@ type commands struct {
 	Completion completionCommand `cmd:"" group:"program" help:"${commandsCompletion}"`
 	Man        manCommand        `cmd:"" group:"program" help:"Print the manual page, for man."`
 	Complete   completeCommand   `cmd:"" hidden:"" help:"Say what comes next, for the scripts of completion."`
+	Serve      serveCommand      `cmd:"" group:"real" help:"Serve live experiments over HTTP: private bandits on people who come."`
 	Version    versionCommand    `cmd:"" group:"program" help:"${commandsVersion}"`
 
 	VersionFlag kong.VersionFlag `name:"version" help:"Print the version and end."`
@@ -109,6 +110,11 @@ var cliTexts = kong.Vars{
 	"commandsAggregate":  "Sum what clients have so that nobody sees it: secure aggregation over the network.",
 	"commandsCompletion": "Print a script that completes commands, flags and names in a shell.",
 	"commandsVersion":    "Print the version of this program and what it was built with.",
+	"serveData":          "Directory of the database, made if it is not there; ./sotto-data if not given.",
+	"serveListen":        "Address to listen on; with port 0 the system chooses one. It is printed.",
+	"serveKey": "File with a key that may do everything; it is made, for the owner alone to " +
+		"read, if it is not there. If not given, a key is made and printed at the first start.",
+	"serveDemo": "An experiment with made-up visitors, kept in memory; no others can be created.",
 }
 
 // Exit codes.
