@@ -86,7 +86,7 @@ func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) erro
 	r := run{
 		driver: play.Driver{Policy: cfg.Policy, Curator: cur},
 		curve:  newCurve(cfg.Instance.Arms, cfg.Cap, nil, cfg.Trace, &curveOut),
-		door:   newDoor(cfg.Instance.Arms, cfg.Rewards, cur, lo, hi, cfg.Unclipped, cfg.Trust != nil),
+		feed:   newFeed(cfg.Instance.Arms, cfg.Rewards, cur, lo, hi, cfg.Unclipped, cfg.Trust != nil),
 	}
 	r.curve.last = cfg.Cap
 	stopped, err := r.play(ctx)

@@ -64,7 +64,7 @@ func RunLinear(ctx context.Context, cfg LinearConfig, out *Result) error {
 	r := linearRun{
 		driver: play.VectorDriver{Policy: cfg.Policy, Curator: cur},
 		curve:  newCurve(cfg.Instance.Arms, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out),
-		door:   newDoor(cfg.Instance.Arms, cfg.Rewards, cur, -1, 1, cfg.Unclipped, false),
+		feed:   newFeed(cfg.Instance.Arms, cfg.Rewards, cur, -1, 1, cfg.Unclipped, false),
 	}
 	if err := r.play(ctx); err != nil {
 		return err
@@ -78,7 +78,7 @@ func RunLinear(ctx context.Context, cfg LinearConfig, out *Result) error {
 type linearRun struct {
 	driver play.VectorDriver
 	curve  curve
-	door   door
+	feed   feed
 }
 
 func (r *linearRun) play(ctx context.Context) error {
@@ -97,15 +97,15 @@ func (r *linearRun) play(ctx context.Context) error {
 			return err
 		}
 		for i := range b.Plays {
-			r.door.waiting[b.Plays[i].Arm] += b.Plays[i].Rounds
+			r.feed.waiting[b.Plays[i].Arm] += b.Plays[i].Rounds
 		}
 		if !r.driver.Releasing() {
 			continue
 		}
 		// All actions share the slot, so all that was played and not yet drawn is in it.
-		for a, n := range r.door.waiting {
+		for a, n := range r.feed.waiting {
 			if n > 0 {
-				if err := r.door.fill(a); err != nil {
+				if err := r.feed.fill(a); err != nil {
 					return err
 				}
 			}
@@ -122,8 +122,8 @@ func (r *linearRun) canPlay(b *policy.Batch) error {
 		return errors.New("it wants nothing more")
 	}
 	for i := range b.Plays {
-		if a := b.Plays[i].Arm; uint(a) >= uint(len(r.door.waiting)) {
-			return fmt.Errorf("action %d, must be from 0 to %d", a, len(r.door.waiting)-1)
+		if a := b.Plays[i].Arm; uint(a) >= uint(len(r.feed.waiting)) {
+			return fmt.Errorf("action %d, must be from 0 to %d", a, len(r.feed.waiting)-1)
 		}
 	}
 	return nil

@@ -85,7 +85,7 @@ func Run(ctx context.Context, cfg Config, out *Result) error {
 	r := run{
 		driver: play.Driver{Policy: cfg.Policy, Curator: cur},
 		curve:  newCurve(cfg.Instance.Arms, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out),
-		door:   newDoor(cfg.Instance.Arms, cfg.Rewards, cur, lo, hi, cfg.Unclipped, cfg.Trust != nil),
+		feed:   newFeed(cfg.Instance.Arms, cfg.Rewards, cur, lo, hi, cfg.Unclipped, cfg.Trust != nil),
 	}
 	switch stopped, err := r.play(ctx); {
 	case err != nil:
@@ -127,11 +127,11 @@ func checkCheckpoints(at []int, horizon int) error {
 	return nil
 }
 
-// A run plays batches. Its driver lets slots out, and its door fills them just before that.
+// A run plays batches. Its driver lets slots out, and its feed fills them just before that.
 type run struct {
 	driver play.Driver
 	curve  curve
-	door   door
+	feed   feed
 	again  [1]policy.Play
 }
 
@@ -153,12 +153,12 @@ func (r *run) play(ctx context.Context) (stopped bool, err error) {
 			return err == nil, err
 		}
 		if b.Fresh {
-			clear(r.door.waiting)
+			clear(r.feed.waiting)
 		}
 		if fits, err := r.curve.take(b); !fits || err != nil {
 			return false, err
 		}
-		if err := r.door.open(b); err != nil {
+		if err := r.feed.fillAll(b); err != nil {
 			return false, err
 		}
 		if err := r.driver.Close(); err != nil {
@@ -182,7 +182,7 @@ func (r *run) play(ctx context.Context) (stopped bool, err error) {
 // retry plays a batch again that too few users answered, in rounds that count.
 func (r *run) retry(ctx context.Context, failed error) (fits bool, err error) {
 	for failed != nil {
-		b, err := r.door.again(failed)
+		b, err := r.feed.again(failed)
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -192,7 +192,7 @@ func (r *run) retry(ctx context.Context, failed error) (fits bool, err error) {
 		if fits, err := r.curve.take(b); !fits || err != nil {
 			return false, err
 		}
-		if err := r.door.refill(b); err != nil {
+		if err := r.feed.refill(b); err != nil {
 			return false, err
 		}
 		failed = r.driver.Close()
@@ -204,12 +204,12 @@ func (r *run) retry(ctx context.Context, failed error) (fits bool, err error) {
 // but for the last round: that is released to nobody.
 func (r *run) stay(p policy.Stayer, arm int) (int, error) {
 	rounds, while := p.Stay()
-	if rounds = min(rounds, r.curve.horizon-1-r.curve.t, looksBetween); rounds <= 0 || r.door.oneByOne[arm] {
+	if rounds = min(rounds, r.curve.horizon-1-r.curve.t, looksBetween); rounds <= 0 || r.feed.oneByOne[arm] {
 		return 0, nil
 	}
 	d := &r.driver
-	n, last, err := release.Repeat(d.Curator, arm, rounds, while, d.Released, r.door.laws[arm],
-		&r.door.streams[arm])
+	n, last, err := release.Repeat(d.Curator, arm, rounds, while, d.Released, r.feed.laws[arm],
+		&r.feed.streams[arm])
 	if err != nil || n == 0 {
 		return 0, err
 	}
@@ -221,8 +221,8 @@ func (r *run) stay(p policy.Stayer, arm int) (int, error) {
 	return n, nil
 }
 
-// door draws what a slot has been waiting for, when it is released.
-type door struct {
+// A feed draws what a slot has been waiting for, when it is released.
+type feed struct {
 	laws     []bandit.Law
 	streams  []noise.Fast
 	in       intake
@@ -237,57 +237,57 @@ type intake interface {
 	AddSum(arm, n int, sum float64) error
 }
 
-// encoded says that rewards are rounded one by one: then the sum is enough of those only
-// that are 0 or 1.
-func newDoor(laws []bandit.Law, streams []noise.Fast, in intake, lo, hi float64, unclipped, encoded bool) door {
-	d := door{laws: laws, streams: streams, in: in, waiting: make([]int, len(laws)),
+// newFeed returns the feed of an instance's arms. The declared range is [lo, hi]; encoded says that
+// rewards are rounded one by one: then the sum is enough of those only that are 0 or 1.
+func newFeed(laws []bandit.Law, streams []noise.Fast, in intake, lo, hi float64, unclipped, encoded bool) feed {
+	f := feed{laws: laws, streams: streams, in: in, waiting: make([]int, len(laws)),
 		size: make([]int, len(laws)), oneByOne: make([]bool, len(laws))}
 	for a, law := range laws {
 		from, to := law.Support()
-		// The door must see each reward that it may have to clip.
-		d.oneByOne[a] = !unclipped && (from < lo || to > hi)
+		// The curator must see each reward that it may have to clip.
+		f.oneByOne[a] = !unclipped && (from < lo || to > hi)
 		if _, bits := law.(bandit.Bernoulli); encoded && !(bits && lo == 0 && hi == 1) {
-			d.oneByOne[a] = true
+			f.oneByOne[a] = true
 		}
 	}
-	return d
+	return f
 }
 
 // again is the batch to play once more, if that is what the error says: nobody has seen what its
 // users had. Any other error it returns.
-func (d *door) again(err error) (*policy.Batch, error) {
+func (f *feed) again(err error) (*policy.Batch, error) {
 	var few *release.TooFewError
 	if !errors.As(err, &few) {
 		return nil, err
 	}
 	b := &policy.Batch{}
 	for _, a := range few.Arms {
-		b.Plays = append(b.Plays, policy.Play{Arm: a, Rounds: d.size[a], Release: true})
+		b.Plays = append(b.Plays, policy.Play{Arm: a, Rounds: f.size[a], Release: true})
 	}
 	return b, nil
 }
 
 // refill draws the rewards of a batch that is played again.
-func (d *door) refill(b *policy.Batch) error {
+func (f *feed) refill(b *policy.Batch) error {
 	for _, p := range b.Plays {
-		waiting := d.waiting[p.Arm] // of no slot yet
-		d.waiting[p.Arm] = p.Rounds
-		if err := d.fill(p.Arm); err != nil {
+		waiting := f.waiting[p.Arm] // of no slot yet
+		f.waiting[p.Arm] = p.Rounds
+		if err := f.fill(p.Arm); err != nil {
 			return err
 		}
-		d.waiting[p.Arm] = waiting
+		f.waiting[p.Arm] = waiting
 	}
 	return nil
 }
 
-// open fills the slots that a batch releases.
-func (d *door) open(b *policy.Batch) error {
+// fillAll fills the slots that a batch releases.
+func (f *feed) fillAll(b *policy.Batch) error {
 	plays := b.Plays
 	for i := range plays {
 		play := &plays[i]
-		d.waiting[play.Arm] += play.Rounds
+		f.waiting[play.Arm] += play.Rounds
 		if play.Release {
-			if err := d.fill(play.Arm); err != nil {
+			if err := f.fill(play.Arm); err != nil {
 				return err
 			}
 		}
@@ -295,15 +295,16 @@ func (d *door) open(b *policy.Batch) error {
 	return nil
 }
 
-func (d *door) fill(arm int) error {
-	n := d.waiting[arm]
-	d.waiting[arm], d.size[arm] = 0, n
-	law, stream := d.laws[arm], &d.streams[arm]
-	if !d.oneByOne[arm] {
-		return d.in.AddSum(arm, n, law.Sum(n, stream))
+// fill draws what the arm has been waiting for, at once if the sum is enough.
+func (f *feed) fill(arm int) error {
+	n := f.waiting[arm]
+	f.waiting[arm], f.size[arm] = 0, n
+	law, stream := f.laws[arm], &f.streams[arm]
+	if !f.oneByOne[arm] {
+		return f.in.AddSum(arm, n, law.Sum(n, stream))
 	}
 	for range n {
-		if err := d.in.Add(arm, law.Draw(stream)); err != nil {
+		if err := f.in.Add(arm, law.Draw(stream)); err != nil {
 			return err
 		}
 	}

@@ -37,7 +37,7 @@ func TestStayingIsAsking(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gaussian, err := bandit.NewGaussian(0.5, 0.1) // the door clips it, reward by reward
+	gaussian, err := bandit.NewGaussian(0.5, 0.1) // the curator clips it, reward by reward
 	if err != nil {
 		t.Fatal(err)
 	}
