@@ -54,8 +54,8 @@ func AdvantageLimitYeom(epsilon float64) (float64, error) {
 	return math.Expm1(epsilon), nil
 }
 
-// TradeOff is f_{ε,δ}(α) of (2.30): the smallest Type II error that (ε,δ)-DP allows at a Type I
-// error of at most α. It is where (2.28) and (2.29) meet.
+// TradeOff is f_{ε,δ}(α) of [Azize 2024, (2.30)]: the smallest Type II error that (ε,δ)-DP allows
+// at a Type I error of at most α. It is where [Azize 2024, (2.28) and (2.29)] meet.
 func TradeOff(epsilon, delta, alpha float64) (float64, error) {
 	if err := checkLoss(epsilon, delta); err != nil {
 		return 0, err
@@ -102,7 +102,8 @@ func ReconstructionLimit(epsilon, delta float64, k int) (float64, error) {
 }
 
 // EpsilonOf is the smallest ε for which a test with errors α and β does not contradict (ε,δ)-DP:
-// max{0, log((1−δ−β)/α), log((1−δ−α)/β)}, from (2.28) and (2.29).
+// max{0, log((1−δ−β)/α), log((1−δ−α)/β)}, from [Azize 2024, (2.28)
+// and (2.29)].
 func EpsilonOf(alpha, beta, delta float64) float64 {
 	return max(0, logRatio(1-delta-beta, alpha), logRatio(1-delta-alpha, beta))
 }

@@ -23,9 +23,9 @@ type Corner struct {
 // ε(δ) at any number of δ, and the Gaussian fit.
 //
 // At each threshold the two one-sided Clopper–Pearson bounds take half of the threshold's error
-// probability each. Both directions of (2.28) and (2.29) need upper bounds of the same two
-// errors, so no more is spent on the second direction. If several thresholds are tried, Gamma is
-// split over them.
+// probability each. Both directions of [Azize 2024, (2.28) and (2.29)] need upper bounds of the
+// same two errors, so no more is spent on the second direction. If several thresholds are tried,
+// Gamma is split over them.
 type Region struct {
 	Gamma   float64
 	Corners []Corner

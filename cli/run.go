@@ -11,37 +11,10 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/choose"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/privacy"
-	"github.com/sotto-dp/sotto/secagg/transport"
-	"github.com/sotto-dp/sotto/stopping"
-	"github.com/sotto-dp/sotto/trial"
 )
-
-func exitCode(err error) int {
-	switch {
-	case errors.Is(err, transport.ErrPossiblyReleased):
-		return exitReleased
-	case errors.Is(err, context.Canceled):
-		return exitInterrupted
-	case isUsage(err), errors.Is(err, choose.ErrQuestion),
-		errors.Is(err, experiment.ErrSpec), errors.Is(err, experiment.ErrOutput),
-		errors.Is(err, experiment.ErrShards),
-		errors.Is(err, experiment.ErrUnit):
-		return exitUsage
-	case errors.Is(err, stopping.ErrUnfinished), errors.Is(err, trial.ErrUnfinished):
-		return exitUnfinished
-	}
-	return exitFailed
-}
-
-// interrupted says what is left of a command that was stopped.
-type interrupted string
-
-func (e interrupted) Error() string        { return string(e) }
-func (e interrupted) Is(target error) bool { return target == context.Canceled }
 
 type runCommand struct {
 	File string `arg:"" optional:"" help:"Experiment in YAML; - reads standard input."`

@@ -300,7 +300,8 @@ func trustKeys[T any](at func(*T) *Trust) []key[T] {
 	return []key[T]{
 		keyOf("trust", oneOf(TrustModels()), func(of *T) *string { return &at(of).Model },
 			"who has to be believed: continuous noise from a server, for simulations; or releases "+
-				"by the protocol of 003: central, local, two-server, shuffle, secagg").
+				"by the protocol of Chowdhury and Zhou 2023: central, local, two-server, shuffle, "+
+				"secagg").
 			like(object{"default": Continuous}).
 			means("`continuous`: continuous noise from a server that is believed, for simulations " +
 				"(default); `central`: discrete noise from a server that is believed; `local`: " +

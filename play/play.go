@@ -55,7 +55,7 @@ var (
 // A Config is what a Live is made of. All of it is public, and fixed before the first decision but
 // for Window, Cut and Epoch.
 type Config struct {
-	// that has not been asked for anything yet; its coins, if it tosses any, at their start
+	// Policy has not been asked for anything yet; its coins, if it tosses any, are at their start.
 	Policy policy.Policy
 	Arms   int // at least 1
 	// Lo and Hi are the declared range of rewards; both 0 means [0,1]. Default, in it, is what a
@@ -67,7 +67,7 @@ type Config struct {
 	// Cut is how long the clock leaves a segment open, 0 for a sixteenth of the window.
 	Cut  int64
 	Take Take // 0: as the policy is admitted, see Admit
-	// Ledger says what the ledger is to be: a cap, and what it covers.
+	// Ledger are the options of the ledger that New or Restore makes: a cap, and what it covers.
 	Ledger []privacy.Option
 	// Curator builds the curator; nil is release.Real. It must return a release.StepCurator.
 	Curator func(release.Config) (release.Curator, error)

@@ -24,8 +24,7 @@ type DPSE struct {
 	epsilon, beta float64
 
 	elimination
-	epoch  int
-	rounds int // R_e
+	epoch int
 }
 
 // NewDPSE returns DP-SE for a number of arms ≥ 2, a budget epsilon > 0 (+Inf: no privacy) and the
@@ -65,8 +64,7 @@ func (p *DPSE) Next(released privacy.Released) *Batch {
 	}
 	p.epoch++
 	gap := math.Ldexp(1, -p.epoch)
-	p.rounds = roundsOf(max(32*p.logs(8)/(gap*gap), 8*p.logs(4)/(p.epsilon*gap)) + 1)
-	return p.each(p.rounds)
+	return p.each(roundsOf(max(32*p.logs(8)/(gap*gap), 8*p.logs(4)/(p.epsilon*gap)) + 1))
 }
 
 // logs is log(c|S|e²/β).

@@ -80,7 +80,7 @@ func newDistributed(cfg Config, fast *noise.Fast, src rand.Source) (Curator, err
 		return nil, fmt.Errorf("curator: dropout is %v, must be 0 for real rewards: it is for "+
 			"simulations", t.Dropout)
 	}
-	// The door is that of the other curators.
+	// Rewards come in as with the other curators.
 	base, err := newCurator(cfg, func(privacy.Mechanism) (plan[float64], error) {
 		return plan[float64]{tails: []privacy.Tail{{}}}, nil
 	})

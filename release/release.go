@@ -74,8 +74,8 @@ type Curator interface {
 // A Config says what a curator curates.
 type Config struct {
 	Arms int // at least 1
-	// Lo and Hi are the declared range of rewards, finite, Lo < Hi; both 0 means [0,1]. The door
-	// maps the range to [0,1].
+	// Lo and Hi are the declared range of rewards, finite, Lo < Hi; both 0 means [0,1]. The
+	// curator maps the range to [0,1].
 	Lo, Hi float64
 	// privacy.Exact, Laplace, Gaussian, Tree, Hybrid, Sparse, KAry, SquareRoot or BLT
 	Mechanism privacy.Mechanism
@@ -166,8 +166,8 @@ type curator[T number] struct {
 	ledger *privacy.Ledger
 	build  func(privacy.Mechanism) (plan[T], error)
 
-	// The door. A mapped reward y in [0,1] enters sums as T(y·grid + half), and sums leave in
-	// multiples of step = 1/grid.
+	// How rewards come in. A mapped reward y in [0,1] enters sums as T(y·grid + half), and sums
+	// leave in multiples of step = 1/grid.
 	lo, hi, perWidth float64
 	grid, half, step float64
 	tolerance        float64 // of a sum of n rewards, per reward, in units of the range
