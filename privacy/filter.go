@@ -1,14 +1,9 @@
 package privacy
 
 import (
-	"errors"
 	"fmt"
 	"math"
 )
-
-// ErrJournal is matched by the error for a journal that would undo what a ledger was made with: its
-// cap, or what it has charged.
-var ErrJournal = errors.New("journal does not fit the ledger")
 
 // # What a cap proves
 //
