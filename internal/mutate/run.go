@@ -60,7 +60,8 @@ func (b *binary) tests(o options, progress io.Writer) ([]test, error) {
 		b.flags = append(b.flags, "-test.short")
 	}
 	if usage, _ := exec.Command(b.path, "-h").CombinedOutput(); bytes.Contains(usage, []byte("rapid.nofailfile")) {
-		b.flags = append(b.flags, "-rapid.nofailfile") // failures are what is wanted
+		// failures are what is wanted, the first of them
+		b.flags = append(b.flags, "-rapid.nofailfile", "-rapid.shrinktime=0s")
 	}
 	list := exec.Command(b.path, "-test.list", "^(Test|Example|Fuzz)")
 	list.Dir = b.dir
