@@ -40,8 +40,9 @@ func TestUnevenWords(t *testing.T) {
 				t.Errorf("%s: uniform is %d of %d words, want %d of %d", at, got, src.used, want, used)
 			}
 			src = &script{words: []uint64{w, again}}
-			if j, _, ok := share.pick(src, 0, n-1); !ok || j != want {
-				t.Errorf("%s: block %d, want %d", at, j, want)
+			// a place in a block that is not the first takes one more
+			if j, _, ok := share.pick(src, 0, n-1); !ok || j != want || src.used != used+int(min(j, 1)) {
+				t.Errorf("%s: block %d of %d words, want %d of %d", at, j, src.used, want, used)
 			}
 			// A U that is not 0 is kept where its coin fails, and 0 without a coin; V is 0.
 			src = &script{words: []uint64{w, again}}
@@ -261,5 +262,156 @@ func TestFastPolyaDifferenceLaw(t *testing.T) {
 		draw := ints(func() int64 { return f.PolyaDifference(c.r, c.scale) })
 		checkP(t, fmt.Sprintf("difference(%v, %v)", c.r, c.scale),
 			chiSquareP(draws/10, draw, law.cuts(), law.cdf()))
+	}
+}
+
+// checkMasses compares how often each of the first values is drawn, of n draws, with its mass.
+func checkMasses(t *testing.T, what string, n int, draw func() (uint64, bool), mass []float64) {
+	t.Helper()
+	counts := make([]int, len(mass))
+	for range n {
+		if x, ok := draw(); ok && x < uint64(len(mass)) {
+			counts[x]++
+		}
+	}
+	for x, p := range mass {
+		got := float64(counts[x])
+		checkMean(t, fmt.Sprintf("%s at %d", what, x), 1, func() float64 { return got }, float64(n)*p,
+			math.Sqrt(float64(n)*p*(1-p)))
+	}
+}
+
+// The first masses of every way to draw, in few draws.
+func TestFirstMasses(t *testing.T) {
+	const n = 40_000
+	for _, c := range []struct{ num, den uint64 }{{2, 5}, {1, 1}, {6, 5}, {7, 4}, {2, 1}, {14, 5}, {5, 1}} {
+		mean := float64(c.num) / float64(c.den)
+		mass, p := make([]float64, 6), math.Exp(-mean)
+		for x := range mass {
+			mass[x] = p
+			p *= mean / float64(x+1)
+		}
+		law := must[Poisson](t)(NewPoisson(c.num, c.den))
+		name := fmt.Sprintf("Poisson(%v)", mean)
+		src := Key{Experiment: name}.ChaCha8()
+		checkMasses(t, name, n, func() (uint64, bool) {
+			x, err := law.Draw(src)
+			return uint64(x), err == nil
+		}, mass)
+	}
+	for _, c := range []struct {
+		n, num, den uint64
+	}{{1, 2, 1}, {2, 3, 1}, {5, 7, 2}, {63, 40, 1}, {64, 40, 1}} {
+		r, q := 1/float64(c.n), -math.Expm1(-float64(c.den)/float64(c.num))
+		mass, p := make([]float64, 4), math.Pow(q, r)
+		for x := range mass {
+			mass[x] = p
+			p *= (1 - q) * (float64(x) + r) / float64(x+1)
+		}
+		law := must[NegativeBinomial](t)(NewNegativeBinomial(c.n, c.num, c.den))
+		name := fmt.Sprintf("share of %d", c.n)
+		src := Key{Experiment: name}.ChaCha8()
+		checkMasses(t, name, n, func() (uint64, bool) {
+			x, err := law.Draw(src)
+			return uint64(x), err == nil
+		}, mass)
+	}
+	// −2, …, 2 of the laws on all integers
+	for _, c := range []struct{ num, den uint64 }{{1, 1}, {6, 4}, {7, 2}} {
+		t0 := float64(c.num) / float64(c.den)
+		gaussian := gaussianTable(t0)
+		for name, l := range map[string]struct {
+			law  drawer
+			mass func(x float64) float64
+		}{
+			"Laplace": {must[DiscreteLaplace](t)(NewDiscreteLaplace(c.num, c.den)), func(x float64) float64 {
+				return math.Tanh(1/(2*t0)) * math.Exp(-math.Abs(x)/t0)
+			}},
+			"Gaussian": {must[DiscreteGaussian](t)(NewDiscreteGaussianVariance(c.num, c.den)),
+				func(x float64) float64 { return gaussian.p[int(x)-gaussian.lo] }},
+			"Gaussian of sigma": {must[DiscreteGaussian](t)(NewDiscreteGaussian(c.num, c.den)),
+				func(x float64) float64 {
+					wide := gaussianTable(t0 * t0)
+					return wide.p[int(x)-wide.lo]
+				}},
+		} {
+			var mass []float64
+			for x := -2.0; x <= 2; x++ {
+				mass = append(mass, l.mass(x))
+			}
+			name = fmt.Sprintf("%s(%v)", name, t0)
+			src := Key{Experiment: name}.ChaCha8()
+			checkMasses(t, name, n, func() (uint64, bool) {
+				x, err := l.law.Draw(src)
+				return uint64(x + 2), err == nil
+			}, mass)
+		}
+	}
+	// P(0) of a Skellam law is e^{-v}·I₀(v), here Σ (v/2)^{2k}/k!² of the halves.
+	for _, c := range []struct{ num, den uint64 }{{3, 1}, {4, 1}, {6, 5}} {
+		half := float64(c.num) / float64(c.den) / 2
+		zero, term := 0.0, math.Exp(-2*half)
+		for k := 1.0; k < 60; k++ {
+			zero += term
+			term *= half * half / (k * k)
+		}
+		law := must[Skellam](t)(NewSkellam(c.num, c.den))
+		src := Key{Experiment: "first Skellam"}.ChaCha8()
+		checkMasses(t, fmt.Sprintf("Skellam(%v)", 2*half), n, func() (uint64, bool) {
+			x, err := law.Draw(src)
+			return uint64(x), err == nil
+		}, []float64{zero})
+	}
+}
+
+// Each place of the proposal for a large mean is kept with its mass over the mode's, and the tails'
+// places with 1/A of it: with that, the law is right.
+func TestPoissonProposals(t *testing.T) {
+	const n = 20_000
+	for _, c := range []struct{ num, den uint64 }{{2, 1}, {14, 5}, {5, 1}, {97, 10}} {
+		p := must[Poisson](t)(NewPoisson(c.num, c.den))
+		mean, mode := float64(c.num)/float64(c.den), float64(p.mode)
+		if w := math.Ceil(math.Sqrt(mode)); float64(p.flat) != w {
+			t.Errorf("mean %v: flat for %d, want %v", mean, p.flat, w)
+		}
+		least := max(1/(1-mean/(mode+float64(p.flat))), 1/(1-(mode-float64(p.flat))/mean))
+		if a := float64(p.tail); a < least-1e-9 || a > least+1+1e-9 {
+			t.Errorf("mean %v: A is %v, want the integer above %v", mean, a, least)
+		}
+		right, left := []float64{1}, []float64{} // P(m+i)/P(m), P(m−1−i)/P(m)
+		for i := 1.0; i < 12; i++ {
+			right = append(right, right[len(right)-1]*mean/(mode+i))
+		}
+		for i, r := 0.0, 1.0; i < 12; i++ {
+			r *= max(0, mode-i) / mean
+			left = append(left, r)
+		}
+		src := Key{Experiment: "proposals"}.ChaCha8()
+		for place := range p.flat + 1 {
+			// where a tail begins it stands for all further places
+			end, share := place+1, 1.0
+			if place == p.flat {
+				end, share = place+4, float64(p.tail)
+			}
+			for side, c := range map[string]struct {
+				ratios []float64
+				draw   func() (uint64, bool)
+			}{
+				"right": {right, func() (uint64, bool) {
+					x, ok := p.drawRight(src, place)
+					return x - p.mode - place, ok
+				}},
+				"left": {left, func() (uint64, bool) {
+					x, ok := p.drawLeft(src, place)
+					return p.mode - 1 - place - x, ok
+				}},
+			} {
+				var mass []float64
+				for _, r := range c.ratios[place:end] {
+					mass = append(mass, r/share)
+				}
+				checkMasses(t, fmt.Sprintf("mean %v, %s %d", mean, side, place), n, c.draw, mass)
+			}
+		}
 	}
 }
