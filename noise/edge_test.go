@@ -184,6 +184,16 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// Parameters that are not in lowest terms name the same law.
+func TestLowestTerms(t *testing.T) {
+	if a, b := must[Poisson](t)(NewPoisson(12, 4)), must[Poisson](t)(NewPoisson(3, 1)); a != b {
+		t.Errorf("Poisson laws %+v and %+v", a, b)
+	}
+	if a, b := must[Skellam](t)(NewSkellam(10, 4)), must[Skellam](t)(NewSkellam(5, 2)); a != b {
+		t.Errorf("Skellam laws %+v and %+v", a, b)
+	}
+}
+
 // δ(k) − δ(k+1) = (k+½)·log(1+1/k) − 1 = Σ 1/((2i+1)·(2k+1)^{2i}): no term of it cancels. What the
 // series leaves out is 691/360360·k^-11 at most, 1.1e-16 at 16.
 func TestStirlingError(t *testing.T) {
@@ -330,6 +340,8 @@ func TestFirstMasses(t *testing.T) {
 			"Laplace": {must[DiscreteLaplace](t)(NewDiscreteLaplace(c.num, c.den)), func(x float64) float64 {
 				return math.Tanh(1/(2*t0)) * math.Exp(-math.Abs(x)/t0)
 			}},
+			"difference of one": {must[PolyaDifference](t)(NewPolyaDifference(1, c.num, c.den)),
+				func(x float64) float64 { return math.Tanh(1/(2*t0)) * math.Exp(-math.Abs(x)/t0) }},
 			"Gaussian": {must[DiscreteGaussian](t)(NewDiscreteGaussianVariance(c.num, c.den)),
 				func(x float64) float64 { return gaussian.p[int(x)-gaussian.lo] }},
 			"Gaussian of sigma": {must[DiscreteGaussian](t)(NewDiscreteGaussian(c.num, c.den)),
