@@ -152,6 +152,7 @@ var canaryRows = map[string]canaryRow{
 	"sotto aggregate id":     {none: "it reads nothing"},
 	"sotto aggregate serve":  {none: "it sees masked messages; TestScripts/aggregate has its output"},
 	"sotto aggregate bench":  {none: "its messages are made up"},
+	"sotto serve":            {none: "its rewards come over HTTP; TestServe sends the canary"},
 }
 
 // canaryFiles are logs whose rewards come around the canary's: as it is, beyond the range, and in

@@ -19,6 +19,7 @@ type served struct {
 	t        *testing.T
 	url, key string
 	banner   string
+	errs     *lockedBuffer
 	stop     func() int // as Ctrl-C does; the exit code
 }
 
@@ -27,13 +28,13 @@ func startServe(t *testing.T, args ...string) *served {
 	in, out := io.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
 	code := make(chan int, 1)
-	var errs lockedBuffer
+	errs := &lockedBuffer{}
 	go func() {
 		code <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...),
-			streams{in: strings.NewReader(""), out: out, err: &errs})
+			streams{in: strings.NewReader(""), out: out, err: errs})
 		_ = out.Close()
 	}()
-	s := &served{t: t, stop: sync.OnceValue(func() int { cancel(); return <-code })}
+	s := &served{t: t, errs: errs, stop: sync.OnceValue(func() int { cancel(); return <-code })}
 	t.Cleanup(func() { s.stop() })
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
@@ -87,6 +88,9 @@ func (s *served) call(status int, method, path, body string) map[string]any {
 	if err != nil || got.StatusCode != status {
 		s.t.Fatalf("%s %s: %d %s, %v", method, path, got.StatusCode, b, err)
 	}
+	if strings.Contains(string(b), "7312894561") {
+		s.t.Errorf("a reward is in the answer %s", b)
+	}
 	var out map[string]any
 	if err := json.Unmarshal(b, &out); err != nil {
 		s.t.Fatalf("%s: %v", b, err)
@@ -111,7 +115,7 @@ func TestServe(t *testing.T) {
 	s.call(201, "POST", "/v1/experiments", string(declaration))
 	s.call(200, "POST", "/v1/experiments/shop/start", "")
 	d := s.call(200, "POST", "/v1/experiments/shop/decisions", `{"unit": "ann"}`)
-	report, err := json.Marshal(map[string]any{"decision": d["decision"], "reward": 1})
+	report, err := json.Marshal(map[string]any{"decision": d["decision"], "reward": canary})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,8 +125,12 @@ func TestServe(t *testing.T) {
 			t.Error(got)
 		}
 	}
+	s.call(400, "POST", "/v1/experiments/shop/rewards", strings.Replace(string(report), "}", "e999}", 1))
 	if code := s.stop(); code != exitOK {
 		t.Errorf("exit code %d", code)
+	}
+	if text := s.banner + s.errs.String(); strings.Contains(text, "7312894561") {
+		t.Errorf("a reward is in %s", text)
 	}
 	again := startServe(t, "--data", dir)
 	if again.key != "" {
