@@ -435,8 +435,22 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A decision that was lost before it was durable is void: its number was issued again.
-func TestVoidAndUnavailable(t *testing.T) {
+// When an experiment has stopped, its open decisions are void, whether a reward came before or not.
+func TestVoid(t *testing.T) {
+	w := shopOpen(t)
+	reported, silent := *w.decide("ann").Decision, *w.decide("bob").Decision
+	w.want(200, "POST", "/v1/experiments/shop/rewards", reward(reported, "1"))
+	w.want(200, "POST", "/v1/experiments/shop/stop", "")
+	for _, d := range []string{reported, silent} {
+		if got := w.want(200, "POST", "/v1/experiments/shop/rewards", reward(d, "1")); got !=
+			`{"status":"void"}`+"\n" {
+			t.Error(got)
+		}
+	}
+}
+
+// What cannot be written is answered with 503, which says that it may be sent again.
+func TestUnavailable(t *testing.T) {
 	w := shopOpen(t)
 	d := *w.decide("ann").Decision
 	if err := w.engine.Close(); err != nil {
@@ -451,8 +465,9 @@ func TestVoidAndUnavailable(t *testing.T) {
 	w.want(503, "POST", "/v1/keys", `{"name":"x","scopes":["read"]}`)
 }
 
-// A client that sends too slowly is cut off, and a service that ends finishes what it has.
+// A client that does not finish its request is cut off; a service that ends closes its address.
 func TestServeEnds(t *testing.T) {
+	t.Parallel() // it waits five seconds
 	w := shopOpen(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -469,6 +484,20 @@ func TestServeEnds(t *testing.T) {
 		t.Errorf("%s, %v", b, err)
 	}
 	_ = r.Body.Close()
+	slow, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	if _, err := io.WriteString(slow, "POST /v1/experiments/shop/rewards HTTP/1.1\r\nHost:"); err != nil {
+		t.Fatal(err)
+	}
+	if err := slow.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(slow); err != nil || strings.Contains(string(b), " 200 ") {
+		t.Errorf("it was answered %q, %v", b, err) // the end, not the deadline of the test
+	}
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
