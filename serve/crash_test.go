@@ -336,7 +336,7 @@ func (w *witness) judge(t *testing.T, dir string) (released int) {
 			continue
 		}
 		k, ok := sign.read(token)
-		at := [2]int{k.arm, k.number}
+		at := [2]int{k.arm, int(k.number)}
 		if _, twice := accepted[at]; twice || !ok {
 			w.fault("decision %v counts for two", at)
 		}

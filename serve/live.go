@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -387,7 +388,7 @@ func (x *live) give(arm int, why Reason) Decision {
 func (x *live) tell(t tag, u assignment, why Reason) Decision {
 	d := x.give(int(u.arm), why)
 	d.Propensity, d.Expires = u.propensity, time.UnixMilli(u.deadline)
-	d.Token = x.sign.sign(ticket{int(u.arm), int(u.number), u.deadline, x.epochs[u.epoch]}, t)
+	d.Token = x.sign.sign(ticket{int(u.arm), u.number, u.deadline, x.epochs[u.epoch]}, t)
 	return d
 }
 
@@ -438,9 +439,10 @@ func (x *live) settle(j *job, touched map[[2]int][]int) error {
 			}
 			continue
 		}
-		s, _ := x.play.Segment(r.arm, r.number)
-		came := s.Came.Has(r.number - s.Start)
-		got, err := x.play.Settle(play.Ticket{Arm: r.arm, Number: r.number, Deadline: r.deadline,
+		number := int(min(r.number, math.MaxInt)) // no decision has a number that an int has not
+		s, _ := x.play.Segment(r.arm, number)
+		came := s.Came.Has(number - s.Start)
+		got, err := x.play.Settle(play.Ticket{Arm: r.arm, Number: number, Deadline: r.deadline,
 			Epoch: x.known[r.epoch]}, r.reward, j.at)
 		if err != nil {
 			return err
@@ -448,7 +450,7 @@ func (x *live) settle(j *job, touched map[[2]int][]int) error {
 		out.Status = status(got)
 		if got == play.Accepted { // the same work whether it came before or not
 			at := [2]int{r.arm, s.Start}
-			touched[at] = append(touched[at], r.number-s.Start)
+			touched[at] = append(touched[at], number-s.Start)
 			if came {
 				touched[at] = touched[at][:len(touched[at])-1]
 			}

@@ -30,7 +30,7 @@ type tag [16]byte
 // A ticket is what a token says.
 type ticket struct {
 	arm      int
-	number   int
+	number   int64
 	deadline int64
 	epoch    epochTag
 }
@@ -80,7 +80,7 @@ func (s signer) read(token string) (_ ticket, ok bool) {
 	return ticket{
 		epoch:    epochTag(b[:8]),
 		arm:      int(binary.BigEndian.Uint16(b[8:])),
-		number:   int(get(b[10:15])),
+		number:   int64(get(b[10:15])),
 		deadline: int64(get(b[15:21])),
 	}, true
 }

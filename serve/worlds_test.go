@@ -82,10 +82,10 @@ func world(t *testing.T, twin string, hers []saying) string {
 			x, _ := e.find("shop")
 			k, _ := newSigner(x.tokenKey).read(mine.Token)
 			x.mu.Lock()
-			g, held := x.play.Segment(k.arm, k.number)
-			came, head := held && g.Came.Has(k.number-g.Start), x.play.Queue(k.arm, 0).Head
+			g, held := x.play.Segment(k.arm, int(k.number))
+			came, head := held && g.Came.Has(int(k.number)-g.Start), x.play.Queue(k.arm, 0).Head
 			x.mu.Unlock()
-			if k.number < head {
+			if int(k.number) < head {
 				fmt.Fprintln(&out, "released at", c.Now())
 				return out.String()
 			}
