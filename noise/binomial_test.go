@@ -189,6 +189,19 @@ func TestBinomialLogRatio(t *testing.T) {
 			t.Errorf("n=%d p=%v k=%d: log ratio %v, want %v", c.n, c.p, c.k, got, want)
 		}
 	}
+	// One standard deviation from the mode of 1e9 coins, where n·p is no double: half of its last
+	// place would be 1e-12 here.
+	const n, p, mode, k = 1e9, 0.3, 3e8, 3e8 + 14_491
+	big100 := func(x float64) *big.Float { return new(big.Float).SetPrec(100).SetFloat64(x) }
+	ratio, odds := big100(1), big100(p)
+	odds.Quo(odds, new(big.Float).Sub(big100(1), big100(p)))
+	for j := float64(mode); j < k; j++ {
+		ratio.Mul(ratio, odds).Mul(ratio, big100(n-j)).Quo(ratio, big100(j+1))
+	}
+	r, _ := ratio.Float64()
+	if got, want := binomialLogRatio(n, p, mode, k-mode), math.Log(r); math.Abs(got-want) > 2e-14 {
+		t.Errorf("n=%g p=%v: log ratio %v, want %v", n, p, got, want)
+	}
 	// Neighbours: P(k+1)/P(k) = (n−k)/(k+1)·p/q. For n = 2^53 the ratio is 1 + O(1e-8), and the sum
 	// must keep it to a few 1e-15.
 	for _, n := range []float64{1e6, 1e9, 1e12, 1 << 53} {

@@ -66,6 +66,7 @@ func TestFastGolden(t *testing.T) {
 		{"difference(2.5, 30)", 10_000, law2((*Fast).PolyaDifference, 2.5, 30), 0x278e3bcf395af3bf},
 		{"binomial(50, 0.3)", 10_000, binomial(50, 0.3), 0xd16ffe83c6000b3c},
 		{"binomial(64, 0.3)", 10_000, binomial(64, 0.3), 0xa5932ecd3e666c30},
+		{"binomial(64, 1e-4)", 10_000, binomial(64, 1e-4), 0xa40f66991c016725},
 		{"binomial(128, 0.3)", 10_000, binomial(128, 0.3), 0xb447c106ccd3fffe},
 		{"binomial(1000, 0.001)", 10_000, binomial(1000, 0.001), 0x7397c352a9ea0381},
 		{"binomial(160, 1/16)", 100_000, binomial(160, 1./16), 0xdfa1d77066c36fd2},
@@ -82,6 +83,23 @@ func TestFastGolden(t *testing.T) {
 		}
 		if got := h.Sum64(); got != c.want {
 			t.Errorf("%s: other draws, hash %#x, want %#x", c.name, got, c.want)
+		}
+	}
+}
+
+// A law that is the constant 0 costs no word: what a stream draws next does not depend on it.
+func TestFastConstants(t *testing.T) {
+	f := testStream("constants")
+	before := *f
+	for _, zero := range []float64{0, math.Copysign(0, -1)} {
+		for i, x := range []int64{f.Geometric(zero), f.DiscreteLaplace(zero), f.Poisson(zero),
+			f.Skellam(zero), f.NegativeBinomial(zero, 3), f.NegativeBinomial(0.5, zero),
+			f.PolyaDifference(zero, 3), f.PolyaDifference(0.5, zero),
+			int64(f.Binomial(1, zero)), int64(f.Binomial(0, 1e-5))} {
+			if x != 0 || *f != before {
+				t.Errorf("sampler %d of %v is %d, or not without a word", i, zero, x)
+				*f = before
+			}
 		}
 	}
 }
