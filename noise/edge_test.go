@@ -192,6 +192,14 @@ func TestLowestTerms(t *testing.T) {
 	if a, b := must[Skellam](t)(NewSkellam(10, 4)), must[Skellam](t)(NewSkellam(5, 2)); a != b {
 		t.Errorf("Skellam laws %+v and %+v", a, b)
 	}
+	geometric := must[Geometric](t)
+	if a, b := geometric(NewGeometric(74, 20)), geometric(NewGeometric(37, 10)); a != b {
+		t.Errorf("geometric laws %+v and %+v", a, b)
+	}
+	gaussian := must[DiscreteGaussian](t)
+	if a, b := gaussian(NewDiscreteGaussian(74, 20)), gaussian(NewDiscreteGaussian(37, 10)); a != b {
+		t.Errorf("Gaussian laws %+v and %+v", a, b)
+	}
 }
 
 // δ(k) − δ(k+1) = (k+½)·log(1+1/k) − 1 = Σ 1/((2i+1)·(2k+1)^{2i}): no term of it cancels. What the

@@ -203,8 +203,7 @@ func NewSkellam(num, den uint64) (Skellam, error) {
 	default:
 		den *= 2
 	}
-	g := gcd(num, den)
-	return Skellam{half: newPoisson(num/g, den/g)}, nil
+	return Skellam{half: newPoisson(num, den)}, nil // still in lowest terms
 }
 
 // Draw draws from the law. The error is that s did not come from [NewSkellam].
