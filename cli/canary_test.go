@@ -244,6 +244,9 @@ func TestCanaryReward(t *testing.T) {
 			continue
 		}
 		for set, files := range canaryFiles() {
+			if underRace && set != "good" && set != "outside" {
+				continue // a hundred commands take minutes there; CI runs all sets without it
+			}
 			t.Run(name+"/"+set, func(t *testing.T) {
 				t.Chdir(t.TempDir())
 				raw := map[string][]byte{}
