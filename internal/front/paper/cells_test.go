@@ -103,6 +103,9 @@ func TestPlayedClaims(t *testing.T) {
 				makeUp(e, random)
 				left = 0
 				for _, c := range f.Claims {
+					if rare(f, c) {
+						continue
+					}
 					if seen[c.ID] == nil {
 						seen[c.ID] = map[Answer]bool{}
 					}
@@ -117,13 +120,17 @@ func TestPlayedClaims(t *testing.T) {
 				}
 			}
 			for _, c := range f.Claims {
-				if v := seen[c.ID]; !v[Holds] || !v[Fails] {
+				if v := seen[c.ID]; !rare(f, c) && (!v[Holds] || !v[Fails]) {
 					t.Errorf("%s came out %v only", c.ID, v)
 				}
 			}
 		})
 	}
 }
+
+// rare says that a claim is four in one, which made-up results hardly ever bear out together:
+// TestClaimsOfAdaPTTStarComeOutEachWay has results for each of its answers.
+func rare(f Figure, c Claim) bool { return f.ID == "thesis-5.7" && c.ID == "star" }
 
 // makeUp replaces what runs found: a level of each policy in each experiment, and how it goes with
 // ε, are drawn; runs differ by a thousandth.
