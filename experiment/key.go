@@ -38,22 +38,8 @@ type form[F any] struct {
 // keyOf is a key of one field, which the normal form has where it is given. The field may be one
 // that an owner does not have: then at is nil, unless the key is read.
 func keyOf[T, F any](name string, f form[F], at func(*T) *F, doc string) key[T] {
-	given := func(of *T) bool {
-		p := at(of)
-		return p != nil && !reflect.ValueOf(p).Elem().IsZero()
-	}
-	return key[T]{name: name, doc: doc, schema: f.schema, given: given,
-		read: func(d *decoder, n ast.Node, place string, to *T) error {
-			return f.read(d, n, place, at(to))
-		},
-		value: func(of *T) (any, error) {
-			if p := at(of); p != nil {
-				return f.write(*p)
-			}
-			var zero F
-			return f.write(zero)
-		},
-	}.when(given)
+	k := always(name, f, at, doc)
+	return k.when(k.given)
 }
 
 // when has the normal form leave the key out unless yes.
@@ -70,15 +56,22 @@ func (k key[T]) when(yes func(of *T) bool) key[T] {
 
 // always is a key of one field that the normal form always has.
 func always[T, F any](name string, f form[F], at func(*T) *F, doc string) key[T] {
-	k := keyOf(name, f, at, doc)
-	k.value = func(of *T) (any, error) {
-		if p := at(of); p != nil {
-			return f.write(*p)
-		}
-		var zero F
-		return f.write(zero)
+	return key[T]{name: name, doc: doc, schema: f.schema,
+		given: func(of *T) bool {
+			p := at(of)
+			return p != nil && !reflect.ValueOf(p).Elem().IsZero()
+		},
+		read: func(d *decoder, n ast.Node, place string, to *T) error {
+			return f.read(d, n, place, at(to))
+		},
+		value: func(of *T) (any, error) {
+			if p := at(of); p != nil {
+				return f.write(*p)
+			}
+			var zero F
+			return f.write(zero)
+		},
 	}
-	return k
 }
 
 // or is the key with what the normal form has where it is not given.

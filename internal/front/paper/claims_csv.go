@@ -7,7 +7,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode"
+
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 // WriteClaims writes claims.csv: a line a claim, in the order of the results, after a head. The
@@ -43,15 +44,4 @@ func digits(x float64) string {
 
 // oneLine makes text safe on one line: no control characters, nothing invisible or that changes
 // direction, and no line breaks.
-func oneLine(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsPrint(r):
-			return r
-		case unicode.IsSpace(r):
-			return ' '
-		}
-		return unicode.ReplacementChar
-	}, s)
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == ' ' }), " ")
-}
+func oneLine(s string) string { return strings.Join(strings.Fields(report.Clean(s)), " ") }
