@@ -576,13 +576,13 @@ func (x *live) onTick(w *store.Write, now int64) error {
 			return err
 		}
 		x.begun, x.issued = true, true
-		if x.play.Stopped() {
-			keep := x.fallback
-			if x.answer != nil && x.answer() >= 0 {
-				keep = x.answer()
-			}
-			return x.end(keep, now)
+	}
+	if x.play.Stopped() { // by that release, or by the last line that was there at a restart
+		keep := x.fallback
+		if x.answer != nil && x.answer() >= 0 {
+			keep = x.answer()
 		}
+		return x.end(keep, now)
 	}
 	if end := x.decl.End; !end.IsZero() && at >= end.UnixMilli() {
 		return x.end(x.fallback, now)
