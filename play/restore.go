@@ -136,7 +136,7 @@ func (l *Live) replay(ledger *privacy.Ledger, b *policy.Batch, text []byte,
 	}
 	if in.Off != nil {
 		dropper, ok := l.cfg.Policy.(Dropper)
-		if a := *in.Off; !ok || b == nil || a < 0 || a >= len(heads) || in.Gone < 0 ||
+		if a := *in.Off; !ok || b == nil || a < 0 || a >= len(heads) || !l.s.Arms[a].Off || in.Gone < 0 ||
 			len(in.Plays)+len(in.Release) > 0 {
 			return nil, fmt.Errorf("%w: arm %d cannot have been taken off", ErrState, a)
 		}

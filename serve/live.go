@@ -535,7 +535,7 @@ func (x *live) mark(w *store.Write) {
 		q := x.play.Queue(a, max(was.Issued-1, 0))
 		arm := store.Arm{Arm: a, Head: q.Head, Issued: q.Issued, Asked: q.Asked, Off: q.Off, Runs: q.Runs}
 		if arm.Head != was.Head || arm.Issued != was.Issued || arm.Asked != was.Asked ||
-			len(arm.Runs) != len(was.Runs) {
+			arm.Off != was.Off || len(arm.Runs) != len(was.Runs) {
 			w.Arms = append(w.Arms, arm)
 			was.Arm = arm
 		}
