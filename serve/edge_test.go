@@ -1,7 +1,10 @@
 package serve
 
 import (
+	"context"
+	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,6 +46,56 @@ func TestStoppedByItsLastLine(t *testing.T) {
 	}
 	if info.State != Stopped || info.Keep != 1 || info.Reason != "" {
 		t.Fatalf("it is %s, keeps %d: %s", info.State, info.Keep, info.Reason)
+	}
+}
+
+// Two who create an experiment of one name in one transaction: one of them is told that it is there,
+// and nothing else happens to anybody.
+func TestCreateAtOnce(t *testing.T) {
+	var opened, blocked atomic.Int32
+	entered, free := make(chan struct{}), make(chan struct{})
+	disk := store.SQLite(t.TempDir())
+	e := open(t, Config{
+		Store: func(ctx context.Context) (store.Store, error) {
+			opened.Add(1)
+			return disk(ctx)
+		},
+		hook: func(at string) {
+			if at == "before a commit" && blocked.Add(1) == 1 {
+				close(entered)
+				<-free
+			}
+		},
+	})
+	errs := make(chan error, 3)
+	create := func(name string) {
+		x := parse(t, shop)
+		x.Name = name
+		go func() { errs <- e.Create(t.Context(), x) }()
+	}
+	create("first")
+	<-entered
+	create("shop")
+	create("shop")
+	for n := 0; n < 2; time.Sleep(time.Millisecond) {
+		e.queue.Lock()
+		n = len(e.queue.jobs)
+		e.queue.Unlock()
+	}
+	close(free)
+	made, there := 0, 0
+	for range 3 {
+		switch err := <-errs; {
+		case err == nil:
+			made++
+		case errors.Is(err, ErrExists):
+			there++
+		default:
+			t.Error(err)
+		}
+	}
+	if made != 2 || there != 1 || opened.Load() != 1 {
+		t.Errorf("%d were made, %d were there, the store was opened %d times", made, there, opened.Load())
 	}
 }
 
@@ -94,5 +147,39 @@ func TestOffStaysOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		e = open(t, cfg)
+	}
+}
+
+// What is asked of an experiment is done to the one that is there, also if the store was taken over
+// between the asking and the doing.
+func TestActOnTheCurrent(t *testing.T) {
+	var full atomic.Bool
+	mem := store.NewMemory()
+	e := open(t, Config{Store: func(ctx context.Context) (store.Store, error) {
+		s, err := mem.Open(ctx)
+		return sick{s, &full}, err
+	}})
+	begin(t, e, shop)
+	stale, err := e.find("shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	full.Store(true)
+	if err := e.Pause(t.Context(), "shop"); !errors.Is(err, ErrUnavailable) {
+		t.Fatal(err)
+	}
+	full.Store(false)
+	for deadline := time.Now().Add(10 * time.Second); e.Ready() != nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not come back")
+		}
+	}
+	if err := e.actOn(t.Context(), stale, func(x *live, _ int64) error {
+		return x.move(Paused, Running)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := e.Get(t.Context(), "shop"); err != nil || info.State != Paused {
+		t.Errorf("who asked was told that it is done, and it is %s, %v", info.State, err)
 	}
 }

@@ -105,7 +105,7 @@ func (e *Engine) AddKey(ctx context.Context, name string, scopes Scope, secret s
 	var k Key
 	var row store.Record
 	err := e.do(ctx, &job{
-		act: func(c *store.Commit, now int64) error {
+		act: func(_ *live, c *store.Commit, now int64) error {
 			e.mu.RLock()
 			id := int64(1)
 			for _, r := range slices.Concat(e.keys, c.Keys) {
@@ -136,7 +136,7 @@ func (e *Engine) AddKey(ctx context.Context, name string, scopes Scope, secret s
 func (e *Engine) RevokeKey(ctx context.Context, id int64) error {
 	var row store.Record
 	return e.do(ctx, &job{
-		act: func(c *store.Commit, _ int64) error {
+		act: func(_ *live, c *store.Commit, _ int64) error {
 			e.mu.RLock()
 			defer e.mu.RUnlock()
 			at := slices.IndexFunc(e.keys, func(r store.Record) bool { return r.ID == id })

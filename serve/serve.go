@@ -156,8 +156,8 @@ type job struct {
 	at      int64 // when it came
 	reports []reported
 	results []Result
-	// instead of reports; what it writes is in the commit
-	act   func(c *store.Commit, now int64) error
+	// instead of reports; what it writes is in the commit. x is on as it is now, nil if on is.
+	act   func(x *live, c *store.Commit, now int64) error
 	after func() // once that is durable
 	err   error
 	done  chan struct{}
@@ -321,19 +321,25 @@ func (e *Engine) do(ctx context.Context, j *job) error {
 // act has the writer do something to an experiment.
 func (e *Engine) act(ctx context.Context, name string, what func(x *live, now int64) error) error {
 	x, err := e.find(name)
-	if err != nil {
-		return err
+	if err == nil {
+		err = e.actOn(ctx, x, what)
 	}
-	err = e.do(ctx, &job{on: x, act: func(_ *store.Commit, now int64) error { return what(x, now) }})
 	if err != nil {
 		return fmt.Errorf("experiment %q: %w", name, err)
 	}
 	return nil
 }
 
+// actOn is act where the experiment was found; it may have been read again from the store since.
+func (e *Engine) actOn(ctx context.Context, x *live, what func(x *live, now int64) error) error {
+	return e.do(ctx, &job{on: x, act: func(x *live, _ *store.Commit, now int64) error {
+		return what(x, now)
+	}})
+}
+
 // Sync returns when all decisions and releases of now are durable, and what is due is closed.
 func (e *Engine) Sync(ctx context.Context) error {
-	return e.do(ctx, &job{act: func(*store.Commit, int64) error { return nil }})
+	return e.do(ctx, &job{act: func(*live, *store.Commit, int64) error { return nil }})
 }
 
 // Create adds an experiment, as a draft. An error in its declaration is an experiment.Error.
@@ -344,8 +350,9 @@ func (e *Engine) Create(ctx context.Context, decl Experiment) error {
 	}
 	var x *live
 	return e.do(ctx, &job{
-		act: func(c *store.Commit, now int64) (err error) {
-			if _, err := e.find(decl.Name); err == nil {
+		act: func(_ *live, c *store.Commit, now int64) (err error) {
+			if _, err := e.find(decl.Name); err == nil || slices.ContainsFunc(c.Writes,
+				func(w store.Write) bool { return w.Record != nil && w.Record.Name == decl.Name }) {
 				return fmt.Errorf("experiment %q: %w", decl.Name, ErrExists)
 			}
 			r := record{State: Draft, Created: now, Keep: -1}

@@ -82,7 +82,7 @@ func (e *Engine) step(ctx context.Context) error {
 	for _, j := range jobs {
 		x := e.current(j)
 		switch {
-		case j.act == nil && x == nil:
+		case j.on != nil && x == nil:
 			j.err = ErrNotFound
 		case j.act == nil:
 			visit[x] = append(visit[x], j)
@@ -149,7 +149,7 @@ func (j *job) run(x *live, c *store.Commit) error {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 	}
-	return j.act(c, c.Now)
+	return j.act(x, c, c.Now)
 }
 
 // turn is collect, and what comes of its errors: the experiment has failed, what is durable stays
