@@ -183,3 +183,50 @@ func TestActOnTheCurrent(t *testing.T) {
 		t.Errorf("who asked was told that it is done, and it is %s, %v", info.State, err)
 	}
 }
+
+// A draft that comes back from an older database may have run since, with the same people: it does
+// not start.
+func TestOlderDraft(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	var older atomic.Bool
+	disk := store.SQLite(dir)
+	cfg := Config{Clock: c.Now, Store: func(ctx context.Context) (store.Store, error) {
+		s, err := disk(ctx)
+		return aged{s, &older}, err
+	}}
+	e := open(t, cfg)
+	if err := e.Create(t.Context(), parse(t, shop)); err != nil {
+		t.Fatal(err)
+	}
+	for _, back := range []bool{true, false} { // and it stays so
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		older.Store(back)
+		e = open(t, cfg)
+		if info, err := e.Get(t.Context(), "shop"); err != nil || info.State != Failed {
+			t.Errorf("it is %s, %v", info.State, err)
+		}
+		if err := e.Start(t.Context(), "shop"); !errors.Is(err, ErrState) {
+			t.Errorf("it starts: %v", err)
+		}
+	}
+	if err := e.Stop(t.Context(), "shop", ""); err != nil {
+		t.Error(err)
+	}
+	if err := e.Archive(t.Context(), "shop"); err != nil {
+		t.Error(err)
+	}
+}
+
+// An aged store says that it has gone back, when it is told to.
+type aged struct {
+	store.Store
+	older *atomic.Bool
+}
+
+func (s aged) Begin(ctx context.Context, holder string) (store.Opened, error) {
+	o, err := s.Store.Begin(ctx, holder)
+	o.Older = s.older.Load()
+	return o, err
+}

@@ -232,6 +232,9 @@ func (e *Engine) takeOver(ctx context.Context) error {
 	e.byName, e.nextID, e.keys, e.reading = all, next, opened.Keys, st
 	e.mu.Unlock()
 	e.store = st
+	// Who has failed here is written with the first commit, which may be the one that makes the store
+	// forget that it has gone back.
+	e.swept = time.Time{}
 	return nil
 }
 
@@ -255,6 +258,10 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 		return nil, err
 	}
 	if r.State == Draft {
+		if older { // it may have run since
+			x.fail(errOlder)
+			x.changed = true
+		}
 		return x, nil
 	}
 	stored, err := st.Load(ctx, in.ID)
