@@ -478,27 +478,49 @@ func (s *sqlite) load(ctx context.Context, id int64) (out Stored, err error) {
 	return out, err
 }
 
-// Lines implements Store.
+// linesAtOnce is how many lines are read at once.
+const linesAtOnce = 256
+
+// Lines implements Store. No transaction is open while whoever reads has a line: a slow one, whom
+// anybody may be where an experiment is public, would keep the log from being cut, and the writer
+// waiting for it.
 func (s *sqlite) Lines(ctx context.Context, id int64, from int) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		rows, err := s.reading.QueryContext(ctx,
-			"SELECT line FROM release WHERE experiment = ? AND batch >= ? ORDER BY batch", id, from)
-		if err != nil {
-			yield(nil, fmt.Errorf("store: %w", err))
-			return
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var line []byte
-			err := rows.Scan(&line)
-			if !yield(line, err) || err != nil {
+		for {
+			lines, err := s.lines(ctx, id, from)
+			for _, line := range lines {
+				if !yield(line, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("store: %w", err))
+				return
+			}
+			if from += len(lines); len(lines) < linesAtOnce {
 				return
 			}
 		}
-		if err := rows.Err(); err != nil {
-			yield(nil, fmt.Errorf("store: %w", err))
-		}
 	}
+}
+
+// lines are the next ones from number from on.
+func (s *sqlite) lines(ctx context.Context, id int64, from int) (out [][]byte, err error) {
+	rows, err := s.reading.QueryContext(ctx,
+		"SELECT line FROM release WHERE experiment = ? AND batch >= ? ORDER BY batch LIMIT ?", id, from,
+		linesAtOnce)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var line []byte
+		if err := rows.Scan(&line); err != nil {
+			return out, err
+		}
+		out = append(out, line)
+	}
+	return out, rows.Err()
 }
 
 // Close implements Store.

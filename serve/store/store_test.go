@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -221,6 +222,50 @@ func TestFilesForget(t *testing.T) {
 	commit(Write{Line: []byte("{}\n"), Taken: []play.Taken{{Arm: 0, Start: 0, End: 10}}})
 	if f := found(); len(f) > 0 {
 		t.Errorf("after the release the secret is in %v", f)
+	}
+}
+
+// A reader who takes his time over the lines does not keep the log from being cut.
+func TestSlowReader(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := begin(t, SQLite(dir))
+	line := func(n int) {
+		t.Helper()
+		w := Write{ID: 1, Record: &Record{Name: "a"}, Line: []byte("{}\n"), Number: n}
+		if err := s.Commit(t.Context(), Commit{Writes: []Write{w}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 3 {
+		line(n)
+	}
+	seen := 0
+	for _, err := range s.Lines(t.Context(), 1, 1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen++; seen > 1 {
+			continue
+		}
+		begun := time.Now()
+		line(3)
+		if s.(*sqlite).owed || time.Since(begun) > 4*time.Second {
+			t.Errorf("the writer waited %v for a reader, and the log is there: %v", time.Since(begun),
+				s.(*sqlite).owed)
+		}
+	}
+	if seen < 2 || seen > 3 {
+		t.Errorf("%d lines, must be 2, or 3 with the new one", seen)
+	}
+	for n := 4; n < 2*linesAtOnce+5; n++ {
+		line(n)
+	}
+	seen = 0
+	for range s.Lines(t.Context(), 1, 2) {
+		seen++
+	}
+	if want := 2*linesAtOnce + 3; seen != want {
+		t.Errorf("%d lines, must be %d", seen, want)
 	}
 }
 
