@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/sotto-dp/sotto/noise"
@@ -75,6 +76,68 @@ func TestDrop(t *testing.T) {
 			if plays[2] <= plays[3] {
 				t.Errorf("%s: plays %v: arm 2 is the best that is left", name, plays)
 			}
+		}
+	}
+}
+
+// Policies of which no arm is taken off end their releases where they say, too.
+func TestEnd(t *testing.T) {
+	type scheduled interface {
+		policy.Policy
+		End(arm, n int) int
+	}
+	coins := noise.NewFast(1, 2)
+	for name, build := range map[string]func() (scheduled, error){
+		"adap-klucb": func() (scheduled, error) { return policy.NewAdaPKLUCB(3, 1, 3.1) },
+		"adap-ucb, another ratio": func() (scheduled, error) {
+			p, err := policy.NewAdaPUCB(3, 1, 3.1)
+			return p, errors.Join(err, p.SetRatio(1.3))
+		},
+		"adac-ucb":   func() (scheduled, error) { return policy.NewAdaCUCB(3, privacy.ZCDP{Rho: 1}, 3.1) },
+		"lazy-dp-ts": func() (scheduled, error) { return policy.NewLazyDPTS(3, 1, &coins) },
+	} {
+		p, err := build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := noise.NewFast(1, 1)
+		cur, err := release.Simulated(release.Config{Arms: 3, Mechanism: p.Mechanism()}, &s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plays, last, ends := make([]int, 3), make([]int, 3), 0
+		var released privacy.Released
+		for range 200 {
+			if max(plays[0], plays[1], plays[2]) > 1<<40 {
+				break
+			}
+			var arms []int
+			for _, play := range p.Next(released).Plays {
+				plays[play.Arm] += play.Rounds
+				if play.Release {
+					if want := p.End(play.Arm, last[play.Arm]); plays[play.Arm] != want {
+						t.Fatalf("%s: arm %d is released at %d after %d, said %d", name, play.Arm,
+							plays[play.Arm], last[play.Arm], want)
+					}
+					last[play.Arm] = plays[play.Arm]
+					arms = append(arms, play.Arm)
+					ends++
+				}
+				mean := []float64{0.5, 0.45, 0.4}[play.Arm]
+				if err := cur.AddSum(play.Arm, play.Rounds, float64(play.Rounds)*mean); err != nil {
+					t.Fatal(err)
+				}
+			}
+			released = privacy.Released{}
+			if len(arms) == 0 {
+				continue
+			}
+			if released, err = cur.Release(arms); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if ends < 20 {
+			t.Errorf("%s: %d releases", name, ends)
 		}
 	}
 }
