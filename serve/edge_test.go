@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -147,6 +148,45 @@ func TestOffStaysOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		e = open(t, cfg)
+	}
+}
+
+// An arm that is taken off is given to nobody: not to its units, nor as the fallback, while the
+// experiment runs, is paused, or has stopped. A unit with assignments left has another arm.
+func TestOffIsGivenToNobody(t *testing.T) {
+	for assignments, reason := range map[string]Reason{"assignments: 1": Limit, "assignments: 2": Split} {
+		c := newClock()
+		e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now})
+		begin(t, e, strings.Replace(shop, "assignments: 1", assignments, 1))
+		was := map[string]string{}
+		ask := func(want Reason) {
+			t.Helper()
+			for i := range 20 {
+				unit := fmt.Sprint(i)
+				d, err := e.Decide(t.Context(), "shop", unit)
+				if was[unit] == "" {
+					was[unit] = d.Name
+				} else if err != nil || d.Name == "red" || was[unit] == "red" && d.Reason != want {
+					t.Fatalf("%s: %s was %s, and is %+v, %v", assignments, unit, was[unit], d, err)
+				}
+			}
+		}
+		ask(Split)
+		if err := e.TakeOff(t.Context(), "shop", "red"); err != nil {
+			t.Fatal(err)
+		}
+		settle(t, e, c, time.Second, 3)
+		ask(reason)
+		if err := e.Pause(t.Context(), "shop"); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := e.Decide(t.Context(), "shop", "new"); err != nil || d.Name != "blue" {
+			t.Errorf("%+v, %v", d, err)
+		}
+		if err := e.Stop(t.Context(), "shop", ""); err != nil {
+			t.Fatal(err)
+		}
+		ask(Static)
 	}
 }
 

@@ -352,14 +352,14 @@ func (x *live) decide(unit string, now int64) (Decision, error) {
 		return x.give(x.rec.Keep, Static), nil
 	case s == Paused && !x.decl.Free && unit != "":
 		t := tagOf(x.tags, unit)
-		if u, was := x.units[t]; was {
+		if u, was := x.units[t]; was && !x.arms[u.arm].Off {
 			return x.tell(t, u, Split), nil
 		}
-		return x.give(x.fallback, Disabled), nil
+		return x.give(x.instead(), Disabled), nil
 	case s != Running || !x.decl.Start.IsZero() && now < x.decl.Start.UnixMilli():
-		return x.give(x.fallback, Disabled), nil
+		return x.give(x.instead(), Disabled), nil
 	case !x.decl.End.IsZero() && now >= x.decl.End.UnixMilli():
-		return x.give(x.fallback, Static), nil
+		return x.give(x.instead(), Static), nil
 	case unit == "" && !x.decl.Free:
 		return Decision{}, fmt.Errorf("%w is missing: the experiment is sticky", ErrUnit)
 	}
@@ -368,14 +368,26 @@ func (x *live) decide(unit string, now int64) (Decision, error) {
 	}
 	t := tagOf(x.tags, unit)
 	u, was := x.units[t]
+	spent := was && int(u.used) >= x.decl.Assignments()
 	switch {
-	case was && !x.decl.Free && (now < u.deadline || int(u.used) >= x.decl.Assignments()):
+	case spent && x.arms[u.arm].Off:
+		return x.give(x.instead(), Limit), nil
+	case was && x.arms[u.arm].Off: // and is assigned again
+	case was && !x.decl.Free && (now < u.deadline || spent):
 		return x.tell(t, u, Split), nil
-	case was && int(u.used) >= x.decl.Assignments():
+	case spent:
 		u.number = beyond
 		return x.tell(t, u, Limit), nil
 	}
 	return x.assign(t, u, now)
+}
+
+// instead is the fallback, or the first arm that is on if that was taken off.
+func (x *live) instead() int {
+	if on := func(a ArmInfo) bool { return !a.Off }; !on(x.arms[x.fallback]) {
+		return max(0, slices.IndexFunc(x.arms, on))
+	}
+	return x.fallback
 }
 
 // give is an arm that does not count.
@@ -396,7 +408,7 @@ func (x *live) tell(t tag, u assignment, why Reason) Decision {
 func (x *live) assign(t tag, before assignment, now int64) (Decision, error) {
 	greedy := x.play.Arm()
 	if greedy < 0 {
-		return x.give(x.fallback, Disabled), nil // it has stopped, and that is being written
+		return x.give(x.instead(), Disabled), nil // it has stopped, and that is being written
 	}
 	arm, on := greedy, 0
 	for _, a := range x.arms {
@@ -578,14 +590,14 @@ func (x *live) onTick(w *store.Write, now int64) error {
 		x.begun, x.issued = true, true
 	}
 	if x.play.Stopped() { // by that release, or by the last line that was there at a restart
-		keep := x.fallback
+		keep := x.instead()
 		if x.answer != nil && x.answer() >= 0 {
 			keep = x.answer()
 		}
 		return x.end(keep, now)
 	}
 	if end := x.decl.End; !end.IsZero() && at >= end.UnixMilli() {
-		return x.end(x.fallback, now)
+		return x.end(x.instead(), now)
 	}
 	var c *play.Commit
 	var err error

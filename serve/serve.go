@@ -94,7 +94,8 @@ type Reason string
 // The reasons of a decision.
 const (
 	Split Reason = "split" // the policy's choice, or the floor's: it counts
-	// the unit's last arm: it has all its assignments, and this does not count
+	// the unit's last arm, or the fallback if that was taken off: it has all its assignments, and
+	// this does not count
 	Limit    Reason = "over_limit"
 	Static   Reason = "static"   // the experiment has stopped, and this arm was kept
 	Disabled Reason = "disabled" // the experiment does not run, and this is the fallback
@@ -400,7 +401,7 @@ func (e *Engine) Resume(ctx context.Context, name string) error {
 // fallback if it is empty. Rewards that were not released are destroyed.
 func (e *Engine) Stop(ctx context.Context, name, arm string) error {
 	return e.act(ctx, name, func(x *live, now int64) error {
-		keep := x.fallback
+		keep := x.instead()
 		if arm != "" {
 			if keep = slices.IndexFunc(x.decl.Arms, func(a experiment.LiveArm) bool {
 				return a.Name == arm
@@ -413,7 +414,8 @@ func (e *Engine) Stop(ctx context.Context, name, arm string) error {
 }
 
 // TakeOff takes the arm of this name off, for good, from the next public tick on: no decision gives
-// it, and its rewards that were not released are destroyed.
+// it, not to its units either, nor as the fallback, and its rewards that were not released are
+// destroyed.
 func (e *Engine) TakeOff(ctx context.Context, name, arm string) error {
 	return e.act(ctx, name, func(x *live, _ int64) error { return x.takeOff(arm) })
 }
