@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/sotto-dp/sotto/noise"
@@ -108,7 +109,7 @@ func TestEnd(t *testing.T) {
 		plays, last, ends := make([]int, 3), make([]int, 3), 0
 		var released privacy.Released
 		for range 200 {
-			if max(plays[0], plays[1], plays[2]) > 1<<40 {
+			if max(plays[0], plays[1], plays[2]) > math.MaxInt32/4 {
 				break
 			}
 			var arms []int
