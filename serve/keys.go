@@ -122,6 +122,7 @@ func (e *Engine) AddKey(ctx context.Context, name string, scopes Scope, secret s
 			row = store.Record{ID: id, Name: name, Data: binary.BigEndian.AppendUint64(data, uint64(now))}
 			k = keyOf(row)
 			c.Keys = append(c.Keys, row)
+			note(ctx, c, Entry{Did: "make key", With: name})
 			return nil
 		},
 		after: func() { e.setKey(row) },
@@ -148,6 +149,7 @@ func (e *Engine) RevokeKey(ctx context.Context, id int64) error {
 			copy(data[sha256.Size+1:], row.Data[sha256.Size+1:])
 			row.Data = data
 			c.Keys = append(c.Keys, row)
+			note(ctx, c, Entry{Did: "revoke key", With: row.Name})
 			return nil
 		},
 		after: func() { e.setKey(row) },
@@ -186,17 +188,22 @@ func (e *Engine) Keys() []Key {
 }
 
 // May says what the holder of a key may do: nothing, if it is not one.
-func (e *Engine) May(secret string) Scope {
+func (e *Engine) May(secret string) Scope { return e.Who(secret).Scopes }
+
+// Who is the key that this is, with no scopes if it is none. What was added twice, with different
+// scopes, has all of them.
+func (e *Engine) Who(secret string) (k Key) {
 	hash := sha256.Sum256([]byte(secret))
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	var out Scope
 	for _, r := range e.keys {
 		if isKey(r, hash) {
-			out |= Scope(r.Data[sha256.Size])
+			scopes := k.Scopes
+			k = keyOf(r)
+			k.Scopes |= scopes
 		}
 	}
-	return out
+	return k
 }
 
 func isKey(r store.Record, hash [sha256.Size]byte) bool {

@@ -319,11 +319,13 @@ func (e *Engine) do(ctx context.Context, j *job) error {
 	}
 }
 
-// act has the writer do something to an experiment.
-func (e *Engine) act(ctx context.Context, name string, what func(x *live, now int64) error) error {
+// act has the writer do something to an experiment, and write in the journal that it was done.
+func (e *Engine) act(ctx context.Context, name string, did Entry,
+	what func(x *live, now int64) error) error {
 	x, err := e.find(name)
 	if err == nil {
-		err = e.actOn(ctx, x, what)
+		did.Experiment = name
+		err = e.actOn(ctx, x, did, what)
 	}
 	if err != nil {
 		return fmt.Errorf("experiment %q: %w", name, err)
@@ -332,9 +334,14 @@ func (e *Engine) act(ctx context.Context, name string, what func(x *live, now in
 }
 
 // actOn is act where the experiment was found; it may have been read again from the store since.
-func (e *Engine) actOn(ctx context.Context, x *live, what func(x *live, now int64) error) error {
-	return e.do(ctx, &job{on: x, act: func(x *live, _ *store.Commit, now int64) error {
-		return what(x, now)
+func (e *Engine) actOn(ctx context.Context, x *live, did Entry,
+	what func(x *live, now int64) error) error {
+	return e.do(ctx, &job{on: x, act: func(x *live, c *store.Commit, now int64) error {
+		err := what(x, now)
+		if err == nil {
+			note(ctx, c, did)
+		}
+		return err
 	}})
 }
 
@@ -370,6 +377,7 @@ func (e *Engine) Create(ctx context.Context, decl Experiment) error {
 			e.nextID++
 			c.Writes = append(c.Writes, store.Write{ID: x.id,
 				Record: &store.Record{ID: x.id, Name: decl.Name, Data: data}})
+			note(ctx, c, Entry{Did: "create", Experiment: decl.Name})
 			return nil
 		},
 		after: func() {
@@ -383,24 +391,24 @@ func (e *Engine) Create(ctx context.Context, decl Experiment) error {
 
 // Start runs a draft, at once or from its declared start on.
 func (e *Engine) Start(ctx context.Context, name string) error {
-	return e.act(ctx, name, func(x *live, now int64) error { return x.start(e, now) })
+	return e.act(ctx, name, Entry{Did: "start"}, func(x *live, now int64) error { return x.start(e, now) })
 }
 
 // Pause stops the issuing of decisions, not the windows of those that were issued. Who has a sticky
 // one is still answered the same.
 func (e *Engine) Pause(ctx context.Context, name string) error {
-	return e.act(ctx, name, func(x *live, _ int64) error { return x.move(Paused, Running) })
+	return e.act(ctx, name, Entry{Did: "pause"}, func(x *live, _ int64) error { return x.move(Paused, Running) })
 }
 
 // Resume goes on after a Pause.
 func (e *Engine) Resume(ctx context.Context, name string) error {
-	return e.act(ctx, name, func(x *live, _ int64) error { return x.move(Running, Paused) })
+	return e.act(ctx, name, Entry{Did: "resume"}, func(x *live, _ int64) error { return x.move(Running, Paused) })
 }
 
 // Stop ends an experiment for good. From then on every decision gives the arm of this name, or the
 // fallback if it is empty. Rewards that were not released are destroyed.
 func (e *Engine) Stop(ctx context.Context, name, arm string) error {
-	return e.act(ctx, name, func(x *live, now int64) error {
+	return e.act(ctx, name, Entry{Did: "stop", With: arm}, func(x *live, now int64) error {
 		keep := x.instead()
 		if arm != "" {
 			if keep = slices.IndexFunc(x.decl.Arms, func(a experiment.LiveArm) bool {
@@ -417,13 +425,15 @@ func (e *Engine) Stop(ctx context.Context, name, arm string) error {
 // it, not to its units either, nor as the fallback, and its rewards that were not released are
 // destroyed.
 func (e *Engine) TakeOff(ctx context.Context, name, arm string) error {
-	return e.act(ctx, name, func(x *live, _ int64) error { return x.takeOff(arm) })
+	return e.act(ctx, name, Entry{Did: "take off", With: arm}, func(x *live, _ int64) error {
+		return x.takeOff(arm)
+	})
 }
 
 // Archive destroys what is left of the units of an experiment that does not run: who was assigned
 // what. Its transcript and ledger stay.
 func (e *Engine) Archive(ctx context.Context, name string) error {
-	return e.act(ctx, name, func(x *live, _ int64) error { return x.archive() })
+	return e.act(ctx, name, Entry{Did: "archive"}, func(x *live, _ int64) error { return x.archive() })
 }
 
 // Get says how an experiment is.

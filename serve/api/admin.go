@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"strconv"
 	"time"
@@ -147,6 +148,12 @@ func (f *front) transcript(w http.ResponseWriter, r *http.Request) (any, error) 
 	if err != nil {
 		return nil, err
 	}
+	f.lines(w, lines)
+	return nil, nil
+}
+
+// lines writes lines of JSON.
+func (f *front) lines(w http.ResponseWriter, lines iter.Seq2[[]byte, error]) {
 	w.Header().Set("Content-Type", "application/jsonl")
 	w.WriteHeader(http.StatusOK)
 	for line, err := range lines {
@@ -154,10 +161,27 @@ func (f *front) transcript(w http.ResponseWriter, r *http.Request) (any, error) 
 			_, err = w.Write(line)
 		}
 		if err != nil {
-			f.Log.Error("a transcript broke off", "error", err)
+			f.Log.Error("lines of an answer broke off", "error", err)
 			panic(http.ErrAbortHandler) // net/http's way to break a connection off
 		}
 	}
+}
+
+// audit is the journal of what operators did, from line ?from= on.
+func (f *front) audit(w http.ResponseWriter, r *http.Request) (any, error) {
+	from := 0
+	if text := r.URL.Query().Get("from"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 {
+			return nil, refused(http.StatusBadRequest, "from", "from must be a whole number, at least 0")
+		}
+		from = n
+	}
+	lines, err := f.Engine.Audit(r.Context(), from)
+	if err != nil {
+		return nil, err
+	}
+	f.lines(w, lines)
 	return nil, nil
 }
 

@@ -93,6 +93,7 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"POST /v1/keys":              f.with(serve.ScopeAdmin, f.newKey),
 		"GET /v1/keys":               f.with(serve.ScopeAdmin, f.keys),
 		"DELETE /v1/keys/{id}":       f.with(serve.ScopeAdmin, f.revoke),
+		"GET /v1/audit":              f.with(serve.ScopeAdmin, f.audit),
 
 		"POST /ofrep/v1/evaluate/flags/{key}": f.with(serve.ScopeDecide, f.flag),
 		"POST /ofrep/v1/evaluate/flags":       f.with(serve.ScopeDecide, f.flags),
@@ -216,21 +217,22 @@ func keyOf(r *http.Request) string {
 	return strings.TrimSpace(k)
 }
 
-// may says whether a request's key has a scope: nil, or why it cannot be done.
-func (f *front) may(r *http.Request, scope serve.Scope) error {
-	key := keyOf(r)
-	if key == "" {
-		return refused(http.StatusUnauthorized, "", "a key is missing: send it as X-API-Key, or as "+
+// may is the key of a request, if it has a scope, or why it cannot be done.
+func (f *front) may(r *http.Request, scope serve.Scope) (serve.Key, error) {
+	secret := keyOf(r)
+	if secret == "" {
+		return serve.Key{}, refused(http.StatusUnauthorized, "", "a key is missing: send it as X-API-Key, or as "+
 			"Authorization: Bearer")
 	}
-	switch has := f.Engine.May(key); {
-	case has == 0:
-		return refused(http.StatusUnauthorized, "", "the key is not known, or was revoked")
-	case has&scope != scope:
-		return refused(http.StatusForbidden, "", "the key's scopes do not have "+
+	switch k := f.Engine.Who(secret); {
+	case k.Scopes == 0:
+		return k, refused(http.StatusUnauthorized, "", "the key is not known, or was revoked")
+	case k.Scopes&scope != scope:
+		return k, refused(http.StatusForbidden, "", "the key's scopes do not have "+
 			strings.Join(scope.Names(), ", "))
+	default:
+		return k, nil
 	}
-	return nil
 }
 
 // A handled request gives what is to be written as JSON, or an error.
@@ -239,11 +241,12 @@ type handled func(w http.ResponseWriter, r *http.Request) (any, error)
 // with asks for a key with a scope.
 func (f *front) with(scope serve.Scope, h handled) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if err := f.may(r, scope); err != nil {
+		k, err := f.may(r, scope)
+		if err != nil {
 			f.answer(w, err)
 			return
 		}
-		f.finish(w, r, h)
+		f.finish(w, r.WithContext(serve.As(r.Context(), k)), h)
 	}
 }
 

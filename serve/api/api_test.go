@@ -506,3 +506,20 @@ func TestServeEnds(t *testing.T) {
 		t.Error("it still listens")
 	}
 }
+
+// What operators did is read by who has a key for everything, and by nobody else.
+func TestAudit(t *testing.T) {
+	w := shopOpen(t)
+	got := strings.Split(w.want(200, "GET", "/v1/audit?from=1", ""), "\n")
+	if len(got) != 3 || !strings.Contains(got[1], `"key":1,"by":"admin","did":"start","experiment":"shop"`) {
+		t.Error(got)
+	}
+	for _, from := range []string{"-1", "x", "1e99"} {
+		w.want(400, "GET", "/v1/audit?from="+from, "")
+	}
+	var err error
+	if w.key, _, err = w.engine.NewKey(t.Context(), "reader", serve.ScopeRead); err != nil {
+		t.Fatal(err)
+	}
+	w.want(403, "GET", "/v1/audit", "")
+}

@@ -87,10 +87,22 @@ func (m *memory) Load(_ context.Context, id int64) (Stored, error) {
 func (m *memory) Lines(_ context.Context, id int64, from int) iter.Seq2[[]byte, error] {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var lines [][]byte
 	if k := m.stored[id]; k != nil {
-		lines = k.lines[min(from, len(k.lines)):]
+		return each(k.lines, from)
 	}
+	return each(nil, 0)
+}
+
+// Audit implements Store.
+func (m *memory) Audit(_ context.Context, from int) iter.Seq2[[]byte, error] {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return each(m.audit, from)
+}
+
+// each is the lines of now from one on.
+func each(lines [][]byte, from int) iter.Seq2[[]byte, error] {
+	lines = lines[min(from, len(lines)):]
 	return func(yield func([]byte, error) bool) {
 		for _, line := range lines {
 			if !yield(bytes.Clone(line), nil) {

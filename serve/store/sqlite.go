@@ -485,9 +485,24 @@ const linesAtOnce = 256
 // anybody may be where an experiment is public, would keep the log from being cut, and the writer
 // waiting for it.
 func (s *sqlite) Lines(ctx context.Context, id int64, from int) iter.Seq2[[]byte, error] {
+	return inParts(from, func(from int) ([][]byte, error) {
+		return s.lines(ctx, "SELECT line FROM release WHERE experiment = ? AND batch >= ? ORDER BY batch "+
+			"LIMIT ?", id, from, linesAtOnce)
+	})
+}
+
+// Audit implements Store. Lines are never taken out, so that their numbers have no gaps.
+func (s *sqlite) Audit(ctx context.Context, from int) iter.Seq2[[]byte, error] {
+	return inParts(from, func(from int) ([][]byte, error) {
+		return s.lines(ctx, "SELECT text FROM audit WHERE line > ? ORDER BY line LIMIT ?", from, linesAtOnce)
+	})
+}
+
+// inParts reads lines by linesAtOnce.
+func inParts(from int, read func(from int) ([][]byte, error)) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for {
-			lines, err := s.lines(ctx, id, from)
+			lines, err := read(from)
 			for _, line := range lines {
 				if !yield(line, nil) {
 					return
@@ -504,11 +519,9 @@ func (s *sqlite) Lines(ctx context.Context, id int64, from int) iter.Seq2[[]byte
 	}
 }
 
-// lines are the next ones from number from on.
-func (s *sqlite) lines(ctx context.Context, id int64, from int) (out [][]byte, err error) {
-	rows, err := s.reading.QueryContext(ctx,
-		"SELECT line FROM release WHERE experiment = ? AND batch >= ? ORDER BY batch LIMIT ?", id, from,
-		linesAtOnce)
+// lines are those that a query finds.
+func (s *sqlite) lines(ctx context.Context, query string, args ...any) (out [][]byte, err error) {
+	rows, err := s.reading.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,8 @@ type Store interface {
 	Load(ctx context.Context, id int64) (Stored, error)
 	// Lines are those of an experiment's transcript from number from on, 0 being the first.
 	Lines(ctx context.Context, id int64, from int) iter.Seq2[[]byte, error]
+	// Audit is the journal of what operators did, from line from on, 0 being the first.
+	Audit(ctx context.Context, from int) iter.Seq2[[]byte, error]
 	// Commit writes all of it, in one transaction, durably.
 	Commit(ctx context.Context, c Commit) error
 	Close() error

@@ -23,6 +23,7 @@ type all struct {
 	Opened Opened
 	Stored map[int64]Stored
 	Lines  map[int64][]string
+	Audit  []string
 }
 
 func begin(t testing.TB, open func(context.Context) (Store, error)) (Store, Opened) {
@@ -51,6 +52,12 @@ func everything(t rapid.TB, open func(context.Context) (Store, error)) all {
 		t.Fatal(err)
 	}
 	out.Opened.Secret = [32]byte{}
+	for line, err := range s.Audit(ctx, 1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Audit = append(out.Audit, string(line))
+	}
 	for _, r := range out.Opened.Experiments {
 		if out.Stored[r.ID], err = s.Load(ctx, r.ID); err != nil {
 			t.Fatal(err)
