@@ -1,0 +1,337 @@
+// Package client asks a running sotto serve for decisions, and reports rewards to it. It needs
+// nothing of the service but its address and a key.
+//
+// A decision that cannot be had is an error, and what is done then is the caller's: it shows its
+// usual arm, and has nothing to report. A reward is reported at once by Reward, which returns when
+// it is durable, or later in batches by a Queue, which never makes the caller wait.
+//
+// No reward, no unit and no key is in an error or a log of this package.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var (
+	// ErrUnavailable: the service was not reached, broke off, or could not write. A reward can be
+	// sent again, since one decision counts once. This alone is worth to be sent again.
+	ErrUnavailable = errors.New("the service is not available")
+	// ErrKey: the key is not known, or was revoked.
+	ErrKey = errors.New("the key is refused")
+	// ErrScope: the key may not do this.
+	ErrScope = errors.New("the key may not do this")
+	// ErrNotFound: there is no such experiment.
+	ErrNotFound = errors.New("there is no such experiment")
+	// ErrRequest: the request is wrong, here or by what the service says.
+	ErrRequest = errors.New("the request is wrong")
+	// ErrAnswer: this is no answer of sotto serve.
+	ErrAnswer = errors.New("the answer is not one of sotto serve")
+)
+
+// An Error is what the service refused: it matches one of the errors above.
+type Error struct {
+	Status     int    // of HTTP
+	Field      string // of the request; often empty
+	Detail     string
+	RetryAfter time.Duration // how long the service wants to be left alone; zero if it does not say
+}
+
+func (e *Error) Error() string {
+	if e.Detail == "" {
+		return fmt.Sprintf("the service answers %d %s", e.Status, http.StatusText(e.Status))
+	}
+	return fmt.Sprintf("the service answers %d: %s", e.Status, e.Detail)
+}
+
+// Is sorts by the status. 502 and 504 are what a proxy says of a service that it did not reach.
+func (e *Error) Is(target error) bool {
+	switch e.Status {
+	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
+		return target == ErrUnavailable
+	case http.StatusUnauthorized:
+		return target == ErrKey
+	case http.StatusForbidden:
+		return target == ErrScope
+	case http.StatusNotFound:
+		return target == ErrNotFound
+	}
+	if e.Status >= 400 && e.Status < 500 {
+		return target == ErrRequest
+	}
+	return target == ErrAnswer
+}
+
+// A Unit is what a decision is for: a person, a device, a visit, as the experiment says.
+type Unit struct {
+	// Name tells it from others. It may be empty if the experiment is not sticky. The service
+	// keeps a keyed hash of it.
+	Name string
+}
+
+// A Decision is an arm for a unit.
+type Decision struct {
+	Token      string          // to report with; empty if the decision does not count
+	Arm        string          // its name
+	Value      json.RawMessage // of the arm, as it was declared
+	Propensity float64         // the probability with which it was drawn
+	Expires    time.Time       // until when a reward counts; zero without a Token
+	Reason     string          // split, over_limit, static or disabled
+}
+
+// A Status answers a reward. None is an error: none gets better if it is sent again.
+type Status string
+
+// The statuses of a reward.
+const (
+	Accepted Status = "accepted" // it counts, or one for this decision did before
+	Late     Status = "late"     // the window has passed
+	// the decision was lost before it was durable, or the experiment has stopped
+	Void      Status = "void"
+	OverLimit Status = "over_limit" // the unit had all its assignments before the decision
+)
+
+// A Report is the reward of a decision.
+type Report struct {
+	Decision string  // its Token
+	Reward   float64 // finite; the service clips it to the declared range
+}
+
+// A Result answers a Report: a status, or an error that matches ErrRequest.
+type Result struct {
+	Status Status
+	Err    error
+}
+
+// MaxBatch is how many rewards one request may have.
+const MaxBatch = 1000
+
+const (
+	maxAnswer = 1 << 20
+	maxToken  = 256 // characters; one of the service has 58
+)
+
+// A Client asks one service. Its methods may be called by many goroutines.
+type Client struct {
+	base *url.URL
+	key  string
+	http *http.Client
+}
+
+// An Option changes a Client.
+type Option func(*Client)
+
+// HTTPClient sends by h, which has its own timeout. Without, an answer has 15 s, and connections
+// are kept for 64 requests at a time.
+func HTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h } }
+
+// New is a client of the service at a URL such as https://bandits.example.org, with a key that may
+// decide, reward, or both. It sends nothing yet.
+func New(baseURL, key string, options ...Option) (*Client, error) {
+	base, err := url.Parse(baseURL)
+	switch {
+	case err != nil, base.Scheme != "http" && base.Scheme != "https", base.Host == "", base.User != nil,
+		base.RawQuery != "", base.Fragment != "": // not said: it may have a password
+		return nil, fmt.Errorf("%w: base URL must be http:// or https:// with a host, and no user, "+
+			"query or fragment", ErrRequest)
+	case key == "":
+		return nil, fmt.Errorf("%w: key is missing", ErrRequest)
+	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return nil, fmt.Errorf("%w: key must be letters, digits and signs of ASCII", ErrRequest)
+	}
+	c := &Client{base: base, key: key}
+	for _, o := range options {
+		o(c)
+	}
+	if c.http == nil {
+		t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+			MaxIdleConns: 64, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
+			TLSHandshakeTimeout: 10 * time.Second}
+		c.http = &http.Client{Transport: t, Timeout: 15 * time.Second}
+	}
+	own := *c.http
+	// A key goes to nobody else.
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c.http = &own
+	return c, nil
+}
+
+// Decide asks for an arm. It asks once: who shows the usual arm instead waits no longer than ctx.
+func (c *Client) Decide(ctx context.Context, experiment string, unit Unit) (Decision, error) {
+	in := struct {
+		Unit string `json:"unit,omitempty"`
+	}{unit.Name}
+	var out struct {
+		Decision   *string         `json:"decision"`
+		Arm        string          `json:"arm"`
+		Value      json.RawMessage `json:"value"`
+		Propensity float64         `json:"propensity"`
+		Expires    *time.Time      `json:"expires_at"`
+		Reason     string          `json:"reason"`
+	}
+	if err := c.post(ctx, in, &out, experiment, "decisions"); err != nil {
+		return Decision{}, fmt.Errorf("experiment %q: %w", experiment, err)
+	}
+	if out.Arm == "" || out.Reason == "" {
+		return Decision{}, fmt.Errorf("experiment %q: %w", experiment, ErrAnswer)
+	}
+	d := Decision{Arm: out.Arm, Value: out.Value, Propensity: out.Propensity, Reason: out.Reason}
+	if out.Decision != nil {
+		d.Token = *out.Decision
+	}
+	if out.Expires != nil {
+		d.Expires = *out.Expires
+	}
+	return d, nil
+}
+
+// Reward reports the reward of a decision, and returns when it is durable. It sends once; an error
+// that matches ErrUnavailable says that it may be sent again.
+func (c *Client) Reward(ctx context.Context, experiment, decision string, reward float64) (Status, error) {
+	if err := check(decision, reward); err != nil {
+		return "", fmt.Errorf("experiment %q: %w", experiment, err)
+	}
+	var out struct {
+		Status Status `json:"status"`
+	}
+	err := c.post(ctx, reportJSON{decision, reward}, &out, experiment, "rewards")
+	if err == nil && out.Status == "" {
+		err = ErrAnswer
+	}
+	if err != nil {
+		return "", fmt.Errorf("experiment %q: %w", experiment, err)
+	}
+	return out.Status, nil
+}
+
+type reportJSON struct {
+	Decision string  `json:"decision"`
+	Reward   float64 `json:"reward"`
+}
+
+// Rewards reports at most MaxBatch rewards in one request: a result for each, in their order. An
+// error is for all of them.
+func (c *Client) Rewards(ctx context.Context, experiment string, reports []Report) ([]Result, error) {
+	if len(reports) < 1 || len(reports) > MaxBatch {
+		return nil, fmt.Errorf("experiment %q: %w: reports has %d, must have from 1 to %d", experiment,
+			ErrRequest, len(reports), MaxBatch)
+	}
+	in := struct {
+		Rewards []reportJSON `json:"rewards"`
+	}{make([]reportJSON, len(reports))}
+	for i, r := range reports {
+		if err := check(r.Decision, r.Reward); err != nil {
+			return nil, fmt.Errorf("experiment %q: report %d: %w", experiment, i, err)
+		}
+		in.Rewards[i] = reportJSON(r)
+	}
+	var out struct {
+		Results []struct {
+			Status Status `json:"status"`
+			Error  string `json:"error"`
+		} `json:"results"`
+	}
+	err := c.post(ctx, in, &out, experiment, "rewards", "batch")
+	if err == nil && len(out.Results) != len(reports) {
+		err = fmt.Errorf("%w: it has %d results of %d", ErrAnswer, len(out.Results), len(reports))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("experiment %q: %w", experiment, err)
+	}
+	results := make([]Result, len(reports))
+	for i, r := range out.Results {
+		switch {
+		case r.Error != "":
+			results[i].Err = fmt.Errorf("%w: %s", ErrRequest, r.Error)
+		case r.Status == "":
+			results[i].Err = ErrAnswer
+		default:
+			results[i].Status = r.Status
+		}
+	}
+	return results, nil
+}
+
+// check refuses what no request can say, without saying the value.
+func check(decision string, reward float64) error {
+	switch {
+	case decision == "":
+		return fmt.Errorf("%w: decision is missing", ErrRequest)
+	case len(decision) > maxToken:
+		return fmt.Errorf("%w: decision has %d characters, must have at most %d", ErrRequest,
+			len(decision), maxToken)
+	case math.IsNaN(reward) || math.IsInf(reward, 0):
+		return fmt.Errorf("%w: reward must be a finite number", ErrRequest)
+	}
+	return nil
+}
+
+// post sends one request to an experiment.
+func (c *Client) post(ctx context.Context, in, out any, experiment string, what ...string) error {
+	if experiment == "" || experiment == "." || experiment == ".." {
+		return fmt.Errorf("%w: experiment must be a name", ErrRequest)
+	}
+	body, err := json.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("%w: it has no JSON", ErrRequest) // json says the value
+	}
+	to := c.base.JoinPath(append([]string{"v1", "experiments", url.PathEscape(experiment)}, what...)...)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrRequest, err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+c.key)
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return unreached(ctx, err)
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return unreached(ctx, err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return refused(answer, data)
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return ErrAnswer
+	}
+	return nil
+}
+
+// unreached is an error of the network, or of the caller who gave up.
+func unreached(ctx context.Context, err error) error {
+	if cause := ctx.Err(); cause != nil {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// refused reads a problem. What is none, such as a proxy's page, is told by its status alone.
+func refused(answer *http.Response, data []byte) error {
+	e := &Error{Status: answer.StatusCode}
+	if n, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && n > 0 {
+		e.RetryAfter = time.Duration(min(n, 60)) * time.Second
+	}
+	var p struct {
+		Detail string `json:"detail"`
+		Field  string `json:"field"`
+	}
+	if kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); kind ==
+		"application/problem+json" && json.Unmarshal(data, &p) == nil {
+		e.Detail, e.Field = p.Detail, p.Field
+	}
+	return e
+}
