@@ -1,0 +1,289 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/sotto-dp/sotto/play"
+)
+
+// schema is that of version schemaVersion. What grows without end has rows of blocks: a part has
+// the decisions of one commit, a row of assignment the units of one.
+const schema = `
+CREATE TABLE writer (
+	only INTEGER PRIMARY KEY CHECK (only = 1), term INTEGER NOT NULL, holder TEXT NOT NULL,
+	commits INTEGER NOT NULL, now INTEGER NOT NULL, secret BLOB NOT NULL) STRICT;
+CREATE TABLE experiment (
+	id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, data BLOB NOT NULL, plan BLOB) STRICT;
+CREATE TABLE arm (
+	experiment INTEGER NOT NULL, arm INTEGER NOT NULL, head INTEGER NOT NULL, issued INTEGER NOT NULL,
+	asked INTEGER NOT NULL, gone INTEGER NOT NULL, runs BLOB NOT NULL,
+	PRIMARY KEY (experiment, arm)) STRICT, WITHOUT ROWID;
+CREATE TABLE segment (
+	experiment INTEGER NOT NULL, arm INTEGER NOT NULL, start INTEGER NOT NULL, stop INTEGER NOT NULL,
+	cut INTEGER NOT NULL, settles INTEGER NOT NULL, sum INTEGER NOT NULL,
+	PRIMARY KEY (experiment, arm, start)) STRICT, WITHOUT ROWID;
+CREATE TABLE redeemed (
+	experiment INTEGER NOT NULL, arm INTEGER NOT NULL, start INTEGER NOT NULL, part INTEGER NOT NULL,
+	numbers BLOB NOT NULL,
+	PRIMARY KEY (experiment, arm, start, part)) STRICT, WITHOUT ROWID;
+CREATE TABLE assignment (
+	block INTEGER PRIMARY KEY, experiment INTEGER NOT NULL, units BLOB NOT NULL) STRICT;
+CREATE INDEX assigned ON assignment (experiment);
+CREATE TABLE release (
+	experiment INTEGER NOT NULL, batch INTEGER NOT NULL, line BLOB NOT NULL,
+	PRIMARY KEY (experiment, batch)) STRICT, WITHOUT ROWID;
+CREATE TABLE key (id INTEGER PRIMARY KEY, name TEXT NOT NULL, data BLOB NOT NULL) STRICT;
+CREATE TABLE audit (line INTEGER PRIMARY KEY, text BLOB NOT NULL) STRICT;
+`
+
+// schemaVersion is the version of schema.
+const schemaVersion = 1
+
+// A statement is one of a transaction. Its SQL is what SQLite and PostgreSQL both know.
+type statement struct {
+	query string
+	args  []any
+	one   error // it is this error unless one row is changed
+}
+
+// statements are what writes a commit in a term, in their order. The first is the fence.
+func (c Commit) statements(term int64) []statement {
+	var out []statement
+	add := func(query string, args ...any) { out = append(out, statement{query: query, args: args}) }
+	add("UPDATE writer SET commits = commits + 1, now = $1 WHERE term = $2", c.Now, term)
+	out[0].one = ErrFenced
+	for _, w := range c.Writes {
+		w.statements(add)
+		if w.Line != nil {
+			out[len(out)-1].one = fmt.Errorf("experiment %d: line %d does not follow the last", w.ID, w.Number)
+		}
+	}
+	for _, k := range c.Keys {
+		add("INSERT INTO key VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE SET name = excluded.name, "+
+			"data = excluded.data", k.ID, k.Name, bytesOf(k.Data))
+	}
+	for _, line := range c.Audit {
+		add("INSERT INTO audit SELECT coalesce(max(line), 0) + 1, $1 FROM audit", bytesOf(line))
+	}
+	return out
+}
+
+// forgets says whether something is deleted that nobody shall find again.
+func (c Commit) forgets() bool {
+	return slices.ContainsFunc(c.Writes, func(w Write) bool {
+		return w.Line != nil || w.DropSums || w.DropUnits
+	})
+}
+
+// statements adds what writes w; a line comes last.
+func (w Write) statements(add func(query string, args ...any)) {
+	if r := w.Record; r != nil {
+		add("INSERT INTO experiment (id, name, data) VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE SET "+
+			"name = excluded.name, data = excluded.data", w.ID, r.Name, bytesOf(r.Data))
+	}
+	if w.Plan != nil {
+		add("UPDATE experiment SET plan = $1 WHERE id = $2", w.Plan, w.ID)
+	}
+	for _, t := range w.Taken {
+		for _, table := range []string{"segment", "redeemed"} {
+			add("DELETE FROM "+table+" WHERE experiment = $1 AND arm = $2 AND start >= $3 AND start < $4",
+				w.ID, t.Arm, t.Start, t.End)
+		}
+	}
+	for _, drop := range []struct {
+		yes   bool
+		table string
+	}{{w.DropSums, "segment"}, {w.DropSums, "redeemed"}, {w.DropUnits, "assignment"}} {
+		if drop.yes {
+			add("DELETE FROM "+drop.table+" WHERE experiment = $1", w.ID)
+		}
+	}
+	for _, a := range w.Arms {
+		add("INSERT INTO arm VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (experiment, arm) DO UPDATE SET "+
+			"head = excluded.head, issued = excluded.issued, asked = excluded.asked, gone = excluded.gone, "+
+			"runs = excluded.runs", w.ID, a.Arm, a.Head, a.Issued, a.Asked, a.Off, runsText(a.Runs))
+	}
+	for _, g := range w.Segments {
+		add("INSERT INTO segment VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (experiment, arm, start) "+
+			"DO UPDATE SET stop = excluded.stop, cut = excluded.cut, settles = excluded.settles, "+
+			"sum = excluded.sum", w.ID, g.Arm, g.Start, g.End, g.Cut, g.Settles, g.Sum)
+	}
+	for _, p := range w.Parts {
+		if p.Number == 0 {
+			add("DELETE FROM redeemed WHERE experiment = $1 AND arm = $2 AND start = $3", w.ID, p.Arm, p.Start)
+		}
+		add("INSERT INTO redeemed VALUES ($1, $2, $3, $4, $5)", w.ID, p.Arm, p.Start, p.Number,
+			bytesOf(p.Redeemed))
+	}
+	if len(w.Units) > 0 {
+		add("INSERT INTO assignment (experiment, units) VALUES ($1, $2)", w.ID, w.Units)
+	}
+	if w.Line != nil {
+		add("INSERT INTO release SELECT $1, $2, $3 WHERE $2 = (SELECT count(*) FROM release WHERE "+
+			"experiment = $1)", w.ID, w.Number, w.Line)
+	}
+}
+
+// tables read what is stored.
+type tables struct{ reading *sql.DB }
+
+// Load implements Store.
+func (s tables) Load(ctx context.Context, id int64) (Stored, error) {
+	out, err := s.load(ctx, id)
+	if err != nil {
+		return Stored{}, fmt.Errorf("store: experiment %d: %w", id, err)
+	}
+	return out, nil
+}
+
+func (s tables) load(ctx context.Context, id int64) (out Stored, err error) {
+	// so that all is of one moment
+	tx, err := s.reading.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return out, err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if err := tx.QueryRowContext(ctx, "SELECT plan, (SELECT count(*) FROM release WHERE experiment = $1) FROM "+
+		"experiment WHERE id = $1", id).Scan(&out.Plan, &out.Lines); err != nil {
+		return out, err
+	}
+	each := func(query string, row func(rows *sql.Rows) error) {
+		if err != nil {
+			return
+		}
+		var rows *sql.Rows
+		if rows, err = tx.QueryContext(ctx, query, id); err != nil {
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err = row(rows); err != nil {
+				return
+			}
+		}
+		err = rows.Err()
+	}
+	each("SELECT arm, head, issued, asked, gone, runs FROM arm WHERE experiment = $1 ORDER BY arm",
+		func(rows *sql.Rows) error {
+			var a Arm
+			var runs []byte
+			err := rows.Scan(&a.Arm, &a.Head, &a.Issued, &a.Asked, &a.Off, &runs)
+			if err == nil {
+				a.Runs, err = readRuns(runs)
+			}
+			out.Arms = append(out.Arms, a)
+			return err
+		})
+	each("SELECT arm, start, stop, cut, settles, sum FROM segment WHERE experiment = $1 ORDER BY arm, start",
+		func(rows *sql.Rows) error {
+			var g Segment
+			err := rows.Scan(&g.Arm, &g.Start, &g.End, &g.Cut, &g.Settles, &g.Sum)
+			out.Segments = append(out.Segments, g)
+			return err
+		})
+	each("SELECT arm, start, part, numbers FROM redeemed WHERE experiment = $1 ORDER BY arm, start, part",
+		func(rows *sql.Rows) error {
+			var p Part
+			err := rows.Scan(&p.Arm, &p.Start, &p.Number, &p.Redeemed)
+			out.Parts = append(out.Parts, p)
+			return err
+		})
+	each("SELECT units FROM assignment WHERE experiment = $1 ORDER BY block", func(rows *sql.Rows) error {
+		var units []byte
+		err := rows.Scan(&units)
+		out.Units = append(out.Units, units)
+		return err
+	})
+	return out, err
+}
+
+// linesAtOnce is how many lines are read at once.
+const linesAtOnce = 256
+
+// Lines implements Store. No transaction is open while whoever reads has a line: a slow one, whom
+// anybody may be where an experiment is public, would keep the log from being cut, and the writer
+// waiting for it.
+func (s tables) Lines(ctx context.Context, id int64, from int) iter.Seq2[[]byte, error] {
+	return inParts(from, func(from int) ([][]byte, error) {
+		return s.lines(ctx, "SELECT line FROM release WHERE experiment = $1 AND batch >= $2 ORDER BY batch "+
+			"LIMIT $3", id, from, linesAtOnce)
+	})
+}
+
+// Audit implements Store. Lines are never taken out, so that their numbers have no gaps.
+func (s tables) Audit(ctx context.Context, from int) iter.Seq2[[]byte, error] {
+	return inParts(from, func(from int) ([][]byte, error) {
+		return s.lines(ctx, "SELECT text FROM audit WHERE line > $1 ORDER BY line LIMIT $2", from, linesAtOnce)
+	})
+}
+
+// inParts reads lines by linesAtOnce.
+func inParts(from int, read func(from int) ([][]byte, error)) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for {
+			lines, err := read(from)
+			for _, line := range lines {
+				if !yield(line, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("store: %w", err))
+				return
+			}
+			if from += len(lines); len(lines) < linesAtOnce {
+				return
+			}
+		}
+	}
+}
+
+// lines are those that a query finds.
+func (s tables) lines(ctx context.Context, query string, args ...any) (out [][]byte, err error) {
+	rows, err := s.reading.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var line []byte
+		if err := rows.Scan(&line); err != nil {
+			return out, err
+		}
+		out = append(out, line)
+	}
+	return out, rows.Err()
+}
+
+// bytesOf is b, also where there is nothing in it: nil would be NULL.
+func bytesOf(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// runsText writes runs, 24 bytes each.
+func runsText(runs []play.Run) []byte {
+	b := []byte{}
+	for _, r := range runs {
+		b = append(binary.BigEndian.AppendUint64(b, uint64(r.From)), r.Epoch[:]...)
+	}
+	return b
+}
+
+func readRuns(b []byte) (out []play.Run, err error) {
+	if len(b)%24 != 0 {
+		return nil, errors.New("the epochs of an arm are damaged")
+	}
+	for ; len(b) > 0; b = b[24:] {
+		out = append(out, play.Run{From: int(binary.BigEndian.Uint64(b)), Epoch: play.Epoch(b[8:24])})
+	}
+	return out, nil
+}
