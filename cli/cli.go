@@ -119,6 +119,15 @@ var cliTexts = kong.Vars{
 	"serveListen":        "Address to listen on; with port 0 the system chooses one. It is printed.",
 	"serveKey": "File with a key that may do everything; it is made, for the owner alone to " +
 		"read, if it is not there. If not given, a key is made and printed at the first start.",
+	"serveExperiments": "Directory of live experiments, *.yaml and *.json: those that are new are made and " +
+		"started. A file that differs from the experiment that is there is an error.",
+	"serveReadOnly": "Show what is in the database as it is now, and change nothing: no decision, no " +
+		"reward, no key. For one that was restored from a backup.",
+	"serveCert": "Certificate in PEM, with those of its issuers: speak HTTPS. It is read again when the " +
+		"file changes.",
+	"serveTLSKey": "The certificate's private key, in PEM.",
+	"serveOrigin": "Origin whose pages may ask from a browser, such as https://shop.example; may be given " +
+		"again. * is all of them, without cookies.",
 	"serveDemo": "An experiment with made-up visitors, kept in memory; no others can be created.",
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/front/demo"
 	"github.com/sotto-dp/sotto/serve"
 	"github.com/sotto-dp/sotto/serve/api"
@@ -25,32 +27,51 @@ type serveCommand struct {
 	Listen       string `env:"SOTTO_LISTEN" default:"127.0.0.1:8080" help:"${serveListen}" placeholder:"HOST:PORT"`
 	AdminKeyFile string `env:"SOTTO_ADMIN_KEY_FILE" help:"${serveKey}" placeholder:"FILE" type:"path"`
 	Demo         bool   `env:"SOTTO_DEMO" help:"${serveDemo}"`
+	Experiments  string `env:"SOTTO_EXPERIMENTS" help:"${serveExperiments}" placeholder:"DIR" type:"path"`
+	ReadOnly     bool   `env:"SOTTO_READ_ONLY" help:"${serveReadOnly}"`
+	TLSCert      string `name:"tls-cert" env:"SOTTO_TLS_CERT" help:"${serveCert}" placeholder:"FILE" type:"path"`
+	TLSKey       string `name:"tls-key" env:"SOTTO_TLS_KEY" help:"${serveTLSKey}" placeholder:"FILE" type:"path"`
+
+	AllowOrigin []string `env:"SOTTO_ALLOW_ORIGIN" help:"${serveOrigin}" placeholder:"ORIGIN"`
 }
 
 // Help is shown by --help.
 func (c *serveCommand) Help() string {
 	return `Decisions and rewards over HTTP: docs/serve.md has the first experiment, /openapi.yaml all
-requests. There is no TLS here: on a network, put it behind a proxy that has it.
-Each flag may be an environment variable: SOTTO_DATA, SOTTO_LISTEN, SOTTO_ADMIN_KEY_FILE, SOTTO_DEMO.
+requests. On a network, give it --tls-cert and --tls-key, or put it behind a proxy that has TLS.
+Each flag may be an environment variable, such as SOTTO_DATA for --data or SOTTO_TLS_CERT.
 
 Examples:
   sotto serve
   sotto serve --demo
-  sotto serve --data /var/lib/sotto --listen 127.0.0.1:9000 --admin-key-file admin.key`
+  sotto serve --data /var/lib/sotto --listen 127.0.0.1:9000 --admin-key-file admin.key
+  sotto serve --experiments experiments --allow-origin https://shop.example
+  sotto serve --data restored --read-only`
 }
 
 func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
-	if c.Demo && c.Data != "" {
-		return usagef("--demo keeps nothing: --data is not for it")
+	declared, err := c.check(s)
+	if err != nil {
+		return err
 	}
 	log := slog.New(slog.NewTextHandler(s.err, nil))
-	cfg := serve.Config{Catalog: s.known, Log: log, Holder: fmt.Sprint("process ", os.Getpid())}
+	secure, err := c.tls(log)
+	if err != nil {
+		return err
+	}
+	cfg := serve.Config{Catalog: s.known, Log: log, Holder: fmt.Sprint("process ", os.Getpid()),
+		ReadOnly: c.ReadOnly}
 	where := "memory, and gone when it ends: for nobody's real rewards"
-	if c.Demo {
+	switch {
+	case c.Demo:
 		cfg.Store = store.NewMemory().Open
-	} else {
+	default:
 		if where, err = filepath.Abs(cmp.Or(c.Data, "sotto-data")); err != nil {
 			return err
+		}
+		if c.ReadOnly {
+			cfg.Store = store.SQLiteReader(where)
+			break
 		}
 		if err := canHold("--data", where); err != nil {
 			return err
@@ -64,6 +85,9 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	}
 	defer func() { _ = l.Close() }() // Serve has, if all went well
 	e, err := serve.Open(ctx, cfg)
+	if c.ReadOnly && errors.Is(err, fs.ErrNotExist) {
+		err = usagef("--data: %w", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -72,9 +96,18 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := declare(ctx, e, declared, s.err); err != nil {
+		return err
+	}
 	url := "http://" + l.Addr().String()
+	if secure != nil {
+		l, url = tls.NewListener(l, secure), "https://"+l.Addr().String()
+	}
 	fmt.Fprintf(s.out, "listening on %s, data in %s\n", url, where)
 	switch {
+	case c.ReadOnly:
+		fmt.Fprintln(s.out, "it only reads: nothing is decided, taken or changed, and the keys "+
+			"are those that were")
 	case made != "":
 		fmt.Fprintf(s.out, "the admin key, shown this once: %s\n", made)
 	case c.AdminKeyFile != "":
@@ -96,18 +129,62 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 			}
 		})
 		fmt.Fprintf(s.out, "look: curl %s/v1/experiments/%s\n", url, demo.Name)
-	} else {
+	} else if !c.ReadOnly {
 		fmt.Fprintf(s.out, "next: curl -H 'X-API-Key: …' --data-binary @shop.yaml "+
 			"%s/v1/experiments (docs/serve.md)\n",
 			url)
 	}
 	fmt.Fprintf(s.out, "all requests: %s/openapi.yaml\n", url)
-	return api.Serve(ctx, l, api.Handler(api.Config{Engine: e, Catalog: s.known, Log: log, Demo: c.Demo}), log)
+	return api.Serve(ctx, l, api.Handler(api.Config{Engine: e, Catalog: s.known, Log: log, Demo: c.Demo,
+		Origins: c.AllowOrigin}), log)
+}
+
+// check says what is wrong with the flags and with the experiments that they name.
+func (c *serveCommand) check(s streams) ([]*experiment.Live, error) {
+	for _, only := range []struct {
+		flag  string
+		given bool
+	}{{"--data", c.Data != ""}, {"--experiments", c.Experiments != ""}, {"--read-only", c.ReadOnly}} {
+		if c.Demo && only.given {
+			return nil, usagef("--demo keeps nothing: %s is not for it", only.flag)
+		}
+	}
+	if c.ReadOnly && c.Experiments != "" {
+		return nil, usagef("--read-only makes no experiments: --experiments is not for it")
+	}
+	for _, origin := range c.AllowOrigin {
+		if _, err := api.ParseOrigin(origin); err != nil {
+			return nil, usagef("--allow-origin: %w", err)
+		}
+	}
+	if c.Experiments == "" {
+		return nil, nil
+	}
+	return readDeclared(s.known, c.Experiments)
+}
+
+// tls is how to speak TLS, nil if that was not asked for.
+func (c *serveCommand) tls(log *slog.Logger) (*tls.Config, error) {
+	if c.TLSCert == "" && c.TLSKey == "" {
+		return nil, nil
+	}
+	if c.TLSCert == "" || c.TLSKey == "" {
+		return nil, usagef("--tls-cert and --tls-key: both are wanted, or none")
+	}
+	pair := &certificate{cert: c.TLSCert, key: c.TLSKey, log: log}
+	cfg, err := pair.config()
+	if err != nil {
+		return nil, usagef("--tls-cert: %w", err)
+	}
+	return cfg, nil
 }
 
 // admin sees to it that there is a key that may do everything, and returns the one that it has
 // made and that nobody has seen yet.
 func (c *serveCommand) admin(ctx context.Context, e *serve.Engine) (made string, err error) {
+	if c.ReadOnly {
+		return "", nil
+	}
 	if c.AdminKeyFile == "" {
 		for _, k := range e.Keys() {
 			if k.Scopes == serve.ScopeAdmin {

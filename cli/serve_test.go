@@ -3,8 +3,16 @@ package cli
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"io"
+	"math/big"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +20,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A served is a running sotto serve.
@@ -175,5 +184,139 @@ func TestServeDemo(t *testing.T) {
 	s.call(200, "GET", "/v1/experiments/demo", "")
 	if code := s.stop(); code != exitOK {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// Experiments of a directory are made and started, once; a file that differs is refused, by its keys,
+// and then nothing of the directory is made. Who only reads shows them.
+func TestServeExperiments(t *testing.T) {
+	data, dir := filepath.Join(t.TempDir(), "data"), t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const shop = "name: shop\narms: [red, blue]\npolicy: dp-klucb\nunit: {of: visit}\n" +
+		"budget: {epsilon: 1}\nwindow: 1h\n"
+	write("shop.yaml", shop)
+	write("README.md", "not one")
+	s := startServe(t, "--data", data, "--experiments", dir)
+	if d := s.call(200, "POST", "/v1/experiments/shop/decisions", `{"unit": "ann"}`); d["reason"] != "split" {
+		t.Error(d)
+	}
+	s.stop()
+	key := s.key
+	// the same in other words
+	write("shop.yaml", "# ours\n"+strings.Replace(shop, "1h", "60m", 1))
+	s = startServe(t, "--data", data, "--experiments", dir)
+	s.stop()
+	if strings.Contains(s.errs.String(), "started") {
+		t.Errorf("made again: %s", s.errs)
+	}
+	write("shop.yaml", strings.NewReplacer("1h", "2h", "epsilon: 1", "epsilon: 2").Replace(shop))
+	write("new.yaml", strings.Replace(shop, "shop", "new", 1))
+	var errs lockedBuffer
+	if code := run(t.Context(), []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--experiments", dir},
+		streams{in: strings.NewReader(""), out: io.Discard, err: &errs}); code != exitUsage ||
+		!strings.Contains(errs.String(), `experiment "shop" is running with another budget, window`) {
+		t.Errorf("exit code %d: %s", code, &errs)
+	}
+	s = startServe(t, "--data", data, "--read-only")
+	s.key = key
+	all := s.call(200, "GET", "/v1/experiments", "")["experiments"].([]any)
+	if len(all) != 1 || all[0].(map[string]any)["state"] != "running" {
+		t.Error(all)
+	}
+	s.call(403, "POST", "/v1/experiments/shop/decisions", `{"unit": "ann"}`)
+	s.call(403, "POST", "/v1/experiments/shop/stop", "")
+	s.call(503, "GET", "/readyz", "")
+	if code := s.stop(); code != exitOK || !strings.Contains(s.banner, "it only reads") {
+		t.Errorf("exit code %d: %s", code, s.banner)
+	}
+}
+
+// certify makes a certificate for 127.0.0.1 that signs itself, and writes it.
+func certify(t *testing.T, cert, key string, serial int64) *x509.Certificate {
+	t.Helper()
+	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, of, of, secret.Public(), secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, block := range map[string]*pem.Block{key: {Type: "PRIVATE KEY", Bytes: private},
+		cert: {Type: "CERTIFICATE", Bytes: der}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// It speaks TLS and HTTP/2, takes a certificate that was renewed without a restart, and goes on with
+// the last one while what is there is none.
+func TestServeTLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	known := x509.NewCertPool()
+	known.AddCert(certify(t, cert, key, 1))
+	s := startServe(t, "--demo", "--tls-cert", cert, "--tls-key", key, "--allow-origin", "https://shop.example")
+	serial := func() int64 {
+		t.Helper()
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: known}, ForceAttemptHTTP2: true}
+		defer transport.CloseIdleConnections()
+		r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/livez", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Origin", "https://shop.example")
+		got, err := (&http.Client{Transport: transport}).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer got.Body.Close()
+		if got.StatusCode != 200 || got.ProtoMajor != 2 ||
+			got.Header.Get("Access-Control-Allow-Origin") != "https://shop.example" {
+			t.Errorf("%s %s %v", got.Proto, got.Status, got.Header)
+		}
+		return got.TLS.PeerCertificates[0].SerialNumber.Int64()
+	}
+	if !strings.HasPrefix(s.url, "https://127.0.0.1:") || serial() != 1 {
+		t.Error(s.banner)
+	}
+	later := func(by time.Duration) {
+		t.Helper()
+		at := time.Now().Add(by)
+		if err := os.Chtimes(cert, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known.AddCert(certify(t, cert, key, 2))
+	later(time.Minute)
+	if got := serial(); got != 2 {
+		t.Errorf("the certificate is number %d", got)
+	}
+	if err := os.WriteFile(cert, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	later(2 * time.Minute)
+	if got := serial(); got != 2 {
+		t.Errorf("the certificate is number %d", got)
+	}
+	if !strings.Contains(s.errs.String(), "the certificate stays as it was") {
+		t.Errorf("%s", s.errs)
 	}
 }

@@ -39,8 +39,12 @@ func TestAudit(t *testing.T) {
 			for _, do := range []func() error{
 				func() error { return err },
 				func() error { return e.Start(by, "shop") }, func() error { return e.Pause(by, "shop") },
-				func() error { return e.Resume(by, "shop") }, func() error { return e.TakeOff(by, "shop", "green") },
-				func() error { return e.Stop(ctx, "shop", "blue") }, func() error { return e.Archive(by, "shop") },
+				func() error {
+					return e.Resume(by, "shop")
+				}, func() error { return e.TakeOff(by, "shop", "green") },
+				func() error {
+					return e.Stop(ctx, "shop", "blue")
+				}, func() error { return e.Archive(by, "shop") },
 				func() error { return e.RevokeKey(by, k.ID) }, e.Close,
 			} {
 				if err := do(); err != nil {

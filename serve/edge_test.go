@@ -50,8 +50,8 @@ func TestStoppedByItsLastLine(t *testing.T) {
 	}
 }
 
-// Two who create an experiment of one name in one transaction: one of them is told that it is there,
-// and nothing else happens to anybody.
+// Two who create an experiment of one name in one transaction: one of them is told that it is
+// there, and nothing else happens to anybody.
 func TestCreateAtOnce(t *testing.T) {
 	var opened, blocked atomic.Int32
 	entered, free := make(chan struct{}), make(chan struct{})

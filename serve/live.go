@@ -307,7 +307,7 @@ func (x *live) archive() error {
 
 // state is what the record's state means now.
 func (x *live) state(now int64) (s State, wait string, until int64) {
-	if x.rec.State != Running {
+	if x.rec.State != Running || x.play == nil { // which is not played by who only reads
 		return x.rec.State, "", 0
 	}
 	if !x.decl.Start.IsZero() && now < x.decl.Start.UnixMilli() {

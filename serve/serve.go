@@ -54,6 +54,8 @@ var (
 	// ErrUnavailable: nothing can be written now, or nothing is any more. What was asked may or may
 	// not have been done: it can be asked again.
 	ErrUnavailable = errors.New("the service cannot write now")
+	// ErrReadOnly: the engine only reads, see Config.
+	ErrReadOnly = errors.New("this service only reads")
 )
 
 // A Config is what an Engine is made of.
@@ -71,6 +73,10 @@ type Config struct {
 	Log *slog.Logger
 	// Holder names the process in the store, for people to read.
 	Holder string
+	// ReadOnly shows what is in the store when it is opened, and writes and decides
+	// nothing. The store should be one that only reads too (store.SQLiteReader): any other
+	// takes the database over.
+	ReadOnly bool
 
 	random io.Reader       // nil: the operating system's
 	hook   func(at string) // of tests: called at named points
@@ -193,6 +199,11 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := e.takeOver(ctx); err != nil {
 		return nil, err
 	}
+	if cfg.ReadOnly {
+		e.queue.closed, e.stop = ErrReadOnly, func() {}
+		close(e.done)
+		return e, nil
+	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	e.stop = stop
 	go e.run(running)
@@ -201,7 +212,10 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 
 // Close writes what is to be written, stops the engine and closes the store.
 func (e *Engine) Close() error {
-	err := e.Sync(context.Background())
+	var err error
+	if !e.cfg.ReadOnly {
+		err = e.Sync(context.Background())
+	}
 	e.stop()
 	<-e.done
 	if e.store != nil {
@@ -225,7 +239,8 @@ func (e *Engine) now() int64 {
 	}
 }
 
-// Ready says whether rewards can be taken: nil, or an error that matches ErrUnavailable.
+// Ready says whether rewards can be taken: nil, or an error that matches ErrUnavailable or
+// ErrReadOnly.
 func (e *Engine) Ready() error {
 	e.queue.Lock()
 	defer e.queue.Unlock()
@@ -248,6 +263,9 @@ func (e *Engine) Decide(ctx context.Context, name, unit string) (Decision, error
 	x, err := e.find(name)
 	if err != nil {
 		return Decision{}, err
+	}
+	if e.cfg.ReadOnly {
+		return Decision{}, ErrReadOnly
 	}
 	if err := ctx.Err(); err != nil {
 		return Decision{}, err
@@ -274,6 +292,9 @@ func (e *Engine) Rewards(ctx context.Context, name string, reports []Report) ([]
 	x, err := e.find(name)
 	if err != nil {
 		return nil, err
+	}
+	if e.cfg.ReadOnly {
+		return nil, ErrReadOnly
 	}
 	j := &job{on: x, at: e.now(), results: make([]Result, len(reports)),
 		reports: make([]reported, 0, len(reports))}
@@ -397,12 +418,16 @@ func (e *Engine) Start(ctx context.Context, name string) error {
 // Pause stops the issuing of decisions, not the windows of those that were issued. Who has a sticky
 // one is still answered the same.
 func (e *Engine) Pause(ctx context.Context, name string) error {
-	return e.act(ctx, name, Entry{Did: "pause"}, func(x *live, _ int64) error { return x.move(Paused, Running) })
+	return e.act(ctx, name, Entry{Did: "pause"}, func(x *live, _ int64) error {
+		return x.move(Paused, Running)
+	})
 }
 
 // Resume goes on after a Pause.
 func (e *Engine) Resume(ctx context.Context, name string) error {
-	return e.act(ctx, name, Entry{Did: "resume"}, func(x *live, _ int64) error { return x.move(Running, Paused) })
+	return e.act(ctx, name, Entry{Did: "resume"}, func(x *live, _ int64) error {
+		return x.move(Running, Paused)
+	})
 }
 
 // Stop ends an experiment for good. From then on every decision gives the arm of this name, or the

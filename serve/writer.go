@@ -232,8 +232,8 @@ func (e *Engine) takeOver(ctx context.Context) error {
 	e.byName, e.nextID, e.keys, e.reading = all, next, opened.Keys, st
 	e.mu.Unlock()
 	e.store = st
-	// Who has failed here is written with the first commit, which may be the one that makes the store
-	// forget that it has gone back.
+	// Who has failed here is written with the first commit, which may be the one that makes the
+	// store forget that it has gone back.
 	e.swept = time.Time{}
 	return nil
 }
@@ -285,7 +285,10 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 	}
 	switch r.State {
 	case Running, Paused:
-		if err = errOlder; !older {
+		switch {
+		case older:
+			err = errOlder
+		case !e.cfg.ReadOnly:
 			err = x.resume(ctx, e, st, stored)
 		}
 		if err != nil {

@@ -49,6 +49,8 @@ type Config struct {
 	// Demo refuses new experiments: for an engine that keeps nothing, and must not be used for
 	// people.
 	Demo bool
+	// Origins are those whose pages may ask from a browser (CORS), as ParseOrigin has them.
+	Origins []string
 }
 
 type front struct {
@@ -105,6 +107,9 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
+	if f.cross(w, r) {
+		return
+	}
 	// the mux knows why, and says it in its way
 	if _, pattern := f.routes.Handler(r); pattern == "" {
 		var seen status
@@ -161,6 +166,9 @@ func problemOf(err error) *problem {
 		return refused(http.StatusNotFound, "", err.Error())
 	case errors.Is(err, serve.ErrExists):
 		return refused(http.StatusConflict, "name", err.Error())
+	case errors.Is(err, serve.ErrReadOnly):
+		return refused(http.StatusForbidden, "", "this service only reads: nothing is decided, "+
+			"taken or changed")
 	case errors.Is(err, serve.ErrUnavailable), errors.Is(err, context.DeadlineExceeded),
 		errors.Is(err, context.Canceled):
 		return refused(http.StatusServiceUnavailable, "", "the service cannot write now: send it again")
@@ -221,7 +229,8 @@ func keyOf(r *http.Request) string {
 func (f *front) may(r *http.Request, scope serve.Scope) (serve.Key, error) {
 	secret := keyOf(r)
 	if secret == "" {
-		return serve.Key{}, refused(http.StatusUnauthorized, "", "a key is missing: send it as X-API-Key, or as "+
+		return serve.Key{}, refused(http.StatusUnauthorized, "", "a key is missing: send it as "+
+			"X-API-Key, or as "+
 			"Authorization: Bearer")
 	}
 	switch k := f.Engine.Who(secret); {
@@ -276,7 +285,11 @@ func (f *front) finish(w http.ResponseWriter, r *http.Request, h handled) {
 func (f *front) live(w http.ResponseWriter, _ *http.Request) { ok(w, statusJSON{"ok"}) }
 
 func (f *front) ready(w http.ResponseWriter, _ *http.Request) {
-	if err := f.Engine.Ready(); err != nil {
+	switch err := f.Engine.Ready(); {
+	case errors.Is(err, serve.ErrReadOnly):
+		f.answer(w, refused(http.StatusServiceUnavailable, "", "this service only reads"))
+		return
+	case err != nil:
 		f.answer(w, err)
 		return
 	}

@@ -32,7 +32,13 @@ const markEvery = time.Second
 // is overwritten, and the log, which has every sum that ever was, is cut to nothing after each
 // commit with a line.
 func SQLite(dir string) func(context.Context) (Store, error) {
-	return func(ctx context.Context) (Store, error) { return openSQLite(ctx, dir) }
+	return func(ctx context.Context) (Store, error) { return openSQLite(ctx, dir, false) }
+}
+
+// SQLiteReader opens the store in a directory to read it as it is. Begin takes nothing over, who
+// writes goes on, and Commit fails with ErrReadOnly.
+func SQLiteReader(dir string) func(context.Context) (Store, error) {
+	return func(ctx context.Context) (Store, error) { return openSQLite(ctx, dir, true) }
 }
 
 // A sqlite has one connection that writes, and others for readers.
@@ -42,6 +48,7 @@ type sqlite struct {
 	writing *sql.DB
 	conn    *sql.Conn
 	made    map[string]*sql.Stmt
+	reads   bool // and writes nothing
 
 	term     int64
 	instance string
@@ -50,27 +57,36 @@ type sqlite struct {
 	owed     bool // the log has to be cut
 }
 
-func openSQLite(ctx context.Context, dir string) (_ *sqlite, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("store: %w", err)
-	}
+func openSQLite(ctx context.Context, dir string, reads bool) (_ *sqlite, err error) {
 	path := filepath.Join(dir, "sotto.db")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // SQLite would let others read
-	if err != nil {
+	if !reads {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // SQLite would let others read
+		if err != nil {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+		if err := f.Close(); err != nil {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+	} else if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	if err := f.Close(); err != nil {
-		return nil, fmt.Errorf("store: %w", err)
-	}
-	s := &sqlite{dir: dir, made: map[string]*sql.Stmt{}}
+	s := &sqlite{dir: dir, made: map[string]*sql.Stmt{}, reads: reads}
 	defer func() {
 		if err != nil {
 			_ = s.Close()
 		}
 	}()
 	name := func(more ...string) string {
-		q := url.Values{"_pragma": append([]string{"busy_timeout(5000)", "journal_mode(WAL)",
-			"synchronous(FULL)", "secure_delete(ON)"}, more...), "_txlock": {"immediate"}}
+		q := url.Values{"_pragma": append([]string{"busy_timeout(5000)"}, more...)}
+		if reads {
+			q.Set("mode", "ro")
+		} else {
+			q.Set("_txlock", "immediate")
+			q["_pragma"] = append(q["_pragma"], "journal_mode(WAL)", "synchronous(FULL)", "secure_delete(ON)")
+		}
 		return (&url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path),
 			RawQuery: q.Encode()}).String()
 	}
@@ -104,7 +120,7 @@ func (s *sqlite) make(ctx context.Context) error {
 		switch {
 		case version == schemaVersion && id == applicationID:
 			return nil
-		case version != 0 || id != 0:
+		case version != 0 || id != 0 || s.reads:
 			return fmt.Errorf("it has version %d of application %#x, must have %d of %#x: %w", version, id,
 				schemaVersion, applicationID, ErrSchema)
 		}
@@ -122,7 +138,11 @@ func (s *sqlite) make(ctx context.Context) error {
 
 // inside runs a transaction. Nothing of it is there after an error, or nobody knows.
 func (s *sqlite) inside(ctx context.Context, what func() error) error {
-	if err := s.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+	begin := "BEGIN IMMEDIATE"
+	if s.reads {
+		begin = "BEGIN"
+	}
+	if err := s.exec(ctx, begin); err != nil {
 		return err
 	}
 	err := what()
@@ -164,8 +184,10 @@ func (s *sqlite) affect(ctx context.Context, query string, args ...any) (int64, 
 // Begin implements Store.
 func (s *sqlite) Begin(ctx context.Context, holder string) (out Opened, err error) {
 	err = s.inside(ctx, func() error {
-		if err := s.exec(ctx, "UPDATE writer SET term = term + 1, holder = ?", holder); err != nil {
-			return err
+		if !s.reads {
+			if err := s.exec(ctx, "UPDATE writer SET term = term + 1, holder = ?", holder); err != nil {
+				return err
+			}
 		}
 		var secret []byte
 		if err := s.row(ctx, "SELECT term, commits, now, secret FROM writer", &s.term, &s.commits, &out.Now,
@@ -246,6 +268,9 @@ func (s *sqlite) remember(now time.Time) {
 
 // Commit implements Store.
 func (s *sqlite) Commit(ctx context.Context, c Commit) error {
+	if s.reads {
+		return fmt.Errorf("store: %w", ErrReadOnly)
+	}
 	ctx = context.WithoutCancel(ctx) // a transaction is not given up in the middle
 	err := s.inside(ctx, func() error {
 		for _, do := range c.statements(s.term) {

@@ -24,6 +24,8 @@ var (
 	ErrFenced = errors.New("another process has taken the store over")
 	// ErrSchema is matched when the store was written by another version of the program.
 	ErrSchema = errors.New("the store is of another version")
+	// ErrReadOnly is matched when the store was opened to be read.
+	ErrReadOnly = errors.New("the store was opened to be read")
 )
 
 // A Store keeps experiments. It serves many goroutines; commits are made one after the other. After

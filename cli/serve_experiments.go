@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/serve"
+)
+
+// readDeclared reads the live experiments of a directory, and checks all of them.
+func readDeclared(known catalog.Catalog, dir string) (out []*experiment.Live, err error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, usagef("--experiments: %w", err)
+	}
+	from := map[string]string{}
+	for _, f := range files {
+		if !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(f.Name())) {
+			continue
+		}
+		path := filepath.Join(dir, f.Name())
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, usagef("--experiments: %w", err)
+		}
+		x, err := experiment.Reader{Catalog: known}.ParseLive(path, data)
+		if err == nil {
+			err = x.Check()
+		}
+		if err != nil {
+			return nil, err
+		}
+		if other, twice := from[x.Name]; twice {
+			return nil, usagef("--experiments: %s: name is %q, as in %s: names must differ", path, x.Name, other)
+		}
+		from[x.Name] = path
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// declare makes and starts the experiments that are new, and leaves those that are there. One that
+// differs from its declaration is an error, and then nothing is made.
+func declare(ctx context.Context, e *serve.Engine, all []*experiment.Live, out io.Writer) error {
+	var fresh []*experiment.Live
+	for _, x := range all {
+		is, err := e.Get(ctx, x.Name)
+		if errors.Is(err, serve.ErrNotFound) {
+			fresh = append(fresh, x)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		keys, err := differs(&is.Experiment, x)
+		if err != nil {
+			return err
+		}
+		if len(keys) > 0 {
+			return usagef("--experiments: experiment %q is %s with another %s: what was declared to its units "+
+				"stays; take the change back, or give it a new name", x.Name, is.State, strings.Join(keys, ", "))
+		}
+		if is.State == serve.Draft {
+			fresh = append(fresh, x)
+		}
+	}
+	for _, x := range fresh {
+		if err := e.Create(ctx, *x); err != nil && !errors.Is(err, serve.ErrExists) {
+			return err
+		}
+		if err := e.Start(ctx, x.Name); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "experiment %s was started\n", x.Name)
+	}
+	return nil
+}
+
+// differs are the keys in which two declarations differ, in their normal form.
+func differs(a, b *experiment.Live) (keys []string, err error) {
+	var of [2]map[string]json.RawMessage
+	for i, x := range []*experiment.Live{a, b} {
+		text, err := x.JSON()
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(text, &of[i]); err != nil {
+			return nil, err
+		}
+	}
+	for key := range of[0] {
+		if _, both := of[1][key]; !both {
+			keys = append(keys, key)
+		}
+	}
+	for key, value := range of[1] {
+		if !bytes.Equal(value, of[0][key]) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys, nil
+}
