@@ -200,6 +200,44 @@ func TestSetWindow(t *testing.T) {
 	}
 }
 
+// What an operator changed is in the transcript, and the batch that is out goes on.
+func TestNote(t *testing.T) {
+	l, err := New(Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Window: 50, Epoch: Epoch{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 6 {
+		if _, err := l.Decide(l.Arm(), int64(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := l.Out()
+	c, err := l.Note([]byte(`{"floor": 0.5}`))
+	if err != nil || string(c.Line) != `{"change":{"floor":0.5}}`+"\n" || c.Taken != nil {
+		t.Fatalf("%v, %+v", err, c)
+	}
+	if _, err := l.Note([]byte(`1`)); !errors.Is(err, ErrPending) {
+		t.Errorf("another one before the commit: %v", err)
+	}
+	if at, ok := l.Due(1000); ok {
+		t.Errorf("a release is due at %d before the commit", at)
+	}
+	if err := l.Commit(c); err != nil || !slices.Equal(l.Out(), out) || l.Batches() != 1 {
+		t.Errorf("%v: %v is out, was %v; %d batches", err, l.Out(), out, l.Batches())
+	}
+	if c, err = l.Close(60); err != nil || c == nil {
+		t.Fatal(c, err)
+	}
+	if err := l.Commit(c); err != nil || l.Batches() != 2 {
+		t.Error(err, l.Batches())
+	}
+	for _, bad := range []string{"", "null", "{", `{"floor":}`} {
+		if _, err := l.Note([]byte(bad)); err == nil {
+			t.Errorf("%q is a change", bad)
+		}
+	}
+}
+
 // Without an arm the others go on; what it had is gone, and its tickets are late.
 func TestTakeOff(t *testing.T) {
 	l, err := New(Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Window: 50, Epoch: Epoch{1}})

@@ -47,6 +47,7 @@ type Commit struct {
 	Taken []Taken
 
 	drop func() // tells the policy of an arm that is off
+	note bool   // the batch that is out stays
 }
 
 // Close closes the batch that is out if it is due, and draws the noise of what it releases; the
@@ -96,17 +97,25 @@ func (l *Live) close() (*Commit, error) {
 
 // wait ends the batch with a line, and waits for the commit.
 func (l *Live) wait(c *Commit, text line) error {
+	if err := l.write(c, text); err != nil {
+		return err
+	}
+	l.s.Batch = nil
+	clear(l.target)
+	for i, p := range l.plan { // of what goes on while the policy has not been asked
+		l.before[i] = min(l.before[i], l.s.Arms[p.Arm].Asked)
+	}
+	return nil
+}
+
+// write has a line written, and waits for the commit.
+func (l *Live) write(c *Commit, text line) error {
 	b, err := json.Marshal(text)
 	if err != nil {
 		return err
 	}
 	c.Line = append(b, '\n')
 	l.s.Lines++
-	l.s.Batch = nil
-	clear(l.target)
-	for i, p := range l.plan { // of what goes on while the policy has not been asked
-		l.before[i] = min(l.before[i], l.s.Arms[p.Arm].Asked)
-	}
 	l.pending = c
 	return nil
 }
@@ -121,7 +130,9 @@ func (l *Live) Commit(c *Commit) error {
 	case c == nil || c != l.pending:
 		return errors.New("play: what is committed is not what Close returned last")
 	}
-	l.pending = nil
+	if l.pending = nil; c.note {
+		return nil
+	}
 	if c.drop != nil {
 		c.drop()
 	}

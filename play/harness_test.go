@@ -99,6 +99,7 @@ type house struct {
 
 	// The store.
 	lines [][]byte
+	notes int // of the lines
 	state []byte
 
 	// The model.
@@ -139,7 +140,7 @@ func (h *house) config() Config {
 			panic(caught("batch %d was handed out as %v and as %v", batch, old, sums))
 		}
 		h.handed[batch] = sums
-		if batch >= len(h.lines) {
+		if batch >= len(h.lines)-h.notes {
 			panic(caught("batch %d was handed out before it was durable", batch))
 		}
 	}}
@@ -363,6 +364,23 @@ func (h *house) takeOff(arm, crash int) error {
 	for n := before.Arms[arm].Head; n < before.Arms[arm].Issued; n++ {
 		h.counted[[2]int{arm, n}] = true // and in no release
 	}
+	return h.finish(before, c, crash)
+}
+
+// note writes a line that is no batch's, with a crash at some place of it.
+func (h *house) note(crash int) error {
+	if h.fault != none {
+		return nil
+	}
+	before := h.live.State()
+	c, err := h.live.Note([]byte(`{"floor":0.5}`))
+	if err != nil || crash == beforeWrite {
+		return errors.Join(err, h.crash())
+	}
+	if len(c.Taken) > 0 || !slices.Equal(h.live.Out(), before.Batch) {
+		return caught("a note takes %v, and the batch is %v, was %v", c.Taken, h.live.Out(), before.Batch)
+	}
+	h.notes++
 	return h.finish(before, c, crash)
 }
 

@@ -49,6 +49,9 @@ func (h *house) step(pick choice) error {
 		if pick(60, "off") == 59 {
 			return h.takeOff(pick(h.cfg.Arms, "arm"), pick(places, "place"))
 		}
+		if pick(60, "note") == 59 {
+			return h.note(pick(places, "place"))
+		}
 	case 9, 10:
 		h.now += int64(pick(6, "time"))
 		if pick(60, "jump") == 59 {

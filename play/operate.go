@@ -1,6 +1,8 @@
 package play
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -52,6 +54,27 @@ func (l *Live) TakeOff(arm int) (*Commit, error) {
 	if err := l.wait(c, line{Off: &arm, Gone: gone}); err != nil {
 		l.failed = fmt.Errorf("play: arm %d: %w", arm, err)
 		return nil, l.failed
+	}
+	return c, nil
+}
+
+// Note writes a line of the transcript that is no batch's, what an operator changed: one JSON value,
+// which Restore passes over. Its Commit is as for a release, but the batch that is out stays. The
+// value must depend on no reward.
+func (l *Live) Note(change json.RawMessage) (*Commit, error) {
+	switch {
+	case l.failed != nil:
+		return nil, l.failed
+	case l.pending != nil:
+		return nil, ErrPending
+	case l.stopped:
+		return nil, ErrStopped
+	case len(change) == 0 || string(change) == "null":
+		return nil, errors.New("play: the change is missing")
+	}
+	c := &Commit{note: true}
+	if err := l.write(c, line{Change: change}); err != nil {
+		return nil, fmt.Errorf("play: the change is no JSON: %w", err)
 	}
 	return c, nil
 }

@@ -81,7 +81,8 @@ type Config struct {
 //   - Settle takes a ticket's reward, once. A deadline that passes without one is the default.
 //   - Close releases the batch that is out, when it is due. Its Commit is to be made durable.
 //   - Commit hands the release to the policy, and has its next batch.
-//   - TakeOff, SetWindow are what an operator may do meanwhile, and State is all that there is.
+//   - TakeOff, SetWindow are what an operator may do meanwhile, Note has it in the transcript, and
+//     State is all that there is.
 //
 // It serves one goroutine at a time. After an error of Close, TakeOff or Commit all further calls
 // fail with it: restore what is durable. (That a batch is not due, an arm that cannot be taken off
@@ -207,8 +208,7 @@ func (l *Live) curate(ledger *privacy.Ledger) error {
 // Ledger has what the releases have cost.
 func (l *Live) Ledger() *privacy.Ledger { return l.curator.Ledger() }
 
-// Batches is how many batches the policy has asked for: rounds of adaptivity, and lines
-// of the transcript.
+// Batches is how many batches the policy has asked for: rounds of adaptivity.
 func (l *Live) Batches() int { return l.driver.Batches }
 
 // Stopped says that the policy wants nothing more. An identification rule has its answer then.

@@ -16,12 +16,14 @@ import (
 var ErrState = errors.New("the state is not that of the policy and its transcript")
 
 // A line of the transcript is one batch: its plays, and what it released as the ledger writes it,
-// if it released anything. Or it is an arm that was taken off, with as many decisions as were gone.
+// if it released anything. Or it is an arm that was taken off, with as many decisions as were gone,
+// or what else was changed.
 type line struct {
 	Plays   []play          `json:"plays,omitempty"`
 	Release json.RawMessage `json:"release,omitempty"`
 	Off     *int            `json:"off,omitempty"`
 	Gone    int             `json:"gone,omitempty"`
+	Change  json.RawMessage `json:"change,omitempty"`
 }
 
 type play struct {
@@ -82,7 +84,7 @@ func Restore(cfg Config, lines iter.Seq2[[]byte, error], s State) (*Live, error)
 func (l *Live) begin(lines iter.Seq2[[]byte, error]) error {
 	ledger := privacy.NewLedger(l.cfg.Ledger...)
 	heads := make([]int, len(l.s.Arms))
-	b, n := l.cfg.Policy.Next(privacy.Released{}), 0
+	b, n := l.driver.replay(privacy.Released{}), 0
 	for text, err := range lines {
 		if err == nil {
 			b, err = l.replay(ledger, b, text, heads)
@@ -106,7 +108,6 @@ func (l *Live) begin(lines iter.Seq2[[]byte, error]) error {
 	if err := l.curate(ledger); err != nil {
 		return err
 	}
-	l.driver.resume(b, n)
 	l.stopped = b == nil
 	if l.s.Batch != nil {
 		if b == nil || !slices.Equal(b.Plays, l.s.Batch) {
@@ -134,6 +135,12 @@ func (l *Live) replay(ledger *privacy.Ledger, b *policy.Batch, text []byte,
 	if err := d.Decode(&in); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrState, err)
 	}
+	if in.Change != nil {
+		if b == nil || in.Off != nil || in.Gone != 0 || len(in.Plays)+len(in.Release) > 0 {
+			return nil, fmt.Errorf("%w: nothing can have been changed here", ErrState)
+		}
+		return b, nil
+	}
 	if in.Off != nil {
 		dropper, ok := l.cfg.Policy.(Dropper)
 		if a := *in.Off; !ok || b == nil || a < 0 || a >= len(heads) || !l.s.Arms[a].Off || in.Gone < 0 ||
@@ -142,7 +149,7 @@ func (l *Live) replay(ledger *privacy.Ledger, b *policy.Batch, text []byte,
 		}
 		heads[*in.Off] = plus(heads[*in.Off], in.Gone)
 		dropper.Drop(*in.Off)
-		return l.cfg.Policy.Next(privacy.Released{}), nil
+		return l.driver.replay(privacy.Released{}), nil
 	}
 	if b == nil || b.Ask || b.Fresh || !slices.Equal(b.Plays, in.plays()) {
 		return nil, fmt.Errorf("%w: the policy does not ask for this batch", ErrState)
@@ -168,15 +175,15 @@ func (l *Live) replay(ledger *privacy.Ledger, b *policy.Batch, text []byte,
 	if i != released.Len() {
 		return nil, fmt.Errorf("%w: it releases more than the batch asks for", ErrState)
 	}
-	return l.cfg.Policy.Next(released), nil
+	return l.driver.replay(released), nil
 }
 
-// resume goes on with a batch that is out, after so many others.
-func (d *Driver) resume(b *policy.Batch, before int) {
-	d.batch, d.Batches = b, before
-	if b != nil {
+// replay hands a release that is durable to the policy, and returns its next batch.
+func (d *Driver) replay(r privacy.Released) *policy.Batch {
+	if d.batch = d.Policy.Next(r); d.batch != nil {
 		d.Batches++
 	}
+	return d.batch
 }
 
 // enter begins an epoch: numbers from the last durable one on are its own.

@@ -234,6 +234,8 @@ func FuzzLine(f *testing.F) {
 	f.Add([]byte(`{"off":3}`))
 	f.Add([]byte(`{"off":1,"gone":3}`))
 	f.Add([]byte(`{"off":-1}`))
+	f.Add([]byte(`{"change":{"floor":0.5}}`))
+	f.Add([]byte(`{"change":1,"off":1}`))
 	f.Add([]byte(`{"plays":[{"arm":0,"rounds":2,"release":true}],"release":null}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		cfg := houseConfig(3)
