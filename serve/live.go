@@ -51,8 +51,9 @@ type Info struct {
 	Reason  string
 	Keep    int // the arm that is kept when it has stopped, else −1
 	Arms    []ArmInfo
-	Batches int           // that were released or played, lines of the transcript
+	Batches int           // that were released or played, and changes: lines of the transcript
 	Tick    time.Duration // releases are closed and shown at multiples of it
+	Changes []Change      // that come with the next ticks
 	// Spent is what a reward has lost at most, and Cap what it may lose.
 	Spent, Cap privacy.Loss
 	Budget     privacy.Budget // of a reward, see Experiment.EachAssignment
@@ -74,8 +75,9 @@ type record struct {
 	Reason      string          `json:"reason,omitempty"`
 	Created     int64           `json:"created"`
 	Keep        int             `json:"keep"`
-	// arms that are to be taken off at the next tick
-	Off []int `json:"off,omitempty"`
+	// arms that are to be taken off at the next ticks, and what else is to be changed
+	Off     []int    `json:"off,omitempty"`
+	Changes []Change `json:"changes,omitempty"`
 	// keys are derived from it, so that no two experiments share one
 	Key   [16]byte `json:"key"`
 	Coins [16]byte `json:"coins"` // the seed of the policy's coins
@@ -144,8 +146,8 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*live, error) {
 		copy(r.Key[:], r.seeds[:16])
 		copy(r.Coins[:], r.seeds[16:])
 	}
-	x := &live{id: id, decl: decl, rec: r, window: decl.Window.Milliseconds(), ticked: -1}
-	x.tick = min(max(x.window/16, 1), 1000)
+	x := &live{id: id, decl: decl, rec: r, ticked: -1}
+	x.retime()
 	x.fallback = max(0, slices.IndexFunc(decl.Arms, func(a experiment.LiveArm) bool {
 		return a.Name == decl.Fallback
 	}))
@@ -259,37 +261,8 @@ func (x *live) end(keep int, _ int64) error {
 		}
 	}
 	x.play, x.pending, x.issued, x.fresh = nil, nil, false, nil
+	x.rec.Off, x.rec.Changes = nil, nil
 	x.drop = true
-	return nil
-}
-
-// takeOff notes that an arm is to be taken off.
-func (x *live) takeOff(arm string) error {
-	a := slices.IndexFunc(x.decl.Arms, func(a experiment.LiveArm) bool { return a.Name == arm })
-	p, err := x.decl.NewPolicy(&noise.Fast{})
-	if err != nil {
-		return err
-	}
-	left := -len(x.rec.Off)
-	for _, a := range x.arms {
-		if !a.Off {
-			left++
-		}
-	}
-	_, drops := p.(play.Dropper)
-	switch {
-	case x.rec.State != Running && x.rec.State != Paused:
-		return fmt.Errorf("it is %s, must be running or paused: %w", x.rec.State, ErrState)
-	case a < 0:
-		return fmt.Errorf("arm is %q, must be one of the experiment's: %w", arm, ErrState)
-	case !drops:
-		return fmt.Errorf("policy %s cannot go on without an arm: %w", x.decl.Policy.Policy, ErrState)
-	case x.arms[a].Off || slices.Contains(x.rec.Off, a):
-		return fmt.Errorf("arm %q is off already: %w", arm, ErrState)
-	case left < 2:
-		return fmt.Errorf("arm %q is the last one, stop the experiment instead: %w", arm, ErrState)
-	}
-	x.rec.Off, x.changed = append(x.rec.Off, a), true
 	return nil
 }
 
@@ -335,6 +308,10 @@ func (x *live) info(now int64) Info {
 		out.Spent, out.Cap = x.ledger.Total(), x.ledger.Guarantee()
 	}
 	out.Budget, _ = x.decl.EachAssignment() // was checked
+	out.Changes = slices.Clone(x.rec.Changes)
+	for _, a := range x.rec.Off {
+		out.Changes = append(out.Changes, Change{Off: []string{x.decl.Arms[a].Name}})
+	}
 	return out
 }
 
@@ -599,14 +576,8 @@ func (x *live) onTick(w *store.Write, now int64) error {
 	if end := x.decl.End; !end.IsZero() && at >= end.UnixMilli() {
 		return x.end(x.instead(), now)
 	}
-	var c *play.Commit
-	var err error
-	if len(x.rec.Off) > 0 {
-		arm := x.rec.Off[0]
-		x.rec.Off, x.changed = x.rec.Off[1:], true
-		c, err = x.play.TakeOff(arm)
-		x.arms[arm].Off = true
-	} else {
+	c, err := x.changing(now)
+	if c == nil && err == nil {
 		c, err = x.play.Close(at)
 	}
 	if err != nil || c == nil {

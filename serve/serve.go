@@ -446,15 +446,6 @@ func (e *Engine) Stop(ctx context.Context, name, arm string) error {
 	})
 }
 
-// TakeOff takes the arm of this name off, for good, from the next public tick on: no decision gives
-// it, not to its units either, nor as the fallback, and its rewards that were not released are
-// destroyed.
-func (e *Engine) TakeOff(ctx context.Context, name, arm string) error {
-	return e.act(ctx, name, Entry{Did: "take off", With: arm}, func(x *live, _ int64) error {
-		return x.takeOff(arm)
-	})
-}
-
 // Archive destroys what is left of the units of an experiment that does not run: who was assigned
 // what. Its transcript and ledger stay.
 func (e *Engine) Archive(ctx context.Context, name string) error {

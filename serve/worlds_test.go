@@ -55,8 +55,14 @@ func world(t *testing.T, twin string, hers []saying) string {
 	var mine Decision
 	var decided time.Time
 	n := 0
-	for range 400 {
+	for round := range 400 {
 		c.add(500 * time.Millisecond)
+		if round == 60 { // what an operator changes meanwhile tells nothing either
+			longer, floor := 70*time.Second, 0.2
+			if err := e.Change(t.Context(), "shop", Change{Window: &longer, Floor: &floor}); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if err := e.Sync(t.Context()); err != nil {
 			t.Fatal(err)
 		}

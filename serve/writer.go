@@ -159,6 +159,7 @@ func (x *live) turn(e *Engine, jobs []*job, now int64) (store.Write, bool) {
 	defer x.mu.Unlock()
 	w, ok, err := x.collect(jobs, now)
 	if err == nil {
+		e.hurry(x) // its window may have changed
 		return w, ok
 	}
 	e.cfg.Log.Error("serve: an experiment has failed", "experiment", x.decl.Name, "error", err)

@@ -25,7 +25,9 @@ type infoJSON struct {
 	Arms    []armJSON   `json:"arms"`
 	Batches int         `json:"batches"`
 	Tick    string      `json:"tick"`
-	Spent   spentJSON   `json:"spent"`
+	// Changes come with the next ticks.
+	Changes []serve.Change `json:"changes,omitempty"`
+	Spent   spentJSON      `json:"spent"`
 	// Budget is that of one reward.
 	Budget      string          `json:"budget"`
 	Declaration json.RawMessage `json:"declaration"`
@@ -36,6 +38,7 @@ type armJSON struct {
 	Decisions int      `json:"decisions"`
 	Released  int      `json:"released"`
 	Mean      *float64 `json:"mean"` // noisy, of what was released; null before
+	Off       bool     `json:"off,omitempty"`
 }
 
 type spentJSON struct {
@@ -49,7 +52,7 @@ func infoOf(x serve.Info) (*infoJSON, error) {
 		return nil, err
 	}
 	out := &infoJSON{Name: x.Experiment.Name, State: x.State, Wait: x.Wait, Reason: x.Reason,
-		Batches: x.Batches, Tick: x.Tick.String(), Spent: spentJSON{fmt.Sprint(x.Spent), x.Spent},
+		Batches: x.Batches, Tick: x.Tick.String(), Changes: x.Changes, Spent: spentJSON{fmt.Sprint(x.Spent), x.Spent},
 		Budget: fmt.Sprint(x.Budget), Declaration: decl}
 	if !x.Until.IsZero() {
 		at := x.Until.UTC()
@@ -60,7 +63,8 @@ func infoOf(x serve.Info) (*infoJSON, error) {
 	}
 	lo, hi := x.Experiment.Range()
 	for i, a := range x.Arms {
-		arm := armJSON{Name: x.Experiment.Arms[i].Name, Decisions: a.Decisions, Released: a.Released}
+		arm := armJSON{Name: x.Experiment.Arms[i].Name, Decisions: a.Decisions, Released: a.Released,
+			Off: a.Off}
 		if a.Released > 0 {
 			mean := lo + (hi-lo)*a.Sum/float64(a.Released)
 			arm.Mean = &mean
@@ -138,6 +142,17 @@ func (f *front) stop(w http.ResponseWriter, r *http.Request) (any, error) {
 	}
 	return f.operate(func(ctx context.Context, name string) error {
 		return f.Engine.Stop(ctx, name, in.Arm)
+	})(w, r)
+}
+
+// change changes terms, and says how the experiment is then.
+func (f *front) change(w http.ResponseWriter, r *http.Request) (any, error) {
+	var in changeRequest
+	if err := read(w, r, maxChange, &in); err != nil {
+		return nil, err
+	}
+	return f.operate(func(ctx context.Context, name string) error {
+		return f.Engine.Change(ctx, name, in.change)
 	})(w, r)
 }
 

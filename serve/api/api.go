@@ -33,6 +33,7 @@ const (
 	maxRewards     = 1000
 	maxDeclaration = 1 << 20
 	maxContext     = 64 << 10
+	maxChange      = 256 << 10
 )
 
 // answerWithin is how long a request may wait for the disk.
@@ -85,6 +86,7 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"POST /v1/experiments":       f.with(serve.ScopeAdmin, f.create),
 		"GET /v1/experiments":        f.with(serve.ScopeRead, f.list),
 		"GET " + one:                 f.reader(f.get),
+		"PATCH " + one:               f.with(serve.ScopeAdmin, f.change),
 		"GET " + one + "/transcript": f.reader(f.transcript),
 		"GET " + one + "/ledger":     f.reader(f.ledger),
 		"POST " + one + "/start":     f.with(serve.ScopeAdmin, f.operate(f.Engine.Start)),
@@ -160,6 +162,8 @@ func problemOf(err error) *problem {
 	switch {
 	case errors.As(err, &own):
 		return own
+	case errors.As(err, &of) && errors.Is(err, serve.ErrState):
+		return refused(http.StatusConflict, of.Field, err.Error())
 	case errors.As(err, &of):
 		return refused(http.StatusBadRequest, of.Field, of.Error())
 	case errors.Is(err, serve.ErrNotFound):

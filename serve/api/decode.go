@@ -9,8 +9,10 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/sotto-dp/sotto/serve"
@@ -66,6 +68,64 @@ func (q *batchRequest) check() error {
 			p.Field = fmt.Sprintf("rewards[%d].%s", i, p.Field)
 			return p
 		}
+	}
+	return nil
+}
+
+// A changeRequest has the terms that may change. The other keys of a declaration are known, to be
+// refused with the reason.
+type changeRequest struct {
+	End    json.RawMessage `json:"end"`
+	Window *string         `json:"window"`
+	Floor  *float64        `json:"floor"`
+	Off    []string        `json:"off"`
+	fixedKeys
+
+	change serve.Change
+}
+
+type fixedKeys struct {
+	Name     json.RawMessage `json:"name" fixed:"the name is what decisions are asked by"`
+	Arms     json.RawMessage `json:"arms" fixed:"an arm can be taken off (off), and none be added or changed"`
+	Policy   json.RawMessage `json:"policy" fixed:"what it has learned is the policy's"`
+	Risk     json.RawMessage `json:"risk" fixed:"the rule's answer is right with the probability of the start"`
+	Horizon  json.RawMessage `json:"horizon" fixed:"the policy's schedule was made for it"`
+	Budget   json.RawMessage `json:"budget" fixed:"units were promised that they lose no more"`
+	Unit     json.RawMessage `json:"unit" fixed:"the budget is of these units and of all their assignments"`
+	Reward   json.RawMessage `json:"reward" fixed:"the noise was made for this range and this default"`
+	Sticky   json.RawMessage `json:"sticky" fixed:"who was assigned what is counted by it"`
+	Start    json.RawMessage `json:"start" fixed:"it is when the experiment began"`
+	Fallback json.RawMessage `json:"fallback" fixed:"only end, window, floor and off may change"`
+	Public   json.RawMessage `json:"public" fixed:"units were told who reads what is released"`
+
+	Description json.RawMessage `json:"description" fixed:"only end, window, floor and off may change"`
+}
+
+func (q *changeRequest) check() error {
+	v := reflect.ValueOf(q.fixedKeys)
+	for i := range v.NumField() {
+		if field := v.Type().Field(i); !v.Field(i).IsNil() {
+			name := field.Tag.Get("json")
+			return refused(http.StatusConflict, name, name+" cannot change: "+field.Tag.Get("fixed"))
+		}
+	}
+	q.change = serve.Change{Floor: q.Floor, Off: q.Off}
+	if q.End != nil {
+		q.change.End = &time.Time{}
+		if json.Unmarshal(q.End, q.change.End) != nil {
+			return refused(http.StatusBadRequest, "end", "end must be a time such as "+
+				"2026-01-31T09:00:00Z, or null for never")
+		}
+	}
+	if q.Window != nil {
+		d, err := time.ParseDuration(*q.Window)
+		if err != nil {
+			return refused(http.StatusBadRequest, "window", "window must be a duration such as 24h or 90m")
+		}
+		q.change.Window = &d
+	}
+	if q.End == nil && q.Window == nil && q.Floor == nil && len(q.Off) == 0 {
+		return refused(http.StatusBadRequest, "", "nothing is to change: say end, window, floor or off")
 	}
 	return nil
 }

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What may change of a running experiment changes with the next public tick; what its guarantee is
+// made of is refused with the reason and the field, and nothing of such a request is done.
+func TestChange(t *testing.T) {
+	w := shopOpen(t)
+	const x = "/v1/experiments/shop"
+	for _, bad := range []struct {
+		body   string
+		status int
+		field  string
+		why    string
+	}{
+		{`{"floor": 0.2, "budget": {"epsilon": 2}}`, 409, "budget", "promised"},
+		{`{"arms": ["green"]}`, 409, "arms", "taken off"},
+		{`{"reward": {"range": [0, 2]}}`, 409, "reward", "noise"},
+		{`{"reward": {"default": 1}}`, 409, "reward", "default"},
+		{`{"unit": {"of": "visit"}}`, 409, "unit", "assignments"},
+		{`{"policy": "ucb"}`, 409, "policy", ""},
+		{`{"risk": 0.5}`, 409, "risk", ""},
+		{`{"horizon": 5}`, 409, "horizon", ""},
+		{`{"sticky": false}`, 409, "sticky", ""},
+		{`{"start": null, "name": "x"}`, 409, "name", ""},
+		{`{"public": true}`, 409, "public", ""},
+		{`{"fallback": "red"}`, 409, "fallback", ""},
+		{`{"description": ""}`, 409, "description", ""},
+		{`{}`, 400, "", "nothing is to change"},
+		{`{"floor": 1}`, 400, "floor", "below 1"},
+		{`{"floor": "much"}`, 400, "floor", "number"},
+		{`{"floor": 1e999}`, 400, "floor", "number"},
+		{`{"window": "soon"}`, 400, "window", "24h"},
+		{`{"window": "1ns"}`, 400, "window", "1ms"},
+		{`{"end": "tomorrow"}`, 400, "end", "2026"},
+		{`{"end": 5}`, 400, "end", "2026"},
+		{`{"end": "1999-01-31T09:00:00Z"}`, 409, "end", "has passed"},
+		{`{"floor": 0.2, "off": ["pink"]}`, 409, "off[0]", "pink"},
+		{`{"off": ["red", "blue"]}`, 409, "off[1]", "last one"},
+		{`{"speed": 1}`, 400, "speed", ""},
+		{`[]`, 400, "", ""},
+	} {
+		var p problem
+		text := w.want(bad.status, "PATCH", x, bad.body)
+		if err := json.Unmarshal([]byte(text), &p); err != nil || p.Field != bad.field ||
+			!strings.Contains(p.Detail, bad.why) {
+			t.Errorf("%s: %s, %v", bad.body, text, err)
+		}
+	}
+	if got := w.want(200, "GET", x, ""); strings.Contains(got, "changes") || !strings.Contains(got, `"floor":0,`) {
+		t.Errorf("something was changed: %s", got)
+	}
+	w.want(404, "PATCH", "/v1/experiments/none", `{"floor": 0.2}`)
+	got := w.want(200, "PATCH", x, `{"end": "2100-01-31T09:00:00Z", "window": "2h", "floor": 0.25, "off": ["red"]}`)
+	if !strings.Contains(got, `"changes":[{"end":"2100-01-31T09:00:00Z","window":"2h0m0s","floor":0.25},`+
+		`{"off":["red"]}]`) {
+		t.Error(got)
+	}
+	for range 4 {
+		w.pass(time.Second)
+	}
+	got = w.want(200, "GET", x, "")
+	for _, want := range []string{`"window":"2h0m0s"`, `"floor":0.25`, `"end":"2100-01-31T09:00:00Z"`,
+		`"mean":null,"off":true}`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in %s", want, got)
+		}
+	}
+	if got := w.want(200, "GET", x+"/transcript", ""); !strings.Contains(got, `{"off":0}`) ||
+		!strings.Contains(got, `{"change":{"end":"2100-01-31T09:00:00Z","window":"2h0m0s","floor":0.25}}`) {
+		t.Error(got)
+	}
+	if d := w.decide("ann"); d.Arm != "blue" {
+		t.Errorf("%+v", d)
+	}
+	w.want(200, "PATCH", x, `{"end": null}`)
+	w.want(200, "POST", x+"/stop", "")
+	w.want(409, "PATCH", x, `{"floor": 0.2}`)
+}
