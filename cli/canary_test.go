@@ -135,6 +135,18 @@ var canaryRows = map[string]canaryRow{
 			"--reward.7312894561"},
 	}},
 
+	"sotto decide": {none: "it asks for arms"},
+	// TestReward sends the canary to a service, by lines too
+	"sotto reward": {runs: [][]string{
+		{"!", "reward", "--wait", "0s", "shop", "decision", "0.7312894561"},
+		{"!", "reward", "--wait", "0s", "shop", "decision", "0.7312894561x"},
+		{"!", "reward", "shop", "decision", "-7312894561"},
+		{"!", "reward", "shop", "0.7312894561"}, {"!", "reward", "--reward=0.7312894561", "shop"},
+		{"!", "reward", "shop", "decision", "1", "--0.7312894561"},
+		{"!", "reward", "--wait", "0.7312894561", "shop", "decision", "1"},
+		{"!", "reward", "shop", "-"}, {"!", "reward", "shop", "decision", "-"},
+	}},
+
 	"sotto plan trial":       {none: "it simulates"},
 	"sotto plan release":     {none: "it computes from numbers of users"},
 	"sotto plan budget":      {none: "it simulates"},

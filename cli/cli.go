@@ -92,6 +92,8 @@ type commands struct {
 	Man        manCommand        `cmd:"" group:"program" help:"Print the manual page, for man."`
 	Complete   completeCommand   `cmd:"" hidden:"" help:"Say what comes next, for the scripts of completion."`
 	Serve      serveCommand      `cmd:"" group:"real" help:"Serve live experiments over HTTP: private bandits on people who come."`
+	Decide     decideCommand     `cmd:"" group:"real" help:"${commandsDecide}"`
+	Reward     rewardCommand     `cmd:"" group:"real" help:"${commandsReward}"`
 	Version    versionCommand    `cmd:"" group:"program" help:"${commandsVersion}"`
 
 	VersionFlag kong.VersionFlag `name:"version" help:"Print the version and end."`
@@ -226,7 +228,7 @@ func say(k *kong.Kong) error {
 // texts are the help texts of all commands that are too long for their flags.
 func texts() kong.Vars {
 	all := kong.Vars{}
-	for _, t := range []kong.Vars{aggregateTexts, aggregateBenchTexts, auditTexts,
+	for _, t := range []kong.Vars{aggregateTexts, aggregateBenchTexts, askTexts, auditTexts,
 		auditMechanismTexts, auditPolicyTexts, auditSelfTexts, auditTrainingTexts, boundsTexts,
 		chooseTexts, cliTexts, commandsTexts, identifyTexts, letorTexts, logTexts, planTexts,
 		planBudgetTexts, planReleaseTexts, reproduceTexts, runTexts, stopTexts} {
@@ -303,6 +305,9 @@ func run(ctx context.Context, args []string, s streams) int {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
+	if args[0] == "reward" {
+		args = decisionFirst(args)
+	}
 	if err := noneEmpty(args); err != nil {
 		fmt.Fprintf(s.err, "%s: %v\n", s.program, err)
 		return exitUsage
@@ -317,7 +322,7 @@ func run(ctx context.Context, args []string, s streams) int {
 			err = of
 		}
 		text := err.Error()
-		if slices.Contains(args, "join") { // an argument that was not understood may be a reward
+		if args[0] == "reward" || slices.Contains(args, "join") { // an argument that was not understood may be a reward
 			text = digits.ReplaceAllString(text, "…")
 		}
 		fmt.Fprintf(s.err, "%s: %s\n", s.program, text)
