@@ -54,7 +54,7 @@ func (p *Plan) BoundProblems() (out []BoundProblem, left []string) {
 			seen[at] = j
 		}
 		if j >= 0 {
-			out[j].Problem.Variants = append(out[j].Problem.Variants, c.variant())
+			out[j].Problem.Variants = append(out[j].Problem.Variants, c.variant(&p.Spec))
 		}
 	}
 	return out, left
@@ -62,13 +62,16 @@ func (p *Plan) BoundProblems() (out []BoundProblem, left []string) {
 
 // variant is the cell's policy with the parameters that its bounds depend on, and why they are not
 // proved for it, if so.
-func (c *Cell) variant() bound.Variant {
+func (c *Cell) variant(s *Spec) bound.Variant {
 	e, params := c.choice.entry, c.choice.params
 	v := bound.Variant{Policy: e.Name, Label: c.Policy}
 	why := e.Unproved(params)
 	if t := c.choice.trust; t.on() && e.Private && c.trust(0.5) != nil {
 		why = append(why, fmt.Sprintf("trust is %s; the theorem is for continuous noise that a "+
 			"server adds who is believed", t.label()))
+	}
+	if s.Delay.On() {
+		why = append(why, "rewards come late; the theorem is for rewards that come at once")
 	}
 	v.Unproved = strings.Join(why, "; and ")
 	take := func(name string, to *float64) {

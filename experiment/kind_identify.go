@@ -46,7 +46,7 @@ func (k identifyKind) keys(known catalog.Catalog) []key[Spec] {
 			"stopping time, as capped, and never as an error"),
 		k.runsKey(), seedKey(), rangeKey(rangeDoc, "`[0, 1]`; rewards outside are clipped, and the "+
 			"best arm is that of the clipped laws")}
-	return slices.Concat(keys, specTrust(), []key[Spec]{
+	return slices.Concat(keys, specTrust(), []key[Spec]{delayKey(),
 		instancesKey(k.instances(), "where rewards come from", "required; as for `kind: regret`. "+
 			"Where several arms are best each is a right answer, and there is a warning: no rule "+
 			"can tell them apart, and runs end at the cap"),
@@ -237,7 +237,9 @@ func (c *Cell) identifyCell(s *Spec) *IdentifyCell {
 	}
 	out.Time, out.KLTime, out.TVTime, out.LowerBound, out.Boundary = private.Time, kl.Time, tv,
 		private.Samples(s.Risk), tv/kl.Time
-	out.AsymptoticUpper = c.asymptoticUpper(means, epsilon, s.Risk)
+	if !s.Delay.On() { // the theorems are for rewards that come at once
+		out.AsymptoticUpper = c.asymptoticUpper(means, epsilon, s.Risk)
+	}
 	return out
 }
 
@@ -323,7 +325,7 @@ func (identifyKind) check(s *Spec) error {
 		return s.fail("risk", "is %v, must be given, above 0 and below 1: the probability of a "+
 			"wrong answer that is allowed", s.Risk)
 	}
-	return nil
+	return s.checkDelay()
 }
 
 func (identifyKind) text(s *Spec) string {
@@ -402,9 +404,15 @@ func (k identifyKind) begin(p *Plan, c *Cell, _ int) error {
 	fmt.Fprintf(h, "sotto identify cell %d\nworld %q\npolicy %q\nbudget %q\nrisk %s\ncap %d\nseed %d\n",
 		FormatVersion, c.world.public, c.choice.content, c.Budget, number(s.Risk), s.Cap, s.Seed)
 	c.choice.trust.writeProtocol(h)
+	if err := s.writeDelay(h); err != nil {
+		return err
+	}
 	c.Hash = hex.EncodeToString(h.Sum(nil))
 	rule, err := k.policy(s, c, &noise.Fast{})
 	if err != nil {
+		return err
+	}
+	if err := c.admit(s, rule); err != nil {
 		return err
 	}
 	return c.tryTrust(rule.Mechanism())
@@ -446,10 +454,17 @@ func (k identifyKind) play(ctx context.Context, p *Plan, c *Cell, run int, _ *si
 	}
 	_, misread := c.identifyRisk(s)
 	var out sim.IdentifyResult
-	if err := sim.Identify(ctx, sim.IdentifyConfig{
+	cfg := sim.IdentifyConfig{
 		Policy: pol, Instance: instance, Cap: int(s.Cap), Lo: lo, Hi: hi, Rewards: rewards,
 		Noise: privately, Trust: c.trustIn(ctx, s, misread),
-	}, &out); err != nil {
+	}
+	if s.Delay.On() {
+		key.Role = noise.RoleDelay
+		err = sim.IdentifyDelayed(ctx, cfg, s.Delay.Delay(&key.Fast(1)[0]), &out)
+	} else {
+		err = sim.Identify(ctx, cfg, &out)
+	}
+	if err != nil {
 		return fail(err)
 	}
 	wrong := 0.0

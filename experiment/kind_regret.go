@@ -31,10 +31,10 @@ func (regretKind) instances() instanceForm { return armInstances() }
 func (k regretKind) keys(known catalog.Catalog) []key[Spec] {
 	return k.with(known, KindRegret, "policies that play arms", k.instances(),
 		rangeKey(rangeDoc, "`[0, 1]`; the declared range of rewards. Rewards outside are clipped "+
-			"before anything sees them"), specTrust())
+			"before anything sees them"), append(specTrust(), delayKey()))
 }
 
-func (regretKind) check(*Spec) error { return nil }
+func (regretKind) check(s *Spec) error { return s.checkDelay() }
 
 func (k regretKind) worlds(p *Plan) ([]world, error) {
 	out, err := p.eachInstance(func(in *Instance) (world, string, error) {
@@ -263,10 +263,15 @@ func twoArms(n int) error {
 }
 
 func (regretKind) begin(p *Plan, c *Cell, _ int) error {
-	c.hash(p)
+	if err := c.hash(p); err != nil {
+		return err
+	}
 	// A policy that cannot be built is found now, not after an hour.
 	pol, err := c.policy(int(p.Spec.Horizon), p.Spec.Unclipped, c.world.arms, &noise.Fast{})
 	if err != nil {
+		return err
+	}
+	if err := c.admit(&p.Spec, pol); err != nil {
 		return err
 	}
 	return c.tryTrust(pol.Mechanism())
@@ -296,11 +301,17 @@ func (regretKind) play(ctx context.Context, p *Plan, c *Cell, run int, room *sim
 		return nil, privacy.Loss{}, err
 	}
 	lo, hi := s.span()
-	err = sim.Run(ctx, sim.Config{
+	cfg := sim.Config{
 		Policy: pol, Instance: instance, Horizon: int(s.Horizon), Lo: lo, Hi: hi, Unclipped: s.Unclipped,
 		Checkpoints: p.Checkpoints, Rewards: rewards, Noise: streams,
 		Trust: c.trustIn(ctx, s, c.misread(s)),
-	}, room)
+	}
+	if s.Delay.On() {
+		key.Role = noise.RoleDelay
+		err = sim.RunDelayed(ctx, cfg, s.Delay.Delay(&key.Fast(1)[0]), room)
+	} else {
+		err = sim.Run(ctx, cfg, room)
+	}
 	return appendRegret(to, room), room.Loss, err
 }
 

@@ -34,6 +34,7 @@ type Manifest struct {
 	Unclipped   bool            `json:"unclipped"`
 	// some rewards are a log's: all of the directory is as private as it is
 	Logged      bool     `json:"logged,omitempty"`
+	Delay       string   `json:"delay,omitempty"` // how late rewards are; empty: they come at once
 	Checkpoints []int    `json:"checkpoints"`
 	Build       Build    `json:"build"`
 	Mixed       bool     `json:"mixed,omitempty"` // merged from shards of different builds
@@ -201,7 +202,7 @@ func (p *Plan) Manifest() *Manifest {
 		Format: FormatVersion, Name: s.Name, Description: s.Description, Kind: s.Kind,
 		Spec: p.normal, SpecHash: p.Hash, Seed: s.Seed,
 		Horizon: p.Checkpoints[len(p.Checkpoints)-1], Runs: int(s.Runs), Block: p.Block,
-		Unclipped: s.Unclipped, Checkpoints: p.Checkpoints,
+		Unclipped: s.Unclipped, Delay: s.Delay.String(), Checkpoints: p.Checkpoints,
 		Build: ThisBuild(), Warnings: p.Warnings, Logged: p.fingerprint != "", fingerprint: p.fingerprint,
 	}
 	for i := range p.Cells {

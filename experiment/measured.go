@@ -71,7 +71,7 @@ func (measured) choices(p *Plan) ([]choice, error) { return p.policies() }
 
 func (measured) columns(p *Plan, _ []world) (int, error) { return len(p.Checkpoints), nil }
 
-func (c *Cell) hash(p *Plan) {
+func (c *Cell) hash(p *Plan) error {
 	s := &p.Spec
 	h := sha256.New()
 	// One line a field, quoted: different contents are different texts.
@@ -80,7 +80,9 @@ func (c *Cell) hash(p *Plan) {
 		FormatVersion, c.world.public, c.choice.content, c.Budget, s.Horizon, s.Unclipped, s.Seed,
 		p.Checkpoints)
 	c.choice.trust.writeProtocol(h)
+	err := s.writeDelay(h)
 	c.Hash = hex.EncodeToString(h.Sum(nil))
+	return err
 }
 
 // streams are those of a run that are the cell's own: its noise, and its policy's coins.

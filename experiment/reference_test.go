@@ -79,6 +79,7 @@ func TestReference(t *testing.T) {
 		"keys of identify":        table(head, rows(keysOf(identifyKind{}), above)),
 		"keys of stopping":        table(head, rows(keysOf(stoppingKind{}), above)),
 		"keys of trust":           table(head, rows(ownTrust(), nil)),
+		"keys of delay":           table(head, rows(delayKeys(), nil)),
 		"keys of csv":             table([2]string{"key", "default and meaning"}, rows(columns, nil)),
 		"instances of regret":     table(none, ways(regretKind{}.instances())),
 		"instances of linear":     table(none, ways(linearKind{}.instances())),

@@ -38,6 +38,9 @@ func (r *Results) Report() (report.Report, error) {
 			{Name: "privacy adjacency", Value: k.adjacency(r)},
 		},
 	}
+	if m.Delay != "" {
+		out.Facts = append(out.Facts, report.Fact{Name: "delay of rewards, in rounds", Value: m.Delay})
+	}
 	if err := k.report(r, &out); err != nil {
 		return report.Report{}, err
 	}
@@ -94,9 +97,12 @@ func distinct(r *Results, f func(*CellResult) (string, bool)) []string {
 
 // protects says what each private policy of a contextual bandit protects, as some protect
 // contexts and others do not, and who has to be believed where that is not a server that adds
-// continuous noise.
+// continuous noise. Before that, how late rewards are, if they are.
 func protects(r *Results) []string {
 	var out []string
+	if d := r.Manifest.Delay; d != "" {
+		out = append(out, "rewards come late, in rounds: "+d)
+	}
 	for i := range r.Cells {
 		note := ""
 		switch c := &r.Cells[i]; {

@@ -293,9 +293,12 @@ func (c *Curve) append(mean, se, sd, q05, q50, q95 float64) {
 	c.Q05, c.Q50, c.Q95 = append(c.Q05, q05), append(c.Q50, q50), append(c.Q95, q95)
 }
 
-// summaryHeader is summary.csv's first line.
-func summaryHeader() []string {
+// summaryHeader is summary.csv's first line; where rewards come late a column says how late.
+func summaryHeader(delayed bool) []string {
 	out := append([]string{"experiment", "instance", "policy", "budget"}, numberColumns()...)
+	if delayed {
+		out = append(out, "delay")
+	}
 	return append(out, "metric", "t", "runs", "mean", "se", "sd", "q05", "q50", "q95")
 }
 
@@ -303,10 +306,10 @@ func summaryHeader() []string {
 // as sd of one run, is empty.
 func (r *Results) writeSummary(w io.Writer) error {
 	out := csv.NewWriter(w)
-	if err := out.Write(summaryHeader()); err != nil {
+	m := r.Manifest
+	if err := out.Write(summaryHeader(m.Delay != "")); err != nil {
 		return err
 	}
-	m := r.Manifest
 	text := func(x float64) string {
 		if math.IsNaN(x) {
 			return ""
@@ -323,6 +326,9 @@ func (r *Results) writeSummary(w io.Writer) error {
 				column = number(x)
 			}
 			cell = append(cell, column)
+		}
+		if m.Delay != "" {
+			cell = append(cell, m.Delay)
 		}
 		rows := m.metrics(&c.CellInfo)
 		if c.Twin >= 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/sim"
 )
 
 // A Spec is an experiment as its file says it. Read and Parse make one from a file; a program may
@@ -42,6 +43,7 @@ type Spec struct {
 	Rules     []Rule           // of KindStopping, instead of policies
 	Budgets   []privacy.Budget // those that are not private run at none, whatever stands here
 	Trust     Trust            // of all private policies; of KindRegret and KindIdentify
+	Delay     sim.DelayLaw     // of rewards; of KindRegret and KindIdentify
 	// Catalog has the policies by name; the zero value those of Sotto.
 	Catalog catalog.Catalog
 

@@ -16,6 +16,8 @@ const (
 	RoleReward   Role = "reward"   // one stream an arm
 	RoleNoise    Role = "noise"    // privacy noise
 	RolePolicy   Role = "policy"   // a policy's own coins
+	RoleDelay    Role = "delay"    // how late rewards are
+	RoleFloor    Role = "floor"    // rounds that play a uniform arm, whatever the policy wants
 )
 
 // A Key names a random stream. Keys that differ in any field name streams that have nothing to do

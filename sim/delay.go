@@ -24,6 +24,12 @@ type Delay struct {
 	After func() int
 	// Take says how a batch takes what was played while it waited; 0 is as the policy is admitted.
 	Take play.Take
+	// Floor is the probability, in [0,1), with which a round plays a uniform arm, whatever the policy
+	// wants. Coins toss for it, and draw that arm.
+	Floor float64
+	Coins *noise.Fast
+	// Released, if set, is told of each release: how many rounds had been played.
+	Released func(rounds int)
 }
 
 // RunDelayed plays one run with late rewards, by the code that plays live (play.Live): so only
@@ -91,6 +97,12 @@ func (d Delay) live(p policy.Policy, arms int, lo, hi float64, s *noise.Fast,
 	if d.Window < 1 {
 		return nil, fmt.Errorf("sim: window is %d rounds, must be at least 1", d.Window)
 	}
+	if !(d.Floor >= 0 && d.Floor < 1) {
+		return nil, fmt.Errorf("sim: floor is %v, must be at least 0 and below 1", d.Floor)
+	}
+	if d.Floor > 0 && d.Coins == nil {
+		return nil, errors.New("sim: coins are missing, and there is a floor")
+	}
 	return play.New(play.Config{
 		Policy: p, Arms: arms, Lo: lo, Hi: hi, Default: d.Default, Window: int64(d.Window),
 		Take: d.Take, Ledger: ledger, Epoch: play.Epoch{1},
@@ -118,6 +130,9 @@ func (r *delayedRun) play(ctx context.Context) (stopped bool, err error) {
 			return err == nil, err
 		}
 		arm := r.live.Arm()
+		if r.Floor > 0 && r.Coins.Float64() < r.Floor {
+			arm = int(r.Coins.Float64() * float64(len(r.laws)))
+		}
 		ticket, err := r.live.Decide(arm, int64(now))
 		if err != nil {
 			return false, err
@@ -147,6 +162,9 @@ func (r *delayedRun) close(now int64) error {
 		}
 		if len(c.Taken) > 0 {
 			r.releases++
+			if r.Released != nil {
+				r.Released(int(now))
+			}
 		}
 		if err := r.live.Commit(c); err != nil {
 			return err

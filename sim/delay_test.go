@@ -320,3 +320,39 @@ func (p *wasteful) Next(r privacy.Released) *policy.Batch {
 	}
 	return &p.waste
 }
+
+// A floor plays a uniform arm with its probability, whatever the policy wants: what a policy that
+// knows the best arm does not play is at least the floor's share. Plays of an arm that only the floor
+// plays are Binomial(T, γ/K) of a fixed seed; 6 standard deviations are exceeded with probability
+// below 1e-8.
+func TestFloor(t *testing.T) {
+	const horizon, floor = 200_000, 0.2
+	var out sim.Result
+	cfg := config(t, bernoulli(t, 0.99, 0.01, 0.01, 0.01), "dp-klucb", privacy.Pure{Epsilon: 10},
+		horizon, 0, nil)
+	coins := noise.Key{Seed: 1, Role: noise.RoleFloor}.Fast(1)[0]
+	var first []int
+	d := sim.Delay{Window: 1000, Floor: floor, Coins: &coins, Released: func(n int) { first = append(first, n) }}
+	if err := sim.RunDelayed(context.Background(), cfg, d, &out); err != nil {
+		t.Fatal(err)
+	}
+	want, sd := horizon*floor/4, math.Sqrt(horizon*floor/4)
+	for a, n := range out.Plays[1:] { // the policy itself plays these until its first releases: a few thousand
+		if x := float64(n); x < want-6*sd || x > want+6*sd+2000 {
+			t.Errorf("arm %d: %d plays, want %.0f ± %.0f and what the policy explores", a+1, n, want, sd)
+		}
+	}
+	if len(first) != out.Releases || len(first) == 0 || first[0] < 1000 || !slices.IsSorted(first) {
+		t.Errorf("%d releases were told, of %d: %v", len(first), out.Releases, first)
+	}
+	for want, d := range map[string]sim.Delay{
+		"floor is 1":  {Window: 3, Floor: 1, Coins: &coins},
+		"floor is Na": {Window: 3, Floor: math.NaN(), Coins: &coins},
+		"coins are":   {Window: 3, Floor: 0.5},
+	} {
+		if err := sim.RunDelayed(context.Background(), cfg, d, &out); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
