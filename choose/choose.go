@@ -54,6 +54,7 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/sim"
 )
 
 // ErrQuestion is matched by every error in a question.
@@ -75,6 +76,9 @@ type Question struct {
 	// leave: their range must be declared, from what is known without them. Rewards outside are
 	// clipped, and regret is that of the means before clipping.
 	Lo, Hi float64
+	// Delay says how late rewards are. Then only policies are candidates that can be played live
+	// (play.Admit), and each round of a run takes its time.
+	Delay sim.DelayLaw
 
 	// Policies are the candidates. None means every private policy of the catalog that can meet the
 	// budget, at its defaults. A policy without privacy is played as a reference and never ranked.
@@ -174,6 +178,7 @@ type Answer struct {
 	Resolution float64    `json:"resolution"`
 	Strict     bool       `json:"strict"`
 	Seed       uint64     `json:"seed"`
+	Delay      string     `json:"delay,omitempty"` // how late rewards are
 	Settled    bool       `json:"settled"`
 	Stopped    string     `json:"stopped"` // why runs ended: "settled", "runs", "effort" or "time"
 	Rows       []Row      `json:"rows"`    // best first
@@ -286,6 +291,11 @@ func (q *Question) complete() error {
 	}
 	if err := q.Budget.Validate(); err != nil {
 		return fail("%w", err)
+	}
+	if q.Delay.Window != 0 {
+		if field, err := q.Delay.Check(q.Lo, q.Hi); err != nil {
+			return fail("%s of the delay %w", field, err)
+		}
 	}
 	switch {
 	case q.MinRuns == 0 && q.MaxRuns == 0:

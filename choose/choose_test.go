@@ -19,6 +19,7 @@ import (
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/sim"
 )
 
 func standard(t testing.TB) bandit.Source {
@@ -384,4 +385,55 @@ func ExampleRank() {
 	// adap-ucb is better than
 	// dp-se
 	// true adap-klucb
+}
+
+// Where rewards come late, policies that cannot be played live are left out with the reason, and
+// runs are those of an experiment with the same delay.
+func TestDelay(t *testing.T) {
+	law := sim.DelayLaw{Window: 500, Law: sim.DelayGeometric, Mean: 100, Missing: 0.2}
+	q := choose.Question{Source: standard(t), Budget: privacy.Pure{Epsilon: 1}, Horizon: 5000, Seed: 7,
+		MinRuns: 4, MaxRuns: 4, Reference: true, Delay: law}
+	a, err := choose.Rank(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := map[string]string{}
+	for _, l := range a.Left {
+		left[l.Policy] = l.Why
+	}
+	for policy, why := range map[string]string{"dp-ucb": "outlives", "dp-se-2": "sparse",
+		"ucb":            "without noise",
+		"dp-se-doubling": "starts afresh"} {
+		if !strings.Contains(left[policy], why) {
+			t.Errorf("%s is left out as %q, want %q", policy, left[policy], why)
+		}
+	}
+	if a.Delay != law.String() || len(a.References) != 0 || len(a.Rows) < 6 {
+		t.Errorf("%q, %d rows, %d references", a.Delay, len(a.Rows), len(a.References))
+	}
+	spec := experiment.Spec{Name: "same", Horizon: 5000, Runs: 4, Seed: 7, Points: 1, Delay: law,
+		Instances: []experiment.Instance{{Name: "world", Source: q.Source}},
+		Budgets:   []privacy.Budget{q.Budget}}
+	for _, r := range a.Rows {
+		spec.Policies = append(spec.Policies, experiment.Policy{Policy: r.Policy})
+	}
+	r, err := experiment.Run(t.Context(), &spec, experiment.Options{Out: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range a.Rows {
+		if mean, _, _ := interval.Mean(r.Cells[i].FinalRegret); math.Abs(mean-row.Mean) > 1e-9*mean {
+			t.Errorf("%s: %v, and %v in an experiment", row.Policy, row.Mean, mean)
+		}
+	}
+	q.Policies = names("dp-klucb", "dp-ucb")
+	if _, err := choose.Rank(t.Context(), q); !errors.Is(err, choose.ErrQuestion) ||
+		!strings.Contains(err.Error(), "policy dp-ucb where rewards come late") {
+		t.Error(err)
+	}
+	q.Delay.Missing = 1
+	if _, err := choose.Rank(t.Context(), q); !errors.Is(err, choose.ErrQuestion) ||
+		!strings.Contains(err.Error(), "missing of the delay is 1") {
+		t.Error(err)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/base/interval"
 	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
@@ -25,6 +26,7 @@ type world struct {
 	horizon  int
 	lo, hi   float64
 	seed     uint64
+	delay    sim.DelayLaw
 	top      float64   // no regret is above it
 	entrants []entrant // those that are ranked first
 	ranked   int
@@ -45,7 +47,7 @@ type entrant struct {
 }
 
 func newWorld(q *Question, declared bool) (*world, error) {
-	w := &world{source: q.Source, horizon: q.Horizon, lo: q.Lo, hi: q.Hi, seed: q.Seed}
+	w := &world{source: q.Source, horizon: q.Horizon, lo: q.Lo, hi: q.Hi, seed: q.Seed, delay: q.Delay}
 	w.content = fmt.Sprintf("%v range=[%s,%s]", q.Source, number(q.Lo), number(q.Hi))
 	// An instance that all runs share has the key of run −1.
 	stream := noise.Key{Seed: q.Seed, Experiment: w.content, Run: -1, Role: noise.RoleInstance}.Fast(1)
@@ -106,7 +108,7 @@ func (w *world) enter(q *Question) error {
 	for _, c := range named {
 		e, err := newEntrant(q.Catalog, c, q.Budget)
 		if err == nil {
-			_, err = w.build(&e, len(w.fixed.Arms), &noise.Fast{})
+			err = w.try(&e)
 		}
 		switch {
 		case err != nil && len(q.Policies) > 0:
@@ -159,6 +161,18 @@ func newEntrant(known catalog.Catalog, c Candidate, b privacy.Budget) (entrant, 
 		e.label += " (" + strings.Join(given, ", ") + ")"
 	}
 	return e, nil
+}
+
+// try finds out before a run whether the entrant can be played.
+func (w *world) try(e *entrant) error {
+	p, err := w.build(e, len(w.fixed.Arms), &noise.Fast{})
+	if err != nil || !w.delay.On() {
+		return err
+	}
+	if _, err := play.Admit(p); err != nil {
+		return fmt.Errorf("policy %s where rewards come late: %w", e.label, err)
+	}
+	return nil
 }
 
 // build makes the entrant's policy afresh: it holds a run's state.
@@ -232,17 +246,25 @@ func (w *world) one(ctx context.Context, e *entrant, run int, r *sim.Result) (wo
 	if err != nil {
 		return 0, err
 	}
-	err = sim.Run(ctx, sim.Config{
+	cfg := sim.Config{
 		Policy: p, Instance: in, Horizon: w.horizon, Lo: w.lo, Hi: w.hi,
 		Checkpoints: []int{w.horizon}, Rewards: rewards, Noise: &streams[0],
-	}, r)
+	}
+	if w.delay.On() {
+		key.Role, key.Cell = noise.RoleDelay, ""
+		err = sim.RunDelayed(ctx, cfg, w.delay.Delay(&key.Fast(1)[0]), r)
+	} else {
+		err = sim.Run(ctx, cfg, r)
+	}
 	if err != nil {
 		return 0, err
 	}
 	if e.entry.Private && !r.Loss.Within(e.budget) {
 		return 0, fmt.Errorf("its ledger says %v, above the budget, %v", r.Loss, e.budget)
 	}
-	work = max(r.Releases, 1)
+	if work = max(r.Releases, 1); w.delay.On() {
+		return w.horizon, nil // it goes round by round
+	}
 	for _, law := range in.Arms {
 		if a, b := law.Support(); a < w.lo || b > w.hi || !closed(law) {
 			return w.horizon, nil // rewards are drawn one by one
@@ -264,6 +286,7 @@ func (w *world) answer(q *Question, c *contest) (Answer, error) {
 	a := Answer{
 		World: q.Source.String(), Budget: q.Budget.String(), Horizon: q.Horizon, Level: q.Level,
 		Resolution: q.Resolution, Strict: q.Strict, Seed: q.Seed,
+		Delay:   q.Delay.String(),
 		Stopped: c.stopped, Settled: true, Rows: []Row{}, Verdicts: []Verdict{},
 		References: []Row{}, Left: append([]Left{}, w.left...),
 		Warnings: append([]string{}, w.warnings...), Regret: "of the means", Range: [2]float64{q.Lo, q.Hi},

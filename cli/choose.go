@@ -20,6 +20,7 @@ import (
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/sim"
 )
 
 type chooseCommand struct {
@@ -35,6 +36,11 @@ type chooseCommand struct {
 	Delta   flags.Number `in:"(0,1)" help:"δ, beside --epsilon." placeholder:"δ" group:"The budget:"`
 	Alpha   flags.Number `in:"(1,inf)" help:"α, beside --epsilon." placeholder:"α" group:"The budget:"`
 	Rho     flags.Number `in:"(0,inf)" help:"ρ-zCDP." placeholder:"ρ" group:"The budget:"`
+
+	Delay   string       `help:"${chooseDelay}" placeholder:"LAW" group:"Late rewards:"`
+	Window  flags.Count  `help:"${chooseWindow}" placeholder:"W" group:"Late rewards:"`
+	Missing flags.Number `in:"[0,1)" help:"${chooseMissing}" placeholder:"SHARE" group:"Late rewards:"`
+	Default flags.Number `help:"${chooseDefault}" placeholder:"X" group:"Late rewards:"`
 
 	Range      flags.Range    `help:"${chooseRange}" placeholder:"LO,HI"`
 	Horizon    flags.Count    `required:"" help:"Rounds of a run; 1e6 is a number." placeholder:"T"`
@@ -62,6 +68,11 @@ var chooseTexts = kong.Vars{
 	"chooseCSV": "Logged rewards, a CSV with a header. Rows are drawn with replacement: their order " +
 		"does not matter.",
 	"chooseEpsilon": "ε-DP; with --delta (ε,δ)-DP, with --alpha (α,ε)-RDP.",
+	"chooseDelay": "How late rewards are, in rounds: constant:D, geometric:MEAN or uniform:MEAN. A number " +
+		"alone, such as 1000, is a window in which all come.",
+	"chooseWindow":  "Rounds that a reward may take before it counts the default. Nothing is released before.",
+	"chooseMissing": "Share of the rewards that never come.",
+	"chooseDefault": "What a reward counts that does not come in its window; 0 if not given.",
 	"chooseRange": "Declared range of rewards; others are clipped. 0,1 if not given. --csv needs it: it " +
 		"must not be taken from the data.",
 	"choosePolicies": "Only these policies, each with parameters if need be: adap-klucb,adap-ucb:alpha=4. " +
@@ -80,6 +91,7 @@ func (c *chooseCommand) Help() string {
 	return `Examples:
   sotto choose --arms 0.75,0.6 --epsilon 0.1 --horizon 1e6
   sotto choose --prior 5:0.25:0.75 --rho 0.1 --horizon 1e5 --reference
+  sotto choose --arms 0.55,0.5 --epsilon 1 --horizon 1e5 --delay geometric:1000 --window 5000
   sotto choose --csv examples/rewards.csv --range 0,1 --epsilon 1 --horizon 1e5 --time 1m`
 }
 
@@ -141,6 +153,9 @@ func (c *chooseCommand) question(s streams) (choose.Question, error) {
 	if q.Budget, err = c.budget(); err != nil {
 		return q, usage(err)
 	}
+	if q.Delay, err = c.late(q.Lo, q.Hi); err != nil {
+		return q, usage(err)
+	}
 	for _, p := range c.Policies.List {
 		entry, params, err := p.Find(s.known, catalog.BanditArms)
 		if err != nil {
@@ -152,6 +167,47 @@ func (c *chooseCommand) question(s streams) (choose.Question, error) {
 		return q, flags.Bad("--time", c.Time, "positive")
 	}
 	return q, nil
+}
+
+// late says how late rewards are, from rewards in [lo, hi], both 0 for [0,1].
+func (c *chooseCommand) late(lo, hi float64) (sim.DelayLaw, error) {
+	d := sim.DelayLaw{Window: int(c.Window), Missing: c.Missing.X, Default: c.Default.X}
+	if c.Delay == "" && d.Window == 0 {
+		if c.Missing.Set || c.Default.Set {
+			return d, errors.New("--missing and --default go with --window or --delay")
+		}
+		return d, nil
+	}
+	law, mean, hasMean := strings.Cut(c.Delay, ":")
+	switch {
+	case hasMean:
+		x, err := strconv.ParseFloat(mean, 64)
+		if err != nil || law == sim.DelayEmpirical {
+			return d, flags.Bad("--delay", c.Delay, "a number of rounds, or constant:D, geometric:MEAN or "+
+				"uniform:MEAN")
+		}
+		if d.Law, d.Mean = law, x; d.Window == 0 {
+			return d, errors.New("--delay with a law wants --window, the rounds that a reward may take")
+		}
+	case c.Delay != "" && d.Window != 0:
+		return d, errors.New("want one of --window and --delay with a number, which is the window")
+	case c.Delay != "":
+		n, err := experiment.ParseCount(c.Delay)
+		if err != nil {
+			return d, fmt.Errorf("--delay: %w", err)
+		}
+		d.Window = int(n)
+	}
+	if lo == 0 && hi == 0 {
+		hi = 1
+	}
+	if field, err := d.Check(lo, hi); err != nil {
+		if field == "law" || field == "mean" {
+			return d, fmt.Errorf("--delay: %s %w", field, err)
+		}
+		return d, fmt.Errorf("--%s %w", field, err)
+	}
+	return d, nil
 }
 
 // ends are those of the declared range, both 0 if none is.
@@ -241,7 +297,11 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 	if len(world) > 120 {
 		world = append(world[:120], '…')
 	}
-	fmt.Fprintf(&b, "%s, %s, T = %d\n\n", string(world), a.Budget, a.Horizon)
+	fmt.Fprintf(&b, "%s, %s, T = %d\n", string(world), a.Budget, a.Horizon)
+	if a.Delay != "" {
+		fmt.Fprintf(&b, "rewards come late, in rounds: %s\n", a.Delay)
+	}
+	fmt.Fprintln(&b)
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "tier\tpolicy\tregret at T\tratio\tmedian\tq95\tq99\tmax\truns\thorizon\tguarantee")
 	row := func(tier string, r choose.Row) {
@@ -356,7 +416,7 @@ func short(x float64) string {
 // else with an experiment.
 func (c *chooseCommand) repeat(program string, q *choose.Question, a *choose.Answer) string {
 	use := a.Use()
-	if in, ok := q.Source.(bandit.Fixed); ok && c.CSV == "" && !c.Alpha.Set && !c.Range.Set {
+	if in, ok := q.Source.(bandit.Fixed); ok && c.CSV == "" && !c.Alpha.Set && !c.Range.Set && !q.Delay.On() {
 		arms := make([]string, len(in.Arms))
 		plain := true
 		for i, law := range in.Arms {
@@ -384,8 +444,8 @@ func (c *chooseCommand) repeat(program string, q *choose.Question, a *choose.Ans
 	}
 	spec := experiment.Spec{Name: "chosen", Horizon: experiment.Count(q.Horizon),
 		Runs: experiment.Count(use.Runs), Seed: q.Seed, Budgets: []privacy.Budget{q.Budget},
-		Catalog: q.Catalog,
-		Lo:      q.Lo, Hi: q.Hi,
+		Catalog: q.Catalog, Delay: q.Delay,
+		Lo: q.Lo, Hi: q.Hi,
 		Checkpoints: []experiment.Count{experiment.Count(q.Horizon)},
 		Policies:    []experiment.Policy{{Policy: use.Candidate.Policy, Params: use.Candidate.Params}}}
 	in := experiment.Instance{Name: "world"}

@@ -54,7 +54,8 @@ func TestDelayForms(t *testing.T) {
 			"law: geometric, mean: 1000}\n",
 		"delay: {law: constant, mean: 4, window: 5, missing: 0.2}": "delay: {window: 5, default: 0, " +
 			"law: constant, mean: 4, missing: 0.2}\n",
-		"delay: {law: uniform, mean: 4.5, window: 9}": "delay: {window: 9, default: 0, law: uniform, mean: 4.5}\n",
+		"delay: {law: uniform, mean: 4.5, window: 9}": "delay: {window: 9, default: 0, law: " +
+			"uniform, mean: 4.5}\n",
 		"delay: {law: empirical, rounds: [0, 700], share: [0.75, 0.25], window: 500}": "delay: {window: 500, " +
 			"default: 0, law: empirical, rounds: [0, 700], share: [0.75, 0.25]}\n",
 	} {
@@ -142,7 +143,8 @@ func TestDelayIsPlayed(t *testing.T) {
 		t.Errorf("summary.csv:\n%s", with)
 	}
 	page, err := long.Report()
-	if err != nil || long.Manifest.Delay != told || !strings.Contains(strings.Join(page.Tables[0].Notes, "\n"), told) {
+	if err != nil || long.Manifest.Delay != told ||
+		!strings.Contains(strings.Join(page.Tables[0].Notes, "\n"), told) {
 		t.Errorf("%v: %+v", err, page)
 	}
 }
@@ -154,7 +156,7 @@ func TestDelayRefused(t *testing.T) {
 		"delay: soon":                     `delay: "soon" is no number`,
 		"delay: {default: 1}":             "delay.window: is 0, must be",
 		"delay: {window: 9, law: normal}": `delay.law: is "normal"`,
-		"delay: {window: 9, law: constant, mean: 9}": "delay.window: is 9, and no reward comes in it",
+		"delay: {window: 9, law: constant, mean: 9}": "delay.window: is 9, must be longer: no reward",
 		"delay: {window: 9, mean: 9}":                "delay.mean: is 9, and law is",
 		"delay: {window: 9, default: 1.5}":           "delay.default: is 1.5, must be in the range",
 		"delay: {window: 9, late: 1}":                "late",

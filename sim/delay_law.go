@@ -90,7 +90,7 @@ func (l DelayLaw) Check(lo, hi float64) (field string, err error) {
 		}
 	}
 	if l.Late() >= 1 {
-		return "window", fmt.Errorf("is %d, and no reward comes in it: must be longer", l.Window)
+		return "window", fmt.Errorf("is %d, must be longer: no reward comes in it", l.Window)
 	}
 	return "", nil
 }
