@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/internal/base/chain"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -162,7 +163,7 @@ func TestReplayRefusesLinesWithTwoReadings(t *testing.T) {
 func rechained(t testing.TB, lines []string) string {
 	t.Helper()
 	var out bytes.Buffer
-	c := &chain{w: &out}
+	c := &chain.Writer{W: &out}
 	for _, line := range lines {
 		if line = unlinked.ReplaceAllString(line, "{"); !strings.HasPrefix(line, "{") ||
 			!strings.HasSuffix(line, "\n") {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/sotto-dp/sotto/internal/base/chain"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
@@ -146,7 +147,7 @@ func (cfg Config) run(ctx context.Context, p identify.Identifier) (Result, error
 		options = append(options, privacy.WithCap(cfg.Rule.budget))
 	}
 	if cfg.Transcript != nil {
-		cfg.Transcript = &chain{w: cfg.Transcript}
+		cfg.Transcript = &chain.Writer{W: cfg.Transcript}
 		options = append(options, privacy.WithTranscript(cfg.Transcript))
 		if err := writeHeader(cfg.Transcript, cfg.Rule, cfg.Log.Names, lo, hi, false); err != nil {
 			return Result{}, err

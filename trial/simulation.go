@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/internal/base/chain"
 	"github.com/sotto-dp/sotto/internal/base/interval"
 	"github.com/sotto-dp/sotto/internal/base/pool"
 	"github.com/sotto-dp/sotto/noise"
@@ -159,7 +160,7 @@ func (s Simulation) Play(ctx context.Context, i int, transcript io.Writer) (Outc
 	}
 	options := []privacy.Option{privacy.Covering(identify.Output)}
 	if transcript != nil {
-		transcript = &chain{w: transcript}
+		transcript = &chain.Writer{W: transcript}
 		options = append(options, privacy.WithTranscript(transcript))
 		names := make([]string, arms)
 		for a := range names {

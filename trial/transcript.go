@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/base/chain"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
@@ -21,7 +21,7 @@ import (
 // released anything, the release as the ledger writes it (privacy.WithTranscript), and at last how
 // the trial ended. It is everything that the guarantee is about, and may be published.
 //
-// Each line has the hash of the one before it (chain), and only the last says how the trial ended:
+// Each line has the hash of the one before it (internal/base/chain), and only the last says how the trial ended:
 // a file that was cut has no end. That finds what was damaged or lost, and who changes a line has
 // to rewrite all that follow; it has no key, so who does rewrite them is found only by a hash of
 // the file that was noted elsewhere.
@@ -108,9 +108,11 @@ func (r *Replayed) Range() (lo, hi float64) { return r.lo, r.hi }
 // checks a transcript; it does not vouch for where it comes from: the lines' chain has no key. It
 // takes as long as the rule takes for a trial like that.
 func Replay(in io.Reader) (*Replayed, error) {
-	lines := &chainReader{lines: bufio.NewReader(in)}
-	fail := func(format string, args ...any) (*Replayed, error) { return nil, lines.fail(format, args...) }
-	text, err := lines.next()
+	lines := chain.NewReader(in)
+	fail := func(format string, args ...any) (*Replayed, error) {
+		return nil, fmt.Errorf("%w: line %d: "+format, append([]any{ErrTranscript, lines.At()}, args...)...)
+	}
+	text, err := lines.Next()
 	if errors.Is(err, io.EOF) {
 		return fail("there is nothing")
 	} else if err != nil {
@@ -145,9 +147,9 @@ func Replay(in io.Reader) (*Replayed, error) {
 		}
 	}
 	for {
-		if text, err = lines.next(); errors.Is(err, io.EOF) {
+		if text, err = lines.Next(); errors.Is(err, io.EOF) {
 			return fail("the trial has no end: a last line with \"end\" is missing")
-		} else if errors.Is(err, errChain) {
+		} else if errors.Is(err, chain.ErrBroken) {
 			return fail("%w", err)
 		} else if err != nil {
 			return fail("the trial has no end: %w", err)
@@ -222,7 +224,7 @@ func Replay(in io.Reader) (*Replayed, error) {
 				return fail("the plays %v are not those of a trial of %d plays of %d arms, of "+
 					"which %v were released", end.Total, end.Tau, rule.arms, plays)
 			}
-			if text, err := lines.next(); !errors.Is(err, io.EOF) || len(text) > 0 {
+			if text, err := lines.Next(); !errors.Is(err, io.EOF) || len(text) > 0 {
 				return fail("there is something after the end")
 			}
 			out.Result = rec.result(end.Tau, end.Total, h.Range[0], h.Range[1], ledger.Total())

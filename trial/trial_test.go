@@ -14,6 +14,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/base/chain"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"
@@ -373,7 +374,7 @@ func TestReplayRefuses(t *testing.T) {
 	}
 	all := strings.Join(lines, "")
 	refused("empty", "")
-	if _, err := Replay(strings.NewReader(all[:len(all)-3])); !errors.Is(err, errCut) {
+	if _, err := Replay(strings.NewReader(all[:len(all)-3])); !errors.Is(err, chain.ErrCut) {
 		t.Error(err)
 	}
 	refused("other answer", strings.Replace(all, `"answer":1`, `"answer":0`, 1))
