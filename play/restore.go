@@ -1,7 +1,6 @@
 package play
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,100 +81,45 @@ func Restore(cfg Config, lines iter.Seq2[[]byte, error], s State) (*Live, error)
 
 // begin brings ledger, policy and curator to where the lines end, and a batch out.
 func (l *Live) begin(lines iter.Seq2[[]byte, error]) error {
-	ledger := privacy.NewLedger(l.cfg.Ledger...)
-	heads := make([]int, len(l.s.Arms))
-	b, n := l.driver.replay(privacy.Released{}), 0
-	for text, err := range lines {
-		if err == nil {
-			b, err = l.replay(ledger, b, text, heads)
-		}
-		if err != nil {
-			return fmt.Errorf("play: line %d of the transcript: %w", n+1, err)
-		}
-		n++
+	p := l.past()
+	if err := p.follow(lines); err != nil {
+		return fmt.Errorf("play: line %d of the transcript: %w", p.lines+1, err)
 	}
-	if n != l.s.Lines {
-		return fmt.Errorf("play: %w: it is of %d lines and there are %d", ErrState, l.s.Lines, n)
+	if p.lines != l.s.Lines {
+		return fmt.Errorf("play: %w: it is of %d lines and there are %d", ErrState, l.s.Lines, p.lines)
 	}
 	for a := range l.s.Arms {
-		if q := &l.s.Arms[a]; q.Head != heads[a] {
+		switch q := &l.s.Arms[a]; {
+		case q.Head != p.heads[a]:
 			return fmt.Errorf("play: %w: %d decisions of arm %d are gone from it, and %d were "+
-				"released", ErrState, q.Head, a, heads[a])
-		} else if err := q.enter(l.cfg.Epoch); err != nil {
-			return fmt.Errorf("play: %w", err)
+				"released", ErrState, q.Head, a, p.heads[a])
+		case q.Off != p.off[a]:
+			return fmt.Errorf("play: %w: arm %d was taken off in one of them alone", ErrState, a)
+		default:
+			if err := q.enter(l.cfg.Epoch); err != nil {
+				return fmt.Errorf("play: %w", err)
+			}
 		}
 	}
-	if err := l.curate(ledger); err != nil {
+	if err := l.curate(p.ledger); err != nil {
 		return err
 	}
-	l.stopped = b == nil
+	l.stopped = p.batch() == nil
 	if l.s.Batch != nil {
-		if b == nil || !slices.Equal(b.Plays, l.s.Batch) {
+		if l.stopped || !slices.Equal(p.batch().Plays, l.s.Batch) {
 			return fmt.Errorf("play: %w: the policy does not ask for the batch that is out", ErrState)
 		}
 		l.resume()
 		return nil
 	}
-	err := l.canPlay(b)
-	if err == nil && b != nil {
-		err = l.open(b.Plays)
+	err := l.canPlay(p.batch())
+	if err == nil && p.batch() != nil {
+		err = l.open(p.batch().Plays)
 	}
 	if err != nil {
-		return fmt.Errorf("play: batch %d: %w", n, err)
+		return fmt.Errorf("play: batch %d: %w", p.lines, err)
 	}
 	return nil
-}
-
-// replay gives the policy what a line says after batch b, and returns its next batch.
-func (l *Live) replay(ledger *privacy.Ledger, b *policy.Batch, text []byte,
-	heads []int) (*policy.Batch, error) {
-	var in line
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrState, err)
-	}
-	if in.Change != nil {
-		if b == nil || in.Off != nil || in.Gone != 0 || len(in.Plays)+len(in.Release) > 0 {
-			return nil, fmt.Errorf("%w: nothing can have been changed here", ErrState)
-		}
-		return b, nil
-	}
-	if in.Off != nil {
-		dropper, ok := l.cfg.Policy.(Dropper)
-		if a := *in.Off; !ok || b == nil || a < 0 || a >= len(heads) || !l.s.Arms[a].Off || in.Gone < 0 ||
-			len(in.Plays)+len(in.Release) > 0 {
-			return nil, fmt.Errorf("%w: arm %d cannot have been taken off", ErrState, a)
-		}
-		heads[*in.Off] = plus(heads[*in.Off], in.Gone)
-		dropper.Drop(*in.Off)
-		return l.driver.replay(privacy.Released{}), nil
-	}
-	if b == nil || b.Ask || b.Fresh || !slices.Equal(b.Plays, in.plays()) {
-		return nil, fmt.Errorf("%w: the policy does not ask for this batch", ErrState)
-	}
-	var released privacy.Released
-	if len(in.Release) > 0 {
-		var err error
-		if released, err = ledger.Restore(in.Release); err != nil {
-			return nil, err
-		}
-	}
-	i := 0
-	for _, p := range b.Plays {
-		if !p.Release {
-			continue
-		}
-		if p.Arm < 0 || p.Arm >= len(heads) || i >= released.Len() {
-			return nil, fmt.Errorf("%w: it does not release what the batch asks for", ErrState)
-		}
-		heads[p.Arm] = plus(heads[p.Arm], released.N(i))
-		i++
-	}
-	if i != released.Len() {
-		return nil, fmt.Errorf("%w: it releases more than the batch asks for", ErrState)
-	}
-	return l.driver.replay(released), nil
 }
 
 // replay hands a release that is durable to the policy, and returns its next batch.

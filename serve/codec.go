@@ -93,7 +93,7 @@ func readUnits(b []byte, each func(t tag, u assignment, e epochTag)) error {
 // stateOf puts a state together from what is stored.
 func stateOf(in store.Stored, terms play.Terms, arms int) (play.State, error) {
 	s := play.State{Terms: terms, Lines: in.Lines, Arms: make([]play.Queue, arms)}
-	batch, err := readPlan(in.Plan)
+	batch, _, err := readPlan(in.Plan)
 	if err != nil {
 		return s, err
 	}

@@ -62,15 +62,15 @@ func (s *twin) Commit(ctx context.Context, c store.Commit) error {
 		return s.Store.Commit(ctx, *held)
 	case "releases outside of the transaction": // the line goes before what it took
 		for i, w := range c.Writes {
-			if w.Line == nil {
+			if len(w.Taken) == 0 {
 				continue
 			}
 			if err := s.Store.Commit(ctx, store.Commit{Now: c.Now, Writes: []store.Write{{ID: w.ID,
-				Line: w.Line, Number: w.Number}}}); err != nil {
+				Lines: w.Lines, Number: w.Number}}}); err != nil {
 				return err
 			}
 			syscallKill()
-			c.Writes[i].Line = nil
+			c.Writes[i].Lines = nil
 		}
 	case "draws noise again": // a release is shown before it is written
 		if s.held != nil {
@@ -83,7 +83,7 @@ func (s *twin) Commit(ctx context.Context, c store.Commit) error {
 			}
 		}
 		for _, w := range c.Writes {
-			if w.Line != nil {
+			if len(w.Taken) > 0 {
 				s.held = &c
 				time.Sleep(10 * time.Millisecond) // more than a tick
 				return nil

@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,7 +52,9 @@ type Info struct {
 	Reason  string
 	Keep    int // the arm that is kept when it has stopped, else −1
 	Arms    []ArmInfo
-	Batches int           // that were released or played, and changes: lines of the transcript
+	Batches int           // that were released or played, and changes
+	Lines   int           // of the transcript
+	Tip     string        // the SHA-256 of the last of them, in hex; empty before the first
 	Tick    time.Duration // releases are closed and shown at multiples of it
 	Changes []Change      // that come with the next ticks
 	// Spent is what a reward has lost at most, and Cap what it may lose.
@@ -63,6 +66,7 @@ type Info struct {
 type ArmInfo struct {
 	Decisions int // that were issued
 	Released  int // of which rewards were released
+	Releases  int // in which they were
 	// Sum is the noisy sum of these, mapped to [0,1].
 	Sum float64
 	Off bool // it was taken off
@@ -119,10 +123,17 @@ type live struct {
 	epochs []epochTag
 	epoch  play.Epoch
 	known  map[epochTag]play.Epoch
-	shown  int // lines of the transcript that everybody may see
-	lines  int // that are written or about to be
-	arms   []ArmInfo
-	ticked int64 // the last tick
+	shown  int // batches that everybody may see
+	// of the transcript: lines that are written or about to be, the hash of the last, and what
+	// is to be written
+	lines int
+	tip   string
+	out   [][]byte
+	// of the line of pending: its number, and the hash of the line before
+	held    int
+	heldTip string
+	arms    []ArmInfo
+	ticked  int64 // the last tick
 
 	pending *play.Commit // a release that was closed, and is durable when the next step begins
 	changed bool         // the record has to be written
@@ -176,31 +187,44 @@ func (x *live) data() ([]byte, error) {
 
 // config is what the play is made of.
 func (x *live) config(e *Engine) (play.Config, error) {
-	seed := x.rec.Coins
-	coins := noise.NewFast(binary.BigEndian.Uint64(seed[:]), binary.BigEndian.Uint64(seed[8:]))
-	p, err := x.decl.NewPolicy(&coins)
+	cfg, answer, err := configOf(&x.decl, coinsOf(x.rec.Coins))
 	if err != nil {
 		return play.Config{}, err
 	}
-	if rule, ok := p.(identify.Identifier); ok {
-		x.answer = rule.Answer
-	}
-	each, err := x.decl.EachAssignment()
-	if err != nil {
-		return play.Config{}, err
-	}
-	cfg := play.Config{
-		Policy: p, Arms: len(x.decl.Arms), Lo: x.decl.Lo, Hi: x.decl.Hi, Default: x.decl.Default,
-		Window: x.window, Curator: e.cfg.Curator,
-	}
-	switch each.(type) {
-	case privacy.Pure, privacy.ZCDP:
-		cfg.Ledger = []privacy.Option{privacy.WithCap(each)}
-	}
+	x.answer, cfg.Curator = answer, e.cfg.Curator
 	if _, err := io.ReadFull(e.cfg.random, cfg.Epoch[:]); err != nil {
 		return play.Config{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return cfg, nil
+}
+
+// coinsOf are the policy's coins.
+func coinsOf(seed [16]byte) policy.Coins {
+	coins := noise.NewFast(binary.BigEndian.Uint64(seed[:]), binary.BigEndian.Uint64(seed[8:]))
+	return &coins
+}
+
+// configOf is a play of what was declared, but for its epoch, and how its rule says its answer,
+// nil if it gives none.
+func configOf(decl *Experiment, coins policy.Coins) (_ play.Config, answer func() int, _ error) {
+	p, err := decl.NewPolicy(coins)
+	if err != nil {
+		return play.Config{}, nil, err
+	}
+	if rule, ok := p.(identify.Identifier); ok {
+		answer = rule.Answer
+	}
+	each, err := decl.EachAssignment()
+	if err != nil {
+		return play.Config{}, nil, err
+	}
+	cfg := play.Config{Policy: p, Arms: len(decl.Arms), Lo: decl.Lo, Hi: decl.Hi, Default: decl.Default,
+		Window: decl.Window.Milliseconds()}
+	switch each.(type) {
+	case privacy.Pure, privacy.ZCDP:
+		cfg.Ledger = []privacy.Option{privacy.WithCap(each)}
+	}
+	return cfg, answer, nil
 }
 
 // run goes on with a play.
@@ -232,6 +256,9 @@ func (x *live) start(e *Engine, now int64) error {
 	if err != nil {
 		return err
 	}
+	if err := x.open(now); err != nil {
+		return err
+	}
 	x.rec.State, x.changed = Running, true
 	x.run(l, cfg.Epoch)
 	for a := range x.written {
@@ -249,10 +276,16 @@ func (x *live) move(to State, from State) error {
 }
 
 // end stops the experiment and keeps an arm.
-func (x *live) end(keep int, _ int64) error {
+func (x *live) end(keep int, why endReason, now int64) error {
 	switch x.rec.State {
 	case Stopped, Archived:
 		return fmt.Errorf("it is %s already: %w", x.rec.State, ErrState)
+	}
+	if x.tip != "" || len(x.out) > 0 { // there is a transcript, which holds
+		coins := hex.EncodeToString(x.rec.Coins[:])
+		if err := x.say(now, ending{End: why, Keep: keep, Coins: coins}); err != nil {
+			return err
+		}
 	}
 	x.rec.State, x.rec.Keep, x.changed = Stopped, keep, true
 	if x.pending != nil {
@@ -304,6 +337,7 @@ func (x *live) info(now int64) Info {
 	if out.State, out.Wait, until = x.state(now); out.Wait != "" {
 		out.Until = time.UnixMilli(until)
 	}
+	out.Lines, out.Tip = x.visible()
 	if x.ledger != nil {
 		out.Spent, out.Cap = x.ledger.Total(), x.ledger.Guarantee()
 	}
@@ -480,11 +514,6 @@ func (x *live) collect(jobs []*job, now int64) (w store.Write, ok bool, err erro
 	if x.issued && x.play != nil {
 		x.mark(&w)
 	}
-	if x.begun && x.play != nil {
-		if w.Plan, err = writePlan(x.play.Out()); err != nil {
-			return w, false, err
-		}
-	}
 	if x.changed {
 		data, err := x.data()
 		if err != nil {
@@ -495,8 +524,12 @@ func (x *live) collect(jobs []*job, now int64) (w store.Write, ok bool, err erro
 	if len(x.fresh) > 0 {
 		w.Units, x.fresh = x.fresh, nil
 	}
+	w.Number = x.lines
+	if w.Lines = x.link(); len(w.Lines) > 0 || x.begun && x.play != nil {
+		w.Plan = x.plan()
+	}
 	w.DropSums, w.DropUnits = x.drop, x.purge
-	ok = w.Record != nil || w.Plan != nil || len(w.Arms)+len(w.Segments)+len(w.Units)+len(w.Line) > 0 ||
+	ok = w.Record != nil || w.Plan != nil || len(w.Arms)+len(w.Segments)+len(w.Units)+len(w.Lines) > 0 ||
 		w.DropSums || w.DropUnits || len(touched) > 0
 	x.changed, x.begun, x.issued, x.drop, x.purge = false, false, false, false, false
 	return w, ok, nil
@@ -567,14 +600,14 @@ func (x *live) onTick(w *store.Write, now int64) error {
 		x.begun, x.issued = true, true
 	}
 	if x.play.Stopped() { // by that release, or by the last line that was there at a restart
-		keep := x.instead()
+		keep, why := x.instead(), endPolicy
 		if x.answer != nil && x.answer() >= 0 {
-			keep = x.answer()
+			keep, why = x.answer(), endAnswer
 		}
-		return x.end(keep, now)
+		return x.end(keep, why, at)
 	}
 	if end := x.decl.End; !end.IsZero() && at >= end.UnixMilli() {
-		return x.end(x.instead(), now)
+		return x.end(x.instead(), endDate, at)
 	}
 	c, err := x.changing(now)
 	if c == nil && err == nil {
@@ -584,8 +617,11 @@ func (x *live) onTick(w *store.Write, now int64) error {
 		return err
 	}
 	x.pending, x.begun, x.issued = c, true, true
-	w.Line, w.Number, w.Taken = c.Line, x.lines, c.Taken
-	x.lines++
+	w.Taken = c.Taken
+	x.held = x.lines + len(x.out)
+	if err := x.say(at, json.RawMessage(c.Line)); err != nil {
+		return err
+	}
 	for _, t := range c.Taken {
 		for at := range x.parts {
 			if at[0] == t.Arm && at[1] >= t.Start && at[1] < t.End {
@@ -621,6 +657,7 @@ func (x *live) show(line []byte) error {
 		}
 		x.arms[p.Arm].Released += in.Release.N[i]
 		x.arms[p.Arm].Sum += in.Release.Sum[i]
+		x.arms[p.Arm].Releases++
 		i++
 	}
 	x.shown++
@@ -633,28 +670,36 @@ type planned struct {
 	Release bool `json:"release,omitempty"`
 }
 
-// writePlan writes the batch that is out, null if there is none.
-func writePlan(plays []policy.Play) ([]byte, error) {
-	var out []planned
-	for _, p := range plays {
-		out = append(out, planned(p))
-	}
-	return json.Marshal(out)
+// A plan is the batch that is out, without plays if there is none, and the hash of the last line of
+// the transcript: one that was cut off, or added, is missed when it is read again.
+type plan struct {
+	Plays []planned `json:"plays,omitempty"`
+	Tip   string    `json:"tip"`
 }
 
-func readPlan(data []byte) ([]policy.Play, error) {
-	var in []planned
+func (x *live) plan() []byte {
+	out := plan{Tip: x.tip}
+	if x.play != nil {
+		for _, p := range x.play.Out() {
+			out.Plays = append(out.Plays, planned(p))
+		}
+	}
+	b, _ := json.Marshal(out) // of numbers and text
+	return b
+}
+
+func readPlan(data []byte) (plays []policy.Play, tip string, err error) {
+	var in plan
 	if len(data) == 0 {
-		return nil, nil
+		return nil, "", nil
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&in); err != nil {
-		return nil, fmt.Errorf("the batch that is out: %w", err)
+		return nil, "", fmt.Errorf("the batch that is out: %w", err)
 	}
-	var plays []policy.Play
-	for _, p := range in {
+	for _, p := range in.Plays {
 		plays = append(plays, policy.Play(p))
 	}
-	return plays, nil
+	return plays, in.Tip, nil
 }

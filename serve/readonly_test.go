@@ -76,8 +76,8 @@ func TestReadOnly(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n != want.Batches {
-		t.Errorf("%d lines of %d", n, want.Batches)
+	if n != want.Lines {
+		t.Errorf("%d lines of %d", n, want.Lines)
 	}
 	for name, do := range map[string]func() error{
 		"decide": func() error { _, err := r.Decide(t.Context(), "shop", "0"); return err },

@@ -442,7 +442,7 @@ func (e *Engine) Stop(ctx context.Context, name, arm string) error {
 				return fmt.Errorf("arm is %q, must be one of the experiment's: %w", arm, ErrState)
 			}
 		}
-		return x.end(keep, now)
+		return x.end(keep, endOperator, now)
 	})
 }
 
@@ -477,14 +477,15 @@ func (e *Engine) List(context.Context) []Info {
 	return out
 }
 
-// Transcript is the lines of JSON of all batches so far: plays, and what they released.
+// Transcript is what everybody may see so far, lines of JSON that are chained: what was declared,
+// all batches with what they released, and the end. Replay checks it.
 func (e *Engine) Transcript(ctx context.Context, name string) (iter.Seq2[[]byte, error], error) {
 	x, err := e.find(name)
 	if err != nil {
 		return nil, err
 	}
 	x.mu.Lock()
-	shown := x.shown
+	shown, _ := x.visible()
 	x.mu.Unlock()
 	e.mu.RLock()
 	st := e.reading

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/base/chain"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/serve/store"
@@ -109,7 +111,7 @@ func (e *Engine) step(ctx context.Context) error {
 	var err error
 	if len(c.Writes)+len(c.Keys)+len(c.Audit) > 0 {
 		what := "commit"
-		if slices.ContainsFunc(c.Writes, func(w store.Write) bool { return w.Line != nil }) {
+		if slices.ContainsFunc(c.Writes, func(w store.Write) bool { return len(w.Taken) > 0 }) {
 			what = "release"
 		}
 		e.cfg.hook("before a " + what)
@@ -177,7 +179,7 @@ func (x *live) turn(e *Engine, jobs []*job, now int64) (store.Write, bool) {
 // fail gives an experiment up: it can be read and stopped.
 func (x *live) fail(why error) {
 	x.rec.State, x.rec.Reason = Failed, why.Error()
-	x.play, x.pending, x.fresh = nil, nil, nil
+	x.play, x.pending, x.fresh, x.out = nil, nil, nil, nil
 	x.changed, x.begun, x.issued = false, false, false
 }
 
@@ -269,26 +271,27 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 	if err != nil {
 		return nil, err
 	}
-	x.lines = stored.Lines
 	x.ledger = privacy.NewLedger()
-	for line, err := range st.Lines(ctx, in.ID, 0) {
-		if err == nil {
-			err = x.reshow(line)
-		}
-		if err != nil {
-			return nil, err
-		}
+	broken := x.reread(st.Lines(ctx, in.ID, 0), stored.Plan)
+	if broken != nil && !errors.Is(broken, ErrTranscript) {
+		return nil, broken
 	}
 	for _, a := range stored.Arms {
 		if a.Arm < len(x.arms) {
 			x.arms[a.Arm].Decisions, x.arms[a.Arm].Off = a.Issued, a.Off
 		}
 	}
+	if broken != nil { // nothing can be added to it
+		x.tip = ""
+		e.cfg.Log.Error("serve: a transcript is damaged", "experiment", in.Name, "error", broken)
+	}
 	switch r.State {
 	case Running, Paused:
 		switch {
 		case older:
 			err = errOlder
+		case broken != nil:
+			err = broken
 		case !e.cfg.ReadOnly:
 			err = x.resume(ctx, e, st, stored)
 		}
@@ -296,8 +299,64 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 			x.fail(err)
 			x.changed = true
 		}
+	default:
+		if broken != nil {
+			x.rec.Reason = broken.Error()
+		}
 	}
 	return x, nil
+}
+
+// reread verifies the transcript, shows it, and books its releases again. An error matches
+// ErrTranscript, or is the store's.
+func (x *live) reread(lines iter.Seq2[[]byte, error], written []byte) error {
+	wrong := func(err error) error {
+		return fmt.Errorf("%w: line %d: %w", ErrTranscript, x.lines, err)
+	}
+	linked := func(yield func([]byte, error) bool) {
+		for line, err := range lines {
+			x.lines++
+			if err == nil {
+				_, x.tip, _ = chain.Unlink("", line)
+			}
+			if !yield(line, err) {
+				return
+			}
+		}
+	}
+	var declared *Experiment
+	for e, err := range entries(linked) {
+		switch {
+		case err != nil:
+			return err
+		case e.header != nil:
+			declared, err = x.declared(*e.header)
+		case e.ending != nil:
+		default:
+			if e.change != nil {
+				e.change.in(declared)
+			}
+			err = x.reshow(e.text)
+		}
+		if err != nil {
+			return wrong(err)
+		}
+	}
+	same, err := declared == nil, error(nil)
+	if declared != nil {
+		same, err = equal(declared, &x.decl)
+	}
+	switch _, tip, wrongPlan := readPlan(written); {
+	case err != nil:
+		return wrong(err)
+	case !same:
+		return wrong(errors.New("what was declared, and changed, is not the experiment's"))
+	case wrongPlan != nil:
+		return wrong(wrongPlan)
+	case tip != x.tip:
+		return wrong(errors.New("it is not the last that was written: one was changed, added, or cut off"))
+	}
+	return nil
 }
 
 // reshow shows a line that is durable, and books it again.
@@ -325,12 +384,13 @@ func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored sto
 		return err
 	}
 	lo, hi := x.decl.Range()
+	stored.Lines = x.shown // that are play's
 	state, err := stateOf(stored, play.Terms{Lo: lo, Hi: hi, Default: x.decl.Default, Take: take},
 		len(x.decl.Arms))
 	if err != nil {
 		return err
 	}
-	l, err := play.Restore(cfg, st.Lines(ctx, x.id, 0), state)
+	l, err := play.Restore(cfg, played(entries(st.Lines(ctx, x.id, 0))), state)
 	if err != nil {
 		return err
 	}

@@ -246,8 +246,8 @@ func TestLife(t *testing.T) {
 	if info.Batches == 0 || info.Arms[0].Decisions+info.Arms[1].Decisions != 40 || info.Spent.Loss.Pure() != 1 {
 		t.Errorf("%+v", info)
 	}
-	if got := strings.Count(w.want(200, "GET", x+"/transcript", ""), "\n"); got != info.Batches {
-		t.Errorf("the transcript has %d lines of %d", got, info.Batches)
+	if got := strings.Count(w.want(200, "GET", x+"/transcript", ""), "\n"); got != info.Batches+1 {
+		t.Errorf("the transcript has %d lines of %d batches", got, info.Batches)
 	}
 	if got := w.want(200, "GET", x+"/ledger", ""); !strings.Contains(got, "laplace") {
 		t.Error(got)

@@ -71,8 +71,8 @@ func TestChange(t *testing.T) {
 			t.Errorf("%s is not in %s", want, got)
 		}
 	}
-	if got := w.want(200, "GET", x+"/transcript", ""); !strings.Contains(got, `{"off":0}`) ||
-		!strings.Contains(got, `{"change":{"end":"2100-01-31T09:00:00Z","window":"2h0m0s","floor":0.25}}`) {
+	if got := w.want(200, "GET", x+"/transcript", ""); !strings.Contains(got, `"off":0}`) ||
+		!strings.Contains(got, `"change":{"end":"2100-01-31T09:00:00Z","window":"2h0m0s","floor":0.25}}`) {
 		t.Error(got)
 	}
 	if d := w.decide("ann"); d.Arm != "blue" {

@@ -15,14 +15,15 @@ import (
 // as report says, until and not including the public tick of the first release. The observer asks
 // again for everybody's decision, reports on ann's, and reads all pages, after each second.
 //
-// Tokens are keyed and so differ between worlds; they are numbered as they appear.
+// Tokens are keyed and so differ between worlds, and so does the hash of the coins' seed, and what
+// follows from it; they are numbered as they appear.
 func observed(t *testing.T, front func(http.Handler) http.Handler,
 	report func(w *world, ann string, second int)) string {
 	t.Helper()
 	w := shopOpen(t)
 	w.asked = front(w.asked)
 	names := map[string]string{}
-	token := regexp.MustCompile(`[A-Za-z0-9_-]{58}`)
+	token := regexp.MustCompile(`[0-9a-f]{64}|[A-Za-z0-9_-]{58}`)
 	var seen strings.Builder
 	look := func(method, path, body string) string {
 		out := w.ask(method, path, body)

@@ -147,7 +147,7 @@ func (m *memory) check(w Write) error {
 	if k := m.stored[w.ID]; k != nil {
 		lines = len(k.lines)
 	}
-	if w.Line != nil && lines != w.Number {
+	if len(w.Lines) > 0 && lines != w.Number {
 		return fmt.Errorf("store: line %d of experiment %d does not follow line %d", w.Number, w.ID,
 			lines-1)
 	}
@@ -192,8 +192,8 @@ func (m *memory) write(w Write) {
 	if len(w.Units) > 0 {
 		k.units = append(k.units, bytes.Clone(w.Units))
 	}
-	if w.Line != nil {
-		k.lines = append(k.lines, bytes.Clone(w.Line))
+	for _, line := range w.Lines {
+		k.lines = append(k.lines, bytes.Clone(line))
 	}
 }
 

@@ -60,8 +60,9 @@ func (c Commit) statements(term int64) []statement {
 	out[0].one = ErrFenced
 	for _, w := range c.Writes {
 		w.statements(add)
-		if w.Line != nil {
-			out[len(out)-1].one = fmt.Errorf("experiment %d: line %d does not follow the last", w.ID, w.Number)
+		for i := range w.Lines {
+			out[len(out)-len(w.Lines)+i].one = fmt.Errorf("experiment %d: line %d does not follow the last",
+				w.ID, w.Number+i)
 		}
 	}
 	for _, k := range c.Keys {
@@ -77,11 +78,11 @@ func (c Commit) statements(term int64) []statement {
 // forgets says whether something is deleted that nobody shall find again.
 func (c Commit) forgets() bool {
 	return slices.ContainsFunc(c.Writes, func(w Write) bool {
-		return w.Line != nil || w.DropSums || w.DropUnits
+		return len(w.Lines) > 0 || w.DropSums || w.DropUnits
 	})
 }
 
-// statements adds what writes w; a line comes last.
+// statements adds what writes w; its lines come last.
 func (w Write) statements(add func(query string, args ...any)) {
 	if r := w.Record; r != nil {
 		add("INSERT INTO experiment (id, name, data) VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE SET "+
@@ -124,9 +125,9 @@ func (w Write) statements(add func(query string, args ...any)) {
 	if len(w.Units) > 0 {
 		add("INSERT INTO assignment (experiment, units) VALUES ($1, $2)", w.ID, w.Units)
 	}
-	if w.Line != nil {
+	for i, line := range w.Lines {
 		add("INSERT INTO release SELECT $1, $2, $3 WHERE $2 = (SELECT count(*) FROM release WHERE "+
-			"experiment = $1)", w.ID, w.Number, w.Line)
+			"experiment = $1)", w.ID, w.Number+i, line)
 	}
 }
 

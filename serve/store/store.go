@@ -112,9 +112,9 @@ type Write struct {
 	Segments []Segment
 	Parts    []Part
 	Units    []byte
-	// Line is the next of the transcript, number Number; the decisions of Taken are in it, and
-	// their segments and parts go.
-	Line   []byte
+	// Lines are the next of the transcript, the first of them number Number; the decisions of Taken
+	// are in them, and their segments and parts go.
+	Lines  [][]byte
 	Number int
 	Taken  []play.Taken
 	// DropSums destroys all segments and parts, DropUnits all units.

@@ -125,12 +125,15 @@ func TestSQLiteIsTheModel(t *testing.T) {
 					w.Units = blob.Draw(t, "units")
 				}
 				if rapid.Bool().Draw(t, "line") {
-					w.Line, w.Number = append(blob.Draw(t, "line"), '\n'), lines[id]
+					for range rapid.IntRange(1, 2).Draw(t, "lines") {
+						w.Lines = append(w.Lines, append(blob.Draw(t, "line"), '\n'))
+					}
+					w.Number = lines[id]
 					if rapid.IntRange(0, 9).Draw(t, "wrong") == 0 {
 						w.Number++
 						wrong = true
 					}
-					after[id] = lines[id] + 1
+					after[id] = lines[id] + len(w.Lines)
 					w.Taken = []play.Taken{{Arm: small.Draw(t, "arm"),
 						Start: small.Draw(t, "start"), End: small.Draw(t, "end")}}
 				}
@@ -226,7 +229,7 @@ func TestFilesForget(t *testing.T) {
 	if len(found()) == 0 {
 		t.Error("the log forgets by itself: the test finds nothing")
 	}
-	commit(Write{Line: []byte("{}\n"), Taken: []play.Taken{{Arm: 0, Start: 0, End: 10}}})
+	commit(Write{Lines: [][]byte{[]byte("{}\n")}, Taken: []play.Taken{{Arm: 0, Start: 0, End: 10}}})
 	if f := found(); len(f) > 0 {
 		t.Errorf("after the release the secret is in %v", f)
 	}
@@ -238,7 +241,7 @@ func TestSlowReader(t *testing.T) {
 	s, _ := begin(t, SQLite(dir))
 	line := func(n int) {
 		t.Helper()
-		w := Write{ID: 1, Record: &Record{Name: "a"}, Line: []byte("{}\n"), Number: n}
+		w := Write{ID: 1, Record: &Record{Name: "a"}, Lines: [][]byte{[]byte("{}\n")}, Number: n}
 		if err := s.Commit(t.Context(), Commit{Writes: []Write{w}}); err != nil {
 			t.Fatal(err)
 		}

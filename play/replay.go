@@ -1,0 +1,225 @@
+package play
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// A Replayed is what follows from the lines of a transcript, and from nothing else.
+type Replayed struct {
+	Ledger  *privacy.Ledger // what the releases have cost
+	Batches int             // that the policy has asked for: rounds of adaptivity
+	Lines   int
+	// Out is the batch that the policy wants next; nil if it has stopped.
+	Out []policy.Play
+	Off []bool // by arm, whether it was taken off
+	// Released is how many decisions of each arm were released, and Sums are the noisy sums of
+	// their rewards, mapped to [0,1].
+	Released []int
+	Sums     []float64
+	Releases []int // by arm, how many releases that were
+}
+
+// Replay plays a transcript again, without rewards: cfg is as for New, with a policy at its start;
+// its Epoch is not looked at. Each batch must be the one that the policy plays after the releases
+// before it, and each release one that the curator for real rewards (release.Real) makes for it: by
+// its mechanism, its tail, its counts, and slots that no release has read. Of a release its sums
+// alone are believed. An error matches ErrState and is about the line that was given last, or it is
+// the lines' own.
+func Replay(cfg Config, lines iter.Seq2[[]byte, error]) (*Replayed, error) {
+	cfg.Epoch = Epoch{1}
+	l, err := build(cfg)
+	if err != nil {
+		return nil, err
+	}
+	l.s.Arms = make([]Queue, cfg.Arms)
+	p := l.past()
+	if p.outline, err = release.NewOutline(release.Config{Arms: cfg.Arms, Lo: l.cfg.Lo, Hi: l.cfg.Hi,
+		Mechanism: cfg.Policy.Mechanism()}, true); err != nil {
+		return nil, fmt.Errorf("play: %w", err)
+	}
+	if err := p.follow(lines); err != nil {
+		return nil, fmt.Errorf("play: %w", err)
+	}
+	out := &Replayed{Ledger: p.ledger, Batches: l.driver.Batches, Lines: p.lines, Off: p.off, Released: p.released, Sums: p.sums,
+		Releases: p.releases}
+	if b := p.batch(); b != nil {
+		out.Out = slices.Clone(b.Plays)
+	}
+	return out, nil
+}
+
+// A past is what the lines of a transcript have said so far.
+type past struct {
+	driver   *Driver
+	take     Take
+	ledger   *privacy.Ledger
+	lines    int
+	heads    []int // by arm, the decisions that are gone
+	asked    []int // by arm, what was asked for since its last release
+	off      []bool
+	released []int
+	sums     []float64
+	releases []int
+	outline  *release.Outline // nil: releases may be of any curator
+	slots    map[int]bool     // that were released
+}
+
+// past is before the first line.
+func (l *Live) past() *past {
+	n := l.cfg.Arms
+	l.driver.replay(privacy.Released{})
+	return &past{driver: &l.driver, take: l.cfg.Take, ledger: privacy.NewLedger(l.cfg.Ledger...), heads: make([]int, n), asked: make([]int, n),
+		off: make([]bool, n), released: make([]int, n), sums: make([]float64, n), releases: make([]int, n),
+		slots: map[int]bool{}}
+}
+
+// batch is the one that is out, nil if the policy has stopped.
+func (p *past) batch() *policy.Batch { return p.driver.batch }
+
+// follow gives the policy what the lines say.
+func (p *past) follow(lines iter.Seq2[[]byte, error]) error {
+	for text, err := range lines {
+		if err == nil {
+			err = p.add(text)
+		}
+		if err != nil {
+			return err
+		}
+		p.lines++
+	}
+	return nil
+}
+
+// add gives the policy what a line says, and has its next batch.
+func (p *past) add(text []byte) error {
+	var in line
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
+	}
+	// A field that is there twice, or in other letters, another reader could read otherwise.
+	if again, err := json.Marshal(in); err != nil || !bytes.Equal(again, bytes.TrimSpace(text)) {
+		return fmt.Errorf("%w: it is not written as a line is", ErrState)
+	}
+	if in.Change != nil {
+		if p.batch() == nil || in.Off != nil || in.Gone != 0 || len(in.Plays)+len(in.Release) > 0 {
+			return fmt.Errorf("%w: nothing can have been changed here", ErrState)
+		}
+		return nil
+	}
+	if in.Off != nil {
+		return p.takeOff(*in.Off, in)
+	}
+	if b := p.batch(); b == nil || b.Ask || b.Fresh || !slices.Equal(b.Plays, in.plays()) {
+		return fmt.Errorf("%w: the policy does not ask for this batch", ErrState)
+	}
+	var arms []int
+	for _, play := range p.batch().Plays {
+		if play.Arm < 0 || play.Arm >= len(p.heads) || p.off[play.Arm] {
+			return fmt.Errorf("%w: arm %d is not there", ErrState, play.Arm)
+		}
+		p.asked[play.Arm] = plus(p.asked[play.Arm], play.Rounds)
+		if play.Release {
+			arms = append(arms, play.Arm)
+		}
+	}
+	var released privacy.Released
+	if len(in.Release) > 0 {
+		var err error
+		if released, err = p.ledger.Restore(in.Release); err != nil {
+			return err
+		}
+	}
+	if released.Len() != len(arms) {
+		return fmt.Errorf("%w: it releases %d sums, and the batch asks for %d", ErrState, released.Len(),
+			len(arms))
+	}
+	if err := p.check(arms, released, in.Release); err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
+	}
+	for i, a := range arms {
+		p.heads[a], p.asked[a] = plus(p.heads[a], released.N(i)), 0
+		p.released[a] = plus(p.released[a], released.N(i))
+		p.sums[a] += released.Sum(i)
+		p.releases[a]++
+	}
+	p.driver.replay(released)
+	return nil
+}
+
+// takeOff is a line that takes an arm off.
+func (p *past) takeOff(a int, in line) error {
+	dropper, ok := p.driver.Policy.(Dropper)
+	if !ok || p.batch() == nil || a < 0 || a >= len(p.heads) || p.off[a] || in.Gone < 0 ||
+		len(in.Plays)+len(in.Release) > 0 {
+		return fmt.Errorf("%w: arm %d cannot have been taken off", ErrState, a)
+	}
+	p.off[a], p.heads[a] = true, plus(p.heads[a], in.Gone)
+	dropper.Drop(a)
+	p.driver.replay(privacy.Released{})
+	return nil
+}
+
+// check holds a release against what a curator makes of the batch, where that is known.
+func (p *past) check(arms []int, released privacy.Released, text []byte) error {
+	if p.outline == nil || len(arms) == 0 {
+		return nil
+	}
+	for i, a := range arms {
+		if n, asked := released.N(i), p.asked[a]; n < asked || p.take == Exactly && n > asked {
+			return fmt.Errorf("it releases %d rewards of arm %d, must be %v %d", n, a, p.take, asked)
+		}
+		if err := p.outline.Play(a, released.N(i)); err != nil {
+			return err
+		}
+	}
+	want, err := p.outline.Release(arms)
+	if err != nil {
+		return err
+	}
+	var in struct {
+		Slots     []int           `json:"slots"`
+		Mechanism json.RawMessage `json:"mechanism"`
+		N         []int           `json:"n"`
+		Sum       []float64       `json:"sum"`
+		Tail      privacy.Tail    `json:"tail"`
+	}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	m, err := privacy.UnmarshalMechanism(in.Mechanism)
+	if err == nil {
+		in.Mechanism, err = json.Marshal(m)
+	}
+	var again []byte
+	if err == nil {
+		again, err = json.Marshal(in)
+	}
+	switch {
+	case err != nil:
+		return err
+	case !bytes.Equal(again, text):
+		return errors.New("the release is not written as a ledger does")
+	case m != want.Mechanism:
+		return fmt.Errorf("the mechanism of the release is %v, and the policy's is %v", m, want.Mechanism)
+	case released.Tail() != want.Tail:
+		return errors.New("the tail of the release is not that of the policy's mechanism")
+	}
+	for _, s := range in.Slots {
+		if p.slots[s] {
+			return fmt.Errorf("slot %d was released before", s)
+		}
+		p.slots[s] = true
+	}
+	return nil
+}

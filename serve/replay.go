@@ -1,0 +1,177 @@
+package serve
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/base/chain"
+	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// ErrSealed is matched by the error of Replay for a policy that tosses coins, while their seed is
+// not in the transcript: it is in the last line, once the experiment has stopped.
+var ErrSealed = errors.New("the policy tosses coins, and their seed is told when it has stopped")
+
+// A Replayed is what follows from a transcript, and from nothing else.
+type Replayed struct {
+	Experiment Experiment // with all changes
+	Program    string     // the version that wrote the first line
+	Started    time.Time
+	// End says why it has stopped: answer, policy, date or operator. It is empty while it has not.
+	End     string
+	Ended   time.Time
+	Keep    int       // the arm that is kept when it has stopped, else −1
+	Answer  int       // of an identification rule, else −1
+	Batches int       // as of Info
+	Rounds  int       // of adaptivity: how often the policy has decided what to play next
+	Arms    []ArmInfo // without decisions, which no transcript has
+	Spent   privacy.Loss
+	Budget  privacy.Budget // of a reward
+	Lines   int
+	Tip     string // the hash of the last line, in hex
+}
+
+// Replay reads a transcript and plays it again: the lines' chain must hold, each batch must be the
+// one that the declared policy plays after the releases before it, what these cost must be within
+// the declared budget, and the end must be the policy's where it says so. It believes the sums of
+// the releases. An error matches ErrTranscript, or ErrSealed, or is the reader's. A chain that was
+// made anew from some line on holds: whoever noted its last hash elsewhere compares it with Tip.
+func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
+	out := &Replayed{Keep: -1, Answer: -1}
+	wrong := func(err error) error {
+		return fmt.Errorf("%w: line %d: %w", ErrTranscript, out.Lines, err)
+	}
+	var all []entry
+	for e, err := range entries(out.read(in)) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	if len(all) == 0 {
+		return nil, wrong(errors.New("there is nothing"))
+	}
+	h, last := all[0].header, all[len(all)-1].ending
+	out.Program, out.Started = h.Program, all[0].at
+	if h.Live != transcriptVersion {
+		return nil, fmt.Errorf("%w: its version is %d, must be %d", ErrTranscript, h.Live, transcriptVersion)
+	}
+	decl, err := experiment.Reader{Catalog: known}.ParseLive("declaration", h.Declaration)
+	if err == nil {
+		err = decl.Check()
+	}
+	if err == nil {
+		out.Experiment = *decl
+		out.Budget, err = decl.EachAssignment()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: line 1: %w", ErrTranscript, err)
+	}
+	if each, err := json.Marshal(out.Budget); err != nil || !bytes.Equal(each, h.Budget) {
+		return nil, fmt.Errorf("%w: line 1: its budget is not that of its declaration", ErrTranscript)
+	}
+	hidden := &sealed{}
+	var coins policy.Coins = hidden
+	if last != nil {
+		var seed [16]byte
+		if n, err := hex.Decode(seed[:], []byte(last.Coins)); err != nil || n != len(seed) ||
+			len(last.Coins) != 2*len(seed) || hashOfCoins(seed) != h.Coins {
+			return nil, wrong(errors.New("its coins are not those of the first line"))
+		}
+		coins = coinsOf(seed)
+	}
+	cfg, answer, err := configOf(decl, coins)
+	if err != nil {
+		return nil, fmt.Errorf("%w: line 1: %w", ErrTranscript, err)
+	}
+	at := 0 // the line that is played
+	again, err := play.Replay(cfg, played(func(yield func(entry, error) bool) {
+		for i, e := range all {
+			if at = i + 1; !yield(e, nil) {
+				return
+			}
+		}
+	}))
+	switch {
+	case hidden.tossed:
+		return nil, ErrSealed
+	case err != nil:
+		return nil, fmt.Errorf("%w: line %d: %w", ErrTranscript, at, err)
+	}
+	out.Batches, out.Rounds, out.Spent = again.Lines, again.Batches, again.Ledger.Total()
+	for i, e := range all {
+		if e.change == nil {
+			continue
+		}
+		e.change.in(&out.Experiment)
+		if err := out.Experiment.Check(); err != nil {
+			return nil, fmt.Errorf("%w: line %d: %w", ErrTranscript, i+1, err)
+		}
+	}
+	for a := range decl.Arms {
+		out.Arms = append(out.Arms, ArmInfo{Released: again.Released[a], Releases: again.Releases[a],
+			Sum: again.Sums[a], Off: again.Off[a]})
+	}
+	stopped := again.Out == nil
+	if stopped && answer != nil {
+		out.Answer = answer()
+	}
+	if last == nil {
+		return out, nil
+	}
+	out.End, out.Ended, out.Keep = string(last.End), all[len(all)-1].at, last.Keep
+	switch last.End {
+	case endAnswer, endPolicy:
+		if !stopped || last.End == endAnswer && out.Answer != last.Keep {
+			return nil, wrong(fmt.Errorf("the end is %q, which is not the policy's", last.End))
+		}
+	case endDate, endOperator:
+	default:
+		return nil, wrong(fmt.Errorf("the end is %q, must be answer, policy, date or operator", last.End))
+	}
+	if last.Keep < 0 || last.Keep >= len(decl.Arms) {
+		return nil, wrong(fmt.Errorf("it keeps arm %d, of %d", last.Keep, len(decl.Arms)))
+	}
+	return out, nil
+}
+
+// read are the lines, which it counts.
+func (r *Replayed) read(in io.Reader) iter.Seq2[[]byte, error] {
+	lines := bufio.NewReader(in)
+	return func(yield func([]byte, error) bool) {
+		for {
+			line, err := lines.ReadBytes('\n')
+			switch {
+			case errors.Is(err, io.EOF) && len(line) == 0:
+				return
+			case errors.Is(err, io.EOF):
+				yield(nil, fmt.Errorf("%w: line %d: %w", ErrTranscript, r.Lines+1, chain.ErrCut))
+				return
+			case err == nil:
+				r.Lines++
+				_, r.Tip, _ = chain.Unlink("", line)
+			}
+			if !yield(line, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// sealed are coins that are not known.
+type sealed struct{ tossed bool }
+
+func (s *sealed) Float64() float64          { s.tossed = true; return 0 }
+func (s *sealed) Normal() float64           { s.tossed = true; return 0 }
+func (s *sealed) Beta(a, b float64) float64 { s.tossed = true; return a / (a + b) }
