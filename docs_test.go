@@ -23,12 +23,13 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// pages are all pages of the repository, without what runs have written.
+// pages are all pages of the repository, without what runs have written or npm has installed.
 func pages(t *testing.T) []string {
 	t.Helper()
 	var all []string
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() && (path == "results" || path != "." && strings.HasPrefix(d.Name(), ".")) {
+		if d != nil && d.IsDir() && (path == "results" || d.Name() == "node_modules" ||
+			path != "." && strings.HasPrefix(d.Name(), ".")) {
 			return filepath.SkipDir
 		}
 		if filepath.Ext(path) == ".md" {

@@ -1,0 +1,65 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sotto-dp/sotto/serve"
+)
+
+// missing skips a test that needs a program or a file that is not there. Where everything is
+// checked (CI=true) it fails.
+func missing(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatalf("%s: nothing is skipped where CI is set", what)
+	}
+	t.Skip(what)
+}
+
+// OpenFeature's clients for servers and for pages, as their authors publish them, evaluate strings,
+// booleans, numbers and objects, ask for all flags again with the ETag, see a winner as STATIC and
+// what is paused as DISABLED, and are told what is wrong. testdata/npm/clients.mjs has it all.
+func TestOpenFeatureClients(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		missing(t, "there is no node: OpenFeature's clients from npm are not tried")
+	}
+	if _, err := os.Stat("testdata/npm/node_modules/@openfeature/web-sdk"); err != nil {
+		missing(t, "run npm ci in serve/api/testdata/npm: OpenFeature's clients are not there")
+	}
+	w := newWorld(t)
+	for name, arms := range map[string]string{
+		"color": `[{name: red, value: "#c00"}, {name: blue, value: "#00c"}]`,
+		"on":    `[{name: "no", value: false}, {name: "yes", value: true}]`,
+		"size":  `[{name: small, value: 1.5}, {name: large, value: 2}]`,
+		"style": `[{name: plain, value: {font: serif, size: 3}}, {name: loud, value: {font: sans, size: 9}}]`,
+	} {
+		w.want(201, "POST", "/v1/experiments", fmt.Sprintf("name: %s\narms: %s\n%s", name, arms,
+			shop[strings.Index(shop, "policy:"):]))
+		w.want(200, "POST", "/v1/experiments/"+name+"/start", "")
+	}
+	key, _, err := w.engine.NewKey(t.Context(), "clients", serve.ScopeDecide|serve.ScopeReward)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewServer(w.front)
+	defer front.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, node, "clients.mjs")
+	c.Dir = "testdata/npm"
+	c.Env = append(os.Environ(), "SOTTO_SERVER="+front.URL, "SOTTO_KEY="+key, "SOTTO_ADMIN="+w.key)
+	out, err := c.CombinedOutput()
+	if want := "server evaluates\nserver is told errors\npage evaluates all, with ETags\n" +
+		"the winner is STATIC\nwhat is paused is DISABLED\npage is told 401\n"; err != nil ||
+		!strings.HasSuffix(string(out), want) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
