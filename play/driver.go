@@ -29,35 +29,39 @@ func NewDriver(p policy.Policy, c release.Curator) *Driver { return &Driver{Poli
 // Next is the policy's next batch, nil when it has stopped. A batch that is to begin afresh has the
 // curator forget what it holds. The batch is the policy's, and good until the next call.
 func (d *Driver) Next() (*policy.Batch, error) {
-	d.batch = d.Policy.Next(d.Released)
-	d.Released = privacy.Released{}
-	if d.batch == nil {
+	b := d.Policy.Next(d.Released)
+	if b != d.batch { // it is mostly the same one, and pointers cost more to write than to compare
+		d.batch = b
+	}
+	if b == nil {
 		return nil, nil
 	}
 	d.Batches++
-	if d.batch.Fresh {
+	if b.Fresh {
 		if err := d.Curator.Forget(d.Policy.Mechanism()); err != nil {
 			return nil, err
 		}
 	}
-	return d.batch, nil
+	return b, nil
 }
 
 // Close lets out what the batch asked for, or has its question answered. A batch that asked for
 // nothing releases nothing. After an error it may be called again, if the curator's slots allow it:
 // when too few users answered, say.
 func (d *Driver) Close() (err error) {
-	ready := d.Releasing()
-	switch {
-	case len(ready) == 0:
-		return nil
-	case d.batch.Ask:
-		d.Released, err = d.Curator.Ask(ready, d.batch.Above)
-	default:
-		d.Released, err = d.Curator.Release(ready)
+	var released privacy.Released
+	if ready := d.Releasing(); len(ready) > 0 {
+		if d.batch.Ask {
+			released, err = d.Curator.Ask(ready, d.batch.Above)
+		} else {
+			released, err = d.Curator.Release(ready)
+		}
+		if err == nil {
+			d.Releases++
+		}
 	}
-	if err == nil {
-		d.Releases++
+	if released != d.Released {
+		d.Released = released
 	}
 	return err
 }
@@ -65,17 +69,17 @@ func (d *Driver) Close() (err error) {
 // Releasing are the arms whose slots the batch releases, in the order of its plays. The slice
 // is the driver's.
 func (d *Driver) Releasing() []int {
-	plays, ready := d.batch.Plays, d.ready[:0]
-	if cap(ready) < len(plays) {
-		ready = make([]int, 0, len(plays))
+	plays := d.batch.Plays
+	if cap(d.ready) < len(plays) {
+		d.ready = make([]int, len(plays))
 	}
+	d.ready = d.ready[:0]
 	for i := range plays {
 		if plays[i].Release {
-			ready = append(ready, plays[i].Arm)
+			d.ready = append(d.ready, plays[i].Arm)
 		}
 	}
-	d.ready = ready
-	return ready
+	return d.ready
 }
 
 // A VectorPolicy is a policy whose releases are vectors: linear.Policy is one.

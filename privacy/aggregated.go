@@ -337,8 +337,8 @@ func (m Aggregated) facts() facts {
 }
 
 // entry is in integers: a reward changes the sum by G.
-func (m Aggregated) entry(e *Entry) {
-	e.Sensitivity, e.Scale = float64(m.G), m.noise()
+func (m Aggregated) entry() Entry {
+	e := Entry{Sensitivity: float64(m.G), Scale: m.noise()}
 	if m.Noise == NoiseSkellam || m.Noise == NoiseGaussian {
 		parties := 1.0
 		if m.Trust == TrustSecAgg {
@@ -357,6 +357,7 @@ func (m Aggregated) entry(e *Entry) {
 		e.Protects = fmt.Sprintf("a user's reward, from everybody, the server too, which sees "+
 			"the sum modulo %d only, if %d honest users answer", m.Modulus, m.Users)
 	}
+	return e
 }
 
 func (m Aggregated) String() string {

@@ -193,8 +193,8 @@ func NewBLT(b Budget, horizon int) (BLT, error) {
 
 func (m BLT) withScale(x float64) Mechanism { m.Sigma = x; return m }
 
-func (m BLT) facts() facts   { return facts{sum: true, longest: m.Horizon} }
-func (m BLT) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Sigma }
+func (m BLT) facts() facts { return facts{sum: true, longest: m.Horizon} }
+func (m BLT) entry() Entry { return Entry{Sensitivity: 1, Scale: m.Sigma} }
 func (m BLT) String() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "blt(sigma=%s,horizon=%d", number(m.Sigma), m.Horizon)

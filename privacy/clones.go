@@ -55,10 +55,11 @@ func (m Clones) Tail() Tail { return m.Inner.Tail() }
 func (m Clones) TailOf(answers int) Tail { return m.Inner.TailOf(answers) }
 
 func (Clones) facts() facts { return facts{sum: true} }
-func (m Clones) entry(e *Entry) {
-	m.Inner.entry(e)
+func (m Clones) entry() Entry {
+	e := m.Inner.entry()
 	e.Protects = fmt.Sprintf("a user's reward, from everybody but the shuffler, if %d honest "+
 		"users answer", m.Inner.Users)
+	return e
 }
 
 func (m Clones) String() string {

@@ -230,9 +230,7 @@ func TestTailsOfUsersByHand(t *testing.T) {
 	near("H of all", all.H, 1.25)
 	near("sigma of all", all.Sigma, 1.25*math.Sqrt(4))
 	near("log of all", all.Log, extra(40)+2*math.Sqrt(2*extra(40)))
-	var e Entry
-	m.entry(&e)
-	near("scale", e.Scale, 1.25)
+	near("scale", ScaleOf(m), 1.25)
 	c, err := m.Cover()
 	if err != nil {
 		t.Fatal(err)
@@ -257,9 +255,7 @@ func TestTailsOfUsersByHand(t *testing.T) {
 	for noise, want := range map[NoiseName]float64{NoisePolya: 1.5, NoiseSkellam: math.Sqrt(15),
 		NoiseGaussian: math.Sqrt(15)} {
 		a.Noise = noise
-		e = Entry{}
-		a.entry(&e)
-		near(string(noise), e.Scale, want)
+		near(string(noise), ScaleOf(a), want)
 	}
 }
 

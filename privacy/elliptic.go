@@ -354,8 +354,8 @@ func (m Elliptic) V() [][]float64 {
 func (Elliptic) facts() facts { return facts{vector: true} }
 
 // entry describes the noise in an entry of the ledger.
-func (m Elliptic) entry(e *Entry) {
-	e.Sensitivity, e.Scale, e.Norm, e.Matrix = m.Sensitivity(), m.Sigma(), "V⁺", m.V()
+func (m Elliptic) entry() Entry {
+	return Entry{Sensitivity: m.Sensitivity(), Scale: m.Sigma(), Norm: "V⁺", Matrix: m.V()}
 }
 
 func (m Elliptic) String() string {

@@ -16,7 +16,7 @@ func (Exact) Loss() Loss { return InfiniteLoss() }
 func (Exact) Tail() Tail { return Tail{} }
 
 func (Exact) facts() facts     { return facts{sum: true, vector: true} }
-func (m Exact) entry(e *Entry) { e.Sensitivity = 1 }
+func (m Exact) entry() Entry   { return Entry{Sensitivity: 1} }
 func (m Exact) String() string { return "exact" }
 
 // MarshalJSON writes {"mechanism":"exact"}.

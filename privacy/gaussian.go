@@ -30,7 +30,7 @@ func (m Gaussian) Tail() Tail { return Tail{Sigma: m.Sigma} }
 func (m Gaussian) withScale(x float64) Mechanism { m.Sigma = x; return m }
 
 func (Gaussian) facts() facts     { return facts{sum: true} }
-func (m Gaussian) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Sigma }
+func (m Gaussian) entry() Entry   { return Entry{Sensitivity: 1, Scale: m.Sigma} }
 func (m Gaussian) String() string { return "gaussian(sigma=" + number(m.Sigma) + ")" }
 
 // GaussianSigma is the σ of N(0,σ²) noise that meets the budget on a statistic of sensitivity 1:

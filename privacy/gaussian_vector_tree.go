@@ -48,8 +48,8 @@ func NewGaussianVectorTree(b Budget, horizon int) (GaussianVectorTree, error) {
 }
 
 func (m GaussianVectorTree) facts() facts { return facts{vector: true, longest: m.Horizon} }
-func (m GaussianVectorTree) entry(e *Entry) {
-	e.Sensitivity, e.Scale, e.Norm, e.Protects = 2, m.Sigma, "ℓ2", ofRewards
+func (m GaussianVectorTree) entry() Entry {
+	return Entry{Sensitivity: 2, Scale: m.Sigma, Norm: "ℓ2", Protects: ofRewards}
 }
 
 func (m GaussianVectorTree) String() string {

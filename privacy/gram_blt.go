@@ -51,8 +51,8 @@ func NewGramBLT(b Budget, horizon int) (GramBLT, error) {
 }
 
 func (m GramBLT) facts() facts { return facts{vector: true, longest: m.Counter.Horizon} }
-func (m GramBLT) entry(e *Entry) {
-	e.Sensitivity, e.Scale, e.Norm, e.Protects = 2*math.Sqrt2, m.Counter.Sigma, "Frobenius", jointly
+func (m GramBLT) entry() Entry {
+	return Entry{Sensitivity: 2 * math.Sqrt2, Scale: m.Counter.Sigma, Norm: "Frobenius", Protects: jointly}
 }
 
 func (m GramBLT) String() string { return "gram-" + m.Counter.String() }

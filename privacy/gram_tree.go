@@ -55,8 +55,8 @@ func NewGramTree(b Budget, horizon int) (GramTree, error) {
 }
 
 func (m GramTree) facts() facts { return facts{vector: true, longest: m.Horizon} }
-func (m GramTree) entry(e *Entry) {
-	e.Sensitivity, e.Scale, e.Norm, e.Protects = 2*math.Sqrt2, m.Sigma, "Frobenius", jointly
+func (m GramTree) entry() Entry {
+	return Entry{Sensitivity: 2 * math.Sqrt2, Scale: m.Sigma, Norm: "Frobenius", Protects: jointly}
 }
 
 func (m GramTree) String() string {

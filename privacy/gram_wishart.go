@@ -297,8 +297,8 @@ func (m GramWishart) Band(dim, t int, x float64) Band {
 }
 
 func (m GramWishart) facts() facts { return facts{vector: true, longest: m.Horizon} }
-func (m GramWishart) entry(e *Entry) {
-	e.Sensitivity, e.Scale, e.Norm, e.Protects = 2*math.Sqrt2, m.Scale, "Frobenius", jointly
+func (m GramWishart) entry() Entry {
+	return Entry{Sensitivity: 2 * math.Sqrt2, Scale: m.Scale, Norm: "Frobenius", Protects: jointly}
 }
 
 func (m GramWishart) String() string {

@@ -52,7 +52,7 @@ func (m Hybrid) Tails() []Tail {
 func (m Hybrid) withScale(x float64) Mechanism { m.Scale = x; return m }
 
 func (Hybrid) facts() facts     { return facts{sum: true, longest: math.MaxInt} }
-func (m Hybrid) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Scale }
+func (m Hybrid) entry() Entry   { return Entry{Sensitivity: 1, Scale: m.Scale} }
 func (m Hybrid) String() string { return "hybrid(scale=" + number(m.Scale) + ")" }
 
 func (m *Hybrid) fields() []field {

@@ -166,8 +166,8 @@ func NewKAry(epsilon float64, base, horizon int) KAry {
 
 func (m KAry) withScale(x float64) Mechanism { m.Scale = x; return m }
 
-func (m KAry) facts() facts   { return facts{sum: true, longest: m.Horizon} }
-func (m KAry) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Scale }
+func (m KAry) facts() facts { return facts{sum: true, longest: m.Horizon} }
+func (m KAry) entry() Entry { return Entry{Sensitivity: 1, Scale: m.Scale} }
 func (m KAry) String() string {
 	return fmt.Sprintf("kary(scale=%s,base=%d,horizon=%d)", number(m.Scale), m.Base, m.Horizon)
 }

@@ -82,8 +82,7 @@ func TestMechanismsForgetNothing(t *testing.T) {
 			if running := m.Continual() && !exact && kind != "questions"; running != (f.longest > 0) {
 				t.Errorf("continual is %v, and its longest sum of %d rewards", m.Continual(), f.longest)
 			}
-			var e Entry
-			m.entry(&e)
+			e := m.entry()
 			if !(e.Sensitivity > 0) || math.IsInf(e.Sensitivity, 0) || (e.Scale > 0) == exact {
 				t.Errorf("entry %+v", e)
 			}

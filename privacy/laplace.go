@@ -67,7 +67,7 @@ func laplaceLevels(scale float64, levels int) Loss {
 func (m Laplace) withScale(x float64) Mechanism { m.Scale = x; return m }
 
 func (Laplace) facts() facts     { return facts{sum: true, laplace: true} }
-func (m Laplace) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Scale }
+func (m Laplace) entry() Entry   { return Entry{Sensitivity: 1, Scale: m.Scale} }
 func (m Laplace) String() string { return "laplace(scale=" + number(m.Scale) + ")" }
 
 func (m *Laplace) fields() []field {

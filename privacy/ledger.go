@@ -528,9 +528,9 @@ func (l *Ledger) Entries() []Entry {
 	var out []Entry
 	add := func(slot int, c cell) {
 		a := l.get(c.account)
-		e := Entry{Slot: slot, Mechanism: a.mechanism, Releases: c.n,
-			Loss: a.cost().Times(a.charged(c.n))}
-		a.mechanism.entry(&e)
+		e := a.mechanism.entry()
+		e.Slot, e.Mechanism, e.Releases = slot, a.mechanism, c.n
+		e.Loss = a.cost().Times(a.charged(c.n))
 		out = append(out, e)
 	}
 	for s, c := range l.cells {

@@ -33,7 +33,7 @@ type Mechanism interface {
 	// facts are what the ledger must know of it, beside its price.
 	facts() facts
 	// entry says what the noise is, in an entry of the ledger.
-	entry(e *Entry)
+	entry() Entry
 	// read is a mechanism of this kind from JSON, before Validate.
 	read(data []byte) (Mechanism, error)
 }
@@ -145,11 +145,7 @@ func UnmarshalMechanism(data []byte) (Mechanism, error) {
 }
 
 // ScaleOf is the scale of the mechanism's noise, as an Entry of it has it.
-func ScaleOf(m Mechanism) float64 {
-	var e Entry
-	m.entry(&e)
-	return e.Scale
-}
+func ScaleOf(m Mechanism) float64 { return m.entry().Scale }
 
 // WithScale is the mechanism with another scale of its noise and all else as it is. It is false for
 // those whose noise is made for something, or has not one scale.

@@ -56,8 +56,8 @@ func (m Questions) validate(kind string) error {
 	return errors.Join(scale(kind, "threshold", m.Threshold), scale(kind, "query", m.Query), statistic)
 }
 
-func (Questions) facts() facts     { return facts{} }
-func (m Questions) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Query }
+func (Questions) facts() facts   { return facts{} }
+func (m Questions) entry() Entry { return Entry{Sensitivity: 1, Scale: m.Query} }
 func (m Questions) String() string {
 	return "questions(threshold=" + number(m.Threshold) + ",query=" + number(m.Query) +
 		",statistic=" + string(m.Statistic) + ")"

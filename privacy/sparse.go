@@ -42,8 +42,8 @@ func (m Sparse) Validate() error {
 	return errors.Join(m.Questions.validate(m.Kind()), scale(m.Kind(), "scale", m.Scale))
 }
 
-func (Sparse) facts() facts     { return facts{sum: true, laplace: true} }
-func (m Sparse) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Scale }
+func (Sparse) facts() facts   { return facts{sum: true, laplace: true} }
+func (m Sparse) entry() Entry { return Entry{Sensitivity: 1, Scale: m.Scale} }
 func (m Sparse) String() string {
 	return "sparse(threshold=" + number(m.Threshold) + ",query=" + number(m.Query) + ",statistic=" +
 		string(m.Statistic) + ",scale=" + number(m.Scale) + ")"

@@ -110,10 +110,11 @@ func NewSplitMix(inner Aggregated, sigma float64) (SplitMix, error) {
 }
 
 func (SplitMix) facts() facts { return facts{sum: true} }
-func (m SplitMix) entry(e *Entry) {
-	m.Inner.entry(e)
+func (m SplitMix) entry() Entry {
+	e := m.Inner.entry()
 	e.Protects = fmt.Sprintf("a user's reward, from everybody but the shuffler, if %d honest "+
 		"users answer", m.Inner.Users)
+	return e
 }
 
 func (m SplitMix) String() string { return fmt.Sprintf("split-mix(shares=%d,%v)", m.Shares, m.Inner) }

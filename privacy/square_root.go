@@ -83,8 +83,8 @@ func rootNorm2(n int) float64 {
 
 func (m SquareRoot) withScale(x float64) Mechanism { m.Sigma = x; return m }
 
-func (m SquareRoot) facts() facts   { return facts{sum: true, longest: m.Horizon} }
-func (m SquareRoot) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Sigma }
+func (m SquareRoot) facts() facts { return facts{sum: true, longest: m.Horizon} }
+func (m SquareRoot) entry() Entry { return Entry{Sensitivity: 1, Scale: m.Sigma} }
 func (m SquareRoot) String() string {
 	return fmt.Sprintf("sqrt(sigma=%s,horizon=%d)", number(m.Sigma), m.Horizon)
 }

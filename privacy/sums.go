@@ -25,7 +25,7 @@ func (m Sums) Loss() Loss {
 }
 
 func (Sums) facts() facts     { return facts{sum: true, vector: true} }
-func (m Sums) entry(e *Entry) { e.Sensitivity, e.Scale, e.Norm = 2, m.Sigma, "ℓ2" }
+func (m Sums) entry() Entry   { return Entry{Sensitivity: 2, Scale: m.Sigma, Norm: "ℓ2"} }
 func (m Sums) String() string { return "sums(sigma=" + number(m.Sigma) + ")" }
 
 func (m *Sums) fields() []field {

@@ -54,8 +54,8 @@ func (m Tree) Tail() Tail {
 
 func (m Tree) withScale(x float64) Mechanism { m.Scale = x; return m }
 
-func (m Tree) facts() facts   { return facts{sum: true, longest: m.Horizon} }
-func (m Tree) entry(e *Entry) { e.Sensitivity, e.Scale = 1, m.Scale }
+func (m Tree) facts() facts { return facts{sum: true, longest: m.Horizon} }
+func (m Tree) entry() Entry { return Entry{Sensitivity: 1, Scale: m.Scale} }
 func (m Tree) String() string {
 	return fmt.Sprintf("tree(scale=%s,horizon=%d)", number(m.Scale), m.Horizon)
 }

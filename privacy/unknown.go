@@ -24,8 +24,8 @@ func (Unknown) Validate() error { return nil }
 func (Unknown) Loss() Loss { return InfiniteLoss() }
 
 // What costs ∞ has no sensitivity, and is any of them.
-func (Unknown) facts() facts     { return facts{sum: true, vector: true} }
-func (m Unknown) entry(e *Entry) { e.Sensitivity = math.Inf(1) }
+func (Unknown) facts() facts   { return facts{sum: true, vector: true} }
+func (m Unknown) entry() Entry { return Entry{Sensitivity: math.Inf(1)} }
 
 func (m Unknown) String() string { return fmt.Sprintf("unknown(%q)", m.Name) }
 

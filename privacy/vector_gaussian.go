@@ -24,8 +24,8 @@ func (m VectorGaussian) Loss() Loss {
 	return gaussianLoss(divUp(4, squareDown(m.Sigma)))
 }
 
-func (VectorGaussian) facts() facts     { return facts{sum: true, vector: true} }
-func (m VectorGaussian) entry(e *Entry) { e.Sensitivity, e.Scale, e.Norm = 2, m.Sigma, "ℓ2" }
+func (VectorGaussian) facts() facts   { return facts{sum: true, vector: true} }
+func (m VectorGaussian) entry() Entry { return Entry{Sensitivity: 2, Scale: m.Sigma, Norm: "ℓ2"} }
 
 func (m VectorGaussian) String() string { return "vector-gaussian(sigma=" + number(m.Sigma) + ")" }
 

@@ -72,8 +72,8 @@ func NewVectorTree(b Budget, dim, horizon int) (VectorTree, error) {
 }
 
 func (m VectorTree) facts() facts { return facts{vector: true, longest: m.Horizon} }
-func (m VectorTree) entry(e *Entry) {
-	e.Sensitivity, e.Scale, e.Norm, e.Protects = 2*math.Sqrt(float64(m.Dim)), m.Scale, "ℓ1", ofRewards
+func (m VectorTree) entry() Entry {
+	return Entry{Sensitivity: 2 * math.Sqrt(float64(m.Dim)), Scale: m.Scale, Norm: "ℓ1", Protects: ofRewards}
 }
 
 func (m VectorTree) String() string {

@@ -20,9 +20,8 @@ func finished(n int) int { return bits.Len64(uint64(n)+1) - 1 }
 func (c *counter[T]) hybrid(n uint64, noise sampler[T]) (T, error) {
 	u := n + 1
 	k := bits.Len64(u) - 1
-	current := uint64(1) << k
-	was := max(c.t, 1)
-	for j := bits.Len64(was) - 1; j < k; j++ {
+	c.t = max(c.t, 1)
+	for j := bits.Len64(c.t) - 1; j < k; j++ {
 		x, err := noise.draw(1)
 		if err != nil {
 			return 0, err
@@ -31,8 +30,5 @@ func (c *counter[T]) hybrid(n uint64, noise sampler[T]) (T, error) {
 		c.stack[0] += x
 		c.t = 2 << j
 	}
-	c.t = max(c.t, 1) - current
-	x, err := c.to(u-current, noise, k+1)
-	c.t += current
-	return x, err
+	return c.to(u, 1, noise, k+1)
 }

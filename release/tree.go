@@ -25,20 +25,21 @@ type counter[T number] struct {
 
 // tree is the noise in the sum of the first t rewards. t never decreases.
 func (c *counter[T]) tree(t uint64, noise sampler[T]) (T, error) {
-	return c.to(t, noise, 1)
+	return c.to(t, 0, noise, 1)
 }
 
-// to goes on to t rewards. Nodes have w times the scale.
-func (c *counter[T]) to(t uint64, noise sampler[T], w int) (T, error) {
+// to goes on to t. Nodes have w times the scale; the highest digits have none, so many of
+// them, and are the same as before.
+func (c *counter[T]) to(t uint64, none int, noise sampler[T], w int) (T, error) {
 	shared := bits.Len64(c.t ^ t) // digits below may differ
-	depth := bits.OnesCount64(t >> shared)
-	end := bits.OnesCount64(t)
+	depth := bits.OnesCount64(t>>shared) - none
+	end := bits.OnesCount64(t) - none
 	for ; depth < end; depth++ {
 		x, err := noise.draw(w)
 		if err != nil {
 			// Digits of t from the highest down, as many as were drawn, so that what
 			// was drawn is kept.
-			c.t = highest(t, depth)
+			c.t = highest(t, depth+none)
 			return 0, err
 		}
 		c.stack[depth+1] = c.stack[depth] + x

@@ -267,15 +267,12 @@ func (f *feed) again(err error) (*policy.Batch, error) {
 	return b, nil
 }
 
-// refill draws the rewards of a batch that is played again.
+// refill draws the rewards of a batch that is played again: none were waiting.
 func (f *feed) refill(b *policy.Batch) error {
 	for _, p := range b.Plays {
-		waiting := f.waiting[p.Arm] // of no slot yet
-		f.waiting[p.Arm] = p.Rounds
-		if err := f.fill(p.Arm); err != nil {
+		if err := f.fill(p.Arm, p.Rounds); err != nil {
 			return err
 		}
-		f.waiting[p.Arm] = waiting
 	}
 	return nil
 }
@@ -284,21 +281,23 @@ func (f *feed) refill(b *policy.Batch) error {
 func (f *feed) fillAll(b *policy.Batch) error {
 	plays := b.Plays
 	for i := range plays {
-		play := &plays[i]
-		f.waiting[play.Arm] += play.Rounds
-		if play.Release {
-			if err := f.fill(play.Arm); err != nil {
-				return err
-			}
+		arm := plays[i].Arm
+		n := f.waiting[arm] + plays[i].Rounds
+		if !plays[i].Release {
+			f.waiting[arm] = n
+			continue
+		}
+		f.waiting[arm] = 0
+		if err := f.fill(arm, n); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// fill draws what the arm has been waiting for, at once if the sum is enough.
-func (f *feed) fill(arm int) error {
-	n := f.waiting[arm]
-	f.waiting[arm], f.size[arm] = 0, n
+// fill draws n rewards of the arm, at once if their sum is enough.
+func (f *feed) fill(arm, n int) error {
+	f.size[arm] = n
 	law, stream := f.laws[arm], &f.streams[arm]
 	if !f.oneByOne[arm] {
 		return f.in.AddSum(arm, n, law.Sum(n, stream))
