@@ -241,7 +241,11 @@ func oneOf(known []string) form[string] {
 	})
 }
 
-func whole() form[Count] { return as(countSchema(""), (*decoder).count) }
+func whole() form[Count] {
+	f := as(nil, (*decoder).count)
+	f.schema = func() object { return countSchema("") }
+	return f
+}
 
 // countSchema allows text too: YAML 1.2 reads 10_000_000 as text.
 func countSchema(doc string) object {

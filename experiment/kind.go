@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/catalog"
@@ -125,11 +126,22 @@ func kindOf(name string) (kind, error) {
 		strings.Join(Kinds(), ", "))
 }
 
+// tables are the keys of each kind, without a catalog, which only the policies' values need.
+var tables = sync.OnceValue(func() [][]key[Spec] {
+	var out [][]key[Spec]
+	for _, k := range kinds() {
+		out = append(out, k.keys(catalog.Catalog{}))
+	}
+	return out
+})
+
+func keysOf(k kind) []key[Spec] { return tables()[slices.Index(kinds(), k)] }
+
 // with are the kinds whose files have a key.
 func with(key string) string {
 	var out []string
-	for _, k := range kinds() {
-		if has(k.keys(catalog.Catalog{}), key) {
+	for i, k := range kinds() {
+		if has(tables()[i], key) {
 			out = append(out, k.name())
 		}
 	}
@@ -138,10 +150,10 @@ func with(key string) string {
 
 // foreign refuses what a program has said that is for other kinds.
 func foreign(k kind, s *Spec) error {
-	own := names(k.keys(s.Catalog))
-	for _, other := range kinds() {
-		for _, key := range other.keys(s.Catalog) {
-			if !slices.Contains(own, key.name) && key.given(s) {
+	own := keysOf(k)
+	for _, table := range tables() {
+		for _, key := range table {
+			if key.given(s) && !has(own, key.name) {
 				return s.fail(key.name, "is for experiments of kind %s, and this one is of kind %s",
 					with(key.name), k.name())
 			}

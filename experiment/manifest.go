@@ -205,6 +205,7 @@ func (p *Plan) Manifest() *Manifest {
 		Unclipped: s.Unclipped, Delay: s.Delay.String(), Checkpoints: p.Checkpoints,
 		Build: ThisBuild(), Warnings: p.Warnings, Logged: p.fingerprint != "", fingerprint: p.fingerprint,
 	}
+	known := ownTwins()
 	for i := range p.Cells {
 		c := &p.Cells[i]
 		info := CellInfo{Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, budget: c.budget,
@@ -212,7 +213,7 @@ func (p *Plan) Manifest() *Manifest {
 			Beside: c.choice.beside[c.Budget], Arms: c.world.arms, Dim: c.world.dim, World: c.world.public,
 			Catalog: c.choice.entry.Name, Params: c.choice.params, Private: c.choice.entry.Private,
 			Clipped: c.world.clipped, Unranked: c.world.unranked}
-		if _, err := catalog.Find(info.Catalog); err != nil {
+		if _, own := known[info.Catalog]; !own {
 			info.Twin = c.choice.entry.Twin
 		}
 		if info.Private {

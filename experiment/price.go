@@ -12,20 +12,30 @@ import (
 // The price of privacy: what a private cell's regret is above that of its non-private twin, run by
 // run on the same rewards.
 
+// ownTwins are the twins of Sotto's own policies.
+func ownTwins() map[string]string {
+	out := map[string]string{}
+	for _, e := range catalog.All() {
+		out[e.Name] = e.Twin
+	}
+	return out
+}
+
 // twins says of each cell which one is its non-private twin: the same policy with the same
 // parameters on the same instance at budget none, or else the policy that the catalog calls its
 // twin, with the same parameters where both have them. It is −1 where there is none.
 func (m *Manifest) twins() []int {
 	out := make([]int, len(m.Cells))
+	known := ownTwins()
 	for i := range m.Cells {
 		out[i] = -1
 		c := &m.Cells[i]
 		if !m.regret() || !c.Private || c.Budget == none {
 			continue
 		}
-		other := c.Twin
-		if e, err := catalog.Find(c.Catalog); err == nil {
-			other = e.Twin
+		other, own := known[c.Catalog]
+		if !own {
+			other = c.Twin
 		}
 		for j := range m.Cells {
 			t := &m.Cells[j]

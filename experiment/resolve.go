@@ -323,7 +323,7 @@ func (s skips) warn(p *Plan) {
 // policies are the choices of the kinds whose players are policies.
 func (p *Plan) policies() ([]choice, error) {
 	s, bandit := &p.Spec, p.kind.name()
-	trusted := has(p.kind.keys(s.Catalog), "trust")
+	trusted := has(keysOf(p.kind), "trust")
 	if len(s.Policies) == 0 {
 		return nil, s.fail("policies", "is missing, must be at least one, such as {policy: %s}",
 			s.Catalog.For(bandit)[0].Name)
@@ -509,7 +509,12 @@ func (p *Plan) cells(worlds []world) error {
 		return err
 	}
 	s := &p.Spec
-	seen := map[string]string{}
+	n := 0
+	for _, c := range choices {
+		n += len(c.budgets)
+	}
+	p.Cells = make([]Cell, 0, n*len(worlds))
+	seen := make(map[string]string, cap(p.Cells))
 	for i := range worlds {
 		for j, c := range choices {
 			for _, b := range c.budgets {

@@ -14,7 +14,7 @@ import (
 type Driver struct {
 	Policy  policy.Policy
 	Curator release.Curator
-	// Released is what the last batch released, until Next hands it to the policy.
+	// Released is what the last batch that was closed has released: Next hands it to the policy.
 	Released privacy.Released
 	Batches  int // that the policy has asked for: rounds of adaptivity
 	Releases int // times that something was let out, answers to questions included
