@@ -118,7 +118,9 @@ var cliTexts = kong.Vars{
 	"commandsCompletion": "Print a script that completes commands, flags and names in a shell.",
 	"commandsVersion":    "Print the version of this program and what it was built with.",
 	"serveData":          "Directory of the database, made if it is not there; ./sotto-data if not given.",
-	"serveListen":        "Address to listen on; with port 0 the system chooses one. It is printed.",
+	"serveDatabase": "PostgreSQL database to use instead of a directory, as " +
+		"postgres://USER@HOST/DATABASE. Others see flags: its password is for PGPASSWORD or ~/.pgpass.",
+	"serveListen": "Address to listen on; with port 0 the system chooses one. It is printed.",
 	"serveKey": "File with a key that may do everything; it is made, for the owner alone to " +
 		"read, if it is not there. If not given, a key is made and printed at the first start.",
 	"serveExperiments": "Directory of live experiments, *.yaml and *.json: those that are new are made and " +

@@ -32,6 +32,7 @@ type serveCommand struct {
 	TLSCert      string `name:"tls-cert" env:"SOTTO_TLS_CERT" help:"${serveCert}" placeholder:"FILE" type:"path"`
 	TLSKey       string `name:"tls-key" env:"SOTTO_TLS_KEY" help:"${serveTLSKey}" placeholder:"FILE" type:"path"`
 
+	Database    string   `env:"SOTTO_DATABASE" help:"${serveDatabase}" placeholder:"URL"`
 	AllowOrigin []string `env:"SOTTO_ALLOW_ORIGIN" help:"${serveOrigin}" placeholder:"ORIGIN"`
 }
 
@@ -46,7 +47,8 @@ Examples:
   sotto serve --demo
   sotto serve --data /var/lib/sotto --listen 127.0.0.1:9000 --admin-key-file admin.key
   sotto serve --experiments experiments --allow-origin https://shop.example
-  sotto serve --data restored --read-only`
+  sotto serve --data restored --read-only
+  sotto serve --database postgres://sotto@db.example/sotto`
 }
 
 func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
@@ -65,6 +67,15 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	switch {
 	case c.Demo:
 		cfg.Store = store.NewMemory().Open
+	case c.Database != "":
+		where = "PostgreSQL"
+		open := store.Postgres
+		if c.ReadOnly {
+			open = store.PostgresReader
+		}
+		if cfg.Store, err = open(c.Database); err != nil {
+			return usagef("--database: %w", err)
+		}
 	default:
 		if where, err = filepath.Abs(cmp.Or(c.Data, "sotto-data")); err != nil {
 			return err
@@ -85,8 +96,11 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	}
 	defer func() { _ = l.Close() }() // Serve has, if all went well
 	e, err := serve.Open(ctx, cfg)
-	if c.ReadOnly && errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case c.ReadOnly && errors.Is(err, fs.ErrNotExist):
 		err = usagef("--data: %w", err)
+	case err != nil && c.Database != "":
+		err = usagef("--database: %w", err)
 	}
 	if err != nil {
 		return err
@@ -144,10 +158,13 @@ func (c *serveCommand) check(s streams) ([]*experiment.Live, error) {
 	for _, only := range []struct {
 		flag  string
 		given bool
-	}{{"--data", c.Data != ""}, {"--experiments", c.Experiments != ""}, {"--read-only", c.ReadOnly}} {
+	}{{"--data", c.Data != ""}, {"--database", c.Database != ""}, {"--experiments", c.Experiments != ""}, {"--read-only", c.ReadOnly}} {
 		if c.Demo && only.given {
 			return nil, usagef("--demo keeps nothing: %s is not for it", only.flag)
 		}
+	}
+	if c.Data != "" && c.Database != "" {
+		return nil, usagef("--data is the directory of a database of its own: --database is not for it")
 	}
 	if c.ReadOnly && c.Experiments != "" {
 		return nil, usagef("--read-only makes no experiments: --experiments is not for it")

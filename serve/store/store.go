@@ -45,10 +45,29 @@ type Store interface {
 	Close() error
 }
 
+// A Shared store is one that many processes have open. One writes, and the others watch him.
+type Shared interface {
+	Store
+	// Look says who writes. It does not wait for him, and may be called before Begin.
+	Look(ctx context.Context) (Writer, error)
+	// Claim is Begin for one whom the others find at an address. Its error matches ErrFenced if
+	// somebody has begun since after was seen.
+	Claim(ctx context.Context, after Writer, holder, address string) (Opened, error)
+}
+
+// A Writer is who has begun last, as Look sees him.
+type Writer struct {
+	Term    int64  // how many began
+	Commits int64  // how many there were: while he writes they grow
+	Address string // where others find him; empty if they do not
+	Gone    bool   // his connection has ended
+}
+
 // Opened is what a store says when it is taken over.
 type Opened struct {
 	Secret [32]byte // drawn when the store was made; keys of tokens and tags come from it
 	Now    int64    // the time of the last commit
+	Clock  int64    // the time that the store's own clock says, which all who share it have; else 0
 	// Older: the store has gone back, a backup was restored. What it says was assigned and
 	// released may be less than what was.
 	Older       bool

@@ -51,7 +51,7 @@ func everything(t rapid.TB, open func(context.Context) (Store, error)) all {
 	if out.Opened, err = s.Begin(ctx, "reader"); err != nil {
 		t.Fatal(err)
 	}
-	out.Opened.Secret = [32]byte{}
+	out.Opened.Secret, out.Opened.Clock = [32]byte{}, 0
 	for line, err := range s.Audit(ctx, 1) {
 		if err != nil {
 			t.Fatal(err)
@@ -72,19 +72,26 @@ func everything(t rapid.TB, open func(context.Context) (Store, error)) all {
 	return out
 }
 
-// SQLite says what the disk in memory says, whatever was written, also after errors in the
-// middle of a commit.
 func TestSQLiteIsTheModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testModel(t, func(t *rapid.T) (func(context.Context) (Store, error), func()) {
 		dir, err := os.MkdirTemp("", "sotto")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer os.RemoveAll(dir)
+		return SQLite(dir), func() { os.RemoveAll(dir) }
+	})
+}
+
+// A store says what the disk in memory says, whatever was written, also after errors in the middle
+// of a commit.
+func testModel(t *testing.T, empty func(*rapid.T) (func(context.Context) (Store, error), func())) {
+	rapid.Check(t, func(t *rapid.T) {
+		open, end := empty(t)
+		defer end()
 		ctx := context.Background()
 		model := NewMemory()
 		a, _ := model.Open(ctx)
-		b, err := SQLite(dir)(ctx)
+		b, err := open(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,38 +166,40 @@ func TestSQLiteIsTheModel(t *testing.T) {
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(everything(t, model.Open), everything(t, SQLite(dir)),
+		if d := cmp.Diff(everything(t, model.Open), everything(t, open),
 			cmpopts.EquateEmpty()); d != "" {
 			t.Fatal(d)
 		}
 	})
 }
 
-// Of two writers the one that began last can write.
 func TestFence(t *testing.T) {
-	dir := t.TempDir()
-	for name, open := range map[string]func(context.Context) (Store, error){
-		"memory": NewMemory().Open, "sqlite": SQLite(dir),
-	} {
-		first, o := begin(t, open)
-		c := Commit{Writes: []Write{{ID: 1, Record: &Record{ID: 1, Name: "a"}}}}
-		if err := first.Commit(t.Context(), c); err != nil {
-			t.Fatal(name, err)
-		}
-		second, again := begin(t, open)
-		if again.Secret != o.Secret || len(again.Experiments) != 1 {
-			t.Errorf("%s: %+v", name, again)
-		}
-		c.Writes[0].Record.Data = []byte("late")
-		if err := first.Commit(t.Context(), c); !errors.Is(err, ErrFenced) {
-			t.Errorf("%s: who was taken over writes: %v", name, err)
-		}
-		if err := second.Commit(t.Context(), Commit{}); err != nil {
-			t.Error(name, err)
-		}
-		if _, o := begin(t, open); len(o.Experiments[0].Data) != 0 {
-			t.Errorf("%s: a refused commit is there", name)
-		}
+	testFence(t, NewMemory().Open, func() {})
+	testFence(t, SQLite(t.TempDir()), func() {})
+}
+
+// Of two writers the one that began last can write.
+func testFence(t *testing.T, open func(context.Context) (Store, error), before func()) {
+	t.Helper()
+	first, o := begin(t, open)
+	c := Commit{Writes: []Write{{ID: 1, Record: &Record{ID: 1, Name: "a"}}}}
+	if err := first.Commit(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	before()
+	second, again := begin(t, open)
+	if again.Secret != o.Secret || len(again.Experiments) != 1 {
+		t.Errorf("%+v", again)
+	}
+	c.Writes[0].Record.Data = []byte("late")
+	if err := first.Commit(t.Context(), c); !errors.Is(err, ErrFenced) {
+		t.Errorf("who was taken over writes: %v", err)
+	}
+	if err := second.Commit(t.Context(), Commit{}); err != nil {
+		t.Error(err)
+	}
+	if _, o := begin(t, open); len(o.Experiments[0].Data) != 0 {
+		t.Error("a refused commit is there")
 	}
 }
 

@@ -1,0 +1,430 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// Times of PostgreSQL: how long a connection may take, a transaction with all its waiting, and how
+// long the server keeps one open whose client has stopped in its middle.
+const (
+	connectWithin = 2 * time.Second
+	commitWithin  = 5 * time.Second
+	idleWithin    = 2 * time.Second
+)
+
+// shared is what PostgreSQL has beside schema: the version, who writes, and from which history the
+// tables are.
+const shared = `
+CREATE TABLE lease (
+	only BIGINT PRIMARY KEY CHECK (only = 1), application BIGINT NOT NULL, version BIGINT NOT NULL,
+	address TEXT NOT NULL, backend BIGINT NOT NULL, since TIMESTAMPTZ NOT NULL, origin TEXT NOT NULL);
+`
+
+// postgresSchema is schema in PostgreSQL's words.
+func postgresSchema() string {
+	return strings.NewReplacer(
+		", WITHOUT ROWID", "", " STRICT", "", "only INTEGER", `"only" BIGINT`, "gone INTEGER", "gone BOOLEAN",
+		"block INTEGER", "block BIGINT GENERATED ALWAYS AS IDENTITY",
+		"only BIGINT", `"only" BIGINT`, "(only =", `("only" =`, "INTEGER", "BIGINT", "BLOB", "BYTEA",
+	).Replace(schema + shared)
+}
+
+// Postgres opens the store in a PostgreSQL database, version 15 or later, and makes the tables where
+// they are not there, in a schema named sotto. The URL is postgres://USER:PASSWORD@HOST:PORT/DATABASE
+// with the parameters that PostgreSQL's own clients know; an error of it names no password.
+//
+// Commits are durable when they return: it is refused if the server's fsync is off, and
+// synchronous_commit is on. Nothing is overwritten: deleted rows stay in the tables' files until
+// they are vacuumed, and in the journal and its archives for ever.
+//
+// The stores that it opens are Shared. They tell that a database has gone back where they can: if
+// it has fewer commits than a store of this process has seen, or is of another history (a restored
+// dump, a server that was promoted) and this process was not the last to write.
+func Postgres(address string) (func(context.Context) (Store, error), error) {
+	cfg, err := postgresConfig(address)
+	if err != nil {
+		return nil, err
+	}
+	known := &known{}
+	return func(ctx context.Context) (Store, error) { return openPostgres(ctx, cfg, known, false) }, nil
+}
+
+func postgresConfig(address string) (*pgx.ConnConfig, error) {
+	u, err := url.Parse(address) // whose errors have all of it
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return nil, errors.New("store: the database is not one of the form postgres://USER@HOST/DATABASE")
+	}
+	cfg, err := pgx.ParseConfig(address)
+	if err != nil {
+		var of *pgconn.ParseConfigError
+		why := "it cannot be read"
+		if errors.As(err, &of) && of.Unwrap() != nil { // without the URL
+			why = hide(of.Unwrap().Error(), u)
+		}
+		return nil, fmt.Errorf("store: the database's URL: %s", why)
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = connectWithin
+	}
+	cfg.RuntimeParams["search_path"] = "sotto"
+	if cfg.RuntimeParams["application_name"] == "" {
+		cfg.RuntimeParams["application_name"] = "sotto"
+	}
+	return cfg, nil
+}
+
+// PostgresReader is Postgres to read the store as it is: Begin takes nothing over, who writes goes
+// on, and Commit fails with ErrReadOnly.
+func PostgresReader(address string) (func(context.Context) (Store, error), error) {
+	cfg, err := postgresConfig(address)
+	if err != nil {
+		return nil, err
+	}
+	cfg.RuntimeParams["default_transaction_read_only"] = "on"
+	return func(ctx context.Context) (Store, error) { return openPostgres(ctx, cfg, &known{}, true) }, nil
+}
+
+// hide takes the passwords of a URL out of a text.
+func hide(text string, u *url.URL) string {
+	secrets := []string{u.Query().Get("password"), u.Query().Get("sslpassword")}
+	if p, ok := u.User.Password(); ok {
+		secrets = append(secrets, p, u.User.String())
+	}
+	for _, s := range secrets {
+		if s != "" {
+			text = strings.ReplaceAll(text, s, "…")
+		}
+	}
+	return text
+}
+
+// known is what the stores of one process know of the database together.
+type known struct {
+	sync.Mutex
+	commits int64 // the most that were seen
+	term    int64 // the last in which one of them wrote
+}
+
+func (k *known) saw(commits int64) {
+	k.Lock()
+	defer k.Unlock()
+	k.commits = max(k.commits, commits)
+}
+
+// A postgres has one connection that writes, and others for readers.
+type postgres struct {
+	tables
+	conn  *pgx.Conn
+	known *known
+	reads bool // and writes nothing
+
+	mu      sync.Mutex // of conn, and of what follows
+	term    int64
+	commits int64
+	origin  string // that has to be written
+}
+
+func openPostgres(ctx context.Context, cfg *pgx.ConnConfig, known *known, reads bool) (_ *postgres,
+	err error) {
+	s := &postgres{known: known, reads: reads}
+	defer func() {
+		if err != nil {
+			_ = s.Close()
+			err = fmt.Errorf("store: %w", err)
+		}
+	}()
+	if s.conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
+		return nil, oneLine{err}
+	}
+	var version int64
+	var fsync, synchronous string
+	if err := s.conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::bigint, "+
+		"current_setting('fsync'), current_setting('synchronous_commit')").Scan(&version, &fsync,
+		&synchronous); err != nil {
+		return nil, err
+	}
+	switch {
+	case version < 150000:
+		return nil, fmt.Errorf("the server has version %d, must have 15 or later", version/10000)
+	case fsync != "on":
+		return nil, errors.New("the server's fsync is off, must be on: what it says is durable is not")
+	}
+	set := fmt.Sprintf("SET idle_in_transaction_session_timeout = %d; SET lock_timeout = %[1]d;",
+		idleWithin.Milliseconds())
+	if synchronous == "off" {
+		set += "SET synchronous_commit = on;"
+	}
+	if _, err := s.conn.Exec(ctx, set); err != nil {
+		return nil, err
+	}
+	if err := s.make(ctx); err != nil {
+		return nil, err
+	}
+	s.reading = stdlib.OpenDB(*cfg)
+	s.reading.SetMaxOpenConns(4)
+	return s, nil
+}
+
+// oneLine is an error of many attempts in one line.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string {
+	return strings.ReplaceAll(strings.ReplaceAll(e.error.Error(), ":\n\t", ": "), "\n\t", "; ")
+}
+
+func (e oneLine) Unwrap() error { return e.error }
+
+// make checks the version of the tables, or makes new ones.
+func (s *postgres) make(ctx context.Context) error {
+	return s.inside(ctx, func(ctx context.Context) error {
+		// of many who come at once one makes them
+		if _, err := s.conn.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", applicationID); err != nil {
+			return err
+		}
+		var there, made bool
+		if err := s.conn.QueryRow(ctx, "SELECT to_regnamespace('sotto') IS NOT NULL, "+
+			"to_regclass('sotto.lease') IS NOT NULL").Scan(&there, &made); err != nil {
+			return err
+		}
+		if made {
+			var version, id int64
+			if err := s.conn.QueryRow(ctx, "SELECT version, application FROM lease").Scan(&version,
+				&id); err != nil {
+				return fmt.Errorf("%w: %w", ErrSchema, err)
+			}
+			if version != schemaVersion || id != applicationID {
+				return fmt.Errorf("it has version %d of application %#x, must have %d of %#x: %w", version, id,
+					schemaVersion, applicationID, ErrSchema)
+			}
+			return nil
+		}
+		if s.reads {
+			return fmt.Errorf("there are no tables: %w", ErrSchema)
+		}
+		if !there {
+			if _, err := s.conn.Exec(ctx, "CREATE SCHEMA sotto"); err != nil {
+				return err
+			}
+		}
+		if _, err := s.conn.Exec(ctx, postgresSchema()); err != nil {
+			return err
+		}
+		var secret [32]byte
+		_, _ = rand.Read(secret[:]) // never fails
+		if _, err := s.conn.Exec(ctx, "INSERT INTO writer VALUES (1, 0, '', 0, 0, $1)",
+			secret[:]); err != nil {
+			return err
+		}
+		_, err := s.conn.Exec(ctx, "INSERT INTO lease VALUES (1, $1, $2, '', 0, 'epoch', '')", applicationID,
+			schemaVersion)
+		return err
+	})
+}
+
+// inside runs a transaction, whose statements see what was committed before each of them. Nothing
+// of it is there after an error, or nobody knows.
+func (s *postgres) inside(ctx context.Context, what func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, commitWithin)
+	defer cancel()
+	if _, err := s.conn.Exec(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED"); err != nil {
+		return err
+	}
+	if err := what(ctx); err != nil {
+		_, _ = s.conn.Exec(ctx, "ROLLBACK") // which the server does too
+		return err
+	}
+	return s.commit(ctx)
+}
+
+// commit ends a transaction. One in which something has failed says that it was rolled back, and
+// that is no error of the statement.
+func (s *postgres) commit(ctx context.Context) error {
+	tag, err := s.conn.Exec(ctx, "COMMIT")
+	if err == nil && tag.String() != "COMMIT" {
+		err = fmt.Errorf("the server answered %s to COMMIT", tag)
+	}
+	return err
+}
+
+// Begin implements Store.
+func (s *postgres) Begin(ctx context.Context, holder string) (Opened, error) {
+	return s.begin(ctx, -1, holder, "")
+}
+
+// Claim implements Shared.
+func (s *postgres) Claim(ctx context.Context, after Writer, holder, address string) (Opened, error) {
+	return s.begin(ctx, after.Term, holder, address)
+}
+
+// begin raises the term if it is after, or if that is negative.
+func (s *postgres) begin(ctx context.Context, after int64, holder, address string) (out Opened, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var was, origin string
+	var before int64
+	err = s.inside(ctx, func(ctx context.Context) error {
+		if s.reads {
+			return s.state(ctx, &out, &was, &origin)
+		}
+		// Whoever wrote may have been stopped inside of a transaction, and holds the row of the writer.
+		if _, err := s.conn.Exec(ctx, "SELECT pg_terminate_backend(a.pid, 1000) FROM pg_stat_activity a, "+
+			"lease l, writer w WHERE a.pid = l.backend AND a.backend_start = l.since AND "+
+			"a.pid <> pg_backend_pid() AND ($1 < 0 OR w.term = $1)", after); err != nil {
+			return err
+		}
+		tag, err := s.conn.Exec(ctx, "UPDATE writer SET term = term + 1, holder = $1 WHERE $2 < 0 OR term = $2",
+			holder, after)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() != 1 {
+			return ErrFenced
+		}
+		if err := s.state(ctx, &out, &was, &origin); err != nil {
+			return err
+		}
+		before = s.term - 1
+		_, err = s.conn.Exec(ctx, "UPDATE lease SET address = $1, backend = pg_backend_pid(), since = "+
+			"(SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid())", address)
+		return err
+	})
+	if err != nil {
+		return Opened{}, fmt.Errorf("store: %w", err)
+	}
+	s.known.Lock()
+	defer s.known.Unlock()
+	if s.reads {
+		out.Older = was != "" && was != origin
+		return out, nil
+	}
+	mine := s.known.term == before // nobody else has written since this process has
+	out.Older = s.commits < s.known.commits || was != "" && was != origin && !mine
+	if was != origin {
+		s.origin = origin
+	}
+	s.known.term = s.term
+	return out, nil
+}
+
+// state is what there is, and from which history: what was written down and what is so.
+func (s *postgres) state(ctx context.Context, out *Opened, was, origin *string) error {
+	var secret []byte
+	if err := s.conn.QueryRow(ctx, "SELECT w.term, w.commits, w.now, w.secret, l.origin, "+
+		"(SELECT system_identifier FROM pg_control_system()) || '/' || (SELECT timeline_id FROM "+
+		"pg_control_checkpoint()) || '/' || 'writer'::regclass::oid, "+
+		"(extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM writer w, lease l").Scan(&s.term,
+		&s.commits, &out.Now, &secret, was, origin, &out.Clock); err != nil {
+		return err
+	}
+	if len(secret) != len(out.Secret) {
+		return errors.New("its secret is damaged")
+	}
+	out.Secret = [32]byte(secret)
+	var err error
+	if out.Experiments, err = s.records(ctx, "experiment"); err != nil {
+		return err
+	}
+	out.Keys, err = s.records(ctx, "key")
+	return err
+}
+
+func (s *postgres) records(ctx context.Context, table string) ([]Record, error) {
+	rows, err := s.conn.Query(ctx, "SELECT id, name, data FROM "+table+" ORDER BY id")
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Record])
+}
+
+// Commit implements Store. Its statements go to the server together.
+func (s *postgres) Commit(ctx context.Context, c Commit) error {
+	if s.reads {
+		return fmt.Errorf("store: %w", ErrReadOnly)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// a transaction is not given up in the middle
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitWithin)
+	defer cancel()
+	all := c.statements(s.term)
+	// Who finds that the store has gone back writes it down with its first writes.
+	told := s.origin != "" && len(c.Writes)+len(c.Keys) > 0
+	if told {
+		all = append(all, statement{query: "UPDATE lease SET origin = $1", args: []any{s.origin}})
+	}
+	if err := s.send(ctx, all); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if told {
+		s.origin = ""
+	}
+	s.commits++
+	s.known.saw(s.commits)
+	return nil
+}
+
+func (s *postgres) send(ctx context.Context, all []statement) error {
+	var b pgx.Batch
+	b.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+	for _, do := range all {
+		b.Queue(do.query, do.args...)
+	}
+	sent := s.conn.SendBatch(ctx, &b)
+	_, err := sent.Exec()
+	for _, do := range all {
+		if err != nil {
+			break
+		}
+		var tag pgconn.CommandTag
+		if tag, err = sent.Exec(); err == nil && tag.RowsAffected() != 1 {
+			err = do.one
+		}
+	}
+	if closed := sent.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		_, _ = s.conn.Exec(ctx, "ROLLBACK") // which the server does too
+		return err
+	}
+	return s.commit(ctx)
+}
+
+// Look implements Shared.
+func (s *postgres) Look(ctx context.Context) (w Writer, err error) {
+	err = s.reading.QueryRowContext(ctx, "SELECT w.term, w.commits, l.address, NOT EXISTS (SELECT 1 FROM "+
+		"pg_stat_activity a WHERE a.pid = l.backend AND a.backend_start = l.since) FROM writer w, "+
+		"lease l").Scan(&w.Term, &w.Commits, &w.Address, &w.Gone)
+	if err != nil {
+		return Writer{}, fmt.Errorf("store: %w", err)
+	}
+	s.known.saw(w.Commits)
+	return w, nil
+}
+
+// Close implements Store. The server sees that the connection has ended, and so does Look.
+func (s *postgres) Close() error {
+	var errs []error
+	if s.reading != nil {
+		errs = append(errs, s.reading.Close())
+	}
+	if s.conn != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), connectWithin)
+		defer cancel()
+		errs = append(errs, s.conn.Close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+var _ Shared = (*postgres)(nil)
