@@ -10,7 +10,7 @@ import (
 	"github.com/sotto-dp/sotto/serve/store"
 )
 
-// An Entry is a line of the journal of what operators did. It has nothing of a unit, nor of a reward.
+// An Entry is a line of the journal of what operators did. It has nothing of a unit or a reward.
 type Entry struct {
 	Time time.Time `json:"time"`
 	// Key is the ID of whose it was, 0 for the program itself, and By its name.
@@ -28,10 +28,16 @@ type actor struct{}
 // the program's.
 func As(ctx context.Context, k Key) context.Context { return context.WithValue(ctx, actor{}, k) }
 
+// By is the key whose operations those of a context are, none if they are the program's.
+func By(ctx context.Context) (k Key, ok bool) {
+	k, ok = ctx.Value(actor{}).(Key)
+	return k, ok
+}
+
 // note adds to the journal, in the transaction of what was done.
 func note(ctx context.Context, c *store.Commit, did Entry) {
 	did.Time, did.By = time.UnixMilli(c.Now).UTC(), "the program"
-	if k, ok := ctx.Value(actor{}).(Key); ok {
+	if k, ok := By(ctx); ok {
 		did.Key, did.By = k.ID, k.Name
 	}
 	line, _ := json.Marshal(did) // there is nothing in it that JSON cannot hold

@@ -19,39 +19,62 @@ import (
 // A Scope is what the holder of a key may do.
 type Scope byte
 
-// The scopes. Admin is all of them.
+// The scopes. Admin is all that a service has; it signs no units.
 const (
 	ScopeDecide Scope = 1 << iota // ask for decisions
 	ScopeReward                   // report rewards
 	ScopeRead                     // read experiments, transcripts and ledgers
 	scopeManage
+	// ScopeBrowser takes from decide and reward, beside which it stands: the key is in a page that
+	// everybody can read. Units that it names must be signed, see Engine.SignedUnit, or be its cookie's.
+	ScopeBrowser
+	ScopeSign  // sign the names of units
 	ScopeAdmin = ScopeDecide | ScopeReward | ScopeRead | scopeManage
 )
 
+// scopeNames are the scopes by name; those of admin are not said again beside it.
 var scopeNames = []struct {
 	scope Scope
 	name  string
-}{{ScopeDecide, "decide"}, {ScopeReward, "reward"}, {ScopeRead, "read"}, {ScopeAdmin, "admin"}}
+}{{ScopeDecide, "decide"}, {ScopeReward, "reward"}, {ScopeRead, "read"}, {ScopeAdmin, "admin"},
+	{ScopeBrowser, "browser"}, {ScopeSign, "sign"}}
 
-// ParseScope reads the name of a scope: decide, reward, read or admin.
+// ScopeNames are those that ParseScope knows, as they are written in a sentence.
+const ScopeNames = "decide, reward, read, admin, browser and sign"
+
+// ParseScope reads the name of a scope.
 func ParseScope(name string) (Scope, error) {
 	for _, s := range scopeNames {
 		if s.name == name {
 			return s.scope, nil
 		}
 	}
-	return 0, errors.New("scope must be one of decide, reward, read and admin")
+	return 0, errors.New("scope must be one of " + ScopeNames)
 }
 
 // Names are those of the scopes in s.
 func (s Scope) Names() []string {
 	out := []string{}
 	for _, n := range scopeNames {
-		if s&n.scope == n.scope && (n.scope == ScopeAdmin || s != ScopeAdmin) {
+		if part := n.scope != ScopeAdmin && n.scope&ScopeAdmin != 0 && s&ScopeAdmin == ScopeAdmin; s&n.scope ==
+			n.scope && !part {
 			out = append(out, n.name)
 		}
 	}
 	return out
+}
+
+// check says which scopes do not go together.
+func (s Scope) check() error {
+	switch {
+	case s == 0 || s&^(ScopeAdmin|ScopeBrowser|ScopeSign) != 0:
+		return fmt.Errorf("%w must have a scope", ErrKey)
+	case s&ScopeBrowser != 0 && (s&(ScopeDecide|ScopeReward) == 0 ||
+		s&^(ScopeBrowser|ScopeDecide|ScopeReward) != 0):
+		return fmt.Errorf("%w is for browsers, and seen by everybody, must have decide, reward or both, and "+
+			"nothing else", ErrKey)
+	}
+	return nil
 }
 
 // ErrKey: a key is too short, or named badly.
@@ -98,8 +121,9 @@ func (e *Engine) AddKey(ctx context.Context, name string, scopes Scope, secret s
 		return r < ' '
 	}):
 		return Key{}, fmt.Errorf("%w must have a name of at most %d characters", ErrKey, maxKeyName)
-	case scopes == 0 || scopes&^ScopeAdmin != 0:
-		return Key{}, fmt.Errorf("%w must have a scope", ErrKey)
+	}
+	if err := scopes.check(); err != nil {
+		return Key{}, err
 	}
 	hash := sha256.Sum256([]byte(secret))
 	var k Key

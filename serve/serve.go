@@ -144,6 +144,8 @@ type Engine struct {
 	byName map[string]*live
 	nextID int64
 	keys   []store.Record
+	// signs the names of browsers' units
+	cookies []byte
 
 	queue struct {
 		sync.Mutex

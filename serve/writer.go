@@ -233,6 +233,7 @@ func (e *Engine) takeOver(ctx context.Context) error {
 	}
 	e.mu.Lock()
 	e.byName, e.nextID, e.keys, e.reading = all, next, opened.Keys, st
+	e.cookies = keyFor(opened.Secret[:], nil, "cookies")
 	e.mu.Unlock()
 	e.store = st
 	// Who has failed here is written with the first commit, which may be the one that makes the

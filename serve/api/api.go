@@ -178,6 +178,8 @@ func problemOf(err error) *problem {
 		return refused(http.StatusServiceUnavailable, "", "the service cannot write now: send it again")
 	case errors.Is(err, serve.ErrState):
 		return refused(http.StatusConflict, "", err.Error())
+	case errors.Is(err, serve.ErrSignature):
+		return refused(http.StatusForbidden, "unit_token", serve.ErrSignature.Error())
 	case errors.Is(err, serve.ErrUnit):
 		return refused(http.StatusBadRequest, "unit", err.Error())
 	case errors.Is(err, serve.ErrToken):
@@ -217,21 +219,22 @@ func write(w http.ResponseWriter, status int, kind string, v any) {
 
 func ok(w http.ResponseWriter, v any) { write(w, http.StatusOK, "application/json", v) }
 
-// keyOf is the key of a request, or nothing.
-func keyOf(r *http.Request) string {
+// keyOf is the key of a request, or nothing. One that is in the address, where logs have it, is for
+// browsers.
+func keyOf(r *http.Request) (secret string, inAddress bool) {
 	if k := r.Header.Get("X-API-Key"); k != "" {
-		return k
+		return k, false
 	}
 	scheme, k, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return ""
+	if k = strings.TrimSpace(k); strings.EqualFold(scheme, "Bearer") && k != "" {
+		return k, false
 	}
-	return strings.TrimSpace(k)
+	return r.URL.Query().Get("key"), true
 }
 
 // may is the key of a request, if it has a scope, or why it cannot be done.
 func (f *front) may(r *http.Request, scope serve.Scope) (serve.Key, error) {
-	secret := keyOf(r)
+	secret, inAddress := keyOf(r)
 	if secret == "" {
 		return serve.Key{}, refused(http.StatusUnauthorized, "", "a key is missing: send it as "+
 			"X-API-Key, or as "+
@@ -243,6 +246,11 @@ func (f *front) may(r *http.Request, scope serve.Scope) (serve.Key, error) {
 	case k.Scopes&scope != scope:
 		return k, refused(http.StatusForbidden, "", "the key's scopes do not have "+
 			strings.Join(scope.Names(), ", "))
+	case k.Scopes&serve.ScopeBrowser != 0 && !f.own(r):
+		return k, refused(http.StatusForbidden, "", errOrigin.Error())
+	case k.Scopes&serve.ScopeBrowser == 0 && inAddress:
+		return k, refused(http.StatusUnauthorized, "", "a key in the address, where logs have it, must be "+
+			"one of the scope browser: revoke this one")
 	default:
 		return k, nil
 	}
@@ -267,7 +275,7 @@ func (f *front) with(scope serve.Scope, h handled) http.HandlerFunc {
 func (f *front) reader(h handled) http.HandlerFunc {
 	private := f.with(serve.ScopeRead, h)
 	return func(w http.ResponseWriter, r *http.Request) {
-		if keyOf(r) == "" {
+		if secret, _ := keyOf(r); secret == "" {
 			if x, err := f.Engine.Get(r.Context(), r.PathValue("name")); err == nil && x.Experiment.Public {
 				f.finish(w, r, h)
 				return
@@ -323,9 +331,16 @@ func (f *front) decide(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err := read(w, r, maxDecision, &in); err != nil {
 		return nil, err
 	}
-	d, err := f.Engine.Decide(r.Context(), r.PathValue("name"), in.Unit)
+	unit, cookie, err := f.unit(r, r.PathValue("name"), in.Unit, in.UnitToken)
 	if err != nil {
 		return nil, err
+	}
+	d, err := f.Engine.Decide(r.Context(), r.PathValue("name"), unit)
+	if err != nil {
+		return nil, err
+	}
+	if d.Token != "" {
+		bake(w, cookie)
 	}
 	out := decisionJSON{Arm: d.Name, Value: d.Value, Propensity: d.Propensity, Reason: d.Reason}
 	if d.Token != "" {

@@ -43,6 +43,13 @@ func (f *front) allowed(origin string) bool {
 	return slices.Contains(f.Origins, AnyOrigin) || slices.Contains(f.Origins, origin)
 }
 
+// own says whether a request is from no page, a page of the service itself, or one that may ask.
+func (f *front) own(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	_, host, _ := strings.Cut(origin, "://")
+	return origin == "" || host == r.Host || f.allowed(origin)
+}
+
 // cross answers what a browser asks before a page of another origin may ask, and adds to other
 // answers that the page may read them. Cookies are let in from origins that are named, and never
 // by AnyOrigin.

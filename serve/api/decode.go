@@ -22,12 +22,16 @@ import (
 type request interface{ check() error }
 
 type decisionRequest struct {
-	Unit string `json:"unit"`
+	Unit      string `json:"unit"`
+	UnitToken string `json:"unit_token"`
 }
 
 func (d *decisionRequest) check() error {
 	if strings.ContainsRune(d.Unit, utf8.RuneError) { // others would be the same unit
 		return refused(http.StatusBadRequest, "unit", "unit must be Unicode, without U+FFFD")
+	}
+	if d.Unit != "" && d.UnitToken != "" {
+		return refused(http.StatusBadRequest, "unit_token", "give unit or unit_token, not both")
 	}
 	return nil
 }
@@ -155,8 +159,8 @@ func (q *keyRequest) scopes() (out serve.Scope, _ error) {
 		out |= s
 	}
 	if out == 0 {
-		return 0, refused(http.StatusBadRequest, "scopes", "scopes is empty, must be some of decide, reward, "+
-			"read and admin")
+		return 0, refused(http.StatusBadRequest, "scopes", "scopes is empty, must be some of "+
+			serve.ScopeNames)
 	}
 	return out, nil
 }

@@ -65,6 +65,14 @@ func target(w http.ResponseWriter, r *http.Request) (unit string, bad *flagJSON)
 	return *context.Key, nil
 }
 
+// targeted is the unit that a targetingKey names: to a key of the scope browser it is a signed one.
+func (f *front) targeted(r *http.Request, experiment, key string) (unit, cookie string, err error) {
+	if k, _ := serve.By(r.Context()); k.Scopes&serve.ScopeBrowser != 0 {
+		return f.unit(r, experiment, "", key)
+	}
+	return key, "", nil
+}
+
 // evaluate decides for a unit.
 func (f *front) evaluate(r *http.Request, name, unit string) *flagJSON {
 	d, err := f.Engine.Decide(r.Context(), name, unit)
@@ -110,7 +118,15 @@ func (f *front) flag(w http.ResponseWriter, r *http.Request) (any, error) {
 		f.send(w, bad)
 		return nil, nil
 	}
-	f.send(w, f.evaluate(r, r.PathValue("key"), unit))
+	unit, cookie, err := f.targeted(r, r.PathValue("key"), unit)
+	if err != nil {
+		return nil, err
+	}
+	out := f.evaluate(r, r.PathValue("key"), unit)
+	if out.Metadata["decision"] != nil {
+		bake(w, cookie)
+	}
+	f.send(w, out)
 	return nil, nil
 }
 
@@ -118,6 +134,13 @@ func (f *front) flag(w http.ResponseWriter, r *http.Request) (any, error) {
 // of them again and again, which would be a new decision of the others each time.
 func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
 	unit, bad := target(w, r)
+	cookie := ""
+	if bad == nil {
+		var err error
+		if unit, cookie, err = f.targeted(r, serve.AnyExperiment, unit); err != nil {
+			return nil, err
+		}
+	}
 	if bad == nil && unit == "" {
 		bad = &flagJSON{Code: "TARGETING_KEY_MISSING", status: http.StatusBadRequest,
 			Details: "context.targetingKey must name the unit"}
@@ -138,7 +161,10 @@ func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
 			f.send(w, one)
 			return nil, nil
 		}
-		out.Flags = append(out.Flags, one)
+		if out.Flags = append(out.Flags, one); one.Metadata["decision"] != nil {
+			bake(w, cookie)
+			cookie = ""
+		}
 	}
 	b, err := json.Marshal(out)
 	if err != nil {
