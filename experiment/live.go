@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -42,8 +43,12 @@ type Live struct {
 	// Free: a unit that asks again is assigned anew, and a decision may name no unit: then the
 	// caller sees to it that no unit has more than its assignments. Otherwise assignments are
 	// sticky: who asks again is answered the same.
-	Free       bool
-	Start, End time.Time // zero: at once, and never
+	Free bool
+	// Exposure says from when on a decision counts, ExposeDecide if it is empty, and ActivateWithin
+	// how long after it may be activated: 0 for the window, an hour at most.
+	Exposure       string
+	ActivateWithin time.Duration
+	Start, End     time.Time // zero: at once, and never
 	// Fallback names the arm that is given, and not counted, when the experiment does not run;
 	// empty: the first.
 	Fallback string
@@ -53,6 +58,15 @@ type Live struct {
 
 	src *source
 }
+
+// From when on a decision counts: at once, or when somebody says that its unit meets it, and not at
+// all if nobody does in time.
+const (
+	ExposeDecide   = "decide"
+	ExposeActivate = "activate"
+)
+
+var exposures = []string{ExposeDecide, ExposeActivate}
 
 // A LiveArm is what a decision gives: its name, and a value of any JSON type, null if there is none.
 type LiveArm struct {
@@ -131,12 +145,9 @@ func liveKeys(known catalog.Catalog, bandit string) []key[Live] {
 			},
 			given: func(*Live) bool { return true },
 			value: func(l *Live) (any, error) { return normalOf(rewardKeys(), l) }},
-		always("window", form[time.Duration]{read: (*decoder).duration,
-			write:  func(w time.Duration) (any, error) { return w.String(), nil },
-			schema: func() object { return object{"type": "string", "pattern": `^[0-9.]+(ms|s|m|h)`} }},
-			func(l *Live) *time.Duration {
-				return &l.Window
-			}, "how long a reward may take, such as 24h").must(),
+		always("window", lasting(), func(l *Live) *time.Duration {
+			return &l.Window
+		}, "how long a reward may take, such as 24h").must(),
 		always("floor", real(object{"minimum": 0, "exclusiveMaximum": 1}),
 			func(l *Live) *float64 { return &l.Floor }, "γ, the share of decisions whose arm is uniform"),
 		{name: "sticky", doc: "a unit that asks again is answered the same; if not, it is assigned anew, " +
@@ -150,6 +161,10 @@ func liveKeys(known catalog.Catalog, bandit string) []key[Live] {
 			},
 			given: func(*Live) bool { return true },
 			value: func(l *Live) (any, error) { return !l.Free, nil }},
+		keyOf("exposure", oneOf(exposures), func(l *Live) *string { return &l.Exposure },
+			"whether a decision counts at once, or when it is activated"),
+		keyOf("activate_within", lasting(), func(l *Live) *time.Duration { return &l.ActivateWithin },
+			"how long after a decision it may be activated; the window if it is not given, an hour at most"),
 		keyOf("start", instant(), func(l *Live) *time.Time { return &l.Start }, "no decision before"),
 		keyOf("end", instant(), func(l *Live) *time.Time { return &l.End }, "no decision from then on"),
 		keyOf("fallback", text(), func(l *Live) *string { return &l.Fallback },
@@ -240,6 +255,20 @@ func (d *decoder) duration(n ast.Node, field string, to *time.Duration) error {
 	return nil
 }
 
+// lasting is a duration such as 24h, not 0.
+func lasting() form[time.Duration] {
+	return form[time.Duration]{
+		read: func(d *decoder, n ast.Node, at string, to *time.Duration) error {
+			err := d.duration(n, at, to)
+			if err == nil && *to == 0 {
+				err = d.fail(n, at, "is 0s, must be from %v to %v", MinWindow, MaxWindow)
+			}
+			return err
+		},
+		write:  func(w time.Duration) (any, error) { return w.String(), nil },
+		schema: func() object { return object{"type": "string", "pattern": `^[0-9.]+(ms|s|m|h)`} }}
+}
+
 // instant is a time as RFC 3339 writes it.
 func instant() form[time.Time] {
 	return form[time.Time]{
@@ -326,6 +355,12 @@ func (l *Live) Check() error {
 		return l.fail("unit.assignments", "is %d, must be at least 1", int(l.Unit.Assignments))
 	case !(l.Window >= MinWindow && l.Window <= MaxWindow):
 		return l.fail("window", "is %v, must be from %v to %v", l.Window, MinWindow, MaxWindow)
+	case l.Exposure != "" && !slices.Contains(exposures, l.Exposure):
+		return l.fail("exposure", "is %q, must be %s", clip(l.Exposure), strings.Join(exposures, " or "))
+	case l.ActivateWithin != 0 && l.Exposure != ExposeActivate:
+		return l.fail("activate_within", "is given, and exposure is not %s", ExposeActivate)
+	case l.ActivateWithin != 0 && !(l.ActivateWithin >= MinWindow && l.ActivateWithin <= MaxWindow):
+		return l.fail("activate_within", "is %v, must be from %v to %v", l.ActivateWithin, MinWindow, MaxWindow)
 	case !(l.Floor >= 0 && l.Floor < 1):
 		return l.fail("floor", "is %v, must be at least 0 and below 1", l.Floor)
 	case !l.Start.IsZero() && !l.End.IsZero() && !l.End.After(l.Start):
@@ -391,6 +426,17 @@ func (l *Live) Range() (lo, hi float64) {
 		return 0, 1
 	}
 	return l.Lo, l.Hi
+}
+
+// Activation is how long after a decision it may be activated, 0 where it counts at once.
+func (l *Live) Activation() time.Duration {
+	switch {
+	case l.Exposure != ExposeActivate:
+		return 0
+	case l.ActivateWithin != 0:
+		return l.ActivateWithin
+	}
+	return min(l.Window, time.Hour)
 }
 
 // Assignments is how often a unit may be assigned.

@@ -50,6 +50,25 @@ func TestParseLive(t *testing.T) {
 	}
 }
 
+// How long a decision may be activated is said, or follows from the window.
+func TestActivation(t *testing.T) {
+	for add, want := range map[string]time.Duration{"": 0, "exposure: decide": 0, "exposure: activate": time.Hour,
+		"exposure: activate\nactivate_within: 90s": 90 * time.Second,
+		"exposure: activate\nwindow: 2m":           2 * time.Minute} {
+		text := strings.Replace(liveShop, "floor: 0.05", add, 1)
+		if strings.Contains(add, "window") {
+			text = strings.Replace(text, "window: 24h\n", "", 1)
+		}
+		l, err := Reader{}.ParseLive("shop.yaml", []byte(text))
+		if err == nil {
+			err = l.Check()
+		}
+		if err != nil || l.Activation() != want {
+			t.Errorf("%s: %v, want %v", add, err, want)
+		}
+	}
+}
+
 // What is wrong with a live experiment is one error that names the field.
 func TestLiveErrors(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
@@ -82,6 +101,10 @@ func TestLiveErrors(t *testing.T) {
 		{"2026-01-31T09:00:00Z", "tomorrow", `start: is "tomorrow"`},
 		{"floor: 0.05", "end: 2025-01-31T09:00:00Z", "end: is 2025-01-31T09:00:00Z, must be a time " +
 			"after the start"},
+		{"floor: 0.05", "exposure: later", `exposure: is "later", must be decide, activate`},
+		{"floor: 0.05", "activate_within: 1m", "activate_within: is given, and exposure is not activate"},
+		{"floor: 0.05", "exposure: activate\nactivate_within: 0s", "activate_within: is 0s"},
+		{"floor: 0.05", "exposure: activate\nactivate_within: 9000h", "activate_within: is 9000h0m0s"},
 		{"floor: 0.05", "fallback: pink", `fallback: is "pink"`},
 		{"floor: 0.05", "sticky: 1", "sticky: is the number 1"},
 	} {
