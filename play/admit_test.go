@@ -200,6 +200,45 @@ func TestSetWindow(t *testing.T) {
 	}
 }
 
+// Offers are shared out as decisions are, before any of them is one; what then counts has the
+// deadline that it was offered with, and is in the order of its counting.
+func TestOffer(t *testing.T) {
+	l, err := New(Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Window: 50, Epoch: Epoch{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var arms []int
+	for range 7 {
+		arms = append(arms, l.Offer())
+	}
+	if want := []int{0, 1, 2, 0, 1, 2, 0}; !slices.Equal(arms, want) || l.Arm() != 0 {
+		t.Errorf("offers are %v, want %v; the next decision has arm %d", arms, want, l.Arm())
+	}
+	for i, deadline := range []int64{70, 65} {
+		if k, err := l.DecideUntil(1, 5, deadline); err != nil || k != (Ticket{1, i, deadline, Epoch{1}}) {
+			t.Errorf("%+v, %v", k, err)
+		}
+		for _, arm := range []int{0, 2} {
+			if _, err := l.Decide(arm, 5); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if at, ok := l.Due(6); !ok || at != 70 {
+		t.Errorf("it is due at %d, %v", at, ok)
+	}
+	c, err := l.Close(70)
+	if err != nil || c == nil {
+		t.Fatal(c, err)
+	}
+	if err := l.Commit(c); err != nil {
+		t.Fatal(err)
+	}
+	if a := l.Offer(); a != l.Arm() {
+		t.Errorf("the first offer of a batch is arm %d, of decisions %d", a, l.Arm())
+	}
+}
+
 // What an operator changed is in the transcript, and the batch that is out goes on.
 func TestNote(t *testing.T) {
 	l, err := New(Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Window: 50, Epoch: Epoch{1}})
@@ -322,6 +361,11 @@ func TestDecideErrors(t *testing.T) {
 	}{{-1, 0}, {3, 0}, {0, math.MaxInt64}, {0, math.MinInt64}} {
 		if k, err := l.Decide(bad.arm, bad.now); err == nil {
 			t.Errorf("%+v: %+v", bad, k)
+		}
+	}
+	for _, deadline := range []int64{-1, 0, math.MinInt64, 1 << 62, math.MaxInt64} {
+		if k, err := l.DecideUntil(0, 0, deadline); !errors.Is(err, ErrTime) {
+			t.Errorf("until %d: %+v, %v", deadline, k, err)
 		}
 	}
 	for _, void := range []Ticket{{Arm: -1}, {Arm: 3}, {Number: -1}, {Deadline: 9, Epoch: Epoch{1}}} {

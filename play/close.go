@@ -204,7 +204,7 @@ func (l *Live) open(plays []policy.Play) error {
 // resume goes on with the batch of the state.
 func (l *Live) resume() {
 	l.plan = l.s.Batch
-	l.before = l.before[:0]
+	l.before, l.offers = l.before[:0], make([]int, len(l.plan))
 	clear(l.target)
 	for _, p := range l.plan {
 		q := &l.s.Arms[p.Arm]

@@ -50,7 +50,7 @@ func (l *Live) TakeOff(arm int) (*Commit, error) {
 	if len(l.plan) == 0 {
 		l.plan = left
 	}
-	l.before = make([]int, len(l.plan))
+	l.before, l.offers = make([]int, len(l.plan)), make([]int, len(l.plan))
 	if err := l.wait(c, line{Off: &arm, Gone: gone}); err != nil {
 		l.failed = fmt.Errorf("play: arm %d: %w", arm, err)
 		return nil, l.failed

@@ -78,6 +78,7 @@ type Config struct {
 //
 //   - Decide gives a unit a ticket, and an arm: that of Arm, or a uniform one where a floor of
 //     traffic says so. Not to call it is to pause; windows go on.
+//     Where a decision only counts once somebody meets it, Offer gives the arm, and DecideUntil counts.
 //   - Settle takes a ticket's reward, once. A deadline that passes without one is the default.
 //   - Close releases the batch that is out, when it is due. Its Commit is to be made durable.
 //   - Commit hands the release to the policy, and has its next batch.
@@ -100,6 +101,7 @@ type Live struct {
 	// what is played: the batch, also once it has closed, until there is another
 	plan   []policy.Play
 	before []int // of each play, what was asked of its arm before
+	offers []int // of each play, the offers since it is played
 	// of each arm, where the batch ends that releases it; 0: it releases nothing of it
 	target  []int
 	pending *Commit
@@ -221,13 +223,30 @@ func (l *Live) Arm() int {
 	if l.stopped || len(l.plan) == 0 {
 		return -1
 	}
-	best, have := 0, l.have(0)
+	return l.plan[l.behind(l.have)].Arm
+}
+
+// Offer is the arm of an offer: of what becomes a decision later, or never. As Arm, but what is
+// shared out are the offers, so that many that come before the first of them is a decision are not
+// all of one arm. Who does not want the arm need not take it.
+func (l *Live) Offer() int {
+	if l.stopped || len(l.plan) == 0 {
+		return -1
+	}
+	i := l.behind(func(i int) int { return l.offers[i] })
+	l.offers[i]++
+	return l.plan[i].Arm
+}
+
+// behind is the play that is furthest behind its share of what they have.
+func (l *Live) behind(has func(i int) int) int {
+	best, have := 0, has(0)
 	for i := 1; i < len(l.plan); i++ {
-		if k := l.have(i); earlier(k, l.plan[i].Rounds, have, l.plan[best].Rounds) {
+		if k := has(i); earlier(k, l.plan[i].Rounds, have, l.plan[best].Rounds) {
 			best, have = i, k
 		}
 	}
-	return l.plan[best].Arm
+	return best
 }
 
 // have is how many decisions play i has.
@@ -248,6 +267,12 @@ func earlier(i, n, j, m int) bool {
 // drawn joins the queue of its arm. The ticket is good until its deadline, a window from now,
 // however clocks jump.
 func (l *Live) Decide(arm int, now int64) (Ticket, error) {
+	return l.DecideUntil(arm, now, now+l.cfg.Window)
+}
+
+// DecideUntil is Decide with a deadline of the ticket's own, after now: that of an offer, which was
+// fixed when it was made.
+func (l *Live) DecideUntil(arm int, now, deadline int64) (Ticket, error) {
 	switch {
 	case l.failed != nil:
 		return Ticket{}, l.failed
@@ -259,11 +284,13 @@ func (l *Live) Decide(arm int, now int64) (Ticket, error) {
 		return Ticket{}, fmt.Errorf("play: arm %d: %w", arm, ErrOff)
 	case now < -maxTime || now > maxTime:
 		return Ticket{}, fmt.Errorf("play: the time is %d, must be within 2^61 of 0: %w", now, ErrTime)
+	case deadline <= now || deadline >= 2*maxTime:
+		return Ticket{}, fmt.Errorf("play: the deadline is %d, must be after %d, and below 2^62: %w", deadline,
+			now, ErrTime)
 	case l.s.Arms[arm].Issued >= maxIssued:
 		return Ticket{}, fmt.Errorf("play: arm %d has %d decisions, must have at most %d", arm,
 			l.s.Arms[arm].Issued, maxIssued)
 	}
-	deadline := now + l.cfg.Window
 	n := l.s.Arms[arm].decide(now, deadline, now+l.cfg.Cut, func(start int) int {
 		return l.end(arm, start)
 	}, l.target[arm])

@@ -59,17 +59,16 @@ func redeem(s play.Set, p store.Part, n int) (play.Set, error) {
 	return s, nil
 }
 
-// unitBytes is how long an assignment is as it is stored: tag, arm, number, deadline, epoch,
-// propensity, how many.
-const unitBytes = 16 + 2 + 5 + 6 + 8 + 8 + 4
+// unitBytes is how long an assignment is as it is stored: tag, arm, number, deadline, that of
+// activation, epoch, propensity, how many.
+const unitBytes = 16 + 2 + 5 + 6 + 6 + 8 + 8 + 4
 
 func appendUnit(b []byte, t tag, u assignment, epoch epochTag) []byte {
 	b = append(b, t[:]...)
 	b = binary.BigEndian.AppendUint16(b, u.arm)
-	var x [11]byte
-	put(x[:5], uint64(u.number))
-	put(x[5:], uint64(u.deadline))
-	b = append(b, x[:]...)
+	b = appendLow(b, uint64(u.number), 5)
+	b = appendLow(b, uint64(u.deadline), 6)
+	b = appendLow(b, uint64(u.by), 6)
 	b = append(b, epoch[:]...)
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(u.propensity))
 	return binary.BigEndian.AppendUint32(b, u.used)
@@ -83,9 +82,10 @@ func readUnits(b []byte, each func(t tag, u assignment, e epochTag)) error {
 	for u := range slices.Chunk(b, unitBytes) {
 		each(tag(u), assignment{
 			arm: binary.BigEndian.Uint16(u[16:]), number: int64(get(u[18:23])),
-			deadline: int64(get(u[23:29])), propensity: math.Float64frombits(binary.BigEndian.Uint64(u[37:])),
-			used: binary.BigEndian.Uint32(u[45:]),
-		}, epochTag(u[29:37]))
+			deadline: int64(get(u[23:29])), by: int64(get(u[29:35])),
+			propensity: math.Float64frombits(binary.BigEndian.Uint64(u[43:])),
+			used:       binary.BigEndian.Uint32(u[51:]),
+		}, epochTag(u[35:43]))
 	}
 	return nil
 }

@@ -51,7 +51,8 @@ func FuzzPart(f *testing.F) {
 // Assignments are read as they were written, and no text makes the reader fail otherwise than by
 // an error.
 func FuzzUnits(f *testing.F) {
-	u := assignment{number: 1<<40 - 2, deadline: 1<<48 - 1, propensity: 0.25, used: 7, arm: 999}
+	u := assignment{number: 1<<40 - 2, deadline: 1<<48 - 1, by: 1<<48 - 2, propensity: 0.25,
+		used: 7, arm: 999}
 	f.Add(appendUnit(nil, tag{1, 15: 2}, u, epochTag{3, 7: 4}))
 	f.Add([]byte("short"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -73,13 +74,20 @@ func FuzzToken(f *testing.F) {
 	if got, ok := s.read(token); !ok || got != k || len(token) != 58 {
 		f.Fatalf("%+v, %v", got, ok)
 	}
-	if _, ok := newSigner([]byte("another")).read(token); ok {
-		f.Fatal("another key reads it")
+	k.by, k.propensity, k.unit = 1<<48-2, 0.95, tag{5, 15: 1}
+	offer := s.sign(k, k.unit)
+	if got, ok := s.read(offer); !ok || got != k || len(offer) != 90 {
+		f.Fatalf("%+v, %v", got, ok)
 	}
-	f.Add(token)
+	for _, text := range []string{token, offer} {
+		if _, ok := newSigner([]byte("another")).read(text); ok {
+			f.Fatal("another key reads it")
+		}
+		f.Add(text)
+	}
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
-		if got, ok := s.read(text); ok && text != token {
+		if got, ok := s.read(text); ok && text != token && text != offer {
 			t.Errorf("%q is read as %+v", text, got)
 		}
 	})

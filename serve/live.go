@@ -91,10 +91,12 @@ type record struct {
 // random is what has to be filled with random bytes.
 func (r *record) random() []byte { return r.seeds[:] }
 
-// An assignment is what a unit was given last.
+// An assignment is what a unit was given last, or, under the key of an offer, what came of it: then
+// there is no propensity, and the number is beyond if the unit did not meet it.
 type assignment struct {
 	number     int64
 	deadline   int64
+	by         int64 // when an offer can be activated no more; 0: it is none
 	propensity float64
 	epoch      int32 // its place in live.epochs
 	used       uint32
@@ -119,8 +121,10 @@ type live struct {
 	tags   hash.Hash
 	coins  *rand.Rand // of the floor
 	units  map[tag]assignment
+	offers int64  // that were made in this epoch
 	fresh  []byte // units that have to be written
 	epochs []epochTag
+	at     int32 // the place of the epoch of now
 	epoch  play.Epoch
 	known  map[epochTag]play.Epoch
 	shown  int // batches that everybody may see
@@ -231,7 +235,7 @@ func configOf(decl *Experiment, coins policy.Coins) (_ play.Config, answer func(
 func (x *live) run(l *play.Live, epoch play.Epoch) {
 	x.play, x.ledger, x.epoch = l, l.Ledger(), epoch
 	x.known = map[epochTag]play.Epoch{tagOfEpoch(epoch): epoch}
-	x.epochs = append(x.epochs, tagOfEpoch(epoch))
+	x.at = x.place(tagOfEpoch(epoch))
 	x.written = make([]wrote, len(x.decl.Arms))
 	x.parts = map[[2]int]int{}
 	for a := range x.decl.Arms {
@@ -363,7 +367,7 @@ func (x *live) decide(unit string, now int64) (Decision, error) {
 		return x.give(x.rec.Keep, Static), nil
 	case s == Paused && !x.decl.Free && unit != "":
 		t := tagOf(x.tags, unit)
-		if u, was := x.units[t]; was && !x.arms[u.arm].Off {
+		if u, was := x.units[t]; was && !x.arms[u.arm].Off && (u.by == 0 || x.holds(u, now)) {
 			return x.tell(t, u, Split), nil
 		}
 		return x.give(x.instead(), Disabled), nil
@@ -384,7 +388,7 @@ func (x *live) decide(unit string, now int64) (Decision, error) {
 	case spent && x.arms[u.arm].Off:
 		return x.give(x.instead(), Limit), nil
 	case was && x.arms[u.arm].Off: // and is assigned again
-	case was && !x.decl.Free && (now < u.deadline || spent):
+	case was && x.holds(u, now):
 		return x.tell(t, u, Split), nil
 	case spent:
 		u.number = beyond
@@ -411,13 +415,22 @@ func (x *live) give(arm int, why Reason) Decision {
 func (x *live) tell(t tag, u assignment, why Reason) Decision {
 	d := x.give(int(u.arm), why)
 	d.Propensity, d.Expires = u.propensity, time.UnixMilli(u.deadline)
-	d.Token = x.sign.sign(ticket{int(u.arm), u.number, u.deadline, x.epochs[u.epoch]}, t)
+	k := ticket{arm: int(u.arm), number: u.number, deadline: u.deadline, epoch: x.epochs[u.epoch]}
+	if u.by != 0 {
+		k.by, k.propensity, d.ActivateBy = u.by, u.propensity, time.UnixMilli(u.by)
+	}
+	d.Token = x.sign.sign(k, t)
 	return d
 }
 
 // assign makes a new assignment; before is the unit's last.
 func (x *live) assign(t tag, before assignment, now int64) (Decision, error) {
-	greedy := x.play.Arm()
+	next := x.play.Arm
+	within := x.decl.Activation().Milliseconds()
+	if within > 0 {
+		next = x.play.Offer
+	}
+	greedy := next()
 	if greedy < 0 {
 		return x.give(x.instead(), Disabled), nil // it has stopped, and that is being written
 	}
@@ -433,22 +446,33 @@ func (x *live) assign(t tag, before assignment, now int64) (Decision, error) {
 			arm = x.coins.IntN(len(x.arms))
 		}
 	}
-	k, err := x.play.Decide(arm, now)
-	if err != nil {
-		return Decision{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	u := assignment{number: int64(k.Number), deadline: k.Deadline, propensity: share,
-		epoch: int32(len(x.epochs) - 1), used: before.used + 1, arm: uint16(arm)}
+	u := assignment{propensity: share, epoch: x.at, used: before.used, arm: uint16(arm)}
 	if arm == greedy {
 		u.propensity += 1 - x.decl.Floor
 	}
-	x.issued = true
-	x.arms[arm].Decisions++
+	if within > 0 {
+		u.number, u.by, u.deadline = x.offers, now+within, now+within+x.window
+		x.offers++
+	} else {
+		k, err := x.play.Decide(arm, now)
+		if err != nil {
+			return Decision{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		u.number, u.deadline = int64(k.Number), k.Deadline
+		u.used++
+		x.issued = true
+		x.arms[arm].Decisions++
+	}
 	if t != (tag{}) {
-		x.units[t] = u
-		x.fresh = appendUnit(x.fresh, t, u, x.epochs[u.epoch])
+		x.keep(t, u)
 	}
 	return x.tell(t, u, Split), nil
+}
+
+// keep keeps an assignment, which is written with the next commit.
+func (x *live) keep(t tag, u assignment) {
+	x.units[t] = u
+	x.fresh = appendUnit(x.fresh, t, u, x.epochs[u.epoch])
 }
 
 // settle takes the rewards of a job, and notes in touched which segments they are in.
@@ -457,10 +481,22 @@ func (x *live) settle(j *job, touched map[[2]int][]int) error {
 		out := &j.results[r.result]
 		if x.play == nil {
 			out.Status = Void
-			if j.at >= r.deadline {
+			if j.at >= r.deadline || r.what != rewarded && j.at >= r.by {
 				out.Status = Late
 			}
 			continue
+		}
+		if r.what != rewarded {
+			var err error
+			if out.Status, err = x.activate(r, j.at); err != nil {
+				return err
+			}
+			continue
+		}
+		if r.by != 0 {
+			if out.Status = x.activated(&r.ticket, j.at); out.Status != Accepted {
+				continue
+			}
 		}
 		number := int(min(r.number, math.MaxInt)) // no decision has a number that an int has not
 		s, _ := x.play.Segment(r.arm, number)

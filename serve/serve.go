@@ -115,6 +115,8 @@ type Decision struct {
 	Value      json.RawMessage // of the arm
 	Propensity float64         // the probability that it had when it was made
 	Expires    time.Time       // when the window of its reward has passed; zero without a token
+	// ActivateBy is when it can be activated no more; zero where it counts at once.
+	ActivateBy time.Time
 	Reason     Reason
 }
 
@@ -174,6 +176,7 @@ type job struct {
 
 type reported struct {
 	ticket
+	what   reporting
 	reward float64
 	result int // its place in results
 }
@@ -308,7 +311,7 @@ func (e *Engine) Rewards(ctx context.Context, name string, reports []Report) ([]
 		case t.number == beyond:
 			j.results[i].Status = OverLimit
 		default:
-			j.reports = append(j.reports, reported{t, r.Reward, i})
+			j.reports = append(j.reports, reported{ticket: t, reward: r.Reward, result: i})
 		}
 	}
 	if len(j.reports) == 0 {

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"hash"
+	"math"
 
 	"github.com/sotto-dp/sotto/play"
 )
@@ -13,9 +14,16 @@ import (
 // A token is 43 bytes, 58 characters: the epoch's first 8 bytes, arm (2), number (5), deadline in
 // milliseconds (6), the unit's tag's first 6, and 16 of the HMAC-SHA256 of these under the
 // experiment's key. So a token is of one experiment, and cannot be guessed.
+//
+// That of an offer, of a decision that counts when it is activated, is 67 bytes, 90 characters: the
+// number is of offers, and after the first deadline come the one of activation (6), the propensity
+// (8) and the whole tag (16). So nothing of an offer has to be kept.
 const (
 	tokenBody  = 27
-	tokenBytes = tokenBody + 16
+	offerBody  = 51
+	tokenBytes = tokenBody + macBytes
+	offerBytes = offerBody + macBytes
+	macBytes   = 16
 )
 
 // beyond is the number of a decision that does not count: its unit has all its assignments.
@@ -33,6 +41,18 @@ type ticket struct {
 	number   int64
 	deadline int64
 	epoch    epochTag
+
+	// of an offer alone
+	by         int64 // when it can be activated no more; 0: it is none
+	propensity float64
+	unit       tag
+}
+
+// key is what an offer is kept under when it is activated, among the tags of units.
+func (t ticket) key() (k tag) {
+	copy(k[:], t.epoch[:])
+	binary.BigEndian.PutUint64(k[8:], uint64(t.number))
+	return k
 }
 
 // A signer signs and reads the tokens of one experiment. It serves one goroutine.
@@ -49,40 +69,56 @@ func keyFor(secret, experiment []byte, use string) []byte {
 func newSigner(key []byte) signer { return signer{hmac.New(sha256.New, key)} }
 
 func (s signer) sign(t ticket, unit tag) string {
-	var b [tokenBytes + 16]byte
-	copy(b[:], t.epoch[:])
-	binary.BigEndian.PutUint16(b[8:], uint16(t.arm))
-	put(b[10:15], uint64(t.number))
-	put(b[15:21], uint64(t.deadline))
-	copy(b[21:tokenBody], unit[:])
+	b := make([]byte, 0, offerBytes+16)
+	b = append(b, t.epoch[:]...)
+	b = binary.BigEndian.AppendUint16(b, uint16(t.arm))
+	b = appendLow(b, uint64(t.number), 5)
+	b = appendLow(b, uint64(t.deadline), 6)
+	if t.by == 0 {
+		b = append(b, unit[:6]...)
+	} else {
+		b = appendLow(b, uint64(t.by), 6)
+		b = binary.BigEndian.AppendUint64(b, math.Float64bits(t.propensity))
+		b = append(b, unit[:]...)
+	}
+	return base64.RawURLEncoding.EncodeToString(append(b, s.mac16(b)...))
+}
+
+// mac16 is the beginning of the MAC of a body.
+func (s signer) mac16(body []byte) []byte {
+	var sum [sha256.Size]byte
 	s.mac.Reset()
-	s.mac.Write(b[:tokenBody])
-	s.mac.Sum(b[:tokenBody])
-	return base64.RawURLEncoding.EncodeToString(b[:tokenBytes])
+	s.mac.Write(body)
+	return s.mac.Sum(sum[:0])[:macBytes]
 }
 
 // read is what a token says; ok is false if this signer did not sign it.
 func (s signer) read(token string) (_ ticket, ok bool) {
-	var b [tokenBytes + 2]byte
-	if len(token) != base64.RawURLEncoding.EncodedLen(tokenBytes) {
+	var b [offerBytes + 2]byte
+	n := tokenBytes
+	if len(token) == base64.RawURLEncoding.EncodedLen(offerBytes) {
+		n = offerBytes
+	} else if len(token) != base64.RawURLEncoding.EncodedLen(tokenBytes) {
 		return ticket{}, false
 	}
-	if n, err := base64.RawURLEncoding.Strict().Decode(b[:], []byte(token)); err != nil || n != tokenBytes {
+	if m, err := base64.RawURLEncoding.Strict().Decode(b[:], []byte(token)); err != nil || m != n {
 		return ticket{}, false
 	}
-	var sum [sha256.Size]byte
-	s.mac.Reset()
-	s.mac.Write(b[:tokenBody])
-	s.mac.Sum(sum[:0])
-	if !hmac.Equal(sum[:16], b[tokenBody:tokenBytes]) {
+	if body := n - macBytes; !hmac.Equal(s.mac16(b[:body]), b[body:n]) {
 		return ticket{}, false
 	}
-	return ticket{
+	t := ticket{
 		epoch:    epochTag(b[:8]),
 		arm:      int(binary.BigEndian.Uint16(b[8:])),
 		number:   int64(get(b[10:15])),
 		deadline: int64(get(b[15:21])),
-	}, true
+	}
+	if n == offerBytes {
+		t.by = int64(get(b[21:27]))
+		t.propensity = math.Float64frombits(binary.BigEndian.Uint64(b[27:35]))
+		t.unit = tag(b[35:offerBody])
+	}
+	return t, true
 }
 
 // tagOf is the tag of a unit.
@@ -99,6 +135,13 @@ func put(b []byte, x uint64) {
 	for i := range b {
 		b[i] = byte(x >> (8 * (len(b) - 1 - i)))
 	}
+}
+
+// appendLow appends the n low bytes of x.
+func appendLow(b []byte, x uint64, n int) []byte {
+	var low [8]byte
+	put(low[:n], x)
+	return append(b, low[:n]...)
 }
 
 func get(b []byte) (x uint64) {

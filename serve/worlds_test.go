@@ -32,8 +32,9 @@ type saying struct {
 // world plays a fixed traffic in which one unit, the one of decision 30, reports as she will, and
 // writes down all that anybody is told until her reward is released: decisions, tokens, the answers
 // to everybody, who may ask for her decision again and report on it, the states, the lines, the
-// ledger. Twin has the observer told what a broken service would tell.
-func world(t *testing.T, twin string, hers []saying) string {
+// ledger. Twin has the observer told what a broken service would tell. Where decisions count when
+// they are activated, they are after two seconds, hers too, and some never.
+func world(t *testing.T, twin, text string, hers []saying) string {
 	t.Helper()
 	const unit = 30
 	c, mem, coins := newClock(), store.NewMemory(), noise.NewFast(1, 2)
@@ -49,8 +50,14 @@ func world(t *testing.T, twin string, hers []saying) string {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	begin(t, e, shop)
 	var out bytes.Buffer
+	begin(t, e, text)
+	offers := strings.Contains(text, "activate")
+	shows := func(who any, d Decision, shown bool) {
+		s, err := e.Activate(t.Context(), "shop", d.Token, shown)
+		fmt.Fprintln(&out, "shows", who, shown, s, err)
+	}
+	met := map[int][]Decision{}        // by round
 	src := rand.New(rand.NewPCG(5, 6)) // of the traffic
 	var mine Decision
 	var decided time.Time
@@ -69,6 +76,9 @@ func world(t *testing.T, twin string, hers []saying) string {
 		for range src.IntN(3) {
 			d, err := e.Decide(t.Context(), "shop", fmt.Sprint(n))
 			fmt.Fprintln(&out, "decides", n, d, err)
+			if n%3 != 2 {
+				met[round+4] = append(met[round+4], d)
+			}
 			if n == unit {
 				mine, decided = d, c.Now()
 			} else if src.IntN(2) == 0 {
@@ -77,17 +87,30 @@ func world(t *testing.T, twin string, hers []saying) string {
 			}
 			n++
 		}
+		for i, d := range met[round] {
+			if offers {
+				shows(i, d, true)
+			}
+		}
 		if mine.Token != "" {
 			for _, r := range hers {
 				if c.Now().Equal(decided.Add(r.after)) {
 					if _, err := e.Reward(t.Context(), "shop", Report{mine.Token, r.reward}); err != nil {
 						t.Fatal(err)
 					}
+					if twin == "activates" {
+						_, _ = e.Activate(t.Context(), "shop", mine.Token, true)
+					}
 				}
 			}
 			x, _ := e.find("shop")
 			k, _ := newSigner(x.tokenKey).read(mine.Token)
 			x.mu.Lock()
+			if u, said := x.units[k.key()]; said {
+				k.number = u.number
+			} else if offers {
+				k.number = beyond
+			}
 			g, held := x.play.Segment(k.arm, int(k.number))
 			came, head := held && g.Came.Has(int(k.number)-g.Start), x.play.Queue(k.arm, 0).Head
 			x.mu.Unlock()
@@ -97,6 +120,9 @@ func world(t *testing.T, twin string, hers []saying) string {
 			}
 			again, err := e.Decide(t.Context(), "shop", fmt.Sprint(unit))
 			fmt.Fprintln(&out, "asked again", again, err)
+			if since := c.Now().Sub(decided); offers && src.IntN(3) == 0 && since >= time.Second {
+				shows("her", mine, src.IntN(2) == 0 || since < 3*time.Second)
+			}
 			if src.IntN(3) == 0 && c.Now().After(decided.Add(40*time.Second)) {
 				s, err := e.Reward(t.Context(), "shop", Report{again.Token, 0})
 				if twin == "duplicates" && came {
@@ -129,23 +155,44 @@ func world(t *testing.T, twin string, hers []saying) string {
 func TestTwoWorlds(t *testing.T) {
 	worlds := map[string][]saying{
 		"0": {{3e9, 0}}, "1": {{3e9, 1}}, "later": {{28e9, 1}}, "twice": {{3e9, 1}, {4e9, 1}},
-		"two rewards": {{3e9, 0}, {9e9, 1}}, "late": {{60e9, 1}}, "out of range": {{1e9, 1e300}},
+		"two rewards": {{3e9, 0}, {9e9, 1}}, "late": {{61e9, 1}}, "out of range": {{1e9, 1e300}},
+		"at once": {{0, 1}}, "before it is shown, and after": {{5e8, 1}, {5e9, 1}},
 	}
-	silent := world(t, "", nil)
-	if n := strings.Count(silent, "observer accepted"); n < 3 {
-		t.Errorf("the observer was answered %d times", n)
-	}
-	for name, hers := range worlds {
-		if got := world(t, "", hers); got != silent {
-			t.Errorf("%s: somebody sees it", name)
+	for _, exposure := range exposures {
+		silent := world(t, "", exposure, nil)
+		if n := strings.Count(silent, "observer accepted"); n < 3 {
+			t.Errorf("the observer was answered %d times", n)
+		}
+		for name, hers := range worlds {
+			if got := world(t, "", exposure, hers); got != silent {
+				t.Errorf("%s: somebody sees it: %s", name, differ(got, silent))
+			}
+		}
+		for _, twin := range []string{"duplicates", "counts"} {
+			if world(t, twin, exposure, worlds["1"]) == world(t, twin, exposure, nil) {
+				t.Errorf("a service that tells %s is not caught", twin)
+			}
 		}
 	}
-	for _, twin := range []string{"duplicates", "counts"} {
-		if world(t, twin, worlds["1"]) == world(t, twin, nil) {
-			t.Errorf("a service that tells %s is not caught", twin)
-		}
+	if world(t, "activates", exposures[1], worlds["at once"]) == world(t, "activates", exposures[1], nil) {
+		t.Error("a service in which rewards activate is not caught")
 	}
 }
+
+// differ is the first line in which two worlds differ.
+func differ(a, b string) string {
+	is, was := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(is), len(was)) {
+		if is[i] != was[i] {
+			return fmt.Sprintf("line %d is\n%s\nwas\n%s", i, is[i], was[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, were %d", len(is), len(was))
+}
+
+// exposures are the experiments whose worlds are compared.
+var exposures = []string{shop, strings.Replace(shop, "window: 1m", "exposure: activate\nactivate_within: 20s\n"+
+	"window: 40s", 1)}
 
 // A rule that looks for the best arm stops by itself and answers; its answer is what everybody
 // gets, also after a restart.

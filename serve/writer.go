@@ -400,7 +400,7 @@ func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored sto
 		size += len(block) / unitBytes
 	}
 	x.units = make(map[tag]assignment, size)
-	places := map[epochTag]int32{}
+	places, now := map[epochTag]int32{}, e.now()
 	for _, block := range stored.Units {
 		if err := readUnits(block, func(t tag, u assignment, epoch epochTag) {
 			at, ok := places[epoch]
@@ -408,8 +408,9 @@ func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored sto
 				at = int32(len(x.epochs))
 				x.epochs, places[epoch] = append(x.epochs, epoch), at
 			}
-			u.epoch = at
-			x.units[t] = u
+			if u.epoch = at; u.propensity > 0 || now < u.deadline { // what came of an offer is forgotten
+				x.units[t] = u
+			}
 		}); err != nil {
 			return err
 		}

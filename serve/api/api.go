@@ -81,6 +81,7 @@ func (f *front) table() map[string]http.HandlerFunc {
 
 		"POST " + one + "/decisions":     f.with(serve.ScopeDecide, f.decide),
 		"POST " + one + "/rewards":       f.with(serve.ScopeReward, f.reward),
+		"POST " + one + "/activations":   f.with(serve.ScopeReward, f.activate),
 		"POST " + one + "/rewards/batch": f.with(serve.ScopeReward, f.rewards),
 
 		"POST /v1/experiments":       f.with(serve.ScopeAdmin, f.create),
@@ -323,6 +324,7 @@ type decisionJSON struct {
 	Value      json.RawMessage `json:"value"`
 	Propensity float64         `json:"propensity"`
 	Expires    *time.Time      `json:"expires_at"`
+	ActivateBy *time.Time      `json:"activate_by,omitempty"`
 	Reason     serve.Reason    `json:"reason"`
 }
 
@@ -346,8 +348,24 @@ func (f *front) decide(w http.ResponseWriter, r *http.Request) (any, error) {
 	if d.Token != "" {
 		at := d.Expires.UTC()
 		out.Decision, out.Expires = &d.Token, &at
+		if !d.ActivateBy.IsZero() {
+			by := d.ActivateBy.UTC()
+			out.ActivateBy = &by
+		}
 	}
 	return out, nil
+}
+
+func (f *front) activate(w http.ResponseWriter, r *http.Request) (any, error) {
+	var in activationRequest
+	if err := read(w, r, maxReward, &in); err != nil {
+		return nil, err
+	}
+	s, err := f.Engine.Activate(r.Context(), r.PathValue("name"), in.Decision, in.Shown == nil || *in.Shown)
+	if err != nil {
+		return nil, err
+	}
+	return statusJSON{string(s)}, nil
 }
 
 func (f *front) reward(w http.ResponseWriter, r *http.Request) (any, error) {

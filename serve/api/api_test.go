@@ -182,6 +182,23 @@ func (w *world) decide(unit string) (d decisionJSON) {
 	return d
 }
 
+// offers begins shown, an experiment whose decisions count when they are activated, if it is not
+// there, and asks for one.
+func (w *world) offers(unit string) (d decisionJSON) {
+	w.t.Helper()
+	const x = "/v1/experiments/shown"
+	if w.ask("GET", x, "").Code == 404 {
+		w.want(201, "POST", "/v1/experiments", strings.NewReplacer("name: shop", "name: shown", "window: 1m",
+			"window: 1m\nexposure: activate\nactivate_within: 20s\nsticky: false").Replace(shop))
+		w.want(200, "POST", x+"/start", "")
+	}
+	text := w.want(200, "POST", x+"/decisions", fmt.Sprintf(`{"unit": %q}`, unit))
+	if err := json.Unmarshal([]byte(text), &d); err != nil || d.Decision == nil || d.ActivateBy == nil {
+		w.t.Fatal(text, err)
+	}
+	return d
+}
+
 func reward(decision, value string) string {
 	return fmt.Sprintf(`{"decision": %q, "reward": %s}`, decision, value)
 }
@@ -283,11 +300,13 @@ func TestScopes(t *testing.T) {
 	admin := w.key
 	const x = "/v1/experiments/shop"
 	d := *w.decide("ann").Decision
+	offer := *w.offers("ann").Decision
 	tries := []struct{ scope, method, path, body string }{
 		{"decide", "POST", x + "/decisions", `{"unit":"bob"}`},
 		{"decide", "POST", "/ofrep/v1/evaluate/flags/shop", `{"context":{"targetingKey":"bob"}}`},
 		{"decide", "POST", "/ofrep/v1/evaluate/flags", `{"context":{"targetingKey":"bob"}}`},
 		{"reward", "POST", x + "/rewards", reward(d, "1")},
+		{"reward", "POST", "/v1/experiments/shown/activations", `{"decision": "` + offer + `"}`},
 		{"reward", "POST", x + "/rewards/batch", `{"rewards":[` + reward(d, "1") + `]}`},
 		{"read", "GET", "/v1/experiments", ""},
 		{"read", "GET", x, ""},
@@ -367,6 +386,7 @@ func TestBadInput(t *testing.T) {
 	forged[20] ^= 1
 	const decisions, rewards, batch = "/v1/experiments/shop/decisions", "/v1/experiments/shop/rewards",
 		"/v1/experiments/shop/rewards/batch"
+	const activations = "/v1/experiments/shop/activations"
 	const secret = "0.731"
 	many := `{"rewards":[` + strings.Repeat(reward(d, "1")+",", maxRewards) + reward(d, "1") + `]}`
 	for _, x := range []struct {
@@ -384,6 +404,10 @@ func TestBadInput(t *testing.T) {
 		{"unknown field", decisions, `{"unit": "x", "person": "y"}`, 400, "person"},
 		{"two values", decisions, `{"unit": "x"} {"unit": "y"}`, 400, ""},
 		{"cut", decisions, `{"unit": "x"`, 400, ""},
+		{"nothing to activate", activations, `{}`, 400, "decision"},
+		{"shown is a word", activations, `{"decision": "x", "shown": "no"}`, 400, "shown"},
+		{"a forged offer", activations, `{"decision": "x"}`, 400, "decision"},
+		{"it counts already", activations, `{"decision": "` + d + `"}`, 409, "decision"},
 		{"no decision", rewards, `{"reward": 0.731}`, 400, "decision"},
 		{"no reward", rewards, `{"decision": "x"}`, 400, "reward"},
 		{"NaN", rewards, reward(d, "NaN"), 400, "reward"},

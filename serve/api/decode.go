@@ -36,6 +36,18 @@ func (d *decisionRequest) check() error {
 	return nil
 }
 
+type activationRequest struct {
+	Decision string `json:"decision"`
+	Shown    *bool  `json:"shown"` // true if it is not given
+}
+
+func (q *activationRequest) check() error {
+	if q.Decision == "" {
+		return refused(http.StatusBadRequest, "decision", "decision is missing")
+	}
+	return nil
+}
+
 type rewardRequest struct {
 	Decision string   `json:"decision"`
 	Reward   *float64 `json:"reward"`
@@ -226,7 +238,7 @@ func malformed(data []byte, err error) error {
 	switch {
 	case errors.As(err, &kind):
 		want := map[string]string{"float64": "a number that a float64 can hold", "string": "a string",
-			"slice": "a list", "struct": "an object"}[kind.Type.Kind().String()]
+			"slice": "a list", "bool": "true or false", "struct": "an object"}[kind.Type.Kind().String()]
 		return refused(http.StatusBadRequest, kind.Field, kind.Field+" must be "+want)
 	case errors.As(err, &syntax):
 		at := min(max(int(syntax.Offset)-1, 0), len(data))

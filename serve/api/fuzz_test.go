@@ -14,15 +14,17 @@ func FuzzDecode(f *testing.F) {
 		`{"decision":"d","reward":NaN}`, `{"decision":"d","reward":1e999}`,
 		`{"rewards":[{"decision":"d","reward":1}]}`,
 		`{"rewards":[{"decision":"d"}]}`, `{"name":"n","scopes":["read"]}`, `{"arm":"red"}`, `{"0.731":1}`,
-		"{\"unit\":\"\xff\"}", `{"unit":"\ud800"}`, `{"a":{"a":{"a":`} {
+		"{\"unit\":\"\xff\"}", `{"unit":"\ud800"}`, `{"a":{"a":{"a":`,
+		`{"decision":"d","shown":false}`, `{"end":null,"floor":0.731,"window":"1h","off":["red"]}`,
+		`{"budget":{"epsilon":731}}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, into := range []request{&decisionRequest{}, &rewardRequest{}, &batchRequest{},
-			&stopRequest{}, &keyRequest{}} {
+			&stopRequest{}, &keyRequest{}, &activationRequest{}, &changeRequest{}} {
 			err := decode([]byte(body), into)
 			var p *problem
-			if err != nil && (!errors.As(err, &p) || p.Status != 400 || p.Detail == "" || len(p.Detail) > 200 ||
+			if err != nil && (!errors.As(err, &p) || p.Status != 400 && p.Status != 409 || p.Detail == "" || len(p.Detail) > 200 ||
 				strings.Contains(p.Detail, "731")) {
 				t.Errorf("%q: %v", body, err)
 			}

@@ -98,6 +98,9 @@ func (f *front) evaluate(r *http.Request, name, unit string) *flagJSON {
 	if d.Token != "" {
 		out.Metadata["decision"] = d.Token
 		out.Metadata["expires_at"] = d.Expires.UTC().Format(time.RFC3339Nano)
+		if !d.ActivateBy.IsZero() {
+			out.Metadata["activate_by"] = d.ActivateBy.UTC().Format(time.RFC3339Nano)
+		}
 	}
 	return out
 }
@@ -130,8 +133,9 @@ func (f *front) flag(w http.ResponseWriter, r *http.Request) (any, error) {
 	return nil, nil
 }
 
-// flags evaluates all sticky experiments that are not drafts and not archived: clients ask for all
-// of them again and again, which would be a new decision of the others each time.
+// flags evaluates all experiments that are not drafts and not archived, and that are sticky or whose
+// decisions count when they are activated: clients ask for all of them again and again, which would
+// be a decision that counts of the others each time.
 func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
 	unit, bad := target(w, r)
 	cookie := ""
@@ -153,7 +157,7 @@ func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
 		Flags []*flagJSON `json:"flags"`
 	}{[]*flagJSON{}}
 	for _, x := range f.Engine.List(r.Context()) {
-		if x.Experiment.Free || x.State == serve.Draft || x.State == serve.Archived {
+		if x.Experiment.Free && x.Experiment.Activation() == 0 || x.State == serve.Draft || x.State == serve.Archived {
 			continue
 		}
 		one := f.evaluate(r, x.Experiment.Name, unit)

@@ -15,15 +15,18 @@ import (
 // as report says, until and not including the public tick of the first release. The observer asks
 // again for everybody's decision, reports on ann's, and reads all pages, after each second.
 //
+// A second experiment counts what is activated: ann's offer after two seconds, and she reports on that
+// as on the other.
+//
 // Tokens are keyed and so differ between worlds, and so does the hash of the coins' seed, and what
 // follows from it; they are numbered as they appear.
 func observed(t *testing.T, front func(http.Handler) http.Handler,
-	report func(w *world, ann string, second int)) string {
+	report func(w *world, path, ann string, second int)) string {
 	t.Helper()
 	w := shopOpen(t)
 	w.asked = front(w.asked)
 	names := map[string]string{}
-	token := regexp.MustCompile(`[0-9a-f]{64}|[A-Za-z0-9_-]{58}`)
+	token := regexp.MustCompile(`[A-Za-z0-9_-]{90}|[0-9a-f]{64}|[A-Za-z0-9_-]{58}`)
 	var seen strings.Builder
 	look := func(method, path, body string) string {
 		out := w.ask(method, path, body)
@@ -42,12 +45,22 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 	units := []string{"bob", "ann", "cid", "dan", "eve", "fay", "gus", "hal", "ian", "jo", "kim",
 		"lee", "max", "ned",
 		"oda", "pam", "quy", "rob", "sue", "tom"}
-	tokens := map[string]string{}
+	const other = "/v1/experiments/shown"
+	tokens, offers := map[string]string{}, map[string]string{}
 	for _, u := range units {
 		tokens[u] = *w.decide(u).Decision
+		offers[u] = *w.offers(u).Decision
 	}
 	for second := range 70 {
-		report(w, tokens["ann"], second)
+		report(w, x, tokens["ann"], second)
+		report(w, other, offers["ann"], second)
+		for i, u := range units {
+			if i%5 != 0 && second == i%5+1 {
+				look(http.MethodPost, other+"/activations", fmt.Sprintf(`{"decision": %q}`, offers[u]))
+			} else if i%5 == 0 && second == 3 {
+				look(http.MethodPost, other+"/activations", fmt.Sprintf(`{"decision": %q, "shown": false}`, offers[u]))
+			}
+		}
 		for i, u := range units {
 			if u != "ann" && i%3 == second%7 {
 				look(http.MethodPost, x+"/rewards", reward(tokens[u], fmt.Sprintf("0.%d", i)))
@@ -59,6 +72,9 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 			look(http.MethodPost, x+"/rewards", reward(tokens["ann"], "0.25"))
 			look(http.MethodPost, x+"/rewards/batch",
 				`{"rewards":[`+reward(tokens["ann"], "0")+","+reward(tokens["bob"], "1")+`]}`)
+			look(http.MethodPost, other+"/rewards", reward(offers["ann"], "0.25"))
+			look(http.MethodPost, other+"/activations", fmt.Sprintf(`{"decision": %q, "shown": %v}`, offers["ann"],
+				second%2 == 0))
 		}
 		if second == 20 {
 			look(http.MethodPatch, x, `{"window": "70s", "end": "2100-01-31T09:00:00Z"}`)
@@ -90,18 +106,18 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 // Two worlds: whatever ann reported, whether she did at all, twice or late, every byte of every
 // answer before the release is the same, and the release comes at the same tick.
 func TestTwoWorlds(t *testing.T) {
-	send := func(value string, seconds ...int) func(*world, string, int) {
-		return func(w *world, ann string, now int) {
+	send := func(value string, seconds ...int) func(*world, string, string, int) {
+		return func(w *world, path, ann string, now int) {
 			for _, s := range seconds {
 				if s == now {
-					w.ask(http.MethodPost, "/v1/experiments/shop/rewards", reward(ann, value))
+					w.ask(http.MethodPost, path+"/rewards", reward(ann, value))
 				}
 			}
 		}
 	}
 	as := func(h http.Handler) http.Handler { return h }
 	want := observed(t, as, send("0")) // at no second: never
-	for name, report := range map[string]func(*world, string, int){
+	for name, report := range map[string]func(*world, string, string, int){
 		"reported 1":     send("1", 0),
 		"reported 0":     send("0", 0),
 		"out of range":   send("-1e300", 1),
@@ -145,9 +161,9 @@ func TestTwoWorldsFindsATwin(t *testing.T) {
 				h.ServeHTTP(out, r)
 			})
 		}
-		return observed(t, twin, func(w *world, ann string, now int) {
+		return observed(t, twin, func(w *world, path, ann string, now int) {
 			if reports && now == 0 {
-				w.ask(http.MethodPost, "/v1/experiments/shop/rewards", reward(ann, "1"))
+				w.ask(http.MethodPost, path+"/rewards", reward(ann, "1"))
 			}
 		})
 	}

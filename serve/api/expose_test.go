@@ -1,0 +1,55 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// All flags at once can be asked for again and again where decisions count when they are activated:
+// nothing counts, the answer and its ETag stay until the offer is activated or forgotten.
+func TestBulkOffers(t *testing.T) {
+	w := newWorld(t)
+	w.offers("somebody")
+	ask := func(tag string) (string, string) {
+		t.Helper()
+		out := w.ask("POST", "/ofrep/v1/evaluate/flags", `{"context":{"targetingKey":"ann"}}`, "If-None-Match", tag)
+		if want := map[bool]int{true: http.StatusNotModified, false: http.StatusOK}[tag != ""]; out.Code != want {
+			t.Fatalf("status %d, want %d: %s", out.Code, want, out.Body)
+		}
+		return out.Header().Get("ETag"), out.Body.String()
+	}
+	tag, flags := ask("")
+	d := *w.offers("ann").Decision
+	if !strings.Contains(flags, d) || !strings.Contains(flags, `"activate_by":"2001-09-09T01:47:00Z"`) {
+		t.Error(flags)
+	}
+	for range 3 {
+		w.pass(time.Second)
+		ask(tag)
+	}
+	const x = "/v1/experiments/shown"
+	if got := w.want(200, "GET", x, ""); strings.Count(got, `"decisions":0`) != 2 {
+		t.Errorf("an offer counts: %s", got)
+	}
+	said := w.want(200, "POST", x+"/activations", fmt.Sprintf(`{"decision": %q}`, d))
+	if again := w.want(200, "POST", x+"/activations", fmt.Sprintf(`{"decision": %q, "shown": false}`, d)); said !=
+		`{"status":"accepted"}`+"\n" || again != said {
+		t.Error(said, again)
+	}
+	if got := w.want(200, "GET", x, ""); strings.Count(got, `"decisions":0`) != 1 {
+		t.Errorf("what was activated does not count: %s", got)
+	}
+	tag, flags = ask("")
+	if strings.Contains(flags, d) { // it is not sticky, and has all its assignments
+		t.Error(flags)
+	}
+	w.pass(20 * time.Second)
+	if got := w.want(200, "POST", x+"/activations", fmt.Sprintf(`{"decision": %q}`, d)); got !=
+		`{"status":"late"}`+"\n" {
+		t.Error(got)
+	}
+	ask(tag)
+}

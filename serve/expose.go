@@ -1,0 +1,120 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"math"
+)
+
+// Offers: decisions of an experiment whose exposure is activate. An offer is in no queue; when it is
+// activated, it is a decision with the next number of its arm, and with the deadline that it was
+// offered with. What comes of it is kept under its key among the units, so that it is a decision
+// once: a reward never activates, and what a reward is answered depends on the activation and on
+// the clock alone.
+
+// A reporting is what somebody reports of a decision.
+type reporting byte
+
+const (
+	rewarded reporting = iota
+	activated
+	notShown
+)
+
+// Activate says whether a unit meets its decision, where the experiment's exposure is activate, and
+// returns when that is durable. A decision that is shown counts from then on; one that is not is
+// forgotten, and the unit can be assigned anew. The first of the two holds, and both are answered
+// alike: Accepted until the decision's ActivateBy, and Late from then on.
+func (e *Engine) Activate(ctx context.Context, name, token string, shown bool) (Status, error) {
+	x, err := e.find(name)
+	if err != nil {
+		return "", err
+	}
+	t, ok := newSigner(x.tokenKey).read(token)
+	switch {
+	case !ok:
+		return "", ErrToken
+	case t.by == 0:
+		return "", fmt.Errorf("experiment %q: %w", name, fieldError("decision", "is of an experiment whose "+
+			"decisions count at once: %w", ErrState))
+	case t.number == beyond:
+		return OverLimit, nil
+	}
+	j := &job{on: x, at: e.now(), results: make([]Result, 1), reports: []reported{{ticket: t, what: notShown}}}
+	if shown {
+		j.reports[0].what = activated
+	}
+	if err := e.do(ctx, j); err != nil {
+		return "", fmt.Errorf("experiment %q: %w", name, err)
+	}
+	return j.results[0].Status, nil
+}
+
+// activate is Activate, with a play.
+func (x *live) activate(r reported, now int64) (Status, error) {
+	key := r.key()
+	_, said := x.units[key]
+	mine, unit := x.units[r.unit]
+	switch {
+	case now >= r.by || x.arms[r.arm].Off:
+		return Late, nil
+	case said:
+		return Accepted, nil
+	case unit && int(mine.used) >= x.decl.Assignments():
+		return OverLimit, nil
+	}
+	u := assignment{number: beyond, deadline: r.deadline, epoch: x.at, arm: uint16(r.arm)}
+	if r.what == activated {
+		k, err := x.play.DecideUntil(r.arm, now, r.deadline)
+		if err != nil {
+			return "", err
+		}
+		u.number, x.issued = int64(k.Number), true
+		x.arms[r.arm].Decisions++
+		if r.unit != (tag{}) {
+			x.keep(r.unit, assignment{number: r.number, deadline: r.deadline, by: r.by,
+				propensity: r.propensity, epoch: x.place(r.epoch), used: mine.used + 1, arm: uint16(r.arm)})
+		}
+	}
+	x.keep(key, u)
+	return Accepted, nil
+}
+
+// activated puts into a ticket of an offer what its decision has; the status is what its reward is
+// answered if it has none.
+func (x *live) activated(t *ticket, now int64) Status {
+	u, said := x.units[t.key()]
+	switch {
+	case now >= t.deadline || x.arms[t.arm].Off:
+		return Late
+	case !said || u.number == beyond:
+		return Void
+	}
+	t.number, t.epoch = min(u.number, math.MaxInt), x.epochs[u.epoch]
+	return Accepted
+}
+
+// holds says whether a unit that asks again is answered the same.
+func (x *live) holds(u assignment, now int64) bool {
+	if u.by != 0 {
+		came, said := x.units[ticket{number: u.number, epoch: x.epochs[u.epoch]}.key()]
+		switch {
+		case !said:
+			return now < u.by
+		case came.number == beyond:
+			return false
+		}
+	}
+	return !x.decl.Free && (now < u.deadline || int(u.used) >= x.decl.Assignments())
+}
+
+// place is that of an epoch in epochs.
+func (x *live) place(e epochTag) int32 {
+	for i := range x.epochs {
+		if x.epochs[i] == e {
+			return int32(i)
+		}
+	}
+	x.epochs = append(x.epochs, e)
+	return int32(len(x.epochs) - 1)
+}
