@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
 )
 
 // TakeOff takes an arm off for good: no decision is for it any more, and what is in its queue is
@@ -51,6 +52,7 @@ func (l *Live) TakeOff(arm int) (*Commit, error) {
 		l.plan = left
 	}
 	l.before, l.offers = make([]int, len(l.plan)), make([]int, len(l.plan))
+	l.driver.Released = privacy.Released{} // the policy has had what the batch before released
 	if err := l.wait(c, line{Off: &arm, Gone: gone}); err != nil {
 		l.failed = fmt.Errorf("play: arm %d: %w", arm, err)
 		return nil, l.failed
