@@ -444,7 +444,7 @@ func TestCrashTwins(t *testing.T) {
 	}
 	for fault, as := range map[string]string{
 		"answers before the fsync":            "accepted and defaults are",
-		"releases outside of the transaction": "the state is not that of the policy",
+		"releases outside of the transaction": "the transcript does not hold",
 		"draws noise again":                   "was shown as",
 		"issues numbers again":                "counts for two",
 	} {
