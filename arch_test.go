@@ -25,7 +25,7 @@ var floors = [][]string{
 		"internal/base/design", "internal/base/report", "internal/base/atomicfile",
 		"internal/base/pgtest", "internal/base/pool", "internal/base/unitball", "internal/base/chain",
 		"internal/mutate", "client"},
-	{"bandit", "release", "policy", "bound", "secagg/prio", "secagg/transport"},
+	{"client/openfeature", "bandit", "release", "policy", "bound", "secagg/prio", "secagg/transport"},
 	{"policy/linear", "policy/identify", "play", "aggregate", "internal/base/letor"},
 	{"catalog", "sim", "stopping", "serve/store"},
 	{"experiment", "choose", "trial"},
