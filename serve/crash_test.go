@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -18,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"modernc.org/sqlite"
 
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/serve/store"
@@ -124,6 +127,16 @@ func syscallKill() {
 	}
 }
 
+// hasty has all connections to SQLite wait less for the disk than they must.
+func hasty(fault string) {
+	if pragma, ok := strings.CutPrefix(fault, "synchronous="); ok {
+		sqlite.RegisterConnectionHook(func(c sqlite.ExecQuerierContext, _ string) error {
+			_, err := c.ExecContext(context.Background(), "PRAGMA synchronous="+pragma, nil)
+			return err
+		})
+	}
+}
+
 // TestCrashChild is the process that is killed.
 func TestCrashChild(t *testing.T) {
 	dir := os.Getenv("SOTTO_CRASH_DIR")
@@ -133,14 +146,17 @@ func TestCrashChild(t *testing.T) {
 	say := func(format string, args ...any) {
 		_, _ = io.WriteString(os.Stdout, fmt.Sprintf(format, args...)+"\n")
 	}
+	fault := os.Getenv("SOTTO_CRASH_TWIN")
+	hasty(fault)
 	point, after, _ := strings.Cut(os.Getenv("SOTTO_CRASH_AT"), ":")
 	left, _ := strconv.Atoi(after)
+	slow, _ := strconv.Atoi(os.Getenv("SOTTO_CRASH_SLOW"))
 	var started atomic.Int64 // when the clock began to run; 0: it stands
 	from := time.UnixMilli(1)
 	e, err := Open(t.Context(), Config{
 		Store: func(ctx context.Context) (store.Store, error) {
 			s, err := store.SQLite(dir)(ctx)
-			return &twin{Store: s, fault: os.Getenv("SOTTO_CRASH_TWIN")}, err
+			return &twin{Store: s, fault: fault}, err
 		},
 		Clock: func() time.Time {
 			if at := started.Load(); at != 0 {
@@ -176,6 +192,10 @@ func TestCrashChild(t *testing.T) {
 		n, _ := strconv.ParseInt(steps, 10, 64)
 		report(token, n)
 	}
+	if _, err := e.Get(t.Context(), "shop"); errors.Is(err, ErrNotFound) {
+		begin(t, e, crashShop)
+		say("made")
+	}
 	if info, err := e.Get(t.Context(), "shop"); err != nil || info.State == Failed {
 		say("failed %s %v", info.Reason, err)
 		return
@@ -190,7 +210,7 @@ func TestCrashChild(t *testing.T) {
 				if err != nil || d.Token == "" {
 					continue
 				}
-				time.Sleep(time.Duration(rand.IntN(3)) * time.Millisecond)
+				time.Sleep(time.Duration((1+slow)*rand.IntN(3)) * time.Millisecond)
 				if rand.IntN(4) > 0 {
 					steps := rand.Int64N(1<<20 + 1)
 					say("sent %s %d", d.Token, steps)
@@ -229,6 +249,7 @@ type witness struct {
 	sums   map[string]string
 	faults []string
 	starts int // of children that were ready
+	count  int // of syncs
 }
 
 func (w *witness) fault(format string, args ...any) {
@@ -309,6 +330,7 @@ func (w *witness) judge(t *testing.T, dir string) (released int) {
 	c := newClock()
 	c.now = time.UnixMilli(1)
 	e := open(t, Config{Clock: c.Now, Curator: knownNoise(func() int { return 0 }), Store: store.SQLite(dir)})
+	defer func() { _ = e.Close() }()
 	for _, text := range w.open() {
 		token, steps, _ := strings.Cut(text, " ")
 		n, _ := strconv.ParseInt(steps, 10, 64)
@@ -327,7 +349,8 @@ func (w *witness) judge(t *testing.T, dir string) (released int) {
 	}
 	x, err := e.find("shop")
 	if err != nil {
-		t.Fatal(err)
+		w.fault("%v", err)
+		return 0
 	}
 	sign := newSigner(x.tokenKey)
 	accepted := map[[2]int]int64{}
@@ -380,19 +403,52 @@ func (w *witness) judge(t *testing.T, dir string) (released int) {
 			released += n
 		}
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.play == nil {
+		w.fault("it does not play")
+		return released
+	}
+	for arm := range heads { // and what waits
+		q := x.play.Queue(arm, 0)
+		for _, s := range q.Segments {
+			end, want := q.Issued, int64(0)
+			if s.End > 0 {
+				end = min(end, s.End)
+			}
+			for number := s.Start; number < end; number++ {
+				want += accepted[[2]int{arm, number}]
+			}
+			if s.Sum != want {
+				w.fault("arm %d has %d steps of decisions %d to %d, accepted are %d", arm, s.Sum, s.Start,
+					end, want)
+			}
+		}
+		for at := range accepted {
+			if at[0] == arm && at[1] >= q.Issued {
+				w.fault("decision %v was accepted and is not there", at)
+			}
+		}
+	}
 	return released
 }
 
-// crash kills a child so often, half of the times at named points.
-func crash(t *testing.T, fault string, kills int) (w *witness, released int) {
+// crashStore makes a store in which crashShop runs.
+func crashStore(t *testing.T, dir string) {
 	t.Helper()
-	dir := t.TempDir()
 	e := open(t, Config{Store: store.SQLite(dir), Clock: func() time.Time { return time.UnixMilli(1) },
 		Curator: knownNoise(func() int { return 0 })})
 	begin(t, e, crashShop)
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// crash kills a child so often, half of the times at named points.
+func crash(t *testing.T, fault string, kills int) (w *witness, released int) {
+	t.Helper()
+	dir := t.TempDir()
+	crashStore(t, dir)
 	w = &witness{sent: map[string]int64{}, got: map[string]string{}, sums: map[string]string{}}
 	points := []string{"before a commit", "after a commit", "before a release", "after a release"}
 	for i := range kills {

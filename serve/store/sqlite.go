@@ -240,20 +240,28 @@ type mark struct {
 }
 
 // wentBack says whether the database has fewer commits than the mark has seen. A mark that is not
-// there, or of another store, says nothing; nor does one that a loss of power has cut.
+// there, or of another store, says nothing. One that is damaged is an error: a loss of power cannot
+// have done it, and after what has, a backup may have been restored.
 func (s *sqlite) wentBack() (bool, error) {
-	data, err := os.ReadFile(filepath.Join(s.dir, "mark"))
+	path := filepath.Join(s.dir, "mark")
+	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	var m mark
-	if err != nil || json.Unmarshal(data, &m) != nil {
+	if err != nil {
 		return false, err
+	}
+	var m mark
+	if err := json.Unmarshal(data, &m); err != nil {
+		return false, fmt.Errorf("%s is damaged; if the database was not restored from a backup, remove it: %w",
+			path, err)
 	}
 	return m.Store == s.instance && m.Commits > s.commits, nil
 }
 
-// remember writes the mark, if it is old. It is a help: no commit fails with it.
+// remember writes the mark, if it is old. It comes after its commit, so that it is never ahead of
+// the database, and is synced before it has its name, so that a loss of power leaves the old one or
+// the new one. It is a help: no commit fails with it.
 func (s *sqlite) remember(now time.Time) {
 	if now.Sub(s.marked) < markEvery {
 		return
@@ -261,7 +269,12 @@ func (s *sqlite) remember(now time.Time) {
 	s.marked = now
 	data, _ := json.Marshal(mark{s.instance, s.commits})
 	path := filepath.Join(s.dir, "mark")
-	if os.WriteFile(path+".new", append(data, '\n'), 0o600) == nil {
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return
+	}
+	_, err = f.Write(append(data, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		_ = os.Rename(path+".new", path)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -323,6 +324,18 @@ func TestOlder(t *testing.T) {
 	}
 	if _, o = begin(t, SQLite(dir)); !o.Older {
 		t.Error("a restored backup is not told from the store")
+	}
+	mark := filepath.Join(dir, "mark")
+	if err := os.WriteFile(mark, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err = SQLite(dir)(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Begin(t.Context(), "test"); err == nil || !strings.Contains(err.Error(), mark) {
+		t.Errorf("a damaged mark: %v", err)
 	}
 }
 
