@@ -150,6 +150,10 @@ func TestCrashChild(t *testing.T) {
 	hasty(fault)
 	point, after, _ := strings.Cut(os.Getenv("SOTTO_CRASH_AT"), ":")
 	left, _ := strconv.Atoi(after)
+	kill := syscall.SIGKILL
+	if os.Getenv("SOTTO_CRASH_STOPS") != "" {
+		kill = syscall.SIGSTOP
+	}
 	slow, _ := strconv.Atoi(os.Getenv("SOTTO_CRASH_SLOW"))
 	var started atomic.Int64 // when the clock began to run; 0: it stands
 	from := time.UnixMilli(1)
@@ -167,8 +171,8 @@ func TestCrashChild(t *testing.T) {
 		Curator: knownNoise(func() int { return rand.IntN(1000) }),
 		hook: func(at string) {
 			if at == point {
-				if left--; left < 0 {
-					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				if left--; left == -1 {
+					_ = syscall.Kill(os.Getpid(), kill)
 				}
 			}
 		},

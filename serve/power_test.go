@@ -21,8 +21,8 @@ import (
 	"github.com/sotto-dp/sotto/serve/store"
 )
 
-// A loss of power is a process whose writes are recorded by strace and cut: what was synced is there,
-// of what was not an unknown part.
+// A loss of power is a process whose writes are recorded by strace and cut: what was synced is
+// there, of what was not an unknown part.
 
 // An inode is a file as it is now and as it is at least, with what of it waits for a sync.
 type inode struct {
@@ -54,8 +54,8 @@ type disk struct {
 	now, sure map[string]*inode
 }
 
-// image is a file system after a loss of power: the least that may be left, all that was written, or
-// something between, where a write may be torn between sectors.
+// image is a file system after a loss of power: the least that may be left, all that was written,
+// or something between, where a write may be torn between sectors.
 func (d *disk) image(kind string, src *rand.Rand) map[string][]byte {
 	names := d.now
 	if kind == "least" || kind == "some" && src.IntN(2) == 0 {
@@ -110,7 +110,8 @@ func plain(s string) string {
 
 // replay plays what strace has recorded of the files in dir, and calls cut before each sync, after
 // the last one, and wherever else it stands: with the disk, and what the process had said by then.
-func replay(t *testing.T, trace, dir string, before map[string]*inode, say func(text string), cut func(d *disk)) (syncs int) {
+func replay(t *testing.T, trace, dir string, before map[string]*inode, say func(text string),
+	cut func(d *disk)) (syncs int) {
 	t.Helper()
 	f, err := os.Open(trace)
 	if err != nil {
@@ -254,8 +255,8 @@ func recorded(t *testing.T, dir, fault, until string) (trace string) {
 	return trace
 }
 
-// losePower records a run, cuts it at each sync, or at some, and holds what is left each time against
-// what had been said.
+// losePower records a run, cuts it at each sync, or at some, and holds what is left each time
+// against what had been said.
 func losePower(t *testing.T, fault, until string) (w *witness, cuts, released int) {
 	t.Helper()
 	dir, before := filepath.Join(t.TempDir(), "data"), map[string]*inode{}
@@ -319,7 +320,8 @@ func losePower(t *testing.T, fault, until string) (w *witness, cuts, released in
 	return w, cuts, released
 }
 
-// fast is a directory in memory, where there is one: what is left of a disk has lost its power already.
+// fast is a directory in memory, where there is one: what is left of a disk has lost
+// its power already.
 func fast(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "sotto")
