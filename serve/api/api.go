@@ -415,7 +415,7 @@ func (f *front) rewards(w http.ResponseWriter, r *http.Request) (any, error) {
 // Serve serves until the context ends, finishes the requests that it has, for ten seconds at most,
 // and closes the listener. Slow clients are cut off.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
-	s := &http.Server{
+	return serveOn(ctx, l, &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       20 * time.Second,
@@ -423,7 +423,10 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelError),
-	}
+	})
+}
+
+func serveOn(ctx context.Context, l net.Listener, s *http.Server) error {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	select {
