@@ -173,6 +173,7 @@ func TestCrashChild(t *testing.T) {
 			if at == point {
 				if left--; left == -1 {
 					_ = syscall.Kill(os.Getpid(), kill)
+					time.Sleep(100 * time.Millisecond) // a stop may take a moment
 				}
 			}
 		},

@@ -170,6 +170,7 @@ type job struct {
 	// instead of reports; what it writes is in the commit. x is on as it is now, nil if on is.
 	act   func(x *live, c *store.Commit, now int64) error
 	after func() // once that is durable
+	all   bool   // everybody is looked at
 	err   error
 	done  chan struct{}
 }
@@ -373,7 +374,7 @@ func (e *Engine) actOn(ctx context.Context, x *live, did Entry,
 
 // Sync returns when all decisions and releases of now are durable, and what is due is closed.
 func (e *Engine) Sync(ctx context.Context) error {
-	return e.do(ctx, &job{act: func(*live, *store.Commit, int64) error { return nil }})
+	return e.do(ctx, &job{all: true, act: func(*live, *store.Commit, int64) error { return nil }})
 }
 
 // Create adds an experiment, as a draft. An error in its declaration is an experiment.Error.

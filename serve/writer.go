@@ -90,7 +90,7 @@ func (e *Engine) step(ctx context.Context) error {
 			visit[x] = append(visit[x], j)
 		default:
 			j.err = j.run(x, &c)
-			if sweep = sweep || x == nil; x != nil {
+			if sweep = sweep || j.all; x != nil {
 				visit[x] = slices.Clip(visit[x])
 			}
 		}

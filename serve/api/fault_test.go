@@ -91,8 +91,8 @@ func TestMillionRewards(t *testing.T) {
 	w := shopOpen(t)
 	d := *w.decide("ann").Decision
 	body := `{"rewards":[` + strings.Repeat(reward(d, "1")+",", maxRewards-1) + reward(d, "1") + `]}`
-	rounds := 1000
-	if testing.Short() {
+	rounds := 1000 // of as many each
+	if testing.Short() || underRace {
 		rounds = 20
 	}
 	for range rounds {
@@ -188,7 +188,6 @@ func TestSlowClients(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	// Serve has such limits.
 	if info, err := w.engine.Get(t.Context(), "shop"); err != nil || info.Arms[0].Decisions+
 		info.Arms[1].Decisions > 0 {
 		t.Errorf("half a request decided: %+v, %v", info, err)

@@ -1,0 +1,6 @@
+//go:build race
+
+package api
+
+// underRace says that the race detector slows everything tenfold.
+const underRace = true

@@ -1,0 +1,6 @@
+//go:build !race
+
+package serve
+
+// underRace says that the race detector slows everything tenfold.
+const underRace = false
