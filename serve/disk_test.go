@@ -3,11 +3,13 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -203,7 +205,14 @@ func mustFind(t *testing.T, e *Engine, name string) *live {
 // on one, and says so.
 func testReadOnly(t *testing.T, mounted string) {
 	dir, c := filepath.Join(mounted, "readonly"), newClock()
-	cfg := Config{Store: store.SQLite(dir), Clock: c.Now}
+	var closed atomic.Bool
+	disk := store.SQLite(dir)
+	cfg := Config{Clock: c.Now, Store: func(ctx context.Context) (store.Store, error) {
+		if closed.Load() {
+			return nil, errDisk
+		}
+		return disk(ctx)
+	}}
 	e := open(t, cfg)
 	begin(t, e, shop)
 	d, err := e.Decide(t.Context(), "shop", "ann")
@@ -213,8 +222,9 @@ func testReadOnly(t *testing.T, mounted string) {
 	if s, err := e.Reward(t.Context(), "shop", Report{d.Token, 1}); s != Accepted || err != nil {
 		t.Fatal(s, err)
 	}
-	// Files that are open for writing must be closed before: so first the disk is full, which has
-	// the engine close them.
+	// Files that are open for writing must be closed before: so first the disk is full, which has the
+	// engine close them, and the store is not opened again until the disk is read-only.
+	closed.Store(true)
 	empty := fill(t, mounted)
 	for i := 0; e.Ready() == nil; i++ {
 		_, _ = e.Decide(t.Context(), "shop", strings.Repeat("u", i%4000+1))
@@ -222,7 +232,7 @@ func testReadOnly(t *testing.T, mounted string) {
 	}
 	remount := func(flags uintptr) {
 		t.Helper()
-		for range 10000 {
+		for range 1000 {
 			err := syscall.Mount("", mounted, "", syscall.MS_REMOUNT|syscall.MS_BIND|flags, "")
 			if err == nil {
 				return
@@ -230,11 +240,12 @@ func testReadOnly(t *testing.T, mounted string) {
 			if !errors.Is(err, syscall.EBUSY) {
 				t.Fatal(err)
 			}
-			time.Sleep(10 * time.Microsecond)
+			time.Sleep(time.Millisecond)
 		}
 		t.Fatal("the files are never closed")
 	}
 	remount(syscall.MS_RDONLY)
+	closed.Store(false)
 	for range 3 {
 		if d, err := e.Decide(t.Context(), "shop", "ann"); err != nil || d.Token == "" {
 			t.Errorf("no decision on a disk that is read-only: %+v, %v", d, err)
