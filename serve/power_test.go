@@ -370,7 +370,7 @@ func TestPowerLoss(t *testing.T) {
 	needStrace(t)
 	until, least := "after a release:4", 60
 	if testing.Short() || underRace {
-		until, least = "after a commit:15", 15
+		until, least = "after a release:1", 20
 	}
 	w, cuts, released := losePower(t, "", until)
 	for _, f := range w.faults {
