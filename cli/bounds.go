@@ -90,7 +90,7 @@ func (c *boundsCommand) Run(s streams) error {
 		return c.asJSON(s, problems, horizons)
 	}
 	for i, p := range problems {
-		grid, err := boundsGrid(p, horizons)
+		grid, err := boundsTable(p, horizons)
 		if err != nil {
 			return err
 		}
@@ -225,17 +225,17 @@ func boundText(b limit.Bound, T float64) string {
 	return strconv.FormatFloat(v, 'f', 0, 64)
 }
 
-func boundsGrid(p boundedProblem, horizons []float64) (report.Grid, error) {
+func boundsTable(p boundedProblem, horizons []float64) (report.Table, error) {
 	all, err := limit.Regret(p.Problem)
 	if err != nil {
-		return report.Grid{}, err
+		return report.Table{}, err
 	}
-	g := report.Grid{Title: p.Instance + ", " + budgetText(p.Budget),
+	g := report.Table{Title: p.Instance + ", " + budgetText(p.Budget),
 		Head: []string{"of", "kind", "bound", "formula", "where"}, Text: 5}
 	for _, T := range horizons {
 		g.Head = append(g.Head, "T = "+strconv.FormatFloat(T, 'g', -1, 64))
 	}
-	groups := []report.GridGroup{{Head: "Lower bounds on this instance"},
+	groups := []report.Group{{Head: "Lower bounds on this instance"},
 		{Head: "Lower bounds on some instance: what the worst case costs"}, {Head: "Upper bounds"}}
 	var notes []string
 	note := func(text string) string {
@@ -274,12 +274,12 @@ func boundsGrid(p boundedProblem, horizons []float64) (report.Grid, error) {
 		}
 		groups[at].Rows = append(groups[at].Rows, row)
 	}
-	groups = slices.DeleteFunc(groups, func(g report.GridGroup) bool { return len(g.Rows) == 0 })
+	groups = slices.DeleteFunc(groups, func(g report.Group) bool { return len(g.Rows) == 0 })
 	edges, err := limit.Boundaries(p.Problem)
 	if err != nil {
-		return report.Grid{}, err
+		return report.Table{}, err
 	}
-	regimes := report.GridGroup{Head: "Privacy begins to cost below"}
+	regimes := report.Group{Head: "Privacy begins to cost below"}
 	for _, e := range edges {
 		row := []string{"budget " + e.Symbol, "", e.Name, "", e.Where + note(e.Note)}
 		for _, T := range horizons {

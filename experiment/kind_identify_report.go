@@ -21,13 +21,13 @@ func (identifyKind) adjacency(*Results) string {
 func (identifyKind) report(r *Results, to *report.Report) error {
 	to.Facts = append([]report.Fact{{Name: "risk δ", Value: shown(r.Cells[0].Identify.Risk)}},
 		to.Facts...)
-	grid, err := identifyGrid(r)
+	grid, err := identifyTable(r)
 	if err != nil {
 		return err
 	}
-	to.Grids = []report.Grid{grid}
-	if g, ok := sharesGrid(r); ok {
-		to.Grids = append(to.Grids, g)
+	to.Tables = []report.Table{grid}
+	if g, ok := sharesTable(r); ok {
+		to.Tables = append(to.Tables, g)
 	}
 	for _, instance := range r.instances() {
 		to.Figures = append(to.Figures, identifyFigures(r, instance)...)
@@ -35,15 +35,15 @@ func (identifyKind) report(r *Results, to *report.Report) error {
 	return nil
 }
 
-// identifyGrid tells of each rule on each instance how long it took and how often it erred.
-func identifyGrid(r *Results) (report.Grid, error) {
+// identifyTable tells of each rule on each instance how long it took and how often it erred.
+func identifyTable(r *Results) (report.Table, error) {
 	m := r.Manifest
 	has := func(f func(*IdentifyCell) float64) bool {
 		return slices.ContainsFunc(r.Cells, func(c CellResult) bool { return f(c.Identify) > 0 })
 	}
 	lower := has(func(c *IdentifyCell) float64 { return c.LowerBound })
 	upper := has(func(c *IdentifyCell) float64 { return c.AsymptoticUpper })
-	g := report.Grid{
+	g := report.Table{
 		Title: "Plays until the best arm is named", Text: 2,
 		Head: []string{"rule", "budget", "stopping time", "median", "90 %", "95 %", "capped",
 			"errors", "95 % interval", "error rate", "batches"},
@@ -59,11 +59,11 @@ func identifyGrid(r *Results) (report.Grid, error) {
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		if len(g.Groups) == 0 || r.Cells[i-1].Instance != c.Instance {
-			g.Groups = append(g.Groups, report.GridGroup{Head: identifyHead(c)})
+			g.Groups = append(g.Groups, report.Group{Head: identifyHead(c)})
 		}
 		verdict, lo, hi, err := c.Verdict()
 		if err != nil {
-			return report.Grid{}, fmt.Errorf("report: %w", err)
+			return report.Table{}, fmt.Errorf("report: %w", err)
 		}
 		mean, half := interval.Half(c.FinalStoppingTime, Level)
 		average, width := report.Measured(mean, half, "")
@@ -145,16 +145,16 @@ func identifyHead(c *CellResult) string {
 // mostShares is the largest number of arms that a line has room for.
 const mostShares = 12
 
-// sharesGrid tells which share of its plays each rule gave to each arm.
-func sharesGrid(r *Results) (report.Grid, bool) {
-	g := report.Grid{Title: "Share of the plays", Text: 2, Head: []string{"rule", "budget"},
+// sharesTable tells which share of its plays each rule gave to each arm.
+func sharesTable(r *Results) (report.Table, bool) {
+	g := report.Table{Title: "Share of the plays", Text: 2, Head: []string{"rule", "budget"},
 		Notes: []string{"mean over runs of plays, over that of all plays"}}
 	arms := 0
 	for i := range r.Cells {
 		arms = max(arms, r.Cells[i].Arms)
 	}
 	if arms > mostShares {
-		return report.Grid{}, false
+		return report.Table{}, false
 	}
 	for a := range arms {
 		g.Head = append(g.Head, fmt.Sprintf("arm %d", a+1))
@@ -162,7 +162,7 @@ func sharesGrid(r *Results) (report.Grid, bool) {
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		if len(g.Groups) == 0 || r.Cells[i-1].Instance != c.Instance {
-			g.Groups = append(g.Groups, report.GridGroup{Head: c.Instance})
+			g.Groups = append(g.Groups, report.Group{Head: c.Instance})
 		}
 		row := []string{playerText(c), symbols(c.Budget)}
 		for a := range arms {

@@ -12,15 +12,15 @@ func (stoppingKind) adjacency(*Results) string { return "one sample replaced" }
 
 // report is a grid: samples, failures, and the bounds beside them.
 func (stoppingKind) report(r *Results, to *report.Report) error {
-	grid, err := stoppingGrid(r)
-	to.Grids = []report.Grid{grid}
+	grid, err := stoppingTable(r)
+	to.Tables = []report.Table{grid}
 	return err
 }
 
-// stoppingGrid tells of each rule on each law how many samples it took and how often it failed.
-func stoppingGrid(r *Results) (report.Grid, error) {
+// stoppingTable tells of each rule on each law how many samples it took and how often it failed.
+func stoppingTable(r *Results) (report.Table, error) {
 	m := r.Manifest
-	g := report.Grid{
+	g := report.Table{
 		Title: "Samples until the rule stops", Text: 2,
 		Head: []string{"rule", "budget", "samples", "median", "95 %", "failures", "95 % interval",
 			"β", "unfinished", "t_U", "lower bound"},
@@ -29,12 +29,12 @@ func stoppingGrid(r *Results) (report.Grid, error) {
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		if len(g.Groups) == 0 || r.Cells[i-1].Instance != c.Instance {
-			g.Groups = append(g.Groups, report.GridGroup{Head: fmt.Sprintf("%s, mean %s", c.Instance,
+			g.Groups = append(g.Groups, report.Group{Head: fmt.Sprintf("%s, mean %s", c.Instance,
 				shown(c.Stopping.Mean))})
 		}
 		lo, hi, err := interval.ClopperPearson(c.Failures, m.Runs, Level)
 		if err != nil {
-			return report.Grid{}, fmt.Errorf("report: %s: %w", c.Label(), err)
+			return report.Table{}, fmt.Errorf("report: %s: %w", c.Label(), err)
 		}
 		mean, half := interval.Half(c.FinalSamples, Level)
 		average, width := report.Measured(mean, half, "")

@@ -22,9 +22,9 @@ func (measured) report(r *Results, to *report.Report) error {
 	if err != nil {
 		return err
 	}
-	to.Tables = []report.Table{table}
-	if g, ok := priceGrid(r); ok {
-		to.Grids = append(to.Grids, g)
+	to.Tables = []report.Table{table.Table()}
+	if g, ok := priceTable(r); ok {
+		to.Tables = append(to.Tables, g)
 	}
 	for _, instance := range r.instances() {
 		budgets := distinct(r, func(c *CellResult) (string, bool) {
@@ -46,12 +46,12 @@ func (measured) report(r *Results, to *report.Report) error {
 	return nil
 }
 
-func regretTable(r *Results) (report.Table, error) {
+func regretTable(r *Results) (report.Comparison, error) {
 	rows, err := r.Compare()
 	if err != nil {
-		return report.Table{}, err
+		return report.Comparison{}, err
 	}
-	t := report.Table{
+	t := report.Comparison{
 		Title: "Regret at T = " + report.Whole(r.Manifest.Horizon), Metric: "regret at T",
 		Level: Level, Alpha: 1 - Level,
 		Notes: append(protects(r), means(r)...), Test: "paired t test on runs that share their " +

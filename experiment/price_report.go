@@ -9,11 +9,11 @@ import (
 	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
-// priceGrid is the price of privacy at the horizon of each cell that has a non-private twin; ok is
+// priceTable is the price of privacy at the horizon of each cell that has a non-private twin; ok is
 // false if none has.
-func priceGrid(r *Results) (g report.Grid, ok bool) {
+func priceTable(r *Results) (g report.Table, ok bool) {
 	m := r.Manifest
-	g = report.Grid{
+	g = report.Table{
 		Title: "Price of privacy at T = " + report.Whole(m.Horizon), Text: 2,
 		Head: []string{"policy", "budget", "difference", "price", "regret at none"},
 	}
@@ -22,7 +22,7 @@ func priceGrid(r *Results) (g report.Grid, ok bool) {
 	for _, instance := range distinct(r, func(c *CellResult) (string, bool) {
 		return c.Instance, c.Twin >= 0
 	}) {
-		group := report.GridGroup{Head: instance}
+		group := report.Group{Head: instance}
 		for i := range r.Cells {
 			c := &r.Cells[i]
 			if c.Instance != instance || c.Twin < 0 {
@@ -46,7 +46,7 @@ func priceGrid(r *Results) (g report.Grid, ok bool) {
 		g.Groups = append(g.Groups, group)
 	}
 	if len(g.Groups) == 0 {
-		return report.Grid{}, false
+		return report.Table{}, false
 	}
 	g.Notes = append(g.Notes,
 		"difference: regret above that of the same policy without privacy, run by run in the "+

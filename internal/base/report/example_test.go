@@ -9,7 +9,7 @@ import (
 )
 
 func ExampleTable_WriteText() {
-	t := report.Table{
+	c := report.Comparison{
 		Title: "Regret at T = 10000000", Metric: "regret at T", Test: "paired t test", Correction: "Holm",
 		Rows: []report.Row{
 			{Instance: "mu2", Policy: "adap-klucb", Budget: "ε=1", Runs: 20, Mean: 1909, Half: 31,
@@ -20,7 +20,7 @@ func ExampleTable_WriteText() {
 				Ratio: 2.252, P: 1e-9, Q05: 3171, Median: 4469, Q95: 4469},
 		},
 	}
-	if err := t.WriteText(os.Stdout); err != nil {
+	if err := c.Table().WriteText(os.Stdout); err != nil {
 		fmt.Println(err)
 	}
 	// Output:

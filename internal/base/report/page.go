@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"math"
+	"slices"
 )
 
 //go:embed page.html
@@ -30,17 +31,14 @@ func (r Report) WriteHTML(w io.Writer) error {
 	}
 	void := false
 	for _, t := range r.Tables {
-		page.Tables = append(page.Tables, t.view(false))
-		for _, row := range t.Rows {
-			void = void || row.Void
-		}
-	}
-	for _, g := range r.Grids {
-		g, err := g.clean()
+		t, err := t.shown(false)
 		if err != nil {
 			return err
 		}
-		page.Grids = append(page.Grids, g)
+		page.Tables = append(page.Tables, t)
+		for _, g := range t.Groups {
+			void = void || slices.ContainsFunc(g.of, func(r Row) bool { return r.Void })
+		}
 	}
 	seen := make(map[string]bool)
 	for _, f := range r.Figures {
@@ -85,8 +83,7 @@ type pageView struct {
 	Facts                            []Fact
 	Warnings                         []string
 	Void                             bool
-	Tables                           []tableView
-	Grids                            []Grid
+	Tables                           []Table
 	Figures                          []figureView
 }
 

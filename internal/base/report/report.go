@@ -24,31 +24,35 @@ type Report struct {
 	Spec        string   // the experiment file, shown folded; "" leaves it out
 	Warnings    []string // shown at the top, before anything else
 	Tables      []Table
-	Grids       []Grid
 	Figures     []Figure
 }
 
-// A Grid is a table that compares nothing: its cells are text.
-type Grid struct {
+// A Table is rows of text. That of a Comparison looks like one.
+type Table struct {
 	Title  string
 	Head   []string // of the columns
 	Text   int      // how many columns are words; the others, numbers, end in one line
-	Groups []GridGroup
+	Groups []Group
 	Notes  []string // footnotes
+
+	of      *Comparison
+	verdict int // a further column of words, of a comparison; 0: none
 }
 
-// A GridGroup is rows under a head, each as long as the grid's head.
-type GridGroup struct {
+// A Group is rows under a head, each as long as the table's head.
+type Group struct {
 	Head string
 	Rows [][]string
+
+	of []Row // of a comparison
 }
 
 // A Fact is a named value, such as {"seed", "1"}.
 type Fact struct{ Name, Value string }
 
-// A Table compares policies at one round, grouped by instance. Rows of one instance must
+// A Comparison is of policies at one round, grouped by instance. Rows of one instance must
 // follow each other.
-type Table struct {
+type Comparison struct {
 	Title  string  // such as "Regret at T = 10000000"
 	Metric string  // head of the column of means, such as "regret at T"; "mean" if empty
 	Level  float64 // coverage of the ± interval, in (0,1); 0.95 if zero

@@ -45,10 +45,10 @@ func html(t tb, r report.Report) []byte {
 	return b.Bytes()
 }
 
-func text(t tb, table report.Table) []byte {
+func text(t tb, table report.Comparison) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := table.WriteText(&b); err != nil {
+	if err := table.Table().WriteText(&b); err != nil {
 		t.Fatalf("%v", err)
 	}
 	return b.Bytes()
@@ -207,8 +207,8 @@ func TestAnyFigureIsWellFormed(t *testing.T) {
 		}
 		page := html(t, report.Report{Name: f.Title, Spec: f.Note, Description: f.Subtitle,
 			Figures:  []report.Figure{f},
-			Warnings: []string{f.Series[0].Label}, Tables: []report.Table{{Title: f.Title,
-				Rows: []report.Row{{Instance: f.XLabel, Policy: f.YLabel}}}}})
+			Warnings: []string{f.Series[0].Label}, Tables: []report.Table{report.Comparison{Title: f.Title,
+				Rows: []report.Row{{Instance: f.XLabel, Policy: f.YLabel}}}.Table()}})
 		if !bytes.Contains(page, drawn) {
 			t.Fatalf("the page does not hold the same drawing")
 		}
@@ -345,8 +345,9 @@ func TestHostileText(t *testing.T) {
 	r := report.Report{
 		Name: evil, Version: evil, Description: evil, Spec: evil, Warnings: []string{evil},
 		Facts: []report.Fact{{Name: evil, Value: evil}},
-		Tables: []report.Table{{Title: evil, Metric: evil, Test: evil, Correction: evil,
-			Notes: []string{evil}, Rows: []report.Row{{Instance: evil, Policy: evil, Budget: evil}}}},
+		Tables: []report.Table{report.Comparison{Title: evil, Metric: evil, Test: evil,
+			Correction: evil, Notes: []string{evil},
+			Rows: []report.Row{{Instance: evil, Policy: evil, Budget: evil}}}.Table()},
 		Figures: []report.Figure{f},
 	}
 	p := html(t, r)
@@ -354,7 +355,7 @@ func TestHostileText(t *testing.T) {
 	if bytes.Contains(p, []byte(`alert("x")`)) || bytes.Count(p, []byte("<script")) != 2 {
 		t.Error("a script was let in")
 	}
-	out := text(t, report.Table{Title: "a\x1b[2Jb",
+	out := text(t, report.Comparison{Title: "a\x1b[2Jb",
 		Rows: []report.Row{{Instance: "c\nd", Policy: "e\x07\u202e", Runs: 1}}})
 	if bytes.ContainsAny(out, "\x1b\x07\u202e") || !bytes.Contains(out, []byte("c d")) {
 		t.Errorf("control characters reached the terminal: %q", out)
@@ -380,10 +381,10 @@ func TestVoidIsMarked(t *testing.T) {
 }
 
 func TestTableEdges(t *testing.T) {
-	if out := string(text(t, report.Table{Title: "Nothing"})); !strings.Contains(out, "no results") {
+	if out := string(text(t, report.Comparison{Title: "Nothing"})); !strings.Contains(out, "no results") {
 		t.Errorf("empty table:\n%s", out)
 	}
-	one := report.Table{Rows: []report.Row{
+	one := report.Comparison{Rows: []report.Row{
 		{Instance: "i", Policy: strings.Repeat("long", 50), Runs: 1, Mean: 5, Half: math.Inf(1),
 			Ratio: 1, Best: true},
 		{Instance: "i", Policy: "b", Runs: 2, Mean: 1e20, Half: math.NaN(), Ratio: math.Inf(1), P: math.NaN()},
@@ -448,7 +449,7 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestWriteErrors(t *testing.T) {
-	for _, err := range []error{small().WriteSVG(full{}), page().WriteHTML(full{}), table().WriteText(full{})} {
+	for _, err := range []error{small().WriteSVG(full{}), page().WriteHTML(full{}), table().Table().WriteText(full{})} {
 		if !errors.Is(err, errFull) {
 			t.Errorf("%v does not say that the disk is full", err)
 		}

@@ -66,9 +66,9 @@ func budgets() report.Figure {
 	return f
 }
 
-func table() report.Table {
+func table() report.Comparison {
 	nan := math.NaN()
-	return report.Table{
+	return report.Comparison{
 		Title: "Regret at T = 10000000", Metric: "regret at T", Test: "paired t test against the " +
 			"best row of the instance", Correction: "Holm",
 		Rows: []report.Row{
@@ -97,7 +97,7 @@ func page() report.Report {
 		Spec: "name: quickstart\nhorizon: 10_000_000\n",
 		Warnings: []string{"adap-klucb: alpha = 3 is not above 3: its regret bound (000 Theorem " +
 			"5.10) does not hold."},
-		Tables: []report.Table{table()}, Figures: []report.Figure{regrets(), budgets()},
+		Tables: []report.Table{table().Table()}, Figures: []report.Figure{regrets(), budgets()},
 	}
 }
 

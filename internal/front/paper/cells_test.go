@@ -88,8 +88,8 @@ func TestPlayedClaims(t *testing.T) {
 					t.Errorf("%s: %s", c.ID, got.Detail)
 				}
 			}
-			if d, err := draw(&f, e); err != nil || len(d.figures)+len(d.grids) == 0 {
-				t.Errorf("%d figures, %d tables, error %v", len(d.figures), len(d.grids), err)
+			if d, err := draw(&f, e); err != nil || len(d.figures)+len(d.tables) == 0 {
+				t.Errorf("%d figures, %d tables, error %v", len(d.figures), len(d.tables), err)
 			}
 			empty := &Evidence{Preset: Quick}
 			for _, c := range f.Claims {

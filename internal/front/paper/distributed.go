@@ -268,8 +268,8 @@ func quickHorizon(runs, horizon experiment.Count) func(s *experiment.Spec) {
 }
 
 // drawEach is regret a round, as the source draws it, at each budget.
-func drawEach(name string) func(e *Evidence) ([]report.Figure, []report.Grid, error) {
-	return func(e *Evidence) ([]report.Figure, []report.Grid, error) {
+func drawEach(name string) func(e *Evidence) ([]report.Figure, []report.Table, error) {
+	return func(e *Evidence) ([]report.Figure, []report.Table, error) {
 		r, err := e.Results(name)
 		if err != nil {
 			return nil, nil, nil // this preset leaves it out
@@ -277,10 +277,6 @@ func drawEach(name string) func(e *Evidence) ([]report.Figure, []report.Grid, er
 		page, err := r.Report()
 		if err != nil {
 			return nil, nil, err
-		}
-		var grids []report.Grid
-		for _, t := range page.Tables {
-			grids = append(grids, t.Grid())
 		}
 		var figures []report.Figure
 		var rows []place
@@ -307,6 +303,6 @@ func drawEach(name string) func(e *Evidence) ([]report.Figure, []report.Grid, er
 			}
 			figures[k].Series = append(figures[k].Series, roundLine(r, c, 1))
 		}
-		return figures, grids, nil
+		return figures, page.Tables[:1], nil
 	}
 }

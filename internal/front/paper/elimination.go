@@ -494,9 +494,9 @@ func keepInstances(s *experiment.Spec, names ...string) {
 	})
 }
 
-// tablesOf are the tables of package report of all experiments that were played.
-func tablesOf(e *Evidence, names ...string) ([]report.Grid, error) {
-	var grids []report.Grid
+// tablesOf are the comparisons of all experiments that were played.
+func tablesOf(e *Evidence, names ...string) ([]report.Table, error) {
+	var tables []report.Table
 	for _, name := range names {
 		r, ok := e.Experiments[name]
 		if !ok {
@@ -506,12 +506,11 @@ func tablesOf(e *Evidence, names ...string) ([]report.Grid, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, t := range page.Tables {
-			t.Title = name + ": " + t.Title
-			grids = append(grids, t.Grid())
-		}
+		t := page.Tables[0]
+		t.Title = name + ": " + t.Title
+		tables = append(tables, t)
 	}
-	return grids, nil
+	return tables, nil
 }
 
 // against is regret at the horizon against what x says of a place, a line a policy, of the
@@ -554,7 +553,7 @@ func fewerRuns(f report.Figure) string {
 	return "; this preset does not play DP-UCB here."
 }
 
-func drawBudgets(e *Evidence) ([]report.Figure, []report.Grid, error) {
+func drawBudgets(e *Evidence) ([]report.Figure, []report.Table, error) {
 	var figures []report.Figure
 	for _, c := range []string{"C1", "C2", "C3", "C4"} {
 		row, epsilon := "epsilon=0.25", "0.25" // the source's default, or where DP-UCB was played
@@ -583,11 +582,11 @@ func drawBudgets(e *Evidence) ([]report.Figure, []report.Grid, error) {
 			Title: "Regret under " + c + " against ε", Subtitle: "K = 5", XLabel: "budget ε"},
 			func(p place) (float64, bool) { return epsilonOf(p), p.instance == c }))
 	}
-	grids, err := tablesOf(e, fast, slowC1, slow, slow2)
-	return figures, grids, err
+	tables, err := tablesOf(e, fast, slowC1, slow, slow2)
+	return figures, tables, err
 }
 
-func drawArms(e *Evidence) ([]report.Figure, []report.Grid, error) {
+func drawArms(e *Evidence) ([]report.Figure, []report.Table, error) {
 	var figures []report.Figure
 	for _, c := range []string{"C1", "C2", "C3", "C4"} {
 		for _, epsilon := range []string{"0.25", "1"} {
@@ -600,8 +599,8 @@ func drawArms(e *Evidence) ([]report.Figure, []report.Grid, error) {
 				}))
 		}
 	}
-	grids, err := tablesOf(e, fast, slowC1, slow, slow2)
-	return figures, grids, err
+	tables, err := tablesOf(e, fast, slowC1, slow, slow2)
+	return figures, tables, err
 }
 
 // The rules of chapters 2 and 4, and what the source proves of them.

@@ -88,17 +88,17 @@ func attack(ctx context.Context, p Preset, of map[string]string) (*Numbers, erro
 		return nil, fmt.Errorf("of %d audits %d were found", len(of), len(results))
 	}
 	n := &Numbers{Values: map[string][]float64{}, Runs: self.Games}
-	grid := report.Grid{Title: "What an attack finds",
+	grid := report.Table{Title: "What an attack finds",
 		Head: []string{"program", "claimed ε", "audited ε", "lower end", "best attack"}, Text: 1,
 		Notes: []string{fmt.Sprintf("lower end: the true ε is below it with probability at most "+
 			"%.2g, for all audits of the self-audit together", 1-Level)}}
 	for _, r := range results {
 		v := []float64{r.Estimate / r.Claimed, r.Low / r.Claimed, r.Claimed}
 		n.Values[of[r.Name]] = v
-		grid.Groups = append(grid.Groups, report.GridGroup{Rows: [][]string{{r.Name,
+		grid.Groups = append(grid.Groups, report.Group{Rows: [][]string{{r.Name,
 			number(r.Claimed), number(r.Estimate), number(r.Low), r.Attack}}})
 	}
-	n.Grids = append(n.Grids, grid)
+	n.Tables = append(n.Tables, grid)
 	return n, nil
 }
 
@@ -149,7 +149,7 @@ func publishedPolya() Figure {
 				mean, half := interval.Half(square, Level)
 				return math.Sqrt(mean), math.Sqrt(max(0, mean-half)), math.Sqrt(mean + half)
 			}
-			grid := report.Grid{Title: fmt.Sprintf("Noise in the sum of %d users at ε = %v, "+
+			grid := report.Table{Title: fmt.Sprintf("Noise in the sum of %d users at ε = %v, "+
 				"precision g = %d", n, epsilon, m.G), Head: []string{"scale", "standard deviation",
 				"from", "to"}, Text: 1,
 				Notes: []string{fmt.Sprintf("%d draws; discrete Laplace noise of that ε has "+
@@ -161,10 +161,10 @@ func publishedPolya() Figure {
 				sd, lo, hi := deviation(c.scale)
 				want := math.Sqrt(2*beta) / (1 - beta)
 				numbers.Values["sd "+c.name] = []float64{sd / want, lo / want, hi / want}
-				grid.Groups = append(grid.Groups, report.GridGroup{Rows: [][]string{{c.name,
+				grid.Groups = append(grid.Groups, report.Group{Rows: [][]string{{c.name,
 					number(sd), number(lo), number(hi)}}})
 			}
-			numbers.Grids = append(numbers.Grids, grid)
+			numbers.Tables = append(numbers.Tables, grid)
 			return numbers, nil
 		},
 		Claims: []Claim{

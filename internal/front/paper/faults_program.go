@@ -243,11 +243,11 @@ func publishedProgram() Figure {
 				runs = 200
 			}
 			n := &Numbers{Values: map[string][]float64{}, Runs: runs}
-			grid := report.Grid{Title: "Plays and wrong answers at δ = 0.1",
+			grid := report.Table{Title: "Plays and wrong answers at δ = 0.1",
 				Head: []string{"rule", "mean plays", "±", "as reported", "wrong",
 					"without an answer", "runs"}, Text: 1, Notes: []string{"±: 99 % interval"}}
 			for _, c := range cells {
-				group := report.GridGroup{Head: c.name}
+				group := report.Group{Head: c.name}
 				for _, rule := range programRules() {
 					r, err := rule.play(ctx, c, 1_000_000_000, runs)
 					if err != nil {
@@ -264,7 +264,7 @@ func publishedProgram() Figure {
 				}
 				grid.Groups = append(grid.Groups, group)
 			}
-			n.Grids = []report.Grid{grid}
+			n.Tables = []report.Table{grid}
 			return n, nil
 		},
 		Claims: []Claim{

@@ -41,7 +41,7 @@ type Figure struct {
 	Show func(experiment, figure string) bool
 	// Draw chooses the figures and tables of the page; nil shows what package report makes of
 	// each experiment.
-	Draw   func(e *Evidence) ([]report.Figure, []report.Grid, error)
+	Draw   func(e *Evidence) ([]report.Figure, []report.Table, error)
 	Claims []Claim
 }
 
@@ -58,7 +58,7 @@ type Experiment struct {
 // reproduction goes on.
 type Numbers struct {
 	Values  map[string][]float64 // for Decide
-	Grids   []report.Grid
+	Tables  []report.Table
 	Figures []report.Figure
 	Notes   []string // such as: no real data set was given, and the sample was used
 	Runs    int      // runs, games or draws behind the values, if they are random

@@ -807,7 +807,7 @@ func readGob(path string, v any) error {
 // drawn is what a page shows beside the claims.
 type drawn struct {
 	figures []report.Figure
-	grids   []report.Grid
+	tables  []report.Table
 }
 
 // draw is the figure's own choice, or what package report makes of each experiment, and
@@ -819,7 +819,7 @@ func draw(f *Figure, e *Evidence) (d drawn, err error) {
 		}
 	}()
 	if f.Draw != nil {
-		d.figures, d.grids, err = f.Draw(e)
+		d.figures, d.tables, err = f.Draw(e)
 		return d, err
 	}
 	for _, x := range f.Experiments {
@@ -836,13 +836,7 @@ func draw(f *Figure, e *Evidence) (d drawn, err error) {
 			if several {
 				t.Title = x.Name + ": " + t.Title
 			}
-			d.grids = append(d.grids, t.Grid())
-		}
-		for _, g := range page.Grids {
-			if several {
-				g.Title = x.Name + ": " + g.Title
-			}
-			d.grids = append(d.grids, g)
+			d.tables = append(d.tables, t)
 		}
 		for _, g := range page.Figures {
 			if f.Show != nil && !f.Show(x.Name, g.ID) {
@@ -856,7 +850,7 @@ func draw(f *Figure, e *Evidence) (d drawn, err error) {
 	}
 	if e.Numbers != nil {
 		d.figures = append(d.figures, e.Numbers.Figures...)
-		d.grids = append(d.grids, e.Numbers.Grids...)
+		d.tables = append(d.tables, e.Numbers.Tables...)
 	}
 	return d, nil
 }

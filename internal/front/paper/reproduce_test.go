@@ -112,8 +112,8 @@ func testFigures() []Figure {
 				return &Numbers{
 					Values: map[string][]float64{"pi": {math.Pi}}, Runs: 3,
 					Notes: []string{"No real data was given: the sample was used. " + hostile},
-					Grids: []report.Grid{{Title: hostile, Head: []string{"a", hostile}, Text: 1,
-						Groups: []report.GridGroup{{Head: hostile, Rows: [][]string{{hostile, "1"}}}}}},
+					Tables: []report.Table{{Title: hostile, Head: []string{"a", hostile}, Text: 1,
+						Groups: []report.Group{{Head: hostile, Rows: [][]string{{hostile, "1"}}}}}},
 					Figures: []report.Figure{{ID: "pi", Title: hostile, XLabel: hostile,
 						YLabel: hostile, Series: []report.Series{{Label: hostile,
 							X: []float64{1, 2}, Mean: []float64{3, 4}}}},

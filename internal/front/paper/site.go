@@ -405,7 +405,7 @@ func figurePage(r *Result, d drawn, p Preset, flags string) ([]byte, error) {
 		Claims          []claimView
 		// before the claims, and after
 		First, More []svg
-		Grids       []report.Grid
+		Tables      []report.Table
 		Settings    []setting
 	}{
 		ID: r.ID, Heading: r.ID + ": " + oneLine(r.Title), Source: r.Source,
@@ -461,19 +461,19 @@ func figurePage(r *Result, d drawn, p Preset, flags string) ([]byte, error) {
 	}
 	n := min(len(drawings), figuresFirst)
 	view.First, view.More = drawings[:n], drawings[n:]
-	for _, g := range d.grids {
+	for _, g := range d.tables {
 		if err := square(g); err != nil {
 			fail(err)
 			continue
 		}
-		view.Grids = append(view.Grids, tidy(g))
+		view.Tables = append(view.Tables, tidy(g))
 	}
 	view.Failed = oneLine(r.Failed)
 	return execute("figure", view)
 }
 
 // square wants rows as long as their head.
-func square(g report.Grid) error {
+func square(g report.Table) error {
 	for _, group := range g.Groups {
 		for i, row := range group.Rows {
 			if len(row) != len(g.Head) {
@@ -486,7 +486,7 @@ func square(g report.Grid) error {
 }
 
 // tidy is a grid whose every text is on one line.
-func tidy(g report.Grid) report.Grid {
+func tidy(g report.Table) report.Table {
 	lines := func(in []string) []string {
 		out := make([]string, len(in))
 		for i, s := range in {
@@ -494,9 +494,9 @@ func tidy(g report.Grid) report.Grid {
 		}
 		return out
 	}
-	out := report.Grid{Title: oneLine(g.Title), Head: lines(g.Head), Text: g.Text, Notes: lines(g.Notes)}
+	out := report.Table{Title: oneLine(g.Title), Head: lines(g.Head), Text: g.Text, Notes: lines(g.Notes)}
 	for _, group := range g.Groups {
-		c := report.GridGroup{Head: oneLine(group.Head)}
+		c := report.Group{Head: oneLine(group.Head)}
 		for _, row := range group.Rows {
 			c.Rows = append(c.Rows, lines(row))
 		}

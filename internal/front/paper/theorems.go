@@ -127,12 +127,12 @@ const tightestTitle = "Where each is tightest"
 // put keeps a largest ratio, and its place in a table of its own.
 func (t *tightest) put(n *Numbers, name string) {
 	n.Values[name] = []float64{t.value}
-	if len(n.Grids) == 0 || n.Grids[0].Title != tightestTitle {
-		n.Grids = append([]report.Grid{{Title: tightestTitle,
+	if len(n.Tables) == 0 || n.Tables[0].Title != tightestTitle {
+		n.Tables = append([]report.Table{{Title: tightestTitle,
 			Head: []string{"what", "where", "largest ratio"}, Text: 2,
-			Groups: make([]report.GridGroup, 1)}}, n.Grids...)
+			Groups: make([]report.Group, 1)}}, n.Tables...)
 	}
-	rows := &n.Grids[0].Groups[0].Rows
+	rows := &n.Tables[0].Groups[0].Rows
 	*rows = append(*rows, []string{name, t.at, fmt.Sprintf("%.4g", t.value)})
 }
 
@@ -145,7 +145,7 @@ func ratios(name string) func(e *Evidence) (Finding, error) {
 			return Finding{}, err
 		}
 		where := "a place that is not noted"
-		for _, g := range e.Numbers.Grids {
+		for _, g := range e.Numbers.Tables {
 			if g.Title != tightestTitle {
 				continue
 			}

@@ -229,7 +229,7 @@ func thesis52() Figure {
 				})
 			}},
 		},
-		Draw: func(e *Evidence) ([]report.Figure, []report.Grid, error) {
+		Draw: func(e *Evidence) ([]report.Figure, []report.Table, error) {
 			f := report.Figure{
 				ID: "thesis-5.2", Title: "Regret over time", Subtitle: "ε = 1, Bernoulli arms " +
 					"0.75, 0.625, 0.5, 0.375, 0.25", XLabel: "round t", YLabel: "pseudo-regret",
@@ -237,7 +237,7 @@ func thesis52() Figure {
 				Note: "Lines are means over runs, bands their 95 % Student intervals at each " +
 					"checkpoint. The lower bound is log t · Σ Δ/d_ε, as t grows.",
 			}
-			g := report.Grid{Title: "Regret at T", Head: []string{"policy", "runs", "regret", "±",
+			g := report.Table{Title: "Regret at T", Head: []string{"policy", "runs", "regret", "±",
 				"DP-UCB's over it"}, Text: 1, Notes: []string{"±: half width of the 95 % interval"}}
 			var rows [][]string
 			var x []float64
@@ -271,8 +271,8 @@ func thesis52() Figure {
 				}
 			}
 			f.Series = append(f.Series, line)
-			g.Groups = []report.GridGroup{{Rows: rows}}
-			return []report.Figure{f}, []report.Grid{g}, nil
+			g.Groups = []report.Group{{Rows: rows}}
+			return []report.Figure{f}, []report.Table{g}, nil
 		},
 		Claims: []Claim{
 			{
@@ -408,14 +408,14 @@ func thesis53() Figure {
 			"were set with regrets of a first play in sight (12 % above at ε = 10, 9 to 19 times " +
 			"the bound); that of 10 % was not met by far.",
 		Experiments: []Experiment{{Name: "epsilon", File: "thesis-5.3.yaml", Quick: runs(100)}},
-		Draw: func(e *Evidence) ([]report.Figure, []report.Grid, error) {
+		Draw: func(e *Evidence) ([]report.Figure, []report.Table, error) {
 			r, err := e.Results("epsilon")
 			if err != nil {
 				return nil, nil, err
 			}
 			log := math.Log(float64(r.Manifest.Horizon))
 			var figures []report.Figure
-			g := report.Grid{Title: "Regret at T over the bounds",
+			g := report.Table{Title: "Regret at T over the bounds",
 				Head: []string{"ε", "regret", "±", "over Theorem 4.16", "over Σ Δ/d_ε"}, Text: 0,
 				Notes: []string{"±: half width of the 95 % interval; bounds times log T"}}
 			for _, in := range []struct {
@@ -461,9 +461,9 @@ func thesis53() Figure {
 				}
 				f.Series = []report.Series{s, none, tv, de}
 				figures = append(figures, f)
-				g.Groups = append(g.Groups, report.GridGroup{Head: in.name, Rows: rows})
+				g.Groups = append(g.Groups, report.Group{Head: in.name, Rows: rows})
 			}
-			return figures, []report.Grid{g}, nil
+			return figures, []report.Table{g}, nil
 		},
 		Claims: []Claim{
 			{
@@ -693,7 +693,7 @@ func thesisRegimes() Figure {
 				n.Figures = append(n.Figures, f)
 			}
 			n.Values["free"] = free
-			g := report.Grid{Title: "Minimax bounds: the budget below which the private term is " +
+			g := report.Table{Title: "Minimax bounds: the budget below which the private term is " +
 				"the larger", Head: []string{"setting", "T", "as printed", "by the bounds"}, Text: 2}
 			rows := [][]string{}
 			for _, T := range []float64{1e4, 1e6, 1e8} {
@@ -708,8 +708,8 @@ func thesisRegimes() Figure {
 					[]string{"finite arms, ρ (Theorem 4.20)", t, "of order 1/T", s(math.Pow(27.0/124, 2) / T)},
 					[]string{"linear, ρ (Theorem 4.21)", t, s(4 * math.Exp(-0.5) / T), s(math.Exp(-0.5) / T)})
 			}
-			g.Groups = []report.GridGroup{{Rows: rows}}
-			n.Grids = []report.Grid{g}
+			g.Groups = []report.Group{{Rows: rows}}
+			n.Tables = []report.Table{g}
 			return n, nil
 		},
 		Claims: []Claim{

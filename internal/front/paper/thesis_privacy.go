@@ -367,7 +367,7 @@ func thesis22() Figure {
 			tree, one, two := report.Series{Label: "binary tree"},
 				report.Series{Label: "Simple I: each count anew"},
 				report.Series{Label: "Simple II: each reward once"}
-			grid := report.Grid{Title: "Partial sums of the binary tree",
+			grid := report.Table{Title: "Partial sums of the binary tree",
 				Head: []string{"T", "log₂ T", "sums with a step, at most",
 					"sums for a count, at most", "ε at scale (log₂ T)/ε"}}
 			var rows [][]string
@@ -393,9 +393,9 @@ func thesis22() Figure {
 				rows = append(rows, []string{fmt.Sprint(horizon), fmt.Sprint(k), fmt.Sprint(in),
 					fmt.Sprint(most), fmt.Sprintf("%.3f", float64(k+1)/float64(k))})
 			}
-			grid.Groups = []report.GridGroup{{Rows: rows}}
+			grid.Groups = []report.Group{{Rows: rows}}
 			fig.Series = []report.Series{tree, one, two}
-			n.Figures, n.Grids = []report.Figure{fig}, []report.Grid{grid}
+			n.Figures, n.Tables = []report.Figure{fig}, []report.Table{grid}
 			n.Values["seven"] = []float64{float64(bits.OnesCount(7))}
 			// The first reward of 8 is in log₂8 + 1 = 4 sums. All others are known and taken off. A
 			// sum's likelihood ratio saturates, so the test is that all four are at 1 or more.
@@ -593,7 +593,7 @@ func thesis312() Figure {
 			"deterministic, which is enough (000 Remark 3.14).",
 		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
 			n := &Numbers{Values: map[string][]float64{}}
-			grid := report.Grid{Title: "Two policies under four definitions",
+			grid := report.Table{Title: "Two policies under four definitions",
 				Head: []string{"definition", "δ(0.95)", "ε at δ = 0.17", "δ(0.98)", "δ(0.5) of ours"}, Text: 1}
 			strict, err := audit.Enumerate(audit.Strictness())
 			if err != nil {
@@ -622,8 +622,8 @@ func thesis312() Figure {
 				rows = append(rows, []string{m.String(), fmt.Sprintf("%.6f", v[0]),
 					fmt.Sprintf("%.6f", v[1]), fmt.Sprintf("%.6f", v[2]), fmt.Sprintf("%.5f", v[3])})
 			}
-			grid.Groups = []report.GridGroup{{Rows: rows}}
-			n.Grids = []report.Grid{grid}
+			grid.Groups = []report.Group{{Rows: rows}}
+			n.Tables = []report.Table{grid}
 			fig := report.Figure{
 				ID: "thesis-3.12", Title: "One policy under four definitions of privacy",
 				Subtitle: "the counter-example to §3.8: Interactive DP is not the strongest",

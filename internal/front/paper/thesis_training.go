@@ -56,7 +56,7 @@ func trainings(p Preset) []training {
 	return []training{fashion, cifar}
 }
 
-func (c training) play(ctx context.Context, n *Numbers, grid *report.Grid) (report.Figure, error) {
+func (c training) play(ctx context.Context, n *Numbers, grid *report.Table) (report.Figure, error) {
 	fig := report.Figure{
 		ID: "thesis-7.2-" + c.name, Title: "Attacks on one epoch, " + c.name + " model",
 		Subtitle: c.data + ", batches of 64", XLabel: "significance", YLabel: "power", LogX: true,
@@ -185,7 +185,7 @@ func (c training) play(ctx context.Context, n *Numbers, grid *report.Grid) (repo
 		fmt.Sprintf("%s of %d are above nine in ten points",
 			percent(float64(above)/float64(len(flips))), len(flips)),
 		fmt.Sprintf("median %.3f", slices.Sorted(slices.Values(flips))[len(flips)/2]), "", ""})
-	grid.Groups = append(grid.Groups, report.GridGroup{Head: c.name, Rows: rows})
+	grid.Groups = append(grid.Groups, report.Group{Head: c.name, Rows: rows})
 	n.Runs = max(n.Runs, c.games)
 	return fig, nil
 }
@@ -333,7 +333,7 @@ func tracing(f *fashion, of func(Preset) []training) Figure {
 	}
 	fig.Compute = func(ctx context.Context, p Preset) (*Numbers, error) {
 		n := &Numbers{Values: map[string][]float64{}, Notes: slices.Clone(notes)}
-		grid := report.Grid{Title: "Canaries and attacks",
+		grid := report.Table{Title: "Canaries and attacks",
 			Head: []string{"canary", "attack", "Mahalanobis score", "area under ROC", "99 % interval"}, Text: 2}
 		for _, c := range of(p) {
 			f, err := c.play(ctx, n, &grid)
@@ -342,7 +342,7 @@ func tracing(f *fashion, of func(Preset) []training) Figure {
 			}
 			n.Figures = append(n.Figures, f)
 		}
-		n.Grids = []report.Grid{grid}
+		n.Tables = []report.Table{grid}
 		return n, nil
 	}
 	return fig

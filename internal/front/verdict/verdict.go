@@ -115,11 +115,11 @@ func number(x float64) string {
 }
 
 // table is the findings as people read them.
-func (p *Page) table() report.Grid {
-	g := report.Grid{Title: "Audited privacy loss",
+func (p *Page) table() report.Table {
+	g := report.Table{Title: "Audited privacy loss",
 		Head: []string{"subject", "verdict", "best attack", "adversary", "claimed ε", "δ",
 			"audited ε", "interval", "ratio", "games"}, Text: 4}
-	groups := []report.GridGroup{{Head: "claims"}, {Head: "broken on purpose: must be refuted"}}
+	groups := []report.Group{{Head: "claims"}, {Head: "broken on purpose: must be refuted"}}
 	for _, r := range p.Rows {
 		claim := number(r.Claimed)
 		if math.IsInf(r.Claimed, 1) {
@@ -190,18 +190,18 @@ func (p *Page) Report() report.Report {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%s claims no privacy.", f.Name))
 		}
 	}
-	tested := report.Grid{Title: "What was tested, and against whom", Head: []string{"what", ""}, Text: 2}
-	group := report.GridGroup{Head: "setting"}
+	tested := report.Table{Title: "What was tested, and against whom", Head: []string{"what", ""}, Text: 2}
+	group := report.Group{Head: "setting"}
 	for _, f := range p.Tested {
 		group.Rows = append(group.Rows, []string{f.Name, f.Value})
 	}
-	tested.Groups = []report.GridGroup{group}
-	cannot := report.Grid{Title: "What this audit cannot show", Head: []string{"", ""}, Text: 2}
-	group = report.GridGroup{Head: "limits"}
+	tested.Groups = []report.Group{group}
+	cannot := report.Table{Title: "What this audit cannot show", Head: []string{"", ""}, Text: 2}
+	group = report.Group{Head: "limits"}
 	for i, s := range slices.Concat(never(p.Gamma), p.Cannot) {
 		group.Rows = append(group.Rows, []string{strconv.Itoa(i + 1), s})
 	}
-	cannot.Groups = []report.GridGroup{group}
+	cannot.Groups = []report.Group{group}
 	for _, x := range p.Readings {
 		if x.Refuted() {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("The claim is refuted by a further "+
@@ -209,21 +209,21 @@ func (p *Page) Report() report.Report {
 				number(x.Claimed), number(x.Low)))
 		}
 	}
-	r.Grids = []report.Grid{p.table()}
+	r.Tables = []report.Table{p.table()}
 	if p.Readings != nil {
-		r.Grids = append(r.Grids, readings(p.Readings, p.Level))
+		r.Tables = append(r.Tables, readings(p.Readings, p.Level))
 	}
-	r.Grids = append(r.Grids, tested, cannot)
+	r.Tables = append(r.Tables, tested, cannot)
 	return r
 }
 
 // readings are the rows as people read them.
-func readings(rows []audit.Reading, level string) report.Grid {
-	g := report.Grid{Title: "Further readings",
+func readings(rows []audit.Reading, level string) report.Table {
+	g := report.Table{Title: "Further readings",
 		Head: []string{"reading", "verdict", "δ", "claimed", "audited, at least", "games"}, Text: 2,
 		Notes: []string{"Each reading by itself is right at confidence " + level +
 			", and so are all of them and the audit above together at the audit's."}}
-	group := report.GridGroup{Head: "lower bounds"}
+	group := report.Group{Head: "lower bounds"}
 	for _, r := range rows {
 		delta, claimed := "–", "none"
 		if !math.IsNaN(r.Delta) {
@@ -235,7 +235,7 @@ func readings(rows []audit.Reading, level string) report.Grid {
 		group.Rows = append(group.Rows, []string{r.What, r.Verdict(), delta, claimed,
 			number(r.Low), strconv.Itoa(r.Games)})
 	}
-	g.Groups = []report.GridGroup{group}
+	g.Groups = []report.Group{group}
 	return g
 }
 
@@ -319,11 +319,11 @@ func (p *Page) WriteJSON(w io.Writer) error {
 // WriteText writes the tables of the findings and what is to be said of them.
 func (p *Page) WriteText(w io.Writer) error {
 	r := p.Report()
-	shown := r.Grids[:1]
+	shown := r.Tables[:1]
 	if p.Readings != nil {
-		shown = r.Grids[:2]
+		shown = r.Tables[:2]
 	}
-	if err := (report.Report{Grids: shown}).WriteText(w); err != nil {
+	if err := (report.Report{Tables: shown}).WriteText(w); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(w, strings.Join(append([]string{""}, r.Warnings...), "\n"))

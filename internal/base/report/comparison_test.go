@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// The grid has every column that the page has, in its order, and marks what has no guarantee.
-func TestTableGrid(t *testing.T) {
-	table := Table{Title: "Regret", Metric: "regret at T", Rows: []Row{
+// The table has every column that the page has, in its order, and marks what has no guarantee.
+func TestComparisonTable(t *testing.T) {
+	c := Comparison{Title: "Regret", Metric: "regret at T", Rows: []Row{
 		{Instance: "a", Policy: "p", Budget: "ε=1", Void: true, Runs: 20, Mean: 10, Half: 1,
 			Ratio: 2, P: 0.01, Q05: 8, Median: 10, Q95: 12, Bound: 3},
 		{Instance: "a", Policy: "q", Budget: "none", Runs: 10, Mean: 5, Half: 1, Ratio: 1,
@@ -17,7 +17,7 @@ func TestTableGrid(t *testing.T) {
 		{Instance: "b", Policy: "q", Budget: "none", Runs: 10, Mean: 5, Half: 1, Ratio: 1,
 			Best: true, P: math.NaN(), Q05: math.NaN(), Median: math.NaN(), Q95: math.NaN()},
 	}}
-	g := table.Grid()
+	g := c.Table()
 	if want := []string{"policy", "budget", "regret at T", "×LB", "ratio", "vs best", "median",
 		"5 %", "95 %", "runs"}; !slices.Equal(g.Head, want) {
 		t.Errorf("head %q, want %q", g.Head, want)
@@ -41,8 +41,8 @@ func TestTableGrid(t *testing.T) {
 		t.Error("no footnotes")
 	}
 	// Columns that nothing is in are left out.
-	if g := (Table{Rows: []Row{{Policy: "q", Runs: 2, Mean: 1, Q05: math.NaN(), Median: math.NaN(),
-		Q95: math.NaN()}}}).Grid(); len(g.Head) != 5 || len(g.Groups[0].Rows[0]) != 5 {
+	if g := (Comparison{Rows: []Row{{Policy: "q", Runs: 2, Mean: 1, Q05: math.NaN(), Median: math.NaN(),
+		Q95: math.NaN()}}}).Table(); len(g.Head) != 5 || len(g.Groups[0].Rows[0]) != 5 {
 		t.Errorf("head %q", g.Head)
 	}
 }
