@@ -45,15 +45,15 @@ var askTexts = kong.Vars{
 }
 
 func (a asks) client() (*client.Client, error) {
-	key, from := os.Getenv("SOTTO_KEY"), "SOTTO_KEY"
+	key, err := keyFrom(a.KeyFile)
+	from := "SOTTO_KEY"
 	if a.KeyFile != "" {
-		b, err := readLimited(a.KeyFile, 1<<10)
-		if err != nil {
-			return nil, usagef("--key-file: %w", err)
-		}
-		key, from = string(bytes.TrimSpace(b)), "--key-file"
+		from = "--key-file"
 	}
-	if key == "" {
+	switch {
+	case err != nil:
+		return nil, err
+	case key == "":
 		return nil, usagef("the key is missing: set SOTTO_KEY, or name its file by --key-file")
 	}
 	c, err := client.New(a.Server, key)
@@ -61,6 +61,18 @@ func (a asks) client() (*client.Client, error) {
 		return nil, usagef("--server and %s: %w", from, err)
 	}
 	return c, nil
+}
+
+// keyFrom is the key in a file, or that of the environment if no file is named.
+func keyFrom(file string) (string, error) {
+	if file == "" {
+		return os.Getenv("SOTTO_KEY"), nil
+	}
+	b, err := readLimited(file, 1<<10)
+	if err != nil {
+		return "", usagef("--key-file: %w", err)
+	}
+	return string(bytes.TrimSpace(b)), nil
 }
 
 // asked sorts the errors of a service: what the caller can mend is usage.

@@ -94,6 +94,7 @@ type commands struct {
 	Serve      serveCommand      `cmd:"" group:"real" help:"Serve live experiments over HTTP: private bandits on people who come."`
 	Decide     decideCommand     `cmd:"" group:"real" help:"${commandsDecide}"`
 	Reward     rewardCommand     `cmd:"" group:"real" help:"${commandsReward}"`
+	Replay     replayCommand     `cmd:"" group:"check" help:"${commandsReplay}"`
 	Version    versionCommand    `cmd:"" group:"program" help:"${commandsVersion}"`
 
 	VersionFlag kong.VersionFlag `name:"version" help:"Print the version and end."`
@@ -233,7 +234,7 @@ func texts() kong.Vars {
 	for _, t := range []kong.Vars{aggregateTexts, aggregateBenchTexts, askTexts, auditTexts,
 		auditMechanismTexts, auditPolicyTexts, auditSelfTexts, auditTrainingTexts, boundsTexts,
 		chooseTexts, cliTexts, commandsTexts, identifyTexts, letorTexts, logTexts, planTexts,
-		planBudgetTexts, planReleaseTexts, reproduceTexts, runTexts, stopTexts} {
+		planBudgetTexts, planReleaseTexts, replayTexts, reproduceTexts, runTexts, stopTexts} {
 		maps.Copy(all, t)
 	}
 	return all

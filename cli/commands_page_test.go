@@ -38,6 +38,8 @@ var exitNotes = map[string]string{
 		"failed so late that it is possibly released: the batch is spent.",
 	"sotto aggregate join": "1 also if the sum is refused: the error names the reason. 4 if it " +
 		"failed so late that it is possibly released: the reward is spent.",
+	"sotto replay": "1 also if the transcript does not hold, or cannot be played again yet, as its policy's " +
+		"coins are told at its end: the error names the line.",
 	"sotto reproduce": "1 also if a figure could not be made. A verdict against a source " +
 		"is a finding, and no error: 0.",
 }

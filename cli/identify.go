@@ -48,8 +48,8 @@ var identifyTexts = kong.Vars{
 		"gaussian(0.5,0.1).",
 	"identifyCSV": "Real data: logged rewards, a CSV with a header; - reads standard input. Each play of " +
 		"an arm takes its next row, after a shuffle. A second run spends the budget again.",
-	"identifyReplay": "A transcript: play the trial again from its releases, and check that its plays and " +
-		"its answer follow from them.",
+	"identifyReplay": "A transcript, of --transcript or of a live trial: play the trial again from its " +
+		"releases, and check that its plays and its answer follow from them.",
 	"identifyRule": "dp-tt, adap-tt, adap-tt-star, dp-se; or ttucb, se, lucb, track-and-stop, which are " +
 		"not private. With parameters if need be: dp-tt:eta=0.5; sotto list policies has " +
 		"them.",
@@ -262,11 +262,22 @@ func (c *identifyCommand) replay(s streams) error {
 		return usage(err)
 	}
 	defer f.Close()
-	r, err := trial.Replay(f)
+	live, in, err := liveFirst(f)
 	if err != nil {
 		return usagef("%s: %w", c.Replay, err)
 	}
-	lo, hi := r.Range()
+	var r *trial.Replayed
+	var lo, hi float64
+	if live {
+		var between [2]float64
+		r, between, err = liveTrial(in, s)
+		lo, hi = between[0], between[1]
+	} else if r, err = trial.Replay(in); err == nil {
+		lo, hi = r.Range()
+	}
+	if err != nil {
+		return usagef("%s: %w", c.Replay, err)
+	}
 	if c.JSON {
 		out := trialOf(r.Rule, r.Names, nil, r.Result, lo, hi)
 		out.Replayed = r.End
@@ -279,7 +290,8 @@ func (c *identifyCommand) replay(s streams) error {
 	if r.End != "answer" {
 		what = "The plays follow from the releases. The trial ended without an answer: " +
 			map[string]string{"cap": "at its cap", "data": "its data ran out",
-				"interrupted": "it was stopped"}[r.End] + "."
+				"interrupted": "it was stopped", "operator": "it was stopped", "date": "its end came",
+				"policy": "the rule wants nothing more", "": "it goes on"}[r.End] + "."
 	}
 	if r.Simulated {
 		what += " It was simulated: nobody's data are in it."

@@ -25,7 +25,8 @@ type Replayed struct {
 	// their rewards, mapped to [0,1].
 	Released []int
 	Sums     []float64
-	Releases []int // by arm, how many releases that were
+	Releases []int     // by arm, how many releases that were
+	Variance []float64 // by arm, of the noise in its sum
 }
 
 // Replay plays a transcript again, without rewards: cfg is as for New, with a policy at its start;
@@ -50,7 +51,7 @@ func Replay(cfg Config, lines iter.Seq2[[]byte, error]) (*Replayed, error) {
 		return nil, fmt.Errorf("play: %w", err)
 	}
 	out := &Replayed{Ledger: p.ledger, Batches: l.driver.Batches, Lines: p.lines, Off: p.off, Released: p.released, Sums: p.sums,
-		Releases: p.releases}
+		Releases: p.releases, Variance: p.variance}
 	if b := p.batch(); b != nil {
 		out.Out = slices.Clone(b.Plays)
 	}
@@ -69,6 +70,7 @@ type past struct {
 	released []int
 	sums     []float64
 	releases []int
+	variance []float64
 	outline  *release.Outline // nil: releases may be of any curator
 	slots    map[int]bool     // that were released
 }
@@ -78,7 +80,7 @@ func (l *Live) past() *past {
 	n := l.cfg.Arms
 	l.driver.replay(privacy.Released{})
 	return &past{driver: &l.driver, take: l.cfg.Take, ledger: privacy.NewLedger(l.cfg.Ledger...), heads: make([]int, n), asked: make([]int, n),
-		off: make([]bool, n), released: make([]int, n), sums: make([]float64, n), releases: make([]int, n),
+		off: make([]bool, n), released: make([]int, n), sums: make([]float64, n), releases: make([]int, n), variance: make([]float64, n),
 		slots: map[int]bool{}}
 }
 
@@ -152,6 +154,8 @@ func (p *past) add(text []byte) error {
 		p.released[a] = plus(p.released[a], released.N(i))
 		p.sums[a] += released.Sum(i)
 		p.releases[a]++
+		tail := released.Tail()
+		p.variance[a] += float64(2*tail.H*tail.H) + float64(tail.Sigma*tail.Sigma)
 	}
 	p.driver.replay(released)
 	return nil

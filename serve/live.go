@@ -68,8 +68,9 @@ type ArmInfo struct {
 	Released  int // of which rewards were released
 	Releases  int // in which they were
 	// Sum is the noisy sum of these, mapped to [0,1].
-	Sum float64
-	Off bool // it was taken off
+	Sum      float64
+	Variance float64 // of the noise in Sum
+	Off      bool    // it was taken off
 }
 
 // record is what the store has of an experiment beside its play.
@@ -676,8 +677,9 @@ func (x *live) show(line []byte) error {
 			Release bool
 		}
 		Release struct {
-			N   []int
-			Sum []float64
+			N    []int
+			Sum  []float64
+			Tail privacy.Tail
 		}
 	}
 	if err := json.Unmarshal(line, &in); err != nil {
@@ -694,6 +696,8 @@ func (x *live) show(line []byte) error {
 		x.arms[p.Arm].Released += in.Release.N[i]
 		x.arms[p.Arm].Sum += in.Release.Sum[i]
 		x.arms[p.Arm].Releases++
+		tail := in.Release.Tail
+		x.arms[p.Arm].Variance += float64(2*tail.H*tail.H) + float64(tail.Sigma*tail.Sigma)
 		i++
 	}
 	x.shown++

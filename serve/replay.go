@@ -121,7 +121,7 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 	}
 	for a := range decl.Arms {
 		out.Arms = append(out.Arms, ArmInfo{Released: again.Released[a], Releases: again.Releases[a],
-			Sum: again.Sums[a], Off: again.Off[a]})
+			Sum: again.Sums[a], Variance: again.Variance[a], Off: again.Off[a]})
 	}
 	stopped := again.Out == nil
 	if stopped && answer != nil {

@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/sotto-dp/sotto/serve"
+	"github.com/sotto-dp/sotto/trial"
+)
+
+type replayCommand struct {
+	Source  string `arg:"" name:"FILE" help:"${replaySource}"`
+	Tip     string `help:"${replayTip}" placeholder:"HASH"`
+	KeyFile string `env:"SOTTO_KEY_FILE" help:"${askKeyFile}" placeholder:"FILE" type:"path"`
+	JSON    bool   `help:"As JSON, for programs."`
+}
+
+// replayTexts are help texts that are too long for their flags.
+var replayTexts = kong.Vars{
+	"commandsReplay": "Play a live experiment again from its transcript, and check that everything follows " +
+		"from the releases.",
+	"replaySource": "Transcript of a live experiment; - reads standard input. Or its address, such as " +
+		"http://127.0.0.1:8080/v1/experiments/shop/transcript.",
+	"replayTip": "SHA-256 of the last line, in hex, as it was noted elsewhere: a chain that was made anew " +
+		"from some line on holds, but has another.",
+}
+
+// Help is shown by --help.
+func (c *replayCommand) Help() string {
+	return `The lines' chain must hold, each batch must be the one that the declared policy plays after the releases
+before it, each release one that the curator makes for it, what they cost within the declared budget, and
+the end the policy's where it says so. Of a release its sums are believed. Nothing is written.
+
+Examples:
+  sotto replay shop.jsonl
+  curl -s -H "X-API-Key: $KEY" localhost:8080/v1/experiments/shop/transcript | sotto replay -
+  sotto replay http://localhost:8080/v1/experiments/shop/transcript --key-file read.key --json`
+}
+
+// errReplay is matched where a transcript can be read, and does not hold.
+var errReplay = errors.New("the transcript does not hold")
+
+func (c *replayCommand) Run(ctx context.Context, s streams) error {
+	in, err := c.open(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	r, err := serve.Replay(in, s.known)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", c.Source, err)
+	case c.Tip != "" && !strings.EqualFold(c.Tip, r.Tip):
+		return fmt.Errorf("%s: %w: the hash of its last line, %d, is %s and not that of --tip", c.Source,
+			errReplay, r.Lines, r.Tip)
+	}
+	out, err := replayedOf(r)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(s, out)
+	}
+	return printReplayed(s.out, out)
+}
+
+// open opens what the argument names.
+func (c *replayCommand) open(ctx context.Context, s streams) (io.ReadCloser, error) {
+	if strings.HasPrefix(c.Source, "http://") || strings.HasPrefix(c.Source, "https://") {
+		return c.fetch(ctx)
+	}
+	if c.Source == "-" {
+		return io.NopCloser(s.in), nil
+	}
+	f, err := os.Open(c.Source)
+	return f, usage(err)
+}
+
+// answerWithin is how long a service may take until it begins to answer.
+const answerWithin = 30 * time.Second
+
+func (c *replayCommand) fetch(ctx context.Context) (io.ReadCloser, error) {
+	at, err := url.Parse(c.Source)
+	if err != nil || at.Host == "" {
+		return nil, usagef("%s: must be an address such as http://127.0.0.1:8080/v1/experiments/shop/"+
+			"transcript", c.Source)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return nil, usage(err)
+	}
+	key, err := keyFrom(c.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	if key != "" { // a public experiment needs none
+		r.Header.Set("X-API-Key", key)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.ResponseHeaderTimeout = answerWithin
+	answer, err := (&http.Client{Transport: transport}).Do(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case answer.StatusCode == http.StatusOK:
+		return answer.Body, nil
+	}
+	defer answer.Body.Close()
+	var problem struct{ Detail string }
+	b, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<16))
+	_ = json.Unmarshal(b, &problem) // or nothing is told
+	err = fmt.Errorf("%s: %s: %s", c.Source, answer.Status, problem.Detail)
+	if answer.StatusCode < http.StatusInternalServerError {
+		return nil, usage(err)
+	}
+	return nil, err
+}
+
+// replayedJSON is a live experiment as its transcript has it.
+type replayedJSON struct {
+	Experiment string     `json:"experiment"`
+	Policy     string     `json:"policy"`
+	Guarantee  string     `json:"guarantee"`
+	Range      [2]float64 `json:"range"`
+	Started    time.Time  `json:"started"`
+	// answer, policy, date or operator; null: it goes on
+	End    *string    `json:"end"`
+	Ended  *time.Time `json:"ended"`
+	Kept   *string    `json:"kept"`
+	Answer *string    `json:"answer"` // of an identification rule
+	Lines  int        `json:"lines"`
+	Tip    string     `json:"tip"`
+	Rounds int        `json:"batches"`
+	Budget string     `json:"budget"` // of a reward
+	Spent  spentJSON  `json:"spent"`
+	Arms   []keptJSON `json:"arms"`
+}
+
+type spentJSON struct {
+	Text    string   `json:"text"`
+	Epsilon *float64 `json:"epsilon"` // null: there is no bound that is pure
+}
+
+type keptJSON struct {
+	Name     string   `json:"name"`
+	Off      bool     `json:"off,omitempty"`
+	Released int      `json:"released"` // decisions
+	Releases int      `json:"releases"`
+	Mean     *float64 `json:"mean"` // private; null: nothing was released
+	Noise    float64  `json:"noise_deviation"`
+}
+
+func replayedOf(r *serve.Replayed) (replayedJSON, error) {
+	x := &r.Experiment
+	lo, hi := x.Range()
+	out := replayedJSON{Experiment: x.Name, Policy: x.Policy.Policy, Range: [2]float64{lo, hi},
+		Started: r.Started, Lines: r.Lines, Tip: r.Tip, Rounds: r.Rounds, Budget: fmt.Sprint(r.Budget),
+		Spent: spentJSON{lossText(r.Spent), finiteOrNil(r.Spent.Pure())}}
+	var err error
+	if out.Guarantee, err = x.Guarantee(); err != nil {
+		return out, err
+	}
+	if r.End != "" {
+		out.End, out.Ended, out.Kept = &r.End, &r.Ended, &x.Arms[r.Keep].Name
+	}
+	if r.Answer >= 0 {
+		out.Answer = &x.Arms[r.Answer].Name
+	}
+	for i, a := range r.Arms {
+		arm := keptJSON{Name: x.Arms[i].Name, Off: a.Off, Released: a.Released, Releases: a.Releases}
+		if m := meanOf(a, lo, hi); m.N > 0 {
+			arm.Mean, arm.Noise = &m.Value, m.Noise
+		}
+		out.Arms = append(out.Arms, arm)
+	}
+	return out, nil
+}
+
+// meanOf is the private mean of an arm, in units of rewards.
+func meanOf(a serve.ArmInfo, lo, hi float64) trial.Mean {
+	if a.Released == 0 {
+		return trial.Mean{Value: math.NaN()}
+	}
+	n := float64(a.Released)
+	return trial.Mean{Value: lo + float64((hi-lo)*(a.Sum/n)), N: a.Released,
+		Noise: float64((hi - lo) * math.Sqrt(a.Variance) / n)}
+}
+
+func printReplayed(out io.Writer, r replayedJSON) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "experiment\t%s\n", r.Experiment)
+	fmt.Fprintf(w, "policy\t%s, %d arms, rewards in [%v, %v]\n", r.Policy, len(r.Arms), r.Range[0], r.Range[1])
+	fmt.Fprintf(w, "guarantee\t%s\n", r.Guarantee)
+	fmt.Fprintf(w, "started\t%s\n", r.Started.Format(time.RFC3339))
+	if r.End != nil {
+		fmt.Fprintf(w, "stopped\t%s: %s, and %s is kept\n", r.Ended.Format(time.RFC3339),
+			endText(*r.End), *r.Kept)
+	} else {
+		fmt.Fprintln(w, "stopped\tnot yet, as far as this goes")
+	}
+	if r.Answer != nil {
+		fmt.Fprintf(w, "answer\t%s\n", *r.Answer)
+	}
+	fmt.Fprintf(w, "adaptivity\t%s of decisions\n", counted(r.Rounds, "batch", "batches"))
+	fmt.Fprintf(w, "spent\t%s of %s a reward\n", r.Spent.Text, r.Budget)
+	fmt.Fprintf(w, "lines\t%d, the last with the SHA-256 %s\n", r.Lines, r.Tip)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	fmt.Fprintf(w, "arm\tdecisions\treleases\tprivate mean\n")
+	for _, a := range r.Arms {
+		mean, name := "–", a.Name
+		if a.Mean != nil {
+			mean = fmt.Sprintf("%.4g ± %.2g", *a.Mean, a.Noise)
+		}
+		if a.Off {
+			name += " (off)"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", name, a.Released, a.Releases, mean)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "\n±: standard deviation of the noise that was added.\n\n"+
+		"The lines are chained, the plays follow from the releases, and these cost what is said.")
+	return err
+}
+
+func endText(end string) string {
+	switch end {
+	case "answer":
+		return "the rule has its answer"
+	case "policy":
+		return "the policy wants nothing more"
+	case "date":
+		return "its end has come"
+	}
+	return "by the operator"
+}
+
+// liveFirst says whether a transcript is a live experiment's, by its first line, and gives it back
+// whole.
+func liveFirst(in io.Reader) (live bool, whole io.Reader, err error) {
+	lines := bufio.NewReader(in)
+	first, err := lines.ReadBytes('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, nil, err
+	}
+	var kind struct{ Live *int }
+	live = json.Unmarshal(first, &kind) == nil && kind.Live != nil
+	return live, io.MultiReader(bytes.NewReader(first), lines), nil
+}
+
+// liveTrial is a live experiment's transcript as that of a trial. An error is about what is in it.
+func liveTrial(in io.Reader, s streams) (*trial.Replayed, [2]float64, error) {
+	var between [2]float64
+	r, err := serve.Replay(in, s.known)
+	if err != nil {
+		return nil, between, err
+	}
+	x := &r.Experiment
+	if x.Risk == 0 {
+		return nil, between, fmt.Errorf("%s looks for no best arm: sotto replay plays it again", x.Name)
+	}
+	rule, err := trial.NewRule(x.Policy.Policy, len(x.Arms), x.Risk, r.Budget, x.Policy.Params)
+	if err != nil {
+		return nil, between, err
+	}
+	out := &trial.Replayed{Rule: rule, End: r.End}
+	out.Answer, out.Batches, out.Loss = r.Answer, r.Rounds, r.Spent
+	between[0], between[1] = x.Range()
+	for i, a := range r.Arms {
+		out.Names = append(out.Names, x.Arms[i].Name)
+		out.Plays = append(out.Plays, a.Released)
+		out.Tau += a.Released
+		out.Releases += a.Releases
+		out.Means = append(out.Means, meanOf(a, between[0], between[1]))
+	}
+	return out, between, nil
+}

@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const liveTrialYAML = `name: pills
+arms: [{name: placebo}, {name: low}, {name: high}]
+policy: dp-tt
+risk: 0.000001
+budget: {epsilon: 1}
+unit: {of: person, assignments: 1}
+reward: {range: [0, 1], default: 0}
+window: 200ms
+public: true
+`
+
+// sotto runs a command.
+func sotto(t *testing.T, in string, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(t.Context(), args, streams{in: strings.NewReader(in), out: &o, err: &e})
+	return code, o.String(), e.String()
+}
+
+// A trial on made-up people who come one by one: it is declared, decided and reported over HTTP,
+// stops by itself with its answer, everybody gets that from then on, and its transcript is played
+// again to the same answer, from the service's address, a file, and standard input.
+//
+// The rule is wrong with probability at most 1e-6 (its risk); that a reward comes too late makes it
+// count 0, and only lowers a mean.
+func TestLiveTrial(t *testing.T) {
+	s := startServe(t, "--data", filepath.Join(t.TempDir(), "data"))
+	const x = "/v1/experiments/pills"
+	s.call(201, "POST", "/v1/experiments", liveTrialYAML)
+	s.call(200, "POST", x+"/start", "")
+	src := rand.New(rand.NewPCG(1, 2))
+	well := map[any]float64{"placebo": 0.05, "low": 0.4, "high": 0.95}
+	info := map[string]any{}
+	people := 0
+	for end := time.Now().Add(time.Minute); info["state"] != "stopped"; {
+		if time.Now().After(end) {
+			t.Fatalf("after %d people it is %v", people, info)
+		}
+		var rewards []string
+		for range 50 {
+			d := s.call(200, "POST", x+"/decisions", fmt.Sprintf(`{"unit": "person %d"}`, people))
+			people++
+			if d["decision"] == nil {
+				break // it has stopped
+			}
+			if src.Float64() < well[d["arm"]] {
+				rewards = append(rewards, fmt.Sprintf(`{"decision": %q, "reward": 1}`, d["decision"]))
+			}
+		}
+		s.call(200, "POST", x+"/rewards/batch", `{"rewards": [`+strings.Join(rewards, ",")+`]}`)
+		time.Sleep(50 * time.Millisecond)
+		info = s.call(200, "GET", x, "")
+	}
+	if info["kept"] != "high" {
+		t.Fatalf("it keeps %v", info["kept"])
+	}
+	if d := s.call(200, "POST", x+"/decisions", `{"unit": "somebody else"}`); d["arm"] != "high" ||
+		d["reason"] != "static" || d["decision"] != nil {
+		t.Errorf("%v", d)
+	}
+
+	address := s.url + x + "/transcript"
+	code, out, errs := sotto(t, "", "replay", address, "--json")
+	var r replayedJSON
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK {
+		t.Fatalf("%d %s %s %v", code, out, errs, err)
+	}
+	if r.End == nil || *r.End != "answer" || r.Answer == nil || *r.Answer != "high" || *r.Kept != "high" ||
+		r.Spent.Epsilon == nil || *r.Spent.Epsilon != 1 || r.Rounds < 2 || r.Arms[2].Mean == nil {
+		t.Errorf("%s", out)
+	}
+	released := 0
+	for _, a := range r.Arms {
+		released += a.Released
+	}
+	if released > people {
+		t.Errorf("%d were released of %d people", released, people)
+	}
+
+	file := filepath.Join(t.TempDir(), "pills.jsonl")
+	text := fetch(t, address)
+	write(t, file, text)
+	for _, c := range []struct {
+		in   string
+		args []string
+		want []string
+	}{
+		{"", []string{"replay", file, "--tip", r.Tip},
+			[]string{"answer", "the rule has its answer", "epsilon=1"}},
+		{text, []string{"replay", "-"}, []string{"answer", r.Tip}},
+		{"", []string{"identify", "--replay", file},
+			[]string{"answer       high", "wrong with probability at " +
+				"most 1e-06", "The plays and the answer follow from the releases."}},
+		{"", []string{"identify", "--replay", file, "--json"},
+			[]string{`"answer": "high"`, `"replayed": "answer"`}},
+	} {
+		code, out, errs := sotto(t, c.in, c.args...)
+		for _, want := range c.want {
+			if code != exitOK || !strings.Contains(out, want) {
+				t.Errorf("%q: %d, %s is not in\n%s%s", c.args, code, want, out, errs)
+			}
+		}
+	}
+
+	lines := strings.SplitAfter(text, "\n")
+	damaged := strings.Replace(text, `"sum":[`, `"sum":[1`, 1)
+	cut := strings.Join(lines[:len(lines)-2], "")
+	for _, c := range []struct {
+		text string
+		args []string
+		code int
+		want string
+	}{
+		{damaged, nil, exitFailed, "the transcript does not hold: line 3: it does not follow the line before"},
+		{lines[0] + strings.Join(lines[2:], ""), nil, exitFailed, "line 2"},
+		{text + lines[1], nil, exitFailed, fmt.Sprintf("line %d: it does not follow", len(lines))},
+		{text[:len(text)-1], nil, exitFailed, "the line is cut"},
+		{cut, []string{"--tip", r.Tip}, exitFailed, "not that of --tip"},
+		{"", nil, exitFailed, "there is nothing"},
+	} {
+		code, out, errs := sotto(t, c.text, append([]string{"replay", "-"}, c.args...)...)
+		if code != c.code || out != "" || !strings.Contains(errs, c.want) {
+			t.Errorf("%.60q: %d, %s%s must say %s", c.text, code, out, errs, c.want)
+		}
+	}
+	write(t, file, damaged)
+	if code, _, errs := sotto(t, "", "identify", "--replay", file); code != exitUsage ||
+		!strings.Contains(errs, "line 3") {
+		t.Error(code, errs)
+	}
+	for _, c := range [][2]string{{"nofile", "nofile"}, {"http://", "must be an address"},
+		{s.url + "/v1/experiments/other/transcript", "401 Unauthorized: a key is missing"}} {
+		if code, _, errs := sotto(t, "", "replay", c[0]); code != exitUsage || !strings.Contains(errs, c[1]) {
+			t.Errorf("%s: %d %s", c[0], code, errs)
+		}
+	}
+}
+
+// A live experiment that looks for no best arm is no trial.
+func TestLiveTrialIsATrial(t *testing.T) {
+	s := startServe(t, "--data", filepath.Join(t.TempDir(), "data"))
+	s.call(201, "POST", "/v1/experiments", strings.NewReplacer("dp-tt", "dp-klucb",
+		"risk: 0.000001\n", "").Replace(liveTrialYAML))
+	s.call(200, "POST", "/v1/experiments/pills/start", "")
+	file := filepath.Join(t.TempDir(), "pills.jsonl")
+	write(t, file, fetch(t, s.url+"/v1/experiments/pills/transcript"))
+	if code, _, errs := sotto(t, "", "identify", "--replay", file); code != exitUsage ||
+		!strings.Contains(errs, "sotto replay plays it again") {
+		t.Error(code, errs)
+	}
+	if code, out, errs := sotto(t, "", "replay", file); code != exitOK || !strings.Contains(out, "not yet") {
+		t.Error(code, out, errs)
+	}
+}
+
+// fetch reads what everybody may.
+func fetch(t *testing.T, address string) string {
+	t.Helper()
+	c := replayCommand{Source: address}
+	body, err := c.fetch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(body); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
