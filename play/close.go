@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
 )
 
 // Due is when the batch that is out can be closed, if all its decisions have been made; ok is false
@@ -134,6 +135,7 @@ func (l *Live) Commit(c *Commit) error {
 		return nil
 	}
 	if c.drop != nil {
+		l.driver.Released = privacy.Released{} // the policy has had it, and its batch was withdrawn
 		c.drop()
 	}
 	if l.failed = l.next(); l.failed != nil {
