@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -27,6 +28,7 @@ type mergeCommand struct {
 var commandsTexts = kong.Vars{
 	"listMechanisms": "Mechanisms: how releases are made private, by trust model and noise, with what each " +
 		"guarantees and who has to be believed.",
+	"schemaOf": "experiment, for files of sotto run, or live, for those of sotto serve.",
 }
 
 // Help is shown by --help.
@@ -66,7 +68,7 @@ func (c *reportCommand) Run(s streams) error {
 }
 
 type validateCommand struct {
-	File string `arg:"" help:"Experiment in YAML; - reads standard input."`
+	File string `arg:"" help:"Experiment or live experiment in YAML; - reads standard input."`
 	JSON bool   `help:"As JSON, for programs."`
 }
 
@@ -84,13 +86,26 @@ type planned struct {
 // Help is shown by --help.
 func (c *validateCommand) Help() string {
 	return `Examples:
-  sotto validate examples/quickstart.yaml`
+  sotto validate examples/quickstart.yaml
+  sotto validate shop.yaml --json`
 }
 
 func (c *validateCommand) Run(s streams) error {
-	spec, err := read(c.File, s)
-	if err != nil {
+	in, file := s.in, "standard input"
+	if c.File != "-" {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return usage(err)
+		}
+		defer f.Close()
+		in, file = f, c.File
+	}
+	spec, live, err := experiment.Reader{Catalog: s.known}.ReadAny(in, file)
+	switch {
+	case err != nil:
 		return err
+	case live != nil:
+		return c.live(s, live)
 	}
 	plan, err := spec.Resolve()
 	if err != nil {
@@ -115,6 +130,49 @@ func (c *validateCommand) Run(s streams) error {
 		fmt.Fprintln(&b, " ", plan.Cells[i].Label())
 	}
 	_, err = io.WriteString(s.out, b.String())
+	return err
+}
+
+// liveJSON is what a live experiment promises.
+type liveJSON struct {
+	Experiment  string `json:"experiment"`
+	Kind        string `json:"kind"` // live
+	Arms        int    `json:"arms"`
+	Policy      string `json:"policy"`
+	Guarantee   string `json:"guarantee"` // in words
+	Unit        string `json:"unit"`
+	Budget      string `json:"budget"` // of a unit
+	Assignments int    `json:"assignments"`
+	Each        string `json:"each"` // the budget of one reward
+	Take        string `json:"take"` // exactly, or at least, the rewards that the policy asks for
+}
+
+// live says what a live experiment promises.
+func (c *validateCommand) live(s streams, x *experiment.Live) error {
+	if err := x.Check(); err != nil {
+		return err
+	}
+	out := liveJSON{Experiment: x.Name, Kind: "live", Arms: len(x.Arms), Policy: x.Policy.Policy,
+		Unit: x.Unit.Of, Budget: fmt.Sprint(x.Budget), Assignments: x.Assignments()}
+	each, err := x.EachAssignment()
+	if err != nil {
+		return err
+	}
+	out.Each = fmt.Sprint(each)
+	if out.Guarantee, err = x.Guarantee(); err != nil {
+		return err
+	}
+	take, err := x.Take()
+	if err != nil {
+		return err
+	}
+	if out.Take = take.String(); c.JSON {
+		return printJSON(s, out)
+	}
+	_, err = fmt.Fprintf(s.out, "%s: a live experiment of %d arms\n  guarantee: %s\n  price: %s, %s of %s "+
+		"to a %s\n  queue: %s gets %s what it asks for, the oldest decisions first\n", x.Name, len(x.Arms),
+		out.Guarantee, out.Budget, several(out.Assignments, "assignment"), out.Each, out.Unit, out.Policy,
+		out.Take)
 	return err
 }
 
@@ -310,16 +368,24 @@ func banditName(e catalog.Entry) string {
 	return e.Bandit
 }
 
-type schemaCommand struct{}
+type schemaCommand struct {
+	Of string `arg:"" optional:"" default:"experiment" enum:"experiment,live" help:"${schemaOf}"`
+}
 
 // Help is shown by --help.
 func (c *schemaCommand) Help() string {
 	return `Examples:
-  sotto schema > experiment.schema.json`
+  sotto schema > experiment.schema.json
+  sotto schema live > live.schema.json`
 }
 
 func (c *schemaCommand) Run(s streams) error {
-	b, err := experiment.Reader{Catalog: s.known}.Schema()
+	known := experiment.Reader{Catalog: s.known}
+	write := known.Schema
+	if c.Of == "live" {
+		write = known.LiveSchema
+	}
+	b, err := write()
 	if err != nil {
 		return err
 	}

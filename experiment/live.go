@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -115,6 +116,33 @@ func (r Reader) ParseLive(file string, data []byte) (*Live, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// ReadAny reads an experiment or a live experiment, whichever it is: the other is nil.
+func (r Reader) ReadAny(in io.Reader, file string) (*Spec, *Live, error) {
+	data, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+	if err != nil {
+		return nil, nil, &Error{Pos: Pos{File: file}, Err: err}
+	}
+	if r.isLive(data) {
+		l, err := r.ParseLive(file, data)
+		return nil, l, err
+	}
+	s, err := r.Parse(file, data)
+	return s, nil, err
+}
+
+// isLive looks for keys that files of experiments have not.
+func (r Reader) isLive(data []byte) bool {
+	d := &decoder{known: r.Catalog, src: &source{at: map[string]Pos{}}, own: ownLiveKey}
+	body, err := d.parse(data)
+	if err != nil {
+		return false
+	}
+	values, _ := d.mapping(body, "") // what is no mapping is none
+	return slices.ContainsFunc(values, func(kv *ast.MappingValueNode) bool {
+		return slices.Contains([]string{"policy", "unit", "window"}, kv.Key.GetToken().Value)
+	})
 }
 
 // liveKeys are the keys of a live experiment, with policies for one kind of bandit.
@@ -395,6 +423,19 @@ func (l *Live) Check() error {
 	return nil
 }
 
+// Take says how the policy takes the decisions that it asks for from the queue of their arm.
+func (l *Live) Take() (play.Take, error) {
+	p, err := l.NewPolicy(zeroCoins{})
+	if err != nil {
+		return 0, err
+	}
+	take, err := play.Admit(p)
+	if err != nil {
+		return 0, l.src.wrap("policy", err)
+	}
+	return take, nil
+}
+
 func (l *Live) checkArms() error {
 	names := map[string]bool{}
 	for i, a := range l.Arms {
@@ -465,6 +506,20 @@ func (l *Live) EachAssignment() (privacy.Budget, error) {
 		}
 		return b, nil
 	}
+}
+
+// Guarantee says in words what is promised to a unit, of an experiment that Check lets pass.
+func (l *Live) Guarantee() (string, error) {
+	each, err := l.EachAssignment()
+	if err != nil {
+		return "", err
+	}
+	how := "her one reward"
+	if m := l.Assignments(); m > 1 {
+		how = fmt.Sprintf("her %d rewards together, each at %v", m, each)
+	}
+	return fmt.Sprintf("what everybody sees depends on a %s's rewards by released noisy sums alone, at %v "+
+		"for %s", l.Unit.Of, l.Budget, how), nil
 }
 
 // NewPolicy builds the policy, with its coins at their start.
