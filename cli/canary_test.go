@@ -136,6 +136,7 @@ var canaryRows = map[string]canaryRow{
 	}},
 
 	"sotto decide": {none: "it asks for arms"},
+	"sotto replay": {none: "it reads transcripts, which have releases alone"},
 	// TestReward sends the canary to a service, by lines too
 	"sotto reward": {runs: [][]string{
 		{"!", "reward", "--wait", "0s", "shop", "decision", "0.7312894561"},

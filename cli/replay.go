@@ -96,8 +96,8 @@ const answerWithin = 30 * time.Second
 func (c *replayCommand) fetch(ctx context.Context) (io.ReadCloser, error) {
 	at, err := url.Parse(c.Source)
 	if err != nil || at.Host == "" {
-		return nil, usagef("%s: must be an address such as http://127.0.0.1:8080/v1/experiments/shop/"+
-			"transcript", c.Source)
+		return nil, usagef("%q is no address, such as http://127.0.0.1:8080/v1/experiments/shop/transcript",
+			c.Source)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {

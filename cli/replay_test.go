@@ -142,7 +142,7 @@ func TestLiveTrial(t *testing.T) {
 		!strings.Contains(errs, "line 3") {
 		t.Error(code, errs)
 	}
-	for _, c := range [][2]string{{"nofile", "nofile"}, {"http://", "must be an address"},
+	for _, c := range [][2]string{{"nofile", "nofile"}, {"http://", "is no address"},
 		{s.url + "/v1/experiments/other/transcript", "401 Unauthorized: a key is missing"}} {
 		if code, _, errs := sotto(t, "", "replay", c[0]); code != exitUsage || !strings.Contains(errs, c[1]) {
 			t.Errorf("%s: %d %s", c[0], code, errs)
