@@ -87,6 +87,7 @@ type Decision struct {
 	Value      json.RawMessage // of the arm, as it was declared
 	Propensity float64         // the probability with which it was drawn
 	Expires    time.Time       // until when a reward counts; zero without a Token
+	ActivateBy time.Time       // until when Activate must be called; zero if it counts at once
 	Reason     string          // split, over_limit, static or disabled
 }
 
@@ -178,6 +179,7 @@ func (c *Client) Decide(ctx context.Context, experiment string, unit Unit) (Deci
 		Value      json.RawMessage `json:"value"`
 		Propensity float64         `json:"propensity"`
 		Expires    *time.Time      `json:"expires_at"`
+		ActivateBy *time.Time      `json:"activate_by"`
 		Reason     string          `json:"reason"`
 	}
 	if err := c.post(ctx, in, &out, experiment, "decisions"); err != nil {
@@ -193,6 +195,9 @@ func (c *Client) Decide(ctx context.Context, experiment string, unit Unit) (Deci
 	if out.Expires != nil {
 		d.Expires = *out.Expires
 	}
+	if out.ActivateBy != nil {
+		d.ActivateBy = *out.ActivateBy
+	}
 	return d, nil
 }
 
@@ -202,10 +207,29 @@ func (c *Client) Reward(ctx context.Context, experiment, decision string, reward
 	if err := check(decision, reward); err != nil {
 		return "", fmt.Errorf("experiment %q: %w", experiment, err)
 	}
+	return c.report(ctx, reportJSON{decision, reward}, experiment, "rewards")
+}
+
+// Activate says that a unit meets a decision, or, if shown is false, that it will not: for
+// experiments with exposure: activate, whose decisions count from then on. It is to be said before
+// the outcome can be known, and whatever it is.
+func (c *Client) Activate(ctx context.Context, experiment, decision string, shown bool) (Status, error) {
+	if err := check(decision, 0); err != nil {
+		return "", fmt.Errorf("experiment %q: %w", experiment, err)
+	}
+	in := struct {
+		Decision string `json:"decision"`
+		Shown    bool   `json:"shown"`
+	}{decision, shown}
+	return c.report(ctx, in, experiment, "activations")
+}
+
+// report sends what is answered with a status.
+func (c *Client) report(ctx context.Context, in any, experiment, what string) (Status, error) {
 	var out struct {
 		Status Status `json:"status"`
 	}
-	err := c.post(ctx, reportJSON{decision, reward}, &out, experiment, "rewards")
+	err := c.post(ctx, in, &out, experiment, what)
 	if err == nil && out.Status == "" {
 		err = ErrAnswer
 	}

@@ -191,6 +191,45 @@ func TestClient(t *testing.T) {
 	}
 }
 
+// A decision that is an offer counts when it is activated.
+func TestActivate(t *testing.T) {
+	s := newService(t)
+	text := strings.Replace(declaration, "shop", "offers", 1) + "exposure: activate\n"
+	x, err := experiment.Reader{}.ParseLive("test", []byte(text))
+	if err == nil {
+		err = s.engine.Create(t.Context(), *x)
+	}
+	if err == nil {
+		err = s.engine.Start(t.Context(), "offers")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.client()
+	if d := decide(t, c, "ann"); !d.ActivateBy.IsZero() {
+		t.Errorf("it counts at once: %+v", d)
+	}
+	for _, shown := range []bool{true, false} {
+		d, err := c.Decide(t.Context(), "offers", client.Unit{Name: fmt.Sprint(shown)})
+		if err != nil || !d.ActivateBy.After(time.Now()) || !d.Expires.After(d.ActivateBy) {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		if got, err := c.Reward(t.Context(), "offers", d.Token, 1); got != client.Void || err != nil {
+			t.Error("before it is activated:", got, err)
+		}
+		if got, err := c.Activate(t.Context(), "offers", d.Token, shown); got != client.Accepted || err != nil {
+			t.Error(got, err)
+		}
+		want := map[bool]client.Status{true: client.Accepted, false: client.Void}[shown]
+		if got, err := c.Reward(t.Context(), "offers", d.Token, 1); got != want || err != nil {
+			t.Error(shown, got, err)
+		}
+	}
+	if _, err := c.Activate(t.Context(), "offers", "", true); !errors.Is(err, client.ErrRequest) {
+		t.Error(err)
+	}
+}
+
 // Each error is told by errors.Is, and has no reward, no unit and no key.
 func TestErrors(t *testing.T) {
 	s := newService(t)

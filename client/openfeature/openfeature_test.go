@@ -144,7 +144,8 @@ func TestEvaluate(t *testing.T) {
 	ctx := t.Context()
 	arms := map[string]any{"red": "#c00", "blue": "#00c", "no": false, "yes": true, "small": 1.5, "large": 2.5,
 		"few": int64(9007199254740993), "many": int64(12),
-		"plain": map[string]any{"font": "serif", "size": 3.0}, "loud": []any{1.0, "x"}, "a": "usual", "b": "usual"}
+		"plain": map[string]any{"font": "serif", "size": 3.0}, "loud": []any{1.0, "x"},
+		"a": "usual", "b": "usual"}
 	for i := range 6 {
 		who := unit(fmt.Sprint("visitor ", i%3))
 		check := func(value any, d of.EvaluationDetails, err error) {

@@ -78,6 +78,7 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"GET /livez":        f.live,
 		"GET /readyz":       f.ready,
 		"GET /openapi.yaml": f.openAPI,
+		"GET /sotto.js":     f.script,
 
 		"POST " + one + "/decisions":     f.with(serve.ScopeDecide, f.decide),
 		"POST " + one + "/rewards":       f.with(serve.ScopeReward, f.reward),
