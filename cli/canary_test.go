@@ -93,6 +93,10 @@ var canaryRows = map[string]canaryRow{
 		{"!", "validate", "rows.jsonl"}, {"!", "validate", "colon.csv"}}},
 	"sotto bounds": {runs: [][]string{{"bounds", "arms.yaml"}, {"!", "bounds", "bare.csv"},
 		{"!", "bounds", "rows.jsonl"}, {"!", "bounds", "colon.csv"}}},
+	"sotto plan live": {runs: [][]string{
+		{"!", "plan", "live", "bare.csv", "--traffic", "100", "--gap", "0.1"},
+		{"!", "plan", "live", "rows.jsonl", "--traffic", "100", "--gap", "0.1"},
+		{"!", "plan", "live", "colon.csv", "--traffic", "100", "--gap", "0.1"}}},
 	"sotto choose": {runs: [][]string{
 		{"choose", "--csv", "arms.csv", "--range", "0,1", "--epsilon", "1", "--horizon", "2000",
 			"--policies", "adap-klucb,dp-se", "--max-runs", "32"},

@@ -234,7 +234,8 @@ func texts() kong.Vars {
 	for _, t := range []kong.Vars{aggregateTexts, aggregateBenchTexts, askTexts, auditTexts,
 		auditMechanismTexts, auditPolicyTexts, auditSelfTexts, auditTrainingTexts, boundsTexts,
 		chooseTexts, cliTexts, commandsTexts, identifyTexts, letorTexts, logTexts, planTexts,
-		planBudgetTexts, planReleaseTexts, replayTexts, reproduceTexts, runTexts, stopTexts} {
+		planBudgetTexts, planLiveTexts, planReleaseTexts, replayTexts, reproduceTexts, runTexts,
+		stopTexts} {
 		maps.Copy(all, t)
 	}
 	return all

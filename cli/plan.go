@@ -21,6 +21,7 @@ import (
 type planCommand struct {
 	Trial   planTrial   `cmd:"" help:"How many participants will a trial need, at which ε, and what does privacy add?"`
 	Release planRelease `cmd:"" help:"${planRelease}"`
+	Live    planLive    `cmd:"" help:"${planLive}"`
 	Budget  planBudget  `cmd:"" help:"Which is the smallest ε at which privacy costs less than so much more regret?"`
 }
 

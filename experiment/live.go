@@ -528,6 +528,11 @@ func (l *Live) NewPolicy(coins policy.Coins) (policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
+	return l.policyAt(each, coins)
+}
+
+// policyAt builds the policy at a budget of one reward.
+func (l *Live) policyAt(each privacy.Budget, coins policy.Coins) (policy.Policy, error) {
 	entry, err := l.Catalog.Find(l.bandit(), l.Policy.Policy)
 	if err != nil {
 		return nil, l.src.wrap("policy", err)

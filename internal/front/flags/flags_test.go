@@ -21,6 +21,7 @@ type all struct {
 	List    flags.Numbers `in:"(0,inf)"`
 	Vectors flags.Vectors
 	Share   flags.Share
+	Rate    flags.Rate
 	Count   flags.Count
 	Few     flags.Count `in:"[2,1e4]"`
 	Seed    flags.Seed
@@ -62,6 +63,9 @@ func TestErrors(t *testing.T) {
 		"--vectors=1,2;x": `--vectors is "x", must be a finite number`,
 		"--share=0%":      `--share is "0%", must be a share above 0 and finite, such as 10% or 0.1`,
 		"--share=inf":     "--share is inf, must be a share above 0 and finite, such as 10% or 0.1",
+		"--rate=0/day":    `--rate is "0/day", must be a number above 0 and finite, a day, hour, minute or second, such as 10000/day`,
+		"--rate=5/week":   `--rate is "5/week", must be a number above 0 and finite, a day, hour, minute or second, such as 10000/day`,
+		"--rate=nan":      `--rate is nan, must be a number above 0 and finite, a day, hour, minute or second, such as 10000/day`,
 		"--count=0": "--count is 0, must be a whole number from 1 on, such as 1000, " +
 			"10_000_000 or 1e6",
 		"--count=2.5": "--count is 2.5, must be a whole number from 1 on, such as 1000, " +
@@ -95,7 +99,8 @@ func TestErrors(t *testing.T) {
 // What is allowed is read as it is written.
 func TestValues(t *testing.T) {
 	c, err := parse("--open=0.5", "--half=0", "--free=-3", "--list=0.1,1", "--vectors=1,0;0,1",
-		"--share=10%", "--count=1e3", "--few=10_000", "--seed=0", "--workers=0", "--shard=1/3",
+		"--share=10%", "--rate=2_000.5/hour", "--count=1e3", "--few=10_000", "--seed=0",
+		"--workers=0", "--shard=1/3",
 		"--choice=right", "--choices=right, left", "--range=-1,2", "--unit=0,1", "--prior=3:0:1",
 		"--policy=adap-ucb:alpha=4", "--many=ucb,adap-ucb:alpha=4", "--arms=0.5,gaussian(0.5,0.1)",
 		"--budget=epsilon=1,delta=1e-6")
@@ -103,9 +108,9 @@ func TestValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(c.Open.X, c.Half.X, c.Half.Set, c.Free.X, c.List.X, c.Vectors.X, c.Share.X,
-		c.Count, c.Few, c.Seed, c.Workers, c.Shard, c.Choice, c.Choices.Names, c.Range, c.Unit,
+		c.Rate.Day, c.Count, c.Few, c.Seed, c.Workers, c.Shard, c.Choice, c.Choices.Names, c.Range, c.Unit,
 		c.Prior, c.Policy, len(c.Many.List), c.Arms.Texts, c.Budget.Budget); got !=
-		"0.5 0 true -3 [0.1 1] [[1 0] [0 1]] 0.1 1000 10000 {0 true} 0 {1 3}right[right left] "+
+		"0.5 0 true -3 [0.1 1] [[1 0] [0 1]] 0.1 48012 1000 10000 {0 true} 0 {1 3}right[right left] "+
 			"{-1 2 true} {0 1 true} {3 0 1} adap-ucb:alpha=4 2 [0.5 gaussian(0.5,0.1)] "+
 			fmt.Sprint(c.Budget.Budget) {
 		t.Error(got)
@@ -123,11 +128,11 @@ func TestValues(t *testing.T) {
 // Whatever is written, a value is in its interval or refused.
 func FuzzValues(f *testing.F) {
 	for _, seed := range []string{"0.5", "1e3", "nan", "0,1", "1:0:1", "0/3", "a:b=1", "gaussian(0.5,0.1)",
-		"10%", "epsilon=1", "1,2;3", "", ",", ":", "-", "0x1p-2", "1_0"} {
+		"10%", "epsilon=1", "1,2;3", "3/hour", "", ",", ":", "-", "0x1p-2", "1_0"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, name := range []string{"open", "half", "free", "list", "vectors", "share", "count",
+		for _, name := range []string{"open", "half", "free", "list", "vectors", "share", "rate", "count",
 			"few", "seed",
 			"workers", "shard", "choice", "choices", "range", "unit", "prior", "policy", "many",
 			"arms", "budget"} {
@@ -149,6 +154,8 @@ func FuzzValues(f *testing.F) {
 				bad = c.Shard.N < 1 || c.Shard.I < 0 || c.Shard.I >= c.Shard.N
 			case "unit":
 				bad = !(0 <= c.Unit.Lo && c.Unit.Lo < c.Unit.Hi && c.Unit.Hi <= 1)
+			case "rate":
+				bad = !(c.Rate.Day > 0) || math.IsInf(c.Rate.Day, 1)
 			case "share":
 				bad = !(c.Share.X >= 0) || math.IsInf(c.Share.X, 1)
 			}

@@ -156,6 +156,29 @@ func (v *Vectors) Decode(ctx *kong.DecodeContext) error {
 	return nil
 }
 
+// A Rate is so many of something a day, written 10000/day, 400/hour, 7/minute, 2/second, or a
+// number alone, a day.
+type Rate struct {
+	Day float64 // above 0 and finite
+	Set bool
+}
+
+// Decode reads the value.
+func (r *Rate) Decode(ctx *kong.DecodeContext) error {
+	text, bad, err := pop(ctx)
+	if err != nil {
+		return err
+	}
+	number, unit, _ := strings.Cut(strings.TrimSpace(text), "/")
+	times, known := map[string]float64{"": 1, "day": 1, "hour": 24, "minute": 24 * 60,
+		"second": 24 * 60 * 60}[strings.TrimSpace(unit)]
+	x, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSpace(number), "_", ""), 64)
+	if r.Day, r.Set = x*times, true; err != nil || !known || !(r.Day > 0) || math.IsInf(r.Day, 1) {
+		return bad("a number above 0 and finite, a day, hour, minute or second, such as 10000/day")
+	}
+	return nil
+}
+
 // A Share is a number above 0, of which 10% is another way to write 0.1.
 type Share struct{ X float64 }
 

@@ -1,0 +1,335 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/front/flags"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+type planLive struct {
+	File    string        `arg:"" help:"Live experiment in YAML; - reads standard input."`
+	Traffic flags.Rate    `required:"" help:"${planLiveTraffic}" placeholder:"N/day"`
+	Arms    flags.Numbers `in:"(-inf,inf)" help:"${planLiveArms}" placeholder:"MEAN,…" group:"The arms, one of:"`
+	Gap     flags.Number  `in:"(0,inf)" help:"${planLiveGap}" placeholder:"Δ" group:"The arms, one of:"`
+	Best    flags.Number  `help:"${planLiveBest}" placeholder:"MEAN"`
+	Epsilon flags.Numbers `in:"(0,inf)" help:"${planLiveEpsilon}" placeholder:"ε,…"`
+	Days    flags.Number  `in:"(0,36600]" help:"${planLiveDays}" placeholder:"D"`
+	Runs    flags.Count   `in:"[2,1e6]" help:"${planLiveRuns}" placeholder:"N"`
+	Seed    flags.Seed    `default:"1" help:"Seed of all randomness." placeholder:"S"`
+	Workers flags.Workers `help:"${planLiveWorkers}" placeholder:"W"`
+	JSON    bool          `help:"As JSON, for programs."`
+}
+
+// planLiveTexts are help texts that are too long for their flags.
+var planLiveTexts = kong.Vars{
+	"planLive": "When will the leader of a live experiment be known, at which ε, and what will it cost?",
+	"planLiveTraffic": "How many decisions there will be: 10000/day, 400/hour, 7/minute or " +
+		"2/second, evenly over " +
+		"the day.",
+	"planLiveArms": "Means of the arms' rewards, in the order of the file. A reward that does " +
+		"not come counts the " +
+		"default: its share is in the mean.",
+	"planLiveGap": "By how much the best arm is better than the others, which are equal.",
+	"planLiveBest": "Mean of the best arm, beside --gap; if not given half a gap above the " +
+		"middle of the range.",
+	"planLiveEpsilon": "Budgets of a unit to compare, in ε; a quarter of the declared one, it, " +
+		"and four times it.",
+	"planLiveDays":    "How long it lasts; if not given from the declared start to the end, or 28 days.",
+	"planLiveRuns":    "Simulated experiments at each budget; if not given 20 to 200, by how long they are.",
+	"planLiveWorkers": "Runs played at a time; answers do not depend on it. 0 is one a processor.",
+}
+
+// Help is shown by --help.
+func (c *planLive) Help() string {
+	return `Examples:
+  sotto plan live shop.yaml --traffic 10000/day --gap 0.05
+  sotto plan live shop.yaml --traffic 400/hour --arms 0.11,0.1 --epsilon 0.3,1,3 --days 14`
+}
+
+func (c *planLive) question(s streams) (experiment.LivePlan, error) {
+	q := experiment.LivePlan{Means: c.Arms.X, Gap: c.Gap.X, Best: c.Best.X, Traffic: c.Traffic.Day,
+		Days: c.Days.X, Runs: experiment.Count(c.Runs), Seed: c.Seed.X, Workers: int(c.Workers)}
+	switch {
+	case (c.Arms.X != nil) == c.Gap.Set:
+		return q, errors.New("want one of --arms and --gap")
+	case c.Best.Set && !c.Gap.Set:
+		return q, errors.New("--best goes with --gap")
+	}
+	for _, x := range c.Epsilon.X {
+		q.Budgets = append(q.Budgets, privacy.Pure{Epsilon: x})
+	}
+	in, file := s.in, "standard input"
+	if c.File != "-" {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return q, err
+		}
+		defer f.Close()
+		in, file = f, c.File
+	}
+	spec, live, err := experiment.Reader{Catalog: s.known}.ReadAny(in, file)
+	switch {
+	case err != nil:
+		return q, err
+	case spec != nil:
+		return q, fmt.Errorf("%s is an experiment for sotto run, must be a live one: sotto schema live has "+
+			"its keys", file)
+	}
+	q.Live = *live
+	if _, pure := live.Budget.(privacy.Pure); len(q.Budgets) > 0 && !pure {
+		return q, fmt.Errorf("--epsilon is for experiments with a budget in ε alone, and %s has %v", file,
+			live.Budget)
+	}
+	return q, nil
+}
+
+func (c *planLive) Run(ctx context.Context, s streams) error {
+	q, err := c.question(s)
+	if err != nil {
+		return usage(err)
+	}
+	from := time.Now()
+	q.Progress = func(r experiment.LiveRow) {
+		fmt.Fprintf(s.err, "%s  [%s]\n", liveRowText(r), time.Since(from).Round(100*time.Millisecond))
+	}
+	f, err := q.Run(ctx)
+	switch {
+	case errors.Is(err, experiment.ErrLivePlan), errors.Is(err, experiment.ErrSpec):
+		return usage(err)
+	case err != nil:
+		return stopped(err)
+	case c.JSON:
+		return printJSON(s, forecastOf(q.Traffic, f))
+	}
+	return printForecast(s.out, q, f)
+}
+
+func liveRowText(r experiment.LiveRow) string {
+	text := budgetText(r.Budget.String())
+	if r.First > 0 {
+		text += fmt.Sprintf(", first: %d", r.First)
+	}
+	return text
+}
+
+// span is a time in two units at most; – for what never is.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < 0:
+		return "–"
+	case d >= 100*day:
+		return fmt.Sprintf("%.0f d", d.Hours()/24)
+	case d >= 2*day:
+		return fmt.Sprintf("%.3g d", d.Hours()/24)
+	case d >= 2*time.Hour:
+		return fmt.Sprintf("%.3g h", d.Hours())
+	case d >= 2*time.Minute:
+		return fmt.Sprintf("%.3g min", d.Minutes())
+	}
+	return fmt.Sprintf("%.3g s", d.Seconds())
+}
+
+func printForecast(out io.Writer, q experiment.LivePlan, f *experiment.LiveForecast) error {
+	rows := append(append([]experiment.LiveRow{}, f.Rows...), f.Plain)
+	fmt.Fprintf(out, "%s: %s, %s\n", q.Live.Name, f.Policy, f.Arms)
+	fmt.Fprintf(out, "%s decisions a day for %s: %d, of which %d in a window of %s; %s a row\n\n",
+		short(q.Traffic), span(f.Period), f.Rounds, f.Window, span(q.Live.Window), several(f.Runs, "run"))
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	known := "leader known\t90 %\tnot known"
+	if f.Stops {
+		known = "answer\tmean\t90 %\tno answer\twrong"
+	}
+	fmt.Fprintf(w, "budget\tfirst release\t%s\tlost rewards\tuniform\t× none\n", known)
+	line := func(name string, r experiment.LiveRow) {
+		times := "–"
+		if f.Plain.Regret > 0 {
+			times = fmt.Sprintf("%.2f", r.Regret/f.Plain.Regret)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t", name, span(r.FirstRelease), span(r.KnownMedian))
+		if f.Stops {
+			mean := "–"
+			if r.Unknown == 0 {
+				mean = fmt.Sprintf("%.3g ± %.2g d", r.KnownMean, r.KnownSE)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t", mean, span(r.Known90), percent(r.Unknown, f.Runs),
+				percent(r.Wrong, f.Runs))
+		} else {
+			fmt.Fprintf(w, "%s\t%s\t", span(r.Known90), percent(r.Unknown, f.Runs))
+		}
+		fmt.Fprintf(w, "%.4g ± %.2g\t%.4g\t%s\n", r.Regret, r.RegretSE, r.Uniform, times)
+	}
+	for _, r := range rows {
+		line(budgetText(r.Budget.String()), r)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if !f.Stops {
+		if err := printCourse(out, rows); err != nil {
+			return err
+		}
+	}
+	if len(f.Firsts) > 0 {
+		fmt.Fprintf(out, "\nFirst batch of an arm at %s, %d arms in a window of %d decisions\n",
+			budgetText(q.Live.Budget.String()), len(q.Live.Arms), f.Window)
+		fmt.Fprintf(w, "%s\tfirst release\t%s\tlost rewards\tuniform\t× none\n", f.FirstParam, known)
+		best := f.Firsts[0]
+		for _, r := range f.Firsts {
+			name := "declared"
+			if r.First > 0 {
+				name = fmt.Sprint(r.First)
+			}
+			line(name, r)
+			if r.Regret < best.Regret {
+				best = r
+			}
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		switch name := fmt.Sprintf("%s: %d", f.FirstParam, best.First); {
+		case best.First == 0:
+			fmt.Fprintln(out, "The declared first batch loses least of these.")
+		case f.Firsts[0].Regret-best.Regret < 2*math.Hypot(f.Firsts[0].RegretSE, best.RegretSE):
+			fmt.Fprintf(out, "%s loses least of these, and these runs do not tell it from the "+
+				"declared one.\n", name)
+		default:
+			fmt.Fprintf(out, "%s loses least of these: every batch waits for a window, and small "+
+				"ones are many.\n",
+				name)
+		}
+	}
+	return notesOfForecast(out, f)
+}
+
+func percent(n, of int) string { return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(of)) }
+
+// printCourse tells which share the best arm has as time goes on.
+func printCourse(out io.Writer, rows []experiment.LiveRow) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "\nDecisions for the best arm, just before")
+	var at []int
+	n := len(rows[0].Course)
+	for part := 32; part >= 1; part /= 2 {
+		if i := n/part - 1; i >= 0 && (len(at) == 0 || i > at[len(at)-1]) {
+			at = append(at, i)
+		}
+	}
+	fmt.Fprint(w, "budget")
+	for _, i := range at {
+		fmt.Fprint(w, "\t"+span(rows[0].Course[i].After))
+	}
+	fmt.Fprintln(w)
+	for _, r := range rows {
+		fmt.Fprint(w, budgetText(r.Budget.String()))
+		for _, i := range at {
+			fmt.Fprintf(w, "\t%.0f %%", 100*r.Course[i].Share)
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}
+
+func notesOfForecast(out io.Writer, f *experiment.LiveForecast) error {
+	what := fmt.Sprintf("leader known: the best arm has from then on %.0f %% of the decisions "+
+		"that the floor leaves "+
+		"free; median and 90 %% of the runs", 100*experiment.KnownShare)
+	if f.Stops {
+		what = "answer: when the rule has stopped; median, mean ± standard error and 90 % of the runs"
+	}
+	if _, err := fmt.Fprintf(out, "\n%s; –: not in %s.\n", what, span(f.Period)); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "lost rewards: mean ± standard error of what decisions for other "+
+		"arms than the best "+
+		"one lose, beside that of as many uniform decisions; none: the same policy without noise.\n"+
+		"Simulated by the code that plays live, with its window and floor; every reward comes in "+
+		"its window, and "+
+		"varies as much as its range allows.")
+	return err
+}
+
+// forecastJSON is a forecast as programs read it. Times are in days, null for never.
+type forecastJSON struct {
+	Arms           string        `json:"arms"`
+	Policy         string        `json:"policy"`
+	Stops          bool          `json:"stops"`
+	Traffic        float64       `json:"decisions_per_day"`
+	Days           float64       `json:"days"`
+	Decisions      int           `json:"decisions"`
+	Window         int           `json:"decisions_per_window"`
+	Runs           int           `json:"runs"`
+	Rows           []liveRowJSON `json:"rows"`
+	WithoutPrivacy liveRowJSON   `json:"without_privacy"`
+	FirstParam     string        `json:"first_batch_parameter,omitempty"`
+	Firsts         []liveRowJSON `json:"first_batches,omitempty"`
+}
+
+type liveRowJSON struct {
+	Budget       string          `json:"budget"`
+	First        int             `json:"first_batch,omitempty"` // not there: as declared
+	FirstRelease any             `json:"first_release"`
+	KnownMedian  any             `json:"known_median"`
+	Known90      any             `json:"known_q90"`
+	KnownMean    any             `json:"known_mean"`
+	KnownSE      any             `json:"known_standard_error"`
+	Unknown      int             `json:"not_known"`
+	Wrong        int             `json:"wrong"`
+	Regret       float64         `json:"lost_rewards"`
+	RegretSE     float64         `json:"lost_rewards_standard_error"`
+	Uniform      float64         `json:"lost_by_uniform"`
+	Releases     float64         `json:"releases"`
+	Course       []livePointJSON `json:"course,omitempty"`
+}
+
+type livePointJSON struct {
+	Day    float64 `json:"day"`
+	Share  float64 `json:"share_of_best"`
+	Regret float64 `json:"lost_rewards"`
+}
+
+func forecastOf(traffic float64, f *experiment.LiveForecast) forecastJSON {
+	day := func(d time.Duration) any {
+		if d < 0 {
+			return nil
+		}
+		return d.Hours() / 24
+	}
+	finite := func(x float64) any {
+		if math.IsNaN(x) {
+			return nil
+		}
+		return x
+	}
+	row := func(r experiment.LiveRow) liveRowJSON {
+		out := liveRowJSON{r.Budget.String(), r.First, day(r.FirstRelease), day(r.KnownMedian), day(r.Known90),
+			finite(r.KnownMean), finite(r.KnownSE), r.Unknown, r.Wrong, r.Regret, r.RegretSE, r.Uniform,
+			r.Releases, nil}
+		for _, p := range r.Course {
+			out.Course = append(out.Course, livePointJSON{p.After.Hours() / 24, p.Share, p.Regret})
+		}
+		return out
+	}
+	out := forecastJSON{Arms: f.Arms, Policy: f.Policy, Stops: f.Stops, Traffic: traffic,
+		Days: f.Period.Hours() / 24, Decisions: f.Rounds, Window: f.Window, Runs: f.Runs,
+		WithoutPrivacy: row(f.Plain), FirstParam: f.FirstParam}
+	for _, r := range f.Rows {
+		out.Rows = append(out.Rows, row(r))
+	}
+	for _, r := range f.Firsts {
+		out.Firsts = append(out.Firsts, row(r))
+	}
+	return out
+}
