@@ -54,6 +54,12 @@ type Live struct {
 	// empty: the first.
 	Fallback string
 	Public   bool // everybody may read what it released
+	// Share is the share of units that the experiment is for, by a keyed hash of its own, 0 meaning all;
+	// Only the public context, by key: a decision's must have one of the values of each. A decision
+	// for others gives the fallback, and does not count.
+	Share float64
+	Only  map[string][]string
+	Layer Layer // zero: of no layer
 	// Catalog has the policies by name; the zero value those of Sotto.
 	Catalog catalog.Catalog
 
@@ -200,6 +206,13 @@ func liveKeys(known catalog.Catalog, bandit string) []key[Live] {
 		always("public", yesNo(), func(l *Live) *bool {
 			return &l.Public
 		}, "everybody may read what it released"),
+		keyOf("share", positive(object{"exclusiveMinimum": 0, "maximum": 1}),
+			func(l *Live) *float64 { return &l.Share },
+			"the share of units that are in it; the others are given the fallback"),
+		keyOf("only", only(), func(l *Live) *map[string][]string { return &l.Only },
+			"the public context that a decision must have: keys, and the values of each"),
+		keyOf("layer", mapped(layerKeys), func(l *Live) *Layer { return &l.Layer },
+			"the experiments that no unit is in two of, and this one's range of the units"),
 	}
 }
 
@@ -404,6 +417,9 @@ func (l *Live) Check() error {
 		return l.src.wrap("unit.of", err)
 	}
 	if err := l.checkArms(); err != nil {
+		return err
+	}
+	if err := l.checkAudience(); err != nil {
 		return err
 	}
 	each, err := l.EachAssignment()

@@ -107,6 +107,21 @@ func TestLiveErrors(t *testing.T) {
 		{"floor: 0.05", "exposure: activate\nactivate_within: 9000h", "activate_within: is 9000h0m0s"},
 		{"floor: 0.05", "fallback: pink", `fallback: is "pink"`},
 		{"floor: 0.05", "sticky: 1", "sticky: is the number 1"},
+		{"floor: 0.05", "share: 0", "share: is 0, must be above 0"},
+		{"floor: 0.05", "share: 1.5", "share: is 1.5, must be above 0 and at most 1"},
+		{"floor: 0.05", "share: .nan", "share: is NaN"},
+		{"floor: 0.05", "only: NL", "only: "},
+		{"floor: 0.05", "only: {country: []}", "only.country: has 0 values, must be from 1 to 1000"},
+		{"floor: 0.05", "only: {country: [NL, [BE]]}", "only.country[1]: is no string, number or boolean"},
+		{"floor: 0.05", "only: {country: null}", "only.country: is no string, number or boolean"},
+		{"floor: 0.05", "only: {country: {a: b}}", "only.country: is no string, number or boolean"},
+		{"floor: 0.05", "layer: {name: checkout, from: 0.5, to: 0.5}", "layer.to: is 0.5, must be above from"},
+		{"floor: 0.05", "layer: {name: checkout, from: 0, to: 1.5}", "layer.to: is 1.5"},
+		{"floor: 0.05", "layer: {name: checkout, from: -1, to: 0.5}", "layer.from: is -1"},
+		{"floor: 0.05", "layer: {name: checkout, from: .nan, to: 0.5}", "layer.from: is NaN"},
+		{"floor: 0.05", "layer: {name: Checkout, from: 0, to: 0.5}", `layer.name: is "Checkout"`},
+		{"floor: 0.05", "layer: {from: 0, to: 0.5}", `layer.name: is ""`},
+		{"floor: 0.05", "sticky: false\nlayer: {name: a, from: 0, to: 0.5}", "layer: is of units"},
 	} {
 		text := strings.Replace(liveShop, c.old, c.new, 1)
 		l, err := Reader{}.ParseLive("shop.yaml", []byte(text))
@@ -123,8 +138,47 @@ func TestLiveErrors(t *testing.T) {
 	}
 }
 
+// Whom an experiment is for has a normal form, and contexts are compared as text.
+func TestAudience(t *testing.T) {
+	l, err := Reader{}.ParseLive("shop.yaml", []byte(liveShop+`share: 0.1
+only: {plan: [pro, 3, 2.50, true], country: NO}
+layer: {name: checkout, from: 0, to: 0.5}
+`))
+	if err != nil || l.Check() != nil {
+		t.Fatal(err, l.Check())
+	}
+	text, err := l.JSON()
+	if want := `"share":0.1,"only":{"country":["NO"],"plan":["pro","3","2.5","true"]},` +
+		`"layer":{"name":"checkout","from":0,"to":0.5}}`; err != nil || !strings.HasSuffix(string(text), want) {
+		t.Errorf("%s, %v", text, err)
+	}
+	again, err := Reader{}.ParseLive("shop.json", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		context map[string]any
+		want    bool
+	}{
+		{nil, false}, {map[string]any{"country": "NO"}, false},
+		{map[string]any{"country": "NO", "plan": "pro", "more": "x"}, true},
+		{map[string]any{"country": "NO", "plan": 3.}, true}, {map[string]any{"country": "NO", "plan": 2.5}, true},
+		{map[string]any{"country": "NO", "plan": true}, true}, {map[string]any{"country": "NO", "plan": "x"}, false},
+		{map[string]any{"country": "no", "plan": "pro"}, false},
+		{map[string]any{"country": []any{"NO"}, "plan": "pro"}, false},
+	} {
+		if got := again.For(c.context); got != c.want {
+			t.Errorf("%v: %v", c.context, got)
+		}
+	}
+	if !(&Live{}).For(nil) {
+		t.Error("an experiment for all is not")
+	}
+}
+
 func FuzzParseLive(f *testing.F) {
 	f.Add([]byte(liveShop))
+	f.Add([]byte(liveShop + "share: 0.1\nonly: {a: [b, 1]}\nlayer: {name: c, from: 0, to: 1}\n"))
 	f.Add([]byte(`{"name":"a","arms":["b","c"],"policy":"dp-se","risk":0.1,"budget":{"epsilon":1},"unit":{"of":"visit"},"window":"1s"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l, err := Reader{}.ParseLive("f", data)

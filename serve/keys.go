@@ -19,16 +19,18 @@ import (
 // A Scope is what the holder of a key may do.
 type Scope byte
 
-// The scopes. Admin is all that a service has; it signs no units.
+// The scopes. Admin is all of them but browser, sign and test; who has it can force an arm too.
 const (
 	ScopeDecide Scope = 1 << iota // ask for decisions
 	ScopeReward                   // report rewards
 	ScopeRead                     // read experiments, transcripts and ledgers
 	scopeManage
-	// ScopeBrowser takes from decide and reward, beside which it stands: the key is in a page that
-	// everybody can read. Units that it names must be signed, see Engine.SignedUnit, or be its cookie's.
+	// ScopeBrowser takes from decide and reward, beside which it stands: the key is in a page
+	// that everybody can read. Units that it names must be signed, see Engine.SignedUnit, or
+	// be its cookie's.
 	ScopeBrowser
 	ScopeSign  // sign the names of units
+	ScopeTest  // force an arm, in decisions that do not count
 	ScopeAdmin = ScopeDecide | ScopeReward | ScopeRead | scopeManage
 )
 
@@ -37,10 +39,10 @@ var scopeNames = []struct {
 	scope Scope
 	name  string
 }{{ScopeDecide, "decide"}, {ScopeReward, "reward"}, {ScopeRead, "read"}, {ScopeAdmin, "admin"},
-	{ScopeBrowser, "browser"}, {ScopeSign, "sign"}}
+	{ScopeBrowser, "browser"}, {ScopeSign, "sign"}, {ScopeTest, "test"}}
 
 // ScopeNames are those that ParseScope knows, as they are written in a sentence.
-const ScopeNames = "decide, reward, read, admin, browser and sign"
+const ScopeNames = "decide, reward, read, admin, browser, sign and test"
 
 // ParseScope reads the name of a scope.
 func ParseScope(name string) (Scope, error) {
@@ -64,10 +66,13 @@ func (s Scope) Names() []string {
 	return out
 }
 
+// MayForce says whether who has them can force an arm.
+func (s Scope) MayForce() bool { return s&(ScopeTest|scopeManage) != 0 }
+
 // check says which scopes do not go together.
 func (s Scope) check() error {
 	switch {
-	case s == 0 || s&^(ScopeAdmin|ScopeBrowser|ScopeSign) != 0:
+	case s == 0 || s&^(ScopeAdmin|ScopeBrowser|ScopeSign|ScopeTest) != 0:
 		return fmt.Errorf("%w must have a scope", ErrKey)
 	case s&ScopeBrowser != 0 && (s&(ScopeDecide|ScopeReward) == 0 ||
 		s&^(ScopeBrowser|ScopeDecide|ScopeReward) != 0):

@@ -120,6 +120,8 @@ type live struct {
 	ledger *privacy.Ledger
 	sign   signer
 	tags   hash.Hash
+	shares hash.Hash  // where units are for the share
+	layer  hash.Hash  // and for the layer
 	coins  *rand.Rand // of the floor
 	units  map[tag]assignment
 	offers int64  // that were made in this epoch
@@ -170,6 +172,8 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*live, error) {
 	x.tokenKey = keyFor(e.secret[:], r.Key[:], "token")
 	x.sign = newSigner(x.tokenKey)
 	x.tags = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "tag"))
+	x.shares = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "share"))
+	x.layer = hmac.New(sha256.New, keyFor(e.secret[:], []byte(decl.Layer.Name), "layer"))
 	var seed [32]byte
 	if _, err := io.ReadFull(e.cfg.random, seed[:]); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -252,6 +256,9 @@ func (x *live) run(l *play.Live, epoch play.Epoch) {
 func (x *live) start(e *Engine, now int64) error {
 	if x.rec.State != Draft {
 		return fmt.Errorf("it is %s, must be draft: %w", x.rec.State, ErrState)
+	}
+	if err := e.apart(x); err != nil {
+		return err
 	}
 	cfg, err := x.config(e)
 	if err != nil {
@@ -357,13 +364,23 @@ func (x *live) info(now int64) Info {
 // maxUnit is the longest name of a unit.
 const maxUnit = 4096
 
-func (x *live) decide(unit string, now int64) (Decision, error) {
+func (x *live) decide(ask Ask, now int64) (Decision, error) {
+	unit := ask.Unit
 	if len(unit) > maxUnit {
 		return Decision{}, fmt.Errorf("%w has %d bytes, must have at most %d", ErrUnit, len(unit), maxUnit)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if ask.Force != "" {
+		arm := slices.IndexFunc(x.decl.Arms, func(a experiment.LiveArm) bool { return a.Name == ask.Force })
+		if arm < 0 {
+			return Decision{}, ErrForce
+		}
+		return x.give(arm, Forced), nil
+	}
 	switch s := x.rec.State; {
+	case !x.decl.For(ask.Context):
+		return x.give(x.instead(), Default), nil
 	case s == Stopped || s == Archived:
 		return x.give(x.rec.Keep, Static), nil
 	case s == Paused && !x.decl.Free && unit != "":
@@ -378,6 +395,9 @@ func (x *live) decide(unit string, now int64) (Decision, error) {
 		return x.give(x.instead(), Static), nil
 	case unit == "" && !x.decl.Free:
 		return Decision{}, fmt.Errorf("%w is missing: the experiment is sticky", ErrUnit)
+	}
+	if !x.in(unit) {
+		return x.give(x.instead(), Default), nil
 	}
 	if unit == "" {
 		return x.assign(tag{}, assignment{}, now)
@@ -396,6 +416,51 @@ func (x *live) decide(unit string, now int64) (Decision, error) {
 		return x.tell(t, u, Limit), nil
 	}
 	return x.assign(t, u, now)
+}
+
+// in says whether a unit is in the experiment's share and in its range of its layer. Where units
+// have no names, the share is drawn.
+func (x *live) in(unit string) bool {
+	if share := x.decl.Share; share > 0 && share < 1 {
+		at := x.coins.Float64
+		if unit != "" {
+			at = func() float64 { return point(x.shares, unit) }
+		}
+		if at() >= share {
+			return false
+		}
+	}
+	if y := x.decl.Layer; y.Name != "" {
+		at := point(x.layer, unit)
+		return at >= y.From && at < y.To
+	}
+	return true
+}
+
+// point is where a keyed hash puts a unit in [0,1).
+func point(mac hash.Hash, unit string) float64 {
+	t := tagOf(mac, unit)
+	return float64(binary.BigEndian.Uint64(t[:])>>11) / (1 << 53)
+}
+
+// apart says whether a layer's other experiments that run leave x its range.
+func (e *Engine) apart(x *live) error {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	for _, other := range e.byName {
+		if other == x || other.decl.Layer.Name != x.decl.Layer.Name || x.decl.Layer.Name == "" {
+			continue
+		}
+		a, b := x.decl.Layer, other.decl.Layer
+		other.mu.Lock() // only the writer, which this is, has two
+		s := other.rec.State
+		other.mu.Unlock()
+		if (s == Running || s == Paused) && a.From < b.To && b.From < a.To {
+			return fmt.Errorf("layer %q from %v to %v overlaps that of experiment %q, which is %s: %w", a.Name,
+				a.From, a.To, other.decl.Name, s, ErrState)
+		}
+	}
+	return nil
 }
 
 // instead is the fallback, or the first arm that is on if that was taken off.

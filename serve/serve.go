@@ -49,6 +49,8 @@ var (
 	ErrState = errors.New("the experiment's state does not allow it")
 	// ErrUnit: the decision must name a unit, or names one that is too long.
 	ErrUnit = errors.New("unit")
+	// ErrForce: the arm that is asked for is none of the experiment's.
+	ErrForce = errors.New("force must be the name of one of the experiment's arms")
 	// ErrToken: the token is not one of this experiment, or was changed.
 	ErrToken = errors.New("the decision is not one of this experiment")
 	// ErrUnavailable: nothing can be written now, or nothing is any more. What was asked may or may
@@ -105,6 +107,9 @@ const (
 	Limit    Reason = "over_limit"
 	Static   Reason = "static"   // the experiment has stopped, and this arm was kept
 	Disabled Reason = "disabled" // the experiment does not run, and this is the fallback
+	// the experiment is not for this unit or this context, and this is the fallback
+	Default Reason = "default"
+	Forced  Reason = "forced" // the arm that was asked for, to look at it
 )
 
 // A Decision is an arm for a unit.
@@ -118,6 +123,16 @@ type Decision struct {
 	// ActivateBy is when it can be activated no more; zero where it counts at once.
 	ActivateBy time.Time
 	Reason     Reason
+}
+
+// An Ask is what a decision is asked for with.
+type Ask struct {
+	Unit string // may be empty if the experiment is not sticky
+	// Context is public, and used to see whether the experiment is for the unit. It is not kept.
+	Context map[string]any
+	// Force is the name of the arm that is wanted, to look at it: such a decision counts nothing,
+	// says nothing of the unit, and is given in every state. Empty for a decision that counts.
+	Force string
 }
 
 // A Report is the reward of a decision.
@@ -263,9 +278,13 @@ func (e *Engine) find(name string) (*live, error) {
 	return x, nil
 }
 
-// Decide gives a unit an arm. The unit may be empty if the experiment is not sticky. It waits for
-// nothing but the experiment's other decisions.
+// Decide gives a unit an arm: DecideFor, without a context.
 func (e *Engine) Decide(ctx context.Context, name, unit string) (Decision, error) {
+	return e.DecideFor(ctx, name, Ask{Unit: unit})
+}
+
+// DecideFor gives who asks an arm. It waits for nothing but the experiment's other decisions.
+func (e *Engine) DecideFor(ctx context.Context, name string, ask Ask) (Decision, error) {
 	x, err := e.find(name)
 	if err != nil {
 		return Decision{}, err
@@ -276,7 +295,7 @@ func (e *Engine) Decide(ctx context.Context, name, unit string) (Decision, error
 	if err := ctx.Err(); err != nil {
 		return Decision{}, err
 	}
-	d, err := x.decide(unit, e.now())
+	d, err := x.decide(ask, e.now())
 	if err != nil {
 		return d, fmt.Errorf("experiment %q: %w", name, err)
 	}
@@ -416,7 +435,8 @@ func (e *Engine) Create(ctx context.Context, decl Experiment) error {
 	})
 }
 
-// Start runs a draft, at once or from its declared start on.
+// Start runs a draft, at once or from its declared start on. If it is in a layer, its range must be
+// apart from those of the others that run.
 func (e *Engine) Start(ctx context.Context, name string) error {
 	return e.act(ctx, name, Entry{Did: "start"}, func(x *live, now int64) error { return x.start(e, now) })
 }

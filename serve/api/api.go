@@ -184,6 +184,8 @@ func problemOf(err error) *problem {
 		return refused(http.StatusForbidden, "unit_token", serve.ErrSignature.Error())
 	case errors.Is(err, serve.ErrUnit):
 		return refused(http.StatusBadRequest, "unit", err.Error())
+	case errors.Is(err, serve.ErrForce):
+		return refused(http.StatusBadRequest, "force", serve.ErrForce.Error())
 	case errors.Is(err, serve.ErrToken):
 		return refused(http.StatusBadRequest, "decision", serve.ErrToken.Error())
 	case errors.Is(err, serve.ErrKey):
@@ -334,11 +336,17 @@ func (f *front) decide(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err := read(w, r, maxDecision, &in); err != nil {
 		return nil, err
 	}
-	unit, cookie, err := f.unit(r, r.PathValue("name"), in.Unit, in.UnitToken)
-	if err != nil {
-		return nil, err
+	ask, cookie := serve.Ask{Context: in.Context, Force: in.Force}, ""
+	if k, _ := serve.By(r.Context()); in.Force != "" && !k.Scopes.MayForce() {
+		return nil, refused(http.StatusForbidden, "force", "the key's scopes do not have test, nor admin")
 	}
-	d, err := f.Engine.Decide(r.Context(), r.PathValue("name"), unit)
+	if in.Force == "" { // which says nothing of a unit
+		var err error
+		if ask.Unit, cookie, err = f.unit(r, r.PathValue("name"), in.Unit, in.UnitToken); err != nil {
+			return nil, err
+		}
+	}
+	d, err := f.Engine.DecideFor(r.Context(), r.PathValue("name"), ask)
 	if err != nil {
 		return nil, err
 	}

@@ -558,3 +558,47 @@ func TestAudit(t *testing.T) {
 	}
 	w.want(403, "GET", "/v1/audit", "")
 }
+
+// Whom an experiment is for is asked of the context of a decision and of a flag; what is in it is
+// in no log and no answer. A forced arm wants a key for it.
+func TestContext(t *testing.T) {
+	w := newWorld(t)
+	w.want(201, "POST", "/v1/experiments", shop+"only: {country: [NL]}\n")
+	w.want(200, "POST", "/v1/experiments/shop/start", "")
+	const decisions, flag = "/v1/experiments/shop/decisions", "/ofrep/v1/evaluate/flags/shop"
+	for _, x := range []struct{ path, body, want string }{
+		{decisions, `{"unit": "ann", "context": {"country": "NL"}}`, `"reason":"split"`},
+		{decisions, `{"unit": "ann", "context": {"country": "secretland"}}`, `"decision":null,"arm":"red"`},
+		{decisions, `{"unit": "ann"}`, `"reason":"default"`},
+		{decisions, `{"unit": "ann", "context": null}`, `"reason":"default"`},
+		{flag, `{"context": {"targetingKey": "ann", "country": "NL", "n": 1e999}}`, `"reason":"SPLIT"`},
+		{flag, `{"context": {"targetingKey": "ann", "country": "secretland"}}`, `"reason":"DEFAULT"`},
+		{flag, `{"context": {"country": "secretland"}}`, `"reason":"DEFAULT"`},
+		{"/ofrep/v1/evaluate/flags", `{"context": {"targetingKey": "ann", "country": "secretland"}}`,
+			`"reason":"DEFAULT"`},
+	} {
+		if got := w.want(200, "POST", x.path, x.body); !strings.Contains(got, x.want) ||
+			strings.Contains(got, "secretland") {
+			t.Errorf("%s: %s", x.body, got)
+		}
+	}
+	w.want(400, "POST", decisions, `{"unit": "ann", "context": "NL"}`)
+	if strings.Contains(w.log.String(), "secretland") {
+		t.Errorf("%s", &w.log)
+	}
+	admin := w.key
+	const force = `{"unit": "bob", "force": "blue"}`
+	for _, x := range []struct {
+		scopes serve.Scope
+		want   int
+	}{{serve.ScopeDecide, 403}, {browserScopes, 403}, {serve.ScopeDecide | serve.ScopeTest, 200},
+		{serve.ScopeAdmin, 200}} {
+		w.key = admin
+		w.key = w.keyWith(x.scopes)
+		if got := w.want(x.want, "POST", decisions, force); x.want == 200 && !strings.HasPrefix(got,
+			`{"decision":null,"arm":"blue","value":{"hex":"#00c","n":3},"propensity":1,"expires_at":null,"reason":"forced"`) {
+			t.Error(got)
+		}
+	}
+	w.want(400, "POST", decisions, `{"force": "pink"}`)
+}

@@ -22,8 +22,10 @@ import (
 type request interface{ check() error }
 
 type decisionRequest struct {
-	Unit      string `json:"unit"`
-	UnitToken string `json:"unit_token"`
+	Unit      string         `json:"unit"`
+	UnitToken string         `json:"unit_token"`
+	Context   map[string]any `json:"context"`
+	Force     string         `json:"force"`
 }
 
 func (d *decisionRequest) check() error {
@@ -238,7 +240,8 @@ func malformed(data []byte, err error) error {
 	switch {
 	case errors.As(err, &kind):
 		want := map[string]string{"float64": "a number that a float64 can hold", "string": "a string",
-			"slice": "a list", "bool": "true or false", "struct": "an object"}[kind.Type.Kind().String()]
+			"slice": "a list", "bool": "true or false", "struct": "an object",
+			"map": "an object"}[kind.Type.Kind().String()]
 		return refused(http.StatusBadRequest, kind.Field, kind.Field+" must be "+want)
 	case errors.As(err, &syntax):
 		at := min(max(int(syntax.Offset)-1, 0), len(data))

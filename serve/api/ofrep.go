@@ -29,17 +29,17 @@ type flagJSON struct {
 }
 
 var flagReasons = map[serve.Reason]string{serve.Split: "SPLIT", serve.Limit: "SPLIT",
-	serve.Static: "STATIC", serve.Disabled: "DISABLED"}
+	serve.Static: "STATIC", serve.Disabled: "DISABLED", serve.Default: "DEFAULT"}
 
-// target reads the unit of an OFREP request. What else its context says is not looked at.
-func target(w http.ResponseWriter, r *http.Request) (unit string, bad *flagJSON) {
-	fail := func(code, details string) (string, *flagJSON) {
-		return "", &flagJSON{Code: code, Details: details, status: http.StatusBadRequest}
+// target reads the unit of an OFREP request, and what its context says.
+func target(w http.ResponseWriter, r *http.Request) (ask serve.Ask, bad *flagJSON) {
+	fail := func(code, details string) (serve.Ask, *flagJSON) {
+		return serve.Ask{}, &flagJSON{Code: code, Details: details, status: http.StatusBadRequest}
 	}
 	data, err := body(w, r, maxContext)
 	var p *problem
 	if errors.As(err, &p) {
-		return "", &flagJSON{Code: "GENERAL", Details: p.Detail, status: p.Status}
+		return ask, &flagJSON{Code: "GENERAL", Details: p.Detail, status: p.Status}
 	}
 	var in struct {
 		Context *json.RawMessage `json:"context"`
@@ -50,37 +50,41 @@ func target(w http.ResponseWriter, r *http.Request) (unit string, bad *flagJSON)
 	if in.Context == nil {
 		return fail("INVALID_CONTEXT", "context is missing")
 	}
-	var context struct {
-		Key *string `json:"targetingKey"`
-	}
-	if json.Unmarshal(*in.Context, &context) != nil {
+	var context map[string]json.RawMessage
+	if json.Unmarshal(*in.Context, &context) != nil || json.Unmarshal(context["targetingKey"],
+		&ask.Unit) != nil && context["targetingKey"] != nil {
 		return fail("INVALID_CONTEXT", "context must be an object, and its targetingKey a string")
 	}
-	if context.Key == nil {
-		return "", nil
-	}
-	if strings.ContainsRune(*context.Key, utf8.RuneError) {
+	if strings.ContainsRune(ask.Unit, utf8.RuneError) {
 		return fail("INVALID_CONTEXT", "targetingKey must be Unicode, without U+FFFD")
 	}
-	return *context.Key, nil
+	ask.Context = map[string]any{}
+	for name, text := range context {
+		var v any
+		// a number that a float64 cannot hold is no value of anything
+		if json.Unmarshal(text, &v) == nil {
+			ask.Context[name] = v
+		}
+	}
+	return ask, nil
 }
 
-// targeted is the unit that a targetingKey names: to a key of the scope browser it is a signed one.
-func (f *front) targeted(r *http.Request, experiment, key string) (unit, cookie string, err error) {
+// targeted sees to it that a targetingKey which a page sends was signed.
+func (f *front) targeted(r *http.Request, experiment string, ask *serve.Ask) (cookie string, err error) {
 	if k, _ := serve.By(r.Context()); k.Scopes&serve.ScopeBrowser != 0 {
-		return f.unit(r, experiment, "", key)
+		ask.Unit, cookie, err = f.unit(r, experiment, "", ask.Unit)
 	}
-	return key, "", nil
+	return cookie, err
 }
 
 // evaluate decides for a unit.
-func (f *front) evaluate(r *http.Request, name, unit string) *flagJSON {
-	d, err := f.Engine.Decide(r.Context(), name, unit)
+func (f *front) evaluate(r *http.Request, name string, ask serve.Ask) *flagJSON {
+	d, err := f.Engine.DecideFor(r.Context(), name, ask)
 	switch {
 	case err == nil:
 	case errors.Is(err, serve.ErrNotFound):
 		return &flagJSON{Key: name, Code: "FLAG_NOT_FOUND", status: http.StatusNotFound}
-	case errors.Is(err, serve.ErrUnit) && unit == "":
+	case errors.Is(err, serve.ErrUnit) && ask.Unit == "":
 		return &flagJSON{Key: name, Code: "TARGETING_KEY_MISSING", status: http.StatusBadRequest,
 			Details: "the experiment is sticky: context.targetingKey must name the unit"}
 	case errors.Is(err, serve.ErrUnit):
@@ -115,17 +119,17 @@ func (f *front) send(w http.ResponseWriter, out *flagJSON) {
 }
 
 func (f *front) flag(w http.ResponseWriter, r *http.Request) (any, error) {
-	unit, bad := target(w, r)
+	ask, bad := target(w, r)
 	if bad != nil {
 		bad.Key = r.PathValue("key")
 		f.send(w, bad)
 		return nil, nil
 	}
-	unit, cookie, err := f.targeted(r, r.PathValue("key"), unit)
+	cookie, err := f.targeted(r, r.PathValue("key"), &ask)
 	if err != nil {
 		return nil, err
 	}
-	out := f.evaluate(r, r.PathValue("key"), unit)
+	out := f.evaluate(r, r.PathValue("key"), ask)
 	if out.Metadata["decision"] != nil {
 		bake(w, cookie)
 	}
@@ -137,15 +141,15 @@ func (f *front) flag(w http.ResponseWriter, r *http.Request) (any, error) {
 // decisions count when they are activated: clients ask for all of them again and again, which would
 // be a decision that counts of the others each time.
 func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
-	unit, bad := target(w, r)
+	ask, bad := target(w, r)
 	cookie := ""
 	if bad == nil {
 		var err error
-		if unit, cookie, err = f.targeted(r, serve.AnyExperiment, unit); err != nil {
+		if cookie, err = f.targeted(r, serve.AnyExperiment, &ask); err != nil {
 			return nil, err
 		}
 	}
-	if bad == nil && unit == "" {
+	if bad == nil && ask.Unit == "" {
 		bad = &flagJSON{Code: "TARGETING_KEY_MISSING", status: http.StatusBadRequest,
 			Details: "context.targetingKey must name the unit"}
 	}
@@ -160,7 +164,7 @@ func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
 		if x.Experiment.Free && x.Experiment.Activation() == 0 || x.State == serve.Draft || x.State == serve.Archived {
 			continue
 		}
-		one := f.evaluate(r, x.Experiment.Name, unit)
+		one := f.evaluate(r, x.Experiment.Name, ask)
 		if one.status >= http.StatusInternalServerError {
 			f.send(w, one)
 			return nil, nil
