@@ -100,7 +100,7 @@ func (m GramWishart) epsilon() float64 {
 		}
 	}
 	spent := below(lo)
-	if !(n >= minFreedom && lo > b && spent <= m.Delta/5) {
+	if !(n >= minFreedom && lo > b) {
 		return math.Inf(1)
 	}
 	w := wishartLoss{n: n, b: b, from: lo}
