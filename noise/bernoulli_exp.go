@@ -122,14 +122,13 @@ func belowExp(src rand.Source, k uint) bool {
 
 // expDigits is ⌊e^{-k}·2^n⌋ for k ≤ 30: the first n binary digits of e^{-k}.
 //
-// It sums the series Σ (−k)^i/i! in integers of n+guard bits, each term rounded down. A rounding
-// of 1 in term m grows to k^{i−m}·m!/i! ≤ k^{i−m}/(i−m)! in term i, so a term is off by at most
-// e^k < 4^k, and the sum of them by that times their number; what is left out after the last term
-// is less than it, as the series alternates and falls. If the sum less the error and the sum plus
-// the error have the same first n digits, these are the digits; if not, more guard bits decide,
-// as e^{-k} is irrational.
+// It sums the series Σ (−k)^i/i! in integers of n+guard bits, each term rounded down. A rounding of
+// 1 in term m moves the sum by Σ_j (−k)^j·m!/(m+j)! = m∫₀¹ (1−t)^{m−1} e^{−kt} dt, at most 1, what
+// is left out after the last term included, which was rounded down to 0. So the sum is off by less
+// than the number of terms. If the sum less that and the sum plus that have the same first n
+// digits, these are the digits; if not, more guard bits decide, as e^{-k} is irrational.
 func expDigits(k, n uint) *big.Int {
-	for guard := 64 + 2*k; ; guard *= 2 {
+	for guard := uint(1); ; guard *= 2 { // some 10 bits decide
 		term := new(big.Int).Lsh(big.NewInt(1), n+guard)
 		sum := new(big.Int)
 		terms := int64(0)
@@ -143,7 +142,6 @@ func expDigits(k, n uint) *big.Int {
 			term.Quo(term, big.NewInt(terms+1))
 		}
 		off := big.NewInt(terms + 1)
-		off.Lsh(off, 2*k)
 		lo := new(big.Int).Sub(sum, off)
 		hi := sum.Add(sum, off)
 		lo.Rsh(lo, guard)

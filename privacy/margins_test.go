@@ -69,7 +69,8 @@ func TestGuardsAreOfTheSizeThatIsSaid(t *testing.T) {
 		want := lessOf(digits(epsilon), overOf(sumOf(logOf(digits(alpha)), logOf(digits(delta))), less))
 		want = sumOf(want, logOf(overOf(less, digits(alpha))))
 		size := epsilon + (math.Log(alpha)-math.Log(delta))/(alpha-1) + math.Log(alpha/(alpha-1))
-		if got := more(RenyiToApprox(alpha, epsilon, delta), want); got < 0.75*ulps*size || got > 1.25*ulps*size {
+		if got := more(RenyiToApprox(alpha, epsilon, delta), want); got < 0.75*ulps*size ||
+			got > 1.25*ulps*size {
 			t.Errorf("RenyiToApprox%v is %g above, its terms are %g", c, got, size)
 		}
 	}
