@@ -119,6 +119,8 @@ var cliTexts = kong.Vars{
 	"commandsCompletion": "Print a script that completes commands, flags and names in a shell.",
 	"commandsVersion":    "Print the version of this program and what it was built with.",
 	"serveData":          "Directory of the database, made if it is not there; ./sotto-data if not given.",
+	"serveAdvertise": "Where other processes on the same --database reach this one, to pass requests on " +
+		"while it writes. If not given, the address that it listens on, with the host's name for 0.0.0.0.",
 	"serveDatabase": "PostgreSQL database to use instead of a directory, as " +
 		"postgres://USER@HOST/DATABASE. Others see flags: its password is for PGPASSWORD or ~/.pgpass.",
 	"serveListen": "Address to listen on; with port 0 the system chooses one. It is printed.",

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -32,6 +33,7 @@ type serveCommand struct {
 	TLSCert      string `name:"tls-cert" env:"SOTTO_TLS_CERT" help:"${serveCert}" placeholder:"FILE" type:"path"`
 	TLSKey       string `name:"tls-key" env:"SOTTO_TLS_KEY" help:"${serveTLSKey}" placeholder:"FILE" type:"path"`
 
+	Advertise   string   `env:"SOTTO_ADVERTISE" help:"${serveAdvertise}" placeholder:"URL"`
 	Database    string   `env:"SOTTO_DATABASE" help:"${serveDatabase}" placeholder:"URL"`
 	AllowOrigin []string `env:"SOTTO_ALLOW_ORIGIN" help:"${serveOrigin}" placeholder:"ORIGIN"`
 }
@@ -48,7 +50,7 @@ Examples:
   sotto serve --data /var/lib/sotto --listen 127.0.0.1:9000 --admin-key-file admin.key
   sotto serve --experiments experiments --allow-origin https://shop.example
   sotto serve --data restored --read-only
-  sotto serve --database postgres://sotto@db.example/sotto`
+  sotto serve --database postgres://sotto@db.example/sotto --advertise http://10.0.0.7:8080`
 }
 
 func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
@@ -95,6 +97,13 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 		return usagef("--listen: %w", err)
 	}
 	defer func() { _ = l.Close() }() // Serve has, if all went well
+	at := "http://" + l.Addr().String()
+	if secure != nil {
+		l, at = tls.NewListener(l, secure), "https://"+l.Addr().String()
+	}
+	if cfg.Advertise, err = c.advertise(at); err != nil {
+		return err
+	}
 	e, err := serve.Open(ctx, cfg)
 	switch {
 	case c.ReadOnly && errors.Is(err, fs.ErrNotExist):
@@ -106,24 +115,26 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	made, err := c.admin(ctx, e)
-	if err != nil {
-		return err
+	here, writer, _ := e.Where()
+	made := ""
+	if here {
+		if made, err = c.admin(ctx, e); err != nil {
+			return err
+		}
+		if err := declare(ctx, e, declared, s.err); err != nil {
+			return err
+		}
 	}
-	if err := declare(ctx, e, declared, s.err); err != nil {
-		return err
-	}
-	url := "http://" + l.Addr().String()
-	if secure != nil {
-		l, url = tls.NewListener(l, secure), "https://"+l.Addr().String()
-	}
-	fmt.Fprintf(s.out, "listening on %s, data in %s\n", url, where)
+	fmt.Fprintf(s.out, "listening on %s, data in %s\n", at, where)
 	switch {
 	case c.ReadOnly:
 		fmt.Fprintln(s.out, "it only reads: nothing is decided, taken or changed, and the keys "+
 			"are those that were")
+	case !here:
+		fmt.Fprintf(s.out, "another process writes, and requests go to it: %s\n", cmp.Or(writer, "its address "+
+			"is not known"))
 	case made != "":
-		fmt.Fprintf(s.out, "the admin key, shown this once: %s\n", made)
+		fmt.Fprintf(s.out, shownOnce, made)
 	case c.AdminKeyFile != "":
 		fmt.Fprintf(s.out, "the admin key is in %s\n", c.AdminKeyFile)
 	default:
@@ -133,6 +144,9 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer visitors.Wait()
 	defer stop()
+	if !here {
+		visitors.Go(func() { c.later(ctx, e, declared, s, log) })
+	}
 	if c.Demo {
 		if err := demo.Start(ctx, e); err != nil {
 			return err
@@ -142,15 +156,66 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 				log.Error("no more visitors", "error", err)
 			}
 		})
-		fmt.Fprintf(s.out, "look: curl %s/v1/experiments/%s\n", url, demo.Name)
+		fmt.Fprintf(s.out, "look: curl %s/v1/experiments/%s\n", at, demo.Name)
 	} else if !c.ReadOnly {
 		fmt.Fprintf(s.out, "next: curl -H 'X-API-Key: …' --data-binary @shop.yaml "+
 			"%s/v1/experiments (docs/serve.md)\n",
-			url)
+			at)
 	}
-	fmt.Fprintf(s.out, "all requests: %s/openapi.yaml\n", url)
+	fmt.Fprintf(s.out, "all requests: %s/openapi.yaml\n", at)
 	return api.Serve(ctx, l, api.Handler(api.Config{Engine: e, Catalog: s.known, Log: log, Demo: c.Demo,
 		Origins: c.AllowOrigin}), log)
+}
+
+const shownOnce = "the admin key, shown this once: %s\n"
+
+// later does what is done at the start, when another process does not write any more.
+func (c *serveCommand) later(ctx context.Context, e *serve.Engine, declared []*experiment.Live, s streams,
+	log *slog.Logger) {
+	if e.Lead(ctx) != nil {
+		return
+	}
+	made, err := c.admin(ctx, e)
+	if err == nil {
+		err = declare(ctx, e, declared, s.err)
+	}
+	if err != nil {
+		log.Error("what --admin-key-file and --experiments say was not done", "error", err)
+	}
+	if made != "" {
+		fmt.Fprintf(s.out, shownOnce, made)
+	}
+}
+
+// advertise is where other processes on the same database find this one, which listens at a URL.
+func (c *serveCommand) advertise(listens string) (string, error) {
+	if c.Database == "" {
+		if c.Advertise != "" {
+			return "", usagef("--advertise is for processes on one database: it needs --database")
+		}
+		return "", nil
+	}
+	if c.Advertise != "" {
+		u, err := url.Parse(c.Advertise)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+			c.Advertise != u.Scheme+"://"+u.Host {
+			return "", usagef("--advertise is %q, must be a URL such as http://10.0.0.7:8080", c.Advertise)
+		}
+		return c.Advertise, nil
+	}
+	u, err := url.Parse(listens)
+	if err != nil {
+		return "", err
+	}
+	if ip := net.ParseIP(u.Hostname()); ip == nil || !ip.IsUnspecified() {
+		return listens, nil
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return "", usagef("--advertise is missing: nobody can reach %s", listens)
+	}
+	u.Host = net.JoinHostPort(name, u.Port())
+	return u.String(), nil
 }
 
 // check says what is wrong with the flags and with the experiments that they name.
@@ -158,7 +223,8 @@ func (c *serveCommand) check(s streams) ([]*experiment.Live, error) {
 	for _, only := range []struct {
 		flag  string
 		given bool
-	}{{"--data", c.Data != ""}, {"--database", c.Database != ""}, {"--experiments", c.Experiments != ""}, {"--read-only", c.ReadOnly}} {
+	}{{"--data", c.Data != ""}, {"--database", c.Database != ""},
+		{"--experiments", c.Experiments != ""}, {"--read-only", c.ReadOnly}} {
 		if c.Demo && only.given {
 			return nil, usagef("--demo keeps nothing: %s is not for it", only.flag)
 		}

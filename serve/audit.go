@@ -50,6 +50,9 @@ func (e *Engine) Audit(ctx context.Context, from int) (iter.Seq2[[]byte, error],
 	if from < 0 {
 		return nil, fmt.Errorf("from is %d, must be at least 0", from)
 	}
+	if !e.here() {
+		return nil, errElsewhere
+	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	return e.reading.Audit(ctx, from), nil

@@ -75,6 +75,9 @@ type Config struct {
 	Log *slog.Logger
 	// Holder names the process in the store, for people to read.
 	Holder string
+	// Advertise is where other processes on a Shared store reach this one, such as
+	// http://10.0.0.7:8080; without it they cannot.
+	Advertise string
 	// ReadOnly shows what is in the store when it is opened, and writes and decides
 	// nothing. The store should be one that only reads too (store.SQLiteReader): any other
 	// takes the database over.
@@ -152,8 +155,9 @@ type Engine struct {
 	cfg Config
 
 	clock struct {
-		base int64     // milliseconds
-		from time.Time // which was this reading
+		own  bool         // nobody has given another
+		base atomic.Int64 // milliseconds
+		from time.Time    // which was this reading
 		last atomic.Int64
 	}
 
@@ -174,6 +178,7 @@ type Engine struct {
 	done chan struct{}
 
 	writer
+	node
 }
 
 // A job is what the writer does for somebody who waits.
@@ -197,12 +202,14 @@ type reported struct {
 	result int // its place in results
 }
 
-// Open opens the store, takes it over, and goes on with all that is in it.
+// Open opens the store, takes it over, and goes on with all that is in it. If the store is Shared and
+// somebody else writes, the engine watches him, and takes over when he does no more.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Store == nil {
 		return nil, errors.New("serve: store is missing")
 	}
-	if cfg.Clock == nil {
+	own := cfg.Clock == nil
+	if own {
 		cfg.Clock = time.Now
 	}
 	if cfg.Log == nil {
@@ -215,9 +222,18 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		cfg.hook = func(string) {}
 	}
 	e := &Engine{cfg: cfg, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	e.clock.from = cfg.Clock()
-	e.clock.base = e.clock.from.UnixMilli()
-	if err := e.takeOver(ctx); err != nil {
+	e.clock.own, e.clock.from = own, cfg.Clock()
+	e.clock.base.Store(e.clock.from.UnixMilli())
+	st, err := cfg.Store(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	if shared, ok := st.(store.Shared); ok && !cfg.ReadOnly {
+		err = e.join(ctx, shared)
+	} else {
+		err = e.takeOver(ctx, st)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if cfg.ReadOnly {
@@ -234,7 +250,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 // Close writes what is to be written, stops the engine and closes the store.
 func (e *Engine) Close() error {
 	var err error
-	if !e.cfg.ReadOnly {
+	if !e.cfg.ReadOnly && (!e.shared || e.Ready() == nil) {
 		err = e.Sync(context.Background())
 	}
 	e.stop()
@@ -248,7 +264,7 @@ func (e *Engine) Close() error {
 
 // now is the time in milliseconds. It never goes back, and not either over a restart.
 func (e *Engine) now() int64 {
-	t := e.clock.base + e.cfg.Clock().Sub(e.clock.from).Milliseconds()
+	t := e.clock.base.Load() + e.cfg.Clock().Sub(e.clock.from).Milliseconds()
 	for {
 		last := e.clock.last.Load()
 		if t <= last {
@@ -268,7 +284,26 @@ func (e *Engine) Ready() error {
 	return e.queue.closed
 }
 
+// catchUp brings the time to that of a store: to its clock's, if it has one that others go by too and
+// nothing was done yet by this one's, and to the last commit's at least.
+func (e *Engine) catchUp(opened store.Opened) {
+	t := e.clock.base.Load() + e.cfg.Clock().Sub(e.clock.from).Milliseconds()
+	to := max(t, opened.Now)
+	if e.clock.own && opened.Clock > 0 && e.clock.last.Load() == 0 {
+		to = max(opened.Clock, opened.Now)
+	}
+	e.clock.base.Add(to - t)
+}
+
+// find is an experiment, where this engine may answer for it.
 func (e *Engine) find(name string) (*live, error) {
+	if !e.here() {
+		return nil, errElsewhere
+	}
+	return e.lookup(name)
+}
+
+func (e *Engine) lookup(name string) (*live, error) {
 	e.mu.RLock()
 	x := e.byName[name]
 	e.mu.RUnlock()
@@ -405,7 +440,7 @@ func (e *Engine) Create(ctx context.Context, decl Experiment) error {
 	var x *live
 	return e.do(ctx, &job{
 		act: func(_ *live, c *store.Commit, now int64) (err error) {
-			if _, err := e.find(decl.Name); err == nil || slices.ContainsFunc(c.Writes,
+			if _, err := e.lookup(decl.Name); err == nil || slices.ContainsFunc(c.Writes,
 				func(w store.Write) bool { return w.Record != nil && w.Record.Name == decl.Name }) {
 				return fmt.Errorf("experiment %q: %w", decl.Name, ErrExists)
 			}

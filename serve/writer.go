@@ -27,12 +27,19 @@ type writer struct {
 	secret  [32]byte
 	every   time.Duration // between sweeps: a mark, or the shortest public tick
 	swept   time.Time
+	// of a Shared store: when the last commit was sent, and what is open to see who writes
+	beat    time.Time
+	watched store.Shared
 }
 
 // run is the writer.
 func (e *Engine) run(ctx context.Context) {
 	defer close(e.done)
 	for {
+		if e.store == nil && e.follow(ctx) != nil {
+			e.refuse(fmt.Errorf("%w: the engine was closed", ErrUnavailable))
+			return
+		}
 		timer := time.NewTimer(time.Until(e.swept.Add(e.every)))
 		select {
 		case <-ctx.Done():
@@ -48,6 +55,10 @@ func (e *Engine) run(ctx context.Context) {
 			continue
 		}
 		e.cfg.Log.Error("serve: a commit failed", "error", err)
+		if e.shared {
+			e.lost(err)
+			continue
+		}
 		if errors.Is(err, store.ErrFenced) {
 			return // somebody else writes; do not take it back
 		}
@@ -109,7 +120,8 @@ func (e *Engine) step(ctx context.Context) error {
 		}
 	}
 	var err error
-	if len(c.Writes)+len(c.Keys)+len(c.Audit) > 0 {
+	from := time.Now()
+	if len(c.Writes)+len(c.Keys)+len(c.Audit) > 0 || e.shared && from.Sub(e.beat) >= beatEvery {
 		what := "commit"
 		if slices.ContainsFunc(c.Writes, func(w store.Write) bool { return len(w.Taken) > 0 }) {
 			what = "release"
@@ -117,6 +129,10 @@ func (e *Engine) step(ctx context.Context) error {
 		e.cfg.hook("before a " + what)
 		err = e.store.Commit(ctx, c)
 		e.cfg.hook("after a " + what)
+		if e.shared && err == nil {
+			e.beat = from
+			e.confirm(from)
+		}
 	}
 	if err != nil {
 		failed := fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -189,7 +205,10 @@ func (e *Engine) reopen(ctx context.Context) error {
 	_ = e.store.Close() // it has failed already
 	e.store = nil
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		err := e.takeOver(ctx)
+		st, err := e.cfg.Store(ctx)
+		if err == nil {
+			err = e.takeOver(ctx, st)
+		}
 		if err == nil {
 			e.queue.Lock()
 			e.queue.closed = nil
@@ -205,28 +224,29 @@ func (e *Engine) reopen(ctx context.Context) error {
 	}
 }
 
-// takeOver opens the store, begins, and restores all that is in it.
-func (e *Engine) takeOver(ctx context.Context) error {
-	st, err := e.cfg.Store(ctx)
-	if err != nil {
-		return fmt.Errorf("serve: %w", err)
-	}
+// takeOver begins, and restores all that is in the store.
+func (e *Engine) takeOver(ctx context.Context, st store.Store) error {
 	opened, err := st.Begin(ctx, e.cfg.Holder)
+	if err == nil {
+		err = e.restoreAll(ctx, st, opened)
+	}
 	if err != nil {
 		_ = st.Close()
 		return fmt.Errorf("serve: %w", err)
 	}
+	return nil
+}
+
+// restoreAll brings all that is in the store back, for a new epoch.
+func (e *Engine) restoreAll(ctx context.Context, st store.Store, opened store.Opened) error {
 	e.secret = opened.Secret
-	if ahead := opened.Now - e.now(); ahead > 0 {
-		e.clock.base += ahead
-	}
+	e.catchUp(opened)
 	e.every = markEvery
 	all, next := map[string]*live{}, int64(1)
 	for _, r := range opened.Experiments {
 		x, err := e.restore(ctx, st, r, opened.Older)
 		if err != nil {
-			_ = st.Close()
-			return fmt.Errorf("serve: experiment %q: %w", r.Name, err)
+			return fmt.Errorf("experiment %q: %w", r.Name, err)
 		}
 		all[r.Name], next = x, max(next, r.ID+1)
 		e.hurry(x)

@@ -57,6 +57,7 @@ type Config struct {
 type front struct {
 	Config
 	routes *http.ServeMux
+	passer *forwarder
 }
 
 // Handler serves an engine.
@@ -64,7 +65,8 @@ func Handler(cfg Config) http.Handler {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	f := &front{cfg, http.NewServeMux()}
+	f := &front{Config: cfg, routes: http.NewServeMux()}
+	f.passer = newForwarder(cfg.Log, f.nowhere)
 	for pattern, h := range f.table() {
 		f.routes.HandleFunc(pattern, h)
 	}
@@ -106,8 +108,17 @@ func (f *front) table() map[string]http.HandlerFunc {
 	}
 }
 
+// own is what every process answers by itself, whoever writes.
+var own = map[string]bool{"/livez": true, "/openapi.yaml": true}
+
 // ServeHTTP implements http.Handler.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if here, address, until := f.Engine.Where(); !here && !own[r.URL.Path] {
+		if !f.passer.pass(w, r, address, until) {
+			f.nowhere(w, r)
+		}
+		return
+	}
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -133,6 +144,15 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(ctx)
 	}
 	f.routes.ServeHTTP(w, r)
+}
+
+// nowhere answers a request that nobody can be asked: nobody is known to write, or he cannot be
+// reached.
+func (f *front) nowhere(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	if !f.cross(w, r) {
+		f.answer(w, serve.ErrUnavailable)
+	}
 }
 
 // A status is a response that nobody gets.

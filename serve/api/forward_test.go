@@ -1,0 +1,195 @@
+//go:build unix
+
+package api
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sotto-dp/sotto/internal/base/pgtest"
+	"github.com/sotto-dp/sotto/serve"
+	"github.com/sotto-dp/sotto/serve/store"
+)
+
+// A text is a log that many write.
+type text struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (x *text) Write(b []byte) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.b.Write(b)
+}
+
+func (x *text) String() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.b.String()
+}
+
+// A node is a process of many on one database.
+type node struct {
+	*httptest.Server
+	engine *serve.Engine
+	log    *text
+}
+
+func newNode(t testing.TB, address string) *node {
+	t.Helper()
+	open, err := store.Postgres(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{log: &text{}}
+	log := slog.New(slog.NewTextHandler(n.log, nil))
+	n.Server = httptest.NewUnstartedServer(nil)
+	n.engine, err = serve.Open(t.Context(), serve.Config{Store: open, Log: log,
+		Advertise: "http://" + n.Listener.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Config.Handler = Handler(Config{Engine: n.engine, Log: log})
+	n.Start()
+	t.Cleanup(func() {
+		n.CloseClientConnections()
+		n.Close()
+		_ = n.engine.Close()
+	})
+	return n
+}
+
+func (n *node) ask(t testing.TB, key, method, path, body string, header ...string) (int, string, http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, n.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key != "" {
+		r.Header.Set("X-API-Key", key)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	out, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Body.Close()
+	b, err := io.ReadAll(out.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.StatusCode, string(b), out.Header
+}
+
+// Whichever node is asked, the one that writes answers, and looks at the key. Where it cannot be
+// reached the answer is 503, until another one writes.
+func TestForward(t *testing.T) {
+	address := pgtest.Database(t)
+	a, b := newNode(t, address), newNode(t, address)
+	key, made, err := a.engine.NewKey(t.Context(), "admin", serve.ScopeAdmin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(n *node, status int, method, path, body, part string, header ...string) string {
+		t.Helper()
+		got, out, h := n.ask(t, key, method, path, body, header...)
+		if got != status || !strings.Contains(out, part) {
+			t.Errorf("%s %s: %d %s, must be %d with %q", method, path, got, out, status, part)
+		}
+		if got == 503 && h.Get("Retry-After") == "" {
+			t.Errorf("%s %s: 503 does not say when to ask again", method, path)
+		}
+		for _, name := range []string{"Cache-Control", "Content-Type"} {
+			if len(h.Values(name)) != 1 {
+				t.Errorf("%s %s: %s is %q", method, path, name, h.Values(name))
+			}
+		}
+		return out
+	}
+	want(b, 201, "POST", "/v1/experiments", shop, `"draft"`)
+	want(b, 200, "POST", "/v1/experiments/shop/start", "", "")
+	said := want(b, 200, "POST", "/v1/experiments/shop/decisions", `{"unit": "ann"}`, `"decision"`)
+	want(a, 200, "POST", "/v1/experiments/shop/decisions", `{"unit": "ann"}`, strings.TrimSpace(said))
+	_, token, _ := strings.Cut(said, `"decision":"`)
+	token, _, _ = strings.Cut(token, `"`)
+	reward := `{"decision": "` + token + `", "reward": 0.4321}`
+	want(b, 200, "POST", "/v1/experiments/shop/rewards", reward, "accepted")
+	want(b, 404, "GET", "/v1/nothing?a=b;c", "", "there is nothing here")
+	want(b, 405, "GET", "/v1/experiments/shop/rewards", "", "use one of POST")
+	want(b, 413, "POST", "/v1/experiments/shop/rewards", strings.Repeat(" ", maxReward+1), "")
+	want(b, 200, "GET", "/readyz", "", "ok")
+	want(b, 503, "GET", "/v1/experiments", "", "send it again", forwarded, "1")
+	want(a, 200, "GET", "/v1/experiments", "", "shop", forwarded, "1")
+	if err := a.engine.RevokeKey(t.Context(), made.ID); err != nil {
+		t.Fatal(err)
+	}
+	want(b, 401, "GET", "/v1/experiments", "", "revoked")
+	if key, _, err = a.engine.NewKey(t.Context(), "admin", serve.ScopeAdmin); err != nil {
+		t.Fatal(err)
+	}
+
+	// the writer's front is gone, and the writer is not
+	a.CloseClientConnections()
+	a.Close()
+	want(b, 503, "GET", "/readyz", "", "send it again")
+	want(b, 503, "POST", "/v1/experiments/shop/rewards", reward, "send it again")
+	want(b, 200, "GET", "/livez", "", "ok")
+	if err := a.engine.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(3 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if here, _, _ := b.engine.Where(); here {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nobody takes over")
+		}
+	}
+	want(b, 200, "GET", "/readyz", "", "ok")
+	want(b, 200, "POST", "/v1/experiments/shop/rewards", reward, "accepted")
+	for _, n := range []*node{a, b} {
+		for _, secret := range []string{"4321", token, key} {
+			if strings.Contains(n.log.String(), secret) {
+				t.Errorf("the log has %q: %s", secret, n.log)
+			}
+		}
+	}
+}
+
+// A request that waits for a writer who stands still is answered when another one writes.
+func TestForwardToNobody(t *testing.T) {
+	still := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that whoever asked has gone
+		<-r.Context().Done()
+	}))
+	defer still.Close()
+	var log text
+	f := newForwarder(slog.New(slog.NewTextHandler(&log, nil)), func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(503)
+	})
+	until, changed := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, changed)
+	out, from := httptest.NewRecorder(), time.Now()
+	r := httptest.NewRequest("POST", "/v1/experiments/shop/rewards", strings.NewReader(`{"reward": 0.4321}`))
+	if !f.pass(out, r, still.URL, until) || out.Code != 503 || time.Since(from) > 5*time.Second {
+		t.Errorf("%d after %v", out.Code, time.Since(from))
+	}
+	if log.String() != "" {
+		t.Errorf("that another one writes is no error: %s", &log)
+	}
+	for _, address := range []string{"", "nowhere", ":", "http://"} {
+		if f.pass(httptest.NewRecorder(), r, address, t.Context()) {
+			t.Errorf("a request was passed to %q", address)
+		}
+	}
+}

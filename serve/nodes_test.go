@@ -1,0 +1,208 @@
+//go:build unix
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sotto-dp/sotto/internal/base/pgtest"
+	"github.com/sotto-dp/sotto/serve/store"
+)
+
+func postgresAt(t testing.TB, address string) func(context.Context) (store.Store, error) {
+	t.Helper()
+	open, err := store.Postgres(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return open
+}
+
+// A stalled store is one whose writer is stopped: nothing of it comes through while it is, neither
+// commits nor looks. It is the same for its process as SIGSTOP is, but that its clock is looked at.
+type stalled struct {
+	store.Shared
+	still *atomic.Bool
+}
+
+func (s stalled) wait() {
+	for s.still.Load() {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (s stalled) Commit(ctx context.Context, c store.Commit) error {
+	s.wait()
+	return s.Shared.Commit(ctx, c)
+}
+
+func (s stalled) Look(ctx context.Context) (store.Writer, error) {
+	s.wait()
+	return s.Shared.Look(ctx)
+}
+
+// nodeAt opens a node whose store stalls while it is told to.
+func nodeAt(t testing.TB, address, name string) (*Engine, *atomic.Bool) {
+	t.Helper()
+	still, inner := &atomic.Bool{}, postgresAt(t, address)
+	e := open(t, Config{Advertise: "http://" + name, Holder: name,
+		Store: func(ctx context.Context) (store.Store, error) {
+			s, err := inner(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return stalled{s.(store.Shared), still}, nil
+		}})
+	t.Cleanup(func() { still.Store(false) }) // before it is closed
+	return e, still
+}
+
+// within fails unless it happens in time, and says how long it took.
+func within(t testing.TB, limit time.Duration, what string, done func() bool) time.Duration {
+	t.Helper()
+	from := time.Now()
+	for !done() {
+		if time.Since(from) > limit {
+			t.Fatalf("%s did not happen within %v", what, limit)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return time.Since(from)
+}
+
+func leads(e *Engine) bool { return e.here() && e.Ready() == nil }
+
+// One of two writes, the other one says where he is, and takes over when he ends or stands still;
+// what the one who stood still then says is not said, and what he had decided since is void.
+func TestTakeOver(t *testing.T) {
+	address := pgtest.Database(t)
+	a, still := nodeAt(t, address, "a")
+	b, _ := nodeAt(t, address, "b")
+	if !leads(a) || leads(b) {
+		t.Fatal("the first does not write, or both do")
+	}
+	if here, to, _ := b.Where(); here || to != "http://a" {
+		t.Errorf("the second says %v, %q", here, to)
+	}
+	if _, err := b.Get(t.Context(), "shop"); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("the second answers for itself: %v", err)
+	}
+	begin(t, a, shop)
+	first, err := a.Decide(t.Context(), "shop", "ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := a.Reward(t.Context(), "shop", Report{first.Token, 1}); s != Accepted || err != nil {
+		t.Fatal(s, err)
+	}
+	_, _, until := b.Where()
+
+	still.Store(true)
+	lost, err := a.Decide(t.Context(), "shop", "ben") // it does not know yet
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := within(t, 3*time.Second, "the first doubts that it writes", func() bool {
+		_, err := a.Decide(t.Context(), "shop", "cas")
+		return err != nil
+	})
+	if leads(b) {
+		t.Error("both decide")
+	}
+	took := gone + within(t, 3*time.Second, "a takeover", func() bool { return leads(b) })
+	if took > 3*time.Second {
+		t.Errorf("the takeover took %v, must be within 3 s", took)
+	}
+	t.Logf("takeover from one who stands still: %v", took)
+	if until.Err() == nil {
+		t.Error("who passes requests on is not told that they go elsewhere")
+	}
+	if s, err := b.Reward(t.Context(), "shop", Report{lost.Token, 1}); s != Void || err != nil {
+		t.Errorf("a decision that was never durable: %v, %v", s, err)
+	}
+	if s, err := b.Reward(t.Context(), "shop", Report{first.Token, 1}); s != Accepted || err != nil {
+		t.Errorf("a durable decision: %v, %v", s, err)
+	}
+	if again, err := b.Decide(t.Context(), "shop", "ann"); err != nil || again.Token != first.Token {
+		t.Errorf("the assignment was forgotten: %+v, %v", again, err)
+	}
+
+	still.Store(false) // it wakes, and must not take it back
+	within(t, 3*time.Second, "the first follows", func() bool {
+		here, to, _ := a.Where()
+		return !here && to == "http://b"
+	})
+	if _, err := a.Reward(t.Context(), "shop", Report{first.Token, 1}); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("who was taken over takes rewards: %v", err)
+	}
+	if err := a.Create(t.Context(), parse(t, shop)); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("who was taken over creates: %v", err)
+	}
+	time.Sleep(2 * lookEvery)
+	if !leads(b) {
+		t.Error("it was taken back")
+	}
+
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	took = within(t, 3*time.Second, "a takeover", func() bool { return leads(a) })
+	t.Logf("takeover from one who has ended: %v", took)
+	if err := a.Lead(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if again, err := a.Decide(t.Context(), "shop", "ann"); err != nil || again.Token != first.Token {
+		t.Errorf("the assignment was forgotten: %+v, %v", again, err)
+	}
+}
+
+// Two that both believe they write: the later one does, and nothing of the other's is there.
+func TestTwoNodes(t *testing.T) {
+	address, ctx := pgtest.Database(t), t.Context()
+	a, _ := nodeAt(t, address, "a")
+	begin(t, a, shop)
+	d, err := a.Decide(ctx, "shop", "ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Sync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(ctx, address+"&search_path=sotto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	// b is not told of a's connection, and so does not end it
+	if _, err := conn.Exec(ctx, "UPDATE lease SET backend = 0"); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := nodeAt(t, address, "b")
+	if !leads(b) {
+		t.Fatal("b does not write")
+	}
+	if a.here() { // for a moment both answer
+		early, err := a.Decide(ctx, "shop", "ben")
+		if err == nil {
+			if s, err := b.Reward(ctx, "shop", Report{early.Token, 1}); s != Void || err != nil {
+				t.Errorf("a decision of one who does not write any more: %v, %v", s, err)
+			}
+		}
+		if s, err := a.Reward(ctx, "shop", Report{d.Token, 1}); err == nil {
+			t.Errorf("a reward was answered %s by one who does not write any more", s)
+		}
+	}
+	if s, err := b.Reward(ctx, "shop", Report{d.Token, 1}); s != Accepted || err != nil {
+		t.Error(s, err)
+	}
+	within(t, 3*time.Second, "a follows", func() bool {
+		here, to, _ := a.Where()
+		return !here && to == "http://b"
+	})
+}
