@@ -17,10 +17,16 @@ func (l *Live) Due(now int64) (at int64, ok bool) {
 	if l.failed != nil || l.pending != nil || l.s.Batch == nil {
 		return 0, false
 	}
-	at = -maxTime
 	for _, p := range l.s.Batch {
 		q := &l.s.Arms[p.Arm]
 		q.tick(now)
+		if l.cfg.Drop {
+			q.lapse(now)
+		}
+	}
+	at = -maxTime
+	for _, p := range l.s.Batch {
+		q := &l.s.Arms[p.Arm]
 		if !p.Release {
 			if q.Issued < q.target() {
 				return 0, false
@@ -75,8 +81,8 @@ func (l *Live) Close(now int64) (*Commit, error) {
 }
 
 func (l *Live) close() (*Commit, error) {
-	c := &Commit{}
-	for _, p := range l.s.Batch {
+	c, text := &Commit{}, lineOf(l.s.Batch)
+	for i, p := range l.s.Batch {
 		if !p.Release {
 			continue
 		}
@@ -87,13 +93,15 @@ func (l *Live) close() (*Commit, error) {
 		if err := l.curator.AddSteps(p.Arm, n, sum); err != nil {
 			return nil, err
 		}
-		c.Taken = append(c.Taken, Taken{p.Arm, start, start + n})
+		c.Taken = append(c.Taken, Taken{p.Arm, start, q.Head})
+		text.Plays[i].Gone = q.Head - start - n
 	}
 	l.line.Reset()
 	if err := l.driver.Close(); err != nil {
 		return nil, err
 	}
-	return c, l.wait(c, lineOf(l.s.Batch, bytes.TrimSpace(l.line.Bytes())))
+	text.Release = bytes.TrimSpace(l.line.Bytes())
+	return c, l.wait(c, text)
 }
 
 // wait ends the batch with a line, and waits for the commit.
@@ -102,7 +110,7 @@ func (l *Live) wait(c *Commit, text line) error {
 		return err
 	}
 	l.s.Batch = nil
-	clear(l.target)
+	clear(l.releases)
 	for i, p := range l.plan { // of what goes on while the policy has not been asked
 		l.before[i] = min(l.before[i], l.s.Arms[p.Arm].Asked)
 	}
@@ -207,12 +215,10 @@ func (l *Live) open(plays []policy.Play) error {
 func (l *Live) resume() {
 	l.plan = l.s.Batch
 	l.before, l.offers = l.before[:0], make([]int, len(l.plan))
-	clear(l.target)
+	clear(l.releases)
 	for _, p := range l.plan {
 		q := &l.s.Arms[p.Arm]
 		l.before = append(l.before, max(0, q.Asked-p.Rounds))
-		if p.Release {
-			l.target[p.Arm] = q.target()
-		}
+		l.releases[p.Arm] = p.Release
 	}
 }

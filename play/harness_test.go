@@ -29,6 +29,8 @@ const (
 	sameEpoch          // numbers that were lost are issued again as the same tickets
 	countsLate         // a reward after the deadline counts
 	keepsSegment       // a segment that was released stays in the state
+	heedsRewards       // who has had a reward cannot be withdrawn
+	countsGone         // who was withdrawn counts
 )
 
 // A recorder is a curator that remembers what it was given and hands its sums out by batch.
@@ -107,6 +109,8 @@ type house struct {
 	tickets []Ticket
 	rewards map[Ticket]int64 // accepted, in steps
 	durable map[Ticket]int64 // and written
+	gone    map[Ticket]bool  // withdrawn
+	kept    map[Ticket]bool  // and written
 	owner   map[Ticket]bool
 	counted map[[2]int]bool   // decisions that were released
 	handed  map[int][]float64 // what any policy was given of each batch
@@ -114,7 +118,7 @@ type house struct {
 
 func newHouse(f fault, p func() policy.Policy, cfg Config, seed uint64) (*house, error) {
 	h := &house{fault: f, policy: p, cfg: cfg, noise: noise.NewFast(seed, 7), rewards: map[Ticket]int64{},
-		durable: map[Ticket]int64{}, owner: map[Ticket]bool{}, counted: map[[2]int]bool{},
+		durable: map[Ticket]int64{}, gone: map[Ticket]bool{}, kept: map[Ticket]bool{}, owner: map[Ticket]bool{}, counted: map[[2]int]bool{},
 		handed: map[int][]float64{}}
 	l, err := New(h.config())
 	if err != nil {
@@ -162,7 +166,7 @@ func (h *house) config() Config {
 // write makes the state durable.
 func (h *house) write() (err error) {
 	h.state, err = h.live.State().MarshalBinary()
-	h.durable = maps.Clone(h.rewards)
+	h.durable, h.kept = maps.Clone(h.rewards), maps.Clone(h.gone)
 	return err
 }
 
@@ -202,22 +206,51 @@ func (h *house) settle(t Ticket, reward float64) error {
 	if err != nil {
 		return err
 	}
-	want := Accepted
-	switch {
-	case h.counted[[2]int{t.Arm, t.Number}]: // also where the clock went back since
-		want = Late
-	case !h.owner[t]:
-		want = Void
-	case h.now >= t.Deadline:
-		want = Late
-	}
-	if got != want {
+	if want := h.answer(t); got != want {
 		return caught("the answer for %+v at %d is %v, must be %v", t, h.now, got, want)
 	}
-	if got == Accepted {
+	if got == Accepted && !h.gone[t] {
 		if _, again := h.rewards[t]; !again {
 			h.rewards[t] = steps
 		}
+	}
+	return nil
+}
+
+// answer is what must be answered to whoever reports on a ticket.
+func (h *house) answer(t Ticket) Status {
+	switch {
+	case h.counted[[2]int{t.Arm, t.Number}]: // also where the clock went back since
+		return Late
+	case !h.owner[t]:
+		return Void
+	case h.now >= t.Deadline:
+		return Late
+	}
+	return Accepted
+}
+
+// withdraw takes a ticket out.
+func (h *house) withdraw(t Ticket) error {
+	if _, had := h.rewards[t]; had && h.fault == heedsRewards {
+		h.gone[t] = true
+		return nil
+	}
+	if h.fault == countsGone {
+		h.gone[t] = h.answer(t) == Accepted
+		return nil
+	}
+	switch got, err := h.live.Withdraw(t, h.now); {
+	case h.live.cfg.Take == Exactly:
+		if !errors.Is(err, ErrExact) {
+			return caught("the error is %v", err)
+		}
+	case err != nil:
+		return err
+	case got != h.answer(t):
+		return caught("withdrawing %+v at %d is answered %v, must be %v", t, h.now, got, h.answer(t))
+	case got == Accepted:
+		h.gone[t] = true
 	}
 	return nil
 }
@@ -228,11 +261,12 @@ func (h *house) crash() (err error) {
 	if err := s.UnmarshalBinary(h.state); err != nil {
 		return err
 	}
-	h.rewards = maps.Clone(h.durable)
+	h.rewards, h.gone = maps.Clone(h.durable), maps.Clone(h.kept)
 	for t := range h.owner {
 		// What the state does not have is void: its number may be another's.
 		if q := s.Arms[t.Arm]; t.Number >= q.Issued {
 			delete(h.rewards, t)
+			delete(h.gone, t)
 			delete(h.owner, t)
 		}
 	}
@@ -427,17 +461,17 @@ func (h *house) judge(before State, c *Commit) error {
 		took, got := c.Taken[i], h.cur.given[i]
 		i++
 		asked := before.Arms[p.Arm].Asked
-		if n := took.End - took.Start; took.Arm != p.Arm || got.arm != p.Arm || n != got.n ||
-			n < asked || h.live.cfg.Take == Exactly && n != asked {
-			return caught("batch %d took %+v and released %d, asked for %d of arm %d", before.Lines,
-				took, got.n, asked, p.Arm)
-		}
 		missing := int64(math.Round(h.cfg.Default * (1 << 20)))
 		sum := int64(0)
-		found := map[int]int64{}
+		found, gone, kept := map[int]int64{}, map[int]bool{}, 0
 		for t, x := range h.rewards {
 			if t.Arm == p.Arm {
 				found[t.Number] = x
+			}
+		}
+		for t, yes := range h.gone {
+			if t.Arm == p.Arm && yes {
+				gone[t.Number] = true
 			}
 		}
 		for n := took.Start; n < took.End; n++ {
@@ -445,13 +479,22 @@ func (h *house) judge(before State, c *Commit) error {
 				return caught("decision %d of arm %d is in two releases", n, p.Arm)
 			}
 			h.counted[[2]int{p.Arm, n}] = true
-			x, ok := found[n]
-			if !ok {
+			x, came := found[n]
+			counts := !gone[n] && (came || !h.cfg.Drop)
+			if counts {
+				kept++
+			}
+			if counts && !came {
 				x = missing
 			}
 			sum += x
 		}
-		if sum != got.sum {
+		if took.Arm != p.Arm || got.arm != p.Arm || kept != got.n || kept < asked || kept == 0 ||
+			h.live.cfg.Take == Exactly && kept != asked {
+			return caught("batch %d took %+v and released %d, asked for %d of arm %d", before.Lines,
+				took, got.n, asked, p.Arm)
+		}
+		if min(sum, int64(kept)<<20) != got.sum {
 			return caught("batch %d released a sum that is not that of its rewards and defaults", before.Lines)
 		}
 		for t := range h.owner {

@@ -1,6 +1,7 @@
 package play
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -33,6 +34,9 @@ func (h *house) step(pick choice) error {
 		}
 		back := pick(min(len(h.tickets), 40), "back")
 		t := h.tickets[len(h.tickets)-1-back]
+		if pick(10, "withdraw") == 9 {
+			return h.withdraw(t)
+		}
 		reward := []float64{0, 1, 0.25, -3, 7, math.NaN(), math.Inf(1)}[pick(7, "reward")]
 		return h.settle(t, reward)
 	case 7:
@@ -54,8 +58,8 @@ func (h *house) step(pick choice) error {
 		}
 	case 9, 10:
 		h.now += int64(pick(6, "time"))
-		if pick(60, "jump") == 59 {
-			h.now += int64(pick(400, "far") - 200) // clocks go back, too
+		if far := int64(pick(400, "far") - 200); pick(60, "jump") == 59 && (far > 0 || !h.cfg.Drop) {
+			h.now += far // clocks go back, too
 		}
 		return h.close(pick(places, "place"))
 	case 11:
@@ -108,18 +112,18 @@ func TestLiveIsTheModel(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
-			longer(t, p, 0)
+			longer(t, p, 0, false)
 		})
 	}
 }
 
 // longer plays more steps than rapid draws.
-func longer(t *testing.T, p func() policy.Policy, take Take) {
-	lines := 0
+func longer(t *testing.T, p func() policy.Policy, take Take, drop bool) {
+	lines, gone := 0, 0
 	for seed := range uint64(20) {
 		src := rand.New(rand.NewPCG(seed, 1))
 		cfg := houseConfig(armsOf(p()))
-		cfg.Take = take
+		cfg.Take, cfg.Drop = take, drop
 		h, err := newHouse(none, p, cfg, seed)
 		if err != nil {
 			t.Fatal(err)
@@ -128,6 +132,10 @@ func longer(t *testing.T, p func() policy.Policy, take Take) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		lines += len(h.lines)
+		gone += bytes.Count(bytes.Join(h.lines, nil), []byte(`"gone"`))
+	}
+	if take == AtLeast && gone < 20 {
+		t.Errorf("%d releases in all of what does not all count: nothing was tested", gone)
 	}
 	if lines < 60 {
 		t.Errorf("%d batches in all: nothing was tested", lines)
@@ -135,7 +143,10 @@ func longer(t *testing.T, p func() policy.Policy, take Take) {
 }
 
 // At least, too, where a policy may have it either way.
-func TestLiveIsTheModelAtLeast(t *testing.T) { longer(t, policies(t)["dp-klucb"], AtLeast) }
+func TestLiveIsTheModelAtLeast(t *testing.T) { longer(t, policies(t)["dp-klucb"], AtLeast, false) }
+
+// Where rewards that do not come are dropped, releases are of those that came.
+func TestLiveIsTheModelDrop(t *testing.T) { longer(t, policies(t)["dp-klucb"], AtLeast, true) }
 
 // Each broken twin is found by the same play, within a few seeds, by the model or by the machine
 // itself, which survives them all when it is whole.
@@ -144,12 +155,16 @@ func TestBrokenTwinsAreCaught(t *testing.T) {
 	for f, name := range map[fault]string{none: "none", countsTwice: "counts twice",
 		countsCame: "counts what came", closesEarly: "closes early",
 		handsOut: "hands out", drawsAgain: "draws again", sameEpoch: "same epoch",
-		countsLate: "counts late", keepsSegment: "keeps the segment"} {
+		countsLate: "counts late", keepsSegment: "keeps the segment",
+		heedsRewards: "heeds rewards", countsGone: "counts who is gone"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(60) {
 				src := rand.New(rand.NewPCG(seed, 2))
 				cfg := houseConfig(3)
+				if f == heedsRewards || f == countsGone {
+					cfg.Take = AtLeast
+				}
 				if f == countsCame {
 					cfg.Default = 0 // so that its sums are possible ones
 				}

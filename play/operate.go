@@ -45,7 +45,7 @@ func (l *Live) TakeOff(arm int) (*Commit, error) {
 	q := &l.s.Arms[arm]
 	c := &Commit{Taken: []Taken{{arm, q.Head, q.Issued}}, drop: func() { dropper.Drop(arm) }}
 	gone := q.Issued - q.Head
-	q.Off, q.Segments = true, nil
+	q.Off, q.Segments, q.lost = true, nil, 0
 	q.advance(q.Issued)
 	l.plan = slices.DeleteFunc(slices.Clone(l.plan), func(p policy.Play) bool { return p.Arm == arm })
 	if len(l.plan) == 0 {

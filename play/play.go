@@ -50,6 +50,7 @@ var (
 	ErrStopped = errors.New("the policy has stopped")
 	ErrOff     = errors.New("the arm was taken off")
 	ErrTime    = errors.New("the time is out of range")
+	ErrExact   = errors.New("the policy takes exactly what it asks for")
 )
 
 // A Config is what a Live is made of. All of it is public, and fixed before the first decision but
@@ -64,6 +65,10 @@ type Config struct {
 	// Window is how long a reward may take, at least 1, in the unit of the times that are handed
 	// in. It may change: what has been decided keeps its deadline.
 	Window int64
+	// Drop: a decision whose reward does not come counts nowhere, instead of as Default. Then the
+	// counts of releases tell whether rewards came, and when a batch closes depends on it too: only
+	// for reporters who promise to report every outcome. The policy must take at least, not exactly.
+	Drop bool
 	// Cut is how long the clock leaves a segment open, 0 for a sixteenth of the window.
 	Cut  int64
 	Take Take // 0: as the policy is admitted, see Admit
@@ -80,6 +85,7 @@ type Config struct {
 //     traffic says so. Not to call it is to pause; windows go on.
 //     Where a decision only counts once somebody meets it, Offer gives the arm, and DecideUntil counts.
 //   - Settle takes a ticket's reward, once. A deadline that passes without one is the default.
+//   - Withdraw takes a ticket out whose unit never met its decision.
 //   - Close releases the batch that is out, when it is due. Its Commit is to be made durable.
 //   - Commit hands the release to the policy, and has its next batch.
 //   - TakeOff, SetWindow are what an operator may do meanwhile, Note has it in the transcript, and
@@ -99,14 +105,13 @@ type Live struct {
 
 	s State
 	// what is played: the batch, also once it has closed, until there is another
-	plan   []policy.Play
-	before []int // of each play, what was asked of its arm before
-	offers []int // of each play, the offers since it is played
-	// of each arm, where the batch ends that releases it; 0: it releases nothing of it
-	target  []int
-	pending *Commit
-	stopped bool
-	failed  error
+	plan     []policy.Play
+	before   []int  // of each play, what was asked of its arm before
+	offers   []int  // of each play, the offers since it is played
+	releases []bool // whether the batch that is played releases the arm
+	pending  *Commit
+	stopped  bool
+	failed   error
 }
 
 // New returns a Live at its beginning, with the policy's first batch.
@@ -159,13 +164,17 @@ func build(cfg Config) (*Live, error) {
 	if err != nil {
 		return nil, fmt.Errorf("play: %w", err)
 	}
-	l := &Live{cfg: cfg, door: door, missing: door.Steps(cfg.Default), target: make([]int, cfg.Arms)}
+	l := &Live{cfg: cfg, door: door, missing: door.Steps(cfg.Default), releases: make([]bool, cfg.Arms)}
 	admitted, err := Admit(cfg.Policy)
 	if err != nil {
 		return nil, err
 	}
 	if l.cfg.Take == 0 {
 		l.cfg.Take = admitted
+	}
+	if cfg.Drop && l.cfg.Take == Exactly {
+		return nil, fmt.Errorf("play: rewards that do not come cannot be dropped: %T takes exactly what it "+
+			"asks for", cfg.Policy)
 	}
 	l.end = func(int, int) int { return 0 } // known of no segment
 	switch l.cfg.Take {
@@ -188,7 +197,7 @@ func build(cfg Config) (*Live, error) {
 
 // terms are what must not change while decisions are out.
 func (l *Live) terms() Terms {
-	return Terms{Lo: l.cfg.Lo, Hi: l.cfg.Hi, Default: l.cfg.Default, Take: l.cfg.Take}
+	return Terms{Lo: l.cfg.Lo, Hi: l.cfg.Hi, Default: l.cfg.Default, Take: l.cfg.Take, Drop: l.cfg.Drop}
 }
 
 // curate builds the curator on the ledger.
@@ -252,7 +261,7 @@ func (l *Live) behind(has func(i int) int) int {
 // have is how many decisions play i has.
 func (l *Live) have(i int) int {
 	q := &l.s.Arms[l.plan[i].Arm]
-	return max(0, q.Issued-q.Head-l.before[i])
+	return max(0, q.Issued-q.Head-q.lost-l.before[i])
 }
 
 // earlier says whether decision i+1 of n is due before decision j+1 of m: (2i+1)/n <
@@ -291,38 +300,70 @@ func (l *Live) DecideUntil(arm int, now, deadline int64) (Ticket, error) {
 		return Ticket{}, fmt.Errorf("play: arm %d has %d decisions, must have at most %d", arm,
 			l.s.Arms[arm].Issued, maxIssued)
 	}
-	n := l.s.Arms[arm].decide(now, deadline, now+l.cfg.Cut, func(start int) int {
-		return l.end(arm, start)
-	}, l.target[arm])
+	q, target := &l.s.Arms[arm], 0
+	if l.releases[arm] {
+		target = q.target()
+	}
+	n := q.decide(now, deadline, now+l.cfg.Cut, func(start int) int { return l.end(arm, start) }, target)
 	return Ticket{arm, n, deadline, l.cfg.Epoch}, nil
 }
 
 // Settle takes the reward of a ticket, once, clipped to the declared range; what is no number
 // counts as the lowest. A second one of the same ticket has the same answer and changes nothing.
 func (l *Live) Settle(t Ticket, reward float64, now int64) (Status, error) {
-	if l.failed != nil {
-		return Void, l.failed
+	s, status, err := l.held(t, now)
+	if s == nil {
+		return status, err
 	}
-	if t.Arm < 0 || t.Arm >= len(l.s.Arms) || t.Number < 0 {
-		return Void, nil
-	}
-	q := &l.s.Arms[t.Arm]
-	switch {
-	case t.Number >= q.Issued || t.Number >= q.Head && q.epoch(t.Number) != t.Epoch:
-		return Void, nil
-	case now >= t.Deadline || t.Number < q.Head:
-		return Late, nil
-	}
-	s := q.find(t.Number)
-	if i := t.Number - s.Start; !s.Came.Has(i) {
+	if i := t.Number - s.Start; !s.Came.Has(i) && !s.Gone.Has(i) {
 		s.Came.add(i)
 		s.Sum += l.door.Steps(reward)
 	}
 	return Accepted, nil
 }
 
+// Withdraw takes a ticket out: its unit never met the decision, which counts nowhere. The answer,
+// and what then counts, are the same whether a reward came before, which is to come after what was
+// met can be known: one that came nevertheless stays in the sum, see Queue. Tickets of a policy that
+// takes exactly what it asks for cannot be withdrawn: the error matches ErrExact.
+func (l *Live) Withdraw(t Ticket, now int64) (Status, error) {
+	if l.cfg.Take == Exactly {
+		return Void, fmt.Errorf("play: %T: %w", l.cfg.Policy, ErrExact)
+	}
+	s, status, err := l.held(t, now)
+	if s == nil {
+		return status, err
+	}
+	if i := t.Number - s.Start; !s.Gone.Has(i) {
+		s.Gone.add(i)
+		l.s.Arms[t.Arm].lose(s, s.lost+1)
+	}
+	return Accepted, nil
+}
+
+// held is the segment of a ticket whose window is open, or nil and the answer to who has it.
+func (l *Live) held(t Ticket, now int64) (*Segment, Status, error) {
+	if l.failed != nil {
+		return nil, Void, l.failed
+	}
+	if t.Arm < 0 || t.Arm >= len(l.s.Arms) || t.Number < 0 {
+		return nil, Void, nil
+	}
+	q := &l.s.Arms[t.Arm]
+	switch {
+	case t.Number >= q.Issued || t.Number >= q.Head && q.epoch(t.Number) != t.Epoch:
+		return nil, Void, nil
+	case now >= t.Deadline || t.Number < q.Head:
+		return nil, Late, nil
+	}
+	if s := q.find(t.Number); !s.lapsed {
+		return s, Accepted, nil
+	}
+	return nil, Late, nil
+}
+
 // Segment is the segment that holds a decision: what has to be written again when its reward came.
-// Its Came is the machine's own, to be read only, and good until the next call. ok is false if the
+// Its sets are the machine's own, to be read only, and good until the next call. ok is false if the
 // decision is in no queue.
 func (l *Live) Segment(arm, number int) (_ Segment, ok bool) {
 	if arm < 0 || arm >= len(l.s.Arms) {
@@ -335,7 +376,7 @@ func (l *Live) Segment(arm, number int) (_ Segment, ok bool) {
 	return *s, true
 }
 
-// Queue is a copy of an arm's queue without Came, of its segments those from that of a decision on:
+// Queue is a copy of an arm's queue without the sets, of its segments those from that of a decision on:
 // what has to be written again when decisions were made from there.
 func (l *Live) Queue(arm, from int) Queue {
 	q := l.s.Arms[arm]
@@ -348,7 +389,7 @@ func (l *Live) Queue(arm, from int) Queue {
 	}
 	q.Segments = slices.Clone(q.Segments[first:])
 	for i := range q.Segments {
-		q.Segments[i].Came = nil
+		q.Segments[i].Came, q.Segments[i].Gone = nil, nil
 	}
 	return q
 }

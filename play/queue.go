@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"slices"
 	"sort"
+
+	"github.com/sotto-dp/sotto/release"
 )
 
 // A Queue is the decisions of one arm that have not been released: numbers Head to Issued−1, kept
@@ -16,6 +18,8 @@ type Queue struct {
 	// Runs says which epoch the numbers from From on, to the next run's, were handed out in.
 	Runs     []Run
 	Segments []Segment
+
+	lost int // by all segments
 }
 
 // A Run is a row of decisions of one epoch.
@@ -34,6 +38,10 @@ type Segment struct {
 	Settles int64 // when the windows of all its decisions so far have passed
 	Sum     int64 // of the rewards that came, in steps of release.ExactStep
 	Came    Set   // the decisions whose rewards came, less Start
+	Gone    Set   // the decisions that were withdrawn, less Start
+
+	lost   int  // how many of its decisions count nowhere
+	lapsed bool // and they are all known
 }
 
 // whole says that no decision joins the segment any more.
@@ -50,6 +58,15 @@ func (s Set) Len() int {
 	n := 0
 	for _, w := range s {
 		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// common is how many numbers are in both sets.
+func (s Set) common(other Set) int {
+	n := 0
+	for i := range min(len(s), len(other)) {
+		n += bits.OnesCount64(s[i] & other[i])
 	}
 	return n
 }
@@ -101,16 +118,35 @@ func (q *Queue) ask(n int, released bool) {
 	}
 }
 
-// target is the number after the last decision that the policy has asked for.
-func (q *Queue) target() int { return plus(q.Head, q.Asked) }
+// target is the number after the last decision that the policy has asked for, if no more of those
+// that were made are lost.
+func (q *Queue) target() int { return plus(q.Head, plus(q.Asked, q.lost)) }
+
+// lose says of a segment how many of its decisions count nowhere.
+func (q *Queue) lose(s *Segment, lost int) {
+	q.lost += lost - s.lost
+	s.lost = lost
+}
+
+// lapse loses the decisions whose reward did not come, of segments that have settled.
+func (q *Queue) lapse(now int64) {
+	for i := range q.Segments {
+		if s := &q.Segments[i]; !s.lapsed && s.whole(q.Issued) && now >= s.Settles {
+			s.lapsed = true
+			q.lose(s, s.End-s.Start-s.Came.Len()+s.Came.common(s.Gone))
+		}
+	}
+}
 
 // enough is how many of the oldest segments hold what was asked for, and when the last of them
 // settles; ok is false if their decisions have not all been made.
 func (q *Queue) enough() (k int, settles int64, ok bool) {
+	have := 0
 	for k < len(q.Segments) && q.Segments[k].whole(q.Issued) {
 		s := &q.Segments[k]
 		settles = max(settles, s.Settles)
-		if k++; s.End >= q.target() {
+		have += s.End - s.Start - s.lost
+		if k++; have >= q.Asked {
 			return k, settles, true
 		}
 	}
@@ -132,18 +168,28 @@ func (q *Queue) epoch(number int) Epoch {
 	return q.Runs[i].Epoch
 }
 
-// take removes the k oldest segments, and gives how many decisions they have and the sum of their
-// rewards, with so many steps for each that did not come.
+// take removes the k oldest segments, and gives how many of their decisions count and the sum of
+// their rewards, with so many steps for each that did not come; none of it is of those that are lost,
+// but for a reward that came before its decision was withdrawn: it cannot be told from the others,
+// and stays, as far as the sum is one of so many rewards.
 func (q *Queue) take(k int, missing int64) (n int, sum int64) {
+	head := q.Head
 	for i := range q.Segments[:k] {
 		s := &q.Segments[i]
-		n += s.End - s.Start
-		sum += s.Sum + missing*int64(s.End-s.Start-s.Came.Len())
+		size := s.End - s.Start
+		head, n, sum = head+size, n+size-s.lost, sum+s.Sum
+		if !s.lapsed {
+			sum += missing * int64(size-s.Came.Len()-s.lost+s.Came.common(s.Gone))
+		}
+		q.lose(s, 0)
 	}
 	q.Segments = slices.Delete(q.Segments, 0, k)
-	q.advance(q.Head + n)
-	return n, sum
+	q.advance(head)
+	return n, min(sum, int64(n)*oneStep)
 }
+
+// oneStep is a reward of 1, in steps.
+const oneStep = int64(1 / release.ExactStep)
 
 // advance makes the decision of this number the first one in the queue.
 func (q *Queue) advance(head int) {

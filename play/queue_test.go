@@ -272,3 +272,85 @@ func TestVectorDriver(t *testing.T) {
 		t.Error(b, err)
 	}
 }
+
+// Releases by hand where not all decisions count: withdrawn ones, and, where what does not come is
+// dropped, those without a reward. A batch waits for more until it has what was asked for.
+func TestGoneByHand(t *testing.T) {
+	for _, drop := range []bool{false, true} {
+		l, err := New(Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Default: 0.5, Window: 10, Cut: 100,
+			Take: AtLeast, Drop: drop, Epoch: Epoch{1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tickets []Ticket
+		for i := range 6 { // two of each arm, which is what is asked
+			k, err := l.Decide(i%3, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tickets = append(tickets, k)
+		}
+		for _, k := range tickets[:4] { // the second of arms 1 and 2 has none
+			if s, err := l.Settle(k, 1, 1); s != Accepted || err != nil {
+				t.Fatal(s, err)
+			}
+		}
+		withdraw := func(k Ticket, now int64, want Status) {
+			t.Helper()
+			if s, err := l.Withdraw(k, now); s != want || err != nil {
+				t.Errorf("%v, %v, want %v", s, err, want)
+			}
+		}
+		withdraw(tickets[3], 2, Accepted) // of arm 0, whose reward came
+		withdraw(tickets[3], 3, Accepted)
+		withdraw(Ticket{Arm: 0, Number: 9, Deadline: 10, Epoch: Epoch{1}}, 3, Void)
+		withdraw(tickets[0], 10, Late)
+		if c, err := l.Close(10); c != nil || err != nil {
+			t.Fatalf("arm 0 has one that counts, and two were asked for: %v, %v", c, err)
+		}
+		if a := l.Arm(); a != 0 {
+			t.Errorf("arm %d is played, and arm 0 lacks one", a)
+		}
+		more := map[bool][]int{false: {0}, true: {0, 1, 2}}[drop]
+		for range 2 {
+			for _, arm := range more {
+				k, err := l.Decide(arm, 10)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s, err := l.Settle(k, 1, 11); s != Accepted || err != nil {
+					t.Fatal(s, err)
+				}
+			}
+			if !drop {
+				break
+			}
+		}
+		c, err := l.Close(20)
+		if err != nil || c == nil {
+			t.Fatal(c, err)
+		}
+		want := map[bool]string{
+			false: `"rounds":2,"release":true,"gone":1},{"arm":1,"rounds":2,"release":true},{"arm":2,"rounds":2,"release":true}]`,
+			true: `"rounds":2,"release":true,"gone":1},{"arm":1,"rounds":2,"release":true,"gone":1},` +
+				`{"arm":2,"rounds":2,"release":true,"gone":1}]`,
+		}[drop]
+		if !strings.Contains(string(c.Line), want) {
+			t.Errorf("drop %v: %s, want %s", drop, c.Line, want)
+		}
+		if err := l.Commit(c); err != nil {
+			t.Error(err)
+		}
+	}
+	l, err := New(Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Window: 10, Epoch: Epoch{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Withdraw(Ticket{}, 0); !errors.Is(err, ErrExact) {
+		t.Errorf("exactly: %v", err)
+	}
+	if _, err := New(Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Window: 10, Drop: true,
+		Epoch: Epoch{1}}); err == nil || !strings.Contains(err.Error(), "cannot be dropped") {
+		t.Errorf("exactly, and dropping: %v", err)
+	}
+}

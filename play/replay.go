@@ -125,14 +125,17 @@ func (p *past) add(text []byte) error {
 	if b := p.batch(); b == nil || b.Ask || b.Fresh || !slices.Equal(b.Plays, in.plays()) {
 		return fmt.Errorf("%w: the policy does not ask for this batch", ErrState)
 	}
-	var arms []int
-	for _, play := range p.batch().Plays {
+	var arms, gone []int
+	for i, play := range p.batch().Plays {
 		if play.Arm < 0 || play.Arm >= len(p.heads) || p.off[play.Arm] {
 			return fmt.Errorf("%w: arm %d is not there", ErrState, play.Arm)
 		}
 		p.asked[play.Arm] = plus(p.asked[play.Arm], play.Rounds)
+		if g := in.Plays[i].Gone; g < 0 || g > 0 && (!play.Release || p.take == Exactly) {
+			return fmt.Errorf("%w: %d decisions of arm %d cannot be gone", ErrState, g, play.Arm)
+		}
 		if play.Release {
-			arms = append(arms, play.Arm)
+			arms, gone = append(arms, play.Arm), append(gone, in.Plays[i].Gone)
 		}
 	}
 	var released privacy.Released
@@ -150,7 +153,7 @@ func (p *past) add(text []byte) error {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
 	for i, a := range arms {
-		p.heads[a], p.asked[a] = plus(p.heads[a], released.N(i)), 0
+		p.heads[a], p.asked[a] = plus(p.heads[a], plus(released.N(i), gone[i])), 0
 		p.released[a] = plus(p.released[a], released.N(i))
 		p.sums[a] += released.Sum(i)
 		p.releases[a]++

@@ -29,12 +29,12 @@ type play struct {
 	Arm     int  `json:"arm"`
 	Rounds  int  `json:"rounds"`
 	Release bool `json:"release,omitempty"`
+	Gone    int  `json:"gone,omitempty"` // decisions that the release does not count
 }
 
-func lineOf(plays []policy.Play, release []byte) line {
-	out := line{Release: release}
+func lineOf(plays []policy.Play) (out line) {
 	for _, p := range plays {
-		out.Plays = append(out.Plays, play(p))
+		out.Plays = append(out.Plays, play{Arm: p.Arm, Rounds: p.Rounds, Release: p.Release})
 	}
 	return out
 }
@@ -43,7 +43,7 @@ func lineOf(plays []policy.Play, release []byte) line {
 func (in line) plays() []policy.Play {
 	out := make([]policy.Play, len(in.Plays))
 	for i, p := range in.Plays {
-		out[i] = policy.Play(p)
+		out[i] = policy.Play{Arm: p.Arm, Rounds: p.Rounds, Release: p.Release}
 	}
 	return out
 }
@@ -73,6 +73,15 @@ func Restore(cfg Config, lines iter.Seq2[[]byte, error], s State) (*Live, error)
 		}
 	}
 	l.s = s.clone()
+	for a := range l.s.Arms {
+		q := &l.s.Arms[a]
+		q.lost = 0
+		for i := range q.Segments {
+			s := &q.Segments[i]
+			s.lost, s.lapsed = 0, false
+			q.lose(s, s.Gone.Len())
+		}
+	}
 	if err := l.begin(lines); err != nil {
 		return nil, err
 	}

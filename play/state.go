@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/sotto-dp/sotto/policy"
-	"github.com/sotto-dp/sotto/release"
 )
 
 // A State is all of a Live that is not in the lines of its transcript. It holds sums of
@@ -29,6 +28,7 @@ type State struct {
 type Terms struct {
 	Lo, Hi, Default float64
 	Take            Take
+	Drop            bool
 }
 
 // State is a copy of the state as it is now: decisions that were made since it was last
@@ -49,18 +49,26 @@ func (s State) clone() State {
 
 func (s *Segment) clone() Segment {
 	out := *s
-	out.Came = slices.Clone(s.Came)
+	out.Came, out.Gone = slices.Clone(s.Came), slices.Clone(s.Gone)
 	return out
 }
 
 // validate says what no state of a Live has. It tells no sum.
 func (s *State) validate() error {
+	if s.Drop && s.Take == Exactly {
+		return errors.New("what does not come is dropped, and it takes exactly what is asked for")
+	}
 	if s.Lines < 0 || len(s.Arms) < 1 || len(s.Arms) > maxArms || s.Take != AtLeast && s.Take != Exactly {
 		return fmt.Errorf("%d lines, %d arms or take %d", s.Lines, len(s.Arms), int(s.Take))
 	}
 	for a := range s.Arms {
 		if err := s.Arms[a].validate(); err != nil {
 			return fmt.Errorf("arm %d: %w", a, err)
+		}
+		if s.Take == Exactly && slices.ContainsFunc(s.Arms[a].Segments, func(g Segment) bool {
+			return len(g.Gone) > 0
+		}) {
+			return fmt.Errorf("arm %d: decisions were withdrawn, and it takes exactly what is asked for", a)
 		}
 	}
 	seen := make([]bool, len(s.Arms))
@@ -100,11 +108,13 @@ func (q *Queue) validate() error {
 		if s.Start != next || end <= s.Start || end > q.Issued || s.End < 0 {
 			return fmt.Errorf("segment %d from %d to %d", i, s.Start, s.End)
 		}
-		if n := len(s.Came); n > 0 && (s.Came[n-1] == 0 || n > (end-s.Start+63)/64 ||
-			bits.Len64(s.Came[n-1])+64*(n-1) > end-s.Start) {
-			return fmt.Errorf("segment %d has rewards of decisions that are not in it", i)
+		for _, set := range []Set{s.Came, s.Gone} {
+			if n := len(set); n > 0 && (set[n-1] == 0 || n > (end-s.Start+63)/64 ||
+				bits.Len64(set[n-1])+64*(n-1) > end-s.Start) {
+				return fmt.Errorf("segment %d knows of decisions that are not in it", i)
+			}
 		}
-		if s.Sum < 0 || s.Sum > int64(s.Came.Len())*int64(1/release.ExactStep) || absurd(s.Cut) ||
+		if s.Sum < 0 || s.Sum > int64(s.Came.Len())*oneStep || absurd(s.Cut) ||
 			absurd(s.Settles) {
 			return fmt.Errorf("segment %d: its sum or its times are out of range", i)
 		}
@@ -122,7 +132,7 @@ func absurd(t int64) bool { return t < -maxTime || t > 2*maxTime-1 }
 const stateMagic = "sotto play"
 
 // stateVersion is that of the encoding.
-const stateVersion = 1
+const stateVersion = 2
 
 // castagnoli finds damage, not forgery.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -136,6 +146,7 @@ func (s State) MarshalBinary() ([]byte, error) {
 	}
 	put := func(x int) { b = binary.AppendUvarint(b, uint64(x)) }
 	put(int(s.Take))
+	put(flag(s.Drop))
 	put(s.Lines)
 	put(len(s.Batch))
 	for _, p := range s.Batch {
@@ -160,9 +171,11 @@ func (s State) MarshalBinary() ([]byte, error) {
 			put(g.End)
 			b = binary.AppendVarint(binary.AppendVarint(b, g.Cut), g.Settles)
 			b = binary.AppendUvarint(b, uint64(g.Sum))
-			put(len(g.Came))
-			for _, w := range g.Came {
-				b = binary.BigEndian.AppendUint64(b, w)
+			for _, set := range []Set{g.Came, g.Gone} {
+				put(len(set))
+				for _, w := range set {
+					b = binary.BigEndian.AppendUint64(b, w)
+				}
 			}
 		}
 	}
@@ -194,7 +207,7 @@ func (s *State) UnmarshalBinary(text []byte) error {
 	var out State
 	out.Lo, out.Hi, out.Default = math.Float64frombits(r.word()), math.Float64frombits(r.word()),
 		math.Float64frombits(r.word())
-	out.Take, out.Lines = Take(r.count()), r.count()
+	out.Take, out.Drop, out.Lines = Take(r.count()), r.count() == 1, r.count()
 	for range r.length(3) {
 		out.Batch = append(out.Batch, policy.Play{Arm: r.count(), Rounds: r.count(), Release: r.count() == 1})
 	}
@@ -203,11 +216,13 @@ func (s *State) UnmarshalBinary(text []byte) error {
 		for range r.length(17) {
 			q.Runs = append(q.Runs, Run{r.count(), Epoch(r.bytes(16))})
 		}
-		for range r.length(6) {
+		for range r.length(7) {
 			g := Segment{Start: r.count(), End: r.count(), Cut: r.signed(), Settles: r.signed(),
 				Sum: int64(r.count64())}
-			for range r.length(8) {
-				g.Came = append(g.Came, r.word())
+			for _, set := range []*Set{&g.Came, &g.Gone} {
+				for range r.length(8) {
+					*set = append(*set, r.word())
+				}
 			}
 			q.Segments = append(q.Segments, g)
 		}

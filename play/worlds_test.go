@@ -20,13 +20,13 @@ type report struct {
 // world plays a fixed traffic in which one unit, the one of decision 40, reports as she will,
 // and writes down all that anybody sees until her reward is released: arms, tickets, the
 // answers to everybody, her own ticket's to whoever tries it, what is due, each line, the
-// public part of the state.
-func world(t *testing.T, twin fault, take Take, hers []report) string {
+// public part of the state. With withdrawn, somebody says in the middle that she never met it.
+func world(t *testing.T, twin fault, take Take, drop, withdrawn bool, hers []report) string {
 	t.Helper()
 	const unit = 40
 	s := noise.NewFast(1, 2)
 	l, err := New(Config{
-		Policy: policies(t)["dp-klucb"](), Arms: 3, Window: 50, Take: take, Epoch: Epoch{1},
+		Policy: policies(t)["dp-klucb"](), Arms: 3, Window: 50, Take: take, Drop: drop, Epoch: Epoch{1},
 		Curator: func(c release.Config) (release.Curator, error) { return release.Simulated(c, &s) },
 	})
 	if err != nil {
@@ -69,6 +69,11 @@ func world(t *testing.T, twin fault, take Take, hers []report) string {
 				if now == mine.Deadline-50+r.after {
 					settle("", mine, r.reward, now)
 				}
+			}
+			if s := l.s.Arms[mine.Arm].find(mine.Number); withdrawn && now == mine.Deadline-25 &&
+				(twin != heedsRewards || s == nil || !s.Came.Has(mine.Number-s.Start)) {
+				status, err := l.Withdraw(mine, now)
+				fmt.Fprintln(&out, "withdrawn", status, err)
 			}
 			// somebody who knows her ticket, when she has had her say
 			if src.IntN(3) == 0 && now >= mine.Deadline-20 {
@@ -126,25 +131,38 @@ func TestTwoWorlds(t *testing.T) {
 		"two rewards": {{3, 0}, {9, 1}}, "late": {{50, 1}},
 		"out of range": {{1, 1e300}}, "thrice and late": {{1, 1}, {2, 1}, {49, 0}, {70, 1}},
 	}
-	for _, take := range []Take{AtLeast, Exactly} {
-		silent := world(t, none, take, nil)
+	for _, c := range []struct {
+		take      Take
+		withdrawn bool
+	}{{AtLeast, false}, {AtLeast, true}, {Exactly, false}} {
+		silent := world(t, none, c.take, false, c.withdrawn, nil)
 		if n := bytes.Count([]byte(silent), []byte("observer")); n < 3 {
 			t.Errorf("the observer asked %d times", n)
 		}
 		for name, hers := range worlds {
-			if got := world(t, none, take, hers); got != silent {
-				t.Errorf("%v: %s: somebody sees it:\n%s", take, name, firstDifference(got, silent))
+			if got := world(t, none, c.take, false, c.withdrawn, hers); got != silent {
+				t.Errorf("%v: %s: somebody sees it:\n%s", c, name, firstDifference(got, silent))
 			}
 		}
-		for _, twin := range []fault{countsTwice, closesEarly} {
+		for _, twin := range []fault{countsTwice, closesEarly, heedsRewards} {
+			if twin == heedsRewards && !c.withdrawn {
+				continue
+			}
 			same := true
-			base := world(t, twin, take, nil)
+			base := world(t, twin, c.take, false, c.withdrawn, nil)
 			for _, hers := range worlds {
-				same = same && world(t, twin, take, hers) == base
+				same = same && world(t, twin, c.take, false, c.withdrawn, hers) == base
 			}
 			if same {
-				t.Errorf("%v: twin %d is not caught", take, twin)
+				t.Errorf("%v: twin %d is not caught", c, twin)
 			}
+		}
+	}
+	// Where what does not come is dropped, whether it came is no secret, and all else is one.
+	said := world(t, none, AtLeast, true, false, worlds["0"])
+	for _, name := range []string{"1", "later", "twice", "two rewards", "out of range"} {
+		if got := world(t, none, AtLeast, true, false, worlds[name]); got != said {
+			t.Errorf("dropping: %s: somebody sees it:\n%s", name, firstDifference(got, said))
 		}
 	}
 }
