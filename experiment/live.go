@@ -49,7 +49,10 @@ type Live struct {
 	// how long after it may be activated: 0 for the window, an hour at most.
 	Exposure       string
 	ActivateWithin time.Duration
-	Start, End     time.Time // zero: at once, and never
+	// Missing says what a decision counts whose reward does not come, MissingDefault if it is empty,
+	// and Reports what reporters promise, ReportsSome if it is empty.
+	Missing, Reports string
+	Start, End       time.Time // zero: at once, and never
 	// Fallback names the arm that is given, and not counted, when the experiment does not run;
 	// empty: the first.
 	Fallback string
@@ -70,10 +73,20 @@ type Live struct {
 // all if nobody does in time.
 const (
 	ExposeDecide   = "decide"
+	ExposeRetract  = "retract" // at once, and no more if somebody says that it was not shown
 	ExposeActivate = "activate"
 )
 
-var exposures = []string{ExposeDecide, ExposeActivate}
+var exposures = []string{ExposeDecide, ExposeRetract, ExposeActivate}
+
+// What a decision counts whose reward does not come: Default, or nothing at all, which needs
+// reporters who promise to report every outcome.
+const (
+	MissingDefault = "default"
+	MissingDrop    = "drop"
+	ReportsSome    = "some"
+	ReportsEvery   = "every"
+)
 
 // A LiveArm is what a decision gives: its name, and a value of any JSON type, null if there is none.
 type LiveArm struct {
@@ -196,9 +209,15 @@ func liveKeys(known catalog.Catalog, bandit string) []key[Live] {
 			given: func(*Live) bool { return true },
 			value: func(l *Live) (any, error) { return !l.Free, nil }},
 		keyOf("exposure", oneOf(exposures), func(l *Live) *string { return &l.Exposure },
-			"whether a decision counts at once, or when it is activated"),
+			"whether a decision counts at once, at once if nobody takes it back, or when it is activated"),
 		keyOf("activate_within", lasting(), func(l *Live) *time.Duration { return &l.ActivateWithin },
 			"how long after a decision it may be activated; the window if it is not given, an hour at most"),
+		keyOf("missing", oneOf([]string{MissingDefault, MissingDrop}),
+			func(l *Live) *string { return &l.Missing },
+			"what a decision counts whose reward does not come: the default, or nothing (drop)"),
+		keyOf("reports", oneOf([]string{ReportsSome, ReportsEvery}),
+			func(l *Live) *string { return &l.Reports },
+			"which outcomes the reporters promise to report; to drop what is missing they must report every one"),
 		keyOf("start", instant(), func(l *Live) *time.Time { return &l.Start }, "no decision before"),
 		keyOf("end", instant(), func(l *Live) *time.Time { return &l.End }, "no decision from then on"),
 		keyOf("fallback", text(), func(l *Live) *string { return &l.Fallback },
@@ -398,6 +417,13 @@ func (l *Live) Check() error {
 		return l.fail("window", "is %v, must be from %v to %v", l.Window, MinWindow, MaxWindow)
 	case l.Exposure != "" && !slices.Contains(exposures, l.Exposure):
 		return l.fail("exposure", "is %q, must be %s", clip(l.Exposure), strings.Join(exposures, " or "))
+	case l.Missing != "" && l.Missing != MissingDefault && l.Missing != MissingDrop:
+		return l.fail("missing", "is %q, must be %s or %s", clip(l.Missing), MissingDefault, MissingDrop)
+	case l.Reports != "" && l.Reports != ReportsSome && l.Reports != ReportsEvery:
+		return l.fail("reports", "is %q, must be %s or %s", clip(l.Reports), ReportsSome, ReportsEvery)
+	case l.Missing == MissingDrop && l.Reports != ReportsEvery:
+		return l.fail("missing", "is drop: counts would tell whose rewards came, which is allowed only with "+
+			"reports: every, the promise to report every outcome")
 	case l.ActivateWithin != 0 && l.Exposure != ExposeActivate:
 		return l.fail("activate_within", "is given, and exposure is not %s", ExposeActivate)
 	case l.ActivateWithin != 0 && !(l.ActivateWithin >= MinWindow && l.ActivateWithin <= MaxWindow):
@@ -430,8 +456,8 @@ func (l *Live) Check() error {
 	if err != nil {
 		return err
 	}
-	if _, err := play.Admit(p); err != nil {
-		return l.src.wrap("policy", err)
+	if _, err := l.Take(); err != nil {
+		return err
 	}
 	if p.Mechanism() == nil {
 		return l.fail("policy", "has no mechanism at %v", each)
@@ -448,6 +474,16 @@ func (l *Live) Take() (play.Take, error) {
 	take, err := play.Admit(p)
 	if err != nil {
 		return 0, l.src.wrap("policy", err)
+	}
+	for field, yes := range map[string]bool{"missing": l.Missing == MissingDrop,
+		"exposure": l.Exposure == ExposeRetract} {
+		if !yes {
+			continue
+		}
+		if err := play.AdmitAtLeast(p); err != nil {
+			return 0, l.src.wrap(field, err)
+		}
+		take = play.AtLeast
 	}
 	return take, nil
 }
@@ -534,8 +570,16 @@ func (l *Live) Guarantee() (string, error) {
 	if m := l.Assignments(); m > 1 {
 		how = fmt.Sprintf("her %d rewards together, each at %v", m, each)
 	}
-	return fmt.Sprintf("what everybody sees depends on a %s's rewards by released noisy sums alone, at %v "+
-		"for %s", l.Unit.Of, l.Budget, how), nil
+	text := fmt.Sprintf("what everybody sees depends on a %s's rewards by released noisy sums alone, at %v "+
+		"for %s", l.Unit.Of, l.Budget, how)
+	if l.Exposure == ExposeActivate || l.Exposure == ExposeRetract {
+		text += "; counts tell which decisions were met, which must not depend on an outcome"
+	}
+	if l.Missing == MissingDrop {
+		text += "; counts and times of releases tell whether a reward came, which is no secret as long as " +
+			"every outcome is reported"
+	}
+	return text, nil
 }
 
 // NewPolicy builds the policy, with its coins at their start.

@@ -86,6 +86,19 @@ func Admit(p policy.Policy) (Take, error) {
 		"or that they may bring more than it asked for (Flexible)", p)
 }
 
+// AdmitAtLeast is Admit for a play in which what a batch has may turn out not to count: it says
+// whether the policy bears that batches bring more than it asked for.
+func AdmitAtLeast(p policy.Policy) error {
+	if _, err := Admit(p); err != nil {
+		return err
+	}
+	if !bearsMore(p) {
+		return fmt.Errorf("play: %T takes exactly what it asks for, and cannot do without a decision "+
+			"that was made", p)
+	}
+	return nil
+}
+
 func bearsMore(p policy.Policy) bool {
 	f, ok := p.(Flexible)
 	return ok && f.BearsMore()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/sotto-dp/sotto/play"
@@ -21,6 +22,37 @@ func gaps(numbers []int) []byte {
 		last = n
 	}
 	return b
+}
+
+// said is what was said of a segment's decisions as one set: the number of a decision, doubled, is
+// that its reward came, and one more that it was withdrawn.
+func said(s play.Segment) play.Set {
+	out := make(play.Set, 2*max(len(s.Came), len(s.Gone)))
+	for kind, set := range []play.Set{s.Came, s.Gone} {
+		for i, w := range set {
+			for ; w != 0; w &= w - 1 {
+				n := 2*(64*i+bits.TrailingZeros64(w)) + kind
+				out[n>>6] |= 1 << (n & 63)
+			}
+		}
+	}
+	return out
+}
+
+// unsaid takes it apart.
+func unsaid(s play.Set) (came, gone play.Set) {
+	sets := [2]play.Set{}
+	for i, w := range s {
+		for ; w != 0; w &= w - 1 {
+			n := 64*i + bits.TrailingZeros64(w)
+			set, n := &sets[n&1], n>>1
+			if need := n>>6 + 1 - len(*set); need > 0 {
+				*set = append(*set, make(play.Set, need)...)
+			}
+			(*set)[n>>6] |= 1 << (n & 63)
+		}
+	}
+	return sets[0], sets[1]
 }
 
 // words writes a whole set, as part 0.
@@ -111,12 +143,14 @@ func stateOf(in store.Stored, terms play.Terms, arms int) (play.State, error) {
 		}
 		q := &s.Arms[g.Arm]
 		out := play.Segment{Start: g.Start, End: g.End, Cut: g.Cut, Settles: g.Settles, Sum: g.Sum}
+		var all play.Set
 		for len(parts) > 0 && parts[0].Arm == g.Arm && parts[0].Start == g.Start {
-			if out.Came, err = redeem(out.Came, parts[0], q.Issued-g.Start); err != nil {
+			if all, err = redeem(all, parts[0], 2*(q.Issued-g.Start)); err != nil {
 				return s, err
 			}
 			parts = parts[1:]
 		}
+		out.Came, out.Gone = unsaid(all)
 		q.Segments = append(q.Segments, out)
 	}
 	if len(parts) > 0 {

@@ -36,6 +36,24 @@ func TestParts(t *testing.T) {
 	})
 }
 
+// What was said of a segment's decisions is taken apart as it was put together.
+func TestSaid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s play.Segment
+		for _, set := range []*play.Set{&s.Came, &s.Gone} {
+			for _, n := range rapid.SliceOf(rapid.IntRange(0, 200)).Draw(t, "numbers") {
+				if need := n>>6 + 1 - len(*set); need > 0 {
+					*set = append(*set, make(play.Set, need)...)
+				}
+				(*set)[n>>6] |= 1 << (n & 63)
+			}
+		}
+		if came, gone := unsaid(said(s)); !slices.Equal(came, s.Came) || !slices.Equal(gone, s.Gone) {
+			t.Fatalf("%v and %v, were %v and %v", came, gone, s.Came, s.Gone)
+		}
+	})
+}
+
 // A part never says more numbers than its segment has, whatever is read.
 func FuzzPart(f *testing.F) {
 	f.Add(1, gaps([]int{0, 5, 299}))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+
+	"github.com/sotto-dp/sotto/experiment"
 )
 
 // Offers: decisions of an experiment whose exposure is activate. An offer is in no queue; when it is
@@ -21,10 +23,12 @@ const (
 	notShown
 )
 
-// Activate says whether a unit meets its decision, where the experiment's exposure is activate, and
-// returns when that is durable. A decision that is shown counts from then on; one that is not is
+// Activate says whether a unit meets its decision, and returns when that is durable. Where the
+// experiment's exposure is activate, a decision that is shown counts from then on; one that is not is
 // forgotten, and the unit can be assigned anew. The first of the two holds, and both are answered
-// alike: Accepted until the decision's ActivateBy, and Late from then on.
+// alike: Accepted until the decision's ActivateBy, and Late from then on. Where the exposure is
+// retract, a decision that is not shown counts no more, until the window of its reward has passed;
+// what is answered, and what counts, is the same whether a reward came before.
 func (e *Engine) Activate(ctx context.Context, name, token string, shown bool) (Status, error) {
 	x, err := e.find(name)
 	if err != nil {
@@ -34,9 +38,12 @@ func (e *Engine) Activate(ctx context.Context, name, token string, shown bool) (
 	switch {
 	case !ok:
 		return "", ErrToken
-	case t.by == 0:
+	case t.by == 0 && shown:
 		return "", fmt.Errorf("experiment %q: %w", name, fieldError("decision", "is of an experiment whose "+
 			"decisions count at once: %w", ErrState))
+	case t.by == 0 && x.decl.Exposure != experiment.ExposeRetract:
+		return "", fmt.Errorf("experiment %q: %w", name, fieldError("shown", "is false, and the experiment's "+
+			"exposure is not retract: %w", ErrState))
 	case t.number == beyond:
 		return OverLimit, nil
 	}

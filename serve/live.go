@@ -228,7 +228,10 @@ func configOf(decl *Experiment, coins policy.Coins) (_ play.Config, answer func(
 		return play.Config{}, nil, err
 	}
 	cfg := play.Config{Policy: p, Arms: len(decl.Arms), Lo: decl.Lo, Hi: decl.Hi, Default: decl.Default,
-		Window: decl.Window.Milliseconds()}
+		Window: decl.Window.Milliseconds(), Drop: decl.Missing == experiment.MissingDrop}
+	if cfg.Take, err = decl.Take(); err != nil {
+		return play.Config{}, nil, err
+	}
 	switch each.(type) {
 	case privacy.Pure, privacy.ZCDP:
 		cfg.Ledger = []privacy.Option{privacy.WithCap(each)}
@@ -552,7 +555,7 @@ func (x *live) settle(j *job, touched map[[2]int][]int) error {
 			}
 			continue
 		}
-		if r.what != rewarded {
+		if r.what != rewarded && r.by != 0 {
 			var err error
 			if out.Status, err = x.activate(r, j.at); err != nil {
 				return err
@@ -566,17 +569,25 @@ func (x *live) settle(j *job, touched map[[2]int][]int) error {
 		}
 		number := int(min(r.number, math.MaxInt)) // no decision has a number that an int has not
 		s, _ := x.play.Segment(r.arm, number)
-		came := s.Came.Has(number - s.Start)
-		got, err := x.play.Settle(play.Ticket{Arm: r.arm, Number: number, Deadline: r.deadline,
-			Epoch: x.known[r.epoch]}, r.reward, j.at)
+		had := s.Came.Has(number-s.Start) || s.Gone.Has(number-s.Start)
+		code := 2 * (number - s.Start)
+		k := play.Ticket{Arm: r.arm, Number: number, Deadline: r.deadline, Epoch: x.known[r.epoch]}
+		var got play.Status
+		var err error
+		if r.what == notShown {
+			code, had = code+1, s.Gone.Has(number-s.Start)
+			got, err = x.play.Withdraw(k, j.at)
+		} else {
+			got, err = x.play.Settle(k, r.reward, j.at)
+		}
 		if err != nil {
 			return err
 		}
 		out.Status = status(got)
 		if got == play.Accepted { // the same work whether it came before or not
 			at := [2]int{r.arm, s.Start}
-			touched[at] = append(touched[at], number-s.Start)
-			if came {
+			touched[at] = append(touched[at], code)
+			if had {
 				touched[at] = touched[at][:len(touched[at])-1]
 			}
 		}
@@ -643,7 +654,7 @@ func (x *live) part(at [2]int, numbers []int) store.Part {
 	p := store.Part{Arm: at[0], Start: at[1], Number: x.parts[at]}
 	if p.Number > maxParts {
 		s, _ := x.play.Segment(at[0], at[1])
-		p.Number, p.Redeemed = 0, words(s.Came)
+		p.Number, p.Redeemed = 0, words(said(s))
 		x.parts[at] = 0
 		return p
 	}

@@ -53,6 +53,7 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 	var out bytes.Buffer
 	begin(t, e, text)
 	offers := strings.Contains(text, "activate")
+	retracted := strings.Contains(text, "retract")
 	shows := func(who any, d Decision, shown bool) {
 		s, err := e.Activate(t.Context(), "shop", d.Token, shown)
 		fmt.Fprintln(&out, "shows", who, shown, s, err)
@@ -120,6 +121,10 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 			}
 			again, err := e.Decide(t.Context(), "shop", fmt.Sprint(unit))
 			fmt.Fprintln(&out, "asked again", again, err)
+			if retracted && src.IntN(5) == 0 && c.Now().Sub(decided) >= 10*time.Second &&
+				(twin != "heeds rewards" || !came) {
+				shows("her", mine, false)
+			}
 			if since := c.Now().Sub(decided); offers && src.IntN(3) == 0 && since >= time.Second {
 				shows("her", mine, src.IntN(2) == 0 || since < 3*time.Second)
 			}
@@ -174,6 +179,17 @@ func TestTwoWorlds(t *testing.T) {
 			}
 		}
 	}
+	if world(t, "heeds rewards", exposures[2], worlds["1"]) == world(t, "heeds rewards", exposures[2], nil) {
+		t.Error("a service in which who has had a reward cannot be retracted is not caught")
+	}
+	// where what does not come is dropped, whether it came is no secret
+	dropping := with("missing: drop\nreports: every")
+	reported := world(t, "", dropping, worlds["0"])
+	for _, name := range []string{"1", "later", "twice", "two rewards", "out of range"} {
+		if got := world(t, "", dropping, worlds[name]); got != reported {
+			t.Errorf("dropping: %s: somebody sees it: %s", name, differ(got, reported))
+		}
+	}
 	if world(t, "activates", exposures[1], worlds["at once"]) == world(t, "activates", exposures[1], nil) {
 		t.Error("a service in which rewards activate is not caught")
 	}
@@ -192,7 +208,7 @@ func differ(a, b string) string {
 
 // exposures are the experiments whose worlds are compared.
 var exposures = []string{shop, strings.Replace(shop, "window: 1m", "exposure: activate\nactivate_within: 20s\n"+
-	"window: 40s", 1)}
+	"window: 40s", 1), with("exposure: retract")}
 
 // A rule that looks for the best arm stops by itself and answers; its answer is what everybody
 // gets, also after a restart.

@@ -400,14 +400,10 @@ func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored sto
 	if err != nil {
 		return err
 	}
-	take, err := play.Admit(cfg.Policy)
-	if err != nil {
-		return err
-	}
 	lo, hi := x.decl.Range()
 	stored.Lines = x.shown // that are play's
-	state, err := stateOf(stored, play.Terms{Lo: lo, Hi: hi, Default: x.decl.Default, Take: take},
-		len(x.decl.Arms))
+	state, err := stateOf(stored, play.Terms{Lo: lo, Hi: hi, Default: x.decl.Default, Take: cfg.Take,
+		Drop: cfg.Drop}, len(x.decl.Arms))
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ type infoJSON struct {
 	Spent   spentJSON      `json:"spent"`
 	// Budget is that of one reward.
 	Budget      string          `json:"budget"`
+	Guarantee   string          `json:"guarantee"`
 	Declaration json.RawMessage `json:"declaration"`
 }
 
@@ -54,6 +55,9 @@ func infoOf(x serve.Info) (*infoJSON, error) {
 	out := &infoJSON{Name: x.Experiment.Name, State: x.State, Wait: x.Wait, Reason: x.Reason,
 		Batches: x.Batches, Tick: x.Tick.String(), Changes: x.Changes, Spent: spentJSON{fmt.Sprint(x.Spent), x.Spent},
 		Budget: fmt.Sprint(x.Budget), Declaration: decl}
+	if out.Guarantee, err = x.Experiment.Guarantee(); err != nil {
+		return nil, err
+	}
 	if !x.Until.IsZero() {
 		at := x.Until.UTC()
 		out.Until = &at

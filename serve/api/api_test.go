@@ -419,6 +419,7 @@ func TestBadInput(t *testing.T) {
 		{"shown is a word", activations, `{"decision": "x", "shown": "no"}`, 400, "shown"},
 		{"a forged offer", activations, `{"decision": "x"}`, 400, "decision"},
 		{"it counts already", activations, `{"decision": "` + d + `"}`, 409, "decision"},
+		{"not to be retracted", activations, `{"decision": "` + d + `", "shown": false}`, 409, "shown"},
 		{"no decision", rewards, `{"reward": 0.731}`, 400, "decision"},
 		{"no reward", rewards, `{"decision": "x"}`, 400, "reward"},
 		{"NaN", rewards, reward(d, "NaN"), 400, "reward"},

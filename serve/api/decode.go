@@ -111,6 +111,10 @@ type fixedKeys struct {
 	Budget   json.RawMessage `json:"budget" fixed:"units were promised that they lose no more"`
 	Unit     json.RawMessage `json:"unit" fixed:"the budget is of these units and of all their assignments"`
 	Reward   json.RawMessage `json:"reward" fixed:"the noise was made for this range and this default"`
+	Exposure json.RawMessage `json:"exposure" fixed:"counts are of decisions that are made in one way"`
+	Within   json.RawMessage `json:"activate_within" fixed:"only end, window, floor and off may change"`
+	Missing  json.RawMessage `json:"missing" fixed:"what counts tell of rewards that do not come was promised"`
+	Reports  json.RawMessage `json:"reports" fixed:"what counts tell of rewards that do not come was promised"`
 	Sticky   json.RawMessage `json:"sticky" fixed:"who was assigned what is counted by it"`
 	Start    json.RawMessage `json:"start" fixed:"it is when the experiment began"`
 	Fallback json.RawMessage `json:"fallback" fixed:"only end, window, floor and off may change"`

@@ -53,3 +53,31 @@ func TestBulkOffers(t *testing.T) {
 	}
 	ask(tag)
 }
+
+// What is not shown can be taken back where that was declared, and the guarantee says so.
+func TestRetract(t *testing.T) {
+	w := newWorld(t)
+	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "window: 1m",
+		"window: 1m\nexposure: retract\nmissing: drop\nreports: every", 1))
+	const x = "/v1/experiments/shop"
+	w.want(200, "POST", x+"/start", "")
+	d := *w.decide("ann").Decision
+	for range 2 {
+		if got := w.want(200, "POST", x+"/activations", fmt.Sprintf(`{"decision": %q, "shown": false}`, d)); got !=
+			`{"status":"accepted"}`+"\n" {
+			t.Error(got)
+		}
+		w.want(200, "POST", x+"/rewards", reward(d, "1"))
+	}
+	w.want(409, "POST", x+"/activations", fmt.Sprintf(`{"decision": %q}`, d))
+	got := w.want(200, "GET", x, "")
+	for _, want := range []string{"at epsilon=1", "counts tell which decisions were met",
+		"times of releases tell whether a reward came"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in %s", want, got)
+		}
+	}
+	for _, key := range []string{"exposure", "missing", "reports", "activate_within"} {
+		w.want(409, "PATCH", x, `{"`+key+`": null, "floor": 0.1}`)
+	}
+}
