@@ -139,8 +139,9 @@ var canaryRows = map[string]canaryRow{
 			"--reward.7312894561"},
 	}},
 
-	"sotto decide": {none: "it asks for arms"},
-	"sotto replay": {none: "it reads transcripts, which have releases alone"},
+	"sotto serve bench": {none: "its rewards are made up"},
+	"sotto decide":      {none: "it asks for arms"},
+	"sotto replay":      {none: "it reads transcripts, which have releases alone"},
 	// TestReward sends the canary to a service, by lines too
 	"sotto reward": {runs: [][]string{
 		{"!", "reward", "--wait", "0s", "shop", "decision", "0.7312894561"},

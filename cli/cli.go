@@ -92,6 +92,7 @@ type commands struct {
 	Man        manCommand        `cmd:"" group:"program" help:"Print the manual page, for man."`
 	Complete   completeCommand   `cmd:"" hidden:"" help:"Say what comes next, for the scripts of completion."`
 	Serve      serveCommand      `cmd:"" group:"real" help:"Serve live experiments over HTTP: private bandits on people who come."`
+	Bench      serveBench        `cmd:"" name:"serve bench" group:"real" help:"${commandsServeBench}"`
 	Decide     decideCommand     `cmd:"" group:"real" help:"${commandsDecide}"`
 	Reward     rewardCommand     `cmd:"" group:"real" help:"${commandsReward}"`
 	Replay     replayCommand     `cmd:"" group:"check" help:"${commandsReplay}"`
@@ -237,7 +238,7 @@ func texts() kong.Vars {
 		auditMechanismTexts, auditPolicyTexts, auditSelfTexts, auditTrainingTexts, boundsTexts,
 		chooseTexts, cliTexts, commandsTexts, identifyTexts, letorTexts, logTexts, planTexts,
 		planBudgetTexts, planLiveTexts, planReleaseTexts, replayTexts, reproduceTexts, runTexts,
-		stopTexts} {
+		serveBenchTexts, stopTexts} {
 		maps.Copy(all, t)
 	}
 	return all
@@ -311,6 +312,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
+	args = benchCommand(args)
 	if args[0] == "reward" {
 		args = decisionFirst(args)
 	}

@@ -267,7 +267,7 @@ func parses(t *testing.T, line string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Parse(args[1:]); err != nil {
+	if _, err := k.Parse(benchCommand(args[1:])); err != nil {
 		t.Errorf("the example %q: %v", line, err)
 	}
 }

@@ -77,7 +77,7 @@ func nextWords(node *kong.Node, known catalog.Catalog, words []string) []string 
 		words = append(words, "")
 	}
 	// bash hands --trust=se over as three words
-	words = slices.DeleteFunc(words, func(w string) bool { return w == "=" })
+	words = benchCommand(slices.DeleteFunc(words, func(w string) bool { return w == "=" }))
 	last, before := words[len(words)-1], words[:len(words)-1]
 	var value *kong.Value // that comes next
 	for _, w := range before {
