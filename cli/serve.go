@@ -63,7 +63,8 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	if err != nil {
 		return err
 	}
-	cfg := serve.Config{Catalog: s.known, Log: log, Holder: fmt.Sprint("process ", os.Getpid()),
+	metrics := api.NewMetrics()
+	cfg := serve.Config{Meter: metrics, Catalog: s.known, Log: log, Holder: fmt.Sprint("process ", os.Getpid()),
 		ReadOnly: c.ReadOnly}
 	where := "memory, and gone when it ends: for nobody's real rewards"
 	switch {
@@ -164,7 +165,7 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	}
 	fmt.Fprintf(s.out, "all requests: %s/openapi.yaml\n", at)
 	return api.Serve(ctx, l, api.Handler(api.Config{Engine: e, Catalog: s.known, Log: log, Demo: c.Demo,
-		Origins: c.AllowOrigin}), log)
+		Origins: c.AllowOrigin, Metrics: metrics}), log)
 }
 
 const shownOnce = "the admin key, shown this once: %s\n"

@@ -29,9 +29,10 @@ const (
 	// that everybody can read. Units that it names must be signed, see Engine.SignedUnit, or
 	// be its cookie's.
 	ScopeBrowser
-	ScopeSign  // sign the names of units
-	ScopeTest  // force an arm, in decisions that do not count
-	ScopeAdmin = ScopeDecide | ScopeReward | ScopeRead | scopeManage
+	ScopeSign    // sign the names of units
+	ScopeTest    // force an arm, in decisions that do not count
+	ScopeMetrics // read the private metrics, which tell who reported
+	ScopeAdmin   = ScopeDecide | ScopeReward | ScopeRead | scopeManage | ScopeMetrics
 )
 
 // scopeNames are the scopes by name; those of admin are not said again beside it.
@@ -39,10 +40,11 @@ var scopeNames = []struct {
 	scope Scope
 	name  string
 }{{ScopeDecide, "decide"}, {ScopeReward, "reward"}, {ScopeRead, "read"}, {ScopeAdmin, "admin"},
-	{ScopeBrowser, "browser"}, {ScopeSign, "sign"}, {ScopeTest, "test"}}
+	{ScopeBrowser, "browser"}, {ScopeSign, "sign"}, {ScopeTest, "test"},
+	{ScopeMetrics, "metrics"}}
 
 // ScopeNames are those that ParseScope knows, as they are written in a sentence.
-const ScopeNames = "decide, reward, read, admin, browser, sign and test"
+const ScopeNames = "decide, reward, read, admin, browser, sign, test and metrics"
 
 // ParseScope reads the name of a scope.
 func ParseScope(name string) (Scope, error) {

@@ -78,6 +78,8 @@ type Config struct {
 	// Advertise is where other processes on a Shared store reach this one, such as
 	// http://10.0.0.7:8080; without it they cannot.
 	Advertise string
+	// Meter, if set, is told what happens.
+	Meter Meter
 	// ReadOnly shows what is in the store when it is opened, and writes and decides
 	// nothing. The store should be one that only reads too (store.SQLiteReader): any other
 	// takes the database over.
@@ -85,6 +87,15 @@ type Config struct {
 
 	random io.Reader       // nil: the operating system's
 	hook   func(at string) // of tests: called at named points
+}
+
+// A Meter counts what happens inside of an engine, for whoever runs it: all of it tells who
+// reported, and when. Its methods are called by many goroutines.
+type Meter interface {
+	// Rewarded: so many rewards of an experiment were answered with a status.
+	Rewarded(experiment string, s Status, n int)
+	// Committed: a commit took so long, and failed if there is an error.
+	Committed(took time.Duration, err error)
 }
 
 // A Status answers a reward. All of them are answers, none is an error.
@@ -369,13 +380,35 @@ func (e *Engine) Rewards(ctx context.Context, name string, reports []Report) ([]
 			j.reports = append(j.reports, reported{ticket: t, reward: r.Reward, result: i})
 		}
 	}
-	if len(j.reports) == 0 {
-		return j.results, nil
+	if len(j.reports) > 0 {
+		if err := e.do(ctx, j); err != nil {
+			return nil, fmt.Errorf("experiment %q: %w", name, err)
+		}
 	}
-	if err := e.do(ctx, j); err != nil {
-		return nil, fmt.Errorf("experiment %q: %w", name, err)
-	}
+	e.count(name, j.results)
 	return j.results, nil
+}
+
+// count tells the meter of answers.
+func (e *Engine) count(name string, results []Result) {
+	if e.cfg.Meter == nil {
+		return
+	}
+	n := map[Status]int{}
+	for _, r := range results {
+		n[r.Status]++
+	}
+	delete(n, "") // of errors
+	for s, n := range n {
+		e.cfg.Meter.Rewarded(name, s, n)
+	}
+}
+
+// Queued is how many requests wait for a commit: it tells that rewards come.
+func (e *Engine) Queued() int {
+	e.queue.Lock()
+	defer e.queue.Unlock()
+	return len(e.queue.jobs)
 }
 
 // do has the writer do a job, and waits until it is durable.

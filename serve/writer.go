@@ -127,7 +127,11 @@ func (e *Engine) step(ctx context.Context) error {
 			what = "release"
 		}
 		e.cfg.hook("before a " + what)
+		from := time.Now()
 		err = e.store.Commit(ctx, c)
+		if e.cfg.Meter != nil {
+			e.cfg.Meter.Committed(time.Since(from), err)
+		}
 		e.cfg.hook("after a " + what)
 		if e.shared && err == nil {
 			e.beat = from

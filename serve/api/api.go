@@ -52,6 +52,8 @@ type Config struct {
 	Demo bool
 	// Origins are those whose pages may ask from a browser (CORS), as ParseOrigin has them.
 	Origins []string
+	// Metrics are shown to keys with the scope metrics: those that are the engine's Meter. Nil for none.
+	Metrics *Metrics
 }
 
 type front struct {
@@ -68,6 +70,9 @@ func Handler(cfg Config) http.Handler {
 	f := &front{Config: cfg, routes: http.NewServeMux()}
 	f.passer = newForwarder(cfg.Log, f.nowhere)
 	for pattern, h := range f.table() {
+		if cfg.Metrics != nil {
+			h = cfg.Metrics.timed(pattern, h)
+		}
 		f.routes.HandleFunc(pattern, h)
 	}
 	return f
@@ -81,6 +86,7 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"GET /readyz":       f.ready,
 		"GET /openapi.yaml": f.openAPI,
 		"GET /sotto.js":     f.script,
+		"GET /metrics":      f.metrics,
 
 		"POST " + one + "/decisions":     f.with(serve.ScopeDecide, f.decide),
 		"POST " + one + "/rewards":       f.with(serve.ScopeReward, f.reward),

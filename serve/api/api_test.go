@@ -81,13 +81,14 @@ func newWorldOn(t testing.TB, disk *store.Memory) *world {
 	if w.doc, err = openapi3.NewLoader().LoadFromData(openAPI); err != nil {
 		t.Fatal(err)
 	}
+	metrics := NewMetrics()
 	w.engine, err = serve.Open(t.Context(), serve.Config{Store: disk.Open, Clock: w.clock.Now,
-		Curator: seeded})
+		Curator: seeded, Meter: metrics})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.engine.Close() })
-	w.front = Handler(Config{Engine: w.engine, Log: slog.New(slog.NewTextHandler(&w.log, nil))}).(*front)
+	w.front = Handler(Config{Engine: w.engine, Metrics: metrics, Log: slog.New(slog.NewTextHandler(&w.log, nil))}).(*front)
 	w.asked = w.front
 	if w.key, _, err = w.engine.NewKey(t.Context(), "admin", serve.ScopeAdmin); err != nil {
 		t.Fatal(err)

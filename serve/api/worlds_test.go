@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sotto-dp/sotto/serve"
 )
 
 // observed is all that everybody can see of a world in which ann, among others, decides and reports
@@ -25,6 +28,10 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 	t.Helper()
 	w := shopOpen(t)
 	w.asked = front(w.asked)
+	reader, _, err := w.engine.NewKey(t.Context(), "reader", serve.ScopeRead)
+	if err != nil {
+		t.Fatal(err)
+	}
 	names := map[string]string{}
 	token := regexp.MustCompile(`[A-Za-z0-9_-]{90}|[0-9a-f]{64}|[A-Za-z0-9_-]{58}`)
 	var seen strings.Builder
@@ -86,6 +93,12 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 		}
 		look(http.MethodGet, "/v1/experiments", "")
 		look(http.MethodGet, "/readyz", "")
+		key := w.key
+		w.key = reader // who may read all, and then nobody
+		look(http.MethodGet, "/metrics", "")
+		w.key = ""
+		look(http.MethodGet, "/metrics", "")
+		w.key = key
 		w.pass(time.Second)
 		info, err := w.engine.Get(t.Context(), "shop")
 		if err != nil {
@@ -170,4 +183,50 @@ func TestTwoWorldsFindsATwin(t *testing.T) {
 	if world(true) == world(false) {
 		t.Error("the twin was not found")
 	}
+}
+
+// Private metrics tell of her report, and would be found if everybody could see them.
+func TestTwoWorldsFindsMetrics(t *testing.T) {
+	shows := func(name string) func(h http.Handler) http.Handler {
+		return func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/metrics" {
+					r.Header.Set("X-API-Key", adminOf(t, h))
+					rec := httptest.NewRecorder()
+					h.ServeHTTP(rec, r)
+					out.Header().Set("Content-Type", rec.Header().Get("Content-Type"))
+					for line := range strings.Lines(rec.Body.String()) {
+						if strings.HasPrefix(line, name) {
+							fmt.Fprint(out, line)
+						}
+					}
+					return
+				}
+				h.ServeHTTP(out, r)
+			})
+		}
+	}
+	for _, name := range []string{"sotto_rewards_total", "sotto_request_seconds_count"} {
+		var worlds [2]string
+		for i := range worlds {
+			worlds[i] = observed(t, shows(name), func(w *world, path, ann string, now int) {
+				if i == 1 && now == 0 {
+					w.ask(http.MethodPost, path+"/rewards", reward(ann, "1"))
+				}
+			})
+		}
+		if worlds[0] == worlds[1] {
+			t.Errorf("%s was not found", name)
+		}
+	}
+}
+
+// adminOf is a key to everything.
+func adminOf(t *testing.T, h http.Handler) string {
+	t.Helper()
+	key, _, err := h.(*front).Engine.NewKey(t.Context(), "twin", serve.ScopeAdmin)
+	if err != nil {
+		t.Error(err)
+	}
+	return key
 }
