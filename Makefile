@@ -54,3 +54,12 @@ mutate:
 .PHONY: crash
 crash:
 	SOTTO_CRASHES=200 go test -count=1 -v -run '^TestCrash' ./serve
+
+# Simulated visitors of the engine, under every policy that is played live, against sim; and a day of
+# ten million decisions.
+.PHONY: visitors day
+visitors:
+	SOTTO_VISITORS=60 go test -count=1 -v -timeout 60m -run '^TestVisitorsRegret$$' ./serve
+
+day:
+	SOTTO_DAY=1e7 go test -count=1 -timeout 60m -run '^$$' -bench '^BenchmarkDay$$' -benchtime 1x ./serve

@@ -28,6 +28,9 @@ type Delay struct {
 	// wants. Coins toss for it, and draw that arm.
 	Floor float64
 	Coins *noise.Fast
+	// Tick, if above 0, has releases on public ticks, as package serve makes them: what is due is closed
+	// every so many rounds, one batch at a time, and handed to the policy at the next tick.
+	Tick int
 	// Released, if set, is told of each release: how many rounds had been played.
 	Released func(rounds int)
 }
@@ -117,6 +120,7 @@ type delayedRun struct {
 	rewards  []noise.Fast
 	curve    curve
 	releases int
+	pending  *play.Commit // that waits for its tick
 }
 
 // play plays to the horizon, or until the policy stops.
@@ -126,7 +130,7 @@ func (r *delayedRun) play(ctx context.Context) (stopped bool, err error) {
 		if now&0xfff == 0 && ctx.Err() != nil {
 			return false, ctx.Err()
 		}
-		if err := r.close(int64(now)); err != nil || r.live.Stopped() {
+		if err := r.step(now); err != nil || r.live.Stopped() {
 			return err == nil, err
 		}
 		arm := r.live.Arm()
@@ -149,25 +153,43 @@ func (r *delayedRun) play(ctx context.Context) (stopped bool, err error) {
 	if r.curve.last < r.curve.horizon { // nothing reads what would be released
 		return false, nil
 	}
-	err = r.close(int64(r.curve.horizon))
+	err = r.step(r.curve.horizon)
 	return err == nil && r.live.Stopped(), err
 }
 
-// close closes the batches that are due.
-func (r *delayedRun) close(now int64) error {
+// step hands over what was released, and closes what is due.
+func (r *delayedRun) step(now int) error {
+	if r.Tick > 0 {
+		if now%r.Tick != 0 {
+			return nil
+		}
+		return r.close(now)
+	}
 	for !r.live.Stopped() {
-		c, err := r.live.Close(now)
-		if c == nil || err != nil {
+		if err := r.close(now); err != nil || r.pending == nil {
 			return err
 		}
-		if len(c.Taken) > 0 {
-			r.releases++
-			if r.Released != nil {
-				r.Released(int(now))
-			}
-		}
-		if err := r.live.Commit(c); err != nil {
+	}
+	return nil
+}
+
+// close hands over the release that waits, and closes the batch that is due then.
+func (r *delayedRun) close(now int) (err error) {
+	if c := r.pending; c != nil {
+		if r.pending, err = nil, r.live.Commit(c); err != nil {
 			return err
+		}
+	}
+	if r.live.Stopped() {
+		return nil
+	}
+	if r.pending, err = r.live.Close(int64(now)); r.pending == nil || err != nil {
+		return err
+	}
+	if len(r.pending.Taken) > 0 {
+		r.releases++
+		if r.Released != nil {
+			r.Released(now)
 		}
 	}
 	return nil
