@@ -57,12 +57,15 @@ type Live struct {
 	// empty: the first.
 	Fallback string
 	Public   bool // everybody may read what it released
-	// Share is the share of units that the experiment is for, by a keyed hash of its own, 0 meaning all;
-	// Only the public context, by key: a decision's must have one of the values of each. A decision
-	// for others gives the fallback, and does not count.
+	// Share is the share of units that the experiment is for, by a keyed hash of its own, 0 meaning
+	// all; Only the public context, by key: a decision's must have one of the values of each. A
+	// decision for others gives the fallback, and does not count.
 	Share float64
 	Only  map[string][]string
 	Layer Layer // zero: of no layer
+	// Retention is how long after its stop it is archived by itself, which destroys what is left of
+	// its units; 0: when somebody does.
+	Retention time.Duration
 	// Catalog has the policies by name; the zero value those of Sotto.
 	Catalog catalog.Catalog
 
@@ -100,10 +103,11 @@ type Unit struct {
 	Assignments Count  // to a unit at most, 0 meaning 1; the budget is for all of them
 }
 
-// The bounds of windows.
+// The bounds of windows, and how long an experiment that has stopped may be retained.
 const (
-	MinWindow = time.Millisecond
-	MaxWindow = 366 * 24 * time.Hour
+	MinWindow    = time.Millisecond
+	MaxWindow    = 366 * 24 * time.Hour
+	MaxRetention = 10 * MaxWindow
 )
 
 // maxLiveArms bounds the arms of a live experiment, and maxLiveValue a value, in bytes.
@@ -232,6 +236,8 @@ func liveKeys(known catalog.Catalog, bandit string) []key[Live] {
 			"the public context that a decision must have: keys, and the values of each"),
 		keyOf("layer", mapped(layerKeys), func(l *Live) *Layer { return &l.Layer },
 			"the experiments that no unit is in two of, and this one's range of the units"),
+		keyOf("retention", lasting(), func(l *Live) *time.Duration { return &l.Retention },
+			"how long after its stop it is archived by itself, such as 720h"),
 	}
 }
 
@@ -428,6 +434,8 @@ func (l *Live) Check() error {
 		return l.fail("activate_within", "is given, and exposure is not %s", ExposeActivate)
 	case l.ActivateWithin != 0 && !(l.ActivateWithin >= MinWindow && l.ActivateWithin <= MaxWindow):
 		return l.fail("activate_within", "is %v, must be from %v to %v", l.ActivateWithin, MinWindow, MaxWindow)
+	case l.Retention != 0 && !(l.Retention >= MinWindow && l.Retention <= MaxRetention):
+		return l.fail("retention", "is %v, must be from %v to %v", l.Retention, MinWindow, MaxRetention)
 	case !(l.Floor >= 0 && l.Floor < 1):
 		return l.fail("floor", "is %v, must be at least 0 and below 1", l.Floor)
 	case !l.Start.IsZero() && !l.End.IsZero() && !l.End.After(l.Start):

@@ -113,6 +113,8 @@ func TestLiveErrors(t *testing.T) {
 		{"floor: 0.05", "exposure: activate\nactivate_within: 9000h", "activate_within: is 9000h0m0s"},
 		{"floor: 0.05", "fallback: pink", `fallback: is "pink"`},
 		{"floor: 0.05", "sticky: 1", "sticky: is the number 1"},
+		{"floor: 0.05", "retention: 1", "retention: "},
+		{"floor: 0.05", "retention: -1h", "retention: is -1h0m0s, must be from 1ms to 87840h0m0s"},
 		{"floor: 0.05", "share: 0", "share: is 0, must be above 0"},
 		{"floor: 0.05", "share: 1.5", "share: is 1.5, must be above 0 and at most 1"},
 		{"floor: 0.05", "share: .nan", "share: is NaN"},

@@ -67,7 +67,7 @@ func (x *live) activate(r reported, now int64) (Status, error) {
 		return Late, nil
 	case said:
 		return Accepted, nil
-	case unit && int(mine.used) >= x.decl.Assignments():
+	case unit && int(mine.used) >= x.decl.Assignments(), r.unit != (tag{}) && x.erased(r.unit):
 		return OverLimit, nil
 	}
 	u := assignment{number: beyond, deadline: r.deadline, epoch: x.at, arm: uint16(r.arm)}

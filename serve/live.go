@@ -80,6 +80,7 @@ type record struct {
 	Reason      string          `json:"reason,omitempty"`
 	Created     int64           `json:"created"`
 	Keep        int             `json:"keep"`
+	Ended       int64           `json:"ended,omitempty"` // when it stopped
 	// arms that are to be taken off at the next ticks, and what else is to be changed
 	Off     []int    `json:"off,omitempty"`
 	Changes []Change `json:"changes,omitempty"`
@@ -122,6 +123,7 @@ type live struct {
 	tags   hash.Hash
 	shares hash.Hash  // where units are for the share
 	layer  hash.Hash  // and for the layer
+	stones hash.Hash  // of tags that were erased
 	coins  *rand.Rand // of the floor
 	units  map[tag]assignment
 	offers int64  // that were made in this epoch
@@ -147,6 +149,8 @@ type live struct {
 	begun   bool         // the plan has to be written
 	drop    bool         // sums are to be destroyed
 	purge   bool         // units are to be destroyed
+	anew    bool         // units are to be written anew
+	gone    bool         // somebody was erased
 	issued  bool         // decisions were issued since the last write
 	written []wrote      // by arm, what is on disk
 	parts   map[[2]int]int
@@ -173,6 +177,7 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*live, error) {
 	x.sign = newSigner(x.tokenKey)
 	x.tags = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "tag"))
 	x.shares = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "share"))
+	x.stones = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "erased"))
 	x.layer = hmac.New(sha256.New, keyFor(e.secret[:], []byte(decl.Layer.Name), "layer"))
 	var seed [32]byte
 	if _, err := io.ReadFull(e.cfg.random, seed[:]); err != nil {
@@ -302,7 +307,7 @@ func (x *live) end(keep int, why endReason, now int64) error {
 			return err
 		}
 	}
-	x.rec.State, x.rec.Keep, x.changed = Stopped, keep, true
+	x.rec.State, x.rec.Keep, x.rec.Ended, x.changed = Stopped, keep, now, true
 	if x.pending != nil {
 		if err := x.show(x.pending.Line); err != nil { // it is durable
 			return err
@@ -406,6 +411,9 @@ func (x *live) decide(ask Ask, now int64) (Decision, error) {
 		return x.assign(tag{}, assignment{}, now)
 	}
 	t := tagOf(x.tags, unit)
+	if x.erased(t) {
+		return x.give(x.instead(), Default), nil
+	}
 	u, was := x.units[t]
 	spent := was && int(u.used) >= x.decl.Assignments()
 	switch {
@@ -633,6 +641,9 @@ func (x *live) collect(jobs []*job, now int64) (w store.Write, ok bool, err erro
 			return w, false, err
 		}
 		w.Record = &store.Record{ID: x.id, Name: x.decl.Name, Data: data}
+	}
+	if x.anew {
+		x.rewrite()
 	}
 	if len(x.fresh) > 0 {
 		w.Units, x.fresh = x.fresh, nil

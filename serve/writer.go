@@ -115,6 +115,7 @@ func (e *Engine) step(ctx context.Context) error {
 		e.mu.RUnlock()
 	}
 	for x, rewards := range visit {
+		x.expire(&c)
 		if w, ok := x.turn(e, rewards, c.Now); ok {
 			c.Writes = append(c.Writes, w)
 		}
@@ -430,6 +431,7 @@ func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored sto
 			}
 			if u.epoch = at; u.propensity > 0 || now < u.deadline { // what came of an offer is forgotten
 				x.units[t] = u
+				x.gone = x.gone || u.arm == erasedArm
 			}
 		}); err != nil {
 			return err

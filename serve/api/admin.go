@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/privacy"
@@ -53,7 +54,8 @@ func infoOf(x serve.Info) (*infoJSON, error) {
 		return nil, err
 	}
 	out := &infoJSON{Name: x.Experiment.Name, State: x.State, Wait: x.Wait, Reason: x.Reason,
-		Batches: x.Batches, Tick: x.Tick.String(), Changes: x.Changes, Spent: spentJSON{fmt.Sprint(x.Spent), x.Spent},
+		Batches: x.Batches, Tick: x.Tick.String(), Changes: x.Changes,
+		Spent:  spentJSON{fmt.Sprint(x.Spent), x.Spent},
 		Budget: fmt.Sprint(x.Budget), Declaration: decl}
 	if out.Guarantee, err = x.Experiment.Guarantee(); err != nil {
 		return nil, err
@@ -184,6 +186,22 @@ func (f *front) lines(w http.ResponseWriter, lines iter.Seq2[[]byte, error]) {
 			panic(http.ErrAbortHandler) // net/http's way to break a connection off
 		}
 	}
+}
+
+// erase answers the same whether or not there was such a unit.
+func (f *front) erase(w http.ResponseWriter, r *http.Request) (any, error) {
+	unit := decisionRequest{Unit: r.PathValue("unit")}
+	if !utf8.ValidString(unit.Unit) {
+		return nil, refused(http.StatusBadRequest, "unit", "unit must be Unicode, as UTF-8 in percent signs")
+	}
+	if err := unit.check(); err != nil {
+		return nil, err
+	}
+	if err := f.Engine.Erase(r.Context(), r.PathValue("name"), unit.Unit); err != nil {
+		return nil, err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil, nil
 }
 
 // audit is the journal of what operators did, from line ?from= on.

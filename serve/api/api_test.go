@@ -604,3 +604,27 @@ func TestContext(t *testing.T) {
 	}
 	w.want(400, "POST", decisions, `{"force": "pink"}`)
 }
+
+// A unit is erased by its name, percent signs and all, with one answer whether or not it was there.
+func TestErase(t *testing.T) {
+	w := shopOpen(t)
+	w.decide("a/b c%")
+	for _, unit := range []string{"a%2Fb%20c%25", "nobody"} {
+		if got := w.want(204, "DELETE", "/v1/experiments/shop/units/"+unit, ""); got != "" {
+			t.Error(got)
+		}
+	}
+	if got := w.want(200, "POST", "/v1/experiments/shop/decisions", `{"unit": "a/b c%"}`); !strings.Contains(
+		got, `"reason":"default"`) {
+		t.Error(got)
+	}
+	w.want(400, "DELETE", "/v1/experiments/shop/units/%ff", "")
+	w.want(400, "DELETE", "/v1/experiments/shop/units/"+strings.Repeat("u", 5000), "")
+	w.want(404, "DELETE", "/v1/experiments/none/units/ann", "")
+	if got := w.want(200, "GET", "/v1/audit", ""); strings.Contains(got, "nobody") ||
+		strings.Count(got, `"did":"erase","experiment":"shop"`) != 2 {
+		t.Error(got)
+	}
+	w.key = w.keyWith(serve.ScopeRead)
+	w.want(403, "DELETE", "/v1/experiments/shop/units/ann", "")
+}
