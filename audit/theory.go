@@ -76,27 +76,6 @@ func Missing(scal, targ float64) Limit { return Limit{scal / math.Sqrt(targ), 1}
 // for targets drawn from the data.
 func WithReferences(m, lambda float64) Limit { return Optimal(m * lambda / (1 + lambda)) }
 
-// LinearAttack is the limit of any attack that scores wᵀμ̂ on independent columns, such as the
-// scalar product: Shift = wᵀ(z−μ)/√(k·wᵀCw).
-func LinearAttack(k int, w, target, mu, variance, noise []float64) (Limit, error) {
-	if _, err := LeakageBetween(k, w, target, mu, variance, noise); err != nil {
-		return Limit{}, err
-	}
-	var shift, v float64
-	for j := range w {
-		c := variance[j]
-		if noise != nil {
-			c += noise[j] * noise[j]
-		}
-		shift += w[j] * (target[j] - mu[j])
-		v += w[j] * w[j] * c
-	}
-	if v == 0 {
-		return Limit{0, 1}, nil
-	}
-	return Limit{shift / math.Sqrt(float64(k)*v), 1}, nil
-}
-
 // Power is the power at significance α: (1−ρ)α + ρΦ(Φ⁻¹(α) + shift), which is (6.3) for ρ = 1.
 func (l Limit) Power(alpha float64) float64 {
 	return (1-l.Rate)*alpha + l.Rate*powerOf(l.Shift, alpha)

@@ -87,21 +87,6 @@ func PrivateBetaTime(means []float64, sigma, beta, epsilon float64) (Characteris
 	return betaTime(means, sigma, beta, epsilon)
 }
 
-// BernoulliBetaTime is T*_{KL,β} for Bernoulli arms.
-func BernoulliBetaTime(means []float64, beta float64) (Characteristic, error) {
-	best, err := checkMeans(means, 0, 1)
-	if err != nil {
-		return Characteristic{}, err
-	}
-	pairs := make([]rival, 0, len(means)-1)
-	for a, mean := range means {
-		if a != best {
-			pairs = append(pairs, bernoulli{means[best], mean, math.Inf(1)})
-		}
-	}
-	return solveBeta(pairs, best, beta)
-}
-
 // TVTime is T*_TV for Bernoulli arms in closed form, 1/Δ_min + Σ_{a≠a*} 1/Δ_a [Azize 2024,
 // Proposition 4.26]: under strong privacy E τ ≥ (T*_TV/ε) log(1/(3δ)).
 func TVTime(means []float64) (float64, error) {

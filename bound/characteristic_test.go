@@ -96,7 +96,7 @@ func TestBernoulliTimeAtTheEdges(t *testing.T) {
 					t.Errorf("%v at %v: %+v", means, epsilon, got)
 				}
 			}
-			beta, err := BernoulliBetaTime([]float64{a, b, 0}, 0.3)
+			beta, err := bernoulliBetaTime([]float64{a, b, 0}, 0.3)
 			if err == nil && !(beta.Low > 0 && beta.Time <= math.MaxFloat64) || err != nil &&
 				!errors.Is(err, ErrTie) {
 				t.Errorf("%v, β = 0.3: %+v, %v", []float64{a, b, 0}, beta, err)
@@ -223,7 +223,7 @@ func TestBernoulliTimeIsTheGame(t *testing.T) {
 			t.Fatalf("T* = %v, T*_KL = %v, T*_TV/ε = %v", c.Time, free.Time, tv/epsilon)
 		}
 		beta := rapid.Float64Range(0.05, 0.95).Draw(t, "beta")
-		b, err := BernoulliBetaTime(means, beta)
+		b, err := bernoulliBetaTime(means, beta)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +234,7 @@ func TestBernoulliTimeIsTheGame(t *testing.T) {
 		if b.Time < (1-1e-8)*free.Low {
 			t.Fatalf("T*_β = %v below T* = %v", b.Time, free.Low)
 		}
-		half, err := BernoulliBetaTime(means, 0.5)
+		half, err := bernoulliBetaTime(means, 0.5)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -361,4 +361,19 @@ func BenchmarkBernoulliTime(b *testing.B) {
 			}
 		})
 	}
+}
+
+// bernoulliBetaTime is T*_{KL,β} for Bernoulli arms.
+func bernoulliBetaTime(means []float64, beta float64) (Characteristic, error) {
+	best, err := checkMeans(means, 0, 1)
+	if err != nil {
+		return Characteristic{}, err
+	}
+	pairs := make([]rival, 0, len(means)-1)
+	for a, mean := range means {
+		if a != best {
+			pairs = append(pairs, bernoulli{means[best], mean, math.Inf(1)})
+		}
+	}
+	return solveBeta(pairs, best, beta)
 }

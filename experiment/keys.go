@@ -95,7 +95,7 @@ func checkpointsKey() key[Spec] {
 		ref: "how many rounds to look at, log-spaced (200), or a list of rounds that ends with " +
 			"the horizon",
 		schema: func() object {
-			return object{"default": DefaultPoints,
+			return object{"default": defaultPoints,
 				"anyOf": []any{countSchema("how many, log-spaced"), rounds.schema()}}
 		},
 		read: func(d *decoder, n ast.Node, at string, to *Spec) error {
@@ -311,7 +311,7 @@ func trustKeys[T any](at func(*T) *Trust) []key[T] {
 				"split their rewards between two servers, of which one is honest, and each adds " +
 				"noise that is enough alone (as `secagg` with `protocol: prio3`); `shuffle`: a " +
 				"shuffler hides who sent what"),
-		keyOf("noise", oneOf(NoiseNames()), func(of *T) *string { return &at(of).Noise },
+		keyOf("noise", oneOf(noiseNames()), func(of *T) *string { return &at(of).Noise },
 			"central, local, two-server: laplace, gaussian, skellam; secagg: polya, gaussian, "+
 				"skellam; shuffle: count, polya, laplace").
 			means("`central`, `local`, `two-server`: `laplace` (default), `gaussian`, `skellam`. " +
@@ -341,7 +341,7 @@ func trustKeys[T any](at func(*T) *Trust) []key[T] {
 			"draw every user's messages, where the total has the same law").
 			means("`false`; draw every user's messages. Otherwise the total is drawn at once where " +
 				"it has the same law"),
-		keyOf("protocol", oneOf(Protocols()), func(of *T) *string { return &at(of).Protocol },
+		keyOf("protocol", oneOf(protocols()), func(of *T) *string { return &at(of).Protocol },
 			"of secagg: who sums, user by user: plain, in the open; bell2020, secure aggregation "+
 				"by a single server; prio3, between two servers").
 			means("of `secagg`: who sums, user by user. `plain`: in the open; `bell2020`: secure " +

@@ -27,7 +27,7 @@ type BudgetSearch struct {
 	Runs     Count // at each ε, at least 2
 	Seed     uint64
 	More     float64 // above 0: 0.1 is 10 %
-	From, To float64 // the ε to look between, 0 < From < To; both 0: DefaultFrom and DefaultTo
+	From, To float64 // the ε to look between, 0 < From < To; both 0: 0.001 and 100
 	Workers  int     // runs played at a time; answers do not depend on it. 0 is one a processor
 
 	Progress func(BudgetProbe) // nil: nobody is told
@@ -35,7 +35,7 @@ type BudgetSearch struct {
 
 // Where BudgetSearch looks unless it is told, and how finely: a grid of so many ε a decade.
 const (
-	DefaultFrom, DefaultTo = 1e-3, 100
+	defaultFrom, defaultTo = 1e-3, 100
 	PerDecade              = 24
 )
 
@@ -92,7 +92,7 @@ func (q BudgetSearch) Run(ctx context.Context) (*BudgetAnswer, error) {
 		return nil, fmt.Errorf("%w: "+format, append([]any{ErrBudgetSearch}, args...)...)
 	}
 	if q.From == 0 && q.To == 0 {
-		q.From, q.To = DefaultFrom, DefaultTo
+		q.From, q.To = defaultFrom, defaultTo
 	}
 	switch {
 	case !(q.More > 0 && q.More <= 1e6):

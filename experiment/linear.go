@@ -27,23 +27,23 @@ type Linear struct {
 	Dimension Count
 	// of Gaussian contexts: one number for all coordinates, or one each; nil: 1/√Dimension
 	Mean      []float64
-	Variance  float64   // of each coordinate of Gaussian contexts; 0: DefaultVariance
+	Variance  float64   // of each coordinate of Gaussian contexts; 0: 0.1
 	Theta     []float64 // θ*; nil: drawn uniformly on the sphere
 	Noise     string    // sign (or empty): rewards are −1 or 1; gaussian(SD)
 	Normalise bool      // scale what has a norm above 1: see docs/experiments.md
 	Redraw    bool      // draw what is drawn once for each run anew; else for all runs together
 }
 
-// DefaultVariance is that of Gaussian contexts in [Azize 2024, §5.5.2] and
+// defaultVariance is that of Gaussian contexts in [Azize 2024, §5.5.2] and
 // [Azize and Basu 2024, §VII-A].
-const DefaultVariance = 0.1
+const defaultVariance = 0.1
 
 // given says whether it is an instance by itself, without a CSV.
 func (l *Linear) given() bool { return l != nil && (l.Actions != nil || l.Sphere || l.Contexts != "") }
 
 func (l *Linear) variance() float64 {
 	if l.Variance == 0 {
-		return DefaultVariance
+		return defaultVariance
 	}
 	return l.Variance
 }
@@ -407,7 +407,7 @@ func meanKey() key[Instance] {
 }
 
 func varianceKey() key[Instance] {
-	f := real(object{"exclusiveMinimum": 0, "default": DefaultVariance})
+	f := real(object{"exclusiveMinimum": 0, "default": defaultVariance})
 	f.read = func(d *decoder, n ast.Node, at string, to *float64) error {
 		if err := d.float(n, at, to); err != nil {
 			return err
@@ -418,5 +418,5 @@ func varianceKey() key[Instance] {
 		return nil
 	}
 	return keyOf("variance", f, ofLinear(func(l *Linear) *float64 { return &l.Variance }),
-		"of each coordinate of Gaussian contexts").or(DefaultVariance)
+		"of each coordinate of Gaussian contexts").or(defaultVariance)
 }

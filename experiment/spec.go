@@ -31,7 +31,7 @@ type Spec struct {
 	// δ, the probability of a wrong answer that is allowed, above 0 and below 1; of KindIdentify
 	Risk        float64
 	Seed        uint64
-	Points      Count   // checkpoints, log-spaced; 0 means DefaultPoints
+	Points      Count   // checkpoints, log-spaced; 0 means 200
 	Checkpoints []Count // explicit checkpoints, increasing; they replace Points
 	// the declared range of rewards; both 0 means [0,1], or [−1,1] of samples and of linear and
 	// contextual bandits
@@ -51,8 +51,8 @@ type Spec struct {
 	src *source
 }
 
-// DefaultPoints is the number of checkpoints of an experiment that does not say.
-const DefaultPoints = 200
+// defaultPoints is the number of checkpoints of an experiment that does not say.
+const defaultPoints = 200
 
 // MaxPoints is the largest number of checkpoints.
 const MaxPoints = 100_000
@@ -220,7 +220,7 @@ func (s *Spec) span() (lo, hi float64) {
 
 func (s *Spec) points() Count {
 	if s.Points == 0 {
-		return DefaultPoints
+		return defaultPoints
 	}
 	return s.Points
 }

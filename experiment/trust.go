@@ -31,14 +31,14 @@ type Trust struct {
 
 // The protocols: values of Trust.Protocol.
 const (
-	ProtocolPlain = "plain"    // in the open
-	ProtocolBell  = "bell2020" // secure aggregation by a single server: package secagg
+	protocolPlain = "plain"    // in the open
+	protocolBell  = "bell2020" // secure aggregation by a single server: package secagg
 	// between two servers, with proofs of the range: package prio; each adds its own noise
-	ProtocolPrio = "prio3"
+	protocolPrio = "prio3"
 )
 
-// Protocols are the values of Trust.Protocol.
-func Protocols() []string { return []string{ProtocolPlain, ProtocolBell, ProtocolPrio} }
+// protocols are the values of Trust.Protocol.
+func protocols() []string { return []string{protocolPlain, protocolBell, protocolPrio} }
 
 // Continuous is the trust model of continuous noise from a server that is believed: for simulations.
 const Continuous = "continuous"
@@ -49,8 +49,8 @@ func TrustModels() []string {
 		string(privacy.TrustTwoServer), string(privacy.TrustShuffle), string(privacy.TrustSecAgg)}
 }
 
-// NoiseNames are the values of Trust.Noise.
-func NoiseNames() []string {
+// noiseNames are the values of Trust.Noise.
+func noiseNames() []string {
 	return []string{string(privacy.NoiseLaplace), string(privacy.NoisePolya),
 		string(privacy.NoiseSkellam), string(privacy.NoiseGaussian), string(privacy.NoiseCount)}
 }
@@ -132,11 +132,11 @@ func (t Trust) writeProtocol(h io.Writer) {
 // protocol is what sums a run's messages; nil where the total may be drawn at once.
 func (t Trust) protocol(ctx context.Context, name string) release.Summer {
 	switch t.Protocol {
-	case ProtocolPlain:
+	case protocolPlain:
 		return release.PlainSum{}
-	case ProtocolPrio:
+	case protocolPrio:
 		return aggregate.Prio{Experiment: name}
-	case ProtocolBell:
+	case protocolBell:
 		return aggregate.Bell{Context: ctx, Experiment: name, Gamma: t.Corrupt, Delta: t.Dropout}
 	}
 	return nil
@@ -169,7 +169,7 @@ func (t Trust) assumes() string {
 
 // model is that of package privacy: two servers are secure aggregation with another protocol.
 func (t Trust) model() privacy.Trust {
-	if t.Protocol == ProtocolPrio {
+	if t.Protocol == protocolPrio {
 		return privacy.TrustTwoServer
 	}
 	return privacy.Trust(t.Model)
@@ -211,13 +211,13 @@ func (t Trust) check() (key string, err error) {
 		return "noise", err
 	}
 	two := t.Model == string(privacy.TrustTwoServer)
-	if t.Protocol != "" && t.Model != string(privacy.TrustSecAgg) && !two || two && t.Protocol == ProtocolBell {
+	if t.Protocol != "" && t.Model != string(privacy.TrustSecAgg) && !two || two && t.Protocol == protocolBell {
 		return "protocol", fmt.Errorf("is %s, but trust is %s: it is for trust %s, and plain and "+
-			"%s for %s too", t.Protocol, t.Model, privacy.TrustSecAgg, ProtocolPrio, privacy.TrustTwoServer)
+			"%s for %s too", t.Protocol, t.Model, privacy.TrustSecAgg, protocolPrio, privacy.TrustTwoServer)
 	}
-	if t.Corrupt != 0 && t.Protocol != ProtocolBell {
+	if t.Corrupt != 0 && t.Protocol != protocolBell {
 		return "corrupt", fmt.Errorf("is %v, but protocol is %q: it is for %s", t.Corrupt,
-			t.Protocol, ProtocolBell)
+			t.Protocol, protocolBell)
 	}
 	promised := t.Promised
 	if promised == 0 {

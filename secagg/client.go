@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -593,18 +592,4 @@ func (c *Client) openShares() []byte {
 		}
 	}
 	return m.append(nil)
-}
-
-// errViolation are the errors by which a server has broken the protocol.
-var errViolation = []error{ErrEquivocation, ErrBothShares}
-
-// Violation says whether err shows that the server broke the protocol, and not that something was
-// lost on the way.
-func Violation(err error) bool {
-	for _, v := range errViolation {
-		if errors.Is(err, v) {
-			return true
-		}
-	}
-	return false
 }

@@ -57,14 +57,14 @@ func TestConnectedIsItsBound(t *testing.T) {
 
 // The rule is for graphs that are not complete, up to a load of 0.9, that included.
 func TestRuleAAtItsEdges(t *testing.T) {
-	if p, err := RuleA(1000, 100, .8, SemiHonest); err != nil || p != (Params{1000, 676, 99}) {
+	if p, err := ruleA(1000, 100, .8, SemiHonest); err != nil || p != (Params{1000, 676, 99}) {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if p, err := RuleA(1000, 101, .8, SemiHonest); !errors.Is(err, ErrInfeasible) {
+	if p, err := ruleA(1000, 101, .8, SemiHonest); !errors.Is(err, ErrInfeasible) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	// Of five clients one may vanish: two neighbours are not enough, and four are all.
-	if p, err := RuleA(5, 0, .2, SemiHonest); !errors.Is(err, ErrInfeasible) {
+	if p, err := ruleA(5, 0, .2, SemiHonest); !errors.Is(err, ErrInfeasible) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for _, c := range []struct {

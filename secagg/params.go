@@ -47,7 +47,7 @@ type Params struct {
 }
 
 // Choose gives the graph of a session with n clients, at most so many of whom are corrupt:
-// complete below 50, else by [RuleA]. In the complete graph the number of corrupt neighbours is
+// complete below 50, else by [ruleA]. In the complete graph the number of corrupt neighbours is
 // at most A = min(corrupt, n−1) with certainty, so T = A+1 against a semi-honest server and the
 // least T with 2T > K+A against a malicious one, provided that n−⌊δn⌋−1 neighbours, those who are
 // left, are as many as T.
@@ -59,7 +59,7 @@ func Choose(n, corrupt int, delta float64, mode Mode, complete bool) (Params, er
 		return Params{}, err
 	}
 	if n >= completeBelow && !complete {
-		return RuleA(n, corrupt, delta, mode)
+		return ruleA(n, corrupt, delta, mode)
 	}
 	p := Params{N: n, K: n - 1}
 	if p.K > maxDegree {
@@ -79,7 +79,7 @@ func Choose(n, corrupt int, delta float64, mode Mode, complete bool) (Params, er
 	return p, nil
 }
 
-// RuleA chooses the degree K and the threshold T of a Harary graph over a random permutation of n
+// ruleA chooses the degree K and the threshold T of a Harary graph over a random permutation of n
 // clients, of whom at most so many are corrupt and at most δn vanish. It is the rule of the
 // production code of Bell, Bonawitz, Gascón, Lepoint and Raykova ("Secure single-server aggregation
 // with (poly)logarithmic overhead", CCS 2020): the first K = 2, 4, 6, … such that
@@ -92,7 +92,7 @@ func Choose(n, corrupt int, delta float64, mode Mode, complete bool) (Params, er
 //   - every client keeps T neighbours but with probability 2^-20.
 //
 // Feasible only for γ+δ ≤ 0.9, against a malicious server γ+2δ ≤ 0.9, with γ = corrupt/n.
-func RuleA(n, corrupt int, delta float64, mode Mode) (Params, error) {
+func ruleA(n, corrupt int, delta float64, mode Mode) (Params, error) {
 	if err := checkGraph(n, corrupt, delta, mode); err != nil {
 		return Params{}, err
 	}

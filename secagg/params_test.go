@@ -39,9 +39,9 @@ func TestRuleA(t *testing.T) {
 		{1000, .33, .1, SemiHonest, 102, 72}, {1000, .33, .1, Malicious, 218, 171},
 	} {
 		corrupt := floorOf(c.gamma, c.n)
-		got, err := RuleA(c.n, corrupt, c.delta, c.mode)
+		got, err := ruleA(c.n, corrupt, c.delta, c.mode)
 		if want := (Params{c.n, c.k, c.t}); err != nil || got != want {
-			t.Errorf("RuleA(%d, %g, %g, %v) = %+v, %v, want %+v", c.n, c.gamma, c.delta, c.mode, got, err, want)
+			t.Errorf("ruleA(%d, %g, %g, %v) = %+v, %v, want %+v", c.n, c.gamma, c.delta, c.mode, got, err, want)
 		}
 		if c.n >= completeBelow && !got.Sufficient(corrupt, c.delta, c.mode, false) {
 			t.Errorf("%+v is not sufficient for itself", got)

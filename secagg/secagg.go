@@ -71,7 +71,7 @@
 //
 // Semi-honest: a ≤ t−1 shares say nothing, and honest neighbours open one share each, of the secret
 // that the server asks all of them for. In the sparse graph what is opened is the sum over all
-// honest survivors only if their graph hangs together, which RuleA sees to for c corrupt and ⌊δn⌋
+// honest survivors only if their graph hangs together, which ruleA sees to for c corrupt and ⌊δn⌋
 // who vanish: with fewer survivors than n − ⌊δn⌋ nothing is opened.
 //
 // Malicious:
@@ -150,6 +150,6 @@
 // Draw a fresh [Session.ID] for every sum ([NewID]) and keep one [Used] for a client's life: in
 // one session, two messages of a client under the same masks would show their difference. Pin
 // identity keys from enrolment and never from the session's server. [Client.Step] and
-// [Server.Step] return errors that wrap one of the named ones; [Violation] tells a server that
-// cheats from a message that got lost.
+// [Server.Step] return errors that wrap one of the named ones; [ErrEquivocation] and [ErrBothShares]
+// are of a server that cheats, and the others may be of a message that got lost.
 package secagg

@@ -8,7 +8,6 @@ package verdict
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -57,9 +56,6 @@ type Row struct {
 // Wrong says that the finding is not what it must be.
 func (r Row) Wrong() bool { return r.Refuted != r.Twin }
 
-// ErrRefuted is matched by the error of a page on which a claim is refuted.
-var ErrRefuted = errors.New("refuted")
-
 // Err is nil if every claim stands and every broken twin is refuted.
 func (p *Page) Err() error {
 	var refuted, missed []string
@@ -78,7 +74,7 @@ func (p *Page) Err() error {
 	}
 	switch {
 	case refuted != nil:
-		return fmt.Errorf("%w: %s", ErrRefuted, strings.Join(refuted, "; "))
+		return fmt.Errorf("refuted: %s", strings.Join(refuted, "; "))
 	case missed != nil:
 		return fmt.Errorf("broken on purpose and not refuted: %s", strings.Join(missed, "; "))
 	}
