@@ -17,7 +17,7 @@ import (
 
 func subject(t testing.TB, name string, horizon int, b privacy.Budget, given catalog.Params) Subject {
 	t.Helper()
-	e, err := catalog.Find(name)
+	e, err := catalog.Find(catalog.BanditArms, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestPolicyAuditRefusesBadInput(t *testing.T) {
 }
 
 func ExamplePolicyAudit() {
-	entry, err := catalog.Find("adap-klucb")
+	entry, err := catalog.Find(catalog.BanditArms, "adap-klucb")
 	if err != nil {
 		fmt.Println(err)
 		return

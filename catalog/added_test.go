@@ -11,7 +11,7 @@ import (
 
 // mine is a policy that somebody adds: a known one under another name.
 func mine() catalog.Entry {
-	e, _ := catalog.Find("dp-se")
+	e, _ := catalog.Find(catalog.BanditArms, "dp-se")
 	e.Name, e.Anytime, e.Params = "mine", false, nil
 	return e
 }

@@ -193,9 +193,8 @@ func Kind(b privacy.Budget) string {
 	}
 }
 
-// Find returns the policy of this name, of whatever kind of bandit but BanditIdentify; the error
-// names the nearest known one.
-func Find(name string) (Entry, error) { return find(All(), name) }
+// Find is Catalog.Find among Sotto's own policies.
+func Find(bandit, name string) (Entry, error) { return Catalog{}.Find(bandit, name) }
 
 func find(entries []Entry, name string) (Entry, error) {
 	if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == name }); i >= 0 {

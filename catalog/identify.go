@@ -50,9 +50,6 @@ const (
 	perArmThreshold
 )
 
-// FindIdentify returns the identification policy of this name; the error names the nearest known one.
-func FindIdentify(name string) (Entry, error) { return find(IdentifyPolicies(), name) }
-
 // IdentifyPolicies returns the policies that look for the best arm, private ones first. Rewards are
 // in [0,1]. Regret says how many samples a policy takes in the mean, Correct what is proved of its
 // answer. Those that are not private run at budget none.

@@ -85,7 +85,7 @@ func TestIdentifyEntriesKeepTheirWord(t *testing.T) {
 			}
 		}
 	}
-	if _, err := catalog.FindIdentify("adap-t"); err == nil ||
+	if _, err := catalog.Find(catalog.BanditIdentify, "adap-t"); err == nil ||
 		!strings.Contains(err.Error(), `did you mean "adap-tt"`) {
 		t.Error(err)
 	}
@@ -113,7 +113,7 @@ func TestPublishedProgramsRefuse(t *testing.T) {
 			"published: it is for simulations"},
 		{"dp-se", catalog.Params{"means": 1}, nil, "parameter means is published: it is for simulations"},
 	} {
-		e, err := catalog.FindIdentify(c.name)
+		e, err := catalog.Find(catalog.BanditIdentify, c.name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestIdentifyProofs(t *testing.T) {
 		{"ttucb", catalog.Params{"threshold": 1, "sigma": 1}, false},
 		{"ttucb", catalog.Params{"sigma": 0.4}, false},
 	} {
-		e, err := catalog.FindIdentify(c.name)
+		e, err := catalog.Find(catalog.BanditIdentify, c.name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +164,7 @@ func TestIdentifyProofs(t *testing.T) {
 
 // T*_KL is the number of samples of the rule that takes rewards for Bernoulli ones.
 func TestTrackAndStopProof(t *testing.T) {
-	e, err := catalog.FindIdentify("track-and-stop")
+	e, err := catalog.Find(catalog.BanditIdentify, "track-and-stop")
 	if err != nil {
 		t.Fatal(err)
 	}

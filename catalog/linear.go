@@ -11,9 +11,9 @@ const (
 )
 
 // All returns every policy of every kind of bandit: those of arms first, then linear, then
-// contextual ones.
+// contextual ones, then those that look for the best arm.
 func All() []Entry {
-	return append(append(Policies(), LinearPolicies()...), ContextualPolicies()...)
+	return slices.Concat(Policies(), LinearPolicies(), ContextualPolicies(), IdentifyPolicies())
 }
 
 // For returns the policies for one kind of bandit.

@@ -252,7 +252,7 @@ func (c *listMechanisms) Run(s streams) error {
 type policyJSON struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
-	// arms, linear, contextual or identify; a name may be in several
+	// regret, linear, contextual or identify; a name may be in several
 	Bandit string `json:"bandit"`
 	// the policy that it is without privacy, if that has a name of its own
 	Twin      string   `json:"twin,omitempty"`
@@ -289,7 +289,7 @@ func (c *listPolicies) Run(s streams) error {
 	if c.JSON {
 		out := []policyJSON{}
 		for _, e := range s.known.All() {
-			j := policyJSON{Name: e.Name, Title: e.Title, Bandit: banditName(e), Twin: e.Twin,
+			j := policyJSON{Name: e.Name, Title: e.Title, Bandit: e.Bandit, Twin: e.Twin,
 				Private: e.Private, Budgets: append([]string{}, e.Budgets...), Guarantee: e.Guarantee,
 				Regret: e.Regret, Source: e.Source, Correct: e.Correct, Anytime: e.Anytime,
 				Params: []paramJSON{}}
@@ -361,6 +361,7 @@ func (c *listPolicies) Run(s streams) error {
 	return nil
 }
 
+<<<<<<< HEAD
 func banditName(e catalog.Entry) string {
 	if e.Bandit == catalog.BanditArms {
 		return "arms"
@@ -371,6 +372,9 @@ func banditName(e catalog.Entry) string {
 type schemaCommand struct {
 	Of string `arg:"" optional:"" default:"experiment" enum:"experiment,live" help:"${schemaOf}"`
 }
+=======
+type schemaCommand struct{}
+>>>>>>> 570d02f (Find policies by bandit and name, in one way)
 
 // Help is shown by --help.
 func (c *schemaCommand) Help() string {

@@ -299,6 +299,8 @@ func TestSchema(t *testing.T) {
 			good, first = goodLinear, "{policy: adac-gope"
 		case catalog.BanditContextual:
 			good, first = goodContextual, "{policy: adac-oful"
+		case catalog.BanditIdentify:
+			good, first = goodIdentify, "{policy: adap-tt"
 		}
 		p := "{policy: " + e.Name
 		for _, q := range e.Params {

@@ -228,25 +228,6 @@ func TestFullIdentify(t *testing.T) {
 	}
 }
 
-// The parameters that the catalog knows, at their defaults, and no others.
-func TestIdentifySchema(t *testing.T) {
-	s := schema(t)
-	for _, e := range catalog.IdentifyPolicies() {
-		p := "{policy: " + e.Name
-		for _, q := range e.Params {
-			if d := q.Text(q.Default); d != "NaN" {
-				p += ", " + q.Name + ": " + d
-			}
-		}
-		if err := s.Validate(value(t, strings.Replace(goodIdentify, "{policy: adap-tt", p, 1))); err != nil {
-			t.Errorf("%s: %v", e.Name, err)
-		}
-		if s.Validate(value(t, strings.Replace(goodIdentify, "{policy: adap-tt", p+", gamma: 1", 1))) == nil {
-			t.Errorf("%s: an unknown parameter passed", e.Name)
-		}
-	}
-}
-
 // resolve is the least number of runs that can show the risk, in the plan and in its normal form.
 func TestResolve(t *testing.T) {
 	for risk, want := range map[float64]int{0.01: 368, 0.05: 72, 0.1: 36, 0.5: 6, 0.999: 1, 1e-5: 368_887} {
@@ -335,7 +316,7 @@ budgets: [{epsilon: 0.5}, none]
 	}
 	for i := range r.Cells {
 		c := &r.Cells[i]
-		entry, err := catalog.FindIdentify(c.Catalog)
+		entry, err := catalog.Find(catalog.BanditIdentify, c.Catalog)
 		if err != nil {
 			t.Fatal(err)
 		}

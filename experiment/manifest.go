@@ -205,7 +205,7 @@ func (p *Plan) Manifest() *Manifest {
 		Unclipped: s.Unclipped, Delay: s.Delay.String(), Checkpoints: p.Checkpoints,
 		Build: ThisBuild(), Warnings: p.Warnings, Logged: p.fingerprint != "", fingerprint: p.fingerprint,
 	}
-	known := ownTwins()
+	known := ownTwins(s.Kind)
 	for i := range p.Cells {
 		c := &p.Cells[i]
 		info := CellInfo{Instance: c.Instance, Policy: c.Policy, Budget: c.Budget, budget: c.budget,

@@ -12,10 +12,10 @@ import (
 // The price of privacy: what a private cell's regret is above that of its non-private twin, run by
 // run on the same rewards.
 
-// ownTwins are the twins of Sotto's own policies.
-func ownTwins() map[string]string {
+// ownTwins are the twins of Sotto's own policies for a kind of bandit.
+func ownTwins(bandit string) map[string]string {
 	out := map[string]string{}
-	for _, e := range catalog.All() {
+	for _, e := range catalog.For(bandit) {
 		out[e.Name] = e.Twin
 	}
 	return out
@@ -26,7 +26,7 @@ func ownTwins() map[string]string {
 // twin, with the same parameters where both have them. It is −1 where there is none.
 func (m *Manifest) twins() []int {
 	out := make([]int, len(m.Cells))
-	known := ownTwins()
+	known := ownTwins(m.Kind)
 	for i := range m.Cells {
 		out[i] = -1
 		c := &m.Cells[i]

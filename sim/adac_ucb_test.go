@@ -20,7 +20,7 @@ func TestAdaCUCBThirdPlay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entry, err := catalog.Find("adac-ucb")
+	entry, err := catalog.Find(catalog.BanditArms, "adac-ucb")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func config(t testing.TB, in bandit.Instance, name string, budget privacy.Budget
 	params catalog.Params) sim.Config {
 	t.Helper()
 	base, variant, varied := strings.Cut(name, " ") // as in "dp-ucb counter=blt"
-	e, err := catalog.Find(base)
+	e, err := catalog.Find(catalog.BanditArms, base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,7 +375,7 @@ func BenchmarkRun(b *testing.B) {
 			b.ReportAllocs()
 			in := mu2(b)
 			name, _, _ := strings.Cut(v.policy, " ")
-			e, err := catalog.Find(name)
+			e, err := catalog.Find(catalog.BanditArms, name)
 			if err != nil {
 				b.Fatal(err)
 			}

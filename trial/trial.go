@@ -37,7 +37,7 @@ type Rule struct {
 // risk δ in (0,1), a budget, which is privacy.None for a rule without privacy, and parameters,
 // nil for the defaults.
 func NewRule(name string, arms int, risk float64, budget privacy.Budget, params catalog.Params) (Rule, error) {
-	e, err := catalog.FindIdentify(name)
+	e, err := catalog.Find(catalog.BanditIdentify, name)
 	if err != nil {
 		return Rule{}, err
 	}

@@ -398,7 +398,7 @@ func TestReplayRefuses(t *testing.T) {
 func FuzzReplay(f *testing.F) {
 	var headers []string
 	for _, name := range []string{"dp-tt", "se"} {
-		e, _ := catalog.FindIdentify(name)
+		e, _ := catalog.Find(catalog.BanditIdentify, name)
 		var budget privacy.Budget = privacy.None{}
 		if e.Private {
 			budget = privacy.Pure{Epsilon: 5}

@@ -38,18 +38,19 @@ type attacked struct {
 // findings are ε found at confidence Level, the estimate of it, and what the theorem claims.
 func (a attacked) findings(ctx context.Context, games int) ([]float64, error) {
 	const arms = 2
-	var s audit.Subject
-	var err error
+	bandit := catalog.BanditArms
 	if a.risk > 0 {
-		var e catalog.Entry
-		if e, err = catalog.FindIdentify(a.policy); err == nil {
-			s, err = audit.IdentifySubject(e, arms, a.horizon, a.risk, a.budget, a.params)
-		}
+		bandit = catalog.BanditIdentify
+	}
+	e, err := catalog.Find(bandit, a.policy)
+	if err != nil {
+		return nil, err
+	}
+	var s audit.Subject
+	if a.risk > 0 {
+		s, err = audit.IdentifySubject(e, arms, a.horizon, a.risk, a.budget, a.params)
 	} else {
-		var e catalog.Entry
-		if e, err = catalog.Find(a.policy); err == nil {
-			s, err = audit.PolicySubject(e, arms, a.horizon, a.budget, a.params)
-		}
+		s, err = audit.PolicySubject(e, arms, a.horizon, a.budget, a.params)
 	}
 	if err != nil {
 		return nil, err

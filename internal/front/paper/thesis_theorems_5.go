@@ -26,28 +26,29 @@ type promised struct {
 	budget               privacy.Budget
 	horizon              int
 	models               []audit.Model // none: a policy that plays vectors
-	identify             bool
+	bandit               string
 }
 
 func promisedPolicies() []promised {
 	pure, zcdp := privacy.Pure{Epsilon: 1}, privacy.ZCDP{Rho: 0.5}
+	arms, identify := catalog.BanditArms, catalog.BanditIdentify
 	view, interactive := []audit.Model{audit.View}, []audit.Model{audit.View, audit.Table, audit.Interactive}
 	return []promised{
 		{"adap-ucb", "Theorem 5.2 in §5.2; proof in Appendix C.1.2",
 			"Episodes that double and forget, with Laplace noise in each mean, are ε-View DP: " +
-				"AdaP-UCB.", "adap-ucb", pure, 128, view, false},
+				"AdaP-UCB.", "adap-ucb", pure, 128, view, arms},
 		{"adap-klucb", "Theorem 5.2 in §5.2; proof in Appendix C.1.2",
-			"And so is AdaP-KLUCB, under Interactive DP as well.", "adap-klucb", pure, 128, interactive, false},
+			"And so is AdaP-KLUCB, under Interactive DP as well.", "adap-klucb", pure, 128, interactive, arms},
 		{"adac-ucb", "Theorem 5.5 in §5.3.1", "AdaC-UCB is ρ-Interactive zCDP.", "adac-ucb", zcdp,
-			128, interactive, false},
+			128, interactive, arms},
 		{"adac-gope", "Theorem 5.11 in §5.3.2", "AdaC-GOPE is ρ-Interactive zCDP.", "adac-gope",
-			zcdp, 1 << 15, nil, false},
+			zcdp, 1 << 15, nil, catalog.BanditLinear},
 		{"adac-oful", "Theorem 5.14 in §5.3.3", "AdaC-OFUL is ρ-Interactive zCDP.", "adac-oful",
-			zcdp, 16, nil, false},
+			zcdp, 16, nil, catalog.BanditContextual},
 		{"adap-tt", "Theorem 5.20 in §5.4.2; proof in Appendix C.1.3",
-			"AdaP-TT is ε-Interactive DP.", "adap-tt", pure, 1 << 10, interactive, true},
+			"AdaP-TT is ε-Interactive DP.", "adap-tt", pure, 1 << 10, interactive, identify},
 		{"adap-tt-star", "Theorem 5.23 in §5.4.3; proof in Appendix C.1.3",
-			"AdaP-TT* is ε-Interactive DP.", "adap-tt-star", pure, 1 << 10, interactive, true},
+			"AdaP-TT* is ε-Interactive DP.", "adap-tt-star", pure, 1 << 10, interactive, identify},
 	}
 }
 
@@ -60,11 +61,7 @@ func (g promised) audited(ctx context.Context, games, pilot int, gamma float64,
 	if _, ok := g.budget.(privacy.Pure); !ok {
 		delta = delta5
 	}
-	find := catalog.Find
-	if g.identify {
-		find = catalog.FindIdentify
-	}
-	e, err := find(g.policy)
+	e, err := catalog.Find(g.bandit, g.policy)
 	if err != nil {
 		return audit.Finding{}, err
 	}
@@ -77,7 +74,7 @@ func (g promised) audited(ctx context.Context, games, pilot int, gamma float64,
 		return d.Run(ctx)
 	}
 	var s audit.Subject
-	if g.identify {
+	if g.bandit == catalog.BanditIdentify {
 		s, err = audit.IdentifySubject(e, 2, g.horizon, 0.1, g.budget, nil)
 	} else {
 		s, err = audit.PolicySubject(e, 2, g.horizon, g.budget, nil)
