@@ -150,14 +150,13 @@ func complete(m *experiment.Manifest, plan *experiment.Plan) bool {
 // show writes the figures and the page, prints the table, and says where everything is.
 func show(s streams, dir string, r *experiment.Results, asJSON bool) error {
 	r.Catalog = s.known
-	page, err := r.Draw(dir)
-	if err != nil {
+	if err := r.Draw(dir); err != nil {
 		return err
 	}
 	if asJSON {
 		return printResults(s, dir, r.Manifest.Name, true)
 	}
-	if err := page.WriteText(s.out); err != nil {
+	if err := r.WriteText(s.out); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.err, "\nResults are in %s: report.html is the page, summary.csv and "+
@@ -167,11 +166,7 @@ func show(s streams, dir string, r *experiment.Results, asJSON bool) error {
 
 func printTables(s streams, r *experiment.Results) error {
 	r.Catalog = s.known
-	page, err := r.Report()
-	if err != nil {
-		return err
-	}
-	return page.WriteText(s.out)
+	return r.WriteText(s.out)
 }
 
 // spec is the experiment of the file, or of the flags.

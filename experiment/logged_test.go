@@ -51,7 +51,7 @@ func TestLoggedRewardsLeaveNoHash(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Draw(dir); err != nil {
+		if err := r.Draw(dir); err != nil {
 			t.Fatal(err)
 		}
 		if w := strings.Join(r.Manifest.Warnings, "\n"); strings.Count(w, "as private as the log") != 1 {

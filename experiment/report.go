@@ -14,9 +14,12 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
+// A Page is what a report shows: tables, figures, facts. What is in it is not part of the API.
+type Page = report.Report
+
 // Report arranges the results for a page: what all experiments have, and the tables and figures of
 // the kind.
-func (r *Results) Report() (report.Report, error) {
+func (r *Results) Report() (Page, error) {
 	m := r.Manifest
 	spec, err := Reader{Catalog: r.Catalog}.Parse(m.Name, m.Spec)
 	if err != nil {
@@ -51,11 +54,20 @@ func (r *Results) Report() (report.Report, error) {
 	return out, nil
 }
 
-// Draw draws the report into a directory: one SVG a figure, and report.html. Files appear whole.
-func (r *Results) Draw(dir string) (report.Report, error) {
+// WriteText writes the report's tables for a terminal.
+func (r *Results) WriteText(w io.Writer) error {
 	out, err := r.Report()
 	if err != nil {
-		return report.Report{}, err
+		return err
+	}
+	return out.WriteText(w)
+}
+
+// Draw draws the report into a directory: one SVG a figure, and report.html. Files appear whole.
+func (r *Results) Draw(dir string) error {
+	out, err := r.Report()
+	if err != nil {
+		return err
 	}
 	draw := func(name string, produce func(io.Writer) error) error {
 		var b bytes.Buffer
@@ -66,10 +78,10 @@ func (r *Results) Draw(dir string) (report.Report, error) {
 	}
 	for _, f := range out.Figures {
 		if err := draw(f.ID+".svg", f.WriteSVG); err != nil {
-			return report.Report{}, err
+			return err
 		}
 	}
-	return out, draw("report.html", out.WriteHTML)
+	return draw("report.html", out.WriteHTML)
 }
 
 // instances are those of the results, in order.

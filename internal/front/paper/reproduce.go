@@ -669,7 +669,7 @@ func (p *player) experiment(ctx context.Context, x *Experiment, r *Result,
 			return nil, err
 		}
 	}
-	if _, err := results.Draw(dir); err != nil {
+	if err := results.Draw(dir); err != nil {
 		return nil, err
 	}
 	m := results.Manifest
