@@ -21,8 +21,8 @@ var everyPolicys = []string{"policy", "name", "budgets", "trust", "noise", "prec
 	"dropout", "per_user", "protocol", "corrupt", "unknown_horizon"}
 
 // With returns the catalog with these policies too. Each needs a name that no other policy of any
-// kind of bandit has, a guarantee, budgets if it is private, and the constructor of its Bandit. A policy of K arms that needs the
-// horizon can then do without it: parameter unknown_horizon.
+// kind of bandit has, a guarantee, budgets if it is private, and the constructor of its Bandit. A
+// policy of K arms that needs the horizon can then do without it: parameter unknown_horizon.
 func (c Catalog) With(entries ...Entry) (Catalog, error) {
 	out := Catalog{added: slices.Clone(c.added)}
 	for _, e := range entries {

@@ -46,13 +46,15 @@ func TestAddedPolicies(t *testing.T) {
 			}
 		}
 	}
-	if n := len(c.All()); n != len(catalog.Catalog{}.All())+1 || len(c.For(catalog.BanditLinear)) != len(catalog.LinearPolicies()) {
+	if n := len(c.All()); n != len(catalog.Catalog{}.All())+1 ||
+		len(c.For(catalog.BanditLinear)) != len(catalog.LinearPolicies()) {
 		t.Errorf("%d policies in all", n)
 	}
 	if _, err := (catalog.Catalog{}).Find(catalog.BanditArms, "mine"); err == nil {
 		t.Error("the catalog of Sotto has it too")
 	}
-	if _, err := c.Find(catalog.BanditLinear, "mine"); err == nil || !strings.Contains(err.Error(), "is for bandits of K arms") {
+	if _, err := c.Find(catalog.BanditLinear, "mine"); err == nil ||
+		!strings.Contains(err.Error(), "is for bandits of K arms") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -67,12 +69,18 @@ func TestAddedPoliciesAreChecked(t *testing.T) {
 		{"that of another policy, must be a new one", func(e *catalog.Entry) { e.Name = "dp-tt" }},
 		{"bandit is \"x\", must be", func(e *catalog.Entry) { e.Bandit = "x" }},
 		{"constructor is missing, must be that for bandits of K arms", func(e *catalog.Entry) { e.New = nil }},
-		{"constructor is missing, must be that for linear bandits", func(e *catalog.Entry) { e.Bandit = catalog.BanditLinear }},
+		{"constructor is missing, must be that for linear bandits", func(e *catalog.Entry) {
+			e.Bandit = catalog.BanditLinear
+		}},
 		{"guarantee is missing, must", func(e *catalog.Entry) { e.Guarantee = "" }},
 		{"budgets is [], must", func(e *catalog.Entry) { e.Budgets = nil }},
 		{"budgets is [\"epsilon\" \"rho\"], must", func(e *catalog.Entry) { e.Private = false }},
-		{"parameter 1: name is \"budgets\", must", func(e *catalog.Entry) { e.Params = []catalog.Param{{Name: "budgets"}} }},
-		{"parameter \"a\" is there twice, must", func(e *catalog.Entry) { e.Params = []catalog.Param{{Name: "a"}, {Name: "a"}} }},
+		{"parameter 1: name is \"budgets\", must", func(e *catalog.Entry) {
+			e.Params = []catalog.Param{{Name: "budgets"}}
+		}},
+		{"parameter \"a\" is there twice, must", func(e *catalog.Entry) {
+			e.Params = []catalog.Param{{Name: "a"}, {Name: "a"}}
+		}},
 	} {
 		e := mine()
 		test.change(&e)

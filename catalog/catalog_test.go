@@ -127,7 +127,7 @@ func TestRatioWarnings(t *testing.T) {
 			t.Fatal(err)
 		}
 		if w := e.Warnings(p); len(w) != want || want == 1 &&
-			!strings.Contains(w[0], "000 Theorem 5.4 is for ratio = 2") {
+			!strings.Contains(w[0], "[Azize 2024, Theorem 5.4] is for ratio = 2") {
 			t.Errorf("ratio %v: %q", x, w)
 		}
 	}
@@ -236,7 +236,8 @@ func TestFindNamesTheNearest(t *testing.T) {
 		!strings.Contains(err.Error(), "dp-se") {
 		t.Errorf("got %v", err)
 	}
-	if _, err = catalog.Find(catalog.BanditArms, "xyzzyplugh"); err == nil || strings.Contains(err.Error(), "did you mean") {
+	if _, err = catalog.Find(catalog.BanditArms, "xyzzyplugh"); err == nil ||
+		strings.Contains(err.Error(), "did you mean") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -272,7 +273,7 @@ func TestParametersAreChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w := e.Warnings(p); len(w) != 1 || !strings.Contains(w[0], "000 Theorem 5.3") {
+	if w := e.Warnings(p); len(w) != 1 || !strings.Contains(w[0], "[Azize 2024, Theorem 5.3]") {
 		t.Errorf("warnings %v", w)
 	}
 	if p["printed_half"] != 0 {
@@ -289,7 +290,7 @@ func ExampleFind() {
 	fmt.Println(e.Source)
 	// Output:
 	// ε-DP (Interactive, Table and View), rewards in range
-	// 002 Algorithm 9
+	// [Sajed 2019, Algorithm 9]
 }
 
 // Every policy can do without the horizon: those that need it by guessing.

@@ -18,7 +18,7 @@ const (
 
 func counterParam() Param {
 	return Param{Name: "counter", Choices: []string{"tree", "kary", "hybrid", "sqrt", "blt"},
-		Proof: Proof{Theorem: "002 §3.4", Only: []float64{treeCounter},
+		Proof: Proof{Theorem: "[Sajed 2019, §3.4]", Only: []float64{treeCounter},
 			Beside: "policy.NewDPUCBCounter derives a bound of its own"},
 		Doc: "how running sums are kept: the source's binary tree, the k-ary tree with negative " +
 			"digits, or the hybrid counter, for ε; " +
@@ -28,7 +28,7 @@ func counterParam() Param {
 
 // logsParam is the base of the logarithms in Γ, 0 for e and 1 for 2.
 func logsParam() Param {
-	return Param{Name: "logs", Choices: []string{"natural", "base2"}, Proof: always("002 §3.4"),
+	return Param{Name: "logs", Choices: []string{"natural", "base2"}, Proof: always("[Sajed 2019, §3.4]"),
 		Doc: "base of the logarithms in Γ, which the source leaves open: e, or 2 as in the depth " +
 			"of its tree; for counter: tree"}
 }
@@ -43,16 +43,16 @@ func varyDPUCB(e *Entry, p Params) {
 	switch p["counter"] {
 	case karyCounter:
 		e.Title, e.Regret, e.Source = "DP-UCB, k-ary tree", derived,
-			"002 Algorithm 6 on the tree of Andersson, Pagh, Steiner and Torkamani 2025"
+			"[Sajed 2019, Algorithm 6] on the tree of Andersson, Pagh, Steiner and Torkamani 2025"
 	case hybridCounter:
 		e.Title, e.Regret, e.Source = "DP-UCB, hybrid counter", derived,
-			"002 Algorithm 6 on the hybrid counter of Chan, Shi and Song 2010"
+			"[Sajed 2019, Algorithm 6] on the hybrid counter of Chan, Shi and Song 2010"
 	case sqrtCounter:
 		e.Title, e.Regret, e.Source = "DP-UCB, square root", derived,
-			"002 Algorithm 6 on the factorisation of Fichtenberger, Henzinger and Upadhyay 2023"
+			"[Sajed 2019, Algorithm 6] on the factorisation of Fichtenberger, Henzinger and Upadhyay 2023"
 	case bltCounter:
 		e.Title, e.Regret, e.Source = "DP-UCB, buffered Toeplitz", derived,
-			"002 Algorithm 6 on the factorisation of Dvijotham et al. 2024"
+			"[Sajed 2019, Algorithm 6] on the factorisation of Dvijotham et al. 2024"
 	}
 	if p["counter"] >= sqrtCounter {
 		e.Budgets = []string{"rho", "epsilon,delta", "alpha,epsilon"}

@@ -25,8 +25,8 @@ type IdentifySetting struct {
 
 const (
 	transcriptGuarantee = "ε-DP of " + identify.Output + "; rewards in range"
-	lemma518            = "000 Lemma 5.18"
-	lemma521            = "000 Lemma 5.21"
+	lemma518            = "[Azize 2024, Lemma 5.18]"
+	lemma521            = "[Azize 2024, Lemma 5.21]"
 )
 
 // The choices of some parameters.
@@ -70,7 +70,7 @@ func IdentifyPolicies() []Entry {
 				"its authors' threshold, Bernoulli arms of distinct means (arXiv:2510.17348), " +
 				"whose constants are not known",
 			Correct: "proof: identify.JointThreshold",
-			Source:  "Jourdan and Azize 2025 (arXiv:2510.17348), in the frame of 000 Algorithm 10",
+			Source:  "Jourdan and Azize 2025 (arXiv:2510.17348), in the frame of [Azize 2024, Algorithm 10]",
 			Params: []Param{betaParam(Proof{}), exponentParam(Proof{}),
 				{Name: "eta", Doc: "growth 1+η of an arm's phases", Default: 1, Lo: 0, Hi: 1e6, HiIn: true},
 				{Name: "first", Doc: "plays of an arm's first phase; 1 is the literal rule, " +
@@ -94,15 +94,16 @@ func IdentifyPolicies() []Entry {
 		private(Entry{
 			Name: "adap-tt", Title: "AdaP-TT",
 			Regret: "4T*_{KL,β}(1 + √(1 + Δ_max²/(2σ⁴ε²))) log(1/δ) as δ → 0, distinct means " +
-				"(000 Theorem 5.20)",
+				"[Azize 2024, Theorem 5.20]",
 			Correct: lemma518,
-			Source:  "000 Algorithm 10, (5.9) and (5.11); 004 Algorithm 2",
-			Params: append(adaptiveParams("000 Theorem 5.20"),
+			Source:  "[Azize 2024, Algorithm 10, (5.9) and (5.11)]; [Azize et al. 2023, Algorithm 2]",
+			Params: append(adaptiveParams("[Azize 2024, Theorem 5.20]"),
 				Param{Name: "threshold", Choices: []string{"proved", "published"},
-					Proof: only("000 Theorem 5.20", provedThreshold),
-					Doc: "published, with sigma: 1: the program published with 004, which has no " +
+					Proof: only("[Azize 2024, Theorem 5.20]", provedThreshold),
+					Doc: "published, with sigma: 1: the program published with [Azize et al. " +
+						"2023], which has no " +
 						"proof (identify.PublishedAdaPTT); it tosses a coin and clips no means"},
-				Param{Name: "reported", Flag: true, Proof: only("000 Theorem 5.20", 0),
+				Param{Name: "reported", Flag: true, Proof: only("[Azize 2024, Theorem 5.20]", 0),
 					Doc: "the stopping time as that program reports it, without the plays of " +
 						"open phases: to compare with figures only"}),
 			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
@@ -130,10 +131,11 @@ func IdentifyPolicies() []Entry {
 		}),
 		private(Entry{
 			Name: "adap-tt-star", Title: "AdaP-TT*",
-			Regret:  "12T*_{ε,β}g₂/σ² or 4T*_{KL,β}g₁ log(1/δ) as δ → 0, distinct means (000 Theorem 5.23)",
+			Regret: "12T*_{ε,β}g₂/σ² or 4T*_{KL,β}g₁ log(1/δ) as δ → 0, distinct means [Azize " +
+				"2024, Theorem 5.23]",
 			Correct: lemma521,
-			Source:  "000 Algorithm 10, (5.12) and (5.14)",
-			Params:  adaptiveParams("000 Theorem 5.23"),
+			Source:  "[Azize 2024, Algorithm 10, (5.12) and (5.14)]",
+			Params:  adaptiveParams("[Azize 2024, Theorem 5.23]"),
 			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
 				options, err := adaptiveOptions(s, p)
 				if err != nil {
@@ -145,12 +147,12 @@ func IdentifyPolicies() []Entry {
 		}),
 		private(Entry{
 			Name: "dp-se", Title: "DP-SE",
-			Regret:  "O(Σ Δ_a⁻² + Σ (εΔ_a)⁻¹), up to logarithms (000 §5.4.3)",
+			Regret:  "O(Σ Δ_a⁻² + Σ (εΔ_a)⁻¹), up to logarithms [Azize 2024, §5.4.3]",
 			Correct: "proof: identify.NewDPSE",
-			Source:  "002 Algorithm 9, until one arm is left",
+			Source:  "[Sajed 2019, Algorithm 9], until one arm is left",
 			Params: []Param{{Name: "means", Choices: []string{"epoch", "published"},
-				Proof: only("000 §5.4.3", epochMeans),
-				Doc: "published: the program published with 004, which divides the sum of an " +
+				Proof: only("[Azize 2024, §5.4.3]", epochMeans),
+				Doc: "published: the program published with [Azize et al. 2023], which divides the sum of an " +
 					"epoch by all plays so far (identify.PublishedDPSE)"}},
 			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
 				if p["means"] == publishedMeans {
@@ -169,13 +171,15 @@ func IdentifyPolicies() []Entry {
 		}),
 		open(Entry{
 			Name: "ttucb", Title: "TTUCB",
-			Regret:  "T*_{KL,β} log(1/δ) as δ → 0, distinct means (000 §2.2.9)",
-			Correct: "000 §2.2.9",
-			Source:  "Jourdan and Degenne 2023; 000 Algorithm 3, (5.10)",
-			Params: []Param{betaParam(always("000 §2.2.9")), sigmaParam(only("000 §2.2.9", 0.5)),
+			Regret:  "T*_{KL,β} log(1/δ) as δ → 0, distinct means [Azize 2024, §2.2.9]",
+			Correct: "[Azize 2024, §2.2.9]",
+			Source:  "Jourdan and Degenne 2023; [Azize 2024, Algorithm 3, (5.10)]",
+			Params: []Param{betaParam(always("[Azize 2024, §2.2.9]")),
+				sigmaParam(only("[Azize 2024, §2.2.9]", 0.5)),
 				{Name: "threshold", Choices: []string{"proved", "published"},
-					Proof: only("000 §2.2.9", provedThreshold),
-					Doc: "published, with sigma: 1: the program published with 004, which has no " +
+					Proof: only("[Azize 2024, §2.2.9]", provedThreshold),
+					Doc: "published, with sigma: 1: the program published with [Azize et al. " +
+						"2023], which has no " +
 						"proof (identify.PublishedTTUCB)"}},
 			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
 				if p["threshold"] == publishedThreshold {
@@ -230,7 +234,7 @@ func betaParam(p Proof) Param {
 
 func sigmaParam(p Proof) Param {
 	return Param{Name: "sigma", Doc: "σ of σ-sub-Gaussian rewards: 0.5 is right for rewards in " +
-		"[0,1], 1 is what 004 prints", Default: 0.5, Lo: 0, Hi: 1e6, HiIn: true, Proof: p}
+		"[0,1], 1 is what [Azize et al. 2023] prints", Default: 0.5, Lo: 0, Hi: 1e6, HiIn: true, Proof: p}
 }
 
 func exponentParam(p Proof) Param {
@@ -242,13 +246,14 @@ func exponentParam(p Proof) Param {
 // that grows with n.
 func adaptiveParams(theorem string) []Param {
 	return []Param{betaParam(always(theorem)), sigmaParam(only(theorem, 0.5)), exponentParam(always(theorem)),
-		{Name: "leader", Doc: "the bonus of the leader's index: log n, or k_a as 000 prints it, " +
+		{Name: "leader", Doc: "the bonus of the leader's index: log n, or k_a as [Azize 2024] prints it, " +
 			"with which a run may never stop", Choices: []string{"log", "printed"},
 			Proof: only(theorem, logLeader)},
 		{Name: "unclipped", Doc: "leave private means outside [0,1] as they are, as the sources " +
 			"do: a run may then take for ever", Flag: true, Proof: only(theorem, 0)},
 		{Name: "coin", Doc: "toss a coin of probability β for the leader, as the program " +
-			"published with 004 does, instead of tracking", Flag: true, Proof: only(theorem, 0)},
+			"published with [Azize et al. 2023] does, instead of tracking", Flag: true,
+			Proof: only(theorem, 0)},
 	}
 }
 
@@ -296,7 +301,7 @@ func newPublished(s IdentifySetting, p Params,
 // unproved is of the programs of [Azize et al. 2023].
 func unproved(e *Entry) {
 	e.Regret, e.Correct = "none proved", ""
-	e.Source += "; as in the program published with 004"
+	e.Source += "; as in the program published with [Azize et al. 2023]"
 }
 
 func varyAdaptive(e *Entry, p Params) {

@@ -52,13 +52,13 @@ func privateContexts() []Entry {
 			Budgets: []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon"},
 			Guarantee: "ε-DP of rewards in [−1,1], ‖a‖ ≤ 1; contexts are public and not " +
 				"protected; ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP by calibration",
-			Regret: "Õ(d√T + Kd√T/ε) (001 Appendix F-C): the printed Kd log T/ε rests on a " +
+			Regret: "Õ(d√T + Kd√T/ε) [Azize and Basu 2024, Appendix F-C]: the printed Kd log T/ε rests on a " +
 				"sum that is wrong",
-			Source: "Neel and Roth 2018; its bound as corrected in 001 Appendix F-C",
+			Source: "Neel and Roth 2018; its bound as corrected in [Azize and Basu 2024, Appendix F-C]",
 			Params: []Param{
 				{Name: "lambda", Doc: "ridge parameter λ of each arm", Default: 1, Lo: 1e-12,
-					LoIn: true, Hi: 1e12, HiIn: true, Proof: always("001 Appendix F-C")},
-				risk("the confidence intervals", "001 Appendix F-C"),
+					LoIn: true, Hi: 1e12, HiIn: true, Proof: always("[Azize and Basu 2024, Appendix F-C]")},
+				risk("the confidence intervals", "[Azize and Basu 2024, Appendix F-C]"),
 			},
 			NewContextual: func(s ContextualSetting, p Params) (linear.Contextual, error) {
 				q, err := linear.NewLinPriv(s.Dim, s.Arms, s.Horizon, s.Budget,

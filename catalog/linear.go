@@ -39,12 +39,13 @@ func LinearPolicies() []Entry {
 			Name: "adac-gope", Title: "AdaC-GOPE", Bandit: BanditLinear, Twin: "gope",
 			Private: true, Budgets: gaussianBudgets(), Anytime: true,
 			Guarantee: linearGuarantee,
-			Regret: "O(√(dT log(KT))) + O((d/√ρ) log^1.5(KT)), δ = 1/T (000 Theorem 5.12); " +
+			Regret: "O(√(dT log(KT))) + O((d/√ρ) log^1.5(KT)), δ = 1/T [Azize 2024, Theorem 5.12]; " +
 				"its second term needs d = O(log(KT)), or corrected",
-			Source: "000 §5.3.2, Algorithm 8; 001 Algorithm 2; privacy by 000 Theorem 5.11, " +
+			Source: "[Azize 2024, §5.3.2, Algorithm 8]; [Azize and Basu 2024, Algorithm 2]; " +
+				"privacy by [Azize 2024, Theorem 5.11], " +
 				"noise calibrated to the design that was found",
-			Params: []Param{risk("the confidence bounds", "000 Theorem 5.12"),
-				corrected(always("000 Theorem 5.12")), literal()},
+			Params: []Param{risk("the confidence bounds", "[Azize 2024, Theorem 5.12]"),
+				corrected(always("[Azize 2024, Theorem 5.12]")), literal()},
 			NewLinear: newGOPE(func(p Params) linear.GOPEOptions {
 				return linear.GOPEOptions{Risk: p["risk"], Corrected: p["corrected"] == 1,
 					Literal: p["literal"] == 1}
@@ -54,8 +55,10 @@ func LinearPolicies() []Entry {
 			Name: "adac-gope-var", Title: "AdaC-GOPE-Var", Bandit: BanditLinear, Twin: "gope",
 			Private: true, Budgets: gaussianBudgets(), Anytime: true,
 			Guarantee: linearGuarantee,
-			Regret:    "none printed; the noise of each action's sum adds a factor up to √d (001 Appendix E-C)",
-			Source:    "000 Appendix C.3.3, Figure C.1; 001 Appendix E-C; phases: own is our derivation",
+			Regret: "none printed; the noise of each action's sum adds a factor up to √d " +
+				"[Azize and Basu 2024, Appendix E-C]",
+			Source: "[Azize 2024, Appendix C.3.3, Figure C.1]; [Azize and Basu 2024, Appendix " +
+				"E-C]; phases: own is our derivation",
 			Params: []Param{risk("the confidence bounds", ""), corrected(Proof{}),
 				{Name: "phases", Choices: []string{"same", "own"}, Doc: "length of its phases: " +
 					"that of AdaC-GOPE, or its own, with the size of the support in the private term"}},
@@ -68,7 +71,7 @@ func LinearPolicies() []Entry {
 			Name: "gope", Title: "GOPE", Bandit: BanditLinear, Anytime: true, Guarantee: noGuarantee,
 			Regret: "O(√(dT log(K log T/δ))) with probability 1−δ (Lattimore and Szepesvári " +
 				"2020, Theorem 22.1)",
-			Source: "Lattimore and Szepesvári 2020, §22; the constants of 000 Algorithm 8 at ρ = ∞",
+			Source: "Lattimore and Szepesvári 2020, §22; the constants of [Azize 2024, Algorithm 8] at ρ = ∞",
 			Params: []Param{risk("the confidence bounds", "Lattimore and Szepesvári 2020, Theorem 22.1")},
 			NewLinear: newGOPE(func(p Params) linear.GOPEOptions {
 				return linear.GOPEOptions{Risk: p["risk"]}
@@ -97,18 +100,20 @@ func ContextualPolicies() []Entry {
 			Guarantee: "ρ-zCDP (Interactive) of rewards in [−1,1], ‖a‖ ≤ 1; contexts are public " +
 				"and not protected; (ε,δ)-DP or (α,ε)-RDP by calibration",
 			Regret: "2√(1+C)·√(2dT log(1+T/(λd)))·(β_T + √(2ℓ(T)f₁/(ρλ))) + 2δT, from V ⪰ λI " +
-				"(ours, by 001 Theorem 14; sotto bounds); " +
-				"O(d log T √T) + O((d²/√ρ) log²T) (000 Theorem 5.17) for the printed radius and " +
+				"(ours, by [Azize and Basu 2024, Theorem 14]; sotto bounds); " +
+				"O(d log T √T) + O((d²/√ρ) log²T) [Azize 2024, Theorem 5.17] for the printed radius and " +
 				"λ ≥ 1 rests on an assumption on contexts that cannot hold for d ≥ 2",
-			Source: "000 §5.3.3, Algorithm 9; 001 Algorithm 3; privacy by 000 Theorem 5.14; by " +
+			Source: "[Azize 2024, §5.3.3, Algorithm 9]; [Azize and Basu 2024, Algorithm 3]; " +
+				"privacy by [Azize 2024, Theorem 5.14]; by " +
 				"default λ_min(V) in the radius",
-			Params: append(ofulParams("001 Theorem 14"),
-				Param{Name: "radius", Proof: only("001 Theorem 14 with V ⪰ λI", 0),
+			Params: append(ofulParams("[Azize and Basu 2024, Theorem 14]"),
+				Param{Name: "radius", Proof: only("[Azize and Basu 2024, Theorem 14] with V ⪰ λI", 0),
 					Choices: []string{"eigenvalue", "printed"}, Doc: "what bounds the noise in " +
 						"V: its smallest eigenvalue, or the printed λ + λ₀t/4 − …, λ where that is less"},
 				Param{Name: "lambda0", Doc: "λ₀ of the printed radius, the smallest eigenvalue " +
 					"of E[aaᵀ]", Default: 0.1, Lo: 0, Hi: 1, HiIn: true,
-					Proof: always("001 Theorem 14")}), // of the printed radius alone
+					// of the printed radius alone
+					Proof: always("[Azize and Basu 2024, Theorem 14]")}),
 			NewContextual: newOFUL(func(p Params) linear.OFULOptions {
 				o := oful(p)
 				o.Printed, o.Lambda0 = p["radius"] == 1, p["lambda0"]
@@ -179,6 +184,6 @@ func corrected(p Proof) Param {
 }
 
 func literal() Param {
-	return Param{Name: "literal", Flag: true, Proof: always("000 Theorem 5.12"),
+	return Param{Name: "literal", Flag: true, Proof: always("[Azize 2024, Theorem 5.12]"),
 		Doc: "noise of the printed variance 2d/(ρc_ℓ), where that is more than the achieved design needs"}
 }

@@ -38,7 +38,8 @@ func TestLinearEntriesKeepTheirWord(t *testing.T) {
 			t.Errorf("%s: of %q, with the constructors of another", e.Name, e.Bandit)
 		}
 		if e.Twin != "" {
-			if twin, err := catalog.Find(e.Bandit, e.Twin); err != nil || twin.Private || twin.Bandit != e.Bandit {
+			if twin, err := catalog.Find(e.Bandit, e.Twin); err != nil || twin.Private ||
+				twin.Bandit != e.Bandit {
 				t.Errorf("%s: twin %q: %v", e.Name, e.Twin, err)
 			}
 		}
@@ -126,7 +127,9 @@ func TestFindFor(t *testing.T) {
 	for _, e := range catalog.All() {
 		for _, bandit := range []string{catalog.BanditArms, catalog.BanditLinear, catalog.BanditContextual} {
 			got, err := catalog.Find(bandit, e.Name)
-			if slices.ContainsFunc(catalog.For(bandit), func(f catalog.Entry) bool { return f.Name == e.Name }) {
+			if slices.ContainsFunc(catalog.For(bandit), func(f catalog.Entry) bool {
+				return f.Name == e.Name
+			}) {
 				if err != nil || got.Name != e.Name || got.Bandit != bandit {
 					t.Errorf("%s for %q: %v", e.Name, bandit, err)
 				}

@@ -37,30 +37,31 @@ func Mechanisms() []Mechanism {
 			Budgets: budgets, Real: true, Source: source})
 	}
 	aggregated(privacy.TrustCentral, privacy.NoiseLaplace, "central discrete Laplace", "ε-DP",
-		analyser, "003 Theorem 5", all)
+		analyser, "[Chowdhury and Zhou 2023, Theorem 5]", all)
 	aggregated(privacy.TrustCentral, privacy.NoiseGaussian, "central discrete Gaussian", "ρ-zCDP",
 		analyser, "Canonne, Kamath and Steinke 2020, Theorem 4", weaker)
 	aggregated(privacy.TrustCentral, privacy.NoiseSkellam, "central Skellam", "Rényi DP", analyser,
-		"003 Lemma 3", weaker)
+		"[Chowdhury and Zhou 2023, Lemma 3]", weaker)
 	aggregated(privacy.TrustLocal, privacy.NoiseLaplace, "local discrete Laplace",
-		"ε-DP of every message", nobody, "003 Theorem 6", all)
+		"ε-DP of every message", nobody, "[Chowdhury and Zhou 2023, Theorem 6]", all)
 	aggregated(privacy.TrustLocal, privacy.NoiseGaussian, "local discrete Gaussian",
 		"ρ-zCDP of every message", nobody, "Canonne, Kamath and Steinke 2020, Theorem 4", weaker)
 	aggregated(privacy.TrustLocal, privacy.NoiseSkellam, "local Skellam",
-		"Rényi DP of every message", nobody, "003 Lemma 3", weaker)
+		"Rényi DP of every message", nobody, "[Chowdhury and Zhou 2023, Lemma 3]", weaker)
 	const servers = "neither of two servers sees a reward, and one of them must be honest"
 	aggregated(privacy.TrustTwoServer, privacy.NoiseLaplace, "discrete Laplace of each server",
-		"ε-DP", servers, "Corrigan-Gibbs and Boneh 2017; 003 Theorem 5", all)
+		"ε-DP", servers, "Corrigan-Gibbs and Boneh 2017; [Chowdhury and Zhou 2023, Theorem 5]", all)
 	aggregated(privacy.TrustTwoServer, privacy.NoiseGaussian, "discrete Gaussian of each server",
 		"ρ-zCDP", servers, "Canonne, Kamath and Steinke 2020, Theorem 4", weaker)
 	aggregated(privacy.TrustTwoServer, privacy.NoiseSkellam, "Skellam of each server", "Rényi DP",
-		servers, "003 Lemma 3", weaker)
+		servers, "[Chowdhury and Zhou 2023, Lemma 3]", weaker)
 	aggregated(privacy.TrustSecAgg, privacy.NoisePolya, "shares of a discrete Laplace", "ε-DP", sum,
-		"003 Theorem 1", all)
+		"[Chowdhury and Zhou 2023, Theorem 1]", all)
 	aggregated(privacy.TrustSecAgg, privacy.NoiseSkellam, "shares of a Skellam", "Rényi DP", sum,
-		"003 Theorem 2", weaker)
+		"[Chowdhury and Zhou 2023, Theorem 2]", weaker)
 	aggregated(privacy.TrustSecAgg, privacy.NoiseGaussian, "discrete Gaussians, added up",
-		"ρ-zCDP, with ξ for what the sum is not Gaussian by", sum, "003 Theorem 4", weaker)
+		"ρ-zCDP, with ξ for what the sum is not Gaussian by", sum, "[Chowdhury and Zhou 2023, "+
+			"Theorem 4]", weaker)
 	out = append(out,
 		Mechanism{Name: privacy.ShuffledCount{}.Kind(), Title: "shuffled count", Trust: "shuffle",
 			Noise:     string(privacy.NoiseCount),
@@ -84,7 +85,7 @@ func Mechanisms() []Mechanism {
 	}
 	stated(privacy.Laplace{}, "Laplace", "ε-DP", "Dwork, McSherry, Nissim and Smith 2006", true, all...)
 	stated(privacy.Gaussian{}, "Gaussian", "ρ-zCDP", "Bun and Steinke 2016", true, weaker...)
-	stated(privacy.Tree{}, "binary tree, Laplace", "ε-DP", "002 Algorithm 5", true, pure...)
+	stated(privacy.Tree{}, "binary tree, Laplace", "ε-DP", "[Sajed 2019, Algorithm 5]", true, pure...)
 	stated(privacy.Hybrid{}, "hybrid of a tree and a running sum, unknown horizon", "ε-DP",
 		"Chan, Shi and Song 2010", true, pure...)
 	stated(privacy.KAry{}, "k-ary tree with negative digits, Laplace", "ε-DP",
@@ -93,15 +94,16 @@ func Mechanisms() []Mechanism {
 		"Henzinger, Upadhyay and Upadhyay 2023", false, weaker...)
 	stated(privacy.BLT{}, "buffered linear Toeplitz, Gaussian", "ρ-zCDP",
 		"Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024", false, weaker...)
-	stated(privacy.Sparse{}, "sparse vector", "ε-DP", "002 Theorem 3.2.1", true, pure...)
+	stated(privacy.Sparse{}, "sparse vector", "ε-DP", "[Sajed 2019, Theorem 3.2.1]", true, pure...)
 	stated(privacy.Sums{}, "Gaussian noise on the sums of some actions", "ρ-zCDP",
-		"000 Appendix C.3.3", true, weaker...)
-	stated(privacy.Elliptic{}, "Gaussian noise on a least squares estimate", "ρ-zCDP", "000 Algorithm 8",
+		"[Azize 2024, Appendix C.3.3]", true, weaker...)
+	stated(privacy.Elliptic{}, "Gaussian noise on a least squares estimate", "ρ-zCDP",
+		"[Azize 2024, Algorithm 8]",
 		false, weaker...)
 	stated(privacy.VectorGaussian{}, "Gaussian noise on a sum of vectors", "ρ-zCDP",
-		"000 Algorithm 9", true, weaker...)
+		"[Azize 2024, Algorithm 9]", true, weaker...)
 	stated(privacy.VectorTree{}, "binary tree of vectors, Laplace", "ε-DP",
-		"Shariff and Sheffet 2018, with 002 Algorithm 5", false, pure...)
+		"Shariff and Sheffet 2018, with [Sajed 2019, Algorithm 5]", false, pure...)
 	stated(privacy.GaussianVectorTree{}, "binary tree of vectors, Gaussian", "ρ-zCDP",
 		"Shariff and Sheffet 2018", false, weaker...)
 	stated(privacy.GramTree{}, "binary tree of Gram matrices, Gaussian", "ρ-zCDP",

@@ -37,7 +37,7 @@ func horizonFree(e Entry) Entry {
 	}
 	e.Params = append(e.Params, Param{Name: "unknown_horizon", Flag: true, Proof: proof,
 		Doc: "do without T: guess it and double the guess at half of it, each guess afresh, on " +
-			"rewards of its own (002 Theorem 5.1.3)"})
+			"rewards of its own [Sajed 2019, Theorem 5.1.3]"})
 	e.New = func(s Setting, p Params) (policy.Policy, error) {
 		if p["unknown_horizon"] == 0 {
 			return known(s, p)
@@ -75,10 +75,11 @@ func policies() []Entry {
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Guarantee: pureGuarantee,
 			Regret: "Σ C₁Δ_a log T / min(kl(μ_a, μ*), C₂εΔ_a), Bernoulli rewards, α > 3, " +
-				"constants implicit (000 Theorem 5.4)",
-			Source: "000 §5.2, Algorithm 7 and (5.2)",
-			Params: []Param{alpha("000 Theorem 5.4"), ratio("000 Theorem 5.4"), printedHalf("000 Theorem 5.4"),
-				{Name: "ties_fewest", Flag: true, Proof: always("000 Theorem 5.4"),
+				"constants implicit [Azize 2024, Theorem 5.4]",
+			Source: "[Azize 2024, §5.2, Algorithm 7 and (5.2)]",
+			Params: []Param{alpha("[Azize 2024, Theorem 5.4]"), ratio("[Azize 2024, Theorem 5.4]"),
+				printedHalf("[Azize 2024, Theorem 5.4]"),
+				{Name: "ties_fewest", Flag: true, Proof: always("[Azize 2024, Theorem 5.4]"),
 					Doc: "give ties to the arm with the fewest plays, not to the one listed " +
 						"first as the source's argmax does"}},
 			New: func(s Setting, p Params) (policy.Policy, error) {
@@ -97,11 +98,11 @@ func policies() []Entry {
 			Name: "adap-ucb", Title: "AdaP-UCB", Private: true, Budgets: []string{"epsilon", "rho"},
 			Anytime:   true,
 			Guarantee: pureGuarantee,
-			Regret: "Σ ((2α log T/Δ_a)(1 + √(1 + 4Δ_a/ε))² + 3α/(α−3)), α > 3 (000 Theorem " +
-				"5.3, before (C.12))",
-			Source: "000 §5.2, Algorithm 7 and (5.1)",
-			Params: []Param{alpha("000 Theorem 5.3"), ratio("000 Theorem 5.3"),
-				printedHalf("000 Theorem 5.3")},
+			Regret: "Σ ((2α log T/Δ_a)(1 + √(1 + 4Δ_a/ε))² + 3α/(α−3)), α > 3 " +
+				"[Azize 2024, Theorem 5.3, before (C.12)]",
+			Source: "[Azize 2024, §5.2, Algorithm 7 and (5.1)]",
+			Params: []Param{alpha("[Azize 2024, Theorem 5.3]"), ratio("[Azize 2024, Theorem 5.3]"),
+				printedHalf("[Azize 2024, Theorem 5.3]")},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				epsilon, err := pure(s.Budget)
 				if err != nil {
@@ -115,12 +116,12 @@ func policies() []Entry {
 			Name: "adac-ucb", Title: "AdaC-UCB", Private: true,
 			Budgets: []string{"rho", "epsilon,delta", "alpha,epsilon"}, Anytime: true,
 			Guarantee: "ρ-zCDP (Interactive), rewards in range; (ε,δ)-DP or (α,ε)-RDP by calibration",
-			Regret:    "Σ (8β log T/Δ_a + 8√(β log T/ρ) + 2β/(β−3)), β > 3 (000 Theorem 5.6)",
-			Source:    "001 Algorithm 4; 000 §5.3.1, (5.4) and Remark 5.7",
+			Regret:    "Σ (8β log T/Δ_a + 8√(β log T/ρ) + 2β/(β−3)), β > 3 [Azize 2024, Theorem 5.6]",
+			Source:    "[Azize and Basu 2024, Algorithm 4]; [Azize 2024, §5.3.1, (5.4) and Remark 5.7]",
 			Params: []Param{
 				{Name: "beta", Doc: "optimism exponent β", Default: 3.1, Lo: 0, Hi: math.Inf(1),
-					Proof: Proof{Theorem: "000 Theorem 5.6", Above: 3}},
-				ratio("000 Theorem 5.6"), printedHalf("000 Theorem 5.6"),
+					Proof: Proof{Theorem: "[Azize 2024, Theorem 5.6]", Above: 3}},
+				ratio("[Azize 2024, Theorem 5.6]"), printedHalf("[Azize 2024, Theorem 5.6]"),
 			},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				q, err := policy.NewAdaCUCB(s.Arms, s.Budget, p["beta"])
@@ -130,9 +131,9 @@ func policies() []Entry {
 		{
 			Name: "dp-se", Title: "DP-SE", Private: true, Budgets: []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
-			Regret:    "O(Σ log T/Δ_a + K log T/ε), β = 1/T (002 Theorem 5.1.3)",
-			Source:    "002 Algorithm 9",
-			Params:    []Param{failure("1/T", always("002 Lemma 5.1.2"))},
+			Regret:    "O(Σ log T/Δ_a + K log T/ε), β = 1/T [Sajed 2019, Theorem 5.1.3]",
+			Source:    "[Sajed 2019, Algorithm 9]",
+			Params:    []Param{failure("1/T", always("[Sajed 2019, Lemma 5.1.2]"))},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				epsilon, err := pure(s.Budget)
 				if err != nil {
@@ -146,7 +147,7 @@ func policies() []Entry {
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Guarantee: pureGuarantee,
 			Regret:    "a factor O(log T) over DP-SE (each guess starts afresh)",
-			Source:    "002 Algorithm 9 and Theorem 5.1.3 (guess T, double it at T/2); β = 1/guess",
+			Source:    "[Sajed 2019, Algorithm 9 and Theorem 5.1.3] (guess T, double it at T/2); β = 1/guess",
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				epsilon, err := pure(s.Budget)
 				if err != nil {
@@ -163,21 +164,25 @@ func policies() []Entry {
 			Guarantee: "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP (Interactive, Table and View), as " +
 				"the budget is, rewards in range",
 			Regret: "O(Σ log T/Δ_a + K log T/ε), p = 1/T, also by shares under secure " +
-				"aggregation (003 Theorems 1, 2, 4 and 5); O(Σ log T/(ε²Δ_a)) under local trust " +
-				"(003 Theorem 6)",
-			Source: "003 Algorithm 1; the radius is ours where 003 Lemma 2 leaves τ out",
+				"aggregation [Chowdhury and Zhou 2023, Theorems 1, 2, 4 and 5]; O(Σ log " +
+				"T/(ε²Δ_a)) under local trust " +
+				"[Chowdhury and Zhou 2023, Theorem 6]",
+			Source: "[Chowdhury and Zhou 2023, Algorithm 1]; the radius is ours where [Chowdhury " +
+				"and Zhou 2023, Lemma 2] leaves τ out",
 			Params: []Param{
 				{Name: "p", Doc: "probability that any mean leaves its confidence interval",
-					Default: math.NaN(), DefaultDoc: "1/T", Lo: 0, Hi: 1, Proof: always("003 Lemma 2")},
-				{Name: "eta", Doc: "ratio η of successive batches; 4 in 003's figures", Default: 2,
-					Lo: 1, Hi: 1e6, HiIn: true, Proof: always("003 Lemma 2")},
-				{Name: "radius", Proof: only("the bound by 003 Lemma 2", 0),
+					Default: math.NaN(), DefaultDoc: "1/T", Lo: 0, Hi: 1,
+					Proof: always("[Chowdhury and Zhou 2023, Lemma 2]")},
+				{Name: "eta", Doc: "ratio η of successive batches; 4 in [Chowdhury and Zhou " +
+					"2023]'s figures", Default: 2,
+					Lo: 1, Hi: 1e6, HiIn: true, Proof: always("[Chowdhury and Zhou 2023, Lemma 2]")},
+				{Name: "radius", Proof: only("the bound by [Chowdhury and Zhou 2023, Lemma 2]", 0),
 					Doc: "tail: from the tail of each release's noise, proved; printed-pure, " +
-						"-rdp, -cdp, -local: as 003 prints them, for its figures",
+						"-rdp, -cdp, -local: as [Chowdhury and Zhou 2023] prints them, for its figures",
 					Choices: []string{"tail", "printed-pure", "printed-rdp", "printed-cdp", "printed-local"}},
 				{Name: "s", Doc: "the s in printed-rdp and printed-cdp; precision sets what is " +
 					"played", Default: 1, Lo: 1, LoIn: true, Hi: math.Inf(1),
-					Proof: always("003 Lemma 2")}, // of printed radii alone
+					Proof: always("[Chowdhury and Zhou 2023, Lemma 2]")}, // of printed radii alone
 			},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				q, err := policy.NewBatchSE(s.Arms, s.Budget, p.or("p", 1/float64(max(2, s.Horizon))), p["eta"])
@@ -200,9 +205,9 @@ func policies() []Entry {
 		{
 			Name: "dp-se-2", Title: "DP-SE 2", Private: true, Budgets: []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
-			Regret:    "O(Σ log T/Δ_a + K log T/ε), β = 1/T (002 Corollary A.1.3)",
-			Source:    "002 Algorithm 10, on the sparse vector technique of Algorithm 4",
-			Params:    []Param{failure("1/T", onlyDerived("002 Corollary A.1.3"))},
+			Regret:    "O(Σ log T/Δ_a + K log T/ε), β = 1/T [Sajed 2019, Corollary A.1.3]",
+			Source:    "[Sajed 2019, Algorithm 10], on the sparse vector technique of Algorithm 4",
+			Params:    []Param{failure("1/T", onlyDerived("[Sajed 2019, Corollary A.1.3]"))},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				epsilon, err := pure(s.Budget)
 				if err != nil {
@@ -215,9 +220,10 @@ func policies() []Entry {
 			Name: "dp-se-2-modified", Title: "modified DP-SE 2", Private: true,
 			Budgets:   []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
-			Regret:    "none proved: an epoch drops the worst arm, not surely all of its like (002 §A.2)",
-			Source:    "002 §A.2, Algorithm 10 with 2h_r for 10h_r",
-			Params:    []Param{failure("1/T", Proof{})},
+			Regret: "none proved: an epoch drops the worst arm, not surely all of its like " +
+				"[Sajed 2019, §A.2]",
+			Source: "[Sajed 2019, §A.2, Algorithm 10] with 2h_r for 10h_r",
+			Params: []Param{failure("1/T", Proof{})},
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				epsilon, err := pure(s.Budget)
 				if err != nil {
@@ -230,9 +236,9 @@ func policies() []Entry {
 			Name: "dp-ucb", Title: "DP-UCB", Private: true, Budgets: []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
 			Regret: "O(Σ log²T log(KT/β)/(εΔ_a)) with probability 1−β (Mishra and Thakurta " +
-				"2015, in 002 §3.4)",
-			Source: "002 Algorithm 6 on the binary tree of Algorithm 5",
-			Params: []Param{failure("1/T", always("002 §3.4")), counterParam(), logsParam()},
+				"2015, in [Sajed 2019, §3.4])",
+			Source: "[Sajed 2019, Algorithm 6] on the binary tree of Algorithm 5",
+			Params: []Param{failure("1/T", always("[Sajed 2019, §3.4]")), counterParam(), logsParam()},
 			New:    newDPUCB,
 			vary:   varyDPUCB,
 		},
@@ -240,8 +246,8 @@ func policies() []Entry {
 			Name: "dp-ucb-thesis", Title: "DP-UCB, the thesis' index", Private: true,
 			Budgets:   []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
-			Regret:    "8√8 K log^2.5 T/ε + 4ΣΔ_a + Σ 4 log T/Δ_a, stated without a proof (000 §5.1)",
-			Source:    "000 §5.1 on the binary tree of 002 Algorithm 5",
+			Regret:    "8√8 K log^2.5 T/ε + 4ΣΔ_a + Σ 4 log T/Δ_a, stated without a proof [Azize 2024, §5.1]",
+			Source:    "[Azize 2024, §5.1] on the binary tree of [Sajed 2019, Algorithm 5]",
 			New: func(s Setting, p Params) (policy.Policy, error) {
 				epsilon, err := pure(s.Budget)
 				if err != nil {
@@ -255,7 +261,8 @@ func policies() []Entry {
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Guarantee: pureGuarantee,
 			Regret:    "none printed",
-			Source:    "002 Algorithm 6 with t for T, on the hybrid counter of Chan, Shi and Song 2010",
+			Source: "[Sajed 2019, Algorithm 6] with t for T, on the hybrid counter of Chan, " +
+				"Shi and Song 2010",
 			Params: []Param{{Name: "beta", Doc: "probability of failure β of the confidence " +
 				"bounds", Default: 0.1, Lo: 0, Hi: 1}},
 			New: func(s Setting, p Params) (policy.Policy, error) {
@@ -325,8 +332,8 @@ func policies() []Entry {
 		},
 		{
 			Name: "ucb", Title: "UCB", Anytime: true, Guarantee: noGuarantee,
-			Regret: "lim Reg_T/log T ≤ Σ 2/Δ_a (000 Theorem 2.24)",
-			Source: "000 (2.12), f(t) = 1 + t log²t",
+			Regret: "lim Reg_T/log T ≤ Σ 2/Δ_a [Azize 2024, Theorem 2.24]",
+			Source: "[Azize 2024, (2.12)], f(t) = 1 + t log²t",
 			New: func(s Setting, _ Params) (policy.Policy, error) {
 				p, err := policy.NewUCB(s.Arms)
 				if err == nil {
@@ -337,8 +344,8 @@ func policies() []Entry {
 		},
 		{
 			Name: "ucb-2logt", Title: "UCB, 2 log t", Anytime: true, Guarantee: noGuarantee,
-			Regret: "Σ (8 log T/Δ_a + 1.42 Δ_a) (002 (2.22))",
-			Source: "002 Algorithm 1",
+			Regret: "Σ (8 log T/Δ_a + 1.42 Δ_a) [Sajed 2019, (2.22)]",
+			Source: "[Sajed 2019, Algorithm 1]",
 			New: func(s Setting, _ Params) (policy.Policy, error) {
 				p, err := policy.NewUCBLog(s.Arms)
 				if err == nil {
@@ -349,8 +356,8 @@ func policies() []Entry {
 		},
 		{
 			Name: "kl-ucb", Title: "KL-UCB", Anytime: true, Guarantee: noGuarantee,
-			Regret: "lim Reg_T/log T ≤ Σ Δ_a/kl(μ_a, μ*), Bernoulli rewards (000 Theorem 2.26)",
-			Source: "000 (2.14)",
+			Regret: "lim Reg_T/log T ≤ Σ Δ_a/kl(μ_a, μ*), Bernoulli rewards [Azize 2024, Theorem 2.26]",
+			Source: "[Azize 2024, (2.14)]",
 			New: func(s Setting, _ Params) (policy.Policy, error) {
 				p, err := policy.NewKLUCB(s.Arms)
 				if err == nil {
@@ -388,10 +395,11 @@ func policies() []Entry {
 		},
 		{
 			Name: "successive-elimination", Title: "Successive elimination", Guarantee: noGuarantee,
-			Regret: "O(min(√(KT log T), Σ log T/Δ_a)) (002 Theorem 2.1.5)",
-			Source: "002 Algorithm 2 (Even-Dar, Mannor and Mansour 2002); with beta, the radius " +
+			Regret: "O(min(√(KT log T), Σ log T/Δ_a)) [Sajed 2019, Theorem 2.1.5]",
+			Source: "[Sajed 2019, Algorithm 2] (Even-Dar, Mannor and Mansour 2002); with beta, the radius " +
 				"√(log(4Kn²/β)/2n), which needs no T",
-			Params: []Param{failure("none: the radius √(2 log T/n) of 002", onlyDerived("002 Theorem 2.1.5"))},
+			Params: []Param{failure("none: the radius √(2 log T/n) of [Sajed 2019]",
+				onlyDerived("[Sajed 2019, Theorem 2.1.5]"))},
 			New: func(s Setting, params Params) (policy.Policy, error) {
 				build := func() (*policy.SuccessiveElimination, error) {
 					return policy.NewSuccessiveElimination(s.Arms, s.Horizon)

@@ -296,11 +296,11 @@ policies:
   - {policy: batch-se, name: local, trust: local}
   - {policy: dp-klucb, alpha: 3}
 budgets: [{rho: 0.125}]
-`, map[string]string{"adap-ucb": "", "ratio": "ratio is 200; 000 Theorem 5.3 is for ratio = 2",
+`, map[string]string{"adap-ucb": "", "ratio": "ratio is 200; [Azize 2024, Theorem 5.3] is for ratio = 2",
 			"half":   "printed_half is true",
-			"alpha":  "alpha is 2; 000 Theorem 5.3 needs alpha above 3",
+			"alpha":  "alpha is 2; [Azize 2024, Theorem 5.3] needs alpha above 3",
 			"secagg": "trust is secagg/", "adac-ucb": "", "huge": "beta is 1e+300",
-			"both":  "ratio is 3; 000 Theorem 5.6 is for ratio = 2; and printed_half is true",
+			"both":  "ratio is 3; [Azize 2024, Theorem 5.6] is for ratio = 2; and printed_half is true",
 			"guess": "unknown_horizon is true", "batch-se": "",
 			"printed-pure": "radius is printed-pure", "printed-rdp": "radius is printed-rdp",
 			"local": "trust is local/"}},

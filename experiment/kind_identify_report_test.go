@@ -49,7 +49,7 @@ func identified(wrong, capped int, budgets ...string) *experiment.Results {
 		m.Cells = append(m.Cells, c.CellInfo)
 	}
 	for i, b := range budgets {
-		add("adap-tt", b, "000 Lemma 5.18", float64(100*(i+1)), 50, wrong, capped)
+		add("adap-tt", b, "[Azize 2024, Lemma 5.18]", float64(100*(i+1)), 50, wrong, capped)
 	}
 	add("ttucb", "none", "", 60, 40, 0, 0)
 	return r
@@ -64,7 +64,7 @@ func TestIdentifyReport(t *testing.T) {
 	}{
 		{0, 0, []string{"epsilon=1"}, []string{"two, best arm 1 of 2, T*_KL 4, T*_TV 2, regimes " +
 			"meet at ε = 0.5", "0 of 400", "[0, 0.0092]", "at most δ", "lower bound", "×LB",
-			"upper, δ→0", "δ-correct, as proved: adap-tt (000 Lemma 5.18)",
+			"upper, δ→0", "δ-correct, as proved: adap-tt ([Azize 2024, Lemma 5.18])",
 			"no proof that it is δ-correct: ttucb", "0.250  0.750", "7.5"},
 			[]string{"above δ", "the share of runs that reached"}, 0},
 		{20, 40, []string{"epsilon=1"}, []string{"20 of 400", "above δ", "0.1",
