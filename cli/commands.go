@@ -361,20 +361,9 @@ func (c *listPolicies) Run(s streams) error {
 	return nil
 }
 
-<<<<<<< HEAD
-func banditName(e catalog.Entry) string {
-	if e.Bandit == catalog.BanditArms {
-		return "arms"
-	}
-	return e.Bandit
-}
-
 type schemaCommand struct {
 	Of string `arg:"" optional:"" default:"experiment" enum:"experiment,live" help:"${schemaOf}"`
 }
-=======
-type schemaCommand struct{}
->>>>>>> 570d02f (Find policies by bandit and name, in one way)
 
 // Help is shown by --help.
 func (c *schemaCommand) Help() string {
