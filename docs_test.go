@@ -93,12 +93,12 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// The page of examples has each file of the directory, and no other.
+// The page of examples has each file and directory of theirs, and no other.
 func TestExamplesPage(t *testing.T) {
 	text := read(t, "examples/README.md")
 	var named []string
-	for _, m := range regexp.MustCompile("`([a-z0-9-]+\\.(?:yaml|csv|txt))`").FindAllStringSubmatch(text, -1) {
-		named = append(named, m[1])
+	for _, m := range regexp.MustCompile("`([a-z0-9-]+(?:\\.(?:yaml|csv|txt)|/))`").FindAllStringSubmatch(text, -1) {
+		named = append(named, strings.TrimSuffix(m[1], "/"))
 	}
 	files, err := os.ReadDir("examples")
 	if err != nil {
@@ -212,7 +212,8 @@ func comments(t *testing.T, dir string) map[string]string {
 
 // public says whether others can import the package.
 func public(name string) bool {
-	return !strings.HasPrefix(name, "cmd/") && !strings.HasPrefix(name+"/", "internal/") &&
+	return !strings.HasPrefix(name, "cmd/") && !strings.HasPrefix(name, "examples/") &&
+		!strings.HasPrefix(name+"/", "internal/") &&
 		!strings.Contains(name, "/internal/")
 }
 

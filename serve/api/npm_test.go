@@ -10,29 +10,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/serve"
 )
-
-// missing skips a test that needs a program or a file that is not there. Where everything is
-// checked (CI=true) it fails.
-func missing(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatalf("%s: nothing is skipped where CI is set", what)
-	}
-	t.Skip(what)
-}
 
 // OpenFeature's clients for servers and for pages, as their authors publish them, evaluate strings,
 // booleans, numbers and objects, ask for all flags again with the ETag, see a winner as STATIC and
 // what is paused as DISABLED, and are told what is wrong. testdata/npm/clients.mjs has it all.
 func TestOpenFeatureClients(t *testing.T) {
-	node, err := exec.LookPath("node")
-	if err != nil {
-		missing(t, "there is no node: OpenFeature's clients from npm are not tried")
-	}
+	node := testneeds.Program(t, "node")
 	if _, err := os.Stat("testdata/npm/node_modules/@openfeature/web-sdk"); err != nil {
-		missing(t, "run npm ci in serve/api/testdata/npm: OpenFeature's clients are not there")
+		testneeds.Missing(t, "run npm ci in serve/api/testdata/npm: OpenFeature's clients are not there")
 	}
 	w := newWorld(t)
 	for name, arms := range map[string]string{

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -16,39 +15,9 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/client"
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/serve"
 )
-
-// browse opens an address in Chromium, with a profile of its own, until the test ends.
-func browse(t *testing.T, address string) {
-	t.Helper()
-	var path string
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" {
-		missing(t, "there is no chromium: sotto.js is not tried in a browser")
-	}
-	c := exec.CommandContext(t.Context(), path, "--headless", "--no-sandbox", "--disable-gpu",
-		"--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-		"--no-first-run", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(), address)
-	errs := &bytes.Buffer{}
-	c.Stderr = errs
-	c.WaitDelay = 5 * time.Second
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = c.Process.Kill()
-		_ = c.Wait() // it was killed
-		if t.Failed() {
-			t.Log(errs.String())
-		}
-	})
-}
 
 // A page of another origin decides and is clicked at in a real browser, with a key that everybody
 // can read and units that the shop's server has signed; the reward arrives though the page is left
@@ -97,7 +66,7 @@ func TestPage(t *testing.T) {
 	}))
 	defer shopFront.Close()
 	w.front.Origins = []string{shopFront.URL}
-	browse(t, shopFront.URL)
+	testneeds.Browse(t, shopFront.URL)
 	var got []any
 	select {
 	case got = <-said:

@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 )
 
 // The script is small, is JavaScript, and is kept by browsers until it changes.
@@ -28,11 +30,7 @@ func TestScript(t *testing.T) {
 	if w.log.Len() > 0 {
 		t.Errorf("the log has %s", w.log.String())
 	}
-	node, err := exec.LookPath("node")
-	if err != nil {
-		missing(t, "there is no node: sotto.js is not read by it")
-	}
-	c := exec.Command(node, "--check", "--input-type=module")
+	c := exec.Command(testneeds.Program(t, "node"), "--check", "--input-type=module")
 	c.Stdin = strings.NewReader(string(script))
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
