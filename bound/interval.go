@@ -30,22 +30,20 @@ type Sums struct {
 // this module. Which arm is played may depend on all that was released.
 //
 // Proof. Let release k read n_k rewards with the noise Z_k, S_k their noisy sum, and |λ| < 1/b for
-// Lap(b). As X ∈ [0,1], E e^{λX} ≤ 1−μ+μe^λ by convexity; E e^{λZ} ≤ 1/(1−λ²b²) for Laplace noise
-// and e^{λ²σ²/2} for normal noise, discrete or not [Canonne, Kamath and Steinke 2020, for the
-// normal one; (cosh(1/b)−1)/(cosh(1/b)−cosh λ) for the other]. So
+// Lap(b). As X ∈ [0,1], E e^{λX} ≤ 1−μ+μe^λ by convexity; E e^{λZ} ≤ ψ(λ), which is 1/(1−λ²b²) for
+// Laplace noise and e^{λ²σ²/2} for normal noise, discrete or not (Canonne, Kamath and Steinke 2020
+// for the normal one; the other has (cosh(1/b)−1)/(cosh(1/b)−cosh λ)). So
 //
-//	M_k(λ) = Π_{i≤k} e^{λS_i} / ((1−μ+μe^λ)^{n_i} E e^{λZ})
+//	M_k(λ) = Π_{i≤k} e^{λS_i} / ((1−μ+μe^λ)^{n_i} ψ(λ))
 //
-// is a supermartingale that begins at 1, as n_i is known before S_i, and so is its mixture over λ with
-// weights that are fixed beforehand, here equal ones of ±λ_0 2^{−j/2}. By Ville's inequality that is ever at least
-// 1/risk with probability risk at most. The interval is the means at which it is below. The noise is
-// inside of the supermartingale, and is paid for as part of the deviation of the sum: not by a bound
-// on the noise beside one on the rewards. It is the sub-Bernoulli confidence sequence of [Howard,
-// Ramdas, McAuliffe and Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence sequences",
-// Annals of Statistics 2021] by a discrete mixture, and the noise enters as the local randomisation
-// of each reward does in [Waudby-Smith, Wu and Ramdas, "Nonparametric extensions of randomized
-// response for private confidence sets", ICML 2023]. Betting on single rewards [Waudby-Smith and
-// Ramdas 2024] would adapt to their variance, and would have to see them.
+// is a supermartingale that begins at 1, as n_i is known before S_i, and so is its mixture over λ
+// with weights that are fixed beforehand, here equal ones of ±λ_0 2^{−j/2}. By Ville's inequality
+// that is ever at least 1/risk with probability risk at most. The interval is the means at which it
+// is below. The noise is inside of the supermartingale, and is paid for as part of the deviation of
+// the sum: not by a bound on the noise beside one on the rewards. It is the sub-Bernoulli
+// confidence sequence of Howard et al. (2021) by a discrete mixture, and the noise enters as the
+// randomisation of each reward does in Waudby-Smith et al. (2023). To adapt to the variance of
+// rewards between 0 and 1, as betting on each of them does, one would have to see them.
 func (s Sums) Interval(risk float64) (lo, hi float64, err error) {
 	level, err := levelOf(risk)
 	if err != nil {
@@ -88,8 +86,8 @@ func levelOf(risk float64) (float64, error) {
 // rounding is how far a mean moves if rewards are rounded to 2^-20 of their range (release.Real).
 const rounding = 1.0 / (1 << 21)
 
-// A mixture is the logarithm of the mixed supermartingale as a function of the mean: convex, as each
-// of its terms is.
+// A mixture is the logarithm of the mixed supermartingale as a function of the mean: convex, as
+// each of its terms is.
 type mixture struct {
 	n     float64
 	terms []mixed
@@ -151,7 +149,8 @@ func noiseCost(noise privacy.Mechanism) (top float64, cost func(lambda float64) 
 			cost = func(l float64) float64 { return float64(l*l*sigma*sigma) / 2 }
 		}
 	default:
-		return 0, nil, fmt.Errorf("interval: noise is that of %s, must be laplace, gaussian or none", noise.Kind())
+		return 0, nil, fmt.Errorf("interval: noise is that of %s, must be laplace, gaussian or none",
+			noise.Kind())
 	}
 	if scale < 0 || math.IsNaN(scale) || math.IsInf(scale, 0) {
 		return 0, nil, fmt.Errorf("interval: scale of the noise is %v, must be finite and at least 0", scale)
@@ -178,9 +177,9 @@ func (m *mixture) value(mean float64) (value, slope float64) {
 	return top + math.Log(sum), slope / sum
 }
 
-// edge is where the means end at which the mixture is at most level, on the side of from, 0 or 1: by
-// Newton's method, which comes from outside and stays there, as the mixture is convex. If there is
-// no such mean it is where the mixture is least.
+// edge is where the means end at which the mixture is at most level, on the side of from, 0 or 1:
+// by Newton's method, which comes from outside and stays there, as the mixture is convex. If there
+// is no such mean it is where the mixture is least.
 func (m *mixture) edge(from, level float64) float64 {
 	mean := from
 	for range 200 {
@@ -217,8 +216,8 @@ func (m *mixture) least() float64 {
 	return (lo + hi) / 2
 }
 
-// most is the largest mean of a less that of b where the two add up to at most level. It is concave in
-// the mean of a, which is searched for by golden sections.
+// most is the largest mean of a less that of b where the two add up to at most level. It is concave
+// in the mean of a, which is searched for by golden sections.
 func most(a, b *mixture, level float64) float64 {
 	least, _ := b.value(b.least())
 	difference := func(mean float64) float64 {

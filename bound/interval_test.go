@@ -127,8 +127,8 @@ func TestDifferenceIsItsFormula(t *testing.T) {
 }
 
 // The expectation after one release is at most 1 by exact enumeration, with the discrete noise that
-// is drawn, here on a coarse grid, where it differs most from the continuous one. Without the noise's
-// part it is above 1.
+// is drawn, here on a coarse grid, where it differs most from the continuous one. Without the
+// noise's part it is above 1.
 func TestOneReleaseOfTheMartingale(t *testing.T) {
 	const n, steps = 4, 16 // of 1/steps
 	for _, law := range []struct {
@@ -171,8 +171,8 @@ func TestOneReleaseOfTheMartingale(t *testing.T) {
 // difference. Intervals that leave the noise's part out, or that hold at one time alone, are found
 // out.
 //
-// Runs: 100 000 of each noise. At a probability of 0.05 more than 5340 of them have probability below
-// 1e-6 (binomial).
+// Runs: 100 000 of each noise. At a probability of 0.05 more than 5340 of them have probability
+// below 1e-6 (binomial).
 func TestIntervalsCoverAtAllTimes(t *testing.T) {
 	runs := 100_000
 	most := 5340
@@ -217,7 +217,8 @@ func TestIntervalsCoverAtAllTimes(t *testing.T) {
 					found["interval"] = found["interval"] || value[0] > 20
 					found["no noise"] = found["no noise"] || without[0].value(n[0], m[0], sum[0]) > 20
 					sd := math.Sqrt(float64(n[0])*means[0]*(1-means[0]) + float64(m[0])*law.variance)
-					found["fixed time"] = found["fixed time"] || math.Abs(sum[0]-float64(n[0])*means[0]) > 1.96*sd
+					found["fixed time"] = found["fixed time"] ||
+						math.Abs(sum[0]-float64(n[0])*means[0]) > 1.96*sd
 				}
 				if arm = 0; n[1] == 0 || n[0] > 0 && sum[1]/float64(n[1]) > sum[0]/float64(n[0]) {
 					arm = 1
@@ -237,7 +238,8 @@ func TestIntervalsCoverAtAllTimes(t *testing.T) {
 		}
 		for _, twin := range []string{"no noise", "fixed time"} {
 			if outside[twin] <= most {
-				t.Errorf("%v: %s: only %d of %d runs outside: not found out", law.noise, twin, outside[twin], runs)
+				t.Errorf("%v: %s: only %d of %d runs outside: not found out", law.noise, twin,
+					outside[twin], runs)
 			}
 		}
 	}
@@ -245,8 +247,10 @@ func TestIntervalsCoverAtAllTimes(t *testing.T) {
 
 func TestIntervalErrors(t *testing.T) {
 	good := Sums{10, 5, 1, privacy.Laplace{Scale: 1}}
-	for _, s := range []Sums{{-1, 0, 0, nil}, {10, math.NaN(), 1, nil}, {10, math.Inf(1), 1, nil}, {1, 1, 2, nil},
-		{10, 1, -1, nil}, {10, 1, 1, privacy.Laplace{Scale: -1}}, {10, 1, 1, privacy.Gaussian{Sigma: math.NaN()}},
+	for _, s := range []Sums{{-1, 0, 0, nil}, {10, math.NaN(), 1, nil}, {10, math.Inf(1), 1, nil},
+		{1, 1, 2, nil},
+		{10, 1, -1, nil}, {10, 1, 1, privacy.Laplace{Scale: -1}},
+		{10, 1, 1, privacy.Gaussian{Sigma: math.NaN()}},
 		{10, 1, 1, privacy.Tree{Horizon: 4, Scale: 1}}} {
 		if lo, hi, err := s.Interval(0.05); err == nil || lo != 0 || hi != 1 {
 			t.Errorf("%v: [%v, %v], %v", s, lo, hi, err)
@@ -273,8 +277,8 @@ func TestIntervalErrors(t *testing.T) {
 	}
 }
 
-// besides is what a union of two bounds leaves: one on the noise of all releases, at all times, and one
-// on the rewards, each at half of the risk, by the same mixtures.
+// besides is what a union of two bounds leaves: one on the noise of all releases, at all times, and
+// one on the rewards, each at half of the risk, by the same mixtures.
 func besides(s Sums, risk float64) (lo, hi float64) {
 	r := referenceOf(0.5, s.Noise)
 	clear(r.rewards)
@@ -300,7 +304,8 @@ const inferencePage = "../docs/inference.md"
 //	go test ./bound -run InferencePage -update
 func TestInferencePage(t *testing.T) {
 	var table strings.Builder
-	table.WriteString("| ε | rewards | mean | without privacy | private | two bounds | difference of two such arms |\n" +
+	table.WriteString("| ε | rewards | mean | without privacy | private | two bounds | " +
+		"difference of two such arms |\n" +
 		"|---|---|---|---|---|---|---|\n")
 	for _, epsilon := range []float64{1, 0.1} {
 		for _, n := range []int{100, 1000, 10_000, 100_000, 1_000_000} {
@@ -316,7 +321,8 @@ func TestInferencePage(t *testing.T) {
 				if err != nil || hi-lo > d-c+1e-9 {
 					t.Errorf("%v: %v wide, two bounds %v, %v", s, hi-lo, d-c, err)
 				}
-				fmt.Fprintf(&table, "| %v | %d | %v | %.4f | %.4f | %.4f | %.4f |\n", epsilon, n, mean, b-a, hi-lo,
+				fmt.Fprintf(&table, "| %v | %d | %v | %.4f | %.4f | %.4f | %.4f |\n", epsilon, n,
+					mean, b-a, hi-lo,
 					d-c, f-e)
 			}
 		}

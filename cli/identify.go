@@ -349,7 +349,7 @@ func printTrial(out io.Writer, rule trial.Rule, names []string, world string, me
 		head = "mean"
 	}
 	fmt.Fprintln(out)
-	fmt.Fprintf(w, "arm\tplays\tshare\t%s\n", head)
+	fmt.Fprintf(w, "arm\tplays\tshare\t%s\t95 %% interval\n", head)
 	for a, name := range names {
 		mean := "–"
 		if m := r.Means[a]; m.N > 0 {
@@ -358,14 +358,19 @@ func printTrial(out io.Writer, rule trial.Rule, names []string, world string, me
 				mean += fmt.Sprintf(" ± %.2g", m.Noise)
 			}
 		}
-		fmt.Fprintf(w, "%s\t%d\t%.3g\t%s\n", name, r.Plays[a], float64(r.Plays[a])/max(1, float64(r.Tau)), mean)
+		fmt.Fprintf(w, "%s\t%d\t%.3g\t%s\t%s\n", name, r.Plays[a],
+			float64(r.Plays[a])/max(1, float64(r.Tau)), mean,
+			intervalText(intervalOf(r.Means[a].Released, len(names), lo, hi)))
 	}
-	if err := w.Flush(); err != nil || !rule.Private() {
+	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(out, "\n±: standard deviation of the noise that was added. That "+
-		"rewards are a sample, and that plays depend on them, comes on top. The mean is not "+
-		"clipped to the range.")
+	note := intervalNote
+	if rule.Private() {
+		note = "±: standard deviation of the noise that was added. The mean is not clipped to " +
+			"the range.\n" + note
+	}
+	_, err := fmt.Fprintln(out, "\n"+note)
 	return err
 }
 

@@ -142,6 +142,8 @@ type armJSON struct {
 	Plays int      `json:"plays"`
 	Mean  *float64 `json:"mean"`            // private; null: nothing was released
 	Noise float64  `json:"noise_deviation"` // of the mean
+	// of the mean, at 95 % for all arms together and at all times; null: there is none
+	Interval *[2]float64 `json:"interval"`
 }
 
 // trialOf is one trial; means are those of a simulated one.
@@ -160,7 +162,8 @@ func trialOf(rule trial.Rule, names []string, means []float64, r trial.Result, l
 		if means == nil {
 			of = append(of, x)
 		}
-		out.Arms = append(out.Arms, armJSON{name, r.Plays[a], finiteOrNil(x), m.Noise})
+		out.Arms = append(out.Arms, armJSON{name, r.Plays[a], finiteOrNil(x), m.Noise,
+			intervalOf(m.Released, len(names), lo, hi)})
 	}
 	out.ruleJSON = ruleOf(rule, of, lo, hi)
 	return out

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -162,6 +161,8 @@ type keptJSON struct {
 	Releases int      `json:"releases"`
 	Mean     *float64 `json:"mean"` // private; null: nothing was released
 	Noise    float64  `json:"noise_deviation"`
+	// of the mean, at 95 % for all arms together and at all times; null: there is none
+	Interval *[2]float64 `json:"interval"`
 }
 
 func replayedOf(r *serve.Replayed) (replayedJSON, error) {
@@ -185,6 +186,7 @@ func replayedOf(r *serve.Replayed) (replayedJSON, error) {
 		if m := meanOf(a, lo, hi); m.N > 0 {
 			arm.Mean, arm.Noise = &m.Value, m.Noise
 		}
+		arm.Interval = intervalOf(a.Sums(), len(r.Arms), lo, hi)
 		out.Arms = append(out.Arms, arm)
 	}
 	return out, nil
@@ -192,12 +194,7 @@ func replayedOf(r *serve.Replayed) (replayedJSON, error) {
 
 // meanOf is the private mean of an arm, in units of rewards.
 func meanOf(a serve.ArmInfo, lo, hi float64) trial.Mean {
-	if a.Released == 0 {
-		return trial.Mean{Value: math.NaN()}
-	}
-	n := float64(a.Released)
-	return trial.Mean{Value: lo + float64((hi-lo)*(a.Sum/n)), N: a.Released,
-		Noise: float64((hi - lo) * math.Sqrt(a.Variance) / n)}
+	return trial.MeanOf(a.Sums(), lo, hi)
 }
 
 func printReplayed(out io.Writer, r replayedJSON) error {
@@ -222,7 +219,7 @@ func printReplayed(out io.Writer, r replayedJSON) error {
 		return err
 	}
 	fmt.Fprintln(out)
-	fmt.Fprintf(w, "arm\tdecisions\treleases\tprivate mean\n")
+	fmt.Fprintf(w, "arm\tdecisions\treleases\tprivate mean\t95 %% interval\n")
 	for _, a := range r.Arms {
 		mean, name := "–", a.Name
 		if a.Mean != nil {
@@ -231,12 +228,12 @@ func printReplayed(out io.Writer, r replayedJSON) error {
 		if a.Off {
 			name += " (off)"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", name, a.Released, a.Releases, mean)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\n", name, a.Released, a.Releases, mean, intervalText(a.Interval))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(out, "\n±: standard deviation of the noise that was added.\n\n"+
+	_, err := fmt.Fprintln(out, "\n±: standard deviation of the noise that was added.\n"+intervalNote+"\n\n"+
 		"The lines are chained, the plays follow from the releases, and these cost what is said.")
 	return err
 }

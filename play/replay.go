@@ -25,8 +25,8 @@ type Replayed struct {
 	// their rewards, mapped to [0,1].
 	Released []int
 	Sums     []float64
-	Releases []int     // by arm, how many releases that were
-	Variance []float64 // by arm, of the noise in its sum
+	Releases []int             // by arm, how many releases that were
+	Noise    privacy.Mechanism // of each release, as it was charged; nil before the first
 }
 
 // Replay plays a transcript again, without rewards: cfg is as for New, with a policy at its start;
@@ -50,8 +50,9 @@ func Replay(cfg Config, lines iter.Seq2[[]byte, error]) (*Replayed, error) {
 	if err := p.follow(lines); err != nil {
 		return nil, fmt.Errorf("play: %w", err)
 	}
-	out := &Replayed{Ledger: p.ledger, Batches: l.driver.Batches, Lines: p.lines, Off: p.off, Released: p.released, Sums: p.sums,
-		Releases: p.releases, Variance: p.variance}
+	out := &Replayed{Ledger: p.ledger, Batches: l.driver.Batches, Lines: p.lines, Off: p.off,
+		Released: p.released, Sums: p.sums,
+		Releases: p.releases, Noise: p.noise}
 	if b := p.batch(); b != nil {
 		out.Out = slices.Clone(b.Plays)
 	}
@@ -70,7 +71,7 @@ type past struct {
 	released []int
 	sums     []float64
 	releases []int
-	variance []float64
+	noise    privacy.Mechanism
 	outline  *release.Outline // nil: releases may be of any curator
 	slots    map[int]bool     // that were released
 }
@@ -79,8 +80,9 @@ type past struct {
 func (l *Live) past() *past {
 	n := l.cfg.Arms
 	l.driver.replay(privacy.Released{})
-	return &past{driver: &l.driver, take: l.cfg.Take, ledger: privacy.NewLedger(l.cfg.Ledger...), heads: make([]int, n), asked: make([]int, n),
-		off: make([]bool, n), released: make([]int, n), sums: make([]float64, n), releases: make([]int, n), variance: make([]float64, n),
+	return &past{driver: &l.driver, take: l.cfg.Take, ledger: privacy.NewLedger(l.cfg.Ledger...),
+		heads: make([]int, n), asked: make([]int, n),
+		off: make([]bool, n), released: make([]int, n), sums: make([]float64, n), releases: make([]int, n),
 		slots: map[int]bool{}}
 }
 
@@ -157,8 +159,6 @@ func (p *past) add(text []byte) error {
 		p.released[a] = plus(p.released[a], released.N(i))
 		p.sums[a] += released.Sum(i)
 		p.releases[a]++
-		tail := released.Tail()
-		p.variance[a] += float64(2*tail.H*tail.H) + float64(tail.Sigma*tail.Sigma)
 	}
 	p.driver.replay(released)
 	return nil
@@ -222,6 +222,7 @@ func (p *past) check(arms []int, released privacy.Released, text []byte) error {
 	case released.Tail() != want.Tail:
 		return errors.New("the tail of the release is not that of the policy's mechanism")
 	}
+	p.noise = m
 	for _, s := range in.Slots {
 		if p.slots[s] {
 			return fmt.Errorf("slot %d was released before", s)

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/play"
@@ -68,9 +69,14 @@ type ArmInfo struct {
 	Released  int // of which rewards were released
 	Releases  int // in which they were
 	// Sum is the noisy sum of these, mapped to [0,1].
-	Sum      float64
-	Variance float64 // of the noise in Sum
-	Off      bool    // it was taken off
+	Sum   float64
+	Noise privacy.Mechanism // of each release, as it was charged; nil before the first
+	Off   bool              // it was taken off
+}
+
+// Sums is what was released of the arm, for an interval of its mean.
+func (a ArmInfo) Sums() bound.Sums {
+	return bound.Sums{N: a.Released, Sum: a.Sum, Releases: a.Releases, Noise: a.Noise}
 }
 
 // record is what the store has of an experiment beside its play.
@@ -764,13 +770,20 @@ func (x *live) show(line []byte) error {
 			Release bool
 		}
 		Release struct {
-			N    []int
-			Sum  []float64
-			Tail privacy.Tail
+			N         []int
+			Sum       []float64
+			Mechanism json.RawMessage
 		}
 	}
 	if err := json.Unmarshal(line, &in); err != nil {
 		return err
+	}
+	var noise privacy.Mechanism
+	if in.Release.Mechanism != nil {
+		var err error
+		if noise, err = privacy.UnmarshalMechanism(in.Release.Mechanism); err != nil {
+			return err
+		}
 	}
 	i := 0
 	for _, p := range in.Plays {
@@ -783,8 +796,7 @@ func (x *live) show(line []byte) error {
 		x.arms[p.Arm].Released += in.Release.N[i]
 		x.arms[p.Arm].Sum += in.Release.Sum[i]
 		x.arms[p.Arm].Releases++
-		tail := in.Release.Tail
-		x.arms[p.Arm].Variance += float64(2*tail.H*tail.H) + float64(tail.Sigma*tail.Sigma)
+		x.arms[p.Arm].Noise = noise
 		i++
 	}
 	x.shown++

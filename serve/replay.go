@@ -120,8 +120,12 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 		}
 	}
 	for a := range decl.Arms {
-		out.Arms = append(out.Arms, ArmInfo{Released: again.Released[a], Releases: again.Releases[a],
-			Sum: again.Sums[a], Variance: again.Variance[a], Off: again.Off[a]})
+		arm := ArmInfo{Released: again.Released[a], Releases: again.Releases[a], Sum: again.Sums[a],
+			Off: again.Off[a]}
+		if arm.Releases > 0 {
+			arm.Noise = again.Noise
+		}
+		out.Arms = append(out.Arms, arm)
 	}
 	stopped := again.Out == nil
 	if stopped && answer != nil {

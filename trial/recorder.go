@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
@@ -18,6 +19,9 @@ type Mean struct {
 	Value float64
 	N     int
 	Noise float64 // standard deviation of the noise in Value, 0 without privacy
+	// Released is what the mean is made of, mapped to [0,1]; it has an interval, if its noise is
+	// one that intervals are known for.
+	Released bound.Sums
 }
 
 // A recorder stands between a rule and whoever plays it. It sees what the rule sees, releases, and
@@ -31,14 +35,13 @@ type recorder struct {
 	running  bool          // released sums are running ones
 	batches  int
 	releases int
-	sums     []float64 // of all that was released of an arm
-	n        []int
-	variance []float64 // of the noise in sums
+	sums     []bound.Sums // of all that was released of an arm
+	variance []float64    // of the noise in sums
 }
 
 func newRecorder(p identify.Identifier, arms int, transcript io.Writer) *recorder {
 	return &recorder{Identifier: p, transcript: transcript, running: p.Mechanism().Continual(),
-		sums: make([]float64, arms), n: make([]int, arms), variance: make([]float64, arms)}
+		sums: make([]bound.Sums, arms), variance: make([]float64, arms)}
 }
 
 // Next implements policy.Policy.
@@ -69,10 +72,11 @@ func (r *recorder) learn(released privacy.Released) {
 		}
 		a := play.Arm
 		if r.running {
-			r.sums[a], r.n[a], r.variance[a] = 0, 0, 0
+			r.sums[a], r.variance[a] = bound.Sums{}, 0
 		}
-		r.sums[a] += released.Sum(i)
-		r.n[a] += released.N(i)
+		r.sums[a].Sum += released.Sum(i)
+		r.sums[a].N += released.N(i)
+		r.sums[a].Releases++
 		r.variance[a] += float64(2*tail.H*tail.H) + float64(tail.Sigma*tail.Sigma)
 		i++
 	}
@@ -81,12 +85,31 @@ func (r *recorder) learn(released privacy.Released) {
 // means are the private means, mapped back to the declared range.
 func (r *recorder) means(lo, hi float64) []Mean {
 	out := make([]Mean, len(r.sums))
-	for a := range out {
-		out[a] = Mean{Value: math.NaN(), N: r.n[a]}
-		if n := float64(r.n[a]); n > 0 {
-			out[a].Value = lo + float64((hi-lo)*(r.sums[a]/n))
-			out[a].Noise = float64((hi - lo) * math.Sqrt(r.variance[a]) / n)
-		}
+	for a, sums := range r.sums {
+		sums.Noise = r.Mechanism()
+		out[a] = meanOf(sums, r.variance[a], lo, hi)
+	}
+	return out
+}
+
+// MeanOf is the private mean of what was released with Laplace or normal noise, in units of rewards
+// from lo to hi.
+func MeanOf(s bound.Sums, lo, hi float64) Mean {
+	variance := 0.0
+	switch m := s.Noise.(type) {
+	case privacy.Laplace:
+		variance = float64(2 * m.Scale * m.Scale)
+	case privacy.Gaussian:
+		variance = float64(m.Sigma * m.Sigma)
+	}
+	return meanOf(s, float64(s.Releases)*variance, lo, hi)
+}
+
+func meanOf(s bound.Sums, variance, lo, hi float64) Mean {
+	out := Mean{Value: math.NaN(), N: s.N, Released: s}
+	if n := float64(s.N); n > 0 {
+		out.Value = lo + float64((hi-lo)*(s.Sum/n))
+		out.Noise = float64((hi - lo) * math.Sqrt(variance) / n)
 	}
 	return out
 }
