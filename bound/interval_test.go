@@ -265,7 +265,7 @@ func TestIntervalErrors(t *testing.T) {
 		}
 	}
 	// of nothing, of much, and of what no mean explains
-	for _, s := range []Sums{{}, {1 << 52, 1 << 51, 60, privacy.Laplace{Scale: 1}},
+	for _, s := range []Sums{{}, {math.MaxInt, math.MaxInt / 2, 60, privacy.Laplace{Scale: 1}},
 		{100, 1e6, 1, nil}, {100, -1e6, 1, privacy.Laplace{Scale: 1}}} {
 		lo, hi, err := s.Interval(0.05)
 		if err != nil || !(0 <= lo && lo <= hi && hi <= 1) || s.N == 0 && hi-lo != 1 {
