@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,8 +51,8 @@ type Live struct {
 	// how long after it may be activated: 0 for the window, an hour at most.
 	Exposure       string
 	ActivateWithin time.Duration
-	// Missing says what a decision counts whose reward does not come, MissingDefault if it is empty,
-	// and Reports what reporters promise, ReportsSome if it is empty.
+	// Missing says what a decision counts whose reward does not come, MissingDefault if it is
+	// empty, and Reports what reporters promise, ReportsSome if it is empty.
 	Missing, Reports string
 	Start, End       time.Time // zero: at once, and never
 	// Fallback names the arm that is given, and not counted, when the experiment does not run;
@@ -66,6 +68,8 @@ type Live struct {
 	// Retention is how long after its stop it is archived by itself, which destroys what is left of
 	// its units; 0: when somebody does.
 	Retention time.Duration
+	// Webhook is an address, https or of this machine, that is told when the experiment has stopped.
+	Webhook string
 	// Catalog has the policies by name; the zero value those of Sotto.
 	Catalog catalog.Catalog
 
@@ -221,7 +225,8 @@ func liveKeys(known catalog.Catalog, bandit string) []key[Live] {
 			"what a decision counts whose reward does not come: the default, or nothing (drop)"),
 		keyOf("reports", oneOf([]string{ReportsSome, ReportsEvery}),
 			func(l *Live) *string { return &l.Reports },
-			"which outcomes the reporters promise to report; to drop what is missing they must report every one"),
+			"which outcomes the reporters promise to report; to drop what is missing they must "+
+				"report every one"),
 		keyOf("start", instant(), func(l *Live) *time.Time { return &l.Start }, "no decision before"),
 		keyOf("end", instant(), func(l *Live) *time.Time { return &l.End }, "no decision from then on"),
 		keyOf("fallback", text(), func(l *Live) *string { return &l.Fallback },
@@ -238,6 +243,8 @@ func liveKeys(known catalog.Catalog, bandit string) []key[Live] {
 			"the experiments that no unit is in two of, and this one's range of the units"),
 		keyOf("retention", lasting(), func(l *Live) *time.Duration { return &l.Retention },
 			"how long after its stop it is archived by itself, such as 720h"),
+		keyOf("webhook", filled(""), func(l *Live) *string { return &l.Webhook },
+			"the https address that is told when it has stopped; it is as public as the rest"),
 	}
 }
 
@@ -456,6 +463,9 @@ func (l *Live) Check() error {
 	if err := l.checkAudience(); err != nil {
 		return err
 	}
+	if err := l.checkWebhook(); err != nil {
+		return err
+	}
 	each, err := l.EachAssignment()
 	if err != nil {
 		return err
@@ -494,6 +504,26 @@ func (l *Live) Take() (play.Take, error) {
 		take = play.AtLeast
 	}
 	return take, nil
+}
+
+// maxAddress is the longest address of a webhook, in bytes.
+const maxAddress = 2048
+
+func (l *Live) checkWebhook() error {
+	if l.Webhook == "" {
+		return nil
+	}
+	u, err := url.Parse(l.Webhook)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" || len(l.Webhook) > maxAddress {
+		return l.fail("webhook", "must be an address such as https://shop.example/stopped, without user and "+
+			"fragment")
+	}
+	ip := net.ParseIP(u.Hostname())
+	if own := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback(); u.Scheme != "https" &&
+		!(u.Scheme == "http" && own) {
+		return l.fail("webhook", "has the scheme %q, must be https, or http to this machine", clip(u.Scheme))
+	}
+	return nil
 }
 
 func (l *Live) checkArms() error {

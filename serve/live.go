@@ -87,6 +87,7 @@ type record struct {
 	Created     int64           `json:"created"`
 	Keep        int             `json:"keep"`
 	Ended       int64           `json:"ended,omitempty"` // when it stopped
+	Told        bool            `json:"told,omitempty"`  // its webhook knows
 	// arms that are to be taken off at the next ticks, and what else is to be changed
 	Off     []int    `json:"off,omitempty"`
 	Changes []Change `json:"changes,omitempty"`
@@ -117,6 +118,7 @@ type live struct {
 	decl     Experiment
 	fallback int
 	tokenKey []byte
+	hookKey  []byte // signs what its webhook is told
 	tick     int64
 	window   int64
 
@@ -157,6 +159,7 @@ type live struct {
 	purge   bool         // units are to be destroyed
 	anew    bool         // units are to be written anew
 	gone    bool         // somebody was erased
+	telling bool         // the webhook is being told
 	issued  bool         // decisions were issued since the last write
 	written []wrote      // by arm, what is on disk
 	parts   map[[2]int]int
@@ -181,6 +184,7 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*live, error) {
 	}))
 	x.tokenKey = keyFor(e.secret[:], r.Key[:], "token")
 	x.sign = newSigner(x.tokenKey)
+	x.hookKey = hex.AppendEncode(nil, keyFor(e.secret[:], r.Key[:], "webhook"))
 	x.tags = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "tag"))
 	x.shares = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "share"))
 	x.stones = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "erased"))

@@ -85,6 +85,8 @@ type Config struct {
 	// takes the database over.
 	ReadOnly bool
 
+	hookPause time.Duration // after a webhook's first failure; 0: a second
+
 	random io.Reader       // nil: the operating system's
 	hook   func(at string) // of tests: called at named points
 }
@@ -186,7 +188,9 @@ type Engine struct {
 	}
 	wake chan struct{}
 	stop context.CancelFunc
-	done chan struct{}
+	// who tells webhooks
+	hooks sync.WaitGroup
+	done  chan struct{}
 
 	writer
 	node
@@ -229,6 +233,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.random == nil {
 		cfg.random = rand.Reader
 	}
+	if cfg.hookPause == 0 {
+		cfg.hookPause = time.Second
+	}
 	if cfg.hook == nil {
 		cfg.hook = func(string) {}
 	}
@@ -266,6 +273,7 @@ func (e *Engine) Close() error {
 	}
 	e.stop()
 	<-e.done
+	e.hooks.Wait()
 	if e.store != nil {
 		err = errors.Join(err, e.store.Close())
 		e.store = nil

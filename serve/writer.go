@@ -154,6 +154,9 @@ func (e *Engine) step(ctx context.Context) error {
 		}
 		close(j.done)
 	}
+	for x := range visit {
+		e.announce(ctx, x)
+	}
 	return nil
 }
 

@@ -188,6 +188,22 @@ func (f *front) lines(w http.ResponseWriter, lines iter.Seq2[[]byte, error]) {
 	}
 }
 
+// webhook says what an experiment's webhook is told with.
+func (f *front) webhook(_ http.ResponseWriter, r *http.Request) (any, error) {
+	x, err := f.Engine.Get(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	secret, err := f.Engine.WebhookSecret(x.Experiment.Name)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Address string `json:"address"`
+		Secret  string `json:"secret"`
+	}{x.Experiment.Webhook, secret}, nil
+}
+
 // erase answers the same whether or not there was such a unit.
 func (f *front) erase(w http.ResponseWriter, r *http.Request) (any, error) {
 	unit := decisionRequest{Unit: r.PathValue("unit")}

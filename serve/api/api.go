@@ -95,6 +95,7 @@ func (f *front) table() map[string]http.HandlerFunc {
 
 		"POST /v1/experiments":            f.with(serve.ScopeAdmin, f.create),
 		"GET /v1/experiments":             f.with(serve.ScopeRead, f.list),
+		"GET " + one + "/webhook":         f.with(serve.ScopeAdmin, f.webhook),
 		"GET " + one:                      f.reader(f.get),
 		"PATCH " + one:                    f.with(serve.ScopeAdmin, f.change),
 		"GET " + one + "/transcript":      f.reader(f.transcript),
