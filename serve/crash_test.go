@@ -332,10 +332,18 @@ func (w *witness) life(t *testing.T, dir, fault, at string, wait time.Duration) 
 // the rewards that were accepted.
 func (w *witness) judge(t *testing.T, dir string) (released int) {
 	t.Helper()
+	return w.judgeStore(t, store.SQLite(dir))
+}
+
+func (w *witness) judgeStore(t *testing.T, at func(context.Context) (store.Store, error)) (released int) {
+	t.Helper()
 	c := newClock()
 	c.now = time.UnixMilli(1)
-	e := open(t, Config{Clock: c.Now, Curator: knownNoise(func() int { return 0 }), Store: store.SQLite(dir)})
+	e := open(t, Config{Clock: c.Now, Curator: knownNoise(func() int { return 0 }), Store: at})
 	defer func() { _ = e.Close() }()
+	if err := e.Lead(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	for _, text := range w.open() {
 		token, steps, _ := strings.Cut(text, " ")
 		n, _ := strconv.ParseInt(steps, 10, 64)
@@ -439,9 +447,9 @@ func (w *witness) judge(t *testing.T, dir string) (released int) {
 }
 
 // crashStore makes a store in which crashShop runs.
-func crashStore(t *testing.T, dir string) {
+func crashStore(t *testing.T, at func(context.Context) (store.Store, error)) {
 	t.Helper()
-	e := open(t, Config{Store: store.SQLite(dir), Clock: func() time.Time { return time.UnixMilli(1) },
+	e := open(t, Config{Store: at, Clock: func() time.Time { return time.UnixMilli(1) },
 		Curator: knownNoise(func() int { return 0 })})
 	begin(t, e, crashShop)
 	if err := e.Close(); err != nil {
@@ -453,7 +461,7 @@ func crashStore(t *testing.T, dir string) {
 func crash(t *testing.T, fault string, kills int) (w *witness, released int) {
 	t.Helper()
 	dir := t.TempDir()
-	crashStore(t, dir)
+	crashStore(t, store.SQLite(dir))
 	w = &witness{sent: map[string]int64{}, got: map[string]string{}, sums: map[string]string{}}
 	points := []string{"before a commit", "after a commit", "before a release", "after a release"}
 	for i := range kills {

@@ -30,7 +30,7 @@ func TestPaused(t *testing.T) {
 func testPaused(t *testing.T, at string) {
 	t.Helper()
 	dir := t.TempDir()
-	crashStore(t, dir)
+	crashStore(t, store.SQLite(dir))
 	w := &witness{sent: map[string]int64{}, got: map[string]string{}, sums: map[string]string{}}
 	child := exec.Command(os.Args[0], "-test.run=^TestCrashChild$")
 	child.Env = append(os.Environ(), "SOTTO_CRASH_DIR="+dir, "SOTTO_CRASH_TWIN=", "SOTTO_CRASH_AT="+at,

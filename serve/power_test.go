@@ -261,7 +261,7 @@ func losePower(t *testing.T, fault, until string) (w *witness, cuts, released in
 	t.Helper()
 	dir, before := filepath.Join(t.TempDir(), "data"), map[string]*inode{}
 	if fault != "" { // it is wrong from here on
-		crashStore(t, dir)
+		crashStore(t, store.SQLite(dir))
 		names, err := filepath.Glob(filepath.Join(dir, "*"))
 		if err != nil {
 			t.Fatal(err)
