@@ -49,11 +49,13 @@ mutate:
 	@test -n "$(PKG)" || { echo 'usage: make mutate PKG=privacy' >&2; exit 2; }
 	nice -n 19 go run ./internal/mutate ./$(PKG)
 
-# Kill the service 200 times under load, at random and at named points: what is released must be what
-# was accepted, and stores that are wrong must be found.
+# Kill the service 200 times under load, at random and at named points, and two processes on
+# PostgreSQL 100 times, which are stopped too: what is released must be what was accepted, and
+# stores that are wrong must be found.
 .PHONY: crash
 crash:
-	SOTTO_CRASHES=200 go test -count=1 -v -run '^TestCrash' ./serve
+	CI=true SOTTO_CRASHES=200 go test -count=1 -timeout 1h -v -run '^TestCrash(Twins)?$$' ./serve
+	CI=true SOTTO_CRASHES=100 go test -count=1 -timeout 1h -v -run '^TestCrashNodes(Twins)?$$' ./serve
 
 # Simulated visitors of the engine, under every policy that is played live, against sim; and a day of
 # ten million decisions.
