@@ -231,8 +231,8 @@ type process struct {
 
 func (p *process) signal(s syscall.Signal) { _ = p.Process.Signal(s) }
 
-// A said is a line of a process, or that it has ended.
-type said struct {
+// A spoken is a line of a process, or that it has ended.
+type spoken struct {
 	by    *process
 	text  string
 	ended bool
@@ -245,7 +245,7 @@ func crashNodes(t *testing.T, fault string, kills int) (w *witness, released, st
 	address := pgtest.Database(t)
 	crashStore(t, postgresAt(t, address))
 	w = &witness{sent: map[string]int64{}, got: map[string]string{}, sums: map[string]string{}}
-	events := make(chan said, 1000)
+	events := make(chan spoken, 1000)
 	points := []string{"before a commit", "after a commit", "before a release", "after a release"}
 	starts := 0
 	start := func() *process {
@@ -271,16 +271,16 @@ func crashNodes(t *testing.T, fault string, kills int) (w *witness, released, st
 		}
 		go func() {
 			for lines := bufio.NewScanner(out); lines.Scan(); {
-				events <- said{by: p, text: lines.Text()}
+				events <- spoken{by: p, text: lines.Text()}
 			}
-			events <- said{by: p, ended: true}
+			events <- spoken{by: p, ended: true}
 		}()
 		return p
 	}
 	nodes := []*process{start(), start()}
 	over := false
 	for dead := 0; dead < kills || len(nodes) > 0; {
-		var ev said
+		var ev spoken
 		select {
 		case ev = <-events:
 		case <-time.After(20 * time.Second):
@@ -318,7 +318,7 @@ func crashNodes(t *testing.T, fault string, kills int) (w *witness, released, st
 				}
 			}
 		case ev.text == "leads": // what the last writer has said is on its way
-			time.AfterFunc(30*time.Millisecond, func() { events <- said{by: ev.by, text: "open"} })
+			time.AfterFunc(30*time.Millisecond, func() { events <- spoken{by: ev.by, text: "open"} })
 		case ev.text == "open":
 			_, _ = io.WriteString(ev.by.in, strings.Join(append(w.open(), ".\n"), "\n")) // it may be dead
 			others(syscall.SIGCONT)
