@@ -22,6 +22,8 @@ const (
 	leadFor   = 1000 * time.Millisecond
 	lapse     = 1250 * time.Millisecond
 	lookEvery = 150 * time.Millisecond
+
+	openWithin = 5 * time.Second
 )
 
 // A node is what an engine on a Shared store knows of who writes.
@@ -190,10 +192,10 @@ func (e *Engine) follow(ctx context.Context) error {
 
 // look asks who writes, of a store that is opened where it is not.
 func (e *Engine) look(ctx context.Context, st *store.Shared) (store.Writer, error) {
-	ctx, cancel := context.WithTimeout(ctx, leadFor)
-	defer cancel()
 	if *st == nil {
-		opened, err := e.cfg.Store(ctx)
+		within, cancel := context.WithTimeout(ctx, openWithin)
+		opened, err := e.cfg.Store(within)
+		cancel()
 		if err != nil {
 			return store.Writer{}, err
 		}
@@ -203,6 +205,8 @@ func (e *Engine) look(ctx context.Context, st *store.Shared) (store.Writer, erro
 		}
 		*st = shared
 	}
+	ctx, cancel := context.WithTimeout(ctx, leadFor)
+	defer cancel()
 	w, err := (*st).Look(ctx)
 	if err != nil {
 		_ = (*st).Close()

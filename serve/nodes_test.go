@@ -115,7 +115,7 @@ func TestTakeOver(t *testing.T) {
 	if leads(b) {
 		t.Error("both decide")
 	}
-	took := gone + within(t, 3*time.Second, "a takeover", func() bool { return leads(b) })
+	took := gone + within(t, 10*time.Second, "a takeover", func() bool { return leads(b) })
 	if took > 3*time.Second {
 		t.Errorf("the takeover took %v, must be within 3 s", took)
 	}
@@ -134,7 +134,7 @@ func TestTakeOver(t *testing.T) {
 	}
 
 	still.Store(false) // it wakes, and must not take it back
-	within(t, 3*time.Second, "the first follows", func() bool {
+	within(t, 10*time.Second, "the first follows", func() bool {
 		here, to, _ := a.Where()
 		return !here && to == "http://b"
 	})
@@ -152,8 +152,10 @@ func TestTakeOver(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	took = within(t, 3*time.Second, "a takeover", func() bool { return leads(a) })
-	t.Logf("takeover from one who has ended: %v", took)
+	took = within(t, 10*time.Second, "a takeover", func() bool { return leads(a) })
+	if t.Logf("takeover from one who has ended: %v", took); took > 3*time.Second {
+		t.Errorf("the takeover took %v, must be within 3 s", took)
+	}
 	if err := a.Lead(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -201,7 +203,7 @@ func TestTwoNodes(t *testing.T) {
 	if s, err := b.Reward(ctx, "shop", Report{d.Token, 1}); s != Accepted || err != nil {
 		t.Error(s, err)
 	}
-	within(t, 3*time.Second, "a follows", func() bool {
+	within(t, 10*time.Second, "a follows", func() bool {
 		here, to, _ := a.Where()
 		return !here && to == "http://b"
 	})
