@@ -5,6 +5,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -52,6 +53,7 @@ func nodeAt(t testing.TB, address, name string) (*Engine, *atomic.Bool) {
 	t.Helper()
 	still, inner := &atomic.Bool{}, postgresAt(t, address)
 	e := open(t, Config{Advertise: "http://" + name, Holder: name,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)).With("node", name),
 		Store: func(ctx context.Context) (store.Store, error) {
 			s, err := inner(ctx)
 			if err != nil {

@@ -78,6 +78,7 @@ func postgresConfig(address string) (*pgx.ConnConfig, error) {
 		cfg.ConnectTimeout = connectWithin
 	}
 	cfg.RuntimeParams["search_path"] = "sotto"
+	cfg.RuntimeParams["jit"] = "off" // compiling takes a second, and rows are few
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "sotto"
 	}
