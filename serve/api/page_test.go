@@ -29,7 +29,7 @@ func TestPage(t *testing.T) {
 	type request struct{ path, body, mode, origin string }
 	var mu sync.Mutex
 	var seen []request
-	service := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+	service := httptest.NewUnstartedServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
@@ -41,11 +41,10 @@ func TestPage(t *testing.T) {
 		r.Body = io.NopCloser(bytes.NewReader(b))
 		w.front.ServeHTTP(out, r)
 	}))
-	defer service.Close()
 	page := template.Must(template.ParseFiles("testdata/page.html"))
 	until := w.clock.Now().Add(time.Hour)
 	said := make(chan []any, 1)
-	shopFront := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+	shopFront := httptest.NewUnstartedServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/":
 			out.Header().Set("Content-Type", "text/html")
@@ -64,8 +63,11 @@ func TestPage(t *testing.T) {
 			http.NotFound(out, r)
 		}
 	}))
+	w.front.Origins = []string{"http://" + shopFront.Listener.Addr().String()}
+	service.Start()
+	defer service.Close()
+	shopFront.Start()
 	defer shopFront.Close()
-	w.front.Origins = []string{shopFront.URL}
 	testneeds.Browse(t, shopFront.URL)
 	var got []any
 	select {
