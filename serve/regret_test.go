@@ -195,8 +195,8 @@ func bernoullis(t testing.TB, means ...float64) []bandit.Law {
 // under every policy that is played live. An engine that throws away what is played while a batch
 // waits is not, and loses by an order more.
 func TestVisitorsAreTheSimulation(t *testing.T) {
-	const most = 12_000
-	laws := bernoullis(t, 0.4, 0.7, 0.4)
+	const most = 6_000
+	laws := bernoullis(t, 0.3, 0.8, 0.3)
 	for _, decl := range admitted(t, len(laws), 0) {
 		name := decl.Policy.Policy
 		if decl.Risk > 0 {
