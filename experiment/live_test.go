@@ -2,6 +2,8 @@ package experiment
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -207,4 +209,34 @@ func FuzzParseLive(f *testing.F) {
 			t.Fatalf("%s: %v", text, err)
 		}
 	})
+}
+
+// Every live example can be played, and that of the tutorial is what it shows.
+func TestLiveExamples(t *testing.T) {
+	files, err := filepath.Glob("../examples/live/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	page, err := os.ReadFile("../docs/abtest.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := strings.ReplaceAll(string(page), "\n    ", "\n")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := (Reader{}).ParseLive(file, text)
+		if err == nil {
+			err = l.Check()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		_, body, _ := strings.Cut(string(text), "\nname:")
+		if filepath.Base(file) == "form.yaml" && !strings.Contains(shown, "\nname:"+body) {
+			t.Errorf("docs/abtest.md shows another %s", file)
+		}
+	}
 }
