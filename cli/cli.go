@@ -128,7 +128,7 @@ var cliTexts = kong.Vars{
 	"serveKey": "File with a key that may do everything; it is made, for the owner alone to " +
 		"read, if it is not there. If not given, a key is made and printed at the first start.",
 	"serveExperiments": "Directory of live experiments, *.yaml and *.json: those that are new are made and " +
-		"started. A file that differs from the experiment that is there is an error.",
+		"started, and others get the end, window and floor of their file. Another difference is an error.",
 	"serveReadOnly": "Show what is in the database as it is now, and change nothing: no decision, no " +
 		"reward, no key. For one that was restored from a backup.",
 	"serveCert": "Certificate in PEM, with those of its issuers: speak HTTPS. It is read again when the " +

@@ -49,10 +49,13 @@ func readDeclared(known catalog.Catalog, dir string) (out []*experiment.Live, er
 	return out, nil
 }
 
-// declare makes and starts the experiments that are new, and leaves those that are there. One that
-// differs from its declaration is an error, and then nothing is made.
+// changeable are the keys that may change while an experiment runs.
+var changeable = []string{"end", "floor", "window"}
+
+// declare makes and starts the experiments that are new, and has those that run changed to what their
+// files say, where that may be. What may not change is an error, and then nothing is made.
 func declare(ctx context.Context, e *serve.Engine, all []*experiment.Live, out io.Writer) error {
-	var fresh []*experiment.Live
+	var fresh, other []*experiment.Live
 	for _, x := range all {
 		is, err := e.Get(ctx, x.Name)
 		if errors.Is(err, serve.ErrNotFound) {
@@ -66,13 +69,26 @@ func declare(ctx context.Context, e *serve.Engine, all []*experiment.Live, out i
 		if err != nil {
 			return err
 		}
-		if len(keys) > 0 {
+		fixed := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return slices.Contains(changeable, k) })
+		if len(fixed) > 0 {
 			return usagef("--experiments: experiment %q is %s with another %s: what was declared to its units "+
-				"stays; take the change back, or give it a new name", x.Name, is.State, strings.Join(keys, ", "))
+				"stays; take the change back, or give it a new name", x.Name, is.State, strings.Join(fixed, ", "))
 		}
-		if is.State == serve.Draft {
+		switch is.State {
+		case serve.Stopped, serve.Archived, serve.Failed:
+			continue
+		case serve.Draft:
 			fresh = append(fresh, x)
 		}
+		if len(keys) > 0 {
+			other = append(other, x)
+		}
+	}
+	for _, x := range other {
+		if err := e.Change(ctx, x.Name, serve.Change{End: &x.End, Window: &x.Window, Floor: &x.Floor}); err != nil {
+			return usagef("--experiments: %w", err)
+		}
+		fmt.Fprintf(out, "experiment %s was changed\n", x.Name)
 	}
 	for _, x := range fresh {
 		if err := e.Create(ctx, *x); err != nil && !errors.Is(err, serve.ErrExists) {

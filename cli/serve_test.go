@@ -214,12 +214,29 @@ func TestServeExperiments(t *testing.T) {
 	if strings.Contains(s.errs.String(), "started") {
 		t.Errorf("made again: %s", s.errs)
 	}
+	// what may change is changed, and stays so
+	write("shop.yaml", strings.Replace(shop, "1h", "2h", 1)+"floor: 0.25\n")
+	for _, want := range []bool{true, false} {
+		s = startServe(t, "--data", data, "--experiments", dir)
+		s.key = key
+		changed := func() bool {
+			of := s.call(200, "GET", "/v1/experiments/shop", "")["declaration"].(map[string]any)
+			return of["window"] == "2h0m0s" && of["floor"] == 0.25
+		}
+		for until := time.Now().Add(10 * time.Second); !changed() && time.Now().Before(until); {
+			time.Sleep(20 * time.Millisecond) // it comes with the next public tick
+		}
+		if !changed() || strings.Contains(s.errs.String(), "shop was changed") != want {
+			t.Errorf("%v: %s", want, s.errs)
+		}
+		s.stop()
+	}
 	write("shop.yaml", strings.NewReplacer("1h", "2h", "epsilon: 1", "epsilon: 2").Replace(shop))
 	write("new.yaml", strings.Replace(shop, "shop", "new", 1))
 	var errs lockedBuffer
 	if code := run(t.Context(), []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--experiments", dir},
 		streams{in: strings.NewReader(""), out: io.Discard, err: &errs}); code != exitUsage ||
-		!strings.Contains(errs.String(), `experiment "shop" is running with another budget, window`) {
+		!strings.Contains(errs.String(), `experiment "shop" is running with another budget:`) {
 		t.Errorf("exit code %d: %s", code, &errs)
 	}
 	s = startServe(t, "--data", data, "--read-only")

@@ -128,3 +128,30 @@ func TestScopes(t *testing.T) {
 		}
 	}
 }
+
+// Whatever is sent as a token or a cookie, it is a unit that was signed, or none.
+func FuzzSigned(f *testing.F) {
+	c := newClock()
+	e := open(f, Config{Store: store.NewMemory().Open, Clock: c.Now})
+	key, _, err := e.NewKey(f.Context(), "signs", ScopeSign)
+	if err != nil {
+		f.Fatal(err)
+	}
+	good := client.SignUnit(key, "shop", "ann", c.Now().Add(time.Minute))
+	unit, cookie, err := e.NewCookie()
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, text := range []string{good, cookie, "", ".", "..", "YW5u.1.x", "YW5u.-1.x", "YW5u.99999999999999999999.x"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if got, err := e.SignedUnit("shop", text); err == nil && (text != good || got != "ann") ||
+			err != nil && !errors.Is(err, ErrSignature) {
+			t.Errorf("%q is %q, %v", text, got, err)
+		}
+		if got, ok := e.CookieUnit(text); ok && (text != cookie || got != unit) {
+			t.Errorf("%q is %q", text, got)
+		}
+	})
+}

@@ -34,6 +34,9 @@ func newForwarder(log *slog.Logger, failed func(http.ResponseWriter, *http.Reque
 			to, _ := p.In.Context().Value(toKey{}).(*url.URL)
 			p.SetURL(to)
 			p.SetXForwarded()
+			if proto := p.In.Header.Get("X-Forwarded-Proto"); proto != "" { // of a proxy before
+				p.Out.Header.Set("X-Forwarded-Proto", proto)
+			}
 			p.Out.Host = p.In.Host
 			p.Out.Header.Set(forwarded, "1")
 		},

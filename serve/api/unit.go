@@ -32,7 +32,9 @@ func (f *front) unit(r *http.Request, experiment, name, token string) (unit, coo
 			return unit, "", nil
 		}
 	}
-	if r.TLS == nil && !loopback(r.RemoteAddr) {
+	// A browser does not keep the cookie without TLS, and would be a new unit each time. Who says that
+	// there was a proxy with TLS harms himself alone.
+	if r.TLS == nil && !loopback(r.RemoteAddr) && r.Header.Get("X-Forwarded-Proto") != "https" {
 		return "", "", refused(http.StatusForbidden, "unit_token", "unit_token is missing, and cookies are "+
 			"given by TLS alone")
 	}

@@ -158,6 +158,7 @@ func TestCookie(t *testing.T) {
 	units := map[string]bool{}
 	for name, with := range map[string]func(*http.Request){"TLS": secure,
 		"127.0.0.1": func(r *http.Request) { r.RemoteAddr = "127.0.0.1:99" },
+		"a proxy":   func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") },
 		"::1":       func(r *http.Request) { r.RemoteAddr = "[::1]:99" },
 		"a forged cookie": func(r *http.Request) {
 			secure(r)
