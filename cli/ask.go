@@ -38,6 +38,8 @@ var askTexts = kong.Vars{
 		"SOTTO_KEY; it is no flag, as lists of processes show those.",
 	"decideUnit": "Whom or what it is for; it may be left out if the experiment is not sticky. - " +
 		"reads standard input, where no list of processes shows it.",
+	"decideContext": "Public facts about the unit, for experiments that are for some only; may be given " +
+		"more than once.",
 	"rewardReport": "The decision, and its reward; - for the reward reads it from standard input, " +
 		"where no list of processes shows it. - alone reads lines of JSON from there: " +
 		`{"decision": "…", "reward": 1}.`,
@@ -86,8 +88,9 @@ func asked(err error) error {
 }
 
 type decideCommand struct {
-	Experiment string `arg:"" help:"Name of the experiment."`
-	Unit       string `help:"${decideUnit}" placeholder:"NAME"`
+	Experiment string            `arg:"" help:"Name of the experiment."`
+	Unit       string            `help:"${decideUnit}" placeholder:"NAME"`
+	Context    map[string]string `help:"${decideContext}" placeholder:"NAME=VALUE" mapsep:"none"`
 	asks
 }
 
@@ -97,6 +100,7 @@ func (c *decideCommand) Help() string {
 
 Examples:
   sotto decide shop --unit 'visitor 7'
+  sotto decide shop --unit 'visitor 7' --context country=NL
   sotto decide shop --unit 'visitor 7' --key-file shop.key --json`
 }
 
@@ -115,7 +119,11 @@ func (c *decideCommand) Run(ctx context.Context, s streams) error {
 		}
 		c.Unit = strings.TrimRight(string(b), "\r\n")
 	}
-	d, err := to.Decide(ctx, c.Experiment, client.Unit{Name: c.Unit})
+	unit := client.Unit{Name: c.Unit, Context: map[string]any{}}
+	for name, value := range c.Context {
+		unit.Context[name] = value
+	}
+	d, err := to.Decide(ctx, c.Experiment, unit)
 	if err != nil {
 		return asked(err)
 	}

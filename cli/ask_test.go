@@ -74,6 +74,17 @@ func TestDecideReward(t *testing.T) {
 		d.Reason != "split" || d.Value == nil || d.Propensity == 0 || d.Expires == "" {
 		t.Errorf("%s, %v", out, err)
 	}
+	s.call(201, "POST", "/v1/experiments", strings.Replace(shopLive, "shop", "some", 1)+
+		"only: {country: [NL], plan: [pro]}\n")
+	s.call(200, "POST", "/v1/experiments/some/start", "")
+	for country, counts := range map[string]bool{"NL": true, "DE": false} {
+		out, _ := tryCommand(t, exitOK, "", "decide", "some", "--unit", country, "--context",
+			"plan=pro", "--context", "note=a;b=c",
+			"--context", "country="+country)
+		if line.MatchString(out) != counts {
+			t.Errorf("%s: %q", country, out)
+		}
+	}
 	for _, x := range []struct {
 		stdin, want string
 		args        []string

@@ -78,6 +78,9 @@ type Unit struct {
 	// Name tells it from others. It may be empty if the experiment is not sticky. The service
 	// keeps a keyed hash of it.
 	Name string
+	// Context is public facts, text or numbers or booleans, for experiments that are for some units
+	// only. The service does not keep them.
+	Context map[string]any
 }
 
 // A Decision is an arm for a unit.
@@ -88,7 +91,8 @@ type Decision struct {
 	Propensity float64         // the probability with which it was drawn
 	Expires    time.Time       // until when a reward counts; zero without a Token
 	ActivateBy time.Time       // until when Activate must be called; zero if it counts at once
-	Reason     string          // split, over_limit, static or disabled
+	// split, over_limit, static, disabled, default, or one of a later version
+	Reason string
 }
 
 // A Status answers a reward. None is an error: none gets better if it is sent again.
@@ -171,8 +175,9 @@ func New(baseURL, key string, options ...Option) (*Client, error) {
 // Decide asks for an arm. It asks once: who shows the usual arm instead waits no longer than ctx.
 func (c *Client) Decide(ctx context.Context, experiment string, unit Unit) (Decision, error) {
 	in := struct {
-		Unit string `json:"unit,omitempty"`
-	}{unit.Name}
+		Unit    string         `json:"unit,omitempty"`
+		Context map[string]any `json:"context,omitempty"`
+	}{unit.Name, unit.Context}
 	var out struct {
 		Decision   *string         `json:"decision"`
 		Arm        string          `json:"arm"`

@@ -120,9 +120,13 @@ func (s *service) open() {
 	s.front.Store(&h)
 }
 
-func (s *service) create(name string) {
+func (s *service) create(name string) { s.createWith(name, "") }
+
+// createWith has more in the declaration.
+func (s *service) createWith(name, more string) {
 	s.t.Helper()
-	x, err := experiment.Reader{}.ParseLive("test", []byte(strings.Replace(declaration, "shop", name, 1)))
+	x, err := experiment.Reader{}.ParseLive("test",
+		[]byte(strings.Replace(declaration, "shop", name, 1)+more))
 	if err == nil {
 		err = s.engine.Create(s.t.Context(), *x)
 	}
@@ -191,20 +195,29 @@ func TestClient(t *testing.T) {
 	}
 }
 
+// An experiment for some is told who they are by the context, which is in no error.
+func TestUnitContext(t *testing.T) {
+	s := newService(t)
+	s.createWith("some", "only: {country: [NL]}\n")
+	c := s.client()
+	for country, want := range map[string]string{"NL": "split", "DE": "default"} {
+		d, err := c.Decide(t.Context(), "some", client.Unit{Name: "from " + country,
+			Context: map[string]any{"country": country, "age": 7}})
+		if err != nil || d.Reason != want || (d.Token != "") != (want == "split") {
+			t.Errorf("%s: %+v, %v", country, d, err)
+		}
+	}
+	if _, err := c.Decide(t.Context(), "some",
+		client.Unit{Context: map[string]any{"secret": math.Inf(1)}}); !errors.Is(
+		err, client.ErrRequest) || strings.Contains(err.Error(), "Inf") {
+		t.Error(err)
+	}
+}
+
 // A decision that is an offer counts when it is activated.
 func TestActivate(t *testing.T) {
 	s := newService(t)
-	text := strings.Replace(declaration, "shop", "offers", 1) + "exposure: activate\n"
-	x, err := experiment.Reader{}.ParseLive("test", []byte(text))
-	if err == nil {
-		err = s.engine.Create(t.Context(), *x)
-	}
-	if err == nil {
-		err = s.engine.Start(t.Context(), "offers")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.createWith("offers", "exposure: activate\n")
 	c := s.client()
 	if d := decide(t, c, "ann"); !d.ActivateBy.IsZero() {
 		t.Errorf("it counts at once: %+v", d)

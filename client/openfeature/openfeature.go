@@ -149,6 +149,20 @@ func (p *Provider) remember(who target, token string) {
 	}
 }
 
+// public is what an experiment may ask of a context: text, booleans and numbers.
+func public(flat of.FlattenedContext) map[string]any {
+	out := map[string]any{}
+	for name, v := range flat {
+		switch v.(type) {
+		case string, bool, int, int64, float64:
+			if _, err := json.Marshal(v); err == nil && name != of.TargetingKey {
+				out[name] = v
+			}
+		}
+	}
+	return out
+}
+
 // decide asks for the arm of a flag.
 func (p *Provider) decide(ctx context.Context, flag string, flat of.FlattenedContext) (json.RawMessage,
 	of.ProviderResolutionDetail) {
@@ -159,7 +173,7 @@ func (p *Provider) decide(ctx context.Context, flag string, flat of.FlattenedCon
 	if _, there := flat[of.TargetingKey]; there && !ok {
 		return fail(of.NewInvalidContextResolutionError("the targeting key must be a string"))
 	}
-	d, err := p.client.Decide(ctx, flag, client.Unit{Name: unit})
+	d, err := p.client.Decide(ctx, flag, client.Unit{Name: unit, Context: public(flat)})
 	var refused *client.Error
 	switch {
 	case err == nil:
@@ -184,6 +198,8 @@ func (p *Provider) decide(ctx context.Context, flag string, flat of.FlattenedCon
 		reason = of.StaticReason
 	case "disabled":
 		reason = of.DisabledReason
+	case "default":
+		reason = of.DefaultReason
 	}
 	return d.Value, of.ProviderResolutionDetail{Reason: reason, Variant: d.Arm, FlagMetadata: meta}
 }

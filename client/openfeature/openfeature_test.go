@@ -86,10 +86,13 @@ func newService(t *testing.T) *service {
 		"style":  `[{name: plain, value: {font: serif, size: 3}}, {name: loud, value: [1, x]}]`,
 		"silent": `[{name: a}, {name: b}]`,
 		"free":   `[{name: a, value: 1}, {name: b, value: 2}]`,
+		"some":   `[{name: a, value: 1}, {name: b, value: 2}]`,
 	} {
 		text := fmt.Sprintf("name: %s\narms: %s%s", name, arms, rest)
 		if name == "free" {
 			text += "sticky: false\n"
+		} else if name == "some" {
+			text += "only: {plan: [pro], seats: [7]}\n"
 		}
 		x, err := experiment.Reader{}.ParseLive("test", []byte(text))
 		if err == nil {
@@ -177,6 +180,13 @@ func TestEvaluate(t *testing.T) {
 	if d, err := c.FloatValueDetails(ctx, "free", 0, of.NewTargetlessEvaluationContext(nil)); err != nil ||
 		d.Reason != of.SplitReason {
 		t.Errorf("%+v, %v", d, err)
+	}
+	for plan, want := range map[string]of.Reason{"pro": of.SplitReason, "free": of.DefaultReason} {
+		who := of.NewEvaluationContext(plan, map[string]any{"plan": plan, "seats": 7, "x": math.NaN(),
+			"y": func() {}})
+		if d, err := c.IntValueDetails(ctx, "some", 0, who); err != nil || d.Reason != want || d.Value == 0 {
+			t.Errorf("%s: %+v, %v", plan, d, err)
+		}
 	}
 	if err := s.engine.Stop(ctx, "color", "blue"); err != nil {
 		t.Fatal(err)

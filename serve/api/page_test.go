@@ -25,6 +25,8 @@ import (
 func TestPage(t *testing.T) {
 	w := shopOpen(t)
 	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "shop", "off", 1))
+	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "shop", "some", 1)+"only: {country: [NL]}\n")
+	w.want(200, "POST", "/v1/experiments/some/start", "")
 	sign, key := w.keyWith(serve.ScopeSign), w.keyWith(browserScopes)
 	type request struct{ path, body, mode, origin string }
 	var mu sync.Mutex
@@ -82,6 +84,7 @@ func TestPage(t *testing.T) {
 			*ann.Decision),
 		true, true,
 		"red disabled null false",
+		"split", "default",
 		"sotto: none: 404 experiment \"none\": there is no such experiment",
 		"sotto: shop: 403 " + serve.ErrSignature.Error(),
 		true, false, // a visitor who is named by the service's cookie
