@@ -2,14 +2,17 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
+	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/chain"
 )
@@ -242,4 +245,48 @@ func played(all iter.Seq2[entry, error]) iter.Seq2[[]byte, error] {
 			}
 		}
 	}
+}
+
+// A Point is a release of one arm, as everybody may see it.
+type Point struct {
+	At   time.Time
+	Arm  int
+	Sums bound.Sums // all of the arm so far
+}
+
+// Course is how an experiment is, and all of its releases up to then, from the lines of its
+// transcript.
+func (e *Engine) Course(ctx context.Context, name string) (Info, iter.Seq2[Point, error], error) {
+	info, err := e.Get(ctx, name)
+	if err != nil {
+		return Info{}, nil, err
+	}
+	lines, err := e.Transcript(ctx, name)
+	if err != nil {
+		return Info{}, nil, err
+	}
+	return info, func(yield func(Point, error) bool) {
+		x, n := &live{arms: make([]ArmInfo, len(info.Arms))}, 0
+		for at, err := range entries(lines) {
+			if n++; n > info.Lines {
+				return // it was written since
+			}
+			if err == nil && (at.header != nil || at.ending != nil) {
+				continue
+			}
+			before := slices.Clone(x.arms)
+			if err == nil {
+				err = x.show(at.text)
+			}
+			if err != nil {
+				yield(Point{}, err)
+				return
+			}
+			for a, arm := range x.arms {
+				if arm.Releases > before[a].Releases && !yield(Point{at.at, a, arm.Sums()}, nil) {
+					return
+				}
+			}
+		}
+	}, nil
 }

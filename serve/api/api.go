@@ -60,6 +60,8 @@ type front struct {
 	Config
 	routes *http.ServeMux
 	passer *forwarder
+
+	reports reports
 }
 
 // Handler serves an engine.
@@ -100,6 +102,7 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"PATCH " + one:                    f.with(serve.ScopeAdmin, f.change),
 		"GET " + one + "/transcript":      f.reader(f.transcript),
 		"GET " + one + "/ledger":          f.reader(f.ledger),
+		"GET " + one + "/report":          f.reader(f.report),
 		"POST " + one + "/start":          f.with(serve.ScopeAdmin, f.operate(f.Engine.Start)),
 		"POST " + one + "/pause":          f.with(serve.ScopeAdmin, f.operate(f.Engine.Pause)),
 		"POST " + one + "/resume":         f.with(serve.ScopeAdmin, f.operate(f.Engine.Resume)),

@@ -88,7 +88,7 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 		}
 		look(http.MethodPost, "/ofrep/v1/evaluate/flags/shop", `{"context":{"targetingKey":"ann"}}`)
 		look(http.MethodPost, "/ofrep/v1/evaluate/flags", `{"context":{"targetingKey":"ann"}}`)
-		for _, path := range []string{"", "/transcript", "/ledger"} {
+		for _, path := range []string{"", "/transcript", "/ledger", "/report"} {
 			look(http.MethodGet, x+path, "")
 		}
 		look(http.MethodGet, "/v1/experiments", "")

@@ -26,6 +26,9 @@ func (r Report) WriteHTML(w io.Writer) error {
 	for _, f := range r.Facts {
 		page.Facts = append(page.Facts, Fact{Name: Clean(f.Name), Value: Clean(f.Value)})
 	}
+	for _, m := range r.Meters {
+		page.Meters = append(page.Meters, Meter{Clean(m.Name), Clean(m.Text), m.Share})
+	}
 	for _, warning := range r.Warnings {
 		page.Warnings = append(page.Warnings, cleanLines(warning))
 	}
@@ -81,6 +84,7 @@ func (r Report) WriteHTML(w io.Writer) error {
 type pageView struct {
 	Name, Version, Description, Spec string
 	Facts                            []Fact
+	Meters                           []Meter
 	Warnings                         []string
 	Void                             bool
 	Tables                           []Table

@@ -21,6 +21,7 @@ type Report struct {
 	Version     string   // of the program that made it; "" leaves it out
 	Description string   // one paragraph; "" leaves it out
 	Facts       []Fact   // short facts under the title: horizon, seed, runs
+	Meters      []Meter  // bars under the facts
 	Spec        string   // the experiment file, shown folded; "" leaves it out
 	Warnings    []string // shown at the top, before anything else
 	Tables      []Table
@@ -49,6 +50,12 @@ type Group struct {
 
 // A Fact is a named value, such as {"seed", "1"}.
 type Fact struct{ Name, Value string }
+
+// A Meter is a bar of which a share, from 0 to 1, is full.
+type Meter struct {
+	Name, Text string
+	Share      float64
+}
 
 // A Comparison is of policies at one round, grouped by instance. Rows of one instance must
 // follow each other.

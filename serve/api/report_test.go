@@ -1,0 +1,143 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sotto-dp/sotto/serve"
+)
+
+const reportPath = "/v1/experiments/shop/report"
+
+// asReport reads the numbers of a report.
+func (w *world) asReport() (out reportJSON) {
+	w.t.Helper()
+	text := w.want(200, "GET", reportPath, "", "Accept", "application/json")
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		w.t.Fatal(text, err)
+	}
+	return out
+}
+
+// A report has what was released, with intervals, and what it costs; as a page it says the same, and
+// has nothing that a browser would run or fetch but its own script.
+func TestReport(t *testing.T) {
+	w := shopOpen(t)
+	if r := w.asReport(); r.Released != 0 || r.Last != nil || r.Arms[0].Mean != nil || r.Arms[0].Interval != nil ||
+		r.State != serve.Running || *r.Share != 0 || r.Leader != "" || len(r.Differences) > 0 {
+		t.Errorf("before the first release: %+v", r)
+	}
+	for minute := range 30 {
+		for i := range 30 {
+			d := w.decide(fmt.Sprint("unit ", minute, " ", i))
+			reward(*d.Decision, "1")
+			if d.Arm == "blue" && i%10 < 9 || i%10 < 3 {
+				w.plain(http.MethodPost, "/v1/experiments/shop/rewards", reward(*d.Decision, "1"))
+			}
+		}
+		for range 4 {
+			w.pass(20 * time.Second)
+		}
+	}
+	info, err := w.engine.Get(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := w.asReport()
+	if r.Leader != "blue" || *r.Share != 1 || r.Tip != info.Tip || r.Lines != info.Lines || r.Last == nil ||
+		len(r.Differences) != 1 || r.Differences[0].Arm != "red" || r.Confidence != 0.95 {
+		t.Fatalf("%+v", r)
+	}
+	total := 0
+	for a, arm := range info.Arms {
+		got := r.Arms[a]
+		lo, hi, err := arm.Sums().Interval(0.025 / 2)
+		if err != nil || got.Released != arm.Released || math.Abs(*got.Mean-arm.Sum/float64(arm.Released)) > 1e-12 ||
+			got.Interval[0] != lo || got.Interval[1] != hi || !(lo < *got.Mean && *got.Mean < hi) {
+			t.Errorf("%+v, must be of %+v: [%v, %v], %v", got, arm, lo, hi, err)
+		}
+		total += arm.Released
+	}
+	if d := r.Differences[0].Interval; total != r.Released || !(d[0] < d[1] && d[1] < 0.2) {
+		t.Errorf("%d released of %d; difference %v", r.Released, total, d)
+	}
+	page := w.ask("GET", reportPath, "")
+	policy := page.Header().Get("Content-Security-Policy")
+	for _, want := range []string{"default-src 'none'", "script-src 'sha256-", "frame-ancestors 'none'"} {
+		if !strings.Contains(policy, want) {
+			t.Errorf("%s is not in %s", want, policy)
+		}
+	}
+	body := page.Body.String()
+	for _, want := range []string{"<meter", "blue leads", "epsilon=1 of epsilon=1 spent", r.Tip, "<svg", r.Guarantee} {
+		if !strings.Contains(body, strings.ReplaceAll(want, "'", "&#39;")) {
+			t.Errorf("%s is not on the page", want)
+		}
+	}
+	for _, bad := range []string{"src=", "href=", "http-equiv=\"refresh\"", "url("} {
+		if strings.Contains(body, bad) {
+			t.Errorf("%s is on the page", bad)
+		}
+	}
+	if w.want(200, "GET", reportPath, "") != body {
+		t.Error("asked again it is another")
+	}
+	w.want(200, "POST", "/v1/experiments/shop/stop", `{"arm": "blue"}`)
+	if r := w.asReport(); r.State != serve.Stopped || r.Kept != "blue" {
+		t.Errorf("%+v", r)
+	}
+	w.want(404, "GET", "/v1/experiments/other/report", "")
+	w.key = ""
+	w.want(200, "GET", reportPath, "") // it is public
+}
+
+// Between public ticks nobody changes a byte of a report, by deciding or by reporting; at the tick of
+// a release it changes.
+func TestReportChangesOnTicks(t *testing.T) {
+	w := shopOpen(t)
+	look := func() string {
+		return w.want(200, "GET", reportPath, "") + w.want(200, "GET", reportPath, "", "Accept", "application/json")
+	}
+	before, changes := look(), 0
+	for second := range 200 {
+		d := w.decide(fmt.Sprint("unit ", second))
+		if look() != before {
+			t.Fatalf("second %d: a decision changes it", second)
+		}
+		w.want(200, "POST", "/v1/experiments/shop/rewards", reward(*d.Decision, "1"))
+		if look() != before {
+			t.Fatalf("second %d: a reward changes it", second)
+		}
+		w.pass(time.Second)
+		info, err := w.engine.Get(t.Context(), "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := look()
+		if (now != before) != (info.Batches != changes) {
+			t.Fatalf("second %d: changed %t, at %d batches, %d before", second, now != before, info.Batches, changes)
+		}
+		before, changes = now, info.Batches
+	}
+	if changes < 3 {
+		t.Errorf("only %d releases", changes)
+	}
+}
+
+// Names that look like a page's parts are text.
+func TestReportEscapes(t *testing.T) {
+	w := newWorld(t)
+	w.want(201, "POST", "/v1/experiments", strings.NewReplacer("name: shop", "name: shop\ndescription: "+
+		"\"<img src=x onerror=alert(1)></p><script>\\nalert(1)</script>\"").Replace(shop))
+	w.want(200, "POST", "/v1/experiments/shop/start", "")
+	body := w.want(200, "GET", reportPath, "")
+	if strings.Contains(body, "<img") || strings.Contains(body, "<script>\nalert") ||
+		!strings.Contains(body, "&lt;img") {
+		t.Error(body[:2000])
+	}
+}
