@@ -23,8 +23,8 @@ import (
 //
 //   - header, the first: the declaration, the budget of one assignment, the version, and the hash
 //     of the seed of the policy's coins;
-//   - a batch that was played, with what it released, an arm that was taken off, or a Change: play's
-//     lines;
+//   - a batch that was played, with what it released, an arm that was taken off, or a
+//     Change: play's lines;
 //   - ending, the last, once the experiment has stopped: why, the arm that is kept, and the seed.
 //
 // The seed is told when there is nothing more to be tossed: before, it would say what the policy is

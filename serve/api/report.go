@@ -25,8 +25,8 @@ import (
 // The report of an experiment is made of its declaration, of what operators did, and of its
 // releases: nothing in it changes between public ticks, whoever decides or reports.
 
-// confidence is that of all intervals of a report together, at all times: half of the risk is for the
-// arms' means, and half for the differences of all pairs.
+// confidence is that of all intervals of a report together, at all times: half of the risk is for
+// the arms' means, and half for the differences of all pairs.
 const confidence = 0.95
 
 // Of how many arms a page has lines, and differences to the arm that leads.
@@ -36,17 +36,18 @@ const (
 )
 
 type reportJSON struct {
-	Name        string        `json:"name"`
-	State       serve.State   `json:"state"`
-	Reason      string        `json:"reason,omitempty"`
-	Kept        string        `json:"kept,omitempty"`
-	Policy      string        `json:"policy"`
-	Guarantee   string        `json:"guarantee"`
-	Unit        string        `json:"unit"`
-	Budget      string        `json:"budget"` // of a unit
-	Each        string        `json:"each"`   // of a reward
-	Spent       string        `json:"spent"`  // by a reward, at most
-	Share       *float64      `json:"share"`  // of the budget that is spent; null if it is no number
+	Name      string      `json:"name"`
+	State     serve.State `json:"state"`
+	Reason    string      `json:"reason,omitempty"`
+	Kept      string      `json:"kept,omitempty"`
+	Policy    string      `json:"policy"`
+	Guarantee string      `json:"guarantee"`
+	Unit      string      `json:"unit"`
+	Budget    string      `json:"budget"` // of a unit
+	Each      string      `json:"each"`   // of a reward
+	Spent     string      `json:"spent"`  // by a reward, at most
+	// of the budget that is spent; null if it is no number
+	Share       *float64      `json:"share"`
 	Released    int           `json:"released"`
 	Last        *time.Time    `json:"last_release"`
 	Batches     int           `json:"batches"`
@@ -106,7 +107,8 @@ func (f *front) report(w http.ResponseWriter, r *http.Request) (any, error) {
 	script, _, _ = bytes.Cut(script, []byte("</script>"))
 	hash := sha256.Sum256(append([]byte("\n"), script...))
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-"+
-		base64.StdEncoding.EncodeToString(hash[:])+"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		base64.StdEncoding.EncodeToString(hash[:])+"'; base-uri 'none'; form-action 'none'; "+
+		"frame-ancestors 'none'")
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = w.Write(made.html)
 	return nil, nil
@@ -177,7 +179,9 @@ func reportOf(x serve.Info) (*reportJSON, error) {
 		out.Released += a.Released
 		out.Arms = append(out.Arms, arm)
 	}
-	slices.SortStableFunc(ranked, func(a, b int) int { return cmp.Compare(*out.Arms[b].Mean, *out.Arms[a].Mean) })
+	slices.SortStableFunc(ranked, func(a, b int) int {
+		return cmp.Compare(*out.Arms[b].Mean, *out.Arms[a].Mean)
+	})
 	for i, a := range ranked {
 		if i == 0 {
 			out.Leader = out.Arms[a].Name
@@ -188,7 +192,8 @@ func reportOf(x serve.Info) (*reportJSON, error) {
 		}
 		d := difference{Arm: out.Arms[a].Name}
 		k := float64(len(x.Arms))
-		lo, hi, err := bound.Difference(x.Arms[a].Sums(), x.Arms[ranked[0]].Sums(), (1-confidence)/2/(k*(k-1)/2))
+		lo, hi, err := bound.Difference(x.Arms[a].Sums(), x.Arms[ranked[0]].Sums(),
+			(1-confidence)/2/(k*(k-1)/2))
 		if width := out.hi - out.lo; err == nil {
 			d.Interval = &[2]float64{width * lo, width * hi}
 		}
@@ -305,24 +310,30 @@ func (r *reportJSON) page(decl []byte) report.Report {
 	out.Facts = []report.Fact{{Name: "state", Value: state}, {Name: "policy", Value: r.Policy},
 		{Name: "decisions released", Value: report.Whole(r.Released)}}
 	if r.Last != nil {
-		out.Facts = append(out.Facts, report.Fact{Name: "last release", Value: r.Last.UTC().Format("2006-01-02 15:04:05 UTC")})
+		out.Facts = append(out.Facts, report.Fact{Name: "last release",
+			Value: r.Last.UTC().Format("2006-01-02 15:04:05 UTC")})
 	}
 	if r.Share != nil {
 		out.Meters = []report.Meter{{Name: "budget of each reward", Share: *r.Share,
 			Text: fmt.Sprintf("%s of %s spent", r.Spent, r.Each)}}
 	}
 	number := func(x float64) string { return report.Number(x, "\u202f") }
-	between := func(x *[2]float64) string {
+	between := func(x *[2]float64) string { // two digits of its half width, rounded outward
 		if x == nil {
 			return "–"
 		}
-		return "[" + number(x[0]) + ", " + number(x[1]) + "]"
+		decimals := min(max(0, 1-int(math.Floor(math.Log10((x[1]-x[0])/2)))), 9)
+		p := math.Pow10(decimals)
+		return "[" + report.Fixed(math.Floor(x[0]*p)/p, decimals, "\u202f") + ", " +
+			report.Fixed(math.Ceil(x[1]*p)/p, decimals, "\u202f") + "]"
 	}
-	arms := report.Table{Title: "Arms", Head: []string{"arm", "decisions released", "private mean", "95 % interval"},
-		Text: 1, Groups: []report.Group{{Head: "All of them"}}, Notes: []string{
+	arms := report.Table{Title: "Arms", Head: []string{"arm", "mean", "95 % interval", "decisions"},
+		Text: 1, Groups: []report.Group{{Head: "Rewards from " + number(r.lo) + " to " +
+			number(r.hi)}}, Notes: []string{
 			"Intervals of this page hold together, at all times, with probability 95 %: whatever the policy " +
 				"plays, and whoever looks when. They allow for the noise, and are from releases alone.",
-			"A decision whose reward did not come in its window counts the default."}}
+			"Means are private: noise was added. Decisions are those that were released. One whose reward did not come in its window counts the " +
+				"default."}}
 	for _, a := range r.Arms {
 		mean, name := "–", a.Name
 		if a.Mean != nil {
@@ -331,12 +342,13 @@ func (r *reportJSON) page(decl []byte) report.Report {
 		if a.Off {
 			name += " (off)"
 		}
-		arms.Groups[0].Rows = append(arms.Groups[0].Rows, []string{name, report.Whole(a.Released), mean,
-			between(a.Interval)})
+		arms.Groups[0].Rows = append(arms.Groups[0].Rows, []string{name, mean, between(a.Interval),
+			report.Whole(a.Released)})
 	}
 	out.Tables = append(out.Tables, arms)
 	if len(r.Differences) > 0 {
-		t := report.Table{Title: "Differences", Head: []string{"arm", "its mean less that of the leader"}, Text: 1,
+		t := report.Table{Title: "Differences", Head: []string{"arm",
+			"its mean less that of the leader"}, Text: 1,
 			Groups: []report.Group{{Head: r.Leader + " leads"}},
 			Notes:  []string{"An interval below 0 says that the arm is worse than the one that leads."}}
 		for _, d := range r.Differences {
@@ -347,7 +359,8 @@ func (r *reportJSON) page(decl []byte) report.Report {
 	out.Tables = append(out.Tables, report.Table{Title: "What is promised, and how to check it",
 		Head: []string{"", ""}, Text: 2, Groups: []report.Group{{Head: "To each " + r.Unit, Rows: [][]string{
 			{"guarantee", r.Guarantee + "."},
-			{"transcript", fmt.Sprintf("%s lines; the last has the SHA-256 %s. sotto replay plays it again, and "+
+			{"transcript", fmt.Sprintf("%s lines; the last has the SHA-256 %s. sotto replay "+
+				"plays it again, and "+
 				"finds all of this.", report.Whole(r.Lines), cmp.Or(r.Tip, "of nothing"))},
 		}}}})
 	if len(r.lines) > 0 {

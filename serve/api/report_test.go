@@ -24,11 +24,12 @@ func (w *world) asReport() (out reportJSON) {
 	return out
 }
 
-// A report has what was released, with intervals, and what it costs; as a page it says the same, and
-// has nothing that a browser would run or fetch but its own script.
+// A report has what was released, with intervals, and what it costs; as a page it says the same,
+// and has nothing that a browser would run or fetch but its own script.
 func TestReport(t *testing.T) {
 	w := shopOpen(t)
-	if r := w.asReport(); r.Released != 0 || r.Last != nil || r.Arms[0].Mean != nil || r.Arms[0].Interval != nil ||
+	if r := w.asReport(); r.Released != 0 || r.Last != nil || r.Arms[0].Mean != nil ||
+		r.Arms[0].Interval != nil ||
 		r.State != serve.Running || *r.Share != 0 || r.Leader != "" || len(r.Differences) > 0 {
 		t.Errorf("before the first release: %+v", r)
 	}
@@ -57,7 +58,8 @@ func TestReport(t *testing.T) {
 	for a, arm := range info.Arms {
 		got := r.Arms[a]
 		lo, hi, err := arm.Sums().Interval(0.025 / 2)
-		if err != nil || got.Released != arm.Released || math.Abs(*got.Mean-arm.Sum/float64(arm.Released)) > 1e-12 ||
+		if err != nil || got.Released != arm.Released ||
+			math.Abs(*got.Mean-arm.Sum/float64(arm.Released)) > 1e-12 ||
 			got.Interval[0] != lo || got.Interval[1] != hi || !(lo < *got.Mean && *got.Mean < hi) {
 			t.Errorf("%+v, must be of %+v: [%v, %v], %v", got, arm, lo, hi, err)
 		}
@@ -74,7 +76,8 @@ func TestReport(t *testing.T) {
 		}
 	}
 	body := page.Body.String()
-	for _, want := range []string{"<meter", "blue leads", "epsilon=1 of epsilon=1 spent", r.Tip, "<svg", r.Guarantee} {
+	for _, want := range []string{"<meter", "blue leads", "epsilon=1 of epsilon=1 spent", r.Tip,
+		"<svg", r.Guarantee} {
 		if !strings.Contains(body, strings.ReplaceAll(want, "'", "&#39;")) {
 			t.Errorf("%s is not on the page", want)
 		}
@@ -96,12 +99,13 @@ func TestReport(t *testing.T) {
 	w.want(200, "GET", reportPath, "") // it is public
 }
 
-// Between public ticks nobody changes a byte of a report, by deciding or by reporting; at the tick of
-// a release it changes.
+// Between public ticks nobody changes a byte of a report, by deciding or by reporting; at the tick
+// of a release it changes.
 func TestReportChangesOnTicks(t *testing.T) {
 	w := shopOpen(t)
 	look := func() string {
-		return w.want(200, "GET", reportPath, "") + w.want(200, "GET", reportPath, "", "Accept", "application/json")
+		return w.want(200, "GET", reportPath, "") +
+			w.want(200, "GET", reportPath, "", "Accept", "application/json")
 	}
 	before, changes := look(), 0
 	for second := range 200 {
@@ -120,7 +124,8 @@ func TestReportChangesOnTicks(t *testing.T) {
 		}
 		now := look()
 		if (now != before) != (info.Batches != changes) {
-			t.Fatalf("second %d: changed %t, at %d batches, %d before", second, now != before, info.Batches, changes)
+			t.Fatalf("second %d: changed %t, at %d batches, %d before", second, now != before,
+				info.Batches, changes)
 		}
 		before, changes = now, info.Batches
 	}

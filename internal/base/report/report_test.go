@@ -76,6 +76,18 @@ func smallPage() report.Report {
 	return r
 }
 
+// A meter is a bar with its text, whatever is in that.
+func TestMeter(t *testing.T) {
+	r := page()
+	r.Meters = []report.Meter{{Name: "<budget>", Text: "1 of 4", Share: 0.25}}
+	got := string(html(t, r))
+	for _, want := range []string{`value="0.25"`, `aria-label="&lt;budget&gt;"`, ">1 of 4</meter>"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not on the page", want)
+		}
+	}
+}
+
 func TestGolden(t *testing.T) {
 	for name, got := range map[string][]byte{
 		"small.svg": svg(t, small()), "table.txt": text(t, table()), "page.html": html(t, smallPage()),
