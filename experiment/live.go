@@ -3,8 +3,10 @@ package experiment
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/url"
 	"regexp"
@@ -51,6 +53,9 @@ type Live struct {
 	// how long after it may be activated: 0 for the window, an hour at most.
 	Exposure       string
 	ActivateWithin time.Duration
+	// Metrics are further numbers of each decision, released beside the rewards at budgets of their
+	// own.
+	Metrics []LiveMetric
 	// Missing says what a decision counts whose reward does not come, MissingDefault if it is
 	// empty, and Reports what reporters promise, ReportsSome if it is empty.
 	Missing, Reports string
@@ -95,6 +100,13 @@ const (
 	ReportsEvery   = "every"
 )
 
+// A LiveMetric is a number of each decision that is released beside its reward.
+type LiveMetric struct {
+	Name            string
+	Lo, Hi, Default float64        // as those of rewards
+	Budget          privacy.Budget // what one unit may lose by it, of the kind of the experiment's
+}
+
 // A LiveArm is what a decision gives: its name, and a value of any JSON type, null if there is none.
 type LiveArm struct {
 	Name  string
@@ -113,6 +125,9 @@ const (
 	MaxWindow    = 366 * 24 * time.Hour
 	MaxRetention = 10 * MaxWindow
 )
+
+// maxLiveMetrics bounds the metrics of a live experiment.
+const maxLiveMetrics = 100
 
 // maxLiveArms bounds the arms of a live experiment, and maxLiveValue a value, in bytes.
 const (
@@ -220,6 +235,9 @@ func liveKeys(known catalog.Catalog, bandit string) []key[Live] {
 			"whether a decision counts at once, at once if nobody takes it back, or when it is activated"),
 		keyOf("activate_within", lasting(), func(l *Live) *time.Duration { return &l.ActivateWithin },
 			"how long after a decision it may be activated; the window if it is not given, an hour at most"),
+		keyOf("metrics", many(mapped(metricKeys), object{"maxItems": maxLiveMetrics}),
+			func(l *Live) *[]LiveMetric { return &l.Metrics },
+			"further numbers of each decision, released beside the rewards for a price of their own"),
 		keyOf("missing", oneOf([]string{MissingDefault, MissingDrop}),
 			func(l *Live) *string { return &l.Missing },
 			"what a decision counts whose reward does not come: the default, or nothing (drop)"),
@@ -253,6 +271,26 @@ func unitKeys() []key[Unit] {
 		always("of", filled(""), func(u *Unit) *string { return &u.Of }, "such as person or visit").must(),
 		keyOf("assignments", whole(), func(u *Unit) *Count { return &u.Assignments },
 			"how often a unit may be assigned; 1 if it is not given"),
+	}
+}
+
+func metricKeys() []key[LiveMetric] {
+	return []key[LiveMetric]{
+		always("name", as(object{"type": "string", "pattern": nameForm.String(), "maxLength": maxLabel},
+			(*decoder).text), func(m *LiveMetric) *string { return &m.Name }, "").must(),
+		{name: "range", doc: rangeDoc, schema: spanSchema,
+			read: func(d *decoder, n ast.Node, at string, to *LiveMetric) error {
+				return d.pair(n, at, &to.Lo, &to.Hi)
+			},
+			given: func(*LiveMetric) bool { return true },
+			value: func(m *LiveMetric) (any, error) {
+				lo, hi := m.Range()
+				return list([]float64{lo, hi}), nil
+			}},
+		always("default", real(object{}), func(m *LiveMetric) *float64 { return &m.Default },
+			"what a decision counts for which it is not reported"),
+		always("budget", budget(budgetShapes()), func(m *LiveMetric) *privacy.Budget { return &m.Budget },
+			"what one unit may lose by it, in addition").must(),
 	}
 }
 
@@ -460,6 +498,9 @@ func (l *Live) Check() error {
 	if err := l.checkArms(); err != nil {
 		return err
 	}
+	if err := l.checkMetrics(); err != nil {
+		return err
+	}
 	if err := l.checkAudience(); err != nil {
 		return err
 	}
@@ -551,6 +592,97 @@ func (l *Live) checkArms() error {
 	return nil
 }
 
+func (l *Live) checkMetrics() error {
+	if n := len(l.Metrics); n > maxLiveMetrics {
+		return l.fail("metrics", "has %d, must have at most %d", n, maxLiveMetrics)
+	}
+	names := map[string]bool{}
+	for i, m := range l.Metrics {
+		at := fmt.Sprintf("metrics[%d]", i)
+		lo, hi := m.Range()
+		switch {
+		case !nameForm.MatchString(m.Name) || len(m.Name) > maxLabel:
+			return l.fail(at+".name", "is %q, must be at most %d characters of a-z, 0-9, dot, dash and "+
+				"underscore, the first a letter or digit", clip(m.Name), maxLabel)
+		case names[m.Name]:
+			return l.fail(at+".name", "%q is the name of a metric before: names must differ", m.Name)
+		case !(m.Default >= lo && m.Default <= hi):
+			return l.fail(at+".default", "is %v, must be a number from %v to %v", m.Default, lo, hi)
+		}
+		if _, err := release.NewDoor(lo, hi); err != nil {
+			return l.fail(at+".range", "%w", err)
+		}
+		if _, err := m.mechanism(l.Budget, l.Assignments()); err != nil {
+			return l.fail(at+".budget", "%w", err)
+		}
+		names[m.Name] = true
+	}
+	return nil
+}
+
+// Range is the metric's declared range.
+func (m LiveMetric) Range() (lo, hi float64) {
+	if m.Lo == 0 && m.Hi == 0 {
+		return 0, 1
+	}
+	return m.Lo, m.Hi
+}
+
+// mechanism is what releases a metric beside rewards with this budget, to units with so many
+// assignments: one-shot noise for an ε/m or a ρ/m².
+func (m LiveMetric) mechanism(rewards privacy.Budget, assignments int) (privacy.Mechanism, error) {
+	times := float64(assignments)
+	switch b := m.Budget.(type) {
+	case nil:
+		return nil, errors.New("is missing, must be a budget such as {epsilon: 0.1}")
+	case privacy.Pure:
+		if _, ok := rewards.(privacy.Pure); ok && b.Epsilon > 0 && b.Epsilon <= maxMetricBudget {
+			return privacy.Laplace{Scale: times / b.Epsilon}, nil
+		}
+	case privacy.ZCDP:
+		if _, ok := rewards.(privacy.ZCDP); ok && b.Rho > 0 && b.Rho <= maxMetricBudget {
+			return privacy.Gaussian{Sigma: times / math.Sqrt(2*b.Rho)}, nil
+		}
+	}
+	return nil, fmt.Errorf("is %v, must be above 0 and at most %v, in epsilon or in rho as the experiment's, "+
+		"which is %v", m.Budget, float64(maxMetricBudget), rewards)
+}
+
+// maxMetricBudget is an ε or a ρ that protects nobody.
+const maxMetricBudget = 100
+
+// PlayMetrics are the metrics as they are played.
+func (l *Live) PlayMetrics() (out []play.Metric, err error) {
+	for i, m := range l.Metrics {
+		p := play.Metric{Name: m.Name, Lo: m.Lo, Hi: m.Hi, Default: m.Default}
+		if p.Mechanism, err = m.mechanism(l.Budget, l.Assignments()); err != nil {
+			return nil, l.fail(fmt.Sprintf("metrics[%d].budget", i), "%w", err)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// Total is what one unit may lose in all: the budget and those of the metrics.
+func (l *Live) Total() privacy.Budget {
+	total := l.Budget
+	for _, m := range l.Metrics {
+		switch b := total.(type) {
+		case privacy.Pure:
+			if more, ok := m.Budget.(privacy.Pure); ok {
+				b.Epsilon += more.Epsilon
+			}
+			total = b
+		case privacy.ZCDP:
+			if more, ok := m.Budget.(privacy.ZCDP); ok {
+				b.Rho += more.Rho
+			}
+			total = b
+		}
+	}
+	return total
+}
+
 // Range is the declared range of rewards.
 func (l *Live) Range() (lo, hi float64) {
 	if l.Lo == 0 && l.Hi == 0 {
@@ -575,9 +707,15 @@ func (l *Live) Assignments() int { return max(1, int(l.Unit.Assignments)) }
 
 // EachAssignment is the budget of one reward, such that a unit with all its assignments loses
 // Budget at most: ε/m, or ρ/m² (privacy.Group).
-func (l *Live) EachAssignment() (privacy.Budget, error) {
+func (l *Live) EachAssignment() (privacy.Budget, error) { return l.each(l.Budget) }
+
+// EachTotal is EachAssignment with the metrics: the budget of all that is reported of one decision.
+func (l *Live) EachTotal() (privacy.Budget, error) { return l.each(l.Total()) }
+
+// each shares a budget out to the assignments of a unit.
+func (l *Live) each(budget privacy.Budget) (privacy.Budget, error) {
 	m := float64(l.Assignments())
-	switch b := l.Budget.(type) {
+	switch b := budget.(type) {
 	case nil:
 		return nil, l.fail("budget", "is missing, must be a budget such as {epsilon: 1}")
 	case privacy.None:
@@ -600,7 +738,7 @@ func (l *Live) EachAssignment() (privacy.Budget, error) {
 
 // Guarantee says in words what is promised to a unit, of an experiment that Check lets pass.
 func (l *Live) Guarantee() (string, error) {
-	each, err := l.EachAssignment()
+	each, err := l.EachTotal()
 	if err != nil {
 		return "", err
 	}
@@ -608,8 +746,12 @@ func (l *Live) Guarantee() (string, error) {
 	if m := l.Assignments(); m > 1 {
 		how = fmt.Sprintf("her %d rewards together, each at %v", m, each)
 	}
-	text := fmt.Sprintf("what everybody sees depends on a %s's rewards by released noisy sums alone, at %v "+
-		"for %s", l.Unit.Of, l.Budget, how)
+	what := "rewards"
+	if len(l.Metrics) > 0 {
+		what = fmt.Sprintf("rewards and metrics (%v for the rewards)", l.Budget)
+	}
+	text := fmt.Sprintf("what everybody sees depends on a %s's %s by released noisy sums alone, at %v "+
+		"for %s", l.Unit.Of, what, l.Total(), how)
 	if l.Exposure == ExposeActivate || l.Exposure == ExposeRetract {
 		text += "; counts tell which decisions were met, which must not depend on an outcome"
 	}

@@ -52,6 +52,42 @@ func TestParseLive(t *testing.T) {
 	}
 }
 
+// Metrics are read with their prices, which a unit pays in addition.
+func TestLiveMetrics(t *testing.T) {
+	l, err := Reader{}.ParseLive("shop.yaml", []byte(strings.Replace(liveShop, "floor: 0.05",
+		"metrics: [{name: basket, range: [0, 200], default: 5, budget: {epsilon: 0.5}}, "+
+			"{name: visits, budget: {epsilon: 0.25}}]", 1)))
+	if err == nil {
+		err = l.Check()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := l.PlayMetrics()
+	if err != nil || len(all) != 2 || all[0].Mechanism != (privacy.Laplace{Scale: 4}) ||
+		all[1].Mechanism != (privacy.Laplace{Scale: 8}) { // two assignments
+		t.Errorf("%+v, %v", all, err)
+	}
+	if each, err := l.EachTotal(); l.Total() != (privacy.Pure{Epsilon: 1.75}) || err != nil ||
+		each != (privacy.Pure{Epsilon: 0.875}) {
+		t.Errorf("%v in all, %v each, %v", l.Total(), each, err)
+	}
+	if g, err := l.Guarantee(); err != nil || !strings.Contains(g, "at epsilon=1.75") {
+		t.Error(g, err)
+	}
+	text, err := l.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Reader{}.ParseLive("shop.json", text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	if other, err := again.JSON(); err != nil || string(other) != string(text) {
+		t.Errorf("%s\n%s\n%v", text, other, err)
+	}
+}
+
 // How long a decision may be activated is said, or follows from the window.
 func TestActivation(t *testing.T) {
 	for add, want := range map[string]time.Duration{"": 0, "exposure: decide": 0, "exposure: activate": time.Hour,
@@ -104,6 +140,16 @@ func TestLiveErrors(t *testing.T) {
 		{"floor: 0.05", "end: 2025-01-31T09:00:00Z", "end: is 2025-01-31T09:00:00Z, must be a time " +
 			"after the start"},
 		{"floor: 0.05", "exposure: later", `exposure: is "later", must be decide, retract, activate`},
+		{"floor: 0.05", "metrics: [{name: x}]", "metrics[0].budget: is missing"},
+		{"floor: 0.05", "metrics: [{name: x, budget: {rho: 1}}]", "metrics[0].budget: is rho=1, must be above 0"},
+		{"floor: 0.05", "metrics: [{name: x, budget: {epsilon: 0}}]", "metrics[0].budget: is epsilon=0"},
+		{"floor: 0.05", "metrics: [{name: x, budget: {epsilon: .inf}}]", "metrics[0].budget: is epsilon="},
+		{"floor: 0.05", "metrics: [{name: x, budget: none}]", "metrics[0].budget: is none"},
+		{"floor: 0.05", "metrics: [{name: x, budget: {epsilon: 1}, default: 2}]", "metrics[0].default: is 2"},
+		{"floor: 0.05", "metrics: [{name: x, budget: {epsilon: 1}, range: [1, 0], default: 1}]", "metrics[0]."},
+		{"floor: 0.05", "metrics: [{name: X, budget: {epsilon: 1}}]", `metrics[0].name: is "X"`},
+		{"floor: 0.05", "metrics: [{name: x, budget: {epsilon: 1}}, {name: x, budget: {epsilon: 1}}]",
+			`metrics[1].name: "x" is the name`},
 		{"floor: 0.05", "missing: zero", `missing: is "zero", must be default, drop`},
 		{"floor: 0.05", "reports: all", `reports: is "all", must be some, every`},
 		{"floor: 0.05", "missing: drop", "missing: is drop: counts would tell whose rewards came"},

@@ -82,6 +82,7 @@ func (l *Live) Close(now int64) (*Commit, error) {
 
 func (l *Live) close() (*Commit, error) {
 	c, text := &Commit{}, lineOf(l.s.Batch)
+	var arms []int
 	for i, p := range l.s.Batch {
 		if !p.Release {
 			continue
@@ -89,10 +90,16 @@ func (l *Live) close() (*Commit, error) {
 		q := &l.s.Arms[p.Arm]
 		k, _, _ := q.enough()
 		start := q.Head
-		n, sum := q.take(k, l.missing)
-		if err := l.curator.AddSteps(p.Arm, n, sum); err != nil {
+		n, sums := q.take(k, l.missing)
+		if err := l.curator.AddSteps(p.Arm, n, sums[0]); err != nil {
 			return nil, err
 		}
+		for j := range l.metrics {
+			if err := l.metrics[j].curator.AddSteps(p.Arm, n, sums[1+j]); err != nil {
+				return nil, err
+			}
+		}
+		arms = append(arms, p.Arm)
 		c.Taken = append(c.Taken, Taken{p.Arm, start, q.Head})
 		text.Plays[i].Gone = q.Head - start - n
 	}
@@ -101,6 +108,12 @@ func (l *Live) close() (*Commit, error) {
 		return nil, err
 	}
 	text.Release = bytes.TrimSpace(l.line.Bytes())
+	if len(arms) > 0 {
+		var err error
+		if text.Metrics, err = l.releaseMetrics(arms, text.Release); err != nil {
+			return nil, err
+		}
+	}
 	return c, l.wait(c, text)
 }
 

@@ -31,6 +31,7 @@ const (
 	keepsSegment       // a segment that was released stays in the state
 	heedsRewards       // who has had a reward cannot be withdrawn
 	countsGone         // who was withdrawn counts
+	metricTwice        // a metric that is reported twice counts twice
 )
 
 // A recorder is a curator that remembers what it was given and hands its sums out by batch.
@@ -88,6 +89,15 @@ func (p watchedExact) BearsMore() bool                       { return p.watched.
 func (p watchedExact) Next(r privacy.Released) *policy.Batch { return p.watched.Next(r) }
 func (p watchedExact) Mechanism() privacy.Mechanism          { return p.watched.Policy.Mechanism() }
 
+// metricHigh is the end of the range of a house's metric, which tells its curator from that of rewards.
+const metricHigh = 3
+
+// withMetric adds a metric from −1 to 3, whose default is 0.
+func withMetric(cfg Config) Config {
+	cfg.Metrics = []Metric{{Name: "basket", Lo: -1, Hi: metricHigh, Mechanism: privacy.Laplace{Scale: 4}}}
+	return cfg
+}
+
 // A house is a Live with a store, a naive model of both, and a fault. Its methods fail the test
 // where the machine does what the model does not.
 type house struct {
@@ -97,6 +107,7 @@ type house struct {
 	noise  noise.Fast
 	live   *Live
 	cur    *recorder
+	second *recorder // of the metric
 	epochs uint64
 
 	// The store.
@@ -157,8 +168,13 @@ func (h *house) config() Config {
 		if err != nil {
 			return nil, err
 		}
-		h.cur = &recorder{StepCurator: c.(release.StepCurator), came: map[int]int{}}
-		return h.cur, nil
+		r := &recorder{StepCurator: c.(release.StepCurator), came: map[int]int{}}
+		if rc.Hi == metricHigh {
+			h.second = r
+		} else {
+			h.cur = r
+		}
+		return r, nil
 	}
 	return cfg
 }
@@ -197,12 +213,18 @@ func (h *house) settle(t Ticket, reward float64) error {
 	if h.fault == countsLate {
 		deadline.Deadline = math.MaxInt64
 	}
+	metric, extra := h.metric(t)
+	if h.fault == metricTwice && t.Number < l.s.Arms[t.Arm].Issued {
+		if s := l.s.Arms[t.Arm].find(t.Number); s != nil && s.Came.Has(t.Number-s.Start) && h.now < t.Deadline {
+			s.More[0] += extra
+		}
+	}
 	if h.fault == countsTwice && t.Number < l.s.Arms[t.Arm].Issued {
 		if s := l.s.Arms[t.Arm].find(t.Number); s != nil && s.Came.Has(t.Number-s.Start) && h.now < t.Deadline {
 			s.Sum += steps
 		}
 	}
-	got, err := l.Settle(deadline, reward, h.now)
+	got, err := l.SettleAll(deadline, reward, metric, h.now)
 	if err != nil {
 		return err
 	}
@@ -215,6 +237,17 @@ func (h *house) settle(t Ticket, reward float64) error {
 		}
 	}
 	return nil
+}
+
+// metric is what is reported of a ticket beside its reward, and how many steps that is.
+func (h *house) metric(t Ticket) (values []float64, steps int64) {
+	switch {
+	case len(h.cfg.Metrics) == 0:
+		return nil, 0
+	case t.Number%5 == 4: // nothing
+		return [][]float64{nil, {math.NaN()}}[t.Number/5%2], 1 << 18
+	}
+	return []float64{float64(t.Number%5)*2 - 2}, []int64{0, 1 << 18, 3 << 18, 1 << 20}[t.Number%5]
 }
 
 // answer is what must be answered to whoever reports on a ticket.
@@ -349,6 +382,9 @@ func (h *house) close(crash int) error {
 	}
 	before := l.State()
 	h.cur.given = h.cur.given[:0]
+	if h.second != nil {
+		h.second.given = h.second.given[:0]
+	}
 	c, err := l.Close(now)
 	if err != nil || c == nil {
 		return err
@@ -462,7 +498,7 @@ func (h *house) judge(before State, c *Commit) error {
 		i++
 		asked := before.Arms[p.Arm].Asked
 		missing := int64(math.Round(h.cfg.Default * (1 << 20)))
-		sum := int64(0)
+		sum, more := int64(0), int64(0)
 		found, gone, kept := map[int]int64{}, map[int]bool{}, 0
 		for t, x := range h.rewards {
 			if t.Arm == p.Arm {
@@ -485,7 +521,10 @@ func (h *house) judge(before State, c *Commit) error {
 				kept++
 			}
 			if counts && !came {
-				x = missing
+				x, more = missing, more+1<<18
+			} else if came {
+				_, steps := h.metric(Ticket{Arm: p.Arm, Number: n})
+				more += steps
 			}
 			sum += x
 		}
@@ -496,6 +535,10 @@ func (h *house) judge(before State, c *Commit) error {
 		}
 		if min(sum, int64(kept)<<20) != got.sum {
 			return caught("batch %d released a sum that is not that of its rewards and defaults", before.Lines)
+		}
+		if h.second != nil && (i > len(h.second.given) ||
+			h.second.given[i-1] != given{p.Arm, kept, min(more, int64(kept)<<20)}) {
+			return caught("batch %d released a metric that is not that of its reports and defaults", before.Lines)
 		}
 		for t := range h.owner {
 			if t.Arm == p.Arm && t.Number >= took.Start && t.Number < took.End && h.now < t.Deadline {

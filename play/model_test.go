@@ -112,18 +112,21 @@ func TestLiveIsTheModel(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
-			longer(t, p, 0, false)
+			longer(t, p, 0, false, false)
 		})
 	}
 }
 
 // longer plays more steps than rapid draws.
-func longer(t *testing.T, p func() policy.Policy, take Take, drop bool) {
+func longer(t *testing.T, p func() policy.Policy, take Take, drop, metric bool) {
 	lines, gone := 0, 0
 	for seed := range uint64(20) {
 		src := rand.New(rand.NewPCG(seed, 1))
 		cfg := houseConfig(armsOf(p()))
 		cfg.Take, cfg.Drop = take, drop
+		if metric {
+			cfg = withMetric(cfg)
+		}
 		h, err := newHouse(none, p, cfg, seed)
 		if err != nil {
 			t.Fatal(err)
@@ -143,10 +146,19 @@ func longer(t *testing.T, p func() policy.Policy, take Take, drop bool) {
 }
 
 // At least, too, where a policy may have it either way.
-func TestLiveIsTheModelAtLeast(t *testing.T) { longer(t, policies(t)["dp-klucb"], AtLeast, false) }
+func TestLiveIsTheModelAtLeast(t *testing.T) {
+	longer(t, policies(t)["dp-klucb"], AtLeast, false, false)
+}
 
 // Where rewards that do not come are dropped, releases are of those that came.
-func TestLiveIsTheModelDrop(t *testing.T) { longer(t, policies(t)["dp-klucb"], AtLeast, true) }
+func TestLiveIsTheModelDrop(t *testing.T) { longer(t, policies(t)["dp-klucb"], AtLeast, true, false) }
+
+// A metric is released with the rewards, of the same decisions, as it was reported first.
+func TestLiveIsTheModelMetric(t *testing.T) {
+	longer(t, policies(t)["dp-klucb"], AtLeast, false, true)
+	longer(t, policies(t)["lazy-dp-ts"], 0, false, true)
+	longer(t, policies(t)["dp-klucb"], AtLeast, true, true)
+}
 
 // Each broken twin is found by the same play, within a few seeds, by the model or by the machine
 // itself, which survives them all when it is whole.
@@ -156,12 +168,16 @@ func TestBrokenTwinsAreCaught(t *testing.T) {
 		countsCame: "counts what came", closesEarly: "closes early",
 		handsOut: "hands out", drawsAgain: "draws again", sameEpoch: "same epoch",
 		countsLate: "counts late", keepsSegment: "keeps the segment",
-		heedsRewards: "heeds rewards", countsGone: "counts who is gone"} {
+		heedsRewards: "heeds rewards", countsGone: "counts who is gone",
+		metricTwice: "counts a metric twice"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(60) {
 				src := rand.New(rand.NewPCG(seed, 2))
 				cfg := houseConfig(3)
+				if f == metricTwice {
+					cfg = withMetric(cfg)
+				}
 				if f == heedsRewards || f == countsGone {
 					cfg.Take = AtLeast
 				}

@@ -65,6 +65,9 @@ type Config struct {
 	// Window is how long a reward may take, at least 1, in the unit of the times that are handed
 	// in. It may change: what has been decided keeps its deadline.
 	Window int64
+	// Metrics are further numbers of each decision, which are released with the rewards. The cap of
+	// Ledger, if there is one, must be for all of them together.
+	Metrics []Metric
 	// Drop: a decision whose reward does not come counts nowhere, instead of as Default. Then the
 	// counts of releases tell whether rewards came, and when a batch closes depends on it too: only
 	// for reporters who promise to report every outcome. The policy must take at least, not exactly.
@@ -97,7 +100,8 @@ type Config struct {
 type Live struct {
 	cfg     Config
 	door    release.Door
-	missing int64 // the default, in steps
+	metrics []metric
+	missing []int64 // the defaults of the rewards and of the metrics, in steps
 	driver  Driver
 	curator release.StepCurator
 	line    bytes.Buffer // what the ledger writes
@@ -164,7 +168,13 @@ func build(cfg Config) (*Live, error) {
 	if err != nil {
 		return nil, fmt.Errorf("play: %w", err)
 	}
-	l := &Live{cfg: cfg, door: door, missing: door.Steps(cfg.Default), releases: make([]bool, cfg.Arms)}
+	l := &Live{cfg: cfg, door: door, missing: []int64{door.Steps(cfg.Default)}, releases: make([]bool, cfg.Arms)}
+	if l.metrics, err = buildMetrics(cfg.Metrics); err != nil {
+		return nil, err
+	}
+	for _, m := range l.metrics {
+		l.missing = append(l.missing, m.missing)
+	}
 	admitted, err := Admit(cfg.Policy)
 	if err != nil {
 		return nil, err
@@ -195,15 +205,25 @@ func build(cfg Config) (*Live, error) {
 	return l, nil
 }
 
-// terms are what must not change while decisions are out.
-func (l *Live) terms() Terms {
-	return Terms{Lo: l.cfg.Lo, Hi: l.cfg.Hi, Default: l.cfg.Default, Take: l.cfg.Take, Drop: l.cfg.Drop}
+// TermsOf are the terms of a play with this Config.
+func TermsOf(cfg Config) (Terms, error) {
+	l, err := build(cfg)
+	if err != nil {
+		return Terms{}, err
+	}
+	return l.terms(), nil
 }
 
-// curate builds the curator on the ledger.
-func (l *Live) curate(ledger *privacy.Ledger) error {
+// terms are what must not change while decisions are out.
+func (l *Live) terms() Terms {
+	return Terms{Lo: l.cfg.Lo, Hi: l.cfg.Hi, Default: l.cfg.Default, Take: l.cfg.Take, Drop: l.cfg.Drop,
+		Metrics: describe(l.metrics)}
+}
+
+// curate builds the curators on what was released.
+func (l *Live) curate(p *past) error {
 	c, err := l.cfg.Curator(release.Config{
-		Arms: l.cfg.Arms, Lo: l.cfg.Lo, Hi: l.cfg.Hi, Mechanism: l.cfg.Policy.Mechanism(), Ledger: ledger,
+		Arms: l.cfg.Arms, Lo: l.cfg.Lo, Hi: l.cfg.Hi, Mechanism: l.cfg.Policy.Mechanism(), Ledger: p.ledger,
 	})
 	if err != nil {
 		return fmt.Errorf("play: %w", err)
@@ -213,6 +233,11 @@ func (l *Live) curate(ledger *privacy.Ledger) error {
 		return fmt.Errorf("play: the curator is a %T, must be one that takes sums of steps", c)
 	}
 	l.driver.Curator = l.curator
+	for i := range l.metrics {
+		if err := l.metrics[i].curate(l.cfg, p.metrics[i]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -311,6 +336,13 @@ func (l *Live) DecideUntil(arm int, now, deadline int64) (Ticket, error) {
 // Settle takes the reward of a ticket, once, clipped to the declared range; what is no number
 // counts as the lowest. A second one of the same ticket has the same answer and changes nothing.
 func (l *Live) Settle(t Ticket, reward float64, now int64) (Status, error) {
+	return l.SettleAll(t, reward, nil, now)
+}
+
+// SettleAll is Settle with the decision's metrics, in the order of Config.Metrics: each is clipped to
+// its range, and NaN, or one beyond the end of the list, is its default. The decision's first report
+// counts, with all that is in it.
+func (l *Live) SettleAll(t Ticket, reward float64, metrics []float64, now int64) (Status, error) {
 	s, status, err := l.held(t, now)
 	if s == nil {
 		return status, err
@@ -318,6 +350,16 @@ func (l *Live) Settle(t Ticket, reward float64, now int64) (Status, error) {
 	if i := t.Number - s.Start; !s.Came.Has(i) && !s.Gone.Has(i) {
 		s.Came.add(i)
 		s.Sum += l.door.Steps(reward)
+		if s.More == nil && len(l.metrics) > 0 {
+			s.More = make([]int64, len(l.metrics))
+		}
+		for i := range s.More {
+			if i < len(metrics) && metrics[i] == metrics[i] {
+				s.More[i] += l.metrics[i].door.Steps(metrics[i])
+			} else {
+				s.More[i] += l.metrics[i].missing
+			}
+		}
 	}
 	return Accepted, nil
 }

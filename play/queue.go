@@ -32,13 +32,14 @@ type Run struct {
 // or not at all, so that where it ends is fixed by counts and by the clock, before anybody
 // could know its sum.
 type Segment struct {
-	Start   int   // the number of its first decision
-	End     int   // the number after its last; 0: not fixed yet
-	Cut     int64 // when the clock fixes the end
-	Settles int64 // when the windows of all its decisions so far have passed
-	Sum     int64 // of the rewards that came, in steps of release.ExactStep
-	Came    Set   // the decisions whose rewards came, less Start
-	Gone    Set   // the decisions that were withdrawn, less Start
+	Start   int     // the number of its first decision
+	End     int     // the number after its last; 0: not fixed yet
+	Cut     int64   // when the clock fixes the end
+	Settles int64   // when the windows of all its decisions so far have passed
+	Sum     int64   // of the rewards that came, in steps of release.ExactStep
+	More    []int64 // the same of each metric; nil if no reward came
+	Came    Set     // the decisions whose rewards came, less Start
+	Gone    Set     // the decisions that were withdrawn, less Start
 
 	lost   int  // how many of its decisions count nowhere
 	lapsed bool // and they are all known
@@ -168,24 +169,35 @@ func (q *Queue) epoch(number int) Epoch {
 	return q.Runs[i].Epoch
 }
 
-// take removes the k oldest segments, and gives how many of their decisions count and the sum of
-// their rewards, with so many steps for each that did not come; none of it is of those that are lost,
+// take removes the k oldest segments, and gives how many of their decisions count and the sums of
+// their rewards and metrics, with so many steps for each that did not come; none of it is of those that are lost,
 // but for a reward that came before its decision was withdrawn: it cannot be told from the others,
 // and stays, as far as the sum is one of so many rewards.
-func (q *Queue) take(k int, missing int64) (n int, sum int64) {
+func (q *Queue) take(k int, missing []int64) (n int, sums []int64) {
 	head := q.Head
+	sums = make([]int64, len(missing))
 	for i := range q.Segments[:k] {
 		s := &q.Segments[i]
-		size := s.End - s.Start
-		head, n, sum = head+size, n+size-s.lost, sum+s.Sum
+		size, absent := s.End-s.Start, 0
+		head, n = head+size, n+size-s.lost
 		if !s.lapsed {
-			sum += missing * int64(size-s.Came.Len()-s.lost+s.Came.common(s.Gone))
+			absent = size - s.Came.Len() - s.lost + s.Came.common(s.Gone)
+		}
+		sums[0] += s.Sum
+		for j, x := range s.More {
+			sums[1+j] += x
+		}
+		for j, x := range missing {
+			sums[j] += x * int64(absent)
 		}
 		q.lose(s, 0)
 	}
 	q.Segments = slices.Delete(q.Segments, 0, k)
 	q.advance(head)
-	return n, min(sum, int64(n)*oneStep)
+	for j := range sums {
+		sums[j] = min(sums[j], int64(n)*oneStep)
+	}
+	return n, sums
 }
 
 // oneStep is a reward of 1, in steps.

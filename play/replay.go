@@ -47,6 +47,12 @@ func Replay(cfg Config, lines iter.Seq2[[]byte, error]) (*Replayed, error) {
 		Mechanism: cfg.Policy.Mechanism()}, true); err != nil {
 		return nil, fmt.Errorf("play: %w", err)
 	}
+	for i, m := range l.metrics {
+		if p.metrics[i].outline, err = release.NewOutline(release.Config{Arms: cfg.Arms, Lo: m.Lo, Hi: m.Hi,
+			Mechanism: m.Mechanism}, true); err != nil {
+			return nil, fmt.Errorf("play: metric %q: %w", m.Name, err)
+		}
+	}
 	if err := p.follow(lines); err != nil {
 		return nil, fmt.Errorf("play: %w", err)
 	}
@@ -74,16 +80,21 @@ type past struct {
 	noise    privacy.Mechanism
 	outline  *release.Outline // nil: releases may be of any curator
 	slots    map[int]bool     // that were released
+	metrics  []pastMetric
 }
 
 // past is before the first line.
 func (l *Live) past() *past {
 	n := l.cfg.Arms
 	l.driver.replay(privacy.Released{})
-	return &past{driver: &l.driver, take: l.cfg.Take, ledger: privacy.NewLedger(l.cfg.Ledger...),
-		heads: make([]int, n), asked: make([]int, n),
-		off: make([]bool, n), released: make([]int, n), sums: make([]float64, n), releases: make([]int, n),
+	p := &past{driver: &l.driver, take: l.cfg.Take, ledger: privacy.NewLedger(l.cfg.Ledger...),
+		heads: make([]int, n), asked: make([]int, n), off: make([]bool, n), released: make([]int, n),
+		sums: make([]float64, n), releases: make([]int, n),
 		slots: map[int]bool{}}
+	for range l.metrics {
+		p.metrics = append(p.metrics, newPastMetric())
+	}
+	return p
 }
 
 // batch is the one that is out, nil if the policy has stopped.
@@ -116,7 +127,8 @@ func (p *past) add(text []byte) error {
 		return fmt.Errorf("%w: it is not written as a line is", ErrState)
 	}
 	if in.Change != nil {
-		if p.batch() == nil || in.Off != nil || in.Gone != 0 || len(in.Plays)+len(in.Release) > 0 {
+		if p.batch() == nil || in.Off != nil || in.Gone != 0 ||
+			len(in.Plays)+len(in.Release)+len(in.Metrics) > 0 {
 			return fmt.Errorf("%w: nothing can have been changed here", ErrState)
 		}
 		return nil
@@ -154,6 +166,9 @@ func (p *past) add(text []byte) error {
 	if err := p.check(arms, released, in.Release); err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
+	if err := p.addMetrics(arms, in); err != nil {
+		return err
+	}
 	for i, a := range arms {
 		p.heads[a], p.asked[a] = plus(p.heads[a], plus(released.N(i), gone[i])), 0
 		p.released[a] = plus(p.released[a], released.N(i))
@@ -168,7 +183,7 @@ func (p *past) add(text []byte) error {
 func (p *past) takeOff(a int, in line) error {
 	dropper, ok := p.driver.Policy.(Dropper)
 	if !ok || p.batch() == nil || a < 0 || a >= len(p.heads) || p.off[a] || in.Gone < 0 ||
-		len(in.Plays)+len(in.Release) > 0 {
+		len(in.Plays)+len(in.Release)+len(in.Metrics) > 0 {
 		return fmt.Errorf("%w: arm %d cannot have been taken off", ErrState, a)
 	}
 	p.off[a], p.heads[a] = true, plus(p.heads[a], in.Gone)
@@ -177,22 +192,38 @@ func (p *past) takeOff(a int, in line) error {
 	return nil
 }
 
-// check holds a release against what a curator makes of the batch, where that is known.
+// check holds a release of rewards against what a curator makes of the batch, where that is known.
 func (p *past) check(arms []int, released privacy.Released, text []byte) error {
-	if p.outline == nil || len(arms) == 0 {
+	if p.outline == nil {
 		return nil
 	}
 	for i, a := range arms {
 		if n, asked := released.N(i), p.asked[a]; n < asked || p.take == Exactly && n > asked {
 			return fmt.Errorf("it releases %d rewards of arm %d, must be %v %d", n, a, p.take, asked)
 		}
-		if err := p.outline.Play(a, released.N(i)); err != nil {
-			return err
+	}
+	m, err := checkRelease(p.outline, p.slots, arms, released, text)
+	if m != nil {
+		p.noise = m
+	}
+	return err
+}
+
+// checkRelease holds a release against an outline, unless that is nil, and adds its slots to those
+// that were released; the mechanism is the release's.
+func checkRelease(outline *release.Outline, slots map[int]bool, arms []int, released privacy.Released,
+	text []byte) (privacy.Mechanism, error) {
+	if outline == nil || len(arms) == 0 {
+		return nil, nil
+	}
+	for i, a := range arms {
+		if err := outline.Play(a, released.N(i)); err != nil {
+			return nil, err
 		}
 	}
-	want, err := p.outline.Release(arms)
+	want, err := outline.Release(arms)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var in struct {
 		Slots     []int           `json:"slots"`
@@ -202,7 +233,7 @@ func (p *past) check(arms []int, released privacy.Released, text []byte) error {
 		Tail      privacy.Tail    `json:"tail"`
 	}
 	if err := json.Unmarshal(text, &in); err != nil {
-		return err
+		return nil, err
 	}
 	m, err := privacy.UnmarshalMechanism(in.Mechanism)
 	if err == nil {
@@ -214,20 +245,19 @@ func (p *past) check(arms []int, released privacy.Released, text []byte) error {
 	}
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case !bytes.Equal(again, text):
-		return errors.New("the release is not written as a ledger does")
+		return nil, errors.New("the release is not written as a ledger does")
 	case m != want.Mechanism:
-		return fmt.Errorf("the mechanism of the release is %v, and the policy's is %v", m, want.Mechanism)
+		return nil, fmt.Errorf("the mechanism of the release is %v, and the policy's is %v", m, want.Mechanism)
 	case released.Tail() != want.Tail:
-		return errors.New("the tail of the release is not that of the policy's mechanism")
+		return nil, errors.New("the tail of the release is not that of the policy's mechanism")
 	}
-	p.noise = m
 	for _, s := range in.Slots {
-		if p.slots[s] {
-			return fmt.Errorf("slot %d was released before", s)
+		if slots[s] {
+			return nil, fmt.Errorf("slot %d was released before", s)
 		}
-		p.slots[s] = true
+		slots[s] = true
 	}
-	return nil
+	return m, nil
 }

@@ -20,9 +20,11 @@ var ErrState = errors.New("the state is not that of the policy and its transcrip
 type line struct {
 	Plays   []play          `json:"plays,omitempty"`
 	Release json.RawMessage `json:"release,omitempty"`
-	Off     *int            `json:"off,omitempty"`
-	Gone    int             `json:"gone,omitempty"`
-	Change  json.RawMessage `json:"change,omitempty"`
+	// of each metric, what its own ledger writes of the same release
+	Metrics []json.RawMessage `json:"metrics,omitempty"`
+	Off     *int              `json:"off,omitempty"`
+	Gone    int               `json:"gone,omitempty"`
+	Change  json.RawMessage   `json:"change,omitempty"`
 }
 
 type play struct {
@@ -66,6 +68,10 @@ func Restore(cfg Config, lines iter.Seq2[[]byte, error], s State) (*Live, error)
 	}
 	for a, q := range s.Arms {
 		for _, g := range q.Segments {
+			if g.More != nil && len(g.More) != len(l.metrics) {
+				return nil, fmt.Errorf("play: %w: a segment of arm %d has %d metrics, must have %d", ErrState, a,
+					len(g.More), len(l.metrics))
+			}
 			if end := l.end(a, g.Start); end != 0 && end != g.End {
 				return nil, fmt.Errorf("play: %w: a segment of arm %d ends at %d, and the policy "+
 					"says at %d", ErrState, a, g.End, end)
@@ -110,7 +116,7 @@ func (l *Live) begin(lines iter.Seq2[[]byte, error]) error {
 			}
 		}
 	}
-	if err := l.curate(p.ledger); err != nil {
+	if err := l.curate(p); err != nil {
 		return err
 	}
 	l.stopped = p.batch() == nil

@@ -29,6 +29,7 @@ type Terms struct {
 	Lo, Hi, Default float64
 	Take            Take
 	Drop            bool
+	Metrics         string // what they are, a line each
 }
 
 // State is a copy of the state as it is now: decisions that were made since it was last
@@ -49,7 +50,7 @@ func (s State) clone() State {
 
 func (s *Segment) clone() Segment {
 	out := *s
-	out.Came, out.Gone = slices.Clone(s.Came), slices.Clone(s.Gone)
+	out.Came, out.Gone, out.More = slices.Clone(s.Came), slices.Clone(s.Gone), slices.Clone(s.More)
 	return out
 }
 
@@ -114,9 +115,13 @@ func (q *Queue) validate() error {
 				return fmt.Errorf("segment %d knows of decisions that are not in it", i)
 			}
 		}
-		if s.Sum < 0 || s.Sum > int64(s.Came.Len())*oneStep || absurd(s.Cut) ||
-			absurd(s.Settles) {
-			return fmt.Errorf("segment %d: its sum or its times are out of range", i)
+		if absurd(s.Cut) || absurd(s.Settles) {
+			return fmt.Errorf("segment %d: its times are out of range", i)
+		}
+		for _, sum := range append([]int64{s.Sum}, s.More...) {
+			if sum < 0 || sum > int64(s.Came.Len())*oneStep {
+				return fmt.Errorf("segment %d: a sum is out of range", i)
+			}
 		}
 		next = end
 	}
@@ -147,6 +152,8 @@ func (s State) MarshalBinary() ([]byte, error) {
 	put := func(x int) { b = binary.AppendUvarint(b, uint64(x)) }
 	put(int(s.Take))
 	put(flag(s.Drop))
+	put(len(s.Metrics))
+	b = append(b, s.Metrics...)
 	put(s.Lines)
 	put(len(s.Batch))
 	for _, p := range s.Batch {
@@ -171,6 +178,10 @@ func (s State) MarshalBinary() ([]byte, error) {
 			put(g.End)
 			b = binary.AppendVarint(binary.AppendVarint(b, g.Cut), g.Settles)
 			b = binary.AppendUvarint(b, uint64(g.Sum))
+			put(len(g.More))
+			for _, sum := range g.More {
+				b = binary.AppendUvarint(b, uint64(sum))
+			}
 			for _, set := range []Set{g.Came, g.Gone} {
 				put(len(set))
 				for _, w := range set {
@@ -207,7 +218,9 @@ func (s *State) UnmarshalBinary(text []byte) error {
 	var out State
 	out.Lo, out.Hi, out.Default = math.Float64frombits(r.word()), math.Float64frombits(r.word()),
 		math.Float64frombits(r.word())
-	out.Take, out.Drop, out.Lines = Take(r.count()), r.count() == 1, r.count()
+	out.Take, out.Drop = Take(r.count()), r.count() == 1
+	out.Metrics = string(r.bytes(r.length(1)))
+	out.Lines = r.count()
 	for range r.length(3) {
 		out.Batch = append(out.Batch, policy.Play{Arm: r.count(), Rounds: r.count(), Release: r.count() == 1})
 	}
@@ -216,9 +229,12 @@ func (s *State) UnmarshalBinary(text []byte) error {
 		for range r.length(17) {
 			q.Runs = append(q.Runs, Run{r.count(), Epoch(r.bytes(16))})
 		}
-		for range r.length(7) {
+		for range r.length(8) {
 			g := Segment{Start: r.count(), End: r.count(), Cut: r.signed(), Settles: r.signed(),
 				Sum: int64(r.count64())}
+			for range r.length(1) {
+				g.More = append(g.More, int64(r.count64()))
+			}
 			for _, set := range []*Set{&g.Came, &g.Gone} {
 				for range r.length(8) {
 					*set = append(*set, r.word())

@@ -91,6 +91,26 @@ func redeem(s play.Set, p store.Part, n int) (play.Set, error) {
 	return s, nil
 }
 
+// sumsText writes the sums of metrics.
+func sumsText(all []int64) string {
+	var b []byte
+	for _, x := range all {
+		b = binary.AppendUvarint(b, uint64(x))
+	}
+	return string(b)
+}
+
+func readSums(text string) (all []int64, _ error) {
+	for b := []byte(text); len(b) > 0; {
+		x, n := binary.Uvarint(b)
+		if n <= 0 || x > math.MaxInt64 {
+			return nil, errors.New("the sums of a segment's metrics are damaged")
+		}
+		all, b = append(all, int64(x)), b[n:]
+	}
+	return all, nil
+}
+
 // unitBytes is how long an assignment is as it is stored: tag, arm, number, deadline, that of
 // activation, epoch, propensity, how many.
 const unitBytes = 16 + 2 + 5 + 6 + 6 + 8 + 8 + 4
@@ -143,6 +163,9 @@ func stateOf(in store.Stored, terms play.Terms, arms int) (play.State, error) {
 		}
 		q := &s.Arms[g.Arm]
 		out := play.Segment{Start: g.Start, End: g.End, Cut: g.Cut, Settles: g.Settles, Sum: g.Sum}
+		if out.More, err = readSums(g.More); err != nil {
+			return s, err
+		}
 		var all play.Set
 		for len(parts) > 0 && parts[0].Arm == g.Arm && parts[0].Start == g.Start {
 			if all, err = redeem(all, parts[0], 2*(q.Issued-g.Start)); err != nil {

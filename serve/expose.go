@@ -34,6 +34,9 @@ func (e *Engine) Activate(ctx context.Context, name, token string, shown bool) (
 	if err != nil {
 		return "", err
 	}
+	if e.cfg.ReadOnly {
+		return "", ErrReadOnly
+	}
 	t, ok := newSigner(x.tokenKey).read(token)
 	switch {
 	case !ok:

@@ -50,9 +50,11 @@ type Info struct {
 	Wait  string
 	Until time.Time
 	// Reason says why it has failed.
-	Reason  string
-	Keep    int // the arm that is kept when it has stopped, else −1
-	Arms    []ArmInfo
+	Reason string
+	Keep   int // the arm that is kept when it has stopped, else −1
+	Arms   []ArmInfo
+	// Metrics are the noisy sums of each metric, by arm, of what was released, mapped to [0,1].
+	Metrics [][]float64
 	Batches int           // that were released or played, and changes
 	Lines   int           // of the transcript
 	Tip     string        // the SHA-256 of the last of them, in hex; empty before the first
@@ -150,7 +152,8 @@ type live struct {
 	held    int
 	heldTip string
 	arms    []ArmInfo
-	ticked  int64 // the last tick
+	metrics [][]float64 // by metric and arm
+	ticked  int64       // the last tick
 
 	pending *play.Commit // a release that was closed, and is durable when the next step begins
 	changed bool         // the record has to be written
@@ -196,6 +199,9 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*live, error) {
 	x.coins = rand.New(rand.NewChaCha8(seed))
 	x.units = map[tag]assignment{}
 	x.arms = make([]ArmInfo, len(decl.Arms))
+	for range decl.Metrics {
+		x.metrics = append(x.metrics, make([]float64, len(decl.Arms)))
+	}
 	return x, nil
 }
 
@@ -238,13 +244,16 @@ func configOf(decl *Experiment, coins policy.Coins) (_ play.Config, answer func(
 	if rule, ok := p.(identify.Identifier); ok {
 		answer = rule.Answer
 	}
-	each, err := decl.EachAssignment()
+	each, err := decl.EachTotal()
 	if err != nil {
 		return play.Config{}, nil, err
 	}
 	cfg := play.Config{Policy: p, Arms: len(decl.Arms), Lo: decl.Lo, Hi: decl.Hi, Default: decl.Default,
 		Window: decl.Window.Milliseconds(), Drop: decl.Missing == experiment.MissingDrop}
 	if cfg.Take, err = decl.Take(); err != nil {
+		return play.Config{}, nil, err
+	}
+	if cfg.Metrics, err = decl.PlayMetrics(); err != nil {
 		return play.Config{}, nil, err
 	}
 	switch each.(type) {
@@ -372,6 +381,9 @@ func (x *live) info(now int64) Info {
 		out.Spent, out.Cap = x.ledger.Total(), x.ledger.Guarantee()
 	}
 	out.Budget, _ = x.decl.EachAssignment() // was checked
+	for _, sums := range x.metrics {
+		out.Metrics = append(out.Metrics, slices.Clone(sums))
+	}
 	out.Changes = slices.Clone(x.rec.Changes)
 	for _, a := range x.rec.Off {
 		out.Changes = append(out.Changes, Change{Off: []string{x.decl.Arms[a].Name}})
@@ -596,7 +608,7 @@ func (x *live) settle(j *job, touched map[[2]int][]int) error {
 			code, had = code+1, s.Gone.Has(number-s.Start)
 			got, err = x.play.Withdraw(k, j.at)
 		} else {
-			got, err = x.play.Settle(k, r.reward, j.at)
+			got, err = x.play.SettleAll(k, r.reward, r.metrics, j.at)
 		}
 		if err != nil {
 			return err
@@ -698,20 +710,21 @@ func (x *live) mark(w *store.Write) {
 		for _, s := range q.Segments {
 			row := segmentOf(a, s)
 			bare := row
-			bare.Sum = 0 // which is written with its rewards
+			bare.Sum, bare.More = 0, "" // which is written with its rewards
 			if bare != was.tail {
 				w.Segments = append(w.Segments, row)
 			}
 		}
 		if n := len(q.Segments); n > 0 {
 			was.tail = segmentOf(a, q.Segments[n-1])
-			was.tail.Sum = 0
+			was.tail.Sum, was.tail.More = 0, ""
 		}
 	}
 }
 
 func segmentOf(arm int, s play.Segment) store.Segment {
-	return store.Segment{Arm: arm, Start: s.Start, End: s.End, Cut: s.Cut, Settles: s.Settles, Sum: s.Sum}
+	return store.Segment{Arm: arm, Start: s.Start, End: s.End, Cut: s.Cut, Settles: s.Settles, Sum: s.Sum,
+		More: sumsText(s.More)}
 }
 
 // onTick does what is done at public ticks alone: the release that was closed before is handed to
@@ -778,6 +791,7 @@ func (x *live) show(line []byte) error {
 			Sum       []float64
 			Mechanism json.RawMessage
 		}
+		Metrics []struct{ Sum []float64 }
 	}
 	if err := json.Unmarshal(line, &in); err != nil {
 		return err
@@ -801,6 +815,12 @@ func (x *live) show(line []byte) error {
 		x.arms[p.Arm].Sum += in.Release.Sum[i]
 		x.arms[p.Arm].Releases++
 		x.arms[p.Arm].Noise = noise
+		for j, m := range in.Metrics {
+			if i >= len(m.Sum) || j >= len(x.metrics) {
+				return errors.New("a line of the transcript does not release the metrics that it says")
+			}
+			x.metrics[j][p.Arm] += m.Sum[i]
+		}
 		i++
 	}
 	x.shown++

@@ -25,6 +25,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -157,6 +158,13 @@ type Report struct {
 	Reward float64 // clipped to the declared range; what is no number counts as the lowest
 }
 
+// An Outcome is a report with the metrics of its decision.
+type Outcome struct {
+	Report
+	// Metrics are by name; those that are not in it, and what is no number, count as their defaults.
+	Metrics map[string]float64
+}
+
 // A Result answers a report: a status, or ErrToken.
 type Result struct {
 	Status Status
@@ -214,7 +222,9 @@ type reported struct {
 	ticket
 	what   reporting
 	reward float64
-	result int // its place in results
+	// by metric, NaN where there is none
+	metrics []float64
+	result  int // its place in results
 }
 
 // Open opens the store, takes it over, and goes on with all that is in it. If the store is Shared and
@@ -368,6 +378,15 @@ func (e *Engine) Reward(ctx context.Context, name string, r Report) (Status, err
 // Rewards takes rewards, and returns when they are durable: a result for each, in their order. An
 // error is for all of them, which can then be sent again.
 func (e *Engine) Rewards(ctx context.Context, name string, reports []Report) ([]Result, error) {
+	outcomes := make([]Outcome, len(reports))
+	for i, r := range reports {
+		outcomes[i].Report = r
+	}
+	return e.Outcomes(ctx, name, outcomes)
+}
+
+// Outcomes is Rewards with metrics: the first report of a decision counts, with all that is in it.
+func (e *Engine) Outcomes(ctx context.Context, name string, reports []Outcome) ([]Result, error) {
 	x, err := e.find(name)
 	if err != nil {
 		return nil, err
@@ -385,7 +404,12 @@ func (e *Engine) Rewards(ctx context.Context, name string, reports []Report) ([]
 		case t.number == beyond:
 			j.results[i].Status = OverLimit
 		default:
-			j.reports = append(j.reports, reported{ticket: t, reward: r.Reward, result: i})
+			metrics, err := x.metricsOf(r.Metrics)
+			if err != nil {
+				j.results[i].Err = err
+				continue
+			}
+			j.reports = append(j.reports, reported{ticket: t, reward: r.Reward, metrics: metrics, result: i})
 		}
 	}
 	if len(j.reports) > 0 {
@@ -417,6 +441,26 @@ func (e *Engine) Queued() int {
 	e.queue.Lock()
 	defer e.queue.Unlock()
 	return len(e.queue.jobs)
+}
+
+// metricsOf are a report's metrics in their order, nil if there are none.
+func (x *live) metricsOf(in map[string]float64) ([]float64, error) {
+	if len(in) == 0 {
+		return nil, nil
+	}
+	out, known := make([]float64, len(x.decl.Metrics)), 0
+	for i, m := range x.decl.Metrics {
+		v, ok := in[m.Name]
+		if out[i] = v; !ok {
+			out[i] = math.NaN()
+		} else {
+			known++
+		}
+	}
+	if known < len(in) {
+		return nil, fieldError("metrics", "has a name that is none of the experiment's metrics")
+	}
+	return out, nil
 }
 
 // do has the writer do a job, and waits until it is durable.

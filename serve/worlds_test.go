@@ -96,7 +96,11 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 		if mine.Token != "" {
 			for _, r := range hers {
 				if c.Now().Equal(decided.Add(r.after)) {
-					if _, err := e.Reward(t.Context(), "shop", Report{mine.Token, r.reward}); err != nil {
+					one := Outcome{Report: Report{mine.Token, r.reward}}
+					if strings.Contains(text, "metrics") {
+						one.Metrics = map[string]float64{"basket": 150 * r.reward}
+					}
+					if _, err := e.Outcomes(t.Context(), "shop", []Outcome{one}); err != nil {
 						t.Fatal(err)
 					}
 					if twin == "activates" {
@@ -208,7 +212,7 @@ func differ(a, b string) string {
 
 // exposures are the experiments whose worlds are compared.
 var exposures = []string{shop, strings.Replace(shop, "window: 1m", "exposure: activate\nactivate_within: 20s\n"+
-	"window: 40s", 1), with("exposure: retract")}
+	"window: 40s", 1), with("exposure: retract"), with(basket)}
 
 // A rule that looks for the best arm stops by itself and answers; its answer is what everybody
 // gets, also after a restart.

@@ -390,13 +390,18 @@ func (x *live) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 
 // reshow shows a line that is durable, and books it again.
 func (x *live) reshow(line []byte) error {
-	var in struct{ Release json.RawMessage }
+	var in struct {
+		Release json.RawMessage
+		Metrics []json.RawMessage
+	}
 	if err := json.Unmarshal(line, &in); err != nil {
 		return err
 	}
 	if len(in.Release) > 0 {
-		if _, err := x.ledger.Restore(in.Release); err != nil {
-			return err
+		for _, release := range append([]json.RawMessage{in.Release}, in.Metrics...) {
+			if _, err := x.ledger.Restore(release); err != nil {
+				return err
+			}
 		}
 	}
 	return x.show(line)
@@ -408,10 +413,12 @@ func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored sto
 	if err != nil {
 		return err
 	}
-	lo, hi := x.decl.Range()
+	terms, err := play.TermsOf(cfg)
+	if err != nil {
+		return err
+	}
 	stored.Lines = x.shown // that are play's
-	state, err := stateOf(stored, play.Terms{Lo: lo, Hi: hi, Default: x.decl.Default, Take: cfg.Take,
-		Drop: cfg.Drop}, len(x.decl.Arms))
+	state, err := stateOf(stored, terms, len(x.decl.Arms))
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,7 @@ type infoJSON struct {
 	Spent   spentJSON      `json:"spent"`
 	// Budget is that of one reward.
 	Budget      string          `json:"budget"`
+	Total       string          `json:"total"` // what a unit may lose in all, with the metrics
 	Guarantee   string          `json:"guarantee"`
 	Declaration json.RawMessage `json:"declaration"`
 }
@@ -40,7 +41,9 @@ type armJSON struct {
 	Decisions int      `json:"decisions"`
 	Released  int      `json:"released"`
 	Mean      *float64 `json:"mean"` // noisy, of what was released; null before
-	Off       bool     `json:"off,omitempty"`
+	// Metrics are the noisy means of the experiment's metrics, of what was released.
+	Metrics map[string]float64 `json:"metrics,omitempty"`
+	Off     bool               `json:"off,omitempty"`
 }
 
 type spentJSON struct {
@@ -57,6 +60,7 @@ func infoOf(x serve.Info) (*infoJSON, error) {
 		Batches: x.Batches, Tick: x.Tick.String(), Changes: x.Changes,
 		Spent:  spentJSON{fmt.Sprint(x.Spent), x.Spent},
 		Budget: fmt.Sprint(x.Budget), Declaration: decl}
+	out.Total = fmt.Sprint(x.Experiment.Total())
 	if out.Guarantee, err = x.Experiment.Guarantee(); err != nil {
 		return nil, err
 	}
@@ -74,6 +78,13 @@ func infoOf(x serve.Info) (*infoJSON, error) {
 		if a.Released > 0 {
 			mean := lo + (hi-lo)*a.Sum/float64(a.Released)
 			arm.Mean = &mean
+			for j, m := range x.Experiment.Metrics {
+				if arm.Metrics == nil {
+					arm.Metrics = map[string]float64{}
+				}
+				lo, hi := m.Range()
+				arm.Metrics[m.Name] = lo + (hi-lo)*x.Metrics[j][i]/float64(a.Released)
+			}
 		}
 		out.Arms = append(out.Arms, arm)
 	}

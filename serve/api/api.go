@@ -413,11 +413,14 @@ func (f *front) reward(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err := read(w, r, maxReward, &in); err != nil {
 		return nil, err
 	}
-	s, err := f.Engine.Reward(r.Context(), r.PathValue("name"), in.report())
+	out, err := f.Engine.Outcomes(r.Context(), r.PathValue("name"), []serve.Outcome{in.report()})
+	if err == nil {
+		err = out[0].Err
+	}
 	if err != nil {
 		return nil, err
 	}
-	return statusJSON{string(s)}, nil
+	return statusJSON{string(out[0].Status)}, nil
 }
 
 // A resultJSON is a status, or what is wrong.
@@ -435,11 +438,11 @@ func (f *front) rewards(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err := read(w, r, maxBatch, &in); err != nil {
 		return nil, err
 	}
-	reports := make([]serve.Report, len(in.Rewards))
+	reports := make([]serve.Outcome, len(in.Rewards))
 	for i, one := range in.Rewards {
 		reports[i] = one.report()
 	}
-	results, err := f.Engine.Rewards(r.Context(), r.PathValue("name"), reports)
+	results, err := f.Engine.Outcomes(r.Context(), r.PathValue("name"), reports)
 	if err != nil {
 		return nil, err
 	}

@@ -53,6 +53,8 @@ func (q *activationRequest) check() error {
 type rewardRequest struct {
 	Decision string   `json:"decision"`
 	Reward   *float64 `json:"reward"`
+	// by name; a pointer, since null is no number
+	Metrics map[string]*float64 `json:"metrics"`
 }
 
 func (q *rewardRequest) check() error {
@@ -64,11 +66,23 @@ func (q *rewardRequest) check() error {
 	case math.IsNaN(*q.Reward) || math.IsInf(*q.Reward, 0):
 		return refused(http.StatusBadRequest, "reward", "reward must be a finite number")
 	}
+	for _, m := range q.Metrics {
+		if m == nil {
+			return refused(http.StatusBadRequest, "metrics", "metrics must be finite numbers by their names")
+		}
+	}
 	return nil
 }
 
-func (q *rewardRequest) report() serve.Report {
-	return serve.Report{Token: q.Decision, Reward: *q.Reward}
+func (q *rewardRequest) report() serve.Outcome {
+	r := serve.Outcome{Report: serve.Report{Token: q.Decision, Reward: *q.Reward}}
+	if len(q.Metrics) > 0 {
+		r.Metrics = make(map[string]float64, len(q.Metrics))
+		for name, m := range q.Metrics {
+			r.Metrics[name] = *m
+		}
+	}
+	return r
 }
 
 type batchRequest struct {
@@ -113,6 +127,7 @@ type fixedKeys struct {
 	Reward   json.RawMessage `json:"reward" fixed:"the noise was made for this range and this default"`
 	Exposure json.RawMessage `json:"exposure" fixed:"counts are of decisions that are made in one way"`
 	Within   json.RawMessage `json:"activate_within" fixed:"only end, window, floor and off may change"`
+	Metrics  json.RawMessage `json:"metrics" fixed:"units were promised that they lose no more"`
 	Missing  json.RawMessage `json:"missing" fixed:"what counts tell of rewards that do not come was promised"`
 	Reports  json.RawMessage `json:"reports" fixed:"what counts tell of rewards that do not come was promised"`
 	Sticky   json.RawMessage `json:"sticky" fixed:"who was assigned what is counted by it"`
@@ -246,7 +261,11 @@ func malformed(data []byte, err error) error {
 		want := map[string]string{"float64": "a number that a float64 can hold", "string": "a string",
 			"slice": "a list", "bool": "true or false", "struct": "an object",
 			"map": "an object"}[kind.Type.Kind().String()]
-		return refused(http.StatusBadRequest, kind.Field, kind.Field+" must be "+want)
+		field := kind.Field
+		if i := strings.Index(field, "metrics."); i >= 0 { // what follows is the body's
+			field = field[:i+len("metrics")]
+		}
+		return refused(http.StatusBadRequest, field, field+" must be "+want)
 	case errors.As(err, &syntax):
 		at := min(max(int(syntax.Offset)-1, 0), len(data))
 		if m := lastField.FindSubmatch(data[:at]); m != nil {

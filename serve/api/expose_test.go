@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -79,5 +80,56 @@ func TestRetract(t *testing.T) {
 	}
 	for _, key := range []string{"exposure", "missing", "reports", "activate_within"} {
 		w.want(409, "PATCH", x, `{"`+key+`": null, "floor": 0.1}`)
+	}
+}
+
+// Metrics are reported beside rewards, and are refused without a word of what they are.
+func TestMetricsOfDecisions(t *testing.T) {
+	w := newWorld(t)
+	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "window: 1m",
+		"window: 1m\nmetrics: [{name: basket, range: [0, 200], budget: {epsilon: 0.5}}]", 1))
+	const x = "/v1/experiments/shop"
+	w.want(200, "POST", x+"/start", "")
+	d := *w.decide("ann").Decision
+	for body, field := range map[string]string{
+		`{"731": 1}`: "metrics", `{"basket": null}`: "metrics", `{"basket": "0.731"}`: "metrics",
+		`{"basket": 0.731e999}`: "metrics", `{"basket": NaN}`: "basket", `[731]`: "metrics",
+		`{"basket": 1, "other": 731}`: "metrics",
+	} {
+		text := w.want(400, "POST", x+"/rewards", fmt.Sprintf(`{"decision": %q, "reward": 1, "metrics": %s}`, d, body))
+		var p problem
+		if err := json.Unmarshal([]byte(text), &p); err != nil || p.Field != field || strings.Contains(text, "731") {
+			t.Errorf("%s: %s", body, text)
+		}
+	}
+	batch := w.want(200, "POST", x+"/rewards/batch", fmt.Sprintf(
+		`{"rewards": [{"decision": %q, "reward": 1, "metrics": {"x": 1}}, {"decision": %q, "reward": 1}]}`, d, d))
+	if !strings.Contains(batch, `"error":"metrics: has a name`) || !strings.Contains(batch, "accepted") {
+		t.Error(batch)
+	}
+	for i := range 60 {
+		d := *w.decide(fmt.Sprint(i)).Decision
+		got := w.want(200, "POST", x+"/rewards", fmt.Sprintf(`{"decision": %q, "reward": 1, "metrics": {"basket": 150}}`,
+			d))
+		if got != `{"status":"accepted"}`+"\n" {
+			t.Fatal(got)
+		}
+	}
+	for range 64 {
+		w.pass(time.Second)
+	}
+	var info infoJSON
+	if err := json.Unmarshal([]byte(w.want(200, "GET", x, "")), &info); err != nil {
+		t.Fatal(err)
+	}
+	if info.Budget != "epsilon=1" || info.Total != "epsilon=1.5" || !strings.Contains(info.Guarantee,
+		"at epsilon=1.5 for") || !strings.Contains(info.Spent.Text, "1.5") {
+		t.Errorf("%+v", info)
+	}
+	for _, a := range info.Arms {
+		// 8 at least, noise of a scale of 2·200 in a sum: below 1e-6 beyond 14 scales
+		if got, ok := a.Metrics["basket"]; a.Released == 0 || !ok || got < 150-14*400/8 || got > 150+14*400/8 {
+			t.Errorf("%+v", a)
+		}
 	}
 }

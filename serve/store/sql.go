@@ -27,6 +27,7 @@ CREATE TABLE arm (
 CREATE TABLE segment (
 	experiment INTEGER NOT NULL, arm INTEGER NOT NULL, start INTEGER NOT NULL, stop INTEGER NOT NULL,
 	cut INTEGER NOT NULL, settles INTEGER NOT NULL, sum INTEGER NOT NULL,
+	more BLOB NOT NULL,
 	PRIMARY KEY (experiment, arm, start)) STRICT, WITHOUT ROWID;
 CREATE TABLE redeemed (
 	experiment INTEGER NOT NULL, arm INTEGER NOT NULL, start INTEGER NOT NULL, part INTEGER NOT NULL,
@@ -43,7 +44,7 @@ CREATE TABLE audit (line INTEGER PRIMARY KEY, text BLOB NOT NULL) STRICT;
 `
 
 // schemaVersion is the version of schema.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // A statement is one of a transaction. Its SQL is what SQLite and PostgreSQL both know.
 type statement struct {
@@ -111,9 +112,10 @@ func (w Write) statements(add func(query string, args ...any)) {
 			"runs = excluded.runs", w.ID, a.Arm, a.Head, a.Issued, a.Asked, a.Off, runsText(a.Runs))
 	}
 	for _, g := range w.Segments {
-		add("INSERT INTO segment VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (experiment, arm, start) "+
+		add("INSERT INTO segment VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (experiment, arm, start) "+
 			"DO UPDATE SET stop = excluded.stop, cut = excluded.cut, settles = excluded.settles, "+
-			"sum = excluded.sum", w.ID, g.Arm, g.Start, g.End, g.Cut, g.Settles, g.Sum)
+			"sum = excluded.sum, more = excluded.more", w.ID, g.Arm, g.Start, g.End, g.Cut, g.Settles, g.Sum,
+			[]byte(g.More))
 	}
 	for _, p := range w.Parts {
 		if p.Number == 0 {
@@ -181,10 +183,12 @@ func (s tables) load(ctx context.Context, id int64) (out Stored, err error) {
 			out.Arms = append(out.Arms, a)
 			return err
 		})
-	each("SELECT arm, start, stop, cut, settles, sum FROM segment WHERE experiment = $1 ORDER BY arm, start",
+	each("SELECT arm, start, stop, cut, settles, sum, more FROM segment WHERE experiment = $1 ORDER BY arm, start",
 		func(rows *sql.Rows) error {
 			var g Segment
-			err := rows.Scan(&g.Arm, &g.Start, &g.End, &g.Cut, &g.Settles, &g.Sum)
+			var more []byte
+			err := rows.Scan(&g.Arm, &g.Start, &g.End, &g.Cut, &g.Settles, &g.Sum, &more)
+			g.More = string(more)
 			out.Segments = append(out.Segments, g)
 			return err
 		})

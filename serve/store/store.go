@@ -104,6 +104,7 @@ type Segment struct {
 	Arm, Start, End int
 	Cut, Settles    int64
 	Sum             int64
+	More            string // further sums, as the store's user writes them
 }
 
 // A Part says which decisions of a segment have had their rewards, in addition to those of the

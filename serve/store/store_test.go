@@ -126,7 +126,8 @@ func testModel(t *testing.T, empty func(*rapid.T) (func(context.Context) (Store,
 				}
 				for range small.Draw(t, "segments") {
 					n, start := small.Draw(t, "arm"), small.Draw(t, "start")
-					w.Segments = append(w.Segments, Segment{n, start, start + 1, -5, 1 << 60, int64(n)})
+					w.Segments = append(w.Segments, Segment{n, start, start + 1, -5, 1 << 60, int64(n),
+						[]string{"", "\x00\xff"}[n%2]})
 					w.Parts = append(w.Parts, Part{n, start, 0, blob.Draw(t, "part")})
 				}
 				if rapid.Bool().Draw(t, "units") {
