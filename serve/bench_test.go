@@ -78,6 +78,7 @@ func perSecond(b *testing.B, n int) { b.ReportMetric(float64(n)/b.Elapsed().Seco
 func BenchmarkReward(b *testing.B) {
 	e := benchEngine(b, benchShop)
 	all := tokens(b, e, max(b.N, 64))
+	b.ReportAllocs()
 	b.ResetTimer()
 	clients(b, 64, len(all), func(i int) error {
 		_, err := e.Reward(context.Background(), "shop", Report{all[i], 1})
@@ -91,6 +92,7 @@ func BenchmarkRewards(b *testing.B) {
 	e := benchEngine(b, benchShop)
 	n := max(b.N/100, 64)
 	all := tokens(b, e, 100*n)
+	b.ReportAllocs()
 	b.ResetTimer()
 	clients(b, 64, n, func(i int) error {
 		reports := make([]Report, 100)
@@ -124,13 +126,16 @@ func BenchmarkLog(b *testing.B) {
 	perSecond(b, n)
 }
 
-// Decisions by one caller: the time of one is its CPU, but for the marks that the writer makes.
+// Decisions by one caller, and the CPU of one: all of the process's, with the marks that the writer
+// makes.
 func BenchmarkDecide(b *testing.B) {
 	for name, text := range map[string]string{"free": benchShop,
 		"sticky": strings.Replace(benchShop, "sticky: false", "", 1)} {
 		b.Run(name, func(b *testing.B) {
 			e := benchEngine(b, text)
 			unit := ""
+			b.ReportAllocs()
+			before := cpu()
 			for i := 0; b.Loop(); i++ {
 				if name == "sticky" {
 					unit = fmt.Sprint(i)
@@ -140,6 +145,7 @@ func BenchmarkDecide(b *testing.B) {
 				}
 			}
 			perSecond(b, b.N)
+			b.ReportMetric(float64(cpu()-before)/float64(b.N), "cpu-ns/op")
 		})
 	}
 }

@@ -3,7 +3,7 @@ package serve
 import (
 	"fmt"
 	"runtime"
-	"strings"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -19,24 +19,16 @@ func heap() float64 {
 	return float64(m.HeapAlloc) / 1e6
 }
 
-// Ten thousand experiments are created, started, decide, and are there again after a restart.
-func TestManyExperiments(t *testing.T) {
-	n := 10_000
-	if testing.Short() || underRace {
-		n = 300
-	}
-	c, cfg := newClock(), Config{Store: store.SQLite(t.TempDir())}
-	cfg.Clock = c.Now
-	before := heap()
-	e := open(t, cfg)
-	text := strings.Replace(shop, "name: shop", "name: NAME", 1)
-	from := time.Now()
+// createMany creates and starts experiments.
+func createMany(t *testing.T, e *Engine, n int) {
+	t.Helper()
 	const clients = 32 // whose commits are made together
 	var group sync.WaitGroup
 	for k := range clients {
 		group.Go(func() {
 			for i := k; i < n; i += clients {
-				x := parse(t, strings.Replace(text, "NAME", fmt.Sprint("shop-", i), 1))
+				x := parse(t, shop)
+				x.Name = fmt.Sprint("shop-", i)
 				err := e.Create(t.Context(), x)
 				if err == nil {
 					err = e.Start(t.Context(), x.Name)
@@ -49,6 +41,20 @@ func TestManyExperiments(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// Ten thousand experiments are created, started, decide, and are there again after a restart.
+func TestManyExperiments(t *testing.T) {
+	n := 10_000
+	if testing.Short() || underRace {
+		n = 300
+	}
+	c, cfg := newClock(), Config{Store: store.SQLite(t.TempDir())}
+	cfg.Clock = c.Now
+	before := heap()
+	e := open(t, cfg)
+	from := time.Now()
+	createMany(t, e, n)
 	t.Logf("%d are created in %v", n, time.Since(from))
 	ask := func() {
 		t.Helper()
@@ -78,4 +84,52 @@ func TestManyExperiments(t *testing.T) {
 		t.Errorf("%d are there, must be %d", got, n)
 	}
 	ask()
+}
+
+// A thousand experiments with a thousand units each are in less than 200 MB, also after a restart, and
+// are opened in seconds.
+func TestMemory(t *testing.T) {
+	if testing.Short() || underRace {
+		t.Skip("it is a million units")
+	}
+	c, cfg := newClock(), Config{Store: store.SQLite(t.TempDir())}
+	cfg.Clock = c.Now
+	before := heap()
+	e, err := Open(t.Context(), cfg) // which nothing else remembers
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 1000
+	createMany(t, e, n)
+	for i := range n {
+		name := fmt.Sprint("shop-", i)
+		for j := range n {
+			if _, err := e.Decide(t.Context(), name, strconv.Itoa(j)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	settle(t, e, c, time.Second, 3)
+	if mb := heap() - before; mb > 200 {
+		t.Errorf("%.0f MB are in use, must be at most 200", mb)
+	} else {
+		t.Logf("%.0f MB are in use", mb)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	from := time.Now()
+	if e, err = Open(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Close() }()
+	took := time.Since(from)
+	if mb := heap() - before; mb > 200 {
+		t.Errorf("%.0f MB are in use after a restart, must be at most 200", mb)
+	} else {
+		t.Logf("%.0f MB are in use after a restart, which took %v", mb, took)
+	}
+	if d, err := e.Decide(t.Context(), "shop-7", "7"); err != nil || d.Token == "" {
+		t.Error(d, err)
+	}
 }
