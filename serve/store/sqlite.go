@@ -25,8 +25,9 @@ const applicationID = 0x736f7474 // sott
 const markEvery = time.Second
 
 // SQLite opens the store in a directory, and makes both where they are not there. A file beside the
-// database, mark, remembers how far it was: if the database alone is replaced by an older one,
-// Begin says so. If the whole directory goes back, nothing here can know.
+// database, mark, remembers how far it was: if the database alone is replaced by an older one, or is
+// restored where there is no mark, Begin says so. If the whole directory goes back, nothing here can
+// know.
 //
 // Commits are durable when they return (a write-ahead log with synchronous = FULL). What is deleted
 // is overwritten, and the log, which has every sum that ever was, is cut to nothing after each
@@ -210,7 +211,9 @@ func (s *sqlite) Begin(ctx context.Context, holder string) (out Opened, err erro
 	}
 	hash := sha256.Sum256(out.Secret[:])
 	s.instance = hex.EncodeToString(hash[:8])
-	out.Older, err = s.wentBack()
+	if out.Older, err = s.wentBack(); err == nil && !out.Older && !s.reads {
+		err = s.remember()
+	}
 	if err != nil {
 		return Opened{}, fmt.Errorf("store: %w", err)
 	}
@@ -239,44 +242,36 @@ type mark struct {
 	Commits int64  `json:"commits"`
 }
 
-// wentBack says whether the database has fewer commits than the mark has seen. A mark that is not
-// there, or of another store, says nothing. One that is damaged is an error: a loss of power cannot
-// have done it, and after what has, a backup may have been restored.
+// wentBack says whether the database may have fewer commits than there were: the mark has seen more,
+// or it is damaged, of another store or not there, though it is written before the first commit.
 func (s *sqlite) wentBack() (bool, error) {
-	path := filepath.Join(s.dir, "mark")
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
+	data, err := os.ReadFile(filepath.Join(s.dir, "mark"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
 	var m mark
-	if err := json.Unmarshal(data, &m); err != nil {
-		return false, fmt.Errorf("%s is damaged; if the database was not restored from a backup, remove it: %w",
-			path, err)
-	}
-	return m.Store == s.instance && m.Commits > s.commits, nil
+	known := json.Unmarshal(data, &m) == nil && m.Store == s.instance
+	return s.commits > 0 && (!known || m.Commits > s.commits), nil
 }
 
-// remember writes the mark, if it is old. It comes after its commit, so that it is never ahead of
-// the database, and is synced before it has its name, so that a loss of power leaves the old one or
-// the new one. It is a help: no commit fails with it.
-func (s *sqlite) remember(now time.Time) {
-	if now.Sub(s.marked) < markEvery {
-		return
+// remember writes the mark. It comes after its commit, so that it is never ahead of the database, and
+// is synced before it has its name, so that a loss of power leaves the old one or the new one.
+func (s *sqlite) remember() error {
+	s.marked = time.Now()
+	data, err := json.Marshal(mark{s.instance, s.commits})
+	if err != nil {
+		return err
 	}
-	s.marked = now
-	data, _ := json.Marshal(mark{s.instance, s.commits})
 	path := filepath.Join(s.dir, "mark")
 	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return
+		return err
 	}
 	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		_ = os.Rename(path+".new", path)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
 	}
+	return os.Rename(path+".new", path)
 }
 
 // Commit implements Store.
@@ -301,7 +296,9 @@ func (s *sqlite) Commit(ctx context.Context, c Commit) error {
 		return fmt.Errorf("store: %w", err)
 	}
 	s.commits++
-	s.remember(time.Now())
+	if time.Since(s.marked) >= markEvery {
+		_ = s.remember() // there is one, and it helps enough
+	}
 	if s.owed || c.forgets() {
 		s.owed = s.cutLog(ctx) != nil
 	}

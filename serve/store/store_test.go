@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -326,17 +325,28 @@ func TestOlder(t *testing.T) {
 	if _, o = begin(t, SQLite(dir)); !o.Older {
 		t.Error("a restored backup is not told from the store")
 	}
-	mark := filepath.Join(dir, "mark")
-	if err := os.WriteFile(mark, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s, err = SQLite(dir)(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if _, err := s.Begin(t.Context(), "test"); err == nil || !strings.Contains(err.Error(), mark) {
-		t.Errorf("a damaged mark: %v", err)
+	// One that is restored where nothing is known of it has gone back too.
+	for name, text := range map[string]string{"none": "", "damaged": "{", "of another": `{"store":"x","commits":9}`} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "sotto.db"), backup, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if name != "none" {
+			if err := os.WriteFile(filepath.Join(dir, "mark"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, o := begin(t, SQLite(dir))
+		if !o.Older {
+			t.Errorf("mark %s: a restored backup is not told from the store", name)
+		}
+		commit(s) // in which its user writes what that means
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, o = begin(t, SQLite(dir)); o.Older {
+			t.Errorf("mark %s: it is told again", name)
+		}
 	}
 }
 
