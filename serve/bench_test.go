@@ -150,7 +150,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// Start with 10^6 open decisions whose rewards all came.
+// Start with 10^6 open decisions whose rewards all came, and how large their database is.
 func BenchmarkOpen(b *testing.B) {
 	for name, text := range map[string]string{"free": benchShop,
 		"sticky": strings.Replace(benchShop, "sticky: false", "", 1)} {
@@ -178,17 +178,24 @@ func BenchmarkOpen(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+			used := time.Duration(0)
 			for b.Loop() {
 				b.StopTimer()
 				if err := e.Close(); err != nil {
 					b.Fatal(err)
 				}
 				b.StartTimer()
+				before := cpu()
 				if e, err = Open(context.Background(), Config{Store: store.SQLite(dir)}); err != nil {
 					b.Fatal(err)
 				}
+				used += cpu() - before
 			}
 			_ = e.Close()
+			b.ReportMetric(float64(used)/float64(b.N), "cpu-ns/op")
+			if info, err := os.Stat(filepath.Join(dir, "sotto.db")); err == nil {
+				b.ReportMetric(float64(info.Size())/1e6, "MB")
+			}
 		})
 	}
 }
