@@ -34,7 +34,7 @@ type planLive struct {
 // planLiveTexts are help texts that are too long for their flags.
 var planLiveTexts = kong.Vars{
 	"planLive": "When will the leader of a live experiment be known, at which ε, and what will it cost?",
-	"planLiveTraffic": "How many decisions there will be: 10000/day, 400/hour, 7/minute or " +
+	"planLiveTraffic": "How many decisions there will be that count: 10000/day, 400/hour, 7/minute or " +
 		"2/second, evenly over " +
 		"the day.",
 	"planLiveArms": "Means of the arms' rewards, in the order of the file. A reward that does " +

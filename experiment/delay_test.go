@@ -147,6 +147,11 @@ func TestDelayIsPlayed(t *testing.T) {
 		!strings.Contains(strings.Join(page.Tables[0].Notes, "\n"), told) {
 		t.Errorf("%v: %+v", err, page)
 	}
+	for _, f := range page.Figures {
+		if !strings.Contains(f.Note, told) {
+			t.Errorf("figure %s does not say that rewards are late: %s", f.ID, f.Note)
+		}
+	}
 }
 
 // What cannot be played live is refused by name, with the reason; and so is what makes no sense.
@@ -206,5 +211,21 @@ func TestDelayIdentifies(t *testing.T) {
 	if at.Identify.AsymptoticUpper == 0 || after.Identify.AsymptoticUpper != 0 {
 		t.Errorf("upper bounds %v at once and %v late", at.Identify.AsymptoticUpper,
 			after.Identify.AsymptoticUpper)
+	}
+}
+
+// Upper bounds on the regret are of theorems for rewards that come at once.
+func TestDelayBounds(t *testing.T) {
+	for delay, want := range map[string]string{"": "",
+		"delay: 100": "rewards come late; the theorem is for rewards that come at once"} {
+		problems, left := delayed(t, delay).BoundProblems()
+		if len(problems) != 1 || len(left) != 0 {
+			t.Fatalf("%d problems, %q", len(problems), left)
+		}
+		for _, v := range problems[0].Problem.Variants {
+			if v.Unproved != want {
+				t.Errorf("%q: %s is not proved as %q", delay, v.Policy, v.Unproved)
+			}
+		}
 	}
 }

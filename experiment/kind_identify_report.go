@@ -189,7 +189,7 @@ func identifyFigures(r *Results, instance string) []report.Figure {
 		Title:    "Plays until the best arm of " + instance + " is named",
 		Subtitle: "at risk δ = " + shown(r.Cells[0].Identify.Risk), XLabel: "budget ε",
 		YLabel: "stopping time τ", LogX: true, LogY: true,
-		Note: bandNote(m.Runs, "budget"),
+		Note: bandNote(m, "budget"),
 	}
 	half := interval.T(m.Runs, Level)
 	bound := report.Series{Policy: "lower bound", Label: "lower bound"}

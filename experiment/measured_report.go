@@ -140,7 +140,7 @@ func roundsFigure(r *Results, instance, budget string) report.Figure {
 	f := report.Figure{
 		ID: report.Stem("regret-" + instance), Title: "Regret on " + instance, Subtitle: symbols(budget),
 		XLabel: "round t", YLabel: "pseudo-regret", LogX: true, LogY: true,
-		Note: bandNote(m.Runs, "checkpoint"),
+		Note: bandNote(m, "checkpoint"),
 	}
 	if budget == none {
 		f.Subtitle = "no privacy"
@@ -217,7 +217,7 @@ func budgetFigure(r *Results, instance, key, symbol string) (report.Figure, bool
 		ID:       report.Stem("regret-" + instance + "-by-" + key),
 		Title:    "Regret on " + instance + " against the budget",
 		Subtitle: "at T = " + report.Whole(m.Horizon), XLabel: "budget " + symbol,
-		YLabel: "pseudo-regret at T", LogX: true, LogY: true, Note: bandNote(m.Runs, "budget"),
+		YLabel: "pseudo-regret at T", LogX: true, LogY: true, Note: bandNote(m, "budget"),
 	}
 	half := interval.T(m.Runs, 0.95)
 	lo, hi, most := math.Inf(1), math.Inf(-1), 0

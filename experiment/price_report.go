@@ -116,7 +116,7 @@ func differenceFigure(r *Results, instance, policy, key, symbol string) (report.
 		Title:    fmt.Sprintf("What privacy costs %s on %s", policy, instance),
 		Subtitle: "regret with privacy minus regret without, in the same worlds",
 		XLabel:   "budget " + symbol, YLabel: "difference of regrets", LogX: true,
-		Note: bandNote(m.Runs, "budget"),
+		Note: bandNote(m, "budget"),
 	}
 	half := interval.T(m.Runs, Level)
 	var order []int // cells, by their budget
@@ -166,7 +166,7 @@ func priceFigure(r *Results, instance, policy string) report.Figure {
 		Title:    fmt.Sprintf("Price of privacy of %s on %s", policy, instance),
 		Subtitle: "difference of regrets over the regret without privacy",
 		XLabel:   "round t", YLabel: "price of privacy", LogX: true,
-		Note: strings.Replace(bandNote(m.Runs, "checkpoint"), "means of", "ratios of means over", 1),
+		Note: strings.Replace(bandNote(m, "checkpoint"), "means of", "ratios of means over", 1),
 	}
 	half := interval.T(m.Runs, Level)
 	for i := range r.Cells {

@@ -134,11 +134,17 @@ func void(r *Results, c *CellResult) bool {
 	return c.Private && c.Budget != none && r.Manifest.Unclipped
 }
 
-func bandNote(runs int, at string) string {
-	if runs == 1 {
-		return "Lines are one run: there is no interval to draw."
+func bandNote(m *Manifest, at string) string {
+	late := ""
+	if m.Delay != "" {
+		late = " Rewards come late, in rounds: " + m.Delay + "."
 	}
-	return fmt.Sprintf("Lines are means of %d runs, bands their 95 %% Student intervals at each %s.", runs, at)
+	if m.Runs == 1 {
+		return "Lines are one run: there is no interval to draw." + late
+	}
+	return fmt.Sprintf("Lines are means of %d runs, bands their 95 %% Student intervals at each "+
+		"%s.%s", m.Runs, at,
+		late)
 }
 
 // unique is an ID that no other figure has: files, and some systems have one case.
