@@ -65,7 +65,9 @@ func TestPage(t *testing.T) {
 			http.NotFound(out, r)
 		}
 	}))
-	w.front.Origins = []string{"http://" + shopFront.Listener.Addr().String()}
+	address := shopFront.Listener.Addr().String()
+	elsewhere := strings.Replace(address, "127.0.0.1", "localhost", 1)
+	w.front.Origins = []string{"http://" + address, "http://" + elsewhere}
 	service.Start()
 	defer service.Close()
 	shopFront.Start()
@@ -95,6 +97,17 @@ func TestPage(t *testing.T) {
 		if i >= len(got) || i >= len(want) || fmt.Sprint(got[i]) != fmt.Sprint(want[i]) {
 			t.Fatalf("the page says\n%q, want\n%q", got, want)
 		}
+	}
+	// The same page by another name is of another site: a cookie would make it a new unit each time.
+	testneeds.Browse(t, "http://"+elsewhere+"/?elsewhere")
+	select {
+	case got = <-said:
+	case <-time.After(time.Minute):
+		t.Fatal("the page of another site says nothing")
+	}
+	if len(got) != 2 || !strings.Contains(fmt.Sprint(got[0]), "sotto: shop: 403 unit_token is missing") ||
+		got[1] != "split" {
+		t.Errorf("elsewhere: %q", got)
 	}
 	mu.Lock()
 	defer mu.Unlock()

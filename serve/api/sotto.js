@@ -15,15 +15,15 @@ const to = (experiment, what) => new URL(
  * is none to be had: show the usual arm then, and report nothing.
  *
  * unitToken is a unit that your server has signed. Without one the visitor is who the service's own
- * cookie names; cookie: false asks without, where units are not told apart. context is public
- * facts for experiments that are for some. A signal ends the waiting, after 3 s if none is given.
+ * cookie names, for pages of the service's site. context is public facts for experiments that are
+ * for some. A signal ends the waiting, after 3 s if none is given.
  */
-export async function decide(experiment, { unitToken, context, cookie = !unitToken,
+export async function decide(experiment, { unitToken, context,
   signal = AbortSignal.timeout(3000) } = {}) {
   // As text, the browser asks nobody first whether it may ask.
   const answer = await fetch(to(experiment, 'decisions'), { method: 'POST', signal,
     body: JSON.stringify({ unit_token: unitToken || undefined, context }),
-    credentials: cookie ? 'include' : 'omit' });
+    credentials: unitToken ? 'omit' : 'include' });
   const said = await answer.json().catch(() => ({}));
   if (!answer.ok || !said.arm) {
     throw new Error(`sotto: ${experiment}: ${answer.status} ${said.detail ?? 'is no answer'}`);

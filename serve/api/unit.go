@@ -12,8 +12,8 @@ import (
 const cookieName = "__Host-sotto"
 
 // unit is whose decision a request asks for: one that a server's key names, or else one that was
-// signed, or that the service's cookie names. Cookie is what a browser without either is to be given
-// if a decision is made, else empty.
+// signed, or that the service's cookie names. Cookie is what a browser without either is to be
+// given if a decision is made, else empty.
 func (f *front) unit(r *http.Request, experiment, name, token string) (unit, cookie string, err error) {
 	k, _ := serve.By(r.Context())
 	browser := k.Scopes&serve.ScopeBrowser != 0
@@ -32,11 +32,16 @@ func (f *front) unit(r *http.Request, experiment, name, token string) (unit, coo
 			return unit, "", nil
 		}
 	}
-	// A browser does not keep the cookie without TLS, and would be a new unit each time. Who says that
-	// there was a proxy with TLS harms himself alone.
+	// A browser does not keep the cookie without TLS, and would be a new unit each time. Who says
+	// that there was a proxy with TLS harms himself alone.
 	if r.TLS == nil && !loopback(r.RemoteAddr) && r.Header.Get("X-Forwarded-Proto") != "https" {
 		return "", "", refused(http.StatusForbidden, "unit_token", "unit_token is missing, and cookies are "+
 			"given by TLS alone")
+	}
+	// Nor does it keep one that a page of another site brings. It says so itself, and a page cannot.
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
+		return "", "", refused(http.StatusForbidden, "unit_token", "unit_token is missing, and browsers keep "+
+			"cookies for pages of the service's own site alone")
 	}
 	return f.Engine.NewCookie()
 }

@@ -118,7 +118,8 @@ func TestBrowserKeys(t *testing.T) {
 	w.want(401, "GET", "/v1/experiments?key="+server, "")
 	// and from pages that may ask
 	w.key = browser
-	for origin, want := range map[string]int{"https://evil.example": 403, "http://example.com": 200, "null": 403,
+	for origin, want := range map[string]int{"https://evil.example": 403, "http://example.com": 200,
+		"null":                 403,
 		"https://shop.example": 200, "": 200} {
 		w.front.Origins = []string{"https://shop.example"}
 		w.want(want, "POST", "/v1/experiments/shop/rewards", reward(*hers.Decision, "1"), "Origin", origin)
@@ -127,7 +128,8 @@ func TestBrowserKeys(t *testing.T) {
 	for _, scopes := range []string{`"browser"`, `"browser", "read", "decide"`, `"browser", "admin"`} {
 		w.want(400, "POST", "/v1/keys", `{"name": "x", "scopes": [`+scopes+`]}`)
 	}
-	if got := w.want(201, "POST", "/v1/keys", `{"name": "x", "scopes": ["browser", "decide"]}`); !strings.Contains(
+	if got := w.want(201, "POST", "/v1/keys",
+		`{"name": "x", "scopes": ["browser", "decide"]}`); !strings.Contains(
 		got, `"scopes":["decide","browser"]`) {
 		t.Error(got)
 	}
@@ -150,9 +152,20 @@ func TestCookie(t *testing.T) {
 	const decisions = "/v1/experiments/shop/decisions"
 	secure := func(r *http.Request) { r.TLS = &tls.ConnectionState{} }
 	for _, from := range []string{"192.0.2.1:99", "[2001:db8::1]:99", "no address", "localhost:99"} {
-		if out, text := ask(decisions, "", func(r *http.Request) { r.RemoteAddr = from }); out.StatusCode != 403 ||
+		if out, text := ask(decisions, "", func(r *http.Request) {
+			r.RemoteAddr = from
+		}); out.StatusCode != 403 ||
 			len(out.Cookies()) > 0 {
 			t.Errorf("%s: %s", from, text)
+		}
+	}
+	for site, want := range map[string]int{"cross-site": 403, "same-site": 200, "same-origin": 200,
+		"none": 200} {
+		if out, text := ask(decisions, "", func(r *http.Request) {
+			secure(r)
+			r.Header.Set("Sec-Fetch-Site", site)
+		}); out.StatusCode != want || (len(out.Cookies()) > 0) != (want == 200) {
+			t.Errorf("%s: %s", site, text)
 		}
 	}
 	units := map[string]bool{}
