@@ -27,7 +27,12 @@ sticky: false
 
 func benchEngine(b *testing.B, text string) *Engine {
 	b.Helper()
-	e, err := Open(context.Background(), Config{Store: store.SQLite(b.TempDir())})
+	return benchOn(b, text, store.SQLite(b.TempDir()))
+}
+
+func benchOn(b *testing.B, text string, at func(context.Context) (store.Store, error)) *Engine {
+	b.Helper()
+	e, err := Open(context.Background(), Config{Store: at})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -75,8 +80,10 @@ func clients(b *testing.B, n, total int, each func(i int) error) {
 func perSecond(b *testing.B, n int) { b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "per-s") }
 
 // Durable single rewards, by 64 clients.
-func BenchmarkReward(b *testing.B) {
-	e := benchEngine(b, benchShop)
+func BenchmarkReward(b *testing.B) { benchReward(b, benchEngine(b, benchShop)) }
+
+func benchReward(b *testing.B, e *Engine) {
+	b.Helper()
 	all := tokens(b, e, max(b.N, 64))
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -88,8 +95,10 @@ func BenchmarkReward(b *testing.B) {
 }
 
 // Durable rewards in hundreds, by 64 clients.
-func BenchmarkRewards(b *testing.B) {
-	e := benchEngine(b, benchShop)
+func BenchmarkRewards(b *testing.B) { benchRewards(b, benchEngine(b, benchShop)) }
+
+func benchRewards(b *testing.B, e *Engine) {
+	b.Helper()
 	n := max(b.N/100, 64)
 	all := tokens(b, e, 100*n)
 	b.ReportAllocs()

@@ -17,40 +17,36 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/sotto-dp/sotto/internal/base/pgtest"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/serve/store"
 )
 
-// A halting clock stands still until all rewards whose answer was lost are sent again, and while
-// a commit is on its way: what is sent again is never late where it was not.
+// A halting clock stands still until all rewards whose answer was lost are sent again, while a
+// commit is on its way, and while its process is stopped: what is sent again is never late where it
+// was not.
 type halting struct {
 	mu    sync.Mutex
-	ran   time.Duration
-	since time.Time // zero while it stands
-	halts int
+	at    time.Duration
+	since time.Time // when it was asked last
+	halts int       // reasons to stand still
 }
 
-func (c *halting) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out := time.UnixMilli(1).Add(c.ran)
-	if c.halts == 0 {
-		out = out.Add(time.Since(c.since))
-	}
-	return out
-}
+func (c *halting) Now() time.Time { return c.halt(0) }
 
-// halt adds a reason to stand still, or takes one away.
-func (c *halting) halt(n int) {
+// halt adds reasons to stand still, or takes some away.
+func (c *halting) halt(n int) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.halts == 0 {
-		c.ran += time.Since(c.since)
+	now := time.Now()
+	if c.halts == 0 { // a process that is not stopped asks more often
+		c.at += min(now.Sub(c.since), 10*time.Millisecond)
 	}
-	if c.halts += n; c.halts == 0 {
-		c.since = time.Now()
-	}
+	c.since = now
+	c.halts += n
+	return time.UnixMilli(1).Add(c.at)
 }
 
 // A node's store halts the clock in commits, and may be wrong as a twin is.
@@ -238,9 +234,18 @@ type spoken struct {
 	ended bool
 }
 
-// crashNodes kills one of two processes so often, half of the times at named points, and stops some
-// at these or in between until the other one writes.
-func crashNodes(t *testing.T, fault string, kills int) (w *witness, released, stops int) {
+// cut ends the connection of the writer, in the middle of what it does.
+func cut(address string) {
+	conn, err := pgx.Connect(context.Background(), address)
+	if err == nil { // else nobody is there any more
+		_, _ = conn.Exec(context.Background(), "SELECT pg_terminate_backend(backend::int) FROM sotto.lease")
+		_ = conn.Close(context.Background())
+	}
+}
+
+// crashNodes kills one of two processes so often, half of the times at named points, stops some
+// at these or in between until the other one writes, and cuts the connections of some.
+func crashNodes(t *testing.T, fault string, kills int) (w *witness, released, stops, cuts int) {
 	t.Helper()
 	address := pgtest.Database(t)
 	crashStore(t, postgresAt(t, address))
@@ -288,7 +293,7 @@ func crashNodes(t *testing.T, fault string, kills int) (w *witness, released, st
 			for _, p := range nodes {
 				p.signal(syscall.SIGKILL)
 			}
-			return w, 0, stops
+			return w, 0, stops, cuts
 		}
 		others := func(s syscall.Signal) {
 			for _, p := range nodes {
@@ -324,18 +329,23 @@ func crashNodes(t *testing.T, fault string, kills int) (w *witness, released, st
 			others(syscall.SIGCONT)
 		case ev.text == "ready":
 			w.hear(ev.text)
-			act := syscall.SIGKILL
-			if ev.by.doom == "" && rand.IntN(4) == 0 {
-				act = syscall.SIGSTOP
-			}
-			if act == syscall.SIGSTOP || strings.HasSuffix(ev.by.doom, "stop") {
+			act := func() { ev.by.signal(syscall.SIGKILL) }
+			switch n := rand.IntN(6); {
+			case strings.HasSuffix(ev.by.doom, "stop"):
 				stops++
+			case ev.by.doom != "":
+			case n == 0:
+				stops++
+				act = func() { ev.by.signal(syscall.SIGSTOP) }
+			case n == 1:
+				cuts++
+				act = func() { cut(address) }
 			}
 			wait := time.Duration(20+rand.IntN(250)) * time.Millisecond
 			if ev.by.doom != "" {
 				wait = 3 * time.Second // if it has not come there
 			}
-			time.AfterFunc(wait, func() { ev.by.signal(act) })
+			time.AfterFunc(wait, act)
 			ev.by.doom = "" // it has one
 		default:
 			w.hear(ev.text)
@@ -348,9 +358,9 @@ func crashNodes(t *testing.T, fault string, kills int) (w *witness, released, st
 		}
 	}
 	if over {
-		return w, 0, stops
+		return w, 0, stops, cuts
 	}
-	return w, w.judgeStore(t, postgresAt(t, address)), stops
+	return w, w.judgeStore(t, postgresAt(t, address)), stops, cuts
 }
 
 // However often one of two processes on PostgreSQL is killed or stopped, what is released is what
@@ -359,7 +369,7 @@ func TestCrashNodes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
 	}
-	w, released, stops := crashNodes(t, "", kills())
+	w, released, stops, cuts := crashNodes(t, "", kills())
 	for _, f := range w.faults {
 		t.Error(f)
 	}
@@ -367,8 +377,8 @@ func TestCrashNodes(t *testing.T) {
 	for _, s := range w.got {
 		counts[s]++
 	}
-	t.Logf("%d kills, %d stops, %d times ready, %d rewards sent, %v, %d lines shown, %d decisions released",
-		kills(), stops, w.starts, len(w.sent), counts, len(w.lines), released)
+	t.Logf("%d kills, %d stops, %d cuts, %d times ready, %d rewards sent, %v, %d lines, %d decisions released",
+		kills(), stops, cuts, w.starts, len(w.sent), counts, len(w.lines), released)
 	if counts["accepted"] == 0 || released == 0 || w.starts < kills()/4 || stops == 0 {
 		t.Errorf("nothing was tried: %v, %d released, %d starts, %d stops", counts, released, w.starts, stops)
 	}
@@ -392,7 +402,7 @@ func TestCrashNodesTwins(t *testing.T) {
 		}
 		t.Run(fault, func(t *testing.T) {
 			for range 10 {
-				w, _, _ := crashNodes(t, fault, 12)
+				w, _, _, _ := crashNodes(t, fault, 12)
 				for _, f := range w.faults {
 					for _, part := range as {
 						if strings.Contains(f, part) {

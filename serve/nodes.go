@@ -143,7 +143,7 @@ func (e *Engine) follow(ctx context.Context) error {
 	st := e.watched
 	e.watched = nil
 	var last store.Writer
-	since := time.Now()
+	since, wait := time.Now(), lookEvery
 	for failed := false; ; {
 		from := time.Now()
 		w, err := e.look(ctx, &st)
@@ -178,15 +178,18 @@ func (e *Engine) follow(ctx context.Context) error {
 			_ = st.Close() // it may be in the middle of something
 			st = nil
 		}
-		failed = err != nil
+		if failed = err != nil; !failed {
+			wait = lookEvery
+		}
 		select {
 		case <-ctx.Done():
 			if st != nil {
 				_ = st.Close()
 			}
 			return ctx.Err()
-		case <-time.After(lookEvery):
+		case <-time.After(wait):
 		}
+		wait = min(2*wait, time.Second) // where nothing goes
 	}
 }
 
@@ -222,7 +225,6 @@ func (e *Engine) claim(ctx context.Context, st store.Shared, w store.Writer) err
 	if err != nil {
 		return err
 	}
-	e.term = w.Term + 1
 	e.confirm(time.Time{}) // what it decided before is void
 	// Restoring may take its time, and the others must not take that for an end.
 	beating, stop := context.WithCancel(ctx)
@@ -248,6 +250,7 @@ func (e *Engine) claim(ctx context.Context, st store.Shared, w store.Writer) err
 	if err := errors.Join(err, <-beaten); err != nil {
 		return err
 	}
+	e.term = w.Term + 1
 	e.confirm(from)
 	e.queue.Lock()
 	e.queue.closed = nil

@@ -210,3 +210,38 @@ func TestTwoNodes(t *testing.T) {
 		return !here && to == "http://b"
 	})
 }
+
+// A clocked store has a clock of its own.
+type clocked struct {
+	store.Store
+	at int64
+}
+
+func (c clocked) Begin(ctx context.Context, holder string) (store.Opened, error) {
+	o, err := c.Store.Begin(ctx, holder)
+	o.Clock = c.at
+	return o, err
+}
+
+// Processes on one database go by its clock, whatever theirs say, and never back.
+func TestClockOfTheStore(t *testing.T) {
+	mem := store.NewMemory()
+	at := time.Now().Add(-5 * time.Hour)
+	for _, x := range []struct{ clock, want time.Duration }{{0, 0}, {time.Hour, time.Hour}, {0, time.Hour},
+		{7 * time.Hour, 7 * time.Hour}} {
+		e := open(t, Config{Store: func(ctx context.Context) (store.Store, error) {
+			s, err := mem.Open(ctx)
+			return clocked{s, at.Add(x.clock).UnixMilli()}, err
+		}})
+		want := at.Add(x.want).UnixMilli()
+		if got := e.now(); got < want || got > want+time.Minute.Milliseconds() {
+			t.Errorf("the time is %v, must be %v", time.UnixMilli(got), time.UnixMilli(want))
+		}
+		if _, _, err := e.NewKey(t.Context(), "a key", ScopeRead); err != nil { // which makes a commit
+			t.Fatal(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -28,7 +28,8 @@ const (
 const shared = `
 CREATE TABLE lease (
 	only BIGINT PRIMARY KEY CHECK (only = 1), application BIGINT NOT NULL, version BIGINT NOT NULL,
-	address TEXT NOT NULL, backend BIGINT NOT NULL, since TIMESTAMPTZ NOT NULL, origin TEXT NOT NULL);
+	address TEXT NOT NULL, backend BIGINT NOT NULL, since TIMESTAMPTZ NOT NULL, origin TEXT NOT NULL,
+	losses BIGINT NOT NULL);
 `
 
 // postgresSchema is schema in PostgreSQL's words.
@@ -113,14 +114,30 @@ func hide(text string, u *url.URL) string {
 // known is what the stores of one process know of the database together.
 type known struct {
 	sync.Mutex
-	commits int64 // the most that were seen
-	term    int64 // the last in which one of them wrote
+	most progress
+	term int64 // the last in which one of them wrote what it knew to be whole; 0: none
 }
 
-func (k *known) saw(commits int64) {
+// A progress is how far a database is: how often it was found to have lost commits, and how many it
+// has. It grows, unless commits are lost and nobody has found that yet.
+type progress struct{ losses, commits int64 }
+
+func (p progress) before(q progress) bool {
+	return p.losses < q.losses || p.losses == q.losses && p.commits < q.commits
+}
+
+func (k *known) saw(p progress) {
 	k.Lock()
 	defer k.Unlock()
-	k.commits = max(k.commits, commits)
+	if k.most.before(p) {
+		k.most = p
+	}
+}
+
+func (k *known) wrote(term int64) {
+	k.Lock()
+	defer k.Unlock()
+	k.term = term
 }
 
 // A postgres has one connection that writes, and others for readers.
@@ -130,10 +147,12 @@ type postgres struct {
 	known *known
 	reads bool // and writes nothing
 
-	mu      sync.Mutex // of conn, and of what follows
-	term    int64
-	commits int64
-	origin  string // that has to be written
+	mu   sync.Mutex // of conn, and of what follows
+	term int64
+	at   progress
+	// that have to be written: the database is of another history than is written down
+	origin string
+	older  bool
 }
 
 func openPostgres(ctx context.Context, cfg *pgx.ConnConfig, known *known, reads bool) (_ *postgres,
@@ -227,7 +246,7 @@ func (s *postgres) make(ctx context.Context) error {
 			secret[:]); err != nil {
 			return err
 		}
-		_, err := s.conn.Exec(ctx, "INSERT INTO lease VALUES (1, $1, $2, '', 0, 'epoch', '')", applicationID,
+		_, err := s.conn.Exec(ctx, "INSERT INTO lease VALUES (1, $1, $2, '', 0, 'epoch', '', 0)", applicationID,
 			schemaVersion)
 		return err
 	})
@@ -310,22 +329,27 @@ func (s *postgres) begin(ctx context.Context, after int64, holder, address strin
 		return out, nil
 	}
 	mine := s.known.term == before // nobody else has written since this process has
-	out.Older = s.commits < s.known.commits || was != "" && was != origin && !mine
-	if was != origin {
+	out.Older = s.at.before(s.known.most) || was != "" && was != origin && !mine
+	s.origin, s.older = "", out.Older
+	if was != origin || out.Older {
 		s.origin = origin
 	}
-	s.known.term = s.term
+	if s.known.term = s.term; out.Older {
+		s.known.term = 0
+	} else if s.known.most.before(s.at) {
+		s.known.most = s.at
+	}
 	return out, nil
 }
 
 // state is what there is, and from which history: what was written down and what is so.
 func (s *postgres) state(ctx context.Context, out *Opened, was, origin *string) error {
 	var secret []byte
-	if err := s.conn.QueryRow(ctx, "SELECT w.term, w.commits, w.now, w.secret, l.origin, "+
+	if err := s.conn.QueryRow(ctx, "SELECT w.term, l.losses, w.commits, w.now, w.secret, l.origin, "+
 		"(SELECT system_identifier FROM pg_control_system()) || '/' || (SELECT timeline_id FROM "+
 		"pg_control_checkpoint()) || '/' || 'writer'::regclass::oid, "+
 		"(extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM writer w, lease l").Scan(&s.term,
-		&s.commits, &out.Now, &secret, was, origin, &out.Clock); err != nil {
+		&s.at.losses, &s.at.commits, &out.Now, &secret, was, origin, &out.Clock); err != nil {
 		return err
 	}
 	if len(secret) != len(out.Secret) {
@@ -359,19 +383,25 @@ func (s *postgres) Commit(ctx context.Context, c Commit) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitWithin)
 	defer cancel()
 	all := c.statements(s.term)
-	// Who finds that the store has gone back writes it down with its first writes.
+	// Who finds that the store has gone back writes that down with his first writes.
 	told := s.origin != "" && len(c.Writes)+len(c.Keys) > 0
+	at := progress{s.at.losses, s.at.commits + 1}
+	if told && s.older {
+		at.losses++
+	}
 	if told {
-		all = append(all, statement{query: "UPDATE lease SET origin = $1", args: []any{s.origin}})
+		all = append(all, statement{query: "UPDATE lease SET origin = $1, losses = $2",
+			args: []any{s.origin, at.losses}})
 	}
 	if err := s.send(ctx, all); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
+	s.at = at
+	s.known.saw(s.at)
 	if told {
-		s.origin = ""
+		s.origin, s.older = "", false
+		s.known.wrote(s.term)
 	}
-	s.commits++
-	s.known.saw(s.commits)
 	return nil
 }
 
@@ -404,13 +434,14 @@ func (s *postgres) send(ctx context.Context, all []statement) error {
 
 // Look implements Shared.
 func (s *postgres) Look(ctx context.Context) (w Writer, err error) {
-	err = s.reading.QueryRowContext(ctx, "SELECT w.term, w.commits, l.address, NOT EXISTS (SELECT 1 FROM "+
-		"pg_stat_activity a WHERE a.pid = l.backend AND a.backend_start = l.since) FROM writer w, "+
-		"lease l").Scan(&w.Term, &w.Commits, &w.Address, &w.Gone)
+	var losses int64
+	err = s.reading.QueryRowContext(ctx, "SELECT w.term, l.losses, w.commits, l.address, NOT EXISTS "+
+		"(SELECT 1 FROM pg_stat_activity a WHERE a.pid = l.backend AND coalesce(a.backend_start = l.since, "+
+		"true)) FROM writer w, lease l").Scan(&w.Term, &losses, &w.Commits, &w.Address, &w.Gone)
 	if err != nil {
 		return Writer{}, fmt.Errorf("store: %w", err)
 	}
-	s.known.saw(w.Commits)
+	s.known.saw(progress{losses, w.Commits})
 	return w, nil
 }
 

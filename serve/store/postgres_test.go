@@ -278,7 +278,8 @@ func TestPostgresOlder(t *testing.T) {
 	// another history: this process knows that all its commits are there, another one does not
 	restored("UPDATE lease SET origin = 'another'", false, open)
 	other := postgresAt(t, address)
-	s = restored("SELECT 1", true, other)
+	restored("SELECT 1", true, other)
+	s = restored("SELECT 1", true, other) // having begun, it knows no more than before
 	// it stays so until something is written down
 	if err := s.Commit(ctx, Commit{}); err != nil {
 		t.Fatal(err)
@@ -288,37 +289,21 @@ func TestPostgresOlder(t *testing.T) {
 		t.Fatal(err)
 	}
 	restored("SELECT 1", false, postgresAt(t, address))
-}
-
-// Who reads changes nothing, and puts nobody out.
-func TestPostgresReader(t *testing.T) {
-	address, ctx := pgtest.Database(t), t.Context()
-	read, err := PostgresReader(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := read(ctx); !errors.Is(err, ErrSchema) {
-		t.Errorf("tables that are not there are read: %v", err)
-	}
-	s, _ := begin(t, postgresAt(t, address))
-	record := Commit{Writes: []Write{{ID: 1, Record: &Record{Name: "a"}}}}
+	// commits are lost, and two have seen more of them: one finds that, the other is told so
+	watch := postgresAt(t, address)
+	restored("SELECT 1", false, watch)
+	s = restored("SELECT 1", false, open)
 	if err := s.Commit(ctx, record); err != nil {
 		t.Fatal(err)
 	}
-	r, o := begin(t, read)
-	if len(o.Experiments) != 1 || o.Older {
-		t.Errorf("%+v", o)
+	if _, err := s.(Shared).Look(ctx); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := r.Load(ctx, 1); err != nil {
-		t.Error(err)
-	}
-	if err := r.Commit(ctx, record); !errors.Is(err, ErrReadOnly) {
-		t.Error(err)
-	}
-	if _, err := r.(*postgres).conn.Exec(ctx, "UPDATE writer SET term = 9"); err == nil {
-		t.Error("the connection of a reader writes")
-	}
+	restored("UPDATE writer SET commits = commits - 5", true, watch)
+	s = restored("SELECT 1", true, open)
 	if err := s.Commit(ctx, record); err != nil {
-		t.Errorf("a reader has put the writer out: %v", err)
+		t.Fatal(err)
 	}
+	restored("SELECT 1", false, open)
+	restored("SELECT 1", false, watch)
 }
