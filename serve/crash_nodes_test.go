@@ -329,7 +329,8 @@ func crashNodes(t *testing.T, fault string, kills int) (w *witness, released, st
 			others(syscall.SIGCONT)
 		case ev.text == "ready":
 			w.hear(ev.text)
-			act := func() { ev.by.signal(syscall.SIGKILL) }
+			die := func() { ev.by.signal(syscall.SIGKILL) }
+			act := die
 			switch n := rand.IntN(6); {
 			case strings.HasSuffix(ev.by.doom, "stop"):
 				stops++
@@ -346,6 +347,7 @@ func crashNodes(t *testing.T, fault string, kills int) (w *witness, released, st
 				wait = 3 * time.Second // if it has not come there
 			}
 			time.AfterFunc(wait, act)
+			time.AfterFunc(wait+4*time.Second, die)
 			ev.by.doom = "" // it has one
 		default:
 			w.hear(ev.text)
