@@ -254,7 +254,7 @@ func crashNodes(t *testing.T, fault string, kills int) (w *witness, released, st
 	points := []string{"before a commit", "after a commit", "before a release", "after a release"}
 	starts := 0
 	start := func() *process {
-		p := &process{Cmd: exec.Command(os.Args[0], "-test.run=^TestCrashNode$")}
+		p := &process{Cmd: exec.Command(os.Args[0], "-test.run=^TestCrashNode$", "-test.timeout=20m")}
 		if starts%2 == 0 {
 			p.doom = fmt.Sprintf("%s:%d", points[starts/2%4], rand.IntN(2))
 			if starts/8%2 == 1 {
