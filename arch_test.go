@@ -23,7 +23,8 @@ const module = "github.com/sotto-dp/sotto"
 var floors = [][]string{
 	{"noise", "privacy", "secagg", "logged", "internal/base/divergence", "internal/base/interval",
 		"internal/base/design", "internal/base/report", "internal/base/atomicfile",
-		"internal/base/pgtest", "internal/base/testneeds", "internal/base/pool", "internal/base/unitball", "internal/base/chain",
+		"internal/base/pgtest", "internal/base/testneeds", "internal/base/pool",
+		"internal/base/unitball", "internal/base/chain",
 		"internal/mutate", "client"},
 	{"client/openfeature", "bandit", "release", "policy", "bound", "secagg/prio", "secagg/transport"},
 	{"policy/linear", "policy/identify", "play", "aggregate", "internal/base/letor"},

@@ -50,8 +50,8 @@ var written = map[string]string{
 	"clones":    `{"mechanism":"clones","inner":` + local + `,"delta":0.000001}`,
 }
 
-// A new mechanism is in the table, and says all that the ledger, a file and a reader ask of it. What
-// it forgets of the interface does not compile; what it may forget in spite of that is here.
+// A new mechanism is in the table, and says all that the ledger, a file and a reader ask of it.
+// What it forgets of the interface does not compile; what it may forget in spite of that is here.
 func TestMechanismsForgetNothing(t *testing.T) {
 	for kind := range written {
 		if byName[kind] == nil {

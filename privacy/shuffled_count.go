@@ -237,8 +237,9 @@ func (m ShuffledCount) TailOf(answers int) Tail {
 
 func (ShuffledCount) facts() facts { return facts{sum: true} }
 func (m ShuffledCount) entry() Entry {
-	return Entry{Sensitivity: 1, Scale: 1 / m.Epsilon1(), Protects: fmt.Sprintf("a user's reward, from everybody but the shuffler, if %d honest "+
-		"users answer", m.Users)}
+	return Entry{Sensitivity: 1, Scale: 1 / m.Epsilon1(),
+		Protects: fmt.Sprintf("a user's reward, from everybody but the shuffler, if %d honest "+
+			"users answer", m.Users)}
 }
 
 func (m ShuffledCount) String() string {

@@ -36,7 +36,8 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.names, "names", "testdata/mutants.txt", "`file` of the mutants that may live")
-	flag.StringVar(&o.only, "only", "", "only mutants whose \"file:line function operator expression\" matches this `regexp`")
+	flag.StringVar(&o.only, "only", "", "only mutants whose \"file:line function operator "+
+		"expression\" matches this `regexp`")
 	flag.StringVar(&o.skip, "skip", "^$", "leave out tests that match this `regexp`")
 	flag.BoolVar(&o.short, "short", true, "run tests with -test.short")
 	flag.Parse()

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Of tiny, by hand: Half has >, >, /; Sign <, <, ==, −; Count !=, ++, ++; Idle −. Name has none, since
-// "tiny " - s does not compile. Half's boundary, 10 or 5 at 10, and Idle live; the first ++ of Count
-// never ends.
+// Of tiny, by hand: Half has >, >, /; Sign <, <, ==, −; Count !=, ++, ++; Idle −. Name has none,
+// since "tiny " - s does not compile. Half's boundary, 10 or 5 at 10, and Idle live; the first ++
+// of Count never ends.
 func TestTiny(t *testing.T) {
 	b, mutants, err := build("./testdata/tiny", t.TempDir())
 	if err != nil {
@@ -28,14 +28,17 @@ func TestTiny(t *testing.T) {
 		name, names, want string
 		ok                bool
 	}{
-		{"nothing named", head, lives + "11 mutants: 9 killed, 0 named as equivalent, 0 named as open, 2 not named\n" +
+		{"nothing named", head, lives + "11 mutants: 9 killed, 0 named as equivalent, 0 named as " +
+			"open, 2 not named\n" +
 			"killed: 81.8 % of all, 81.8 % of those that are not equivalent\n", false},
-		{"all named", head + "Half: Equality.\n\tCONDITIONALS_BOUNDARY n > 10\nIdle: Open.\n\tINVERT_NEGATIVES -x\n",
+		{"all named", head + "Half: Equality.\n\tCONDITIONALS_BOUNDARY n > 10\nIdle: " +
+			"Open.\n\tINVERT_NEGATIVES -x\n",
 			"11 mutants: 9 killed, 1 named as equivalent, 1 named as open, 0 not named\n" +
 				"killed: 81.8 % of all, 90.0 % of those that are not equivalent\n", true},
 		{"stale", head + "Half: Dead.\n\tARITHMETIC_BASE n / 2\n\tCONDITIONALS_BOUNDARY n > 10\t# a remark\n" +
 			"Idle: Open.\n\tINVERT_NEGATIVES -x\n\tINVERT_NEGATIVES -x\n",
-			"named, but does not live: Half ARITHMETIC_BASE n / 2\nnamed, but does not live: Idle INVERT_NEGATIVES -x\n" +
+			"named, but does not live: Half ARITHMETIC_BASE n / 2\nnamed, but does not live: " +
+				"Idle INVERT_NEGATIVES -x\n" +
 				"11 mutants: 9 killed, 1 named as equivalent, 1 named as open, 0 not named\n" +
 				"killed: 81.8 % of all, 90.0 % of those that are not equivalent\n", false},
 	} {
@@ -54,7 +57,8 @@ func TestTiny(t *testing.T) {
 }
 
 func TestNamesAreRefused(t *testing.T) {
-	for _, text := range []string{"Half: Before any package.\n", "== p\nno colon\n", "== p\n\tARITHMETIC_BASE n / 2\n"} {
+	for _, text := range []string{"Half: Before any package.\n", "== p\nno colon\n",
+		"== p\n\tARITHMETIC_BASE n / 2\n"} {
 		if _, err := readNames(text, "p"); err == nil {
 			t.Errorf("%q is read", text)
 		}

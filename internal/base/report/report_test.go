@@ -461,7 +461,8 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestWriteErrors(t *testing.T) {
-	for _, err := range []error{small().WriteSVG(full{}), page().WriteHTML(full{}), table().Table().WriteText(full{})} {
+	for _, err := range []error{small().WriteSVG(full{}), page().WriteHTML(full{}),
+		table().Table().WriteText(full{})} {
 		if !errors.Is(err, errFull) {
 			t.Errorf("%v does not say that the disk is full", err)
 		}
