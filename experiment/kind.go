@@ -37,7 +37,9 @@ type kind interface {
 	name() string // as files have it; of kinds whose players are policies, their kind of bandit
 
 	fileForm
+	checker
 	planner
+	describer
 	player
 	teller
 }
@@ -51,12 +53,16 @@ type fileForm interface {
 	players() string        // the key that says who plays
 }
 
-// A planner checks experiments and says what their cells are.
-type planner interface {
-	// length is how long a run is, or may be, and its key.
+// A checker refuses what the keys of a file by themselves allow, and knows how long runs are.
+type checker interface {
+	// length is how long a run is, or may be, and its key; text says it.
 	length(s *Spec) (key string, n Count)
-	// check refuses what the keys by themselves allow.
+	text(s *Spec) string
 	check(s *Spec) error
+}
+
+// A planner says what the cells of an experiment are.
+type planner interface {
 	checkpoints(p *Plan) error
 	worlds(p *Plan) ([]world, error)
 	choices(p *Plan) ([]choice, error)
@@ -64,13 +70,15 @@ type planner interface {
 	begin(p *Plan, c *Cell, i int) error
 	// columns is how many pairs of numbers a unit holds of a run.
 	columns(p *Plan, worlds []world) (int, error)
+}
+
+// A describer says of a cell what others than this package need to know.
+type describer interface {
 	// tell fills in what the manifest has of a cell of this kind alone, and checkTold checks it.
 	tell(s *Spec, c *Cell, to *CellInfo)
 	checkTold(c *CellInfo) error
 	// problem is what bounds on the regret need to know.
 	problem(s *Spec, c *Cell) (bound.Problem, error)
-	// text says how long runs are.
-	text(s *Spec) string
 }
 
 // A player plays runs.

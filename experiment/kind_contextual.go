@@ -28,6 +28,12 @@ func (k contextualKind) keys(known catalog.Catalog) []key[Spec] {
 		"round", k.instances(), k.unitRange(), nil)
 }
 
+// A contextualWorld is an instance for contextual bandits.
+type contextualWorld struct {
+	contextual      bandit.ContextualSource
+	fixedContextual bandit.ContextualInstance // if it is not redrawn
+}
+
 func (contextualKind) instances() instanceForm { return contextualInstances() }
 
 var contextualInstances = sync.OnceValue(newContextualInstances)
@@ -80,7 +86,7 @@ func (p *Plan) contextualWorld(in *Instance) (w world, field string, err error) 
 	if err != nil {
 		return w, field, err
 	}
-	w = world{contextual: source, fixedContextual: fixed, arms: fixed.MaxActions(),
+	w = world{contextualWorld: contextualWorld{source, fixed}, arms: fixed.MaxActions(),
 		dim: fixed.Dim(), content: content}
 	if l := in.Linear; l.given() && l.Contexts == "gaussian" && !l.Normalise {
 		if !p.Spec.Unclipped {

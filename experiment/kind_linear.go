@@ -25,6 +25,12 @@ func (k linearKind) keys(known catalog.Catalog) []key[Spec] {
 		k.unitRange(), nil)
 }
 
+// A linearWorld is an instance for linear bandits.
+type linearWorld struct {
+	linear      bandit.LinearSource
+	fixedLinear bandit.LinearInstance // if it is not redrawn
+}
+
 func (linearKind) instances() instanceForm { return linearInstances() }
 
 var linearInstances = sync.OnceValue(newLinearInstances)
@@ -66,7 +72,8 @@ func (p *Plan) linearWorld(in *Instance) (w world, field string, err error) {
 	if err != nil {
 		return w, field, err
 	}
-	w = world{linear: source, fixedLinear: fixed, arms: len(fixed.Actions), dim: fixed.Dim(), content: content}
+	w = world{linearWorld: linearWorld{source, fixed}, arms: len(fixed.Actions), dim: fixed.Dim(),
+		content: content}
 	if a, b := fixed.Support(); a < -1 || b > 1 {
 		w.clipped = p.leaves(in.Name)
 	}

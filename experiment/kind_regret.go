@@ -26,6 +26,13 @@ func (regretKind) name() string { return KindRegret }
 
 func (regretKind) span() (lo, hi float64) { return 0, 1 }
 
+// An armsWorld is an instance with K arms.
+type armsWorld struct {
+	source bandit.Source
+	fixed  bandit.Instance // if it is not redrawn
+	best   []int           // of KindIdentify: its arms with the largest mean
+}
+
 func (regretKind) instances() instanceForm { return armInstances() }
 
 func (k regretKind) keys(known catalog.Catalog) []key[Spec] {

@@ -38,28 +38,22 @@ type Plan struct {
 // Length says in words how long runs are.
 func (p *Plan) Length() string { return p.kind.text(&p.Spec) }
 
-// A world is an instance of the experiment, resolved.
+// A world is an instance of the experiment, resolved. Of the parts that kinds have of their own, one
+// is set.
 type world struct {
 	label   string
-	source  bandit.Source
-	arms    int
-	fixed   bandit.Instance // if it is not redrawn
-	best    []int           // of KindIdentify: its arms with the largest mean
-	content string          // the key of its streams: the source's content, and the range
+	content string // the key of its streams: the source's content, and the range
 	// what may be told of content, and what hashes are of: of logged rewards the file's name and
 	// sizes
-	public string
-	trial  trial // of KindStopping: law and mean
+	public    string
+	arms, dim int    // dim is 0 where actions are no vectors
+	clipped   bool   // rewards leave the range and are clipped to it
+	unranked  string // why policies are not ranked by their regret
 
-	// Of KindLinear and KindContextual, instead of source and fixed.
-	linear          bandit.LinearSource
-	fixedLinear     bandit.LinearInstance
-	contextual      bandit.ContextualSource
-	fixedContextual bandit.ContextualInstance
-	dim             int
-
-	clipped  bool   // rewards leave the range and are clipped to it
-	unranked string // why policies are not ranked by their regret
+	armsWorld
+	linearWorld
+	contextualWorld
+	trial // law and mean
 }
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
