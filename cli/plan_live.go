@@ -176,6 +176,9 @@ func printForecast(out io.Writer, q experiment.LivePlan, f *experiment.LiveForec
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	if !q.Live.Start.IsZero() {
+		printDates(out, q.Live, f)
+	}
 	if !f.Stops {
 		if err := printCourse(out, rows); err != nil {
 			return err
@@ -212,6 +215,28 @@ func printForecast(out io.Writer, q experiment.LivePlan, f *experiment.LiveForec
 		}
 	}
 	return notesOfForecast(out, f)
+}
+
+// printDates tells of the declared budget when things will be, from the declared start on.
+func printDates(out io.Writer, l experiment.Live, f *experiment.LiveForecast) {
+	date := func(d time.Duration) string {
+		if d < 0 {
+			return "not by " + l.Start.Add(f.Period).UTC().Format(time.DateOnly)
+		}
+		return l.Start.Add(d).UTC().Format("2006-01-02 15:04")
+	}
+	what := "leader known"
+	if f.Stops {
+		what = "answer"
+	}
+	for _, r := range f.Rows {
+		if r.Budget.String() == l.Budget.String() {
+			fmt.Fprintf(out, "\nAt %s from the start on %s: first release %s, %s %s, in 90 %% of "+
+				"the runs %s (UTC).\n",
+				budgetText(r.Budget.String()), date(0), date(r.FirstRelease), what,
+				date(r.KnownMedian), date(r.Known90))
+		}
+	}
 }
 
 func percent(n, of int) string { return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(of)) }
