@@ -145,6 +145,14 @@ type liveJSON struct {
 	Assignments int    `json:"assignments"`
 	Each        string `json:"each"` // the budget of one reward
 	Take        string `json:"take"` // exactly, or at least, the rewards that the policy asks for
+	// of the declared traffic: a parameter of the policy, and a proposal for it
+	First *firstJSON `json:"first_batch,omitempty"`
+}
+
+type firstJSON struct {
+	Parameter string `json:"parameter"`
+	Is        int    `json:"is"`
+	Proposed  int    `json:"proposed"`
 }
 
 // live says what a live experiment promises.
@@ -166,6 +174,10 @@ func (c *validateCommand) live(s streams, x *experiment.Live) error {
 	if err != nil {
 		return err
 	}
+	first, proposed := x.FirstBatch()
+	if proposed {
+		out.First = &firstJSON{first.Param, first.Is, first.Proposed}
+	}
 	if out.Take = take.String(); c.JSON {
 		return printJSON(s, out)
 	}
@@ -173,6 +185,11 @@ func (c *validateCommand) live(s streams, x *experiment.Live) error {
 		"to a %s\n  queue: %s gets %s what it asks for, the oldest decisions first\n", x.Name, len(x.Arms),
 		out.Guarantee, out.Budget, several(out.Assignments, "assignment"), out.Each, out.Unit, out.Policy,
 		out.Take)
+	if err == nil && proposed {
+		_, err = fmt.Fprintf(s.out, "  first batch: %d decisions of an arm come while one waits for its window, "+
+			"and its first one has %d: try %s: %d (sotto plan live says which loses less)\n",
+			first.Proposed, first.Is, first.Param, first.Proposed)
+	}
 	return err
 }
 

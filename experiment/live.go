@@ -44,7 +44,10 @@ type Live struct {
 	// decision counts whose reward does not come.
 	Lo, Hi, Default float64
 	Window          time.Duration // for a reward to come in, from MinWindow to MaxWindow
-	Floor           float64       // γ, in [0,1): the share of decisions whose arm is uniform
+	// Traffic is how many decisions a day are expected, 0 if nobody knows. Nothing is decided by it: it
+	// is what a first batch is proposed from.
+	Traffic float64
+	Floor   float64 // γ, in [0,1): the share of decisions whose arm is uniform
 	// Free: a unit that asks again is assigned anew, and a decision may name no unit: then the
 	// caller sees to it that no unit has more than its assignments. Otherwise assignments are
 	// sticky: who asks again is answered the same.
@@ -125,6 +128,9 @@ const (
 	MaxWindow    = 366 * 24 * time.Hour
 	MaxRetention = 10 * MaxWindow
 )
+
+// maxTraffic bounds the decisions of a day.
+const maxTraffic = 1e12
 
 // maxLiveMetrics bounds the metrics of a live experiment.
 const maxLiveMetrics = 100
@@ -218,6 +224,9 @@ func liveKeys(known catalog.Catalog, bandit string) []key[Live] {
 		always("window", lasting(), func(l *Live) *time.Duration {
 			return &l.Window
 		}, "how long a reward may take, such as 24h").must(),
+		keyOf("traffic", positive(object{"exclusiveMinimum": 0, "maximum": maxTraffic}),
+			func(l *Live) *float64 { return &l.Traffic },
+			"how many decisions a day are expected, which a first batch is proposed from"),
 		always("floor", real(object{"minimum": 0, "exclusiveMaximum": 1}),
 			func(l *Live) *float64 { return &l.Floor }, "γ, the share of decisions whose arm is uniform"),
 		{name: "sticky", doc: "a unit that asks again is answered the same; if not, it is assigned anew, " +
@@ -481,6 +490,9 @@ func (l *Live) Check() error {
 		return l.fail("activate_within", "is %v, must be from %v to %v", l.ActivateWithin, MinWindow, MaxWindow)
 	case l.Retention != 0 && !(l.Retention >= MinWindow && l.Retention <= MaxRetention):
 		return l.fail("retention", "is %v, must be from %v to %v", l.Retention, MinWindow, MaxRetention)
+	case !(l.Traffic >= 0 && l.Traffic <= maxTraffic):
+		return l.fail("traffic", "is %v, must be above 0 and at most %v decisions a day", l.Traffic,
+			float64(maxTraffic))
 	case !(l.Floor >= 0 && l.Floor < 1):
 		return l.fail("floor", "is %v, must be at least 0 and below 1", l.Floor)
 	case !l.Start.IsZero() && !l.End.IsZero() && !l.End.After(l.Start):
@@ -700,6 +712,38 @@ func (l *Live) Activation() time.Duration {
 		return l.ActivateWithin
 	}
 	return min(l.Window, time.Hour)
+}
+
+// A FirstBatch is a proposal for the parameter of a policy that says how long an arm's first batch is.
+// Every batch waits until the windows of its decisions have passed, and what is decided meanwhile is in
+// its shares: the proposal is what is decided then anyway. Which of the two loses less depends on the
+// arms, too: LivePlan compares them.
+type FirstBatch struct {
+	Param    string // the parameter's name
+	Is       int    // decisions of an arm, as it is
+	Proposed int    // that come while a batch waits, shared out to the arms
+}
+
+// FirstBatch proposes a first batch for the expected traffic; ok is false if there is none, or the
+// policy has no such parameter, or its first batch fills a window already. The experiment must pass
+// Check.
+func (l *Live) FirstBatch() (_ FirstBatch, ok bool) {
+	entry, err := l.Catalog.Find(l.bandit(), l.Policy.Policy)
+	if err != nil || l.Traffic == 0 {
+		return FirstBatch{}, false
+	}
+	at := slices.IndexFunc(entry.Params, func(p catalog.Param) bool { return p.Name == firstParam })
+	p, err := l.NewPolicy(zeroCoins{})
+	if err != nil || at < 0 {
+		return FirstBatch{}, false
+	}
+	out := FirstBatch{Param: firstParam}
+	if b := p.Next(privacy.Released{}); b != nil && len(b.Plays) > 0 {
+		out.Is = b.Plays[0].Rounds
+	}
+	waiting := l.Traffic * l.Window.Hours() / 24 / float64(len(l.Arms))
+	out.Proposed = int(min(waiting, entry.Params[at].Hi, float64(math.MaxInt/4)))
+	return out, out.Is > 0 && out.Proposed > out.Is
 }
 
 // Assignments is how often a unit may be assigned.

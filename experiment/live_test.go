@@ -52,6 +52,33 @@ func TestParseLive(t *testing.T) {
 	}
 }
 
+// A first batch is proposed where one fills less than a window of the expected traffic.
+func TestFirstBatch(t *testing.T) {
+	for _, c := range []struct {
+		old, new string
+		want     FirstBatch
+		ok       bool
+	}{
+		{"floor: 0.05", "", FirstBatch{}, false},
+		{"floor: 0.05", "traffic: 3000", FirstBatch{"first", 32, 1000}, true},
+		{"24h", "12h\ntraffic: 3000", FirstBatch{"first", 32, 500}, true},
+		{"floor: 0.05", "traffic: 90", FirstBatch{"first", 32, 30}, false},
+		{"dp-klucb}", "dp-klucb, first: 7}\ntraffic: 100", FirstBatch{"first", 7, 33}, true},
+		{"dp-klucb}", "adap-klucb}\ntraffic: 3000", FirstBatch{}, false},
+	} {
+		l, err := Reader{}.ParseLive("shop.yaml", []byte(strings.Replace(liveShop, c.old, c.new, 1)))
+		if err == nil {
+			err = l.Check()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := l.FirstBatch(); got != c.want || ok != c.ok {
+			t.Errorf("%s: %+v, %v, want %+v, %v", c.new, got, ok, c.want, c.ok)
+		}
+	}
+}
+
 // Metrics are read with their prices, which a unit pays in addition.
 func TestLiveMetrics(t *testing.T) {
 	l, err := Reader{}.ParseLive("shop.yaml", []byte(strings.Replace(liveShop, "floor: 0.05",
@@ -150,6 +177,10 @@ func TestLiveErrors(t *testing.T) {
 		{"floor: 0.05", "metrics: [{name: X, budget: {epsilon: 1}}]", `metrics[0].name: is "X"`},
 		{"floor: 0.05", "metrics: [{name: x, budget: {epsilon: 1}}, {name: x, budget: {epsilon: 1}}]",
 			`metrics[1].name: "x" is the name`},
+		{"floor: 0.05", "traffic: 0", "traffic: is 0"},
+		{"floor: 0.05", "traffic: -5", "traffic: is -5"},
+		{"floor: 0.05", "traffic: .inf", "traffic: is"},
+		{"floor: 0.05", "traffic: 1e13", "traffic: is 1e+13"},
 		{"floor: 0.05", "missing: zero", `missing: is "zero", must be default, drop`},
 		{"floor: 0.05", "reports: all", `reports: is "all", must be some, every`},
 		{"floor: 0.05", "missing: drop", "missing: is drop: counts would tell whose rewards came"},

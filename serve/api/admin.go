@@ -30,10 +30,19 @@ type infoJSON struct {
 	Changes []serve.Change `json:"changes,omitempty"`
 	Spent   spentJSON      `json:"spent"`
 	// Budget is that of one reward.
-	Budget      string          `json:"budget"`
+	Budget string `json:"budget"`
+	// FirstBatch is proposed to drafts.
+	FirstBatch  *firstJSON      `json:"first_batch,omitempty"`
 	Total       string          `json:"total"` // what a unit may lose in all, with the metrics
 	Guarantee   string          `json:"guarantee"`
 	Declaration json.RawMessage `json:"declaration"`
+}
+
+// A firstJSON proposes another value for a parameter of the policy, from the declared traffic.
+type firstJSON struct {
+	Parameter string `json:"parameter"`
+	Is        int    `json:"is"`
+	Proposed  int    `json:"proposed"`
 }
 
 type armJSON struct {
@@ -60,6 +69,9 @@ func infoOf(x serve.Info) (*infoJSON, error) {
 		Batches: x.Batches, Tick: x.Tick.String(), Changes: x.Changes,
 		Spent:  spentJSON{fmt.Sprint(x.Spent), x.Spent},
 		Budget: fmt.Sprint(x.Budget), Declaration: decl}
+	if first, ok := x.Experiment.FirstBatch(); ok && x.State == serve.Draft {
+		out.FirstBatch = &firstJSON{first.Param, first.Is, first.Proposed}
+	}
 	out.Total = fmt.Sprint(x.Experiment.Total())
 	if out.Guarantee, err = x.Experiment.Guarantee(); err != nil {
 		return nil, err

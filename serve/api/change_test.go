@@ -82,3 +82,18 @@ func TestChange(t *testing.T) {
 	w.want(200, "POST", x+"/stop", "")
 	w.want(409, "PATCH", x, `{"floor": 0.2}`)
 }
+
+// A draft is told of a first batch that fills a window of the traffic that it expects.
+func TestFirstBatch(t *testing.T) {
+	w := newWorld(t)
+	const x = "/v1/experiments/shop"
+	got := w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "window: 1m", "window: 1m\ntraffic: 144000", 1))
+	const want = `"first_batch":{"parameter":"first","is":8,"proposed":50}`
+	if !strings.Contains(got, want) {
+		t.Errorf("%s is not in %s", want, got)
+	}
+	w.want(200, "POST", x+"/start", "")
+	if got := w.want(200, "GET", x, ""); strings.Contains(got, "first_batch") {
+		t.Error(got)
+	}
+}

@@ -127,6 +127,7 @@ type fixedKeys struct {
 	Reward   json.RawMessage `json:"reward" fixed:"the noise was made for this range and this default"`
 	Exposure json.RawMessage `json:"exposure" fixed:"counts are of decisions that are made in one way"`
 	Within   json.RawMessage `json:"activate_within" fixed:"only end, window, floor and off may change"`
+	Traffic  json.RawMessage `json:"traffic" fixed:"only end, window, floor and off may change"`
 	Metrics  json.RawMessage `json:"metrics" fixed:"units were promised that they lose no more"`
 	Missing  json.RawMessage `json:"missing" fixed:"what counts tell of rewards that do not come was promised"`
 	Reports  json.RawMessage `json:"reports" fixed:"what counts tell of rewards that do not come was promised"`
