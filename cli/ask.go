@@ -134,8 +134,9 @@ func (c *decideCommand) Run(ctx context.Context, s streams) error {
 			Value      json.RawMessage `json:"value"`
 			Propensity float64         `json:"propensity"`
 			Expires    *time.Time      `json:"expires_at"`
+			ActivateBy time.Time       `json:"activate_by,omitzero"`
 			Reason     string          `json:"reason"`
-		}{nil, d.Arm, d.Value, d.Propensity, nil, d.Reason}
+		}{nil, d.Arm, d.Value, d.Propensity, nil, d.ActivateBy, d.Reason}
 		if d.Token != "" {
 			out.Decision, out.Expires = &d.Token, &d.Expires
 		}

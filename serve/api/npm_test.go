@@ -23,6 +23,10 @@ func TestOpenFeatureClients(t *testing.T) {
 		testneeds.Missing(t, "run npm ci in serve/api/testdata/npm: OpenFeature's clients are not there")
 	}
 	w := newWorld(t)
+	w.want(201, "POST", "/v1/experiments", "name: some\narms: [{name: x, value: true}, {name: y, "+
+		"value: false}]\n"+
+		shop[strings.Index(shop, "policy:"):]+"only: {country: [NL]}\n")
+	w.want(200, "POST", "/v1/experiments/some/start", "")
 	for name, arms := range map[string]string{
 		"color": `[{name: red, value: "#c00"}, {name: blue, value: "#00c"}]`,
 		"on":    `[{name: "no", value: false}, {name: "yes", value: true}]`,

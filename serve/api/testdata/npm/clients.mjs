@@ -1,5 +1,5 @@
 // OpenFeature's own clients ask a running service. TestOpenFeatureClients starts it, with the
-// experiments color, on, size and style running, and says where it is by the environment.
+// experiments color, on, size, style and some running, and says where it is by the environment.
 import assert from 'node:assert/strict';
 import { OFREPProvider } from '@openfeature/ofrep-provider';
 import { OFREPWebProvider } from '@openfeature/ofrep-web-provider';
@@ -65,6 +65,11 @@ for (const flag of Object.keys(arms)) {
       { decision: d.flagMetadata.decision, reward: 1 }, key);
     assert.deepEqual(answer, { status: 'accepted' });
   }
+}
+for (const [country, reason] of [['NL', 'SPLIT'], ['DE', 'DEFAULT']]) {
+  const d = await server.getBooleanDetails('some', false, { targetingKey: country, country });
+  assert.deepEqual([d.reason, d.errorCode], [reason, undefined]);
+  assert.equal(d.flagMetadata.decision === undefined, reason === 'DEFAULT');
 }
 step('server evaluates');
 
