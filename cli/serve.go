@@ -157,7 +157,7 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 				log.Error("no more visitors", "error", err)
 			}
 		})
-		fmt.Fprintf(s.out, "look: curl %s/v1/experiments/%s\n", at, demo.Name)
+		fmt.Fprintf(s.out, "look: %s/v1/experiments/%s/report in a browser\n", at, demo.Name)
 	} else if !c.ReadOnly {
 		fmt.Fprintf(s.out, "next: curl -H 'X-API-Key: …' --data-binary @shop.yaml "+
 			"%s/v1/experiments (docs/serve.md)\n",

@@ -128,6 +128,51 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// So it is of experiments whose counts tell who reported, or which decisions were met.
+func TestReplayOfCounts(t *testing.T) {
+	for name, terms := range map[string]string{
+		"drop":     "missing: drop\nreports: every\n",
+		"activate": "exposure: activate\n",
+		"retract":  "exposure: retract\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClock()
+			e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now})
+			text := declare("dp-klucb") + terms
+			begin(t, e, text)
+			src := rand.New(rand.NewPCG(1, 2))
+			for range 60 {
+				for range 50 {
+					d, err := e.Decide(t.Context(), "shop", "")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if name != "drop" && src.Float64() < 0.5 {
+						if _, err := e.Activate(t.Context(), "shop", d.Token, name == "activate"); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if src.Float64() < 0.7 {
+						if _, err := e.Reward(t.Context(), "shop", Report{d.Token, 1}); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				settle(t, e, c, 30*time.Second, 1)
+				settle(t, e, c, time.Second, 1)
+			}
+			info, err := e.Get(t.Context(), "shop")
+			if err != nil || info.Batches < 5 {
+				t.Fatalf("%+v, %v", info, err)
+			}
+			r, err := Replay(strings.NewReader(published(t, e)), catalog.Catalog{})
+			if err != nil || r.Tip != info.Tip || r.Batches != info.Batches {
+				t.Errorf("%+v, %v", r, err)
+			}
+		})
+	}
+}
+
 // relinked links lines anew, as whoever rewrites a whole transcript can.
 func relinked(lines []string) string {
 	var out strings.Builder
