@@ -28,25 +28,39 @@ import (
 // commit is on its way, and while its process is stopped: what is sent again is never late where it
 // was not.
 type halting struct {
-	mu    sync.Mutex
-	at    time.Duration
-	since time.Time // when it was asked last
-	halts int       // reasons to stand still
+	mu      sync.Mutex
+	at      time.Duration
+	since   time.Time // when it was asked last
+	runs    bool
+	commits int // on their way
 }
 
-func (c *halting) Now() time.Time { return c.halt(0) }
-
-// halt adds reasons to stand still, or takes some away.
-func (c *halting) halt(n int) time.Time {
+func (c *halting) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	if c.halts == 0 { // a process that is not stopped asks more often
+	if c.runs && c.commits == 0 { // a process that is not stopped asks more often
 		c.at += min(now.Sub(c.since), 10*time.Millisecond)
 	}
 	c.since = now
-	c.halts += n
 	return time.UnixMilli(1).Add(c.at)
+}
+
+// run lets it run, or stops it.
+func (c *halting) run(on bool) {
+	c.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.runs = on
+}
+
+// commit has begun, or ended. After one that failed the clock stands.
+func (c *halting) commit(n int, err error) {
+	c.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.commits += n
+	c.runs = c.runs && err == nil
 }
 
 // A node's store halts the clock in commits, and may be wrong as a twin is.
@@ -65,9 +79,9 @@ func (s haltingStore) Claim(ctx context.Context, w store.Writer, holder, address
 }
 
 func (s haltingStore) Commit(ctx context.Context, c store.Commit) error {
-	s.clock.halt(1)
-	defer s.clock.halt(-1)
+	s.clock.commit(1, nil)
 	err := s.twin.Commit(ctx, c)
+	s.clock.commit(-1, err)
 	if err != nil && s.fault == "writes behind the fence" { // as one without a fence does
 		again, openErr := s.open(ctx)
 		if openErr != nil {
@@ -107,7 +121,7 @@ func TestCrashNode(t *testing.T) {
 	if signal == "stop" {
 		kill = syscall.SIGSTOP
 	}
-	clk, ready := &halting{halts: 1}, false
+	clk, ready := &halting{}, false
 	e, err := Open(t.Context(), Config{
 		Store: func(ctx context.Context) (store.Store, error) {
 			s, err := inner(ctx)
@@ -169,7 +183,7 @@ func TestCrashNode(t *testing.T) {
 		mu.Lock()
 		ready = true
 		mu.Unlock()
-		clk.halt(-1)
+		clk.run(true)
 		say("ready")
 		round, end := context.WithCancel(t.Context())
 		var group sync.WaitGroup
@@ -214,7 +228,7 @@ func TestCrashNode(t *testing.T) {
 		}
 		group.Wait()
 		end()
-		clk.halt(1)
+		clk.run(false)
 	}
 }
 
