@@ -201,7 +201,8 @@ func (w *world) offers(unit string) (d decisionJSON) {
 	const x = "/v1/experiments/shown"
 	if w.ask("GET", x, "").Code == 404 {
 		w.want(201, "POST", "/v1/experiments", strings.NewReplacer("name: shop", "name: shown", "window: 1m",
-			"window: 1m\nexposure: activate\nactivate_within: 20s\nsticky: false").Replace(shop))
+			"window: 1m\nexposure: activate\nactivate_within: 20s\nsticky: false\n"+
+				"metrics: [{name: basket, budget: {epsilon: 0.5}}]").Replace(shop))
 		w.want(200, "POST", x+"/start", "")
 	}
 	text := w.want(200, "POST", x+"/decisions", fmt.Sprintf(`{"unit": %q}`, unit))

@@ -15,6 +15,7 @@ func FuzzDecode(f *testing.F) {
 		`{"rewards":[{"decision":"d","reward":1}]}`,
 		`{"rewards":[{"decision":"d"}]}`, `{"name":"n","scopes":["read"]}`, `{"arm":"red"}`, `{"0.731":1}`,
 		"{\"unit\":\"\xff\"}", `{"unit":"\ud800"}`, `{"a":{"a":{"a":`,
+		`{"decision":"d","reward":1,"metrics":{"0.731":1}}`, `{"decision":"d","reward":1,"metrics":{"x":"0.731"}}`,
 		`{"decision":"d","shown":false}`, `{"end":null,"floor":0.731,"window":"1h","off":["red"]}`,
 		`{"budget":{"epsilon":731}}`} {
 		f.Add(s)

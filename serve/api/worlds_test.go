@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,7 +20,7 @@ import (
 // again for everybody's decision, reports on ann's, and reads all pages, after each second.
 //
 // A second experiment counts what is activated: ann's offer after two seconds, and she reports on that
-// as on the other.
+// as on the other, with a metric. In a third one the observer takes ann's decision back.
 //
 // Tokens are keyed and so differ between worlds, and so does the hash of the coins' seed, and what
 // follows from it; they are numbered as they appear.
@@ -54,6 +55,14 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 		"oda", "pam", "quy", "rob", "sue", "tom"}
 	const other = "/v1/experiments/shown"
 	tokens, offers := map[string]string{}, map[string]string{}
+	const third = "/v1/experiments/back"
+	w.want(201, "POST", "/v1/experiments", strings.NewReplacer("name: shop", "name: back", "window: 1m",
+		"window: 1m\nexposure: retract").Replace(shop))
+	w.want(200, "POST", third+"/start", "")
+	var back decisionJSON
+	if err := json.Unmarshal([]byte(w.want(200, "POST", third+"/decisions", `{"unit":"ann"}`)), &back); err != nil {
+		t.Fatal(err)
+	}
 	for _, u := range units {
 		tokens[u] = *w.decide(u).Decision
 		offers[u] = *w.offers(u).Decision
@@ -61,6 +70,12 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 	for second := range 70 {
 		report(w, x, tokens["ann"], second)
 		report(w, other, offers["ann"], second)
+		report(w, third, *back.Decision, second)
+		if second%10 == 7 {
+			look(http.MethodPost, third+"/activations", fmt.Sprintf(`{"decision": %q, "shown": false}`,
+				*back.Decision))
+			look(http.MethodPost, third+"/rewards", reward(*back.Decision, "0.25"))
+		}
 		for i, u := range units {
 			if i%5 != 0 && second == i%5+1 {
 				look(http.MethodPost, other+"/activations", fmt.Sprintf(`{"decision": %q}`, offers[u]))
@@ -123,7 +138,11 @@ func TestTwoWorlds(t *testing.T) {
 		return func(w *world, path, ann string, now int) {
 			for _, s := range seconds {
 				if s == now {
-					w.ask(http.MethodPost, path+"/rewards", reward(ann, value))
+					body := reward(ann, value)
+					if strings.HasSuffix(path, "/shown") {
+						body = body[:len(body)-1] + `, "metrics": {"basket": ` + value + "}}"
+					}
+					w.want(http.StatusOK, http.MethodPost, path+"/rewards", body)
 				}
 			}
 		}
