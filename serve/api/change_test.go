@@ -2,9 +2,13 @@ package api
 
 import (
 	"encoding/json"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sotto-dp/sotto/experiment"
 )
 
 // What may change of a running experiment changes with the next public tick; what its guarantee is
@@ -95,5 +99,36 @@ func TestFirstBatch(t *testing.T) {
 	w.want(200, "POST", x+"/start", "")
 	if got := w.want(200, "GET", x, ""); strings.Contains(got, "first_batch") {
 		t.Error(got)
+	}
+}
+
+// Whatever can be declared can be changed, or is refused with the reason.
+func TestChangeKnowsAllKeys(t *testing.T) {
+	w := shopOpen(t)
+	text, err := experiment.Reader{}.LiveSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		OneOf []struct {
+			Properties map[string]any `json:"properties"`
+		} `json:"oneOf"`
+	}
+	if err := json.Unmarshal(text, &schema); err != nil || len(schema.OneOf) == 0 {
+		t.Fatal(err)
+	}
+	for _, kind := range schema.OneOf {
+		for key := range kind.Properties {
+			status, field := http.StatusConflict, key
+			if slices.Contains([]string{"end", "window", "floor"}, key) {
+				status, field = http.StatusBadRequest, "speed"
+			}
+			var p problem
+			got := w.want(status, "PATCH", "/v1/experiments/shop", `{"`+key+`": null`+
+				map[bool]string{true: `, "speed": 1`}[field == "speed"]+`}`)
+			if err := json.Unmarshal([]byte(got), &p); err != nil || p.Field != field {
+				t.Errorf("%s: %s", key, got)
+			}
+		}
 	}
 }

@@ -127,6 +127,11 @@ type fixedKeys struct {
 	Reward   json.RawMessage `json:"reward" fixed:"the noise was made for this range and this default"`
 	Exposure json.RawMessage `json:"exposure" fixed:"counts are of decisions that are made in one way"`
 	Within   json.RawMessage `json:"activate_within" fixed:"only end, window, floor and off may change"`
+	Share    json.RawMessage `json:"share" fixed:"who takes part was drawn by it"`
+	Only     json.RawMessage `json:"only" fixed:"counts are of decisions for those it was declared for"`
+	Layer    json.RawMessage `json:"layer" fixed:"it keeps the units of experiments disjoint"`
+	Keep     json.RawMessage `json:"retention" fixed:"units were told how long they are remembered"`
+	Webhook  json.RawMessage `json:"webhook" fixed:"only end, window, floor and off may change"`
 	Traffic  json.RawMessage `json:"traffic" fixed:"only end, window, floor and off may change"`
 	Metrics  json.RawMessage `json:"metrics" fixed:"units were promised that they lose no more"`
 	Missing  json.RawMessage `json:"missing" fixed:"what counts tell of rewards that do not come was promised"`
