@@ -32,7 +32,7 @@ var floors = [][]string{
 	{"experiment", "choose", "trial"},
 	{"audit", "serve"},
 	{"internal/front/train", "internal/front/flags", "internal/front/demo", "serve/api"},
-	{"internal/front/verdict", "internal/front/bounds", "internal/front/load"},
+	{"internal/front/verdict", "internal/front/bounds", "internal/front/load", "internal/front/liveaudit"},
 	{"internal/front/paper"},
 	{"cli"},
 	{"cmd/sotto", "examples/live"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/internal/front/flags"
+	"github.com/sotto-dp/sotto/internal/front/liveaudit"
 	"github.com/sotto-dp/sotto/internal/front/verdict"
 )
 
@@ -51,7 +52,7 @@ func (c *auditSelf) Run(ctx context.Context, s streams) error {
 		return usage(err)
 	}
 	self := audit.SelfAudit{Gamma: set.Gamma, Quick: c.Quick, Games: int(c.Games), Seed: set.Seed,
-		Workers: set.Workers, Catalog: s.known, Only: func(name string) bool {
+		Workers: set.Workers, Catalog: s.known, More: liveaudit.Audits(), Only: func(name string) bool {
 			return strings.Contains(name, c.Only)
 		}}
 	names, err := self.Names()

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// What deployments say to sotto serve by flags and variables is what it has. That their manifests are
-// what Kubernetes and compose read is tested in deploy/check.
+// What deployments say to sotto serve by flags and variables is what it has. That their manifests
+// are what Kubernetes and compose read is tested in deploy/check.
 func TestDeployments(t *testing.T) {
 	var help, errs strings.Builder
 	if code := run(context.Background(), []string{"serve", "--help"},
@@ -82,7 +82,8 @@ func TestSystemdUnit(t *testing.T) {
 	if out := verify(string(unit)); strings.Contains(out, "sotto.service") {
 		t.Error(out)
 	}
-	if out := verify(strings.Replace(string(unit), "DynamicUser=yes", "DynamicUsers=yes", 1)); !strings.Contains(out,
+	if out := verify(strings.Replace(string(unit), "DynamicUser=yes", "DynamicUsers=yes",
+		1)); !strings.Contains(out,
 		"DynamicUsers") {
 		t.Errorf("a setting that there is not passes: %s", out)
 	}

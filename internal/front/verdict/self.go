@@ -19,8 +19,8 @@ func Self(ctx context.Context, a audit.SelfAudit, games int, figures bool) (*Pag
 		return nil, err
 	}
 	p := &Page{Title: "Self-audit of Sotto", Gamma: a.Gamma, Seed: a.Seed,
-		Description: "Every mechanism and every private policy of this program, and twins of " +
-			"them that are broken in ways that have happened. A sound auditor refutes every twin " +
+		Description: "Every mechanism and every private policy of this program, its service over " +
+			"HTTP, and twins of them that are broken in ways that have happened. A sound auditor refutes every twin " +
 			"and no claim of its own.",
 		Tested: []report.Fact{
 			{Name: "audits", Value: fmt.Sprintf("%d of %d; the confidence is split over all of them",

@@ -1,0 +1,58 @@
+package liveaudit
+
+import (
+	"testing"
+
+	"github.com/sotto-dp/sotto/audit"
+	"github.com/sotto-dp/sotto/noise"
+)
+
+// The service is not refuted, and its twin with half the noise is: those that tell by themselves are
+// found below, and by sotto audit self. The probability that the service is refuted although its
+// claim is true is below 1e-6; that the twin is missed, about that: its bound is far from the claim.
+func TestAudits(t *testing.T) {
+	if testing.Short() || underRace {
+		t.Skip("it takes long; sotto audit self does it too")
+	}
+	found := map[string]bool{}
+	s := audit.SelfAudit{Games: 15 * 3000, Seed: 1, Gamma: 1e-6, More: Audits(),
+		Only: func(name string) bool {
+			return name == "service over HTTP" || name == "service over HTTP, half the scale"
+		}}
+	results, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		found[r.Name] = true
+		t.Log(r)
+		if !r.Good {
+			t.Errorf("%v", r)
+		}
+	}
+	if len(found) != 2 {
+		t.Errorf("only %v were done", found)
+	}
+}
+
+// Two worlds through the handler: with the same noise every byte before the release is the same,
+// whether she reports or not; of each twin that tells it is not.
+func TestTwoWorlds(t *testing.T) {
+	for _, f := range []fault{sound, half, early, duplicate, counted} {
+		var seen [2]string
+		var sums [2]float64
+		for i := range seen {
+			src := noise.NewFast(3, 4)
+			var err error
+			if seen[i], sums[i], err = live(f, 0, i == 1, &src); err != nil {
+				t.Fatal(f, err)
+			}
+		}
+		if same := seen[0] == seen[1]; same != (f == sound || f == half) || len(seen[0]) < 1000 {
+			t.Errorf("%q: the same is %v:\n%s\n%s", f, same, seen[0], seen[1])
+		}
+		if d := sums[1] - sums[0]; d < 0.999 || d > 1.001 {
+			t.Errorf("%q: her report moves the release by %v", f, d)
+		}
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package liveaudit
+
+// underRace says that the race detector slows everything tenfold.
+const underRace = false
