@@ -73,13 +73,13 @@ func (d *Driver) Releasing() []int {
 	if cap(d.ready) < len(plays) {
 		d.ready = make([]int, len(plays))
 	}
-	d.ready = d.ready[:0]
+	ready := d.ready[:0]
 	for i := range plays {
 		if plays[i].Release {
-			d.ready = append(d.ready, plays[i].Arm)
+			ready = append(ready, plays[i].Arm)
 		}
 	}
-	return d.ready
+	return ready
 }
 
 // A VectorPolicy is a policy whose releases are vectors: linear.Policy is one.
