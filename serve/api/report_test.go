@@ -1,8 +1,10 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"math"
 	"net/http"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/serve"
+	"github.com/sotto-dp/sotto/serve/store"
 )
 
 const reportPath = "/v1/experiments/shop/report"
@@ -144,5 +147,55 @@ func TestReportEscapes(t *testing.T) {
 	if strings.Contains(body, "<img") || strings.Contains(body, "<script>\nalert") ||
 		!strings.Contains(body, "&lt;img") {
 		t.Error(body[:2000])
+	}
+}
+
+// cut is a store that has lost the second line of each transcript.
+type cut struct{ store.Store }
+
+func (s cut) Lines(ctx context.Context, id int64, from int) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		n := from
+		for line, err := range s.Store.Lines(ctx, id, from) {
+			if n++; n != 2 && !yield(line, err) {
+				return
+			}
+		}
+	}
+}
+
+// Of an experiment whose transcript is damaged there is a report, which says so.
+func TestReportOfDamagedTranscript(t *testing.T) {
+	disk := store.NewMemory()
+	w := newWorldOn(t, disk)
+	w.want(201, "POST", "/v1/experiments", shop)
+	w.want(200, "POST", "/v1/experiments/shop/start", "")
+	for i := range 60 {
+		w.decide(fmt.Sprint("unit ", i))
+	}
+	for range 5 {
+		w.pass(time.Minute)
+	}
+	if w.asReport().Batches < 2 {
+		t.Fatal("nothing was released")
+	}
+	if err := w.engine.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e, err := serve.Open(t.Context(), serve.Config{Clock: w.clock.Now, Curator: seeded,
+		Store: func(ctx context.Context) (store.Store, error) {
+			s, err := disk.Open(ctx)
+			return cut{s}, err
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.front.Engine, w.engine = e, e
+	r := w.asReport()
+	if r.State != serve.Failed || !strings.Contains(r.Reason, "line 2: it does not follow the line before") {
+		t.Errorf("%+v", r)
+	}
+	if body := w.want(200, "GET", reportPath, ""); !strings.Contains(body, "line 2: it does not follow") {
+		t.Error("the page does not say so")
 	}
 }
