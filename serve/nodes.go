@@ -12,7 +12,8 @@ import (
 )
 
 // On a Shared store many processes have one writer, for all experiments. That he writes is seen
-// from his commits, which are never further apart than beatEvery; whoever has seen none for lapse,
+// from his commits, which are begun at least every beatEvery, and from the database being at work on
+// one that takes its time; whoever has seen none for lapse,
 // by his own monotonic clock, or sees that the writer's connection has ended, claims the store.
 // The writer himself counts from before a commit was sent, and does not decide for longer than
 // leadFor, which is less: one who was stopped and goes on knows by himself that he may have been
@@ -156,7 +157,7 @@ func (e *Engine) follow(ctx context.Context) error {
 				e.heard("", false) // nobody knows
 			}
 		default:
-			if w.Term != last.Term || w.Commits != last.Commits {
+			if w.Term != last.Term || w.Commits != last.Commits || w.Busy {
 				last, since = w, from
 			}
 			mine := w.Term == e.term
@@ -189,7 +190,7 @@ func (e *Engine) follow(ctx context.Context) error {
 			return ctx.Err()
 		case <-time.After(wait):
 		}
-		wait = min(2*wait, time.Second) // where nothing goes
+		wait = min(2*wait, leadFor/2) // where nothing goes; to be sure takes looks
 	}
 }
 

@@ -245,3 +245,80 @@ func TestClockOfTheStore(t *testing.T) {
 		}
 	}
 }
+
+// A full store can be read, and refuses what is written; one that is gone refuses all.
+type full struct {
+	store.Shared
+	full, gone *atomic.Bool
+}
+
+func (s full) Commit(ctx context.Context, c store.Commit) error {
+	if s.full.Load() {
+		return errDisk
+	}
+	return s.Shared.Commit(ctx, c)
+}
+
+func (s full) Claim(ctx context.Context, w store.Writer, holder, address string) (store.Opened, error) {
+	if s.full.Load() {
+		return store.Opened{}, errDisk
+	}
+	return s.Shared.Claim(ctx, w, holder, address)
+}
+
+func (s full) Look(ctx context.Context) (store.Writer, error) {
+	if s.gone.Load() {
+		return store.Writer{}, errDisk
+	}
+	return s.Shared.Look(ctx)
+}
+
+// While the database is full the writer decides by its last plan, as it sees that nobody else writes.
+// While it cannot be asked it does not know that, and says nothing. What was accepted is there.
+func TestFullDatabase(t *testing.T) {
+	var isFull, isGone atomic.Bool
+	inner, ctx := postgresAt(t, pgtest.Database(t)), t.Context()
+	e := open(t, Config{Store: func(ctx context.Context) (store.Store, error) {
+		s, err := inner(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return full{s.(store.Shared), &isFull, &isGone}, nil
+	}})
+	begin(t, e, shop)
+	first, err := e.Decide(ctx, "shop", "ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := e.Reward(ctx, "shop", Report{first.Token, 1}); s != Accepted || err != nil {
+		t.Fatal(s, err)
+	}
+	isFull.Store(true)
+	lost, err := e.Decide(ctx, "shop", "ben")
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, 10*time.Second, "the error of a commit", func() bool { return e.Ready() != nil })
+	time.Sleep(leadFor + 500*time.Millisecond)
+	within(t, 5*time.Second, "a decision", func() bool {
+		_, err := e.Decide(ctx, "shop", "cas")
+		return err == nil
+	})
+	if _, err := e.Reward(ctx, "shop", Report{first.Token, 1}); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("a reward is taken by a full database: %v", err)
+	}
+	isGone.Store(true)
+	within(t, 5*time.Second, "that nothing is decided", func() bool {
+		_, err := e.Decide(ctx, "shop", "dan")
+		return errors.Is(err, ErrUnavailable)
+	})
+	isGone.Store(false)
+	isFull.Store(false)
+	within(t, 10*time.Second, "that it writes again", func() bool { return leads(e) })
+	if s, err := e.Reward(ctx, "shop", Report{first.Token, 1}); s != Accepted || err != nil {
+		t.Errorf("a reward that was accepted: %v, %v", s, err)
+	}
+	if s, err := e.Reward(ctx, "shop", Report{lost.Token, 1}); s != Void || err != nil {
+		t.Errorf("a decision that was not durable: %v, %v", s, err)
+	}
+}

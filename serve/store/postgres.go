@@ -435,9 +435,12 @@ func (s *postgres) send(ctx context.Context, all []statement) error {
 // Look implements Shared.
 func (s *postgres) Look(ctx context.Context) (w Writer, err error) {
 	var losses int64
-	err = s.reading.QueryRowContext(ctx, "SELECT w.term, l.losses, w.commits, l.address, NOT EXISTS "+
-		"(SELECT 1 FROM pg_stat_activity a WHERE a.pid = l.backend AND coalesce(a.backend_start = l.since, "+
-		"true)) FROM writer w, lease l").Scan(&w.Term, &losses, &w.Commits, &w.Address, &w.Gone)
+	// One who has begun to send and stands still is not busy: the server waits for him.
+	err = s.reading.QueryRowContext(ctx, "SELECT w.term, l.losses, w.commits, l.address, a.pid IS NULL, "+
+		"coalesce(a.state = 'active' AND a.wait_event IS DISTINCT FROM 'ClientRead', false) "+
+		"FROM writer w CROSS JOIN lease l LEFT JOIN pg_stat_activity a ON a.pid = l.backend AND "+
+		"coalesce(a.backend_start = l.since, true)").Scan(&w.Term, &losses, &w.Commits, &w.Address, &w.Gone,
+		&w.Busy)
 	if err != nil {
 		return Writer{}, fmt.Errorf("store: %w", err)
 	}

@@ -307,3 +307,42 @@ func TestPostgresOlder(t *testing.T) {
 	restored("SELECT 1", false, open)
 	restored("SELECT 1", false, watch)
 }
+
+// A writer on whose long transaction the database is at work is not taken for one who stands still,
+// and one who stands still in the middle of a transaction is.
+func TestPostgresBusy(t *testing.T) {
+	open, ctx := postgresAt(t, pgtest.Database(t)), t.Context()
+	s, _ := begin(t, open)
+	conn := s.(*postgres).conn
+	watch, err := open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Close()
+	busy := func(want bool) {
+		t.Helper()
+		if w, err := watch.(Shared).Look(ctx); err != nil || w.Busy != want || w.Gone {
+			t.Errorf("%+v, %v; busy must be %v", w, err, want)
+		}
+	}
+	busy(false)
+	if _, err := conn.Exec(ctx, "BEGIN; UPDATE writer SET term = term"); err != nil {
+		t.Fatal(err)
+	}
+	busy(false)
+	done := make(chan error)
+	go func() {
+		_, err := conn.Exec(ctx, "SELECT pg_sleep(1); COMMIT")
+		done <- err
+	}()
+	for deadline := time.Now().Add(900 * time.Millisecond); ; time.Sleep(10 * time.Millisecond) {
+		if w, err := watch.(Shared).Look(ctx); err != nil || w.Busy || time.Now().After(deadline) {
+			break
+		}
+	}
+	busy(true)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	busy(false)
+}

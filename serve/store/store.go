@@ -60,6 +60,7 @@ type Writer struct {
 	Term    int64  // how many began
 	Commits int64  // how many there were: while he writes they grow
 	Address string // where others find him; empty if they do not
+	Busy    bool   // the database is at work on what he sent
 	Gone    bool   // his connection has ended
 }
 
