@@ -35,8 +35,9 @@ type Config struct {
 	Dir string
 	// connections, each with one request at a time; at least 1
 	Clients  int
-	Requests int               // of each kind, at least 1
-	Progress func(what string) // is told what begins; nil for nobody
+	Requests int                  // of each kind, at least 1
+	Progress func(what string)    // is told what begins; nil for nobody
+	CPU      func() time.Duration // what this process has used; nil if nobody knows
 }
 
 // A Figure is what was measured of one kind of request.
@@ -47,6 +48,9 @@ type Figure struct {
 	Rate float64 `json:"per_second"`
 	P50  float64 `json:"p50_ms,omitempty"`
 	P99  float64 `json:"p99_ms,omitempty"`
+	// CPU is the processor time of one decision or reward, its client's included and that of other
+	// processes not: a busy machine changes it little.
+	CPU float64 `json:"cpu_us,omitempty"`
 	// What is asked of it; zero for nothing.
 	AtLeast float64 `json:"at_least_per_second,omitempty"`
 	AtMost  float64 `json:"p99_at_most_ms,omitempty"`
@@ -90,6 +94,9 @@ func Run(ctx context.Context, cfg Config) (_ []Figure, err error) {
 	}
 	if cfg.Progress == nil {
 		cfg.Progress = func(string) {}
+	}
+	if cfg.CPU == nil {
+		cfg.CPU = func() time.Duration { return 0 }
 	}
 	e, err := serve.Open(ctx, serve.Config{Store: cfg.Store, Holder: "a load test"})
 	if err != nil {
@@ -157,14 +164,15 @@ func Run(ctx context.Context, cfg Config) (_ []Figure, err error) {
 	for _, x := range []struct{ name, experiment string }{{"a decision, in process", "free"},
 		{"a sticky decision, in process", "sticky"}} {
 		cfg.Progress(x.name)
-		began := time.Now()
+		began, used := time.Now(), cfg.CPU()
 		for i := range cfg.Requests {
 			if _, err := e.Decide(ctx, x.experiment, strconv.Itoa(-i-1)); err != nil {
 				return nil, err
 			}
 		}
 		figure(Figure{Name: x.name, Requests: cfg.Requests,
-			Rate: float64(cfg.Requests) / time.Since(began).Seconds(), AtLeast: 500_000})
+			Rate: float64(cfg.Requests) / time.Since(began).Seconds(), AtLeast: 500_000,
+			CPU: micros(cfg.CPU()-used, cfg.Requests)})
 	}
 
 	single, many := cfg.Requests, max(cfg.Requests/10, 1)
@@ -218,6 +226,9 @@ func Run(ctx context.Context, cfg Config) (_ []Figure, err error) {
 	return out, nil
 }
 
+// micros is a time in microseconds for each of n.
+func micros(d time.Duration, n int) float64 { return float64(d.Nanoseconds()) / 1000 / float64(n) }
+
 // fixed is the answer of a peer.
 func fixed(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
@@ -235,13 +246,14 @@ func (k kind) run(ctx context.Context, cfg Config, h http.Handler, key string) (
 	go func() { ended <- api.Serve(serving, l, h, slog.New(slog.DiscardHandler)) }()
 	took := make([]time.Duration, k.n)
 	errs := make([]error, cfg.Clients)
-	began := time.Now()
+	began, used := time.Now(), cfg.CPU()
 	var group sync.WaitGroup
 	for g := range cfg.Clients {
 		group.Go(func() { errs[g] = k.client(ctx, l.Addr().String(), key, took, g, cfg.Clients) })
 	}
 	group.Wait()
 	elapsed := time.Since(began)
+	used = cfg.CPU() - used
 	stop()
 	if err := errors.Join(slices.Concat(errs, []error{<-ended})...); err != nil {
 		return Figure{}, err
@@ -252,7 +264,7 @@ func (k kind) run(ctx context.Context, cfg Config, h http.Handler, key string) (
 	}
 	f := k.target
 	f.Name, f.Requests, f.Rate = k.name, k.n, float64(k.n*k.each)/elapsed.Seconds()
-	f.P50, f.P99 = ms(0.5), ms(0.99)
+	f.P50, f.P99, f.CPU = ms(0.5), ms(0.99), micros(used, k.n*k.each)
 	return f, nil
 }
 

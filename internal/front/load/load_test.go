@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sotto-dp/sotto/serve"
 	"github.com/sotto-dp/sotto/serve/store"
@@ -19,14 +22,21 @@ func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	disk := store.NewMemory()
 	var said []string
+	var used atomic.Int64 // a millisecond each time that somebody looks
+	cpu := func() time.Duration { return time.Duration(used.Add(1)) * time.Millisecond }
 	cfg := Config{Store: disk.Open, Dir: dir, Clients: 7, Requests: 50,
-		Progress: func(what string) { said = append(said, what) }}
+		CPU: cpu, Progress: func(what string) { said = append(said, what) }}
 	got, err := Run(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, f := range got {
-		if f.Name != said[i] || f.Rate <= 0 || f.P99 < f.P50 || f.Requests < 5 {
+		each := 1.0
+		if f.Name == "rewards, in hundreds" {
+			each = perBatch
+		}
+		if f.Name != said[i] || f.Rate <= 0 || f.P99 < f.P50 || f.Requests < 5 ||
+			math.Abs(f.CPU*each*float64(f.Requests)-1000) > 1e-6 {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -77,7 +87,9 @@ func TestWrongAnswers(t *testing.T) {
 			}
 			fmt.Fprint(w, text)
 		})
-		if f, err := k.run(t.Context(), Config{Clients: 3}, h, "key"); (err == nil) != ok {
+		if f, err := k.run(t.Context(), Config{Clients: 3, CPU: func() time.Duration {
+			return 0
+		}}, h, "key"); (err == nil) != ok {
 			t.Errorf("%s: %+v, %v", answer, f, err)
 		}
 	}
