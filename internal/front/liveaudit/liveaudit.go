@@ -61,7 +61,7 @@ func Audits() []audit.Outside {
 		all = append(all, audit.Outside{
 			Name: "service over HTTP" + string(f), Twin: f != sound, Claim: privacy.Laplace{Scale: 1}.Loss(),
 			Attack: "all that is public, then the released sum", Model: "observer",
-			Adversaries: []string{"she reports 1, or never", "she reports 1, or 0"}, Cost: 15,
+			Adversaries: []string{"she reports 1, or never", "she reports 1, or 0"}, Cost: 100,
 			Worlds: func(adversary int) func() func(bool, *noise.Fast, []float64) error {
 				// what is seen before the release where she never reports
 				usual := sync.OnceValues(func() (string, error) {

@@ -15,7 +15,7 @@ func TestAudits(t *testing.T) {
 		t.Skip("it takes long; sotto audit self does it too")
 	}
 	found := map[string]bool{}
-	s := audit.SelfAudit{Games: 15 * 3000, Seed: 1, Gamma: 1e-6, More: Audits(),
+	s := audit.SelfAudit{Games: 100 * 3000, Seed: 1, Gamma: 1e-6, More: Audits(),
 		Only: func(name string) bool {
 			return name == "service over HTTP" || name == "service over HTTP, half the scale"
 		}}
