@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"reflect"
 
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/internal/base/report"
@@ -42,6 +43,60 @@ func exactly(name string, n int, judge func(v []float64) (value float64, holds b
 	}
 }
 
+// set keeps numbers with names: the fields of a struct, all of them float64.
+func (n *Numbers) set(name string, numbers any) {
+	of := reflect.ValueOf(numbers)
+	v := make([]float64, of.NumField())
+	for i := range v {
+		v[i] = of.Field(i).Float()
+	}
+	n.Values[name] = v
+}
+
+// named are the numbers that set has kept.
+func named[T any](e *Evidence, name string) (out T, err error) {
+	to := reflect.ValueOf(&out).Elem()
+	v, err := values(e, name, to.NumField())
+	for i := range min(len(v), to.NumField()) {
+		to.Field(i).SetFloat(v[i])
+	}
+	return out, err
+}
+
+// judged is exactly, from numbers with names.
+func judged[T any](name string, judge func(n T) (value float64, holds bool,
+	detail string)) func(e *Evidence) (Finding, error) {
+	return func(e *Evidence) (Finding, error) {
+		n, err := named[T](e, name)
+		if err != nil {
+			return Finding{}, err
+		}
+		return exact(judge(n)), nil
+	}
+}
+
+// Numbers of Figure 2.1 and what stands beside it.
+type (
+	// slack of each mechanism, and with half its noise
+	slacks struct{ Laplace, Gaussian, HalfLaplace, HalfGaussian float64 }
+	// of randomised response with a leak: how far its errors are from the border, its advantage
+	// from the third limit, and by how much the second and the first limit are above that
+	leak struct{ Apart, Advantage, Second, First float64 }
+	// exact δ over the claimed one: the largest and where, the largest below ε = 1, and the first ε
+	// with more than 1
+	calibration struct{ Worst, Epsilon, Delta, BelowOne, FirstAbove float64 }
+	groupMass   struct{ Mass, Printed, Corrected float64 }
+)
+
+// modelsApart are the largest differences of the definitions of privacy over random policies.
+type modelsApart struct {
+	Policies, Pure, TableView, InteractiveTable, ContinualTable float64
+	Conversion                                                  float64
+	// policies that have a smaller δ under Interactive than under continual release,
+	// and that have not
+	Less, NotLess float64
+}
+
 func normalTail(x float64) float64 { return 0.5 * math.Erfc(x/math.Sqrt2) }
 
 func laplaceTail(x, scale float64) float64 {
@@ -61,6 +116,13 @@ func slack(tail func(x float64) float64, epsilon, delta float64) float64 {
 		least = min(least, alpha+math.Exp(epsilon)*beta-1+delta, math.Exp(epsilon)*alpha+beta-1+delta)
 	}
 	return least
+}
+
+// none decides that a difference of models is 0 but for rounding.
+func none(of func(modelsApart) float64) func(e *Evidence) (Finding, error) {
+	return judged("random", func(n modelsApart) (float64, bool, string) {
+		return of(n), of(n) < 1e-9, fmt.Sprintf("%.0f policies", n.Policies)
+	})
 }
 
 func thesis21() Figure {
@@ -98,12 +160,12 @@ func thesis21() Figure {
 			if err != nil {
 				return nil, err
 			}
-			n.Values["slack"] = []float64{
+			n.set("slack", slacks{
 				slack(func(x float64) float64 { return laplaceTail(x, 1) }, 1, 0),
 				slack(func(x float64) float64 { return normalTail(x / sigma) }, 1, 0.1),
 				slack(func(x float64) float64 { return laplaceTail(x, 0.5) }, 1, 0),
 				slack(func(x float64) float64 { return normalTail(2 * x / sigma) }, 1, 0.1),
-			}
+			})
 			// Randomised response with a leak has the corners (0, 1−δ), (q, q), (1−δ, 0), q =
 			// (1−δ)/(1+e^ε): mixing them is the whole border.
 			var apart, advantage, looser, yeom float64
@@ -145,7 +207,7 @@ func thesis21() Figure {
 					}
 				}
 			}
-			n.Values["border"] = []float64{apart, advantage, looser, yeom}
+			n.set("border", leak{apart, advantage, looser, yeom})
 			// Theorem 2.14's Gaussian noise, and the δ that it has.
 			g := report.Figure{ID: "thesis-2.14", Title: "Gaussian noise of variance 2 " +
 				"log(1.25/δ)/ε²", Subtitle: "Theorem 2.14: the δ it has over the δ it claims",
@@ -170,7 +232,7 @@ func thesis21() Figure {
 				}
 				g.Series = append(g.Series, s)
 			}
-			n.Values["gaussian"] = []float64{worst, at, atDelta, belowOne, first}
+			n.set("gaussian", calibration{worst, at, atDelta, belowOne, first})
 			// ρ-zCDP to (ε,δ), against the mechanism that is ρ-zCDP and no better.
 			most := 0.0
 			for _, rho := range []float64{1e-4, 0.01, 0.1, 1, 10} {
@@ -182,8 +244,8 @@ func thesis21() Figure {
 			n.Values["zcdp"] = []float64{most}
 			// Groups of two: an event with probabilities 0, δ and (1+e^ε)δ under D, D′, D″.
 			const epsilon, delta = 3, 0.001
-			n.Values["group"] = []float64{(1 + math.Exp(epsilon)) * delta, 2 * math.E * delta,
-				2 * math.Exp(epsilon) * delta}
+			n.set("group", groupMass{(1 + math.Exp(epsilon)) * delta, 2 * math.E * delta,
+				2 * math.Exp(epsilon) * delta})
 			// Games.
 			games := 400_000
 			if p == Quick {
@@ -243,20 +305,20 @@ func thesis21() Figure {
 				Where: "Theorem 2.4 in §2.1.2; (2.28) and (2.29) in §2.3.6",
 				Statistic: "The smallest slack of both over all thresholds, exact, for Laplace " +
 					"noise at ε = 1 and Gaussian noise at (1, 0.1); holds if it is not negative",
-				Decide: exactly("slack", 4, func(v []float64) (float64, bool, string) {
-					s := min(v[0], v[1])
+				Decide: judged("slack", func(n slacks) (float64, bool, string) {
+					s := min(n.Laplace, n.Gaussian)
 					return s, s > -1e-12, fmt.Sprintf("slack %.2g with Laplace, %.2g with "+
-						"Gaussian noise", v[0], v[1])
+						"Gaussian noise", n.Laplace, n.Gaussian)
 				}),
 			},
 			{
 				ID: "converse", Text: "Where a mechanism is not (ε,δ)-DP, some test violates them.",
 				Where:     "Theorem 2.4 in §2.1.2",
 				Statistic: "The same slack with half the noise; holds if it is negative for both",
-				Decide: exactly("slack", 4, func(v []float64) (float64, bool, string) {
-					s := max(v[2], v[3])
+				Decide: judged("slack", func(n slacks) (float64, bool, string) {
+					s := max(n.HalfLaplace, n.HalfGaussian)
 					return s, s < 0, fmt.Sprintf("slack %.3f with Laplace, %.3f with Gaussian noise",
-						v[2], v[3])
+						n.HalfLaplace, n.HalfGaussian)
 				}),
 			},
 			{
@@ -286,8 +348,8 @@ func thesis21() Figure {
 					"has all of its border.", Where: "Figure 2.1 in §2.1.2",
 				Statistic: "The largest distance between the border and the errors of randomised " +
 					"response with a leak, exact, for 42 pairs (ε,δ); holds if it is 0 up to rounding",
-				Decide: exactly("border", 4, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] < 1e-12, "largest distance of 42 042 points"
+				Decide: judged("border", func(n leak) (float64, bool, string) {
+					return n.Apart, n.Apart < 1e-12, "largest distance of 42 042 points"
 				}),
 			},
 			{
@@ -296,10 +358,11 @@ func thesis21() Figure {
 					"second.", Where: "§2.3.6",
 				Statistic: "The smallest difference of the first two to the third, which " +
 					"randomised response with a leak attains, for 42 pairs (ε,δ); holds if it is not negative",
-				Decide: exactly("border", 4, func(v []float64) (float64, bool, string) {
-					m := min(v[2], v[3])
-					return m, m > -1e-12 && v[1] < 1e-12, fmt.Sprintf("second above the third by "+
-						"%.2g at least, the first by %.2g; the third is attained up to %.1g", v[2], v[3], v[1])
+				Decide: judged("border", func(n leak) (float64, bool, string) {
+					m := min(n.Second, n.First)
+					return m, m > -1e-12 && n.Advantage < 1e-12, fmt.Sprintf("second above the third by "+
+						"%.2g at least, the first by %.2g; the third is attained up to %.1g",
+						n.Second, n.First, n.Advantage)
 				}),
 			},
 			{
@@ -307,9 +370,10 @@ func thesis21() Figure {
 					"for every ε as it is printed.", Where: "Theorem 2.14 in §2.1.4",
 				Statistic: "The exact δ over the claimed one, largest for ε from 0.1 to 100 and " +
 					"δ = 10⁻⁶, 10⁻³, 0.05; holds if at most 1",
-				Decide: exactly("gaussian", 5, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1, fmt.Sprintf("for ε < 1 at most %.2f times; first "+
-						"above 1 at ε = %.3g; %.3g times at ε = %.3g, δ = %v", v[3], v[4], v[0], v[1], v[2])
+				Decide: judged("gaussian", func(n calibration) (float64, bool, string) {
+					return n.Worst, n.Worst <= 1, fmt.Sprintf("for ε < 1 at most %.2f times; first "+
+						"above 1 at ε = %.3g; %.3g times at ε = %.3g, δ = %v",
+						n.BelowOne, n.FirstAbove, n.Worst, n.Epsilon, n.Delta)
 				}),
 				IfFails: Misprint,
 				Why: "The theorem is quoted from Dwork and Roth (2014, Theorem A.1), who ask " +
@@ -333,9 +397,9 @@ func thesis21() Figure {
 				Statistic: "M_D(A) of the event with probabilities 0, δ and (1+e^ε)δ under three " +
 					"datasets in a row, which is (ε,δ)-DP, over 2eδ, that is k = 2, at ε = 3; " +
 					"holds if at most 1",
-				Decide: exactly("group", 3, func(v []float64) (float64, bool, string) {
-					return v[0] / v[1], v[0] <= v[1], fmt.Sprintf("%.4f, printed limit %.4f; "+
-						"with e^{(k−1)ε} it is %.4f", v[0], v[1], v[2])
+				Decide: judged("group", func(n groupMass) (float64, bool, string) {
+					return n.Mass / n.Printed, n.Mass <= n.Printed, fmt.Sprintf("%.4f, printed limit %.4f; "+
+						"with e^{(k−1)ε} it is %.4f", n.Mass, n.Printed, n.Corrected)
 				}),
 				IfFails: Misprint,
 				Why: "The factor is k·e^{(k−1)ε} (Vadhan 2017, Lemma 2.2; add up k steps of " +
@@ -700,8 +764,8 @@ func thesis312() Figure {
 					incomparable[1]++
 				}
 			}
-			n.Values["random"] = []float64{float64(policies), pure, arrows, factor, acrArrow,
-				conversion, incomparable[0], incomparable[1]}
+			n.set("random", modelsApart{float64(policies), pure, arrows, factor, acrArrow,
+				conversion, incomparable[0], incomparable[1]})
 			n.Runs = policies
 			return n, nil
 		},
@@ -738,45 +802,37 @@ func thesis312() Figure {
 					"the same.", Where: "Propositions 3.12(a) and 3.15(b) in §3.6",
 				Statistic: "The largest difference of exact ε between the three over random " +
 					"policies; holds if 0 up to rounding",
-				Decide: exactly("random", 8, func(v []float64) (float64, bool, string) {
-					return v[1], v[1] < 1e-9, fmt.Sprintf("%.0f policies", v[0])
-				}),
+				Decide: none(func(n modelsApart) float64 { return n.Pure }),
 			},
 			{
 				ID: "table-view", Text: "Table DP implies View DP at the same budget, for ε, " +
 					"(ε,δ) and ρ.", Where: "Proposition 3.12(b) and (c) in §3.6",
 				Statistic: "The most by which ε, ρ or δ(0.4) under View is above that under " +
 					"Table over random policies; holds if 0 up to rounding",
-				Decide: exactly("random", 8, func(v []float64) (float64, bool, string) {
-					return v[2], v[2] < 1e-9, fmt.Sprintf("%.0f policies", v[0])
-				}),
+				Decide: none(func(n modelsApart) float64 { return n.TableView }),
 			},
 			{
 				ID: "interactive-table", Text: "Interactive DP implies Table DP.",
 				Where: "Proposition 3.13(a) in §3.6",
 				Statistic: "The most by which ε, ρ or δ(0.4) under Table is above that under " +
 					"Interactive over random policies; holds if 0 up to rounding",
-				Decide: exactly("random", 8, func(v []float64) (float64, bool, string) {
-					return v[3], v[3] < 1e-9, fmt.Sprintf("%.0f policies", v[0])
-				}),
+				Decide: none(func(n modelsApart) float64 { return n.InteractiveTable }),
 			},
 			{
 				ID: "continual-table", Text: "DP under adaptive continual release implies Table DP.",
 				Where: "Proposition 3.15(a) in §3.6",
 				Statistic: "The most by which ε, ρ or δ(0.4) under Table is above that under " +
 					"continual release over random policies; holds if 0 up to rounding",
-				Decide: exactly("random", 8, func(v []float64) (float64, bool, string) {
-					return v[4], v[4] < 1e-9, fmt.Sprintf("%.0f policies", v[0])
-				}),
+				Decide: none(func(n modelsApart) float64 { return n.ContinualTable }),
 			},
 			{
 				ID: "conversion", Text: "(ε,δ)-View DP implies (ε, K^T δ)-Table DP.",
 				Where: "Proposition 3.12(d) in §3.6",
 				Statistic: "δ(0.4) under Table over K^T times that under View, largest over " +
 					"random policies; holds if at most 1",
-				Decide: exactly("random", 8, func(v []float64) (float64, bool, string) {
-					return v[5], v[5] <= 1, fmt.Sprintf("at most %.3f of it in %.0f policies; "+
-						"K^(T−1) is enough, by the same proof", v[5], v[0])
+				Decide: judged("random", func(n modelsApart) (float64, bool, string) {
+					return n.Conversion, n.Conversion <= 1, fmt.Sprintf("at most %.3f of it in %.0f policies; "+
+						"K^(T−1) is enough, by the same proof", n.Conversion, n.Policies)
 				}),
 			},
 			{
@@ -793,13 +849,13 @@ func thesis312() Figure {
 					if err != nil {
 						return Finding{}, err
 					}
-					r, err := values(e, "random", 8)
+					r, err := named[modelsApart](e, "random")
 					if err != nil {
 						return Finding{}, err
 					}
 					return exact(c[3]-i[3], c[3] <= i[3], fmt.Sprintf("δ(0.5) = %.5f under "+
 						"Interactive, %.5f under continual release; of %.0f random policies %.0f "+
-						"have less under Interactive", i[3], c[3], r[0], r[6])), nil
+						"have less under Interactive", i[3], c[3], r.Policies, r.Less)), nil
 				},
 				IfFails: Refuted,
 				Proof: "A counter-example, by enumeration. Arms 0 and 1, rewards 0 and 1, four " +
