@@ -342,12 +342,17 @@ func (s *postgres) begin(ctx context.Context, after int64, holder, address strin
 	return out, nil
 }
 
+// timeline is the one that is written to. The server's last checkpoint has that too, but after a
+// promotion that of the server before, until the next checkpoint: for minutes.
+const timeline = "CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint()) " +
+	"ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END"
+
 // state is what there is, and from which history: what was written down and what is so.
 func (s *postgres) state(ctx context.Context, out *Opened, was, origin *string) error {
 	var secret []byte
 	if err := s.conn.QueryRow(ctx, "SELECT w.term, l.losses, w.commits, w.now, w.secret, l.origin, "+
-		"(SELECT system_identifier FROM pg_control_system()) || '/' || (SELECT timeline_id FROM "+
-		"pg_control_checkpoint()) || '/' || 'writer'::regclass::oid, "+
+		"(SELECT system_identifier FROM pg_control_system()) || '/' || "+timeline+" || '/' || "+
+		"'writer'::regclass::oid, "+
 		"(extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM writer w, lease l").Scan(&s.term,
 		&s.at.losses, &s.at.commits, &out.Now, &secret, was, origin, &out.Clock); err != nil {
 		return err

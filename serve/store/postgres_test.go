@@ -346,3 +346,28 @@ func TestPostgresBusy(t *testing.T) {
 	}
 	busy(false)
 }
+
+// A server that was promoted is another one at once, and not after its next checkpoint.
+func TestPostgresPromoted(t *testing.T) {
+	address := pgtest.Database(t)
+	s, _ := begin(t, postgresAt(t, address))
+	if err := s.Commit(t.Context(), Commit{Writes: []Write{{ID: 1, Record: &Record{Name: "a"}}}}); err != nil {
+		t.Fatal(err)
+	}
+	c := pgtest.Start(t)
+	// what is dirty is written slowly by the checkpoint after the promotion
+	c.SQL(t, "postgres", "CREATE TABLE filled AS SELECT generate_series(1, 100000) AS x")
+	p := c.Promoted(t)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("host", p.Dir)
+	q.Set("port", fmt.Sprint(p.Port))
+	u.RawQuery = q.Encode()
+	_, o := begin(t, postgresAt(t, u.String()))
+	if !o.Older {
+		t.Error("it is taken for the server before")
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -134,6 +135,12 @@ func newCluster() (_ *Cluster, err error) {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, out)
 	}
+	return c, c.run(as)
+}
+
+// run starts the server.
+func (c *Cluster) run(as *syscall.SysProcAttr) (err error) {
+	bin, dir, port := c.bin, c.Dir, c.Port
 	// The pipe is closed when this process ends, also when it is killed: then the server is stopped.
 	server := exec.Command("/bin/sh", "-c", `"$0" "$@" </dev/null & cat >/dev/null; kill -INT $!; wait; rm -rf "$DIR"`,
 		filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-k", dir, "-p", strconv.Itoa(port),
@@ -141,28 +148,62 @@ func newCluster() (_ *Cluster, err error) {
 	server.Dir, server.SysProcAttr = dir, as
 	server.Env = append(os.Environ(), "DIR="+dir)
 	if c.held, err = server.StdinPipe(); err != nil {
-		return nil, err
+		return err
 	}
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer log.Close()
 	server.Stdout, server.Stderr = log, log
 	if err := server.Start(); err != nil {
-		return nil, err
+		return err
 	}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		out, err := exec.Command(filepath.Join(bin, "psql"), "-X", "-h", dir, "-p", strconv.Itoa(port), "-U", User,
 			"-d", "postgres", "-c", "SELECT 1").CombinedOutput()
 		if err == nil {
-			return c, nil
+			return nil
 		}
 		if time.Now().After(deadline) {
 			said, _ := os.ReadFile(log.Name())
-			return nil, fmt.Errorf("it does not start: %s%s", out, said)
+			return fmt.Errorf("it does not start: %s%s", out, said)
 		}
 	}
+}
+
+// Promoted is a cluster with what c has now: a standby that was promoted, and has made no checkpoint
+// since.
+func (c *Cluster) Promoted(t testing.TB) *Cluster {
+	t.Helper()
+	as, uid, gid, err := other()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "sotto-pg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, uid, gid); err != nil {
+		t.Fatal(err)
+	}
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	backup := exec.Command(filepath.Join(c.bin, "pg_basebackup"), "-h", c.Dir, "-p", strconv.Itoa(c.Port), "-U",
+		User, "-D", filepath.Join(dir, "data"), "-R", "-c", "fast", "--no-sync")
+	backup.Dir, backup.SysProcAttr = dir, as
+	if out, err := backup.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	p := &Cluster{Dir: dir, Port: port, bin: c.bin}
+	if err := p.run(as); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.held.Close() })
+	p.SQL(t, "postgres", "SELECT pg_promote()")
+	return p
 }
 
 func freePort() (int, error) {
