@@ -27,7 +27,7 @@ const (
 	Redrawn // running sums with fresh noise at every release, charged once
 	// a reward counted in two releases: a slot's rewards are still there at the arm's next release
 	Twice
-	Unclipped // no clipping at the door
+	Unclipped // rewards are not clipped
 )
 
 func (f Fault) String() string {

@@ -33,18 +33,18 @@ var basis = [][]float64{{1, 0}, {0, 1}}
 // Wishart noise, while its claim is that of b.
 func VectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog.Params,
 	broken bool) (Direct, error) {
-	return vectorSubject(e, horizon, b, given, broken, door{})
+	return vectorSubject(e, horizon, b, given, broken, clipping{})
 }
 
-// A door is how rewards get to the curator of vectors under audit.
-type door struct {
+// A clipping is how rewards get to the curator of vectors under audit.
+type clipping struct {
 	real bool // it is the curator of real rewards, whose noise is its own
 	far  bool // the changed reward is 10⁶, or no number, and must be clipped to 1 and −1
 	open bool // far rewards are not clipped: a broken twin, simulated
 }
 
 // rewards are the two that the changed one may be.
-func (d door) rewards() (out, in float64) {
+func (d clipping) rewards() (out, in float64) {
 	switch {
 	case d.open:
 		return -1e6, 1e6
@@ -54,14 +54,14 @@ func (d door) rewards() (out, in float64) {
 	return -1, 1
 }
 
-func (d door) actions(src *noise.Fast) (release.ActionCurator, error) {
+func (d clipping) actions(src *noise.Fast) (release.ActionCurator, error) {
 	if d.real {
 		return release.RealActions(basis, nil)
 	}
 	return release.SimulatedActions(basis, d.open, nil, src)
 }
 
-func (d door) features(cfg release.FeatureConfig, src *noise.Fast) (release.FeatureCurator, error) {
+func (d clipping) features(cfg release.FeatureConfig, src *noise.Fast) (release.FeatureCurator, error) {
 	if d.real {
 		return release.RealFeatures(cfg)
 	}
@@ -69,8 +69,8 @@ func (d door) features(cfg release.FeatureConfig, src *noise.Fast) (release.Feat
 	return release.SimulatedFeatures(cfg, src)
 }
 
-// name is what a door adds to that of a subject.
-func (d door) name() string {
+// name is what a clipping adds to that of a subject.
+func (d clipping) name() string {
 	switch {
 	case d.open:
 		return ", rewards out of range, " + Unclipped.String()
@@ -83,7 +83,7 @@ func (d door) name() string {
 }
 
 func vectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog.Params,
-	broken bool, by door) (Direct, error) {
+	broken bool, by clipping) (Direct, error) {
 	if e.NewLinear == nil && e.NewContextual == nil {
 		return Direct{}, fmt.Errorf("audit: policy %s is not for linear or contextual bandits", e.Name)
 	}
@@ -136,7 +136,7 @@ func vectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog
 // would have cost at that budget: so a policy with too little noise can be shown. Wishart noise is
 // then an eighth: its cost is bounded from far above.
 func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given catalog.Params,
-	by door) (direct, error) {
+	by clipping) (direct, error) {
 	params, err := e.Complete(given)
 	if err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
@@ -163,7 +163,7 @@ func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given c
 	actions := append(append([]float64(nil), basis[0]...), basis[1]...)
 	// play plays a game with the challenge in round at, and returns the ledger. The
 	// meter has the score.
-	play := func(p lin.Contextual, by door, at int, in bool, src *noise.Fast,
+	play := func(p lin.Contextual, by clipping, at int, in bool, src *noise.Fast,
 		m *meter) (*privacy.Ledger, error) {
 		mech := p.Mechanism()
 		cur, err := by.features(release.FeatureConfig{Dim: 2, Slots: p.Slots(), Mechanism: mech}, src)
@@ -249,8 +249,8 @@ func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given c
 	return d, nil
 }
 
-// closed is the door that the claim is of.
-func (d door) closed() door {
+// closed is the clipping that the claim is of.
+func (d clipping) closed() clipping {
 	d.open = false
 	return d
 }
@@ -287,7 +287,7 @@ func (p *everyRound) Due() int {
 
 // actionSet is the audit of a policy for a fixed set of actions, two unit vectors, as contextual.
 func actionSet(e catalog.Entry, horizon int, b, claimed privacy.Budget, given catalog.Params,
-	by door) (direct, error) {
+	by clipping) (direct, error) {
 	params, err := e.Complete(given)
 	if err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
@@ -303,7 +303,7 @@ func actionSet(e catalog.Entry, horizon int, b, claimed privacy.Budget, given ca
 		d.fault = HalfScale
 	}
 	// play plays a game, and returns the ledger.
-	game := func(b privacy.Budget, by door, at int, in bool, src *noise.Fast,
+	game := func(b privacy.Budget, by clipping, at int, in bool, src *noise.Fast,
 		out []float64) (*privacy.Ledger, error) {
 		p, err := build(b)
 		if err != nil {

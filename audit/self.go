@@ -561,10 +561,10 @@ func selfRealLinear() ([]selfItem, error) {
 			continue
 		}
 		for _, c := range []struct {
-			by   door
+			by   clipping
 			twin bool
-		}{{door{real: true}, false}, {door{real: true}, true}, {door{real: true, far: true}, false},
-			{door{open: true}, true}} {
+		}{{clipping{real: true}, false}, {clipping{real: true}, true}, {clipping{real: true, far: true}, false},
+			{clipping{open: true}, true}} {
 			x, err := vectorSubject(e, horizon, privacy.ZCDP{Rho: 0.5}, nil, c.twin && c.by.real, c.by)
 			if err != nil {
 				return nil, err

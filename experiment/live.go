@@ -501,7 +501,7 @@ func (l *Live) Check() error {
 	case !(l.Default >= lo && l.Default <= hi):
 		return l.fail("reward.default", "is %v, must be a number from %v to %v", l.Default, lo, hi)
 	}
-	if _, err := release.NewDoor(lo, hi); err != nil {
+	if _, err := release.NewClip(lo, hi); err != nil {
 		return l.fail("reward.range", "%w", err)
 	}
 	if err := checkLabel(l.Unit.Of); err != nil {
@@ -621,7 +621,7 @@ func (l *Live) checkMetrics() error {
 		case !(m.Default >= lo && m.Default <= hi):
 			return l.fail(at+".default", "is %v, must be a number from %v to %v", m.Default, lo, hi)
 		}
-		if _, err := release.NewDoor(lo, hi); err != nil {
+		if _, err := release.NewClip(lo, hi); err != nil {
 			return l.fail(at+".range", "%w", err)
 		}
 		if _, err := m.mechanism(l.Budget, l.Assignments()); err != nil {

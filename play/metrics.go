@@ -26,7 +26,7 @@ type Metric struct {
 // A metric is a Metric that is played.
 type metric struct {
 	Metric
-	door    release.Door
+	clip    release.Clip
 	missing int64
 	curator release.StepCurator
 	line    *bytes.Buffer // what its own ledger writes
@@ -49,7 +49,7 @@ func buildMetrics(in []Metric) (out []metric, err error) {
 		if m.Lo == 0 && m.Hi == 0 {
 			m.Hi = 1
 		}
-		door, err := release.NewDoor(m.Lo, m.Hi)
+		clip, err := release.NewClip(m.Lo, m.Hi)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", at, err)
 		}
@@ -60,7 +60,7 @@ func buildMetrics(in []Metric) (out []metric, err error) {
 			return nil, fmt.Errorf("%s: default is %v, must be in the range, from %v to %v", at, m.Default,
 				m.Lo, m.Hi)
 		}
-		out = append(out, metric{Metric: m, door: door, missing: door.Steps(m.Default)})
+		out = append(out, metric{Metric: m, clip: clip, missing: clip.Steps(m.Default)})
 	}
 	return out, nil
 }

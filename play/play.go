@@ -99,7 +99,7 @@ type Config struct {
 // or a commit of something else is not such an error.)
 type Live struct {
 	cfg     Config
-	door    release.Door
+	clip    release.Clip
 	metrics []metric
 	missing []int64 // the defaults of the rewards and of the metrics, in steps
 	driver  Driver
@@ -164,11 +164,11 @@ func build(cfg Config) (*Live, error) {
 		return nil, err
 	}
 	cfg.Cut = orSixteenth(cfg.Cut, cfg.Window)
-	door, err := release.NewDoor(cfg.Lo, cfg.Hi)
+	clip, err := release.NewClip(cfg.Lo, cfg.Hi)
 	if err != nil {
 		return nil, fmt.Errorf("play: %w", err)
 	}
-	l := &Live{cfg: cfg, door: door, missing: []int64{door.Steps(cfg.Default)}, releases: make([]bool, cfg.Arms)}
+	l := &Live{cfg: cfg, clip: clip, missing: []int64{clip.Steps(cfg.Default)}, releases: make([]bool, cfg.Arms)}
 	if l.metrics, err = buildMetrics(cfg.Metrics); err != nil {
 		return nil, err
 	}
@@ -349,13 +349,13 @@ func (l *Live) SettleAll(t Ticket, reward float64, metrics []float64, now int64)
 	}
 	if i := t.Number - s.Start; !s.Came.Has(i) && !s.Gone.Has(i) {
 		s.Came.add(i)
-		s.Sum += l.door.Steps(reward)
+		s.Sum += l.clip.Steps(reward)
 		if s.More == nil && len(l.metrics) > 0 {
 			s.More = make([]int64, len(l.metrics))
 		}
 		for i := range s.More {
 			if i < len(metrics) && metrics[i] == metrics[i] {
-				s.More[i] += l.metrics[i].door.Steps(metrics[i])
+				s.More[i] += l.metrics[i].clip.Steps(metrics[i])
 			} else {
 				s.More[i] += l.metrics[i].missing
 			}

@@ -859,7 +859,7 @@ func TestVectorErrorsSayWhat(t *testing.T) {
 			}
 		}
 	}
-	// Rounding is forgiven, at the door of norms and at that of sums.
+	// Rounding is forgiven, of norms and of sums.
 	f := featureCurator(t, ok)
 	must(t, f.Add(0, []float64{1 + 1e-10, 0}, 1))
 	if f.Add(0, []float64{1 + 1e-8, 0}, 1) == nil {

@@ -6,28 +6,28 @@ import (
 	"math"
 )
 
-// A Door clips rewards to a declared range and makes them whole steps, as Real does with each reward:
-// for rewards that are kept as integer sums until they are released. The zero value is not a door.
-type Door struct{ lo, perWidth float64 }
+// A Clip clips rewards to a declared range and makes them whole steps, as Real does with each reward:
+// for rewards that are kept as integer sums until they are released. The zero value clips to nothing.
+type Clip struct{ lo, perWidth float64 }
 
-// NewDoor is the door of the declared range; both 0 means [0,1].
-func NewDoor(lo, hi float64) (Door, error) {
+// NewClip clips to the declared range; both 0 means [0,1].
+func NewClip(lo, hi float64) (Clip, error) {
 	if lo == 0 && hi == 0 {
 		hi = 1
 	}
 	switch width := hi - lo; {
 	case !(lo < hi) || math.IsInf(lo, 0) || math.IsInf(hi, 0):
-		return Door{}, fmt.Errorf("range is [%v, %v], must be two finite numbers, the lower one first", lo, hi)
+		return Clip{}, fmt.Errorf("range is [%v, %v], must be two finite numbers, the lower one first", lo, hi)
 	case math.IsInf(width, 0) || math.IsInf(1/width, 0):
-		return Door{}, fmt.Errorf("range is [%v, %v], its width must be a normal number", lo, hi)
+		return Clip{}, fmt.Errorf("range is [%v, %v], its width must be a normal number", lo, hi)
 	default:
-		return Door{lo, 1 / width}, nil
+		return Clip{lo, 1 / width}, nil
 	}
 }
 
 // Steps is the reward in multiples of ExactStep of the range, from 0 to 2^20. What is no number
 // counts as the lowest reward, as in Curator.Add.
-func (d Door) Steps(reward float64) int64 {
+func (d Clip) Steps(reward float64) int64 {
 	y := float64((reward - d.lo) * d.perWidth)
 	if math.IsNaN(y) {
 		y = 0
@@ -35,7 +35,7 @@ func (d Door) Steps(reward float64) int64 {
 	return int64(float64(min(max(y, 0), 1)*gridSteps) + 0.5)
 }
 
-// A StepCurator takes sums of rewards that a Door has let in. Real and Simulated return one if
+// A StepCurator takes sums of rewards that a Clip has made steps of. Real and Simulated return one if
 // there is no Trust.
 type StepCurator interface {
 	Curator

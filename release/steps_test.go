@@ -9,7 +9,7 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// Rewards that come through a door, and then as one sum of steps, are the integers that Real makes
+// Rewards that are clipped, and then as one sum of steps, are the integers that Real makes
 // of each.
 func TestStepsAreRealsIntegers(t *testing.T) {
 	src := rand.New(rand.NewPCG(1, 2))
@@ -27,7 +27,7 @@ func TestStepsAreRealsIntegers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		door, err := NewDoor(r[0], r[1])
+		clip, err := NewClip(r[0], r[1])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,10 +37,10 @@ func TestStepsAreRealsIntegers(t *testing.T) {
 			if err := one.Add(1, x); err != nil {
 				t.Fatal(err)
 			}
-			if got, want := door.Steps(x), one.slots[1].sum-before; got != want {
+			if got, want := clip.Steps(x), one.slots[1].sum-before; got != want {
 				t.Fatalf("range %v: reward %d is %d steps, and Real's integer is %d", r, i, got, want)
 			}
-			sum += door.Steps(x)
+			sum += clip.Steps(x)
 		}
 		if err := all.AddSteps(1, len(rewards), sum); err != nil {
 			t.Fatal(err)
@@ -89,7 +89,7 @@ func TestStepErrors(t *testing.T) {
 	}
 	for _, r := range [][2]float64{{1, 1}, {2, 1}, {math.NaN(), 1}, {0, math.Inf(1)},
 		{-math.MaxFloat64, math.MaxFloat64}, {0, 5e-324}} {
-		if d, err := NewDoor(r[0], r[1]); err == nil || d != (Door{}) {
+		if d, err := NewClip(r[0], r[1]); err == nil || d != (Clip{}) {
 			t.Errorf("range %v: %+v", r, d)
 		}
 	}

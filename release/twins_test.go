@@ -203,7 +203,7 @@ func (c twice) Add(arm int, reward float64) error {
 	return err
 }
 
-// finite spares the unclipped door infinite rewards.
+// finite spares what does not clip infinite rewards.
 type finite struct{ *curator[float64] }
 
 func (c finite) Add(arm int, reward float64) error {
