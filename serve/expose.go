@@ -68,6 +68,8 @@ func (x *live) activate(r reported, now int64) (Status, error) {
 	switch {
 	case now >= r.by || x.arms[r.arm].Off:
 		return Late, nil
+	case x.play.Stopped(): // by its last line, and it is ended with the next tick
+		return Void, nil
 	case said:
 		return Accepted, nil
 	case unit && int(mine.used) >= x.decl.Assignments(), r.unit != (tag{}) && x.erased(r.unit):
@@ -109,8 +111,8 @@ func (x *live) holds(u assignment, now int64) bool {
 	if u.by != 0 {
 		came, said := x.units[ticket{number: u.number, epoch: x.epochs[u.epoch]}.key()]
 		switch {
-		case !said:
-			return now < u.by
+		case !said: // or it was, and is forgotten since its window has passed: then it was activated
+			return now < u.by || !x.decl.Free && int(u.used) >= x.decl.Assignments()
 		case came.number == beyond:
 			return false
 		}

@@ -241,3 +241,94 @@ func TestActivateErrors(t *testing.T) {
 		c.add(10 * time.Second)
 	}
 }
+
+// A rule that is found to have stopped when the store is opened again has not been ended yet: who
+// activates then is answered as after the end, and the experiment does not fail.
+func TestActivateStopped(t *testing.T) {
+	c, mem := newClock(), store.NewMemory()
+	cfg := Config{Store: mem.Open, Clock: c.Now}
+	e := open(t, cfg)
+	begin(t, e, strings.NewReplacer("{policy: dp-klucb, first: 20}", "dp-se", "floor: 0.1", "risk: 0.05",
+		"unit: {of: person, assignments: 1}", "unit: {of: visit}\nsticky: false").Replace(offers("")))
+	decide := func() Decision {
+		d, err := e.Decide(t.Context(), "shop", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	for range 400 {
+		var reports []Report
+		for range 100 {
+			d := decide()
+			if _, err := e.Activate(t.Context(), "shop", d.Token, true); err != nil {
+				t.Fatal(err)
+			}
+			if d.Arm == 1 {
+				reports = append(reports, Report{d.Token, 1})
+			}
+		}
+		if _, err := e.Rewards(t.Context(), "shop", reports); err != nil {
+			t.Fatal(err)
+		}
+		settle(t, e, c, time.Minute, 1)
+		last := decide()
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		st, err := mem.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened, err := st.Begin(t.Context(), "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := e.restore(t.Context(), st, opened.Experiments[0], false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.play != nil && x.play.Stopped() {
+			k, _ := x.sign.read(last.Token)
+			for _, what := range []reporting{activated, notShown} {
+				if s, err := x.activate(reported{ticket: k, what: what}, e.now()); s != Void || err != nil {
+					t.Errorf("%d is %q, %v", what, s, err)
+				}
+			}
+			return
+		}
+		e = open(t, cfg)
+		settle(t, e, c, time.Second, 1)
+	}
+	t.Fatal("the rule does not stop")
+}
+
+// What came of an offer is forgotten over a restart when its window has passed. Who was assigned is
+// answered the same nevertheless, also in a pause.
+func TestActivatedLongAgo(t *testing.T) {
+	c := newClock()
+	cfg := Config{Store: store.NewMemory().Open, Clock: c.Now}
+	e := open(t, cfg)
+	begin(t, e, offers(""))
+	d, err := e.Decide(t.Context(), "shop", "ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := e.Activate(t.Context(), "shop", d.Token, true); s != Accepted || err != nil {
+		t.Fatal(s, err)
+	}
+	c.add(2 * time.Minute)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = open(t, cfg)
+	for range 2 {
+		if again, err := e.Decide(t.Context(), "shop", "ann"); err != nil || again.Token != d.Token ||
+			again.Reason != Split {
+			t.Errorf("%+v, was %+v, %v", again, d, err)
+		}
+		if err := e.Pause(t.Context(), "shop"); err != nil {
+			break
+		}
+	}
+}
