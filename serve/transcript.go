@@ -267,6 +267,9 @@ func (e *Engine) Course(ctx context.Context, name string) (Info, iter.Seq2[Point
 	}
 	return info, func(yield func(Point, error) bool) {
 		x, n := &live{arms: make([]ArmInfo, len(info.Arms))}, 0
+		for range info.Metrics {
+			x.metrics = append(x.metrics, make([]float64, len(info.Arms)))
+		}
 		for at, err := range entries(lines) {
 			if n++; n > info.Lines {
 				return // it was written since

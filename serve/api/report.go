@@ -44,9 +44,9 @@ type reportJSON struct {
 	Policy    string      `json:"policy"`
 	Guarantee string      `json:"guarantee"`
 	Unit      string      `json:"unit"`
-	Budget    string      `json:"budget"` // of a unit
-	Each      string      `json:"each"`   // of a reward
-	Spent     string      `json:"spent"`  // by a reward, at most
+	Budget    string      `json:"budget"` // of a unit, with the metrics
+	Each      string      `json:"each"`   // of a decision
+	Spent     string      `json:"spent"`  // of that, at most
 	// of the budget that is spent; null if it is no number
 	Share       *float64      `json:"share"`
 	Released    int           `json:"released"`
@@ -158,10 +158,14 @@ func (all *reports) get(ctx context.Context, e *serve.Engine, name string) (made
 func reportOf(x serve.Info) (*reportJSON, error) {
 	decl := x.Experiment
 	out := &reportJSON{Name: decl.Name, State: x.State, Reason: x.Reason, Policy: decl.Policy.Policy,
-		Unit: decl.Unit.Of, Budget: fmt.Sprint(decl.Budget), Each: fmt.Sprint(x.Budget),
-		Spent: fmt.Sprint(x.Spent), Share: share(x), Batches: x.Batches, Lines: x.Lines, Tip: x.Tip,
+		Unit: decl.Unit.Of, Budget: fmt.Sprint(decl.Total()),
+		Spent: fmt.Sprint(x.Spent), Batches: x.Batches, Lines: x.Lines, Tip: x.Tip,
 		Confidence: confidence, Arms: []reportedArm{}, Differences: []difference{}, decl: &decl}
-	var err error
+	each, err := decl.EachTotal() // with the metrics, as what is spent
+	if err != nil {
+		return nil, err
+	}
+	out.Each, out.Share = fmt.Sprint(each), share(x.Spent, each)
 	if out.Guarantee, err = decl.Guarantee(); err != nil {
 		return nil, err
 	}
@@ -218,14 +222,14 @@ func (r *reportJSON) interval(s bound.Sums) *[2]float64 {
 	return &[2]float64{r.inUnits(lo), r.inUnits(hi)}
 }
 
-// share is how much of a reward's budget is spent.
-func share(x serve.Info) *float64 {
+// share is how much of a decision's budget is spent.
+func share(loss privacy.Loss, each privacy.Budget) *float64 {
 	var spent, all float64
-	switch b := x.Budget.(type) {
+	switch b := each.(type) {
 	case privacy.Pure:
-		spent, all = x.Spent.Pure(), b.Epsilon
+		spent, all = loss.Pure(), b.Epsilon
 	case privacy.ZCDP:
-		spent, all = x.Spent.ZCDP(), b.Rho
+		spent, all = loss.ZCDP(), b.Rho
 	default:
 		return nil
 	}

@@ -199,3 +199,20 @@ func TestReportOfDamagedTranscript(t *testing.T) {
 		t.Error("the page does not say so")
 	}
 }
+
+// What is spent is held against the budget of all that is released of a decision.
+func TestReportOfMetrics(t *testing.T) {
+	w := newWorld(t)
+	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "window: 1m",
+		"window: 1m\nmetrics: [{name: basket, range: [0, 200], budget: {epsilon: 0.5}}]", 1))
+	w.want(200, "POST", "/v1/experiments/shop/start", "")
+	for i := range 100 {
+		w.decide(fmt.Sprint("unit ", i))
+	}
+	for range 8 {
+		w.pass(20 * time.Second)
+	}
+	if r := w.asReport(); r.Share == nil || *r.Share != 1 || r.Released == 0 || r.Each != "epsilon=1.5" {
+		t.Errorf("%+v: %v of %q", r, *r.Share, r.Each)
+	}
+}
