@@ -300,6 +300,7 @@ func (x *live) start(e *Engine, now int64) error {
 	}
 	x.rec.State, x.changed = Running, true
 	x.run(l, cfg.Epoch)
+	x.ticked = now / x.tick // what is changed from now on comes with a later one
 	for a := range x.written {
 		x.written[a].Head = -1 // nothing is
 	}
@@ -628,9 +629,10 @@ func (x *live) settle(j *job, touched map[[2]int][]int) error {
 // maxParts is how many parts of redeemed decisions a segment has before they are made one.
 const maxParts = 64
 
-// collect is all that has to be written of the experiment, after it has taken rewards, handed out
-// what was released and closed what is due. ok is false if there is nothing.
-func (x *live) collect(jobs []*job, now int64) (w store.Write, ok bool, err error) {
+// collect is all that has to be written of the experiment, after it has taken rewards and, in a
+// sweep, handed out what was released and closed what is due. A release that came with whatever is
+// written first would be earlier where a reward came. ok is false if there is nothing.
+func (x *live) collect(jobs []*job, now int64, sweep bool) (w store.Write, ok bool, err error) {
 	w.ID = x.id
 	touched := map[[2]int][]int{}
 	for _, j := range jobs {
@@ -638,7 +640,7 @@ func (x *live) collect(jobs []*job, now int64) (w store.Write, ok bool, err erro
 			return w, false, err
 		}
 	}
-	if x.rec.State == Running || x.rec.State == Paused {
+	if sweep && (x.rec.State == Running || x.rec.State == Paused) {
 		if err := x.onTick(&w, now); err != nil {
 			return w, false, err
 		}

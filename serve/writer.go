@@ -116,7 +116,7 @@ func (e *Engine) step(ctx context.Context) error {
 	}
 	for x, rewards := range visit {
 		x.expire(&c)
-		if w, ok := x.turn(e, rewards, c.Now); ok {
+		if w, ok := x.turn(e, rewards, c.Now, sweep); ok {
 			c.Writes = append(c.Writes, w)
 		}
 	}
@@ -180,10 +180,10 @@ func (j *job) run(x *live, c *store.Commit) error {
 
 // turn is collect, and what comes of its errors: the experiment has failed, what is durable stays
 // as it is, and nobody's reward was taken.
-func (x *live) turn(e *Engine, jobs []*job, now int64) (store.Write, bool) {
+func (x *live) turn(e *Engine, jobs []*job, now int64, sweep bool) (store.Write, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	w, ok, err := x.collect(jobs, now)
+	w, ok, err := x.collect(jobs, now, sweep)
 	if err == nil {
 		e.hurry(x) // its window may have changed
 		return w, ok
