@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/choose"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
@@ -318,8 +318,8 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 			horizon = "-"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s ± %s%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", tier, r.Policy,
-			short(r.Mean), short(r.Half), heavy, ratio,
-			short(r.Median), short(r.Q95), short(r.Q99), short(r.Max), r.Runs, horizon, r.Guarantee)
+			report.Short(r.Mean), report.Short(r.Half), heavy, ratio,
+			report.Short(r.Median), report.Short(r.Q95), report.Short(r.Q99), report.Short(r.Max), r.Runs, horizon, r.Guarantee)
 	}
 	for i, r := range a.Rows {
 		tier := strconv.Itoa(r.Tier)
@@ -366,14 +366,14 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 		fmt.Fprintln(&b, "Stopped by --time.")
 	}
 	fmt.Fprintf(&b, "Regret is %s. Playing all arms equally often, without looking at a reward, "+
-		"has %s.\n", a.Regret, short(a.EqualSplit))
+		"has %s.\n", a.Regret, report.Short(a.EqualSplit))
 	if a.Refused != "" {
 		fmt.Fprintf(&b, "\nnothing is recommended: %s\n", a.Refused)
 		_, err := io.WriteString(out, b.String())
 		return err
 	}
 	use := a.Use()
-	fmt.Fprintf(&b, "\nuse %s: mean regret %s ± %s", use.Policy, short(use.Mean), short(use.Half))
+	fmt.Fprintf(&b, "\nuse %s: mean regret %s ± %s", use.Policy, report.Short(use.Mean), report.Short(use.Half))
 	if worse := a.Against(choose.Better); len(worse) > 0 && use.Mean > 0 {
 		fmt.Fprintf(&b, "; %s, the best of those that are worse, has %.2f times as much",
 			worse[0].Policy, worse[0].Ratio)
@@ -397,19 +397,6 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 	fmt.Fprintln(&b)
 	_, err := io.WriteString(out, b.String())
 	return err
-}
-
-// short is a number of at most four significant digits, and without an exponent.
-func short(x float64) string {
-	switch a := math.Abs(x); {
-	case a >= 1000 || a == math.Trunc(a):
-		return strconv.FormatFloat(x, 'f', 0, 64)
-	case a >= 100:
-		return strconv.FormatFloat(x, 'f', 1, 64)
-	case a >= 10:
-		return strconv.FormatFloat(x, 'f', 2, 64)
-	}
-	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
 // repeat is the command that plays the first policy's runs again: with flags where they can say it,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 type mergeCommand struct {
@@ -124,8 +125,8 @@ func (c *validateCommand) Run(s streams) error {
 		return printJSON(s, out)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s of %s, %s\n", plan.Spec.Name, several(len(plan.Cells), "cell"),
-		several(int(plan.Spec.Runs), "run"), plan.Length())
+	fmt.Fprintf(&b, "%s: %s of %s, %s\n", plan.Spec.Name, report.Several(len(plan.Cells), "cell"),
+		report.Several(int(plan.Spec.Runs), "run"), plan.Length())
 	for i := range plan.Cells {
 		fmt.Fprintln(&b, " ", plan.Cells[i].Label())
 	}
@@ -183,7 +184,7 @@ func (c *validateCommand) live(s streams, x *experiment.Live) error {
 	}
 	_, err = fmt.Fprintf(s.out, "%s: a live experiment of %d arms\n  guarantee: %s\n  price: %s, %s of %s "+
 		"to a %s\n  queue: %s gets %s what it asks for, the oldest decisions first\n", x.Name, len(x.Arms),
-		out.Guarantee, out.Budget, several(out.Assignments, "assignment"), out.Each, out.Unit, out.Policy,
+		out.Guarantee, out.Budget, report.Several(out.Assignments, "assignment"), out.Each, out.Unit, out.Policy,
 		out.Take)
 	if err == nil && proposed {
 		_, err = fmt.Fprintf(s.out, "  first batch: %d decisions of an arm come while one waits for its window, "+

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
@@ -329,7 +330,7 @@ func printTrial(out io.Writer, rule trial.Rule, names []string, world string, me
 		fmt.Fprintln(w, "answer\tnone")
 	}
 	fmt.Fprintf(w, "plays\t%d\n", r.Tau)
-	fmt.Fprintf(w, "adaptivity\t%s of plays\n", counted(r.Batches, "batch", "batches"))
+	fmt.Fprintf(w, "adaptivity\t%s of plays\n", report.Counted(r.Batches, "batch", "batches"))
 	what := "of these means"
 	if means == nil {
 		for _, m := range r.Means {
@@ -372,13 +373,6 @@ func printTrial(out io.Writer, rule trial.Rule, names []string, world string, me
 	}
 	_, err := fmt.Fprintln(out, "\n"+note)
 	return err
-}
-
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // lower prints the lower bound for arms of these means.

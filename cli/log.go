@@ -8,6 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/logged"
 )
@@ -81,7 +82,7 @@ func tellSkipped(s streams, path string, log logged.Summary) {
 	if log.Skipped > 0 {
 		fmt.Fprintf(s.err, "warning: %s: %s of %d without a reward left out: this number is not "+
 			"private, nor is whose reward is missing\n",
-			path, counted(log.Skipped, "row", "rows"), log.Rows)
+			path, report.Counted(log.Skipped, "row", "rows"), log.Rows)
 	}
 }
 
@@ -93,10 +94,10 @@ func dataLine(log logged.Summary, f logged.Format, mean string) string {
 	}
 	if f.User == "" {
 		return fmt.Sprintf("%s, %s; the guarantee is for each row: it takes every row for "+
-			"another person's", counted(log.Rows-log.Skipped, "row", "rows"), order)
+			"another person's", report.Counted(log.Rows-log.Skipped, "row", "rows"), order)
 	}
 	return fmt.Sprintf("%s, %s; the guarantee is for each person, who contributes %s",
-		counted(log.People, "person", "people"), order, mean)
+		report.Counted(log.People, "person", "people"), order, mean)
 }
 
 // logTexts are help texts that are too long for their flags.

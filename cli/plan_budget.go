@@ -12,6 +12,7 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 )
 
@@ -118,7 +119,7 @@ func printBudget(s streams, q experiment.BudgetSearch, a *experiment.BudgetAnswe
 		world = append(world[:120], '…')
 	}
 	fmt.Fprintf(s.out, "%s, %s, T = %d, %s at each ε\n\n", string(world), a.Policy, q.Horizon,
-		several(int(q.Runs), "run"))
+		report.Several(int(q.Runs), "run"))
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "budget\tregret\tmore than without privacy\tless than "+share)
 	for _, p := range ordered(a) {
@@ -129,10 +130,10 @@ func printBudget(s streams, q experiment.BudgetSearch, a *experiment.BudgetAnswe
 		case p.Greater:
 			verdict = "no"
 		}
-		fmt.Fprintf(w, "ε=%.4g\t%s\t%+.1f ± %.1f %%\t%s\n", p.Epsilon, short(p.Regret), 100*p.Ratio,
+		fmt.Fprintf(w, "ε=%.4g\t%s\t%+.1f ± %.1f %%\t%s\n", p.Epsilon, report.Short(p.Regret), 100*p.Ratio,
 			100*p.Half, verdict)
 	}
-	fmt.Fprintf(w, "none\t%s ± %s\t\t\n", short(a.Free), short(2*a.FreeSE))
+	fmt.Fprintf(w, "none\t%s ± %s\t\t\n", report.Short(a.Free), report.Short(2*a.FreeSE))
 	if err := w.Flush(); err != nil {
 		return err
 	}

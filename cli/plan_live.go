@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -145,7 +146,7 @@ func printForecast(out io.Writer, q experiment.LivePlan, f *experiment.LiveForec
 	rows := append(append([]experiment.LiveRow{}, f.Rows...), f.Plain)
 	fmt.Fprintf(out, "%s: %s, %s\n", q.Live.Name, f.Policy, f.Arms)
 	fmt.Fprintf(out, "%s decisions a day for %s: %d, of which %d in a window of %s; %s a row\n\n",
-		short(q.Traffic), span(f.Period), f.Rounds, f.Window, span(q.Live.Window), several(f.Runs, "run"))
+		report.Short(q.Traffic), span(f.Period), f.Rounds, f.Window, span(q.Live.Window), report.Several(f.Runs, "run"))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	known := "leader known\t90 %\tnot known"
 	if f.Stops {

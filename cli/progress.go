@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 // progress is a bar on a terminal and one line a cell otherwise.
@@ -39,7 +40,7 @@ func hasRoom(f *os.File) bool {
 func (p *progress) step(s experiment.Step) {
 	if p.bars == nil {
 		if s.CellDone == s.CellTotal {
-			fmt.Fprintf(p.w, "%s  %s  [%d of %d, %s]\n", s.Cell, several(s.CellTotal, "run"),
+			fmt.Fprintf(p.w, "%s  %s  [%d of %d, %s]\n", s.Cell, report.Several(s.CellTotal, "run"),
 				s.Done, s.Total, time.Since(p.from).Round(100*time.Millisecond))
 		}
 		return
@@ -52,14 +53,6 @@ func (p *progress) step(s experiment.Step) {
 				decor.OnComplete(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), "")))
 	}
 	p.bar.SetCurrent(int64(s.Done))
-}
-
-// several counts things whose plural has an s.
-func several(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func (p *progress) end() {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/serve"
 	"github.com/sotto-dp/sotto/trial"
 )
@@ -212,7 +213,7 @@ func printReplayed(out io.Writer, r replayedJSON) error {
 	if r.Answer != nil {
 		fmt.Fprintf(w, "answer\t%s\n", *r.Answer)
 	}
-	fmt.Fprintf(w, "adaptivity\t%s of decisions\n", counted(r.Rounds, "batch", "batches"))
+	fmt.Fprintf(w, "adaptivity\t%s of decisions\n", report.Counted(r.Rounds, "batch", "batches"))
 	fmt.Fprintf(w, "spent\t%s of %s a reward\n", r.Spent.Text, r.Budget)
 	fmt.Fprintf(w, "lines\t%d, the last with the SHA-256 %s\n", r.Lines, r.Tip)
 	if err := w.Flush(); err != nil {

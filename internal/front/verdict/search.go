@@ -110,8 +110,8 @@ func (s *Searched) Run(ctx context.Context) (*Page, error) {
 			"release. Play longer.")
 	}
 	p.fact("searched", "%s, each of them neighbours and a continuation, with %s each and more with "+
-		"the best; the test has games of its own", counted(x.Adversaries, "adversary", "adversaries"),
-		counted(x.Pilot, "game", "games"))
+		"the best; the test has games of its own", report.Counted(x.Adversaries, "adversary", "adversaries"),
+		report.Counted(x.Pilot, "game", "games"))
 	p.fact("worst adversary found", "%s: %s", f.Model, f.Against)
 	p.Cannot = append(p.Cannot, "The adversaries are a list that was searched, not all there are.")
 	if p.Readings, err = x.Readings(ctx, f, s.Claim != nil); err != nil {
@@ -177,14 +177,6 @@ func (p *Page) breaks(a audit.PolicyAudit, fault audit.Fault, real bool,
 			"releases alone. Timing, memory and the randomness of the machine are not in it.")
 	}
 	return a, nil
-}
-
-// counted counts things.
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 func join(names []string, by string) string { return strings.Join(names, by) }

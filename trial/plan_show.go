@@ -1,0 +1,191 @@
+package trial
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/sotto-dp/sotto/internal/base/report"
+)
+
+// Budget is the row's budget as text.
+func (r PlanRow) Budget() string {
+	if math.IsInf(r.Epsilon, 1) {
+		return "none"
+	}
+	return "ε=" + strconv.FormatFloat(r.Epsilon, 'g', -1, 64)
+}
+
+// WriteText writes the plan as a table, and what it means.
+func (p *Plan) WriteText(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(out, "%s\n%s, risk %v, %s at each ε\n\n", p.Arms, p.Rule.Entry().Title,
+		p.Rule.Risk(), report.Several(p.Runs, "run"))
+	fmt.Fprintln(w, "budget\tlower bound\tparticipants\tmedian\t90 %\tmax\twrong\tbatches\t× none")
+	// A mean stands if every run ended, a median if most did.
+	stands := func(r PlanRow) bool { return r.Capped == 0 || p.Prior && 2*r.Capped < p.Runs }
+	capped, compared, below := 0, true, false
+	for _, r := range append(append([]PlanRow{}, p.Rows...), p.Plain) {
+		mark := ""
+		if r.Capped > 0 {
+			mark = fmt.Sprintf(" (%d at the cap)", r.Capped)
+			capped += r.Capped
+		}
+		times := "–"
+		if stands(r) && stands(p.Plain) {
+			times = fmt.Sprintf("%.2f", r.OverNonPrivate)
+			below = below || r.OverNonPrivate < 0.995
+		} else {
+			compared = false
+		}
+		lower := "–"
+		if !math.IsNaN(r.Lower) {
+			lower = report.Short(math.Ceil(r.Lower))
+			if r.Lower >= 1e15 {
+				lower = fmt.Sprintf("%.3g", r.Lower)
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s ± %s%s\t%s\t%s\t%s\t%d\t%.1f\t%s\n", r.Budget(),
+			lower, report.Short(math.Round(r.Mean)), report.Short(math.Ceil(r.SE)), mark,
+			report.Short(math.Round(r.Median)), report.Short(math.Round(r.Q90)), report.Short(r.Max), r.Wrong, r.Batches, times)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	size := "in the mean"
+	if p.Prior {
+		size = "in the median"
+	}
+	switch {
+	case p.Free > 0:
+		fmt.Fprintf(out, "Privacy is free from ε = %v on: at most %.0f %% more participants %s "+
+			"than %s without noise.\n", p.Free, 100*Slack, size, p.Rule.Entry().Title)
+	case !compared:
+		fmt.Fprintln(out, "Whether privacy is free at any of these ε is not known: runs ended at the cap.")
+	default:
+		fmt.Fprintf(out, "Privacy is not free at any of these ε: that would be at most %.0f %% "+
+			"more participants %s than %s without noise.\n", 100*Slack, size, p.Rule.Entry().Title)
+	}
+	if below {
+		fmt.Fprintf(out, "× none below 1 is no gain from noise: none is %s without it, whose "+
+			"phases have other lengths.\n", p.Rule.Entry().Title)
+	}
+	if !math.IsNaN(p.Boundary) {
+		fmt.Fprintf(out, "For the best rule there can be, privacy begins to cost below about ε "+
+			"= %.3g, where T*_TV/ε = T*_KL.\n", p.Boundary)
+	}
+	fmt.Fprintln(out, "participants: mean ± standard error; lower bound: no rule that is ε-DP "+
+		"and as often right needs fewer in the mean (000 Theorem 4.24); batches: mean rounds of "+
+		"adaptivity; none: the same rule without noise.")
+	fmt.Fprintln(out, "A rule made to go without privacy may need fewer than that: see sotto "+
+		"identify --rule ttucb.")
+	if p.Prior {
+		fmt.Fprintln(out, "Of means drawn at random some are nearly equal, and such trials are "+
+			"most of the mean: the lower bound, × none and that ε are medians over the runs' arms.")
+	}
+	if p.Rule.Correct() == "" {
+		fmt.Fprintln(out, "No bound on the error of this rule is proved for these parameters.")
+	}
+	if capped > 0 {
+		fmt.Fprintf(out, "Runs at the cap of %d participants have no answer and count with the "+
+			"cap: means and quantiles are then too small.\n", p.Cap)
+	}
+	return nil
+}
+
+// Draw writes a figure of participants against ε, as SVG.
+func (p *Plan) Draw(out io.Writer) error { return p.figure().WriteSVG(out) }
+
+func (p *Plan) figure() report.Figure {
+	f := report.Figure{
+		ID: "plan", Title: "Participants of a trial",
+		Subtitle: fmt.Sprintf("%s; %s, risk %v", p.Arms, p.Rule.Entry().Title, p.Rule.Risk()),
+		XLabel:   "budget ε", YLabel: "participants", LogX: true, LogY: true,
+	}
+	what, band := "mean", "; band: mean ± two standard errors"
+	if p.Prior {
+		what, band = "median", ""
+	}
+	f.Note = fmt.Sprintf("%s at each ε%s. The lower bound is that of every rule with this "+
+		"guarantee. For the best rule privacy begins to cost below ε = %.3g.",
+		report.Several(p.Runs, "run"), band, p.Boundary)
+	mean, high := report.Series{Label: what}, report.Series{Label: "90 % quantile"}
+	plain, lower := report.Series{Label: what + " without noise"}, report.Series{Label: "lower bound"}
+	for _, r := range p.Rows {
+		for _, x := range []*report.Series{&mean, &high, &plain, &lower} {
+			x.X = append(x.X, r.Epsilon)
+		}
+		high.Mean = append(high.Mean, r.Q90)
+		if p.Prior { // a mean is that of the longest few
+			mean.Mean = append(mean.Mean, r.Median)
+			plain.Mean = append(plain.Mean, p.Plain.Median)
+		} else {
+			mean.Mean = append(mean.Mean, r.Mean)
+			mean.Lo, mean.Hi = append(mean.Lo, r.Mean-2*r.SE), append(mean.Hi, r.Mean+2*r.SE)
+			plain.Mean = append(plain.Mean, p.Plain.Mean)
+		}
+		lower.Mean = append(lower.Mean, r.Lower)
+	}
+	f.Series = []report.Series{mean, high, plain, lower}
+	return f
+}
+
+// planJSON is a plan as programs read it.
+type planJSON struct {
+	Arms           string    `json:"arms"`
+	Rule           string    `json:"rule"`
+	Risk           float64   `json:"risk"`
+	Runs           int       `json:"runs"`
+	Cap            int       `json:"cap"`
+	Rows           []rowJSON `json:"rows"`
+	WithoutPrivacy rowJSON   `json:"without_privacy"`
+	Boundary       any       `json:"regime_boundary"`
+	Free           any       `json:"free_from"` // null: nowhere
+}
+
+type rowJSON struct {
+	Epsilon  any        `json:"epsilon"` // "none" without privacy
+	Lower    any        `json:"lower_bound"`
+	Mean     float64    `json:"mean"`
+	SE       float64    `json:"standard_error"`
+	Median   float64    `json:"median"`
+	Q90      float64    `json:"q90"`
+	Max      float64    `json:"max"`
+	Capped   int        `json:"capped"`
+	Wrong    int        `json:"wrong"`
+	Interval [2]float64 `json:"wrong_interval"`
+	Batches  float64    `json:"batches"`
+	Ratio    float64    `json:"over_without_privacy"`
+}
+
+// MarshalJSON writes the plan for programs: what is not a number, or infinite, is null, and the
+// row without privacy has the epsilon "none".
+func (p *Plan) MarshalJSON() ([]byte, error) {
+	finite := func(x float64) any {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return nil
+		}
+		return x
+	}
+	row := func(r PlanRow) rowJSON {
+		out := rowJSON{r.Epsilon, finite(r.Lower), r.Mean, r.SE, r.Median, r.Q90, r.Max, r.Capped,
+			r.Wrong, [2]float64{r.WrongLo, r.WrongHi}, r.Batches, r.OverNonPrivate}
+		if math.IsInf(r.Epsilon, 1) {
+			out.Epsilon = "none"
+		}
+		return out
+	}
+	out := planJSON{Arms: p.Arms, Rule: p.Rule.Name(), Risk: p.Rule.Risk(), Runs: p.Runs,
+		Cap: p.Cap, WithoutPrivacy: row(p.Plain), Boundary: finite(p.Boundary)}
+	if p.Free > 0 {
+		out.Free = p.Free
+	}
+	for _, r := range p.Rows {
+		out.Rows = append(out.Rows, row(r))
+	}
+	return json.Marshal(out)
+}
