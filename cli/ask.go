@@ -33,7 +33,7 @@ type asks struct {
 var askTexts = kong.Vars{
 	"commandsDecide": "Ask a running service which arm a unit gets.",
 	"commandsReward": "Report to a running service what came of decisions.",
-	"askServer":      "Address of the service.",
+	"askServer":      "Address of the service; SOTTO_SERVER if not given.",
 	"askKeyFile": "File with the key. If not given, the key is that of the environment variable " +
 		"SOTTO_KEY; it is no flag, as lists of processes show those.",
 	"decideUnit": "Whom or what it is for; it may be left out if the experiment is not sticky. - " +
@@ -160,8 +160,8 @@ or over_limit; of lines, how many were answered what. A decision counts once, so
 Flags come before the decision, which may begin with a hyphen itself.
 
 Examples:
-  sotto reward shop TOKEN 1
-  echo 1 | sotto reward shop TOKEN -
+  sotto reward shop DECISION 1
+  echo 1 | sotto reward shop DECISION -
   sotto reward --json shop - < rewards.jsonl`
 }
 
