@@ -180,12 +180,15 @@ func (r Reader) ReadAny(in io.Reader, file string) (*Spec, *Live, error) {
 	return s, nil, err
 }
 
+// liveLine begins with a key that files of experiments have not.
+var liveLine = regexp.MustCompile(`(?m)^[{"']{0,2}(policy|unit|window)["']?[ \t]*:`)
+
 // isLive looks for keys that files of experiments have not.
 func (r Reader) isLive(data []byte) bool {
 	d := &decoder{known: r.Catalog, src: &source{at: map[string]Pos{}}, own: ownLiveKey}
 	body, err := d.parse(data)
-	if err != nil {
-		return false
+	if err != nil { // ParseLive says where, if it is one
+		return liveLine.Match(data)
 	}
 	values, _ := d.mapping(body, "") // what is no mapping is none
 	return slices.ContainsFunc(values, func(kv *ast.MappingValueNode) bool {

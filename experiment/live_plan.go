@@ -494,7 +494,9 @@ func (p *livePlan) one(ctx context.Context, b privacy.Budget, first, run int) (l
 	}
 	out.best, out.regrets = r.PlaysBest, r.Regret
 	out.decisions, out.releases, out.regret = p.out.Rounds, r.Releases, r.Regret[len(r.Regret)-1]
-	out.known = p.settled(r.PlaysBest, gaps)
+	if out.known = p.settled(r.PlaysBest, gaps); out.known >= 0 && out.first >= 0 {
+		out.known = max(out.known, out.first) // before it, nothing is known
+	}
 	return out, nil
 }
 

@@ -75,11 +75,11 @@ func (s Scope) MayForce() bool { return s&(ScopeTest|scopeManage) != 0 }
 func (s Scope) check() error {
 	switch {
 	case s == 0 || s&^(ScopeAdmin|ScopeBrowser|ScopeSign|ScopeTest) != 0:
-		return fmt.Errorf("%w must have a scope", ErrKey)
+		return fieldError("scopes", "the %w has none that is known, must have at least one", ErrKey)
 	case s&ScopeBrowser != 0 && (s&(ScopeDecide|ScopeReward) == 0 ||
 		s&^(ScopeBrowser|ScopeDecide|ScopeReward) != 0):
-		return fmt.Errorf("%w is for browsers, and seen by everybody, must have decide, reward or both, and "+
-			"nothing else", ErrKey)
+		return fieldError("scopes", "the %w has browser, must have decide, reward or both beside it, "+
+			"and nothing else: everybody sees it", ErrKey)
 	}
 	return nil
 }

@@ -585,7 +585,7 @@ func (e *Engine) Stop(ctx context.Context, name, arm string) error {
 			if keep = slices.IndexFunc(x.decl.Arms, func(a experiment.LiveArm) bool {
 				return a.Name == arm
 			}); keep < 0 {
-				return fmt.Errorf("arm is %q, must be one of the experiment's: %w", arm, ErrState)
+				return fieldError("arm", "is %q, must be one of the experiment's arms", clip(arm))
 			}
 		}
 		return x.end(keep, endOperator, now)

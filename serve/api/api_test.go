@@ -285,7 +285,7 @@ func TestLife(t *testing.T) {
 	w.want(200, "POST", x+"/pause", "")
 	w.want(200, "POST", x+"/resume", "")
 	w.want(409, "POST", x+"/archive", "")
-	w.want(409, "POST", x+"/stop", `{"arm": "green"}`)
+	w.want(400, "POST", x+"/stop", `{"arm": "green"}`)
 	w.want(200, "POST", x+"/stop", `{"arm": "blue"}`)
 	if got := w.want(200, "POST", x+"/decisions", `{"unit": "ann"}`); !strings.Contains(got, `"static"`) ||
 		!strings.Contains(got, `"blue"`) {

@@ -275,8 +275,11 @@ func malformed(data []byte, err error) error {
 	case errors.As(err, &syntax):
 		at := min(max(int(syntax.Offset)-1, 0), len(data))
 		if m := lastField.FindSubmatch(data[:at]); m != nil {
-			return refused(http.StatusBadRequest, string(m[1]), fmt.Sprintf(
-				"%s is no JSON value, such as a finite number or a string in quotes", m[1]))
+			name, want := string(m[1]), "is no JSON value, such as a finite number or a string in quotes"
+			if name == "reward" {
+				want = "must be a finite number"
+			}
+			return refused(http.StatusBadRequest, name, name+" "+want)
 		}
 		return refused(http.StatusBadRequest, "", fmt.Sprintf("the body is no JSON from byte %d on", at))
 	}
