@@ -367,7 +367,7 @@ func (r *reportJSON) page(decl []byte) report.Report {
 			{"guarantee", r.Guarantee + "."},
 			{"transcript", fmt.Sprintf("%s lines; the last has the SHA-256 %s. sotto replay "+
 				"plays it again, and "+
-				"finds all of this.", report.Whole(r.Lines), cmp.Or(r.Tip, "of nothing"))},
+				"finds these releases and what they cost.", report.Whole(r.Lines), cmp.Or(r.Tip, "of nothing"))},
 		}}}})
 	if len(r.lines) > 0 {
 		out.Figures = []report.Figure{{ID: "means", Title: "Private means",
