@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
-	"reflect"
 
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/internal/base/report"
@@ -43,38 +42,6 @@ func exactly(name string, n int, judge func(v []float64) (value float64, holds b
 	}
 }
 
-// set keeps numbers with names: the fields of a struct, all of them float64.
-func (n *Numbers) set(name string, numbers any) {
-	of := reflect.ValueOf(numbers)
-	v := make([]float64, of.NumField())
-	for i := range v {
-		v[i] = of.Field(i).Float()
-	}
-	n.Values[name] = v
-}
-
-// named are the numbers that set has kept.
-func named[T any](e *Evidence, name string) (out T, err error) {
-	to := reflect.ValueOf(&out).Elem()
-	v, err := values(e, name, to.NumField())
-	for i := range min(len(v), to.NumField()) {
-		to.Field(i).SetFloat(v[i])
-	}
-	return out, err
-}
-
-// judged is exactly, from numbers with names.
-func judged[T any](name string, judge func(n T) (value float64, holds bool,
-	detail string)) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		n, err := named[T](e, name)
-		if err != nil {
-			return Finding{}, err
-		}
-		return exact(judge(n)), nil
-	}
-}
-
 // Numbers of Figure 2.1 and what stands beside it.
 type (
 	// slack of each mechanism, and with half its noise
@@ -86,7 +53,22 @@ type (
 	// with more than 1
 	calibration struct{ Worst, Epsilon, Delta, BelowOne, FirstAbove float64 }
 	groupMass   struct{ Mass, Printed, Corrected float64 }
+	// ε by an audit of games: the lower bound, and by the errors as counted
+	gamesEpsilon struct{ Low, Counted float64 }
 )
+
+// Numbers of Figure 2.2: ε by the audit of a tree, and a curve over T = 2³ to 2²⁰.
+type (
+	treeEpsilon struct {
+		gamesEpsilon
+		True float64
+	}
+	overHorizons [18]float64
+)
+
+// ofDefinition has the exact numbers of a definition of privacy: of the policy of Appendix A, δ at
+// ε = 0.95, ε at δ = 0.17 and δ at ε = 0.98, and of ours δ at ε = 0.5.
+type ofDefinition struct{ Delta95, Epsilon17, Delta98, Ours float64 }
 
 // modelsApart are the largest differences of the definitions of privacy over random policies.
 type modelsApart struct {
@@ -241,7 +223,7 @@ func thesis21() Figure {
 						delta)/(rho+2*math.Sqrt(rho*math.Log(1/delta))))
 				}
 			}
-			n.Values["zcdp"] = []float64{most}
+			n.set("zcdp", most)
 			// Groups of two: an event with probabilities 0, δ and (1+e^ε)δ under D, D′, D″.
 			const epsilon, delta = 3, 0.001
 			n.set("group", groupMass{(1 + math.Exp(epsilon)) * delta, 2 * math.E * delta,
@@ -282,8 +264,8 @@ func thesis21() Figure {
 				if err != nil {
 					return nil, err
 				}
-				n.Values["games "+c.key] = []float64{b.Epsilon,
-					audit.EpsilonOf(m.TypeI.Value, m.TypeII.Value, 0)}
+				n.set("games "+c.key, gamesEpsilon{b.Epsilon,
+					audit.EpsilonOf(m.TypeI.Value, m.TypeII.Value, 0)})
 				s := report.Series{Label: "games, " + c.name, Step: true}
 				for i := range 61 {
 					m, err := scores[0].At(3-float64(i)/10, Level)
@@ -325,23 +307,17 @@ func thesis21() Figure {
 				ID: "audit", Text: "So games with a mechanism bound its ε from below: half of " +
 					"the Laplace noise for ε = 1 is found out.", Where: "Definition 2.35 in §2.3.7",
 				Statistic: "The lower bound on ε from games at one fixed threshold; holds if it is above 1",
-				Decide: func(e *Evidence) (Finding, error) {
-					v, err := values(e, "games half", 2)
-					if err != nil {
-						return Finding{}, err
-					}
-					w, err := values(e, "games sound", 2)
-					if err != nil {
-						return Finding{}, err
-					}
-					f := Finding{Answer: Undecided, Value: v[1], Low: v[0], High: math.NaN(),
-						Runs: e.Numbers.Runs, Detail: fmt.Sprintf("true ε 2; with all of the "+
-							"noise the bound is %.3f", w[0])}
-					if v[0] > 1 {
+				Decide: checked(func(r *reading) Finding {
+					half := named[gamesEpsilon](r, "games half")
+					f := Finding{Answer: Undecided, Value: half.Counted, Low: half.Low,
+						High: math.NaN(), Runs: r.Numbers.Runs, Detail: fmt.Sprintf("true ε 2; "+
+							"with all of the noise the bound is %.3f",
+							named[gamesEpsilon](r, "games sound").Low)}
+					if half.Low > 1 {
 						f.Answer = Holds
 					}
-					return f, nil
-				},
+					return f
+				}),
 			},
 			{
 				ID: "attained", Text: "The region is exactly what (ε,δ)-DP allows: a mechanism " +
@@ -387,8 +363,8 @@ func thesis21() Figure {
 				Where: "Proposition 2.6 in §2.1.2",
 				Statistic: "The exact ε of Gaussian noise, which is ρ-zCDP and no better, over " +
 					"the formula, largest for 20 pairs (ρ,δ); holds if at most 1",
-				Decide: exactly("zcdp", 1, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1, fmt.Sprintf("at most %.3f of it", v[0])
+				Decide: judged("zcdp", func(most float64) (float64, bool, string) {
+					return most, most <= 1, fmt.Sprintf("at most %.3f of it", most)
 				}),
 			},
 			{
@@ -460,7 +436,7 @@ func thesis22() Figure {
 			grid.Groups = []report.Group{{Rows: rows}}
 			fig.Series = []report.Series{tree, one, two}
 			n.Figures, n.Tables = []report.Figure{fig}, []report.Table{grid}
-			n.Values["seven"] = []float64{float64(bits.OnesCount(7))}
+			n.set("seven", float64(bits.OnesCount(7)))
 			// The first reward of 8 is in log₂8 + 1 = 4 sums. All others are known and taken off. A
 			// sum's likelihood ratio saturates, so the test is that all four are at 1 or more.
 			n.Runs = 3_000_000
@@ -500,8 +476,8 @@ func thesis22() Figure {
 				if err != nil {
 					return nil, err
 				}
-				n.Values["audit "+name] = []float64{b.Epsilon,
-					audit.EpsilonOf(m.TypeI.Value, m.TypeII.Value, 0), float64(levels) / scale}
+				n.set("audit "+name, treeEpsilon{gamesEpsilon{b.Epsilon,
+					audit.EpsilonOf(m.TypeI.Value, m.TypeII.Value, 0)}, float64(levels) / scale})
 			}
 			return n, nil
 		},
@@ -509,8 +485,8 @@ func thesis22() Figure {
 			{
 				ID: "seven", Text: "The sum of steps 1 to 7 is that of three partial sums.",
 				Statistic: "Nodes that cover [1, 7], counted; holds if 3",
-				Decide: exactly("seven", 1, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] == 3, "[1,4], [5,6], [7,7]"
+				Decide: judged("seven", func(sums float64) (float64, bool, string) {
+					return sums, sums == 3, "[1,4], [5,6], [7,7]"
 				}),
 			},
 			{
@@ -519,26 +495,20 @@ func thesis22() Figure {
 				Statistic: "ε at T = 8 for a claimed ε = 1, with logarithms to base 2, as a tree " +
 					"of depth log₂T has: counted, and bounded from below by audit; fails if the " +
 					"bound is above 1",
-				Decide: func(e *Evidence) (Finding, error) {
-					v, err := values(e, "audit printed", 3)
-					if err != nil {
-						return Finding{}, err
-					}
-					w, err := values(e, "audit right", 3)
-					if err != nil {
-						return Finding{}, err
-					}
-					f := Finding{Answer: Undecided, Value: v[1], Low: v[0], High: v[2],
-						Runs: e.Numbers.Runs, Detail: fmt.Sprintf("step 1 is in 4 sums at T = 8, "+
+				Decide: checked(func(r *reading) Finding {
+					x := named[treeEpsilon](r, "audit printed")
+					f := Finding{Answer: Undecided, Value: x.Counted, Low: x.Low, High: x.True,
+						Runs: r.Numbers.Runs, Detail: fmt.Sprintf("step 1 is in 4 sums at T = 8, "+
 							"so that ε is 4/3 = %.3f; with scale (log₂T + 1)/ε the audit has "+
-							"%.3f of 1", v[2], w[0])}
-					if v[0] > 1 {
+							"%.3f of 1", x.True, named[treeEpsilon](r, "audit right").Low)}
+					if x.Low > 1 {
 						f.Answer = Fails
 					}
-					return f, nil
-				},
-				Weaker: exactly("in", 18, func(v []float64) (float64, bool, string) {
-					return v[17] / 20, v[17] <= 2*20, "O(log T): 21 sums at T = 2²⁰"
+					return f
+				}),
+				Weaker: judged("in", func(sums overHorizons) (float64, bool, string) {
+					last := sums[len(sums)-1]
+					return last / 20, last <= 2*20, "O(log T): 21 sums at T = 2²⁰"
 				}),
 				Why: "A step is in one sum on each of log₂T + 1 levels, the leaves and the root " +
 					"included. The order, which is what the chapter is about and also says, is " +
@@ -553,68 +523,47 @@ func thesis22() Figure {
 					"T) partial sums.", Where: "§2.1.5, (b)",
 				Statistic: "Most sums that a count needs, minus log₂ T, largest for T = 8 to " +
 					"2²⁰; holds if at most 0",
-				Decide: func(e *Evidence) (Finding, error) {
-					v, err := values(e, "most", 18)
-					if err != nil {
-						return Finding{}, err
-					}
-					l, err := values(e, "log", 18)
-					if err != nil {
-						return Finding{}, err
-					}
+				Decide: checked(func(r *reading) Finding {
+					most, log := named[overHorizons](r, "most"), named[overHorizons](r, "log")
 					worst := math.Inf(-1)
-					for i := range v {
-						worst = max(worst, v[i]-l[i])
+					for i, sums := range most {
+						worst = max(worst, sums-log[i])
 					}
-					return exact(worst, worst <= 0, "T − 1 needs log₂T sums, T one"), nil
-				},
+					return exact(worst, worst <= 0, "T − 1 needs log₂T sums, T one")
+				}),
 			},
 			{
 				ID: "order", IfHolds: NotContradicted, Text: "The tree's error is of order (log " +
 					"T)^1.5/ε in each round.", Where: "§2.1.5",
 				Statistic: "Standard deviation over (log₂ T)^1.5/ε, largest over smallest for T " +
 					"= 8 to 2²⁰; holds if at most 2, a threshold of ours",
-				Decide: func(e *Evidence) (Finding, error) {
-					sd, err := values(e, "sd", 18)
-					if err != nil {
-						return Finding{}, err
-					}
-					l, err := values(e, "log", 18)
-					if err != nil {
-						return Finding{}, err
-					}
+				Decide: checked(func(r *reading) Finding {
+					sd, log := named[overHorizons](r, "sd"), named[overHorizons](r, "log")
 					lo, hi := math.Inf(1), 0.0
 					for i := range sd {
-						x := sd[i] / math.Pow(l[i], 1.5)
+						x := sd[i] / math.Pow(log[i], 1.5)
 						lo, hi = min(lo, x), max(hi, x)
 					}
 					return exact(hi/lo, hi/lo <= 2, fmt.Sprintf("%.2f to %.2f times (log₂T)^1.5/ε",
-						lo, hi)), nil
-				},
+						lo, hi))
+				}),
 			},
 			{
 				ID: "simple", Text: "Simple Mechanism II has less error than I, and for long " +
 					"horizons the tree less than both.", Where: "§2.1.5",
 				Statistic: "The smallest T = 2^k from 8 on from which the tree's standard " +
 					"deviation is the least and II's the second; holds if there is one up to 2²⁰",
-				Decide: func(e *Evidence) (Finding, error) {
-					var sd [3][]float64
-					for i, name := range []string{"sd", "sd two", "sd one"} {
-						v, err := values(e, name, 18)
-						if err != nil {
-							return Finding{}, err
-						}
-						sd[i] = v
-					}
-					from := 3
-					for i := range sd[0] {
-						if !(sd[0][i] < sd[1][i] && sd[1][i] < sd[2][i]) {
+				Decide: checked(func(r *reading) Finding {
+					tree, two := named[overHorizons](r, "sd"), named[overHorizons](r, "sd two")
+					one, from := named[overHorizons](r, "sd one"), 3
+					for i := range tree {
+						if !(tree[i] < two[i] && two[i] < one[i]) {
 							from = i + 4
 						}
 					}
 					return exact(math.Pow(2, float64(from)), from <= 20,
-						fmt.Sprintf("before T = %d Simple II has less error than the tree", 1<<from)), nil
-				},
+						fmt.Sprintf("before T = %d Simple II has less error than the tree", 1<<from))
+				}),
 				Why: "The tree is not ahead at any horizon that was looked at.",
 			},
 		},
@@ -669,22 +618,23 @@ func thesis312() Figure {
 			}
 			var rows [][]string
 			for _, m := range audit.Models() {
-				var v [4]float64
-				if v[0], err = strict.Delta(m, 0.95); err != nil {
+				var x ofDefinition
+				if x.Delta95, err = strict.Delta(m, 0.95); err != nil {
 					return nil, err
 				}
-				if v[1], err = strict.Epsilon(m, 0.17); err != nil {
+				if x.Epsilon17, err = strict.Epsilon(m, 0.17); err != nil {
 					return nil, err
 				}
-				if v[2], err = strict.Delta(m, 0.98); err != nil {
+				if x.Delta98, err = strict.Delta(m, 0.98); err != nil {
 					return nil, err
 				}
-				if v[3], err = ours.Delta(m, 0.5); err != nil {
+				if x.Ours, err = ours.Delta(m, 0.5); err != nil {
 					return nil, err
 				}
-				n.Values[m.String()] = v[:]
-				rows = append(rows, []string{m.String(), fmt.Sprintf("%.6f", v[0]),
-					fmt.Sprintf("%.6f", v[1]), fmt.Sprintf("%.6f", v[2]), fmt.Sprintf("%.5f", v[3])})
+				n.set(m.String(), x)
+				rows = append(rows, []string{m.String(), fmt.Sprintf("%.6f", x.Delta95),
+					fmt.Sprintf("%.6f", x.Epsilon17), fmt.Sprintf("%.6f", x.Delta98),
+					fmt.Sprintf("%.5f", x.Ours)})
 			}
 			grid.Groups = []report.Group{{Rows: rows}}
 			n.Tables = []report.Table{grid}
@@ -775,26 +725,20 @@ func thesis312() Figure {
 					"one of Appendix A, at (0.95, 0.17).", Where: "Proposition 3.12(e) in §3.6, " +
 					"Appendix A; also 001 Proposition 1(e)",
 				Statistic: "Exact δ at ε = 0.95 under View and Table; holds if 0.17 lies between",
-				Decide: func(e *Evidence) (Finding, error) {
-					v, err := values(e, audit.View.String(), 4)
-					if err != nil {
-						return Finding{}, err
-					}
-					w, err := values(e, audit.Table.String(), 4)
-					if err != nil {
-						return Finding{}, err
-					}
-					return exact(w[0], v[0] <= 0.17 && w[0] > 0.17,
-						fmt.Sprintf("δ = %.6f under View, %.6f under Table", v[0], w[0])), nil
-				},
+				Decide: checked(func(r *reading) Finding {
+					view := named[ofDefinition](r, audit.View.String()).Delta95
+					table := named[ofDefinition](r, audit.Table.String()).Delta95
+					return exact(table, view <= 0.17 && table > 0.17,
+						fmt.Sprintf("δ = %.6f under View, %.6f under Table", view, table))
+				}),
 			},
 			{
 				ID: "smallest", Text: "The smallest ε at which that policy is (ε, 0.17)-Table DP " +
 					"is 0.98.", Where: "Appendix A; also 001 Appendix A",
 				Statistic: "The smallest ε, exact; holds if it is 0.98 to the two digits printed",
-				Decide: exactly(audit.Table.String(), 4, func(v []float64) (float64, bool, string) {
-					return v[1], math.Abs(v[1]-0.98) <= 0.005,
-						fmt.Sprintf("it is %.6f; at 0.98 itself δ is %.6f, a little above 0.17", v[1], v[2])
+				Decide: judged(audit.Table.String(), func(n ofDefinition) (float64, bool, string) {
+					return n.Epsilon17, math.Abs(n.Epsilon17-0.98) <= 0.005, fmt.Sprintf("it is %.6f; "+
+						"at 0.98 itself δ is %.6f, a little above 0.17", n.Epsilon17, n.Delta98)
 				}),
 			},
 			{
@@ -840,23 +784,15 @@ func thesis312() Figure {
 					"adaptive continual release.", Where: "§3.8",
 				Statistic: "Exact δ(0.5) under continual release minus that under Interactive, " +
 					"of a policy of two arms and four rounds; holds if at most 0",
-				Decide: func(e *Evidence) (Finding, error) {
-					i, err := values(e, audit.Interactive.String(), 4)
-					if err != nil {
-						return Finding{}, err
-					}
-					c, err := values(e, audit.Continual.String(), 4)
-					if err != nil {
-						return Finding{}, err
-					}
-					r, err := named[modelsApart](e, "random")
-					if err != nil {
-						return Finding{}, err
-					}
-					return exact(c[3]-i[3], c[3] <= i[3], fmt.Sprintf("δ(0.5) = %.5f under "+
-						"Interactive, %.5f under continual release; of %.0f random policies %.0f "+
-						"have less under Interactive", i[3], c[3], r.Policies, r.Less)), nil
-				},
+				Decide: checked(func(r *reading) Finding {
+					interactive := named[ofDefinition](r, audit.Interactive.String()).Ours
+					continual := named[ofDefinition](r, audit.Continual.String()).Ours
+					random := named[modelsApart](r, "random")
+					return exact(continual-interactive, continual <= interactive,
+						fmt.Sprintf("δ(0.5) = %.5f under Interactive, %.5f under continual release; "+
+							"of %.0f random policies %.0f have less under Interactive", interactive,
+							continual, random.Policies, random.Less))
+				}),
 				IfFails: Refuted,
 				Proof: "A counter-example, by enumeration. Arms 0 and 1, rewards 0 and 1, four " +
 					"rounds. Arm 1 is played with probability 0.5 in round 1; 0.3 + 0.4 r₁ in " +
