@@ -37,6 +37,12 @@ type reading struct {
 	err error
 }
 
+func (r *reading) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
 // checked is the check of a claim that reads numbers.
 func checked(judge func(r *reading) Finding) func(e *Evidence) (Finding, error) {
 	return func(e *Evidence) (Finding, error) {
@@ -59,9 +65,7 @@ func rows[T any](r *reading, name string) []T {
 		err = fmt.Errorf("paper: %d numbers of %s, must be %d", len(v), name, width)
 	}
 	if err != nil {
-		if r.err == nil {
-			r.err = err
-		}
+		r.fail(err)
 		return out
 	}
 	out = make([]T, len(v)/width)

@@ -2,7 +2,6 @@ package paper
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 )
@@ -233,7 +232,7 @@ func theoremsOfChapter2() Figure {
 					attained = min(attained, all.pure()/(float64(k)*epsilon))
 				}
 			}
-			n.Values["attained"] = []float64{attained}
+			n.set("attained", attained)
 			var advanced sharpest
 			for _, k := range []int{1, 2, 5, 10, 30, 100, 300, 1000} {
 				for _, epsilon := range []float64{0.003, 0.01, 0.03, 0.1, 0.3, 1} {
@@ -254,26 +253,22 @@ func theoremsOfChapter2() Figure {
 				Where: "Proposition 2.7 in §2.1.3",
 				Statistic: "δ at six ε, ε and ρ after the function over those before it, the " +
 					"largest ratio over random mechanisms and functions; holds if at most 1",
-				Decide: exactly("post", 2, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1+1e-12, fmt.Sprintf("tightest for a mechanism of ε = "+
-						"%.2f and a function that forgets little", v[1])
-				}), Why: theoremWhy,
+				Decide: largest("post", 1+1e-12, "tightest for a mechanism of ε = %.2f and a "+
+					"function that forgets little"), Why: theoremWhy,
 			},
 			{
 				ID: "simple", IfHolds: NotContradicted, Text: "Mechanisms on the same data are " +
 					"together (Σε, Σδ)-DP and Σρ-zCDP.", Where: "Proposition 2.9 in §2.1.3",
 				Statistic: "δ at ε₁ + ε₂ over δ₁ + δ₂, ε over ε₁ + ε₂ and ρ over ρ₁ + ρ₂ of two " +
 					"random mechanisms, exact; holds if all are at most 1",
-				Decide: exactly("simple", 3, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1+1e-12, fmt.Sprintf("tightest at ε = %.3f and %.3f", v[1], v[2])
-				}), Why: theoremWhy,
+				Decide: largest("simple", 1+1e-12, "tightest at ε = %.3f and %.3f"), Why: theoremWhy,
 			},
 			{
 				ID: "simple-attained", Own: true, Text: "Nothing less than the sum will do for " +
 					"pure DP: k randomised responses about one bit have kε.",
 				Statistic: "ε of k = 2 to 5 responses over kε, smallest; holds if 1",
-				Decide: exactly("attained", 1, func(v []float64) (float64, bool, string) {
-					return v[0], math.Abs(v[0]-1) < 1e-12, "at ε = 0.1, 1 and 3"
+				Decide: judged("attained", func(least float64) (float64, bool, string) {
+					return least, math.Abs(least-1) < 1e-12, "at ε = 0.1, 1 and 3"
 				}),
 			},
 			{
@@ -281,10 +276,7 @@ func theoremsOfChapter2() Figure {
 					"(√(2k log(1/δ′)) ε + kε(e^ε − 1), δ′)-DP.", Where: "comment on Proposition 2.9, §2.1.3",
 				Statistic: "δ of k randomised responses at that ε, exact, over δ′, largest over " +
 					"192 triples (k, ε, δ′); holds if at most 1",
-				Decide: exactly("advanced", 4, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1, fmt.Sprintf("tightest at k = %.0f, ε = %v, δ′ = %v",
-						v[1], v[2], v[3])
-				}), Why: theoremWhy,
+				Decide: largest("advanced", 1, "tightest at k = %.0f, ε = %v, δ′ = %v"), Why: theoremWhy,
 			},
 			{
 				ID: "parallel", Text: "Mechanisms on parts of the data that do not overlap are " +
@@ -292,8 +284,8 @@ func theoremsOfChapter2() Figure {
 					"in Appendix C.1.1",
 				Statistic: "δ at six ε, ε and ρ of two random mechanisms together, less those of " +
 					"the worse of the two, largest absolute difference; holds if 0 up to rounding",
-				Decide: exactly("parallel", 1, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] < 1e-12, "equal: the other part's output has the same law " +
+				Decide: judged("parallel", func(apart float64) (float64, bool, string) {
+					return apart, apart < 1e-12, "equal: the other part's output has the same law " +
 						"on both neighbours"
 				}), Why: theoremWhy,
 			},

@@ -253,6 +253,15 @@ func transports(ctx context.Context, n *Numbers, r *rand.Rand, policies int) err
 	return nil
 }
 
+// Numbers of chapter 4.
+type (
+	// both sides of Lemma B.1 for two arms, their ratio; and of random cases the share in which
+	// the left is larger, how many they are, and by how much it is at most
+	lemmaSides struct{ Ratio, Above, Cases, Most float64 }
+	// the least T*_TV Δ_min, and the most over K
+	timeLimits struct{ Low, High float64 }
+)
+
 // lemmaB1 are both sides of Lemma B.1: in the limit of its proof for two arms 30° apart, as the
 // page has it, and for random arms at random shares of plays.
 func lemmaB1(n *Numbers, r *rand.Rand, cases int) error {
@@ -278,15 +287,16 @@ func lemmaB1(n *Numbers, r *rand.Rand, cases int) error {
 		most = max(most, left/printed)
 		bases.take(left/ours, float64(len(arms)))
 	}
-	n.Values["lemma"] = []float64{(1 + few/many) / (2 * (1 - math.Cos(math.Pi/6))),
-		float64(above) / float64(cases), float64(cases), most}
+	n.set("lemma", lemmaSides{(1 + few/many) / (2 * (1 - math.Cos(math.Pi/6))),
+		float64(above) / float64(cases), float64(cases), most})
 	n.Values["bases"] = bases.numbers()
 	return nil
 }
 
 // times are characteristic times of random instances against each other.
 func times(ctx context.Context, n *Numbers, r *rand.Rand, instances int) error {
-	var relaxed, away, closed, low, high, pinsker sharpest
+	var relaxed, away, closed, pinsker sharpest
+	sandwich := timeLimits{Low: math.Inf(1)}
 	for i := range instances {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -305,8 +315,8 @@ func times(ctx context.Context, n *Numbers, r *rand.Rand, instances int) error {
 			return err
 		}
 		gap := means[0] - means[1]
-		low.take(-tv * gap)
-		high.take(tv * gap / float64(len(means)))
+		sandwich.Low = min(sandwich.Low, tv*gap)
+		sandwich.High = max(sandwich.High, tv*gap/float64(len(means)))
 		kl, err := bound.BernoulliTime(means, math.Inf(1))
 		if err != nil {
 			return err
@@ -324,7 +334,8 @@ func times(ctx context.Context, n *Numbers, r *rand.Rand, instances int) error {
 	}
 	n.Values["relaxed"], n.Values["gives away"], n.Values["closed"] = relaxed.numbers(),
 		away.numbers(), closed.numbers()
-	n.Values["sandwich"], n.Values["pinsker"] = []float64{-low.value, high.value}, pinsker.numbers()
+	n.Values["pinsker"] = pinsker.numbers()
+	n.set("sandwich", sandwich)
 	return nil
 }
 
@@ -385,20 +396,15 @@ func theoremsOfChapter4() Figure {
 				Statistic: "The divergence over the bound at the policy's own ε, exact, largest " +
 					"over random policies and pairs of instances, and policies that answer about " +
 					"one reward; holds if at most 1",
-				Decide: exactly("view", 3, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1+1e-9, fmt.Sprintf("tightest at ε = %.3g with E Σ TV = "+
-						"%.3g", v[1], v[2])
-				}), Why: theoremWhy,
+				Decide: largest("view", 1+1e-9, "tightest at ε = %.3g with E Σ TV = %.3g"), Why: theoremWhy,
 			},
 			{
 				ID: "interactive", IfHolds: NotContradicted, Text: "Those of a ρ-Interactive " +
 					"zCDP policy by at most ρ E (Σ TV)² + ρ E Σ TV(1 − TV).", Where: "Theorem 4.14 in §4.2",
 				Statistic: "The divergence over the bound at the policy's own ρ, exact, largest " +
 					"over the same; holds if at most 1",
-				Decide: exactly("interactive", 3, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1+1e-6, fmt.Sprintf("tightest at ρ = %.3g, of which the "+
-						"bound has %.3g", v[1], v[2])
-				}), Why: theoremWhy,
+				Decide: largest("interactive", 1+1e-6, "tightest at ρ = %.3g, of which the "+
+					"bound has %.3g"), Why: theoremWhy,
 			},
 			{
 				ID: "lemma", Text: "The constant ρ_a(A) = Σ_j |a_jᵀ(a − a*)|/‖a_j‖² of Theorem " +
@@ -406,10 +412,10 @@ func theoremsOfChapter4() Figure {
 				Where: "Lemma B.1 in Appendix B.3; Theorem 4.18 in §4.3.1",
 				Statistic: "lim ρ_T(H) over ρ_a(A) for two unit vectors 30° apart, of which the " +
 					"worse is played log T times; holds if at most 1",
-				Decide: exactly("lemma", 4, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1+1e-9, fmt.Sprintf("its inequality also fails in %.0f "+
+				Decide: judged("lemma", func(n lemmaSides) (float64, bool, string) {
+					return n.Ratio, n.Ratio <= 1+1e-9, fmt.Sprintf("its inequality also fails in %.0f "+
 						"%% of %.0f random sets of arms and shares of plays, by up to %.3g times",
-						100*v[1], v[2], v[3])
+						100*n.Above, n.Cases, n.Most)
 				}),
 				IfFails: Refuted,
 				Proof: "A counter-example of two arms. Let a and a* be unit vectors of the " +
@@ -438,18 +444,15 @@ func theoremsOfChapter4() Figure {
 					"arms in place of ρ_a(A) the inequality of Lemma B.1 holds.",
 				Statistic: "Σ_j N_j |a_jᵀ G⁻¹(a − a*)| over it, largest over the random sets; " +
 					"holds if at most 1",
-				Decide: exactly("bases", 2, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1+1e-6, fmt.Sprintf("tightest for %.0f arms", v[1])
-				}),
+				Decide: largest("bases", 1+1e-6, "tightest for %.0f arms"),
 			},
 			{
 				ID: "minimax", IfHolds: NotContradicted, Text: "Under ρ-Interactive zCDP some " +
 					"Gaussian instance costs √((K − 1)/ρ)/124, for ρ ≤ 1.", Where: "Theorem 4.20 in §4.3.2",
 				Statistic: "The least regret of rules that commit, exact, on the two instances " +
 					"of the proof, over the bound, at 51 pairs (T, ρ), K = 2; holds if all are at least 1",
-				Decide: exactly("rule", 3, func(v []float64) (float64, bool, string) {
-					return -v[0], -v[0] >= 1, fmt.Sprintf("tightest at T = %.0f, ρ = %.2g", v[1], v[2])
-				}), Why: theoremWhy + " Not checked: rules on more than two arms, and rules that " +
+				Decide: smallest("rule", 1, "tightest at T = %.0f, ρ = %.2g"),
+				Why: theoremWhy + " Not checked: rules on more than two arms, and rules that " +
 					"do not commit; the constant is checked for up to 1000 arms (next claim).",
 			},
 			{
@@ -457,9 +460,7 @@ func theoremsOfChapter4() Figure {
 					"give the constant 1/124.", Where: "Appendix B.4; Theorem 4.20 in §4.3.2",
 				Statistic: "What the same steps give at the best Δ, over the theorem, smallest " +
 					"over K = 2 to 1000 and ρ = 10⁻⁸ to 1; holds if at least 1",
-				Decide: exactly("steps", 3, func(v []float64) (float64, bool, string) {
-					return -v[0], -v[0] >= 1, fmt.Sprintf("tightest at K = %.0f, ρ = %.2g", v[1], v[2])
-				}), Why: theoremWhy,
+				Decide: smallest("steps", 1, "tightest at K = %.0f, ρ = %.2g"), Why: theoremWhy,
 			},
 			{
 				ID: "relaxed", IfHolds: NotContradicted, Text: "T*(ν; ε) is at least T*_KL and " +
@@ -467,19 +468,13 @@ func theoremsOfChapter4() Figure {
 				Statistic: "T*(ν; ε), from below, over the larger of the two, smallest over " +
 					"random Bernoulli instances and ε = 0.001 to 10; holds if at least 1, up to " +
 					"10⁻⁶, the gap of the certificate",
-				Decide: func(e *Evidence) (Finding, error) {
-					v, err := values(e, "relaxed", 2)
-					if err != nil {
-						return Finding{}, err
-					}
-					w, err := values(e, "gives away", 3)
-					if err != nil {
-						return Finding{}, err
-					}
-					return exact(-v[0], -v[0] >= 1-1e-6, fmt.Sprintf("and at most %.3f times as "+
+				Decide: checked(func(r *reading) Finding {
+					least := -named[float64](r, "relaxed")
+					away := named[struct{ Times, Epsilon, Ratio float64 }](r, "gives away")
+					return exact(least, least >= 1-1e-6, fmt.Sprintf("and at most %.3f times as "+
 						"much, at ε = %.3g, where T*_TV/ε is %.2f T*_KL: what the corollary "+
-						"gives away", w[0], w[1], w[2])), nil
-				}, Why: theoremWhy,
+						"gives away", away.Times, away.Epsilon, away.Ratio))
+				}), Why: theoremWhy,
 			},
 			{
 				ID: "closed-form", Text: "For Bernoulli arms T*_TV is 1/Δ_min + Σ 1/Δ_a.",
@@ -487,8 +482,8 @@ func theoremsOfChapter4() Figure {
 				Statistic: "What the proof's allocation attains, and what a mixture of nature's " +
 					"moves allows at most, both times the formula, farther from 1 of the two, " +
 					"over random instances of two to six arms; holds if both are 1 up to rounding",
-				Decide: exactly("closed", 1, func(v []float64) (float64, bool, string) {
-					return 1 + v[0], v[0] < 1e-9, "both certificates agree; for means 0.75 and 0.625 it is 16"
+				Decide: judged("closed", func(apart float64) (float64, bool, string) {
+					return 1 + apart, apart < 1e-9, "both certificates agree; for means 0.75 and 0.625 it is 16"
 				}), Why: theoremWhy,
 			},
 			{
@@ -496,10 +491,10 @@ func theoremsOfChapter4() Figure {
 				Text: "It is between 1/Δ_min and K/Δ_min.", Where: "Proposition 4.26 in §4.4",
 				Statistic: "T*_TV Δ_min/K, largest over the same instances, and T*_TV Δ_min, " +
 					"smallest; holds if at most 1 and at least 1",
-				Decide: exactly("sandwich", 2, func(v []float64) (float64, bool, string) {
-					return v[1], v[0] >= 1 && v[1] <= 1+1e-12,
+				Decide: judged("sandwich", func(n timeLimits) (float64, bool, string) {
+					return n.High, n.Low >= 1 && n.High <= 1+1e-12,
 						fmt.Sprintf("from above tight where all gaps are equal; from below never "+
-							"under %.2f, since the best arm counts beside the second", v[0])
+							"under %.2f, since the best arm counts beside the second", n.Low)
 				}), Why: theoremWhy,
 			},
 			{
@@ -507,10 +502,8 @@ func theoremsOfChapter4() Figure {
 				Where: "comment on Proposition 4.26, §4.4",
 				Statistic: "T*_TV over √(2 T*_KL), smallest over the same instances and two arms " +
 					"at ½ ± 0.005; holds if at least 1, up to 10⁻⁶",
-				Decide: exactly("pinsker", 3, func(v []float64) (float64, bool, string) {
-					return -v[0], -v[0] >= 1-1e-6, fmt.Sprintf("tightest for best means %.3f and "+
-						"%.3f", v[1], v[2])
-				}), Why: theoremWhy,
+				Decide: smallest("pinsker", 1-1e-6, "tightest for best means %.3f and %.3f"),
+				Why:    theoremWhy,
 			},
 		},
 	}

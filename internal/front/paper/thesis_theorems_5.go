@@ -89,22 +89,22 @@ func (g promised) audited(ctx context.Context, games, pilot int, gamma float64,
 		g.models...), Delta: delta, Gamma: gamma, Games: games, Pilot: pilot, Key: key}.Run(ctx)
 }
 
+// attackEpsilon is ε by the best attack, with its interval, and as it is claimed.
+type attackEpsilon struct{ Low, Estimate, High, Claimed float64 }
+
 // unrefuted holds unless the lower bound of an audit is above what was claimed: that the best
 // attack stays below a claim proves nothing, and says so.
 func unrefuted(name string) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		v, err := values(e, "audit "+name, 4)
-		if err != nil {
-			return Finding{}, err
-		}
-		low, estimate, claimed := v[0], v[1], v[3]
+	return checked(func(r *reading) Finding {
+		x := named[attackEpsilon](r, "audit "+name)
 		return Finding{
-			Answer: map[bool]Answer{false: Holds, true: Fails}[low > claimed],
-			Value:  estimate / claimed, Low: low / claimed, High: v[2] / claimed, Runs: e.Numbers.Runs,
+			Answer: map[bool]Answer{false: Holds, true: Fails}[x.Low > x.Claimed],
+			Value:  x.Estimate / x.Claimed, Low: x.Low / x.Claimed, High: x.High / x.Claimed,
+			Runs: r.Numbers.Runs,
 			Detail: fmt.Sprintf("the best attack has at least ε = %.3f of %.3f that is claimed; "+
-				"its errors as counted have %.3f", low, claimed, estimate),
-		}, nil
-	}
+				"its errors as counted have %.3f", x.Low, x.Claimed, x.Estimate),
+		}
+	})
 }
 
 func privacyOfChapter5() Figure {
@@ -132,7 +132,7 @@ func privacyOfChapter5() Figure {
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", g.claim, err)
 				}
-				n.Values["audit "+g.claim] = []float64{x.Low, x.Estimate, x.High, x.Claimed}
+				n.set("audit "+g.claim, attackEpsilon{x.Low, x.Estimate, x.High, x.Claimed})
 			}
 			return n, nil
 		},
@@ -211,6 +211,9 @@ func root1(y float64) float64 {
 	return lo
 }
 
+// valuesOfG1 are g₁ of Theorem 5.23 at 12 and at 0, and its largest fall.
+type valuesOfG1 struct{ At12, At0, Fall float64 }
+
 // upperTimes are the comments on Theorems 5.20 and 5.23 as numbers, over random instances.
 func upperTimes(n *Numbers, instances int) error {
 	r := rand.New(rand.NewPCG(20520, 523))
@@ -219,7 +222,7 @@ func upperTimes(n *Numbers, instances int) error {
 		x := root1(float64(i) / 10)
 		rises, last = max(rises, last-x), x
 	}
-	n.Values["g1"] = []float64{root1(12), root1(0), rises}
+	n.set("g1", valuesOfG1{root1(12), root1(0), rises})
 	var sixteen, eight, limit sharpest
 	for i := range instances {
 		means := randomMeans(r, 2+i%5)
@@ -261,9 +264,7 @@ func upperTimes(n *Numbers, instances int) error {
 
 func samplesOfChapter5() Figure {
 	of := func(name string, most float64) func(e *Evidence) (Finding, error) {
-		return exactly(name, 2, func(v []float64) (float64, bool, string) {
-			return v[0], v[0] <= most*(1+1e-6), fmt.Sprintf("largest for %.0f arms", v[1])
-		})
+		return largest(name, most*(1+1e-6), "largest for %.0f arms")
 	}
 	return Figure{
 		ID: "thesis-5.20", Source: "000", Where: "Theorems 5.20 and 5.23, §5.4.2 and §5.4.3",
@@ -311,9 +312,9 @@ func samplesOfChapter5() Figure {
 				Where: "Theorem 5.23 in §5.4.3",
 				Statistic: "g₁(12) by bisection, and the largest fall of g₁ between tenths; " +
 					"holds if at most 10, 0, and g₁(0) = 1",
-				Decide: exactly("g1", 3, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 10 && math.Abs(v[1]-1) < 1e-9 && v[2] <= 0,
-						fmt.Sprintf("g₁(0) = %.6f", v[1])
+				Decide: judged("g1", func(g valuesOfG1) (float64, bool, string) {
+					return g.At12, g.At12 <= 10 && math.Abs(g.At0-1) < 1e-9 && g.Fall <= 0,
+						fmt.Sprintf("g₁(0) = %.6f", g.At0)
 				}), Why: theoremWhy,
 			},
 			{

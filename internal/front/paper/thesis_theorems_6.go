@@ -151,6 +151,14 @@ func normalLine(label string, mean, variance, lo, hi float64) report.Series {
 // ours, and that of powers on the page of Figure 6.2.
 const nearNormal = tolerance
 
+// scored are the distances of scores from their laws without the target and with it, m*, and the
+// games of either side.
+type scored struct {
+	Apart   [2]float64
+	Leakage float64
+	Games   [2]float64
+}
+
 // scores62 are the scores of games in the setting of Figure 6.2 and their distances from the limits
 // of Theorems 6.3 and 6.5.
 func scores62(ctx context.Context, n *Numbers, points, games int) error {
@@ -173,8 +181,9 @@ func scores62(ctx context.Context, n *Numbers, points, games int) error {
 		if err != nil {
 			return err
 		}
-		n.Values["scores "+c.name] = []float64{farFrom(s[0].Out, -m/2, m), farFrom(s[0].In, m/2, m),
-			m, float64(len(s[0].Out)), float64(len(s[0].In))}
+		n.set("scores "+c.name, scored{
+			[2]float64{farFrom(s[0].Out, -m/2, m), farFrom(s[0].In, m/2, m)}, m,
+			[2]float64{float64(len(s[0].Out)), float64(len(s[0].In))}})
 		lo, hi := -m/2-4*math.Sqrt(m), m/2+4*math.Sqrt(m)
 		n.Figures = append(n.Figures, report.Figure{
 			ID:       report.Stem("thesis-6.1-" + c.name),
@@ -249,13 +258,8 @@ func theoremsOfChapter6() Figure {
 				Statistic: "The power of a test of the mean of two or three points less that of " +
 					"the best threshold of the ratio at its significance, exact, largest over " +
 					"all tests; holds if at most 0",
-				Decide: exactly("plain", 4, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1e-12, fmt.Sprintf("at significance %.3g, n = %.0f, p = %v",
-						v[1], v[2], v[3])
-				}),
-				Weaker: exactly("tossed", 1, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1e-12, "with a coin at the threshold"
-				}),
+				Decide: largest("plain", 1e-12, "at significance %.3g, n = %.0f, p = %v"),
+				Weaker: largest("tossed", 1e-12, "with a coin at the threshold"),
 				Why: "The lemma of Neyman and Pearson lets the test toss a coin at its " +
 					"threshold; Pow_n in §6.2.2 does not, and the score of a Bernoulli mean has " +
 					"atoms. The mean of two points of one column, p = 0.3, target 1: sums 0, 1, " +
@@ -272,17 +276,16 @@ func theoremsOfChapter6() Figure {
 					"ratio at threshold 0.", Where: "Theorem 6.1 (b) in §6.3",
 				Statistic: "The advantage of a test less that of the ratio at 0, exact, largest " +
 					"over all tests; holds if 0",
-				Decide: exactly("bayes", 2, func(v []float64) (float64, bool, string) {
-					return v[0], math.Abs(v[0]) <= 1e-12, "the largest is attained"
+				Decide: judged("bayes", func(most float64) (float64, bool, string) {
+					return most, math.Abs(most) <= 1e-12, "the largest is attained"
 				}), Why: theoremWhy,
 			},
 			{
 				ID: "variation", Text: "That advantage is the total variation of the two laws.",
 				Where:     "Theorem 6.1 (c), (6.1), in §6.3",
 				Statistic: "Their largest difference, exact; holds if 0",
-				Decide: exactly("variation", 2, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1e-12, "for the mean of two points at p = 0.3 and target 1 it is 0.49"
-				}), Why: theoremWhy,
+				Decide: largest("variation", 1e-12, "for the mean of two points at p = 0.3 and "+
+					"target 1 it is 0.49"), Why: theoremWhy,
 			},
 			{
 				ID: "histograms", Text: "In the setting of Figure 6.2 scores are N(−m*/2, m*) " +
@@ -291,21 +294,19 @@ func theoremsOfChapter6() Figure {
 				Statistic: fmt.Sprintf("The Kolmogorov distance of scores in games from the law, "+
 					"three targets and one with noise, both sides; holds if all are below %v, "+
 					"which is ours", nearNormal),
-				Decide: func(e *Evidence) (Finding, error) {
+				Decide: checked(func(r *reading) Finding {
 					var parts []Finding
 					for _, name := range []string{"easy", "medium", "hard", "medium, noise 1"} {
-						v, err := values(e, "scores "+name, 5)
-						if err != nil {
-							return Finding{}, err
-						}
-						for side, d := range v[:2] {
-							half := kolmogorov(v[3+side], 8)
+						s := named[scored](r, "scores "+name)
+						for side, d := range s.Apart {
+							half := kolmogorov(s.Games[side], 8)
 							parts = append(parts, Below(d, d-half, d+half, nearNormal,
-								int(v[3]+v[4]), fmt.Sprintf("%s target, m* = %.2f", name, v[2])))
+								int(s.Games[0]+s.Games[1]),
+								fmt.Sprintf("%s target, m* = %.2f", name, s.Leakage)))
 						}
 					}
-					return Every(parts), nil
-				},
+					return Every(parts)
+				}),
 			},
 		},
 	}
