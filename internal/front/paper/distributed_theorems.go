@@ -165,16 +165,16 @@ var messages = []struct {
 }
 
 // attackMessage attacks one of messages, or its twin with half the noise.
-func attackMessage(ctx context.Context, i, users, games int, half bool) ([]float64, error) {
+func attackMessage(ctx context.Context, i, users, games int, half bool) (foundEpsilon, error) {
 	c := messages[i]
 	m, err := privacy.NewAggregated(privacy.Calibration{Trust: c.trust, Noise: c.noise, Epsilon: 1,
 		S: c.s, Users: users, Invited: users, P: 1e-6})
 	if err != nil {
-		return nil, err
+		return foundEpsilon{}, err
 	}
 	d, err := audit.MessageSubject(m, half)
 	if err != nil {
-		return nil, err
+		return foundEpsilon{}, err
 	}
 	claim := m.Loss().Pure()
 	if c.delta > 0 {
@@ -183,8 +183,14 @@ func attackMessage(ctx context.Context, i, users, games int, half bool) ([]float
 	d.Delta, d.Gamma, d.Games, d.Pilot, d.Key = c.delta, auditGamma, games, max(128, games/64),
 		noise.Key{Seed: 21602, Experiment: "theorem", Cell: c.name}
 	f, err := d.Run(ctx)
-	return []float64{f.Low, f.Estimate, claim, float64(f.Games)}, err
+	return foundEpsilon{f.Low, f.Estimate, claim, float64(f.Games)}, err
 }
+
+// Numbers of 003: what unionOf003 gives with each radius over 3p, and the ends of ratios.
+type (
+	failures003 struct{ Printed, Mended float64 }
+	ratioRange  struct{ Least, Most float64 }
+)
 
 // unionOf003 is the failure probability, over p, that a union bound over arms and batches gives
 // Lemma 2 with Assumption 1 as it is stated, if the radius has log(4|Φ|b²/p) in the term of the
@@ -195,7 +201,8 @@ func unionOf003(inside float64) float64 {
 }
 
 func computeDistributed(ctx context.Context, p Preset) (*Numbers, error) {
-	n := &Numbers{Values: map[string][]float64{"lemma": {unionOf003(2) / 3, unionOf003(4) / 3}}}
+	n := &Numbers{Values: map[string][]float64{}}
+	n.set("lemma", failures003{unionOf003(2) / 3, unionOf003(4) / 3})
 	var tail tightest
 	for _, variance := range []float64{0.001, 0.01, 0.1, 1, 10, 100, 1e4} {
 		law := skellamLaw(variance, int(200+20*math.Sqrt(variance)))
@@ -298,7 +305,7 @@ func computeDistributed(ctx context.Context, p Preset) (*Numbers, error) {
 		}
 	}
 	composed.put(n, "returning users, composed over claimed")
-	n.Values["returning"] = []float64{least, returning.value}
+	n.set("returning", ratioRange{least, returning.value})
 	games := 5 * gamesOf(p)
 	n.Runs = games
 	for i, c := range messages {
@@ -306,7 +313,7 @@ func computeDistributed(ctx context.Context, p Preset) (*Numbers, error) {
 		if err != nil {
 			return nil, err
 		}
-		n.Values[c.name] = v
+		n.set(c.name, v)
 	}
 	return n, nil
 }
@@ -416,9 +423,9 @@ func distributedTheorems() Figure {
 				Where: "Lemma 2 in Appendix C",
 				Statistic: "The failure probability that a union bound over arms and batches " +
 					"gives with Assumption 1 as it is stated, over 3p: holds if at most 1",
-				Decide: exactly("lemma", 2, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1, fmt.Sprintf("with log(4|Φ|b²/p) in all three terms "+
-						"it is %.3g", v[1])
+				Decide: judged("lemma", func(n failures003) (float64, bool, string) {
+					return n.Printed, n.Printed <= 1, fmt.Sprintf("with log(4|Φ|b²/p) in all three "+
+						"terms it is %.3g", n.Mended)
 				}),
 				IfFails: Misprint,
 				Why: "Assumption 1 has σ√log(2/p) + h log(2/p) with probability 1 − 2p; " +
@@ -473,14 +480,10 @@ func distributedTheorems() Figure {
 					"noise for ε/2, Algorithm 1 is (ε,0)-DP.", Where: "Theorem 3 in Appendix D.2",
 				Statistic: "2·ε/4 plus the largest log-ratio of the laws of sums with " +
 					"Lap_Z(2g/ε) noise modulo m, exact, over ε: holds if at most 1",
-				Decide: func(e *Evidence) (Finding, error) {
-					v, err := values(e, "Laplace modulo m, log-ratio over ε", 1)
-					if err != nil {
-						return Finding{}, err
-					}
-					x := 2*0.25 + 0.5*v[0]
-					return exact(x, x <= 1+1e-9, "the same ratio at ε/2"), nil
-				}, IfHolds: NotContradicted, Why: theoremWhy + " Not checked: an attack on a run " +
+				Decide: judged("Laplace modulo m, log-ratio over ε", func(most float64) (float64, bool, string) {
+					x := 2*0.25 + 0.5*most
+					return x, x <= 1+1e-9, "the same ratio at ε/2"
+				}), IfHolds: NotContradicted, Why: theoremWhy + " Not checked: an attack on a run " +
 					"of it, since a shuffled sum of the proof takes about n^2.5 messages; the " +
 					"account rests on the relaxed aggregation being as private as it is assumed.",
 			},
@@ -548,9 +551,9 @@ func distributedTheorems() Figure {
 					"variance of noise.", Where: "Appendix I, (14) and (15)",
 				Statistic: "The ratio of variances over log(B/δ), largest over smallest for ε = " +
 					"1, those B and δ: holds if at most 5, a bound of ours",
-				Decide: exactly("returning", 2, func(v []float64) (float64, bool, string) {
-					return v[1] / v[0], v[1] <= 5*v[0], fmt.Sprintf("between %.3g and %.3g times "+
-						"log(B/δ)", v[0], v[1])
+				Decide: judged("returning", func(n ratioRange) (float64, bool, string) {
+					return n.Most / n.Least, n.Most <= 5*n.Least, fmt.Sprintf("between %.3g and %.3g "+
+						"times log(B/δ)", n.Least, n.Most)
 				}),
 			},
 		},

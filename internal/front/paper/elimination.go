@@ -645,14 +645,10 @@ func stoppingRules() Figure {
 				Statistic: "The probability that it stops with an estimate off by more than " +
 					"α|μ|, at α = 0.9 and β = 0.001 on ±1 with mean 0.2, by recursion over the " +
 					"law of the sum: holds if at most β.",
-				Decide: func(e *Evidence) (Finding, error) {
-					v, err := e.Values("printed")
-					if err != nil {
-						return Finding{}, err
-					}
-					return exact(v[0], v[0] <= nasBeta, fmt.Sprintf("%.6f, against β = %v; it "+
-						"has stopped by t = %d with probability %.4f", v[0], nasBeta, nasRounds, v[1])), nil
-				},
+				Decide: judged("printed", func(n nasChances) (float64, bool, string) {
+					return n.Off, n.Off <= nasBeta, fmt.Sprintf("%.6f, against β = %v; it has "+
+						"stopped by t = %d with probability %.4f", n.Off, nasBeta, nasRounds, n.Stopped)
+				}),
 				IfFails: Misprint,
 				Why: "R√(log(4t²/β)/(2t)) is Hoeffding's bound for samples in a range of length " +
 					"R; [−R, R] has length 2R, for which it is twice that. Chapter 4 has the " +
@@ -758,6 +754,9 @@ const (
 	nasRounds = 3000
 )
 
+// nasChances are the probabilities that NAS stops with an estimate that is off, and that it stops.
+type nasChances struct{ Off, Stopped float64 }
+
 // printedNAS is the probability that Algorithm 3, with H_t as printed and R = 1, stops by round
 // nasRounds with an estimate that is off by more than α|μ|, on samples of ±1, and the probability
 // that it stops by then. Both are exact: the law of the sum of those runs that have not stopped is
@@ -768,7 +767,7 @@ func printedNAS(ctx context.Context, _ Preset) (*Numbers, error) {
 	law, next := make([]float64, 2*nasRounds+3), make([]float64, 2*nasRounds+3)
 	const zero = nasRounds + 1
 	law[zero] = 1
-	off, stopped := 0.0, 0.0
+	var found nasChances
 	for t := 1; t <= nasRounds; t++ {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -782,12 +781,14 @@ func printedNAS(ctx context.Context, _ Preset) (*Numbers, error) {
 				next[zero+s] = p
 				continue
 			}
-			stopped += p
+			found.Stopped += p
 			if math.Abs(mean-nasMean) > nasAlpha*nasMean {
-				off += p
+				found.Off += p
 			}
 		}
 		law, next = next, law
 	}
-	return &Numbers{Values: map[string][]float64{"printed": {off, stopped}}}, nil
+	n := &Numbers{Values: map[string][]float64{}}
+	n.set("printed", found)
+	return n, nil
 }

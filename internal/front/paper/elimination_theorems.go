@@ -291,9 +291,9 @@ func eliminationTheorems() Figure {
 				Statistic: "The solution of Δ*T/K = 2 log T (1/Δ* + 1/ε), C = 1, over the " +
 					"printed form at K = 10 and ε = 1: that ratio at T = 10¹² over the same at " +
 					"10⁴; holds if between ½ and 2, bounds of ours. Beside it: the same for √(K log T/T)",
-				Decide: exactly("star", 2, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] >= 0.5 && v[0] <= 2, fmt.Sprintf("for max{√(K log T/T), K "+
-						"log T/(εT)} it is %.3g", v[1])
+				Decide: judged("star", func(n starGrowth) (float64, bool, string) {
+					return n.Printed, n.Printed >= 0.5 && n.Printed <= 2, fmt.Sprintf("for max{√(K "+
+						"log T/T), K log T/(εT)} it is %.3g", n.Repaired)
 				}),
 				IfFails: Misprint,
 				Why: "The T belongs under the root: by the equation above it, Δ*² ≈ 2CK log " +
@@ -410,20 +410,20 @@ func computeElimination(ctx context.Context, p Preset) (*Numbers, error) {
 	printed := func(T float64) float64 { return max(math.Sqrt(10*math.Log(T))/T, 10*math.Log(T)/T) }
 	repaired := func(T float64) float64 { return max(math.Sqrt(10*math.Log(T)/T), 10*math.Log(T)/T) }
 	a, b := starGap(10, 1, 1e12), starGap(10, 1, 1e4)
-	n.Values["star"] = []float64{a / printed(1e12) / (b / printed(1e4)),
-		a / repaired(1e12) / (b / repaired(1e4))}
+	n.set("star", starGrowth{a / printed(1e12) / (b / printed(1e4)),
+		a / repaired(1e12) / (b / repaired(1e4))})
 
 	games := gamesOf(p)
 	n.Runs = games
 	for _, policy := range []string{"dp-se", "dp-se-2"} {
-		v, err := attackElimination(policy, audit.NoFault).findings(ctx, games)
+		v, err := attackElimination(policy, audit.NoFault).found(ctx, games)
 		if err != nil {
 			return nil, err
 		}
-		n.Values[policy] = v
+		n.set(policy, v)
 	}
 	v, err := attackTree(ctx, games, audit.NoFault)
-	n.Values["tree"] = v
+	n.set("tree", v)
 	return n, err
 }
 
@@ -438,18 +438,21 @@ func attackElimination(policy string, fault audit.Fault) attacked {
 		params: catalog.Params{"beta": 0.5}, fault: fault}
 }
 
+// starGrowth is how Δ* grows from T = 10⁴ to 10¹², over two forms of it.
+type starGrowth struct{ Printed, Repaired float64 }
+
 // attackTree attacks Algorithm 5 at ε = 1 and T = 8.
-func attackTree(ctx context.Context, games int, fault audit.Fault) ([]float64, error) {
+func attackTree(ctx context.Context, games int, fault audit.Fault) (foundEpsilon, error) {
 	const horizon = 8
 	s, err := audit.MechanismSubject(privacy.Tree{Scale: float64(bits.Len(horizon-1) + 1),
 		Horizon: horizon}, 1, 1, horizon)
 	if err != nil {
-		return nil, err
+		return foundEpsilon{}, err
 	}
 	f, err := audit.PolicyAudit{
 		Subject: s.Broken(fault), Adversaries: audit.Adversaries(1, horizon, audit.View),
 		Gamma: auditGamma, Games: games, Pilot: max(128, games/64),
 		Key: noise.Key{Seed: 21601, Experiment: "theorem", Cell: "tree"},
 	}.Run(ctx)
-	return []float64{f.Low, f.Estimate, 1, float64(f.Games)}, err
+	return foundEpsilon{f.Low, f.Estimate, 1, float64(f.Games)}, err
 }

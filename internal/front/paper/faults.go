@@ -29,14 +29,11 @@ func published(id, where, text, values, why string) Claim {
 			"it on anybody's rewards.",
 		Statistic: "The audited ε over the claimed one, and its lower end: fails if that is " +
 			"above 1. An audit can contradict the claim and cannot prove it.",
-		Decide: func(e *Evidence) (Finding, error) {
-			v, err := e.Values(values)
-			if err != nil {
-				return Finding{}, err
-			}
-			return Below(v[0], v[1], math.Inf(1), 1, e.Numbers.Runs,
-				fmt.Sprintf("claimed ε = %.3g, refuted below %.3g", v[2], v[1]*v[2])), nil
-		}}
+		Decide: checked(func(r *reading) Finding {
+			x := named[overClaimed](r, values)
+			return Below(x.Found, x.Low, math.Inf(1), 1, r.Numbers.Runs,
+				fmt.Sprintf("claimed ε = %.3g, refuted below %.3g", x.Claimed, x.Low*x.Claimed))
+		})}
 }
 
 // curvesOf003 is what the faults do to the curves of 003: its program's classes, rules and
@@ -56,22 +53,21 @@ func own(c Claim) Claim {
 func ours(id, values string) Claim {
 	return Claim{ID: id, Text: "The same audit does not refute our own mechanism.", Own: true,
 		Statistic: "The lower end of the audited ε over the claimed one: holds if at most 1.",
-		Decide: func(e *Evidence) (Finding, error) {
-			v, err := e.Values(values)
-			if err != nil {
-				return Finding{}, err
-			}
-			f := Finding{Answer: Holds, Value: v[0], Low: v[1], High: math.NaN(),
-				Runs: e.Numbers.Runs, Detail: fmt.Sprintf("claimed ε = %.3g", v[2])}
-			if v[1] > 1 {
+		Decide: checked(func(r *reading) Finding {
+			x := named[overClaimed](r, values)
+			f := Finding{Answer: Holds, Value: x.Found, Low: x.Low, High: math.NaN(),
+				Runs: r.Numbers.Runs, Detail: fmt.Sprintf("claimed ε = %.3g", x.Claimed)}
+			if x.Low > 1 {
 				f.Answer = Fails
 			}
-			return f, nil
-		}}
+			return f
+		})}
 }
 
-// attack audits by the names of the self-audit, and has for each: audited over claimed ε, its lower
-// end, the claimed ε.
+// overClaimed is audited over claimed ε, its lower end, and the claimed ε.
+type overClaimed struct{ Found, Low, Claimed float64 }
+
+// attack audits by the names of the self-audit.
 func attack(ctx context.Context, p Preset, of map[string]string) (*Numbers, error) {
 	self := audit.SelfAudit{Gamma: 1 - Level, Games: 200_000, Seed: 20001, Only: func(name string) bool {
 		_, ok := of[name]
@@ -93,8 +89,7 @@ func attack(ctx context.Context, p Preset, of map[string]string) (*Numbers, erro
 		Notes: []string{fmt.Sprintf("lower end: the true ε is below it with probability at most "+
 			"%.2g, for all audits of the self-audit together", 1-Level)}}
 	for _, r := range results {
-		v := []float64{r.Estimate / r.Claimed, r.Low / r.Claimed, r.Claimed}
-		n.Values[of[r.Name]] = v
+		n.set(of[r.Name], overClaimed{r.Estimate / r.Claimed, r.Low / r.Claimed, r.Claimed})
 		grid.Groups = append(grid.Groups, report.Group{Rows: [][]string{{r.Name,
 			number(r.Claimed), number(r.Estimate), number(r.Low), r.Attack}}})
 	}
@@ -160,7 +155,7 @@ func publishedPolya() Figure {
 			}{{"right", beta / (1 - beta)}, {"published", (1 - beta) / beta}} {
 				sd, lo, hi := deviation(c.scale)
 				want := math.Sqrt(2*beta) / (1 - beta)
-				numbers.Values["sd "+c.name] = []float64{sd / want, lo / want, hi / want}
+				numbers.set("sd "+c.name, bounds{sd / want, lo / want, hi / want})
 				grid.Groups = append(grid.Groups, report.Group{Rows: [][]string{{c.name,
 					number(sd), number(lo), number(hi)}}})
 			}
@@ -176,23 +171,17 @@ func publishedPolya() Figure {
 				Statistic: "The standard deviation of the program's noise over that of discrete " +
 					"Laplace noise: holds if between 0.9 and 1.1.",
 				Why: "(1−β)/β instead of β/(1−β).",
-				Decide: func(e *Evidence) (Finding, error) {
-					v, err := e.Values("sd published")
-					if err != nil {
-						return Finding{}, err
-					}
-					return Between(v[0], v[1], v[2], 0.9, 1.1, e.Numbers.Runs,
-						fmt.Sprintf("%.0f times less", 1/v[0])), nil
-				}},
+				Decide: checked(func(r *reading) Finding {
+					sd := named[bounds](r, "sd published")
+					return Between(sd.Value, sd.Lo, sd.Hi, 0.9, 1.1, r.Numbers.Runs,
+						fmt.Sprintf("%.0f times less", 1/sd.Value))
+				})},
 			{ID: "noise-ours", Text: "The noise in a sum of ours is that of the analysis.",
 				Own: true, Statistic: "The same of ours: holds if between 0.9 and 1.1.",
-				Decide: func(e *Evidence) (Finding, error) {
-					v, err := e.Values("sd right")
-					if err != nil {
-						return Finding{}, err
-					}
-					return Between(v[0], v[1], v[2], 0.9, 1.1, e.Numbers.Runs, ""), nil
-				}},
+				Decide: checked(func(r *reading) Finding {
+					sd := named[bounds](r, "sd right")
+					return Between(sd.Value, sd.Lo, sd.Hi, 0.9, 1.1, r.Numbers.Runs, "")
+				})},
 			ours("ours", "ours"),
 		},
 	}

@@ -144,44 +144,26 @@ func programCells() []programCell {
 	}
 }
 
-// programMeans are what came of the runs of a rule on a cell.
-type programMeans struct {
-	plays, reported   estimate
-	wrong, unanswered int
-}
-
-// programMeansOf are these by name: mean plays and their standard error, those that are reported
-// and theirs, wrong answers, runs without an answer, runs.
-func programMeansOf(e *Evidence, name string) (programMeans, error) {
-	v, err := values(e, name, 7)
-	if err != nil {
-		return programMeans{}, err
-	}
-	runs := int(v[6])
-	return programMeans{estimate{v[0], v[1], runs}, estimate{v[2], v[3], runs}, int(v[4]), int(v[5])}, nil
-}
+// programMeans are what came of the runs of a rule on a cell: mean plays, and those that are
+// reported, with their standard errors.
+type programMeans struct{ Plays, PlaysSE, Reported, ReportedSE, Wrong, Unanswered, Runs float64 }
 
 // publishedProgram: 004's program of AdaP-TT beside the algorithm that it stands for.
 func publishedProgram() Figure {
 	cells := programCells()
 	key := func(c programCell, name string) string { return c.name + ": " + name }
 	rate := func(of func(programCell) bool, name string) func(e *Evidence) (Finding, error) {
-		return func(e *Evidence) (Finding, error) {
+		return checked(func(r *reading) Finding {
 			var parts []Finding
 			for _, c := range cells {
 				if !of(c) {
 					continue
 				}
-				x, err := programMeansOf(e, key(c, name))
-				if err != nil {
-					return Finding{}, err
-				}
-				f, err := atMost(x.wrong, x.plays.runs, programRisk, len(cells),
-					fmt.Sprintf("%s: %d of %d wrong, %d without an answer", c.name, x.wrong,
-						x.plays.runs, x.unanswered))
-				if err != nil {
-					return Finding{}, err
-				}
+				x := named[programMeans](r, key(c, name))
+				f, err := atMost(int(x.Wrong), int(x.Runs), programRisk, len(cells),
+					fmt.Sprintf("%s: %.0f of %.0f wrong, %.0f without an answer", c.name, x.Wrong,
+						x.Runs, x.Unanswered))
+				r.fail(err)
 				parts = append(parts, f)
 			}
 			// The worst cell of an answer speaks for it.
@@ -191,35 +173,28 @@ func publishedProgram() Figure {
 				}
 				return 1
 			})
-			return Every(parts), nil
-		}
+			return Every(parts)
+		})
 	}
 	easy := func(c programCell) bool { return !c.hard }
 	all := func(programCell) bool { return true }
-	plays := func(x programMeans) estimate { return x.plays }
-	reported := func(x programMeans) estimate { return x.reported }
+	plays := func(x programMeans) estimate { return estimate{x.Plays, x.PlaysSE, int(x.Runs)} }
+	reported := func(x programMeans) estimate { return estimate{x.Reported, x.ReportedSE, int(x.Runs)} }
 	ratio := func(judge func(r, lo, hi float64, runs int, detail string) Finding, a, b string,
 		over, under func(programMeans) estimate) func(e *Evidence) (Finding, error) {
-		return func(e *Evidence) (Finding, error) {
+		return checked(func(r *reading) Finding {
 			var parts []Finding
 			for _, c := range cells {
-				v, err := programMeansOf(e, key(c, a))
-				if err != nil {
-					return Finding{}, err
-				}
-				w, err := programMeansOf(e, key(c, b))
-				if err != nil {
-					return Finding{}, err
-				}
-				x, y := over(v), under(w)
-				r := x.mean / y.mean
+				x := over(named[programMeans](r, key(c, a)))
+				y := under(named[programMeans](r, key(c, b)))
+				q := x.mean / y.mean
 				// whatever their correlation
-				half := interval.T(x.runs, level(len(cells))) * r * (x.se/x.mean + y.se/y.mean)
-				parts = append(parts, judge(r, r-half, r+half, x.runs,
+				half := interval.T(x.runs, level(len(cells))) * q * (x.se/x.mean + y.se/y.mean)
+				parts = append(parts, judge(q, q-half, q+half, x.runs,
 					fmt.Sprintf("%s: %.0f against %.0f", c.name, x.mean, y.mean)))
 			}
-			return Every(parts), nil
-		}
+			return Every(parts)
+		})
 	}
 	return Figure{
 		ID: "faults-program", Source: "004", Where: "Algorithm 2, Theorem 4, and the program " +
@@ -256,8 +231,8 @@ func publishedProgram() Figure {
 					m, half := interval.Half(r.plays, Level)
 					_, _, se := interval.Mean(r.plays)
 					reported, _, seReported := interval.Mean(r.reported)
-					n.Values[key(c, rule.name)] = []float64{m, se, reported, seReported,
-						float64(r.wrong), float64(r.never), float64(runs)}
+					n.set(key(c, rule.name), programMeans{m, se, reported, seReported,
+						float64(r.wrong), float64(r.never), float64(runs)})
 					group.Rows = append(group.Rows, []string{rule.name, fmt.Sprintf("%.0f", m),
 						fmt.Sprintf("%.0f", half), fmt.Sprintf("%.0f", reported),
 						fmt.Sprint(r.wrong), fmt.Sprint(r.never), fmt.Sprint(runs)})

@@ -172,8 +172,8 @@ func computeIdentification(ctx context.Context, p Preset) (*Numbers, error) {
 	apart.put(n, "T*_TV, distance from the formula over 1e-8")
 	games := gamesOf(p)
 	n.Runs = games
-	v, err := attackIdentification(audit.NoFault).findings(ctx, games)
-	n.Values["adap-tt"] = v
+	v, err := attackIdentification(audit.NoFault).found(ctx, games)
+	n.set("adap-tt", v)
 	runs := 200
 	if p == Quick {
 		runs = 20
@@ -259,19 +259,15 @@ func identificationTheorems() Figure {
 				Statistic: "Mean plays at δ = 10⁻²⁰⁰ over 4T*_{KL,β} log(1/δ), β = ½, N(μ_a, 1) " +
 					"rewards, (13) and (14) with s = 2, (19) to (21), for the same instances: " +
 					"holds if all are below 1",
-				Decide: func(e *Evidence) (Finding, error) {
+				Decide: checked(func(r *reading) Finding {
 					var parts []Finding
 					for _, name := range []string{"two", "three", "five"} {
-						v, err := values(e, "plain "+name, 2)
-						if err != nil {
-							return Finding{}, err
-						}
-						x := meanOf(v)
+						x := meanOf(rows[float64](r, "plain "+name))
 						h := x.half(3)
 						parts = append(parts, Below(x.mean, x.mean-h, x.mean+h, 1, x.runs, name+" arms"))
 					}
-					return Every(parts), nil
-				},
+					return Every(parts)
+				}),
 				Why: "It is a limit: see Theorem 5.",
 			},
 			{

@@ -38,7 +38,7 @@ type reading struct {
 }
 
 func (r *reading) fail(err error) {
-	if r.err == nil {
+	if r.err == nil { // the first stays
 		r.err = err
 	}
 }

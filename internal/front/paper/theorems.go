@@ -35,8 +35,11 @@ type attacked struct {
 	fault   audit.Fault
 }
 
-// findings are ε found at confidence Level, the estimate of it, and what the theorem claims.
-func (a attacked) findings(ctx context.Context, games int) ([]float64, error) {
+// foundEpsilon is ε found at confidence Level, the estimate of it, what is claimed, and the games.
+type foundEpsilon struct{ Low, Estimate, Claimed, Games float64 }
+
+// found is what an attack finds.
+func (a attacked) found(ctx context.Context, games int) (foundEpsilon, error) {
 	const arms = 2
 	bandit := catalog.BanditArms
 	if a.risk > 0 {
@@ -44,7 +47,7 @@ func (a attacked) findings(ctx context.Context, games int) ([]float64, error) {
 	}
 	e, err := catalog.Find(bandit, a.policy)
 	if err != nil {
-		return nil, err
+		return foundEpsilon{}, err
 	}
 	var s audit.Subject
 	if a.risk > 0 {
@@ -53,7 +56,7 @@ func (a attacked) findings(ctx context.Context, games int) ([]float64, error) {
 		s, err = audit.PolicySubject(e, arms, a.horizon, a.budget, a.params)
 	}
 	if err != nil {
-		return nil, err
+		return foundEpsilon{}, err
 	}
 	s = s.Broken(a.fault)
 	f, err := audit.PolicyAudit{
@@ -62,7 +65,7 @@ func (a attacked) findings(ctx context.Context, games int) ([]float64, error) {
 		Games: games, Pilot: max(128, games/64),
 		Key: noise.Key{Seed: 21601, Experiment: "theorem", Cell: a.policy},
 	}.Run(ctx)
-	return []float64{f.Low, f.Estimate, claimedEpsilon(a.budget, a.delta), float64(f.Games)}, err
+	return foundEpsilon{f.Low, f.Estimate, claimedEpsilon(a.budget, a.delta), float64(f.Games)}, err
 }
 
 // claimedEpsilon is what a budget is at δ, NaN for a budget that no theorem of these has.
@@ -87,23 +90,21 @@ func gamesOf(p Preset) int {
 // unfound decides a theorem on privacy: it fails if an audit found more than it claims, at
 // confidence Level.
 func unfound(names ...string) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
+	return checked(func(r *reading) Finding {
 		var parts []Finding
 		for _, name := range names {
-			v, err := values(e, name, 4)
-			if err != nil {
-				return Finding{}, err
-			}
-			f := Finding{Answer: Holds, Value: v[1], Low: v[0], High: math.NaN(), Runs: int(v[3])}
+			x := named[foundEpsilon](r, name)
+			f := Finding{Answer: Holds, Value: x.Estimate, Low: x.Low, High: math.NaN(),
+				Runs: int(x.Games)}
 			f.Detail = fmt.Sprintf("%s: claimed ε is %.4g, found at least %.4g (%.0f %% of it)",
-				name, v[2], v[0], 100*v[0]/v[2])
-			if v[0] > v[2] {
+				name, x.Claimed, x.Low, 100*x.Low/x.Claimed)
+			if x.Low > x.Claimed {
 				f.Answer = Fails
 			}
 			parts = append(parts, f)
 		}
-		return Every(parts), nil
-	}
+		return Every(parts)
+	})
 }
 
 const unfoundStatistic = "The lower bound on ε of the best attack that was found on the " +
@@ -127,7 +128,7 @@ const tightestTitle = "Where each is tightest"
 
 // put keeps a largest ratio, and its place in a table of its own.
 func (t *tightest) put(n *Numbers, name string) {
-	n.Values[name] = []float64{t.value}
+	n.set(name, t.value)
 	if len(n.Tables) == 0 || n.Tables[0].Title != tightestTitle {
 		n.Tables = append([]report.Table{{Title: tightestTitle,
 			Head: []string{"what", "where", "largest ratio"}, Text: 2,
@@ -140,13 +141,10 @@ func (t *tightest) put(n *Numbers, name string) {
 // ratios decides a theorem from the largest of ratios that are computed: it holds if it is at most
 // 1, up to rounding.
 func ratios(name string) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		v, err := values(e, name, 1)
-		if err != nil {
-			return Finding{}, err
-		}
+	return checked(func(r *reading) Finding {
+		most := named[float64](r, name)
 		where := "a place that is not noted"
-		for _, g := range e.Numbers.Tables {
+		for _, g := range r.Numbers.Tables {
 			if g.Title != tightestTitle {
 				continue
 			}
@@ -156,8 +154,8 @@ func ratios(name string) func(e *Evidence) (Finding, error) {
 				}
 			}
 		}
-		return exact(v[0], v[0] <= 1+1e-9, "largest at "+where), nil
-	}
+		return exact(most, most <= 1+1e-9, "largest at "+where)
+	})
 }
 
 // underBound judges the mean final regret of a policy in every cell of some experiments against a

@@ -131,21 +131,21 @@ var inventedNames = []string{
 // sound one is not. False alarms have probability 0.01 a policy.
 func TestBrokenTwinsOfElimination(t *testing.T) {
 	ctx, games := context.Background(), gamesOf(Quick)
-	elimination := func(policy string) func(audit.Fault) ([]float64, error) {
-		return func(f audit.Fault) ([]float64, error) {
-			return attackElimination(policy, f).findings(ctx, games)
+	elimination := func(policy string) func(audit.Fault) (foundEpsilon, error) {
+		return func(f audit.Fault) (foundEpsilon, error) {
+			return attackElimination(policy, f).found(ctx, games)
 		}
 	}
 	caught(t, "dp-se", elimination("dp-se"), audit.HalfScale)
 	caught(t, "dp-se-2", elimination("dp-se-2"), audit.QuarterScale)
 	// A tree's ε is in the sum of four nodes, each of which shows a quarter.
-	caught(t, "tree", func(f audit.Fault) ([]float64, error) {
+	caught(t, "tree", func(f audit.Fault) (foundEpsilon, error) {
 		return attackTree(ctx, games, f)
 	}, audit.QuarterScale)
 }
 
 // caught checks that a claim on privacy holds for what is sound and fails for its twin.
-func caught(t *testing.T, name string, play func(audit.Fault) ([]float64, error), fault audit.Fault) {
+func caught(t *testing.T, name string, play func(audit.Fault) (foundEpsilon, error), fault audit.Fault) {
 	t.Helper()
 	for _, x := range []struct {
 		fault audit.Fault
@@ -155,8 +155,9 @@ func caught(t *testing.T, name string, play func(audit.Fault) ([]float64, error)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		e := &Evidence{Numbers: &Numbers{Values: map[string][]float64{name: v}}}
-		got, err := unfound(name)(e)
+		n := &Numbers{Values: map[string][]float64{}}
+		n.set(name, v)
+		got, err := unfound(name)(&Evidence{Numbers: n})
 		if err != nil || got.Answer != x.want {
 			t.Errorf("%s, fault %v: %s, want %s: %s, %v", name, x.fault, got.Answer, x.want, got.Detail, err)
 		}
@@ -194,7 +195,7 @@ func TestBrokenTwinsOfMessages(t *testing.T) {
 		if c.trust == privacy.TrustLocal {
 			users = 2 // the analyser sees one sum, with every user's noise in it
 		}
-		caught(t, c.name, func(f audit.Fault) ([]float64, error) {
+		caught(t, c.name, func(f audit.Fault) (foundEpsilon, error) {
 			return attackMessage(context.Background(), i, users, 5*gamesOf(Quick), f != audit.NoFault)
 		}, audit.HalfScale)
 	}
@@ -234,8 +235,8 @@ func TestLawsOfNoise(t *testing.T) {
 }
 
 func TestBrokenTwinOfAdaPTT(t *testing.T) {
-	caught(t, "adap-tt", func(f audit.Fault) ([]float64, error) {
-		return attackIdentification(f).findings(context.Background(), gamesOf(Quick))
+	caught(t, "adap-tt", func(f audit.Fault) (foundEpsilon, error) {
+		return attackIdentification(f).found(context.Background(), gamesOf(Quick))
 	}, audit.HalfScale)
 }
 

@@ -25,38 +25,72 @@ func significances(p Preset) []float64 {
 	return []float64{0.01, 0.03, 0.1, 0.3}
 }
 
-// powers are an attack's powers at significances: for each the significance, the estimate and its
-// interval. Cells is how many such attacks share the level.
-func powers(s audit.Scores, alphas []float64, cells int) ([]float64, error) {
-	var out []float64
+// bounds are a number that was found and the ends of its interval.
+type bounds struct{ Value, Lo, Hi float64 }
+
+func (b bounds) minus(x float64) bounds { return bounds{b.Value - x, b.Lo - x, b.Hi - x} }
+
+// apart is the difference of two, whatever their correlation.
+func (b bounds) apart(c bounds) bounds {
+	return bounds{b.Value - c.Value, b.Lo - c.Hi, b.Hi - c.Lo}
+}
+
+func (b bounds) within(tolerance float64, runs int, detail string) Finding {
+	return Between(b.Value, b.Lo, b.Hi, -tolerance, tolerance, runs, detail)
+}
+
+// Numbers of attacks.
+type (
+	// beside what theory says of it
+	besideTheory struct {
+		Found  bounds
+		Theory float64
+	}
+	// the lower bound of an audit on μ
+	muBesideTheory struct{ Found, Theory float64 }
+	// a power at a significance
+	powerAt struct {
+		Significance float64
+		Power        bounds
+	}
+	// the Type I error and the power at the threshold that theory gives for a significance, and
+	// what theories say of the power
+	testedAt struct {
+		Significance   float64
+		Alarms, Power  bounds
+		Limit, Printed float64
+	}
+)
+
+// powers keeps an attack's powers at significances. Cells is how many such attacks share the level.
+func powers(n *Numbers, name string, s audit.Scores, alphas []float64, cells int) error {
+	var out []powerAt
 	for _, alpha := range alphas {
 		p, err := s.PowerAt(alpha, level(cells*len(alphas)))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		out = append(out, alpha, p.Power.Value, p.Power.Lo, p.Power.Hi)
+		out = append(out, powerAt{alpha, bounds(p.Power)})
 	}
-	return out, nil
+	n.set(name, out)
+	return nil
 }
 
-// tested are the errors of an attack at the thresholds that theory gives for some significances:
-// for each the significance, the Type I error and the power with their intervals, and the powers
-// that the theories say. Score is the leakage score by which thresholds are chosen. Thresholds are
-// fixed before the games, so intervals are much narrower than those of powers.
-func tested(s audit.Scores, score float64, alphas []float64, cells int,
-	theories ...audit.Limit) ([]float64, error) {
-	var out []float64
+// tested keeps the errors of an attack at the thresholds that theory gives for some significances.
+// Thresholds are fixed before the games, so intervals are much narrower than those of powers.
+func tested(n *Numbers, name string, s audit.Scores, alphas []float64, cells int,
+	limit, printed audit.Limit) error {
+	var out []testedAt
 	for _, alpha := range alphas {
-		m, err := s.At(audit.Threshold(score, alpha), level(2*cells*len(alphas)))
+		m, err := s.At(audit.Threshold(limit.Shift*limit.Shift, alpha), level(2*cells*len(alphas)))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		out = append(out, alpha, m.TypeI.Value, m.TypeI.Lo, m.TypeI.Hi, m.Power.Value, m.Power.Lo, m.Power.Hi)
-		for _, t := range theories {
-			out = append(out, t.Power(alpha))
-		}
+		out = append(out, testedAt{alpha, bounds(m.TypeI), bounds(m.Power), limit.Power(alpha),
+			printed.Power(alpha)})
 	}
-	return out, nil
+	n.set(name, out)
+	return nil
 }
 
 // rocOf is the line of an attack's empirical ROC curve, a step function, with intervals
@@ -83,79 +117,43 @@ func limitOf(label string, l audit.Limit, significances []float64) report.Series
 	return line
 }
 
-// cellsOfPower are the powers of attacks by name; each has width numbers a significance.
-func cellsOfPower(e *Evidence, width int, names ...string) ([][]float64, error) {
-	var out [][]float64
-	for _, n := range names {
-		v, err := values(e, n, width)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
-	return out, nil
-}
-
-// bounds are a number that was found and the ends of its interval.
-type bounds struct{ value, lo, hi float64 }
-
-// boundsOf are the first three numbers: the value, the lower and the upper end.
-func boundsOf(v []float64) bounds { return bounds{v[0], v[1], v[2]} }
-
-func (b bounds) minus(x float64) bounds { return bounds{b.value - x, b.lo - x, b.hi - x} }
-
-// theoryWidth is how many numbers tested has for a significance, with two theories.
-const theoryWidth = 9
-
 // nearTheory holds if at the thresholds of theory the Type I errors and the powers are within
-// tolerance of theory number which.
-func nearTheory(which int, names ...string) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		cells, err := cellsOfPower(e, theoryWidth, names...)
-		if err != nil {
-			return Finding{}, err
-		}
+// tolerance of a theory.
+func nearTheory(theory func(testedAt) float64, names ...string) func(e *Evidence) (Finding, error) {
+	return checked(func(r *reading) Finding {
 		var parts []Finding
-		for i, v := range cells {
-			for ; len(v) >= theoryWidth; v = v[theoryWidth:] {
-				alpha, alarms, power, theory := v[0], boundsOf(v[1:]), boundsOf(v[4:]), v[7:theoryWidth][which]
+		for _, name := range names {
+			for _, x := range rows[testedAt](r, name) {
 				d := fmt.Sprintf("%s at significance %v: false alarms %.4f, power %.3f, theory %.3f",
-					names[i], alpha, alarms.value, power.value, theory)
-				for _, x := range []bounds{power.minus(theory), alarms.minus(alpha)} {
-					parts = append(parts, Between(x.value, x.lo, x.hi, -tolerance, tolerance,
-						e.Numbers.Runs, d))
-				}
+					name, x.Significance, x.Alarms.Value, x.Power.Value, theory(x))
+				parts = append(parts, x.Power.minus(theory(x)).within(tolerance, r.Numbers.Runs, d),
+					x.Alarms.minus(x.Significance).within(tolerance, r.Numbers.Runs, d))
 			}
 		}
-		return Every(parts), nil
-	}
+		return Every(parts)
+	})
 }
 
-// powerWidth is how many numbers powers has for a significance.
-const powerWidth = 4
+func byLimit(x testedAt) float64 { return x.Limit }
 
 // morePower holds if each attack has more power than the next one, at the significances for
 // which of is true.
 func morePower(of func(alpha float64) bool, names ...string) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		cells, err := cellsOfPower(e, powerWidth, names...)
-		if err != nil {
-			return Finding{}, err
-		}
+	return checked(func(r *reading) Finding {
 		var parts []Finding
-		for i := range len(cells) - 1 {
-			a, b := cells[i], cells[i+1]
-			for ; len(a) >= powerWidth && len(b) >= powerWidth; a, b = a[powerWidth:], b[powerWidth:] {
-				alpha, x, y := a[0], boundsOf(a[1:]), boundsOf(b[1:])
-				if of(alpha) {
-					parts = append(parts, Above(x.value-y.value, x.lo-y.hi, x.hi-y.lo, 0,
-						e.Numbers.Runs, fmt.Sprintf("%s %.3f, %s %.3f at significance %v", names[i],
-							x.value, names[i+1], y.value, alpha)))
+		for i, name := range names[1:] {
+			more, less := rows[powerAt](r, names[i]), rows[powerAt](r, name)
+			for j := range min(len(more), len(less)) {
+				x, y, alpha := more[j].Power, less[j].Power, more[j].Significance
+				if d := x.apart(y); of(alpha) {
+					parts = append(parts, Above(d.Value, d.Lo, d.Hi, 0, r.Numbers.Runs,
+						fmt.Sprintf("%s %.3f, %s %.3f at significance %v", names[i], x.Value, name,
+							y.Value, alpha)))
 				}
 			}
 		}
-		return Every(parts), nil
-	}
+		return Every(parts)
+	})
 }
 
 func anywhere(float64) bool { return true }
@@ -219,7 +217,7 @@ func thesis62() Figure {
 				panels[i].Note = "Bands are 99 % intervals of each point."
 			}
 			play := func(panel int, name, label string, m audit.Mean, target []float64, cells int,
-				theories ...audit.Limit) error {
+				limit, printed audit.Limit) error {
 				m.N = points
 				g := audit.Game{Data: data, Mean: m, Target: target, Games: games,
 					Key: noise.Key{Seed: 21062, Experiment: name}}
@@ -229,34 +227,33 @@ func thesis62() Figure {
 				if err != nil {
 					return err
 				}
-				if n.Values[name], err = powers(s[0], significances(p), cells); err != nil {
+				if err := powers(n, name, s[0], significances(p), cells); err != nil {
 					return err
 				}
 				// Thresholds are those of a mean of Rows points without the target.
-				if n.Values["theory "+name], err = tested(s[0], theories[0].Shift*theories[0].Shift,
-					significances(p), cells, theories...); err != nil {
+				if err := tested(n, "theory "+name, s[0], significances(p), cells, limit,
+					printed); err != nil {
 					return err
 				}
 				at, err := s[0].At(0, level(3))
 				if err != nil {
 					return err
 				}
-				n.Values["advantage "+name] = []float64{at.Advantage.Value, at.Advantage.Lo,
-					at.Advantage.Hi, theories[0].Advantage()}
+				n.set("advantage "+name, besideTheory{bounds(at.Advantage), limit.Advantage()})
 				r, err := s[0].RegionByRank(auditGamma)
 				if err != nil {
 					return err
 				}
-				n.Values["mu "+name] = []float64{r.Mu(), theories[0].Shift}
+				n.set("mu "+name, muBesideTheory{r.Mu(), limit.Shift})
 				line, err := rocOf(label+", games", s[0], grid)
 				if err != nil {
 					return err
 				}
 				panels[panel].Series = append(panels[panel].Series, line,
-					limitOf(label+", limit", theories[0], grid))
-				if theories[1] != theories[0] {
+					limitOf(label+", limit", limit, grid))
+				if printed != limit {
 					panels[panel].Series = append(panels[panel].Series,
-						limitOf(label+", as printed", theories[1], grid))
+						limitOf(label+", as printed", printed, grid))
 				}
 				return nil
 			}
@@ -321,7 +318,7 @@ func thesis62() Figure {
 				if err != nil {
 					return nil, err
 				}
-				if n.Values[name], err = powers(s[0], []float64{0.001, 0.01, 0.1, 0.3}, 2); err != nil {
+				if err := powers(n, name, s[0], []float64{0.001, 0.01, 0.1, 0.3}, 2); err != nil {
 					return nil, err
 				}
 				line, err := rocOf(fmt.Sprintf("ρ = %v, games", rho), s[0], grid)
@@ -379,33 +376,21 @@ func thesis62() Figure {
 				Where: "Theorem 6.3 and Corollary 6.4 in §6.4, §6.6",
 				Statistic: "Power in games minus Φ(Φ⁻¹(α) + √m*), three targets, four " +
 					"significances (quick: two), at the thresholds of theory, and false alarms " +
-					"minus significance; holds if all are in ±0.05", Decide: nearTheory(0, theoryOf(mean)...),
+					"minus significance; holds if all are in ±0.05", Decide: nearTheory(byLimit, theoryOf(mean)...),
 			},
 			{
 				ID: "leakage", Text: "A target's leakage is Φ(√m*/2) − Φ(−√m*/2).",
 				Where: "Corollary 6.4, (6.2), in §6.4",
 				Statistic: "Advantage at threshold 0 minus the formula, three targets; holds if " +
 					"all are in ±0.05",
-				Decide: func(e *Evidence) (Finding, error) {
-					var parts []Finding
-					for _, name := range mean {
-						v, err := values(e, "advantage "+name, 4)
-						if err != nil {
-							return Finding{}, err
-						}
-						parts = append(parts, Between(v[0]-v[3], v[1]-v[3], v[2]-v[3], -tolerance,
-							tolerance, e.Numbers.Runs, fmt.Sprintf("%s: advantage %.3f, theory %.3f",
-								name, v[0], v[3])))
-					}
-					return Every(parts), nil
-				},
+				Decide: besidesTheory("advantage ", "advantage", mean...),
 			},
 			{
 				ID: "noise-theory", Text: "The limit of Theorem 6.5 is tight with noise.",
 				Where: "Theorem 6.5 in §6.5.1, §6.6",
 				Statistic: "Power in games minus the theorem's, three γ, four significances " +
 					"(quick: two), at the thresholds of theory, and false alarms minus " +
-					"significance; holds if all are in ±0.05", Decide: nearTheory(0, theoryOf(noisy)...),
+					"significance; holds if all are in ±0.05", Decide: nearTheory(byLimit, theoryOf(noisy)...),
 			},
 			{
 				ID: "rates-theory", Text: "Sub-sampled at rate ρ, the score of a target is " +
@@ -413,7 +398,9 @@ func thesis62() Figure {
 					"√(ρm*)), tightly.", Where: "Theorem 6.6 in §6.5.2, Table 6.1, §6.6; proof in Appendix D.3",
 				Statistic: "Power in games minus Φ(Φ⁻¹(α) + √(ρm*)), three ρ, four significances " +
 					"(quick: two), at the thresholds of theory, and false alarms minus " +
-					"significance; holds if all are in ±0.05", Decide: nearTheory(1, theoryOf(sampled)...),
+					"significance; holds if all are in ±0.05", Decide: nearTheory(func(x testedAt) float64 {
+					return x.Printed
+				}, theoryOf(sampled)...),
 				IfFails: Refuted,
 				Proof: "Under H₁ the target is left out of the sample with probability 1 − ρ, " +
 					"and then the output has exactly the law of H₀. So every test of " +
@@ -436,26 +423,23 @@ func thesis62() Figure {
 					"(1−ρ)α + ρΦ(Φ⁻¹(α) + √(m*/ρ)) is tight: the correction of Theorem 6.6.",
 				Statistic: "Power in games minus that, three ρ, four significances (quick: two), " +
 					"at the thresholds of theory, and false alarms minus significance; holds if " +
-					"all are in ±0.05", Decide: nearTheory(0, theoryOf(sampled)...),
+					"all are in ±0.05", Decide: nearTheory(byLimit, theoryOf(sampled)...),
 			},
 			{
 				ID: "gaussian-dp", Text: "An auditor would find the mean to be √m*-Gaussian DP.",
 				Where: "inherent privacy, §6.4",
 				Statistic: "The audited lower bound on μ over √m*, three targets; holds if all " +
 					"are in [0.9, 1.03], margins of ours",
-				Decide: func(e *Evidence) (Finding, error) {
+				Decide: checked(func(r *reading) Finding {
 					var parts []Finding
 					for _, name := range mean {
-						v, err := values(e, "mu "+name, 2)
-						if err != nil {
-							return Finding{}, err
-						}
-						x := v[0] / v[1]
-						parts = append(parts, Between(x, x, x, 0.9, 1.03, e.Numbers.Runs,
-							fmt.Sprintf("%s: μ is at least %.3f, √m* = %.3f", name, v[0], v[1])))
+						mu := named[muBesideTheory](r, "mu "+name)
+						x := mu.Found / mu.Theory
+						parts = append(parts, Between(x, x, x, 0.9, 1.03, r.Numbers.Runs,
+							fmt.Sprintf("%s: μ is at least %.3f, √m* = %.3f", name, mu.Found, mu.Theory)))
 					}
-					return Every(parts), nil
-				},
+					return Every(parts)
+				}),
 				Why: "A lower bound from few games is low. At the scale of the paper it is near.",
 			},
 		},
@@ -506,16 +490,14 @@ func thesis64() Figure {
 				if err != nil {
 					return err
 				}
-				n.Values[name] = []float64{auc.Value, auc.Lo, auc.Hi}
-				for _, t := range theory {
-					n.Values[name] = append(n.Values[name], 1-normalTail(t.Shift/math.Sqrt2))
-				}
+				n.set(name, bounds(auc))
 				line, err := rocOf(name, s, grid)
 				if err != nil {
 					return err
 				}
 				figures[f].Series = append(figures[f].Series, line)
 				for _, t := range theory {
+					n.set(name, besideTheory{bounds(auc), 1 - normalTail(t.Shift/math.Sqrt2)})
 					figures[f].Series = append(figures[f].Series, limitOf(name+", limit", t, grid))
 				}
 				return nil
@@ -672,35 +654,35 @@ func thesis64() Figure {
 
 // nearArea holds if areas under ROC curves are within tolerance of those of theory.
 func nearArea(names ...string) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		cells, err := cellsOfPower(e, 4, names...)
-		if err != nil {
-			return Finding{}, err
-		}
+	return besidesTheory("", "area", names...)
+}
+
+// besidesTheory holds if numbers are within tolerance of those of theory. They are kept by prefix
+// and name.
+func besidesTheory(prefix, what string, names ...string) func(e *Evidence) (Finding, error) {
+	return checked(func(r *reading) Finding {
 		var parts []Finding
-		for i, v := range cells {
-			parts = append(parts, Between(v[0]-v[3], v[1]-v[3], v[2]-v[3], -tolerance, tolerance,
-				e.Numbers.Runs, fmt.Sprintf("%s: area %.3f, theory %.3f", names[i], v[0], v[3])))
+		for _, name := range names {
+			x := named[besideTheory](r, prefix+name)
+			parts = append(parts, x.Found.minus(x.Theory).within(tolerance, r.Numbers.Runs,
+				fmt.Sprintf("%s: %s %.3f, theory %.3f", name, what, x.Found.Value, x.Theory)))
 		}
-		return Every(parts), nil
-	}
+		return Every(parts)
+	})
 }
 
 // moreArea holds if each attack has a larger area under its ROC curve than the next one.
 func moreArea(names ...string) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		cells, err := cellsOfPower(e, 3, names...)
-		if err != nil {
-			return Finding{}, err
-		}
+	return checked(func(r *reading) Finding {
 		var parts []Finding
-		for i := range len(cells) - 1 {
-			a, b := cells[i], cells[i+1]
-			parts = append(parts, Above(a[0]-b[0], a[1]-b[2], a[2]-b[1], 0, e.Numbers.Runs,
-				fmt.Sprintf("%s %.3f, %s %.3f", names[i], a[0], names[i+1], b[0])))
+		for i, name := range names[1:] {
+			more, less := named[bounds](r, names[i]), named[bounds](r, name)
+			d := more.apart(less)
+			parts = append(parts, Above(d.Value, d.Lo, d.Hi, 0, r.Numbers.Runs,
+				fmt.Sprintf("%s %.3f, %s %.3f", names[i], more.Value, name, less.Value)))
 		}
-		return Every(parts), nil
-	}
+		return Every(parts)
+	})
 }
 
 // sameness is how near areas of two attacks on the same games must be to be called the same.
@@ -708,15 +690,18 @@ const sameness = 0.02
 
 // sameArea holds if the areas under two attacks' ROC curves are the same.
 func sameArea(a, b string) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		cells, err := cellsOfPower(e, 3, a, b)
-		if err != nil {
-			return Finding{}, err
-		}
-		x, y := cells[0], cells[1]
-		return Between(x[0]-y[0], x[1]-y[2], x[2]-y[1], -sameness, sameness, e.Numbers.Runs,
-			fmt.Sprintf("%.3f and %.3f", x[0], y[0])), nil
-	}
+	return checked(func(r *reading) Finding {
+		x, y := named[bounds](r, a), named[bounds](r, b)
+		return x.apart(y).within(sameness, r.Numbers.Runs, fmt.Sprintf("%.3f and %.3f", x.Value, y.Value))
+	})
+}
+
+// misspecified is the advantage of an attack that aims at another point: at the best threshold, by
+// Theorem 6.7, by Table 6.1, of the right attack, and at threshold 0.
+type misspecified struct {
+	Best                    bounds
+	Theorem, Table, Optimal float64
+	Zero                    bounds
 }
 
 func thesis67() Figure {
@@ -792,9 +777,9 @@ func thesis67() Figure {
 				lo, hi := sign*at.Advantage.Lo, sign*at.Advantage.Hi
 				limit := audit.Missing(scal[i], targ[i]).Advantage()
 				printed := sign * audit.Optimal(math.Abs(scal[i])).Advantage()
-				n.Values[name(share)] = []float64{sign * at.Advantage.Value, min(lo, hi),
-					max(lo, hi), limit, printed * sign, audit.Optimal(m).Advantage(),
-					none.Advantage.Value, none.Advantage.Lo, none.Advantage.Hi}
+				n.set(name(share), misspecified{bounds{sign * at.Advantage.Value, min(lo, hi),
+					max(lo, hi)}, limit, printed * sign, audit.Optimal(m).Advantage(),
+					bounds(none.Advantage)})
 				got.X, got.Mean, got.Lo, got.Hi = append(got.X, share),
 					append(got.Mean, sign*at.Advantage.Value), append(got.Lo, min(lo, hi)),
 					append(got.Hi, max(lo, hi))
@@ -812,8 +797,8 @@ func thesis67() Figure {
 					"− Φ(−|m_scal|/(2√m_targ)).", Where: "Theorem 6.7 in §6.5.3",
 				Statistic: "Advantage in games, at threshold (m_scal − m_targ)/2 and the sign of " +
 					"m_scal, minus the formula, for shares 0 to 1; holds if all are in ±0.05",
-				Decide: missing(shares, name, func(v []float64, runs int, d string) Finding {
-					return Between(v[0]-v[3], v[1]-v[3], v[2]-v[3], -tolerance, tolerance, runs, d)
+				Decide: missing(shares, name, func(x misspecified, runs int, d string) Finding {
+					return x.Best.minus(x.Theorem).within(tolerance, runs, d)
 				}),
 			},
 			{
@@ -821,8 +806,8 @@ func thesis67() Figure {
 				Where: "Table 6.1, last row, §6.6",
 				Statistic: "Advantage in games minus Φ(√|m_scal|/2) − Φ(−√|m_scal|/2), for " +
 					"shares 0 to 1; holds if all are in ±0.05",
-				Decide: missing(shares, name, func(v []float64, runs int, d string) Finding {
-					return Between(v[0]-v[4], v[1]-v[4], v[2]-v[4], -tolerance, tolerance, runs, d)
+				Decide: missing(shares, name, func(x misspecified, runs int, d string) Finding {
+					return x.Best.minus(x.Table).within(tolerance, runs, d)
 				}),
 				IfFails: Misprint,
 				Why: "By Theorem 6.7, which the games confirm, the shift is m_scal/√m_targ, " +
@@ -835,22 +820,20 @@ func thesis67() Figure {
 					"than the right one.", Where: "§6.5.3",
 				Statistic: "Advantage in games minus the optimal Φ(√m*/2) − Φ(−√m*/2); holds if " +
 					"all are below 0.05, a margin of ours",
-				Decide: missing(shares, name, func(v []float64, runs int, d string) Finding {
-					return Below(v[0]-v[5], v[1]-v[5], v[2]-v[5], tolerance, runs, d)
+				Decide: missing(shares, name, func(x misspecified, runs int, d string) Finding {
+					more := x.Best.minus(x.Optimal)
+					return Below(more.Value, more.Lo, more.Hi, tolerance, runs, d)
 				}),
 			},
 			{
 				ID: "angle", Text: "It is still strong for a point like the target.", Where: "§6.5.3",
 				Statistic: "Advantage in games with a tenth of the columns different over the " +
 					"optimal one; holds if above one half, a threshold of ours",
-				Decide: func(e *Evidence) (Finding, error) {
-					v, err := values(e, name(0.1), 9)
-					if err != nil {
-						return Finding{}, err
-					}
-					return Above(v[0]/v[5], v[1]/v[5], v[2]/v[5], 0.5, e.Numbers.Runs,
-						fmt.Sprintf("%.3f of %.3f", v[0], v[5])), nil
-				},
+				Decide: checked(func(r *reading) Finding {
+					x := named[misspecified](r, name(0.1))
+					return Above(x.Best.Value/x.Optimal, x.Best.Lo/x.Optimal, x.Best.Hi/x.Optimal, 0.5,
+						r.Numbers.Runs, fmt.Sprintf("%.3f of %.3f", x.Best.Value, x.Optimal))
+				}),
 			},
 		},
 	}
@@ -858,20 +841,17 @@ func thesis67() Figure {
 
 // missing judges a misspecified attack at each share.
 func missing(shares []float64, name func(float64) string,
-	judge func(v []float64, runs int, detail string) Finding) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
+	judge func(x misspecified, runs int, detail string) Finding) func(e *Evidence) (Finding, error) {
+	return checked(func(r *reading) Finding {
 		var parts []Finding
 		for _, s := range shares {
-			v, err := values(e, name(s), 9)
-			if err != nil {
-				return Finding{}, err
-			}
-			parts = append(parts, judge(v, e.Numbers.Runs,
+			x := named[misspecified](r, name(s))
+			parts = append(parts, judge(x, r.Numbers.Runs,
 				fmt.Sprintf("share %v: advantage %.3f, Theorem 6.7 %.3f, Table 6.1 %.3f, at "+
-					"threshold 0 %.3f", s, v[0], v[3], v[4], v[6])))
+					"threshold 0 %.3f", s, x.Best.Value, x.Theorem, x.Table, x.Zero.Value)))
 		}
-		return Every(parts), nil
-	}
+		return Every(parts)
+	})
 }
 
 // sample draws points of a law.

@@ -597,6 +597,10 @@ func exact(v float64, holds bool, detail string) Finding {
 	return f
 }
 
+// minimaxTerms are the private term of Theorem 4.15 over the other, the ε at which they are equal,
+// and as it is printed.
+type minimaxTerms struct{ Ratio, Equal, Printed float64 }
+
 // thesisRegimes are Tables 4.1 and 4.2: lower bounds and where their regimes change, computed.
 func thesisRegimes() Figure {
 	instances := []struct {
@@ -618,13 +622,7 @@ func thesisRegimes() Figure {
 		}
 	}
 	value := func(name string, decide func(v []float64) Finding) func(e *Evidence) (Finding, error) {
-		return func(e *Evidence) (Finding, error) {
-			v, err := e.Values(name)
-			if err != nil {
-				return Finding{}, err
-			}
-			return decide(v), nil
-		}
+		return checked(func(r *reading) Finding { return decide(rows[float64](r, name)) })
 	}
 	return Figure{
 		ID: "thesis-4.1", Source: "000", Where: "Tables 4.1 and 4.2, §4.3",
@@ -645,8 +643,8 @@ func thesisRegimes() Figure {
 			// The two terms of Theorem 4.15 at K = 100, T = 10⁶ and ε = 0.01, and the ε at
 			// which they are equal.
 			private, free100 := bound.PureMinimax(100, 0.01), bound.FreeMinimax(100, 1e6)
-			n.Values["terms"] = []float64{private / free100, 27.0 / 22 * math.Sqrt(99/1e6),
-				22.0 / 27 * math.Sqrt(99/1e6)}
+			n.set("terms", minimaxTerms{private / free100, 27.0 / 22 * math.Sqrt(99/1e6),
+				22.0 / 27 * math.Sqrt(99/1e6)})
 			// What Σ Δ/d_ε is at the ε from which Theorem 4.16 has no privacy in it, over what it
 			// is without privacy.
 			var free []float64
@@ -719,9 +717,9 @@ func thesisRegimes() Figure {
 				Where: "§4.3.1, comment on Theorem 4.15",
 				Statistic: "the private term of Theorem 4.15, (K − 1)/(22ε), over the other, " +
 					"√(T(K − 1))/27, at ε = 0.01; holds if it is at most 1",
-				Decide: value("terms", func(v []float64) Finding {
-					return exact(v[0], v[0] <= 1, fmt.Sprintf("the terms are equal at ε = %.4f; "+
-						"with the printed factor they would be at %.4f", v[1], v[2]))
+				Decide: judged("terms", func(n minimaxTerms) (float64, bool, string) {
+					return n.Ratio, n.Ratio <= 1, fmt.Sprintf("the terms are equal at ε = %.4f; "+
+						"with the printed factor they would be at %.4f", n.Equal, n.Printed)
 				}),
 				IfFails: Misprint,
 				Why: "The theorem has √(T(K − 1))/27 and (K − 1)/(22ε), equal at ε = " +

@@ -17,31 +17,6 @@ import (
 // that is above what was claimed fails a claim at Level.
 const auditGamma = 1 - Level
 
-// values are numbers of the computation, at least n of them.
-func values(e *Evidence, name string, n int) ([]float64, error) {
-	v, err := e.Values(name)
-	if err != nil {
-		return nil, err
-	}
-	if len(v) < n {
-		return nil, fmt.Errorf("paper: %d numbers of %s, must be %d", len(v), name, n)
-	}
-	return v, nil
-}
-
-// exactly decides from numbers that are computed and not estimated: value and detail
-// are made of them.
-func exactly(name string, n int, judge func(v []float64) (value float64, holds bool,
-	detail string)) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		v, err := values(e, name, n)
-		if err != nil {
-			return Finding{}, err
-		}
-		return exact(judge(v)), nil
-	}
-}
-
 // Numbers of Figure 2.1 and what stands beside it.
 type (
 	// slack of each mechanism, and with half its noise

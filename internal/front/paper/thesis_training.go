@@ -136,11 +136,11 @@ func (c training) play(ctx context.Context, n *Numbers, grid *report.Table) (rep
 	if err != nil {
 		return fig, err
 	}
-	numbers := append([]float64{high}, heuristics...)
-	for _, score := range heuristics {
-		numbers = append(numbers, share(score))
+	found := canaryScores{High: high}
+	for i, score := range heuristics {
+		found.Scores[i], found.Shares[i] = score, share(score)
 	}
-	n.Values["canaries "+c.name] = numbers
+	n.set("canaries "+c.name, found)
 	above := 0
 	for _, score := range flips {
 		if score > high {
@@ -159,15 +159,15 @@ func (c training) play(ctx context.Context, n *Numbers, grid *report.Table) (rep
 		}
 		for _, pair := range [][2]int{{0, 1}, {2, 0}} {
 			d, lo, hi := areaDifference(s[pair[0]], s[pair[1]], 4)
-			n.Values[fmt.Sprintf("%s %s %s over %s", c.name, t.name, labels[pair[0]],
-				labels[pair[1]])] = []float64{d, lo, hi}
+			n.set(fmt.Sprintf("%s %s %s over %s", c.name, t.name, labels[pair[0]],
+				labels[pair[1]]), bounds{d, lo, hi})
 		}
 		for i, label := range labels {
 			auc, err := s[i].AUC(level(4 * len(labels)))
 			if err != nil {
 				return fig, err
 			}
-			n.Values[fmt.Sprintf("%s %s %s", c.name, t.name, label)] = []float64{auc.Value, auc.Lo, auc.Hi}
+			n.set(fmt.Sprintf("%s %s %s", c.name, t.name, label), bounds(auc))
 			line, err := rocOf(label+", "+t.name, s[i], audit.LogGrid(0.01, 21))
 			if err != nil {
 				return fig, err
@@ -361,6 +361,13 @@ func thesis72() Figure {
 	return fig
 }
 
+// canaryScores are the score that nine in ten training points are below, those of a blank, a
+// mislabelled and a Dirac canary, and the shares of training points that are below these.
+type canaryScores struct {
+	High           float64
+	Scores, Shares [3]float64
+}
+
 // tracingClaims are the claims made of some models. verdict is what any answer means;
 // empty: the usual.
 func tracingClaims(suffix, whose string, models []string, verdict Verdict, why, images string) []Claim {
@@ -394,13 +401,10 @@ func tracingClaims(suffix, whose string, models []string, verdict Verdict, why, 
 			Statistic: "Area under the ROC curve of the covariance attack on the point of the " +
 				"highest score; holds if " + every(models, "both are", "it is") + " above ½",
 			Decide: all(models, func(c string) func(e *Evidence) (Finding, error) {
-				return func(e *Evidence) (Finding, error) {
-					v, err := values(e, c+" easy covariance", 3)
-					if err != nil {
-						return Finding{}, err
-					}
-					return Above(v[0], v[1], v[2], 0.5, e.Numbers.Runs, c), nil
-				}
+				return checked(func(r *reading) Finding {
+					x := named[bounds](r, c+" easy covariance")
+					return Above(x.Value, x.Lo, x.Hi, 0.5, r.Numbers.Runs, c)
+				})
 			}),
 		},
 		{
@@ -420,25 +424,21 @@ func tracingClaims(suffix, whose string, models []string, verdict Verdict, why, 
 				every(models, "six", "three") + " are above 1, and fails if one is not high by " +
 				"any: half of the training points score more",
 			Decide: all(models, func(c string) func(e *Evidence) (Finding, error) {
-				return func(e *Evidence) (Finding, error) {
-					v, err := values(e, "canaries "+c, 7)
-					if err != nil {
-						return Finding{}, err
-					}
+				return checked(func(r *reading) Finding {
 					var parts []Finding
-					high, scores, shares := v[0], v[1:4], v[4:7]
+					n := named[canaryScores](r, "canaries "+c)
 					for i, name := range []string{"blank", "mislabelled", "Dirac"} {
-						x := scores[i] / high
+						x := n.Scores[i] / n.High
 						f := exact(x, x > 1, fmt.Sprintf("%s model, %s: score %.3f, above %s of "+
 							"points; nine in ten below %.3f",
-							c, name, scores[i], percent(shares[i]), high))
-						if f.Answer == Fails && shares[i] >= 0.5 {
+							c, name, n.Scores[i], percent(n.Shares[i]), n.High))
+						if f.Answer == Fails && n.Shares[i] >= 0.5 {
 							f.Answer = Undecided
 						}
 						parts = append(parts, f)
 					}
-					return Every(parts), nil
-				}
+					return Every(parts)
+				})
 			}),
 			Reader: "Compute the score of such a canary on your own data before relying on it.",
 		},
@@ -516,11 +516,8 @@ func areaDifference(a, b audit.Scores, cells int) (d, lo, hi float64) {
 // pairedArea judges a difference of areas.
 func pairedArea(judge func(r, lo, hi float64, runs int, detail string) Finding,
 	name string) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		v, err := values(e, name, 3)
-		if err != nil {
-			return Finding{}, err
-		}
-		return judge(v[0], v[1], v[2], e.Numbers.Runs, name), nil
-	}
+	return checked(func(r *reading) Finding {
+		d := named[bounds](r, name)
+		return judge(d.Value, d.Lo, d.Hi, r.Numbers.Runs, name)
+	})
 }

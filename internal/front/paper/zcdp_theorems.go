@@ -259,11 +259,11 @@ func computeZCDP(ctx context.Context, p Preset) (*Numbers, error) {
 		}
 	}
 	constant.put(n, "Theorem 17 over its proof")
-	n.Values["linear in d"] = []float64{firstPhase(1e16, printedF) / firstPhase(1e4, printedF),
+	n.set("linear in d", phaseGrowth{firstPhase(1e16, printedF) / firstPhase(1e4, printedF),
 		firstPhase(1e16, mendedF) / firstPhase(1e4, mendedF), firstPhase(1e4, printedF),
-		firstPhase(1e16, printedF)}
+		firstPhase(1e16, printedF)})
 	n.Figures = append(n.Figures, linearInD())
-	n.Values["theorem 9"] = []float64{math.Exp(-2.25) / 4 * 3 / math.Sqrt(0.01) / bound.LinearZCDPMinimax(3, 0.01)}
+	n.set("theorem 9", math.Exp(-2.25)/4*3/math.Sqrt(0.01)/bound.LinearZCDPMinimax(3, 0.01))
 	var empty, two tightest
 	for d := 2.0; d <= 1000; d++ {
 		for _, k := range []float64{1, 2, 10} { // λ_0 = 1/d, which is the largest that there is
@@ -303,6 +303,10 @@ func linearInD() report.Figure {
 	}
 	return fig
 }
+
+// phaseGrowth is how the ratio of the first phase grows from d = 10⁴ to 10¹⁶, as printed and as
+// mended, and that ratio as printed at both.
+type phaseGrowth struct{ Printed, Mended, Early, Late float64 }
 
 func zcdpTheorems() Figure {
 	const risk = 0.001 // of zcdp-theorems-*.yaml
@@ -372,9 +376,9 @@ func zcdpTheorems() Figure {
 				Statistic: "Regret in the first phase on the d unit vectors, which is certain, " +
 					"over √(dT log(K log T/δ)) + (d/√ρ)√log(K log T/δ) log T at the end of the " +
 					"phase, ρ = 1, δ = 0.1: that ratio at d = 10¹⁶ over the same at 10⁴; holds if at most 1",
-				Decide: exactly("linear in d", 4, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1, fmt.Sprintf("the ratio is %.3g at d = 10⁴ and %.3g "+
-						"at 10¹⁶; with 2 log(4/δ) for f it grows by %.3g", v[2], v[3], v[1])
+				Decide: judged("linear in d", func(n phaseGrowth) (float64, bool, string) {
+					return n.Printed, n.Printed <= 1, fmt.Sprintf("the ratio is %.3g at d = 10⁴ and "+
+						"%.3g at 10¹⁶; with 2 log(4/δ) for f it grows by %.3g", n.Early, n.Late, n.Mended)
 				}),
 				IfFails: Refuted,
 				Proof: "Take the actions e_1, …, e_d, so K = d, θ* = e_1, ρ = 1 and δ = 0.1. The " +
@@ -453,8 +457,8 @@ func zcdpTheorems() Figure {
 					"with ρ-Interactive zCDP of at least (e^{−2.25}/4) d/√ρ.",
 				Where:     "Theorem 9 in §VI-B and Appendix G-B2",
 				Statistic: "The constant over what the proof gives: holds if at most 1",
-				Decide: exactly("theorem 9", 1, func(v []float64) (float64, bool, string) {
-					return v[0], v[0] <= 1, "the proof gives e^{−2.25}/8, for ρ ≤ 1"
+				Decide: judged("theorem 9", func(ratio float64) (float64, bool, string) {
+					return ratio, ratio <= 1, "the proof gives e^{−2.25}/8, for ρ ≤ 1"
 				}),
 				IfFails: Misprint,
 				Why: "In its first step E[N] ≥ (T/2)P(N ≥ T/2), N the rounds with a wrong " +
