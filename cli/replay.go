@@ -145,7 +145,7 @@ type replayedJSON struct {
 	Lines  int        `json:"lines"`
 	Tip    string     `json:"tip"`
 	Rounds int        `json:"batches"`
-	Budget string     `json:"budget"` // of a reward
+	Budget string     `json:"budget"` // of a decision, with the metrics
 	Spent  spentJSON  `json:"spent"`
 	Arms   []keptJSON `json:"arms"`
 }
@@ -170,9 +170,13 @@ func replayedOf(r *serve.Replayed) (replayedJSON, error) {
 	x := &r.Experiment
 	lo, hi := x.Range()
 	out := replayedJSON{Experiment: x.Name, Policy: x.Policy.Policy, Range: [2]float64{lo, hi},
-		Started: r.Started, Lines: r.Lines, Tip: r.Tip, Rounds: r.Rounds, Budget: fmt.Sprint(r.Budget),
+		Started: r.Started, Lines: r.Lines, Tip: r.Tip, Rounds: r.Rounds,
 		Spent: spentJSON{lossText(r.Spent), finiteOrNil(r.Spent.Pure())}}
-	var err error
+	each, err := x.EachTotal()
+	if err != nil {
+		return out, err
+	}
+	out.Budget = fmt.Sprint(each)
 	if out.Guarantee, err = x.Guarantee(); err != nil {
 		return out, err
 	}
@@ -214,7 +218,7 @@ func printReplayed(out io.Writer, r replayedJSON) error {
 		fmt.Fprintf(w, "answer\t%s\n", *r.Answer)
 	}
 	fmt.Fprintf(w, "adaptivity\t%s of decisions\n", report.Counted(r.Rounds, "batch", "batches"))
-	fmt.Fprintf(w, "spent\t%s of %s a reward\n", r.Spent.Text, r.Budget)
+	fmt.Fprintf(w, "spent\t%s of %s a decision\n", r.Spent.Text, r.Budget)
 	fmt.Fprintf(w, "lines\t%d, the last with the SHA-256 %s\n", r.Lines, r.Tip)
 	if err := w.Flush(); err != nil {
 		return err

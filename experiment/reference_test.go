@@ -142,3 +142,16 @@ func TestEveryKeyHasItsMeaning(t *testing.T) {
 		}
 	}
 }
+
+// The page of live experiments names every key that they have.
+func TestLiveKeysAreOnTheirPage(t *testing.T) {
+	page, err := os.ReadFile("../docs/serve.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range liveKeys(catalog.Catalog{}, catalog.BanditIdentify) {
+		if !regexp.MustCompile("(?m)^\\|[^|]*`" + k.name + "`[^|]*\\|").Match(page) {
+			t.Errorf("docs/serve.md has no row for the key %s", k.name)
+		}
+	}
+}

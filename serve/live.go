@@ -76,7 +76,9 @@ type ArmInfo struct {
 	Off   bool              // it was taken off
 }
 
-// Sums is what was released of the arm, for an interval of its mean.
+// Sums is what was released of the arm, for an interval of its mean. Where decisions can be
+// retracted, or are dropped without a report, it is an interval only if that does not go by the
+// reward: the sum has a reward that came before its decision was retracted, and N has not.
 func (a ArmInfo) Sums() bound.Sums {
 	return bound.Sums{N: a.Released, Sum: a.Sum, Releases: a.Releases, Noise: a.Noise}
 }
