@@ -64,9 +64,10 @@ func TestChange(t *testing.T) {
 			again("before the tick")
 			settle(t, e, c, time.Second, 1)
 			again("after the tick")
+			// The line is shown at the tick after; an engine that was opened again may have had one more.
 			if info, err = e.Get(t.Context(), "shop"); err != nil || info.Experiment.Window != window ||
 				info.Experiment.Floor != floor || !info.Experiment.End.Equal(end) || len(info.Changes) > 0 ||
-				info.Tick != 625*time.Millisecond || info.Batches != 0 && restart != "after the tick" {
+				info.Tick != 625*time.Millisecond || info.Batches != 0 && !strings.HasSuffix(restart, "the tick") {
 				t.Errorf("%+v, %v", info, err)
 			}
 			settle(t, e, c, time.Second, 1)
