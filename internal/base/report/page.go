@@ -9,6 +9,8 @@ import (
 	"io"
 	"math"
 	"slices"
+
+	"github.com/sotto-dp/sotto/internal/base/look"
 )
 
 //go:embed page.html
@@ -21,7 +23,7 @@ var pageSource string
 func (r Report) WriteHTML(w io.Writer) error {
 	page := pageView{
 		Name: Clean(r.Name), Version: Clean(r.Version), Description: cleanLines(r.Description),
-		Spec: cleanLines(r.Spec),
+		Spec: cleanLines(r.Spec), Style: template.CSS(look.CSS()),
 	}
 	for _, f := range r.Facts {
 		page.Facts = append(page.Facts, Fact{Name: Clean(f.Name), Value: Clean(f.Value)})
@@ -83,6 +85,7 @@ func (r Report) WriteHTML(w io.Writer) error {
 // pageView is what page.html is filled with.
 type pageView struct {
 	Name, Version, Description, Spec string
+	Style                            template.CSS
 	Facts                            []Fact
 	Meters                           []Meter
 	Warnings                         []string
