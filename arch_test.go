@@ -32,9 +32,9 @@ var floors = [][]string{
 	{"catalog", "sim", "stopping", "serve/store"},
 	{"experiment", "choose", "trial"},
 	{"audit", "serve"},
-	{"internal/front/train", "internal/front/flags", "internal/front/demo", "serve/api"},
-	{"internal/front/verdict", "internal/front/bounds", "internal/front/load", "internal/front/liveaudit"},
-	{"internal/front/paper"},
+	{"internal/front/train", "internal/front/flags", "internal/front/demo", "serve/page"},
+	{"internal/front/verdict", "internal/front/bounds", "serve/api"},
+	{"internal/front/paper", "internal/front/load", "internal/front/liveaudit"},
 	{"cli"},
 	{"cmd/sotto", "examples/live"},
 }

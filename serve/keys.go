@@ -223,8 +223,9 @@ func (e *Engine) May(secret string) Scope { return e.Who(secret).Scopes }
 
 // Who is the key that this is, with no scopes if it is none. What was added twice, with different
 // scopes, has all of them.
-func (e *Engine) Who(secret string) (k Key) {
-	hash := sha256.Sum256([]byte(secret))
+func (e *Engine) Who(secret string) Key { return e.who(sha256.Sum256([]byte(secret))) }
+
+func (e *Engine) who(hash [sha256.Size]byte) (k Key) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	for _, r := range e.keys {

@@ -23,6 +23,7 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/serve"
+	"github.com/sotto-dp/sotto/serve/page"
 )
 
 // Limits of bodies in bytes, and of the rewards in one.
@@ -60,8 +61,7 @@ type front struct {
 	Config
 	routes *http.ServeMux
 	passer *forwarder
-
-	reports reports
+	pages  *page.Pages
 }
 
 // Handler serves an engine.
@@ -70,17 +70,24 @@ func Handler(cfg Config) http.Handler {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	f := &front{Config: cfg, routes: http.NewServeMux()}
+	f.pages = page.New(page.Config{Engine: cfg.Engine, Catalog: cfg.Catalog, Log: cfg.Log, Demo: cfg.Demo,
+		Problem: func(err error) (int, string, string) {
+			p := problemOf(err)
+			return p.Status, p.Field, p.Detail
+		}})
 	f.passer = newForwarder(cfg.Log, f.nowhere)
-	for pattern, h := range f.table() {
-		if cfg.Metrics != nil {
-			h = cfg.Metrics.timed(pattern, h)
+	for _, table := range []map[string]http.HandlerFunc{f.table(), f.pageTable()} {
+		for pattern, h := range table {
+			if cfg.Metrics != nil {
+				h = cfg.Metrics.timed(pattern, h)
+			}
+			f.routes.HandleFunc(pattern, h)
 		}
-		f.routes.HandleFunc(pattern, h)
 	}
 	return f
 }
 
-// table is what there is.
+// table is what there is for programs.
 func (f *front) table() map[string]http.HandlerFunc {
 	const one = "/v1/experiments/{name}"
 	return map[string]http.HandlerFunc{
@@ -133,7 +140,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	if f.cross(w, r) {
+	if isAPI(r.URL.Path) && f.cross(w, r) {
 		return
 	}
 	// the mux knows why, and says it in its way
@@ -192,9 +199,12 @@ func refused(status int, field, detail string) *problem {
 func problemOf(err error) *problem {
 	var own *problem
 	var of *experiment.Error
+	var field *page.FieldError
 	switch {
 	case errors.As(err, &own):
 		return own
+	case errors.As(err, &field):
+		return refused(field.Status, field.Field, field.Detail)
 	case errors.As(err, &of) && errors.Is(err, serve.ErrState):
 		return refused(http.StatusConflict, of.Field, err.Error())
 	case errors.As(err, &of):

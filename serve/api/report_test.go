@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/serve"
+	"github.com/sotto-dp/sotto/serve/page"
 	"github.com/sotto-dp/sotto/serve/store"
 )
 
 const reportPath = "/v1/experiments/shop/report"
 
 // asReport reads the numbers of a report.
-func (w *world) asReport() (out reportJSON) {
+func (w *world) asReport() (out page.Report) {
 	w.t.Helper()
 	text := w.want(200, "GET", reportPath, "", "Accept", "application/json")
 	if err := json.Unmarshal([]byte(text), &out); err != nil {
@@ -71,14 +72,14 @@ func TestReport(t *testing.T) {
 	if d := r.Differences[0].Interval; total != r.Released || !(d[0] < d[1] && d[1] < 0.2) {
 		t.Errorf("%d released of %d; difference %v", r.Released, total, d)
 	}
-	page := w.ask("GET", reportPath, "")
-	policy := page.Header().Get("Content-Security-Policy")
+	html := w.ask("GET", reportPath, "")
+	policy := html.Header().Get("Content-Security-Policy")
 	for _, want := range []string{"default-src 'none'", "script-src 'sha256-", "frame-ancestors 'none'"} {
 		if !strings.Contains(policy, want) {
 			t.Errorf("%s is not in %s", want, policy)
 		}
 	}
-	body := page.Body.String()
+	body := html.Body.String()
 	for _, want := range []string{"<meter", "blue leads", "epsilon=1 of epsilon=1 spent", r.Tip,
 		"<svg", r.Guarantee} {
 		if !strings.Contains(body, strings.ReplaceAll(want, "'", "&#39;")) {
@@ -190,7 +191,8 @@ func TestReportOfDamagedTranscript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.front.Engine, w.engine = e, e
+	w.front = Handler(Config{Engine: e}).(*front)
+	w.asked, w.engine = w.front, e
 	r := w.asReport()
 	if r.State != serve.Failed || !strings.Contains(r.Reason, "line 2: it does not follow the line before") {
 		t.Errorf("%+v", r)

@@ -1,0 +1,67 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/sotto-dp/sotto/serve"
+	"github.com/sotto-dp/sotto/serve/page"
+)
+
+// pageTable is what there is for people.
+func (f *front) pageTable() map[string]http.HandlerFunc {
+	const one = "/experiments/{name}"
+	p := f.pages
+	return map[string]http.HandlerFunc{
+		"GET /{$}":               f.page(0, p.Home),
+		"GET " + one:             f.shown(p.Experiment),
+		"GET " + one + "/events": f.shown(p.Events),
+		"GET /assets/{file}":     f.page(0, p.Asset),
+		"GET /login":             f.page(0, p.AskLogin),
+		"POST /login":            f.page(0, p.Login),
+		"POST /logout":           f.page(0, p.Logout),
+	}
+}
+
+// isAPI says whether a path is none of the pages for people, who are known by a cookie: what pages
+// of other origins may read (CORS) is the rest alone, also where their site is the same.
+func isAPI(path string) bool {
+	return path != "/" && path != "/login" && path != "/logout" && !strings.HasPrefix(path, "/experiments/") &&
+		!strings.HasPrefix(path, "/assets/")
+}
+
+// visitor is whose a request for a page is: of a key that is sent as to the rest of the service, or
+// else of a login. A cookie is good for pages alone: browsers send it by themselves, so that it would
+// have another's page ask for decisions and report rewards.
+func (f *front) visitor(r *http.Request) serve.Key {
+	if secret, inAddress := keyOf(r); secret != "" && !inAddress {
+		return f.Engine.Who(secret)
+	}
+	return f.pages.Visitor(r)
+}
+
+// page asks for a key with a scope, which may be a login's; 0: for none.
+func (f *front) page(scope serve.Scope, h page.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		k := f.visitor(r)
+		r = r.WithContext(serve.As(r.Context(), k))
+		if k.Scopes&scope != scope {
+			f.pages.Refuse(w, r, k.Scopes != 0)
+			return
+		}
+		f.pages.Answer(w, r, h)
+	}
+}
+
+// shown asks for a key that reads, unless the experiment is public.
+func (f *front) shown(h page.Handler) http.HandlerFunc {
+	private, public := f.page(serve.ScopeRead, h), f.page(0, h)
+	return func(w http.ResponseWriter, r *http.Request) {
+		x, err := f.Engine.Get(r.Context(), r.PathValue("name"))
+		if err == nil && x.Experiment.Public {
+			public(w, r)
+			return
+		}
+		private(w, r)
+	}
+}

@@ -1,0 +1,263 @@
+// Package page is what a browser is shown of live experiments: pages that work without script, the
+// data of their charts, and the events that keep open pages up to date. Package serve/api mounts
+// its handlers, and its table says who may see which; a browser is known by the cookie of a login,
+// which opens these pages and their forms and nothing else.
+//
+// # What a page may tell
+//
+// A page is made of what everybody may know of an experiment: serve.Info, its releases, and the
+// hours in which decisions were made. It has nothing that was not released, so that it depends on a
+// person's reward by the releases alone. Events leave at fixed times, once a Tick, the same bytes
+// to all open pages, and only if something that everybody may know has changed.
+//
+// # The contract of templates
+//
+// Each *.html file but layout.html is a page, and is given its struct: home.html a Home,
+// experiment.html a Shown, login.html a Login, problem.html a Problem. Templates whose names begin
+// with "live-" are fragments: they are given a *View alone, stand in an element whose id is their
+// name, and are sent again when what they show has changed; so they must not say who looks. The
+// charts' data are a Data: see there how an event changes it.
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"errors"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/serve"
+)
+
+//go:embed *.html
+var files embed.FS
+
+// A Config is what Pages are made of.
+type Config struct {
+	Engine  *serve.Engine
+	Catalog catalog.Catalog // of declarations' policies; the zero value Sotto's
+	Log     *slog.Logger    // gets what went wrong here; nil for none
+	// Problem says what a caller is told of an error: a status, the field that is wrong, if it is
+	// one, and a sentence.
+	Problem func(error) (status int, field, detail string)
+	// Demo refuses new experiments.
+	Demo bool
+}
+
+// Pages serve an engine's experiments to browsers. They may be used by many goroutines.
+type Pages struct {
+	cfg       Config
+	templates map[string]*template.Template
+	assets    assets
+	foreign   *http.CrossOriginProtection
+	reports   reports
+
+	mu      sync.Mutex
+	streams map[string]*stream // by experiment
+	ended   chan struct{}
+	end     sync.Once
+}
+
+// New makes pages. Close ends their events. It panics if the program's own templates are wrong.
+func New(cfg Config) *Pages {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	p := &Pages{cfg: cfg, templates: map[string]*template.Template{}, streams: map[string]*stream{},
+		foreign: http.NewCrossOriginProtection(), ended: make(chan struct{})}
+	p.assets = readAssets()
+	base := template.Must(template.New("").Funcs(p.functions()).ParseFS(files, "layout.html", "live.html"))
+	names, _ := fs.Glob(files, "*.html") // the pattern is right
+	for _, name := range names {
+		p.templates[name] = template.Must(template.Must(base.Clone()).ParseFS(files, name))
+	}
+	return p
+}
+
+// Close ends all events.
+func (p *Pages) Close() { p.end.Do(func() { close(p.ended) }) }
+
+// functions are what templates may call.
+func (p *Pages) functions() template.FuncMap {
+	return template.FuncMap{
+		"asset":   p.assets.address,
+		"whole":   report.Whole,
+		"number":  func(x float64) string { return report.Number(x, "\u202f") },
+		"percent": func(x float64) string { return report.Number(100*x, "\u202f") + "\u202f%" },
+		"between": between,
+		"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+	}
+}
+
+// A Who is who looks at a page.
+type Who struct {
+	Name  string // of the key; empty if there is none
+	Reads bool   // all experiments
+	Admin bool
+}
+
+func who(k serve.Key) Who {
+	return Who{Name: k.Name, Reads: k.Scopes&serve.ScopeRead != 0,
+		Admin: k.Scopes&serve.ScopeAdmin == serve.ScopeAdmin}
+}
+
+// A Frame is what every page has.
+type Frame struct {
+	Title string
+	Who   Who
+	Path  string // of this page, to come back to after a login
+	// Demo: made-up visitors, kept in memory.
+	Demo bool
+}
+
+func (p *Pages) frame(r *http.Request, title string) Frame {
+	k, _ := serve.By(r.Context())
+	return Frame{Title: title, Who: who(k), Path: r.URL.Path, Demo: p.cfg.Demo}
+}
+
+// The headers of all that is here: nothing is run, fetched, framed or sent anywhere but here.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
+	"img-src 'self' data:; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+func headers(h http.Header) {
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+}
+
+// A Handler answers a request of who its context says (serve.As); an error becomes a page.
+type Handler func(w http.ResponseWriter, r *http.Request) error
+
+// Answer has a handler answer. Of a browser it takes no writes that a page of another origin sends.
+func (p *Pages) Answer(w http.ResponseWriter, r *http.Request, h Handler) {
+	headers(w.Header())
+	err := p.foreign.Check(r)
+	if err != nil {
+		p.fail(w, r, http.StatusForbidden, "this was sent by a page of another origin")
+		return
+	}
+	if err = h(w, r); err == nil {
+		return
+	}
+	if errors.Is(err, http.ErrAbortHandler) {
+		panic(http.ErrAbortHandler) // net/http's way to break a connection off
+	}
+	status, field, detail := p.cfg.Problem(err)
+	if status == http.StatusInternalServerError {
+		p.cfg.Log.Error("a page failed", "error", err)
+	}
+	if field != "" && !strings.Contains(detail, field) {
+		detail = field + ": " + detail
+	}
+	p.fail(w, r, status, detail)
+}
+
+// Refuse asks who may not see a page for a key that may, if it has none, and says so otherwise.
+func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, known bool) {
+	headers(w.Header())
+	if known {
+		p.fail(w, r, http.StatusForbidden, "the key may not do this: log in with another one")
+		return
+	}
+	p.login(w, r, http.StatusUnauthorized, Login{Frame: p.frame(r, "Log in"), To: back(r)})
+}
+
+// back is where somebody goes after a login: the page that was asked for, if it was one to look at.
+func back(r *http.Request) string {
+	if r.Method == http.MethodGet {
+		return r.URL.Path
+	}
+	return "/"
+}
+
+// A Problem is a page that says what is wrong.
+type Problem struct {
+	Frame
+	Status int
+	Detail string
+}
+
+func (p *Pages) fail(w http.ResponseWriter, r *http.Request, status int, detail string) {
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	p.write(w, status, "problem.html", Problem{p.frame(r, http.StatusText(status)), status, detail})
+}
+
+// write writes a page, whole or not at all.
+func (p *Pages) write(w http.ResponseWriter, status int, name string, data any) {
+	var out bytes.Buffer
+	if err := p.templates[name].ExecuteTemplate(&out, "layout", data); err != nil {
+		p.cfg.Log.Error("a page failed", "page", name, "error", err)
+		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(out.Bytes()) // who has gone is told nothing
+}
+
+// A Home is the list of experiments that one may see.
+type Home struct {
+	Frame
+	Experiments []*View
+}
+
+// Home shows the experiments: all to who reads, the public ones to everybody.
+func (p *Pages) Home(w http.ResponseWriter, r *http.Request) error {
+	out := Home{Frame: p.frame(r, "Experiments")}
+	for _, info := range p.cfg.Engine.List(r.Context()) {
+		if !out.Who.Reads && !info.Experiment.Public {
+			continue
+		}
+		s, err := p.snapshot(r.Context(), info.Experiment.Name)
+		if errors.Is(err, serve.ErrNotFound) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		out.Experiments = append(out.Experiments, s.view)
+	}
+	p.write(w, http.StatusOK, "home.html", out)
+	return nil
+}
+
+// A Shown is the page of an experiment.
+type Shown struct {
+	Frame
+	View *View
+	Data *Data // of the charts; what is in an event changes it
+}
+
+// Experiment shows an experiment.
+func (p *Pages) Experiment(w http.ResponseWriter, r *http.Request) error {
+	s, err := p.snapshot(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	p.write(w, http.StatusOK, "experiment.html",
+		Shown{p.frame(r, s.view.Name), s.view, s.data})
+	return nil
+}
+
+// to is where a form wants to go, if it is here.
+func to(path string) string {
+	u, err := url.Parse(path)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || !strings.HasPrefix(path, "/") ||
+		strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
+		return "/"
+	}
+	return cmp.Or(u.EscapedPath(), "/")
+}

@@ -1,0 +1,324 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sotto-dp/sotto/serve"
+)
+
+// Tick is how often open pages are told what is new, and pages count traffic; TickAfter is how long
+// after the full second, so that what is released at a public tick is there.
+const (
+	Tick      = time.Second
+	TickAfter = 250 * time.Millisecond
+)
+
+const (
+	// beatEvery is how many ticks pass between two heartbeats, which have intermediaries keep the
+	// connection open.
+	beatEvery = 15
+	// mostOpen bounds the pages that are open at once, of all experiments.
+	mostOpen = 10_000
+	// mostEvents is how many events can be made up for to who comes back.
+	mostEvents = 64
+	// writeWithin is how long a reader may take for an event.
+	writeWithin = 10 * time.Second
+)
+
+// A stream is an experiment's pages: what they show, what was sent, and who gets it.
+type stream struct {
+	mu      sync.Mutex // of what follows
+	depends string
+	tick    int64 // of the snapshot
+	now     *snapshot
+	// events are the last, each from one snapshot to the next; first is the number of the first.
+	events []event
+	first  int
+	open   map[*reader]bool
+	runs   bool
+}
+
+// An event brings a page from a snapshot to the next.
+type event struct {
+	from, to string
+	text     []byte
+}
+
+// A reader is an open page.
+type reader struct {
+	next int         // the number of the event that it gets next
+	in   chan []byte // what is to be written; closed when it is too slow
+}
+
+func (p *Pages) stream(name string) *stream {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.streams[name]
+	if s == nil {
+		s = &stream{open: map[*reader]bool{}}
+		p.streams[name] = s
+	}
+	return s
+}
+
+// snapshot is what pages of an experiment show: traffic as of this tick, and what else there is as
+// of now.
+func (p *Pages) snapshot(ctx context.Context, name string) (*snapshot, error) {
+	if _, err := p.cfg.Engine.Get(ctx, name); err != nil {
+		return nil, err
+	}
+	s := p.stream(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := p.refresh(ctx, s, name, time.Now().Add(-TickAfter).Unix())
+	return s.now, err
+}
+
+// refresh makes the snapshot anew, if there may be something new; s is locked.
+func (p *Pages) refresh(ctx context.Context, s *stream, name string, tick int64) error {
+	info, err := p.cfg.Engine.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	if depends := dependsOn(info); s.now == nil || s.depends != depends || s.tick != tick {
+		next, err := p.make(ctx, name)
+		if err != nil {
+			return err
+		}
+		s.depends, s.tick = depends, tick
+		s.follow(next)
+	}
+	return nil
+}
+
+// follow puts a snapshot in the place of the last, with an event of what changed.
+func (s *stream) follow(next *snapshot) {
+	last := s.now
+	s.now = next
+	if last == nil || last.id == next.id {
+		return
+	}
+	if len(s.events) == mostEvents {
+		s.events = append(s.events[:0], s.events[1:]...)
+		s.first++
+	}
+	s.events = append(s.events, event{last.id, next.id, next.since(last)})
+}
+
+// make makes a snapshot.
+func (p *Pages) make(ctx context.Context, name string) (*snapshot, error) {
+	info, r, data, err := dataOf(ctx, p.cfg.Engine, name)
+	if err != nil {
+		return nil, err
+	}
+	out := &snapshot{view: viewOf(info, r), data: data, fragments: map[string]string{}}
+	all := p.templates["experiment.html"]
+	for _, t := range all.Templates() {
+		if !strings.HasPrefix(t.Name(), "live-") {
+			continue
+		}
+		var b bytes.Buffer
+		if err := all.ExecuteTemplate(&b, t.Name(), out.view); err != nil {
+			return nil, err
+		}
+		out.fragments[t.Name()] = b.String()
+	}
+	text, err := json.Marshal(Update{out.fragments, data})
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(text)
+	out.id = hex.EncodeToString(sum[:8])
+	out.data.ID = out.id
+	return out, nil
+}
+
+// An Update is what an event says.
+type Update struct {
+	// HTML are the fragments that changed, by the ids of their elements.
+	HTML map[string]string `json:"html"`
+	Data *Data             `json:"data"`
+}
+
+// since is the event that brings a page from last to s, or to s from nothing.
+func (s *snapshot) since(last *snapshot) []byte {
+	fragments, data := maps.Clone(s.fragments), *s.data
+	if last != nil {
+		maps.DeleteFunc(fragments, func(name, text string) bool { return last.fragments[name] == text })
+		data.Course = nil
+		for i, c := range s.data.Course {
+			var before [][6]float64
+			if i < len(last.data.Course) {
+				before = last.data.Course[i].Points
+			}
+			for c.From < min(len(before), len(c.Points)) && before[c.From] == c.Points[c.From] {
+				c.From++
+			}
+			if c.From < max(len(c.Points), len(before)) {
+				c.Points = c.Points[c.From:]
+				data.Course = append(data.Course, c)
+			}
+		}
+	}
+	out := bytes.NewBufferString("id: " + s.id + "\nevent: update\ndata: ")
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(Update{fragments, &data}) // of text and finite numbers
+	return append(out.Bytes(), '\n')
+}
+
+// Events sends what is new of an experiment, as server-sent events, to a page that has what it was
+// made with (?from=) or the event that it got last (Last-Event-ID).
+func (p *Pages) Events(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	if _, err := p.snapshot(r.Context(), name); err != nil {
+		return err
+	}
+	has := r.Header.Get("Last-Event-ID")
+	if has == "" {
+		has = r.URL.Query().Get("from")
+	}
+	in := p.join(name, has)
+	if in == nil {
+		return &FieldError{http.StatusServiceUnavailable, "", "too many pages are open"}
+	}
+	defer p.leave(name, in)
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no")
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Time{}) // or the request would end with it; a test's has none
+	send := func(text []byte) bool {
+		_ = c.SetWriteDeadline(time.Now().Add(writeWithin))
+		_, err := w.Write(text)
+		return err == nil && c.Flush() == nil
+	}
+	if !send([]byte("retry: 2000\n\n")) {
+		return nil
+	}
+	for {
+		select {
+		case text, ok := <-in.in:
+			if !ok || !send(text) {
+				return nil
+			}
+		case <-p.ended:
+			return nil
+		case <-r.Context().Done():
+			return nil
+		}
+	}
+}
+
+// join adds a reader, who has a snapshot or nothing that is known; nil if there are too many.
+func (p *Pages) join(name, has string) *reader {
+	p.mu.Lock()
+	open := 0
+	for _, s := range p.streams {
+		s.mu.Lock()
+		open += len(s.open)
+		s.mu.Unlock()
+	}
+	p.mu.Unlock()
+	if open >= mostOpen {
+		return nil
+	}
+	s := p.stream(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	in := &reader{in: make(chan []byte, 4), next: s.first + len(s.events)}
+	if at := slices.IndexFunc(s.events, func(e event) bool { return e.from == has }); at >= 0 {
+		var text []byte
+		for _, e := range s.events[at:] {
+			text = append(text, e.text...)
+		}
+		in.in <- text
+	} else if s.now.id != has {
+		in.in <- s.now.since(nil)
+	}
+	s.open[in] = true
+	if !s.runs {
+		s.runs = true
+		go p.run(name, s)
+	}
+	return in
+}
+
+func (p *Pages) leave(name string, in *reader) {
+	s := p.stream(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, in)
+}
+
+// run tells the open pages of an experiment what is new, until there are none.
+func (p *Pages) run(name string, s *stream) {
+	for {
+		now := time.Now()
+		timer := time.NewTimer(now.Truncate(Tick).Add(Tick + TickAfter).Sub(now))
+		select {
+		case <-p.ended:
+			timer.Stop()
+			return
+		case at := <-timer.C:
+			if !p.tell(name, s, at.Unix()) {
+				return
+			}
+		}
+	}
+}
+
+// tell is one tick; false if there is nobody, and it is the last.
+func (p *Pages) tell(name string, s *stream, tick int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.open) == 0 {
+		s.runs = false
+		return false
+	}
+	err := p.refresh(context.Background(), s, name, tick)
+	if err != nil && !errors.Is(err, serve.ErrUnavailable) {
+		p.cfg.Log.Error("an open page cannot be told what is new", "experiment", name, "error", err)
+	}
+	last := s.first + len(s.events)
+	texts := map[int][]byte{} // by the number of the first event
+	for in := range s.open {
+		text, made := texts[in.next]
+		if !made {
+			switch {
+			case in.next < s.first:
+				text = s.now.since(nil)
+			default:
+				for _, e := range s.events[in.next-s.first:] {
+					text = append(text, e.text...)
+				}
+			}
+			if len(text) == 0 && tick%beatEvery == 0 {
+				text = []byte(":\n\n")
+			}
+			texts[in.next] = text
+		}
+		in.next = last
+		if len(text) == 0 {
+			continue
+		}
+		select {
+		case in.in <- text:
+		default: // it is too slow
+			close(in.in)
+			delete(s.open, in)
+		}
+	}
+	return true
+}

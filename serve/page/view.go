@@ -1,0 +1,271 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sotto-dp/sotto/bound"
+	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/serve"
+)
+
+// A State is what an experiment does, as a page says it.
+type State string
+
+// The states of a page.
+const (
+	Draft      State = "draft"
+	Starting   State = "starting"   // waits for its declared start
+	Collecting State = "collecting" // decides, and counts the decisions of a batch
+	Awaiting   State = "waiting"    // decides, and waits for the rewards of a batch
+	Paused     State = "paused"
+	Stopped    State = "stopped"
+	Archived   State = "archived"
+	Failed     State = "failed"
+)
+
+// A View is what everybody who may read an experiment may know of it.
+type View struct {
+	Name, Description string
+	Public            bool
+	State             State
+	Says              string // of the state, such as "waiting for rewards until 14:20 UTC"
+	Until             *time.Time
+	Reason            string // why it has failed, else empty
+	Policy            string
+	Trial             bool    // it looks for the best arm, and stops by itself
+	Risk              float64 // of a wrong answer of a trial
+	Floor             float64
+	Window            time.Duration
+	Changes           int // that come with the next ticks
+	Arms              []Arm
+	Decisions         int // that were issued
+	Released          int // of which the rewards were released
+	Batches           int
+	Last              *time.Time // of the releases
+	Leader            string     // by its private mean; empty before the first release
+	Sure              string     // how sure that is, in a sentence
+	Kept              string     // the arm that everybody gets since it has stopped
+	Lo, Hi            float64    // the range of rewards
+	Confidence        float64    // of all intervals together, at all times
+	Differences       []Difference
+	Privacy           Privacy
+	Lines             int    // of the transcript
+	Tip               string // the SHA-256 of the last of them
+}
+
+// An Arm of an experiment. Mean and Interval are noisy, in the units of rewards, and nil before the
+// first release.
+type Arm struct {
+	Name      string
+	Off, Kept bool
+	Leads     bool
+	Decisions int
+	Share     float64 // of all decisions
+	Released  int
+	Releases  int
+	Mean      *float64
+	Interval  *[2]float64
+}
+
+// Privacy is what is promised to whom, and what of it is spent.
+type Privacy struct {
+	Unit        string // whose rewards are protected: person, device, …
+	Assignments int    // of a unit, at most
+	Budget      string // of a unit, for all its assignments
+	Each        string // of a decision
+	Spent       string // of that, at most
+	// Share of the budget that is spent, at most; nil if it is no number.
+	Share     *float64
+	Guarantee string
+	Protected string // who is protected from whom, in two sentences
+	Exposed   string // what is not protected
+}
+
+// protected and exposed say what docs/serve.md promises, and what it does not.
+const (
+	protectedText = "Everything that can be seen, by other %[1]ss, by readers of this page and by the holders of " +
+		"keys, depends on a %[1]s's rewards by the released noisy sums alone, at %[2]s for all that she is " +
+		"assigned in this experiment. In several experiments she pays the sum."
+	exposedText = "Not protected: that a %[1]s took part, when, and which arm she got, since decisions, contexts and " +
+		"their counts are public; and rewards themselves, from who reads the database, its backups or the " +
+		"process's memory, which have sums that were not released."
+)
+
+// viewOf is all of a view but what takes the transcript.
+func viewOf(info serve.Info, r *Report) *View {
+	decl := info.Experiment
+	v := &View{Name: decl.Name, Description: decl.Description, Public: decl.Public, Reason: info.Reason,
+		Policy: decl.Policy.Policy, Trial: decl.Risk > 0, Risk: decl.Risk, Floor: decl.Floor,
+		Window: decl.Window, Changes: len(info.Changes), Released: r.Released, Batches: info.Batches,
+		Last: r.Last, Leader: r.Leader, Kept: r.Kept, Lo: r.lo, Hi: r.hi, Confidence: r.Confidence,
+		Differences: r.Differences, Lines: info.Lines, Tip: info.Tip}
+	for i, a := range info.Arms {
+		v.Decisions += a.Decisions
+		v.Arms = append(v.Arms, Arm{Name: decl.Arms[i].Name, Off: a.Off, Kept: i == info.Keep,
+			Leads: decl.Arms[i].Name == r.Leader, Decisions: a.Decisions, Released: a.Released,
+			Releases: a.Releases, Mean: r.Arms[i].Mean, Interval: r.Arms[i].Interval})
+	}
+	for i := range v.Arms {
+		v.Arms[i].Share = float64(v.Arms[i].Decisions) / float64(max(1, v.Decisions))
+	}
+	v.State, v.Says = stateOf(info)
+	if !info.Until.IsZero() {
+		at := info.Until.UTC()
+		v.Until = &at
+	}
+	v.Sure = sure(r)
+	v.Privacy = Privacy{Unit: r.Unit, Assignments: decl.Assignments(), Budget: r.Budget, Each: r.Each,
+		Spent: r.Spent, Share: r.Share, Guarantee: r.Guarantee,
+		Protected: fmt.Sprintf(protectedText, r.Unit, r.Budget), Exposed: fmt.Sprintf(exposedText, r.Unit)}
+	return v
+}
+
+// clockOf writes a time for people: with its day only where that is another than now's.
+func clockOf(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") }
+
+// stateOf says what an experiment does.
+func stateOf(info serve.Info) (State, string) {
+	kept := ""
+	if info.Keep >= 0 {
+		kept = ": everybody gets " + info.Experiment.Arms[info.Keep].Name
+	}
+	switch info.State {
+	case serve.Draft:
+		return Draft, "draft: it has not been started"
+	case serve.Waiting:
+		switch info.Wait {
+		case "start":
+			return Starting, "waiting for its start at " + clockOf(info.Until)
+		case "rewards":
+			return Awaiting, "waiting for rewards until " + clockOf(info.Until)
+		}
+		return Awaiting, "releasing"
+	case serve.Running:
+		return Collecting, "collecting"
+	case serve.Paused:
+		return Paused, "paused: nobody new is assigned"
+	case serve.Stopped:
+		if info.Experiment.Risk > 0 && info.Keep >= 0 {
+			return Stopped, "stopped" + kept
+		}
+		return Stopped, "stopped" + kept
+	case serve.Archived:
+		return Archived, "archived" + kept + ", and nothing of its units is left"
+	}
+	return Failed, "failed: it can be read and stopped"
+}
+
+// sure says how sure it is that the leader leads.
+func sure(r *Report) string {
+	if r.Leader == "" || len(r.Differences) == 0 {
+		return ""
+	}
+	better := 0
+	for _, d := range r.Differences {
+		if d.Interval != nil && d.Interval[1] < 0 {
+			better++
+		}
+	}
+	of := len(r.Arms) - 1
+	level := report.Number(100*r.Confidence, "") + "\u202f%"
+	switch {
+	case better == of && of == 1:
+		return r.Leader + " is better than " + r.Differences[0].Arm + ", at " + level + " confidence"
+	case better == of:
+		return r.Leader + " is better than each other arm, at " + level + " confidence"
+	case better == 0:
+		return r.Leader + " leads; that it is better than any other arm is not sure yet"
+	}
+	return fmt.Sprintf("%s leads, and is better than %d of %d others, at %s confidence", r.Leader, better,
+		of, level)
+}
+
+// between writes an interval for reading: two digits of its half width, rounded outward.
+func between(x *[2]float64) string {
+	if x == nil {
+		return "–"
+	}
+	decimals := min(max(0, 1-int(math.Floor(math.Log10((x[1]-x[0])/2)))), 9)
+	p := math.Pow10(decimals)
+	return "[" + report.Fixed(math.Floor(x[0]*p)/p, decimals, "\u202f") + ", " +
+		report.Fixed(math.Ceil(x[1]*p)/p, decimals, "\u202f") + "]"
+}
+
+// Data is what charts are drawn from. That of an event has the rows that are new: of each list the
+// first From rows of the page stay, and these follow.
+type Data struct {
+	ID    string     `json:"id,omitempty"` // of what is shown, for /events?from=
+	Arms  []string   `json:"arms"`
+	Range [2]float64 `json:"range"` // of rewards
+	// Course are the arms' private means, a list for each arm.
+	Course []Course `json:"course"`
+}
+
+// A Course is how the private mean of an arm has gone. A point is [time of the release in seconds,
+// decisions released of all arms, of this arm, mean, low, high]. Arms that are off or far behind may
+// have none.
+type Course struct {
+	Arm    int          `json:"arm"`
+	From   int          `json:"from"`
+	Points [][6]float64 `json:"points"`
+}
+
+// dataOf reads the course of an experiment.
+func dataOf(ctx context.Context, e *serve.Engine, name string) (serve.Info, *Report, *Data, error) {
+	info, course, err := e.Course(ctx, name)
+	if err != nil {
+		return info, nil, nil, err
+	}
+	r, err := reportOf(info)
+	if err != nil {
+		return info, nil, nil, err
+	}
+	d := &Data{Range: [2]float64{r.lo, r.hi}, Course: make([]Course, len(r.Arms))}
+	for i, a := range r.Arms {
+		d.Arms, d.Course[i] = append(d.Arms, a.Name), Course{Arm: i, Points: [][6]float64{}}
+	}
+	total, last := 0, make([]bound.Sums, len(r.Arms))
+	for p, err := range course {
+		if errors.Is(err, serve.ErrTranscript) { // the page says so
+			break
+		} else if err != nil {
+			return info, nil, nil, err
+		}
+		total += p.Sums.N - last[p.Arm].N
+		last[p.Arm], r.Last = p.Sums, &p.At
+		band := r.interval(p.Sums)
+		if band == nil {
+			continue
+		}
+		c := &d.Course[p.Arm]
+		// It needs no more points than can be seen: one for each tenth more rewards.
+		if n := len(c.Points); n > 1 && float64(p.Sums.N) < 1.1*c.Points[n-2][2] {
+			c.Points = c.Points[:n-1]
+		}
+		c.Points = append(c.Points, [6]float64{float64(p.At.UnixMilli()) / 1000, float64(total),
+			float64(p.Sums.N), min(max(r.inUnits(p.Sums.Sum/float64(p.Sums.N)), band[0]), band[1]),
+			band[0], band[1]})
+	}
+	return info, r, d, nil
+}
+
+// A snapshot is a page's content at a moment.
+type snapshot struct {
+	id        string
+	view      *View
+	data      *Data
+	fragments map[string]string
+}
+
+// dependsOn is what a page shows at once when it changes, by a release or by an operator; the rest
+// is traffic, which it shows once a tick.
+func dependsOn(info serve.Info) string {
+	if info.State == serve.Waiting && info.Wait != "start" { // which decisions tell, between ticks
+		info.State = serve.Running
+	}
+	return fmt.Sprint(info.State, info.Reason, info.Keep, info.Tip, len(info.Changes))
+}
