@@ -213,8 +213,9 @@ type PowerAt struct {
 // largest of the n scores without the target. The true probability of a score above τ_k has the law
 // Beta(k+1, n−k) if scores have no ties, and is stochastically smaller with ties (and the probability
 // of at least τ_k stochastically larger than Beta(k+1, n-k)); games with the target are independent
-// of τ_k. So with a quarter of the error probability each: a k for which the test is of significance
-// α, and a Clopper–Pearson lower bound of its power; and a k for which it is not, and an upper bound.
+// of τ_k. So with a quarter of the error probability each: a k for which the test above τ_k is of
+// significance α, and a Clopper–Pearson lower bound of its power; and a k for which the test from τ_k
+// on is not. Then no test of significance α is more than above τ_k, which bounds the power from above.
 // With fewer than about log(4/(1−level))/α games without the target the lower end is 0.
 func (s Scores) PowerAt(significance, level float64) (PowerAt, error) {
 	p, err := s.Curve([]float64{significance}, level)
@@ -244,10 +245,6 @@ func (s Scores) Curve(significances []float64, level float64) ([]PowerAt, error)
 		})
 		return m - i
 	}
-	atLeast := func(t float64) int {
-		i, _ := slices.BinarySearch(in, t)
-		return m - i
-	}
 	tail := (1 - level) / 4
 	curve := make([]PowerAt, len(significances))
 	for j, a := range significances {
@@ -269,7 +266,7 @@ func (s Scores) Curve(significances []float64, level float64) ([]PowerAt, error)
 		p.Power.Hi = 1
 		k = 1 + searchLast(n, func(k int) bool { return 1-upper(n-1-k, n, tail) < a })
 		if k < n {
-			p.Power.Hi = upper(atLeast(out[n-1-k]), m, tail)
+			p.Power.Hi = upper(above(out[n-1-k]), m, tail)
 		}
 		curve[j] = p
 	}

@@ -355,3 +355,21 @@ func TestPowerIntervalCovers(t *testing.T) {
 		}
 	}
 }
+
+// Where the next test has far too many false alarms, as with ties, its power bounds nothing: a
+// coin's tests have significance 0, 0.08 and 1, and at 0.02 no power.
+func TestPowerOfTies(t *testing.T) {
+	src := noise.NewFast(14, 2)
+	var s audit.Scores
+	for range 2000 {
+		s.In = append(s.In, bit(src.Bernoulli(0.4)))
+		s.Out = append(s.Out, bit(src.Bernoulli(0.08)))
+	}
+	p, err := s.PowerAt(0.02, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Power.Value != 0 || p.Power.Lo != 0 || p.Power.Hi > 0.01 {
+		t.Errorf("power %v at 0.02, want 0 up to about log(80)/2000", p.Power)
+	}
+}

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -15,61 +16,190 @@ type namedScores struct {
 	scores audit.Scores
 }
 
-// rocFigure is the power of attacks against the significance, on log axes, beside what the claim
-// allows. theory may be nil.
-func rocFigure(id, title string, all []namedScores, claim, delta, level float64,
-	theory func(alpha float64) float64, theoryName string) (report.Figure, error) {
-	f := report.Figure{ID: id, Title: title, Subtitle: "Power against significance, and the " +
+// A rocPlot is what the figure of ROC curves is drawn of.
+type rocPlot struct {
+	id, title    string
+	all          []namedScores
+	best         int     // of all: the attack that the audited ε is from
+	claim, delta float64 // a claim of +Inf is none
+	low          float64 // the audited ε at delta
+	gamma        float64
+	curve        func(delta float64) (float64, error) // what is claimed at every δ; may be nil
+	theory       func(alpha float64) float64          // may be nil
+	theoryName   string
+}
+
+// rocCells are the pieces of the axis of significances that have a band of their own, and rocSteps
+// the steps along an axis that a drawing can tell apart.
+const (
+	rocCells = 50
+	rocSteps = 400
+)
+
+// figure is the power of attacks against the significance, beside what the claim and the audited
+// bound allow.
+func (r rocPlot) figure() (report.Figure, error) {
+	f := report.Figure{ID: r.id, Title: r.title, Subtitle: "Power against significance, and the " +
 		"largest that the claim allows", XLabel: "significance (false positive rate)",
-		YLabel: "power (true positive rate)", LogX: true, LogY: true,
-		Note: fmt.Sprintf("Bands: intervals at level %.10g, each by itself. A line above that of "+
-			"the claim is what a refutation looks like.", level)}
-	least := 1.0
-	for _, n := range all {
+		YLabel: "power (true positive rate)",
+		Note: fmt.Sprintf("Steps: the threshold tests of the games. Bands: where the true curve of "+
+			"an attack is at all significances together, at level %.10g for each attack. A band "+
+			"above the limit of the claim is what a refutation looks like.", 1-r.gamma)}
+	grid, err := r.axes(&f)
+	if err != nil {
+		return f, err
+	}
+	for _, n := range r.all {
 		if n.scores.Validate() != nil {
 			continue
 		}
-		least = min(least, 10/float64(len(n.scores.Out)))
-	}
-	if least >= 1 {
-		return f, audit.ErrConstantScore
-	}
-	grid := audit.LogGrid(max(least, 1e-6), 40)
-	for _, n := range all {
-		if n.scores.Validate() != nil {
-			continue
-		}
-		points, err := n.scores.Curve(grid, level)
+		s, err := rocLine(n, grid, 1-r.gamma)
 		if err != nil {
 			return f, err
 		}
-		s := report.Series{Label: n.name, X: grid}
-		for _, p := range points {
-			s.Mean, s.Lo, s.Hi = append(s.Mean, p.Power.Value), append(s.Lo, p.Power.Lo),
-				append(s.Hi, p.Power.Hi)
-		}
 		f.Series = append(f.Series, s)
 	}
-	if theory != nil {
-		s := report.Series{Label: theoryName, X: grid}
-		for _, a := range grid {
-			s.Mean = append(s.Mean, theory(a))
-		}
-		f.Series = append(f.Series, s)
+	if len(f.Series) == 0 {
+		return f, audit.ErrConstantScore
 	}
-	if !math.IsInf(claim, 1) {
-		s := report.Series{Label: "limit of the claim", X: grid}
+	line := func(label string, power func(alpha float64) (float64, error)) error {
+		s := report.Series{Label: label, X: grid}
 		for _, a := range grid {
-			p, err := audit.PowerLimit(claim, delta, a)
+			p, err := power(a)
 			if err != nil {
-				return f, err
+				return err
 			}
 			s.Mean = append(s.Mean, p)
 		}
 		f.Series = append(f.Series, s)
+		return nil
 	}
-	f.Series = append(f.Series, report.Series{Label: "chance", X: grid, Mean: grid})
-	return f, nil
+	if r.theory != nil {
+		err = line(r.theoryName, func(a float64) (float64, error) { return r.theory(a), nil })
+	}
+	limit := func(a float64) (float64, error) { return audit.PowerLimit(r.claim, r.delta, a) }
+	if err == nil && !math.IsInf(r.claim, 1) {
+		err = line("limit of the claim", limit)
+	}
+	if err == nil && r.curve != nil {
+		err = r.everyDelta(grid, limit, line)
+	}
+	if err == nil && r.low > 0 {
+		err = line(fmt.Sprintf("limit of ε = %s, audited", report.Short(r.low)),
+			func(a float64) (float64, error) { return audit.PowerLimit(r.low, r.delta, a) })
+	}
+	if err == nil {
+		err = line("chance", func(a float64) (float64, error) { return a, nil })
+	}
+	return f, err
+}
+
+// everyDelta adds the limit of what is claimed at every δ, the trade-off curve of the mechanism, if
+// that says more than the limit at one.
+func (r rocPlot) everyDelta(grid []float64, one func(float64) (float64, error),
+	line func(string, func(float64) (float64, error)) error) error {
+	deltas := audit.LogGrid(1e-9, 100)
+	deltas = deltas[:len(deltas)-1] // δ = 1 is no claim
+	epsilons := make([]float64, len(deltas))
+	for i, d := range deltas {
+		var err error
+		if epsilons[i], err = r.curve(d); err != nil {
+			return err
+		}
+	}
+	limit := func(a float64) (float64, error) {
+		least := 1.0
+		for i, d := range deltas {
+			if !math.IsInf(epsilons[i], 1) {
+				p, err := audit.PowerLimit(epsilons[i], d, a)
+				if err != nil {
+					return 0, err
+				}
+				least = min(least, p)
+			}
+		}
+		return least, nil
+	}
+	for _, a := range grid {
+		all, err := limit(a)
+		if err != nil {
+			return err
+		}
+		if single, err := one(a); err != nil || all < single-0.05 {
+			return errors.Join(err, line("limit of the claim at all δ", limit))
+		}
+	}
+	return nil
+}
+
+// axes chooses those on which the test that bounds ε best is seen, and returns the significances of
+// the cells: a logarithmic axis if it has few false alarms, two if it has little power as well.
+func (r rocPlot) axes(f *report.Figure) ([]float64, error) {
+	linear := make([]float64, rocCells+1)
+	for i := range linear {
+		linear[i] = float64(i) / rocCells
+	}
+	s := r.all[r.best].scores
+	region, err := s.RegionByRank(r.gamma / float64(len(r.all)))
+	if err != nil {
+		return nil, err
+	}
+	b, err := region.Epsilon(r.delta)
+	if err != nil {
+		return nil, err
+	}
+	least := 10 / float64(len(s.Out))
+	if b.Epsilon == 0 || b.Test.TypeI > 0.02 || least >= 0.02 {
+		return linear, nil
+	}
+	f.LogX, f.LogY = true, 1-b.Test.TypeII < 0.1
+	return audit.LogGrid(max(least, 1e-6), rocCells+1), nil
+}
+
+// rocLine is an attack's empirical ROC curve, a step function, with a band that has all of the true
+// curve in it at the level. The true curve rises, so its intervals at the ends of a cell bound it
+// in between; they are split over all ends. Of steps that a drawing cannot tell apart one is kept.
+func rocLine(n namedScores, grid []float64, level float64) (report.Series, error) {
+	line := report.Series{Label: n.name, Step: true}
+	points, err := n.scores.ROC()
+	if err != nil {
+		return line, err
+	}
+	ends, err := n.scores.Curve(grid, 1-(1-level)/float64(len(grid)))
+	if err != nil {
+		return line, err
+	}
+	place := func(a float64) float64 { return a }
+	if grid[0] > 0 {
+		place = func(a float64) float64 { return 1 - math.Log(a)/math.Log(grid[0]) }
+	}
+	add := func(a, power float64, cell int) {
+		lo, hi := ends[cell].Power.Lo, ends[min(cell+1, len(ends)-1)].Power.Hi
+		if last := len(line.X) - 1; last >= 0 && line.X[last] == a {
+			line.Mean[last], line.Lo[last], line.Hi[last] = power, lo, hi
+			return
+		}
+		line.X, line.Mean = append(line.X, a), append(line.Mean, power)
+		line.Lo, line.Hi = append(line.Lo, lo), append(line.Hi, hi)
+	}
+	next, power := 0, 0.0
+	for cell, from := range grid {
+		for ; next < len(points) && points[next].TypeI <= from; next++ {
+			power = points[next].Power
+		}
+		add(from, power, cell)
+		if cell == len(grid)-1 {
+			break
+		}
+		for ; next < len(points) && points[next].TypeI < grid[cell+1]; next++ {
+			p, last := points[next], len(line.X)-1
+			if power = p.Power; p.TypeI == line.X[last] || place(p.TypeI)-place(line.X[last]) > 1./rocSteps ||
+				power-line.Mean[last] > 1./rocSteps {
+				add(p.TypeI, power, cell)
+			}
+		}
+	}
+	return line, nil
 }
 
 // curveFigure is the audited ε against δ, beside the claimed one. The scores are those of the

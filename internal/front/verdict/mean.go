@@ -128,12 +128,12 @@ func (m *PreparedMean) Run(ctx context.Context) (*Page, error) {
 	for i := range scores {
 		all = append(all, namedScores{g.Names[i], scores[i]})
 	}
-	var theory func(float64) float64
+	plot := rocPlot{id: "roc", title: "Attacks on the mean", all: all, best: best, claim: m.claim,
+		delta: m.delta, low: f.Low, gamma: m.Gamma, curve: m.curve}
 	if g.Limit != nil {
-		theory = g.Limit.Power
+		plot.theory, plot.theoryName = g.Limit.Power, "theory, likelihood ratio"
 	}
-	roc, err := rocFigure("roc", "Attacks on the mean", all, m.claim, m.delta, 1-m.Gamma, theory,
-		"theory, likelihood ratio")
+	roc, err := plot.figure()
 	if err != nil {
 		return nil, err
 	}

@@ -132,18 +132,20 @@ func (s *Searched) draw(ctx context.Context, f audit.Finding) error {
 	if err != nil || !ok {
 		return err
 	}
-	roc, err := rocFigure("roc", "The attack that did best", []namedScores{{f.Attack, scores}},
-		f.Claimed, f.Delta, 1-s.Gamma, nil, "")
-	if err != nil {
-		return err
-	}
-	roc.Note += fmt.Sprintf(" %d games of its own.", games)
-	curve, err := curveFigure("epsilon-delta", scores, 1, s.Gamma, func(delta float64) (float64, error) {
+	claimed := func(delta float64) (float64, error) {
 		if s.Claim != nil {
 			return math.Inf(1), nil
 		}
 		return min(loss.Approx(delta), loss.Pure()), nil
-	})
+	}
+	roc, err := rocPlot{id: "roc", title: "The attack that did best",
+		all: []namedScores{{f.Attack, scores}}, claim: f.Claimed, delta: f.Delta, low: f.Low,
+		gamma: s.Gamma, curve: claimed}.figure()
+	if err != nil {
+		return err
+	}
+	roc.Note += fmt.Sprintf(" %s games of its own.", report.Whole(games))
+	curve, err := curveFigure("epsilon-delta", scores, 1, s.Gamma, claimed)
 	if err != nil {
 		return err
 	}

@@ -166,18 +166,19 @@ func (t *PreparedTraining) Run(ctx context.Context) (*Page, error) {
 	if !t.Figures {
 		return p, nil
 	}
-	roc, err := rocFigure("roc", "Attacks on the iterates", all, t.claim, t.Delta, 1-t.Gamma, nil, "")
+	claimed := func(delta float64) (float64, error) {
+		if t.Training.Claim != nil || a.Training.Method != train.DPSGD {
+			return math.Inf(1), nil
+		}
+		g, err := a.Training.Claim(delta, a.Neighbour)
+		return g.Epsilon, err
+	}
+	roc, err := rocPlot{id: "roc", title: "Attacks on the iterates", all: all, best: best,
+		claim: t.claim, delta: t.Delta, low: f.Low, gamma: t.Gamma, curve: claimed}.figure()
 	if err != nil {
 		return nil, err
 	}
-	curve, err := curveFigure("epsilon-delta", scores[best], len(scores), t.Gamma,
-		func(delta float64) (float64, error) {
-			if t.Training.Claim != nil || a.Training.Method != train.DPSGD {
-				return math.Inf(1), nil
-			}
-			g, err := a.Training.Claim(delta, a.Neighbour)
-			return g.Epsilon, err
-		})
+	curve, err := curveFigure("epsilon-delta", scores[best], len(scores), t.Gamma, claimed)
 	p.Figures = []report.Figure{roc, curve}
 	return p, err
 }
