@@ -1,6 +1,8 @@
 package sotto_test
 
 import (
+	"encoding/csv"
+	"go/ast"
 	"go/build"
 	"go/parser"
 	"go/token"
@@ -9,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -184,6 +187,103 @@ func TestCitations(t *testing.T) {
 	if cited < 300 {
 		t.Errorf("only %d citations were found", cited)
 	}
+}
+
+// What people read names sources by authors and year: numbers are for machines, the arguments of
+// `sotto reproduce` and a column of claims.csv. So no text, comment, page or script has them. The
+// keys of settings are left out: hashes that are published are of them.
+func TestSourcesAreNamed(t *testing.T) {
+	var (
+		grouped = regexp.MustCompile(`\b\d{1,3}(?:[\p{Z}]\d{3})+\b`) // 20 000
+		anID    = regexp.MustCompile(`(?:reproduce|such as|--source) 00[0-4]|000 to 004|^00[0-4]$|^DP-SE of 002$`)
+		number  = regexp.MustCompile(`(?:^|[^\pL\d.,_/"-])00[0-4](?:[^\pL\d._/"%-]|\.\D|\.?$)`)
+	)
+	check := func(path, text string) {
+		for _, line := range strings.Split(text, "\n") {
+			if s := number.FindString(anID.ReplaceAllString(grouped.ReplaceAllString(line, ""), "")); s != "" {
+				t.Errorf("%s: %q in %q: name authors and year, as docs/sources.md does", path, s, line)
+			}
+		}
+	}
+	for _, text := range []string{"000 Theorem 4.24", "by (002 Algorithm 9)", "that of 002.", "004's"} {
+		if !number.MatchString(text) {
+			t.Errorf("%q passes", text)
+		}
+	}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			if name := d.Name(); name != "." && strings.HasPrefix(name, ".") || name == "node_modules" {
+				return filepath.SkipDir
+			}
+		case path == "docs_test.go":
+		case path == "docs/sources.md":
+			_, after, _ := strings.Cut(read(t, path), "\nOthers that the code rests on") // the table before
+			check(path, after)
+		case path == "docs/claims.csv":
+			rows, err := csv.NewReader(strings.NewReader(read(t, path))).ReadAll()
+			if err != nil {
+				return err
+			}
+			for _, row := range rows {
+				check(path, row[2]+"\n"+row[3])
+			}
+		case filepath.Ext(path) == ".go":
+			f, err := parser.ParseFile(token.NewFileSet(), path, nil,
+				parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			for _, g := range f.Comments {
+				check(path, strings.Join(strings.Fields(g.Text()), " "))
+			}
+			for _, text := range literals(f) {
+				check(path, text)
+			}
+		case filepath.Ext(path) == ".yaml":
+			check(path, strings.Join(regexp.MustCompile(`#.*`).FindAllString(read(t, path), -1), "\n"))
+		case slices.Contains([]string{".md", ".txtar", ".html"}, filepath.Ext(path)):
+			check(path, read(t, path))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// literals are the texts of a file, those that are joined by + as one.
+func literals(f *ast.File) []string {
+	var all []string
+	ast.Inspect(f, func(n ast.Node) bool {
+		text, ok := written(n)
+		if ok {
+			all = append(all, text)
+		}
+		return !ok
+	})
+	return all
+}
+
+// written is the text that a node is.
+func written(n ast.Node) (string, bool) {
+	switch n := n.(type) {
+	case *ast.BasicLit:
+		if n.Kind == token.STRING {
+			text, err := strconv.Unquote(n.Value)
+			return text, err == nil
+		}
+	case *ast.BinaryExpr:
+		x, _ := written(n.X)
+		y, ok := written(n.Y)
+		if !ok {
+			return "", false
+		}
+		return x + y, x != ""
+	}
+	return "", false
 }
 
 // comments are the comments of a package's files without tests, each in one line.

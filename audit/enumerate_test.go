@@ -180,7 +180,7 @@ func listing(f Finite, m Model, do func(p, q []float64)) {
 				return
 			}
 		}
-	case Continual: // two trees of rewards that differ at one depth (000 Remark 3.11)
+	case Continual: // two trees of rewards that differ at one depth [Azize 2024, Remark 3.11]
 		left := make([]int, prefixes)
 		for {
 			for at, size, from := 0, f.Arms, 0; at < f.Rounds-1; at, size, from = at+1, size*f.Arms, from+size {

@@ -371,7 +371,7 @@ func TestMisspecifiedTarget(t *testing.T) {
 	}
 }
 
-// The average-target game: power as with an optimal score of τ = d/n (000 §2.3.4), with
+// The average-target game: power as with an optimal score of τ = d/n [Azize 2024, §2.3.4], with
 // references λ/(1+λ) of it.
 func TestAverageTarget(t *testing.T) {
 	const d, n, lambda = 400, 200, 1

@@ -21,13 +21,14 @@ func (p *problem) adacGOPE() []Bound {
 	if math.IsNaN(p.b) || p.Sigma > 1 && !p.Signs {
 		return nil
 	}
+	const where = "[Azize 2024, Theorem 5.12]; [Azize and Basu 2024, Theorem 4]"
 	name := "adac-gope"
 	if p.b == 0 {
 		name = "gope"
 	}
 	if p.long > 1+unitball.Slack {
 		return []Bound{{
-			Name: name, Where: "000 Theorem 5.12, 001 Theorem 4", Policy: name,
+			Name: name, Where: where, Policy: name,
 			Form: "Σ_ℓ 4β_{ℓ−1}(d(d+1)/2 + c_ℓ) + 2δT", WorstCase: true, Kind: NotProved,
 			Note: fmt.Sprintf("it needs ‖a‖ ≤ 1 and ‖θ*‖ ≤ 1, and the largest is %.6g", p.long),
 		}}
@@ -42,7 +43,7 @@ func (p *problem) adacGOPE() []Bound {
 		return sum
 	}
 	out := []Bound{{
-		Name: name + "-gap-free", Where: "000 Theorem 5.12, 001 Theorem 4", Policy: name,
+		Name: name + "-gap-free", Where: where, Policy: name,
 		Form: "Σ_ℓ 4β_{ℓ−1}(d(d+1)/2 + c_ℓ) + 2δT", WorstCase: true,
 		Note: "‖a‖, ‖θ*‖, |r| ≤ 1; all T rounds in phases as long as they can be: ours",
 		Value: func(T float64) float64 {
@@ -51,7 +52,7 @@ func (p *problem) adacGOPE() []Bound {
 	}}
 	if p.Risk == 0 {
 		out = append(out, Bound{
-			Name: name + "-rate", Where: "000 Theorem 5.12, 001 Theorem 4", Policy: name,
+			Name: name + "-rate", Where: where, Policy: name,
 			Form: "O(√(dT log(KT))) + O((d/√ρ) log^{3/2}(KT))", WorstCase: true, Kind: Implicit,
 			Note: "δ = 1/T; the private term needs d = O(log(KT))",
 		})
@@ -64,7 +65,7 @@ func (p *problem) adacGOPE() []Bound {
 			}
 		}
 		out = append(out, Bound{
-			Name: name, Where: "000 Theorem 5.12, 001 Theorem 4", Policy: name,
+			Name: name, Where: where, Policy: name,
 			Form: "Σ_{ℓ≤ℓ(Δ_min)} min(Δ_max, 4β_{ℓ−1})(d(d+1)/2 + c_ℓ) + δTΔ_max",
 			Note: "‖a‖, ‖θ*‖, |r| ≤ 1; phases until 4β_ℓ < Δ_min, summed: ours",
 			Value: func(T float64) float64 {

@@ -12,7 +12,8 @@ import "math"
 // T/(λd)) does the rest.
 func (p *problem) adacOFUL() []Bound {
 	if p.pure {
-		return []Bound{{Name: "lin-priv", Where: "001 Appendix F-C, after Neel and Roth 2018",
+		return []Bound{{Name: "lin-priv", Where: "[Azize and Basu 2024, Appendix F-C], after " +
+			"Neel and Roth 2018",
 			Policy: "lin-priv", Form: "Õ(d√T) + Õ(√(KTd)/ε)", WorstCase: true, Kind: Implicit,
 			Note: "what the corrected steps come to; the printed Õ(Kd√T/ε) is looser, and the " +
 				"original's Õ(Kd log T/ε) wrong"}}
@@ -37,7 +38,7 @@ func (p *problem) adacOFUL() []Bound {
 		name = "rs-oful"
 	}
 	out := []Bound{{
-		Name: name, Where: "001 Theorems 5 and 14", Policy: name,
+		Name: name, Where: "[Azize and Basu 2024, Theorems 5 and 14]", Policy: name,
 		Form: "2√(1+C)·√(2dT log(1+T/(λd)))·(β_T + √(2ℓ(T)f₁/(ρλ))) + 6δT", WorstCase: true,
 		Note: "norms at most 1; δ of each of three events, a third of the policy's unless split " +
 			"is false; with V ⪰ λI alone, no assumption on contexts: ours",
@@ -49,15 +50,19 @@ func (p *problem) adacOFUL() []Bound {
 	}}
 	if p.Risk == 0 {
 		out = append(out, Bound{
-			Name: name + "-rate", Where: "000 Theorem 5.17, 001 Theorem 5", Policy: name,
+			Name: name + "-rate", Where: "[Azize 2024, Theorem 5.17]; [Azize and Basu 2024, " +
+				"Theorem 5]", Policy: name,
 			Form: "O(d log T √T) + O((d²/√ρ) log²T)", WorstCase: true, Kind: Implicit,
-			Note: "δ = 1/T; under 001's Assumption 2, which no law of contexts meets for d ≥ 2",
+			Note: "δ = 1/T; under [Azize and Basu 2024]'s Assumption 2, which no law of contexts " +
+				"meets for d ≥ 2",
 		})
 	}
 	if c.Lambda0 > 0 && p.b > 0 {
 		out = append(out, Bound{
-			Name: name + "-printed", Where: "001 Theorem 5", Policy: name + ":radius=printed",
-			Form: "2√(1+C)·√(2d log(1+T/(λd)))·(β_T√T + γ_T√((1+C)(1+λ)ℓ(T)))", WorstCase: true, Unproved: true,
+			Name: name + "-printed", Where: "[Azize and Basu 2024, Theorem 5]",
+			Policy: name + ":radius=printed",
+			Form:   "2√(1+C)·√(2d log(1+T/(λd)))·(β_T√T + γ_T√((1+C)(1+λ)ℓ(T)))", WorstCase: true,
+			Unproved: true,
 			Note: "λ ≥ 1, ‖a‖ = 1 and Assumption 2 with λ₀, which no law of contexts meets for d " +
 				"≥ 2; from the T on where its eigenvalue bound is positive",
 			Value: func(T float64) float64 {

@@ -19,7 +19,8 @@ func (p *problem) adacUCB() []Bound {
 	}
 	return []Bound{
 		{
-			Name: "thesis-5.6", Where: "000 Theorem 5.6, 001 Theorem 10", Policy: "adac-ucb",
+			Name: "thesis-5.6", Where: "[Azize 2024, Theorem 5.6]; [Azize and Basu 2024, Theorem " +
+				"10]", Policy: "adac-ucb",
 			Form: "Σ (8β log T/Δ_a + 8√(β log T/ρ) + 2β/(β−3))", Note: "rewards in [0,1], β > 3",
 			Value: valid(func(T float64) float64 {
 				l := math.Log(T)
@@ -28,7 +29,7 @@ func (p *problem) adacUCB() []Bound {
 				})
 			}),
 		}, {
-			Name: "zcdp-11", Where: "001 Theorem 11", Policy: "adac-ucb",
+			Name: "zcdp-11", Where: "[Azize and Basu 2024, Theorem 11]", Policy: "adac-ucb",
 			Form: "4√(2βKT log T) + 8K√(β log T/ρ) + (3β/(β−3))ΣΔ_a", WorstCase: true,
 			Note: "rewards in [0,1], β > 3",
 			Value: valid(func(T float64) float64 {

@@ -12,7 +12,7 @@ func (p *problem) adapUCB() []Bound {
 	if math.IsNaN(p.epsilon) {
 		return nil
 	}
-	beta, where := p.Beta, "000 Theorem 5.3"
+	beta, where := p.Beta, "[Azize 2024, Theorem 5.3]"
 	rest := 3 * beta / (beta - 3)
 	valid := func(f func(T float64) float64) func(T float64) float64 {
 		return func(T float64) float64 {
@@ -43,7 +43,7 @@ func (p *problem) adapUCB() []Bound {
 				})
 			}),
 		}, {
-			Name: "thesis-C.7", Where: "000 Theorem C.7", Policy: "adap-ucb",
+			Name: "thesis-C.7", Where: "[Azize 2024, Theorem C.7]", Policy: "adap-ucb",
 			Form: "8√(βKT log T) + 16βK log T/ε + (3β/(β−3))ΣΔ_a", WorstCase: true,
 			Note: "rewards in [0,1], β > 3",
 			Value: valid(func(T float64) float64 {
@@ -51,7 +51,7 @@ func (p *problem) adapUCB() []Bound {
 				return 8*math.Sqrt(beta*p.k*T*l) + 16*beta*p.k*l/p.epsilon + rest*p.sumGaps()
 			}),
 		},
-		{Name: "thesis-5.4", Where: "000 Theorem 5.4", Policy: "adap-klucb",
+		{Name: "thesis-5.4", Where: "[Azize 2024, Theorem 5.4]", Policy: "adap-klucb",
 			Form: "Σ (C₁(β)Δ_a log T/min{kl(μ_a,μ*), C₂εΔ_a} + 3β/(β−3))", Kind: Implicit,
 			Note: "Bernoulli rewards, β > 3; C₁ and C₂ are not given"},
 	}

@@ -16,7 +16,7 @@ func (p *problem) batchSE() []Bound {
 	}
 	out := []Bound{
 		{
-			Name: "batch-se", Where: "003 Lemma 2", Policy: "batch-se",
+			Name: "batch-se", Where: "[Chowdhury and Zhou 2023, Lemma 2]", Policy: "batch-se",
 			Form: "Σ Δ_a Σ_{i≤b(a)} ⌈η^i⌉ + pTΔ_max",
 			Note: "rewards in [0,1], central trust; batches until 4(√(L/(2n)) + ν/n) < Δ_a, L = " +
 				"log(8Kb²/p), summed: ours",
@@ -32,8 +32,9 @@ func (p *problem) batchSE() []Bound {
 		},
 	}
 	if p.Risk == 0 {
-		out = append(out, Bound{Name: "distributed-2", Where: "003 Lemma 2", Policy: "batch-se",
-			Form: "O(Σ log T/Δ_a + Kσ√log T + Kh log T)", Kind: Implicit, Note: "p = 1/T ≤ 1/K"})
+		out = append(out, Bound{Name: "distributed-2", Where: "[Chowdhury and Zhou 2023, Lemma 2]",
+			Policy: "batch-se",
+			Form:   "O(Σ log T/Δ_a + Kσ√log T + Kh log T)", Kind: Implicit, Note: "p = 1/T ≤ 1/K"})
 	}
 	return out
 }

@@ -157,7 +157,8 @@ func TestPhaseLengthsAndRadii(t *testing.T) {
 	close(t, "updates at 1000", logDet(3, 0.1, 1000)/math.Ln2, 35.11, 2e-4)
 	close(t, "updates at 1e5", logDet(3, 0.1, 1e5)/math.Ln2, 55.04, 2e-4)
 	close(t, "f₁", noiseNorm(3, 1e-8), 54.709050, 1e-7)
-	// 001 Lemma 12's bound is first positive at 139 469 for λ₀ = 0.1; λ comes on top of it.
+	// [Azize and Basu 2024, Lemma 12]'s bound is first positive at 139 469 for λ₀ = 0.1; λ
+	// comes on top of it.
 	if a, b := eigenvalueBound(3, 0.1, 139468, 0.001),
 		eigenvalueBound(3, 0.1, 139469, 0.001); !(a <= 0 && b > 0) {
 		t.Errorf("eigenvalue bound %v at 139468, %v at 139469", a, b)

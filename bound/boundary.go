@@ -26,20 +26,21 @@ func Boundaries(p Problem) ([]Boundary, error) {
 	constant := func(x float64) func(float64) float64 { return func(float64) float64 { return x } }
 	if q.d > 0 {
 		return []Boundary{
-			{"linear-minimax", "000 Theorem 4.17", dpSymbol, func(T float64) float64 {
+			{"linear-minimax", "[Azize 2024, Theorem 4.17]", dpSymbol, func(T float64) float64 {
 				return math.E / math.Sqrt(T)
-			}, "000 prints 2e/√T, with the factor that its proof loses"},
-			{"linear-minimax-zcdp", "000 Theorem 4.21, 001 Theorem 9", zcdpSymbol, func(T float64) float64 {
-				return math.Exp(-0.5) / T
-			}, "as printed 4e^{−1/2}/T"},
+			}, "printed as 2e/√T, with the factor that its proof loses"},
+			{"linear-minimax-zcdp", "[Azize 2024, Theorem 4.21]; [Azize and Basu 2024, Theorem 9]",
+				zcdpSymbol, func(T float64) float64 {
+					return math.Exp(-0.5) / T
+				}, "as printed 4e^{−1/2}/T"},
 		}, nil
 	}
 	k := q.k - 1
 	out := []Boundary{
-		{"minimax", "000 Theorem 4.15", dpSymbol, func(T float64) float64 {
+		{"minimax", "[Azize 2024, Theorem 4.15]", dpSymbol, func(T float64) float64 {
 			return 27.0 / 22 * math.Sqrt(k/T)
-		}, "000 prints the factor upside down, 22/27"},
-		{"minimax-zcdp", "000 Theorem 4.20", zcdpSymbol, func(T float64) float64 {
+		}, "printed with the factor upside down, 22/27"},
+		{"minimax-zcdp", "[Azize 2024, Theorem 4.20]", zcdpSymbol, func(T float64) float64 {
 			return 27.0 / 124 * (27.0 / 124) / T
 		}, ""},
 	}
@@ -54,7 +55,7 @@ func Boundaries(p Problem) ([]Boundary, error) {
 		}
 	}
 	if known && !math.IsNaN(ratio) {
-		out = append(out, Boundary{"problem", "000 Theorem 4.16", dpSymbol, constant(ratio),
+		out = append(out, Boundary{"problem", "[Azize 2024, Theorem 4.16]", dpSymbol, constant(ratio),
 			"max_a KL_inf/TV_inf: above it no arm costs more than without privacy"})
 	}
 	if means, ok := q.bernoulli(); ok && q.best < 1 {

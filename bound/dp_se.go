@@ -12,7 +12,7 @@ func (p *problem) dpSE() []Bound {
 	failed := func(T float64) float64 { return p.risk(T) * T * p.most }
 	out := []Bound{
 		{
-			Name: "dp-se-epochs", Where: "002 Lemma 5.1.2", Policy: "dp-se",
+			Name: "dp-se-epochs", Where: "[Sajed 2019, Lemma 5.1.2]", Policy: "dp-se",
 			Form: "Σ Δ_a Σ_{e≤e(a)} R_e + βTΔ_max",
 			Note: "rewards in [0,1]; the lengths of Algorithm 9 for K survivors, summed, without " +
 				"the proof's slack: ours",
@@ -22,7 +22,7 @@ func (p *problem) dpSE() []Bound {
 				}) + failed(T)
 			},
 		}, {
-			Name: "sajed-5.1.2", Where: "002 Lemma 5.1.2", Policy: "dp-se",
+			Name: "sajed-5.1.2", Where: "[Sajed 2019, Lemma 5.1.2]", Policy: "dp-se",
 			Form: "Σ log(K log₂(2/Δ_a)/β)(1024/Δ_a + 96/ε) + βTΔ_max",
 			Note: "rewards in [0,1]; the constants of its proof",
 			Value: func(T float64) float64 {
@@ -37,9 +37,9 @@ func (p *problem) dpSE() []Bound {
 		return out
 	}
 	return append(out,
-		Bound{Name: "sajed-5.1.3", Where: "002 Theorem 5.1.3", Policy: "dp-se",
+		Bound{Name: "sajed-5.1.3", Where: "[Sajed 2019, Theorem 5.1.3]", Policy: "dp-se",
 			Form: "O(Σ log T/Δ_a + K log T/ε)", Kind: Implicit, Note: "β = 1/T, T large"},
-		Bound{Name: "sajed-5.1.4", Where: "002 Theorem 5.1.4", Policy: "dp-se",
+		Bound{Name: "sajed-5.1.4", Where: "[Sajed 2019, Theorem 5.1.4]", Policy: "dp-se",
 			Form: "O(√(TK log T) + K log T/ε)", Kind: Implicit, WorstCase: true, Note: "β = 1/T"})
 }
 

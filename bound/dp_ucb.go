@@ -9,7 +9,7 @@ func (p *problem) dpUCB() []Bound {
 	}
 	return []Bound{
 		{
-			Name: "dp-ucb-thesis", Where: "000 §5.1", Policy: "dp-ucb-thesis",
+			Name: "dp-ucb-thesis", Where: "[Azize 2024, §5.1]", Policy: "dp-ucb-thesis",
 			Form: "8√8·K log^{2.5}T/ε + 4ΣΔ_a + Σ 4 log T/Δ_a", Unproved: true,
 			Note: "rewards in [0,1]; stated without a proof",
 			Value: func(T float64) float64 {
@@ -20,7 +20,7 @@ func (p *problem) dpUCB() []Bound {
 					})
 			},
 		},
-		{Name: "dp-ucb", Where: "002 §3.4, after Mishra and Thakurta 2015", Policy: "dp-ucb",
+		{Name: "dp-ucb", Where: "[Sajed 2019, §3.4], after Mishra and Thakurta 2015", Policy: "dp-ucb",
 			Form: "O(Σ log²T log(KT/β)/(εΔ_a))", Kind: Implicit,
 			Note: "with probability 1 − β"},
 	}

@@ -56,7 +56,7 @@ func ZCDPMinimaxSharp(arms int, rho float64) float64 {
 func (p *problem) finiteLower() []Bound {
 	k := len(p.Laws)
 	out := []Bound{{
-		Name: "free-minimax", Where: "000 Theorem 2.28", Form: "√(T(K−1))/27", Lower: true,
+		Name: "free-minimax", Where: "[Azize 2024, Theorem 2.28]", Form: "√(T(K−1))/27", Lower: true,
 		WorstCase: true, Note: gaussianArms,
 		Value: func(T float64) float64 { return FreeMinimax(k, T) },
 	}}
@@ -64,20 +64,20 @@ func (p *problem) finiteLower() []Bound {
 	switch {
 	case p.pure:
 		out = append(out, Bound{
-			Name: "thesis-4.15", Where: "000 Theorem 4.15", Form: "(K−1)/(22ε)", Lower: true,
+			Name: "thesis-4.15", Where: "[Azize 2024, Theorem 4.15]", Form: "(K−1)/(22ε)", Lower: true,
 			WorstCase: true, Note: gaussianArms,
 			Value: func(float64) float64 { return PureMinimax(k, p.epsilon) },
 		})
 	case p.zcdp():
 		if rho <= 1 {
 			out = append(out, Bound{
-				Name: "thesis-4.20", Where: "000 Theorem 4.20, 001 Theorem 17",
+				Name: "thesis-4.20", Where: "[Azize 2024, Theorem 4.20]; [Azize and Basu 2024, Theorem 17]",
 				Form: "√((K−1)/ρ)/124", Lower: true, WorstCase: true, Note: gaussianArms + ", 0 < ρ ≤ 1",
 				Value: func(float64) float64 { return ZCDPMinimax(k, rho) },
 			})
 		}
 		out = append(out, Bound{
-			Name: "zcdp-17-sharp", Where: "001 Theorem 17", Form: "(c/8s)exp(−c²−cs), s = " +
+			Name: "zcdp-17-sharp", Where: "[Azize and Basu 2024, Theorem 17]", Form: "(c/8s)exp(−c²−cs), s = " +
 				"√(ρ/(K−1))", Lower: true, WorstCase: true,
 			Note:  gaussianArms + "; its proof with E N² ≤ T·E N and the best Δ, at every ρ: ours",
 			Value: func(float64) float64 { return ZCDPMinimaxSharp(k, rho) },
@@ -85,7 +85,7 @@ func (p *problem) finiteLower() []Bound {
 	}
 	if c, ok := p.lawConstant(math.Inf(1)); ok {
 		out = append(out, logarithmic(Bound{
-			Name: "free-problem", Where: "000 Theorem 2.31", Form: "Σ Δ_a log T/KL_inf(P_a,μ*)",
+			Name: "free-problem", Where: "[Azize 2024, Theorem 2.31]", Form: "Σ Δ_a log T/KL_inf(P_a,μ*)",
 			Lower: true, Note: "consistent policies",
 		}, c))
 	}
@@ -94,7 +94,7 @@ func (p *problem) finiteLower() []Bound {
 	}
 	if c, ok := p.lawConstant(p.epsilon); ok {
 		out = append(out, logarithmic(Bound{
-			Name: "thesis-4.16", Where: "000 Theorem 4.16",
+			Name: "thesis-4.16", Where: "[Azize 2024, Theorem 4.16]",
 			Form: "Σ Δ_a log T/min(KL_inf(P_a,μ*), ε TV_inf(P_a,μ*))", Lower: true, Note: "consistent policies",
 		}, c))
 	}
@@ -102,7 +102,7 @@ func (p *problem) finiteLower() []Bound {
 		if c, err := BernoulliRegret(means, p.epsilon); err == nil {
 			out = append(out, logarithmic(Bound{
 				Name: "d-epsilon", Where: "arXiv:2505.05613", Form: "Σ Δ_a log T/d_ε(μ_a,μ*)", Lower: true,
-				Note: "consistent policies; never below that of 000 Theorem 4.16",
+				Note: "consistent policies; never below that of [Azize 2024, Theorem 4.16]",
 			}, c))
 		}
 	}

@@ -34,7 +34,7 @@ func (p *problem) zcdp() bool { _, ok := p.Budget.(privacy.ZCDP); return ok }
 func (p *problem) cubeLower(dim int) []Bound {
 	d := float64(dim)
 	out := []Bound{{
-		Name: "linear-free-minimax", Where: "000 Theorem 4.17", Form: "e⁻²d√T/8", Lower: true,
+		Name: "linear-free-minimax", Where: "[Azize 2024, Theorem 4.17]", Form: "e⁻²d√T/8", Lower: true,
 		WorstCase: true, Note: cube,
 		Value: func(T float64) float64 { return LinearFreeMinimax(dim, T) },
 	}}
@@ -42,21 +42,22 @@ func (p *problem) cubeLower(dim int) []Bound {
 	switch {
 	case p.pure:
 		out = append(out,
-			Bound{Name: "thesis-4.17-corrected", Where: "000 Theorem 4.17", Form: "e⁻¹d/(8ε)",
+			Bound{Name: "thesis-4.17-corrected", Where: "[Azize 2024, Theorem 4.17]", Form: "e⁻¹d/(8ε)",
 				Lower: true, WorstCase: true, Note: cube + "; what the proof gives",
 				Value: func(float64) float64 { return LinearPureMinimax(dim, p.epsilon) }},
-			Bound{Name: "thesis-4.17", Where: "000 Theorem 4.17", Form: "e⁻¹d/(4ε)", Lower: true,
+			Bound{Name: "thesis-4.17", Where: "[Azize 2024, Theorem 4.17]", Form: "e⁻¹d/(4ε)", Lower: true,
 				WorstCase: true, Unproved: true, Note: cube + lost,
 				Value: func(float64) float64 { return math.Exp(-1) / 4 * d / p.epsilon }})
 	case p.zcdp():
 		rho := 1 / (2 * p.b)
-		out = append(out, Bound{Name: "zcdp-9-corrected", Where: "001 Theorem 9",
+		out = append(out, Bound{Name: "zcdp-9-corrected", Where: "[Azize and Basu 2024, Theorem 9]",
 			Form: "e^{−2.25}d/(8√ρ)", Lower: true, WorstCase: true,
 			Note: cube + "; what the proof gives, above ρ = 1 with e^{−1.25−√ρ}", Value: func(float64) float64 {
 				return LinearZCDPMinimax(dim, rho)
 			}})
 		if rho <= 1 {
-			out = append(out, Bound{Name: "thesis-4.21", Where: "000 Theorem 4.21, 001 Theorem 9",
+			out = append(out, Bound{Name: "thesis-4.21", Where: "[Azize 2024, Theorem 4.21]; " +
+				"[Azize and Basu 2024, Theorem 9]",
 				Form: "e^{−2.25}d/(4√ρ)", Lower: true, WorstCase: true, Unproved: true,
 				Note: cube + ", ρ ≤ 1" + lost, Value: func(float64) float64 {
 					return math.Exp(-2.25) / 4 * d / math.Sqrt(rho)
@@ -87,7 +88,8 @@ func (p *problem) linearLower() ([]Bound, error) {
 	err := add("linear-free-problem", "Lattimore and Szepesvári 2020, Theorem 25.1",
 		"c(A,θ) log T, ‖a‖²_{H⁻¹} ≤ Δ_a²/2", "consistent policies, Gaussian noise", math.Inf(1))
 	if err == nil && p.pure {
-		err = add("thesis-4.18", "000 Theorem 4.18", "c(A,θ) log T, ‖a‖²_{H⁻¹} ≤ ½Δ_a min(Δ_a, ε ρ_a(A))",
+		err = add("thesis-4.18", "[Azize 2024, Theorem 4.18]", "c(A,θ) log T, ‖a‖²_{H⁻¹} ≤ ½Δ_a "+
+			"min(Δ_a, ε ρ_a(A))",
 			"consistent policies, Gaussian noise; ρ_a(A) is a maximum over bases: ours, for the "+
 				"printed one rests on a false lemma (B.1)", p.epsilon)
 	}

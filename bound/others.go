@@ -8,7 +8,7 @@ func (p *problem) others() []Bound {
 		return nil
 	}
 	out := []Bound{
-		{Name: "dp-se-2", Where: "002 Corollary A.1.3", Policy: "dp-se-2",
+		{Name: "dp-se-2", Where: "[Sajed 2019, Corollary A.1.3]", Policy: "dp-se-2",
 			Form: "O(Σ log T/Δ_a + K log T/ε)", Kind: Implicit, Note: "β = 1/T, T large"},
 		{Name: "lazy-dp-ts", Where: "Hu and Hegde 2022", Policy: "lazy-dp-ts",
 			Form: "O(Σ log T/min{Δ_a,ε})", Kind: Implicit},

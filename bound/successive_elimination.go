@@ -10,7 +10,7 @@ func (p *problem) successiveElimination() []Bound {
 		return nil
 	}
 	return []Bound{{
-		Name: "sajed-2.34", Where: "002 (2.34)", Policy: "successive-elimination",
+		Name: "sajed-2.34", Where: "[Sajed 2019, (2.34)]", Policy: "successive-elimination",
 		Form: "Σ (32 log T/Δ_a + Δ_a) + 2/T", Note: "rewards in [0,1], T ≥ K; with the cycle " +
 			"that drops an arm: ours",
 		Value: func(T float64) float64 {

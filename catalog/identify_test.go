@@ -33,7 +33,7 @@ func TestIdentifyEntriesKeepTheirWord(t *testing.T) {
 			switch {
 			case p.Flag:
 				given := catalog.Params{p.Name: 1}
-				if p.Name == "reported" { // of the program of 004
+				if p.Name == "reported" { // of the program of [Azize et al. 2023]
 					given["threshold"], given["sigma"] = 1, 1
 				}
 				all = append(all, given)
@@ -91,7 +91,7 @@ func TestIdentifyEntriesKeepTheirWord(t *testing.T) {
 	}
 }
 
-// The programs of 004 have what they have, and coins.
+// The programs of [Azize et al. 2023] have what they have, and coins.
 func TestPublishedProgramsRefuse(t *testing.T) {
 	for _, c := range []struct {
 		name   string

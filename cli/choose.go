@@ -61,7 +61,7 @@ type chooseCommand struct {
 var chooseTexts = kong.Vars{
 	"chooseArms": "The arms, by their Bernoulli means or their laws, such as 0.75,0.6 or " +
 		"gaussian(0.5,0.1).",
-	"chooseStandard":  "A standard instance of 002: C1, C2, C3 or C4, for --arms-count arms.",
+	"chooseStandard":  "A standard instance of [Sajed 2019]: C1, C2, C3 or C4, for --arms-count arms.",
 	"chooseArmsCount": "Number of arms of --standard; 5 if not given.",
 	"choosePrior": "Bernoulli arms whose means are drawn uniformly from [LO,HI] for each run: how many, " +
 		"and from where.",
@@ -319,7 +319,8 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s ± %s%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", tier, r.Policy,
 			report.Short(r.Mean), report.Short(r.Half), heavy, ratio,
-			report.Short(r.Median), report.Short(r.Q95), report.Short(r.Q99), report.Short(r.Max), r.Runs, horizon, r.Guarantee)
+			report.Short(r.Median), report.Short(r.Q95), report.Short(r.Q99), report.Short(r.Max),
+			r.Runs, horizon, r.Guarantee)
 	}
 	for i, r := range a.Rows {
 		tier := strconv.Itoa(r.Tier)

@@ -398,8 +398,8 @@ func lower(w io.Writer, rule trial.Rule, means []float64, lo, hi float64, what s
 	case err != nil:
 		fmt.Fprintf(w, "lower bound\tnone: %v\n", err)
 	default:
-		fmt.Fprintf(w, "lower bound\t%.6g plays in the mean, for any rule with %s (000 Theorem "+
-			"4.24), on two-point arms %s\n", math.Ceil(least), same, what)
+		fmt.Fprintf(w, "lower bound\t%.6g plays in the mean, for any rule with %s [Azize 2024, Theorem "+
+			"4.24], on two-point arms %s\n", math.Ceil(least), same, what)
 	}
 }
 

@@ -36,9 +36,9 @@ var letorTexts = kong.Vars{
 
 // Help is shown by --help.
 func (c *letorCommand) Help() string {
-	return `Rows are clustered by their features with k-means. A cluster is an arm, and the ratings of its rows, over 4, are its logged rewards (003 §7).
+	return `Rows are clustered by their features with k-means. A cluster is an arm, and the ratings of its rows, over 4, are its logged rewards [Chowdhury and Zhou 2023, §7].
 
-003 has MSLR-WEB10K, which Microsoft Research offers as "Microsoft Learning to Rank Datasets"; it is not part of Sotto. Put Fold1/train.txt (or
+[Chowdhury and Zhou 2023] has MSLR-WEB10K, which Microsoft Research offers as "Microsoft Learning to Rank Datasets"; it is not part of Sotto. Put Fold1/train.txt (or
 train, vali and test of a fold one after another: 1 200 192 rows) anywhere, and name it here. examples/letor-sample.txt is a small made-up file of the same form.
 
 Examples:

@@ -33,7 +33,7 @@ var planReleaseTexts = kong.Vars{
 		"epsilon=1,delta=1e-6 or " +
 		"alpha=2,epsilon=0.1.",
 	"planReleaseNoise":     "laplace, polya, skellam, gaussian or count, as 'sotto list mechanisms' has them.",
-	"planReleasePrecision": "s of 003, at least 1: rewards are encoded with g = s·ε·√n.",
+	"planReleasePrecision": "s of [Chowdhury and Zhou 2023], at least 1: rewards are encoded with g = s·ε·√n.",
 	"planReleasePromised":  "Share of the users who are promised to answer: noise is calibrated to them.",
 }
 

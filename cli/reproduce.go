@@ -225,7 +225,8 @@ func (p *figureProgress) end() {
 
 // reproduceTexts are help texts that are too long for their flags.
 var reproduceTexts = kong.Vars{
-	"reproduceIDs": "Figures, such as thesis-5.2; sources, such as 000; or how figures begin, such as " +
+	"reproduceIDs": "Figures, such as thesis-5.2; sources, by the numbers in docs/sources.md, " +
+		"such as 000; or how figures begin, such as " +
 		"sajed. None: all of them.",
 	"reproducePreset": "quick decides the robust claims in minutes, paper is the scale of the sources.",
 	"reproduceOut": "Directory of the site; results/reproduce-PRESET if none is given. What is there of " +

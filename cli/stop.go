@@ -213,9 +213,9 @@ func printStops(s streams, rule stopping.Rule, study *stopping.Study) error {
 		fmt.Fprintf(w, "clipped\t%d samples; the mean is that of the clipped law\n", study.Clipped)
 	}
 	if rule.Private() {
-		bound(w, "upper bound", rule.UpperBound, study.Mean, "t_U of dp-exp-nas (002 Theorem 4.1.3)")
+		bound(w, "upper bound", rule.UpperBound, study.Mean, "t_U of dp-exp-nas [Sajed 2019, Theorem 4.1.3]")
 		bound(w, "lower bound", rule.LowerBound, study.Mean, "of any rule, on the two-point law "+
-			"of this mean (002 Theorem 4.2.1)")
+			"of this mean [Sajed 2019, Theorem 4.2.1]")
 	}
 	return w.Flush()
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/sotto-dp/sotto/experiment"
 )
 
-// Figures 5.4 to 5.6 of 000: the difference falls in ρ; the price falls in T for finite and linear
-// bandits; and both are within the figures' axes. For the contextual bandit the price at ρ = 0.1 is
-// near 2.7 at 10³ and 2.8 at 10⁴ rounds, and 9 to 17 % are left at ρ = 100 (100 independent runs
-// elsewhere). Seeds are the files'. Differences may rise by five standard errors, and prices be off
-// by five, which by itself happens with probability below 10⁻⁶.
+// Figures 5.4 to 5.6 of [Azize 2024]: the difference falls in ρ; the price falls in T for finite
+// and linear bandits; and both are within the figures' axes. For the contextual bandit the price at
+// ρ = 0.1 is near 2.7 at 10³ and 2.8 at 10⁴ rounds, and 9 to 17 % are left at ρ = 100 (100
+// independent runs elsewhere). Seeds are the files'. Differences may rise by five standard errors,
+// and prices be off by five, which by itself happens with probability below 10⁻⁶.
 func TestPriceFigures(t *testing.T) {
 	for _, c := range []struct {
 		file, horizon, runs string

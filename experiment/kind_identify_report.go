@@ -101,7 +101,8 @@ func identifyTable(r *Results) (report.Table, error) {
 		"± half width of the 95 % interval of the mean; "+rowNote(m.Runs),
 		"errors: wrong answers, the Clopper–Pearson interval of their rate, and what it says of "+
 			"the risk δ = "+risk+"; undecided at this number of runs",
-		"batches: rounds of adaptivity, how many times the rule was asked what to play (000 Remark 5.24)",
+		"batches: rounds of adaptivity, how many times the rule was asked what to play [Azize "+
+			"2024, Remark 5.24]",
 	)
 	if len(claims) > 0 {
 		g.Notes = append(g.Notes, "δ-correct, as proved: "+strings.Join(claims, "; "))
@@ -111,11 +112,11 @@ func identifyTable(r *Results) (report.Table, error) {
 	}
 	g.Notes = append(g.Notes, protects(r)...)
 	if lower {
-		g.Notes = append(g.Notes, "lower bound: T*(ν;ε) log(1/(3δ)) of 000 Theorem 4.24, of the "+
+		g.Notes = append(g.Notes, "lower bound: T*(ν;ε) log(1/(3δ)) of [Azize 2024, Theorem 4.24], of the "+
 			"mean plays of any δ-correct rule with this budget")
 	}
 	if upper {
-		g.Notes = append(g.Notes, "upper, δ→0: of the mean, 000 Theorems 5.20 and 5.23 times "+
+		g.Notes = append(g.Notes, "upper, δ→0: of the mean, [Azize 2024, Theorems 5.20 and 5.23] times "+
 			"log(1/δ): asymptotic, it bounds nothing at this δ")
 	}
 	if capped > 0 {

@@ -138,11 +138,11 @@ func ruleEntry(name string) (catalog.Entry, error) {
 	}}
 	switch name {
 	case "nas":
-		e.Title, e.Source = "NAS", "002 Algorithm 3"
+		e.Title, e.Source = "NAS", "[Sajed 2019, Algorithm 3]"
 	case "dp-nas":
-		e.Title, e.Source = "DP-NAS", "002 Algorithm 7"
+		e.Title, e.Source = "DP-NAS", "[Sajed 2019, Algorithm 7]"
 	default:
-		e.Title, e.Source = "DP exponential NAS", "002 Algorithm 8"
+		e.Title, e.Source = "DP exponential NAS", "[Sajed 2019, Algorithm 8]"
 	}
 	if name != "nas" {
 		e.Private, e.Budgets, e.Guarantee = true, []string{"epsilon"}, "ε-DP"

@@ -52,9 +52,9 @@ func stoppingTable(r *Results) (report.Table, error) {
 		"± half width of the 95 % interval of the mean; "+rowNote(m.Runs),
 		"failures: the share of runs whose estimate is off by more than α|μ|, its "+
 			"Clopper–Pearson interval, and β, the share that is allowed",
-		"t_U: dp-exp-nas stops within so many samples with probability 1 − β (002 Theorem "+
-			"4.1.3); lower bound: of any private rule, "+
-			"on the two-point law of this mean (002 Theorem 4.2.1)",
+		"t_U: dp-exp-nas stops within so many samples with probability 1 − β [Sajed 2019, Theorem "+
+			"4.1.3]; lower bound: of any private rule, "+
+			"on the two-point law of this mean [Sajed 2019, Theorem 4.2.1]",
 	)
 	if unfinished > 0 {
 		g.Notes = append(g.Notes, fmt.Sprintf("unfinished: runs that reached the cap of %s "+

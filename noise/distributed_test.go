@@ -209,8 +209,8 @@ func TestPolyaTotal(t *testing.T) {
 	}
 }
 
-// publishedPolya is the Pólya difference of the code published with 003: the Gamma variate that is
-// the Poisson mean has scale (1−β)/β in place of β/(1−β).
+// publishedPolya is the Pólya difference of the code published with [Chowdhury and Zhou 2023]: the
+// Gamma variate that is the Poisson mean has scale (1−β)/β in place of β/(1−β).
 func publishedPolya(f *Fast, r, scale float64) int64 {
 	half := func() int64 { return f.Poisson(math.Exp(f.LogGamma(r)) * math.Expm1(1/scale)) }
 	x := half()

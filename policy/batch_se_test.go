@@ -14,8 +14,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// batchwise is 003 Algorithm 1, written from its pseudo-code, one reward at a time, but that the
-// arms of a batch take turns.
+// batchwise is [Chowdhury and Zhou 2023, Algorithm 1], written from its pseudo-code, one reward at
+// a time, but that the arms of a batch take turns.
 func batchwise(tab table, horizon, eta int, radius func(active, b, n float64) float64) []int {
 	arms := len(tab.reward)
 	var (
@@ -312,8 +312,8 @@ func (w *world) run(t *testing.T, p *BatchSE, horizon int) (plays []int, missed 
 	}
 }
 
-// most is how often 003's proof lets an arm of this gap be played: as long as four radii with all
-// arms active are at least the gap.
+// most is how often [Chowdhury and Zhou 2023]'s proof lets an arm of this gap be played: as long as
+// four radii with all arms active are at least the gap.
 func most(gap, eta float64, radius func(active, b, n float64) float64, arms, horizon int) int {
 	total := 0
 	for b := 1.0; ; b++ {
@@ -328,7 +328,7 @@ func most(gap, eta float64, radius func(active, b, n float64) float64, arms, hor
 	}
 }
 
-// The means of 000 §5.5.1.
+// The means of [Azize 2024, §5.5.1].
 var instances = map[string][]float64{
 	"mu1": {0.75, 0.7, 0.7, 0.7, 0.7},
 	"mu2": {0.75, 0.625, 0.5, 0.375, 0.25},
@@ -336,10 +336,10 @@ var instances = map[string][]float64{
 	"mu4": {0.75, 0.71875, 0.625, 0.46875, 0.25},
 }
 
-// 003 Lemma 2 with its constants: with probability 1 − p no arm is played more often than its
-// proof allows (p = 10⁻⁸ here, in 96 runs: a false alarm has probability 10⁻⁶); and with p = 1/T
-// the mean regret is below the sum of all that, plus p·T·max Δ (the mean is far below: no chance
-// involved to speak of).
+// [Chowdhury and Zhou 2023, Lemma 2] with its constants: with probability 1 − p no arm is played
+// more often than its proof allows (p = 10⁻⁸ here, in 96 runs: a false alarm has probability 10⁻⁶);
+// and with p = 1/T the mean regret is below the sum of all that, plus p·T·max Δ (the mean is far
+// below: no chance involved to speak of).
 func TestBatchSERegretBound(t *testing.T) {
 	const horizon, runs = 1_000_000, 3
 	for name, means := range instances {
@@ -435,10 +435,11 @@ func TestBatchSERadiiCover(t *testing.T) {
 	}
 }
 
-// One draw for all arms, as in the code published with 003, keeps every radius and yet is no privacy
-// for comparisons: it cancels in them. What is released shows it: the spread of sums about their mean
-// over the arms is 2b² for independent Laplace noise, and nothing for a shared draw. With 20000 arms'
-// draws the estimate has a relative standard deviation of √(5/20000) = 0.016 at most.
+// One draw for all arms, as in the code published with [Chowdhury and Zhou 2023], keeps every
+// radius and yet is no privacy for comparisons: it cancels in them. What is released shows it: the
+// spread of sums about their mean over the arms is 2b² for independent Laplace noise, and nothing
+// for a shared draw. With 20000 arms' draws the estimate has a relative standard deviation of
+// √(5/20000) = 0.016 at most.
 func TestBatchSESharedNoise(t *testing.T) {
 	const arms, releases, b = 10, 2000, 5.0
 	spread := func(noise func() []float64) float64 {

@@ -80,8 +80,8 @@ func playQuestions(t *testing.T, p Policy, tab table, a answers, tail privacy.Ta
 	}
 }
 
-// questioned is 002 Algorithm 10, written from its pseudo-code, one reward at a time; x and y are
-// 10 and 16, or 2 and 4.
+// questioned is [Sajed 2019, Algorithm 10], written from its pseudo-code, one reward at a time; x
+// and y are 10 and 16, or 2 and 4.
 func questioned(tab table, a answers, horizon int, epsilon, beta, x, y float64) (played []int) {
 	k := float64(len(tab.reward))
 	s := make([]int, len(tab.reward))

@@ -107,8 +107,8 @@ func playTable(t *testing.T, p Policy, tab table, tail privacy.Tail, horizon int
 	}
 }
 
-// episodic is 000 Algorithm 7, written from its pseudo-code, one reward at a time. Where the
-// indices of two arms are equal up to the arithmetic of either implementation, it follows got.
+// episodic is [Azize 2024, Algorithm 7], written from its pseudo-code, one reward at a time. Where
+// the indices of two arms are equal up to the arithmetic of either implementation, it follows got.
 func episodic(tab table, got []int, index func(mean float64, h float64, t int) float64) []int {
 	horizon := len(got)
 	arms := len(tab.reward)
@@ -258,7 +258,7 @@ func TestEpisodicPoliciesUseTheWholeTail(t *testing.T) {
 	}
 }
 
-// epochs is 002 Algorithm 9, written from its pseudo-code, one reward at a time.
+// epochs is [Sajed 2019, Algorithm 9], written from its pseudo-code, one reward at a time.
 func epochs(tab table, horizon int, epsilon, beta float64) []int {
 	var played []int
 	s := make([]int, len(tab.reward))
@@ -379,7 +379,7 @@ func TestDPUCBAgainstReference(t *testing.T) {
 }
 
 func TestMechanismsOfPrivatePolicies(t *testing.T) {
-	// 10⁷ rounds: ⌈log₂T⌉ + 1 = 25 levels of 002 Algorithm 5, of which a reward reaches 24.
+	// 10⁷ rounds: ⌈log₂T⌉ + 1 = 25 levels of [Sajed 2019, Algorithm 5], of which a reward reaches 24.
 	p, err := NewDPUCB(5, 10_000_000, 0.5, 0.1)
 	check(t, err)
 	if got, want := p.Mechanism(), (privacy.Tree{Scale: 50, Horizon: 10_000_000}); got != want {
@@ -447,8 +447,8 @@ func TestPrintedHalf(t *testing.T) {
 	}
 }
 
-// 000 Example 5.1, with all rewards 1 on arm 0 and 0 on arm 1 and no noise: episodes of 1, 2, 4, …
-// rounds of the better arm, and only the last one counts.
+// [Azize 2024, Example 5.1], with all rewards 1 on arm 0 and 0 on arm 1 and no noise: episodes of
+// 1, 2, 4, … rounds of the better arm, and only the last one counts.
 func TestEpisodesDoubleAndForget(t *testing.T) {
 	p, err := NewAdaPUCB(2, math.Inf(1), 0.01)
 	check(t, err)

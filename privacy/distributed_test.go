@@ -178,7 +178,8 @@ func TestBadAggregated(t *testing.T) {
 	}
 }
 
-// The integers of 003's theorems, computed here by hand: g = ⌈sε√n⌉, τ, m = ng + 2τ + 1.
+// The integers of [Chowdhury and Zhou 2023]'s theorems, computed here by hand: g = ⌈sε√n⌉, τ,
+// m = ng + 2τ + 1.
 func TestTheoremsIntegers(t *testing.T) {
 	const p = 0.01
 	l := math.Log(2 / p) // 5.298317
@@ -729,13 +730,13 @@ func ExampleReturningUsers() {
 	// 100 batches at δ = 1e-6: Rényi 0.431, advanced 2.88, simple 4.75
 }
 
-// 003 Appendix I with numbers computed here from its formulas.
+// [Chowdhury and Zhou 2023, Appendix I] with numbers computed here from its formulas.
 func TestReturningUsers(t *testing.T) {
 	m := aggregated(t, privacy.Calibration{Trust: "secagg", Noise: "skellam", Epsilon: 0.1, S: 10,
 		Users: 1000, Invited: 1000, P: 0.01})
 	const delta = 1e-6
 	g, v := float64(m.G), 1000*float64(m.Num)/float64(m.Den)
-	// 003 Lemma 10 over integer orders.
+	// [Chowdhury and Zhou 2023, Lemma 10] over integer orders.
 	convert := func(times, delta float64) float64 {
 		best := math.Inf(1)
 		for a := 2.0; a < 3000; a++ {
@@ -767,8 +768,8 @@ func TestReturningUsers(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	// (14) and (15). The share of a batch by 003 is ε/(2√(2B log(2/δ))) with δ/(2B); an even share
-	// is more for 100 batches, not for 1000.
+	// (14) and (15). The share of a batch by [Chowdhury and Zhou 2023] is ε/(2√(2B log(2/δ))) with
+	// δ/(2B); an even share is more for 100 batches, not for 1000.
 	total := privacy.Approx{Epsilon: 1, Delta: delta}
 	for _, c := range []struct {
 		batches                int

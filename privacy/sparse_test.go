@@ -13,7 +13,7 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// sparse is the mechanism of 002 Algorithm 10 at this ε.
+// sparse is the mechanism of [Sajed 2019, Algorithm 10] at this ε.
 func sparse(epsilon float64) privacy.Sparse {
 	return privacy.Sparse{Questions: privacy.Questions{Threshold: 6 / epsilon, Query: 6 / epsilon,
 		Statistic: privacy.Range}, Scale: 2 / epsilon}

@@ -133,11 +133,11 @@ func TestBatchSERadiiCover(t *testing.T) {
 	}
 }
 
-// The printed τ is not covered by the printed radius: for a fixed p = 0.1, ten arms and a mean
-// near 0, sums whose noise is below −τ are read as large ones. That alone has probability about 1
-// − (1 − p/4)^10 = 0.224 in one batch, and over twelve of them a mean leaves its interval more
-// often than with the 3p of 003 Lemma 2. Drawn here from the print alone; the bounds are
-// Clopper–Pearson's at 1 − 2·10⁻⁶.
+// The printed τ is not covered by the printed radius: for a fixed p = 0.1, ten arms and a mean near
+// 0, sums whose noise is below −τ are read as large ones. That alone has probability about 1 − (1 −
+// p/4)^10 = 0.224 in one batch, and over twelve of them a mean leaves its interval more often than
+// with the 3p of [Chowdhury and Zhou 2023, Lemma 2]. Drawn here from the print alone; the bounds
+// are Clopper–Pearson's at 1 − 2·10⁻⁶.
 func TestPrintedTauOf003(t *testing.T) {
 	const p, epsilon, arms, runs, mean = 0.1, 0.1, 10, 4000, 0.001
 	s := &noise.Key{Seed: 32, Role: noise.RoleNoise}.Fast(1)[0]

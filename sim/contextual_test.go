@@ -15,7 +15,7 @@ import (
 	"github.com/sotto-dp/sotto/sim"
 )
 
-// gaussianContexts are those of 001 §VIII.
+// gaussianContexts are those of [Azize and Basu 2024, §VIII].
 func gaussianContexts(t testing.TB, n bandit.RewardNoise, normalise bool) bandit.ContextualInstance {
 	t.Helper()
 	src, err := bandit.NewGaussianContexts(bandit.ContextConfig{Arms: 10, Dim: 3,

@@ -9,7 +9,7 @@ import (
 	"github.com/sotto-dp/sotto/sim"
 )
 
-// BenchmarkDPSE2 is a run of 002 §A.2 at its largest: K = 20, T = 5·10⁷, ε = 0.25.
+// BenchmarkDPSE2 is a run of [Sajed 2019, §A.2] at its largest: K = 20, T = 5·10⁷, ε = 0.25.
 func BenchmarkDPSE2(b *testing.B) {
 	means := make([]float64, 20)
 	for a := range means {
@@ -32,7 +32,7 @@ func BenchmarkDPSE2(b *testing.B) {
 	}
 }
 
-// What 002 §A.2 finds on C2 (K = 5): DP-SE beats DP-SE 2, and the modified DP-SE 2 beats
+// What [Sajed 2019, §A.2] finds on C2 (K = 5): DP-SE beats DP-SE 2, and the modified DP-SE 2 beats
 // the printed one.
 func TestDPSE2AmongItsKin(t *testing.T) {
 	mean := map[string]float64{}

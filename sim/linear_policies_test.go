@@ -237,9 +237,9 @@ func TestContextualPoliciesArePaired(t *testing.T) {
 }
 
 // Independent simulations of 100 runs each have these mean regrets (printed as whole numbers) on
-// the contexts of 001 §VIII with N(0,1) noise, θ* drawn for each run. Both means have the
-// standard deviation of a run, over √100 and √runs; 5.2 standard errors are left to chance with
-// probability 2·10⁻⁷ each.
+// the contexts of [Azize and Basu 2024, §VIII] with N(0,1) noise, θ* drawn for each run. Both means
+// have the standard deviation of a run, over √100 and √runs; 5.2 standard errors are left to chance
+// with probability 2·10⁻⁷ each.
 func TestReproduceContextualRegret(t *testing.T) {
 	src, err := bandit.NewGaussianContexts(bandit.ContextConfig{Arms: 10, Dim: 3,
 		Noise: gaussian(t, 1), Redrawn: true}, nil, 0.1)

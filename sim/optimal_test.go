@@ -11,7 +11,7 @@ import (
 	"github.com/sotto-dp/sotto/sim"
 )
 
-// fiveArms are C1 to C4 of 002 chapter 6 for K = 5.
+// fiveArms are C1 to C4 of [Sajed 2019, chapter 6] for K = 5.
 func fiveArms(t testing.TB) map[string]bandit.Instance {
 	return map[string]bandit.Instance{
 		"mu1": bernoulli(t, 0.75, 0.7, 0.7, 0.7, 0.7),

@@ -18,7 +18,8 @@ import (
 	"github.com/sotto-dp/sotto/sim"
 )
 
-// A publishedCell is what a program of 004 was run on, and how to build our twin of it.
+// A publishedCell is what a program of [Azize et al. 2023] was run on, and how to build our twin of
+// it.
 type publishedCell struct {
 	file          string
 	epsilon, risk float64
@@ -161,11 +162,11 @@ func apart(x, y []float64) float64 {
 	return d
 }
 
-// Our twins of the programs published with 004 stop when those do, and err as often: two-sample
-// tests of Kolmogorov and Smirnov on stopping times, those of wrong answers with a minus. For two
-// samples of n runs of one law P(D√(n/2) > x) ≤ e·exp(−2x²) (Wei and Dudley 2012), whatever the
-// law; all ten together give a false alarm with probability at most 1e-6. Twins of ours that have a
-// fault are told apart.
+// Our twins of the programs published with [Azize et al. 2023] stop when those do, and err as
+// often: two-sample tests of Kolmogorov and Smirnov on stopping times, those of wrong answers with
+// a minus. For two samples of n runs of one law P(D√(n/2) > x) ≤ e·exp(−2x²) (Wei and Dudley 2012),
+// whatever the law; all ten together give a false alarm with probability at most 1e-6. Twins of
+// ours that have a fault are told apart.
 func TestPublishedProgramsOf004(t *testing.T) {
 	cells := published004()
 	far := func(n int) float64 { // a tenth of 1e-6

@@ -29,7 +29,7 @@ func bernoulli(t testing.TB, means ...float64) bandit.Instance {
 	return in
 }
 
-// mu2 is C2 of 002 chapter 6 for K = 5, the instance of 000 §5.5.1.
+// mu2 is C2 of [Sajed 2019, chapter 6] for K = 5, the instance of [Azize 2024, §5.5.1].
 func mu2(t testing.TB) bandit.Instance { return bernoulli(t, 0.75, 0.625, 0.5, 0.375, 0.25) }
 
 func config(t testing.TB, in bandit.Instance, name string, budget privacy.Budget, horizon, run int,

@@ -45,8 +45,8 @@ func (r Rule) UpperBound(mu float64) (float64, error) {
 	t0, t1, t2 := float64(q*q)*l/(r.alpha*r.alpha), q*l/r.epsilon, q*math.Log(1/r.beta)/(r.epsilon*r.alpha)
 	upper := 2000 * (t0 + t1 + t2)
 	if !math.IsInf(upper, 1) && !r.stopsAfter(upper/2, x) {
-		return 0, fmt.Errorf("the bound on samples: log(R/(α|μ|)) is %v, too near 0 for 002 "+
-			"Theorem 4.1.3", math.Log(r.r/(r.alpha*x)))
+		return 0, fmt.Errorf("the bound on samples: log(R/(α|μ|)) is %v, too near 0 for [Sajed 2019, "+
+			"Theorem 4.1.3]", math.Log(r.r/(r.alpha*x)))
 	}
 	return upper, nil
 }

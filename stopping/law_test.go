@@ -93,8 +93,8 @@ func TestConstantSamplesStopAtTheFirstQuestionAboveTheLevel(t *testing.T) {
 	}
 }
 
-// What the proof of 002 Theorem 4.1.3 needs, solved for t by bisection of its inequality in a
-// program of its own.
+// What the proof of [Sajed 2019, Theorem 4.1.3] needs, solved for t by bisection of its inequality
+// in a program of its own.
 func TestStopsAfterByWorkedNumbers(t *testing.T) {
 	for _, c := range []struct{ alpha, beta, epsilon, r, mu, t float64 }{
 		{0.3, 0.05, 0.7, 2, 0.5, 14346.237345556028},

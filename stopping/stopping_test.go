@@ -34,8 +34,8 @@ func newRuleOf(t testing.TB, name string, alpha, beta, epsilon, r float64) Rule 
 	return must[Rule](t)(New(name, alpha, beta, epsilon, r))
 }
 
-// reference is 002 Algorithms 3, 7 and 8, written from their pseudo-code on samples in [−R,R], one
-// sample at a time. The noise has the print's scales, from draws of Lap(1).
+// reference is [Sajed 2019, Algorithms 3, 7 and 8], written from their pseudo-code on samples in
+// [−R,R], one sample at a time. The noise has the print's scales, from draws of Lap(1).
 func reference(name string, alpha, beta, epsilon, r float64, x []float64, b float64, a []float64,
 	l float64) (estimate float64, samples int) {
 	s1, s2, s3 := 12*r/epsilon, 12*r/epsilon, 4*r/epsilon
@@ -275,7 +275,7 @@ func TestHastyTwinIsCaught(t *testing.T) {
 	}
 }
 
-// Worked numbers of 002 Theorems 4.1.3 and 4.2.1.
+// Worked numbers of [Sajed 2019, Theorems 4.1.3 and 4.2.1].
 func TestBounds(t *testing.T) {
 	// R = 1, α = 0.1, β = 0.05, ε = 0.5, μ = 0.2: log(R/αμ) = log 50 = 3.91202, ℓ = log(78.2405) =
 	// 4.35979, log 20 = 2.99573; t₀ = 4.35979/4·10⁻⁴ = 10899.5, t₁ = 43.598, t₂ = 299.573.
@@ -315,8 +315,9 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// The theorem's event implies its time: with every noise at the edge of 002's event, and |X̄_t| = |μ|
-// − h_t, the first power of two above t_U/2 has the halting condition. Over a grid of parameters.
+// The theorem's event implies its time: with every noise at the edge of [Sajed 2019]'s event,
+// and |X̄_t| = |μ| − h_t, the first power of two above t_U/2 has the halting condition. Over a
+// grid of parameters.
 func TestUpperBoundHolds(t *testing.T) {
 	for _, alpha := range []float64{0.01, 0.1, 0.5, 0.9, 0.92, 0.98} {
 		for _, beta := range []float64{1e-6, 0.01, 0.08} {

@@ -50,7 +50,8 @@ func (p *Plan) WriteText(out io.Writer) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s ± %s%s\t%s\t%s\t%s\t%d\t%.1f\t%s\n", r.Budget(),
 			lower, report.Short(math.Round(r.Mean)), report.Short(math.Ceil(r.SE)), mark,
-			report.Short(math.Round(r.Median)), report.Short(math.Round(r.Q90)), report.Short(r.Max), r.Wrong, r.Batches, times)
+			report.Short(math.Round(r.Median)), report.Short(math.Round(r.Q90)),
+			report.Short(r.Max), r.Wrong, r.Batches, times)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -79,7 +80,7 @@ func (p *Plan) WriteText(out io.Writer) error {
 			"= %.3g, where T*_TV/ε = T*_KL.\n", p.Boundary)
 	}
 	fmt.Fprintln(out, "participants: mean ± standard error; lower bound: no rule that is ε-DP "+
-		"and as often right needs fewer in the mean (000 Theorem 4.24); batches: mean rounds of "+
+		"and as often right needs fewer in the mean [Azize 2024, Theorem 4.24]; batches: mean rounds of "+
 		"adaptivity; none: the same rule without noise.")
 	fmt.Fprintln(out, "A rule made to go without privacy may need fewer than that: see sotto "+
 		"identify --rule ttucb.")

@@ -122,9 +122,9 @@ func run(t testing.TB, p Identifier, tab *table, limit int) outcome {
 	}
 }
 
-// literal is 000 Algorithm 10, written from its pseudo-code one reward at a time, with the
-// decisions of errors in print: clipped means, log n in the leader's bonus. The parts that differ
-// between rules are functions of private means, local counts Ñ and global counts N.
+// literal is [Azize 2024, Algorithm 10], written from its pseudo-code one reward at a time, with
+// the decisions of errors in print: clipped means, log n in the leader's bonus. The parts that
+// differ between rules are functions of private means, local counts Ñ and global counts N.
 type literal struct {
 	beta   float64
 	first  int
@@ -416,7 +416,7 @@ func TestDPTTAgainstPlayByPlay(t *testing.T) {
 	}
 }
 
-// TTUCB from 000 §2.2.9, with a two-armed formula of its own for each quantity.
+// TTUCB from [Azize 2024, §2.2.9], with a two-armed formula of its own for each quantity.
 func TestTTUCBAgainstPlayByPlay(t *testing.T) {
 	const limit = 4000
 	stopped := 0

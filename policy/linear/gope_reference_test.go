@@ -18,9 +18,9 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// onAxes is Algorithm 2 of 001 written from its text for the actions e_1, …, e_K of ℝ^K, of which
-// everything is known without a design: of k survivors π is uniform, V = T·I on their span with T =
-// ⌈c/k⌉, and g² = 1/T. It makes the rewards one by one. A twin has one mistake.
+// onAxes is [Azize and Basu 2024, Algorithm 2] written from its text for the actions e_1, …, e_K of
+// ℝ^K, of which everything is known without a design: of k survivors π is uniform, V = T·I on their
+// span with T = ⌈c/k⌉, and g² = 1/T. It makes the rewards one by one. A twin has one mistake.
 type onAxes struct {
 	rho, risk  float64 // ρ = 0 is none
 	corrected  bool
@@ -239,9 +239,9 @@ func crowd(t *rapid.T) ([][]float64, *rand.Rand) {
 	return actions, rng
 }
 
-// 001 Theorem 13 and Corollary 1, without chance: every survivor has ‖a‖² ≤ d/c_ℓ, and the two
-// halves of its deviation, with the noise that the phase has, are at most β_ℓ together. With c_ℓ as
-// printed, not lengthened by G/d, a crude design breaks it.
+// [Azize and Basu 2024, Theorem 13 and Corollary 1], without chance: every survivor has ‖a‖² ≤
+// d/c_ℓ, and the two halves of its deviation, with the noise that the phase has, are at most β_ℓ
+// together. With c_ℓ as printed, not lengthened by G/d, a crude design breaks it.
 func TestGOPEPredictsWellEnough(t *testing.T) {
 	short := 0
 	property := func(t *rapid.T) {

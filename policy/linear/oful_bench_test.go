@@ -10,9 +10,9 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// BenchmarkOFUL/choose is a round of the contextual experiment of 000 §5.4 (d = 3, K = 10, contexts
-// N(1/√d, 1/10)) without the world's part of it: the choice and what it does to V. The others say
-// what grows with d, and what an update costs.
+// BenchmarkOFUL/choose is a round of the contextual experiment of [Azize 2024, §5.4] (d = 3, K =
+// 10, contexts N(1/√d, 1/10)) without the world's part of it: the choice and what it does to V. The
+// others say what grows with d, and what an update costs.
 func BenchmarkOFUL(b *testing.B) {
 	sets := func(d, k, n int) [][]float64 {
 		rng := rand.New(rand.NewPCG(1, 2))

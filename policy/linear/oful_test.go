@@ -94,8 +94,8 @@ func TestOFULVectors(t *testing.T) {
 		math.Sqrt(2*7/0.1*54.709050/4), 1e-6)
 }
 
-// paperOFUL is 001 Algorithm 3 as printed, with inverses and determinants by gonum in every round,
-// and the radius in use.
+// paperOFUL is [Azize and Basu 2024, Algorithm 3] as printed, with inverses and determinants by
+// gonum in every round, and the radius in use.
 type paperOFUL struct {
 	d, horizon     int
 	rho, risk      float64 // ρ = +Inf: none

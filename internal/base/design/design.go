@@ -3,10 +3,11 @@
 //
 // For a distribution π over actions, V(π) = Σ_a π(a) a aᵀ. A G-optimal design minimises G(π) =
 // max_a ‖a‖²_{V(π)⁺}, the largest variance of a prediction; a D-optimal one maximises log det V(π).
-// Kiefer and Wolfowitz (The equivalence of two extremum problems, 1960; 001 Theorem 2) say that the
-// two are one, and that the optimum has G = d if the actions span ℝ^d. The norm is squared there;
-// the statement of 001 leaves the square out. If the actions do not span ℝ^d, as after an
-// elimination, everything holds on their span, with its dimension r in place of d.
+// Kiefer and Wolfowitz (The equivalence of two extremum problems, 1960; [Azize and Basu 2024,
+// Theorem 2]) say that the two are one, and that the optimum has G = d if the actions span ℝ^d. The
+// norm is squared there; the statement of [Azize and Basu 2024] leaves the square out. If the
+// actions do not span ℝ^d, as after an elimination, everything holds on their span, with its
+// dimension r in place of d.
 //
 // Nothing here depends on the basis: a design is the same after any invertible linear
 // map of the actions.
@@ -118,8 +119,8 @@ func Optimal(actions [][]float64, o Options) (Design, error) {
 }
 
 // Counts returns how often to play each action in a phase of length c: T(a) = ⌈c·π(a)⌉, so that Σ
-// T(a) a aᵀ ⪰ c·V(π) and hence ‖a‖² ≤ G/c in its inverse (001 Algorithm 2). They sum to less than c
-// + |Support|. The length is positive, in rounds, and need not be whole.
+// T(a) a aᵀ ⪰ c·V(π) and hence ‖a‖² ≤ G/c in its inverse [Azize and Basu 2024, Algorithm 2]. They
+// sum to less than c + |Support|. The length is positive, in rounds, and need not be whole.
 func (d Design) Counts(c float64) ([]int, error) {
 	// Beyond 2⁵³ a float64 does not hold every whole number, and an int of 32 bits far fewer.
 	const most = min(1<<53, math.MaxInt/4)

@@ -596,7 +596,7 @@ func TestNormsOutside(t *testing.T) {
 	}
 }
 
-// Rounding up keeps V above c·V(π), so no variance is above G/c (001 Algorithm 2).
+// Rounding up keeps V above c·V(π), so no variance is above G/c [Azize and Basu 2024, Algorithm 2].
 func TestCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		actions := cases(t)

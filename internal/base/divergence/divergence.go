@@ -1,6 +1,6 @@
 // Package divergence holds the distances between Bernoulli laws that indices, stopping rules and
-// lower bounds are made of: relative entropy (000 Definition 2.25), its inverses in the second
-// argument, and total variation. Logarithms are natural.
+// lower bounds are made of: relative entropy [Azize 2024, Definition 2.25], its inverses in the
+// second argument, and total variation. Logarithms are natural.
 //
 // A Bernoulli law is written as its mean, a number in [0,1]. Where an argument is NaN or out of
 // range the result is NaN.
@@ -9,7 +9,7 @@ package divergence
 import "math"
 
 // KL is the relative entropy of Bernoulli(p) from Bernoulli(q), p log(p/q) + (1−p) log((1−p)/(1−q))
-// (000 (2.13)), in nats; 0 log 0 = 0, and +Inf where q excludes an outcome that p allows.
+// [Azize 2024, (2.13)], in nats; 0 log 0 = 0, and +Inf where q excludes an outcome that p allows.
 //
 // It is accurate to a few ulp also where p and q nearly agree. Written with the differences
 // log(1+x) − x the linear parts of the two terms cancel on paper instead of in floating point, and
@@ -62,8 +62,8 @@ func excess(a, b, d float64) float64 {
 }
 
 // KLUpper is the largest q in [p,1] with kl(p,q) ≤ c, for p in [0,1] and c in [0,+Inf]: the index
-// of KL-UCB (000 (2.14)). Its error is below 1e-12. KLUpper(0,c) = 1−e^{−c}, KLUpper(1,c) = 1,
-// KLUpper(p,0) = p and KLUpper(p,+Inf) = 1.
+// of KL-UCB [Azize 2024, (2.14)]. Its error is below 1e-12. KLUpper(0,c) = 1−e^{−c}, KLUpper(1,c) =
+// 1, KLUpper(p,0) = p and KLUpper(p,+Inf) = 1.
 func KLUpper(p, c float64) float64 {
 	if q, ok := klUpperEdge(p, c); ok {
 		return q

@@ -13,7 +13,7 @@ import (
 
 // Options say how rows are clustered.
 type Options struct {
-	Clusters int    // K, at least 2; 50 in 003
+	Clusters int    // K, at least 2; 50 in [Chowdhury and Zhou 2023]
 	Seed     uint64 // of the sample and of k-means++
 	Features int    // of a row; 0: as many as the first row has
 	// Sample is how many rows centres are fitted to, drawn uniformly without replacement; 0 means
@@ -25,7 +25,7 @@ type Options struct {
 	Starts int
 	// Raw leaves features as they are. Otherwise each is divided by its standard deviation in
 	// the sample: in the MSLR data some are counts in the millions, and alone would decide.
-	// 003 does not say.
+	// [Chowdhury and Zhou 2023] does not say.
 	Raw bool
 }
 

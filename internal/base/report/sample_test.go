@@ -95,8 +95,8 @@ func page() report.Report {
 		Facts: []report.Fact{{Name: "horizon", Value: "10 000 000"}, {Name: "runs", Value: "20"},
 			{Name: "seed", Value: "1"}},
 		Spec: "name: quickstart\nhorizon: 10_000_000\n",
-		Warnings: []string{"adap-klucb: alpha = 3 is not above 3: its regret bound (000 Theorem " +
-			"5.10) does not hold."},
+		Warnings: []string{"adap-klucb: alpha = 3 is not above 3: its regret bound [Azize 2024, " +
+			"Theorem 5.10] does not hold."},
 		Tables: []report.Table{table().Table()}, Figures: []report.Figure{regrets(), budgets()},
 	}
 }

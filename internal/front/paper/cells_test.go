@@ -13,7 +13,8 @@ import (
 	"github.com/sotto-dp/sotto/experiment"
 )
 
-// played are the figures of 002, 003, 004 and 000 §5.5.3.
+// played are the figures of [Sajed 2019], [Chowdhury and Zhou 2023], [Azize et al. 2023] and
+// [Azize 2024, §5.5.3].
 func played() []Figure { return slices.Concat(elimination(), distributed(), identification()) }
 
 func TestPlayedSettings(t *testing.T) {

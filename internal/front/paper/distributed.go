@@ -8,7 +8,7 @@ import (
 	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
-// The names of policies in the settings of 003.
+// The names of policies in the settings of [Chowdhury and Zhou 2023].
 const (
 	believed = "DP-SE"
 	pure     = "Dist-DP-SE"
@@ -23,7 +23,8 @@ const distributedChosen = "The source does not say the variance of its Gaussian 
 	"source has 20. The gap \"for small T\" is read at a tenth of the horizon, in the same worlds."
 
 const distributedWhy = "Appendix J says that it is the same order-wise, and so it is (next " +
-	"claim). DP-SE of 002 has other constants than Algorithm 1 of 003: with central noise of the " +
+	"claim). DP-SE of [Sajed 2019] has other constants than [Chowdhury and Zhou 2023, Algorithm " +
+	"1]: with central noise of the " +
 	"same size, Algorithm 1 (CDP-SE, Figure 4) has the regret of Dist-DP-SE, to within the 5 % " +
 	"that is tested there. What lies between " +
 	"DP-SE and Dist-DP-SE is the elimination rule and not the trust model, and is no less at T " +

@@ -132,15 +132,15 @@ func wrapped(g, m int, b float64) float64 {
 	return most
 }
 
-// skellamCurve is ε̂(α) of 003 Theorem 2 for batches of n users, by the derivation in Appendix E:
-// Lemma 3 with g = sε√n and a total variance of g²/ε².
+// skellamCurve is ε̂(α) of [Chowdhury and Zhou 2023, Theorem 2] for batches of n users, by the
+// derivation in Appendix E: Lemma 3 with g = sε√n and a total variance of g²/ε².
 func skellamCurve(epsilon, s, alpha float64, n int) float64 {
 	root := math.Sqrt(float64(n))
 	return alpha*epsilon*epsilon/2 + min((2*alpha-1)*epsilon*epsilon/(4*s*s*float64(n))+
 		3*epsilon/(2*s*s*s*root*root*root), 3*epsilon/(2*s*root))
 }
 
-// gaussianCurve is ε̂ of 003 Theorem 4.
+// gaussianCurve is ε̂ of [Chowdhury and Zhou 2023, Theorem 4].
 func gaussianCurve(epsilon, s float64, horizon int) float64 {
 	xi := 0.0
 	for k := 1; k < horizon/2; k++ {
@@ -186,7 +186,8 @@ func attackMessage(ctx context.Context, i, users, games int, half bool) (foundEp
 	return foundEpsilon{f.Low, f.Estimate, claim, float64(f.Games)}, err
 }
 
-// Numbers of 003: what unionOf003 gives with each radius over 3p, and the ends of ratios.
+// Numbers of [Chowdhury and Zhou 2023]: what unionOf003 gives with each radius over 3p, and
+// the ends of ratios.
 type (
 	failures003 struct{ Printed, Mended float64 }
 	ratioRange  struct{ Least, Most float64 }
@@ -480,10 +481,11 @@ func distributedTheorems() Figure {
 					"noise for ε/2, Algorithm 1 is (ε,0)-DP.", Where: "Theorem 3 in Appendix D.2",
 				Statistic: "2·ε/4 plus the largest log-ratio of the laws of sums with " +
 					"Lap_Z(2g/ε) noise modulo m, exact, over ε: holds if at most 1",
-				Decide: judged("Laplace modulo m, log-ratio over ε", func(most float64) (float64, bool, string) {
-					x := 2*0.25 + 0.5*most
-					return x, x <= 1+1e-9, "the same ratio at ε/2"
-				}), IfHolds: NotContradicted, Why: theoremWhy + " Not checked: an attack on a run " +
+				Decide: judged("Laplace modulo m, log-ratio over ε",
+					func(most float64) (float64, bool, string) {
+						x := 2*0.25 + 0.5*most
+						return x, x <= 1+1e-9, "the same ratio at ε/2"
+					}), IfHolds: NotContradicted, Why: theoremWhy + " Not checked: an attack on a run " +
 					"of it, since a shuffled sum of the proof takes about n^2.5 messages; the " +
 					"account rests on the relaxed aggregation being as private as it is assumed.",
 			},

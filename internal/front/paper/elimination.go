@@ -14,7 +14,7 @@ import (
 	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
-// The names of policies in the settings of 002, and of its experiments.
+// The names of policies in the settings of [Sajed 2019], and of its experiments.
 const (
 	se, se2, se2mod, ucb = "dp-se", "dp-se-2", "dp-se-2-modified", "dp-ucb"
 	ucb2                 = "dp-ucb-log2" // logarithms to base 2

@@ -14,14 +14,14 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// Constants of the proofs of 002 Lemmas 5.1.2 and A.1.2: of 1/Δ² and of 1/(εΔ).
+// Constants of the proofs of [Sajed 2019, Lemmas 5.1.2 and A.1.2]: of 1/Δ² and of 1/(εΔ).
 const (
 	seSquare, seLinear   = 1024, 96
 	se2Square, se2Linear = 80_000, 80_000
 )
 
-// playsProved is the bound on plays of an arm in the proof of 002 Lemma 5.1.2 or A.1.2, with
-// logarithms to base 2 in what counts epochs.
+// playsProved is the bound on plays of an arm in the proof of [Sajed 2019, Lemma 5.1.2] or A.1.2,
+// with logarithms to base 2 in what counts epochs.
 func playsProved(k, gap, epsilon, beta, square, linear float64) float64 {
 	return math.Log(k*max(1, math.Log2(2/gap))/beta) * (square/(gap*gap) + linear/(epsilon*gap))
 }
@@ -40,8 +40,8 @@ func epochPlays(k, gap, epsilon, beta float64) float64 {
 	}
 }
 
-// nasSamples is the bound on samples at the end of the proof of 002 Theorem 2.2.2, for samples in
-// [−1, 1] and the printed H_t.
+// nasSamples is the bound on samples at the end of the proof of [Sajed 2019, Theorem 2.2.2], for
+// samples in [−1, 1] and the printed H_t.
 func nasSamples(alpha, beta, mu float64) float64 {
 	return 12 / (alpha * alpha * mu * mu) * (math.Log(1/beta) + 4*math.Log(1/(alpha*mu)) + math.Log(324))
 }
@@ -91,7 +91,8 @@ func sumsWithStep(horizon int) int {
 	return most
 }
 
-// starGap is the Δ* of the proof of 002 Theorem 5.1.4: Δ*T/K = 2 log T (1/Δ* + 1/ε), with C = 1.
+// starGap is the Δ* of the proof of [Sajed 2019, Theorem 5.1.4]: Δ*T/K = 2 log T (1/Δ* +
+// 1/ε), with C = 1.
 func starGap(k, epsilon, horizon float64) float64 {
 	a, l := horizon/k, 2*math.Log(horizon)
 	b := l / epsilon

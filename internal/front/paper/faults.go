@@ -36,8 +36,8 @@ func published(id, where, text, values, why string) Claim {
 		})}
 }
 
-// curvesOf003 is what the faults do to the curves of 003: its program's classes, rules and
-// constants, played batch by batch.
+// curvesOf003 is what the faults do to the curves of [Chowdhury and Zhou 2023]: its program's
+// classes, rules and constants, played batch by batch.
 const curvesOf003 = "at ε = 0.1 on 200 easy instances, T = 10⁶, Dist-DP-SE has 1.867 times the " +
 	"regret of DP-SE with both faults and 1.859 times with neither; the scale alone changes its " +
 	"regret by 0.4 ± 1.6 %, the shared noise that of DP-SE by " +
@@ -99,8 +99,8 @@ func attack(ctx context.Context, p Preset, of map[string]string) (*Numbers, erro
 
 func number(x float64) string { return fmt.Sprintf("%.4g", x) }
 
-// publishedPolya: 003's program draws shares of a Pólya law whose Gamma scale is the reciprocal
-// of the right one.
+// publishedPolya: [Chowdhury and Zhou 2023]'s program draws shares of a Pólya law whose Gamma scale
+// is the reciprocal of the right one.
 func publishedPolya() Figure {
 	const n, epsilon = 4096, 0.1
 	return Figure{
@@ -109,7 +109,7 @@ func publishedPolya() Figure {
 		About: "Under secure aggregation each of n users adds a difference of two Pólya(1/n, β) " +
 			"draws, a Poisson number with a Gamma(1/n) mean of scale β/(1−β), so that the sum " +
 			"has discrete Laplace noise. The program that was " +
-			"published with 003 (github.com/sayakrc/Differentially-Private-Bandits, " +
+			"published with [Chowdhury and Zhou 2023] (github.com/sayakrc/Differentially-Private-Bandits, " +
 			"MABPrivate.py) has the scale (1−β)/β. Both are drawn here, and attacked.",
 		Chosen: "The standard deviation is at ε = 0.1 and 4096 users. The attack is on a smaller " +
 			"batch, where it takes fewer games; the wrong scale is worse for larger ones.",
@@ -163,7 +163,8 @@ func publishedPolya() Figure {
 			return numbers, nil
 		},
 		Claims: []Claim{
-			published("private", "§7, Dist-DP-SE", "What the simulations of 003 call Dist-DP-SE "+
+			published("private", "§7, Dist-DP-SE", "What the simulations of [Chowdhury and Zhou "+
+				"2023] call Dist-DP-SE "+
 				"is ε-DP.", "published",
 				"Its noise is hundreds of times too small, so that a reward shows through. It "+
 					"hardly moves the curves of §7, whose radii are those of the right noise: "+curvesOf003),
@@ -187,13 +188,15 @@ func publishedPolya() Figure {
 	}
 }
 
-// publishedShared: 003's program of DP-SE adds one Laplace draw to the means of all arms.
+// publishedShared: [Chowdhury and Zhou 2023]'s program of DP-SE adds one Laplace draw to the
+// means of all arms.
 func publishedShared() Figure {
 	return Figure{
 		ID: "faults-shared", Source: "003", Where: "§7, DP-SE, and the program published with it",
 		Title: "One draw of noise for all arms",
 		About: "DP-SE releases the mean of each arm with Laplace noise of its own. The program " +
-			"that was published with 003 draws one number and adds it to all of them. It cancels " +
+			"that was published with [Chowdhury and Zhou 2023] draws one number and adds it to " +
+			"all of them. It cancels " +
 			"wherever arms are compared, so that " +
 			"eliminations, and plays, are those of the algorithm without noise.",
 		Voids: "Shared noise voids the guarantee.",
@@ -203,7 +206,8 @@ func publishedShared() Figure {
 				"adap-klucb": "policy ours", "adap-klucb, noise shared across arms": "policy"})
 		},
 		Claims: []Claim{
-			published("sums", "§7, DP-SE", "What the simulations of 003 call DP-SE is ε-DP.", "sums",
+			published("sums", "§7, DP-SE", "What the simulations of [Chowdhury and Zhou 2023] "+
+				"call DP-SE is ε-DP.", "sums",
 				"The difference of two sums has no noise at all. The curves hardly change with "+
 					"noise of its own for each arm: "+curvesOf003),
 			own(published("policy", "", "A policy whose releases share noise is ε-DP: AdaP-KLUCB "+
@@ -215,12 +219,13 @@ func publishedShared() Figure {
 	}
 }
 
-// publishedStreams: 004's program gives every forked worker the same random numbers.
+// publishedStreams: [Azize et al. 2023]'s program gives every forked worker the same random numbers.
 func publishedStreams() Figure {
 	return Figure{
 		ID: "faults-streams", Source: "004", Where: "Figures 1 and 2, \"over 100 runs\", and the " +
 			"program published with it", Title: "The same random numbers for every worker",
-		About: "The program that was published with 004 never seeds its generator. Where a pool " +
+		About: "The program that was published with [Azize et al. 2023] never seeds its " +
+			"generator. Where a pool " +
 			"of processes is made by forking, all workers begin with the generator of the " +
 			"process that started them, and the k-th run of one is the k-th run of " +
 			"all. Here stopping times of its AdaP-TT are drawn and put together as it does and " +
@@ -234,7 +239,8 @@ func publishedStreams() Figure {
 		Experiments: []Experiment{{Name: "times", File: "faults-streams.yaml",
 			Quick: func(*experiment.Spec) {}}},
 		Claims: []Claim{
-			{ID: "independent", Text: "Run where processes fork, 100 runs of the program of 004 " +
+			{ID: "independent", Text: "Run where processes fork, 100 runs of the program of " +
+				"[Azize et al. 2023] " +
 				"are 100 different ones, as §5 has them.", Where: "§5 and Figures 1 and 2, " +
 				"\"over 100 runs\"", Statistic: "The share of 95 % intervals over 100 runs of " +
 				"the program, its workers forked, that contain the mean of all runs, by " +

@@ -17,7 +17,7 @@ import (
 	"github.com/sotto-dp/sotto/sim"
 )
 
-// A programRule is AdaP-TT of 004, or something between it and the program that was
+// A programRule is AdaP-TT of [Azize et al. 2023], or something between it and the program that was
 // published with it.
 type programRule struct {
 	name  string
@@ -148,7 +148,7 @@ func programCells() []programCell {
 // reported, with their standard errors.
 type programMeans struct{ Plays, PlaysSE, Reported, ReportedSE, Wrong, Unanswered, Runs float64 }
 
-// publishedProgram: 004's program of AdaP-TT beside the algorithm that it stands for.
+// publishedProgram: [Azize et al. 2023]'s program of AdaP-TT beside the algorithm that it stands for.
 func publishedProgram() Figure {
 	cells := programCells()
 	key := func(c programCell, name string) string { return c.name + ": " + name }
@@ -199,7 +199,8 @@ func publishedProgram() Figure {
 	return Figure{
 		ID: "faults-program", Source: "004", Where: "Algorithm 2, Theorem 4, and the program " +
 			"published with it", Title: "AdaP-TT of the paper, and AdaP-TT of its program",
-		About: "The program that was published with 004 (github.com/achraf-azize/DP-BAI, commit " +
+		About: "The program that was published with [Azize et al. 2023] " +
+			"(github.com/achraf-azize/DP-BAI, commit " +
 			"c8d8be2) beside Algorithm 2. It stops by a shorter threshold, log(1/δ) + log(1 + " +
 			"log n) + log(1 + log m) + (1/n + 1/m)(log(1/δ)/ε)²; tests the " +
 			"leader of the phase, by a statistic of either sign, and answers the arm of the " +
@@ -244,13 +245,15 @@ func publishedProgram() Figure {
 		},
 		Claims: []Claim{
 			{
-				ID: "correct", Text: "What the experiments of 004 play is δ-correct, as Algorithm 2 is: on " +
+				ID: "correct", Text: "What the experiments of [Azize et al. 2023] play is " +
+					"δ-correct, as Algorithm 2 is: on " +
 					"every instance.",
 				Where: "§5, \"to provide a δ-correct answer\", and Appendix F",
 				Statistic: "Share of wrong answers of the program on each instance, " +
 					"Clopper–Pearson: holds if at most δ = 0.1.",
 				Decide: rate(all, asProgram), IfFails: ProgramDiffers,
-				Why: "On 004's own instances, at its δ = 0.01, the program errs less often than " +
+				Why: "On [Azize et al. 2023]'s own instances, at its δ = 0.01, the program errs " +
+					"less often than " +
 					"δ, as Appendix F says (figure bai-2). Its threshold has neither the union " +
 					"bound over phases and arms nor all of the noise of both arms. With two " +
 					"arms, or a large gap, it errs less often than δ. With many close arms at a " +
@@ -285,7 +288,8 @@ func publishedProgram() Figure {
 				IfHolds: NotContradicted, Why: theoremWhy,
 			},
 			{
-				ID: "samples", Text: "AdaP-TT in the experiments of 004 is Algorithm 2 with the " +
+				ID: "samples", Text: "AdaP-TT in the experiments of [Azize et al. 2023] is " +
+					"Algorithm 2 with the " +
 					"threshold of Theorem 4: no other is named.", Where: "§5 and Appendix F",
 				Statistic: "Mean plays of the program over those of the paper's rule, on each " +
 					"instance: holds if in 1 ± 0.1, which is ours.",
@@ -299,7 +303,8 @@ func publishedProgram() Figure {
 					"about another rule, and what that costs is on the pages of the figures.",
 			},
 			{
-				ID: "reported", Text: "The stopping times in the figures of 004 count all plays.",
+				ID: "reported", Text: "The stopping times in the figures of [Azize et al. 2023] " +
+					"count all plays.",
 				Where: "Figures 1 and 2", Statistic: "Mean of what the program reports over the " +
 					"mean of its plays, on each instance: holds if in 1 ± 0.02, which is ours.",
 				Decide:  ratio(between(0.98, 1.02), asProgram, asProgram, reported, plays),
@@ -313,30 +318,32 @@ func publishedProgram() Figure {
 	}
 }
 
-// publishedMeans: the DP-SE of 004's program divides the sum of an epoch by all plays so far.
+// publishedMeans: the DP-SE of [Azize et al. 2023]'s program divides the sum of an epoch by
+// all plays so far.
 func publishedMeans() Figure {
 	judge := between(0.95, 1.05)
 	return Figure{
 		ID: "faults-means", Source: "004", Where: "§5, DP-SE, and the program published with it",
 		Title: "The sum of an epoch over all plays so far",
-		About: "DP-SE (002 Algorithm 9), with which 004 compares AdaP-TT, forgets the rewards of " +
+		About: "DP-SE [Sajed 2019, Algorithm 9], with which [Azize et al. 2023] compares " +
+			"AdaP-TT, forgets the rewards of " +
 			"earlier epochs. Its program forgets the sum and keeps the count: each mean is the " +
 			"sum of the last epoch over all plays of the arm. So from the second epoch " +
 			"on means, and gaps, are too small by the share of the last epoch, while noise and " +
 			"confidence are not, and arms are dropped an epoch later where that share tips the scale.",
-		Chosen: "The instances and δ of 004 Appendix F, at four of its budgets.",
+		Chosen: "The instances and δ of [Azize et al. 2023, Appendix F], at four of its budgets.",
 		Experiments: []Experiment{{Name: "means", File: "faults-means.yaml", Quick: func(s *experiment.Spec) {
 			s.Runs = 100
 		}}},
 		Claims: []Claim{
-			{ID: "same", Text: "The DP-SE of 004's figures is that of 002.",
+			{ID: "same", Text: "The DP-SE of [Azize et al. 2023]'s figures is that of [Sajed 2019].",
 				Where: "§5, \"as in [SS19]\"", Statistic: "Mean plays of the program's DP-SE " +
-					"over those of 002's, paired, in each cell: holds if in 1 ± 0.05, which is ours.",
+					"over those of [Sajed 2019]'s, paired, in each cell: holds if in 1 ± 0.05, which is ours.",
 				Decide: overRows("means", dpse, dpseOf002, judge), IfFails: ProgramDiffers,
 				Why: "Where the share tips the scale it costs a whole epoch, of four times " +
 					"the length of the last, or of twice where noise rules.",
-				Reader: "Where 004's figures have DP-SE far behind AdaP-TT, compare with the " +
-					"DP-SE of 002 (figure bai-2 shows both)."},
+				Reader: "Where [Azize et al. 2023]'s figures have DP-SE far behind AdaP-TT, compare with the " +
+					"DP-SE of [Sajed 2019] (figure bai-2 shows both)."},
 		},
 	}
 }

@@ -33,7 +33,7 @@ func claimOf(t *testing.T, f Figure, id string) Claim {
 	return Claim{}
 }
 
-// The DP-SE of the program is that of 002 if their plays are.
+// The DP-SE of the program is that of [Sajed 2019] if their plays are.
 func TestMeansClaimComesOutEachWay(t *testing.T) {
 	times := func(by float64) []float64 {
 		out := make([]float64, 1000)

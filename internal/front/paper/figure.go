@@ -21,7 +21,7 @@ const (
 // source claims of it.
 type Figure struct {
 	ID     string // such as thesis-5.2; the file name of its page
-	Source string // 000 to 004, as docs/sources.md has them
+	Source string // 000 to 004, as docs/sources.md numbers them
 	Where  string // such as "Figure 5.2, §5.5.1"
 	Title  string
 	// About says what is shown, and Chosen what the source leaves open and we chose. Voids says
@@ -172,15 +172,15 @@ func (e *Evidence) Values(name string) ([]float64, error) {
 func All() []Figure {
 	var all []Figure
 	for _, part := range [][]Figure{
-		thesisBandits(),  // 000 chapter 5
-		thesisAudits(),   // 000 chapters 2, 6, 7 and appendix C
-		thesisTheorems(), // 000, what it states beside its figures
-		zcdp(),           // 001
-		elimination(),    // 002
-		distributed(),    // 003
-		identification(), // 004 and 000 §5.5.3
+		thesisBandits(),  // [Azize 2024, chapter 5]
+		thesisAudits(),   // [Azize 2024, chapters 2, 6, 7] and appendix C
+		thesisTheorems(), // [Azize 2024], what it states beside its figures
+		zcdp(),           // [Azize and Basu 2024]
+		elimination(),    // [Sajed 2019]
+		distributed(),    // [Chowdhury and Zhou 2023]
+		identification(), // [Azize et al. 2023] and [Azize 2024, §5.5.3]
 		faults(),         // what the published programs do wrong
-		theorems(),       // what 001 to 004 prove and do not play
+		theorems(),       // what [Azize and Basu 2024] to [Azize et al. 2023] prove and do not play
 	} {
 		all = append(all, part...)
 	}

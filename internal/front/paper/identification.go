@@ -9,8 +9,8 @@ import (
 	"github.com/sotto-dp/sotto/experiment"
 )
 
-// The names of rules in the settings of 004 and of 000 §5.5.3: those of the program that was
-// published with 004, and those that are as they are written.
+// The names of rules in the settings of [Azize et al. 2023] and of [Azize 2024, §5.5.3]: those of
+// the program that was published with [Azize et al. 2023], and those that are as they are written.
 const (
 	adaptt       = "AdaP-TT" // with the stopping times that it reports
 	adapttPlays  = "AdaP-TT, all plays"
@@ -24,7 +24,8 @@ const (
 
 const (
 	programWhy = "What is said of the figures comes out with the program that was published with " +
-		"004 (this page's other claims), and not with the threshold of the theorem: that has a " +
+		"[Azize et al. 2023] (this page's other claims), and not with the threshold of the " +
+		"theorem: that has a " +
 		"union bound over phases and arms, and " +
 		"twice the main term. DP-TT (figure57.yaml) is proved too, and takes fewer plays than either."
 	regimeWhy = "Phases double, so that stopping times come in steps, and private means fall " +
@@ -32,7 +33,7 @@ const (
 	// RegimeBoundary of the two instances.
 	boundaryWhy = " By the lower bounds the regimes meet at ε = 0.21 on the first instance and " +
 		"at 0.07 on the second, not at 0.1 and 0.4."
-	starWhy = "No program of AdaP-TT* is published, and 004's program has another threshold " +
+	starWhy = "No program of AdaP-TT* is published, and [Azize et al. 2023]'s program has another threshold " +
 		"than the theorem, so that we cannot know with which one the thesis has played: the " +
 		"threshold is the one that is proved, (5.14). AdaP-TT* judges a pair of arms by one of two " +
 		"thresholds, by how its gap compares with 3ε: where 3ε lies between the gaps of an " +
@@ -41,7 +42,8 @@ const (
 		"about it is another matter, and stands."
 	correctBy = "Wrong answers of AdaP-TT and of DP-SE, each over all its cells, " +
 		"Clopper–Pearson: holds if at most δ = 0.01."
-	chosenBAI = "Rules without a note are those of the program that was published with 004, and " +
+	chosenBAI = "Rules without a note are those of the program that was published with [Azize et " +
+		"al. 2023], and " +
 		"AdaP-TT has the stopping time that it reports, as in the figure; \"all plays\" counts what it plays."
 )
 
@@ -83,19 +85,19 @@ func identification() []Figure {
 					return low(p) && epsilonOf(p) < 10
 				}), Why: regimeWhy},
 			{ID: "proved", Text: "With the threshold of Theorem 4, by which it is proved to be " +
-				"δ-correct, AdaP-TT takes more plays than the DP-SE of 002.", Own: true,
+				"δ-correct, AdaP-TT takes more plays than the DP-SE of [Sajed 2019].", Own: true,
 				Statistic: "Mean stopping time of AdaP-TT with that threshold over that of the " +
-					"DP-SE of 002, paired, in each cell: holds if above 1.",
+					"DP-SE of [Sajed 2019], paired, in each cell: holds if above 1.",
 				Decide: overSome(name, adapttProved, dpseOf002, above(1), allPlaces), Why: programWhy},
 			{ID: "right-se", Text: "Counting all plays, the program's AdaP-TT is behind the " +
-				"DP-SE of 002 at some ε below 0.2.", Own: true,
-				Statistic: "Mean plays of AdaP-TT over those of the DP-SE of 002, paired, at " +
+				"DP-SE of [Sajed 2019] at some ε below 0.2.", Own: true,
+				Statistic: "Mean plays of AdaP-TT over those of the DP-SE of [Sajed 2019], paired, at " +
 					"each ε below 0.2: holds if above 1 somewhere.",
 				Decide: somewhere(name, adapttPlays, dpseOf002, above(1), high),
 				Why: "Part of DP-SE's distance in the figures is a fault of its program " +
 					"(figure faults-means), and part the plays that AdaP-TT does not report."},
 			{ID: "lower-bound", Text: "No δ-correct private rule stops sooner, in the mean, than " +
-				"the lower bound.", Where: "Theorem 2 and Corollary 1; 000 Theorem 4.24",
+				"the lower bound.", Where: "Theorem 2 and Corollary 1; [Azize 2024, Theorem 4.24]",
 				Statistic: "Mean stopping time of the two private rules with a proof over T*(ν; " +
 					"ε) log(1/3δ), of each cell that has the bound: holds if above 1.",
 				Decide: overBound(name, adapttProved, dpseOf002), IfHolds: NotContradicted, Why: theoremWhy},
@@ -116,9 +118,10 @@ func identification() []Figure {
 			ID: "thesis-5.7", Source: "000", Where: "Figure 5.7, §5.5.3",
 			Title: "Plays until the best arm is named, under ε-DP",
 			About: "Stopping times of AdaP-TT, DP-SE and TTUCB by the program that was published " +
-				"with 004, and of AdaP-TT*, of which no program is published, by the threshold " +
+				"with [Azize et al. 2023], and of AdaP-TT*, of which no program is published, by " +
+				"the threshold " +
 				"that is proved, on two instances at δ = 0.01. Beside them AdaP-TT and TTUCB with " +
-				"the thresholds that are proved, and the DP-SE of 002.",
+				"the thresholds that are proved, and the DP-SE of [Sajed 2019].",
 			Chosen: chosenBAI + " The thesis does not say which program it has played, nor list " +
 				"its budgets: ours are ten from 0.01 to 10, with 500 runs. Rules that are proved " +
 				"have σ = ½, log n in the leader's bonus and means clipped to [0, 1], " +
@@ -134,22 +137,26 @@ func identification() []Figure {
 					Weaker: overSome("stopping", adaptt, dpse, below(1), func(p place) bool {
 						return epsilonOf(p) < 0.2
 					}),
-					Why: "By the program of 004 it does at small ε, and from 0.5 on DP-SE needs " +
-						"fewer, on both instances. 004 §5 says the same of the same figure with " +
+					Why: "By the program of [Azize et al. 2023] it does at small ε, and from 0.5 " +
+						"on DP-SE needs " +
+						"fewer, on both instances. [Azize et al. 2023, §5] says the same of the " +
+						"same figure with " +
 						"the scope that is missing here; which program the thesis has played is " +
 						"not known.",
-					Reader: "Read it as 004 §5 does: AdaP-TT needs fewer plays than DP-SE at " +
+					Reader: "Read it as [Azize et al. 2023, §5] does: AdaP-TT needs fewer plays " +
+						"than DP-SE at " +
 						"small ε, and not at large."},
 				{ID: "fewer-proved", Text: "With the threshold (5.11), by which Lemma 5.18 " +
-					"proves it to be δ-correct, AdaP-TT takes more plays than the DP-SE of 002.", Own: true,
+					"proves it to be δ-correct, AdaP-TT takes more plays than the DP-SE of " +
+					"[Sajed 2019].", Own: true,
 					Statistic: "Mean stopping time of AdaP-TT with that threshold over that of " +
-						"the DP-SE of 002, paired, in each cell: holds if above 1.",
+						"the DP-SE of [Sajed 2019], paired, in each cell: holds if above 1.",
 					Decide: overSome("stopping", adapttProved, dpseOf002, above(1), allPlaces),
 					Why:    programWhy},
 				{ID: "star", Text: "AdaP-TT* requires fewer samples than DP-SE, improves on " +
 					"AdaP-TT in the high-privacy regime, and has its performance in the " +
 					"low-privacy one, where it does not depend on ε.",
-					Statistic: "Mean stopping times, paired, AdaP-TT* over: the DP-SE of 002, in " +
+					Statistic: "Mean stopping times, paired, AdaP-TT* over: the DP-SE of [Sajed 2019], in " +
 						"each cell; AdaP-TT, proved as it is, at ε below 0.1 on the first " +
 						"instance and 0.4 on the second; the same above; and itself at ε = 10, " +
 						"above. Holds if the first two are below 1, the third is between 0.9 and " +
@@ -191,7 +198,7 @@ func identification() []Figure {
 						"T*_{KL,β}, which is eight times as ε grows, in the limit δ → 0. Four is " +
 						"the factor of phases that " +
 						"double and forget, without noise; the split of the risk between rewards " +
-						"and noise doubles it, as the discussion after 004 Theorem 5 says."},
+						"and noise doubles it, as the discussion after [Azize et al. 2023, Theorem 5] says."},
 				{ID: "correct", Text: "AdaP-TT, AdaP-TT*, DP-SE and TTUCB as they are proved " +
 					"name a wrong arm in at most a share δ of runs.", Where: "Lemmas 5.18 and 5.21, §2.2.9",
 					Statistic: "Wrong answers of each of the four over all its cells, " +
@@ -211,7 +218,7 @@ func identification() []Figure {
 			Title: "Plays until the best arm is named: two instances",
 			About: "Stopping times of AdaP-TT, DP-SE and TTUCB at δ = 0.01 by the program " +
 				"that was published with the paper; and of AdaP-TT with the threshold of Theorem " +
-				"4, and the DP-SE of 002.",
+				"4, and the DP-SE of [Sajed 2019].",
 			Chosen: chosen004 + " The first instance has six arms here, as §5 prints it, " +
 				"and five in Figure 2.",
 			Experiments: []Experiment{{"stopping", "bai-1.yaml",

@@ -25,7 +25,7 @@ func stops(wrong int, by map[string][2]float64) *Evidence {
 	return &Evidence{Preset: Full, Experiments: map[string]*experiment.Results{"stopping": r}}
 }
 
-// What 004 claims of its program comes out each way.
+// What [Azize et al. 2023] claims of its program comes out each way.
 func TestClaimsOf004ComeOutEachWay(t *testing.T) {
 	all := func(high, low float64) map[string][2]float64 {
 		m := map[string][2]float64{adaptt: {high, low}, adapttPlays: {high, low}, adapttProved: {high, low}}
@@ -95,7 +95,8 @@ func TestClaimsOfAdaPTTStarComeOutEachWay(t *testing.T) {
 		r := &experiment.Results{}
 		for _, instance := range []string{"mu1", "mu2"} {
 			for epsilon, plays := range c.star {
-				for policy, mean := range map[string]float64{adapttStar: plays, adapttProved: 100, dpseOf002: 150} {
+				for policy, mean := range map[string]float64{adapttStar: plays, adapttProved: 100,
+					dpseOf002: 150} {
 					times := make([]float64, 1000)
 					for j := range times {
 						times[j] = mean * (1 + float64(j%7)/1000)

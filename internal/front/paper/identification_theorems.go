@@ -45,7 +45,7 @@ func tvTime(means []float64) (float64, error) {
 	return -1 / y, err
 }
 
-// bound5 is the right side of 004 Theorem 5 (σ = 1), over log(1/δ), at β = ½.
+// bound5 is the right side of [Azize et al. 2023, Theorem 5] (σ = 1), over log(1/δ), at β = ½.
 func bound5(means []float64, epsilon float64) (float64, error) {
 	t, err := bound.GaussianBetaTime(means, 1, 0.5)
 	if err != nil {
@@ -74,9 +74,9 @@ func attackIdentification(fault audit.Fault) attacked {
 	return attacked{policy: "adap-tt", horizon: 64, budget: privacy.Pure{Epsilon: 1}, risk: 0.1, fault: fault}
 }
 
-// plainTopTwo is the stopping time of the non-private AdaP-TT of 004 Appendix D, (13), (14) with s
-// = 2, and (19) to (21), on N(μ_a, 1) rewards, at β = ½; and whether its answer was wrong. A
-// phase's mean is drawn at once, since only its law counts.
+// plainTopTwo is the stopping time of the non-private AdaP-TT of [Azize et al. 2023, Appendix D],
+// (13), (14) with s = 2, and (19) to (21), on N(μ_a, 1) rewards, at β = ½; and whether its answer
+// was wrong. A phase's mean is drawn at once, since only its law counts.
 func plainTopTwo(means []float64, risk float64, random *rand.Rand) (plays int, wrong bool) {
 	k := len(means)
 	mean, local, phase := make([]float64, k), make([]float64, k), make([]float64, k)

@@ -22,8 +22,8 @@ func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 		data = "--data DIR"
 	}
 	line("# The sources, played again\n")
-	line("Five sources on private bandits and on tracing attacks, 000 to 004 " +
-		"([sources.md](sources.md) says which), were read, implemented and played again:")
+	line("Five [sources](sources.md) on private bandits and on tracing attacks were read, " +
+		"implemented and played again:")
 	line("%s on %s, in %s by Sotto %s.", plural(claimCount(r.All), "claim"),
 		plural(len(r.All), "page"), took(t.Seconds), markdown(r.Build.String()))
 	line("`%s` makes a site with a page a source and a page a figure, with every",
@@ -39,7 +39,7 @@ func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 	groups := bySource(r.All)
 	head, rule := "| verdict | means |", "|---|---|"
 	for _, g := range groups {
-		head, rule = head+" "+g[0].Source+" |", rule+"---|"
+		head, rule = head+" "+workOf(g[0].Source).Key+" |", rule+"---|"
 	}
 	line("%s all |", head)
 	line("%s---|", rule)
@@ -66,7 +66,7 @@ func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 			untested += g[i].Count(NotTested)
 		}
 		text := fmt.Sprintf("- **%s**: %d of %d claims reproduce or are not contradicted%s.",
-			g[0].Source, good, of, leftOpen(untested))
+			workOf(g[0].Source).Key, good, of, leftOpen(untested))
 		for _, id := range strengths() {
 			if o := find(g, id); o != nil && (o.Verdict == Reproduces || o.Verdict == NotContradicted) {
 				text += " " + markdown(o.Text)
@@ -139,12 +139,12 @@ func leftOpen(n int) string {
 	return fmt.Sprintf(", %d are not tested", n)
 }
 
-// source is the number of the source that a claim is of.
+// source is the key of the source that a claim is of.
 func source(all []Result, claim string) string {
 	page, _, _ := strings.Cut(claim, "/")
 	for i := range all {
 		if all[i].ID == page {
-			return all[i].Source
+			return workOf(all[i].Source).Key
 		}
 	}
 	return ""

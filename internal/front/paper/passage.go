@@ -7,7 +7,8 @@ import (
 )
 
 // begins are the pages on which parts of the two theses begin, by their tables of contents. The
-// papers, 001, 003 and 004, are read where pages have no numbers.
+// papers, [Azize and Basu 2024], [Chowdhury and Zhou 2023] and [Azize et al. 2023], are read where
+// pages have no numbers.
 func begins(source string) map[string]int {
 	switch source {
 	case "000":

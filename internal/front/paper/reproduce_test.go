@@ -561,12 +561,13 @@ func TestMarkdown(t *testing.T) {
 	}
 	text := b.String()
 	for _, part := range []string{
-		"| verdict | means | 000 | 002 | all |", "| **error** | The check, or what it rests on, " +
+		"| verdict | means | Azize 2024 | Sajed 2019 | all |", "| **error** | The check, or what " +
+			"it rests on, " +
 			"went wrong here. | 2 | 1 | 3 |", "| not tested | What would decide it is not at " +
 			"hand: data, more runs, a longer preset, or how near \"matches\" is. | 2 | 0 | 2 |",
 		"- *not reproduced*: thesis-9.10/dearer-by-far.\n", "- **sajed-1** went wrong: " +
 			"computation: no numbers", "8 claims on 3 pages", "24 runs were played: a run is",
-		"are not contradicted, 2 are not tested.", "- **002**: 0 of 1 claims reproduce or are not " +
+		"are not contradicted, 2 are not tested.", "- **Sajed 2019**: 0 of 1 claims reproduce or are not " +
 			"contradicted.\n",
 	} {
 		if !strings.Contains(text, part) {

@@ -19,22 +19,31 @@ import (
 //go:embed site.html
 var siteSource string
 
-// sourceName says what a number stands for; docs/sources.md has it in full.
-func sourceName(id string) string {
+// A work is a source that is played again; docs/sources.md has it in full.
+type work struct {
+	ID         string // of its figures, its page and its column in claims.csv
+	Key, Title string
+}
+
+// workOf is the work with this ID, which is its key too where it is none of ours.
+func workOf(id string) work {
 	switch id {
 	case "000":
-		return "Azize, Privacy-utility trade-offs in sequential decision-making under uncertainty, thesis, 2024"
+		return work{id, "Azize 2024", "Privacy-utility trade-offs in sequential decision-making " +
+			"under uncertainty, doctoral thesis"}
 	case "001":
-		return "Azize and Basu, Concentrated differential privacy for bandits, 2024"
+		return work{id, "Azize and Basu 2024", "Concentrated differential privacy for bandits"}
 	case "002":
-		return "Sajed, Optimal differentially private finite armed stochastic bandit, thesis, 2019"
+		return work{id, "Sajed 2019", "Optimal differentially private finite armed stochastic " +
+			"bandit, master's thesis"}
 	case "003":
-		return "Chowdhury and Zhou, Distributed differential privacy in multi-armed bandits, 2023"
+		return work{id, "Chowdhury and Zhou 2023", "Distributed differential privacy in " +
+			"multi-armed bandits"}
 	case "004":
-		return "Azize, Jourdan, Al Marjani and Basu, On the complexity of differentially private " +
-			"best-arm identification with fixed confidence, 2023"
+		return work{id, "Azize et al. 2023", "On the complexity of differentially private best-arm " +
+			"identification with fixed confidence"}
 	}
-	return ""
+	return work{ID: id, Key: id}
 }
 
 // page is a file of the site.
@@ -254,9 +263,8 @@ func bySource(all []Result) [][]Result {
 // pages are the index and the pages of sources.
 func (r *Reproduction) pages() ([]page, error) {
 	type source struct {
-		ID, Name string
-		Figures  int
-		Counts   []count
+		work
+		Counts []count
 	}
 	type verdictRow struct {
 		Verdict, Class, Means string
@@ -284,9 +292,9 @@ func (r *Reproduction) pages() ([]page, error) {
 	}
 	var out []page
 	groups := bySource(r.All)
-	var ids []string
+	var works []work
 	for _, g := range groups {
-		ids = append(ids, g[0].Source)
+		works = append(works, workOf(g[0].Source))
 	}
 	for _, v := range present(r.All) {
 		row := verdictRow{Verdict: string(v), Class: v.class(), Means: v.Means(), Columns: len(groups) + 2}
@@ -308,27 +316,27 @@ func (r *Reproduction) pages() ([]page, error) {
 			}
 		}
 	}
-	for _, g := range groups {
-		id := g[0].Source
-		index.Sources = append(index.Sources, source{id, sourceName(id), len(g), counts(g...)})
+	for i, g := range groups {
+		w := works[i]
+		index.Sources = append(index.Sources, source{w, counts(g...)})
 		t, _ := total(g)
 		text, err := execute("source", struct {
-			Heading, Name, Command, Took, Build string
-			Others                              []string
-			Counts                              []count
-			Figures                             []figureView
-			Parts                               []claimPart
+			Heading, Title, Command, Took, Build string
+			Others                               []work
+			Counts                               []count
+			Figures                              []figureView
+			Parts                                []claimPart
 		}{
-			"Source " + id, sourceName(id), command(r.Preset,
-				flagsOf(r.Flags, r.DataFlag, g...), id), took(t.Seconds), r.Build.String(),
-			slices.DeleteFunc(slices.Clone(ids), func(s string) bool {
-				return s == id
-			}), counts(g...), figureViews(g), claimParts(claimViews(g...)),
+			w.Key, w.Title, command(r.Preset, flagsOf(r.Flags, r.DataFlag, g...), w.ID),
+			took(t.Seconds), r.Build.String(), slices.DeleteFunc(slices.Clone(works),
+				func(v work) bool {
+					return v.ID == w.ID
+				}), counts(g...), figureViews(g), claimParts(claimViews(g...)),
 		})
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, page{"source-" + id + ".html", text})
+		out = append(out, page{"source-" + w.ID + ".html", text})
 	}
 	text, err := execute("index", index)
 	if err != nil {
@@ -396,8 +404,9 @@ func figurePage(r *Result, d drawn, p Preset, flags string) ([]byte, error) {
 		Played                          bool
 	}
 	view := struct {
-		ID, Heading, Source, SourceName, Where, Command, Took, Rate, Seeds, Failed, Voids, About,
+		ID, Heading, Where, Command, Took, Rate, Seeds, Failed, Voids, About,
 		Chosen, Build string
+		Source          work
 		Preset          Preset
 		Void            bool
 		Warnings, Notes []string
@@ -408,14 +417,11 @@ func figurePage(r *Result, d drawn, p Preset, flags string) ([]byte, error) {
 		Tables      []report.Table
 		Settings    []setting
 	}{
-		ID: r.ID, Heading: r.ID + ": " + oneLine(r.Title), Source: r.Source,
-		SourceName: sourceName(r.Source), Where: oneLine(r.Where), Command: command(p, flags, r.ID),
+		ID: r.ID, Heading: r.ID + ": " + oneLine(r.Title), Source: workOf(r.Source),
+		Where: oneLine(r.Where), Command: command(p, flags, r.ID),
 		Took: took(r.Time.Seconds), Rate: rate(r.Time, r.Runs), Voids: oneLine(r.Voids),
 		About: oneLine(r.About), Chosen: oneLine(r.Chosen),
 		Build: experiment.ThisBuild().String(), Preset: p, Counts: counts(*r), Claims: claimViews(*r),
-	}
-	if view.SourceName == "" {
-		view.SourceName = "Source " + r.Source
 	}
 	var seeds []string
 	for _, s := range r.Settings {

@@ -69,15 +69,19 @@ const (
 // unknowns are what could not be known of the sources, and what was done about it.
 func unknowns() []string {
 	return []string{
-		"**Programs** were published with 003 and 004 only, and were run and read (004's at " +
-			"commit c8d8be2). For 000, 001 and 002 ours follow the text, but that Figure 5.7 of 000 " +
-			"is played with the program of 004.",
+		"**Programs** were published with [Chowdhury and Zhou 2023] and [Azize et al. 2023] " +
+			"only, and were run and read (the latter at " +
+			"commit c8d8be2). For [Azize 2024], [Azize and Basu 2024] and [Sajed 2019] ours " +
+			"follow the text, but that Figure 5.7 of the first " +
+			"is played with the program of [Azize et al. 2023].",
 		"**Data.** Where --data gave no file, generated images and a sample stood for " +
-			"Fashion-MNIST, CIFAR-10 and the ranking data of 003: claims about these are *not " +
+			"Fashion-MNIST, CIFAR-10 and the ranking data of [Chowdhury and Zhou 2023]: claims " +
+			"about these are *not " +
 			"tested*, whatever came out.",
-		"**Parameters.** 000 leaves open the law, noise and rates of Figure 6.2, the budgets of " +
-			"Figures 5.3 and 5.7, and its DP-SE; 001 whether actions were drawn once, and the " +
-			"phases of AdaC-GOPE-Var; 002 the base of DP-UCB's logarithms.",
+		"**Parameters.** [Azize 2024] leaves open the law, noise and rates of Figure 6.2, the budgets of " +
+			"Figures 5.3 and 5.7, and its DP-SE; [Azize and Basu 2024] whether actions were " +
+			"drawn once, and the " +
+			"phases of AdaC-GOPE-Var; [Sajed 2019] the base of DP-UCB's logarithms.",
 		"**Print.** Our texts are conversions: where one looks wrong, the derivation decided, " +
 			"and the finding says *our text of it*.",
 		"**Thresholds.** Where a source says \"about\" or \"of order\", a number in a check is " +

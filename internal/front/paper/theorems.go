@@ -15,7 +15,7 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// theorems are what 001 to 004 prove, figure by figure of a source.
+// theorems are what [Azize and Basu 2024] to [Azize et al. 2023] prove, figure by figure of a source.
 func theorems() []Figure {
 	return []Figure{zcdpTheorems(), eliminationTheorems(), distributedTheorems(), identificationTheorems()}
 }

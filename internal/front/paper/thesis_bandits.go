@@ -15,13 +15,13 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// thesisBandits are the figures of 000 chapter 5 but the last, and the tables of chapters 4 and 5
-// that can be computed or played.
+// thesisBandits are the figures of [Azize 2024, chapter 5] but the last, and the tables of chapters
+// 4 and 5 that can be computed or played.
 func thesisBandits() []Figure {
 	return []Figure{thesisRegimes(), thesisOrders(), thesis52(), thesis53(), thesis54(), thesis55(), thesis56()}
 }
 
-// mu2 are the means of 000 Figures 5.2 and 5.4, five53 those of Figure 5.3.
+// mu2 are the means of [Azize 2024, Figures 5.2 and 5.4], five53 those of Figure 5.3.
 func mu2() []float64    { return []float64{0.75, 0.625, 0.5, 0.375, 0.25} }
 func five53() []float64 { return []float64{0.8, 0.1, 0.1, 0.1, 0.1} }
 
@@ -136,7 +136,7 @@ func lineOf(r *experiment.Results, c *experiment.CellResult, label string) repor
 	return s
 }
 
-// lowerTV is Σ Δ_a/min(kl, εΔ_a) of Bernoulli arms, 000 Theorem 4.16; times log T below.
+// lowerTV is Σ Δ_a/min(kl, εΔ_a) of Bernoulli arms, [Azize 2024, Theorem 4.16]; times log T below.
 func lowerTV(means []float64, epsilon float64) float64 {
 	best, sum := slices.Max(means), 0.0
 	for _, m := range means {
@@ -217,8 +217,8 @@ func thesis52() Figure {
 			"0.25, T = 10⁷, α = 3.1, γ = 0.1 for DP-UCB and β = 1/T for DP-SE.",
 		Chosen: "The source has 20 runs of each. Policies that decide at the end of an episode " +
 			"cost next to nothing, so they have 1000, the first of which are in DP-UCB's 20 " +
-			"worlds. DP-UCB is that of 002 Algorithm 6, whose β the source's γ is; " +
-			"the other index that 000 §5.1 calls DP-UCB is played beside it, and so is " +
+			"worlds. DP-UCB is that of [Sajed 2019, Algorithm 6], whose β the source's γ is; " +
+			"the other index that [Azize 2024, §5.1] calls DP-UCB is played beside it, and so is " +
 			"Lazy-DP-TS (Hu and Hegde 2022), which was known when the source was written.",
 		Experiments: []Experiment{
 			{Name: "episodes", File: "thesis-5.2.yaml", Quick: runs(200)},
@@ -302,7 +302,7 @@ func thesis52() Figure {
 				Weaker:    all(ratio("dp-se", "adap-klucb", 2, 1), ratio("dp-se", "adap-ucb", 2, 1)),
 				Why: "\"Both of them achieve 10 times lower regret than the competing " +
 					"algorithms\" is right of DP-UCB (14 and 12 times); of DP-SE it is 2.3 and " +
-					"2.0 times. The source does not show its DP-SE; ours is Algorithm 9 of 002 " +
+					"2.0 times. The source does not show its DP-SE; ours is [Sajed 2019, Algorithm 9] " +
 					"with β = 1/T, checked " +
 					"against exact traces. Both kinds of policy drop an arm after a number of " +
 					"plays that log T, the gap and ε give up to a constant: with plays that " +
@@ -868,15 +868,15 @@ func thesisOrders() Figure {
 			{
 				ID: "dp-ucb", IfHolds: NotContradicted, Text: "DP-UCB has a factor log^1.5 T " +
 					"more regret than the lower bound.", Where: "§5.1, Table 5.1",
-				Statistic: "the exponent of log T of DP-UCB with the index of 000 §5.1, from T = " +
+				Statistic: "the exponent of log T of DP-UCB with the index of [Azize 2024, §5.1], from T = " +
 					"10⁶ to 10⁸; holds if it is in 2.5 ± 0.3, a margin of ours",
 				Decide: grows("dp-ucb-1e6", "dp-ucb-1e8", "dp-ucb-thesis", 2.2, 2.8),
 				Why:    ordersWhy,
 			},
 			{
-				ID: "dp-ucb-more", Own: true, Text: "The regret of DP-UCB with the index of 002 " +
+				ID: "dp-ucb-more", Own: true, Text: "The regret of DP-UCB with the index of [Sajed 2019] " +
 					"grows faster than log T too.",
-				Statistic: "the exponent of log T of DP-UCB with the index of 002, from T = 10⁶ " +
+				Statistic: "the exponent of log T of DP-UCB with the index of [Sajed 2019], from T = 10⁶ " +
 					"to 10⁸; holds if it is from 1.3 to 3.5 (its own bound has 3)",
 				Decide: grows("dp-ucb-1e6", "dp-ucb-1e8", "dp-ucb", 1.3, 3.5),
 				Why:    ordersWhy,

@@ -87,7 +87,8 @@ func thesis21() Figure {
 		ID: "thesis-2.1", Source: "000", Where: "Figure 2.1, Theorem 2.4, §2.1 and §2.3.6",
 		Title: "What differential privacy leaves of a test",
 		About: "The smallest Type II error that (ε,δ)-DP allows at each Type I error, mechanisms " +
-			"whose errors are known exactly, and 000's limits of an adversary's advantage and of noise. " +
+			"whose errors are known exactly, and [Azize 2024]'s limits of an adversary's " +
+			"advantage and of noise. " +
 			"The lines of games are audits: a count with Laplace noise, and one with half the noise it claims.",
 		Chosen: "The source's drawing has no numbers; ε = 0.5, 1, 2 and δ = 0, 0.1 are ours. " +
 			"Mechanisms are a count with Laplace and with Gaussian noise, and randomised " +
@@ -489,7 +490,7 @@ func thesis22() Figure {
 					"included. The order, which is what the chapter is about and also says, is " +
 					"right; the constant in front is 1 + 1/log₂T, a fifth more at T = 32 and a " +
 					"twentieth at 2²⁰. " +
-					"002 has it right (⌈log₂T⌉ + 1, Theorem 3.3.1).",
+					"[Sajed 2019, Theorem 3.3.1] has it right, ⌈log₂T⌉ + 1.",
 				Reader: "Take noise of scale (⌈log₂T⌉ + 1)/ε in the tree, and not log(T)/ε: a " +
 					"step is in one more partial sum.",
 			},
@@ -578,7 +579,7 @@ func thesis312() Figure {
 			"the source's own counter-example, one of ours, and random policies.",
 		Chosen: "Random policies have two arms, two rewards and three rounds, laws from " +
 			"exponential weights, a third of them with certainties. Adversaries are " +
-			"deterministic, which is enough (000 Remark 3.14).",
+			"deterministic, which is enough [Azize 2024, Remark 3.14].",
 		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
 			n := &Numbers{Values: map[string][]float64{}}
 			grid := report.Table{Title: "Two policies under four definitions",
@@ -698,7 +699,7 @@ func thesis312() Figure {
 			{
 				ID: "strict", Text: "Some policy is (ε,δ)-View DP and not (ε,δ)-Table DP: the " +
 					"one of Appendix A, at (0.95, 0.17).", Where: "Proposition 3.12(e) in §3.6, " +
-					"Appendix A; also 001 Proposition 1(e)",
+					"Appendix A; also [Azize and Basu 2024, Proposition 1(e)]",
 				Statistic: "Exact δ at ε = 0.95 under View and Table; holds if 0.17 lies between",
 				Decide: checked(func(r *reading) Finding {
 					view := named[ofDefinition](r, audit.View.String()).Delta95
@@ -709,7 +710,7 @@ func thesis312() Figure {
 			},
 			{
 				ID: "smallest", Text: "The smallest ε at which that policy is (ε, 0.17)-Table DP " +
-					"is 0.98.", Where: "Appendix A; also 001 Appendix A",
+					"is 0.98.", Where: "Appendix A; also [Azize and Basu 2024, Appendix A]",
 				Statistic: "The smallest ε, exact; holds if it is 0.98 to the two digits printed",
 				Decide: judged(audit.Table.String(), func(n ofDefinition) (float64, bool, string) {
 					return n.Epsilon17, math.Abs(n.Epsilon17-0.98) <= 0.005, fmt.Sprintf("it is %.6f; "+
@@ -790,7 +791,8 @@ func thesis312() Figure {
 					"Interactive DP as another degree of freedom, so that a sentence of the " +
 					"conclusion is at fault and no theorem. Nothing later in the thesis uses it. " +
 					"For pure ε-DP it is true, by Propositions 3.13(a) and 3.15(b). " +
-					"It also answers the question of 001 Remark 2, whether a fixed table can " +
+					"It also answers the question of [Azize and Basu 2024, Remark 2], whether a " +
+					"fixed table can " +
 					"stand in for an adversary that adapts: not at the same (ε,δ).",
 				Reader: "For (ε,δ) treat Interactive DP and adaptive continual release as two " +
 					"guarantees, and prove the one you need.",

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// thesisTheorems are what 000 states beside its figures: propositions and theorems of chapters 2,
-// 4, 5 and 6 that are checked by computation, by games or over a sweep.
+// thesisTheorems are what [Azize 2024] states beside its figures: propositions and theorems of
+// chapters 2, 4, 5 and 6 that are checked by computation, by games or over a sweep.
 func thesisTheorems() []Figure {
 	return []Figure{
 		theoremsOfChapter2(), theoremsOfChapter4(), privacyOfChapter5(), regretOfChapter5(),

@@ -19,7 +19,7 @@ import (
 // games without number.
 const delta5 = 0.05
 
-// A promised is a policy that 000 proves to be private, and how it is audited.
+// A promised is a policy that [Azize 2024] proves to be private, and how it is audited.
 type promised struct {
 	claim, theorem, text string
 	policy               string
@@ -462,7 +462,8 @@ func regretOfChapter5() Figure {
 				"holds if below 1: an order with any constant is not outgrown", decades),
 			Decide: row.staysBelow(decades), Why: "An order says nothing of any two horizons; " +
 				"where the ratio still grows, they are too early. They are of one dimension, so " +
-				"that of d nothing is seen: for large d the linear row falls with 001 Theorem 4 " +
+				"that of d nothing is seen: for large d the linear row falls with [Azize and " +
+				"Basu 2024, Theorem 4] " +
 				"(page zcdp-theorems).",
 		}
 	}

@@ -120,7 +120,7 @@ func TestRegretOfChapter5ComesOutEachWay(t *testing.T) {
 	}
 }
 
-// The comments on the bounds of 000 §5.4, computed.
+// The comments on the bounds of [Azize 2024, §5.4], computed.
 func TestUpperTimes(t *testing.T) {
 	n := &Numbers{Values: numbersOf{}}
 	if err := upperTimes(n, 40); err != nil {

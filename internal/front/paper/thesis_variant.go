@@ -2,8 +2,8 @@ package paper
 
 import "fmt"
 
-// The two readings of AdaC-GOPE-Var in the experiment "var" of 001's Figure 5, and of 000's version
-// of it.
+// The two readings of AdaC-GOPE-Var in the experiment "var" of [Azize and Basu 2024]'s Figure 5,
+// and of [Azize 2024]'s version of it.
 const ownPhases, samePhases = "adac-gope-var, own phases", "adac-gope-var, same phases"
 
 // variantRatio is the regret of a reading of AdaC-GOPE-Var over that of AdaC-GOPE.
@@ -56,7 +56,8 @@ func variantHighPrivacy(e *Evidence) (Finding, error) {
 		fmt.Sprintf("%.2f times at ρ = 0.001, %.2f at 1", a.Value, b.Value)), nil
 }
 
-// thesisC1 is 000's version of 001's Figure 5, at its own horizon and runs.
+// thesisC1 is [Azize 2024]'s version of [Azize and Basu 2024]'s Figure 5, at its own
+// horizon and runs.
 func thesisC1() Figure {
 	return Figure{
 		ID: "thesis-c.1", Source: "000", Where: "Figure C.1, Remark C.12",

@@ -47,8 +47,8 @@ func (p pricing) price(e *Evidence, rho float64, decades int) (estimate, int, er
 	return x, t, err
 }
 
-// free is the first conclusion of 001 §VII-B: at the largest budget nothing is left of the
-// difference.
+// free is the first conclusion of [Azize and Basu 2024, §VII-B]: at the largest budget nothing is
+// left of the difference.
 func (p pricing) free(e *Evidence) (Finding, error) {
 	var parts []Finding
 	for _, d := range p.decades {
@@ -129,7 +129,8 @@ func (p pricing) grown(decades int, judge func(v, lo, hi float64, runs int,
 	}
 }
 
-// claims are the two conclusions of 001 §VII-B and 000 §5.5.2 in one setting.
+// claims are the two conclusions of [Azize and Basu 2024, §VII-B] and [Azize 2024,
+// §5.5.2] in one setting.
 func (p pricing) claims(prefix, section string, decades int, why string) []Claim {
 	what := "mean"
 	if p.median {
@@ -342,7 +343,7 @@ func prices(experiment, figure string) bool {
 		(strings.HasPrefix(figure, "difference-") || strings.HasPrefix(figure, "price-"))
 }
 
-// zcdp are the figures of 001.
+// zcdp are the figures of [Azize and Basu 2024].
 func zcdp() []Figure { return []Figure{zcdp4(), zcdp5()} }
 
 func zcdp4() Figure {
@@ -359,7 +360,7 @@ func zcdp4() Figure {
 		ID: "zcdp-4", Source: "001", Where: "Figure 4, §VII", Title: "The price of ρ-zCDP in three settings",
 		Show: prices,
 		About: "AdaC-UCB, AdaC-GOPE and AdaC-OFUL and the same without noise, in the same " +
-			"worlds. The settings are those of 000 Figures 5.4 to 5.6, in other worlds; the " +
+			"worlds. The settings are those of [Azize 2024, Figures 5.4 to 5.6], in other worlds; the " +
 			"experiments named proved and private repeat them where theorem and guarantee hold.",
 		Chosen: "2000 (8000 with β = 3.1), 4000 and 200 runs where the source has 100. " +
 			chosenDesign + chosenOFUL + "The worst case over gaps has two Bernoulli arms at T = " +
@@ -453,7 +454,7 @@ func zcdp4() Figure {
 		Claim{
 			ID: "theorem-10", IfHolds: NotContradicted, Text: "The regret of AdaC-UCB is at most " +
 				"Σ 8β log T/Δ + 8√(β log T/ρ) + 2β/(β − 3).", Where: "Theorem 10 in Appendix C " +
-				"(000 Theorem 5.6)",
+				"[Azize 2024, Theorem 5.6]",
 			Statistic: "mean final regret at β = 3.1 over the bound, at each ρ; holds if all are below 1",
 			Decide: func(e *Evidence) (Finding, error) {
 				r, err := e.Results("finite-proved")

@@ -393,7 +393,7 @@ func zcdpTheorems() Figure {
 					"only its component along one action counts; that is N(0, (2/ρ)g⁴) and needs " +
 					"2 log(4/δ) for f. With phases of that length the term is linear in d. For d " +
 					"= O(log(K log T/δ)), as in the paper's experiments, the theorem holds as it " +
-					"is printed. 000 Theorem 5.12 is the same.",
+					"is printed. [Azize 2024, Theorem 5.12] is the same.",
 				Reader: "Use c_ℓ with 2 log(4/δ_{K,ℓ}) in the place of f (adac-gope with " +
 					"corrected: true), or read d^{3/2} for large d.",
 			},

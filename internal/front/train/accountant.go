@@ -164,11 +164,12 @@ type Guarantee struct {
 	Route string
 }
 
-// Epsilon is the smallest ε at δ in (0,1) that this accountant can prove: the best conversion (003
-// Lemma 10) over many Rényi orders. At q = 1 it is the exact ε of the Gaussian mechanism, μ = √T/σ
-// for add or remove and twice that for replace one. Under replace one there are two more routes, of
-// which the smallest is taken: the Gaussian mechanism of sensitivity 2C without any amplification,
-// and removing and then adding, which is (2ε, (1+e^ε)δ)-DP where each is (ε,δ)-DP.
+// Epsilon is the smallest ε at δ in (0,1) that this accountant can prove: the best conversion
+// [Chowdhury and Zhou 2023, Lemma 10] over many Rényi orders. At q = 1 it is the exact ε of the
+// Gaussian mechanism, μ = √T/σ for add or remove and twice that for replace one. Under replace
+// one there are two more routes, of which the smallest is taken: the Gaussian mechanism of
+// sensitivity 2C without any amplification, and removing and then adding, which is (2ε,
+// (1+e^ε)δ)-DP where each is (ε,δ)-DP.
 func (s SampledGaussian) Epsilon(delta float64, n Neighbour) (Guarantee, error) {
 	if err := s.Validate(); err != nil {
 		return Guarantee{}, err

@@ -15,14 +15,14 @@ import (
 var ErrNoIterates = errors.New("train: no iterates: the attack needs the parameters before and after a step")
 
 // A Score is what an attack on the iterates computes at each step; the steps' scores are added up
-// (000 Algorithm 13).
+// [Azize 2024, Algorithm 13].
 type Score int
 
 const (
 	// (7.2): the likelihood ratio with the covariance of reference gradients
 	Covariance    Score = iota
-	ScalarProduct       // ⟨g*_t, ḡ_t⟩ (000 §7.1.2)
-	GLiR                // the gradient likelihood ratio of Leemann et al. (000 §7.1.2)
+	ScalarProduct       // ⟨g*_t, ḡ_t⟩ [Azize 2024, §7.1.2]
+	GLiR                // the gradient likelihood ratio of Leemann et al. [Azize 2024, §7.1.2]
 )
 
 // String implements fmt.Stringer.
@@ -53,7 +53,7 @@ type Attack struct {
 	// Mixture scores a step of a sampled run by log((1−q) + q·e^s), since the canary is in the step
 	// with probability q only. Without it scores are added as Algorithm 13 does. Covariance only.
 	Mixture bool
-	// LastLayer restricts the attack to the last linear layer's parameters (000 §7.4).
+	// LastLayer restricts the attack to the last linear layer's parameters [Azize 2024, §7.4].
 	LastLayer bool
 }
 
@@ -250,7 +250,7 @@ func (tr *Tracer) aimed(theta, mean []float64) []float64 {
 	return tr.target
 }
 
-// Step adds a step's score: ḡ = (θ_t − θ_{t+1})/η, of which 000 §7.2 prints the negative.
+// Step adds a step's score: ḡ = (θ_t − θ_{t+1})/η, of which [Azize 2024, §7.2] prints the negative.
 func (tr *Tracer) Step(before, after []float64) error {
 	p := tr.p
 	for j := range tr.batch {

@@ -17,7 +17,7 @@ type Audit struct {
 	// Data is what examples come from: Size of them, drawn anew without replacement in each game,
 	// or all of them in every game if Size is 0. The claim is about every data set, so both are
 	// valid audits of it; fixed data is what an informed adversary knows, new data is the game of
-	// 000 Algorithm 12.
+	// [Azize 2024, Algorithm 12].
 	Data Dataset
 	Size int
 	// Start is θ₀, which the adversary knows; nil is Model.Init by the key's own stream.

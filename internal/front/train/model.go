@@ -15,7 +15,7 @@ type Model interface {
 	// Params is the length of θ.
 	Params() int
 	// Last is where the last linear layer's parameters are in θ, from lo up to hi. The restriction
-	// of an attack to them makes its covariance small (000 §7.2).
+	// of an attack to them makes its covariance small [Azize 2024, §7.2].
 	Last() (lo, hi int)
 	// Init writes a starting point.
 	Init(theta []float64, src *noise.Fast)

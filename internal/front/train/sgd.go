@@ -8,7 +8,7 @@ import (
 	"github.com/sotto-dp/sotto/noise"
 )
 
-// A Method is a way of gradient descent (000 §7.1.1).
+// A Method is a way of gradient descent [Azize 2024, §7.1.1].
 type Method int
 
 const (
@@ -70,7 +70,7 @@ type Training struct {
 	// Of DPSGD: each example is in a step's sample with probability Sampling, its gradient is
 	// clipped to norm Clip, and N(0, Noise²Clip²) is added to each coordinate of the sum, which is
 	// then divided by Sampling·n. The n here is public: the data set's size without any canary that
-	// is added to it. 000 §7.1.1 prints the noise outside the mean.
+	// is added to it. [Azize 2024, §7.1.1] prints the noise outside the mean.
 	Sampling, Clip, Noise float64
 	Flaw                  Flaw
 }
@@ -202,7 +202,7 @@ func (t Training) fits(data Dataset, theta []float64) error {
 	return checkFinite("parameter", theta)
 }
 
-// clip scales g down to norm c (ClipNorm of 000 §7.1.1).
+// clip scales g down to norm c (ClipNorm of [Azize 2024, §7.1.1]).
 func clip(g []float64, c float64) {
 	var s float64
 	for _, v := range g {

@@ -1,5 +1,5 @@
 // Package train audits gradient descent: it trains small models with every iterate in sight,
-// attacks the iterates, and bounds ε from below (000 Chapter 7).
+// attacks the iterates, and bounds ε from below [Azize 2024, Chapter 7].
 //
 // A run of batch, mini-batch, stochastic or differentially private gradient descent moves the
 // parameters along a mean of gradients, θ_{t+1} = θ_t − η·ḡ_t. Who sees the iterates sees the

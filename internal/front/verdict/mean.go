@@ -73,7 +73,7 @@ func (m Mean) Prepare() (*PreparedMean, error) {
 	p.fact("mechanism", "mean of %d of %d points with %s; noise γ = %v, clipping %v (0: none)", rows,
 		a.Rows, report.Counted(a.Columns, "column", "columns"), a.Noise, a.Clip)
 	p.fact("data", "independent columns of 0 and 1, with means from 0.1 to 0.9")
-	p.fact("neighbours", "one point replaced by the target (000 Algorithms 5 and 12)")
+	p.fact("neighbours", "one point replaced by the target [Azize 2024, Algorithms 5 and 12]")
 	p.fact("target", "%s", map[string]string{
 		audit.HardTarget:    "the point that is easiest to trace: in each column the rarer value",
 		audit.EasyTarget:    "the point best hidden: in each column the more frequent value",
