@@ -16,7 +16,7 @@ func (f *front) pageTable() map[string]http.HandlerFunc {
 		"GET /{$}":               f.page(0, p.Home),
 		"GET " + one:             f.shown(p.Experiment),
 		"GET " + one + "/events": f.shown(p.Events),
-		"GET /assets/{file}":     f.page(0, p.Asset),
+		"GET /assets/{file...}":  f.page(0, p.Asset),
 		"GET /login":             f.page(0, p.AskLogin),
 		"POST /login":            f.page(0, p.Login),
 		"POST /logout":           f.page(0, p.Logout),

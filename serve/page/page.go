@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/base/look"
 	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/serve"
 )
@@ -57,7 +58,7 @@ type Config struct {
 type Pages struct {
 	cfg       Config
 	templates map[string]*template.Template
-	assets    assets
+	assets    *look.Assets
 	foreign   *http.CrossOriginProtection
 	reports   reports
 
@@ -74,7 +75,7 @@ func New(cfg Config) *Pages {
 	}
 	p := &Pages{cfg: cfg, templates: map[string]*template.Template{}, streams: map[string]*stream{},
 		foreign: http.NewCrossOriginProtection(), ended: make(chan struct{})}
-	p.assets = readAssets()
+	p.assets = newAssets()
 	base := template.Must(template.New("").Funcs(p.functions()).ParseFS(files, "layout.html", "live.html"))
 	names, _ := fs.Glob(files, "*.html") // the pattern is right
 	for _, name := range names {
@@ -89,11 +90,14 @@ func (p *Pages) Close() { p.end.Do(func() { close(p.ended) }) }
 // functions are what templates may call.
 func (p *Pages) functions() template.FuncMap {
 	return template.FuncMap{
-		"asset":   p.assets.address,
+		"asset":   p.assets.Path,
 		"whole":   report.Whole,
 		"number":  func(x float64) string { return report.Number(x, "\u202f") },
 		"percent": func(x float64) string { return report.Number(100*x, "\u202f") + "\u202f%" },
 		"between": between,
+		"axis":    axisOf,
+		"greek":   strings.NewReplacer("epsilon=", "ε = ", "rho=", "ρ = ", "delta=", "δ = ").Replace,
+		"hue":     func(i int) int { return i%8 + 1 }, // the colour of the arm i
 		"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	}
 }

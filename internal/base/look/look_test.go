@@ -83,7 +83,8 @@ func TestStrict(t *testing.T) {
 		if name == "uplot/uPlot.iife.min.js" { // its first comment says whose it is
 			text = text[strings.Index(text, "*/"):]
 		}
-		for _, bad := range []string{"eval(", "new Function", "innerHTML", "cssText", `setAttribute("style"`, "http:",
+		for _, bad := range []string{"eval(", "new Function", "innerHTML", "cssText",
+			`setAttribute("style"`, "http:",
 			"https:", "url(", "@import"} {
 			if strings.Contains(text, bad) {
 				t.Errorf("%s has %s", name, bad)
@@ -96,8 +97,8 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// Text on its ground is to be read: the contrast of WCAG 2.2 is 4.5 to 1 at least, and 3 to 1 for the
-// lines of charts and the edges of what is operated, in both schemes.
+// Text on its ground is to be read: the contrast of WCAG 2.2 is 4.5 to 1 at least, and 3 to 1 for
+// the lines of charts and the edges of what is operated, in both schemes.
 func TestContrast(t *testing.T) {
 	blocks := regexp.MustCompile(`(?s):root[^{]*\{(.*?)\}`).FindAllStringSubmatch(CSS(), 2)
 	token := regexp.MustCompile(`--([a-z0-9-]+): (#[0-9a-f]{3,6});`)

@@ -1,22 +1,69 @@
 // Keeps an open page up to date: each event has fragments in the place of those of the page, and
-// rows for its charts.
+// rows for its charts. When the stream breaks it says so, and goes on where it was.
 "use strict";
 (() => {
-  const element = document.getElementById("data");
-  if (!element) return;
-  const data = JSON.parse(element.textContent);
-  const events = new EventSource(`${location.pathname}/events?from=${data.id}`);
-  events.addEventListener("update", (event) => {
-    const update = JSON.parse(event.data);
-    for (const [id, html] of Object.entries(update.html)) {
-      const at = document.getElementById(id);
-      if (at) at.innerHTML = html;
-    }
-    for (const c of update.data.course ?? []) {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const connection = document.getElementById("connection"), news = document.getElementById("news");
+  const leader = () => document.querySelector("[data-leader]")?.dataset.leader ?? "";
+
+  // Means hold until the next release of their arm, so their lines are steps.
+  const figure = document.getElementById("course");
+  let course = null;
+  const draw = () => {
+    const x = [...new Set(data.course.flatMap(c => c.points.map(p => p[0])))].sort((a, b) => a - b);
+    figure.hidden = !x.length;
+    if (!x.length) return;
+    course ??= Charts.make(figure, {kind: "step", table: true, x: {kind: "time", label: "time, UTC"},
+      y: {label: "mean"}, series: data.course.map(c => ({name: data.arms[c.arm], hue: c.arm % 8 + 1, band: true}))});
+    course.set({x, series: data.course.map(c => {
+      const y = [], lo = [], hi = [];
+      let next = 0;
+      for (const t of x) {
+        while (next < c.points.length && c.points[next][0] <= t) next++;
+        const p = c.points[next - 1];
+        y.push(p?.[3] ?? null); lo.push(p?.[4] ?? null); hi.push(p?.[5] ?? null);
+      }
+      return {y, lo, hi};
+    })});
+  };
+
+  // A fragment comes in the place of the last, with what was open in it, and where the focus was.
+  const swap = (id, html) => {
+    const at = document.getElementById(id);
+    if (!at) return;
+    const open = [...at.querySelectorAll("details")].map(d => d.open), focus = document.activeElement?.id;
+    const inside = focus && at.contains(document.activeElement) && at.id !== focus;
+    at.replaceChildren(document.createRange().createContextualFragment(html));
+    at.querySelectorAll("details").forEach((d, i) => { d.open = open[i] ?? d.open; });
+    if (inside) document.getElementById(focus)?.focus();
+  };
+
+  const update = event => {
+    const {html, data: more} = JSON.parse(event.data), was = leader();
+    for (const id in html) swap(id, html[id]);
+    data.id = more.id;
+    for (const c of more.course ?? []) {
       const points = data.course[c.arm].points;
       points.length = c.from;
       points.push(...c.points);
     }
-    document.dispatchEvent(new CustomEvent("sotto-update", { detail: data }));
-  });
+    draw();
+    if (leader() !== was) news.textContent = leader() ? leader() + " leads now." : "";
+  };
+
+  let broken = 0;
+  const listen = () => {
+    const events = new EventSource(location.pathname + "/events?from=" + encodeURIComponent(data.id));
+    events.addEventListener("update", update);
+    events.onopen = () => { broken = 0; connection.hidden = true; };
+    events.onerror = () => {
+      connection.textContent = "Reconnecting… what is shown may be old.";
+      connection.hidden = false;
+      events.close();
+      setTimeout(listen, Math.min(500 * 2 ** broken++, 10000));
+    };
+  };
+  draw();
+  listen();
+  addEventListener("pageshow", event => { if (event.persisted) location.reload(); });
 })();

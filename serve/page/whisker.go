@@ -1,0 +1,36 @@
+package page
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/sotto-dp/sotto/internal/base/report"
+)
+
+// An axis is the line on which the arms' means and intervals are drawn: From and To are its ends.
+type axis struct {
+	lo, hi   float64
+	From, To string
+}
+
+// axisOf is from the least to the largest of what is drawn, rounded outward to tenths of its length.
+func axisOf(v *View) axis {
+	lo, hi := math.Inf(1), math.Inf(-1)
+	for _, a := range v.Arms {
+		if a.Interval != nil {
+			lo, hi = min(lo, a.Interval[0]), max(hi, a.Interval[1])
+		}
+	}
+	if !(lo < hi) {
+		lo, hi = v.Lo, v.Hi
+	}
+	step := math.Pow(10, math.Floor(math.Log10(hi-lo)))
+	lo, hi = max(v.Lo, math.Floor(lo/step)*step), min(v.Hi, math.Ceil(hi/step)*step)
+	return axis{lo, hi, report.Number(lo, "\u202f"), report.Number(hi, "\u202f")}
+}
+
+// At is where a value is on the line.
+func (a axis) At(x float64) string {
+	share := min(max((x-a.lo)/(a.hi-a.lo), 0), 1)
+	return strconv.FormatFloat(100*share, 'f', 2, 64) + "%"
+}
