@@ -48,7 +48,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/sotto-dp/sotto/bandit"
@@ -314,5 +313,3 @@ const maxHorizon = min(1<<53, math.MaxInt/4)
 
 // maxRuns keeps a policy's regrets in memory.
 const maxRuns = 10_000_000
-
-func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }

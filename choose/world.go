@@ -20,12 +20,9 @@ import (
 // A world plays runs. Its streams are those of package experiment: run i of a policy is the
 // same run as there.
 type world struct {
-	source   bandit.Source
-	fixed    bandit.Instance // if it is not redrawn
-	content  string          // key of its streams
+	sim.World
 	horizon  int
 	lo, hi   float64
-	seed     uint64
 	delay    sim.DelayLaw
 	top      float64   // no regret is above it
 	entrants []entrant // those that are ranked first
@@ -47,25 +44,22 @@ type entrant struct {
 }
 
 func newWorld(q *Question, declared bool) (*world, error) {
-	w := &world{source: q.Source, horizon: q.Horizon, lo: q.Lo, hi: q.Hi, seed: q.Seed, delay: q.Delay}
-	w.content = fmt.Sprintf("%v range=[%s,%s]", q.Source, number(q.Lo), number(q.Hi))
-	// An instance that all runs share has the key of run −1.
-	stream := noise.Key{Seed: q.Seed, Experiment: w.content, Run: -1, Role: noise.RoleInstance}.Fast(1)
+	w := &world{horizon: q.Horizon, lo: q.Lo, hi: q.Hi, delay: q.Delay}
 	var err error
-	if w.fixed, err = q.Source.Instance(&stream[0]); err != nil {
+	if w.World, err = sim.NewWorld(q.Source, q.Lo, q.Hi, q.Seed); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrQuestion, err)
 	}
-	arms := len(w.fixed.Arms)
+	arms := len(w.Fixed.Arms)
 	if q.Horizon < arms {
 		return nil, fmt.Errorf("%w: horizon is %d, below the number of arms, %d: each arm must "+
 			"be playable once", ErrQuestion, q.Horizon, arms)
 	}
 	gap := q.Hi - q.Lo
 	if !q.Source.Redrawn() {
-		gap = slices.Max(w.fixed.Gaps())
+		gap = slices.Max(w.Fixed.Gaps())
 	}
 	w.top = float64(gap * float64(q.Horizon))
-	if w.look(w.fixed); w.clips.Load() && !declared && slices.ContainsFunc(w.fixed.Arms, logged) {
+	if w.look(w.Fixed); w.clips.Load() && !declared && slices.ContainsFunc(w.Fixed.Arms, logged) {
 		return nil, fmt.Errorf("%w: logged rewards leave [0, 1] and no range is declared: "+
 			"declare the lowest and the highest reward that there can be, "+
 			"from what is known without the log", ErrQuestion)
@@ -165,7 +159,7 @@ func newEntrant(known catalog.Catalog, c Candidate, b privacy.Budget) (entrant, 
 
 // try finds out before a run whether the entrant can be played.
 func (w *world) try(e *entrant) error {
-	p, err := w.build(e, len(w.fixed.Arms), &noise.Fast{})
+	p, err := w.build(e, len(w.Fixed.Arms), &noise.Fast{})
 	if err != nil || !w.delay.On() {
 		return err
 	}
@@ -197,23 +191,14 @@ func (w *world) play(ctx context.Context, i, first int, out []float64) (work int
 	return work, nil
 }
 
-// instance is that of a run.
-func (w *world) instance(run int) (bandit.Instance, error) {
-	if !w.source.Redrawn() {
-		return w.fixed, nil
-	}
-	stream := noise.Key{Seed: w.seed, Experiment: w.content, Run: run, Role: noise.RoleInstance}.Fast(1)
-	return w.source.Instance(&stream[0])
-}
-
 // split is the mean regret of playing all arms equally often, in the worlds of the first runs.
 func (w *world) split(runs int) (float64, error) {
-	if !w.source.Redrawn() {
+	if !w.Source.Redrawn() {
 		runs = 1
 	}
 	sum := 0.0
 	for run := range runs {
-		in, err := w.instance(run)
+		in, err := w.Instance(run)
 		if err != nil {
 			return 0, err
 		}
@@ -224,35 +209,28 @@ func (w *world) split(runs int) (float64, error) {
 }
 
 func (w *world) one(ctx context.Context, e *entrant, run int, r *sim.Result) (work int, err error) {
-	in, err := w.instance(run)
+	in, err := w.Instance(run)
 	if err != nil {
 		return 0, err
 	}
-	if w.source.Redrawn() {
+	if w.Source.Redrawn() {
 		if gap := slices.Max(in.Gaps()); gap > w.hi-w.lo {
 			return 0, fmt.Errorf("%w: an instance of %v has a gap of %v, more than the range of "+
-				"rewards, [%v, %v]", ErrQuestion, w.source, gap, w.lo, w.hi)
+				"rewards, [%v, %v]", ErrQuestion, w.Source, gap, w.lo, w.hi)
 		}
 		w.look(in)
 	}
-	key := noise.Key{Seed: w.seed, Experiment: w.content, Run: run}
-	key.Role = noise.RoleReward
-	rewards := key.Fast(len(in.Arms))
-	key.Role, key.Cell = noise.RoleNoise, e.content+" at "+e.budget.String()
-	streams := key.Fast(1)
-	key.Role = noise.RolePolicy
-	coins := key.Fast(1)
-	p, err := w.build(e, len(in.Arms), &coins[0])
+	streams, coins := sim.CellOf(e.content, e.budget).Streams(w.Run(run))
+	p, err := w.build(e, len(in.Arms), coins)
 	if err != nil {
 		return 0, err
 	}
 	cfg := sim.Config{
 		Policy: p, Instance: in, Horizon: w.horizon, Lo: w.lo, Hi: w.hi,
-		Checkpoints: []int{w.horizon}, Rewards: rewards, Noise: &streams[0],
+		Checkpoints: []int{w.horizon}, Rewards: w.Rewards(run, len(in.Arms)), Noise: streams,
 	}
 	if w.delay.On() {
-		key.Role, key.Cell = noise.RoleDelay, ""
-		err = sim.RunDelayed(ctx, cfg, w.delay.Delay(&key.Fast(1)[0]), r)
+		err = sim.RunDelayed(ctx, cfg, w.delay.Delay(w.Delays(run)), r)
 	} else {
 		err = sim.Run(ctx, cfg, r)
 	}

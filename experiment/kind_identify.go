@@ -207,7 +207,7 @@ func (c *Cell) identifyCell(s *Spec) *IdentifyCell {
 		return out
 	}
 	var means []float64
-	for _, law := range c.world.fixed.Arms {
+	for _, law := range c.world.Fixed.Arms {
 		if _, ok := law.(bandit.Bernoulli); !ok {
 			return out
 		}
@@ -377,15 +377,15 @@ func (identifyKind) settle(p *Plan, in *Instance, w *world) error {
 			"be playable once", s.Cap, in.Name, w.arms)
 	}
 	lo, hi := s.span()
-	if a, b := w.fixed.Support(); a < lo || b > hi {
+	if a, b := w.Fixed.Support(); a < lo || b > hi {
 		p.warn("instance %s: rewards leave the declared range [%v, %v] and are clipped to it; "+
 			"the best arm is that of the clipped laws", in.Name, lo, hi)
 	}
-	if w.source.Redrawn() {
+	if w.Source.Redrawn() {
 		return nil
 	}
 	var err error
-	if w.best, err = bestArms(w.fixed, lo, hi); err != nil {
+	if w.best, err = bestArms(w.Fixed, lo, hi); err != nil {
 		return err
 	}
 	if len(w.best) > 1 {
@@ -430,13 +430,12 @@ func (k identifyKind) play(ctx context.Context, p *Plan, c *Cell, run int, _ *si
 	s := &p.Spec
 	fail := func(err error) ([]float64, privacy.Loss, error) { return nil, privacy.Loss{}, err }
 	lo, hi := s.span()
-	key := noise.Key{Seed: s.Seed, Experiment: c.world.content, Run: run}
-	instance, err := c.world.instance(key)
+	instance, err := c.world.Instance(run)
 	if err != nil {
 		return fail(err)
 	}
 	best := c.world.best
-	if c.world.source.Redrawn() {
+	if c.world.Source.Redrawn() {
 		if len(instance.Arms) != c.world.arms {
 			return fail(fmt.Errorf("the source has drawn %d arms, and %d before, must be as many in "+
 				"each run", len(instance.Arms), c.world.arms))
@@ -445,9 +444,7 @@ func (k identifyKind) play(ctx context.Context, p *Plan, c *Cell, run int, _ *si
 			return fail(err)
 		}
 	}
-	key.Role = noise.RoleReward
-	rewards := key.Fast(c.world.arms)
-	privately, coins := c.streams(key)
+	privately, coins := c.streams(c.world.Run(run))
 	pol, err := k.policy(s, c, coins)
 	if err != nil {
 		return fail(err)
@@ -455,12 +452,11 @@ func (k identifyKind) play(ctx context.Context, p *Plan, c *Cell, run int, _ *si
 	_, misread := c.identifyRisk(s)
 	var out sim.IdentifyResult
 	cfg := sim.IdentifyConfig{
-		Policy: pol, Instance: instance, Cap: int(s.Cap), Lo: lo, Hi: hi, Rewards: rewards,
-		Noise: privately, Trust: c.trustIn(ctx, s, misread),
+		Policy: pol, Instance: instance, Cap: int(s.Cap), Lo: lo, Hi: hi,
+		Rewards: c.world.Rewards(run, c.world.arms), Noise: privately, Trust: c.trustIn(ctx, s, misread),
 	}
 	if s.Delay.On() {
-		key.Role = noise.RoleDelay
-		err = sim.IdentifyDelayed(ctx, cfg, s.Delay.Delay(&key.Fast(1)[0]), &out)
+		err = sim.IdentifyDelayed(ctx, cfg, s.Delay.Delay(c.world.Delays(run)), &out)
 	} else {
 		err = sim.Identify(ctx, cfg, &out)
 	}

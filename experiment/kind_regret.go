@@ -28,9 +28,8 @@ func (regretKind) span() (lo, hi float64) { return 0, 1 }
 
 // An armsWorld is an instance with K arms.
 type armsWorld struct {
-	source bandit.Source
-	fixed  bandit.Instance // if it is not redrawn
-	best   []int           // of KindIdentify: its arms with the largest mean
+	sim.World
+	best []int // of KindIdentify: its arms with the largest mean
 }
 
 func (regretKind) instances() instanceForm { return armInstances() }
@@ -61,17 +60,15 @@ func (k regretKind) worlds(p *Plan) ([]world, error) {
 // instance's fields.
 func (p *Plan) armWorld(in *Instance) (w world, field string, err error) {
 	s := &p.Spec
-	if w.source, field, err = in.resolve(p); err != nil {
+	source, field, err := in.resolve(p)
+	if err != nil {
 		return w, field, err
 	}
 	lo, hi := s.span()
-	w.content = fmt.Sprintf("%v range=[%s,%s]", w.source, number(lo), number(hi))
-	stream := noise.Key{Seed: s.Seed, Experiment: w.content, Run: runOfAll,
-		Role: noise.RoleInstance}.Fast(1)
-	if w.fixed, err = w.source.Instance(&stream[0]); err != nil {
+	if w.World, err = sim.NewWorld(source, lo, hi, s.Seed); err != nil {
 		return w, "", err
 	}
-	w.arms = len(w.fixed.Arms)
+	w.content, w.arms = w.Key.Experiment, len(w.Fixed.Arms)
 	return w, "", nil
 }
 
@@ -83,7 +80,7 @@ func (regretKind) settle(p *Plan, in *Instance, w *world) error {
 			"each arm must be playable once", s.Horizon, in.Name, w.arms)
 	}
 	lo, hi := s.span()
-	if a, b := w.fixed.Support(); a >= lo && b <= hi {
+	if a, b := w.Fixed.Support(); a >= lo && b <= hi {
 		return nil
 	}
 	if s.Unclipped {
@@ -94,7 +91,7 @@ func (regretKind) settle(p *Plan, in *Instance, w *world) error {
 		p.warn("instance %s: rewards leave the declared range [%v, %v] and are clipped "+
 			"to it; regret counts the means before clipping", in.Name, lo, hi)
 	}
-	if w.unranked = in.unranked(w.fixed, s.Unclipped, lo, hi); w.unranked != "" {
+	if w.unranked = in.unranked(w.Fixed, s.Unclipped, lo, hi); w.unranked != "" {
 		p.warn("instance %s: policies are not ranked: %s", in.Name, w.unranked)
 	}
 	return nil
@@ -294,15 +291,12 @@ func (c *Cell) policy(horizon int, unclipped bool, arms int, coins *noise.Fast) 
 func (regretKind) play(ctx context.Context, p *Plan, c *Cell, run int, room *sim.Result,
 	to []float64) ([]float64, privacy.Loss, error) {
 	s := &p.Spec
-	key := noise.Key{Seed: s.Seed, Experiment: c.world.content, Run: run}
-	instance, err := c.world.instance(key)
+	instance, err := c.world.Instance(run)
 	if err != nil {
 		return nil, privacy.Loss{}, err
 	}
 	arms := len(instance.Arms)
-	key.Role = noise.RoleReward
-	rewards := key.Fast(arms)
-	streams, coins := c.streams(key)
+	streams, coins := c.streams(c.world.Run(run))
 	pol, err := c.policy(int(s.Horizon), s.Unclipped, arms, coins)
 	if err != nil {
 		return nil, privacy.Loss{}, err
@@ -310,12 +304,11 @@ func (regretKind) play(ctx context.Context, p *Plan, c *Cell, run int, room *sim
 	lo, hi := s.span()
 	cfg := sim.Config{
 		Policy: pol, Instance: instance, Horizon: int(s.Horizon), Lo: lo, Hi: hi, Unclipped: s.Unclipped,
-		Checkpoints: p.Checkpoints, Rewards: rewards, Noise: streams,
+		Checkpoints: p.Checkpoints, Rewards: c.world.Rewards(run, arms), Noise: streams,
 		Trust: c.trustIn(ctx, s, c.misread(s)),
 	}
 	if s.Delay.On() {
-		key.Role = noise.RoleDelay
-		err = sim.RunDelayed(ctx, cfg, s.Delay.Delay(&key.Fast(1)[0]), room)
+		err = sim.RunDelayed(ctx, cfg, s.Delay.Delay(c.world.Delays(run)), room)
 	} else {
 		err = sim.Run(ctx, cfg, room)
 	}
@@ -335,11 +328,11 @@ func (c *Cell) lowerBound(s *Spec) float64 {
 	default:
 		return 0
 	}
-	if lo, hi := s.span(); lo != 0 || hi != 1 || s.Unclipped || c.world.source.Redrawn() {
+	if lo, hi := s.span(); lo != 0 || hi != 1 || s.Unclipped || c.world.Source.Redrawn() {
 		return 0
 	}
 	var means []float64
-	for _, law := range c.world.fixed.Arms {
+	for _, law := range c.world.Fixed.Arms {
 		if _, ok := law.(bandit.Bernoulli); !ok {
 			return 0
 		}
@@ -354,13 +347,13 @@ func (c *Cell) lowerBound(s *Spec) float64 {
 
 func (regretKind) problem(s *Spec, c *Cell) (bound.Problem, error) {
 	none := bound.Problem{}
-	if c.world.source.Redrawn() {
+	if c.world.Source.Redrawn() {
 		return none, fmt.Errorf("means are redrawn for each run: there is no one instance to " +
 			"bound the regret of")
 	}
 	if lo, hi := s.span(); lo != 0 || hi != 1 {
 		return none, fmt.Errorf("bounds are for rewards in [0,1], and the range is [%v, %v]", lo, hi)
 	}
-	p, err := BoundArms(c.world.fixed.Arms, s.Unclipped, c.budget)
+	p, err := BoundArms(c.world.Fixed.Arms, s.Unclipped, c.budget)
 	return p, err
 }

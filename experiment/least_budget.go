@@ -147,7 +147,7 @@ func (q BudgetSearch) Run(ctx context.Context) (*BudgetAnswer, error) {
 		c := &plan.Cells[i]
 		s.cells[[2]string{c.Instance, c.Budget}] = c
 	}
-	s.answer = BudgetAnswer{World: plan.Cells[0].world.source.String(),
+	s.answer = BudgetAnswer{World: plan.Cells[0].world.Source.String(),
 		Policy: plan.Cells[0].Policy, Grid: grid}
 	if s.free, err = s.play(ctx, privacy.None{}); err != nil {
 		return nil, err

@@ -87,11 +87,7 @@ func (c *Cell) hash(p *Plan) error {
 
 // streams are those of a run that are the cell's own: its noise, and its policy's coins.
 func (c *Cell) streams(world noise.Key) (privately, coins *noise.Fast) {
-	world.Cell = c.choice.content + " at " + c.Budget
-	world.Role = noise.RoleNoise
-	privately = &world.Fast(1)[0]
-	world.Role = noise.RolePolicy
-	return privately, &world.Fast(1)[0]
+	return sim.Cell{Policy: c.choice.content, Budget: c.Budget}.Streams(world)
 }
 
 // appendRegret appends the metrics of a run.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -172,15 +171,6 @@ func (p *Plan) eachInstance(resolve func(*Instance) (w world, field string, err 
 		out = append(out, w)
 	}
 	return out, nil
-}
-
-// instance is that of a run, drawn anew if it is redrawn.
-func (w *world) instance(key noise.Key) (bandit.Instance, error) {
-	if !w.source.Redrawn() {
-		return w.fixed, nil
-	}
-	key.Role = noise.RoleInstance
-	return w.source.Instance(&key.Fast(1)[0])
 }
 
 // named checks the name of instance i, and that it is not yet seen.
