@@ -184,6 +184,27 @@ func Regret(p Problem) ([]Bound, error) {
 	return out, nil
 }
 
+// Strongest are of the proved lower bounds with a number that which is largest at T on the
+// instance, and that on the worst one, those that there are.
+func Strongest(all []Bound, T float64) []Bound {
+	var out []Bound
+	for _, worst := range []bool{false, true} {
+		best := -1
+		for i, b := range all {
+			if b.WorstCase != worst || !b.Lower || b.Unproved || b.Value == nil {
+				continue
+			}
+			if best < 0 || !(all[best].Value(T) >= b.Value(T)) {
+				best = i
+			}
+		}
+		if best >= 0 {
+			out = append(out, all[best])
+		}
+	}
+	return out
+}
+
 // variants has each variant's own bounds instead of its policy's.
 func (q *problem) variants(upper []Bound) []Bound {
 	var own []Bound

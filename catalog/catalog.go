@@ -175,6 +175,15 @@ func (p Param) Proved() string {
 // Params are a policy's parameters by name.
 type Params map[string]float64
 
+// Misread is the probability with which a run may misread a sum where no server is believed: 1/T, or
+// the policy's own p.
+func (p Params) Misread(horizon int) float64 {
+	if x, ok := p["p"]; ok && x > 0 && x < 1 {
+		return x
+	}
+	return 1 / float64(max(2, horizon))
+}
+
 // Kind is the kind of a budget: "epsilon", "rho", "epsilon,delta", "alpha,epsilon", "mu" or "none".
 func Kind(b privacy.Budget) string {
 	switch b.(type) {
@@ -322,17 +331,17 @@ func (p Param) Allowed() string {
 		s = append(s, "a whole number")
 	}
 	if !math.IsInf(p.Lo, -1) {
-		s = append(s, bound(p.LoIn, "at least ", "above ")+strconv.FormatFloat(p.Lo, 'g', -1, 64))
+		s = append(s, edge(p.LoIn, "at least ", "above ")+strconv.FormatFloat(p.Lo, 'g', -1, 64))
 	}
 	if !math.IsInf(p.Hi, 1) {
-		s = append(s, bound(p.HiIn, "at most ", "below ")+strconv.FormatFloat(p.Hi, 'g', -1, 64))
+		s = append(s, edge(p.HiIn, "at most ", "below ")+strconv.FormatFloat(p.Hi, 'g', -1, 64))
 	} else {
 		s = append(s, "finite")
 	}
 	return strings.Join(s, ", ")
 }
 
-func bound(in bool, yes, no string) string {
+func edge(in bool, yes, no string) string {
 	if in {
 		return yes
 	}

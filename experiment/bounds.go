@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/bound"
+	"github.com/sotto-dp/sotto/internal/base/problem"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -63,9 +63,10 @@ func (p *Plan) BoundProblems() (out []BoundProblem, left []string) {
 // variant is the cell's policy with the parameters that its bounds depend on, and why they are not
 // proved for it, if so.
 func (c *Cell) variant(s *Spec) bound.Variant {
-	e, params := c.choice.entry, c.choice.params
-	v := bound.Variant{Policy: e.Name, Label: c.Policy}
-	why := e.Unproved(params)
+	e := c.choice.entry
+	v := e.Variant(c.choice.params)
+	v.Label = c.Policy
+	why := e.Unproved(c.choice.params)
 	if t := c.choice.trust; t.on() && e.Private && c.trust(0.5) != nil {
 		why = append(why, fmt.Sprintf("trust is %s; the theorem is for continuous noise that a "+
 			"server adds who is believed", t.label()))
@@ -74,31 +75,6 @@ func (c *Cell) variant(s *Spec) bound.Variant {
 		why = append(why, "rewards come late; the theorem is for rewards that come at once")
 	}
 	v.Unproved = strings.Join(why, "; and ")
-	take := func(name string, to *float64) {
-		if x, given := params[name]; given {
-			*to = x
-		}
-	}
-	switch e.Name {
-	case "adap-ucb", "adap-klucb":
-		take("alpha", &v.Beta)
-	case "adac-ucb":
-		take("beta", &v.Beta)
-	case "dp-klucb", "dp-imed":
-		take("alpha", &v.Alpha)
-	case "dp-se", "dp-se-2":
-		take("beta", &v.Risk)
-	case "batch-se":
-		take("eta", &v.Eta)
-		take("p", &v.Risk)
-	case "gope", "adac-gope":
-		take("risk", &v.Risk)
-	case "rs-oful", "adac-oful":
-		take("risk", &v.Risk)
-		take("lambda", &v.Lambda)
-		take("c", &v.C)
-		v.Whole = params["split"] == 0
-	}
 	return v
 }
 
@@ -106,58 +82,7 @@ func (c *Cell) variant(s *Spec) bound.Variant {
 // counts by its mean alone; one that leaves [0,1] is refused unless rewards are not clipped, and
 // then there are no bounds for private policies.
 func BoundArms(arms []bandit.Law, unclipped bool, b privacy.Budget) (bound.Problem, error) {
-	p := bound.Problem{Budget: b}
-	for i, l := range arms {
-		lo, hi := l.Support()
-		if outside := lo < 0 || hi > 1; outside && !unclipped {
-			return p, fmt.Errorf("the rewards of arm %d, %v, leave [0,1] and are clipped: bounds "+
-				"are for the laws after that, such as clipped-gaussian", i+1, l)
-		} else if sd, ok := gaussianSD(l); ok {
-			p.Laws = append(p.Laws, bound.Gaussian{Mu: l.Mean(), Sigma: sd})
-		} else if outside {
-			return p, fmt.Errorf("the rewards of arm %d, %v, leave [0,1]: there are bounds for "+
-				"Gaussian arms that do", i+1, l)
-		} else {
-			p.Laws = append(p.Laws, boundLaw(l))
-		}
-	}
-	return p, p.Check()
-}
-
-func boundLaw(l bandit.Law) bound.Law {
-	name, args, _ := strings.Cut(strings.TrimSuffix(l.String(), ")"), "(")
-	switch l := l.(type) {
-	case bandit.Bernoulli:
-		return bound.Bernoulli(l.Mean())
-	case bandit.Uniform:
-		lo, hi := l.Support()
-		return bound.Uniform{A: lo, B: hi, Lo: 0, Hi: 1}
-	case *bandit.Table:
-		var values, p []float64
-		for _, pair := range strings.Split(args, ",") {
-			v, q, _ := strings.Cut(pair, ":")
-			x, err1 := strconv.ParseFloat(v, 64)
-			y, err2 := strconv.ParseFloat(q, 64)
-			if name != "table" || err1 != nil || err2 != nil {
-				return bound.MeanOnly(l.Mean())
-			}
-			values, p = append(values, x), append(p, y)
-		}
-		if f, err := bound.NewFinite(values, p, 0, 1); err == nil {
-			return f
-		}
-	}
-	return bound.MeanOnly(l.Mean())
-}
-
-// gaussianSD is the standard deviation of a Gaussian law, which its canonical form has.
-func gaussianSD(l bandit.Law) (float64, bool) {
-	if _, ok := l.(bandit.Gaussian); !ok {
-		return 0, false
-	}
-	_, sd, _ := strings.Cut(strings.TrimSuffix(l.String(), ")"), ",")
-	x, err := strconv.ParseFloat(sd, 64)
-	return x, err == nil
+	return problem.Arms(arms, unclipped, b)
 }
 
 // boundLines are the lower bounds that figures draw: of this instance the strongest that is
@@ -171,21 +96,7 @@ func (p *Plan) boundLines() (out []BoundLine, left []string) {
 			continue
 		}
 		last := float64(p.Checkpoints[len(p.Checkpoints)-1])
-		best := map[bool]int{}
-		for i, b := range all {
-			if !b.Lower || b.Unproved || b.Value == nil {
-				continue
-			}
-			if j, ok := best[b.WorstCase]; !ok || !(all[j].Value(last) >= b.Value(last)) {
-				best[b.WorstCase] = i
-			}
-		}
-		for _, worst := range []bool{false, true} {
-			i, ok := best[worst]
-			if !ok {
-				continue
-			}
-			b := all[i]
+		for _, b := range bound.Strongest(all, last) {
 			line := BoundLine{Instance: q.Instance, Budget: q.Budget, Name: b.Name, Where: b.Where,
 				Form: b.Form, Kind: b.Kind.String(), WorstCase: b.WorstCase}
 			for _, t := range p.Checkpoints {

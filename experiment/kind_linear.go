@@ -9,6 +9,7 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/base/problem"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
@@ -173,7 +174,7 @@ func (linearKind) problem(s *Spec, c *Cell) (bound.Problem, error) {
 	if in.Theta == nil {
 		p.Unproved = "it needs means that are linear in the action, and those of logged rewards need not be"
 	}
-	if sd, ok := gaussianSD(in.Arms[0]); ok {
+	if sd, ok := problem.GaussianSD(in.Arms[0]); ok {
 		p.Signs, p.Sigma = false, sd
 		if !s.Unclipped {
 			p.Theta = nil

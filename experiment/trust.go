@@ -12,6 +12,7 @@ import (
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
+	"github.com/sotto-dp/sotto/sim"
 )
 
 // A Trust says how releases are made, of all private policies or of one: see release.Trust. Of the
@@ -102,8 +103,7 @@ func (t Trust) content() string {
 	if !t.on() {
 		return ""
 	}
-	r := t.release(nil, 0)
-	s := " trust=" + string(t.model()) + " noise=" + string(r.NoiseOf())
+	s := sim.TrustContent(*t.release(nil, 0))
 	for _, f := range t.normal() {
 		// Whoever sums, users draw the same noise: so runs can be compared.
 		if f.key == "per_user" && t.Protocol != "" || f.key == "corrupt" || f.key == "protocol" &&
@@ -315,12 +315,9 @@ func (c *Cell) trustIn(ctx context.Context, s *Spec, p float64) *release.Trust {
 	return t
 }
 
-// misread is the probability with which a run may misread a sum: 1/T, or the policy's own p.
+// misread is the probability with which a run may misread a sum.
 func (c *Cell) misread(s *Spec) float64 {
-	if p, ok := c.choice.params["p"]; ok && p > 0 && p < 1 {
-		return p
-	}
-	return 1 / float64(max(2, s.Horizon))
+	return c.choice.params.Misread(int(s.Horizon))
 }
 
 // spareRisk is the share of the risk that a rule leaves to the decoding of its sums.

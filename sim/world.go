@@ -7,10 +7,11 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
 )
 
-// A World is a source of instances under a seed. What is random in a run follows from the content of
-// its world and cell: whoever plays run i of a policy at a budget in a World plays the same run.
+// A World is a source of instances under a seed. What is random in a run follows from the content
+// of its world and cell: whoever plays run i of a policy at a budget in a World plays the same run.
 type World struct {
 	Source bandit.Source
 	Key    noise.Key // of its streams: the seed and the content
@@ -83,4 +84,9 @@ func (c Cell) Streams(run noise.Key) (private, coins *noise.Fast) {
 	private = &run.Fast(1)[0]
 	run.Role = noise.RolePolicy
 	return private, &run.Fast(1)[0]
+}
+
+// TrustContent is what a cell's content has of how its releases are made, behind that of its policy.
+func TrustContent(t release.Trust) string {
+	return " trust=" + string(t.Model) + " noise=" + string(t.NoiseOf())
 }
