@@ -83,6 +83,7 @@ func (x *live) activate(r reported, now int64) (Status, error) {
 		}
 		u.number, x.issued = int64(k.Number), true
 		x.arms[r.arm].Decisions++
+		x.hours.count(r.arm, now)
 		if r.unit != (tag{}) {
 			x.keep(r.unit, assignment{number: r.number, deadline: r.deadline, by: r.by,
 				propensity: r.propensity, epoch: x.place(r.epoch), used: mine.used + 1, arm: uint16(r.arm)})

@@ -166,7 +166,8 @@ type live struct {
 	gone    bool         // somebody was erased
 	telling bool         // the webhook is being told
 	issued  bool         // decisions were issued since the last write
-	written []wrote      // by arm, what is on disk
+	hours   hours
+	written []wrote // by arm, what is on disk
 	parts   map[[2]int]int
 }
 
@@ -201,6 +202,7 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*live, error) {
 	x.coins = rand.New(rand.NewChaCha8(seed))
 	x.units = map[tag]assignment{}
 	x.arms = make([]ArmInfo, len(decl.Arms))
+	x.hours = hours{at: -1, n: make([]int, len(decl.Arms))}
 	for range decl.Metrics {
 		x.metrics = append(x.metrics, make([]float64, len(decl.Arms)))
 	}
@@ -564,6 +566,7 @@ func (x *live) assign(t tag, before assignment, now int64) (Decision, error) {
 		u.used++
 		x.issued = true
 		x.arms[arm].Decisions++
+		x.hours.count(arm, now)
 	}
 	if t != (tag{}) {
 		x.keep(t, u)
@@ -702,6 +705,7 @@ func (x *live) part(at [2]int, numbers []int) store.Part {
 
 // mark adds the arms and segments that decisions have changed.
 func (x *live) mark(w *store.Write) {
+	w.Hours = x.hours.write()
 	for a := range x.written {
 		was := &x.written[a]
 		q := x.play.Queue(a, max(was.Issued-1, 0))

@@ -300,6 +300,7 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 	if err != nil {
 		return nil, err
 	}
+	counted := x.hours.restore(stored.Hours)
 	x.ledger = privacy.NewLedger()
 	broken := x.reread(st.Lines(ctx, in.ID, 0), stored.Plan)
 	if broken != nil && !errors.Is(broken, ErrTranscript) {
@@ -321,6 +322,8 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 			err = errOlder
 		case broken != nil:
 			err = broken
+		case counted != nil:
+			err = counted
 		case !e.cfg.ReadOnly:
 			err = x.resume(ctx, e, st, stored)
 		}

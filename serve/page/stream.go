@@ -157,6 +157,7 @@ func (s *snapshot) since(last *snapshot) []byte {
 	if last != nil {
 		maps.DeleteFunc(fragments, func(name, text string) bool { return last.fragments[name] == text })
 		data.Course = nil
+		data.Hours, data.Days = data.Hours.since(last.data.Hours), data.Days.since(last.data.Days)
 		for i, c := range s.data.Course {
 			var before [][6]float64
 			if i < len(last.data.Course) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sotto-dp/sotto/bound"
@@ -203,6 +204,59 @@ type Data struct {
 	Range [2]float64 `json:"range"` // of rewards
 	// Course are the arms' private means, a list for each arm.
 	Course []Course `json:"course"`
+	// Hours and Days are the decisions that were issued, by arm: the last two weeks by hour, and the
+	// last 400 days by day.
+	Hours Traffic `json:"hours"`
+	Days  Traffic `json:"days"`
+}
+
+// Traffic is decisions by time. A row is the second in which an hour or a day of UTC begins, and the
+// decisions of each arm in it; there are no gaps from the first to the last.
+type Traffic struct {
+	From int       `json:"from"`
+	Rows [][]int64 `json:"rows"`
+}
+
+// How many hours and days are drawn.
+const (
+	mostHours = 14 * 24
+	mostDays  = 400
+)
+
+// trafficOf sums hours by a step, and has the last of these.
+func trafficOf(hours []serve.Hour, arms int, step time.Duration, most int) Traffic {
+	out := Traffic{Rows: [][]int64{}}
+	if len(hours) == 0 {
+		return out
+	}
+	at := func(h serve.Hour) int64 { return h.From.Truncate(step).Unix() }
+	size := int64(step / time.Second)
+	last := at(hours[len(hours)-1])
+	first := max(at(hours[0]), last-int64(most-1)*size)
+	for t := first; t <= last; t += size {
+		row := make([]int64, 1+arms)
+		row[0] = t
+		out.Rows = append(out.Rows, row)
+	}
+	for _, h := range hours {
+		if at(h) < first {
+			continue
+		}
+		row := out.Rows[(at(h)-first)/size]
+		for a, n := range h.Decisions {
+			row[1+a] += int64(n)
+		}
+	}
+	return out
+}
+
+// since is what is new after an earlier traffic.
+func (t Traffic) since(before Traffic) Traffic {
+	for t.From < min(len(before.Rows), len(t.Rows)) && slices.Equal(before.Rows[t.From], t.Rows[t.From]) {
+		t.From++
+	}
+	t.Rows = t.Rows[t.From:]
+	return t
 }
 
 // A Course is how the private mean of an arm has gone. A point is [time of the release in seconds,
@@ -250,7 +304,10 @@ func dataOf(ctx context.Context, e *serve.Engine, name string) (serve.Info, *Rep
 			float64(p.Sums.N), min(max(r.inUnits(p.Sums.Sum/float64(p.Sums.N)), band[0]), band[1]),
 			band[0], band[1]})
 	}
-	return info, r, d, nil
+	hours, err := e.Hours(ctx, name)
+	d.Hours = trafficOf(hours, len(r.Arms), time.Hour, mostHours)
+	d.Days = trafficOf(hours, len(r.Arms), 24*time.Hour, mostDays)
+	return info, r, d, err
 }
 
 // A snapshot is a page's content at a moment.

@@ -33,6 +33,7 @@ type kept struct {
 	parts    map[[3]int]Part
 	units    [][]byte
 	lines    [][]byte
+	hours    map[int64]Hour
 }
 
 // NewMemory returns an empty one.
@@ -80,6 +81,7 @@ func (m *memory) Load(_ context.Context, id int64) (Stored, error) {
 	out.Parts = slices.SortedFunc(maps.Values(k.parts), func(a, b Part) int {
 		return cmp.Or(cmp.Compare(a.Arm, b.Arm), cmp.Compare(a.Start, b.Start), cmp.Compare(a.Number, b.Number))
 	})
+	out.Hours = slices.SortedFunc(maps.Values(k.hours), func(a, b Hour) int { return cmp.Compare(a.At, b.At) })
 	return out, nil
 }
 
@@ -157,7 +159,8 @@ func (m *memory) check(w Write) error {
 func (m *memory) write(w Write) {
 	k := m.stored[w.ID]
 	if k == nil {
-		k = &kept{arms: map[int]Arm{}, segments: map[[2]int]Segment{}, parts: map[[3]int]Part{}}
+		k = &kept{arms: map[int]Arm{}, segments: map[[2]int]Segment{}, parts: map[[3]int]Part{},
+			hours: map[int64]Hour{}}
 		m.stored[w.ID] = k
 	}
 	if w.Record != nil {
@@ -191,6 +194,10 @@ func (m *memory) write(w Write) {
 	}
 	if len(w.Units) > 0 {
 		k.units = append(k.units, bytes.Clone(w.Units))
+	}
+	for _, h := range w.Hours {
+		h.Decisions = bytes.Clone(h.Decisions)
+		k.hours[h.At] = h
 	}
 	for _, line := range w.Lines {
 		k.lines = append(k.lines, bytes.Clone(line))

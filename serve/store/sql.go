@@ -39,12 +39,15 @@ CREATE INDEX assigned ON assignment (experiment);
 CREATE TABLE release (
 	experiment INTEGER NOT NULL, batch INTEGER NOT NULL, line BLOB NOT NULL,
 	PRIMARY KEY (experiment, batch)) STRICT, WITHOUT ROWID;
+CREATE TABLE traffic (
+	experiment INTEGER NOT NULL, hour INTEGER NOT NULL, decisions BLOB NOT NULL,
+	PRIMARY KEY (experiment, hour)) STRICT, WITHOUT ROWID;
 CREATE TABLE key (id INTEGER PRIMARY KEY, name TEXT NOT NULL, data BLOB NOT NULL) STRICT;
 CREATE TABLE audit (line INTEGER PRIMARY KEY, text BLOB NOT NULL) STRICT;
 `
 
 // schemaVersion is the version of schema.
-const schemaVersion = 2
+const schemaVersion = 3
 
 // A statement is one of a transaction. Its SQL is what SQLite and PostgreSQL both know.
 type statement struct {
@@ -127,6 +130,10 @@ func (w Write) statements(add func(query string, args ...any)) {
 	if len(w.Units) > 0 {
 		add("INSERT INTO assignment (experiment, units) VALUES ($1, $2)", w.ID, w.Units)
 	}
+	for _, h := range w.Hours {
+		add("INSERT INTO traffic VALUES ($1, $2, $3) ON CONFLICT (experiment, hour) DO UPDATE SET "+
+			"decisions = excluded.decisions", w.ID, h.At, bytesOf(h.Decisions))
+	}
 	for i, line := range w.Lines {
 		add("INSERT INTO release SELECT $1, $2, $3 WHERE $2 = (SELECT count(*) FROM release WHERE "+
 			"experiment = $1)", w.ID, w.Number+i, line)
@@ -203,6 +210,12 @@ func (s tables) load(ctx context.Context, id int64) (out Stored, err error) {
 		var units []byte
 		err := rows.Scan(&units)
 		out.Units = append(out.Units, units)
+		return err
+	})
+	each("SELECT hour, decisions FROM traffic WHERE experiment = $1 ORDER BY hour", func(rows *sql.Rows) error {
+		var h Hour
+		err := rows.Scan(&h.At, &h.Decisions)
+		out.Hours = append(out.Hours, h)
 		return err
 	})
 	return out, err

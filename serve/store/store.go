@@ -91,6 +91,7 @@ type Stored struct {
 	Segments []Segment
 	Parts    []Part   // by arm, start and number
 	Units    [][]byte // in the order in which they were added
+	Hours    []Hour   // by time
 }
 
 // An Arm is what is kept of the queue of an arm beside its segments.
@@ -98,6 +99,12 @@ type Arm struct {
 	Arm, Head, Issued, Asked int
 	Off                      bool
 	Runs                     []play.Run
+}
+
+// An Hour is how many decisions were issued in an hour.
+type Hour struct {
+	At        int64  // hours since 1970
+	Decisions []byte // as the store's user writes them
 }
 
 // A Segment is a row of decisions of an arm and the sum of the rewards that came.
@@ -133,6 +140,7 @@ type Write struct {
 	Segments []Segment
 	Parts    []Part
 	Units    []byte
+	Hours    []Hour
 	// Lines are the next of the transcript, the first of them number Number; the decisions of Taken
 	// are in them, and their segments and parts go.
 	Lines  [][]byte

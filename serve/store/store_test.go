@@ -132,6 +132,9 @@ func testModel(t *testing.T, empty func(*rapid.T) (func(context.Context) (Store,
 				if rapid.Bool().Draw(t, "units") {
 					w.Units = blob.Draw(t, "units")
 				}
+				for range small.Draw(t, "hours") {
+					w.Hours = append(w.Hours, Hour{int64(small.Draw(t, "hour")), blob.Draw(t, "decisions")})
+				}
 				if rapid.Bool().Draw(t, "line") {
 					for range rapid.IntRange(1, 2).Draw(t, "lines") {
 						w.Lines = append(w.Lines, append(blob.Draw(t, "line"), '\n'))

@@ -47,6 +47,10 @@
       points.length = c.from;
       points.push(...c.points);
     }
+    for (const part of ["hours", "days"]) {
+      data[part].rows.length = more[part].from;
+      data[part].rows.push(...more[part].rows);
+    }
     draw();
     if (leader() !== was) news.textContent = leader() ? leader() + " leads now." : "";
   };
