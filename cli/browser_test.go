@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
+)
+
+// People use a service by their browsers: an experiment is started by the form and watched, visitors
+// come to another page that has OpenFeature's own SDK, the service is killed between, and the page
+// goes on; then axe looks at all pages. testdata/browser/browser.mjs has it all. SOTTO_VISITORS says
+// how many come (10000 is the full size), SOTTO_SHOTS a directory for pictures.
+func TestBrowser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes 20 s")
+	}
+	chromium := testneeds.Program(t, "chromium", "chromium-browser", "google-chrome")
+	node := testneeds.Program(t, "node")
+	if _, err := os.Stat("testdata/browser/node_modules/playwright-core"); err != nil {
+		testneeds.Missing(t, "run npm ci in cli/testdata/browser: what drives the browser is not there")
+	}
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sotto := filepath.Join(dir, "sotto") // by this name the test's program is sotto: see TestMain
+	if err := os.Symlink(self, sotto); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, node, "browser.mjs")
+	c.Dir = "testdata/browser"
+	c.Env = append(os.Environ(), "SOTTO="+sotto, "SOTTO_DIR="+dir, "CHROMIUM="+chromium,
+		"SOTTO_VISITORS="+cmp.Or(os.Getenv("SOTTO_VISITORS"), "1000"))
+	errs := &strings.Builder{}
+	c.Stderr = errs
+	c.WaitDelay = 5 * time.Second
+	out, err := c.Output()
+	t.Log(errs)
+	if want := `a key logs in
+the experiment has started
+red leads
+the page says that it reconnects
+after a restart the numbers go on, and blue leads
+the live page is light
+axe finds nothing serious
+`; err != nil || string(out) != want {
+		t.Errorf("%v:\n%s\nwant\n%s", err, out, want)
+	}
+}

@@ -1,0 +1,207 @@
+// Drives Chromium through the life of an experiment, as people would. TestBrowser says by the
+// environment where sotto is, where it may keep its data, and how many visitors come. It prints a
+// line for each thing that held.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { createHash, createHmac } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import { extname, join } from 'node:path';
+import { chromium } from 'playwright-core';
+
+const { SOTTO: program, SOTTO_DIR: dir, SOTTO_VISITORS: visitors, SOTTO_SHOTS: shots, CHROMIUM: browserPath } = process.env;
+const name = 'button', patience = 60_000 + 20 * visitors;
+const step = (text) => console.log(text);
+
+// ---- the pages of a shop, of another origin
+const kinds = { '.html': 'text/html', '.mjs': 'text/javascript', '.js': 'text/javascript' };
+const shop = createServer(async (request, answer) => {
+  const path = request.url === '/' ? '/visitors.html' : new URL(request.url, 'http://shop').pathname;
+  try {
+    const text = await readFile(join('.', path));
+    answer.writeHead(200, { 'Content-Type': kinds[extname(path)] ?? 'text/plain' }).end(text);
+  } catch {
+    answer.writeHead(404).end();
+  }
+});
+await new Promise((done) => shop.listen(0, '127.0.0.1', done));
+const shopURL = `http://127.0.0.1:${shop.address().port}`;
+
+// ---- the service, which will be killed
+let service, admin, said = '';
+async function start(listen) {
+  service = spawn(program, ['serve', '--data', join(dir, 'data'), '--listen', listen, '--allow-origin', shopURL],
+    { stdio: ['ignore', 'pipe', 'pipe'] });
+  let out = '';
+  service.stderr.on('data', (text) => { said += text; });
+  await new Promise((done, failed) => {
+    service.on('exit', (code) => failed(new Error(`sotto serve ended with ${code}: ${said}`)));
+    service.stdout.on('data', (text) => {
+      out += text;
+      if (out.includes('/openapi.yaml')) done();
+    });
+  });
+  service.removeAllListeners('exit');
+  admin ??= /sotto_[\w-]+/.exec(out)[0];
+  return /http:\S+?(?=,)/.exec(out)[0];
+}
+async function kill() {
+  const gone = new Promise((done) => { service.once('exit', done); });
+  service.kill('SIGKILL');
+  await gone;
+}
+const base = await start('127.0.0.1:0');
+const browser = await chromium.launch({ executablePath: browserPath, args: ['--no-sandbox', '--disable-gpu',
+  '--disable-quic', '--disable-background-networking', '--disable-component-update', '--disable-sync',
+  '--disable-dev-shm-usage'] });
+process.on('exit', () => service.kill('SIGKILL'));
+
+async function post(path, body) {
+  const r = await fetch(base + path, { method: 'POST', headers: { 'X-API-Key': admin }, body });
+  assert.ok(r.ok, `${path}: ${r.status} ${await r.clone().text()}`);
+  return r.json();
+}
+const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const keyFor = async (...scopes) => (await post('/v1/keys', JSON.stringify({ name: scopes[0], scopes }))).key;
+
+try {
+  const { page, complaints } = await operator();
+  await declare(page);
+  await life(page);
+  await weigh();
+  for (const path of ['/', '/login', '/experiments/none', `/experiments/${name}`]) await inspect(page, path);
+  step('axe finds nothing serious');
+  // The answer of /experiments/none, and what was asked of a service that was killed, are in the console.
+  assert.deepEqual(complaints.filter((c) => !/404|ERR_/.test(c)), []);
+} finally {
+  await browser.close();
+  shop.close();
+}
+process.exit(0);
+
+// operator opens a browser with a key, and says what its console says.
+async function operator() {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  const page = await context.newPage();
+  page.setDefaultTimeout(patience);
+  const complaints = [];
+  page.on('console', (m) => { if (m.type() === 'error') complaints.push(m.text()); });
+  page.on('pageerror', (e) => complaints.push(String(e)));
+  await page.goto(base);
+  await page.getByLabel('Key').fill(admin);
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Log out' }).waitFor();
+  step('a key logs in');
+  return { context, page, complaints };
+}
+
+async function declare(page) {
+  await post('/v1/experiments', `name: ${name}
+description: Which color of the button do people buy by?
+arms: [red, blue]
+policy: {policy: dp-klucb, first: 40}
+budget: {epsilon: 1}
+unit: {of: person, assignments: 1}
+reward: {range: [0, 1], default: 0}
+window: 1s
+floor: 0.2
+`);
+  await post(`/v1/experiments/${name}/start`, '');
+  await page.goto(`${base}/experiments/${name}`);
+  step('the experiment has started');
+}
+
+// life sends visitors while somebody looks: red sells better at first, then blue does, and the
+// service is killed between.
+async function life(page) {
+  const decisions = async () => Number(await page.locator('[data-decisions]').getAttribute('data-decisions'));
+  const leads = (arm) => page.locator(`[data-leader="${arm}"]`);
+  const sign = await keyFor('sign'), open = await keyFor('browser', 'decide', 'reward');
+  const mac = createHash('sha256').update(sign).digest();
+  let made = 0;
+  const tokens = (n) => Array.from({ length: n }, () => {
+    const text = Buffer.from(`person ${++made}`).toString('base64url') + '.' + (Math.floor(Date.now() / 1000) + 3600);
+    return text + '.' + createHmac('sha256', mac).update(`*\n${text}`).digest('base64url');
+  });
+  const context = await browser.newContext();
+  const street = await context.newPage();
+  await street.goto(shopURL);
+  await street.waitForFunction('globalThis.ready');
+  await street.evaluate(([at, key, flag, first]) => open_(at, key, flag, first), [base, open, name, tokens(6)]);
+  const began = Date.now();
+  let asked = 0, away = 0;
+  const come = async (n, share) => {
+    asked += n;
+    return street.evaluate(([flag, t, s]) => visit(flag, t, s), [name, tokens(n), share]);
+  };
+  const until = async (arm, share, least) => {
+    const end = Date.now() + patience;
+    do {
+      assert.ok(Date.now() < end, `${arm} does not lead: the page says ${await page.locator('#live-state').innerText()}`);
+      const seen = await come(200, share);
+      assert.equal(seen.lost, 0, 'visitors were given nothing');
+    } while (asked < least || !(await leads(arm).count()));
+  };
+  await until('red', { red: 0.7, blue: 0.3 }, visitors / 5);
+  const before = await decisions();
+  step('red leads');
+
+  await kill();
+  await page.getByText('Reconnecting').waitFor();
+  step('the page says that it reconnects');
+  await start(new URL(base).host);
+  await page.getByText('Reconnecting').waitFor({ state: 'hidden' });
+  await until('blue', { red: 0, blue: 1 }, visitors);
+  const after = await decisions();
+  assert.ok(after > before, `decisions were ${before}, and are ${after}`);
+  step('after a restart the numbers go on, and blue leads');
+  const seconds = (Date.now() - began) / 1000;
+  console.error(`${asked} visitors in ${seconds.toFixed(1)} s, ${(asked / seconds).toFixed(0)} per second`);
+  await context.close();
+}
+
+// weigh says what a first look costs: what is fetched, and when something is seen.
+async function weigh() {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await context.addCookies((await browser.contexts()[0].cookies()));
+  await page.goto(`${base}/experiments/${name}`, { waitUntil: 'load' });
+  const got = await page.evaluate(() => {
+    const all = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')];
+    return { paint: performance.getEntriesByName('first-contentful-paint')[0]?.startTime,
+      plain: all.reduce((n, r) => n + r.decodedBodySize, 0), sent: all.reduce((n, r) => n + r.transferSize, 0) };
+  });
+  console.error(`the live page: ${got.plain} bytes, ${got.sent} as sent, first paint after ${got.paint?.toFixed(0)} ms`);
+  assert.ok(got.plain > 50_000 && got.plain < 150_000, `the live page takes ${got.plain} bytes`);
+  step('the live page is light');
+  await context.close();
+}
+
+// inspect has axe look at a page in both color schemes, and at three widths that nothing is wider
+// than the screen; and takes its picture where these are wanted.
+async function inspect(page, path) {
+  await page.goto(base + path);
+  for (const colorScheme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme });
+    for (const width of [390, 820, 1280]) {
+      await page.setViewportSize({ width, height: 900 });
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(over <= 0, `${path} is ${over} pixels wider than ${width}`);
+      if (shots) {
+        await page.waitForTimeout(300); // for charts of the new width
+        const file = `${path.slice(1).replaceAll('/', '-') || 'home'}-${width}-${colorScheme}.png`;
+        await page.screenshot({ path: join(shots, file), fullPage: true });
+      }
+      if (width === 820) continue;
+      await page.evaluate(axe);
+      const found = await page.evaluate(() => axe.run(document, { resultTypes: ['violations'] }));
+      for (const v of found.violations) {
+        const where = v.nodes.map((n) => `${n.target}: ${n.failureSummary}`).join('\n');
+        console.error(`axe, ${path}, ${colorScheme}, ${width}: ${v.impact}: ${v.id}: ${v.help}\n${where}`);
+      }
+      assert.deepEqual(found.violations.filter((v) => ['serious', 'critical'].includes(v.impact)).map((v) => v.id), [],
+        `${path}, ${colorScheme}`);
+    }
+  }
+}
