@@ -73,6 +73,9 @@ type Entry struct {
 	// Twin names the policy that this one is without privacy, if that has an entry of its own. At
 	// budget none every policy is its own twin.
 	Twin string
+	// Family names the policy without privacy that this one makes private, or is a variant of; empty
+	// is itself. Figures draw a private policy and those of its family without privacy in one hue.
+	Family string
 	// PublicContexts says that a private policy for contextual bandits protects rewards alone.
 	PublicContexts bool
 	// Continuous says that its bound, or its δ-correctness, is proved for continuous noise of its

@@ -359,3 +359,27 @@ func TestUnknownHorizonIsCheckedAhead(t *testing.T) {
 		}
 	}
 }
+
+// A family is named by one of its own without privacy, which has no other family.
+func TestFamilies(t *testing.T) {
+	private := 0
+	for _, e := range catalog.All() {
+		if e.Family == "" {
+			continue
+		}
+		head, err := catalog.Find(e.Bandit, e.Family)
+		if err != nil || head.Private || head.Family != "" || head.Bandit != e.Bandit {
+			t.Errorf("%s is of the family of %s: %v", e.Name, e.Family, err)
+		}
+		if e.Private {
+			private++
+		}
+		if twin, err := catalog.Find(e.Bandit, e.Twin); err == nil && twin.Family != e.Family &&
+			twin.Name != e.Family {
+			t.Errorf("%s is of the family of %s, its twin %s is not", e.Name, e.Family, e.Twin)
+		}
+	}
+	if private < 20 {
+		t.Errorf("%d private policies have a family", private)
+	}
+}

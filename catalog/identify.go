@@ -65,7 +65,7 @@ func IdentifyPolicies() []Entry {
 	}
 	return []Entry{
 		private(Entry{
-			Name: "dp-tt", Title: "DP-TT", Continuous: true, Discrete: true,
+			Name: "dp-tt", Title: "DP-TT", Family: "ttucb", Continuous: true, Discrete: true,
 			Regret: "none proved with these thresholds; 2(1+η)T*_{ε,β} log(1/δ) as δ → 0, with " +
 				"its authors' threshold, Bernoulli arms of distinct means (arXiv:2510.17348), " +
 				"whose constants are not known",
@@ -92,7 +92,7 @@ func IdentifyPolicies() []Entry {
 			},
 		}),
 		private(Entry{
-			Name: "adap-tt", Title: "AdaP-TT",
+			Name: "adap-tt", Title: "AdaP-TT", Family: "ttucb",
 			Regret: "4T*_{KL,β}(1 + √(1 + Δ_max²/(2σ⁴ε²))) log(1/δ) as δ → 0, distinct means " +
 				"[Azize 2024, Theorem 5.20]",
 			Correct: lemma518,
@@ -130,7 +130,7 @@ func IdentifyPolicies() []Entry {
 			vary: varyAdaptive,
 		}),
 		private(Entry{
-			Name: "adap-tt-star", Title: "AdaP-TT*",
+			Name: "adap-tt-star", Title: "AdaP-TT*", Family: "ttucb",
 			Regret: "12T*_{ε,β}g₂/σ² or 4T*_{KL,β}g₁ log(1/δ) as δ → 0, distinct means [Azize " +
 				"2024, Theorem 5.23]",
 			Correct: lemma521,
@@ -146,7 +146,7 @@ func IdentifyPolicies() []Entry {
 			vary: varyAdaptive,
 		}),
 		private(Entry{
-			Name: "dp-se", Title: "DP-SE",
+			Name: "dp-se", Title: "DP-SE", Family: "se",
 			Regret:  "O(Σ Δ_a⁻² + Σ (εΔ_a)⁻¹), up to logarithms [Azize 2024, §5.4.3]",
 			Correct: "proof: identify.NewDPSE",
 			Source:  "[Sajed 2019, Algorithm 9], until one arm is left",

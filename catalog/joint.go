@@ -8,7 +8,7 @@ func privateContexts() []Entry {
 	const shariff = "Shariff and Sheffet 2018, Theorem 5"
 	return []Entry{
 		{
-			Name: "lin-ucb", Title: "LinUCB under joint DP", Bandit: BanditContextual,
+			Name: "lin-ucb", Title: "LinUCB under joint DP", Family: "oful", Bandit: BanditContextual,
 			Private: true, Budgets: gaussianBudgets(),
 			Guarantee: "joint ρ-zCDP: a round's actions and reward are protected in what is " +
 				"played in all other rounds, not in its own; rewards in [−1,1], ‖a‖ ≤ 1; " +

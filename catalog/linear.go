@@ -36,7 +36,7 @@ func gaussianBudgets() []string { return []string{"rho", "epsilon,delta", "alpha
 func LinearPolicies() []Entry {
 	return []Entry{
 		{
-			Name: "adac-gope", Title: "AdaC-GOPE", Bandit: BanditLinear, Twin: "gope",
+			Name: "adac-gope", Title: "AdaC-GOPE", Family: "gope", Bandit: BanditLinear, Twin: "gope",
 			Private: true, Budgets: gaussianBudgets(), Anytime: true,
 			Guarantee: linearGuarantee,
 			Regret: "O(√(dT log(KT))) + O((d/√ρ) log^1.5(KT)), δ = 1/T [Azize 2024, Theorem 5.12]; " +
@@ -52,7 +52,7 @@ func LinearPolicies() []Entry {
 			}),
 		},
 		{
-			Name: "adac-gope-var", Title: "AdaC-GOPE-Var", Bandit: BanditLinear, Twin: "gope",
+			Name: "adac-gope-var", Title: "AdaC-GOPE-Var", Family: "gope", Bandit: BanditLinear, Twin: "gope",
 			Private: true, Budgets: gaussianBudgets(), Anytime: true,
 			Guarantee: linearGuarantee,
 			Regret: "none printed; the noise of each action's sum adds a factor up to √d " +
@@ -95,7 +95,7 @@ func newGOPE(options func(Params) linear.GOPEOptions) func(LinearSetting, Params
 func ContextualPolicies() []Entry {
 	entries := []Entry{
 		{
-			Name: "adac-oful", Title: "AdaC-OFUL", Bandit: BanditContextual, Twin: "rs-oful",
+			Name: "adac-oful", Title: "AdaC-OFUL", Family: "oful", Bandit: BanditContextual, Twin: "rs-oful",
 			Private: true, Budgets: gaussianBudgets(), PublicContexts: true,
 			Guarantee: "ρ-zCDP (Interactive) of rewards in [−1,1], ‖a‖ ≤ 1; contexts are public " +
 				"and not protected; (ε,δ)-DP or (α,ε)-RDP by calibration",
@@ -121,7 +121,8 @@ func ContextualPolicies() []Entry {
 			}),
 		},
 		{
-			Name: "rs-oful", Title: "RS-OFUL", Bandit: BanditContextual, Anytime: true, Guarantee: noGuarantee,
+			Name: "rs-oful", Title: "RS-OFUL", Family: "oful", Bandit: BanditContextual,
+			Anytime: true, Guarantee: noGuarantee,
 			Regret: "O(d√T log T) with probability 1−δ (Abbasi-Yadkori, Pál and " +
 				"Szepesvári 2011, Theorem 4)",
 			Source: "Abbasi-Yadkori, Pál and Szepesvári 2011, Figure 3: rare switching; " +

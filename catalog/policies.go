@@ -71,7 +71,7 @@ func horizonFree(e Entry) Entry {
 func policies() []Entry {
 	return []Entry{
 		{
-			Name: "adap-klucb", Title: "AdaP-KLUCB", Private: true,
+			Name: "adap-klucb", Title: "AdaP-KLUCB", Family: "kl-ucb", Private: true,
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Guarantee: pureGuarantee,
 			Regret: "Σ C₁Δ_a log T / min(kl(μ_a, μ*), C₂εΔ_a), Bernoulli rewards, α > 3, " +
@@ -95,7 +95,8 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "adap-ucb", Title: "AdaP-UCB", Private: true, Budgets: []string{"epsilon", "rho"},
+			Name: "adap-ucb", Title: "AdaP-UCB", Family: "ucb", Private: true,
+			Budgets:   []string{"epsilon", "rho"},
 			Anytime:   true,
 			Guarantee: pureGuarantee,
 			Regret: "Σ ((2α log T/Δ_a)(1 + √(1 + 4Δ_a/ε))² + 3α/(α−3)), α > 3 " +
@@ -113,7 +114,7 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "adac-ucb", Title: "AdaC-UCB", Private: true,
+			Name: "adac-ucb", Title: "AdaC-UCB", Family: "ucb", Private: true,
 			Budgets: []string{"rho", "epsilon,delta", "alpha,epsilon"}, Anytime: true,
 			Guarantee: "ρ-zCDP (Interactive), rewards in range; (ε,δ)-DP or (α,ε)-RDP by calibration",
 			Regret:    "Σ (8β log T/Δ_a + 8√(β log T/ρ) + 2β/(β−3)), β > 3 [Azize 2024, Theorem 5.6]",
@@ -129,7 +130,8 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "dp-se", Title: "DP-SE", Private: true, Budgets: []string{"epsilon", "rho"},
+			Name: "dp-se", Title: "DP-SE", Family: "successive-elimination",
+			Private: true, Budgets: []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
 			Regret:    "O(Σ log T/Δ_a + K log T/ε), β = 1/T [Sajed 2019, Theorem 5.1.3]",
 			Source:    "[Sajed 2019, Algorithm 9]",
@@ -143,7 +145,7 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "dp-se-doubling", Title: "DP-SE, unknown T", Private: true,
+			Name: "dp-se-doubling", Title: "DP-SE, unknown T", Family: "successive-elimination", Private: true,
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Guarantee: pureGuarantee,
 			Regret:    "a factor O(log T) over DP-SE (each guess starts afresh)",
@@ -159,7 +161,7 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "batch-se", Title: "batch SE", Private: true,
+			Name: "batch-se", Title: "batch SE", Family: "successive-elimination", Private: true,
 			Budgets: []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon"},
 			Guarantee: "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP (Interactive, Table and View), as " +
 				"the budget is, rewards in range",
@@ -203,7 +205,8 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "dp-se-2", Title: "DP-SE 2", Private: true, Budgets: []string{"epsilon", "rho"},
+			Name: "dp-se-2", Title: "DP-SE 2", Family: "successive-elimination",
+			Private: true, Budgets: []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
 			Regret:    "O(Σ log T/Δ_a + K log T/ε), β = 1/T [Sajed 2019, Corollary A.1.3]",
 			Source:    "[Sajed 2019, Algorithm 10], on the sparse vector technique of Algorithm 4",
@@ -217,7 +220,8 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "dp-se-2-modified", Title: "modified DP-SE 2", Private: true,
+			Name: "dp-se-2-modified", Title: "modified DP-SE 2", Family: "successive-elimination",
+			Private:   true,
 			Budgets:   []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
 			Regret: "none proved: an epoch drops the worst arm, not surely all of its like " +
@@ -233,7 +237,7 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "dp-ucb", Title: "DP-UCB", Private: true, Budgets: []string{"epsilon", "rho"},
+			Name: "dp-ucb", Title: "DP-UCB", Family: "ucb", Private: true, Budgets: []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
 			Regret: "O(Σ log²T log(KT/β)/(εΔ_a)) with probability 1−β (Mishra and Thakurta " +
 				"2015, in [Sajed 2019, §3.4])",
@@ -243,7 +247,7 @@ func policies() []Entry {
 			vary:   varyDPUCB,
 		},
 		{
-			Name: "dp-ucb-thesis", Title: "DP-UCB, the thesis' index", Private: true,
+			Name: "dp-ucb-thesis", Title: "DP-UCB, the thesis' index", Family: "ucb", Private: true,
 			Budgets:   []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
 			Regret:    "8√8 K log^2.5 T/ε + 4ΣΔ_a + Σ 4 log T/Δ_a, stated without a proof [Azize 2024, §5.1]",
@@ -257,7 +261,7 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "dp-ucb-anytime", Title: "DP-UCB, unknown T", Private: true,
+			Name: "dp-ucb-anytime", Title: "DP-UCB, unknown T", Family: "ucb", Private: true,
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Guarantee: pureGuarantee,
 			Regret:    "none printed",
@@ -274,7 +278,8 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "dp-klucb", Title: "DP-KLUCB", Private: true, Budgets: []string{"epsilon", "rho"},
+			Name: "dp-klucb", Title: "DP-KLUCB", Family: "kl-ucb", Private: true,
+			Budgets:    []string{"epsilon", "rho"},
 			Anytime:    true,
 			Continuous: true,
 			Guarantee:  pureGuarantee,
@@ -285,7 +290,8 @@ func policies() []Entry {
 			New:    accumulating(policy.NewDPKLUCB),
 		},
 		{
-			Name: "dp-imed", Title: "DP-IMED", Private: true, Budgets: []string{"epsilon", "rho"},
+			Name: "dp-imed", Title: "DP-IMED", Family: "imed", Private: true,
+			Budgets:    []string{"epsilon", "rho"},
 			Anytime:    true,
 			Continuous: true,
 			Guarantee:  pureGuarantee,
@@ -296,7 +302,7 @@ func policies() []Entry {
 			New:    accumulating(policy.NewDPIMED),
 		},
 		{
-			Name: "dp-klucb-j", Title: "DP-KLUCB, noise-aware", Private: true,
+			Name: "dp-klucb-j", Title: "DP-KLUCB, noise-aware", Family: "kl-ucb", Private: true,
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Continuous: true,
 			Guarantee:  pureGuarantee,
@@ -306,7 +312,7 @@ func policies() []Entry {
 			New:        accumulating(policy.NewDPKLUCBJ),
 		},
 		{
-			Name: "dp-imed-j", Title: "DP-IMED, noise-aware", Private: true,
+			Name: "dp-imed-j", Title: "DP-IMED, noise-aware", Family: "imed", Private: true,
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Continuous: true,
 			Guarantee:  pureGuarantee,
@@ -316,7 +322,7 @@ func policies() []Entry {
 			New:        accumulating(policy.NewDPIMEDJ),
 		},
 		{
-			Name: "lazy-dp-ts", Title: "Lazy-DP-TS", Private: true,
+			Name: "lazy-dp-ts", Title: "Lazy-DP-TS", Family: "thompson", Private: true,
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Continuous: true,
 			Guarantee:  pureGuarantee,
@@ -343,7 +349,7 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "ucb-2logt", Title: "UCB, 2 log t", Anytime: true, Guarantee: noGuarantee,
+			Name: "ucb-2logt", Title: "UCB, 2 log t", Family: "ucb", Anytime: true, Guarantee: noGuarantee,
 			Regret: "Σ (8 log T/Δ_a + 1.42 Δ_a) [Sajed 2019, (2.22)]",
 			Source: "[Sajed 2019, Algorithm 1]",
 			New: func(s Setting, _ Params) (policy.Policy, error) {

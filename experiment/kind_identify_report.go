@@ -198,7 +198,7 @@ func identifyFigures(r *Results, instance string) []report.Figure {
 	for _, policy := range distinct(r, func(c *CellResult) (string, bool) {
 		return c.Policy, c.Instance == instance && c.Budget != none
 	}) {
-		s := report.Series{Policy: policy, Label: policy}
+		s := report.Series{Policy: policy, Label: policy, Family: r.familyOf(policy)}
 		if at := byEpsilon(r, instance, policy); len(at) > 0 && r.Cells[at[0]].Identify.Correct == "" {
 			s.Label += ", no proof"
 		}
@@ -224,22 +224,23 @@ func identifyFigures(r *Results, instance string) []report.Figure {
 	for i := range r.Cells {
 		if c := &r.Cells[i]; c.Instance == instance && c.Budget == none {
 			s := report.Series{Policy: c.Policy, Label: c.Policy + ", no privacy", Budget: none,
-				X: []float64{lo, hi}}
+				Family: r.family(c), Plain: true, X: []float64{lo, hi}}
 			point(&s, &c.StoppingTime, 0, half, m.Runs)
 			point(&s, &c.StoppingTime, 0, half, m.Runs)
 			f.Series = append(f.Series, s)
 			capped = capped || c.Unfinished > 0
 		}
 	}
+	f.Note += plainNote(f)
 	medians := f
 	medians.ID, medians.Title = report.Stem("median-stopping-time-"+instance),
 		"Plays until the best arm of "+instance+" is named: median"
 	medians.Note = fmt.Sprintf("Lines are medians of %d runs, bands from their 5 %% to their 95 "+
-		"%% quantile.", m.Runs)
+		"%% quantile.", m.Runs) + plainNote(f)
 	medians.Series = nil
 	for _, s := range f.Series {
 		medians.Series = append(medians.Series, report.Series{Policy: s.Policy, Label: s.Label,
-			Budget: s.Budget, X: s.X, Mean: s.Q50, Lo: s.Q05, Hi: s.Q95})
+			Budget: s.Budget, Family: s.Family, Plain: s.Plain, X: s.X, Mean: s.Q50, Lo: s.Q05, Hi: s.Q95})
 	}
 	if len(bound.X) > 0 {
 		f.Series = append(f.Series, bound)

@@ -159,6 +159,7 @@ func roundsFigure(r *Results, instance, budget string) report.Figure {
 			continue
 		}
 		s := report.Series{Policy: c.Policy, Budget: symbols(c.Budget), Label: c.Policy, Void: void(r, c),
+			Family: r.family(c), Plain: c.Budget == none,
 			X: x, Mean: c.Regret.Mean, Q05: c.Regret.Q05, Q50: c.Regret.Q50, Q95: c.Regret.Q95}
 		if c.Private && c.Budget == none && budget != none {
 			s.Label = c.Policy + ", no privacy"
@@ -180,6 +181,7 @@ func roundsFigure(r *Results, instance, budget string) report.Figure {
 			f.Note += " " + boundNote(b)
 		}
 	}
+	f.Note += plainNote(f)
 	return f
 }
 
@@ -224,7 +226,7 @@ func budgetFigure(r *Results, instance, key, symbol string) (report.Figure, bool
 	for _, policy := range distinct(r, func(c *CellResult) (string, bool) {
 		return c.Policy, c.Instance == instance && c.Budget != none
 	}) {
-		s := report.Series{Policy: policy, Label: policy}
+		s := report.Series{Policy: policy, Label: policy, Family: r.familyOf(policy)}
 		for { // the smallest budget not yet taken
 			next, at := math.Inf(1), -1
 			for i := range r.Cells {
@@ -250,13 +252,15 @@ func budgetFigure(r *Results, instance, key, symbol string) (report.Figure, bool
 	}
 	for i := range r.Cells {
 		if c := &r.Cells[i]; c.Instance == instance && c.Budget == none {
-			s := report.Series{Policy: c.Policy, Label: c.Policy + ", no privacy", Budget: none}
+			s := report.Series{Policy: c.Policy, Label: c.Policy + ", no privacy", Budget: none,
+				Family: r.family(c), Plain: true}
 			addPoint(&s, r, i, lo, half)
 			addPoint(&s, r, i, hi, half)
 			f.Series = append(f.Series, s)
 		}
 	}
 	boundsAgainst(&f, m, instance, key)
+	f.Note += plainNote(f)
 	return f, true
 }
 

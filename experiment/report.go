@@ -134,6 +134,39 @@ func void(r *Results, c *CellResult) bool {
 	return c.Private && c.Budget != none && r.Manifest.Unclipped
 }
 
+// family is the policy without privacy that a cell's policy makes private or is; what no catalog
+// has is a family of its own.
+func (r *Results) family(c *CellResult) string {
+	e, err := r.Catalog.Find(r.Manifest.Kind, c.Catalog)
+	if err != nil || e.Family == "" {
+		return c.Catalog
+	}
+	return e.Family
+}
+
+// familyOf is the family of the cells with a policy's label.
+func (r *Results) familyOf(policy string) string {
+	for i := range r.Cells {
+		if c := &r.Cells[i]; c.Policy == policy {
+			return r.family(c)
+		}
+	}
+	return ""
+}
+
+// plainNote says what dots are, where private lines have such beside them.
+func plainNote(f report.Figure) string {
+	plain := func(want bool) bool {
+		return slices.ContainsFunc(f.Series, func(s report.Series) bool {
+			return s.Family != "" && s.Plain == want
+		})
+	}
+	if plain(true) && plain(false) {
+		return " Dotted: without privacy, in the colour of what makes it private."
+	}
+	return ""
+}
+
 func bandNote(m *Manifest, at string) string {
 	late := ""
 	if m.Delay != "" {

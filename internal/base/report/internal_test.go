@@ -2,13 +2,17 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/sotto-dp/sotto/internal/base/look"
 )
 
 func TestNumbers(t *testing.T) {
@@ -205,12 +209,26 @@ func TestStepsAreSteps(t *testing.T) {
 		}
 		return m[1]
 	}
-	if got := path("line"); strings.Count(got, "H") != 2 || strings.Count(got, "L") != 2 {
-		t.Errorf("line %q has no steps", got)
+	l, err := f.plan(false)
+	if err != nil {
+		t.Fatal(err)
 	}
-	// each point but the first has two corners, above and below
-	if got := path("band"); strings.Count(got, "L") != 2*5-1 {
-		t.Errorf("band %q has no steps", got)
+	at := func(x, y float64) (string, string) {
+		right, _ := l.x.at(x)
+		down, _ := l.y.at(y)
+		return px(right), px(down)
+	}
+	x0, y0 := at(0, 0)
+	x1, y1 := at(1, 1)
+	x2, y2 := at(2, 2)
+	if got, want := path("line"), "M"+x0+" "+y0+"H"+x1+"V"+y1+"H"+x2+"V"+y2; got != want {
+		t.Errorf("line %q, want steps %q", got, want)
+	}
+	// along the upper ends 1, 2, 2, and back along the lower ones 1, 0, 0
+	want := "M" + x0 + " " + y1 + "H" + x1 + "V" + y2 + "H" + x2 + "H" + x2 + "V" + y1 + "V" + y0 + "H" +
+		x1 + "H" + x1 + "H" + x0 + "Z"
+	if got := path("band"); got != want {
+		t.Errorf("band %q, want steps %q", got, want)
 	}
 	if strings.Contains(b.String(), "<circle") {
 		t.Error("steps have dots")
@@ -240,5 +258,64 @@ func TestNarrow(t *testing.T) {
 	if a, b := l.labels[0], l.labels[1]; a.at >= b.at || a.at <= l.bottom || b.at >= l.height {
 		t.Errorf("labels at %v and %v, the plot ends at %v and the figure at %v", a.at, b.at,
 			l.bottom, l.height)
+	}
+}
+
+// A figure's colours are those of pages, in the light and in the dark.
+func TestColoursArePages(t *testing.T) {
+	light, dark, _ := strings.Cut(look.CSS(), "@media screen and (prefers-color-scheme: dark)")
+	token := func(css, name string) string {
+		m := regexp.MustCompile("--" + name + ": (#[0-9a-f]+);").FindStringSubmatch(css)
+		if m == nil {
+			t.Fatalf("pages have no --%s", name)
+		}
+		if v := m[1]; len(v) == 4 {
+			return "#" + string([]byte{v[1], v[1], v[2], v[2], v[3], v[3]})
+		}
+		return m[1]
+	}
+	names := map[colour]string{ground: "ground", ink: "ink", quiet: "quiet", danger: "danger"}
+	for i := range colour(hues) {
+		names[hue+i] = "s" + strconv.Itoa(int(i)+1)
+	}
+	seen := map[string]bool{}
+	for c := ground; c < hue+hues; c++ {
+		l, d := c.shades()
+		if name, ok := names[c]; ok && (l != token(light, name) || d != token(dark, name)) {
+			t.Errorf("--%s is %s and %s, a figure's %s and %s", name, token(light, name),
+				token(dark, name), l, d)
+		}
+		if seen[l] {
+			t.Errorf("%s is two colours: the dark cannot tell them apart", l)
+		}
+		seen[l] = true
+	}
+}
+
+// A line without privacy has the hue of the private one that it belongs to, and dots; without such
+// it has a hue of its own. No two lines of a figure look alike, with or without their colours.
+func TestTwinsShareAHue(t *testing.T) {
+	f := Figure{Series: []Series{{Family: "ucb"}, {Family: "kl-ucb"}, {Family: "ucb", Plain: true},
+		{Family: "kl-ucb", Plain: true}, {Family: "ucb"}, {}, {Family: "se", Plain: true},
+		{Family: "kl-ucb", Plain: true}}}
+	got := f.styles()
+	for i, want := range []int{0, 1, 0, 1, 2, 3, 4, 1} {
+		if got[i].hue != want {
+			t.Errorf("series %d has hue %d, want %d", i, got[i].hue, want)
+		}
+		if dotted := len(got[i].dash) > 1 && got[i].dash[0] == 2; dotted != f.Series[i].Plain {
+			t.Errorf("series %d has dashes %v", i, got[i].dash)
+		}
+	}
+	many := Figure{Series: make([]Series, 40)}
+	for _, f := range []Figure{f, many} {
+		seen := map[string]bool{}
+		for i, s := range f.styles() {
+			key := fmt.Sprint(s)
+			if seen[key] {
+				t.Errorf("series %d of %d looks like another: %s", i, len(f.Series), key)
+			}
+			seen[key] = true
+		}
 	}
 }

@@ -16,6 +16,8 @@ const (
 	titleSize   = 16
 	textSize    = 12.5
 	noteSize    = 11
+	raisedSize  = 9.0 // of an exponent, and how far it is above the line
+	raisedBy    = 5.0
 	sampleWidth = 24 // the piece of line in front of a label
 	leaderWidth = 16 // between the plot and the samples
 	labelWidth  = 190
@@ -125,7 +127,7 @@ func (f Figure) plan(narrow bool) (*layout, error) {
 	l.yTicks = l.y.ticks(6)
 	tickWidth := 0.0
 	for _, t := range l.yTicks {
-		tickWidth = max(tickWidth, em(t.text)*textSize+em(t.sup)*9)
+		tickWidth = max(tickWidth, em(t.text)*textSize+em(t.sup)*raisedSize)
 	}
 	l.left = margin + tickWidth + 9
 	l.right = l.width - margin - labels*1.04 - sampleWidth - leaderWidth - 6

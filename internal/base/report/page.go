@@ -51,18 +51,26 @@ func (r Report) WriteHTML(w io.Writer) error {
 			return fmt.Errorf("report: figure ID %q: is used twice", f.ID)
 		}
 		seen[f.ID] = true
-		l, err := f.plan(false)
-		if err != nil {
-			return err
+		view := figureView{Title: Clean(f.Title)}
+		for _, narrow := range []bool{false, true} {
+			l, err := f.plan(narrow)
+			if err != nil {
+				return err
+			}
+			data, err := l.readout()
+			if err != nil {
+				return fmt.Errorf("report: figure %s: %w", f.ID, err)
+			}
+			class := "plot wide"
+			if narrow {
+				class = "plot narrow"
+			}
+			// Both are ours: svg escapes every text it draws, and json.Marshal writes <, >
+			// and & as escapes.
+			view.Plots = append(view.Plots, plotView{ID: l.id, Class: class, SVG: template.HTML(l.svg()),
+				Data: template.JS(data)})
 		}
-		data, err := l.readout()
-		if err != nil {
-			return fmt.Errorf("report: figure %s: %w", f.ID, err)
-		}
-		// Both are ours: svg escapes every text it draws, and json.Marshal writes <, >
-		// and & as escapes.
-		page.Figures = append(page.Figures, figureView{ID: f.ID, Title: Clean(f.Title),
-			SVG: template.HTML(l.svg()), Data: template.JS(data)})
+		page.Figures = append(page.Figures, view)
 		for _, s := range f.Series {
 			void = void || s.Void
 		}
@@ -95,7 +103,12 @@ type pageView struct {
 }
 
 type figureView struct {
-	ID, Title string
+	Title string
+	Plots []plotView // for wide screens, and for narrow ones
+}
+
+type plotView struct {
+	ID, Class string
 	SVG       template.HTML
 	Data      template.JS
 }
@@ -110,11 +123,11 @@ type readout struct {
 }
 
 type readoutSeries struct {
-	Name   string   `json:"name"`
-	Void   bool     `json:"void,omitempty"`
-	Colour string   `json:"colour"`
-	Y      []*pixel `json:"y"` // null where the series has no point
-	Text   []string `json:"text"`
+	Name string   `json:"name"`
+	Void bool     `json:"void,omitempty"`
+	Hue  int      `json:"hue"` // of the page's style, from 1
+	Y    []*pixel `json:"y"`   // null where the series has no point
+	Text []string `json:"text"`
 }
 
 // pixel is written with at most two decimals.
@@ -131,8 +144,9 @@ func (l *layout) readout() ([]byte, error) {
 	if head != "" {
 		head += " = "
 	}
-	for _, s := range l.f.Series {
-		r.Series = append(r.Series, readoutSeries{Name: s.label(), Void: s.Void, Colour: colour(len(r.Series))})
+	for i, look := range l.f.styles() {
+		s := l.f.Series[i]
+		r.Series = append(r.Series, readoutSeries{Name: s.label(), Void: s.Void, Hue: look.hue + 1})
 	}
 	for {
 		x, found := math.Inf(1), false

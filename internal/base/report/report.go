@@ -111,11 +111,15 @@ type Mark struct {
 type Series struct {
 	Label          string // beside the line; "Policy, Budget" if empty
 	Policy, Budget string
-	Void           bool      // promised privacy, but has no guarantee: the label says so
-	Step           bool      // a step function: a point's mean and band hold until the next X
-	X              []float64 // increasing
-	Mean           []float64 // as long as X
-	Lo, Hi         []float64 // the band around the mean; both as long as X, or both empty
+	Void           bool // promised privacy, but has no guarantee: the label says so
+	Step           bool // a step function: a point's mean and band hold until the next X
+	// Policies of one family differ in their privacy alone: one that is plain, without privacy, is
+	// dotted in the hue of the family's first private one in the figure.
+	Family string
+	Plain  bool
+	X      []float64 // increasing
+	Mean   []float64 // as long as X
+	Lo, Hi []float64 // the band around the mean; both as long as X, or both empty
 	// quantiles over runs, shown by the page's readout; each as long as X or empty
 	Q05, Q50, Q95 []float64
 }

@@ -138,7 +138,7 @@ func wellFormed(t tb, data []byte) (texts []string) {
 		switch e := token.(type) {
 		case xml.StartElement:
 			switch e.Name.Local {
-			case "svg", "title", "desc", "rect", "path", "g", "text", "tspan", "circle":
+			case "svg", "title", "desc", "style", "rect", "path", "g", "text", "tspan", "circle":
 			default:
 				t.Fatalf("unexpected element %s", e.Name.Local)
 			}
@@ -173,6 +173,13 @@ func wellFormed(t tb, data []byte) (texts []string) {
 				}
 			}
 		case xml.CharData:
+			if style := string(e); strings.HasPrefix(style,
+				"@media screen and (prefers-color-scheme: dark) {") {
+				if outside.MatchString(style) {
+					t.Fatalf("a style sheet leads outside: %s", style)
+				}
+				continue
+			}
 			texts = append(texts, string(e))
 		}
 	}
@@ -297,8 +304,8 @@ func selfContained(t tb, page []byte, figures int) {
 		t.Fatalf("%d elements are left open", depth)
 	}
 	blocks := data.FindAllSubmatch(page, -1)
-	if len(blocks) != figures {
-		t.Fatalf("%d blocks of data, want %d", len(blocks), figures)
+	if len(blocks) != 2*figures { // wide and narrow
+		t.Fatalf("%d blocks of data, want %d", len(blocks), 2*figures)
 	}
 	for _, b := range blocks {
 		var r struct {
@@ -366,7 +373,7 @@ func TestHostileText(t *testing.T) {
 	}
 	p := html(t, r)
 	selfContained(t, p, 1)
-	if bytes.Contains(p, []byte(`alert("x")`)) || bytes.Count(p, []byte("<script")) != 2 {
+	if bytes.Contains(p, []byte(`alert("x")`)) || bytes.Count(p, []byte("<script")) != 3 {
 		t.Error("a script was let in")
 	}
 	out := text(t, report.Comparison{Title: "a\x1b[2Jb",
