@@ -27,6 +27,7 @@ import (
 	"html/template"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -93,10 +94,12 @@ func (p *Pages) functions() template.FuncMap {
 		"asset":   p.assets.Path,
 		"whole":   report.Whole,
 		"number":  func(x float64) string { return report.Number(x, "\u202f") },
-		"percent": func(x float64) string { return report.Number(100*x, "\u202f") + "\u202f%" },
+		"percent": func(x float64) string { return report.Number(math.Round(1000*x)/10, "\u202f") + "\u202f%" },
 		"between": between,
 		"axis":    axisOf,
 		"greek":   strings.NewReplacer("epsilon=", "ε = ", "rho=", "ρ = ", "delta=", "δ = ").Replace,
+		"count":   func(n int64) string { return report.Whole(int(n)) },
+		"hour":    func(at int64) string { return time.Unix(at, 0).UTC().Format("2006-01-02 15:04") },
 		"hue":     func(i int) int { return i%8 + 1 }, // the colour of the arm i
 		"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	}

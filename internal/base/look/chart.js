@@ -9,7 +9,8 @@
 // and data-dash a dashed line. A cell's data-v is its value, data-lo and data-hi its band.
 //
 // Charts.make(figure, {kind, x: {kind, label}, y: {label, log, min, max}, height, empty, table,
-// series: [{name, hue, dash, band}]}) makes one from numbers: .set({x: [], series: [{y: [], lo: [],
+// series: [{name, hue, dash, band}]}) makes one from numbers; x.bin, of steps, is how long the last
+// of them is: .set({x: [], series: [{y: [], lo: [],
 // hi: []}]}) draws, as often as wished, and .destroy() takes it away. Where y is null there is a gap.
 "use strict";
 const Charts = (() => {
@@ -84,7 +85,7 @@ const Charts = (() => {
       return number(y) + (d.lo?.[i] != null ? " (" + number(d.lo[i]) + " to " + number(d.hi[i]) + ")" : "");
     };
     const show = () => {
-      index = plot?.cursor.idx ?? -1;
+      index = Math.min((spec.x.bin ? plot?.cursor.idxs?.[1] : plot?.cursor.idx) ?? -1, (data?.x.length ?? 0) - 1);
       const there = data && index >= 0 && index < data.x.length;
       at.textContent = there ? (spec.x.label ? spec.x.label + " " : "") + position(index) : "";
       for (const s of series) s.value.textContent = there && s.on ? tell(s, index) : "";
@@ -92,7 +93,8 @@ const Charts = (() => {
     const options = () => {
       const steps = uPlot.paths.stepped({align: 1}), o = {
         width: box.clientWidth || 600, height: spec.height ?? (box.clientWidth < 480 ? 216 : 300),
-        padding: [10, 16, 0, 0], legend: {show: false}, cursor: {drag: {x: false, y: false}, y: false, points: {size: 7}},
+        padding: [10, 16, 0, 0], legend: {show: false}, cursor: {drag: {x: false, y: false}, y: false, points: {size: 7, show: !spec.x.bin},
+          ...(spec.x.bin ? {dataIdx: (u, k, i, x) => Math.max(0, u.data[0][i] > x ? i - 1 : i)} : {})},
         tzDate: t => uPlot.tzDate(new Date(t * 1000), "Etc/UTC"),
         scales: {
           x: {time: time_, ...(spec.x.kind === "log" ? {distr: 3} : {})},
@@ -132,10 +134,15 @@ const Charts = (() => {
     };
     // What is drawn: sums from below of what is shown, and else the numbers and then the bands.
     const columns = () => {
-      if (!area) return [data.x, ...data.series.map(d => d.y), ...series.flatMap((s, i) => s.band ?
-        [data.series[i].lo ?? data.series[i].y, data.series[i].hi ?? data.series[i].y] : [])];
+      const all = stacked();
+      if (spec.x.bin) all.forEach((c, i) => c.push(i ? c.at(-1) : c.at(-1) + spec.x.bin));
+      return all;
+    };
+    const stacked = () => {
+      if (!area) return [[...data.x], ...data.series.map(d => [...d.y]), ...series.flatMap((s, i) => s.band ?
+        [[...data.series[i].lo ?? data.series[i].y], [...data.series[i].hi ?? data.series[i].y]] : [])];
       const below = new Array(data.x.length).fill(0);
-      return [data.x, ...data.series.map((d, k) => d.y.map((v, i) => below[i] += series[k].on ? v ?? 0 : 0))];
+      return [[...data.x], ...data.series.map((d, k) => d.y.map((v, i) => below[i] += series[k].on ? v ?? 0 : 0))];
     };
     const feed = toggled => {
       const none = !data.x.length;
@@ -162,7 +169,7 @@ const Charts = (() => {
     const go = i => {
       if (!plot) return;
       i = Math.max(0, Math.min(data.x.length - 1, i));
-      plot.setCursor({left: plot.valToPos(data.x[i], "x"), top: 10});
+      plot.setCursor({left: plot.valToPos(data.x[i] + (spec.x.bin ?? 0) / 2, "x"), top: 10});
       index = i;
       const parts = series.filter(s => s.on && tell(s, i)).map(s => s.name + " " + tell(s, i));
       spoken.textContent = [at.textContent, ...parts].join(", ");

@@ -9,7 +9,7 @@
   // Means hold until the next release of their arm, so their lines are steps.
   const figure = document.getElementById("course");
   let course = null;
-  const draw = () => {
+  const drawMeans = () => {
     const x = [...new Set(data.course.flatMap(c => c.points.map(p => p[0])))].sort((a, b) => a - b);
     figure.hidden = !x.length;
     if (!x.length) return;
@@ -26,6 +26,25 @@
       return {y, lo, hi};
     })});
   };
+
+  // Decisions by hour, or by day where these are more than a week's.
+  const crowd = document.getElementById("traffic"), by = document.getElementById("by");
+  let traffic = null, keep = "";
+  const drawTraffic = () => {
+    crowd.hidden = !data.hours.rows.length;
+    if (crowd.hidden) return;
+    by.hidden = data.days.rows.length < 2;
+    if (!traffic) {
+      by.value = keep || (data.days.rows.length > 7 ? "days" : "hours");
+      traffic = Charts.make(crowd, {kind: "area", table: true, y: {label: "decisions"},
+        x: {kind: "time", label: "from, UTC", bin: by.value === "days" ? 86400 : 3600},
+        series: data.arms.map((name, i) => ({name, hue: i % 8 + 1}))});
+    }
+    const rows = data[by.value].rows;
+    traffic.set({x: rows.map(r => r[0]), series: data.arms.map((_, i) => ({y: rows.map(r => r[i + 1])}))});
+  };
+  by.addEventListener("change", () => { traffic.destroy(); traffic = null; keep = by.value; drawTraffic(); });
+  const draw = () => { drawMeans(); drawTraffic(); };
 
   // A fragment comes in the place of the last, with what was open in it, and where the focus was.
   const swap = (id, html) => {
