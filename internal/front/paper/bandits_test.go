@@ -206,7 +206,7 @@ func TestBanditClaims(t *testing.T) {
 			}
 			e := synthetic(t, f, l)
 			for _, c := range f.Claims {
-				got, err := c.Decide(e)
+				got, err := c.Decide.Of(e)
 				if err != nil {
 					t.Errorf("%s: %s/%s: %v", name, f.ID, c.ID, err)
 					continue
@@ -252,12 +252,12 @@ func TestRegimes(t *testing.T) {
 			t.Errorf("example %d with 100 arms at T = 10⁶ is %v, want %v", i, got, want)
 		}
 	}
-	if x, err := f.Claims[0].Decide(&Evidence{Preset: Quick, Numbers: n}); err != nil || x.Answer != Fails {
+	if x, err := f.Claims[0].Decide.Of(&Evidence{Preset: Quick, Numbers: n}); err != nil || x.Answer != Fails {
 		t.Errorf("the printed factor is upside down, and the example with it: %+v, %v", x, err)
 	}
 	e := &Evidence{Preset: Quick, Numbers: n}
 	for _, c := range f.Claims {
-		x, err := c.Decide(e)
+		x, err := c.Decide.Of(e)
 		if err != nil || x.Low != x.Value || x.High != x.Value {
 			t.Errorf("%s: %+v, %v", c.ID, x, err)
 		}
@@ -268,7 +268,7 @@ func TestRegimes(t *testing.T) {
 		}
 	}
 	for _, c := range f.Claims {
-		if x, err := c.Decide(e); err != nil || x.Answer != Fails {
+		if x, err := c.Decide.Of(e); err != nil || x.Answer != Fails {
 			t.Errorf("%s holds where it is wrong: %+v, %v", c.ID, x, err)
 		}
 	}
@@ -278,7 +278,7 @@ func TestRegimes(t *testing.T) {
 		}
 	}
 	for _, c := range f.Claims {
-		if x, err := c.Decide(e); err != nil || x.Answer != Holds {
+		if x, err := c.Decide.Of(e); err != nil || x.Answer != Holds {
 			t.Errorf("%s does not hold where it should: %+v, %v", c.ID, x, err)
 		}
 	}

@@ -17,42 +17,35 @@ type place struct{ instance, row string }
 func (p place) String() string { return p.instance + ", " + p.row }
 
 // cellAt is the cell of a policy at a place, also where the policy has budgets of its own, or none.
-func cellAt(e *Evidence, name, policy string, p place) (*experiment.CellResult, error) {
-	r, err := e.Results(name)
-	if err != nil {
-		return nil, err
-	}
+func cellAt(e *Evidence, name, policy string, p place) *experiment.CellResult {
 	var without *experiment.CellResult
+	r := need(e.Results(name))
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		switch {
 		case c.Instance != p.instance || c.Policy != policy:
 		case c.Row() == p.row:
-			return c, nil
+			return c
 		case c.Budget == "none":
 			without = c
 		}
 	}
-	if without != nil {
-		return without, nil
+	if without == nil {
+		return need(without, &NotPlayedError{Name: fmt.Sprintf("%s: %s / %s", name, p, policy),
+			Preset: e.Preset})
 	}
-	return nil, &NotPlayedError{Name: fmt.Sprintf("%s: %s / %s", name, p, policy), Preset: e.Preset}
+	return without
 }
 
 // placesOf are the places of an experiment that has a policy, in the order of its cells.
-func placesOf(e *Evidence, name, policy string) ([]place, error) {
-	r, err := e.Results(name)
-	if err != nil {
-		return nil, err
-	}
+func placesOf(e *Evidence, name, policy string) []place {
 	var out []place
-	for i := range r.Cells {
-		c := &r.Cells[i]
-		if p := (place{c.Instance, c.Row()}); c.Policy == policy && !slices.Contains(out, p) {
+	for _, c := range cellsOf(e, name, policy) {
+		if p := (place{c.Instance, c.Row()}); !slices.Contains(out, p) {
 			out = append(out, p)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // unpaired is the ratio of the means of a and b of different runs, with its interval by
@@ -88,32 +81,32 @@ func ratioOfRatios(a, b, c, d []float64, cells int) (r, lo, hi float64) {
 
 // atMost judges a rate of failures, which claims say is at most most, by the interval of
 // Clopper and Pearson.
-func atMost(failures, n int, most float64, cells int, detail string) (Finding, error) {
-	lo, hi, err := interval.ClopperPearson(failures, n, level(cells))
-	if err != nil {
-		return Finding{}, err
-	}
+func atMost(failures, n int, most float64, cells int, detail string) Finding {
+	lo, hi := share(failures, n, cells)
 	f := Below(float64(failures)/float64(n), lo, hi, most, n, detail)
 	if hi == most {
 		f.Answer = Holds
 	}
-	return f, nil
+	return f
+}
+
+// share is the interval of Clopper and Pearson for a share of n.
+func share(of, n, cells int) (lo, hi float64) {
+	lo, hi, err := interval.ClopperPearson(of, n, level(cells))
+	need(0, err)
+	return lo, hi
 }
 
 // A test is a statistic of a place and what it says.
-type test func(p place, cells int) (Finding, error)
+type test func(p place, cells int) Finding
 
 // everywhere judges each place and then all of them.
-func everywhere(places []place, t test) (Finding, error) {
+func everywhere(places []place, t test) Finding {
 	var parts []Finding
 	for _, p := range places {
-		f, err := t(p, len(places))
-		if err != nil {
-			return Finding{}, err
-		}
-		parts = append(parts, f)
+		parts = append(parts, t(p, len(places)))
 	}
-	return Every(parts), nil
+	return Every(parts)
 }
 
 // finalOf are the numbers of runs that a cell is judged by.
@@ -129,32 +122,29 @@ func finalOf(c *experiment.CellResult) []float64 {
 
 // paired is the ratio of a policy to another at a place of one experiment, judged by f, which is
 // Above or Below a threshold.
-func paired(e *Evidence, name, a, b string,
-	judge func(r, lo, hi float64, runs int, detail string) Finding) test {
-	return func(p place, cells int) (Finding, error) {
-		ca, err := cellAt(e, name, a, p)
-		if err != nil {
-			return Finding{}, err
-		}
-		cb, err := cellAt(e, name, b, p)
-		if err != nil {
-			return Finding{}, err
-		}
-		x, y := finalOf(ca), finalOf(cb)
+func paired(e *Evidence, name, a, b string, judge judgement) test {
+	return func(p place, cells int) Finding {
+		x, y := finalOf(cellAt(e, name, a, p)), finalOf(cellAt(e, name, b, p))
 		r, lo, hi := Ratio(x, y, cells)
-		return judge(r, lo, hi, len(x), fmt.Sprintf("%s over %s at %s", a, b, p)), nil
+		return judge(r, lo, hi, len(x), fmt.Sprintf("%s over %s at %s", a, b, p))
 	}
 }
 
-func above(t float64) func(r, lo, hi float64, runs int, detail string) Finding {
+// A judgement is what an interval of a number, often of a ratio, says.
+type judgement func(r, lo, hi float64, runs int, detail string) Finding
+
+// by is what the finding's number says.
+func (f Finding) by(j judgement) Finding { return j(f.Value, f.Low, f.High, f.Runs, f.Detail) }
+
+func above(t float64) judgement {
 	return func(r, lo, hi float64, runs int, detail string) Finding { return Above(r, lo, hi, t, runs, detail) }
 }
 
-func below(t float64) func(r, lo, hi float64, runs int, detail string) Finding {
+func below(t float64) judgement {
 	return func(r, lo, hi float64, runs int, detail string) Finding { return Below(r, lo, hi, t, runs, detail) }
 }
 
-func between(from, to float64) func(r, lo, hi float64, runs int, detail string) Finding {
+func between(from, to float64) judgement {
 	return func(r, lo, hi float64, runs int, detail string) Finding {
 		return Between(r, lo, hi, from, to, runs, detail)
 	}
@@ -163,7 +153,7 @@ func between(from, to float64) func(r, lo, hi float64, runs int, detail string) 
 // near judges a ratio that a source calls the same and gives no number for: it holds within one
 // margin of 1 up or down, fails beyond a wider one, and is open in between, so that no verdict
 // hangs on where a line of ours is drawn.
-func near(same, other float64) func(r, lo, hi float64, runs int, detail string) Finding {
+func near(same, other float64) judgement {
 	return func(r, lo, hi float64, runs int, detail string) Finding {
 		f := Between(r, lo, hi, 1/(1+other), 1+other, runs, detail)
 		if f.Answer == Holds && !(lo >= 1-same && hi <= 1+same) {

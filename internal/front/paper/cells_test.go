@@ -221,7 +221,7 @@ func TestEitherBase(t *testing.T) {
 		"part of both":       {map[string][3]float64{"C1": {1, 6, 12}, "C2": {1, 0, 0}}, Undecided},
 		"part, which refute": {map[string][3]float64{"C1": {1, 4, 3}, "C2": {1, 0, 0}}, Fails},
 	} {
-		if f, err := check(ucbEvidence(c.regret)); err != nil || f.Answer != c.want {
+		if f, err := check.Of(ucbEvidence(c.regret)); err != nil || f.Answer != c.want {
 			t.Errorf("%s: %+v, %v, want %s", name, f, err, c.want)
 		}
 	}
@@ -240,7 +240,7 @@ func TestNoBase(t *testing.T) {
 		"base 2 both":    {map[string][3]float64{"C1": {1, 3, 12}, "C4": {1, 0.5, 0.6}}, Fails},
 		"base 2 unknown": {map[string][3]float64{"C1": {1, 3, 12}, "C4": {1, 0.5, 0}}, Undecided},
 	} {
-		if f, err := check(ucbEvidence(c.regret)); err != nil || f.Answer != c.want {
+		if f, err := check.Of(ucbEvidence(c.regret)); err != nil || f.Answer != c.want {
 			t.Errorf("%s: %+v, %v, want %s", name, f, err, c.want)
 		}
 	}

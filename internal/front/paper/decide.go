@@ -83,6 +83,17 @@ func Some(parts []Finding) Finding { return foremost(parts, Holds, Undecided, Fa
 // not in parts; none at all is undecided.
 func Every(parts []Finding) Finding { return foremost(parts, Fails, Undecided, Holds) }
 
+// allOf is the check of a claim that says several things of a kind.
+func allOf(checks ...Check) Check {
+	return func(e *Evidence) Finding {
+		var parts []Finding
+		for _, c := range checks {
+			parts = append(parts, c(e))
+		}
+		return Every(parts)
+	}
+}
+
 // foremost is the first part with the foremost answer that any has, and how many have which.
 func foremost(parts []Finding, order ...Answer) Finding {
 	count := map[Answer]int{}

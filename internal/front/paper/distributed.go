@@ -183,62 +183,43 @@ func distributedClaims(name, short string) []Claim {
 			"was at T/10.", Own: true,
 			Statistic: "The ratio of their regrets at T over that at T/10, paired, at each ε: " +
 				"holds if between 0.9 and 1.1.",
-			Decide: func(e *Evidence) (Finding, error) {
-				places, err := placesOf(e, name, pure)
-				if err != nil {
-					return Finding{}, err
-				}
-				return everywhere(places, func(p place, cells int) (Finding, error) {
+			Decide: func(e *Evidence) Finding {
+				return everywhere(placesOf(e, name, pure), func(p place, cells int) Finding {
 					var x [4][]float64
 					for i, of := range [4]struct {
 						name, policy string
 					}{{name, pure}, {name, believed}, {short, pure}, {short, believed}} {
-						c, err := cellAt(e, of.name, of.policy, p)
-						if err != nil {
-							return Finding{}, err
-						}
-						x[i] = c.FinalRegret
+						x[i] = cellAt(e, of.name, of.policy, p).FinalRegret
 					}
 					r, lo, hi := ratioOfRatios(x[0], x[1], x[2], x[3], cells)
-					return Between(r, lo, hi, 0.9, 1.1, len(x[0]), p.String()), nil
+					return Between(r, lo, hi, 0.9, 1.1, len(x[0]), p.String())
 				})
 			}})
 }
 
 // onRealData leaves a claim about a data set undecided where a sample stood for it.
-func onRealData(name string, decide func(e *Evidence) (Finding, error)) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		f, err := decide(e)
-		if err == nil && e.Sampled[name] {
+func onRealData(name string, decide Check) Check {
+	return func(e *Evidence) Finding {
+		f := decide(e)
+		if e.Sampled[name] {
 			f.Answer, f.Detail = Undecided, "on the made-up sample: "+f.Detail
 		}
-		return f, err
+		return f
 	}
 }
 
 // overRows judges the ratio of two policies at every place of an experiment.
-func overRows(name, a, b string, judge func(r, lo, hi float64, runs int,
-	detail string) Finding) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		places, err := placesOf(e, name, a)
-		if err != nil {
-			return Finding{}, err
-		}
-		return everywhere(places, paired(e, name, a, b, judge))
-	}
+func overRows(name, a, b string, judge judgement) Check {
+	return overSome(name, a, b, judge, allPlaces)
 }
 
 // acrossRows judges how the ratio of two policies at the first budget compares with that at the
 // last, on each instance.
-func acrossRows(name, a, b string, judge func(r, lo, hi float64, runs int,
-	detail string) Finding) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		places, err := placesOf(e, name, a)
-		if err != nil {
-			return Finding{}, err
-		}
+func acrossRows(name, a, b string, judge judgement) Check {
+	return func(e *Evidence) Finding {
+		places := placesOf(e, name, a)
 		if len(places) < 2 {
-			return Finding{}, &NotPlayedError{Name: name + ": two budgets", Preset: e.Preset}
+			return need(Finding{}, &NotPlayedError{Name: name + ": two budgets", Preset: e.Preset})
 		}
 		first, last := places[0], places[len(places)-1]
 		var x [4][]float64
@@ -246,15 +227,11 @@ func acrossRows(name, a, b string, judge func(r, lo, hi float64, runs int,
 			policy string
 			p      place
 		}{{a, first}, {b, first}, {a, last}, {b, last}} {
-			c, err := cellAt(e, name, of.policy, of.p)
-			if err != nil {
-				return Finding{}, err
-			}
-			x[i] = c.FinalRegret
+			x[i] = cellAt(e, name, of.policy, of.p).FinalRegret
 		}
 		r, lo, hi := ratioOfRatios(x[0], x[1], x[2], x[3], 1)
 		return judge(r, lo, hi, len(x[0]), fmt.Sprintf("%s over %s at %s, beside %s", a, b,
-			first.row, last.row)), nil
+			first.row, last.row))
 	}
 }
 

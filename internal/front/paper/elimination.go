@@ -200,14 +200,10 @@ func elimination() []Figure {
 			Where: "Figure A.8, " + a2,
 			Statistic: "Regret of DP-UCB, with natural logarithms, over that of DP-SE 2 at T " +
 				"under C4, at ε = 1: holds if below 1 for some number of arms.",
-			Decide: func(e *Evidence) (Finding, error) {
-				parts, err := cellsOfUCB(e, ucb, se2, below(1), func(p place) bool {
+			Decide: func(e *Evidence) Finding {
+				return Some(cellsOfUCB(e, ucb, se2, below(1), func(p place) bool {
 					return on("C4")(p) && epsilonOf(p) == 1
-				})
-				if err != nil {
-					return Finding{}, err
-				}
-				return Some(parts), nil
+				}))
 			}, Why: se2Why},
 	)
 	return []Figure{
@@ -236,10 +232,9 @@ func elimination() []Figure {
 
 // cellsOfUCB judges how many times the regret of a policy DP-UCB has, with logarithms of one base,
 // in each cell; a nil function is everywhere.
-func cellsOfUCB(e *Evidence, base, policy string,
-	judge func(r, lo, hi float64, runs int, detail string) Finding, of func(place) bool) ([]Finding, error) {
+func cellsOfUCB(e *Evidence, base, policy string, judge judgement, of func(place) bool) []Finding {
 	if of == nil {
-		of = func(place) bool { return true }
+		of = allPlaces
 	}
 	names := []string{slowC1, slow}
 	if base == ucb2 {
@@ -248,14 +243,10 @@ func cellsOfUCB(e *Evidence, base, policy string,
 	var places []place
 	in := map[place]string{} // the experiment that has the place
 	for _, name := range names {
-		more, err := some(e, name, base, of)
-		var not *NotPlayedError
-		switch {
-		case errors.As(err, &not): // some are left out, or there is one only
+		if e.Experiments[name] == nil { // some are left out, or there is one only
 			continue
-		case err != nil:
-			return nil, err
 		}
+		more := some(e, name, base, of)
 		for _, p := range more {
 			in[p] = name
 		}
@@ -263,55 +254,52 @@ func cellsOfUCB(e *Evidence, base, policy string,
 	}
 	var parts []Finding
 	for _, p := range places {
-		a, err := cellAt(e, in[p], base, p)
-		if err != nil {
-			return nil, err
-		}
-		b, err := cellAt(e, fast, policy, p)
-		if err != nil {
-			return nil, err
-		}
+		a, b := cellAt(e, in[p], base, p), cellAt(e, fast, policy, p)
 		r, lo, hi := unpaired(a.FinalRegret, b.FinalRegret, len(places))
 		parts = append(parts, judge(r, lo, hi, len(a.FinalRegret),
 			fmt.Sprintf("%s over %s at %s", base, policy, p)))
 	}
 	// Where a preset plays DP-UCB in part of the settings only, that it holds there does not say
 	// that it holds in all.
-	settings, err := some(e, fast, policy, of)
-	if err != nil {
-		return nil, err
-	}
+	settings := some(e, fast, policy, of)
 	if len(places) < len(settings) && Every(parts).Answer == Holds {
-		return nil, &NotPlayedError{Name: fmt.Sprintf("%s in %d of %d settings", base,
-			len(settings)-len(places), len(settings)), Preset: e.Preset}
+		return need(parts, &NotPlayedError{Name: fmt.Sprintf("%s in %d of %d settings", base,
+			len(settings)-len(places), len(settings)), Preset: e.Preset})
 	}
-	return parts, nil
+	return parts
 }
 
 // overUCB judges all cells with natural logarithms.
-func overUCB(policy string, judge func(r, lo, hi float64, runs int, detail string) Finding,
-	of func(place) bool) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		parts, err := cellsOfUCB(e, ucb, policy, judge, of)
-		return Every(parts), err
+func overUCB(policy string, judge judgement, of func(place) bool) Check {
+	return overBase(ucb, policy, judge, of)
+}
+
+// overBase judges all cells with logarithms of one base.
+func overBase(base, policy string, judge judgement, of func(place) bool) Check {
+	return func(e *Evidence) Finding { return Every(cellsOfUCB(e, base, policy, judge, of)) }
+}
+
+// asPlayed is what a check finds, and what Every finds of nothing where the preset leaves out what
+// it needs: the error says what.
+func (c Check) asPlayed(e *Evidence) (Finding, error) {
+	f, err := c.Of(e)
+	var not *NotPlayedError
+	if errors.As(err, &not) {
+		return Every(nil), err
 	}
+	return need(f, err), nil
 }
 
 // eitherBase judges all cells with natural logarithms and all with logarithms to base 2, and holds
 // if either does: the source does not say which it has. Numbers are of the one that holds, or of
 // base 2, and the detail has both.
-func eitherBase(policy string, judge func(r, lo, hi float64, runs int, detail string) Finding,
-	of func(place) bool) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
+func eitherBase(policy string, judge judgement, of func(place) bool) Check {
+	return func(e *Evidence) Finding {
 		var f [2]Finding
 		for i, base := range []string{ucb, ucb2} {
-			parts, err := cellsOfUCB(e, base, policy, judge, of)
-			var not *NotPlayedError
-			if err != nil && !errors.As(err, &not) {
-				return Finding{}, err
-			}
-			if f[i] = Every(parts); err != nil {
-				f[i].Detail = err.Error()
+			var left error
+			if f[i], left = overBase(base, policy, judge, of).asPlayed(e); left != nil {
+				f[i].Detail = left.Error()
 			}
 			f[i].Detail = fmt.Sprintf("%s (%s)", f[i].Detail, f[i].Answer)
 		}
@@ -323,40 +311,36 @@ func eitherBase(policy string, judge func(r, lo, hi float64, runs int, detail st
 			out = f[0]
 		}
 		out.Detail = both
-		return out, nil
+		return out
 	}
 }
 
 // An ask is what one claim asks of DP-UCB beside a policy.
 type ask struct {
 	policy string
-	judge  func(r, lo, hi float64, runs int, detail string) Finding
+	judge  judgement
 	of     func(place) bool
 }
 
 // noBase holds if some ask fails with logarithms of either base, and fails if all hold with those
 // of one. It shows the first that fails.
-func noBase(asks ...ask) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
+func noBase(asks ...ask) Check {
+	return func(e *Evidence) Finding {
 		var out Finding
 		var details []string
 		failing := 0
 		for _, base := range []struct{ policy, name string }{{ucb, "natural logarithms"}, {ucb2, "base 2"}} {
 			var all []Finding
 			for _, a := range asks {
-				cells, err := cellsOfUCB(e, base.policy, a.policy, a.judge, a.of)
-				var not *NotPlayedError
-				if err != nil && !errors.As(err, &not) {
-					return Finding{}, err
-				}
-				all = append(all, Every(cells))
+				f, _ := overBase(base.policy, a.policy, a.judge, a.of).asPlayed(e)
+				all = append(all, f)
 			}
 			f := Every(all)
 			details = append(details, base.name+": "+f.Detail)
 			switch f.Answer {
 			case Holds:
 				f.Answer, f.Detail = Fails, details[len(details)-1]
-				return f, nil
+				return f
 			case Fails:
 				failing++
 			}
@@ -367,25 +351,19 @@ func noBase(asks ...ask) func(e *Evidence) (Finding, error) {
 			out.Answer = Holds
 		}
 		out.Detail = strings.Join(details, "; ")
-		return out, nil
+		return out
 	}
 }
 
 // mostOf judges whether policy a has more regret than b in most cells. Value and interval are of
 // the share of cells.
-func mostOf(name, a, b string) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		places, err := placesOf(e, name, a)
-		if err != nil {
-			return Finding{}, err
-		}
+func mostOf(name, a, b string) Check {
+	return func(e *Evidence) Finding {
+		places := placesOf(e, name, a)
 		count, runs := map[Answer]int{}, 0
 		above1 := 0
 		for _, p := range places {
-			f, err := paired(e, name, a, b, above(1))(p, len(places))
-			if err != nil {
-				return Finding{}, err
-			}
+			f := paired(e, name, a, b, above(1))(p, len(places))
 			count[f.Answer]++
 			runs = f.Runs
 			if f.Value > 1 {
@@ -395,16 +373,15 @@ func mostOf(name, a, b string) func(e *Evidence) (Finding, error) {
 		n := float64(len(places))
 		return Above(float64(above1)/n, float64(count[Holds])/n, 1-float64(count[Fails])/n, 0.5, runs,
 			fmt.Sprintf("%s has more regret than %s in %d of %d cells for sure, and less in %d", a,
-				b, count[Holds], len(places), count[Fails])), nil
+				b, count[Holds], len(places), count[Fails]))
 	}
 }
 
 // lateShare looks at the share of a policy's regret that comes after half of the rounds: the claim
 // holds if it is at least, or at most, a threshold in every cell. It is a fact of the runs as they
 // were played, and has no interval.
-func lateShare(policy string, threshold float64, more bool,
-	names ...string) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
+func lateShare(policy string, threshold float64, more bool, names ...string) Check {
+	return func(e *Evidence) Finding {
 		var parts []Finding
 		for _, name := range names {
 			r, ok := e.Experiments[name]
@@ -431,59 +408,48 @@ func lateShare(policy string, threshold float64, more bool,
 				parts = append(parts, f)
 			}
 		}
-		return Every(parts), nil
+		return Every(parts)
 	}
 }
 
 // wasted judges the ratio of plays of suboptimal arms by DP-SE 2 to those by its modification.
-func wasted(of func(place) bool, judge func(r, lo, hi float64, runs int,
-	detail string) Finding) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		places, err := some(e, fast, se2, of)
-		if err != nil {
-			return Finding{}, err
-		}
+func wasted(of func(place) bool, judge judgement) Check {
+	return func(e *Evidence) Finding {
+		places := some(e, fast, se2, of)
 		horizon := float64(e.Experiments[fast].Manifest.Horizon)
-		return everywhere(places, func(p place, cells int) (Finding, error) {
+		return everywhere(places, func(p place, cells int) Finding {
 			var x [2][]float64
 			for i, policy := range []string{se2, se2mod} {
-				c, err := cellAt(e, fast, policy, p)
-				if err != nil {
-					return Finding{}, err
-				}
+				c := cellAt(e, fast, policy, p)
 				for _, best := range c.FinalPlaysBest {
 					x[i] = append(x[i], horizon-best)
 				}
 			}
 			r, lo, hi := Ratio(x[0], x[1], cells)
-			return judge(r, lo, hi, len(x[0]), p.String()), nil
+			return judge(r, lo, hi, len(x[0]), p.String())
 		})
 	}
 }
 
 // wastedMore judges whether the ratio of wasted is larger on one instance than on another, at each
 // of some budgets.
-func wastedMore(larger, smaller string, rows ...string) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
+func wastedMore(larger, smaller string, rows ...string) Check {
+	return func(e *Evidence) Finding {
 		var parts []Finding
 		for _, row := range rows {
 			var x [2]Finding
 			for i, instance := range []string{larger, smaller} {
-				f, err := wasted(func(p place) bool {
+				x[i] = wasted(func(p place) bool {
 					return p == place{instance, row}
 				}, func(r, lo, hi float64, runs int, detail string) Finding {
 					return Finding{Answer: Undecided, Value: r, Low: lo, High: hi, Runs: runs}
 				})(e)
-				if err != nil {
-					return Finding{}, err
-				}
-				x[i] = f
 			}
 			parts = append(parts, Above(x[0].Value/x[1].Value, x[0].Low/x[1].High,
 				x[0].High/x[1].Low, 1, x[0].Runs,
 				fmt.Sprintf("%s: %.1f under %s, %.1f under %s", row, x[0].Value, larger, x[1].Value, smaller)))
 		}
-		return Every(parts), nil
+		return Every(parts)
 	}
 }
 
@@ -557,9 +523,8 @@ func drawBudgets(e *Evidence) ([]report.Figure, []report.Table, error) {
 	var figures []report.Figure
 	for _, c := range []string{"C1", "C2", "C3", "C4"} {
 		row, epsilon := "epsilon=0.25", "0.25" // the source's default, or where DP-UCB was played
-		if parts, err := cellsOfUCB(e, ucb, se, above(0), func(p place) bool {
-			return p == place{c, row}
-		}); err != nil || len(parts) == 0 {
+		played, _ := overUCB(se, above(0), func(p place) bool { return p == place{c, row} }).Of(e)
+		if played.Runs == 0 {
 			row, epsilon = "epsilon=1", "1"
 		}
 		f := report.Figure{ID: "rounds-" + c, Title: "Regret under " + c,
@@ -606,22 +571,15 @@ func drawArms(e *Evidence) ([]report.Figure, []report.Table, error) {
 // The rules of chapters 2 and 4, and what the source proves of them.
 func stoppingRules() Figure {
 	const name = "rules"
-	correct := func(rule string) func(e *Evidence) (Finding, error) {
-		return func(e *Evidence) (Finding, error) {
-			cells, err := cellsOf(e, name, []string{rule})
-			if err != nil {
-				return Finding{}, err
-			}
+	correct := func(rule string) Check {
+		return func(e *Evidence) Finding {
+			cells := cellsOf(e, name, rule)
 			var parts []Finding
 			for _, c := range cells {
-				f, err := atMost(c.Failures, len(c.FinalSamples), c.Stopping.Beta, len(cells),
-					fmt.Sprintf("%s: %d wrong", c.Label(), c.Failures))
-				if err != nil {
-					return Finding{}, err
-				}
-				parts = append(parts, f)
+				parts = append(parts, atMost(c.Failures, len(c.FinalSamples), c.Stopping.Beta, len(cells),
+					fmt.Sprintf("%s: %d wrong", c.Label(), c.Failures)))
 			}
-			return Every(parts), nil
+			return Every(parts)
 		}
 	}
 	return Figure{
@@ -666,7 +624,7 @@ func stoppingRules() Figure {
 				"2000 (t₀ + t₁ + t₂) with probability at least 1 − β.", Where: "Theorem 4.1.3 in §4.1",
 				Statistic: "Share of runs that take more samples, on each law: holds if at most β.",
 				Decide: overSamples(name, "dp-exp-nas", func(c *experiment.CellResult,
-					cells int) (Finding, error) {
+					cells int) Finding {
 					late := 0
 					for _, x := range c.FinalSamples {
 						if x > c.Stopping.UpperBound {
@@ -682,11 +640,8 @@ func stoppingRules() Figure {
 				"the proof.", Where: "Theorem 4.2.1 in §4.2",
 				Statistic: "Share of runs of DP-NAS and DP exponential NAS on the two-point law " +
 					"that take more: holds if above 1/4.",
-				Decide: func(e *Evidence) (Finding, error) {
-					cells, err := cellsOf(e, name, []string{"dp-nas", "dp-exp-nas"})
-					if err != nil {
-						return Finding{}, err
-					}
+				Decide: func(e *Evidence) Finding {
+					cells := cellsOf(e, name, "dp-nas", "dp-exp-nas")
 					var parts []Finding
 					for _, c := range cells {
 						if c.Instance != "two points" {
@@ -698,16 +653,13 @@ func stoppingRules() Figure {
 								more++
 							}
 						}
-						lo, hi, err := interval.ClopperPearson(more, len(c.FinalSamples), level(2))
-						if err != nil {
-							return Finding{}, err
-						}
+						lo, hi := share(more, len(c.FinalSamples), 2)
 						parts = append(parts, Above(float64(more)/float64(len(c.FinalSamples)), lo,
 							hi, 0.25, len(c.FinalSamples),
 							fmt.Sprintf("%s: the mean is %.3g times n", c.Label(),
 								mean(c.FinalSamples)/c.Stopping.LowerBound)))
 					}
-					return Every(parts), nil
+					return Every(parts)
 				}},
 			{ID: "doubling", IfHolds: NotContradicted, Text: "Looking at doubling times only " +
 				"costs no more than a constant factor of samples.", Where: "§4.1",
@@ -719,25 +671,17 @@ func stoppingRules() Figure {
 }
 
 // overSamples judges every cell of a rule that has an upper bound.
-func overSamples(name, rule string, judge func(c *experiment.CellResult, cells int) (Finding,
-	error)) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		cells, err := cellsOf(e, name, []string{rule})
-		if err != nil {
-			return Finding{}, err
-		}
+func overSamples(name, rule string, judge func(c *experiment.CellResult, cells int) Finding) Check {
+	return func(e *Evidence) Finding {
+		cells := cellsOf(e, name, rule)
 		cells = slices.DeleteFunc(cells, func(c *experiment.CellResult) bool {
 			return c.Stopping.UpperBound == 0
 		})
 		var parts []Finding
 		for _, c := range cells {
-			f, err := judge(c, len(cells))
-			if err != nil {
-				return Finding{}, err
-			}
-			parts = append(parts, f)
+			parts = append(parts, judge(c, len(cells)))
 		}
-		return Every(parts), nil
+		return Every(parts)
 	}
 }
 

@@ -129,12 +129,9 @@ func eliminationTheorems() Figure {
 			return 1 + T*(b+math.Sqrt(b*b+4*a*l))/a, nil
 		}
 	}
-	plays := func(policy string, square, linear float64) func(e *Evidence) (Finding, error) {
-		return func(e *Evidence) (Finding, error) {
-			r, err := e.Results("beta")
-			if err != nil {
-				return Finding{}, err
-			}
+	plays := func(policy string, square, linear float64) Check {
+		return func(e *Evidence) Finding {
+			r := need(e.Results("beta"))
 			more, runs := 0, 0
 			var most tightest
 			for i := range r.Cells {
@@ -142,10 +139,7 @@ func eliminationTheorems() Figure {
 				if c.Policy != policy {
 					continue
 				}
-				gap, err := gapOf(c)
-				if err != nil {
-					return Finding{}, err
-				}
+				gap := need(gapOf(c))
 				b := min(float64(r.Manifest.Horizon), playsProved(float64(c.Arms), gap,
 					epsilonOfCell(c), level, square, linear))
 				for _, x := range c.FinalRegret {
@@ -157,7 +151,7 @@ func eliminationTheorems() Figure {
 				}
 			}
 			if runs == 0 {
-				return Finding{}, &NotPlayedError{Name: "beta: " + policy, Preset: e.Preset}
+				return need(Finding{}, &NotPlayedError{Name: "beta: " + policy, Preset: e.Preset})
 			}
 			return atMost(more, runs, level, 1, fmt.Sprintf("%d of %d runs; most plays over the "+
 				"bound are %.3g, at %s", more, runs, most.value, most.at))
@@ -330,13 +324,10 @@ func eliminationTheorems() Figure {
 }
 
 // everyRound judges the mean regret of successive elimination at every checkpoint.
-func everyRound(e *Evidence) (Finding, error) {
+func everyRound(e *Evidence) Finding {
 	return overCells("successive-elimination", []string{"se"},
-		func(c *experiment.CellResult, m *experiment.Manifest, cells int) (Finding, error) {
-			gap, err := gapOf(c)
-			if err != nil {
-				return Finding{}, err
-			}
+		func(c *experiment.CellResult, m *experiment.Manifest, cells int) Finding {
+			gap := need(gapOf(c))
 			T, k := float64(m.Horizon), float64(c.Arms)
 			var worst Finding
 			for i, round := range m.Checkpoints {
@@ -350,7 +341,7 @@ func everyRound(e *Evidence) (Finding, error) {
 					worst = f
 				}
 			}
-			return worst, nil
+			return worst
 		})(e)
 }
 

@@ -29,11 +29,11 @@ func published(id, where, text, values, why string) Claim {
 			"it on anybody's rewards.",
 		Statistic: "The audited ε over the claimed one, and its lower end: fails if that is " +
 			"above 1. An audit can contradict the claim and cannot prove it.",
-		Decide: checked(func(r *reading) Finding {
-			x := named[overClaimed](r, values)
-			return Below(x.Found, x.Low, math.Inf(1), 1, r.Numbers.Runs,
+		Decide: func(e *Evidence) Finding {
+			x := named[overClaimed](e, values)
+			return Below(x.Found, x.Low, math.Inf(1), 1, e.Numbers.Runs,
 				fmt.Sprintf("claimed ε = %.3g, refuted below %.3g", x.Claimed, x.Low*x.Claimed))
-		})}
+		}}
 }
 
 // curvesOf003 is what the faults do to the curves of [Chowdhury and Zhou 2023]: its program's
@@ -53,15 +53,15 @@ func own(c Claim) Claim {
 func ours(id, values string) Claim {
 	return Claim{ID: id, Text: "The same audit does not refute our own mechanism.", Own: true,
 		Statistic: "The lower end of the audited ε over the claimed one: holds if at most 1.",
-		Decide: checked(func(r *reading) Finding {
-			x := named[overClaimed](r, values)
+		Decide: func(e *Evidence) Finding {
+			x := named[overClaimed](e, values)
 			f := Finding{Answer: Holds, Value: x.Found, Low: x.Low, High: math.NaN(),
-				Runs: r.Numbers.Runs, Detail: fmt.Sprintf("claimed ε = %.3g", x.Claimed)}
+				Runs: e.Numbers.Runs, Detail: fmt.Sprintf("claimed ε = %.3g", x.Claimed)}
 			if x.Low > 1 {
 				f.Answer = Fails
 			}
 			return f
-		})}
+		}}
 }
 
 // overClaimed is audited over claimed ε, its lower end, and the claimed ε.
@@ -172,17 +172,17 @@ func publishedPolya() Figure {
 				Statistic: "The standard deviation of the program's noise over that of discrete " +
 					"Laplace noise: holds if between 0.9 and 1.1.",
 				Why: "(1−β)/β instead of β/(1−β).",
-				Decide: checked(func(r *reading) Finding {
-					sd := named[bounds](r, "sd published")
-					return Between(sd.Value, sd.Lo, sd.Hi, 0.9, 1.1, r.Numbers.Runs,
+				Decide: func(e *Evidence) Finding {
+					sd := named[bounds](e, "sd published")
+					return Between(sd.Value, sd.Lo, sd.Hi, 0.9, 1.1, e.Numbers.Runs,
 						fmt.Sprintf("%.0f times less", 1/sd.Value))
-				})},
+				}},
 			{ID: "noise-ours", Text: "The noise in a sum of ours is that of the analysis.",
 				Own: true, Statistic: "The same of ours: holds if between 0.9 and 1.1.",
-				Decide: checked(func(r *reading) Finding {
-					sd := named[bounds](r, "sd right")
-					return Between(sd.Value, sd.Lo, sd.Hi, 0.9, 1.1, r.Numbers.Runs, "")
-				})},
+				Decide: func(e *Evidence) Finding {
+					sd := named[bounds](e, "sd right")
+					return Between(sd.Value, sd.Lo, sd.Hi, 0.9, 1.1, e.Numbers.Runs, "")
+				}},
 			ours("ours", "ours"),
 		},
 	}
@@ -263,15 +263,12 @@ func publishedStreams() Figure {
 
 // coverage is how often the 95 % interval of the mean over runs, of which each comes so many times,
 // contains the mean of all runs.
-func coverage(copies []int) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		r, err := e.Results("times")
-		if err != nil {
-			return Finding{}, err
-		}
+func coverage(copies []int) Check {
+	return func(e *Evidence) Finding {
+		r := need(e.Results("times"))
 		all := r.Cells[0].FinalStoppingTime
 		if len(all) < len(copies) {
-			return Finding{}, fmt.Errorf("runs is %d, must be at least %d", len(all), len(copies))
+			return need(Finding{}, fmt.Errorf("runs is %d, must be at least %d", len(all), len(copies)))
 		}
 		mean, _, _ := interval.Mean(all)
 		var sample []float64
@@ -290,11 +287,8 @@ func coverage(copies []int) func(e *Evidence) (Finding, error) {
 			}
 			groups++
 		}
-		lo, hi, err := interval.ClopperPearson(inside, groups, Level)
-		if err != nil {
-			return Finding{}, err
-		}
+		lo, hi := share(inside, groups, 1)
 		return Between(float64(inside)/float64(groups), lo, hi, 0.90, 1, groups,
-			fmt.Sprintf("%d of %d intervals", inside, groups)), nil
+			fmt.Sprintf("%d of %d intervals", inside, groups))
 	}
 }

@@ -152,19 +152,17 @@ type programMeans struct{ Plays, PlaysSE, Reported, ReportedSE, Wrong, Unanswere
 func publishedProgram() Figure {
 	cells := programCells()
 	key := func(c programCell, name string) string { return c.name + ": " + name }
-	rate := func(of func(programCell) bool, name string) func(e *Evidence) (Finding, error) {
-		return checked(func(r *reading) Finding {
+	rate := func(of func(programCell) bool, name string) Check {
+		return func(e *Evidence) Finding {
 			var parts []Finding
 			for _, c := range cells {
 				if !of(c) {
 					continue
 				}
-				x := named[programMeans](r, key(c, name))
-				f, err := atMost(int(x.Wrong), int(x.Runs), programRisk, len(cells),
+				x := named[programMeans](e, key(c, name))
+				parts = append(parts, atMost(int(x.Wrong), int(x.Runs), programRisk, len(cells),
 					fmt.Sprintf("%s: %.0f of %.0f wrong, %.0f without an answer", c.name, x.Wrong,
-						x.Runs, x.Unanswered))
-				r.fail(err)
-				parts = append(parts, f)
+						x.Runs, x.Unanswered)))
 			}
 			// The worst cell of an answer speaks for it.
 			slices.SortStableFunc(parts, func(a, b Finding) int {
@@ -174,19 +172,18 @@ func publishedProgram() Figure {
 				return 1
 			})
 			return Every(parts)
-		})
+		}
 	}
 	easy := func(c programCell) bool { return !c.hard }
 	all := func(programCell) bool { return true }
 	plays := func(x programMeans) estimate { return estimate{x.Plays, x.PlaysSE, int(x.Runs)} }
 	reported := func(x programMeans) estimate { return estimate{x.Reported, x.ReportedSE, int(x.Runs)} }
-	ratio := func(judge func(r, lo, hi float64, runs int, detail string) Finding, a, b string,
-		over, under func(programMeans) estimate) func(e *Evidence) (Finding, error) {
-		return checked(func(r *reading) Finding {
+	ratio := func(judge judgement, a, b string, over, under func(programMeans) estimate) Check {
+		return func(e *Evidence) Finding {
 			var parts []Finding
 			for _, c := range cells {
-				x := over(named[programMeans](r, key(c, a)))
-				y := under(named[programMeans](r, key(c, b)))
+				x := over(named[programMeans](e, key(c, a)))
+				y := under(named[programMeans](e, key(c, b)))
 				q := x.mean / y.mean
 				// whatever their correlation
 				half := interval.T(x.runs, level(len(cells))) * q * (x.se/x.mean + y.se/y.mean)
@@ -194,7 +191,7 @@ func publishedProgram() Figure {
 					fmt.Sprintf("%s: %.0f against %.0f", c.name, x.mean, y.mean)))
 			}
 			return Every(parts)
-		})
+		}
 	}
 	return Figure{
 		ID: "faults-program", Source: "004", Where: "Algorithm 2, Theorem 4, and the program " +

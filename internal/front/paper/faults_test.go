@@ -44,7 +44,7 @@ func TestMeansClaimComesOutEachWay(t *testing.T) {
 	}
 	for by, want := range map[float64]Answer{1: Holds, 1.5: Fails} {
 		e := &Evidence{Preset: Full, Experiments: map[string]*experiment.Results{"means": {Cells: []experiment.CellResult{cellOf(dpse, 0, times(by)), cellOf(dpseOf002, 0, times(1))}}}}
-		f, err := claimOf(t, publishedMeans(), "same").Decide(e)
+		f, err := claimOf(t, publishedMeans(), "same").Decide.Of(e)
 		if err != nil || f.Answer != want {
 			t.Errorf("%v times the plays: %+v, %v, want %s", by, f, err, want)
 		}
@@ -60,13 +60,13 @@ func TestCopiesOfRunsAreFound(t *testing.T) {
 	}
 	e := &Evidence{Preset: Full, Experiments: map[string]*experiment.Results{"times": {Cells: []experiment.CellResult{cellOf("published", 0, times)}}}}
 	for id, want := range map[string]Answer{"independent": Fails, "ours": Holds} {
-		f, err := claimOf(t, publishedStreams(), id).Decide(e)
+		f, err := claimOf(t, publishedStreams(), id).Decide.Of(e)
 		if err != nil || f.Answer != want {
 			t.Errorf("%s: %+v, %v, want %s", id, f, err, want)
 		}
 	}
 	// Ten copies of ten have the mean of ten, and its error is taken to be √(9/99) of what it is.
-	f, err := coverage(slices.Repeat([]int{10}, 10))(e)
+	f, err := coverage(slices.Repeat([]int{10}, 10)).Of(e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestAuditClaimsComeOutEachWay(t *testing.T) {
 	}{{0.9, Undecided}, {1.1, Fails}} {
 		e := &Evidence{Preset: Full, Numbers: &Numbers{Values: map[string][]float64{"published": {1.2,
 			c.low, 1}}}}
-		f, err := claimOf(t, publishedPolya(), "private").Decide(e)
+		f, err := claimOf(t, publishedPolya(), "private").Decide.Of(e)
 		if err != nil || f.Answer != c.want {
 			t.Errorf("lower end %v: %+v, %v, want %s", c.low, f, err, c.want)
 		}
@@ -95,7 +95,7 @@ func TestAuditClaimsComeOutEachWay(t *testing.T) {
 		want Answer
 	}{{0.9, Holds}, {1.1, Fails}} {
 		e := &Evidence{Preset: Full, Numbers: &Numbers{Values: map[string][]float64{"ours": {1.2, c.low, 1}}}}
-		f, err := claimOf(t, publishedPolya(), "ours").Decide(e)
+		f, err := claimOf(t, publishedPolya(), "ours").Decide.Of(e)
 		if err != nil || f.Answer != c.want {
 			t.Errorf("ours, lower end %v: %+v, %v, want %s", c.low, f, err, c.want)
 		}
@@ -106,7 +106,7 @@ func TestAuditClaimsComeOutEachWay(t *testing.T) {
 	}{{0.002, Fails}, {1, Holds}, {0.9, Undecided}} {
 		e := &Evidence{Preset: Full, Numbers: &Numbers{Values: map[string][]float64{"sd published": {c.sd,
 			c.sd - 0.001, c.sd + 0.001}}}}
-		f, err := claimOf(t, publishedPolya(), "noise").Decide(e)
+		f, err := claimOf(t, publishedPolya(), "noise").Decide.Of(e)
 		if err != nil || f.Answer != c.want {
 			t.Errorf("%s: %+v, %v, want %s", fmt.Sprint(c.sd), f, err, c.want)
 		}

@@ -73,13 +73,13 @@ type Claim struct {
 	// Statistic says what decides: which number, and when the check holds. A threshold that the
 	// source does not give is named as ours.
 	Statistic string
-	Decide    func(e *Evidence) (Finding, error)
+	Decide    Check
 	// IfHolds and IfFails say what these answers mean for the claim; empty: Reproduces, and
 	// NotReproduced. An undecided check leaves the claim NotTested. Refuted needs a Proof.
 	IfHolds, IfFails Verdict
 	// Weaker checks what is left of a claim whose check failed: the direction without the number,
 	// or part of the scope. If it holds, the claim is Overstated.
-	Weaker func(e *Evidence) (Finding, error)
+	Weaker Check
 	// Proof is a proof against the claim, or a counter-example, short enough to be followed on the
 	// page. Empty: there is none, and no number of runs makes the claim Refuted.
 	Proof string
@@ -89,6 +89,35 @@ type Claim struct {
 	// Why says why the finding is as it is where the source and it differ, and is shown with
 	// verdicts that are not good. Reader says what a reader of the source should do about it.
 	Why, Reader string
+}
+
+// A Check finds whether the statement of a claim holds. It reads its evidence by need, and so ends
+// where something is missing.
+type Check func(e *Evidence) Finding
+
+// Of is what the check finds, or why it ended without a finding.
+func (c Check) Of(e *Evidence) (f Finding, err error) {
+	defer func() {
+		switch x := recover().(type) {
+		case nil:
+		case ended:
+			f, err = Finding{}, x.error
+		default:
+			panic(x)
+		}
+	}()
+	return c(e), nil
+}
+
+// ended is what ends a check; it leaves this package as an error only.
+type ended struct{ error }
+
+// need is x, and ends the check on an error.
+func need[T any](x T, err error) T {
+	if err != nil {
+		panic(ended{err})
+	}
+	return x
 }
 
 // An Answer is what a check found of the statement that it tests.

@@ -3,6 +3,7 @@ package paper
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -260,13 +261,9 @@ func identification() []Figure {
 func allPlaces(place) bool { return true }
 
 // atSmallest judges the ratio of a policy at the smallest ε of each instance to itself at ε = 10.
-func atSmallest(name, policy string, judge func(r, lo, hi float64, runs int,
-	detail string) Finding) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		places, err := some(e, name, policy, allPlaces)
-		if err != nil {
-			return Finding{}, err
-		}
+func atSmallest(name, policy string, judge judgement) Check {
+	return func(e *Evidence) Finding {
+		places := some(e, name, policy, allPlaces)
 		smallest := map[string]float64{}
 		for _, p := range places {
 			if least, ok := smallest[p.instance]; !ok || epsilonOf(p) < least {
@@ -281,20 +278,13 @@ func atSmallest(name, policy string, judge func(r, lo, hi float64, runs int,
 
 // somewhere judges whether the ratio of two policies is so at one at least of the places that a
 // claim speaks of.
-func somewhere(name, a, b string, judge func(r, lo, hi float64, runs int, detail string) Finding,
-	of func(place) bool) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		places, err := some(e, name, a, of)
-		if err != nil {
-			return Finding{}, err
-		}
+func somewhere(name, a, b string, judge judgement, of func(place) bool) Check {
+	return func(e *Evidence) Finding {
+		places := some(e, name, a, of)
 		f := nothing(Undecided, "no place decides")
 		holds := 0
 		for _, p := range places {
-			g, err := paired(e, name, a, b, judge)(p, len(places))
-			if err != nil {
-				return Finding{}, err
-			}
+			g := paired(e, name, a, b, judge)(p, len(places))
 			if g.Answer == Holds {
 				holds++
 			}
@@ -303,27 +293,20 @@ func somewhere(name, a, b string, judge func(r, lo, hi float64, runs int, detail
 			}
 		}
 		f.Detail = fmt.Sprintf("%s; so at %d of %d places", f.Detail, holds, len(places))
-		return f, nil
+		return f
 	}
 }
 
 // overBudgets judges the geometric mean of a ratio of policies over the budgets of each instance.
 // Its interval is of the intervals of all ratios together.
-func overBudgets(name, a, b string, judge func(r, lo, hi float64, runs int,
-	detail string) Finding) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		places, err := some(e, name, a, allPlaces)
-		if err != nil {
-			return Finding{}, err
-		}
+func overBudgets(name, a, b string, judge judgement) Check {
+	return func(e *Evidence) Finding {
+		places := some(e, name, a, allPlaces)
 		var instances []string
 		logs, more, of := map[string][3]float64{}, map[string]int{}, map[string]int{}
 		runs := 0
 		for _, p := range places {
-			f, err := paired(e, name, a, b, judge)(p, len(places))
-			if err != nil {
-				return Finding{}, err
-			}
+			f := paired(e, name, a, b, judge)(p, len(places))
 			if of[p.instance]++; of[p.instance] == 1 {
 				instances = append(instances, p.instance)
 			}
@@ -342,33 +325,30 @@ func overBudgets(name, a, b string, judge func(r, lo, hi float64, runs int,
 			parts = append(parts, judge(math.Exp(x[0]/n), math.Exp(x[1]/n), math.Exp(x[2]/n), runs,
 				fmt.Sprintf("%s over %s on %s; above 1 at %d of %d budgets", a, b, in, more[in], of[in])))
 		}
-		return Every(parts), nil
+		return Every(parts)
 	}
 }
 
 // A clause is one of several things that a claim says.
 type clause struct {
 	name   string
-	decide func(e *Evidence) (Finding, error)
+	decide Check
 }
 
 // together is the finding of a claim that says several things: that of Every, and what was found
 // of each.
-func together(of ...clause) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
+func together(of ...clause) Check {
+	return func(e *Evidence) Finding {
 		var parts []Finding
 		var found []string
 		for _, p := range of {
-			f, err := p.decide(e)
-			if err != nil {
-				return Finding{}, err
-			}
+			f := p.decide(e)
 			found = append(found, fmt.Sprintf("%s: %s, %s (%s)", p.name, f.Answer, numbersText(f), f.Detail))
 			parts = append(parts, f)
 		}
 		f := Every(parts)
 		f.Detail = strings.Join(found, "; ")
-		return f, nil
+		return f
 	}
 }
 
@@ -382,63 +362,34 @@ func epsilonOf(p place) float64 {
 }
 
 // some are the places of a policy that a claim speaks of.
-func some(e *Evidence, name, policy string, of func(place) bool) ([]place, error) {
-	all, err := placesOf(e, name, policy)
-	if err != nil {
-		return nil, err
-	}
-	var out []place
-	for _, p := range all {
-		if of(p) {
-			out = append(out, p)
-		}
-	}
-	return out, nil
+func some(e *Evidence, name, policy string, of func(place) bool) []place {
+	return slices.DeleteFunc(placesOf(e, name, policy), func(p place) bool { return !of(p) })
 }
 
 // overSome judges the ratio of two policies at the places that a claim speaks of.
-func overSome(name, a, b string, judge func(r, lo, hi float64, runs int, detail string) Finding,
-	of func(place) bool) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		places, err := some(e, name, a, of)
-		if err != nil {
-			return Finding{}, err
-		}
-		return everywhere(places, paired(e, name, a, b, judge))
+func overSome(name, a, b string, judge judgement, of func(place) bool) Check {
+	return func(e *Evidence) Finding {
+		return everywhere(some(e, name, a, of), paired(e, name, a, b, judge))
 	}
 }
 
 // overLargest judges the ratio of a policy to itself at ε = 10.
-func overLargest(name, policy string, judge func(r, lo, hi float64, runs int,
-	detail string) Finding, of func(place) bool) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		places, err := some(e, name, policy, of)
-		if err != nil {
-			return Finding{}, err
-		}
-		return everywhere(places, func(p place, cells int) (Finding, error) {
-			c, err := cellAt(e, name, policy, p)
-			if err != nil {
-				return Finding{}, err
-			}
-			base, err := cellAt(e, name, policy, place{p.instance, "epsilon=10"})
-			if err != nil {
-				return Finding{}, err
-			}
+func overLargest(name, policy string, judge judgement, of func(place) bool) Check {
+	return func(e *Evidence) Finding {
+		return everywhere(some(e, name, policy, of), func(p place, cells int) Finding {
+			c := cellAt(e, name, policy, p)
+			base := cellAt(e, name, policy, place{p.instance, "epsilon=10"})
 			x := finalOf(c)
 			r, lo, hi := Ratio(x, finalOf(base), cells)
-			return judge(r, lo, hi, len(x), fmt.Sprintf("%s at %s over ε = 10", policy, p)), nil
+			return judge(r, lo, hi, len(x), fmt.Sprintf("%s at %s over ε = 10", policy, p))
 		})
 	}
 }
 
 // cellsOf are the cells of some policies.
-func cellsOf(e *Evidence, name string, policies []string) ([]*experiment.CellResult, error) {
-	r, err := e.Results(name)
-	if err != nil {
-		return nil, err
-	}
+func cellsOf(e *Evidence, name string, policies ...string) []*experiment.CellResult {
 	var out []*experiment.CellResult
+	r := need(e.Results(name))
 	for _, policy := range policies {
 		for i := range r.Cells {
 			if r.Cells[i].Policy == policy {
@@ -446,19 +397,16 @@ func cellsOf(e *Evidence, name string, policies []string) ([]*experiment.CellRes
 			}
 		}
 	}
-	return out, nil
+	return out
 }
 
 // pooledCorrect judges the share of wrong answers of each of some rules, over all its cells. A run
 // that reached the cap has none.
-func pooledCorrect(name string, policies ...string) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
+func pooledCorrect(name string, policies ...string) Check {
+	return func(e *Evidence) Finding {
 		var parts []Finding
 		for _, policy := range policies {
-			cells, err := cellsOf(e, name, []string{policy})
-			if err != nil {
-				return Finding{}, err
-			}
+			cells := cellsOf(e, name, policy)
 			wrong, runs, most, risk := 0, 0, 0, 0.
 			for _, c := range cells {
 				wrong, runs, most, risk = wrong+c.Failures, runs+len(c.FinalStoppingTime),
@@ -467,24 +415,17 @@ func pooledCorrect(name string, policies ...string) func(e *Evidence) (Finding, 
 			if runs == 0 {
 				continue
 			}
-			f, err := atMost(wrong, runs, risk, len(policies),
-				fmt.Sprintf("%s: %d wrong of %d, at most %d in one cell", policy, wrong, runs, most))
-			if err != nil {
-				return Finding{}, err
-			}
-			parts = append(parts, f)
+			parts = append(parts, atMost(wrong, runs, risk, len(policies),
+				fmt.Sprintf("%s: %d wrong of %d, at most %d in one cell", policy, wrong, runs, most)))
 		}
-		return Every(parts), nil
+		return Every(parts)
 	}
 }
 
 // overBound judges the mean of every cell of some rules that has a lower bound.
-func overBound(name string, policies ...string) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		cells, err := cellsOf(e, name, policies)
-		if err != nil {
-			return Finding{}, err
-		}
+func overBound(name string, policies ...string) Check {
+	return func(e *Evidence) Finding {
+		cells := cellsOf(e, name, policies...)
 		bounded := cells[:0]
 		for _, c := range cells {
 			if c.Identify.LowerBound > 0 {
@@ -498,7 +439,7 @@ func overBound(name string, policies ...string) func(e *Evidence) (Finding, erro
 			b := c.Identify.LowerBound
 			parts = append(parts, Above(m/b, lo/b, hi/b, 1, len(c.FinalStoppingTime), c.Label()))
 		}
-		return Every(parts), nil
+		return Every(parts)
 	}
 }
 

@@ -139,9 +139,9 @@ func TestNearLeavesOpenWhatTheSourceDoes(t *testing.T) {
 
 // A claim about a data set is not decided on the sample that stands for it.
 func TestSamplesDecideNothing(t *testing.T) {
-	holds := func(*Evidence) (Finding, error) { return exact(1, true, "one"), nil }
+	holds := func(*Evidence) Finding { return exact(1, true, "one") }
 	for sampled, want := range map[bool]Answer{false: Holds, true: Undecided} {
-		f, err := onRealData("letor", holds)(&Evidence{Sampled: map[string]bool{"letor": sampled}})
+		f, err := onRealData("letor", holds).Of(&Evidence{Sampled: map[string]bool{"letor": sampled}})
 		if err != nil || f.Answer != want {
 			t.Errorf("sampled is %v: %+v, %v, want %s", sampled, f, err, want)
 		}

@@ -202,15 +202,11 @@ func computeIdentification(ctx context.Context, p Preset) (*Numbers, error) {
 
 func identificationTheorems() Figure {
 	smallest := []string{"1e-200"}
-	over := func(c *experiment.CellResult, cells int) (estimate, float64, error) {
-		means, err := bai5(c.Instance)
-		if err != nil {
-			return estimate{}, 0, err
-		}
-		b, err := bound5(means, epsilonOfCell(c))
-		x := meanOf(c.FinalStoppingTime)
+	over := func(c *experiment.CellResult, cells int) (x estimate, half float64) {
+		b := need(bound5(need(bai5(c.Instance)), epsilonOfCell(c)))
+		x = meanOf(c.FinalStoppingTime)
 		scale := 1 / (b * math.Log(1/c.Identify.Risk))
-		return estimate{x.mean * scale, x.se * scale, x.runs}, x.half(cells) * scale, err
+		return estimate{x.mean * scale, x.se * scale, x.runs}, x.half(cells) * scale
 	}
 	return Figure{
 		ID: "bai-theorems", Source: "004", Where: "Theorems 3, 5 and 6 and Proposition 1, §3, §4 " +
@@ -245,9 +241,9 @@ func identificationTheorems() Figure {
 				Statistic: "Mean plays at δ = 10⁻²⁰⁰ over that times log(1/δ), σ = 1 and β = ½, " +
 					"for three instances and ε = 0.05, 1 and 10: holds if all are below 1",
 				Decide: overCells("adap-tt", smallest, func(c *experiment.CellResult,
-					m *experiment.Manifest, cells int) (Finding, error) {
-					x, h, err := over(c, cells)
-					return Below(x.mean, x.mean-h, x.mean+h, 1, x.runs, c.Label()+", δ = 10⁻²⁰⁰"), err
+					m *experiment.Manifest, cells int) Finding {
+					x, h := over(c, cells)
+					return Below(x.mean, x.mean-h, x.mean+h, 1, x.runs, c.Label()+", δ = 10⁻²⁰⁰")
 				}),
 				Why: "It is a limit: at any δ what is of lower order, log log(1/δ) and the size " +
 					"of the last phase, may lift plays above it.",
@@ -259,46 +255,29 @@ func identificationTheorems() Figure {
 				Statistic: "Mean plays at δ = 10⁻²⁰⁰ over 4T*_{KL,β} log(1/δ), β = ½, N(μ_a, 1) " +
 					"rewards, (13) and (14) with s = 2, (19) to (21), for the same instances: " +
 					"holds if all are below 1",
-				Decide: checked(func(r *reading) Finding {
+				Decide: func(e *Evidence) Finding {
 					var parts []Finding
 					for _, name := range []string{"two", "three", "five"} {
-						x := meanOf(rows[float64](r, "plain "+name))
+						x := meanOf(rows[float64](e, "plain "+name))
 						h := x.half(3)
 						parts = append(parts, Below(x.mean, x.mean-h, x.mean+h, 1, x.runs, name+" arms"))
 					}
 					return Every(parts)
-				}),
+				},
 				Why: "It is a limit: see Theorem 5.",
 			},
 			{
 				ID: "5-approach", Own: true, Text: "The ratio of Theorem 5 falls as δ does: what " +
 					"is above the bound at a usual δ is of lower order.",
 				Statistic: "The ratio at δ = 10⁻²⁰⁰ over that at 10⁻³, in each cell: holds if all are below 1",
-				Decide: func(e *Evidence) (Finding, error) {
-					places, err := placesOf(e, "1e-200", "adap-tt")
-					if err != nil {
-						return Finding{}, err
-					}
-					return everywhere(places, func(p place, cells int) (Finding, error) {
-						a, err := cellAt(e, "1e-200", "adap-tt", p)
-						if err != nil {
-							return Finding{}, err
-						}
-						b, err := cellAt(e, "1e-3", "adap-tt", p)
-						if err != nil {
-							return Finding{}, err
-						}
-						x, _, err := over(a, cells)
-						if err != nil {
-							return Finding{}, err
-						}
-						y, _, err := over(b, cells)
-						if err != nil {
-							return Finding{}, err
-						}
+				Decide: func(e *Evidence) Finding {
+					return everywhere(placesOf(e, "1e-200", "adap-tt"), func(p place, cells int) Finding {
+						a, b := cellAt(e, "1e-200", "adap-tt", p), cellAt(e, "1e-3", "adap-tt", p)
+						x, _ := over(a, cells)
+						y, _ := over(b, cells)
 						r, lo, hi := x.over(y, cells)
 						return Below(r, lo, hi, 1, x.runs, fmt.Sprintf("%s: %.3g times the bound "+
-							"at 10⁻³, %.3g at 10⁻²⁰⁰", p, y.mean, x.mean)), nil
+							"at 10⁻³, %.3g at 10⁻²⁰⁰", p, y.mean, x.mean))
 					})
 				},
 			},

@@ -30,43 +30,14 @@ func (n *Numbers) set(name string, numbers any) {
 	})
 }
 
-// A reading is evidence as a check reads it. Its error is the first that it met, and is looked at
-// when the check is done: until then what is missing is 0.
-type reading struct {
-	Evidence
-	err error
-}
-
-func (r *reading) fail(err error) {
-	if r.err == nil { // the first stays
-		r.err = err
-	}
-}
-
-// checked is the check of a claim that reads numbers.
-func checked(judge func(r *reading) Finding) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		r := &reading{Evidence: *e}
-		if r.Numbers == nil {
-			r.Numbers = &Numbers{}
-		}
-		f := judge(r)
-		return f, r.err
-	}
-}
-
 // rows are the numbers that set has kept, as many T as they make and at least one.
-func rows[T any](r *reading, name string) []T {
+func rows[T any](e *Evidence, name string) []T {
 	out := make([]T, 1)
 	width := 0
 	eachNumber(reflect.ValueOf(out), func(reflect.Value) { width++ })
-	v, err := r.Values(name)
-	if err == nil && len(v) < width {
-		err = fmt.Errorf("paper: %d numbers of %s, must be %d", len(v), name, width)
-	}
-	if err != nil {
-		r.fail(err)
-		return out
+	v := need(e.Values(name))
+	if len(v) < width {
+		return need(out, fmt.Errorf("paper: %d numbers of %s, must be %d", len(v), name, width))
 	}
 	out = make([]T, len(v)/width)
 	eachNumber(reflect.ValueOf(out), func(x reflect.Value) {
@@ -77,11 +48,10 @@ func rows[T any](r *reading, name string) []T {
 }
 
 // named are the first numbers that set has kept.
-func named[T any](r *reading, name string) T { return rows[T](r, name)[0] }
+func named[T any](e *Evidence, name string) T { return rows[T](e, name)[0] }
 
 // judged decides from numbers that are computed and not estimated: value and detail are made of
 // them.
-func judged[T any](name string, judge func(n T) (value float64, holds bool,
-	detail string)) func(e *Evidence) (Finding, error) {
-	return checked(func(r *reading) Finding { return exact(judge(named[T](r, name))) })
+func judged[T any](name string, judge func(n T) (value float64, holds bool, detail string)) Check {
+	return func(e *Evidence) Finding { return exact(judge(named[T](e, name))) }
 }

@@ -53,25 +53,12 @@ checkpoints: 3
 // testFigures are two small figures: all verdicts, an experiment that quick leaves out, and hostile
 // text; and one that breaks.
 func testFigures() []Figure {
-	final := func(e *Evidence, policy, budget string) ([]float64, error) {
-		c, err := e.Cell("pair", "pair", policy, budget)
-		if err != nil {
-			return nil, err
-		}
-		return c.FinalRegret, nil
-	}
-	compare := func(threshold float64) func(e *Evidence) (Finding, error) {
-		return func(e *Evidence) (Finding, error) {
-			a, err := final(e, "adap-ucb", "epsilon=1")
-			if err != nil {
-				return Finding{}, err
-			}
-			b, err := final(e, "ucb", "none")
-			if err != nil {
-				return Finding{}, err
-			}
+	compare := func(threshold float64) Check {
+		return func(e *Evidence) Finding {
+			a := need(e.Cell("pair", "pair", "adap-ucb", "epsilon=1")).FinalRegret
+			b := need(e.Cell("pair", "pair", "ucb", "none")).FinalRegret
 			r, lo, hi := Ratio(a, b, 1)
-			return Above(r, lo, hi, threshold, len(a), hostile), nil
+			return Above(r, lo, hi, threshold, len(a), hostile)
 		}
 	}
 	return []Figure{
@@ -87,22 +74,22 @@ func testFigures() []Figure {
 					Decide: compare(1)},
 				{ID: "dearer-by-far", Text: "Privacy costs a thousandfold", Why: "Why: " + hostile,
 					Decide: compare(1000)},
-				{ID: "open", Text: "Privacy costs exactly so much", Decide: func(e *Evidence) (Finding, error) {
-					return Above(1, 0, 2, 1, 6, ""), nil
+				{ID: "open", Text: "Privacy costs exactly so much", Decide: func(e *Evidence) Finding {
+					return Above(1, 0, 2, 1, 6, "")
 				}},
-				{ID: "left-out", Text: "Logged rewards", Decide: func(e *Evidence) (Finding, error) {
+				{ID: "left-out", Text: "Logged rewards", Decide: func(e *Evidence) Finding {
 					r, err := e.Results("logged")
 					if err != nil {
-						return Finding{}, fmt.Errorf("logged rewards: %w", err)
+						err = fmt.Errorf("logged rewards: %w", err)
 					}
-					return Above(float64(len(r.Cells)), 1, 1, 0, 1, ""), nil
+					return Above(float64(len(need(r, err).Cells)), 1, 1, 0, 1, "")
 				}},
-				{ID: "wrong", Text: "A check with an error", Decide: func(e *Evidence) (Finding, error) {
-					return Finding{}, errors.New("no such arm " + hostile)
+				{ID: "wrong", Text: "A check with an error", Decide: func(e *Evidence) Finding {
+					return need(Finding{}, errors.New("no such arm "+hostile))
 				}},
-				{ID: "broken", Text: "A check that breaks", Decide: func(e *Evidence) (Finding, error) {
+				{ID: "broken", Text: "A check that breaks", Decide: func(e *Evidence) Finding {
 					var x []int
-					return Finding{Runs: x[3]}, nil
+					return Finding{Runs: x[3]}
 				}},
 			},
 		},
@@ -121,12 +108,9 @@ func testFigures() []Figure {
 							X: []float64{1, 2}, Mean: []float64{3, 4}}}}},
 				}, nil
 			},
-			Claims: []Claim{{ID: "pi", Text: "π is above 3", Decide: func(e *Evidence) (Finding, error) {
-				v, err := e.Values("pi")
-				if err != nil {
-					return Finding{}, err
-				}
-				return Above(v[0], v[0], v[0], 3, 0, ""), nil
+			Claims: []Claim{{ID: "pi", Text: "π is above 3", Decide: func(e *Evidence) Finding {
+				v := need(e.Values("pi"))
+				return Above(v[0], v[0], v[0], 3, 0, "")
 			}}},
 		},
 		{
@@ -134,8 +118,8 @@ func testFigures() []Figure {
 			Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
 				return nil, errors.New("no numbers " + hostile)
 			},
-			Claims: []Claim{{ID: "any", Text: "Anything", Decide: func(e *Evidence) (Finding, error) {
-				return Finding{Answer: Holds}, nil
+			Claims: []Claim{{ID: "any", Text: "Anything", Decide: func(e *Evidence) Finding {
+				return Finding{Answer: Holds}
 			}}},
 		},
 	}

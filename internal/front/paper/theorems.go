@@ -89,11 +89,11 @@ func gamesOf(p Preset) int {
 
 // unfound decides a theorem on privacy: it fails if an audit found more than it claims, at
 // confidence Level.
-func unfound(names ...string) func(e *Evidence) (Finding, error) {
-	return checked(func(r *reading) Finding {
+func unfound(names ...string) Check {
+	return func(e *Evidence) Finding {
 		var parts []Finding
 		for _, name := range names {
-			x := named[foundEpsilon](r, name)
+			x := named[foundEpsilon](e, name)
 			f := Finding{Answer: Holds, Value: x.Estimate, Low: x.Low, High: math.NaN(),
 				Runs: int(x.Games)}
 			f.Detail = fmt.Sprintf("%s: claimed ε is %.4g, found at least %.4g (%.0f %% of it)",
@@ -104,7 +104,7 @@ func unfound(names ...string) func(e *Evidence) (Finding, error) {
 			parts = append(parts, f)
 		}
 		return Every(parts)
-	})
+	}
 }
 
 const unfoundStatistic = "The lower bound on ε of the best attack that was found on the " +
@@ -140,11 +140,11 @@ func (t *tightest) put(n *Numbers, name string) {
 
 // ratios decides a theorem from the largest of ratios that are computed: it holds if it is at most
 // 1, up to rounding.
-func ratios(name string) func(e *Evidence) (Finding, error) {
-	return checked(func(r *reading) Finding {
-		most := named[float64](r, name)
+func ratios(name string) Check {
+	return func(e *Evidence) Finding {
+		most := named[float64](e, name)
 		where := "a place that is not noted"
-		for _, g := range r.Numbers.Tables {
+		for _, g := range e.Numbers.Tables {
 			if g.Title != tightestTitle {
 				continue
 			}
@@ -155,32 +155,28 @@ func ratios(name string) func(e *Evidence) (Finding, error) {
 			}
 		}
 		return exact(most, most <= 1+1e-9, "largest at "+where)
-	})
+	}
 }
 
 // underBound judges the mean final regret of a policy in every cell of some experiments against a
 // bound: it holds if all ratios are below 1, and shows the largest.
 func underBound(policy string, limit func(c *experiment.CellResult,
-	m *experiment.Manifest) (float64, error), names ...string) func(e *Evidence) (Finding, error) {
+	m *experiment.Manifest) (float64, error), names ...string) Check {
 	return overCells(policy, names, func(c *experiment.CellResult, m *experiment.Manifest,
-		cells int) (Finding, error) {
-		b, err := limit(c, m)
-		if err != nil {
-			return Finding{}, err
-		}
+		cells int) Finding {
+		b := need(limit(c, m))
 		x := meanOf(c.FinalRegret)
 		h := x.half(cells)
 		return Below(x.mean/b, (x.mean-h)/b, (x.mean+h)/b, 1, x.runs,
-			fmt.Sprintf("%s at T = %.0e", c.Label(), float64(m.Horizon))), nil
+			fmt.Sprintf("%s at T = %.0e", c.Label(), float64(m.Horizon)))
 	})
 }
 
 // overCells judges every cell of a policy in those of some experiments that are played. Of cells
 // that agree, that with the largest value is shown.
 func overCells(policy string, names []string,
-	judge func(c *experiment.CellResult, m *experiment.Manifest, cells int) (Finding,
-		error)) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
+	judge func(c *experiment.CellResult, m *experiment.Manifest, cells int) Finding) Check {
+	return func(e *Evidence) Finding {
 		type cell struct {
 			c *experiment.CellResult
 			m *experiment.Manifest
@@ -199,17 +195,14 @@ func overCells(policy string, names []string,
 		}
 		var parts []Finding
 		for _, x := range cells {
-			f, err := judge(x.c, x.m, len(cells))
-			if err != nil {
-				return Finding{}, err
-			}
+			f := judge(x.c, x.m, len(cells))
 			if len(parts) > 0 && f.Value > parts[0].Value {
 				parts = append([]Finding{f}, parts...)
 				continue
 			}
 			parts = append(parts, f)
 		}
-		return Every(parts), nil
+		return Every(parts)
 	}
 }
 
@@ -218,20 +211,17 @@ func overCells(policy string, names []string,
 // earlier one must be below most. Group names a cell's group; empty leaves the cell out.
 func keepsOrder(policy, early, late string, most float64,
 	rate func(c *experiment.CellResult, T float64) float64,
-	group func(c *experiment.CellResult) string) func(e *Evidence) (Finding, error) {
+	group func(c *experiment.CellResult) string) Check {
 	type top struct {
 		value, rate float64
 		c           *experiment.CellResult
 	}
-	return func(e *Evidence) (Finding, error) {
+	return func(e *Evidence) Finding {
 		var tops [2]map[string]top
 		var names []string
 		var T [2]float64
 		for i, name := range []string{early, late} {
-			r, err := e.Results(name)
-			if err != nil {
-				return Finding{}, err
-			}
+			r := need(e.Results(name))
 			tops[i], T[i] = map[string]top{}, float64(r.Manifest.Horizon)
 			for j := range r.Cells {
 				c := &r.Cells[j]
@@ -266,7 +256,7 @@ func keepsOrder(policy, early, late string, most float64,
 			}
 			parts = append(parts, f)
 		}
-		return Every(parts), nil
+		return Every(parts)
 	}
 }
 

@@ -157,7 +157,7 @@ func caught(t *testing.T, name string, play func(audit.Fault) (foundEpsilon, err
 		}
 		n := &Numbers{Values: map[string][]float64{}}
 		n.set(name, v)
-		got, err := unfound(name)(&Evidence{Numbers: n})
+		got, err := unfound(name).Of(&Evidence{Numbers: n})
 		if err != nil || got.Answer != x.want {
 			t.Errorf("%s, fault %v: %s, want %s: %s, %v", name, x.fault, got.Answer, x.want, got.Detail, err)
 		}

@@ -119,41 +119,41 @@ func limitOf(label string, l audit.Limit, significances []float64) report.Series
 
 // nearTheory holds if at the thresholds of theory the Type I errors and the powers are within
 // tolerance of a theory.
-func nearTheory(theory func(testedAt) float64, names ...string) func(e *Evidence) (Finding, error) {
-	return checked(func(r *reading) Finding {
+func nearTheory(theory func(testedAt) float64, names ...string) Check {
+	return func(e *Evidence) Finding {
 		var parts []Finding
 		for _, name := range names {
-			for _, x := range rows[testedAt](r, name) {
+			for _, x := range rows[testedAt](e, name) {
 				d := fmt.Sprintf("%s at significance %v: false alarms %.4f, power %.3f, theory %.3f",
 					name, x.Significance, x.Alarms.Value, x.Power.Value, theory(x))
-				parts = append(parts, x.Power.minus(theory(x)).within(tolerance, r.Numbers.Runs, d),
-					x.Alarms.minus(x.Significance).within(tolerance, r.Numbers.Runs, d))
+				parts = append(parts, x.Power.minus(theory(x)).within(tolerance, e.Numbers.Runs, d),
+					x.Alarms.minus(x.Significance).within(tolerance, e.Numbers.Runs, d))
 			}
 		}
 		return Every(parts)
-	})
+	}
 }
 
 func byLimit(x testedAt) float64 { return x.Limit }
 
 // morePower holds if each attack has more power than the next one, at the significances for
 // which of is true.
-func morePower(of func(alpha float64) bool, names ...string) func(e *Evidence) (Finding, error) {
-	return checked(func(r *reading) Finding {
+func morePower(of func(alpha float64) bool, names ...string) Check {
+	return func(e *Evidence) Finding {
 		var parts []Finding
 		for i, name := range names[1:] {
-			more, less := rows[powerAt](r, names[i]), rows[powerAt](r, name)
+			more, less := rows[powerAt](e, names[i]), rows[powerAt](e, name)
 			for j := range min(len(more), len(less)) {
 				x, y, alpha := more[j].Power, less[j].Power, more[j].Significance
 				if d := x.apart(y); of(alpha) {
-					parts = append(parts, Above(d.Value, d.Lo, d.Hi, 0, r.Numbers.Runs,
+					parts = append(parts, Above(d.Value, d.Lo, d.Hi, 0, e.Numbers.Runs,
 						fmt.Sprintf("%s %.3f, %s %.3f at significance %v", names[i], x.Value, name,
 							y.Value, alpha)))
 				}
 			}
 		}
 		return Every(parts)
-	})
+	}
 }
 
 func anywhere(float64) bool { return true }
@@ -376,7 +376,8 @@ func thesis62() Figure {
 				Where: "Theorem 6.3 and Corollary 6.4 in §6.4, §6.6",
 				Statistic: "Power in games minus Φ(Φ⁻¹(α) + √m*), three targets, four " +
 					"significances (quick: two), at the thresholds of theory, and false alarms " +
-					"minus significance; holds if all are in ±0.05", Decide: nearTheory(byLimit, theoryOf(mean)...),
+					"minus significance; holds if all are in ±0.05",
+				Decide: nearTheory(byLimit, theoryOf(mean)...),
 			},
 			{
 				ID: "leakage", Text: "A target's leakage is Φ(√m*/2) − Φ(−√m*/2).",
@@ -430,16 +431,16 @@ func thesis62() Figure {
 				Where: "inherent privacy, §6.4",
 				Statistic: "The audited lower bound on μ over √m*, three targets; holds if all " +
 					"are in [0.9, 1.03], margins of ours",
-				Decide: checked(func(r *reading) Finding {
+				Decide: func(e *Evidence) Finding {
 					var parts []Finding
 					for _, name := range mean {
-						mu := named[muBesideTheory](r, "mu "+name)
+						mu := named[muBesideTheory](e, "mu "+name)
 						x := mu.Found / mu.Theory
-						parts = append(parts, Between(x, x, x, 0.9, 1.03, r.Numbers.Runs,
+						parts = append(parts, Between(x, x, x, 0.9, 1.03, e.Numbers.Runs,
 							fmt.Sprintf("%s: μ is at least %.3f, √m* = %.3f", name, mu.Found, mu.Theory)))
 					}
 					return Every(parts)
-				}),
+				},
 				Why: "A lower bound from few games is low. At the scale of the paper it is near.",
 			},
 		},
@@ -653,47 +654,47 @@ func thesis64() Figure {
 }
 
 // nearArea holds if areas under ROC curves are within tolerance of those of theory.
-func nearArea(names ...string) func(e *Evidence) (Finding, error) {
+func nearArea(names ...string) Check {
 	return besidesTheory("", "area", names...)
 }
 
 // besidesTheory holds if numbers are within tolerance of those of theory. They are kept by prefix
 // and name.
-func besidesTheory(prefix, what string, names ...string) func(e *Evidence) (Finding, error) {
-	return checked(func(r *reading) Finding {
+func besidesTheory(prefix, what string, names ...string) Check {
+	return func(e *Evidence) Finding {
 		var parts []Finding
 		for _, name := range names {
-			x := named[besideTheory](r, prefix+name)
-			parts = append(parts, x.Found.minus(x.Theory).within(tolerance, r.Numbers.Runs,
+			x := named[besideTheory](e, prefix+name)
+			parts = append(parts, x.Found.minus(x.Theory).within(tolerance, e.Numbers.Runs,
 				fmt.Sprintf("%s: %s %.3f, theory %.3f", name, what, x.Found.Value, x.Theory)))
 		}
 		return Every(parts)
-	})
+	}
 }
 
 // moreArea holds if each attack has a larger area under its ROC curve than the next one.
-func moreArea(names ...string) func(e *Evidence) (Finding, error) {
-	return checked(func(r *reading) Finding {
+func moreArea(names ...string) Check {
+	return func(e *Evidence) Finding {
 		var parts []Finding
 		for i, name := range names[1:] {
-			more, less := named[bounds](r, names[i]), named[bounds](r, name)
+			more, less := named[bounds](e, names[i]), named[bounds](e, name)
 			d := more.apart(less)
-			parts = append(parts, Above(d.Value, d.Lo, d.Hi, 0, r.Numbers.Runs,
+			parts = append(parts, Above(d.Value, d.Lo, d.Hi, 0, e.Numbers.Runs,
 				fmt.Sprintf("%s %.3f, %s %.3f", names[i], more.Value, name, less.Value)))
 		}
 		return Every(parts)
-	})
+	}
 }
 
 // sameness is how near areas of two attacks on the same games must be to be called the same.
 const sameness = 0.02
 
 // sameArea holds if the areas under two attacks' ROC curves are the same.
-func sameArea(a, b string) func(e *Evidence) (Finding, error) {
-	return checked(func(r *reading) Finding {
-		x, y := named[bounds](r, a), named[bounds](r, b)
-		return x.apart(y).within(sameness, r.Numbers.Runs, fmt.Sprintf("%.3f and %.3f", x.Value, y.Value))
-	})
+func sameArea(a, b string) Check {
+	return func(e *Evidence) Finding {
+		x, y := named[bounds](e, a), named[bounds](e, b)
+		return x.apart(y).within(sameness, e.Numbers.Runs, fmt.Sprintf("%.3f and %.3f", x.Value, y.Value))
+	}
 }
 
 // misspecified is the advantage of an attack that aims at another point: at the best threshold, by
@@ -829,11 +830,11 @@ func thesis67() Figure {
 				ID: "angle", Text: "It is still strong for a point like the target.", Where: "§6.5.3",
 				Statistic: "Advantage in games with a tenth of the columns different over the " +
 					"optimal one; holds if above one half, a threshold of ours",
-				Decide: checked(func(r *reading) Finding {
-					x := named[misspecified](r, name(0.1))
+				Decide: func(e *Evidence) Finding {
+					x := named[misspecified](e, name(0.1))
 					return Above(x.Best.Value/x.Optimal, x.Best.Lo/x.Optimal, x.Best.Hi/x.Optimal, 0.5,
-						r.Numbers.Runs, fmt.Sprintf("%.3f of %.3f", x.Best.Value, x.Optimal))
-				}),
+						e.Numbers.Runs, fmt.Sprintf("%.3f of %.3f", x.Best.Value, x.Optimal))
+				},
 			},
 		},
 	}
@@ -841,17 +842,17 @@ func thesis67() Figure {
 
 // missing judges a misspecified attack at each share.
 func missing(shares []float64, name func(float64) string,
-	judge func(x misspecified, runs int, detail string) Finding) func(e *Evidence) (Finding, error) {
-	return checked(func(r *reading) Finding {
+	judge func(x misspecified, runs int, detail string) Finding) Check {
+	return func(e *Evidence) Finding {
 		var parts []Finding
 		for _, s := range shares {
-			x := named[misspecified](r, name(s))
-			parts = append(parts, judge(x, r.Numbers.Runs,
+			x := named[misspecified](e, name(s))
+			parts = append(parts, judge(x, e.Numbers.Runs,
 				fmt.Sprintf("share %v: advantage %.3f, Theorem 6.7 %.3f, Table 6.1 %.3f, at "+
 					"threshold 0 %.3f", s, x.Best.Value, x.Theorem, x.Table, x.Zero.Value)))
 		}
 		return Every(parts)
-	})
+	}
 }
 
 // sample draws points of a law.

@@ -216,12 +216,12 @@ func TestAuditFiguresComeOutEachWay(t *testing.T) {
 			if v == nil {
 				continue
 			}
-			f, err := claim.Decide(&Evidence{Preset: Full, Numbers: &Numbers{Values: v, Runs: 1000}})
+			f, err := claim.Decide.Of(&Evidence{Preset: Full, Numbers: &Numbers{Values: v, Runs: 1000}})
 			if err != nil || f.Answer != want {
 				t.Errorf("%s/%s: %+v, %v, want %s", c.figure.ID, c.claim, f, err, want)
 			}
 		}
-		if f, err := claim.Decide(&Evidence{Preset: Quick, Numbers: &Numbers{}}); err == nil {
+		if f, err := claim.Decide.Of(&Evidence{Preset: Quick, Numbers: &Numbers{}}); err == nil {
 			t.Errorf("%s/%s without numbers: %+v", c.figure.ID, c.claim, f)
 		}
 	}
@@ -249,7 +249,7 @@ func TestAuditFiguresPlay(t *testing.T) {
 					want = Fails
 				}
 			}
-			f, err := claim.Decide(&Evidence{Preset: Quick, Numbers: n})
+			f, err := claim.Decide.Of(&Evidence{Preset: Quick, Numbers: n})
 			if err != nil || f.Answer != want {
 				t.Errorf("%s/%s: %+v, %v, want %s", c.figure.ID, claim.ID, f, err, want)
 			}
@@ -296,7 +296,8 @@ func TestVariantClaims(t *testing.T) {
 				cell("adac-gope-var, own phases", rho, 1000*f), cell("adac-gope-var, same phases", rho, same))
 		}
 		for _, c := range thesisC1().Claims {
-			f, err := c.Decide(&Evidence{Preset: Full, Experiments: map[string]*experiment.Results{"var": r}})
+			f, err := c.Decide.Of(&Evidence{Preset: Full,
+				Experiments: map[string]*experiment.Results{"var": r}})
 			if err != nil || f.Answer != want {
 				t.Errorf("%s: %+v, %v, want %s", c.ID, f, err, want)
 			}

@@ -93,12 +93,12 @@ func (x extreme) over(y extreme) (v, lo, hi float64) {
 }
 
 // at is a curve of an experiment at round t, which must be a checkpoint.
-func at(r *experiment.Results, c experiment.Curve, t int) (estimate, error) {
+func at(r *experiment.Results, c experiment.Curve, t int) estimate {
 	j := slices.Index(r.Manifest.Checkpoints, t)
 	if j < 0 || j >= len(c.Mean) {
-		return estimate{}, fmt.Errorf("round %d is no checkpoint of %s", t, r.Manifest.Name)
+		return need(estimate{}, fmt.Errorf("round %d is no checkpoint of %s", t, r.Manifest.Name))
 	}
-	return estimate{c.Mean[j], c.SE[j], r.Manifest.Runs}, nil
+	return estimate{c.Mean[j], c.SE[j], r.Manifest.Runs}
 }
 
 // exponent is p in x₂/x₁ = (log t₂/log t₁)^p: 1 for a regret of order log T.
@@ -166,48 +166,29 @@ func upper(name string, means []float64, b privacy.Budget, beta, horizon float64
 }
 
 func thesis52() Figure {
-	finals := func(e *Evidence) (map[string][]float64, int, error) {
+	finals := func(e *Evidence) (map[string][]float64, int) {
 		x, n := map[string][]float64{}, math.MaxInt
 		for _, p := range []struct {
 			name, policy string
 		}{{"episodes", "adap-klucb"}, {"episodes", "adap-ucb"}, {"episodes", "dp-se"}, {"rounds", "dp-ucb"}} {
-			c, err := e.Cell(p.name, "mu2", p.policy, "epsilon=1")
-			if err != nil {
-				return nil, 0, err
-			}
+			c := need(e.Cell(p.name, "mu2", p.policy, "epsilon=1"))
 			x[p.policy] = c.FinalRegret
 			n = min(n, len(c.FinalRegret))
 		}
-		return x, n, nil
+		return x, n
 	}
-	ratio := func(over, under string, cells int, threshold float64) func(e *Evidence) (Finding, error) {
-		return func(e *Evidence) (Finding, error) {
-			x, n, err := finals(e)
-			if err != nil {
-				return Finding{}, err
-			}
+	ratio := func(over, under string, cells int, threshold float64) Check {
+		return func(e *Evidence) Finding {
+			x, n := finals(e)
 			if over != "dp-ucb" && under != "dp-ucb" {
 				n = len(x[over])
 			}
 			if over == "dp-ucb" { // few runs: all that the other has are worth more than pairs
 				r, lo, hi := meanOf(x[over]).over(meanOf(x[under]), cells)
-				return Above(r, lo, hi, threshold, n, over+" over "+under), nil
+				return Above(r, lo, hi, threshold, n, over+" over "+under)
 			}
 			r, lo, hi := Ratio(first(x[over], n), first(x[under], n), cells)
-			return Above(r, lo, hi, threshold, n, over+" over "+under), nil
-		}
-	}
-	all := func(f ...func(e *Evidence) (Finding, error)) func(e *Evidence) (Finding, error) {
-		return func(e *Evidence) (Finding, error) {
-			var parts []Finding
-			for _, g := range f {
-				p, err := g(e)
-				if err != nil {
-					return Finding{}, err
-				}
-				parts = append(parts, p)
-			}
-			return Every(parts), nil
+			return Above(r, lo, hi, threshold, n, over+" over "+under)
 		}
 	}
 	return Figure{
@@ -280,26 +261,26 @@ func thesis52() Figure {
 				Where: "Figure 5.2, §5.5.1",
 				Statistic: "the ratio of mean final regrets of each of the other three to " +
 					"AdaP-KLUCB, paired by run; holds if all are above 1",
-				Decide: all(ratio("adap-ucb", "adap-klucb", 3, 1),
+				Decide: allOf(ratio("adap-ucb", "adap-klucb", 3, 1),
 					ratio("dp-se", "adap-klucb", 3, 1), ratio("dp-ucb", "adap-klucb", 3, 1)),
 			},
 			{
 				ID: "second", Text: "AdaP-UCB comes second.",
 				Statistic: "the ratio of mean final regrets of DP-SE and DP-UCB to AdaP-UCB, and " +
 					"of AdaP-UCB to AdaP-KLUCB; holds if all are above 1",
-				Decide: all(ratio("dp-se", "adap-ucb", 3, 1), ratio("dp-ucb", "adap-ucb", 3, 1),
+				Decide: allOf(ratio("dp-se", "adap-ucb", 3, 1), ratio("dp-ucb", "adap-ucb", 3, 1),
 					ratio("adap-ucb", "adap-klucb", 3, 1)),
 			},
 			{
 				ID: "tenfold-dp-ucb", Text: "AdaP-KLUCB and AdaP-UCB have ten times less regret than DP-UCB.",
 				Statistic: "the ratios of mean final regrets of DP-UCB to each; holds if both are above 10",
-				Decide:    all(ratio("dp-ucb", "adap-klucb", 2, 10), ratio("dp-ucb", "adap-ucb", 2, 10)),
+				Decide:    allOf(ratio("dp-ucb", "adap-klucb", 2, 10), ratio("dp-ucb", "adap-ucb", 2, 10)),
 			},
 			{
 				ID: "tenfold-dp-se", Text: "AdaP-KLUCB and AdaP-UCB have ten times less regret than DP-SE.",
 				Statistic: "the ratios of mean final regrets of DP-SE to each; holds if both are above 10",
-				Decide:    all(ratio("dp-se", "adap-klucb", 2, 10), ratio("dp-se", "adap-ucb", 2, 10)),
-				Weaker:    all(ratio("dp-se", "adap-klucb", 2, 1), ratio("dp-se", "adap-ucb", 2, 1)),
+				Decide:    allOf(ratio("dp-se", "adap-klucb", 2, 10), ratio("dp-se", "adap-ucb", 2, 10)),
+				Weaker:    allOf(ratio("dp-se", "adap-klucb", 2, 1), ratio("dp-se", "adap-ucb", 2, 1)),
 				Why: "\"Both of them achieve 10 times lower regret than the competing " +
 					"algorithms\" is right of DP-UCB (14 and 12 times); of DP-SE it is 2.3 and " +
 					"2.0 times. The source does not show its DP-SE; ours is [Sajed 2019, Algorithm 9] " +
@@ -318,27 +299,21 @@ func thesis52() Figure {
 				Statistic: "the ratio of mean final regrets to AdaP-KLUCB of DP-SE, AdaP-UCB, " +
 					"both DP-UCBs, which the section tests, and of Lazy-DP-TS, which it does " +
 					"not; holds if all are above 1",
-				Weaker: all(ratio("adap-ucb", "adap-klucb", 3, 1),
+				Weaker: allOf(ratio("adap-ucb", "adap-klucb", 3, 1),
 					ratio("dp-se", "adap-klucb", 3, 1), ratio("dp-ucb", "adap-klucb", 3, 1)),
-				Decide: func(e *Evidence) (Finding, error) {
-					mine, err := e.Cell("episodes", "mu2", "adap-klucb", "epsilon=1")
-					if err != nil {
-						return Finding{}, err
-					}
+				Decide: func(e *Evidence) Finding {
+					mine := need(e.Cell("episodes", "mu2", "adap-klucb", "epsilon=1"))
 					var parts []Finding
 					for _, p := range []struct {
 						name, policy string
 					}{{"rounds", "lazy-dp-ts"}, {"rounds", "dp-ucb"}, {"rounds", "dp-ucb-thesis"},
 						{"episodes", "adap-ucb"}, {"episodes", "dp-se"}} {
-						c, err := e.Cell(p.name, "mu2", p.policy, "epsilon=1")
-						if err != nil {
-							return Finding{}, err
-						}
+						c := need(e.Cell(p.name, "mu2", p.policy, "epsilon=1"))
 						n := min(len(c.FinalRegret), len(mine.FinalRegret))
 						r, lo, hi := Ratio(first(c.FinalRegret, n), first(mine.FinalRegret, n), 5)
 						parts = append(parts, Above(r, lo, hi, 1, n, p.policy+" over adap-klucb"))
 					}
-					return Every(parts), nil
+					return Every(parts)
 				},
 				Why: "Of the four algorithms of Figure 5.2 it is. Lazy-DP-TS (Hu and Hegde 2022, " +
 					"[HH22] of the thesis) was not played there, and has less than half of its " +
@@ -352,23 +327,14 @@ func thesis52() Figure {
 				ID: "upper-bound", IfHolds: NotContradicted, Text: "The regret of AdaP-UCB is at " +
 					"most Σ 16α log T/min(Δ, ε) + 3α/(α − 3).", Where: "Theorem 5.3 in §5.2",
 				Statistic: "mean final regret over the bound; holds if it is below 1",
-				Decide: func(e *Evidence) (Finding, error) {
-					r, err := e.Results("episodes")
-					if err != nil {
-						return Finding{}, err
-					}
-					c, err := e.Cell("episodes", "mu2", "adap-ucb", "epsilon=1")
-					if err != nil {
-						return Finding{}, err
-					}
-					b, err := upper("thesis-5.3", mu2(), privacy.Pure{Epsilon: 1}, 3.1,
-						float64(r.Manifest.Horizon))
-					if err != nil {
-						return Finding{}, err
-					}
+				Decide: func(e *Evidence) Finding {
+					r := need(e.Results("episodes"))
+					c := need(e.Cell("episodes", "mu2", "adap-ucb", "epsilon=1"))
+					b := need(upper("thesis-5.3", mu2(), privacy.Pure{Epsilon: 1}, 3.1,
+						float64(r.Manifest.Horizon)))
 					m, half := interval.Half(c.FinalRegret, Level)
 					return Below(m/b, (m-half)/b, (m+half)/b, 1, len(c.FinalRegret),
-						fmt.Sprintf("the bound is %.0f", b)), nil
+						fmt.Sprintf("the bound is %.0f", b))
 				},
 				Why: theoremWhy,
 			},
@@ -379,21 +345,15 @@ func thesis52() Figure {
 var grid53 = []float64{0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10}
 
 func thesis53() Figure {
-	cell := func(e *Evidence, instance string, epsilon float64) (*experiment.CellResult, error) {
-		return e.Cell("epsilon", instance, "adap-klucb", budget("epsilon", epsilon))
+	cell := func(e *Evidence, instance string, epsilon float64) *experiment.CellResult {
+		return need(e.Cell("epsilon", instance, "adap-klucb", budget("epsilon", epsilon)))
 	}
-	ratio := func(e *Evidence, instance string, a, b float64, cells int) (Finding, error) {
-		x, err := cell(e, instance, a)
-		if err != nil {
-			return Finding{}, err
-		}
-		y, err := cell(e, instance, b)
-		if err != nil {
-			return Finding{}, err
-		}
+	ratio := func(e *Evidence, instance string, a, b float64, cells int) Finding {
+		x := cell(e, instance, a)
+		y := cell(e, instance, b)
 		r, lo, hi := Ratio(x.FinalRegret, y.FinalRegret, cells)
 		return Finding{Value: r, Low: lo, High: hi, Runs: len(x.FinalRegret),
-			Detail: fmt.Sprintf("%s, regret at ε = %v over that at ε = %v", instance, a, b)}, nil
+			Detail: fmt.Sprintf("%s, regret at ε = %v over that at ε = %v", instance, a, b)}
 	}
 	return Figure{
 		ID: "thesis-5.3", Source: "000", Where: "Figure 5.3, §5.5.1",
@@ -441,7 +401,7 @@ func thesis53() Figure {
 				plain, _ := interval.Half(base.FinalRegret, 0.95)
 				var rows [][]string
 				for _, eps := range grid53 {
-					c, err := cell(e, in.name, eps)
+					c, err := e.Cell("epsilon", in.name, "adap-klucb", budget("epsilon", eps))
 					if err != nil {
 						return nil, nil, err
 					}
@@ -470,9 +430,8 @@ func thesis53() Figure {
 				ID: "high-privacy", Text: "Below ε = 0.3 the regret of AdaP-KLUCB depends on ε.",
 				Statistic: "the ratio of mean final regrets at ε = 0.05 and 0.3; holds if it is " +
 					"above 1 on the source's instance",
-				Decide: func(e *Evidence) (Finding, error) {
-					f, err := ratio(e, "far", 0.05, 0.3, 1)
-					return Above(f.Value, f.Low, f.High, 1, f.Runs, f.Detail), err
+				Decide: func(e *Evidence) Finding {
+					return ratio(e, "far", 0.05, 0.3, 1).by(above(1))
 				},
 			},
 			{
@@ -480,12 +439,11 @@ func thesis53() Figure {
 				IfHolds: NotContradicted, Where: "Theorem 5.4 in §5.2 and Theorem 4.16",
 				Statistic: "the slope of log regret over log ε from 0.05 to 0.3, on the instance " +
 					"with four gaps; holds if it is in −1 ± 0.25, a margin of ours",
-				Decide: func(e *Evidence) (Finding, error) {
-					f, err := ratio(e, "mu2", 0.05, 0.3, 1)
+				Decide: func(e *Evidence) Finding {
+					f := ratio(e, "mu2", 0.05, 0.3, 1)
 					s := 1 / math.Log(0.05/0.3)
-					f = Between(math.Log(f.Value)*s, math.Log(f.High)*s, math.Log(f.Low)*s, -1.25,
+					return Between(math.Log(f.Value)*s, math.Log(f.High)*s, math.Log(f.Low)*s, -1.25,
 						-0.75, f.Runs, f.Detail)
-					return f, err
 				},
 				Why: "The bound is the sum of a term in 1/ε and one without, which is not small " +
 					"at ε = 0.3 yet.",
@@ -496,25 +454,20 @@ func thesis53() Figure {
 					"instance; holds if it is in 1 ± 0.1, a margin of ours (found: 7, for which " +
 					"none matters). Beside it: whether regret at ε = 10 is nearer to that " +
 					"without privacy than to that at 0.3",
-				Decide: func(e *Evidence) (Finding, error) {
-					f, err := ratio(e, "far", 0.3, 10, 1)
-					return Between(f.Value, f.Low, f.High, 0.9, 1.1, f.Runs, f.Detail), err
+				Decide: func(e *Evidence) Finding {
+					return ratio(e, "far", 0.3, 10, 1).by(between(0.9, 1.1))
 				},
-				Weaker: func(e *Evidence) (Finding, error) {
+				Weaker: func(e *Evidence) Finding {
 					var x [3]*experiment.CellResult
 					for i, b := range []string{budget("epsilon", 0.3), budget("epsilon", 10), "none"} {
-						c, err := e.Cell("epsilon", "far", "adap-klucb", b)
-						if err != nil {
-							return Finding{}, err
-						}
-						x[i] = c
+						x[i] = need(e.Cell("epsilon", "far", "adap-klucb", b))
 					}
 					d := make([]float64, len(x[0].FinalRegret))
 					for i := range d {
 						d[i] = x[0].FinalRegret[i] + x[2].FinalRegret[i] - 2*x[1].FinalRegret[i]
 					}
 					m, half := interval.Half(d, Level)
-					return Above(m, m-half, m+half, 0, len(d), ""), nil
+					return Above(m, m-half, m+half, 0, len(d), "")
 				},
 				Why: "There are two regimes, as the theory says; they meet elsewhere. On means " +
 					"0.8 and four times 0.1 the source's own lower bound (Theorem 4.16) changes " +
@@ -531,21 +484,15 @@ func thesis53() Figure {
 				Where: "comment on Theorem 5.4, §5.2; abstract",
 				Statistic: "the ratio of mean final regrets at ε = 10 to those without privacy, " +
 					"on both instances; holds if both are in 1 ± 0.15, a margin of ours",
-				Decide: func(e *Evidence) (Finding, error) {
+				Decide: func(e *Evidence) Finding {
 					var parts []Finding
 					for _, instance := range []string{"far", "mu2"} {
-						c, err := cell(e, instance, 10)
-						if err != nil {
-							return Finding{}, err
-						}
-						base, err := e.Cell("epsilon", instance, "adap-klucb", "none")
-						if err != nil {
-							return Finding{}, err
-						}
+						c := cell(e, instance, 10)
+						base := need(e.Cell("epsilon", instance, "adap-klucb", "none"))
 						r, lo, hi := Ratio(c.FinalRegret, base.FinalRegret, 2)
 						parts = append(parts, Between(r, lo, hi, 0.85, 1.15, len(c.FinalRegret), instance))
 					}
-					return Every(parts), nil
+					return Every(parts)
 				},
 			},
 			{
@@ -555,11 +502,8 @@ func thesis53() Figure {
 				Statistic: "mean final regret over log T times the bound of Theorem 4.16, at " +
 					"each ε and on both instances; holds if the largest is at most 4 times the " +
 					"smallest, a threshold of ours (plays double, which is a factor of 2 by itself)",
-				Decide: func(e *Evidence) (Finding, error) {
-					r, err := e.Results("epsilon")
-					if err != nil {
-						return Finding{}, err
-					}
+				Decide: func(e *Evidence) Finding {
+					r := need(e.Results("epsilon"))
 					log := math.Log(float64(r.Manifest.Horizon))
 					var least, most extreme
 					n, cells := 0, 2*len(grid53)
@@ -568,10 +512,7 @@ func thesis53() Figure {
 						means []float64
 					}{{"far", five53()}, {"mu2", mu2()}} {
 						for _, eps := range grid53 {
-							c, err := cell(e, in.name, eps)
-							if err != nil {
-								return Finding{}, err
-							}
+							c := cell(e, in.name, eps)
 							b := lowerTV(in.means, eps) * log
 							m, _, se := interval.Mean(c.FinalRegret)
 							x := estimate{m / b, se / b, len(c.FinalRegret)}
@@ -582,7 +523,7 @@ func thesis53() Figure {
 					}
 					v, lo, hi := most.over(least)
 					return Below(v, lo, hi, 4, most.runs, fmt.Sprintf("from %.1f to %.1f times "+
-						"the bound over %d cells", least.mean, most.mean, n)), nil
+						"the bound over %d cells", least.mean, most.mean, n))
 				},
 			},
 		},
@@ -621,8 +562,8 @@ func thesisRegimes() Figure {
 			}
 		}
 	}
-	value := func(name string, decide func(v []float64) Finding) func(e *Evidence) (Finding, error) {
-		return checked(func(r *reading) Finding { return decide(rows[float64](r, name)) })
+	value := func(name string, decide func(v []float64) Finding) Check {
+		return func(e *Evidence) Finding { return decide(rows[float64](e, name)) }
 	}
 	return Figure{
 		ID: "thesis-4.1", Source: "000", Where: "Tables 4.1 and 4.2, §4.3",
@@ -776,50 +717,28 @@ const ordersWhy = "Regret moves in steps, since plays double or come in epochs, 
 // thesisOrders is Table 5.1: how regret grows with T, as a power of log T.
 func thesisOrders() Figure {
 	// Early is the first of the two horizons where both are in one long run.
-	growsFrom := func(early int, name1, name2, policy string, from,
-		to float64) func(e *Evidence) (Finding, error) {
-		return func(e *Evidence) (Finding, error) {
+	growsFrom := func(early int, name1, name2, policy string, from, to float64) Check {
+		return func(e *Evidence) Finding {
 			var x [2]estimate
 			var t [2]float64
 			for i, name := range []string{name1, name2} {
-				r, err := e.Results(name)
-				if err != nil {
-					return Finding{}, err
-				}
-				c, err := e.Cell(name, "mu2", policy, "epsilon=1")
-				if err != nil {
-					return Finding{}, err
-				}
+				r := need(e.Results(name))
+				c := need(e.Cell(name, "mu2", policy, "epsilon=1"))
 				round := r.Manifest.Horizon
 				if name1 == name2 && i == 0 {
 					round = early
 				}
-				if x[i], err = at(r, c.Regret, round); err != nil {
-					return Finding{}, err
-				}
+				x[i] = at(r, c.Regret, round)
 				t[i] = float64(round)
 			}
 			p, lo, hi := exponent(x[1], x[0], t[1], t[0], 1)
 			return Between(p, lo, hi, from, to, min(x[0].runs, x[1].runs),
 				fmt.Sprintf("%s: regret %.0f at %.0e, %.0f at %.0e", policy, x[0].mean, t[0],
-					x[1].mean, t[1])), nil
+					x[1].mean, t[1]))
 		}
 	}
-	grows := func(name1, name2, policy string, from, to float64) func(e *Evidence) (Finding, error) {
+	grows := func(name1, name2, policy string, from, to float64) Check {
 		return growsFrom(1_000_000, name1, name2, policy, from, to)
-	}
-	every := func(parts ...func(e *Evidence) (Finding, error)) func(e *Evidence) (Finding, error) {
-		return func(e *Evidence) (Finding, error) {
-			var out []Finding
-			for _, f := range parts {
-				p, err := f(e)
-				if err != nil {
-					return Finding{}, err
-				}
-				out = append(out, p)
-			}
-			return Every(out), nil
-		}
 	}
 	return Figure{
 		ID: "thesis-5.1", Source: "000", Where: "Table 5.1, §5.1 and §5.2",
@@ -845,7 +764,7 @@ func thesisOrders() Figure {
 				IfHolds: NotContradicted, Where: "Table 5.1, Theorems 5.3 and 5.4, §5.2",
 				Statistic: "the exponent of log T from T = 10⁶ to 10¹²; holds if both are in 1 ± " +
 					"0.3, a margin of ours",
-				Decide: every(grows("anytime", "anytime", "adap-ucb", 0.7, 1.3),
+				Decide: allOf(grows("anytime", "anytime", "adap-ucb", 0.7, 1.3),
 					grows("anytime", "anytime", "adap-klucb", 0.7, 1.3)),
 				Why: ordersWhy,
 			},
@@ -854,7 +773,7 @@ func thesisOrders() Figure {
 					"AdaP-KLUCB still grows faster than log T: not all arms are told apart yet. " +
 					"(An order, which is what the source states, does not say where it begins.)",
 				Statistic: "the exponent of log T from T = 10⁴ to 10¹²; holds if both are above 1",
-				Decide: every(growsFrom(10_000, "anytime", "anytime", "adap-ucb", 1,
+				Decide: allOf(growsFrom(10_000, "anytime", "anytime", "adap-ucb", 1,
 					math.Inf(1)), growsFrom(10_000, "anytime", "anytime", "adap-klucb", 1, math.Inf(1))),
 			},
 			{
@@ -887,17 +806,11 @@ func thesisOrders() Figure {
 					"generic blueprint, §5.2",
 				Statistic: "the ratio of mean regrets at T = 10⁶ of AdaP-UCB without noise at α " +
 					"= 4 and of UCB with the same bonus √(2 log t/N); holds if it is below 4",
-				Decide: func(e *Evidence) (Finding, error) {
-					a, err := e.Cell("wrapper", "mu2", "adap-ucb", "none")
-					if err != nil {
-						return Finding{}, err
-					}
-					b, err := e.Cell("wrapper", "mu2", "ucb-2logt", "none")
-					if err != nil {
-						return Finding{}, err
-					}
+				Decide: func(e *Evidence) Finding {
+					a := need(e.Cell("wrapper", "mu2", "adap-ucb", "none"))
+					b := need(e.Cell("wrapper", "mu2", "ucb-2logt", "none"))
 					r, lo, hi := Ratio(a.FinalRegret, b.FinalRegret, 1)
-					return Below(r, lo, hi, 4, len(a.FinalRegret), "adap-ucb over ucb-2logt"), nil
+					return Below(r, lo, hi, 4, len(a.FinalRegret), "adap-ucb over ucb-2logt")
 				},
 			},
 		},

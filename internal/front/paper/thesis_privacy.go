@@ -76,7 +76,7 @@ func slack(tail func(x float64) float64, epsilon, delta float64) float64 {
 }
 
 // none decides that a difference of models is 0 but for rounding.
-func none(of func(modelsApart) float64) func(e *Evidence) (Finding, error) {
+func none(of func(modelsApart) float64) Check {
 	return judged("random", func(n modelsApart) (float64, bool, string) {
 		return of(n), of(n) < 1e-9, fmt.Sprintf("%.0f policies", n.Policies)
 	})
@@ -283,17 +283,17 @@ func thesis21() Figure {
 				ID: "audit", Text: "So games with a mechanism bound its ε from below: half of " +
 					"the Laplace noise for ε = 1 is found out.", Where: "Definition 2.35 in §2.3.7",
 				Statistic: "The lower bound on ε from games at one fixed threshold; holds if it is above 1",
-				Decide: checked(func(r *reading) Finding {
-					half := named[gamesEpsilon](r, "games half")
+				Decide: func(e *Evidence) Finding {
+					half := named[gamesEpsilon](e, "games half")
 					f := Finding{Answer: Undecided, Value: half.Counted, Low: half.Low,
-						High: math.NaN(), Runs: r.Numbers.Runs, Detail: fmt.Sprintf("true ε 2; "+
+						High: math.NaN(), Runs: e.Numbers.Runs, Detail: fmt.Sprintf("true ε 2; "+
 							"with all of the noise the bound is %.3f",
-							named[gamesEpsilon](r, "games sound").Low)}
+							named[gamesEpsilon](e, "games sound").Low)}
 					if half.Low > 1 {
 						f.Answer = Holds
 					}
 					return f
-				}),
+				},
 			},
 			{
 				ID: "attained", Text: "The region is exactly what (ε,δ)-DP allows: a mechanism " +
@@ -471,17 +471,17 @@ func thesis22() Figure {
 				Statistic: "ε at T = 8 for a claimed ε = 1, with logarithms to base 2, as a tree " +
 					"of depth log₂T has: counted, and bounded from below by audit; fails if the " +
 					"bound is above 1",
-				Decide: checked(func(r *reading) Finding {
-					x := named[treeEpsilon](r, "audit printed")
+				Decide: func(e *Evidence) Finding {
+					x := named[treeEpsilon](e, "audit printed")
 					f := Finding{Answer: Undecided, Value: x.Counted, Low: x.Low, High: x.True,
-						Runs: r.Numbers.Runs, Detail: fmt.Sprintf("step 1 is in 4 sums at T = 8, "+
+						Runs: e.Numbers.Runs, Detail: fmt.Sprintf("step 1 is in 4 sums at T = 8, "+
 							"so that ε is 4/3 = %.3f; with scale (log₂T + 1)/ε the audit has "+
-							"%.3f of 1", x.True, named[treeEpsilon](r, "audit right").Low)}
+							"%.3f of 1", x.True, named[treeEpsilon](e, "audit right").Low)}
 					if x.Low > 1 {
 						f.Answer = Fails
 					}
 					return f
-				}),
+				},
 				Weaker: judged("in", func(sums overHorizons) (float64, bool, string) {
 					last := sums[len(sums)-1]
 					return last / 20, last <= 2*20, "O(log T): 21 sums at T = 2²⁰"
@@ -499,22 +499,22 @@ func thesis22() Figure {
 					"T) partial sums.", Where: "§2.1.5, (b)",
 				Statistic: "Most sums that a count needs, minus log₂ T, largest for T = 8 to " +
 					"2²⁰; holds if at most 0",
-				Decide: checked(func(r *reading) Finding {
-					most, log := named[overHorizons](r, "most"), named[overHorizons](r, "log")
+				Decide: func(e *Evidence) Finding {
+					most, log := named[overHorizons](e, "most"), named[overHorizons](e, "log")
 					worst := math.Inf(-1)
 					for i, sums := range most {
 						worst = max(worst, sums-log[i])
 					}
 					return exact(worst, worst <= 0, "T − 1 needs log₂T sums, T one")
-				}),
+				},
 			},
 			{
 				ID: "order", IfHolds: NotContradicted, Text: "The tree's error is of order (log " +
 					"T)^1.5/ε in each round.", Where: "§2.1.5",
 				Statistic: "Standard deviation over (log₂ T)^1.5/ε, largest over smallest for T " +
 					"= 8 to 2²⁰; holds if at most 2, a threshold of ours",
-				Decide: checked(func(r *reading) Finding {
-					sd, log := named[overHorizons](r, "sd"), named[overHorizons](r, "log")
+				Decide: func(e *Evidence) Finding {
+					sd, log := named[overHorizons](e, "sd"), named[overHorizons](e, "log")
 					lo, hi := math.Inf(1), 0.0
 					for i := range sd {
 						x := sd[i] / math.Pow(log[i], 1.5)
@@ -522,16 +522,16 @@ func thesis22() Figure {
 					}
 					return exact(hi/lo, hi/lo <= 2, fmt.Sprintf("%.2f to %.2f times (log₂T)^1.5/ε",
 						lo, hi))
-				}),
+				},
 			},
 			{
 				ID: "simple", Text: "Simple Mechanism II has less error than I, and for long " +
 					"horizons the tree less than both.", Where: "§2.1.5",
 				Statistic: "The smallest T = 2^k from 8 on from which the tree's standard " +
 					"deviation is the least and II's the second; holds if there is one up to 2²⁰",
-				Decide: checked(func(r *reading) Finding {
-					tree, two := named[overHorizons](r, "sd"), named[overHorizons](r, "sd two")
-					one, from := named[overHorizons](r, "sd one"), 3
+				Decide: func(e *Evidence) Finding {
+					tree, two := named[overHorizons](e, "sd"), named[overHorizons](e, "sd two")
+					one, from := named[overHorizons](e, "sd one"), 3
 					for i := range tree {
 						if !(tree[i] < two[i] && two[i] < one[i]) {
 							from = i + 4
@@ -539,7 +539,7 @@ func thesis22() Figure {
 					}
 					return exact(math.Pow(2, float64(from)), from <= 20,
 						fmt.Sprintf("before T = %d Simple II has less error than the tree", 1<<from))
-				}),
+				},
 				Why: "The tree is not ahead at any horizon that was looked at.",
 			},
 		},
@@ -701,12 +701,12 @@ func thesis312() Figure {
 					"one of Appendix A, at (0.95, 0.17).", Where: "Proposition 3.12(e) in §3.6, " +
 					"Appendix A; also [Azize and Basu 2024, Proposition 1(e)]",
 				Statistic: "Exact δ at ε = 0.95 under View and Table; holds if 0.17 lies between",
-				Decide: checked(func(r *reading) Finding {
-					view := named[ofDefinition](r, audit.View.String()).Delta95
-					table := named[ofDefinition](r, audit.Table.String()).Delta95
+				Decide: func(e *Evidence) Finding {
+					view := named[ofDefinition](e, audit.View.String()).Delta95
+					table := named[ofDefinition](e, audit.Table.String()).Delta95
 					return exact(table, view <= 0.17 && table > 0.17,
 						fmt.Sprintf("δ = %.6f under View, %.6f under Table", view, table))
-				}),
+				},
 			},
 			{
 				ID: "smallest", Text: "The smallest ε at which that policy is (ε, 0.17)-Table DP " +
@@ -760,15 +760,15 @@ func thesis312() Figure {
 					"adaptive continual release.", Where: "§3.8",
 				Statistic: "Exact δ(0.5) under continual release minus that under Interactive, " +
 					"of a policy of two arms and four rounds; holds if at most 0",
-				Decide: checked(func(r *reading) Finding {
-					interactive := named[ofDefinition](r, audit.Interactive.String()).Ours
-					continual := named[ofDefinition](r, audit.Continual.String()).Ours
-					random := named[modelsApart](r, "random")
+				Decide: func(e *Evidence) Finding {
+					interactive := named[ofDefinition](e, audit.Interactive.String()).Ours
+					continual := named[ofDefinition](e, audit.Continual.String()).Ours
+					random := named[modelsApart](e, "random")
 					return exact(continual-interactive, continual <= interactive,
 						fmt.Sprintf("δ(0.5) = %.5f under Interactive, %.5f under continual release; "+
 							"of %.0f random policies %.0f have less under Interactive", interactive,
 							continual, random.Policies, random.Less))
-				}),
+				},
 				IfFails: Refuted,
 				Proof: "A counter-example, by enumeration. Arms 0 and 1, rewards 0 and 1, four " +
 					"rounds. Arm 1 is played with probability 0.5 in round 1; 0.3 + 0.4 r₁ in " +

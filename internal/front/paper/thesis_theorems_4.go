@@ -468,13 +468,13 @@ func theoremsOfChapter4() Figure {
 				Statistic: "T*(ν; ε), from below, over the larger of the two, smallest over " +
 					"random Bernoulli instances and ε = 0.001 to 10; holds if at least 1, up to " +
 					"10⁻⁶, the gap of the certificate",
-				Decide: checked(func(r *reading) Finding {
-					least := -named[float64](r, "relaxed")
-					away := named[struct{ Times, Epsilon, Ratio float64 }](r, "gives away")
+				Decide: func(e *Evidence) Finding {
+					least := -named[float64](e, "relaxed")
+					away := named[struct{ Times, Epsilon, Ratio float64 }](e, "gives away")
 					return exact(least, least >= 1-1e-6, fmt.Sprintf("and at most %.3f times as "+
 						"much, at ε = %.3g, where T*_TV/ε is %.2f T*_KL: what the corollary "+
 						"gives away", away.Times, away.Epsilon, away.Ratio))
-				}), Why: theoremWhy,
+				}, Why: theoremWhy,
 			},
 			{
 				ID: "closed-form", Text: "For Bernoulli arms T*_TV is 1/Δ_min + Σ 1/Δ_a.",

@@ -94,17 +94,17 @@ type attackEpsilon struct{ Low, Estimate, High, Claimed float64 }
 
 // unrefuted holds unless the lower bound of an audit is above what was claimed: that the best
 // attack stays below a claim proves nothing, and says so.
-func unrefuted(name string) func(e *Evidence) (Finding, error) {
-	return checked(func(r *reading) Finding {
-		x := named[attackEpsilon](r, "audit "+name)
+func unrefuted(name string) Check {
+	return func(e *Evidence) Finding {
+		x := named[attackEpsilon](e, "audit "+name)
 		return Finding{
 			Answer: map[bool]Answer{false: Holds, true: Fails}[x.Low > x.Claimed],
 			Value:  x.Estimate / x.Claimed, Low: x.Low / x.Claimed, High: x.High / x.Claimed,
-			Runs: r.Numbers.Runs,
+			Runs: e.Numbers.Runs,
 			Detail: fmt.Sprintf("the best attack has at least ε = %.3f of %.3f that is claimed; "+
 				"its errors as counted have %.3f", x.Low, x.Claimed, x.Estimate),
 		}
-	})
+	}
 }
 
 func privacyOfChapter5() Figure {
@@ -153,22 +153,16 @@ const beta520 = 0.5
 
 // asymptotically judges mean stopping times over an upper bound for δ → 0 at a small δ: below it
 // holds. Above it decides only if they did not come nearer from a larger δ.
-func asymptotically(policy string) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		small, err := cellsOf(e, "small", []string{policy})
-		if err != nil {
-			return Finding{}, err
-		}
+func asymptotically(policy string) Check {
+	return func(e *Evidence) Finding {
+		small := cellsOf(e, "small", policy)
 		var parts []Finding
 		for _, c := range small {
-			large, err := e.Cell("large", c.Instance, c.Policy, c.Budget)
-			if err != nil {
-				return Finding{}, err
-			}
+			large := need(e.Cell("large", c.Instance, c.Policy, c.Budget))
 			x, y := meanOf(c.FinalStoppingTime), meanOf(large.FinalStoppingTime)
 			a, b := c.Identify.AsymptoticUpper, large.Identify.AsymptoticUpper
 			if !(a > 0 && b > 0) {
-				return Finding{}, fmt.Errorf("paper: no upper bound for %s", c.Label())
+				return need(Finding{}, fmt.Errorf("paper: no upper bound for %s", c.Label()))
 			}
 			h := x.half(len(small))
 			f := Below(x.mean/a, (x.mean-h)/a, (x.mean+h)/a, 1, x.runs,
@@ -179,7 +173,7 @@ func asymptotically(policy string) func(e *Evidence) (Finding, error) {
 			}
 			parts = append(parts, f)
 		}
-		return largestOf(parts), nil
+		return largestOf(parts)
 	}
 }
 
@@ -263,7 +257,7 @@ func upperTimes(n *Numbers, instances int) error {
 }
 
 func samplesOfChapter5() Figure {
-	of := func(name string, most float64) func(e *Evidence) (Finding, error) {
+	of := func(name string, most float64) Check {
 		return largest(name, most*(1+1e-6), "largest for %.0f arms")
 	}
 	return Figure{
@@ -343,35 +337,25 @@ func samplesOfChapter5() Figure {
 
 // overUpper judges mean regrets over an upper bound at a cell's ε or ρ, all cells of a policy; it
 // shows where the bound is tightest.
-func overUpper(experiment, policy, name string,
-	of func(x float64) privacy.Budget) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		r, err := e.Results(experiment)
-		if err != nil {
-			return Finding{}, err
-		}
-		cells, err := cellsOf(e, experiment, []string{policy})
-		if err != nil {
-			return Finding{}, err
-		}
+func overUpper(experiment, policy, name string, of func(x float64) privacy.Budget) Check {
+	return func(e *Evidence) Finding {
+		r := need(e.Results(experiment))
+		cells := cellsOf(e, experiment, policy)
 		var parts []Finding
 		for _, c := range cells {
 			means, ok := sweep5()[c.Instance]
 			_, text, found := strings.Cut(c.Budget, "=")
 			x, err := strconv.ParseFloat(text, 64)
 			if !ok || !found || err != nil {
-				return Finding{}, fmt.Errorf("paper: %s is not of the sweep", c.Label())
+				return need(Finding{}, fmt.Errorf("paper: %s is not of the sweep", c.Label()))
 			}
-			b, err := upper(name, means, of(x), 3.1, float64(r.Manifest.Horizon))
-			if err != nil {
-				return Finding{}, err
-			}
+			b := need(upper(name, means, of(x), 3.1, float64(r.Manifest.Horizon)))
 			m := meanOf(c.FinalRegret)
 			h := m.half(len(cells))
 			parts = append(parts, Below(m.mean/b, (m.mean-h)/b, (m.mean+h)/b, 1, m.runs,
 				fmt.Sprintf("%s, %s: %.0f of %.0f", c.Instance, c.Budget, m.mean, b)))
 		}
-		return largestOf(parts), nil
+		return largestOf(parts)
 	}
 }
 
@@ -415,16 +399,10 @@ func table52() []entry {
 
 // staysBelow holds if the largest ratio of regret to a row's expression is no larger at the horizon
 // than decades before.
-func (row entry) staysBelow(decades float64) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		r, err := e.Results(row.experiment)
-		if err != nil {
-			return Finding{}, err
-		}
-		cells, err := cellsOf(e, row.experiment, []string{row.policy})
-		if err != nil {
-			return Finding{}, err
-		}
+func (row entry) staysBelow(decades float64) Check {
+	return func(e *Evidence) Finding {
+		r := need(e.Results(row.experiment))
+		cells := cellsOf(e, row.experiment, row.policy)
 		end := r.Manifest.Horizon
 		early := int(math.Round(float64(end) / math.Pow(10, decades)))
 		var x [2]extreme
@@ -432,13 +410,10 @@ func (row entry) staysBelow(decades float64) func(e *Evidence) (Finding, error) 
 		for _, c := range cells {
 			budget, ok := c.PrivacyBudget().(privacy.ZCDP)
 			if !ok {
-				return Finding{}, fmt.Errorf("paper: %s has no ρ", c.Label())
+				return need(Finding{}, fmt.Errorf("paper: %s has no ρ", c.Label()))
 			}
 			for i, t := range []int{early, end} {
-				m, err := at(r, c.Regret, t)
-				if err != nil {
-					return Finding{}, err
-				}
+				m := at(r, c.Regret, t)
 				b := row.of(c.Instance, float64(t), budget.Rho)
 				if x[i].most(estimate{m.mean / b, m.se / b, m.runs}, 2*len(cells)) && i == 1 {
 					where = fmt.Sprintf("%s, %s", c.Instance, c.Budget)
@@ -447,7 +422,7 @@ func (row entry) staysBelow(decades float64) func(e *Evidence) (Finding, error) 
 		}
 		v, lo, hi := x[1].over(x[0])
 		return Below(v, lo, hi, 1, x[1].runs, fmt.Sprintf("%.3g times the expression at T = %.0e "+
-			"(%s), %.3g at %.0e", x[1].mean, float64(end), where, x[0].mean, float64(early))), nil
+			"(%s), %.3g at %.0e", x[1].mean, float64(end), where, x[0].mean, float64(early)))
 	}
 }
 

@@ -72,7 +72,7 @@ func TestSamplesOfChapter5ComeOutEachWay(t *testing.T) {
 			e := &Evidence{Experiments: map[string]*experiment.Results{"large": of(policy, 1e-4,
 				100, c.large), "small": of(policy, 1e-64, 1600, c.small)}}
 			claim := claimOf(t, figure, policy)
-			if f, err := claim.Decide(e); err != nil || f.Answer != c.want {
+			if f, err := claim.Decide.Of(e); err != nil || f.Answer != c.want {
 				t.Errorf("%s at %v and then %v of the bound: %+v, %v, want %s", policy, c.large,
 					c.small, f, err, c.want)
 			}
@@ -112,7 +112,7 @@ func TestRegretOfChapter5ComesOutEachWay(t *testing.T) {
 				r.Cells = append(r.Cells, x)
 			}
 			claim := claimOf(t, figure, c.claim)
-			f, err := claim.Decide(&Evidence{Experiments: map[string]*experiment.Results{c.experiment: r}})
+			f, err := claim.Decide.Of(&Evidence{Experiments: map[string]*experiment.Results{c.experiment: r}})
 			if err != nil || f.Answer != want {
 				t.Errorf("%s: %+v, %v, want %s", c.claim, f, err, want)
 			}
@@ -129,7 +129,7 @@ func TestUpperTimes(t *testing.T) {
 	figure := samplesOfChapter5()
 	for _, id := range []string{"g1", "sixteen", "eight", "forty-eight"} {
 		claim := claimOf(t, figure, id)
-		f, err := claim.Decide(&Evidence{Numbers: n})
+		f, err := claim.Decide.Of(&Evidence{Numbers: n})
 		t.Logf("%s: %s %.6g, %s", id, f.Answer, f.Value, f.Detail)
 		if err != nil || f.Answer != Holds {
 			t.Errorf("%s: %+v, %v", id, f, err)

@@ -294,10 +294,10 @@ func theoremsOfChapter6() Figure {
 				Statistic: fmt.Sprintf("The Kolmogorov distance of scores in games from the law, "+
 					"three targets and one with noise, both sides; holds if all are below %v, "+
 					"which is ours", nearNormal),
-				Decide: checked(func(r *reading) Finding {
+				Decide: func(e *Evidence) Finding {
 					var parts []Finding
 					for _, name := range []string{"easy", "medium", "hard", "medium, noise 1"} {
-						s := named[scored](r, "scores "+name)
+						s := named[scored](e, "scores "+name)
 						for side, d := range s.Apart {
 							half := kolmogorov(s.Games[side], 8)
 							parts = append(parts, Below(d, d-half, d+half, nearNormal,
@@ -306,7 +306,7 @@ func theoremsOfChapter6() Figure {
 						}
 					}
 					return Every(parts)
-				}),
+				},
 			},
 		},
 	}

@@ -19,12 +19,12 @@ func eachWay(t *testing.T, figure Figure, cases map[string][2]numbersOf) {
 			if c[i] == nil {
 				continue
 			}
-			f, err := claim.Decide(&Evidence{Preset: Full, Numbers: &Numbers{Values: c[i], Runs: 1000}})
+			f, err := claim.Decide.Of(&Evidence{Preset: Full, Numbers: &Numbers{Values: c[i], Runs: 1000}})
 			if err != nil || f.Answer != want {
 				t.Errorf("%s/%s: %+v, %v, want %s", figure.ID, id, f, err, want)
 			}
 		}
-		if f, err := claim.Decide(&Evidence{Preset: Quick, Numbers: &Numbers{}}); err == nil {
+		if f, err := claim.Decide.Of(&Evidence{Preset: Quick, Numbers: &Numbers{}}); err == nil {
 			t.Errorf("%s/%s without numbers: %+v", figure.ID, id, f)
 		}
 	}
@@ -55,7 +55,7 @@ func playsTheorems(t *testing.T, figure Figure, fail ...string) {
 		if slices.Contains(fail, claim.ID) {
 			want = Fails
 		}
-		f, err := claim.Decide(&Evidence{Preset: Quick, Numbers: n})
+		f, err := claim.Decide.Of(&Evidence{Preset: Quick, Numbers: n})
 		t.Logf("%s: %s %.6g, %s", claim.ID, f.Answer, f.Value, f.Detail)
 		if err != nil || f.Answer != want {
 			t.Errorf("%s/%s: %+v, %v, want %s", figure.ID, claim.ID, f, err, want)

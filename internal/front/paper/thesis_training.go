@@ -377,7 +377,7 @@ func tracingClaims(suffix, whose string, models []string, verdict Verdict, why, 
 				"find than that of the lowest, " + whose + ".", Where: "(a) of §7.4",
 			Statistic: "Area under the ROC curve of the covariance attack on the first minus " +
 				"that on the second; holds if " + every(models, "both are", "it is") + " above 0",
-			Decide: all(models, func(c string) func(e *Evidence) (Finding, error) {
+			Decide: all(models, func(c string) Check {
 				return moreArea(c+" easy covariance", c+" hard covariance")
 			}),
 		},
@@ -388,8 +388,8 @@ func tracingClaims(suffix, whose string, models []string, verdict Verdict, why, 
 				"scalar product on the same games, " +
 				every(models, "two models and two canaries; holds if all four are above 0",
 					"two canaries; holds if both are above 0"),
-			Decide: all(models, func(c string) func(e *Evidence) (Finding, error) {
-				return all([]string{"easy", "hard"}, func(t string) func(e *Evidence) (Finding, error) {
+			Decide: all(models, func(c string) Check {
+				return all([]string{"easy", "hard"}, func(t string) Check {
 					return pairedArea(above(0), c+" "+t+" covariance over scalar product")
 				})
 			}),
@@ -400,11 +400,11 @@ func tracingClaims(suffix, whose string, models []string, verdict Verdict, why, 
 				every(models, "; for the net, that of its last layer.", ", "+whose+"."), Where: "(c) of §7.4",
 			Statistic: "Area under the ROC curve of the covariance attack on the point of the " +
 				"highest score; holds if " + every(models, "both are", "it is") + " above ½",
-			Decide: all(models, func(c string) func(e *Evidence) (Finding, error) {
-				return checked(func(r *reading) Finding {
-					x := named[bounds](r, c+" easy covariance")
-					return Above(x.Value, x.Lo, x.Hi, 0.5, r.Numbers.Runs, c)
-				})
+			Decide: all(models, func(c string) Check {
+				return func(e *Evidence) Finding {
+					x := named[bounds](e, c+" easy covariance")
+					return Above(x.Value, x.Lo, x.Hi, 0.5, e.Numbers.Runs, c)
+				}
 			}),
 		},
 		{
@@ -423,10 +423,10 @@ func tracingClaims(suffix, whose string, models []string, verdict Verdict, why, 
 				"below, a threshold of ours; holds if all " +
 				every(models, "six", "three") + " are above 1, and fails if one is not high by " +
 				"any: half of the training points score more",
-			Decide: all(models, func(c string) func(e *Evidence) (Finding, error) {
-				return checked(func(r *reading) Finding {
+			Decide: all(models, func(c string) Check {
+				return func(e *Evidence) Finding {
 					var parts []Finding
-					n := named[canaryScores](r, "canaries "+c)
+					n := named[canaryScores](e, "canaries "+c)
 					for i, name := range []string{"blank", "mislabelled", "Dirac"} {
 						x := n.Scores[i] / n.High
 						f := exact(x, x > 1, fmt.Sprintf("%s model, %s: score %.3f, above %s of "+
@@ -438,7 +438,7 @@ func tracingClaims(suffix, whose string, models []string, verdict Verdict, why, 
 						parts = append(parts, f)
 					}
 					return Every(parts)
-				})
+				}
 			}),
 			Reader: "Compute the score of such a canary on your own data before relying on it.",
 		},
@@ -465,19 +465,12 @@ func every(models []string, several, one string) string {
 }
 
 // all is the finding of a claim that is made of each of several things.
-func all(names []string, of func(name string) func(e *Evidence) (Finding,
-	error)) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
-		var parts []Finding
-		for _, n := range names {
-			f, err := of(n)(e)
-			if err != nil {
-				return Finding{}, err
-			}
-			parts = append(parts, f)
-		}
-		return Every(parts), nil
+func all(names []string, of func(name string) Check) Check {
+	var checks []Check
+	for _, n := range names {
+		checks = append(checks, of(n))
 	}
+	return allOf(checks...)
 }
 
 // areaDifference is the difference of the areas under the ROC curves of two attacks on the
@@ -514,10 +507,9 @@ func areaDifference(a, b audit.Scores, cells int) (d, lo, hi float64) {
 }
 
 // pairedArea judges a difference of areas.
-func pairedArea(judge func(r, lo, hi float64, runs int, detail string) Finding,
-	name string) func(e *Evidence) (Finding, error) {
-	return checked(func(r *reading) Finding {
-		d := named[bounds](r, name)
-		return judge(d.Value, d.Lo, d.Hi, r.Numbers.Runs, name)
-	})
+func pairedArea(judge judgement, name string) Check {
+	return func(e *Evidence) Finding {
+		d := named[bounds](e, name)
+		return judge(d.Value, d.Lo, d.Hi, e.Numbers.Runs, name)
+	}
 }

@@ -7,53 +7,36 @@ import "fmt"
 const ownPhases, samePhases = "adac-gope-var, own phases", "adac-gope-var, same phases"
 
 // variantRatio is the regret of a reading of AdaC-GOPE-Var over that of AdaC-GOPE.
-func variantRatio(e *Evidence, policy string, rho float64, cells int) (Finding, error) {
-	a, err := e.Cell("var", "sphere", policy, budget("rho", rho))
-	if err != nil {
-		return Finding{}, err
-	}
-	b, err := e.Cell("var", "sphere", "adac-gope", budget("rho", rho))
-	if err != nil {
-		return Finding{}, err
-	}
+func variantRatio(e *Evidence, policy string, rho float64, cells int) Finding {
+	a := need(e.Cell("var", "sphere", policy, budget("rho", rho)))
+	b := need(e.Cell("var", "sphere", "adac-gope", budget("rho", rho)))
 	r, lo, hi := Ratio(a.FinalRegret, b.FinalRegret, cells)
 	return Finding{Value: r, Low: lo, High: hi, Runs: len(a.FinalRegret),
 		Detail: fmt.Sprintf("ρ = %v: %.0f against %.0f", rho, meanOf(a.FinalRegret).mean,
-			meanOf(b.FinalRegret).mean)}, nil
+			meanOf(b.FinalRegret).mean)}
 }
 
 // variantLess holds if AdaC-GOPE has less regret than the variant at every ρ of the figures.
-func variantLess(e *Evidence) (Finding, error) {
+func variantLess(e *Evidence) Finding {
 	rhos := []float64{0.001, 0.01, 0.1, 1}
 	var parts []Finding
 	for _, rho := range rhos {
-		x, err := variantRatio(e, ownPhases, rho, len(rhos))
-		if err != nil {
-			return Finding{}, err
-		}
-		parts = append(parts, Above(x.Value, x.Low, x.High, 1, x.Runs, x.Detail))
+		parts = append(parts, variantRatio(e, ownPhases, rho, len(rhos)).by(above(1)))
 	}
-	return Every(parts), nil
+	return Every(parts)
 }
 
 // variantSame holds if the two hardly differ at ρ = 0.001 where their phases are the same.
-func variantSame(e *Evidence) (Finding, error) {
-	f, err := variantRatio(e, samePhases, 0.001, 1)
-	return Between(f.Value, f.Low, f.High, 0.98, 1.02, f.Runs, f.Detail), err
+func variantSame(e *Evidence) Finding {
+	return variantRatio(e, samePhases, 0.001, 1).by(between(0.98, 1.02))
 }
 
 // variantHighPrivacy holds if AdaC-GOPE's lead is larger at ρ = 0.001 than at 1.
-func variantHighPrivacy(e *Evidence) (Finding, error) {
-	a, err := variantRatio(e, ownPhases, 0.001, 2)
-	if err != nil {
-		return Finding{}, err
-	}
-	b, err := variantRatio(e, ownPhases, 1, 2)
-	if err != nil {
-		return Finding{}, err
-	}
+func variantHighPrivacy(e *Evidence) Finding {
+	a := variantRatio(e, ownPhases, 0.001, 2)
+	b := variantRatio(e, ownPhases, 1, 2)
 	return Above(a.Value-b.Value, a.Low-b.High, a.High-b.Low, 0, a.Runs,
-		fmt.Sprintf("%.2f times at ρ = 0.001, %.2f at 1", a.Value, b.Value)), nil
+		fmt.Sprintf("%.2f times at ρ = 0.001, %.2f at 1", a.Value, b.Value))
 }
 
 // thesisC1 is [Azize 2024]'s version of [Azize and Basu 2024]'s Figure 5, at its own

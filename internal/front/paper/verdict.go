@@ -109,7 +109,7 @@ func (c *Claim) verdict(e *Evidence, f Finding) (Verdict, error) {
 		return or(c.IfHolds, Reproduces), nil
 	}
 	if c.Weaker != nil {
-		weaker, err := c.Weaker(e)
+		weaker, err := c.Weaker.Of(e)
 		var not *NotPlayedError
 		switch {
 		case errors.As(err, &not): // then nothing is known of it
@@ -136,7 +136,7 @@ func decide(c *Claim, e *Evidence) (f Finding, v Verdict) {
 	if c.Decide == nil {
 		return wrong("the claim has no check")
 	}
-	f, err := c.Decide(e)
+	f, err := c.Decide.Of(e)
 	var not *NotPlayedError
 	switch {
 	case errors.As(err, &not):

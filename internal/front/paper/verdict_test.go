@@ -6,13 +6,11 @@ import (
 	"testing"
 )
 
-func answers(a Answer) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) { return Finding{Answer: a}, nil }
-}
+func answers(a Answer) Check { return func(*Evidence) Finding { return Finding{Answer: a} } }
 
 func TestVerdictOfAnAnswer(t *testing.T) {
-	failing := func(err error) func(e *Evidence) (Finding, error) {
-		return func(e *Evidence) (Finding, error) { return Finding{}, err }
+	failing := func(err error) Check {
+		return func(*Evidence) Finding { return need(Finding{}, err) }
 	}
 	for _, c := range []struct {
 		name  string

@@ -25,56 +25,40 @@ type pricing struct {
 	median bool
 }
 
-func (p pricing) cell(e *Evidence, rho float64) (*experiment.CellResult, error) {
-	return e.Cell(p.name, p.instance, p.policy, budget("rho", rho))
+func (p pricing) cell(e *Evidence, rho float64) *experiment.CellResult {
+	return need(e.Cell(p.name, p.instance, p.policy, budget("rho", rho)))
 }
 
 // price is the price of privacy some decades before the horizon.
-func (p pricing) price(e *Evidence, rho float64, decades int) (estimate, int, error) {
-	r, err := e.Results(p.name)
-	if err != nil {
-		return estimate{}, 0, err
-	}
-	c, err := p.cell(e, rho)
-	if err != nil {
-		return estimate{}, 0, err
-	}
-	t := r.Manifest.Horizon
+func (p pricing) price(e *Evidence, rho float64, decades int) (x estimate, t int) {
+	r := need(e.Results(p.name))
+	c := p.cell(e, rho)
+	t = r.Manifest.Horizon
 	for range decades {
 		t /= 10
 	}
-	x, err := at(r, c.Price, t)
-	return x, t, err
+	return at(r, c.Price, t), t
 }
 
 // free is the first conclusion of [Azize and Basu 2024, §VII-B]: at the largest budget nothing is
 // left of the difference.
-func (p pricing) free(e *Evidence) (Finding, error) {
+func (p pricing) free(e *Evidence) Finding {
 	var parts []Finding
 	for _, d := range p.decades {
-		x, t, err := p.price(e, p.largest, d)
-		if err != nil {
-			return Finding{}, err
-		}
+		x, t := p.price(e, p.largest, d)
 		h := x.half(len(p.decades))
 		parts = append(parts, Between(x.mean, x.mean-h, x.mean+h, -0.01, 0.01, x.runs,
 			fmt.Sprintf("price at ρ = %v, T = %.0e", p.largest, float64(t))))
 	}
-	return Every(parts), nil
+	return Every(parts)
 }
 
 // less is its other half: a larger budget, a smaller difference.
-func (p pricing) less(e *Evidence) (Finding, error) {
+func (p pricing) less(e *Evidence) Finding {
 	var parts []Finding
 	for i := 1; i < len(p.falling); i++ {
-		a, err := p.cell(e, p.falling[i-1])
-		if err != nil {
-			return Finding{}, err
-		}
-		b, err := p.cell(e, p.falling[i])
-		if err != nil {
-			return Finding{}, err
-		}
+		a := p.cell(e, p.falling[i-1])
+		b := p.cell(e, p.falling[i])
 		m, lo, hi := Difference(a.FinalRegret, b.FinalRegret, len(p.falling)-1)
 		if p.median {
 			d := make([]float64, len(a.FinalRegret))
@@ -86,37 +70,26 @@ func (p pricing) less(e *Evidence) (Finding, error) {
 		parts = append(parts, Above(m, lo, hi, 0, len(a.FinalRegret),
 			fmt.Sprintf("regret at ρ = %v minus that at ρ = %v", p.falling[i-1], p.falling[i])))
 	}
-	return Every(parts), nil
+	return Every(parts)
 }
 
 // falls is the second conclusion: the price at the horizon is below what it was some decades before.
-func (p pricing) falls(decades int) func(e *Evidence) (Finding, error) {
-	return p.grown(decades, func(v, lo, hi float64, runs int, detail string) Finding {
-		return Below(v, lo, hi, 1, runs, detail)
-	})
+func (p pricing) falls(decades int) Check {
+	return p.grown(decades, below(1))
 }
 
 // stays holds if the price at the horizon is what it was some decades before, up to one in a hundred.
-func (p pricing) stays(decades int) func(e *Evidence) (Finding, error) {
-	return p.grown(decades, func(v, lo, hi float64, runs int, detail string) Finding {
-		return Between(v, lo, hi, 0.99, 1.01, runs, detail)
-	})
+func (p pricing) stays(decades int) Check {
+	return p.grown(decades, between(0.99, 1.01))
 }
 
 // grown judges the price at the horizon over that some decades before, at every ρ.
-func (p pricing) grown(decades int, judge func(v, lo, hi float64, runs int,
-	detail string) Finding) func(e *Evidence) (Finding, error) {
-	return func(e *Evidence) (Finding, error) {
+func (p pricing) grown(decades int, judge judgement) Check {
+	return func(e *Evidence) Finding {
 		var parts []Finding
 		for _, rho := range p.rhos {
-			x2, t2, err := p.price(e, rho, 0)
-			if err != nil {
-				return Finding{}, err
-			}
-			x1, t1, err := p.price(e, rho, decades)
-			if err != nil {
-				return Finding{}, err
-			}
+			x2, t2 := p.price(e, rho, 0)
+			x1, t1 := p.price(e, rho, decades)
 			v, lo, hi := x2.over(x1, len(p.rhos))
 			if x1 == x2 { // the same in every run: nothing was added
 				v, lo, hi = 1, 1, 1
@@ -125,7 +98,7 @@ func (p pricing) grown(decades int, judge func(v, lo, hi float64, runs int,
 				fmt.Sprintf("ρ = %v: price %.3g at T = %.0e, %.3g at %.0e", rho, x1.mean,
 					float64(t1), x2.mean, float64(t2))))
 		}
-		return Every(parts), nil
+		return Every(parts)
 	}
 }
 
@@ -220,23 +193,17 @@ func thesis54() Figure {
 			"converges to zero: what privacy costs is of lower order.", Where: "second conclusion, §5.5.2",
 		Statistic: "the exponent of log T in the price from T = 10⁷ to 10¹², for ρ = 0.1, 0.5 " +
 			"and 1; holds if all are below 0. Theorem 5.6 has √log T over log T: −½",
-		Decide: func(e *Evidence) (Finding, error) {
+		Decide: func(e *Evidence) Finding {
 			var parts []Finding
 			for _, rho := range long.rhos {
-				x2, t2, err := long.price(e, rho, 0)
-				if err != nil {
-					return Finding{}, err
-				}
-				x1, t1, err := long.price(e, rho, 5)
-				if err != nil {
-					return Finding{}, err
-				}
+				x2, t2 := long.price(e, rho, 0)
+				x1, t1 := long.price(e, rho, 5)
 				v, lo, hi := exponent(x2, x1, float64(t2), float64(t1), len(long.rhos))
 				parts = append(parts, Below(v, lo, hi, 0, x2.runs,
 					fmt.Sprintf("ρ = %v: price %.4f at T = %.0e, %.4f at %.0e", rho, x1.mean,
 						float64(t1), x2.mean, float64(t2))))
 			}
-			return Every(parts), nil
+			return Every(parts)
 		},
 		Why: "Regret moves in steps, since plays double, so that a price of a few hundredths " +
 			"need not fall in every decade.",
@@ -319,18 +286,15 @@ func thesis56() Figure {
 				"take the eigenvalue itself, and so do we everywhere else.",
 			Statistic: "the price at T = 10⁵ of AdaC-OFUL with the printed radius at ρ = 0.5 and " +
 				"1; holds if both are above 2",
-			Decide: func(e *Evidence) (Finding, error) {
+			Decide: func(e *Evidence) Finding {
 				var parts []Finding
 				for _, rho := range []float64{0.5, 1} {
-					x, _, err := printed.price(e, rho, 0)
-					if err != nil {
-						return Finding{}, err
-					}
+					x, _ := printed.price(e, rho, 0)
 					h := x.half(2)
 					parts = append(parts, Above(x.mean, x.mean-h, x.mean+h, 2, x.runs,
 						fmt.Sprintf("ρ = %v", rho)))
 				}
-				return Every(parts), nil
+				return Every(parts)
 			},
 		})
 	return f
@@ -400,21 +364,17 @@ func zcdp4() Figure {
 			f.Claims = append(f.Claims, c)
 		}
 	}
-	rate := func(p pricing, small, large float64) func(e *Evidence) (Finding, error) {
-		return func(e *Evidence) (Finding, error) {
+	rate := func(p pricing, small, large float64) Check {
+		return func(e *Evidence) Finding {
 			var x [2]estimate
 			for i, rho := range []float64{small, large} {
-				c, err := p.cell(e, rho)
-				if err != nil {
-					return Finding{}, err
-				}
-				x[i] = meanOf(c.FinalDifference)
+				x[i] = meanOf(p.cell(e, rho).FinalDifference)
 			}
 			r, lo, hi := x[0].over(x[1], 3)
 			base := math.Log(small / large)
 			return Between(math.Log(r)/base, math.Log(hi)/base, math.Log(max(lo, 1e-300))/base,
 				-0.65, -0.35, x[0].runs, fmt.Sprintf("%s: difference %.3g at ρ = %v, %.3g at %v",
-					p.name, x[0].mean, small, x[1].mean, large)), nil
+					p.name, x[0].mean, small, x[1].mean, large))
 		}
 	}
 	f.Claims = append(f.Claims,
@@ -425,18 +385,8 @@ func zcdp4() Figure {
 			Statistic: "the exponent of ρ in the difference at T, from ρ = 10⁻⁴ to 10⁻³ for " +
 				"AdaC-UCB (β = 3.1), 0.001 to 0.1 for AdaC-GOPE, 0.1 to 10 for AdaC-OFUL; holds " +
 				"if all are in −0.5 ± 0.15, a margin of ours",
-			Decide: func(e *Evidence) (Finding, error) {
-				var parts []Finding
-				for _, d := range []func(e *Evidence) (Finding, error){rate(proved, 1e-4, 1e-3),
-					rate(linear, 0.001, 0.1), rate(contextual, 0.1, 10)} {
-					x, err := d(e)
-					if err != nil {
-						return Finding{}, err
-					}
-					parts = append(parts, x)
-				}
-				return Every(parts), nil
-			},
+			Decide: allOf(rate(proved, 1e-4, 1e-3), rate(linear, 0.001, 0.1),
+				rate(contextual, 0.1, 10)),
 			Why: "The cost is of order ρ^(−½) only where it is much of the regret: a small one " +
 				"is like 1/ρ, as of √(a + b/ρ).",
 		},
@@ -446,9 +396,8 @@ func zcdp4() Figure {
 				"small beside the regret is like 1/ρ, as of √(a + b/ρ).",
 			Statistic: "the exponent of ρ in the difference at T for AdaC-UCB at β = 1, from ρ = " +
 				"0.01 to 1; holds if it is below −½",
-			Decide: func(e *Evidence) (Finding, error) {
-				f, err := rate(finite, 0.01, 1)(e)
-				return Below(f.Value, f.Low, f.High, -0.5, f.Runs, f.Detail), err
+			Decide: func(e *Evidence) Finding {
+				return rate(finite, 0.01, 1)(e).by(below(-0.5))
 			},
 		},
 		Claim{
@@ -456,29 +405,20 @@ func zcdp4() Figure {
 				"Σ 8β log T/Δ + 8√(β log T/ρ) + 2β/(β − 3).", Where: "Theorem 10 in Appendix C " +
 				"[Azize 2024, Theorem 5.6]",
 			Statistic: "mean final regret at β = 3.1 over the bound, at each ρ; holds if all are below 1",
-			Decide: func(e *Evidence) (Finding, error) {
-				r, err := e.Results("finite-proved")
-				if err != nil {
-					return Finding{}, err
-				}
+			Decide: func(e *Evidence) Finding {
+				r := need(e.Results("finite-proved"))
 				var parts []Finding
 				rhos := []float64{1e-4, 1e-3, 0.01, 0.1, 0.5, 1, 10, 100, 1000}
 				for _, rho := range rhos {
-					c, err := proved.cell(e, rho)
-					if err != nil {
-						return Finding{}, err
-					}
-					b, err := upper("thesis-5.6", mu2(), privacy.ZCDP{Rho: rho}, 3.1,
-						float64(r.Manifest.Horizon))
-					if err != nil {
-						return Finding{}, err
-					}
+					c := proved.cell(e, rho)
+					b := need(upper("thesis-5.6", mu2(), privacy.ZCDP{Rho: rho}, 3.1,
+						float64(r.Manifest.Horizon)))
 					x := meanOf(c.FinalRegret)
 					h := x.half(len(rhos))
 					parts = append(parts, Below(x.mean/b, (x.mean-h)/b, (x.mean+h)/b, 1, x.runs,
 						fmt.Sprintf("ρ = %v, the bound is %.0f", rho, b)))
 				}
-				return Every(parts), nil
+				return Every(parts)
 			},
 			Why: theoremWhy,
 		},
@@ -489,13 +429,10 @@ func zcdp4() Figure {
 				"AdaC-UCB has it.)",
 			Statistic: "the largest regret over 14 gaps at ρ = 10/T over the largest without " +
 				"privacy; holds if it is above 1",
-			Decide: func(e *Evidence) (Finding, error) {
-				x, y, where, err := worst(e, "gaps", 1e-5, 2*len(gaps))
-				if err != nil {
-					return Finding{}, err
-				}
+			Decide: func(e *Evidence) Finding {
+				x, y, where := worst(e, "gaps", 1e-5, 2*len(gaps))
 				v, lo, hi := x.over(y)
-				return Above(v, lo, hi, 1, x.runs, where), nil
+				return Above(v, lo, hi, 1, x.runs, where)
 			},
 		},
 		Claim{
@@ -504,19 +441,13 @@ func zcdp4() Figure {
 			Where: "Table I in §I, Theorem 11 in Appendix C",
 			Statistic: "the largest regret over gaps at ρ = 1/T over the largest without " +
 				"privacy, at T = 10⁸ over the same at T = 10⁶; holds if it is below 1.25, a threshold of ours",
-			Decide: func(e *Evidence) (Finding, error) {
-				x6, n6, at6, err := worst(e, "gaps", 1e-6, 4*len(gaps))
-				if err != nil {
-					return Finding{}, err
-				}
-				x8, n8, at8, err := worst(e, "gaps-1e8", 1e-8, 4*len(gaps))
-				if err != nil {
-					return Finding{}, err
-				}
+			Decide: func(e *Evidence) Finding {
+				x6, n6, at6 := worst(e, "gaps", 1e-6, 4*len(gaps))
+				x8, n8, at8 := worst(e, "gaps-1e8", 1e-8, 4*len(gaps))
 				a, alo, ahi := x6.over(n6)
 				b, blo, bhi := x8.over(n8)
 				return Below(b/a, blo/ahi, bhi/alo, 1.25, x8.runs,
-					fmt.Sprintf("%.2f times at T = 10⁶ (%s), %.2f times at 10⁸ (%s)", a, at6, b, at8)), nil
+					fmt.Sprintf("%.2f times at T = 10⁶ (%s), %.2f times at 10⁸ (%s)", a, at6, b, at8))
 			},
 			Why: "The two terms of Theorem 11 are of the same order in T there. They are upper " +
 				"bounds: the regrets behind them may be of other orders, and two horizons are two points.",
@@ -530,11 +461,8 @@ var gaps = []string{"0.001", "0.002", "0.004", "0.006", "0.008", "0.012", "0.016
 
 // worst is the largest mean regret over all gaps of an experiment at a budget, and without privacy;
 // cells is how many intervals a claim looks at.
-func worst(e *Evidence, name string, rho float64, cells int) (private, plain extreme, where string, err error) {
-	r, err := e.Results(name)
-	if err != nil {
-		return private, plain, "", err
-	}
+func worst(e *Evidence, name string, rho float64, cells int) (private, plain extreme, where string) {
+	r := need(e.Results(name))
 	at := [2]string{}
 	for i := range r.Cells {
 		c := &r.Cells[i]
@@ -551,10 +479,10 @@ func worst(e *Evidence, name string, rho float64, cells int) (private, plain ext
 		}
 	}
 	if private.runs == 0 || plain.runs == 0 {
-		return private, plain, "", &NotPlayedError{Name: name, Preset: e.Preset}
+		need(0, error(&NotPlayedError{Name: name, Preset: e.Preset}))
 	}
 	return private, plain, fmt.Sprintf("%.0f at %s, without privacy %.0f at %s", private.mean,
-		at[0], plain.mean, at[1]), nil
+		at[0], plain.mean, at[1])
 }
 
 func zcdp5() Figure {

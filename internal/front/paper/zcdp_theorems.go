@@ -403,12 +403,12 @@ func zcdpTheorems() Figure {
 				Statistic: "The variance λ₀²/(8 log 4k) that Assumption 2 allows over the least " +
 					"that some direction has, 2(d−1)λ₀/(d(d+2)), at λ₀ = 1/d, the largest there " +
 					"is: largest for d from 2 to 1000 and k = 1, 2, 10; holds if at least 1",
-				Decide: func(e *Evidence) (Finding, error) {
-					f, err := ratios("variance allowed over needed")(e)
+				Decide: func(e *Evidence) Finding {
+					f := ratios("variance allowed over needed")(e)
 					if f.Answer = Fails; f.Value >= 1 {
 						f.Answer = Holds
 					}
-					return f, err
+					return f
 				},
 				IfFails: Overstated,
 				Why: "For ‖A‖ = 1 and Σ = E[AAᵀ], the variance of (zᵀA)² is 2(1 − tr " +
