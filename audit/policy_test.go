@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
@@ -123,7 +124,7 @@ func TestScoreIsTheLikelihoodRatio(t *testing.T) {
 // A count through Laplace noise at ε = 1 is audited to at least 0.9 with 10⁶ games (and confidence
 // 0.99), and not above 1.
 func TestLaplaceCountIsTight(t *testing.T) {
-	if underRace {
+	if testneeds.Race {
 		t.Skip("10⁶ games, in the same goroutines as those of other tests")
 	}
 	s := mechanism(t, privacy.Laplace{Scale: 1}, 1, 100, 1)

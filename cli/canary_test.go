@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 )
 
 // The canary is one person's reward. Beyond has the same digits out of every range.
@@ -262,7 +264,7 @@ func TestCanaryReward(t *testing.T) {
 			continue
 		}
 		for set, files := range canaryFiles() {
-			if underRace && set != "good" && set != "outside" {
+			if testneeds.Race && set != "good" && set != "outside" {
 				continue // a hundred commands take minutes there; CI runs all sets without it
 			}
 			t.Run(name+"/"+set, func(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 )
 
 // TestDocs runs what the pages of docs show, so that they do not rot. A block of four spaces that
@@ -23,7 +25,7 @@ import (
 //	<!-- run: slow -->    it takes long, and is run where SOTTO_DOCS=all
 //	<!-- run: exit 1 -->  the last command of the block ends with this exit code
 func TestDocs(t *testing.T) {
-	if underRace {
+	if testneeds.Race {
 		t.Skip("what the pages show is simulation, slow under the race detector")
 	}
 	pages, err := filepath.Glob("../docs/*.md")

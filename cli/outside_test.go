@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 )
 
 // What the outside module imports, beside the code of the page.
@@ -27,7 +29,7 @@ import (
 // A module outside of this one, made of the code in docs/adding-a-policy.md alone, has every command
 // with a policy of its own.
 func TestOutsideModule(t *testing.T) {
-	if underRace {
+	if testneeds.Race {
 		t.Skip("the program is another process, built without the race detector")
 	}
 	if testing.Short() {
@@ -154,7 +156,7 @@ func buildOutside(t *testing.T) string {
 	}
 	build := exec.Command("go", "build", "-o", "mine", ".")
 	build.Dir = dir
-	build.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0")
+	build.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

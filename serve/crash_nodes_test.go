@@ -385,6 +385,7 @@ func TestCrashNodes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
 	}
+	t.Parallel()
 	w, released, stops, cuts := crashNodes(t, "", kills())
 	for _, f := range w.faults {
 		t.Error(f)
@@ -405,6 +406,7 @@ func TestCrashNodesTwins(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
 	}
+	t.Parallel()
 	for fault, as := range map[string][]string{
 		"writes behind the fence": {"accepted", "was shown as", "counts for two", "the transcript does not",
 			"the state is not", "was answered"},

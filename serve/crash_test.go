@@ -491,6 +491,7 @@ func TestCrash(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes ten seconds")
 	}
+	t.Parallel()
 	w, released := crash(t, "", kills())
 	for _, f := range w.faults {
 		t.Error(f)
@@ -511,6 +512,7 @@ func TestCrashTwins(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes ten seconds")
 	}
+	t.Parallel()
 	for fault, as := range map[string]string{
 		"answers before the fsync":            "accepted and defaults are",
 		"releases outside of the transaction": "the transcript does not hold",

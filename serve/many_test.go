@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/serve/store"
 )
 
@@ -43,12 +44,10 @@ func createMany(t *testing.T, e *Engine, n int) {
 	group.Wait()
 }
 
-// Ten thousand experiments are created, started, decide, and are there again after a restart.
+// Experiments, ten thousand at the full size, are created, started, decide, and are there again after
+// a restart.
 func TestManyExperiments(t *testing.T) {
-	n := 10_000
-	if testing.Short() || underRace {
-		n = 300
-	}
+	n := testneeds.Size(300, 10_000)
 	c, cfg := newClock(), Config{Store: store.SQLite(t.TempDir())}
 	cfg.Clock = c.Now
 	before := heap()
@@ -87,10 +86,10 @@ func TestManyExperiments(t *testing.T) {
 }
 
 // A thousand experiments with a thousand units each are in less than 200 MB, also after a restart, and
-// are opened in seconds.
+// are opened in seconds. A tenth of the experiments is in less than a tenth of that.
 func TestMemory(t *testing.T) {
-	if testing.Short() || underRace {
-		t.Skip("it is a million units")
+	if testing.Short() || testneeds.Race {
+		t.Skip("it is many units, which the race detector makes larger")
 	}
 	c, cfg := newClock(), Config{Store: store.SQLite(t.TempDir())}
 	cfg.Clock = c.Now
@@ -99,19 +98,20 @@ func TestMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const n = 1000
+	n := testneeds.Size(100, 1000)
+	most := float64(n) / 5
 	createMany(t, e, n)
 	for i := range n {
 		name := fmt.Sprint("shop-", i)
-		for j := range n {
+		for j := range 1000 {
 			if _, err := e.Decide(t.Context(), name, strconv.Itoa(j)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	settle(t, e, c, time.Second, 3)
-	if mb := heap() - before; mb > 200 {
-		t.Errorf("%.0f MB are in use, must be at most 200", mb)
+	if mb := heap() - before; mb > most {
+		t.Errorf("%.0f MB are in use, must be at most %.0f", mb, most)
 	} else {
 		t.Logf("%.0f MB are in use", mb)
 	}
@@ -124,8 +124,8 @@ func TestMemory(t *testing.T) {
 	}
 	defer func() { _ = e.Close() }()
 	took := time.Since(from)
-	if mb := heap() - before; mb > 200 {
-		t.Errorf("%.0f MB are in use after a restart, must be at most 200", mb)
+	if mb := heap() - before; mb > most {
+		t.Errorf("%.0f MB are in use after a restart, must be at most %.0f", mb, most)
 	} else {
 		t.Logf("%.0f MB are in use after a restart, which took %v", mb, took)
 	}

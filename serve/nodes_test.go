@@ -83,6 +83,7 @@ func leads(e *Engine) bool { return e.here() && e.Ready() == nil }
 // One of two writes, the other one says where he is, and takes over when he ends or stands still;
 // what the one who stood still then says is not said, and what he had decided since is void.
 func TestTakeOver(t *testing.T) {
+	t.Parallel()
 	address := pgtest.Database(t)
 	a, still := nodeAt(t, address, "a")
 	b, _ := nodeAt(t, address, "b")
@@ -276,6 +277,7 @@ func (s full) Look(ctx context.Context) (store.Writer, error) {
 // While the database is full the writer decides by its last plan, as it sees that nobody else writes.
 // While it cannot be asked it does not know that, and says nothing. What was accepted is there.
 func TestFullDatabase(t *testing.T) {
+	t.Parallel()
 	var isFull, isGone atomic.Bool
 	inner, ctx := postgresAt(t, pgtest.Database(t)), t.Context()
 	e := open(t, Config{Store: func(ctx context.Context) (store.Store, error) {

@@ -21,6 +21,7 @@ import (
 // A process that is stopped before or after a commit, taken over and woken up writes nothing any
 // more and accepts no reward; what it decides is void; and it goes on to decide.
 func TestPaused(t *testing.T) {
+	t.Parallel()
 	for _, at := range []string{"before a commit:40", "after a commit:40", "before a release:2",
 		"after a release:2"} {
 		t.Run(at, func(t *testing.T) { testPaused(t, at) })

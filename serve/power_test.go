@@ -18,6 +18,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/serve/store"
 )
 
@@ -368,8 +369,12 @@ func needStrace(t *testing.T) {
 // nothing is released twice.
 func TestPowerLoss(t *testing.T) {
 	needStrace(t)
-	until, least := "after a release:4", 60
-	if testing.Short() || underRace {
+	t.Parallel()
+	until, least := "after a release:2", 30
+	switch {
+	case testneeds.Full():
+		until, least = "after a release:4", 60
+	case testneeds.Race:
 		until, least = "after a release:1", 20
 	}
 	w, cuts, released := losePower(t, "", until)
@@ -379,7 +384,7 @@ func TestPowerLoss(t *testing.T) {
 	t.Logf("%d syncs, %d states of the disk, %d rewards answered, %d lines shown, %d decisions released",
 		w.count, cuts, len(w.got), len(w.lines), released)
 	if w.count < least || cuts < 2*least || released == 0 ||
-		!testing.Short() && !underRace && (len(w.lines) == 0 || len(w.got) == 0) {
+		!testneeds.Race && (len(w.lines) == 0 || len(w.got) == 0) {
 		t.Error("nothing was tried")
 	}
 }
@@ -387,6 +392,7 @@ func TestPowerLoss(t *testing.T) {
 // Stores that answer before what they write is on the disk are found.
 func TestPowerLossTwins(t *testing.T) {
 	needStrace(t)
+	t.Parallel()
 	for _, fault := range []string{"OFF", "NORMAL"} {
 		t.Run(fault, func(t *testing.T) {
 			for range 5 {

@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/secagg"
 )
 
@@ -59,8 +60,15 @@ func newWorld(t testing.TB, n int, mode secagg.Mode) *world {
 	return w
 }
 
-// No goroutine outlives the tests.
+// No goroutine outlives the tests, which wait for deadlines rather than compute: more of them go side
+// by side than there are processors.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if p := flag.Lookup("test.parallel"); !testneeds.Race {
+		if err := p.Value.Set("8"); err != nil {
+			panic(err)
+		}
+	}
 	before := runtime.NumGoroutine()
 	code := m.Run()
 	// the fuzzing engine keeps a goroutine of its own

@@ -10,13 +10,16 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/release"
@@ -61,7 +64,7 @@ type world struct {
 	asked  http.Handler // the front, or what a test puts before it
 	engine *serve.Engine
 	clock  *clock
-	doc    *openapi3.T
+	doc    *document
 	key    string // that is sent
 	log    bytes.Buffer
 }
@@ -78,7 +81,7 @@ func newWorldOn(t testing.TB, disk *store.Memory) *world {
 	t.Helper()
 	w := &world{t: t, clock: &clock{now: time.UnixMilli(1_000_000_000_000)}}
 	var err error
-	if w.doc, err = openapi3.NewLoader().LoadFromData(openAPI); err != nil {
+	if w.doc, err = readOpenAPI(); err != nil {
 		t.Fatal(err)
 	}
 	metrics := NewMetrics()
@@ -165,13 +168,58 @@ func (w *world) agrees(pattern string, out *httptest.ResponseRecorder) {
 	if !strings.HasSuffix(kind, "json") {
 		return
 	}
-	var v any
-	if err := json.Unmarshal(out.Body.Bytes(), &v); err != nil {
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(out.Body.Bytes()))
+	if err != nil {
 		w.t.Fatalf("%s: %v: %s", pattern, err, out.Body)
 	}
-	if err := content.Schema.Value.VisitJSON(v, openapi3.EnableJSONSchema2020()); err != nil {
+	at := []string{"paths", path, strings.ToLower(method), "responses", strconv.Itoa(out.Code)}
+	if ref := item.GetOperation(method).Responses.Value(at[4]).Ref; ref != "" {
+		at = strings.Split(strings.TrimPrefix(ref, "#/"), "/")
+	}
+	if err := w.doc.schema(w.t, append(at, "content", kind, "schema")...).Validate(v); err != nil {
 		w.t.Errorf("%s: status %d: %s: %v", pattern, out.Code, out.Body, err)
 	}
+}
+
+// A document is openapi.yaml, with the schemas of its answers, each compiled once.
+type document struct {
+	*openapi3.T
+	mu       sync.Mutex
+	compiler *jsonschema.Compiler
+}
+
+var readOpenAPI = sync.OnceValues(func() (*document, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(openAPI)
+	if err != nil {
+		return nil, err
+	}
+	text, err := doc.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.AssertFormat()
+	return &document{T: doc, compiler: c}, c.AddResource("openapi.json", v)
+})
+
+// schema is the one at these names in the document. The compiler keeps what it has compiled.
+func (d *document) schema(t testing.TB, at ...string) *jsonschema.Schema {
+	t.Helper()
+	for i, name := range at {
+		at[i] = url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, err := d.compiler.Compile("openapi.json#/" + strings.Join(at, "/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // want wants a status.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/serve"
 	"github.com/sotto-dp/sotto/serve/store"
 )
@@ -91,10 +92,7 @@ func TestMillionRewards(t *testing.T) {
 	w := shopOpen(t)
 	d := *w.decide("ann").Decision
 	body := `{"rewards":[` + strings.Repeat(reward(d, "1")+",", maxRewards-1) + reward(d, "1") + `]}`
-	rounds := 1000 // of as many each
-	if testing.Short() || underRace {
-		rounds = 20
-	}
+	rounds := testneeds.Size(20, 1000) // of as many each
 	for range rounds {
 		got := w.plain("POST", "/v1/experiments/shop/rewards/batch", body)
 		if got.Code != 200 || strings.Count(got.Body.String(), `"accepted"`) != maxRewards {

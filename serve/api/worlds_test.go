@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/serve"
 )
 
@@ -34,11 +35,14 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 		t.Fatal(err)
 	}
 	names := map[string]string{}
-	token := regexp.MustCompile(`[A-Za-z0-9_-]{90}|[0-9a-f]{64}|[A-Za-z0-9_-]{58}`)
+	word := regexp.MustCompile(`[A-Za-z0-9_-]+`) // the tokens and hashes are the long ones
 	var seen strings.Builder
 	look := func(method, path, body string) string {
 		out := w.ask(method, path, body)
-		text := token.ReplaceAllStringFunc(out.Body.String(), func(d string) string {
+		text := word.ReplaceAllStringFunc(out.Body.String(), func(d string) string {
+			if len(d) < 58 {
+				return d
+			}
 			if names[d] == "" {
 				names[d] = fmt.Sprint("decision ", len(names))
 			}
@@ -226,7 +230,7 @@ func TestTwoWorldsFindsMetrics(t *testing.T) {
 		}
 	}
 	names := []string{"sotto_rewards_total", "sotto_request_seconds_count"}
-	if underRace || testing.Short() {
+	if testneeds.Race || testing.Short() {
 		names = names[:1]
 	}
 	for _, name := range names {

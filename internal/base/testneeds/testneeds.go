@@ -1,5 +1,6 @@
-// Package testneeds is for tests that need programs which a developer may not have: they skip
-// themselves and say what is missing, and fail where everything is checked.
+// Package testneeds is for tests that need what not everybody has. Where a program is missing they
+// skip themselves and say so, and fail where everything is checked; where time is short, or the race
+// detector is on, they do less.
 package testneeds
 
 import (

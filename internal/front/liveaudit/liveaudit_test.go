@@ -1,9 +1,11 @@
 package liveaudit
 
 import (
+	"math"
 	"testing"
 
 	"github.com/sotto-dp/sotto/audit"
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/noise"
 )
 
@@ -11,8 +13,8 @@ import (
 // found below, and by sotto audit self. The probability that the service is refuted although its
 // claim is true is below 1e-6; that the twin is missed, about that: its bound is far from the claim.
 func TestAudits(t *testing.T) {
-	if testing.Short() || underRace {
-		t.Skip("it takes long; sotto audit self does it too")
+	if !testneeds.Full() {
+		t.Skip("it is for the full size; sotto audit self does it too")
 	}
 	found := map[string]bool{}
 	s := audit.SelfAudit{Games: 100 * 3000, Seed: 1, Gamma: 1e-6, More: Audits(),
@@ -32,6 +34,31 @@ func TestAudits(t *testing.T) {
 	}
 	if len(found) != 2 {
 		t.Errorf("only %v were done", found)
+	}
+}
+
+// What is released has the noise that is booked, and of the twin with half of it that is told. The sum
+// of n absolute values of Laplace noise of scale 1 has the law Gamma(n, 1): of 300 it is below 210
+// or above 400 with probability 8e-8, and of half the noise above 210 with probability 3e-10.
+func TestNoise(t *testing.T) {
+	if testing.Short() || testneeds.Race {
+		t.Skip("it is 600 lives")
+	}
+	src := noise.NewFast(5, 6)
+	for _, f := range []fault{sound, half} {
+		total := 0.0
+		for range 300 {
+			_, sum, err := live(f, 0, true, &src)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += math.Abs(sum - 1) // her report
+		}
+		t.Logf("%q: %v", f, total)
+		if good := total > 210 && total < 400; good != (f == sound) {
+			t.Errorf("%q: the noise of 300 lives adds up to %v, must be in (210, 400) for the service, and not "+
+				"for its twin", f, total)
+		}
 	}
 }
 

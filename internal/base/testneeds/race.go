@@ -1,0 +1,6 @@
+//go:build race
+
+package testneeds
+
+// Race says that the race detector is on, under which simulations take ten times as long.
+const Race = true
