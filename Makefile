@@ -6,6 +6,11 @@ BENCHSTAT = go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c
 HOT = Run|Episode|Round|DPTT|Exact|FastDiscrete|Binomial|BernoulliSum|KLUpper|DEpsUpper
 HOT_PACKAGES = ./sim ./policy/identify ./release ./privacy ./noise ./bandit ./internal/base/divergence
 
+.PHONY: explorer
+# What of docs/explorer is made: the simulator as WebAssembly, and what the page begins with.
+explorer:
+	go run ./internal/front/explore/make
+
 .PHONY: check test bench benchdiff cover mutate
 check:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt would change: $$unformatted" >&2; exit 1; }

@@ -25,7 +25,7 @@ var floors = [][]string{
 		"internal/base/design", "internal/base/look", "internal/base/atomicfile",
 		"internal/base/pgtest", "internal/base/testneeds", "internal/base/pool",
 		"internal/base/unitball", "internal/base/chain",
-		"internal/mutate", "client"},
+		"internal/mutate", "client", "docs/explorer"},
 	{"client/openfeature", "bandit", "release", "policy", "bound", "secagg/prio", "secagg/transport",
 		"internal/base/report"},
 	{"policy/linear", "policy/identify", "play", "aggregate", "internal/base/letor",
@@ -35,8 +35,9 @@ var floors = [][]string{
 	{"audit", "serve"},
 	{"internal/front/train", "internal/front/flags", "internal/front/demo", "serve/page"},
 	{"internal/front/verdict", "internal/front/bounds", "serve/api", "internal/front/explore"},
-	{"internal/front/paper", "internal/front/load", "internal/front/liveaudit"},
-	{"cli"},
+	{"internal/front/paper", "internal/front/load", "internal/front/liveaudit",
+		"internal/front/explore/site"},
+	{"cli", "internal/front/explore/make"},
 	{"cmd/sotto", "examples/live"},
 }
 

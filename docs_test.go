@@ -220,7 +220,8 @@ func TestSourcesAreNamed(t *testing.T) {
 			}
 		case path == "docs_test.go":
 		case path == "docs/sources.md":
-			_, after, _ := strings.Cut(read(t, path), "\nOthers that the code rests on") // the table before
+			// the table before
+			_, after, _ := strings.Cut(read(t, path), "\nOthers that the code rests on")
 			check(path, after)
 		case path == "docs/claims.csv":
 			rows, err := csv.NewReader(strings.NewReader(read(t, path))).ReadAll()
@@ -312,7 +313,8 @@ func comments(t *testing.T, dir string) map[string]string {
 
 // public says whether others can import the package.
 func public(name string) bool {
-	return !strings.HasPrefix(name, "cmd/") && !strings.HasPrefix(name, "examples/") &&
+	return !strings.HasPrefix(name, "cmd/") && !strings.HasPrefix(name, "docs/") &&
+		!strings.HasPrefix(name, "examples/") &&
 		!strings.HasPrefix(name+"/", "internal/") &&
 		!strings.Contains(name, "/internal/")
 }

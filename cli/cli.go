@@ -81,6 +81,7 @@ type commands struct {
 	Merge      mergeCommand      `cmd:"" group:"play" help:"Join shards of one experiment into its results."`
 	Report     reportCommand     `cmd:"" group:"play" help:"${commandsReport}"`
 	Choose     chooseCommand     `cmd:"" group:"before" help:"${commandsChoose}"`
+	Explore    exploreCommand    `cmd:"" group:"before" help:"${commandsExplore}"`
 	Validate   validateCommand   `cmd:"" group:"play" help:"Check an experiment and say what it would play."`
 	List       listCommand       `cmd:"" group:"before" help:"List what there is: policies and mechanisms."`
 	Letor      letorCommand      `cmd:"" group:"play" help:"${commandsLetor}"`
@@ -111,6 +112,7 @@ var cliTexts = kong.Vars{
 		"release, the budget that costs little.",
 	"commandsBounds": "Say what the regret is bounded by, below for every policy and above for those of the " +
 		"catalog, and where each bound is proved.",
+	"commandsExplore":    "Turn privacy like a knob: a page that plays policies while you look.",
 	"commandsReport":     "Draw the figures and the page of a results directory again, and print its table.",
 	"commandsChoose":     "Say which private policy to use: rank all that meet a budget, with confidence.",
 	"commandsLetor":      "Make a bandit of learning-to-rank data: clusters are arms, ratings are rewards.",
@@ -236,7 +238,7 @@ func texts() kong.Vars {
 	all := kong.Vars{}
 	for _, t := range []kong.Vars{aggregateTexts, aggregateBenchTexts, askTexts, auditTexts,
 		auditMechanismTexts, auditPolicyTexts, auditSelfTexts, auditTrainingTexts, boundsTexts,
-		chooseTexts, cliTexts, commandsTexts, identifyTexts, letorTexts, logTexts, planTexts,
+		chooseTexts, cliTexts, commandsTexts, exploreTexts, identifyTexts, letorTexts, logTexts, planTexts,
 		planBudgetTexts, planLiveTexts, planReleaseTexts, replayTexts, reproduceTexts, runTexts,
 		serveBenchTexts, stopTexts} {
 		maps.Copy(all, t)

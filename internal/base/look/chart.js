@@ -9,9 +9,10 @@
 // and data-dash a dashed line. A cell's data-v is its value, data-lo and data-hi its band.
 //
 // Charts.make(figure, {kind, x: {kind, label}, y: {label, log, min, max}, height, empty, table,
-// series: [{name, hue, dash, band}]}) makes one from numbers; x.bin, of steps, is how long the last
-// of them is: .set({x: [], series: [{y: [], lo: [],
-// hi: []}]}) draws, as often as wished, and .destroy() takes it away. Where y is null there is a gap.
+// series: [{name, hue, dash, band, points, span}]}) makes one from numbers; x.bin, of steps, is how
+// long the last of them is; points says whether values have dots, and span that a line goes on where
+// y is null, where else it has a gap: .set({x: [], series: [{y: [], lo: [], hi: []}]}) draws, as often
+// as wished, and .destroy() takes it away.
 "use strict";
 const Charts = (() => {
   const element = (name, attributes = {}, ...children) => {
@@ -117,7 +118,7 @@ const Charts = (() => {
       for (const [i, s] of series.entries()) {
         const tone = () => tones("s" + s.hue), few = () => !area && data.x.length <= 40;
         o.series.push({label: s.name, stroke: tone, width: area ? 1 : 2, dash: s.dash ? [7, 5] : undefined,
-          paths: spec.kind === "line" ? undefined : steps, points: {show: few, size: 6, fill: tone}, spanGaps: false});
+          paths: spec.kind === "line" ? undefined : steps, points: {show: s.points ?? few, size: 6, fill: tone}, spanGaps: !!s.span});
         if (area) {
           if (i) o.bands.push({series: [i + 1, i], fill: () => faint(tone(), .72)});
           else o.series[1].fill = () => faint(tone(), .72);

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -321,3 +322,18 @@ func escape(text string) string {
 }
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+
+// A Refused is an error as pages are told it.
+type Refused struct {
+	Error string `json:"error"`
+	Field string `json:"field,omitempty"` // of the request, empty if it is not one's fault
+}
+
+// Refusal is what a page is told of an error.
+func Refusal(err error) Refused {
+	var of *Error
+	if errors.As(err, &of) {
+		return Refused{err.Error(), of.Field}
+	}
+	return Refused{Error: err.Error()}
+}

@@ -1,0 +1,480 @@
+// The explorer's page. What is played is one text, the link behind #, which the Go program reads and
+// checks; what is drawn are its pictures, each of more runs than the last. They come from sotto explore,
+// which computes them natively, or from two workers that have the same program as WebAssembly.
+"use strict";
+(() => {
+  const $ = id => document.getElementById(id);
+  const make = (tag, attributes = {}, ...children) => {
+    const e = document.createElement(tag);
+    for (const k in attributes) if (attributes[k] !== false) e.setAttribute(k, attributes[k] === true ? "" : attributes[k]);
+    e.append(...children);
+    return e;
+  };
+  const number = v => Charts.number(v);
+  const native = document.documentElement.hasAttribute("data-native");
+  const hues = [1, 2, 3, 4, 5, 6, 8, 7], bounded = 7;
+  const names = {epsilon: "ε", rho: "ρ", approx: "ε"};
+  const trusts = {continuous: "a server, continuous noise", central: "a server, discrete noise", local: "everybody, enough alone",
+    "two-server": "two servers", shuffle: "users, behind a shuffler", secagg: "users, summed securely"};
+
+  // --- What is played ---
+  let offers, state, first;
+  const defaults = () => read(offers.default);
+  const read = link => {
+    const q = new URLSearchParams(link), s = state ? {...state} : {csv: null};
+    const d = offers && link !== offers.default ? new URLSearchParams(offers.default) : q;
+    const get = (k, v) => q.get(k) ?? d.get(k) ?? v;
+    s.arms = outside(get("arms", ""));
+    if (q.get("csv") === null) s.csv = null;
+    else if (s.csv?.name !== q.get("csv")) s.csv = {name: q.get("csv"), text: null};
+    s.policies = get("policies", "").split(",").filter(Boolean);
+    const of = q.has("epsilon") || q.has("rho") ? q : d;
+    s.kind = of.has("rho") ? "rho" : of.has("delta") ? "approx" : "epsilon";
+    s.budget = of.get("rho") ?? of.get("epsilon");
+    s.delta = of.get("delta") ?? s.delta ?? "1e-6";
+    for (const [k, v] of [["trust", "continuous"], ["horizon", ""], ["runs", "1024"], ["seed", "1"], ["level", "0.05"], ["range", "0,1"]]) s[k] = q.get(k) ?? d.get(k) ?? v;
+    s.points = q.get("points");
+    return s;
+  };
+  const outside = text => {
+    const out = [""];
+    let depth = 0;
+    for (const c of text) {
+      if (c === "(") depth++;
+      if (c === ")") depth--;
+      if (c === "," && !depth) out.push("");
+      else out[out.length - 1] += c;
+    }
+    return out.map(s => s.trim());
+  };
+  const kept = /%(2C|3A|3D|28|29)/g;
+  const escape = text => encodeURIComponent(text).replace(kept, decodeURIComponent);
+  const write = s => {
+    const out = [], add = (k, v) => out.push(k + "=" + escape(v));
+    if (s.csv) add("csv", s.csv.name);
+    else add("arms", s.arms.join(","));
+    if (s.range !== "0,1") add("range", s.range);
+    add("policies", s.policies.join(","));
+    add(s.kind === "rho" ? "rho" : "epsilon", s.budget);
+    if (s.kind === "approx") add("delta", s.delta);
+    if (s.trust !== "continuous") add("trust", s.trust);
+    add("horizon", s.horizon);
+    for (const [k, v] of [["runs", "1024"], ["seed", "1"], ["level", "0.05"]]) if (s[k] !== v) add(k, s[k]);
+    if (s.points) add("points", s.points);
+    return out.join("&");
+  };
+
+  // --- Who plays it ---
+  // Natively: a stream of pictures, a line each, which ends when nobody reads it.
+  const server = () => {
+    let stop;
+    return {
+      name: "natively, by sotto explore",
+      async play(link, log, current, show) {
+        stop?.abort();
+        const own = stop = new AbortController();
+        try {
+          const r = await fetch("pictures", {method: "POST", headers: {"Content-Type": "text/plain"}, body: link, signal: own.signal});
+          const lines = r.body.pipeThrough(new TextDecoderStream()).getReader();
+          for (let rest = "";;) {
+            const {value, done} = await lines.read();
+            if (done || !current()) break;
+            const parts = (rest + value).split("\n");
+            rest = parts.pop();
+            for (const p of parts) show(JSON.parse(p));
+          }
+        } catch (e) {
+          if (e.name !== "AbortError" && current()) show({error: "sotto explore does not answer: has it ended?"});
+        }
+      },
+      stop: () => stop?.abort(),
+    };
+  };
+  // In the page: workers play a few runs at a time, so that they soon hear of another question.
+  const workers = () => {
+    const count = 2, slice = 12;
+    const module = fetch("sotto.wasm.gz").then(r => {
+      if (!r.ok) throw new Error("sotto.wasm.gz is not there");
+      // Some hosts undo the compression themselves.
+      return r.headers.get("Content-Encoding") === "gzip" ? r.body : r.body.pipeThrough(new DecompressionStream("gzip"));
+    }).then(b => WebAssembly.compileStreaming(new Response(b, {headers: {"Content-Type": "application/wasm"}})));
+    let all = [];
+    const start = () => {
+      const w = new Worker("worker.js"), waiting = new Map();
+      let id = 0;
+      w.onmessage = ({data}) => { waiting.get(data.id)(data.value); waiting.delete(data.id); };
+      const send = (message, move = []) => new Promise(done => { waiting.set(++id, done); w.postMessage({...message, id}, move); });
+      const ready = module.then(m => send({module: m}));
+      return {
+        ask: async (ask, ...args) => { await ready; return send({ask, with: args}, args.filter(a => a instanceof Uint8Array).map(a => a.buffer)); },
+        busy: () => waiting.size > 0,
+        end: () => w.terminate(),
+      };
+    };
+    for (let i = 0; i < count; i++) all.push(start());
+    const cost = new Map(); // milliseconds of a run
+    let playing = 0;
+    return {
+      name: "in this page, by two workers",
+      async play(link, log, current, show) {
+        // One that is in the middle of a long run is not waited for.
+        const before = performance.now();
+        while (playing > 0 && performance.now() - before < 60) await new Promise(r => setTimeout(r, 2));
+        if (!current()) return;
+        if (playing > 0) {
+          all = all.map(w => { if (!w.busy()) return w; w.end(); return start(); });
+          playing = 0;
+        }
+        const mine = all;
+        const opened = await Promise.all(mine.map(w => w.ask("open", link, log)));
+        if (!current()) return;
+        if (opened[0].error) return show(opened[0]);
+        const {cells} = opened[0], kind = link.replace(/(epsilon|rho|seed)=[^&]*/g, "");
+        playing++;
+        try {
+          for (let runs = 0, next = opened[0].next; next > 0;) {
+            const tasks = [];
+            for (let i = 0; i < cells; i++) {
+              const ms = cost.get(kind + i) ?? slice, n = Math.max(1, Math.min(64, Math.round(slice / ms)));
+              for (let k = runs; k < next; k += n) tasks.push([i, k, Math.min(n, next - k)]);
+            }
+            tasks.sort((a, b) => a[1] - b[1]);
+            let failed = null;
+            await Promise.all(mine.map(async w => {
+              for (let t; (t = tasks.shift()) && current() && !failed && all === mine;) {
+                const began = performance.now(), out = await w.ask("play", ...t);
+                if (out.error) { failed = out; return; }
+                cost.set(kind + t[0], (performance.now() - began) / t[2]);
+                await mine[0].ask("put", t[0], t[1], out);
+              }
+            }));
+            if (!current() || all !== mine) return;
+            const p = failed ?? await mine[0].ask("picture", next);
+            if (!current()) return;
+            show(p);
+            if (p.error) return;
+            [runs, next] = [next, p.next];
+          }
+        } finally { if (all === mine) playing--; }
+      },
+      stop() {},
+    };
+  };
+  let here = native ? null : workers(), there; // engines, made when they are needed
+  const engine = () => native && !state.csv ? there ??= server() : here ??= workers();
+
+  let turn = 0, began = 0;
+  const ask = () => {
+    const mine = ++turn, link = write(state);
+    began = performance.now();
+    $("regret").dataset.state = "asked";
+    if (state.csv && state.csv.text === null) return show({error: "csv: " + state.csv.name + " is not here: drop the file in again", field: "csv"});
+    const e = engine();
+    $("engine").textContent = "played " + e.name;
+    if (e !== there) there?.stop();
+    e.play(link, state.csv?.text ?? null, () => mine === turn, p => { if (mine === turn) show(p); })
+      .catch(x => { if (mine === turn) show({error: "The simulator did not start: " + x.message}); });
+    clearTimeout(settle);
+    settle = setTimeout(() => history.replaceState(null, "", "#" + link), 250);
+  };
+  let settle, due = false;
+  const change = () => {
+    if (due) return;
+    due = true;
+    requestAnimationFrame(() => { due = false; ask(); });
+  };
+
+  // --- What is drawn ---
+  let chart, drawn, edge, edged, picture;
+  const trail = new Map(); // regrets at the horizon at the budgets that were looked at, by all else
+  const show = p => {
+    const problem = $("problem");
+    problem.hidden = !p.error;
+    for (const e of document.querySelectorAll("[aria-invalid]")) e.removeAttribute("aria-invalid");
+    if (p.error) {
+      problem.textContent = p.error;
+      const at = {delta: "delta", runs: "runs", seed: "seed", level: "level", range: "range"}[p.field];
+      if (at) { $(at).setAttribute("aria-invalid", "true"); $(at).closest("details")?.setAttribute("open", ""); }
+      $("regret").dataset.state = "refused";
+      document.dispatchEvent(new CustomEvent("picture", {detail: p}));
+      return;
+    }
+    const milliseconds = performance.now() - began;
+    picture = p;
+    draw(p);
+    $("regret").dataset.state = p.next ? "more" : "done";
+    $("regret").dataset.runs = p.runs;
+    document.dispatchEvent(new CustomEvent("picture", {detail: {...p, milliseconds}}));
+    clearTimeout(idle);
+    const mine = turn;
+    if (!p.next && p.against) idle = setTimeout(() => { if (mine === turn) sweep(mine); }, 200);
+  };
+  let idle;
+  const draw = p => {
+    const log = $("log").checked, runs = document.querySelector("[name=band]:checked").value === "runs";
+    const least = p.bounds.find(b => !b.worstCase);
+    const series = p.lines.map(l => ({name: l.title, hue: hues[(l.hue - 1) % 8], dash: !l.asked, band: l.asked}));
+    if (least) series.push({name: "lower bound" + (least.asymptotic ? ", T → ∞" : ""), hue: bounded, dash: true});
+    const key = JSON.stringify([series, log]);
+    if (key !== drawn) {
+      chart?.destroy();
+      chart = Charts.make($("regret"), {kind: "line", x: {kind: "log", label: "round"}, y: {label: "regret", log, min: log ? undefined : 0}, series, table: true, height: innerWidth < 560 ? 260 : 380});
+      drawn = key;
+    }
+    const seen = y => log ? y.map(v => v > 0 ? v : null) : y;
+    const data = p.lines.map(l => ({y: seen(l.mean), ...(l.asked ? {lo: seen(runs ? l.q05 : l.lo), hi: seen(runs ? l.q95 : l.hi)} : {})}));
+    if (least) data.push({y: seen(least.value)});
+    chart.set({x: p.at, series: data});
+    table(p);
+    tell(p, least);
+    beyond(p);
+    for (const k of ["command", "yaml"]) $(k).textContent = p[k];
+    $("link").textContent = location.href.split("#")[0] + "#" + p.link;
+    $("notes").replaceChildren(...[...p.left.map(l => `${l.policy} is not played: ${l.why}`), ...p.notes].map(t => make("li", {}, t)));
+  };
+  const within = (mean, half) => number(mean) + " ± " + number(Number(half.toPrecision(2)));
+  const table = p => {
+    const order = p.order.length ? p.order : p.lines.map((l, i) => i).filter(i => p.lines[i].asked);
+    const says = {better: "better than the next", tie: "as good as the next", unsettled: "not settled against the next"};
+    const last = a => a[a.length - 1];
+    $("price").tBodies[0].replaceChildren(...order.map((i, k) => {
+      const l = p.lines[i], t = p.lines[l.twin], cell = (v, text) => make("td", {class: "n", "data-v": v ?? false}, text);
+      return make("tr", {"data-policy": l.label, "data-budget": l.budget},
+        make("th", {scope: "row"}, make("span", {class: "swatch", "data-hue": hues[(l.hue - 1) % 8]}), l.title, make("span", {class: "sub"}, l.private ? budget(l.budget) : "not private")),
+        cell(last(l.mean), within(last(l.mean), last(l.hi) - last(l.mean))),
+        t ? cell(last(t.mean), within(last(t.mean), last(t.hi) - last(t.mean))) : cell(null, "–"),
+        l.price ? cell(l.price.mean, within(l.price.mean, l.price.half)) : cell(null, "–"),
+        l.price?.times ? cell(l.price.times, l.price.times.toFixed(2) + "×") : cell(null, "–"),
+        make("td", {}, k < order.length - 1 && p.verdicts.length ? says[p.verdicts[k]] : ""));
+    }));
+  };
+  const budget = b => b.replace("epsilon=", "ε = ").replace(",delta=", ", δ = ").replace("rho=", "ρ = ");
+  const free = p => p.free.find(f => f.name === "d-epsilon") ?? p.free.find(f => !f.worstCase) ?? p.free[0];
+  const tell = (p, least) => {
+    const last = a => a[a.length - 1], strong = t => make("strong", {}, t), out = [];
+    const i = p.order.length ? p.order[0] : 0, l = p.lines[i];
+    out.push("At " + budget(p.budget) + " ", strong(l.title), p.order.length > 1 ? " has the least regret, " : " has a regret of ", strong(number(last(l.mean))), ` in ${number(p.horizon)} rounds`);
+    if (l.price) {
+      out.push(`. Without privacy it has ${number(last(p.lines[l.twin].mean))}: `);
+      const shown = Math.abs(l.price.mean) > l.price.half;
+      out.push(...(shown ? ["privacy costs ", strong(number(l.price.mean)), l.price.times ? `, ${l.price.times.toFixed(2)} times the regret` : ""] : ["no price can be seen in these runs"]));
+    }
+    out.push(". ");
+    if (least && last(least.value) > 0) out.push(least.asymptotic ? "In the long run no" : "No", " policy can have less than ", least.asymptotic ? "about " : "", strong(number(last(least.value))), ". ");
+    const f = free(p), x = Number(state.budget);
+    if (f) {
+      const at = f.symbol + " = " + number(f.budget);
+      out.push(f.worstCase ? `In the worst case privacy is free from ${at} on` : x < f.budget ? `By that bound privacy is free in the long run from ${at} on` : `By that bound privacy is free here in the long run, as it is from ${at} on`, ".");
+    }
+    $("sentence").replaceChildren(...out);
+    const mark = f && !f.worstCase ? `free from ${f.symbol} = ${number(f.budget)}` : "";
+    $("free-mark").textContent = mark;
+    const [from, to] = scale[state.kind], share = mark ? (Math.log10(f.budget) - from) / (to - from) : -1;
+    $("free-mark").hidden = !(share > .12 && share < .88);
+    $("free-mark").style.left = 100 * share + "%";
+    $("free").replaceChildren(...(f ? [make("option", {value: Math.log10(f.budget).toFixed(2)})] : []));
+    const settled = p.order.length > 1 ? p.settled ? `; the ranking is settled, but for a probability of ${p.level}` : "; the ranking is not settled" : "";
+    $("progress").textContent = `${number(p.runs)} of at most ${number(p.most)} runs of each policy${settled}${p.next ? " …" : "."} Lines are means; dashed ones have no privacy.`;
+    if (!p.next) $("said").textContent = $("sentence").textContent;
+  };
+  const note = (seen, x, p) => {
+    seen.delete(x);
+    seen.set(x, Object.fromEntries(p.lines.filter(l => l.private).map(l => [l.label, l.mean[l.mean.length - 1]])));
+    while (seen.size > 40) seen.delete(seen.keys().next().value);
+  };
+  // The lower bound against the budget, with what was played at the budgets that were looked at.
+  const beyond = p => {
+    const figure = $("against"), a = p.against;
+    figure.hidden = !a;
+    if (!a) { edge?.destroy(); edge = edged = null; return; }
+    const asked = p.lines.filter(l => l.private), x = Number(state.budget);
+    const rest = write({...state, budget: ""});
+    const seen = trail.get(rest) ?? trail.set(rest, new Map()).get(rest);
+    note(seen, x, p);
+    const at = [...new Set([...a.budget, ...seen.keys()])].sort((u, v) => u - v);
+    const between = v => {
+      const j = a.budget.findIndex(b => b >= v);
+      if (j < 0 || a.budget[j] === v || j === 0) return a.value[j] ?? null;
+      const w = Math.log(v / a.budget[j - 1]) / Math.log(a.budget[j] / a.budget[j - 1]);
+      return a.value[j - 1] ** (1 - w) * a.value[j] ** w;
+    };
+    const series = [{name: "lower bound, T → ∞", hue: bounded, dash: true, points: false}, ...asked.map(l => ({name: l.title, hue: hues[(l.hue - 1) % 8], span: true, points: true}))];
+    const key = JSON.stringify([series, a.symbol]);
+    if (key !== edged) {
+      edge?.destroy();
+      edge = Charts.make(figure, {kind: "line", x: {kind: "log", label: a.symbol}, y: {label: "regret at the last round", log: true}, series, height: 260});
+      edged = key;
+    }
+    edge.set({x: at, series: [{y: at.map(between).map(v => v > 0 ? v : null)}, ...asked.map(l => ({y: at.map(v => seen.get(v)?.[l.label] || null)}))]});
+  };
+
+  // When there is nothing else to do, a few runs at other budgets.
+  const sweep = async mine => {
+    const s = {...state, runs: "16", points: "2"}, rest = write({...state, budget: ""}), [from, to] = scale[s.kind];
+    const seen = trail.get(rest), near = x => [...seen.keys()].some(v => Math.abs(Math.log10(v / x)) < .2);
+    for (let k = from; k <= to && mine === turn; k += .5) {
+      const budget = round(10 ** k, 3);
+      if (near(Number(budget))) continue;
+      await engine().play(write({...s, budget}), s.csv?.text ?? null, () => mine === turn, p => {
+        if (p.error || p.next) return;
+        note(seen, Number(budget), p);
+        beyond(picture);
+      });
+    }
+  };
+
+  // --- The controls ---
+  const scale = {epsilon: [-3, 2], approx: [-3, 2], rho: [-6, 1]};
+  const round = (x, digits) => String(Number(x.toPrecision(digits)));
+  const fill = () => {
+    const slider = $("budget");
+    $("kind").value = state.kind;
+    [slider.min, slider.max] = scale[state.kind];
+    slider.value = Math.log10(state.budget);
+    $("delta").value = state.delta;
+    $("horizon").value = Math.log10(state.horizon);
+    $("trust").value = state.trust;
+    for (const k of ["runs", "seed", "level", "range"]) $(k).value = state[k];
+    label();
+    arms();
+    policies();
+  };
+  const label = () => {
+    const text = `${names[state.kind]} = ${state.budget}`;
+    $("budget-value").textContent = text;
+    $("budget").setAttribute("aria-valuetext", text);
+    $("delta-box").hidden = state.kind !== "approx";
+    $("horizon-value").textContent = number(Number(state.horizon));
+    $("horizon").setAttribute("aria-valuetext", $("horizon-value").textContent + " rounds");
+  };
+  const arms = () => {
+    if (state.csv) {
+      $("arm-list").replaceChildren(make("p", {}, make("strong", {}, state.csv.name), ": its rewards, drawn with replacement. The log stays in this page. ",
+        (() => { const b = make("button", {type: "button", class: "plain"}, "Back to sliders"); b.onclick = () => { state.csv = null; arms(); change(); }; return b; })()));
+      $("add").hidden = true;
+      return;
+    }
+    $("add").hidden = false;
+    $("add").disabled = state.arms.length >= offers.maxArms;
+    $("arm-list").replaceChildren(...state.arms.map((law, i) => {
+      const mean = Number(law), plain = law !== "" && !Number.isNaN(mean), n = i + 1;
+      const text = make("input", {value: law, "aria-label": `Arm ${n}: mean or law`, size: 6, spellcheck: "false"});
+      text.value = law;
+      text.onchange = () => { state.arms[i] = text.value.trim(); arms(); change(); };
+      const off = make("button", {type: "button", "aria-label": `Take arm ${n} away`, disabled: state.arms.length <= 2}, "×");
+      off.onclick = () => { state.arms.splice(i, 1); arms(); change(); $("add").focus(); };
+      if (!plain) return make("div", {class: "arm law"}, make("span", {}, String(n)), text, off);
+      const range = make("input", {type: "range", min: 0, max: 1, step: 0.005, "aria-label": `Mean of arm ${n}`});
+      range.value = mean;
+      range.oninput = () => { text.value = state.arms[i] = range.value; change(); };
+      return make("div", {class: "arm"}, make("span", {}, String(n)), range, text, off);
+    }));
+  };
+  const policies = () => {
+    const kind = {epsilon: "epsilon", approx: "epsilon,delta", rho: "rho"}[state.kind];
+    const rows = [...offers.policies.map(p => ({p, text: p.name}))];
+    for (const text of state.policies) {
+      if (rows.some(r => r.text === text)) continue;
+      const at = rows.findLastIndex(r => r.p.name === text.split(":")[0]);
+      if (at >= 0) rows.splice(at + 1, 0, {p: rows[at].p, text});
+    }
+    const row = ({p, text}) => {
+      const on = state.policies.includes(text), can = !p.private || p.budgets.includes(kind);
+      const box = make("input", {type: "checkbox", value: text});
+      box.checked = on;
+      box.onchange = () => {
+        state.policies = box.checked ? [...state.policies, text] : state.policies.filter(t => t !== text);
+        if (!state.policies.length) { box.checked = true; state.policies = [text]; return; }
+        policies();
+        change();
+        $("policy-list").querySelector(`[value="${CSS.escape(text)}"]`)?.focus();
+      };
+      box.disabled = !on && state.policies.length >= offers.most;
+      const settings = text.includes(":") ? " " + text.slice(text.indexOf(":") + 1).replaceAll(":", ", ") : "";
+      return make("label", {class: can ? "" : "off", title: p.regret}, box,
+        make("span", {class: "swatch", "data-hue": hues[state.policies.indexOf(text) % 8] ?? 7}), p.title + settings,
+        can ? "" : make("span", {class: "why"}, "takes " + p.budgets.map(b => ({epsilon: "ε", rho: "ρ", "epsilon,delta": "(ε, δ)", "alpha,epsilon": "(α, ε)"})[b] ?? b).join(", ")));
+    };
+    const more = make("input", {id: "policy-text", "aria-label": "A policy with parameters", placeholder: "adap-ucb:alpha=4", spellcheck: "false"});
+    const add = make("button", {type: "button"}, "Add");
+    const added = () => { const t = more.value.trim(); if (t && !state.policies.includes(t)) { state.policies.push(t); policies(); change(); } };
+    add.onclick = added;
+    more.onkeydown = e => { if (e.key === "Enter") { e.preventDefault(); added(); } };
+    const open = $("policy-list").querySelector("details")?.open;
+    const rare = rows.filter(r => r.p.private && /doubling|modified|thesis|anytime|-j$|dp-ucb|dp-se-2/.test(r.p.name) && !state.policies.includes(r.text));
+    const usual = rows.filter(r => r.p.private && !rare.includes(r));
+    const others = make("details", {open: !!open}, make("summary", {}, `${rare.length} more`), ...rare.map(row));
+    $("policy-list").replaceChildren(make("h3", {}, "private"), ...usual.map(row), others,
+      make("h3", {}, "not private"), ...rows.filter(r => !r.p.private).map(row), make("h3", {}, "with parameters"), make("div", {class: "row"}, more, add));
+  };
+  const listen = () => {
+    $("budget").addEventListener("input", () => { state.budget = round(10 ** $("budget").value, 3); label(); change(); });
+    $("kind").addEventListener("change", () => {
+      const was = state.kind, x = Number(state.budget);
+      state.kind = $("kind").value;
+      // About as much privacy: ρ = ε²/2.
+      if (was === "rho" && state.kind !== "rho") state.budget = round(Math.min(100, Math.max(.001, Math.sqrt(2 * x))), 3);
+      if (was !== "rho" && state.kind === "rho") state.budget = round(Math.min(10, Math.max(1e-6, x * x / 2)), 3);
+      fill();
+      change();
+    });
+    $("horizon").addEventListener("input", () => { state.horizon = String(Math.max(2, Number((10 ** $("horizon").value).toPrecision(1)))); label(); change(); });
+    $("trust").addEventListener("change", () => { state.trust = $("trust").value; change(); });
+    for (const k of ["delta", "runs", "seed", "level", "range"]) $(k).addEventListener("change", () => { state[k] = $(k).value.trim().replaceAll(" ", ""); change(); });
+    $("add").addEventListener("click", () => {
+      state.arms.push("0.5");
+      arms();
+      change();
+      $("arm-list").lastChild.querySelector("input").focus();
+    });
+    $("controls").addEventListener("submit", e => e.preventDefault());
+    const drop = async file => {
+      if (!file) return;
+      state.csv = {name: file.name, text: await file.text()};
+      arms();
+      change();
+    };
+    $("csv").addEventListener("change", () => drop($("csv").files[0]));
+    for (const [type, over] of [["dragover", true], ["dragleave", false], ["drop", false]]) addEventListener(type, e => {
+      if (![...e.dataTransfer?.types ?? []].includes("Files")) return;
+      e.preventDefault();
+      $("arms").classList.toggle("drop", over);
+      if (type === "drop") drop(e.dataTransfer.files[0]);
+    });
+    for (const b of document.querySelectorAll("[data-copy]")) b.addEventListener("click", async () => {
+      const text = $(b.dataset.copy).textContent;
+      try { await navigator.clipboard.writeText(text); } catch {
+        const range = document.createRange();
+        range.selectNodeContents($(b.dataset.copy));
+        getSelection().removeAllRanges();
+        getSelection().addRange(range);
+        if (!document.execCommand("copy")) { $("copied").textContent = "It is selected: copy it with your keys."; return; }
+      }
+      $("copied").textContent = "";
+      $("copied").textContent = "Copied.";
+      const was = b.textContent;
+      b.textContent = "Copied";
+      setTimeout(() => { b.textContent = was; }, 1200);
+    });
+    for (const e of document.querySelectorAll(".shades input")) e.addEventListener("change", () => { if (picture) draw(picture); });
+    addEventListener("hashchange", () => { state = read(location.hash.slice(1) || offers.default); fill(); change(); });
+  };
+
+  const begin = async () => {
+    const r = await fetch("first.json");
+    first = await r.json();
+    offers = first.offers;
+    for (const t of offers.trusts) $("trust").append(make("option", {value: t}, trusts[t] ?? t));
+    state = read(location.hash.slice(1) || offers.default);
+    $("bench").hidden = false;
+    fill();
+    listen();
+    // What a page begins with was played before, so that there is something to see at once.
+    if (!location.hash && first.picture) { began = performance.now(); show(first.picture); }
+    ask();
+  };
+  begin().catch(e => {
+    $("bench").hidden = false;
+    show({error: "The page did not start: " + e.message});
+  });
+})();
