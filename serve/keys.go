@@ -46,6 +46,14 @@ var scopeNames = []struct {
 // ScopeNames are those that ParseScope knows, as they are written in a sentence.
 const ScopeNames = "decide, reward, read, admin, browser, sign, test and metrics"
 
+// AllScopes are the names that ParseScope knows.
+func AllScopes() (out []string) {
+	for _, s := range scopeNames {
+		out = append(out, s.name)
+	}
+	return out
+}
+
 // ParseScope reads the name of a scope.
 func ParseScope(name string) (Scope, error) {
 	for _, s := range scopeNames {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/sotto-dp/sotto/serve"
@@ -12,6 +13,7 @@ import (
 func (f *front) pageTable() map[string]http.HandlerFunc {
 	const one = "/experiments/{name}"
 	p := f.pages
+	admin := func(h page.Handler) http.HandlerFunc { return f.page(serve.ScopeAdmin, h) }
 	return map[string]http.HandlerFunc{
 		"GET /{$}":               f.page(0, p.Home),
 		"GET " + one:             f.shown(p.Experiment),
@@ -20,14 +22,39 @@ func (f *front) pageTable() map[string]http.HandlerFunc {
 		"GET /login":             f.page(0, p.AskLogin),
 		"POST /login":            f.page(0, p.Login),
 		"POST /logout":           f.page(0, p.Logout),
+
+		"GET " + one + "/ledger": f.shown(p.Ledger),
+
+		"GET /new":                 admin(p.AskNew),
+		"POST /new":                admin(p.New),
+		"POST /new/check":          admin(p.CheckNew),
+		"POST " + one + "/start":   admin(p.Start),
+		"POST " + one + "/pause":   admin(p.Pause),
+		"POST " + one + "/resume":  admin(p.Resume),
+		"GET " + one + "/stop":     admin(p.Ask("stop")),
+		"POST " + one + "/stop":    admin(p.Confirmed("stop")),
+		"GET " + one + "/off":      admin(p.Ask("off")),
+		"POST " + one + "/off":     admin(p.Confirmed("off")),
+		"GET " + one + "/archive":  admin(p.Ask("archive")),
+		"POST " + one + "/archive": admin(p.Confirmed("archive")),
+		"GET /keys":                admin(p.Keys),
+		"POST /keys":               admin(p.NewKey),
+		"GET /keys/{id}/revoke":    admin(p.AskRevoke),
+		"POST /keys/{id}/revoke":   admin(p.Revoke),
+
+		"GET " + one + "/transcript.jsonl": admin(p.Transcript),
+		"GET " + one + "/ledger.csv":       admin(p.LedgerFile),
+		"GET " + one + "/hours.csv":        admin(p.Hours),
+		"GET " + one + "/batches.csv":      admin(p.BatchFile),
 	}
 }
 
 // isAPI says whether a path is none of the pages for people, who are known by a cookie: what pages
 // of other origins may read (CORS) is the rest alone, also where their site is the same.
 func isAPI(path string) bool {
-	return path != "/" && path != "/login" && path != "/logout" && !strings.HasPrefix(path, "/experiments/") &&
-		!strings.HasPrefix(path, "/assets/")
+	return path != "/" && path != "/login" && path != "/logout" && path != "/new" && path != "/keys" &&
+		!slices.ContainsFunc([]string{"/experiments/", "/assets/", "/new/", "/keys/"},
+			func(of string) bool { return strings.HasPrefix(path, of) })
 }
 
 // visitor is whose a request for a page is: of a key that is sent as to the rest of the service, or

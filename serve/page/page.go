@@ -13,7 +13,8 @@
 // # The contract of templates
 //
 // Each *.html file but layout.html is a page, and is given its struct: home.html a Home,
-// experiment.html a Shown, login.html a Login, problem.html a Problem. Templates whose names begin
+// experiment.html a Shown, login.html a Login, problem.html a Problem, new.html a NewForm,
+// confirm.html a Confirm, keys.html a Keys, ledger.html a Ledger. Templates whose names begin
 // with "live-" are fragments: they are given a *View alone, stand in an element whose id is their
 // name, and are sent again when what they show has changed; so they must not say who looks. The
 // charts' data are a Data: see there how an event changes it.
@@ -246,6 +247,7 @@ type Shown struct {
 	Frame
 	View *View
 	Data *Data // of the charts; what is in an event changes it
+	Can  []Operation
 }
 
 // Experiment shows an experiment.
@@ -254,8 +256,9 @@ func (p *Pages) Experiment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	f := p.frame(r, s.view.Name)
 	p.write(w, http.StatusOK, "experiment.html",
-		Shown{p.frame(r, s.view.Name), s.view, s.data})
+		Shown{f, s.view, s.data, operationsOf(f.Who, s.view.State)})
 	return nil
 }
 

@@ -1,0 +1,300 @@
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/experiment"
+)
+
+// maxDeclaration bounds the form of a new experiment, in bytes.
+const maxDeclaration = 256 << 10
+
+// A NewForm is a form for an experiment: fields for what most say, or the text of its declaration.
+type NewForm struct {
+	Frame
+	Fields map[string]string // by their names, as they came
+	Text   string            // the declaration in YAML
+	AsText bool              // the form has the text, and not the fields
+	// Policies are those for an experiment, and Rules those for a trial, which has a risk.
+	Policies, Rules []Policy
+	Checked
+}
+
+// Checked says what a declaration promises, or what is wrong with it. Both are nil before it was looked at.
+type Checked struct {
+	Wrong   *Wrong
+	Promise *Promise
+}
+
+// A Policy is one to choose.
+type Policy struct{ Name, Title string }
+
+// A Promise is what a declaration promises.
+type Promise struct {
+	Guarantee string
+	Price     string // of a unit, and of each of its decisions
+	Queue     string // what is done with rewards that are late
+	First     string // a proposal for the first batch, or empty
+}
+
+// newFields are those of the form, and the keys of the declaration whose errors are theirs.
+var newFields = []struct{ name, key string }{
+	{"name", "name"}, {"description", "description"}, {"arms", "arms"}, {"policy", "policy"}, {"risk", "risk"},
+	{"horizon", "horizon"}, {"epsilon", "budget"}, {"unit", "unit.of"}, {"assignments", "unit.assignments"},
+	{"low", "reward.range"}, {"high", ""}, {"default", "reward.default"}, {"window", "window"},
+	{"floor", "floor"}, {"traffic", "traffic"}, {"public", "public"},
+}
+
+// firstFields are what the form begins with.
+var firstFields = map[string]string{"policy": "dp-klucb", "epsilon": "1", "unit": "person", "assignments": "1",
+	"low": "0", "high": "1", "default": "0", "window": "24h", "floor": "0.05"}
+
+// AskNew shows the form: with ?as=text that of the text.
+func (p *Pages) AskNew(w http.ResponseWriter, r *http.Request) error {
+	n := NewForm{Fields: firstFields, AsText: r.URL.Query().Get("as") == "text"}
+	n.Text = textOf(n.Fields)
+	return p.new(w, r, http.StatusOK, n)
+}
+
+func (p *Pages) new(w http.ResponseWriter, r *http.Request, status int, n NewForm) error {
+	n.Frame = p.frame(r, "New experiment")
+	for _, e := range p.cfg.Catalog.For(catalog.BanditArms) {
+		if e.Private {
+			n.Policies = append(n.Policies, Policy{e.Name, e.Title})
+		}
+	}
+	for _, e := range p.cfg.Catalog.For(catalog.BanditIdentify) {
+		if e.Private {
+			n.Rules = append(n.Rules, Policy{e.Name, e.Title})
+		}
+	}
+	p.write(w, status, "new.html", n)
+	return nil
+}
+
+// readNew reads the form, in either shape, and the declaration that it is.
+func (p *Pages) readNew(w http.ResponseWriter, r *http.Request) (n NewForm, do string, x *experiment.Live, err error) {
+	names := []string{"do", "text"}
+	for _, f := range newFields {
+		names = append(names, f.name)
+	}
+	in, err := readForm(w, r, maxDeclaration, names...)
+	if err != nil {
+		return n, "", nil, err
+	}
+	n, x, err = p.declared(in)
+	do = in.Get("do")
+	if err != nil {
+		n.Wrong = p.wrongOf(err)
+		if n.Wrong == nil {
+			return n, do, nil, err
+		}
+		return n, do, nil, nil
+	}
+	n.Promise, err = promiseOf(x)
+	return n, do, x, err
+}
+
+// declared is the declaration of a form, and what is to be shown again of it.
+func (p *Pages) declared(in url.Values) (n NewForm, x *experiment.Live, err error) {
+	n = NewForm{Fields: map[string]string{}, AsText: in.Has("text"), Text: in.Get("text")}
+	for _, f := range newFields {
+		n.Fields[f.name] = strings.TrimSpace(in.Get(f.name))
+	}
+	if !n.AsText {
+		if err := checkFields(n.Fields); err != nil {
+			return n, nil, err
+		}
+		n.Text = textOf(n.Fields)
+	}
+	x, err = experiment.Reader{Catalog: p.cfg.Catalog}.ParseLive("declaration", []byte(n.Text))
+	if err == nil {
+		err = x.Check()
+	}
+	if err == nil {
+		return n, x, nil
+	}
+	if bad := p.wrongOf(err); bad != nil && !n.AsText {
+		return n, nil, &FieldError{http.StatusBadRequest, fieldOf(bad.Field), bad.Detail}
+	}
+	return n, nil, err
+}
+
+// checkFields refuses what would not be a number in the declaration, and a budget that the policy would be
+// blamed for.
+func checkFields(f map[string]string) error {
+	for _, name := range []string{"risk", "horizon", "epsilon", "assignments", "low", "high", "default", "floor",
+		"traffic"} {
+		x, err := strconv.ParseFloat(f[name], 64)
+		if f[name] != "" && (err != nil || math.IsNaN(x) || math.IsInf(x, 0)) {
+			return wrong(name, "%s must be a finite number", name)
+		}
+	}
+	if x, _ := strconv.ParseFloat(f["epsilon"], 64); x <= 0 {
+		return wrong("epsilon", "epsilon must be above 0")
+	}
+	switch f["public"] {
+	case "", "on":
+		return nil
+	}
+	return wrong("public", "public must be on or not there")
+}
+
+// fieldOf is the field of the form for a key of the declaration.
+func fieldOf(key string) string {
+	at := slices.IndexFunc(newFields, func(f struct{ name, key string }) bool {
+		rest, ok := strings.CutPrefix(key, f.key)
+		return f.key != "" && ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
+	switch {
+	case at >= 0:
+		return newFields[at].name
+	case key == "unit":
+		return "unit"
+	case key == "reward":
+		return "low"
+	}
+	return ""
+}
+
+// textOf is the declaration of fields whose numbers were checked, in YAML.
+func textOf(f map[string]string) string {
+	var out strings.Builder
+	quoted := func(s string) string {
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(s) // a string of JSON is one of YAML
+		return strings.TrimSpace(b.String())
+	}
+	or := func(name, instead string) string {
+		if f[name] == "" {
+			return instead
+		}
+		return f[name]
+	}
+	add := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
+	add("name: %s", quoted(f["name"]))
+	if f["description"] != "" {
+		add("description: %s", quoted(f["description"]))
+	}
+	add("arms:")
+	for line := range strings.Lines(f["arms"]) {
+		if arm := strings.TrimSpace(line); arm != "" {
+			add("  - %s", quoted(arm))
+		}
+	}
+	add("policy: {policy: %s}", quoted(f["policy"]))
+	for _, name := range []string{"risk", "horizon"} {
+		if f[name] != "" {
+			add("%s: %s", name, f[name])
+		}
+	}
+	add("budget: {epsilon: %s}", or("epsilon", "null"))
+	add("unit: {of: %s, assignments: %s}", quoted(f["unit"]), or("assignments", "1"))
+	add("reward: {range: [%s, %s], default: %s}", or("low", "0"), or("high", "1"), or("default", "0"))
+	add("window: %s", quoted(f["window"]))
+	for _, name := range []string{"floor", "traffic"} {
+		if f[name] != "" {
+			add("%s: %s", name, f[name])
+		}
+	}
+	if f["public"] == "on" {
+		add("public: true")
+	}
+	return out.String()
+}
+
+// promiseOf says what a declaration promises that Check lets pass.
+func promiseOf(x *experiment.Live) (*Promise, error) {
+	guarantee, err := x.Guarantee()
+	if err != nil {
+		return nil, err
+	}
+	each, err := x.EachTotal()
+	if err != nil {
+		return nil, err
+	}
+	take, err := x.Take()
+	if err != nil {
+		return nil, err
+	}
+	out := &Promise{Guarantee: guarantee, Price: fmt.Sprintf("%v of a %s for all her assignments, %v for each",
+		x.Total(), x.Unit.Of, each),
+		Queue: fmt.Sprintf("%s gets %s what it asks for, the oldest decisions first", x.Policy.Policy, take)}
+	if first, ok := x.FirstBatch(); ok {
+		out.First = fmt.Sprintf("%d decisions of an arm come while one waits for its window, and its first batch "+
+			"has %d: try %s: %d (sotto plan live says which loses less)", first.Proposed, first.Is, first.Param,
+			first.Proposed)
+	}
+	return out, nil
+}
+
+// New makes an experiment of a form (do=create), says what it would promise (do=check), or has its
+// text to be edited (do=text).
+func (p *Pages) New(w http.ResponseWriter, r *http.Request) error {
+	n, do, x, err := p.readNew(w, r)
+	if err != nil {
+		return err
+	}
+	switch {
+	case do == "text":
+		n.AsText, n.Checked = true, Checked{}
+		return p.new(w, r, http.StatusOK, n)
+	case do != "check" && do != "create":
+		return wrong("do", "do must be check, create or text")
+	case n.Wrong != nil:
+		return p.new(w, r, http.StatusBadRequest, n)
+	case do == "check":
+		return p.new(w, r, http.StatusOK, n)
+	case p.cfg.Demo:
+		n.Promise, n.Wrong = nil, &Wrong{Detail: "this is the demonstration, which keeps nothing: start sotto serve " +
+			"without --demo for experiments of your own"}
+		return p.new(w, r, http.StatusForbidden, n)
+	}
+	if err := p.cfg.Engine.Create(r.Context(), *x); err != nil {
+		if n.Wrong = p.wrongOf(err); n.Wrong != nil {
+			n.Promise = nil
+			return p.new(w, r, p.statusOf(err), n)
+		}
+		return err
+	}
+	seeOther(w, "/experiments/"+x.Name)
+	return nil
+}
+
+// CheckNew says of a form while it is filled in what New would, as JSON: where it is wrong, and a
+// fragment, the template "checked".
+func (p *Pages) CheckNew(w http.ResponseWriter, r *http.Request) error {
+	n, _, _, err := p.readNew(w, r)
+	if err != nil {
+		return err
+	}
+	var html bytes.Buffer
+	if err := p.templates["new.html"].ExecuteTemplate(&html, "checked", n.Checked); err != nil {
+		return err
+	}
+	out := struct {
+		OK     bool   `json:"ok"`
+		Field  string `json:"field,omitempty"`
+		Detail string `json:"detail,omitempty"`
+		Line   int    `json:"line,omitempty"`
+		Column int    `json:"column,omitempty"`
+		HTML   string `json:"html"`
+		Text   string `json:"text"` // the declaration
+	}{OK: n.Wrong == nil, HTML: html.String(), Text: n.Text}
+	if n.Wrong != nil {
+		out.Field, out.Detail, out.Line, out.Column = n.Wrong.Field, n.Wrong.Detail, n.Wrong.Line, n.Wrong.Column
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(out)
+}
