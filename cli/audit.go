@@ -31,6 +31,7 @@ type auditFlags struct {
 	Workers    flags.Workers `help:"${auditWorkers}" placeholder:"W"`
 	JSON       bool          `help:"As JSON, for programs."`
 	Out        string        `help:"${auditOut}" placeholder:"DIR" type:"path"`
+	figureFlags
 }
 
 // settings are the flags, with so many games if none are given.
@@ -129,8 +130,8 @@ func play[P prepared](ctx context.Context, s streams, c *auditFlags, p P, err er
 func (c *auditFlags) finish(s streams, p *verdict.Page) error {
 	p.Command = auditAgain(s.program, s.args)
 	if c.Out != "" {
-		if err := p.WriteDir(c.Out); err != nil {
-			return fmt.Errorf("--out: %w", err)
+		if err := p.WriteDir(c.Out, c.selection()); err != nil {
+			return drawn(fmt.Errorf("--out: %w", err))
 		}
 	}
 	if c.JSON {

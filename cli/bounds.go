@@ -34,6 +34,7 @@ type boundsCommand struct {
 
 	Out  string `help:"${boundsOut}" placeholder:"FILE.svg" type:"path"`
 	JSON bool   `name:"json" help:"As JSON, for programs."`
+	drawingFlags
 }
 
 // boundsTexts are help texts that are too long for their flags.
@@ -51,7 +52,8 @@ var boundsTexts = kong.Vars{
 	"boundsBeta":      "β of AdaC-UCB and α of AdaP-UCB; 3.1 if not given. A file has its own.",
 	"boundsRisk": "Probability of failure of policies that have one; 1/T if not given. A file has its " +
 		"own.",
-	"boundsOut": "Draw the first instance's bounds into this SVG file: against the budget if there are " +
+	"boundsOut": "Draw the first instance's bounds into this file, .svg, .pdf or .png: against " +
+		"the budget if there are " +
 		"several of a kind, otherwise against T.",
 }
 
@@ -77,8 +79,8 @@ func (c *boundsCommand) Run(s streams) error {
 		if err != nil {
 			return usage(err)
 		}
-		if err := save("--out", c.Out, publicFile, f.WriteSVG); err != nil {
-			return err
+		if err := c.saveFigure("--out", c.Out, f); err != nil {
+			return drawn(err)
 		}
 	}
 	for _, l := range left {

@@ -238,8 +238,9 @@ func texts() kong.Vars {
 	all := kong.Vars{}
 	for _, t := range []kong.Vars{aggregateTexts, aggregateBenchTexts, askTexts, auditTexts,
 		auditMechanismTexts, auditPolicyTexts, auditSelfTexts, auditTrainingTexts, boundsTexts,
-		chooseTexts, cliTexts, commandsTexts, exploreTexts, identifyTexts, letorTexts, logTexts, planTexts,
-		planBudgetTexts, planLiveTexts, planReleaseTexts, replayTexts, reproduceTexts, runTexts,
+		chooseTexts, cliTexts, commandsTexts, exploreTexts, figureTexts, identifyTexts, letorTexts, logTexts,
+		planTexts, planBudgetTexts, planLiveTexts, planReleaseTexts, replayTexts, reportTexts,
+		reproduceTexts, runTexts,
 		serveBenchTexts, stopTexts} {
 		maps.Copy(all, t)
 	}
@@ -257,6 +258,7 @@ func groups() []kong.Group {
 		{Key: "budget", Title: "The budget:"},
 		{Key: "sums", Title: "Sums:"},
 		{Key: "mean", Title: "mean:"},
+		{Key: "figures", Title: "Figures, for papers and slides:"},
 		{Key: "further", Title: "Further readings, over which the confidence is split:"},
 		{Key: "images", Title: "The data; small made-up images if none is given:"},
 	}
@@ -332,7 +334,8 @@ func run(ctx context.Context, args []string, s streams) int {
 			err = of
 		}
 		text := err.Error()
-		if args[0] == "reward" || slices.Contains(args, "join") { // an argument that was not understood may be a reward
+		// an argument that was not understood may be a reward
+		if args[0] == "reward" || slices.Contains(args, "join") {
 			text = digits.ReplaceAllString(text, "…")
 		}
 		fmt.Fprintf(s.err, "%s: %s\n", s.program, text)

@@ -52,12 +52,22 @@ func (c *mergeCommand) Run(ctx context.Context, s streams) error {
 type reportCommand struct {
 	Dir  string `arg:"" help:"A directory of results." type:"path"`
 	JSON bool   `help:"As JSON, for programs."`
+
+	Figures []string `help:"${reportFigures}" placeholder:"ID,…" group:"figures"`
+	figureFlags
+}
+
+// reportTexts are help texts that are too long for their flags.
+var reportTexts = kong.Vars{
+	"reportFigures": "Draw these figures only, by the names of their files without the ending.",
 }
 
 // Help is shown by --help.
 func (c *reportCommand) Help() string {
 	return `Examples:
-  sotto report results/quickstart`
+  sotto report results/quickstart
+  sotto report results/quickstart --format pdf --size 8.5x7cm --bare
+  sotto report results/quickstart --format svg,png --dpi 300 --linear --title 'Regret of five policies'`
 }
 
 func (c *reportCommand) Run(s streams) error {
@@ -65,7 +75,9 @@ func (c *reportCommand) Run(s streams) error {
 	if err != nil {
 		return err
 	}
-	return show(s, c.Dir, r, c.JSON)
+	wanted := c.selection()
+	wanted.Only = c.Figures
+	return showAs(s, c.Dir, r, c.JSON, wanted)
 }
 
 type validateCommand struct {
@@ -184,10 +196,12 @@ func (c *validateCommand) live(s streams, x *experiment.Live) error {
 	}
 	_, err = fmt.Fprintf(s.out, "%s: a live experiment of %d arms\n  guarantee: %s\n  price: %s, %s of %s "+
 		"to a %s\n  queue: %s gets %s what it asks for, the oldest decisions first\n", x.Name, len(x.Arms),
-		out.Guarantee, out.Budget, report.Several(out.Assignments, "assignment"), out.Each, out.Unit, out.Policy,
+		out.Guarantee, out.Budget, report.Several(out.Assignments, "assignment"), out.Each,
+		out.Unit, out.Policy,
 		out.Take)
 	if err == nil && proposed {
-		_, err = fmt.Fprintf(s.out, "  first batch: %d decisions of an arm come while one waits for its window, "+
+		_, err = fmt.Fprintf(s.out, "  first batch: %d decisions of an arm come while one waits "+
+			"for its window, "+
 			"and its first one has %d: try %s: %d (sotto plan live says which loses less)\n",
 			first.Proposed, first.Is, first.Param, first.Proposed)
 	}

@@ -35,8 +35,9 @@ type planTrial struct {
 	Cap     flags.Count   `help:"Give a trial up after so many participants; 1e8 if not given." placeholder:"N"`
 	Seed    flags.Seed    `help:"Seed of all randomness." default:"1" placeholder:"S"`
 	Workers flags.Workers `help:"${planTrialWorkers}" placeholder:"W"`
-	Figure  string        `help:"Draw participants against ε into this SVG file." placeholder:"FILE.svg" type:"path"`
-	JSON    bool          `help:"As JSON, for programs."`
+	Figure  string        `help:"Draw participants against ε into this file: .svg, .pdf or .png." placeholder:"FILE.svg" type:"path"`
+	drawingFlags
+	JSON bool `help:"As JSON, for programs."`
 }
 
 // planTexts are help texts that are too long for their flags.
@@ -100,7 +101,11 @@ func (c *planTrial) Run(ctx context.Context, s streams) error {
 		return usage(err)
 	}
 	var figure *atomicfile.File
+	var as report.Format
 	if c.Figure != "" {
+		if as, err = format("--figure", c.Figure); err != nil {
+			return err
+		}
 		if figure, err = pending("--figure", c.Figure, publicFile); err != nil {
 			return err
 		}
@@ -111,8 +116,8 @@ func (c *planTrial) Run(ctx context.Context, s streams) error {
 		return stopped(err)
 	}
 	if figure != nil {
-		if err := p.Draw(figure); err != nil {
-			return fmt.Errorf("--figure: %w", err)
+		if err := p.Figure().Write(figure, as, c.drawing()); err != nil {
+			return drawn(fmt.Errorf("--figure: %w", err))
 		}
 		if err := figure.Replace(); err != nil {
 			return fmt.Errorf("--figure: %w", err)

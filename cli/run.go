@@ -149,9 +149,14 @@ func complete(m *experiment.Manifest, plan *experiment.Plan) bool {
 
 // show writes the figures and the page, prints the table, and says where everything is.
 func show(s streams, dir string, r *experiment.Results, asJSON bool) error {
+	return showAs(s, dir, r, asJSON, experiment.Selection{})
+}
+
+// showAs is show with some figures, as they are wanted.
+func showAs(s streams, dir string, r *experiment.Results, asJSON bool, wanted experiment.Selection) error {
 	r.Catalog = s.known
-	if err := r.Draw(dir); err != nil {
-		return err
+	if err := r.DrawAs(dir, wanted); err != nil {
+		return drawn(err)
 	}
 	if asJSON {
 		return printResults(s, dir, r.Manifest.Name, true)

@@ -63,25 +63,33 @@ func (r *Results) WriteText(w io.Writer) error {
 	return out.WriteText(w)
 }
 
+// A Selection is which figures of a report are drawn, and how. What is in it is not part of the API.
+type Selection = report.Selection
+
 // Draw draws the report into a directory: one SVG a figure, and report.html. Files appear whole.
-func (r *Results) Draw(dir string) error {
+func (r *Results) Draw(dir string) error { return r.DrawAs(dir, Selection{}) }
+
+// DrawAs draws report.html, and of its figures those that are wanted, as they are. If one cannot be
+// drawn so, nothing is.
+func (r *Results) DrawAs(dir string, wanted Selection) error {
 	out, err := r.Report()
 	if err != nil {
 		return err
 	}
-	draw := func(name string, produce func(io.Writer) error) error {
-		var b bytes.Buffer
-		if err := produce(&b); err != nil {
+	files, err := out.Files(wanted)
+	if err != nil {
+		return err
+	}
+	var page bytes.Buffer
+	if err := out.WriteHTML(&page); err != nil {
+		return err
+	}
+	for _, f := range append(files, report.File{Name: "report.html", Data: page.Bytes()}) {
+		if err := r.Manifest.writeFile(filepath.Join(dir, f.Name), f.Data); err != nil {
 			return err
 		}
-		return r.Manifest.writeFile(filepath.Join(dir, name), b.Bytes())
 	}
-	for _, f := range out.Figures {
-		if err := draw(f.ID+".svg", f.WriteSVG); err != nil {
-			return err
-		}
-	}
-	return draw("report.html", out.WriteHTML)
+	return nil
 }
 
 // instances are those of the results, in order.

@@ -98,10 +98,14 @@ func (p *Plan) WriteText(out io.Writer) error {
 	return nil
 }
 
-// Draw writes a figure of participants against ε, as SVG.
-func (p *Plan) Draw(out io.Writer) error { return p.figure().WriteSVG(out) }
+// A Figure is a drawing of a plan. What is in it is not part of the API.
+type Figure = report.Figure
 
-func (p *Plan) figure() report.Figure {
+// Draw writes the figure, as SVG.
+func (p *Plan) Draw(out io.Writer) error { return p.Figure().WriteSVG(out) }
+
+// Figure is participants against ε.
+func (p *Plan) Figure() Figure {
 	f := report.Figure{
 		ID: "plan", Title: "Participants of a trial",
 		Subtitle: fmt.Sprintf("%s; %s, risk %v", p.Arms, p.Rule.Entry().Title, p.Rule.Risk()),

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -52,19 +53,38 @@ type label struct {
 	at         float64 // where the label's middle is drawn
 }
 
-// plan places everything.
+// A frame is what a figure is placed in.
+type frame struct {
+	width, height float64 // a height of zero is what the figure takes
+	narrow        bool    // labels are below the plot
+	bare          bool    // without title, subtitle and note
+}
+
+// plan places everything as pages have it.
 func (f Figure) plan(narrow bool) (*layout, error) {
+	if narrow {
+		return f.place(frame{width: narrowWidth, narrow: true})
+	}
+	return f.place(frame{width: figureWidth})
+}
+
+// place places everything in a frame.
+func (f Figure) place(in frame) (*layout, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	l := &layout{f: f, id: f.ID, width: figureWidth, narrow: narrow}
+	narrow := in.narrow
+	l := &layout{f: f, id: f.ID, width: in.width, narrow: narrow}
 	lines := 1
 	if narrow {
-		l.id, l.width, lines = f.ID+"-narrow", narrowWidth, 2
+		l.id, lines = f.ID+"-narrow", 2
 	}
-	l.title = wrap(Clean(f.Title), (l.width-2*margin)/(titleSize*1.06), 2*lines) // bold is wider
-	l.subtitle = wrap(Clean(f.Subtitle), (l.width-2*margin)/textSize, 2*lines)
-	l.note = wrap(Clean(f.Note), (l.width-2*margin)/noteSize, 4*lines)
+	if !in.bare {
+		// bold is wider
+		l.title = wrap(Clean(f.Title), (l.width-2*margin)/(titleSize*1.06), 2*lines)
+		l.subtitle = wrap(Clean(f.Subtitle), (l.width-2*margin)/textSize, 2*lines)
+		l.note = wrap(Clean(f.Note), (l.width-2*margin)/noteSize, 4*lines)
+	}
 
 	var xs, ys []float64
 	empty := make([]bool, len(f.Series))
@@ -109,10 +129,25 @@ func (f Figure) plan(narrow bool) (*layout, error) {
 		l.top += textSize + 8
 	}
 	l.top += 8
-	l.bottom = l.top + max(plotHeight, needed)
+	plot := max(plotHeight, needed)
 	if narrow {
-		l.bottom = l.top + plotHeight*0.8
+		plot = plotHeight * 0.8 * l.width / narrowWidth
 	}
+	if in.height > 0 { // what the rest leaves
+		rest := l.top + 22 + margin + float64(len(l.note))*(noteSize+4)
+		if f.XLabel != "" {
+			rest += textSize + 6
+		}
+		least := max(leastPlot, needed)
+		if narrow {
+			rest, least = rest+needed+6, leastPlot
+		}
+		if plot = in.height - rest; plot < least {
+			return nil, refused("figure %s: height is %.3g of its width, must be at least %.2f of it for "+
+				"what it has to say", f.ID, in.height/in.width, math.Ceil(100*(rest+least)/in.width)/100)
+		}
+	}
+	l.bottom = l.top + plot
 	l.height = l.bottom + 22 + margin
 	if f.XLabel != "" {
 		l.height += textSize + 6
@@ -124,7 +159,7 @@ func (f Figure) plan(narrow bool) (*layout, error) {
 	l.height += float64(len(l.note)) * (noteSize + 4)
 
 	l.y.from, l.y.to = l.bottom, l.top
-	l.yTicks = l.y.ticks(6)
+	l.yTicks = l.y.ticks(max(2, min(6, int(plot/40))))
 	tickWidth := 0.0
 	for _, t := range l.yTicks {
 		tickWidth = max(tickWidth, em(t.text)*textSize+em(t.sup)*raisedSize)

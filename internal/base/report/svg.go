@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -34,14 +35,17 @@ func (f Figure) write(w io.Writer, narrow bool) error {
 	return nil
 }
 
-// svg is the drawing as SVG.
-func (l *layout) svg() []byte {
+// svg is the drawing as SVG, of so many pixels as it has units.
+func (l *layout) svg() []byte { return l.sized(px(l.width), px(l.height)) }
+
+// sized is the drawing as SVG of a size.
+func (l *layout) sized(width, height string) []byte {
 	d := &svgCanvas{}
 	id := l.id
 	d.f(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %v %v" width="%v" height="%v" role="img" `+
-		`aria-labelledby="%v-title %v-desc" font-family="%v">`+"\n", l.width, l.height, l.width, l.height,
+		`aria-labelledby="%v-title %v-desc" font-family="%v">`+"\n", l.width, l.height, width, height,
 		id, id, face)
-	d.f(`<title id="%v-title">%v</title>`+"\n", id, esc(Clean(l.f.Title)))
+	d.f(`<title id="%v-title">%v</title>`+"\n", id, esc(cmp.Or(Clean(l.f.Title), l.f.ID)))
 	d.f(`<desc id="%v-desc">%v</desc>`+"\n", id, esc(l.describe()))
 	d.f("<style>%v</style>\n", dark())
 	d.f(`<rect width="%v" height="%v" fill="%v"/>`+"\n", l.width, l.height, ground.light())

@@ -8,6 +8,7 @@ package verdict
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -326,28 +327,24 @@ func (p *Page) WriteText(w io.Writer) error {
 	return err
 }
 
-// WriteDir writes report.html, audit.json and a drawing of each figure to a directory, which is
-// made if it is not there.
-func (p *Page) WriteDir(dir string) error {
+// WriteDir writes report.html, audit.json and drawings of the figures to a directory, which is made
+// if it is not there.
+func (p *Page) WriteDir(dir string, figures report.Selection) error {
+	r := p.Report()
+	files, err := r.Files(figures)
+	if err != nil {
+		return err
+	}
+	var page, numbers bytes.Buffer
+	if err := errors.Join(r.WriteHTML(&page), p.WriteJSON(&numbers)); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	r := p.Report()
-	type file struct {
-		name  string
-		write func(io.Writer) error
-	}
-	var files []file
-	for _, f := range r.Figures {
-		files = append(files, file{f.ID + ".svg", f.WriteSVG})
-	}
-	files = append(files, file{"audit.json", p.WriteJSON}, file{"report.html", r.WriteHTML})
-	for _, f := range files {
-		var b bytes.Buffer
-		if err := f.write(&b); err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
-		}
-		if err := atomicfile.WriteFile(filepath.Join(dir, f.name), b.Bytes(), 0o644); err != nil {
+	for _, f := range append(files, report.File{Name: "audit.json", Data: numbers.Bytes()},
+		report.File{Name: "report.html", Data: page.Bytes()}) {
+		if err := atomicfile.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o644); err != nil {
 			return err
 		}
 	}

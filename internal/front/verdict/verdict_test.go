@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/audit"
+	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
 // The answer of an audit is an error where a claim is refuted or a twin is not, and its page is
@@ -35,7 +36,7 @@ func TestPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		dir := t.TempDir()
-		if err := p.WriteDir(dir); err != nil {
+		if err := p.WriteDir(dir, report.Selection{}); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"report.html", "audit.json"} {
