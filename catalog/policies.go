@@ -340,49 +340,25 @@ func policies() []Entry {
 			Name: "ucb", Title: "UCB", Anytime: true, Guarantee: noGuarantee,
 			Regret: "lim Reg_T/log T ≤ Σ 2/Δ_a [Azize 2024, Theorem 2.24]",
 			Source: "[Azize 2024, (2.12)], f(t) = 1 + t log²t",
-			New: func(s Setting, _ Params) (policy.Policy, error) {
-				p, err := policy.NewUCB(s.Arms)
-				if err == nil {
-					p.Unbounded = s.Unclipped
-				}
-				return built(p, err)
-			},
+			New:    unbounded(policy.NewUCB, func(p *policy.UCB) { p.Unbounded = true }),
 		},
 		{
 			Name: "ucb-2logt", Title: "UCB, 2 log t", Family: "ucb", Anytime: true, Guarantee: noGuarantee,
 			Regret: "Σ (8 log T/Δ_a + 1.42 Δ_a) [Sajed 2019, (2.22)]",
 			Source: "[Sajed 2019, Algorithm 1]",
-			New: func(s Setting, _ Params) (policy.Policy, error) {
-				p, err := policy.NewUCBLog(s.Arms)
-				if err == nil {
-					p.Unbounded = s.Unclipped
-				}
-				return built(p, err)
-			},
+			New:    unbounded(policy.NewUCBLog, func(p *policy.UCB) { p.Unbounded = true }),
 		},
 		{
 			Name: "kl-ucb", Title: "KL-UCB", Anytime: true, Guarantee: noGuarantee,
 			Regret: "lim Reg_T/log T ≤ Σ Δ_a/kl(μ_a, μ*), Bernoulli rewards [Azize 2024, Theorem 2.26]",
 			Source: "[Azize 2024, (2.14)]",
-			New: func(s Setting, _ Params) (policy.Policy, error) {
-				p, err := policy.NewKLUCB(s.Arms)
-				if err == nil {
-					p.Unbounded = s.Unclipped
-				}
-				return built(p, err)
-			},
+			New:    unbounded(policy.NewKLUCB, func(p *policy.KLUCB) { p.Unbounded = true }),
 		},
 		{
 			Name: "imed", Title: "IMED", Anytime: true, Guarantee: noGuarantee,
 			Regret: "lim Reg_T/log T ≤ Σ Δ_a/kl(μ_a, μ*), Bernoulli rewards (Honda and Takemura 2015)",
 			Source: "Honda and Takemura 2015, with kl",
-			New: func(s Setting, _ Params) (policy.Policy, error) {
-				p, err := policy.NewIMED(s.Arms)
-				if err == nil {
-					p.Unbounded = s.Unclipped
-				}
-				return built(p, err)
-			},
+			New:    unbounded(policy.NewIMED, func(p *policy.IMED) { p.Unbounded = true }),
 		},
 		{
 			Name: "thompson", Title: "Thompson sampling", Anytime: true, Guarantee: noGuarantee,
@@ -512,6 +488,18 @@ func built[P policy.Policy](p P, err error) (policy.Policy, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// unbounded builds a policy without privacy, which is told where rewards are not clipped.
+func unbounded[P policy.Policy](build func(arms int) (P, error), tell func(P)) func(Setting,
+	Params) (policy.Policy, error) {
+	return func(s Setting, _ Params) (policy.Policy, error) {
+		p, err := build(s.Arms)
+		if err == nil && s.Unclipped {
+			tell(p)
+		}
+		return built(p, err)
+	}
 }
 
 func episodic[P interface {

@@ -57,17 +57,25 @@ type Commit struct {
 	note bool   // the batch that is out stays
 }
 
+// ready says why nothing can be committed now.
+func (l *Live) ready() error {
+	switch {
+	case l.failed != nil:
+		return l.failed
+	case l.pending != nil:
+		return ErrPending
+	case l.stopped:
+		return ErrStopped
+	}
+	return nil
+}
+
 // Close closes the batch that is out if it is due, and draws the noise of what it releases; the
 // result is nil if it is not. Until the commit decisions and rewards go on, and are of the
 // state that follows.
 func (l *Live) Close(now int64) (*Commit, error) {
-	switch {
-	case l.failed != nil:
-		return nil, l.failed
-	case l.pending != nil:
-		return nil, ErrPending
-	case l.stopped:
-		return nil, ErrStopped
+	if err := l.ready(); err != nil {
+		return nil, err
 	}
 	if at, ok := l.Due(now); !ok || now < at {
 		return nil, nil

@@ -15,14 +15,11 @@ import (
 // what was decided for it stays in the queues of the other arms. The policy must be a Dropper, and
 // is told by Commit, which is as for a release.
 func (l *Live) TakeOff(arm int) (*Commit, error) {
+	if err := l.ready(); err != nil {
+		return nil, err
+	}
 	dropper, ok := l.cfg.Policy.(Dropper)
 	switch {
-	case l.failed != nil:
-		return nil, l.failed
-	case l.pending != nil:
-		return nil, ErrPending
-	case l.stopped:
-		return nil, ErrStopped
 	case arm < 0 || arm >= len(l.s.Arms):
 		return nil, fmt.Errorf("play: arm is %d, must be from 0 to %d", arm, len(l.s.Arms)-1)
 	case l.s.Arms[arm].Off:
@@ -64,14 +61,10 @@ func (l *Live) TakeOff(arm int) (*Commit, error) {
 // which Restore passes over. Its Commit is as for a release, but the batch that is out stays. The
 // value must depend on no reward.
 func (l *Live) Note(change json.RawMessage) (*Commit, error) {
-	switch {
-	case l.failed != nil:
-		return nil, l.failed
-	case l.pending != nil:
-		return nil, ErrPending
-	case l.stopped:
-		return nil, ErrStopped
-	case len(change) == 0 || string(change) == "null":
+	if err := l.ready(); err != nil {
+		return nil, err
+	}
+	if len(change) == 0 || string(change) == "null" {
 		return nil, errors.New("play: the change is missing")
 	}
 	c := &Commit{note: true}

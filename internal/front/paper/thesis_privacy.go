@@ -45,6 +45,24 @@ type (
 // ε = 0.95, ε at δ = 0.17 and δ at ε = 0.98, and of ours δ at ε = 0.5.
 type ofDefinition struct{ Delta95, Epsilon17, Delta98, Ours float64 }
 
+// beyondOne is ε by games whose likelihood ratio is constant from a score of 1 on: one threshold,
+// fixed before the games.
+func beyondOne(s audit.Scores) (gamesEpsilon, error) {
+	r, err := s.Region(auditGamma, 1)
+	if err != nil {
+		return gamesEpsilon{}, err
+	}
+	b, err := r.Epsilon(0)
+	if err != nil {
+		return gamesEpsilon{}, err
+	}
+	m, err := s.At(1, Level)
+	if err != nil {
+		return gamesEpsilon{}, err
+	}
+	return gamesEpsilon{b.Epsilon, audit.EpsilonOf(m.TypeI.Value, m.TypeII.Value, 0)}, nil
+}
+
 // modelsApart are the largest differences of the definitions of privacy over random policies.
 type modelsApart struct {
 	Policies, Pure, TableView, InteractiveTable, ContinualTable float64
@@ -227,21 +245,11 @@ func thesis21() Figure {
 				if err != nil {
 					return nil, err
 				}
-				// Likelihood ratios are constant from 1 on: one threshold, fixed before the games.
-				r, err := scores[0].Region(auditGamma, 1)
+				found, err := beyondOne(scores[0])
 				if err != nil {
 					return nil, err
 				}
-				b, err := r.Epsilon(0)
-				if err != nil {
-					return nil, err
-				}
-				m, err := scores[0].At(1, Level)
-				if err != nil {
-					return nil, err
-				}
-				n.set("games "+c.key, gamesEpsilon{b.Epsilon,
-					audit.EpsilonOf(m.TypeI.Value, m.TypeII.Value, 0)})
+				n.set("games "+c.key, found)
 				s := report.Series{Label: "games, " + c.name, Step: true}
 				for i := range 61 {
 					m, err := scores[0].At(3-float64(i)/10, Level)
@@ -440,20 +448,11 @@ func thesis22() Figure {
 				if err != nil {
 					return nil, err
 				}
-				r, err := scores[0].Region(auditGamma, 1)
+				found, err := beyondOne(scores[0])
 				if err != nil {
 					return nil, err
 				}
-				b, err := r.Epsilon(0)
-				if err != nil {
-					return nil, err
-				}
-				m, err := scores[0].At(1, Level)
-				if err != nil {
-					return nil, err
-				}
-				n.set("audit "+name, treeEpsilon{gamesEpsilon{b.Epsilon,
-					audit.EpsilonOf(m.TypeI.Value, m.TypeII.Value, 0)}, float64(levels) / scale})
+				n.set("audit "+name, treeEpsilon{found, float64(levels) / scale})
 			}
 			return n, nil
 		},
