@@ -7,7 +7,7 @@ import (
 	"io/fs"
 )
 
-//go:embed *.html *.css *.js *.svg *.json *.gz wasm_exec.LICENSE look
+//go:embed *.html *.css *.js *.json *.gz wasm_exec.LICENSE look
 var files embed.FS
 
 // Files are the page's, index.html first of all.

@@ -1,7 +1,7 @@
-// A worker of the explorer: the same Go program as sotto, compiled to WebAssembly. It is given the
-// compiled module, and then answers questions one after the other, each by its number.
+// A worker of the explorer, behind wasm_exec.js: the same Go program as sotto, compiled to
+// WebAssembly. It is given the compiled module, and then answers questions one after the other, each
+// by its number.
 "use strict";
-importScripts("wasm_exec.js");
 let ready;
 const started = new Promise(done => { ready = done; });
 globalThis.sottoReady = () => ready();

@@ -51,7 +51,7 @@ func First() ([]byte, error) {
 }
 
 // policy is what the page may do: run its own scripts and WebAssembly, and fetch from here alone.
-const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; " +
+const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src blob:; " +
 	"style-src 'self'; " +
 	"connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

@@ -284,7 +284,7 @@ func TestOnlyItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []string{"style=", "onclick", "<style", "http://", "https://", "<script>"} {
+	for _, bad := range []string{"style=", "onclick", "<style", `="http`, "<script>"} {
 		if bytes.Contains(index, []byte(bad)) {
 			t.Errorf("index.html has %q", bad)
 		}

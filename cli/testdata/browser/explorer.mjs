@@ -1,0 +1,215 @@
+// Drives Chromium over the explorer, served and as files of a static host: turns the knob, and holds
+// what is drawn against sotto run. TestExplorerBrowser says by the environment where sotto is, and
+// where it may keep files. It prints a line for each thing that held.
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import { extname, join } from 'node:path';
+import { chromium } from 'playwright-core';
+
+const { SOTTO: program, SOTTO_DIR: dir, SOTTO_SHOTS: shots, CHROMIUM: executablePath } = process.env;
+const step = (text) => console.log(text);
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+// ---- the page by sotto, and as files
+const served = spawn(program, ['explore', '--listen', '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'inherit'] });
+process.on('exit', () => served.kill());
+const native = await new Promise((done) => {
+  let out = '';
+  served.stdout.on('data', (text) => {
+    out += text;
+    if (/look: (\S+)\n/.test(out)) done(/look: (\S+)\n/.exec(out)[1]);
+  });
+});
+execFileSync(program, ['explore', '--out', join(dir, 'site')], { stdio: 'ignore' });
+const kinds = { '.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.json': 'application/json',
+  '.svg': 'image/svg+xml', '.gz': 'application/gzip' };
+const host = createServer(async (request, answer) => {
+  const path = new URL(request.url, 'http://host').pathname;
+  try {
+    const b = await readFile(join(dir, 'site', path === '/' ? 'index.html' : path));
+    answer.writeHead(200, { 'Content-Type': kinds[extname(path === '/' ? '.html' : path)] ?? 'text/html' }).end(b);
+  } catch {
+    answer.writeHead(404).end();
+  }
+});
+await new Promise((done) => host.listen(0, '127.0.0.1', done));
+const files = `http://127.0.0.1:${host.address().port}/`;
+
+const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', '--disable-quic',
+  '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'] });
+const start = 'arms=0.75,0.6,0.3&policies=adap-klucb,dp-se:beta=0.001,kl-ucb&epsilon=0.5&horizon=20000&runs=32&seed=3';
+
+// open is a page that says of each picture what it has, and complains of nothing.
+async function open(url, more = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce', ...more });
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  page.complaints = [];
+  page.on('console', (m) => { if (m.type() === 'error') page.complaints.push(`${m.text()} ${m.location().url}`); });
+  page.on('pageerror', (e) => page.complaints.push(String(e)));
+  page.on('request', (r) => { if (!r.url().replace(/^blob:/, '').startsWith(new URL(url).origin)) page.complaints.push(`asks ${r.url()}`); });
+  await page.addInitScript(() => {
+    globalThis.pictures = [];
+    document.addEventListener('picture', (e) => globalThis.pictures.push(e.detail));
+  });
+  await page.goto(url);
+  return page;
+}
+
+// settled waits for the last picture of what was asked for by a change.
+async function settled(page, change) {
+  await page.evaluate(() => { globalThis.pictures.length = 0; });
+  await change();
+  // The page asks in the next frame.
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  await page.waitForFunction(() => ['done', 'refused'].includes(document.querySelector('#regret')?.dataset.state) &&
+    globalThis.pictures.length > 0);
+  return page.evaluate(() => globalThis.pictures.at(-1));
+}
+
+let number = 0;
+// summary is summary.csv of an experiment, or of a command, by metric, policy and budget.
+function summary(of, more = []) {
+  const out = join(dir, `run-${++number}`), rows = {};
+  if (Array.isArray(of)) execFileSync(program, [...of, '--out', out], { stdio: 'ignore' });
+  else {
+    writeFileSync(join(dir, 'copied.yaml'), of);
+    execFileSync(program, ['run', join(dir, 'copied.yaml'), '--out', out, ...more], { stdio: 'ignore' });
+  }
+  const [head, ...lines] = readFileSync(join(out, 'summary.csv'), 'utf8').trim().split('\n').map(fields);
+  for (const line of lines) {
+    const row = Object.fromEntries(head.map((h, i) => [h, line[i]]));
+    (rows[`${row.metric} ${row.policy} ${row.budget}`] ??= []).push(row);
+  }
+  return rows;
+}
+const fields = (line) => [...line.matchAll(/("(?:[^"]|"")*"|[^,]*)(?:,|$)/g)].slice(0, -1).map((m) => m[1].replace(/^"|"$/g, '').replaceAll('""', '"'));
+
+// same holds a picture, and the table that is drawn, against what sotto run finds.
+async function same(page, p) {
+  assert.ok(!p.error, p.error);
+  const yaml = await page.locator('#yaml').textContent();
+  assert.equal(yaml, p.yaml);
+  const rows = summary(yaml);
+  for (const l of p.lines) {
+    const found = rows[`regret ${l.policy} ${l.budget}`];
+    assert.ok(found, `${l.policy} at ${l.budget} is not in ${Object.keys(rows)}`);
+    for (const [k, column] of [['mean', 'mean'], ['q05', 'q05'], ['q95', 'q95']]) {
+      assert.deepEqual(l[k], found.map((r) => Number(r[column])), `${l.label} ${k}`);
+    }
+    assert.deepEqual(p.at, found.map((r) => Number(r.t)));
+  }
+  const drawn = await page.locator('#price tbody tr').evaluateAll((trs) => trs.map((tr) => [tr.dataset.policy, tr.dataset.budget,
+    ...[...tr.querySelectorAll('td[data-v]')].map((td) => Number(td.dataset.v))]));
+  assert.equal(drawn.length, p.lines.filter((l) => l.asked).length);
+  for (const [label, budget, regret, twin, price] of drawn) {
+    const policy = label.split(' ')[0], last = (metric, b) => Number(rows[`${metric} ${policy} ${b}`].at(-1).mean);
+    assert.equal(regret, last('regret', budget));
+    if (budget === 'none') continue;
+    assert.equal(twin, last('regret', 'none'));
+    assert.equal(price, last('difference', budget));
+  }
+  const command = (await page.locator('#command').textContent()).split(' ').slice(1).map((w) => w.replace(/^'|'$/g, ''));
+  const again = summary(command);
+  for (const l of p.lines) {
+    assert.equal(Number(again[`regret ${l.policy} ${l.budget}`].at(-1).mean), l.mean.at(-1));
+  }
+}
+
+try {
+  for (const [name, url] of [['served', native], ['static', files]]) {
+    const page = await open(`${url}#${start}`);
+    const first = await settled(page, () => page.reload());
+    await same(page, first);
+    step(`${name}: what a link asks for is drawn, with the numbers of sotto run`);
+
+    const knob = page.getByRole('slider', { name: /Privacy budget/ });
+    const turned = await settled(page, async () => {
+      await knob.focus();
+      for (let i = 0; i < 9; i++) await page.keyboard.press('ArrowRight');
+    });
+    const value = await knob.getAttribute('aria-valuetext');
+    assert.match(value, /^ε = 0\.7\d*$/);
+    assert.equal(turned.budget, value.replace('ε = ', 'epsilon='));
+    await same(page, turned);
+    step(`${name}: the knob turns by its keys, and the numbers are those of sotto run`);
+
+    if (name === 'static') await page.context().setOffline(true);
+    const rho = await settled(page, () => page.getByLabel('Kind of budget').selectOption('rho'));
+    assert.match(rho.budget, /^rho=/);
+    const ticked = await settled(page, () => page.getByRole('checkbox', { name: 'AdaC-UCB' }).check());
+    await same(page, ticked);
+    const arm = await settled(page, () => page.getByRole('button', { name: 'Add an arm' }).click());
+    assert.equal(arm.yaml.includes('laws: [0.75, 0.6, 0.3, 0.5]'), true);
+    await same(page, arm);
+    const shuffled = await settled(page, () => page.getByLabel('Who adds the noise').selectOption('local'));
+    await same(page, shuffled);
+    if (name === 'static') await page.context().setOffline(false);
+    step(`${name}: budgets, policies, arms and trust${name === 'static' ? ', offline' : ''}`);
+
+    const link = await page.locator('#link').textContent();
+    const copy = await open(link);
+    const copied = await settled(copy, () => copy.reload());
+    assert.deepEqual(copied.lines, shuffled.lines);
+    await copy.context().close();
+    step(`${name}: a link has all of it`);
+
+    mkdirSync(join(dir, 'logs'), { recursive: true });
+    const log = join(dir, 'my log.csv');
+    writeFileSync(log, 'arm,reward\n' + Array.from({ length: 200 }, (_, i) => `${i % 2 ? 'blue' : 'red'},${i % 5 < 2 + i % 2 ? 1 : 0}`).join('\n') + '\n');
+    const logged = await settled(page, () => page.locator('#csv').setInputFiles(log));
+    assert.match(logged.yaml, /csv: "my log.csv"/);
+    const rows = summary(logged.yaml);
+    for (const l of logged.lines) assert.deepEqual(l.mean, rows[`regret ${l.policy} ${l.budget}`].map((r) => Number(r.mean)));
+    await settled(page, () => page.getByRole('button', { name: 'Back to sliders' }).click());
+    step(`${name}: a log is dropped in`);
+
+    const bad = await settled(page, async () => {
+      await page.getByLabel('Arm 2: mean or law').fill('1.5');
+      await page.keyboard.press('Enter');
+    });
+    assert.match(bad.error, /law "1.5": bernoulli: p is 1.5, must be between 0 and 1/);
+    assert.equal(await page.getByRole('alert').textContent(), bad.error);
+    await settled(page, async () => {
+      await page.getByLabel('Arm 2: mean or law').fill('beta(2,3)');
+      await page.keyboard.press('Enter');
+    });
+    assert.equal(await page.getByRole('alert').count(), 0);
+    step(`${name}: what is wrong is said`);
+
+    for (const colorScheme of ['light', 'dark']) for (const width of [390, 820, 1280]) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: 900 });
+      await page.waitForTimeout(50);
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `wider than ${width}`);
+      await page.evaluate(axe);
+      const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
+      const serious = violations.filter((v) => ['serious', 'critical'].includes(v.impact));
+      assert.deepEqual(serious.map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).join(' ')}`), []);
+      if (shots) await page.screenshot({ path: join(shots, `explorer-${name}-${width}-${colorScheme}.png`), fullPage: true });
+    }
+    assert.deepEqual(page.complaints, []);
+    await page.context().close();
+    step(`${name}: axe finds nothing serious, and nothing is wider than the page`);
+  }
+
+  // A policy that decides in each round of many keeps nobody waiting who turns on.
+  const slow = await open(`${files}#policies=thompson&horizon=1000000000&runs=4`);
+  await slow.waitForTimeout(300);
+  const quick = await settled(slow, () => slow.evaluate((s) => { location.hash = s; }, start));
+  assert.equal(quick.runs, 32);
+  await slow.context().close();
+  step('a long run is left when the knob turns on');
+
+  const plain = await open(files, { javaScriptEnabled: false });
+  assert.match(await plain.locator('noscript').textContent(), /JavaScript and WebAssembly/);
+  step('without script the page says what it needs');
+} finally {
+  await browser.close();
+  host.close();
+}
+process.exit(0);
