@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -13,10 +12,10 @@ import (
 	"github.com/sotto-dp/sotto/internal/base/testneeds"
 )
 
-// People use a service by their browsers: an experiment is started by the form and watched, visitors
-// come to another page that has OpenFeature's own SDK, the service is killed between, and the page
-// goes on; then axe looks at all pages. testdata/browser/browser.mjs has it all. SOTTO_VISITORS says
-// how many come (10000 is the full size), SOTTO_SHOTS a directory for pictures.
+// People use a service by their browsers: an experiment is started by the form and watched,
+// visitors come to another page that has OpenFeature's own SDK, the service is killed between, and
+// the page goes on; then axe looks at all pages. testdata/browser/browser.mjs has it all.
+// SOTTO_SHOTS is a directory for pictures of the pages.
 func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes 20 s")
@@ -40,19 +39,23 @@ func TestBrowser(t *testing.T) {
 	c := exec.CommandContext(ctx, node, "browser.mjs")
 	c.Dir = "testdata/browser"
 	c.Env = append(os.Environ(), "SOTTO="+sotto, "SOTTO_DIR="+dir, "CHROMIUM="+chromium,
-		"SOTTO_VISITORS="+cmp.Or(os.Getenv("SOTTO_VISITORS"), "1000"))
+		"SOTTO_VISITORS="+testneeds.Size("1000", "10000"))
 	errs := &strings.Builder{}
 	c.Stderr = errs
 	c.WaitDelay = 5 * time.Second
 	out, err := c.Output()
 	t.Log(errs)
 	if want := `a key logs in
+the form says what is wrong, and then what it promises
 the experiment has started
 red leads
 the page says that it reconnects
 after a restart the numbers go on, and blue leads
 the live page is light
+charts are read by the keyboard
+all is there without script
 axe finds nothing serious
+who types its name stops it
 `; err != nil || string(out) != want {
 		t.Errorf("%v:\n%s\nwant\n%s", err, out, want)
 	}

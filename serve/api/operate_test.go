@@ -151,7 +151,7 @@ func TestNewIsChecked(t *testing.T) {
 		}
 		return out
 	}
-	if good := check(shopForm()); !good.OK || !strings.Contains(good.HTML, "promise") || good.Field != "" {
+	if good := check(shopForm()); !good.OK || !strings.Contains(good.HTML, "sums alone") || good.Field != "" {
 		t.Errorf("%+v", good)
 	}
 	for _, c := range []struct{ name, value, field, detail string }{

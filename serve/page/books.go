@@ -1,10 +1,13 @@
 package page
 
 import (
+	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -68,7 +71,8 @@ func (p prices) entry(b serve.Batch, r serve.Booked, x *serve.Experiment) Ledger
 	if of == "" {
 		of = "rewards"
 	}
-	return LedgerEntry{Line: b.Number, At: b.Closed.UTC(), Of: of, Arm: x.Arms[r.Arm].Name, Slot: r.Slot, N: r.N,
+	return LedgerEntry{Line: b.Number, At: b.Closed.UTC(), Of: of, Arm: x.Arms[r.Arm].Name,
+		Slot: r.Slot, N: r.N,
 		Mechanism: price.name, Scale: price.scale, Cost: price.cost}
 }
 
@@ -112,6 +116,31 @@ func (p *Pages) Ledger(w http.ResponseWriter, r *http.Request) error {
 	}
 	p.write(w, http.StatusOK, "ledger.html", out)
 	return nil
+}
+
+// lastEntries is how many entries of the ledger the page of an experiment has.
+const lastEntries = 10
+
+// entriesAtEnd are the last entries of an experiment's ledger, the newest first.
+func (p *Pages) entriesAtEnd(ctx context.Context, info serve.Info) ([]LedgerEntry, error) {
+	batches, err := p.cfg.Engine.Batches(ctx, info.Experiment.Name, max(1, info.Lines-lastEntries))
+	if err != nil {
+		return nil, err
+	}
+	var out []LedgerEntry
+	price := prices{}
+	for b, err := range batches {
+		if errors.Is(err, serve.ErrTranscript) { // the page says so
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		for _, one := range b.Released {
+			out = append(out, price.entry(b, one, &info.Experiment))
+		}
+	}
+	slices.Reverse(out)
+	return out[:min(len(out), lastEntries)], nil
 }
 
 // file says that what follows is a file.

@@ -20,7 +20,9 @@ func FuzzNewForm(f *testing.F) {
 	f.Add(good.Encode())
 	f.Add("text=" + url.QueryEscape("name: [shop") + "&do=check")
 	f.Add("name=%zz")
-	p := New(Config{Problem: func(error) (int, string, string) { return http.StatusInternalServerError, "", "" }})
+	p := New(Config{Problem: func(error) (int, string, string) {
+		return http.StatusInternalServerError, "", ""
+	}})
 	f.Fuzz(func(t *testing.T, body string) {
 		r := httptest.NewRequest(http.MethodPost, "/new", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -44,13 +46,15 @@ func FuzzNewForm(f *testing.F) {
 
 // Where a login goes to is a path of ours.
 func FuzzTo(f *testing.F) {
-	for _, s := range []string{"/", "/experiments/shop", "//evil.example", "/\\evil", "https://evil.example/", "/a?b#c",
+	for _, s := range []string{"/", "/experiments/shop", "//evil.example", "/\\evil",
+		"https://evil.example/", "/a?b#c",
 		"/%2f", "/\t/evil.example", "/..//evil.example"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, path string) {
 		got := to(path)
-		if !strings.HasPrefix(got, "/") || strings.HasPrefix(got, "//") || strings.ContainsAny(got, "\\\r\n\t") {
+		if !strings.HasPrefix(got, "/") || strings.HasPrefix(got, "//") ||
+			strings.ContainsAny(got, "\\\r\n\t") {
 			t.Errorf("%q goes to %q", path, got)
 		}
 	})

@@ -41,7 +41,8 @@ func (p *Pages) keys(w http.ResponseWriter, r *http.Request, status int, out Key
 	return nil
 }
 
-// NewKey makes a key and shows it once. Each scope is a field of its own: scope-decide, scope-read, ….
+// NewKey makes a key and shows it once. Each scope is a field of its own: scope-decide, scope-read,
+// ….
 func (p *Pages) NewKey(w http.ResponseWriter, r *http.Request) error {
 	fields := []string{"name"}
 	for _, s := range serve.AllScopes() {

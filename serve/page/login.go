@@ -52,8 +52,8 @@ func (p *Pages) login(w http.ResponseWriter, _ *http.Request, status int, l Logi
 	p.write(w, status, "login.html", l)
 }
 
-// Login takes a key, once, and gives the browser a cookie in its place. A key that is not known, was
-// revoked or may not read has one answer.
+// Login takes a key, once, and gives the browser a cookie in its place. A key that is not known,
+// was revoked or may not read has one answer.
 func (p *Pages) Login(w http.ResponseWriter, r *http.Request) error {
 	f, err := readForm(w, r, maxForm, "key", "to")
 	if err != nil {

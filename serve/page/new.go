@@ -29,7 +29,8 @@ type NewForm struct {
 	Checked
 }
 
-// Checked says what a declaration promises, or what is wrong with it. Both are nil before it was looked at.
+// Checked says what a declaration promises, or what is wrong with it. Both are nil before
+// it was looked at.
 type Checked struct {
 	Wrong   *Wrong
 	Promise *Promise
@@ -44,6 +45,22 @@ type Promise struct {
 	Price     string // of a unit, and of each of its decisions
 	Queue     string // what is done with rewards that are late
 	First     string // a proposal for the first batch, or empty
+}
+
+// A Field is one of a form, as it is drawn.
+type Field struct {
+	Name, Label, Hint, Value string
+	Mode                     string // of the keyboard that is shown, or empty
+	Lines                    int    // 0: one, that has no end
+	Wrong                    string // what is wrong with it, or empty
+}
+
+func (n NewForm) field(name, label, hint string) Field {
+	out := Field{Name: name, Label: label, Hint: hint, Value: n.Fields[name]}
+	if n.Wrong != nil && n.Wrong.Field == name {
+		out.Wrong = n.Wrong.Detail
+	}
+	return out
 }
 
 // newFields are those of the form, and the keys of the declaration whose errors are theirs.
@@ -82,7 +99,8 @@ func (p *Pages) new(w http.ResponseWriter, r *http.Request, status int, n NewFor
 }
 
 // readNew reads the form, in either shape, and the declaration that it is.
-func (p *Pages) readNew(w http.ResponseWriter, r *http.Request) (n NewForm, do string, x *experiment.Live, err error) {
+func (p *Pages) readNew(w http.ResponseWriter, r *http.Request) (n NewForm, do string,
+	x *experiment.Live, err error) {
 	names := []string{"do", "text"}
 	for _, f := range newFields {
 		names = append(names, f.name)
@@ -129,10 +147,11 @@ func (p *Pages) declared(in url.Values) (n NewForm, x *experiment.Live, err erro
 	return n, nil, err
 }
 
-// checkFields refuses what would not be a number in the declaration, and a budget that the policy would be
-// blamed for.
+// checkFields refuses what would not be a number in the declaration, and a budget that the policy
+// would be blamed for.
 func checkFields(f map[string]string) error {
-	for _, name := range []string{"risk", "horizon", "epsilon", "assignments", "low", "high", "default", "floor",
+	for _, name := range []string{"risk", "horizon", "epsilon", "assignments", "low", "high",
+		"default", "floor",
 		"traffic"} {
 		x, err := strconv.ParseFloat(f[name], 64)
 		if f[name] != "" && (err != nil || math.IsNaN(x) || math.IsInf(x, 0)) {
@@ -232,7 +251,8 @@ func promiseOf(x *experiment.Live) (*Promise, error) {
 		x.Total(), x.Unit.Of, each),
 		Queue: fmt.Sprintf("%s gets %s what it asks for, the oldest decisions first", x.Policy.Policy, take)}
 	if first, ok := x.FirstBatch(); ok {
-		out.First = fmt.Sprintf("%d decisions of an arm come while one waits for its window, and its first batch "+
+		out.First = fmt.Sprintf("%d decisions of an arm come while one waits for its window, and "+
+			"its first batch "+
 			"has %d: try %s: %d (sotto plan live says which loses less)", first.Proposed, first.Is, first.Param,
 			first.Proposed)
 	}
@@ -257,7 +277,8 @@ func (p *Pages) New(w http.ResponseWriter, r *http.Request) error {
 	case do == "check":
 		return p.new(w, r, http.StatusOK, n)
 	case p.cfg.Demo:
-		n.Promise, n.Wrong = nil, &Wrong{Detail: "this is the demonstration, which keeps nothing: start sotto serve " +
+		n.Promise, n.Wrong = nil, &Wrong{Detail: "this is the demonstration, which keeps " +
+			"nothing: start sotto serve " +
 			"without --demo for experiments of your own"}
 		return p.new(w, r, http.StatusForbidden, n)
 	}
@@ -293,7 +314,8 @@ func (p *Pages) CheckNew(w http.ResponseWriter, r *http.Request) error {
 		Text   string `json:"text"` // the declaration
 	}{OK: n.Wrong == nil, HTML: html.String(), Text: n.Text}
 	if n.Wrong != nil {
-		out.Field, out.Detail, out.Line, out.Column = n.Wrong.Field, n.Wrong.Detail, n.Wrong.Line, n.Wrong.Column
+		out.Field, out.Detail, out.Line, out.Column = n.Wrong.Field, n.Wrong.Detail, n.Wrong.Line,
+			n.Wrong.Column
 	}
 	w.Header().Set("Content-Type", "application/json")
 	return json.NewEncoder(w).Encode(out)

@@ -126,7 +126,8 @@ func (p *Pages) Ask(do string) Handler {
 	}
 }
 
-func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status int, arm string, bad *Wrong) error {
+func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status int, arm string,
+	bad *Wrong) error {
 	info, err := p.cfg.Engine.Get(r.Context(), r.PathValue("name"))
 	if err != nil {
 		return err

@@ -101,8 +101,19 @@ func (p *Pages) functions() template.FuncMap {
 		"greek":   strings.NewReplacer("epsilon=", "ε = ", "rho=", "ρ = ", "delta=", "δ = ").Replace,
 		"count":   func(n int64) string { return report.Whole(int(n)) },
 		"hour":    func(at int64) string { return time.Unix(at, 0).UTC().Format("2006-01-02 15:04") },
-		"hue":     func(i int) int { return i%8 + 1 }, // the colour of the arm i
-		"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+		"field":   NewForm.field,
+		"decimal": func(n NewForm, name, label, hint string) Field {
+			f := n.field(name, label, hint)
+			f.Mode = "decimal"
+			return f
+		},
+		"lines": func(n NewForm, name, label, hint string, lines int) Field {
+			f := n.field(name, label, hint)
+			f.Lines = lines
+			return f
+		},
+		"hue": func(i int) int { return i%8 + 1 }, // the colour of the arm i
+		"utc": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	}
 }
 

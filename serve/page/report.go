@@ -318,7 +318,8 @@ func (r *Report) page(decl []byte) report.Report {
 			number(r.hi)}}, Notes: []string{
 			"Intervals of this page hold together, at all times, with probability 95 %: whatever the policy " +
 				"plays, and whoever looks when. They allow for the noise, and are from releases alone.",
-			"Means are private: noise was added. Decisions are those that were released. One whose reward did not come in its window counts the " +
+			"Means are private: noise was added. Decisions are those that were released. One " +
+				"whose reward did not come in its window counts the " +
 				"default."}}
 	for _, a := range r.Arms {
 		mean, name := "–", a.Name
@@ -347,7 +348,8 @@ func (r *Report) page(decl []byte) report.Report {
 			{"guarantee", r.Guarantee + "."},
 			{"transcript", fmt.Sprintf("%s lines; the last has the SHA-256 %s. sotto replay "+
 				"plays it again, and "+
-				"finds these releases and what they cost.", report.Whole(r.Lines), cmp.Or(r.Tip, "of nothing"))},
+				"finds these releases and what they cost.", report.Whole(r.Lines),
+				cmp.Or(r.Tip, "of nothing"))},
 		}}}})
 	if len(r.lines) > 0 {
 		out.Figures = []report.Figure{{ID: "means", Title: "Private means",

@@ -123,6 +123,9 @@ func (p *Pages) make(ctx context.Context, name string) (*snapshot, error) {
 		return nil, err
 	}
 	out := &snapshot{view: viewOf(info, r), data: data, fragments: map[string]string{}}
+	if out.view.Privacy.Entries, err = p.entriesAtEnd(ctx, info); err != nil {
+		return nil, err
+	}
 	all := p.templates["experiment.html"]
 	for _, t := range all.Templates() {
 		if !strings.HasPrefix(t.Name(), "live-") {

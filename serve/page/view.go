@@ -84,14 +84,19 @@ type Privacy struct {
 	Guarantee string
 	Protected string // who is protected from whom, in two sentences
 	Exposed   string // what is not protected
+	// Entries are the last of the ledger, the newest first.
+	Entries []LedgerEntry
 }
 
 // protected and exposed say what docs/serve.md promises, and what it does not.
 const (
-	protectedText = "Everything that can be seen, by other %[1]ss, by readers of this page and by the holders of " +
-		"keys, depends on a %[1]s's rewards by the released noisy sums alone, at %[2]s for all that she is " +
-		"assigned in this experiment. In several experiments she pays the sum."
-	exposedText = "Not protected: that a %[1]s took part, when, and which arm she got, since decisions, contexts and " +
+	protectedText = "Everything that can be seen, by other %[1]ss, by readers of this page and " +
+		"by the holders of " +
+		"keys, depends on the rewards of a %[1]s by the released noisy sums alone, at %[2]s for " +
+		"all assignments " +
+		"in this experiment together. Who is in several experiments pays the sum."
+	exposedText = "Not protected: that a %[1]s took part, when, and which arm it was, since " +
+		"decisions, contexts and " +
 		"their counts are public; and rewards themselves, from who reads the database, its backups or the " +
 		"process's memory, which have sums that were not released."
 )
@@ -204,14 +209,14 @@ type Data struct {
 	Range [2]float64 `json:"range"` // of rewards
 	// Course are the arms' private means, a list for each arm.
 	Course []Course `json:"course"`
-	// Hours and Days are the decisions that were issued, by arm: the last two weeks by hour, and the
-	// last 400 days by day.
+	// Hours and Days are the decisions that were issued, by arm: the last two weeks by hour, and
+	// the last 400 days by day.
 	Hours Traffic `json:"hours"`
 	Days  Traffic `json:"days"`
 }
 
-// Traffic is decisions by time. A row is the second in which an hour or a day of UTC begins, and the
-// decisions of each arm in it; there are no gaps from the first to the last.
+// Traffic is decisions by time. A row is the second in which an hour or a day of UTC begins, and
+// the decisions of each arm in it; there are no gaps from the first to the last.
 type Traffic struct {
 	From int       `json:"from"`
 	Rows [][]int64 `json:"rows"`
@@ -259,9 +264,9 @@ func (t Traffic) since(before Traffic) Traffic {
 	return t
 }
 
-// A Course is how the private mean of an arm has gone. A point is [time of the release in seconds,
-// decisions released of all arms, of this arm, mean, low, high]. Arms that are off or far behind may
-// have none.
+// A Course is how the private mean of an arm has gone. A point is [time of the release in
+// seconds, decisions released of all arms, of this arm, mean, low, high]. Arms that are off or
+// far behind may have none.
 type Course struct {
 	Arm    int          `json:"arm"`
 	From   int          `json:"from"`

@@ -24,7 +24,8 @@ func TestTraffic(t *testing.T) {
 		want  [][]int64
 	}{
 		{nil, time.Hour, 9, [][]int64{}},
-		{all[:3], time.Hour, 9, [][]int64{{at(1), 1, 2}, {at(2), 3, 0}, {at(3), 0, 0}, {at(4), 0, 0}, {at(5), 0, 7}}},
+		{all[:3], time.Hour, 9, [][]int64{{at(1), 1, 2}, {at(2), 3, 0}, {at(3), 0, 0},
+			{at(4), 0, 0}, {at(5), 0, 7}}},
 		{all, time.Hour, 3, [][]int64{{at(22), 0, 0}, {at(23), 1, 1}, {at(24), 2, 2}}},
 		{all, 24 * time.Hour, 9, [][]int64{{at(0), 5, 10}, {at(24), 2, 2}}},
 		{all, 24 * time.Hour, 1, [][]int64{{at(24), 2, 2}}},

@@ -57,8 +57,17 @@
     if (inside) document.getElementById(focus)?.focus();
   };
 
+  // What can be done depends on the state: with another one it is asked for again.
+  const state = () => document.querySelector("#live-state .state")?.dataset.state;
+  const operations = async () => {
+    if (!document.getElementById("operations")) return;
+    const page = await fetch(location.pathname).then(r => r.text(), () => "");
+    const made = new DOMParser().parseFromString(page, "text/html").getElementById("operations");
+    if (made) document.getElementById("operations").replaceWith(made);
+  };
+
   const update = event => {
-    const {html, data: more} = JSON.parse(event.data), was = leader();
+    const {html, data: more} = JSON.parse(event.data), was = leader(), before = state();
     for (const id in html) swap(id, html[id]);
     data.id = more.id;
     for (const c of more.course ?? []) {
@@ -71,6 +80,7 @@
       data[part].rows.push(...more[part].rows);
     }
     draw();
+    if (state() !== before) operations();
     if (leader() !== was) news.textContent = leader() ? leader() + " leads now." : "";
   };
 
