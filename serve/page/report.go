@@ -304,15 +304,6 @@ func (r *Report) page(decl []byte) report.Report {
 			Text: fmt.Sprintf("%s of %s spent", r.Spent, r.Each)}}
 	}
 	number := func(x float64) string { return report.Number(x, "\u202f") }
-	between := func(x *[2]float64) string { // two digits of its half width, rounded outward
-		if x == nil {
-			return "–"
-		}
-		decimals := min(max(0, 1-int(math.Floor(math.Log10((x[1]-x[0])/2)))), 9)
-		p := math.Pow10(decimals)
-		return "[" + report.Fixed(math.Floor(x[0]*p)/p, decimals, "\u202f") + ", " +
-			report.Fixed(math.Ceil(x[1]*p)/p, decimals, "\u202f") + "]"
-	}
 	arms := report.Table{Title: "Arms", Head: []string{"arm", "mean", "95 % interval", "decisions"},
 		Text: 1, Groups: []report.Group{{Head: "Rewards from " + number(r.lo) + " to " +
 			number(r.hi)}}, Notes: []string{
@@ -329,7 +320,7 @@ func (r *Report) page(decl []byte) report.Report {
 		if a.Off {
 			name += " (off)"
 		}
-		arms.Groups[0].Rows = append(arms.Groups[0].Rows, []string{name, mean, between(a.Interval),
+		arms.Groups[0].Rows = append(arms.Groups[0].Rows, []string{name, mean, within(a.Interval, decimalsOf(a.Interval)),
 			report.Whole(a.Released)})
 	}
 	out.Tables = append(out.Tables, arms)
@@ -339,7 +330,7 @@ func (r *Report) page(decl []byte) report.Report {
 			Groups: []report.Group{{Head: r.Leader + " leads"}},
 			Notes:  []string{"An interval below 0 says that the arm is worse than the one that leads."}}
 		for _, d := range r.Differences {
-			t.Groups[0].Rows = append(t.Groups[0].Rows, []string{d.Arm, between(d.Interval)})
+			t.Groups[0].Rows = append(t.Groups[0].Rows, []string{d.Arm, within(d.Interval, decimalsOf(d.Interval))})
 		}
 		out.Tables = append(out.Tables, t)
 	}

@@ -190,12 +190,19 @@ func sure(r *Report) string {
 		of, level)
 }
 
-// between writes an interval for reading: two digits of its half width, rounded outward.
-func between(x *[2]float64) string {
+// decimalsOf has two digits of an interval's half width; 0 if there is none.
+func decimalsOf(x *[2]float64) int {
+	if x == nil {
+		return 0
+	}
+	return min(max(0, 1-int(math.Floor(math.Log10((x[1]-x[0])/2)))), 9)
+}
+
+// within writes an interval for reading, rounded outward.
+func within(x *[2]float64, decimals int) string {
 	if x == nil {
 		return "–"
 	}
-	decimals := min(max(0, 1-int(math.Floor(math.Log10((x[1]-x[0])/2)))), 9)
 	p := math.Pow10(decimals)
 	return "[" + report.Fixed(math.Floor(x[0]*p)/p, decimals, "\u202f") + ", " +
 		report.Fixed(math.Ceil(x[1]*p)/p, decimals, "\u202f") + "]"

@@ -10,15 +10,17 @@ import (
 // An axis is the line on which the arms' means and intervals are drawn: From and To are its ends.
 type axis struct {
 	lo, hi   float64
+	decimals int // of all numbers, so that they stand below one another
 	From, To string
 }
 
 // axisOf is from the least to the largest of what is drawn, rounded outward to tenths of its length.
 func axisOf(v *View) axis {
-	lo, hi := math.Inf(1), math.Inf(-1)
+	lo, hi, decimals := math.Inf(1), math.Inf(-1), 0
 	for _, a := range v.Arms {
 		if a.Interval != nil {
 			lo, hi = min(lo, a.Interval[0]), max(hi, a.Interval[1])
+			decimals = max(decimals, decimalsOf(a.Interval))
 		}
 	}
 	if !(lo < hi) {
@@ -26,7 +28,7 @@ func axisOf(v *View) axis {
 	}
 	step := math.Pow(10, math.Floor(math.Log10(hi-lo)))
 	lo, hi = max(v.Lo, math.Floor(lo/step)*step), min(v.Hi, math.Ceil(hi/step)*step)
-	return axis{lo, hi, report.Number(lo, "\u202f"), report.Number(hi, "\u202f")}
+	return axis{lo, hi, decimals, report.Number(lo, "\u202f"), report.Number(hi, "\u202f")}
 }
 
 // At is where a value is on the line.
@@ -34,3 +36,9 @@ func (a axis) At(x float64) string {
 	share := min(max((x-a.lo)/(a.hi-a.lo), 0), 1)
 	return strconv.FormatFloat(100*share, 'f', 2, 64) + "%"
 }
+
+// Mean writes the mean of an arm.
+func (a axis) Mean(x float64) string { return report.Fixed(x, a.decimals, "\u202f") }
+
+// Between writes an interval, rounded outward.
+func (a axis) Between(x *[2]float64) string { return within(x, a.decimals) }
