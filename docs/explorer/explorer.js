@@ -290,6 +290,7 @@
   // The lower bound against the budget, with what was played at the budgets that were looked at.
   const beyond = p => {
     const figure = $("against"), a = p.against;
+    if (!a && p.next && edge) return;
     figure.hidden = !a;
     if (!a) { edge?.destroy(); edge = edged = null; return; }
     const asked = p.lines.filter(l => l.private), x = Number(state.budget);

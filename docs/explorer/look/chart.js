@@ -116,7 +116,7 @@ const Charts = (() => {
         series: [{}], bands: [], hooks: {setCursor: [show]},
       };
       for (const [i, s] of series.entries()) {
-        const tone = () => tones("s" + s.hue), few = () => !area && data.x.length <= 40;
+        const tone = () => tones("s" + s.hue), few = () => spec.kind === "line" && data.x.length <= 40;
         o.series.push({label: s.name, stroke: tone, width: area ? 1 : 2, dash: s.dash ? [7, 5] : undefined,
           paths: spec.kind === "line" ? undefined : steps, points: {show: s.points ?? few, size: 6, fill: tone}, spanGaps: !!s.span});
         if (area) {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
@@ -32,6 +33,7 @@ type Explorer struct {
 	notes   []string
 	at      []int   // checkpoints
 	top     float64 // no regret is above it
+	known   func() (background, error)
 }
 
 // A cell is a policy at a budget.
@@ -89,6 +91,7 @@ func New(known catalog.Catalog, r Request, log io.Reader) (*Explorer, error) {
 	if len(e.cells) == 0 {
 		return nil, &Error{Field: "policies", Err: errors.New(e.left[0].Why)}
 	}
+	e.known = sync.OnceValues(e.bound)
 	return e, nil
 }
 
@@ -297,7 +300,7 @@ func (e *Explorer) After(runs int) int {
 	switch next := max(first, 4*runs); {
 	case runs >= e.request.Runs:
 		return 0
-	case runs >= 16:
+	case runs >= 64:
 		return min(2*runs, e.request.Runs)
 	default:
 		return min(next, e.request.Runs)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/choose"
@@ -20,14 +21,15 @@ import (
 type Picture struct {
 	Runs int `json:"runs"`
 	// how many there are to be before the next picture, 0: this is the last
-	Next    int      `json:"next"`
-	Most    int      `json:"most"` // how many there can be
-	Budget  string   `json:"budget"`
-	Horizon int      `json:"horizon"`
-	At      []int    `json:"at"` // checkpoints
-	Lines   []Line   `json:"lines"`
-	Bounds  []Bound  `json:"bounds"`
-	Free    []Free   `json:"free"`
+	Next    int     `json:"next"`
+	Most    int     `json:"most"` // how many there can be
+	Budget  string  `json:"budget"`
+	Horizon int     `json:"horizon"`
+	At      []int   `json:"at"` // checkpoints
+	Lines   []Line  `json:"lines"`
+	Bounds  []Bound `json:"bounds"`
+	Free    []Free  `json:"free"`
+	// not in the first of several pictures, for its sake
 	Against *Against `json:"against,omitempty"`
 	// Order are the lines that were asked for, the least regret first, and Verdicts[k] what is
 	// known of Order[k] and Order[k+1]; none below 16 runs. Settled: all of that is known.
@@ -154,7 +156,15 @@ func (e *Explorer) Picture(samples [][]float64, runs int) (Picture, error) {
 	if err := e.judge(&p, final); err != nil {
 		return p, err
 	}
-	return p, e.bound(&p)
+	known, err := e.known()
+	if err != nil {
+		return p, err
+	}
+	p.Bounds, p.Free, p.Notes = known.Bounds, known.Free, append(p.Notes, known.Notes...)
+	if runs > first || p.Next == 0 {
+		p.Against = known.against()
+	}
+	return p, nil
 }
 
 // price is that of privacy, of the regrets of two cells by run.
@@ -206,8 +216,8 @@ func (e *Explorer) judge(p *Picture, final [][]float64) error {
 }
 
 // Play plays all cells on as many workers, 0 for one a processor, and shows a picture after the
-// first runs, and whenever there are about twice as many, until nothing is unsettled or there are
-// as many as were asked for. It ends when show does not want more.
+// first runs, and whenever there are two or four times as many, until nothing is unsettled or there
+// are as many as were asked for. It ends when show does not want more.
 func (e *Explorer) PlayAll(ctx context.Context, workers int, show func(Picture) error) error {
 	samples := make([][]float64, len(e.cells))
 	for runs, next := 0, e.After(0); next > 0; {
@@ -239,18 +249,26 @@ func (e *Explorer) PlayAll(ctx context.Context, workers int, show func(Picture) 
 	return nil
 }
 
-// bound adds what is known without playing: bounds are for rewards in [0,1], and there are none for
+// A background is what is known of a request without playing.
+type background struct {
+	Bounds  []Bound
+	Free    []Free
+	Notes   []string
+	against func() *Against
+}
+
+// bound is what is known without playing: bounds are for rewards in [0,1], and there are none for
 // others.
-func (e *Explorer) bound(p *Picture) error {
-	p.Bounds, p.Free = []Bound{}, []Free{}
+func (e *Explorer) bound() (background, error) {
+	p := background{Bounds: []Bound{}, Free: []Free{}, against: func() *Against { return nil }}
 	r := &e.request
 	if r.Lo != 0 || r.Hi != 1 {
-		return nil
+		return p, nil
 	}
 	q, err := problem.Arms(e.world.Fixed.Arms, false, r.Budget)
 	if err != nil {
 		p.Notes = append(p.Notes, "no lower bound: "+err.Error())
-		return nil
+		return p, nil
 	}
 	private := slices.ContainsFunc(e.cells, func(c cell) bool { return c.entry.Private && c.asked })
 	if !private {
@@ -259,7 +277,7 @@ func (e *Explorer) bound(p *Picture) error {
 	T := float64(r.Horizon)
 	all, err := bound.Regret(q)
 	if err != nil {
-		return err
+		return p, err
 	}
 	for _, b := range bound.Strongest(all, T) {
 		line := Bound{Name: b.Name, Where: b.Where, Form: b.Form, Kind: b.Kind.String(),
@@ -275,7 +293,7 @@ func (e *Explorer) bound(p *Picture) error {
 	}
 	edges, err := bound.Boundaries(q)
 	if err != nil {
-		return err
+		return p, err
 	}
 	for _, b := range edges {
 		if x := b.Value(T); b.Symbol == symbol && x > 0 && !math.IsInf(x, 1) {
@@ -284,9 +302,9 @@ func (e *Explorer) bound(p *Picture) error {
 		}
 	}
 	if private {
-		p.Against = against(q, symbol, T)
+		p.against = sync.OnceValue(func() *Against { return against(q, symbol, T) })
 	}
-	return nil
+	return p, nil
 }
 
 // against is nil for (ε,δ), whose bounds are those without privacy.
