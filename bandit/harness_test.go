@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/noise"
 )
 
@@ -84,7 +85,9 @@ func check(r reference, draws int) error {
 // sumDraws is how many sums are drawn of a law that has its own sampler for them: enough to see the
 // skewness, 0.09, that a normal approximation of 100 Bernoullis of mean 0.3 loses. loopDraws is for
 // those whose Sum is a loop over Draw.
-const sumDraws, loopDraws = 400_000, 30_000
+var sumDraws = testneeds.Size(200_000, 400_000)
+
+const loopDraws = 30_000
 
 // moments tests mean and variance.
 func moments(x []float64, mean, variance float64) error {

@@ -175,7 +175,7 @@ func TestPolyaDifferenceLaw(t *testing.T) {
 		name := fmt.Sprintf("difference of %d, scale %v", c.n, scale)
 		half := negativeBinomialTable(1/float64(c.n), scale)
 		law := half.plus(half.minus())
-		checkP(t, name, exactP(t, draws/10, d, Key{Experiment: name}.ChaCha8(), law.cuts(), law.cdf()))
+		checkP(t, name, exactP(t, allDraws/10, d, Key{Experiment: name}.ChaCha8(), law.cuts(), law.cdf()))
 	}
 }
 
@@ -372,7 +372,7 @@ func TestDiscreteGaussianTotal(t *testing.T) {
 // The fast twins against the laws of the exact samplers.
 func TestFastDiscreteLaws(t *testing.T) {
 	t.Parallel()
-	const n = draws / 5
+	n := draws / 5
 	f := testStream("fast discrete")
 	for _, scale := range []float64{0.2, 1, 3.7, 70, 1e6, 1 << 50} {
 		name := fmt.Sprintf("scale %v", scale)

@@ -257,7 +257,7 @@ func TestFastTies(t *testing.T) {
 // The rejections for large means reach 0 as often as they should.
 func TestRejectionReachesZero(t *testing.T) {
 	f := testStream("zero")
-	const n = 2 * draws
+	n := 2 * draws
 	for name, c := range map[string]struct {
 		p    float64
 		draw func() int64

@@ -101,7 +101,7 @@ func TestGeometricLaw(t *testing.T) {
 		scale := float64(c.num) / float64(c.den)
 		name := fmt.Sprintf("scale %d/%d", c.num, c.den)
 		src := Key{Experiment: "geometric " + name}.ChaCha8()
-		checkP(t, name, exactP(t, draws, g, src, cells(scale), geometricLaw(scale)))
+		checkP(t, name, exactP(t, drawsAt(scale), g, src, cells(scale), geometricLaw(scale)))
 		b := math.Exp(-1 / scale)
 		checkMean(t, name, draws/4, drawFloat(t, g, src), 1/math.Expm1(1/scale),
 			math.Sqrt(b)/-math.Expm1(-1/scale))
@@ -117,7 +117,7 @@ func TestDiscreteLaplaceLaw(t *testing.T) {
 		scale := float64(c.num) / float64(c.den)
 		name := fmt.Sprintf("scale %d/%d", c.num, c.den)
 		src := Key{Experiment: "laplace " + name}.ChaCha8()
-		checkP(t, name, exactP(t, draws, l, src, cells(scale), discreteLaplaceLaw(scale)))
+		checkP(t, name, exactP(t, drawsAt(scale), l, src, cells(scale), discreteLaplaceLaw(scale)))
 
 		b, q := math.Exp(-1/scale), -math.Expm1(-1/scale)
 		v := 2 * b / (q * q)
@@ -224,7 +224,7 @@ func TestDiscreteGaussianLaw(t *testing.T) {
 	}{{1, 16}, {1, 1}, {5, 1}, {137, 10}, {10_000, 3}, {5 << 40, 1}, {1 << 56, 1},
 		{1<<56 - 1, 1 << 55}, {1 << 55, 1<<56 - 1}} {
 		g, err := NewDiscreteGaussianVariance(c.num, c.den)
-		check(draws/4, fmt.Sprintf("variance %d/%d", c.num, c.den), g, err,
+		check(allDraws/4, fmt.Sprintf("variance %d/%d", c.num, c.den), g, err,
 			math.Sqrt(float64(c.num)/float64(c.den)))
 	}
 }
@@ -252,7 +252,7 @@ func TestDiscreteGaussianBrokenTwins(t *testing.T) {
 	for name, d := range map[string]drawer{"half sigma": half, "1 % less": slight,
 		"no rejection": unrejectedTwin{right}, "shifted": shifted} {
 		src := Key{Experiment: name}.ChaCha8()
-		checkCaught(t, name, exactP(t, draws, d, src, integers(-50, 50), discreteGaussianLaw(10)))
+		checkCaught(t, name, exactP(t, allDraws, d, src, integers(-50, 50), discreteGaussianLaw(10)))
 	}
 }
 

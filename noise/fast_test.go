@@ -3,9 +3,23 @@ package noise
 import (
 	"math"
 	"testing"
+
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 )
 
-const draws = 1_000_000
+// draws is how often most laws are drawn from, and allDraws how often rare values and twins that are
+// only a little off need it.
+const allDraws = 1_000_000
+
+var draws = testneeds.Size(300_000, allDraws)
+
+// drawsAt is how many it takes to see other values than 0 at a scale.
+func drawsAt(scale float64) int {
+	if scale < 0.2 {
+		return allDraws
+	}
+	return draws
+}
 
 func laplaceCDF(x float64) float64 {
 	if x < 0 {
@@ -33,7 +47,7 @@ func TestContinuousLaws(t *testing.T) {
 
 	// The same test must see a Laplace variate 1 % too narrow, one whose sign is not fair, a normal
 	// variate for a Laplace one.
-	checkCaught(t, "narrow", chiSquareP(draws, func() float64 {
+	checkCaught(t, "narrow", chiSquareP(allDraws, func() float64 {
 		return f.Laplace(0.98)
 	}, grid(-10, 10, 400), laplaceCDF))
 	checkCaught(t, "one-sided", chiSquareP(draws, f.Exponential, grid(-10, 10, 400), laplaceCDF))

@@ -12,7 +12,7 @@ import (
 // shape 3 % off is seen.
 func TestGammaAndBeta(t *testing.T) {
 	f := testStream("gamma")
-	const n = draws / 4
+	const n = allDraws / 4
 	for _, a := range []float64{0.2, 1, 1.5, 3, 40} {
 		sd := math.Sqrt(a)
 		law := func(x float64) float64 { return mathext.GammaIncReg(a, max(x, 0)) }

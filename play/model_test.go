@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/policy"
 )
 
@@ -119,8 +120,8 @@ func TestLiveIsTheModel(t *testing.T) {
 
 // longer plays more steps than rapid draws.
 func longer(t *testing.T, p func() policy.Policy, take Take, drop, metric bool) {
-	lines, gone := 0, 0
-	for seed := range uint64(20) {
+	lines, gone, seeds := 0, 0, testneeds.Size(8, 20)
+	for seed := range uint64(seeds) {
 		src := rand.New(rand.NewPCG(seed, 1))
 		cfg := houseConfig(armsOf(p()))
 		cfg.Take, cfg.Drop = take, drop
@@ -137,10 +138,10 @@ func longer(t *testing.T, p func() policy.Policy, take Take, drop, metric bool) 
 		lines += len(h.lines)
 		gone += bytes.Count(bytes.Join(h.lines, nil), []byte(`"gone"`))
 	}
-	if take == AtLeast && gone < 20 {
+	if take == AtLeast && gone < seeds {
 		t.Errorf("%d releases in all of what does not all count: nothing was tested", gone)
 	}
-	if lines < 60 {
+	if lines < 3*seeds {
 		t.Errorf("%d batches in all: nothing was tested", lines)
 	}
 }
@@ -209,10 +210,7 @@ func TestBrokenTwinsAreCaught(t *testing.T) {
 // is promised.
 func TestCrashAtEveryInstant(t *testing.T) {
 	const steps = 120
-	every := 1
-	if testing.Short() {
-		every = 5 // prime to places
-	}
+	every := testneeds.Size(5, 1) // prime to places
 	traffic := func(crash int) func(h *house, i int) error {
 		return func(h *house, i int) error {
 			h.now++

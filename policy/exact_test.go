@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sotto-dp/sotto/internal/base/divergence"
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -194,7 +195,7 @@ func TestCertifiedBatchesAreExactInLongRuns(t *testing.T) {
 					t.Fatal(err)
 				}
 				horizon := 20_000
-				if i < 3 && !testing.Short() {
+				if i < 3 && testneeds.Full() {
 					horizon = 100_000
 				}
 				r := fixed(uint64(i), means, false)

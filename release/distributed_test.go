@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
 
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -293,10 +294,7 @@ func lawCases(t testing.TB) []lawCase {
 // convolution, and drawn at once, by every user with fast noise, and by every user exactly. 16
 // families in three ways, each with a false-alarm probability of 10^-6.
 func TestReadLaw(t *testing.T) {
-	draws := 100_000
-	if testing.Short() {
-		draws = 50_000
-	}
+	draws := testneeds.Size(40_000, 100_000)
 	for _, c := range lawCases(t) {
 		want := wantMass(c.m)
 		for _, way := range []string{"total", "per user", "exact"} {
@@ -321,10 +319,7 @@ func TestReadLaw(t *testing.T) {
 // false-alarm probability of 10^-6 for each of the 14 tests. Twins with a user too few, or one
 // discrete Gaussian for two narrow ones, are caught.
 func TestTotalNoiseLaw(t *testing.T) {
-	draws := 1_000_000
-	if testing.Short() {
-		draws = 100_000
-	}
+	draws := testneeds.Size(100_000, 1_000_000)
 	s := &noise.Key{Seed: 23, Role: noise.RoleNoise}.Fast(1)[0]
 	d := &distributed{fast: s, src: s}
 	for _, c := range []struct {

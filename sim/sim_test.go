@@ -10,6 +10,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
@@ -144,7 +145,7 @@ func TestCurveIsTheTraceEvaluated(t *testing.T) {
 // What a run costs is what its policy was given, whatever the rewards.
 func TestLedgerTotalIsTheBudget(t *testing.T) {
 	everyPolicy(t, func(t *testing.T, e catalog.Entry, b privacy.Budget) {
-		for run := range 5 {
+		for run := range testneeds.Size(2, 5) {
 			cfg := config(t, mu2(t), e.Name, b, 200_000, run, nil)
 			var out sim.Result
 			if err := sim.Run(context.Background(), cfg, &out); err != nil {

@@ -8,9 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
-	"pgregory.net/rapid"
 )
 
 // give hands a policy released sums, in the order of its plays.
@@ -144,10 +146,7 @@ func randomRule(seed uint64) (arms int, epsilon float64, parts Parts, mean []flo
 
 // The greedy is what defines the counts; jumping must not change one.
 func TestJumpsEqualTheGreedy(t *testing.T) {
-	trajectories, most := 2000, 60_000
-	if testing.Short() {
-		trajectories = 300
-	}
+	trajectories, most := testneeds.Size(300, 2000), 60_000
 	jumped := 0
 	for seed := range trajectories {
 		arms, epsilon, parts, mean, r := randomRule(uint64(seed))
@@ -181,10 +180,7 @@ func TestJumpsEqualTheGreedy(t *testing.T) {
 // From any state too, also from those that play seldom leads to: a leader with few plays against
 // one rival with many, which is played at first and then overtaken by all others.
 func TestJumpsFromAnyState(t *testing.T) {
-	states := 12_000
-	if testing.Short() {
-		states = 2000
-	}
+	states := testneeds.Size(2000, 12_000)
 	r := rand.New(rand.NewPCG(3, 4))
 	rounds, jumped := 0, 0
 	for i := range states {

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -103,10 +104,7 @@ func TestFactorDoesNotDrift(t *testing.T) {
 			m := n * (n + 1) / 2
 			sum, low := append([]float64(nil), f.v...), make([]float64, m)
 			a := make([]float64, n)
-			steps := 1_000_000
-			if testing.Short() {
-				steps /= 10
-			}
+			steps := testneeds.Size(100_000, 1_000_000)
 			for range steps {
 				for i := range a {
 					// most of it in one direction, as an optimist's plays are
