@@ -20,6 +20,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -653,7 +654,7 @@ func TestStuckAtTheEnd(t *testing.T) {
 			}
 			return nil
 		}
-		c.Protocol.Timeout = time.Second / 2 // she gives up after three of them
+		c.Protocol.Timeout = time.Second // she gives up after three of them
 	})
 	r := <-out
 	if r.err != nil || len(r.result.Survivors) != 6 ||
@@ -742,6 +743,15 @@ func TestHandshakes(t *testing.T) {
 	}
 }
 
+// came waits until so many clients have come, whom the server has noted.
+func (w *world) came(n int) {
+	for here := 0; here < n; time.Sleep(time.Millisecond) {
+		w.mu.Lock()
+		here = len(w.log)
+		w.mu.Unlock()
+	}
+}
+
 // One connection a client: the second one is turned away and does not disturb the first.
 func TestOneConnection(t *testing.T) {
 	t.Parallel()
@@ -750,11 +760,7 @@ func TestOneConnection(t *testing.T) {
 	var group sync.WaitGroup
 	var first map[uint32]error
 	group.Go(func() { first = w.joinAll(t.Context(), address, nil, 1, 2, 3) })
-	for came := 0; came < 3; time.Sleep(time.Millisecond) {
-		w.mu.Lock()
-		came = len(w.log)
-		w.mu.Unlock()
-	}
+	w.came(3)
 	if err := w.joinAll(t.Context(), address, nil, 2)[2]; !errors.Is(err, secagg.ErrDuplicate) {
 		t.Errorf("the second: %v, want %v", err, secagg.ErrDuplicate)
 	}
@@ -783,7 +789,7 @@ func TestComeBack(t *testing.T) {
 	}
 	address := l.Addr().String()
 	l.Close()
-	tries := 0
+	var tries atomic.Int32
 	var group sync.WaitGroup
 	var errs map[uint32]error
 	group.Go(func() {
@@ -794,7 +800,7 @@ func TestComeBack(t *testing.T) {
 			c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 				conn, err := new(net.Dialer).DialContext(ctx, network, address)
 				if err == nil {
-					if tries++; tries == 1 {
+					if tries.Add(1) == 1 {
 						time.AfterFunc(50*time.Millisecond, func() { conn.Close() })
 					}
 				}
@@ -812,13 +818,16 @@ func TestComeBack(t *testing.T) {
 			ServerConfig{Protocol: secagg.ServerConfig{Session: w.session, Identity: w.server,
 				Clients: w.public, Timeout: w.timeout}, Wait: w.wait})
 	})
-	time.Sleep(300 * time.Millisecond)
+	// the session begins when the third is there
+	for until := time.Now().Add(w.wait); tries.Load() < 2 && time.Now().Before(until); {
+		time.Sleep(time.Millisecond)
+	}
 	if err := w.joinAll(t.Context(), address, nil, 3)[3]; err != nil {
 		t.Error(err)
 	}
 	group.Wait()
-	if out.err != nil || len(out.result.Survivors) != 3 || errs[1] != nil || errs[2] != nil || tries < 2 {
-		t.Errorf("%+v, %v, %d tries", out, errs, tries)
+	if out.err != nil || len(out.result.Survivors) != 3 || errs[1] != nil || errs[2] != nil || tries.Load() < 2 {
+		t.Errorf("%+v, %v, %d tries", out, errs, tries.Load())
 	}
 }
 
@@ -835,7 +844,7 @@ func TestCancel(t *testing.T) {
 			if begun {
 				until(t, w.connect(address, 4), frameBegin)
 			}
-			time.Sleep(300 * time.Millisecond)
+			w.came(3)
 			cancel()
 		})
 		for id, err := range w.joinAll(t.Context(), address, nil, 1, 2, 3) {
