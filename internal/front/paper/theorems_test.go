@@ -10,6 +10,7 @@ import (
 
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -24,17 +25,22 @@ func TestTheoremsCanFail(t *testing.T) {
 		e := settled(t, f)
 		seen := map[string]map[Answer]bool{}
 		random := rand.New(rand.NewPCG(5, 5))
-		for range 60 {
+		all := testneeds.Full() // rounds, also when both answers have come
+		for left, round := 1, 0; (left > 0 || all) && round < 60; round++ {
 			invent(e, random)
+			left = 0
 			for _, c := range f.Claims {
-				got, v := decide(&c, e)
-				if v == Errored {
-					t.Fatalf("%s/%s: %s", f.ID, c.ID, got.Detail)
-				}
 				if seen[c.ID] == nil {
 					seen[c.ID] = map[Answer]bool{}
 				}
-				seen[c.ID][got.Answer] = true
+				if v := seen[c.ID]; all || !v[Holds] || !v[Fails] {
+					got, verdict := decide(&c, e)
+					if verdict == Errored {
+						t.Fatalf("%s/%s: %s", f.ID, c.ID, got.Detail)
+					}
+					v[got.Answer] = true
+					left++
+				}
 			}
 		}
 		for _, c := range f.Claims {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 )
 
 func TestPrivacyOfChapter5ComesOutEachWay(t *testing.T) {
@@ -26,7 +27,7 @@ func TestTwinsOfChapter5AreTold(t *testing.T) {
 	}
 	for _, g := range promisedPolicies() {
 		for _, broken := range []bool{false, true} {
-			f, err := g.audited(context.Background(), 10_000, 256, 1e-7, broken)
+			f, err := g.audited(context.Background(), testneeds.Size(4000, 10_000), 256, 1e-7, broken)
 			if err != nil {
 				t.Fatalf("%s: %v", g.claim, err)
 			}
