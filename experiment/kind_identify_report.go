@@ -66,19 +66,20 @@ func identifyTable(r *Results) (report.Table, error) {
 			return report.Table{}, fmt.Errorf("report: %w", err)
 		}
 		mean, half := interval.Half(c.FinalStoppingTime, Level)
-		average, width := report.Measured(mean, half, "")
+		average, width := report.Measured(mean, half)
 		q := interval.Quantiles(c.FinalStoppingTime, 0.5, 0.9, 0.95)
 		row := []string{
 			playerText(c), symbols(c.Budget), average + " ± " + width, shown(q[0]),
 			shown(q[1]), shown(q[2]),
-			shown(float64(c.Unfinished) / float64(m.Runs)), fmt.Sprintf("%d of %d", c.Failures, m.Runs),
+			shown(float64(c.Unfinished) / float64(m.Runs)),
+			report.Whole(c.Failures) + " of " + report.Whole(m.Runs),
 			ends(lo, hi), string(verdict),
 			shown(round(c.Batches.Mean[0])),
 		}
 		if lower {
 			times := "–"
 			if b := c.Identify.LowerBound; b > 0 {
-				times = report.Ratio(mean/b, "")
+				times = report.Ratio(mean / b)
 			}
 			row = append(row, optional(c.Identify.LowerBound), times)
 		}
@@ -169,7 +170,7 @@ func sharesTable(r *Results) (report.Table, bool) {
 		for a := range arms {
 			share := ""
 			if a < len(c.Plays) {
-				share = report.Fixed(c.Plays[a].Mean[0]/c.StoppingTime.Mean[0], 3, "")
+				share = report.Fixed(c.Plays[a].Mean[0]/c.StoppingTime.Mean[0], 3)
 			}
 			row = append(row, share)
 		}
@@ -235,8 +236,8 @@ func identifyFigures(r *Results, instance string) []report.Figure {
 	medians := f
 	medians.ID, medians.Title = report.Stem("median-stopping-time-"+instance),
 		"Plays until the best arm of "+instance+" is named: median"
-	medians.Note = fmt.Sprintf("Lines are medians of %d runs, bands from their 5 %% to their 95 "+
-		"%% quantile.", m.Runs) + plainNote(f)
+	medians.Note = "Lines are medians of " + report.Whole(m.Runs) + " runs, bands from their 5 % to their 95 " +
+		"% quantile." + plainNote(f)
 	medians.Series = nil
 	for _, s := range f.Series {
 		medians.Series = append(medians.Series, report.Series{Policy: s.Policy, Label: s.Label,

@@ -37,7 +37,7 @@ func stoppingTable(r *Results) (report.Table, error) {
 			return report.Table{}, fmt.Errorf("report: %s: %w", c.Label(), err)
 		}
 		mean, half := interval.Half(c.FinalSamples, Level)
-		average, width := report.Measured(mean, half, "")
+		average, width := report.Measured(mean, half)
 		group := &g.Groups[len(g.Groups)-1]
 		group.Rows = append(group.Rows, []string{
 			playerText(c), symbols(c.Budget), average + " ± " + width,

@@ -29,10 +29,10 @@ func priceTable(r *Results) (g report.Table, ok bool) {
 				continue
 			}
 			last := len(c.Price.Mean) - 1
-			difference, wide := report.Measured(c.Difference.Mean[last], width(half, c.Difference.SE[last]), "")
+			difference, wide := report.Measured(c.Difference.Mean[last], width(half, c.Difference.SE[last]))
 			price, off := "–", "–"
 			if p := c.Price.Mean[last]; !math.IsNaN(p) {
-				price, off = report.Measured(p, width(half, c.Price.SE[last]), "")
+				price, off = report.Measured(p, width(half, c.Price.SE[last]))
 			}
 			policy := playerText(c)
 			if void(r, c) {

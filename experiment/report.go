@@ -183,8 +183,8 @@ func bandNote(m *Manifest, at string) string {
 	if m.Runs == 1 {
 		return "Lines are one run: there is no interval to draw." + late
 	}
-	return fmt.Sprintf("Lines are means of %d runs, bands their 95 %% Student intervals at each "+
-		"%s.%s", m.Runs, at,
+	return fmt.Sprintf("Lines are means of %s runs, bands their 95 %% Student intervals at each "+
+		"%s.%s", report.Whole(m.Runs), at,
 		late)
 }
 
@@ -235,7 +235,7 @@ func point(s *report.Series, c *Curve, k int, half float64, runs int) {
 }
 
 // shown writes a number for reading.
-func shown(x float64) string { return report.Number(x, "") }
+func shown(x float64) string { return report.Number(x) }
 
 // playerText is who plays, in a column of a grid.
 func playerText(c *CellResult) string { return report.Cut(report.Clean(c.Policy), 48) }
@@ -248,7 +248,7 @@ func rowNote(runs int) string {
 	if runs == 1 {
 		return "n = 1 run a row, which bounds nothing"
 	}
-	return fmt.Sprintf("n = %d runs a row", runs)
+	return "n = " + report.Whole(runs) + " runs a row"
 }
 
 // round leaves four decimals of a proportion.

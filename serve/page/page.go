@@ -94,8 +94,8 @@ func (p *Pages) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":   p.assets.Path,
 		"whole":   report.Whole,
-		"number":  func(x float64) string { return report.Number(x, "\u202f") },
-		"percent": func(x float64) string { return report.Number(math.Round(1000*x)/10, "\u202f") + "\u202f%" },
+		"number":  func(x float64) string { return report.Number(x) },
+		"percent": func(x float64) string { return report.Number(math.Round(1000*x)/10) + "\u202f%" },
 		"axis":    axisOf,
 		"greek":   strings.NewReplacer("epsilon=", "ε = ", "rho=", "ρ = ", "delta=", "δ = ").Replace,
 		"count":   func(n int64) string { return report.Whole(int(n)) },

@@ -303,7 +303,7 @@ func (r *Report) page(decl []byte) report.Report {
 		out.Meters = []report.Meter{{Name: "budget of each reward", Share: *r.Share,
 			Text: fmt.Sprintf("%s of %s spent", r.Spent, r.Each)}}
 	}
-	number := func(x float64) string { return report.Number(x, "\u202f") }
+	number := func(x float64) string { return report.Number(x) }
 	arms := report.Table{Title: "Arms", Head: []string{"arm", "mean", "95 % interval", "decisions"},
 		Text: 1, Groups: []report.Group{{Head: "Rewards from " + number(r.lo) + " to " +
 			number(r.hi)}}, Notes: []string{

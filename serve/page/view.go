@@ -177,7 +177,7 @@ func sure(r *Report) string {
 		}
 	}
 	of := len(r.Arms) - 1
-	level := report.Number(100*r.Confidence, "") + "\u202f%"
+	level := report.Number(100*r.Confidence) + "\u202f%"
 	switch {
 	case better == of && of == 1:
 		return r.Leader + " is better than " + r.Differences[0].Arm + ", at " + level + " confidence"
@@ -204,8 +204,8 @@ func within(x *[2]float64, decimals int) string {
 		return "–"
 	}
 	p := math.Pow10(decimals)
-	return "[" + report.Fixed(math.Floor(x[0]*p)/p, decimals, "\u202f") + ", " +
-		report.Fixed(math.Ceil(x[1]*p)/p, decimals, "\u202f") + "]"
+	return "[" + report.Fixed(math.Floor(x[0]*p)/p, decimals) + ", " +
+		report.Fixed(math.Ceil(x[1]*p)/p, decimals) + "]"
 }
 
 // Data is what charts are drawn from. That of an event has the rows that are new: of each list the

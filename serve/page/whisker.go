@@ -28,7 +28,7 @@ func axisOf(v *View) axis {
 	}
 	step := math.Pow(10, math.Floor(math.Log10(hi-lo)))
 	lo, hi = max(v.Lo, math.Floor(lo/step)*step), min(v.Hi, math.Ceil(hi/step)*step)
-	return axis{lo, hi, decimals, report.Number(lo, "\u202f"), report.Number(hi, "\u202f")}
+	return axis{lo, hi, decimals, report.Number(lo), report.Number(hi)}
 }
 
 // At is where a value is on the line.
@@ -38,7 +38,7 @@ func (a axis) At(x float64) string {
 }
 
 // Mean writes the mean of an arm.
-func (a axis) Mean(x float64) string { return report.Fixed(x, a.decimals, "\u202f") }
+func (a axis) Mean(x float64) string { return report.Fixed(x, a.decimals) }
 
 // Between writes an interval, rounded outward.
 func (a axis) Between(x *[2]float64) string { return within(x, a.decimals) }

@@ -21,10 +21,10 @@ const Charts = (() => {
     e.append(...children);
     return e;
   };
-  const digits = new Intl.NumberFormat("en", {maximumSignificantDigits: 4});
-  const whole = new Intl.NumberFormat("en", {maximumFractionDigits: 0});
-  // Four digits, or all of a whole number; thin spaces between thousands.
-  const number = v => (Math.abs(v) >= 1000 ? whole : digits).format(v).replaceAll(",", "\u2009").replace("-", "\u2212");
+  const digits = new Intl.NumberFormat("en", {maximumSignificantDigits: 4, useGrouping: "min2"});
+  const whole = new Intl.NumberFormat("en", {maximumFractionDigits: 0, useGrouping: "min2"});
+  // Four digits, or all of a whole number; thin spaces between thousands, from five digits on.
+  const number = v => (Math.abs(v) >= 1000 ? whole : digits).format(v).replaceAll(",", "\u202f").replace("-", "\u2212");
   // On an axis of logarithms, powers of ten from 10⁵ on.
   const mark = v => v >= 1e5 && /^1e\+\d+$/.test(v.toExponential()) ?
     "10" + v.toExponential().slice(3).replace(/./g, d => "⁰¹²³⁴⁵⁶⁷⁸⁹"[d]) : number(v);

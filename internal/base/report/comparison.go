@@ -1,15 +1,13 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// Table is the comparison as a table, for a terminal, a page, or another's page: plain text, grouped
-// by instance, with footnotes that say which test, which correction and how many runs.
+// Table is the comparison as a table, for a terminal, a page, or another's page: plain text,
+// grouped by instance, with footnotes that say which test, which correction and how many runs.
 func (c Comparison) Table() Table {
 	t := c.table(false)
 	for _, g := range t.Groups {
@@ -38,13 +36,9 @@ type rowText struct {
 	policy, budget, mean, half, bound, ratio, verdict, runs, median, q05, q95 string
 }
 
-// table turns the numbers into text, for a terminal or for a page. The page has thousands set apart,
-// and words where the terminal has a sign and a footnote.
+// table turns the numbers into text, for a terminal or for a page. The page has words where the
+// terminal has a sign and a footnote.
 func (c Comparison) table(terminal bool) Table {
-	sep := string(thin)
-	if terminal {
-		sep = ""
-	}
 	metric := Clean(c.Metric)
 	if metric == "" {
 		metric = "mean"
@@ -61,17 +55,17 @@ func (c Comparison) table(terminal bool) Table {
 	rows := make([]rowText, len(c.Rows))
 	for i, r := range c.Rows {
 		row := rowText{policy: Cut(Clean(r.Policy), 48), budget: Cut(Clean(r.Budget), 32), bound: "–",
-			ratio: "–", verdict: "not tested", runs: strconv.Itoa(r.Runs), q05: Number(r.Q05, sep),
-			median: Number(r.Median, sep), q95: Number(r.Q95, sep)}
-		row.mean, row.half = Measured(r.Mean, r.Half, sep)
+			ratio: "–", verdict: "not tested", runs: Whole(r.Runs), q05: Number(r.Q05),
+			median: Number(r.Median), q95: Number(r.Q95)}
+		row.mean, row.half = Measured(r.Mean, r.Half)
 		if !math.IsNaN(r.Q05) || !math.IsNaN(r.Median) || !math.IsNaN(r.Q95) {
 			quantiles = true
 		}
 		if r.Bound > 0 && !math.IsInf(r.Bound, 0) {
-			row.bound, bounds = Ratio(r.Bound, sep), true
+			row.bound, bounds = Ratio(r.Bound), true
 		}
 		if r.Ratio > 0 && !math.IsInf(r.Ratio, 0) {
-			row.ratio = Ratio(r.Ratio, sep) + "×"
+			row.ratio = Ratio(r.Ratio) + "×"
 		}
 		switch {
 		case r.Best:
@@ -146,7 +140,7 @@ func (c Comparison) table(terminal bool) Table {
 
 	runs := ""
 	if sameRuns {
-		runs = fmt.Sprintf("; n = %d runs a row", c.Rows[0].Runs)
+		runs = "; n = " + Whole(c.Rows[0].Runs) + " runs a row"
 		if c.Rows[0].Runs == 1 {
 			runs = "; n = 1 run a row, which bounds nothing and tests nothing"
 		}
@@ -188,16 +182,16 @@ func (c Comparison) table(terminal bool) Table {
 }
 
 // Ratio writes a mean over the best one: 1 to 9.99 with two decimals, then fewer.
-func Ratio(r float64, sep string) string {
+func Ratio(r float64) string {
 	switch {
 	case r < 9.995:
-		return Fixed(r, 2, sep)
+		return Fixed(r, 2)
 	case r < 99.95:
-		return Fixed(r, 1, sep)
+		return Fixed(r, 1)
 	case r < 1e9:
-		return Fixed(r, 0, sep)
+		return Fixed(r, 0)
 	}
-	return Number(r, sep)
+	return Number(r)
 }
 
 // Cut shortens s to a number of terminal columns.

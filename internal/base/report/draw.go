@@ -218,7 +218,7 @@ func (l *layout) describe() string {
 		Clean(l.f.XLabel), kind(l.f.LogX))
 	for _, m := range l.f.Marks {
 		if l.x.inside(m.X) {
-			fmt.Fprintf(&b, " A vertical line at %s: %s.", position(m.X, ""), Clean(m.Label))
+			fmt.Fprintf(&b, " A vertical line at %s: %s.", position(m.X), Clean(m.Label))
 		}
 	}
 	for _, s := range l.f.Series {
@@ -236,7 +236,7 @@ func (l *layout) describe() string {
 			b.WriteString(": nothing to draw.")
 			continue
 		}
-		fmt.Fprintf(&b, ": %s at %s.", Number(s.Mean[last], ""), position(s.X[last], ""))
+		fmt.Fprintf(&b, ": %s at %s.", Number(s.Mean[last]), position(s.X[last]))
 	}
 	return b.String()
 }

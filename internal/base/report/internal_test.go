@@ -26,7 +26,7 @@ func TestNumbers(t *testing.T) {
 		{1.5e-5, "1.5×10⁻⁵"}, {-3.25, "−3.25"}, {2.5e20, "2.5×10²⁰"},
 		{math.NaN(), "–"}, {math.Inf(-1), "−∞"}, {-123456, "−123_456"},
 	} {
-		if got := Number(c.v, "_"); got != c.want {
+		if got := strings.ReplaceAll(Number(c.v), "\u202f", "_"); got != c.want {
 			t.Errorf("number(%v) = %s, want %s", c.v, got, c.want)
 		}
 	}
@@ -39,8 +39,18 @@ func TestNumbers(t *testing.T) {
 		{0.0001, 1e-12, "0.000100000", "0.000000000"}, {math.NaN(), 1, "–", "1"}, {5, 0, "5", "0"},
 		{666.65, 4e-14, "666.6", "0"},
 	} {
-		if m, h := Measured(c.mean, c.half, ""); m != c.m || h != c.h {
+		if m, h := Measured(c.mean, c.half); m != c.m || h != c.h {
 			t.Errorf("measured(%v, %v) = %s ± %s, want %s ± %s", c.mean, c.half, m, h, c.m, c.h)
+		}
+	}
+	for n, want := range map[int]string{0: "0", 9999: "9999", 10_000: "10_000", 1_234_567: "1_234_567",
+		-12_345: "−12_345"} {
+		for form, got := range map[string]string{"whole": Whole(n), "number": Number(float64(n)),
+			"fixed": Fixed(float64(n), 0),
+			"short": Short(float64(n)), "counted": strings.TrimSuffix(Counted(n, "", "x"), " x")} {
+			if got = strings.ReplaceAll(got, "\u202f", "_"); got != want {
+				t.Errorf("%s of %d is %s, want %s", form, n, got, want)
+			}
 		}
 	}
 	for p, want := range map[float64]string{0: "p<0.001", .00099: "p<0.001", .0123: "p=0.012",
@@ -77,7 +87,7 @@ func TestTicks(t *testing.T) {
 		{[]float64{0, 1e7}, false, "0 2×10^6 4×10^6 6×10^6 8×10^6 10^7"},
 		{[]float64{1.9e6, 2.05e6}, false, "1.9×10^6 1.95×10^6 2×10^6 2.05×10^6"},
 		{[]float64{-1, 1}, false, "−1.0 −0.5 0 0.5 1.0"},
-		{[]float64{0, 26340}, false, "0 5000 10\u2009000 15\u2009000 20\u2009000 25\u2009000"},
+		{[]float64{0, 26340}, false, "0 5000 10\u202f000 15\u202f000 20\u202f000 25\u202f000"},
 		{[]float64{0}, false, "0 0.2 0.4 0.6 0.8 1.0"},
 		{nil, false, "0 0.2 0.4 0.6 0.8 1.0"},
 	} {

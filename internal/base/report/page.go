@@ -163,7 +163,7 @@ func (l *layout) readout() ([]byte, error) {
 			break
 		}
 		at, _ := l.x.at(x)
-		r.X, r.At = append(r.X, pixel(at)), append(r.At, head+position(x, string(thin)))
+		r.X, r.At = append(r.X, pixel(at)), append(r.At, head+position(x))
 		for i, s := range l.f.Series {
 			y, text := (*pixel)(nil), ""
 			if j := next[i]; j < len(s.X) && s.X[j] == x {
@@ -180,15 +180,15 @@ func (l *layout) readout() ([]byte, error) {
 
 // tell is the readout of a point: mean, band and median.
 func (s Series) tell(j int) string {
-	text := Number(s.Mean[j], string(thin))
+	text := Number(s.Mean[j])
 	if len(s.Lo) > 0 && !math.IsNaN(s.Lo[j]) && !math.IsNaN(s.Hi[j]) {
-		text += " [" + Number(s.Lo[j], string(thin)) + ", " + Number(s.Hi[j], string(thin)) + "]"
+		text += " [" + Number(s.Lo[j]) + ", " + Number(s.Hi[j]) + "]"
 	}
 	if len(s.Q50) > 0 && !math.IsNaN(s.Q50[j]) {
-		text += ", median " + Number(s.Q50[j], string(thin))
+		text += ", median " + Number(s.Q50[j])
 	}
 	if len(s.Q05) > 0 && len(s.Q95) > 0 && !math.IsNaN(s.Q05[j]) && !math.IsNaN(s.Q95[j]) {
-		text += ", 5–95 % " + Number(s.Q05[j], string(thin)) + "–" + Number(s.Q95[j], string(thin))
+		text += ", 5–95 % " + Number(s.Q05[j]) + "–" + Number(s.Q95[j])
 	}
 	return text
 }

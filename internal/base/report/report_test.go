@@ -338,7 +338,7 @@ func TestPage(t *testing.T) {
 		`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">`,
 		"<strong>No privacy guarantee:</strong>", "adap-klucb: alpha = 3 is not above 3",
 		"horizon: 10_000_000", "not significant (p=0.31)",
-		`<span class="void">no privacy guarantee</span>`, "26\u2009340 ± 42", "Made by sotto v0.1.0.",
+		`<span class="void">no privacy guarantee</span>`, "26\u202f340 ± 42", "Made by sotto v0.1.0.",
 	} {
 		if !bytes.Contains(p, []byte(want)) {
 			t.Errorf("the page lacks %q", want)

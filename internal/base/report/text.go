@@ -7,9 +7,9 @@ import (
 	"unicode"
 )
 
-// Number writes v for reading: about four significant digits, whole from 1000 on, sep
-// between thousands.
-func Number(v float64, sep string) string {
+// Number writes v for reading: about four significant digits, whole from 1000 on, with thin spaces
+// between thousands as all numbers here.
+func Number(v float64) string {
 	a := math.Abs(v)
 	switch {
 	case math.IsNaN(v):
@@ -23,51 +23,57 @@ func Number(v float64, sep string) string {
 		e, _ := strconv.Atoi(exponent)
 		return sign(v) + trimZeros(mantissa) + "×10" + superscript(e)
 	case a >= 999.95:
-		return Fixed(v, 0, sep)
+		return Fixed(v, 0)
 	}
-	return trimZeros(Fixed(v, max(0, 3-int(math.Floor(math.Log10(a)))), sep))
+	return trimZeros(Fixed(v, max(0, 3-int(math.Floor(math.Log10(a))))))
 }
 
-// Whole writes a whole number with thin spaces between thousands.
+// Whole writes a whole number with thin spaces between thousands, from five digits on.
 func Whole(n int) string {
 	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "\u202f" + s[i:]
+	if n < 0 {
+		return "−" + grouped(s[1:])
 	}
-	return s
+	return grouped(s)
+}
+
+// grouped sets thousands apart, from five digits on.
+func grouped(digits string) string {
+	if len(digits) > 4 {
+		for i := len(digits) - 3; i > 0; i -= 3 {
+			digits = digits[:i] + string(thin) + digits[i:]
+		}
+	}
+	return digits
 }
 
 // position writes a coordinate of the horizontal axis: a whole number in full, others like number.
-func position(v float64, sep string) string {
+func position(v float64) string {
 	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
-		return Fixed(v, 0, sep)
+		return Fixed(v, 0)
 	}
-	return Number(v, sep)
+	return Number(v)
 }
 
 // Measured writes mean and half width of mean ± half: the half width with two significant digits,
 // the mean with as many decimals.
-func Measured(mean, half float64, sep string) (m, h string) {
+func Measured(mean, half float64) (m, h string) {
 	finite := !math.IsNaN(mean) && !math.IsInf(mean, 0)
 	if half <= float64(1e-12*math.Abs(mean)) {
 		half = 0 // the rounding of equal values
 	}
 	if !finite || !(half > 0) || math.IsInf(half, 0) || math.Abs(mean) >= 1e15 || half >= 1e15 {
-		return Number(mean, sep), Number(half, sep)
+		return Number(mean), Number(half)
 	}
 	decimals := min(max(0, 1-int(math.Floor(math.Log10(half)))), 9)
-	return Fixed(mean, decimals, sep), Fixed(half, decimals, sep)
+	return Fixed(mean, decimals), Fixed(half, decimals)
 }
 
-// Fixed writes v with a number of decimals and sep between thousands.
-func Fixed(v float64, decimals int, sep string) string {
+// Fixed writes v with a number of decimals.
+func Fixed(v float64, decimals int) string {
 	s := strconv.FormatFloat(math.Abs(v), 'f', decimals, 64)
 	whole, fraction, found := strings.Cut(s, ".")
-	if len(whole) > 4 {
-		for i := len(whole) - 3; i > 0; i -= 3 {
-			whole = whole[:i] + sep + whole[i:]
-		}
-	}
+	whole = grouped(whole)
 	if found {
 		whole += "." + fraction
 	}
@@ -177,8 +183,8 @@ func runeEm(r rune) float64 {
 	return 0.6
 }
 
-// thin separates thousands in figures and pages.
-const thin = '\u2009'
+// thin is the space between thousands: narrow, and no place to break a line.
+const thin = '\u202f'
 
 // fit cuts s to a width in em, with an ellipsis if anything had to go.
 func fit(s string, width float64) string {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 )
@@ -10,7 +9,7 @@ import (
 func Short(x float64) string {
 	switch a := math.Abs(x); {
 	case a >= 1000 || a == math.Trunc(a):
-		return strconv.FormatFloat(x, 'f', 0, 64)
+		return Fixed(x, 0)
 	case a >= 100:
 		return strconv.FormatFloat(x, 'f', 1, 64)
 	case a >= 10:
@@ -24,7 +23,7 @@ func Several(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return Whole(n) + " " + thing + "s"
 }
 
 // Counted counts things by their singular and plural.
@@ -32,5 +31,5 @@ func Counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	return Whole(n) + " " + many
 }

@@ -275,8 +275,8 @@ func drawEach(name string) func(e *Evidence) ([]report.Figure, []report.Table, e
 					Title:    "Regret a round on " + p.instance,
 					Subtitle: strings.ReplaceAll(p.row, "epsilon=", "ε = "),
 					XLabel:   "round t", YLabel: "pseudo-regret over t", LogX: true,
-					Note: fmt.Sprintf("Lines are means of %d runs, bands their 95 %% Student "+
-						"intervals at each checkpoint.", r.Manifest.Runs),
+					Note: "Lines are means of " + report.Whole(r.Manifest.Runs) + " runs, bands their 95 % " +
+						"Student intervals at each checkpoint.",
 				})
 			}
 			figures[k].Series = append(figures[k].Series, roundLine(r, c, 1))

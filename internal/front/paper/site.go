@@ -149,7 +149,7 @@ func short(x float64) string {
 	case a >= 1e9 || a < 1e-4:
 		return strings.ReplaceAll(strconv.FormatFloat(x, 'g', 4, 64), "-", "−")
 	case a >= 1000:
-		return strings.ReplaceAll(thousands(strconv.FormatFloat(x, 'f', 0, 64)), "-", "−")
+		return report.Fixed(x, 0)
 	}
 	text := strconv.FormatFloat(x, 'f', max(0, 3-int(math.Floor(math.Log10(a)))), 64)
 	if strings.Contains(text, ".") {
@@ -158,21 +158,7 @@ func short(x float64) string {
 	return strings.ReplaceAll(text, "-", "−")
 }
 
-// thousands sets apart the thousands of a whole number, from five digits on.
-func thousands(digits string) string {
-	sign := ""
-	if strings.HasPrefix(digits, "-") {
-		sign, digits = "-", digits[1:]
-	}
-	if len(digits) > 4 {
-		for i := len(digits) - 3; i > 0; i -= 3 {
-			digits = digits[:i] + "\u202f" + digits[i:]
-		}
-	}
-	return sign + digits
-}
-
-func whole(n int) string { return thousands(strconv.Itoa(n)) }
+func whole(n int) string { return report.Whole(n) }
 
 func plural(n int, thing string) string {
 	if n == 1 {

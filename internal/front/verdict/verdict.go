@@ -137,7 +137,7 @@ func (p *Page) table() report.Table {
 		group.Rows = append(group.Rows, []string{r.Name, verdict, dash(r.Attack), dash(against),
 			claim, strconv.FormatFloat(r.Delta, 'g', 4, 64), number(r.Estimate),
 			"[" + number(r.Low) + ", " + number(r.High) + "]", number(r.Tightness()),
-			strconv.Itoa(r.Games)})
+			report.Whole(r.Games)})
 	}
 	for _, group := range groups {
 		if group.Rows != nil {
@@ -230,7 +230,7 @@ func readings(rows []audit.Reading, level string) report.Table {
 			claimed = number(r.Claimed)
 		}
 		group.Rows = append(group.Rows, []string{r.What, r.Verdict(), delta, claimed,
-			number(r.Low), strconv.Itoa(r.Games)})
+			number(r.Low), report.Whole(r.Games)})
 	}
 	g.Groups = []report.Group{group}
 	return g
