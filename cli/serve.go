@@ -157,11 +157,10 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 				log.Error("no more visitors", "error", err)
 			}
 		})
-		fmt.Fprintf(s.out, "look: %s/v1/experiments/%s/report in a browser\n", at, demo.Name)
+		fmt.Fprintf(s.out, "look: %s/experiments/%s in a browser\n", at, demo.Name)
 	} else if !c.ReadOnly {
-		fmt.Fprintf(s.out, "next: curl -H 'X-API-Key: …' --data-binary @shop.yaml "+
-			"%s/v1/experiments (docs/serve.md)\n",
-			at)
+		fmt.Fprintf(s.out, "next: %s in a browser, with the key; or curl -H 'X-API-Key: …' "+
+			"--data-binary @shop.yaml %[1]s/v1/experiments (docs/serve.md)\n", at)
 	}
 	fmt.Fprintf(s.out, "all requests: %s/openapi.yaml\n", at)
 	return api.Serve(ctx, l, api.Handler(api.Config{Engine: e, Catalog: s.known, Log: log, Demo: c.Demo,
