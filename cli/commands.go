@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -104,16 +103,7 @@ func (c *validateCommand) Help() string {
 }
 
 func (c *validateCommand) Run(s streams) error {
-	in, file := s.in, "standard input"
-	if c.File != "-" {
-		f, err := os.Open(c.File)
-		if err != nil {
-			return usage(err)
-		}
-		defer f.Close()
-		in, file = f, c.File
-	}
-	spec, live, err := experiment.Reader{Catalog: s.known}.ReadAny(in, file)
+	spec, live, _, err := readAny(c.File, s)
 	switch {
 	case err != nil:
 		return err

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/atomicfile"
 )
 
@@ -18,6 +19,34 @@ const (
 	publicFile  = 0o644
 	privateFile = 0o600
 )
+
+// openInput opens a file to read; - is standard input.
+func openInput(path string, s streams) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(s.in), nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return f, nil
+}
+
+// readAny reads an experiment or a live one; - is standard input. The name is what messages call
+// the file.
+func readAny(path string, s streams) (spec *experiment.Spec, live *experiment.Live, name string,
+	err error) {
+	if name = path; path == "-" {
+		name = "standard input"
+	}
+	in, err := openInput(path, s)
+	if err != nil {
+		return nil, nil, name, err
+	}
+	defer in.Close()
+	spec, live, err = experiment.Reader{Catalog: s.known}.ReadAny(in, name)
+	return spec, live, name, err
+}
 
 // pending opens a file that will be at path whole or not at all. It is for before the work: work is
 // not lost to a place where nothing can be written.

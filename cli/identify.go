@@ -150,7 +150,7 @@ func (c *identifyCommand) rule(arms int) (trial.Rule, error) {
 func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) error {
 	format := seeded(c.format(lo, hi), c.Seed)
 	format.InOrder = c.InOrder
-	in, err := openLog(c.CSV, s)
+	in, err := openInput(c.CSV, s)
 	if err != nil {
 		return err
 	}

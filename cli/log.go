@@ -2,8 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/alecthomas/kong"
 
@@ -63,18 +61,6 @@ func seeded(f logged.Format, seed flags.Seed) logged.Format {
 		f.Seed = &seed.X
 	}
 	return f
-}
-
-// openLog opens a log; - is standard input.
-func openLog(path string, s streams) (io.ReadCloser, error) {
-	if path == "-" {
-		return io.NopCloser(s.in), nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, usage(err)
-	}
-	return f, nil
 }
 
 // tellSkipped says how many rows were left out, and what that is.

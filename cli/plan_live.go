@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"text/tabwriter"
 	"time"
 
@@ -70,16 +69,7 @@ func (c *planLive) question(s streams) (experiment.LivePlan, error) {
 	for _, x := range c.Epsilon.X {
 		q.Budgets = append(q.Budgets, privacy.Pure{Epsilon: x})
 	}
-	in, file := s.in, "standard input"
-	if c.File != "-" {
-		f, err := os.Open(c.File)
-		if err != nil {
-			return q, err
-		}
-		defer f.Close()
-		in, file = f, c.File
-	}
-	spec, live, err := experiment.Reader{Catalog: s.known}.ReadAny(in, file)
+	spec, live, file, err := readAny(c.File, s)
 	switch {
 	case err != nil:
 		return q, err

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -83,11 +82,7 @@ func (c *replayCommand) open(ctx context.Context, s streams) (io.ReadCloser, err
 	if strings.HasPrefix(c.Source, "http://") || strings.HasPrefix(c.Source, "https://") {
 		return c.fetch(ctx)
 	}
-	if c.Source == "-" {
-		return io.NopCloser(s.in), nil
-	}
-	f, err := os.Open(c.Source)
-	return f, usage(err)
+	return openInput(c.Source, s)
 }
 
 // answerWithin is how long a service may take until it begins to answer.

@@ -94,7 +94,7 @@ func (c *stopCommand) data(ctx context.Context, s streams, rule stopping.Rule) e
 	format := seeded(logged.Format{Reward: c.Column, User: c.UserColumn,
 		SkipMissing: c.SkipMissing, InOrder: c.InOrder,
 		Lo: -rule.Range(), Hi: rule.Range()}, c.Seed)
-	in, err := openLog(c.CSV, s)
+	in, err := openInput(c.CSV, s)
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,10 @@
 package experiment
 
 import (
-	"context"
 	"fmt"
 	"math/bits"
 
 	"github.com/sotto-dp/sotto/privacy"
-	"github.com/sotto-dp/sotto/sim"
 )
 
 // A Cell is one policy at one budget on one instance. Policy may be a stopping rule.
@@ -27,16 +25,6 @@ func (c *Cell) Label() string { return c.Instance + " / " + c.Policy + " / " + c
 
 // runOfAll is the run in the key of an instance that all runs share.
 const runOfAll = -1
-
-// play plays one run: see player.
-func (p *Plan) play(ctx context.Context, c *Cell, run int, room *sim.Result, to []float64) ([]float64,
-	privacy.Loss, error) {
-	to, loss, err := p.kind.play(ctx, p, c, run, room, to)
-	if err != nil {
-		return nil, loss, fmt.Errorf("%s, run %d: %w", c.Label(), run, err)
-	}
-	return to, loss, nil
-}
 
 // blockSize is the number of runs in a unit. It is small enough that a unit of a policy that
 // decides every round takes seconds, so that the work spreads evenly and little is lost on a stop;

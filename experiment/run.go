@@ -228,6 +228,16 @@ func (p *Plan) playUnit(ctx context.Context, m *Manifest, id unitID, o Options, 
 	return o.write(filepath.Join(o.Out, unitsDir, unitName(c.Hash, id.block)), b)
 }
 
+// play plays one run: see player.
+func (p *Plan) play(ctx context.Context, c *Cell, run int, room *sim.Result, to []float64) ([]float64,
+	privacy.Loss, error) {
+	to, loss, err := p.kind.play(ctx, p, c, run, room, to)
+	if err != nil {
+		return nil, loss, fmt.Errorf("%s, run %d: %w", c.Label(), run, err)
+	}
+	return to, loss, nil
+}
+
 // progress counts finished runs and tells them on.
 type progress struct {
 	mu    sync.Mutex

@@ -1,8 +1,6 @@
 package trial
 
 import (
-	"encoding/json"
-	"fmt"
 	"io"
 	"math"
 
@@ -112,15 +110,4 @@ func meanOf(s bound.Sums, variance, lo, hi float64) Mean {
 		out.Noise = float64((hi - lo) * math.Sqrt(variance) / n)
 	}
 	return out
-}
-
-func writeLine(w io.Writer, v any) error {
-	b, err := json.Marshal(v)
-	if err == nil {
-		_, err = w.Write(append(b, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("transcript: %w", err)
-	}
-	return nil
 }

@@ -88,6 +88,17 @@ func writeHeader(w io.Writer, r Rule, names []string, lo, hi float64, simulated 
 // ErrTranscript is matched by the error of Replay for what is no transcript, or not of this trial.
 var ErrTranscript = errors.New("not the transcript of a trial")
 
+func writeLine(w io.Writer, v any) error {
+	b, err := json.Marshal(v)
+	if err == nil {
+		_, err = w.Write(append(b, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("transcript: %w", err)
+	}
+	return nil
+}
+
 // A Replayed is a trial as its transcript has it.
 type Replayed struct {
 	Rule      Rule
