@@ -55,6 +55,8 @@ type Config struct {
 	Origins []string
 	// Metrics are shown to keys with the scope metrics: those that are the engine's Meter. Nil for none.
 	Metrics *Metrics
+
+	clock func() time.Time // of tests: that of pages' ticks
 }
 
 type front struct {
@@ -62,6 +64,9 @@ type front struct {
 	routes *http.ServeMux
 	passer *forwarder
 	pages  *page.Pages
+	// what lasts is ended when the service is
+	ending context.Context
+	end    context.CancelFunc
 }
 
 // Handler serves an engine.
@@ -74,7 +79,8 @@ func Handler(cfg Config) http.Handler {
 		Problem: func(err error) (int, string, string) {
 			p := problemOf(err)
 			return p.Status, p.Field, p.Detail
-		}})
+		}, May: f.reads, Clock: cfg.clock})
+	f.ending, f.end = context.WithCancel(context.Background())
 	f.passer = newForwarder(cfg.Log, f.nowhere)
 	for _, table := range []map[string]http.HandlerFunc{f.table(), f.pageTable()} {
 		for pattern, h := range table {
@@ -132,6 +138,12 @@ var own = map[string]bool{"/livez": true, "/openapi.yaml": true}
 // ServeHTTP implements http.Handler.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if here, address, until := f.Engine.Where(); !here && !own[r.URL.Path] {
+		if lasts(r) {
+			ctx, cancel := context.WithCancel(r.Context())
+			defer cancel()
+			defer context.AfterFunc(f.ending, cancel)()
+			w, r = page.Streaming(w), r.WithContext(ctx)
+		}
 		if !f.passer.pass(w, r, address, until) {
 			f.nowhere(w, r)
 		}
@@ -480,6 +492,10 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 }
 
 func serveOn(ctx context.Context, l net.Listener, s *http.Server) error {
+	if f, ok := s.Handler.(*front); ok {
+		s.RegisterOnShutdown(f.end)
+		s.RegisterOnShutdown(f.pages.Close)
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	select {

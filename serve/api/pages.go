@@ -84,11 +84,25 @@ func (f *front) page(scope serve.Scope, h page.Handler) http.HandlerFunc {
 func (f *front) shown(h page.Handler) http.HandlerFunc {
 	private, public := f.page(serve.ScopeRead, h), f.page(0, h)
 	return func(w http.ResponseWriter, r *http.Request) {
-		x, err := f.Engine.Get(r.Context(), r.PathValue("name"))
-		if err == nil && x.Experiment.Public {
+		if f.isPublic(r) {
 			public(w, r)
 			return
 		}
 		private(w, r)
 	}
+}
+
+func (f *front) isPublic(r *http.Request) bool {
+	x, err := f.Engine.Get(r.Context(), r.PathValue("name"))
+	return err == nil && x.Experiment.Public
+}
+
+// reads says whether who asked for a page of an experiment may see it now.
+func (f *front) reads(r *http.Request) bool {
+	return f.isPublic(r) || f.visitor(r).Scopes&serve.ScopeRead != 0
+}
+
+// lasts says whether a request is for events, which have no end.
+func lasts(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/experiments/") && strings.HasSuffix(r.URL.Path, "/events")
 }

@@ -33,6 +33,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sotto-dp/sotto/catalog"
@@ -52,8 +53,12 @@ type Config struct {
 	// Problem says what a caller is told of an error: a status, the field that is wrong, if it is
 	// one, and a sentence.
 	Problem func(error) (status int, field, detail string)
+	// May says whether who has asked for an experiment's page may read it now.
+	May func(*http.Request) bool
 	// Demo refuses new experiments.
 	Demo bool
+	// Clock tells the time of ticks; nil is time.Now.
+	Clock func() time.Time
 }
 
 // Pages serve an engine's experiments to browsers. They may be used by many goroutines.
@@ -66,6 +71,7 @@ type Pages struct {
 
 	mu      sync.Mutex
 	streams map[string]*stream // by experiment
+	open    atomic.Int64
 	ended   chan struct{}
 	end     sync.Once
 }
@@ -74,6 +80,9 @@ type Pages struct {
 func New(cfg Config) *Pages {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
 	}
 	p := &Pages{cfg: cfg, templates: map[string]*template.Template{}, streams: map[string]*stream{},
 		foreign: http.NewCrossOriginProtection(), ended: make(chan struct{})}

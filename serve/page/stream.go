@@ -30,10 +30,14 @@ const (
 	beatEvery = 15
 	// mostOpen bounds the pages that are open at once, of all experiments.
 	mostOpen = 10_000
-	// mostEvents is how many events can be made up for to who comes back.
+	// mostEvents and mostBytes bound the events of an experiment that can be made up for to who
+	// comes back; who was away for longer is sent everything.
 	mostEvents = 64
+	mostBytes  = 1 << 20
 	// writeWithin is how long a reader may take for an event.
 	writeWithin = 10 * time.Second
+	// askAgain is how often it is asked whether who has a page open may still read it.
+	askAgain = 15 * time.Second
 )
 
 // A stream is an experiment's pages: what they show, what was sent, and who gets it.
@@ -81,7 +85,7 @@ func (p *Pages) snapshot(ctx context.Context, name string) (*snapshot, error) {
 	s := p.stream(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := p.refresh(ctx, s, name, time.Now().Add(-TickAfter).Unix())
+	err := p.refresh(ctx, s, name, p.cfg.Clock().Add(-TickAfter).Unix())
 	return s.now, err
 }
 
@@ -109,11 +113,14 @@ func (s *stream) follow(next *snapshot) {
 	if last == nil || last.id == next.id {
 		return
 	}
-	if len(s.events) == mostEvents {
-		s.events = append(s.events[:0], s.events[1:]...)
-		s.first++
-	}
 	s.events = append(s.events, event{last.id, next.id, next.since(last)})
+	size, keep := 0, len(s.events)
+	for keep > 0 && len(s.events)-keep < mostEvents && size+len(s.events[keep-1].text) <= mostBytes {
+		keep--
+		size += len(s.events[keep].text)
+	}
+	s.events = slices.Delete(s.events, 0, keep)
+	s.first += keep
 }
 
 // make makes a snapshot.
@@ -193,27 +200,32 @@ func (p *Pages) Events(w http.ResponseWriter, r *http.Request) error {
 	if has == "" {
 		has = r.URL.Query().Get("from")
 	}
-	in := p.join(name, has)
-	if in == nil {
+	if p.open.Add(1) > mostOpen {
+		p.open.Add(-1)
 		return &FieldError{http.StatusServiceUnavailable, "", "too many pages are open"}
 	}
+	defer p.open.Add(-1)
+	in := p.join(name, has)
 	defer p.leave(name, in)
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no")
+	h.Set("X-Accel-Buffering", "no") // of a proxy
+	w = Streaming(w)
 	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Time{}) // or the request would end with it; a test's has none
 	send := func(text []byte) bool {
-		_ = c.SetWriteDeadline(time.Now().Add(writeWithin))
 		_, err := w.Write(text)
 		return err == nil && c.Flush() == nil
 	}
 	if !send([]byte("retry: 2000\n\n")) {
 		return nil
 	}
+	asked := time.Now()
 	for {
 		select {
 		case text, ok := <-in.in:
+			if time.Since(asked) >= askAgain {
+				ok, asked = ok && p.cfg.May(r), time.Now()
+			}
 			if !ok || !send(text) {
 				return nil
 			}
@@ -225,19 +237,29 @@ func (p *Pages) Events(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// join adds a reader, who has a snapshot or nothing that is known; nil if there are too many.
+// Streaming is a response that lasts, whatever the server's timeouts: each of its writes may take its
+// time anew.
+func Streaming(w http.ResponseWriter) http.ResponseWriter {
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Time{}) // or the request would end with it; a test's has none
+	return streaming{w, c}
+}
+
+type streaming struct {
+	http.ResponseWriter
+	c *http.ResponseController
+}
+
+func (s streaming) Write(b []byte) (int, error) {
+	_ = s.c.SetWriteDeadline(time.Now().Add(writeWithin))
+	return s.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (s streaming) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+// join adds a reader, who has a snapshot or nothing that is known.
 func (p *Pages) join(name, has string) *reader {
-	p.mu.Lock()
-	open := 0
-	for _, s := range p.streams {
-		s.mu.Lock()
-		open += len(s.open)
-		s.mu.Unlock()
-	}
-	p.mu.Unlock()
-	if open >= mostOpen {
-		return nil
-	}
 	s := p.stream(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,7 +292,8 @@ func (p *Pages) leave(name string, in *reader) {
 func (p *Pages) run(name string, s *stream) {
 	for {
 		now := time.Now()
-		timer := time.NewTimer(now.Truncate(Tick).Add(Tick + TickAfter).Sub(now))
+		next := now.Add(-TickAfter).Truncate(Tick).Add(Tick + TickAfter)
+		timer := time.NewTimer(next.Sub(now))
 		select {
 		case <-p.ended:
 			timer.Stop()
@@ -291,9 +314,16 @@ func (p *Pages) tell(name string, s *stream, tick int64) bool {
 		s.runs = false
 		return false
 	}
-	err := p.refresh(context.Background(), s, name, tick)
-	if err != nil && !errors.Is(err, serve.ErrUnavailable) {
-		p.cfg.Log.Error("an open page cannot be told what is new", "experiment", name, "error", err)
+	if err := p.refresh(context.Background(), s, name, tick); err != nil { // they come back, maybe to another
+		if !errors.Is(err, serve.ErrUnavailable) {
+			p.cfg.Log.Error("open pages cannot be told what is new", "experiment", name, "error", err)
+		}
+		for in := range s.open {
+			close(in.in)
+		}
+		clear(s.open)
+		s.runs = false
+		return false
 	}
 	last := s.first + len(s.events)
 	texts := map[int][]byte{} // by the number of the first event
