@@ -212,7 +212,7 @@
     document.dispatchEvent(new CustomEvent("picture", {detail: {...p, milliseconds}}));
     clearTimeout(idle);
     const mine = turn;
-    if (!p.next && p.against) idle = setTimeout(() => { if (mine === turn) sweep(mine); }, 200);
+    if (!p.next && p.lines.some(l => l.private)) idle = setTimeout(() => { if (mine === turn) sweep(mine); }, 200);
   };
   let idle;
   const draw = p => {
@@ -257,8 +257,9 @@
   const free = p => p.free.find(f => f.name === "d-epsilon") ?? p.free.find(f => !f.worstCase) ?? p.free[0];
   const tell = (p, least) => {
     const last = a => a[a.length - 1], strong = t => make("strong", {}, t), out = [];
-    const i = p.order.length ? p.order[0] : 0, l = p.lines[i];
-    out.push("At " + budget(p.budget) + " ", strong(l.title), p.order.length > 1 ? " has the least regret, " : " has a regret of ", strong(number(last(l.mean))), ` in ${number(p.horizon)} rounds`);
+    const asked = p.order.length ? p.order.map(k => p.lines[k]) : p.lines.filter(l => l.asked);
+    const l = asked.find(l => l.private) ?? asked[0], several = p.order.length > 0 && asked.filter(a => a.private === l.private).length > 1;
+    out.push("At " + budget(p.budget) + " ", strong(l.title), several ? " has the least regret, " : " has a regret of ", strong(number(last(l.mean))), ` in ${number(p.horizon)} rounds`);
     if (l.price) {
       out.push(`. Without privacy it has ${number(last(p.lines[l.twin].mean))}: `);
       const shown = Math.abs(l.price.mean) > l.price.half;
@@ -289,11 +290,11 @@
   };
   // The lower bound against the budget, with what was played at the budgets that were looked at.
   const beyond = p => {
-    const figure = $("against"), a = p.against;
-    if (!a && p.next && edge) return;
-    figure.hidden = !a;
-    if (!a) { edge?.destroy(); edge = edged = null; return; }
-    const asked = p.lines.filter(l => l.private), x = Number(state.budget);
+    const figure = $("against"), asked = p.lines.filter(l => l.private), x = Number(state.budget);
+    if (!p.against && p.next && edge) return;
+    figure.hidden = !asked.length;
+    if (!asked.length) { edge?.destroy(); edge = edged = null; return; }
+    const a = p.against ?? {symbol: names[state.kind], budget: [], value: []};
     const rest = write({...state, budget: ""});
     const seen = trail.get(rest) ?? trail.set(rest, new Map()).get(rest);
     note(seen, x, p);
@@ -304,14 +305,14 @@
       const w = Math.log(v / a.budget[j - 1]) / Math.log(a.budget[j] / a.budget[j - 1]);
       return a.value[j - 1] ** (1 - w) * a.value[j] ** w;
     };
-    const series = [{name: "lower bound, T → ∞", hue: bounded, dash: true, points: false}, ...asked.map(l => ({name: l.title, hue: hues[(l.hue - 1) % 8], span: true, points: true}))];
+    const series = [...(a.budget.length ? [{name: "lower bound, T → ∞", hue: bounded, dash: true, points: false}] : []), ...asked.map(l => ({name: l.title, hue: hues[(l.hue - 1) % 8], span: true, points: true}))];
     const key = JSON.stringify([series, a.symbol]);
     if (key !== edged) {
       edge?.destroy();
       edge = Charts.make(figure, {kind: "line", x: {kind: "log", label: a.symbol}, y: {label: "regret at the last round", log: true}, series, height: 260});
       edged = key;
     }
-    edge.set({x: at, series: [{y: at.map(between).map(v => v > 0 ? v : null)}, ...asked.map(l => ({y: at.map(v => seen.get(v)?.[l.label] || null)}))]});
+    edge.set({x: at, series: [...(a.budget.length ? [{y: at.map(between).map(v => v > 0 ? v : null)}] : []), ...asked.map(l => ({y: at.map(v => seen.get(v)?.[l.label] || null)}))]});
   };
 
   // When there is nothing else to do, a few runs at other budgets.

@@ -98,7 +98,7 @@ const Charts = (() => {
           ...(spec.x.bin ? {dataIdx: (u, k, i, x) => Math.max(0, u.data[0][i] > x ? i - 1 : i)} : {})},
         tzDate: t => uPlot.tzDate(new Date(t * 1000), "Etc/UTC"),
         scales: {
-          x: {time: time_, ...(spec.x.kind === "log" ? {distr: 3} : {})},
+          x: {time: time_, ...(spec.x.kind === "log" ? {distr: 3, range: (u, lo, hi) => lo < hi ? [lo, hi] : [(lo ?? 1) / 10, (hi ?? 1) * 10]} : {})},
           y: spec.y.log ? {distr: 3} : {range: (u, lo, hi) => {
             if (lo == null) return [0, 1];
             const [a, b] = uPlot.rangeNum(lo, hi, .08, true);

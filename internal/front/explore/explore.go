@@ -180,6 +180,11 @@ func (e *Explorer) enter(known catalog.Catalog, hue int, choice *Choice) error {
 	for _, w := range c.entry.Warnings(c.params) {
 		e.note(w)
 	}
+	if _, ties := c.entry.Param("ties_fewest"); ties && c.params["ties_fewest"] == 0 &&
+		e.world.Fixed.Best() == 0 {
+		e.note(fmt.Sprintf("policy %s gives ties to the arm that is listed first, which here is the best: where "+
+			"noise hides the rewards it looks better than it is", c.entry.Name))
+	}
 	content := c.entry.Content(c.params)
 	if c.entry.Private {
 		c.budget = e.request.Budget

@@ -160,6 +160,17 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
+// Who gives ties to the first arm is lucky where that is the best, and it is said.
+func TestTiesToTheFirst(t *testing.T) {
+	for link, want := range map[string]int{"arms=0.9,0.1&policies=adap-klucb&horizon=1000&runs=4": 1,
+		"arms=0.1,0.9&policies=adap-klucb&horizon=1000&runs=4":                  0,
+		"arms=0.9,0.1&policies=adap-klucb:ties_fewest=true&horizon=1000&runs=4": 0} {
+		if p := last(t, link); len(p.Notes) != want {
+			t.Errorf("%s: notes %q", link, p.Notes)
+		}
+	}
+}
+
 // A link says all of a request.
 func TestLinks(t *testing.T) {
 	for _, link := range []string{
