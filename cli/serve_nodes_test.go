@@ -45,7 +45,7 @@ func TestServeNodes(t *testing.T) {
 	if code := a.stop(); code != 0 {
 		t.Errorf("the first ends with %d", code)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if strings.Contains(b.errs.String(), "mine") {
 			break
 		}

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sotto-dp/sotto/internal/base/pgtest"
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 )
 
 func postgresAt(t testing.TB, address string) func(context.Context) (Store, error) {
@@ -171,7 +172,7 @@ func TestPostgresStoppedWriter(t *testing.T) {
 	}
 	from := time.Now()
 	other, o := begin(t, open)
-	if took := time.Since(from); took > time.Second {
+	if took := time.Since(from); took > testneeds.Size(idleWithin, time.Second) {
 		t.Errorf("the take-over took %v", took)
 	}
 	if len(o.Experiments) != 1 || len(o.Experiments[0].Data) != 0 || o.Older {
@@ -332,10 +333,10 @@ func TestPostgresBusy(t *testing.T) {
 	busy(false)
 	done := make(chan error)
 	go func() {
-		_, err := conn.Exec(ctx, "SELECT pg_sleep(1); COMMIT")
+		_, err := conn.Exec(ctx, "SELECT pg_sleep(2); COMMIT")
 		done <- err
 	}()
-	for deadline := time.Now().Add(900 * time.Millisecond); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(1900 * time.Millisecond); ; time.Sleep(10 * time.Millisecond) {
 		if w, err := watch.(Shared).Look(ctx); err != nil || w.Busy || time.Now().After(deadline) {
 			break
 		}
