@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sotto-dp/sotto/bound"
@@ -88,18 +89,14 @@ type Privacy struct {
 	Entries []LedgerEntry
 }
 
-// protected and exposed say what docs/serve.md promises, and what it does not.
-const (
-	protectedText = "Everything that can be seen, by other %[1]ss, by readers of this page and " +
-		"by the holders of " +
-		"keys, depends on the rewards of a %[1]s by the released noisy sums alone, at %[2]s for " +
-		"all assignments " +
-		"in this experiment together. Who is in several experiments pays the sum."
-	exposedText = "Not protected: that a %[1]s took part, when, and which arm it was, since " +
-		"decisions, contexts and " +
-		"their counts are public; and rewards themselves, from who reads the database, its backups or the " +
-		"process's memory, which have sums that were not released."
-)
+// exposed says what docs/serve.md does not promise.
+const exposed = "Not promised: that a %s took part, when, and which arm she got; finer timing under load; and " +
+	"who reads the database, its backups or the process's memory reads sums of rewards that were not released."
+
+// protected says who is protected from whom, in two sentences.
+func protected(guarantee string) string {
+	return strings.ToUpper(guarantee[:1]) + guarantee[1:] + ". In several experiments she pays the sum."
+}
 
 // viewOf is all of a view but what takes the transcript.
 func viewOf(info serve.Info, r *Report) *View {
@@ -126,7 +123,7 @@ func viewOf(info serve.Info, r *Report) *View {
 	v.Sure = sure(r)
 	v.Privacy = Privacy{Unit: r.Unit, Assignments: decl.Assignments(), Budget: r.Budget, Each: r.Each,
 		Spent: r.Spent, Share: r.Share, Guarantee: r.Guarantee,
-		Protected: fmt.Sprintf(protectedText, r.Unit, r.Budget), Exposed: fmt.Sprintf(exposedText, r.Unit)}
+		Protected: protected(r.Guarantee), Exposed: fmt.Sprintf(exposed, r.Unit)}
 	return v
 }
 
