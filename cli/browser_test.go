@@ -15,8 +15,26 @@ import (
 // People use a service by their browsers: an experiment is started by the form and watched,
 // visitors come to another page that has OpenFeature's own SDK, the service is killed between, and
 // the page goes on; then axe looks at all pages. testdata/browser/browser.mjs has it all.
-// SOTTO_SHOTS is a directory for pictures of the pages.
 func TestBrowser(t *testing.T) {
+	drive(t, "browser.mjs", `a key logs in
+the form says what is wrong, and then what it promises
+the experiment has started
+red leads
+the page says that it reconnects
+after a restart the numbers go on, and blue leads
+the live page is light
+charts are read by the keyboard
+all is there without script
+axe finds nothing serious
+who types its name stops it
+`, "SOTTO_VISITORS="+testneeds.Size("1000", "10000"))
+}
+
+// drive runs a script of testdata/browser, which drives Chromium and says a line for each thing
+// that held. SOTTO is the program, and SOTTO_DIR where it may write; SOTTO_SHOTS may be a directory
+// for pictures of what is seen.
+func drive(t *testing.T, script, want string, env ...string) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("it takes 20 s")
 	}
@@ -36,27 +54,15 @@ func TestBrowser(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, node, "browser.mjs")
+	c := exec.CommandContext(ctx, node, script)
 	c.Dir = "testdata/browser"
-	c.Env = append(os.Environ(), "SOTTO="+sotto, "SOTTO_DIR="+dir, "CHROMIUM="+chromium,
-		"SOTTO_VISITORS="+testneeds.Size("1000", "10000"))
+	c.Env = append(append(os.Environ(), "SOTTO="+sotto, "SOTTO_DIR="+dir, "CHROMIUM="+chromium), env...)
 	errs := &strings.Builder{}
 	c.Stderr = errs
 	c.WaitDelay = 5 * time.Second
 	out, err := c.Output()
 	t.Log(errs)
-	if want := `a key logs in
-the form says what is wrong, and then what it promises
-the experiment has started
-red leads
-the page says that it reconnects
-after a restart the numbers go on, and blue leads
-the live page is light
-charts are read by the keyboard
-all is there without script
-axe finds nothing serious
-who types its name stops it
-`; err != nil || string(out) != want {
+	if err != nil || string(out) != want {
 		t.Errorf("%v:\n%s\nwant\n%s", err, out, want)
 	}
 }

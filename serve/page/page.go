@@ -142,13 +142,19 @@ type Frame struct {
 	Title string
 	Who   Who
 	Path  string // of this page, to come back to after a login
+	// Origin is where this service is, as the browser has it.
+	Origin string
 	// Demo: made-up visitors, kept in memory.
 	Demo bool
 }
 
 func (p *Pages) frame(r *http.Request, title string) Frame {
 	k, _ := serve.By(r.Context())
-	return Frame{Title: title, Who: who(k), Path: r.URL.Path, Demo: p.cfg.Demo}
+	origin := "http://" + r.Host
+	if secure(r) {
+		origin = "https://" + r.Host
+	}
+	return Frame{Title: title, Who: who(k), Path: r.URL.Path, Origin: origin, Demo: p.cfg.Demo}
 }
 
 // The headers of all that is here: nothing is run, fetched, framed or sent anywhere but here.

@@ -81,6 +81,9 @@
     }
     draw();
     if (state() !== before) operations();
+    if (document.querySelector("[data-decisions]").dataset.decisions !== "0") {
+      document.getElementById("ask")?.closest("section").remove();
+    }
     if (leader() !== was) news.textContent = leader() ? leader() + " leads now." : "";
   };
 
