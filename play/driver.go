@@ -69,16 +69,13 @@ func (d *Driver) Close() (err error) {
 // Releasing are the arms whose slots the batch releases, in the order of its plays. The slice
 // is the driver's.
 func (d *Driver) Releasing() []int {
-	plays := d.batch.Plays
-	if cap(d.ready) < len(plays) {
-		d.ready = make([]int, len(plays))
-	}
 	ready := d.ready[:0]
-	for i := range plays {
-		if plays[i].Release {
-			ready = append(ready, plays[i].Arm)
+	for i := range d.batch.Plays {
+		if p := &d.batch.Plays[i]; p.Release {
+			ready = append(ready, p.Arm)
 		}
 	}
+	d.ready = ready
 	return ready
 }
 
