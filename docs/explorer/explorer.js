@@ -276,8 +276,8 @@
     const mark = f && !f.worstCase ? `free from ${f.symbol} = ${number(f.budget)}` : "";
     $("free-mark").textContent = mark;
     const [from, to] = scale[state.kind], share = mark ? (Math.log10(f.budget) - from) / (to - from) : -1;
-    $("free-mark").hidden = !(share > .12 && share < .88);
-    $("free-mark").style.left = 100 * share + "%";
+    $("free-mark").hidden = !(share > 0 && share < 1);
+    $("free-mark").style.left = `clamp(4.5rem, ${100 * share}%, 100% - 4.5rem)`;
     $("free").replaceChildren(...(f ? [make("option", {value: Math.log10(f.budget).toFixed(2)})] : []));
     const settled = p.order.length > 1 ? p.settled ? `; the ranking is settled, but for a probability of ${p.level}` : "; the ranking is not settled" : "";
     $("progress").textContent = `${number(p.runs)} of at most ${number(p.most)} runs of each policy${settled}${p.next ? " …" : "."} Lines are means; dashed ones have no privacy.`;

@@ -2,6 +2,7 @@ package explore_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -236,4 +237,20 @@ func FuzzLink(f *testing.F) {
 			_ = e.Command(4)
 		}
 	})
+}
+
+// Whatever the arms are, a picture can be told: JSON has no NaN.
+func TestEdgesCanBeTold(t *testing.T) {
+	for _, link := range []string{"arms=0.5,0.5", "arms=1,0", "arms=0,0", "arms=1,1", "arms=0.3,0.3000000001",
+		"arms=1,0.999999&rho=1e-9&policies=adac-ucb", "arms=0.5,0.4&epsilon=1e-300", "arms=0.5,0.4&epsilon=1e300",
+		"arms=0.5,0.4&epsilon=1&delta=1e-300&policies=batch-se", "arms=table(1:1),0.2", "arms=gaussian(0.5,1),0.2",
+		"arms=0.5,0.4&policies=kl-ucb", "arms=0.9,0.1&horizon=2"} {
+		if !strings.Contains(link, "horizon") {
+			link += "&horizon=500"
+		}
+		p := last(t, link+"&runs=16")
+		if _, err := json.Marshal(p); err != nil {
+			t.Errorf("%s: %v", link, err)
+		}
+	}
 }

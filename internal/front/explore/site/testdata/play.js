@@ -22,9 +22,8 @@ const play = link => {
   return picture;
 };
 globalThis.sottoReady = () => {
-  for (const link of links) console.log(JSON.stringify(play(link)));
-  console.log(sotto.offers());
-  process.exit(0);
+  const lines = [...links.map(link => JSON.stringify(play(link))), sotto.offers(), ""];
+  process.stdout.write(lines.join("\n"), () => process.exit(0)); // a pipe takes it later
 };
 const go = new Go();
 WebAssembly.instantiate(gunzipSync(readFileSync(join(dir, "sotto.wasm.gz"))), go.importObject)
