@@ -11,91 +11,121 @@ import (
 )
 
 // gramFeatures is a FeatureCurator whose slots grow and are released again and again: running Gram
-// matrices of [a;r], or running Σ a·r. Its noise is floating-point: for simulated rewards only.
-type gramFeatures struct {
+// matrices of [a;r], or running Σ a·r. T is float64 in simulations, int64 for real rewards.
+type gramFeatures[T number] struct {
+	growth[T]
 	ledger    *privacy.Ledger
 	account   privacy.Account
 	unclipped bool
+	grid      float64 // steps a unit of a sum, 0 if sums are what they are
+	step      float64 // 1/grid, or 1
 	dim       int
-	width     int  // numbers of a release
-	square    bool // a Gram matrix
-	most      int  // records of a slot
+	width     int // numbers of a release
 	n         []int
-	sum       []float64 // of the slots, width numbers each
-	noise     []vectorStream
+	sum       []T // of the slots, width numbers each
+	noise     []vectorStream[T]
 	id        []int
 	z         []float64 // [a;r]
 	out       privacy.Vector
 }
 
-// A vectorStream is the noise of a slot's running sums of vectors or matrices.
-type vectorStream interface {
-	// at is the noise in the sum of the first t records, nil for none. t never decreases. The
-	// result holds until the next call.
-	at(t uint64) []float64
+// A growth is a mechanism made ready: how slots that grow are released.
+type growth[T number] struct {
+	charge privacy.Mechanism
+	square bool                   // a Gram matrix, else Σ a·r
+	most   int                    // records of a slot
+	fresh  func() vectorStream[T] // the noise of a new slot, nil for none
 }
 
-// newGram makes ready what its mechanism says, if that is one of running sums.
-func newGram(cfg FeatureConfig, s *noise.Fast) (*gramFeatures, error) {
-	c := &gramFeatures{ledger: cfg.Ledger, unclipped: cfg.Unclipped, dim: cfg.Dim, square: true,
-		width: (cfg.Dim + 1) * (cfg.Dim + 2) / 2,
-		n:     make([]int, cfg.Slots), id: make([]int, cfg.Slots),
-		noise: make([]vectorStream, cfg.Slots), z: make([]float64, cfg.Dim+1)}
-	var node vectorSampler
-	var counter privacy.BLT
-	switch m := cfg.Mechanism.(type) {
-	case privacy.GramTree:
-		node = gaussianMatrix(s, cfg.Dim+1, m.Sigma)
-	case privacy.GramBLT:
-		node, counter = gaussianMatrix(s, cfg.Dim+1, m.Counter.Sigma), m.Counter
-	case privacy.GramWishart:
-		if m.Dim != cfg.Dim {
-			return nil, fmt.Errorf("curator: dim of mechanism %s is %d, must be %d, as the "+
-				"vectors have", m.Kind(), m.Dim, cfg.Dim)
-		}
-		node = wishartMatrix(s, cfg.Dim+1, m.Scale, m.Degrees)
-	case privacy.VectorTree:
-		if m.Dim != cfg.Dim {
-			return nil, fmt.Errorf("curator: dim of mechanism %s is %d, must be %d, as the "+
-				"vectors have", m.Kind(), m.Dim, cfg.Dim)
-		}
-		c.square, c.width = false, cfg.Dim
-		node = laplaceVector(s, m.Scale)
-	case privacy.GaussianVectorTree:
-		c.square, c.width = false, cfg.Dim
-		node = gaussianVector(s, m.Sigma)
-	case nil:
-		return nil, errors.New("curator: mechanism is missing, must be vector-gaussian, or one " +
-			"of running sums of vectors")
-	default:
-		return nil, fmt.Errorf("curator: mechanism is %q (%T), must be vector-gaussian, or one "+
-			"of running sums of vectors", m.Kind(), m)
-	}
-	if err := cfg.Mechanism.Validate(); err != nil {
-		return nil, fmt.Errorf("curator: %w", err)
-	}
-	c.most = privacy.Longest(cfg.Mechanism)
-	c.account = cfg.Ledger.Account(chargeOf(cfg.Mechanism, cfg.Unclipped))
-	c.sum, c.out.Value = make([]float64, cfg.Slots*c.width), make([]float64, c.width)
+// A vectorStream is the noise of a slot's running sums of vectors or matrices.
+type vectorStream[T number] interface {
+	// at is the noise in the sum of the first t records, nil for none. t never decreases. The
+	// result holds until the next call.
+	at(t uint64) ([]T, error)
+}
+
+func newGram[T number](cfg FeatureConfig, g growth[T], step, grid float64) *gramFeatures[T] {
+	c := &gramFeatures[T]{growth: g, ledger: cfg.Ledger, unclipped: cfg.Unclipped, grid: grid, step: step,
+		dim: cfg.Dim, width: widthOf(cfg.Dim, g.square),
+		n: make([]int, cfg.Slots), id: make([]int, cfg.Slots),
+		noise: make([]vectorStream[T], cfg.Slots), z: make([]float64, cfg.Dim+1)}
+	c.account = cfg.Ledger.Account(chargeOf(g.charge, cfg.Unclipped))
+	c.sum, c.out.Value = make([]T, cfg.Slots*c.width), make([]float64, c.width)
 	first := firstSlot(cfg.Ledger)
 	for i := range c.id {
 		c.id[i] = first + i
-		switch {
-		case node == nil:
-		case counter.Horizon > 0:
-			c.noise[i] = newVectorBLT(counter, c.width, node)
-		default:
-			c.noise[i] = newVectorTree(c.most, c.width, node)
+		if g.fresh != nil {
+			c.noise[i] = g.fresh()
 		}
 	}
-	return c, nil
+	return c
+}
+
+// widthOf is how many numbers a release has.
+func widthOf(dim int, square bool) int {
+	if square {
+		return (dim + 1) * (dim + 2) / 2
+	}
+	return dim
+}
+
+// fastGrowth is a mechanism of running sums with floating-point noise from stream s.
+func fastGrowth(m privacy.Mechanism, dim int, s *noise.Fast) (growth[float64], error) {
+	var node vectorSampler[float64]
+	var counter privacy.BLT
+	square := true
+	switch m := m.(type) {
+	case privacy.GramTree:
+		node = gaussianMatrix(s, dim+1, m.Sigma)
+	case privacy.GramBLT:
+		node, counter = gaussianMatrix(s, dim+1, m.Counter.Sigma), m.Counter
+	case privacy.GramWishart:
+		if err := sameDim(m, m.Dim, dim); err != nil {
+			return growth[float64]{}, err
+		}
+		node = wishartMatrix(s, dim+1, m.Scale, m.Degrees)
+	case privacy.VectorTree:
+		if err := sameDim(m, m.Dim, dim); err != nil {
+			return growth[float64]{}, err
+		}
+		square, node = false, laplaceVector(s, m.Scale)
+	case privacy.GaussianVectorTree:
+		square, node = false, gaussianVector(s, m.Sigma)
+	case nil:
+		return growth[float64]{}, errors.New("mechanism is missing, must be vector-gaussian, or " +
+			"one of running sums of vectors")
+	default:
+		return growth[float64]{}, fmt.Errorf("mechanism is %q (%T), must be vector-gaussian, or "+
+			"one of running sums of vectors", m.Kind(), m)
+	}
+	if err := m.Validate(); err != nil {
+		return growth[float64]{}, err
+	}
+	g := growth[float64]{charge: m, square: square, most: privacy.Longest(m)}
+	width := widthOf(dim, square)
+	switch {
+	case node == nil:
+	case counter.Horizon > 0:
+		g.fresh = func() vectorStream[float64] { return newVectorBLT(counter, width, node) }
+	default:
+		g.fresh = func() vectorStream[float64] { return newVectorTree(g.most, width, node) }
+	}
+	return g, nil
+}
+
+// sameDim refuses a mechanism of vectors of another dimension.
+func sameDim(m privacy.Mechanism, has, dim int) error {
+	if has != dim {
+		return fmt.Errorf("dim of mechanism %s is %d, must be %d, as the vectors have", m.Kind(), has, dim)
+	}
+	return nil
 }
 
 // Ledger implements FeatureCurator.
-func (c *gramFeatures) Ledger() *privacy.Ledger { return c.ledger }
+func (c *gramFeatures[T]) Ledger() *privacy.Ledger { return c.ledger }
 
 // Add implements FeatureCurator.
-func (c *gramFeatures) Add(slot int, a []float64, reward float64) error {
+func (c *gramFeatures[T]) Add(slot int, a []float64, reward float64) error {
 	switch {
 	case uint(slot) >= uint(len(c.n)):
 		return fmt.Errorf("curator: slot is %d, must be from 0 to %d", slot, len(c.n)-1)
@@ -106,7 +136,7 @@ func (c *gramFeatures) Add(slot int, a []float64, reward float64) error {
 	}
 	if !(reward >= -1 && reward <= 1) {
 		var err error
-		if reward, err = atDoor("slot", slot, reward, c.unclipped, false); err != nil {
+		if reward, err = atDoor("slot", slot, reward, c.unclipped, c.grid != 0); err != nil {
 			return err
 		}
 	}
@@ -115,44 +145,66 @@ func (c *gramFeatures) Add(slot int, a []float64, reward float64) error {
 		q += float64(x * x)
 	}
 	if !(q <= normLimit) {
+		if c.square && c.grid != 0 {
+			return errPrivateVector
+		}
 		if err := checkNorm(a, q, c.unclipped); err != nil {
 			return err
 		}
 	}
 	s := c.sum[slot*c.width:][:c.width]
+	c.n[slot]++
 	if !c.square {
-		for i, x := range a {
-			s[i] += float64(x * reward)
-		}
-		c.n[slot]++
+		c.times(s, reward, a)
 		return nil
 	}
 	copy(c.z, a)
 	c.z[c.dim] = reward
 	for rest := c.z; len(rest) > 0; rest = rest[1:] {
-		x := rest[0]
-		for j, y := range rest {
-			s[j] += float64(x * y)
-		}
+		c.times(s, rest[0], rest)
 		s = s[len(rest):]
 	}
-	c.n[slot]++
 	return nil
 }
 
+// errPrivateVector has nothing of the vector: where a Gram matrix is of real records, the vector is
+// as private as the reward.
+var errPrivateVector = errors.New("curator: a vector is not in the unit ball: its features must be " +
+	"finite and its norm at most 1: the sensitivity rests on it")
+
+// times adds x·v to s.
+func (c *gramFeatures[T]) times(s []T, x float64, v []float64) {
+	if c.grid == 0 {
+		for j, y := range v {
+			s[j] += T(float64(x * y))
+		}
+		return
+	}
+	for j, y := range v {
+		s[j] += T(math.Round(float64(x*y) * c.grid))
+	}
+}
+
 // Release implements FeatureCurator. The slot stays as it is, and so does its noise.
-func (c *gramFeatures) Release(slot int) (privacy.ReleasedVector, error) {
+func (c *gramFeatures[T]) Release(slot int) (privacy.ReleasedVector, error) {
 	if uint(slot) >= uint(len(c.n)) {
 		return c.refuse(fmt.Errorf("curator: release of slot %d, must be from 0 to %d", slot, len(c.n)-1))
 	}
 	if c.n[slot] == 0 {
 		return c.refuse(fmt.Errorf("curator: release of slot %d, which is empty", slot))
 	}
-	copy(c.out.Value, c.sum[slot*c.width:])
+	var noise []T
 	if stream := c.noise[slot]; stream != nil {
-		for i, x := range stream.at(uint64(c.n[slot])) {
-			c.out.Value[i] += x
+		var err error
+		if noise, err = stream.at(uint64(c.n[slot])); err != nil {
+			return c.refuse(fmt.Errorf("curator: noise of slot %d: %w", slot, err))
 		}
+	}
+	for i, x := range c.sum[slot*c.width:][:c.width] {
+		if noise != nil {
+			x += noise[i]
+		}
+		c.out.Value[i] = float64(float64(x) * c.step)
 	}
 	c.out.N = c.n[slot]
 	released, err := c.account.ReleaseVector(c.id[slot], &c.out)
@@ -163,22 +215,22 @@ func (c *gramFeatures) Release(slot int) (privacy.ReleasedVector, error) {
 }
 
 // refuse wipes what was to be released: see curator.refuse.
-func (c *gramFeatures) refuse(err error) (privacy.ReleasedVector, error) {
+func (c *gramFeatures[T]) refuse(err error) (privacy.ReleasedVector, error) {
 	clear(c.out.Value)
 	c.out.N = 0
 	return privacy.ReleasedVector{}, err
 }
 
 // A vectorSampler adds the noise of one node, or one step, to dst.
-type vectorSampler func(dst []float64)
+type vectorSampler[T number] func(dst []T) error
 
 // gaussianMatrix is (σ/√2)(X+Xᵀ), the upper triangle: variance 2σ² on the diagonal and σ² off it.
-func gaussianMatrix(s *noise.Fast, n int, sigma float64) vectorSampler {
+func gaussianMatrix(s *noise.Fast, n int, sigma float64) vectorSampler[float64] {
 	if sigma == 0 {
 		return nil
 	}
 	diagonal := sigma * math.Sqrt2
-	return func(dst []float64) {
+	return func(dst []float64) error {
 		for k := n; k > 0; k-- {
 			row := dst[:k]
 			row[0] += float64(diagonal * s.Normal())
@@ -187,18 +239,19 @@ func gaussianMatrix(s *noise.Fast, n int, sigma float64) vectorSampler {
 			}
 			dst = dst[k:]
 		}
+		return nil
 	}
 }
 
 // wishartMatrix is scale·LLᵀ, the upper triangle, where L is lower triangular with independent
 // entries, normal below the diagonal and the root of a χ² of degrees−i degrees of freedom on it
 // (Bartlett's decomposition).
-func wishartMatrix(s *noise.Fast, n int, scale float64, degrees int) vectorSampler {
+func wishartMatrix(s *noise.Fast, n int, scale float64, degrees int) vectorSampler[float64] {
 	if scale == 0 {
 		return nil
 	}
 	l := make([]float64, n*n)
-	return func(dst []float64) {
+	return func(dst []float64) error {
 		for i := range n {
 			row := l[i*n:][:i+1]
 			for j := range i {
@@ -218,53 +271,61 @@ func wishartMatrix(s *noise.Fast, n int, scale float64, degrees int) vectorSampl
 				at++
 			}
 		}
+		return nil
 	}
 }
 
-func laplaceVector(s *noise.Fast, scale float64) vectorSampler {
+func laplaceVector(s *noise.Fast, scale float64) vectorSampler[float64] {
 	if scale == 0 {
 		return nil
 	}
-	return func(dst []float64) {
+	return func(dst []float64) error {
 		for i := range dst {
 			dst[i] += s.Laplace(scale)
 		}
+		return nil
 	}
 }
 
-func gaussianVector(s *noise.Fast, sigma float64) vectorSampler {
+func gaussianVector(s *noise.Fast, sigma float64) vectorSampler[float64] {
 	if sigma == 0 {
 		return nil
 	}
-	return func(dst []float64) {
+	return func(dst []float64) error {
 		for i := range dst {
 			dst[i] += float64(sigma * s.Normal())
 		}
+		return nil
 	}
 }
 
 // vectorTree is counter, of vectors: see there.
-type vectorTree struct {
+type vectorTree[T number] struct {
 	t     uint64
 	width int
-	stack []float64 // block i is the noise in the i longest nodes of t
-	node  vectorSampler
+	stack []T // block i is the noise in the i longest nodes of t
+	node  vectorSampler[T]
 }
 
-func newVectorTree(horizon, width int, node vectorSampler) *vectorTree {
-	return &vectorTree{width: width, stack: make([]float64, (1+bits.Len(uint(horizon)))*width), node: node}
+func newVectorTree[T number](horizon, width int, node vectorSampler[T]) *vectorTree[T] {
+	return &vectorTree[T]{width: width, stack: make([]T, (1+bits.Len(uint(horizon)))*width), node: node}
 }
 
-func (c *vectorTree) at(t uint64) []float64 {
+func (c *vectorTree[T]) at(t uint64) ([]T, error) {
 	shared := bits.Len64(c.t ^ t) // digits below may differ
 	depth, end := bits.OnesCount64(t>>shared), bits.OnesCount64(t)
 	for ; depth < end; depth++ {
 		next := c.stack[(depth+1)*c.width:][:c.width]
 		copy(next, c.stack[depth*c.width:])
-		c.node(next)
+		if err := c.node(next); err != nil {
+			// Nodes that were drawn are kept, as in counter.to. What was drawn of this one nobody
+			// has seen.
+			c.t = highest(t, depth)
+			return nil, err
+		}
 	}
 	c.t = t
-	return c.stack[end*c.width:][:c.width]
+	return c.stack[end*c.width:][:c.width], nil
 }
 
 // vectorBLT is blt, of vectors, all entries with the same coefficients: see there.
@@ -273,10 +334,10 @@ type vectorBLT struct {
 	decay, weight []float64
 	sum, w        []float64
 	u             []float64 // of the buffers, one after the other
-	node          vectorSampler
+	node          vectorSampler[float64]
 }
 
-func newVectorBLT(m privacy.BLT, width int, node vectorSampler) *vectorBLT {
+func newVectorBLT(m privacy.BLT, width int, node vectorSampler[float64]) *vectorBLT {
 	c := &vectorBLT{sum: make([]float64, width), w: make([]float64, width), node: node}
 	for j, d := range m.Decay {
 		if d > 0 {
@@ -287,11 +348,13 @@ func newVectorBLT(m privacy.BLT, width int, node vectorSampler) *vectorBLT {
 	return c
 }
 
-func (c *vectorBLT) at(t uint64) []float64 {
+func (c *vectorBLT) at(t uint64) ([]float64, error) {
 	for ; c.t < t; c.t++ {
 		w := c.w
 		clear(w)
-		c.node(w)
+		if err := c.node(w); err != nil {
+			return nil, err
+		}
 		u := c.u
 		for _, s := range c.weight {
 			for i, x := range u[:len(w)] {
@@ -310,5 +373,5 @@ func (c *vectorBLT) at(t uint64) []float64 {
 			c.sum[i] += x
 		}
 	}
-	return c.sum
+	return c.sum, nil
 }

@@ -87,11 +87,11 @@ func SimulatedFeatures(cfg FeatureConfig, s *noise.Fast) (FeatureCurator, error)
 		}
 		return newFeatures(cfg, p, 1, 0), nil
 	}
-	c, err := newGram(cfg, s)
+	g, err := fastGrowth(cfg.Mechanism, cfg.Dim, s)
 	if err != nil {
-		return nil, err // no typed nil
+		return nil, fmt.Errorf("curator: %w", err)
 	}
-	return c, nil
+	return newGram(cfg, g, 1, 0), nil
 }
 
 // fastVector is a vector's mechanism with floating-point noise from stream s. Without noise

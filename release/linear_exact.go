@@ -54,16 +54,41 @@ func exactActions(actions [][]float64, ledger *privacy.Ledger, src rand.Source) 
 	return c, nil
 }
 
-// RealFeatures returns a curator of real rewards of whatever vectors are played: rewards that
-// belong to people, vectors that are public. The mechanism is privacy.VectorGaussian.
+// RealFeatures returns a curator of real rewards of whatever vectors are played. The mechanism is
+// privacy.VectorGaussian, or VectorTree or GaussianVectorTree for running sums: rewards belong to
+// people, vectors are public. Or it is privacy.GramTree: rewards and vectors both belong to people.
 //
-// A reward r is clipped to [−1,1], and each coordinate of a·r becomes the integer
-// round(2^20·a_i·r), always the same for the same a and r. That moves a·r by half a step a
-// coordinate at most, √d/2 steps in all, so that replacing a reward moves the sum of ‖a‖₂ ≤ 1 by at
-// most 2 + √d·2^-20 instead of 2: noise is that much larger, and the ledger is charged for what the
-// mechanism promised, or less. Noise is discrete Gaussian in each coordinate, drawn and rounded up
-// as in RealActions; ρ of independent coordinates adds up over the squares of their shifts (CKS
-// Theorem 4), as for the continuous law.
+// A reward r is clipped to [−1,1], and each product becomes an integer, round(2^20·a_i·r) or, of a
+// Gram matrix, round(2^20·z_i·z_j) with z = [a;r]: always the same for the same a and r. That moves
+// a product by half a step at most, and what a record does when it is replaced by
+//
+//	√d·2^-20 beside 2         in ℓ2     (vector-gaussian, gaussian-vector-tree)
+//	d·2^-20 beside 2√d        in ℓ1     (vector-tree)
+//	(d+1)·2^-20 beside 2√2    in the Frobenius norm of all (d+1)² entries     (gram-tree)
+//
+// at most: noise is that much larger, and the ledger is charged for what the mechanism promised, or
+// less. A running sum of n records is off by at most n/2^21 in each number.
+//
+// Noise is discrete, on the grid, drawn and rounded up as in RealActions: a loss of independent
+// coordinates adds up over their shifts, squared for normal noise (CKS Theorem 4) and as they are
+// for discrete Laplace noise, whose masses a step apart have the ratio e^{1/t}; as for the
+// continuous laws. A node of a Gram tree has scale s off the diagonal and at least √2·s on it, so
+// that a shift D of the upper triangle costs, of ρ,
+//
+//	Σ_{i<j} D_ij²/2s² + Σ_i D_ii²/4s² = ‖D‖_F²/4s²
+//
+// or less, as in privacy.GramTree. A node's noise is drawn once, when a release first shows it. Of
+// at most 2^42 records no sum is above 2^62 steps, at most 42 nodes have noise in it, of at most
+// 2^55 steps each, and nothing overflows: 2^62 + 42·2^55 < 2^63.
+//
+// Under a Gram mechanism no error has anything of a vector in it. One outside the unit ball is
+// refused all the same, and that one is missing shows in the count: look at a round's whole
+// decision set before the policy does. Dim is at most 4096 there.
+//
+// privacy.GramBLT is refused, whose noise has real coefficients, and so is GramWishart, whose noise
+// is a product of real matrices: rounded to the grid, neither has the law that was proved private.
+// State lives as long as the curator: the noise of nodes that have been shown is secret, and must
+// not be drawn again for the same records. See docs/privacy.md for what a restart would need.
 func RealFeatures(cfg FeatureConfig) (FeatureCurator, error) {
 	src, err := noise.Secure()
 	if err != nil {
@@ -81,22 +106,102 @@ func exactFeatures(cfg FeatureConfig, src rand.Source) (FeatureCurator, error) {
 	if err := checkFeatures(&cfg); err != nil {
 		return nil, err
 	}
-	m, ok := cfg.Mechanism.(privacy.VectorGaussian)
-	switch {
-	case cfg.Mechanism == nil:
-		return nil, errors.New("curator: mechanism is missing, must be vector-gaussian")
-	case !ok:
-		return nil, fmt.Errorf("curator: mechanism is %q (%T), must be vector-gaussian for real "+
-			"rewards", cfg.Mechanism.Kind(), cfg.Mechanism)
+	if m, ok := cfg.Mechanism.(privacy.VectorGaussian); ok {
+		more := roundedSensitivity(cfg.Dim) / 2
+		used, law, err := exactSigma(m, float64(m.Sigma*more), src)
+		if err != nil {
+			return nil, fmt.Errorf("curator: %w", err)
+		}
+		p := plan[int64]{family: once, charge: privacy.VectorGaussian{Sigma: used / more}, noise: law,
+			most: maxRewards}
+		return newFeatures(cfg, p, 1.0/gridSteps, gridSteps), nil
 	}
-	more := roundedSensitivity(cfg.Dim) / 2
-	used, law, err := exactSigma(m, float64(m.Sigma*more), src)
+	g, err := exactGrowth(cfg.Mechanism, cfg.Dim, src)
 	if err != nil {
 		return nil, fmt.Errorf("curator: %w", err)
 	}
-	p := plan[int64]{family: once, charge: privacy.VectorGaussian{Sigma: used / more}, noise: law,
-		most: maxRewards}
-	return newFeatures(cfg, p, 1.0/gridSteps, gridSteps), nil
+	return newGram(cfg, g, 1.0/gridSteps, gridSteps), nil
+}
+
+// maxGramDim keeps a Gram matrix in memory, and the rounding of norms far below unitball.Slack.
+const maxGramDim = 1 << 12
+
+// exactGrowth is a mechanism of running sums with discrete noise on the grid.
+func exactGrowth(m privacy.Mechanism, dim int, src rand.Source) (growth[int64], error) {
+	const one = "vector-gaussian, vector-tree, gaussian-vector-tree or gram-tree for real rewards"
+	g := growth[int64]{charge: m, most: maxRewards}
+	var diagonal, off sampler[int64]
+	var err error
+	switch m := m.(type) {
+	case privacy.GramTree:
+		if dim > maxGramDim {
+			return g, fmt.Errorf("dim is %d, must be at most %d for a Gram matrix of real records",
+				dim, maxGramDim)
+		}
+		more := m.GridSensitivity(dim, ExactStep) / (2 * math.Sqrt2)
+		g.square = true
+		charged := m
+		charged.Sigma, off, err = exactSigma(m, float64(m.Sigma*more), src)
+		if err == nil && off != nil {
+			diagonal, err = onDiagonal(m, float64(m.Sigma*more), src)
+		}
+		charged.Sigma /= more
+		g.charge = charged
+	case privacy.GaussianVectorTree:
+		more := roundedSensitivity(dim) / 2
+		charged := m
+		charged.Sigma, off, err = exactSigma(m, float64(m.Sigma*more), src)
+		charged.Sigma /= more
+		g.charge = charged
+	case privacy.VectorTree:
+		if err := sameDim(m, m.Dim, dim); err != nil {
+			return g, err
+		}
+		more := 1 + 2*unitball.Slack + float64(math.Sqrt(float64(dim))/(2*gridSteps))
+		charged := m
+		charged.Scale, off, err = exactScale(m, float64(m.Scale*more), src)
+		charged.Scale /= more
+		g.charge = charged
+	case privacy.GramBLT, privacy.GramWishart:
+		return g, fmt.Errorf("mechanism %s is for simulated rewards only: its noise is made of "+
+			"real numbers, which integers cannot have; take gram-tree for real rewards", m.Kind())
+	case nil:
+		return g, errors.New("mechanism is missing, must be " + one)
+	default:
+		return g, fmt.Errorf("mechanism is %q (%T), must be %s", m.Kind(), m, one)
+	}
+	if err != nil {
+		return g, err
+	}
+	g.most = min(g.most, privacy.Longest(m))
+	if off == nil { // costs ∞
+		return g, nil
+	}
+	if diagonal == nil {
+		diagonal = off
+	}
+	node, width := exactNode(diagonal, off, dim+1, g.square), widthOf(dim, g.square)
+	g.fresh = func() vectorStream[int64] { return newVectorTree(g.most, width, node) }
+	return g, nil
+}
+
+// exactNode is the noise of one node: of a vector, or of the upper triangle of a matrix, row by row.
+func exactNode(diagonal, off sampler[int64], rows int, square bool) vectorSampler[int64] {
+	return func(dst []int64) error {
+		next, row := 0, rows // next is on the diagonal
+		for i := range dst {
+			law := off
+			if square && i == next {
+				law, next, row = diagonal, next+row, row-1
+			}
+			x, err := law.draw(1)
+			if err != nil {
+				return err
+			}
+			dst[i] += x
+		}
+		return nil
+	}
 }
 
 // roundedSensitivity is by how much the sum of a·r on the grid moves when a reward is replaced.
@@ -121,4 +226,32 @@ func exactSigma(m privacy.Mechanism, sigma float64, src rand.Source) (charged fl
 		return 0, nil, err
 	}
 	return float64(num-1) / stepParts / gridSteps, exactGaussian{src, gaussian}, nil
+}
+
+// onDiagonal is exactSigma's noise with at least √2 its scale.
+func onDiagonal(m privacy.Mechanism, sigma float64, src rand.Source) (sampler[int64], error) {
+	num, err := parts(m.Kind(), sigma)
+	if err != nil {
+		return nil, err
+	}
+	// num is below 2^47, so that the product is off by less than the part that is added
+	law, err := noise.NewDiscreteGaussian(uint64(math.Ceil(float64(num)*math.Sqrt2))+1, stepParts)
+	return exactGaussian{src, law}, err
+}
+
+// exactScale is exactSigma for Laplace noise.
+func exactScale(m privacy.Mechanism, scale float64, src rand.Source) (charged float64,
+	law sampler[int64], err error) {
+	if err := m.Validate(); err != nil || scale == 0 { // 0 costs ∞
+		return 0, nil, err
+	}
+	num, err := parts(m.Kind(), scale)
+	if err != nil {
+		return 0, nil, err
+	}
+	laplace, err := noise.NewDiscreteLaplace(num, stepParts)
+	if err != nil {
+		return 0, nil, err
+	}
+	return float64(num-1) / stepParts / gridSteps, exactLaplace{src, []noise.DiscreteLaplace{laplace}}, nil
 }

@@ -58,17 +58,21 @@ func realCurators(t *testing.T) map[string]func() (add, sum func(x float64) erro
 				return r.N(), nil
 			}
 	}
-	out["features"] = func() (add, sum func(x float64) error, release func() (int, error)) {
-		c, err := RealFeatures(FeatureConfig{Dim: 1, Slots: 1, Mechanism: privacy.VectorGaussian{Sigma: 1}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return func(x float64) error { return c.Add(0, []float64{1}, x) }, nil, func() (int, error) {
-			r, err := c.Release(0)
+	for _, m := range []privacy.Mechanism{privacy.VectorGaussian{Sigma: 1},
+		privacy.VectorTree{Scale: 1, Dim: 1, Horizon: 8}, privacy.GaussianVectorTree{Sigma: 1, Horizon: 8},
+		privacy.GramTree{Sigma: 1, Horizon: 8}} {
+		out[m.Kind()] = func() (add, sum func(x float64) error, release func() (int, error)) {
+			c, err := RealFeatures(FeatureConfig{Dim: 1, Slots: 1, Mechanism: m})
 			if err != nil {
-				return 0, err
+				t.Fatal(err)
 			}
-			return r.N(), nil
+			return func(x float64) error { return c.Add(0, []float64{1}, x) }, nil, func() (int, error) {
+				r, err := c.Release(0)
+				if err != nil {
+					return 0, err
+				}
+				return r.N(), nil
+			}
 		}
 	}
 	return out

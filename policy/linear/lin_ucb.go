@@ -86,6 +86,10 @@ type LinUCBOptions struct {
 	// one every round, as in the source. What V is made of is released in every round anyway; it
 	// costs nothing more.
 	C float64
+	// Step is release.ExactStep on the curator of real records, release.RealFeatures, which rounds
+	// to multiples of it and takes Noise GramTree only: the bands allow for both. 0 on a curator of
+	// simulated ones.
+	Step float64
 }
 
 // NewLinUCB returns LinUCB for actions in ℝ^d, a horizon of at least one round, and a budget: ZCDP,
@@ -99,14 +103,20 @@ func NewLinUCB(dim, horizon int, b privacy.Budget, o LinUCBOptions) (*LinUCB, er
 		return nil, fmt.Errorf("lin-ucb: %w", err)
 	}
 	p := &LinUCB{dim: dim, o: o, mechanism: m, low: o.Lambda}
-	if _, none := b.(privacy.None); !none {
+	if _, none := b.(privacy.None); !none || o.Step > 0 {
 		x := math.Log(float64(horizon)) - math.Log(o.Risk) + math.Log(8)
 		last := bits.Len(uint(horizon))
-		if o.Noise == GramBLT {
+		band := func(k int) privacy.Band { return m.Band(dim, 1<<(k+1)-1, x) }
+		if tree, ok := m.(privacy.GramTree); ok && o.Step > 0 {
+			// of k+1 nodes, and of as many records as such a number can be
+			band = func(k int) privacy.Band {
+				return tree.GridBand(dim, (1<<(k+1)-1)<<(last-1-k), x, o.Step)
+			}
+		} else if o.Noise == GramBLT {
 			last = 1 // the same for all
 		}
 		for k := range last {
-			band := m.Band(dim, 1<<(k+1)-1, x)
+			band := band(k)
 			p.bands = append(p.bands, band)
 			p.low = max(p.low, (band.Hi-band.Lo)/2)
 		}
@@ -137,6 +147,11 @@ func (o LinUCBOptions) check(dim, horizon int) error {
 		return fmt.Errorf("c is %v, must be between 0 and 1e6", o.C)
 	case o.Noise < GramBLT || o.Noise > GramWishart:
 		return fmt.Errorf("noise is %d, must be GramBLT, GramTree or GramWishart", o.Noise)
+	case !(o.Step >= 0 && o.Step <= 1):
+		return fmt.Errorf("step is %v, must be between 0 and 1", o.Step)
+	case o.Step > 0 && o.Noise != GramTree:
+		return errors.New("noise is not GramTree, must be for real records: " +
+			"that of the others cannot be made exact")
 	}
 	return nil
 }
