@@ -69,6 +69,14 @@ func (d clipping) features(cfg release.FeatureConfig, src *noise.Fast) (release.
 	return release.SimulatedFeatures(cfg, src)
 }
 
+// step is that of the curator's grid.
+func (d clipping) step() float64 {
+	if d.real {
+		return release.ExactStep
+	}
+	return 0
+}
+
 // name is what a clipping adds to that of a subject.
 func (d clipping) name() string {
 	switch {
@@ -143,7 +151,7 @@ func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given c
 	}
 	build := func(b privacy.Budget, src *noise.Fast) (lin.Contextual, error) {
 		return e.NewContextual(catalog.ContextualSetting{Dim: 2, Arms: 2, Horizon: horizon,
-			Budget: b, Coins: src}, params)
+			Budget: b, Coins: src, Step: by.step()}, params)
 	}
 	d := direct{name: e.Content(params), adversaries: roundNames(vectorRounds),
 		attack: "likelihood ratio", model: Continual.String()}

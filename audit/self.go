@@ -11,6 +11,7 @@ import (
 	"github.com/sotto-dp/sotto/aggregate"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/noise"
+	lin "github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )
@@ -556,16 +557,27 @@ func selfLinear() ([]selfItem, error) {
 func selfRealLinear() ([]selfItem, error) {
 	var all []selfItem
 	for _, e := range append(catalog.LinearPolicies(), catalog.ContextualPolicies()...) {
-		horizon := map[string]int{"adac-gope-var": 1 << 15, "adac-oful": 16}[e.Name]
+		horizon := map[string]int{"adac-gope-var": 1 << 15, "adac-oful": 16, "lin-ucb": 16,
+			"lin-priv": 16}[e.Name]
 		if horizon == 0 { // its noise cannot be made exact
 			continue
+		}
+		var given catalog.Params
+		if e.Name == "lin-ucb" {
+			given = catalog.Params{"noise": float64(lin.GramTree)}
+		}
+		var b privacy.Budget = privacy.ZCDP{Rho: 0.5}
+		cost := 4
+		if e.Meets(privacy.Pure{Epsilon: 1}) == nil {
+			// Its twin is near its claim: more games, which are short.
+			b, cost = privacy.Pure{Epsilon: 1}, 1
 		}
 		for _, c := range []struct {
 			by   clipping
 			twin bool
 		}{{clipping{real: true}, false}, {clipping{real: true}, true}, {clipping{real: true, far: true}, false},
 			{clipping{open: true}, true}} {
-			x, err := vectorSubject(e, horizon, privacy.ZCDP{Rho: 0.5}, nil, c.twin && c.by.real, c.by)
+			x, err := vectorSubject(e, horizon, b, given, c.twin && c.by.real, c.by)
 			if err != nil {
 				return nil, err
 			}
@@ -574,7 +586,7 @@ func selfRealLinear() ([]selfItem, error) {
 			if c.twin && c.by.real {
 				d.name += ", " + d.fault.String()
 			}
-			all = append(all, ofDirect(d, selfDelta, c.twin, 4))
+			all = append(all, ofDirect(d, deltaFor(b), c.twin, cost))
 		}
 	}
 	return all, nil

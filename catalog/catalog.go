@@ -54,6 +54,9 @@ type ContextualSetting struct {
 	Horizon int
 	Budget  privacy.Budget
 	Coins   policy.Coins // for policies that randomise their choices
+	// Step is release.ExactStep on the curator of real rewards, 0 on that of simulated ones:
+	// confidence sets that rest on a noise's law allow for its grid.
+	Step float64
 }
 
 // An Entry describes a policy.

@@ -21,7 +21,8 @@ func privateContexts() []Entry {
 				{Name: "noise", Choices: []string{"blt", "tree", "wishart"}, Proof: always(shariff),
 					Doc: "how the running Gram matrix is kept: buffered Toeplitz noise or normal " +
 						"noise on a binary tree, " +
-						"for ρ, (ε,δ) and (α,ε); Wishart noise on the tree, for (ε,δ) only"},
+						"for ρ, (ε,δ) and (α,ε); Wishart noise on the tree, for (ε,δ) only. " +
+						"Real records need tree"},
 				{Name: "lambda", Doc: "least regulariser λ", Default: 1, Lo: 1e-12, LoIn: true,
 					Hi: 1e12, HiIn: true, Proof: always(shariff)},
 				{Name: "c", Proof: only(shariff, 0), Doc: "C: a new estimate when det V has " +
@@ -32,7 +33,7 @@ func privateContexts() []Entry {
 			NewContextual: func(s ContextualSetting, p Params) (linear.Contextual, error) {
 				q, err := linear.NewLinUCB(s.Dim, s.Horizon, s.Budget,
 					linear.LinUCBOptions{Risk: p["risk"], Lambda: p["lambda"],
-						Noise: linear.GramNoise(p["noise"]), C: p["c"]})
+						Noise: linear.GramNoise(p["noise"]), C: p["c"], Step: s.Step})
 				if err != nil {
 					return nil, err // no typed nil
 				}

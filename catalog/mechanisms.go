@@ -103,11 +103,11 @@ func Mechanisms() []Mechanism {
 	stated(privacy.VectorGaussian{}, "Gaussian noise on a sum of vectors", "ρ-zCDP",
 		"[Azize 2024, Algorithm 9]", true, weaker...)
 	stated(privacy.VectorTree{}, "binary tree of vectors, Laplace", "ε-DP",
-		"Shariff and Sheffet 2018, with [Sajed 2019, Algorithm 5]", false, pure...)
+		"Shariff and Sheffet 2018, with [Sajed 2019, Algorithm 5]", true, pure...)
 	stated(privacy.GaussianVectorTree{}, "binary tree of vectors, Gaussian", "ρ-zCDP",
-		"Shariff and Sheffet 2018", false, weaker...)
+		"Shariff and Sheffet 2018", true, weaker...)
 	stated(privacy.GramTree{}, "binary tree of Gram matrices, Gaussian", "ρ-zCDP",
-		"Shariff and Sheffet 2018", false, weaker...)
+		"Shariff and Sheffet 2018", true, weaker...)
 	stated(privacy.GramBLT{}, "buffered linear Toeplitz Gram matrices", "ρ-zCDP",
 		"Shariff and Sheffet 2018, with Toeplitz noise", false, weaker...)
 	stated(privacy.GramWishart{}, "Wishart noise on Gram matrices", "(ε,δ)-DP",

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-
-	"github.com/sotto-dp/sotto/internal/base/unitball"
 )
 
 // GramTree is the running Gram matrix of at most Horizon records through the binary tree, with normal
@@ -44,11 +42,14 @@ func (m GramTree) Band(dim, t int, x float64) Band {
 
 // GridSensitivity is by how much the Gram matrix of vectors in ℝ^dim moves in the Frobenius norm
 // when a record is replaced and all (dim+1)² products are rounded to multiples of step: each by a
-// step more, half of it at either end, beside √2·(1+‖a‖²) ≤ 2√2·(1+2·Slack), for norms may be
-// unitball.Slack above 1 and products round.
+// step more, half of it at either end, beside √2·(1+‖a‖²) ≤ 2√2·(1+2·10⁻⁹), for norms may be
+// 10⁻⁹ above 1, and products round.
 func (GramTree) GridSensitivity(dim int, step float64) float64 {
-	return float64(2*math.Sqrt2*(1+2*unitball.Slack)) + float64(float64(dim+1)*step)
+	return float64(2*math.Sqrt2*(1+2*normSlack)) + float64(float64(dim+1)*step)
 }
+
+// normSlack is by how much the curators' doors let a norm exceed 1: unitball.Slack.
+const normSlack = 1e-9
 
 // The noise of a curator on a grid, in steps: at least so much, and at most by so much more than
 // what the mechanism and its sensitivity ask for. A 32nd is for off the diagonal and as much again
@@ -60,23 +61,23 @@ const (
 
 // GridBand is Band of what a curator of real records releases, which works on a grid of this step
 // (release.RealFeatures, whose step is release.ExactStep). It bounds by how much a release is off,
-// by discrete normal noise of the scale that is drawn there and by the rounding of t records' products,
-// half a step each, and a little for the product itself.
+// by discrete normal noise of the scale that is drawn there and by the rounding of t records'
+// products, half a step each, and a little for the product itself.
 //
 // Why normalBand holds for discrete normal noise. In steps, let X be a node's noise, of scale τ ≥ 16
 // off the diagonal and τ' ≥ 16 on it, and s a number with τ² and τ'²/2 at most s². Let G be
 // independent and normal, with the variances s²+16−τ² off the diagonal and 2(s²+16)−τ'² on it, 16 at
-// least. By Poisson's summation formula an entry of X+G has a density of at most 1 + 3e^{−2π²w}
-// times that of a normal one whose variance is s²+16, or 2(s²+16) on the diagonal, where w ≥
-// 256·16/272 > 15 is the harmonic sum of both variances, and so have all of them together, for
-// fewer than 10¹² draws, of at most 1 + 10^{−110} times. The largest eigenvalue of the sum of nodes,
-// and the length of its column, are convex functions F of it, so that by Jensen's inequality over G
+// least. By Poisson's summation formula an entry of X+G has a density of at most 1 + 3e^{−2π²w} times
+// that of a normal one whose variance is s²+16, or 2(s²+16) on the diagonal, where w ≥ 256·16/272 >
+// 15 is the harmonic sum of both variances, and so have all of them together, for fewer than 10¹²
+// draws, of at most 1 + 10^{−110} times. The largest eigenvalue of the sum of nodes, and the length
+// of its column, are convex functions F of it, so that by Jensen's inequality over G
 //
 //	E e^{θF(X)} ≤ E e^{θF(X+G)} ≤ (1 + 10^{−110})·E e^{θF(N)},   θ > 0,
 //
 // with N as normalBand has it at σ² = s²+16. Its inequalities come from bounds on the right hand
-// side (Boucheron, Lugosi and Massart 2013, Theorem 5.5), with E‖g‖ ≤ √d, which gives away more than
-// the factor.
+// side (Boucheron, Lugosi and Massart 2013, Theorem 5.5), with E‖g‖ ≤ √d, which gives away more
+// than the factor.
 func (m GramTree) GridBand(dim, t int, x, step float64) Band {
 	var b Band
 	if m.Sigma > 0 {

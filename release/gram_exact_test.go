@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/base/unitball"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -40,7 +41,8 @@ func inSteps(t testing.TB, r privacy.ReleasedVector) []int64 {
 	return out
 }
 
-// normalMass is that of a discrete normal law of scale τ, by its definition, at −cells…cells, and beyond.
+// normalMass is that of a discrete normal law of scale τ, by its definition, at
+// −cells…cells, and beyond.
 func normalMass(tau float64, cells int) []float64 {
 	p, all := make([]float64, 2*cells+2), 0.0
 	for x := -40 * int(tau); x <= 40*int(tau); x++ {
@@ -246,8 +248,8 @@ func TestRealGramByHand(t *testing.T) {
 	}{
 		{0.5, 7, [3]int64{u/4 + 1, u/2 + 2, u + 3}}, // 7 is clipped to 1
 		{-1, 0.25, [3]int64{u/4 + u + 20, u/2 - u/4 + 40, u + u/16 + 60}},
-		// the products of the third are 2^-22, 2^-21 and 1 of a unit: 1/4, 1/2 and 2^20 steps, which
-		// round to 0, −1 and 2^20
+		// the products of the third are 2^-22, 2^-21 and 1 of a unit: 1/4, 1/2 and 2^20 steps,
+		// which round to 0, −1 and 2^20
 		{0x1p-11, -0x1p-10, [3]int64{u/4 + u + 0 + 320, u/2 - u/4 - 1 + 640, u + u/16 + 1 + 960}},
 	} {
 		must(t, g.Add(0, []float64{c.a}, c.r))
@@ -348,7 +350,8 @@ func TestRealGramSensitivity(t *testing.T) {
 			}
 		}
 	}
-	// At the edge of the ball, one step in a hundred thousand below it: 0.0… of a step beyond a whole one.
+	// At the edge of the ball, one step in a hundred thousand below it: 0.0… of a step
+	// beyond a whole one.
 	twin := []float64{math.Floor(gridSteps/math.Sqrt2) + 0.01, math.Floor(gridSteps/math.Sqrt2) + 0.01}
 	twin[0], twin[1] = twin[0]/gridSteps, twin[1]/gridSteps
 	if got := moves(t, twin, 1, twin, -1, nil); got > limit(2) {
@@ -366,8 +369,15 @@ func TestRealGramSensitivity(t *testing.T) {
 	}
 }
 
-// The ledger's σ is at least what was asked for and no more than was drawn, of whatever a record can
-// do on the grid; all by whole 64ths of a step.
+// The price allows for the norms that the door lets in.
+func TestGridSensitivityIsTheDoors(t *testing.T) {
+	if got, want := (privacy.GramTree{}).GridSensitivity(7, 0), 2*math.Sqrt2*(1+2*unitball.Slack); got != want {
+		t.Errorf("%v, the door lets in %v", got, want)
+	}
+}
+
+// The ledger's σ is at least what was asked for and no more than was drawn, of whatever a record
+// can do on the grid; all by whole 64ths of a step.
 func TestRealGramIsChargedForTheNoiseItUses(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		sigma := math.Exp(rapid.Float64Range(-20, 12).Draw(r, "log sigma"))
@@ -438,8 +448,8 @@ func TestRealGramStaysInItsNumbers(t *testing.T) {
 }
 
 // What bounds a release of real records: noise and rounding. Each of three events in 3000 draws may
-// have a probability of e^{−2}; the test says no if the Clopper–Pearson interval at 1−2·10⁻⁷ is above
-// it, 9 times. The continuous band fails where the noise is the least that there is.
+// have a probability of e^{−2}; the test says no if the Clopper–Pearson interval at 1−2·10⁻⁷ is
+// above it, 9 times. The continuous band fails where the noise is the least that there is.
 func TestGridBandsHold(t *testing.T) {
 	const d, x, draws = 3, 2.0, 3000
 	for _, c := range []struct {

@@ -33,7 +33,7 @@ type ActionCurator interface {
 // ‖a‖₂ > 1 (beyond rounding) is refused: the sensitivity rests on it.
 type FeatureCurator interface {
 	// Add puts the vector that was played and its reward into a slot. A real reward is never
-	// refused for its value: see Curator.
+	// refused for its value: see Curator. An error has nothing of a vector that is private.
 	Add(slot int, a []float64, reward float64) error
 	// Release lets the slot out as the curator's mechanism says. The result holds until
 	// the next release.
@@ -46,8 +46,8 @@ type FeatureConfig struct {
 	Dim   int // d ≥ 1
 	Slots int // at least 1
 	// Mechanism is privacy.VectorGaussian (each slot is emptied at its release),
-	// privacy.VectorTree (running Σ a·r), or one of the Gram counters (running noisy Σ
-	// [a;r][a;r]ᵀ, upper triangle, row by row).
+	// privacy.VectorTree or GaussianVectorTree (running Σ a·r), or one of the Gram counters
+	// (running noisy Σ [a;r][a;r]ᵀ, upper triangle, row by row): of real records GramTree.
 	Mechanism privacy.Mechanism
 	Unclipped bool // as in Config; it also turns the check of ‖a‖ off
 	Ledger    *privacy.Ledger
