@@ -183,7 +183,7 @@ func TestVectorTreeMatchesAStoreOfAllNodes(t *testing.T) {
 		src := rand.NewPCG(1, rapid.Uint64().Draw(t, "seed"))
 		failAt := 0
 		var whole [][width]int64
-		c := newVectorTree(1<<45, width, func(dst []int64) error {
+		c := newVectorTree(1, width, func(dst []int64) error {
 			var x [width]int64
 			for i := range x {
 				if failAt > 0 {
@@ -197,6 +197,7 @@ func TestVectorTreeMatchesAStoreOfAllNodes(t *testing.T) {
 			whole = append(whole, x)
 			return nil
 		})
+		c.stack = make([]int64, 48*width)
 		store := map[node][width]int64{}
 		n := uint64(0)
 		for _, step := range rapid.SliceOfN(rapid.OneOf(rapid.Just(uint64(1)), rapid.Uint64Range(0, 3),
