@@ -11,7 +11,7 @@ import { extname, join } from 'node:path';
 import { chromium } from 'playwright-core';
 
 const { SOTTO: program, SOTTO_DIR: dir, SOTTO_VISITORS: visitors, SOTTO_SHOTS: shots, CHROMIUM: browserPath } = process.env;
-const name = 'button', patience = 60_000 + 20 * visitors;
+const name = 'button', patience = 240_000 + 30 * visitors;
 const step = (text) => console.log(text);
 
 // ---- the pages of a shop, of another origin
@@ -78,7 +78,7 @@ try {
   step('axe finds nothing serious');
   await stop(page);
   // Only that were asked for on purpose, and a service that was killed.
-  assert.deepEqual(complaints.filter((c) => !/40[04]|ERR_/.test(c)), []);
+  assert.deepEqual(complaints.filter((c) => !/40[04]|503|ERR_/.test(c)), []);
 } finally {
   await browser.close();
   shop.close();

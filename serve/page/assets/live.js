@@ -33,6 +33,7 @@
   const drawTraffic = () => {
     crowd.hidden = !data.hours.rows.length;
     if (crowd.hidden) return;
+    document.getElementById("nobody")?.remove();
     by.hidden = data.days.rows.length < 2;
     if (!traffic) {
       by.value = keep || (data.days.rows.length > 7 ? "days" : "hours");
