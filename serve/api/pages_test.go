@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -169,6 +170,33 @@ func TestPagesOfOthers(t *testing.T) {
 		out := b.do("POST", "/login", url.Values{"key": {w.key}, "to": {there}}.Encode())
 		if got := out.Header().Get("Location"); out.Code != 303 || got != "/" {
 			t.Errorf("%q: %d, to %q", there, out.Code, got)
+		}
+	}
+}
+
+// A page does not promise more than the declaration does: what counts tell of who met a decision, and
+// of whether a reward came, is among what is not protected.
+func TestPagesPromiseNoMore(t *testing.T) {
+	w := shopOpen(t)
+	const met, came, metrics = "which decisions were met", "whether a reward came", "rewards and metrics ("
+	for name, c := range map[string]struct {
+		more string
+		says []string
+	}{
+		"shop":     {"", nil},
+		"activate": {"exposure: activate\n", []string{met}},
+		"retract":  {"exposure: retract\n", []string{met}},
+		"drop":     {"missing: drop\nreports: every\n", []string{came}},
+		"metric":   {"metrics: [{name: basket, range: [0, 200], budget: {epsilon: 0.5}}]\n", []string{metrics}},
+	} {
+		if name != "shop" {
+			w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "name: shop", "name: "+name, 1)+c.more)
+		}
+		page := (&browser{w: w}).want(200, "GET", "/experiments/"+name, "")
+		for _, text := range []string{met, came, metrics} {
+			if got, want := strings.Contains(page, text), slices.Contains(c.says, text); got != want {
+				t.Errorf("%s: that the page says %q is %v, must be %v", name, text, got, want)
+			}
 		}
 	}
 }
