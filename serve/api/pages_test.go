@@ -79,7 +79,7 @@ func TestPages(t *testing.T) {
 	for name, want := range map[string]string{"Content-Security-Policy": "default-src 'none'; script-src 'self'; " +
 		"style-src 'self'; connect-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self'; " +
 		"base-uri 'none'; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
-		"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"} {
+		"Referrer-Policy": "same-origin", "Cache-Control": "no-store"} {
 		if got := out.Header().Get(name); got != want {
 			t.Errorf("%s is %q", name, got)
 		}
@@ -172,6 +172,21 @@ func TestPagesOfOthers(t *testing.T) {
 			t.Errorf("%q: %d, to %q", there, out.Code, got)
 		}
 	}
+}
+
+// Without TLS, and not on this machine, browsers do not say which site a form is from; its origin they
+// call null where the page is of a policy by which it has no referrer (Fetch, "append a request Origin
+// header").
+func TestLoginOverPlainHTTP(t *testing.T) {
+	w := shopOpen(t)
+	b := &browser{w: w}
+	origin := "http://example.com"
+	if b.do("GET", "/login", "").Header().Get("Referrer-Policy") == "no-referrer" {
+		origin = "null"
+	}
+	b.want(303, "POST", "/login", form("key", w.key), "Sec-Fetch-Site", "", "Origin", origin)
+	b.want(403, "POST", "/login", form("key", w.key), "Sec-Fetch-Site", "", "Origin", "http://evil.example")
+	b.want(403, "POST", "/login", form("key", w.key), "Sec-Fetch-Site", "", "Origin", "null")
 }
 
 // A page does not promise more than the declaration does: what counts tell of who met a decision, and
