@@ -134,6 +134,26 @@ func TestTakeOffByForm(t *testing.T) {
 	}
 }
 
+// An arm that was taken off for good is not proposed to be kept, nor one of those to choose.
+func TestStopKeepsNoArmThatIsOff(t *testing.T) {
+	w := newWorld(t)
+	w.want(201, "POST", "/v1/experiments", strings.NewReplacer("[{name: red", "[{name: green}, {name: red",
+		"dp-klucb, first: 8", "dp-klucb").Replace(shop))
+	w.want(200, "POST", "/v1/experiments/shop/start", "")
+	b := w.login(w.key)
+	b.want(303, "POST", "/experiments/shop/off", form("confirm", "shop", "arm", "green"))
+	w.pass(time.Minute)
+	if info, _ := w.engine.Get(t.Context(), "shop"); !info.Arms[0].Off {
+		t.Fatal("it is on")
+	}
+	for _, do := range []string{"stop", "off"} {
+		if ask := b.want(200, "GET", "/experiments/shop/"+do, ""); strings.Contains(ask, "green") ||
+			!strings.Contains(ask, "red</option>") || !strings.Contains(ask, "blue</option>") {
+			t.Error(ask)
+		}
+	}
+}
+
 // What is wrong with a form is said at its field, by the page and by its check while it is filled in,
 // and of a text with its line and column.
 func TestNewIsChecked(t *testing.T) {

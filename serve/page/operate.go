@@ -138,7 +138,7 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status in
 	open := 0
 	for i, a := range info.Arms {
 		open += a.Decisions - a.Released
-		if do == "stop" || do == "off" && !a.Off {
+		if !a.Off && (do == "stop" || do == "off") { // off is for good
 			c.Arms = append(c.Arms, info.Experiment.Arms[i].Name)
 		}
 	}
@@ -147,7 +147,8 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status in
 		if c.Arm == "" {
 			c.Arm = info.Experiment.Fallback
 			if i := slices.IndexFunc(info.Arms, func(a serve.ArmInfo) bool { return a.Released > 0 }); i >= 0 {
-				if s, err := p.snapshot(r.Context(), name); err == nil && s.view.Leader != "" {
+				if s, err := p.snapshot(r.Context(), name); err == nil &&
+					slices.Contains(c.Arms, s.view.Leader) {
 					c.Arm = s.view.Leader
 				}
 			}
