@@ -3,7 +3,9 @@ package catalog
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
@@ -15,17 +17,21 @@ const (
 )
 
 // Policies returns every policy, private ones first. Those that need the horizon can do without it:
-// parameter unknown_horizon.
-func Policies() []Entry {
+// parameter unknown_horizon. What entries point to is shared: it is for reading only.
+func Policies() []Entry { return slices.Clone(ofArms()) }
+
+// ofArms are built once: a file's policies are looked up one by one.
+var ofArms = sync.OnceValue(func() []Entry {
 	all := policies()
 	for i := range all {
 		all[i].Bandit = BanditArms
 		if !all[i].Anytime {
 			all[i] = horizonFree(all[i])
 		}
+		all[i].Params = slices.Clip(all[i].Params)
 	}
 	return all
-}
+})
 
 // horizonFree adds the guess-and-double wrapper as a parameter.
 func horizonFree(e Entry) Entry {
