@@ -3,6 +3,7 @@
 package api
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"log/slog"
@@ -192,5 +193,75 @@ func TestForwardToNobody(t *testing.T) {
 		if f.pass(httptest.NewRecorder(), r, address, t.Context()) {
 			t.Errorf("a request was passed to %q", address)
 		}
+	}
+}
+
+// An open page of a process that passes requests on is told what is new, until another process
+// writes, and then again by that one.
+func TestForwardEvents(t *testing.T) {
+	address := pgtest.Database(t)
+	a, b := newNode(t, address), newNode(t, address)
+	key, _, err := a.engine.NewKey(t.Context(), "admin", serve.ScopeAdmin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range [][2]string{{"", shop}, {"/shop/start", ""}} {
+		if status, out, _ := b.ask(t, key, "POST", "/v1/experiments"+what[0], what[1]); status > 201 {
+			t.Fatal(status, out)
+		}
+	}
+	open := func(last string) *bufio.Reader {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", b.URL+"/experiments/shop/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Last-Event-ID", last)
+		out, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = out.Body.Close() })
+		if out.StatusCode != 200 || out.Header.Get("Content-Type") != "text/event-stream" {
+			t.Fatal(out.Status, out.Header)
+		}
+		return bufio.NewReader(out.Body)
+	}
+	// next is the name of the next event
+	next := func(r *bufio.Reader) string {
+		t.Helper()
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if id, ok := strings.CutPrefix(line, "id: "); ok {
+				return strings.TrimSpace(id)
+			}
+		}
+	}
+	page := open("")
+	first := next(page)
+	if status, out, _ := b.ask(t, key, "POST", "/v1/experiments/shop/decisions", `{"unit": "ann"}`); status != 200 {
+		t.Fatal(status, out)
+	}
+	second := next(page)
+	if second == first {
+		t.Error("nothing is new")
+	}
+	a.CloseClientConnections()
+	a.Close()
+	if err := a.engine.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, page) // it ends, in good order or not
+	for status := 0; status != 200; time.Sleep(10 * time.Millisecond) {
+		status, _, _ = b.ask(t, "", "GET", "/readyz", "")
+	}
+	page = open(second)
+	if status, out, _ := b.ask(t, key, "POST", "/v1/experiments/shop/decisions", `{"unit": "bob"}`); status != 200 {
+		t.Fatal(status, out)
+	}
+	if third := next(page); third == second {
+		t.Error("nothing is new from another process")
 	}
 }
