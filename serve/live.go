@@ -51,8 +51,11 @@ type Info struct {
 	Until time.Time
 	// Reason says why it has failed.
 	Reason string
-	Keep   int // the arm that is kept when it has stopped, else −1
-	Arms   []ArmInfo
+	// Why says why it has stopped: answer (its rule has one, the arm that is kept), policy (it wants
+	// nothing more), date (its declared end) or operator.
+	Why  string
+	Keep int // the arm that is kept when it has stopped, else −1
+	Arms []ArmInfo
 	// Metrics are the noisy sums of each metric, by arm, of what was released, mapped to [0,1].
 	Metrics [][]float64
 	Batches int           // that were released or played, and changes
@@ -91,6 +94,7 @@ type record struct {
 	Created     int64           `json:"created"`
 	Keep        int             `json:"keep"`
 	Ended       int64           `json:"ended,omitempty"` // when it stopped
+	Why         endReason       `json:"why,omitempty"`   // it has stopped
 	Told        bool            `json:"told,omitempty"`  // its webhook knows
 	// arms that are to be taken off at the next ticks, and what else is to be changed
 	Off     []int    `json:"off,omitempty"`
@@ -331,7 +335,7 @@ func (x *live) end(keep int, why endReason, now int64) error {
 			return err
 		}
 	}
-	x.rec.State, x.rec.Keep, x.rec.Ended, x.changed = Stopped, keep, now, true
+	x.rec.State, x.rec.Keep, x.rec.Why, x.rec.Ended, x.changed = Stopped, keep, why, now, true
 	if x.pending != nil {
 		if err := x.show(x.pending.Line); err != nil { // it is durable
 			return err
@@ -375,7 +379,8 @@ func (x *live) state(now int64) (s State, wait string, until int64) {
 func (x *live) info(now int64) Info {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	out := Info{Experiment: x.decl, Reason: x.rec.Reason, Keep: x.rec.Keep, Arms: slices.Clone(x.arms),
+	out := Info{Experiment: x.decl, Reason: x.rec.Reason, Why: string(x.rec.Why), Keep: x.rec.Keep,
+		Arms:    slices.Clone(x.arms),
 		Batches: x.shown, Tick: time.Duration(x.tick) * time.Millisecond}
 	var until int64
 	if out.State, out.Wait, until = x.state(now); out.Wait != "" {

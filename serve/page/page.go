@@ -250,6 +250,9 @@ type Home struct {
 	Experiments []*View
 }
 
+// homeOld is how many ticks old the traffic in a list may be, of which there may be a thousand.
+const homeOld = 15
+
 // Home shows the experiments: all to who reads, the public ones to everybody.
 func (p *Pages) Home(w http.ResponseWriter, r *http.Request) error {
 	out := Home{Frame: p.frame(r, "Experiments")}
@@ -257,7 +260,7 @@ func (p *Pages) Home(w http.ResponseWriter, r *http.Request) error {
 		if !out.Who.Reads && !info.Experiment.Public {
 			continue
 		}
-		s, err := p.snapshot(r.Context(), info.Experiment.Name)
+		s, err := p.glance(r.Context(), info.Experiment.Name, homeOld)
 		if errors.Is(err, serve.ErrNotFound) {
 			continue
 		} else if err != nil {

@@ -79,13 +79,22 @@ func (p *Pages) stream(name string) *stream {
 // snapshot is what pages of an experiment show: traffic as of this tick, and what else there is as
 // of now.
 func (p *Pages) snapshot(ctx context.Context, name string) (*snapshot, error) {
+	return p.glance(ctx, name, 0)
+}
+
+// glance is a snapshot whose traffic may be some ticks old.
+func (p *Pages) glance(ctx context.Context, name string, old int64) (*snapshot, error) {
 	if _, err := p.cfg.Engine.Get(ctx, name); err != nil {
 		return nil, err
 	}
 	s := p.stream(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := p.refresh(ctx, s, name, p.cfg.Clock().Add(-TickAfter).Unix())
+	tick := p.cfg.Clock().Add(-TickAfter).Unix()
+	if s.now != nil && tick-s.tick <= old {
+		tick = s.tick
+	}
+	err := p.refresh(ctx, s, name, tick)
 	return s.now, err
 }
 

@@ -152,8 +152,16 @@ func stateOf(info serve.Info) (State, string) {
 	case serve.Paused:
 		return Paused, "paused: nobody new is assigned"
 	case serve.Stopped:
-		if info.Experiment.Risk > 0 && info.Keep >= 0 {
-			return Stopped, "stopped" + kept
+		switch info.Why {
+		case "answer":
+			return Stopped, "stopped with its answer, which is wrong with probability " +
+				report.Number(info.Experiment.Risk) + " at most" + kept
+		case "date":
+			return Stopped, "stopped at its end" + kept
+		case "policy":
+			return Stopped, "stopped, since its policy wants nothing more" + kept
+		case "operator":
+			return Stopped, "stopped by an operator" + kept
 		}
 		return Stopped, "stopped" + kept
 	case serve.Archived:

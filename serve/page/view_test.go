@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/serve"
 )
 
@@ -41,6 +42,36 @@ func TestTraffic(t *testing.T) {
 				!reflect.DeepEqual(rows, got.Rows) {
 				t.Errorf("%v and %+v are %v, must be %v", before.Rows, since, rows, got.Rows)
 			}
+		}
+	}
+}
+
+// A page says why an experiment has stopped, and gives a trial's answer as one only if its rule gave
+// it.
+func TestStates(t *testing.T) {
+	x := serve.Experiment{Arms: []experiment.LiveArm{{Name: "red"}, {Name: "blue"}}, Risk: 0.05}
+	at := time.Date(2026, 1, 31, 14, 20, 0, 0, time.UTC)
+	for _, c := range []struct {
+		info  serve.Info
+		state State
+		says  string
+	}{
+		{serve.Info{State: serve.Draft, Keep: -1}, Draft, "draft: it has not been started"},
+		{serve.Info{State: serve.Waiting, Wait: "start", Until: at, Keep: -1}, Starting,
+			"waiting for its start at 2026-01-31 14:20 UTC"},
+		{serve.Info{State: serve.Waiting, Wait: "rewards", Until: at, Keep: -1}, Awaiting,
+			"waiting for rewards until 2026-01-31 14:20 UTC"},
+		{serve.Info{State: serve.Running, Keep: -1}, Collecting, "collecting"},
+		{serve.Info{State: serve.Paused, Keep: -1}, Paused, "paused: nobody new is assigned"},
+		{serve.Info{State: serve.Stopped, Why: "answer", Keep: 1}, Stopped,
+			"stopped with its answer, which is wrong with probability 0.05 at most: everybody gets blue"},
+		{serve.Info{State: serve.Stopped, Why: "operator", Keep: 0}, Stopped,
+			"stopped by an operator: everybody gets red"},
+		{serve.Info{State: serve.Failed, Keep: -1}, Failed, "failed: it can be read and stopped"},
+	} {
+		c.info.Experiment = x
+		if state, says := stateOf(c.info); state != c.state || says != c.says {
+			t.Errorf("%s: %q, must be %s: %q", state, says, c.state, c.says)
 		}
 	}
 }
