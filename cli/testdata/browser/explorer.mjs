@@ -211,5 +211,5 @@ try {
 } finally {
   await browser.close();
   host.close();
+  served.kill(); // the end, once all is printed
 }
-process.exit(0);

@@ -81,6 +81,15 @@ func New(known catalog.Catalog, r Request, log io.Reader) (*Explorer, error) {
 	if r.Horizon < len(in.Arms) {
 		return nil, bad("horizon", fmt.Sprint(r.Horizon), "at least the number of arms, %d", len(in.Arms))
 	}
+	if r.Horizon > maxOneByOne {
+		for _, law := range in.Arms {
+			if !atOnce(law, r.Lo, r.Hi) {
+				return nil, bad("horizon", fmt.Sprint(r.Horizon), "at most %d where each reward "+
+					"is drawn by itself, "+
+					"as those of %v", maxOneByOne, law)
+			}
+		}
+	}
 	e.top = float64(slices.Max(in.Gaps()) * float64(r.Horizon))
 	e.look(in)
 	for i := range r.Policies {
@@ -129,6 +138,17 @@ func written(l bandit.Law) string {
 		return number(b.Mean())
 	}
 	return l.String()
+}
+
+// atOnce says whether the sum of many rewards is drawn at once: that has a closed law, and none of
+// them is to be clipped.
+func atOnce(l bandit.Law, lo, hi float64) bool {
+	switch l.(type) {
+	case bandit.Bernoulli, bandit.Gaussian, *bandit.Table, *bandit.Empirical:
+		a, b := l.Support()
+		return a >= lo && b <= hi
+	}
+	return false
 }
 
 // look tells of rewards that leave the range.
@@ -182,7 +202,8 @@ func (e *Explorer) enter(known catalog.Catalog, hue int, choice *Choice) error {
 	}
 	if _, ties := c.entry.Param("ties_fewest"); ties && c.params["ties_fewest"] == 0 &&
 		e.world.Fixed.Best() == 0 {
-		e.note(fmt.Sprintf("policy %s gives ties to the arm that is listed first, which here is the best: where "+
+		e.note(fmt.Sprintf("policy %s gives ties to the arm that is listed first, which here is "+
+			"the best: where "+
 			"noise hides the rewards it looks better than it is", c.entry.Name))
 	}
 	content := c.entry.Content(c.params)

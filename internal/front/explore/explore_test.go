@@ -119,9 +119,13 @@ func TestErrors(t *testing.T) {
 			"1000, 10_000_000 or 1e7",
 		"horizon=1e30": "horizon is 1e30, must be a whole number from 1 on, such " +
 			"as 1000, 10_000_000 or 1e7",
-		"horizon=1e15":                "horizon is 1000000000000000, must be a whole number from 1 to ",
-		"horizon=3":                   "horizon is 3, must be at least the number of arms, 5",
-		"runs=1":                      "runs is 1, must be a whole number from 4 to 65536",
+		"horizon=1e15":          "horizon is 1000000000000000, must be a whole number from 1 to ",
+		"horizon=3":             "horizon is 3, must be at least the number of arms, 5",
+		"runs=1":                "runs is 1, must be a whole number from 4 to 65536",
+		"runs=65536&points=400": "runs is 65536, must be at most 13981 with 400 points and 3 policies",
+		"arms=0.5,uniform(0,1)&horizon=1e8": "horizon is 100000000, must be at most 10000000 " +
+			"where each reward is " +
+			"drawn by itself, as those of uniform(0,1)",
 		"points=1":                    "points is 1, must be a whole number from 2 to 400",
 		"seed=-1":                     "seed is -1, must be a whole number from 0 to 2^64−1",
 		"level=1":                     "level is 1, must be a number above 0 and below 1",
@@ -242,8 +246,10 @@ func FuzzLink(f *testing.F) {
 // Whatever the arms are, a picture can be told: JSON has no NaN.
 func TestEdgesCanBeTold(t *testing.T) {
 	for _, link := range []string{"arms=0.5,0.5", "arms=1,0", "arms=0,0", "arms=1,1", "arms=0.3,0.3000000001",
-		"arms=1,0.999999&rho=1e-9&policies=adac-ucb", "arms=0.5,0.4&epsilon=1e-300", "arms=0.5,0.4&epsilon=1e300",
-		"arms=0.5,0.4&epsilon=1&delta=1e-300&policies=batch-se", "arms=table(1:1),0.2", "arms=gaussian(0.5,1),0.2",
+		"arms=1,0.999999&rho=1e-9&policies=adac-ucb", "arms=0.5,0.4&epsilon=1e-300",
+		"arms=0.5,0.4&epsilon=1e300",
+		"arms=0.5,0.4&epsilon=1&delta=1e-300&policies=batch-se", "arms=table(1:1),0.2",
+		"arms=gaussian(0.5,1),0.2",
 		"arms=0.5,0.4&policies=kl-ucb", "arms=0.9,0.1&horizon=2"} {
 		if !strings.Contains(link, "horizon") {
 			link += "&horizon=500"

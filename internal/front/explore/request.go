@@ -23,6 +23,9 @@ const (
 	MaxRuns     = 65536
 	MaxPoints   = 400
 	maxLink     = 1 << 14 // bytes
+	maxValues   = 1 << 25 // regrets that are kept: 256 MB
+	// rounds, where each reward is drawn by itself
+	maxOneByOne = 10_000_000
 )
 
 // A Request is what to play. Parse reads one from the fragment of a link, and Link writes it.
@@ -262,6 +265,10 @@ func (r *Request) Check() error {
 		if f.n < f.least || f.n > f.most {
 			return bad(f.field, strconv.Itoa(f.n), "a whole number from %d to %d", f.least, f.most)
 		}
+	}
+	if values := r.Runs * r.Points; values > maxValues/(2*len(r.Policies)) {
+		return bad("runs", strconv.Itoa(r.Runs), "at most %d with %d points and %d policies",
+			maxValues/(2*len(r.Policies)*r.Points), r.Points, len(r.Policies))
 	}
 	return nil
 }
