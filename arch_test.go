@@ -23,7 +23,7 @@ const module = "github.com/sotto-dp/sotto"
 var floors = [][]string{
 	{"noise", "privacy", "secagg", "logged", "internal/base/divergence", "internal/base/interval",
 		"internal/base/design", "internal/base/look", "internal/base/atomicfile",
-		"internal/base/pgtest", "internal/base/testneeds", "internal/base/pool",
+		"internal/base/pgtest", "internal/base/clock", "internal/base/testneeds", "internal/base/pool",
 		"internal/base/unitball", "internal/base/chain",
 		"internal/mutate", "client", "docs/explorer"},
 	{"client/openfeature", "bandit", "release", "policy", "bound", "secagg/prio", "secagg/transport",
@@ -36,7 +36,7 @@ var floors = [][]string{
 	{"internal/front/train", "internal/front/flags", "internal/front/demo", "serve/page"},
 	{"internal/front/verdict", "internal/front/bounds", "serve/api", "internal/front/explore"},
 	{"internal/front/paper", "internal/front/load", "internal/front/liveaudit",
-		"internal/front/explore/site"},
+		"internal/front/explore/site", "internal/front/servetest"},
 	{"cli", "internal/front/explore/make"},
 	{"cmd/sotto", "examples/live"},
 }

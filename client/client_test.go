@@ -18,11 +18,9 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/client"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/front/servetest"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/serve"
-	"github.com/sotto-dp/sotto/serve/api"
-	"github.com/sotto-dp/sotto/serve/store"
 )
 
 const declaration = `
@@ -37,15 +35,9 @@ window: 1h
 
 // A service is a real one that can be killed and started again at the same address.
 type service struct {
+	*servetest.Service
 	t      *testing.T
-	disk   *store.Memory
 	key    string
-	url    string
-	engine *serve.Engine
-	front  atomic.Pointer[http.Handler]
-	// before, if set, sees a request first, and says whether it has answered
-	before atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
-	server *httptest.Server
 	starts atomic.Int64
 	later  atomic.Int64 // how far the clock is ahead
 	summed atomic.Int64 // rewards that were summed for a release
@@ -74,35 +66,24 @@ func (c allOnes) AddSteps(arm, n int, steps int64) error {
 func (s *service) pass(d time.Duration) {
 	s.t.Helper()
 	s.later.Add(int64(d))
-	if err := s.engine.Sync(s.t.Context()); err != nil {
+	if err := s.Engine.Sync(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
 func newService(t *testing.T) *service {
 	t.Helper()
-	s := &service{t: t, disk: store.NewMemory()}
-	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if f := s.before.Load(); f != nil && (*f)(w, r) {
-			return
-		}
-		(*s.front.Load()).ServeHTTP(w, r)
-	}))
-	t.Cleanup(s.server.Close)
-	s.url = s.server.URL
-	s.open()
-	var err error
-	if s.key, _, err = s.engine.NewKey(t.Context(), "shop", serve.ScopeDecide|serve.ScopeReward); err != nil {
-		t.Fatal(err)
-	}
+	s := &service{t: t}
+	s.Service = servetest.New(t, s.config())
+	s.key = s.Key(serve.ScopeDecide | serve.ScopeReward)
 	s.create("shop")
 	return s
 }
 
-func (s *service) open() {
-	s.t.Helper()
+// config is that of the next start.
+func (s *service) config() serve.Config {
 	start := s.starts.Add(1)
-	e, err := serve.Open(s.t.Context(), serve.Config{Store: s.disk.Open,
+	return serve.Config{
 		Clock: func() time.Time { return time.Now().Add(time.Duration(s.later.Load())) },
 		Curator: func(cfg release.Config) (release.Curator, error) {
 			c, err := release.Real(cfg)
@@ -110,14 +91,7 @@ func (s *service) open() {
 				return nil, err
 			}
 			return allOnes{c.(release.StepCurator), s, start}, nil
-		}})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { _ = e.Close() })
-	s.engine = e
-	h := api.Handler(api.Config{Engine: e})
-	s.front.Store(&h)
+		}}
 }
 
 func (s *service) create(name string) { s.createWith(name, "") }
@@ -125,24 +99,12 @@ func (s *service) create(name string) { s.createWith(name, "") }
 // createWith has more in the declaration.
 func (s *service) createWith(name, more string) {
 	s.t.Helper()
-	x, err := experiment.Reader{}.ParseLive("test",
-		[]byte(strings.Replace(declaration, "shop", name, 1)+more))
-	if err == nil {
-		err = s.engine.Create(s.t.Context(), *x)
-	}
-	if err == nil {
-		err = s.engine.Start(s.t.Context(), name)
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	s.Start(strings.Replace(declaration, "shop", name, 1) + more)
 }
-
-func (s *service) answer(f func(http.ResponseWriter, *http.Request) bool) { s.before.Store(&f) }
 
 func (s *service) client(options ...client.Option) *client.Client {
 	s.t.Helper()
-	c, err := client.New(s.url, s.key, options...)
+	c, err := client.New(s.URL, s.key, options...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -183,7 +145,7 @@ func TestClient(t *testing.T) {
 		got[1] != (client.Result{Status: client.Accepted}) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if err := s.engine.Stop(t.Context(), "shop", "blue"); err != nil {
+	if err := s.Engine.Stop(t.Context(), "shop", "blue"); err != nil {
 		t.Fatal(err)
 	}
 	if d, err := c.Decide(t.Context(), "shop", client.Unit{Name: "visitor 9"}); err != nil || d.Token != "" ||
@@ -246,10 +208,7 @@ func TestActivate(t *testing.T) {
 // Each error is told by errors.Is, and has no reward, no unit and no key.
 func TestErrors(t *testing.T) {
 	s := newService(t)
-	reader, _, err := s.engine.NewKey(t.Context(), "reader", serve.ScopeRead)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader := s.Key(serve.ScopeRead)
 	with := func(url, key string) *client.Client {
 		c, err := client.New(url, key)
 		if err != nil {
@@ -262,7 +221,7 @@ func TestErrors(t *testing.T) {
 	answers := func(status int, kind, body string) string {
 		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", kind)
-			w.Header().Set("Location", s.url)
+			w.Header().Set("Location", s.URL)
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, body)
 		}))
@@ -283,8 +242,8 @@ func TestErrors(t *testing.T) {
 		{"an experiment with a slash", s.client(), "a/../shop", token, reward, client.ErrNotFound},
 		{"no experiment", s.client(), "", token, reward, client.ErrRequest},
 		{"dots", s.client(), "..", token, reward, client.ErrRequest},
-		{"wrong key", with(s.url, "sotto_wrong-0.7312894561"), experiment, token, reward, client.ErrKey},
-		{"wrong scope", with(s.url, reader), experiment, token, reward, client.ErrScope},
+		{"wrong key", with(s.URL, "sotto_wrong-0.7312894561"), experiment, token, reward, client.ErrKey},
+		{"wrong scope", with(s.URL, reader), experiment, token, reward, client.ErrScope},
 		{"nobody there", with(closed.URL, s.key), experiment, token, reward, client.ErrUnavailable},
 		{"no host", with("http://sotto.invalid", s.key), experiment, token, reward, client.ErrUnavailable},
 		{"proxy", with(answers(502, "text/html", "<p>0.7312894561"), s.key), experiment, token, reward,
@@ -345,7 +304,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "secret\n", "secret ü"} {
-		if _, err := client.New(s.url, bad); !errors.Is(err, client.ErrRequest) ||
+		if _, err := client.New(s.URL, bad); !errors.Is(err, client.ErrRequest) ||
 			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", bad, err)
 		}
@@ -358,7 +317,7 @@ func TestContext(t *testing.T) {
 	c := s.client()
 	token := decide(t, c, "ann").Token
 	free := make(chan struct{})
-	s.answer(func(http.ResponseWriter, *http.Request) bool { <-free; return true })
+	s.Before(func(http.ResponseWriter, *http.Request) bool { <-free; return true })
 	defer close(free)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -384,7 +343,7 @@ func TestQueueKills(t *testing.T) {
 	s.create("other")
 	c := s.client()
 	var asked atomic.Int64
-	s.answer(func(w http.ResponseWriter, r *http.Request) bool {
+	s.Before(func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(r.URL.Path, "rewards") {
 			return false
 		}
@@ -395,7 +354,7 @@ func TestQueueKills(t *testing.T) {
 		case n%7 == 4:
 			panic(http.ErrAbortHandler)
 		case n%7 == 6: // it was done, and the answer is lost
-			(*s.front.Load()).ServeHTTP(httptest.NewRecorder(), r)
+			s.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler)
 		default:
 			return false
@@ -420,7 +379,7 @@ func TestQueueKills(t *testing.T) {
 			}
 			tokens[which] = append(tokens[which], d.Token)
 		}
-		if err := s.engine.Sync(t.Context()); err != nil { // the decisions last
+		if err := s.Engine.Sync(t.Context()); err != nil { // the decisions last
 			t.Fatal(err)
 		}
 		for i := range each {
@@ -428,7 +387,7 @@ func TestQueueKills(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s.open() // on the same disk: the engine before has lost it
+		s.Open(s.config()) // on the same disk: the engine before has lost it
 	}
 	if err := q.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -442,9 +401,9 @@ func TestQueueKills(t *testing.T) {
 	if log.Len() > 0 {
 		t.Error(log.String())
 	}
-	s.before.Store(nil)
+	s.Before(nil)
 	for which, name := range []string{"shop", "other"} {
-		info, err := s.engine.Get(t.Context(), name)
+		info, err := s.Engine.Get(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}

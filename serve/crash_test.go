@@ -22,6 +22,7 @@ import (
 
 	"modernc.org/sqlite"
 
+	"github.com/sotto-dp/sotto/internal/base/clock"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/serve/store"
 )
@@ -337,8 +338,7 @@ func (w *witness) judge(t *testing.T, dir string) (released int) {
 
 func (w *witness) judgeStore(t *testing.T, at func(context.Context) (store.Store, error)) (released int) {
 	t.Helper()
-	c := newClock()
-	c.now = time.UnixMilli(1)
+	c := clock.At(time.UnixMilli(1))
 	e := open(t, Config{Clock: c.Now, Curator: knownNoise(func() int { return 0 }), Store: at})
 	defer func() { _ = e.Close() }()
 	if err := e.Lead(t.Context()); err != nil {

@@ -238,7 +238,7 @@ func TestActivateErrors(t *testing.T) {
 		if s, err := e.Activate(t.Context(), "other", d.Token, true); s != want || err != nil {
 			t.Errorf("stopped: %v, %v", s, err)
 		}
-		c.add(10 * time.Second)
+		c.Add(10 * time.Second)
 	}
 }
 
@@ -317,7 +317,7 @@ func TestActivatedLongAgo(t *testing.T) {
 	if s, err := e.Activate(t.Context(), "shop", d.Token, true); s != Accepted || err != nil {
 		t.Fatal(s, err)
 	}
-	c.add(2 * time.Minute)
+	c.Add(2 * time.Minute)
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}

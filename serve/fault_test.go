@@ -150,7 +150,7 @@ func TestClockJumps(t *testing.T) {
 		return s
 	}
 	d := decide()
-	c.add(-time.Hour)
+	c.Add(-time.Hour)
 	again := decide()
 	if again.Expires.Before(d.Expires) {
 		t.Errorf("expires %v, before %v", again.Expires, d.Expires)
@@ -162,11 +162,11 @@ func TestClockJumps(t *testing.T) {
 	if now := time.UnixMilli(e.now()); now.Before(d.Expires.Add(-time.Minute)) {
 		t.Errorf("after a restart it is %v", now)
 	}
-	c.add(59 * time.Second)
+	c.Add(59 * time.Second)
 	if s := say(again); s != Accepted {
 		t.Errorf("within its window: %v", s)
 	}
-	c.add(2 * time.Second)
+	c.Add(2 * time.Second)
 	if s := say(again); s != Late {
 		t.Errorf("after its window: %v", s)
 	}
@@ -178,7 +178,7 @@ func TestClockJumps(t *testing.T) {
 	if n := info.Arms[0].Released + info.Arms[1].Released; info.Batches == 0 || n > 62 {
 		t.Errorf("%d batches of %d decisions", info.Batches, n)
 	}
-	c.add(-25 * time.Hour)
+	c.Add(-25 * time.Hour)
 	settle(t, e, c, time.Second, 3)
 	if after, _ := e.Get(t.Context(), "shop"); after.Batches != info.Batches {
 		t.Errorf("%d batches, then %d", info.Batches, after.Batches)
@@ -304,7 +304,7 @@ func TestAssignments(t *testing.T) {
 			}
 			tokens[d.Token] = true
 		}
-		c.add(time.Minute)
+		c.Add(time.Minute)
 	}
 	if len(tokens) != 2 {
 		t.Errorf("a sticky unit had %d assignments", len(tokens))
@@ -349,7 +349,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%+v, %v", d, err)
 		}
 	}
-	c.add(time.Minute)
+	c.Add(time.Minute)
 	if s, err := e.Reward(t.Context(), "shop", Report{d.Token, 1}); s != Late || err != nil {
 		t.Errorf("%v, %v", s, err)
 	}

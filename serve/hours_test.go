@@ -58,9 +58,9 @@ func TestHours(t *testing.T) {
 	}
 	decide(0, 5)
 	check(e, 5)
-	c.add(3 * time.Hour)
+	c.Add(3 * time.Hour)
 	decide(5, 12)
-	c.add(time.Hour)
+	c.Add(time.Hour)
 	decide(12, 300)
 	check(e, 5, 7, 288)
 	if err := e.Sync(t.Context()); err != nil {
@@ -74,7 +74,7 @@ func TestHours(t *testing.T) {
 	}
 	check(e, 5, 7, info.Arms[0].Decisions+info.Arms[1].Decisions-12)
 	decide(310, 320)
-	c.add(2 * time.Hour)
+	c.Add(2 * time.Hour)
 	decide(320, 321)
 	if err := e.Close(); err != nil {
 		t.Fatal(err)

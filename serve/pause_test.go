@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/base/clock"
 	"github.com/sotto-dp/sotto/serve/store"
 )
 
@@ -63,8 +64,7 @@ func testPaused(t *testing.T, at string) {
 		!status.Stopped() {
 		t.Fatal(status, err)
 	}
-	c := newClock()
-	c.now = time.UnixMilli(1)
+	c := clock.At(time.UnixMilli(1))
 	e := open(t, Config{Clock: c.Now, Curator: knownNoise(func() int { return 0 }), Store: store.SQLite(dir)})
 	defer func() { _ = e.Close() }()
 	took := map[string]int64{}

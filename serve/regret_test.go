@@ -109,7 +109,7 @@ func (v visitors) run(t testing.TB, cfg Config) visited {
 			}
 		}
 		out.plays[arm]++
-		c.add(visitEvery)
+		c.Add(visitEvery)
 	}
 	out.regret = regretOf(gaps, out.plays)
 	return out
@@ -420,7 +420,7 @@ func (v visitors) day(b *testing.B, day, window int) float64 {
 			}
 			waiting = slices.Delete(waiting, 0, 100)
 		}
-		c.add(time.Second)
+		c.Add(time.Second)
 	}
 	return regretOf(in.Gaps(), plays)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/base/chain"
+	"github.com/sotto-dp/sotto/internal/base/clock"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/serve/store"
 )
@@ -27,7 +28,7 @@ func published(t testing.TB, e *Engine) string {
 }
 
 // visit has so many made-up visitors come a minute, until the experiment has so many batches.
-func visit(t testing.TB, e *Engine, c *clock, batches int) Info {
+func visit(t testing.TB, e *Engine, c *clock.Manual, batches int) Info {
 	t.Helper()
 	src := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

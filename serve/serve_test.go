@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/base/clock"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/serve/store"
@@ -37,25 +37,8 @@ func parse(t testing.TB, text string) Experiment {
 	return *x
 }
 
-// A clock is set by a test. Its times have no monotonic reading.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newClock() *clock { return &clock{now: time.UnixMilli(1_000_000_000_000)} }
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
+// newClock is one whose times have no monotonic reading.
+func newClock() *clock.Manual { return clock.At(time.UnixMilli(1_000_000_000_000)) }
 
 // silent is a curator whose noise is known: there is next to none, and what is released is what
 // came in, so that sums can be held against the rewards that were accepted.
@@ -103,10 +86,10 @@ func begin(t testing.TB, e *Engine, text string) string {
 }
 
 // settle brings time forward by so many steps of d, and lets the engine do what is due.
-func settle(t testing.TB, e *Engine, c *clock, d time.Duration, steps int) {
+func settle(t testing.TB, e *Engine, c *clock.Manual, d time.Duration, steps int) {
 	t.Helper()
 	for range steps {
-		c.add(d)
+		c.Add(d)
 		if err := e.Sync(context.Background()); err != nil {
 			t.Fatal(err)
 		}

@@ -52,7 +52,7 @@ func TestSignedUnits(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, unit, err)
 		}
 	}
-	c.add(time.Minute)
+	c.Add(time.Minute)
 	if _, err := e.SignedUnit("shop", good); !errors.Is(err, ErrSignature) {
 		t.Errorf("its time has passed: %v", err)
 	}
@@ -95,11 +95,11 @@ func TestCookies(t *testing.T) {
 	if got, ok := other.CookieUnit(cookie); ok {
 		t.Errorf("another service knows it as %q", got)
 	}
-	c.add(CookieLife - time.Second)
+	c.Add(CookieLife - time.Second)
 	if _, ok := e.CookieUnit(cookie); !ok {
 		t.Error("its time has not passed")
 	}
-	c.add(time.Second)
+	c.Add(time.Second)
 	if _, ok := e.CookieUnit(cookie); ok {
 		t.Error("its time has passed")
 	}

@@ -98,11 +98,11 @@ func TestUnsureCommits(t *testing.T) {
 				t.Fatal(s)
 			}
 		}
-		c.add(500 * time.Millisecond)
+		c.Add(500 * time.Millisecond)
 		again(func() error { return e.Sync(t.Context()) })
 	}
 	for range 300 { // what is left is released, as far as it is asked for
-		c.add(time.Second)
+		c.Add(time.Second)
 		again(func() error { return e.Sync(t.Context()) })
 	}
 	var info Info

@@ -64,7 +64,7 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 	var decided time.Time
 	n := 0
 	for round := range 400 {
-		c.add(500 * time.Millisecond)
+		c.Add(500 * time.Millisecond)
 		if round == 60 { // what an operator changes meanwhile tells nothing either
 			longer, floor := 70*time.Second, 0.2
 			if err := e.Change(t.Context(), "shop", Change{Window: &longer, Floor: &floor}); err != nil {

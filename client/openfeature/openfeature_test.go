@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"strings"
 	"sync"
@@ -21,10 +20,8 @@ import (
 
 	"github.com/sotto-dp/sotto/client"
 	sotto "github.com/sotto-dp/sotto/client/openfeature"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/front/servetest"
 	"github.com/sotto-dp/sotto/serve"
-	"github.com/sotto-dp/sotto/serve/api"
-	"github.com/sotto-dp/sotto/serve/store"
 )
 
 const rest = `
@@ -37,9 +34,8 @@ window: 1m
 
 // A service is a real one, and what was reported to it.
 type service struct {
+	*servetest.Service
 	t        *testing.T
-	engine   *serve.Engine
-	url      string
 	provider *sotto.Provider
 
 	mu  sync.Mutex
@@ -48,14 +44,8 @@ type service struct {
 
 func newService(t *testing.T) *service {
 	t.Helper()
-	s := &service{t: t, got: map[string][]float64{}}
-	var err error
-	if s.engine, err = serve.Open(t.Context(), serve.Config{Store: store.NewMemory().Open}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.engine.Close() })
-	h := api.Handler(api.Config{Engine: s.engine})
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := &service{Service: servetest.New(t, serve.Config{}), t: t, got: map[string][]float64{}}
+	s.Before(func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, "/batch") {
 			b, err := io.ReadAll(r.Body)
 			var in struct {
@@ -74,10 +64,8 @@ func newService(t *testing.T) *service {
 			s.mu.Unlock()
 			r.Body = io.NopCloser(bytes.NewReader(b))
 		}
-		h.ServeHTTP(w, r)
-	}))
-	t.Cleanup(front.Close)
-	s.url = front.URL
+		return false
+	})
 	for name, arms := range map[string]string{
 		"color":  `[{name: red, value: "#c00"}, {name: blue, value: "#00c"}]`,
 		"on":     `[{name: "no", value: false}, {name: "yes", value: true}]`,
@@ -94,16 +82,7 @@ func newService(t *testing.T) *service {
 		} else if name == "some" {
 			text += "only: {plan: [pro], seats: [7]}\n"
 		}
-		x, err := experiment.Reader{}.ParseLive("test", []byte(text))
-		if err == nil {
-			err = s.engine.Create(t.Context(), *x)
-		}
-		if err == nil {
-			err = s.engine.Start(t.Context(), name)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		s.Start(text)
 	}
 	return s
 }
@@ -111,16 +90,12 @@ func newService(t *testing.T) *service {
 // sdk is the SDK's client of the service, with a provider of these settings.
 func (s *service) sdk(cfg sotto.Config) *of.Client {
 	s.t.Helper()
-	key, _, err := s.engine.NewKey(s.t.Context(), "sdk", serve.ScopeDecide|serve.ScopeReward)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return s.sdkWith(key, cfg)
+	return s.sdkWith(s.Key(serve.ScopeDecide|serve.ScopeReward), cfg)
 }
 
 func (s *service) sdkWith(key string, cfg sotto.Config) *of.Client {
 	s.t.Helper()
-	c, err := client.New(s.url, key)
+	c, err := client.New(s.URL, key)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -188,10 +163,10 @@ func TestEvaluate(t *testing.T) {
 			t.Errorf("%s: %+v, %v", plan, d, err)
 		}
 	}
-	if err := s.engine.Stop(ctx, "color", "blue"); err != nil {
+	if err := s.Engine.Stop(ctx, "color", "blue"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.engine.Pause(ctx, "size"); err != nil {
+	if err := s.Engine.Pause(ctx, "size"); err != nil {
 		t.Fatal(err)
 	}
 	d, err := c.StringValueDetails(ctx, "color", "usual", unit("new"))
@@ -241,7 +216,7 @@ func TestEvaluationErrors(t *testing.T) {
 		d.Value != "usual" || d.ErrorCode != of.GeneralCode || strings.Contains(err.Error(), "sotto_wrong") {
 		t.Errorf("%+v, %v", d, err)
 	}
-	fine, err := client.New(s.url, "key")
+	fine, err := client.New(s.URL, "key")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +302,7 @@ func TestShutdown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.engine.Close(); err != nil { // rewards get 503
+	if err := s.Engine.Close(); err != nil { // rewards get 503
 		t.Fatal(err)
 	}
 	c.Track(t.Context(), "color", unit("ann"), of.NewTrackingEventDetails(1))

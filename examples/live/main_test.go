@@ -22,16 +22,14 @@ import (
 
 	"github.com/sotto-dp/sotto/client"
 	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/internal/front/servetest"
 	"github.com/sotto-dp/sotto/serve"
-	"github.com/sotto-dp/sotto/serve/api"
-	"github.com/sotto-dp/sotto/serve/store"
 )
 
 // A service is a real one, and the rewards that it got.
 type service struct {
-	t      *testing.T
-	engine *serve.Engine
-	url    string
+	*servetest.Service
+	t *testing.T
 
 	mu  sync.Mutex
 	got []string // bodies
@@ -39,14 +37,8 @@ type service struct {
 
 func newService(t *testing.T, origins ...string) *service {
 	t.Helper()
-	s := &service{t: t}
-	var err error
-	if s.engine, err = serve.Open(t.Context(), serve.Config{Store: store.NewMemory().Open}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.engine.Close() })
-	h := api.Handler(api.Config{Engine: s.engine, Origins: origins})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := &service{Service: servetest.New(t, serve.Config{}, origins...), t: t}
+	s.Before(func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.Contains(r.URL.Path, "/rewards") {
 			b, err := io.ReadAll(r.Body)
 			if err != nil {
@@ -57,45 +49,19 @@ func newService(t *testing.T, origins ...string) *service {
 			s.mu.Unlock()
 			r.Body = io.NopCloser(bytes.NewReader(b))
 		}
-		h.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	s.url = server.URL
+		return false
+	})
 	return s
 }
 
-func (s *service) key(scopes serve.Scope) string {
-	s.t.Helper()
-	key, _, err := s.engine.NewKey(s.t.Context(), "test", scopes)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return key
-}
-
-// start creates and starts the experiment of shop.yaml over HTTP.
+// start creates and starts the experiment of shop.yaml.
 func (s *service) start() {
 	s.t.Helper()
 	text, err := os.ReadFile("shop.yaml")
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	admin := s.key(serve.ScopeAdmin)
-	for _, x := range []struct {
-		path string
-		body []byte
-	}{{"", text}, {"/shop/start", nil}} {
-		r, err := http.NewRequest("POST", s.url+"/v1/experiments"+x.path, bytes.NewReader(x.body))
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		r.Header.Set("X-API-Key", admin)
-		a, err := http.DefaultClient.Do(r)
-		if err != nil || a.StatusCode/100 != 2 {
-			s.t.Fatal(a, err)
-		}
-		_ = a.Body.Close()
-	}
+	s.Start(string(text))
 }
 
 func (s *service) rewards() []string {
@@ -110,7 +76,7 @@ func (s *service) command(key string, name string, args ...string) (stdout strin
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, name, args...)
-	c.Env = append(os.Environ(), "SOTTO_SERVER="+s.url, "SOTTO_KEY="+key)
+	c.Env = append(os.Environ(), "SOTTO_SERVER="+s.URL, "SOTTO_KEY="+key)
 	var errs strings.Builder
 	c.Stderr = &errs
 	out, err := c.Output()
@@ -127,7 +93,7 @@ var hidden = regexp.MustCompile(`name="decision" value="([^"]*)".*\n<button styl
 func TestShop(t *testing.T) {
 	s := newService(t)
 	s.start()
-	c, err := client.New(s.url, s.key(serve.ScopeDecide|serve.ScopeReward))
+	c, err := client.New(s.URL, s.Key(serve.ScopeDecide|serve.ScopeReward))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +166,7 @@ func TestShop(t *testing.T) {
 	if len(decisions) != 5 || reported != 5 {
 		t.Errorf("%d visitors, %d rewards", len(decisions), reported)
 	}
-	if err := s.engine.Stop(t.Context(), "shop", "blue"); err != nil {
+	if err := s.Engine.Stop(t.Context(), "shop", "blue"); err != nil {
 		t.Fatal(err)
 	}
 	if d, color := visit(http.DefaultClient); d != "" || color != "#00c" {
@@ -231,7 +197,7 @@ func TestCurl(t *testing.T) {
 		testneeds.Program(t, name)
 	}
 	s := newService(t)
-	out := s.command(s.key(serve.ScopeAdmin), "bash", "curl.sh")
+	out := s.command(s.Key(serve.ScopeAdmin), "bash", "curl.sh")
 	want := regexp.MustCompile(`^show (red, which is #c00|blue, which is #00c)\naccepted\nrunning, .* a visitor, ` +
 		`0 batches released\n$`)
 	if !want.MatchString(out) {
@@ -256,7 +222,7 @@ func TestPython(t *testing.T) {
 	}
 	s := newService(t)
 	s.start()
-	key := s.key(serve.ScopeDecide | serve.ScopeReward)
+	key := s.Key(serve.ScopeDecide | serve.ScopeReward)
 	out := s.command(key, python, "-B", "shop.py", "visitor 7")
 	if !regexp.MustCompile(`^show (red|blue)\naccepted\n$`).MatchString(out) || len(s.rewards()) != 1 {
 		t.Errorf("%q, %q", out, s.rewards())
@@ -282,7 +248,7 @@ print(s.reward("shop", shop.USUAL, 1))
 		_, _ = io.WriteString(w, `{"status": "late"}`)
 	}))
 	defer tired.Close()
-	s.url = tired.URL
+	s.URL = tired.URL
 	if out := s.command("key", python, "-B", "-c", `
 import shop
 print(shop.Sotto(shop.SERVER, "key").reward("shop", {"decision": "x"}, 1))
@@ -308,8 +274,8 @@ func TestPage(t *testing.T) {
 	if !bytes.Contains(text, []byte(address)) {
 		t.Fatalf("page.html has no %s", address)
 	}
-	page = bytes.Replace(text, []byte(address), []byte(s.url+"/sotto.js?key="+
-		s.key(serve.ScopeBrowser|serve.ScopeDecide|serve.ScopeReward)), 1)
+	page = bytes.Replace(text, []byte(address), []byte(s.URL+"/sotto.js?key="+
+		s.Key(serve.ScopeBrowser|serve.ScopeDecide|serve.ScopeReward)), 1)
 	// a visitor who clicks when the button has its color
 	page = append(page, `<script>
 const seen = setInterval(() => {

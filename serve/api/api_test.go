@@ -21,6 +21,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/sotto-dp/sotto/internal/base/clock"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/serve"
@@ -39,31 +40,13 @@ window: 1m
 public: true
 `
 
-// A clock is set by a test.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 // A world is a service and who asks it. What it answers is held against openapi.yaml.
 type world struct {
 	t      testing.TB
 	front  *front
 	asked  http.Handler // the front, or what a test puts before it
 	engine *serve.Engine
-	clock  *clock
+	clock  *clock.Manual
 	doc    *document
 	key    string // that is sent
 	log    bytes.Buffer
@@ -79,7 +62,7 @@ func newWorld(t testing.TB) *world { return newWorldOn(t, store.NewMemory()) }
 
 func newWorldOn(t testing.TB, disk *store.Memory) *world {
 	t.Helper()
-	w := &world{t: t, clock: &clock{now: time.UnixMilli(1_000_000_000_000)}}
+	w := &world{t: t, clock: clock.At(time.UnixMilli(1_000_000_000_000))}
 	var err error
 	if w.doc, err = readOpenAPI(); err != nil {
 		t.Fatal(err)
@@ -110,7 +93,7 @@ func shopOpen(t testing.TB) *world {
 // pass brings time forward, and lets the engine do what is due.
 func (w *world) pass(d time.Duration) {
 	w.t.Helper()
-	w.clock.add(d)
+	w.clock.Add(d)
 	if err := w.engine.Sync(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}

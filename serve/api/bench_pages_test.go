@@ -86,7 +86,7 @@ func BenchmarkPages(b *testing.B) {
 			if _, err := e.Decide(ctx, "shop", fmt.Sprint(unit)); err != nil {
 				b.Fatal(err)
 			}
-			w.clock.add(100 * time.Millisecond)
+			w.clock.Add(100 * time.Millisecond)
 			time.Sleep(time.Duration(95+rand.IntN(10)) * time.Millisecond)
 		}
 		used = cpu() - before

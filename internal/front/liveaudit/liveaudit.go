@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/audit"
+	"github.com/sotto-dp/sotto/internal/base/clock"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -88,28 +89,10 @@ func Audits() []audit.Outside {
 	return all
 }
 
-// A clock is set by the game.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 // A game is a service and who asks it.
 type game struct {
 	fault fault
-	clock clock
+	clock *clock.Manual
 	front http.Handler
 	key   string
 	came  map[string]int // rewards by decision, for the twins that tell
@@ -121,8 +104,8 @@ type game struct {
 // live plays a life of the service to its first release. Seen is all that everybody can see before,
 // sum what was released of ann's arm, less what the adversary knows to be in it.
 func live(f fault, adversary int, in bool, src *noise.Fast) (seen string, sum float64, err error) {
-	g := &game{fault: f, came: map[string]int{}, names: map[string]int{}}
-	g.clock.now = time.UnixMilli(1_000_000_000_000)
+	g := &game{fault: f, came: map[string]int{}, names: map[string]int{},
+		clock: clock.At(time.UnixMilli(1_000_000_000_000))}
 	metrics, ctx := api.NewMetrics(), context.Background()
 	e, err := serve.Open(ctx, serve.Config{Store: store.NewMemory().Open, Clock: g.clock.Now, Meter: metrics,
 		Curator: func(c release.Config) (release.Curator, error) {
@@ -160,7 +143,7 @@ func live(f fault, adversary int, in bool, src *noise.Fast) (seen string, sum fl
 	}
 	// in the middle of the window and at its end, where her own report would still count
 	for range 2 {
-		g.clock.add(window/2 - tick)
+		g.clock.Add(window/2 - tick)
 		if g.err = e.Sync(ctx); g.err != nil {
 			break
 		}
@@ -182,7 +165,7 @@ func live(f fault, adversary int, in bool, src *noise.Fast) (seen string, sum fl
 		}
 	}
 	for range 5 {
-		g.clock.add(tick)
+		g.clock.Add(tick)
 		if g.err == nil {
 			g.err = e.Sync(ctx)
 		}
@@ -218,7 +201,7 @@ func (g *game) ask(method, path, body string) string {
 			text = strings.Replace(text, "accepted", "duplicate", 1)
 		}
 		if g.fault == early && len(g.came) == len(units) {
-			g.clock.add(window) // its clock is as good as over
+			g.clock.Add(window) // its clock is as good as over
 		}
 	case path == "/metrics" && g.fault == counted:
 		text += fmt.Sprintln("sotto_rewards_total", len(g.came))
