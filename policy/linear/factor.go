@@ -90,8 +90,8 @@ func (f *factor) refactor() bool {
 		for k := range j {
 			left := l[at(k):][:n-k]
 			y := float64(left[j-k] * left[0])
-			for i := range column {
-				column[i] -= float64(left[j-k+i] * y)
+			for i, z := range left[j-k:][:len(column)] {
+				column[i] -= float64(z * y)
 			}
 		}
 		d := column[0]
@@ -143,13 +143,13 @@ func (f *factor) solve(x, b []float64) {
 func (f *factor) root(w []float64) {
 	n := f.n
 	clear(w)
-	for j := range n { // column j of L⁻¹, by substitution from the unit vector
-		w[j*(j+1)/2+j] = 1
-		at := j*n - j*(j-1)/2
-		for k := j; k < n; k++ {
-			y := w[k*(k+1)/2+j]
-			for i, z := range f.l[at:][1 : n-k] {
-				w[(k+1+i)*(k+2+i)/2+j] -= float64(z * y)
+	for i := range n { // row i of L⁻¹, by substitution: the unit vector less the rows above it
+		row := w[i*(i+1)/2:][:i+1]
+		row[i] = 1
+		for k, at := 0, 0; k < i; k++ {
+			z := f.l[at+i-k] // L_ik
+			for j, y := range w[k*(k+1)/2:][:k+1] {
+				row[j] -= float64(z * y)
 			}
 			at += n - k
 		}
