@@ -11,8 +11,8 @@
 // Charts.make(figure, {kind, x: {kind, label}, y: {label, log, min, max}, height, empty, table,
 // series: [{name, hue, dash, band, points, span}]}) makes one from numbers; x.bin, of steps, is how
 // long the last of them is; points says whether values have dots, and span that a line goes on where
-// y is null, where else it has a gap: .set({x: [], series: [{y: [], lo: [], hi: []}]}) draws, as often
-// as wished, and .destroy() takes it away.
+// y is null, where else it has a gap: .set({x: [], end, series: [{y: [], lo: [], hi: []}]}) draws,
+// the last values until end if it is given, as often as wished, and .destroy() takes it away.
 "use strict";
 const Charts = (() => {
   const element = (name, attributes = {}, ...children) => {
@@ -136,7 +136,8 @@ const Charts = (() => {
     // What is drawn: sums from below of what is shown, and else the numbers and then the bands.
     const columns = () => {
       const all = stacked();
-      if (spec.x.bin) all.forEach((c, i) => c.push(i ? c.at(-1) : c.at(-1) + spec.x.bin));
+      const end = data.end ?? (spec.x.bin ? data.x.at(-1) + spec.x.bin : null);
+      if (end !== null) all.forEach((c, i) => c.push(i ? c.at(-1) : end));
       return all;
     };
     const stacked = () => {

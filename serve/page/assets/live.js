@@ -15,7 +15,8 @@
     if (!x.length) return;
     course ??= Charts.make(figure, {kind: "step", table: true, x: {kind: "time", label: "time, UTC"},
       y: {label: "mean"}, series: data.course.map(c => ({name: data.arms[c.arm], hue: c.arm % 8 + 1, band: true}))});
-    course.set({x, series: data.course.map(c => {
+    const last = x.at(-1), end = Math.max(last + 1, Math.min(Date.now() / 1000, last + (last - x[0]) / 25));
+    course.set({x, end, series: data.course.map(c => {
       const y = [], lo = [], hi = [];
       let next = 0;
       for (const t of x) {
