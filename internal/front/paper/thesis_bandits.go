@@ -384,16 +384,16 @@ func thesis53() Figure {
 			}{{"far", five53()}, {"mu2", mu2()}} {
 				f := report.Figure{
 					ID: report.Stem("thesis-5.3-" + in.name), Title: "Regret of AdaP-KLUCB " +
-						"against ε, " + in.name, Subtitle: fmt.Sprintf("Bernoulli arms %v, T = %d",
-						in.means, r.Manifest.Horizon),
+						"against ε, " + in.name, Subtitle: fmt.Sprintf("Bernoulli arms %v, T = %s",
+						in.means, report.Whole(r.Manifest.Horizon)),
 					XLabel: "budget ε", YLabel: "pseudo-regret at T", LogX: true, LogY: true,
 					Note: "Lines are means over runs, bands their 95 % Student intervals. " +
 						"Bounds are those as T grows, times log T.",
 					Marks: []report.Mark{{X: 0.3, Label: "the source's change of regime"}},
 				}
-				s, tv, de := report.Series{Label: "AdaP-KLUCB"},
+				s, tv, de := report.Series{Label: "AdaP-KLUCB", Family: "kl-ucb"},
 					report.Series{Label: "Theorem 4.16"}, report.Series{Label: "Σ Δ/d_ε"}
-				none := report.Series{Label: "AdaP-KLUCB, no privacy"}
+				none := report.Series{Label: "AdaP-KLUCB, no privacy", Family: "kl-ucb", Plain: true}
 				base, err := e.Cell("epsilon", in.name, "adap-klucb", "none")
 				if err != nil {
 					return nil, nil, err
