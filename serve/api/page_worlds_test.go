@@ -75,8 +75,8 @@ func (g given) AddSteps(arm, n int, steps int64) error {
 // names of snapshots, which are hashes of what is shown.
 var nameless = regexp.MustCompile(`[0-9a-f]{64}|[A-Za-z0-9_-]{90}|(id: |"id":"|from=)[0-9a-f]{16}`)
 
-// play lets visitors come to two experiments for 20 of 47 seconds, ann among them, who reports as report
-// says by the seconds after she came, and somebody look at all pages every three seconds, and at their events
+// play lets visitors come to three experiments for 20 of 47 seconds, ann among them, who reports as report
+// says by the seconds after she came, and whose decision in the third is taken back then, and somebody look at all pages every three seconds, and at their events
 // all the time. It returns what was seen, and a time before the first
 // release by less than a second.
 func (p *pageWorld) play(t *testing.T, report map[int]string) (all []seen, released time.Time) {
@@ -120,11 +120,12 @@ func (p *pageWorld) play(t *testing.T, report map[int]string) (all []seen, relea
 		h.ServeHTTP(out, r)
 		return out
 	}
-	names := []string{"shop", "shown"}
+	names := []string{"shop", "shown", "back"}
 	brief := strings.Replace(shop, "window: 1m", "window: 10s", 1)
 	texts := []string{brief, strings.NewReplacer("name: shop", "name: shown", "public: true", "", "window: 10s",
 		"window: 10s\nexposure: activate\nmetrics: [{name: basket, range: [0, 200], budget: {epsilon: 0.5}}]").
-		Replace(brief)}
+		Replace(brief), strings.NewReplacer("name: shop", "name: back", "window: 10s",
+		"window: 10s\nexposure: retract").Replace(brief)}
 	for i, name := range names {
 		if out := ask(admin, "POST", "/v1/experiments", texts[i]); out.Code != 201 {
 			t.Fatal(out.Body)
@@ -133,7 +134,8 @@ func (p *pageWorld) play(t *testing.T, report map[int]string) (all []seen, relea
 	}
 	watching, stop := context.WithCancel(t.Context())
 	var open sync.WaitGroup
-	for i, path := range []string{"/experiments/shop/events", "/experiments/shop/events", "/experiments/shown/events"} {
+	for i, path := range []string{"/experiments/shop/events", "/experiments/shop/events", "/experiments/shown/events",
+		"/experiments/back/events"} {
 		x := &watcher{header: http.Header{}}
 		watchers = append(watchers, x)
 		open.Go(func() {
@@ -145,7 +147,7 @@ func (p *pageWorld) play(t *testing.T, report map[int]string) (all []seen, relea
 		})
 	}
 	time.Sleep(30 * time.Millisecond) // between the instants at which the service does something
-	var tokens [2][]string
+	var tokens [3][]string
 	shown := false
 	for second := range 47 {
 		for i, name := range names {
@@ -164,6 +166,11 @@ func (p *pageWorld) play(t *testing.T, report map[int]string) (all []seen, relea
 				came := unit / 2
 				if i == 1 && second == came+2 && unit%7 != 6 {
 					if _, err := e.Activate(t.Context(), name, token, true); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if i == 2 && second == came+5 && (unit == ann || unit%7 == 6) {
+					if _, err := e.Activate(t.Context(), name, token, false); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -200,7 +207,7 @@ func (p *pageWorld) play(t *testing.T, report map[int]string) (all []seen, relea
 			continue
 		}
 		for _, look := range []string{"/", "/experiments/shop", "/experiments/shop/ledger", "/metrics", "/experiments/shown",
-			"/experiments/shown/ledger"} {
+			"/experiments/shown/ledger", "/experiments/back", "/experiments/back/ledger"} {
 			for _, key := range []string{"", reader} {
 				out := ask(key, "GET", look, "")
 				all = append(all, seen{time.Now(), fmt.Sprintln(look, out.Code, out.Header(), out.Body)})
