@@ -30,6 +30,8 @@ const (
 	beatEvery = 15
 	// mostOpen bounds the pages that are open at once, of all experiments.
 	mostOpen = 10_000
+	// keptOpen is how many of these are for who has a key: others see public experiments alone.
+	keptOpen = mostOpen / 10
 	// mostEvents and mostBytes bound the events of an experiment that can be made up for to who
 	// comes back; who was away for longer is sent everything.
 	mostEvents = 64
@@ -209,7 +211,11 @@ func (p *Pages) Events(w http.ResponseWriter, r *http.Request) error {
 	if has == "" {
 		has = r.URL.Query().Get("from")
 	}
-	if p.open.Add(1) > mostOpen {
+	most := int64(mostOpen)
+	if k, _ := serve.By(r.Context()); k.Scopes == 0 {
+		most -= keptOpen
+	}
+	if p.open.Add(1) > most {
 		p.open.Add(-1)
 		return &FieldError{http.StatusServiceUnavailable, "", "too many pages are open"}
 	}
