@@ -260,6 +260,9 @@ func until(all []seen, end time.Time) string {
 // the instants at which events leave, are the same until the release that her reward is in, which
 // comes at the same tick; and if the noise makes that release the same, for ever.
 func TestTwoWorldsOfPages(t *testing.T) {
+	if testneeds.Race {
+		t.Skip("what it shows is not about races, of which TestEventsEnd has those")
+	}
 	forever := time.Unix(1<<40, 0)
 	var silent []seen
 	var silentAt time.Time
@@ -286,9 +289,6 @@ func TestTwoWorldsOfPages(t *testing.T) {
 				}
 			})
 		})
-	}
-	if testneeds.Race {
-		return
 	}
 	synctest.Test(t, func(t *testing.T) {
 		other, _ := (&pageWorld{given: first.given, fixed: true}).play(t, map[int]string{3: "1"})

@@ -229,33 +229,18 @@ func (r *Report) draw(course func(func(serve.Point, error) bool)) error {
 	}
 	slices.SortStableFunc(best, func(a, b int) int { return cmp.Compare(*r.Arms[b].Mean, *r.Arms[a].Mean) })
 	best = best[:min(len(best), mostLines)]
-	last, total := make([]bound.Sums, len(r.Arms)), 0
-	points := make([][]serve.Point, len(r.Arms))
-	at := make([][]float64, len(r.Arms))
-	for p, err := range course {
-		if err != nil {
-			return err
-		}
-		total += p.Sums.N - last[p.Arm].N
-		last[p.Arm] = p.Sums
-		r.Last = &p.At
-		// A line needs no more points than can be seen: one for each tenth more rewards.
-		if n := len(points[p.Arm]); n > 1 && float64(p.Sums.N) < 1.1*float64(points[p.Arm][n-2].Sums.N) {
-			points[p.Arm], at[p.Arm] = points[p.Arm][:n-1], at[p.Arm][:n-1]
-		}
-		points[p.Arm] = append(points[p.Arm], p)
-		at[p.Arm] = append(at[p.Arm], float64(total))
+	courses, total, err := r.courses(course)
+	if err != nil {
+		return err
 	}
 	for _, a := range best {
 		s := report.Series{Label: r.Arms[a].Name, Step: true}
-		for i, p := range points[a] {
-			band := r.interval(p.Sums)
-			if band == nil || i > 0 && at[a][i] <= s.X[len(s.X)-1] {
+		for _, p := range courses[a].Points {
+			if n := len(s.X); n > 0 && p[1] <= s.X[n-1] {
 				continue
 			}
-			s.X = append(s.X, at[a][i])
-			s.Mean = append(s.Mean, min(max(r.inUnits(p.Sums.Sum/float64(p.Sums.N)), band[0]), band[1]))
-			s.Lo, s.Hi = append(s.Lo, band[0]), append(s.Hi, band[1])
+			s.X, s.Mean = append(s.X, p[1]), append(s.Mean, p[3])
+			s.Lo, s.Hi = append(s.Lo, p[4]), append(s.Hi, p[5])
 		}
 		if len(s.X) == 0 {
 			continue

@@ -48,6 +48,7 @@ type stream struct {
 	depends string
 	tick    int64 // of the snapshot
 	now     *snapshot
+	drawn   drawn
 	// events are the last, each from one snapshot to the next; first is the number of the first.
 	events []event
 	first  int
@@ -107,7 +108,7 @@ func (p *Pages) refresh(ctx context.Context, s *stream, name string, tick int64)
 		return err
 	}
 	if depends := dependsOn(info); s.now == nil || s.depends != depends || s.tick != tick {
-		next, err := p.make(ctx, name)
+		next, err := p.make(ctx, s, name)
 		if err != nil {
 			return err
 		}
@@ -134,9 +135,9 @@ func (s *stream) follow(next *snapshot) {
 	s.first += keep
 }
 
-// make makes a snapshot.
-func (p *Pages) make(ctx context.Context, name string) (*snapshot, error) {
-	info, r, data, err := dataOf(ctx, p.cfg.Engine, name)
+// make makes a snapshot; s is locked.
+func (p *Pages) make(ctx context.Context, s *stream, name string) (*snapshot, error) {
+	info, r, data, err := dataOf(ctx, p.cfg.Engine, name, &s.drawn)
 	if err != nil {
 		return nil, err
 	}

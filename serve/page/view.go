@@ -285,8 +285,53 @@ type Course struct {
 	Points [][6]float64 `json:"points"`
 }
 
-// dataOf reads the course of an experiment.
-func dataOf(ctx context.Context, e *serve.Engine, name string) (serve.Info, *Report, *Data, error) {
+// courses are those of all arms, and how many decisions were released in all; after an error, up to
+// it.
+func (r *Report) courses(points func(func(serve.Point, error) bool)) (out []Course, total int, err error) {
+	type point struct {
+		serve.Point
+		total int
+	}
+	last, kept := make([]bound.Sums, len(r.Arms)), make([][]point, len(r.Arms))
+	for p, failed := range points {
+		if err = failed; err != nil {
+			break
+		}
+		total += p.Sums.N - last[p.Arm].N
+		last[p.Arm], r.Last = p.Sums, &p.At
+		// A line needs no more points than can be seen: one for each tenth more rewards.
+		of := kept[p.Arm]
+		if n := len(of); n > 1 && float64(p.Sums.N) < 1.1*float64(of[n-2].Sums.N) {
+			of = of[:n-1]
+		}
+		kept[p.Arm] = append(of, point{p, total})
+	}
+	for arm, of := range kept {
+		c := Course{Arm: arm, Points: [][6]float64{}}
+		for _, p := range of {
+			band := r.interval(p.Sums)
+			if band == nil {
+				continue
+			}
+			c.Points = append(c.Points, [6]float64{float64(p.At.UnixMilli()) / 1000, float64(p.total),
+				float64(p.Sums.N), min(max(r.inUnits(p.Sums.Sum/float64(p.Sums.N)), band[0]), band[1]),
+				band[0], band[1]})
+		}
+		out = append(out, c)
+	}
+	return out, total, err
+}
+
+// A drawn is the arms' courses as of a line of the transcript, which take a while.
+type drawn struct {
+	tip     string
+	courses []Course
+	last    *time.Time
+}
+
+// dataOf is how an experiment is, and its charts' data; what was drawn before serves until there is
+// another line.
+func dataOf(ctx context.Context, e *serve.Engine, name string, before *drawn) (serve.Info, *Report, *Data, error) {
 	info, course, err := e.Course(ctx, name)
 	if err != nil {
 		return info, nil, nil, err
@@ -295,31 +340,17 @@ func dataOf(ctx context.Context, e *serve.Engine, name string) (serve.Info, *Rep
 	if err != nil {
 		return info, nil, nil, err
 	}
-	d := &Data{Range: [2]float64{r.lo, r.hi}, Course: make([]Course, len(r.Arms))}
-	for i, a := range r.Arms {
-		d.Arms, d.Course[i] = append(d.Arms, a.Name), Course{Arm: i, Points: [][6]float64{}}
-	}
-	total, last := 0, make([]bound.Sums, len(r.Arms))
-	for p, err := range course {
-		if errors.Is(err, serve.ErrTranscript) { // the page says so
-			break
-		} else if err != nil {
+	if before.courses == nil || before.tip != info.Tip {
+		courses, _, err := r.courses(course)
+		if err != nil && !errors.Is(err, serve.ErrTranscript) { // of which the page says so
 			return info, nil, nil, err
 		}
-		total += p.Sums.N - last[p.Arm].N
-		last[p.Arm], r.Last = p.Sums, &p.At
-		band := r.interval(p.Sums)
-		if band == nil {
-			continue
-		}
-		c := &d.Course[p.Arm]
-		// It needs no more points than can be seen: one for each tenth more rewards.
-		if n := len(c.Points); n > 1 && float64(p.Sums.N) < 1.1*c.Points[n-2][2] {
-			c.Points = c.Points[:n-1]
-		}
-		c.Points = append(c.Points, [6]float64{float64(p.At.UnixMilli()) / 1000, float64(total),
-			float64(p.Sums.N), min(max(r.inUnits(p.Sums.Sum/float64(p.Sums.N)), band[0]), band[1]),
-			band[0], band[1]})
+		*before = drawn{info.Tip, courses, r.Last}
+	}
+	r.Last = before.last
+	d := &Data{Range: [2]float64{r.lo, r.hi}, Course: before.courses}
+	for _, a := range r.Arms {
+		d.Arms = append(d.Arms, a.Name)
 	}
 	hours, err := e.Hours(ctx, name)
 	d.Hours = trafficOf(hours, len(r.Arms), time.Hour, mostHours)
