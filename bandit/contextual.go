@@ -124,7 +124,8 @@ func (g GaussianContexts) Redrawn() bool { return g.cfg.Redrawn }
 // String is
 // gaussian-contexts(arms=…,dim=…,mean=…,variance=…,theta=…,noise=…,normalise=…,redrawn=…).
 func (g GaussianContexts) String() string {
-	return fmt.Sprintf("gaussian-contexts(arms=%d,dim=%d,mean=%s,variance=%s,theta=%s,noise=%v,normalise=%t,redrawn=%t)", g.cfg.Arms, g.cfg.Dim,
+	return fmt.Sprintf("gaussian-contexts(arms=%d,dim=%d,mean=%s,variance=%s,theta=%s,noise=%v,"+
+		"normalise=%t,redrawn=%t)", g.cfg.Arms, g.cfg.Dim,
 		vector(g.mean), number(g.v), vector(g.cfg.Theta), g.cfg.Noise, g.cfg.Normalise, g.cfg.Redrawn)
 }
 

@@ -129,7 +129,8 @@ type house struct {
 
 func newHouse(f fault, p func() policy.Policy, cfg Config, seed uint64) (*house, error) {
 	h := &house{fault: f, policy: p, cfg: cfg, noise: noise.NewFast(seed, 7), rewards: map[Ticket]int64{},
-		durable: map[Ticket]int64{}, gone: map[Ticket]bool{}, kept: map[Ticket]bool{}, owner: map[Ticket]bool{}, counted: map[[2]int]bool{},
+		durable: map[Ticket]int64{}, gone: map[Ticket]bool{}, kept: map[Ticket]bool{},
+		owner: map[Ticket]bool{}, counted: map[[2]int]bool{},
 		handed: map[int][]float64{}}
 	l, err := New(h.config())
 	if err != nil {

@@ -98,7 +98,9 @@ func TestShuffledCountWorkedNumbers(t *testing.T) {
 		gamma := c.beta / float64(c.n)
 		for k, w := range cover.Pairs {
 			sum += w
-			if d := gamma * math.Expm1(c.epsilon) / (1 - gamma) * math.Exp((c.epsilon-m.Epsilon1())*float64(k)); k < c.pairs {
+			d := gamma * math.Expm1(c.epsilon) / (1 - gamma) *
+				math.Exp((c.epsilon-m.Epsilon1())*float64(k))
+			if k < c.pairs {
 				near(t, fmt.Sprintf("D(%d)", k), float64(w)/(1<<62), d, 1e-6)
 			}
 		}

@@ -60,7 +60,8 @@ func (m SplitMix) Validate() error {
 
 // Sigma is the σ that Shares give: ½((Shares−1)(log₂ n − log₂ e) − log₂ m).
 func (m SplitMix) Sigma() float64 {
-	return (float64(float64(m.Shares-1)*(math.Log2(float64(m.Inner.Users))-math.Log2E)) - math.Log2(float64(m.Inner.Modulus))) / 2
+	users, modulus := float64(m.Inner.Users), float64(m.Inner.Modulus)
+	return (float64(float64(m.Shares-1)*(math.Log2(users)-math.Log2E)) - math.Log2(modulus)) / 2
 }
 
 // Bits is what each user sends.

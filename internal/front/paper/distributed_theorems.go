@@ -296,7 +296,11 @@ func computeDistributed(ctx context.Context, p Preset) (*Numbers, error) {
 			least = min(least, x)
 			returning.see(x, "B = %d, δ = %v", batches, delta)
 			for _, epsilon := range []float64{0.01, 0.1, 1} {
-				all, err := privacy.Advanced(privacy.Approx{Epsilon: epsilon / (2 * math.Sqrt(2*float64(batches)*math.Log(2/delta))), Delta: delta / (2 * float64(batches))}, batches, delta/2)
+				one := privacy.Approx{
+					Epsilon: epsilon / (2 * math.Sqrt(2*float64(batches)*math.Log(2/delta))),
+					Delta:   delta / (2 * float64(batches)),
+				}
+				all, err := privacy.Advanced(one, batches, delta/2)
 				if err != nil {
 					return nil, err
 				}

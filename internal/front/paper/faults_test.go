@@ -43,7 +43,9 @@ func TestMeansClaimComesOutEachWay(t *testing.T) {
 		return out
 	}
 	for by, want := range map[float64]Answer{1: Holds, 1.5: Fails} {
-		e := &Evidence{Preset: Full, Experiments: map[string]*experiment.Results{"means": {Cells: []experiment.CellResult{cellOf(dpse, 0, times(by)), cellOf(dpseOf002, 0, times(1))}}}}
+		e := &Evidence{Preset: Full, Experiments: map[string]*experiment.Results{
+			"means": {Cells: []experiment.CellResult{cellOf(dpse, 0, times(by)),
+				cellOf(dpseOf002, 0, times(1))}}}}
 		f, err := claimOf(t, publishedMeans(), "same").Decide.Of(e)
 		if err != nil || f.Answer != want {
 			t.Errorf("%v times the plays: %+v, %v, want %s", by, f, err, want)
@@ -58,7 +60,8 @@ func TestCopiesOfRunsAreFound(t *testing.T) {
 	for i := range times {
 		times[i] = rng.NormFloat64()
 	}
-	e := &Evidence{Preset: Full, Experiments: map[string]*experiment.Results{"times": {Cells: []experiment.CellResult{cellOf("published", 0, times)}}}}
+	e := &Evidence{Preset: Full, Experiments: map[string]*experiment.Results{
+		"times": {Cells: []experiment.CellResult{cellOf("published", 0, times)}}}}
 	for id, want := range map[string]Answer{"independent": Fails, "ours": Holds} {
 		f, err := claimOf(t, publishedStreams(), id).Decide.Of(e)
 		if err != nil || f.Answer != want {

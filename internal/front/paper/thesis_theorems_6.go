@@ -67,11 +67,15 @@ func (r release) power(alpha float64, tossed bool) float64 {
 		}
 		return 0
 	})
+	sameRatio := func(a, b int) bool {
+		return math.Abs(r.in[a]*r.out[b]-r.in[b]*r.out[a]) <=
+			1e-15*(r.in[a]+r.out[a])*(r.in[b]+r.out[b])
+	}
 	false1, true1 := 0.0, 0.0
 	for i := 0; i < len(order); {
 		f, t := 0.0, 0.0
 		j := i
-		for ; j < len(order) && math.Abs(r.in[order[j]]*r.out[order[i]]-r.in[order[i]]*r.out[order[j]]) <= 1e-15*(r.in[order[j]]+r.out[order[j]])*(r.in[order[i]]+r.out[order[i]]); j++ {
+		for ; j < len(order) && sameRatio(order[j], order[i]); j++ {
 			f, t = f+r.out[order[j]], t+r.in[order[j]]
 		}
 		if false1+f > alpha*(1+1e-12) {
