@@ -33,6 +33,7 @@ type halting struct {
 	since   time.Time // when it was asked last
 	runs    bool
 	commits int // on their way
+	held    patience
 }
 
 func (c *halting) Now() time.Time {
@@ -43,7 +44,7 @@ func (c *halting) Now() time.Time {
 		c.at += min(now.Sub(c.since), 10*time.Millisecond)
 	}
 	c.since = now
-	return time.UnixMilli(1).Add(c.at)
+	return c.held.before(time.UnixMilli(1).Add(c.at))
 }
 
 // run lets it run, or stops it.
@@ -197,9 +198,10 @@ func TestCrashNode(t *testing.T) {
 					}
 					time.Sleep(time.Duration(rand.IntN(3)) * time.Millisecond)
 					if d.Token != "" && rand.IntN(4) > 0 {
-						steps := rand.Int64N(1<<20 + 1)
+						steps, letGo := rand.Int64N(1<<20+1), clk.held.of(e, d)
 						say("sent %s %d", d.Token, steps)
-						if !report(d.Token, steps) {
+						came := report(d.Token, steps)
+						if letGo(); !came {
 							return
 						}
 					}

@@ -120,6 +120,43 @@ func (s *twin) Load(ctx context.Context, id int64) (store.Stored, error) {
 	return out, err
 }
 
+// Patience keeps a clock before the deadlines of rewards that are in time until their answers are told. Who
+// sends one again, since its answer was lost, is answered the same then, however long the machine let
+// the answer wait: after its deadline it would be late, though it counts.
+type patience struct {
+	mu sync.Mutex
+	at map[string]time.Time // readings of the clock, by token
+}
+
+// of holds the clock for a decision's reward, until it is let go.
+func (h *patience) of(e *Engine, d Decision) (letGo func()) {
+	at := e.cfg.Clock()
+	at = at.Add(d.Expires.Sub(time.UnixMilli(e.now())) - 2*time.Millisecond)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.at == nil {
+		h.at = map[string]time.Time{}
+	}
+	h.at[d.Token] = at
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.at, d.Token)
+	}
+}
+
+// before is t, or the first time that is held.
+func (h *patience) before(t time.Time) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, at := range h.at {
+		if at.Before(t) {
+			t = at
+		}
+	}
+	return t
+}
+
 // syscallKill kills the process as the kernel does, now and then.
 func syscallKill() {
 	if rand.IntN(3) == 0 {
@@ -157,6 +194,7 @@ func TestCrashChild(t *testing.T) {
 	}
 	slow, _ := strconv.Atoi(os.Getenv("SOTTO_CRASH_SLOW"))
 	var started atomic.Int64 // when the clock began to run; 0: it stands
+	var held patience
 	from := time.UnixMilli(1)
 	e, err := Open(t.Context(), Config{
 		Store: func(ctx context.Context) (store.Store, error) {
@@ -165,7 +203,7 @@ func TestCrashChild(t *testing.T) {
 		},
 		Clock: func() time.Time {
 			if at := started.Load(); at != 0 {
-				return from.Add(time.Duration(time.Now().UnixNano() - at))
+				return held.before(from.Add(time.Duration(time.Now().UnixNano() - at)))
 			}
 			return from
 		},
@@ -218,9 +256,10 @@ func TestCrashChild(t *testing.T) {
 				}
 				time.Sleep(time.Duration((1+slow)*rand.IntN(3)) * time.Millisecond)
 				if rand.IntN(4) > 0 {
-					steps := rand.Int64N(1<<20 + 1)
+					steps, letGo := rand.Int64N(1<<20+1), held.of(e, d)
 					say("sent %s %d", d.Token, steps)
 					report(d.Token, steps)
+					letGo()
 				}
 			}
 		})
