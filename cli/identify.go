@@ -269,9 +269,10 @@ func (c *identifyCommand) replay(s streams) error {
 	}
 	var r *trial.Replayed
 	var lo, hi float64
+	var condition string
 	if live {
 		var between [2]float64
-		r, between, err = liveTrial(in, s)
+		r, between, condition, err = liveTrial(in, s)
 		lo, hi = between[0], between[1]
 	} else if r, err = trial.Replay(in); err == nil {
 		lo, hi = r.Range()
@@ -286,6 +287,9 @@ func (c *identifyCommand) replay(s streams) error {
 	}
 	if err := printTrial(s.out, r.Rule, r.Names, "", nil, r.Result, lo, hi); err != nil {
 		return err
+	}
+	if condition != "" {
+		fmt.Fprintln(s.out, condition)
 	}
 	what := "The plays and the answer follow from the releases."
 	if r.End != "answer" {

@@ -133,16 +133,17 @@ type replayedJSON struct {
 	Range      [2]float64 `json:"range"`
 	Started    time.Time  `json:"started"`
 	// answer, policy, date or operator; null: it goes on
-	End    *string    `json:"end"`
-	Ended  *time.Time `json:"ended"`
-	Kept   *string    `json:"kept"`
-	Answer *string    `json:"answer"` // of an identification rule
-	Lines  int        `json:"lines"`
-	Tip    string     `json:"tip"`
-	Rounds int        `json:"batches"`
-	Budget string     `json:"budget"` // of a decision, with the metrics
-	Spent  spentJSON  `json:"spent"`
-	Arms   []keptJSON `json:"arms"`
+	End       *string    `json:"end"`
+	Ended     *time.Time `json:"ended"`
+	Kept      *string    `json:"kept"`
+	Answer    *string    `json:"answer"` // of an identification rule
+	Lines     int        `json:"lines"`
+	Tip       string     `json:"tip"`
+	Rounds    int        `json:"batches"`
+	Budget    string     `json:"budget"` // of a decision, with the metrics
+	Spent     spentJSON  `json:"spent"`
+	Condition string     `json:"interval_condition,omitempty"` // on which intervals hold
+	Arms      []keptJSON `json:"arms"`
 }
 
 type spentJSON struct {
@@ -166,7 +167,8 @@ func replayedOf(r *serve.Replayed) (replayedJSON, error) {
 	lo, hi := x.Range()
 	out := replayedJSON{Experiment: x.Name, Policy: x.Policy.Policy, Range: [2]float64{lo, hi},
 		Started: r.Started, Lines: r.Lines, Tip: r.Tip, Rounds: r.Rounds,
-		Spent: spentJSON{lossText(r.Spent), finiteOrNil(r.Spent.Pure())}}
+		Condition: x.IntervalCondition(),
+		Spent:     spentJSON{lossText(r.Spent), finiteOrNil(r.Spent.Pure())}}
 	each, err := x.EachTotal()
 	if err != nil {
 		return out, err
@@ -233,7 +235,11 @@ func printReplayed(out io.Writer, r replayedJSON) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(out, "\n±: standard deviation of the noise that was added.\n"+intervalNote+"\n\n"+
+	note := intervalNote
+	if r.Condition != "" {
+		note += "\n" + r.Condition
+	}
+	_, err := fmt.Fprintln(out, "\n±: standard deviation of the noise that was added.\n"+note+"\n\n"+
 		"The lines are chained, the plays follow from the releases, and these cost what is said.")
 	return err
 }
@@ -264,19 +270,19 @@ func liveFirst(in io.Reader) (live bool, whole io.Reader, err error) {
 }
 
 // liveTrial is a live experiment's transcript as that of a trial. An error is about what is in it.
-func liveTrial(in io.Reader, s streams) (*trial.Replayed, [2]float64, error) {
-	var between [2]float64
+// The text is on what the intervals of its means hold.
+func liveTrial(in io.Reader, s streams) (_ *trial.Replayed, between [2]float64, condition string, _ error) {
 	r, err := serve.Replay(in, s.known)
 	if err != nil {
-		return nil, between, err
+		return nil, between, "", err
 	}
 	x := &r.Experiment
 	if x.Risk == 0 {
-		return nil, between, fmt.Errorf("%s looks for no best arm: sotto replay plays it again", x.Name)
+		return nil, between, "", fmt.Errorf("%s looks for no best arm: sotto replay plays it again", x.Name)
 	}
 	rule, err := trial.NewRule(x.Policy.Policy, len(x.Arms), x.Risk, r.Budget, x.Policy.Params)
 	if err != nil {
-		return nil, between, err
+		return nil, between, "", err
 	}
 	out := &trial.Replayed{Rule: rule, End: r.End}
 	out.Answer, out.Batches, out.Loss = r.Answer, r.Rounds, r.Spent
@@ -288,5 +294,5 @@ func liveTrial(in io.Reader, s streams) (*trial.Replayed, [2]float64, error) {
 		out.Releases += a.Releases
 		out.Means = append(out.Means, meanOf(a, between[0], between[1]))
 	}
-	return out, between, nil
+	return out, between, x.IntervalCondition(), nil
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sotto-dp/sotto/experiment"
 )
 
 const liveTrialYAML = `name: pills
@@ -187,5 +189,19 @@ func write(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What an intervals' table rests on is said under it, and is nothing of most experiments.
+func TestReplaySaysTheCondition(t *testing.T) {
+	for _, x := range []experiment.Live{{}, {Missing: experiment.MissingDrop}} {
+		var out bytes.Buffer
+		if err := printReplayed(&out, replayedJSON{Condition: x.IntervalCondition()}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(out.String(), intervalNote+"\nIntervals hold only if whether a decision is "+
+			"reported does not go by its reward."); got != (x.Missing != "") {
+			t.Errorf("the condition is said: %v\n%s", got, out.String())
+		}
 	}
 }

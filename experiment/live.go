@@ -44,8 +44,8 @@ type Live struct {
 	// decision counts whose reward does not come.
 	Lo, Hi, Default float64
 	Window          time.Duration // for a reward to come in, from MinWindow to MaxWindow
-	// Traffic is how many decisions a day are expected, 0 if nobody knows. Nothing is decided by it: it
-	// is what a first batch is proposed from.
+	// Traffic is how many decisions a day are expected, 0 if nobody knows. Nothing is decided by
+	// it: it is what a first batch is proposed from.
 	Traffic float64
 	Floor   float64 // γ, in [0,1): the share of decisions whose arm is uniform
 	// Free: a unit that asks again is assigned anew, and a decision may name no unit: then the
@@ -565,6 +565,25 @@ func (l *Live) Take() (play.Take, error) {
 // maxAddress is the longest address of a webhook, in bytes.
 const maxAddress = 2048
 
+// IntervalCondition is on what an interval for a mean of the released sums rests, beside what
+// is proved of it: a sentence, empty if there is nothing. Where decisions can be retracted,
+// or are dropped without a report, who is counted may go by the reward, and a sum then is not
+// of those who are.
+func (l *Live) IntervalCondition() string {
+	var what []string
+	if l.Exposure == ExposeRetract {
+		what = append(what, "retracted")
+	}
+	if l.Missing == MissingDrop {
+		what = append(what, "reported")
+	}
+	if what == nil {
+		return ""
+	}
+	return "Intervals hold only if whether a decision is " + strings.Join(what, " or ") +
+		" does not go by its reward."
+}
+
 func (l *Live) checkWebhook() error {
 	if l.Webhook == "" {
 		return nil
@@ -717,10 +736,10 @@ func (l *Live) Activation() time.Duration {
 	return min(l.Window, time.Hour)
 }
 
-// A FirstBatch is a proposal for the parameter of a policy that says how long an arm's first batch is.
-// Every batch waits until the windows of its decisions have passed, and what is decided meanwhile is in
-// its shares: the proposal is what is decided then anyway. Which of the two loses less depends on the
-// arms, too: LivePlan compares them.
+// A FirstBatch is a proposal for the parameter of a policy that says how long an arm's first batch
+// is. Every batch waits until the windows of its decisions have passed, and what is decided
+// meanwhile is in its shares: the proposal is what is decided then anyway. Which of the two loses
+// less depends on the arms, too: LivePlan compares them.
 type FirstBatch struct {
 	Param    string // the parameter's name
 	Is       int    // decisions of an arm, as it is

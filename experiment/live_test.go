@@ -317,3 +317,17 @@ func TestLiveExamples(t *testing.T) {
 		}
 	}
 }
+
+// On what intervals rest is said of what a declaration can make them rest on.
+func TestIntervalCondition(t *testing.T) {
+	for want, l := range map[string]Live{
+		"":                               {Exposure: ExposeActivate, Missing: MissingDefault},
+		" is retracted does not":         {Exposure: ExposeRetract},
+		" is reported does not":          {Missing: MissingDrop},
+		" is retracted or reported does": {Exposure: ExposeRetract, Missing: MissingDrop},
+	} {
+		if got := l.IntervalCondition(); !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

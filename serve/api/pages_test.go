@@ -76,7 +76,8 @@ func TestPages(t *testing.T) {
 	admin.want(200, "GET", "/experiments/secret", "")
 	admin.want(404, "GET", "/experiments/nothing", "")
 	out := admin.do("GET", "/experiments/secret", "")
-	for name, want := range map[string]string{"Content-Security-Policy": "default-src 'none'; script-src 'self'; " +
+	for name, want := range map[string]string{"Content-Security-Policy": "default-src 'none'; " +
+		"script-src 'self'; " +
 		"style-src 'self'; connect-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self'; " +
 		"base-uri 'none'; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
 		"Referrer-Policy": "same-origin", "Cache-Control": "no-store"} {
@@ -166,7 +167,8 @@ func TestPagesOfOthers(t *testing.T) {
 		b.want(400, "POST", "/login", bad)
 	}
 	// where a login goes to is here
-	for _, there := range []string{"https://evil.example", "//evil.example", `/\evil.example`, "javascript:1", ""} {
+	for _, there := range []string{"https://evil.example", "//evil.example", `/\evil.example`,
+		"javascript:1", ""} {
 		out := b.do("POST", "/login", url.Values{"key": {w.key}, "to": {there}}.Encode())
 		if got := out.Header().Get("Location"); out.Code != 303 || got != "/" {
 			t.Errorf("%q: %d, to %q", there, out.Code, got)
@@ -174,9 +176,9 @@ func TestPagesOfOthers(t *testing.T) {
 	}
 }
 
-// Without TLS, and not on this machine, browsers do not say which site a form is from; its origin they
-// call null where the page is of a policy by which it has no referrer (Fetch, "append a request Origin
-// header").
+// Without TLS, and not on this machine, browsers do not say which site a form is from; its origin
+// they call null where the page is of a policy by which it has no referrer (Fetch, "append a
+// request Origin header").
 func TestLoginOverPlainHTTP(t *testing.T) {
 	w := shopOpen(t)
 	b := &browser{w: w}
@@ -189,19 +191,20 @@ func TestLoginOverPlainHTTP(t *testing.T) {
 	b.want(403, "POST", "/login", form("key", w.key), "Sec-Fetch-Site", "", "Origin", "null")
 }
 
-// A page does not promise more than the declaration does: what counts tell of who met a decision, and
-// of whether a reward came, is among what is not protected.
+// A page does not promise more than the declaration does: what counts tell of who met a decision,
+// and of whether a reward came, is among what is not protected.
 func TestPagesPromiseNoMore(t *testing.T) {
 	w := shopOpen(t)
 	const met, came, metrics = "which decisions were met", "whether a reward came", "rewards and metrics ("
+	const condition = "Intervals hold only if whether a decision is "
 	for name, c := range map[string]struct {
 		more string
 		says []string
 	}{
 		"shop":     {"", nil},
 		"activate": {"exposure: activate\n", []string{met}},
-		"retract":  {"exposure: retract\n", []string{met}},
-		"drop":     {"missing: drop\nreports: every\n", []string{came}},
+		"retract":  {"exposure: retract\n", []string{met, condition + "retracted does"}},
+		"drop":     {"missing: drop\nreports: every\n", []string{came, condition + "reported does"}},
 		"metric":   {"metrics: [{name: basket, range: [0, 200], budget: {epsilon: 0.5}}]\n", []string{metrics}},
 	} {
 		if name != "shop" {
@@ -211,6 +214,17 @@ func TestPagesPromiseNoMore(t *testing.T) {
 		for _, text := range []string{met, came, metrics} {
 			if got, want := strings.Contains(page, text), slices.Contains(c.says, text); got != want {
 				t.Errorf("%s: that the page says %q is %v, must be %v", name, text, got, want)
+			}
+		}
+		// what an interval rests on is said wherever there is one
+		report := w.want(200, "GET", "/v1/experiments/"+name+"/report", "")
+		for _, p := range []string{page, string(report)} {
+			at := strings.Index(p, condition)
+			if want := slices.IndexFunc(c.says, func(s string) bool {
+				return strings.HasPrefix(s, condition)
+			}); (at >= 0) != (want >= 0) ||
+				want >= 0 && !strings.Contains(p, c.says[want]) {
+				t.Errorf("%s: a page says on what its intervals rest: %v", name, at >= 0)
 			}
 		}
 	}

@@ -297,6 +297,9 @@ func (r *Report) page(decl []byte) report.Report {
 			"Means are private: noise was added. Decisions are those that were released. One " +
 				"whose reward did not come in its window counts the " +
 				"default."}}
+	if c := r.decl.IntervalCondition(); c != "" {
+		arms.Notes = append(arms.Notes, c)
+	}
 	for _, a := range r.Arms {
 		mean, name := "–", a.Name
 		if a.Mean != nil {

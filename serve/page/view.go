@@ -53,6 +53,7 @@ type View struct {
 	Kept              string     // the arm that everybody gets since it has stopped
 	Lo, Hi            float64    // the range of rewards
 	Confidence        float64    // of all intervals together, at all times
+	Condition         string     // on which intervals hold; empty if on none
 	Differences       []Difference
 	Privacy           Privacy
 	Lines             int    // of the transcript
@@ -105,6 +106,7 @@ func viewOf(info serve.Info, r *Report) *View {
 		Policy: decl.Policy.Policy, Trial: decl.Risk > 0, Risk: decl.Risk, Floor: decl.Floor,
 		Window: decl.Window, Changes: len(info.Changes), Released: r.Released, Batches: info.Batches,
 		Last: r.Last, Leader: r.Leader, Kept: r.Kept, Lo: r.lo, Hi: r.hi, Confidence: r.Confidence,
+		Condition:   decl.IntervalCondition(),
 		Differences: r.Differences, Lines: info.Lines, Tip: info.Tip}
 	for i, a := range info.Arms {
 		v.Decisions += a.Decisions
