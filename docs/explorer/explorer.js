@@ -258,8 +258,11 @@
   const tell = (p, least) => {
     const last = a => a[a.length - 1], strong = t => make("strong", {}, t), out = [];
     const asked = p.order.length ? p.order.map(k => p.lines[k]) : p.lines.filter(l => l.asked);
-    const l = asked.find(l => l.private) ?? asked[0], several = p.order.length > 0 && asked.filter(a => a.private === l.private).length > 1;
-    out.push("At " + budget(p.budget) + " ", strong(l.title), several ? " has the least regret, " : " has a regret of ", strong(number(last(l.mean))), ` in ${number(p.horizon)} rounds`);
+    const l = asked.find(l => l.private) ?? asked[0], at = asked.indexOf(l), next = asked.findIndex((a, k) => k > at && a.private === l.private);
+    const ahead = next < 0 ? [] : p.verdicts.slice(at, next); // of it against the next of its kind
+    const has = !ahead.length ? " has a regret of " : ahead.includes("unsettled") ? " has the least regret so far, " :
+      ahead.includes("better") ? " has the least regret, " : " has no more regret than the next, ";
+    out.push("At " + budget(p.budget) + " ", strong(l.title), has, strong(number(last(l.mean))), ` in ${number(p.horizon)} rounds`);
     if (l.price) {
       out.push(`. Without privacy it has ${number(last(p.lines[l.twin].mean))}: `);
       const shown = Math.abs(l.price.mean) > l.price.half;

@@ -125,6 +125,11 @@ try {
     const page = await open(`${url}#${start}`);
     const first = await settled(page, () => page.reload());
     await same(page, first);
+    // Who has the least regret is not said of a ranking that is not settled.
+    const unsettled = await open(`${url}#arms=0.6,0.5&policies=dp-klucb,dp-imed&epsilon=1&horizon=20000&runs=16`);
+    assert.equal((await settled(unsettled, () => unsettled.reload())).verdicts[0], 'unsettled');
+    assert.match(await unsettled.locator('#sentence').textContent(), /has the least regret so far,/);
+    await unsettled.context().close();
     step(`${name}: what a link asks for is drawn, with the numbers of sotto run`);
 
     const knob = page.getByRole('slider', { name: /Privacy budget/ });
