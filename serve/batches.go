@@ -11,8 +11,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A Batch is a line of a transcript but its first and its last: what was played and released, an arm
-// that was taken off, or a Change.
+// A Batch is a line of a transcript but its first and its last: what was played and released, an
+// arm that was taken off, or a Change.
 type Batch struct {
 	Number         int // of the line; the first line, which declares, is 0
 	Opened, Closed time.Time
@@ -41,7 +41,8 @@ type Booked struct {
 	Mechanism privacy.Mechanism
 }
 
-// Batches are the batches of an experiment that everybody may see, from line from of its transcript on.
+// Batches are the batches of an experiment that everybody may see, from line from of
+// its transcript on.
 func (e *Engine) Batches(ctx context.Context, name string, from int) (iter.Seq2[Batch, error], error) {
 	if from < 0 {
 		return nil, fmt.Errorf("from is %d, must be at least 0", from)

@@ -150,7 +150,8 @@ func TestEvents(t *testing.T) {
 		want := events(t, fresh.text())
 		stop()
 		if a, b := fmt.Sprint(d.Course, d.Hours.Rows, d.Days.Rows), fmt.Sprint(want[0].Data.Course,
-			want[0].Data.Hours.Rows, want[0].Data.Days.Rows); len(want) != 1 || a != b || d.ID != want[0].Data.ID ||
+			want[0].Data.Hours.Rows, want[0].Data.Days.Rows); len(want) != 1 || a != b ||
+			d.ID != want[0].Data.ID ||
 			len(d.Course[0].Points) == 0 {
 			t.Errorf("it has\n%s\nmust have\n%s", a, b)
 		}

@@ -24,7 +24,8 @@ func form(fields ...string) string {
 
 // shopForm is shop in the fields of the form.
 func shopForm(more ...string) string {
-	return form(append([]string{"name", "shop", "description", `"Which" <color>?`, "arms", "red\r\n\r\n blue \n",
+	return form(append([]string{"name", "shop", "description", `"Which" <color>?`, "arms",
+		"red\r\n\r\n blue \n",
 		"policy", "dp-klucb", "epsilon", "1", "unit", "person", "window", "1m", "public", "on"}, more...)...)
 }
 
@@ -33,7 +34,8 @@ func TestOperations(t *testing.T) {
 	w := newWorld(t)
 	b := w.login(w.key)
 	b.want(200, "GET", "/new", "")
-	if text := b.want(200, "POST", "/new", shopForm("do", "text")); !strings.Contains(text, "policy: dp-klucb") &&
+	if text := b.want(200, "POST", "/new", shopForm("do", "text")); !strings.Contains(text,
+		"policy: dp-klucb") &&
 		!strings.Contains(text, "policy: &#34;dp-klucb&#34;") {
 		t.Error(text)
 	}
@@ -42,7 +44,8 @@ func TestOperations(t *testing.T) {
 		t.Error(promise)
 	}
 	b.want(303, "POST", "/new", shopForm("do", "create"))
-	if again := b.want(409, "POST", "/new", shopForm("do", "create")); !strings.Contains(again, "the name is taken") ||
+	if again := b.want(409, "POST", "/new", shopForm("do", "create")); !strings.Contains(again,
+		"the name is taken") ||
 		!strings.Contains(again, "&lt;color&gt;") {
 		t.Error(again)
 	}
@@ -56,13 +59,15 @@ func TestOperations(t *testing.T) {
 	}
 	state(serve.Draft)
 	if info, _ := w.engine.Get(t.Context(), "shop"); len(info.Experiment.Arms) != 2 ||
-		info.Experiment.Description != `"Which" <color>?` || !info.Experiment.Public || info.Experiment.Arms[1].Name != "blue" {
+		info.Experiment.Description != `"Which" <color>?` || !info.Experiment.Public ||
+		info.Experiment.Arms[1].Name != "blue" {
 		t.Errorf("%+v", info.Experiment)
 	}
 	b.want(409, "POST", x+"/pause", "")
 	b.want(303, "POST", x+"/start", "")
 	state(serve.Running)
-	if page := b.want(200, "GET", x, ""); !strings.Contains(page, x+"/pause") || !strings.Contains(page, x+"/stop") ||
+	if page := b.want(200, "GET", x, ""); !strings.Contains(page, x+"/pause") ||
+		!strings.Contains(page, x+"/stop") ||
 		strings.Contains(page, x+"/resume") {
 		t.Error(page)
 	}
@@ -112,7 +117,8 @@ func TestOperations(t *testing.T) {
 			journal = append(journal, e.By+" "+e.Did)
 		}
 	}
-	if got := strings.Join(journal, ", "); got != "admin create, admin start, admin pause, admin resume, admin stop, "+
+	if got := strings.Join(journal, ", "); got != "admin create, admin start, admin pause, admin "+
+		"resume, admin stop, "+
 		"admin archive" {
 		t.Error(got)
 	}
@@ -154,8 +160,8 @@ func TestStopKeepsNoArmThatIsOff(t *testing.T) {
 	}
 }
 
-// What is wrong with a form is said at its field, by the page and by its check while it is filled in,
-// and of a text with its line and column.
+// What is wrong with a form is said at its field, by the page and by its check while it is filled
+// in, and of a text with its line and column.
 func TestNewIsChecked(t *testing.T) {
 	w := newWorld(t)
 	b := w.login(w.key)
@@ -177,23 +183,28 @@ func TestNewIsChecked(t *testing.T) {
 	for _, c := range []struct{ name, value, field, detail string }{
 		{"name", "", "name", ""}, {"name", "Shop!", "name", ""}, {"arms", "red", "arms", "must be from 2"},
 		{"arms", "red\nred", "arms", ""}, {"policy", "nothing", "policy", ""}, {"epsilon", "-1", "epsilon", ""},
-		{"epsilon", "NaN", "epsilon", "finite number"}, {"epsilon", "1}\nwebhook: http://x", "epsilon", "finite number"},
+		{"epsilon", "NaN", "epsilon", "finite number"},
+		{"epsilon", "1}\nwebhook: http://x", "epsilon", "finite number"},
 		{"epsilon", "", "epsilon", ""}, {"epsilon", "1e999", "epsilon", "finite number"},
-		{"unit", "", "unit", ""}, {"assignments", "0.5", "assignments", ""}, {"assignments", "-3", "assignments", ""},
+		{"unit", "", "unit", ""}, {"assignments", "0.5", "assignments", ""},
+		{"assignments", "-3", "assignments", ""},
 		{"low", "2", "low", ""}, {"default", "7", "default", ""}, {"window", "soon", "window", ""},
 		{"window", "0s", "window", ""}, {"floor", "1", "floor", ""}, {"traffic", "-1", "traffic", ""},
-		{"public", "perhaps", "public", ""}, {"risk", "0.05", "policy", "best-arm"}, {"horizon", "0", "horizon", ""},
+		{"public", "perhaps", "public", ""}, {"risk", "0.05", "policy", "best-arm"},
+		{"horizon", "0", "horizon", ""},
 	} {
 		got := check(shopForm(c.name, c.value))
 		if got.OK || got.Field != c.field || !strings.Contains(got.Detail, c.detail) || got.Detail == "" {
 			t.Errorf("%s %q: %+v", c.name, c.value, got)
 		}
-		if page := b.want(400, "POST", "/new", shopForm(c.name, c.value, "do", "create")); !strings.Contains(page,
+		if page := b.want(400, "POST", "/new", shopForm(c.name, c.value, "do",
+			"create")); !strings.Contains(page,
 			`role="alert"`) {
 			t.Errorf("%s %q: %s", c.name, c.value, page)
 		}
 	}
-	bad := check(form("text", "name: shop\narms: [red, blue]\npolicy: {policy: dp-klucb}\nbudget: {epsilon: 1}\n"+
+	bad := check(form("text", "name: shop\narms: [red, blue]\npolicy: {policy: "+
+		"dp-klucb}\nbudget: {epsilon: 1}\n"+
 		"unit: {of: person}\nwindow: 1m\nfloor: 2\n"))
 	if bad.OK || bad.Line != 7 || bad.Column < 7 || !strings.Contains(bad.HTML, "line 7") {
 		t.Errorf("%+v", bad)
@@ -214,7 +225,8 @@ func TestKeysByForm(t *testing.T) {
 	_, rest, _ := strings.Cut(page, "<code>sotto_")
 	secret, _, _ := strings.Cut(rest, "<")
 	k := w.engine.Who("sotto_" + secret)
-	if k.Scopes != serve.ScopeDecide|serve.ScopeReward || k.Name != "<server>" || strings.Contains(page, "<server>") {
+	if k.Scopes != serve.ScopeDecide|serve.ScopeReward || k.Name != "<server>" ||
+		strings.Contains(page, "<server>") {
 		t.Errorf("%+v %s", k, page)
 	}
 	if list := b.want(200, "GET", "/keys", ""); strings.Contains(list, secret) ||
@@ -256,7 +268,8 @@ func TestBooks(t *testing.T) {
 		t.Helper()
 		out := b.do("GET", "/experiments/shop/"+name+".csv", "")
 		all, err := csv.NewReader(out.Body).ReadAll()
-		if err != nil || out.Code != 200 || !strings.HasPrefix(out.Header().Get("Content-Disposition"), "attachment") {
+		if err != nil || out.Code != 200 ||
+			!strings.HasPrefix(out.Header().Get("Content-Disposition"), "attachment") {
 			t.Fatal(name, out.Code, out.Header(), err)
 		}
 		for _, cells := range all[1:] {
@@ -292,7 +305,8 @@ func TestBooks(t *testing.T) {
 			t.Errorf("%d of %s are open, must be %d", n, arm, a.Decisions-a.Released)
 		}
 	}
-	if len(batches) != info.Batches+1 || ledger[0]["mechanism"] != "laplace" || ledger[0]["cost"] != "epsilon=1" ||
+	if len(batches) != info.Batches+1 || ledger[0]["mechanism"] != "laplace" ||
+		ledger[0]["cost"] != "epsilon=1" ||
 		ledger[0]["scale"] != "1" || ledger[0]["slot"] != "0" {
 		t.Errorf("%v\n%v", batches, ledger)
 	}
@@ -318,7 +332,8 @@ func TestBooks(t *testing.T) {
 // another origin does, and unknown experiments are not found.
 func TestPageRoutes(t *testing.T) {
 	w := shopOpen(t)
-	w.want(201, "POST", "/v1/experiments", strings.NewReplacer("name: shop", "name: secret", "public: true", "").
+	w.want(201, "POST", "/v1/experiments", strings.NewReplacer("name: shop", "name: secret",
+		"public: true", "").
 		Replace(shop))
 	secret, _, err := w.engine.NewKey(t.Context(), "reader", serve.ScopeRead)
 	if err != nil {
@@ -334,7 +349,9 @@ func TestPageRoutes(t *testing.T) {
 		if open[pattern] {
 			continue
 		}
-		of := func(name string) string { return strings.NewReplacer("{name}", name, "{id}", "77").Replace(path) }
+		of := func(name string) string {
+			return strings.NewReplacer("{name}", name, "{id}", "77").Replace(path)
+		}
 		anybody.want(401, method, of("secret"), "")
 		anybody.want(401, method, of("nothing"), "")
 		if !reads[pattern] {

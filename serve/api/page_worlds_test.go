@@ -75,10 +75,10 @@ func (g given) AddSteps(arm, n int, steps int64) error {
 // names of snapshots, which are hashes of what is shown.
 var nameless = regexp.MustCompile(`[0-9a-f]{64}|[A-Za-z0-9_-]{90}|(id: |"id":"|from=)[0-9a-f]{16}`)
 
-// play lets visitors come to three experiments for 20 of 47 seconds, ann among them, who reports as report
-// says by the seconds after she came, and whose decision in the third is taken back then, and somebody look at all pages every three seconds, and at their events
-// all the time. It returns what was seen, and a time before the first
-// release by less than a second.
+// play lets visitors come to three experiments for 20 of 47 seconds, ann among them, who reports as
+// report says by the seconds after she came, and whose decision in the third is taken back then,
+// and somebody look at all pages every three seconds, and at their events all the time. It returns
+// what was seen, and a time before the first release by less than a second.
 func (p *pageWorld) play(t *testing.T, report map[int]string) (all []seen, released time.Time) {
 	t.Helper()
 	curators := 0
@@ -134,7 +134,8 @@ func (p *pageWorld) play(t *testing.T, report map[int]string) (all []seen, relea
 	}
 	watching, stop := context.WithCancel(t.Context())
 	var open sync.WaitGroup
-	for i, path := range []string{"/experiments/shop/events", "/experiments/shop/events", "/experiments/shown/events",
+	for i, path := range []string{"/experiments/shop/events", "/experiments/shop/events",
+		"/experiments/shown/events",
 		"/experiments/back/events"} {
 		x := &watcher{header: http.Header{}}
 		watchers = append(watchers, x)
@@ -206,7 +207,8 @@ func (p *pageWorld) play(t *testing.T, report map[int]string) (all []seen, relea
 			time.Sleep(time.Second)
 			continue
 		}
-		for _, look := range []string{"/", "/experiments/shop", "/experiments/shop/ledger", "/metrics", "/experiments/shown",
+		for _, look := range []string{"/", "/experiments/shop", "/experiments/shop/ledger",
+			"/metrics", "/experiments/shown",
 			"/experiments/shown/ledger", "/experiments/back", "/experiments/back/ledger"} {
 			for _, key := range []string{"", reader} {
 				out := ask(key, "GET", look, "")
@@ -215,7 +217,8 @@ func (p *pageWorld) play(t *testing.T, report map[int]string) (all []seen, relea
 		}
 		if second%12 == 0 {
 			for _, name := range names {
-				for _, file := range []string{"/transcript.jsonl", "/ledger.csv", "/hours.csv", "/batches.csv"} {
+				for _, file := range []string{"/transcript.jsonl", "/ledger.csv", "/hours.csv",
+					"/batches.csv"} {
 					out := ask(admin, "GET", "/experiments/"+name+file, "")
 					all = append(all, seen{time.Now(), fmt.Sprintln(file, out.Code, out.Header(), out.Body)})
 				}
@@ -269,7 +272,8 @@ func TestTwoWorldsOfPages(t *testing.T) {
 	first := &pageWorld{}
 	synctest.Test(t, func(t *testing.T) { silent, silentAt = first.play(t, nil) })
 	if text := until(silent, forever); strings.Count(text, "event: update") < 60 ||
-		!strings.Contains(text, "blue leads") && !strings.Contains(text, "red leads") || !strings.Contains(text, ":\n\n") {
+		!strings.Contains(text, "blue leads") && !strings.Contains(text, "red leads") ||
+		!strings.Contains(text, ":\n\n") {
 		t.Fatalf("too little is seen: %d events", strings.Count(text, "event: update"))
 	}
 	worlds := map[string]map[int]string{"0": {3: "0"}, "1": {3: "1"}, "twice": {3: "1", 4: "1"},

@@ -247,7 +247,8 @@ func promiseOf(x *experiment.Live) (*Promise, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Promise{Guarantee: guarantee, Price: fmt.Sprintf("a %[2]s %[1]v for all assignments, %[3]v for each",
+	out := &Promise{Guarantee: guarantee, Price: fmt.Sprintf("a %[2]s %[1]v for all assignments, "+
+		"%[3]v for each",
 		x.Total(), x.Unit.Of, each),
 		Queue: fmt.Sprintf("%s gets %s what it asks for, the oldest decisions first", x.Policy.Policy, take)}
 	if first, ok := x.FirstBatch(); ok {

@@ -166,8 +166,8 @@ func headers(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	// With no-referrer a form's Origin would be null, which foreign takes for another's: browsers that
-	// send no Sec-Fetch-Site, as over plain HTTP, could not log in.
+	// With no-referrer a form's Origin would be null, which foreign takes for another's: browsers
+	// that send no Sec-Fetch-Site, as over plain HTTP, could not log in.
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("X-Content-Type-Options", "nosniff")
 }

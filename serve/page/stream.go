@@ -253,8 +253,8 @@ func (p *Pages) Events(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// Streaming is a response that lasts, whatever the server's timeouts: each of its writes may take its
-// time anew.
+// Streaming is a response that lasts, whatever the server's timeouts: each of its writes may
+// take its time anew.
 func Streaming(w http.ResponseWriter) http.ResponseWriter {
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(time.Time{}) // or the request would end with it; a test's has none
@@ -330,7 +330,8 @@ func (p *Pages) tell(name string, s *stream, tick int64) bool {
 		s.runs = false
 		return false
 	}
-	if err := p.refresh(context.Background(), s, name, tick); err != nil { // they come back, maybe to another
+	// they come back, maybe to another
+	if err := p.refresh(context.Background(), s, name, tick); err != nil {
 		if !errors.Is(err, serve.ErrUnavailable) {
 			p.cfg.Log.Error("open pages cannot be told what is new", "experiment", name, "error", err)
 		}

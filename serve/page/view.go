@@ -91,7 +91,8 @@ type Privacy struct {
 }
 
 // exposed says what docs/serve.md does not promise.
-const exposed = "Not promised: that a %s took part, when, and which arm she got; finer timing under load; and " +
+const exposed = "Not promised: that a %s took part, when, and which arm she got; finer timing " +
+	"under load; and " +
 	"who reads the database, its backups or the process's memory reads sums of rewards that were not released."
 
 // protected says who is protected from whom, in two sentences.
@@ -333,7 +334,8 @@ type drawn struct {
 
 // dataOf is how an experiment is, and its charts' data; what was drawn before serves until there is
 // another line.
-func dataOf(ctx context.Context, e *serve.Engine, name string, before *drawn) (serve.Info, *Report, *Data, error) {
+func dataOf(ctx context.Context, e *serve.Engine, name string, before *drawn) (serve.Info, *Report,
+	*Data, error) {
 	info, course, err := e.Course(ctx, name)
 	if err != nil {
 		return info, nil, nil, err
