@@ -4,6 +4,7 @@ import (
 	"embed"
 	"io/fs"
 	"net/http"
+	"sync"
 
 	"github.com/sotto-dp/sotto/internal/base/look"
 )
@@ -11,8 +12,9 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// newAssets has what pages fetch: what all pages have, and what these have of their own.
-func newAssets() *look.Assets {
+// newAssets has what pages fetch: what all pages have, and what these have of their own. It is what is
+// embedded, hashed and compressed once for all services of a process: audits have thousands.
+var newAssets = sync.OnceValue(func() *look.Assets {
 	own, err := fs.Sub(assetFiles, "assets")
 	if err != nil {
 		panic(err) // it is embedded
@@ -22,7 +24,7 @@ func newAssets() *look.Assets {
 		panic(err) // they are embedded
 	}
 	return a
-}
+})
 
 // Asset serves a file.
 func (p *Pages) Asset(w http.ResponseWriter, r *http.Request) error {
