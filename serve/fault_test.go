@@ -413,4 +413,9 @@ func TestTakeOff(t *testing.T) {
 	if err := e.TakeOff(t.Context(), "shop", "green"); !errors.Is(err, ErrState) {
 		t.Errorf("the last arm is taken off: %v", err)
 	}
+	for _, gone := range []string{"red", "blue"} { // blue will be, at the next tick
+		if err := e.Stop(t.Context(), "shop", gone); err == nil || !strings.Contains(err.Error(), "off for good") {
+			t.Errorf("%s is kept: %v", gone, err)
+		}
+	}
 }

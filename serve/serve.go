@@ -577,7 +577,7 @@ func (e *Engine) Resume(ctx context.Context, name string) error {
 }
 
 // Stop ends an experiment for good. From then on every decision gives the arm of this name, or the
-// fallback if it is empty. Rewards that were not released are destroyed.
+// fallback if it is empty; an arm that was taken off cannot be kept. Rewards that were not released are destroyed.
 func (e *Engine) Stop(ctx context.Context, name, arm string) error {
 	return e.act(ctx, name, Entry{Did: "stop", With: arm}, func(x *live, now int64) error {
 		keep := x.instead()
@@ -586,6 +586,9 @@ func (e *Engine) Stop(ctx context.Context, name, arm string) error {
 				return a.Name == arm
 			}); keep < 0 {
 				return fieldError("arm", "is %q, must be one of the experiment's arms", clip(arm))
+			}
+			if x.arms[keep].Off || slices.Contains(x.rec.Off, keep) {
+				return fieldError("arm", "is %q, which is off for good, must be an arm that is not", arm)
 			}
 		}
 		return x.end(keep, endOperator, now)
