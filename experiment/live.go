@@ -370,7 +370,7 @@ func (d *decoder) duration(n ast.Node, field string, to *time.Duration) error {
 	var text string
 	err := d.text(n, field, &text)
 	if err != nil {
-		return err
+		return d.fail(n, field, "is %s, must be a duration such as 24h or 90m", kindOfNode(n))
 	}
 	if *to, err = time.ParseDuration(text); err != nil {
 		return d.fail(n, field, "is %q, must be a duration such as 24h or 90m", clip(text))

@@ -61,7 +61,8 @@ func (r Reader) ReadAll(in io.Reader, file string) (*Spec, error) {
 // checks the form; Spec.Resolve checks what it says.
 func (r Reader) Parse(file string, data []byte) (*Spec, error) {
 	d := &decoder{known: r.Catalog, src: &source{file: file, at: map[string]Pos{}}, own: ownKey,
-		want: "horizon, instances, policies, rules and budgets"}
+		want: "horizon, instances, policies, rules and budgets",
+		log: ". Rewards in a CSV are read by an instance, csv: FILE, or by --csv FILE in place of an experiment"}
 	body, err := d.parse(data)
 	if err != nil {
 		return nil, err
@@ -80,6 +81,7 @@ type decoder struct {
 	src   *source
 	own   *regexp.Regexp // finds a key that files of the form have and logs do not
 	want  string         // those keys
+	log   string         // what to do with a log that was named instead
 }
 
 // parse is the body of a file.
@@ -139,9 +141,7 @@ func (d *decoder) checkForm(text string) error {
 	if !slices.ContainsFunc(d.src.lines, something) || d.own.MatchString(text) {
 		return nil // what is empty has an error of its own
 	}
-	return d.whole("the file has none of the keys %s, so it is no experiment. "+
-		"Rewards in a CSV are read by an instance, csv: FILE, or by --csv FILE in place of an "+
-		"experiment", d.want)
+	return d.whole("the file has none of the keys %s, so it is no experiment%s", d.want, d.log)
 }
 
 // ownKey is a key of experiments that a log has no column for.
@@ -200,8 +200,7 @@ func (d *decoder) document(text string) (body ast.Node, err error) {
 		body = doc.Body
 	}
 	if body == nil {
-		return nil, d.whole("the file is empty, must be an experiment, with name, horizon, runs, " +
-			"instances and policies")
+		return nil, d.whole("the file is empty, must be an experiment, with %s", d.want)
 	}
 	return body, nil
 }

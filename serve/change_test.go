@@ -105,6 +105,31 @@ func TestChange(t *testing.T) {
 	}
 }
 
+// An experiment whose end has passed is not started: it would stop at once, and its name would be taken.
+func TestStartAfterTheEnd(t *testing.T) {
+	c := newClock()
+	e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now})
+	text := shop + "end: " + c.Now().Add(time.Hour).UTC().Format(time.RFC3339) + "\n"
+	if err := e.Create(t.Context(), parse(t, text)); err != nil {
+		t.Fatal(err)
+	}
+	c.Add(time.Hour)
+	var in *experiment.Error
+	if err := e.Start(t.Context(), "shop"); !errors.As(err, &in) || in.Field != "end" {
+		t.Errorf("started after its end: %v", err)
+	}
+	if info, err := e.Get(t.Context(), "shop"); err != nil || info.State != Draft {
+		t.Errorf("%v, %v", info.State, err)
+	}
+	end := c.Now().Add(time.Hour)
+	if err := e.Change(t.Context(), "shop", Change{End: &end}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Start(t.Context(), "shop"); err != nil {
+		t.Error(err)
+	}
+}
+
 // A change that cannot be is refused whole, with its field; one of a draft is made at once.
 func TestChangeErrors(t *testing.T) {
 	c := newClock()

@@ -292,6 +292,10 @@ func (x *live) start(e *Engine, now int64) error {
 	if x.rec.State != Draft {
 		return fmt.Errorf("it is %s, must be draft: %w", x.rec.State, ErrState)
 	}
+	if end := x.decl.End; !end.IsZero() && end.UnixMilli() <= now {
+		return fieldError("end", "is %s, which has passed: it would stop at once, for good: %w",
+			end.UTC().Format(time.RFC3339), ErrState)
+	}
 	if err := e.apart(x); err != nil {
 		return err
 	}

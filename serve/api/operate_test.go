@@ -82,7 +82,7 @@ func TestOperations(t *testing.T) {
 		if !strings.Contains(ask, "type the name") {
 			t.Error(ask)
 		}
-		for _, bad := range []string{"", "SHOP", "shop "} {
+		for _, bad := range []string{"", "SHOP", "sho p"} {
 			b.want(400, "POST", x+"/"+do, form("confirm", bad))
 		}
 	}
@@ -96,7 +96,7 @@ func TestOperations(t *testing.T) {
 		t.Error(bad)
 	}
 	b.want(400, "POST", x+"/off", form("confirm", "shop"))
-	b.want(303, "POST", x+"/stop", form("confirm", "shop", "arm", "blue"))
+	b.want(303, "POST", x+"/stop", form("confirm", " shop ", "arm", "blue"))
 	state(serve.Stopped)
 	if page := b.want(200, "GET", x, ""); !strings.Contains(page, "everybody gets blue") {
 		t.Error(page)
@@ -180,12 +180,18 @@ func TestNewIsChecked(t *testing.T) {
 	if good := check(shopForm()); !good.OK || !strings.Contains(good.HTML, "sums alone") || good.Field != "" {
 		t.Errorf("%+v", good)
 	}
+	for epsilon, said := range map[string]string{"50": "protects little", "0.001": "for long", "1": ""} {
+		good := check(shopForm("epsilon", epsilon))
+		if !good.OK || !strings.Contains(good.HTML, said) || said == "" && strings.Contains(good.HTML, "At ε") {
+			t.Errorf("%s: %+v", epsilon, good)
+		}
+	}
 	for _, c := range []struct{ name, value, field, detail string }{
 		{"name", "", "name", ""}, {"name", "Shop!", "name", ""}, {"arms", "red", "arms", "must be from 2"},
 		{"arms", "red\nred", "arms", ""}, {"policy", "nothing", "policy", ""}, {"epsilon", "-1", "epsilon", ""},
-		{"epsilon", "NaN", "epsilon", "finite number"},
-		{"epsilon", "1}\nwebhook: http://x", "epsilon", "finite number"},
-		{"epsilon", "", "epsilon", ""}, {"epsilon", "1e999", "epsilon", "finite number"},
+		{"epsilon", "NaN", "epsilon", "must be a number"},
+		{"epsilon", "1}\nwebhook: http://x", "epsilon", "must be a number"},
+		{"epsilon", "", "epsilon", ""}, {"epsilon", "1e999", "epsilon", "must be a number"},
 		{"unit", "", "unit", ""}, {"assignments", "0.5", "assignments", ""},
 		{"assignments", "-3", "assignments", ""},
 		{"low", "2", "low", ""}, {"default", "7", "default", ""}, {"window", "soon", "window", ""},
@@ -233,6 +239,8 @@ func TestKeysByForm(t *testing.T) {
 		!strings.Contains(list, "&lt;server&gt;") {
 		t.Error(list)
 	}
+	// as a page does that is loaded again
+	b.want(400, "POST", "/keys", form("name", "<server>", "scope-decide", "on", "scope-reward", "on"))
 	at := "/keys/" + strconv.FormatInt(k.ID, 10) + "/revoke"
 	b.want(200, "GET", at, "")
 	b.want(400, "POST", at, form("confirm", "server"))

@@ -1,9 +1,11 @@
 package page
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/sotto-dp/sotto/serve"
 )
@@ -68,6 +70,10 @@ func (p *Pages) NewKey(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case out.Name == "":
 		err = wrong("name", "name is missing: say whose the key is, such as the shop's server")
+	case slices.ContainsFunc(p.cfg.Engine.Keys(), func(k serve.Key) bool {
+		return k.Scopes != 0 && k.Name == out.Name
+	}): // a form that a browser sends again when its page is loaded anew makes no second key
+		err = wrong("name", "there is a key of this name: take one that tells them apart")
 	case scopes == 0:
 		err = wrong("scopes", "scopes is empty: say what the key may do")
 	default:
@@ -103,7 +109,7 @@ func (p *Pages) AskRevoke(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p *Pages) askRevoke(w http.ResponseWriter, r *http.Request, k serve.Key, status int, bad *Wrong) error {
-	c := Confirm{Frame: p.frame(r, "Revoke "+k.Name), Name: k.Name, What: "key", Do: "Revoke the key",
+	c := Confirm{Frame: p.frame(r, fmt.Sprintf("Revoke %s (%d)", k.Name, k.ID)), Name: k.Name, What: "key", Do: "Revoke the key",
 		Action: "/keys/" + strconv.FormatInt(k.ID, 10) + "/revoke", Wrong: bad,
 		Costs: []string{"Whoever uses it is refused from then on, and who has logged in with it is logged out.",
 			"It cannot be taken back: a new key is another one."}}
@@ -124,7 +130,7 @@ func (p *Pages) Revoke(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if f.Get("confirm") != k.Name {
+	if strings.TrimSpace(f.Get("confirm")) != strings.TrimSpace(k.Name) {
 		return p.askRevoke(w, r, k, http.StatusBadRequest, &Wrong{Field: "confirm",
 			Detail: "this is not the name of the key: type " + k.Name})
 	}

@@ -2,6 +2,7 @@ package page
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/sotto-dp/sotto/serve"
 )
@@ -59,7 +60,7 @@ func (p *Pages) Login(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	session, k := p.cfg.Engine.Session(f.Get("key"))
+	session, k := p.cfg.Engine.Session(strings.TrimSpace(f.Get("key")))
 	if k.Scopes&serve.ScopeRead == 0 {
 		p.login(w, r, http.StatusUnauthorized, Login{Frame: p.frame(r, "Log in"), To: to(f.Get("to")),
 			Wrong: "this is no key that may read: it is not known, was revoked, or has not the scope read"})

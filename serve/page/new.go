@@ -13,6 +13,7 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/privacy"
 )
 
 // maxDeclaration bounds the form of a new experiment, in bytes.
@@ -45,6 +46,7 @@ type Promise struct {
 	Price     string // of a unit, and of each of its decisions
 	Queue     string // what is done with rewards that are late
 	First     string // a proposal for the first batch, or empty
+	Extreme   string // what is to be thought of with a budget that few want, or empty
 }
 
 // A Field is one of a form, as it is drawn.
@@ -155,17 +157,17 @@ func checkFields(f map[string]string) error {
 		"traffic"} {
 		x, err := strconv.ParseFloat(f[name], 64)
 		if f[name] != "" && (err != nil || math.IsNaN(x) || math.IsInf(x, 0)) {
-			return wrong(name, "%s must be a finite number", name)
+			return wrong(name, "must be a number, such as 1.5, with a point")
 		}
 	}
 	if x, _ := strconv.ParseFloat(f["epsilon"], 64); x <= 0 {
-		return wrong("epsilon", "epsilon must be above 0")
+		return wrong("epsilon", "must be above 0")
 	}
 	switch f["public"] {
 	case "", "on":
 		return nil
 	}
-	return wrong("public", "public must be on or not there")
+	return wrong("public", "must be on or not there")
 }
 
 // fieldOf is the field of the form for a key of the declaration.
@@ -251,6 +253,13 @@ func promiseOf(x *experiment.Live) (*Promise, error) {
 		"%[3]v for each",
 		x.Total(), x.Unit.Of, each),
 		Queue: fmt.Sprintf("%s gets %s what it asks for, the oldest decisions first", x.Policy.Policy, take)}
+	if pure, ok := x.Total().(privacy.Pure); ok && pure.Epsilon > 10 {
+		out.Extreme = fmt.Sprintf("At ε = %v what is played may change the odds about her rewards by a "+
+			"factor of %.2g: that protects little", pure.Epsilon, math.Exp(pure.Epsilon))
+	} else if ok && pure.Epsilon < 0.01 {
+		out.Extreme = fmt.Sprintf("At ε = %v noise covers what there is to be learned for long: "+
+			"sotto plan live says how long", pure.Epsilon)
+	}
 	if first, ok := x.FirstBatch(); ok {
 		out.First = fmt.Sprintf("%d decisions of an arm come while one waits for its window, and "+
 			"its first batch "+

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/report"
@@ -159,7 +160,7 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status in
 	case "off":
 		c.Costs = []string{"No decision gives the arm any more, for good; who had it is assigned anew.",
 			"Its rewards that were not released are destroyed.",
-			"It comes with the next public tick, and is a line of the transcript."}
+			"It comes with the next tick, seconds from now, and is a line of the transcript."}
 	case "archive":
 		c.Arms = nil
 		c.Costs = []string{"Who was assigned what is destroyed, for good; the transcript and the ledger stay."}
@@ -185,7 +186,7 @@ func (p *Pages) Confirmed(do string) Handler {
 		}
 		arm := f.Get("arm")
 		switch {
-		case f.Get("confirm") != name:
+		case strings.TrimSpace(f.Get("confirm")) != name:
 			err = wrong("confirm", "this is not the name of the experiment: type %s", name)
 		case do == "stop":
 			err = p.cfg.Engine.Stop(r.Context(), name, arm)

@@ -24,6 +24,7 @@ import (
 	"bytes"
 	"cmp"
 	"embed"
+	"encoding/json"
 	"errors"
 	"html/template"
 	"io/fs"
@@ -275,9 +276,10 @@ func (p *Pages) Home(w http.ResponseWriter, r *http.Request) error {
 // A Shown is the page of an experiment.
 type Shown struct {
 	Frame
-	View *View
-	Data *Data // of the charts; what is in an event changes it
-	Can  []Operation
+	View        *View
+	Data        *Data // of the charts; what is in an event changes it
+	Can         []Operation
+	Declaration string // all of it, with what was changed since
 }
 
 // Experiment shows an experiment.
@@ -286,9 +288,21 @@ func (p *Pages) Experiment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	info, err := p.cfg.Engine.Get(r.Context(), s.view.Name)
+	if err != nil {
+		return err
+	}
+	declared, err := info.Experiment.JSON()
+	if err != nil {
+		return err
+	}
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, declared, "", "  "); err != nil {
+		return err
+	}
 	f := p.frame(r, s.view.Name)
 	p.write(w, http.StatusOK, "experiment.html",
-		Shown{f, s.view, s.data, operationsOf(f.Who, s.view.State)})
+		Shown{f, s.view, s.data, operationsOf(f.Who, s.view.State), pretty.String()})
 	return nil
 }
 
