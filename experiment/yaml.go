@@ -62,7 +62,7 @@ func (r Reader) ReadAll(in io.Reader, file string) (*Spec, error) {
 func (r Reader) Parse(file string, data []byte) (*Spec, error) {
 	d := &decoder{known: r.Catalog, src: &source{file: file, at: map[string]Pos{}}, own: ownKey,
 		want: "horizon, instances, policies, rules and budgets",
-		log: ". Rewards in a CSV are read by an instance, csv: FILE, or by --csv FILE in place of an experiment"}
+		log:  ". Rewards in a CSV are read by an instance, csv: FILE, or by --csv FILE in place of an experiment"}
 	body, err := d.parse(data)
 	if err != nil {
 		return nil, err
