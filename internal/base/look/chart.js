@@ -115,7 +115,16 @@ const Charts = (() => {
         ],
         series: [{}], bands: [], hooks: {setCursor: [show]},
       };
+      // Bands come first: a line is over all of them.
+      if (!area) for (const s of series) if (s.band) {
+        const k = o.series.length, edge = {stroke: "transparent", width: 0, points: {show: false},
+          paths: spec.kind === "line" ? undefined : steps};
+        s.edges = [k, k + 1];
+        o.series.push({...edge}, {...edge});
+        o.bands.push({series: [k + 1, k], fill: () => faint(tones("s" + s.hue), .18)});
+      }
       for (const [i, s] of series.entries()) {
+        s.line = o.series.length;
         const tone = () => tones("s" + s.hue), few = () => spec.kind === "line" && data.x.length <= 40;
         o.series.push({label: s.name, stroke: tone, width: area ? 1 : 2, dash: s.dash ? [7, 5] : undefined,
           paths: spec.kind === "line" ? undefined : steps, points: {show: s.points ?? few, size: 6, fill: tone}, spanGaps: !!s.span});
@@ -124,16 +133,9 @@ const Charts = (() => {
           else o.series[1].fill = () => faint(tone(), .72);
         }
       }
-      if (!area) for (const [i, s] of series.entries()) if (s.band) {
-        const k = o.series.length, edge = {stroke: "transparent", width: 0, points: {show: false},
-          paths: spec.kind === "line" ? undefined : steps};
-        s.edges = [k, k + 1];
-        o.series.push({...edge}, {...edge});
-        o.bands.push({series: [k + 1, k], fill: () => faint(tones("s" + s.hue), .18)});
-      }
       return o;
     };
-    // What is drawn: sums from below of what is shown, and else the numbers and then the bands.
+    // What is drawn: sums from below of what is shown, and else the bands and then the numbers.
     const columns = () => {
       const all = stacked();
       const end = data.end ?? (spec.x.bin ? data.x.at(-1) + spec.x.bin : null);
@@ -141,8 +143,8 @@ const Charts = (() => {
       return all;
     };
     const stacked = () => {
-      if (!area) return [[...data.x], ...data.series.map(d => [...d.y]), ...series.flatMap((s, i) => s.band ?
-        [[...data.series[i].lo ?? data.series[i].y], [...data.series[i].hi ?? data.series[i].y]] : [])];
+      if (!area) return [[...data.x], ...series.flatMap((s, i) => s.band ?
+        [[...data.series[i].lo ?? data.series[i].y], [...data.series[i].hi ?? data.series[i].y]] : []), ...data.series.map(d => [...d.y])];
       const below = new Array(data.x.length).fill(0);
       return [[...data.x], ...data.series.map((d, k) => d.y.map((v, i) => below[i] += series[k].on ? v ?? 0 : 0))];
     };
@@ -152,9 +154,9 @@ const Charts = (() => {
       if (none) return;
       if (!plot) { box.replaceChildren(); plot = new uPlot(options(), columns(), box); }
       else plot.setData(columns());
-      if (toggled) for (const [i, s] of series.entries()) {
+      if (toggled) for (const s of series) {
         if (area) continue; // what is off adds nothing
-        for (const k of [i + 1, ...(s.edges ?? [])]) plot.setSeries(k, {show: s.on});
+        for (const k of [s.line, ...(s.edges ?? [])]) plot.setSeries(k, {show: s.on});
       }
       show();
     };
