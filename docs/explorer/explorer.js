@@ -11,6 +11,11 @@
     return e;
   };
   const number = v => Charts.number(v);
+  // A budget as it is shown; what is copied has all of its digits.
+  const brief = text => {
+    const short = String(Number(Number(text).toPrecision(4)));
+    return Number.isFinite(Number(text)) && short.length <= text.length ? short : text;
+  };
   const native = document.documentElement.hasAttribute("data-native");
   const hues = [1, 2, 3, 4, 5, 6, 8, 7], bounded = 7;
   const names = {epsilon: "ε", rho: "ρ", approx: "ε"};
@@ -173,6 +178,7 @@
     const mine = ++turn, link = write(state);
     began = performance.now();
     $("regret").dataset.state = "asked";
+    $("policies-hint").textContent = "";
     if (state.csv && state.csv.text === null) return show({error: "csv: " + state.csv.name + " is not here: drop the file in again", field: "csv"});
     const e = engine();
     $("engine").textContent = "played " + e.name;
@@ -195,9 +201,15 @@
   const show = p => {
     const problem = $("problem");
     problem.hidden = !p.error;
+    // What was played before is not what is asked for now.
+    $("results").hidden = $("take-away").hidden = !!p.error;
     for (const e of document.querySelectorAll("[aria-invalid]")) e.removeAttribute("aria-invalid");
     if (p.error) {
       problem.textContent = p.error;
+      picture = null;
+      $("free-mark").hidden = true;
+      $("free").replaceChildren();
+      $("said").textContent = "";
       const at = {delta: "delta", runs: "runs", seed: "seed", level: "level", range: "range"}[p.field];
       if (at) { $(at).setAttribute("aria-invalid", "true"); $(at).closest("details")?.setAttribute("open", ""); }
       $("regret").dataset.state = "refused";
@@ -219,7 +231,7 @@
     const log = $("log").checked, runs = document.querySelector("[name=band]:checked").value === "runs";
     const least = p.bounds.find(b => !b.worstCase);
     const series = p.lines.map(l => ({name: l.title, hue: hues[(l.hue - 1) % 8], dash: !l.asked, band: l.asked}));
-    if (least) series.push({name: "lower bound" + (least.asymptotic ? ", T → ∞" : ""), hue: bounded, dash: true});
+    if (least) series.push({name: lower(p) + (least.asymptotic ? ", T → ∞" : ""), hue: bounded, dash: true});
     const key = JSON.stringify([series, log]);
     if (key !== drawn) {
       chart?.destroy();
@@ -250,11 +262,20 @@
         t ? cell(last(t.mean), within(last(t.mean), last(t.hi) - last(t.mean))) : cell(null, "–"),
         l.price ? cell(l.price.mean, within(l.price.mean, l.price.half)) : cell(null, "–"),
         l.price?.times ? cell(l.price.times, l.price.times.toFixed(2) + "×") : cell(null, "–"),
-        make("td", {}, k < order.length - 1 && p.verdicts.length ? says[p.verdicts[k]] : ""));
+        make("td", {}, k < order.length - 1 && p.verdicts.length && !p.unranked ? says[p.verdicts[k]] : ""));
     }));
   };
-  const budget = b => b.replace("epsilon=", "ε = ").replace(",delta=", ", δ = ").replace("rho=", "ρ = ");
-  const free = p => p.free.find(f => f.name === "d-epsilon") ?? p.free.find(f => !f.worstCase) ?? p.free[0];
+  const budget = b => b.split(",").map(part => {
+    const [name, value] = part.split("=");
+    return ({epsilon: "ε", delta: "δ", rho: "ρ"})[name] + " = " + brief(value);
+  }).join(", ");
+  // One of the worst case says nothing of these arms.
+  const free = p => p.free.find(f => f.name === "d-epsilon") ?? p.free.find(f => !f.worstCase);
+  // Bounds are of a trusted server's noise, which under secagg the sum has too. What others add is
+  // more, and so they are below the bounds of those models.
+  const central = p => !p.lines.some(l => l.private) ||
+    ["continuous", "central", "secagg"].includes(new URLSearchParams(p.link).get("trust") ?? "continuous");
+  const lower = p => "lower bound" + (central(p) ? "" : ", trusted server");
   const tell = (p, least) => {
     const last = a => a[a.length - 1], strong = t => make("strong", {}, t), out = [];
     const asked = p.order.length ? p.order.map(k => p.lines[k]) : p.lines.filter(l => l.asked);
@@ -262,27 +283,37 @@
     const ahead = next < 0 ? [] : p.verdicts.slice(at, next); // of it against the next of its kind
     const has = !ahead.length ? " has a regret of " : ahead.includes("unsettled") ? " has the least regret so far, " :
       ahead.includes("better") ? " has the least regret, " : " has no more regret than the next, ";
-    out.push("At " + budget(p.budget) + " ", strong(l.title), has, strong(number(last(l.mean))), ` in ${number(p.horizon)} rounds`);
-    if (l.price) {
-      out.push(`. Without privacy it has ${number(last(p.lines[l.twin].mean))}: `);
-      const shown = Math.abs(l.price.mean) > l.price.half;
-      out.push(...(shown ? ["privacy costs ", strong(number(l.price.mean)), l.price.times ? `, ${l.price.times.toFixed(2)} times the regret` : ""] : ["no price can be seen in these runs"]));
-    }
-    out.push(". ");
-    if (least && last(least.value) > 0) out.push(least.asymptotic ? "In the long run no" : "No", " policy can have less than ", least.asymptotic ? "about " : "", strong(number(last(least.value))), ". ");
-    const f = free(p), x = Number(state.budget);
+    const winner = () => {
+      out.push("At " + budget(p.budget) + " ", strong(l.title), has, strong(number(last(l.mean))), ` in ${number(p.horizon)} rounds`);
+      if (l.price) {
+        out.push(`. Without privacy it has ${number(last(p.lines[l.twin].mean))}: `);
+        const shown = Math.abs(l.price.mean) > l.price.half;
+        out.push(...(shown ? ["privacy costs ", strong(number(l.price.mean)), l.price.times ? `, ${l.price.times.toFixed(2)} times the regret` : ""] : ["no price can be seen in these runs"]));
+      }
+      out.push(". ");
+    };
+    const equal = p.lines.every(l => last(l.mean) === 0);
+    if (p.unranked) out.push(strong("These regrets rank no policy"), ": rewards leave the declared range and are clipped to it, which changes which arm is best, or may. Declare the range that they have, under Play, More. ");
+    else if (equal) out.push("All arms have the same mean, so that no policy has any regret: there is nothing to lose, with privacy or without. ");
+    else winner();
+    // A bound of T → ∞ says nothing of a T at which regrets are below it.
+    const value = least && !p.unranked && central(p) ? last(least.value) : 0, of = l.private ? " with a trusted server" : "";
+    const lowest = Math.min(...asked.filter(a => a.private === l.private).map(a => last(a.mean)));
+    if (value > 0 && least.asymptotic && value > lowest) out.push(`The long-run lower bound${of}, about `, strong(number(value)), ", does not hold yet at this number of rounds. ");
+    else if (value > 0) out.push((least.asymptotic ? "In the long run no" : "No") + " policy" + of + " can have less than " + (least.asymptotic ? "about " : ""), strong(number(value)), ". ");
+    const f = value > 0 ? free(p) : undefined, x = Number(state.budget);
     if (f) {
-      const at = f.symbol + " = " + number(f.budget);
-      out.push(f.worstCase ? `In the worst case privacy is free from ${at} on` : x < f.budget ? `By that bound privacy is free in the long run from ${at} on` : `By that bound privacy is free here in the long run, as it is from ${at} on`, ".");
+      const from = f.symbol + " = " + number(f.budget);
+      out.push(x < f.budget ? `By that bound privacy is free in the long run from ${from} on.` : `By that bound privacy is free here in the long run, as it is from ${from} on.`);
     }
     $("sentence").replaceChildren(...out);
-    const mark = f && !f.worstCase ? `free from ${f.symbol} = ${number(f.budget)}` : "";
+    const mark = f ? `free from ${f.symbol} = ${number(f.budget)}` : "";
     $("free-mark").textContent = mark;
     const [from, to] = scale[state.kind], share = mark ? (Math.log10(f.budget) - from) / (to - from) : -1;
     $("free-mark").hidden = !(share > 0 && share < 1);
     $("free-mark").style.left = `clamp(4.5rem, ${100 * share}%, 100% - 4.5rem)`;
     $("free").replaceChildren(...(f ? [make("option", {value: Math.log10(f.budget).toFixed(2)})] : []));
-    const settled = p.order.length > 1 ? p.settled ? `; the ranking is settled, but for a probability of ${p.level}` : "; the ranking is not settled" : "";
+    const settled = p.order.length > 1 && !p.unranked ? p.settled ? `; the ranking is settled, but for a probability of ${p.level}` : "; the ranking is not settled" : "";
     $("progress").textContent = `${number(p.runs)} of at most ${number(p.most)} runs of each policy${settled}${p.next ? " …" : "."} Lines are means; dashed ones have no privacy.`;
     if (!p.next) $("said").textContent = $("sentence").textContent;
   };
@@ -295,8 +326,9 @@
   const beyond = p => {
     const figure = $("against"), asked = p.lines.filter(l => l.private), x = Number(state.budget);
     if (!p.against && p.next && edge) return;
-    figure.hidden = !asked.length;
-    if (!asked.length) { edge?.destroy(); edge = edged = null; return; }
+    // A logarithmic axis has no place for arms without regret.
+    figure.hidden = !asked.length || asked.every(l => !(l.mean[l.mean.length - 1] > 0));
+    if (figure.hidden) { edge?.destroy(); edge = edged = null; return; }
     const a = p.against ?? {symbol: names[state.kind], budget: [], value: []};
     const rest = write({...state, budget: ""});
     const seen = trail.get(rest) ?? trail.set(rest, new Map()).get(rest);
@@ -308,7 +340,7 @@
       const w = Math.log(v / a.budget[j - 1]) / Math.log(a.budget[j] / a.budget[j - 1]);
       return a.value[j - 1] ** (1 - w) * a.value[j] ** w;
     };
-    const series = [...(a.budget.length ? [{name: "lower bound, T → ∞", hue: bounded, dash: true, points: false}] : []), ...asked.map(l => ({name: l.title, hue: hues[(l.hue - 1) % 8], span: true, points: true}))];
+    const series = [...(a.budget.length ? [{name: lower(p) + ", T → ∞", hue: bounded, dash: true, points: false}] : []), ...asked.map(l => ({name: l.title, hue: hues[(l.hue - 1) % 8], span: true, points: true}))];
     const key = JSON.stringify([series, a.symbol]);
     if (key !== edged) {
       edge?.destroy();
@@ -350,7 +382,7 @@
     policies();
   };
   const label = () => {
-    const text = `${names[state.kind]} = ${state.budget}`;
+    const text = `${names[state.kind]} = ${brief(state.budget)}`;
     $("budget-value").textContent = text;
     $("budget").setAttribute("aria-valuetext", text);
     $("delta-box").hidden = state.kind !== "approx";
@@ -394,7 +426,12 @@
       box.checked = on;
       box.onchange = () => {
         state.policies = box.checked ? [...state.policies, text] : state.policies.filter(t => t !== text);
-        if (!state.policies.length) { box.checked = true; state.policies = [text]; return; }
+        if (!state.policies.length) {
+          box.checked = true;
+          state.policies = [text];
+          $("policies-hint").textContent = `${p.title} stays: at least one policy is played. Tick another first.`;
+          return;
+        }
         policies();
         change();
         $("policy-list").querySelector(`[value="${CSS.escape(text)}"]`)?.focus();

@@ -120,6 +120,87 @@ async function same(page, p) {
   }
 }
 
+// honest looks for what a page must not say, and what it must take away or explain.
+async function honest(url) {
+  const page = await open(`${url}#${start}`);
+  const sentence = () => page.locator('#sentence').textContent();
+  const asks = (link) => settled(page, () => page.evaluate((s) => { location.hash = s; }, link));
+  const two = 'arms=0.75,0.6&policies=dp-imed,dp-se&epsilon=0.05&horizon=2000&runs=16';
+
+  // The bound is of T → ∞, and of a trusted server's noise.
+  const early = await asks('arms=0.55,0.5&policies=dp-imed&epsilon=0.05&horizon=500&runs=16');
+  const bound = early.bounds.find((b) => !b.worstCase).value.at(-1);
+  assert.ok(bound > early.lines[0].mean.at(-1), `${bound} is not above the regret`);
+  assert.match(await sentence(), /long-run lower bound with a trusted server, about .* does not hold yet/);
+  assert.doesNotMatch(await sentence(), /can have less than/);
+  await asks(two.replace('2000', '1000000'));
+  assert.match(await sentence(), /In the long run no policy with a trusted server can have less than about/);
+  assert.equal(await page.locator('#free-mark').isVisible(), true);
+  for (const trust of ['local', 'shuffle', 'two-server']) {
+    await asks(`${two.replace('dp-imed,dp-se', 'batch-se')}&trust=${trust}`);
+    assert.doesNotMatch(await sentence(), /bound|can have less/, trust);
+    assert.equal(await page.locator('#free-mark').isVisible(), false);
+    assert.equal(await page.locator('#free option').count(), 0);
+  }
+
+  // A budget that is free in the worst case says nothing of these arms.
+  const worst = await asks('arms=0.5,0.6&policies=adac-ucb&rho=0.5&horizon=2000&runs=16');
+  assert.deepEqual(worst.free.map((f) => f.worstCase), [true]);
+  assert.doesNotMatch(await sentence(), /free/);
+  assert.equal(await page.locator('#free option').count(), 0);
+
+  // Numbers are short where they are shown, and whole where they are copied.
+  await asks(two.replace('0.05', '0.03333333333333333'));
+  assert.equal(await page.locator('#budget-value').textContent(), 'ε = 0.03333');
+  assert.match(await sentence(), /^At ε = 0\.03333 /);
+  assert.match(await page.locator('#link').textContent(), /epsilon=0\.03333333333333333/);
+
+  // Arms that are equal, and rewards that are clipped, have no winner.
+  await asks('arms=0.5,0.5&policies=dp-se,dp-imed&epsilon=1&horizon=2000&runs=16');
+  assert.match(await sentence(), /^All arms have the same mean/);
+  assert.equal(await page.locator('#against').isVisible(), false);
+  const clipped = await asks('arms=table(0:0.6,10:0.4),table(1:1)&policies=dp-se,dp-imed&epsilon=1&horizon=2000&runs=16');
+  assert.equal(clipped.unranked, true);
+  assert.match(await sentence(), /^These regrets rank no policy: .*clipped/);
+  assert.deepEqual((await page.locator('#price tbody td:last-child').allTextContents()).filter(Boolean), []);
+  assert.doesNotMatch(await page.locator('#progress').textContent(), /ranking/);
+
+  // What was played before is not left under another name.
+  const log = join(dir, 'sent.csv');
+  writeFileSync(log, 'arm,sent\nred,1\nblue,0\n');
+  const refused = await settled(page, () => page.locator('#csv').setInputFiles(log));
+  assert.match(refused.error, /no column "reward"/);
+  assert.doesNotMatch(refused.error, /--/);
+  for (const part of ['#sentence', '#regret', '#price', '#against', '#take', '#free-mark']) {
+    assert.equal(await page.locator(part).isVisible(), false, part);
+  }
+  assert.equal((await asks('policies=&horizon=1000')).error, 'policies: at least one is needed');
+  await asks(two.replace('dp-imed,dp-se', 'dp-se'));
+  assert.equal(await page.locator('#regret canvas').isVisible(), true);
+
+  // The last policy stays, and it is said why; a box stands beside its name.
+  const box = page.getByRole('checkbox', { name: 'DP-SE', exact: true });
+  await box.click();
+  assert.equal(await box.isChecked(), true);
+  assert.match(await page.locator('#policies-hint').textContent(), /at least one policy/);
+  const [at, label] = await box.evaluate((e) => [e, e.parentElement].map((x) => x.getBoundingClientRect()).map((r) => r.top + r.height / 2));
+  assert.ok(Math.abs(at - label) < 1.5, `a box is at ${at}, its label at ${label}`);
+
+  // A long state stays in its card.
+  await page.setViewportSize({ width: 390, height: 900 });
+  assert.ok(await page.evaluate(() => {
+    const card = document.createElement('p'), state = document.createElement('span');
+    [card.className, state.className, state.textContent] = ['card', 'state', 'waits for what it needs '.repeat(5)];
+    document.querySelector('.sight').prepend(card);
+    card.append(state);
+    const fits = state.getBoundingClientRect().right <= card.getBoundingClientRect().right;
+    card.remove();
+    return fits;
+  }), 'a state is wider than its card');
+  assert.deepEqual(page.complaints, []);
+  await page.context().close();
+}
+
 try {
   for (const [name, url] of [['served', native], ['static', files]]) {
     const page = await open(`${url}#${start}`);
@@ -203,6 +284,9 @@ try {
     await page.context().close();
     step(`${name}: axe finds nothing serious, and nothing is wider than the page`);
   }
+
+  await honest(files);
+  step('nothing is said that is not known, and nothing stays that was not asked for');
 
   // A policy that decides in each round of many keeps nobody waiting who turns on.
   const slow = await open(`${files}#policies=thompson&horizon=1000000000&runs=4`);

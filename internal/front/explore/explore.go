@@ -31,6 +31,7 @@ type Explorer struct {
 	cells   []cell
 	left    []Left
 	notes   []string
+	turns   bool    // clipping changes which arm is best, or may
 	at      []int   // checkpoints
 	top     float64 // no regret is above it
 	known   func() (background, error)
@@ -121,7 +122,8 @@ func (r *Request) instance(log io.Reader) (in bandit.Instance, notes []string, e
 	if log == nil {
 		return in, nil, &Error{Field: "csv", Err: fmt.Errorf("%s is not here: drop the file in again", r.CSV)}
 	}
-	in, _, err = bandit.ReadCSV(log, logged.Format{Lo: r.Lo, Hi: r.Hi})
+	// The columns are named, since no flag of a page names others.
+	in, _, err = bandit.ReadCSV(log, logged.Format{Arm: "arm", Reward: "reward", Lo: r.Lo, Hi: r.Hi})
 	if err != nil {
 		return in, nil, &Error{Field: "csv", Err: err}
 	}
@@ -160,7 +162,7 @@ func (e *Explorer) look(in bandit.Instance) {
 	}
 	e.notes = append(e.notes, fmt.Sprintf("rewards leave the declared range [%v, %v] and are clipped to it; "+
 		"regret counts the means before clipping", r.Lo, r.Hi))
-	if in.ClippingTurns(r.Lo, r.Hi) {
+	if e.turns = in.ClippingTurns(r.Lo, r.Hi); e.turns {
 		e.notes = append(e.notes, "clipping changes which arm is best, or may: policies look for the best of "+
 			"the clipped means, and this regret does not rank them")
 	}

@@ -132,7 +132,7 @@ func TestErrors(t *testing.T) {
 		"trust=nobody":                `trust is "nobody", must be continuous, central, local, two-server, shuffle, secagg`,
 		"range=1,0":                   `range is "1,0", must be two finite numbers LO,HI, the lower one first, at most 1e+100 in absolute value`,
 		"range=1":                     "range is 1, must be two numbers LO,HI, the lower one first",
-		"policies=":                   `policies: policy "" is unknown; known are `,
+		"policies=":                   "policies: at least one is needed",
 		"policies=dpse":               `policies: policy "dpse" is unknown (did you mean "dp-se"?); known are `,
 		"policies=dp-se:beta":         `policies is "dp-se:beta", must be NAME:PARAMETER=VALUE:…`,
 		"policies=dp-se,dp-se":        `policies is "dp-se", must be there once`,
@@ -153,6 +153,29 @@ func TestErrors(t *testing.T) {
 		var of *explore.Error
 		if err == nil || !errors.As(err, &of) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", link, err, want)
+		}
+	}
+}
+
+// A log whose columns have other names is refused without a word of flags, which a page has not.
+func TestLogColumns(t *testing.T) {
+	r, err := explore.Parse("csv=a.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = explore.New(catalog.Catalog{}, r, strings.NewReader("arm,sent\nred,1\nblue,0\n"))
+	if err == nil || !strings.Contains(err.Error(), `no column "reward"`) ||
+		strings.Contains(err.Error(), "--") {
+		t.Error(err)
+	}
+}
+
+// Where clipping may turn the arms, a picture says that regret ranks no policy, and else not.
+func TestUnranked(t *testing.T) {
+	for arms, want := range map[string]bool{"table(0:0.6,10:0.4),table(1:1)": true, "0.4,0.5": false,
+		"gaussian(0.9,0.1),0.2": false} {
+		if p := last(t, "arms="+arms+"&horizon=500&runs=4"); p.Unranked != want {
+			t.Errorf("%s: unranked is %v, must be %v; notes %q", arms, p.Unranked, want, p.Notes)
 		}
 	}
 }

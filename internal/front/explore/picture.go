@@ -36,6 +36,7 @@ type Picture struct {
 	Order    []int            `json:"order"`
 	Verdicts []choose.Verdict `json:"verdicts"`
 	Settled  bool             `json:"settled"`
+	Unranked bool             `json:"unranked"` // clipping turns the arms: regret ranks no policy
 	Level    float64          `json:"level"`
 	Left     []Left           `json:"left"`
 	Notes    []string         `json:"notes"`
@@ -118,7 +119,7 @@ func (e *Explorer) Picture(samples [][]float64, runs int) (Picture, error) {
 	}
 	r := &e.request
 	p := Picture{Runs: runs, Next: e.After(runs), Most: r.Runs, Budget: r.Budget.String(),
-		Horizon: r.Horizon, At: e.at, Level: r.Level,
+		Horizon: r.Horizon, At: e.at, Level: r.Level, Unranked: e.turns,
 		Left: append([]Left{}, e.left...), Notes: append([]string{}, e.notes...), Link: r.Link(),
 		Order: []int{}, Verdicts: []choose.Verdict{}, YAML: e.YAML(runs), Command: e.Command(runs)}
 	final := make([][]float64, len(e.cells))

@@ -151,6 +151,9 @@ func (r *Request) read(name, text string, budget map[string]float64) (err error)
 		}
 		r.Lo, r.Hi = x, y
 	case "policies":
+		if strings.TrimSpace(text) == "" {
+			return &Error{Field: "policies", Err: errors.New("at least one is needed")}
+		}
 		r.Policies = nil
 		for _, one := range strings.Split(text, ",") {
 			parts := strings.Split(strings.TrimSpace(one), ":")
