@@ -224,7 +224,7 @@
     document.dispatchEvent(new CustomEvent("picture", {detail: {...p, milliseconds}}));
     clearTimeout(idle);
     const mine = turn;
-    if (!p.next && p.lines.some(l => l.private)) idle = setTimeout(() => { if (mine === turn) sweep(mine); }, 200);
+    if (!p.next && !$("against").hidden) idle = setTimeout(() => { if (mine === turn) sweep(mine); }, 200);
   };
   let idle;
   const draw = p => {

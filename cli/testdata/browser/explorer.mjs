@@ -159,6 +159,7 @@ async function honest(url) {
   await asks('arms=0.5,0.5&policies=dp-se,dp-imed&epsilon=1&horizon=2000&runs=16');
   assert.match(await sentence(), /^All arms have the same mean/);
   assert.equal(await page.locator('#against').isVisible(), false);
+  await page.waitForTimeout(300); // until the page has nothing else to do
   const clipped = await asks('arms=table(0:0.6,10:0.4),table(1:1)&policies=dp-se,dp-imed&epsilon=1&horizon=2000&runs=16');
   assert.equal(clipped.unranked, true);
   assert.match(await sentence(), /^These regrets rank no policy: .*clipped/);
