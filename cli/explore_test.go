@@ -3,11 +3,16 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 )
 
 // The explorer in Chromium, served and as files: what is drawn while the knob turns has the numbers
 // of sotto run. testdata/browser/explorer.mjs has it all.
 func TestExplorerBrowser(t *testing.T) {
+	if testneeds.Race {
+		t.Skip("the program's simulations take ten times as long: it runs among the tests of full size")
+	}
 	var want strings.Builder
 	for _, by := range []string{"served", "static"} {
 		for _, what := range []string{"what a link asks for is drawn, with the numbers of sotto run",
