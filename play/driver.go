@@ -31,7 +31,9 @@ func NewDriver(p policy.Policy, c release.Curator) *Driver { return &Driver{Poli
 func (d *Driver) Next() (*policy.Batch, error) {
 	b := d.Policy.Next(d.Released)
 	if b != d.batch { // it is mostly the same one, and pointers cost more to write than to compare
-		d.batch = b
+		if d.batch = b; b != nil && cap(d.ready) < len(b.Plays) {
+			d.ready = make([]int, 0, len(b.Plays)) // at once: Releasing, which is inlined, lets it grow
+		}
 	}
 	if b == nil {
 		return nil, nil
