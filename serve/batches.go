@@ -51,19 +51,11 @@ func (e *Engine) Batches(ctx context.Context, name string, from int) (iter.Seq2[
 	if err != nil {
 		return nil, err
 	}
-	x.mu.Lock()
-	shown, _ := x.visible()
-	x.mu.Unlock()
-	e.mu.RLock()
-	st := e.reading
-	e.mu.RUnlock()
 	from = max(from, 1)
+	lines := e.lines(ctx, x, from-1) // the line before says when the first was opened
 	return func(yield func(Batch, error) bool) {
 		n, opened := from-1, time.Time{}
-		for line, err := range st.Lines(ctx, x.id, n) {
-			if err == nil && n >= shown {
-				return
-			}
+		for line, err := range lines {
 			var b Batch
 			var played bool
 			if err == nil {

@@ -633,6 +633,11 @@ func (e *Engine) Transcript(ctx context.Context, name string) (iter.Seq2[[]byte,
 	if err != nil {
 		return nil, err
 	}
+	return e.lines(ctx, x, 0), nil
+}
+
+// lines are those of the transcript that everybody may see, from the line from on.
+func (e *Engine) lines(ctx context.Context, x *live, from int) iter.Seq2[[]byte, error] {
 	x.mu.Lock()
 	shown, _ := x.visible()
 	x.mu.Unlock()
@@ -640,14 +645,14 @@ func (e *Engine) Transcript(ctx context.Context, name string) (iter.Seq2[[]byte,
 	st := e.reading
 	e.mu.RUnlock()
 	return func(yield func([]byte, error) bool) {
-		n := 0
-		for line, err := range st.Lines(ctx, x.id, 0) {
-			if n == shown || !yield(line, err) || err != nil {
+		n := from
+		for line, err := range st.Lines(ctx, x.id, from) {
+			if n >= shown || !yield(line, err) || err != nil {
 				return
 			}
 			n++
 		}
-	}, nil
+	}
 }
 
 // Ledger is what the releases have cost, as privacy.Ledger writes it.

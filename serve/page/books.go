@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 	"strconv"
@@ -226,14 +227,20 @@ func (p *Pages) Hours(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
+// book is an experiment with all its batches.
+func (p *Pages) book(ctx context.Context, name string) (info serve.Info,
+	batches iter.Seq2[serve.Batch, error], err error) {
+	if info, err = p.cfg.Engine.Get(ctx, name); err != nil {
+		return info, nil, err
+	}
+	batches, err = p.cfg.Engine.Batches(ctx, name, 1)
+	return info, batches, err
+}
+
 // LedgerFile is all entries of the ledger.
 func (p *Pages) LedgerFile(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
-	info, err := p.cfg.Engine.Get(r.Context(), name)
-	if err != nil {
-		return err
-	}
-	batches, err := p.cfg.Engine.Batches(r.Context(), name, 1)
+	info, batches, err := p.book(r.Context(), name)
 	if err != nil {
 		return err
 	}
@@ -258,11 +265,7 @@ func (p *Pages) LedgerFile(w http.ResponseWriter, r *http.Request) error {
 // waits for and the decisions that no release has.
 func (p *Pages) BatchFile(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
-	info, err := p.cfg.Engine.Get(r.Context(), name)
-	if err != nil {
-		return err
-	}
-	batches, err := p.cfg.Engine.Batches(r.Context(), name, 1)
+	info, batches, err := p.book(r.Context(), name)
 	if err != nil {
 		return err
 	}
