@@ -31,6 +31,7 @@ type kept struct {
 	arms     map[int]Arm
 	segments map[[2]int]Segment
 	parts    map[[3]int]Part
+	events   map[int]Events
 	units    [][]byte
 	lines    [][]byte
 	hours    map[int64]Hour
@@ -80,6 +81,9 @@ func (m *memory) Load(_ context.Context, id int64) (Stored, error) {
 	})
 	out.Parts = slices.SortedFunc(maps.Values(k.parts), func(a, b Part) int {
 		return cmp.Or(cmp.Compare(a.Arm, b.Arm), cmp.Compare(a.Start, b.Start), cmp.Compare(a.Number, b.Number))
+	})
+	out.Events = slices.SortedFunc(maps.Values(k.events), func(a, b Events) int {
+		return cmp.Compare(a.Start, b.Start)
 	})
 	out.Hours = slices.SortedFunc(maps.Values(k.hours), func(a, b Hour) int { return cmp.Compare(a.At, b.At) })
 	return out, nil
@@ -160,7 +164,7 @@ func (m *memory) write(w Write) {
 	k := m.stored[w.ID]
 	if k == nil {
 		k = &kept{arms: map[int]Arm{}, segments: map[[2]int]Segment{}, parts: map[[3]int]Part{},
-			hours: map[int64]Hour{}}
+			events: map[int]Events{}, hours: map[int64]Hour{}}
 		m.stored[w.ID] = k
 	}
 	if w.Record != nil {
@@ -192,6 +196,9 @@ func (m *memory) write(w Write) {
 		p.Redeemed = bytes.Clone(p.Redeemed)
 		k.parts[[3]int{p.Arm, p.Start, p.Number}] = p
 	}
+	for _, v := range w.Events {
+		k.events[v.Start] = Events{v.Start, bytes.Clone(v.Data)}
+	}
 	if len(w.Units) > 0 {
 		k.units = append(k.units, bytes.Clone(w.Units))
 	}
@@ -204,10 +211,11 @@ func (m *memory) write(w Write) {
 	}
 }
 
-// drop destroys segments with their parts.
+// drop destroys segments with their parts and events.
 func (k *kept) drop(gone func(arm, start int) bool) {
 	maps.DeleteFunc(k.segments, func(at [2]int, _ Segment) bool { return gone(at[0], at[1]) })
 	maps.DeleteFunc(k.parts, func(at [3]int, _ Part) bool { return gone(at[0], at[1]) })
+	maps.DeleteFunc(k.events, func(start int, _ Events) bool { return gone(0, start) })
 }
 
 // Close implements Store.

@@ -32,13 +32,13 @@ CREATE TABLE lease (
 	losses BIGINT NOT NULL);
 `
 
-// postgresSchema is schema in PostgreSQL's words.
-func postgresSchema() string {
+// inPostgres is a schema in PostgreSQL's words.
+func inPostgres(schema string) string {
 	return strings.NewReplacer(
 		", WITHOUT ROWID", "", " STRICT", "", "only INTEGER", `"only" BIGINT`, "gone INTEGER", "gone BOOLEAN",
 		"block INTEGER", "block BIGINT GENERATED ALWAYS AS IDENTITY",
 		"only BIGINT", `"only" BIGINT`, "(only =", `("only" =`, "INTEGER", "BIGINT", "BLOB", "BYTEA",
-	).Replace(schema + shared)
+	).Replace(schema)
 }
 
 // Postgres opens the store in a PostgreSQL database, version 15 or later, and makes the tables where
@@ -205,7 +205,7 @@ func (e oneLine) Error() string {
 
 func (e oneLine) Unwrap() error { return e.error }
 
-// make checks the version of the tables, or makes new ones.
+// make checks the version of the tables, brings them to that of now, or makes new ones.
 func (s *postgres) make(ctx context.Context) error {
 	return s.inside(ctx, func(ctx context.Context) error {
 		// of many who come at once one makes them
@@ -223,6 +223,11 @@ func (s *postgres) make(ctx context.Context) error {
 				&id); err != nil {
 				return fmt.Errorf("%w: %w", ErrSchema, err)
 			}
+			if version == 3 && id == applicationID && !s.reads {
+				_, err := s.conn.Exec(ctx, inPostgres(since3)+
+					fmt.Sprintf("UPDATE lease SET version = %d", schemaVersion))
+				return err
+			}
 			if version != schemaVersion || id != applicationID {
 				return fmt.Errorf("it has version %d of application %#x, must have %d of %#x: %w", version, id,
 					schemaVersion, applicationID, ErrSchema)
@@ -237,7 +242,7 @@ func (s *postgres) make(ctx context.Context) error {
 				return err
 			}
 		}
-		if _, err := s.conn.Exec(ctx, postgresSchema()); err != nil {
+		if _, err := s.conn.Exec(ctx, inPostgres(schema+shared)); err != nil {
 			return err
 		}
 		var secret [32]byte

@@ -13,7 +13,7 @@ import (
 )
 
 // schema is that of version schemaVersion. What grows without end has rows of blocks: a part has
-// the decisions of one commit, a row of assignment the units of one.
+// the decisions of one commit, a row of assignment the units of one, a row of event its events.
 const schema = `
 CREATE TABLE writer (
 	only INTEGER PRIMARY KEY CHECK (only = 1), term INTEGER NOT NULL, holder TEXT NOT NULL,
@@ -44,10 +44,18 @@ CREATE TABLE traffic (
 	PRIMARY KEY (experiment, hour)) STRICT, WITHOUT ROWID;
 CREATE TABLE key (id INTEGER PRIMARY KEY, name TEXT NOT NULL, data BLOB NOT NULL) STRICT;
 CREATE TABLE audit (line INTEGER PRIMARY KEY, text BLOB NOT NULL) STRICT;
+` + since3
+
+// since3 is what version 4 has and version 3 has not.
+const since3 = `
+CREATE TABLE event (
+	experiment INTEGER NOT NULL, start INTEGER NOT NULL, data BLOB NOT NULL,
+	PRIMARY KEY (experiment, start)) STRICT;
 `
 
-// schemaVersion is the version of schema.
-const schemaVersion = 3
+// schemaVersion is the version of schema. A store of version 3 is made one of it by whoever opens it
+// to write.
+const schemaVersion = 4
 
 // A statement is one of a transaction. Its SQL is what SQLite and PostgreSQL both know.
 type statement struct {
@@ -100,11 +108,14 @@ func (w Write) statements(add func(query string, args ...any)) {
 			add("DELETE FROM "+table+" WHERE experiment = $1 AND arm = $2 AND start >= $3 AND start < $4",
 				w.ID, t.Arm, t.Start, t.End)
 		}
+		if t.Arm == 0 {
+			add("DELETE FROM event WHERE experiment = $1 AND start >= $2 AND start < $3", w.ID, t.Start, t.End)
+		}
 	}
 	for _, drop := range []struct {
 		yes   bool
 		table string
-	}{{w.DropSums, "segment"}, {w.DropSums, "redeemed"}, {w.DropUnits, "assignment"}} {
+	}{{w.DropSums, "segment"}, {w.DropSums, "redeemed"}, {w.DropSums, "event"}, {w.DropUnits, "assignment"}} {
 		if drop.yes {
 			add("DELETE FROM "+drop.table+" WHERE experiment = $1", w.ID)
 		}
@@ -126,6 +137,9 @@ func (w Write) statements(add func(query string, args ...any)) {
 		}
 		add("INSERT INTO redeemed VALUES ($1, $2, $3, $4, $5)", w.ID, p.Arm, p.Start, p.Number,
 			bytesOf(p.Redeemed))
+	}
+	for _, v := range w.Events {
+		add("INSERT INTO event VALUES ($1, $2, $3)", w.ID, v.Start, bytesOf(v.Data))
 	}
 	if len(w.Units) > 0 {
 		add("INSERT INTO assignment (experiment, units) VALUES ($1, $2)", w.ID, w.Units)
@@ -206,6 +220,12 @@ func (s tables) load(ctx context.Context, id int64) (out Stored, err error) {
 			out.Parts = append(out.Parts, p)
 			return err
 		})
+	each("SELECT start, data FROM event WHERE experiment = $1 ORDER BY start", func(rows *sql.Rows) error {
+		var v Events
+		err := rows.Scan(&v.Start, &v.Data)
+		out.Events = append(out.Events, v)
+		return err
+	})
 	each("SELECT units FROM assignment WHERE experiment = $1 ORDER BY block", func(rows *sql.Rows) error {
 		var units []byte
 		err := rows.Scan(&units)

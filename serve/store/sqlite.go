@@ -108,7 +108,11 @@ func openSQLite(ctx context.Context, dir string, reads bool) (_ *sqlite, err err
 	return s, nil
 }
 
-// make checks the version of the database, or makes the tables of a new one.
+// setVersion says of a database what it is.
+var setVersion = fmt.Sprintf("PRAGMA user_version = %d; PRAGMA application_id = %d;", schemaVersion,
+	applicationID)
+
+// make checks the version of the database, brings it to that of now, or makes the tables of a new one.
 func (s *sqlite) make(ctx context.Context) error {
 	return s.inside(ctx, func() error {
 		var version, id int64
@@ -121,15 +125,16 @@ func (s *sqlite) make(ctx context.Context) error {
 		switch {
 		case version == schemaVersion && id == applicationID:
 			return nil
+		case version == 3 && id == applicationID && !s.reads:
+			_, err := s.conn.ExecContext(ctx, since3+setVersion)
+			return err
 		case version != 0 || id != 0 || s.reads:
 			return fmt.Errorf("it has version %d of application %#x, must have %d of %#x: %w", version, id,
 				schemaVersion, applicationID, ErrSchema)
 		}
 		var secret [32]byte
 		_, _ = rand.Read(secret[:]) // never fails
-		if _, err := s.conn.ExecContext(ctx, schema+fmt.Sprintf(
-			"PRAGMA user_version = %d; PRAGMA application_id = %d;", schemaVersion,
-			applicationID)); err != nil {
+		if _, err := s.conn.ExecContext(ctx, schema+setVersion); err != nil {
 			return err
 		}
 		_, err := s.conn.ExecContext(ctx, "INSERT INTO writer VALUES (1, 0, '', 0, 0, ?)", secret[:])

@@ -90,6 +90,7 @@ type Stored struct {
 	Arms     []Arm // by arm
 	Segments []Segment
 	Parts    []Part   // by arm, start and number
+	Events   []Events // by start
 	Units    [][]byte // in the order in which they were added
 	Hours    []Hour   // by time
 }
@@ -123,6 +124,13 @@ type Part struct {
 	Redeemed   []byte // as the store's user writes it
 }
 
+// Events are what must be known of decisions of arm 0 until they are released, from number Start on.
+// They are of one segment, and go with it.
+type Events struct {
+	Start int
+	Data  []byte // as the store's user writes them
+}
+
 // A Commit is one transaction.
 type Commit struct {
 	Now    int64
@@ -139,13 +147,14 @@ type Write struct {
 	Arms     []Arm
 	Segments []Segment
 	Parts    []Part
+	Events   []Events // that are new
 	Units    []byte
 	Hours    []Hour
 	// Lines are the next of the transcript, the first of them number Number; the decisions of Taken
-	// are in them, and their segments and parts go.
+	// are in them, and their segments, parts and events go.
 	Lines  [][]byte
 	Number int
 	Taken  []play.Taken
-	// DropSums destroys all segments and parts, DropUnits all units.
+	// DropSums destroys all segments, parts and events, DropUnits all units.
 	DropSums, DropUnits bool
 }

@@ -102,7 +102,7 @@ func testModel(t *testing.T, empty func(*rapid.T) (func(context.Context) (Store,
 		}
 		small := rapid.IntRange(0, 3)
 		blob := rapid.SliceOfN(rapid.Byte(), 1, 8)
-		lines := map[int64]int{}
+		lines, next := map[int64]int{}, map[int64]int{}
 		made := map[int64]bool{}
 		for range rapid.IntRange(1, 6).Draw(t, "commits") {
 			c := Commit{Now: rapid.Int64Range(0, 1<<60).Draw(t, "now")}
@@ -128,6 +128,10 @@ func testModel(t *testing.T, empty func(*rapid.T) (func(context.Context) (Store,
 					w.Segments = append(w.Segments, Segment{n, start, start + 1, -5, 1 << 60, int64(n),
 						[]string{"", "\x00\xff"}[n%2]})
 					w.Parts = append(w.Parts, Part{n, start, 0, blob.Draw(t, "part")})
+				}
+				if n := next[id]; rapid.Bool().Draw(t, "events") {
+					next[id] += 2
+					w.Events = []Events{{n, blob.Draw(t, "events")}, {n + 1, blob.Draw(t, "events")}}
 				}
 				if rapid.Bool().Draw(t, "units") {
 					w.Units = blob.Draw(t, "units")
@@ -234,18 +238,34 @@ func TestFilesForget(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	must := func(there bool, after string) {
+		t.Helper()
+		if f := found(); (len(f) > 0) != there {
+			t.Fatalf("after %s the secret is in %v", after, f)
+		}
+	}
+	line := func(n int, w Write) {
+		w.Lines, w.Number = [][]byte{[]byte("{}\n")}, n
+		commit(w)
+	}
 	commit(Write{Record: &Record{Name: "a"}, Parts: []Part{{0, 0, 1, []byte(secret)}}})
-	if len(found()) == 0 {
-		t.Fatal("the secret is in no file: the test finds nothing")
-	}
+	must(true, "its part")
 	commit(Write{Parts: []Part{{0, 0, 0, []byte("all")}}})
-	if len(found()) == 0 {
-		t.Error("the log forgets by itself: the test finds nothing")
+	must(true, "one that takes its place, when the log has it")
+	line(0, Write{Taken: []play.Taken{{Arm: 0, Start: 0, End: 10}}})
+	must(false, "the release")
+	commit(Write{Events: []Events{{10, []byte(secret)}, {20, []byte("of another segment")}}})
+	must(true, "its event")
+	line(1, Write{Taken: []play.Taken{{Arm: 1, Start: 10, End: 20}}})
+	must(true, "the release of another arm")
+	line(2, Write{Taken: []play.Taken{{Arm: 0, Start: 10, End: 20}}})
+	must(false, "the release of its event")
+	if got, err := s.Load(t.Context(), 1); err != nil || len(got.Events) != 1 || got.Events[0].Start != 20 {
+		t.Errorf("%v, %v: what was not released must be there", got.Events, err)
 	}
-	commit(Write{Lines: [][]byte{[]byte("{}\n")}, Taken: []play.Taken{{Arm: 0, Start: 0, End: 10}}})
-	if f := found(); len(f) > 0 {
-		t.Errorf("after the release the secret is in %v", f)
-	}
+	commit(Write{Events: []Events{{30, []byte(secret)}}})
+	commit(Write{DropSums: true})
+	must(false, "the sums were dropped")
 }
 
 // A reader who takes his time over the lines does not keep the log from being cut.
@@ -371,6 +391,43 @@ func TestSchema(t *testing.T) {
 	}
 	if _, err := SQLite(dir)(t.Context()); err == nil {
 		t.Error("a file that is no database is opened")
+	}
+}
+
+// A store of version 3 is made one of now by who writes, with all that is in it, and is not read
+// before. What that version has not is taken away here.
+func TestOlderSchema(t *testing.T) {
+	dir := t.TempDir()
+	testOlderSchema(t, SQLite(dir), SQLiteReader(dir), func(s Store) error {
+		_, err := s.(*sqlite).conn.ExecContext(t.Context(), "DROP TABLE event; PRAGMA user_version = 3")
+		return err
+	})
+}
+
+func testOlderSchema(t *testing.T, open, read func(context.Context) (Store, error), older func(Store) error) {
+	t.Helper()
+	s, was := begin(t, open)
+	w := Write{ID: 1, Record: &Record{Name: "a"}, Units: []byte("u"), Segments: []Segment{{End: 1, Sum: 2}}}
+	err := s.Commit(t.Context(), Commit{Now: 5, Writes: []Write{w}})
+	if err = errors.Join(err, older(s), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := read(t.Context()); !errors.Is(err, ErrSchema) {
+		t.Errorf("who only reads opens version 3: %v", err)
+	}
+	s, now := begin(t, open)
+	w = Write{ID: 1, Events: []Events{{0, []byte("e")}}}
+	if err := s.Commit(t.Context(), Commit{Writes: []Write{w}}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Load(t.Context(), 1)
+	if now.Secret != was.Secret || now.Now != 5 || err != nil || len(got.Units) != 1 ||
+		len(got.Segments) != 1 || got.Segments[0].Sum != 2 || len(got.Events) != 1 {
+		t.Errorf("%+v, %+v, %v", now, got, err)
+	}
+	_ = s.Close()
+	if _, err := open(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
