@@ -188,3 +188,60 @@ func TestBest3IsScore(t *testing.T) {
 		}
 	}
 }
+
+// TestFactorInOrder holds what takes several rows or columns at a time against the plain loops, bit
+// for bit: every sum is in its order, so that results do not change with how many are taken.
+func TestFactorInOrder(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 23).Draw(rt, "n")
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
+		f, x := newFactor(n, 0.5), make([]float64, n)
+		for range n {
+			for i := range x {
+				x[i] = math.Ldexp(rng.NormFloat64(), rng.IntN(8))
+			}
+			f.add(x)
+		}
+		if !f.refactor() {
+			rt.Fatal("V is not positive definite")
+		}
+		l, inverse := make([][]float64, n), make([][]float64, n) // by columns and by rows
+		for j := range n {
+			l[j] = make([]float64, n)
+			for i := j; i < n; i++ {
+				l[j][i] = f.v[i*(i+1)/2+j]
+				for k := range j {
+					l[j][i] -= float64(l[k][i] * float64(l[k][j]*l[k][k]))
+				}
+			}
+			for i := j + 1; i < n; i++ {
+				l[j][i] /= l[j][j]
+			}
+		}
+		w := make([]float64, len(f.v))
+		f.root(w)
+		at, norm := 0, 0.0
+		for i := range n {
+			inverse[i] = make([]float64, n)
+			inverse[i][i] = 1
+			for k := range i {
+				for j := range k + 1 {
+					inverse[i][j] -= float64(l[k][i] * inverse[k][j])
+				}
+			}
+			var y float64
+			for j := range i + 1 {
+				want := inverse[i][j] / math.Sqrt(l[i][i])
+				if w[at] != want {
+					rt.Fatalf("W[%d][%d] = %v, in order %v", i, j, w[at], want)
+				}
+				y += float64(want * x[j])
+				at++
+			}
+			norm += float64(y * y)
+		}
+		if got := squaredRoot(w, x); got != norm {
+			rt.Fatalf("‖Wx‖² = %v, in order %v", got, norm)
+		}
+	})
+}

@@ -55,6 +55,7 @@ func BenchmarkOFUL(b *testing.B) {
 	for _, d := range []int{1, 10, 50} {
 		run(fmt.Sprintf("choose/d=%d", d), d, 10, privacy.ZCDP{Rho: 1}, rare)
 	}
+	run("choose/d=20/k=50", 20, 50, privacy.ZCDP{Rho: 1}, rare)
 	run("every-round", 3, 10, privacy.None{},
 		linear.OFULOptions{Lambda: 0.1, Risk: 0.001, Split: true, EveryRound: true})
 }
