@@ -79,8 +79,8 @@ func (s Scope) Names() []string {
 // MayForce says whether who has them can force an arm.
 func (s Scope) MayForce() bool { return s&(ScopeTest|scopeManage) != 0 }
 
-// check says which scopes do not go together.
-func (s Scope) check() error {
+// check says which scopes do not go together, and which a key of one experiment cannot have.
+func (s Scope) check(experiment string) error {
 	switch {
 	case s == 0 || s&^(ScopeAdmin|ScopeBrowser|ScopeSign|ScopeTest) != 0:
 		return fieldError("scopes", "the %w has none that is known, must have at least one", ErrKey)
@@ -88,6 +88,9 @@ func (s Scope) check() error {
 		s&^(ScopeBrowser|ScopeDecide|ScopeReward) != 0):
 		return fieldError("scopes", "the %w has browser, must have decide, reward or both beside it, "+
 			"and nothing else: everybody sees it", ErrKey)
+	case experiment != "" && s&^(ScopeDecide|ScopeReward|ScopeBrowser|ScopeTest) != 0:
+		return fieldError("scopes", "the %w is of one experiment alone, may have decide, reward, browser and "+
+			"test", ErrKey)
 	}
 	return nil
 }
@@ -101,10 +104,16 @@ type Key struct {
 	Name    string // for people to read
 	Scopes  Scope  // 0: it was revoked
 	Created time.Time
+	// Experiment is the only one that it is good for; empty: it is for all.
+	Experiment string
 }
 
-// A stored key is its SHA-256, its scopes, and when it was made. It needs no slow hash: a key that
-// NewKey makes has 192 random bits, and AddKey's are the operator's to choose well.
+// For says whether a key is good for an experiment.
+func (k Key) For(experiment string) bool { return k.Experiment == "" || k.Experiment == experiment }
+
+// A stored key is its SHA-256, its scopes, when it was made, and the experiment that it is for, if
+// it is for one. It needs no slow hash: a key that NewKey makes has 192 random bits, and AddKey's
+// are the operator's to choose well.
 const keyBytes = sha256.Size + 1 + 8
 
 // minKey and maxKey bound the length of a key that was not made here.
@@ -116,18 +125,30 @@ const (
 
 // NewKey makes a key, and returns it when its hash is durable: nobody can ask for it again.
 func (e *Engine) NewKey(ctx context.Context, name string, scopes Scope) (secret string, _ Key, err error) {
+	return e.NewKeyFor(ctx, "", name, scopes)
+}
+
+// NewKeyFor is NewKey of a key that is good for one experiment, which is there, and may decide,
+// reward and test alone. An empty experiment is all of them.
+func (e *Engine) NewKeyFor(ctx context.Context, experiment, name string, scopes Scope) (secret string,
+	_ Key, err error) {
 	var b [24]byte
 	if _, err := io.ReadFull(e.cfg.random, b[:]); err != nil {
 		return "", Key{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	secret = "sotto_" + base64.RawURLEncoding.EncodeToString(b[:])
-	k, err := e.AddKey(ctx, name, scopes, secret)
+	k, err := e.addKey(ctx, experiment, name, scopes, secret)
 	return secret, k, err
 }
 
 // AddKey adds a key that was made elsewhere, of 32 to 256 characters. One that is there already
 // with these scopes stays as it is.
 func (e *Engine) AddKey(ctx context.Context, name string, scopes Scope, secret string) (Key, error) {
+	return e.addKey(ctx, "", name, scopes, secret)
+}
+
+func (e *Engine) addKey(ctx context.Context, experiment, name string, scopes Scope, secret string) (Key,
+	error) {
 	switch {
 	case len(secret) < minKey || len(secret) > maxKey:
 		return Key{}, fmt.Errorf("%w has %d characters, must have from %d to %d", ErrKey, len(secret),
@@ -137,8 +158,13 @@ func (e *Engine) AddKey(ctx context.Context, name string, scopes Scope, secret s
 	}):
 		return Key{}, fmt.Errorf("%w must have a name of at most %d characters", ErrKey, maxKeyName)
 	}
-	if err := scopes.check(); err != nil {
+	if err := scopes.check(experiment); err != nil {
 		return Key{}, err
+	}
+	if experiment != "" {
+		if _, err := e.find(experiment); err != nil {
+			return Key{}, err
+		}
 	}
 	hash := sha256.Sum256([]byte(secret))
 	var k Key
@@ -149,8 +175,8 @@ func (e *Engine) AddKey(ctx context.Context, name string, scopes Scope, secret s
 			id := int64(1)
 			for _, r := range slices.Concat(e.keys, c.Keys) {
 				id = max(id, r.ID+1)
-				if isKey(r, hash) && keyOf(r).Scopes == scopes {
-					k = keyOf(r)
+				if is := keyOf(r); isKey(r, hash) && is.Scopes == scopes && is.Experiment == experiment {
+					k = is
 				}
 			}
 			e.mu.RUnlock()
@@ -158,10 +184,11 @@ func (e *Engine) AddKey(ctx context.Context, name string, scopes Scope, secret s
 				return nil
 			}
 			data := append(slices.Clone(hash[:]), byte(scopes))
-			row = store.Record{ID: id, Name: name, Data: binary.BigEndian.AppendUint64(data, uint64(now))}
+			data = append(binary.BigEndian.AppendUint64(data, uint64(now)), experiment...)
+			row = store.Record{ID: id, Name: name, Data: data}
 			k = keyOf(row)
 			c.Keys = append(c.Keys, row)
-			note(ctx, c, Entry{Did: "make key", With: name})
+			note(ctx, c, Entry{Did: "make key", Experiment: experiment, With: name})
 			return nil
 		},
 		after: func() { e.setKey(row) },
@@ -184,7 +211,7 @@ func (e *Engine) RevokeKey(ctx context.Context, id int64) error {
 				return fmt.Errorf("key %d: %w", id, errNoKey)
 			}
 			row = e.keys[at]
-			data := make([]byte, keyBytes)
+			data := make([]byte, len(row.Data))
 			copy(data[sha256.Size+1:], row.Data[sha256.Size+1:])
 			row.Data = data
 			c.Keys = append(c.Keys, row)
@@ -230,7 +257,7 @@ func (e *Engine) Keys() []Key {
 func (e *Engine) May(secret string) Scope { return e.Who(secret).Scopes }
 
 // Who is the key that this is, with no scopes if it is none. What was added twice, with different
-// scopes, has all of them.
+// scopes, has all of them. What it may do, it may for its Experiment alone, if it has one.
 func (e *Engine) Who(secret string) Key { return e.who(sha256.Sum256([]byte(secret))) }
 
 func (e *Engine) who(hash [sha256.Size]byte) (k Key) {
@@ -247,14 +274,15 @@ func (e *Engine) who(hash [sha256.Size]byte) (k Key) {
 }
 
 func isKey(r store.Record, hash [sha256.Size]byte) bool {
-	return len(r.Data) == keyBytes && subtle.ConstantTimeCompare(r.Data[:sha256.Size], hash[:]) == 1
+	return len(r.Data) >= keyBytes && subtle.ConstantTimeCompare(r.Data[:sha256.Size], hash[:]) == 1
 }
 
 func keyOf(r store.Record) Key {
 	k := Key{ID: r.ID, Name: r.Name}
-	if len(r.Data) == keyBytes {
+	if len(r.Data) >= keyBytes {
 		k.Scopes = Scope(r.Data[sha256.Size])
 		k.Created = time.UnixMilli(int64(binary.BigEndian.Uint64(r.Data[sha256.Size+1:])))
+		k.Experiment = string(r.Data[keyBytes:])
 	}
 	return k
 }

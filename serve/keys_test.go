@@ -75,3 +75,39 @@ func TestKeys(t *testing.T) {
 		}
 	}
 }
+
+// A key of one experiment is good for that one alone, also after a restart; it has no scopes that
+// are of all experiments, and an experiment that is not there has none.
+func TestKeyOfOneExperiment(t *testing.T) {
+	cfg := Config{Store: store.SQLite(t.TempDir()), Clock: newClock().Now}
+	e := open(t, cfg)
+	begin(t, e, shop)
+	secret, k, err := e.NewKeyFor(t.Context(), "shop", "the app", ScopeDecide|ScopeReward)
+	if err != nil || k.Experiment != "shop" {
+		t.Fatalf("%+v, %v", k, err)
+	}
+	for _, s := range []Scope{ScopeRead, ScopeAdmin, ScopeSign | ScopeDecide, ScopeMetrics, 0} {
+		if _, _, err := e.NewKeyFor(t.Context(), "shop", "x", s); !errors.Is(err, ErrKey) {
+			t.Errorf("%v: %v", s.Names(), err)
+		}
+	}
+	if _, _, err := e.NewKeyFor(t.Context(), "none", "x", ScopeDecide); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	for _, revoked := range []bool{false, true} {
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		e = open(t, cfg)
+		if got := e.Who(secret); revoked && got.Scopes != 0 || !revoked && (got != k || !got.For("shop") ||
+			got.For("other")) {
+			t.Errorf("%+v, was %+v", got, k)
+		}
+		if err := e.RevokeKey(t.Context(), k.ID); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := e.Keys(); got[0].Experiment != "shop" || got[0].Scopes != 0 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -38,7 +38,7 @@ func (e *Engine) Visitor(session string) Key {
 	}
 	id := int64(binary.BigEndian.Uint64(b))
 	e.mu.RLock()
-	at := slices.IndexFunc(e.keys, func(r store.Record) bool { return r.ID == id && len(r.Data) == keyBytes })
+	at := slices.IndexFunc(e.keys, func(r store.Record) bool { return r.ID == id && len(r.Data) >= keyBytes })
 	var hash [sha256.Size]byte
 	if at >= 0 {
 		hash = [sha256.Size]byte(e.keys[at].Data)

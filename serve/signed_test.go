@@ -123,7 +123,7 @@ func TestScopes(t *testing.T) {
 		if got := strings.Join(x.scopes.Names(), " "); got != x.names {
 			t.Errorf("%b is %q, want %q", x.scopes, got, x.names)
 		}
-		if err := x.scopes.check(); (err == nil) != x.good || err != nil && !errors.Is(err, ErrKey) {
+		if err := x.scopes.check(""); (err == nil) != x.good || err != nil && !errors.Is(err, ErrKey) {
 			t.Errorf("%s: %v", x.names, err)
 		}
 	}

@@ -272,12 +272,14 @@ type keyJSON struct {
 	Scopes  []string  `json:"scopes"`
 	Created time.Time `json:"created"`
 	Revoked bool      `json:"revoked"`
-	Key     string    `json:"key,omitempty"`
+	// Experiment is the only one that it is good for.
+	Experiment string `json:"experiment,omitempty"`
+	Key        string `json:"key,omitempty"`
 }
 
 func keyInfo(k serve.Key) keyJSON {
 	return keyJSON{ID: k.ID, Name: k.Name, Scopes: k.Scopes.Names(), Created: k.Created.UTC(),
-		Revoked: k.Scopes == 0}
+		Revoked: k.Scopes == 0, Experiment: k.Experiment}
 }
 
 func (f *front) newKey(w http.ResponseWriter, r *http.Request) (any, error) {
@@ -289,7 +291,7 @@ func (f *front) newKey(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	secret, k, err := f.Engine.NewKey(r.Context(), in.Name, scopes)
+	secret, k, err := f.Engine.NewKeyFor(r.Context(), in.Experiment, in.Name, scopes)
 	if err != nil {
 		return nil, err
 	}

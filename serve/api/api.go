@@ -10,6 +10,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	_ "embed" // openapi.yaml
 	"encoding/json"
@@ -53,7 +54,8 @@ type Config struct {
 	Demo bool
 	// Origins are those whose pages may ask from a browser (CORS), as ParseOrigin has them.
 	Origins []string
-	// Metrics are shown to keys with the scope metrics: those that are the engine's Meter. Nil for none.
+	// Metrics are shown to keys with the scope metrics: those that are the engine's
+	// Meter. Nil for none.
 	Metrics *Metrics
 
 	clock func() time.Time // of tests: that of pages' ticks
@@ -303,6 +305,8 @@ func (f *front) may(r *http.Request, scope serve.Scope) (serve.Key, error) {
 	case k.Scopes&scope != scope:
 		return k, refused(http.StatusForbidden, "", "the key's scopes do not have "+
 			strings.Join(scope.Names(), ", "))
+	case !concerns(r, k):
+		return k, refused(http.StatusForbidden, "", "the key is good for another experiment alone")
 	case k.Scopes&serve.ScopeBrowser != 0 && !f.own(r):
 		return k, refused(http.StatusForbidden, "", errOrigin.Error())
 	case k.Scopes&serve.ScopeBrowser == 0 && inAddress:
@@ -311,6 +315,12 @@ func (f *front) may(r *http.Request, scope serve.Scope) (serve.Key, error) {
 	default:
 		return k, nil
 	}
+}
+
+// concerns says whether a key is good for the experiment in a request's path, where there is one.
+func concerns(r *http.Request, k serve.Key) bool {
+	of := cmp.Or(r.PathValue("name"), r.PathValue("key"))
+	return of == "" || k.For(of)
 }
 
 // A handled request gives what is to be written as JSON, or an error.

@@ -180,8 +180,9 @@ type stopRequest struct {
 func (*stopRequest) check() error { return nil }
 
 type keyRequest struct {
-	Name   string   `json:"name"`
-	Scopes []string `json:"scopes"`
+	Name       string   `json:"name"`
+	Scopes     []string `json:"scopes"`
+	Experiment string   `json:"experiment"` // the only one; empty: all
 }
 
 func (q *keyRequest) check() error {
