@@ -156,7 +156,8 @@ func newOFUL(options func(Params) linear.OFULOptions) func(ContextualSetting,
 }
 
 func oful(p Params) linear.OFULOptions {
-	return linear.OFULOptions{Lambda: p["lambda"], C: p["c"], Risk: p["risk"], Split: p["split"] == 1}
+	return linear.OFULOptions{Lambda: p["lambda"], C: p["c"], Risk: p["risk"], Split: p["split"] == 1,
+		Greed: p["greed"]}
 }
 
 func ofulParams(theorem string) []Param {
@@ -165,7 +166,10 @@ func ofulParams(theorem string) []Param {
 			Lo: 0, Hi: 1e6, HiIn: true, Proof: always(theorem)},
 		risk("the confidence ellipsoids", theorem),
 		{Name: "split", Flag: true, Default: 1, Doc: "give a third of the risk to each of the " +
-			"three events of the proof, not all of it", Proof: always(theorem)}}
+			"three events of the proof, not all of it", Proof: always(theorem)},
+		{Name: "greed", Lo: 0, LoIn: true, Hi: 1, HiIn: true, Proof: only(theorem, 0),
+			Doc: "share of the confidence radius that choices leave out: 1 plays the best " +
+				"estimate, and a floor or the contexts must see to exploration"}}
 }
 
 func lambda(theorem string) Param {

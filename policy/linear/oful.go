@@ -53,6 +53,7 @@ type OFUL struct {
 
 	theta  []float64 // θ̃_τ
 	radius float64   // β̃_τ
+	bonus  float64   // (1 − Greed)β̃_τ, of ‖a‖ in the index
 	w      []float64 // ‖Wa‖₂ = ‖a‖_{V_τ⁻¹}
 	v      []float64 // V_τ
 }
@@ -77,6 +78,11 @@ type OFULOptions struct {
 	// EveryRound updates after every round, as if C were 0. Only for budget None: it would
 	// add T noises up.
 	EveryRound bool
+	// Greed, from 0 to 1, is the share of β̃_τ that choices leave out: at 0 they are the algorithm's,
+	// at 1 they play the best estimate, ⟨θ̃_τ, a⟩. Privacy, confidence sets and releases do not
+	// change; a bound on regret there is at 0 alone. Who is greedy needs others to look around: a
+	// floor of uniform choices, or contexts that vary.
+	Greed float64
 }
 
 const (
@@ -124,6 +130,8 @@ func (o OFULOptions) check(dim, horizon int, b privacy.Budget) error {
 		return fmt.Errorf("c is %v, must be above 0 and finite", o.C)
 	case !(o.Risk >= minRisk && o.Risk < 1):
 		return fmt.Errorf("risk is %v, must be at least %v and below 1", o.Risk, minRisk)
+	case !(o.Greed >= 0 && o.Greed <= 1):
+		return fmt.Errorf("greed is %v, must be between 0 and 1", o.Greed)
 	case !(o.Lambda0 >= 0 && o.Lambda0 <= math.MaxFloat64) || o.Printed && o.Lambda0 == 0:
 		return fmt.Errorf("lambda0 is %v, must be above 0 and finite (0 only without the printed "+
 			"radius)", o.Lambda0)
@@ -172,6 +180,7 @@ func (p *OFUL) estimate() {
 	if p.ell > 0 && p.sigma > 0 {
 		p.radius += NoiseRadius(p.dim, p.ell, p.sigma, p.risk/float64(p.horizon), p.eigenvalue())
 	}
+	p.bonus = float64((1 - p.o.Greed) * p.radius)
 }
 
 // eigenvalue is a lower bound on λ_min(V_τ). V is λI and what was added, so λ is one too,
@@ -218,13 +227,16 @@ func (p *OFUL) score(a []float64) float64 {
 	for j, x := range a {
 		mean += float64(theta[j] * x)
 	}
-	return mean + float64(p.radius*math.Sqrt(squaredRoot(p.w, a)))
+	if p.bonus == 0 {
+		return mean
+	}
+	return mean + float64(p.bonus*math.Sqrt(squaredRoot(p.w, a)))
 }
 
 // best3 is the same for d = 3, the sources' dimension, bit for bit: the loops over so few
 // coordinates cost three times as much as what they do.
 func (p *OFUL) best3(actions []float64) (best int, top float64) {
-	theta, w, radius := [3]float64(p.theta), [6]float64(p.w), p.radius
+	theta, w, bonus := [3]float64(p.theta), [6]float64(p.w), p.bonus
 	top = math.Inf(-1)
 	for i := 0; len(actions) >= 3; i++ {
 		x, y, z := actions[0], actions[1], actions[2]
@@ -234,7 +246,7 @@ func (p *OFUL) best3(actions []float64) (best int, top float64) {
 		c := float64(w[3]*x) + float64(w[4]*y) + float64(w[5]*z)
 		q := float64(a*a) + float64(b*b) + float64(c*c)
 		mean := float64(theta[0]*x) + float64(theta[1]*y) + float64(theta[2]*z)
-		if score := mean + float64(radius*math.Sqrt(q)); score > top {
+		if score := mean + float64(bonus*math.Sqrt(q)); score > top {
 			best, top = i, score
 		}
 	}

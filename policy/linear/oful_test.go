@@ -169,7 +169,7 @@ func (r *paperOFUL) choose(actions []float64) int {
 	best, top := 0, math.Inf(-1)
 	for i := range len(actions) / r.d {
 		a := mat.NewVecDense(r.d, actions[i*r.d:][:r.d])
-		if s := mat.Dot(r.theta, a) + r.radius*math.Sqrt(mat.Inner(a, r.inverse, a)); s > top {
+		if s := mat.Dot(r.theta, a) + (1-r.o.Greed)*r.radius*math.Sqrt(mat.Inner(a, r.inverse, a)); s > top {
 			best, top = i, s
 		}
 	}
@@ -200,6 +200,10 @@ func TestOFULIsThePaper(t *testing.T) {
 		{"printed,positive", 2, 50, with(func(o *linear.OFULOptions) {
 			o.Printed, o.Lambda0, o.C, o.Risk = true, 0.9, 0.3, 0.5
 		})},
+		{"greed=1", 3, 1, with(func(o *linear.OFULOptions) { o.Greed = 1 })},
+		{"d=4,greed=1", 4, 1, with(func(o *linear.OFULOptions) { o.Greed = 1 })},
+		{"d=4,greed=0.9", 4, 1, with(func(o *linear.OFULOptions) { o.Greed = 0.9 })},
+		{"greed=0.9", 3, 10, with(func(o *linear.OFULOptions) { o.Greed = 0.9 })},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(11, uint64(c.d)))
@@ -720,7 +724,9 @@ func TestOFULErrors(t *testing.T) {
 	for _, x := range []float64{-1, nan, inf} {
 		rows = append(rows, row{1, 1, rho, with(func(o *linear.OFULOptions) {
 			o.Lambda0 = x
-		}), fmt.Sprintf("lambda0 is %v", x)})
+		}), fmt.Sprintf("lambda0 is %v", x)}, row{1, 1, rho, with(func(o *linear.OFULOptions) {
+			o.Greed = x
+		}), fmt.Sprintf("greed is %v, must be between 0 and 1", x)})
 	}
 	for _, r := range rows {
 		p, err := linear.NewOFUL(r.dim, r.horizon, r.b, r.o)
