@@ -18,6 +18,7 @@ type factor struct {
 	x       []float64 // scratch of n
 	spare   []float64 // scratch as l
 	updates int       // since l was last computed from v
+	least   float64   // that a pivot can be, where that is known
 }
 
 // refactorEvery is after how many updates L and D are computed anew from V. An update's rounding
@@ -103,7 +104,8 @@ func (f *factor) refactor() bool {
 				column[i] -= float64(z * y)
 			}
 		}
-		d := column[0]
+		d := max(column[0], f.least)
+		column[0] = d
 		if !(d > 0 && d <= math.MaxFloat64) {
 			return false
 		}

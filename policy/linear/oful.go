@@ -36,6 +36,11 @@ import (
 //
 // Before the first update θ̃ = 0, and what is played is the longest action. Of equal scores the
 // first is played.
+//
+// Choose, and Learn whenever Due, are for rewards that come at once. Where they come late, Best
+// chooses, Play counts what was played, Cut ends a segment whenever Due, and Learn is of the oldest
+// segment that was cut; the confidence set, and its radius, are then those of the decisions that
+// were released: delay.go has the proof, and what delay costs.
 type OFUL struct {
 	dim, horizon int
 	o            OFULOptions
@@ -56,6 +61,8 @@ type OFUL struct {
 	bonus  float64   // (1 − Greed)β̃_τ, of ‖a‖ in the index
 	w      []float64 // ‖Wa‖₂ = ‖a‖_{V_τ⁻¹}
 	v      []float64 // V_τ
+
+	late *late // nil while nothing was played by Play
 }
 
 // OFULOptions are the parameters of OFUL.
@@ -106,13 +113,14 @@ func NewOFUL(dim, horizon int, b privacy.Budget, o OFULOptions) (*OFUL, error) {
 	if err != nil {
 		return nil, fmt.Errorf("oful: %w", err)
 	}
-	p := &OFUL{dim: dim, horizon: horizon, o: o, risk: o.Risk, sigma: 2 * sigma, now: newFactor(dim, o.Lambda)}
+	p := &OFUL{dim: dim, horizon: horizon, o: o, risk: o.Risk, sigma: 2 * sigma,
+		now: newFactor(dim, o.Lambda), shrunk: 1}
 	if o.Split {
 		p.risk = o.Risk / 3
 	}
 	p.sum, p.theta = make([]float64, dim), make([]float64, dim)
 	p.w, p.v = make([]float64, len(p.now.v)), make([]float64, len(p.now.v))
-	p.estimate()
+	p.estimate(p.now, 0)
 	return p, nil
 }
 
@@ -148,49 +156,61 @@ func (p *OFUL) Mechanism() privacy.Mechanism { return privacy.VectorGaussian{Sig
 // Slots is 1: there are no releases but of all rewards since the last.
 func (p *OFUL) Slots() int { return 1 }
 
-// Due is 0 if det V_t > (1+C)·det V_τ. What was played is public, and nothing else goes into it.
+// Due is 0 if det V_t > (1+C)·det V_τ, or with Play that of the last cut. What was played is
+// public, and nothing else goes into it.
 func (p *OFUL) Due() int {
-	if p.o.EveryRound && p.t > p.tau || float64((1+p.o.C)*p.shrunk) < 1-detMargin {
+	if float64((1+p.o.C)*p.shrunk) < 1-detMargin ||
+		p.o.EveryRound && p.t > p.tau && (p.late == nil || p.late.rounds > 0) ||
+		p.late != nil && p.late.rounds >= maxSegment {
 		return 0
 	}
 	return -1
 }
 
 // Learn adds a release to those before and updates the estimate. A release that does not have d
-// coordinates changes nothing.
+// coordinates changes nothing, nor does, after Play, one of a segment that was not cut.
 func (p *OFUL) Learn(released privacy.ReleasedVector) {
 	if released.Len() != p.dim {
 		return
 	}
+	if p.late != nil {
+		p.late.learn(p, released)
+		return
+	}
+	p.add(released)
+	p.shrunk = 1
+	p.estimate(p.now, p.t)
+}
+
+func (p *OFUL) add(released privacy.ReleasedVector) {
 	for i := range p.sum {
 		p.sum[i] += released.At(i)
 	}
 	p.ell++
-	p.estimate()
 }
 
-// estimate makes what holds until the next update from V_t and the releases.
-func (p *OFUL) estimate() {
-	p.tau, p.shrunk = p.t, 1
-	p.now.solve(p.theta, p.sum)
-	p.now.root(p.w)
-	copy(p.v, p.now.v)
-	growth := max(0, p.now.logDet()-float64(float64(p.dim)*math.Log(p.o.Lambda)))
+// estimate makes what holds until the next update from the releases and V_τ, of τ rounds.
+func (p *OFUL) estimate(v *factor, tau int) {
+	p.tau = tau
+	v.solve(p.theta, p.sum)
+	v.root(p.w)
+	copy(p.v, v.v)
+	growth := max(0, v.logDet()-float64(float64(p.dim)*math.Log(p.o.Lambda)))
 	p.radius = EllipsoidRadius(growth, p.o.Lambda, p.risk)
 	if p.ell > 0 && p.sigma > 0 {
-		p.radius += NoiseRadius(p.dim, p.ell, p.sigma, p.risk/float64(p.horizon), p.eigenvalue())
+		p.radius += NoiseRadius(p.dim, p.ell, p.sigma, p.risk/float64(p.horizon), p.eigenvalue(v))
 	}
 	p.bonus = float64((1 - p.o.Greed) * p.radius)
 }
 
 // eigenvalue is a lower bound on λ_min(V_τ). V is λI and what was added, so λ is one too,
 // whatever the others say.
-func (p *OFUL) eigenvalue() float64 {
+func (p *OFUL) eigenvalue(v *factor) float64 {
 	x := p.o.Lambda
 	if p.o.Printed {
 		return max(x, x+EigenvalueBound(p.dim, p.tau, p.o.Lambda0, p.risk))
 	}
-	if y := p.now.smallest(); y > x {
+	if y := v.smallest(); y > x {
 		return y
 	}
 	return x
@@ -201,23 +221,28 @@ func (p *OFUL) eigenvalue() float64 {
 // others): there is no error to return. What is left over of a multiple of d is not looked at. With
 // less than one action, or where the highest index is no finite number, nothing is counted into V.
 func (p *OFUL) Choose(actions []float64) Choice {
-	d := p.dim
-	best, top := 0, math.Inf(-1)
-	if d == 3 {
-		best, top = p.best3(actions)
-	} else {
-		for i, rest := 0, actions; len(rest) >= d; i, rest = i+1, rest[d:] {
-			if score := p.score(rest[:d]); score > top {
-				best, top = i, score
-			}
-		}
-	}
+	best, top := p.best(actions)
 	p.t++
 	// also not −∞: there was no action, or none of finite norm
 	if math.Abs(top) <= math.MaxFloat64 {
-		p.shrunk *= p.now.add(actions[best*d:][:d])
+		p.shrunk *= p.now.add(actions[best*p.dim:][:p.dim])
 	}
 	return Choice{Action: best}
+}
+
+// best is the action of the highest index, and the index.
+func (p *OFUL) best(actions []float64) (best int, top float64) {
+	d := p.dim
+	if d == 3 {
+		return p.best3(actions)
+	}
+	top = math.Inf(-1)
+	for i, rest := 0, actions; len(rest) >= d; i, rest = i+1, rest[d:] {
+		if score := p.score(rest[:d]); score > top {
+			best, top = i, score
+		}
+	}
+	return best, top
 }
 
 // score is the index of an action.

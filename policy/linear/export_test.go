@@ -1,0 +1,22 @@
+package linear
+
+import (
+	"reflect"
+	"slices"
+)
+
+// SameOFUL says whether two have the same state: V of all decisions and its factor, the open
+// segment, the segments that wait, and the estimate.
+func SameOFUL(p, q *OFUL) bool {
+	same := func(p, q *factor) bool {
+		return reflect.DeepEqual(p.v, q.v) && reflect.DeepEqual(p.l, q.l)
+	}
+	return p.t == q.t && p.tau == q.tau && p.ell == q.ell && p.radius == q.radius &&
+		reflect.DeepEqual([][]float64{p.sum, p.theta, p.w, p.v}, [][]float64{q.sum, q.theta, q.w, q.v}) &&
+		p.shrunk == q.shrunk && same(p.now, q.now) &&
+		reflect.DeepEqual(p.late.base, q.late.base) && reflect.DeepEqual(p.late.gram, q.late.gram) &&
+		p.late.rounds == q.late.rounds &&
+		slices.EqualFunc(p.late.waiting, q.late.waiting, func(a, b cut) bool {
+			return a.t == b.t && slices.Equal(a.v, b.v)
+		})
+}
