@@ -14,6 +14,7 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/chain"
+	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
@@ -81,7 +82,7 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 	if each, err := json.Marshal(out.Budget); err != nil || !bytes.Equal(each, h.Budget) {
 		return nil, fmt.Errorf("%w: line 1: its budget is not that of its declaration", ErrTranscript)
 	}
-	hidden := &sealed{}
+	hidden := &sealed{Fast: noise.NewFast(1, 2)}
 	var coins policy.Coins = hidden
 	if last != nil {
 		var seed [16]byte
@@ -173,9 +174,13 @@ func (r *Replayed) read(in io.Reader) iter.Seq2[[]byte, error] {
 	}
 }
 
-// sealed are coins that are not known.
-type sealed struct{ tossed bool }
+// sealed are coins that are not known. What they say is of no use, but it is drawn: a policy may toss
+// until it is content.
+type sealed struct {
+	noise.Fast
+	tossed bool
+}
 
-func (s *sealed) Float64() float64          { s.tossed = true; return 0 }
-func (s *sealed) Normal() float64           { s.tossed = true; return 0 }
-func (s *sealed) Beta(a, b float64) float64 { s.tossed = true; return a / (a + b) }
+func (s *sealed) Float64() float64          { s.tossed = true; return s.Fast.Float64() }
+func (s *sealed) Normal() float64           { s.tossed = true; return s.Fast.Normal() }
+func (s *sealed) Beta(a, b float64) float64 { s.tossed = true; return s.Fast.Beta(a, b) }

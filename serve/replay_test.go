@@ -17,6 +17,7 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/base/chain"
 	"github.com/sotto-dp/sotto/internal/base/clock"
+	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/serve/store"
 )
@@ -410,4 +411,15 @@ func FuzzReplay(f *testing.F) {
 			t.Errorf("%+v, %v, was %+v", again, err, r)
 		}
 	})
+}
+
+// Coins that are not known do not stand still: a policy may toss until it is content, and a replay
+// that only looks whether one is tossed would not end.
+func TestSealedCoinsMove(t *testing.T) {
+	hidden := &sealed{Fast: noise.NewFast(1, 2)}
+	for tossed := false; !tossed; tossed = hidden.Beta(2, 1) > 0.9 && hidden.Float64() > 0.5 {
+	}
+	if !hidden.tossed {
+		t.Error("nobody notices that they are tossed")
+	}
 }
