@@ -219,7 +219,8 @@ func (m *meter) counter(a int, e float64, s *slot) float64 {
 	case privacy.GaussianVectorTree:
 		node(s.n-s.n&-s.n, -mech.Sigma)
 	case privacy.GramTree:
-		node(s.n-s.n&-s.n, -mech.Sigma)
+		leaves := mech.Leaves(s.n)
+		node((leaves-leaves&-leaves)*max(1, mech.Leaf), -mech.Sigma)
 	case privacy.GramWishart:
 		// nearly normal; its order is what counts
 		node(s.n-s.n&-s.n, -math.Sqrt(float64(mech.Degrees))*mech.Scale)

@@ -44,7 +44,7 @@ func (m GaussianVectorTree) NoiseNorm(dim, t int, x float64) float64 {
 // NewGaussianVectorTree meets the budget: ρ, (ε,δ), (α,ε) or none, as GaussianSigma does.
 func NewGaussianVectorTree(b Budget, horizon int) (GaussianVectorTree, error) {
 	m, err := NewGramTree(b, horizon) // the same number: see Loss
-	return GaussianVectorTree(m), err
+	return GaussianVectorTree{Sigma: m.Sigma, Horizon: m.Horizon}, err
 }
 
 func (m GaussianVectorTree) facts() facts { return facts{vector: true, longest: m.Horizon} }

@@ -1,6 +1,7 @@
 package privacy
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/bits"
@@ -10,19 +11,39 @@ import (
 // noise of Sigma on each node (Shariff and Sheffet 2018, §4.1 and 4.2). A record is in Levels nodes,
 // whose losses add up: μ² = Levels·8/(2·Sigma²), ρ = 2·Levels/Sigma². Their noise is drawn for (ε,δ)
 // in each node, and composed after; composing ρ, or μ², and converting once needs less.
+//
+// With Leaf the tree's leaves are batches of so many records, and what is released are the sums of
+// whole batches. A batch is of records that follow each other, and ends by their count alone, which
+// is public. Replace a record: its batch's sum moves by what the record's own matrix does, 2√2 at
+// most, and no other batch's does. So each node that holds the batch moves by that much, no other
+// moves at all, and there is one on each level that ⌊Horizon/Leaf⌋ leaves have. The price is that
+// of a tree of so many records, and what a record can do to a node is as before.
 type GramTree struct {
 	Sigma   float64
-	Horizon int
+	Horizon int // records
+	Leaf    int // records of a leaf, from 0, which is 1, to Horizon
 }
 
 func (GramTree) Kind() string    { return "gram-tree" }
 func (GramTree) Continual() bool { return true }
 
-// Validate accepts 0 ≤ Sigma < ∞ and Horizon ≥ 1.
-func (m GramTree) Validate() error { return treeShape(m.Kind(), "sigma", m.Sigma, m.Horizon) }
+// Validate accepts 0 ≤ Sigma < ∞, Horizon ≥ 1 and 0 ≤ Leaf ≤ Horizon.
+func (m GramTree) Validate() error {
+	if err := treeShape(m.Kind(), "sigma", m.Sigma, m.Horizon); err != nil {
+		return err
+	}
+	if m.Leaf < 0 || m.Leaf > m.Horizon {
+		return fmt.Errorf("mechanism %s: leaf is %d, must be from 0 to the horizon, %d", m.Kind(), m.Leaf,
+			m.Horizon)
+	}
+	return nil
+}
 
-// Levels is the number of nodes that a record is in: ⌊log₂ Horizon⌋+1.
-func (m GramTree) Levels() int { return bits.Len(uint(m.Horizon)) }
+// Leaves is how many whole leaves t records are.
+func (m GramTree) Leaves(t int) int { return t / max(1, m.Leaf) }
+
+// Levels is the number of nodes that a record is in: ⌊log₂ of the horizon's leaves⌋+1.
+func (m GramTree) Levels() int { return bits.Len(uint(m.Leaves(m.Horizon))) }
 
 // Loss is that of Gaussian releases of all levels, each at sensitivity 2√2 in the Frobenius norm.
 func (m GramTree) Loss() Loss {
@@ -32,8 +53,8 @@ func (m GramTree) Loss() Loss {
 	return gaussianLoss(divUp(4*float64(m.Levels()), squareDown(m.Sigma)))
 }
 
-// Nodes is how many nodes the sum of the first t records is made of.
-func (m GramTree) Nodes(t int) int { return bits.OnesCount(uint(t)) }
+// Nodes is how many nodes the sum of the first t records is made of, whole leaves.
+func (m GramTree) Nodes(t int) int { return bits.OnesCount(uint(m.Leaves(t))) }
 
 // Band is that of one normal matrix whose σ² is that of all nodes together: see normalBand.
 func (m GramTree) Band(dim, t int, x float64) Band {
@@ -93,8 +114,11 @@ func (m GramTree) GridBand(dim, t int, x, step float64) Band {
 }
 
 // NewGramTree meets the budget: ρ, (ε,δ), (α,ε) or none, as GaussianSigma does.
-func NewGramTree(b Budget, horizon int) (GramTree, error) {
-	m := GramTree{Horizon: horizon}
+func NewGramTree(b Budget, horizon int) (GramTree, error) { return NewGramLeaves(b, horizon, 0) }
+
+// NewGramLeaves is NewGramTree with leaves of so many records each.
+func NewGramLeaves(b Budget, horizon, leaf int) (GramTree, error) {
+	m := GramTree{Horizon: horizon, Leaf: leaf}
 	if err := m.Validate(); err != nil {
 		return GramTree{}, err
 	}
@@ -106,23 +130,41 @@ func NewGramTree(b Budget, horizon int) (GramTree, error) {
 	return m, nil
 }
 
-func (m GramTree) facts() facts { return facts{vector: true, longest: m.Horizon} }
+func (m GramTree) facts() facts {
+	leaf := max(1, m.Leaf)
+	return facts{vector: true, longest: m.Horizon - m.Horizon%leaf, leaf: leaf}
+}
+
 func (m GramTree) entry() Entry {
 	return Entry{Sensitivity: 2 * math.Sqrt2, Scale: m.Sigma, Norm: "Frobenius", Protects: jointly}
 }
 
 func (m GramTree) String() string {
-	return fmt.Sprintf("gram-tree(sigma=%s,horizon=%d)", number(m.Sigma), m.Horizon)
+	leaf := ""
+	if m.Leaf > 0 {
+		leaf = fmt.Sprintf(",leaf=%d", m.Leaf)
+	}
+	return fmt.Sprintf("gram-tree(sigma=%s,horizon=%d%s)", number(m.Sigma), m.Horizon, leaf)
 }
 
-func (m *GramTree) fields() []field {
-	return []field{{"sigma", &m.Sigma}, {"horizon", &m.Horizon}}
+func (m *GramTree) fields(leaf bool) []field {
+	all := []field{{"sigma", &m.Sigma}, {"horizon", &m.Horizon}}
+	if leaf {
+		all = append(all, field{"leaf", &m.Leaf})
+	}
+	return all
 }
 
-// MarshalJSON writes {"mechanism":"gram-tree","sigma":2,"horizon":1000}.
-func (m GramTree) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields()) }
+// MarshalJSON writes {"mechanism":"gram-tree","sigma":2,"horizon":1000}, and a leaf that is not 0.
+func (m GramTree) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fields(m.Leaf != 0)) }
 
 func (m GramTree) read(data []byte) (Mechanism, error) {
-	err := decode(m.Kind(), data, m.fields())
+	var has struct {
+		Leaf json.RawMessage `json:"leaf"`
+	}
+	if err := json.Unmarshal(data, &has); err != nil {
+		return m, fmt.Errorf("mechanism %s: %w", m.Kind(), err)
+	}
+	err := decode(m.Kind(), data, m.fields(has.Leaf != nil))
 	return m, err
 }

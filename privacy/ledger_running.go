@@ -122,7 +122,9 @@ func (l *Ledger) remember(slot int, at int32, r running) {
 	switch {
 	case l.transcript != nil || r.sum-r.sum != 0:
 	case r.vector != nil:
-		r.room = a.longest
+		if a.leaf <= 1 {
+			r.room = a.longest
+		}
 	case a.longest == 0: // exact sums, which cost ∞: any may come
 		r.free = math.MaxInt
 	default:

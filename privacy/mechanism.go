@@ -62,6 +62,8 @@ type facts struct {
 	// longest is how many rewards a running sum may have, 0 where there is none to count, or where
 	// it does not matter, as it costs ∞.
 	longest int
+	// leaf is what the number of rewards of a running vector is a multiple of, 0 for 1.
+	leaf int
 }
 
 // scale checks a scale of noise; 0 is no noise.

@@ -75,6 +75,9 @@ func (l *Ledger) releaseVector(slot int, at int32, v *Vector, write bool) (Relea
 			return ReleasedVector{}, fmt.Errorf("ledger: release of slot %d through %v: a "+
 				"statistic of %d rewards, must be of %d to %d: %w",
 				slot, a.mechanism, v.N, max(1, last.n), a.longest, ErrPrefix)
+		case a.leaf > 1 && v.N%a.leaf != 0:
+			return ReleasedVector{}, fmt.Errorf("ledger: release of slot %d through %v: a "+
+				"statistic of %d rewards, must be of whole leaves: %w", slot, a.mechanism, v.N, ErrPrefix)
 		case v.N == last.n && !slices.Equal(v.Value, last.vector):
 			return ReleasedVector{}, fmt.Errorf("ledger: release of slot %d through %v: another "+
 				"statistic of the same %d rewards: its noise is drawn once: %w",

@@ -34,12 +34,13 @@ type growth[T number] struct {
 	charge privacy.Mechanism
 	square bool                   // a Gram matrix, else Σ a·r
 	most   int                    // records of a slot
+	leaf   int                    // records of a leaf, at least 1: what is released are whole leaves
 	fresh  func() vectorStream[T] // the noise of a new slot, nil for none
 }
 
 // A vectorStream is the noise of a slot's running sums of vectors or matrices.
 type vectorStream[T number] interface {
-	// at is the noise in the sum of the first t records, nil for none. t never decreases. The
+	// at is the noise in the sum of the first t leaves, nil for none. t never decreases. The
 	// result holds until the next call.
 	at(t uint64) ([]T, error)
 }
@@ -101,16 +102,24 @@ func fastGrowth(m privacy.Mechanism, dim int, s *noise.Fast) (growth[float64], e
 	if err := m.Validate(); err != nil {
 		return growth[float64]{}, err
 	}
-	g := growth[float64]{charge: m, square: square, most: privacy.Longest(m)}
+	g := growth[float64]{charge: m, square: square, most: privacy.Longest(m), leaf: leafOf(m)}
 	width := widthOf(dim, square)
 	switch {
 	case node == nil:
 	case counter.Horizon > 0:
 		g.fresh = func() vectorStream[float64] { return newVectorBLT(counter, width, node) }
 	default:
-		g.fresh = func() vectorStream[float64] { return newVectorTree(g.most, width, node) }
+		g.fresh = func() vectorStream[float64] { return newVectorTree(g.most/g.leaf, width, node) }
 	}
 	return g, nil
+}
+
+// leafOf is how many records a leaf of the mechanism's tree has.
+func leafOf(m privacy.Mechanism) int {
+	if m, ok := m.(privacy.GramTree); ok {
+		return max(1, m.Leaf)
+	}
+	return 1
 }
 
 // sameDim refuses a mechanism of vectors of another dimension.
@@ -193,10 +202,14 @@ func (c *gramFeatures[T]) Release(slot int) (privacy.ReleasedVector, error) {
 	if c.n[slot] == 0 {
 		return c.refuse(fmt.Errorf("curator: release of slot %d, which is empty", slot))
 	}
+	if c.n[slot]%c.leaf != 0 {
+		return c.refuse(fmt.Errorf("curator: release of slot %d, which has %d records, must have a "+
+			"multiple of %d, whole leaves", slot, c.n[slot], c.leaf))
+	}
 	var noise []T
 	if stream := c.noise[slot]; stream != nil {
 		var err error
-		if noise, err = stream.at(uint64(c.n[slot])); err != nil {
+		if noise, err = stream.at(uint64(c.n[slot] / c.leaf)); err != nil {
 			return c.refuse(fmt.Errorf("curator: noise of slot %d: %w", slot, err))
 		}
 	}

@@ -129,7 +129,7 @@ const maxGramDim = 1 << 12
 // exactGrowth is a mechanism of running sums with discrete noise on the grid.
 func exactGrowth(m privacy.Mechanism, dim int, src rand.Source) (growth[int64], error) {
 	const one = "vector-gaussian, vector-tree, gaussian-vector-tree or gram-tree for real rewards"
-	g := growth[int64]{charge: m, most: maxRewards}
+	g := growth[int64]{charge: m, most: maxRewards, leaf: leafOf(m)}
 	var diagonal, off sampler[int64]
 	var err error
 	switch m := m.(type) {
@@ -181,7 +181,7 @@ func exactGrowth(m privacy.Mechanism, dim int, src rand.Source) (growth[int64], 
 		diagonal = off
 	}
 	node, width := exactNode(diagonal, off, dim+1, g.square), widthOf(dim, g.square)
-	g.fresh = func() vectorStream[int64] { return newVectorTree(g.most, width, node) }
+	g.fresh = func() vectorStream[int64] { return newVectorTree(g.most/g.leaf, width, node) }
 	return g, nil
 }
 

@@ -43,6 +43,24 @@ import (
 // normal noise (their §4).
 //
 // At budget None there is no noise: LinUCB, or OFUL, with ridge λ.
+//
+// Batches. With Leaf m there is a release after every m rounds, of whole batches, through
+// privacy.GramTree with leaves of m records: a record is in ⌊log₂(T/m)⌋+1 nodes, and noise is that
+// of a horizon T/m. When there is a release is known from the number of rounds alone. Releases may
+// also come late, as Play and Learn have it: a batch is released when the rewards of all its rounds
+// have come or been given up, and batches are in order, so that what is released is always that of
+// the first n rounds. Then t above is n, the rounds of the last release, and nothing of it changes:
+// a_s is a function of what was known before r_s (contexts, and noisy matrices of rounds before s),
+// so that Σ_{s≤n} a_s η_s, n = 1, 2, …, is one martingale, whenever it is looked at; Proposition 4
+// holds for it at all n at once, with the ρ_min that is the same for all of them, and a choice uses
+// V_n ⪰ G_n + ρ_min·I with the β_n of the same n.
+//
+// What waiting costs: let D be the largest number of rounds that a choice does not know yet, m − 1
+// without delay. A round is slow if det(G_t + ρ_min·I) is more than twice det(G_n + ρ_min·I). In
+// others the width is at most √2 times that of a choice that knows all. Of slow rounds there are at
+// most D·d·log₂(1 + T/(dρ_min)): the first slow round begins D rounds, from the next slow one after
+// them on there are D more, and so on; the determinant has more than doubled in the D rounds before
+// each such beginning, which have no round in common. A slow round costs 2 at most.
 type LinUCB struct {
 	dim       int
 	o         LinUCBOptions
@@ -50,10 +68,10 @@ type LinUCB struct {
 	bands     []privacy.Band // by number of nodes, or one for all; none without noise
 	low       float64        // ρ_min
 
-	now     *factor
-	u       []float64
-	t       int // rounds chosen
-	learned int // rounds chosen at the last release
+	now *factor
+	u   []float64
+	t   int // rounds played
+	cut int // rounds of the batches that are full
 
 	logDet float64 // of V_τ
 	theta  []float64
@@ -90,6 +108,9 @@ type LinUCBOptions struct {
 	// to multiples of it and takes Noise GramTree only: the bands allow for both. 0 on a curator of
 	// simulated ones.
 	Step float64
+	// Leaf is m, how many rounds there are between two releases: 0 is 1, above it needs noise
+	// GramTree, and is at most the horizon.
+	Leaf int
 }
 
 // NewLinUCB returns LinUCB for actions in ℝ^d, a horizon of at least one round, and a budget: ZCDP,
@@ -104,13 +125,15 @@ func NewLinUCB(dim, horizon int, b privacy.Budget, o LinUCBOptions) (*LinUCB, er
 	}
 	p := &LinUCB{dim: dim, o: o, mechanism: m, low: o.Lambda}
 	if _, none := b.(privacy.None); !none || o.Step > 0 {
-		x := math.Log(float64(horizon)) - math.Log(o.Risk) + math.Log(8)
-		last := bits.Len(uint(horizon))
-		band := func(k int) privacy.Band { return m.Band(dim, 1<<(k+1)-1, x) }
+		leaf := max(1, o.Leaf)
+		leaves := horizon / leaf // as many releases
+		x := math.Log(float64(leaves)) - math.Log(o.Risk) + math.Log(8)
+		last := bits.Len(uint(leaves))
+		band := func(k int) privacy.Band { return m.Band(dim, (1<<(k+1)-1)*leaf, x) }
 		if tree, ok := m.(privacy.GramTree); ok && o.Step > 0 {
-			// of k+1 nodes, and of as many records as such a number can be
+			// of k+1 nodes, and of as many records as such a number of leaves can have
 			band = func(k int) privacy.Band {
-				return tree.GridBand(dim, (1<<(k+1)-1)<<(last-1-k), x, o.Step)
+				return tree.GridBand(dim, (1<<(k+1)-1)<<(last-1-k)*leaf, x, o.Step)
 			}
 		} else if o.Noise == GramBLT {
 			last = 1 // the same for all
@@ -152,6 +175,12 @@ func (o LinUCBOptions) check(dim, horizon int) error {
 	case o.Step > 0 && o.Noise != GramTree:
 		return errors.New("noise is not GramTree, must be for real records: " +
 			"that of the others cannot be made exact")
+	case o.Leaf < 0 || o.Leaf > horizon:
+		return fmt.Errorf("leaf is %d, must be between 0 and the horizon, %d", o.Leaf, horizon)
+	case o.Leaf > 1 && o.Noise != GramTree:
+		return errors.New("noise is not GramTree, must be for leaves of more than one round")
+	case o.Leaf > 1 && horizon > math.MaxInt/4:
+		return fmt.Errorf("horizon is %d, must be at most %d with leaves", horizon, math.MaxInt/4)
 	}
 	return nil
 }
@@ -161,11 +190,11 @@ func (o LinUCBOptions) mechanism(dim, horizon int, b privacy.Budget) (privacy.Gr
 		return nil, errors.New("there is no budget")
 	}
 	if _, none := b.(privacy.None); none {
-		return privacy.GramTree{Horizon: horizon}, nil
+		return privacy.GramTree{Horizon: horizon, Leaf: o.Leaf}, nil
 	}
 	switch o.Noise {
 	case GramTree:
-		return privacy.NewGramTree(b, horizon)
+		return privacy.NewGramLeaves(b, horizon, o.Leaf)
 	case GramWishart:
 		return privacy.NewGramWishart(b, dim, horizon)
 	}
@@ -178,10 +207,10 @@ func (p *LinUCB) Mechanism() privacy.Mechanism { return p.mechanism }
 // Slots is 1: all records are in one running matrix.
 func (p *LinUCB) Slots() int { return 1 }
 
-// Due is 0 after every round. When there are releases must not depend on what was played: that
-// is private here.
+// Due is 0 when a batch is full, after every round without Leaf. When there are releases must not
+// depend on what was played: that is private here.
 func (p *LinUCB) Due() int {
-	if p.t > p.learned {
+	if p.t-p.cut >= max(1, p.o.Leaf) {
 		return 0
 	}
 	return -1
@@ -189,7 +218,9 @@ func (p *LinUCB) Due() int {
 
 // Learn takes the running Gram matrix. A release of another size changes nothing.
 func (p *LinUCB) Learn(released privacy.ReleasedVector) {
-	p.learned = p.t
+	if p.Due() >= 0 {
+		p.Cut()
+	}
 	d := p.dim
 	if released.Len() != (d+1)*(d+2)/2 {
 		return
@@ -218,10 +249,11 @@ func (p *LinUCB) Learn(released privacy.ReleasedVector) {
 
 // band bounds the noise after n records.
 func (p *LinUCB) band(n int) privacy.Band {
-	if n < 1 || len(p.bands) == 0 {
+	nodes := bits.OnesCount(uint(n / max(1, p.o.Leaf)))
+	if nodes < 1 || len(p.bands) == 0 {
 		return privacy.Band{}
 	}
-	return p.bands[min(bits.OnesCount(uint(n)), len(p.bands))-1]
+	return p.bands[min(nodes, len(p.bands))-1]
 }
 
 // clip raises V's eigenvalues to ρ_min. It returns false, and leaves V to the next release, if
@@ -272,6 +304,13 @@ func (p *LinUCB) estimate(n int) {
 // private, and keeps nothing of them: there is only what the curator releases. The caller sees to
 // it that there are len(actions) = K·d finite numbers, K ≥ 1.
 func (p *LinUCB) Choose(actions []float64) Choice {
+	best := p.Best(actions)
+	p.t++
+	return Choice{Action: best}
+}
+
+// Best is the action that Choose plays. It changes nothing.
+func (p *LinUCB) Best(actions []float64) int {
 	d := p.dim
 	best, top := 0, math.Inf(-1)
 	for i := 0; len(actions) >= d; i++ {
@@ -285,9 +324,16 @@ func (p *LinUCB) Choose(actions []float64) Choice {
 			best, top = i, score
 		}
 	}
-	p.t++
-	return Choice{Action: best}
+	return best
 }
+
+// Play counts a round in which this vector was played, whoever chose it. Nothing of the vector is
+// kept.
+func (p *LinUCB) Play([]float64) { p.t++ }
+
+// Cut ends the batch that is full. Learn does so itself: it is for releases that come late, when
+// further rounds have been played.
+func (p *LinUCB) Cut() { p.cut = p.t }
 
 // Estimate is the confidence set of θ* at the last update: the centre θ̃, the caller's to keep, and
 // the radius β in the norm of V.
