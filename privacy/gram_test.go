@@ -2,6 +2,7 @@ package privacy_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -433,4 +434,84 @@ func TestGramProperties(t *testing.T) {
 			}
 		}
 	})
+}
+
+// With leaves of m records the price, and the noise, are those of a tree of ⌊T/m⌋ records; what
+// rounding does is of the records.
+func TestGramLeaves(t *testing.T) {
+	for _, c := range []struct{ horizon, leaf, leaves int }{{1000, 10, 100}, {1009, 10, 100},
+		{1023, 1, 1023}, {64, 64, 1}, {7, 4, 1}} {
+		m, err := privacy.NewGramLeaves(privacy.ZCDP{Rho: 0.5}, c.horizon, c.leaf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		small, err := privacy.NewGramTree(privacy.ZCDP{Rho: 0.5}, c.leaves)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Sigma != small.Sigma || m.Loss().ZCDP() != small.Loss().ZCDP() || m.Levels() != small.Levels() ||
+			privacy.Longest(m) != c.horizon {
+			t.Errorf("%v costs %v and sums up to %d, and %v %v", m, m.Loss(), privacy.Longest(m), small,
+				small.Loss())
+		}
+		// Its noise is of the nodes of so many leaves.
+		n := c.leaf * min(c.leaves, 7)
+		if m.Band(3, n, 2) != small.Band(3, min(c.leaves, 7), 2) {
+			t.Errorf("%v: the band after %d records is %v", m, n, m.Band(3, n, 2))
+		}
+		// Rounding, beside that of one leaf after one record: half a step a record.
+		const step = 1.0 / (1 << 20)
+		bare, wide := privacy.GramTree{Horizon: c.leaves}, privacy.GramTree{Horizon: c.horizon, Leaf: c.leaf}
+		if b := wide.GridBand(3, n, 2, step); b != bare.GridBand(3, n, 2, step) ||
+			math.Abs(b.Hi-3*float64(n)*step/2) > 1e-8*step*float64(n) {
+			t.Errorf("%v: rounding of %d records is %+v", m, n, b)
+		}
+		noisy := m.GridBand(3, n, 2, step).Hi - wide.GridBand(3, n, 2, step).Hi
+		want := small.GridBand(3, min(c.leaves, 7), 2, step).Hi -
+			bare.GridBand(3, min(c.leaves, 7), 2, step).Hi
+		near(t, "noise on the grid", noisy, want, 1e-12)
+	}
+	// The ledger seals whole leaves alone, and each prefix once.
+	l := privacy.NewLedger()
+	m := privacy.GramTree{Sigma: 1, Horizon: 11, Leaf: 3}
+	for _, n := range []int{1, 3, 4, 9, 6, 12, 10, 11} {
+		_, err := l.ReleaseVector(0, m, &privacy.Vector{N: n, Value: []float64{1}})
+		if good := n == 3 || n == 9; (err == nil) != good || !good && !errors.Is(err, privacy.ErrPrefix) {
+			t.Errorf("a sum of %d records: %v", n, err)
+		}
+	}
+	if got := l.Total().ZCDP(); math.Abs(got-4) > 1e-9 { // 3 leaves, 2 levels
+		t.Errorf("it costs %v", got)
+	}
+	for text, want := range map[string]privacy.Mechanism{
+		`{"mechanism":"gram-tree","sigma":2,"horizon":1000,"leaf":16}`: privacy.GramTree{Sigma: 2,
+			Horizon: 1000, Leaf: 16},
+		`{"mechanism":"gram-tree","sigma":2,"horizon":1000,"leaf":-1}`:   nil,
+		`{"mechanism":"gram-tree","sigma":2,"horizon":1000,"leaf":1001}`: nil,
+		`{"mechanism":"gram-tree","sigma":2,"horizon":1000,"leaf":1.5}`:  nil,
+		`{"mechanism":"gram-tree","sigma":2,"horizon":1000,"leaf":null}`: nil,
+	} {
+		got, err := privacy.UnmarshalMechanism([]byte(text))
+		if got != want || (err == nil) != (want != nil) {
+			t.Errorf("%s is read as %v, %v", text, got, err)
+			continue
+		}
+		if want == nil {
+			continue
+		}
+		if data, err := json.Marshal(got); string(data) != text || err != nil {
+			t.Errorf("%s is written as %s, %v", text, data, err)
+		}
+		if s := fmt.Sprint(got); s != "gram-tree(sigma=2,horizon=1000,leaf=16)" {
+			t.Errorf("it is %q", s)
+		}
+	}
+	for _, m := range []privacy.GramTree{{Sigma: 1, Horizon: 5, Leaf: 6}, {Sigma: 1, Horizon: 5, Leaf: -1}} {
+		if !m.Loss().Infinite() || m.Validate() == nil {
+			t.Errorf("%v costs %v", m, m.Loss())
+		}
+	}
+	if _, err := privacy.NewGramLeaves(privacy.ZCDP{Rho: 1}, 5, 6); err == nil {
+		t.Error("a leaf of more records than there are")
+	}
 }

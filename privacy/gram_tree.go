@@ -130,11 +130,7 @@ func NewGramLeaves(b Budget, horizon, leaf int) (GramTree, error) {
 	return m, nil
 }
 
-func (m GramTree) facts() facts {
-	leaf := max(1, m.Leaf)
-	return facts{vector: true, longest: m.Horizon - m.Horizon%leaf, leaf: leaf}
-}
-
+func (m GramTree) facts() facts { return facts{vector: true, longest: m.Horizon, leaf: m.Leaf} }
 func (m GramTree) entry() Entry {
 	return Entry{Sensitivity: 2 * math.Sqrt2, Scale: m.Sigma, Norm: "Frobenius", Protects: jointly}
 }

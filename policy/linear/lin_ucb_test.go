@@ -69,12 +69,13 @@ type paperLinUCB struct {
 }
 
 func (r *paperLinUCB) band(n int) (lo, hi, cross float64) {
-	x := math.Log(8 * float64(r.horizon) / r.o.Risk)
+	leaf := max(1, r.o.Leaf)
+	x := math.Log(8 * math.Floor(float64(r.horizon)/float64(leaf)) / r.o.Risk)
 	d := math.Sqrt(float64(r.d))
 	normal := func(sigma float64) (float64, float64, float64) {
 		return -2*sigma*d - 2*sigma*math.Sqrt(x), 2*sigma*d + 2*sigma*math.Sqrt(x), sigma * (d + math.Sqrt(2*x))
 	}
-	nodes := float64(strings.Count(fmt.Sprintf("%b", n), "1"))
+	nodes := float64(strings.Count(fmt.Sprintf("%b", n/leaf), "1"))
 	if nodes == 0 {
 		return 0, 0, 0
 	}
@@ -97,8 +98,9 @@ func (r *paperLinUCB) band(n int) (lo, hi, cross float64) {
 func newPaperLinUCB(d, horizon int, m privacy.Mechanism, o linear.LinUCBOptions) *paperLinUCB {
 	r := &paperLinUCB{d: d, horizon: horizon, o: o, m: m, low: o.Lambda, v: mat.NewSymDense(d, nil),
 		theta: mat.NewVecDense(d, nil)}
-	for k := range bits.Len(uint(horizon)) {
-		lo, hi, _ := r.band(1<<(k+1) - 1)
+	leaf := max(1, o.Leaf)
+	for k := range bits.Len(uint(horizon / leaf)) {
+		lo, hi, _ := r.band((1<<(k+1) - 1) * leaf)
 		r.low = math.Max(r.low, (hi-lo)/2)
 	}
 	for i := range d {
@@ -190,7 +192,13 @@ func TestLinUCBIsThePaper(t *testing.T) {
 		{"little noise", 4, privacy.ZCDP{Rho: 1e5}, linear.LinUCBOptions{Risk: 0.01, Lambda: 2}},
 		{"d=1", 1, privacy.ZCDP{Rho: 10}, linear.LinUCBOptions{Risk: 0.01, Lambda: 1}},
 		{"rarely", 3, privacy.ZCDP{Rho: 100}, linear.LinUCBOptions{Risk: 0.01, Lambda: 0.1, C: 0.2}},
+		{"leaves", 3, privacy.ZCDP{Rho: 1}, linear.LinUCBOptions{Risk: 0.01, Lambda: 1,
+			Noise: linear.GramTree, Leaf: 7}},
+		{"one leaf", 2, privacy.ZCDP{Rho: 1}, linear.LinUCBOptions{Risk: 0.01, Lambda: 1,
+			Noise: linear.GramTree, Leaf: 201}},
 		{"none", 3, privacy.None{}, linear.LinUCBOptions{Risk: 0.01, Lambda: 0.5}},
+		{"none, leaves", 3, privacy.None{}, linear.LinUCBOptions{Risk: 0.01, Lambda: 0.5,
+			Noise: linear.GramTree, Leaf: 10}},
 		{"none, rarely", 2, privacy.None{}, linear.LinUCBOptions{Risk: 0.01, Lambda: 0.5, C: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -200,8 +208,9 @@ func TestLinUCBIsThePaper(t *testing.T) {
 			cur := curate(t, p, c.d, 4)
 			theta, actions := make([]float64, c.d), make([]float64, k*c.d)
 			sphere(theta, c.d, 1, rng)
+			leaf := max(1, c.o.Leaf)
 			for n := range horizon {
-				if (p.Due() == 0) != (n > 0) {
+				if (p.Due() == 0) != (n > 0 && n%leaf == 0) {
 					t.Fatalf("round %d: due is %d", n+1, p.Due())
 				}
 				learn(t, p, cur, func(r privacy.ReleasedVector) { ref.learn(r) })
@@ -226,7 +235,7 @@ func TestLinUCBIsThePaper(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if p.Updates() != ref.updates || c.o.C == 0 && p.Updates() != horizon-1 || c.o.C > 0 &&
+			if p.Updates() != ref.updates || c.o.C == 0 && p.Updates() != (horizon-1)/leaf || c.o.C > 0 &&
 				(p.Updates() > horizon/4 || p.Updates() < 2) {
 				t.Errorf("%d updates, %d in the reference", p.Updates(), ref.updates)
 			}
@@ -565,6 +574,98 @@ func TestLinUCBOnRealRecords(t *testing.T) {
 	}
 }
 
+// Batches that are released late, in order, while others are played: the confidence sets are those of
+// the rounds that were released, and θ* is in all of them in at least 1−α of the runs. The twin has a
+// 12th of the radius. The test says no if the Clopper–Pearson interval at 1−2·10⁻⁷ is above α.
+func TestLinUCBLateBatches(t *testing.T) {
+	const d, k, horizon, leaf, risk, runs = 2, 5, 160, 8, 0.1, 150
+	o := linear.LinUCBOptions{Risk: risk, Lambda: 0.5, Noise: linear.GramTree, Leaf: leaf,
+		Step: release.ExactStep}
+	rng := rand.New(rand.NewPCG(20, 27))
+	out, twin := 0, 0
+	for run := range runs {
+		p := linUCB(t, d, horizon, privacy.ZCDP{Rho: 50}, o)
+		once := linUCB(t, d, horizon, privacy.ZCDP{Rho: 50}, o) // is given the same, round by round
+		cur, err := release.RealFeatures(release.FeatureConfig{Dim: d, Slots: 1, Mechanism: p.Mechanism()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		theta, a := make([]float64, d), make([]float64, k*d)
+		sphere(theta, d, 1, rng)
+		type record struct {
+			a [d]float64
+			r float64
+		}
+		var waiting []record
+		full, late := 0, 0 // batches that wait, rounds that the oldest has waited
+		left, twinLeft := false, false
+		for round := range horizon {
+			sphere(a, d, 1, rng)
+			i := p.Best(a)
+			if again := p.Best(a); again != i {
+				t.Fatal("to look changes what is best")
+			}
+			v := a[i*d:][:d]
+			p.Play(v)
+			waiting = append(waiting, record{[d]float64(v), sign(rng, dot(theta, v))})
+			if p.Due() == 0 {
+				p.Cut()
+				full++
+			}
+			if p.Due() >= 0 {
+				t.Fatalf("run %d, round %d: due twice", run, round)
+			}
+			if late++; full == 0 || late < 3+run%20 {
+				continue
+			}
+			full, late = full-1, 0
+			for _, w := range waiting[:leaf] {
+				if err := cur.Add(0, w.a[:], w.r); err != nil {
+					t.Fatal(err)
+				}
+				once.Play(nil)
+			}
+			waiting = waiting[leaf:]
+			r, err := cur.Release(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Learn(r)
+			once.Learn(r)
+			x, radius := p.Estimate()
+			y, same := once.Estimate()
+			if radius != same || x[0] != y[0] || x[1] != y[1] {
+				t.Fatalf("late it is %v ± %v, at once %v ± %v", x, radius, y, same)
+			}
+			left = left || !p.Covers(theta)
+			twinLeft = twinLeft || !p.Covers([]float64{x[0] + (theta[0]-x[0])*12, x[1] + (theta[1]-x[1])*12})
+		}
+		if left {
+			out++
+		}
+		if twinLeft {
+			twin++
+		}
+		if p.Clips() > 0 {
+			t.Errorf("V was clipped %d times", p.Clips())
+		}
+		if loss := cur.Ledger().Total(); !loss.Within(privacy.ZCDP{Rho: 50}) {
+			t.Fatalf("it costs %v", loss)
+		}
+	}
+	above := func(k int) bool {
+		lo, _, err := interval.ClopperPearson(k, runs, 1-2e-7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lo > risk
+	}
+	t.Logf("θ* left %d of %d runs, the twin's sets %d", out, runs, twin)
+	if above(out) || !above(twin) {
+		t.Errorf("θ* left the sets in %d of %d runs, and the twin's in %d", out, runs, twin)
+	}
+}
+
 func TestLinUCBErrors(t *testing.T) {
 	good := linear.LinUCBOptions{Risk: 0.1, Lambda: 1}
 	with := func(f func(*linear.LinUCBOptions)) linear.LinUCBOptions { o := good; f(&o); return o }
@@ -597,6 +698,14 @@ func TestLinUCBErrors(t *testing.T) {
 		{"noise is not GramTree", 3, 10, privacy.ZCDP{Rho: 1}, with(func(o *linear.LinUCBOptions) {
 			o.Step = release.ExactStep
 		})},
+		{"noise is not GramTree", 3, 10, privacy.ZCDP{Rho: 1}, with(func(o *linear.LinUCBOptions) {
+			o.Leaf = 2
+		})},
+		{"leaf is -1", 3, 10, privacy.ZCDP{Rho: 1}, with(func(o *linear.LinUCBOptions) { o.Leaf = -1 })},
+		{"leaf is 11, must be between 0 and the horizon, 10", 3, 10, privacy.ZCDP{Rho: 1},
+			with(func(o *linear.LinUCBOptions) { o.Leaf, o.Noise = 11, linear.GramTree })},
+		{"must be at most", 3, math.MaxInt, privacy.ZCDP{Rho: 1},
+			with(func(o *linear.LinUCBOptions) { o.Leaf, o.Noise = 2, linear.GramTree })},
 	} {
 		if p, err := linear.NewLinUCB(c.dim, c.horizon, c.b, c.o); err == nil || p != nil ||
 			!strings.HasPrefix(err.Error(), "lin-ucb: ") || !strings.Contains(err.Error(), c.want) {
