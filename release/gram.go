@@ -22,7 +22,8 @@ type gramFeatures[T number] struct {
 	dim       int
 	width     int // numbers of a release
 	n         []int
-	sum       []T // of the slots, width numbers each
+	shown     []int // records that the last release had
+	sum       []T   // of the slots, width numbers each
 	noise     []vectorStream[T]
 	id        []int
 	z         []float64 // [a;r]
@@ -32,10 +33,11 @@ type gramFeatures[T number] struct {
 // A growth is a mechanism made ready: how slots that grow are released.
 type growth[T number] struct {
 	charge privacy.Mechanism
-	square bool                   // a Gram matrix, else Σ a·r
-	most   int                    // records of a slot
-	leaf   int                    // records of a leaf, at least 1: what is released are whole leaves
-	fresh  func() vectorStream[T] // the noise of a new slot, nil for none
+	square bool // a Gram matrix, else Σ a·r
+	most   int  // records of a slot
+	// records of a leaf, at least 1: what is released are whole leaves
+	leaf  int
+	fresh func() vectorStream[T] // the noise of a new slot, nil for none
 }
 
 // A vectorStream is the noise of a slot's running sums of vectors or matrices.
@@ -48,7 +50,7 @@ type vectorStream[T number] interface {
 func newGram[T number](cfg FeatureConfig, g growth[T], step, grid float64) *gramFeatures[T] {
 	c := &gramFeatures[T]{growth: g, ledger: cfg.Ledger, unclipped: cfg.Unclipped, grid: grid, step: step,
 		dim: cfg.Dim, width: widthOf(cfg.Dim, g.square),
-		n: make([]int, cfg.Slots), id: make([]int, cfg.Slots),
+		n: make([]int, cfg.Slots), shown: make([]int, cfg.Slots), id: make([]int, cfg.Slots),
 		noise: make([]vectorStream[T], cfg.Slots), z: make([]float64, cfg.Dim+1)}
 	c.account = cfg.Ledger.Account(chargeOf(g.charge, cfg.Unclipped))
 	c.sum, c.out.Value = make([]T, cfg.Slots*c.width), make([]float64, c.width)
@@ -224,6 +226,7 @@ func (c *gramFeatures[T]) Release(slot int) (privacy.ReleasedVector, error) {
 	if err != nil {
 		return c.refuse(fmt.Errorf("curator: %w", err))
 	}
+	c.shown[slot] = c.n[slot]
 	return released, nil
 }
 
