@@ -29,11 +29,18 @@ func privateContexts() []Entry {
 					"grown by the factor 1 + C; 0 for one in every round, as in the source", Lo: 0,
 					LoIn: true, Hi: 1e6, HiIn: true},
 				risk("the confidence ellipsoids", shariff),
+				{Name: "leaf", Integer: true, Proof: only(shariff, 1), Doc: "rounds between two " +
+					"releases, which are a leaf of the tree: the price is of horizon/leaf releases. " +
+					"Above 1 needs noise tree", Default: 1, Lo: 1, LoIn: true, Hi: 1 << 30, HiIn: true},
 			},
 			NewContextual: func(s ContextualSetting, p Params) (linear.Contextual, error) {
+				leaf := int(p["leaf"])
+				if leaf == 1 {
+					leaf = 0 // as it is written where there are none
+				}
 				q, err := linear.NewLinUCB(s.Dim, s.Horizon, s.Budget,
 					linear.LinUCBOptions{Risk: p["risk"], Lambda: p["lambda"],
-						Noise: linear.GramNoise(p["noise"]), C: p["c"], Step: s.Step})
+						Noise: linear.GramNoise(p["noise"]), C: p["c"], Leaf: leaf, Step: s.Step})
 				if err != nil {
 					return nil, err // no typed nil
 				}

@@ -87,8 +87,9 @@ func exactActions(actions [][]float64, ledger *privacy.Ledger, src rand.Source) 
 //
 // privacy.GramBLT is refused, whose noise has real coefficients, and so is GramWishart, whose noise
 // is a product of real matrices: rounded to the grid, neither has the law that was proved private.
-// State lives as long as the curator: the noise of nodes that have been shown is secret, and must
-// not be drawn again for the same records. See docs/privacy.md for what a restart would need.
+// The noise of nodes that have been shown is secret, and must not be drawn again for the same
+// records: a curator of running sums is a KeptCurator, whose state goes with its releases. All are
+// StepFeatureCurators.
 func RealFeatures(cfg FeatureConfig) (FeatureCurator, error) {
 	src, err := noise.Secure()
 	if err != nil {
