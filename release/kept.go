@@ -61,8 +61,8 @@ func (c *gramFeatures[T]) State(slot int) ([]byte, error) {
 	case c.n[slot] == 0:
 		return nil, nil
 	case c.n[slot] != c.shown[slot]:
-		return nil, fmt.Errorf("curator: slot %d has %d records, of which %d were released: must be all", slot,
-			c.n[slot], c.shown[slot])
+		return nil, fmt.Errorf("curator: slot %d has released %d records, must have released all %d", slot,
+			c.shown[slot], c.n[slot])
 	}
 	m, err := json.Marshal(c.charge)
 	if err != nil {

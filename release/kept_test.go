@@ -126,9 +126,7 @@ func (w *keptWorld) step() error {
 		for range keptLeaf {
 			a := []float64{float64(w.src.IntN(1<<19)-1<<18) / (1 << 19),
 				float64(w.src.IntN(1<<19)-1<<18) / (1 << 19)}
-			if err := w.g.Products(sums, a, w.src.Float64()-0.5); err != nil {
-				return err
-			}
+			w.g.Products(sums, a, w.src.Float64()-0.5)
 		}
 		if i < len(w.leaves) { // a crash before: the records come again
 			copy(sums, w.leaves[i][:])
@@ -393,7 +391,7 @@ func TestFeatureStepsAreTheRecords(t *testing.T) {
 					reward = math.NaN()
 				}
 				must(t, one.Add(0, a, reward))
-				must(t, all.Products(sums, a, reward))
+				all.Products(sums, a, reward)
 			}
 			must(t, all.AddSteps(0, n, sums))
 			gotN, got := sumOf(real)
@@ -402,7 +400,6 @@ func TestFeatureStepsAreTheRecords(t *testing.T) {
 				r.Fatalf("%d records with %v, must be %d with %v", gotN, got, wantN, want)
 			}
 		})
-		const canary = 1.7312894561
 		f, err := RealFeatures(FeatureConfig{Dim: 2, Slots: 1, Mechanism: m})
 		must(t, err)
 		c := f.(StepFeatureCurator)
@@ -412,11 +409,8 @@ func TestFeatureStepsAreTheRecords(t *testing.T) {
 			c.AddSteps(0, 1, good[1:]), c.AddSteps(0, math.MaxInt, good),
 			c.AddSteps(0, 1, slices.Concat(good[1:], []int64{1<<20 + 1})),
 			c.AddSteps(0, 1, slices.Concat(good[1:], []int64{-1<<20 - 1})),
-			c.AddSteps(0, 0, slices.Concat(good[1:], []int64{1})),
-			c.Products(good, []float64{1}, 1), c.Products(good[1:], []float64{1, 0}, 1),
-			c.Products(good, []float64{canary, 0}, canary), c.Products(good, []float64{0, math.NaN()}, 1),
-			c.Products(good, []float64{math.Inf(1), 0}, 1)} {
-			if err == nil || square && strings.Contains(err.Error(), "1.73") {
+			c.AddSteps(0, 0, slices.Concat(good[1:], []int64{1}))} {
+			if err == nil {
 				t.Errorf("%v: %v", m, err)
 			}
 		}
@@ -433,7 +427,7 @@ func TestFeatureStepsAreTheRecords(t *testing.T) {
 	sums := make([]int64, fast.Width())
 	a := make([]float64, gramDim)
 	a[0] = 0.5
-	must(t, fast.Products(sums, a, -0.25))
+	fast.Products(sums, a, -0.25)
 	must(t, fast.AddSteps(1, 1, sums))
 	if s := fast.sum[fast.width:]; fast.n[1] != 1 || s[0] != 0.25 || s[gramDim] != -0.125 ||
 		s[fast.width-1] != 1.0/16 {

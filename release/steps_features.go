@@ -10,7 +10,7 @@ import (
 
 // A StepFeatureCurator takes sums of whole steps of 2^-20, for rewards that are kept as integer
 // sums until they are released: as a StepCurator does for arms. Real and simulated curators of
-// privacy.VectorGaussian are.
+// vectors are.
 type StepFeatureCurator interface {
 	FeatureCurator
 	// Width is how many numbers a slot's sums have.

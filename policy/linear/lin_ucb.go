@@ -57,7 +57,7 @@ import (
 //
 // What waiting costs: let D be the largest number of rounds that a choice does not know yet, m − 1
 // without delay. A round is slow if det(G_t + ρ_min·I) is more than twice det(G_n + ρ_min·I). In
-// others the width is at most √2 times that of a choice that knows all. Of slow rounds there are at
+// others ‖a‖ in V_n⁻¹ is at most √2 times that in (G_t + ρ_min·I)⁻¹. Of slow rounds there are at
 // most D·d·log₂(1 + T/(dρ_min)): the first slow round begins D rounds, from the next slow one after
 // them on there are D more, and so on; the determinant has more than doubled in the D rounds before
 // each such beginning, which have no round in common. A slow round costs 2 at most.
@@ -332,8 +332,26 @@ func (p *LinUCB) Best(actions []float64) int {
 func (p *LinUCB) Play([]float64) { p.t++ }
 
 // Cut ends the batch that is full. Learn does so itself: it is for releases that come late, when
-// further rounds have been played.
-func (p *LinUCB) Cut() { p.cut = p.t }
+// further rounds have been played. Nothing of a batch is known but its length, so that the result,
+// which OFUL has here, is nil.
+func (p *LinUCB) Cut() []int64 {
+	p.cut = p.t
+	return nil
+}
+
+// Skip is Play of all the rounds of a batch, for one that is brought back to where it was. gram is
+// what Cut has returned, nil.
+func (p *LinUCB) Skip(n int, gram []int64) error {
+	switch {
+	case p.t > p.cut:
+		return fmt.Errorf("lin-ucb: the batch has %d rounds, must have none", p.t-p.cut)
+	case n != max(1, p.o.Leaf) || len(gram) > 0:
+		return fmt.Errorf("lin-ucb: a batch has %d rounds and %d sums, must have %d and none", n, len(gram),
+			max(1, p.o.Leaf))
+	}
+	p.t += n
+	return nil
+}
 
 // Estimate is the confidence set of θ* at the last update: the centre θ̃, the caller's to keep, and
 // the radius β in the norm of V.

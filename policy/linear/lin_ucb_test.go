@@ -609,8 +609,12 @@ func TestLinUCBLateBatches(t *testing.T) {
 			p.Play(v)
 			waiting = append(waiting, record{[d]float64(v), sign(rng, dot(theta, v))})
 			if p.Due() == 0 {
-				p.Cut()
+				if gram := p.Cut(); gram != nil {
+					t.Fatalf("a cut tells %v", gram)
+				}
 				full++
+			} else if p.Skip(leaf, nil) == nil {
+				t.Fatal("a batch is skipped in the middle of another")
 			}
 			if p.Due() >= 0 {
 				t.Fatalf("run %d, round %d: due twice", run, round)
@@ -623,7 +627,9 @@ func TestLinUCBLateBatches(t *testing.T) {
 				if err := cur.Add(0, w.a[:], w.r); err != nil {
 					t.Fatal(err)
 				}
-				once.Play(nil)
+			}
+			if err := once.Skip(leaf, nil); err != nil {
+				t.Fatal(err)
 			}
 			waiting = waiting[leaf:]
 			r, err := cur.Release(0)
@@ -651,6 +657,12 @@ func TestLinUCBLateBatches(t *testing.T) {
 		}
 		if loss := cur.Ledger().Total(); !loss.Within(privacy.ZCDP{Rho: 50}) {
 			t.Fatalf("it costs %v", loss)
+		}
+	}
+	p := linUCB(t, d, horizon, privacy.ZCDP{Rho: 50}, o)
+	for _, err := range []error{p.Skip(leaf-1, nil), p.Skip(0, nil), p.Skip(leaf, []int64{1, 2, 3})} {
+		if err == nil {
+			t.Error("what is no batch is skipped")
 		}
 	}
 	above := func(k int) bool {
