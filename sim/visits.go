@@ -1,0 +1,235 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// Visits is a contextual world of finitely many contexts, as a declared map of features makes them:
+// what a policy plays in a context stays what it is until its next release, and is asked once.
+type Visits struct {
+	Dim int
+	// Of is who comes: each round one of these, each as likely as the others. They are indices of
+	// the contexts in Actions and Means.
+	Of      []int
+	Actions [][]float64 // by context: Dim numbers an action, of norm at most 1
+	Means   [][]float64 // by context: the mean reward of each action, in [−1,1]
+}
+
+// Earns is the mean reward of a round in which the context's best action is played, and of one in
+// which any is, each as likely as the others.
+func (v *Visits) Earns() (best, uniform float64) {
+	for _, i := range v.Of {
+		top, sum := math.Inf(-1), 0.0
+		for _, m := range v.Means[i] {
+			top, sum = max(top, m), sum+m
+		}
+		best += top / float64(len(v.Of))
+		uniform += sum / float64(len(v.Means[i])*len(v.Of))
+	}
+	return best, uniform
+}
+
+func (v *Visits) check() error {
+	if v.Dim < 1 || len(v.Of) == 0 || len(v.Actions) != len(v.Means) {
+		return errors.New("sim: visits have no dimension, nobody who comes, or not as many sets as means")
+	}
+	for i, m := range v.Means {
+		if len(m) == 0 || len(v.Actions[i]) != len(m)*v.Dim {
+			return fmt.Errorf("sim: context %d has %d means and %d features, must have %d an action", i,
+				len(m), len(v.Actions[i]), v.Dim)
+		}
+		for _, x := range m {
+			if !(x >= -1 && x <= 1) {
+				return fmt.Errorf("sim: context %d has the mean %v, must be from -1 to 1", i, x)
+			}
+		}
+	}
+	for _, i := range v.Of {
+		if uint(i) >= uint(len(v.Means)) {
+			return fmt.Errorf("sim: visitors are of context %d, and there are %d", i, len(v.Means))
+		}
+	}
+	return nil
+}
+
+// A LatePolicy is a contextual policy whose rewards come late, such as linear.OFUL: Best chooses,
+// Play counts a decision, whenever Due says 0 after it Cut ends its segment, and Learn is of the
+// oldest segment that was cut.
+type LatePolicy interface {
+	Mechanism() privacy.Mechanism
+	Best(actions []float64) int
+	Play(a []float64)
+	Due() int
+	Cut() (gram []int64)
+	Learn(privacy.ReleasedVector)
+}
+
+// A VisitsConfig is one run of a live contextual bandit: rewards come in their window, and each
+// segment is released, after those before it, when the last of its windows has passed.
+type VisitsConfig struct {
+	Policy  LatePolicy
+	World   *Visits
+	Horizon int // T, decisions, at least 1
+	Window  int // decisions that are made while a reward is waited for, at least 1
+	// Floor is the probability, in [0,1), of a uniform action, whatever the policy wants.
+	Floor       float64
+	Checkpoints []int // as in Config
+	// Visitors draws who comes, Rewards whether the reward is 1 or −1, Coins toss for the floor: all
+	// independent of what is played, so that policies meet the same.
+	Visitors, Rewards, Coins *noise.Fast
+	Noise                    *noise.Fast // privacy noise
+	// Released, if set, is told of each release: how many decisions had been made.
+	Released func(decisions int)
+}
+
+func (c *VisitsConfig) check() error {
+	switch {
+	case c.Policy == nil || c.World == nil:
+		return errors.New("sim: policy or world is missing")
+	case c.Horizon < 1:
+		return fmt.Errorf("sim: horizon is %d, must be at least 1", c.Horizon)
+	case c.Window < 1:
+		return fmt.Errorf("sim: window is %d decisions, must be at least 1", c.Window)
+	case !(c.Floor >= 0 && c.Floor < 1):
+		return fmt.Errorf("sim: floor is %v, must be at least 0 and below 1", c.Floor)
+	case c.Visitors == nil || c.Rewards == nil || c.Coins == nil || c.Noise == nil:
+		return errors.New("sim: a stream is missing: visitors, rewards, coins or noise")
+	}
+	if err := c.World.check(); err != nil {
+		return err
+	}
+	return checkCheckpoints(c.Checkpoints, c.Horizon)
+}
+
+// RunVisits plays one run to its horizon. Regret is the sum over decisions of the best mean of the
+// context less that of the action; PlaysBest counts the decisions for a best action. Plays is by
+// index in the decision sets. What is due after the last decision is not released.
+func RunVisits(ctx context.Context, cfg VisitsConfig, out *Result) error {
+	if err := cfg.check(); err != nil {
+		return err
+	}
+	cur, err := release.SimulatedFeatures(release.FeatureConfig{Dim: cfg.World.Dim, Slots: 1,
+		Mechanism: cfg.Policy.Mechanism()}, cfg.Noise)
+	if err != nil {
+		return err
+	}
+	out.room(len(cfg.Checkpoints))
+	out.Plays, out.Releases = out.Plays[:0], 0
+	r := visit{VisitsConfig: cfg, cur: cur, chosen: make([]int, len(cfg.World.Means))}
+	for i, m := range cfg.World.Means {
+		r.chosen[i] = -1
+		top := math.Inf(-1)
+		for _, x := range m {
+			top = max(top, x)
+		}
+		r.top = append(r.top, top)
+		out.Plays = append(out.Plays, make([]int, max(0, len(m)-len(out.Plays)))...)
+	}
+	if err := r.play(ctx, out); err != nil {
+		return err
+	}
+	out.Loss = cur.Ledger().Total()
+	return nil
+}
+
+// A visit is a run.
+type visit struct {
+	VisitsConfig
+	cur     release.FeatureCurator
+	chosen  []int     // by context: what the policy plays, −1 until it is asked
+	top     []float64 // by context: the best mean
+	waiting []decision
+	cuts    []segment // the oldest first
+}
+
+type decision struct {
+	vector []float64
+	reward float64
+}
+
+// A segment has n decisions, the last of them number last.
+type segment struct{ n, last int }
+
+func (r *visit) play(ctx context.Context, out *Result) error {
+	var regret, hits float64
+	next, open := 0, 0
+	for t := range r.Horizon {
+		if t&0xfff == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for len(r.cuts) > 0 && r.cuts[0].last+r.Window <= t {
+			if err := r.release(t); err != nil {
+				return fmt.Errorf("sim: decision %d of %d: %w", t, r.Horizon, err)
+			}
+			out.Releases++
+		}
+		w := r.World
+		i := w.Of[int(r.Visitors.Float64()*float64(len(w.Of)))]
+		if r.chosen[i] < 0 {
+			r.chosen[i] = r.Policy.Best(w.Actions[i])
+		}
+		a, means := r.chosen[i], w.Means[i]
+		if r.Floor > 0 {
+			floor, other := r.Coins.Float64(), r.Coins.Float64()
+			if floor < r.Floor {
+				a = int(other * float64(len(means)))
+			}
+		}
+		if uint(a) >= uint(len(means)) {
+			return fmt.Errorf("sim: decision %d of %d: action %d of %d was chosen: %w", t, r.Horizon, a,
+				len(means), ErrStopped)
+		}
+		reward := -1.0
+		if 2*r.Rewards.Float64()-1 < means[a] {
+			reward = 1
+		}
+		v := w.Actions[i][a*w.Dim:][:w.Dim]
+		r.waiting = append(r.waiting, decision{v, reward})
+		r.Policy.Play(v)
+		if open++; r.Policy.Due() >= 0 {
+			r.Policy.Cut()
+			r.cuts, open = append(r.cuts, segment{open, t}), 0
+		}
+		if gap := r.top[i] - means[a]; gap > 0 {
+			regret += gap
+		} else {
+			hits++
+		}
+		out.Plays[a]++
+		if next < len(r.Checkpoints) && r.Checkpoints[next] == t+1 {
+			out.Regret[next], out.PlaysBest[next] = regret, hits
+			next++
+		}
+	}
+	return nil
+}
+
+// release lets the oldest segment out, after t decisions.
+func (r *visit) release(t int) error {
+	n := r.cuts[0].n
+	for _, d := range r.waiting[:n] {
+		if err := r.cur.Add(0, d.vector, d.reward); err != nil {
+			return err
+		}
+	}
+	released, err := r.cur.Release(0)
+	if err != nil {
+		return err
+	}
+	r.waiting, r.cuts = r.waiting[n:], r.cuts[1:]
+	r.Policy.Learn(released)
+	for i := range r.chosen {
+		r.chosen[i] = -1
+	}
+	if r.Released != nil {
+		r.Released(t)
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package sim_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/policy/linear"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/sim"
+)
+
+// grid is a world of so many contexts and actions, each pair with a component of its own beside an
+// intercept; the best action of context i is i.
+func grid(contexts, actions int, low, high float64) *sim.Visits {
+	w := &sim.Visits{Dim: 1 + contexts*actions}
+	for i := range contexts {
+		set, means := make([]float64, actions*w.Dim), make([]float64, actions)
+		for a := range actions {
+			set[a*w.Dim], set[a*w.Dim+1+i*actions+a] = 0.5, 0.5
+			means[a] = low
+		}
+		means[i%actions] = high
+		w.Of, w.Actions, w.Means = append(w.Of, i), append(w.Actions, set), append(w.Means, means)
+	}
+	return w
+}
+
+func visits(t testing.TB, w *sim.Visits, b privacy.Budget, o linear.OFULOptions, horizon, window int,
+	floor float64, run int) sim.VisitsConfig {
+	t.Helper()
+	p, err := linear.NewOFUL(w.Dim, horizon, b, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := noise.Key{Seed: 7, Run: run, Role: noise.RoleReward}.Fast(4)
+	return sim.VisitsConfig{Policy: p, World: w, Horizon: horizon, Window: window, Floor: floor,
+		Checkpoints: []int{horizon / 2, horizon}, Visitors: &s[0], Rewards: &s[1], Coins: &s[2], Noise: &s[3]}
+}
+
+// A plain replay of a run, decision by decision, that asks for every choice, keeps every reward and
+// sums by hand: at budget None there is no noise, and it must meet the same plays.
+func TestRunVisitsByHand(t *testing.T) {
+	w := grid(3, 4, -0.2, 0.4)
+	w.Of = []int{0, 0, 1, 2}
+	o := linear.OFULOptions{Lambda: 1, C: 0.5, Risk: 0.01}
+	const horizon = 3000
+	for _, window := range []int{1, 37} {
+		cfg := visits(t, w, privacy.None{}, o, horizon, window, 0.2, window)
+		visitors, rewards, coins := *cfg.Visitors, *cfg.Rewards, *cfg.Coins
+		var releases []int
+		cfg.Released = func(n int) { releases = append(releases, n) }
+		var out sim.Result
+		if err := sim.RunVisits(context.Background(), cfg, &out); err != nil {
+			t.Fatal(err)
+		}
+		p, err := linear.NewOFUL(w.Dim, horizon, privacy.None{}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		type cut struct {
+			ends int
+			sum  []float64
+		}
+		var cuts []cut
+		var seen []int
+		ledger := privacy.NewLedger()
+		sum, plays, regret, best := make([]float64, w.Dim), make([]int, 4), 0.0, 0.0
+		for n := 1; n <= horizon; n++ {
+			for len(cuts) > 0 && cuts[0].ends+window <= n {
+				r, err := ledger.ReleaseVector(len(seen), p.Mechanism(), &privacy.Vector{N: 1, Value: cuts[0].sum})
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.Learn(r)
+				seen, cuts = append(seen, n-1), cuts[1:]
+			}
+			i := w.Of[int(visitors.Float64()*4)]
+			a := p.Best(w.Actions[i])
+			if x, y := coins.Float64(), coins.Float64(); x < 0.2 {
+				a = int(y * 4)
+			}
+			reward := -1.0
+			if rewards.Float64() < (w.Means[i][a]+1)/2 {
+				reward = 1
+			}
+			v := w.Actions[i][a*w.Dim:][:w.Dim]
+			for j, x := range v {
+				sum[j] += x * reward
+			}
+			if p.Play(v); p.Due() >= 0 {
+				p.Cut()
+				cuts, sum = append(cuts, cut{n, sum}), make([]float64, w.Dim)
+			}
+			plays[a]++
+			if a == i {
+				best++
+			} else {
+				regret += 0.6
+			}
+		}
+		if !slices.Equal(plays, out.Plays) || !slices.Equal(seen, releases) || len(seen) != out.Releases ||
+			len(seen) < 20 || best != out.PlaysBest[1] || math.Abs(regret-out.Regret[1]) > 1e-9*regret {
+			t.Errorf("window %d: plays %v, regret %v, best %v, %d releases; by hand %v, %v, %v, %d", window,
+				out.Plays, out.Regret, out.PlaysBest, out.Releases, plays, regret, best, len(seen))
+		}
+	}
+}
+
+// It learns, with privacy less than without, and the ledger has the price.
+func TestRunVisitsLearns(t *testing.T) {
+	w := grid(3, 4, -0.5, 0.3)
+	best, uniform := w.Earns()
+	if math.Abs(best-0.3) > 1e-12 || math.Abs(uniform-(-0.3)) > 1e-12 {
+		t.Fatalf("earns %v, %v", best, uniform)
+	}
+	o := linear.OFULOptions{Lambda: 30, C: 1, Risk: 0.01, Greed: 1}
+	const horizon = 20_000
+	won := func(b privacy.Budget) (share float64, out sim.Result) {
+		for run := range 4 {
+			if err := sim.RunVisits(context.Background(), visits(t, w, b, o, horizon, 50, 0.1, run),
+				&out); err != nil {
+				t.Fatal(err)
+			}
+			share += (1 - out.Regret[1]/(horizon*(best-uniform))) / 4
+		}
+		return share, out
+	}
+	plain, _ := won(privacy.None{})
+	one, out := won(privacy.ZCDP{Rho: 1})
+	little, _ := won(privacy.ZCDP{Rho: 0.001})
+	// a floor of 0.1 leaves 0.9 of what is to be won
+	if !(plain > 0.8 && plain < 0.9 && one > 0.7 && little < 0.5) {
+		t.Errorf("won %v, at ρ = 1 %v, at ρ = 0.001 %v", plain, one, little)
+	}
+	if rho := out.Loss.ZCDP(); !(math.Abs(rho-1) < 1e-9) {
+		t.Errorf("the ledger has ρ = %v, want 1", rho)
+	}
+}
+
+func TestRunVisitsErrors(t *testing.T) {
+	w := grid(2, 2, 0, 0.5)
+	o := linear.OFULOptions{Lambda: 1, C: 1, Risk: 0.01}
+	for want, change := range map[string]func(*sim.VisitsConfig){
+		"policy or world": func(c *sim.VisitsConfig) { c.World = nil },
+		"horizon is 0":    func(c *sim.VisitsConfig) { c.Horizon = 0 },
+		"window is 0":     func(c *sim.VisitsConfig) { c.Window = 0 },
+		"floor is NaN":    func(c *sim.VisitsConfig) { c.Floor = math.NaN() },
+		"floor is 1":      func(c *sim.VisitsConfig) { c.Floor = 1 },
+		"stream":          func(c *sim.VisitsConfig) { c.Coins = nil },
+		"checkpoint":      func(c *sim.VisitsConfig) { c.Checkpoints = []int{11} },
+		"the mean 2":      func(c *sim.VisitsConfig) { c.World.Means[0][1] = 2 },
+		"are of context":  func(c *sim.VisitsConfig) { c.World.Of = []int{2} },
+		"nobody":          func(c *sim.VisitsConfig) { c.World.Of = nil },
+		"3 means":         func(c *sim.VisitsConfig) { c.World.Means[1] = make([]float64, 3) },
+	} {
+		own := *w
+		own.Means = [][]float64{slices.Clone(w.Means[0]), slices.Clone(w.Means[1])}
+		cfg := visits(t, &own, privacy.None{}, o, 10, 1, 0, 0)
+		change(&cfg)
+		if err := sim.RunVisits(context.Background(), cfg, new(sim.Result)); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error with %q", err, want)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := sim.RunVisits(ctx, visits(t, w, privacy.None{}, o, 10, 1, 0, 0), new(sim.Result)); err != ctx.Err() {
+		t.Errorf("cancelled: %v", err)
+	}
+}
