@@ -32,8 +32,8 @@ var (
 	ErrKey = errors.New("the key is refused")
 	// ErrScope: the key may not do this.
 	ErrScope = errors.New("the key may not do this")
-	// ErrNotFound: there is no such experiment.
-	ErrNotFound = errors.New("there is no such experiment")
+	// ErrNotFound: there is no such experiment, or no such event of it.
+	ErrNotFound = errors.New("there is no such experiment or event")
 	// ErrRequest: the request is wrong, here or by what the service says.
 	ErrRequest = errors.New("the request is wrong")
 	// ErrAnswer: this is no answer of sotto serve.
@@ -124,7 +124,8 @@ const MaxBatch = 1000
 
 const (
 	maxAnswer = 1 << 20
-	maxToken  = 256 // characters; one of the service has 58
+	maxToken  = 256  // characters; one of the service has 58
+	maxEvent  = 4096 // bytes
 )
 
 // A Client asks one service. Its methods may be called by many goroutines.
@@ -230,11 +231,11 @@ func (c *Client) Activate(ctx context.Context, experiment, decision string, show
 }
 
 // report sends what is answered with a status.
-func (c *Client) report(ctx context.Context, in any, experiment, what string) (Status, error) {
+func (c *Client) report(ctx context.Context, in any, experiment string, what ...string) (Status, error) {
 	var out struct {
 		Status Status `json:"status"`
 	}
-	err := c.post(ctx, in, &out, experiment, what)
+	err := c.post(ctx, in, &out, experiment, what...)
 	if err == nil && out.Status == "" {
 		err = ErrAnswer
 	}
@@ -294,12 +295,17 @@ func (c *Client) Rewards(ctx context.Context, experiment string, reports []Repor
 
 // check refuses what no request can say, without saying the value.
 func check(decision string, reward float64) error {
+	return checkNamed("decision", decision, maxToken, reward)
+}
+
+func checkNamed(what, name string, most int, reward float64) error {
 	switch {
-	case decision == "":
-		return fmt.Errorf("%w: decision is missing", ErrRequest)
-	case len(decision) > maxToken:
-		return fmt.Errorf("%w: decision has %d characters, must have at most %d", ErrRequest,
-			len(decision), maxToken)
+	case name == "":
+		return fmt.Errorf("%w: %s is missing", ErrRequest, what)
+	case name == "." || name == "..": // which no path can say
+		return fmt.Errorf("%w: %s is %s", ErrRequest, what, name)
+	case len(name) > most:
+		return fmt.Errorf("%w: %s has %d characters, must have at most %d", ErrRequest, what, len(name), most)
 	case math.IsNaN(reward) || math.IsInf(reward, 0):
 		return fmt.Errorf("%w: reward must be a finite number", ErrRequest)
 	}

@@ -1,12 +1,14 @@
-// Package api is the HTTP front of package serve: decisions, rewards, operations, and OFREP, the
-// protocol of OpenFeature's clients. openapi.yaml, served at /openapi.yaml, says all of it.
+// Package api is the HTTP front of package serve: decisions, rewards, operations, OFREP, the
+// protocol of OpenFeature's clients, and the API of Azure AI Personalizer. openapi.yaml, served at
+// /openapi.yaml, says all of it.
 //
 // Errors are problems (RFC 9457) that name the field. No reward is in one, nor in a log. The answer
 // to a reward depends on the request's form and on its decision's public clock and epoch alone:
 // accepted is said to the first and to the second alike. 503 alone is to be sent again.
 //
 // Every request but /livez, /readyz, /openapi.yaml and the reading of a public experiment needs a
-// key with the scope for it, as X-API-Key or as Authorization: Bearer.
+// key with the scope for it, as X-API-Key or as Authorization: Bearer, or as clients of
+// Personalizer send it.
 package api
 
 import (
@@ -19,6 +21,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sotto-dp/sotto/catalog"
@@ -36,6 +39,7 @@ const (
 	maxDeclaration = 1 << 20
 	maxContext     = 64 << 10
 	maxChange      = 256 << 10
+	maxRank        = 1 << 20
 )
 
 // answerWithin is how long a request may wait for the disk.
@@ -66,6 +70,7 @@ type front struct {
 	routes *http.ServeMux
 	passer *forwarder
 	pages  *page.Pages
+	terms  sync.Map // by experiment, of termsOf
 	// what lasts is ended when the service is
 	ending context.Context
 	end    context.CancelFunc
@@ -97,7 +102,7 @@ func Handler(cfg Config) http.Handler {
 
 // table is what there is for programs.
 func (f *front) table() map[string]http.HandlerFunc {
-	const one = "/v1/experiments/{name}"
+	const one, personal = "/v1/experiments/{name}", personalizer + "v1.0"
 	return map[string]http.HandlerFunc{
 		"GET /livez":        f.live,
 		"GET /readyz":       f.ready,
@@ -109,6 +114,16 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"POST " + one + "/rewards":       f.with(serve.ScopeReward, f.reward),
 		"POST " + one + "/activations":   f.with(serve.ScopeReward, f.activate),
 		"POST " + one + "/rewards/batch": f.with(serve.ScopeReward, f.rewards),
+
+		"POST " + one + "/rank":                    f.with(serve.ScopeDecide, f.rank),
+		"POST " + one + "/events/{event}/reward":   f.with(serve.ScopeReward, f.rewardEvent),
+		"POST " + one + "/events/{event}/activate": f.with(serve.ScopeReward, f.activateEvent),
+
+		"POST " + personal + "/rank":                    f.personal(serve.ScopeDecide, f.personalRank),
+		"POST " + personal + "/events/{event}/reward":   f.personal(serve.ScopeReward, f.personalReward),
+		"POST " + personal + "/events/{event}/activate": f.personal(serve.ScopeReward, f.personalActivate),
+		"GET " + personal + "/configurations/service":   f.personal(serve.ScopeDecide, f.personalConfiguration),
+		"PUT " + personal + "/configurations/service":   f.personal(serve.ScopeDecide, f.personalConfigure),
 
 		"POST /v1/experiments":            f.with(serve.ScopeAdmin, f.create),
 		"GET /v1/experiments":             f.with(serve.ScopeRead, f.list),
@@ -164,10 +179,11 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.routes.ServeHTTP(&seen, r)
 		if allow := seen.header.Get("Allow"); allow != "" {
 			h.Set("Allow", allow)
-			f.answer(w, refused(http.StatusMethodNotAllowed, "", "use one of "+allow))
+			f.answerTo(w, r, refused(http.StatusMethodNotAllowed, "", "use one of "+allow))
 			return
 		}
-		f.answer(w, refused(http.StatusNotFound, "", "there is nothing here; /openapi.yaml says what there is"))
+		f.answerTo(w, r, refused(http.StatusNotFound, "", "there is nothing here; /openapi.yaml "+
+			"says what there is"))
 		return
 	}
 	if r.Method != http.MethodGet { // a transcript may be long, and the rest waits for nothing
@@ -183,7 +199,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *front) nowhere(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if !f.cross(w, r) {
-		f.answer(w, serve.ErrUnavailable)
+		f.answerTo(w, r, serve.ErrUnavailable)
 	}
 }
 
@@ -239,6 +255,10 @@ func problemOf(err error) *problem {
 		return refused(http.StatusForbidden, "unit_token", serve.ErrSignature.Error())
 	case errors.Is(err, serve.ErrUnit):
 		return refused(http.StatusBadRequest, "unit", err.Error())
+	case errors.Is(err, serve.ErrEvent):
+		return refused(http.StatusNotFound, "event", err.Error())
+	case errors.Is(err, serve.ErrEventTaken):
+		return refused(http.StatusConflict, "event", err.Error())
 	case errors.Is(err, serve.ErrForce):
 		return refused(http.StatusBadRequest, "force", serve.ErrForce.Error())
 	case errors.Is(err, serve.ErrToken):
@@ -251,6 +271,22 @@ func problemOf(err error) *problem {
 
 // answer writes an error.
 func (f *front) answer(w http.ResponseWriter, err error) {
+	p := f.problem(w, err)
+	write(w, p.Status, "application/problem+json", p)
+}
+
+// answerTo writes an error in the words of the API that was asked.
+func (f *front) answerTo(w http.ResponseWriter, r *http.Request, err error) {
+	if !strings.HasPrefix(r.URL.Path, personalizer) {
+		f.answer(w, err)
+		return
+	}
+	out, status := personalErrorOf(r.URL.Path, f.problem(w, err))
+	write(w, status, "application/json", out)
+}
+
+// problem is what a caller is told of an error, with the headers that go with it.
+func (f *front) problem(w http.ResponseWriter, err error) *problem {
 	p := problemOf(err)
 	switch p.Status {
 	case http.StatusInternalServerError:
@@ -262,7 +298,7 @@ func (f *front) answer(w http.ResponseWriter, err error) {
 	case http.StatusRequestEntityTooLarge:
 		w.Header().Set("Connection", "close")
 	}
-	write(w, p.Status, "application/problem+json", p)
+	return p
 }
 
 func write(w http.ResponseWriter, status int, kind string, v any) {
@@ -281,8 +317,10 @@ func ok(w http.ResponseWriter, v any) { write(w, http.StatusOK, "application/jso
 // keyOf is the key of a request, or nothing. One that is in the address, where logs have it, is for
 // browsers.
 func keyOf(r *http.Request) (secret string, inAddress bool) {
-	if k := r.Header.Get("X-API-Key"); k != "" {
-		return k, false
+	for _, name := range []string{"X-API-Key", "Ocp-Apim-Subscription-Key"} {
+		if k := r.Header.Get(name); k != "" {
+			return k, false
+		}
 	}
 	scheme, k, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if k = strings.TrimSpace(k); strings.EqualFold(scheme, "Bearer") && k != "" {

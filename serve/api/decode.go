@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"os"
 	"reflect"
@@ -58,13 +57,11 @@ type rewardRequest struct {
 }
 
 func (q *rewardRequest) check() error {
-	switch {
-	case q.Decision == "":
+	if q.Decision == "" {
 		return refused(http.StatusBadRequest, "decision", "decision is missing")
-	case q.Reward == nil:
-		return refused(http.StatusBadRequest, "reward", "reward is missing")
-	case math.IsNaN(*q.Reward) || math.IsInf(*q.Reward, 0):
-		return refused(http.StatusBadRequest, "reward", "reward must be a finite number")
+	}
+	if err := checkReward("reward", q.Reward); err != nil {
+		return err
 	}
 	for _, m := range q.Metrics {
 		if m == nil {
@@ -238,7 +235,12 @@ var (
 // decode reads a request: one JSON object with the fields that it has and no other, {} if there is
 // nothing. An error is a problem that has nothing of what the body says but the names of fields,
 // since a value may be a person's reward.
-func decode(data []byte, into request) error {
+func decode(data []byte, into request) error { return decodeAs(data, into, true) }
+
+// decodeSome is decode of what may have other fields too, for clients of other services.
+func decodeSome(data []byte, into request) error { return decodeAs(data, into, false) }
+
+func decodeAs(data []byte, into request, whole bool) error {
 	if !utf8.Valid(data) {
 		return refused(http.StatusBadRequest, "", "the body is not in UTF-8")
 	}
@@ -249,7 +251,9 @@ func decode(data []byte, into request) error {
 		return refused(http.StatusBadRequest, "", "the body must be a JSON object")
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
+	if whole {
+		d.DisallowUnknownFields()
+	}
 	if err := d.Decode(into); err != nil {
 		return malformed(data, err)
 	}
@@ -277,7 +281,7 @@ func malformed(data []byte, err error) error {
 		at := min(max(int(syntax.Offset)-1, 0), len(data))
 		if m := lastField.FindSubmatch(data[:at]); m != nil {
 			name, want := string(m[1]), "is no JSON value, such as a finite number or a string in quotes"
-			if name == "reward" {
+			if name == "reward" || name == "value" {
 				want = "must be a finite number"
 			}
 			return refused(http.StatusBadRequest, name, name+" "+want)

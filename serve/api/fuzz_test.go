@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -15,17 +16,21 @@ func FuzzDecode(f *testing.F) {
 		`{"rewards":[{"decision":"d","reward":1}]}`,
 		`{"rewards":[{"decision":"d"}]}`, `{"name":"n","scopes":["read"]}`, `{"arm":"red"}`, `{"0.731":1}`,
 		"{\"unit\":\"\xff\"}", `{"unit":"\ud800"}`, `{"a":{"a":{"a":`,
-		`{"decision":"d","reward":1,"metrics":{"0.731":1}}`, `{"decision":"d","reward":1,"metrics":{"x":"0.731"}}`,
+		`{"decision":"d","reward":1,"metrics":{"0.731":1}}`,
+		`{"decision":"d","reward":1,"metrics":{"x":"0.731"}}`,
 		`{"decision":"d","shown":false}`, `{"end":null,"floor":0.731,"window":"1h","off":["red"]}`,
-		`{"budget":{"epsilon":731}}`} {
+		`{"budget":{"epsilon":731}}`, `{"actions":[{"id":"x","features":{"n":731}}]}`, `{"value":731,"x":1}`,
+		`{"contextFeatures":[{"a":731}],"actions":[{"id":"x","features":[{"b":{"c":731}}]}],"eventId":"731"}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, into := range []request{&decisionRequest{}, &rewardRequest{}, &batchRequest{},
-			&stopRequest{}, &keyRequest{}, &activationRequest{}, &changeRequest{}} {
-			err := decode([]byte(body), into)
+			&stopRequest{}, &keyRequest{}, &activationRequest{}, &changeRequest{}, &rankRequest{},
+			&eventRewardRequest{}, &emptyRequest{}, &personalRank{}, &personalReward{}} {
+			err := decodeAs([]byte(body), into, !strings.Contains(fmt.Sprintf("%T", into), "personal"))
 			var p *problem
-			if err != nil && (!errors.As(err, &p) || p.Status != 400 && p.Status != 409 || p.Detail == "" || len(p.Detail) > 200 ||
+			if err != nil && (!errors.As(err, &p) || p.Status != 400 && p.Status != 409 ||
+				p.Detail == "" || len(p.Detail) > 200 ||
 				strings.Contains(p.Detail, "731")) {
 				t.Errorf("%q: %v", body, err)
 			}

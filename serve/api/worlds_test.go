@@ -20,8 +20,10 @@ import (
 // as report says, until and not including the public tick of the first release. The observer asks
 // again for everybody's decision, reports on ann's, and reads all pages, after each second.
 //
-// A second experiment counts what is activated: ann's offer after two seconds, and she reports on that
-// as on the other, with a metric. In a third one the observer takes ann's decision back.
+// A second experiment counts what is activated: ann's offer after two seconds, and she reports on
+// that as on the other, with a metric. In a third one the observer takes ann's decision back. In a
+// fourth there are events, of which ann's is asked for again and reported on by the observer, also
+// as clients of Personalizer do.
 //
 // Tokens are keyed and so differ between worlds, and so does the hash of the coins' seed, and what
 // follows from it; they are numbered as they appear.
@@ -64,10 +66,16 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 		"window: 1m\nexposure: retract").Replace(shop))
 	w.want(200, "POST", third+"/start", "")
 	var back decisionJSON
-	if err := json.Unmarshal([]byte(w.want(200, "POST", third+"/decisions", `{"unit":"ann"}`)), &back); err != nil {
+	if err := json.Unmarshal([]byte(w.want(200, "POST", third+"/decisions", `{"unit":"ann"}`)),
+		&back); err != nil {
 		t.Fatal(err)
 	}
+	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "name: shop", "name: named", 1))
+	w.want(200, "POST", "/v1/experiments/named/start", "")
+	app := w.keyOf("named")[3]
+	const arms = `"actions": [{"id": "red"}, {"id": "blue"}]}`
 	for _, u := range units {
+		look(http.MethodPost, "/v1/experiments/named/rank", fmt.Sprintf(`{"event": %q, `, u)+arms)
 		tokens[u] = *w.decide(u).Decision
 		offers[u] = *w.offers(u).Decision
 	}
@@ -75,6 +83,17 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 		report(w, x, tokens["ann"], second)
 		report(w, other, offers["ann"], second)
 		report(w, third, *back.Decision, second)
+		report(w, "/v1/experiments/named/events/ann", "", second)
+		if second%10 == 4 {
+			look(http.MethodPost, "/v1/experiments/named/rank", `{"event": "ann", `+arms)
+			look(http.MethodPost, "/v1/experiments/named/events/ann/reward", `{"reward": 0.25}`)
+			key := w.key
+			w.key = app
+			look(http.MethodPost, theirs+"/rank", `{"eventId": "ann", `+arms)
+			look(http.MethodPost, theirs+"/events/ann/reward", `{"value": 1}`)
+			look(http.MethodPost, theirs+"/events/ann/activate", "")
+			w.key = key
+		}
 		if second%10 == 7 {
 			look(http.MethodPost, third+"/activations", fmt.Sprintf(`{"decision": %q, "shown": false}`,
 				*back.Decision))
@@ -84,7 +103,8 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 			if i%5 != 0 && second == i%5+1 {
 				look(http.MethodPost, other+"/activations", fmt.Sprintf(`{"decision": %q}`, offers[u]))
 			} else if i%5 == 0 && second == 3 {
-				look(http.MethodPost, other+"/activations", fmt.Sprintf(`{"decision": %q, "shown": false}`, offers[u]))
+				look(http.MethodPost, other+"/activations",
+					fmt.Sprintf(`{"decision": %q, "shown": false}`, offers[u]))
 			}
 		}
 		for i, u := range units {
@@ -99,8 +119,9 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 			look(http.MethodPost, x+"/rewards/batch",
 				`{"rewards":[`+reward(tokens["ann"], "0")+","+reward(tokens["bob"], "1")+`]}`)
 			look(http.MethodPost, other+"/rewards", reward(offers["ann"], "0.25"))
-			look(http.MethodPost, other+"/activations", fmt.Sprintf(`{"decision": %q, "shown": %v}`, offers["ann"],
-				second%2 == 0))
+			look(http.MethodPost, other+"/activations",
+				fmt.Sprintf(`{"decision": %q, "shown": %v}`, offers["ann"],
+					second%2 == 0))
 		}
 		if second == 20 {
 			look(http.MethodPatch, x, `{"window": "70s", "end": "2100-01-31T09:00:00Z"}`)
@@ -146,6 +167,10 @@ func TestTwoWorlds(t *testing.T) {
 					if strings.HasSuffix(path, "/shown") {
 						body = body[:len(body)-1] + `, "metrics": {"basket": ` + value + "}}"
 					}
+					if strings.HasSuffix(path, "/events/ann") {
+						w.want(http.StatusOK, http.MethodPost, path+"/reward", `{"reward": `+value+`}`)
+						continue
+					}
 					w.want(http.StatusOK, http.MethodPost, path+"/rewards", body)
 				}
 			}
@@ -176,13 +201,19 @@ func TestTwoWorlds(t *testing.T) {
 	}
 }
 
-// A twin that says in a header which decisions have had a reward is found.
+// A twin that says in a header which decisions, or which events, have had a reward is found.
 func TestTwoWorldsFindsATwin(t *testing.T) {
-	world := func(reports bool) string {
+	world := func(events, reports bool) string {
 		seen := map[string]bool{}
 		twin := func(h http.Handler) http.Handler {
 			return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-				if strings.HasSuffix(r.URL.Path, "/rewards") {
+				if events && strings.HasSuffix(r.URL.Path, "/events/ann/reward") {
+					if seen[""] {
+						out.Header().Set(statusHeader, "duplicate")
+					}
+					seen[""] = true
+				}
+				if !events && strings.HasSuffix(r.URL.Path, "/rewards") {
 					b, err := io.ReadAll(r.Body)
 					if err != nil {
 						t.Error(err)
@@ -198,13 +229,19 @@ func TestTwoWorldsFindsATwin(t *testing.T) {
 			})
 		}
 		return observed(t, twin, func(w *world, path, ann string, now int) {
-			if reports && now == 0 {
+			switch named := strings.HasSuffix(path, "/events/ann"); {
+			case !reports || now > 0 || named != events:
+			case named:
+				w.ask(http.MethodPost, path+"/reward", `{"reward": 1}`)
+			default:
 				w.ask(http.MethodPost, path+"/rewards", reward(ann, "1"))
 			}
 		})
 	}
-	if world(true) == world(false) {
-		t.Error("the twin was not found")
+	for _, events := range []bool{false, true} {
+		if world(events, true) == world(events, false) {
+			t.Errorf("the twin was not found, events: %v", events)
+		}
 	}
 }
 
