@@ -166,7 +166,7 @@ func selfItems(known catalog.Catalog) ([]selfItem, error) {
 		selfProtocols, selfLedgers, selfAggregation,
 		func() ([]selfItem, error) { return selfPolicies(known.For(catalog.BanditArms)) },
 		selfIdentify, selfTranscripts,
-		selfLinear, selfRealLinear} {
+		selfLinear, selfRealLinear, selfKept} {
 		items, err := part()
 		if err != nil {
 			return nil, fmt.Errorf("audit self: %w", err)
