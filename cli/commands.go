@@ -147,7 +147,13 @@ type liveJSON struct {
 	Budget      string `json:"budget"` // of a unit
 	Assignments int    `json:"assignments"`
 	Each        string `json:"each"` // the budget of one reward
-	Take        string `json:"take"` // exactly, or at least, the rewards that the policy asks for
+	// exactly, or at least, the rewards that the policy asks for
+	Take string `json:"take,omitempty"`
+	// of a contextual experiment: components of a vector, what its blocks are divided by, and what
+	// had better be otherwise
+	Dim      int      `json:"dim,omitempty"`
+	Norm     float64  `json:"norm,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
 	// of the declared traffic: a parameter of the policy, and a proposal for it
 	First *firstJSON `json:"first_batch,omitempty"`
 }
@@ -156,6 +162,27 @@ type firstJSON struct {
 	Parameter string `json:"parameter"`
 	Is        int    `json:"is"`
 	Proposed  int    `json:"proposed"`
+}
+
+// contextual says the rest of an experiment with contexts.
+func (c *validateCommand) contextual(s streams, x *experiment.Live, out liveJSON) error {
+	mapper, err := x.Mapper()
+	if err != nil {
+		return err
+	}
+	out.Dim, out.Norm, out.Warnings = mapper.Dim(), mapper.Norm(), x.Warnings()
+	for _, w := range out.Warnings {
+		fmt.Fprintln(s.err, "warning:", w)
+	}
+	if c.JSON {
+		return printJSON(s, out)
+	}
+	_, err = fmt.Fprintf(s.out, "%s: a live experiment with contexts, of %s a decision at most\n "+
+		" guarantee: %s\n"+
+		"  price: %s for learning, %v in all\n  vectors: %d components, blocks divided by %.4g\n", x.Name,
+		report.Several(x.Contextual.MaxActions(), "action"), out.Guarantee, out.Budget, x.Total(),
+		out.Dim, out.Norm)
+	return err
 }
 
 // live says what a live experiment promises.
@@ -172,6 +199,9 @@ func (c *validateCommand) live(s streams, x *experiment.Live) error {
 	out.Each = fmt.Sprint(each)
 	if out.Guarantee, err = x.Guarantee(); err != nil {
 		return err
+	}
+	if x.Contextual != nil {
+		return c.contextual(s, x, out)
 	}
 	take, err := x.Take()
 	if err != nil {

@@ -41,7 +41,8 @@ func readDeclared(known catalog.Catalog, dir string) (out []*experiment.Live, er
 			return nil, err
 		}
 		if other, twice := from[x.Name]; twice {
-			return nil, usagef("--experiments: %s: name is %q, as in %s: names must differ", path, x.Name, other)
+			return nil, usagef("--experiments: %s: name is %q, as in %s: names must differ", path,
+				x.Name, other)
 		}
 		from[x.Name] = path
 		out = append(out, x)
@@ -52,8 +53,8 @@ func readDeclared(known catalog.Catalog, dir string) (out []*experiment.Live, er
 // changeable are the keys that may change while an experiment runs.
 var changeable = []string{"end", "floor", "window"}
 
-// declare makes and starts the experiments that are new, and has those that run changed to what their
-// files say, where that may be. What may not change is an error, and then nothing is made.
+// declare makes and starts the experiments that are new, and has those that run changed to what
+// their files say, where that may be. What may not change is an error, and then nothing is made.
 func declare(ctx context.Context, e *serve.Engine, all []*experiment.Live, out io.Writer) error {
 	var fresh, other []*experiment.Live
 	for _, x := range all {
@@ -69,10 +70,13 @@ func declare(ctx context.Context, e *serve.Engine, all []*experiment.Live, out i
 		if err != nil {
 			return err
 		}
-		fixed := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return slices.Contains(changeable, k) })
+		fixed := slices.DeleteFunc(slices.Clone(keys), func(k string) bool {
+			return slices.Contains(changeable, k)
+		})
 		if len(fixed) > 0 {
 			return usagef("--experiments: experiment %q is %s with another %s: what was declared to its units "+
-				"stays; take the change back, or give it a new name", x.Name, is.State, strings.Join(fixed, ", "))
+				"stays; take the change back, or give it a new name", x.Name, is.State,
+				strings.Join(fixed, ", "))
 		}
 		switch is.State {
 		case serve.Stopped, serve.Archived, serve.Failed:
@@ -85,7 +89,8 @@ func declare(ctx context.Context, e *serve.Engine, all []*experiment.Live, out i
 		}
 	}
 	for _, x := range other {
-		if err := e.Change(ctx, x.Name, serve.Change{End: &x.End, Window: &x.Window, Floor: &x.Floor}); err != nil {
+		if err := e.Change(ctx, x.Name, serve.Change{End: &x.End, Window: &x.Window,
+			Floor: &x.Floor}); err != nil {
 			return usagef("--experiments: %w", err)
 		}
 		fmt.Fprintf(out, "experiment %s was changed\n", x.Name)
@@ -98,6 +103,14 @@ func declare(ctx context.Context, e *serve.Engine, all []*experiment.Live, out i
 			return err
 		}
 		fmt.Fprintf(out, "experiment %s was started\n", x.Name)
+		if x.Contextual != nil {
+			fmt.Fprintf(out, "experiment %s protects rewards alone: contexts, features, ids of "+
+				"actions and what "+
+				"was decided are not protected\n", x.Name)
+		}
+		for _, w := range x.Warnings() {
+			fmt.Fprintf(out, "experiment %s: warning: %s\n", x.Name, w)
+		}
 	}
 	return nil
 }

@@ -66,8 +66,9 @@ func runsKey() key[Spec] {
 		means("required; runs of each cell. A cell is an instance, a policy and a budget")
 }
 
-func seedKey() key[Spec] {
-	seed := as(object{"anyOf": []any{object{"type": "integer", "minimum": 0},
+// seed is the form of a seed.
+func seed() form[uint64] {
+	return as(object{"anyOf": []any{object{"type": "integer", "minimum": 0},
 		object{"type": "string", "pattern": "^[0-9][0-9_]*$"}}, "default": 0},
 		func(d *decoder, n ast.Node, at string, to *uint64) error {
 			text, ok := digits(n)
@@ -81,7 +82,10 @@ func seedKey() key[Spec] {
 			*to = seed
 			return nil
 		})
-	return always("seed", seed, func(s *Spec) *uint64 { return &s.Seed }, "seed of all randomness").
+}
+
+func seedKey() key[Spec] {
+	return always("seed", seed(), func(s *Spec) *uint64 { return &s.Seed }, "seed of all randomness").
 		means("`0`; of all randomness, a whole number in digits. Run i of a cell is a function of " +
 			"the seed, the instance, the policy, the budget and i: adding runs, policies or names " +
 			"changes no run")

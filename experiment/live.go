@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,7 +30,10 @@ import (
 type Live struct {
 	Name        string // [a-z0-9._-]+
 	Description string
-	Arms        []LiveArm // at least 2
+	Arms        []LiveArm // at least 2, or none where there are contexts
+	// Contextual is nil where there are arms. Otherwise each decision brings its actions, and the
+	// policy is one for sets of actions that change.
+	Contextual *Contextual
 	// Policy is a policy for K arms, or one that looks for the best arm if Risk is set. Of its
 	// fields only the policy and its parameters may be set.
 	Policy Policy
@@ -154,9 +158,15 @@ func (r Reader) ParseLive(file string, data []byte) (*Live, error) {
 	}
 	bandit := catalog.BanditArms
 	values, _ := d.mapping(body, "") // readKeys says what is wrong
-	if slices.ContainsFunc(values, func(kv *ast.MappingValueNode) bool {
-		return kv.Key.GetToken().Value == "risk"
-	}) {
+	says := func(key string) bool {
+		return slices.ContainsFunc(values, func(kv *ast.MappingValueNode) bool {
+			return kv.Key.GetToken().Value == key
+		})
+	}
+	switch {
+	case says("contextual"):
+		bandit = catalog.BanditContextual
+	case says("risk"):
 		bandit = catalog.BanditIdentify
 	}
 	l := &Live{Catalog: r.Catalog, src: d.src}
@@ -198,7 +208,7 @@ func (r Reader) isLive(data []byte) bool {
 
 // liveKeys are the keys of a live experiment, with policies for one kind of bandit.
 func liveKeys(known catalog.Catalog, bandit string) []key[Live] {
-	return []key[Live]{
+	keys := []key[Live]{
 		always("name", as(object{"type": "string", "pattern": nameForm.String(), "maxLength": maxLabel},
 			(*decoder).text), func(l *Live) *string { return &l.Name }, "name of the experiment").must(),
 		keyOf("description", text(), func(l *Live) *string { return &l.Description }, ""),
@@ -276,6 +286,19 @@ func liveKeys(known catalog.Catalog, bandit string) []key[Live] {
 		keyOf("webhook", filled(""), func(l *Live) *string { return &l.Webhook },
 			"the https address that is told when it has stopped; it is as public as the rest"),
 	}
+	if bandit == catalog.BanditContextual {
+		for i, k := range keys { // what Check refuses is not in the normal form
+			switch k.name {
+			case "arms":
+				keys[i] = k.when(k.given)
+				keys[i].required = false
+			case "sticky":
+				keys[i] = k.when(func(l *Live) bool { return l.Free })
+			}
+		}
+		keys = slices.Insert(keys, 2, contextualKey())
+	}
+	return keys
 }
 
 func unitKeys() []key[Unit] {
@@ -322,14 +345,19 @@ func rewardKeys() []key[Live] {
 	}
 }
 
+// ofArms are keys that contextual experiments do not have.
+var ofArms = []string{"arms", "sticky", "metrics", "missing", "reports", "fallback", "share", "only", "layer",
+	"webhook"}
+
 // LiveSchema is the JSON schema (draft 2020-12) of live experiments.
 func (r Reader) LiveSchema() ([]byte, error) {
 	var of []any
-	for _, bandit := range []string{catalog.BanditArms, catalog.BanditIdentify} {
+	for _, bandit := range []string{catalog.BanditArms, catalog.BanditIdentify, catalog.BanditContextual} {
 		keys := liveKeys(r.Catalog, bandit)
-		if bandit == catalog.BanditArms {
-			keys = slices.DeleteFunc(keys, func(k key[Live]) bool { return k.name == "risk" })
-		}
+		keys = slices.DeleteFunc(keys, func(k key[Live]) bool {
+			return k.name == "risk" && bandit != catalog.BanditIdentify ||
+				bandit == catalog.BanditContextual && slices.Contains(ofArms, k.name)
+		})
 		s := schemaOf(keys)
 		if bandit == catalog.BanditIdentify {
 			s["required"] = append(s["required"].([]string), "risk")
@@ -466,7 +494,7 @@ func (l *Live) Check() error {
 	case !nameForm.MatchString(l.Name) || len(l.Name) > maxLabel:
 		return l.fail("name", "is %q, must be at most %d characters of a-z, 0-9, dot, dash and "+
 			"underscore, the first a letter or digit", clip(l.Name), maxLabel)
-	case len(l.Arms) < 2 || len(l.Arms) > maxLiveArms:
+	case l.Contextual == nil && (len(l.Arms) < 2 || len(l.Arms) > maxLiveArms):
 		return l.fail("arms", "has %d, must be from 2 to %d", len(l.Arms), maxLiveArms)
 	case l.Policy.Policy == "":
 		return l.fail("policy", "is missing")
@@ -509,6 +537,9 @@ func (l *Live) Check() error {
 	}
 	if err := checkLabel(l.Unit.Of); err != nil {
 		return l.src.wrap("unit.of", err)
+	}
+	if l.Contextual != nil {
+		return l.checkContextual()
 	}
 	if err := l.checkArms(); err != nil {
 		return err
@@ -697,18 +728,27 @@ func (l *Live) PlayMetrics() (out []play.Metric, err error) {
 	return out, nil
 }
 
-// Total is what one unit may lose in all: the budget and those of the metrics.
+// Total is what one unit may lose in all: the budget and those of the metrics or of the rules.
 func (l *Live) Total() privacy.Budget {
 	total := l.Budget
+	var more []privacy.Budget
 	for _, m := range l.Metrics {
+		more = append(more, m.Budget)
+	}
+	if l.Contextual != nil {
+		for _, r := range l.Contextual.Rules {
+			more = append(more, r.Budget)
+		}
+	}
+	for _, of := range more {
 		switch b := total.(type) {
 		case privacy.Pure:
-			if more, ok := m.Budget.(privacy.Pure); ok {
+			if more, ok := of.(privacy.Pure); ok {
 				b.Epsilon += more.Epsilon
 			}
 			total = b
 		case privacy.ZCDP:
-			if more, ok := m.Budget.(privacy.ZCDP); ok {
+			if more, ok := of.(privacy.ZCDP); ok {
 				b.Rho += more.Rho
 			}
 			total = b
@@ -751,7 +791,7 @@ type FirstBatch struct {
 // Check.
 func (l *Live) FirstBatch() (_ FirstBatch, ok bool) {
 	entry, err := l.Catalog.Find(l.bandit(), l.Policy.Policy)
-	if err != nil || l.Traffic == 0 {
+	if err != nil || l.Traffic == 0 || l.Contextual != nil {
 		return FirstBatch{}, false
 	}
 	at := slices.IndexFunc(entry.Params, func(p catalog.Param) bool { return p.Name == firstParam })
@@ -775,7 +815,8 @@ func (l *Live) Assignments() int { return max(1, int(l.Unit.Assignments)) }
 // Budget at most: ε/m, or ρ/m² (privacy.Group).
 func (l *Live) EachAssignment() (privacy.Budget, error) { return l.each(l.Budget) }
 
-// EachTotal is EachAssignment with the metrics: the budget of all that is reported of one decision.
+// EachTotal is EachAssignment with the metrics or the rules: the budget of all that is reported of
+// one decision.
 func (l *Live) EachTotal() (privacy.Budget, error) { return l.each(l.Total()) }
 
 // each shares a budget out to the assignments of a unit.
@@ -816,8 +857,14 @@ func (l *Live) Guarantee() (string, error) {
 	if len(l.Metrics) > 0 {
 		what = fmt.Sprintf("rewards and metrics (%v for the rewards)", l.Budget)
 	}
+	if l.Contextual != nil && len(l.Contextual.Rules) > 0 {
+		how += fmt.Sprintf(" (%v for learning, the rest for %d rules)", l.Budget, len(l.Contextual.Rules))
+	}
 	text := fmt.Sprintf("what everybody sees depends on a %s's %s by released noisy sums alone, at %v "+
-		"for %s", l.Unit.Of, what, l.Total(), how)
+		"for %s", l.Unit.Of, what, shortly(l.Total()), how)
+	if l.Contextual != nil {
+		text += "; contexts, features, ids of actions and what was decided are not protected"
+	}
 	if l.Exposure == ExposeActivate || l.Exposure == ExposeRetract {
 		text += "; counts tell which decisions were met, which must not depend on an outcome"
 	}
@@ -826,6 +873,24 @@ func (l *Live) Guarantee() (string, error) {
 			"every outcome is reported"
 	}
 	return text, nil
+}
+
+// shortly is a budget to be read: a sum of decimals without what rounding adds to it.
+func shortly(b privacy.Budget) privacy.Budget {
+	round := func(x float64) float64 {
+		y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 12, 64), 64)
+		if err != nil {
+			return x
+		}
+		return y
+	}
+	switch b := b.(type) {
+	case privacy.Pure:
+		return privacy.Pure{Epsilon: round(b.Epsilon)}
+	case privacy.ZCDP:
+		return privacy.ZCDP{Rho: round(b.Rho)}
+	}
+	return b
 }
 
 // NewPolicy builds the policy, with its coins at their start.
@@ -839,6 +904,9 @@ func (l *Live) NewPolicy(coins policy.Coins) (policy.Policy, error) {
 
 // policyAt builds the policy at a budget of one reward.
 func (l *Live) policyAt(each privacy.Budget, coins policy.Coins) (policy.Policy, error) {
+	if l.Contextual != nil {
+		return nil, l.fail("contextual", "is given, and a policy for arms was asked for")
+	}
 	entry, err := l.Catalog.Find(l.bandit(), l.Policy.Policy)
 	if err != nil {
 		return nil, l.src.wrap("policy", err)
@@ -899,7 +967,10 @@ func (l *Live) JSON() ([]byte, error) {
 
 // bandit is the kind of bandit that the policy is for.
 func (l *Live) bandit() string {
-	if l.Risk != 0 {
+	switch {
+	case l.Contextual != nil:
+		return catalog.BanditContextual
+	case l.Risk != 0:
 		return catalog.BanditIdentify
 	}
 	return catalog.BanditArms

@@ -185,6 +185,9 @@ func (p *livePlan) check() error {
 	if err := l.Check(); err != nil {
 		return err
 	}
+	if l.Contextual != nil {
+		return fail("experiment %s has contexts, must have arms", l.Name)
+	}
 	if p.Days == 0 {
 		p.Days = DefaultDays
 		if !l.Start.IsZero() && !l.End.IsZero() {

@@ -1,0 +1,515 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/feature"
+	"github.com/sotto-dp/sotto/policy/linear"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// A Contextual says how decisions with contexts are made: each brings a context and the actions
+// that it may give, with their features, which the map makes vectors of.
+type Contextual struct {
+	Features feature.Map
+	// Mode is ModeLearn if it is empty.
+	Mode  string
+	Rules []LiveRule
+}
+
+// What a decision gives: what the policy plays, or the first action, while what the policy would
+// have played is learnt from, and measured by a rule. In both modes the floor's share is uniform.
+const (
+	ModeLearn      = "learn"
+	ModeApprentice = "apprentice"
+)
+
+// A LiveRule is another way to choose, whose earnings are estimated from the same decisions: the
+// mean of its probability of the action that was given, over the propensity of that, times the
+// reward. They are released with the rewards, as a metric is.
+type LiveRule struct {
+	Name string
+	// Play is PlayFirst, PlayUniform, PlayPolicy, or empty: then it plays ID, and the first action
+	// where that is not among them. Actions that are excluded are not among them.
+	Play, ID string
+	Clip     float64 // the largest weight, at least 1: what is above counts so much
+	// Budget is what one unit may lose by it, in ρ.
+	Budget privacy.Budget
+}
+
+// What rules play.
+const (
+	PlayFirst   = "first"
+	PlayUniform = "uniform"
+	PlayPolicy  = "policy"
+)
+
+var plays = []string{PlayFirst, PlayUniform, PlayPolicy}
+
+// Bounds of contextual experiments.
+const (
+	maxLiveDim   = 256 // a line of the transcript has d(d+1)/2 numbers
+	maxLiveRules = 20
+	maxRuleClip  = 1e6
+)
+
+// contextualKey is the key of what a contextual experiment has instead of arms.
+func contextualKey() key[Live] {
+	of := mapped(contextualKeys)
+	return key[Live]{name: "contextual", required: true, schema: of.schema,
+		doc: "instead of arms: how features of contexts and actions become vectors",
+		read: func(d *decoder, n ast.Node, at string, to *Live) error {
+			to.Contextual = &Contextual{}
+			return of.read(d, n, at, to.Contextual)
+		},
+		given: func(l *Live) bool { return l.Contextual != nil },
+		value: func(l *Live) (any, error) {
+			if l.Contextual == nil {
+				return nil, nil
+			}
+			return of.write(*l.Contextual)
+		}}
+}
+
+func contextualKeys() []key[Contextual] {
+	return []key[Contextual]{
+		keyOf("context", featureList(), func(c *Contextual) *[]feature.Feature { return &c.Features.Context },
+			"features that a context may have, by name: the path in nested objects, with dots"),
+		keyOf("action", featureList(), func(c *Contextual) *[]feature.Feature { return &c.Features.Action },
+			"features that an action may have"),
+		keyOf("id", idFeature(), func(c *Contextual) *feature.Feature { return &c.Features.ID },
+			"the action's id as a feature: so many buckets, or its values"),
+		keyOf("cross", many(mapped(crossKeys), object{}),
+			func(c *Contextual) *[]feature.Cross { return &c.Features.Cross },
+			"products of features; id is the action's"),
+		always("actions", number32(object{"minimum": 1, "maximum": feature.MaxActions,
+			"default": feature.DefaultActions}), func(c *Contextual) *int { return &c.Features.Actions },
+			"of a decision at most").or(feature.DefaultActions),
+		{name: "unknown", doc: "features and values that are not declared",
+			schema: func() object { return object{"enum": []string{"refuse", "ignore"}, "default": "refuse"} },
+			given:  func(*Contextual) bool { return true },
+			read: func(d *decoder, n ast.Node, at string, to *Contextual) error {
+				var word string
+				err := oneOf([]string{"refuse", "ignore"}).read(d, n, at, &word)
+				to.Features.Ignore = word == "ignore"
+				return err
+			},
+			value: func(c *Contextual) (any, error) {
+				if c.Features.Ignore {
+					return "ignore", nil
+				}
+				return "refuse", nil
+			}},
+		always("mode", oneOf([]string{ModeLearn, ModeApprentice}), func(c *Contextual) *string {
+			return &c.Mode
+		},
+			"apprentice: the first action is given, and what the policy would have played is measured").
+			or(ModeLearn),
+		keyOf("rules", many(mapped(liveRuleKeys), object{"maxItems": maxLiveRules}),
+			func(c *Contextual) *[]LiveRule { return &c.Rules },
+			"other ways to choose, whose earnings are estimated for a price of their own"),
+	}
+}
+
+func featureKeys() []key[feature.Feature] {
+	type F = feature.Feature
+	word := object{"type": []any{"string", "number", "boolean"}}
+	return []key[F]{
+		keyOf("values", form[[]string]{
+			schema: func() object {
+				return object{"type": "array", "minItems": 1, "maxItems": feature.MaxDim, "items": word}
+			},
+			read: func(d *decoder, n ast.Node, at string, to *[]string) error {
+				*to = []string{}
+				return d.items(n, at, func(_ int, at string, item ast.Node) error {
+					text, err := d.scalar(item, at)
+					*to = append(*to, text)
+					return err
+				})
+			},
+			write: func(v []string) (any, error) { return list(v), nil },
+		}, func(f *F) *[]string { return &f.Values }, "a word, one-hot; numbers are compared as text"),
+		{name: "range", doc: "a number, from the first to the second, mapped to [0,1]", schema: spanSchema,
+			given: func(f *F) bool { return f.Lo != 0 || f.Hi != 0 },
+			read: func(d *decoder, n ast.Node, at string, to *F) error {
+				return d.pair(n, at, &to.Lo, &to.Hi)
+			},
+			value: func(f *F) (any, error) {
+				if f.Lo == 0 && f.Hi == 0 {
+					return nil, nil
+				}
+				return list([]float64{f.Lo, f.Hi}), nil
+			}},
+		keyOf("clip", yesNo(), func(f *F) *bool { return &f.Clip },
+			"numbers to the range, instead of refusing those outside"),
+		keyOf("buckets", buckets(), func(f *F) *int { return &f.Buckets }, "any word, one-hot by its hash"),
+		keyOf("seed", seed(), func(f *F) *uint64 { return &f.Seed }, "of the hash"),
+		keyOf("cross_only", yesNo(), func(f *F) *bool { return &f.CrossOnly }, "without a block of its own"),
+	}
+}
+
+// featureList is the form of features by name.
+func featureList() form[[]feature.Feature] {
+	one := mapped(featureKeys)
+	return form[[]feature.Feature]{
+		schema: func() object { return object{"type": "object", "additionalProperties": one.schema()} },
+		read: func(d *decoder, n ast.Node, at string, to *[]feature.Feature) error {
+			values, err := d.mapping(n, at)
+			if err != nil {
+				return err
+			}
+			*to = []feature.Feature{}
+			for _, kv := range values {
+				// mapping takes no others
+				f := feature.Feature{Name: kv.Key.(*ast.StringNode).Value}
+				place := join(at, f.Name)
+				d.src.at[place] = d.pos(first(kv.Value))
+				if err := one.read(d, kv.Value, place, &f); err != nil {
+					return err
+				}
+				*to = append(*to, f)
+			}
+			return nil
+		},
+		write: func(of []feature.Feature) (any, error) {
+			out := []field{}
+			for _, f := range slices.SortedFunc(slices.Values(of), func(a, b feature.Feature) int {
+				return strings.Compare(a.Name, b.Name)
+			}) {
+				v, err := one.write(f)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, field{f.Name, v})
+			}
+			return out, nil
+		},
+	}
+}
+
+// idFeature is the form of the action's id: a number of buckets, or a feature.
+func idFeature() form[feature.Feature] {
+	f := mapped(func() []key[feature.Feature] {
+		return slices.DeleteFunc(featureKeys(), func(k key[feature.Feature]) bool {
+			return !slices.Contains([]string{"values", "buckets", "seed"}, k.name)
+		})
+	})
+	mapping := f
+	f.schema = func() object { return object{"anyOf": []any{buckets().schema(), mapping.schema()}} }
+	f.read = func(d *decoder, n ast.Node, at string, to *feature.Feature) error {
+		if _, ok := n.(*ast.IntegerNode); ok {
+			return buckets().read(d, n, at, &to.Buckets)
+		}
+		return mapping.read(d, n, at, to)
+	}
+	return f
+}
+
+func crossKeys() []key[feature.Cross] {
+	return []key[feature.Cross]{
+		always("of", many(text(), object{"minItems": 2}), func(c *feature.Cross) *[]string { return &c.Of },
+			"names of features, or id").must(),
+		keyOf("buckets", buckets(), func(c *feature.Cross) *int { return &c.Buckets },
+			"so many, by a hash of the words, instead of all combinations"),
+		keyOf("seed", seed(), func(c *feature.Cross) *uint64 { return &c.Seed }, "of the hash"),
+	}
+}
+
+func liveRuleKeys() []key[LiveRule] {
+	return []key[LiveRule]{
+		always("name", as(object{"type": "string", "pattern": nameForm.String(), "maxLength": maxLabel},
+			(*decoder).text), func(r *LiveRule) *string { return &r.Name }, "").must(),
+		{name: "play", doc: "what it plays: the first action, each as often, what the policy plays, or " +
+			"the action with an id", required: true,
+			schema: func() object {
+				return object{"anyOf": []any{object{"enum": plays}, object{"type": "object",
+					"properties": object{"id": object{"type": "string"}}, "required": []string{"id"},
+					"additionalProperties": false}}}
+			},
+			read: func(d *decoder, n ast.Node, at string, to *LiveRule) error {
+				switch n.(type) {
+				case *ast.MappingNode, *ast.MappingValueNode:
+					return d.keys(n, at, []string{"id"}, func(_, at string, v ast.Node) error {
+						return d.text(v, at, &to.ID)
+					})
+				}
+				return oneOf(plays).read(d, n, at, &to.Play)
+			},
+			given: func(*LiveRule) bool { return true },
+			value: func(r *LiveRule) (any, error) {
+				if r.Play == "" {
+					return []field{{"id", r.ID}}, nil
+				}
+				return r.Play, nil
+			}},
+		always("clip", real(object{"minimum": 1, "maximum": maxRuleClip}),
+			func(r *LiveRule) *float64 { return &r.Clip },
+			"the largest weight, which is one over a propensity").must(),
+		always("budget", budget([]budgetShape{budgetShapes()[1]}),
+			func(r *LiveRule) *privacy.Budget { return &r.Budget },
+			"what one unit may lose by it, in addition").must(),
+	}
+}
+
+// number32 is a whole number of a field that is an int.
+func number32(schema object) form[int] {
+	schema["type"] = "integer"
+	return as(schema, func(d *decoder, n ast.Node, at string, to *int) error {
+		var c Count
+		err := d.count(n, at, &c)
+		*to = int(c)
+		return err
+	})
+}
+
+func buckets() form[int] { return number32(object{"minimum": 2, "maximum": feature.MaxDim}) }
+
+// Mapper is the map from features to vectors.
+func (l *Live) Mapper() (*feature.Mapper, error) {
+	p, err := feature.New(l.Contextual.Features)
+	var wrong *feature.Error
+	if errors.As(err, &wrong) {
+		return nil, l.fail("contextual."+wrong.Field, "%s", wrong.Reason)
+	}
+	return p, err
+}
+
+// checkContextual says what is wrong with a contextual experiment, and with what it has that is
+// for arms alone.
+func (l *Live) checkContextual() error {
+	c := l.Contextual
+	for _, key := range []struct {
+		name  string
+		given bool
+		why   string
+	}{
+		{"arms", l.Arms != nil, "each decision brings its actions"},
+		{"risk", l.Risk != 0, "there is no best action to look for"},
+		{"sticky", l.Free, "an event is a unit, and asks once"},
+		{"unit.assignments", l.Unit.Assignments > 1, "an event is a unit, and is assigned once"},
+		{"metrics", l.Metrics != nil, "rules are what is released beside rewards"},
+		{"missing", l.Missing == MissingDrop, "the vector of a decision counts in any case"},
+		{"exposure", l.Exposure == ExposeRetract, "the vector of a decision counts from then on"},
+		{"fallback", l.Fallback != "", "it is the first action that is not excluded"},
+		{"share", l.Share != 0, "all events are in it"},
+		{"only", l.Only != nil, "all events are in it"},
+		{"layer", l.Layer != Layer{}, "all events are in it"},
+		{"webhook", l.Webhook != "", "it stops without an arm that is kept"},
+	} {
+		if key.given {
+			return l.fail(key.name, "is not for contextual experiments: %s", key.why)
+		}
+	}
+	f := c.Features
+	if len(f.Action) == 0 && f.ID.Values == nil && f.ID.Buckets == 0 &&
+		!slices.ContainsFunc(f.Cross, func(x feature.Cross) bool { return slices.Contains(x.Of, "id") }) {
+		return l.fail("contextual.action", "is missing, and so are id and crosses with it: all actions would "+
+			"be the same")
+	}
+	p, err := l.Mapper()
+	if err != nil {
+		return err
+	}
+	if d := p.Dim(); d > maxLiveDim {
+		return l.fail("contextual", "makes vectors of %d components, must make at most %d", d, maxLiveDim)
+	}
+	if c.Mode != "" && c.Mode != ModeLearn && c.Mode != ModeApprentice {
+		return l.fail("contextual.mode", "is %q, must be %s or %s", clip(c.Mode), ModeLearn, ModeApprentice)
+	}
+	if _, err := l.NewContextual(); err != nil {
+		return err
+	}
+	return l.checkRules()
+}
+
+func (l *Live) checkRules() error {
+	rules := l.Contextual.Rules
+	if len(rules) > maxLiveRules {
+		return l.fail("contextual.rules", "has %d, must have at most %d", len(rules), maxLiveRules)
+	}
+	for i, r := range rules {
+		at := fmt.Sprintf("contextual.rules[%d]", i)
+		switch {
+		case !nameForm.MatchString(r.Name) || len(r.Name) > maxLabel:
+			return l.fail(at+".name", "is %q, must be at most %d characters of a-z, 0-9, dot, dash and "+
+				"underscore, the first a letter or digit", clip(r.Name), maxLabel)
+		case slices.ContainsFunc(rules[:i], func(b LiveRule) bool { return b.Name == r.Name }):
+			return l.fail(at+".name", "%q is the name of a rule before: names must differ", r.Name)
+		case r.Play == "" && r.ID == "":
+			return l.fail(at+".play", "is missing, must be %s or {id: ID}", strings.Join(plays, ", "))
+		case r.Play != "" && !slices.Contains(plays, r.Play):
+			return l.fail(at+".play", "is %q, must be %s or {id: ID}", clip(r.Play), strings.Join(plays, ", "))
+		case r.Play != "" && r.ID != "":
+			return l.fail(at+".play", "is %s and an id, must be one of them", r.Play)
+		case !(r.Clip >= 1 && r.Clip <= maxRuleClip):
+			return l.fail(at+".clip", "is %v, must be from 1 to %v: weights are one over a propensity",
+				r.Clip, float64(maxRuleClip))
+		case l.Floor == 0 && r.Play != l.Contextual.follows():
+			return l.fail(at+".play", "would be given actions that are never given with floor: 0: declare a "+
+				"floor such as 0.1")
+		}
+		if err := checkLabel(r.ID); r.ID != "" && err != nil {
+			return l.src.wrap(at+".play", err)
+		}
+		if _, err := r.mechanism(l.Budget); err != nil {
+			return l.fail(at+".budget", "%w", err)
+		}
+	}
+	return nil
+}
+
+// follows is the rule that is played but for the floor.
+func (c *Contextual) follows() string {
+	if c.Mode == ModeApprentice {
+		return PlayFirst
+	}
+	return PlayPolicy
+}
+
+// mechanism is what releases a rule's sums, mapped to [0,1] a decision, beside rewards with this
+// budget.
+func (r LiveRule) mechanism(rewards privacy.Budget) (privacy.Mechanism, error) {
+	own, rho := r.Budget.(privacy.ZCDP)
+	_, same := rewards.(privacy.ZCDP)
+	switch {
+	case r.Budget == nil:
+		return nil, errors.New("is missing, must be a budget such as {rho: 0.05}")
+	case !rho || !(own.Rho > 0 && own.Rho <= maxMetricBudget):
+		return nil, fmt.Errorf("is %v, must be above 0 and at most %v, in rho", r.Budget,
+			float64(maxMetricBudget))
+	case !same:
+		return nil, fmt.Errorf("is in rho, and the experiment's is %v, must be in rho too", rewards)
+	}
+	return privacy.Gaussian{Sigma: 1 / math.Sqrt(2*own.Rho)}, nil
+}
+
+// NewContextual builds the policy of a contextual experiment.
+func (l *Live) NewContextual() (*linear.OFUL, error) {
+	each, err := l.EachAssignment()
+	if err != nil {
+		return nil, err
+	}
+	entry, err := l.Catalog.Find(catalog.BanditContextual, l.Policy.Policy)
+	if err != nil {
+		return nil, l.src.wrap("policy", err)
+	}
+	switch {
+	case !entry.Private:
+		return nil, l.fail("policy", "%s is not private: live rewards are people's", entry.Name)
+	case !entry.PublicContexts:
+		return nil, l.fail("policy", "%s protects contexts as well, so that nobody may see what others are "+
+			"given: it is not offered live", entry.Name)
+	case !entry.Anytime && l.Horizon == 0:
+		return nil, l.fail("horizon", "is missing: %s must know how many decisions there will be", entry.Name)
+	}
+	if err := entry.Meets(each); err != nil {
+		return nil, l.src.wrap("budget", err)
+	}
+	params, err := entry.Complete(l.Policy.Params)
+	if err != nil {
+		return nil, l.src.wrap("policy", err)
+	}
+	mapper, err := l.Mapper()
+	if err != nil {
+		return nil, err
+	}
+	p, err := entry.NewContextual(catalog.ContextualSetting{Dim: mapper.Dim(), Arms: l.Contextual.MaxActions(),
+		Horizon: int(l.Horizon), Budget: each, Coins: zeroCoins{}, Step: release.ExactStep}, params)
+	if err != nil {
+		return nil, l.src.wrap("policy", err)
+	}
+	oful, ok := p.(*linear.OFUL)
+	if !ok {
+		return nil, l.fail("policy", "%s cannot be played live: it has no form for rewards that "+
+			"come late", entry.Name)
+	}
+	return oful, nil
+}
+
+// MaxActions is how many a decision may bring.
+func (c *Contextual) MaxActions() int {
+	if c.Features.Actions == 0 {
+		return feature.DefaultActions
+	}
+	return c.Features.Actions
+}
+
+// enough is from how many decisions on the noise in an estimate is no more than twice what chance
+// does to it: the sums of products of ℓ releases have noise of σ√ℓ a coordinate, and T/d rewards in
+// [−1,1] at a component of 1/√B have a standard deviation of √(T/(dB)) at most. With ℓ at its bound
+// d log(1+T/(λd))/log(1+C) that is T ≥ ℓσ²dB/4, which is iterated, since ℓ grows with log T.
+func enough(dim int, norm, sigma, lambda, c float64) float64 {
+	d := float64(dim)
+	t := d
+	for range 50 {
+		releases := d * math.Log1p(t/(lambda*d)) / math.Log1p(c)
+		t = max(d, releases*sigma*sigma*d*norm*norm/4)
+	}
+	return t
+}
+
+// Warnings are what a contextual experiment that Check lets pass had better not have, in words.
+func (l *Live) Warnings() []string {
+	if l.Contextual == nil {
+		return nil
+	}
+	mapper, err := l.Mapper()
+	if err != nil {
+		return nil
+	}
+	var out []string
+	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	f := l.Contextual.Features
+	if len(f.Context) > 0 && !f.Steers() {
+		warn("contextual.cross: none joins a feature of the context with the action's: the context cannot " +
+			"matter to which action is best")
+	}
+	decisions, of := float64(l.Horizon), "the horizon"
+	if l.Traffic > 0 && !l.Start.IsZero() && !l.End.IsZero() {
+		if n := l.Traffic * l.End.Sub(l.Start).Hours() / 24; n < decisions {
+			decisions, of = n, "what comes from start to end"
+		}
+	}
+	if p, err := l.NewContextual(); err == nil {
+		entry, _ := l.Catalog.Find(catalog.BanditContextual, l.Policy.Policy)
+		params, _ := entry.Complete(l.Policy.Params)
+		sigma := p.Mechanism().(privacy.VectorGaussian).Sigma
+		if n := enough(mapper.Dim(), mapper.Norm(), sigma, params["lambda"], params["c"]); decisions < n {
+			warn("contextual: vectors have %d components, and at %v the noise in an estimate is more than "+
+				"twice what chance does to it until %.2g decisions; %s is %.2g: take fewer features or a "+
+				"larger budget", mapper.Dim(), l.Budget, n, of, decisions)
+		}
+	}
+	if n := l.Traffic * l.Window.Hours() / 24; n > decisions/5 {
+		warn("window: in %v there are %.2g decisions, of %.2g in all: so many are made before anything is "+
+			"learnt of the first ones", l.Window, n, decisions)
+	}
+	for i, r := range l.Contextual.Rules {
+		if most := l.mostWeight(r); r.Clip < most {
+			warn("contextual.rules[%d].clip: is %v, and weights go up to %.4g with %d actions: what is above "+
+				"counts %v, and the estimate comes out too low where rewards are positive", i, r.Clip, most,
+				l.Contextual.MaxActions(), r.Clip)
+		}
+	}
+	return out
+}
+
+// mostWeight is the largest weight of a rule: its probability of an action over the propensity.
+func (l *Live) mostWeight(r LiveRule) float64 {
+	n := float64(l.Contextual.MaxActions())
+	switch {
+	case r.Play == l.Contextual.follows():
+		return 1 / (1 - l.Floor + l.Floor/n)
+	case r.Play == PlayUniform:
+		return 1 / l.Floor
+	}
+	return n / l.Floor
+}
