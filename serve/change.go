@@ -127,7 +127,7 @@ func (x *live) change(c Change, now int64) error {
 		return fieldError("end", "is %s, which has passed: stop the experiment instead: %w",
 			c.End.UTC().Format(time.RFC3339), ErrState)
 	}
-	off, err := x.off(c.Off)
+	off, err := x.game.off(c.Off)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,8 @@ func (x *live) change(c Change, now int64) error {
 }
 
 // off are the numbers of arms that can be taken off.
-func (x *live) off(names []string) (arms []int, err error) {
+func (g *arms) off(names []string) (arms []int, err error) {
+	x := g.x
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -154,8 +155,8 @@ func (x *live) off(names []string) (arms []int, err error) {
 		return nil, err
 	}
 	gone := slices.Clone(x.rec.Off)
-	for a := range x.arms {
-		if x.arms[a].Off {
+	for a := range g.info {
+		if g.gone(a) {
 			gone = append(gone, a)
 		}
 	}
@@ -174,7 +175,7 @@ func (x *live) off(names []string) (arms []int, err error) {
 				name, x.decl.Policy.Policy, ErrState)
 		case slices.Contains(gone, a):
 			return nil, fieldError(at, "is arm %q, which is off already: %w", name, ErrState)
-		case len(gone)+2 > len(x.arms):
+		case len(gone)+2 > len(g.info):
 			return nil, fieldError(at, "is arm %q, the last one: stop the experiment instead: %w", name,
 				ErrState)
 		}
@@ -194,29 +195,22 @@ func clip(text string) string {
 
 // changing does the first thing that is to be changed, at a public tick; c is nil if there is none.
 func (x *live) changing(now int64) (c *play.Commit, err error) {
-	switch {
-	case len(x.rec.Off) > 0:
-		arm := x.rec.Off[0]
-		x.rec.Off, x.changed = x.rec.Off[1:], true
-		if c, err = x.play.TakeOff(arm); err == nil {
-			x.arms[arm].Off = true
-		}
-	case len(x.rec.Changes) > 0:
-		what := x.rec.Changes[0]
-		x.rec.Changes, x.changed = x.rec.Changes[1:], true
-		line, err := what.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		what.in(&x.decl)
-		x.retime()
-		x.ticked = now / x.tick
-		if err := x.play.SetWindow(x.window, 0); err != nil {
-			return nil, err
-		}
-		return x.play.Note(line)
+	if c, err = x.game.change(); c != nil || err != nil || len(x.rec.Changes) == 0 {
+		return c, err
 	}
-	return c, err
+	what := x.rec.Changes[0]
+	x.rec.Changes, x.changed = x.rec.Changes[1:], true
+	line, err := what.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	what.in(&x.decl)
+	x.retime()
+	x.ticked = now / x.tick
+	if err := x.play.SetWindow(x.window, 0); err != nil {
+		return nil, err
+	}
+	return x.play.Note(line)
 }
 
 // retime sets what follows from the window.

@@ -142,42 +142,37 @@ func readUnits(b []byte, each func(t tag, u assignment, e epochTag)) error {
 	return nil
 }
 
-// stateOf puts a state together from what is stored.
-func stateOf(in store.Stored, terms play.Terms, arms int) (play.State, error) {
-	s := play.State{Terms: terms, Lines: in.Lines, Arms: make([]play.Queue, arms)}
-	batch, _, err := readPlan(in.Plan)
-	if err != nil {
-		return s, err
-	}
-	s.Batch = batch
+// queuesOf puts queues together from what is stored; more reads the further sums of a segment.
+func queuesOf(in store.Stored, arms int, more func(string) ([]int64, error)) (_ []play.Queue, err error) {
+	all := make([]play.Queue, arms)
 	for _, a := range in.Arms {
 		if a.Arm < 0 || a.Arm >= arms {
-			return s, fmt.Errorf("arm %d is stored, of %d", a.Arm, arms)
+			return nil, fmt.Errorf("arm %d is stored, of %d", a.Arm, arms)
 		}
-		s.Arms[a.Arm] = play.Queue{Head: a.Head, Issued: a.Issued, Asked: a.Asked, Off: a.Off, Runs: a.Runs}
+		all[a.Arm] = play.Queue{Head: a.Head, Issued: a.Issued, Asked: a.Asked, Off: a.Off, Runs: a.Runs}
 	}
 	parts := in.Parts
 	for _, g := range in.Segments {
 		if g.Arm < 0 || g.Arm >= arms {
-			return s, fmt.Errorf("a segment of arm %d is stored, of %d", g.Arm, arms)
+			return nil, fmt.Errorf("a segment of arm %d is stored, of %d", g.Arm, arms)
 		}
-		q := &s.Arms[g.Arm]
+		q := &all[g.Arm]
 		out := play.Segment{Start: g.Start, End: g.End, Cut: g.Cut, Settles: g.Settles, Sum: g.Sum}
-		if out.More, err = readSums(g.More); err != nil {
-			return s, err
+		if out.More, err = more(g.More); err != nil {
+			return nil, err
 		}
-		var all play.Set
+		var of play.Set
 		for len(parts) > 0 && parts[0].Arm == g.Arm && parts[0].Start == g.Start {
-			if all, err = redeem(all, parts[0], 2*(q.Issued-g.Start)); err != nil {
-				return s, err
+			if of, err = redeem(of, parts[0], 2*(q.Issued-g.Start)); err != nil {
+				return nil, err
 			}
 			parts = parts[1:]
 		}
-		out.Came, out.Gone = unsaid(all)
+		out.Came, out.Gone = unsaid(of)
 		q.Segments = append(q.Segments, out)
 	}
 	if len(parts) > 0 {
-		return s, errors.New("redeemed decisions of no segment are stored")
+		return nil, errors.New("redeemed decisions of no segment are stored")
 	}
-	return s, nil
+	return all, nil
 }

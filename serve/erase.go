@@ -56,7 +56,7 @@ func (x *live) erased(t tag) bool {
 func (x *live) rewrite() {
 	x.purge, x.fresh = true, make([]byte, 0, len(x.units)*unitBytes)
 	for t, u := range x.units {
-		x.fresh = appendUnit(x.fresh, t, u, x.epochs[u.epoch])
+		x.fresh = x.appendUnit(x.fresh, t, u)
 	}
 	x.anew = false
 }

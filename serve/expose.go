@@ -66,7 +66,7 @@ func (x *live) activate(r reported, now int64) (Status, error) {
 	_, said := x.units[key]
 	mine, unit := x.units[r.unit]
 	switch {
-	case now >= r.by || x.arms[r.arm].Off:
+	case now >= r.by || x.game.gone(r.arm):
 		return Late, nil
 	case x.play.Stopped(): // by its last line, and it is ended with the next tick
 		return Void, nil
@@ -77,13 +77,11 @@ func (x *live) activate(r reported, now int64) (Status, error) {
 	}
 	u := assignment{number: beyond, deadline: r.deadline, epoch: x.at, arm: uint16(r.arm)}
 	if r.what == activated {
-		k, err := x.play.DecideUntil(r.arm, now, r.deadline)
+		k, err := x.game.activate(r, now)
 		if err != nil {
 			return "", err
 		}
-		u.number, x.issued = int64(k.Number), true
-		x.arms[r.arm].Decisions++
-		x.hours.count(r.arm, now)
+		u.number = int64(k.Number)
 		if r.unit != (tag{}) {
 			x.keep(r.unit, assignment{number: r.number, deadline: r.deadline, by: r.by,
 				propensity: r.propensity, epoch: x.place(r.epoch), used: mine.used + 1, arm: uint16(r.arm)})
@@ -98,7 +96,7 @@ func (x *live) activate(r reported, now int64) (Status, error) {
 func (x *live) activated(t *ticket, now int64) Status {
 	u, said := x.units[t.key()]
 	switch {
-	case now >= t.deadline || x.arms[t.arm].Off:
+	case now >= t.deadline || x.game.gone(t.arm):
 		return Late
 	case !said || u.number == beyond:
 		return Void
@@ -119,6 +117,12 @@ func (x *live) holds(u assignment, now int64) bool {
 		}
 	}
 	return !x.decl.Free && (now < u.deadline || int(u.used) >= x.decl.Assignments())
+}
+
+// offer makes an assignment an offer, which can be activated for so long.
+func (x *live) offer(u *assignment, now, within int64) {
+	u.number, u.by, u.deadline = x.offers, now+within, now+within+x.window
+	x.offers++
 }
 
 // place is that of an epoch in epochs.

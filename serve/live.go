@@ -18,11 +18,9 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/bound"
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
-	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/serve/store"
 )
@@ -124,7 +122,6 @@ type assignment struct {
 type live struct {
 	id       int64
 	decl     Experiment
-	fallback int
 	tokenKey []byte
 	hookKey  []byte // signs what its webhook is told
 	tick     int64
@@ -132,8 +129,8 @@ type live struct {
 
 	mu     sync.Mutex // of what follows
 	rec    record
-	play   *play.Live // nil unless it is Running or Paused
-	answer func() int // of an identification rule, else nil
+	game   game
+	play   machine // nil unless it is Running or Paused
 	ledger *privacy.Ledger
 	sign   signer
 	tags   hash.Hash
@@ -157,9 +154,7 @@ type live struct {
 	// of the line of pending: its number, and the hash of the line before
 	held    int
 	heldTip string
-	arms    []ArmInfo
-	metrics [][]float64 // by metric and arm
-	ticked  int64       // the last tick
+	ticked  int64 // the last tick
 
 	pending *play.Commit // a release that was closed, and is durable when the next step begins
 	changed bool         // the record has to be written
@@ -189,9 +184,6 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*live, error) {
 	}
 	x := &live{id: id, decl: decl, rec: r, ticked: -1}
 	x.retime()
-	x.fallback = max(0, slices.IndexFunc(decl.Arms, func(a experiment.LiveArm) bool {
-		return a.Name == decl.Fallback
-	}))
 	x.tokenKey = keyFor(e.secret[:], r.Key[:], "token")
 	x.sign = newSigner(x.tokenKey)
 	x.hookKey = hex.AppendEncode(nil, keyFor(e.secret[:], r.Key[:], "webhook"))
@@ -205,11 +197,8 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*live, error) {
 	}
 	x.coins = rand.New(rand.NewChaCha8(seed))
 	x.units = map[tag]assignment{}
-	x.arms = make([]ArmInfo, len(decl.Arms))
-	x.hours = hours{at: -1, n: make([]int, len(decl.Arms))}
-	for range decl.Metrics {
-		x.metrics = append(x.metrics, make([]float64, len(decl.Arms)))
-	}
+	x.game = newArms(x)
+	x.hours = hours{at: -1, n: make([]int, x.game.queues())}
 	return x, nil
 }
 
@@ -223,67 +212,31 @@ func (x *live) data() ([]byte, error) {
 	return json.Marshal(r)
 }
 
-// config is what the play is made of.
-func (x *live) config(e *Engine) (play.Config, error) {
-	cfg, answer, err := configOf(&x.decl, coinsOf(x.rec.Coins))
-	if err != nil {
-		return play.Config{}, err
-	}
-	x.answer, cfg.Curator = answer, e.cfg.Curator
-	if _, err := io.ReadFull(e.cfg.random, cfg.Epoch[:]); err != nil {
-		return play.Config{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	return cfg, nil
-}
-
 // coinsOf are the policy's coins.
 func coinsOf(seed [16]byte) policy.Coins {
 	coins := noise.NewFast(binary.BigEndian.Uint64(seed[:]), binary.BigEndian.Uint64(seed[8:]))
 	return &coins
 }
 
-// configOf is a play of what was declared, but for its epoch, and how its rule says its answer,
-// nil if it gives none.
-func configOf(decl *Experiment, coins policy.Coins) (_ play.Config, answer func() int, _ error) {
-	p, err := decl.NewPolicy(coins)
-	if err != nil {
-		return play.Config{}, nil, err
+// newEpoch draws what a play that begins, or goes on, is told apart by.
+func (e *Engine) newEpoch() (out play.Epoch, err error) {
+	if _, err := io.ReadFull(e.cfg.random, out[:]); err != nil {
+		return out, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	if rule, ok := p.(identify.Identifier); ok {
-		answer = rule.Answer
-	}
-	each, err := decl.EachTotal()
-	if err != nil {
-		return play.Config{}, nil, err
-	}
-	cfg := play.Config{Policy: p, Arms: len(decl.Arms), Lo: decl.Lo, Hi: decl.Hi, Default: decl.Default,
-		Window: decl.Window.Milliseconds(), Drop: decl.Missing == experiment.MissingDrop}
-	if cfg.Take, err = decl.Take(); err != nil {
-		return play.Config{}, nil, err
-	}
-	if cfg.Metrics, err = decl.PlayMetrics(); err != nil {
-		return play.Config{}, nil, err
-	}
-	switch each.(type) {
-	case privacy.Pure, privacy.ZCDP:
-		cfg.Ledger = []privacy.Option{privacy.WithCap(each)}
-	}
-	return cfg, answer, nil
+	return out, nil
 }
 
 // run goes on with a play.
-func (x *live) run(l *play.Live, epoch play.Epoch) {
-	x.play, x.ledger, x.epoch = l, l.Ledger(), epoch
+func (x *live) run(m machine, epoch play.Epoch) {
+	x.play, x.ledger, x.epoch = m, m.Ledger(), epoch
 	x.known = map[epochTag]play.Epoch{tagOfEpoch(epoch): epoch}
 	x.at = x.place(tagOfEpoch(epoch))
-	x.written = make([]wrote, len(x.decl.Arms))
+	x.written = make([]wrote, x.game.queues())
 	x.parts = map[[2]int]int{}
-	for a := range x.decl.Arms {
-		q := l.Queue(a, 0)
-		for _, r := range q.Runs {
+	for a := range x.written {
+		for _, r := range m.Queue(a, 0).Runs {
 			x.known[tagOfEpoch(r.Epoch)] = r.Epoch
 		}
-		x.arms[a].Decisions = q.Issued
 	}
 	x.begun, x.issued = true, true
 }
@@ -299,11 +252,11 @@ func (x *live) start(e *Engine, now int64) error {
 	if err := e.apart(x); err != nil {
 		return err
 	}
-	cfg, err := x.config(e)
+	epoch, err := e.newEpoch()
 	if err != nil {
 		return err
 	}
-	l, err := play.New(cfg)
+	m, err := x.game.begin(e, epoch)
 	if err != nil {
 		return err
 	}
@@ -311,7 +264,7 @@ func (x *live) start(e *Engine, now int64) error {
 		return err
 	}
 	x.rec.State, x.changed = Running, true
-	x.run(l, cfg.Epoch)
+	x.run(m, epoch)
 	x.ticked = now / x.tick // what is changed from now on comes with a later one
 	for a := range x.written {
 		x.written[a].Head = -1 // nothing is
@@ -356,7 +309,7 @@ func (x *live) archive() error {
 		return fmt.Errorf("it is %s, must be stopped or draft: %w", x.rec.State, ErrState)
 	}
 	if x.rec.State == Draft {
-		x.rec.Keep = x.fallback
+		x.rec.Keep, _ = x.game.kept("")
 	}
 	x.rec.State, x.changed, x.drop, x.purge = Archived, true, true, true
 	x.units = nil
@@ -374,7 +327,7 @@ func (x *live) state(now int64) (s State, wait string, until int64) {
 	if x.pending != nil {
 		return Waiting, "release", (now/x.tick + 1) * x.tick
 	}
-	if at, ok := x.play.Due(now); ok {
+	if at, ok := x.game.waits(now); ok {
 		return Waiting, "rewards", at
 	}
 	return Running, "", 0
@@ -384,7 +337,6 @@ func (x *live) info(now int64) Info {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	out := Info{Experiment: x.decl, Reason: x.rec.Reason, Why: string(x.rec.Why), Keep: x.rec.Keep,
-		Arms:    slices.Clone(x.arms),
 		Batches: x.shown, Tick: time.Duration(x.tick) * time.Millisecond}
 	var until int64
 	if out.State, out.Wait, until = x.state(now); out.Wait != "" {
@@ -395,13 +347,8 @@ func (x *live) info(now int64) Info {
 		out.Spent, out.Cap = x.ledger.Total(), x.ledger.Guarantee()
 	}
 	out.Budget, _ = x.decl.EachAssignment() // was checked
-	for _, sums := range x.metrics {
-		out.Metrics = append(out.Metrics, slices.Clone(sums))
-	}
 	out.Changes = slices.Clone(x.rec.Changes)
-	for _, a := range x.rec.Off {
-		out.Changes = append(out.Changes, Change{Off: []string{x.decl.Arms[a].Name}})
-	}
+	x.game.tell(&out)
 	return out
 }
 
@@ -409,60 +356,16 @@ func (x *live) info(now int64) Info {
 const maxUnit = 4096
 
 func (x *live) decide(ask Ask, now int64) (Decision, error) {
-	unit := ask.Unit
-	if len(unit) > maxUnit {
-		return Decision{}, fmt.Errorf("%w has %d bytes, must have at most %d", ErrUnit, len(unit), maxUnit)
+	g, ok := x.game.(*arms)
+	switch {
+	case !ok:
+		return Decision{}, ErrContextual
+	case len(ask.Unit) > maxUnit:
+		return Decision{}, fmt.Errorf("%w has %d bytes, must have at most %d", ErrUnit, len(ask.Unit), maxUnit)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if ask.Force != "" {
-		arm := slices.IndexFunc(x.decl.Arms, func(a experiment.LiveArm) bool { return a.Name == ask.Force })
-		if arm < 0 {
-			return Decision{}, ErrForce
-		}
-		return x.give(arm, Forced), nil
-	}
-	switch s := x.rec.State; {
-	case !x.decl.For(ask.Context):
-		return x.give(x.instead(), Default), nil
-	case s == Stopped || s == Archived:
-		return x.give(x.rec.Keep, Static), nil
-	case s == Paused && !x.decl.Free && unit != "":
-		t := tagOf(x.tags, unit)
-		if u, was := x.units[t]; was && !x.arms[u.arm].Off && (u.by == 0 || x.holds(u, now)) {
-			return x.tell(t, u, Split), nil
-		}
-		return x.give(x.instead(), Disabled), nil
-	case s != Running || !x.decl.Start.IsZero() && now < x.decl.Start.UnixMilli():
-		return x.give(x.instead(), Disabled), nil
-	case !x.decl.End.IsZero() && now >= x.decl.End.UnixMilli():
-		return x.give(x.instead(), Static), nil
-	case unit == "" && !x.decl.Free:
-		return Decision{}, fmt.Errorf("%w is missing: the experiment is sticky", ErrUnit)
-	}
-	if !x.in(unit) {
-		return x.give(x.instead(), Default), nil
-	}
-	if unit == "" {
-		return x.assign(tag{}, assignment{}, now)
-	}
-	t := tagOf(x.tags, unit)
-	if x.erased(t) {
-		return x.give(x.instead(), Default), nil
-	}
-	u, was := x.units[t]
-	spent := was && int(u.used) >= x.decl.Assignments()
-	switch {
-	case spent && x.arms[u.arm].Off:
-		return x.give(x.instead(), Limit), nil
-	case was && x.arms[u.arm].Off: // and is assigned again
-	case was && x.holds(u, now):
-		return x.tell(t, u, Split), nil
-	case spent:
-		u.number = beyond
-		return x.tell(t, u, Limit), nil
-	}
-	return x.assign(t, u, now)
+	return g.decide(ask, now)
 }
 
 // in says whether a unit is in the experiment's share and in its range of its layer. Where units
@@ -510,83 +413,14 @@ func (e *Engine) apart(x *live) error {
 	return nil
 }
 
-// instead is the fallback, or the first arm that is on if that was taken off.
-func (x *live) instead() int {
-	if on := func(a ArmInfo) bool { return !a.Off }; !on(x.arms[x.fallback]) {
-		return max(0, slices.IndexFunc(x.arms, on))
-	}
-	return x.fallback
-}
-
-// give is an arm that does not count.
-func (x *live) give(arm int, why Reason) Decision {
-	a := x.decl.Arms[arm]
-	return Decision{Arm: arm, Name: a.Name, Value: a.Value, Propensity: 1, Reason: why}
-}
-
-// tell is the decision of an assignment.
-func (x *live) tell(t tag, u assignment, why Reason) Decision {
-	d := x.give(int(u.arm), why)
-	d.Propensity, d.Expires = u.propensity, time.UnixMilli(u.deadline)
-	k := ticket{arm: int(u.arm), number: u.number, deadline: u.deadline, epoch: x.epochs[u.epoch]}
-	if u.by != 0 {
-		k.by, k.propensity, d.ActivateBy = u.by, u.propensity, time.UnixMilli(u.by)
-	}
-	d.Token = x.sign.sign(k, t)
-	return d
-}
-
-// assign makes a new assignment; before is the unit's last.
-func (x *live) assign(t tag, before assignment, now int64) (Decision, error) {
-	next := x.play.Arm
-	within := x.decl.Activation().Milliseconds()
-	if within > 0 {
-		next = x.play.Offer
-	}
-	greedy := next()
-	if greedy < 0 {
-		return x.give(x.instead(), Disabled), nil // it has stopped, and that is being written
-	}
-	arm, on := greedy, 0
-	for _, a := range x.arms {
-		if !a.Off {
-			on++
-		}
-	}
-	share := x.decl.Floor / float64(on)
-	if x.decl.Floor > 0 && x.coins.Float64() < x.decl.Floor {
-		for arm = x.coins.IntN(len(x.arms)); x.arms[arm].Off; {
-			arm = x.coins.IntN(len(x.arms))
-		}
-	}
-	u := assignment{propensity: share, epoch: x.at, used: before.used, arm: uint16(arm)}
-	if arm == greedy {
-		u.propensity += 1 - x.decl.Floor
-	}
-	if within > 0 {
-		u.number, u.by, u.deadline = x.offers, now+within, now+within+x.window
-		x.offers++
-	} else {
-		k, err := x.play.Decide(arm, now)
-		if err != nil {
-			return Decision{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
-		u.number, u.deadline = int64(k.Number), k.Deadline
-		u.used++
-		x.issued = true
-		x.arms[arm].Decisions++
-		x.hours.count(arm, now)
-	}
-	if t != (tag{}) {
-		x.keep(t, u)
-	}
-	return x.tell(t, u, Split), nil
-}
-
 // keep keeps an assignment, which is written with the next commit.
 func (x *live) keep(t tag, u assignment) {
 	x.units[t] = u
-	x.fresh = appendUnit(x.fresh, t, u, x.epochs[u.epoch])
+	x.fresh = x.appendUnit(x.fresh, t, u)
+}
+
+func (x *live) appendUnit(b []byte, t tag, u assignment) []byte {
+	return x.game.extra(appendUnit(b, t, u, x.epochs[u.epoch]), t)
 }
 
 // settle takes the rewards of a job, and notes in touched which segments they are in.
@@ -621,9 +455,9 @@ func (x *live) settle(j *job, touched map[[2]int][]int) error {
 		var err error
 		if r.what == notShown {
 			code, had = code+1, s.Gone.Has(number-s.Start)
-			got, err = x.play.Withdraw(k, j.at)
+			got, err = x.game.withdraw(k, j.at)
 		} else {
-			got, err = x.play.SettleAll(k, r.reward, r.metrics, j.at)
+			got, err = x.game.reward(k, r, j.at)
 		}
 		if err != nil {
 			return err
@@ -667,11 +501,12 @@ func (x *live) collect(jobs []*job, now int64, sweep bool) (w store.Write, ok bo
 		if !there || s.Start != at[1] { // it has just been released
 			continue
 		}
-		w.Segments = append(w.Segments, segmentOf(at[0], s))
+		w.Segments = append(w.Segments, x.segmentOf(at[0], s))
 		w.Parts = append(w.Parts, x.part(at, numbers))
 	}
 	if x.issued && x.play != nil {
 		x.mark(&w)
+		x.game.write(&w)
 	}
 	if x.changed {
 		data, err := x.data()
@@ -725,7 +560,7 @@ func (x *live) mark(w *store.Write) {
 			was.Arm = arm
 		}
 		for _, s := range q.Segments {
-			row := segmentOf(a, s)
+			row := x.segmentOf(a, s)
 			bare := row
 			bare.Sum, bare.More = 0, "" // which is written with its rewards
 			if bare != was.tail {
@@ -733,15 +568,15 @@ func (x *live) mark(w *store.Write) {
 			}
 		}
 		if n := len(q.Segments); n > 0 {
-			was.tail = segmentOf(a, q.Segments[n-1])
+			was.tail = x.segmentOf(a, q.Segments[n-1])
 			was.tail.Sum, was.tail.More = 0, ""
 		}
 	}
 }
 
-func segmentOf(arm int, s play.Segment) store.Segment {
+func (x *live) segmentOf(arm int, s play.Segment) store.Segment {
 	return store.Segment{Arm: arm, Start: s.Start, End: s.End, Cut: s.Cut, Settles: s.Settles, Sum: s.Sum,
-		More: sumsText(s.More)}
+		More: x.game.more(s.More)}
 }
 
 // onTick does what is done at public ticks alone: the release that was closed before is handed to
@@ -763,15 +598,12 @@ func (x *live) onTick(w *store.Write, now int64) error {
 		}
 		x.begun, x.issued = true, true
 	}
-	if x.play.Stopped() { // by that release, or by the last line that was there at a restart
-		keep, why := x.instead(), endPolicy
-		if x.answer != nil && x.answer() >= 0 {
-			keep, why = x.answer(), endAnswer
-		}
+	if keep, why, ok := x.game.over(); ok {
 		return x.end(keep, why, at)
 	}
 	if end := x.decl.End; !end.IsZero() && at >= end.UnixMilli() {
-		return x.end(x.instead(), endDate, at)
+		keep, err := x.game.kept("")
+		return errors.Join(err, x.end(keep, endDate, at))
 	}
 	c, err := x.changing(now)
 	if c == nil && err == nil {
@@ -798,50 +630,8 @@ func (x *live) onTick(w *store.Write, now int64) error {
 
 // show lets everybody see a line.
 func (x *live) show(line []byte) error {
-	var in struct {
-		Plays []struct {
-			Arm     int
-			Release bool
-		}
-		Release struct {
-			N         []int
-			Sum       []float64
-			Mechanism json.RawMessage
-		}
-		Metrics []struct{ Sum []float64 }
-	}
-	if err := json.Unmarshal(line, &in); err != nil {
-		return err
-	}
-	var noise privacy.Mechanism
-	if in.Release.Mechanism != nil {
-		var err error
-		if noise, err = privacy.UnmarshalMechanism(in.Release.Mechanism); err != nil {
-			return err
-		}
-	}
-	i := 0
-	for _, p := range in.Plays {
-		if !p.Release {
-			continue
-		}
-		if i >= len(in.Release.N) || i >= len(in.Release.Sum) || p.Arm < 0 || p.Arm >= len(x.arms) {
-			return errors.New("a line of the transcript does not release what it says")
-		}
-		x.arms[p.Arm].Released += in.Release.N[i]
-		x.arms[p.Arm].Sum += in.Release.Sum[i]
-		x.arms[p.Arm].Releases++
-		x.arms[p.Arm].Noise = noise
-		for j, m := range in.Metrics {
-			if i >= len(m.Sum) || j >= len(x.metrics) {
-				return errors.New("a line of the transcript does not release the metrics that it says")
-			}
-			x.metrics[j][p.Arm] += m.Sum[i]
-		}
-		i++
-	}
 	x.shown++
-	return nil
+	return x.game.show(line)
 }
 
 type planned struct {
@@ -860,9 +650,7 @@ type plan struct {
 func (x *live) plan() []byte {
 	out := plan{Tip: x.tip}
 	if x.play != nil {
-		for _, p := range x.play.Out() {
-			out.Plays = append(out.Plays, planned(p))
-		}
+		out.Plays = x.game.plan()
 	}
 	b, _ := json.Marshal(out) // of numbers and text
 	return b

@@ -115,7 +115,12 @@ func (e *Engine) reportEvent(ctx context.Context, name, event string, r reported
 		return "", err
 	}
 	j := &job{on: x, at: e.now(), results: make([]Result, 1)}
+	if err := checkEvent(event); err != nil {
+		return "", fmt.Errorf("experiment %q: %w", name, err)
+	}
+	x.mu.Lock()
 	k, err := x.event(event)
+	x.mu.Unlock()
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("experiment %q: %w", name, err)
@@ -164,11 +169,6 @@ func (x *live) has(g given) bool {
 
 // event is the ticket of an event.
 func (x *live) event(name string) (ticket, error) {
-	if err := checkEvent(name); err != nil {
-		return ticket{}, err
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	t := tagOf(x.tags, name)
 	u, ok := x.units[t]
 	if !ok {
@@ -185,12 +185,20 @@ func checkEvent(name string) error {
 	return nil
 }
 
-// rank decides an event of an experiment with arms.
 func (x *live) rank(ask RankAsk, now int64) (Ranking, given, error) {
-	if err := x.checkRank(ask); err != nil {
+	if err := checkEvent(ask.Event); err != nil {
 		return Ranking{}, given{}, err
 	}
-	d, err := x.decide(Ask{Unit: ask.Event, Context: ask.Context}, now)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.game.rank(ask, now)
+}
+
+func (g *arms) rank(ask RankAsk, now int64) (Ranking, given, error) {
+	if err := g.checkRank(ask); err != nil {
+		return Ranking{}, given{}, err
+	}
+	d, err := g.decide(Ask{Unit: ask.Event, Context: ask.Context}, now)
 	if err != nil {
 		return Ranking{}, given{}, err
 	}
@@ -207,12 +215,13 @@ func (x *live) rank(ask RankAsk, now int64) (Ranking, given, error) {
 	if d.Reason != Split {
 		return out, given{}, nil
 	}
-	k, err := x.event(ask.Event)
+	k, err := g.x.event(ask.Event)
 	return out, given{k.unit, k.number, k.epoch}, err
 }
 
 // checkRank says what cannot be asked of an experiment with arms.
-func (x *live) checkRank(ask RankAsk) error {
+func (g *arms) checkRank(ask RankAsk) error {
+	x := g.x
 	switch {
 	case x.decl.Free:
 		return fieldError("event", "names a decision, and the experiment is not sticky")
@@ -227,17 +236,12 @@ func (x *live) checkRank(ask RankAsk) error {
 		return fieldError("deferred", "is true, and the experiment's exposure is not %s",
 			experiment.ExposeActivate)
 	}
-	if err := checkEvent(ask.Event); err != nil {
-		return err
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	seen := make([]bool, len(x.arms))
+	seen := make([]bool, len(g.info))
 	for i, a := range ask.Actions {
 		arm := slices.IndexFunc(x.decl.Arms, func(b experiment.LiveArm) bool { return b.Name == a.ID })
 		at := fmt.Sprintf("actions[%d]", i)
 		switch {
-		case arm < 0 || x.arms[arm].Off:
+		case arm < 0 || g.gone(arm):
 			return fieldError(at+".id", "is %q, must be an arm that is on", clip(a.ID))
 		case seen[arm]:
 			return fieldError(at+".id", "is %q, which is there before", a.ID)
@@ -246,7 +250,7 @@ func (x *live) checkRank(ask RankAsk) error {
 		}
 		seen[arm] = true
 	}
-	for arm, a := range x.arms {
+	for arm, a := range g.info {
 		if !a.Off && !seen[arm] {
 			return fieldError("actions", "has not the arm %q, must have all that are on", x.decl.Arms[arm].Name)
 		}

@@ -92,7 +92,7 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 		}
 		coins = coinsOf(seed)
 	}
-	cfg, answer, err := configOf(decl, coins)
+	cfg, answer, err := armsConfig(decl, coins)
 	if err != nil {
 		return nil, fmt.Errorf("%w: line 1: %w", ErrTranscript, err)
 	}

@@ -52,6 +52,9 @@ var (
 	ErrUnit = errors.New("unit")
 	// ErrForce: the arm that is asked for is none of the experiment's.
 	ErrForce = errors.New("force must be the name of one of the experiment's arms")
+	// ErrContextual: the experiment has no arms; its decisions are asked for with Rank.
+	ErrContextual = errors.New("the experiment is contextual: it has no arms to decide for, and ranks " +
+		"the actions of each event")
 	// ErrToken: the token is not one of this experiment, or was changed.
 	ErrToken = errors.New("the decision is not one of this experiment")
 	// ErrUnavailable: nothing can be written now, or nothing is any more. What was asked may or may
@@ -580,16 +583,9 @@ func (e *Engine) Resume(ctx context.Context, name string) error {
 // fallback if it is empty; an arm that was taken off cannot be kept. Rewards that were not released are destroyed.
 func (e *Engine) Stop(ctx context.Context, name, arm string) error {
 	return e.act(ctx, name, Entry{Did: "stop", With: arm}, func(x *live, now int64) error {
-		keep := x.instead()
-		if arm != "" {
-			if keep = slices.IndexFunc(x.decl.Arms, func(a experiment.LiveArm) bool {
-				return a.Name == arm
-			}); keep < 0 {
-				return fieldError("arm", "is %q, must be one of the experiment's arms", clip(arm))
-			}
-			if x.arms[keep].Off || slices.Contains(x.rec.Off, keep) {
-				return fieldError("arm", "is %q, which is off for good, must be an arm that is not", arm)
-			}
+		keep, err := x.game.kept(arm)
+		if err != nil {
+			return err
 		}
 		return x.end(keep, endOperator, now)
 	})

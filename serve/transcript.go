@@ -266,10 +266,7 @@ func (e *Engine) Course(ctx context.Context, name string) (Info, iter.Seq2[Point
 		return Info{}, nil, err
 	}
 	return info, func(yield func(Point, error) bool) {
-		x, n := &live{arms: make([]ArmInfo, len(info.Arms))}, 0
-		for range info.Metrics {
-			x.metrics = append(x.metrics, make([]float64, len(info.Arms)))
-		}
+		g, n := newArms(&live{decl: info.Experiment}), 0
 		for at, err := range entries(lines) {
 			if n++; n > info.Lines {
 				return // it was written since
@@ -277,15 +274,15 @@ func (e *Engine) Course(ctx context.Context, name string) (Info, iter.Seq2[Point
 			if err == nil && (at.header != nil || at.ending != nil) {
 				continue
 			}
-			before := slices.Clone(x.arms)
+			before := slices.Clone(g.info)
 			if err == nil {
-				err = x.show(at.text)
+				err = g.show(at.text)
 			}
 			if err != nil {
 				yield(Point{}, err)
 				return
 			}
-			for a, arm := range x.arms {
+			for a, arm := range g.info {
 				if arm.Releases > before[a].Releases && !yield(Point{at.at, a, arm.Sums()}, nil) {
 					return
 				}

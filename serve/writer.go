@@ -11,7 +11,6 @@ import (
 
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/chain"
-	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/serve/store"
 )
@@ -306,11 +305,7 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 	if broken != nil && !errors.Is(broken, ErrTranscript) {
 		return nil, broken
 	}
-	for _, a := range stored.Arms {
-		if a.Arm < len(x.arms) {
-			x.arms[a.Arm].Decisions, x.arms[a.Arm].Off = a.Issued, a.Off
-		}
-	}
+	x.game.read(stored.Arms)
 	if broken != nil { // nothing can be added to it
 		x.tip = ""
 		e.cfg.Log.Error("serve: a transcript is damaged", "experiment", in.Name, "error", broken)
@@ -357,24 +352,36 @@ func (x *live) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 		}
 	}
 	var declared *Experiment
-	for e, err := range entries(linked) {
-		switch {
-		case err != nil:
-			return err
-		case e.header != nil:
-			declared, err = x.declared(*e.header)
-		case e.ending != nil:
-		default:
-			if e.change != nil {
-				e.change.in(declared)
+	var broken error // of the lines, whatever they say
+	err := x.game.follow(x.ledger, func(yield func([]byte, error) bool) {
+		for e, err := range entries(linked) {
+			switch {
+			case err != nil:
+				broken = err
+			case e.header != nil:
+				declared, err = x.declared(*e.header)
+			case e.ending != nil:
+			default:
+				if x.shown++; e.change != nil {
+					e.change.in(declared)
+				}
+				if !yield(e.text, nil) {
+					return
+				}
 			}
-			err = x.reshow(e.text)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
 		}
-		if err != nil {
-			return wrong(err)
-		}
+	})
+	switch {
+	case broken != nil:
+		return broken
+	case err != nil:
+		return wrong(err)
 	}
-	same, err := declared == nil, error(nil)
+	same := declared == nil
 	if declared != nil {
 		same, err = equal(declared, &x.decl)
 	}
@@ -391,41 +398,14 @@ func (x *live) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 	return nil
 }
 
-// reshow shows a line that is durable, and books it again.
-func (x *live) reshow(line []byte) error {
-	var in struct {
-		Release json.RawMessage
-		Metrics []json.RawMessage
-	}
-	if err := json.Unmarshal(line, &in); err != nil {
-		return err
-	}
-	if len(in.Release) > 0 {
-		for _, release := range append([]json.RawMessage{in.Release}, in.Metrics...) {
-			if _, err := x.ledger.Restore(release); err != nil {
-				return err
-			}
-		}
-	}
-	return x.show(line)
-}
-
 // resume brings a play back.
 func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored store.Stored) error {
-	cfg, err := x.config(e)
-	if err != nil {
-		return err
-	}
-	terms, err := play.TermsOf(cfg)
+	epoch, err := e.newEpoch()
 	if err != nil {
 		return err
 	}
 	stored.Lines = x.shown // that are play's
-	state, err := stateOf(stored, terms, len(x.decl.Arms))
-	if err != nil {
-		return err
-	}
-	l, err := play.Restore(cfg, played(entries(st.Lines(ctx, x.id, 0))), state)
+	m, err := x.game.resume(e, epoch, stored, played(entries(st.Lines(ctx, x.id, 0))))
 	if err != nil {
 		return err
 	}
@@ -450,7 +430,7 @@ func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored sto
 			return err
 		}
 	}
-	x.run(l, cfg.Epoch)
+	x.run(m, epoch)
 	for _, p := range stored.Parts {
 		at := [2]int{p.Arm, p.Start}
 		x.parts[at] = max(x.parts[at], p.Number)

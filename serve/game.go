@@ -1,0 +1,70 @@
+package serve
+
+import (
+	"encoding/json"
+	"iter"
+
+	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/serve/store"
+)
+
+// A game is what an experiment's decisions are about, its arms: the one door between what all
+// experiments have and what is of their kind. It is there from the declaration on, also where
+// nothing is played, and has what everybody may see of releases. Its methods are called under
+// live.mu.
+type game interface {
+	queues() int // of decisions
+	// begin makes the play at its beginning, and resume from what is stored and the transcript's
+	// lines that are play's.
+	begin(e *Engine, epoch play.Epoch) (machine, error)
+	resume(e *Engine, epoch play.Epoch, s store.Stored, lines iter.Seq2[[]byte, error]) (machine, error)
+	// read is told what is stored of the queues.
+	read(arms []store.Arm)
+
+	// rank decides an event; what was made must be durable before it is told.
+	rank(ask RankAsk, now int64) (Ranking, given, error)
+	// activate makes an offer a decision.
+	activate(r reported, now int64) (play.Ticket, error)
+	// reward takes the reward of a decision, and withdraw takes one out.
+	reward(k play.Ticket, r reported, now int64) (play.Status, error)
+	withdraw(k play.Ticket, now int64) (play.Status, error)
+	gone(arm int) bool // it was taken off
+
+	// off are the numbers of arms that can be taken off, by their names. change does the next thing
+	// of the game's own that is to be changed, nil if there is none.
+	off(names []string) ([]int, error)
+	change() (*play.Commit, error)
+	// over says that the play has ended by itself, why, and which arm is kept.
+	over() (keep int, why endReason, ok bool)
+	// kept is the arm of a name that can be kept at the end; the game's own choice if it is empty.
+	kept(name string) (int, error)
+	// waits is until when all that is out waits for rewards.
+	waits(now int64) (until int64, ok bool)
+
+	// show lets everybody see a line that is durable, and follow all those before a restart, which
+	// it books on the ledger too.
+	show(line []byte) error
+	follow(ledger *privacy.Ledger, lines iter.Seq2[[]byte, error]) error
+	tell(out *Info)
+
+	// write adds what is to be stored of the game alone.
+	write(w *store.Write)
+	plan() []planned
+	more(sums []int64) string // of a segment, as it is stored
+	// extra adds what is kept of a unit beside its assignment.
+	extra(b []byte, t tag) []byte
+}
+
+// A machine is a play of any kind.
+type machine interface {
+	Due(now int64) (at int64, ok bool)
+	Close(now int64) (*play.Commit, error)
+	Commit(c *play.Commit) error
+	Note(change json.RawMessage) (*play.Commit, error)
+	Stopped() bool
+	Ledger() *privacy.Ledger
+	Segment(arm, number int) (play.Segment, bool)
+	Queue(arm, from int) play.Queue
+	SetWindow(window, cut int64) error
+}
