@@ -71,14 +71,14 @@ func (d *Driver) Close() (err error) {
 // Releasing are the arms whose slots the batch releases, in the order of its plays. The slice
 // is the driver's.
 func (d *Driver) Releasing() []int {
-	ready := d.ready[:0]
-	for i := range d.batch.Plays {
-		if p := &d.batch.Plays[i]; p.Release {
-			ready = append(ready, p.Arm)
+	plays := d.batch.Plays
+	d.ready = d.ready[:0]
+	for i := range plays {
+		if plays[i].Release {
+			d.ready = append(d.ready, plays[i].Arm)
 		}
 	}
-	d.ready = ready
-	return ready
+	return d.ready
 }
 
 // A VectorPolicy is a policy whose releases are vectors: linear.Policy is one.

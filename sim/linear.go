@@ -105,12 +105,11 @@ func (r *linearRun) play(ctx context.Context) error {
 		// All actions share the slot, so all that was played and not yet drawn is in it.
 		for a, n := range r.feed.waiting {
 			if n > 0 {
-				if err := r.feed.fill(a, n); err != nil {
+				if err := r.feed.fill(a); err != nil {
 					return err
 				}
 			}
 		}
-		clear(r.feed.waiting)
 		if err := r.driver.Close(); err != nil {
 			return err
 		}

@@ -141,6 +141,9 @@ const looksBetween = 1 << 16
 // play plays to the horizon, or until the policy stops by itself.
 func (r *run) play(ctx context.Context) (stopped bool, err error) {
 	stayer, _ := r.driver.Policy.(policy.Stayer)
+	if _, tree := r.driver.Policy.Mechanism().(privacy.Tree); !tree { // nothing else can be repeated
+		stayer = nil
+	}
 	for looks := 0; ; looks-- {
 		if looks <= 0 {
 			if err := ctx.Err(); err != nil {
@@ -158,8 +161,13 @@ func (r *run) play(ctx context.Context) (stopped bool, err error) {
 		if fits, err := r.curve.take(b); !fits || err != nil {
 			return false, err
 		}
-		if err := r.feed.fillAll(b); err != nil {
-			return false, err
+		for i := range b.Plays {
+			arm := b.Plays[i].Arm
+			if r.feed.waiting[arm] += b.Plays[i].Rounds; b.Plays[i].Release {
+				if err := r.feed.fill(arm); err != nil {
+					return false, err
+				}
+			}
 		}
 		if err := r.driver.Close(); err != nil {
 			if fits, err := r.retry(ctx, err); !fits || err != nil {
@@ -270,34 +278,18 @@ func (f *feed) again(err error) (*policy.Batch, error) {
 // refill draws the rewards of a batch that is played again: none were waiting.
 func (f *feed) refill(b *policy.Batch) error {
 	for _, p := range b.Plays {
-		if err := f.fill(p.Arm, p.Rounds); err != nil {
+		f.waiting[p.Arm] = p.Rounds
+		if err := f.fill(p.Arm); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// fillAll fills the slots that a batch releases.
-func (f *feed) fillAll(b *policy.Batch) error {
-	plays := b.Plays
-	for i := range plays {
-		arm := plays[i].Arm
-		n := f.waiting[arm] + plays[i].Rounds
-		if !plays[i].Release {
-			f.waiting[arm] = n
-			continue
-		}
-		f.waiting[arm] = 0
-		if err := f.fill(arm, n); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// fill draws n rewards of the arm, at once if their sum is enough.
-func (f *feed) fill(arm, n int) error {
-	f.size[arm] = n
+// fill draws the rewards of the arm that are waiting, at once if their sum is enough.
+func (f *feed) fill(arm int) error {
+	n := f.waiting[arm]
+	f.waiting[arm], f.size[arm] = 0, n
 	law, stream := f.laws[arm], &f.streams[arm]
 	if !f.oneByOne[arm] {
 		return f.in.AddSum(arm, n, law.Sum(n, stream))
@@ -421,15 +413,15 @@ func (c *curve) batch(b *policy.Batch, n int) {
 // look is a checkpoint after extra more rounds of one arm.
 func (c *curve) look(arm, extra int) {
 	var regret, hits float64
+	gaps, best := c.gaps[:len(c.plays)], c.best[:len(c.plays)]
+	c.plays[arm] += extra
 	for a, n := range c.plays {
-		if a == arm {
-			n += extra
-		}
-		regret += float64(c.gaps[a] * float64(n))
-		if c.best[a] {
+		regret += float64(gaps[a] * float64(n))
+		if best[a] {
 			hits += float64(n)
 		}
 	}
+	c.plays[arm] -= extra
 	c.regret[c.next], c.hits[c.next] = regret, hits
 	c.next++
 }
