@@ -9,11 +9,13 @@ import (
 
 // found is the last mechanism of each kind, and its account if positive.
 type found struct {
-	laplace                                          Laplace
-	gaussian                                         Gaussian
-	tree                                             Tree
-	hybrid                                           Hybrid
-	laplaceAt, gaussianAt, treeAt, hybridAt, exactAt int32
+	laplace  Laplace
+	gaussian Gaussian
+	tree     Tree
+	hybrid   Hybrid
+	kary     KAry
+
+	laplaceAt, gaussianAt, treeAt, hybridAt, exactAt, karyAt int32
 }
 
 // An account is one mechanism that was charged, and an Account what releases through it.
@@ -123,6 +125,12 @@ func (l *Ledger) find(m Mechanism) int32 {
 			l.exactAt = l.account(m)
 		}
 		return l.exactAt
+	}
+	if x, ok := m.(KAry); ok {
+		if x != l.kary || l.karyAt == 0 {
+			l.kary, l.karyAt = x, l.account(m)
+		}
+		return l.karyAt
 	}
 	return l.sums(m)
 }
