@@ -38,11 +38,15 @@ func (r ReleasedVector) At(i int) float64 { return r.v.Value[i] }
 // releases one vector for each number of rewards up to its horizon. Refusals and their errors are
 // those of Release. A mechanism of single sums, such as Gaussian, costs ∞ here.
 func (l *Ledger) ReleaseVector(slot int, m Mechanism, v *Vector) (ReleasedVector, error) {
-	return l.releaseVector(slot, l.account(m), v, l.transcript != nil)
+	return Account{l, l.account(m)}.ReleaseVector(slot, v)
 }
 
 // ReleaseVector is Ledger.ReleaseVector through the account's mechanism.
 func (a Account) ReleaseVector(slot int, v *Vector) (ReleasedVector, error) {
+	// The usual case, as in Account.Release.
+	if uint(slot) < uint(len(a.l.running)) && v != nil && a.l.running[slot].followed(a.at, v) {
+		return ReleasedVector{v}, nil
+	}
 	if a.at <= a.l.base {
 		return ReleasedVector{}, errStale
 	}
@@ -53,9 +57,6 @@ func (l *Ledger) releaseVector(slot int, at int32, v *Vector, write bool) (Relea
 	if v == nil || len(v.Value) == 0 {
 		return ReleasedVector{}, errors.New("ledger: nothing is released, must have at least " +
 			"one coordinate")
-	}
-	if uint(slot) < uint(len(l.running)) && l.running[slot].followed(at, v) {
-		return ReleasedVector{v}, nil
 	}
 	if a := l.get(at); !a.vector {
 		at = l.account(Unknown{Name: a.mechanism.Kind() + " of a vector"})
@@ -104,7 +105,7 @@ func (l *Ledger) releaseVector(slot int, at int32, v *Vector, write bool) (Relea
 // followed is the usual case of a continual mechanism: the vector of more rewards than the last
 // one's, which is paid for.
 func (r *running) followed(at int32, v *Vector) bool {
-	if r.account != at || v.N <= r.n || v.N > r.room {
+	if r.account != at || v.N <= r.n || v.N > r.room || len(v.Value) != len(r.vector) {
 		return false
 	}
 	for _, x := range v.Value {
@@ -113,7 +114,8 @@ func (r *running) followed(at int32, v *Vector) bool {
 		}
 	}
 	r.more++
-	r.n, r.vector = v.N, append(r.vector[:0], v.Value...)
+	r.n = v.N
+	copy(r.vector, v.Value)
 	return true
 }
 

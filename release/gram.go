@@ -163,38 +163,40 @@ func (c *gramFeatures[T]) Add(slot int, a []float64, reward float64) error {
 			return err
 		}
 	}
-	s := c.sum[slot*c.width:][:c.width]
 	c.n[slot]++
-	if !c.square {
-		c.times(s, reward, a)
-		return nil
+	s, x, row := c.sum[slot*c.width:][:c.width], reward, a
+	if c.square { // the upper triangle of [a;r][a;r]ᵀ, row by row
+		copy(c.z, a)
+		c.z[c.dim] = reward
+		x, row = c.z[0], c.z
 	}
-	copy(c.z, a)
-	c.z[c.dim] = reward
-	for rest := c.z; len(rest) > 0; rest = rest[1:] {
-		c.times(s, rest[0], rest)
-		s = s[len(rest):]
+	for {
+		if c.grid == 0 {
+			for j, y := range row {
+				s[j] += T(float64(x * y))
+			}
+		} else {
+			c.rounded(s, x, row)
+		}
+		if !c.square || len(row) == 1 {
+			return nil
+		}
+		s, row = s[len(row):], row[1:]
+		x = row[0]
 	}
-	return nil
+}
+
+// rounded adds x·row, on the grid.
+func (c *gramFeatures[T]) rounded(s []T, x float64, row []float64) {
+	for j, y := range row {
+		s[j] += T(math.Round(float64(x*y) * c.grid))
+	}
 }
 
 // errPrivateVector has nothing of the vector: where a Gram matrix is of real records, the vector is
 // as private as the reward.
 var errPrivateVector = errors.New("curator: a vector is not in the unit ball: its features must be " +
 	"finite and its norm at most 1: the sensitivity rests on it")
-
-// times adds x·v to s.
-func (c *gramFeatures[T]) times(s []T, x float64, v []float64) {
-	if c.grid == 0 {
-		for j, y := range v {
-			s[j] += T(float64(x * y))
-		}
-		return
-	}
-	for j, y := range v {
-		s[j] += T(math.Round(float64(x*y) * c.grid))
-	}
-}
 
 // Release implements FeatureCurator. The slot stays as it is, and so does its noise.
 func (c *gramFeatures[T]) Release(slot int) (privacy.ReleasedVector, error) {
@@ -215,11 +217,17 @@ func (c *gramFeatures[T]) Release(slot int) (privacy.ReleasedVector, error) {
 			return c.refuse(fmt.Errorf("curator: noise of slot %d: %w", slot, err))
 		}
 	}
-	for i, x := range c.sum[slot*c.width:][:c.width] {
-		if noise != nil {
-			x += noise[i]
+	sum, step := c.sum[slot*c.width:][:c.width], c.step
+	out := c.out.Value[:len(sum)]
+	if noise == nil {
+		for i, x := range sum {
+			out[i] = float64(float64(x) * step)
 		}
-		c.out.Value[i] = float64(float64(x) * c.step)
+	} else {
+		noise = noise[:len(sum)]
+		for i, x := range sum {
+			out[i] = float64(float64(x+noise[i]) * step)
+		}
 	}
 	c.out.N = c.n[slot]
 	released, err := c.account.ReleaseVector(c.id[slot], &c.out)
