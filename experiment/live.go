@@ -858,7 +858,11 @@ func (l *Live) Guarantee() (string, error) {
 		what = fmt.Sprintf("rewards and metrics (%v for the rewards)", l.Budget)
 	}
 	if l.Contextual != nil && len(l.Contextual.Rules) > 0 {
-		how += fmt.Sprintf(" (%v for learning, the rest for %d rules)", l.Budget, len(l.Contextual.Rules))
+		rules := "a rule"
+		if n := len(l.Contextual.Rules); n > 1 {
+			rules = fmt.Sprintf("%d rules", n)
+		}
+		how += fmt.Sprintf(" (%v for learning, the rest for %s)", l.Budget, rules)
 	}
 	text := fmt.Sprintf("what everybody sees depends on a %s's %s by released noisy sums alone, at %v "+
 		"for %s", l.Unit.Of, what, shortly(l.Total()), how)

@@ -442,27 +442,38 @@ func (c *Contextual) MaxActions() int {
 	return c.Features.Actions
 }
 
+// A learning is what warnings about a contextual experiment go by.
+type learning struct {
+	dim       float64
+	norm      float64 // what blocks are divided by
+	sigma     float64 // of a release, each coordinate
+	lambda, c float64 // of the policy
+}
+
+// releases bounds how many there are of so many decisions: d log(1+T/(λd))/log(1+C).
+func (p learning) releases(decisions float64) float64 {
+	return p.dim * math.Log1p(decisions/(p.lambda*p.dim)) / math.Log1p(p.c)
+}
+
 // enough is from how many decisions on the noise in an estimate is no more than twice what chance
 // does to it: the sums of products of ℓ releases have noise of σ√ℓ a coordinate, and T/d rewards in
-// [−1,1] at a component of 1/√B have a standard deviation of √(T/(dB)) at most. With ℓ at its bound
-// d log(1+T/(λd))/log(1+C) that is T ≥ ℓσ²dB/4, which is iterated, since ℓ grows with log T.
-func enough(dim int, norm, sigma, lambda, c float64) float64 {
-	d := float64(dim)
-	t := d
+// [−1,1] at a component of 1/√B have a standard deviation of √(T/(dB)) at most. That is T ≥ ℓσ²dB/4,
+// which is iterated, since the bound on ℓ grows with log T.
+func (p learning) enough() float64 {
+	t := p.dim
 	for range 50 {
-		releases := d * math.Log1p(t/(lambda*d)) / math.Log1p(c)
-		t = max(d, releases*sigma*sigma*d*norm*norm/4)
+		t = max(p.dim, p.releases(t)*p.sigma*p.sigma*p.dim*p.norm*p.norm/4)
 	}
 	return t
 }
 
+// mostNoise is the standard deviation of the noise in a rule's estimate from which on there is a
+// warning, as a share of the range of rewards.
+const mostNoise = 0.02
+
 // Warnings are what a contextual experiment that Check lets pass had better not have, in words.
 func (l *Live) Warnings() []string {
 	if l.Contextual == nil {
-		return nil
-	}
-	mapper, err := l.Mapper()
-	if err != nil {
 		return nil
 	}
 	var out []string
@@ -478,28 +489,62 @@ func (l *Live) Warnings() []string {
 			decisions, of = n, "what comes from start to end"
 		}
 	}
-	if p, err := l.NewContextual(); err == nil {
-		entry, _ := l.Catalog.Find(catalog.BanditContextual, l.Policy.Policy)
-		params, _ := entry.Complete(l.Policy.Params)
-		sigma := p.Mechanism().(privacy.VectorGaussian).Sigma
-		if n := enough(mapper.Dim(), mapper.Norm(), sigma, params["lambda"], params["c"]); decisions < n {
-			warn("contextual: vectors have %d components, and at %v the noise in an estimate is more than "+
-				"twice what chance does to it until %.2g decisions; %s is %.2g: take fewer features or a "+
-				"larger budget", mapper.Dim(), l.Budget, n, of, decisions)
-		}
-	}
 	if n := l.Traffic * l.Window.Hours() / 24; n > decisions/5 {
 		warn("window: in %v there are %.2g decisions, of %.2g in all: so many are made before anything is "+
 			"learnt of the first ones", l.Window, n, decisions)
 	}
+	p, err := l.learning()
+	if err != nil {
+		return out
+	}
+	if n := p.enough(); decisions < n {
+		warn("contextual: vectors have %v components, and at %v the noise in an estimate is more than twice "+
+			"what chance does to it until %.2g decisions; %s is %.2g: take fewer features or a larger budget",
+			p.dim, l.Budget, n, of, decisions)
+	}
 	for i, r := range l.Contextual.Rules {
+		at := fmt.Sprintf("contextual.rules[%d].clip: is %v", i, r.Clip)
 		if most := l.mostWeight(r); r.Clip < most {
-			warn("contextual.rules[%d].clip: is %v, and weights go up to %.4g with %d actions: what is above "+
-				"counts %v, and the estimate comes out too low where rewards are positive", i, r.Clip, most,
-				l.Contextual.MaxActions(), r.Clip)
+			warn("%s, and weights go up to %.4g with %d actions: what is above counts %v, and the estimate "+
+				"comes out too low where rewards are positive", at, most, l.Contextual.MaxActions(), r.Clip)
+		}
+		m, err := r.mechanism(l.Budget)
+		if err != nil {
+			continue
+		}
+		sd := r.Clip * m.(privacy.Gaussian).Sigma * math.Sqrt(p.releases(decisions)) / decisions
+		if lo, hi := l.Range(); sd > mostNoise {
+			warn("%s, and the noise in the estimate has a standard deviation of up to %.2g after %.2g decisions, "+
+				"of rewards from %v to %v: take a smaller clip, fewer actions, a larger floor or a larger budget",
+				at, sd*(hi-lo), decisions, lo, hi)
 		}
 	}
 	return out
+}
+
+func (l *Live) learning() (p learning, err error) {
+	mapper, err := l.Mapper()
+	if err != nil {
+		return p, err
+	}
+	policy, err := l.NewContextual()
+	if err != nil {
+		return p, err
+	}
+	entry, err := l.Catalog.Find(catalog.BanditContextual, l.Policy.Policy)
+	if err != nil {
+		return p, err
+	}
+	params, err := entry.Complete(l.Policy.Params)
+	if err != nil {
+		return p, err
+	}
+	m, ok := policy.Mechanism().(privacy.VectorGaussian)
+	if !ok {
+		return p, errors.New("its releases are no sums of vectors")
+	}
+	return learning{dim: float64(mapper.Dim()), norm: mapper.Norm(), sigma: m.Sigma, lambda: params["lambda"],
+		c: params["c"]}, nil
 }
 
 // mostWeight is the largest weight of a rule: its probability of an action over the propensity.

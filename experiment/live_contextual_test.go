@@ -246,13 +246,18 @@ func TestWarnings(t *testing.T) {
 		want    []string
 	}{
 		{[]string{"horizon: 100_000", "horizon: 1_000_000"}, nil},
-		{[]string{"horizon: 100_000", "horizon: 1000"},
+		// clip 200, σ = 1/√0.1, ℓ ≤ 37·log₂(1+10⁵/(30·37)) = 241: 200·3.162·√241/10⁵ = 0.098
+		{[]string{"[0, 1], default", "[0, 2], default"},
+			[]string{"contextual.rules[0].clip: is 200, and the noise in the estimate has a standard deviation of up to " +
+				"0.2 after 1e+05 decisions, of rewards from 0 to 2",
+				"contextual.rules[2].clip: is 200, and the noise in the estimate has a standard deviation of up to 0.14"}},
+		{[]string{"horizon: 100_000", "horizon: 1000", "  rules:", "  rules: []", "    - {name", "    # {name"},
 			[]string{"contextual: vectors have 37 components, and at rho=1 the noise in an " +
 				"estimate is more than twice " +
 				"what chance does to it until "}},
 		{[]string{"horizon: 100_000", "horizon: 1_000_000\nstart: 2026-01-01T00:00:00Z\nend: " +
 			"2026-01-02T00:00:00Z\n" +
-			"traffic: 1000"},
+			"traffic: 1000", "  rules:", "  rules: []", "    - {name", "    # {name"},
 			[]string{"contextual: vectors have 37 components"}},
 		{[]string{"horizon: 100_000", "horizon: 1_000_000\ntraffic: 1e9"},
 			[]string{"window: in 10m0s there are 6.9e+06 decisions, of 1e+06 in all"}},
@@ -288,19 +293,22 @@ func TestWarnings(t *testing.T) {
 // The number of decisions that are enough solves its equation, and grows with what it should.
 func TestEnough(t *testing.T) {
 	// d = 20, 5 blocks, σ = √2 (ρ = 1), λ = 1, C = 1: T = ℓ·2·20·5/4 with ℓ = 20·log₂(1+T/20).
-	n := enough(20, math.Sqrt(5), math.Sqrt2, 1, 1)
+	p := learning{dim: 20, norm: math.Sqrt(5), sigma: math.Sqrt2, lambda: 1, c: 1}
+	n := p.enough()
 	if want := 20 * math.Log2(1+n/20) * 50; math.Abs(n-want) > 1e-6*n || n < 5e3 || n > 15e3 {
 		t.Errorf("%v, want %v", n, want)
 	}
-	for name, more := range map[string]float64{"dim": enough(40, math.Sqrt(5), math.Sqrt2, 1, 1),
-		"blocks": enough(20, 3, math.Sqrt2, 1, 1), "noise": enough(20, math.Sqrt(5), 2, 1, 1),
-		"releases": enough(20, math.Sqrt(5), math.Sqrt2, 1, 0.5)} {
-		if !(more > n) {
-			t.Errorf("more %s: %v, %v", name, more, n)
+	for name, change := range map[string]func(*learning){"dim": func(p *learning) { p.dim = 40 },
+		"blocks": func(p *learning) { p.norm = 3 }, "noise": func(p *learning) { p.sigma = 2 },
+		"releases": func(p *learning) { p.c = 0.5 }} {
+		more := p
+		change(&more)
+		if !(more.enough() > n) {
+			t.Errorf("more %s: %v, %v", name, more.enough(), n)
 		}
 	}
-	if n := enough(20, 1, 0, 1, 1); n != 20 {
-		t.Errorf("without noise %v", n)
+	if p.sigma = 0; p.enough() != 20 {
+		t.Errorf("without noise %v", p.enough())
 	}
 }
 
