@@ -61,6 +61,9 @@ const (
 	maxRuleClip  = 1e6
 )
 
+// normParam is a policy's parameter for a bound on the norm of the model.
+const normParam = "norm"
+
 // contextualKey is the key of what a contextual experiment has instead of arms.
 func contextualKey() key[Live] {
 	of := mapped(contextualKeys)
@@ -420,6 +423,12 @@ func (l *Live) NewContextual() (*linear.OFUL, error) {
 	mapper, err := l.Mapper()
 	if err != nil {
 		return nil, err
+	}
+	// A model of norm 1 over blocks has that of what the blocks are divided by over vectors.
+	if _, said := l.Policy.Params[normParam]; !said {
+		if _, has := params[normParam]; has {
+			params[normParam] = mapper.Norm()
+		}
 	}
 	p, err := entry.NewContextual(catalog.ContextualSetting{Dim: mapper.Dim(), Arms: l.Contextual.MaxActions(),
 		Horizon: int(l.Horizon), Budget: each, Coins: zeroCoins{}, Step: release.ExactStep}, params)

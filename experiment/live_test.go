@@ -294,11 +294,14 @@ func TestLiveExamples(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	page, err := os.ReadFile("../docs/abtest.md")
-	if err != nil {
-		t.Fatal(err)
+	shown := map[string]string{}
+	for _, name := range []string{"abtest.md", "contextual.md"} {
+		page, err := os.ReadFile("../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown[name] = strings.ReplaceAll(string(page), "\n    ", "\n")
 	}
-	shown := strings.ReplaceAll(string(page), "\n    ", "\n")
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -312,8 +315,10 @@ func TestLiveExamples(t *testing.T) {
 			t.Error(err)
 		}
 		_, body, _ := strings.Cut(string(text), "\nname:")
-		if filepath.Base(file) == "form.yaml" && !strings.Contains(shown, "\nname:"+body) {
-			t.Errorf("docs/abtest.md shows another %s", file)
+		for of, page := range map[string]string{"form.yaml": "abtest.md", "front-page.yaml": "contextual.md"} {
+			if filepath.Base(file) == of && !strings.Contains(shown[page], "\nname:"+body) {
+				t.Errorf("docs/%s shows another %s", page, file)
+			}
 		}
 	}
 }

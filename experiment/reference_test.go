@@ -154,4 +154,12 @@ func TestLiveKeysAreOnTheirPage(t *testing.T) {
 			t.Errorf("docs/serve.md has no row for the key %s", k.name)
 		}
 	}
+	if page, err = os.ReadFile("../docs/contextual.md"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Concat(names(contextualKeys()), names(featureKeys())) {
+		if !regexp.MustCompile("(?m)^\\|[^|]*`" + name + "[`:][^|]*\\|").Match(page) {
+			t.Errorf("docs/contextual.md has no row for the key %s", name)
+		}
+	}
 }
