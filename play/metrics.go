@@ -13,12 +13,12 @@ import (
 )
 
 // A Metric is a second number of each decision that is released beside its reward: a sum over the
-// same decisions, at the same instants, with noise of its own. No policy sees it. A unit loses by it
-// what its mechanism costs, in addition.
+// same decisions, at the same instants, with noise of its own. No policy sees it. A unit loses by
+// it what its mechanism costs, in addition.
 type Metric struct {
 	Name string
-	// Lo and Hi are its declared range, both 0 for [0,1], and Default, in it, what a decision counts
-	// for which it is not reported.
+	// Lo and Hi are its declared range, both 0 for [0,1], and Default, in it, what a decision
+	// counts for which it is not reported.
 	Lo, Hi, Default float64
 	Mechanism       privacy.Mechanism // privacy.Laplace or Gaussian, of values mapped to [0,1]
 }
@@ -35,12 +35,13 @@ type metric struct {
 // maxMetrics is far beyond what a budget can be shared out to.
 const maxMetrics = 100
 
-func buildMetrics(in []Metric) (out []metric, err error) {
+// buildMetrics makes them ready; what is their list's name in errors.
+func buildMetrics(what string, in []Metric) (out []metric, err error) {
 	if len(in) > maxMetrics {
-		return nil, fmt.Errorf("play: metrics has %d, must have at most %d", len(in), maxMetrics)
+		return nil, fmt.Errorf("play: %s has %d, must have at most %d", what, len(in), maxMetrics)
 	}
 	for i, m := range in {
-		at := fmt.Sprintf("play: metrics[%d]", i)
+		at := fmt.Sprintf("play: %s[%d]", what, i)
 		switch m.Mechanism.(type) {
 		case privacy.Laplace, privacy.Gaussian:
 		default:
@@ -101,7 +102,8 @@ type pastMetric struct {
 
 func newPastMetric() pastMetric {
 	line := &bytes.Buffer{}
-	return pastMetric{ledger: privacy.NewLedger(privacy.WithTranscript(line)), line: line, slots: map[int]bool{}}
+	return pastMetric{ledger: privacy.NewLedger(privacy.WithTranscript(line)), line: line,
+		slots: map[int]bool{}}
 }
 
 // addMetrics books the metrics of a line.

@@ -169,7 +169,7 @@ func build(cfg Config) (*Live, error) {
 		return nil, fmt.Errorf("play: %w", err)
 	}
 	l := &Live{cfg: cfg, clip: clip, missing: []int64{clip.Steps(cfg.Default)}, releases: make([]bool, cfg.Arms)}
-	if l.metrics, err = buildMetrics(cfg.Metrics); err != nil {
+	if l.metrics, err = buildMetrics("metrics", cfg.Metrics); err != nil {
 		return nil, err
 	}
 	for _, m := range l.metrics {
@@ -388,20 +388,11 @@ func (l *Live) held(t Ticket, now int64) (*Segment, Status, error) {
 	if l.failed != nil {
 		return nil, Void, l.failed
 	}
-	if t.Arm < 0 || t.Arm >= len(l.s.Arms) || t.Number < 0 {
+	if t.Arm < 0 || t.Arm >= len(l.s.Arms) {
 		return nil, Void, nil
 	}
-	q := &l.s.Arms[t.Arm]
-	switch {
-	case t.Number >= q.Issued || t.Number >= q.Head && q.epoch(t.Number) != t.Epoch:
-		return nil, Void, nil
-	case now >= t.Deadline || t.Number < q.Head:
-		return nil, Late, nil
-	}
-	if s := q.find(t.Number); !s.lapsed {
-		return s, Accepted, nil
-	}
-	return nil, Late, nil
+	s, status := l.s.Arms[t.Arm].held(t, now)
+	return s, status, nil
 }
 
 // Segment is the segment that holds a decision: what has to be written again when its reward came.
@@ -421,19 +412,7 @@ func (l *Live) Segment(arm, number int) (_ Segment, ok bool) {
 // Queue is a copy of an arm's queue without the sets, of its segments those from that of a decision on:
 // what has to be written again when decisions were made from there.
 func (l *Live) Queue(arm, from int) Queue {
-	q := l.s.Arms[arm]
-	q.Runs = slices.Clone(q.Runs)
-	first := 0
-	for i := len(q.Segments) - 1; i > 0 && first == 0; i-- {
-		if q.Segments[i].Start <= from {
-			first = i
-		}
-	}
-	q.Segments = slices.Clone(q.Segments[first:])
-	for i := range q.Segments {
-		q.Segments[i].Came, q.Segments[i].Gone = nil, nil
-	}
-	return q
+	return l.s.Arms[arm].since(from)
 }
 
 // Out is the batch that is out, nil between a Close and its Commit and when the policy has stopped.

@@ -163,6 +163,36 @@ func (q *Queue) find(number int) *Segment {
 	return &q.Segments[i]
 }
 
+// held is the segment of a ticket whose window is open, or nil and the answer to who has it.
+func (q *Queue) held(t Ticket, now int64) (*Segment, Status) {
+	switch {
+	case t.Number < 0 || t.Number >= q.Issued || t.Number >= q.Head && q.epoch(t.Number) != t.Epoch:
+		return nil, Void
+	case now >= t.Deadline || t.Number < q.Head:
+		return nil, Late
+	}
+	if s := q.find(t.Number); !s.lapsed {
+		return s, Accepted
+	}
+	return nil, Late
+}
+
+// since is a copy without the sets, of the segments from that of a decision on.
+func (q Queue) since(from int) Queue {
+	q.Runs = slices.Clone(q.Runs)
+	first := 0
+	for i := len(q.Segments) - 1; i > 0 && first == 0; i-- {
+		if q.Segments[i].Start <= from {
+			first = i
+		}
+	}
+	q.Segments = slices.Clone(q.Segments[first:])
+	for i := range q.Segments {
+		q.Segments[i].Came, q.Segments[i].Gone = nil, nil
+	}
+	return q
+}
+
 // epoch is that of a decision in the queue.
 func (q *Queue) epoch(number int) Epoch {
 	i := sort.Search(len(q.Runs), func(i int) bool { return q.Runs[i].From > number }) - 1
@@ -170,9 +200,9 @@ func (q *Queue) epoch(number int) Epoch {
 }
 
 // take removes the k oldest segments, and gives how many of their decisions count and the sums of
-// their rewards and metrics, with so many steps for each that did not come; none of it is of those that are lost,
-// but for a reward that came before its decision was withdrawn: it cannot be told from the others,
-// and stays, as far as the sum is one of so many rewards.
+// their rewards and metrics, with so many steps for each that did not come; none of it is of those
+// that are lost, but for a reward that came before its decision was withdrawn: it cannot be told
+// from the others, and stays, as far as the sum is one of so many rewards.
 func (q *Queue) take(k int, missing []int64) (n int, sums []int64) {
 	head := q.Head
 	sums = make([]int64, len(missing))

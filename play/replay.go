@@ -117,14 +117,8 @@ func (p *past) follow(lines iter.Seq2[[]byte, error]) error {
 // add gives the policy what a line says, and has its next batch.
 func (p *past) add(text []byte) error {
 	var in line
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil {
-		return fmt.Errorf("%w: %w", ErrState, err)
-	}
-	// A field that is there twice, or in other letters, another reader could read otherwise.
-	if again, err := json.Marshal(in); err != nil || !bytes.Equal(again, bytes.TrimSpace(text)) {
-		return fmt.Errorf("%w: it is not written as a line is", ErrState)
+	if err := readLine(text, &in); err != nil {
+		return err
 	}
 	if in.Change != nil {
 		if p.batch() == nil || in.Off != nil || in.Gone != 0 ||

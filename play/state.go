@@ -39,13 +39,17 @@ func (l *Live) State() State { return l.s.clone() }
 func (s State) clone() State {
 	s.Batch, s.Arms = slices.Clone(s.Batch), slices.Clone(s.Arms)
 	for a := range s.Arms {
-		q := &s.Arms[a]
-		q.Runs, q.Segments = slices.Clone(q.Runs), slices.Clone(q.Segments)
-		for i := range q.Segments {
-			q.Segments[i] = q.Segments[i].clone()
-		}
+		s.Arms[a] = s.Arms[a].clone()
 	}
 	return s
+}
+
+func (q Queue) clone() Queue {
+	q.Runs, q.Segments = slices.Clone(q.Runs), slices.Clone(q.Segments)
+	for i := range q.Segments {
+		q.Segments[i] = q.Segments[i].clone()
+	}
+	return q
 }
 
 func (s *Segment) clone() Segment {
@@ -63,7 +67,7 @@ func (s *State) validate() error {
 		return fmt.Errorf("%d lines, %d arms or take %d", s.Lines, len(s.Arms), int(s.Take))
 	}
 	for a := range s.Arms {
-		if err := s.Arms[a].validate(); err != nil {
+		if err := s.Arms[a].validate(0); err != nil {
 			return fmt.Errorf("arm %d: %w", a, err)
 		}
 		if s.Take == Exactly && slices.ContainsFunc(s.Arms[a].Segments, func(g Segment) bool {
@@ -83,7 +87,8 @@ func (s *State) validate() error {
 	return nil
 }
 
-func (q *Queue) validate() error {
+// validate says what no queue has, in whose segments so many of the further sums may be negative.
+func (q *Queue) validate(signed int) error {
 	if q.Head < 0 || q.Issued < q.Head || q.Issued > maxIssued || q.Asked < 0 {
 		return fmt.Errorf("head %d, issued %d, asked %d", q.Head, q.Issued, q.Asked)
 	}
@@ -118,8 +123,9 @@ func (q *Queue) validate() error {
 		if absurd(s.Cut) || absurd(s.Settles) {
 			return fmt.Errorf("segment %d: its times are out of range", i)
 		}
-		for _, sum := range append([]int64{s.Sum}, s.More...) {
-			if sum < 0 || sum > int64(s.Came.Len())*oneStep {
+		most := int64(s.Came.Len()) * oneStep
+		for j, sum := range append([]int64{s.Sum}, s.More...) {
+			if sum > most || sum < -most || sum < 0 && (j == 0 || j > signed) {
 				return fmt.Errorf("segment %d: a sum is out of range", i)
 			}
 		}

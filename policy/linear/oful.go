@@ -156,6 +156,9 @@ func (p *OFUL) Mechanism() privacy.Mechanism { return privacy.VectorGaussian{Sig
 // Slots is 1: there are no releases but of all rewards since the last.
 func (p *OFUL) Slots() int { return 1 }
 
+// Dim is d.
+func (p *OFUL) Dim() int { return p.dim }
+
 // Due is 0 if det V_t > (1+C)·det V_τ, or with Play that of the last cut. What was played is
 // public, and nothing else goes into it.
 func (p *OFUL) Due() int {
