@@ -23,6 +23,7 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/sotto-dp/sotto/internal/base/clock"
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/serve/store"
 )
@@ -521,7 +522,7 @@ func kills() int {
 	if n, err := strconv.Atoi(os.Getenv("SOTTO_CRASHES")); err == nil {
 		return n
 	}
-	return 20
+	return testneeds.Size(12, 20)
 }
 
 // However often the process is killed, what is released is what was accepted, and defaults for what

@@ -188,6 +188,7 @@ func TestClockJumps(t *testing.T) {
 // An experiment whose database was replaced by an older one can be read and stopped, and no more,
 // also after another restart.
 func TestOlderDatabase(t *testing.T) {
+	t.Parallel()
 	dir, c := t.TempDir(), newClock()
 	cfg := Config{Store: store.SQLite(dir), Clock: c.Now}
 	e := open(t, cfg)

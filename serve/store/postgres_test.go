@@ -28,6 +28,7 @@ func postgresAt(t testing.TB, address string) func(context.Context) (Store, erro
 }
 
 func TestPostgresIsTheModel(t *testing.T) {
+	t.Parallel()
 	address, ctx := pgtest.Database(t), t.Context()
 	open := postgresAt(t, address)
 	conn, err := pgx.Connect(ctx, address+"&search_path=sotto&synchronous_commit=off")
@@ -261,6 +262,7 @@ func TestPostgresClaim(t *testing.T) {
 
 // A database that has lost commits, or is of another history, is told from one that is whole.
 func TestPostgresOlder(t *testing.T) {
+	t.Parallel()
 	address, ctx := pgtest.Database(t), t.Context()
 	open := postgresAt(t, address)
 	record := Commit{Writes: []Write{{ID: 1, Record: &Record{Name: "a"}}}}
@@ -363,6 +365,7 @@ func TestPostgresBusy(t *testing.T) {
 
 // A server that was promoted is another one at once, and not after its next checkpoint.
 func TestPostgresPromoted(t *testing.T) {
+	t.Parallel()
 	address := pgtest.Database(t)
 	s, _ := begin(t, postgresAt(t, address))
 	if err := s.Commit(t.Context(), Commit{Writes: []Write{{ID: 1, Record: &Record{Name: "a"}}}}); err != nil {

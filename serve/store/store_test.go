@@ -73,6 +73,7 @@ func everything(t rapid.TB, open func(context.Context) (Store, error)) all {
 }
 
 func TestSQLiteIsTheModel(t *testing.T) {
+	t.Parallel()
 	testModel(t, func(t *rapid.T) (func(context.Context) (Store, error), func()) {
 		dir, err := os.MkdirTemp("", "sotto")
 		if err != nil {
