@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -171,57 +172,70 @@ type Guarantee struct {
 // sensitivity 2C without any amplification, and removing and then adding, which is (2ε,
 // (1+e^ε)δ)-DP where each is (ε,δ)-DP.
 func (s SampledGaussian) Epsilon(delta float64, n Neighbour) (Guarantee, error) {
-	if err := s.Validate(); err != nil {
-		return Guarantee{}, err
-	}
-	if !(delta > 0 && delta < 1) {
-		return Guarantee{}, fmt.Errorf("train: δ is %v, must be in (0, 1)", delta)
-	}
-	mu := math.Sqrt(float64(s.Steps)) / s.Noise
-	if n == ReplaceOne {
-		mu *= 2
-	}
-	// Without amplification this holds at any q: a step's law is a mixture of Gaussians at most so
-	// far apart, over coins that both worlds share.
-	best := Guarantee{privacy.GaussianEpsilon(mu, delta), delta, n, 0, "Gaussian mechanism, no amplification"}
-	if s.Rate == 1 {
-		return best, nil
-	}
-	type order struct{ alpha, divergence float64 }
-	var added []order
-	for _, a := range orders() {
-		d := s.Renyi(a, AddRemove)
-		added = append(added, order{a, d})
+	return s.Guarantees(n)(delta)
+}
+
+// Guarantees is Epsilon for many δ: the divergences, which are most of the work, are computed once.
+func (s SampledGaussian) Guarantees(n Neighbour) func(delta float64) (Guarantee, error) {
+	type order struct{ alpha, added, own float64 }
+	divergences := sync.OnceValue(func() (all []order) {
+		for _, a := range orders() {
+			o := order{alpha: a, added: s.Renyi(a, AddRemove)}
+			if o.own = o.added; n == ReplaceOne {
+				o.own = s.Renyi(a, ReplaceOne)
+			}
+			all = append(all, o)
+		}
+		return all
+	})
+	return func(delta float64) (Guarantee, error) {
+		if err := s.Validate(); err != nil {
+			return Guarantee{}, err
+		}
+		if !(delta > 0 && delta < 1) {
+			return Guarantee{}, fmt.Errorf("train: δ is %v, must be in (0, 1)", delta)
+		}
+		mu := math.Sqrt(float64(s.Steps)) / s.Noise
 		if n == ReplaceOne {
-			d = s.Renyi(a, ReplaceOne)
+			mu *= 2
 		}
-		if e := privacy.RenyiToApprox(a, d, delta); e < best.Epsilon {
-			best = Guarantee{e, delta, n, a, "Rényi divergence of the sampled Gaussian"}
+		// Without amplification this holds at any q: a step's law is a mixture of Gaussians at most so
+		// far apart, over coins that both worlds share.
+		best := Guarantee{privacy.GaussianEpsilon(mu, delta), delta, n, 0,
+			"Gaussian mechanism, no amplification"}
+		if s.Rate == 1 {
+			return best, nil
 		}
-	}
-	if n == AddRemove {
-		return best, nil
-	}
-	for _, o := range added {
-		a, d := o.alpha, o.divergence
-		// ε ↦ (1+e^ε)·δ(ε) falls: the half ε at which it is δ is a fixed point, found by bisection.
-		half := func(e float64) bool { return privacy.RenyiToApprox(a, d, delta/(1+math.Exp(e))) <= e }
-		lo, hi := 0.0, best.Epsilon/2
-		if !half(hi) {
-			continue
-		}
-		for range 60 {
-			if m := (lo + hi) / 2; half(m) {
-				hi = m
-			} else {
-				lo = m
+		for _, o := range divergences() {
+			if e := privacy.RenyiToApprox(o.alpha, o.own, delta); e < best.Epsilon {
+				best = Guarantee{e, delta, n, o.alpha, "Rényi divergence of the sampled Gaussian"}
 			}
 		}
-		if 2*hi < best.Epsilon {
-			best = Guarantee{2 * hi, delta, n, a, "removing and then adding"}
+		if n == AddRemove {
+			return best, nil
 		}
+		for _, o := range divergences() {
+			// ε ↦ (1+e^ε)·δ(ε) falls: the half ε at which it is δ is a fixed point, found by bisection.
+			half := func(e float64) bool {
+				return privacy.RenyiToApprox(o.alpha, o.added, delta/(1+math.Exp(e))) <= e
+			}
+			lo, hi := 0.0, best.Epsilon/2
+			if !half(hi) {
+				continue
+			}
+			for range 60 {
+				if m := (lo + hi) / 2; half(m) {
+					hi = m
+				} else {
+					lo = m
+				}
+			}
+			if 2*hi < best.Epsilon {
+				best = Guarantee{2 * hi, delta, n, o.alpha, "removing and then adding"}
+			}
+		}
+		return best, nil
 	}
-	return best, nil
 }
 
 func logChoose(n, k float64) float64 {

@@ -125,10 +125,17 @@ func (t Training) accountant() SampledGaussian {
 // Claim is what the run says of itself, whatever its flaw: the accountant's ε at δ for DP-SGD, and
 // +Inf for the others, which promise nothing.
 func (t Training) Claim(delta float64, n Neighbour) (Guarantee, error) {
+	return t.Claims(n)(delta)
+}
+
+// Claims is Claim for many δ.
+func (t Training) Claims(n Neighbour) func(delta float64) (Guarantee, error) {
 	if t.Method != DPSGD {
-		return Guarantee{math.Inf(1), delta, n, 0, "none is claimed"}, nil
+		return func(delta float64) (Guarantee, error) {
+			return Guarantee{math.Inf(1), delta, n, 0, "none is claimed"}, nil
+		}
 	}
-	return t.accountant().Epsilon(delta, n)
+	return t.accountant().Guarantees(n)
 }
 
 // rows is the number that a step's sum of gradients is divided by, for n examples of which any

@@ -166,11 +166,12 @@ func (t *PreparedTraining) Run(ctx context.Context) (*Page, error) {
 	if !t.Figures {
 		return p, nil
 	}
+	claims := a.Training.Claims(a.Neighbour)
 	claimed := func(delta float64) (float64, error) {
 		if t.Training.Claim != nil || a.Training.Method != train.DPSGD {
 			return math.Inf(1), nil
 		}
-		g, err := a.Training.Claim(delta, a.Neighbour)
+		g, err := claims(delta)
 		return g.Epsilon, err
 	}
 	roc, err := rocPlot{id: "roc", title: "Attacks on the iterates", all: all, best: best,
