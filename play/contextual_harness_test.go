@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -425,8 +426,8 @@ func (h *flat) crash() (err error) {
 	}
 	got := h.live.State()
 	got.Queue.Runs = before.Queue.Runs
-	if a, b := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", before); a != b {
-		return caught("restored\n%s, stored was\n%s", a, b)
+	if !reflect.DeepEqual(got, before) {
+		return caught("restored\n%+v, stored was\n%+v", got, before)
 	}
 	return nil
 }

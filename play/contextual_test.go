@@ -36,7 +36,7 @@ func TestContextualIsTheModel(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	lines, seeds := 0, testneeds.Size(6, 30)
+	lines, seeds := 0, testneeds.Size(3, 30)
 	var noises []float64
 	for seed := range uint64(seeds) {
 		h, err := flatRun(none, seed, 1500)
@@ -74,7 +74,7 @@ func TestContextualTwinsAreCaught(t *testing.T) {
 	}
 	// A rule without noise, and half the noise.
 	var noises []float64
-	for seed := range uint64(6) {
+	for seed := range uint64(3) {
 		h, err := flatRun(halfNoise, seed, 1500)
 		if err != nil {
 			t.Fatal(err)
@@ -450,8 +450,8 @@ type treePolicy struct{ *linear.OFUL }
 
 func (treePolicy) Mechanism() privacy.Mechanism { return privacy.GramTree{Sigma: 1, Horizon: 8} }
 
-// live plays a run with the curators for real rewards.
-func realRun(t *testing.T, n int) (*Contextual, ContextualConfig, [][]byte) {
+// realRun plays a run with the curators for real rewards.
+func realRun(t testing.TB, n int) (*Contextual, ContextualConfig, [][]byte) {
 	t.Helper()
 	cfg := flatConfig()
 	cfg.Policy, cfg.Epoch, cfg.Horizon = flatPolicy(), Epoch{1}, n
@@ -623,4 +623,29 @@ func TestContextualStates(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
+}
+
+// Whatever a transcript has, it is replayed or refused, and what it costs is what its lines say.
+func FuzzReplayContextual(f *testing.F) {
+	_, cfg, lines := realRun(f, 60)
+	f.Add(bytes.Join(lines, nil))
+	f.Add(lines[0])
+	f.Add([]byte(`{"change":{"window":5}}` + "\n" + `{"n":1,"gram":[0,0,0,0,0,0]}`))
+	f.Add([]byte(`{"n":4194305,"gram":[-1],"release":null,"rules":[{"weights":1,"squares":-9,"release":{}}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		cfg := cfg
+		cfg.Policy = flatPolicy()
+		r, err := ReplayContextual(cfg, listed(bytes.Split(bytes.TrimSpace(text), []byte("\n"))))
+		if err != nil {
+			return
+		}
+		if r.Decisions > 60 || r.Releases > r.Lines || len(r.Rules) != len(cfg.Rules) {
+			t.Errorf("replayed %+v", r)
+		}
+		for _, e := range r.Rules {
+			if e.N != r.Decisions || e.Releases != r.Releases || e.Squares > e.Weights+1e-9 {
+				t.Errorf("earned %+v of %d decisions", e, r.Decisions)
+			}
+		}
+	})
 }

@@ -181,7 +181,7 @@ func TestOFULDelayedIsItsDefinition(t *testing.T) {
 			rng := rand.New(rand.NewPCG(17, uint64(c.d)))
 			w := newLateWorld(t, c.d, horizon, b, c.o, rng)
 			ref := newPrefixReference(newPaperOFUL(c.d, horizon, c.rho, c.o))
-			most, other := 0, 0
+			most, other, cuts := 0, 0, 0.0
 			for n := range horizon {
 				for r, ok := w.release(t); ok; r, ok = w.release(t) {
 					y := make([]float64, c.d)
@@ -205,8 +205,15 @@ func TestOFULDelayedIsItsDefinition(t *testing.T) {
 					other++
 				}
 				a := actions[want*c.d:][:c.d]
-				if ended, should := w.play(a, rng.IntN(c.wait+1)), ref.play(a, n+1); ended != should {
+				ended, should := w.play(a, rng.IntN(c.wait+1)), ref.play(a, n+1)
+				if ended != should {
 					t.Fatalf("decision %d: a segment ends: %t, of the reference %t", n, ended, should)
+				}
+				if ended {
+					cuts++
+				}
+				if limit := linear.MaxUpdates(c.d, n+1, c.o.Lambda, c.o.C); cuts > limit {
+					t.Fatalf("decision %d: %v segments have ended, must be at most %v", n, cuts, limit)
 				}
 				most = max(most, len(w.waiting))
 			}
