@@ -337,9 +337,32 @@ func (c *curator[T]) noRoom(arm, n int) error {
 // ledger may have charged for the rewards (any error of the ledger but privacy.ErrBudget): then
 // they have been used.
 func (c *curator[T]) Release(arms []int) (privacy.Released, error) {
-	if len(arms) == 1 {
-		return c.releaseOne(arms[0])
+	if len(arms) != 1 {
+		return c.releaseMany(arms)
 	}
+	// The hot path of policies that decide each round.
+	arm := arms[0]
+	if uint(arm) >= uint(len(c.slots)) || c.slots[arm].n == 0 {
+		return privacy.Released{}, c.check(arms)
+	}
+	if err := c.fill(0, arm); err != nil {
+		return c.refuse(err)
+	}
+	if c.family == hybrid {
+		c.one.Tail = c.tail(c.n[0])
+	}
+	released, err := c.account.Release(c.slots[arm].id, &c.one)
+	if c.family == once {
+		c.settle(arm, err)
+	}
+	if err != nil {
+		return c.refuse(fmt.Errorf("curator: %w", err))
+	}
+	return released, nil
+}
+
+// releaseMany is Release of several arms, or of none.
+func (c *curator[T]) releaseMany(arms []int) (privacy.Released, error) {
 	if err := c.check(arms); err != nil {
 		return privacy.Released{}, err
 	}
@@ -356,27 +379,6 @@ func (c *curator[T]) Release(arms []int) (privacy.Released, error) {
 	released, err := c.ledger.ReleaseAll(ids, c.charge, &c.many)
 	for _, a := range arms {
 		c.settle(a, err)
-	}
-	if err != nil {
-		return c.refuse(fmt.Errorf("curator: %w", err))
-	}
-	return released, nil
-}
-
-// releaseOne is Release of one arm: the hot path of policies that decide each round.
-func (c *curator[T]) releaseOne(arm int) (privacy.Released, error) {
-	if uint(arm) >= uint(len(c.slots)) || c.slots[arm].n == 0 {
-		return privacy.Released{}, c.check([]int{arm})
-	}
-	if err := c.fill(0, arm); err != nil {
-		return c.refuse(err)
-	}
-	if c.family == hybrid {
-		c.one.Tail = c.tail(c.n[0])
-	}
-	released, err := c.account.Release(c.slots[arm].id, &c.one)
-	if c.family == once {
-		c.settle(arm, err)
 	}
 	if err != nil {
 		return c.refuse(fmt.Errorf("curator: %w", err))

@@ -35,7 +35,7 @@ func Repeat(c Curator, arm, rounds int, while privacy.Index, last privacy.Releas
 				last, err = t.refuse(fmt.Errorf("curator: %w", err))
 			}
 		} else if err = t.AddSum(arm, 1, x); err == nil {
-			last, err = t.releaseOne(arm)
+			last, err = t.Release([]int{arm})
 		}
 		if err != nil {
 			return done, last, err

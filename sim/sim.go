@@ -355,13 +355,12 @@ func (c *curve) take(b *policy.Batch) (fits bool, err error) {
 	if n <= 0 {
 		return false, fmt.Errorf("sim: round %d of %d: empty batch: %w", from, c.horizon, ErrStopped)
 	}
-	c.batch(b, n)
+	c.batch(b, min(n, c.horizon-from))
 	return n <= c.last-from, nil
 }
 
-// batch records a batch of n rounds, cut by the horizon.
-func (c *curve) batch(b *policy.Batch, n int) {
-	m := min(n, c.horizon-c.t)
+// batch records the first m rounds of a batch.
+func (c *curve) batch(b *policy.Batch, m int) {
 	if c.trace != nil {
 		c.trace.add(b, c.t, m)
 	}
@@ -397,17 +396,11 @@ func (c *curve) batch(b *policy.Batch, n int) {
 		c.regret[c.next], c.hits[c.next] = regret, hits
 		c.next++
 	}
-	c.t = end
-	if m == n {
-		for i := range b.Plays {
-			c.plays[b.Plays[i].Arm] += b.Plays[i].Rounds
-		}
-		return
-	}
 	b.Counts(m, c.count)
 	for i := range b.Plays {
 		c.plays[b.Plays[i].Arm] += c.count[i]
 	}
+	c.t = end
 }
 
 // look is a checkpoint after extra more rounds of one arm.
