@@ -14,7 +14,7 @@ import (
 )
 
 // A ContextualPolicy chooses from a new decision set each time, while earlier decisions wait for
-// their rewards: linear.OFUL is one, and says there what it is that each method does.
+// their rewards: linear.OFUL and linear.LinUCB are, and say there what it is that each method does.
 type ContextualPolicy interface {
 	Mechanism() privacy.Mechanism
 	Dim() int
@@ -72,8 +72,16 @@ type ContextualConfig struct {
 // sums of them, without noise. Single rewards are gone at a release; vectors and weights too, but
 // for what a policy keeps of vectors, sums of products.
 //
-// It serves one goroutine at a time. After an error of Close all further calls fail with it:
-// restore what is durable.
+// Where the policy releases running Gram matrices (linear.LinUCB in leaves), a decision's vector and
+// its reward are protected together, under joint differential privacy: the lines have noisy matrices
+// and nothing else, segments end by count, and no error has anything of a vector. Then whoever is not
+// the unit must not see what she was given, nor vectors, nor propensities: that is the caller's. There
+// are no rules, whose weights would tell. The curator is a release.KeptCurator: its state is in the
+// state, and the one that goes with a line must be durable with it, or neither; see there for what
+// would be lost by going back.
+//
+// It serves one goroutine at a time. After an error of Close all further calls fail with it: restore
+// what is durable.
 type Contextual struct {
 	cfg     ContextualConfig
 	clip    release.Clip
@@ -135,6 +143,15 @@ func buildContextual(cfg ContextualConfig) (*Contextual, error) {
 	}
 	switch m := cfg.Policy.Mechanism().(type) {
 	case privacy.VectorGaussian:
+	case privacy.GramTree:
+		switch leaf := max(1, m.Leaf); {
+		case cfg.Horizon == 0 || cfg.Horizon > m.Horizon || cfg.Horizon%leaf != 0:
+			return nil, fmt.Errorf("play: horizon is %d, must be a multiple of %d, the leaves' decisions, "+
+				"up to %d", cfg.Horizon, leaf, m.Horizon)
+		case len(cfg.Rules) > 0:
+			return nil, fmt.Errorf("play: rules has %d, must have none where vectors are private: weights "+
+				"follow from them", len(cfg.Rules))
+		}
 	case nil:
 		return nil, fmt.Errorf("play: %T has no mechanism", cfg.Policy)
 	default:
@@ -182,6 +199,17 @@ func (c *Contextual) curate(p *contextualPast) error {
 		return fmt.Errorf("play: the curator is a %T, must be one that takes sums of steps", cur)
 	}
 	c.width = c.curator.Width()
+	if c.joint() {
+		kept, ok := c.curator.(release.KeptCurator)
+		if !ok {
+			return fmt.Errorf("play: the curator is a %T, must be one that is kept", cur)
+		}
+		if err := kept.Restore(0, c.s.Kept, p.last); err != nil {
+			return fmt.Errorf("play: %w: %w", ErrState, err)
+		}
+	} else if len(c.s.Kept) > 0 {
+		return fmt.Errorf("play: %w: it has a curator's", ErrState)
+	}
 	for i := range c.rules {
 		if err := c.rules[i].curate(Config{Arms: 1, Curator: c.cfg.Sums}, p.rules[i]); err != nil {
 			return err
@@ -189,6 +217,12 @@ func (c *Contextual) curate(p *contextualPast) error {
 	}
 	c.earned = p.earned
 	return nil
+}
+
+// joint says that vectors are private.
+func (c *Contextual) joint() bool {
+	_, ok := c.cfg.Policy.Mechanism().(privacy.GramTree)
+	return ok
 }
 
 // Ledger has what the releases have cost.
@@ -256,8 +290,20 @@ func (c *Contextual) play(e Event) (ended bool) {
 	return true
 }
 
-// check says what is wrong with a decision's vector and weights, which are public.
+// errPrivate is all that is said of a vector that is private.
+var errPrivate = errors.New("play: the vector is none of the unit ball on the grid: its numbers must be " +
+	"multiples of 2^-20, and its norm at most 1")
+
+// check says what is wrong with a decision's vector and weights.
 func (c *Contextual) check(e Event) error {
+	err := c.checkVector(e)
+	if err != nil && c.joint() {
+		return errPrivate
+	}
+	return err
+}
+
+func (c *Contextual) checkVector(e Event) error {
 	if dim := c.cfg.Policy.Dim(); len(e.Vector) != dim {
 		return fmt.Errorf("play: the vector has %d numbers, must have %d", len(e.Vector), dim)
 	}
@@ -389,6 +435,9 @@ func (c *Contextual) close() (*Commit, error) {
 	err := c.curator.AddSteps(0, n, sums[:c.width])
 	if err == nil {
 		c.released, err = c.curator.Release(0)
+	}
+	if kept, ok := c.curator.(release.KeptCurator); ok && err == nil && c.joint() {
+		c.s.Kept, err = kept.State(0)
 	}
 	if err != nil {
 		return nil, err

@@ -32,13 +32,16 @@ type ContextualState struct {
 	Lines  int     // of the transcript
 	Queue  Queue   // see Contextual.Segment
 	Events []Event // the decisions of the queue, in their order
+	// Kept is the curator's under joint privacy, of the last line that is a release: it changes with
+	// that line and never without it. nil before, and elsewhere.
+	Kept []byte
 }
 
 // State is a copy of the state as it is now. The events' vectors and weights are the machine's own,
 // to be read only.
 func (c *Contextual) State() ContextualState {
 	s := c.s
-	s.Queue, s.Events = s.Queue.clone(), slices.Clone(s.Events)
+	s.Queue, s.Events, s.Kept = s.Queue.clone(), slices.Clone(s.Events), bytes.Clone(s.Kept)
 	return s
 }
 
@@ -66,7 +69,7 @@ func RestoreContextual(cfg ContextualConfig, lines iter.Seq2[[]byte, error], s C
 		return nil, fmt.Errorf("play: %w: it is of %+v, must be of %+v", ErrState, s.ContextualTerms, c.terms())
 	}
 	c.s = s
-	c.s.Queue, c.s.Events = s.Queue.clone(), slices.Clone(s.Events)
+	c.s.Queue, c.s.Events, c.s.Kept = s.Queue.clone(), slices.Clone(s.Events), bytes.Clone(s.Kept)
 	if err := c.begin(lines); err != nil {
 		return nil, err
 	}
@@ -189,6 +192,9 @@ type contextualPast struct {
 	lines     int
 	decisions int
 	releases  int
+	width     int                    // numbers of a release
+	running   bool                   // each is of all decisions before it, in one slot
+	last      privacy.ReleasedVector // of the last line that is one
 	noise     privacy.Mechanism
 	charge    privacy.Mechanism // of each release; nil: of any curator
 	rules     []pastMetric
@@ -197,8 +203,12 @@ type contextualPast struct {
 
 // past is before the first line.
 func (c *Contextual) past() *contextualPast {
-	p := &contextualPast{policy: c.cfg.Policy, horizon: c.cfg.Horizon,
+	dim := c.cfg.Policy.Dim()
+	p := &contextualPast{policy: c.cfg.Policy, horizon: c.cfg.Horizon, width: dim, running: c.joint(),
 		ledger: privacy.NewLedger(c.cfg.Ledger...)}
+	if p.running {
+		p.width = (dim + 1) * (dim + 2) / 2
+	}
 	for _, r := range c.cfg.Rules {
 		p.rules = append(p.rules, newPastMetric())
 		p.earned = append(p.earned, Earned{Name: r.Name, Clip: r.Clip, Lo: c.cfg.Lo, Hi: c.cfg.Hi})
@@ -256,6 +266,7 @@ func (p *contextualPast) add(text []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
+	p.last = released
 	p.policy.Learn(released)
 	return nil
 }
@@ -290,15 +301,19 @@ func (p *contextualPast) check(in contextualLine, released privacy.ReleasedVecto
 		return 0, err
 	}
 	again, err := json.Marshal(m)
+	n, slot := in.N, p.releases
+	if p.running {
+		n, slot = p.decisions, 0
+	}
 	switch {
 	case err != nil:
 		return 0, err
-	case released.N() != in.N:
-		return 0, fmt.Errorf("it releases %d rewards of %d decisions", released.N(), in.N)
-	case released.Len() != p.policy.Dim():
-		return 0, fmt.Errorf("it releases %d numbers, must be %d", released.Len(), p.policy.Dim())
-	case text.Slot != p.releases:
-		return 0, fmt.Errorf("slot %d is released, must be %d", text.Slot, p.releases)
+	case released.N() != n:
+		return 0, fmt.Errorf("it releases %d rewards, must be %d", released.N(), n)
+	case released.Len() != p.width:
+		return 0, fmt.Errorf("it releases %d numbers, must be %d", released.Len(), p.width)
+	case text.Slot != slot:
+		return 0, fmt.Errorf("slot %d is released, must be %d", text.Slot, slot)
 	case !bytes.Equal(again, text.Mechanism):
 		return 0, errors.New("the release is not written as a ledger does")
 	case p.charge != nil && m != p.charge:

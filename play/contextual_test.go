@@ -389,7 +389,7 @@ func TestContextualErrors(t *testing.T) {
 		"play: rules[0]: mechanism is <nil>, must be Laplace or Gaussian": cfg(func(c *ContextualConfig) {
 			c.Rules[0].Mechanism = nil
 		}),
-		"cannot be played live: the noise of its mechanism, gram-tree, outlives a release": cfg(
+		"cannot be played live: the noise of its mechanism, gaussian-vector-tree, outlives a release": cfg(
 			func(c *ContextualConfig) { c.Policy = treePolicy{flatPolicy()} }),
 	} {
 		if _, err := NewContextual(c); err == nil || !strings.Contains(err.Error(), want) {
@@ -448,7 +448,9 @@ func TestContextualErrors(t *testing.T) {
 // treePolicy keeps secret noise from release to release.
 type treePolicy struct{ *linear.OFUL }
 
-func (treePolicy) Mechanism() privacy.Mechanism { return privacy.GramTree{Sigma: 1, Horizon: 8} }
+func (treePolicy) Mechanism() privacy.Mechanism {
+	return privacy.GaussianVectorTree{Sigma: 1, Horizon: 8}
+}
 
 // realRun plays a run with the curators for real rewards.
 func realRun(t testing.TB, n int) (*Contextual, ContextualConfig, [][]byte) {

@@ -27,7 +27,8 @@
 // clock, so tickets must be hard to guess.
 //
 // Mechanisms that keep secret noise from release to release, trees, counters and sparse vectors,
-// are refused: that noise could not be stored safely. A Driver in memory plays them all.
+// are refused: that noise would have to be stored. A Driver in memory plays them all, and a
+// Contextual stores that of Gram trees.
 package play
 
 import (

@@ -207,6 +207,9 @@ func (p *LinUCB) Mechanism() privacy.Mechanism { return p.mechanism }
 // Slots is 1: all records are in one running matrix.
 func (p *LinUCB) Slots() int { return 1 }
 
+// Dim is d.
+func (p *LinUCB) Dim() int { return p.dim }
+
 // Due is 0 when a batch is full, after every round without Leaf. When there are releases must not
 // depend on what was played: that is private here.
 func (p *LinUCB) Due() int {
