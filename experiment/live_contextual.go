@@ -11,6 +11,7 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/feature"
+	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -392,6 +393,18 @@ func (r LiveRule) mechanism(rewards privacy.Budget) (privacy.Mechanism, error) {
 		return nil, fmt.Errorf("is in rho, and the experiment's is %v, must be in rho too", rewards)
 	}
 	return privacy.Gaussian{Sigma: 1 / math.Sqrt(2*own.Rho)}, nil
+}
+
+// PlayRules are the rules as they are played, of an experiment that Check lets pass.
+func (l *Live) PlayRules() (out []play.Rule, err error) {
+	for i, r := range l.Contextual.Rules {
+		p := play.Rule{Name: r.Name, Clip: r.Clip}
+		if p.Mechanism, err = r.mechanism(l.Budget); err != nil {
+			return nil, l.fail(fmt.Sprintf("contextual.rules[%d].budget", i), "%w", err)
+		}
+		out = append(out, p)
+	}
+	return out, nil
 }
 
 // NewContextual builds the policy of a contextual experiment.

@@ -245,12 +245,12 @@ func (g *arms) count(arm int, now int64) {
 	g.x.hours.count(arm, now)
 }
 
-func (g *arms) activate(r reported, now int64) (play.Ticket, error) {
+func (g *arms) activate(r reported, now int64) (play.Ticket, bool, error) {
 	k, err := g.play.DecideUntil(r.arm, now, r.deadline)
 	if err == nil {
 		g.count(r.arm, now)
 	}
-	return k, err
+	return k, err == nil, err
 }
 
 func (g *arms) reward(k play.Ticket, r reported, now int64) (play.Status, error) {
@@ -263,7 +263,7 @@ func (g *arms) withdraw(k play.Ticket, now int64) (play.Status, error) {
 
 func (g *arms) gone(arm int) bool { return g.info[arm].Off }
 
-func (g *arms) change() (c *play.Commit, err error) {
+func (g *arms) change(int64) (c *play.Commit, err error) {
 	x := g.x
 	if len(x.rec.Off) == 0 {
 		return nil, nil
@@ -286,7 +286,15 @@ func (g *arms) over() (keep int, why endReason, ok bool) {
 	return g.instead(), endPolicy, true
 }
 
-func (g *arms) waits(now int64) (until int64, ok bool) { return g.play.Due(now) }
+func (g *arms) waits(now int64) (wait string, until int64) {
+	if g.x.pending != nil {
+		return "release", (now/g.x.tick + 1) * g.x.tick
+	}
+	if at, ok := g.play.Due(now); ok {
+		return "rewards", at
+	}
+	return "", 0
+}
 
 // kept is the arm of a name that can be kept, the fallback if it is empty.
 func (g *arms) kept(name string) (int, error) {
@@ -403,3 +411,9 @@ func (g *arms) plan() (out []planned) {
 func (g *arms) more(sums []int64) string { return sumsText(sums) }
 
 func (g *arms) extra(b []byte, _ tag) []byte { return b }
+
+func (g *arms) readExtra(b []byte, _ tag) ([]byte, error) { return b, nil }
+
+func (g *arms) forget(tag) {}
+
+func (g *arms) forgetAll() {}

@@ -76,7 +76,20 @@ func (e *Engine) Batches(ctx context.Context, name string, from int) (iter.Seq2[
 // batch reads a line of the transcript, which was verified when it was read first.
 func (x *live) batch(line []byte) (b Batch, played bool, err error) {
 	var in struct {
-		At    time.Time
+		At     time.Time
+		Change *Change
+	}
+	b.Off = -1
+	if err := json.Unmarshal(line, &in); err != nil {
+		return b, false, fmt.Errorf("%w: %w", ErrTranscript, err)
+	}
+	b.Closed, b.Change = in.At, in.Change
+	played, err = x.game.batch(line, &b)
+	return b, played || b.Change != nil, err
+}
+
+func (g *arms) batch(line []byte, b *Batch) (played bool, err error) {
+	var in struct {
 		Plays []struct {
 			Arm, Rounds int
 			Release     bool
@@ -84,13 +97,10 @@ func (x *live) batch(line []byte) (b Batch, played bool, err error) {
 		Release *releaseLine
 		Metrics []releaseLine
 		Off     *int
-		Change  *Change
 	}
-	b.Off = -1
 	if err := json.Unmarshal(line, &in); err != nil {
-		return b, false, fmt.Errorf("%w: %w", ErrTranscript, err)
+		return false, fmt.Errorf("%w: %w", ErrTranscript, err)
 	}
-	b.Closed, b.Change = in.At, in.Change
 	if in.Off != nil {
 		b.Off = *in.Off
 	}
@@ -104,17 +114,52 @@ func (x *live) batch(line []byte) (b Batch, played bool, err error) {
 	if in.Release != nil {
 		for i, r := range append([]releaseLine{*in.Release}, in.Metrics...) {
 			metric := ""
-			if i > 0 && i <= len(x.decl.Metrics) {
-				metric = x.decl.Metrics[i-1].Name
+			if i > 0 && i <= len(g.x.decl.Metrics) {
+				metric = g.x.decl.Metrics[i-1].Name
 			}
 			booked, err := r.booked(metric, arms)
 			if err != nil {
-				return b, false, err
+				return false, err
 			}
 			b.Released = append(b.Released, booked...)
 		}
 	}
-	return b, in.Plays != nil || in.Off != nil || in.Change != nil, nil
+	return in.Plays != nil || in.Off != nil, nil
+}
+
+// batch is a segment: plays of no arm, released at once, and its rules as metrics.
+func (g *contexts) batch(line []byte, b *Batch) (played bool, err error) {
+	var in struct {
+		N       int
+		Release struct {
+			Slot      int
+			Mechanism json.RawMessage
+		}
+		Rules []struct{ Release releaseLine }
+	}
+	if err := json.Unmarshal(line, &in); err != nil || in.N == 0 {
+		if err != nil {
+			err = fmt.Errorf("%w: %w", ErrTranscript, err)
+		}
+		return false, err
+	}
+	b.Plays = []Played{{Rounds: in.N, Released: true}}
+	m, err := privacy.UnmarshalMechanism(in.Release.Mechanism)
+	if err == nil && len(in.Rules) != len(g.info.Rules) {
+		err = errors.New("a line does not release what it says")
+	}
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", ErrTranscript, err)
+	}
+	b.Released = []Booked{{Slot: in.Release.Slot, N: in.N, Mechanism: m}}
+	for i, r := range in.Rules {
+		booked, err := r.Release.booked(g.info.Rules[i].Name, []int{0})
+		if err != nil {
+			return false, err
+		}
+		b.Released = append(b.Released, booked...)
+	}
+	return true, nil
 }
 
 type releaseLine struct {

@@ -195,7 +195,7 @@ func clip(text string) string {
 
 // changing does the first thing that is to be changed, at a public tick; c is nil if there is none.
 func (x *live) changing(now int64) (c *play.Commit, err error) {
-	if c, err = x.game.change(); c != nil || err != nil || len(x.rec.Changes) == 0 {
+	if c, err = x.game.change(now); c != nil || err != nil || len(x.rec.Changes) == 0 {
 		return c, err
 	}
 	what := x.rec.Changes[0]

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"slices"
 
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/serve/store"
@@ -126,12 +125,18 @@ func appendUnit(b []byte, t tag, u assignment, epoch epochTag) []byte {
 	return binary.BigEndian.AppendUint32(b, u.used)
 }
 
-// readUnits calls each for the assignments of a block.
-func readUnits(b []byte, each func(t tag, u assignment, e epochTag)) error {
-	if len(b)%unitBytes != 0 {
-		return errors.New("a block of assignments is cut")
-	}
-	for u := range slices.Chunk(b, unitBytes) {
+// readUnits calls each for the assignments of a block; extra reads what is behind each of them.
+func readUnits(b []byte, extra func(b []byte, t tag) ([]byte, error),
+	each func(t tag, u assignment, e epochTag)) error {
+	for len(b) > 0 {
+		if len(b) < unitBytes {
+			return errors.New("a block of assignments is cut")
+		}
+		u := b[:unitBytes]
+		var err error
+		if b, err = extra(b[unitBytes:], tag(u)); err != nil {
+			return err
+		}
 		each(tag(u), assignment{
 			arm: binary.BigEndian.Uint16(u[16:]), number: int64(get(u[18:23])),
 			deadline: int64(get(u[23:29])), by: int64(get(u[29:35])),

@@ -30,10 +30,12 @@ func (e *Engine) Erase(ctx context.Context, name, unit string) error {
 		case Running, Paused:
 			t := tagOf(x.tags, unit)
 			delete(x.units, t)
+			x.game.forget(t)
 			x.units[x.stone(t)] = assignment{arm: erasedArm, propensity: 1}
 			x.gone = true
 		default:
 			clear(x.units)
+			x.game.forgetAll()
 		}
 		x.anew = true
 		return nil

@@ -77,9 +77,9 @@ func (x *live) activate(r reported, now int64) (Status, error) {
 	}
 	u := assignment{number: beyond, deadline: r.deadline, epoch: x.at, arm: uint16(r.arm)}
 	if r.what == activated {
-		k, err := x.game.activate(r, now)
-		if err != nil {
-			return "", err
+		k, ok, err := x.game.activate(r, now)
+		if err != nil || !ok {
+			return Void, err
 		}
 		u.number = int64(k.Number)
 		if r.unit != (tag{}) {

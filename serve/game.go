@@ -9,7 +9,7 @@ import (
 	"github.com/sotto-dp/sotto/serve/store"
 )
 
-// A game is what an experiment's decisions are about, its arms: the one door between what all
+// A game is what an experiment's decisions are about, arms or contexts: the one door between what all
 // experiments have and what is of their kind. It is there from the declaration on, also where
 // nothing is played, and has what everybody may see of releases. Its methods are called under
 // live.mu.
@@ -24,8 +24,8 @@ type game interface {
 
 	// rank decides an event; what was made must be durable before it is told.
 	rank(ask RankAsk, now int64) (Ranking, given, error)
-	// activate makes an offer a decision.
-	activate(r reported, now int64) (play.Ticket, error)
+	// activate makes an offer a decision; ok is false if it is none any more.
+	activate(r reported, now int64) (k play.Ticket, ok bool, err error)
 	// reward takes the reward of a decision, and withdraw takes one out.
 	reward(k play.Ticket, r reported, now int64) (play.Status, error)
 	withdraw(k play.Ticket, now int64) (play.Status, error)
@@ -34,13 +34,13 @@ type game interface {
 	// off are the numbers of arms that can be taken off, by their names. change does the next thing
 	// of the game's own that is to be changed, nil if there is none.
 	off(names []string) ([]int, error)
-	change() (*play.Commit, error)
+	change(now int64) (*play.Commit, error)
 	// over says that the play has ended by itself, why, and which arm is kept.
 	over() (keep int, why endReason, ok bool)
 	// kept is the arm of a name that can be kept at the end; the game's own choice if it is empty.
 	kept(name string) (int, error)
-	// waits is until when all that is out waits for rewards.
-	waits(now int64) (until int64, ok bool)
+	// waits is what decisions wait for, and until when; for nothing if it is empty.
+	waits(now int64) (wait string, until int64)
 
 	// show lets everybody see a line that is durable, and follow all those before a restart, which
 	// it books on the ledger too.
@@ -52,8 +52,21 @@ type game interface {
 	write(w *store.Write)
 	plan() []planned
 	more(sums []int64) string // of a segment, as it is stored
-	// extra adds what is kept of a unit beside its assignment.
+	// extra adds what is kept of a unit beside its assignment, readExtra reads it, and forget and
+	// forgetAll forget it.
 	extra(b []byte, t tag) []byte
+	readExtra(b []byte, t tag) (rest []byte, err error)
+	forget(t tag)
+	forgetAll()
+	// batch reads a line that is play's; played is false if it is none of the game's own.
+	batch(line []byte, to *Batch) (played bool, err error)
+}
+
+func newGame(x *live) (game, error) {
+	if x.decl.Contextual != nil {
+		return newContexts(x)
+	}
+	return newArms(x), nil
 }
 
 // A machine is a play of any kind.

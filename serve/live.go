@@ -54,6 +54,8 @@ type Info struct {
 	Why  string
 	Keep int // the arm that is kept when it has stopped, else −1
 	Arms []ArmInfo
+	// Contextual is nil where there are arms.
+	Contextual *ContextualInfo
 	// Metrics are the noisy sums of each metric, by arm, of what was released, mapped to [0,1].
 	Metrics [][]float64
 	Batches int           // that were released or played, and changes
@@ -197,7 +199,10 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*live, error) {
 	}
 	x.coins = rand.New(rand.NewChaCha8(seed))
 	x.units = map[tag]assignment{}
-	x.game = newArms(x)
+	var err error
+	if x.game, err = newGame(x); err != nil {
+		return nil, err
+	}
 	x.hours = hours{at: -1, n: make([]int, x.game.queues())}
 	return x, nil
 }
@@ -313,6 +318,7 @@ func (x *live) archive() error {
 	}
 	x.rec.State, x.changed, x.drop, x.purge = Archived, true, true, true
 	x.units = nil
+	x.game.forgetAll()
 	return nil
 }
 
@@ -324,11 +330,8 @@ func (x *live) state(now int64) (s State, wait string, until int64) {
 	if !x.decl.Start.IsZero() && now < x.decl.Start.UnixMilli() {
 		return Waiting, "start", x.decl.Start.UnixMilli()
 	}
-	if x.pending != nil {
-		return Waiting, "release", (now/x.tick + 1) * x.tick
-	}
-	if at, ok := x.game.waits(now); ok {
-		return Waiting, "rewards", at
+	if wait, until := x.game.waits(now); wait != "" {
+		return Waiting, wait, until
 	}
 	return Running, "", 0
 }

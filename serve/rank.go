@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/feature"
 	"github.com/sotto-dp/sotto/serve/store"
 )
 
@@ -24,11 +25,8 @@ var (
 	ErrEventTaken = errors.New("the event was decided before, among other actions")
 )
 
-// An Action is what a rank may give, with what is known of it: values as encoding/json has them.
-type Action struct {
-	ID       string
-	Features map[string]any
-}
+// An Action is what a rank may give, with what is known of it.
+type Action = feature.Action
 
 // A RankAsk is what a rank is asked for with.
 type RankAsk struct {

@@ -154,7 +154,7 @@ func TestRankRefuses(t *testing.T) {
 		"actions":             {Actions: []Action{{ID: "red"}}},
 		"actions[1].id":       {Actions: []Action{{ID: "red"}, {ID: "red"}}},
 		"actions[2].id":       {Actions: []Action{{ID: "red"}, {ID: "blue"}, {ID: "green"}}},
-		"actions[0].features": {Actions: []Action{{"red", map[string]any{"a": 1.0}}, {ID: "blue"}}},
+		"actions[0].features": {Actions: []Action{{ID: "red", Features: map[string]any{"a": 1.0}}, {ID: "blue"}}},
 		"context":             {Context: map[string]any{"a": "b"}, Actions: armsAsk("").Actions},
 		"excluded":            {Excluded: []string{"red"}, Actions: armsAsk("").Actions},
 		"deferred":            {Deferred: true, Actions: armsAsk("").Actions},

@@ -37,10 +37,12 @@ type Replayed struct {
 	Batches int       // as of Info
 	Rounds  int       // of adaptivity: how often the policy has decided what to play next
 	Arms    []ArmInfo // without decisions, which no transcript has
-	Spent   privacy.Loss
-	Budget  privacy.Budget // of a reward
-	Lines   int
-	Tip     string // the hash of the last line, in hex
+	// Contextual is nil where there are arms; it is without decisions.
+	Contextual *ContextualInfo
+	Spent      privacy.Loss
+	Budget     privacy.Budget // of a reward
+	Lines      int
+	Tip        string // the hash of the last line, in hex
 }
 
 // Replay reads a transcript and plays it again: the lines' chain must hold, each batch must be the
@@ -92,12 +94,8 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 		}
 		coins = coinsOf(seed)
 	}
-	cfg, answer, err := armsConfig(decl, coins)
-	if err != nil {
-		return nil, fmt.Errorf("%w: line 1: %w", ErrTranscript, err)
-	}
-	at := 0 // the line that is played
-	again, err := play.Replay(cfg, played(func(yield func(entry, error) bool) {
+	at := 1 // the line that is played
+	stopped, err := out.play(decl, coins, played(func(yield func(entry, error) bool) {
 		for i, e := range all {
 			if at = i + 1; !yield(e, nil) {
 				return
@@ -110,7 +108,6 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: line %d: %w", ErrTranscript, at, err)
 	}
-	out.Batches, out.Rounds, out.Spent = again.Lines, again.Batches, again.Ledger.Total()
 	for i, e := range all {
 		if e.change == nil {
 			continue
@@ -119,18 +116,6 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 		if err := out.Experiment.Check(); err != nil {
 			return nil, fmt.Errorf("%w: line %d: %w", ErrTranscript, i+1, err)
 		}
-	}
-	for a := range decl.Arms {
-		arm := ArmInfo{Released: again.Released[a], Releases: again.Releases[a], Sum: again.Sums[a],
-			Off: again.Off[a]}
-		if arm.Releases > 0 {
-			arm.Noise = again.Noise
-		}
-		out.Arms = append(out.Arms, arm)
-	}
-	stopped := again.Out == nil
-	if stopped && answer != nil {
-		out.Answer = answer()
 	}
 	if last == nil {
 		return out, nil
@@ -145,10 +130,64 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 	default:
 		return nil, wrong(fmt.Errorf("the end is %q, must be answer, policy, date or operator", last.End))
 	}
+	if decl.Contextual != nil {
+		if last.Keep != -1 {
+			return nil, wrong(fmt.Errorf("it keeps arm %d, and has none", last.Keep))
+		}
+		return out, nil
+	}
 	if last.Keep < 0 || last.Keep >= len(decl.Arms) {
 		return nil, wrong(fmt.Errorf("it keeps arm %d, of %d", last.Keep, len(decl.Arms)))
 	}
 	return out, nil
+}
+
+// play plays the lines that are play's, and says whether nothing more was to come.
+func (r *Replayed) play(decl *Experiment, coins policy.Coins, lines iter.Seq2[[]byte, error]) (stopped bool,
+	err error) {
+	if decl.Contextual != nil {
+		return r.contexts(decl, lines)
+	}
+	cfg, answer, err := armsConfig(decl, coins)
+	if err != nil {
+		return false, err
+	}
+	again, err := play.Replay(cfg, lines)
+	if err != nil {
+		return false, err
+	}
+	r.Batches, r.Rounds, r.Spent = again.Lines, again.Batches, again.Ledger.Total()
+	for a := range decl.Arms {
+		arm := ArmInfo{Released: again.Released[a], Releases: again.Releases[a], Sum: again.Sums[a],
+			Off: again.Off[a]}
+		if arm.Releases > 0 {
+			arm.Noise = again.Noise
+		}
+		r.Arms = append(r.Arms, arm)
+	}
+	if stopped = again.Out == nil; stopped && answer != nil {
+		r.Answer = answer()
+	}
+	return stopped, nil
+}
+
+func (r *Replayed) contexts(decl *Experiment, lines iter.Seq2[[]byte, error]) (stopped bool, err error) {
+	cfg, err := contextsConfig(decl)
+	if err != nil {
+		return false, err
+	}
+	mapper, err := decl.Mapper()
+	if err != nil {
+		return false, err
+	}
+	again, err := play.ReplayContextual(cfg, lines)
+	if err != nil {
+		return false, err
+	}
+	r.Batches, r.Rounds, r.Spent = again.Lines, again.Releases, again.Ledger.Total()
+	r.Contextual = &ContextualInfo{Released: again.Decisions, Releases: again.Releases, Dim: mapper.Dim(),
+		Norm: mapper.Norm(), Noise: again.Noise, Rules: again.Rules}
+	return decl.Horizon > 0 && again.Decisions == int(decl.Horizon), nil
 }
 
 // read are the lines, which it counts.

@@ -73,6 +73,9 @@ type Config struct {
 	Clock func() time.Time
 	// Curator builds the curators; nil is release.Real.
 	Curator func(release.Config) (release.Curator, error)
+	// VectorCurator builds those of experiments with contexts, whose rules' are Curator's; nil is
+	// release.RealFeatures.
+	VectorCurator func(release.FeatureConfig) (release.FeatureCurator, error)
 	// Catalog has the policies by name; the zero value those of Sotto.
 	Catalog catalog.Catalog
 	// Log gets what went wrong, never a reward; nil for none.

@@ -23,8 +23,8 @@ import (
 //
 //   - header, the first: the declaration, the budget of one assignment, the version, and the hash
 //     of the seed of the policy's coins;
-//   - a batch that was played, with what it released, an arm that was taken off, or a
-//     Change: play's lines;
+//   - a batch that was played, with what it released, or a segment of decisions with contexts, an
+//     arm that was taken off, or a Change: play's lines;
 //   - ending, the last, once the experiment has stopped: why, the arm that is kept, and the seed.
 //
 // The seed is told when there is nothing more to be tossed: before, it would say what the policy is
@@ -164,6 +164,7 @@ func readEntry(object []byte) (entry, error) {
 	var kind struct {
 		Live       *int
 		Plays, Off json.RawMessage
+		N          *int
 		Change     json.RawMessage
 		End        *string
 	}
@@ -180,7 +181,7 @@ func readEntry(object []byte) (entry, error) {
 	case kind.Change != nil:
 		e.change = &Change{}
 		err = asWritten(kind.Change, e.change)
-	case kind.Plays == nil && kind.Off == nil:
+	case kind.Plays == nil && kind.Off == nil && kind.N == nil:
 		err = errors.New("it is of no known kind")
 	}
 	return e, err
@@ -247,7 +248,7 @@ func played(all iter.Seq2[entry, error]) iter.Seq2[[]byte, error] {
 	}
 }
 
-// A Point is a release of one arm, as everybody may see it.
+// A Point is a release of one arm, as everybody may see it. Where there are no arms there are none.
 type Point struct {
 	At   time.Time
 	Arm  int
@@ -266,6 +267,9 @@ func (e *Engine) Course(ctx context.Context, name string) (Info, iter.Seq2[Point
 		return Info{}, nil, err
 	}
 	return info, func(yield func(Point, error) bool) {
+		if info.Contextual != nil {
+			return
+		}
 		g, n := newArms(&live{decl: info.Experiment}), 0
 		for at, err := range entries(lines) {
 			if n++; n > info.Lines {

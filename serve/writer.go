@@ -416,7 +416,7 @@ func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored sto
 	x.units = make(map[tag]assignment, size)
 	places, now := map[epochTag]int32{}, e.now()
 	for _, block := range stored.Units {
-		if err := readUnits(block, func(t tag, u assignment, epoch epochTag) {
+		if err := readUnits(block, x.game.readExtra, func(t tag, u assignment, epoch epochTag) {
 			at, ok := places[epoch]
 			if !ok {
 				at = int32(len(x.epochs))
