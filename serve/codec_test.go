@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 
@@ -107,6 +108,44 @@ func FuzzToken(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		if got, ok := s.read(text); ok && text != token && text != offer {
 			t.Errorf("%q is read as %+v", text, got)
+		}
+	})
+}
+
+// Blocks of events are read as they were written, or not at all.
+func FuzzEvents(f *testing.F) {
+	v := play.Event{Vector: []float64{0, 0.5, -1, 0, eventStep}, Weights: []float64{0, 1.5}}
+	f.Add(appendVector(appendVector(nil, v.Vector, v.Weights), make([]float64, 5), v.Weights))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		events, err := readEvents(data, 7, 5, 2)
+		if err != nil {
+			return
+		}
+		again, err := readEvents(eventsText(events), 7, 5, 2)
+		if err != nil || len(again) != len(events) || !bytes.Equal(eventsText(again), eventsText(events)) {
+			t.Errorf("%v, %v, was %v", again, err, events)
+		}
+		for i, v := range events {
+			if v.Number != 7+i || len(v.Vector) != 5 || len(v.Weights) != 2 {
+				t.Errorf("%+v", v)
+			}
+		}
+	})
+}
+
+func FuzzEvent(f *testing.F) {
+	f.Add(appendEvent(nil, event{}, false))
+	f.Add(appendEvent(nil, event{action: 1, greedy: 2}, true))
+	f.Add(appendEvent(nil, event{action: 1, greedy: 2, vector: []float64{1, 0, 0}, weights: []float64{3}}, true))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		v, ok, rest, err := readEvent(data, 3, 1)
+		if err != nil {
+			return
+		}
+		again, okAgain, left, err := readEvent(appendEvent(nil, v, ok), 3, 1)
+		if err != nil || okAgain != ok || len(left) > 0 || len(rest) >= len(data) ||
+			!bytes.Equal(appendEvent(nil, again, ok), appendEvent(nil, v, ok)) {
+			t.Errorf("%+v, was %+v, %v", again, v, err)
 		}
 	})
 }

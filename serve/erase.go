@@ -15,7 +15,8 @@ const erasedArm = math.MaxUint16
 // is a keyed hash of another kind, so that it is not assigned again, and does not pay a second
 // time, until the experiment is archived; that of a unit which never came is kept too, so that
 // nobody is told who did. A reward of hers that was counted stays in its sum, where it cannot be
-// told from others, until that is released with its noise or destroyed. When it returns nil this is
+// told from others, until that is released with its noise or destroyed; so does an event's vector,
+// without its name, and then in the transcript's Σaaᵀ. When it returns nil this is
 // durable, and what was on the disk is overwritten as far as the store can (see store.SQLite).
 //
 // Where an experiment has stopped, nobody's assignment is wanted any more, and all of them go.
