@@ -754,7 +754,28 @@ func (l *Live) Total() privacy.Budget {
 			total = b
 		}
 	}
-	return total
+	if more == nil {
+		return total
+	}
+	return shortly(total)
+}
+
+// shortly is a sum of decimals without what rounding has added to it; ledgers allow for more.
+func shortly(b privacy.Budget) privacy.Budget {
+	round := func(x float64) float64 {
+		y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 12, 64), 64)
+		if err != nil {
+			return x
+		}
+		return y
+	}
+	switch b := b.(type) {
+	case privacy.Pure:
+		return privacy.Pure{Epsilon: round(b.Epsilon)}
+	case privacy.ZCDP:
+		return privacy.ZCDP{Rho: round(b.Rho)}
+	}
+	return b
 }
 
 // Range is the declared range of rewards.
@@ -865,7 +886,7 @@ func (l *Live) Guarantee() (string, error) {
 		how += fmt.Sprintf(" (%v for learning, the rest for %s)", l.Budget, rules)
 	}
 	text := fmt.Sprintf("what everybody sees depends on a %s's %s by released noisy sums alone, at %v "+
-		"for %s", l.Unit.Of, what, shortly(l.Total()), how)
+		"for %s", l.Unit.Of, what, l.Total(), how)
 	if l.Contextual != nil {
 		text += "; contexts, features, ids of actions and what was decided are not protected"
 	}
@@ -877,24 +898,6 @@ func (l *Live) Guarantee() (string, error) {
 			"every outcome is reported"
 	}
 	return text, nil
-}
-
-// shortly is a budget to be read: a sum of decimals without what rounding adds to it.
-func shortly(b privacy.Budget) privacy.Budget {
-	round := func(x float64) float64 {
-		y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 12, 64), 64)
-		if err != nil {
-			return x
-		}
-		return y
-	}
-	switch b := b.(type) {
-	case privacy.Pure:
-		return privacy.Pure{Epsilon: round(b.Epsilon)}
-	case privacy.ZCDP:
-		return privacy.ZCDP{Rho: round(b.Rho)}
-	}
-	return b
 }
 
 // NewPolicy builds the policy, with its coins at their start.

@@ -526,7 +526,7 @@ func (l *Live) Warnings() []string {
 	}
 	for i, r := range l.Contextual.Rules {
 		at := fmt.Sprintf("contextual.rules[%d].clip: is %v", i, r.Clip)
-		if most := l.mostWeight(r); r.Clip < most {
+		if most := l.MostWeight(r); r.Clip < most {
 			warn("%s, and weights go up to %.4g with %d actions: what is above counts %v, and the estimate "+
 				"comes out too low where rewards are positive", at, most, l.Contextual.MaxActions(), r.Clip)
 		}
@@ -569,8 +569,9 @@ func (l *Live) learning() (p learning, err error) {
 		c: params["c"]}, nil
 }
 
-// mostWeight is the largest weight of a rule: its probability of an action over the propensity.
-func (l *Live) mostWeight(r LiveRule) float64 {
+// MostWeight is the largest weight that a rule can have: its probability of an action over the
+// propensity of that, with as many actions as there may be.
+func (l *Live) MostWeight(r LiveRule) float64 {
 	n := float64(l.Contextual.MaxActions())
 	switch {
 	case r.Play == l.Contextual.follows():

@@ -33,8 +33,8 @@ type Ledger struct {
 type LedgerEntry struct {
 	Line      int // of the transcript
 	At        time.Time
-	Of        string // rewards, or the name of a metric
-	Arm       string
+	Of        string // rewards, or the name of a metric or of a rule
+	Arm       string // empty where there are contexts
 	Slot      int
 	N         int // decisions that are in it
 	Mechanism string
@@ -72,7 +72,11 @@ func (p prices) entry(b serve.Batch, r serve.Booked, x *serve.Experiment) Ledger
 	if of == "" {
 		of = "rewards"
 	}
-	return LedgerEntry{Line: b.Number, At: b.Closed.UTC(), Of: of, Arm: x.Arms[r.Arm].Name,
+	arm := ""
+	if x.Contextual == nil {
+		arm = x.Arms[r.Arm].Name
+	}
+	return LedgerEntry{Line: b.Number, At: b.Closed.UTC(), Of: of, Arm: arm,
 		Slot: r.Slot, N: r.N,
 		Mechanism: price.name, Scale: price.scale, Cost: price.cost}
 }
@@ -142,6 +146,26 @@ func (p *Pages) entriesAtEnd(ctx context.Context, info serve.Info) ([]LedgerEntr
 	}
 	slices.Reverse(out)
 	return out[:min(len(out), lastEntries)], nil
+}
+
+// lastRelease is when the last release was made that is among the last lines; nil if there is none.
+func lastRelease(ctx context.Context, e *serve.Engine, info serve.Info) (last *time.Time, err error) {
+	batches, err := e.Batches(ctx, info.Experiment.Name, max(1, info.Lines-lastEntries))
+	if err != nil {
+		return nil, err
+	}
+	for b, err := range batches {
+		if errors.Is(err, serve.ErrTranscript) { // the page says so
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		if len(b.Released) > 0 {
+			at := b.Closed.UTC()
+			last = &at
+		}
+	}
+	return last, nil
 }
 
 // file says that what follows is a file.
@@ -217,10 +241,11 @@ func (p *Pages) Hours(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	queues := queuesOf(info)
 	return p.table(w, name+"-hours", []string{"hour", "arm", "decisions"}, func(row func(...any)) error {
 		for _, h := range hours {
 			for a, n := range h.Decisions {
-				row(h.From, info.Experiment.Arms[a].Name, n)
+				row(h.From, queues[a].name, n)
 			}
 		}
 		return nil
@@ -270,8 +295,9 @@ func (p *Pages) BatchFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	head := []string{"line", "what", "opened", "closed", "waits_for", "until", "released"}
-	for _, a := range info.Experiment.Arms {
-		head = append(head, "n "+a.Name)
+	queues := queuesOf(info)
+	for _, q := range queues {
+		head = append(head, "n "+q.name)
 	}
 	return p.table(w, name+"-batches", head, func(row func(...any)) error {
 		last := serve.Batch{Number: 0}
@@ -282,7 +308,7 @@ func (p *Pages) BatchFile(w http.ResponseWriter, r *http.Request) error {
 			if b.Number >= info.Lines { // it was written since
 				break
 			}
-			what, n, released := "batch", make([]any, len(info.Arms)), 0
+			what, n, released := "batch", make([]any, len(queues)), 0
 			for a := range n {
 				n[a] = 0
 			}
@@ -304,9 +330,9 @@ func (p *Pages) BatchFile(w http.ResponseWriter, r *http.Request) error {
 			last = b
 		}
 		if s, _ := stateOf(info); s == Collecting || s == Awaiting || s == Paused {
-			n := make([]any, len(info.Arms))
-			for a, arm := range info.Arms {
-				n[a] = arm.Decisions - arm.Released
+			n := make([]any, len(queues))
+			for i, q := range queues {
+				n[i] = q.issued - q.published
 			}
 			row(append([]any{"", "open", last.Closed, "", info.Wait, info.Until, ""}, n...)...)
 		}

@@ -47,6 +47,8 @@ type Promise struct {
 	Queue     string // what is done with rewards that are late
 	First     string // a proposal for the first batch, or empty
 	Extreme   string // what is to be thought of with a budget that few want, or empty
+	// Warnings are what had better be otherwise, in words.
+	Warnings []string
 }
 
 // A Field is one of a form, as it is drawn.
@@ -245,14 +247,22 @@ func promiseOf(x *experiment.Live) (*Promise, error) {
 	if err != nil {
 		return nil, err
 	}
+	out := &Promise{Guarantee: guarantee, Price: fmt.Sprintf("a %[2]s %[1]v for all assignments, "+
+		"%[3]v for each", x.Total(), x.Unit.Of, each), Warnings: x.Warnings()}
+	if x.Contextual != nil {
+		mapper, err := x.Mapper()
+		if err != nil {
+			return nil, err
+		}
+		out.Queue = fmt.Sprintf("Vectors have %d components, blocks divided by %.4g; choices go on with the last "+
+			"release while rewards are awaited", mapper.Dim(), mapper.Norm())
+		return out, nil
+	}
 	take, err := x.Take()
 	if err != nil {
 		return nil, err
 	}
-	out := &Promise{Guarantee: guarantee, Price: fmt.Sprintf("a %[2]s %[1]v for all assignments, "+
-		"%[3]v for each",
-		x.Total(), x.Unit.Of, each),
-		Queue: fmt.Sprintf("%s gets %s what it asks for, the oldest decisions first", x.Policy.Policy, take)}
+	out.Queue = fmt.Sprintf("%s gets %s what it asks for, the oldest decisions first", x.Policy.Policy, take)
 	if pure, ok := x.Total().(privacy.Pure); ok && pure.Epsilon > 10 {
 		out.Extreme = fmt.Sprintf("At ε = %v what is played may change the odds about her rewards by a "+
 			"factor of %.2g: that protects little", pure.Epsilon, math.Exp(pure.Epsilon))

@@ -33,12 +33,19 @@ var can = map[State][]string{Draft: {"start", "archive"}, Starting: {"pause", "o
 	Collecting: {"pause", "off", "stop"}, Awaiting: {"pause", "off", "stop"},
 	Paused: {"resume", "off", "stop"}, Failed: {"stop"}, Stopped: {"archive"}}
 
-func operationsOf(who Who, s State) (out []Operation) {
+func operationsOf(who Who, v *View) (out []Operation) {
 	if !who.Admin {
 		return nil
 	}
-	for _, name := range can[s] {
-		out = append(out, operations[name])
+	for _, name := range can[v.State] {
+		do := operations[name]
+		switch {
+		case v.Contexts != nil && name == "off":
+			continue
+		case v.Contexts != nil && name == "stop":
+			do.Title = "Stop"
+		}
+		out = append(out, do)
 	}
 	return out
 }
@@ -136,9 +143,15 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status in
 	name := info.Experiment.Name
 	c := Confirm{Frame: p.frame(r, operations[do].Title+": "+name), Name: name, What: "experiment",
 		Action: "/experiments/" + name + "/" + do, Do: operations[do].Title, Arm: arm, Wrong: bad}
+	contexts := info.Experiment.Contextual != nil
+	if contexts && do == "off" {
+		return &FieldError{http.StatusNotFound, "", "an experiment with contexts has no arms to take off"}
+	}
 	open := 0
+	for _, q := range queuesOf(info) {
+		open += q.issued - q.published
+	}
 	for i, a := range info.Arms {
-		open += a.Decisions - a.Released
 		if !a.Off && (do == "stop" || do == "off") { // off is for good
 			c.Arms = append(c.Arms, info.Experiment.Arms[i].Name)
 		}
@@ -157,6 +170,10 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status in
 		c.Costs = []string{"From then on everybody gets the arm that is kept, and nothing is learned any more.",
 			"The rewards of " + report.Several(open, "decision") + " that were not released are destroyed.",
 			"Nothing starts it again, and its name stays taken."}
+		if contexts {
+			c.Do, c.Title = "Stop", "Stop: "+name
+			c.Costs[0] = "From then on everybody gets the first action, and nothing is learned any more."
+		}
 	case "off":
 		c.Costs = []string{"No decision gives the arm any more, for good; who had it is assigned anew.",
 			"Its rewards that were not released are destroyed.",

@@ -107,6 +107,13 @@ func (p *Pages) functions() template.FuncMap {
 		"number":  func(x float64) string { return report.Number(x) },
 		"percent": func(x float64) string { return report.Number(math.Round(1000*x)/10) + "\u202f%" },
 		"axis":    axisOf,
+		"signed": func(x float64) string {
+			if x > 0 {
+				return "+" + report.Number(x)
+			}
+			return report.Number(x)
+		},
+		"between": func(x *[2]float64) string { return within(x, decimalsOf(x)) },
 		"greek":   strings.NewReplacer("epsilon=", "ε = ", "rho=", "ρ = ", "delta=", "δ = ").Replace,
 		"count":   func(n int64) string { return report.Whole(int(n)) },
 		"hour":    func(at int64) string { return time.Unix(at, 0).UTC().Format("2006-01-02 15:04") },
@@ -302,7 +309,7 @@ func (p *Pages) Experiment(w http.ResponseWriter, r *http.Request) error {
 	}
 	f := p.frame(r, s.view.Name)
 	p.write(w, http.StatusOK, "experiment.html",
-		Shown{f, s.view, s.data, operationsOf(f.Who, s.view.State), pretty.String()})
+		Shown{f, s.view, s.data, operationsOf(f.Who, s.view), pretty.String()})
 	return nil
 }
 

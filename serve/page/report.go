@@ -55,6 +55,8 @@ type Report struct {
 	Leader      string        `json:"leader,omitempty"` // by its private mean
 	Arms        []ReportedArm `json:"arms"`
 	Differences []Difference  `json:"differences"` // of others to the leader
+	// Contexts is what there is in the place of arms, where there are none.
+	Contexts *Contexts `json:"contexts,omitempty"`
 
 	lo, hi float64
 	lines  []report.Series
@@ -119,7 +121,12 @@ func (all *reports) get(ctx context.Context, e *serve.Engine, name string) (made
 		return madeReport{}, err
 	}
 	// Of an experiment whose transcript is damaged the page says so, and has no lines.
-	if err := out.draw(course); err != nil && !errors.Is(err, serve.ErrTranscript) {
+	if out.Contexts != nil {
+		out.Last, err = lastRelease(ctx, e, info)
+	} else {
+		err = out.draw(course)
+	}
+	if err != nil && !errors.Is(err, serve.ErrTranscript) {
 		return madeReport{}, err
 	}
 	var page bytes.Buffer
@@ -153,6 +160,9 @@ func reportOf(x serve.Info) (*Report, error) {
 		out.Kept = decl.Arms[x.Keep].Name
 	}
 	out.lo, out.hi = decl.Range()
+	if out.Contexts = contextsOf(x); out.Contexts != nil {
+		out.Released = x.Contextual.Released
+	}
 	var ranked []int // arms that have a mean, the best first
 	for i, a := range x.Arms {
 		arm := ReportedArm{Name: decl.Arms[i].Name, Off: a.Off, Released: a.Released, Releases: a.Releases}
@@ -288,30 +298,15 @@ func (r *Report) page(decl []byte) report.Report {
 		out.Meters = []report.Meter{{Name: "budget of each reward", Share: *r.Share,
 			Text: fmt.Sprintf("%s of %s spent", r.Spent, r.Each)}}
 	}
-	number := func(x float64) string { return report.Number(x) }
-	arms := report.Table{Title: "Arms", Head: []string{"arm", "mean", "95 % interval", "decisions"},
-		Text: 1, Groups: []report.Group{{Head: "Rewards from " + number(r.lo) + " to " +
-			number(r.hi)}}, Notes: []string{
-			"Intervals of this page hold together, at all times, with probability 95 %: whatever the policy " +
-				"plays, and whoever looks when. They allow for the noise, and are from releases alone.",
-			"Means are private: noise was added. Decisions are those that were released. One " +
-				"whose reward did not come in its window counts the " +
-				"default."}}
-	if c := r.decl.IntervalCondition(); c != "" {
-		arms.Notes = append(arms.Notes, c)
-	}
-	for _, a := range r.Arms {
-		mean, name := "–", a.Name
-		if a.Mean != nil {
-			mean = number(*a.Mean)
+	if c := r.Contexts; c != nil {
+		out.Facts = append(out.Facts, report.Fact{Name: "vectors", Value: fmt.Sprintf("%d components, blocks "+
+			"divided by %.4g", c.Dim, c.Norm)}, report.Fact{Name: "releases", Value: report.Whole(c.Releases)})
+		if len(c.Rules) > 0 {
+			out.Tables = append(out.Tables, c.table(r.lo, r.hi))
 		}
-		if a.Off {
-			name += " (off)"
-		}
-		arms.Groups[0].Rows = append(arms.Groups[0].Rows, []string{name, mean, within(a.Interval, decimalsOf(a.Interval)),
-			report.Whole(a.Released)})
+	} else {
+		out.Tables = append(out.Tables, r.arms())
 	}
-	out.Tables = append(out.Tables, arms)
 	if len(r.Differences) > 0 {
 		t := report.Table{Title: "Differences", Head: []string{"arm",
 			"its mean less that of the leader"}, Text: 1,
@@ -336,4 +331,32 @@ func (r *Report) page(decl []byte) report.Report {
 			YLabel: "reward", LogX: true, Series: r.lines}}
 	}
 	return out
+}
+
+// arms is the table of the arms' means.
+func (r *Report) arms() report.Table {
+	number := func(x float64) string { return report.Number(x) }
+	arms := report.Table{Title: "Arms", Head: []string{"arm", "mean", "95 % interval", "decisions"},
+		Text: 1, Groups: []report.Group{{Head: "Rewards from " + number(r.lo) + " to " +
+			number(r.hi)}}, Notes: []string{
+			"Intervals of this page hold together, at all times, with probability 95 %: whatever the policy " +
+				"plays, and whoever looks when. They allow for the noise, and are from releases alone.",
+			"Means are private: noise was added. Decisions are those that were released. One " +
+				"whose reward did not come in its window counts the " +
+				"default."}}
+	if c := r.decl.IntervalCondition(); c != "" {
+		arms.Notes = append(arms.Notes, c)
+	}
+	for _, a := range r.Arms {
+		mean, name := "–", a.Name
+		if a.Mean != nil {
+			mean = number(*a.Mean)
+		}
+		if a.Off {
+			name += " (off)"
+		}
+		arms.Groups[0].Rows = append(arms.Groups[0].Rows, []string{name, mean, within(a.Interval, decimalsOf(a.Interval)),
+			report.Whole(a.Released)})
+	}
+	return arms
 }

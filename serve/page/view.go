@@ -44,9 +44,10 @@ type View struct {
 	Window            time.Duration
 	Changes           int // that come with the next ticks
 	Arms              []Arm
-	Decisions         int // that were issued
-	Released          int // of which the rewards were released
-	Batches           int
+	Contexts          *Contexts  // in the place of arms, nil where there are some
+	Decisions         int        // that were issued
+	Released          int        // of which the rewards were released
+	Batches           int        // where there are contexts, releases
 	Last              *time.Time // of the releases
 	Leader            string     // by its private mean; empty before the first release
 	Sure              string     // how sure that is, in a sentence
@@ -91,9 +92,17 @@ type Privacy struct {
 }
 
 // exposed says what docs/serve.md does not promise.
-const exposed = "Not promised: that a %s took part, when, and which arm she got; finer timing " +
-	"under load; and " +
+const exposed = "Not promised: that a %s took part, when, and %s; finer timing under load; and " +
 	"who reads the database, its backups or the process's memory reads sums of rewards that were not released."
+
+// exposedOf says what is not promised of an experiment.
+func exposedOf(decl *serve.Experiment) string {
+	what := "which arm she got"
+	if decl.Contextual != nil {
+		what = "which action she was given; contexts, features and ids of actions, which are used as they come"
+	}
+	return fmt.Sprintf(exposed, decl.Unit.Of, what)
+}
 
 // protected says who is protected from whom, in two sentences.
 func protected(guarantee string) string {
@@ -115,6 +124,9 @@ func viewOf(info serve.Info, r *Report) *View {
 			Leads: decl.Arms[i].Name == r.Leader, Decisions: a.Decisions, Released: a.Released,
 			Releases: a.Releases, Mean: r.Arms[i].Mean, Interval: r.Arms[i].Interval})
 	}
+	if v.Contexts = contextsOf(info); v.Contexts != nil {
+		v.Decisions, v.Batches = info.Contextual.Decisions, info.Contextual.Releases
+	}
 	for i := range v.Arms {
 		v.Arms[i].Share = float64(v.Arms[i].Decisions) / float64(max(1, v.Decisions))
 	}
@@ -126,7 +138,7 @@ func viewOf(info serve.Info, r *Report) *View {
 	v.Sure = sure(r)
 	v.Privacy = Privacy{Unit: r.Unit, Assignments: decl.Assignments(), Budget: r.Budget, Each: r.Each,
 		Spent: r.Spent, Share: r.Share, Guarantee: r.Guarantee,
-		Protected: protected(r.Guarantee), Exposed: fmt.Sprintf(exposed, r.Unit)}
+		Protected: protected(r.Guarantee), Exposed: exposedOf(&decl)}
 	return v
 }
 
@@ -138,6 +150,8 @@ func stateOf(info serve.Info) (State, string) {
 	kept := ""
 	if info.Keep >= 0 {
 		kept = ": everybody gets " + info.Experiment.Arms[info.Keep].Name
+	} else if info.Experiment.Contextual != nil {
+		kept = ": everybody gets the first action"
 	}
 	switch info.State {
 	case serve.Draft:
@@ -153,6 +167,9 @@ func stateOf(info serve.Info) (State, string) {
 	case serve.Running:
 		return Collecting, "collecting"
 	case serve.Paused:
+		if info.Experiment.Contextual != nil {
+			return Paused, "paused: everybody gets the first action"
+		}
 		return Paused, "paused: nobody new is assigned"
 	case serve.Stopped:
 		switch info.Why {
@@ -220,8 +237,8 @@ func within(x *[2]float64, decimals int) string {
 // first From rows of the page stay, and these follow.
 type Data struct {
 	ID    string     `json:"id,omitempty"` // of what is shown, for /events?from=
-	Arms  []string   `json:"arms"`
-	Range [2]float64 `json:"range"` // of rewards
+	Arms  []string   `json:"arms"`         // with contexts one, for all decisions
+	Range [2]float64 `json:"range"`        // of rewards
 	// Course are the arms' private means, a list for each arm.
 	Course []Course `json:"course"`
 	// Hours and Days are the decisions that were issued, by arm: the last two weeks by hour, and
@@ -344,7 +361,14 @@ func dataOf(ctx context.Context, e *serve.Engine, name string, before *drawn) (s
 	if err != nil {
 		return info, nil, nil, err
 	}
-	if before.courses == nil || before.tip != info.Tip {
+	if info.Contextual != nil {
+		if before.tip != info.Tip {
+			if before.last, err = lastRelease(ctx, e, info); err != nil {
+				return info, nil, nil, err
+			}
+			before.courses, before.tip = []Course{}, info.Tip
+		}
+	} else if before.courses == nil || before.tip != info.Tip {
 		courses, _, err := r.courses(course)
 		if err != nil && !errors.Is(err, serve.ErrTranscript) { // of which the page says so
 			return info, nil, nil, err
@@ -353,12 +377,12 @@ func dataOf(ctx context.Context, e *serve.Engine, name string, before *drawn) (s
 	}
 	r.Last = before.last
 	d := &Data{Range: [2]float64{r.lo, r.hi}, Course: before.courses}
-	for _, a := range r.Arms {
-		d.Arms = append(d.Arms, a.Name)
+	for _, q := range queuesOf(info) {
+		d.Arms = append(d.Arms, q.name)
 	}
 	hours, err := e.Hours(ctx, name)
-	d.Hours = trafficOf(hours, len(r.Arms), time.Hour, mostHours)
-	d.Days = trafficOf(hours, len(r.Arms), 24*time.Hour, mostDays)
+	d.Hours = trafficOf(hours, len(d.Arms), time.Hour, mostHours)
+	d.Days = trafficOf(hours, len(d.Arms), 24*time.Hour, mostDays)
 	return info, r, d, err
 }
 

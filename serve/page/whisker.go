@@ -7,7 +7,7 @@ import (
 	"github.com/sotto-dp/sotto/internal/base/report"
 )
 
-// An axis is the line on which the arms' means and intervals are drawn: From and To are its ends.
+// An axis is the line on which means and intervals of arms or rules are drawn: From and To are its ends.
 type axis struct {
 	lo, hi   float64
 	decimals int // of all numbers, so that they stand below one another
@@ -17,10 +17,19 @@ type axis struct {
 // axisOf is from the least to the largest of what is drawn, rounded outward to tenths of its length.
 func axisOf(v *View) axis {
 	lo, hi, decimals := math.Inf(1), math.Inf(-1), 0
+	var all []*[2]float64
 	for _, a := range v.Arms {
-		if a.Interval != nil {
-			lo, hi = min(lo, a.Interval[0]), max(hi, a.Interval[1])
-			decimals = max(decimals, decimalsOf(a.Interval))
+		all = append(all, a.Interval)
+	}
+	if v.Contexts != nil {
+		for _, r := range v.Contexts.Rules {
+			all = append(all, r.Interval)
+		}
+	}
+	for _, x := range all {
+		if x != nil {
+			lo, hi = min(lo, x[0]), max(hi, x[1])
+			decimals = max(decimals, decimalsOf(x))
 		}
 	}
 	if !(lo < hi) {
@@ -37,7 +46,7 @@ func (a axis) At(x float64) string {
 	return strconv.FormatFloat(100*share, 'f', 2, 64) + "%"
 }
 
-// Mean writes the mean of an arm.
+// Mean writes the mean of an arm or a rule.
 func (a axis) Mean(x float64) string { return report.Fixed(x, a.decimals) }
 
 // Between writes an interval, rounded outward.
