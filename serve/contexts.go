@@ -63,8 +63,9 @@ func newContexts(x *live) (*contexts, error) {
 	}
 	g.info.Dim, g.info.Norm = g.mapper.Dim(), g.mapper.Norm()
 	rules, err := x.decl.PlayRules()
+	lo, hi := x.decl.Range()
 	for _, r := range rules {
-		g.info.Rules = append(g.info.Rules, play.Earned{Name: r.Name, Clip: r.Clip, Lo: x.decl.Lo, Hi: x.decl.Hi})
+		g.info.Rules = append(g.info.Rules, play.Earned{Name: r.Name, Clip: r.Clip, Lo: lo, Hi: hi})
 	}
 	return g, err
 }

@@ -2,14 +2,20 @@ package page
 
 import (
 	"bytes"
+	"fmt"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/serve"
+	"github.com/sotto-dp/sotto/serve/store"
 )
 
 const front = `
@@ -153,4 +159,87 @@ func TestContextsForm(t *testing.T) {
 		!strings.Contains(strings.Join(promise.Warnings, "\n"), "contextual.rules[1].clip: is 20, and weights go up to 25") {
 		t.Errorf("%+v, %v", promise, err)
 	}
+}
+
+// From events to the page: what was released of an experiment with contexts is on it, on its ledger
+// and in its files; Take off is refused.
+func TestContextsLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := serve.Open(t.Context(), serve.Config{Store: store.NewMemory().Open})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		// Without a range of rewards, which is [0,1] then.
+		x, err := experiment.Reader{}.ParseLive("front", []byte(strings.Replace(front,
+			"reward: {range: [-1, 1], default: -1}\n", "", 1)))
+		if err == nil {
+			err = e.Create(t.Context(), *x)
+		}
+		if err == nil {
+			err = e.Start(t.Context(), "front")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := New(Config{Engine: e, Problem: func(error) (int, string, string) { return http.StatusNotFound, "", "" }})
+		defer p.Close()
+		for n := range 200 {
+			event := fmt.Sprint(n)
+			_, err := e.Rank(t.Context(), "front", serve.RankAsk{Event: event, Context: map[string]any{"device": "phone"},
+				Actions: []serve.Action{{ID: "a", Features: map[string]any{"topic": "news"}},
+					{ID: "secret", Features: map[string]any{"topic": "sport"}}}})
+			if err == nil {
+				_, err = e.RewardEvent(t.Context(), "front", event, 1)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(15 * time.Minute)
+		synctest.Wait()
+		s, err := p.snapshot(t.Context(), "front")
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := s.view
+		if v.Decisions != 200 || v.Released == 0 || v.Batches == 0 || v.Last == nil || len(v.Privacy.Entries) == 0 ||
+			v.Contexts.Rules[0].Released != v.Released {
+			t.Errorf("%+v, %+v", v, v.Contexts)
+		}
+		// Estimates are in the range of rewards, which are all 1, within the interval.
+		if r := v.Contexts.Rules[0]; r.Estimate == nil || !(r.Interval[0] < 1 && r.Interval[1] >= *r.Estimate) ||
+			r.Interval[1] == 0 {
+			t.Errorf("%+v", r)
+		}
+		if len(s.data.Arms) != 1 || len(s.data.Hours.Rows) == 0 || s.data.Hours.Rows[0][1] != 200 {
+			t.Errorf("%+v", s.data)
+		}
+		of := map[string]bool{}
+		for _, l := range v.Privacy.Entries {
+			of[l.Of] = l.Arm == "" && l.Cost != ""
+		}
+		if !of["rewards"] || !of["product"] {
+			t.Errorf("%+v", v.Privacy.Entries)
+		}
+		for _, c := range []struct {
+			do   Handler
+			code int
+			want string
+		}{{p.Experiment, 200, "Nothing is shown by action"}, {p.Hours, 200, "decisions,200"}, {p.LedgerFile, 200, "rewards"},
+			{p.BatchFile, 200, "n decisions"}, {p.Ledger, 200, "product"}, {p.Ask("stop"), 200, "everybody gets the first action"},
+			{p.Ask("off"), 404, ""}} {
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
+			r.SetPathValue("name", "front")
+			w := httptest.NewRecorder()
+			p.Answer(w, r, c.do)
+			if w.Code != c.code || !strings.Contains(w.Body.String(), c.want) ||
+				strings.Contains(w.Body.String(), "secret") {
+				t.Errorf("%d, want %d and %q:\n%s", w.Code, c.code, c.want, w.Body)
+			}
+		}
+		if _, html, err := p.Report(t.Context(), "front"); err != nil || !strings.Contains(string(html), "learner") {
+			t.Errorf("%v", err)
+		}
+	})
 }
