@@ -157,7 +157,7 @@ func newOFUL(options func(Params) linear.OFULOptions) func(ContextualSetting,
 
 func oful(p Params) linear.OFULOptions {
 	return linear.OFULOptions{Lambda: p["lambda"], C: p["c"], Risk: p["risk"], Split: p["split"] == 1,
-		Greed: p["greed"]}
+		Greed: p["greed"], Norm: p["norm"]}
 }
 
 func ofulParams(theorem string) []Param {
@@ -167,6 +167,8 @@ func ofulParams(theorem string) []Param {
 		risk("the confidence ellipsoids", theorem),
 		{Name: "split", Flag: true, Default: 1, Doc: "give a third of the risk to each of the " +
 			"three events of the proof, not all of it", Proof: always(theorem)},
+		{Name: "norm", Default: 1, Lo: 0, Hi: 1e6, HiIn: true, Proof: only(theorem, 1),
+			Doc: "S: the model's norm is at most that, and the confidence sets are for it"},
 		{Name: "greed", Lo: 0, LoIn: true, Hi: 1, HiIn: true, Proof: only(theorem, 0),
 			Doc: "share of the confidence radius that choices leave out: 1 plays the best " +
 				"estimate, and a floor or the contexts must see to exploration"}}

@@ -28,8 +28,8 @@ import (
 // budget None it is RS-OFUL (Abbasi-Yadkori, Pál and Szepesvári 2011, Figure 3) with no noise and
 // no term for it, and with EveryRound it is their OFUL (Figure 1), which updates after every round.
 //
-// Confidence: with ‖θ*‖ ≤ 1 and 1-subgaussian rewards, θ* is in {θ : ‖θ − θ̃_τ‖_{V_τ} ≤ β̃_τ} at
-// every update with probability at least 1−δ [Azize and Basu 2024, Theorem 14]. β̃_τ is
+// Confidence: with ‖θ*‖ ≤ 1 (see Norm) and 1-subgaussian rewards, θ* is in {θ : ‖θ − θ̃_τ‖_{V_τ} ≤
+// β̃_τ} at every update with probability at least 1−δ [Azize and Basu 2024, Theorem 14]. β̃_τ is
 // EllipsoidRadius, of log(det V_τ/λ^d), plus NoiseRadius, of the ℓ noises and λ_min(V_τ). Regret:
 // O(d log T √T) + O((d²/√ρ) log²T) ([Azize 2024, Theorem 5.17], [Azize and Basu 2024, Theorem 5]),
 // for the printed radius, λ ≥ 1 and an assumption that no law of contexts meets for d ≥ 2.
@@ -85,17 +85,21 @@ type OFULOptions struct {
 	// EveryRound updates after every round, as if C were 0. Only for budget None: it would
 	// add T noises up.
 	EveryRound bool
-	// Greed, from 0 to 1, is the share of β̃_τ that choices leave out: at 0 they are the algorithm's,
-	// at 1 they play the best estimate, ⟨θ̃_τ, a⟩. Privacy, confidence sets and releases do not
-	// change; a bound on regret there is at 0 alone. Who is greedy needs others to look around: a
-	// floor of uniform choices, or contexts that vary.
+	// Greed, from 0 to 1, is the share of β̃_τ that choices leave out: at 0 they are the
+	// algorithm's, at 1 they play the best estimate, ⟨θ̃_τ, a⟩. Privacy, confidence sets and
+	// releases do not change; a bound on regret there is at 0 alone. Who is greedy needs others to
+	// look around: a floor of uniform choices, or contexts that vary.
 	Greed float64
+	// Norm is S, a bound on ‖θ*‖ above 0 and at most 1e6, 0 for 1, the sources' own: √λ·S is a part
+	// of β̃_τ. With it confidence sets hold for ‖θ*‖ ≤ S; means are from −1 to 1 all the same.
+	Norm float64
 }
 
 const (
 	// maxDim is the largest dimension: V has d² numbers.
 	maxDim               = 1 << 10
 	minLambda, maxLambda = 1e-12, 1e12
+	maxNorm              = 1e6
 	minRisk              = 1e-300 // shared out over events and rounds it is still a number
 	// detMargin is by how much, relative to it, det V must exceed (1+C)det V_τ: where they are
 	// equal, as with unit vectors they can be, rounding must not decide.
@@ -118,6 +122,9 @@ func NewOFUL(dim, horizon int, b privacy.Budget, o OFULOptions) (*OFUL, error) {
 	if o.Split {
 		p.risk = o.Risk / 3
 	}
+	if o.Norm == 0 {
+		p.o.Norm = 1
+	}
 	p.sum, p.theta = make([]float64, dim), make([]float64, dim)
 	p.w, p.v = make([]float64, len(p.now.v)), make([]float64, len(p.now.v))
 	p.estimate(p.now, 0)
@@ -138,6 +145,8 @@ func (o OFULOptions) check(dim, horizon int, b privacy.Budget) error {
 		return fmt.Errorf("c is %v, must be above 0 and finite", o.C)
 	case !(o.Risk >= minRisk && o.Risk < 1):
 		return fmt.Errorf("risk is %v, must be at least %v and below 1", o.Risk, minRisk)
+	case !(o.Norm >= 0 && o.Norm <= maxNorm):
+		return fmt.Errorf("norm is %v, must be above 0 and at most %v, or 0 for 1", o.Norm, maxNorm)
 	case !(o.Greed >= 0 && o.Greed <= 1):
 		return fmt.Errorf("greed is %v, must be between 0 and 1", o.Greed)
 	case !(o.Lambda0 >= 0 && o.Lambda0 <= math.MaxFloat64) || o.Printed && o.Lambda0 == 0:
@@ -199,7 +208,8 @@ func (p *OFUL) estimate(v *factor, tau int) {
 	v.root(p.w)
 	copy(p.v, v.v)
 	growth := max(0, v.logDet()-float64(float64(p.dim)*math.Log(p.o.Lambda)))
-	p.radius = EllipsoidRadius(growth, p.o.Lambda, p.risk)
+	p.radius = EllipsoidRadius(growth, p.o.Lambda, p.risk) +
+		float64((p.o.Norm-1)*math.Sqrt(p.o.Lambda))
 	if p.ell > 0 && p.sigma > 0 {
 		p.radius += NoiseRadius(p.dim, p.ell, p.sigma, p.risk/float64(p.horizon), p.eigenvalue(v))
 	}

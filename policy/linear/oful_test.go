@@ -2,6 +2,7 @@ package linear_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -135,7 +136,8 @@ func (r *paperOFUL) set() {
 		panic(err)
 	}
 	r.theta.MulVec(r.inverse, r.sum)
-	r.radius = math.Sqrt(2*math.Log(1/r.risk)+logDetOf(r.v)-d*math.Log(r.o.Lambda)) + math.Sqrt(r.o.Lambda)
+	r.radius = math.Sqrt(2*math.Log(1/r.risk) + logDetOf(r.v) - d*math.Log(r.o.Lambda))
+	r.radius += cmp.Or(r.o.Norm, 1) * math.Sqrt(r.o.Lambda)
 	if r.update == 0 || math.IsInf(r.rho, 1) {
 		return
 	}
@@ -200,6 +202,8 @@ func TestOFULIsThePaper(t *testing.T) {
 		{"printed,positive", 2, 50, with(func(o *linear.OFULOptions) {
 			o.Printed, o.Lambda0, o.C, o.Risk = true, 0.9, 0.3, 0.5
 		})},
+		{"norm=3", 3, 1, with(func(o *linear.OFULOptions) { o.Norm = 3 })},
+		{"norm=0.2", 4, 10, with(func(o *linear.OFULOptions) { o.Norm = 0.2 })},
 		{"greed=1", 3, 1, with(func(o *linear.OFULOptions) { o.Greed = 1 })},
 		{"d=4,greed=1", 4, 1, with(func(o *linear.OFULOptions) { o.Greed = 1 })},
 		{"d=4,greed=0.9", 4, 1, with(func(o *linear.OFULOptions) { o.Greed = 0.9 })},
@@ -726,7 +730,10 @@ func TestOFULErrors(t *testing.T) {
 			o.Lambda0 = x
 		}), fmt.Sprintf("lambda0 is %v", x)}, row{1, 1, rho, with(func(o *linear.OFULOptions) {
 			o.Greed = x
-		}), fmt.Sprintf("greed is %v, must be between 0 and 1", x)})
+		}), fmt.Sprintf("greed is %v, must be between 0 and 1", x)},
+			row{1, 1, rho, with(func(o *linear.OFULOptions) {
+				o.Norm = x
+			}), fmt.Sprintf("norm is %v, must be above 0", x)})
 	}
 	for _, r := range rows {
 		p, err := linear.NewOFUL(r.dim, r.horizon, r.b, r.o)
