@@ -37,7 +37,7 @@ type Segment struct {
 	Cut     int64   // when the clock fixes the end
 	Settles int64   // when the windows of all its decisions so far have passed
 	Sum     int64   // of the rewards that came, in steps of release.ExactStep
-	More    []int64 // the same of each metric; nil if no reward came
+	More    []int64 // the same of each metric, or see Contextual.Segment; nil if no reward came
 	Came    Set     // the decisions whose rewards came, less Start
 	Gone    Set     // the decisions that were withdrawn, less Start
 
