@@ -127,6 +127,16 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 		}
 	}
 	fmt.Fprintf(s.out, "listening on %s, data in %s\n", at, where)
+	for _, x := range e.List(ctx) {
+		if x.Experiment.Contextual == nil {
+			continue
+		}
+		promise, err := x.Experiment.Guarantee()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(s.out, "experiment %s: %s\n", x.Experiment.Name, promise)
+	}
 	switch {
 	case c.ReadOnly:
 		fmt.Fprintln(s.out, "it only reads: nothing is decided, taken or changed, and the keys "+

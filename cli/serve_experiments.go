@@ -103,11 +103,6 @@ func declare(ctx context.Context, e *serve.Engine, all []*experiment.Live, out i
 			return err
 		}
 		fmt.Fprintf(out, "experiment %s was started\n", x.Name)
-		if x.Contextual != nil {
-			fmt.Fprintf(out, "experiment %s protects rewards alone: contexts, features, ids of "+
-				"actions and what "+
-				"was decided are not protected\n", x.Name)
-		}
 		for _, w := range x.Warnings() {
 			fmt.Fprintf(out, "experiment %s: warning: %s\n", x.Name, w)
 		}

@@ -187,8 +187,43 @@ func TestServeDemo(t *testing.T) {
 	}
 }
 
-// Experiments of a directory are made and started, once; a file that differs is refused, by its keys,
-// and then nothing of the directory is made. Who only reads shows them.
+// Of an experiment with contexts each start says what is protected, and what is not; a rank says it
+// too.
+func TestServeContexts(t *testing.T) {
+	data, dir := filepath.Join(t.TempDir(), "data"), t.TempDir()
+	text, err := os.ReadFile("../examples/live/front-page.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "front-page.yaml"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	key := ""
+	for range 2 {
+		s := startServe(t, "--data", data, "--experiments", dir)
+		if strings.Count(s.banner, "\nexperiment front-page: what everybody sees depends on a "+
+			"visit's rewards by ") != 1 ||
+			strings.Count(s.banner, "; contexts, features, ids of actions and what was decided "+
+				"are not protected\n") != 1 {
+			t.Error(s.banner)
+		}
+		if s.key == "" {
+			s.key = key
+		}
+		key = s.key
+		d := s.call(200, "POST", "/v1/experiments/front-page/rank",
+			`{"event": "ann", "context": {"device": "phone", `+
+				`"user": {"age": 34}}, "actions": [{"id": "a", "features": {"topic": "news"}}, {"id": "b"}]}`)
+		if d["reason"] != "split" || !strings.Contains(d["guarantee"].(string), "ids of actions") {
+			t.Error(d)
+		}
+		s.call(200, "POST", "/v1/experiments/front-page/events/ann/reward", `{"reward": 1}`)
+		s.stop()
+	}
+}
+
+// Experiments of a directory are made and started, once; a file that differs is refused, by its
+// keys, and then nothing of the directory is made. Who only reads shows them.
 func TestServeExperiments(t *testing.T) {
 	data, dir := filepath.Join(t.TempDir(), "data"), t.TempDir()
 	write := func(name, text string) {
@@ -234,7 +269,8 @@ func TestServeExperiments(t *testing.T) {
 	write("shop.yaml", strings.NewReplacer("1h", "2h", "epsilon: 1", "epsilon: 2").Replace(shop))
 	write("new.yaml", strings.Replace(shop, "shop", "new", 1))
 	var errs lockedBuffer
-	if code := run(t.Context(), []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--experiments", dir},
+	if code := run(t.Context(), []string{"serve", "--listen", "127.0.0.1:0", "--data", data,
+		"--experiments", dir},
 		streams{in: strings.NewReader(""), out: io.Discard, err: &errs}); code != exitUsage ||
 		!strings.Contains(errs.String(), `experiment "shop" is running with another budget:`) {
 		t.Errorf("exit code %d: %s", code, &errs)
@@ -283,8 +319,8 @@ func certify(t *testing.T, cert, key string, serial int64) *x509.Certificate {
 	return out
 }
 
-// It speaks TLS and HTTP/2, takes a certificate that was renewed without a restart, and goes on with
-// the last one while what is there is none.
+// It speaks TLS and HTTP/2, takes a certificate that was renewed without a restart, and goes on
+// with the last one while what is there is none.
 func TestServeTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")

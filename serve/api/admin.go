@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -17,15 +18,17 @@ import (
 
 // An infoJSON is how an experiment is, by what everybody may see.
 type infoJSON struct {
-	Name    string      `json:"name"`
-	State   serve.State `json:"state"`
-	Wait    string      `json:"wait,omitempty"`
-	Until   *time.Time  `json:"until,omitempty"`
-	Reason  string      `json:"reason,omitempty"`
-	Kept    string      `json:"kept,omitempty"`
-	Arms    []armJSON   `json:"arms"`
-	Batches int         `json:"batches"`
-	Tick    string      `json:"tick"`
+	Name   string      `json:"name"`
+	State  serve.State `json:"state"`
+	Wait   string      `json:"wait,omitempty"`
+	Until  *time.Time  `json:"until,omitempty"`
+	Reason string      `json:"reason,omitempty"`
+	Kept   string      `json:"kept,omitempty"`
+	Arms   []armJSON   `json:"arms"`
+	// Contextual is of experiments that have contexts instead of arms.
+	Contextual *contextualJSON `json:"contextual,omitempty"`
+	Batches    int             `json:"batches"`
+	Tick       string          `json:"tick"`
 	// Changes come with the next ticks.
 	Changes []serve.Change `json:"changes,omitempty"`
 	Spent   spentJSON      `json:"spent"`
@@ -55,6 +58,54 @@ type armJSON struct {
 	Off     bool               `json:"off,omitempty"`
 }
 
+type contextualJSON struct {
+	Decisions int        `json:"decisions"`
+	Released  int        `json:"released"`
+	Releases  int        `json:"releases"`
+	Dim       int        `json:"dim"`
+	Norm      float64    `json:"norm"`
+	Rules     []ruleJSON `json:"rules,omitempty"`
+}
+
+// A ruleJSON is what a rule would have earned a decision, by what was released: estimates that are
+// null before, and an interval that holds with those of the other rules, whenever it is looked at.
+type ruleJSON struct {
+	Name           string      `json:"name"`
+	Clip           float64     `json:"clip"`
+	Mean           *float64    `json:"mean"`
+	SelfNormalised *float64    `json:"self_normalised"`
+	Interval       *[2]float64 `json:"interval"`
+}
+
+// ruleConfidence is that of all intervals of an experiment's rules together.
+const ruleConfidence = 0.95
+
+func contextualOf(in *serve.ContextualInfo) *contextualJSON {
+	if in == nil {
+		return nil
+	}
+	out := &contextualJSON{Decisions: in.Decisions, Released: in.Released, Releases: in.Releases, Dim: in.Dim,
+		Norm: in.Norm}
+	finite := func(x float64) *float64 {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return nil
+		}
+		return &x
+	}
+	for _, r := range in.Rules {
+		one := ruleJSON{Name: r.Name, Clip: r.Clip}
+		if r.N > 0 {
+			one.Mean, one.SelfNormalised = finite(r.Mean()), finite(r.SelfNormalised())
+			lo, hi, err := r.Interval((1 - ruleConfidence) / float64(len(in.Rules)))
+			if err == nil && finite(lo) != nil && finite(hi) != nil {
+				one.Interval = &[2]float64{lo, hi}
+			}
+		}
+		out.Rules = append(out.Rules, one)
+	}
+	return out
+}
+
 type spentJSON struct {
 	Text string       `json:"text"`
 	Loss privacy.Loss `json:"loss"`
@@ -68,7 +119,8 @@ func infoOf(x serve.Info) (*infoJSON, error) {
 	out := &infoJSON{Name: x.Experiment.Name, State: x.State, Wait: x.Wait, Reason: x.Reason,
 		Batches: x.Batches, Tick: x.Tick.String(), Changes: x.Changes,
 		Spent:  spentJSON{fmt.Sprint(x.Spent), x.Spent},
-		Budget: fmt.Sprint(x.Budget), Declaration: decl}
+		Budget: fmt.Sprint(x.Budget), Declaration: decl, Arms: []armJSON{},
+		Contextual: contextualOf(x.Contextual)}
 	if first, ok := x.Experiment.FirstBatch(); ok && x.State == serve.Draft {
 		out.FirstBatch = &firstJSON{first.Param, first.Is, first.Proposed}
 	}
@@ -80,7 +132,7 @@ func infoOf(x serve.Info) (*infoJSON, error) {
 		at := x.Until.UTC()
 		out.Until = &at
 	}
-	if x.Keep >= 0 {
+	if x.Keep >= 0 && x.Keep < len(x.Experiment.Arms) {
 		out.Kept = x.Experiment.Arms[x.Keep].Name
 	}
 	lo, hi := x.Experiment.Range()

@@ -259,6 +259,8 @@ func problemOf(err error) *problem {
 		return refused(http.StatusNotFound, "event", err.Error())
 	case errors.Is(err, serve.ErrEventTaken):
 		return refused(http.StatusConflict, "event", err.Error())
+	case errors.Is(err, serve.ErrContextual):
+		return refused(http.StatusBadRequest, "", serve.ErrContextual.Error())
 	case errors.Is(err, serve.ErrForce):
 		return refused(http.StatusBadRequest, "force", serve.ErrForce.Error())
 	case errors.Is(err, serve.ErrToken):

@@ -522,8 +522,19 @@ func TestVoid(t *testing.T) {
 func TestUnavailable(t *testing.T) {
 	w := shopOpen(t)
 	d := *w.decide("ann").Decision
+	key := w.keyOf("shop")
 	if err := w.engine.Close(); err != nil {
 		t.Fatal(err)
+	}
+	const both = `{"actions": [{"id": "red"}, {"id": "blue"}]}`
+	w.want(503, "POST", "/v1/experiments/shop/rank", both)
+	w.want(503, "POST", "/v1/experiments/shop/events/ann/reward", `{"reward": 1}`)
+	for _, path := range []string{"/rank", "/events/ann/reward"} {
+		theirs := w.ask("POST", theirs+path, `{"value": 1, `+both[1:], key...)
+		if theirs.Code != 503 || theirs.Header().Get("Retry-After") != "1" || !strings.Contains(theirs.Body.String(),
+			`"innerError":{"code":"OperationNotAllowed"}`) {
+			t.Errorf("%d %s", theirs.Code, theirs.Body)
+		}
 	}
 	out := w.ask("POST", "/v1/experiments/shop/rewards", reward(d, "1"))
 	if out.Code != 503 || out.Header().Get("Retry-After") != "1" {

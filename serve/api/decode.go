@@ -116,6 +116,7 @@ type changeRequest struct {
 type fixedKeys struct {
 	Name     json.RawMessage `json:"name" fixed:"the name is what decisions are asked by"`
 	Arms     json.RawMessage `json:"arms" fixed:"an arm can be taken off (off), and none be added or changed"`
+	Context  json.RawMessage `json:"contextual" fixed:"with another map it is another experiment"`
 	Policy   json.RawMessage `json:"policy" fixed:"what it has learned is the policy's"`
 	Risk     json.RawMessage `json:"risk" fixed:"the rule's answer is right with the probability of the start"`
 	Horizon  json.RawMessage `json:"horizon" fixed:"the policy's schedule was made for it"`

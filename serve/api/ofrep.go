@@ -162,7 +162,7 @@ func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
 	}{[]*flagJSON{}}
 	k, _ := serve.By(r.Context())
 	for _, x := range f.Engine.List(r.Context()) {
-		if !k.For(x.Experiment.Name) || x.Experiment.Free && x.Experiment.Activation() == 0 || x.State == serve.Draft || x.State == serve.Archived {
+		if x.Experiment.Contextual != nil || !k.For(x.Experiment.Name) || x.Experiment.Free && x.Experiment.Activation() == 0 || x.State == serve.Draft || x.State == serve.Archived {
 			continue
 		}
 		one := f.evaluate(r, x.Experiment.Name, ask)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/feature"
 	"github.com/sotto-dp/sotto/serve"
 )
@@ -299,10 +300,13 @@ func (f *front) personalConfiguration(_ http.ResponseWriter, r *http.Request) (a
 	if err != nil {
 		return nil, err
 	}
-	d := x.Experiment
+	d, mode := x.Experiment, "Online"
+	if d.Contextual != nil && d.Contextual.Mode == experiment.ModeApprentice {
+		mode = "Apprentice"
+	}
 	return personalConfiguration{RewardWaitTime: timeSpan(d.Window), DefaultReward: d.Default,
 		RewardAggregation: "earliest", ExplorationPercentage: d.Floor, ModelExportFrequency: timeSpan(x.Tick),
-		LearningMode: "Online"}, nil
+		LearningMode: mode}, nil
 }
 
 // timeSpan writes a duration as .NET does: days, hours, minutes, seconds, and what is left of them.

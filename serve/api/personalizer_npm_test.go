@@ -27,13 +27,18 @@ func TestPersonalizerClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	articles := string(regexp.MustCompile(`(?m)^    name: articles\n(    .*\n)+`).Find(page))
+	declared := func(name string) string {
+		return string(regexp.MustCompile(`(?m)^    name: ` + name + `\n(    .*\n)+`).Find(page))
+	}
 	front := httptest.NewServer(w.front)
 	defer front.Close()
-	for _, c := range []struct{ name, more, env string }{{"arms", "", ""},
-		{"deferred", "    exposure: activate\n    activate_within: 10m\n", "SOTTO_DEFERS=yes"}} {
+	for _, c := range []struct{ name, of, more, env string }{
+		{"contexts", "articles", "", "SOTTO_CONTEXTS=yes SOTTO_DEFERS=yes"},
+		{"arms", "layouts", "", ""},
+		{"deferred", "layouts", "    exposure: activate\n    activate_within: 10m\n", "SOTTO_DEFERS=yes"},
+	} {
 		t.Run(c.name, func(t *testing.T) {
-			w.want(201, "POST", "/v1/experiments", strings.Replace(articles, "articles", c.name, 1)+c.more)
+			w.want(201, "POST", "/v1/experiments", strings.Replace(declared(c.of), c.of, c.name, 1)+c.more)
 			w.want(200, "POST", "/v1/experiments/"+c.name+"/start", "")
 			key, _, err := w.engine.NewKeyFor(t.Context(), c.name, "app", serve.ScopeDecide|serve.ScopeReward)
 			if err != nil {
@@ -43,7 +48,8 @@ func TestPersonalizerClient(t *testing.T) {
 			defer cancel()
 			script := exec.CommandContext(ctx, node, "personalizer.mjs")
 			script.Dir = "testdata/npm"
-			script.Env = append(os.Environ(), "SOTTO_SERVER="+front.URL, "SOTTO_KEY="+key, c.env)
+			script.Env = append(os.Environ(), "SOTTO_SERVER="+front.URL, "SOTTO_KEY="+key)
+			script.Env = append(script.Env, strings.Fields(c.env)...)
 			out, err := script.CombinedOutput()
 			if want := "ranks, rewards, activates\nexcludes\ndefers\nreads the configuration\n" +
 				"is told errors\n"; err != nil || !strings.HasSuffix(string(out), want) {

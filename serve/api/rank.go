@@ -114,7 +114,8 @@ func (f *front) termsOf(r *http.Request, name string) (terms, error) {
 	if err != nil {
 		return terms{}, err
 	}
-	t := terms{context: len(x.Experiment.Only) > 0}
+	contextual := x.Experiment.Contextual != nil
+	t := terms{context: contextual || len(x.Experiment.Only) > 0, features: contextual}
 	if t.guarantee, err = x.Experiment.Guarantee(); err != nil {
 		return terms{}, err
 	}

@@ -16,6 +16,33 @@ import (
 	"github.com/sotto-dp/sotto/serve"
 )
 
+// An observer writes down what he is answered. Tokens are keyed and so differ between worlds, and so
+// does the hash of the coins' seed, and what follows from it; they are numbered as they appear.
+type observer struct {
+	w     *world
+	names map[string]string
+	seen  strings.Builder
+}
+
+var word = regexp.MustCompile(`[A-Za-z0-9_-]+`) // the tokens and hashes are the long ones
+
+func (o *observer) look(method, path, body string) string {
+	out := o.w.ask(method, path, body)
+	text := word.ReplaceAllStringFunc(out.Body.String(), func(d string) string {
+		if len(d) < 58 {
+			return d
+		}
+		if o.names[d] == "" {
+			o.names[d] = fmt.Sprint("decision ", len(o.names))
+		}
+		return o.names[d]
+	})
+	header := out.Header().Clone()
+	header.Del("ETag") // a hash of the body, in which the tokens are
+	fmt.Fprintln(&o.seen, method, path, out.Code, header, text)
+	return out.Body.String()
+}
+
 // observed is all that everybody can see of a world in which ann, among others, decides and reports
 // as report says, until and not including the public tick of the first release. The observer asks
 // again for everybody's decision, reports on ann's, and reads all pages, after each second.
@@ -24,9 +51,6 @@ import (
 // that as on the other, with a metric. In a third one the observer takes ann's decision back. In a
 // fourth there are events, of which ann's is asked for again and reported on by the observer, also
 // as clients of Personalizer do.
-//
-// Tokens are keyed and so differ between worlds, and so does the hash of the coins' seed, and what
-// follows from it; they are numbered as they appear.
 func observed(t *testing.T, front func(http.Handler) http.Handler,
 	report func(w *world, path, ann string, second int)) string {
 	t.Helper()
@@ -36,25 +60,8 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := map[string]string{}
-	word := regexp.MustCompile(`[A-Za-z0-9_-]+`) // the tokens and hashes are the long ones
-	var seen strings.Builder
-	look := func(method, path, body string) string {
-		out := w.ask(method, path, body)
-		text := word.ReplaceAllStringFunc(out.Body.String(), func(d string) string {
-			if len(d) < 58 {
-				return d
-			}
-			if names[d] == "" {
-				names[d] = fmt.Sprint("decision ", len(names))
-			}
-			return names[d]
-		})
-		header := out.Header().Clone()
-		header.Del("ETag") // a hash of the body, in which the tokens are
-		fmt.Fprintln(&seen, method, path, out.Code, header, text)
-		return out.Body.String()
-	}
+	o := observer{w: w, names: map[string]string{}}
+	look := o.look
 	const x = "/v1/experiments/shop"
 	units := []string{"bob", "ann", "cid", "dan", "eve", "fay", "gus", "hal", "ian", "jo", "kim",
 		"lee", "max", "ned",
@@ -148,8 +155,8 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 			if second < 50 {
 				t.Fatalf("something was released after %d seconds", second)
 			}
-			fmt.Fprintln(&seen, "released at", w.clock.Now())
-			return seen.String() + w.log.String()
+			fmt.Fprintln(&o.seen, "released at", w.clock.Now())
+			return o.seen.String() + w.log.String()
 		}
 	}
 	t.Fatal("nothing was released")
@@ -188,17 +195,24 @@ func TestTwoWorlds(t *testing.T) {
 		"early and late": send("0.5", 1, 61),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := observed(t, as, report); got != want {
-				a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
-				for i := range min(len(a), len(b)) {
-					if a[i] != b[i] {
-						t.Fatalf("line %d is\n%s\nwithout her report\n%s", i, a[i], b[i])
-					}
-				}
-				t.Fatalf("%d lines, without her report %d", len(a), len(b))
-			}
+			differ(t, observed(t, as, report), want)
 		})
 	}
+}
+
+// differ says where two worlds differ, if they do.
+func differ(t *testing.T, got, want string) {
+	t.Helper()
+	if got == want {
+		return
+	}
+	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			t.Fatalf("line %d is\n%s\nwithout her report\n%s", i, a[i], b[i])
+		}
+	}
+	t.Fatalf("%d lines, without her report %d", len(a), len(b))
 }
 
 // A twin that says in a header which decisions, or which events, have had a reward is found.
