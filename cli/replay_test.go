@@ -63,7 +63,9 @@ func TestLiveTrial(t *testing.T) {
 				rewards = append(rewards, fmt.Sprintf(`{"decision": %q, "reward": 1}`, d["decision"]))
 			}
 		}
-		s.call(200, "POST", x+"/rewards/batch", `{"rewards": [`+strings.Join(rewards, ",")+`]}`)
+		if len(rewards) > 0 { // it may have stopped before anybody was well
+			s.call(200, "POST", x+"/rewards/batch", `{"rewards": [`+strings.Join(rewards, ",")+`]}`)
+		}
 		time.Sleep(50 * time.Millisecond)
 		info = s.call(200, "GET", x, "")
 	}
