@@ -24,6 +24,7 @@ type planLive struct {
 	Gap     flags.Number  `in:"(0,inf)" help:"${planLiveGap}" placeholder:"Δ" group:"The arms, one of:"`
 	Best    flags.Number  `help:"${planLiveBest}" placeholder:"MEAN"`
 	Epsilon flags.Numbers `in:"(0,inf)" help:"${planLiveEpsilon}" placeholder:"ε,…"`
+	Rho     flags.Numbers `in:"(0,inf)" help:"${planLiveRho}" placeholder:"ρ,…"`
 	Days    flags.Number  `in:"(0,36600]" help:"${planLiveDays}" placeholder:"D"`
 	Runs    flags.Count   `in:"[2,1e6]" help:"${planLiveRuns}" placeholder:"N"`
 	Seed    flags.Seed    `default:"1" help:"Seed of all randomness." placeholder:"S"`
@@ -40,11 +41,13 @@ var planLiveTexts = kong.Vars{
 	"planLiveArms": "Means of the arms' rewards, in the order of the file. A reward that does " +
 		"not come counts the " +
 		"default: its share is in the mean.",
-	"planLiveGap": "By how much the best arm is better than the others, which are equal.",
-	"planLiveBest": "Mean of the best arm, beside --gap; if not given half a gap above the " +
-		"middle of the range.",
+	"planLiveGap": "By how much the best arm is better than the others, which are equal; with " +
+		"contexts, the best choices than uniform ones.",
+	"planLiveBest": "Mean of the best arm, or of the best choices, beside --gap; if not given half a " +
+		"gap above the middle of the range.",
 	"planLiveEpsilon": "Budgets of a unit to compare, in ε; a quarter of the declared one, it, " +
 		"and four times it.",
+	"planLiveRho":     "The same in ρ, for experiments whose budget is.",
 	"planLiveDays":    "How long it lasts; if not given from the declared start to the end, or 28 days.",
 	"planLiveRuns":    "Simulated experiments at each budget; if not given 20 to 200, by how long they are.",
 	"planLiveWorkers": "Runs played at a time; answers do not depend on it. 0 is one a processor.",
@@ -54,7 +57,12 @@ var planLiveTexts = kong.Vars{
 func (c *planLive) Help() string {
 	return `Examples:
   sotto plan live shop.yaml --traffic 10000/day --gap 0.05
-  sotto plan live shop.yaml --traffic 400/hour --arms 0.11,0.1 --epsilon 0.3,1,3 --days 14`
+  sotto plan live shop.yaml --traffic 400/hour --arms 0.11,0.1 --epsilon 0.3,1,3 --days 14
+  sotto plan live front.yaml --traffic 10000/day --gap 0.03 --best 0.08 --rho 0.1,1,10
+
+An experiment with contexts is simulated in generated worlds of its map, with its
+window and floor, and the answer says whether there is traffic enough for so many
+components, what privacy costs, and what to do if it is too much.`
 }
 
 func (c *planLive) question(s streams) (experiment.LivePlan, error) {
@@ -69,6 +77,9 @@ func (c *planLive) question(s streams) (experiment.LivePlan, error) {
 	for _, x := range c.Epsilon.X {
 		q.Budgets = append(q.Budgets, privacy.Pure{Epsilon: x})
 	}
+	for _, x := range c.Rho.X {
+		q.Budgets = append(q.Budgets, privacy.ZCDP{Rho: x})
+	}
 	spec, live, file, err := readAny(c.File, s)
 	switch {
 	case err != nil:
@@ -78,9 +89,15 @@ func (c *planLive) question(s streams) (experiment.LivePlan, error) {
 			"its keys", file)
 	}
 	q.Live = *live
-	if _, pure := live.Budget.(privacy.Pure); len(q.Budgets) > 0 && !pure {
+	if _, pure := live.Budget.(privacy.Pure); c.Epsilon.X != nil && !pure {
 		return q, fmt.Errorf("--epsilon is for experiments with a budget in ε alone, and %s has %v", file,
 			live.Budget)
+	}
+	if _, rho := live.Budget.(privacy.ZCDP); c.Rho.X != nil && !rho {
+		return q, fmt.Errorf("--rho is for experiments with a budget in ρ, and %s has %v", file, live.Budget)
+	}
+	if live.Contextual != nil && c.Arms.X != nil {
+		return q, fmt.Errorf("--arms is for experiments with arms, and %s has contexts: give --gap", file)
 	}
 	return q, nil
 }
@@ -93,6 +110,9 @@ func (c *planLive) Run(ctx context.Context, s streams) error {
 	from := time.Now()
 	q.Progress = func(r experiment.LiveRow) {
 		fmt.Fprintf(s.err, "%s  [%s]\n", liveRowText(r), time.Since(from).Round(100*time.Millisecond))
+	}
+	if q.Live.Contextual != nil {
+		return c.contextual(ctx, s, q)
 	}
 	f, err := q.Run(ctx)
 	switch {
@@ -316,22 +336,26 @@ type livePointJSON struct {
 	Regret float64 `json:"lost_rewards"`
 }
 
+// dayOf is a time in days, nil for never.
+func dayOf(d time.Duration) any {
+	if d < 0 {
+		return nil
+	}
+	return d.Hours() / 24
+}
+
+// numberOf is a number, nil if it is none.
+func numberOf(x float64) any {
+	if math.IsNaN(x) {
+		return nil
+	}
+	return x
+}
+
 func forecastOf(traffic float64, f *experiment.LiveForecast) forecastJSON {
-	day := func(d time.Duration) any {
-		if d < 0 {
-			return nil
-		}
-		return d.Hours() / 24
-	}
-	finite := func(x float64) any {
-		if math.IsNaN(x) {
-			return nil
-		}
-		return x
-	}
 	row := func(r experiment.LiveRow) liveRowJSON {
-		out := liveRowJSON{r.Budget.String(), r.First, day(r.FirstRelease), day(r.KnownMedian), day(r.Known90),
-			finite(r.KnownMean), finite(r.KnownSE), r.Unknown, r.Wrong, r.Regret, r.RegretSE, r.Uniform,
+		out := liveRowJSON{r.Budget.String(), r.First, dayOf(r.FirstRelease), dayOf(r.KnownMedian), dayOf(r.Known90),
+			numberOf(r.KnownMean), numberOf(r.KnownSE), r.Unknown, r.Wrong, r.Regret, r.RegretSE, r.Uniform,
 			r.Releases, nil}
 		for _, p := range r.Course {
 			out.Course = append(out.Course, livePointJSON{p.After.Hours() / 24, p.Share, p.Regret})

@@ -429,19 +429,13 @@ func (l *Live) NewContextual() (*linear.OFUL, error) {
 	if err := entry.Meets(each); err != nil {
 		return nil, l.src.wrap("budget", err)
 	}
-	params, err := entry.Complete(l.Policy.Params)
-	if err != nil {
-		return nil, l.src.wrap("policy", err)
-	}
 	mapper, err := l.Mapper()
 	if err != nil {
 		return nil, err
 	}
-	// A model of norm 1 over blocks has that of what the blocks are divided by over vectors.
-	if _, said := l.Policy.Params[normParam]; !said {
-		if _, has := params[normParam]; has {
-			params[normParam] = mapper.Norm()
-		}
+	params, err := l.contextualParams(entry, mapper.Norm())
+	if err != nil {
+		return nil, l.src.wrap("policy", err)
 	}
 	p, err := entry.NewContextual(catalog.ContextualSetting{Dim: mapper.Dim(), Arms: l.Contextual.MaxActions(),
 		Horizon: int(l.Horizon), Budget: each, Coins: zeroCoins{}, Step: release.ExactStep}, params)
@@ -454,6 +448,18 @@ func (l *Live) NewContextual() (*linear.OFUL, error) {
 			"come late", entry.Name)
 	}
 	return oful, nil
+}
+
+// contextualParams are the policy's, all of them, for vectors whose blocks are divided by norm.
+func (l *Live) contextualParams(entry catalog.Entry, norm float64) (catalog.Params, error) {
+	params, err := entry.Complete(l.Policy.Params)
+	// A model of norm 1 over blocks has that of what the blocks are divided by over vectors.
+	if _, said := l.Policy.Params[normParam]; !said {
+		if _, has := params[normParam]; has {
+			params[normParam] = norm
+		}
+	}
+	return params, err
 }
 
 // MaxActions is how many a decision may bring.

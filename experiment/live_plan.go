@@ -42,7 +42,8 @@ type LivePlan struct {
 	Seed    uint64
 	Workers int // runs played at a time; answers do not depend on it. 0 is one a processor
 
-	Progress func(LiveRow) // nil: nobody is told
+	Progress           func(LiveRow)       // of Run; nil: nobody is told
+	ContextualProgress func(ContextualRow) // of RunContextual
 }
 
 // DefaultDays is how long a live experiment is simulated that says no end.
@@ -119,6 +120,9 @@ type livePlan struct {
 // Run simulates. Runs share the rewards of each arm from row to row.
 func (q LivePlan) Run(ctx context.Context) (*LiveForecast, error) {
 	p := livePlan{LivePlan: q}
+	if q.Live.Contextual != nil {
+		return nil, fmt.Errorf("%w: experiment %s has contexts, must have arms", ErrLivePlan, q.Live.Name)
+	}
 	if err := p.check(); err != nil {
 		return nil, err
 	}
@@ -185,9 +189,6 @@ func (p *livePlan) check() error {
 	if err := l.Check(); err != nil {
 		return err
 	}
-	if l.Contextual != nil {
-		return fail("experiment %s has contexts, must have arms", l.Name)
-	}
 	if p.Days == 0 {
 		p.Days = DefaultDays
 		if !l.Start.IsZero() && !l.End.IsZero() {
@@ -213,6 +214,12 @@ func (p *livePlan) check() error {
 	out.Window = max(1, int(math.Round(p.Traffic*l.Window.Hours()/24)))
 	out.Period = days(p.Days)
 	out.Policy, out.Stops = l.Policy.Policy, l.Risk != 0
+	if l.Contextual != nil {
+		if err := p.gap(fail); err != nil {
+			return err
+		}
+		return p.budgets()
+	}
 	if out.Rounds < 2*len(l.Arms) {
 		return fail("%v decisions a day for %v days is %d decisions, must be at least two an arm", p.Traffic,
 			p.Days, out.Rounds)
@@ -245,17 +252,11 @@ func (p *livePlan) arms(fail func(string, ...any) error) error {
 	case means != nil && len(means) != n:
 		return fail("means are %d, must be one for each of the %d arms of experiment %s", len(means), n,
 			p.Live.Name)
-	case means == nil && !(p.Gap > 0 && p.Gap <= hi-lo):
-		return fail("gap is %v, must be above 0 and at most the range of rewards, %v", p.Gap, hi-lo)
 	case means == nil:
-		best := p.Best
-		if best == 0 {
-			best = (lo+hi)/2 + p.Gap/2
+		if err := p.gap(fail); err != nil {
+			return err
 		}
-		if !(best-p.Gap >= lo && best <= hi) {
-			return fail("best is %v, must be from %v to %v: the others' mean is less by the gap", best,
-				lo+p.Gap, hi)
-		}
+		best := p.best()
 		means = slices.Repeat([]float64{math.Round((best-p.Gap)*1e15) / 1e15}, n)
 		means[0] = best
 		p.out.Arms = fmt.Sprintf("%d arms, one of mean %.4g, the others of mean %.4g", n, best, means[1])
@@ -284,6 +285,28 @@ func (p *livePlan) arms(fail func(string, ...any) error) error {
 	}
 	p.key = fmt.Sprintf("live %v range=[%s,%s]", bandit.Fixed(p.worlds[0]), number(lo), number(hi))
 	return nil
+}
+
+// gap checks Gap and Best.
+func (p *livePlan) gap(fail func(string, ...any) error) error {
+	lo, hi := p.Live.Range()
+	if !(p.Gap > 0 && p.Gap <= hi-lo) {
+		return fail("gap is %v, must be above 0 and at most the range of rewards, %v", p.Gap, hi-lo)
+	}
+	if best := p.best(); !(best-p.Gap >= lo && best <= hi) {
+		return fail("best is %v, must be from %v to %v: the others' mean is less by the gap", best,
+			lo+p.Gap, hi)
+	}
+	return nil
+}
+
+// best is the best mean.
+func (p *livePlan) best() float64 {
+	if p.Best != 0 {
+		return p.Best
+	}
+	lo, hi := p.Live.Range()
+	return (lo+hi)/2 + p.Gap/2
 }
 
 // atEnds is the law on {lo, hi} of this mean.

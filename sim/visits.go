@@ -13,6 +13,8 @@ import (
 
 // Visits is a contextual world of finitely many contexts, as a declared map of features makes them:
 // what a policy plays in a context stays what it is until its next release, and is asked once.
+// Before the first one policies play the first of equals, so that each decision lists its actions
+// from another one on: what is won by it is nobody's luck.
 type Visits struct {
 	Dim int
 	// Of is who comes: each round one of these, each as likely as the others. They are indices of
@@ -145,6 +147,7 @@ type visit struct {
 	cur     release.FeatureCurator
 	chosen  []int     // by context: what the policy plays, −1 until it is asked
 	top     []float64 // by context: the best mean
+	listed  []float64 // scratch
 	waiting []decision
 	cuts    []segment // the oldest first
 }
@@ -172,10 +175,14 @@ func (r *visit) play(ctx context.Context, out *Result) error {
 		}
 		w := r.World
 		i := w.Of[int(r.Visitors.Float64()*float64(len(w.Of)))]
-		if r.chosen[i] < 0 {
-			r.chosen[i] = r.Policy.Best(w.Actions[i])
-		}
+		turn := r.Visitors.Float64()
 		a, means := r.chosen[i], w.Means[i]
+		if a < 0 {
+			a = r.ask(i, int(turn*float64(len(means))))
+			if out.Releases > 0 {
+				r.chosen[i] = a
+			}
+		}
 		if r.Floor > 0 {
 			floor, other := r.Coins.Float64(), r.Coins.Float64()
 			if floor < r.Floor {
@@ -209,6 +216,17 @@ func (r *visit) play(ctx context.Context, out *Result) error {
 		}
 	}
 	return nil
+}
+
+// ask is what the policy plays in a context whose actions are listed from one of them on.
+func (r *visit) ask(i, from int) int {
+	set, n := r.World.Actions[i], len(r.World.Means[i])
+	cut := from * r.World.Dim
+	r.listed = append(append(r.listed[:0], set[cut:]...), set[:cut]...)
+	if a := r.Policy.Best(r.listed); uint(a) < uint(n) {
+		return (a + from) % n
+	}
+	return n // no action
 }
 
 // release lets the oldest segment out, after t decisions.

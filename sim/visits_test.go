@@ -67,19 +67,32 @@ func TestRunVisitsByHand(t *testing.T) {
 		}
 		var cuts []cut
 		var seen []int
+		chosen := [3]int{-1, -1, -1}
 		ledger := privacy.NewLedger()
 		sum, plays, regret, best := make([]float64, w.Dim), make([]int, 4), 0.0, 0.0
 		for n := 1; n <= horizon; n++ {
 			for len(cuts) > 0 && cuts[0].ends+window <= n {
-				r, err := ledger.ReleaseVector(len(seen), p.Mechanism(), &privacy.Vector{N: 1, Value: cuts[0].sum})
+				r, err := ledger.ReleaseVector(len(seen), p.Mechanism(),
+					&privacy.Vector{N: 1, Value: cuts[0].sum})
 				if err != nil {
 					t.Fatal(err)
 				}
 				p.Learn(r)
 				seen, cuts = append(seen, n-1), cuts[1:]
+				chosen = [3]int{-1, -1, -1}
 			}
 			i := w.Of[int(visitors.Float64()*4)]
-			a := p.Best(w.Actions[i])
+			from, a := int(visitors.Float64()*4), chosen[i]
+			if a < 0 {
+				var listed []float64
+				for k := range 4 {
+					at := (from + k) % 4
+					listed = append(listed, w.Actions[i][at*w.Dim:][:w.Dim]...)
+				}
+				if a = (p.Best(listed) + from) % 4; len(seen) > 0 {
+					chosen[i] = a
+				}
+			}
 			if x, y := coins.Float64(), coins.Float64(); x < 0.2 {
 				a = int(y * 4)
 			}
@@ -168,7 +181,8 @@ func TestRunVisitsErrors(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := sim.RunVisits(ctx, visits(t, w, privacy.None{}, o, 10, 1, 0, 0), new(sim.Result)); err != ctx.Err() {
+	if err := sim.RunVisits(ctx, visits(t, w, privacy.None{}, o, 10, 1, 0, 0),
+		new(sim.Result)); err != ctx.Err() {
 		t.Errorf("cancelled: %v", err)
 	}
 }
