@@ -198,7 +198,7 @@ func TestCrashNode(t *testing.T) {
 					}
 					time.Sleep(time.Duration(rand.IntN(3)) * time.Millisecond)
 					if d.Token != "" && rand.IntN(4) > 0 {
-						steps, letGo := rand.Int64N(1<<20+1), clk.held.of(e, d)
+						steps, letGo := rand.Int64N(1<<20+1), clk.held.of(e, d.Token, d.Expires)
 						say("sent %s %d", d.Token, steps)
 						came := report(d.Token, steps)
 						if letGo(); !came {
@@ -265,7 +265,7 @@ func crashNodes(t *testing.T, fault string, kills int) (w *witness, released, st
 	t.Helper()
 	address := pgtest.Database(t)
 	crashStore(t, postgresAt(t, address))
-	w = &witness{sent: map[string]int64{}, got: map[string]string{}, sums: map[string]string{}}
+	w = newWitness("TestCrashChild")
 	events := make(chan spoken, 1000)
 	points := []string{"before a commit", "after a commit", "before a release", "after a release"}
 	starts := 0

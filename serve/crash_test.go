@@ -94,6 +94,10 @@ func (s *twin) Commit(ctx context.Context, c store.Commit) error {
 				return nil
 			}
 		}
+	case "forgets vectors":
+		for i := range c.Writes {
+			c.Writes[i].Events = nil
+		}
 	case "issues numbers again":
 		for i := range c.Writes {
 			c.Writes[i].DropSums = c.Writes[i].DropSums || s.drop
@@ -117,7 +121,7 @@ func (s *twin) Load(ctx context.Context, id int64) (store.Stored, error) {
 			a.Runs = a.Runs[:len(a.Runs)-1]
 		}
 	}
-	out.Segments, out.Parts, s.drop = nil, nil, true
+	out.Segments, out.Parts, out.Events, s.drop = nil, nil, nil, true
 	return out, err
 }
 
@@ -130,19 +134,19 @@ type patience struct {
 }
 
 // of holds the clock for a decision's reward, until it is let go.
-func (h *patience) of(e *Engine, d Decision) (letGo func()) {
+func (h *patience) of(e *Engine, name string, expires time.Time) (letGo func()) {
 	at := e.cfg.Clock()
-	at = at.Add(d.Expires.Sub(time.UnixMilli(e.now())) - 2*time.Millisecond)
+	at = at.Add(expires.Sub(time.UnixMilli(e.now())) - 2*time.Millisecond)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.at == nil {
 		h.at = map[string]time.Time{}
 	}
-	h.at[d.Token] = at
+	h.at[name] = at
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		delete(h.at, d.Token)
+		delete(h.at, name)
 	}
 }
 
@@ -176,14 +180,16 @@ func hasty(fault string) {
 	}
 }
 
-// TestCrashChild is the process that is killed.
-func TestCrashChild(t *testing.T) {
+func say(format string, args ...any) {
+	_, _ = io.WriteString(os.Stdout, fmt.Sprintf(format, args...)+"\n")
+}
+
+// openChild is the engine of a process that is killed: its clock stands until it is started, and is
+// held by who waits for an answer.
+func openChild(t *testing.T) (e *Engine, held *patience, start func()) {
 	dir := os.Getenv("SOTTO_CRASH_DIR")
 	if dir == "" {
 		t.Skip("it is run by TestCrash")
-	}
-	say := func(format string, args ...any) {
-		_, _ = io.WriteString(os.Stdout, fmt.Sprintf(format, args...)+"\n")
 	}
 	fault := os.Getenv("SOTTO_CRASH_TWIN")
 	hasty(fault)
@@ -193,9 +199,8 @@ func TestCrashChild(t *testing.T) {
 	if os.Getenv("SOTTO_CRASH_STOPS") != "" {
 		kill = syscall.SIGSTOP
 	}
-	slow, _ := strconv.Atoi(os.Getenv("SOTTO_CRASH_SLOW"))
 	var started atomic.Int64 // when the clock began to run; 0: it stands
-	var held patience
+	held = &patience{}
 	from := time.UnixMilli(1)
 	e, err := Open(t.Context(), Config{
 		Store: func(ctx context.Context) (store.Store, error) {
@@ -208,7 +213,8 @@ func TestCrashChild(t *testing.T) {
 			}
 			return from
 		},
-		Curator: knownNoise(func() int { return rand.IntN(1000) }),
+		Curator:       knownNoise(func() int { return rand.IntN(1000) }),
+		VectorCurator: knownVectors(func() int { return rand.IntN(1000) }),
 		hook: func(at string) {
 			if at == point {
 				if left--; left == -1 {
@@ -221,6 +227,22 @@ func TestCrashChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return e, held, func() { started.Store(time.Now().UnixNano()) }
+}
+
+// reportAll reports the rewards that were not answered before.
+func reportAll(report func(name string, steps int64)) {
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		token, steps, _ := strings.Cut(in.Text(), " ")
+		n, _ := strconv.ParseInt(steps, 10, 64)
+		report(token, n)
+	}
+}
+
+// TestCrashChild is the process that is killed.
+func TestCrashChild(t *testing.T) {
+	e, held, start := openChild(t)
 	report := func(token string, steps int64) {
 		for {
 			s, err := e.Reward(t.Context(), "shop", Report{token, float64(steps) * release.ExactStep})
@@ -231,21 +253,17 @@ func TestCrashChild(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	in := bufio.NewScanner(os.Stdin)
-	for in.Scan() {
-		token, steps, _ := strings.Cut(in.Text(), " ")
-		n, _ := strconv.ParseInt(steps, 10, 64)
-		report(token, n)
-	}
+	reportAll(report)
 	if _, err := e.Get(t.Context(), "shop"); errors.Is(err, ErrNotFound) {
 		begin(t, e, crashShop)
 		say("made")
 	}
+	slow, _ := strconv.Atoi(os.Getenv("SOTTO_CRASH_SLOW"))
 	if info, err := e.Get(t.Context(), "shop"); err != nil || info.State == Failed {
 		say("failed %s %v", info.Reason, err)
 		return
 	}
-	started.Store(time.Now().UnixNano())
+	start()
 	say("ready")
 	var group sync.WaitGroup
 	for range 4 {
@@ -257,7 +275,7 @@ func TestCrashChild(t *testing.T) {
 				}
 				time.Sleep(time.Duration((1+slow)*rand.IntN(3)) * time.Millisecond)
 				if rand.IntN(4) > 0 {
-					steps, letGo := rand.Int64N(1<<20+1), held.of(e, d)
+					steps, letGo := rand.Int64N(1<<20+1), held.of(e, d.Token, d.Expires)
 					say("sent %s %d", d.Token, steps)
 					report(d.Token, steps)
 					letGo()
@@ -265,13 +283,18 @@ func TestCrashChild(t *testing.T) {
 			}
 		})
 	}
+	sayShown(t, e, "shop", func(info Info) float64 { return info.Arms[0].Sum + info.Arms[1].Sum })
+}
+
+// sayShown says all that is shown of an experiment.
+func sayShown(t *testing.T, e *Engine, name string, sum func(Info) float64) {
 	shown, batches := 0, -1
 	for {
-		if info, err := e.Get(t.Context(), "shop"); err == nil && info.Batches != batches {
+		if info, err := e.Get(t.Context(), name); err == nil && info.Batches != batches {
 			batches = info.Batches
-			say("sums %d %v", batches, info.Arms[0].Sum+info.Arms[1].Sum)
+			say("sums %d %v", batches, sum(info))
 		}
-		lines, err := e.Transcript(t.Context(), "shop")
+		lines, err := e.Transcript(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,8 +317,10 @@ type witness struct {
 	lines  []string
 	sums   map[string]string
 	faults []string
-	starts int // of children that were ready
-	count  int // of syncs
+	told   map[string]string // actions of events
+	child  string            // the test that is killed
+	starts int               // of children that were ready
+	count  int               // of syncs
 }
 
 func (w *witness) fault(format string, args ...any) {
@@ -310,6 +335,11 @@ func (w *witness) hear(text string) {
 		w.starts++
 	case "failed":
 		w.fault("%s", text)
+	case "told":
+		if old, ok := w.told[a]; ok && old != b {
+			w.fault("an event was told %s, then %s", old, b)
+		}
+		w.told[a] = b
 	case "sent":
 		w.sent[a], _ = strconv.ParseInt(b, 10, 64)
 	case "got":
@@ -348,7 +378,7 @@ func (w *witness) open() (out []string) {
 // life is one child, from its start to its kill.
 func (w *witness) life(t *testing.T, dir, fault, at string, wait time.Duration) {
 	t.Helper()
-	c := exec.Command(os.Args[0], "-test.run=^TestCrashChild$")
+	c := exec.Command(os.Args[0], "-test.run=^"+w.child+"$")
 	c.Env = append(os.Environ(), "SOTTO_CRASH_DIR="+dir, "SOTTO_CRASH_TWIN="+fault, "SOTTO_CRASH_AT="+at)
 	c.Stdin = strings.NewReader(strings.Join(w.open(), "\n"))
 	out, err := c.StdoutPipe()
@@ -497,12 +527,25 @@ func crashStore(t *testing.T, at func(context.Context) (store.Store, error)) {
 	}
 }
 
-// crash kills a child so often, half of the times at named points.
+// crash kills a child so often.
 func crash(t *testing.T, fault string, kills int) (w *witness, released int) {
 	t.Helper()
 	dir := t.TempDir()
 	crashStore(t, store.SQLite(dir))
-	w = &witness{sent: map[string]int64{}, got: map[string]string{}, sums: map[string]string{}}
+	if w = newWitness("TestCrashChild"); !w.lives(t, dir, fault, kills) {
+		return w, 0
+	}
+	return w, w.judge(t, dir)
+}
+
+func newWitness(child string) *witness {
+	return &witness{child: child, sent: map[string]int64{}, got: map[string]string{}, sums: map[string]string{},
+		told: map[string]string{}}
+}
+
+// lives are so many children, half of them killed at named points. It is false if a twin was found.
+func (w *witness) lives(t *testing.T, dir, fault string, kills int) bool {
+	t.Helper()
 	points := []string{"before a commit", "after a commit", "before a release", "after a release"}
 	for i := range kills {
 		at := ""
@@ -511,10 +554,10 @@ func crash(t *testing.T, fault string, kills int) (w *witness, released int) {
 		}
 		w.life(t, dir, fault, at, time.Duration(20+rand.IntN(250))*time.Millisecond)
 		if len(w.faults) > 0 && fault != "" {
-			return w, 0
+			return false
 		}
 	}
-	return w, w.judge(t, dir)
+	return true
 }
 
 // kills is how often a child is killed: SOTTO_CRASHES, or 20.

@@ -39,7 +39,7 @@ func testPaused(t *testing.T, at string) (void int) {
 	t.Helper()
 	dir := t.TempDir()
 	crashStore(t, store.SQLite(dir))
-	w := &witness{sent: map[string]int64{}, got: map[string]string{}, sums: map[string]string{}}
+	w := newWitness("TestCrashChild")
 	child := exec.Command(os.Args[0], "-test.run=^TestCrashChild$")
 	child.Env = append(os.Environ(), "SOTTO_CRASH_DIR="+dir, "SOTTO_CRASH_TWIN=", "SOTTO_CRASH_AT="+at,
 		"SOTTO_CRASH_STOPS=yes")

@@ -276,7 +276,7 @@ func losePower(t *testing.T, fault, until string) (w *witness, cuts, released in
 		}
 	}
 	trace := recorded(t, dir, fault, until)
-	w = &witness{sent: map[string]int64{}, got: map[string]string{}, sums: map[string]string{}}
+	w = newWitness("TestCrashChild")
 	src := rand.New(rand.NewPCG(1, 2))
 	seen := map[string]bool{}
 	tmp, made := fast(t), fault != ""
