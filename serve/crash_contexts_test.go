@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,7 +39,8 @@ func crashAsk(event string) RankAsk {
 
 // TestCrashContextsChild is the process that is killed. Beside what TestCrashChild says it says
 //
-//	told EVENT ACTION    an event was answered
+//	ask EVENT            an event is about to be ranked
+//	told EVENT ACTION    and was answered
 func TestCrashContextsChild(t *testing.T) {
 	e, held, start := openChild(t)
 	report := func(event string, steps int64) {
@@ -66,6 +69,7 @@ func TestCrashContextsChild(t *testing.T) {
 		group.Go(func() {
 			for {
 				ask := crashAsk(fmt.Sprintf("%d-%x", rand.IntN(1000), rand.Uint64()))
+				say("ask %s", ask.Event)
 				r, err := e.Rank(t.Context(), "news", ask)
 				if err != nil || r.Reason != Split {
 					continue
@@ -108,21 +112,29 @@ func (w *witness) judgeContexts(t *testing.T, dir string) (released int) {
 		w.fault("failed %s", info.Reason)
 		return 0
 	}
-	// Of events that nobody was told nothing is known but that they count, with the default: their
-	// vectors are those that the store has of them.
+	return w.holdContexts(t, e)
+}
+
+// holdContexts holds the lines against what was told, and gives how many decisions they release.
+func (w *witness) holdContexts(t *testing.T, e *Engine) (released int) {
+	t.Helper()
 	known := map[int]newsDecision{}
-	for event, action := range w.told {
+	for event := range w.asked {
 		x := mustFind(t, e, "news")
 		x.mu.Lock()
 		k, err := x.event(event)
 		x.mu.Unlock()
-		if err != nil {
+		told, was := w.told[event]
+		switch {
+		case err != nil && !was: // and it counts nowhere
+			continue
+		case err != nil:
 			w.fault("event %s was told, and is not there: %v", event, err)
 			return 0
 		}
 		d := decideNews(t, e, crashAsk(event))
-		if d.ranking.Action != action {
-			w.fault("event %s was told %s, and is told %s", event, action, d.ranking.Action)
+		if was && d.ranking.Action != told {
+			w.fault("event %s was told %s, and is told %s", event, told, d.ranking.Action)
 		}
 		if _, twice := known[int(k.number)]; twice {
 			w.fault("decision %d counts for two", k.number)
@@ -149,16 +161,17 @@ func (w *witness) judgeContexts(t *testing.T, dir string) (released int) {
 		var all []newsDecision
 		var earned int64
 		for n := head; n < head+in.N; n++ {
-			if d, ok := known[n]; ok {
-				all = append(all, d)
-				weight := math.Round(1 / float64(len(d.ask.Actions)-(len(d.ask.Excluded)+1)/2) /
-					d.ranking.Propensity / 20 * (1 << 20))
-				earned += (int64(weight)*d.steps + 1<<19) >> 20
+			d, ok := known[n]
+			if !ok {
+				w.fault("decision %d is nobody's", n)
+				return released
 			}
+			all = append(all, d)
+			weight := math.Round(1 / float64(len(d.ask.Actions)-(len(d.ask.Excluded)+1)/2) /
+				d.ranking.Propensity / 20 * (1 << 20))
+			earned += (int64(weight)*d.steps + 1<<19) >> 20
 		}
-		if head += in.N; len(all) < in.N { // the others were not told, and their actions not known
-			continue
-		}
+		head += in.N
 		released += in.N
 		for j, want := range products(all) {
 			if got := signedSteps(in.Release.Vector[j]); got != want {
@@ -171,6 +184,101 @@ func (w *witness) judgeContexts(t *testing.T, dir string) (released int) {
 		}
 	}
 	return released
+}
+
+// A moody store fails commits now and then, of which some were made all the same.
+type moody struct {
+	store.Store
+	ill *atomic.Bool
+}
+
+func (s moody) Commit(ctx context.Context, c store.Commit) error {
+	if !s.ill.Load() || rand.IntN(4) > 0 {
+		return s.Store.Commit(ctx, c)
+	}
+	if rand.IntN(2) == 0 {
+		if err := s.Store.Commit(ctx, c); err != nil {
+			return err
+		}
+	}
+	return errDisk
+}
+
+// Whatever commits fail, also those of releases, and whether they were made or not: who asks again
+// until there is an answer has one decision and one reward, and released is what was told.
+func TestContextsOnAMoodyDisk(t *testing.T) {
+	c, mem := newClock(), store.NewMemory()
+	var ill atomic.Bool
+	random := func() int { return rand.IntN(1000) }
+	e := open(t, Config{Clock: c.Now, Curator: knownNoise(random), VectorCurator: knownVectors(random),
+		Store: func(ctx context.Context) (store.Store, error) {
+			s, err := mem.Open(ctx)
+			return moody{s, &ill}, err
+		}})
+	begin(t, e, crashNews)
+	w := newWitness("")
+	var mu sync.Mutex
+	failures := 0
+	again := func(do func() error) {
+		for {
+			err := do()
+			if err == nil {
+				return
+			}
+			if !errors.Is(err, ErrUnavailable) {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			failures++
+			mu.Unlock()
+			time.Sleep(time.Millisecond)
+		}
+	}
+	for phase := range 4 {
+		ill.Store(true)
+		var group sync.WaitGroup
+		for client := range 4 {
+			group.Go(func() {
+				for i := range 12 {
+					event, steps := fmt.Sprintf("%d-%d-%d", i, client, phase), rand.Int64N(1<<20+1)
+					var r Ranking
+					again(func() (err error) {
+						r, err = e.Rank(t.Context(), "news", crashAsk(event))
+						return err
+					})
+					var s Status
+					again(func() (err error) {
+						s, err = e.RewardEvent(t.Context(), "news", event, float64(steps)*release.ExactStep)
+						return err
+					})
+					mu.Lock()
+					w.asked[event], w.told[event], w.sent[event], w.got[event] = true, r.Action, steps, string(s)
+					mu.Unlock()
+				}
+			})
+		}
+		group.Wait()
+		for range 30 {
+			c.Add(20 * time.Millisecond)
+			again(func() error { return e.Sync(t.Context()) })
+		}
+	}
+	ill.Store(false)
+	settle(t, e, c, 20*time.Millisecond, 30)
+	released := w.holdContexts(t, e)
+	for _, f := range w.faults {
+		t.Error(f)
+	}
+	info, _ := e.Get(t.Context(), "news")
+	for _, s := range w.got {
+		if Status(s) != Accepted {
+			t.Errorf("a reward is %s", s)
+		}
+	}
+	if in := info.Contextual; failures == 0 || released < 40 || in.Released != released || in.Decisions != 192 {
+		t.Errorf("%d failures, %d decisions released, %+v", failures, released, in)
+	}
 }
 
 func crashContexts(t *testing.T, fault string, kills int) (w *witness, released int) {

@@ -317,7 +317,8 @@ type witness struct {
 	lines  []string
 	sums   map[string]string
 	faults []string
-	told   map[string]string // actions of events
+	asked  map[string]bool   // events
+	told   map[string]string // their actions
 	child  string            // the test that is killed
 	starts int               // of children that were ready
 	count  int               // of syncs
@@ -335,6 +336,8 @@ func (w *witness) hear(text string) {
 		w.starts++
 	case "failed":
 		w.fault("%s", text)
+	case "ask":
+		w.asked[a] = true
 	case "told":
 		if old, ok := w.told[a]; ok && old != b {
 			w.fault("an event was told %s, then %s", old, b)
@@ -540,7 +543,7 @@ func crash(t *testing.T, fault string, kills int) (w *witness, released int) {
 
 func newWitness(child string) *witness {
 	return &witness{child: child, sent: map[string]int64{}, got: map[string]string{}, sums: map[string]string{},
-		told: map[string]string{}}
+		asked: map[string]bool{}, told: map[string]string{}}
 }
 
 // lives are so many children, half of them killed at named points. It is false if a twin was found.
