@@ -11,13 +11,24 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 )
 
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"sotto": func() { Main() }}) }
 
 func TestScripts(t *testing.T) {
+	dir, files := "testdata/script", []string(nil)
+	if testneeds.Race { // of each process the start takes 0.1 s there: those that do several things at once
+		dir = ""
+		for _, name := range []string{"aggregate", "aggregate-spent", "explore", "interrupt", "run", "serve",
+			"shards"} {
+			files = append(files, "testdata/script/"+name+".txtar")
+		}
+	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
+		Files:               files,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			examples, err := filepath.Abs("../examples")

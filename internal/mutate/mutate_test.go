@@ -14,6 +14,7 @@ func TestTiny(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.least = 0 // one of them never ends
 	tests, err := b.tests(options{skip: "^$", short: true}, io.Discard)
 	if err != nil {
 		t.Fatal(err)

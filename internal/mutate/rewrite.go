@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/tools/go/packages"
 )
@@ -71,7 +72,7 @@ func build(pattern, work string) (*binary, []mutant, error) {
 	if err := os.WriteFile(over, js, 0o600); err != nil {
 		return nil, nil, err
 	}
-	b := &binary{path: filepath.Join(work, "test"), dir: dir, work: work}
+	b := &binary{path: filepath.Join(work, "test"), dir: dir, work: work, least: 2 * time.Second}
 	cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", over, "-o", b.path, pattern)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, nil, fmt.Errorf("building the mutants of %s: %w\n%s", pattern, err, out)

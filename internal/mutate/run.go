@@ -28,6 +28,7 @@ const (
 type binary struct {
 	path, dir, work string
 	flags           []string
+	least           time.Duration // of processor time that a mutant has
 }
 
 type test struct {
@@ -118,7 +119,7 @@ func (b *binary) judge(id int, tests []test) state {
 		}
 		s = lives
 		pattern := "^(" + strings.Join(names, "|") + ")$"
-		if _, _, err := b.run("MUTANT="+strconv.Itoa(id), pattern, 3*cpu+2*time.Second); err != nil {
+		if _, _, err := b.run("MUTANT="+strconv.Itoa(id), pattern, 3*cpu+b.least); err != nil {
 			return dead
 		}
 	}

@@ -121,6 +121,7 @@ func TestMillionRewards(t *testing.T) {
 // Whoever is slow, with the head of a request, with its body, or in reading the answer, is cut off,
 // and holds nobody else up.
 func TestSlowClients(t *testing.T) {
+	t.Parallel()
 	w := shopOpen(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -96,6 +96,7 @@ func (n *node) ask(t testing.TB, key, method, path, body string, header ...strin
 // Whichever node is asked, the one that writes answers, and looks at the key. Where it cannot be
 // reached the answer is 503, until another one writes.
 func TestForward(t *testing.T) {
+	t.Parallel()
 	address := pgtest.Database(t)
 	a, b := newNode(t, address), newNode(t, address)
 	key, made, err := a.engine.NewKey(t.Context(), "admin", serve.ScopeAdmin)
@@ -199,6 +200,7 @@ func TestForwardToNobody(t *testing.T) {
 // An open page of a process that passes requests on is told what is new, until another process
 // writes, and then again by that one.
 func TestForwardEvents(t *testing.T) {
+	t.Parallel()
 	address := pgtest.Database(t)
 	a, b := newNode(t, address), newNode(t, address)
 	key, _, err := a.engine.NewKey(t.Context(), "admin", serve.ScopeAdmin)
