@@ -3,6 +3,7 @@ package experiment
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -88,6 +89,18 @@ func TestContextual(t *testing.T) {
 		"rho=1.2 for her one reward (rho=1 for learning, the rest for 3 rules); contexts, features, ids of "+
 		"actions and what was decided are not protected" {
 		t.Errorf("%s, %v", says, err)
+	}
+	// Where it is not said, the bound on the model's norm is what blocks are divided by.
+	radius := func(params string) float64 {
+		p, err := front(t, strings.Replace(liveFront, "lambda: 30", "lambda: 30"+params, 1)).NewContextual()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, r := p.Estimate()
+		return r
+	}
+	if got := radius(""); got != radius(fmt.Sprintf(", norm: %v", p.Norm())) || got == radius(", norm: 1") {
+		t.Errorf("the radius without a norm is %v", got)
 	}
 	// The normal form is read back to the same.
 	text, err := l.JSON()

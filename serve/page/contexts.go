@@ -48,6 +48,18 @@ type Gain struct {
 	Interval *[2]float64 `json:"interval"`
 }
 
+// Text is the estimate with its sign, in two digits of its interval's half width.
+func (g *Gain) Text() string {
+	if g.Estimate == nil {
+		return "–"
+	}
+	text := report.Fixed(*g.Estimate, decimalsOf(g.Interval))
+	if *g.Estimate > 0 {
+		text = "+" + text
+	}
+	return text
+}
+
 // contextsOf is nil where there are arms.
 func contextsOf(info serve.Info) *Contexts {
 	decl, of := info.Experiment, info.Contextual

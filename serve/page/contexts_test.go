@@ -106,7 +106,7 @@ func TestContextsPage(t *testing.T) {
 	p := New(Config{})
 	defer p.Close()
 	for name, want := range map[string][]string{
-		"live-state": {"&#43;0.2</p>", "what learner would have won over product", "vectors of 10 components",
+		"live-state": {"&#43;0.20</p>", "Rewards alone are protected", "what learner would have won over product", "vectors of 10 components",
 			"The first action is given", `data-decisions="100000"`, "in 3 releases"},
 		"live-arms":    {"learner", "0.200 or more", "the first action", "the action article-7", "ρ = 0.05"},
 		"live-privacy": {"contexts, features, ids of actions and what was decided are not protected", "ρ = 1.15"},

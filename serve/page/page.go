@@ -107,12 +107,6 @@ func (p *Pages) functions() template.FuncMap {
 		"number":  func(x float64) string { return report.Number(x) },
 		"percent": func(x float64) string { return report.Number(math.Round(1000*x)/10) + "\u202f%" },
 		"axis":    axisOf,
-		"signed": func(x float64) string {
-			if x > 0 {
-				return "+" + report.Number(x)
-			}
-			return report.Number(x)
-		},
 		"between": func(x *[2]float64) string { return within(x, decimalsOf(x)) },
 		"greek":   strings.NewReplacer("epsilon=", "ε = ", "rho=", "ρ = ", "delta=", "δ = ").Replace,
 		"count":   func(n int64) string { return report.Whole(int(n)) },
