@@ -91,3 +91,43 @@ func TestRankErrors(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An experiment with contexts is ranked with features, nested ones too.
+func TestRankContexts(t *testing.T) {
+	s := newService(t)
+	s.Start(`
+name: news
+contextual:
+  context: {user.age: {range: [0, 100], cross_only: true}}
+  action: {topic: {values: [news, sport]}}
+  cross: [{of: [user.age, topic]}]
+policy: {policy: adac-oful, greed: 1, lambda: 30}
+horizon: 1e5
+budget: {rho: 1}
+unit: {of: visit}
+window: 10m
+floor: 0.1
+`)
+	c := s.client()
+	ask := client.RankRequest{Context: map[string]any{"user": map[string]any{"age": 34}}, Deferred: true,
+		Excluded: []string{"a"}, Actions: []client.Action{{"a", map[string]any{"topic": "news"}},
+			{"b", map[string]any{"topic": "sport"}}, {"c", nil}}}
+	d, err := c.Rank(t.Context(), "news", ask)
+	if err != nil || d.Action == "a" || d.Ranked[0].Probability != 0 || d.ActivateBy.IsZero() ||
+		!strings.Contains(d.Guarantee, "contexts, features, ids of actions") {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	for _, of := range []func() (client.Status, error){
+		func() (client.Status, error) { return c.ActivateEvent(t.Context(), "news", d.Event) },
+		func() (client.Status, error) { return c.RewardEvent(t.Context(), "news", d.Event, 1) },
+	} {
+		if got, err := of(); got != client.Accepted || err != nil {
+			t.Error(got, err)
+		}
+	}
+	ask.Context["colour"] = "red"
+	var refused *client.Error
+	if _, err := c.Rank(t.Context(), "news", ask); !errors.As(err, &refused) || refused.Field != "context.colour" {
+		t.Error(err)
+	}
+}

@@ -35,9 +35,11 @@ type infoJSON struct {
 	// Budget is that of one reward.
 	Budget string `json:"budget"`
 	// FirstBatch is proposed to drafts.
-	FirstBatch  *firstJSON      `json:"first_batch,omitempty"`
-	Total       string          `json:"total"` // what a unit may lose in all, with the metrics
-	Guarantee   string          `json:"guarantee"`
+	FirstBatch *firstJSON `json:"first_batch,omitempty"`
+	Total      string     `json:"total"` // what a unit may lose in all, with the metrics
+	Guarantee  string     `json:"guarantee"`
+	// Warnings are what a draft had better not have.
+	Warnings    []string        `json:"warnings,omitempty"`
 	Declaration json.RawMessage `json:"declaration"`
 }
 
@@ -123,6 +125,9 @@ func infoOf(x serve.Info) (*infoJSON, error) {
 		Contextual: contextualOf(x.Contextual)}
 	if first, ok := x.Experiment.FirstBatch(); ok && x.State == serve.Draft {
 		out.FirstBatch = &firstJSON{first.Param, first.Is, first.Proposed}
+	}
+	if x.State == serve.Draft {
+		out.Warnings = x.Experiment.Warnings()
 	}
 	out.Total = fmt.Sprint(x.Experiment.Total())
 	if out.Guarantee, err = x.Experiment.Guarantee(); err != nil {

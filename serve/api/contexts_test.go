@@ -111,6 +111,11 @@ func TestContextErrors(t *testing.T) {
 			t.Errorf("%s: %s", c.body, got)
 		}
 	}
+	short := strings.NewReplacer("name: segments", "name: short", "1e6", "100", "rho: 1", "rho: 0.1").Replace(segments)
+	if got := w.want(201, "POST", "/v1/experiments", short); !strings.Contains(got,
+		`"warnings":["contextual: vectors have 21 components`) {
+		t.Error(got)
+	}
 	w.want(400, "POST", x+"/decisions", `{"unit": "ann"}`)
 	w.want(400, "POST", "/ofrep/v1/evaluate/flags/segments", `{"context": {"targetingKey": "ann"}}`)
 	if got := w.want(200, "POST", "/ofrep/v1/evaluate/flags", `{"context": {"targetingKey": "ann"}}`); strings.Contains(
@@ -122,5 +127,49 @@ func TestContextErrors(t *testing.T) {
 	}
 	if w.log.Len() > 0 {
 		t.Errorf("the log has %s", w.log.String())
+	}
+}
+
+// An apprentice gives the first action but for the floor's share, and its configuration says so;
+// Personalizer's lists of features are one object.
+func TestApprentice(t *testing.T) {
+	w := newWorld(t)
+	w.want(201, "POST", "/v1/experiments", strings.NewReplacer("actions: 4", "actions: 4\n  mode: apprentice\n  "+
+		"rules: [{name: learner, play: policy, clip: 20, budget: {rho: 0.1}}]").Replace(segments))
+	w.want(200, "POST", "/v1/experiments/segments/start", "")
+	key := w.keyOf("segments")
+	if got := w.want(200, "GET", theirs+"/configurations/service", "", key...); !strings.Contains(got,
+		`"learningMode":"Apprentice"`) {
+		t.Error(got)
+	}
+	first := 0
+	for i := range 200 {
+		var d personalRanking
+		if err := json.Unmarshal([]byte(w.want(201, "POST", theirs+"/rank", fmt.Sprintf(`{"eventId": "e%d", `+
+			`"contextFeatures": [{"segment": "b"}, {"segment": "c"}], "actions": [{"id": "c", "features": [{}]}, `+
+			`{"id": "a", "features": []}, {"id": "b"}]}`, i), key...)), &d); err != nil {
+			t.Fatal(err)
+		}
+		if d.Action == "c" {
+			first++
+			if p := d.Ranking[0].Probability; p < 0.933 || p > 0.934 { // 1 − γ + γ/3
+				t.Error(p)
+			}
+		}
+		w.want(204, "POST", fmt.Sprintf("%s/events/e%d/reward", theirs, i), `{"value": 1}`, key...)
+	}
+	if first < 150 { // of 200 with probability 0.933: with a probability below 1e-12
+		t.Errorf("%d of 200", first)
+	}
+	for range 130 {
+		w.pass(time.Second)
+	}
+	var info infoJSON
+	if err := json.Unmarshal([]byte(w.want(200, "GET", "/v1/experiments/segments", "")), &info); err != nil {
+		t.Fatal(err)
+	}
+	if r := info.Contextual.Rules; len(r) != 1 || r[0].Mean == nil || r[0].Interval == nil ||
+		r[0].SelfNormalised == nil || r[0].Interval[0] > r[0].Interval[1] {
+		t.Errorf("%v", w.want(200, "GET", "/v1/experiments/segments", ""))
 	}
 }

@@ -224,9 +224,16 @@ func TestNewIsChecked(t *testing.T) {
 func TestKeysByForm(t *testing.T) {
 	w := newWorld(t)
 	b := w.login(w.key)
+	w.want(201, "POST", "/v1/experiments", shop)
 	b.want(400, "POST", "/keys", form("name", "server"))
 	b.want(400, "POST", "/keys", form("scope-read", "on"))
 	b.want(400, "POST", "/keys", form("name", "page", "scope-browser", "on"))
+	b.want(400, "POST", "/keys", form("name", "app", "experiment", "shop", "scope-read", "on"))
+	b.want(404, "POST", "/keys", form("name", "app", "experiment", "none", "scope-decide", "on"))
+	if got := b.want(201, "POST", "/keys", form("name", "app", "experiment", "shop", "scope-decide", "on")); !strings.
+		Contains(got, ", of shop alone") {
+		t.Error(got)
+	}
 	page := b.want(201, "POST", "/keys", form("name", "<server>", "scope-decide", "on", "scope-reward", "on"))
 	_, rest, _ := strings.Cut(page, "<code>sotto_")
 	secret, _, _ := strings.Cut(rest, "<")

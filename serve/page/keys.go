@@ -17,7 +17,9 @@ type Keys struct {
 	// Secret is the key that was made just now, which is shown once; Made is its name.
 	Made, Secret string
 	Scopes       []string // that there are
-	Name         string   // in the form, as it came
+	Experiments  []string
+	Name         string // in the form, as it came
+	Experiment   string
 	Chosen       []string
 	Wrong        *Wrong
 }
@@ -39,6 +41,9 @@ func (p *Pages) keys(w http.ResponseWriter, r *http.Request, status int, out Key
 	for _, k := range p.cfg.Engine.Keys() {
 		out.Keys = append(out.Keys, Key{k, k.Scopes.Names(), k.Scopes == 0})
 	}
+	for _, x := range p.cfg.Engine.List(r.Context()) {
+		out.Experiments = append(out.Experiments, x.Experiment.Name)
+	}
 	p.write(w, status, "keys.html", out)
 	return nil
 }
@@ -46,7 +51,7 @@ func (p *Pages) keys(w http.ResponseWriter, r *http.Request, status int, out Key
 // NewKey makes a key and shows it once. Each scope is a field of its own: scope-decide, scope-read,
 // ….
 func (p *Pages) NewKey(w http.ResponseWriter, r *http.Request) error {
-	fields := []string{"name"}
+	fields := []string{"name", "experiment"}
 	for _, s := range serve.AllScopes() {
 		fields = append(fields, "scope-"+s)
 	}
@@ -54,7 +59,7 @@ func (p *Pages) NewKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := Keys{Name: f.Get("name")}
+	out := Keys{Name: f.Get("name"), Experiment: f.Get("experiment")}
 	var scopes serve.Scope
 	for _, name := range serve.AllScopes() {
 		if !f.Has("scope-" + name) {
@@ -77,7 +82,7 @@ func (p *Pages) NewKey(w http.ResponseWriter, r *http.Request) error {
 	case scopes == 0:
 		err = wrong("scopes", "scopes is empty: say what the key may do")
 	default:
-		secret, _, err = p.cfg.Engine.NewKey(r.Context(), out.Name, scopes)
+		secret, _, err = p.cfg.Engine.NewKeyFor(r.Context(), out.Experiment, out.Name, scopes)
 	}
 	if err != nil {
 		if out.Wrong = p.wrongOf(err); out.Wrong != nil {
