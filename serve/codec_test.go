@@ -136,7 +136,8 @@ func FuzzEvents(f *testing.F) {
 func FuzzEvent(f *testing.F) {
 	f.Add(appendEvent(nil, event{}, false))
 	f.Add(appendEvent(nil, event{action: 1, greedy: 2}, true))
-	f.Add(appendEvent(nil, event{action: 1, greedy: 2, vector: []float64{1, 0, 0}, weights: []float64{3}}, true))
+	f.Add(appendEvent(nil, event{action: 1, greedy: 2,
+		offer: &offer{[]float64{1, 0, 0}, []float64{3}}}, true))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		v, ok, rest, err := readEvent(data, 3, 1)
 		if err != nil {

@@ -51,9 +51,10 @@ type contexts struct {
 // becomes if it is activated.
 type event struct {
 	action, greedy uint64 // by their hashes: what was given, and what but for the floor
-	vector         []float64
-	weights        []float64
+	offer          *offer // nil if it is none, or none any more
 }
+
+type offer struct{ vector, weights []float64 }
 
 func newContexts(x *live) (*contexts, error) {
 	g := &contexts{x: x, events: map[tag]event{}}
@@ -288,7 +289,7 @@ func (g *contexts) choose(ask RankAsk, t tag, now int64) (Ranking, given, error)
 	}
 	if within > 0 {
 		x.offer(&u, now, within)
-		v.vector, v.weights = vector, weights
+		v.offer = &offer{vector, weights}
 		g.offers = append(g.offers, t)
 	} else {
 		k, err := g.play.Decide(vector, weights, now)
@@ -318,11 +319,11 @@ func (g *contexts) count(v play.Event, now int64) {
 func (g *contexts) forgetOffers(now int64) {
 	for len(g.offers) > 0 {
 		t := g.offers[0]
-		if u, ok := g.x.units[t]; ok && now < u.by && g.events[t].vector != nil {
+		if u, ok := g.x.units[t]; ok && now < u.by && g.events[t].offer != nil {
 			return
 		}
 		if v, ok := g.events[t]; ok {
-			v.vector, v.weights = nil, nil
+			v.offer = nil
 			g.events[t] = v
 		}
 		g.offers = g.offers[1:]
@@ -331,15 +332,15 @@ func (g *contexts) forgetOffers(now int64) {
 
 func (g *contexts) activate(r reported, now int64) (play.Ticket, bool, error) {
 	u, v := g.x.units[r.unit], g.events[r.unit]
-	if u.number != r.number || u.by != r.by || v.vector == nil { // the event is another offer's by now
+	if u.number != r.number || u.by != r.by || v.offer == nil { // the event is another offer's by now
 		return play.Ticket{}, false, nil
 	}
-	k, err := g.play.DecideUntil(v.vector, v.weights, now, r.deadline)
+	k, err := g.play.DecideUntil(v.offer.vector, v.offer.weights, now, r.deadline)
 	if err != nil {
 		return k, false, err
 	}
-	g.count(play.Event{Number: k.Number, Vector: v.vector, Weights: v.weights}, now)
-	v.vector, v.weights = nil, nil
+	g.count(play.Event{Number: k.Number, Vector: v.offer.vector, Weights: v.offer.weights}, now)
+	v.offer = nil
 	g.events[r.unit] = v
 	return k, true, nil
 }
@@ -508,7 +509,7 @@ func (g *contexts) readExtra(b []byte, t tag) (rest []byte, err error) {
 	if !ok || err != nil {
 		return rest, err
 	}
-	if g.events[t] = v; v.vector != nil {
+	if g.events[t] = v; v.offer != nil {
 		g.offers = append(g.offers, t)
 	}
 	return rest, nil

@@ -97,17 +97,17 @@ func appendEvent(b []byte, v event, ok bool) []byte {
 	switch {
 	case !ok:
 		return append(b, noEvent)
-	case v.vector == nil:
+	case v.offer == nil:
 		b = append(b, anEvent)
 	default:
 		b = append(b, anOffer)
 	}
 	b = binary.BigEndian.AppendUint64(b, v.action)
 	b = binary.BigEndian.AppendUint64(b, v.greedy)
-	if v.vector == nil {
+	if v.offer == nil {
 		return b
 	}
-	return appendVector(b, v.vector, v.weights)
+	return appendVector(b, v.offer.vector, v.offer.weights)
 }
 
 func readEvent(b []byte, dim, rules int) (v event, ok bool, rest []byte, err error) {
@@ -121,7 +121,8 @@ func readEvent(b []byte, dim, rules int) (v event, ok bool, rest []byte, err err
 	}
 	v.action, v.greedy, rest = binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint64(b[9:]), b[17:]
 	if b[0] == anOffer {
-		v.vector, v.weights, rest, err = readVector(rest, dim, rules)
+		v.offer = &offer{}
+		v.offer.vector, v.offer.weights, rest, err = readVector(rest, dim, rules)
 	}
 	return v, err == nil, rest, err
 }
