@@ -61,14 +61,16 @@ import (
 // Vectors are multiples of 2^-20 with ‖a‖ ≤ 1, so that products are whole steps of 2^-40 and a
 // segment's Σ aaᵀ is a sum of integers. At a cut V is made anew from V at the cut before and
 // these integers, and its factor from V: all that is known of released decisions follows from
-// their integers and releases, bit for bit, without a vector (Skip).
+// their integers and releases, bit for bit, without a vector (Skip). That a segment ends where it
+// does follows from them too: the determinant that says so is of this V.
 type late struct {
 	base    []float64 // V at the last cut
 	gram    []int64   // Σ aaᵀ since, lower triangle, row by row, in steps of 2^-40
 	steps   []int64   // scratch: a vector in steps of 2^-20
 	rounds  int       // since the last cut
+	before  float64   // log det V at the last cut
 	waiting []cut     // not released, the oldest first
-	settled *factor   // of the V of what was released
+	whole   *factor   // scratch: of a V that is made from sums
 }
 
 // A cut is V at the end of a segment, after t decisions.
@@ -90,11 +92,11 @@ const maxSegment = 1 << 22
 // delayed makes the OFUL one whose releases come late.
 func (p *OFUL) delayed() *late {
 	if p.late == nil {
-		settled := newFactor(p.dim, p.o.Lambda)
+		whole := newFactor(p.dim, p.o.Lambda)
 		// V ≥ λI, so every pivot is at least λ: what is less is rounding
-		p.now.least, settled.least = p.o.Lambda, p.o.Lambda
+		p.now.least, whole.least = p.o.Lambda, p.o.Lambda
 		p.late = &late{base: slices.Clone(p.now.v), gram: make([]int64, len(p.now.v)),
-			steps: make([]int64, p.dim), settled: settled}
+			steps: make([]int64, p.dim), before: p.now.logDet(), whole: whole}
 	}
 	return p.late
 }
@@ -122,7 +124,13 @@ func (p *OFUL) Play(a []float64) {
 	}
 	l.rounds++
 	p.t++
-	p.shrunk *= p.now.add(a)
+	if p.shrunk *= p.now.add(a); p.Due() >= 0 {
+		// Where V is close to singular the factor that grew with it may be off, and whoever has the
+		// sums alone must see the segment end here too: they decide.
+		l.total(l.whole.v)
+		l.whole.refactor()
+		p.shrunk = l.shrunk(l.whole)
+	}
 }
 
 // Cut ends the segment of the decisions since the last cut: its release is due as soon as its
@@ -134,6 +142,7 @@ func (p *OFUL) Cut() (gram []int64) {
 	l.total(l.base)
 	copy(p.now.v, l.base)
 	p.now.refactor()
+	l.before = p.now.logDet()
 	l.waiting = append(l.waiting, cut{slices.Clone(l.base), p.t})
 	clear(l.gram)
 	l.rounds, p.shrunk = 0, 1
@@ -147,6 +156,9 @@ func (l *late) total(v []float64) {
 	}
 }
 
+// shrunk is det V at the last cut over that of another.
+func (l *late) shrunk(v *factor) float64 { return math.Exp(l.before - v.logDet()) }
+
 // Skip is Play of all decisions of a segment, from what Cut has returned for it: for one that is
 // brought back to where it was. It is for the beginning of a segment. The error says why no n
 // decisions can have these sums; then nothing has changed.
@@ -158,13 +170,12 @@ func (p *OFUL) Skip(n int, gram []int64) error {
 	if err := checkGram(p.dim, n, gram); err != nil {
 		return fmt.Errorf("oful: %w", err)
 	}
-	before := p.now.logDet()
 	copy(l.gram, gram)
 	l.total(p.now.v)
 	p.now.refactor()
 	l.rounds = n
 	p.t += n
-	p.shrunk = math.Exp(before - p.now.logDet())
+	p.shrunk = l.shrunk(p.now)
 	return nil
 }
 
@@ -205,8 +216,8 @@ func (l *late) learn(p *OFUL, released privacy.ReleasedVector) {
 	}
 	oldest := l.waiting[0]
 	l.waiting = slices.Delete(l.waiting, 0, 1)
-	copy(l.settled.v, oldest.v)
-	l.settled.refactor()
+	copy(l.whole.v, oldest.v)
+	l.whole.refactor()
 	p.add(released)
-	p.estimate(l.settled, oldest.t)
+	p.estimate(l.whole, oldest.t)
 }

@@ -507,3 +507,39 @@ func TestOFULDelayedAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// A segment that was ended by its vectors is ended by their sums too, also where V is close to
+// singular: blocks of words, whose components add up to the intercept, beside a small λ.
+func TestOFULSegmentsEndByTheirSums(t *testing.T) {
+	const blocks, d = 4, 16
+	unit := math.Trunc(1/math.Sqrt(blocks)/gridStep) * gridStep
+	for _, lambda := range []float64{1e-12, 1e-9, 1e-3, 1} {
+		rng := rand.New(rand.NewPCG(5, 1))
+		o := linear.OFULOptions{Lambda: lambda, C: 1, Risk: 0.1}
+		p, again := oful(t, d, 1e6, privacy.ZCDP{Rho: 1}, o), oful(t, d, 1e6, privacy.ZCDP{Rho: 1}, o)
+		n, cuts := 0, 0
+		for range 20000 {
+			a := make([]float64, d)
+			i, j := rng.IntN(3), rng.IntN(3)
+			for _, k := range []int{0, 1 + i, 4 + j, 7 + 3*i + j} {
+				a[k] = unit
+			}
+			p.Play(a)
+			if n++; p.Due() < 0 {
+				continue
+			}
+			gram := p.Cut()
+			if err := again.Skip(n, gram); err != nil {
+				t.Fatal(err)
+			}
+			if again.Due() < 0 {
+				t.Errorf("λ = %v: segment %d of %d decisions ends, and by its sums it does not", lambda, cuts, n)
+			}
+			again.Cut()
+			n, cuts = 0, cuts+1
+		}
+		if most := linear.MaxUpdates(d, 20000, lambda, 1); cuts < 10 || float64(cuts) > most {
+			t.Errorf("λ = %v: %d segments, at most %v", lambda, cuts, most)
+		}
+	}
+}
