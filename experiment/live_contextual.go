@@ -485,8 +485,8 @@ func (p learning) releases(decisions float64) float64 {
 
 // enough is from how many decisions on the noise in an estimate is no more than twice what chance
 // does to it: the sums of products of ℓ releases have noise of σ√ℓ a coordinate, and T/d rewards in
-// [−1,1] at a component of 1/√B have a standard deviation of √(T/(dB)) at most. That is T ≥ ℓσ²dB/4,
-// which is iterated, since the bound on ℓ grows with log T.
+// [−1,1] at a component of 1/√B have a standard deviation of √(T/(dB)) at most. That is T ≥
+// ℓσ²dB/4, which is iterated, since the bound on ℓ grows with log T.
 func (p learning) enough() float64 {
 	t := p.dim
 	for range 50 {
@@ -542,8 +542,10 @@ func (l *Live) Warnings() []string {
 		}
 		sd := r.Clip * m.(privacy.Gaussian).Sigma * math.Sqrt(p.releases(decisions)) / decisions
 		if lo, hi := l.Range(); sd > mostNoise {
-			warn("%s, and the noise in the estimate has a standard deviation of up to %.2g after %.2g decisions, "+
-				"of rewards from %v to %v: take a smaller clip, fewer actions, a larger floor or a larger budget",
+			warn("%s, and the noise in the estimate has a standard deviation of up to %.2g after "+
+				"%.2g decisions, "+
+				"of rewards from %v to %v: take a smaller clip, fewer actions, a larger floor or "+
+				"a larger budget",
 				at, sd*(hi-lo), decisions, lo, hi)
 		}
 	}

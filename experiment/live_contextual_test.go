@@ -261,9 +261,11 @@ func TestWarnings(t *testing.T) {
 		{[]string{"horizon: 100_000", "horizon: 1_000_000"}, nil},
 		// clip 200, σ = 1/√0.1, ℓ ≤ 37·log₂(1+10⁵/(30·37)) = 241: 200·3.162·√241/10⁵ = 0.098
 		{[]string{"[0, 1], default", "[0, 2], default"},
-			[]string{"contextual.rules[0].clip: is 200, and the noise in the estimate has a standard deviation of up to " +
+			[]string{"contextual.rules[0].clip: is 200, and the noise in the estimate has a " +
+				"standard deviation of up to " +
 				"0.2 after 1e+05 decisions, of rewards from 0 to 2",
-				"contextual.rules[2].clip: is 200, and the noise in the estimate has a standard deviation of up to 0.14"}},
+				"contextual.rules[2].clip: is 200, and the noise in the estimate has a standard " +
+					"deviation of up to 0.14"}},
 		{[]string{"horizon: 100_000", "horizon: 1000", "  rules:", "  rules: []", "    - {name", "    # {name"},
 			[]string{"contextual: vectors have 37 components, and at rho=1 the noise in an " +
 				"estimate is more than twice " +

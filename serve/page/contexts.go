@@ -152,11 +152,15 @@ func queuesOf(info serve.Info) (out []queue) {
 
 // table is the rules as a report has them.
 func (c *Contexts) table(lo, hi float64) report.Table {
-	out := report.Table{Title: "Rules", Head: []string{"rule", "plays", "earns a decision", "95 % interval", "decisions"},
-		Text: 2, Groups: []report.Group{{Head: "Rewards from " + report.Number(lo) + " to " + report.Number(hi)}},
-		Notes: []string{"What each would have earned, by the decisions that were released: their rewards, weighted by " +
+	out := report.Table{Title: "Rules", Head: []string{"rule", "plays", "earns a decision",
+		"95 % interval", "decisions"},
+		Text: 2, Groups: []report.Group{{Head: "Rewards from " + report.Number(lo) + " to " +
+			report.Number(hi)}},
+		Notes: []string{"What each would have earned, by the decisions that were released: their " +
+			"rewards, weighted by " +
 			"its probability of what was given over the propensity of that.",
-			"Intervals hold together, at all times, with probability 95 %. They allow for the noise, and are from " +
+			"Intervals hold together, at all times, with probability 95 %. They allow for the " +
+				"noise, and are from " +
 				"releases alone."}}
 	for _, r := range c.Rules {
 		mean := "–"

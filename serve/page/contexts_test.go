@@ -55,20 +55,24 @@ func frontInfo(t *testing.T) serve.Info {
 	}
 	return serve.Info{Experiment: *x, State: serve.Running, Keep: -1, Batches: 4, Lines: 5, Tip: "abc",
 		Contextual: &serve.ContextualInfo{Decisions: 100000, Released: 80000, Releases: 3, Dim: 10, Norm: 2,
-			Rules: []play.Earned{earned("product", 2, 20000), earned("learner", 20, 2400), {Name: "seven", Clip: 25,
-				Lo: -1, Hi: 1}}}}
+			Rules: []play.Earned{earned("product", 2, 20000), earned("learner", 20, 2400),
+				{Name: "seven", Clip: 25,
+					Lo: -1, Hi: 1}}}}
 }
 
-// What is shown in the place of arms: estimates within their intervals, which is too low, and the gain.
+// What is shown in the place of arms: estimates within their intervals, which is too
+// low, and the gain.
 func TestContexts(t *testing.T) {
 	c := contextsOf(frontInfo(t))
-	if c == nil || !c.Apprentice || c.Actions != 5 || c.Dim != 10 || c.Norm != 2 || c.Releases != 3 || len(c.Rules) != 3 {
+	if c == nil || !c.Apprentice || c.Actions != 5 || c.Dim != 10 || c.Norm != 2 ||
+		c.Releases != 3 || len(c.Rules) != 3 {
 		t.Fatalf("%+v", c)
 	}
 	// 2·20000/80000 = 0.5 of [−1,1] is 0, and 20·2400/80000 = 0.6 is 0.2.
 	for i, want := range []float64{0, 0.2} {
 		r := c.Rules[i]
-		if r.Estimate == nil || math.Abs(*r.Estimate-want) > 1e-9 || r.Interval == nil || r.Interval[0] >= want ||
+		if r.Estimate == nil || math.Abs(*r.Estimate-want) > 1e-9 || r.Interval == nil ||
+			r.Interval[0] >= want ||
 			r.Interval[1] <= want || r.Interval[0] < -1 || r.Interval[1] > 1 || r.Released != 80000 {
 			t.Errorf("%+v, want %v", r, want)
 		}
@@ -91,8 +95,8 @@ func TestContexts(t *testing.T) {
 	}
 }
 
-// The page of an experiment with contexts says what is not protected, and nothing by action; what is
-// of arms alone cannot be done there.
+// The page of an experiment with contexts says what is not protected, and nothing by action; what
+// is of arms alone cannot be done there.
 func TestContextsPage(t *testing.T) {
 	info := frontInfo(t)
 	r, err := reportOf(info)
@@ -106,10 +110,12 @@ func TestContextsPage(t *testing.T) {
 	p := New(Config{})
 	defer p.Close()
 	for name, want := range map[string][]string{
-		"live-state": {"&#43;0.20</p>", "Rewards alone are protected", "what learner would have won over product", "vectors of 10 components",
+		"live-state": {"&#43;0.20</p>", "Rewards alone are protected",
+			"what learner would have won over product", "vectors of 10 components",
 			"The first action is given", `data-decisions="100000"`, "in 3 releases"},
-		"live-arms":    {"learner", "0.200 or more", "the first action", "the action article-7", "ρ = 0.05"},
-		"live-privacy": {"contexts, features, ids of actions and what was decided are not protected", "ρ = 1.15"},
+		"live-arms": {"learner", "0.200 or more", "the first action", "the action article-7", "ρ = 0.05"},
+		"live-privacy": {"contexts, features, ids of actions and what was decided are not protected",
+			"ρ = 1.15"},
 	} {
 		var b bytes.Buffer
 		if err := p.templates["experiment.html"].ExecuteTemplate(&b, name, v); err != nil {
@@ -138,7 +144,8 @@ func TestContextsPage(t *testing.T) {
 		t.Errorf("%+v", q)
 	}
 	var html bytes.Buffer
-	if err := r.page([]byte("{}")).WriteHTML(&html); err != nil || !strings.Contains(html.String(), "article-7") {
+	if err := r.page([]byte("{}")).WriteHTML(&html); err != nil ||
+		!strings.Contains(html.String(), "article-7") {
 		t.Error(err)
 	}
 	for state, want := range map[serve.State]string{serve.Paused: "paused: everybody gets the first action",
@@ -156,7 +163,8 @@ func TestContextsForm(t *testing.T) {
 	x := frontInfo(t).Experiment
 	promise, err := promiseOf(&x)
 	if err != nil || !strings.Contains(promise.Queue, "9 components, blocks divided by 2") ||
-		!strings.Contains(strings.Join(promise.Warnings, "\n"), "contextual.rules[1].clip: is 20, and weights go up to 25") {
+		!strings.Contains(strings.Join(promise.Warnings, "\n"), "contextual.rules[1].clip: is "+
+			"20, and weights go up to 25") {
 		t.Errorf("%+v, %v", promise, err)
 	}
 }
@@ -182,11 +190,14 @@ func TestContextsLive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := New(Config{Engine: e, Problem: func(error) (int, string, string) { return http.StatusNotFound, "", "" }})
+		p := New(Config{Engine: e, Problem: func(error) (int, string, string) {
+			return http.StatusNotFound, "", ""
+		}})
 		defer p.Close()
 		for n := range 200 {
 			event := fmt.Sprint(n)
-			_, err := e.Rank(t.Context(), "front", serve.RankAsk{Event: event, Context: map[string]any{"device": "phone"},
+			_, err := e.Rank(t.Context(), "front", serve.RankAsk{Event: event,
+				Context: map[string]any{"device": "phone"},
 				Actions: []serve.Action{{ID: "a", Features: map[string]any{"topic": "news"}},
 					{ID: "secret", Features: map[string]any{"topic": "sport"}}}})
 			if err == nil {
@@ -203,12 +214,14 @@ func TestContextsLive(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := s.view
-		if v.Decisions != 200 || v.Released == 0 || v.Batches == 0 || v.Last == nil || len(v.Privacy.Entries) == 0 ||
+		if v.Decisions != 200 || v.Released == 0 || v.Batches == 0 || v.Last == nil ||
+			len(v.Privacy.Entries) == 0 ||
 			v.Contexts.Rules[0].Released != v.Released {
 			t.Errorf("%+v, %+v", v, v.Contexts)
 		}
 		// Estimates are in the range of rewards, which are all 1, within the interval.
-		if r := v.Contexts.Rules[0]; r.Estimate == nil || !(r.Interval[0] < 1 && r.Interval[1] >= *r.Estimate) ||
+		if r := v.Contexts.Rules[0]; r.Estimate == nil ||
+			!(r.Interval[0] < 1 && r.Interval[1] >= *r.Estimate) ||
 			r.Interval[1] == 0 {
 			t.Errorf("%+v", r)
 		}
@@ -226,8 +239,10 @@ func TestContextsLive(t *testing.T) {
 			do   Handler
 			code int
 			want string
-		}{{p.Experiment, 200, "Nothing is shown by action"}, {p.Hours, 200, "decisions,200"}, {p.LedgerFile, 200, "rewards"},
-			{p.BatchFile, 200, "n decisions"}, {p.Ledger, 200, "product"}, {p.Ask("stop"), 200, "everybody gets the first action"},
+		}{{p.Experiment, 200, "Nothing is shown by action"}, {p.Hours, 200, "decisions,200"},
+			{p.LedgerFile, 200, "rewards"},
+			{p.BatchFile, 200, "n decisions"}, {p.Ledger, 200, "product"},
+			{p.Ask("stop"), 200, "everybody gets the first action"},
 			{p.Ask("off"), 404, ""}} {
 			r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
 			r.SetPathValue("name", "front")
@@ -238,7 +253,8 @@ func TestContextsLive(t *testing.T) {
 				t.Errorf("%d, want %d and %q:\n%s", w.Code, c.code, c.want, w.Body)
 			}
 		}
-		if _, html, err := p.Report(t.Context(), "front"); err != nil || !strings.Contains(string(html), "learner") {
+		if _, html, err := p.Report(t.Context(), "front"); err != nil ||
+			!strings.Contains(string(html), "learner") {
 			t.Errorf("%v", err)
 		}
 	})
