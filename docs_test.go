@@ -100,7 +100,7 @@ func TestReadme(t *testing.T) {
 func TestExamplesPage(t *testing.T) {
 	text := read(t, "examples/README.md")
 	var named []string
-	for _, m := range regexp.MustCompile("`([a-z0-9-]+(?:\\.(?:yaml|csv|txt)|/))`").FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile("`([a-z0-9-]+(?:\\.(?:yaml|csv|txt|py)|/))`").FindAllStringSubmatch(text, -1) {
 		named = append(named, strings.TrimSuffix(m[1], "/"))
 	}
 	files, err := os.ReadDir("examples")
