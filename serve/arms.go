@@ -358,20 +358,7 @@ func (g *arms) show(line []byte) error {
 	return nil
 }
 
-func (g *arms) follow(ledger *privacy.Ledger, lines iter.Seq2[[]byte, error]) error {
-	for line, err := range lines {
-		if err == nil {
-			err = g.again(ledger, line)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// again shows a line that was shown before a restart, and books it.
-func (g *arms) again(ledger *privacy.Ledger, line []byte) error {
+func (g *arms) book(ledger *privacy.Ledger, line []byte) error {
 	var in struct {
 		Release json.RawMessage
 		Metrics []json.RawMessage

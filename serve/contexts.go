@@ -436,19 +436,6 @@ func (g *contexts) show(line []byte) error {
 	return nil
 }
 
-func (g *contexts) follow(ledger *privacy.Ledger, lines iter.Seq2[[]byte, error]) error {
-	for line, err := range lines {
-		if err == nil {
-			err = g.book(ledger, line)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// book books a line that was shown before a restart, and shows it.
 func (g *contexts) book(ledger *privacy.Ledger, line []byte) error {
 	var in contextsLine
 	if err := json.Unmarshal(line, &in); err != nil {

@@ -42,10 +42,10 @@ type game interface {
 	// waits is what decisions wait for, and until when; for nothing if it is empty.
 	waits(now int64) (wait string, until int64)
 
-	// show lets everybody see a line that is durable, and follow all those before a restart, which
-	// it books on the ledger too.
+	// show lets everybody see a line that is durable, and book one of before a restart, which it
+	// books on the ledger too.
 	show(line []byte) error
-	follow(ledger *privacy.Ledger, lines iter.Seq2[[]byte, error]) error
+	book(ledger *privacy.Ledger, line []byte) error
 	tell(out *Info)
 
 	// write adds what is to be stored of the game alone.

@@ -352,36 +352,24 @@ func (x *live) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 		}
 	}
 	var declared *Experiment
-	var broken error // of the lines, whatever they say
-	err := x.game.follow(x.ledger, func(yield func([]byte, error) bool) {
-		for e, err := range entries(linked) {
-			switch {
-			case err != nil:
-				broken = err
-			case e.header != nil:
-				declared, err = x.declared(*e.header)
-			case e.ending != nil:
-			default:
-				if x.shown++; e.change != nil {
-					e.change.in(declared)
-				}
-				if !yield(e.text, nil) {
-					return
-				}
+	for e, err := range entries(linked) {
+		switch {
+		case err != nil:
+			return err
+		case e.header != nil:
+			declared, err = x.declared(*e.header)
+		case e.ending != nil:
+		default:
+			if x.shown++; e.change != nil {
+				e.change.in(declared)
 			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
+			err = x.game.book(x.ledger, e.text)
 		}
-	})
-	switch {
-	case broken != nil:
-		return broken
-	case err != nil:
-		return wrong(err)
+		if err != nil {
+			return wrong(err)
+		}
 	}
-	same := declared == nil
+	same, err := declared == nil, error(nil)
 	if declared != nil {
 		same, err = equal(declared, &x.decl)
 	}
