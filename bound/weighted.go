@@ -29,6 +29,8 @@ type Weighted struct {
 // probability risk/m at most, and there are m = 72 of it: both signs, and λ_0 2^{−j/2}, j < 36. The
 // interval is what none of them excludes, |S − Σμ| ≤ min_λ (log(m/risk) + ψ(λ)Σw² + ℓc(λ))/λ. It
 // adapts to how often weights are large, not to the variance of rewards, which nobody has seen.
+// Σw² is of the weights that were counted. That reward, weight and product are each rounded to 2^-20
+// moves a mean by half of that three times at most, which the interval has beside it.
 func (s Weighted) Interval(risk float64) (lo, hi float64, err error) {
 	level, err := levelOf(risk)
 	if err != nil {
@@ -56,6 +58,6 @@ func (s Weighted) Interval(risk float64) (lo, hi float64, err error) {
 			float64(float64(s.Releases)*cost(lambda)))/lambda)
 	}
 	n := float64(s.N)
-	lo, hi = (s.Sum-width)/n-2*rounding, (s.Sum+width)/n+2*rounding
+	lo, hi = (s.Sum-width)/n-3*rounding, (s.Sum+width)/n+3*rounding
 	return min(1, max(0, lo)), max(0, min(1, hi)), nil
 }
