@@ -32,6 +32,7 @@ func privateContexts() []Entry {
 				{Name: "leaf", Integer: true, Proof: only(shariff, 1), Doc: "rounds between two " +
 					"releases, which are a leaf of the tree: the price is of horizon/leaf releases. " +
 					"Above 1 needs noise tree", Default: 1, Lo: 1, LoIn: true, Hi: 1 << 30, HiIn: true},
+				greed(shariff),
 			},
 			NewContextual: func(s ContextualSetting, p Params) (linear.Contextual, error) {
 				leaf := int(p["leaf"])
@@ -40,7 +41,8 @@ func privateContexts() []Entry {
 				}
 				q, err := linear.NewLinUCB(s.Dim, s.Horizon, s.Budget,
 					linear.LinUCBOptions{Risk: p["risk"], Lambda: p["lambda"],
-						Noise: linear.GramNoise(p["noise"]), C: p["c"], Leaf: leaf, Step: s.Step})
+						Noise: linear.GramNoise(p["noise"]), C: p["c"], Leaf: leaf, Step: s.Step,
+						Greed: p["greed"]})
 				if err != nil {
 					return nil, err // no typed nil
 				}

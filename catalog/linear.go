@@ -169,9 +169,13 @@ func ofulParams(theorem string) []Param {
 			"three events of the proof, not all of it", Proof: always(theorem)},
 		{Name: "norm", Default: 1, Lo: 0, Hi: 1e6, HiIn: true, Proof: only(theorem, 1),
 			Doc: "S: the model's norm is at most that, and the confidence sets are for it"},
-		{Name: "greed", Lo: 0, LoIn: true, Hi: 1, HiIn: true, Proof: only(theorem, 0),
-			Doc: "share of the confidence radius that choices leave out: 1 plays the best " +
-				"estimate, and a floor or the contexts must see to exploration"}}
+		greed(theorem)}
+}
+
+func greed(theorem string) Param {
+	return Param{Name: "greed", Lo: 0, LoIn: true, Hi: 1, HiIn: true, Proof: only(theorem, 0),
+		Doc: "share of the confidence radius that choices leave out: 1 plays the best estimate, and a " +
+			"floor or the contexts must see to exploration"}
 }
 
 func lambda(theorem string) Param {

@@ -870,6 +870,9 @@ func (l *Live) Guarantee() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if l.Contextual.Joint() {
+		return l.jointGuarantee(each), nil
+	}
 	how := "her one reward"
 	if m := l.Assignments(); m > 1 {
 		how = fmt.Sprintf("her %d rewards together, each at %v", m, each)

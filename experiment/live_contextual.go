@@ -12,7 +12,6 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/feature"
 	"github.com/sotto-dp/sotto/play"
-	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )
@@ -22,8 +21,10 @@ import (
 type Contextual struct {
 	Features feature.Map
 	// Mode is ModeLearn if it is empty.
-	Mode  string
-	Rules []LiveRule
+	Mode string
+	// Protect is ProtectReward if it is empty.
+	Protect string
+	Rules   []LiveRule
 }
 
 // What a decision gives: what the policy plays, or the first action, while what the policy would
@@ -117,6 +118,8 @@ func contextualKeys() []key[Contextual] {
 		},
 			"apprentice: the first action is given, and what the policy would have played is measured").
 			or(ModeLearn),
+		keyOf("protect", oneOf(protections), func(c *Contextual) *string { return &c.Protect },
+			"reward, if it is not said; joint: contexts and features too, in what is decided for others"),
 		keyOf("rules", many(mapped(liveRuleKeys), object{"maxItems": maxLiveRules}),
 			func(c *Contextual) *[]LiveRule { return &c.Rules },
 			"other ways to choose, whose earnings are estimated for a price of their own"),
@@ -328,6 +331,9 @@ func (l *Live) checkContextual() error {
 	if c.Mode != "" && c.Mode != ModeLearn && c.Mode != ModeApprentice {
 		return l.fail("contextual.mode", "is %q, must be %s or %s", clip(c.Mode), ModeLearn, ModeApprentice)
 	}
+	if err := l.checkProtect(); err != nil {
+		return err
+	}
 	if _, err := l.NewContextual(); err != nil {
 		return err
 	}
@@ -408,7 +414,7 @@ func (l *Live) PlayRules() (out []play.Rule, err error) {
 }
 
 // NewContextual builds the policy of a contextual experiment.
-func (l *Live) NewContextual() (*linear.OFUL, error) {
+func (l *Live) NewContextual() (play.ContextualPolicy, error) {
 	each, err := l.EachAssignment()
 	if err != nil {
 		return nil, err
@@ -420,9 +426,9 @@ func (l *Live) NewContextual() (*linear.OFUL, error) {
 	switch {
 	case !entry.Private:
 		return nil, l.fail("policy", "%s is not private: live rewards are people's", entry.Name)
-	case !entry.PublicContexts:
+	case !entry.PublicContexts && !l.Contextual.Joint():
 		return nil, l.fail("policy", "%s protects contexts as well, so that nobody may see what others are "+
-			"given: it is not offered live", entry.Name)
+			"given, must come with contextual.protect: joint", entry.Name)
 	case !entry.Anytime && l.Horizon == 0:
 		return nil, l.fail("horizon", "is missing: %s must know how many decisions there will be", entry.Name)
 	}
@@ -437,17 +443,22 @@ func (l *Live) NewContextual() (*linear.OFUL, error) {
 	if err != nil {
 		return nil, l.src.wrap("policy", err)
 	}
+	if l.Contextual.Joint() {
+		if err := l.jointParams(entry, params); err != nil {
+			return nil, err
+		}
+	}
 	p, err := entry.NewContextual(catalog.ContextualSetting{Dim: mapper.Dim(), Arms: l.Contextual.MaxActions(),
 		Horizon: int(l.Horizon), Budget: each, Coins: zeroCoins{}, Step: release.ExactStep}, params)
 	if err != nil {
 		return nil, l.src.wrap("policy", err)
 	}
-	oful, ok := p.(*linear.OFUL)
+	late, ok := p.(play.ContextualPolicy)
 	if !ok {
 		return nil, l.fail("policy", "%s cannot be played live: it has no form for rewards that "+
 			"come late", entry.Name)
 	}
-	return oful, nil
+	return late, nil
 }
 
 // contextualParams are the policy's, all of them, for vectors whose blocks are divided by norm.

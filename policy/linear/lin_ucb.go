@@ -111,6 +111,8 @@ type LinUCBOptions struct {
 	// Leaf is m, how many rounds there are between two releases: 0 is 1, above it needs noise
 	// GramTree, and is at most the horizon.
 	Leaf int
+	// Greed, from 0 to 1, is the share of β_t that choices leave out, as OFULOptions has it.
+	Greed float64
 }
 
 // NewLinUCB returns LinUCB for actions in ℝ^d, a horizon of at least one round, and a budget: ZCDP,
@@ -175,6 +177,8 @@ func (o LinUCBOptions) check(dim, horizon int) error {
 	case o.Step > 0 && o.Noise != GramTree:
 		return errors.New("noise is not GramTree, must be for real records: " +
 			"that of the others cannot be made exact")
+	case !(o.Greed >= 0 && o.Greed <= 1):
+		return fmt.Errorf("greed is %v, must be between 0 and 1", o.Greed)
 	case o.Leaf < 0 || o.Leaf > horizon:
 		return fmt.Errorf("leaf is %d, must be between 0 and the horizon, %d", o.Leaf, horizon)
 	case o.Leaf > 1 && o.Noise != GramTree:
@@ -316,6 +320,7 @@ func (p *LinUCB) Choose(actions []float64) Choice {
 func (p *LinUCB) Best(actions []float64) int {
 	d := p.dim
 	best, top := 0, math.Inf(-1)
+	bonus := float64((1 - p.o.Greed) * p.radius)
 	for i := 0; len(actions) >= d; i++ {
 		a := actions[:d]
 		actions = actions[d:]
@@ -323,7 +328,7 @@ func (p *LinUCB) Best(actions []float64) int {
 		for j, x := range a {
 			mean += float64(p.theta[j] * x)
 		}
-		if score := mean + float64(p.radius*math.Sqrt(squaredRoot(p.w, a))); score > top {
+		if score := mean + float64(bonus*math.Sqrt(squaredRoot(p.w, a))); score > top {
 			best, top = i, score
 		}
 	}

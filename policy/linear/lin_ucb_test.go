@@ -167,7 +167,7 @@ func (r *paperLinUCB) choose(actions []float64) int {
 		if err := x.SolveVec(r.v, a); err != nil {
 			panic(err)
 		}
-		if s := mat.Dot(r.theta, a) + r.radius*math.Sqrt(mat.Dot(a, &x)); s > top {
+		if s := mat.Dot(r.theta, a) + (1-r.o.Greed)*r.radius*math.Sqrt(mat.Dot(a, &x)); s > top {
 			best, top = i, s
 		}
 	}
@@ -194,6 +194,7 @@ func TestLinUCBIsThePaper(t *testing.T) {
 		{"rarely", 3, privacy.ZCDP{Rho: 100}, linear.LinUCBOptions{Risk: 0.01, Lambda: 0.1, C: 0.2}},
 		{"leaves", 3, privacy.ZCDP{Rho: 1}, linear.LinUCBOptions{Risk: 0.01, Lambda: 1,
 			Noise: linear.GramTree, Leaf: 7}},
+		{"greed", 3, privacy.ZCDP{Rho: 100}, linear.LinUCBOptions{Risk: 0.01, Lambda: 1, Greed: 0.9}},
 		{"one leaf", 2, privacy.ZCDP{Rho: 1}, linear.LinUCBOptions{Risk: 0.01, Lambda: 1,
 			Noise: linear.GramTree, Leaf: 201}},
 		{"none", 3, privacy.None{}, linear.LinUCBOptions{Risk: 0.01, Lambda: 0.5}},
@@ -713,6 +714,10 @@ func TestLinUCBErrors(t *testing.T) {
 		{"noise is not GramTree", 3, 10, privacy.ZCDP{Rho: 1}, with(func(o *linear.LinUCBOptions) {
 			o.Leaf = 2
 		})},
+		{"greed is NaN", 3, 10, privacy.ZCDP{Rho: 1}, with(func(o *linear.LinUCBOptions) {
+			o.Greed = math.NaN()
+		})},
+		{"greed is 1.5", 3, 10, privacy.ZCDP{Rho: 1}, with(func(o *linear.LinUCBOptions) { o.Greed = 1.5 })},
 		{"leaf is -1", 3, 10, privacy.ZCDP{Rho: 1}, with(func(o *linear.LinUCBOptions) { o.Leaf = -1 })},
 		{"leaf is 11, must be between 0 and the horizon, 10", 3, 10, privacy.ZCDP{Rho: 1},
 			with(func(o *linear.LinUCBOptions) { o.Leaf, o.Noise = 11, linear.GramTree })},

@@ -1,0 +1,93 @@
+package experiment
+
+import (
+	"fmt"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/policy/linear"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// What a contextual experiment protects: rewards, or under joint differential privacy a decision's
+// context, the features of its actions, and its reward, in all that anybody else is given.
+const (
+	ProtectReward = "reward"
+	ProtectJoint  = "joint"
+)
+
+var protections = []string{ProtectReward, ProtectJoint}
+
+// Joint says that contexts are protected as well as rewards.
+func (c *Contextual) Joint() bool { return c != nil && c.Protect == ProtectJoint }
+
+// maxReleases is how many matrices a transcript may have: each is a line of (d+1)(d+2)/2 numbers.
+const maxReleases = 1 << 12
+
+// checkProtect says what is wrong with what a contextual experiment protects.
+func (l *Live) checkProtect() error {
+	c := l.Contextual
+	switch {
+	case c.Protect == "" || c.Protect == ProtectReward:
+		return nil
+	case c.Protect != ProtectJoint:
+		return l.fail("contextual.protect", "is %q, must be %s or %s", clip(c.Protect), ProtectReward,
+			ProtectJoint)
+	case l.Public:
+		return l.fail("public", "is true, must be false with contextual.protect: joint: whoever is not the "+
+			"unit must not see what it was given, nor what follows from that")
+	case len(c.Rules) > 0:
+		return l.fail("contextual.rules", "has %d, must have none with contextual.protect: joint: weights "+
+			"follow from contexts", len(c.Rules))
+	case c.Mode == ModeApprentice:
+		return l.fail("contextual.mode", "is %s, must be %s with contextual.protect: joint: what the policy "+
+			"would have won is measured by a rule, whose weights follow from contexts", ModeApprentice, ModeLearn)
+	}
+	return nil
+}
+
+// jointParams are the policy's parameters under joint privacy: noise that can be made exact and
+// kept, unless the file says otherwise, in leaves that it says.
+func (l *Live) jointParams(entry catalog.Entry, given catalog.Params) error {
+	const noise, leaf = "noise", "leaf"
+	if _, ok := entry.Param(leaf); !ok {
+		return l.fail("policy", "%s cannot protect contexts live, must be lin-ucb with contextual.protect: "+
+			"joint, or contextual.protect: %s", entry.Name, ProtectReward)
+	}
+	if _, said := l.Policy.Params[noise]; !said {
+		given[noise] = float64(linear.GramTree)
+	}
+	horizon, m := int(l.Horizon), int(given[leaf])
+	switch {
+	case linear.GramNoise(given[noise]) != linear.GramTree:
+		return l.fail("policy.noise", "must be tree: the noise of others cannot be made exact, nor kept when "+
+			"the service is restarted")
+	case horizon/m > maxReleases:
+		least := (horizon + maxReleases - 1) / maxReleases
+		for horizon%least != 0 {
+			least++
+		}
+		return l.fail("policy.leaf", "is %d, which are %d releases of a matrix each, must be at least %d: so "+
+			"many decisions wait for each other, and the price is of the number of releases", m, horizon/m, least)
+	case horizon%m != 0:
+		return l.fail("policy.leaf", "is %d, must divide the horizon, %d: what is left would never be "+
+			"learnt from", m, horizon)
+	}
+	return nil
+}
+
+// jointGuarantee is what is promised under joint privacy.
+func (l *Live) jointGuarantee(each privacy.Budget) string {
+	return fmt.Sprintf("what is decided for all others depends on a %s's context, features of actions and "+
+		"reward by released noisy matrices alone, at %v under joint differential privacy; what is decided "+
+		"for it is chosen by its own context and hides nothing from who sees it, nor is it hidden that and "+
+		"when it asked; whoever sends contexts to the service sees them", l.Unit.Of, shortly(each))
+}
+
+// Caution is one line for whoever starts a contextual experiment: what is not protected.
+func (l *Live) Caution() string {
+	if l.Contextual.Joint() {
+		return "protects contexts and rewards in what is decided for others: what is decided for a unit " +
+			"itself, and who sends its context, are not protected"
+	}
+	return "protects rewards alone: contexts, features, ids of actions and what was decided are not protected"
+}
