@@ -532,6 +532,14 @@ func (l *Live) Warnings() []string {
 		warn("window: in %v there are %.2g decisions, of %.2g in all: so many are made before anything is "+
 			"learnt of the first ones", l.Window, n, decisions)
 	}
+	if l.Contextual.Joint() {
+		if dim, n := l.jointEnough(); decisions < n {
+			warn("contextual: vectors have %d components, and at %v under joint privacy the noise outweighs what "+
+				"was played until %.2g decisions; %s is %.2g: take fewer features, larger leaves or a larger budget",
+				dim, l.Budget, n, of, decisions)
+		}
+		return out
+	}
 	p, err := l.learning()
 	if err != nil {
 		return out

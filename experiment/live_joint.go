@@ -75,6 +75,17 @@ func (l *Live) jointParams(entry catalog.Entry, given catalog.Params) error {
 	return nil
 }
 
+// jointEnough is from how many decisions on what was played outweighs the noise in the matrix, where
+// it is spread over all components: twice what the policy adds to be above it.
+func (l *Live) jointEnough() (dim int, decisions float64) {
+	p, err := l.NewContextual()
+	q, ok := p.(*linear.LinUCB)
+	if err != nil || !ok {
+		return 0, 0
+	}
+	return q.Dim(), 2 * float64(q.Dim()) * q.Regulariser()
+}
+
 // jointGuarantee is what is promised under joint privacy.
 func (l *Live) jointGuarantee(each privacy.Budget) string {
 	return fmt.Sprintf("what is decided for all others depends on a %s's context, features of actions and "+

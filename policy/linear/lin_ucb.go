@@ -365,6 +365,10 @@ func (p *LinUCB) Skip(n int, gram []int64) error {
 // the radius β in the norm of V.
 func (p *LinUCB) Estimate() (theta []float64, radius float64) { return slices.Clone(p.theta), p.radius }
 
+// Regulariser is ρ_min, which V's eigenvalues are at least, and at most three times that before any
+// round: what less has been played in than this is not known from noise.
+func (p *LinUCB) Regulariser() float64 { return p.low }
+
 // Updates is how many estimates there have been.
 func (p *LinUCB) Updates() int { return p.counts }
 
