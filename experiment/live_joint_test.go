@@ -52,10 +52,10 @@ func TestProtectJoint(t *testing.T) {
 	if w := l.Warnings(); len(w) > 0 {
 		t.Errorf("warnings: %q", w)
 	}
-	// ρ_min is half the band of 4 of 5 levels' nodes, σ = 2√(5/2): 2·2σ(√8+√log(160/0.001)), 80.
+	// ρ_min is half the band of five nodes, σ = 2√(5/2): 2σ√5·(√8 + √log(160/0.001)), 89.
 	short := front(t, strings.Replace(liveClinic, "horizon: 50_000", "horizon: 1_000", 1))
 	if w := short.Warnings(); len(w) != 1 || !strings.Contains(w[0], "vectors have 8 components, and at rho=1") ||
-		!strings.Contains(w[0], "until 1.3e+03 decisions") {
+		!strings.Contains(w[0], "until 1.4e+03 decisions") {
 		t.Errorf("warnings: %q", w)
 	}
 	text, err := l.JSON()

@@ -231,6 +231,9 @@ func (c *Contextual) Ledger() *privacy.Ledger { return c.curator.Ledger() }
 // Stopped says that there are as many decisions as there are to be. Releases go on.
 func (c *Contextual) Stopped() bool { return c.cfg.Horizon > 0 && c.s.Queue.Issued >= c.cfg.Horizon }
 
+// Kept is the curator's state, as ContextualState has it: to be read only.
+func (c *Contextual) Kept() []byte { return c.s.Kept }
+
 // Rules is what was released of the rules' earnings, in their order.
 func (c *Contextual) Rules() []Earned { return slices.Clone(c.earned) }
 

@@ -98,8 +98,12 @@ func (g *arms) resume(e *Engine, epoch play.Epoch, stored store.Stored,
 	if state.Terms, err = play.TermsOf(cfg); err != nil {
 		return nil, err
 	}
-	if state.Batch, _, err = readPlan(stored.Plan); err != nil {
+	out, err := readPlan(stored.Plan)
+	if err != nil {
 		return nil, err
+	}
+	for _, p := range out.Plays {
+		state.Batch = append(state.Batch, policy.Play(p))
 	}
 	if state.Arms, err = queuesOf(stored, len(g.info), readSums); err != nil {
 		return nil, err
@@ -388,11 +392,10 @@ func (g *arms) tell(out *Info) {
 
 func (g *arms) write(*store.Write) {}
 
-func (g *arms) plan() (out []planned) {
+func (g *arms) plan(to *plan) {
 	for _, p := range g.play.Out() {
-		out = append(out, planned(p))
+		to.Plays = append(to.Plays, planned(p))
 	}
-	return out
 }
 
 func (g *arms) more(sums []int64) string { return sumsText(sums) }

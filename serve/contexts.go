@@ -130,6 +130,11 @@ func (g *contexts) resume(e *Engine, epoch play.Epoch, stored store.Stored,
 		}
 		state.Events = append(state.Events, events...)
 	}
+	out, err := readPlan(stored.Plan)
+	if err != nil {
+		return nil, err
+	}
+	state.Kept = out.Kept
 	g.play, err = play.RestoreContextual(cfg, lines, state)
 	return contextual{g.play}, err
 }
@@ -482,7 +487,7 @@ func (g *contexts) write(w *store.Write) {
 	}
 }
 
-func (g *contexts) plan() []planned { return nil }
+func (g *contexts) plan(to *plan) { to.Kept = g.play.Kept() }
 
 func (g *contexts) more(sums []int64) string { return signedText(sums) }
 

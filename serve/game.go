@@ -50,7 +50,7 @@ type game interface {
 
 	// write adds what is to be stored of the game alone.
 	write(w *store.Write)
-	plan() []planned
+	plan(to *plan)
 	more(sums []int64) string // of a segment, as it is stored
 	// extra adds what is kept of a unit beside its assignment, readExtra reads it, and forget and
 	// forgetAll forget it.

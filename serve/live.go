@@ -644,33 +644,32 @@ type planned struct {
 }
 
 // A plan is the batch that is out, without plays if there is none, and the hash of the last line of
-// the transcript: one that was cut off, or added, is missed when it is read again.
+// the transcript: one that was cut off, or added, is missed when it is read again. Kept is the
+// curator's state after that line, where its noise outlives a release: it is secret, is written with
+// the line that shows it first, and gone when the play has ended.
 type plan struct {
 	Plays []planned `json:"plays,omitempty"`
 	Tip   string    `json:"tip"`
+	Kept  []byte    `json:"kept,omitempty"`
 }
 
 func (x *live) plan() []byte {
 	out := plan{Tip: x.tip}
 	if x.play != nil {
-		out.Plays = x.game.plan()
+		x.game.plan(&out)
 	}
 	b, _ := json.Marshal(out) // of numbers and text
 	return b
 }
 
-func readPlan(data []byte) (plays []policy.Play, tip string, err error) {
-	var in plan
+func readPlan(data []byte) (in plan, err error) {
 	if len(data) == 0 {
-		return nil, "", nil
+		return in, nil
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&in); err != nil {
-		return nil, "", fmt.Errorf("the batch that is out: %w", err)
+		return in, fmt.Errorf("the batch that is out: %w", err)
 	}
-	for _, p := range in.Plays {
-		plays = append(plays, policy.Play(p))
-	}
-	return plays, in.Tip, nil
+	return in, nil
 }

@@ -373,14 +373,14 @@ func (x *live) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 	if declared != nil {
 		same, err = equal(declared, &x.decl)
 	}
-	switch _, tip, wrongPlan := readPlan(written); {
+	switch out, wrongPlan := readPlan(written); {
 	case err != nil:
 		return wrong(err)
 	case !same:
 		return wrong(errors.New("what was declared, and changed, is not the experiment's"))
 	case wrongPlan != nil:
 		return wrong(wrongPlan)
-	case tip != x.tip:
+	case out.Tip != x.tip:
 		return wrong(errors.New("it is not the last that was written: one was changed, added, or cut off"))
 	}
 	return nil
