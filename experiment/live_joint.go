@@ -93,12 +93,3 @@ func (l *Live) jointGuarantee(each privacy.Budget) string {
 		"for it is chosen by its own context and hides nothing from who sees it, nor is it hidden that and "+
 		"when it asked; whoever sends contexts to the service sees them", l.Unit.Of, shortly(each))
 }
-
-// Caution is one line for whoever starts a contextual experiment: what is not protected.
-func (l *Live) Caution() string {
-	if l.Contextual.Joint() {
-		return "protects contexts and rewards in what is decided for others: what is decided for a unit " +
-			"itself, and who sends its context, are not protected"
-	}
-	return "protects rewards alone: contexts, features, ids of actions and what was decided are not protected"
-}

@@ -60,7 +60,11 @@ func (p prices) of(m privacy.Mechanism) price {
 		if text, err := json.Marshal(m); err == nil {
 			_ = json.Unmarshal(text, &kind)
 		}
-		out = price{kind.Mechanism, fmt.Sprint(e.Loss), e.Scale}
+		cost := fmt.Sprint(e.Loss)
+		if m.Continual() {
+			cost += " for all lines of the slot together"
+		}
+		out = price{kind.Mechanism, cost, e.Scale}
 		p[m] = out
 	}
 	return out
@@ -69,7 +73,10 @@ func (p prices) of(m privacy.Mechanism) price {
 func (p prices) entry(b serve.Batch, r serve.Booked, x *serve.Experiment) LedgerEntry {
 	price := p.of(r.Mechanism)
 	of := r.Metric
-	if of == "" {
+	switch {
+	case of == "" && x.Contextual.Joint():
+		of = "contexts and rewards"
+	case of == "":
 		of = "rewards"
 	}
 	arm := ""

@@ -98,7 +98,10 @@ const exposed = "Not promised: that a %s took part, when, and %s; finer timing u
 // exposedOf says what is not promised of an experiment.
 func exposedOf(decl *serve.Experiment) string {
 	what := "which arm she got"
-	if decl.Contextual != nil {
+	switch {
+	case decl.Contextual.Joint():
+		what = "which action she was given, which is chosen by her own context, to whoever sees it"
+	case decl.Contextual != nil:
 		what = "which action she was given; contexts, features and ids of actions, which are used as they come"
 	}
 	return fmt.Sprintf(exposed, decl.Unit.Of, what)
