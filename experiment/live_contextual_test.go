@@ -12,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/sotto-dp/sotto/feature"
+	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -96,7 +97,7 @@ func TestContextual(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, r := p.Estimate()
+		_, r := p.(*linear.OFUL).Estimate()
 		return r
 	}
 	if got := radius(""); got != radius(fmt.Sprintf(", norm: %v", p.Norm())) || got == radius(", norm: 1") {

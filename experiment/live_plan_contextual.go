@@ -133,6 +133,11 @@ func (p *contextualPlan) check() error {
 	if p.Live.Contextual == nil {
 		return fmt.Errorf("%w: experiment %s has arms", ErrLivePlan, p.Live.Name)
 	}
+	if p.Live.Contextual.Joint() {
+		return fmt.Errorf("%w: experiment %s protects contexts too (contextual.protect: %s), and a plan is of "+
+			"those that protect rewards: sotto validate says from how many decisions on noise is less than "+
+			"what was played", ErrLivePlan, p.Live.Name, ProtectJoint)
+	}
 	if p.Live.Contextual.Mode == ModeApprentice {
 		return fmt.Errorf("%w: experiment %s gives the first action while it is an apprentice: a plan is "+
 			"of mode: learn", ErrLivePlan, p.Live.Name)
