@@ -1,11 +1,13 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -521,4 +523,69 @@ func newsTranscript(t testing.TB, e *Engine) (out []string) {
 		out = append(out, strings.TrimSuffix(string(line), "\n"))
 	}
 	return out
+}
+
+// A line of contexts that was altered, dropped, doubled or moved is found by Replay and by the
+// service that starts, and one that was changed with all behind it linked anew by what the policy
+// and the curators would have done otherwise.
+func TestDamagedContexts(t *testing.T) {
+	c, mem := newClock(), store.NewMemory()
+	cfg := Config{Store: mem.Open, Clock: c.Now}
+	e := open(t, cfg)
+	begin(t, e, news)
+	visitNews(t, e, c, 0, 70)
+	if err := e.Stop(t.Context(), "news", ""); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, line := range newsTranscript(t, e) {
+		lines = append(lines, line+"\n")
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Replay(strings.NewReader(relinked(lines)), catalog.Catalog{}); err != nil || len(lines) < 5 {
+		t.Fatal(len(lines), err)
+	}
+	for name, damage := range damages(lines) {
+		damaged, _ := damage()
+		_, err := Replay(strings.NewReader(strings.Join(damaged, "")), catalog.Catalog{})
+		last := fmt.Sprintf("%d of %[1]d", len(lines))
+		if !errors.Is(err, ErrTranscript) && name != "dropped "+last {
+			t.Errorf("%s: %v", name, err)
+		}
+		e := open(t, Config{Clock: c.Now, Store: func(ctx context.Context) (store.Store, error) {
+			s, err := mem.Open(ctx)
+			return tampered{s, damaged}, err
+		}})
+		info, err := e.Get(t.Context(), "news")
+		if err != nil || info.Reason == "" {
+			t.Errorf("%s: the service says %s, %q, %v", name, info.State, info.Reason, err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := strings.Join(lines, "")
+	weights := regexp.MustCompile(`"weights":\d+`).FindString(text)
+	for _, f := range []struct{ from, to string }{
+		{`"n":`, `"n":1`},
+		{`"gram":[`, `"gram":[1`},
+		{`"gram":[`, `"gram":[0,`},
+		{`"sigma":`, `"sigma":1`},
+		{`"vector":[`, `"vector":[1,`},
+		{`"slot":1`, `"slot":0`},
+		{`"slots":[1]`, `"slots":[2]`},
+		{weights, weights + "00000"},
+		{`"squares":`, `"squares":9`},
+		{`"keep":-1`, `"keep":0`},
+		{`"end":"operator"`, `"end":"policy"`},
+	} {
+		if forged := strings.Replace(text, f.from, f.to, 1); forged == text {
+			t.Errorf("there is no %s", f.from)
+		} else if _, err := Replay(strings.NewReader(relinked(strings.SplitAfter(forged, "\n"))),
+			catalog.Catalog{}); !errors.Is(err, ErrTranscript) {
+			t.Errorf("%s for %s: %v", f.to, f.from, err)
+		}
+	}
 }
