@@ -589,3 +589,57 @@ func TestDamagedContexts(t *testing.T) {
 		}
 	}
 }
+
+// deaf is a curator that hears no reward.
+type deaf struct{ release.StepFeatureCurator }
+
+func (c deaf) AddSteps(slot, n int, sums []int64) error {
+	return c.StepFeatureCurator.AddSteps(slot, n, make([]int64, len(sums)))
+}
+
+// The service learns which topic is for which device, also where the first action is excluded; one
+// that hears no reward does not. Everything is drawn from fixed seeds.
+func TestContextsLearn(t *testing.T) {
+	const visitors, last = 3000, 1000
+	won := map[bool]float64{}
+	for _, hears := range []bool{true, false} {
+		c, src := newClock(), rand.New(rand.NewPCG(3, 4))
+		coins := noise.NewFast(5, 2)
+		e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now, random: rand.NewChaCha8([32]byte{7}),
+			Curator: silent(func(int, int, int64) {}),
+			VectorCurator: func(fc release.FeatureConfig) (release.FeatureCurator, error) {
+				cur, err := release.SimulatedFeatures(fc, &coins)
+				if err == nil && !hears {
+					cur = deaf{cur.(release.StepFeatureCurator)}
+				}
+				return cur, err
+			}})
+		begin(t, e, strings.Replace(news, "greed: 1", "greed: 1, lambda: 30", 1))
+		for i := range visitors {
+			ask := newsAsk(i)
+			r, err := e.Rank(t.Context(), "news", ask)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := 0.1 // sport, the odd actions, is for phones, which the even visitors have
+			if (r.Action == "a1" || r.Action == "a3") == (i%2 == 0) {
+				p = 0.9
+			}
+			if src.Float64() < p {
+				if _, err := e.RewardEvent(t.Context(), "news", ask.Event, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if i >= visitors-last {
+				won[hears] += p / last
+			}
+			if i%20 == 19 {
+				settle(t, e, c, time.Second, 1)
+			}
+		}
+	}
+	if won[true] < 0.75 || won[false] > 0.65 {
+		t.Errorf("it wins %.2f of 0.9, and one that hears nothing %.2f", won[true], won[false])
+	}
+	t.Logf("it wins %.2f, and one that hears nothing %.2f", won[true], won[false])
+}
