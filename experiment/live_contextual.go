@@ -490,18 +490,20 @@ type learning struct {
 }
 
 // releases bounds how many there are of so many decisions: d log(1+T/(λd))/log(1+C).
-func (p learning) releases(decisions float64) float64 {
-	return p.dim * math.Log1p(decisions/(p.lambda*p.dim)) / math.Log1p(p.c)
+func (p learning) releases(decisions, lambda float64) float64 {
+	return p.dim * math.Log1p(decisions/(lambda*p.dim)) / math.Log1p(p.c)
 }
 
 // enough is from how many decisions on the noise in an estimate is no more than twice what chance
 // does to it: the sums of products of ℓ releases have noise of σ√ℓ a coordinate, and T/d rewards in
-// [−1,1] at a component of 1/√B have a standard deviation of √(T/(dB)) at most. That is T ≥
-// ℓσ²dB/4, which is iterated, since the bound on ℓ grows with log T.
+// [−1,1] at a component of 1/√B have a standard deviation of √(T/(dB)) at most. That is T ≥ ℓσ²dB/4,
+// which is iterated, since the bound on ℓ grows with log T. A λ above 1 counts as 1: it has fewer
+// releases, and shrinks the estimates instead. By order of magnitude it is from when on simulations
+// lose a tenth to privacy (docs/contextual.md); what an experiment loses, its plan says.
 func (p learning) enough() float64 {
 	t := p.dim
 	for range 50 {
-		t = max(p.dim, p.releases(t)*p.sigma*p.sigma*p.dim*p.norm*p.norm/4)
+		t = max(p.dim, p.releases(t, min(1, p.lambda))*p.sigma*p.sigma*p.dim*p.norm*p.norm/4)
 	}
 	return t
 }
@@ -546,7 +548,8 @@ func (l *Live) Warnings() []string {
 	}
 	if n := p.enough(); decisions < n {
 		warn("contextual: vectors have %v components, and at %v the noise in an estimate is more than twice "+
-			"what chance does to it until %.2g decisions; %s is %.2g: take fewer features or a larger budget",
+			"what chance does to it until about %.2g decisions; %s is %.2g: take fewer features or a larger "+
+			"budget (sotto plan live says what it costs)",
 			p.dim, l.Budget, n, of, decisions)
 	}
 	for i, r := range l.Contextual.Rules {
@@ -559,7 +562,7 @@ func (l *Live) Warnings() []string {
 		if err != nil {
 			continue
 		}
-		sd := r.Clip * m.(privacy.Gaussian).Sigma * math.Sqrt(p.releases(decisions)) / decisions
+		sd := r.Clip * m.(privacy.Gaussian).Sigma * math.Sqrt(p.releases(decisions, p.lambda)) / decisions
 		if lo, hi := l.Range(); sd > mostNoise {
 			warn("%s, and the noise in the estimate has a standard deviation of up to %.2g after "+
 				"%.2g decisions, "+

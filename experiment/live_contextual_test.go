@@ -270,7 +270,7 @@ func TestWarnings(t *testing.T) {
 		{[]string{"horizon: 100_000", "horizon: 1000", "  rules:", "  rules: []", "    - {name", "    # {name"},
 			[]string{"contextual: vectors have 37 components, and at rho=1 the noise in an " +
 				"estimate is more than twice " +
-				"what chance does to it until "}},
+				"what chance does to it until about 5e+04 decisions; the horizon is 1e+03"}},
 		{[]string{"horizon: 100_000", "horizon: 1_000_000\nstart: 2026-01-01T00:00:00Z\nend: " +
 			"2026-01-02T00:00:00Z\n" +
 			"traffic: 1000", "  rules:", "  rules: []", "    - {name", "    # {name"},
