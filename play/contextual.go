@@ -68,20 +68,21 @@ type ContextualConfig struct {
 //     what has been released is a prefix of the decisions.
 //   - Commit hands the release to the policy.
 //
-// The reward alone is protected. Vectors and weights are public: the lines of the transcript have
-// sums of them, without noise. Single rewards are gone at a release; vectors and weights too, but
-// for what a policy keeps of vectors, sums of products.
+// The reward alone is protected. Vectors and weights are public, and so none of them may be made of
+// a reward that was not released: the lines of the transcript have sums of them, without noise.
+// Single rewards are gone at a release; vectors and weights too, but for what a policy keeps of
+// vectors, sums of products.
 //
-// Where the policy releases running Gram matrices (linear.LinUCB in leaves), a decision's vector and
-// its reward are protected together, under joint differential privacy: the lines have noisy matrices
-// and nothing else, segments end by count, and no error has anything of a vector. Then whoever is not
-// the unit must not see what she was given, nor vectors, nor propensities: that is the caller's. There
-// are no rules, whose weights would tell. The curator is a release.KeptCurator: its state is in the
-// state, and the one that goes with a line must be durable with it, or neither; see there for what
-// would be lost by going back.
+// Where the policy releases running Gram matrices (linear.LinUCB in leaves), a decision's vector
+// and its reward are protected together, under joint differential privacy: the lines have noisy
+// matrices and nothing else, segments end by count, and no error has anything of a vector. Then
+// whoever is not the unit must not see what she was given, nor vectors, nor propensities: that is
+// the caller's. There are no rules, whose weights would tell. The curator is a release.KeptCurator:
+// its state is in the state, and the one that goes with a line must be durable with it, or neither;
+// see there for what would be lost by going back.
 //
-// It serves one goroutine at a time. After an error of Close all further calls fail with it: restore
-// what is durable.
+// It serves one goroutine at a time. After an error of Close all further calls fail with it:
+// restore what is durable.
 type Contextual struct {
 	cfg     ContextualConfig
 	clip    release.Clip

@@ -43,6 +43,12 @@ import (
 // with probability δ”/T, for each ℓ; there are at most T releases. Nothing in (4) asks how V_τ
 // depends on the noise. ∎
 //
+// Real rewards (release.RealFeatures) are rounded, and Σ a·r of n decisions with them, by at most
+// n/2^21 in each coordinate: that comes on top, √d·n·2^-21/√λ_min(V_τ) at most, and is 0 where all
+// rewards are at the ends of their range. Noise there is discrete, whose norm has the bound of a
+// normal one (Hsu, Kakade and Zhang 2012: it is as subgaussian), and is wider than σ by little more
+// than √d·2^-21 of it and 2^-25. β̃ leaves all this out.
+//
 // # What delay costs
 //
 // The number of releases, which the noise is paid by, stays at most MaxUpdates: segments end by

@@ -46,6 +46,8 @@ type Gain struct {
 	Over     string      `json:"over"` // and that which plays the first action
 	Estimate *float64    `json:"estimate"`
 	Interval *[2]float64 `json:"interval"`
+	// Low: the estimate may be too low, as that of the policy's rule may. The interval allows for it.
+	Low bool `json:"low,omitempty"`
 }
 
 // Text is the estimate with its sign, in two digits of its interval's half width.
@@ -56,6 +58,9 @@ func (g *Gain) Text() string {
 	text := report.Fixed(*g.Estimate, decimalsOf(g.Interval))
 	if *g.Estimate > 0 {
 		text = "+" + text
+	}
+	if g.Low {
+		text += " or more"
 	}
 	return text
 }
@@ -79,7 +84,8 @@ func contextsOf(info serve.Info) *Contexts {
 		}
 		out.Rules = append(out.Rules, rule)
 	}
-	out.Gain = gainOf(out.Rules, decl.Contextual.Rules)
+	_, most := decl.Range()
+	out.Gain = gainOf(out.Rules, decl.Contextual.Rules, most)
 	return out
 }
 
@@ -111,8 +117,9 @@ func playsOf(r experiment.LiveRule) string {
 }
 
 // gainOf compares the first rule that plays as the policy with the first that plays the first
-// action. The intervals of both hold together, and so does that of the difference.
-func gainOf(rules []Rule, declared []experiment.LiveRule) *Gain {
+// action. The intervals of both hold together, and so does that of the difference; one whose upper
+// end does not hold may earn the most that there is.
+func gainOf(rules []Rule, declared []experiment.LiveRule, most float64) *Gain {
 	find := func(play string) *Rule {
 		for i, r := range declared {
 			if r.Play == play {
@@ -125,13 +132,21 @@ func gainOf(rules []Rule, declared []experiment.LiveRule) *Gain {
 	if of == nil || over == nil {
 		return nil
 	}
-	out := &Gain{Of: of.Name, Over: over.Name}
+	out := &Gain{Of: of.Name, Over: over.Name, Low: of.Low && !over.Low}
 	if of.Interval != nil && over.Interval != nil {
 		gain := *of.Estimate - *over.Estimate
 		out.Estimate = &gain
-		out.Interval = &[2]float64{of.Interval[0] - over.Interval[1], of.Interval[1] - over.Interval[0]}
+		out.Interval = &[2]float64{of.Interval[0] - over.upper(most), of.upper(most) - over.Interval[0]}
 	}
 	return out
+}
+
+// upper is the upper end of the interval as far as it holds.
+func (r *Rule) upper(most float64) float64 {
+	if r.Low {
+		return most
+	}
+	return r.Interval[1]
 }
 
 // A queue is what is public of a queue of decisions: of an arm, or of all where there are contexts.

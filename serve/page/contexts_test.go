@@ -63,7 +63,8 @@ func frontInfo(t *testing.T) serve.Info {
 // What is shown in the place of arms: estimates within their intervals, which is too
 // low, and the gain.
 func TestContexts(t *testing.T) {
-	c := contextsOf(frontInfo(t))
+	info := frontInfo(t)
+	c := contextsOf(info)
 	if c == nil || !c.Apprentice || c.Actions != 5 || c.Dim != 10 || c.Norm != 2 ||
 		c.Releases != 3 || len(c.Rules) != 3 {
 		t.Fatalf("%+v", c)
@@ -85,10 +86,19 @@ func TestContexts(t *testing.T) {
 		t.Errorf("nothing was released, and %+v", r)
 	}
 	g := c.Gain
+	// the learner's weights are clipped: it may earn as much as there is
 	if g == nil || g.Of != "learner" || g.Over != "product" || math.Abs(*g.Estimate-0.2) > 1e-9 ||
 		g.Interval[0] != c.Rules[1].Interval[0]-c.Rules[0].Interval[1] ||
-		g.Interval[1] != c.Rules[1].Interval[1]-c.Rules[0].Interval[0] {
-		t.Errorf("%+v", g)
+		g.Interval[1] != 1-c.Rules[0].Interval[0] || !g.Low || g.Text() != "+0.20 or more" {
+		t.Errorf("%+v, %s", g, g.Text())
+	}
+	for i, clip := range []float64{1, 25} { // now only the first action's are
+		info.Experiment.Contextual.Rules[i].Clip, info.Contextual.Rules[i].Clip = clip, clip
+	}
+	c = contextsOf(info)
+	if g := c.Gain; g.Low || g.Interval[0] != c.Rules[1].Interval[0]-1 ||
+		g.Interval[1] != c.Rules[1].Interval[1]-c.Rules[0].Interval[0] || g.Text() != "+1.00" {
+		t.Errorf("%+v, %s", g, g.Text())
 	}
 	if c := contextsOf(serve.Info{}); c != nil {
 		t.Errorf("of arms: %+v", c)
@@ -110,7 +120,7 @@ func TestContextsPage(t *testing.T) {
 	p := New(Config{})
 	defer p.Close()
 	for name, want := range map[string][]string{
-		"live-state": {"&#43;0.20</p>", "Rewards alone are protected",
+		"live-state": {"&#43;0.20 or more</p>", "Rewards alone are protected",
 			"what learner would have won over product", "vectors of 10 components",
 			"The first action is given", `data-decisions="100000"`, "in 3 releases"},
 		"live-arms": {"learner", "0.200 or more", "the first action", "the action article-7", "ρ = 0.05"},
