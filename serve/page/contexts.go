@@ -24,7 +24,18 @@ type Contexts struct {
 	// Gain is what the policy would have won over the first action, a decision; nil unless there
 	// are rules for both.
 	Gain *Gain `json:"gain,omitempty"`
+	// Protects says first what is protected, and what is not.
+	Protects string `json:"-"`
 }
+
+// What is protected, in the first sentence of a page.
+const (
+	rewardsAlone = "Rewards alone are protected: contexts, features, ids of actions and what was decided are " +
+		"used as they come, and may be seen."
+	contextsToo = "Contexts, features and rewards are protected, from all others: what they are given, and what " +
+		"is shown here, depends on a decision's by released noisy matrices alone. What she is given is chosen by " +
+		"her own context."
+)
 
 // A Rule is another way to choose, with what it would have earned a decision.
 type Rule struct {
@@ -74,6 +85,9 @@ func contextsOf(info serve.Info) *Contexts {
 	out := &Contexts{Apprentice: decl.Contextual.Mode == experiment.ModeApprentice,
 		Actions: decl.Contextual.MaxActions(), Dim: of.Dim, Norm: of.Norm, Releases: of.Releases,
 		Rules: []Rule{}}
+	if out.Protects = rewardsAlone; decl.Contextual.Joint() {
+		out.Protects = contextsToo
+	}
 	risk := (1 - confidence) / float64(max(1, len(decl.Contextual.Rules)))
 	for i, r := range decl.Contextual.Rules {
 		rule := Rule{Name: r.Name, Plays: playsOf(r), Clip: r.Clip, Budget: fmt.Sprint(r.Budget),

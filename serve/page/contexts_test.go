@@ -100,6 +100,12 @@ func TestContexts(t *testing.T) {
 		g.Interval[1] != c.Rules[1].Interval[1]-c.Rules[0].Interval[0] || g.Text() != "+1.00" {
 		t.Errorf("%+v, %s", g, g.Text())
 	}
+	joint := frontInfo(t)
+	joint.Experiment.Contextual.Protect, joint.Experiment.Contextual.Rules = experiment.ProtectJoint, nil
+	if a, b := c.Protects, contextsOf(joint).Protects; !strings.HasPrefix(a, "Rewards alone") ||
+		!strings.HasPrefix(b, "Contexts, features and rewards") {
+		t.Errorf("%s; under joint privacy %s", a, b)
+	}
 	if c := contextsOf(serve.Info{}); c != nil {
 		t.Errorf("of arms: %+v", c)
 	}
@@ -266,6 +272,59 @@ func TestContextsLive(t *testing.T) {
 		if _, html, err := p.Report(t.Context(), "front"); err != nil ||
 			!strings.Contains(string(html), "learner") {
 			t.Errorf("%v", err)
+		}
+	})
+}
+
+// Under joint privacy a page has the releases, and says what is protected then.
+func TestJointLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := serve.Open(t.Context(), serve.Config{Store: store.NewMemory().Open})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		x, err := experiment.Reader{}.ParseLive("clinic", []byte(`
+name: clinic
+contextual:
+  context: {risk: {range: [0, 1], cross_only: true}}
+  action: {dose: {values: [low, high]}}
+  cross: [{of: [risk, dose]}]
+  protect: joint
+policy: {policy: lin-ucb, leaf: 10, greed: 1}
+horizon: 1000
+budget: {rho: 1}
+unit: {of: patient}
+window: 1m
+floor: 0.1
+`))
+		if err == nil {
+			err = e.Create(t.Context(), *x)
+		}
+		if err == nil {
+			err = e.Start(t.Context(), "clinic")
+		}
+		for n := 0; err == nil && n < 25; n++ {
+			_, err = e.Rank(t.Context(), "clinic", serve.RankAsk{Event: fmt.Sprint(n), Context: map[string]any{"risk": 0.5},
+				Actions: []serve.Action{{ID: "a", Features: map[string]any{"dose": "low"}}, {ID: "b"}}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		p := New(Config{Engine: e})
+		defer p.Close()
+		s, err := p.snapshot(t.Context(), "clinic")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := s.view; v.Released != 20 || v.Batches != 2 || len(v.Privacy.Entries) == 0 ||
+			!strings.HasPrefix(v.Contexts.Protects, "Contexts, features and rewards") {
+			t.Errorf("%+v, %+v", v, v.Contexts)
+		}
+		if _, err := promiseOf(x); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -299,8 +299,7 @@ func (r *Report) page(decl []byte) report.Report {
 			Text: fmt.Sprintf("%s of %s spent", r.Spent, r.Each)}}
 	}
 	if c := r.Contexts; c != nil {
-		out.Warnings = append(out.Warnings, "Rewards alone are protected: contexts, features, ids of actions and "+
-			"what was decided are used as they come, and may be seen.")
+		out.Warnings = append(out.Warnings, c.Protects)
 		out.Facts = append(out.Facts, report.Fact{Name: "vectors", Value: fmt.Sprintf("%d components, blocks "+
 			"divided by %.4g", c.Dim, c.Norm)}, report.Fact{Name: "releases", Value: report.Whole(c.Releases)})
 		if len(c.Rules) > 0 {
