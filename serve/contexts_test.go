@@ -112,7 +112,7 @@ func decideNews(t testing.TB, e *Engine, ask RankAsk) newsDecision {
 	if err != nil || r.Reason != Split {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	mapper, err := mustFind(t.(*testing.T), e, "news").decl.Mapper()
+	mapper, err := mustFind(t, e, "news").decl.Mapper()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -192,15 +192,6 @@ func testFull(t *testing.T, dir string) {
 	}
 }
 
-func mustFind(t *testing.T, e *Engine, name string) *live {
-	t.Helper()
-	x, err := e.find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
-}
-
 // A disk that has become read-only is one that nothing can be written to; a service does not start
 // on one, and says so.
 func testReadOnly(t *testing.T, mounted string) {

@@ -85,6 +85,15 @@ func begin(t testing.TB, e *Engine, text string) string {
 	return x.Name
 }
 
+func mustFind(t testing.TB, e *Engine, name string) *live {
+	t.Helper()
+	x, err := e.find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
 // settle brings time forward by so many steps of d, and lets the engine do what is due.
 func settle(t testing.TB, e *Engine, c *clock.Manual, d time.Duration, steps int) {
 	t.Helper()
