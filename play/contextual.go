@@ -89,7 +89,9 @@ type Contextual struct {
 	missing int64 // the default, in steps
 	rules   []metric
 	curator release.StepFeatureCurator
-	width   int          // sums of a segment's vectors
+	width   int // sums of a segment's vectors
+	// what is not to count is added up here: how long others wait must not tell whose reward came
+	nowhere []int64
 	line    bytes.Buffer // what the ledger writes
 
 	s        ContextualState
@@ -200,6 +202,7 @@ func (c *Contextual) curate(p *contextualPast) error {
 		return fmt.Errorf("play: the curator is a %T, must be one that takes sums of steps", cur)
 	}
 	c.width = c.curator.Width()
+	c.nowhere = make([]int64, c.width+len(c.rules))
 	if c.joint() {
 		kept, ok := c.curator.(release.KeptCurator)
 		if !ok {
@@ -349,13 +352,15 @@ func (c *Contextual) Settle(t Ticket, reward float64, now int64) (Status, error)
 	if s == nil {
 		return status, nil
 	}
-	if i := t.Number - s.Start; !s.Came.Has(i) {
-		s.Came.add(i)
-		if s.More == nil {
-			s.More = make([]int64, c.width+len(c.rules))
-		}
-		c.count(s.More, t.Number, c.clip.Steps(reward))
+	if s.More == nil {
+		s.More = make([]int64, c.width+len(c.rules))
 	}
+	sums, i := s.More, t.Number-s.Start
+	if s.Came.Has(i) {
+		sums = c.nowhere
+	}
+	c.count(sums, t.Number, c.clip.Steps(reward))
+	s.Came.add(i)
 	return Accepted, nil
 }
 
@@ -425,10 +430,13 @@ func (c *Contextual) close() (*Commit, error) {
 	sums := make([]int64, c.width+len(c.rules))
 	copy(sums, s.More)
 	for i := range n {
-		if !s.Came.Has(i) {
-			c.count(sums, s.Start+i, c.missing)
+		to := sums
+		if s.Came.Has(i) {
+			to = c.nowhere
 		}
+		c.count(to, s.Start+i, c.missing)
 	}
+	clear(c.nowhere)
 	text := contextualLine{N: n, Gram: c.grams[0], Rules: c.weigh(c.s.Events[:n])}
 	q.Segments = slices.Delete(q.Segments, 0, 1)
 	q.advance(s.End)

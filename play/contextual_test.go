@@ -651,3 +651,68 @@ func FuzzReplayContextual(f *testing.F) {
 		}
 	})
 }
+
+// A counting curator counts the products that it is asked for.
+type counting struct {
+	release.StepFeatureCurator
+	n *int
+}
+
+func (c counting) Products(dst []int64, a []float64, reward float64) {
+	*c.n++
+	c.StepFeatureCurator.Products(dst, a, reward)
+}
+
+// How long others wait for a reward or for a release does not go by whose rewards came: each
+// decision of a segment is added up once when it is released, and each reward once when it comes,
+// the second of a decision as the first.
+func TestContextualWorksAlike(t *testing.T) {
+	work := func(each bool) (settling, closing int) {
+		n, s := 0, noise.NewFast(1, 2)
+		c, err := NewContextual(ContextualConfig{Policy: flatPolicy(), Window: 10, Epoch: Epoch{1},
+			Horizon: flatHorizon, Curator: func(f release.FeatureConfig) (release.FeatureCurator, error) {
+				real, err := release.SimulatedFeatures(f, &s)
+				if err != nil {
+					return nil, err
+				}
+				return counting{real.(release.StepFeatureCurator), &n}, nil
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []Ticket
+		for i := 0; ; i++ {
+			if _, ok := c.Due(0); ok {
+				break
+			}
+			a := make([]float64, flatDim)
+			a[i%flatDim] = 1.0 / 16
+			k, err := c.Decide(a, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, k)
+		}
+		for _, k := range all {
+			if !each {
+				k = all[0]
+			}
+			if _, err := c.Settle(k, 1, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		settling, n = n, 0
+		if out, err := c.Close(10); out == nil || err != nil {
+			t.Fatal(out, err)
+		}
+		if len(all) < 20 || n != len(all) {
+			t.Errorf("%d of %d decisions are added up at the release", n, len(all))
+		}
+		return settling, n
+	}
+	all, closed := work(true)
+	one, again := work(false)
+	if all != one || closed != again {
+		t.Errorf("%d and %d products with a reward each, %d and %d with all for one", all, closed, one, again)
+	}
+}
