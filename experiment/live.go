@@ -881,6 +881,9 @@ func (l *Live) Guarantee() (string, error) {
 	if len(l.Metrics) > 0 {
 		what = fmt.Sprintf("rewards and metrics (%v for the rewards)", l.Budget)
 	}
+	if l.Contextual != nil { // whoever comes twice is two
+		how = "the reward of each event"
+	}
 	if l.Contextual != nil && len(l.Contextual.Rules) > 0 {
 		rules := "a rule"
 		if n := len(l.Contextual.Rules); n > 1 {

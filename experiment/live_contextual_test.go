@@ -87,7 +87,8 @@ func TestContextual(t *testing.T) {
 	says, err := l.Guarantee()
 	if err != nil || says != "what everybody sees depends on a visit's rewards by released noisy "+
 		"sums alone, at "+
-		"rho=1.2 for her one reward (rho=1 for learning, the rest for 3 rules); contexts, features, ids of "+
+		"rho=1.2 for the reward of each event (rho=1 for learning, the rest for 3 rules); "+
+		"contexts, features, ids of "+
 		"actions and what was decided are not protected" {
 		t.Errorf("%s, %v", says, err)
 	}

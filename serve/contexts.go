@@ -171,8 +171,15 @@ func (g *contexts) rank(ask RankAsk, now int64) (out Ranking, _ given, err error
 	return g.choose(ask, t, now)
 }
 
+// maxExcluded is how many ids a rank may exclude: each action is looked for among them, and others
+// wait.
+const maxExcluded = 1000
+
 // look maps what is asked to vectors, those of the actions that are not excluded.
 func (g *contexts) look(ask RankAsk) error {
+	if n := len(ask.Excluded); n > maxExcluded {
+		return fieldError("excluded", "has %d ids, must have at most %d", n, maxExcluded)
+	}
 	var err error
 	g.vectors, err = g.mapper.Vectors(g.vectors[:0], ask.Context, ask.Actions)
 	var wrong *feature.Error
@@ -241,10 +248,11 @@ func (g *contexts) again(ask RankAsk, t tag, u assignment) (Ranking, given, erro
 		return Ranking{}, given{}, ErrEventTaken
 	}
 	// With the actions of then these are the probabilities of then.
-	n := float64(len(g.on))
-	most, share := 1-u.propensity*(n-1), u.propensity
-	if v.action == v.greedy {
-		most, share = u.propensity, (1-u.propensity)/max(1, n-1)
+	n, p := float64(len(g.on)), u.propensity
+	most, share := 1-p*(n-1), p
+	if v.action == v.greedy || greedy < 0 || most < share {
+		// what was given has its own; among others than then the rest is shared out evenly
+		greedy, most, share = arm, p, (1-p)/max(1, n-1)
 	}
 	out := g.ranking(ask, greedy, most, share, Split, u)
 	out.Action = ask.Actions[g.on[arm]].ID
@@ -337,7 +345,8 @@ func (g *contexts) forgetOffers(now int64) {
 
 func (g *contexts) activate(r reported, now int64) (play.Ticket, bool, error) {
 	u, v := g.x.units[r.unit], g.events[r.unit]
-	if u.number != r.number || u.by != r.by || v.offer == nil { // the event is another offer's by now
+	// the event is another offer's by now
+	if u.number != r.number || u.by != r.by || v.offer == nil {
 		return play.Ticket{}, false, nil
 	}
 	k, err := g.play.DecideUntil(v.offer.vector, v.offer.weights, now, r.deadline)

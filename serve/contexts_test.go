@@ -348,6 +348,11 @@ func TestContextsRefuse(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
+	if _, err := e.Rank(t.Context(), "news", ask(func(a *RankAsk) {
+		a.Excluded = make([]string, maxExcluded+1)
+	})); err == nil || !strings.Contains(err.Error(), "has 1001 ids, must have at most 1000") {
+		t.Errorf("too many are excluded: %v", err)
+	}
 	if _, err := e.Decide(t.Context(), "news", "ann"); !errors.Is(err, ErrContextual) {
 		t.Errorf("an arm is decided: %v", err)
 	}
@@ -375,6 +380,41 @@ func TestContextsRefuse(t *testing.T) {
 	}
 	if r, err := e.Rank(t.Context(), "news", newsAsk(2)); err != nil || r.Reason != Disabled || r.Action != "a0" {
 		t.Errorf("a new one in a pause: %+v, %v", r, err)
+	}
+}
+
+// An event that is asked for again among other actions keeps the probability that it had, and the
+// others get what is left: never less than nothing.
+func TestContextsAskedAgainAmongOthers(t *testing.T) {
+	e := open(t, Config{Store: store.NewMemory().Open, Clock: newClock().Now})
+	begin(t, e, news)
+	kinds := map[bool]int{}
+	for i := range 400 {
+		ask := newsAsk(i)
+		all := ask.Actions
+		ask.Actions, ask.Excluded = all[:2], nil
+		d := decideNews(t, e, ask).ranking
+		kinds[d.Propensity > 0.5]++
+		for _, then := range [][]Action{all[:2], all, {{ID: d.Action}}, {all[3], {ID: d.Action}, all[2]}} {
+			ask.Actions = then
+			r, err := e.Rank(t.Context(), "news", ask)
+			if err != nil || r.Action != d.Action || r.Propensity != d.Propensity {
+				t.Fatalf("%+v, was %+v, %v", r, d, err)
+			}
+			sum := 0.0
+			for _, a := range r.Ranked {
+				if a.Probability < 0 || a.ID == d.Action && a.Probability != d.Propensity {
+					t.Fatalf("%+v, was %+v", r, d)
+				}
+				sum += a.Probability
+			}
+			if len(then) > 1 && math.Abs(sum-1) > 1e-12 {
+				t.Fatalf("%+v has probabilities of %v in all, was %+v", r, sum, d)
+			}
+		}
+	}
+	if kinds[false] < 5 || kinds[true] < 5 { // 40 and 360 are expected: below 1e-9 by chance
+		t.Errorf("%v", kinds)
 	}
 }
 
