@@ -87,9 +87,10 @@ func visit(t testing.TB, w *world, experiment string, segments, visitors int, hi
 // alone: it earns more than the best of what is the same for everybody, and not much less than a twin
 // that has next to no noise. Where visitors hide their segments nothing of that can be learned.
 //
-// Of 20 runs at the quick size the clicks had the mean 0.560 and the standard deviation 0.005, and
-// without noise 0.562 and 0.002: what is asked for is 0.5, 12 deviations away, and three quarters
-// of the twin's gain, 8 away. A false alarm has a probability far below 1e-6.
+// Of 100 runs at the quick size the clicks had the mean 0.559, the standard deviation 0.006 and the
+// minimum 0.539, and without noise 0.562, 0.003 and 0.553: what is asked for is 0.5, and 0.6 of the
+// twin's gain, nine deviations away each. A false alarm has a probability far below 1e-6. At full
+// size they were 0.565 and 0.568, of 0.57 that the floor leaves.
 func TestLearning(t *testing.T) {
 	visitors, n := testneeds.Size(4000, 100_000), testneeds.Size(2, 4)
 	fixed := (clicksHers + float64(n-1)*clicksOther) / float64(n)
@@ -105,7 +106,7 @@ func TestLearning(t *testing.T) {
 		return got
 	}
 	private, twin := run("private", "1", visitors, false), run("twin", "1e6", visitors, false)
-	if private < (fixed+clicksHers)/2 || private-fixed < 0.75*(twin-fixed) {
+	if private < (fixed+clicksHers)/2 || private-fixed < 0.6*(twin-fixed) {
 		t.Errorf("the private one earns %.4f", private)
 	}
 	if got := run("hidden", "1", 1000, true); got > (fixed+clicksHers)/2 {
