@@ -13,6 +13,7 @@ type Outside struct {
 	Name  string
 	Twin  bool // it is broken, and must be refuted
 	Claim privacy.Loss
+	Delta float64 // at which the claim is tested, 0 for one of pure differential privacy
 	// Attack is what the score is, Model what the adversary may do, and Adversaries are tried in
 	// turn.
 	Attack, Model string
@@ -27,7 +28,7 @@ type Outside struct {
 func (o Outside) item() selfItem {
 	d := direct{name: o.Name, claim: o.Claim, adversaries: o.Adversaries, attack: o.Attack, model: o.Model,
 		worlds: o.Worlds}
-	return ofDirect(d, 0, o.Twin, max(o.Cost, 1))
+	return ofDirect(d, o.Delta, o.Twin, max(o.Cost, 1))
 }
 
 // items are all audits: those of this package, and those from outside.

@@ -10,7 +10,7 @@ import (
 func BenchmarkLive(b *testing.B) {
 	src := noise.NewFast(3, 4)
 	for b.Loop() {
-		if _, _, err := live(sound, 0, true, &src); err != nil {
+		if _, _, err := arms.live(sound, 0, true, &src); err != nil {
 			b.Fatal(err)
 		}
 	}

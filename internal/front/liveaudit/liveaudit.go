@@ -55,19 +55,63 @@ const (
 	counted   fault = ", counts the rewards that arrived"
 )
 
-// Audits are those of the service and of its broken twins.
+// A shop is an experiment that is attacked, and how it is asked.
+type shop struct {
+	name, declaration string
+	claim             privacy.Loss
+	delta             float64 // that the claim is tested at
+	decide            func(unit string) (path, body string)
+	reward            func(unit, decision, reward string) (path, body string)
+	// released is what was released of ann's arm, less what others' rewards of 0 are in it: 0 or 1,
+	// and noise.
+	released func(g *game, arm string) float64
+}
+
+// arms is an experiment with arms.
+var arms = shop{
+	name: "service over HTTP", declaration: declaration, claim: privacy.Laplace{Scale: 1}.Loss(),
+	decide: func(unit string) (string, string) { return page + "/decisions", `{"unit":"` + unit + `"}` },
+	reward: func(_, decision, reward string) (string, string) {
+		return page + "/rewards", `{"decision":"` + decision + `","reward":` + reward + `}`
+	},
+	released: func(g *game, arm string) (sum float64) {
+		var x struct {
+			Arms []struct {
+				Name     string
+				Released float64
+				Mean     *float64
+			}
+		}
+		g.read(g.ask(http.MethodGet, page, ""), &x)
+		for _, a := range x.Arms {
+			if a.Name == arm && a.Mean != nil {
+				sum = *a.Mean * a.Released
+			} else if a.Mean == nil && g.err == nil {
+				g.err = fmt.Errorf("nothing of arm %s was released", a.Name)
+			}
+		}
+		return sum
+	},
+}
+
+// Audits are those of the service, with arms and with contexts, and of its broken twins. Those that
+// tell by themselves do so by what both have.
 func Audits() []audit.Outside {
+	return append(arms.audits(sound, half, early, duplicate, counted), contexts.audits(sound, half)...)
+}
+
+func (x shop) audits(faults ...fault) []audit.Outside {
 	var all []audit.Outside
-	for _, f := range []fault{sound, half, early, duplicate, counted} {
+	for _, f := range faults {
 		all = append(all, audit.Outside{
-			Name: "service over HTTP" + string(f), Twin: f != sound, Claim: privacy.Laplace{Scale: 1}.Loss(),
+			Name: x.name + string(f), Twin: f != sound, Claim: x.claim, Delta: x.delta,
 			Attack: "all that is public, then the released sum", Model: "observer",
 			Adversaries: []string{"she reports 1, or never", "she reports 1, or 0"}, Cost: 100,
 			Worlds: func(adversary int) func() func(bool, *noise.Fast, []float64) error {
 				// what is seen before the release where she never reports
 				usual := sync.OnceValues(func() (string, error) {
 					src := noise.NewFast(1, 2)
-					seen, _, err := live(f, adversary, false, &src)
+					seen, _, err := x.live(f, adversary, false, &src)
 					return seen, err
 				})
 				return func() func(bool, *noise.Fast, []float64) error {
@@ -76,7 +120,7 @@ func Audits() []audit.Outside {
 						if err != nil {
 							return err
 						}
-						seen, sum, err := live(f, adversary, in, src)
+						seen, sum, err := x.live(f, adversary, in, src)
 						if scores[0] = sum; seen != want {
 							scores[0] = 1e6
 						}
@@ -103,7 +147,7 @@ type game struct {
 
 // live plays a life of the service to its first release. Seen is all that everybody can see before,
 // sum what was released of ann's arm, less what the adversary knows to be in it.
-func live(f fault, adversary int, in bool, src *noise.Fast) (seen string, sum float64, err error) {
+func (x shop) live(f fault, adversary int, in bool, src *noise.Fast) (seen string, sum float64, err error) {
 	g := &game{fault: f, came: map[string]int{}, names: map[string]int{},
 		clock: clock.At(time.UnixMilli(1_000_000_000_000))}
 	metrics, ctx := api.NewMetrics(), context.Background()
@@ -113,6 +157,9 @@ func live(f fault, adversary int, in bool, src *noise.Fast) (seen string, sum fl
 				return newHalf(c, src)
 			}
 			return release.Simulated(c, src)
+		},
+		VectorCurator: func(c release.FeatureConfig) (release.FeatureCurator, error) {
+			return newVectors(c, f == half, src)
 		}})
 	if err != nil {
 		return "", 0, err
@@ -122,12 +169,13 @@ func live(f fault, adversary int, in bool, src *noise.Fast) (seen string, sum fl
 	if g.key, _, err = e.NewKey(ctx, "admin", serve.ScopeAdmin); err != nil {
 		return "", 0, err
 	}
-	g.ask(http.MethodPost, "/v1/experiments", declaration)
+	g.ask(http.MethodPost, "/v1/experiments", x.declaration)
 	g.ask(http.MethodPost, page+"/start", "")
 	tokens, arm := map[string]string{}, ""
+	ask := func(path, body string) string { return g.ask(http.MethodPost, path, body) }
 	for _, u := range units {
 		var d struct{ Decision, Arm string }
-		g.read(g.ask(http.MethodPost, page+"/decisions", `{"unit":"`+u+`"}`), &d)
+		g.read(ask(x.decide(u)), &d)
 		if tokens[u] = d.Decision; u == "ann" {
 			arm = d.Arm
 		}
@@ -139,7 +187,7 @@ func live(f fault, adversary int, in bool, src *noise.Fast) (seen string, sum fl
 		} else if !in && adversary == 0 {
 			continue
 		}
-		g.ask(http.MethodPost, page+"/rewards", `{"decision":"`+tokens[u]+`","reward":`+reward+`}`)
+		ask(x.reward(u, tokens[u], reward))
 	}
 	// in the middle of the window and at its end, where her own report would still count
 	for range 2 {
@@ -154,15 +202,10 @@ func live(f fault, adversary int, in bool, src *noise.Fast) (seen string, sum fl
 		g.key = ""
 		g.look(http.MethodGet, "/metrics", "")
 		g.key = key
-		g.look(http.MethodPost, page+"/decisions", `{"unit":"ann"}`)
-		g.look(http.MethodPost, page+"/rewards", `{"decision":"`+tokens["ann"]+`","reward":0}`)
-	}
-	var x struct {
-		Arms []struct {
-			Name     string
-			Released float64
-			Mean     *float64
-		}
+		path, body := x.decide("ann")
+		g.look(http.MethodPost, path, body)
+		path, body = x.reward("ann", tokens["ann"], "0")
+		g.look(http.MethodPost, path, body)
 	}
 	for range 5 {
 		g.clock.Add(tick)
@@ -170,14 +213,7 @@ func live(f fault, adversary int, in bool, src *noise.Fast) (seen string, sum fl
 			g.err = e.Sync(ctx)
 		}
 	}
-	g.read(g.ask(http.MethodGet, page, ""), &x)
-	for _, a := range x.Arms {
-		if a.Name == arm && a.Mean != nil {
-			sum = *a.Mean * a.Released
-		} else if a.Mean == nil && g.err == nil {
-			g.err = fmt.Errorf("nothing of arm %s was released", a.Name)
-		}
-	}
+	sum = x.released(g, arm)
 	return g.seen.String(), sum, g.err
 }
 
@@ -194,8 +230,8 @@ func (g *game) ask(method, path, body string) string {
 	}
 	text := fmt.Sprint(out.Code, " ", out.Header()["Content-Type"], "\n", out.Body)
 	switch {
-	case strings.HasSuffix(path, "/rewards"):
-		var in struct{ Decision string }
+	case strings.HasSuffix(path, "/rewards"), strings.HasSuffix(path, "/reward"):
+		in := struct{ Decision string }{path} // which names an event
 		g.read("\n"+body, &in)
 		if g.came[in.Decision]++; g.fault == duplicate && g.came[in.Decision] > 1 {
 			text = strings.Replace(text, "accepted", "duplicate", 1)

@@ -2,6 +2,7 @@ package liveaudit
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/sotto-dp/sotto/audit"
@@ -19,7 +20,8 @@ func TestAudits(t *testing.T) {
 	found := map[string]bool{}
 	s := audit.SelfAudit{Games: 100 * 3000, Seed: 1, Gamma: 1e-6, More: Audits(),
 		Only: func(name string) bool {
-			return name == "service over HTTP" || name == "service over HTTP, half the scale"
+			return strings.HasPrefix(name, "service over HTTP") && (!strings.Contains(name, ", says") &&
+				!strings.Contains(name, ", c") || name == contexts.name || name == contexts.name+string(half))
 		}}
 	results, err := s.Run(t.Context())
 	if err != nil {
@@ -32,14 +34,14 @@ func TestAudits(t *testing.T) {
 			t.Errorf("%v", r)
 		}
 	}
-	if len(found) != 2 {
+	if len(found) != 4 {
 		t.Errorf("only %v were done", found)
 	}
 }
 
-// What is released has the noise that is booked, and of the twin with half of it that is told. The sum
-// of n absolute values of Laplace noise of scale 1 has the law Gamma(n, 1): of 300 it is below 210
-// or above 400 with probability 8e-8, and of half the noise above 210 with probability 3e-10.
+// What is released has the noise that is booked, and of the twin with half of it that is told. The
+// sum of n absolute values of Laplace noise of scale 1 has the law Gamma(n, 1): of 300 it is below
+// 210 or above 400 with probability 8e-8, and of half the noise above 210 with probability 3e-10.
 func TestNoise(t *testing.T) {
 	if testing.Short() || testneeds.Race {
 		t.Skip("it is 600 lives")
@@ -48,7 +50,7 @@ func TestNoise(t *testing.T) {
 	for _, f := range []fault{sound, half} {
 		total := 0.0
 		for range 300 {
-			_, sum, err := live(f, 0, true, &src)
+			_, sum, err := arms.live(f, 0, true, &src)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,8 +58,33 @@ func TestNoise(t *testing.T) {
 		}
 		t.Logf("%q: %v", f, total)
 		if good := total > 210 && total < 400; good != (f == sound) {
-			t.Errorf("%q: the noise of 300 lives adds up to %v, must be in (210, 400) for the service, and not "+
+			t.Errorf("%q: the noise of 300 lives adds up to %v, must be in (210, 400) for the "+
+				"service, and not "+
 				"for its twin", f, total)
+		}
+	}
+}
+
+// The same with contexts: the sum of squares of 200 normal numbers over their variance, 1, is below
+// 110 with probability 4e-8, and above 320 with 2e-7; of half the noise it is above 110 with 5e-20.
+func TestVectorNoise(t *testing.T) {
+	if testing.Short() || testneeds.Race {
+		t.Skip("it is 400 lives")
+	}
+	src := noise.NewFast(5, 7)
+	for _, f := range []fault{sound, half} {
+		total := 0.0
+		for range 200 {
+			_, sum, err := contexts.live(f, 0, true, &src)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += (sum - 1) * (sum - 1) * 2 * rho // her report
+		}
+		t.Logf("%q: %v", f, total)
+		if good := total > 110 && total < 320; good != (f == sound) {
+			t.Errorf("%q: the squares of 200 lives add up to %v, must be in (110, 320) for the service, and "+
+				"not for its twin", f, total)
 		}
 	}
 }
@@ -65,21 +92,23 @@ func TestNoise(t *testing.T) {
 // Two worlds through the handler: with the same noise every byte before the release is the same,
 // whether she reports or not; of each twin that tells it is not.
 func TestTwoWorlds(t *testing.T) {
-	for _, f := range []fault{sound, half, early, duplicate, counted} {
-		var seen [2]string
-		var sums [2]float64
-		for i := range seen {
-			src := noise.NewFast(3, 4)
-			var err error
-			if seen[i], sums[i], err = live(f, 0, i == 1, &src); err != nil {
-				t.Fatal(f, err)
+	for _, x := range []shop{arms, contexts} {
+		for _, f := range []fault{sound, half, early, duplicate, counted} {
+			var seen [2]string
+			var sums [2]float64
+			for i := range seen {
+				src := noise.NewFast(3, 4)
+				var err error
+				if seen[i], sums[i], err = x.live(f, 0, i == 1, &src); err != nil {
+					t.Fatal(f, err)
+				}
 			}
-		}
-		if same := seen[0] == seen[1]; same != (f == sound || f == half) || len(seen[0]) < 1000 {
-			t.Errorf("%q: the same is %v:\n%s\n%s", f, same, seen[0], seen[1])
-		}
-		if d := sums[1] - sums[0]; d < 0.999 || d > 1.001 {
-			t.Errorf("%q: her report moves the release by %v", f, d)
+			if same := seen[0] == seen[1]; same != (f == sound || f == half) || len(seen[0]) < 1000 {
+				t.Errorf("%s%s: the same is %v:\n%s\n%s", x.name, f, same, seen[0], seen[1])
+			}
+			if d := sums[1] - sums[0]; d < 0.999 || d > 1.001 {
+				t.Errorf("%s%s: her report moves the release by %v", x.name, f, d)
+			}
 		}
 	}
 }
