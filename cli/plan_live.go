@@ -47,9 +47,10 @@ var planLiveTexts = kong.Vars{
 		"gap above the middle of the range.",
 	"planLiveEpsilon": "Budgets of a unit to compare, in ε; a quarter of the declared one, it, " +
 		"and four times it.",
-	"planLiveRho":     "The same in ρ, for experiments whose budget is.",
-	"planLiveDays":    "How long it lasts; if not given from the declared start to the end, or 28 days.",
-	"planLiveRuns":    "Simulated experiments at each budget; if not given 20 to 200, by how long they are.",
+	"planLiveRho":  "The same in ρ, for experiments whose budget is.",
+	"planLiveDays": "How long it lasts; if not given from the declared start to the end, or 28 days.",
+	"planLiveRuns": "Simulated experiments at each budget; if not given 20 to 200, with contexts 4 to 20, by " +
+		"how long they are.",
 	"planLiveWorkers": "Runs played at a time; answers do not depend on it. 0 is one a processor.",
 }
 
@@ -156,7 +157,8 @@ func printForecast(out io.Writer, q experiment.LivePlan, f *experiment.LiveForec
 	rows := append(append([]experiment.LiveRow{}, f.Rows...), f.Plain)
 	fmt.Fprintf(out, "%s: %s, %s\n", q.Live.Name, f.Policy, f.Arms)
 	fmt.Fprintf(out, "%s decisions a day for %s: %d, of which %d in a window of %s; %s a row\n\n",
-		report.Short(q.Traffic), span(f.Period), f.Rounds, f.Window, span(q.Live.Window), report.Several(f.Runs, "run"))
+		report.Short(q.Traffic), span(f.Period), f.Rounds, f.Window, span(q.Live.Window),
+		report.Several(f.Runs, "run"))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	known := "leader known\t90 %\tnot known"
 	if f.Stops {
@@ -354,7 +356,8 @@ func numberOf(x float64) any {
 
 func forecastOf(traffic float64, f *experiment.LiveForecast) forecastJSON {
 	row := func(r experiment.LiveRow) liveRowJSON {
-		out := liveRowJSON{r.Budget.String(), r.First, dayOf(r.FirstRelease), dayOf(r.KnownMedian), dayOf(r.Known90),
+		out := liveRowJSON{r.Budget.String(), r.First, dayOf(r.FirstRelease), dayOf(r.KnownMedian),
+			dayOf(r.Known90),
 			numberOf(r.KnownMean), numberOf(r.KnownSE), r.Unknown, r.Wrong, r.Regret, r.RegretSE, r.Uniform,
 			r.Releases, nil}
 		for _, p := range r.Course {

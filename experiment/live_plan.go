@@ -38,7 +38,7 @@ type LivePlan struct {
 	// Budgets are what a unit may lose by all its assignments; empty: a quarter of the declared ε
 	// (or ρ), and four times that. The declared budget is always among them.
 	Budgets []privacy.Budget
-	Runs    Count // simulated at each budget, at least 2; 0: from 20 to 200, by how long they are
+	Runs    Count // simulated at each budget, at least 2; 0: 20 to 200, of contexts 4 to 20, by length
 	Seed    uint64
 	Workers int // runs played at a time; answers do not depend on it. 0 is one a processor
 

@@ -177,7 +177,7 @@ func work(rounds, dim int) float64 { return float64(rounds) * float64(dim*dim+50
 
 const (
 	enoughWork = 1e9 // of all runs of a row
-	mostWork   = 4e9 // of one run that looks for more traffic
+	mostWork   = 2e9 // of one run that looks for more traffic
 )
 
 // spec is the range of rewards, the mean of uniform choices, and by how much the best ones are more.
@@ -542,7 +542,7 @@ func newVisits(m feature.Map, actions int, mean, gap float64, s *noise.Fast) (*s
 		w.Of = append(w.Of, i)
 	}
 	theta := make([]float64, w.Dim)
-	for range 100 { // some coefficients leave no room for the gap in the range
+	for range 20 { // some coefficients leave no room for the gap in the range
 		s.Normals(theta)
 		if err = scale(w, theta, mean, gap); err == nil {
 			return w, nil

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/noise"
+	liveplay "github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
@@ -119,6 +120,75 @@ func TestRunVisitsByHand(t *testing.T) {
 			len(seen) < 20 || best != out.PlaysBest[1] || math.Abs(regret-out.Regret[1]) > 1e-9*regret {
 			t.Errorf("window %d: plays %v, regret %v, best %v, %d releases; by hand %v, %v, %v, %d", window,
 				out.Plays, out.Regret, out.PlaysBest, out.Releases, plays, regret, best, len(seen))
+		}
+	}
+}
+
+// A run is what people are played: play.Contextual, with its exact sums, meets the same decisions
+// and the same releases where there is no noise.
+func TestRunVisitsIsLive(t *testing.T) {
+	w := grid(2, 3, -0.2, 0.4)
+	o := linear.OFULOptions{Lambda: 2, C: 0.5, Risk: 0.01}
+	const horizon = 2000
+	for _, window := range []int{1, 41} {
+		cfg := visits(t, w, privacy.None{}, o, horizon, window, 0.1, window)
+		visitors, rewards, coins := *cfg.Visitors, *cfg.Rewards, *cfg.Coins
+		var out sim.Result
+		if err := sim.RunVisits(context.Background(), cfg, &out); err != nil {
+			t.Fatal(err)
+		}
+		p, err := linear.NewOFUL(w.Dim, horizon, privacy.None{}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		live, err := liveplay.NewContextual(liveplay.ContextualConfig{Policy: p, Lo: -1, Hi: 1, Default: -1,
+			Window: int64(window), Epoch: liveplay.Epoch{1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plays, releases, chosen := make([]int, 3), 0, [2]int{-1, -1}
+		for now := range int64(horizon) {
+			for {
+				c, err := live.Close(now)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c == nil {
+					break
+				}
+				if err := live.Commit(c); err != nil {
+					t.Fatal(err)
+				}
+				releases++
+				chosen = [2]int{-1, -1}
+			}
+			i := w.Of[int(visitors.Float64()*2)]
+			from, a := int(visitors.Float64()*3), chosen[i]
+			if a < 0 { // of equal scores the first is played, so that it matters when one asks
+				set := w.Actions[i]
+				if a = (live.Best(slices.Concat(set[from*w.Dim:], set[:from*w.Dim])) + from) % 3; releases > 0 {
+					chosen[i] = a
+				}
+			}
+			if x, y := coins.Float64(), coins.Float64(); x < 0.1 {
+				a = int(y * 3)
+			}
+			ticket, err := live.Decide(w.Actions[i][a*w.Dim:][:w.Dim], nil, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reward := -1.0
+			if 2*rewards.Float64()-1 < w.Means[i][a] {
+				reward = 1
+			}
+			if _, err := live.Settle(ticket, reward, now); err != nil {
+				t.Fatal(err)
+			}
+			plays[a]++
+		}
+		if !slices.Equal(plays, out.Plays) || releases != out.Releases || releases < 20 {
+			t.Errorf("window %d: plays %v, %d releases; live %v, %d", window, out.Plays,
+				out.Releases, plays, releases)
 		}
 	}
 }
