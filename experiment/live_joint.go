@@ -35,6 +35,9 @@ func (l *Live) checkProtect() error {
 	case l.Public:
 		return l.fail("public", "is true, must be false with contextual.protect: joint: whoever is not the "+
 			"unit must not see what it was given, nor what follows from that")
+	case l.Exposure == ExposeActivate:
+		return l.fail("exposure", "is %s, must be %s with contextual.protect: joint: whether a decision is met "+
+			"may follow from what was given, and counts would tell", ExposeActivate, ExposeDecide)
 	case len(c.Rules) > 0:
 		return l.fail("contextual.rules", "has %d, must have none with contextual.protect: joint: weights "+
 			"follow from contexts", len(c.Rules))

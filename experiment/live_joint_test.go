@@ -78,6 +78,7 @@ func TestProtectErrors(t *testing.T) {
 	for _, c := range []struct{ old, new, field, says string }{
 		{"protect: joint", "protect: all", "contextual.protect", "must be reward, joint"},
 		{"floor: 0.2", "floor: 0.2\npublic: true", "public", "must be false with contextual.protect: joint"},
+		{"floor: 0.2", "floor: 0.2\nexposure: activate", "exposure", "must be decide with contextual.protect: joint"},
 		{"protect: joint", "protect: joint\n  mode: apprentice", "contextual.mode", "must be learn"},
 		{"protect: joint", "protect: joint\n  rules:\n    - {name: a, play: first, clip: 20, budget: {rho: 0.05}}",
 			"contextual.rules", "must have none with contextual.protect: joint"},

@@ -180,6 +180,10 @@ func (g *contexts) look(ask RankAsk) error {
 	if n := len(ask.Excluded); n > maxExcluded {
 		return fieldError("excluded", "has %d ids, must have at most %d", n, maxExcluded)
 	}
+	if ask.Deferred && g.x.decl.Contextual.Joint() {
+		return fieldError("deferred", "is true, and contexts are protected: whether a decision is met may "+
+			"follow from what was given, and counts would tell")
+	}
 	var err error
 	g.vectors, err = g.mapper.Vectors(g.vectors[:0], ask.Context, ask.Actions)
 	var wrong *feature.Error

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/serve/store"
 )
@@ -184,6 +186,23 @@ func TestJoint(t *testing.T) {
 	}
 	if p := keptPlan(t, mem.Open); len(p.Kept) > 0 {
 		t.Error("what has ended keeps its noise")
+	}
+}
+
+// Whether a decision is met may follow from what was given, and counts would tell.
+func TestJointCountsAtOnce(t *testing.T) {
+	c := newClock()
+	e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now})
+	begin(t, e, clinic)
+	ask := newsAsk(0)
+	ask.Deferred = true
+	var wrong *experiment.Error
+	if _, err := e.Rank(t.Context(), "news", ask); !errors.As(err, &wrong) || wrong.Field != "deferred" {
+		t.Errorf("deferred: %v", err)
+	}
+	info, err := e.Get(t.Context(), "news")
+	if err != nil || info.Contextual.Decisions != 0 {
+		t.Errorf("%+v, %v", info.Contextual, err)
 	}
 }
 
