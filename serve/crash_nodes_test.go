@@ -129,7 +129,7 @@ func TestCrashNode(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return haltingStore{&twin{Store: s, fault: os.Getenv("SOTTO_CRASH_TWIN")}, s.(store.Shared), clk,
+			return haltingStore{&twin{Store: s, fault: os.Getenv("SOTTO_CRASH_TWIN"), reads: 30}, s.(store.Shared), clk,
 				inner}, nil
 		},
 		Clock:     clk.Now,
@@ -212,6 +212,7 @@ func TestCrashNode(t *testing.T) {
 			if info, err := e.Get(t.Context(), "shop"); err == nil && info.Batches != batches {
 				batches = info.Batches
 				say("sums %d %v", batches, info.Arms[0].Sum+info.Arms[1].Sum)
+				saidSums.Add(1)
 			}
 			if lines, err := e.Transcript(t.Context(), "shop"); err == nil {
 				i := 0

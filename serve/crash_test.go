@@ -53,8 +53,13 @@ type twin struct {
 	store.Store
 	fault string
 	held  *store.Commit
+	said  int64 // as of saidSums when it was held
+	reads int   // for so many milliseconds at most it waits until it is read
 	drop  bool
 }
+
+// saidSums is how often a child has said what was released.
+var saidSums atomic.Int64
 
 func (s *twin) Commit(ctx context.Context, c store.Commit) error {
 	switch s.fault {
@@ -81,16 +86,20 @@ func (s *twin) Commit(ctx context.Context, c store.Commit) error {
 		if s.held != nil {
 			held := *s.held
 			s.held = nil
-			time.Sleep(20 * time.Millisecond) // until it was read
-			syscallKill()
+			for range s.reads { // until it was read, if it was shown
+				if saidSums.Load() > s.said {
+					kill()
+				}
+				time.Sleep(time.Millisecond)
+			}
 			if err := s.Store.Commit(ctx, held); err != nil {
 				return err
 			}
 		}
 		for _, w := range c.Writes {
 			if len(w.Taken) > 0 {
-				s.held = &c
-				time.Sleep(10 * time.Millisecond) // more than a tick
+				s.held, s.said = &c, saidSums.Load()
+				time.Sleep(40 * time.Millisecond) // more than a tick
 				return nil
 			}
 		}
@@ -165,9 +174,13 @@ func (h *patience) before(t time.Time) time.Time {
 // syscallKill kills the process as the kernel does, now and then.
 func syscallKill() {
 	if rand.IntN(3) == 0 {
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {}
+		kill()
 	}
+}
+
+func kill() {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
 }
 
 // hasty has all connections to SQLite wait less for the disk than they must.
@@ -205,7 +218,7 @@ func openChild(t *testing.T) (e *Engine, held *patience, start func()) {
 	e, err := Open(t.Context(), Config{
 		Store: func(ctx context.Context) (store.Store, error) {
 			s, err := store.SQLite(dir)(ctx)
-			return &twin{Store: s, fault: fault}, err
+			return &twin{Store: s, fault: fault, reads: 500}, err
 		},
 		Clock: func() time.Time {
 			if at := started.Load(); at != 0 {
@@ -293,6 +306,7 @@ func sayShown(t *testing.T, e *Engine, name string, sum func(Info) float64) {
 		if info, err := e.Get(t.Context(), name); err == nil && info.Batches != batches {
 			batches = info.Batches
 			say("sums %d %v", batches, sum(info))
+			saidSums.Add(1)
 		}
 		lines, err := e.Transcript(t.Context(), name)
 		if err != nil {
@@ -555,7 +569,11 @@ func (w *witness) lives(t *testing.T, dir, fault string, kills int) bool {
 		if i%2 == 0 {
 			at = fmt.Sprintf("%s:%d", points[i/2%4], rand.IntN(2))
 		}
-		w.life(t, dir, fault, at, time.Duration(20+rand.IntN(250))*time.Millisecond)
+		wait := time.Duration(20+rand.IntN(250)) * time.Millisecond
+		if fault == "draws noise again" { // which kills itself, when it has been found out
+			wait *= 10
+		}
+		w.life(t, dir, fault, at, wait)
 		if len(w.faults) > 0 && fault != "" {
 			return false
 		}
