@@ -444,7 +444,7 @@ func TestJointContextualIsTheModel(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	noises, lines, err := clinics("", testneeds.Size(3, 20), 800)
+	noises, lines, err := clinics("", testneeds.Size(2, 20), 600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -453,7 +453,7 @@ func TestJointContextualIsTheModel(t *testing.T) {
 	}
 	for _, twin := range []string{"half the noise", "noise drawn again", "its state put back one line",
 		"a record in two leaves"} {
-		noises, _, err := clinics(twin, 3, 800)
+		noises, _, err := clinics(twin, 2, 600)
 		if err == nil && loud(noises) {
 			t.Errorf("%s: not found out", twin)
 		}
