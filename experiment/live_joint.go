@@ -92,7 +92,7 @@ func (l *Live) jointEnough() (dim int, decisions float64) {
 // jointGuarantee is what is promised under joint privacy.
 func (l *Live) jointGuarantee(each privacy.Budget) string {
 	return fmt.Sprintf("what is decided for all others depends on a %s's context, features of actions and "+
-		"reward by released noisy matrices alone, at %v under joint differential privacy; what is decided "+
+		"reward by released noisy matrices alone, at %v under joint differential privacy for each event; what is decided "+
 		"for it is chosen by its own context and hides nothing from who sees it, nor is it hidden that and "+
 		"when it asked; whoever sends contexts to the service sees them", l.Unit.Of, shortly(each))
 }

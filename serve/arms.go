@@ -407,3 +407,5 @@ func (g *arms) readExtra(b []byte, _ tag) ([]byte, error) { return b, nil }
 func (g *arms) forget(tag) {}
 
 func (g *arms) forgetAll() {}
+
+func (g *arms) end() { g.play = nil }

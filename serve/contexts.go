@@ -523,3 +523,5 @@ func (g *contexts) readExtra(b []byte, t tag) (rest []byte, err error) {
 func (g *contexts) forget(t tag) { delete(g.events, t) }
 
 func (g *contexts) forgetAll() { g.events, g.offers, g.fresh = map[tag]event{}, nil, nil }
+
+func (g *contexts) end() { g.play, g.fresh = nil, nil }

@@ -683,3 +683,41 @@ func TestContextsLearn(t *testing.T) {
 	}
 	t.Logf("it wins %.2f, and one that hears nothing %.2f", won[true], won[false])
 }
+
+// Who has stopped keeps no sum of rewards in memory, nor noise.
+func TestEndForgetsThePlay(t *testing.T) {
+	for name, text := range map[string]string{"news": news, "clinic": clinic, "shop": shop} {
+		c := newClock()
+		e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now})
+		begin(t, e, text)
+		in := regexp.MustCompile(`name: (\w+)`).FindStringSubmatch(text)[1]
+		x, err := e.find(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		running := func() bool {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			switch g := x.game.(type) {
+			case *contexts:
+				return g.play != nil
+			case *arms:
+				return g.play != nil
+			}
+			return false
+		}
+		if !running() {
+			t.Errorf("%s does not run", name)
+		}
+		if err := e.Stop(t.Context(), in, ""); err != nil {
+			t.Fatal(err)
+		}
+		if running() {
+			t.Errorf("%s has stopped, and its play is there", name)
+		}
+		settle(t, e, c, time.Second, 3)
+		if info, err := e.Get(t.Context(), in); err != nil || info.State != Stopped {
+			t.Errorf("%s: %+v, %v", name, info, err)
+		}
+	}
+}

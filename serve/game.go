@@ -58,6 +58,9 @@ type game interface {
 	readExtra(b []byte, t tag) (rest []byte, err error)
 	forget(t tag)
 	forgetAll()
+	// end forgets the play, with the sums of rewards that were not released and the noise that was
+	// kept: none of it is asked for again.
+	end()
 	// batch reads a line that is play's; played is false if it is none of the game's own.
 	batch(line []byte, to *Batch) (played bool, err error)
 }

@@ -304,6 +304,7 @@ func (x *live) end(keep int, why endReason, now int64) error {
 		}
 	}
 	x.play, x.pending, x.issued, x.fresh = nil, nil, false, nil
+	x.game.end()
 	x.rec.Off, x.rec.Changes = nil, nil
 	x.drop = true
 	return nil

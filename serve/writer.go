@@ -203,6 +203,7 @@ func (x *live) turn(e *Engine, jobs []*job, now int64, sweep bool) (store.Write,
 func (x *live) fail(why error) {
 	x.rec.State, x.rec.Reason = Failed, why.Error()
 	x.play, x.pending, x.fresh, x.out = nil, nil, nil, nil
+	x.game.end()
 	x.changed, x.begun, x.issued = false, false, false
 }
 
