@@ -189,6 +189,15 @@ func (p *contextualPlan) spec() (lo, hi, uniform, gap float64) {
 // ridges are the λ of greedy settings, the fastest first. Noise asks for more than chance does.
 func ridges() []float64 { return []float64{30, 300, 3000} }
 
+// others are the ridges of settings that are not what is declared, which would be held against
+// itself: with other noise it may look better by chance.
+func (p *contextualPlan) others() []float64 {
+	said := p.Live.Policy.Params
+	return slices.DeleteFunc(ridges(), func(lambda float64) bool {
+		return said["greed"] == 1 && said["lambda"] == lambda
+	})
+}
+
 func greedy(s setting, lambda float64) setting {
 	s.params = catalog.Params{"greed": 1, "lambda": lambda}
 	s.text = fmt.Sprintf("greed: 1, lambda: %g", lambda)
@@ -204,7 +213,7 @@ func (p *contextualPlan) settings(ctx context.Context, declared setting, row Con
 		return best, chosen, nil
 	}
 	plain := []*ContextualRow{&p.out.Plain}
-	for _, lambda := range ridges() {
+	for _, lambda := range p.others() {
 		r, err := p.row(ctx, privacy.None{}, greedy(declared, lambda))
 		if err != nil {
 			return best, chosen, err
@@ -212,7 +221,7 @@ func (p *contextualPlan) settings(ctx context.Context, declared setting, row Con
 		plain = append(plain, r)
 	}
 	best.against(plain, p.lo())
-	for _, lambda := range ridges() {
+	for _, lambda := range p.others() {
 		s := greedy(declared, lambda)
 		r, err := p.row(ctx, p.Live.Budget, s, plain...)
 		if err != nil {

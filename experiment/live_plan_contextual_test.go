@@ -247,3 +247,18 @@ func TestContextualPlanErrors(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
+
+// What is declared is not held against itself: with other noise it would look better by chance.
+func TestContextualPlanGreedyAlready(t *testing.T) {
+	greedy := strings.Replace(plannedContextual, "adac-oful}", "adac-oful, greed: 1, lambda: 30}", 1)
+	f := forecastContextual(t, LivePlan{Live: liveOf(t, greedy), Gap: 0.1, Best: 0.3, Traffic: 1000,
+		Days: 1, Runs: 4, Seed: 1})
+	if len(f.Settings) != 2 {
+		t.Errorf("%d other settings, want 2: %+v", len(f.Settings), f.Settings)
+	}
+	for _, r := range f.Settings {
+		if r.Setting == "greed: 1, lambda: 30" {
+			t.Errorf("%s is what is declared", r.Setting)
+		}
+	}
+}
