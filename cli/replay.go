@@ -144,6 +144,24 @@ type replayedJSON struct {
 	Spent     spentJSON  `json:"spent"`
 	Condition string     `json:"interval_condition,omitempty"` // on which intervals hold
 	Arms      []keptJSON `json:"arms"`
+	// Contexts is null where there are arms.
+	Contexts *replayedContexts `json:"contexts,omitempty"`
+}
+
+// replayedContexts is what was released where decisions bring their actions.
+type replayedContexts struct {
+	Dim      int          `json:"dim"`
+	Norm     float64      `json:"norm"`
+	Released int          `json:"released"` // decisions
+	Releases int          `json:"releases"`
+	Rules    []earnedJSON `json:"rules"`
+}
+
+// earnedJSON is what a rule would have earned.
+type earnedJSON struct {
+	Name     string      `json:"name"`
+	Mean     *float64    `json:"mean"`     // private; null: nothing was released
+	Interval *[2]float64 `json:"interval"` // at 95 % for all rules together and at all times
 }
 
 type spentJSON struct {
@@ -178,7 +196,10 @@ func replayedOf(r *serve.Replayed) (replayedJSON, error) {
 		return out, err
 	}
 	if r.End != "" {
-		out.End, out.Ended, out.Kept = &r.End, &r.Ended, &x.Arms[r.Keep].Name
+		out.End, out.Ended = &r.End, &r.Ended
+	}
+	if r.Keep >= 0 {
+		out.Kept = &x.Arms[r.Keep].Name
 	}
 	if r.Answer >= 0 {
 		out.Answer = &x.Arms[r.Answer].Name
@@ -191,7 +212,24 @@ func replayedOf(r *serve.Replayed) (replayedJSON, error) {
 		arm.Interval = intervalOf(a.Sums(), len(r.Arms), lo, hi)
 		out.Arms = append(out.Arms, arm)
 	}
+	if r.Contextual != nil {
+		out.Contexts = contextsOf(*r.Contextual)
+	}
 	return out, nil
+}
+
+func contextsOf(c serve.ContextualInfo) *replayedContexts {
+	out := &replayedContexts{c.Dim, c.Norm, c.Released, c.Releases, []earnedJSON{}}
+	for _, e := range c.Rules {
+		rule := earnedJSON{Name: e.Name}
+		lo, hi, err := e.Interval((1 - confidence) / float64(len(c.Rules)))
+		if e.N > 0 && err == nil {
+			mean := min(max(e.Mean(), lo), hi)
+			rule.Mean, rule.Interval = &mean, &[2]float64{lo, hi}
+		}
+		out.Rules = append(out.Rules, rule)
+	}
+	return out
 }
 
 // meanOf is the private mean of an arm, in units of rewards.
@@ -202,12 +240,19 @@ func meanOf(a serve.ArmInfo, lo, hi float64) trial.Mean {
 func printReplayed(out io.Writer, r replayedJSON) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "experiment\t%s\n", r.Experiment)
-	fmt.Fprintf(w, "policy\t%s, %d arms, rewards in [%v, %v]\n", r.Policy, len(r.Arms), r.Range[0], r.Range[1])
+	of := fmt.Sprintf("%d arms", len(r.Arms))
+	if r.Contexts != nil {
+		of = fmt.Sprintf("vectors of %d components", r.Contexts.Dim)
+	}
+	fmt.Fprintf(w, "policy\t%s, %s, rewards in [%v, %v]\n", r.Policy, of, r.Range[0], r.Range[1])
 	fmt.Fprintf(w, "guarantee\t%s\n", r.Guarantee)
 	fmt.Fprintf(w, "started\t%s\n", r.Started.Format(time.RFC3339))
 	if r.End != nil {
-		fmt.Fprintf(w, "stopped\t%s: %s, and %s is kept\n", r.Ended.Format(time.RFC3339),
-			endText(*r.End), *r.Kept)
+		kept := "the first action is given from then on"
+		if r.Kept != nil {
+			kept = *r.Kept + " is kept"
+		}
+		fmt.Fprintf(w, "stopped\t%s: %s, and %s\n", r.Ended.Format(time.RFC3339), endText(*r.End), kept)
 	} else {
 		fmt.Fprintln(w, "stopped\tnot yet, as far as this goes")
 	}
@@ -216,11 +261,17 @@ func printReplayed(out io.Writer, r replayedJSON) error {
 	}
 	fmt.Fprintf(w, "adaptivity\t%s of decisions\n", report.Counted(r.Rounds, "batch", "batches"))
 	fmt.Fprintf(w, "spent\t%s of %s a decision\n", r.Spent.Text, r.Budget)
+	if c := r.Contexts; c != nil {
+		fmt.Fprintf(w, "released\tthe rewards of %s\n", report.Counted(c.Released, "decision", "decisions"))
+	}
 	fmt.Fprintf(w, "lines\t%d, the last with the SHA-256 %s\n", r.Lines, r.Tip)
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)
+	if r.Contexts != nil {
+		return printEarned(out, r.Contexts.Rules)
+	}
 	fmt.Fprintf(w, "arm\tdecisions\treleases\tprivate mean\t95 %% interval\n")
 	for _, a := range r.Arms {
 		mean, name := "–", a.Name
@@ -240,7 +291,31 @@ func printReplayed(out io.Writer, r replayedJSON) error {
 		note += "\n" + r.Condition
 	}
 	_, err := fmt.Fprintln(out, "\n±: standard deviation of the noise that was added.\n"+note+"\n\n"+
-		"The lines are chained, the plays follow from the releases, and these cost what is said.")
+		replayHolds)
+	return err
+}
+
+const replayHolds = "The lines are chained, the plays follow from the releases, and these cost what is said."
+
+// printEarned ends what is said of an experiment with contexts.
+func printEarned(out io.Writer, rules []earnedJSON) error {
+	if len(rules) > 0 {
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		fmt.Fprintf(w, "rule\tearns a decision\t95 %% interval\n")
+		for _, e := range rules {
+			mean := "–"
+			if e.Mean != nil {
+				mean = fmt.Sprintf("%.4g", *e.Mean)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, mean, intervalText(e.Interval))
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "\n95 %% interval: those of all rules hold together, at all times, with probability 95 %%.\n"+
+			"Where weights were clipped, it is of what the rule earns with clipped weights.\n\n")
+	}
+	_, err := fmt.Fprintln(out, replayHolds)
 	return err
 }
 

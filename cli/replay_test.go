@@ -213,3 +213,60 @@ func TestReplaySaysTheCondition(t *testing.T) {
 		}
 	}
 }
+
+const liveContextsYAML = `
+name: front
+contextual:
+  context: {device: {values: [phone, desktop]}}
+  action: {topic: {values: [news, sport]}}
+  cross: [{of: [device, topic]}]
+  actions: 2
+  rules: [{name: product, play: first, clip: 2, budget: {rho: 0.1}}]
+policy: {policy: adac-oful, greed: 1, lambda: 30}
+budget: {rho: 1}
+horizon: 1e5
+unit: {of: visit}
+window: 1s
+floor: 0.5
+public: true
+`
+
+// The transcript of an experiment with contexts is played again while it runs and when it has
+// stopped: no arm is kept then, since there are none.
+func TestReplayContexts(t *testing.T) {
+	s := startServe(t, "--data", filepath.Join(t.TempDir(), "data"))
+	const x = "/v1/experiments/front"
+	s.call(201, "POST", "/v1/experiments", liveContextsYAML)
+	s.call(200, "POST", x+"/start", "")
+	s.call(200, "POST", x+"/rank", `{"event": "e", "context": {"device": "phone"}, "actions": `+
+		`[{"id": "a", "features": {"topic": "news"}}, {"id": "b", "features": {"topic": "sport"}}]}`)
+	address := s.url + x + "/transcript"
+	for _, stopped := range []bool{false, true} {
+		says := "not yet"
+		if stopped {
+			s.call(200, "POST", x+"/stop", "")
+			says = "by the operator, and the first action is given from then on"
+		}
+		var r replayedJSON
+		for until := time.Now().Add(time.Minute); ; { // its last line may be on its way
+			r = replayedJSON{}
+			code, out, errs := sotto(t, "", "replay", address, "--json")
+			if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK {
+				t.Fatalf("%d %s %s %v", code, out, errs, err)
+			}
+			if (r.End != nil) == stopped || time.Now().After(until) {
+				break
+			}
+		}
+		if (r.End != nil) != stopped || r.Kept != nil || r.Contexts == nil || r.Contexts.Dim != 9 ||
+			len(r.Contexts.Rules) != 1 {
+			t.Errorf("stopped %t: %+v", stopped, r)
+		}
+		code, out, errs := sotto(t, "", "replay", address)
+		for _, want := range []string{says, "adac-oful, vectors of 9 components", "product", replayHolds} {
+			if code != exitOK || !strings.Contains(out, want) {
+				t.Errorf("%d, %q is not in\n%s%s", code, want, out, errs)
+			}
+		}
+	}
+}
