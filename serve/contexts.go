@@ -400,10 +400,14 @@ func (g *contexts) kept(name string) (int, error) {
 
 // waits: decisions wait for nothing, until there are as many as there are to be.
 func (g *contexts) waits(now int64) (wait string, until int64) {
-	if at, ok := g.play.Due(now); ok && g.play.Stopped() {
-		return "rewards", at
+	if !g.play.Stopped() {
+		return "", 0
 	}
-	return "", 0
+	at, ok := g.play.Due(now)
+	if !ok { // what is left was closed, and the next tick shows it
+		at = now
+	}
+	return "rewards", at
 }
 
 // A contextsLine is what is read of a line that is play's.

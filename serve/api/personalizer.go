@@ -268,8 +268,9 @@ func (f *front) personalActivate(w http.ResponseWriter, r *http.Request) (any, e
 func (f *front) personalStatus(w http.ResponseWriter, r *http.Request, s serve.Status, err error) error {
 	if errors.Is(err, serve.ErrEvent) {
 		x, gone := f.Engine.Get(r.Context(), r.PathValue("name"))
-		if d := x.Experiment; gone == nil && (x.State != serve.Running &&
-			x.State != serve.Waiting || len(d.Only) > 0 ||
+		counts := x.State == serve.Running || x.State == serve.Waiting && x.Wait != "start" &&
+			x.Experiment.Contextual == nil
+		if d := x.Experiment; gone == nil && (!counts || len(d.Only) > 0 ||
 			d.Share > 0 && d.Share < 1 || d.Layer.Name != "") {
 			s, err = serve.Void, nil
 		}

@@ -75,6 +75,43 @@ func TestPersonalizer(t *testing.T) {
 	}
 }
 
+// Who is given the first action before the start, or after the last decision that there is to be,
+// is told of no error when she reports on it.
+func TestPersonalizerCountsNothing(t *testing.T) {
+	w := newWorld(t)
+	w.want(201, "POST", "/v1/experiments", strings.Replace(segments, "1e6", "1000", 1))
+	w.want(200, "POST", "/v1/experiments/segments/start", "")
+	early := strings.Replace(shop, "window: 1m", "window: 1m\nstart: 2100-01-01T00:00:00Z", 1)
+	w.want(201, "POST", "/v1/experiments", early)
+	w.want(200, "POST", "/v1/experiments/shop/start", "")
+	key := w.keyOf("segments")
+	const both = `"contextFeatures": [{"segment": "a"}], "actions": [{"id": "a", "features": []}, ` +
+		`{"id": "b", "features": []}]`
+	for i := range 1000 {
+		w.want(201, "POST", theirs+"/rank", fmt.Sprintf(`{"eventId": "E%d", %s}`, i, both), key...)
+	}
+	void := func(event string, key []string) {
+		t.Helper()
+		out := w.ask("POST", theirs+"/events/"+event+"/reward", `{"value": 1}`, key...)
+		if out.Code != 204 || out.Header().Get(statusHeader) != "void" {
+			t.Error(out.Code, out.Header(), out.Body)
+		}
+	}
+	for i := range 80 { // until the last window has passed, and all is released, and it has stopped
+		event := fmt.Sprint("after", i)
+		w.want(201, "POST", theirs+"/rank", `{"eventId": "`+event+`", `+both+`}`, key...)
+		void(event, key)
+		w.pass(time.Second)
+	}
+	if info, err := w.engine.Get(t.Context(), "segments"); err != nil || info.State != serve.Stopped {
+		t.Errorf("%+v, %v", info, err)
+	}
+	key = w.keyOf("shop")
+	w.want(201, "POST", theirs+"/rank",
+		`{"eventId": "soon", "actions": [{"id": "red"}, {"id": "blue"}]}`, key...)
+	void("soon", key)
+}
+
 // An experiment that counts what is activated counts a rank of theirs at once, unless it asks to
 // defer that.
 func TestPersonalizerDefers(t *testing.T) {
