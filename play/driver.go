@@ -32,7 +32,8 @@ func (d *Driver) Next() (*policy.Batch, error) {
 	b := d.Policy.Next(d.Released)
 	if b != d.batch { // it is mostly the same one, and pointers cost more to write than to compare
 		if d.batch = b; b != nil && cap(d.ready) < len(b.Plays) {
-			d.ready = make([]int, 0, len(b.Plays)) // at once: Releasing, which is inlined, lets it grow
+			// At once: Releasing, which is inlined, lets it grow.
+			d.ready = make([]int, 0, len(b.Plays))
 		}
 	}
 	if b == nil {

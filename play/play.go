@@ -1,5 +1,6 @@
 // Package play plays a policy on a curator: in memory, batch by batch, with a Driver, and live,
-// decision by decision, with a Live.
+// decision by decision, with a Live; or, where each decision has a context, with a Contextual, whose
+// own comment says where it differs from what follows.
 //
 // # What a Live promises
 //

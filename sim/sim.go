@@ -5,8 +5,10 @@
 // the release. So a run counts the slots while they fill and draws the sum of n rewards at once
 // when a slot is released: a run of 10⁷ rounds costs as much as its releases.
 //
-// Run plays bandits of K arms, RunLinear those with a fixed set of actions in ℝ^d, both in that way.
-// RunContextual plays decision sets that are drawn anew in each round, and so goes round by round.
+// Run plays bandits of K arms, RunLinear those with a fixed set of actions in ℝ^d, both in that
+// way. RunContextual plays decision sets that are drawn anew in each round, and so goes round by
+// round. RunDelayed and RunVisits play as live experiments do, whose rewards come late: on arms,
+// through play.Live itself, and with contexts, each of which is asked about once a release.
 package sim
 
 import (
@@ -141,7 +143,8 @@ const looksBetween = 1 << 16
 // play plays to the horizon, or until the policy stops by itself.
 func (r *run) play(ctx context.Context) (stopped bool, err error) {
 	stayer, _ := r.driver.Policy.(policy.Stayer)
-	if _, tree := r.driver.Policy.Mechanism().(privacy.Tree); !tree { // nothing else can be repeated
+	// Elsewhere release.Repeat would repeat nothing, and asking would only cost time.
+	if _, tree := r.driver.Policy.Mechanism().(privacy.Tree); !tree {
 		stayer = nil
 	}
 	for looks := 0; ; looks-- {
