@@ -77,12 +77,15 @@ type ruleJSON struct {
 	Mean           *float64    `json:"mean"`
 	SelfNormalised *float64    `json:"self_normalised"`
 	Interval       *[2]float64 `json:"interval"`
+	// Low: weights are clipped, so that estimates may be too low, and of the interval the lower end
+	// alone holds.
+	Low bool `json:"low,omitempty"`
 }
 
 // ruleConfidence is that of all intervals of an experiment's rules together.
 const ruleConfidence = 0.95
 
-func contextualOf(in *serve.ContextualInfo) *contextualJSON {
+func contextualOf(decl *serve.Experiment, in *serve.ContextualInfo) *contextualJSON {
 	if in == nil {
 		return nil
 	}
@@ -94,8 +97,9 @@ func contextualOf(in *serve.ContextualInfo) *contextualJSON {
 		}
 		return &x
 	}
-	for _, r := range in.Rules {
-		one := ruleJSON{Name: r.Name, Clip: r.Clip}
+	for i, r := range in.Rules {
+		one := ruleJSON{Name: r.Name, Clip: r.Clip,
+			Low: decl.MostWeight(decl.Contextual.Rules[i]) > r.Clip}
 		if r.N > 0 {
 			one.Mean, one.SelfNormalised = finite(r.Mean()), finite(r.SelfNormalised())
 			lo, hi, err := r.Interval((1 - ruleConfidence) / float64(len(in.Rules)))
@@ -122,7 +126,7 @@ func infoOf(x serve.Info) (*infoJSON, error) {
 		Batches: x.Batches, Tick: x.Tick.String(), Changes: x.Changes,
 		Spent:  spentJSON{fmt.Sprint(x.Spent), x.Spent},
 		Budget: fmt.Sprint(x.Budget), Declaration: decl, Arms: []armJSON{},
-		Contextual: contextualOf(x.Contextual)}
+		Contextual: contextualOf(&x.Experiment, x.Contextual)}
 	if first, ok := x.Experiment.FirstBatch(); ok && x.State == serve.Draft {
 		out.FirstBatch = &firstJSON{first.Param, first.Is, first.Proposed}
 	}
