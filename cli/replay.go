@@ -185,8 +185,8 @@ func replayedOf(r *serve.Replayed) (replayedJSON, error) {
 	lo, hi := x.Range()
 	out := replayedJSON{Experiment: x.Name, Policy: x.Policy.Policy, Range: [2]float64{lo, hi},
 		Started: r.Started, Lines: r.Lines, Tip: r.Tip, Rounds: r.Rounds,
-		Condition: x.IntervalCondition(),
-		Spent:     spentJSON{lossText(r.Spent), finiteOrNil(r.Spent.Pure())}}
+		Condition: x.IntervalCondition(), Arms: []keptJSON{},
+		Spent: spentJSON{lossText(r.Spent), finiteOrNil(r.Spent.Pure())}}
 	each, err := x.EachTotal()
 	if err != nil {
 		return out, err

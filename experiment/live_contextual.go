@@ -556,7 +556,7 @@ func (l *Live) Warnings() []string {
 		at := fmt.Sprintf("contextual.rules[%d].clip: is %v", i, r.Clip)
 		if most := l.MostWeight(r); r.Clip < most {
 			warn("%s, and weights go up to %.4g with %d actions: what is above counts %v, and the estimate "+
-				"comes out too low where rewards are positive", at, most, l.Contextual.MaxActions(), r.Clip)
+				"comes out too low", at, most, l.Contextual.MaxActions(), r.Clip)
 		}
 		m, err := r.mechanism(l.Budget)
 		if err != nil {

@@ -251,12 +251,19 @@ func (g *contexts) again(ask RankAsk, t tag, u assignment) (Ranking, given, erro
 	if arm < 0 {
 		return Ranking{}, given{}, ErrEventTaken
 	}
-	// With the actions of then these are the probabilities of then.
+	// With as many actions as then these are the probabilities of then, to the last digit.
 	n, p := float64(len(g.on)), u.propensity
-	most, share := 1-p*(n-1), p
-	if v.action == v.greedy || greedy < 0 || most < share {
-		// what was given has its own; among others than then the rest is shared out evenly
-		greedy, most, share = arm, p, (1-p)/max(1, n-1)
+	share := g.x.decl.Floor / n
+	most := share + 1 - g.x.decl.Floor
+	switch {
+	case v.action == v.greedy && p == most:
+		greedy = arm
+	case v.action != v.greedy && greedy >= 0 && p == share:
+	default: // what was given has its own; the rest is the greedy one's, or shared out evenly
+		most, share = 1-p*(n-1), p
+		if v.action == v.greedy || greedy < 0 || most < share {
+			greedy, most, share = arm, p, (1-p)/max(1, n-1)
+		}
 	}
 	out := g.ranking(ask, greedy, most, share, Split, u)
 	out.Action = ask.Actions[g.on[arm]].ID

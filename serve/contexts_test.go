@@ -401,6 +401,9 @@ func TestContextsAskedAgainAmongOthers(t *testing.T) {
 			if err != nil || r.Action != d.Action || r.Propensity != d.Propensity {
 				t.Fatalf("%+v, was %+v, %v", r, d, err)
 			}
+			if len(then) == 2 && !slices.Equal(r.Ranked, d.Ranked) {
+				t.Fatalf("%v, was %v", r.Ranked, d.Ranked)
+			}
 			sum := 0.0
 			for _, a := range r.Ranked {
 				if a.Probability < 0 || a.ID == d.Action && a.Probability != d.Propensity {
