@@ -337,7 +337,8 @@ func (h *flat) alone() (*linear.OFUL, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, c.past().follow(h.written())
+	past := c.past()
+	return p, follow(h.written(), past.add, &past.lines)
 }
 
 // ends looks whether the last segment ends where det V says, by another library.

@@ -209,7 +209,8 @@ func (h *clinic) decide() error {
 		cfg.Policy = p
 		c, err := buildContextual(cfg)
 		if err == nil {
-			err = c.past().follow(h.written())
+			past := c.past()
+			err = follow(h.written(), past.add, &past.lines)
 		}
 		if err != nil {
 			return err

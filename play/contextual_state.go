@@ -80,7 +80,7 @@ func RestoreContextual(cfg ContextualConfig, lines iter.Seq2[[]byte, error], s C
 // decision.
 func (c *Contextual) begin(lines iter.Seq2[[]byte, error]) error {
 	p := c.past()
-	if err := p.follow(lines); err != nil {
+	if err := follow(lines, p.add, &p.lines); err != nil {
 		return fmt.Errorf("play: line %d of the transcript: %w", p.lines+1, err)
 	}
 	if p.lines != c.s.Lines {
@@ -177,7 +177,7 @@ func ReplayContextual(cfg ContextualConfig, lines iter.Seq2[[]byte, error]) (*Co
 			return nil, fmt.Errorf("play: rule %q: %w", r.Name, err)
 		}
 	}
-	if err := p.follow(lines); err != nil {
+	if err := follow(lines, p.add, &p.lines); err != nil {
 		return nil, fmt.Errorf("play: %w", err)
 	}
 	return &ContextualReplayed{Ledger: p.ledger, Lines: p.lines, Decisions: p.decisions,
@@ -214,20 +214,6 @@ func (c *Contextual) past() *contextualPast {
 		p.earned = append(p.earned, Earned{Name: r.Name, Clip: r.Clip, Lo: c.cfg.Lo, Hi: c.cfg.Hi})
 	}
 	return p
-}
-
-// follow gives the policy what the lines say.
-func (p *contextualPast) follow(lines iter.Seq2[[]byte, error]) error {
-	for text, err := range lines {
-		if err == nil {
-			err = p.add(text)
-		}
-		if err != nil {
-			return err
-		}
-		p.lines++
-	}
-	return nil
 }
 
 // add gives the policy what a line says.

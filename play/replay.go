@@ -53,7 +53,7 @@ func Replay(cfg Config, lines iter.Seq2[[]byte, error]) (*Replayed, error) {
 			return nil, fmt.Errorf("play: metric %q: %w", m.Name, err)
 		}
 	}
-	if err := p.follow(lines); err != nil {
+	if err := follow(lines, p.add, &p.lines); err != nil {
 		return nil, fmt.Errorf("play: %w", err)
 	}
 	out := &Replayed{Ledger: p.ledger, Batches: l.driver.Batches, Lines: p.lines, Off: p.off,
@@ -100,16 +100,16 @@ func (l *Live) past() *past {
 // batch is the one that is out, nil if the policy has stopped.
 func (p *past) batch() *policy.Batch { return p.driver.batch }
 
-// follow gives the policy what the lines say.
-func (p *past) follow(lines iter.Seq2[[]byte, error]) error {
+// follow hands lines over, and counts those that were taken.
+func follow(lines iter.Seq2[[]byte, error], add func(text []byte) error, taken *int) error {
 	for text, err := range lines {
 		if err == nil {
-			err = p.add(text)
+			err = add(text)
 		}
 		if err != nil {
 			return err
 		}
-		p.lines++
+		*taken++
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func Restore(cfg Config, lines iter.Seq2[[]byte, error], s State) (*Live, error)
 // begin brings ledger, policy and curator to where the lines end, and a batch out.
 func (l *Live) begin(lines iter.Seq2[[]byte, error]) error {
 	p := l.past()
-	if err := p.follow(lines); err != nil {
+	if err := follow(lines, p.add, &p.lines); err != nil {
 		return fmt.Errorf("play: line %d of the transcript: %w", p.lines+1, err)
 	}
 	if p.lines != l.s.Lines {
