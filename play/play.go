@@ -79,9 +79,13 @@ type Config struct {
 	Take Take // 0: as the policy is admitted, see Admit
 	// Ledger are the options of the ledger that New or Restore makes: a cap, and what it covers.
 	Ledger []privacy.Option
-	// Curator builds the curator; nil is release.Real. It must return a release.StepCurator.
+	// Curator builds the curator; nil is release.Real, or release.RealGathered. It must return a
+	// release.StepCurator.
 	Curator func(release.Config) (release.Curator, error)
-	Epoch   Epoch
+	// Gathering says how sums of rewards are gathered that nobody sees, if they are: then there are
+	// no metrics, and nothing is dropped.
+	Gathering release.Gathering
+	Epoch     Epoch
 }
 
 // A Live plays a policy on units who come one by one and whose rewards come when they will:
@@ -149,7 +153,7 @@ func build(cfg Config) (*Live, error) {
 		cfg.Hi = 1
 	}
 	if cfg.Curator == nil {
-		cfg.Curator = release.Real
+		cfg.Curator = cfg.real
 	}
 	switch {
 	case cfg.Policy == nil:
@@ -161,6 +165,9 @@ func build(cfg Config) (*Live, error) {
 	case !(cfg.Default >= cfg.Lo && cfg.Default <= cfg.Hi):
 		return nil, fmt.Errorf("play: default is %v, must be in the range, from %v to %v",
 			cfg.Default, cfg.Lo, cfg.Hi)
+	}
+	if err := cfg.checkGathering(); err != nil {
+		return nil, err
 	}
 	if err := checkWindow(cfg.Window, cfg.Cut); err != nil {
 		return nil, err
@@ -205,6 +212,45 @@ func build(cfg Config) (*Live, error) {
 	l.driver.Policy = cfg.Policy
 	l.cfg.Ledger = append(slices.Clip(cfg.Ledger), privacy.WithTranscript(&l.line))
 	return l, nil
+}
+
+// real is the curator of people's rewards.
+func (cfg Config) real(c release.Config) (release.Curator, error) {
+	if !cfg.Gathering.On() {
+		return release.Real(c)
+	}
+	g, err := release.RealGathered(c, cfg.Gathering)
+	if err != nil {
+		return nil, err // no typed nil
+	}
+	return g, nil
+}
+
+// outline is that of the curator of people's rewards.
+func (cfg Config) outline(c release.Config) (*release.Outline, error) {
+	if cfg.Gathering.On() {
+		return release.NewGatheredOutline(c, cfg.Gathering)
+	}
+	return release.NewOutline(c, true)
+}
+
+func (cfg Config) checkGathering() error {
+	g := cfg.Gathering
+	if !g.On() {
+		return nil
+	}
+	if err := g.Validate(); err != nil {
+		return fmt.Errorf("play: %w", err)
+	}
+	switch {
+	case len(cfg.Metrics) > 0:
+		return fmt.Errorf("play: there are metrics, must be none under trust %s: rewards alone are gathered",
+			g.Trust)
+	case cfg.Drop:
+		return fmt.Errorf("play: drop is true, must be false under trust %s: who did not report would be seen",
+			g.Trust)
+	}
+	return nil
 }
 
 // TermsOf are the terms of a play with this Config.

@@ -31,10 +31,10 @@ type Replayed struct {
 
 // Replay plays a transcript again, without rewards: cfg is as for New, with a policy at its start;
 // its Epoch is not looked at. Each batch must be the one that the policy plays after the releases
-// before it, and each release one that the curator for real rewards (release.Real) makes for it: by
-// its mechanism, its tail, its counts, and slots that no release has read. Of a release its sums
-// alone are believed. An error matches ErrState and is about the line that was given last, or it is
-// the lines' own.
+// before it, and each release one that the curator for real rewards (release.Real, or
+// release.RealGathered) makes for it: by its mechanism, its tail, its counts, and slots that no
+// release has read. Of a release its sums alone are believed. An error matches ErrState and is about
+// the line that was given last, or it is the lines' own.
 func Replay(cfg Config, lines iter.Seq2[[]byte, error]) (*Replayed, error) {
 	cfg.Epoch = Epoch{1}
 	l, err := build(cfg)
@@ -43,8 +43,8 @@ func Replay(cfg Config, lines iter.Seq2[[]byte, error]) (*Replayed, error) {
 	}
 	l.s.Arms = make([]Queue, cfg.Arms)
 	p := l.past()
-	if p.outline, err = release.NewOutline(release.Config{Arms: cfg.Arms, Lo: l.cfg.Lo, Hi: l.cfg.Hi,
-		Mechanism: cfg.Policy.Mechanism()}, true); err != nil {
+	if p.outline, err = cfg.outline(release.Config{Arms: cfg.Arms, Lo: l.cfg.Lo, Hi: l.cfg.Hi,
+		Mechanism: cfg.Policy.Mechanism()}); err != nil {
 		return nil, fmt.Errorf("play: %w", err)
 	}
 	for i, m := range l.metrics {

@@ -28,11 +28,16 @@ func NewClip(lo, hi float64) (Clip, error) {
 // Steps is the reward in multiples of ExactStep of the range, from 0 to 2^20. What is no number
 // counts as the lowest reward, as in Curator.Add.
 func (d Clip) Steps(reward float64) int64 {
+	return int64(float64(d.share(reward)*gridSteps) + 0.5)
+}
+
+// share is where the reward lies in the range, clipped, from 0 to 1.
+func (d Clip) share(reward float64) float64 {
 	y := float64((reward - d.lo) * d.perWidth)
 	if math.IsNaN(y) {
 		y = 0
 	}
-	return int64(float64(min(max(y, 0), 1)*gridSteps) + 0.5)
+	return min(max(y, 0), 1)
 }
 
 // A StepCurator takes sums of rewards that a Clip has made steps of. Real and Simulated return one if
