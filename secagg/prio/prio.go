@@ -34,9 +34,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/cloudflare/circl/vdaf/prio3/arith/fp64"
-	"github.com/cloudflare/circl/vdaf/prio3/sum"
-
 	"github.com/sotto-dp/sotto/secagg"
 )
 
@@ -56,10 +53,9 @@ var (
 const Version = 1
 
 const (
-	nonceSize  = 16
 	digestSize = 32
 	// headerSize is a version, a kind, a digest and a nonce.
-	headerSize = 2 + digestSize + nonceSize
+	headerSize = 2 + digestSize + NonceSize
 	// maxPart bounds a part of a report; the largest range needs less than half of it.
 	maxPart = 1 << 14
 )
@@ -80,10 +76,6 @@ const (
 	Helper
 )
 
-// A VerifyKey is the servers' common secret: 32 random bytes, fresh for every session, that
-// no client knows.
-type VerifyKey = sum.VerifyKey
-
 // NewVerifyKey draws one; nil is the operating system's randomness.
 func NewVerifyKey(rnd io.Reader) (k VerifyKey, err error) {
 	if rnd == nil {
@@ -95,65 +87,42 @@ func NewVerifyKey(rnd io.Reader) (k VerifyKey, err error) {
 	return k, nil
 }
 
-// vdaf is Prio3 for a session: integers from 0 to Session.Grid, bound to its digest.
-func vdaf(s secagg.Session) (*sum.Sum, [digestSize]byte, error) {
+// prio3 is Prio3 for a session: integers from 0 to Session.Grid, bound to its digest.
+func prio3(s secagg.Session) (*Sum, [digestSize]byte, error) {
 	if err := s.Validate(); err != nil {
 		return nil, [digestSize]byte{}, err
 	}
 	if s.Length != 1 {
 		return nil, [digestSize]byte{}, fmt.Errorf("%w: length = %d, must be 1", secagg.ErrSession, s.Length)
 	}
-	if s.Grid < 1 || s.Grid >= 1<<40 {
+	if s.Grid < 1 || s.Grid > MaxMeasurement {
 		return nil, [digestSize]byte{}, fmt.Errorf("%w: grid = %d, must be from 1 to 2^40 − 1",
 			secagg.ErrSession, s.Grid)
 	}
 	digest := s.Digest()
-	v, err := sum.New(2, s.Grid, digest[:])
-	if err != nil {
-		return nil, digest, fmt.Errorf("prio: %w", err)
-	}
-	return v, digest, nil
+	v, err := NewSum(s.Grid, digest[:])
+	return v, digest, err
 }
 
 // Report is what a client sends: one message to each server. It is an error if the value is above
 // the session's Grid. rnd nil is the operating system's randomness.
 func Report(s secagg.Session, value uint64, rnd io.Reader) (leader, helper []byte, err error) {
-	v, digest, err := vdaf(s)
+	v, digest, err := prio3(s)
 	if err != nil {
 		return nil, nil, err
-	}
-	if value > s.Grid {
-		return nil, nil, fmt.Errorf("%w: value must be from 0 to grid = %d", secagg.ErrRange, s.Grid)
 	}
 	if rnd == nil {
 		rnd = rand.Reader
 	}
-	var nonce sum.Nonce
-	params := v.Params()
-	coins := make([]byte, params.RandSize())
+	var nonce Nonce
 	if _, err := io.ReadFull(rnd, nonce[:]); err != nil {
 		return nil, nil, fmt.Errorf("prio: drawing a nonce: %w", err)
 	}
-	if _, err := io.ReadFull(rnd, coins); err != nil {
-		return nil, nil, fmt.Errorf("prio: drawing shares: %w", err)
+	if leader, helper, err = v.Shard(value, &nonce, rnd); err != nil {
+		return nil, nil, err
 	}
-	public, shares, err := v.Shard(value, &nonce, coins)
-	if err != nil {
-		return nil, nil, fmt.Errorf("prio: %w", err)
-	}
-	p, err := public.MarshalBinary()
-	if err != nil {
-		return nil, nil, fmt.Errorf("prio: %w", err)
-	}
-	var out [2][]byte
-	for i := range shares {
-		share, err := shares[i].MarshalBinary()
-		if err != nil {
-			return nil, nil, fmt.Errorf("prio: %w", err)
-		}
-		out[i] = message(kindReport, digest, nonce[:], p, share)
-	}
-	return out[0], out[1], nil
+	return message(kindReport, digest, nonce[:], nil, leader),
+		message(kindReport, digest, nonce[:], nil, helper), nil
 }
 
 // message is a header and parts, each with its length.
@@ -167,8 +136,8 @@ func message(kind byte, digest [digestSize]byte, nonce []byte, parts ...[]byte) 
 }
 
 // read takes a message apart, and refuses all that message does not write.
-func read(b []byte, kind byte, digest [digestSize]byte, parts int) (nonce [nonceSize]byte,
-	out [][]byte, err error) {
+func read(b []byte, kind byte, digest [digestSize]byte, parts int) (nonce Nonce, out [][]byte,
+	err error) {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{secagg.ErrMalformed}, args...)...)
 	}
@@ -182,7 +151,7 @@ func read(b []byte, kind byte, digest [digestSize]byte, parts int) (nonce [nonce
 	case [digestSize]byte(b[2:2+digestSize]) != digest:
 		return nonce, nil, secagg.ErrContext
 	}
-	nonce = [nonceSize]byte(b[2+digestSize : headerSize])
+	nonce = Nonce(b[2+digestSize : headerSize])
 	b = b[headerSize:]
 	for range parts {
 		if len(b) < 4 {
@@ -207,9 +176,9 @@ type Server struct {
 	digest  [digestSize]byte
 	role    Role
 	key     VerifyKey
-	vdaf    *sum.Sum
-	state   map[[nonceSize]byte]*pending
-	total   sum.AggShare
+	sum     *Sum
+	state   map[Nonce]*pending
+	total   Total
 	count   int
 	refused int
 	closed  bool
@@ -217,9 +186,8 @@ type Server struct {
 
 // pending is a report that the servers are checking.
 type pending struct {
-	state *sum.PrepState
-	own   sum.PrepShare
-	done  bool
+	prep Prep
+	done bool
 }
 
 // NewServer is one server of a session. The two have the same key.
@@ -227,12 +195,12 @@ func NewServer(s secagg.Session, role Role, key VerifyKey) (*Server, error) {
 	if role != Leader && role != Helper {
 		return nil, fmt.Errorf("prio: role is %d, must be Leader or Helper", role)
 	}
-	v, digest, err := vdaf(s)
+	v, digest, err := prio3(s)
 	if err != nil {
 		return nil, err
 	}
-	return &Server{session: s, digest: digest, role: role, key: key, vdaf: v,
-		state: map[[nonceSize]byte]*pending{}, total: v.AggregateInit()}, nil
+	return &Server{session: s, digest: digest, role: role, key: key, sum: v,
+		state: map[Nonce]*pending{}, total: v.Total()}, nil
 }
 
 // Prepare takes a client's report in, and returns what the other server needs to check it. A nonce
@@ -248,27 +216,23 @@ func (s *Server) Prepare(report []byte) ([]byte, error) {
 	if s.state[nonce] != nil {
 		return nil, fmt.Errorf("%w: nonce %x", secagg.ErrReplay, nonce)
 	}
-	params := s.vdaf.Params()
-	var public sum.PublicShare
-	if err := public.New(&params).UnmarshalBinary(parts[0]); err != nil {
-		return nil, fmt.Errorf("%w: public share: %v", secagg.ErrMalformed, err)
+	if len(parts[0]) > 0 {
+		return nil, fmt.Errorf("%w: public share of %d bytes, must be empty", secagg.ErrMalformed,
+			len(parts[0]))
 	}
-	var share sum.InputShare
-	if err := share.New(&params, uint(s.role)).UnmarshalBinary(parts[1]); err != nil {
-		return nil, fmt.Errorf("%w: input share: %v", secagg.ErrMalformed, err)
-	}
-	n := sum.Nonce(nonce)
-	state, prep, err := s.vdaf.PrepInit(&s.key, &n, uint8(s.role), public, share)
-	if err != nil {
+	prep, err := s.sum.Prepare(&s.key, &nonce, s.role, parts[1])
+	if errors.Is(err, ErrProof) {
 		s.refused++
 		s.state[nonce] = &pending{done: true}
-		return nil, fmt.Errorf("%w: %v", ErrProof, err)
 	}
-	s.state[nonce] = &pending{state: state, own: *prep}
-	b, err := prep.MarshalBinary()
 	if err != nil {
-		return nil, fmt.Errorf("prio: %w", err)
+		return nil, err
 	}
+	b, err := prep.Share()
+	if err != nil {
+		return nil, err
+	}
+	s.state[nonce] = &pending{prep: prep}
 	return message(kindPrep, s.digest, nonce[:], b), nil
 }
 
@@ -289,28 +253,19 @@ func (s *Server) Finish(other []byte) error {
 	case p.done:
 		return fmt.Errorf("%w: nonce %x", secagg.ErrDuplicate, nonce)
 	}
-	params := s.vdaf.Params()
-	var theirs sum.PrepShare
-	if err := theirs.New(&params).UnmarshalBinary(parts[0]); err != nil {
-		return fmt.Errorf("%w: prep share: %v", secagg.ErrMalformed, err)
+	err = s.sum.Check(p.prep, parts[0])
+	if errors.Is(err, secagg.ErrMalformed) {
+		return err
 	}
-	shares := []sum.PrepShare{p.own, theirs}
-	if s.role == Helper {
-		shares[0], shares[1] = shares[1], shares[0]
+	prep := p.prep
+	*p = pending{done: true}
+	if err == nil {
+		err = s.total.Add(prep)
 	}
-	p.done = true
-	msg, err := s.vdaf.PrepSharesToPrep(shares)
 	if err != nil {
 		s.refused++
-		return fmt.Errorf("%w: %v", ErrProof, err)
+		return err
 	}
-	out, err := s.vdaf.PrepNext(p.state, msg)
-	if err != nil {
-		s.refused++
-		return fmt.Errorf("%w: %v", ErrProof, err)
-	}
-	p.state = nil
-	s.vdaf.AggregateUpdate(&s.total, out)
 	s.count++
 	return nil
 }
@@ -329,59 +284,32 @@ func (s *Server) Close(noise int64) ([]byte, error) {
 	if s.count < s.session.NMin {
 		return nil, fmt.Errorf("%w: %d reports passed, n_min is %d", ErrTooFew, s.count, s.session.NMin)
 	}
-	z, err := element(noise)
+	z, err := Noise(noise)
 	if err != nil {
 		return nil, err
 	}
-	b, err := s.total.MarshalBinary()
+	share, err := s.total.Share()
 	if err != nil {
-		return nil, fmt.Errorf("prio: %w", err)
+		return nil, err
 	}
-	var share fp64.Fp
-	if err := share.UnmarshalBinary(b); err != nil {
-		return nil, fmt.Errorf("prio: %w", err)
-	}
-	share.AddAssign(&z)
-	if b, err = share.MarshalBinary(); err != nil {
-		return nil, fmt.Errorf("prio: %w", err)
+	b, err := share.Plus(z).Bytes()
+	if err != nil {
+		return nil, err
 	}
 	var count [8]byte
 	binary.BigEndian.PutUint64(count[:], uint64(s.count))
-	return message(kindAggregate, s.digest, make([]byte, nonceSize), []byte{byte(s.role)}, count[:], b), nil
-}
-
-// maxNoise keeps sums with two noises far from half the field.
-const maxNoise = 1 << 60
-
-// element is a number in the field.
-func element(x int64) (z fp64.Fp, err error) {
-	if x > maxNoise || x < -maxNoise {
-		return z, fmt.Errorf("%w: %d, must be at most 2^60 in size", ErrOverflow, x)
-	}
-	magnitude := x
-	if x < 0 {
-		magnitude = -x
-	}
-	if err := z.SetUint64(uint64(magnitude)); err != nil {
-		return z, fmt.Errorf("prio: %w", err)
-	}
-	if x < 0 {
-		var zero fp64.Fp
-		zero.SubAssign(&z)
-		z = zero
-	}
-	return z, nil
+	return message(kindAggregate, s.digest, make([]byte, NonceSize), []byte{byte(s.role)}, count[:], b), nil
 }
 
 // Combine puts the two servers' shares together: the sum with both noises, and how many
 // reports are in it. Shares of other sessions, of one server twice, or of different numbers
 // of reports are refused.
 func Combine(s secagg.Session, leader, helper []byte) (total int64, count int, err error) {
-	_, digest, err := vdaf(s)
+	_, digest, err := prio3(s)
 	if err != nil {
 		return 0, 0, err
 	}
-	var acc fp64.Fp
+	var acc Share
 	for i, b := range [][]byte{leader, helper} {
 		_, parts, err := read(b, kindAggregate, digest, 3)
 		if err != nil {
@@ -399,19 +327,12 @@ func Combine(s secagg.Session, leader, helper []byte) (total int64, count int, e
 				secagg.ErrShares, count, n)
 		}
 		count = n
-		var share fp64.Fp
-		if err := share.UnmarshalBinary(parts[2]); err != nil {
-			return 0, 0, fmt.Errorf("%w: share: %v", secagg.ErrMalformed, err)
+		share, err := ParseShare(parts[2])
+		if err != nil {
+			return 0, 0, err
 		}
-		acc.AddAssign(&share)
+		acc = acc.Plus(share)
 	}
-	v, err := acc.GetUint64()
-	if err != nil {
-		return 0, 0, fmt.Errorf("prio: %w", err)
-	}
-	const order = 1<<64 - 1<<32 + 1
-	if v > order/2 {
-		return -int64(order - v), count, nil
-	}
-	return int64(v), count, nil
+	total, err = acc.Int64()
+	return total, count, err
 }
