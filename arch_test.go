@@ -29,7 +29,7 @@ var floors = [][]string{
 	{"client/openfeature", "bandit", "release", "policy", "bound", "secagg/prio", "secagg/transport",
 		"internal/base/report"},
 	{"policy/linear", "policy/identify", "play", "aggregate", "internal/base/letor",
-		"internal/base/problem"},
+		"internal/base/problem", "secagg/dap"},
 	{"catalog", "sim", "stopping", "serve/store"},
 	{"experiment", "choose", "trial"},
 	{"audit", "serve"},

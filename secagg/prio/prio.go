@@ -46,7 +46,7 @@ var (
 	// ErrTooFew: fewer reports were accepted than the session asks for. It is secagg.ErrTooFew.
 	ErrTooFew = secagg.ErrTooFew
 	// ErrOverflow: the noise does not fit.
-	ErrOverflow = errors.New("prio: noise out of range")
+	ErrOverflow = errors.New("prio: out of range")
 )
 
 // Version is the first byte of every message.

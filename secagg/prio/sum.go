@@ -198,7 +198,7 @@ const maxNoise = 1 << 60
 // is ErrOverflow, which does not tell it: who knew a noise could take it away.
 func Noise(x int64) (s Share, err error) {
 	if x > maxNoise || x < -maxNoise {
-		return Share{}, fmt.Errorf("%w: must be at most 2^60 in size", ErrOverflow)
+		return Share{}, fmt.Errorf("%w: noise must be at most 2^60 in size", ErrOverflow)
 	}
 	magnitude := x
 	if x < 0 {
