@@ -82,6 +82,15 @@ type Live struct {
 	Retention time.Duration
 	// Webhook is an address, https or of this machine, that is told when the experiment has stopped.
 	Webhook string
+	// Trust says who has to be believed with rewards, empty for central: see TrustModel. Under any
+	// other, clients report ReportAfter after their decision, whatever has happened (0: half the
+	// window), and there are arms alone, without metrics, that count when they are decided. Grid and
+	// Helper are of two servers, Cohort is of secagg.
+	Trust       string
+	ReportAfter time.Duration
+	Grid        Count
+	Helper      LiveHelper
+	Cohort      LiveCohort
 	// Catalog has the policies by name; the zero value those of Sotto.
 	Catalog catalog.Catalog
 
@@ -286,6 +295,7 @@ func liveKeys(known catalog.Catalog, bandit string) []key[Live] {
 		keyOf("webhook", filled(""), func(l *Live) *string { return &l.Webhook },
 			"the https address that is told when it has stopped; it is as public as the rest"),
 	}
+	keys = append(keys, gatheringKeys()...)
 	if bandit == catalog.BanditContextual {
 		for i, k := range keys { // what Check refuses is not in the normal form
 			switch k.name {
@@ -347,7 +357,7 @@ func rewardKeys() []key[Live] {
 
 // ofArms are keys that contextual experiments do not have.
 var ofArms = []string{"arms", "sticky", "metrics", "missing", "reports", "fallback", "share", "only", "layer",
-	"webhook"}
+	"webhook", "trust", "report_after", "grid", "helper", "cohort"}
 
 // LiveSchema is the JSON schema (draft 2020-12) of live experiments.
 func (r Reader) LiveSchema() ([]byte, error) {
@@ -553,6 +563,9 @@ func (l *Live) Check() error {
 	if err := l.checkWebhook(); err != nil {
 		return err
 	}
+	if err := l.checkTrust(); err != nil {
+		return err
+	}
 	each, err := l.EachAssignment()
 	if err != nil {
 		return err
@@ -567,7 +580,7 @@ func (l *Live) Check() error {
 	if p.Mechanism() == nil {
 		return l.fail("policy", "has no mechanism at %v", each)
 	}
-	return nil
+	return l.checkGathered(p, each)
 }
 
 // Take says how the policy takes the decisions that it asks for from the queue of their arm.
@@ -593,7 +606,7 @@ func (l *Live) Take() (play.Take, error) {
 	return take, nil
 }
 
-// maxAddress is the longest address of a webhook, in bytes.
+// maxAddress is the longest address of a webhook or a helper, in bytes.
 const maxAddress = 2048
 
 // IntervalCondition is on what an interval for a mean of the released sums rests, beside what
@@ -619,15 +632,24 @@ func (l *Live) checkWebhook() error {
 	if l.Webhook == "" {
 		return nil
 	}
-	u, err := url.Parse(l.Webhook)
-	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" || len(l.Webhook) > maxAddress {
-		return l.fail("webhook", "must be an address such as https://shop.example/stopped, without user and "+
-			"fragment")
+	return l.checkAddress("webhook", l.Webhook, "https://shop.example/stopped", true)
+}
+
+// checkAddress says whether a key is an address of the web that may be written to: such as example.
+func (l *Live) checkAddress(key, address, example string, query bool) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" || u.RawQuery != "" && !query ||
+		len(address) > maxAddress {
+		without := "user and fragment"
+		if !query {
+			without = "user, query and fragment"
+		}
+		return l.fail(key, "must be an address such as %s, without %s", example, without)
 	}
 	ip := net.ParseIP(u.Hostname())
 	if own := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback(); u.Scheme != "https" &&
 		!(u.Scheme == "http" && own) {
-		return l.fail("webhook", "has the scheme %q, must be https, or http to this machine", clip(u.Scheme))
+		return l.fail(key, "has the scheme %q, must be https, or http to this machine", clip(u.Scheme))
 	}
 	return nil
 }
@@ -899,6 +921,7 @@ func (l *Live) Guarantee() (string, error) {
 	if l.Exposure == ExposeActivate || l.Exposure == ExposeRetract {
 		text += "; counts tell which decisions were met, which must not depend on an outcome"
 	}
+	text += l.whom()
 	if l.Missing == MissingDrop {
 		text += "; counts and times of releases tell whether a reward came, which is no secret as long as " +
 			"every outcome is reported"

@@ -310,6 +310,11 @@ func (l *Live) checkContextual() error {
 		{"only", l.Only != nil, "all events are in it"},
 		{"layer", l.Layer != Layer{}, "all events are in it"},
 		{"webhook", l.Webhook != "", "it stops without an arm that is kept"},
+		{"trust", l.TrustModel() != privacy.TrustCentral, "sums of vectors are not gathered"},
+		{"report_after", l.ReportAfter != 0, "their rewards come when they are there"},
+		{"grid", l.Grid != 0, "their rewards are not split"},
+		{"helper", l.Helper != LiveHelper{}, "their rewards are not split"},
+		{"cohort", l.Cohort != LiveCohort{}, "an event is alone"},
 	} {
 		if key.given {
 			return l.fail(key.name, "is not for contextual experiments: %s", key.why)
