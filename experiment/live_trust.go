@@ -26,8 +26,8 @@ const DefaultGrid = 1024
 // maxGrid is the grid of release.Real: a finer one would be rounded there.
 const maxGrid = 1 << 20
 
-// A LiveHelper is the server of another party that the service shares rewards with. Both are public:
-// who reads the declaration knows whom to believe.
+// A LiveHelper is the server of another party that the service shares rewards with. Both are
+// public: who reads the declaration knows whom to believe.
 type LiveHelper struct {
 	URL string // https, or http to this machine
 	Key string // its HpkeConfig, base64url without padding: clients have it from here
@@ -196,7 +196,8 @@ func (l *Live) checkTrust() error {
 			for i, x := range key.of {
 				words[i] = string(x)
 			}
-			return l.fail(key.name, "is given, and trust is %s: it is for trust %s", t, strings.Join(words, ", "))
+			return l.fail(key.name, "is given, and trust is %s: it is for trust %s", t,
+				strings.Join(words, ", "))
 		}
 	}
 	if t == privacy.TrustCentral {
@@ -209,10 +210,12 @@ func (l *Live) checkTrust() error {
 		return l.fail("exposure", "is %s, must be %s under trust %s: every decision reports at its time, and "+
 			"one that does not count would be seen", l.Exposure, ExposeDecide, t)
 	case l.Missing == MissingDrop:
-		return l.fail("missing", "is %s, must be %s under trust %s: who did not report would be seen", l.Missing,
+		return l.fail("missing", "is %s, must be %s under trust %s: who did not report would be "+
+			"seen", l.Missing,
 			MissingDefault, t)
 	case l.ReportAfter != 0 && !(l.ReportAfter >= MinWindow && l.ReportAfter < l.Window):
-		return l.fail("report_after", "is %v, must be from %v to below the window, %v", l.ReportAfter, MinWindow,
+		return l.fail("report_after", "is %v, must be from %v to below the window, %v",
+			l.ReportAfter, MinWindow,
 			l.Window)
 	}
 	switch t {
@@ -257,10 +260,10 @@ func (h LiveHelper) Config() (dap.Config, error) {
 }
 
 // Task is what the service and the helper of an experiment under trust two-server, and its clients,
-// must have been told alike: its name, the number of its arms, the range of rewards and the default,
-// the grid, the noise, and the helper with its key. Its id is the SHA-256 of these as JSON, so that
-// who was told something else has another task. It does not have what may change on the way: windows,
-// ends, shares of traffic.
+// must have been told alike: its name, the number of its arms, the range of rewards and the
+// default, the grid, the noise, and the helper with its key. Its id is the SHA-256 of these as
+// JSON, so that who was told something else has another task. It does not have what may change on
+// the way: windows, ends, shares of traffic.
 func (l *Live) Task() (dap.Task, error) {
 	if t := l.TrustModel(); t != privacy.TrustTwoServer {
 		return dap.Task{}, l.fail("trust", "is %s: tasks are for trust %s", t, privacy.TrustTwoServer)
@@ -278,7 +281,8 @@ func (l *Live) Task() (dap.Task, error) {
 		Grid        int
 		Noise       string
 		Helper, Key string
-	}{"sotto two-server 1", l.Name, len(l.Arms), lo, hi, l.Default, l.ReportGrid(), noise.String(), l.Helper.URL,
+	}{"sotto two-server 1", l.Name, len(l.Arms), lo, hi, l.Default, l.ReportGrid(), noise.String(),
+		l.Helper.URL,
 		l.Helper.Key})
 	if err != nil {
 		return dap.Task{}, l.src.wrap("reward", err)

@@ -162,8 +162,8 @@ func TestLiveTrustRefuses(t *testing.T) {
 	}
 }
 
-// Normal noise that another adds is priced by its ρ: a budget in (ε,δ) that counts on a better price
-// is refused, and what the same ρ promises is not.
+// Normal noise that another adds is priced by its ρ: a budget in (ε,δ) that counts on a better
+// price is refused, and what the same ρ promises is not.
 func TestLiveTrustOfNormalNoise(t *testing.T) {
 	text := strings.Replace(liveShop, "dp-klucb", "adac-ucb", 1) + "trust: local\n"
 	text = strings.Replace(text, ", assignments: 2", "", 1)
@@ -171,14 +171,15 @@ func TestLiveTrustOfNormalNoise(t *testing.T) {
 		t.Error(err)
 	}
 	const want = "budget: is epsilon=1,delta=1e-06 a reward, and a release under trust local costs"
-	if _, err := liveTrust(strings.Replace(text, "{epsilon: 1}", "{epsilon: 1, delta: 1.0e-6}", 1)); err == nil ||
+	if _, err := liveTrust(strings.Replace(text, "{epsilon: 1}", "{epsilon: 1, delta: 1.0e-6}",
+		1)); err == nil ||
 		!strings.Contains(err.Error(), want) {
 		t.Error(err)
 	}
 }
 
-// A task is the same for who was told the same, and another for who was told anything else that both
-// servers count by; what an operator may change on the way is not in it.
+// A task is the same for who was told the same, and another for who was told anything else that
+// both servers count by; what an operator may change on the way is not in it.
 func TestLiveTask(t *testing.T) {
 	of := func(old, new string) dap.Task {
 		t.Helper()
@@ -204,7 +205,8 @@ func TestLiveTask(t *testing.T) {
 	seen := map[dap.TaskID]string{task.ID: "the same"}
 	for _, c := range [][2]string{{"name: shop", "name: shop2"}, {", green]", ", green, white]"},
 		{"range: [0, 10]", "range: [0, 11]"}, {"default: 5", "default: 4"}, {"epsilon: 1", "epsilon: 2"},
-		{"assignments: 2", "assignments: 3"}, {"helper: {", "grid: 1\nhelper: {"}, {"example.org", "example.net"},
+		{"assignments: 2", "assignments: 3"}, {"helper: {", "grid: 1\nhelper: {"},
+		{"example.org", "example.net"},
 		{helperKey, must(dap.DeriveKey(bytes.Repeat([]byte{2}, 32), 7)).Config().String()}} {
 		other := of(c[0], c[1])
 		if before, ok := seen[other.ID]; ok {

@@ -1,7 +1,7 @@
-// Package dap has the messages of the Distributed Aggregation Protocol between clients, a leader and
-// a helper, and what each of them computes, for the live service's trust model two-server: Prio3Sum
-// (package prio) of rewards, with the noise of each server in its share. It has no input, output,
-// clock or state: who keeps what, and for how long, is package serve's and serve/helper's.
+// Package dap has the messages of the Distributed Aggregation Protocol between clients, a leader
+// and a helper, and what each of them computes, for the live service's trust model two-server:
+// Prio3Sum (package prio) of rewards, with the noise of each server in its share. It has no input,
+// output, clock or state: who keeps what, and for how long, is package serve's and serve/helper's.
 //
 // It follows draft-ietf-ppm-dap-16, the newest whose VDAF is that of github.com/cloudflare/circl
 // (draft-irtf-cfrg-vdaf-14; Prio3 is the same, bit for bit, in drafts 12 to 17): its encodings,
@@ -11,8 +11,8 @@
 //   - A report has one public extension, its Ticket: the decision that it reports on. It is in the
 //     associated data of both shares, so that neither opens under another ticket.
 //   - A batch is a range of tickets of one arm, and its id says which (Batch.ID).
-//   - The leader is the collector: the helper's aggregate share goes to it, with a whole noise in it,
-//     and is not encrypted to anybody else.
+//   - The leader is the collector: the helper's aggregate share goes to it, with a whole noise in
+//     it, and is not encrypted to anybody else.
 //
 // # What the callers owe
 //
@@ -104,8 +104,8 @@ func fromText(s string, to []byte, what string) error {
 // A Task is what both servers and the clients agree on.
 type Task struct {
 	ID TaskID
-	// Grid is the largest measurement: a reward is a multiple of 1/Grid. It is a power of two from 1
-	// to MaxGrid.
+	// Grid is the largest measurement: a reward is a multiple of 1/Grid. It is a power of two
+	// from 1 to MaxGrid.
 	Grid uint64
 	// MinBatch is DAP's min_batch_size. With noise in every share it protects nobody's privacy.
 	MinBatch int

@@ -22,7 +22,8 @@ type world struct {
 
 func newWorld(t testing.TB, grid uint64) world {
 	t.Helper()
-	w := world{task: dap.Task{ID: dap.TaskID{1, 2, 3}, Grid: grid}, batch: dap.Batch{Arm: 2, Start: 10, End: 10000}}
+	w := world{task: dap.Task{ID: dap.TaskID{1, 2, 3}, Grid: grid},
+		batch: dap.Batch{Arm: 2, Start: 10, End: 10000}}
 	var errs [3]error
 	w.leader, errs[0] = dap.DeriveKey(bytes.Repeat([]byte{1}, 32), 1)
 	w.helper, errs[1] = dap.DeriveKey(bytes.Repeat([]byte{2}, 32), 2)

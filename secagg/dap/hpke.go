@@ -14,8 +14,8 @@ import (
 	"github.com/sotto-dp/sotto/secagg/prio"
 )
 
-// The suite that every DAP application has. It is circl's, which is handed its randomness, so that a
-// whole report has golden bytes; tests hold it against crypto/hpke.
+// The suite that every DAP application has. It is circl's, which is handed its randomness, so that
+// a whole report has golden bytes; tests hold it against crypto/hpke.
 const (
 	kemID  = hpke.KEM_X25519_HKDF_SHA256
 	kdfID  = hpke.KDF_HKDF_SHA256

@@ -248,8 +248,8 @@ type reportShare struct {
 	prep   []byte // the leader's
 }
 
-// ParseJob reads an AggregationJobInitReq. A job that names a ticket out of its batch, or a ticket or
-// a report id twice, is refused whole.
+// ParseJob reads an AggregationJobInitReq. A job that names a ticket out of its batch, or a ticket
+// or a report id twice, is refused whole.
 func ParseJob(t Task, request []byte) (Job, error) {
 	j := Job{task: t}
 	if len(request) > MaxRequest {
@@ -313,9 +313,9 @@ func (j Job) Reports() []Metadata {
 
 // Help checks the reports of a job, and returns the AggregationJobResp and the helper's share of
 // what passes. admit is asked about each report before anything is computed of it: nil takes it in,
-// a ReportError refuses it, any other error ends the job. Whatever then becomes of a report that was
-// admitted, its ticket is spent: the caller keeps that, with the response, before it answers, and
-// gives the same response to the same request ever after.
+// a ReportError refuses it, any other error ends the job. Whatever then becomes of a report that
+// was admitted, its ticket is spent: the caller keeps that, with the response, before it answers,
+// and gives the same response to the same request ever after.
 func (j Job) Help(key Key, verify VerifyKey, admit func(Metadata) error) (response []byte,
 	a Aggregate, err error) {
 	sum, err := j.task.sum()

@@ -42,8 +42,8 @@ func ParseTicket(b []byte) (Ticket, error) {
 // Metadata is DAP's ReportMetadata: what both servers see of a report.
 type Metadata struct {
 	ID ReportID
-	// Time is when the report was due, in TimePrecisions since 1970: the decision's answer says it, so
-	// that it tells nothing about the client.
+	// Time is when the report was due, in TimePrecisions since 1970: the decision's answer says it,
+	// so that it tells nothing about the client.
 	Time   uint64
 	Ticket Ticket
 }
@@ -94,8 +94,8 @@ type Report struct {
 }
 
 // NewReport makes the report of a value from 0 to the task's Grid. It reads 144 bytes of rnd, which
-// must be a cryptographic source: the report's id, the seeds of the shares and of the proof, and one
-// for each sealing. time is what the decision's answer says.
+// must be a cryptographic source: the report's id, the seeds of the shares and of the proof, and
+// one for each sealing. time is what the decision's answer says.
 func NewReport(t Task, leader, helper Config, time uint64, ticket Ticket, value uint64,
 	rnd io.Reader) (Report, error) {
 	r := Report{Metadata: Metadata{Time: time, Ticket: ticket}}

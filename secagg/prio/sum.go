@@ -26,8 +26,8 @@ const (
 type (
 	// A Nonce names a report. Clients draw it, and a server prepares none twice.
 	Nonce = sum.Nonce
-	// A VerifyKey is the servers' common secret: 32 random bytes that no client knows, chosen before
-	// any report is made.
+	// A VerifyKey is the servers' common secret: 32 random bytes that no client knows, chosen
+	// before any report is made.
 	VerifyKey = sum.VerifyKey
 )
 
