@@ -52,14 +52,15 @@ func RunDelayed(ctx context.Context, cfg Config, d Delay, out *Result) error {
 		return err
 	}
 	r := delayedRun{Delay: d, live: live, laws: cfg.Instance.Arms, rewards: cfg.Rewards,
-		curve: newCurve(cfg.Instance.Arms, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out)}
+		curve:   newCurve(cfg.Instance.Arms, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out),
+		changes: cfg.Instance.Changes}
 	switch stopped, err := r.play(ctx); {
 	case err != nil:
 		return err
 	case stopped:
 		return fmt.Errorf("sim: round %d of %d: %w", r.curve.t, cfg.Horizon, ErrStopped)
 	}
-	out.Plays = append(out.Plays[:0], r.curve.plays...)
+	out.Plays = r.curve.all(out.Plays)
 	out.Releases, out.Loss = r.releases, live.Ledger().Total()
 	return nil
 }
@@ -120,7 +121,8 @@ type delayedRun struct {
 	rewards  []noise.Fast
 	curve    curve
 	releases int
-	pending  *play.Commit // that waits for its tick
+	pending  *play.Commit    // that waits for its tick
+	changes  []bandit.Change // of laws, that are to come
 }
 
 // play plays to the horizon, or until the policy stops.
@@ -129,6 +131,11 @@ func (r *delayedRun) play(ctx context.Context) (stopped bool, err error) {
 	for now := range r.curve.horizon {
 		if now&0xfff == 0 && ctx.Err() != nil {
 			return false, ctx.Err()
+		}
+		if len(r.changes) > 0 && now+1 == r.changes[0].From {
+			r.laws = r.changes[0].Arms
+			r.curve.turn(&one, 0, r.laws)
+			r.changes = r.changes[1:]
 		}
 		if err := r.step(now); err != nil || r.live.Stopped() {
 			return err == nil, err

@@ -57,6 +57,8 @@ func (c *IdentifyConfig) check() error {
 		return fmt.Errorf("sim: %d reward streams for %d arms, must be one an arm", len(c.Rewards), arms)
 	case c.Noise == nil:
 		return errors.New("sim: noise stream is missing")
+	case c.Instance.Drifts():
+		return errDrift
 	}
 	return nil
 }
@@ -86,7 +88,7 @@ func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) erro
 	r := run{
 		driver: play.Driver{Policy: cfg.Policy, Curator: cur},
 		curve:  newCurve(cfg.Instance.Arms, cfg.Cap, nil, cfg.Trace, &curveOut),
-		feed:   newFeed(cfg.Instance.Arms, cfg.Rewards, cur, lo, hi, cfg.Unclipped, cfg.Trust != nil),
+		feed:   newFeed(cfg.Instance, cfg.Rewards, cur, lo, hi, cfg.Unclipped, cfg.Trust != nil),
 	}
 	r.curve.last = cfg.Cap
 	stopped, err := r.play(ctx)

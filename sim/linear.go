@@ -64,7 +64,7 @@ func RunLinear(ctx context.Context, cfg LinearConfig, out *Result) error {
 	r := linearRun{
 		driver: play.VectorDriver{Policy: cfg.Policy, Curator: cur},
 		curve:  newCurve(cfg.Instance.Arms, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out),
-		feed:   newFeed(cfg.Instance.Arms, cfg.Rewards, cur, -1, 1, cfg.Unclipped, false),
+		feed:   newFeed(bandit.Instance{Arms: cfg.Instance.Arms}, cfg.Rewards, cur, -1, 1, cfg.Unclipped, false),
 	}
 	if err := r.play(ctx); err != nil {
 		return err

@@ -85,9 +85,10 @@ func Run(ctx context.Context, cfg Config, out *Result) error {
 		return err
 	}
 	r := run{
-		driver: play.Driver{Policy: cfg.Policy, Curator: cur},
-		curve:  newCurve(cfg.Instance.Arms, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out),
-		feed:   newFeed(cfg.Instance.Arms, cfg.Rewards, cur, lo, hi, cfg.Unclipped, cfg.Trust != nil),
+		driver:  play.Driver{Policy: cfg.Policy, Curator: cur},
+		curve:   newCurve(cfg.Instance.Arms, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out),
+		feed:    newFeed(cfg.Instance, cfg.Rewards, cur, lo, hi, cfg.Unclipped, cfg.Trust != nil),
+		changes: cfg.Instance.Changes,
 	}
 	switch stopped, err := r.play(ctx); {
 	case err != nil:
@@ -95,7 +96,7 @@ func Run(ctx context.Context, cfg Config, out *Result) error {
 	case stopped:
 		return fmt.Errorf("sim: round %d of %d: %w", r.curve.t, cfg.Horizon, ErrStopped)
 	}
-	out.Plays = append(out.Plays[:0], r.curve.plays...)
+	out.Plays = r.curve.all(out.Plays)
 	out.Releases = r.driver.Releases
 	out.Loss = cur.Ledger().Total()
 	return nil
@@ -114,6 +115,11 @@ func (c *Config) check() error {
 		return fmt.Errorf("sim: %d reward streams for %d arms, must be one an arm", len(c.Rewards), arms)
 	case c.Noise == nil:
 		return errors.New("sim: noise stream is missing")
+	case c.Instance.Drifts() && c.Trust != nil && c.Trust.Dropout > 0:
+		return errDrift
+	}
+	if err := c.Instance.Validate(); err != nil {
+		return fmt.Errorf("sim: %w", err)
 	}
 	return checkCheckpoints(c.Checkpoints, c.Horizon)
 }
@@ -131,10 +137,11 @@ func checkCheckpoints(at []int, horizon int) error {
 
 // A run plays batches. Its driver lets slots out, and its feed fills them just before that.
 type run struct {
-	driver play.Driver
-	curve  curve
-	feed   feed
-	again  [1]policy.Play
+	driver  play.Driver
+	curve   curve
+	feed    feed
+	again   [1]policy.Play
+	changes []bandit.Change // that are to come
 }
 
 // looksBetween is how many rounds a policy may decide before the context is looked at again.
@@ -160,6 +167,11 @@ func (r *run) play(ctx context.Context) (stopped bool, err error) {
 		}
 		if b.Fresh {
 			clear(r.feed.waiting)
+		}
+		if len(r.changes) > 0 {
+			if err := r.turn(b); err != nil {
+				return false, err
+			}
 		}
 		if fits, err := r.curve.take(b); !fits || err != nil {
 			return false, err
@@ -215,7 +227,7 @@ func (r *run) retry(ctx context.Context, failed error) (fits bool, err error) {
 // but for the last round: that is released to nobody.
 func (r *run) stay(p policy.Stayer, arm int) (int, error) {
 	rounds, while := p.Stay()
-	if rounds = min(rounds, r.curve.horizon-1-r.curve.t, looksBetween); rounds <= 0 || r.feed.oneByOne[arm] {
+	if rounds = min(rounds, min(r.curve.horizon-1, r.until())-r.curve.t, looksBetween); rounds <= 0 || r.feed.oneByOne[arm] {
 		return 0, nil
 	}
 	d := &r.driver
@@ -250,18 +262,29 @@ type intake interface {
 
 // newFeed returns the feed of an instance's arms. The declared range is [lo, hi]; encoded says that
 // rewards are rounded one by one: then the sum is enough of those only that are 0 or 1.
-func newFeed(laws []bandit.Law, streams []noise.Fast, in intake, lo, hi float64, unclipped, encoded bool) feed {
-	f := feed{laws: laws, streams: streams, in: in, waiting: make([]int, len(laws)),
-		size: make([]int, len(laws)), oneByOne: make([]bool, len(laws))}
+func newFeed(in bandit.Instance, streams []noise.Fast, to intake, lo, hi float64, unclipped, encoded bool) feed {
+	k := len(in.Arms)
+	f := feed{laws: in.Arms, streams: streams, in: to, waiting: make([]int, k), size: make([]int, k),
+		oneByOne: make([]bool, k)}
+	f.look(in.Arms, lo, hi, unclipped, encoded)
+	for _, c := range in.Changes {
+		f.look(c.Arms, lo, hi, unclipped, encoded)
+	}
+	return f
+}
+
+// look notes which arms' rewards have to be drawn one by one.
+func (f *feed) look(laws []bandit.Law, lo, hi float64, unclipped, encoded bool) {
 	for a, law := range laws {
 		from, to := law.Support()
 		// The curator must see each reward that it may have to clip.
-		f.oneByOne[a] = !unclipped && (from < lo || to > hi)
+		if !unclipped && (from < lo || to > hi) {
+			f.oneByOne[a] = true
+		}
 		if _, bits := law.(bandit.Bernoulli); encoded && !(bits && lo == 0 && hi == 1) {
 			f.oneByOne[a] = true
 		}
 	}
-	return f
 }
 
 // again is the batch to play once more, if that is what the error says: nobody has seen what its
@@ -319,6 +342,10 @@ type curve struct {
 	regret  []float64
 	hits    []float64
 	trace   *Trace
+
+	// under laws that are no more: the regret, plays of the best arms, and of each
+	lost, hit float64
+	earlier   []int
 }
 
 func newCurve(laws []bandit.Law, horizon int, at []int, trace *Trace, out *Result) curve {
@@ -326,6 +353,14 @@ func newCurve(laws []bandit.Law, horizon int, at []int, trace *Trace, out *Resul
 	c := curve{horizon: horizon, last: horizon - 1, at: at, gaps: make([]float64, arms),
 		plays: make([]int, arms),
 		best:  make([]bool, arms), count: make([]int, arms), trace: trace}
+	c.gap(laws)
+	out.room(len(at))
+	c.regret, c.hits = out.Regret, out.PlaysBest
+	return c
+}
+
+// gap notes what a play of each arm loses.
+func (c *curve) gap(laws []bandit.Law) {
 	top := math.Inf(-1)
 	for _, law := range laws {
 		top = max(top, law.Mean())
@@ -334,9 +369,6 @@ func newCurve(laws []bandit.Law, horizon int, at []int, trace *Trace, out *Resul
 		c.gaps[a] = top - law.Mean()
 		c.best[a] = c.gaps[a] == 0
 	}
-	out.room(len(at))
-	c.regret, c.hits = out.Regret, out.PlaysBest
-	return c
 }
 
 // room makes room for n checkpoints.
@@ -382,7 +414,7 @@ func (c *curve) batch(b *policy.Batch, m int) {
 	}
 	for c.next < len(c.at) && c.at[c.next] <= end {
 		b.Counts(c.at[c.next]-c.t, c.count)
-		var regret, hits float64
+		regret, hits := c.lost, c.hit
 		for a, n := range c.plays {
 			regret += float64(c.gaps[a] * float64(n))
 			if c.best[a] {
@@ -408,7 +440,7 @@ func (c *curve) batch(b *policy.Batch, m int) {
 
 // look is a checkpoint after extra more rounds of one arm.
 func (c *curve) look(arm, extra int) {
-	var regret, hits float64
+	regret, hits := c.lost, c.hit
 	gaps, best := c.gaps[:len(c.plays)], c.best[:len(c.plays)]
 	c.plays[arm] += extra
 	for a, n := range c.plays {
