@@ -3,6 +3,7 @@ package bandit
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // ClippedMean is the mean of a law whose rewards are clipped to [lo,hi]: what a curator with this
@@ -58,10 +59,15 @@ func ClippedMean(l Law, lo, hi float64) (float64, error) {
 		"holds [%v, %v]", l, lo, hi, a, b)
 }
 
-// ClippingTurns says whether clipping rewards to [lo,hi] changes which arm is best: an arm with the
-// largest clipped mean does not have the largest mean. It is true, too, where a clipped mean is not
-// known in closed form.
+// ClippingTurns says whether clipping rewards to [lo,hi] changes which arm is best at some time: an
+// arm with the largest clipped mean does not have the largest mean. It is true, too, where a clipped
+// mean is not known in closed form.
 func (in Instance) ClippingTurns(lo, hi float64) bool {
+	phases, _ := in.Phases()
+	return slices.ContainsFunc(phases, func(p Instance) bool { return p.clippingTurns(lo, hi) })
+}
+
+func (in Instance) clippingTurns(lo, hi float64) bool {
 	gaps := in.Gaps()
 	top, turned := math.Inf(-1), false
 	for a, law := range in.Arms {

@@ -328,6 +328,38 @@ func policies() []Entry {
 			New:        accumulating(policy.NewDPIMEDJ),
 		},
 		{
+			Name: "dp-window-klucb", Title: "DP-KLUCB, sliding window", Family: "kl-ucb", Private: true,
+			Budgets: []string{"epsilon", "rho"}, Anytime: true,
+			Continuous: true,
+			Guarantee:  pureGuarantee,
+			Regret:     "none printed; for arms whose means change",
+			Source:     "ours: dp-klucb-j on what was released in the last rounds (Garivier and Moulines 2011)",
+			Params: []Param{
+				{Name: "window", Doc: "rounds after which a release is forgotten", Integer: true,
+					Default: math.NaN(), DefaultDoc: "256 shortest batches of each arm, 20 000 at least",
+					Lo: 2, LoIn: true, Hi: maxRounds, HiIn: true},
+				{Name: "first", Doc: "rounds of an arm's shortest batch", Integer: true,
+					Default: math.NaN(), DefaultDoc: "⌈8/ε⌉, 1 without privacy", Lo: 1, LoIn: true, Hi: maxRounds,
+					HiIn: true},
+			},
+			New: func(s Setting, p Params) (policy.Policy, error) {
+				epsilon, err := pure(s.Budget)
+				if err != nil {
+					return nil, err
+				}
+				first := int(p.or("first", 0))
+				window := int(p.or("window", 0))
+				if window == 0 {
+					shortest := float64(max(1, first))
+					if first == 0 {
+						shortest = max(1, math.Ceil(8/epsilon))
+					}
+					window = int(min(maxRounds, max(2e4, 256*shortest*float64(s.Arms))))
+				}
+				return built(policy.NewDPWindowKLUCB(s.Arms, epsilon, window, first))
+			},
+		},
+		{
 			Name: "lazy-dp-ts", Title: "Lazy-DP-TS", Family: "thompson", Private: true,
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Continuous: true,

@@ -54,11 +54,9 @@ func newWorld(q *Question, declared bool) (*world, error) {
 		return nil, fmt.Errorf("%w: horizon is %d, below the number of arms, %d: each arm must "+
 			"be playable once", ErrQuestion, q.Horizon, arms)
 	}
-	gap := q.Hi - q.Lo
-	if !q.Source.Redrawn() {
-		gap = slices.Max(w.Fixed.Gaps())
+	if w.top = float64((q.Hi - q.Lo) * float64(q.Horizon)); !q.Source.Redrawn() {
+		w.top = w.over(w.Fixed, slices.Max[[]float64])
 	}
-	w.top = float64(gap * float64(q.Horizon))
 	if w.look(w.Fixed); w.clips.Load() && !declared && slices.ContainsFunc(w.Fixed.Arms, logged) {
 		return nil, fmt.Errorf("%w: logged rewards leave [0, 1] and no range is declared: "+
 			"declare the lowest and the highest reward that there can be, "+
@@ -202,10 +200,26 @@ func (w *world) split(runs int) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		mean, _, _ := interval.Mean(in.Gaps())
-		sum += mean
+		sum += w.over(in, func(gaps []float64) float64 {
+			mean, _, _ := interval.Mean(gaps)
+			return mean
+		})
 	}
-	return sum / float64(runs) * float64(w.horizon), nil
+	return sum / float64(runs), nil
+}
+
+// over adds up a function of the gaps over all rounds.
+func (w *world) over(in bandit.Instance, of func(gaps []float64) float64) float64 {
+	phases, from := in.Phases()
+	sum := 0.0
+	for i, p := range phases {
+		end := w.horizon
+		if i+1 < len(from) {
+			end = min(end, from[i+1]-1)
+		}
+		sum += float64(of(p.Gaps()) * float64(max(0, end-from[i]+1)))
+	}
+	return sum
 }
 
 func (w *world) one(ctx context.Context, e *entrant, run int, r *sim.Result) (work int, err error) {

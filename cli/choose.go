@@ -24,11 +24,12 @@ import (
 )
 
 type chooseCommand struct {
-	Arms      flags.Arms  `help:"${chooseArms}" placeholder:"ARM,…" group:"The world, one of:"`
-	Standard  string      `help:"${chooseStandard}" placeholder:"C" group:"The world, one of:"`
-	ArmsCount flags.Count `help:"${chooseArmsCount}" placeholder:"K" group:"The world, one of:"`
-	Prior     flags.Prior `help:"${choosePrior}" placeholder:"K:LO:HI" group:"The world, one of:"`
-	CSV       string      `name:"csv" help:"${chooseCSV}" placeholder:"FILE" type:"path" group:"The world, one of:"`
+	Arms      flags.Arms    `help:"${chooseArms}" placeholder:"ARM,…" group:"The world, one of:"`
+	Change    flags.Changes `help:"${chooseChange}" placeholder:"ROUND:ARM,…" group:"The world, one of:"`
+	Standard  string        `help:"${chooseStandard}" placeholder:"C" group:"The world, one of:"`
+	ArmsCount flags.Count   `help:"${chooseArmsCount}" placeholder:"K" group:"The world, one of:"`
+	Prior     flags.Prior   `help:"${choosePrior}" placeholder:"K:LO:HI" group:"The world, one of:"`
+	CSV       string        `name:"csv" help:"${chooseCSV}" placeholder:"FILE" type:"path" group:"The world, one of:"`
 
 	columnFlags
 
@@ -61,6 +62,8 @@ type chooseCommand struct {
 var chooseTexts = kong.Vars{
 	"chooseArms": "The arms, by their Bernoulli means or their laws, such as 0.75,0.6 or " +
 		"gaussian(0.5,0.1).",
+	"chooseChange": "Beside --arms: from this round on the arms are these, as in 50001:0.6,0.75. Regret is " +
+		"against the best arm of each round. Can be given several times.",
 	"chooseStandard":  "A standard instance of [Sajed 2019]: C1, C2, C3 or C4, for --arms-count arms.",
 	"chooseArmsCount": "Number of arms of --standard; 5 if not given.",
 	"choosePrior": "Bernoulli arms whose means are drawn uniformly from [LO,HI] for each run: how many, " +
@@ -92,6 +95,7 @@ func (c *chooseCommand) Help() string {
   sotto choose --arms 0.75,0.6 --epsilon 0.1 --horizon 1e6
   sotto choose --prior 5:0.25:0.75 --rho 0.1 --horizon 1e5 --reference
   sotto choose --arms 0.55,0.5 --epsilon 1 --horizon 1e5 --delay geometric:1000 --window 5000
+  sotto choose --arms 0.5,0.6 --change 50001:0.7,0.6 --epsilon 1 --horizon 1e5
   sotto choose --csv examples/rewards.csv --range 0,1 --epsilon 1 --horizon 1e5 --time 1m`
 }
 
@@ -233,12 +237,18 @@ func (c *chooseCommand) source(s streams, lo, hi float64) (bandit.Source, error)
 		return nil, errors.New("--arms-count goes with --standard")
 	case c.CSV == "" && c.columnFlags.given():
 		return nil, c.check(c.CSV)
+	case len(c.Change) > 0 && !c.Arms.Set():
+		return nil, errors.New("--change goes with --arms")
 	case c.Arms.Set():
-		src, err := fixed(bandit.NewInstance(c.Arms.Laws...))
+		in, err := bandit.NewInstance(c.Arms.Laws...)
 		if err != nil {
 			return nil, fmt.Errorf("--arms: %w", err)
 		}
-		return src, nil
+		in.Changes = c.Change.Laws()
+		if err := in.Validate(); err != nil {
+			return nil, fmt.Errorf("--change: %w", err)
+		}
+		return bandit.Fixed(in), nil
 	case c.Standard != "":
 		n := map[string]int{"C1": 1, "C2": 2, "C3": 3, "C4": 4}[strings.ToUpper(c.Standard)]
 		if n == 0 {
@@ -404,7 +414,7 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 // else with an experiment.
 func (c *chooseCommand) repeat(program string, q *choose.Question, a *choose.Answer) string {
 	use := a.Use()
-	if in, ok := q.Source.(bandit.Fixed); ok && c.CSV == "" && !c.Alpha.Set && !c.Range.Set && !q.Delay.On() {
+	if in, ok := q.Source.(bandit.Fixed); ok && c.CSV == "" && len(c.Change) == 0 && !c.Alpha.Set && !c.Range.Set && !q.Delay.On() {
 		arms := make([]string, len(in.Arms))
 		plain := true
 		for i, law := range in.Arms {
@@ -446,6 +456,9 @@ func (c *chooseCommand) repeat(program string, q *choose.Question, a *choose.Ans
 	default:
 		for _, law := range q.Source.(bandit.Fixed).Arms {
 			in.Laws = append(in.Laws, fmt.Sprint(law))
+		}
+		for _, x := range c.Change {
+			in.Changes = append(in.Changes, experiment.Change{From: experiment.Count(x.From), Laws: x.Texts})
 		}
 	}
 	spec.Instances = []experiment.Instance{in}

@@ -324,7 +324,7 @@ func TestSchema(t *testing.T) {
 		"budget twice", "budgets missing", "budget that no policy meets", "same policy twice",
 		"same policy under another name", "two labels alike",
 		"checkpoint beyond the horizon", "checkpoints not increasing", "checkpoints end early",
-		"too many checkpoints",
+		"too many checkpoints", "change too early", "changes out of order", "change to no law",
 		// Not JSON, or not what this library makes of YAML.
 		"no yaml", "second document", "duplicate key", "tab", "deep", "alias", "anchor", "tag",
 		"merge key", "empty file", "comments only",

@@ -247,6 +247,7 @@ func newArmInstances() instanceForm {
 		{example: "bernoulli: [0.75, 0.6]", ref: "means of Bernoulli arms", keys: []key[Instance]{
 			keyOf("bernoulli", many(real(object{"minimum": 0, "maximum": 1}), object{"minItems": 2}),
 				func(in *Instance) *[]float64 { return &in.Bernoulli }, "means of Bernoulli arms").must(),
+			changesKey(),
 		}},
 		{example: `laws: ["gaussian(0.5,0.1)", "beta(2,3)"]`, ref: "a law an arm: `bernoulli(p)` or " +
 			"a bare number, `gaussian(mean,sd)`, `clipped-gaussian(mean,sd,lo,hi)`, `beta(a,b)`, " +
@@ -255,6 +256,7 @@ func newArmInstances() instanceForm {
 				func(in *Instance) *[]string { return &in.Laws }, "one law an arm: bernoulli(p), "+
 					"gaussian(mean,sd), clipped-gaussian(mean,sd,lo,hi), beta(a,b), uniform(lo,hi), "+
 					"table(v1:p1,v2:p2,…)").must(),
+			changesKey(),
 		}},
 		{example: "standard: C2, arms: 5", ref: "C1–C4 of [Sajed 2019, chapter 6], from their formulas, for " +
 			"any number of arms", keys: []key[Instance]{
@@ -303,6 +305,22 @@ func newArmInstances() instanceForm {
 		fromProgram(func(in *Instance) *bandit.Source { return &in.Source },
 			func(d described) bandit.Source { return d }),
 	}}
+}
+
+// changesKey is the worlds that an instance turns into.
+func changesKey() key[Instance] {
+	return keyOf("changes", many(mapped(func() []key[Change] {
+		return []key[Change]{
+			always("from", whole(), func(c *Change) *Count { return &c.From },
+				"the first round of these laws, the run's first being 1").must(),
+			always("laws", many(lawText(), object{"minItems": 2}), func(c *Change) *[]string { return &c.Laws },
+				"one law an arm, as in laws; a number is the mean of a Bernoulli").must(),
+		}
+	}), object{}), func(in *Instance) *[]Change { return &in.Changes },
+		"laws that the arms have from later rounds on: regret is then against the best arm of each round").
+		means("none; `changes: [{from: 50001, laws: [0.6, 0.75]}]` gives the arms other laws from a round " +
+			"on, as often as wanted. Regret is then against the best arm of each round. For `kind: regret`, " +
+			"without bounds")
 }
 
 // meansKey says that means are drawn, and from which law.

@@ -365,6 +365,9 @@ func (k identifyKind) worlds(p *Plan) ([]world, error) {
 		if err != nil {
 			return w, field, err
 		}
+		if w.Fixed.Drifts() {
+			return w, "changes", fmt.Errorf("is given: which arm is best must not change while it is looked for")
+		}
 		return w, "", k.settle(p, in, &w)
 	})
 }

@@ -107,7 +107,11 @@ func (in *Instance) unranked(fixed bandit.Instance, unclipped bool, lo, hi float
 		}
 		return ""
 	}
-	means := fixed.Means()
+	var means []float64
+	phases, _ := fixed.Phases()
+	for _, p := range phases {
+		means = append(means, p.Means()...)
+	}
 	if m := in.Means; m != nil { // these are one draw
 		means = append(means, m.Lo, m.Hi)
 	}
@@ -139,6 +143,9 @@ func (in *Instance) resolve(p *Plan) (src bandit.Source, field string, err error
 	if in.CSV == "" && in.Columns != (Columns{}) {
 		return nil, "", errors.New("says what columns mean, but has no csv")
 	}
+	if in.Changes != nil && in.Bernoulli == nil && in.Laws == nil {
+		return nil, "changes", errors.New("is given, but the arms are said neither by bernoulli nor by laws")
+	}
 	fixed := func(i bandit.Instance, err error) (bandit.Source, error) {
 		if err != nil {
 			return nil, err
@@ -155,20 +162,24 @@ func (in *Instance) resolve(p *Plan) (src bandit.Source, field string, err error
 				return nil, fmt.Sprintf("bernoulli[%d]", i), fmt.Errorf("is %v, must be a mean from 0 to 1", m)
 			}
 		}
-		src, err = fixed(bandit.BernoulliInstance(in.Bernoulli...))
-		return src, "bernoulli", err
+		arms, err := bandit.BernoulliInstance(in.Bernoulli...)
+		if err != nil {
+			return nil, "bernoulli", err
+		}
+		return in.changing(arms)
 	case in.Laws != nil:
 		if err := twoArms(len(in.Laws)); err != nil {
 			return nil, "laws", err
 		}
-		arms := make([]bandit.Law, len(in.Laws))
-		for i, text := range in.Laws {
-			if arms[i], err = bandit.ParseLaw(text); err != nil {
-				return nil, fmt.Sprintf("laws[%d]", i), err
-			}
+		arms, i, err := parseLaws(in.Laws)
+		if err != nil {
+			return nil, fmt.Sprintf("laws[%d]", i), err
 		}
-		src, err = fixed(bandit.NewInstance(arms...))
-		return src, "laws", err
+		first, err := bandit.NewInstance(arms...)
+		if err != nil {
+			return nil, "laws", err
+		}
+		return in.changing(first)
 	case in.Standard != "":
 		c := slices.Index([]string{"C1", "C2", "C3", "C4"}, strings.ToUpper(in.Standard))
 		if c < 0 {
@@ -205,6 +216,39 @@ func (in *Instance) resolve(p *Plan) (src bandit.Source, field string, err error
 	default:
 		return in.Source, "source", nil
 	}
+}
+
+// parseLaws reads laws; on error it says which.
+func parseLaws(texts []string) (laws []bandit.Law, at int, err error) {
+	laws = make([]bandit.Law, len(texts))
+	for i, text := range texts {
+		if laws[i], err = bandit.ParseLaw(text); err != nil {
+			return nil, i, err
+		}
+	}
+	return laws, 0, nil
+}
+
+// changing is the source of an instance with these laws at first.
+func (in *Instance) changing(first bandit.Instance) (src bandit.Source, field string, err error) {
+	last := Count(1)
+	for i, c := range in.Changes {
+		at := fmt.Sprintf("changes[%d]", i)
+		if c.From <= last || c.From > MaxCount {
+			return nil, at + ".from", fmt.Errorf("is %d, must be a round after %d", int(c.From), int(last))
+		}
+		last = c.From
+		if len(c.Laws) != len(first.Arms) {
+			return nil, at + ".laws", fmt.Errorf("says %d, must have one for each of the %d arms", len(c.Laws),
+				len(first.Arms))
+		}
+		laws, j, err := parseLaws(c.Laws)
+		if err != nil {
+			return nil, fmt.Sprintf("%s.laws[%d]", at, j), err
+		}
+		first.Changes = append(first.Changes, bandit.Change{From: int(c.From), Arms: laws})
+	}
+	return bandit.Fixed(first), "", first.Validate()
 }
 
 // format is how the instance's CSV is read: the rows of a person are clipped to the declared range,
@@ -328,7 +372,8 @@ func (c *Cell) lowerBound(s *Spec) float64 {
 	default:
 		return 0
 	}
-	if lo, hi := s.span(); lo != 0 || hi != 1 || s.Unclipped || c.world.Source.Redrawn() {
+	if lo, hi := s.span(); lo != 0 || hi != 1 || s.Unclipped || c.world.Source.Redrawn() ||
+		c.world.Fixed.Drifts() {
 		return 0
 	}
 	var means []float64
@@ -350,6 +395,9 @@ func (regretKind) problem(s *Spec, c *Cell) (bound.Problem, error) {
 	if c.world.Source.Redrawn() {
 		return none, fmt.Errorf("means are redrawn for each run: there is no one instance to " +
 			"bound the regret of")
+	}
+	if c.world.Fixed.Drifts() {
+		return none, fmt.Errorf("the arms' laws change during a run: bounds are for those that do not")
 	}
 	if lo, hi := s.span(); lo != 0 || hi != 1 {
 		return none, fmt.Errorf("bounds are for rewards in [0,1], and the range is [%v, %v]", lo, hi)

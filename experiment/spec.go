@@ -76,11 +76,20 @@ type Instance struct {
 
 	Arms Count
 
+	// Changes give the arms of Bernoulli or Laws other laws during a run, of KindRegret.
+	Changes []Change
+
 	Law string // of KindStopping: the law of the samples, as bandit.ParseLaw reads it
 
 	Linear           *Linear                 // of KindLinear and KindContextual
 	LinearSource     bandit.LinearSource     // of KindLinear, from a program, as Source
 	ContextualSource bandit.ContextualSource // of KindContextual, from a program
+}
+
+// A Change gives the arms of an instance other laws.
+type Change struct {
+	From Count    // the first round that has them, the run's first being 1
+	Laws []string // one an arm, as bandit.ParseLaw reads it
 }
 
 // Columns say what the columns of a CSV of logged rewards mean (logged.Format). Further

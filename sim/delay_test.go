@@ -71,7 +71,7 @@ var played = map[string]string{
 	"adap-klucb": "exactly", "adap-ucb": "exactly", "adac-ucb": "exactly", "dp-klucb": "exactly",
 	"dp-imed":    "exactly",
 	"dp-klucb-j": "exactly", "dp-imed-j": "exactly", "lazy-dp-ts": "exactly", "dp-se": "at least",
-	"batch-se":       "at least",
+	"batch-se": "at least", "dp-window-klucb": "at least",
 	"dp-se-doubling": "starts afresh", "dp-se-2": "sparse", "dp-se-2-modified": "sparse", "dp-ucb": "mechanism",
 	"dp-ucb-thesis": "mechanism", "dp-ucb-anytime": "mechanism", "ucb": "without noise",
 	"ucb-2logt": "without noise",

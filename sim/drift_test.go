@@ -74,7 +74,8 @@ func TestChangesCutBatches(t *testing.T) {
 			var b policy.Batch
 			for a := range arms {
 				if n := rapid.IntRange(0, 9).Draw(t, "rounds"); n > 0 {
-					b.Plays = append(b.Plays, policy.Play{Arm: a, Rounds: n, Release: rapid.Bool().Draw(t, "release")})
+					b.Plays = append(b.Plays, policy.Play{Arm: a, Rounds: n,
+						Release: rapid.Bool().Draw(t, "release")})
 				}
 			}
 			if len(b.Plays) > 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -105,13 +106,8 @@ func (a *Arms) Decode(ctx *kong.DecodeContext) error {
 	if err != nil {
 		return err
 	}
-	a.Texts, a.Laws = outside(text), nil
-	for _, one := range a.Texts {
-		l, err := bandit.ParseLaw(one)
-		if err != nil {
-			return &Error{Field: field(ctx.Value), Err: err}
-		}
-		a.Laws = append(a.Laws, l)
+	if a.Texts, a.Laws, err = laws(text); err != nil {
+		return &Error{Field: field(ctx.Value), Err: err}
 	}
 	return nil
 }
@@ -121,6 +117,56 @@ func (a Arms) String() string { return strings.Join(a.Texts, ",") }
 
 // Set says whether there are any.
 func (a Arms) Set() bool { return a.Texts != nil }
+
+// Changes are rounds from which on there are other arms, each ROUND:ARM,….
+type Changes []Change
+
+// A Change is arms from a round on.
+type Change struct {
+	From int
+	Arms
+}
+
+// Laws are the changes as an instance has them.
+func (c Changes) Laws() []bandit.Change {
+	var out []bandit.Change
+	for _, x := range c {
+		out = append(out, bandit.Change{From: x.From, Arms: x.Arms.Laws})
+	}
+	return out
+}
+
+// Decode implements kong.MapperValue: it adds one.
+func (c *Changes) Decode(ctx *kong.DecodeContext) error {
+	text, bad, err := pop(ctx)
+	if err != nil {
+		return err
+	}
+	round, arms, _ := strings.Cut(text, ":")
+	n, err := experiment.ParseCount(round)
+	if err != nil || n < 2 || arms == "" {
+		return bad("a round from 2 on, a colon and arms, as in 50001:0.6,0.75")
+	}
+	x := Change{From: int(n)}
+	if x.Arms.Texts, x.Arms.Laws, err = laws(arms); err != nil {
+		return &Error{Field: field(ctx.Value), Err: err}
+	}
+	*c = append(*c, x)
+	return nil
+}
+
+// laws reads laws between commas.
+func laws(text string) (texts []string, laws []bandit.Law, err error) {
+	texts = outside(text)
+	for _, one := range texts {
+		l, err := bandit.ParseLaw(one)
+		if err != nil {
+			return nil, nil, err
+		}
+		laws = append(laws, l)
+	}
+	return texts, laws, nil
+}
 
 // outside splits at commas that are not inside parentheses.
 func outside(text string) []string {
