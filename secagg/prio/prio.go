@@ -127,7 +127,11 @@ func Report(s secagg.Session, value uint64, rnd io.Reader) (leader, helper []byt
 
 // message is a header and parts, each with its length.
 func message(kind byte, digest [digestSize]byte, nonce []byte, parts ...[]byte) []byte {
-	b := append(append([]byte{Version, kind}, digest[:]...), nonce...)
+	size := headerSize
+	for _, p := range parts {
+		size += 4 + len(p)
+	}
+	b := append(append(append(make([]byte, 0, size), Version, kind), digest[:]...), nonce...)
 	for _, p := range parts {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(p)))
 		b = append(b, p...)
@@ -153,6 +157,7 @@ func read(b []byte, kind byte, digest [digestSize]byte, parts int) (nonce Nonce,
 	}
 	nonce = Nonce(b[2+digestSize : headerSize])
 	b = b[headerSize:]
+	out = make([][]byte, 0, parts)
 	for range parts {
 		if len(b) < 4 {
 			return nonce, nil, bad("cut short")
