@@ -105,8 +105,8 @@ func (s *servers) sotto(b *testing.B) {
 	}
 }
 
-// BenchmarkServers is what both servers compute for one report, circl's functions alone and ours, side
-// by side: they take turns, so that a machine with other work is slow for all of them.
+// BenchmarkServers is what both servers compute for one report, circl's functions alone and ours,
+// side by side: they take turns, so that a machine with other work is slow for all of them.
 func BenchmarkServers(b *testing.B) {
 	const turn = 20
 	for _, grid := range []uint64{1, 100, 1024, 1 << 20} {
