@@ -32,6 +32,7 @@ type kept struct {
 	segments map[[2]int]Segment
 	parts    map[[3]int]Part
 	events   map[int]Events
+	reports  map[[2]int]Report
 	units    [][]byte
 	lines    [][]byte
 	hours    map[int64]Hour
@@ -99,6 +100,29 @@ func (m *memory) Lines(_ context.Context, id int64, from int) iter.Seq2[[]byte, 
 	return each(nil, 0)
 }
 
+// Reports implements Store.
+func (m *memory) Reports(_ context.Context, id int64, arm, start, end int) iter.Seq2[Report, error] {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []Report
+	if k := m.stored[id]; k != nil {
+		for at, r := range k.reports {
+			if at[0] == arm && at[1] >= start && at[1] < end {
+				out = append(out, r)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Report) int { return cmp.Compare(a.Number, b.Number) })
+	return func(yield func(Report, error) bool) {
+		for _, r := range out {
+			r.Data = bytes.Clone(r.Data)
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
 // Audit implements Store.
 func (m *memory) Audit(_ context.Context, from int) iter.Seq2[[]byte, error] {
 	m.mu.Lock()
@@ -164,7 +188,7 @@ func (m *memory) write(w Write) {
 	k := m.stored[w.ID]
 	if k == nil {
 		k = &kept{arms: map[int]Arm{}, segments: map[[2]int]Segment{}, parts: map[[3]int]Part{},
-			events: map[int]Events{}, hours: map[int64]Hour{}}
+			events: map[int]Events{}, reports: map[[2]int]Report{}, hours: map[int64]Hour{}}
 		m.stored[w.ID] = k
 	}
 	if w.Record != nil {
@@ -199,6 +223,12 @@ func (m *memory) write(w Write) {
 	for _, v := range w.Events {
 		k.events[v.Start] = Events{v.Start, bytes.Clone(v.Data)}
 	}
+	for _, r := range w.Reports {
+		at := [2]int{r.Arm, r.Number}
+		if _, there := k.reports[at]; !there {
+			k.reports[at] = Report{r.Arm, r.Number, bytes.Clone(r.Data)}
+		}
+	}
 	if len(w.Units) > 0 {
 		k.units = append(k.units, bytes.Clone(w.Units))
 	}
@@ -211,10 +241,11 @@ func (m *memory) write(w Write) {
 	}
 }
 
-// drop destroys segments with their parts and events.
+// drop destroys segments with their parts, events and reports.
 func (k *kept) drop(gone func(arm, start int) bool) {
 	maps.DeleteFunc(k.segments, func(at [2]int, _ Segment) bool { return gone(at[0], at[1]) })
 	maps.DeleteFunc(k.parts, func(at [3]int, _ Part) bool { return gone(at[0], at[1]) })
+	maps.DeleteFunc(k.reports, func(at [2]int, _ Report) bool { return gone(at[0], at[1]) })
 	maps.DeleteFunc(k.events, func(start int, _ Events) bool { return gone(0, start) })
 }
 

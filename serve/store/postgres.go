@@ -223,8 +223,8 @@ func (s *postgres) make(ctx context.Context) error {
 				&id); err != nil {
 				return fmt.Errorf("%w: %w", ErrSchema, err)
 			}
-			if version == 3 && id == applicationID && !s.reads {
-				_, err := s.conn.Exec(ctx, inPostgres(since3)+
+			if since(version) != "" && id == applicationID && !s.reads {
+				_, err := s.conn.Exec(ctx, inPostgres(since(version))+
 					fmt.Sprintf("UPDATE lease SET version = %d", schemaVersion))
 				return err
 			}

@@ -40,7 +40,7 @@ func TestPostgresIsTheModel(t *testing.T) {
 		return open, func() {
 			if _, err := conn.Exec(ctx, "UPDATE writer SET term = 0, now = 0; DELETE FROM experiment; "+
 				"DELETE FROM arm; DELETE FROM segment; DELETE FROM redeemed; DELETE FROM assignment; "+
-				"DELETE FROM event; "+
+				"DELETE FROM event; DELETE FROM report; "+
 				"DELETE FROM release; DELETE FROM traffic; DELETE FROM key; DELETE FROM audit"); err != nil {
 				t.Fatal(err)
 			}
@@ -120,15 +120,18 @@ func TestPostgresURL(t *testing.T) {
 }
 
 func TestPostgresOlderSchema(t *testing.T) {
-	address := pgtest.Database(t)
-	read, err := PostgresReader(address)
-	if err != nil {
-		t.Fatal(err)
+	for version, without := range olderSchemas {
+		address := pgtest.Database(t)
+		read, err := PostgresReader(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		testOlderSchema(t, postgresAt(t, address), read, func(s Store) error {
+			_, err := s.(*postgres).conn.Exec(t.Context(), fmt.Sprintf("%sUPDATE lease SET version = %d", without,
+				version))
+			return err
+		})
 	}
-	testOlderSchema(t, postgresAt(t, address), read, func(s Store) error {
-		_, err := s.(*postgres).conn.Exec(t.Context(), "DROP TABLE event; UPDATE lease SET version = 3")
-		return err
-	})
 }
 
 // Tables of another version are refused, and a server that loses what it has committed.

@@ -51,11 +51,29 @@ const since3 = `
 CREATE TABLE event (
 	experiment INTEGER NOT NULL, start INTEGER NOT NULL, data BLOB NOT NULL,
 	PRIMARY KEY (experiment, start)) STRICT;
+` + since4
+
+// since4 is what version 5 has and version 4 has not. A report is a row: a slot's are read by number.
+const since4 = `
+CREATE TABLE report (
+	experiment INTEGER NOT NULL, arm INTEGER NOT NULL, number INTEGER NOT NULL, data BLOB NOT NULL,
+	PRIMARY KEY (experiment, arm, number)) STRICT;
 `
 
-// schemaVersion is the version of schema. A store of version 3 is made one of it by whoever opens it
-// to write.
-const schemaVersion = 4
+// schemaVersion is the version of schema. A store of an older one that since knows is made one of it
+// by whoever opens it to write.
+const schemaVersion = 5
+
+// since is what a store of an older version has not, empty of one that cannot be made one of now.
+func since(version int64) string {
+	switch version {
+	case 3:
+		return since3
+	case 4:
+		return since4
+	}
+	return ""
+}
 
 // A statement is one of a transaction. Its SQL is what SQLite and PostgreSQL both know.
 type statement struct {
@@ -94,6 +112,10 @@ func (c Commit) forgets() bool {
 	})
 }
 
+// byNumber are the tables of what goes with a release, and where their rows have a decision's number.
+var byNumber = []struct{ table, number string }{{"segment", "start"}, {"redeemed", "start"},
+	{"report", "number"}}
+
 // statements adds what writes w; its lines come last.
 func (w Write) statements(add func(query string, args ...any)) {
 	if r := w.Record; r != nil {
@@ -104,9 +126,9 @@ func (w Write) statements(add func(query string, args ...any)) {
 		add("UPDATE experiment SET plan = $1 WHERE id = $2", w.Plan, w.ID)
 	}
 	for _, t := range w.Taken {
-		for _, table := range []string{"segment", "redeemed"} {
-			add("DELETE FROM "+table+" WHERE experiment = $1 AND arm = $2 AND start >= $3 AND start < $4",
-				w.ID, t.Arm, t.Start, t.End)
+		for _, of := range byNumber {
+			add("DELETE FROM "+of.table+" WHERE experiment = $1 AND arm = $2 AND "+of.number+" >= $3 AND "+of.number+
+				" < $4", w.ID, t.Arm, t.Start, t.End)
 		}
 		if t.Arm == 0 {
 			add("DELETE FROM event WHERE experiment = $1 AND start >= $2 AND start < $3", w.ID, t.Start, t.End)
@@ -115,7 +137,8 @@ func (w Write) statements(add func(query string, args ...any)) {
 	for _, drop := range []struct {
 		yes   bool
 		table string
-	}{{w.DropSums, "segment"}, {w.DropSums, "redeemed"}, {w.DropSums, "event"}, {w.DropUnits, "assignment"}} {
+	}{{w.DropSums, "segment"}, {w.DropSums, "redeemed"}, {w.DropSums, "event"}, {w.DropSums, "report"},
+		{w.DropUnits, "assignment"}} {
 		if drop.yes {
 			add("DELETE FROM "+drop.table+" WHERE experiment = $1", w.ID)
 		}
@@ -140,6 +163,10 @@ func (w Write) statements(add func(query string, args ...any)) {
 	}
 	for _, v := range w.Events {
 		add("INSERT INTO event VALUES ($1, $2, $3)", w.ID, v.Start, bytesOf(v.Data))
+	}
+	for _, r := range w.Reports {
+		add("INSERT INTO report VALUES ($1, $2, $3, $4) ON CONFLICT (experiment, arm, number) DO NOTHING",
+			w.ID, r.Arm, r.Number, bytesOf(r.Data))
 	}
 	if len(w.Units) > 0 {
 		add("INSERT INTO assignment (experiment, units) VALUES ($1, $2)", w.ID, w.Units)
@@ -252,6 +279,47 @@ func (s tables) Lines(ctx context.Context, id int64, from int) iter.Seq2[[]byte,
 		return s.lines(ctx, "SELECT line FROM release WHERE experiment = $1 AND batch >= $2 ORDER BY batch "+
 			"LIMIT $3", id, from, linesAtOnce)
 	})
+}
+
+// reportsAtOnce is how many reports are read at once.
+const reportsAtOnce = 256
+
+// Reports implements Store. As with Lines, no transaction is open while whoever reads has one.
+func (s tables) Reports(ctx context.Context, id int64, arm, start, end int) iter.Seq2[Report, error] {
+	return func(yield func(Report, error) bool) {
+		for from := start; ; {
+			some, err := s.reports(ctx, id, arm, from, end)
+			for _, r := range some {
+				if from = r.Number + 1; !yield(r, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(Report{}, fmt.Errorf("store: %w", err))
+				return
+			}
+			if len(some) < reportsAtOnce {
+				return
+			}
+		}
+	}
+}
+
+func (s tables) reports(ctx context.Context, id int64, arm, from, end int) (out []Report, err error) {
+	rows, err := s.reading.QueryContext(ctx, "SELECT number, data FROM report WHERE experiment = $1 AND "+
+		"arm = $2 AND number >= $3 AND number < $4 ORDER BY number LIMIT $5", id, arm, from, end, reportsAtOnce)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		r := Report{Arm: arm}
+		if err := rows.Scan(&r.Number, &r.Data); err != nil {
+			return out, err
+		}
+		out = append(out, r)
+	}
+	return out, rows.Err()
 }
 
 // Audit implements Store. Lines are never taken out, so that their numbers have no gaps.

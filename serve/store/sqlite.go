@@ -125,8 +125,8 @@ func (s *sqlite) make(ctx context.Context) error {
 		switch {
 		case version == schemaVersion && id == applicationID:
 			return nil
-		case version == 3 && id == applicationID && !s.reads:
-			_, err := s.conn.ExecContext(ctx, since3+setVersion)
+		case since(version) != "" && id == applicationID && !s.reads:
+			_, err := s.conn.ExecContext(ctx, since(version)+setVersion)
 			return err
 		case version != 0 || id != 0 || s.reads:
 			return fmt.Errorf("it has version %d of application %#x, must have %d of %#x: %w", version, id,

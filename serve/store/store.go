@@ -38,6 +38,9 @@ type Store interface {
 	Load(ctx context.Context, id int64) (Stored, error)
 	// Lines are those of an experiment's transcript from number from on, 0 being the first.
 	Lines(ctx context.Context, id int64, from int) iter.Seq2[[]byte, error]
+	// Reports are those that an experiment has of an arm's decisions from number start up to end, by
+	// number.
+	Reports(ctx context.Context, id int64, arm, start, end int) iter.Seq2[Report, error]
 	// Audit is the journal of what operators did, from line from on, 0 being the first.
 	Audit(ctx context.Context, from int) iter.Seq2[[]byte, error]
 	// Commit writes all of it, in one transaction, durably.
@@ -124,6 +127,13 @@ type Part struct {
 	Redeemed   []byte // as the store's user writes it
 }
 
+// A Report is what came of a decision where rewards are hidden from the store's user. It is kept until
+// the decision is released, and goes with its segment.
+type Report struct {
+	Arm, Number int
+	Data        []byte // as the store's user writes it
+}
+
 // Events are what must be known of decisions of arm 0 until they are released, from number Start on.
 // They are of one segment, and go with it.
 type Events struct {
@@ -148,13 +158,14 @@ type Write struct {
 	Segments []Segment
 	Parts    []Part
 	Events   []Events // that are new
+	Reports  []Report // the first of a decision stays
 	Units    []byte
 	Hours    []Hour
 	// Lines are the next of the transcript, the first of them number Number; the decisions of Taken
-	// are in them, and their segments, parts and events go.
+	// are in them, and their segments, parts, events and reports go.
 	Lines  [][]byte
 	Number int
 	Taken  []play.Taken
-	// DropSums destroys all segments, parts and events, DropUnits all units.
+	// DropSums destroys all segments, parts, events and reports, DropUnits all units.
 	DropSums, DropUnits bool
 }

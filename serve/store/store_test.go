@@ -23,7 +23,9 @@ type all struct {
 	Opened Opened
 	Stored map[int64]Stored
 	Lines  map[int64][]string
-	Audit  []string
+	// by experiment and arm
+	Reports map[int64][2][]Report
+	Audit   []string
 }
 
 func begin(t testing.TB, open func(context.Context) (Store, error)) (Store, Opened) {
@@ -47,7 +49,7 @@ func everything(t rapid.TB, open func(context.Context) (Store, error)) all {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	out := all{Stored: map[int64]Stored{}, Lines: map[int64][]string{}}
+	out := all{Stored: map[int64]Stored{}, Lines: map[int64][]string{}, Reports: map[int64][2][]Report{}}
 	if out.Opened, err = s.Begin(ctx, "reader"); err != nil {
 		t.Fatal(err)
 	}
@@ -68,6 +70,16 @@ func everything(t rapid.TB, open func(context.Context) (Store, error)) all {
 			}
 			out.Lines[r.ID] = append(out.Lines[r.ID], string(line))
 		}
+		var reports [2][]Report
+		for arm := range reports {
+			for r, err := range s.Reports(ctx, r.ID, arm, 1, 4) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				reports[arm] = append(reports[arm], r)
+			}
+		}
+		out.Reports[r.ID] = reports
 	}
 	return out
 }
@@ -133,6 +145,9 @@ func testModel(t *testing.T, empty func(*rapid.T) (func(context.Context) (Store,
 				if n := next[id]; rapid.Bool().Draw(t, "events") {
 					next[id] += 2
 					w.Events = []Events{{n, blob.Draw(t, "events")}, {n + 1, blob.Draw(t, "events")}}
+				}
+				for n := range rapid.SampledFrom([]int{0, 2, 5}).Draw(t, "reports") {
+					w.Reports = append(w.Reports, Report{n % 2, n, blob.Draw(t, "report")})
 				}
 				if rapid.Bool().Draw(t, "units") {
 					w.Units = blob.Draw(t, "units")
@@ -395,15 +410,20 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// A store of version 3 is made one of now by who writes, with all that is in it, and is not read
-// before. What that version has not is taken away here.
+// A store of an older version is made one of now by who writes, with all that is in it, and is not
+// read before. What that version has not is taken away here.
 func TestOlderSchema(t *testing.T) {
-	dir := t.TempDir()
-	testOlderSchema(t, SQLite(dir), SQLiteReader(dir), func(s Store) error {
-		_, err := s.(*sqlite).conn.ExecContext(t.Context(), "DROP TABLE event; PRAGMA user_version = 3")
-		return err
-	})
+	for version, without := range olderSchemas {
+		dir := t.TempDir()
+		testOlderSchema(t, SQLite(dir), SQLiteReader(dir), func(s Store) error {
+			_, err := s.(*sqlite).conn.ExecContext(t.Context(), fmt.Sprintf("%sPRAGMA user_version = %d", without,
+				version))
+			return err
+		})
+	}
 }
+
+var olderSchemas = map[int]string{3: "DROP TABLE event; DROP TABLE report; ", 4: "DROP TABLE report; "}
 
 func testOlderSchema(t *testing.T, open, read func(context.Context) (Store, error), older func(Store) error) {
 	t.Helper()
@@ -414,10 +434,10 @@ func testOlderSchema(t *testing.T, open, read func(context.Context) (Store, erro
 		t.Fatal(err)
 	}
 	if _, err := read(t.Context()); !errors.Is(err, ErrSchema) {
-		t.Errorf("who only reads opens version 3: %v", err)
+		t.Errorf("who only reads opens an older version: %v", err)
 	}
 	s, now := begin(t, open)
-	w = Write{ID: 1, Events: []Events{{0, []byte("e")}}}
+	w = Write{ID: 1, Events: []Events{{0, []byte("e")}}, Reports: []Report{{1, 2, []byte("r")}}}
 	if err := s.Commit(t.Context(), Commit{Writes: []Write{w}}); err != nil {
 		t.Fatal(err)
 	}
@@ -458,5 +478,28 @@ func TestFullDisk(t *testing.T) {
 	if got, err := s.Load(t.Context(), 1); err != nil || len(got.Units) != n ||
 		string(got.Plan) != fmt.Sprint(n-1) {
 		t.Errorf("%d blocks and plan %s of %d, %v", len(got.Units), got.Plan, n, err)
+	}
+}
+
+// Reports are read by number, however many there are.
+func TestManyReports(t *testing.T) {
+	s, _ := begin(t, SQLite(t.TempDir()))
+	const n = 3*reportsAtOnce + 1
+	w := Write{ID: 1, Record: &Record{Name: "a"}}
+	for i := range n {
+		w.Reports = append(w.Reports, Report{1, i * 7 % n, []byte{byte(i)}})
+	}
+	if err := s.Commit(t.Context(), Commit{Writes: []Write{w}}); err != nil {
+		t.Fatal(err)
+	}
+	next := 2
+	for r, err := range s.Reports(t.Context(), 1, 1, 2, 2+2*reportsAtOnce) {
+		if err != nil || r.Number != next || r.Arm != 1 {
+			t.Fatalf("%+v, %v: the number must be %d", r, err, next)
+		}
+		next++
+	}
+	if next != 2+2*reportsAtOnce {
+		t.Errorf("they end at %d", next)
 	}
 }
