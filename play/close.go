@@ -45,6 +45,62 @@ func (l *Live) Due(now int64) (at int64, ok bool) {
 // A Taken is a row of decisions that went into a release.
 type Taken struct{ Arm, Start, End int }
 
+// Slots are the rows of decisions that closing the batch would release now, in the order of its plays;
+// ok is false while it is not due. They stay what they are until it has closed, also over a restart
+// from a state in which it was due.
+func (l *Live) Slots(now int64) (rows []Taken, ok bool) {
+	if at, due := l.Due(now); !due || now < at {
+		return nil, false
+	}
+	for _, p := range l.s.Batch {
+		if p.Release {
+			q := &l.s.Arms[p.Arm]
+			k, _, _ := q.enough()
+			rows = append(rows, Taken{p.Arm, q.Head, q.Segments[k-1].End})
+		}
+	}
+	return rows, true
+}
+
+// A Sum is what was gathered of a row of decisions whose rewards a Live does not see
+// (Config.Gathering): the sum of so many of them, in steps, with the noise that release.Gathered says.
+type Sum struct {
+	Taken
+	Answers int
+	Steps   int64
+}
+
+// A noisyCurator takes sums that were gathered: release.Gathered is one.
+type noisyCurator interface {
+	AddNoisy(arm, answers int, sum int64) error
+}
+
+// CloseGathered is Close with what was gathered of each of the rows of Slots, in their order. The
+// rewards of these decisions are in the sums alone: what was settled counts as decided and as 0.
+func (l *Live) CloseGathered(now int64, sums []Sum) (*Commit, error) {
+	if err := l.ready(); err != nil {
+		return nil, err
+	}
+	c, gathers := l.curator.(noisyCurator)
+	if !gathers {
+		return nil, fmt.Errorf("play: the curator is a %T, must be one of gathered sums", l.curator)
+	}
+	rows, ok := l.Slots(now)
+	if !ok {
+		return nil, nil
+	}
+	if !slices.EqualFunc(rows, sums, func(row Taken, s Sum) bool { return row == s.Taken }) {
+		return nil, fmt.Errorf("play: the sums are of %d rows, must be of the %d of the batch", len(sums), len(rows))
+	}
+	for _, s := range sums {
+		if err := c.AddNoisy(s.Arm, s.Answers, s.Steps); err != nil {
+			l.failed = fmt.Errorf("play: batch %d: %w", l.s.Lines, err)
+			return nil, l.failed
+		}
+	}
+	return l.Close(now)
+}
+
 // A Commit is a batch that has closed. Line must become durable together with the state as it is
 // now (State), in which the decisions of Taken are gone: in one transaction. After that, and before
 // anything of it is told to anybody, Live.Commit. If the transaction fails, throw the Live away and
