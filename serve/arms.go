@@ -48,7 +48,8 @@ func armsConfig(decl *Experiment, coins policy.Coins) (_ play.Config, answer fun
 		answer = rule.Answer
 	}
 	cfg := play.Config{Policy: p, Arms: len(decl.Arms), Lo: decl.Lo, Hi: decl.Hi, Default: decl.Default,
-		Window: decl.Window.Milliseconds(), Drop: decl.Missing == experiment.MissingDrop}
+		Window: decl.Window.Milliseconds(), Drop: decl.Missing == experiment.MissingDrop,
+		Gathering: decl.Gathering()}
 	if cfg.Take, err = decl.Take(); err != nil {
 		return play.Config{}, nil, err
 	}
@@ -137,7 +138,7 @@ func (g *arms) decide(ask Ask, now int64) (Decision, error) {
 	case s == Paused && !x.decl.Free && unit != "":
 		t := tagOf(x.tags, unit)
 		if u, was := x.units[t]; was && !g.gone(int(u.arm)) && (u.by == 0 || x.holds(u, now)) {
-			return g.told(t, u, Split), nil
+			return g.told(t, u, Split, now), nil
 		}
 		return g.give(g.instead(), Disabled), nil
 	case s != Running || !x.decl.Start.IsZero() && now < x.decl.Start.UnixMilli():
@@ -164,10 +165,10 @@ func (g *arms) decide(ask Ask, now int64) (Decision, error) {
 		return g.give(g.instead(), Limit), nil
 	case was && g.gone(int(u.arm)): // and is assigned again
 	case was && x.holds(u, now):
-		return g.told(t, u, Split), nil
+		return g.told(t, u, Split, now), nil
 	case spent:
 		u.number = beyond
-		return g.told(t, u, Limit), nil
+		return g.told(t, u, Limit, now), nil
 	}
 	return g.assign(t, u, now)
 }
@@ -187,7 +188,7 @@ func (g *arms) give(arm int, why Reason) Decision {
 }
 
 // told is the decision of an assignment.
-func (g *arms) told(t tag, u assignment, why Reason) Decision {
+func (g *arms) told(t tag, u assignment, why Reason, now int64) Decision {
 	d := g.give(int(u.arm), why)
 	d.Propensity, d.Expires = u.propensity, time.UnixMilli(u.deadline)
 	k := ticket{arm: int(u.arm), number: u.number, deadline: u.deadline, epoch: g.x.epochs[u.epoch]}
@@ -195,6 +196,7 @@ func (g *arms) told(t tag, u assignment, why Reason) Decision {
 		k.by, k.propensity, d.ActivateBy = u.by, u.propensity, time.UnixMilli(u.by)
 	}
 	d.Token = g.x.sign.sign(k, t)
+	d.Report = g.x.task(k, d.Token, now)
 	return d
 }
 
@@ -239,7 +241,7 @@ func (g *arms) assign(t tag, before assignment, now int64) (Decision, error) {
 	if t != (tag{}) {
 		x.keep(t, u)
 	}
-	return g.told(t, u, Split), nil
+	return g.told(t, u, Split, now), nil
 }
 
 // count counts a decision.
@@ -267,9 +269,11 @@ func (g *arms) withdraw(k play.Ticket, now int64) (play.Status, error) {
 
 func (g *arms) gone(arm int) bool { return g.info[arm].Off }
 
-func (g *arms) change(int64) (c *play.Commit, err error) {
+// change takes the next arm off that is to be. Not while a batch is asked for: who was asked has
+// given noise for its rows, and would be asked for others of the same decisions.
+func (g *arms) change(now int64) (c *play.Commit, err error) {
 	x := g.x
-	if len(x.rec.Off) == 0 {
+	if len(x.rec.Off) == 0 || x.gathers(now) {
 		return nil, nil
 	}
 	arm := x.rec.Off[0]

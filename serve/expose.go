@@ -21,6 +21,7 @@ const (
 	rewarded reporting = iota
 	activated
 	notShown
+	hidden // a report that the reward is hidden in
 )
 
 // Activate says whether a unit meets its decision, and returns when that is durable. Where the

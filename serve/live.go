@@ -125,7 +125,8 @@ type live struct {
 	id       int64
 	decl     Experiment
 	tokenKey []byte
-	hookKey  []byte // signs what its webhook is told
+	hookKey  []byte   // signs what its webhook is told
+	gatherer gatherer // nil where rewards come in the open
 	tick     int64
 	window   int64
 
@@ -157,6 +158,11 @@ type live struct {
 	held    int
 	heldTip string
 	ticked  int64 // the last tick
+
+	// the batch that is due and being gathered, and the reports that came since the last commit
+	gathering *gathering
+	came      []store.Report
+	unsure    bool // it was restored, and no batch has closed since
 
 	pending *play.Commit // a release that was closed, and is durable when the next step begins
 	changed bool         // the record has to be written
@@ -204,7 +210,8 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*live, error) {
 		return nil, err
 	}
 	x.hours = hours{at: -1, n: make([]int, x.game.queues())}
-	return x, nil
+	x.gatherer, err = x.newGatherer(e)
+	return x, err
 }
 
 // data is the record as it is stored.
@@ -304,6 +311,8 @@ func (x *live) end(keep int, why endReason, now int64) error {
 		}
 	}
 	x.play, x.pending, x.issued, x.fresh = nil, nil, false, nil
+	x.gathering.stop()
+	x.gathering = nil
 	x.game.end()
 	x.rec.Off, x.rec.Changes = nil, nil
 	x.drop = true
@@ -330,6 +339,9 @@ func (x *live) state(now int64) (s State, wait string, until int64) {
 	}
 	if !x.decl.Start.IsZero() && now < x.decl.Start.UnixMilli() {
 		return Waiting, "start", x.decl.Start.UnixMilli()
+	}
+	if x.gathering != nil {
+		return Waiting, "sums", (now/x.tick + 1) * x.tick
 	}
 	if wait, until := x.game.waits(now); wait != "" {
 		return Waiting, wait, until
@@ -450,6 +462,10 @@ func (x *live) settle(j *job, touched map[[2]int][]int) error {
 				continue
 			}
 		}
+		if x.gathering.has(r.arm, r.number) { // what is asked for does not change any more
+			out.Status = Late
+			continue
+		}
 		number := int(min(r.number, math.MaxInt)) // no decision has a number that an int has not
 		s, _ := x.play.Segment(r.arm, number)
 		had := s.Came.Has(number-s.Start) || s.Gone.Has(number-s.Start)
@@ -472,6 +488,8 @@ func (x *live) settle(j *job, touched map[[2]int][]int) error {
 			touched[at] = append(touched[at], code)
 			if had {
 				touched[at] = touched[at][:len(touched[at])-1]
+			} else if r.what == hidden {
+				x.came = append(x.came, store.Report{Arm: r.arm, Number: number, Data: r.row})
 			}
 		}
 	}
@@ -529,6 +547,10 @@ func (x *live) collect(jobs []*job, now int64, sweep bool) (w store.Write, ok bo
 	if w.Lines = x.link(); len(w.Lines) > 0 || x.begun && x.play != nil {
 		w.Plan = x.plan()
 	}
+	if x.play != nil && !x.drop {
+		w.Reports = x.came
+	}
+	x.came = nil
 	w.DropSums, w.DropUnits = x.drop, x.purge
 	ok = w.Record != nil || w.Plan != nil || len(w.Arms)+len(w.Segments)+len(w.Units)+len(w.Lines) > 0 ||
 		w.DropSums || w.DropUnits || len(touched) > 0
@@ -611,7 +633,7 @@ func (x *live) onTick(w *store.Write, now int64) error {
 	}
 	c, err := x.changing(now)
 	if c == nil && err == nil {
-		c, err = x.play.Close(at)
+		c, err = x.closeBatch(at)
 	}
 	if err != nil || c == nil {
 		return err

@@ -263,6 +263,7 @@ func (e *Engine) claim(ctx context.Context, st store.Shared, w store.Writer) err
 
 // lost ends the writing of this process, after an error.
 func (e *Engine) lost(why error) {
+	e.giveUp()
 	_ = e.store.Close() // it has failed already
 	e.store = nil
 	if errors.Is(why, store.ErrFenced) {

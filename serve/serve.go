@@ -92,7 +92,8 @@ type Config struct {
 	// takes the database over.
 	ReadOnly bool
 
-	hookPause time.Duration // after a webhook's first failure; 0: a second
+	hookPause   time.Duration // after a webhook's first failure; 0: a second
+	gatherPause time.Duration // after the first time that a sum could not be gathered; 0: a second
 
 	random io.Reader       // nil: the operating system's
 	hook   func(at string) // of tests: called at named points
@@ -137,7 +138,9 @@ const (
 
 // A Decision is an arm for a unit.
 type Decision struct {
-	Token      string // to report with; empty if it does not count
+	Token string // to report with; empty if it does not count
+	// Report is how to report where nobody is to see the reward; nil where it comes in the open.
+	Report     *ReportTask
 	Arm        int
 	Name       string          // of the arm
 	Value      json.RawMessage // of the arm
@@ -202,9 +205,9 @@ type Engine struct {
 	}
 	wake chan struct{}
 	stop context.CancelFunc
-	// who tells webhooks
-	hooks sync.WaitGroup
-	done  chan struct{}
+	// who tells webhooks, and who gathers sums
+	hooks, gatherings sync.WaitGroup
+	done              chan struct{}
 
 	writer
 	node
@@ -230,7 +233,8 @@ type reported struct {
 	reward float64
 	// by metric, NaN where there is none
 	metrics []float64
-	result  int // its place in results
+	row     []byte // to be kept, of what is hidden
+	result  int    // its place in results
 }
 
 // Open opens the store, takes it over, and goes on with all that is in it. If the store is Shared and
@@ -251,6 +255,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	if cfg.hookPause == 0 {
 		cfg.hookPause = time.Second
+	}
+	if cfg.gatherPause == 0 {
+		cfg.gatherPause = time.Second
 	}
 	if cfg.hook == nil {
 		cfg.hook = func(string) {}
@@ -290,6 +297,7 @@ func (e *Engine) Close() error {
 	e.stop()
 	<-e.done
 	e.hooks.Wait()
+	e.gatherings.Wait()
 	if e.store != nil {
 		err = errors.Join(err, e.store.Close())
 		e.store = nil
@@ -399,6 +407,9 @@ func (e *Engine) Outcomes(ctx context.Context, name string, reports []Outcome) (
 	}
 	if e.cfg.ReadOnly {
 		return nil, ErrReadOnly
+	}
+	if x.gatherer != nil {
+		return nil, fmt.Errorf("experiment %q: %w", name, ErrHidden)
 	}
 	j := &job{on: x, at: e.now(), results: make([]Result, len(reports)),
 		reports: make([]reported, 0, len(reports))}

@@ -104,6 +104,15 @@ func (s signer) read(token string) (_ ticket, ok bool) {
 	if m, err := base64.RawURLEncoding.Strict().Decode(b[:], []byte(token)); err != nil || m != n {
 		return ticket{}, false
 	}
+	return s.readRaw(b[:n])
+}
+
+// readRaw is read of the bytes of a token.
+func (s signer) readRaw(b []byte) (_ ticket, ok bool) {
+	n := len(b)
+	if n != tokenBytes && n != offerBytes {
+		return ticket{}, false
+	}
 	if body := n - macBytes; !hmac.Equal(s.mac16(b[:body]), b[body:n]) {
 		return ticket{}, false
 	}

@@ -155,6 +155,7 @@ func (e *Engine) step(ctx context.Context) error {
 	}
 	for x := range visit {
 		e.announce(ctx, x)
+		e.gather(ctx, x)
 	}
 	return nil
 }
@@ -202,7 +203,9 @@ func (x *live) turn(e *Engine, jobs []*job, now int64, sweep bool) (store.Write,
 // fail gives an experiment up: it can be read and stopped.
 func (x *live) fail(why error) {
 	x.rec.State, x.rec.Reason = Failed, why.Error()
-	x.play, x.pending, x.fresh, x.out = nil, nil, nil, nil
+	x.play, x.pending, x.fresh, x.out, x.came = nil, nil, nil, nil, nil
+	x.gathering.stop()
+	x.gathering = nil
 	x.game.end()
 	x.changed, x.begun, x.issued = false, false, false
 }
@@ -210,6 +213,7 @@ func (x *live) fail(why error) {
 // reopen reads everything again from what is durable, when that can be done. Until then decisions
 // go on by the last plan, and what is not durable of them will be void.
 func (e *Engine) reopen(ctx context.Context) error {
+	e.giveUp()
 	_ = e.store.Close() // it has failed already
 	e.store = nil
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
@@ -420,6 +424,7 @@ func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored sto
 		}
 	}
 	x.run(m, epoch)
+	x.unsure = true
 	for _, p := range stored.Parts {
 		at := [2]int{p.Arm, p.Start}
 		x.parts[at] = max(x.parts[at], p.Number)
