@@ -44,9 +44,13 @@ const (
 type Info struct {
 	Experiment Experiment
 	State      State
-	// Wait says what a waiting experiment waits for, and Until until when at least.
+	// Wait says what a waiting experiment waits for: start, rewards, sums or release, and Until until when at least.
 	Wait  string
 	Until time.Time
+	// Since is when it began to wait for sums of rewards that it does not see, and Trouble why they
+	// could not be had the last time, if they could not.
+	Since   time.Time
+	Trouble string
 	// Reason says why it has failed.
 	Reason string
 	// Why says why it has stopped: answer (its rule has one, the arm that is kept), policy (it wants
@@ -357,6 +361,9 @@ func (x *live) info(now int64) Info {
 	var until int64
 	if out.State, out.Wait, until = x.state(now); out.Wait != "" {
 		out.Until = time.UnixMilli(until)
+	}
+	if g := x.gathering; g != nil {
+		out.Since, out.Trouble = time.UnixMilli(g.since), g.why()
 	}
 	out.Lines, out.Tip = x.visible()
 	if x.ledger != nil {

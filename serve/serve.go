@@ -71,7 +71,8 @@ type Config struct {
 	// Clock tells the time; nil is time.Now. What has a monotonic reading is believed to pass,
 	// whatever the wall clock does; without, the time never goes back.
 	Clock func() time.Time
-	// Curator builds the curators; nil is release.Real.
+	// Curator builds the curators; nil is release.Real, or release.RealGathered where rewards are
+	// gathered that the service does not see.
 	Curator func(release.Config) (release.Curator, error)
 	// VectorCurator builds those of experiments with contexts, whose rules' are Curator's; nil is
 	// release.RealFeatures.

@@ -18,13 +18,15 @@ import (
 
 // An infoJSON is how an experiment is, by what everybody may see.
 type infoJSON struct {
-	Name   string      `json:"name"`
-	State  serve.State `json:"state"`
-	Wait   string      `json:"wait,omitempty"`
-	Until  *time.Time  `json:"until,omitempty"`
-	Reason string      `json:"reason,omitempty"`
-	Kept   string      `json:"kept,omitempty"`
-	Arms   []armJSON   `json:"arms"`
+	Name    string      `json:"name"`
+	State   serve.State `json:"state"`
+	Wait    string      `json:"wait,omitempty"`
+	Since   *time.Time  `json:"since,omitempty"`
+	Trouble string      `json:"trouble,omitempty"`
+	Until   *time.Time  `json:"until,omitempty"`
+	Reason  string      `json:"reason,omitempty"`
+	Kept    string      `json:"kept,omitempty"`
+	Arms    []armJSON   `json:"arms"`
 	// Contextual is of experiments that have contexts instead of arms.
 	Contextual *contextualJSON `json:"contextual,omitempty"`
 	Batches    int             `json:"batches"`
@@ -140,6 +142,10 @@ func infoOf(x serve.Info) (*infoJSON, error) {
 	if !x.Until.IsZero() {
 		at := x.Until.UTC()
 		out.Until = &at
+	}
+	if !x.Since.IsZero() {
+		at := x.Since.UTC()
+		out.Since, out.Trouble = &at, x.Trouble
 	}
 	if x.Keep >= 0 && x.Keep < len(x.Experiment.Arms) {
 		out.Kept = x.Experiment.Arms[x.Keep].Name

@@ -114,6 +114,7 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"POST " + one + "/rewards":       f.with(serve.ScopeReward, f.reward),
 		"POST " + one + "/activations":   f.with(serve.ScopeReward, f.activate),
 		"POST " + one + "/rewards/batch": f.with(serve.ScopeReward, f.rewards),
+		"POST " + one + "/reports":       f.with(serve.ScopeReward, f.reports),
 
 		"POST " + one + "/rank":                    f.with(serve.ScopeDecide, f.rank),
 		"POST " + one + "/events/{event}/reward":   f.with(serve.ScopeReward, f.rewardEvent),
@@ -249,7 +250,7 @@ func problemOf(err error) *problem {
 	case errors.Is(err, serve.ErrUnavailable), errors.Is(err, context.DeadlineExceeded),
 		errors.Is(err, context.Canceled):
 		return refused(http.StatusServiceUnavailable, "", "the service cannot write now: send it again")
-	case errors.Is(err, serve.ErrState):
+	case errors.Is(err, serve.ErrState), errors.Is(err, serve.ErrHidden), errors.Is(err, serve.ErrOpen):
 		return refused(http.StatusConflict, "", err.Error())
 	case errors.Is(err, serve.ErrSignature):
 		return refused(http.StatusForbidden, "unit_token", serve.ErrSignature.Error())
@@ -432,6 +433,7 @@ type decisionJSON struct {
 	Expires    *time.Time      `json:"expires_at"`
 	ActivateBy *time.Time      `json:"activate_by,omitempty"`
 	Reason     serve.Reason    `json:"reason"`
+	Report     *reportTaskJSON `json:"report,omitempty"`
 }
 
 func (f *front) decide(w http.ResponseWriter, r *http.Request) (any, error) {
@@ -456,7 +458,8 @@ func (f *front) decide(w http.ResponseWriter, r *http.Request) (any, error) {
 	if d.Token != "" {
 		bake(w, cookie)
 	}
-	out := decisionJSON{Arm: d.Name, Value: d.Value, Propensity: d.Propensity, Reason: d.Reason}
+	out := decisionJSON{Arm: d.Name, Value: d.Value, Propensity: d.Propensity, Reason: d.Reason,
+		Report: reportTaskOf(d.Report)}
 	if d.Token != "" {
 		at := d.Expires.UTC()
 		out.Decision, out.Expires = &d.Token, &at
@@ -518,13 +521,17 @@ func (f *front) rewards(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return resultsOf(results), nil
+}
+
+func resultsOf(results []serve.Result) resultsJSON {
 	out := resultsJSON{make([]resultJSON, len(results))}
 	for i, one := range results {
 		if out.Results[i].Status = one.Status; one.Err != nil {
 			out.Results[i] = resultJSON{Error: one.Err.Error()}
 		}
 	}
-	return out, nil
+	return out
 }
 
 // Serve serves until the context ends, finishes the requests that it has, for ten seconds at most,

@@ -62,14 +62,20 @@ func newWorld(t testing.TB) *world { return newWorldOn(t, store.NewMemory()) }
 
 func newWorldOn(t testing.TB, disk *store.Memory) *world {
 	t.Helper()
+	return newWorldOf(t, serve.Config{Store: disk.Open, Curator: seeded})
+}
+
+// newWorldOf has an engine with the world's clock.
+func newWorldOf(t testing.TB, cfg serve.Config) *world {
+	t.Helper()
 	w := &world{t: t, clock: clock.At(time.UnixMilli(1_000_000_000_000))}
 	var err error
 	if w.doc, err = readOpenAPI(); err != nil {
 		t.Fatal(err)
 	}
 	metrics := NewMetrics()
-	w.engine, err = serve.Open(t.Context(), serve.Config{Store: disk.Open, Clock: w.clock.Now,
-		Curator: seeded, Meter: metrics})
+	cfg.Clock, cfg.Meter = w.clock.Now, metrics
+	w.engine, err = serve.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

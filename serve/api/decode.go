@@ -139,6 +139,12 @@ type fixedKeys struct {
 	Fallback json.RawMessage `json:"fallback" fixed:"only end, window, floor and off may change"`
 	Public   json.RawMessage `json:"public" fixed:"units were told who reads what is released"`
 
+	Trust  json.RawMessage `json:"trust" fixed:"units were promised who sees their rewards"`
+	After  json.RawMessage `json:"report_after" fixed:"what counts tell of who reports was promised"`
+	Grid   json.RawMessage `json:"grid" fixed:"both servers go by it"`
+	Helper json.RawMessage `json:"helper" fixed:"units were promised who sees their rewards"`
+	Cohort json.RawMessage `json:"cohort" fixed:"units were promised who sees their rewards"`
+
 	Description json.RawMessage `json:"description" fixed:"only end, window, floor and off may change"`
 }
 

@@ -79,6 +79,11 @@ func (f *front) targeted(r *http.Request, experiment string, ask *serve.Ask) (co
 
 // evaluate decides for a unit.
 func (f *front) evaluate(r *http.Request, name string, ask serve.Ask) *flagJSON {
+	if x, err := f.Engine.Get(r.Context(), name); err == nil && x.Experiment.Gathering().On() {
+		return &flagJSON{Key: name, Code: "GENERAL", status: http.StatusBadRequest,
+			Details: "the experiment's decisions are reported on, and OFREP has no place for how: ask for them at " +
+				"/v1/experiments/" + name + "/decisions"}
+	}
 	d, err := f.Engine.DecideFor(r.Context(), name, ask)
 	switch {
 	case err == nil:
@@ -162,7 +167,8 @@ func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
 	}{[]*flagJSON{}}
 	k, _ := serve.By(r.Context())
 	for _, x := range f.Engine.List(r.Context()) {
-		if x.Experiment.Contextual != nil || !k.For(x.Experiment.Name) || x.Experiment.Free && x.Experiment.Activation() == 0 || x.State == serve.Draft || x.State == serve.Archived {
+		if d := x.Experiment; d.Contextual != nil || d.Gathering().On() || !k.For(d.Name) ||
+			d.Free && d.Activation() == 0 || x.State == serve.Draft || x.State == serve.Archived {
 			continue
 		}
 		one := f.evaluate(r, x.Experiment.Name, ask)

@@ -165,6 +165,12 @@ func stateOf(info serve.Info) (State, string) {
 			return Starting, "waiting for its start at " + clockOf(info.Until)
 		case "rewards":
 			return Awaiting, "waiting for rewards until " + clockOf(info.Until)
+		case "sums":
+			if info.Trouble == "" {
+				return Awaiting, "gathering the sums of a batch"
+			}
+			return Awaiting, fmt.Sprintf("waiting since %s for the sums of a batch: %s; decisions go on",
+				clockOf(info.Since), info.Trouble)
 		}
 		return Awaiting, "releasing"
 	case serve.Running:

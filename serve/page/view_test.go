@@ -59,6 +59,11 @@ func TestStates(t *testing.T) {
 		{serve.Info{State: serve.Draft, Keep: -1}, Draft, "draft: it has not been started"},
 		{serve.Info{State: serve.Waiting, Wait: "start", Until: at, Keep: -1}, Starting,
 			"waiting for its start at 2026-01-31 14:20 UTC"},
+		{serve.Info{State: serve.Waiting, Wait: "sums", Since: at, Keep: -1}, Awaiting,
+			"gathering the sums of a batch"},
+		{serve.Info{State: serve.Waiting, Wait: "sums", Since: at, Trouble: "its helper cannot be reached", Keep: -1},
+			Awaiting, "waiting since 2026-01-31 14:20 UTC for the sums of a batch: its helper cannot be reached; " +
+				"decisions go on"},
 		{serve.Info{State: serve.Waiting, Wait: "rewards", Until: at, Keep: -1}, Awaiting,
 			"waiting for rewards until 2026-01-31 14:20 UTC"},
 		{serve.Info{State: serve.Running, Keep: -1}, Collecting, "collecting"},

@@ -1,0 +1,87 @@
+package api
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/serve"
+)
+
+// A reportTaskJSON says how to report on a decision whose reward nobody is to see.
+type reportTaskJSON struct {
+	Trust   privacy.Trust `json:"trust"`
+	Ticket  string        `json:"ticket"`
+	AfterMS int64         `json:"after_ms"`
+	Range   [2]float64    `json:"range"`
+	Default float64       `json:"default"`
+	// of trust local
+	Law   privacy.NoiseName `json:"law,omitempty"`
+	Noise string            `json:"noise,omitempty"` // its scale or variance, a fraction
+	// of two servers
+	Task   string `json:"task,omitempty"`
+	Time   uint64 `json:"time,omitempty"`
+	Grid   int    `json:"grid,omitempty"`
+	Helper string `json:"helper,omitempty"`
+}
+
+func reportTaskOf(t *serve.ReportTask) *reportTaskJSON {
+	if t == nil {
+		return nil
+	}
+	out := &reportTaskJSON{Trust: t.Trust, Ticket: base64.RawURLEncoding.EncodeToString(t.Ticket),
+		AfterMS: t.After.Milliseconds(), Range: [2]float64{t.Lo, t.Hi}, Default: t.Default}
+	switch t.Trust {
+	case privacy.TrustLocal:
+		out.Law, out.Noise = t.Noise.Name, fmt.Sprintf("%d/%d", t.Noise.Num, t.Noise.Den)
+	case privacy.TrustTwoServer:
+		out.Task, out.Time, out.Grid, out.Helper = t.Task.String(), t.Time, t.Grid, t.Helper
+	}
+	return out
+}
+
+type reportsRequest struct {
+	Reports []struct {
+		Ticket  string      `json:"ticket"`
+		Message json.Number `json:"message"`
+	} `json:"reports"`
+}
+
+func (q *reportsRequest) check() error {
+	if n := len(q.Reports); n < 1 || n > maxRewards {
+		return refused(http.StatusBadRequest, "reports", fmt.Sprintf("reports has %d, must have from 1 to %d",
+			n, maxRewards))
+	}
+	for i, r := range q.Reports {
+		for name, text := range map[string]string{"ticket": r.Ticket, "message": r.Message.String()} {
+			if text == "" {
+				name = fmt.Sprintf("reports[%d].%s", i, name)
+				return refused(http.StatusBadRequest, name, name+" is missing")
+			}
+		}
+	}
+	return nil
+}
+
+// reports takes reports of trust local.
+func (f *front) reports(w http.ResponseWriter, r *http.Request) (any, error) {
+	var in reportsRequest
+	if err := read(w, r, maxBatch, &in); err != nil {
+		return nil, err
+	}
+	messages := make([]serve.Message, len(in.Reports))
+	for i, one := range in.Reports {
+		ticket, err := base64.RawURLEncoding.Strict().DecodeString(one.Ticket)
+		if err != nil {
+			ticket = nil // which is no decision's
+		}
+		messages[i] = serve.Message{Ticket: ticket, Body: []byte(one.Message)}
+	}
+	results, err := f.Engine.Reports(r.Context(), r.PathValue("name"), messages)
+	if err != nil {
+		return nil, err
+	}
+	return resultsOf(results), nil
+}
