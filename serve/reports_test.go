@@ -21,7 +21,7 @@ import (
 const localShop = `
 name: shop
 arms: [red, blue]
-policy: {policy: dp-klucb, first: 20}
+policy: {policy: dp-klucb-j, first: 20}
 budget: {epsilon: 1}
 unit: {of: visit}
 reward: {range: [0, 1], default: 0.25}

@@ -14,7 +14,7 @@ import (
 const localShop = `
 name: shop
 arms: [red, blue]
-policy: {policy: dp-klucb, first: 8}
+policy: {policy: dp-klucb-j, first: 8}
 budget: {epsilon: 1}
 unit: {of: visit}
 reward: {range: [-1, 3], default: 0}
