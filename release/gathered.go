@@ -358,8 +358,12 @@ func (c *Gathered) noise(stated privacy.Mechanism) (plan[int64], error) {
 
 // AddNoisy tells what was gathered for the arm's open slot: the sum, in steps, of so many of its
 // decisions' rewards, with the noise that Gathered says. It is told once before each release, also
-// that nothing came (0, 0). It is clipped to where noise can take it (Noise.Reach). The decisions
-// are counted by AddSteps.
+// that nothing came (0, 0). The decisions are counted by AddSteps.
+//
+// Of local and secagg the sum is clipped to where noise can take it (Noise.Reach). Of two servers it
+// is any element of Prio3's field, as the integer next to 0: the leader's noise is added there, and
+// only then is the sum clipped. A helper that lies about its share could else place the edge of the
+// field, or of the clip, between two sums, and see without noise on which side of it the sum is.
 func (c *Gathered) AddNoisy(arm, answers int, sum int64) error {
 	switch {
 	case uint(arm) >= uint(len(c.slots)):
@@ -369,9 +373,38 @@ func (c *Gathered) AddNoisy(arm, answers int, sum int64) error {
 	case c.came[arm].told:
 		return fmt.Errorf("curator: the sum of arm %d was gathered already: it is released once", arm)
 	}
-	reach := c.plan.reach(answers)
-	c.came[arm] = gatheredSum{true, answers, min(max(sum, -reach), int64(answers)*gridSteps+reach)}
+	if c.plan.Trust != privacy.TrustTwoServer {
+		sum = c.plan.clip(sum, answers)
+	}
+	c.came[arm] = gatheredSum{true, answers, sum}
 	return nil
+}
+
+// clip is a sum of so many answers where all of its noise can take it.
+func (p gatheredPlan) clip(sum int64, answers int) int64 {
+	reach := p.reach(answers) * p.own()
+	return min(max(sum, -reach), int64(answers)*gridSteps+reach)
+}
+
+// fieldOrder is the order of Prio3's field.
+const fieldOrder = 1<<64 - 1<<32 + 1
+
+// inField is x + z in Prio3's field, as the integer next to 0.
+func inField(x, z int64) int64 {
+	element := func(x int64) uint64 {
+		if x < 0 {
+			return fieldOrder - -uint64(x) // |x| is at most 2^63, below the order
+		}
+		return uint64(x)
+	}
+	sum, carry := bits.Add64(element(x), element(z), 0)
+	if carry > 0 || sum >= fieldOrder {
+		sum -= fieldOrder
+	}
+	if sum > fieldOrder/2 {
+		return -int64(fieldOrder - sum)
+	}
+	return int64(sum)
 }
 
 // Release implements Curator. An arm for whose slot nothing was told (AddNoisy), or more answers
@@ -394,8 +427,16 @@ func (c *Gathered) Release(arms []int) (privacy.Released, error) {
 		return privacy.Released{}, err
 	}
 	before := slices.Clone(c.slots)
-	for _, a := range arms {
-		c.slots[a].sum += c.came[a].sum
+	sums, err := c.met(arms)
+	if err != nil {
+		return privacy.Released{}, err
+	}
+	for i, a := range arms {
+		c.slots[a].sum += sums[i]
+	}
+	if own := c.curator.noise; c.plan.Trust == privacy.TrustTwoServer {
+		c.curator.noise = silent{} // it is in the sums
+		defer func() { c.curator.noise = own }()
 	}
 	released, err := c.releaseMany(arms)
 	for _, a := range arms {
@@ -406,6 +447,23 @@ func (c *Gathered) Release(arms []int) (privacy.Released, error) {
 		}
 	}
 	return released, err
+}
+
+// met are the arms' gathered sums, of two servers with the leader's own noise.
+func (c *Gathered) met(arms []int) ([]int64, error) {
+	sums := make([]int64, len(arms))
+	for i, a := range arms {
+		sums[i] = c.came[a].sum
+		if c.plan.Trust != privacy.TrustTwoServer {
+			continue
+		}
+		z, err := c.curator.noise.draw(1)
+		if err != nil {
+			return nil, fmt.Errorf("curator: noise of arm %d: %w", a, err)
+		}
+		sums[i] = c.plan.clip(inField(sums[i], z), c.came[a].answers)
+	}
+	return sums, nil
 }
 
 // calibrate has the mechanism and the tail of the largest of these arms' slots.

@@ -3,8 +3,10 @@ package release
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	mathbig "math/big"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -519,18 +521,83 @@ func TestGatheredIsClipped(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := c.AddNoisy(0, 3, sum); err != nil {
+			if err := errors.Join(c.AddSteps(0, 3, 0), c.AddNoisy(0, 3, sum)); err != nil {
 				t.Fatal(err)
 			}
 			reach := c.plan.whole.Reach()
-			if g.Trust == privacy.TrustLocal {
+			switch g.Trust {
+			case privacy.TrustLocal:
 				reach *= 3
+			case privacy.TrustTwoServer:
+				reach *= 2
 			}
-			if got := c.came[0].sum; got != -reach && got != 3*gridSteps+reach {
+			r, err := c.Release([]int{0})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := int64(r.Sum(0) * gridSteps); got != -reach && got != 3*gridSteps+reach {
 				t.Errorf("%s: %d", g.Trust, got)
 			}
 		}
 	}
+}
+
+// Whatever a helper says its share is, what is released depends on the sum of the rewards and the
+// leader's noise alone: one step more of the one and one less of the other release the same, also
+// at the edges of the field and of the clip. Where the noise is added after either, they do not: so
+// the twin is caught, by one sum.
+func TestHelperThatLiesSeesNoise(t *testing.T) {
+	stated, answers := privacy.Laplace{Scale: 1}, 3
+	release := func(t *rapid.T, sum, said, noise int64) float64 {
+		c, err := newGathered(Config{Arms: 1, Mechanism: stated}, gatherings[0], rand.NewPCG(1, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.curator.noise = fixed(noise)
+		if err := errors.Join(c.AddSteps(0, answers, 0),
+			c.AddNoisy(0, answers, inField(sum, said))); err != nil {
+			t.Fatal(err)
+		}
+		r, err := c.Release([]int{0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Sum(0)
+	}
+	const edge = fieldOrder / 2
+	plan, err := newGatheredPlan(stated, gatherings[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		sum := rapid.Int64Range(0, int64(answers)*gridSteps-1).Draw(t, "sum")
+		near := rapid.SampledFrom([]int64{0, edge, -edge, plan.reach(answers),
+			-plan.reach(answers)}).Draw(t, "near")
+		said := inField(near, rapid.Int64Range(-4, 4).Draw(t, "off")-sum)
+		noise := rapid.Int64Range(-1<<40, 1<<40).Draw(t, "noise")
+		if a, b := release(t, sum, said, noise), release(t, sum+1, said, noise-1); a != b {
+			t.Fatalf("%v, and %v of one step more and one less of noise", a, b)
+		}
+	})
+	if a, b := plan.clip(inField(0, edge), answers), plan.clip(inField(1, edge), answers); a-b < 1<<20 {
+		t.Errorf("the twin clips sums of one step between to %d and %d, and then adds noise: not caught", a, b)
+	}
+}
+
+// The field's addition is that of integers modulo its order, in the representation next to 0.
+func TestInField(t *testing.T) {
+	order := new(mathbig.Int).SetUint64(fieldOrder)
+	rapid.Check(t, func(t *rapid.T) {
+		x, z := rapid.Int64().Draw(t, "x"), rapid.Int64().Draw(t, "z")
+		want := new(mathbig.Int).Add(mathbig.NewInt(x), mathbig.NewInt(z))
+		want.Mod(want, order)
+		if want.Cmp(new(mathbig.Int).Rsh(order, 1)) > 0 {
+			want.Sub(want, order)
+		}
+		if got := inField(x, z); mathbig.NewInt(got).Cmp(want) != 0 {
+			t.Fatalf("%d + %d is %d, must be %v", x, z, got, want)
+		}
+	})
 }
 
 // The reach of a noise has all but 2^-64 of it.

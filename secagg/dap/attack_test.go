@@ -382,12 +382,17 @@ func TestShareOfAnotherBatch(t *testing.T) {
 	if err := ask(miscounted, helper); !errors.Is(err, dap.BatchMismatch) {
 		t.Errorf("a wrong count: %v", err)
 	}
-	// The share of another batch does not fit to the leader's: the sum of both is a random element,
-	// almost surely far from any number of clicks.
-	if _, err := dap.Meet(w.task, other, must(helper.Share(w.task, 0))); !errors.Is(err, dap.BatchMismatch) {
-		t.Errorf("shares of two batches meet: %v", err)
+	// Shares of two batches meet in a random element: nobody is told that it is out of range before
+	// there is noise in it.
+	if sum, err := dap.Meet(w.task, other, must(helper.Share(w.task, 0)), 0); err != nil || sum>>40 == 0 {
+		t.Errorf("shares of two batches meet in %d, %v", sum, err)
 	}
-	if _, err := dap.Meet(w.task, leader, bytes.Repeat([]byte{0xff}, 8)); !errors.Is(err, dap.InvalidMessage) {
+	if sum, err := dap.Meet(w.task, leader, must(helper.Share(w.task, -5)), 1<<19); err != nil ||
+		sum != 5<<19-5 {
+		t.Errorf("two clicks, a default of a half and a noise of -5 are %d, %v", sum, err)
+	}
+	if _, err := dap.Meet(w.task, leader, bytes.Repeat([]byte{0xff}, 8), 0); !errors.Is(err,
+		dap.InvalidMessage) {
 		t.Errorf("no element of the field: %v", err)
 	}
 	_, err := helper.Share(w.task, 1<<60+12345)

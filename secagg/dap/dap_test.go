@@ -101,7 +101,7 @@ func (w world) meet(t testing.TB, leader, helper dap.Aggregate, noise int64) int
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum, err := dap.Meet(w.task, leader, share)
+	sum, err := dap.Meet(w.task, leader, share, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func FuzzParsers(f *testing.F) {
 		if id, err := dap.ParseTaskID(string(b)); err == nil {
 			same("task id", []byte(id.String()))
 		}
-		_, _ = dap.Meet(w.task, a, b)
+		_, _ = dap.Meet(w.task, a, b, 0)
 	})
 }
 

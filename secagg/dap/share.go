@@ -63,9 +63,6 @@ func (a *Aggregate) UnmarshalBinary(b []byte) error {
 // maxCount bounds counts, so that sums of 2^20 steps a report stay far from half the field.
 const maxCount = 1<<31 - 1
 
-// maxNoise is what prio.Noise takes, and so the most that an honest server adds.
-const maxNoise = 1 << 60
-
 // Share is what the helper hands out: its share in steps of 2^-20, with its noise in it, added in
 // the field. A noise of more than 2^60 in size is prio.ErrOverflow.
 func (a Aggregate) Share(t Task, noise int64) ([]byte, error) {
@@ -80,26 +77,26 @@ func (a Aggregate) Share(t Task, noise int64) ([]byte, error) {
 	return s.Plus(z).Bytes()
 }
 
-// Meet puts the leader's own share and what the helper handed out together: the sum of the
-// batch's rewards in steps of 2^-20, with the helper's noise in it. The leader's own is not.
-// What cannot be the sum of as many rewards and a noise is BatchMismatch.
-func Meet(t Task, own Aggregate, helper []byte) (int64, error) {
+// Meet puts the leader's own share and what the helper handed out together: the sum of the batch's
+// rewards in steps of 2^-20, with the helper's noise in it and known added, the steps of what
+// counts in the place of refused reports. It is an element of the field, as the integer next to 0,
+// and is not looked at any further: what a helper says may be false, and the leader's own noise is
+// not in it yet. Add that in the field (release.Gathered does), and look then: a check before would
+// tell the helper without noise on which side of a bound the sum is.
+func Meet(t Task, own Aggregate, helper []byte, known int64) (int64, error) {
 	theirs, err := prio.ParseShare(helper)
 	if err != nil {
 		return 0, malformed("aggregate share", "%d bytes: not an element of the field", len(helper))
+	}
+	k, err := prio.Noise(known)
+	if err != nil {
+		return 0, err
 	}
 	s, err := own.share.Times(t.steps())
 	if err != nil {
 		return 0, err
 	}
-	sum, err := s.Plus(theirs).Int64()
-	if err != nil {
-		return 0, err
-	}
-	if most := int64(own.Count)*MaxGrid + maxNoise; sum > most || sum < -maxNoise {
-		return 0, fmt.Errorf("%w: the shares are not of one batch", BatchMismatch)
-	}
-	return sum, nil
+	return s.Plus(theirs).Plus(k).Int64()
 }
 
 // A ShareRequest is DAP's AggregateShareReq.
