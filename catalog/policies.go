@@ -349,6 +349,7 @@ func policies() []Entry {
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Continuous: true,
 			Guarantee:  pureGuarantee,
+			Gathered:   Verdict{Proved: ofCounted},
 			Regret:     "none printed; for arms whose means change",
 			Source:     "ours: dp-klucb-j on what was released in the last rounds (Garivier and Moulines 2011)",
 			Params: []Param{

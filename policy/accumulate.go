@@ -79,7 +79,7 @@ func (p *accumulation) learn(released privacy.Released) bool {
 		a := &p.arms[p.batch.Plays[i].Arm]
 		a.n += float64(released.N(i))
 		a.sum += released.Sum(i)
-		a.m += p.noises(released, i)
+		a.m += noises(released, i, &p.least)
 		if a.n > 0 {
 			a.mean = min(1, max(0, a.sum/a.n))
 		}
@@ -87,14 +87,14 @@ func (p *accumulation) learn(released privacy.Released) bool {
 	return true
 }
 
-// noises is how many Laplace noises sum i adds, of the scale 1/least. A server that is believed adds
-// one, of the scale that the policy stated; that of others is as they say.
-func (p *accumulation) noises(released privacy.Released, i int) float64 {
+// noises is how many Laplace noises sum i has, of a scale of 1/least at most. A server that is
+// believed adds one, of the scale that the policy stated; that of others is as they say.
+func noises(released privacy.Released, i int, least *float64) float64 {
 	m, scale := released.Noises(i)
 	if m == 0 || released.Laplace() {
 		return 1
 	}
-	p.least = min(p.least, 1/scale)
+	*least = min(*least, 1/scale)
 	return m
 }
 
