@@ -137,6 +137,12 @@ var cliTexts = kong.Vars{
 	"serveCert": "Certificate in PEM, with those of its issuers: speak HTTPS. It is read again when the " +
 		"file changes.",
 	"serveTLSKey": "The certificate's private key, in PEM.",
+	"serveRole": "leader decides and learns; helper is the second server of experiments with trust two-server, " +
+		"which another party runs (docs/two-servers.md).",
+	"serveTask": "Of a helper: the declaration of an experiment that it takes part in, the same file that the " +
+		"leader has; may be given again.",
+	"serveSecret": "Of a helper: the secret that its operator and the leader's share, one for all tasks; it is " +
+		"made, for the owner alone to read, if it is not there.",
 	"serveOrigin": "Origin whose pages may ask from a browser, such as https://shop.example; may be given " +
 		"again. * is all of them, without cookies.",
 	"serveDemo": "An experiment with made-up visitors, kept in memory; no others can be created.",

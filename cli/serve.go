@@ -36,6 +36,10 @@ type serveCommand struct {
 	Advertise   string   `env:"SOTTO_ADVERTISE" help:"${serveAdvertise}" placeholder:"URL"`
 	Database    string   `env:"SOTTO_DATABASE" help:"${serveDatabase}" placeholder:"URL"`
 	AllowOrigin []string `env:"SOTTO_ALLOW_ORIGIN" help:"${serveOrigin}" placeholder:"ORIGIN"`
+
+	Role       string   `env:"SOTTO_ROLE" enum:"leader,helper" default:"leader" help:"${serveRole}" placeholder:"ROLE"`
+	Task       []string `env:"SOTTO_TASK" help:"${serveTask}" placeholder:"FILE" type:"path"`
+	SecretFile string   `env:"SOTTO_SECRET_FILE" help:"${serveSecret}" placeholder:"FILE" type:"path"`
 }
 
 // Help is shown by --help.
@@ -50,10 +54,17 @@ Examples:
   sotto serve --data /var/lib/sotto --listen 127.0.0.1:9000 --admin-key-file admin.key
   sotto serve --experiments experiments --allow-origin https://shop.example
   sotto serve --data restored --read-only
+  sotto serve --role helper --data helper --task shop.yaml --secret-file secret
   sotto serve --database postgres://sotto@db.example/sotto --advertise http://10.0.0.7:8080`
 }
 
 func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
+	if err := c.checkRole(); err != nil {
+		return err
+	}
+	if c.Role == roleHelper {
+		return c.help(ctx, s)
+	}
 	declared, err := c.check(s)
 	if err != nil {
 		return err
@@ -239,9 +250,6 @@ func (c *serveCommand) check(s streams) ([]*experiment.Live, error) {
 			return nil, usagef("--demo keeps nothing: %s is not for it", only.flag)
 		}
 	}
-	if c.Data != "" && c.Database != "" {
-		return nil, usagef("--data is the directory of a database of its own: --database is not for it")
-	}
 	if c.ReadOnly && c.Experiments != "" {
 		return nil, usagef("--read-only makes no experiments: --experiments is not for it")
 	}
@@ -290,7 +298,7 @@ func (c *serveCommand) admin(ctx context.Context, e *serve.Engine) (made string,
 	b, err := os.ReadFile(c.AdminKeyFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		b = []byte("sotto_" + rand.Text() + "\n")
-		err = writeKey(c.AdminKeyFile, b)
+		err = writeKey("--admin-key-file", c.AdminKeyFile, b)
 	}
 	if err != nil {
 		return "", usagef("--admin-key-file: %w", err)
@@ -305,8 +313,8 @@ func (c *serveCommand) admin(ctx context.Context, e *serve.Engine) (made string,
 	return "", nil
 }
 
-func writeKey(path string, b []byte) error {
-	f, err := pending("--admin-key-file", path, privateFile)
+func writeKey(flag, path string, b []byte) error {
+	f, err := pending(flag, path, privateFile)
 	if err != nil {
 		return err
 	}

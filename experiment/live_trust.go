@@ -148,15 +148,24 @@ func (l *Live) Noise() (release.Noise, error) {
 	if l.TrustModel() == privacy.TrustCentral {
 		return release.Noise{}, l.fail("trust", "is %s: the service alone adds noise", privacy.TrustCentral)
 	}
-	p, err := l.NewPolicy(zeroCoins{})
+	m, err := l.Mechanism()
 	if err != nil {
 		return release.Noise{}, err
 	}
-	n, err := release.NoiseOf(p.Mechanism())
+	n, err := release.NoiseOf(m)
 	if err != nil {
 		return release.Noise{}, l.src.wrap("budget", fmt.Errorf("not under trust %s: %w", l.Trust, err))
 	}
 	return n, nil
+}
+
+// Mechanism is what the policy states that its releases need.
+func (l *Live) Mechanism() (privacy.Mechanism, error) {
+	p, err := l.NewPolicy(zeroCoins{})
+	if err != nil {
+		return nil, err
+	}
+	return p.Mechanism(), nil
 }
 
 // whom says who is believed with the rewards.

@@ -108,7 +108,7 @@ func (c Commit) statements(term int64) []statement {
 // forgets says whether something is deleted that nobody shall find again.
 func (c Commit) forgets() bool {
 	return slices.ContainsFunc(c.Writes, func(w Write) bool {
-		return len(w.Lines) > 0 || w.DropSums || w.DropUnits
+		return len(w.Lines)+len(w.Taken) > 0 || w.DropSums || w.DropUnits
 	})
 }
 

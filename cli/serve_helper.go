@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/serve/api"
+	"github.com/sotto-dp/sotto/serve/helper"
+	"github.com/sotto-dp/sotto/serve/store"
+)
+
+// The roles of a server of live experiments.
+const (
+	roleLeader = "leader"
+	roleHelper = "helper"
+)
+
+// checkRole says which flags are not of the role.
+func (c *serveCommand) checkRole() error {
+	foreign := map[bool][]struct {
+		flag  string
+		given bool
+	}{
+		true: {{"--demo", c.Demo}, {"--experiments", c.Experiments != ""}, {"--read-only", c.ReadOnly},
+			{"--admin-key-file", c.AdminKeyFile != ""}, {"--advertise", c.Advertise != ""},
+			{"--allow-origin", len(c.AllowOrigin) > 0}},
+		false: {{"--task", len(c.Task) > 0}, {"--secret-file", c.SecretFile != ""}},
+	}
+	for _, f := range foreign[c.Role == roleHelper] {
+		if f.given {
+			return usagef("%s is not for --role %s", f.flag, c.Role)
+		}
+	}
+	switch {
+	case c.Data != "" && c.Database != "":
+		return usagef("--data is the directory of a database of its own: --database is not for it")
+	case len(c.Task) > 0 && c.SecretFile == "":
+		return usagef("--task: --secret-file is missing, the secret that you share with the leader's operator")
+	}
+	return nil
+}
+
+// help is the second of two servers, which another party runs than the leader.
+func (c *serveCommand) help(ctx context.Context, s streams) (err error) {
+	cfg := helper.Config{Log: slog.New(slog.NewTextHandler(s.err, nil)), Holder: fmt.Sprint("process ", os.Getpid())}
+	for _, path := range c.Task {
+		l, err := readTask(s, path)
+		if err != nil {
+			return err
+		}
+		cfg.Tasks = append(cfg.Tasks, helper.Task{Declared: l})
+	}
+	if c.SecretFile != "" {
+		secret, err := newSecret("--secret-file", c.SecretFile)
+		if err != nil {
+			return err
+		}
+		for i := range cfg.Tasks {
+			cfg.Tasks[i].Secret = secret
+		}
+	}
+	secure, err := c.tls(cfg.Log)
+	if err != nil {
+		return err
+	}
+	where := "PostgreSQL"
+	if c.Database != "" {
+		if cfg.Store, err = store.Postgres(c.Database); err != nil {
+			return usagef("--database: %w", err)
+		}
+	} else {
+		if where, err = filepath.Abs(cmp.Or(c.Data, "sotto-helper")); err != nil {
+			return err
+		}
+		if err := canHold("--data", where); err != nil {
+			return err
+		}
+		cfg.Store = store.SQLite(where)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return usagef("--listen: %w", err)
+	}
+	defer func() { _ = l.Close() }() // Serve has, if all went well
+	at := "http://" + l.Addr().String()
+	if secure != nil {
+		l, at = tls.NewListener(l, secure), "https://"+l.Addr().String()
+	}
+	h, err := helper.Open(ctx, cfg)
+	switch {
+	case errors.Is(err, helper.ErrTask):
+		return usagef("--task: %w", err)
+	case err != nil:
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	fmt.Fprintf(s.out, "listening on %s, data in %s\n", at, where)
+	fmt.Fprintf(s.out, "its key, for helper.key of a declaration: %s\n", h.Key())
+	for _, t := range h.Tasks() {
+		fmt.Fprintf(s.out, "task %s: %s\n", t.Name, t.ID)
+	}
+	return api.Serve(ctx, l, helper.Handler(h, nil, cfg.Log), cfg.Log)
+}
+
+// readTask reads the declaration of an experiment that a helper takes part in.
+func readTask(s streams, path string) (*experiment.Live, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usagef("--task: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	_, l, err := experiment.Reader{Catalog: s.known}.ReadAny(f, path)
+	switch {
+	case err != nil:
+		return nil, usage(err)
+	case l == nil:
+		return nil, usagef("--task: %s is not the declaration of a live experiment", path)
+	}
+	return l, nil
+}
