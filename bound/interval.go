@@ -17,6 +17,9 @@ type Sums struct {
 	// is as promised or as charged: the noise that release.Real draws for it is larger by next to
 	// nothing, and the interval allows for that.
 	Noise privacy.Mechanism
+	// Noises is how many of these are in the sums at most, if more than one a release: where users
+	// add noise, say; else 0.
+	Noises int
 }
 
 // Interval is a confidence interval for the arm's mean that holds at all times together: whatever
@@ -110,6 +113,8 @@ func (s Sums) mixture() (*mixture, error) {
 	case s.N < 0 || s.Releases < 0 || s.Releases > s.N:
 		return nil, fmt.Errorf("interval: there are %d rewards in %d releases, must be at least one in each",
 			s.N, s.Releases)
+	case s.Noises < 0:
+		return nil, fmt.Errorf("interval: noises is %d, must be at least 0", s.Noises)
 	case math.IsNaN(s.Sum) || math.IsInf(s.Sum, 0):
 		return nil, errors.New("interval: the sum is not finite, must be")
 	}
@@ -121,13 +126,16 @@ func (s Sums) mixture() (*mixture, error) {
 	weight := -math.Log(2 * mixedTerms)
 	for j := range mixedTerms {
 		lambda := top * math.Pow(2, -float64(j)/2)
-		noise := float64(s.Releases) * cost(lambda)
+		noise := float64(s.noises()) * cost(lambda)
 		for _, l := range []float64{lambda, -lambda} {
 			m.terms = append(m.terms, mixed{weight + float64(l*s.Sum) - noise, math.Expm1(l)})
 		}
 	}
 	return m, nil
 }
+
+// noises is how many there are in the sums.
+func (s Sums) noises() int { return max(s.Releases, s.Noises) }
 
 // noiseCost is the largest λ to mix, and log E e^{λZ} or more for the noise of a release.
 func noiseCost(noise privacy.Mechanism) (top float64, cost func(lambda float64) float64, err error) {

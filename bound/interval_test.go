@@ -55,9 +55,9 @@ func (r reference) value(n, m int, sum float64) (v float64) {
 
 // What an interval is made of is the formula of its proof, and its ends are where that is 1/risk.
 func TestIntervalIsItsFormula(t *testing.T) {
-	for _, s := range []Sums{{100, 50, 1, nil}, {100, 3, 4, privacy.Laplace{Scale: 1}},
-		{1000, 900, 10, privacy.Laplace{Scale: 10}}, {5000, 1200, 12, privacy.Gaussian{Sigma: 3}},
-		{1000, 1004, 10, privacy.Laplace{Scale: 1}}} {
+	for _, s := range []Sums{{100, 50, 1, nil, 0}, {100, 3, 4, privacy.Laplace{Scale: 1}, 0},
+		{1000, 900, 10, privacy.Laplace{Scale: 10}, 0}, {5000, 1200, 12, privacy.Gaussian{Sigma: 3}, 0},
+		{1000, 1004, 10, privacy.Laplace{Scale: 1}, 0}} {
 		m, err := s.mixture()
 		if err != nil {
 			t.Fatal(err)
@@ -95,8 +95,8 @@ func TestIntervalIsItsFormula(t *testing.T) {
 // 1/risk.
 func TestDifferenceIsItsFormula(t *testing.T) {
 	for _, c := range [][2]Sums{
-		{{400, 200, 3, privacy.Laplace{Scale: 1}}, {300, 60, 2, privacy.Laplace{Scale: 1}}},
-		{{50, 49, 2, privacy.Gaussian{Sigma: 2}}, {900, 300, 9, privacy.Gaussian{Sigma: 2}}},
+		{{400, 200, 3, privacy.Laplace{Scale: 1}, 0}, {300, 60, 2, privacy.Laplace{Scale: 1}, 0}},
+		{{50, 49, 2, privacy.Gaussian{Sigma: 2}, 0}, {900, 300, 9, privacy.Gaussian{Sigma: 2}, 0}},
 	} {
 		lo, hi, err := Difference(c[0], c[1], 0.1)
 		if err != nil {
@@ -244,12 +244,12 @@ func TestIntervalsCoverAtAllTimes(t *testing.T) {
 }
 
 func TestIntervalErrors(t *testing.T) {
-	good := Sums{10, 5, 1, privacy.Laplace{Scale: 1}}
-	for _, s := range []Sums{{-1, 0, 0, nil}, {10, math.NaN(), 1, nil}, {10, math.Inf(1), 1, nil},
-		{1, 1, 2, nil},
-		{10, 1, -1, nil}, {10, 1, 1, privacy.Laplace{Scale: -1}},
-		{10, 1, 1, privacy.Gaussian{Sigma: math.NaN()}},
-		{10, 1, 1, privacy.Tree{Horizon: 4, Scale: 1}}} {
+	good := Sums{10, 5, 1, privacy.Laplace{Scale: 1}, 0}
+	for _, s := range []Sums{{-1, 0, 0, nil, 0}, {10, math.NaN(), 1, nil, 0}, {10, math.Inf(1), 1, nil, 0},
+		{1, 1, 2, nil, 0}, {N: 1, Noises: -1},
+		{10, 1, -1, nil, 0}, {10, 1, 1, privacy.Laplace{Scale: -1}, 0},
+		{10, 1, 1, privacy.Gaussian{Sigma: math.NaN()}, 0},
+		{10, 1, 1, privacy.Tree{Horizon: 4, Scale: 1}, 0}} {
 		if lo, hi, err := s.Interval(0.05); err == nil || lo != 0 || hi != 1 {
 			t.Errorf("%v: [%v, %v], %v", s, lo, hi, err)
 		}
@@ -263,8 +263,8 @@ func TestIntervalErrors(t *testing.T) {
 		}
 	}
 	// of nothing, of much, and of what no mean explains
-	for _, s := range []Sums{{}, {math.MaxInt, math.MaxInt / 2, 60, privacy.Laplace{Scale: 1}},
-		{100, 1e6, 1, nil}, {100, -1e6, 1, privacy.Laplace{Scale: 1}}} {
+	for _, s := range []Sums{{}, {math.MaxInt, math.MaxInt / 2, 60, privacy.Laplace{Scale: 1}, 0},
+		{100, 1e6, 1, nil, 0}, {100, -1e6, 1, privacy.Laplace{Scale: 1}, 0}} {
 		lo, hi, err := s.Interval(0.05)
 		if err != nil || !(0 <= lo && lo <= hi && hi <= 1) || s.N == 0 && hi-lo != 1 {
 			t.Errorf("%v: [%v, %v], %v", s, lo, hi, err)
@@ -342,5 +342,19 @@ func TestInferencePage(t *testing.T) {
 		}
 	} else if want != string(page) {
 		t.Errorf("docs/inference.md is not what the intervals are: go test ./bound -run InferencePage -update")
+	}
+}
+
+// Noises in a release are those of as many releases.
+func TestIntervalOfManyNoises(t *testing.T) {
+	many := Sums{N: 100, Sum: 40, Releases: 1, Noise: privacy.Laplace{Scale: 1}, Noises: 9}
+	nine := Sums{N: 100, Sum: 40, Releases: 9, Noise: privacy.Laplace{Scale: 1}}
+	lo, hi, err := many.Interval(0.05)
+	if l, h, e := nine.Interval(0.05); lo != l || hi != h || err != nil || e != nil {
+		t.Errorf("[%v, %v] of nine noises, [%v, %v] of nine releases: %v, %v", lo, hi, l, h, err, e)
+	}
+	many.Noises = 0
+	if l, h, _ := many.Interval(0.05); l <= lo || h >= hi {
+		t.Errorf("[%v, %v] of one noise, [%v, %v] of nine", l, h, lo, hi)
 	}
 }

@@ -55,7 +55,7 @@ func (s Weighted) Interval(risk float64) (lo, hi float64, err error) {
 		lambda := min(top, mixedNoise) * math.Pow(2, -float64(j)/2)
 		psi := -math.Log1p(-lambda) - lambda
 		width = min(width, (level+math.Log(2*mixedTerms)+float64(psi*s.Squares)+
-			float64(float64(s.Releases)*cost(lambda)))/lambda)
+			float64(float64(s.noises())*cost(lambda)))/lambda)
 	}
 	n := float64(s.N)
 	lo, hi = (s.Sum-width)/n-3*rounding, (s.Sum+width)/n+3*rounding

@@ -11,10 +11,10 @@ import (
 // The ends are those of the formula as it stands in the proof.
 func TestWeightedIsItsFormula(t *testing.T) {
 	for _, s := range []Weighted{
-		{Sums{1000, 120, 3, nil}, 200},
-		{Sums{100_000, 2500, 40, privacy.Laplace{Scale: 2}}, 400},
-		{Sums{100_000, 2500, 40, privacy.Gaussian{Sigma: 3}}, 400},
-		{Sums{50, 1, 1, privacy.Laplace{Scale: 1}}, 50},
+		{Sums{1000, 120, 3, nil, 0}, 200},
+		{Sums{100_000, 2500, 40, privacy.Laplace{Scale: 2}, 0}, 400},
+		{Sums{100_000, 2500, 40, privacy.Gaussian{Sigma: 3}, 0}, 400},
+		{Sums{50, 1, 1, privacy.Laplace{Scale: 1}, 0}, 50},
 	} {
 		top, cost := 0.9, func(float64) float64 { return 0 }
 		switch n := s.Noise.(type) {
@@ -40,7 +40,7 @@ func TestWeightedIsItsFormula(t *testing.T) {
 	}
 	// by hand: 10^5 decisions of which each has weight (1/0.9)/20 with probability 0.9, clip 20: Σw² =
 	// 277.8, λ = 0.9/4: (7.272 + 0.02989·277.8)/0.225 = 69.2, in units of earnings 20·69.2/10^5
-	lo, hi, err := Weighted{Sums{100_000, 2500, 1, nil}, 90_000 / (18. * 18)}.Interval(0.05)
+	lo, hi, err := Weighted{Sums{100_000, 2500, 1, nil, 0}, 90_000 / (18. * 18)}.Interval(0.05)
 	if err != nil || math.Abs((hi-lo)/2*20-0.01385) > 3e-5 {
 		t.Errorf("from %v to %v, %v", lo, hi, err)
 	}
@@ -48,12 +48,12 @@ func TestWeightedIsItsFormula(t *testing.T) {
 
 func TestWeightedErrors(t *testing.T) {
 	for name, s := range map[string]Weighted{
-		"negative":  {Sums{10, 1, 1, nil}, -1},
-		"too large": {Sums{10, 1, 1, nil}, 11},
-		"NaN":       {Sums{10, 1, 1, nil}, math.NaN()},
-		"sum":       {Sums{10, math.NaN(), 1, nil}, 1},
-		"releases":  {Sums{1, 1, 2, nil}, 1},
-		"noise":     {Sums{1, 1, 1, privacy.Laplace{Scale: math.Inf(1)}}, 1},
+		"negative":  {Sums{10, 1, 1, nil, 0}, -1},
+		"too large": {Sums{10, 1, 1, nil, 0}, 11},
+		"NaN":       {Sums{10, 1, 1, nil, 0}, math.NaN()},
+		"sum":       {Sums{10, math.NaN(), 1, nil, 0}, 1},
+		"releases":  {Sums{1, 1, 2, nil, 0}, 1},
+		"noise":     {Sums{1, 1, 1, privacy.Laplace{Scale: math.Inf(1)}, 0}, 1},
 	} {
 		if lo, hi, err := s.Interval(0.05); err == nil || lo != 0 || hi != 1 {
 			t.Errorf("%s: from %v to %v, no error", name, lo, hi)

@@ -115,7 +115,7 @@ func (l *Ledger) releaseAll(slots []int, m Mechanism, v *Values, write bool) (Re
 			return Released{}, err
 		}
 	}
-	v.noises = b.noises
+	v.laplace = b.laplace
 	for i, s := range slots {
 		l.book(s, at, 1)
 		if b.continual {

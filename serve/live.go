@@ -86,8 +86,30 @@ type ArmInfo struct {
 // Sums is what was released of the arm, for an interval of its mean. Where decisions can be
 // retracted, or are dropped without a report, it is an interval only if that does not go by the
 // reward: the sum has a reward that came before its decision was retracted, and N has not.
+//
+// Of rewards that the service does not see it has all the noise that there can be: of two servers two
+// whole noises a release, of local trust one of each decision. What is beyond the reach of noise is
+// clipped, with probability 2^-64 for each whole noise.
 func (a ArmInfo) Sums() bound.Sums {
-	return bound.Sums{N: a.Released, Sum: a.Sum, Releases: a.Releases, Noise: a.Noise}
+	out := bound.Sums{N: a.Released, Sum: a.Sum, Releases: a.Releases, Noise: a.Noise}
+	m, ok := a.Noise.(privacy.Aggregated)
+	if !ok {
+		return out
+	}
+	switch m.Trust {
+	case privacy.TrustTwoServer:
+		out.Noises = 2 * a.Releases
+	case privacy.TrustLocal:
+		out.Noises = a.Released
+	default: // Users shares are a whole one
+		out.Noises = (a.Released + m.Users - 1) / m.Users
+	}
+	scale := float64(m.Num) / float64(m.Den)
+	out.Noise = privacy.Laplace{Scale: scale / float64(m.G)}
+	if m.Noise == privacy.NoiseGaussian { // a variance, of a share
+		out.Noise = privacy.Gaussian{Sigma: math.Sqrt(scale*float64(m.Users)) / float64(m.G)}
+	}
+	return out
 }
 
 // record is what the store has of an experiment beside its play.
@@ -267,6 +289,9 @@ func (x *live) start(e *Engine, now int64) error {
 	}
 	if err := e.apart(x); err != nil {
 		return err
+	}
+	if g, ok := x.gatherer.(*twoServer); ok && g.secret() == nil {
+		return fmt.Errorf("%w: %w", ErrHelper, ErrState)
 	}
 	epoch, err := e.newEpoch()
 	if err != nil {

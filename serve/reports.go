@@ -76,20 +76,23 @@ type slot struct {
 	reports iter.Seq2[store.Report, error]
 }
 
-// gathered is the sum, in steps of release.ExactStep, of so many rewards, with noise. A report that was
-// refused is one with the default, so that it counts as one that did not come.
+// gathered is the sum, in steps of release.ExactStep, of so many rewards, with noise, as
+// release.Gathered takes it. A report that was refused is one with the default, so that it counts as
+// one that did not come.
 type gathered struct {
 	answers int
 	sum     int64
 }
 
 // newGatherer is that of an experiment, nil where its rewards come in the open.
-func (x *live) newGatherer(*Engine) (gatherer, error) {
+func (x *live) newGatherer(e *Engine) (gatherer, error) {
 	switch t := x.decl.TrustModel(); t {
 	case privacy.TrustCentral:
 		return nil, nil
 	case privacy.TrustLocal:
 		return newLocal(&x.decl)
+	case privacy.TrustTwoServer:
+		return newTwoServer(e, &x.decl)
 	default:
 		return nil, fieldError("trust", "is %s, which is not served", t)
 	}

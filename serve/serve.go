@@ -77,6 +77,10 @@ type Config struct {
 	// VectorCurator builds those of experiments with contexts, whose rules' are Curator's; nil is
 	// release.RealFeatures.
 	VectorCurator func(release.FeatureConfig) (release.FeatureCurator, error)
+	// HelperSecret is what the leader and the helper of an experiment with trust two-server share, by
+	// the experiment's name: dap.SecretSize random bytes at least, nil if there is none. Without one
+	// it cannot be started, and one that was waits.
+	HelperSecret func(experiment string) []byte
 	// Catalog has the policies by name; the zero value those of Sotto.
 	Catalog catalog.Catalog
 	// Log gets what went wrong, never a reward; nil for none.

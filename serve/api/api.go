@@ -110,6 +110,9 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"GET /sotto.js":     f.script,
 		"GET /metrics":      f.metrics,
 
+		"GET /hpke_config":           f.configs,
+		"POST /tasks/{task}/reports": f.upload,
+
 		"POST " + one + "/decisions":     f.with(serve.ScopeDecide, f.decide),
 		"POST " + one + "/rewards":       f.with(serve.ScopeReward, f.reward),
 		"POST " + one + "/activations":   f.with(serve.ScopeReward, f.activate),
@@ -231,9 +234,12 @@ func problemOf(err error) *problem {
 	var own *problem
 	var of *experiment.Error
 	var field *page.FieldError
+	inDAP := problemOfDAP(err)
 	switch {
 	case errors.As(err, &own):
 		return own
+	case inDAP != nil:
+		return inDAP
 	case errors.As(err, &field):
 		return refused(field.Status, field.Field, field.Detail)
 	case errors.As(err, &of) && errors.Is(err, serve.ErrState):

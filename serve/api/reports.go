@@ -3,10 +3,12 @@ package api
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/secagg/dap"
 	"github.com/sotto-dp/sotto/serve"
 )
 
@@ -84,4 +86,81 @@ func (f *front) reports(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	return resultsOf(results), nil
+}
+
+// configs says what clients encrypt shares to.
+func (f *front) configs(w http.ResponseWriter, _ *http.Request) {
+	config, err := f.Engine.ReportConfig()
+	if err != nil {
+		f.answer(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", dap.MediaConfigs)
+	w.Header().Set("Cache-Control", "max-age=3600") // it is the store's, and lasts as long
+	_, _ = w.Write(dap.MarshalConfigs(config))
+}
+
+// maxUpload is how many reports one request may have.
+const maxUpload = 256
+
+// upload takes reports of trust two-server, as DAP has it. Who has a decision's ticket may report on
+// it: there is no key.
+func (f *front) upload(w http.ResponseWriter, r *http.Request) {
+	statuses, err := f.uploaded(w, r)
+	if err != nil {
+		f.answer(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", dap.MediaUploadResponse)
+	_, _ = w.Write(dap.MarshalUploadResponse(statuses...))
+}
+
+func (f *front) uploaded(w http.ResponseWriter, r *http.Request) (out []dap.UploadStatus, err error) {
+	task, err := dap.ParseTaskID(r.PathValue("task"))
+	if err != nil {
+		return nil, err
+	}
+	if r.Header.Get("Content-Type") != dap.MediaUpload {
+		return nil, refused(http.StatusUnsupportedMediaType, "", "the body must be "+dap.MediaUpload)
+	}
+	data, err := body(w, r, maxBatch)
+	if err != nil {
+		return nil, err
+	}
+	reports, err := dap.ParseReports(data, maxUpload)
+	if err != nil {
+		return nil, err
+	}
+	results, err := f.Engine.Upload(r.Context(), task, reports)
+	if err != nil {
+		return nil, err
+	}
+	for i, one := range results {
+		why := dap.ReportDropped // its decision counts nowhere
+		switch {
+		case one.Err != nil:
+			why = dap.InvalidReport
+		case one.Status == serve.Accepted:
+			continue
+		case one.Status == serve.Late:
+			why = dap.BatchCollected
+		}
+		out = append(out, dap.UploadStatus{ID: reports[i].ID, Reason: why})
+	}
+	return out, nil
+}
+
+// problemOfDAP is an error in DAP's words, nil if it is none of them.
+func problemOfDAP(err error) *problem {
+	var of dap.Problem
+	if !errors.As(err, &of) {
+		return nil
+	}
+	status := http.StatusBadRequest
+	if of == dap.UnrecognizedTask {
+		status = http.StatusNotFound
+	}
+	p := refused(status, "", err.Error())
+	p.Type = of.Type()
+	return p
 }

@@ -1,12 +1,16 @@
 package api
 
 import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sotto-dp/sotto/secagg/dap"
 	"github.com/sotto-dp/sotto/serve"
 	"github.com/sotto-dp/sotto/serve/store"
 )
@@ -26,7 +30,8 @@ trust: local
 // gathered is a running experiment whose rewards are hidden; the curator is the real one.
 func gathered(t *testing.T, text string) *world {
 	t.Helper()
-	w := newWorldOf(t, serve.Config{Store: store.NewMemory().Open})
+	w := newWorldOf(t, serve.Config{Store: store.NewMemory().Open,
+		HelperSecret: func(string) []byte { return make([]byte, 32) }})
 	w.want(201, "POST", "/v1/experiments", text)
 	w.want(200, "POST", "/v1/experiments/shop/start", "")
 	return w
@@ -85,4 +90,94 @@ func TestLocalReports(t *testing.T) {
 	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "name: shop", "name: open", 1))
 	w.want(200, "POST", "/v1/experiments/open/start", "")
 	w.want(409, "POST", "/v1/experiments/open/reports", one(d.Report.Ticket, "1"))
+}
+
+// Under trust two-server a client learns the leader's key, and uploads as DAP says, without a key of the
+// service: what is not taken is in the answer, and what is no upload is a problem in DAP's words.
+func TestUpload(t *testing.T) {
+	helper, err := dap.DeriveKey(make([]byte, 32), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := gathered(t, strings.Replace(localShop, "trust: local", fmt.Sprintf("trust: two-server\ngrid: 1\n"+
+		"helper: {url: \"http://127.0.0.1:1\", key: %s}", helper.Config()), 1))
+	admin := w.key
+	w.key = ""
+	leader, err := dap.ParseConfigs([]byte(w.want(200, "GET", "/hpke_config", "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Report struct {
+			Trust, Task, Ticket, Helper string
+			Time                        uint64
+			Grid                        int
+		}
+	}
+	report := func() dap.Report {
+		w.key = admin
+		text := w.want(200, "POST", "/v1/experiments/shop/decisions", "")
+		w.key = ""
+		if err := json.Unmarshal([]byte(text), &d); err != nil {
+			t.Fatal(err)
+		}
+		id, err := dap.ParseTaskID(d.Report.Task)
+		if err != nil || d.Report.Trust != "two-server" || d.Report.Grid != 1 || d.Report.Helper != "http://127.0.0.1:1" {
+			t.Fatal(text, err)
+		}
+		raw, err := base64.RawURLEncoding.DecodeString(d.Report.Ticket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticket, err := dap.ParseTicket(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := dap.NewReport(dap.Task{ID: id, Grid: 1}, leader, helper.Config(), d.Report.Time, ticket, 1, rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	a, b, c := report(), report(), report()
+	path := "/tasks/" + d.Report.Task + "/reports"
+	c.Ticket.Number++ // of another decision
+	upload := func(all ...dap.Report) []dap.UploadStatus {
+		t.Helper()
+		var body bytes.Buffer
+		for _, r := range all {
+			body.Write(r.Marshal())
+		}
+		out, err := dap.ParseUploadResponse([]byte(w.want(200, "POST", path, body.String(), "Content-Type",
+			dap.MediaUpload)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if got := upload(a, b, a); len(got) != 0 {
+		t.Errorf("not taken: %v", got)
+	}
+	if got := upload(a, c); len(got) != 1 || got[0] != (dap.UploadStatus{ID: c.ID, Reason: dap.InvalidReport}) {
+		t.Errorf("not taken: %v", got)
+	}
+	for _, bad := range []struct{ status, path, body, kind, want string }{
+		{"400", path, "", dap.MediaUpload, "invalidMessage"},
+		{"400", path, string(a.Marshal()) + "x", dap.MediaUpload, "invalidMessage"},
+		{"415", path, string(a.Marshal()), "application/json", "application/dap-upload-req"},
+		{"404", "/tasks/" + strings.Repeat("A", 43) + "/reports", string(a.Marshal()), dap.MediaUpload, "unrecognizedTask"},
+		{"400", "/tasks/x/reports", string(a.Marshal()), dap.MediaUpload, "invalidMessage"},
+		{"413", path, strings.Repeat("x", maxBatch+1), dap.MediaUpload, "bytes"},
+	} {
+		out := w.ask("POST", bad.path, bad.body, "Content-Type", bad.kind)
+		if fmt.Sprint(out.Code) != bad.status || !strings.Contains(out.Body.String(), bad.want) {
+			t.Errorf("%s: %d %s", bad.path, out.Code, out.Body)
+		}
+	}
+	w.clock.Add(time.Minute)
+	if got := upload(b); len(got) != 1 || got[0].Reason != dap.BatchCollected {
+		t.Errorf("not taken: %v", got)
+	}
+	w.key = admin
+	w.want(409, "POST", "/v1/experiments/shop/rewards", `{"decision": "x", "reward": 1}`)
 }
