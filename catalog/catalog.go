@@ -85,6 +85,9 @@ type Entry struct {
 	// mechanism's law, and not for any noise with a known tail; Discrete that the proof is for the
 	// discrete Laplace noise of a server that is believed, too.
 	Continuous, Discrete bool
+	// Gathered says whether what is proved holds live where nobody sees the rewards. It must be said
+	// of what play.Admit admits.
+	Gathered Verdict
 	// New builds the policy of BanditArms. Its parameters are as Entry.Complete returns them.
 	New func(Setting, Params) (policy.Policy, error)
 	// NewLinear builds that of BanditLinear.
@@ -176,6 +179,30 @@ func (p Param) Proved() string {
 		values = []string{p.DefaultDoc}
 	}
 	return fmt.Sprintf("%s is for %s = %s", q.Theorem, p.Name, strings.Join(values, " or "))
+}
+
+// A Verdict says whether what is proved of a policy, beside its privacy, holds where sums are gathered
+// that nobody sees a reward of: with one whole noise of each of two servers, of each user, or of each
+// cohort. One of its fields is set; none of a policy that cannot be played live.
+type Verdict struct {
+	Proved  string // what the proof needs of the noise, which these have
+	Refused string // what it needs that they have not, and what to take instead
+}
+
+// ErrGathered is matched by the error of a policy of which it is not proved that it does without
+// somebody who sees the rewards.
+var ErrGathered = errors.New("it is not proved for sums that are gathered")
+
+// Gathers is nil if what is proved of the policy with these parameters, which are as Complete returns
+// them, holds where nobody sees the rewards, and otherwise an error that matches ErrGathered.
+func (e Entry) Gathers(p Params) error {
+	switch v := e.With(p).Gathered; {
+	case v.Refused != "":
+		return fmt.Errorf("%s: %w: %s", e.Name, ErrGathered, v.Refused)
+	case v.Proved == "":
+		return fmt.Errorf("%s: %w: nobody has said what its proof needs of the noise", e.Name, ErrGathered)
+	}
+	return nil
 }
 
 // Params are a policy's parameters by name.

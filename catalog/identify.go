@@ -69,8 +69,9 @@ func IdentifyPolicies() []Entry {
 			Regret: "none proved with these thresholds; 2(1+η)T*_{ε,β} log(1/δ) as δ → 0, with " +
 				"its authors' threshold, Bernoulli arms of distinct means (arXiv:2510.17348), " +
 				"whose constants are not known",
-			Correct: "proof: identify.JointThreshold",
-			Source:  "Jourdan and Azize 2025 (arXiv:2510.17348), in the frame of [Azize 2024, Algorithm 10]",
+			Gathered: Verdict{Proved: "Laplace noises that the release counts (identify.JointThreshold)"},
+			Correct:  "proof: identify.JointThreshold",
+			Source:   "Jourdan and Azize 2025 (arXiv:2510.17348), in the frame of [Azize 2024, Algorithm 10]",
 			Params: []Param{betaParam(Proof{}), exponentParam(Proof{}),
 				{Name: "eta", Doc: "growth 1+η of an arm's phases", Default: 1, Lo: 0, Hi: 1e6, HiIn: true},
 				{Name: "first", Doc: "plays of an arm's first phase; 1 is the literal rule, " +
@@ -89,14 +90,19 @@ func IdentifyPolicies() []Entry {
 				if p["threshold"] == perArmThreshold {
 					e.Correct = "proof: identify.PerArmThreshold"
 				}
+				if p["forget"] == 1 && p["threshold"] != perArmThreshold {
+					e.Gathered = Verdict{Refused: "with forget its threshold is for one Laplace noise a " +
+						"release: take forget: false"}
+				}
 			},
 		}),
 		private(Entry{
 			Name: "adap-tt", Title: "AdaP-TT", Family: "ttucb",
 			Regret: "4T*_{KL,β}(1 + √(1 + Δ_max²/(2σ⁴ε²))) log(1/δ) as δ → 0, distinct means " +
 				"[Azize 2024, Theorem 5.20]",
-			Correct: lemma518,
-			Source:  "[Azize 2024, Algorithm 10, (5.9) and (5.11)]; [Azize et al. 2023, Algorithm 2]",
+			Gathered: Verdict{Proved: ofTail},
+			Correct:  lemma518,
+			Source:   "[Azize 2024, Algorithm 10, (5.9) and (5.11)]; [Azize et al. 2023, Algorithm 2]",
 			Params: append(adaptiveParams("[Azize 2024, Theorem 5.20]"),
 				Param{Name: "threshold", Choices: []string{"proved", "published"},
 					Proof: only("[Azize 2024, Theorem 5.20]", provedThreshold),
@@ -133,9 +139,10 @@ func IdentifyPolicies() []Entry {
 			Name: "adap-tt-star", Title: "AdaP-TT*", Family: "ttucb",
 			Regret: "12T*_{ε,β}g₂/σ² or 4T*_{KL,β}g₁ log(1/δ) as δ → 0, distinct means [Azize " +
 				"2024, Theorem 5.23]",
-			Correct: lemma521,
-			Source:  "[Azize 2024, Algorithm 10, (5.12) and (5.14)]",
-			Params:  adaptiveParams("[Azize 2024, Theorem 5.23]"),
+			Gathered: Verdict{Proved: ofTail},
+			Correct:  lemma521,
+			Source:   "[Azize 2024, Algorithm 10, (5.12) and (5.14)]",
+			Params:   adaptiveParams("[Azize 2024, Theorem 5.23]"),
 			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
 				options, err := adaptiveOptions(s, p)
 				if err != nil {
@@ -147,9 +154,10 @@ func IdentifyPolicies() []Entry {
 		}),
 		private(Entry{
 			Name: "dp-se", Title: "DP-SE", Family: "se",
-			Regret:  "O(Σ Δ_a⁻² + Σ (εΔ_a)⁻¹), up to logarithms [Azize 2024, §5.4.3]",
-			Correct: "proof: identify.NewDPSE",
-			Source:  "[Sajed 2019, Algorithm 9], until one arm is left",
+			Regret:   "O(Σ Δ_a⁻² + Σ (εΔ_a)⁻¹), up to logarithms [Azize 2024, §5.4.3]",
+			Gathered: Verdict{Proved: ofTail},
+			Correct:  "proof: identify.NewDPSE",
+			Source:   "[Sajed 2019, Algorithm 9], until one arm is left",
 			Params: []Param{{Name: "means", Choices: []string{"epoch", "published"},
 				Proof: only("[Azize 2024, §5.4.3]", epochMeans),
 				Doc: "published: the program published with [Azize et al. 2023], which divides the sum of an " +

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -38,6 +39,8 @@ func TestPoliciesPage(t *testing.T) {
 		policyTable(&b, catalog.For(k.of))
 		paramTable(&b, catalog.For(k.of))
 	}
+	b.WriteString(gatheredText)
+	verdictTable(&b)
 	b.WriteString(mechanismsText)
 	mechanismTable(&b)
 	if *update {
@@ -90,6 +93,15 @@ const (
 	identifyText = "`kind: identify`, `sotto identify`, `sotto plan trial`: a policy stops by itself and " +
 		"names an arm, which is wrong\nwith probability at most the risk δ if one arm alone is best " +
 		"(δ-correct). What is private is its whole transcript:\nplays, stopping time and answer.\n"
+	gatheredText = `
+## Live, where nobody sees the rewards
+
+Under ` + "`trust: two-server`, `local` or `secagg`" + ` of a [live experiment](serve.md#rewards-that-the-service-does-not-see)
+a release has another noise than one Laplace noise, or one normal, of a server that is believed: two whole ones, one
+of each user, one of each cohort. Privacy is that of the releases in any case. What else is proved of a policy holds
+if its proof needs no more of the noise than there is; a live experiment with another policy is refused. With
+parameters that have a verdict of their own there is another row.
+`
 	mechanismsText = `
 ## How releases are made private
 
@@ -142,6 +154,92 @@ func policyTable(b *bytes.Buffer, entries []catalog.Entry) {
 			delete(given, p.Name)
 			given, _ = e.Complete(given)
 		}
+	}
+}
+
+// verdictTable has a row for each policy that can be played live.
+func verdictTable(b *bytes.Buffer) {
+	line(b, "policy", "of", "live without who sees the rewards", "what its proof needs of the noise")
+	line(b, "---", "---", "---", "---")
+	row := func(name, of string, v catalog.Verdict) {
+		switch {
+		case v.Proved != "":
+			line(b, name, of, "yes", v.Proved)
+		case v.Refused != "":
+			line(b, name, of, "refused", v.Refused)
+		}
+	}
+	for _, of := range []struct{ bandit, text string }{{catalog.BanditArms, "K arms"},
+		{catalog.BanditIdentify, "the best arm"}} {
+		for _, e := range catalog.For(of.bandit) {
+			row("`"+e.Name+"`", of.text, e.Gathered)
+			all := given(e)
+			for _, name := range slices.Sorted(maps.Keys(all)) {
+				if v := e.With(all[name]).Gathered; v != e.Gathered {
+					row("`"+e.Name+"`, `"+name+"`", of.text, v)
+				}
+			}
+		}
+	}
+}
+
+// given are an entry's parameters with each of its words and flags alone, by what is said of it.
+func given(e catalog.Entry) map[string]catalog.Params {
+	out := map[string]catalog.Params{}
+	for _, p := range e.Params {
+		words := len(p.Choices)
+		if p.Flag {
+			words = 2
+		}
+		for i := range words {
+			if all, err := e.Complete(catalog.Params{p.Name: float64(i)}); err == nil {
+				out[fmt.Sprintf("%s: %s", p.Name, p.Text(float64(i)))] = all
+			}
+		}
+	}
+	return out
+}
+
+// A policy that can be played live has a verdict on what is proved of it where nobody sees the
+// rewards, and no other has.
+func TestEveryLivePolicyHasAVerdict(t *testing.T) {
+	live := 0
+	for _, bandit := range []string{catalog.BanditArms, catalog.BanditIdentify} {
+		for _, e := range catalog.For(bandit) {
+			all := given(e)
+			all[""] = nil
+			var admitted bool
+			for name, p := range all {
+				p, err := e.Complete(p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v := e.With(p)
+				if !v.Private || liveText(v, p) == "–" {
+					continue
+				}
+				admitted = true
+				if (v.Gathered.Proved == "") == (v.Gathered.Refused == "") {
+					t.Errorf("%s of %s, %s: it can be played live, and its verdict is %+v", e.Name, bandit, name, v.Gathered)
+				}
+				err = e.Gathers(p)
+				if (err == nil) != (v.Gathered.Proved != "") || err != nil && !errors.Is(err, catalog.ErrGathered) {
+					t.Errorf("%s of %s, %s: %v", e.Name, bandit, name, err)
+				}
+			}
+			if !admitted && e.Gathered != (catalog.Verdict{}) {
+				t.Errorf("%s of %s cannot be played live, and has a verdict", e.Name, bandit)
+			} else if admitted {
+				live++
+			}
+		}
+	}
+	if live < 14 {
+		t.Errorf("%d policies can be played live", live)
+	}
+	// One that a program adds has none as long as nobody says it.
+	if err := (catalog.Entry{Name: "mine"}).Gathers(nil); !errors.Is(err, catalog.ErrGathered) {
+		t.Errorf("a policy without a verdict: %v", err)
 	}
 }
 

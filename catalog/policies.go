@@ -74,6 +74,14 @@ func horizonFree(e Entry) Entry {
 	return e
 }
 
+// What a proof needs of the noise, in verdicts.
+const (
+	ofTail    = "the tail of the noise, as the release says it"
+	ofCounted = "Chernoff's bound for any number of Laplace noises, which the release counts " +
+		"(divergence.DEpsNoisy)"
+	ofOne = "its bound is for one Laplace noise a release, and the proof is not at hand: take "
+)
+
 func policies() []Entry {
 	return []Entry{
 		{
@@ -82,7 +90,8 @@ func policies() []Entry {
 			Guarantee: pureGuarantee,
 			Regret: "Σ C₁Δ_a log T / min(kl(μ_a, μ*), C₂εΔ_a), Bernoulli rewards, α > 3, " +
 				"constants implicit [Azize 2024, Theorem 5.4]",
-			Source: "[Azize 2024, §5.2, Algorithm 7 and (5.2)]",
+			Gathered: Verdict{Proved: ofTail},
+			Source:   "[Azize 2024, §5.2, Algorithm 7 and (5.2)]",
 			Params: []Param{alpha("[Azize 2024, Theorem 5.4]"), ratio("[Azize 2024, Theorem 5.4]"),
 				printedHalf("[Azize 2024, Theorem 5.4]"),
 				{Name: "ties_fewest", Flag: true, Proof: always("[Azize 2024, Theorem 5.4]"),
@@ -107,7 +116,8 @@ func policies() []Entry {
 			Guarantee: pureGuarantee,
 			Regret: "Σ ((2α log T/Δ_a)(1 + √(1 + 4Δ_a/ε))² + 3α/(α−3)), α > 3 " +
 				"[Azize 2024, Theorem 5.3, before (C.12)]",
-			Source: "[Azize 2024, §5.2, Algorithm 7 and (5.1)]",
+			Gathered: Verdict{Proved: ofTail},
+			Source:   "[Azize 2024, §5.2, Algorithm 7 and (5.1)]",
 			Params: []Param{alpha("[Azize 2024, Theorem 5.3]"), ratio("[Azize 2024, Theorem 5.3]"),
 				printedHalf("[Azize 2024, Theorem 5.3]")},
 			New: func(s Setting, p Params) (policy.Policy, error) {
@@ -124,6 +134,7 @@ func policies() []Entry {
 			Budgets: []string{"rho", "epsilon,delta", "alpha,epsilon"}, Anytime: true,
 			Guarantee: "ρ-zCDP (Interactive), rewards in range; (ε,δ)-DP or (α,ε)-RDP by calibration",
 			Regret:    "Σ (8β log T/Δ_a + 8√(β log T/ρ) + 2β/(β−3)), β > 3 [Azize 2024, Theorem 5.6]",
+			Gathered:  Verdict{Proved: "normal noise of any variance, as the release says it [Azize 2024, Remark 5.7]"},
 			Source:    "[Azize and Basu 2024, Algorithm 4]; [Azize 2024, §5.3.1, (5.4) and Remark 5.7]",
 			Params: []Param{
 				{Name: "beta", Doc: "optimism exponent β", Default: 3.1, Lo: 0, Hi: math.Inf(1),
@@ -140,6 +151,7 @@ func policies() []Entry {
 			Private: true, Budgets: []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
 			Regret:    "O(Σ log T/Δ_a + K log T/ε), β = 1/T [Sajed 2019, Theorem 5.1.3]",
+			Gathered:  Verdict{Proved: ofTail},
 			Source:    "[Sajed 2019, Algorithm 9]",
 			Params:    []Param{failure("1/T", always("[Sajed 2019, Lemma 5.1.2]"))},
 			New: func(s Setting, p Params) (policy.Policy, error) {
@@ -175,6 +187,7 @@ func policies() []Entry {
 				"aggregation [Chowdhury and Zhou 2023, Theorems 1, 2, 4 and 5]; O(Σ log " +
 				"T/(ε²Δ_a)) under local trust " +
 				"[Chowdhury and Zhou 2023, Theorem 6]",
+			Gathered: Verdict{Proved: ofTail},
 			Source: "[Chowdhury and Zhou 2023, Algorithm 1]; the radius is ours where [Chowdhury " +
 				"and Zhou 2023, Lemma 2] leaves τ out",
 			Params: []Param{
@@ -291,9 +304,10 @@ func policies() []Entry {
 			Guarantee:  pureGuarantee,
 			Regret: "α Σ Δ_a log T/d_ε(μ_a, μ*) + o(log T), Bernoulli rewards " +
 				"(arXiv:2505.05613); no consistent ε-DP policy is below the sum",
-			Source: "Azize et al. 2025, arXiv:2505.05613; the integers of its schedule are ours",
-			Params: geometric(1.5, "⌈16/ε⌉, 1 without privacy", always("arXiv:2505.05613")),
-			New:    accumulating(policy.NewDPKLUCB),
+			Gathered: Verdict{Refused: ofOne + "dp-klucb-j"},
+			Source:   "Azize et al. 2025, arXiv:2505.05613; the integers of its schedule are ours",
+			Params:   geometric(1.5, "⌈16/ε⌉, 1 without privacy", always("arXiv:2505.05613")),
+			New:      accumulating(policy.NewDPKLUCB),
 		},
 		{
 			Name: "dp-imed", Title: "DP-IMED", Family: "imed", Private: true,
@@ -303,9 +317,10 @@ func policies() []Entry {
 			Guarantee:  pureGuarantee,
 			Regret: "α Σ Δ_a log T/d_ε(μ_a, μ*) + o(log T), Bernoulli rewards " +
 				"(arXiv:2505.05613); no consistent ε-DP policy is below the sum",
-			Source: "Azize et al. 2025, arXiv:2505.05613; the integers of its schedule are ours",
-			Params: geometric(2, "⌈16/ε⌉, 1 without privacy", always("arXiv:2505.05613")),
-			New:    accumulating(policy.NewDPIMED),
+			Gathered: Verdict{Refused: ofOne + "dp-imed-j"},
+			Source:   "Azize et al. 2025, arXiv:2505.05613; the integers of its schedule are ours",
+			Params:   geometric(2, "⌈16/ε⌉, 1 without privacy", always("arXiv:2505.05613")),
+			New:      accumulating(policy.NewDPIMED),
 		},
 		{
 			Name: "dp-klucb-j", Title: "DP-KLUCB, noise-aware", Family: "kl-ucb", Private: true,
@@ -313,6 +328,7 @@ func policies() []Entry {
 			Continuous: true,
 			Guarantee:  pureGuarantee,
 			Regret:     "none printed; its index J tends to that of DP-KLUCB",
+			Gathered:   Verdict{Proved: ofCounted},
 			Source:     "ours: arXiv:2505.05613 with J_{m/n} (divergence.DEpsNoisy) for d_ε",
 			Params:     geometric(1.5, "⌈8/ε⌉, 1 without privacy", Proof{}),
 			New:        accumulating(policy.NewDPKLUCBJ),
@@ -323,6 +339,7 @@ func policies() []Entry {
 			Continuous: true,
 			Guarantee:  pureGuarantee,
 			Regret:     "none printed; its divergence J tends to that of DP-IMED",
+			Gathered:   Verdict{Proved: ofCounted},
 			Source:     "ours: arXiv:2505.05613 with J_{m/n} (divergence.DEpsNoisy) for d_ε",
 			Params:     geometric(1.5, "⌈8/ε⌉, 1 without privacy", Proof{}),
 			New:        accumulating(policy.NewDPIMEDJ),
@@ -332,6 +349,7 @@ func policies() []Entry {
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Continuous: true,
 			Guarantee:  pureGuarantee,
+			Gathered:   Verdict{Proved: ofCounted},
 			Regret:     "none printed; for arms whose means change",
 			Source:     "ours: dp-klucb-j on what was released in the last rounds (Garivier and Moulines 2011)",
 			Params: []Param{
@@ -365,6 +383,7 @@ func policies() []Entry {
 			Continuous: true,
 			Guarantee:  pureGuarantee,
 			Regret:     "Σ O(log T/min(ε, Δ_a)) (Hu and Hegde 2022)",
+			Gathered:   Verdict{Refused: ofOne + "adap-klucb or dp-klucb-j"},
 			Source:     "Hu and Hegde 2022; constants second-hand",
 			New: func(s Setting, _ Params) (policy.Policy, error) {
 				epsilon, err := pure(s.Budget)

@@ -304,6 +304,17 @@ func (l *Live) checkGathered(p policy.Policy, each privacy.Budget) error {
 	if !l.Gathering().On() {
 		return nil
 	}
+	entry, err := l.Catalog.Find(l.bandit(), l.Policy.Policy)
+	if err != nil {
+		return l.src.wrap("policy", err)
+	}
+	params, err := entry.Complete(l.Policy.Params)
+	if err == nil {
+		err = entry.Gathers(params)
+	}
+	if err != nil {
+		return l.src.wrap("policy", err)
+	}
 	if _, err := l.Noise(); err != nil {
 		return err
 	}

@@ -22,7 +22,10 @@ func must[T any](x T, err error) T {
 	return x
 }
 
-var twoServers = liveShop + `trust: two-server
+// gatheredShop has a policy that is proved for the noise of others.
+var gatheredShop = strings.Replace(liveShop, "dp-klucb", "dp-klucb-j", 1)
+
+var twoServers = gatheredShop + `trust: two-server
 helper: {url: "https://helper.example.org", key: ` + helperKey + `}
 `
 
@@ -38,7 +41,7 @@ func liveTrust(text string) (*Live, error) {
 // Who is believed is in the normal form with all that follows from it, and the normal form of an
 // experiment that believes its service is what it was.
 func TestLiveTrust(t *testing.T) {
-	central, err := liveTrust(liveShop)
+	central, err := liveTrust(gatheredShop)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,13 +60,13 @@ func TestLiveTrust(t *testing.T) {
 		grid       int
 		gathering  release.Gathering
 	}{
-		{liveShop + "trust: central\n", "", privacy.TrustCentral, 0, 0, release.Gathering{}},
+		{gatheredShop + "trust: central\n", "", privacy.TrustCentral, 0, 0, release.Gathering{}},
 		{twoServers, `,"trust":"two-server","report_after":"12h0m0s","grid":1024,"helper":{"url":` +
 			`"https://helper.example.org","key":"` + helperKey + `"}`,
 			privacy.TrustTwoServer, 12 * time.Hour, 1024, release.Gathering{Trust: privacy.TrustTwoServer}},
-		{liveShop + "trust: local\nreport_after: 90m\n", `,"trust":"local","report_after":"1h30m0s"`,
+		{gatheredShop + "trust: local\nreport_after: 90m\n", `,"trust":"local","report_after":"1h30m0s"`,
 			privacy.TrustLocal, 90 * time.Minute, 0, release.Gathering{Trust: privacy.TrustLocal}},
-		{liveShop + "trust: secagg\ncohort: {users: 20}\n",
+		{gatheredShop + "trust: secagg\ncohort: {users: 20}\n",
 			`,"trust":"secagg","report_after":"12h0m0s","cohort":{"users":20}`, privacy.TrustSecAgg,
 			12 * time.Hour, 0, release.Gathering{Trust: privacy.TrustSecAgg, Users: 20}},
 	} {
@@ -137,6 +140,10 @@ func TestLiveTrustRefuses(t *testing.T) {
 		{"trust: two-server", "trust: two-server\nmissing: drop\nreports: every",
 			"missing: is drop, must be default"},
 		{"budget: {epsilon: 1}", "budget: {epsilon: 1.0e-9}", "budget: not under trust two-server"},
+		{"dp-klucb-j", "dp-klucb", "policy: dp-klucb: it is not proved for sums that are gathered"},
+		{"dp-klucb-j", "lazy-dp-ts", "policy: lazy-dp-ts: it is not proved for sums that are gathered"},
+		{"policy: {policy: dp-klucb-j}", "risk: 0.1\npolicy: {policy: dp-tt, forget: true}",
+			"policy: dp-tt: it is not proved for sums that are gathered: with forget"},
 	} {
 		text := strings.Replace(twoServers, c.old, c.new, 1)
 		if text == twoServers {
@@ -148,13 +155,14 @@ func TestLiveTrustRefuses(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		liveShop + "trust: two-server\n":                 "helper: is missing",
-		liveShop + "trust: secagg\n":                     "cohort: is missing",
-		liveShop + "trust: secagg\ncohort: {users: 1}\n": "cohort.users: gathering: users is 1, must be from 2",
-		liveShop + "grid: 4\n":                           "grid: is given, and trust is central",
-		liveShop + "report_after: 1h\n":                  "report_after: is given, and trust is central",
-		liveFront + "trust: local\n":                     "trust: is not for contextual experiments",
-		liveFront + "report_after: 1m\n":                 "report_after: is not for contextual experiments",
+		gatheredShop + "trust: two-server\n": "helper: is missing",
+		gatheredShop + "trust: secagg\n":     "cohort: is missing",
+		gatheredShop + "trust: secagg\ncohort: {users: 1}\n": "cohort.users: gathering: users is " +
+			"1, must be from 2",
+		gatheredShop + "grid: 4\n":          "grid: is given, and trust is central",
+		gatheredShop + "report_after: 1h\n": "report_after: is given, and trust is central",
+		liveFront + "trust: local\n":        "trust: is not for contextual experiments",
+		liveFront + "report_after: 1m\n":    "report_after: is not for contextual experiments",
 	} {
 		if _, err := liveTrust(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
@@ -165,7 +173,7 @@ func TestLiveTrustRefuses(t *testing.T) {
 // Normal noise that another adds is priced by its ρ: a budget in (ε,δ) that counts on a better
 // price is refused, and what the same ρ promises is not.
 func TestLiveTrustOfNormalNoise(t *testing.T) {
-	text := strings.Replace(liveShop, "dp-klucb", "adac-ucb", 1) + "trust: local\n"
+	text := strings.Replace(gatheredShop, "dp-klucb-j", "adac-ucb", 1) + "trust: local\n"
 	text = strings.Replace(text, ", assignments: 2", "", 1)
 	if _, err := liveTrust(strings.Replace(text, "{epsilon: 1}", "{rho: 0.1}", 1)); err != nil {
 		t.Error(err)
@@ -220,7 +228,7 @@ func TestLiveTask(t *testing.T) {
 			t.Errorf("%s has another task", c[1])
 		}
 	}
-	for _, text := range []string{liveShop, liveShop + "trust: local\n"} {
+	for _, text := range []string{gatheredShop, gatheredShop + "trust: local\n"} {
 		l, err := liveTrust(text)
 		if err != nil {
 			t.Fatal(err)

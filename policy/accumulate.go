@@ -23,7 +23,8 @@ import (
 type accumulation struct {
 	epsilon, alpha float64
 	first          int
-	noisy          bool // the index knows of the noise: J instead of d_ε
+	noisy          bool    // the index knows of the noise: J instead of d_ε
+	least          float64 // 1/scale of the widest noise that was met, epsilon or a little less
 
 	round int // rounds asked for so far
 	arms  []accumulated
@@ -34,7 +35,7 @@ type accumulated struct {
 	plays int     // asked for so far
 	n     float64 // rewards behind sum
 	sum   float64 // noisy
-	m     float64 // noises in it
+	m     float64 // Laplace noises in it, of scale 1/epsilon at most
 	mean  float64 // clipped to [0,1]
 	off   bool    // never played again
 }
@@ -60,7 +61,7 @@ func newAccumulation(arms int, epsilon, alpha float64, first int, noisy bool) (a
 	if err := checkFirst(first); err != nil {
 		return accumulation{}, err
 	}
-	p := accumulation{epsilon: epsilon, alpha: alpha, first: first, noisy: noisy,
+	p := accumulation{epsilon: epsilon, least: epsilon, alpha: alpha, first: first, noisy: noisy,
 		arms: make([]accumulated, arms)}
 	p.batch.Plays = make([]Play, arms)
 	return p, nil
@@ -78,12 +79,23 @@ func (p *accumulation) learn(released privacy.Released) bool {
 		a := &p.arms[p.batch.Plays[i].Arm]
 		a.n += float64(released.N(i))
 		a.sum += released.Sum(i)
-		a.m++
+		a.m += noises(released, i, &p.least)
 		if a.n > 0 {
 			a.mean = min(1, max(0, a.sum/a.n))
 		}
 	}
 	return true
+}
+
+// noises is how many Laplace noises sum i has, of a scale of 1/least at most. A server that is
+// believed adds one, of the scale that the policy stated; that of others is as they say.
+func noises(released privacy.Released, i int, least *float64) float64 {
+	m, scale := released.Noises(i)
+	if m == 0 || released.Laplace() {
+		return 1
+	}
+	*least = min(*least, 1/scale)
+	return m
 }
 
 // every asks for the first batch of each arm.

@@ -16,7 +16,8 @@ import (
 // in the sense of Interactive DP ([Azize 2024, Theorem 5.5], [Azize and Basu 2024, Theorem 12]),
 // and for β > 3 its regret is at most Σ_a (8β log T/Δ_a + 8√(β log T/ρ) + 2β/(β−3)) [Azize 2024,
 // Theorem 5.6]. Any other calibration of the Gaussian mechanism serves as well [Azize 2024, Remark
-// 5.7]: the index uses the noise's own σ, 1/ρ being 2σ². It is anytime.
+// 5.7]: the index uses the noise's own σ, 1/ρ being 2σ². So of two servers' noises it is the policy
+// at ρ/2, and of those of h users √(1/(2h) + 2σ²/h) is what is under the root. It is anytime.
 type AdaCUCB struct {
 	episodes
 	beta float64

@@ -31,8 +31,8 @@ func NewDPIMED(arms int, epsilon, alpha float64, first int) (*DPIMED, error) {
 	return &DPIMED{p}, nil
 }
 
-// NewDPIMEDJ returns DP-IMED with the noise-aware divergence; its parameters are those of
-// NewDPKLUCBJ.
+// NewDPIMEDJ returns DP-IMED with the noise-aware divergence, for any number of noises in a release;
+// its parameters are those of NewDPKLUCBJ.
 func NewDPIMEDJ(arms int, epsilon, alpha float64, first int) (*DPIMED, error) {
 	p, err := newAccumulation(arms, epsilon, alpha, first, true)
 	if err != nil {
@@ -61,7 +61,7 @@ func (p *DPIMED) Next(released privacy.Released) *Batch {
 			index = math.Inf(1)
 		case arm.n == 0:
 		case p.noisy:
-			index = float64(arm.n*divergence.DEpsNoisy(arm.mean, top, p.epsilon, arm.m/arm.n)) + math.Log(arm.n)
+			index = float64(arm.n*divergence.DEpsNoisy(arm.mean, top, p.least, arm.m/arm.n)) + math.Log(arm.n)
 		default:
 			index = float64(arm.n*divergence.DEps(arm.mean, top, p.epsilon)) + math.Log(arm.n)
 		}

@@ -25,7 +25,10 @@ import (
 // The paper's integers are not known to us; those of accumulation are ours. NewDPKLUCBJ replaces
 // d_ε by the noise-aware J_{m/N} (divergence.DEpsNoisy), with which exp(−log t) bounds the chance
 // that an arm's index is below its mean for any number m of noises, not only in the long run;
-// that is ours too.
+// that is ours too. m counts what the releases say (privacy.Released.Noises): one from a server that
+// is believed, two from two servers, one for each user who adds her own. So the bound holds for these,
+// too, with the ε of the noise that was really added. Of d_ε it is not known: the paper's proof is
+// not at hand, and is for one noise a release.
 type DPKLUCB struct{ accumulation }
 
 // NewDPKLUCB returns DP-KLUCB for a number of arms ≥ 2, a budget epsilon > 0 (+Inf: no privacy), a
@@ -63,7 +66,7 @@ func (p *DPKLUCB) Next(released privacy.Released) *Batch {
 			index = math.Inf(-1)
 		case arm.n == 0:
 		case p.noisy:
-			index = divergence.DEpsNoisyUpper(arm.mean, level/arm.n, p.epsilon, arm.m/arm.n)
+			index = divergence.DEpsNoisyUpper(arm.mean, level/arm.n, p.least, arm.m/arm.n)
 		default:
 			index = divergence.DEpsUpper(arm.mean, level/arm.n, p.epsilon)
 		}

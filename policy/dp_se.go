@@ -20,6 +20,13 @@ import (
 // For rewards in [0,1] it is ε-DP [Sajed 2019, Theorem 5.1.1], and with β = 1/T its regret is O(Σ_a
 // log T/Δ_a + K log T/ε) [Sajed 2019, Theorem 5.1.3]. The last survivor cannot be dropped: the
 // highest mean is that of a survivor. NewDoubling makes it horizon-free.
+//
+// c_e is really the width of the release's own noise on both sides, by its tail, and R_e the fewest
+// rewards that any of the arms has. So the proof that the best arm survives [Sajed 2019, Lemma 5.1.2]
+// holds for any noise with a tail. An arm of gap above 4h_e + 4c_e is dropped, which is at most Δ_e
+// with one noise, and at most 1.41Δ_e with two servers' (release.Gathered: c_e is at most 1.05(x +
+// 1.5)/x times as large, x = log(4|S|e²/β) ≥ log 8): one epoch more, and the regret is the same but
+// for its constant. Of R users' noises c_e is O(√(x/R)/ε), and the regret O(Σ log T/(ε²Δ_a)).
 type DPSE struct {
 	epsilon, beta float64
 

@@ -16,7 +16,7 @@ import (
 //	max{ q ∈ [0,1] : J_{m_a/N_a}(μ̃_a, q) ≤ log min(t, W) / N_a },
 //
 // where N_a are the arm's rewards in batches that ended in the last W rounds, m_a the noises in
-// their sum, one of Lap(1/ε) a batch, and μ̃_a that noisy sum over N_a, clipped to [0,1]
+// their sum, one of Lap(1/ε) a batch or as many as the releases say, and μ̃_a that noisy sum over N_a, clipped to [0,1]
 // (divergence.DEpsNoisy). An arm that the window has forgotten has the index 1. A batch of an arm
 // is of first rounds, or of a sixteenth of N_a if that is more: so a window of one arm has no more
 // than about 16·log(W/first) noises, and no decision stands for more than a sixteenth of a window.
@@ -30,6 +30,7 @@ import (
 // change up to W rounds are lost.
 type DPWindowKLUCB struct {
 	epsilon       float64
+	least         float64 // 1/scale of the widest noise that was met
 	window, first int
 
 	clock int // rounds that have been released
@@ -45,8 +46,8 @@ type windowed struct {
 }
 
 type block struct {
-	end    int // the policy's clock when it was released
-	n, sum float64
+	end       int // the policy's clock when it was released
+	n, sum, m float64
 }
 
 // slicesOfWindow is how many batches make a window, if they are all of one arm.
@@ -71,7 +72,7 @@ func NewDPWindowKLUCB(arms int, epsilon float64, window, first int) (*DPWindowKL
 			"each of %d arms",
 			window, least, first, arms))
 	}
-	return &DPWindowKLUCB{epsilon: epsilon, window: window, first: first, arms: make([]windowed, arms),
+	return &DPWindowKLUCB{epsilon: epsilon, least: epsilon, window: window, first: first, arms: make([]windowed, arms),
 		batch: Batch{Plays: make([]Play, 0, arms)}}, nil
 }
 
@@ -85,7 +86,8 @@ func (p *DPWindowKLUCB) Next(released privacy.Released) *Batch {
 	}
 	for i := range min(released.Len(), len(p.batch.Plays)) {
 		a := &p.arms[p.batch.Plays[i].Arm]
-		a.blocks = append(a.blocks, block{p.clock, float64(released.N(i)), released.Sum(i)})
+		a.blocks = append(a.blocks, block{p.clock, float64(released.N(i)), released.Sum(i),
+			noises(released, i, &p.least)})
 	}
 	if p.batch.Plays = p.batch.Plays[:0]; p.clock == 0 {
 		for a := range p.arms {
@@ -117,7 +119,7 @@ func (p *DPWindowKLUCB) index(a *windowed) float64 {
 		return 1
 	}
 	level := math.Log(float64(min(p.clock, p.window)))
-	return divergence.DEpsNoisyUpper(min(1, max(0, a.sum/a.n)), level/a.n, p.epsilon, a.m/a.n)
+	return divergence.DEpsNoisyUpper(min(1, max(0, a.sum/a.n)), level/a.n, p.least, a.m/a.n)
 }
 
 // forget drops what ended at this time or before, and adds up what is left: from scratch, so that
@@ -128,10 +130,11 @@ func (a *windowed) forget(before int) {
 		i++
 	}
 	a.blocks = append(a.blocks[:0], a.blocks[i:]...)
-	a.n, a.sum, a.m = 0, 0, float64(len(a.blocks))
+	a.n, a.sum, a.m = 0, 0, 0
 	for _, b := range a.blocks {
 		a.n += b.n
 		a.sum += b.sum
+		a.m += b.m
 	}
 }
 

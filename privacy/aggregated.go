@@ -330,10 +330,23 @@ func (m Aggregated) TailOf(answers int) Tail {
 	return Tail{Sigma: math.Sqrt(n*x) / g}
 }
 
-// Polya noise of as many users as were promised is Laplace, but who answers is not the mechanism's
-// to say.
+// Of shares of Laplace noise the moment generating function is a power of that of a whole one, so
+// that they count as parts of one. How many there are follows from who answers, which is not the
+// mechanism's to say.
 func (m Aggregated) facts() facts {
-	return facts{sum: true, laplace: m.Noise == NoiseLaplace && m.Trust == TrustCentral}
+	f := facts{sum: true, noises: laplaces{scale: m.noise() / float64(m.G)}}
+	switch {
+	case m.Noise == NoisePolya:
+		f.noises.each = 1 / float64(m.Users)
+	case m.Noise != NoiseLaplace:
+	case m.Trust == TrustCentral:
+		f.noises.fixed = 1
+	case m.Trust == TrustTwoServer:
+		f.noises.fixed = 2
+	case m.Trust == TrustLocal:
+		f.noises.each = 1
+	}
+	return f
 }
 
 // entry is in integers: a reward changes the sum by G.

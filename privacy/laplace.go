@@ -66,7 +66,9 @@ func laplaceLevels(scale float64, levels int) Loss {
 
 func (m Laplace) withScale(x float64) Mechanism { m.Scale = x; return m }
 
-func (Laplace) facts() facts     { return facts{sum: true, laplace: true} }
+func (m Laplace) facts() facts {
+	return facts{sum: true, noises: laplaces{fixed: 1, scale: m.Scale}}
+}
 func (m Laplace) entry() Entry   { return Entry{Sensitivity: 1, Scale: m.Scale} }
 func (m Laplace) String() string { return "laplace(scale=" + number(m.Scale) + ")" }
 

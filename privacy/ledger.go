@@ -115,7 +115,7 @@ func (l *Ledger) releaseAll(slots []int, m Mechanism, v *Values, write bool) (Re
 			return Released{}, err
 		}
 	}
-	v.laplace = b.laplace
+	v.noises = b.noises
 	for i, s := range slots {
 		l.book(s, at, 1)
 		if b.continual {

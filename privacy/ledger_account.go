@@ -49,7 +49,7 @@ func (a Account) Release(slot int, v *Values) (Released, error) {
 		if r.account == a.at && n <= r.free && sum-sum == 0 && (n > r.n || n == r.n && sum == r.sum) {
 			r.more++
 			r.n, r.sum = n, sum
-			v.laplace = false
+			v.noises = laplaces{}
 			return Released{v}, nil
 		}
 	}
@@ -72,7 +72,7 @@ func (a Account) release(slot int, v *Values) (Released, error) {
 			return Released{}, err
 		}
 	}
-	v.laplace = b.laplace
+	v.noises = b.noises
 	if !b.continual {
 		a.l.book(slot, a.at, len(v.Sum))
 	} else if err := a.l.run(slot, a.at, v); err != nil {

@@ -127,7 +127,7 @@ func (l *Ledger) releaseSparse(slots []int, m Sparse, v *Values, write bool) (Re
 			}
 		}
 	}
-	v.laplace = true
+	v.noises = m.facts().noises
 	for _, s := range slots {
 		if !asked(s) {
 			l.book(s, questions, 1)

@@ -111,7 +111,7 @@ func (l *Ledger) follow(slots []int, at int32, v *Values) bool {
 		r.n, r.sum = v.N[i], v.Sum[i]
 		r.more++
 	}
-	v.laplace = false
+	v.noises = laplaces{}
 	return true
 }
 

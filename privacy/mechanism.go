@@ -57,8 +57,8 @@ type facts struct {
 	// sum and vector say what the price is for: a sum alone, all coordinates of a vector together.
 	// Of anything else it says nothing, and that costs ∞.
 	sum, vector bool
-	// laplace says that the noise in a sum has Laplace's law, continuous or discrete.
-	laplace bool
+	// noises are the Laplace noises in a sum, the zero value where it has another law's.
+	noises laplaces
 	// longest is how many rewards a running sum may have, 0 where there is none to count, or where
 	// it does not matter, as it costs ∞.
 	longest int

@@ -9,8 +9,12 @@ type Values struct {
 	Sum  []float64 // of rewards mapped to [0,1]
 	Tail Tail      // of the noise in each sum
 
-	laplace bool // set by the ledger: each sum has one Laplace noise, continuous or discrete
+	noises laplaces // set by the ledger
 }
+
+// laplaces is how many independent Laplace noises of a scale, continuous or discrete, a sum has at
+// most: so many, and so many for each reward in it. The zero value says nothing.
+type laplaces struct{ fixed, each, scale float64 }
 
 // A Tail bounds the noise of a released sum, one side: P(noise > Sigma·√(2x) + H·(x+Log)) ≤ e^{-x}
 // for every x ≥ 0. It is all that a policy may know of where its releases come from. For Lap(b) it
@@ -67,7 +71,19 @@ func (r Released) Mean(i int) float64 { return r.v.Sum[i] / float64(r.v.N[i]) }
 
 // Laplace says that each sum was released with one Laplace noise, continuous or discrete, and
 // nothing but that: what some proofs need, where others need its Tail only.
-func (r Released) Laplace() bool { return r.v != nil && r.v.laplace }
+func (r Released) Laplace() bool { return r.v != nil && r.v.noises.fixed == 1 && r.v.noises.each == 0 }
+
+// Noises is how many independent Laplace noises, continuous or discrete, sum i has at most, and of
+// which scale: 1 if Laplace, 2 between two servers, as many as there are rewards under local trust,
+// and between whole numbers where users add shares of one. It is 0 if that is not known, or the noise
+// has another law. So the moment generating function of the noise is at most (1 − λ²b²)^{−m} for m
+// noises of scale b and |λ| < 1/b: of Lap(b) it is 1/(1−λ²b²), and of discrete Laplace noise of the
+// same scale less. (The one noise of a server who is believed may be a little wider, as integers
+// round up: its Tail says so.)
+func (r Released) Noises(i int) (noises, scale float64) {
+	of := r.v.noises
+	return of.fixed + float64(of.each*float64(r.v.N[i])), of.scale
+}
 
 // Tail bounds the noise in each sum.
 func (r Released) Tail() Tail { return r.v.Tail }

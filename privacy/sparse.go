@@ -42,7 +42,9 @@ func (m Sparse) Validate() error {
 	return errors.Join(m.Questions.validate(m.Kind()), scale(m.Kind(), "scale", m.Scale))
 }
 
-func (Sparse) facts() facts   { return facts{sum: true, laplace: true} }
+func (m Sparse) facts() facts {
+	return facts{sum: true, noises: laplaces{fixed: 1, scale: m.Scale}}
+}
 func (m Sparse) entry() Entry { return Entry{Sensitivity: 1, Scale: m.Scale} }
 func (m Sparse) String() string {
 	return "sparse(threshold=" + number(m.Threshold) + ",query=" + number(m.Query) + ",statistic=" +

@@ -206,7 +206,7 @@ func TestRunningSumsRefuseWhatIsNotFinite(t *testing.T) {
 }
 
 // Released.Laplace is a promise about the law of the noise: one Laplace variate in each sum,
-// continuous or discrete.
+// continuous or discrete; and Noises about how many there are.
 func TestReleasedLaplaceIsTrue(t *testing.T) {
 	aggregated := func(trust privacy.Trust, noise privacy.NoiseName, users int) privacy.Aggregated {
 		c := privacy.Calibration{Trust: trust, Noise: noise, Epsilon: 1, S: 1, Users: users,
@@ -218,18 +218,27 @@ func TestReleasedLaplaceIsTrue(t *testing.T) {
 		return m
 	}
 	for _, c := range []struct {
-		m    privacy.Mechanism
-		want bool
+		m      privacy.Mechanism
+		want   bool
+		noises float64 // in a sum of five
+		scale  float64
 	}{
-		{privacy.Laplace{Scale: 2}, true}, {privacy.Gaussian{Sigma: 2}, false},
-		{privacy.Tree{Scale: 2, Horizon: 4}, false}, {privacy.Exact{}, false},
-		{aggregated(privacy.TrustCentral, privacy.NoiseLaplace, 1), true},
-		{aggregated(privacy.TrustLocal, privacy.NoiseLaplace, 10), false}, // a sum of ten
-		{aggregated(privacy.TrustSecAgg, privacy.NoisePolya, 10), false},
+		{privacy.Laplace{Scale: 2}, true, 1, 2}, {privacy.Gaussian{Sigma: 2}, false, 0, 0},
+		{privacy.Tree{Scale: 2, Horizon: 8}, false, 0, 0}, {privacy.Exact{}, false, 0, 0},
+		{aggregated(privacy.TrustCentral, privacy.NoiseLaplace, 1), true, 1, 1},
+		{aggregated(privacy.TrustTwoServer, privacy.NoiseLaplace, 10), false, 2, 1},
+		{aggregated(privacy.TrustLocal, privacy.NoiseLaplace, 10), false, 5, 1}, // a sum of five
+		{aggregated(privacy.TrustSecAgg, privacy.NoisePolya, 10), false, 0.5, 1},
+		{aggregated(privacy.TrustCentral, privacy.NoiseSkellam, 1), false, 0, 0},
 	} {
-		r, err := privacy.NewLedger().Release(0, c.m, &privacy.Values{N: []int{1}, Sum: []float64{0}})
-		if err != nil || r.Laplace() != c.want {
-			t.Errorf("%v: %v, %v; want %v", c.m, r.Laplace(), err, c.want)
+		r, err := privacy.NewLedger().Release(0, c.m, &privacy.Values{N: []int{5}, Sum: []float64{0}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		noises, scale := r.Noises(0)
+		if r.Laplace() != c.want || noises != c.noises || noises > 0 && math.Abs(scale-c.scale) > 1e-9 {
+			t.Errorf("%v: %v, %v noises of scale %v; want %v, %v of %v", c.m, r.Laplace(), noises, scale,
+				c.want, c.noises, c.scale)
 		}
 	}
 }

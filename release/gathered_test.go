@@ -298,24 +298,28 @@ type fixed int64
 func (f fixed) draw(int) (int64, error) { return int64(f), nil }
 
 // The tail of a release bounds its noise, on either side: exactly, by convolution, for one to five
-// answers of five decisions.
+// answers of five decisions. Of two Laplace noises it bounds both sides together, and not by much more.
 func TestGatheredTails(t *testing.T) {
 	for _, g := range gatherings {
 		for _, stated := range smallNoise {
-			m, err := GatheredMechanism(stated, g, 5)
+			c, err := newGathered(Config{Arms: 1, Mechanism: stated}, g, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			whole, err := NoiseOf(stated)
+			if err := c.AddSteps(0, 5, 0); err != nil {
+				t.Fatal(err)
+			}
+			form, err := c.outline([]int{0})
 			if err != nil {
 				t.Fatal(err)
 			}
+			m, tail := form.Mechanism.(privacy.Aggregated), form.Tail
+			whole := c.plan.whole
 			x := float64(whole.Num) / float64(whole.Den)
 			one := laplaceMass(x)
 			if whole.Name == privacy.NoiseGaussian {
 				one = gaussianMass(x)
 			}
-			tail := m.TailOf(5)
 			for answers := 1; answers <= 5; answers++ {
 				sum := one.times(answers)
 				switch {
@@ -329,13 +333,47 @@ func TestGatheredTails(t *testing.T) {
 					h := negativeMass(float64(answers)/3, x)
 					sum = h.minus(h)
 				}
-				for _, l := range []float64{0.1, 0.7, 2, 5, 10, 20} {
-					beyond := float64(tail.Sigma*math.Sqrt(2*l)) + tail.H*(l+tail.Log)
-					if p := above(sum, beyond*gridSteps); p > math.Exp(-l)*(1+1e-9) {
-						t.Errorf("%s, %v, %d answers: P(noise > tail(%v)) is %v", g.Trust, stated,
-							answers, l, p)
+				for _, l := range []float64{0.1, 0.7, 2, 5, 10, 20, 30} {
+					p := above(sum, oneSided(tail, l)*gridSteps)
+					if p > math.Exp(-l)*(1+1e-9) {
+						t.Errorf("%s, %v, %d answers: P(noise > tail(%v)) is %v", g.Trust, stated, answers, l, p)
+					}
+					if tail.Sigma > 0 {
+						continue
+					}
+					if both := 2 * p; both > math.Exp(-l)*(1+1e-9) || l >= 5 && both < math.Exp(-l)/2 {
+						t.Errorf("%s, %v: P(|noise| > tail(%v)) is %v", g.Trust, stated, l, both)
 					}
 				}
+			}
+		}
+	}
+}
+
+func oneSided(t privacy.Tail, x float64) float64 {
+	return float64(t.Sigma*math.Sqrt(2*x)) + t.H*(x+t.Log)
+}
+
+// The formula behind the tail of two Laplace noises is that of the convolution, and its bound holds,
+// down to noise of less than a step. (The convolution leaves out what is below 10^-18 at an end, some
+// 10^-16 in all.)
+func TestTwoLaplaces(t *testing.T) {
+	for _, b := range []float64{0.3, 1, 3, 16.02, 100} {
+		sum, beta := laplaceMass(b).times(2), math.Exp(-1/b)
+		for y := 0; y < int(20*b); y += 1 + int(b/3) {
+			p := above(sum, float64(y)-0.5)
+			exact := math.Pow(beta, float64(y)) * ((1+beta+2*beta*beta)/(1+beta) + float64(y)*(1-beta)) /
+				(1 + beta) / (1 + beta)
+			z := float64(y) / b
+			bound := 0.5 * (1 + z/2) * math.Exp(-z) * math.Exp(1/(2*b))
+			if math.Abs(p-exact) > 1e-9*exact+1e-15 || exact > bound*(1+1e-12) {
+				t.Errorf("b = %v: P(S ≥ %d) is %v, the formula %v, the bound %v", b, y, p, exact, bound)
+			}
+		}
+		tail := twoLaplaces(b)
+		for l := 0.0; l < 30; l += 0.25 {
+			if p := 2 * above(sum, tail.H*gridSteps*(l+tail.Log)); p > math.Exp(-l)*(1+1e-9) {
+				t.Errorf("b = %v: P(|S| > tail(%v)) is %v", b, l, p)
 			}
 		}
 	}

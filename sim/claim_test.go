@@ -13,25 +13,32 @@ import (
 	"github.com/sotto-dp/sotto/sim"
 )
 
-// DP-TT's answer is proved for one Laplace noise a release: with any other, or without clipping,
-// the run says so.
+// DP-TT's answer is proved for Laplace noises that are counted, and for one a release where means
+// forget: with any other, or without clipping, the run says so.
 func TestAClaimIsAboutTheNoise(t *testing.T) {
+	forgets := []identify.TopTwoOption{identify.WithForgetting()}
 	for _, c := range []struct {
 		name      string
 		trust     *release.Trust
 		unclipped bool
 		proved    bool
+		options   []identify.TopTwoOption
 	}{
-		{"continuous", nil, false, true},
-		{"central", &release.Trust{Model: privacy.TrustCentral, P: 1e-6}, false, true},
+		{"continuous", nil, false, true, nil},
+		{"central", &release.Trust{Model: privacy.TrustCentral, P: 1e-6}, false, true, nil},
+		{"central, forgetting", &release.Trust{Model: privacy.TrustCentral, P: 1e-6}, false, true, forgets},
 		{"central skellam", &release.Trust{Model: privacy.TrustCentral, Noise: privacy.NoiseSkellam,
-			Like: privacy.ZCDP{}, P: 1e-6}, false, false},
-		{"local", &release.Trust{Model: privacy.TrustLocal, P: 1e-6}, false, false},
-		{"two servers", &release.Trust{Model: privacy.TrustTwoServer, P: 1e-6}, false, false},
-		{"shuffle", &release.Trust{Model: privacy.TrustShuffle, P: 1e-6}, false, false},
-		{"unclipped", nil, true, false},
+			Like: privacy.ZCDP{}, P: 1e-6}, false, false, nil},
+		{"local", &release.Trust{Model: privacy.TrustLocal, P: 1e-6}, false, true, nil},
+		{"two servers", &release.Trust{Model: privacy.TrustTwoServer, P: 1e-6}, false, true, nil},
+		{"two servers, per arm", &release.Trust{Model: privacy.TrustTwoServer, P: 1e-6}, false, true,
+			[]identify.TopTwoOption{identify.WithPerArmThreshold()}},
+		{"two servers, forgetting", &release.Trust{Model: privacy.TrustTwoServer, P: 1e-6}, false, false, forgets},
+		{"secagg", &release.Trust{Model: privacy.TrustSecAgg, P: 1e-6}, false, true, nil},
+		{"shuffle", &release.Trust{Model: privacy.TrustShuffle, P: 1e-6}, false, false, nil},
+		{"unclipped", nil, true, false, nil},
 	} {
-		rule, err := identify.NewDPTT(2, privacy.Pure{Epsilon: 1}, 0.1)
+		rule, err := identify.NewDPTT(2, privacy.Pure{Epsilon: 1}, 0.1, c.options...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,8 +18,9 @@ import (
 // no rule that is ε-DP and δ-correct has less than T*_ε log(1/(3δ)). Its constants are not known to
 // us. The stopping rule here is ours, and δ-correct if one arm alone is best, for any rewards in
 // [0,1]: NoisyCost with JointThreshold, which has the proof; DEpsCost where means carry one noise
-// each. The proof is for Lap(1/ε) and for the discrete Laplace noise that a server adds who is
-// believed; sums of many users' noises have another law.
+// each. The proof is for Lap(1/ε), for the discrete Laplace noise that a server adds who is believed,
+// and, but with WithForgetting, for sums of such noises, of two servers or of many users: a mean
+// carries as many as its releases say (privacy.Released.Noises).
 //
 // The default first phase, ⌈24/ε⌉ plays in one release, is ours too: with one play each
 // (WithFirst(1), the literal rule) noise may park the best arm, and stopping times have heavy tails.
@@ -36,13 +37,13 @@ type Claimant interface {
 	Claim() error
 }
 
-// Claim is nil as long as each release had one Laplace noise, continuous or discrete, in a
-// sum of clipped rewards: JointThreshold's and PerArmThreshold's proof needs its law, and a
-// tail is not enough.
+// Claim is nil as long as each release had one Laplace noise, continuous or discrete, in a sum of
+// clipped rewards, or a known number of them where the costs count noises (not with WithForgetting):
+// JointThreshold's and PerArmThreshold's proof needs their law, and a tail is not enough.
 func (p *DPTT) Claim() error {
 	if p.other {
-		return fmt.Errorf("dp-tt: a release had noise that is not one Laplace noise, or rewards "+
-			"that were not clipped: %w", ErrUnproved)
+		return fmt.Errorf("dp-tt: a release had noise that is neither one Laplace noise nor some that "+
+			"are counted, or rewards that were not clipped: %w", ErrUnproved)
 	}
 	return nil
 }

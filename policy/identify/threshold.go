@@ -246,8 +246,11 @@ func (t PublishedThreshold) At(a, b Sample) float64 {
 // sampling rule that is a function of releases, the rule that answers â = argmax μ̃, when W(â,b) >
 // JointThreshold for all b ≠ â, is wrong with probability at most δ.
 //
+// A release may have several Laplace noises of the same scale, as between two servers: then n and
+// the ends of phases are as before, and m counts all noises in a mean.
+//
 // Proof. Fix a table in advance: entry j of arm a is the reward of its j-th play, and each (arm,
-// phase) has its noise, all independent. Write D for the cost's divergence, d_ε or J_{m/n}, D⁺(x,u)
+// phase) has its noises, all independent. Write D for the cost's divergence, d_ε or J_{m/n}, D⁺(x,u)
 // for D(x,u) if u > x and 0 otherwise, D⁻ for its mirror image, and n for the rewards behind a mean
 // μ̃. For a phase k let
 //

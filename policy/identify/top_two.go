@@ -75,7 +75,7 @@ type TopTwo struct {
 	arms   []topArm
 	rounds int // asked for so far
 	answer int
-	other  bool // a release had noise that was not one Laplace's
+	other  bool // a release had noise that was neither one Laplace's nor some that are counted
 
 	batch  policy.Batch
 	before []int // plays of each arm when the batch began
@@ -184,16 +184,22 @@ func (p *TopTwo) learn(released privacy.Released) {
 		if p.parts.Forget {
 			a.sum, a.N, a.Noises = 0, 0, 0
 		}
-		p.other = p.other || !released.Laplace()
 		a.sum += released.Sum(i)
 		a.N += float64(released.N(i))
-		a.Noises++
-		// The noise that was really drawn may be a little larger than asked for: integers round up.
-		// Noise that is not Laplace's has a Laplace tail above it, nearest where thresholds look.
-		tail := released.Tail().Laplace(tangent)
-		if a.Noises == 1 {
+		if a.Noises == 0 {
 			a.Scale, a.Log = 1/p.epsilon, 0
 		}
+		// The noise that was really drawn may be a little larger than asked for: integers round up.
+		// Noise that is not Laplace's has a Laplace tail above it, nearest where thresholds look.
+		tail, noises := released.Tail().Laplace(tangent), 1
+		switch k, scale := released.Noises(i); {
+		case released.Laplace():
+		case k > 0 && p.parts.counts():
+			tail, noises = privacy.Tail{H: scale}, int(math.Ceil(k))
+		default:
+			p.other = true
+		}
+		a.Noises += noises
 		// of the noises that are in the mean, the widest
 		a.Scale, a.Log = max(tail.H, a.Scale), max(tail.Log, a.Log)
 		if a.Mean = a.sum / a.N; !p.parts.Unclipped {
@@ -202,6 +208,13 @@ func (p *TopTwo) learn(released privacy.Released) {
 		a.root, a.slow = math.Sqrt(1/(2*a.N)), a.Scale/a.N
 		i++
 	}
+}
+
+// counts says that what stops the rule is proved for any number of Laplace noises in a mean.
+func (p Parts) counts() bool {
+	_, noisy := p.Cost.(NoisyCost)
+	_, perArm := p.Threshold.(PerArmThreshold)
+	return noisy || perArm
 }
 
 // tangent is where a tail is bounded by that of Laplace noise: any is right, and this one is
