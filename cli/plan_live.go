@@ -63,7 +63,9 @@ func (c *planLive) Help() string {
 
 An experiment with contexts is simulated in generated worlds of its map, with its
 window and floor, and the answer says whether there is traffic enough for so many
-components, what privacy costs, and what to do if it is too much.`
+components, what privacy costs, and what to do if it is too much. One whose rewards
+the service does not see (trust) has the noise that goes with it, and beside it what
+would be lost if the service were believed.`
 }
 
 func (c *planLive) question(s streams) (experiment.LivePlan, error) {
@@ -183,11 +185,18 @@ func printForecast(out io.Writer, q experiment.LivePlan, f *experiment.LiveForec
 		}
 		fmt.Fprintf(w, "%.4g ± %.2g\t%.4g\t%s\n", r.Regret, r.RegretSE, r.Uniform, times)
 	}
-	for _, r := range rows {
+	for i, r := range rows {
+		if i == len(f.Rows) && f.Central != nil {
+			line(budgetText(f.Central.Budget.String())+", trust central", *f.Central)
+		}
 		line(budgetText(r.Budget.String()), r)
 	}
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	if f.Central != nil {
+		fmt.Fprintf(out, "\nThe noise is that of trust %s, as if every decision were reported; trust central: "+
+			"were the service believed with rewards.\n", q.Live.TrustModel())
 	}
 	if !q.Live.Start.IsZero() {
 		printDates(out, q.Live, f)
@@ -311,6 +320,7 @@ type forecastJSON struct {
 	Runs           int           `json:"runs"`
 	Rows           []liveRowJSON `json:"rows"`
 	WithoutPrivacy liveRowJSON   `json:"without_privacy"`
+	Central        *liveRowJSON  `json:"trust_central,omitempty"` // where rewards are not seen
 	FirstParam     string        `json:"first_batch_parameter,omitempty"`
 	Firsts         []liveRowJSON `json:"first_batches,omitempty"`
 }
@@ -373,6 +383,10 @@ func forecastOf(traffic float64, f *experiment.LiveForecast) forecastJSON {
 	}
 	for _, r := range f.Firsts {
 		out.Firsts = append(out.Firsts, row(r))
+	}
+	if f.Central != nil {
+		central := row(*f.Central)
+		out.Central = &central
 	}
 	return out
 }

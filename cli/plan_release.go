@@ -17,13 +17,15 @@ type planRelease struct {
 	Budget flags.Budget `required:"" help:"${planReleaseBudget}" placeholder:"BUDGET"`
 	Users  flags.Count  `required:"" help:"Users who are invited to a batch." placeholder:"N"`
 
-	Trust     string       `default:"secagg" help:"central, local, two-server, shuffle or secagg." placeholder:"MODEL"`
+	Trust     string       `default:"secagg" help:"${planReleaseTrust}" placeholder:"MODEL"`
 	Noise     string       `help:"${planReleaseNoise}" placeholder:"NOISE"`
 	Precision flags.Number `in:"[1,inf)" default:"1" help:"${planReleasePrecision}" placeholder:"S"`
 	Promised  flags.Number `in:"(0,1]" default:"1" help:"${planReleasePromised}" placeholder:"SHARE"`
 	Misread   flags.Number `in:"(0,1)" default:"1e-6" help:"Probability that the sum is misread." placeholder:"P"`
 	Returning flags.Count  `default:"1" help:"Batches that a user may take part in." placeholder:"B"`
 	Delta     flags.Number `in:"(0,1)" default:"1e-6" help:"δ at which losses are told in (ε,δ)." placeholder:"δ"`
+	Error     flags.Number `in:"(0,inf)" help:"${planReleaseError}" placeholder:"E"`
+	Traffic   flags.Rate   `help:"${planReleaseTraffic}" placeholder:"N/day"`
 	JSON      bool         `help:"As JSON, for programs."`
 }
 
@@ -34,7 +36,12 @@ var planReleaseTexts = kong.Vars{
 		"alpha=2,epsilon=0.1.",
 	"planReleaseNoise":     "laplace, polya, skellam, gaussian or count, as 'sotto list mechanisms' has them.",
 	"planReleasePrecision": "s of [Chowdhury and Zhou 2023], at least 1: rewards are encoded with g = s·ε·√n.",
-	"planReleasePromised":  "Share of the users who are promised to answer: noise is calibrated to them.",
+	"planReleaseTrust":     "central, local, two-server, shuffle or secagg; or all, to compare them.",
+	"planReleaseError": "With --trust all: how far noise may take the mean reward of a batch, with " +
+		"probability 0.95; the answer has the smallest batch.",
+	"planReleaseTraffic": "With --error: decisions of an arm, such as 10000/day, hour, minute or second; the " +
+		"answer has how long that batch takes to fill.",
+	"planReleasePromised": "Share of the users who are promised to answer: noise is calibrated to them.",
 }
 
 // Help is shown by --help.
@@ -42,7 +49,12 @@ func (c *planRelease) Help() string {
 	return `Examples:
   sotto plan release --budget epsilon=0.1 --users 4096
   sotto plan release --budget alpha=2,epsilon=0.01 --users 1000 --noise skellam --precision 10 --returning 100
-  sotto plan release --budget epsilon=1 --users 1000 --trust shuffle --promised 0.9`
+  sotto plan release --budget epsilon=1 --users 1000 --trust shuffle --promised 0.9
+  sotto plan release --budget epsilon=1 --users 1000 --trust all --error 0.01 --traffic 2000/day
+
+With --trust all every trust model is asked what its noise does to the mean of a batch
+of so many users, those of live experiments (central, two-server, secagg, local) with
+the noise that is drawn there.`
 }
 
 // releasePlan is what programs read.
@@ -64,25 +76,30 @@ type returningPlan struct {
 	Simple   *float64 `json:"simple"`
 }
 
+// stated is the mechanism that a policy states for the budget.
+func (c *planRelease) stated() (privacy.Mechanism, error) {
+	switch b := c.Budget.Budget.(type) {
+	case privacy.Pure:
+		return privacy.Laplace{Scale: 1 / b.Epsilon}, nil
+	case privacy.None:
+		return nil, errors.New("--budget is none, must be private")
+	}
+	sigma, err := privacy.GaussianSigma(c.Budget.Budget)
+	if err != nil {
+		return nil, fmt.Errorf("--budget: %w", err)
+	}
+	return privacy.Gaussian{Sigma: sigma}, nil
+}
+
 func (c *planRelease) plan() (releasePlan, error) {
 	out := releasePlan{Delta: c.Delta.X}
 	budget := c.Budget.Budget
 	t := release.Trust{Model: privacy.Trust(c.Trust), Noise: privacy.NoiseName(c.Noise),
 		Like: budget, S: c.Precision.X, Promised: c.Promised.X, P: c.Misread.X}
-	var stated privacy.Mechanism
-	switch b := budget.(type) {
-	case privacy.Pure:
-		stated = privacy.Laplace{Scale: 1 / b.Epsilon}
-	case privacy.None:
-		return out, errors.New("--budget is none, must be private")
-	default:
-		sigma, err := privacy.GaussianSigma(budget)
-		if err != nil {
-			return out, fmt.Errorf("--budget: %w", err)
-		}
-		stated = privacy.Gaussian{Sigma: sigma}
+	stated, err := c.stated()
+	if err != nil {
+		return out, err
 	}
-	var err error
 	if out.Mechanism, err = t.Mechanism(stated, int(c.Users)); err != nil {
 		return out, err
 	}
@@ -115,6 +132,12 @@ func (c *planRelease) plan() (releasePlan, error) {
 }
 
 func (c *planRelease) Run(s streams) error {
+	if c.Trust == allTrusts {
+		return c.compare(s)
+	}
+	if c.Error.Set || c.Traffic.Set {
+		return usage(errors.New("--error and --traffic go with --trust all"))
+	}
 	p, err := c.plan()
 	if err != nil {
 		return usage(err)

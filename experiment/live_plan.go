@@ -16,6 +16,7 @@ import (
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/sim"
 )
 
@@ -93,6 +94,10 @@ type LiveForecast struct {
 	Runs   int
 	Rows   []LiveRow // by budget, the declared one among them
 	Plain  LiveRow   // without privacy
+	// Central is at the declared budget, were the service believed, of an experiment whose rewards it
+	// does not see; nil of others. All other rows have the noise of the declared trust model, as if
+	// every decision were reported.
+	Central *LiveRow
 	// Firsts are at the declared budget with other first batches, if the policy has that parameter:
 	// the declared one, and those that fill a quarter and all of a window. FirstParam is its name.
 	Firsts     []LiveRow
@@ -130,20 +135,19 @@ func (q LivePlan) Run(ctx context.Context) (*LiveForecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	type ask struct {
-		budget privacy.Budget
-		first  int
-	}
-	asks := []ask{{privacy.None{}, 0}}
+	asks := []liveAsk{{budget: privacy.None{}}}
 	for _, b := range p.Budgets {
-		asks = append(asks, ask{b, 0})
+		asks = append(asks, liveAsk{budget: b, gathering: p.Live.Gathering()})
+	}
+	if p.Live.Gathering().On() {
+		asks = append(asks, liveAsk{budget: p.Live.Budget})
 	}
 	if slices.ContainsFunc(entry.Params, func(q catalog.Param) bool { return q.Name == firstParam }) {
 		p.out.FirstParam = firstParam
 		full := max(1, p.out.Window/len(p.Live.Arms))
 		for _, n := range slices.Compact([]int{max(1, full/4), full}) {
 			if params[firstParam] != float64(n) {
-				asks = append(asks, ask{p.Live.Budget, n})
+				asks = append(asks, liveAsk{budget: p.Live.Budget, first: n, gathering: p.Live.Gathering()})
 			}
 		}
 	}
@@ -153,13 +157,15 @@ func (q LivePlan) Run(ctx context.Context) (*LiveForecast, error) {
 	p.out.Runs = int(p.Runs)
 	declared := -1
 	for i, a := range asks {
-		row, err := p.row(ctx, a.budget, a.first)
+		row, err := p.row(ctx, a)
 		if err != nil {
 			return nil, err
 		}
 		switch {
 		case i == 0:
 			p.out.Plain = row
+		case p.Live.Gathering().On() && !a.gathering.On():
+			p.out.Central = &row
 		case a.first == 0:
 			p.out.Rows = append(p.out.Rows, row)
 			if a.budget.String() == p.Live.Budget.String() {
@@ -176,6 +182,14 @@ func (q LivePlan) Run(ctx context.Context) (*LiveForecast, error) {
 		}
 	}
 	return &p.out, nil
+}
+
+// A liveAsk is what a row is about: a budget, the first batch (0: as declared), and how sums are
+// gathered.
+type liveAsk struct {
+	budget    privacy.Budget
+	first     int
+	gathering release.Gathering
 }
 
 // firstParam is the parameter of policies for the first batch of an arm.
@@ -399,18 +413,18 @@ type liveRun struct {
 }
 
 // row simulates all runs at a budget.
-func (p *livePlan) row(ctx context.Context, b privacy.Budget, first int) (LiveRow, error) {
+func (p *livePlan) row(ctx context.Context, a liveAsk) (LiveRow, error) {
 	runs := make([]liveRun, p.Runs)
 	err := pool.Run(ctx, p.Workers, int(p.Runs), func() func(context.Context, int) error {
 		return func(ctx context.Context, run int) (err error) {
-			runs[run], err = p.one(ctx, b, first, run)
+			runs[run], err = p.one(ctx, a, run)
 			return err
 		}
 	})
 	if err != nil {
 		return LiveRow{}, err
 	}
-	row := LiveRow{Budget: b, First: first}
+	row := LiveRow{Budget: a.budget, First: a.first}
 	var firsts, knowns, all, regrets, decisions, releases []float64
 	for _, r := range runs {
 		never := func(n int) float64 {
@@ -475,23 +489,24 @@ func (p *livePlan) course(runs []liveRun) []LivePoint {
 }
 
 // one simulates a run.
-func (p *livePlan) one(ctx context.Context, b privacy.Budget, first, run int) (liveRun, error) {
+func (p *livePlan) one(ctx context.Context, a liveAsk, run int) (liveRun, error) {
 	world := p.worlds[run%len(p.worlds)]
 	key := noise.Key{Seed: p.Seed, Experiment: p.key, Run: run, Role: noise.RoleReward}
 	rewards := key.Fast(len(world.Arms))
 	key.Role = noise.RoleFloor
 	floor := key.Fast(1)
-	key.Role, key.Cell = noise.RoleNoise, b.String()
+	key.Role, key.Cell = noise.RoleNoise, a.budget.String()
 	streams := key.Fast(1)
 	key.Role = noise.RolePolicy
 	coins := key.Fast(1)
-	pol, err := p.policy(b, first, sim.NewCoins(&coins[0]))
+	pol, err := p.policy(a.budget, a.first, sim.NewCoins(&coins[0]))
 	if err != nil {
 		return liveRun{}, err
 	}
 	out := liveRun{first: -1, known: -1}
 	lo, hi := p.Live.Range()
 	delay := sim.Delay{Window: p.out.Window, Default: p.Live.Default, Floor: p.Live.Floor, Coins: &floor[0],
+		Gathering: a.gathering,
 		Released: func(rounds int) {
 			if out.first < 0 {
 				out.first = rounds

@@ -150,3 +150,40 @@ func TestLivePlanErrors(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
+
+// Where nobody sees the rewards a forecast has the noise of the declared trust model, and says beside
+// it what would be lost if the service were believed: of every policy that is proved there, more
+// under local trust, and between two servers less than twice as much.
+func TestLivePlanOfGatheredRewards(t *testing.T) {
+	for _, c := range []struct{ policy, budget string }{
+		{"dp-klucb-j", "epsilon: 1"}, {"dp-imed-j", "epsilon: 1"}, {"adap-ucb", "epsilon: 1"},
+		{"adap-klucb", "epsilon: 1"}, {"adac-ucb", "rho: 0.5"}, {"dp-se", "epsilon: 1"},
+		{"batch-se", "epsilon: 1"}, {"dp-window-klucb", "epsilon: 1"},
+	} {
+		text := strings.NewReplacer("policy: dp-klucb", "policy: "+c.policy, "epsilon: 1", c.budget,
+			"window: 6h", "window: 10m\nhorizon: 24000", ", assignments: 2", "").Replace(planned)
+		ask := func(trust string) (LiveRow, LiveRow) {
+			q := LivePlan{Live: liveOf(t, text+trust), Gap: 0.4, Traffic: 12_000, Days: 2, Runs: 6, Seed: 1}
+			q.Budgets = []privacy.Budget{q.Live.Budget}
+			f := forecast(t, q)
+			if len(f.Rows) != 1 || f.Central == nil {
+				t.Fatalf("%s: %+v", c.policy, f)
+			}
+			return f.Rows[0], *f.Central
+		}
+		two, central := ask("trust: two-server\nhelper: {url: https://a.example, key: " + helperKey + "}\n")
+		local, again := ask("trust: local\n")
+		if fmt.Sprint(central) != fmt.Sprint(again) {
+			t.Errorf("%s: central is %+v, and again %+v", c.policy, central, again)
+		}
+		t.Logf("%s: lost %.4g by central, %.4g between two servers, %.4g local trust", c.policy, central.Regret,
+			two.Regret, local.Regret)
+		if !(two.Regret < 2*central.Regret && two.Regret > 0.9*central.Regret && local.Regret > two.Regret) {
+			t.Errorf("%s: lost %v by central, %v between two servers, %v under local trust", c.policy,
+				central.Regret, two.Regret, local.Regret)
+		}
+	}
+	if f := forecast(t, LivePlan{Live: liveOf(t, planned), Gap: 0.4, Traffic: 4000, Days: 1, Runs: 2}); f.Central != nil {
+		t.Errorf("the service is believed, and the forecast has %+v beside", f.Central)
+	}
+}

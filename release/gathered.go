@@ -472,15 +472,21 @@ func (c *Gathered) calibrate(arms []int) error {
 	for _, a := range arms {
 		n = max(n, c.slots[a].n)
 	}
-	m, err := c.plan.mechanism(n)
+	var err error
+	c.charge, c.tails[0], err = c.plan.form(n)
+	return err
+}
+
+// form is what a release of n decisions at most is charged for, and its tail.
+func (p gatheredPlan) form(n int) (privacy.Mechanism, privacy.Tail, error) {
+	m, err := p.mechanism(n)
 	if err != nil {
-		return fmt.Errorf("curator: %w", err)
+		return nil, privacy.Tail{}, fmt.Errorf("curator: %w", err)
 	}
-	c.charge, c.tails[0] = m, m.TailOf(n)
-	if w := c.plan.whole; c.plan.Trust == privacy.TrustTwoServer && w.Name == privacy.NoiseLaplace {
-		c.tails[0] = twoLaplaces(float64(w.Num) / float64(w.Den))
+	if w := p.whole; p.Trust == privacy.TrustTwoServer && w.Name == privacy.NoiseLaplace {
+		return m, twoLaplaces(float64(w.Num) / float64(w.Den)), nil
 	}
-	return nil
+	return m, m.TailOf(n), nil
 }
 
 // twoLaplaces is the tail of the sum S of two discrete Laplace noises of scale b, in steps, on both

@@ -714,3 +714,74 @@ func TestWhatClientsSend(t *testing.T) {
 		t.Error("a share is a whole noise")
 	}
 }
+
+// In simulations the noise, the tail and the charge are those of gathered sums whose every decision
+// is answered. 6 laws, with a false-alarm probability of 10^-6 each, and a twin with a noise less.
+func TestSimulatedGathered(t *testing.T) {
+	for _, g := range gatherings {
+		for _, stated := range smallNoise {
+			for _, missing := range []int{0, 1} {
+				s := noise.Key{Seed: 5, Experiment: fmt.Sprint(g, stated), Role: noise.RoleNoise}.Fast(1)
+				cur, err := SimulatedGathered(Config{Arms: 2, Mechanism: stated}, g, &s[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := cur.(*simulatedGathered)
+				whole := c.own.plan.whole
+				one := laplaceMass(float64(whole.Num) / float64(whole.Den))
+				if whole.Name == privacy.NoiseGaussian {
+					one = gaussianMass(float64(whole.Num) / float64(whole.Den))
+				}
+				want := one.times(map[privacy.Trust]int{privacy.TrustTwoServer: 2, privacy.TrustLocal: 3,
+					privacy.TrustSecAgg: 1}[g.Trust] + missing)
+				want.low += gridSteps / 2
+				p := pValue(testneeds.Size(20_000, 100_000), func() int {
+					if err := c.AddSum(1, 3, 0.5); err != nil {
+						t.Fatal(err)
+					}
+					r, err := c.Release([]int{1})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return int(math.Round(r.Sum(0) * gridSteps))
+				}, want)
+				if (p > falseAlarm) != (missing == 0) {
+					t.Errorf("%s, %v, %d noises missing: χ² p-value %v", g.Trust, stated, missing, p)
+				}
+			}
+			s := noise.Key{Seed: 6}.Fast(1)
+			cur, err := SimulatedGathered(Config{Arms: 2, Mechanism: stated}, g, &s[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			o, err := NewGatheredOutline(Config{Arms: 2, Mechanism: stated}, g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for a, n := range []int{9, 3} {
+				if err := cur.AddSum(a, n, 1); err != nil {
+					t.Fatal(err)
+				}
+				if err := o.Play(a, n); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r, err := cur.Release([]int{0, 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			form, err := o.Release([]int{0, 1})
+			if err != nil || r.Tail() != form.Tail || cur.Ledger().Total().Pure() != form.Mechanism.Loss().Pure() {
+				t.Errorf("%s, %v: the tail is %v, of real rewards %v; %v", g.Trust, stated, r.Tail(), form.Tail, err)
+			}
+		}
+	}
+	if _, err := SimulatedGathered(Config{Arms: 1, Mechanism: privacy.Laplace{Scale: 1}}, Gathering{},
+		&noise.Fast{}); err == nil {
+		t.Error("nothing is gathered, and there is a curator")
+	}
+	if _, err := SimulatedGathered(Config{Arms: 1, Mechanism: privacy.Laplace{Scale: 1}}, gatherings[0],
+		nil); err == nil {
+		t.Error("a curator without noise")
+	}
+}

@@ -31,6 +31,8 @@ type Delay struct {
 	// Tick, if above 0, has releases on public ticks, as package serve makes them: what is due is closed
 	// every so many rounds, one batch at a time, and handed to the policy at the next tick.
 	Tick int
+	// Gathering, if it is on, has releases with the noise of rewards that nobody sees.
+	Gathering release.Gathering
 	// Released, if set, is told of each release: how many rounds had been played.
 	Released func(rounds int)
 }
@@ -110,7 +112,12 @@ func (d Delay) live(p policy.Policy, arms int, lo, hi float64, s *noise.Fast,
 	return play.New(play.Config{
 		Policy: p, Arms: arms, Lo: lo, Hi: hi, Default: d.Default, Window: int64(d.Window),
 		Take: d.Take, Ledger: ledger, Epoch: play.Epoch{1},
-		Curator: func(c release.Config) (release.Curator, error) { return release.Simulated(c, s) },
+		Curator: func(c release.Config) (release.Curator, error) {
+			if d.Gathering.On() {
+				return release.SimulatedGathered(c, d.Gathering, s)
+			}
+			return release.Simulated(c, s)
+		},
 	})
 }
 
