@@ -148,7 +148,8 @@ func (c *planRelease) noiseOf(t privacy.Trust, stated privacy.Mechanism, users i
 		return 0, err
 	}
 	if !m.Loss().Within(c.Budget.Budget) {
-		return 0, fmt.Errorf("a release costs %v; of a budget in ρ it would cost that", m.Loss().In(c.Budget.Budget))
+		return 0, fmt.Errorf("a release costs %v; of a budget in ρ it would cost that",
+			m.Loss().In(c.Budget.Budget))
 	}
 	outline, err := release.NewGatheredOutline(cfg, gathering)
 	if err != nil {

@@ -151,9 +151,9 @@ func TestLivePlanErrors(t *testing.T) {
 	}
 }
 
-// Where nobody sees the rewards a forecast has the noise of the declared trust model, and says beside
-// it what would be lost if the service were believed: of every policy that is proved there, more
-// under local trust, and between two servers less than twice as much.
+// Where nobody sees the rewards a forecast has the noise of the declared trust model, and says
+// beside it what would be lost if the service were believed: of every policy that is proved there,
+// more under local trust, and between two servers less than twice as much.
 func TestLivePlanOfGatheredRewards(t *testing.T) {
 	for _, c := range []struct{ policy, budget string }{
 		{"dp-klucb-j", "epsilon: 1"}, {"dp-imed-j", "epsilon: 1"}, {"adap-ucb", "epsilon: 1"},
@@ -183,7 +183,8 @@ func TestLivePlanOfGatheredRewards(t *testing.T) {
 				central.Regret, two.Regret, local.Regret)
 		}
 	}
-	if f := forecast(t, LivePlan{Live: liveOf(t, planned), Gap: 0.4, Traffic: 4000, Days: 1, Runs: 2}); f.Central != nil {
+	if f := forecast(t, LivePlan{Live: liveOf(t, planned), Gap: 0.4, Traffic: 4000, Days: 1,
+		Runs: 2}); f.Central != nil {
 		t.Errorf("the service is believed, and the forecast has %+v beside", f.Central)
 	}
 }

@@ -10,14 +10,15 @@ import (
 )
 
 // SimulatedGathered returns a curator for simulated rewards, which it sees, whose releases are like
-// those of RealGathered if every decision is answered: the same law of the noise but for the grid, the
-// same tails, the same charges. The noise is from the run's stream s, and protects nobody.
+// those of RealGathered if every decision is answered: the same law of the noise but for the grid,
+// the same tails, the same charges. The noise is from the run's stream s, and protects nobody.
 func SimulatedGathered(cfg Config, g Gathering, s *noise.Fast) (Curator, error) {
 	switch {
 	case s == nil:
 		return nil, errors.New("curator: noise stream is missing, must be a run's stream")
 	case cfg.Trust != nil || cfg.Unclipped:
-		return nil, errors.New("curator: trust and unclipped are given, must be missing where sums are gathered")
+		return nil, errors.New("curator: trust and unclipped are given, must be missing where " +
+			"sums are gathered")
 	}
 	c := &simulatedGathered{own: gatheredNoise{s: s}}
 	base, err := newCurator(cfg, func(stated privacy.Mechanism) (plan[float64], error) {
