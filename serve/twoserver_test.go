@@ -30,6 +30,7 @@ var shared = bytes.Repeat([]byte("secret"), 6)
 type party struct {
 	t      testing.TB
 	key    dap.Key
+	config dap.Config // the public half
 	server *httptest.Server
 	noise  func() int64
 
@@ -52,6 +53,7 @@ func newParty(t testing.TB, noise func() int64) *party {
 	if p.key, err = dap.DeriveKey(bytes.Repeat([]byte("h"), 32), 7); err != nil {
 		t.Fatal(err)
 	}
+	p.config = p.key.Config()
 	p.server = httptest.NewServer(p)
 	t.Cleanup(p.server.Close)
 	return p
@@ -162,7 +164,7 @@ func (p *party) report(t testing.TB, e *Engine, d Decision, value uint64) Messag
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := dap.NewReport(dap.Task{ID: d.Report.Task, Grid: uint64(d.Report.Grid)}, leader, p.key.Config(),
+	r, err := dap.NewReport(dap.Task{ID: d.Report.Task, Grid: uint64(d.Report.Grid)}, leader, p.config,
 		d.Report.Time, ticket, value, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
