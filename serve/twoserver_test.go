@@ -136,18 +136,25 @@ func (p *party) answer(path string, body []byte) ([]byte, error) {
 
 // shop is an experiment with this helper.
 func (p *party) shop() string {
-	return strings.Replace(localShop, "trust: local", fmt.Sprintf("trust: two-server\ngrid: 1024\nhelper: {url: %q, "+
-		"key: %s}", p.server.URL, p.key.Config()), 1)
+	return strings.Replace(localShop, "trust: local\n", p.terms(), 1)
+}
+
+// terms are those of an experiment with this helper.
+func (p *party) terms() string {
+	return fmt.Sprintf("trust: two-server\ngrid: 1024\nhelper: {url: %q, key: %s}\n", p.server.URL, p.config)
 }
 
 // open is a leader with this helper.
 func (p *party) open(t testing.TB, cfg Config) *Engine {
 	t.Helper()
 	x := parse(t, p.shop())
-	var err error
-	if p.task, err = x.Task(); err != nil {
+	task, err := x.Task()
+	if err != nil {
 		t.Fatal(err)
 	}
+	p.mu.Lock()
+	p.task = task
+	p.mu.Unlock()
 	cfg.HelperSecret = func(string) []byte { return shared }
 	cfg.gatherPause = time.Millisecond
 	return open(t, cfg)
@@ -176,11 +183,6 @@ func (p *party) report(t testing.TB, e *Engine, d Decision, value uint64) Messag
 type noisySums struct {
 	*known
 	noise func() int64
-}
-
-func (c noisySums) AddNoisy(arm, _ int, sum int64) error {
-	c.steps[arm] += sum
-	return nil
 }
 
 func (c noisySums) Release(arms []int) (privacy.Released, error) {
