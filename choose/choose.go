@@ -34,6 +34,14 @@
 // stand beside each mean for this reason, and Strict uses only Hoeffding's bound and betting, which
 // hold whatever the tails are. It needs many more runs.
 //
+// # Bad runs
+//
+// With a level of risk p, each row has the conditional value at risk beside the mean, the mean of the
+// worst 1 − p of the runs, and a ranking by it orders by that. Its Student's interval, of the mean of
+// v + (x − v)₊/(1−p), is among the statements, and is believed by the same rule of skewness; so is an
+// upper bound that needs no trust, Hoeffding's for the best v of a grid. Entrants are then compared by
+// these intervals alone, not in pairs.
+//
 // # What is recommended
 //
 // The first of the ranking, with two exceptions, in Answer.Refused. Where clipping to the declared
@@ -89,6 +97,12 @@ type Question struct {
 	Level      float64 // total error probability, in (0,1); 0 means 0.05
 	Resolution float64 // in [0,1): means within this fraction of each other are a tie; 0 means 0.01
 	Strict     bool    // trust no central limit theorem
+
+	// Risk is the level p of the conditional value at risk that answers have beside the mean: the
+	// mean regret of the worst 1 − p of the runs. In [½,1); 0: none. ByRisk ranks by it; not with
+	// Strict, which has nothing to say of it.
+	Risk   float64
+	ByRisk bool
 
 	// MinRuns is the number of runs before a policy may be settled, at least 2; 0 means 1024, or
 	// MaxRuns if that is less. The first two of the ranking get 16 times as many, so that rare
@@ -155,6 +169,11 @@ type Row struct {
 	Max    float64 `json:"max"`
 	// Top is the share of the mean that the worst hundredth of the runs carries.
 	Top float64 `json:"top"`
+	// Worst ± WorstHalf is the conditional value at risk at the question's level, with Student's
+	// interval of it, if the question has one; WorstHeavy says that the interval is not to be trusted.
+	Worst      float64 `json:"worst,omitempty"`
+	WorstHalf  float64 `json:"worst_half,omitempty"`
+	WorstHeavy bool    `json:"worst_heavy,omitempty"`
 	// Heavy says that the mean rests on a few runs: Top is above ½ (of 100 runs at least), or the
 	// skewness of the runs is above √(n/25), so that Student's interval is not to be trusted.
 	Heavy bool `json:"heavy"`
@@ -177,7 +196,9 @@ type Answer struct {
 	Resolution float64    `json:"resolution"`
 	Strict     bool       `json:"strict"`
 	Seed       uint64     `json:"seed"`
-	Delay      string     `json:"delay,omitempty"` // how late rewards are
+	Risk       float64    `json:"risk,omitempty"`    // level of the rows' Worst
+	ByRisk     bool       `json:"by_risk,omitempty"` // the ranking is by it
+	Delay      string     `json:"delay,omitempty"`   // how late rewards are
 	Settled    bool       `json:"settled"`
 	Stopped    string     `json:"stopped"` // why runs ended: "settled", "runs", "effort" or "time"
 	Rows       []Row      `json:"rows"`    // best first
@@ -231,7 +252,7 @@ func Rank(ctx context.Context, q Question) (Answer, error) {
 	}
 	c := contest{
 		ranked: w.ranked, all: len(w.entrants), level: q.Level, resolution: q.Resolution,
-		strict: q.Strict, top: w.top,
+		strict: q.Strict, risk: q.Risk, byRisk: q.ByRisk, top: w.top,
 		min: q.MinRuns, max: q.MaxRuns, effort: q.Effort, workers: q.Workers, limit: q.Time,
 		play: w.play, progress: q.Progress,
 	}
@@ -275,6 +296,12 @@ func (q *Question) complete() error {
 		return fail("level is %v, must be above 0 and below 1", q.Level)
 	case !(q.Resolution > 0 && q.Resolution < 1):
 		return fail("resolution is %v, must be at least 0 (0.01) and below 1", q.Resolution)
+	case !riskIn(q.Risk):
+		return fail("risk is %v, must be at least 0.5 and below 1", q.Risk)
+	case q.ByRisk && q.Risk == 0:
+		return fail("a ranking by risk wants a level of risk, such as 0.99")
+	case q.ByRisk && q.Strict:
+		return fail("a ranking by risk rests on a central limit theorem, and strict trusts none")
 	case q.MinRuns < 0 || q.MinRuns == 1 || q.MinRuns > maxRuns:
 		return fail("min runs is %d, must be from 2 to %d", q.MinRuns, maxRuns)
 	case q.MaxRuns < 0 || q.MaxRuns == 1 || q.MaxRuns > maxRuns:

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/base/interval"
 	"github.com/sotto-dp/sotto/internal/base/pool"
 )
 
@@ -21,6 +20,8 @@ type contest struct {
 	ranked, all       int
 	level, resolution float64
 	strict            bool
+	risk              float64 // level of the mean of bad runs; 0: it is not read
+	byRisk            bool    // the ranking is by that
 	top               float64 // values are in [0, top]
 	min, max, effort  int
 	workers           int
@@ -259,7 +260,11 @@ func (c *contest) wanted(want []int) (next, unsettled int) {
 func (c *contest) settle() {
 	bounds := make([]bound, c.ranked)
 	for i := range bounds {
-		bounds[i] = c.bound(i)
+		if c.byRisk {
+			_, bounds[i] = c.tail(i)
+		} else {
+			bounds[i] = c.bound(i)
+		}
 	}
 	for i := range c.ranked {
 		for j := i + 1; j < c.ranked; j++ {
@@ -269,7 +274,11 @@ func (c *contest) settle() {
 			if known && old.size == min(c.entrant[i].size, c.entrant[j].size) {
 				continue
 			}
-			now, doubt := c.judge(i, j, bounds[i], bounds[j])
+			judge := c.judge
+			if c.byRisk {
+				judge = c.judgeRisk
+			}
+			now, doubt := judge(i, j, bounds[i], bounds[j])
 			if known && now.verdict == Unsettled && !doubt(old) {
 				now.verdict, now.first, now.proved = old.verdict, old.first, old.proved
 			}
@@ -301,14 +310,14 @@ func (c *contest) worse(than int) []bool {
 	return marked
 }
 
-// rank orders the entrants: by their means, where that contradicts no settled pair. (Samples of
+// rank orders the entrants: by their means, or those of bad runs, where that contradicts no settled pair. (Samples of
 // different sizes can.)
 func (c *contest) rank() {
 	rest := make([]int, c.ranked)
 	mean := make([]float64, c.ranked)
 	for i := range rest {
 		rest[i] = i
-		mean[i], _, _ = interval.Mean(c.entrant[i].x)
+		mean[i] = c.rankedBy(i)
 	}
 	slices.SortStableFunc(rest, func(i, j int) int { return cmp.Compare(mean[i], mean[j]) })
 	c.order = c.order[:0]

@@ -15,8 +15,11 @@ func (c *contest) alpha(k int) float64 {
 	return c.level / ((math.Pi*math.Pi/3 - 1) * (1 + i) * (1 + i) * c.statements())
 }
 
-// statements are those that share the level: two kinds for each pair, two for each mean.
-func (c *contest) statements() float64 { return float64(c.ranked*(c.ranked-1) + 2*c.all) }
+// statements are those that share the level: two kinds for each pair, two for each mean, and two for
+// each mean of bad runs.
+func (c *contest) statements() float64 {
+	return float64(c.ranked*(c.ranked-1)+2*c.all) + c.tailStatements()
+}
 
 // A sample is what a statement is made of.
 type sample struct {
@@ -193,5 +196,6 @@ func (c *contest) describe(i int, r *Row) {
 	if s.mean > 0 {
 		r.Top = worst / float64(s.mean*float64(s.n))
 	}
+	c.describeRisk(i, r)
 	r.Heavy = s.n >= 100 && r.Top > 0.5 || !s.upperHolds() || !s.lowerHolds()
 }

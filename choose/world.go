@@ -277,7 +277,7 @@ func closed(law bandit.Law) bool {
 func (w *world) answer(q *Question, c *contest) (Answer, error) {
 	a := Answer{
 		World: q.Source.String(), Budget: q.Budget.String(), Horizon: q.Horizon, Level: q.Level,
-		Resolution: q.Resolution, Strict: q.Strict, Seed: q.Seed,
+		Resolution: q.Resolution, Strict: q.Strict, Seed: q.Seed, Risk: q.Risk, ByRisk: q.ByRisk,
 		Delay:   q.Delay.String(),
 		Stopped: c.stopped, Settled: true, Rows: []Row{}, Verdicts: []Verdict{},
 		References: []Row{}, Left: append([]Left{}, w.left...),

@@ -49,6 +49,8 @@ type chooseCommand struct {
 	Reference  bool           `help:"Show policies without privacy too. They are not ranked."`
 	Level      flags.Number   `in:"(0,1)" help:"${chooseLevel}" default:"0.05" placeholder:"P"`
 	Resolution flags.Number   `in:"(0,1)" help:"${chooseResolution}" default:"0.01" placeholder:"R"`
+	Risk       flags.Number   `in:"[0.5,1)" help:"${chooseRisk}" placeholder:"P"`
+	ByRisk     bool           `help:"${chooseByRisk}"`
 	Strict     bool           `help:"Trust no central limit theorem. Needs many more runs."`
 	MinRuns    flags.Count    `help:"${chooseMinRuns}" placeholder:"N"`
 	MaxRuns    flags.Count    `help:"${chooseMaxRuns}" placeholder:"N"`
@@ -82,6 +84,9 @@ var chooseTexts = kong.Vars{
 		"Else all that meet the budget.",
 	"chooseLevel":      "Probability that anything in the answer is wrong.",
 	"chooseResolution": "Means within this fraction of each other are a tie.",
+	"chooseRisk": "Show what bad runs lose, too: the mean regret of the worst 1 − P of the runs, " +
+		"such as 0.99 for the worst hundredth (the conditional value at risk).",
+	"chooseByRisk": "Rank by what bad runs lose, --risk, and not by the mean.",
 	"chooseMinRuns": "Runs of a policy before it may be settled; 1024 if not given, fewer where runs are " +
 		"long.",
 	"chooseMaxRuns": "Most runs of a policy; 65536 if not given, fewer where runs are long.",
@@ -145,7 +150,7 @@ func (c *chooseCommand) Run(ctx context.Context, s streams) error {
 
 func (c *chooseCommand) question(s streams) (choose.Question, error) {
 	q := choose.Question{Catalog: s.known, Horizon: int(c.Horizon), Reference: c.Reference,
-		Strict: c.Strict, MinRuns: int(c.MinRuns), MaxRuns: int(c.MaxRuns), Level: c.Level.X,
+		Strict: c.Strict, Risk: c.Risk.X, ByRisk: c.ByRisk, MinRuns: int(c.MinRuns), MaxRuns: int(c.MaxRuns), Level: c.Level.X,
 		Resolution: c.Resolution.X, Time: c.Time, Seed: c.Seed.X, Workers: int(c.Workers)}
 	var err error
 	if q.Lo, q.Hi, err = c.ends(); err != nil {
@@ -313,7 +318,11 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 	}
 	fmt.Fprintln(&b)
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "tier\tpolicy\tregret at T\tratio\tmedian\tq95\tq99\tmax\truns\thorizon\tguarantee")
+	worst := ""
+	if a.Risk > 0 {
+		worst = fmt.Sprintf("\tworst %.4g %%", 100*(1-a.Risk))
+	}
+	fmt.Fprintf(w, "tier\tpolicy\tregret at T\tratio\tmedian\tq95\tq99\tmax%s\truns\thorizon\tguarantee\n", worst)
 	row := func(tier string, r choose.Row) {
 		ratio := "-"
 		if r.Ratio > 0 {
@@ -327,10 +336,17 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 		if r.Anytime {
 			horizon = "-"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s ± %s%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", tier, r.Policy,
+		worst := ""
+		if a.Risk > 0 {
+			worst = fmt.Sprintf("\t%s ± %s", report.Short(r.Worst), report.Short(r.WorstHalf))
+			if r.WorstHeavy {
+				worst += " !"
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s ± %s%s\t%s\t%s\t%s\t%s\t%s%s\t%d\t%s\t%s\n", tier, r.Policy,
 			report.Short(r.Mean), report.Short(r.Half), heavy, ratio,
 			report.Short(r.Median), report.Short(r.Q95), report.Short(r.Q99), report.Short(r.Max),
-			r.Runs, horizon, r.Guarantee)
+			worst, r.Runs, horizon, r.Guarantee)
 	}
 	for i, r := range a.Rows {
 		tier := strconv.Itoa(r.Tier)
@@ -361,6 +377,14 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 	}
 	fmt.Fprintf(&b, "The verdicts and every ± without ! hold together with probability %v (%s).\n",
 		1-a.Level, kind)
+	if a.Risk > 0 {
+		by := ""
+		if a.ByRisk {
+			by = " The ranking is by it, and compares these intervals and Hoeffding's bounds."
+		}
+		fmt.Fprintf(&b, "The worst %.4g %% is the mean of these runs (conditional value at risk), ± "+
+			"Student's interval of it.%s\n", 100*(1-a.Risk), by)
+	}
 	fmt.Fprintf(&b, "A tier ends where the next policy is worse; = is a tie within %v%%, ? is "+
 		"not settled, ! is a mean whose runs are too skewed for its ±. What no run has shown is "+
 		"not in the means.\n",
@@ -385,7 +409,14 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 	}
 	use := a.Use()
 	fmt.Fprintf(&b, "\nuse %s: mean regret %s ± %s", use.Policy, report.Short(use.Mean), report.Short(use.Half))
-	if worse := a.Against(choose.Better); len(worse) > 0 && use.Mean > 0 {
+	if a.Risk > 0 {
+		fmt.Fprintf(&b, ", %s ± %s in the worst %.4g %% of runs", report.Short(use.Worst),
+			report.Short(use.WorstHalf), 100*(1-a.Risk))
+	}
+	if worse := a.Against(choose.Better); len(worse) > 0 && a.ByRisk {
+		fmt.Fprintf(&b, "; %s, the best of those that are worse there, has %s", worse[0].Policy,
+			report.Short(worse[0].Worst))
+	} else if len(worse) > 0 && use.Mean > 0 {
 		fmt.Fprintf(&b, "; %s, the best of those that are worse, has %.2f times as much",
 			worse[0].Policy, worse[0].Ratio)
 	}
