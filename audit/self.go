@@ -380,7 +380,12 @@ func selfHorizon(name string, p catalog.Params) (horizon, cost int) {
 		return 1 << 13, 8
 	case "dp-se-2-modified":
 		return 512, 4
-	case "dp-ucb", "dp-ucb-thesis", "dp-ucb-anytime":
+	case "dp-ucb-anytime":
+		if p["counter"] == 0 { // doubling
+			return 128, 1
+		}
+		return 16, 1
+	case "dp-ucb", "dp-ucb-thesis":
 		if p["counter"] == 4 { // blt: its buffers are fitted for each game
 			return 16, 4
 		}

@@ -100,10 +100,17 @@ type Parameters struct {
 	Beta float64 // β of AdaC-UCB and α of AdaP-UCB, AdaP-KLUCB; 3.1
 	Eta  float64 // η of batch elimination, above 1; 2
 	Risk float64 // δ of AdaC-GOPE, AdaC-OFUL and the failure probability of eliminations; 1/T
-	// Alpha is the ratio α > 1 of DP-KLUCB's and DP-IMED's batches; 1.5 and 2.
-	Alpha  float64
-	Lambda float64 // λ of OFUL; 1
-	C      float64 // C of OFUL; 1
+	// Alpha is the ratio α > 1 of DP-KLUCB's and DP-IMED's batches; 1.5, and 2 for DP-IMED with caution
+	// 1.
+	Alpha float64
+	// Caution is what multiplies the logarithm in the indices of DP-KLUCB and DP-IMED, at least 1; 1
+	// and 1.25.
+	Caution float64
+	// Confidence is the exponent α > 1 of DP-UCB without a horizon; 1.5. First is its n_1, ⌈16/ε⌉.
+	Confidence float64
+	First      int
+	Lambda     float64 // λ of OFUL; 1
+	C          float64 // C of OFUL; 1
 	// Whole gives all of the risk to each of AdaC-OFUL's three events, and not a third of it.
 	Whole bool
 }
@@ -314,6 +321,14 @@ func (p Problem) check() (*problem, error) {
 	}
 	if !(p.Alpha == 0 || p.Alpha > 1 && p.Alpha <= 1e6) {
 		return fail("alpha is %v, must be above 1 and at most 1e6, or 0 for the policy's default", p.Alpha)
+	}
+	switch {
+	case !(p.Caution == 0 || p.Caution >= 1 && p.Caution <= 1e6):
+		return fail("caution is %v, must be from 1 to 1e6, or 0 for the policy's default", p.Caution)
+	case !(p.Confidence == 0 || p.Confidence > 1 && p.Confidence <= 1e6):
+		return fail("confidence is %v, must be above 1 and at most 1e6, or 0 for the default", p.Confidence)
+	case p.First < 0:
+		return fail("first is %d, must be at least 1, or 0 for the default", p.First)
 	}
 	kinds := 0
 	for _, has := range []bool{len(p.Laws) > 0, len(p.Actions) > 0, p.Context != nil} {

@@ -276,7 +276,8 @@ func TestMonotoneInTheBudget(t *testing.T) {
 		y := x * math.Exp(rapid.Float64Range(0, 3).Draw(t, "log ratio"))
 		T := math.Exp(rapid.Float64Range(3, 18).Draw(t, "log T"))
 		problems := func(b privacy.Budget) []Problem {
-			return []Problem{{Laws: bernoullis(means), Budget: b},
+			// The default n_1 of dp-ucb-anytime depends on ε, and its batches double from there.
+			return []Problem{{Laws: bernoullis(means), Budget: b, Parameters: Parameters{First: 16}},
 				{Context: &Context{Dim: 4}, Budget: b, Parameters: Parameters{Risk: 0.01}},
 				{Actions: [][]float64{{1, 0}, {0.8, 0.6}, {0, 1}, {-0.6, 0.8}},
 					Theta: []float64{0.9, 0.2}, Budget: b, Parameters: Parameters{Risk: 0.01}}}
@@ -482,4 +483,31 @@ func ExampleRegret() {
 	// free-problem  asymptotic    98.5  Σ Δ_a log T/KL_inf(P_a,μ*)
 	// thesis-4.16   asymptotic   552.6  Σ Δ_a log T/min(KL_inf(P_a,μ*), ε TV_inf(P_a,μ*))
 	// d-epsilon     asymptotic   575.8  Σ Δ_a log T/d_ε(μ_a,μ*)
+}
+
+// Two arms with a gap of 0.3, ε = 1, T = 10^5, α = 2, n_1 = 8, x = 2 log T = 23.03. At n = 512, m = 7
+// the best λ is 0.551, and w = 0.1595 is above Δ/2. At n = 1024, m = 8 it is 0.408, and w = (23.03 +
+// 21.29 + 1.455)/417.6 = 0.1096 is not. So n_a(T) = 1024, and the bound 0.3·(1024 + 4.029/8). The
+// series of C_α were added up in double precision, 400 terms each way.
+func TestDoublingUCBWorked(t *testing.T) {
+	for _, v := range []struct{ alpha, want float64 }{{1.5, 12.131874057176944}, {2, 4.028999560696869},
+		{3, 1.7242030131582975}, {1.1, 228.84063363270485}} {
+		if got := doublingConstant(v.alpha); math.Abs(got-v.want) > 1e-9*v.want {
+			t.Errorf("C_%v = %v, want %v", v.alpha, got, v.want)
+		}
+	}
+	all, err := Regret(Problem{Laws: bernoullis([]float64{0.9, 0.6}), Budget: privacy.Pure{Epsilon: 1},
+		Parameters: Parameters{Confidence: 2, First: 8}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range all {
+		if b.Name == "dp-ucb-doubling" {
+			if got, want := b.Value(1e5), 0.3*(1024+4.028999560696869/8); math.Abs(got-want) > 1e-9*want {
+				t.Errorf("%v, want %v", got, want)
+			}
+			return
+		}
+	}
+	t.Error("there is no bound for dp-ucb-anytime")
 }

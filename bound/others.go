@@ -22,16 +22,22 @@ func (p *problem) others() []Bound {
 		return out
 	}
 	for _, q := range []struct {
-		name  string
-		alpha float64
-	}{{"dp-klucb", 1.5}, {"dp-imed", 2}} {
+		name           string
+		alpha, caution float64
+	}{{"dp-klucb", 1.5, 1}, {"dp-imed", 1.5, 1.25}} {
+		if p.Caution > 0 {
+			q.caution = p.Caution
+			if q.name == "dp-imed" && q.caution == 1 {
+				q.alpha = 2
+			}
+		}
 		if p.Alpha > 0 {
 			q.alpha = p.Alpha
 		}
-		out = append(out, logarithmic(Bound{Name: q.name, Where: "arXiv:2505.05613", Policy: q.name,
-			Form: "α Σ Δ_a log T/d_ε(μ_a,μ*) + o(log T)",
-			Note: "Bernoulli rewards; batches of ratio α > 1; means of runs are far above it at " +
-				"a finite T where tails are heavy"}, q.alpha*c))
+		out = append(out, logarithmic(Bound{Name: q.name, Where: "proof: policy.DPIMED; arXiv:2505.05613",
+			Policy: q.name, Form: "αγ Σ Δ_a log T/d_ε(μ_a,μ*) + o(log T)",
+			Note: "Bernoulli rewards; batches of ratio α > 1, caution γ ≥ 1; means of runs are far " +
+				"above it at a finite T where tails are heavy"}, q.alpha*q.caution*c))
 	}
 	return out
 }

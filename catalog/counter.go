@@ -97,3 +97,28 @@ func onCounter(s Setting, m privacy.Mechanism, err error, beta float64) (policy.
 	}
 	return built(policy.NewDPUCBCounter(s.Arms, s.Horizon, m, beta))
 }
+
+// The counters of DP-UCB without a horizon.
+const (
+	doublingCounter = iota
+	everyReward     // hybrid
+)
+
+func newDPUCBAnytime(s Setting, p Params) (policy.Policy, error) {
+	epsilon, err := pure(s.Budget)
+	if err != nil {
+		return nil, err
+	}
+	if p["counter"] == everyReward {
+		return built(policy.NewDPUCBAnytime(s.Arms, epsilon, p["beta"]))
+	}
+	return built(policy.NewDPUCBDoubling(s.Arms, epsilon, p["alpha"], int(p.or("first", 0))))
+}
+
+// varyDPUCBAnytime says what DP-UCB without a horizon is where every reward is followed by a release.
+func varyDPUCBAnytime(e *Entry, p Params) {
+	if p["counter"] == everyReward {
+		e.Title, e.Regret, e.Gathered = "DP-UCB, unknown T, hybrid counter", "none printed", Verdict{}
+		e.Source = "[Sajed 2019, Algorithm 6] with t for T, on the hybrid counter of Chan, Shi and Song 2010"
+	}
+}

@@ -77,6 +77,9 @@ func IdentifyPolicies() []Entry {
 				{Name: "first", Doc: "plays of an arm's first phase; 1 is the literal rule, " +
 					"whose stopping times have heavy tails", Integer: true, Default: math.NaN(),
 					DefaultDoc: "⌈24/ε⌉", Lo: 1, LoIn: true, Hi: min(1<<50, math.MaxInt/4)},
+				{Name: "caution", Doc: "γ of the challenger's γ log N_a: from 2 on runs in which an " +
+					"unlucky best arm is not looked at again are rare; 1 is arXiv:2510.17348's",
+					Default: 3, Lo: 1, LoIn: true, Hi: 100, HiIn: true},
 				{Name: "threshold", Doc: "joint: one for both arms, with the noise-aware " +
 					"divergence J; per-arm: of the authors' shape, with d_ε",
 					Choices: []string{"joint", "per-arm"}},
@@ -331,7 +334,7 @@ func varySigma(e *Entry, p Params) {
 
 func newDPTT(s IdentifySetting, p Params) (identify.Identifier, error) {
 	options := []identify.TopTwoOption{identify.WithBeta(p["beta"]), identify.WithExponent(p["s"]),
-		identify.WithEta(p["eta"])}
+		identify.WithEta(p["eta"]), identify.WithCaution(p["caution"])}
 	if first, ok := p["first"]; ok {
 		options = append(options, identify.WithFirst(int(first)))
 	}

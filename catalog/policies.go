@@ -283,18 +283,28 @@ func policies() []Entry {
 			Name: "dp-ucb-anytime", Title: "DP-UCB, unknown T", Family: "ucb", Private: true,
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Guarantee: pureGuarantee,
-			Regret:    "none printed",
-			Source: "[Sajed 2019, Algorithm 6] with t for T, on the hybrid counter of Chan, " +
-				"Shi and Song 2010",
-			Params: []Param{{Name: "beta", Doc: "probability of failure β of the confidence " +
-				"bounds", Default: 0.1, Lo: 0, Hi: 1}},
-			New: func(s Setting, p Params) (policy.Policy, error) {
-				epsilon, err := pure(s.Budget)
-				if err != nil {
-					return nil, err
-				}
-				return built(policy.NewDPUCBAnytime(s.Arms, epsilon, p["beta"]))
+			Regret: "Σ Δ_a (min(n_a(T), T) + C_α n_1^{1−α}), which is O(Σ log T/Δ_a + K log T/ε) " +
+				"(proof: policy.DPUCBDoubling)",
+			Source:   "ours: UCB on sums that are released when an arm's plays have doubled",
+			Gathered: Verdict{Proved: ofTail},
+			Params: []Param{
+				{Name: "alpha", Doc: "exponent α of the confidence: an index fails in round t with " +
+					"probability at most t^−α", Default: 1.5, Lo: 1, Hi: 100, HiIn: true,
+					Proof: always("proof: policy.DPUCBDoubling")},
+				{Name: "first", Doc: "rounds of an arm's first batch", Integer: true,
+					Default: math.NaN(), DefaultDoc: "⌈16/ε⌉, 1 without privacy", Lo: 1, LoIn: true,
+					Hi: maxRounds, HiIn: true, Proof: always("proof: policy.DPUCBDoubling")},
+				{Name: "counter", Doc: "doubling: each arm's rewards are released once, when their " +
+					"number has doubled; hybrid: running sums after every reward, on the counter of " +
+					"Chan, Shi and Song 2010, in [Sajed 2019, Algorithm 6] with t for T",
+					Choices: []string{"doubling", "hybrid"},
+					Proof:   only("proof: policy.DPUCBDoubling", doublingCounter)},
+				{Name: "beta", Doc: "with counter: hybrid, probability of failure β of the " +
+					"confidence bounds", Default: 0.1, Lo: 0, Hi: 1,
+					Proof: always("proof: policy.DPUCBDoubling")}, // of the other counter alone
 			},
+			New:  newDPUCBAnytime,
+			vary: varyDPUCBAnytime,
 		},
 		{
 			Name: "dp-klucb", Title: "DP-KLUCB", Family: "kl-ucb", Private: true,
@@ -302,11 +312,11 @@ func policies() []Entry {
 			Anytime:    true,
 			Continuous: true,
 			Guarantee:  pureGuarantee,
-			Regret: "α Σ Δ_a log T/d_ε(μ_a, μ*) + o(log T), Bernoulli rewards " +
-				"(arXiv:2505.05613); no consistent ε-DP policy is below the sum",
+			Regret: "αγ Σ Δ_a log T/d_ε(μ_a, μ*) + o(log T), Bernoulli rewards " +
+				"(arXiv:2505.05613, proof: policy.DPIMED); no consistent ε-DP policy is below the sum",
 			Gathered: Verdict{Refused: ofOne + "dp-klucb-j"},
 			Source:   "Azize et al. 2025, arXiv:2505.05613; the integers of its schedule are ours",
-			Params:   geometric(1.5, "⌈16/ε⌉, 1 without privacy", always("arXiv:2505.05613")),
+			Params:   geometric(1.5, "⌈16/ε⌉, 1 without privacy", always("proof: policy.DPIMED")),
 			New:      accumulating(policy.NewDPKLUCB),
 		},
 		{
@@ -315,12 +325,12 @@ func policies() []Entry {
 			Anytime:    true,
 			Continuous: true,
 			Guarantee:  pureGuarantee,
-			Regret: "α Σ Δ_a log T/d_ε(μ_a, μ*) + o(log T), Bernoulli rewards " +
-				"(arXiv:2505.05613); no consistent ε-DP policy is below the sum",
+			Regret: "αγ Σ Δ_a log T/d_ε(μ_a, μ*) + o(log T), Bernoulli rewards " +
+				"(arXiv:2505.05613, proof: policy.DPIMED); no consistent ε-DP policy is below the sum",
 			Gathered: Verdict{Refused: ofOne + "dp-imed-j"},
 			Source:   "Azize et al. 2025, arXiv:2505.05613; the integers of its schedule are ours",
-			Params:   geometric(2, "⌈16/ε⌉, 1 without privacy", always("arXiv:2505.05613")),
-			New:      accumulating(policy.NewDPIMED),
+			Params:   imedParams(),
+			New:      newDPIMED,
 		},
 		{
 			Name: "dp-klucb-j", Title: "DP-KLUCB, noise-aware", Family: "kl-ucb", Private: true,
@@ -508,7 +518,7 @@ func ratio(theorem string) Param {
 		Lo: 1, Hi: 1e6, HiIn: true, Proof: onlyDerived(theorem, 2)}
 }
 
-// geometric are the parameters of DP-KLUCB and DP-IMED.
+// geometric are the parameters of DP-KLUCB and its like.
 func geometric(alpha float64, first string, p Proof) []Param {
 	return []Param{
 		{Name: "alpha", Doc: "ratio α by which an arm's plays grow in each of its batches",
@@ -516,7 +526,39 @@ func geometric(alpha float64, first string, p Proof) []Param {
 		{Name: "first", Doc: "rounds of an arm's first batch; 1 is the literal schedule, whose " +
 			"regret has heavy tails", Integer: true,
 			Default: math.NaN(), DefaultDoc: first, Lo: 1, LoIn: true, Hi: maxRounds, HiIn: true, Proof: p},
+		{Name: "caution", Doc: "γ, a factor of the index's logarithm: above 1 bad runs are rarer (their " +
+			"probability falls with the power γ of what they lose), and the regret is γ times as " +
+			"large in the long run; 1 is that of arXiv:2505.05613", Default: 1, Lo: 1, LoIn: true,
+			Hi: 100, HiIn: true, Proof: p},
 	}
+}
+
+// imedCaution is DP-IMED's γ. With caution 1 the other defaults are those that are best with it.
+const imedCaution = 1.25
+
+func imedParams() []Param {
+	all := geometric(math.NaN(), "⌈24/ε⌉, ⌈16/ε⌉ with caution: 1, 1 without privacy",
+		always("proof: policy.DPIMED"))
+	all[0].DefaultDoc = "1.5, 2 with caution: 1"
+	all[2].Default = imedCaution
+	return all
+}
+
+func newDPIMED(s Setting, p Params) (policy.Policy, error) {
+	epsilon, err := pure(s.Budget)
+	if err != nil {
+		return nil, err
+	}
+	alpha, warm := 1.5, 24.0
+	if p["caution"] == 1 {
+		alpha, warm = 2, 16
+	}
+	first := math.Min(max(1, math.Ceil(warm/epsilon)), maxRounds)
+	q, err := policy.NewDPIMED(s.Arms, epsilon, p.or("alpha", alpha), int(p.or("first", first)))
+	if err == nil {
+		err = q.SetCaution(p["caution"])
+	}
+	return built(q, err)
 }
 
 func printedHalf(theorem string) Param {
@@ -579,13 +621,19 @@ func episodic[P interface {
 }
 
 // accumulating builds DP-KLUCB and its like.
-func accumulating[P policy.Policy](build func(arms int, epsilon, alpha float64, first int) (P,
-	error)) func(Setting, Params) (policy.Policy, error) {
+func accumulating[P interface {
+	policy.Policy
+	SetCaution(float64) error
+}](build func(arms int, epsilon, alpha float64, first int) (P, error)) func(Setting, Params) (policy.Policy, error) {
 	return func(s Setting, p Params) (policy.Policy, error) {
 		epsilon, err := pure(s.Budget)
 		if err != nil {
 			return nil, err
 		}
-		return built(build(s.Arms, epsilon, p["alpha"], int(p.or("first", 0))))
+		q, err := build(s.Arms, epsilon, p["alpha"], int(p.or("first", 0)))
+		if err == nil {
+			err = q.SetCaution(p["caution"])
+		}
+		return built(q, err)
 	}
 }

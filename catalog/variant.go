@@ -18,6 +18,10 @@ func (e Entry) Variant(params Params) bound.Variant {
 		take("beta", &v.Beta)
 	case "dp-klucb", "dp-imed":
 		take("alpha", &v.Alpha)
+		take("caution", &v.Caution)
+	case "dp-ucb-anytime":
+		take("alpha", &v.Confidence)
+		v.First = int(params["first"])
 	case "dp-se", "dp-se-2":
 		take("beta", &v.Risk)
 	case "batch-se":

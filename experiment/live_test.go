@@ -144,7 +144,7 @@ func TestLiveErrors(t *testing.T) {
 			`policy.policy: policy "dp-klucbb" is unknown (did you mean "dp-klucb"?)`},
 		{"policy: dp-klucb", "policy: kl-ucb", "policy: kl-ucb is not private"},
 		{"policy: dp-klucb", "policy: dp-ucb", "horizon: is missing"},
-		{"policy: dp-klucb", "policy: dp-ucb-anytime", "cannot be played live"},
+		{"policy: dp-klucb", "policy: dp-ucb-anytime, counter: hybrid", "cannot be played live"},
 		{"policy: dp-klucb", "policy: dp-klucb, alpha: 0.5", "alpha is 0.5, must be"},
 		{"policy: dp-klucb", "policy: dp-klucb, name: ours", "policy: has a name, budgets or a trust model"},
 		{"policy: dp-klucb", "policy: dp-klucb, trust: shuffle", `policy: unknown key "trust"`},

@@ -400,7 +400,7 @@ func TestStopInsideAUnit(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	long := strings.NewReplacer("horizon: 3000", "horizon: 1e12", "{policy: adap-ucb}",
-		"{policy: dp-ucb-anytime}").Replace(small)
+		"{policy: dp-ucb-anytime, counter: hybrid}").Replace(small)
 	// As signal.NotifyContext does it: with a cause that is no context error.
 	time.AfterFunc(100*time.Millisecond, func() { cancel(errors.New("interrupt signal received")) })
 	_, err := experiment.Run(ctx, parse(t, long), experiment.Options{Out: dir, Workers: 2})

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/sotto-dp/sotto/privacy"
@@ -18,13 +19,14 @@ import (
 // With first = 1 (the literal schedule) the early batches are of one reward and one noise each. One
 // of them in a run of some hundred is bad enough to keep the best arm away for nearly all rounds:
 // means over runs then have heavy tails. The cures, which cost no privacy, are a warm first batch,
-// c/ε rewards in one release (a suboptimal arm needs log T/(εΔ) plays anyway), and an index that
-// knows of the noise.
+// c/ε rewards in one release (a suboptimal arm needs log T/(εΔ) plays anyway), an index that
+// knows of the noise, and caution: a factor of the index's logarithm (see DPIMED).
 type accumulation struct {
 	epsilon, alpha float64
 	first          int
 	noisy          bool    // the index knows of the noise: J instead of d_ε
 	least          float64 // 1/scale of the widest noise that was met, epsilon or a little less
+	caution        float64
 
 	round int // rounds asked for so far
 	arms  []accumulated
@@ -40,11 +42,14 @@ type accumulated struct {
 	off   bool    // never played again
 }
 
-// Warm first batches of DP-KLUCB and DP-IMED are of ⌈warm/ε⌉ rewards, and half of that with the
-// noise-aware index.
-const warm = 16
+// Warm first batches are of ⌈c/ε⌉ rewards, with these c.
+const (
+	warm      = 16
+	warmNoisy = 8 // for the noise-aware index
+)
 
-func newAccumulation(arms int, epsilon, alpha float64, first int, noisy bool) (accumulation, error) {
+// newAccumulation has first batches of ⌈c/ε⌉ if first is 0.
+func newAccumulation(arms int, epsilon, alpha float64, first int, c float64) (accumulation, error) {
 	if err := checkEpisodic(arms, epsilon, "alpha", alpha); err != nil {
 		return accumulation{}, err
 	}
@@ -52,19 +57,25 @@ func newAccumulation(arms int, epsilon, alpha float64, first int, noisy bool) (a
 		return accumulation{}, err
 	}
 	if first == 0 {
-		c := float64(warm)
-		if noisy {
-			c = warm / 2
-		}
 		first = max(1, roundsOf(c/epsilon))
 	}
 	if err := checkFirst(first); err != nil {
 		return accumulation{}, err
 	}
-	p := accumulation{epsilon: epsilon, least: epsilon, alpha: alpha, first: first, noisy: noisy,
-		arms: make([]accumulated, arms)}
+	p := accumulation{epsilon: epsilon, least: epsilon, alpha: alpha, first: first, noisy: c == warmNoisy,
+		caution: 1, arms: make([]accumulated, arms)}
 	p.batch.Plays = make([]Play, arms)
 	return p, nil
+}
+
+// SetCaution sets what multiplies the logarithm in the index, at least 1: above 1 the regret has
+// lighter tails (see DPIMED). Call it before the first Next.
+func (p *accumulation) SetCaution(caution float64) error {
+	if !(caution >= 1 && caution <= math.MaxFloat64) {
+		return fmt.Errorf("caution is %v, must be finite and at least 1", caution)
+	}
+	p.caution = caution
+	return nil
 }
 
 // Mechanism implements Policy.

@@ -74,7 +74,8 @@ const (
 
 // accumulating is DP-KLUCB or DP-IMED written from its description, one reward at a time. Where
 // indices are equal up to the arithmetic of either it follows got.
-func accumulating(tab table, got []int, eps, alpha float64, first int, imed, noisy bool, how flaw) []int {
+func accumulating(tab table, got []int, eps, alpha, caution float64, first int, imed, noisy bool,
+	how flaw) []int {
 	arms := len(tab.reward)
 	var played []int
 	n, m, sum, noise, last, mean := make([]int, arms), make([]int, arms), make([]float64, arms),
@@ -122,9 +123,9 @@ func accumulating(tab table, got []int, eps, alpha float64, first int, imed, noi
 				r = float64(m[a]) / w
 			}
 			if imed {
-				return w*dRef(mean[a], top, eps, r) + math.Log(w)
+				return w*dRef(mean[a], top, eps, r) + caution*math.Log(w)
 			}
-			return -dRefUpper(mean[a], math.Log(t)/w, eps, r)
+			return -dRefUpper(mean[a], caution*math.Log(t)/w, eps, r)
 		}
 		best, least := 0, math.Inf(1)
 		for a := range arms {
@@ -152,6 +153,11 @@ func accumulating(tab table, got []int, eps, alpha float64, first int, imed, noi
 	return played
 }
 
+type cautious interface {
+	Policy
+	SetCaution(float64) error
+}
+
 func TestAccumulatingPoliciesAgainstReference(t *testing.T) {
 	const horizon = 1500
 	caught := map[flaw]int{}
@@ -160,7 +166,7 @@ func TestAccumulatingPoliciesAgainstReference(t *testing.T) {
 		arms := 2 + r.IntN(4)
 		eps := math.Exp(4*r.Float64() - 2)
 		alpha := 1.05 + 1.5*r.Float64()
-		first := 1 + r.IntN(10)
+		first, caution := 1+r.IntN(10), max(1, 0.5+1.5*r.Float64())
 		scale := 1 / eps
 		if seed%8 == 7 {
 			eps, scale = math.Inf(1), 0
@@ -168,28 +174,29 @@ func TestAccumulatingPoliciesAgainstReference(t *testing.T) {
 		tab := newTable(r, arms, horizon, laplace(r, scale))
 		for _, v := range []struct {
 			name        string
-			new         func(int, float64, float64, int) (Policy, error)
+			new         func(int, float64, float64, int) (cautious, error)
 			imed, noisy bool
 		}{
-			{"dp-klucb", func(k int, e, a float64, f int) (Policy, error) {
+			{"dp-klucb", func(k int, e, a float64, f int) (cautious, error) {
 				return NewDPKLUCB(k, e, a, f)
 			}, false, false},
-			{"dp-imed", func(k int, e, a float64, f int) (Policy, error) {
+			{"dp-imed", func(k int, e, a float64, f int) (cautious, error) {
 				return NewDPIMED(k, e, a, f)
 			}, true, false},
-			{"dp-klucb-j", func(k int, e, a float64, f int) (Policy, error) {
+			{"dp-klucb-j", func(k int, e, a float64, f int) (cautious, error) {
 				return NewDPKLUCBJ(k, e, a, f)
 			}, false, true},
-			{"dp-imed-j", func(k int, e, a float64, f int) (Policy, error) {
+			{"dp-imed-j", func(k int, e, a float64, f int) (cautious, error) {
 				return NewDPIMEDJ(k, e, a, f)
 			}, true, true},
 		} {
 			p, err := v.new(arms, eps, alpha, first)
 			check(t, err)
+			check(t, p.SetCaution(caution))
 			got := playTable(t, p, tab, privacy.Tail{H: scale}, horizon)
-			same(t, v.name, got, accumulating(tab, got, eps, alpha, first, v.imed, v.noisy, faithful))
+			same(t, v.name, got, accumulating(tab, got, eps, alpha, caution, first, v.imed, v.noisy, faithful))
 			for _, how := range []flaw{forgets, halfNoise, redraws, earlyClip} {
-				if !v.noisy && !slices.Equal(got, accumulating(tab, got, eps, alpha, first, v.imed,
+				if !v.noisy && !slices.Equal(got, accumulating(tab, got, eps, alpha, caution, first, v.imed,
 					v.noisy, how)) {
 					caught[how]++
 				}
@@ -255,15 +262,14 @@ func TestSchedule(t *testing.T) {
 		t.Error("beyond all horizons is not for ever")
 	}
 	for _, v := range []struct {
-		eps   float64
-		noisy bool
-		want  int
-	}{{1, false, 16}, {0.3, false, 54}, {math.Inf(1), false, 1}, {100, false, 1}, {1, true, 8},
-		{0.01, false, 1600}} {
-		p, err := newAccumulation(2, v.eps, 2, 0, v.noisy)
+		eps, c float64
+		want   int
+	}{{1, warm, 16}, {0.3, warm, 54}, {math.Inf(1), warm, 1}, {100, warm, 1}, {1, warmNoisy, 8},
+		{0.01, warm, 1600}} {
+		p, err := newAccumulation(2, v.eps, 2, 0, v.c)
 		check(t, err)
 		if p.first != v.want {
-			t.Errorf("ε = %v, noisy %v: first batch %d, want %d", v.eps, v.noisy, p.first, v.want)
+			t.Errorf("ε = %v, c = %v: first batch %d, want %d", v.eps, v.c, p.first, v.want)
 		}
 	}
 }
@@ -310,6 +316,48 @@ func TestAccumulationBadInput(t *testing.T) {
 		if _, err := NewDPIMEDJ(v.arms, v.eps, v.alpha, v.first); err == nil ||
 			!strings.Contains(err.Error(), v.want) {
 			t.Errorf("got %v, want %q", err, v.want)
+		}
+	}
+}
+
+// Noise makes the best arm's first release unlucky; when is it looked at again? Arm 0 of 10 rewards is
+// at 0 and arm 1's mean stays at ½. With ε = 1 d_ε(0, ½) = log 2 − log(1 + e⁻¹) = 0.37989, evidence 3.80,
+// so that arm 0 is played again when γ log(n/10) is above that: n = 640 for γ = 1, and 80 for γ = 2,
+// of n = 10·2^i.
+func TestCautionBringsAnArmBack(t *testing.T) {
+	for _, v := range []struct {
+		caution float64
+		want    int
+	}{{1, 640}, {2, 80}, {4, 40}} {
+		p, err := NewDPIMED(2, 1, 2, 10)
+		check(t, err)
+		check(t, p.SetCaution(v.caution))
+		p.Next(privacy.Released{})
+		l := privacy.NewLedger()
+		r, err := l.ReleaseAll([]int{0, 1}, p.Mechanism(),
+			&privacy.Values{N: []int{10, 10}, Sum: []float64{0, 5}})
+		check(t, err)
+		n := 10
+		for slot := 2; ; slot++ {
+			b := p.Next(r)
+			if b.Plays[0].Arm == 0 {
+				break
+			}
+			k := b.Plays[0].Rounds
+			r, err = l.Release(slot, p.Mechanism(),
+				&privacy.Values{N: []int{k}, Sum: []float64{float64(k) / 2}})
+			check(t, err)
+			n += k
+		}
+		if n != v.want {
+			t.Errorf("caution %v: arm 0 is played again after %d plays of arm 1, want %d", v.caution, n, v.want)
+		}
+	}
+	p, err := NewDPKLUCB(2, 1, 2, 10)
+	check(t, err)
+	for _, x := range []float64{0.99, 0, -1, math.NaN(), math.Inf(1)} {
+		if err := p.SetCaution(x); err == nil || !strings.Contains(err.Error(), "caution is") {
+			t.Errorf("caution %v: %v", x, err)
 		}
 	}
 }

@@ -13,13 +13,14 @@ import (
 // d_ε that privacy leaves. In batches that grow by a ratio α > 1 and forget nothing, it plays the
 // arm with the highest
 //
-//	max{ q ∈ [0,1] : d_ε(μ̃_a, q) ≤ log t / N_a },
+//	max{ q ∈ [0,1] : d_ε(μ̃_a, q) ≤ γ log t / N_a },
 //
 // where μ̃_a is the mean of all the arm's N_a rewards, with a Lap(1/ε) from each of its batches,
-// clipped to [0,1] (divergence.DEps). For rewards in [0,1] it is ε-DP, each reward being in one
-// release. For Bernoulli rewards its regret is at most α Σ_a Δ_a log T/d_ε(μ_a, μ*) + o(log T)
-// (the paper's upper bound, as its authors' slides state it), and no consistent ε-DP policy has
-// less than the sum without α. It is anytime. At equal indices the arm with fewer samples goes
+// clipped to [0,1] (divergence.DEps); the paper has γ = 1 (SetCaution). For rewards in [0,1] it is ε-DP, each reward being in one
+// release. For Bernoulli rewards its regret is at most αγ Σ_a Δ_a log T/d_ε(μ_a, μ*) + o(log T)
+// (the paper's upper bound, as its authors' slides state it; DPIMED's proof is one for γ ≥ 1 and any
+// rewards in [0,1], where in (iii) arm 1's index is below μ_1 − δ, so that n ≤ t < e^{c_m/γ}), and no
+// consistent ε-DP policy has less than the sum without α. It is anytime. At equal indices the arm with fewer samples goes
 // first, then the lower.
 //
 // The paper's integers are not known to us; those of accumulation are ours. NewDPKLUCBJ replaces
@@ -34,7 +35,7 @@ type DPKLUCB struct{ accumulation }
 // NewDPKLUCB returns DP-KLUCB for a number of arms ≥ 2, a budget epsilon > 0 (+Inf: no privacy), a
 // batch ratio alpha > 1 and an arm's first batch ≥ 1 in rounds; 0 means ⌈16/ε⌉.
 func NewDPKLUCB(arms int, epsilon, alpha float64, first int) (*DPKLUCB, error) {
-	p, err := newAccumulation(arms, epsilon, alpha, first, false)
+	p, err := newAccumulation(arms, epsilon, alpha, first, warm)
 	if err != nil {
 		return nil, fmt.Errorf("dp-klucb: %w", err)
 	}
@@ -44,7 +45,7 @@ func NewDPKLUCB(arms int, epsilon, alpha float64, first int) (*DPKLUCB, error) {
 // NewDPKLUCBJ returns DP-KLUCB with the noise-aware index. Its parameters are those of NewDPKLUCB,
 // but that a first batch of 0 means ⌈8/ε⌉.
 func NewDPKLUCBJ(arms int, epsilon, alpha float64, first int) (*DPKLUCB, error) {
-	p, err := newAccumulation(arms, epsilon, alpha, first, true)
+	p, err := newAccumulation(arms, epsilon, alpha, first, warmNoisy)
 	if err != nil {
 		return nil, fmt.Errorf("dp-klucb-j: %w", err)
 	}
@@ -56,7 +57,7 @@ func (p *DPKLUCB) Next(released privacy.Released) *Batch {
 	if !p.learn(released) {
 		return p.every()
 	}
-	level := p.logRound()
+	level := float64(p.caution * p.logRound())
 	best, top := 0, math.Inf(-1)
 	for a := range p.arms {
 		arm := &p.arms[a]

@@ -28,6 +28,7 @@ func fiveArms(t testing.TB) map[string]bandit.Instance {
 func TestReproduceOptimalPolicies(t *testing.T) {
 	instances := fiveArms(t)
 	literal := func(alpha float64) catalog.Params { return catalog.Params{"alpha": alpha, "first": 1} }
+	paper := catalog.Params{"caution": 1} // the reference is of the paper's index
 	for _, v := range []struct {
 		instance, policy string
 		epsilon          float64
@@ -43,9 +44,9 @@ func TestReproduceOptimalPolicies(t *testing.T) {
 		{"mu3", "dp-klucb", 1, nil, 500, 103, 0.3},
 		{"mu4", "dp-klucb", 0.01, nil, 500, 6665, 9}, {"mu4", "dp-klucb", 0.5, nil, 500, 320, 1},
 		{"mu4", "dp-klucb", 1, nil, 500, 289, 0.8},
-		{"mu2", "dp-imed", 0.5, nil, 1000, 139, 0.6}, {"mu3", "dp-imed", 0.5, nil, 1000, 128, 0.5},
-		{"mu3", "dp-imed", 1, nil, 1000, 86, 0.5},
-		{"mu3", "dp-imed", 0.01, nil, 500, 3598, 24},
+		{"mu2", "dp-imed", 0.5, paper, 1000, 139, 0.6}, {"mu3", "dp-imed", 0.5, paper, 1000, 128, 0.5},
+		{"mu3", "dp-imed", 1, paper, 1000, 86, 0.5},
+		{"mu3", "dp-imed", 0.01, paper, 500, 3598, 24},
 		{"mu2", "dp-imed-j", 0.1, nil, 300, 826, 2}, {"mu2", "dp-imed-j", 0.5, nil, 300, 218, 0.7},
 		{"mu3", "dp-imed-j", 0.01, nil, 300, 6088, 20}, {"mu3", "dp-imed-j", 1, nil, 300, 122, 0.5},
 		{"mu4", "dp-imed-j", 0.5, nil, 300, 278, 1.4},
@@ -89,7 +90,7 @@ func TestLiteralScheduleByMedians(t *testing.T) {
 		below, upTo := 0.0, 0.0
 		for run := range runs {
 			cfg := config(t, instances[v.instance], v.policy, privacy.Pure{Epsilon: v.epsilon},
-				1_000_000, run, catalog.Params{"alpha": 2, "first": 1})
+				1_000_000, run, catalog.Params{"alpha": 2, "first": 1, "caution": 1})
 			cfg.Checkpoints = []int{1_000_000}
 			if err := sim.Run(context.Background(), cfg, &out); err != nil {
 				t.Fatal(err)

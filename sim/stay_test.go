@@ -49,8 +49,8 @@ func TestStayingIsAsking(t *testing.T) {
 	mixed := bandit.Instance{Arms: []bandit.Law{clipped, gaussian, beta}}
 	equal := cmp.Comparer(func(a, b privacy.Loss) bool { return a.String() == b.String() })
 	differs := 0
-	for _, name := range []string{"dp-ucb", "dp-ucb logs=base2", "dp-ucb-thesis", "dp-ucb-anytime",
-		"dp-ucb counter=blt"} {
+	for _, name := range []string{"dp-ucb", "dp-ucb logs=base2", "dp-ucb-thesis",
+		"dp-ucb-anytime counter=hybrid", "dp-ucb counter=blt"} {
 		for i, in := range []bandit.Instance{mu2(t), bernoulli(t, 1, 0.999, 0), bernoulli(t, 0.5, 0.5), mixed} {
 			for run, budget := range []privacy.Budget{privacy.Pure{Epsilon: 0.25}, privacy.Pure{Epsilon: 10}} {
 				if name == "dp-ucb counter=blt" {
@@ -93,7 +93,7 @@ func TestStayingIsAsking(t *testing.T) {
 				if !cmp.Equal(want, late, equal) {
 					differs++
 				}
-				plain := name != "dp-ucb-anytime" && name != "dp-ucb counter=blt"
+				plain := name != "dp-ucb-anytime counter=hybrid" && name != "dp-ucb counter=blt"
 				if plain && i == 0 && spared < horizon || !plain && spared > 0 {
 					t.Errorf("%s, instance %d, %v: spared %d of %d questions", name, i, budget,
 						spared, 2*horizon)

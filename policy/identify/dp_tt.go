@@ -10,7 +10,7 @@ import (
 
 // DPTT is DP-TT of Jourdan and Azize 2025 (arXiv:2510.17348), in the frame of
 // Algorithm 10 (see TopTwo): the leader is the arm with the highest private mean, the challenger
-// the argmin of C*_ε(B,a,μ̃,N) + log N_a with the transportation cost of the divergence d_ε
+// the argmin of C*_ε(B,a,μ̃,N) + γ log N_a with the transportation cost of the divergence d_ε
 // (DEpsCost), and an arm's phases grow by a ratio 1+η and forget nothing: each adds its noisy sum.
 //
 // It is ε-DP for rewards in [0,1]. With the authors' threshold limsup E τ/log(1/δ) ≤
@@ -21,6 +21,16 @@ import (
 // each. The proof is for Lap(1/ε), for the discrete Laplace noise that a server adds who is believed,
 // and, but with WithForgetting, for sums of such noises, of two servers or of many users: a mean
 // carries as many as its releases say (privacy.Released.Noises).
+//
+// The caution γ is ours: the paper has 1 (WithCaution). Where noise makes the best arm's first mean so
+// low that there is evidence c = C*_ε(B,1) against it, and others are near the leader, those are
+// played until one of them has n_1 e^{c/γ} plays, n_1 those of a first phase. One Laplace noise makes
+// evidence of more than c with probability up to e^{−c} (step 1 of JointThreshold's proof), so that
+// with γ = 1 such a detour is longer than w with probability of the order of n_1/w: its mean is
+// infinite, and a few of 1000 runs end at any cap. With γ it is (n_1/w)^γ. Whatever γ is the rule is
+// private, and δ-correct by the proof below, which is for any sampling rule that is a function of
+// releases. As δ → 0 costs grow like log(1/δ), and γ log N_a like its logarithm only; the authors'
+// theorem on E τ is for γ = 1.
 //
 // The default first phase, ⌈24/ε⌉ plays in one release, is ours too: with one play each
 // (WithFirst(1), the literal rule) noise may park the best arm, and stopping times have heavy tails.
@@ -53,11 +63,12 @@ const maxEpsilon = 1e9
 
 // NewDPTT returns DP-TT for a number of arms ≥ 2, a budget (privacy.Pure, or privacy.None for no
 // noise) and a risk δ in (0,1). Options: WithBeta, WithExponent, WithEta, WithFirst,
-// WithForgetting, WithPhaseCap and WithPerArmThreshold. Its Claim says whether the answer is proved
+// WithCaution, WithForgetting, WithPhaseCap and WithPerArmThreshold. Its Claim says whether the answer is proved
 // for the noise that it met.
 func NewDPTT(arms int, budget privacy.Budget, risk float64, options ...TopTwoOption) (*DPTT, error) {
 	fail := func(err error) (*DPTT, error) { return nil, fmt.Errorf("dp-tt: %w", err) }
-	o, err := applyTopTwo(options, "beta", "s", "eta", "first", "forgetting", "phase cap", "per-arm threshold")
+	o, err := applyTopTwo(options, "beta", "s", "eta", "first", "caution", "forgetting",
+		"phase cap", "per-arm threshold")
 	if err != nil {
 		return fail(err)
 	}
@@ -78,7 +89,8 @@ func NewDPTT(arms int, budget privacy.Budget, risk float64, options ...TopTwoOpt
 		o.first = max(1, int(first))
 	}
 	parts := Parts{
-		Leader: BestLeader, Challenger: DEpsCost{}, LogCount: true, Beta: o.beta,
+		Leader: BestLeader, Challenger: DEpsCost{}, LogCount: true, Caution: o.caution,
+		Beta: o.beta,
 		Cost: NoisyCost{}, Above: true,
 		First: o.first, Growth: 1 + o.eta, Forget: o.forget,
 	}

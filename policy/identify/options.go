@@ -28,6 +28,7 @@ type topTwoOptions struct {
 	forget         bool
 	phases         int
 	perArm         bool
+	caution        float64
 }
 
 // WithBeta sets the target allocation, the share of its rounds that a leader is played: above 0 and
@@ -126,6 +127,18 @@ func WithFirst(first int) TopTwoOption {
 	}}
 }
 
+// WithCaution sets the caution γ of DP-TT's challenger, finite and at least 1; the default is 3, and 1
+// is what its authors print, with which a run in some hundred may take as good as for ever.
+func WithCaution(caution float64) TopTwoOption {
+	return TopTwoOption{"caution", func(o *topTwoOptions) error {
+		if !(caution >= 1 && caution <= math.MaxFloat64) {
+			return fmt.Errorf("caution is %v, must be finite and at least 1", caution)
+		}
+		o.caution = caution
+		return nil
+	}}
+}
+
 // WithForgetting lets a mean rest on the last phase only.
 func WithForgetting() TopTwoOption {
 	return TopTwoOption{"forgetting", func(o *topTwoOptions) error { o.forget = true; return nil }}
@@ -148,7 +161,7 @@ func WithPerArmThreshold() TopTwoOption {
 
 // apply takes the options that a rule has.
 func applyTopTwo(options []TopTwoOption, has ...string) (topTwoOptions, error) {
-	o := topTwoOptions{beta: 0.5, sigma: 0.5, s: 2, eta: 1}
+	o := topTwoOptions{beta: 0.5, sigma: 0.5, s: 2, eta: 1, caution: 3}
 next:
 	for _, option := range options {
 		for _, name := range has {

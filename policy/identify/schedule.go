@@ -428,7 +428,7 @@ func (p *TopTwo) lazily(b, limit int) (ended bool) {
 			to.N = float64(p.arms[c.arm].plays)
 			c.low, c.fresh = p.parts.Challenger.Between(from, to), round
 			if p.parts.LogCount {
-				c.low += math.Log(to.N)
+				c.low += float64(p.parts.Caution * math.Log(to.N))
 			}
 		}
 		arm := &p.arms[c.arm]

@@ -30,9 +30,11 @@ type Parts struct {
 	Leader Leader
 
 	// Challenger is the cost, at the numbers of plays of all phases, whose argmin over the other
-	// arms challenges the leader. With LogCount log N_a is added.
+	// arms challenges the leader. With LogCount γ log N_a is added, γ the Caution: at least 1, or 0 for
+	// 1.
 	Challenger Cost
 	LogCount   bool
+	Caution    float64
 
 	// Beta is the share of its rounds that a leader is played, in (0,1): when N ≤ βL, where N is
 	// how often it was played as leader and L counts the rounds that it led, this one included. A
@@ -120,6 +122,8 @@ func newTopTwo(arms int, budget privacy.Budget, parts Parts) (TopTwo, error) {
 		err = fmt.Errorf("challenger, cost or threshold is missing")
 	case !(parts.Beta > 0 && parts.Beta < 1):
 		err = fmt.Errorf("beta is %v, must be above 0 and below 1", parts.Beta)
+	case !(parts.Caution == 0 || parts.Caution >= 1 && parts.Caution <= math.MaxFloat64):
+		err = fmt.Errorf("caution is %v, must be finite and at least 1", parts.Caution)
 	case parts.First < 1:
 		err = fmt.Errorf("first is %d, must be at least 1", parts.First)
 	case !(parts.Growth > 1 && parts.Growth <= math.MaxFloat64):
@@ -127,6 +131,9 @@ func newTopTwo(arms int, budget privacy.Budget, parts Parts) (TopTwo, error) {
 	}
 	if err != nil {
 		return TopTwo{}, err
+	}
+	if parts.Caution == 0 {
+		parts.Caution = 1
 	}
 	p := TopTwo{parts: parts, epsilon: epsilon, answer: -1, arms: make([]topArm, arms),
 		before: make([]int, arms), schedule: newSchedule(arms)}

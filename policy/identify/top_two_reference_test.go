@@ -284,7 +284,7 @@ func literalAdaPTTStar(arms int, epsilon, risk, beta float64) literal {
 
 // literalDPTT is Algorithm 1 of DP-TT's authors with the stopping rule of JointThreshold. Its
 // infima are searched for, by golden sections.
-func literalDPTT(arms int, epsilon, risk, beta, eta float64, first int, forget bool) literal {
+func literalDPTT(arms int, epsilon, risk, beta, eta, caution float64, first int, forget bool) literal {
 	search := func(f func(float64) float64, lo, hi float64) float64 {
 		r := (math.Sqrt(5) - 1) / 2
 		for range 60 {
@@ -308,7 +308,7 @@ func literalDPTT(arms int, epsilon, risk, beta, eta float64, first int, forget b
 		bonus: func(int, float64, int) float64 { return 0 },
 		cost:  cost,
 		pick: func(mu []float64, b, a int, counts []float64) float64 {
-			return cost(mu, b, a, counts) + math.Log(counts[a])
+			return cost(mu, b, a, counts) + caution*math.Log(counts[a])
 		},
 		passes: func(mu []float64, b, a int, local []float64, k []int) bool {
 			if mu[b] <= mu[a] {
@@ -398,11 +398,11 @@ func TestDPTTAgainstPlayByPlay(t *testing.T) {
 			ref  literal
 		}{
 			{"warm", must(NewDPTT(arms, budget, 0.1, WithBeta(w.beta))),
-				literalDPTT(arms, w.epsilon, 0.1, w.beta, 1, int(math.Ceil(24/w.epsilon)), false)},
+				literalDPTT(arms, w.epsilon, 0.1, w.beta, 1, 3, int(math.Ceil(24/w.epsilon)), false)},
 			{"n0 = 1, η = ½", must(NewDPTT(arms, budget, 0.1, WithBeta(w.beta), WithFirst(1),
-				WithEta(0.5))), literalDPTT(arms, w.epsilon, 0.1, w.beta, 0.5, 1, false)},
+				WithEta(0.5), WithCaution(1))), literalDPTT(arms, w.epsilon, 0.1, w.beta, 0.5, 1, 1, false)},
 			{"forgetting", must(NewDPTT(arms, budget, 0.1, WithBeta(w.beta), WithForgetting(),
-				WithFirst(4))), literalDPTT(arms, w.epsilon, 0.1, w.beta, 1, 4, true)},
+				WithFirst(4), WithCaution(1.5))), literalDPTT(arms, w.epsilon, 0.1, w.beta, 1, 1.5, 4, true)},
 		} {
 			got, want := run(t, c.p, tab, limit), c.ref.play(tab, limit)
 			compare(t, fmt.Sprintf("dp-tt, %s, world %d", c.name, i), got, want)

@@ -249,3 +249,34 @@ func DEpsNoisyUpper(x, c, eps, r float64) float64 {
 	}
 	return max(x, best)
 }
+
+// NoisyRadius is min{ (c + λ²/8 − r log(1−λ²/ε²))/λ : 0 < λ < ε }, for c in [0,+Inf), ε in (0,+Inf]
+// and r in [0,+Inf): what a mean of n numbers in [0,1] with m = rn noises Lap(1/ε) in their sum is
+// wrong by, one side, with probability at most e^{−nc}. It is the radius that J_r has where kl is
+// bounded by Pinsker's inequality; without noise it is Hoeffding's, √(c/2).
+func NoisyRadius(c, eps, r float64) float64 {
+	switch {
+	case !(c >= 0 && c <= math.MaxFloat64 && eps > 0 && r >= 0 && r <= math.MaxFloat64):
+		return math.NaN()
+	case c == 0:
+		return 0
+	case r == 0 && eps >= math.Sqrt(8*c) || math.IsInf(eps, 1):
+		return math.Sqrt(c / 2)
+	case r == 0: // the tail of one noise without its moments: λ up to ε
+		return c/eps + eps/8
+	}
+	// In y = λ²/ε² the minimum is where F(y) = ε²y/8 + r(2y/(1−y) + log(1−y)) − c vanishes. F is
+	// convex and grows, and at the start it is at least 0: Newton's method goes down to its zero. Any
+	// y would give a radius that holds.
+	a := float64(float64(eps*eps) / 8)
+	y := min(c/a, c/(c+r))
+	for range 60 {
+		f := float64(a*y) + float64(r*(2*y/(1-y)+math.Log1p(-y))) - c
+		step := f / (a + float64(r*float64((1+y)/float64((1-y)*(1-y)))))
+		y -= step
+		if step <= 1e-14*y {
+			break
+		}
+	}
+	return (c + float64(a*y) - float64(r*math.Log1p(-y))) / float64(eps*math.Sqrt(y))
+}

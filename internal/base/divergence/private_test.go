@@ -339,3 +339,39 @@ func TestDEpsOfSmallEpsilon(t *testing.T) {
 		}
 	}
 }
+
+// The radius against golden section on its quasi-convex function, and Hoeffding's without noise.
+func TestNoisyRadius(t *testing.T) {
+	for _, c := range []float64{1e-9, 1e-4, 0.003, 0.1, 1, 40} {
+		for _, eps := range []float64{1e-3, 0.05, 1, 8, 1e4} {
+			for _, r := range []float64{1e-9, 1e-3, 0.1, 1, 20} {
+				f := func(u float64) float64 { // λ = ε/(1+e^{−u})
+					l := eps / (1 + math.Exp(-u))
+					return (c + l*l/8 - r*math.Log1p(-l*l/(eps*eps))) / l
+				}
+				lo, hi := -60.0, 30.0
+				for range 200 {
+					a, b := lo+0.381966011250105*(hi-lo), lo+0.618033988749895*(hi-lo)
+					if f(a) < f(b) {
+						hi = b
+					} else {
+						lo = a
+					}
+				}
+				want := f((lo + hi) / 2)
+				if got := divergence.NoisyRadius(c, eps, r); !(math.Abs(got-want) <= 1e-9*want) {
+					t.Errorf("c = %v, ε = %v, r = %v: %v, want %v", c, eps, r, got, want)
+				}
+			}
+		}
+		if got, want := divergence.NoisyRadius(c, math.Inf(1), 0.1), math.Sqrt(c/2); got != want {
+			t.Errorf("c = %v without noise: %v, want %v", c, got, want)
+		}
+	}
+	for _, v := range [][3]float64{{-1, 1, 1}, {1, 0, 1}, {1, 1, -1}, {math.NaN(), 1, 1},
+		{math.Inf(1), 1, 1}, {1, math.NaN(), 1}, {1, 1, math.Inf(1)}} {
+		if got := divergence.NoisyRadius(v[0], v[1], v[2]); got == got {
+			t.Errorf("%v: %v, want NaN", v, got)
+		}
+	}
+}
