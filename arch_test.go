@@ -25,7 +25,7 @@ var floors = [][]string{
 		"internal/base/design", "internal/base/look", "internal/base/atomicfile",
 		"internal/base/pgtest", "internal/base/clock", "internal/base/testneeds", "internal/base/pool",
 		"internal/base/unitball", "internal/base/chain", "feature",
-		"internal/mutate", "internal/systems", "client", "docs/explorer"},
+		"internal/mutate", "internal/systems", "client", "client/browser", "docs/explorer"},
 	{"client/openfeature", "bandit", "release", "policy", "bound", "secagg/prio", "secagg/transport",
 		"internal/base/report"},
 	{"policy/linear", "policy/identify", "play", "aggregate", "internal/base/letor",

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sotto-dp/sotto/client/browser"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/serve/api"
 	"github.com/sotto-dp/sotto/serve/helper"
@@ -107,7 +108,8 @@ func (c *serveCommand) help(ctx context.Context, s streams) (err error) {
 	for _, t := range h.Tasks() {
 		fmt.Fprintf(s.out, "task %s: %s\n", t.Name, t.ID)
 	}
-	return api.Serve(ctx, l, helper.Handler(h, nil, cfg.Log), cfg.Log)
+	fmt.Fprintf(s.out, "library for pages /client/%s, integrity %s\n", browser.Name, browser.Integrity())
+	return api.Serve(ctx, l, helper.Handler(h, browser.FS(), cfg.Log), cfg.Log)
 }
 
 // readTask reads the declaration of an experiment that a helper takes part in.
