@@ -141,6 +141,8 @@ var cliTexts = kong.Vars{
 		"which another party runs (docs/two-servers.md).",
 	"serveTask": "Of a helper: the declaration of an experiment that it takes part in, the same file that the " +
 		"leader has; may be given again.",
+	"serveHelperSecret": "Of a leader: the secret that it shares with the helper of an experiment, once for each " +
+		"experiment of two servers.",
 	"serveSecret": "Of a helper: the secret that its operator and the leader's share, one for all tasks; it is " +
 		"made, for the owner alone to read, if it is not there.",
 	"serveOrigin": "Origin whose pages may ask from a browser, such as https://shop.example; may be given " +

@@ -40,6 +40,8 @@ type serveCommand struct {
 	Role       string   `env:"SOTTO_ROLE" enum:"leader,helper" default:"leader" help:"${serveRole}" placeholder:"ROLE"`
 	Task       []string `env:"SOTTO_TASK" help:"${serveTask}" placeholder:"FILE" type:"path"`
 	SecretFile string   `env:"SOTTO_SECRET_FILE" help:"${serveSecret}" placeholder:"FILE" type:"path"`
+
+	HelperSecret []string `env:"SOTTO_HELPER_SECRET" help:"${serveHelperSecret}" placeholder:"NAME=FILE"`
 }
 
 // Help is shown by --help.
@@ -54,6 +56,7 @@ Examples:
   sotto serve --data /var/lib/sotto --listen 127.0.0.1:9000 --admin-key-file admin.key
   sotto serve --experiments experiments --allow-origin https://shop.example
   sotto serve --data restored --read-only
+  sotto serve --experiments experiments --helper-secret shop=secret
   sotto serve --role helper --data helper --task shop.yaml --secret-file secret
   sotto serve --database postgres://sotto@db.example/sotto --advertise http://10.0.0.7:8080`
 }
@@ -74,9 +77,13 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	if err != nil {
 		return err
 	}
+	shared, err := c.helperSecrets()
+	if err != nil {
+		return err
+	}
 	metrics := api.NewMetrics()
 	cfg := serve.Config{Meter: metrics, Catalog: s.known, Log: log, Holder: fmt.Sprint("process ", os.Getpid()),
-		ReadOnly: c.ReadOnly}
+		ReadOnly: c.ReadOnly, HelperSecret: func(name string) []byte { return shared[name] }}
 	where := "memory, and gone when it ends: for nobody's real rewards"
 	switch {
 	case c.Demo:

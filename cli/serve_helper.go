@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/sotto-dp/sotto/client/browser"
 	"github.com/sotto-dp/sotto/experiment"
@@ -32,7 +33,7 @@ func (c *serveCommand) checkRole() error {
 	}{
 		true: {{"--demo", c.Demo}, {"--experiments", c.Experiments != ""}, {"--read-only", c.ReadOnly},
 			{"--admin-key-file", c.AdminKeyFile != ""}, {"--advertise", c.Advertise != ""},
-			{"--allow-origin", len(c.AllowOrigin) > 0}},
+			{"--allow-origin", len(c.AllowOrigin) > 0}, {"--helper-secret", len(c.HelperSecret) > 0}},
 		false: {{"--task", len(c.Task) > 0}, {"--secret-file", c.SecretFile != ""}},
 	}
 	for _, f := range foreign[c.Role == roleHelper] {
@@ -127,4 +128,24 @@ func readTask(s streams, path string) (*experiment.Live, error) {
 		return nil, usagef("--task: %s is not the declaration of a live experiment", path)
 	}
 	return l, nil
+}
+
+// helperSecrets are what a leader and the helpers of its experiments share, by the experiments' names.
+func (c *serveCommand) helperSecrets() (map[string][]byte, error) {
+	all := map[string][]byte{}
+	for _, given := range c.HelperSecret {
+		name, path, ok := strings.Cut(given, "=")
+		if !ok || name == "" || path == "" {
+			return nil, usagef("--helper-secret is %q, must be the name of an experiment, =, and a file", given)
+		}
+		if all[name] != nil {
+			return nil, usagef("--helper-secret: experiment %q has two", name)
+		}
+		secret, err := readSecret("--helper-secret", path)
+		if err != nil {
+			return nil, err
+		}
+		all[name] = secret
+	}
+	return all, nil
 }

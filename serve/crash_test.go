@@ -4,6 +4,7 @@ package serve
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,7 +25,6 @@ import (
 
 	"github.com/sotto-dp/sotto/internal/base/clock"
 	"github.com/sotto-dp/sotto/internal/base/testneeds"
-	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/serve/store"
 )
 
@@ -106,6 +106,10 @@ func (s *twin) Commit(ctx context.Context, c store.Commit) error {
 	case "forgets vectors":
 		for i := range c.Writes {
 			c.Writes[i].Events = nil
+		}
+	case "forgets reports":
+		for i := range c.Writes {
+			c.Writes[i].Reports = nil
 		}
 	case "issues numbers again":
 		for i := range c.Writes {
@@ -228,6 +232,8 @@ func openChild(t *testing.T) (e *Engine, held *patience, start func()) {
 		},
 		Curator:       knownNoise(func() int { return rand.IntN(1000) }),
 		VectorCurator: knownVectors(func() int { return rand.IntN(1000) }),
+		HelperSecret:  func(string) []byte { return shared },
+		gatherPause:   time.Millisecond,
 		hook: func(at string) {
 			if at == point {
 				if left--; left == -1 {
@@ -258,7 +264,7 @@ func TestCrashChild(t *testing.T) {
 	e, held, start := openChild(t)
 	report := func(token string, steps int64) {
 		for {
-			s, err := e.Reward(t.Context(), "shop", Report{token, float64(steps) * release.ExactStep})
+			s, err := crashReport(t, e, token, steps)
 			if err == nil {
 				say("got %s %s", token, s)
 				return
@@ -268,7 +274,7 @@ func TestCrashChild(t *testing.T) {
 	}
 	reportAll(report)
 	if _, err := e.Get(t.Context(), "shop"); errors.Is(err, ErrNotFound) {
-		begin(t, e, crashShop)
+		begin(t, e, cmp.Or(os.Getenv("SOTTO_CRASH_SHOP"), crashShop))
 		say("made")
 	}
 	slow, _ := strconv.Atoi(os.Getenv("SOTTO_CRASH_SLOW"))
@@ -289,6 +295,9 @@ func TestCrashChild(t *testing.T) {
 				time.Sleep(time.Duration((1+slow)*rand.IntN(3)) * time.Millisecond)
 				if rand.IntN(4) > 0 {
 					steps, letGo := rand.Int64N(1<<20+1), held.of(e, d.Token, d.Expires)
+					if d.Report != nil { // on its grid
+						steps &^= 1<<10 - 1
+					}
 					say("sent %s %d", d.Token, steps)
 					report(d.Token, steps)
 					letGo()
@@ -334,6 +343,7 @@ type witness struct {
 	asked  map[string]bool   // events
 	told   map[string]string // their actions
 	child  string            // the test that is killed
+	shop   string            // whose rewards are hidden; empty: crashShop
 	starts int               // of children that were ready
 	count  int               // of syncs
 }
@@ -396,7 +406,8 @@ func (w *witness) open() (out []string) {
 func (w *witness) life(t *testing.T, dir, fault, at string, wait time.Duration) {
 	t.Helper()
 	c := exec.Command(os.Args[0], "-test.run=^"+w.child+"$")
-	c.Env = append(os.Environ(), "SOTTO_CRASH_DIR="+dir, "SOTTO_CRASH_TWIN="+fault, "SOTTO_CRASH_AT="+at)
+	c.Env = append(os.Environ(), "SOTTO_CRASH_DIR="+dir, "SOTTO_CRASH_TWIN="+fault, "SOTTO_CRASH_AT="+at,
+		"SOTTO_CRASH_SHOP="+w.shop)
 	c.Stdin = strings.NewReader(strings.Join(w.open(), "\n"))
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -426,7 +437,8 @@ func (w *witness) judge(t *testing.T, dir string) (released int) {
 func (w *witness) judgeStore(t *testing.T, at func(context.Context) (store.Store, error)) (released int) {
 	t.Helper()
 	c := clock.At(time.UnixMilli(1))
-	e := open(t, Config{Clock: c.Now, Curator: knownNoise(func() int { return 0 }), Store: at})
+	e := open(t, Config{Clock: c.Now, Curator: knownNoise(func() int { return 0 }), Store: at,
+		HelperSecret: func(string) []byte { return shared }, gatherPause: time.Millisecond})
 	defer func() { _ = e.Close() }()
 	if err := e.Lead(t.Context()); err != nil {
 		t.Fatal(err)
@@ -434,7 +446,7 @@ func (w *witness) judgeStore(t *testing.T, at func(context.Context) (store.Store
 	for _, text := range w.open() {
 		token, steps, _ := strings.Cut(text, " ")
 		n, _ := strconv.ParseInt(steps, 10, 64)
-		s, err := e.Reward(t.Context(), "shop", Report{token, float64(n) * release.ExactStep})
+		s, err := crashReport(t, e, token, n)
 		if err != nil {
 			w.fault("a reward is refused: %v", err)
 			return 0
@@ -443,6 +455,11 @@ func (w *witness) judgeStore(t *testing.T, at func(context.Context) (store.Store
 	}
 	settle(t, e, c, 7*time.Millisecond, 40)
 	info, _ := e.Get(t.Context(), "shop")
+	for info.State == Waiting && info.Wait != "rewards" { // sums are gathered beside the writer
+		settle(t, e, c, 7*time.Millisecond, 1)
+		time.Sleep(time.Millisecond)
+		info, _ = e.Get(t.Context(), "shop")
+	}
 	if info.State == Failed {
 		w.fault("failed %s", info.Reason)
 		return 0
@@ -519,6 +536,9 @@ func (w *witness) judgeStore(t *testing.T, at func(context.Context) (store.Store
 			for number := s.Start; number < end; number++ {
 				want += accepted[[2]int{arm, number}]
 			}
+			if w.shop != "" { // what they are is in no sum
+				want = 0
+			}
 			if s.Sum != want {
 				w.fault("arm %d has %d steps of decisions %d to %d, accepted are %d", arm, s.Sum, s.Start,
 					end, want)
@@ -536,9 +556,14 @@ func (w *witness) judgeStore(t *testing.T, at func(context.Context) (store.Store
 // crashStore makes a store in which crashShop runs.
 func crashStore(t *testing.T, at func(context.Context) (store.Store, error)) {
 	t.Helper()
+	crashStoreOf(t, at, crashShop)
+}
+
+func crashStoreOf(t *testing.T, at func(context.Context) (store.Store, error), text string) {
+	t.Helper()
 	e := open(t, Config{Store: at, Clock: func() time.Time { return time.UnixMilli(1) },
-		Curator: knownNoise(func() int { return 0 })})
-	begin(t, e, crashShop)
+		Curator: knownNoise(func() int { return 0 }), HelperSecret: func(string) []byte { return shared }})
+	begin(t, e, text)
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -564,10 +589,13 @@ func newWitness(child string) *witness {
 func (w *witness) lives(t *testing.T, dir, fault string, kills int) bool {
 	t.Helper()
 	points := []string{"before a commit", "after a commit", "before a release", "after a release"}
+	if w.shop != "" {
+		points = append(points, "gathered")
+	}
 	for i := range kills {
 		at := ""
 		if i%2 == 0 {
-			at = fmt.Sprintf("%s:%d", points[i/2%4], rand.IntN(2))
+			at = fmt.Sprintf("%s:%d", points[i/2%len(points)], rand.IntN(2))
 		}
 		wait := time.Duration(20+rand.IntN(250)) * time.Millisecond
 		if fault == "draws noise again" { // which kills itself, when it has been found out

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -230,21 +231,22 @@ func (q question) ask(ctx context.Context, path, kind string, body []byte) ([]by
 	if got.StatusCode == http.StatusOK || got.StatusCode == http.StatusCreated {
 		return answer, nil
 	}
-	var problem struct{ Type, Detail string }
+	var problem struct{ Type, Title, Detail string }
 	_ = json.Unmarshal(answer, &problem) // of something between, it may be anything
+	why := clip(cmp.Or(problem.Detail, problem.Title))
 	for _, p := range never {
 		if problem.Type == p.Type() {
-			return nil, fmt.Errorf("%w: its helper answers %w: %s", errNever, p, clip(problem.Detail))
+			return nil, fmt.Errorf("%w: its helper answers %w: %s", errNever, p, why)
 		}
 	}
 	said := publicError(fmt.Sprintf("its helper answers %d", got.StatusCode))
 	switch {
-	case problem.Type == "" && got.StatusCode == http.StatusConflict:
-		return nil, fmt.Errorf("%w: %w", errNever, said)
+	case got.StatusCode == http.StatusConflict:
+		return nil, fmt.Errorf("%w: %w: %s", errNever, said, why)
 	case problem.Type == dap.UnrecognizedTask.Type():
 		said = "its helper does not have this experiment"
 	case got.StatusCode == http.StatusUnauthorized, got.StatusCode == http.StatusForbidden:
 		said = "its helper does not know this service"
 	}
-	return nil, fmt.Errorf("%w: %s", said, clip(problem.Detail))
+	return nil, fmt.Errorf("%w: %s", said, why)
 }
