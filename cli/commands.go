@@ -314,9 +314,11 @@ type policyJSON struct {
 	Regret    string   `json:"regret"`
 	Source    string   `json:"source"`
 	// of identify: who proves it to be δ-correct. Regret is then its samples
-	Correct string      `json:"correct,omitempty"`
-	Anytime bool        `json:"anytime"`
-	Params  []paramJSON `json:"params"`
+	Correct string `json:"correct,omitempty"`
+	// of those that can be played live: whether that is proved where nobody sees the rewards, and why
+	Gathered string      `json:"gathered,omitempty"`
+	Anytime  bool        `json:"anytime"`
+	Params   []paramJSON `json:"params"`
 }
 
 type paramJSON struct {
@@ -343,7 +345,7 @@ func (c *listPolicies) Run(s streams) error {
 		for _, e := range s.known.All() {
 			j := policyJSON{Name: e.Name, Title: e.Title, Bandit: e.Bandit, Twin: e.Twin,
 				Private: e.Private, Budgets: append([]string{}, e.Budgets...), Guarantee: e.Guarantee,
-				Regret: e.Regret, Source: e.Source, Correct: e.Correct, Anytime: e.Anytime,
+				Regret: e.Regret, Source: e.Source, Correct: e.Correct, Gathered: verdictText(e.Gathered), Anytime: e.Anytime,
 				Params: []paramJSON{}}
 			for _, p := range e.Params {
 				q := paramJSON{Name: p.Name, Doc: p.Doc, Type: "number", DefaultDoc: p.DefaultDoc,
@@ -394,6 +396,9 @@ func (c *listPolicies) Run(s streams) error {
 			}
 			fmt.Fprintf(w, "  horizon\t%s\n", horizon)
 		}
+		if text := verdictText(e.Gathered); text != "" {
+			fmt.Fprintf(w, "  gathered\t%s\n", text)
+		}
 		fmt.Fprintf(w, "  source\t%s\n", e.Source)
 		for _, p := range e.Params {
 			value := p.DefaultDoc
@@ -411,6 +416,18 @@ func (c *listPolicies) Run(s streams) error {
 		}
 	}
 	return nil
+}
+
+// verdictText says whether what is proved of a policy holds live where nobody sees the rewards; empty
+// of those that cannot be played live.
+func verdictText(v catalog.Verdict) string {
+	switch {
+	case v.Proved != "":
+		return "proved where nobody sees the rewards, by " + v.Proved
+	case v.Refused != "":
+		return "refused where nobody sees the rewards: " + v.Refused
+	}
+	return ""
 }
 
 type schemaCommand struct {
