@@ -11,6 +11,9 @@
 // Releases are closed and shown on public ticks, see Tick. Time between ticks, under load, is
 // outside of the promise; so is whoever reads the store's files or the process's memory.
 //
+// Where an experiment's trust is not central, the service holds no reward: the same is promised to a
+// unit against the service itself, as far as its trust model says (docs/two-servers.md).
+//
 // To the operator: an accepted reward is durable. A reward that was answered with ErrUnavailable
 // may be sent again. A decision is told before it is durable, and one that is lost by a crash is
 // void: its number is issued again in another epoch, so that counts stay exact.
