@@ -93,6 +93,9 @@ type Decision struct {
 	ActivateBy time.Time       // until when Activate must be called; zero if it counts at once
 	// split, over_limit, static, disabled, default, or one of a later version
 	Reason string
+	// Report says how to report if the service is not to see the reward; else nil. Reward is refused
+	// then, and package client/private does it.
+	Report *ReportTask
 }
 
 // A Status answers a reward. None is an error: none gets better if it is sent again.
@@ -187,6 +190,7 @@ func (c *Client) Decide(ctx context.Context, experiment string, unit Unit) (Deci
 		Expires    *time.Time      `json:"expires_at"`
 		ActivateBy *time.Time      `json:"activate_by"`
 		Reason     string          `json:"reason"`
+		Report     *ReportTask     `json:"report"`
 	}
 	if err := c.post(ctx, in, &out, experiment, "decisions"); err != nil {
 		return Decision{}, fmt.Errorf("experiment %q: %w", experiment, err)
@@ -194,7 +198,8 @@ func (c *Client) Decide(ctx context.Context, experiment string, unit Unit) (Deci
 	if out.Arm == "" || out.Reason == "" {
 		return Decision{}, fmt.Errorf("experiment %q: %w", experiment, ErrAnswer)
 	}
-	d := Decision{Arm: out.Arm, Value: out.Value, Propensity: out.Propensity, Reason: out.Reason}
+	d := Decision{Arm: out.Arm, Value: out.Value, Propensity: out.Propensity, Reason: out.Reason,
+		Report: out.Report}
 	if out.Decision != nil {
 		d.Token = *out.Decision
 	}
@@ -266,20 +271,26 @@ func (c *Client) Rewards(ctx context.Context, experiment string, reports []Repor
 		}
 		in.Rewards[i] = reportJSON(r)
 	}
+	return c.results(ctx, in, len(reports), experiment, "rewards", "batch")
+}
+
+// results sends what is answered with a status for each of n.
+func (c *Client) results(ctx context.Context, in any, n int, experiment string,
+	what ...string) ([]Result, error) {
 	var out struct {
 		Results []struct {
 			Status Status `json:"status"`
 			Error  string `json:"error"`
 		} `json:"results"`
 	}
-	err := c.post(ctx, in, &out, experiment, "rewards", "batch")
-	if err == nil && len(out.Results) != len(reports) {
-		err = fmt.Errorf("%w: it has %d results of %d", ErrAnswer, len(out.Results), len(reports))
+	err := c.post(ctx, in, &out, experiment, what...)
+	if err == nil && len(out.Results) != n {
+		err = fmt.Errorf("%w: it has %d results of %d", ErrAnswer, len(out.Results), n)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("experiment %q: %w", experiment, err)
 	}
-	results := make([]Result, len(reports))
+	results := make([]Result, n)
 	for i, r := range out.Results {
 		switch {
 		case r.Error != "":
@@ -328,22 +339,31 @@ func (c *Client) post(ctx context.Context, in, out any, experiment string, what 
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+c.key)
-	answer, err := c.http.Do(r)
+	_, data, err := c.send(ctx, r)
 	if err != nil {
-		return unreached(ctx, err)
-	}
-	defer answer.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
-	if err != nil {
-		return unreached(ctx, err)
-	}
-	if answer.StatusCode != http.StatusOK {
-		return refused(answer, data)
+		return err
 	}
 	if err := json.Unmarshal(data, out); err != nil {
 		return ErrAnswer
 	}
 	return nil
+}
+
+// send sends one request, and reads the answer.
+func (c *Client) send(ctx context.Context, r *http.Request) (*http.Response, []byte, error) {
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return nil, nil, unreached(ctx, err)
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return nil, nil, unreached(ctx, err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return nil, nil, refused(answer, data)
+	}
+	return answer, data, nil
 }
 
 // unreached is an error of the network, or of the caller who gave up.
