@@ -32,7 +32,7 @@ var floors = [][]string{
 		"internal/base/problem", "secagg/dap"},
 	{"catalog", "sim", "stopping", "serve/store"},
 	{"experiment", "choose", "trial"},
-	{"audit", "serve", "serve/helper"},
+	{"audit", "serve", "serve/helper", "client/private"},
 	{"internal/front/train", "internal/front/flags", "internal/front/demo", "serve/page"},
 	{"internal/front/verdict", "internal/front/bounds", "serve/api", "internal/front/explore"},
 	{"internal/front/paper", "internal/front/load", "internal/front/liveaudit",

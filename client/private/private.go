@@ -1,16 +1,16 @@
 // Package private reports on decisions of a live experiment whose rewards its service is not to see
-// (trust two-server or local). A Reporter asks for decisions, keeps what comes of each, and sends one
-// report on each at the time that was fixed when it was made, whatever has happened: the outcome if
-// there is one, and else the declared default. So neither that a report came nor when tells anything
-// of the reward.
+// (trust two-server or local). A Reporter asks for decisions, keeps what comes of each, and sends
+// one report on each at the time that was fixed when it was made, whatever has happened: the
+// outcome if there is one, and else the declared default. So neither that a report came nor when
+// tells anything of the reward.
 //
 // # Who is believed
 //
-// What protects a reward is taken from the declaration alone, which the program has from elsewhere than
-// the service: the helper's key, the task, the grid, the noise, the range. A service that says
-// otherwise is refused (ErrTerms), and one that asks for a reward in the open gets none. The service
-// says the ticket, the time and its own key: with these it can lose a report, and not open one.
-// docs/two-servers.md says what is promised, and who is left to believe: this program itself.
+// What protects a reward is taken from the declaration alone, which the program has from elsewhere
+// than the service: the helper's key, the task, the grid, the noise, the range. A service that says
+// otherwise is refused (ErrTerms), and one that asks for a reward in the open gets none. The
+// service says the ticket, the time and its own key: with these it can lose a report, and not open
+// one. docs/two-servers.md says what is promised, and who is left to believe: this program itself.
 //
 // # What is lost
 //
@@ -60,8 +60,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// A sealed report is what is sent on a decision. It is made once, and sent again as it is: two of one
-// reward would tell more than one.
+// A sealed report is what is sent on a decision. It is made once, and sent again as it is: two of
+// one reward would tell more than one.
 type sealed struct {
 	ticket []byte
 	value  int64  // of trust local
@@ -166,8 +166,8 @@ type Decision struct {
 	on *entry // nil if the decision does not count
 }
 
-// Decide asks for an arm, once, and has it reported on. Errors are those of client.Client.Decide, or
-// match ErrTerms, ErrFull or ErrClosed: the usual arm is shown then, and nothing is reported.
+// Decide asks for an arm, once, and has it reported on. Errors are those of client.Client.Decide,
+// or match ErrTerms, ErrFull or ErrClosed: the usual arm is shown then, and nothing is reported.
 func (r *Reporter) Decide(ctx context.Context, unit client.Unit) (Decision, error) {
 	d, err := r.decide(ctx, unit)
 	if err != nil {
@@ -255,8 +255,8 @@ func (d Decision) Outcome(reward float64) error {
 }
 
 // Close takes no more decisions, and reports at once on all that wait, with what is known of them:
-// call it when the program ends, and not because of what came of a decision. It returns when all was
-// answered. When ctx ends it gives up: the error matches ErrUnsent, and says how many are lost.
+// call it when the program ends, and not because of what came of a decision. It returns when all
+// was answered. When ctx ends it gives up: the error matches ErrUnsent, and says how many are lost.
 func (r *Reporter) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed, r.paused = true, time.Time{}

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -54,7 +55,8 @@ func key(t testing.TB, of string) dap.Key {
 }
 
 func twoServers(t testing.TB, grid int) *experiment.Live {
-	return parse(t, text+fmt.Sprintf("trust: two-server\ngrid: %d\nhelper: {url: https://helper.test, key: %v}\n",
+	return parse(t, text+fmt.Sprintf("trust: two-server\ngrid: %d\nhelper: {url: "+
+		"https://helper.test, key: %v}\n",
 		grid, key(t, "h").Config()))
 }
 
@@ -161,10 +163,17 @@ func (s *service) decision() []byte {
 	return b
 }
 
+// seen is what the service got so far.
+func (s *service) seen() []sent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.got)
+}
+
 // reports are those of two servers, of all uploads.
 func (s *service) reports() (all []dap.Report) {
 	s.t.Helper()
-	for _, one := range s.got {
+	for _, one := range s.seen() {
 		some, err := dap.ParseReports([]byte(one.body), dap.MaxJob)
 		if err != nil {
 			s.t.Fatal(err)
@@ -224,8 +233,8 @@ func decide(t testing.TB, r *private.Reporter) private.Decision {
 	return d
 }
 
-// Every decision is reported on once, at its time: rewards of those who have some, the last that was
-// said, and the default of the rest. Both servers accept each, and the sum is theirs.
+// Every decision is reported on once, at its time: rewards of those who have some, the last that
+// was said, and the default of the rest. Both servers accept each, and the sum is theirs.
 func TestTwoServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		declared := twoServers(t, 1)
@@ -246,10 +255,10 @@ func TestTwoServers(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(time.Hour)
-		if len(s.got) != n {
-			t.Fatalf("%d uploads of %d decisions that were made a second apart", len(s.got), n)
+		if len(s.seen()) != n {
+			t.Fatalf("%d uploads of %d decisions that were made a second apart", len(s.seen()), n)
 		}
-		for i, one := range s.got {
+		for i, one := range s.seen() {
 			if due := time.Duration(i)*time.Second + 20*time.Minute; one.at != due {
 				t.Fatalf("report %d came after %v, must be %v", i, one.at, due)
 			}
@@ -260,14 +269,14 @@ func TestTwoServers(t *testing.T) {
 		if err := r.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if len(s.got) != n {
-			t.Errorf("%d uploads after the end", len(s.got))
+		if len(s.seen()) != n {
+			t.Errorf("%d uploads after the end", len(s.seen()))
 		}
 	})
 }
 
-// traffic is what a service sees of two visitors, by time, place and length, of whom the second has an
-// outcome or not.
+// traffic is what a service sees of two visitors, by time, place and length, of whom the second has
+// an outcome or not.
 func traffic(t *testing.T, declared *experiment.Live, visit func(s *service, clicks bool)) (same bool) {
 	t.Helper()
 	var seen [2]string
@@ -278,7 +287,7 @@ func traffic(t *testing.T, declared *experiment.Live, visit func(s *service, cli
 			visit(s, i == 1)
 			time.Sleep(2 * time.Hour)
 			synctest.Wait()
-			for _, one := range s.got {
+			for _, one := range s.seen() {
 				seen[i] += fmt.Sprintln(one.at, one.path, len(one.body))
 			}
 		})
@@ -317,8 +326,8 @@ func TestTrafficTellsNothing(t *testing.T) {
 	}
 }
 
-// Under trust local what is sent is the reward and one noise, drawn once: it is sent again as it was,
-// and a decision that is given again is not reported on again.
+// Under trust local what is sent is the reward and one noise, drawn once: it is sent again as it
+// was, and a decision that is given again is not reported on again.
 func TestLocal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		declared := parse(t, text+"trust: local\n")
@@ -331,11 +340,11 @@ func TestLocal(t *testing.T) {
 		}
 		again := decide(t, r)
 		time.Sleep(50 * time.Minute)
-		if len(s.got) != 4 {
-			t.Fatalf("%d requests, must be 4: three that broke off", len(s.got))
+		if len(s.seen()) != 4 {
+			t.Fatalf("%d requests, must be 4: three that broke off", len(s.seen()))
 		}
-		for _, one := range s.got {
-			if one.body != s.got[0].body {
+		for _, one := range s.seen() {
+			if one.body != s.seen()[0].body {
 				t.Fatal("a report that is sent again is another one: its person pays twice")
 			}
 		}
@@ -344,8 +353,8 @@ func TestLocal(t *testing.T) {
 		if err := r.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if len(s.got) != 4 {
-			t.Errorf("%d requests: a decision was reported on twice", len(s.got))
+		if len(s.seen()) != 4 {
+			t.Errorf("%d requests: a decision was reported on twice", len(s.seen()))
 		}
 		for _, late := range []private.Decision{d, again} {
 			if err := late.Outcome(0.123456); !errors.Is(err, private.ErrReported) ||
@@ -379,7 +388,7 @@ func TestLocalNoise(t *testing.T) {
 			t.Fatal(err)
 		}
 		b, mean, away := float64(noise.Num)/float64(noise.Den), 0.0, 0.0
-		for _, one := range s.got {
+		for _, one := range s.seen() {
 			var in struct{ Reports []struct{ Message int64 } }
 			if err := json.Unmarshal([]byte(one.body), &in); err != nil {
 				t.Fatal(err)
@@ -421,15 +430,15 @@ func TestTerms(t *testing.T) {
 			if _, err := r.Decide(t.Context(), client.Unit{}); !errors.Is(err, private.ErrTerms) {
 				t.Errorf("%s: %v, must be ErrTerms", test.what, err)
 			}
-			if err := r.Close(t.Context()); err != nil || len(s.got) != 0 {
-				t.Errorf("%s: %v, and %d requests", test.what, err, len(s.got))
+			if err := r.Close(t.Context()); err != nil || len(s.seen()) != 0 {
+				t.Errorf("%s: %v, and %d requests", test.what, err, len(s.seen()))
 			}
 		})
 	}
 }
 
-// What a service cannot take waits, as long as it may count, and is then given up, and counted in the
-// log without rewards. A reporter that is closed reports at once.
+// What a service cannot take waits, as long as it may count, and is then given up, and counted in
+// the log without rewards. A reporter that is closed reports at once.
 func TestDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &bytes.Buffer{}

@@ -62,8 +62,8 @@ func (s *local) send(ctx context.Context, some []sealed) (refused int, err error
 // keyLasts is how long a service's key is used before it is asked for again.
 const keyLasts = time.Hour
 
-// twoServer splits the reward, and encrypts a share to each server: the helper's to the key that was
-// declared.
+// twoServer splits the reward, and encrypts a share to each server: the helper's to the key
+// that was declared.
 type twoServer struct {
 	client *client.Client
 	task   dap.Task
@@ -121,8 +121,8 @@ func (s *twoServer) seal(ctx context.Context, t *client.ReportTask, reward float
 	return sealed{ticket: t.Ticket, report: r.Marshal()}, nil
 }
 
-// key is what the service's own shares are encrypted to. It says it itself: its share alone has the law
-// of random numbers.
+// key is what the service's own shares are encrypted to. It says it itself: its share alone has the
+// law of random numbers.
 func (s *twoServer) key(ctx context.Context) (dap.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
