@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -417,6 +418,45 @@ func TestTakeOff(t *testing.T) {
 	for _, gone := range []string{"red", "blue"} { // blue will be, at the next tick
 		if err := e.Stop(t.Context(), "shop", gone); err == nil || !strings.Contains(err.Error(), "off for good") {
 			t.Errorf("%s is kept: %v", gone, err)
+		}
+	}
+}
+
+// blind is a store whose lines cannot be read from the n-th time on.
+type blind struct {
+	store.Store
+	left *int
+}
+
+func (s blind) Lines(ctx context.Context, id int64, from int) iter.Seq2[[]byte, error] {
+	if *s.left--; *s.left < 0 {
+		return func(yield func([]byte, error) bool) { yield(nil, errDisk) }
+	}
+	return s.Store.Lines(ctx, id, from)
+}
+
+// A store that cannot be read at a start, or is closed in the middle of it, ends no experiment.
+func TestUnreadableStart(t *testing.T) {
+	for left := range 2 { // the transcript is read, and then played
+		mem, c := store.NewMemory(), newClock()
+		cfg := Config{Store: mem.Open, Clock: c.Now}
+		e := open(t, cfg)
+		begin(t, e, shop)
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		cfg.Store = func(ctx context.Context) (store.Store, error) {
+			s, err := mem.Open(ctx)
+			return blind{s, &left}, err
+		}
+		if e, err := Open(t.Context(), cfg); !errors.Is(err, errDisk) {
+			t.Errorf("a store that cannot be read is opened: %v", err)
+			_ = e.Sync(t.Context())
+			_ = e.Close()
+		}
+		cfg.Store = mem.Open
+		if info, err := open(t, cfg).Get(t.Context(), "shop"); err != nil || info.State != Running {
+			t.Errorf("then it is %s: %s, %v", info.State, info.Reason, err)
 		}
 	}
 }

@@ -326,6 +326,9 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 			err = counted
 		case !e.cfg.ReadOnly:
 			err = x.resume(ctx, e, st, stored)
+			if of := (unread{}); errors.As(err, &of) { // which says nothing of the experiment
+				return nil, of.error
+			}
 		}
 		if err != nil {
 			x.fail(err)
@@ -391,6 +394,9 @@ func (x *live) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 	return nil
 }
 
+// unread is an error of the store, where one of what is stored would end the experiment.
+type unread struct{ error }
+
 // resume brings a play back.
 func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored store.Stored) error {
 	epoch, err := e.newEpoch()
@@ -398,7 +404,17 @@ func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored sto
 		return err
 	}
 	stored.Lines = x.shown // that are play's
-	m, err := x.game.resume(e, epoch, stored, played(entries(st.Lines(ctx, x.id, 0))))
+	var lost error
+	m, err := x.game.resume(e, epoch, stored, played(entries(func(yield func([]byte, error) bool) {
+		for line, err := range st.Lines(ctx, x.id, 0) {
+			if lost = err; !yield(line, err) {
+				return
+			}
+		}
+	})))
+	if lost != nil {
+		return unread{lost}
+	}
 	if err != nil {
 		return err
 	}
