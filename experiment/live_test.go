@@ -273,6 +273,8 @@ func FuzzParseLive(f *testing.F) {
 	f.Add([]byte(liveShop))
 	f.Add([]byte(liveShop + "share: 0.1\nonly: {a: [b, 1]}\nlayer: {name: c, from: 0, to: 1}\n"))
 	f.Add([]byte(liveFront))
+	f.Add([]byte(twoServers + "grid: 1\nreport_after: 1h\n"))
+	f.Add([]byte(gatheredShop + "trust: secagg\ncohort: {users: 20}\n"))
 	f.Add([]byte(`{"name":"a","arms":["b","c"],"policy":"dp-se","risk":0.1,"budget":{"epsilon":1},"unit":{"of":"visit"},"window":"1s"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l, err := Reader{}.ParseLive("f", data)

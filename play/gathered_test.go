@@ -180,6 +180,18 @@ func twoServers(t *testing.T, build func() policy.Policy, seed uint64,
 		rewards[a] = map[int]int64{}
 	}
 	const missing = 1 << 18
+	var lines [][]byte
+	defer func() { // who has the lines alone knows what is to be played
+		again := Config{Policy: build(), Arms: arms, Window: 20, Default: 0.25, Gathering: g}
+		r, err := Replay(again, each(lines))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lost, loss := r.Ledger.Total().String(), two.Ledger().Total().String()
+		if two.pending == nil && !slices.Equal(r.Out, two.s.Batch) || lost != loss {
+			t.Errorf("the lines say that %v is to be played, at %v; it is %v, at %v", r.Out, lost, two.s.Batch, loss)
+		}
+	}()
 	for now := int64(0); now < 3000; now++ {
 		if rows, due := two.Slots(now); due {
 			var sums []Sum
@@ -215,6 +227,7 @@ func twoServers(t *testing.T, build func() policy.Policy, seed uint64,
 			for i, row := range rows {
 				noise[row.Arm] = int64(math.Round(text.Release.Sum[i]/release.ExactStep)) - whole[row.Arm]
 			}
+			lines = append(lines, slices.Clone(a.Line))
 			b, err := one.Close(now)
 			if err != nil {
 				t.Fatal(err)
