@@ -74,6 +74,22 @@ type returningPlan struct {
 	Renyi    *float64 `json:"renyi"` // null: no bound
 	Advanced *float64 `json:"advanced"`
 	Simple   *float64 `json:"simple"`
+	// by the law of the loss, convolved; null where it is not known
+	Numerical *float64 `json:"numerical"`
+}
+
+// numerical is ε at δ of so many batches, by the law of the loss: their number and noise are fixed
+// in advance. Where there is none, or it is no better, it is the given one.
+func numerical(m privacy.Mechanism, batches int, delta, renyi float64) float64 {
+	step := min(1e-2, max(1e-6, renyi/4000))
+	p, err := privacy.NewPLD(m, step)
+	if err != nil {
+		return renyi
+	}
+	if p, err = p.Times(batches); err != nil {
+		return renyi
+	}
+	return min(renyi, p.Epsilon(delta))
 }
 
 // stated is the mechanism that a policy states for the budget.
@@ -126,7 +142,8 @@ func (c *planRelease) plan() (releasePlan, error) {
 			return out, err
 		}
 		out.Returning = &returningPlan{int(c.Returning), finiteOrNil(r.Renyi), finiteOrNil(r.Advanced),
-			finiteOrNil(r.Simple)}
+			finiteOrNil(r.Simple),
+			finiteOrNil(numerical(out.Mechanism, int(c.Returning), out.Delta, r.Renyi))}
 	}
 	return out, nil
 }
@@ -180,8 +197,9 @@ func (c *planRelease) Run(s streams) error {
 			}
 			return privacy.Up(*x, 4)
 		}
-		row(fmt.Sprintf("%d batches", r.Batches), "ε = %s at δ = %.3g by Rényi curves; %s by "+
-			"advanced composition, %s added up", show(r.Renyi), p.Delta, show(r.Advanced), show(r.Simple))
+		row(fmt.Sprintf("%d batches", r.Batches), "ε = %s at δ = %.3g by the law of the loss; "+
+			"%s by Rényi curves, %s by advanced composition, %s added up", show(r.Numerical), p.Delta,
+			show(r.Renyi), show(r.Advanced), show(r.Simple))
 	}
 	return w.Flush()
 }
