@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/base/pgtest"
 	"github.com/sotto-dp/sotto/internal/base/testneeds"
 )
 
@@ -65,4 +66,19 @@ func drive(t *testing.T, script, want string, env ...string) {
 	if err != nil || string(out) != want {
 		t.Errorf("%v:\n%s\nwant\n%s", err, out, want)
 	}
+}
+
+// Visitors report what nobody is to see: a leader and a helper are processes with a database each,
+// PostgreSQL and SQLite, and the page has the library that the helper serves, by its hash. What is
+// released is what they reported: testdata/browser/private.mjs has it all.
+func TestBrowserPrivate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes 30 s")
+	}
+	drive(t, "private.mjs", `two servers have started
+a library with another hash is not run
+every visitor sent one report
+what is released is what was reported
+the transcript replays
+`, "SOTTO_VISITORS="+testneeds.Size("100", "20000"), "SOTTO_DATABASE_OF_LEADER="+pgtest.Database(t))
 }
