@@ -20,10 +20,11 @@ func TestDrop(t *testing.T) {
 		End(arm, n int) int
 	}
 	makers := map[string]func() (dropper, error){
-		"dp-klucb":   func() (dropper, error) { return policy.NewDPKLUCB(4, 1, 1.5, 3) },
-		"dp-klucb-j": func() (dropper, error) { return policy.NewDPKLUCBJ(4, 1, 2, 0) },
-		"dp-imed":    func() (dropper, error) { return policy.NewDPIMED(4, 1, 1.5, 3) },
-		"dp-imed-j":  func() (dropper, error) { return policy.NewDPIMEDJ(4, 1, 2, 0) },
+		"dp-klucb":       func() (dropper, error) { return policy.NewDPKLUCB(4, 1, 1.5, 3) },
+		"dp-klucb-j":     func() (dropper, error) { return policy.NewDPKLUCBJ(4, 1, 2, 0) },
+		"dp-imed":        func() (dropper, error) { return policy.NewDPIMED(4, 1, 1.5, 3) },
+		"dp-imed-j":      func() (dropper, error) { return policy.NewDPIMEDJ(4, 1, 2, 0) },
+		"dp-ucb-anytime": func() (dropper, error) { return policy.NewDPUCBDoubling(4, 1, 1.5, 3) },
 	}
 	means := []float64{0.9, 0.8, 0.2, 0.1} // the best arms go
 	for name, build := range makers {
