@@ -38,7 +38,7 @@ var floors = [][]string{
 	{"internal/front/paper", "internal/front/load", "internal/front/liveaudit",
 		"internal/front/explore/site", "internal/front/servetest"},
 	{"cli", "internal/front/explore/make"},
-	{"cmd/sotto", "examples/live"},
+	{"cmd/sotto", "examples/live", "examples/private"},
 }
 
 type listed struct {
