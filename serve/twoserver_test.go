@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -33,6 +34,7 @@ type party struct {
 	config dap.Config // the public half
 	server *httptest.Server
 	noise  func() int64
+	arms   string // of the shop; empty: red and blue
 
 	mu    sync.Mutex
 	task  dap.Task
@@ -112,6 +114,7 @@ func (p *party) answer(path string, body []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		p.apart(job.Batch)
 		answer, sum, err := job.Help(p.key, verify, func(dap.Metadata) error { return nil })
 		if _, was := p.asked[path]; err == nil && !was {
 			p.sums[job.Batch] = p.sums[job.Batch].Add(sum)
@@ -122,9 +125,13 @@ func (p *party) answer(path string, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.fault == "overlap" {
+	switch p.fault {
+	case "overlap":
 		return nil, dap.BatchOverlap
+	case "mute":
+		return nil, dap.UnrecognizedTask
 	}
+	p.apart(q.Batch)
 	if err := q.Check(p.task, p.sums[q.Batch]); err != nil {
 		return nil, err
 	}
@@ -134,9 +141,20 @@ func (p *party) answer(path string, body []byte) ([]byte, error) {
 	return share, err
 }
 
+// apart says whether a batch has decisions of another one.
+func (p *party) apart(b dap.Batch) {
+	for o := range p.sums {
+		if o != b && o.Arm == b.Arm && o.Start < b.End && b.Start < o.End {
+			p.t.Errorf("%+v overlaps %+v", b, o)
+		}
+	}
+	p.sums[b] = p.sums[b].Add(dap.Aggregate{})
+}
+
 // shop is an experiment with this helper.
 func (p *party) shop() string {
-	return strings.Replace(localShop, "trust: local\n", p.terms(), 1)
+	return strings.NewReplacer("trust: local\n", p.terms(), "[red, blue]", cmp.Or(p.arms, "[red, blue]")).
+		Replace(localShop)
 }
 
 // terms are those of an experiment with this helper.
@@ -427,16 +445,54 @@ func TestHelperIsDown(t *testing.T) {
 		say(decided(t, e, 10))
 		settle(t, e, c, 10*time.Minute, 1)
 	}
-	if err := e.TakeOff(t.Context(), "shop", "blue"); err == nil { // of a rule that bears it, not before
-		settle(t, e, c, time.Second, 2)
-		if info, _ := e.Get(t.Context(), "shop"); info.Arms[1].Off {
-			t.Error("an arm was taken off whose decisions the helper was asked for")
-		}
-	}
 	p.be("")
 	info = until(t, e, c, released(40))
 	if sum := info.Arms[0].Sum + info.Arms[1].Sum; sum != 39.25 && info.Arms[0].Released+info.Arms[1].Released == 40 {
 		t.Errorf("the sums are %v", sum)
+	}
+}
+
+// An arm is not taken off while its batch may have been asked for, also after a restart in between: the
+// helper would be asked for other rows of the same decisions.
+func TestTakeOffWaits(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		c, p := newClock(), newParty(t, func() int64 { return 0 })
+		cfg := Config{Store: store.NewMemory().Open, Clock: c.Now, Curator: withNoise(func() int64 { return 0 })}
+		p.arms = "[red, blue, green]"
+		e := p.open(t, cfg)
+		begin(t, e, p.shop())
+		for _, d := range decided(t, e, 60) {
+			reportOne(t, e, p.report(t, e, d, 1024))
+		}
+		p.be("mute") // to requests for shares
+		c.Add(time.Minute)
+		until(t, e, c, func(i Info) bool { return i.Trouble != "" })
+		if err := e.TakeOff(t.Context(), "shop", "blue"); err != nil {
+			t.Fatal(err)
+		}
+		if restarts {
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			e = p.open(t, cfg)
+		}
+		info := until(t, e, c, func(i Info) bool { return i.Trouble != "" })
+		settle(t, e, c, info.Tick, 3)
+		if info, _ := e.Get(t.Context(), "shop"); info.Arms[1].Off || info.State == Failed {
+			t.Errorf("restarts %v: an arm is off while its sum is on the way: %+v", restarts, info)
+		}
+		p.be("")
+		info = until(t, e, c, func(i Info) bool { return i.Arms[1].Off })
+		if info.Arms[1].Released != 20 || info.Arms[1].Sum != 20 {
+			t.Errorf("restarts %v: %+v was released", restarts, info.Arms[1])
+		}
+		for before := info.Batches; info.Batches == before; { // and it goes on
+			for _, d := range decided(t, e, 60) {
+				reportOne(t, e, p.report(t, e, d, 0))
+			}
+			settle(t, e, c, time.Minute, 1)
+			info = until(t, e, c, func(i Info) bool { return i.State == Running })
+		}
 	}
 }
 
