@@ -33,13 +33,6 @@ type LiveHelper struct {
 	Key string // its HpkeConfig, base64url without padding: clients have it from here
 }
 
-// A LiveCohort is how users who are online together are brought together, under trust secagg.
-type LiveCohort struct {
-	// Users is how many of a cohort are promised to answer and to be honest: a sum of fewer is not
-	// opened. At least 2.
-	Users Count
-}
-
 // gatheringKeys are the keys of experiments whose rewards the service does not see.
 func gatheringKeys() []key[Live] {
 	gathers := func(l *Live) bool { return l.TrustModel() != privacy.TrustCentral }
@@ -87,13 +80,6 @@ func helperKeys() []key[LiveHelper] {
 		always("url", filled(""), func(h *LiveHelper) *string { return &h.URL }, "https").must(),
 		always("key", filled(""), func(h *LiveHelper) *string { return &h.Key },
 			"what clients encrypt its shares to: its HpkeConfig, base64url").must(),
-	}
-}
-
-func cohortKeys() []key[LiveCohort] {
-	return []key[LiveCohort]{
-		always("users", whole(), func(c *LiveCohort) *Count { return &c.Users },
-			"how many of a cohort are promised to answer and to be honest, at least 2").must(),
 	}
 }
 
@@ -233,12 +219,7 @@ func (l *Live) checkTrust() error {
 			return err
 		}
 	case privacy.TrustSecAgg:
-		if l.Cohort == (LiveCohort{}) {
-			return l.fail("cohort", "is missing: trust %s needs cohorts of users", t)
-		}
-		if err := l.Gathering().Validate(); err != nil {
-			return l.src.wrap("cohort.users", err)
-		}
+		return l.checkCohort()
 	}
 	return nil
 }

@@ -67,7 +67,8 @@ func TestLiveTrust(t *testing.T) {
 		{gatheredShop + "trust: local\nreport_after: 90m\n", `,"trust":"local","report_after":"1h30m0s"`,
 			privacy.TrustLocal, 90 * time.Minute, 0, release.Gathering{Trust: privacy.TrustLocal}},
 		{gatheredShop + "trust: secagg\ncohort: {users: 20}\n",
-			`,"trust":"secagg","report_after":"12h0m0s","cohort":{"users":20}`, privacy.TrustSecAgg,
+			`,"trust":"secagg","report_after":"12h0m0s","cohort":{"users":20,"corrupt":0.1,"vanish":0.1,` +
+				`"every":"1h0m0s","wait":"1m0s","tries":3,"otherwise":"default"}`, privacy.TrustSecAgg,
 			12 * time.Hour, 0, release.Gathering{Trust: privacy.TrustSecAgg, Users: 20}},
 	} {
 		l, err := liveTrust(c.text)

@@ -193,15 +193,47 @@ func CohortMechanism(stated privacy.Mechanism, g Gathering, invited int) (privac
 		return privacy.Aggregated{}, fmt.Errorf("gathering: trust is %q, must be %s: others have no cohorts",
 			g.Trust, privacy.TrustSecAgg)
 	}
-	p, err := newGatheredPlan(stated, g)
+	if err := g.Validate(); err != nil {
+		return privacy.Aggregated{}, err
+	}
+	whole, err := NoiseOf(stated)
 	if err != nil {
 		return privacy.Aggregated{}, err
 	}
-	if invited < g.Users || invited > maxCohort {
-		return privacy.Aggregated{}, fmt.Errorf("gathering: %d are invited to a cohort, must be from %d to %d",
-			invited, g.Users, maxCohort)
+	return whole.Cohort(g.Users, invited)
+}
+
+// Cohort is CohortMechanism of a whole noise: what users draw their shares from, of whom at least
+// users are promised to answer and to be honest, when so many are invited.
+func (n Noise) Cohort(users, invited int) (privacy.Aggregated, error) {
+	g := Gathering{privacy.TrustSecAgg, users}
+	if err := g.Validate(); err != nil {
+		return privacy.Aggregated{}, err
 	}
-	return p.of(invited)
+	if n.Name != privacy.NoiseLaplace && n.Name != privacy.NoiseGaussian || n.Num == 0 || n.Den == 0 {
+		return privacy.Aggregated{}, fmt.Errorf("gathering: noise is %v, must be laplace or gaussian, "+
+			"with some noise", n)
+	}
+	if invited < users || invited > maxCohort {
+		return privacy.Aggregated{}, fmt.Errorf("gathering: %d are invited to a cohort, must be from %d to %d",
+			invited, users, maxCohort)
+	}
+	return planOf(n, g).of(invited)
+}
+
+// CohortSum is the noisy sum, in steps, that a total modulo m.Modulus stands for, if so many
+// answered.
+func CohortSum(m privacy.Aggregated, total uint64, answers int) (int64, error) {
+	switch {
+	case m.Trust != privacy.TrustSecAgg || m.G != gridSteps:
+		return 0, fmt.Errorf("gathering: mechanism %v must be a cohort's", m)
+	case total >= uint64(m.Modulus):
+		return 0, fmt.Errorf("gathering: %w: a total must be below the modulus, %d", ErrMessage, m.Modulus)
+	case answers < m.Users || answers > m.Invited:
+		return 0, fmt.Errorf("gathering: %w: %d, must be from %d to %d", ErrAnswers, answers, m.Users, m.Invited)
+	}
+	a := Analyser{modulus: uint64(m.Modulus), g: m.G, tau: m.Tau}
+	return a.decode(total, answers), nil
 }
 
 // A gatheredPlan is a stated mechanism and how its sums are gathered.
@@ -220,6 +252,10 @@ func newGatheredPlan(stated privacy.Mechanism, g Gathering) (gatheredPlan, error
 	if err != nil {
 		return gatheredPlan{}, err
 	}
+	return planOf(whole, g), nil
+}
+
+func planOf(whole Noise, g Gathering) gatheredPlan {
 	p := gatheredPlan{Gathering: g, whole: whole, share: whole}
 	if g.Trust == privacy.TrustSecAgg {
 		if whole.Name == privacy.NoiseGaussian { // variances add up
@@ -231,7 +267,7 @@ func newGatheredPlan(stated privacy.Mechanism, g Gathering) (gatheredPlan, error
 	// n·(2^20 + 2τ) + 1 below 2^63, and a power of two
 	each := gridSteps + 2*uint64(whole.Reach())
 	p.most = int(min(uint64(1)<<(62-bits.Len64(each)), uint64(maxGathered)))
-	return p, nil
+	return p
 }
 
 // maxGathered bounds the rewards of a release.

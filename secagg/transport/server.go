@@ -42,12 +42,19 @@ type ServerConfig struct {
 	// Wait is how long the server waits for clients to come before the first round; [DefaultWait]
 	// if 0. It does not wait longer than for all.
 	Wait time.Duration
+	// Start, if set, is closed to begin before that with those who are there: for one who has a
+	// clock of his own.
+	Start <-chan struct{}
 	// Certificate is shown to clients who believe an authority; nil is one of the
 	// server's identity key.
 	Certificate *tls.Certificate
 	// MaxPending is how many connections may be open at once beyond one for each client;
 	// [DefaultMaxPending] if 0.
 	MaxPending int
+	// Ask, if set, is called before clients are asked for their masked messages, which they send for
+	// one reward once: the place to write down, durably, that they were asked. An error ends the
+	// session, and nobody was.
+	Ask func() error
 	// Spend, if set, is called before clients are asked to open the sum: the place to write down,
 	// durably, that it is spent, whatever becomes of the session. An error ends the session, and
 	// nothing is opened.
@@ -435,10 +442,9 @@ func (s *server) play(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-wait.C:
-			if err := s.begin(); err != nil {
-				return err
-			}
-			return s.rounds(ctx)
+			return s.beginNow(ctx)
+		case <-s.cfg.Start:
+			return s.beginNow(ctx)
 		case e := <-s.events:
 			s.lobby(e)
 			if s.failure != nil {
@@ -446,6 +452,10 @@ func (s *server) play(ctx context.Context) error {
 			}
 		}
 	}
+	return s.beginNow(ctx)
+}
+
+func (s *server) beginNow(ctx context.Context) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
@@ -582,6 +592,12 @@ func (s *server) pass(out []secagg.Envelope) error {
 	switch s.session.Round() {
 	case secagg.RoundDone:
 		return nil
+	case secagg.RoundMask:
+		if s.cfg.Ask != nil {
+			if err := s.cfg.Ask(); err != nil {
+				return err
+			}
+		}
 	case secagg.RoundUnmask:
 		if s.cfg.Spend != nil {
 			if err := s.cfg.Spend(); err != nil {

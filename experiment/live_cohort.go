@@ -1,0 +1,155 @@
+package experiment
+
+import (
+	"math"
+	"time"
+
+	"github.com/sotto-dp/sotto/secagg"
+)
+
+// A LiveCohort is how users who are online together are brought together, under trust secagg: the
+// sum of a slot's rewards comes from one session of package secagg, which the service holds at a
+// time that its clients are told.
+type LiveCohort struct {
+	// Users is how many of a cohort are promised to answer and to be honest: a sum of fewer is not
+	// opened. At least 2.
+	Users Count
+	// Corrupt is the share of those who registered for a session who may be corrupt: they send
+	// what they like and add no noise. Above 0; DefaultCorrupt if 0.
+	Corrupt float64
+	// Vanish is the share of those who come to a session who may vanish before its end. Above 0;
+	// DefaultVanish if 0.
+	Vanish float64
+	Every  time.Duration // sessions begin at multiples of it; an hour if 0
+	Wait   time.Duration // how long a session waits for those who registered; a minute if 0
+	// Tries is how often a session is held, each at its time, to which too few come: then Otherwise
+	// is done. 3 if 0.
+	Tries Count
+	// Otherwise is CohortDefault or CohortStop; the first if empty.
+	Otherwise string
+}
+
+// What becomes of a slot for which no sum could be had.
+const (
+	CohortDefault = "default" // its rewards count as missing, and the transcript says so
+	CohortStop    = "stop"    // the experiment ends
+)
+
+// The defaults of a cohort.
+const (
+	DefaultCorrupt = 0.1
+	DefaultVanish  = 0.1
+)
+
+// MaxCohort is how many can register for one session.
+const MaxCohort = 10_000
+
+// filled has the defaults.
+func (c LiveCohort) filled() LiveCohort {
+	if c.Corrupt == 0 {
+		c.Corrupt = DefaultCorrupt
+	}
+	if c.Vanish == 0 {
+		c.Vanish = DefaultVanish
+	}
+	if c.Every == 0 {
+		c.Every = time.Hour
+	}
+	if c.Wait == 0 {
+		c.Wait = time.Minute
+	}
+	if c.Tries == 0 {
+		c.Tries = 3
+	}
+	if c.Otherwise == "" {
+		c.Otherwise = CohortDefault
+	}
+	return c
+}
+
+// Terms is the cohort of an experiment, with defaults.
+func (l *Live) Terms() LiveCohort { return l.Cohort.filled() }
+
+func cohortKeys() []key[LiveCohort] {
+	d := LiveCohort{}.filled()
+	return []key[LiveCohort]{
+		always("users", whole(), func(c *LiveCohort) *Count { return &c.Users },
+			"how many of a cohort are promised to answer and to be honest, at least 2: a sum of fewer is not "+
+				"opened").must(),
+		keyOf("corrupt", share(), func(c *LiveCohort) *float64 { return &c.Corrupt },
+			"the share of those who register for a session who may be corrupt; 0.1 if it is not given").or(d.Corrupt),
+		keyOf("vanish", share(), func(c *LiveCohort) *float64 { return &c.Vanish },
+			"the share of those who come to a session who may vanish before its end; 0.1 if it is not "+
+				"given").or(d.Vanish),
+		keyOf("every", lasting(), func(c *LiveCohort) *time.Duration { return &c.Every },
+			"sessions begin at multiples of it; 1h if it is not given").or(d.Every.String()),
+		keyOf("wait", lasting(), func(c *LiveCohort) *time.Duration { return &c.Wait },
+			"how long a session waits for those who registered; 1m if it is not given").or(d.Wait.String()),
+		keyOf("tries", whole(), func(c *LiveCohort) *Count { return &c.Tries },
+			"how many sessions are held for the same decisions, if too few come; 3 if it is not "+
+				"given").or(int(d.Tries)),
+		keyOf("otherwise", oneOf([]string{CohortDefault, CohortStop}),
+			func(c *LiveCohort) *string { return &c.Otherwise },
+			"what becomes of decisions for which no sum could be had: their rewards count as missing "+
+				"(default), or the experiment ends (stop)").or(d.Otherwise),
+	}
+}
+
+// MinEvery is the shortest time between sessions.
+const MinEvery = time.Minute
+
+func (l *Live) checkCohort() error {
+	if l.Cohort == (LiveCohort{}) {
+		return l.fail("cohort", "is missing: trust %s needs cohorts of users", l.Trust)
+	}
+	if err := l.Gathering().Validate(); err != nil {
+		return l.src.wrap("cohort.users", err)
+	}
+	c := l.Terms()
+	for _, rate := range []struct {
+		name string
+		is   float64
+	}{{"corrupt", c.Corrupt}, {"vanish", c.Vanish}} {
+		if !(rate.is > 0 && rate.is < 1) {
+			return l.fail("cohort."+rate.name, "is %v, must be above 0 and below 1", rate.is)
+		}
+	}
+	switch {
+	case c.Every < MinEvery || c.Every > 7*24*time.Hour:
+		return l.fail("cohort.every", "is %v, must be from %v to 168h", c.Every, MinEvery)
+	case c.Wait < time.Second || c.Wait > c.Every/2:
+		return l.fail("cohort.wait", "is %v, must be from 1s to half of every, %v", c.Wait, c.Every/2)
+	case c.Tries < 1 || c.Tries > 1000:
+		return l.fail("cohort.tries", "is %d, must be from 1 to 1000", c.Tries)
+	case c.Otherwise != CohortDefault && c.Otherwise != CohortStop:
+		return l.fail("cohort.otherwise", "is %q, must be %s or %s", clip(c.Otherwise), CohortDefault, CohortStop)
+	}
+	if c.Corrupt+c.Vanish >= 1 {
+		return l.fail("cohort", "corrupt and vanish are %v and %v, must be below 1 together", c.Corrupt, c.Vanish)
+	}
+	// those of whom users are left if as many as may be are corrupt or vanish
+	n := int(math.Ceil(float64(c.Users)/(1-c.Corrupt-c.Vanish))) + 2
+	if n > MaxCohort {
+		return l.fail("cohort.users", "is %d, which takes %d who register: at most %d can", int(c.Users), n, MaxCohort)
+	}
+	s := c.Session(n)
+	s.ID[0], s.Modulus, s.Grid = 1, 2, 1
+	err := s.Validate()
+	if err == nil {
+		_, err = s.Graph(n)
+	}
+	if err != nil {
+		return l.src.wrap("cohort", err)
+	}
+	return nil
+}
+
+// Session is what the terms say of a session for which so many registered, with defaults. What is
+// summed, its numbers and its noise are for who holds it or takes part.
+func (c LiveCohort) Session(enrolled int) secagg.Session {
+	c = c.filled()
+	s := secagg.Session{Length: 1, Enrolled: enrolled, Honest: int(c.Users), Mode: secagg.SemiHonest,
+		Gamma: c.Corrupt, Delta: c.Vanish}
+	s.NMin = max(3, int(c.Users)+s.Corrupt()) // two cannot be hidden in a crowd
+	return s
+}
