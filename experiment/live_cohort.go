@@ -4,6 +4,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/goccy/go-yaml/ast"
+
 	"github.com/sotto-dp/sotto/secagg"
 )
 
@@ -71,14 +73,22 @@ func (c LiveCohort) filled() LiveCohort {
 func (l *Live) Terms() LiveCohort { return l.Cohort.filled() }
 
 func cohortKeys() []key[LiveCohort] {
-	d := LiveCohort{}.filled()
+	d, rate := LiveCohort{}.filled(), share()
+	read := rate.read
+	rate.read = func(k *decoder, n ast.Node, at string, to *float64) error {
+		err := read(k, n, at, to)
+		if err == nil && !(*to > 0 && *to < 1) { // also what would stand for the default
+			err = k.fail(n, at, "is %v, must be above 0 and below 1", *to)
+		}
+		return err
+	}
 	return []key[LiveCohort]{
 		always("users", whole(), func(c *LiveCohort) *Count { return &c.Users },
 			"how many of a cohort are promised to answer and to be honest, at least 2: a sum of fewer is not "+
 				"opened").must(),
-		keyOf("corrupt", share(), func(c *LiveCohort) *float64 { return &c.Corrupt },
+		keyOf("corrupt", rate, func(c *LiveCohort) *float64 { return &c.Corrupt },
 			"the share of those who register for a session who may be corrupt; 0.1 if it is not given").or(d.Corrupt),
-		keyOf("vanish", share(), func(c *LiveCohort) *float64 { return &c.Vanish },
+		keyOf("vanish", rate, func(c *LiveCohort) *float64 { return &c.Vanish },
 			"the share of those who come to a session who may vanish before its end; 0.1 if it is not "+
 				"given").or(d.Vanish),
 		keyOf("every", lasting(), func(c *LiveCohort) *time.Duration { return &c.Every },
