@@ -6,7 +6,9 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/sotto-dp/sotto/secagg"
+	"github.com/sotto-dp/sotto/aggregate"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
 )
 
 // A LiveCohort is how users who are online together are brought together, under trust secagg: the
@@ -142,24 +144,20 @@ func (l *Live) checkCohort() error {
 	if n > MaxCohort {
 		return l.fail("cohort.users", "is %d, which takes %d who register: at most %d can", int(c.Users), n, MaxCohort)
 	}
-	s := c.Session(n)
-	s.ID[0], s.Modulus, s.Grid = 1, 2, 1
-	err := s.Validate()
-	if err == nil {
-		_, err = s.Graph(n)
-	}
-	if err != nil {
+	of := c.of(l.Name, release.Noise{Name: privacy.NoiseLaplace, Num: 1, Den: 1})
+	if _, _, err := of.Session([32]byte{1}, 0, 0, n); err != nil {
 		return l.src.wrap("cohort", err)
 	}
 	return nil
 }
 
-// Session is what the terms say of a session for which so many registered, with defaults. What is
-// summed, its numbers and its noise are for who holds it or takes part.
-func (c LiveCohort) Session(enrolled int) secagg.Session {
+func (c LiveCohort) of(experiment string, n release.Noise) aggregate.Cohort {
 	c = c.filled()
-	s := secagg.Session{Length: 1, Enrolled: enrolled, Honest: int(c.Users), Mode: secagg.SemiHonest,
-		Gamma: c.Corrupt, Delta: c.Vanish}
-	s.NMin = max(3, int(c.Users)+s.Corrupt()) // two cannot be hidden in a crowd
-	return s
+	return aggregate.Cohort{Experiment: experiment, Noise: n, Users: int(c.Users), Corrupt: c.Corrupt, Vanish: c.Vanish}
+}
+
+// Sessions is what the sessions of an experiment under trust secagg follow from.
+func (l *Live) Sessions() (aggregate.Cohort, error) {
+	n, err := l.Noise()
+	return l.Cohort.of(l.Name, n), err
 }

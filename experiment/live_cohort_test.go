@@ -29,8 +29,13 @@ func TestCohortTerms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := l.Terms().Session(40)
-	if got := fmt.Sprint(s.NMin, s.Honest, s.Corrupt(), s.Gamma, s.Delta, s.Mode); got != "24 20 4 0.1 0.1 semi-honest" {
+	of, err := l.Sessions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _, err := of.Session([32]byte{1}, 1, 0, 40)
+	if got := fmt.Sprint(s.NMin, s.Honest, s.Corrupt(), s.Gamma, s.Delta, s.Mode, err); got !=
+		"24 20 4 0.1 0.1 semi-honest <nil>" {
 		t.Errorf("the session is %s", got)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sotto-dp/sotto/aggregate"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/privacy"
@@ -19,6 +19,7 @@ import (
 	"github.com/sotto-dp/sotto/secagg"
 	"github.com/sotto-dp/sotto/secagg/dap"
 	"github.com/sotto-dp/sotto/secagg/transport"
+	"github.com/sotto-dp/sotto/serve/store"
 )
 
 // Cohorts: rewards of which the service learns noisy sums, by sessions of package secagg. A client
@@ -87,7 +88,9 @@ type cohortState struct {
 	Sum     int64 `json:"sum,omitempty"`
 }
 
-func (s cohortState) of(t play.Taken) bool { return s.Arm == t.Arm && s.Start == t.Start && s.End == t.End }
+func (s cohortState) of(t play.Taken) bool {
+	return s.Arm == t.Arm && s.Start == t.Start && s.End == t.End
+}
 
 // A CohortNote is a line of the transcript about the decisions Start to End−1 of an arm.
 type CohortNote struct {
@@ -111,7 +114,7 @@ type cohorts struct {
 	x       *live // to be found by: its state is read and written by the writer alone
 	name    string
 	terms   experiment.LiveCohort
-	noise   release.Noise
+	of      aggregate.Cohort
 	standIn int64 // the default, in steps
 	key     ed25519.PrivateKey
 
@@ -121,7 +124,7 @@ type cohorts struct {
 }
 
 func newCohorts(e *Engine, x *live) (*cohorts, error) {
-	n, err := x.decl.Noise()
+	of, err := x.decl.Sessions()
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +133,7 @@ func newCohorts(e *Engine, x *live) (*cohorts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cohorts{e: e, x: x, name: x.decl.Name, terms: x.decl.Terms(), noise: n,
+	return &cohorts{e: e, x: x, name: x.decl.Name, terms: x.decl.Terms(), of: of,
 		standIn: clip.Steps(x.decl.Default),
 		key:     ed25519.NewKeyFromSeed(keyFor(e.secret[:], x.rec.Key[:], "cohort")),
 		open:    map[int]CohortSession{}, in: map[int]map[int]bool{}}, nil
@@ -145,7 +148,7 @@ func (g *cohorts) held() error {
 }
 
 func (g *cohorts) tell(task *ReportTask) {
-	task.Noise = g.noise
+	task.Noise = g.of.Noise
 	now := g.e.now()
 	closes := now + (task.After + g.x.decl.Window - g.x.decl.ReportDelay()).Milliseconds()
 	task.Cohort = &CohortTask{Terms: g.terms, Server: g.key.Public().(ed25519.PublicKey),
@@ -271,32 +274,23 @@ func (g *cohorts) gather(ctx context.Context, of slot) (gathered, error) {
 			keys = append(keys, r.Data)
 		}
 	}
-	session := g.terms.Session(len(keys))
 	switch {
 	case s.Asked:
 		return g.give(ctx, of.Taken, reports, "its session was interrupted when messages may have left")
 	case len(keys) > experiment.MaxCohort:
 		return g.give(ctx, of.Taken, reports, fmt.Sprintf("%d registered, at most %d can", len(keys), experiment.MaxCohort))
-	case len(keys) < session.NMin:
-		return g.give(ctx, of.Taken, reports, fmt.Sprintf("%d registered, of %d decisions, and no sum of fewer than %d "+
-			"is opened", len(keys), of.End-of.Start, session.NMin))
 	case s.Tries >= int(g.terms.Tries):
 		return g.give(ctx, of.Taken, reports, fmt.Sprintf("too few came, %d times", s.Tries))
 	}
-	mechanism, err := g.noise.Cohort(int(g.terms.Users), len(keys))
+	id, err := secagg.NewID(g.e.cfg.random)
 	if err != nil {
-		return gathered{}, fmt.Errorf("%w: %w", errNever, err)
-	}
-	noise, err := json.Marshal(mechanism)
-	if err != nil {
-		return gathered{}, fmt.Errorf("%w: %w", errNever, err)
-	}
-	session.Experiment, session.Arm, session.Batch = g.name, uint64(of.Arm), uint64(of.Start)
-	session.Grid, session.Modulus, session.Noise = uint64(mechanism.G), uint64(mechanism.Modulus), string(noise)
-	if session.ID, err = secagg.NewID(g.e.cfg.random); err != nil {
 		return gathered{}, err
 	}
-
+	session, mechanism, err := g.of.Session(id, of.Arm, of.Start, len(keys))
+	if err != nil { // which more who come would not mend
+		return g.give(ctx, of.Taken, reports, fmt.Sprintf("%d registered, of %d decisions: %v", len(keys),
+			of.End-of.Start, err))
+	}
 	at := g.next(max(s.Last, g.e.now()-1))
 	if err := g.until(ctx, at); err != nil {
 		return gathered{}, err
@@ -319,7 +313,7 @@ func (g *cohorts) gather(ctx context.Context, of slot) (gathered, error) {
 		return gathered{reports, sum}, err
 	case asked:
 		g.e.cfg.Log.Error("serve: a session has failed", "experiment", g.name, "arm", of.Arm, "error", err)
-		return g.give(ctx, of.Taken, reports, "its session failed when messages had left: "+nameOf(err))
+		return g.give(ctx, of.Taken, reports, "its session failed when messages had left: "+failureOf(err))
 	}
 	g.e.cfg.Log.Error("serve: a session was not held", "experiment", g.name, "arm", of.Arm, "error", err)
 	tries := 0
@@ -331,14 +325,14 @@ func (g *cohorts) gather(ctx context.Context, of slot) (gathered, error) {
 		return gathered{}, err
 	}
 	if tries >= int(g.terms.Tries) {
-		return g.give(ctx, of.Taken, reports, fmt.Sprintf("%s, %d times", nameOf(err), tries))
+		return g.give(ctx, of.Taken, reports, fmt.Sprintf("%s, %d times", failureOf(err), tries))
 	}
-	return gathered{}, publicError(fmt.Sprintf("%s to session %d of %d of arm %q, the next is at %s", nameOf(err),
+	return gathered{}, publicError(fmt.Sprintf("%s to session %d of %d of arm %q, the next is at %s", failureOf(err),
 		tries, g.terms.Tries, g.x.decl.Arms[of.Arm].Name, time.UnixMilli(g.next(at)).UTC().Format("15:04")))
 }
 
-// nameOf is what everybody is told of a session that failed.
-func nameOf(err error) string {
+// failureOf is what everybody is told of a session that failed.
+func failureOf(err error) string {
 	switch name := transport.Name(err); name {
 	case "":
 		return "a failure"

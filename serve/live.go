@@ -125,6 +125,8 @@ type record struct {
 	// arms that are to be taken off at the next ticks, and what else is to be changed
 	Off     []int    `json:"off,omitempty"`
 	Changes []Change `json:"changes,omitempty"`
+	// slots that are due, under trust secagg
+	Cohorts []cohortState `json:"cohorts,omitempty"`
 	// keys are derived from it, so that no two experiments share one
 	Key   [16]byte `json:"key"`
 	Coins [16]byte `json:"coins"` // the seed of the policy's coins
@@ -188,7 +190,8 @@ type live struct {
 	// the batch that is due and being gathered, and the reports that came since the last commit
 	gathering *gathering
 	came      []store.Report
-	unsure    bool // it was restored, and no batch has closed since
+	unsure    bool         // it was restored, and no batch has closed since
+	asked     []CohortNote // sums that may be known
 
 	pending *play.Commit // a release that was closed, and is durable when the next step begins
 	changed bool         // the record has to be written
@@ -292,6 +295,9 @@ func (x *live) start(e *Engine, now int64) error {
 	}
 	if g, ok := x.gatherer.(*twoServer); ok && g.secret() == nil {
 		return fmt.Errorf("%w: %w", ErrHelper, ErrState)
+	}
+	if g, ok := x.gatherer.(*cohorts); ok && g.held() != nil {
+		return fmt.Errorf("%w: %w", g.held(), ErrState)
 	}
 	epoch, err := e.newEpoch()
 	if err != nil {

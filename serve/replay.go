@@ -95,7 +95,13 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 		coins = coinsOf(seed)
 	}
 	at := 1 // the line that is played
-	stopped, err := out.play(decl, coins, played(func(yield func(entry, error) bool) {
+	var asked []CohortNote
+	for _, e := range all {
+		if e.cohort != nil && e.cohort.Asked > 0 {
+			asked = append(asked, *e.cohort)
+		}
+	}
+	stopped, err := out.play(decl, coins, asked, played(func(yield func(entry, error) bool) {
 		for i, e := range all {
 			if at = i + 1; !yield(e, nil) {
 				return
@@ -143,8 +149,8 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 }
 
 // play plays the lines that are play's, and says whether nothing more was to come.
-func (r *Replayed) play(decl *Experiment, coins policy.Coins, lines iter.Seq2[[]byte, error]) (stopped bool,
-	err error) {
+func (r *Replayed) play(decl *Experiment, coins policy.Coins, asked []CohortNote,
+	lines iter.Seq2[[]byte, error]) (stopped bool, err error) {
 	if decl.Contextual != nil {
 		return r.contexts(decl, lines)
 	}
@@ -154,6 +160,9 @@ func (r *Replayed) play(decl *Experiment, coins policy.Coins, lines iter.Seq2[[]
 	}
 	again, err := play.Replay(cfg, lines)
 	if err != nil {
+		return false, err
+	}
+	if err := chargeCohorts(again.Ledger, decl, asked, 0); err != nil {
 		return false, err
 	}
 	r.Batches, r.Rounds, r.Spent = again.Lines, again.Batches, again.Ledger.Total()

@@ -42,17 +42,21 @@ type ReportTask struct {
 	// for all who report.
 	Time            uint64
 	Lo, Hi, Default float64
-	Noise           release.Noise // of trust local: what the client adds
+	Noise           release.Noise // of trust local: what the client adds; of secagg: all of a cohort
 	// of two servers alone
 	Task   dap.TaskID
 	Grid   int
 	Helper string // its address
+	// of trust secagg alone; the whole noise is Noise
+	Cohort *CohortTask
 }
 
 // A Message is what a client reports on a decision.
 type Message struct {
 	Ticket []byte // that of its ReportTask
-	Body   []byte // of trust local, a whole number in decimals; of two servers, a dap.Report
+	// Body is, of trust local, a whole number in decimals; of two servers, a dap.Report; of secagg, an
+	// Ed25519 public key.
+	Body []byte
 }
 
 // A gatherer gets sums of rewards that this service does not see.
@@ -93,6 +97,8 @@ func (x *live) newGatherer(e *Engine) (gatherer, error) {
 		return newLocal(&x.decl)
 	case privacy.TrustTwoServer:
 		return newTwoServer(e, &x.decl)
+	case privacy.TrustSecAgg:
+		return newCohorts(e, x)
 	default:
 		return nil, fieldError("trust", "is %s, which is not served", t)
 	}
@@ -137,13 +143,9 @@ func (e *Engine) Reports(ctx context.Context, name string, messages []Message) (
 		reports: make([]reported, 0, len(messages))}
 	sign := newSigner(x.tokenKey)
 	for i, m := range messages {
-		t, err := dap.ParseTicket(m.Ticket)
-		k, ok := ticket{}, false
-		if err == nil {
-			k, ok = sign.readRaw(t.Token)
-		}
+		k, ok := x.ticketOf(sign, m.Ticket)
 		switch {
-		case !ok, k.arm != int(t.Arm), k.number < 0, uint64(k.number) != t.Number:
+		case !ok:
 			j.results[i].Err = ErrToken
 		case k.number == beyond:
 			j.results[i].Status = OverLimit
@@ -172,7 +174,8 @@ type gathering struct {
 	cancel context.CancelFunc // nil before it has begun
 
 	mu     sync.Mutex
-	sums   []play.Sum // that are there
+	sums   []play.Sum // by row
+	there  int        // how many of them are
 	failed string     // why the last try did, for everybody
 	never  error
 }
@@ -208,7 +211,7 @@ func (g *gathering) why() string {
 func (g *gathering) done() ([]play.Sum, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.never != nil || len(g.sums) < len(g.rows) {
+	if g.never != nil || g.there < len(g.rows) {
 		return nil, g.never
 	}
 	return g.sums, nil
@@ -260,20 +263,35 @@ func (e *Engine) gather(ctx context.Context, x *live) {
 	}
 	ctx, g.cancel = context.WithCancel(ctx)
 	by, id, name := x.gatherer, x.id, x.decl.Name
+	g.sums = make([]play.Sum, len(g.rows))
+	one := func(i int) bool {
+		row := g.rows[i]
+		of := slot{row, from.Reports(ctx, id, row.Arm, row.Start, row.End)}
+		sum, err := e.ask(ctx, name, g, by, of)
+		if err == nil {
+			e.cfg.hook("gathered")
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if err != nil {
+			g.never = err
+			return false
+		}
+		g.sums[i] = play.Sum{Taken: row, Answers: sum.answers, Steps: sum.sum}
+		g.there++
+		return true
+	}
+	if _, meets := by.(*cohorts); meets { // the clients of all rows come at the same times
+		for i := range g.rows {
+			e.gatherings.Go(func() { one(i) })
+		}
+		return
+	}
 	e.gatherings.Go(func() {
-		for _, row := range g.rows {
-			of := slot{row, from.Reports(ctx, id, row.Arm, row.Start, row.End)}
-			sum, err := e.ask(ctx, name, g, by, of)
-			if err != nil {
-				g.mu.Lock()
-				g.never = err
-				g.mu.Unlock()
+		for i := range g.rows {
+			if !one(i) {
 				return
 			}
-			e.cfg.hook("gathered")
-			g.mu.Lock()
-			g.sums = append(g.sums, play.Sum{Taken: row, Answers: sum.answers, Steps: sum.sum})
-			g.mu.Unlock()
 		}
 	})
 }

@@ -84,6 +84,9 @@ type Config struct {
 	// the experiment's name: dap.SecretSize random bytes at least, nil if there is none. Without one
 	// it cannot be started, and one that was waits.
 	HelperSecret func(experiment string) []byte
+	// Cohorts is where the sessions of experiments with trust secagg are held; nil is nowhere: then
+	// none can be started, and one that was waits.
+	Cohorts *Cohorts
 	// Catalog has the policies by name; the zero value those of Sotto.
 	Catalog catalog.Catalog
 	// Log gets what went wrong, never a reward; nil for none.

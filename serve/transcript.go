@@ -25,6 +25,7 @@ import (
 //     of the seed of the policy's coins;
 //   - a batch that was played, with what it released, or a segment of decisions with contexts, an
 //     arm that was taken off, or a Change: play's lines;
+//   - a CohortNote, about decisions whose sum comes from a session of clients;
 //   - ending, the last, once the experiment has stopped: why, the arm that is kept, and the seed.
 //
 // The seed is told when there is nothing more to be tossed: before, it would say what the policy is
@@ -147,7 +148,11 @@ type entry struct {
 	header *header
 	ending *ending
 	change *Change
+	cohort *CohortNote
 }
+
+// plays says whether it is one of play's lines.
+func (e *entry) plays() bool { return e.header == nil && e.ending == nil && e.cohort == nil }
 
 // readEntry reads an object of a transcript.
 func readEntry(object []byte) (entry, error) {
@@ -166,6 +171,7 @@ func readEntry(object []byte) (entry, error) {
 		Plays, Off json.RawMessage
 		N          *int
 		Change     json.RawMessage
+		Cohort     json.RawMessage
 		End        *string
 	}
 	if err := json.Unmarshal(e.text, &kind); err != nil {
@@ -181,6 +187,10 @@ func readEntry(object []byte) (entry, error) {
 	case kind.Change != nil:
 		e.change = &Change{}
 		err = asWritten(kind.Change, e.change)
+	case kind.Cohort != nil:
+		line := &cohortLine{}
+		err = asWritten(e.text, line)
+		e.cohort = &line.Cohort
 	case kind.Plays == nil && kind.Off == nil && kind.N == nil:
 		err = errors.New("it is of no known kind")
 	}
@@ -238,7 +248,7 @@ func entries(lines iter.Seq2[[]byte, error]) iter.Seq2[entry, error] {
 func played(all iter.Seq2[entry, error]) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for e, err := range all {
-			if err == nil && (e.header != nil || e.ending != nil) {
+			if err == nil && !e.plays() {
 				continue
 			}
 			if !yield(e.text, err) {
@@ -275,7 +285,7 @@ func (e *Engine) Course(ctx context.Context, name string) (Info, iter.Seq2[Point
 			if n++; n > info.Lines {
 				return // it was written since
 			}
-			if err == nil && (at.header != nil || at.ending != nil) {
+			if err == nil && !at.plays() {
 				continue
 			}
 			before := slices.Clone(g.info)

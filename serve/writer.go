@@ -367,6 +367,8 @@ func (x *live) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 		case e.header != nil:
 			declared, err = x.declared(*e.header)
 		case e.ending != nil:
+		case e.cohort != nil:
+			err = x.charge(*e.cohort)
 		default:
 			if x.shown++; e.change != nil {
 				e.change.in(declared)
@@ -440,6 +442,9 @@ func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored sto
 		}
 	}
 	x.run(m, epoch)
+	if err := chargeCohorts(x.ledger, &x.decl, x.asked, 0); err != nil { // it is another ledger
+		return err
+	}
 	x.unsure = true
 	for _, p := range stored.Parts {
 		at := [2]int{p.Arm, p.Start}
