@@ -48,6 +48,7 @@ type CohortTask struct {
 	Terms  experiment.LiveCohort
 	Server ed25519.PublicKey // of all sessions of the experiment
 	Next   time.Duration     // from now, to the first session that its decision may be in
+	Round  time.Duration     // of a session, at most
 }
 
 // A CohortSession is what the client of a decision is to do about its session.
@@ -151,7 +152,11 @@ func (g *cohorts) tell(task *ReportTask) {
 	task.Noise = g.of.Noise
 	now := g.e.now()
 	closes := now + (task.After + g.x.decl.Window - g.x.decl.ReportDelay()).Milliseconds()
-	task.Cohort = &CohortTask{Terms: g.terms, Server: g.key.Public().(ed25519.PublicKey),
+	round := secagg.DefaultTimeout
+	if c := g.e.cfg.Cohorts; c != nil && c.Round > 0 {
+		round = c.Round
+	}
+	task.Cohort = &CohortTask{Round: round, Terms: g.terms, Server: g.key.Public().(ed25519.PublicKey),
 		Next: time.Duration(g.next(closes)-now) * time.Millisecond}
 }
 

@@ -118,6 +118,7 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"POST " + one + "/activations":   f.with(serve.ScopeReward, f.activate),
 		"POST " + one + "/rewards/batch": f.with(serve.ScopeReward, f.rewards),
 		"POST " + one + "/reports":       f.with(serve.ScopeReward, f.reports),
+		"POST " + one + "/session":       f.with(serve.ScopeReward, f.session),
 
 		"POST " + one + "/rank":                    f.with(serve.ScopeDecide, f.rank),
 		"POST " + one + "/events/{event}/reward":   f.with(serve.ScopeReward, f.rewardEvent),
@@ -256,7 +257,8 @@ func problemOf(err error) *problem {
 	case errors.Is(err, serve.ErrUnavailable), errors.Is(err, context.DeadlineExceeded),
 		errors.Is(err, context.Canceled):
 		return refused(http.StatusServiceUnavailable, "", "the service cannot write now: send it again")
-	case errors.Is(err, serve.ErrState), errors.Is(err, serve.ErrHidden), errors.Is(err, serve.ErrOpen):
+	case errors.Is(err, serve.ErrState), errors.Is(err, serve.ErrHidden), errors.Is(err, serve.ErrOpen),
+		errors.Is(err, serve.ErrCohort):
 		return refused(http.StatusConflict, "", err.Error())
 	case errors.Is(err, serve.ErrSignature):
 		return refused(http.StatusForbidden, "unit_token", serve.ErrSignature.Error())

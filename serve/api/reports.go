@@ -19,7 +19,7 @@ type reportTaskJSON struct {
 	AfterMS int64         `json:"after_ms"`
 	Range   [2]float64    `json:"range"`
 	Default float64       `json:"default"`
-	// of trust local
+	// of trust local, and of secagg
 	Law   privacy.NoiseName `json:"law,omitempty"`
 	Noise string            `json:"noise,omitempty"` // its scale or variance, a fraction
 	// of two servers
@@ -27,6 +27,8 @@ type reportTaskJSON struct {
 	Time   uint64 `json:"time,omitempty"`
 	Grid   int    `json:"grid,omitempty"`
 	Helper string `json:"helper,omitempty"`
+
+	Cohort *cohortTaskJSON `json:"cohort,omitempty"`
 }
 
 func reportTaskOf(t *serve.ReportTask) *reportTaskJSON {
@@ -34,9 +36,10 @@ func reportTaskOf(t *serve.ReportTask) *reportTaskJSON {
 		return nil
 	}
 	out := &reportTaskJSON{Trust: t.Trust, Ticket: base64.RawURLEncoding.EncodeToString(t.Ticket),
-		AfterMS: t.After.Milliseconds(), Range: [2]float64{t.Lo, t.Hi}, Default: t.Default}
+		AfterMS: t.After.Milliseconds(), Range: [2]float64{t.Lo, t.Hi}, Default: t.Default,
+		Cohort: cohortTaskOf(t.Cohort)}
 	switch t.Trust {
-	case privacy.TrustLocal:
+	case privacy.TrustLocal, privacy.TrustSecAgg:
 		out.Law, out.Noise = t.Noise.Name, fmt.Sprintf("%d/%d", t.Noise.Num, t.Noise.Den)
 	case privacy.TrustTwoServer:
 		out.Task, out.Time, out.Grid, out.Helper = t.Task.String(), t.Time, t.Grid, t.Helper
@@ -48,6 +51,7 @@ type reportsRequest struct {
 	Reports []struct {
 		Ticket  string      `json:"ticket"`
 		Message json.Number `json:"message"`
+		Key     *string     `json:"key"` // of trust secagg, instead of a message
 	} `json:"reports"`
 }
 
@@ -58,7 +62,7 @@ func (q *reportsRequest) check() error {
 	}
 	for i, r := range q.Reports {
 		for name, text := range map[string]string{"ticket": r.Ticket, "message": r.Message.String()} {
-			if text == "" {
+			if text == "" && !(name == "message" && r.Key != nil) {
 				name = fmt.Sprintf("reports[%d].%s", i, name)
 				return refused(http.StatusBadRequest, name, name+" is missing")
 			}
@@ -67,7 +71,7 @@ func (q *reportsRequest) check() error {
 	return nil
 }
 
-// reports takes reports of trust local.
+// reports takes reports of trust local, and keys of trust secagg.
 func (f *front) reports(w http.ResponseWriter, r *http.Request) (any, error) {
 	var in reportsRequest
 	if err := read(w, r, maxBatch, &in); err != nil {
@@ -80,6 +84,11 @@ func (f *front) reports(w http.ResponseWriter, r *http.Request) (any, error) {
 			ticket = nil // which is no decision's
 		}
 		messages[i] = serve.Message{Ticket: ticket, Body: []byte(one.Message)}
+		if one.Key != nil {
+			// what is no key, or comes with a message, is refused for its length
+			key, _ := base64.RawURLEncoding.Strict().DecodeString(*one.Key)
+			messages[i].Body = append(key, one.Message...)
+		}
 	}
 	results, err := f.Engine.Reports(r.Context(), r.PathValue("name"), messages)
 	if err != nil {
