@@ -297,6 +297,7 @@ func (g *cohorts) gather(ctx context.Context, of slot) (gathered, error) {
 			of.End-of.Start, err))
 	}
 	at := g.next(max(s.Last, g.e.now()-1))
+	g.e.cfg.hook("scheduled")
 	if err := g.until(ctx, at); err != nil {
 		return gathered{}, err
 	}
