@@ -20,12 +20,12 @@ func TestCohortTerms(t *testing.T) {
 		"users: 20, server: malicious":         `unknown key "server"`,
 		"users: 9000":                          "cohort.users: is 9000, which takes 11252 who register: at most 10000 can",
 	} {
-		_, err := liveTrust(liveShop + "trust: secagg\ncohort: {" + terms + "}\n")
+		_, err := liveTrust(gatheredShop + "trust: secagg\ncohort: {" + terms + "}\n")
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: want %q, got %v", terms, want, err)
 		}
 	}
-	l, err := liveTrust(liveShop + "trust: secagg\ncohort: {users: 20, every: 10m, wait: 2m, tries: 1, otherwise: stop}\n")
+	l, err := liveTrust(gatheredShop + "trust: secagg\ncohort: {users: 20, every: 10m, wait: 2m, tries: 1, otherwise: stop}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
