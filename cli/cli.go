@@ -123,6 +123,9 @@ var cliTexts = kong.Vars{
 	"commandsCompletion": "Print a script that completes commands, flags and names in a shell.",
 	"commandsVersion":    "Print the version of this program and what it was built with.",
 	"serveData":          "Directory of the database, made if it is not there; ./sotto-data if not given.",
+	"serveCohort":        "Holds the sessions of experiments with trust secagg here, over TLS with the service's own key.",
+	"serveCohortAt": "Where clients reach --cohort-listen, if it is not where it listens; with several processes, " +
+		"each its own.",
 	"serveAdvertise": "Where other processes on the same --database reach this one, to pass requests on " +
 		"while it writes. If not given, the address that it listens on, with the host's name for 0.0.0.0.",
 	"serveDatabase": "PostgreSQL database to use instead of a directory, as " +

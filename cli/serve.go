@@ -37,6 +37,9 @@ type serveCommand struct {
 	Database    string   `env:"SOTTO_DATABASE" help:"${serveDatabase}" placeholder:"URL"`
 	AllowOrigin []string `env:"SOTTO_ALLOW_ORIGIN" help:"${serveOrigin}" placeholder:"ORIGIN"`
 
+	CohortListen  string `env:"SOTTO_COHORT_LISTEN" help:"${serveCohort}" placeholder:"HOST:PORT"`
+	CohortAddress string `env:"SOTTO_COHORT_ADDRESS" help:"${serveCohortAt}" placeholder:"HOST:PORT"`
+
 	Role       string   `env:"SOTTO_ROLE" enum:"leader,helper" default:"leader" help:"${serveRole}" placeholder:"ROLE"`
 	Task       []string `env:"SOTTO_TASK" help:"${serveTask}" placeholder:"FILE" type:"path"`
 	SecretFile string   `env:"SOTTO_SECRET_FILE" help:"${serveSecret}" placeholder:"FILE" type:"path"`
@@ -123,6 +126,12 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	if cfg.Advertise, err = c.advertise(at); err != nil {
 		return err
 	}
+	if cfg.Cohorts, err = c.cohorts(ctx); err != nil {
+		return err
+	}
+	if cfg.Cohorts != nil {
+		defer func() { err = errors.Join(err, cfg.Cohorts.Hub.Close()) }() // after the engine
+	}
 	e, err := serve.Open(ctx, cfg)
 	switch {
 	case c.ReadOnly && errors.Is(err, fs.ErrNotExist):
@@ -145,6 +154,9 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 		}
 	}
 	fmt.Fprintf(s.out, "listening on %s, data in %s\n", at, where)
+	if cfg.Cohorts != nil {
+		fmt.Fprintf(s.out, "sessions of clients at %s\n", cfg.Cohorts.Address)
+	}
 	for _, x := range e.List(ctx) {
 		if x.Experiment.Contextual == nil {
 			continue
@@ -252,10 +264,14 @@ func (c *serveCommand) check(s streams) ([]*experiment.Live, error) {
 		flag  string
 		given bool
 	}{{"--data", c.Data != ""}, {"--database", c.Database != ""},
-		{"--experiments", c.Experiments != ""}, {"--read-only", c.ReadOnly}} {
+		{"--experiments", c.Experiments != ""}, {"--read-only", c.ReadOnly},
+		{"--cohort-listen", c.CohortListen != ""}} {
 		if c.Demo && only.given {
 			return nil, usagef("--demo keeps nothing: %s is not for it", only.flag)
 		}
+	}
+	if c.ReadOnly && c.CohortListen != "" {
+		return nil, usagef("--read-only holds no sessions: --cohort-listen is not for it")
 	}
 	if c.ReadOnly && c.Experiments != "" {
 		return nil, usagef("--read-only makes no experiments: --experiments is not for it")

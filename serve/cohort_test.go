@@ -23,7 +23,7 @@ import (
 const cohortShop = `
 name: shop
 arms: [red, blue]
-policy: {policy: dp-klucb-j, first: 30}
+policy: {policy: dp-klucb-j, first: 26}
 budget: {epsilon: 1}
 unit: {of: visit}
 reward: {range: [0, 1], default: 0.25}
@@ -32,6 +32,9 @@ sticky: false
 trust: secagg
 cohort: {users: 10, corrupt: 0.05, vanish: 0.3, every: 1h, wait: 10m, tries: 2}
 `
+
+// smallShop has sessions of eight.
+var smallShop = strings.NewReplacer("first: 26", "first: 8", "users: 10", "users: 3").Replace(cohortShop)
 
 // A meeting is a service that holds sessions, on a clock that is set by hand, and who is in them.
 type meeting struct {
@@ -240,12 +243,12 @@ func (m *meeting) checked() Info {
 	return info
 }
 
-// Two sessions at a time, over TLS, of sixty clients: some do not register, do not come, vanish at
+// Two sessions at a time, over TLS, of 52 clients: some do not register, do not come, vanish at
 // each stage, and one lies. What is released is the sum of those who survive, and the default of all
 // others.
 func TestCohort(t *testing.T) {
 	m := newMeeting(t, cohortShop)
-	guests := m.invite(60, func(i int) bool { return i >= 4 })
+	guests := m.invite(52, func(i int) bool { return i >= 4 })
 	if r := guests[0].Report; r.Trust != privacy.TrustSecAgg || r.Noise.Name != privacy.NoiseLaplace ||
 		r.Cohort.Terms.Users != 10 || r.Cohort.Next != 59*time.Minute {
 		t.Errorf("%+v, %+v", r, r.Cohort)
@@ -301,10 +304,10 @@ func TestCohort(t *testing.T) {
 			}
 		})
 	}
-	m.wait("came", 60-4-2)
+	m.wait("came", 52-4-2)
 	m.c.Add(10 * time.Minute) // nobody else is waited for
 	all.Wait()
-	info := until(t, m.e, m.c, released(60))
+	info := until(t, m.e, m.c, released(52))
 	for a, got := range info.Arms {
 		if got.Sum != float64(want[a])*release.ExactStep {
 			t.Errorf("arm %d: the sum is %v, must be %v", a, got.Sum, float64(want[a])*release.ExactStep)
@@ -328,12 +331,12 @@ func TestCohort(t *testing.T) {
 // A session to which too few come tells nothing, and is held again; then the rule applies: the
 // rewards count as missing, and the transcript says so.
 func TestCohortTooFew(t *testing.T) {
-	m := newMeeting(t, cohortShop)
-	guests := m.invite(60, func(i int) bool { return true })
+	m := newMeeting(t, smallShop)
+	guests := m.invite(16, func(i int) bool { return true })
 	m.due(2, 2)
 	var all sync.WaitGroup
 	few := func() {
-		for _, g := range guests[:6] {
+		for _, g := range guests[:2] {
 			all.Go(func() {
 				if err := m.join(g, 1<<20, stays); !errors.Is(err, secagg.ErrTooFew) {
 					t.Errorf("a client of few: %v", err)
@@ -342,7 +345,7 @@ func TestCohortTooFew(t *testing.T) {
 		}
 	}
 	few()
-	m.wait("came", 6)
+	m.wait("came", 2)
 	m.c.Add(10 * time.Minute)
 	all.Wait()
 	m.wait("scheduled", 4)
@@ -357,11 +360,11 @@ func TestCohortTooFew(t *testing.T) {
 	m.hour()
 	m.wait("session", 4)
 	few()
-	m.wait("came", 12)
+	m.wait("came", 4)
 	m.c.Add(10 * time.Minute)
 	all.Wait()
-	info = until(t, m.e, m.c, released(60))
-	if got := fmt.Sprint(info.Arms[0].Sum, info.Arms[1].Sum); got != "7.5 7.5" {
+	info = until(t, m.e, m.c, released(16))
+	if got := fmt.Sprint(info.Arms[0].Sum, info.Arms[1].Sum); got != "2 2" {
 		t.Errorf("the sums are %s, must be the defaults'", got)
 	}
 	if got := strings.Count(m.notes(), `"missing":"too few came, 2 times"`); got != 2 {
@@ -372,9 +375,9 @@ func TestCohortTooFew(t *testing.T) {
 
 // Too few who have registered are not waited for; by the other rule the experiment ends.
 func TestCohortNobodyRegisters(t *testing.T) {
-	for rule, want := range map[string]string{"": "", ", otherwise: stop": "0 registered, of 30 decisions"} {
-		m := newMeeting(t, strings.Replace(cohortShop, ", tries: 2", rule, 1))
-		m.invite(60, func(i int) bool { return false })
+	for rule, want := range map[string]string{"": "", ", otherwise: stop": "0 registered, of 8 decisions"} {
+		m := newMeeting(t, strings.Replace(smallShop, ", tries: 2", rule, 1))
+		m.invite(16, func(i int) bool { return false })
 		for {
 			info, err := m.e.Get(t.Context(), "shop")
 			if err != nil {
@@ -387,7 +390,7 @@ func TestCohortNobodyRegisters(t *testing.T) {
 				break
 			}
 			if info.Arms[0].Released > 0 {
-				if want != "" || info.Arms[0].Sum != 7.5 || strings.Count(m.notes(), `"missing":"0 registered`) != 2 {
+				if want != "" || info.Arms[0].Sum != 2 || strings.Count(m.notes(), `"missing":"0 registered`) != 2 {
 					t.Errorf("%q: %v, %s", rule, info.Arms[0], m.notes())
 				}
 				break
@@ -403,7 +406,7 @@ func TestCohortNobodyRegisters(t *testing.T) {
 func TestCohortRestarts(t *testing.T) {
 	for at, missing := range map[string]bool{"open": true, "gathered": false} {
 		t.Run(at, func(t *testing.T) {
-			m := newMeeting(t, cohortShop)
+			m := newMeeting(t, smallShop)
 			reached, on := make(chan bool, 4), make(chan bool)
 			m.hooks = func(now string) {
 				if now == at {
@@ -411,7 +414,7 @@ func TestCohortRestarts(t *testing.T) {
 					<-on
 				}
 			}
-			guests := m.invite(60, func(int) bool { return true })
+			guests := m.invite(16, func(int) bool { return true })
 			m.due(2, 2)
 			var want [2]float64
 			var all sync.WaitGroup
@@ -430,9 +433,9 @@ func TestCohortRestarts(t *testing.T) {
 			close(on)
 			all.Wait()
 			_ = old.Close()
-			info := until(t, m.e, m.c, released(60))
+			info := until(t, m.e, m.c, released(16))
 			if missing {
-				want = [2]float64{7.5, 7.5}
+				want = [2]float64{2, 2}
 			}
 			if info.Arms[0].Sum != want[0] || info.Arms[1].Sum != want[1] {
 				t.Errorf("the sums are %v, %v, must be %v", info.Arms[0].Sum, info.Arms[1].Sum, want)
@@ -450,8 +453,8 @@ func TestCohortRestarts(t *testing.T) {
 
 // What was asked and is never released is charged all the same.
 func TestCohortIsChargedWhenAsked(t *testing.T) {
-	m := newMeeting(t, cohortShop)
-	guests := m.invite(60, func(i int) bool { return true })
+	m := newMeeting(t, smallShop)
+	guests := m.invite(16, func(i int) bool { return true })
 	m.due(2, 2)
 	var all sync.WaitGroup
 	for _, g := range guests {
@@ -472,7 +475,7 @@ func TestCohortIsChargedWhenAsked(t *testing.T) {
 func TestCohortIsChecked(t *testing.T) {
 	c := newClock()
 	e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now})
-	if err := e.Create(t.Context(), parse(t, cohortShop)); err != nil {
+	if err := e.Create(t.Context(), parse(t, smallShop)); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.Start(t.Context(), "shop"); !errors.Is(err, ErrCohort) || !errors.Is(err, ErrState) {
@@ -482,7 +485,7 @@ func TestCohortIsChecked(t *testing.T) {
 	if _, err := e.Cohort(t.Context(), "other", nil); !errors.Is(err, ErrCohort) {
 		t.Errorf("under another trust: %v", err)
 	}
-	m := newMeeting(t, cohortShop)
+	m := newMeeting(t, smallShop)
 	if _, err := m.e.Cohort(t.Context(), "shop", []byte("x")); !errors.Is(err, ErrToken) {
 		t.Errorf("without a ticket: %v", err)
 	}
