@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// A Session is what the client of a decision is to do about the session that its reward is summed in,
-// of an experiment with trust secagg. Package private takes part in it.
+// A Session is what the client of a decision is to do about the session that its reward is summed
+// in, of an experiment with trust secagg. Package private takes part in it.
 type Session struct {
 	Status  SessionStatus
 	AfterMS int64 // from now, when to ask again; unless it is over
@@ -32,7 +32,8 @@ const (
 
 // Register registers a key for a decision of an experiment with trust secagg, by the ticket of its
 // Report, and returns when that is durable. Whether it is done must not depend on the outcome.
-func (c *Client) Register(ctx context.Context, experiment, ticket string, key ed25519.PublicKey) (Status, error) {
+func (c *Client) Register(ctx context.Context, experiment, ticket string,
+	key ed25519.PublicKey) (Status, error) {
 	type one struct {
 		Ticket string `json:"ticket"`
 		Key    string `json:"key"`
@@ -83,7 +84,8 @@ func (c *Client) Session(ctx context.Context, experiment, ticket string) (Sessio
 		}
 		for i, k := range got.Keys {
 			var wrong error
-			if out.Keys[i], wrong = base64.RawURLEncoding.DecodeString(k); wrong != nil || len(out.Keys[i]) != ed25519.PublicKeySize {
+			if out.Keys[i], wrong = base64.RawURLEncoding.DecodeString(k); wrong != nil ||
+				len(out.Keys[i]) != ed25519.PublicKeySize {
 				err = ErrAnswer
 			}
 		}

@@ -89,7 +89,8 @@ func cohortKeys() []key[LiveCohort] {
 			"how many of a cohort are promised to answer and to be honest, at least 2: a sum of fewer is not "+
 				"opened").must(),
 		keyOf("corrupt", rate, func(c *LiveCohort) *float64 { return &c.Corrupt },
-			"the share of those who register for a session who may be corrupt; 0.1 if it is not given").or(d.Corrupt),
+			"the share of those who register for a session who may be corrupt; 0.1 if it is not "+
+				"given").or(d.Corrupt),
 		keyOf("vanish", rate, func(c *LiveCohort) *float64 { return &c.Vanish },
 			"the share of those who come to a session who may vanish before its end; 0.1 if it is not "+
 				"given").or(d.Vanish),
@@ -134,15 +135,18 @@ func (l *Live) checkCohort() error {
 	case c.Tries < 1 || c.Tries > 1000:
 		return l.fail("cohort.tries", "is %d, must be from 1 to 1000", c.Tries)
 	case c.Otherwise != CohortDefault && c.Otherwise != CohortStop:
-		return l.fail("cohort.otherwise", "is %q, must be %s or %s", clip(c.Otherwise), CohortDefault, CohortStop)
+		return l.fail("cohort.otherwise", "is %q, must be %s or %s", clip(c.Otherwise),
+			CohortDefault, CohortStop)
 	}
 	if c.Corrupt+c.Vanish >= 1 {
-		return l.fail("cohort", "corrupt and vanish are %v and %v, must be below 1 together", c.Corrupt, c.Vanish)
+		return l.fail("cohort", "corrupt and vanish are %v and %v, must be below 1 together",
+			c.Corrupt, c.Vanish)
 	}
 	// those of whom users are left if as many as may be are corrupt or vanish
 	n := int(math.Ceil(float64(c.Users)/(1-c.Corrupt-c.Vanish))) + 2
 	if n > MaxCohort {
-		return l.fail("cohort.users", "is %d, which takes %d who register: at most %d can", int(c.Users), n, MaxCohort)
+		return l.fail("cohort.users", "is %d, which takes %d who register: at most %d can",
+			int(c.Users), n, MaxCohort)
 	}
 	of := c.of(l.Name, release.Noise{Name: privacy.NoiseLaplace, Num: 1, Den: 1})
 	if _, _, err := of.Session([32]byte{1}, 0, 0, n); err != nil {
@@ -153,7 +157,8 @@ func (l *Live) checkCohort() error {
 
 func (c LiveCohort) of(experiment string, n release.Noise) aggregate.Cohort {
 	c = c.filled()
-	return aggregate.Cohort{Experiment: experiment, Noise: n, Users: int(c.Users), Corrupt: c.Corrupt, Vanish: c.Vanish}
+	return aggregate.Cohort{Experiment: experiment, Noise: n, Users: int(c.Users),
+		Corrupt: c.Corrupt, Vanish: c.Vanish}
 }
 
 // Sessions is what the sessions of an experiment under trust secagg follow from.

@@ -18,14 +18,16 @@ func TestCohortTerms(t *testing.T) {
 		"users: 20, tries: 1001":               "cohort.tries: is 1001, must be from 1 to 1000",
 		"users: 20, otherwise: wait":           "cohort.otherwise",
 		"users: 20, server: malicious":         `unknown key "server"`,
-		"users: 9000":                          "cohort.users: is 9000, which takes 11252 who register: at most 10000 can",
+		"users: 9000": "cohort.users: is 9000, which takes 11252 who " +
+			"register: at most 10000 can",
 	} {
 		_, err := liveTrust(gatheredShop + "trust: secagg\ncohort: {" + terms + "}\n")
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: want %q, got %v", terms, want, err)
 		}
 	}
-	l, err := liveTrust(gatheredShop + "trust: secagg\ncohort: {users: 20, every: 10m, wait: 2m, tries: 1, otherwise: stop}\n")
+	l, err := liveTrust(gatheredShop + "trust: secagg\ncohort: {users: 20, every: 10m, wait: 2m, " +
+		"tries: 1, otherwise: stop}\n")
 	if err != nil {
 		t.Fatal(err)
 	}

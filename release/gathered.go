@@ -230,7 +230,8 @@ func CohortSum(m privacy.Aggregated, total uint64, answers int) (int64, error) {
 	case total >= uint64(m.Modulus):
 		return 0, fmt.Errorf("gathering: %w: a total must be below the modulus, %d", ErrMessage, m.Modulus)
 	case answers < m.Users || answers > m.Invited:
-		return 0, fmt.Errorf("gathering: %w: %d, must be from %d to %d", ErrAnswers, answers, m.Users, m.Invited)
+		return 0, fmt.Errorf("gathering: %w: %d, must be from %d to %d", ErrAnswers, answers,
+			m.Users, m.Invited)
 	}
 	a := Analyser{modulus: uint64(m.Modulus), g: m.G, tau: m.Tau}
 	return a.decode(total, answers), nil
@@ -532,14 +533,14 @@ func (p gatheredPlan) form(n int) (privacy.Mechanism, privacy.Tail, error) {
 //
 // for whole y ≥ 0: of two continuous ones it is the same without the last factor. Here (1−β)/(1+β)²
 // = ½e^{1/2b}·tanh(1/2b)/cosh(1/2b) is at most e^{1/2b}/4b, and (1+β+2β²)/(1+β)³ at most ½e^{1/2b}:
-// with s = √β, (1+s²)³ − 2s(1+s²+2s⁴) is (s−1)(s⁵−3s⁴−2s²+s−1), two factors that are not above 0 for
-// s in [0,1], as −2s²+s−1 is not. Both sides together have twice that. As the right side falls, it
-// bounds P(|S| > y) for all real y ≥ 0, too.
+// with s = √β, (1+s²)³ − 2s(1+s²+2s⁴) is (s−1)(s⁵−3s⁴−2s²+s−1), two factors that are not above 0
+// for s in [0,1], as −2s²+s−1 is not. Both sides together have twice that. As the right side falls,
+// it bounds P(|S| > y) for all real y ≥ 0, too.
 //
-// In z = y/b, z − log(1+z/2) is convex, so at least its tangent at z₀, ((1+z₀)z)/(2+z₀) − L with L =
-// log(1+z₀/2) − z₀/(2+z₀): P(|S| > b(2+z₀)/(1+z₀)·(x+L+1/2b)) ≤ e^{−x}. With z₀ = 20 that is less
-// than 3 % above the best for x from 3 to 60, and a third less than the tail of a sum of any number of
-// noises (privacy.Aggregated.TailOf) at x = 10.
+// In z = y/b, z − log(1+z/2) is convex, so at least its tangent at z₀, ((1+z₀)z)/(2+z₀) − L with L
+// = log(1+z₀/2) − z₀/(2+z₀): P(|S| > b(2+z₀)/(1+z₀)·(x+L+1/2b)) ≤ e^{−x}. With z₀ = 20 that is less
+// than 3 % above the best for x from 3 to 60, and a third less than the tail of a sum of any number
+// of noises (privacy.Aggregated.TailOf) at x = 10.
 func twoLaplaces(b float64) privacy.Tail {
 	const z = 20
 	return privacy.Tail{H: (2 + z) / float64(1+z) * b / gridSteps,

@@ -23,14 +23,14 @@ import (
 )
 
 // Cohorts: rewards of which the service learns noisy sums, by sessions of package secagg. A client
-// registers a key for its decision, which is all that its report is; when the decision's slot is due,
-// the service holds a session at a time that its clients know, for those who registered. Each brings its
-// reward with a share of the noise.
+// registers a key for its decision, which is all that its report is; when the decision's slot is
+// due, the service holds a session at a time that its clients know, for those who registered. Each
+// brings its reward with a share of the noise.
 //
-// A reward may be in one sum, as a second one has other noise. So the clients of a slot are asked for
-// masked messages once, whatever comes of it; that they are going to be is durable, and in the
-// transcript, before the first of them is. A session that ends before it has told who was online, and
-// is held again. The sum is durable before a batch closes with it.
+// A reward may be in one sum, as a second one has other noise. So the clients of a slot are asked
+// for masked messages once, whatever comes of it; that they are going to be is durable, and in the
+// transcript, before the first of them is. A session that ends before it has told who was online,
+// and is held again. The sum is durable before a batch closes with it.
 
 // ErrCohort: the service holds no sessions, or the experiment needs none.
 var ErrCohort = errors.New("there are no sessions")
@@ -42,8 +42,9 @@ type Cohorts struct {
 	Round   time.Duration // of a session, at most; secagg.DefaultTimeout if 0
 }
 
-// A CohortTask is what a decision's client must know of the sessions of its experiment. From it and
-// from who is in a session it computes the rest itself: who is told other terms later shares no masks.
+// A CohortTask is what a decision's client must know of the sessions of its experiment. From it
+// and from who is in a session it computes the rest itself: who is told other terms later
+// shares no masks.
 type CohortTask struct {
 	Terms  experiment.LiveCohort
 	Server ed25519.PublicKey // of all sessions of the experiment
@@ -174,8 +175,8 @@ func (g *cohorts) message(_ ticket, body []byte) ([]byte, error) {
 	return body, nil
 }
 
-// write has the writer change what is stored of a slot, and returns when it is durable. What f returns
-// besides is a line of the transcript.
+// write has the writer change what is stored of a slot, and returns when it is durable. What f
+// returns besides is a line of the transcript.
 func (g *cohorts) write(ctx context.Context, of play.Taken, f func(s *cohortState) *CohortNote) error {
 	return g.e.do(ctx, &job{on: g.x, act: func(x *live, _ *store.Commit, now int64) error {
 		if x.play == nil {
@@ -274,7 +275,8 @@ func (g *cohorts) gather(ctx context.Context, of slot) (gathered, error) {
 			return gathered{}, fmt.Errorf("%w: what is stored of decision %d is damaged", errNever, r.Number)
 		}
 		reports++
-		if k := [ed25519.PublicKeySize]byte(r.Data); !seen[k] { // a client who registers twice is one
+		// a client who registers twice is one
+		if k := [ed25519.PublicKeySize]byte(r.Data); !seen[k] {
 			seen[k], numbers[r.Number] = true, true
 			keys = append(keys, r.Data)
 		}
@@ -283,7 +285,8 @@ func (g *cohorts) gather(ctx context.Context, of slot) (gathered, error) {
 	case s.Asked:
 		return g.give(ctx, of.Taken, reports, "its session was interrupted when messages may have left")
 	case len(keys) > experiment.MaxCohort:
-		return g.give(ctx, of.Taken, reports, fmt.Sprintf("%d registered, at most %d can", len(keys), experiment.MaxCohort))
+		return g.give(ctx, of.Taken, reports, fmt.Sprintf("%d registered, at most %d can",
+			len(keys), experiment.MaxCohort))
 	case s.Tries >= int(g.terms.Tries):
 		return g.give(ctx, of.Taken, reports, fmt.Sprintf("too few came, %d times", s.Tries))
 	}
@@ -333,7 +336,8 @@ func (g *cohorts) gather(ctx context.Context, of slot) (gathered, error) {
 	if tries >= int(g.terms.Tries) {
 		return g.give(ctx, of.Taken, reports, fmt.Sprintf("%s, %d times", failureOf(err), tries))
 	}
-	return gathered{}, publicError(fmt.Sprintf("%s to session %d of %d of arm %q, the next is at %s", failureOf(err),
+	return gathered{}, publicError(fmt.Sprintf("%s to session %d of %d of arm %q, the next is at %s",
+		failureOf(err),
 		tries, g.terms.Tries, g.x.decl.Arms[of.Arm].Name, time.UnixMilli(g.next(at)).UTC().Format("15:04")))
 }
 
@@ -375,8 +379,8 @@ func (g *cohorts) until(ctx context.Context, at int64) error {
 	return nil
 }
 
-// hold holds a session, which begins when all are there, or at a time with those who are. asked says
-// that masked messages may have left.
+// hold holds a session, which begins when all are there, or at a time with those who are. asked
+// says that masked messages may have left.
 func (g *cohorts) hold(ctx context.Context, of play.Taken, session secagg.Session, keys []ed25519.PublicKey,
 	numbers map[int]bool, begin int64) (total uint64, answers int, asked bool, err error) {
 	at := g.e.cfg.Cohorts
@@ -397,7 +401,8 @@ func (g *cohorts) hold(ctx context.Context, of play.Taken, session secagg.Sessio
 	for i, k := range keys {
 		clients[uint32(i+1)] = k
 	}
-	g.show(of.Arm, CohortSession{Status: CohortOpen, Address: at.Address, Name: name, ID: session.ID, Arm: of.Arm,
+	g.show(of.Arm, CohortSession{Status: CohortOpen, Address: at.Address, Name: name,
+		ID: session.ID, Arm: of.Arm,
 		Start: of.Start, End: of.End, Keys: keys}, numbers)
 	defer g.hide(of.Arm)
 	g.e.cfg.hook("session")
@@ -467,7 +472,8 @@ func (e *Engine) Cohort(_ context.Context, name string, raw []byte) (CohortSessi
 	if !over {
 		_, queued := x.play.Segment(k.arm, int(min(k.number, math.MaxInt)))
 		over = !queued || slices.ContainsFunc(x.rec.Cohorts, func(s cohortState) bool {
-			return s.Arm == k.arm && k.number >= int64(s.Start) && k.number < int64(s.End) && (s.Asked || s.Done)
+			return s.Arm == k.arm && k.number >= int64(s.Start) && k.number < int64(s.End) &&
+				(s.Asked || s.Done)
 		})
 	}
 	x.mu.Unlock()

@@ -54,9 +54,11 @@ func newMeeting(t *testing.T, text string) *meeting {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &meeting{t: t, c: newClock(), disk: store.NewMemory(), hub: transport.NewHub(l), seen: map[string]int{}}
+	m := &meeting{t: t, c: newClock(), disk: store.NewMemory(), hub: transport.NewHub(l),
+		seen: map[string]int{}}
 	t.Cleanup(func() { _ = m.hub.Close() })
-	m.c.Add(time.Hour - time.Duration(m.c.Now().UnixMilli()%time.Hour.Milliseconds())*time.Millisecond + time.Minute)
+	m.c.Add(time.Hour - time.Duration(m.c.Now().UnixMilli()%time.Hour.Milliseconds())*time.Millisecond +
+		time.Minute)
 	m.open()
 	if text != "" {
 		begin(t, m.e, text)
@@ -90,7 +92,8 @@ func (m *meeting) wait(at string, n int) {
 		if now >= n {
 			return
 		}
-		if info, err := m.e.Get(m.t.Context(), "shop"); err != nil || info.State == Failed || m.t.Context().Err() != nil {
+		if info, err := m.e.Get(m.t.Context(), "shop"); err != nil || info.State == Failed ||
+			m.t.Context().Err() != nil {
 			m.t.Fatal(at, info.Reason, err)
 		}
 		time.Sleep(time.Millisecond)
@@ -233,8 +236,10 @@ func (m *meeting) checked() Info {
 	}
 	r := replayed(m.t, m.e)
 	pure := privacy.Pure{}
-	if r.Batches != info.Batches || r.Arms[0].Sum != info.Arms[0].Sum || r.Spent.In(pure) != info.Spent.In(pure) {
-		m.t.Errorf("replayed to %d batches, %v, %v, was %d, %v, %v", r.Batches, r.Arms[0].Sum, r.Spent, info.Batches,
+	if r.Batches != info.Batches || r.Arms[0].Sum != info.Arms[0].Sum ||
+		r.Spent.In(pure) != info.Spent.In(pure) {
+		m.t.Errorf("replayed to %d batches, %v, %v, was %d, %v, %v", r.Batches, r.Arms[0].Sum,
+			r.Spent, info.Batches,
 			info.Arms[0].Sum, info.Spent)
 	}
 	if !info.Spent.Within(privacy.Pure{Epsilon: 1}) {
@@ -243,9 +248,9 @@ func (m *meeting) checked() Info {
 	return info
 }
 
-// Two sessions at a time, over TLS, of 52 clients: some do not register, do not come, vanish at
-// each stage, and one lies. What is released is the sum of those who survive, and the default of all
-// others.
+// Two sessions at a time, over TLS, of 52 clients: some do not register, do not come, vanish
+// at each stage, and one lies. What is released is the sum of those who survive, and the
+// default of all others.
 func TestCohort(t *testing.T) {
 	m := newMeeting(t, cohortShop)
 	guests := m.invite(52, func(i int) bool { return i >= 4 })
@@ -253,7 +258,8 @@ func TestCohort(t *testing.T) {
 		r.Cohort.Terms.Users != 10 || r.Cohort.Next != 59*time.Minute {
 		t.Errorf("%+v, %+v", r, r.Cohort)
 	}
-	if s, err := m.e.Cohort(t.Context(), "shop", guests[0].Report.Ticket); err != nil || s.Status != CohortWait ||
+	if s, err := m.e.Cohort(t.Context(), "shop", guests[0].Report.Ticket); err != nil ||
+		s.Status != CohortWait ||
 		s.After != 59*time.Minute {
 		t.Errorf("before its session: %+v, %v", s, err)
 	}
@@ -320,7 +326,8 @@ func TestCohort(t *testing.T) {
 		t.Errorf("the transcript says %s", m.notes())
 	}
 	m.checked()
-	if s, err := m.e.Cohort(t.Context(), "shop", guests[9].Report.Ticket); err != nil || s.Status != CohortOver {
+	if s, err := m.e.Cohort(t.Context(), "shop", guests[9].Report.Ticket); err != nil ||
+		s.Status != CohortOver {
 		t.Errorf("after its session: %+v, %v", s, err)
 	}
 	if kept(t, m.e) != 0 {
@@ -350,7 +357,8 @@ func TestCohortTooFew(t *testing.T) {
 	all.Wait()
 	m.wait("scheduled", 4)
 	info, err := m.e.Get(t.Context(), "shop")
-	if err != nil || info.Wait != "sums" || !strings.Contains(info.Trouble, "too few came to session 1 of 2 of arm") ||
+	if err != nil || info.Wait != "sums" || !strings.Contains(info.Trouble,
+		"too few came to session 1 of 2 of arm") ||
 		!strings.Contains(info.Trouble, "the next is at 04:00") {
 		t.Errorf("%s: %q, %v", info.Wait, info.Trouble, err)
 	}
@@ -390,7 +398,8 @@ func TestCohortNobodyRegisters(t *testing.T) {
 				break
 			}
 			if info.Arms[0].Released > 0 {
-				if want != "" || info.Arms[0].Sum != 2 || strings.Count(m.notes(), `"missing":"0 registered`) != 2 {
+				if want != "" || info.Arms[0].Sum != 2 ||
+					strings.Count(m.notes(), `"missing":"0 registered`) != 2 {
 					t.Errorf("%q: %v, %s", rule, info.Arms[0], m.notes())
 				}
 				break
@@ -401,8 +410,8 @@ func TestCohortNobodyRegisters(t *testing.T) {
 	}
 }
 
-// A process that ends while a session is open opens nothing twice: what was asked is not asked again,
-// and counts as missing; what was summed is the sum.
+// A process that ends while a session is open opens nothing twice: what was asked is not asked
+// again, and counts as missing; what was summed is the sum.
 func TestCohortRestarts(t *testing.T) {
 	for at, missing := range map[string]bool{"open": true, "gathered": false} {
 		t.Run(at, func(t *testing.T) {
@@ -470,8 +479,8 @@ func TestCohortIsChargedWhenAsked(t *testing.T) {
 	}
 }
 
-// Without a listener no such experiment starts, one that does not need sessions has none, and a ticket
-// of nothing is refused.
+// Without a listener no such experiment starts, one that does not need sessions has none, and a
+// ticket of nothing is refused.
 func TestCohortIsChecked(t *testing.T) {
 	c := newClock()
 	e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now})

@@ -1,5 +1,5 @@
-// Package private takes part, for the units of live experiments, in what keeps their rewards from the
-// service: what leaves this process is noisy, or hidden.
+// Package private takes part, for the units of live experiments, in what keeps their rewards from
+// the service: what leaves this process is noisy, or hidden.
 package private
 
 import (
@@ -30,13 +30,13 @@ var (
 	// ErrTerms: what the service says is not what the program, or the decision, was told before.
 	// Nothing has left.
 	ErrTerms = errors.New("private: other terms")
-	// ErrOver: there will be no session for the decision, or no other. Its reward counts as missing,
-	// unless one that this client has sent to was opened.
+	// ErrOver: there will be no session for the decision, or no other. Its reward counts as
+	// missing, unless one that this client has sent to was opened.
 	ErrOver = errors.New("private: no more sessions")
 )
 
-// Terms are what a program may have compiled in of an experiment, from its public declaration, so that
-// it need not believe what a decision says of them.
+// Terms are what a program may have compiled in of an experiment, from its public declaration, so
+// that it need not believe what a decision says of them.
 type Terms struct {
 	Noise           release.Noise // whole, of a sum
 	Users           int
@@ -44,13 +44,13 @@ type Terms struct {
 	Lo, Hi          float64
 }
 
-// Cohorts takes part in the sessions of one experiment with trust secagg, for any number of decisions.
-// The zero value of what is not required is ready. Goroutines may share it.
+// Cohorts takes part in the sessions of one experiment with trust secagg, for any number of
+// decisions. The zero value of what is not required is ready. Goroutines may share it.
 //
-// What is promised: a reward leaves this process at most once, with a share of the noise of the terms
-// in it, masked so that the service learns the sum over a session, in which at least Terms.Users
-// honest clients have such shares. The service must follow the protocol: it is who enrols, and could
-// enrol clients of its own (secagg.SemiHonest).
+// What is promised: a reward leaves this process at most once, with a share of the noise of the
+// terms in it, masked so that the service learns the sum over a session, in which at least
+// Terms.Users honest clients have such shares. The service must follow the protocol: it is who
+// enrols, and could enrol clients of its own (secagg.SemiHonest).
 type Cohorts struct {
 	Client     *client.Client // required, with a key of the scope reward
 	Experiment string         // required
@@ -144,7 +144,8 @@ func (m *Member) read() error {
 		return fmt.Errorf("%w: the decision says %+v, and the program %+v", ErrTerms, m.terms, *want)
 	}
 	var err error
-	if m.server, err = base64.RawURLEncoding.DecodeString(x.Server); err != nil || len(m.server) != ed25519.PublicKeySize {
+	if m.server, err = base64.RawURLEncoding.DecodeString(x.Server); err != nil ||
+		len(m.server) != ed25519.PublicKeySize {
 		return fmt.Errorf("%w: server must be a key", client.ErrAnswer)
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(m.task.Ticket)
@@ -171,14 +172,14 @@ func (m *Member) Due() time.Time {
 	return m.since.Add(time.Duration(m.task.AfterMS) * time.Millisecond)
 }
 
-// Join waits for the decision's session and takes part in it, again at the next one if it is not held,
-// until the service has said that the sum is known: then it is nil. outcome is called once, when
-// Due has passed: ok is false if nothing has happened, which counts as the declared default. Who calls
-// Join must not let it depend on the outcome, nor on ctx.
+// Join waits for the decision's session and takes part in it, again at the next one if it is not
+// held, until the service has said that the sum is known: then it is nil. outcome is called once,
+// when Due has passed: ok is false if nothing has happened, which counts as the declared default.
+// Who calls Join must not let it depend on the outcome, nor on ctx.
 //
-// An error that matches transport.ErrPossiblyReleased says that the masked message has left, and the
-// session failed: it is not sent again, and may count or not. One that matches aggregate.ErrSpent says
-// that it has left before. After ErrOver nothing has left.
+// An error that matches transport.ErrPossiblyReleased says that the masked message has left, and
+// the session failed: it is not sent again, and may count or not. One that matches
+// aggregate.ErrSpent says that it has left before. After ErrOver nothing has left.
 func (m *Member) Join(ctx context.Context, outcome func() (reward float64, ok bool)) error {
 	if err := m.sleep(ctx, time.Until(m.Due())); err != nil {
 		return err
@@ -207,7 +208,8 @@ func (m *Member) Join(ctx context.Context, outcome func() (reward float64, ok bo
 			return fmt.Errorf("%w for arm %d, decision %d", ErrOver, m.arm, m.number)
 		case s.Status == client.SessionOpen:
 			err := m.take(ctx, s, y)
-			if err == nil || errors.Is(err, transport.ErrPossiblyReleased) || errors.Is(err, aggregate.ErrSpent) ||
+			if err == nil || errors.Is(err, transport.ErrPossiblyReleased) ||
+				errors.Is(err, aggregate.ErrSpent) ||
 				errors.Is(err, ErrTerms) || ctx.Err() != nil {
 				return err
 			}
@@ -242,7 +244,8 @@ func (m *Member) take(ctx context.Context, s client.Session, y float64) error {
 	at := slices.IndexFunc(s.Keys, mine)
 	if at < 0 || slices.ContainsFunc(s.Keys[at+1:], mine) || s.Arm != m.arm || m.number > math.MaxInt ||
 		int(m.number) < s.Start || int(m.number) >= s.End {
-		return fmt.Errorf("%w: a session of arm %d, decisions %d to %d, for decision %d of arm %d", ErrTerms, s.Arm,
+		return fmt.Errorf("%w: a session of arm %d, decisions %d to %d, for decision %d of arm %d",
+			ErrTerms, s.Arm,
 			s.Start, s.End-1, m.number, m.arm)
 	}
 	of := aggregate.Cohort{Experiment: m.of.Experiment, Noise: m.terms.Noise, Users: m.terms.Users,

@@ -65,14 +65,16 @@ func TestCohorts(t *testing.T) {
 	hub := transport.NewHub(l)
 	defer hub.Close()
 	c := clock.At(time.UnixMilli(1_000_000_000_000))
-	s := servetest.New(t, serve.Config{Clock: c.Now, Cohorts: &serve.Cohorts{Hub: hub, Address: l.Addr().String(),
-		Round: time.Minute}})
+	s := servetest.New(t, serve.Config{Clock: c.Now,
+		Cohorts: &serve.Cohorts{Hub: hub, Address: l.Addr().String(),
+			Round: time.Minute}})
 	defer s.Engine.Close()
 	decl, err := experiment.Reader{}.ParseLive("shop.yaml", []byte(shop))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(s.Engine.Create(t.Context(), *decl), s.Engine.Start(t.Context(), "shop")); err != nil {
+	if err := errors.Join(s.Engine.Create(t.Context(), *decl),
+		s.Engine.Start(t.Context(), "shop")); err != nil {
 		t.Fatal(err)
 	}
 	key, _, err := s.Engine.NewKey(t.Context(), "shop", serve.ScopeDecide|serve.ScopeReward)
@@ -153,10 +155,11 @@ func TestCohorts(t *testing.T) {
 			continue
 		}
 		for a, arm := range info.Arms {
-			// 12 shares of an eighth each of Lap(10/64): beyond 25·10/64 with probability below 1e-9, and 0
-			// below 1e-4, which is not looked at
+			// 12 shares of an eighth each of Lap(10/64): beyond 25·10/64 with probability below
+			// 1e-9, and 0 below 1e-4, which is not looked at
 			if off := math.Abs(arm.Sum*10 - want[a]); arm.Released != 12 || off > 250.0/64 {
-				t.Errorf("arm %d: %d rewards sum to %v, with noise, and to %v", a, arm.Released, arm.Sum*10, want[a])
+				t.Errorf("arm %d: %d rewards sum to %v, with noise, and to %v", a, arm.Released,
+					arm.Sum*10, want[a])
 			}
 		}
 		break
@@ -216,8 +219,8 @@ func (c *cheat) cohorts(journal *aggregate.Journal, terms *Terms) *Cohorts {
 	return &Cohorts{Client: of, Experiment: "shop", Sleep: now, Journal: journal, Terms: terms}
 }
 
-// hold holds a session of the registered client and three others by these terms, and is its sum. told, if
-// set, says the session to the client in other words.
+// hold holds a session of the registered client and three others by these terms, and is its sum.
+// told, if set, says the session to the client in other words.
 func (c *cheat) hold(of aggregate.Cohort, told func(string) string) (sum uint64, err error) {
 	var id [32]byte
 	if _, err := rand.Read(id[:]); err != nil {
@@ -258,7 +261,8 @@ func (c *cheat) hold(of aggregate.Cohort, told func(string) string) (sum uint64,
 			// who meets one who does not share its masks has no luck
 			_ = transport.Join(c.t.Context(), c.hub.Addr().String(), transport.ClientConfig{ServerName: name,
 				Protocol: secagg.ClientConfig{Session: session, ID: i, Identity: private[i],
-					Server: c.key.Public().(ed25519.PublicKey), Pinned: secagg.PinnedKeys(clients)}}, []uint64{0})
+					Server: c.key.Public().(ed25519.PublicKey),
+					Pinned: secagg.PinnedKeys(clients)}}, []uint64{0})
 		})
 	}
 	c.session.Store(&say)
@@ -277,14 +281,15 @@ func (c *cheat) hold(of aggregate.Cohort, told func(string) string) (sum uint64,
 }
 
 func honest() aggregate.Cohort {
-	return aggregate.Cohort{Experiment: "shop", Noise: release.Noise{Name: privacy.NoiseLaplace, Num: 67108865, Den: 64},
+	return aggregate.Cohort{Experiment: "shop",
+		Noise: release.Noise{Name: privacy.NoiseLaplace, Num: 67108865, Den: 64},
 		Users: 3, Corrupt: 0.1, Vanish: 0.1}
 }
 
 func one() (float64, bool) { return 1, true }
 
-// A service that holds a second session of the same decisions, whose noise would be fresh, gets nothing
-// of a client in it, also when she is asked by a process that was started again.
+// A service that holds a second session of the same decisions, whose noise would be fresh, gets
+// nothing of a client in it, also when she is asked by a process that was started again.
 func TestSecondSession(t *testing.T) {
 	c := newCheat(t)
 	journal := &aggregate.Journal{Dir: t.TempDir()}
@@ -316,8 +321,9 @@ func TestSecondSession(t *testing.T) {
 	}
 }
 
-// A service that says half the noise in a session, or more corrupt clients than it told, shares no masks
-// with who was told otherwise; one that says it with the decision is not what the program knows.
+// A service that says half the noise in a session, or more corrupt clients than it told,
+// shares no masks with who was told otherwise; one that says it with the decision is not what
+// the program knows.
 func TestOtherTerms(t *testing.T) {
 	half, more, fewer := honest(), honest(), honest()
 	half.Noise.Den *= 2
@@ -359,10 +365,11 @@ func TestOtherTerms(t *testing.T) {
 	}
 }
 
-// What a session leaves out, or puts in, is told by the client: it must be of her decision, and have
-// her once.
+// What a session leaves out, or puts in, is told by the client: it must be of her decision,
+// and have her once.
 func TestOtherSessions(t *testing.T) {
-	for old, other := range map[string]string{`"arm": 1`: `"arm": 0`, `"start": 0`: `"start": 4`, `"end": 10`: `"end": 3`,
+	for old, other := range map[string]string{`"arm": 1`: `"arm": 0`, `"start": 0`: `"start": 4`,
+		`"end": 10`: `"end": 3`,
 		`"keys": [`: `"keys": ["` + base64.RawURLEncoding.EncodeToString(make([]byte, 32)) + `"], "more": [`} {
 		c := newCheat(t)
 		m, err := c.cohorts(nil, nil).Register(t.Context(), c.report)
@@ -370,7 +377,8 @@ func TestOtherSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		say := strings.Replace(`{"status": "open", "after_ms": 1, "address": "127.0.0.1:1", "name": "x", "id": "`+
-			strings.Repeat("01", 32)+`", "arm": 1, "start": 0, "end": 10, "keys": ["`+*c.own.Load()+`"]}`, old, other, 1)
+			strings.Repeat("01", 32)+`", "arm": 1, "start": 0, "end": 10, "keys": ["`+*c.own.Load()+
+			`"]}`, old, other, 1)
 		c.session.Store(&say)
 		if err := m.Join(t.Context(), one); !errors.Is(err, ErrTerms) {
 			t.Errorf("%s: %v", other, err)
@@ -378,12 +386,13 @@ func TestOtherSessions(t *testing.T) {
 	}
 }
 
-// The shares of as many as are promised are one whole noise: χ² of their sum against the exact law of
-// discrete Laplace, false alarm below 1e-6 (16 degrees: 58.1). Who adds none, one, or half of the
-// noise is found out.
+// The shares of as many as are promised are one whole noise: χ² of their sum against the exact law
+// of discrete Laplace, false alarm below 1e-6 (16 degrees: 58.1). Who adds none, one, or half of
+// the noise is found out.
 func TestSharesAreWhole(t *testing.T) {
 	const users, draws, edge, most = 4, 20_000, 8, 58.1
-	n, less := release.Noise{Name: privacy.NoiseLaplace, Num: 8, Den: 1}, release.Noise{Name: privacy.NoiseLaplace, Num: 4, Den: 1}
+	n, less := release.Noise{Name: privacy.NoiseLaplace, Num: 8, Den: 1},
+		release.Noise{Name: privacy.NoiseLaplace, Num: 4, Den: 1}
 	whole, err := n.Cohort(users, users)
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,8 @@ func cohortTaskOf(t *serve.CohortTask) *cohortTaskJSON {
 		return nil
 	}
 	return &cohortTaskJSON{Users: int(t.Terms.Users), Corrupt: t.Terms.Corrupt, Vanish: t.Terms.Vanish,
-		EveryMS: t.Terms.Every.Milliseconds(), WaitMS: t.Terms.Wait.Milliseconds(), NextMS: t.Next.Milliseconds(),
+		EveryMS: t.Terms.Every.Milliseconds(), WaitMS: t.Terms.Wait.Milliseconds(),
+		NextMS:  t.Next.Milliseconds(),
 		RoundMS: t.Round.Milliseconds(), Server: base64.RawURLEncoding.EncodeToString(t.Server)}
 }
 
@@ -76,7 +77,8 @@ func (f *front) session(w http.ResponseWriter, r *http.Request) (any, error) {
 		out.AfterMS = &after
 	}
 	if s.Status == serve.CohortOpen {
-		out.openSessionJSON = &openSessionJSON{Address: s.Address, Server: s.Name, ID: hex.EncodeToString(s.ID[:]),
+		out.openSessionJSON = &openSessionJSON{Address: s.Address, Server: s.Name,
+			ID:  hex.EncodeToString(s.ID[:]),
 			Arm: s.Arm, Start: s.Start, End: s.End, Keys: make([]string, len(s.Keys))}
 		for i, k := range s.Keys {
 			out.Keys[i] = base64.RawURLEncoding.EncodeToString(k)
