@@ -1,5 +1,3 @@
-// Package private takes part, for the units of live experiments, in what keeps their rewards from
-// the service: what leaves this process is noisy, or hidden.
 package private
 
 import (
