@@ -30,7 +30,7 @@ var floors = [][]string{
 		"internal/base/report"},
 	{"policy/linear", "policy/identify", "play", "aggregate", "internal/base/letor",
 		"internal/base/problem", "secagg/dap"},
-	{"catalog", "sim", "stopping", "serve/store", "client/private"},
+	{"catalog", "sim", "stopping", "serve/store"},
 	{"experiment", "choose", "trial"},
 	{"audit", "serve", "serve/helper", "client/private"},
 	{"internal/front/train", "internal/front/flags", "internal/front/demo", "serve/page"},

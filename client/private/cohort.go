@@ -24,14 +24,9 @@ import (
 	"github.com/sotto-dp/sotto/secagg/transport"
 )
 
-var (
-	// ErrTerms: what the service says is not what the program, or the decision, was told before.
-	// Nothing has left.
-	ErrTerms = errors.New("private: other terms")
-	// ErrOver: there will be no session for the decision, or no other. Its reward counts as
-	// missing, unless one that this client has sent to was opened.
-	ErrOver = errors.New("private: no more sessions")
-)
+// ErrOver: there will be no session for the decision, or no other. Its reward counts as missing, unless
+// one that this client has sent to was opened.
+var ErrOver = errors.New("there are no more sessions for the decision")
 
 // Terms are what a program may have compiled in of an experiment, from its public declaration, so
 // that it need not believe what a decision says of them.
@@ -99,10 +94,13 @@ type Member struct {
 }
 
 // Register registers a decision for its session, by client.Decision.Report: at once, whatever will
-// happen. A status that is not client.Accepted is an error that matches ErrOver.
-func (c *Cohorts) Register(ctx context.Context, report json.RawMessage) (*Member, error) {
+// happen. A report that is nil, or of another trust model, is ErrTerms; a status that is not client.Accepted is an error that matches ErrOver.
+func (c *Cohorts) Register(ctx context.Context, report *client.ReportTask) (*Member, error) {
+	if report == nil {
+		return nil, fmt.Errorf("%w: its rewards come in the open", ErrTerms)
+	}
 	m := &Member{of: c, since: time.Now()}
-	if err := json.Unmarshal(report, &m.task); err != nil {
+	if err := json.Unmarshal(report.Terms, &m.task); err != nil {
 		return nil, fmt.Errorf("%w: the decision's report cannot be read", client.ErrAnswer)
 	}
 	if m.task.Trust != privacy.TrustSecAgg || m.task.Cohort == nil {

@@ -105,7 +105,7 @@ func TestCohorts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first[arm] = d.Report
+		first[arm] = d.Report.Terms
 		reward, said := float64(i%11), i%3 > 0
 		if !said {
 			want[arm] += 5
@@ -221,7 +221,7 @@ func (c *cheat) cohorts(journal *aggregate.Journal, terms *Terms) *Cohorts {
 
 // hold holds a session of the registered client and three others by these terms, and is its sum.
 // told, if set, says the session to the client in other words.
-func (c *cheat) hold(of aggregate.Cohort, told func(string) string) (sum uint64, err error) {
+func (c *cheat) hold(of aggregate.Cohort) (sum uint64, err error) {
 	var id [32]byte
 	if _, err := rand.Read(id[:]); err != nil {
 		return 0, err
@@ -251,9 +251,6 @@ func (c *cheat) hold(of aggregate.Cohort, told func(string) string) (sum uint64,
 	text, _ := json.Marshal(keys)
 	say := fmt.Sprintf(`{"status": "open", "after_ms": 1, "address": %q, "name": %q, "id": "%x", "arm": 1, "start": 0,
 		"end": 10, "keys": %s}`, c.hub.Addr(), name, id, text)
-	if told != nil {
-		say = told(say)
-	}
 	var group sync.WaitGroup
 	defer group.Wait()
 	for i := uint32(2); i <= 4; i++ {
@@ -280,6 +277,15 @@ func (c *cheat) hold(of aggregate.Cohort, told func(string) string) (sum uint64,
 	return result.Sum[0], nil
 }
 
+// told is a decision's report.
+func told(t *testing.T, text json.RawMessage) *client.ReportTask {
+	out := &client.ReportTask{}
+	if err := json.Unmarshal(text, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 func honest() aggregate.Cohort {
 	return aggregate.Cohort{Experiment: "shop",
 		Noise: release.Noise{Name: privacy.NoiseLaplace, Num: 67108865, Den: 64},
@@ -295,7 +301,7 @@ func TestSecondSession(t *testing.T) {
 	journal := &aggregate.Journal{Dir: t.TempDir()}
 	for try := range 3 {
 		all := c.cohorts(journal, nil)
-		m, err := all.Register(t.Context(), c.report)
+		m, err := all.Register(t.Context(), told(t, c.report))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -303,7 +309,7 @@ func TestSecondSession(t *testing.T) {
 			done := make(chan error, 1)
 			opened := make(chan error, 1)
 			go func() {
-				_, err := c.hold(honest(), nil)
+				_, err := c.hold(honest())
 				opened <- err
 			}()
 			for !strings.Contains(*c.session.Load(), "open") {
@@ -331,13 +337,13 @@ func TestOtherTerms(t *testing.T) {
 	fewer.Users = 2
 	for what, of := range map[string]aggregate.Cohort{"half": half, "more": more, "fewer": fewer} {
 		c := newCheat(t)
-		m, err := c.cohorts(nil, nil).Register(t.Context(), c.report)
+		m, err := c.cohorts(nil, nil).Register(t.Context(), told(t, c.report))
 		if err != nil {
 			t.Fatal(err)
 		}
 		opened := make(chan error, 1)
 		go func() {
-			_, err := c.hold(of, nil)
+			_, err := c.hold(of)
 			opened <- err
 		}()
 		for !strings.Contains(*c.session.Load(), "open") {
@@ -356,11 +362,11 @@ func TestOtherTerms(t *testing.T) {
 	}
 	c := newCheat(t)
 	terms := Terms{honest().Noise, 3, 0.1, 0.1, 0, 1}
-	if _, err := c.cohorts(nil, &terms).Register(t.Context(), c.report); err != nil {
+	if _, err := c.cohorts(nil, &terms).Register(t.Context(), told(t, c.report)); err != nil {
 		t.Error(err)
 	}
 	terms.Noise.Den /= 2
-	if _, err := c.cohorts(nil, &terms).Register(t.Context(), c.report); !errors.Is(err, ErrTerms) {
+	if _, err := c.cohorts(nil, &terms).Register(t.Context(), told(t, c.report)); !errors.Is(err, ErrTerms) {
 		t.Errorf("half of what the program knows: %v", err)
 	}
 }
@@ -372,7 +378,7 @@ func TestOtherSessions(t *testing.T) {
 		`"end": 10`: `"end": 3`,
 		`"keys": [`: `"keys": ["` + base64.RawURLEncoding.EncodeToString(make([]byte, 32)) + `"], "more": [`} {
 		c := newCheat(t)
-		m, err := c.cohorts(nil, nil).Register(t.Context(), c.report)
+		m, err := c.cohorts(nil, nil).Register(t.Context(), told(t, c.report))
 		if err != nil {
 			t.Fatal(err)
 		}
