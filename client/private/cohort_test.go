@@ -220,7 +220,6 @@ func (c *cheat) cohorts(journal *aggregate.Journal, terms *Terms) *Cohorts {
 }
 
 // hold holds a session of the registered client and three others by these terms, and is its sum.
-// told, if set, says the session to the client in other words.
 func (c *cheat) hold(of aggregate.Cohort) (sum uint64, err error) {
 	var id [32]byte
 	if _, err := rand.Read(id[:]); err != nil {
