@@ -95,9 +95,11 @@ var arms = shop{
 }
 
 // Audits are those of the service, with arms and with contexts, and of its broken twins. Those that
-// tell by themselves do so by what both have.
+// tell by themselves do so by what both have. Where the service does not see rewards, they are of
+// those who gather them.
 func Audits() []audit.Outside {
-	return append(arms.audits(sound, half, early, duplicate, counted), contexts.audits(sound, half)...)
+	all := append(arms.audits(sound, half, early, duplicate, counted), contexts.audits(sound, half)...)
+	return append(all, hidden()...)
 }
 
 func (x shop) audits(faults ...fault) []audit.Outside {
