@@ -16,7 +16,7 @@ import (
 const allTrusts = "all"
 
 // mostUsers bounds the batches that are looked at: more than there are people.
-const mostUsers = 1 << 33
+const mostUsers = min(1<<33, math.MaxInt/4)
 
 // A trustRow is what one trust model does to the mean of a batch.
 type trustRow struct {
