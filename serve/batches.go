@@ -12,7 +12,7 @@ import (
 )
 
 // A Batch is a line of a transcript but its first and its last: what was played and released, an
-// arm that was taken off, or a Change.
+// arm that was taken off, a Change, or what became of a session.
 type Batch struct {
 	Number         int // of the line; the first line, which declares, is 0
 	Opened, Closed time.Time
@@ -23,6 +23,7 @@ type Batch struct {
 	Released []Booked
 	Off      int // the arm that was taken off, else −1
 	Change   *Change
+	Cohort   *CohortNote
 }
 
 // Played is some decisions of an arm.
@@ -78,14 +79,15 @@ func (x *live) batch(line []byte) (b Batch, played bool, err error) {
 	var in struct {
 		At     time.Time
 		Change *Change
+		Cohort *CohortNote
 	}
 	b.Off = -1
 	if err := json.Unmarshal(line, &in); err != nil {
 		return b, false, fmt.Errorf("%w: %w", ErrTranscript, err)
 	}
-	b.Closed, b.Change = in.At, in.Change
+	b.Closed, b.Change, b.Cohort = in.At, in.Change, in.Cohort
 	played, err = x.game.batch(line, &b)
-	return b, played || b.Change != nil, err
+	return b, played || b.Change != nil || b.Cohort != nil, err
 }
 
 func (g *arms) batch(line []byte, b *Batch) (played bool, err error) {

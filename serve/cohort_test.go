@@ -378,6 +378,22 @@ func TestCohortTooFew(t *testing.T) {
 	if got := strings.Count(m.notes(), `"missing":"too few came, 2 times"`); got != 2 {
 		t.Errorf("the transcript says %s", m.notes())
 	}
+	batches, err := m.e.Batches(t.Context(), "shop", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := 0
+	for b, err := range batches {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Cohort != nil && b.Cohort.Missing == "too few came, 2 times" && b.Cohort.End-b.Cohort.Start == 8 {
+			closed++
+		}
+	}
+	if closed != 2 {
+		t.Errorf("the pages have %d slots without a sum, must have 2", closed)
+	}
 	m.checked()
 }
 

@@ -29,7 +29,7 @@ type Ledger struct {
 	Before, After int
 }
 
-// A LedgerEntry is what one sum has cost each decision that is in it.
+// A LedgerEntry is what one sum has cost each decision that is in it, or says that a session opened none.
 type LedgerEntry struct {
 	Line      int // of the transcript
 	At        time.Time
@@ -66,6 +66,18 @@ func (p prices) of(m privacy.Mechanism) price {
 		}
 		out = price{kind.Mechanism, cost, e.Scale}
 		p[m] = out
+	}
+	return out
+}
+
+// entries are those of a line: of each sum that was released, or of one that was not opened.
+func (p prices) entries(b serve.Batch, x *serve.Experiment) (out []LedgerEntry) {
+	for _, one := range b.Released {
+		out = append(out, p.entry(b, one, x))
+	}
+	if c := b.Cohort; c != nil && c.Missing != "" {
+		out = append(out, LedgerEntry{Line: b.Number, At: b.Closed.UTC(), Of: "rewards", Arm: x.Arms[c.Arm].Name,
+			N: c.End - c.Start, Mechanism: "no sum: " + c.Missing, Cost: "they count as missing"})
 	}
 	return out
 }
@@ -122,9 +134,7 @@ func (p *Pages) Ledger(w http.ResponseWriter, r *http.Request) error {
 			out.After = from + linesOfPage
 			break
 		}
-		for _, one := range b.Released {
-			out.Entries = append(out.Entries, price.entry(b, one, &info.Experiment))
-		}
+		out.Entries = append(out.Entries, price.entries(b, &info.Experiment)...)
 	}
 	p.write(w, http.StatusOK, "ledger.html", out)
 	return nil
@@ -147,9 +157,7 @@ func (p *Pages) entriesAtEnd(ctx context.Context, info serve.Info) ([]LedgerEntr
 		} else if err != nil {
 			return nil, err
 		}
-		for _, one := range b.Released {
-			out = append(out, price.entry(b, one, &info.Experiment))
-		}
+		out = append(out, price.entries(b, &info.Experiment)...)
 	}
 	slices.Reverse(out)
 	return out[:min(len(out), lastEntries)], nil
@@ -283,8 +291,7 @@ func (p *Pages) LedgerFile(w http.ResponseWriter, r *http.Request) error {
 			if err != nil {
 				return err
 			}
-			for _, one := range b.Released {
-				e := price.entry(b, one, &info.Experiment)
+			for _, e := range price.entries(b, &info.Experiment) {
 				row(e.Line, e.At, e.Of, e.Arm, e.Slot, e.N, e.Mechanism, e.Scale, e.Cost)
 			}
 		}
@@ -332,6 +339,10 @@ func (p *Pages) BatchFile(w http.ResponseWriter, r *http.Request) error {
 				what = "off " + info.Experiment.Arms[b.Off].Name
 			case b.Change != nil:
 				what = "change"
+			case b.Cohort != nil && b.Cohort.Missing != "":
+				what = "no sum of " + info.Experiment.Arms[b.Cohort.Arm].Name
+			case b.Cohort != nil:
+				what = "session of " + info.Experiment.Arms[b.Cohort.Arm].Name
 			}
 			row(append([]any{b.Number, what, b.Opened, b.Closed, "", "", released}, n...)...)
 			last = b
