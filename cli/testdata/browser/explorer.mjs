@@ -133,7 +133,7 @@ async function honest(url) {
   assert.ok(bound > early.lines[0].mean.at(-1), `${bound} is not above the regret`);
   assert.match(await sentence(), /long-run lower bound with a trusted server, about .* does not hold yet/);
   assert.doesNotMatch(await sentence(), /can have less than/);
-  await asks(two.replace('2000', '1000000'));
+  await asks(two.replace('2000', '1000000').replace('dp-imed', 'dp-klucb')); // which is above the bound by then
   assert.match(await sentence(), /In the long run no policy with a trusted server can have less than about/);
   assert.equal(await page.locator('#free-mark').isVisible(), true);
   for (const trust of ['local', 'shuffle', 'two-server']) {
