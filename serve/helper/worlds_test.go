@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"math"
 	mathrand "math/rand/v2"
+	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -510,11 +512,14 @@ func playSlots(t testing.TB, f fault, slots int, as ...attack) *tally {
 }
 
 // Neither server sees more of a reward than one whole noise lets through. The probability that the
-// test fails of servers that keep to it is below 1e-6.
+// test fails of servers that keep to it is below 1e-6. SOTTO_SLOTS says how many slots there are.
 func TestTwoWorlds(t *testing.T) {
-	slots := testneeds.Size(1500, 100_000)
+	slots := testneeds.Size(1500, 30_000)
 	if testneeds.Race {
 		slots = 300
+	}
+	if n, err := strconv.Atoi(os.Getenv("SOTTO_SLOTS")); err == nil {
+		slots = n
 	}
 	seen := playSlots(t, fault{}, slots, both, lone, lying)
 	p, where := seen.worst(1)
