@@ -158,7 +158,7 @@ func (h *Helper) read(ctx context.Context, st store.Store, opened store.Opened) 
 	if h.key, err = dap.DeriveKey(opened.Secret[:], 1); err != nil {
 		return err
 	}
-	h.tasks = map[dap.TaskID]*task{}
+	tasks := map[dap.TaskID]*task{} // those of before stay, where the store cannot be read
 	var c store.Commit
 	c.Now = opened.Now
 	next := int64(1)
@@ -179,10 +179,10 @@ func (h *Helper) read(ctx context.Context, st store.Store, opened store.Opened) 
 		if err != nil {
 			return fmt.Errorf("%w %q: %w", ErrTask, h.cfg.Tasks[i].name(), err)
 		}
-		if h.tasks[t.task.ID] != nil {
+		if tasks[t.task.ID] != nil {
 			return fmt.Errorf("%w %q is given twice", ErrTask, t.Declared.Name)
 		}
-		h.tasks[t.task.ID] = t
+		tasks[t.task.ID] = t
 		if r := known[t.task.ID.String()]; r != nil {
 			t.id, t.closed = r.ID, string(r.Data) == closedData
 			if err := t.load(ctx, st); err != nil {
@@ -196,8 +196,11 @@ func (h *Helper) read(ctx context.Context, st store.Store, opened store.Opened) 
 			Name: t.task.ID.String(), Data: []byte(openData)}})
 	}
 	if len(c.Writes) > 0 {
-		return st.Commit(ctx, c)
+		if err := st.Commit(ctx, c); err != nil {
+			return err
+		}
 	}
+	h.tasks = tasks
 	return nil
 }
 

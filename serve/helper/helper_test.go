@@ -445,13 +445,16 @@ func TestAnyLeader(t *testing.T) {
 func TestStoreFails(t *testing.T) {
 	ctx := context.Background()
 	disk := store.NewMemory()
-	var fail error
+	var fail, shut error
 	open := func(ctx context.Context) (store.Store, error) {
 		s, err := disk.Open(ctx)
-		return failing{s, &fail}, err
+		return failing{s, &fail, &shut}, err
 	}
 	drawn := 0
 	p := newPair(t, open, 1, func(c *Config) {
+		other := *c.Tasks[0].Declared
+		other.Name = "other"
+		c.Tasks = append([]Task{{Declared: &other, Secret: secret}}, c.Tasks...)
 		c.noise = func(release.Noise) (int64, error) { drawn++; return int64(drawn) << 40, nil }
 	})
 	b := dap.Batch{Start: 0, End: 4}
@@ -463,6 +466,16 @@ func TestStoreFails(t *testing.T) {
 	if !errors.Is(p.Ready(), ErrUnavailable) {
 		t.Error("it says that it can write")
 	}
+	bearer, err := dap.DeriveBearer(secret, p.task.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shut = errors.New("no such disk")
+	if _, err := p.Job(ctx, p.task.ID, id, j.Request()); !errors.Is(err, ErrUnavailable) ||
+		!p.Authorised(p.task.ID, bearer) {
+		t.Errorf("where the store cannot be read: %v, and it must still know its leader", err)
+	}
+	shut = nil
 	fail = nil
 	response, err := p.Job(ctx, p.task.ID, id, j.Request())
 	if err != nil {
@@ -495,10 +508,17 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
-// failing is a store whose commits fail.
+// failing is a store whose commits fail, or that cannot be read.
 type failing struct {
 	store.Store
-	err *error
+	err, shut *error
+}
+
+func (f failing) Load(ctx context.Context, id int64) (store.Stored, error) {
+	if *f.shut != nil {
+		return store.Stored{}, *f.shut
+	}
+	return f.Store.Load(ctx, id)
 }
 
 func (f failing) Commit(ctx context.Context, c store.Commit) error {
