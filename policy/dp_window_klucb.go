@@ -19,7 +19,7 @@ import (
 // their sum, one of Lap(1/ε) a batch or as many as the releases say, and μ̃_a that noisy sum over N_a, clipped to [0,1]
 // (divergence.DEpsNoisy). An arm that the window has forgotten has the index 1. A batch of an arm
 // is of first rounds, or of a sixteenth of N_a if that is more: so a window of one arm has no more
-// than about 16·log(W/first) noises, and no decision stands for more than a sixteenth of a window.
+// than about 16·log(W/first) noises, and none of them stands for more than a sixteenth of a window, or first rounds.
 // At equal indices the arm with fewer samples goes first, then the lower.
 //
 // A window is a sum of batches that it has seen whole, so that nothing is released for it: for
@@ -27,7 +27,7 @@ import (
 // from a tree, whose differences would be windows too, cost each reward log₂T noises.) Nothing is
 // proved here of its regret. While nothing has changed for W rounds, the chance that a given
 // window's index of an arm is below its mean is at most 1/min(t, W), as for NewDPKLUCBJ; after a
-// change up to W rounds are lost.
+// change up to W rounds and a batch are lost.
 type DPWindowKLUCB struct {
 	epsilon       float64
 	least         float64 // 1/scale of the widest noise that was met
