@@ -7,13 +7,14 @@ export type Law = 'laplace' | 'gaussian';
 export declare const noise: (law: Law, fraction: string) => bigint;
 /**
  * What a page believes of an experiment, whatever its service says. helper is the helper's key as
- * the declaration has it (helper.key). Of local, law and noise are what each visitor adds before
- * anything leaves the browser, as a decision's "report" says them.
+ * the declaration has it (helper.key), and task is what the helper prints beside the experiment's name:
+ * one key serves all tasks of a helper, and the noise is that of the task. Of local, law and noise are
+ * what each visitor adds before anything leaves the browser.
  */
 export type Pin = {
     trust: 'two-server';
     helper: string;
-    task?: string;
+    task: string;
 } | {
     trust: 'local';
     law: Law;

@@ -73,7 +73,7 @@ missing: default
 unit: {of: visit}
 helper: {url: "${first.url}", key: "${helperKey}"}
 `);
-const helper = await start('task shop', '--role', 'helper', '--listen', first.url.slice(7), '--data', helperData,
+const helper = await start('integrity', '--role', 'helper', '--listen', first.url.slice(7), '--data', helperData,
   '--task', declaration, '--secret-file', secret);
 const leader = await start('/openapi.yaml', '--listen', '127.0.0.1:0', '--database', database,
   '--allow-origin', shopURL, '--helper-secret', `shop=${secret}`);
@@ -121,7 +121,8 @@ try {
   page.on('pageerror', (e) => complaints.push(String(e)));
   await page.goto(shopURL);
   await page.waitForFunction('globalThis.ready');
-  const pin = { trust: 'two-server', helper: helperKey }, share = { red: 0.25, blue: 0.75 };
+  const task = /task shop: (\S+)/.exec(helper.out)[1];
+  const pin = { trust: 'two-server', helper: helperKey, task }, share = { red: 0.25, blue: 0.75 };
   const began = Date.now();
   const seen = async () => page.evaluate('globalThis.seen()');
   for (let left = visitors; left > 0; left -= 500) {

@@ -19,11 +19,12 @@ export const noise: (law: Law, fraction: string) => bigint = draw;
 
 /**
  * What a page believes of an experiment, whatever its service says. helper is the helper's key as
- * the declaration has it (helper.key). Of local, law and noise are what each visitor adds before
- * anything leaves the browser, as a decision's "report" says them.
+ * the declaration has it (helper.key), and task is what the helper prints beside the experiment's name:
+ * one key serves all tasks of a helper, and the noise is that of the task. Of local, law and noise are
+ * what each visitor adds before anything leaves the browser.
  */
 export type Pin =
-  | { trust: 'two-server'; helper: string; task?: string }
+  | { trust: 'two-server'; helper: string; task: string }
   | { trust: 'local'; law: Law; noise: string };
 
 /** How a decision is to be reported, as its answer says. */
@@ -241,8 +242,7 @@ function differs(t: Terms, pin: Pin): string | undefined {
   if (pin.trust === 'local') {
     return t.law !== pin.law ? 'law' : t.noise !== pin.noise ? 'noise' : undefined;
   }
-  if (pin.task !== undefined && t.task !== pin.task) return 'task';
-  if (!/^[\w-]{43}$/.test(t.task ?? '')) return 'task';
+  if (t.task !== pin.task) return 'task';
   return power(t.grid) ? undefined : 'grid';
 }
 
@@ -265,8 +265,9 @@ export class Client {
       throw new Error('sotto: a secure context (HTTPS) is needed');
     }
     for (const pin of Object.values(options.pins)) {
-      if (pin.trust === 'two-server') parseConfig(pin.helper, 'key of the helper');
-      else noise(pin.law, pin.noise);
+      if (pin.trust !== 'two-server') noise(pin.law, pin.noise);
+      else if (!/^[\w-]{43}$/.test(pin.task)) throw new TypeError('sotto: the pinned task must be an id of 43 characters');
+      else parseConfig(pin.helper, 'key of the helper');
     }
     this.#options = { ...options, leader: new URL(options.leader, globalThis.location?.href) };
     this.#store = options.store ?? kept();

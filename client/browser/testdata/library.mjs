@@ -106,7 +106,7 @@ for (const v of vectors) {
   drawn = 0;
   draws(unhex(v.randomness));
   const page = connect({ leader: 'https://leader.example', key: 'k', store: newMemory(),
-    pins: { shop: { trust: 'two-server', helper: v.helper_config } } });
+    pins: { shop: { trust: 'two-server', helper: v.helper_config, task: terms.task } } });
   const d = await page.decide('shop');
   assert.equal(page.outcome(d, v.value / v.grid), true);
   await advance(1000);
@@ -120,10 +120,10 @@ step('reports are those of the vectors, byte for byte');
 
 // ---- what a page may rely on
 const [v] = vectors;
-const two = { trust: 'two-server', helper: v.helper_config };
+const task = Buffer.from(v.task_id, 'hex').toString('base64url');
+const two = { trust: 'two-server', helper: v.helper_config, task };
 const open = (store, pins = { shop: two }) => connect({ leader: 'https://leader.example', key: 'k', store, pins });
 let tickets = 0;
-const task = Buffer.from(v.task_id, 'hex').toString('base64url');
 function offer(more = {}) {
   const b = Buffer.alloc(24);
   b.writeUInt32BE(++tickets, 8);
@@ -200,7 +200,7 @@ for (const [more, pin, what] of [
   [{ trust: 'local', law: 'laplace', noise: '1/1000000' }, two, 'trust'],
   [{ trust: 'central' }, two, 'trust'],
   [{ grid: 1500 }, two, 'grid'], [{ grid: 2 ** 21 }, two, 'grid'], [{ grid: 0 }, two, 'grid'],
-  [{ task: 'other' }, two, 'task'], [{}, { ...two, task: 'A'.repeat(43) }, 'task'],
+  [{ task: 'other' }, two, 'task'], [{ task: 'B'.repeat(43) }, two, 'task'], [{}, { ...two, task: 'A'.repeat(43) }, 'task'],
   [{ ...local, noise: '1/64' }, local, 'noise'], [{ ...local, law: 'gaussian' }, local, 'law'],
   [{ ticket: '"' }, two, 'ticket'], [{ after_ms: -1 }, two, 'after_ms'], [{ range: [1, 1] }, two, 'range'],
   [{ default: null }, two, 'default'],
@@ -214,6 +214,7 @@ for (const [more, pin, what] of [
 }
 await assert.rejects(open(newMemory(), {}).decide('shop'), /pinned nothing/);
 assert.throws(() => open(newMemory(), { shop: { ...two, helper: 'AgAg' } }), /key of the helper must be/);
+for (const bad of [undefined, '', 'other']) assert.throws(() => open(newMemory(), { shop: { ...two, task: bad } }), /pinned task must be/);
 assert.throws(() => open(newMemory(), { shop: { ...local, noise: '1/0' } }), /fraction/);
 step('a service that says otherwise than the page has pinned is told nothing');
 
