@@ -36,7 +36,7 @@ import (
 //	E Reg_T ≤ Σ_{Δ_a>0} Δ_a (min(n_a(T), T) + C_α n_1^{1−α}),
 //	C_α = Σ_{i≥0} 2^{i(1−α)} + Σ_{i,j≥0} 2^i (2^i + 2^j)^{−α}.
 //
-// C_1.5 = 12.14 and C_2 = 4.03. As w ≤ √(x/(2n)) (1 + 5.6m/(nε²)) where x ≤ nε²/16 (λ = √(8x/n)), w
+// C_1.5 ≤ 12.14 and C_2 ≤ 4.03. As w ≤ √(x/(2n)) (1 + 5.6m/(nε²)) where x ≤ nε²/16 (λ = √(8x/n)), w
 // ≤ √2(2x + m log 2)/(nε) elsewhere (λ = ε/√2), and m ≤ 1 + log₂T, for T ≥ 3 it follows that
 //
 //	n_a(T) ≤ max(n_1, 13.4 α log T/Δ_a², 5.7((2α+1) log T + log 2)/(εΔ_a)),
@@ -53,8 +53,8 @@ import (
 // most n^{−α} and (n+n')^{−α}. The batch has n plays. So E N_a(T) ≤ n_a(T) + Σ_n n n^{−α} +
 // Σ_{n,n'} n(n+n')^{−α}, over n, n' = n_1 2^i. ∎
 //
-// How likely a run is bad: arm 1 loses to another for w plays only if (i) or (ii) comes true at an n
-// ≥ w/4, of probability O(w^{−α} log w): α buys the tail of the regret, and costs in its mean.
+// How likely a run is bad: arm 1 loses to another for w ≥ 4n_a(T) plays only if (i) or (ii) comes true
+// at an n ≥ w/4, of probability O(w^{−α} log w): α buys the tail of the regret, and costs in its mean.
 //
 // Where releases have several Laplace noises, m counts all. Noise of another law widens w: rewards and
 // releases then share the probability, √(y/(2n)) + Σ_j(σ_j√(2y) + h_j(y+l_j))/n with y = x + log(m+1)

@@ -16,11 +16,12 @@ import (
 //	max{ q ∈ [0,1] : J_{m_a/N_a}(μ̃_a, q) ≤ log min(t, W) / N_a },
 //
 // where N_a are the arm's rewards in batches that ended in the last W rounds, m_a the noises in
-// their sum, one of Lap(1/ε) a batch or as many as the releases say, and μ̃_a that noisy sum over N_a, clipped to [0,1]
-// (divergence.DEpsNoisy). An arm that the window has forgotten has the index 1. A batch of an arm
-// is of first rounds, or of a sixteenth of N_a if that is more: so a window of one arm has no more
-// than about 16·log(W/first) noises, and none of them stands for more than a sixteenth of a window, or first rounds.
-// At equal indices the arm with fewer samples goes first, then the lower.
+// their sum, one of Lap(1/ε) a batch or as many as the releases say, and μ̃_a that noisy sum over
+// N_a, clipped to [0,1] (divergence.DEpsNoisy). An arm that the window has forgotten has the
+// index 1. A batch of an arm is of first rounds, or of a sixteenth of N_a if that is more: so a
+// window of one arm has no more than about 16·log(W/first) noises, and none of them stands for
+// more than a sixteenth of a window, or first rounds. At equal indices the arm with fewer samples
+// goes first, then the lower.
 //
 // A window is a sum of batches that it has seen whole, so that nothing is released for it: for
 // rewards in [0,1] it is ε-DP, each reward being in one release, whatever the window. (Running sums
@@ -72,7 +73,8 @@ func NewDPWindowKLUCB(arms int, epsilon float64, window, first int) (*DPWindowKL
 			"each of %d arms",
 			window, least, first, arms))
 	}
-	return &DPWindowKLUCB{epsilon: epsilon, least: epsilon, window: window, first: first, arms: make([]windowed, arms),
+	return &DPWindowKLUCB{epsilon: epsilon, least: epsilon, window: window, first: first,
+		arms:  make([]windowed, arms),
 		batch: Batch{Plays: make([]Play, 0, arms)}}, nil
 }
 

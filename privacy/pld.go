@@ -282,15 +282,22 @@ func aggregatedPLD(m Aggregated, step float64) (losses, error) {
 	return shifted(ratio, most, m.G, apart, step)
 }
 
-// besselRatios are log I_{k+1}(v)/I_k(v) for k < n, from above by I_{k−1}/I_k = 2k/v + I_{k+1}/I_k:
-// each step shrinks the error of the one above it.
+// besselRatios are log I_{k+1}(v)/I_k(v) for k < n, n at least 10√v, from above by I_{k−1}/I_k = 2k/v +
+// I_{k+1}/I_k. A step multiplies the error of the one above it by the square of a ratio, at most
+// e^{−2 asinh((k−½)/v)}: from a quarter of n higher up that is by e^{−47} for v ≥ n, and by more
+// otherwise. There the ratio begins with its upper bound v/(k+½+√((k+½)²+v²)) (Amos, Mathematics of
+// Computation 28, 1974), so that none is above 1. What is kept is 1 less the ratio, which is small where
+// v is large and many steps' roundings would add up.
 func besselRatios(n int, v float64) []float64 {
 	r := make([]float64, n)
-	ratio := 0.0
-	for k := n + 200; k > 0; k-- {
-		ratio = 1 / (float64(2*k)/v + ratio) // I_k/I_{k−1}
-		if k <= n {
-			r[k-1] = math.Log(ratio)
+	top := n + n/4 + 200
+	h := float64(top) + 0.5
+	root := math.Hypot(h, v)
+	less := (h + float64(h/(root+v)*h)) / (h + root)
+	for k := top; k > 0; k-- {
+		x := float64(2*k)/v - less
+		if less = x / (1 + x); k <= n {
+			r[k-1] = math.Log1p(-less)
 		}
 	}
 	return r

@@ -288,3 +288,24 @@ func BenchmarkPLD(b *testing.B) {
 		r.Epsilon(1e-6)
 	}
 }
+
+// Ratios of Bessel functions lie between Amos's bounds (Mathematics of Computation 28, 1974),
+//
+//	v/(k+½+√((k+3/2)²+v²)) ≤ I_{k+1}(v)/I_k(v) ≤ v/(k+½+√((k+½)²+v²)),
+//
+// also where v is so large that the recurrence hardly shrinks an error. A ratio above 1 would leave a
+// tail of less than no mass.
+func TestBesselRatios(t *testing.T) {
+	for _, v := range []float64{0.5, 10, 1e3, 1e6, 1e10} {
+		n := int(10*math.Sqrt(v)) + 60 + 16
+		for k, r := range besselRatios(n, v) {
+			h := float64(k) + 0.5
+			low, high := v/(h+math.Hypot(h+1, v)), -math.Asinh(h/v)
+			// what is kept is up to about 1/√v where roundings add up, over as many as √v steps
+			slack := 1e-13 / math.Sqrt(v)
+			if math.Exp(r) < low*(1-4e-16)-slack || r > high+slack || r >= 0 {
+				t.Fatalf("v = %v, k = %d: %v, must be from %v to %v", v, k, r, math.Log(low), high)
+			}
+		}
+	}
+}
