@@ -54,6 +54,10 @@ func newWorld(q *Question, declared bool) (*world, error) {
 		return nil, fmt.Errorf("%w: horizon is %d, below the number of arms, %d: each arm must "+
 			"be playable once", ErrQuestion, q.Horizon, arms)
 	}
+	if n := len(w.Fixed.Changes); n > 0 && w.Fixed.Changes[n-1].From > q.Horizon {
+		return nil, fmt.Errorf("%w: the arms change from round %d on, must be at most the horizon, %d",
+			ErrQuestion, w.Fixed.Changes[n-1].From, q.Horizon)
+	}
 	if w.top = float64((q.Hi - q.Lo) * float64(q.Horizon)); !q.Source.Redrawn() {
 		w.top = w.over(w.Fixed, slices.Max[[]float64])
 	}

@@ -80,7 +80,7 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	if err != nil {
 		return err
 	}
-	shared, err := c.helperSecrets()
+	shared, err := c.helperSecrets(declared)
 	if err != nil {
 		return err
 	}
@@ -114,15 +114,11 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 		cfg.Store = store.SQLite(where)
 	}
 	// First the address: who starts it twice is told so, before the first is put out of its store.
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
+	l, at, err := c.listen(ctx, secure)
 	if err != nil {
-		return usagef("--listen: %w", err)
+		return err
 	}
 	defer func() { _ = l.Close() }() // Serve has, if all went well
-	at := "http://" + l.Addr().String()
-	if secure != nil {
-		l, at = tls.NewListener(l, secure), "https://"+l.Addr().String()
-	}
 	if cfg.Advertise, err = c.advertise(at); err != nil {
 		return err
 	}
@@ -225,6 +221,18 @@ func (c *serveCommand) later(ctx context.Context, e *serve.Engine, declared []*e
 	if made != "" {
 		fmt.Fprintf(s.out, shownOnce, made)
 	}
+}
+
+// listen listens at --listen, with TLS if that is asked for, and says at which URL.
+func (c *serveCommand) listen(ctx context.Context, secure *tls.Config) (net.Listener, string, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
+	switch {
+	case err != nil:
+		return nil, "", usagef("--listen: %w", err)
+	case secure == nil:
+		return l, "http://" + l.Addr().String(), nil
+	}
+	return tls.NewListener(l, secure), "https://" + l.Addr().String(), nil
 }
 
 // advertise is where other processes on the same database find this one, which listens at a URL.

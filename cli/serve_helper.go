@@ -3,17 +3,16 @@ package cli
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/sotto-dp/sotto/client/browser"
 	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/serve/api"
 	"github.com/sotto-dp/sotto/serve/helper"
 	"github.com/sotto-dp/sotto/serve/store"
@@ -88,15 +87,11 @@ func (c *serveCommand) help(ctx context.Context, s streams) (err error) {
 		}
 		cfg.Store = store.SQLite(where)
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
+	l, at, err := c.listen(ctx, secure)
 	if err != nil {
-		return usagef("--listen: %w", err)
+		return err
 	}
 	defer func() { _ = l.Close() }() // Serve has, if all went well
-	at := "http://" + l.Addr().String()
-	if secure != nil {
-		l, at = tls.NewListener(l, secure), "https://"+l.Addr().String()
-	}
 	h, err := helper.Open(ctx, cfg)
 	switch {
 	case errors.Is(err, helper.ErrTask):
@@ -132,7 +127,8 @@ func readTask(s streams, path string) (*experiment.Live, error) {
 }
 
 // helperSecrets are what a leader and the helpers of its experiments share, by the experiments' names.
-func (c *serveCommand) helperSecrets() (map[string][]byte, error) {
+// Those that are declared beside it must have theirs.
+func (c *serveCommand) helperSecrets(declared []*experiment.Live) (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for _, given := range c.HelperSecret {
 		name, path, ok := strings.Cut(given, "=")
@@ -147,6 +143,15 @@ func (c *serveCommand) helperSecrets() (map[string][]byte, error) {
 			return nil, err
 		}
 		all[name] = secret
+	}
+	for _, x := range declared {
+		switch t := x.TrustModel(); {
+		case t == privacy.TrustTwoServer && all[x.Name] == nil:
+			return nil, usagef("--helper-secret: experiment %q has trust %s: %[1]s=FILE is missing, the secret that "+
+				"it shares with its helper", x.Name, t)
+		case t == privacy.TrustSecAgg && c.CohortListen == "":
+			return nil, usagef("--cohort-listen is missing: experiment %q has trust %s", x.Name, t)
+		}
 	}
 	return all, nil
 }

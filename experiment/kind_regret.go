@@ -79,6 +79,13 @@ func (regretKind) settle(p *Plan, in *Instance, w *world) error {
 		return s.fail("horizon", "is %d, below the number of arms of instance %s, %d: "+
 			"each arm must be playable once", s.Horizon, in.Name, w.arms)
 	}
+	for _, c := range w.Fixed.Changes {
+		if c.From > int(s.Horizon) {
+			p.warn("instance %s: it changes from round %d on, which is beyond the horizon, %d, and never comes",
+				in.Name, c.From, s.Horizon)
+			break
+		}
+	}
 	lo, hi := s.span()
 	if a, b := w.Fixed.Support(); a >= lo && b <= hi {
 		return nil

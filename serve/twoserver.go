@@ -246,7 +246,7 @@ func (q question) ask(ctx context.Context, path, kind string, body []byte) ([]by
 	case problem.Type == dap.UnrecognizedTask.Type():
 		said = "its helper does not have this experiment"
 	case got.StatusCode == http.StatusUnauthorized, got.StatusCode == http.StatusForbidden:
-		said = "its helper does not know this service"
+		said = "its helper does not know this service: the secret, or the declaration, is another"
 	}
 	return nil, fmt.Errorf("%w: %s", said, why)
 }

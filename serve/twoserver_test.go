@@ -550,7 +550,7 @@ func TestHelperSecret(t *testing.T) {
 	decided(t, e, 40)
 	c.Add(time.Minute)
 	info := until(t, e, c, func(i Info) bool { return i.Trouble != "" })
-	if info.Trouble != "its helper does not know this service" {
+	if info.Trouble != "its helper does not know this service: the secret, or the declaration, is another" {
 		t.Error(info.Trouble)
 	}
 }

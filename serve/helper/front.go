@@ -36,7 +36,9 @@ func Handler(h *Helper, client fs.FS, log *slog.Logger) http.Handler {
 	f := &front{h: h, log: log}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", f.status)
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+	})
 	mux.HandleFunc("GET /readyz", f.ready)
 	mux.HandleFunc("GET /openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
@@ -139,7 +141,8 @@ func (f *front) ready(w http.ResponseWriter, _ *http.Request) {
 
 func (f *front) status(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "+
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; "+
+		"base-uri 'none'; "+
 		"form-action 'none'; frame-ancestors 'none'")
 	if err := status.Execute(w, map[string]any{"CSS": template.CSS(look.CSS()), "Tasks": f.h.Tasks(),
 		"Key": f.h.Key().String()}); err != nil {
@@ -154,8 +157,8 @@ type document struct {
 	Status int    `json:"status"`
 }
 
-// problem answers with what is wrong: a problem type of DAP, or a state of the helper. Anything else
-// is its own business.
+// problem answers with what is wrong: a problem type of DAP, or a state of the helper. Anything
+// else is its own business.
 func (f *front) problem(w http.ResponseWriter, err error) {
 	d := document{Type: "about:blank", Title: err.Error(), Status: http.StatusInternalServerError}
 	var p dap.Problem
