@@ -65,7 +65,6 @@ type Config struct {
 	Holder string       // names the process in the store, for people to read
 
 	noise func(release.Noise) (int64, error) // of tests; nil: Draw
-	hook  func(at string)                    // of tests: called at named points
 }
 
 // A Helper answers a leader. Its methods may be called by many goroutines.
@@ -126,9 +125,6 @@ func Open(ctx context.Context, cfg Config) (*Helper, error) {
 	}
 	if cfg.noise == nil {
 		cfg.noise = release.Noise.Draw
-	}
-	if cfg.hook == nil {
-		cfg.hook = func(string) {}
 	}
 	h := &Helper{cfg: cfg}
 	if err := h.open(ctx); err != nil {
@@ -454,14 +450,12 @@ func (h *Helper) begin(ctx context.Context, id dap.TaskID) (*task, error) {
 // write makes an answer durable. After an error nobody knows whether it is: everything is read anew
 // before the next answer.
 func (h *Helper) write(ctx context.Context, w store.Write) error {
-	h.cfg.hook("before a commit")
 	err := h.store.Commit(context.WithoutCancel(ctx), store.Commit{Writes: []store.Write{w}})
 	if err != nil {
 		h.down = err
 		h.cfg.Log.Error("the store cannot be written", "error", err)
 		return ErrUnavailable
 	}
-	h.cfg.hook("after a commit")
 	return nil
 }
 
