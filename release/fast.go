@@ -21,7 +21,7 @@ func fastPlan(m privacy.Mechanism, s *noise.Fast) (plan[float64], error) {
 	case privacy.Gaussian:
 		p.noise = fastGaussian{s, scale}
 	case privacy.SquareRoot:
-		p.noise, p.fresh = fastGaussian{s, scale}, func() stream[float64] { return newSquareRoot(m) }
+		p.noise, p.fresh = fastGaussian{s, scale}, newSquareRoot
 	case privacy.BLT:
 		p.noise, p.fresh = fastGaussian{s, scale}, func() stream[float64] { return newBLT(m) }
 	case privacy.KAry:
