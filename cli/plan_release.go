@@ -81,15 +81,20 @@ type returningPlan struct {
 // numerical is ε at δ of so many batches, by the law of the loss: their number and noise are fixed
 // in advance. Where there is none, or it is no better, it is the given one.
 func numerical(m privacy.Mechanism, batches int, delta, renyi float64) float64 {
-	step := min(1e-2, max(1e-6, renyi/4000))
-	p, err := privacy.NewPLD(m, step)
-	if err != nil {
-		return renyi
+	guess := renyi
+	if math.IsInf(guess, 1) {
+		guess = math.Sqrt(float64(batches))
 	}
-	if p, err = p.Times(batches); err != nil {
-		return renyi
+	for step := min(1e-2, max(1e-6, guess/4000)); step <= 0.1; step *= 4 {
+		p, err := privacy.NewPLD(m, step)
+		if err == nil {
+			p, err = p.Times(batches)
+		}
+		if err == nil {
+			return min(renyi, p.Epsilon(delta))
+		}
 	}
-	return min(renyi, p.Epsilon(delta))
+	return renyi
 }
 
 // stated is the mechanism that a policy states for the budget.

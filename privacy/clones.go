@@ -66,20 +66,49 @@ func (m Clones) String() string {
 	return "clones(delta=" + number(m.Delta) + "," + m.Inner.String() + ")"
 }
 
+// cloneShare is the probability that a report is a clone: see ClonesDelta.
+func cloneShare(epsilon0 float64) float64 { return 2 / (math.Exp(epsilon0) + 1) }
+
 // maxClones is where more users stop counting: more clones hide no worse.
 const maxClones = 1 << 30
 
-// ClonesDelta is a δ such that n shuffled reports, each through an ε0-DP randomiser, are (ε,δ)-DP
-// under replace-one (Feldman, McMillan and Talwar 2021). Each other user's report is, with
-// probability e^{−ε0}, a clone of the differing user's report under one of two neighbours, as
-// likely as the other. So with C ~ Bin(n−1, e^{−ε0}), A ~ Bin(C,½) and Δ ~ Ber(a), a =
-// e^{ε0}/(1+e^{ε0}), the worlds are no easier to tell apart than
+// ClonesDelta is a δ such that n shuffled reports, each through the same ε0-DP randomiser R, are
+// (ε,δ)-DP under replace-one. With r = e^{ε0}, C ~ Bin(n−1, 2/(r+1)), A ~ Bin(C,½) and Δ ~ Ber(a), a
+// = r/(r+1), the worlds are no easier to tell apart than
 //
 //	P = (A+Δ, C−A+1−Δ) and Q = (A+1−Δ, C−A+Δ),
 //
-// and δ is their hockey stick at ε. Swapping the coordinates swaps P and Q, so one side is both.
-// Given C = c, P > e^ε·Q where the first coordinate x has x·u > (c+1−x)·v, u = a − e^ε(1−a), v =
-// e^ε·a − (1−a): for x ≥ x0, and with the masses f and upper tails F of Bin(c,½)
+// and δ is their hockey stick at ε. That is randomised response on a bit, where with probability
+// 2/(r+1) a report is a clone: a fair coin that says nothing of its user. Feldman, McMillan and Talwar
+// (2021) have e^{−ε0} clones a report; for randomised response there are up to twice as many (the same,
+// 2023), and it is the worst of all ε0-DP randomisers, at every ε and so in every composition:
+//
+// Theorem. δ(ε) of the shuffled reports of any ε0-DP R is at most that of P and Q, at every real ε.
+//
+// Proof. Let ε in [0, ε0): beyond ε0 δ is 0, and for ε < 0 it is 1 − e^ε + e^ε·δ(−ε) of the worlds
+// exchanged. Say R0 and R1 for R on the two rewards, ω = inf_x R(x) for the densities, and give away
+// which of the others report from ω, and what those report that do not (Balle, Bell, Gascón and
+// Nissim 2019). What is left are m reports from ω and one from R0 or R1, shuffled, with m ~ Bin(n−1,
+// ∫ω). The density of the m+1 is the mean of R0/ω over them, so that
+//
+//	δ(ε) ≤ E[(Z_1 + … + Z_n)⁺]/n, Z independent: R0/ω − e^ε·R1/ω at a report from ω, else 0,
+//
+// with equality if all others are known but for what is from ω, as they are in P and Q. Now φ(Z) for a
+// convex φ is convex in R0/ω, and in R1/ω, which are both in [1, r]: its mean grows if each is moved to
+// 1 and r, keeping its mean. Let (r,1), (1,r), (1,1) and (r,r) have α, β, c and d of ω. R0 and R1 have
+// the mass 1, so α = β and c + rd = 1 − (r+1)α; P and Q have α = 1/(r+1) and c = d = 0. With T = r −
+// e^ε > 0 and B = 1 − r·e^ε < 0, that is as much as to say
+//
+//	c(φ(1−e^ε) − φ(0)) + d(φ(r−r·e^ε) − φ(0)) ≤ (c + rd)/(r+1)·(φ(T) + φ(B) − 2φ(0)),
+//
+// which is true for c and d one by one. (r+1)(1−e^ε) = T + B + (r−1)·0 is Jensen's inequality. And
+// (r+1)(r−r·e^ε) + (r−1)·0 = rT + rB, where both numbers on the left are in [B, T]: there φ is below
+// its chord, and on the right it is on it. So Z of R is below that of P and Q in convex order, and so
+// are sums of independent ones, and E[(·)⁺] of them. ∎
+//
+// Swapping the coordinates swaps P and Q, so one side is both. Given C = c, P > e^ε·Q where the first
+// coordinate x has x·u > (c+1−x)·v, u = a − e^ε(1−a), v = e^ε·a − (1−a): for x ≥ x0, and with the
+// masses f and upper tails F of Bin(c,½)
 //
 //	Σ_{x≥x0} P(x) − e^ε·Q(x) = u·f(x0−1) − (v−u)·F(x0).
 //
@@ -95,7 +124,7 @@ func ClonesDelta(n int, epsilon0, epsilon float64) float64 {
 	a := 1 / (1 + math.Exp(-epsilon0))
 	u, v := -math.Expm1(epsilon-epsilon0)*a, a*(math.Exp(epsilon)-math.Exp(-epsilon0))
 	theta := v / (u + v)
-	others, p := float64(min(n, maxClones)-1), math.Exp(-epsilon0)
+	others, p := float64(min(n, maxClones)-1), cloneShare(epsilon0)
 	lo, hi, delta := binomialRange(others, p, 1e-26)
 	w := binomial(lo, others, p)
 	// f is f_c(x0−1) and tail F_c(x0), both followed from c to c+1. Subtractions lose digits of the
@@ -169,8 +198,8 @@ func upperTail(c, x float64) (f, tail float64) {
 const clonesRounding = 1e-11
 
 // ClonesEpsilon is the least ε ≤ ε0 for which ClonesDelta is at most δ, from above: to 13 digits
-// for a δ that is lower by 10⁻¹¹ of it. For n = 10^5, ε0 = 4, δ = 10^-6 it is 0.169770, where
-// closed forms of the bound give 0.53 and more.
+// for a δ that is lower by 10⁻¹¹ of it. For n = 10^5, ε0 = 4, δ = 10^-6 it is 0.118153; with
+// e^{−ε0} clones a report it was 0.169770, and closed forms of that give 0.53 and more.
 func ClonesEpsilon(n int, epsilon0, delta float64) float64 {
 	if !(delta > 0) || !(epsilon0 >= 0) || n < 1 {
 		return math.Inf(1)

@@ -16,7 +16,7 @@ func ExampleClonesEpsilon() {
 	// 100 000 shuffled reports, each 4-DP.
 	fmt.Printf("%.6f\n", privacy.ClonesEpsilon(100_000, 4, 1e-6))
 	// Output:
-	// 0.169770
+	// 0.118153
 }
 
 func TestClonesWorkedNumbers(t *testing.T) {
@@ -25,13 +25,13 @@ func TestClonesWorkedNumbers(t *testing.T) {
 		epsilon0, delta float64
 		want            string
 	}{
-		{100_000, 4, 1e-6, "0.169770"},
-		{10_000, 1, 1e-6, "0.053005"},
-		{1000, 1, 1e-5, "0.154047"},
-		{1_000_000, 4, 1e-8, "0.064197"},
-		{10_000, 4, 1e-6, "0.600909"},
-		{1000, 0.5, 1e-6, "0.070523"},
-		{1000, 2, 1e-6, "0.545498"},
+		{100_000, 4, 1e-6, "0.118153"},
+		{10_000, 1, 1e-6, "0.043206"},
+		{1000, 1, 1e-5, "0.125040"},
+		{1_000_000, 4, 1e-8, "0.045073"},
+		{10_000, 4, 1e-6, "0.410812"},
+		{1000, 0.5, 1e-6, "0.062687"},
+		{1000, 2, 1e-6, "0.397087"},
 	} {
 		if got := fmt.Sprintf("%.6f", privacy.ClonesEpsilon(c.n, c.epsilon0, c.delta)); got != c.want {
 			t.Errorf("n = %d, ε0 = %v, δ = %v: %s, want %s", c.n, c.epsilon0, c.delta, got, c.want)
@@ -42,7 +42,7 @@ func TestClonesWorkedNumbers(t *testing.T) {
 // hockeyStick is the δ of the clones' pair by adding up every outcome, in the order of its
 // definition.
 func hockeyStick(n int, epsilon0, epsilon float64) float64 {
-	p, a := math.Exp(-epsilon0), 1/(1+math.Exp(-epsilon0))
+	p, a := 2/(1+math.Exp(epsilon0)), 1/(1+math.Exp(-epsilon0))
 	delta := 0.0
 	choose := func(n, k int) float64 {
 		x, _ := math.Lgamma(float64(n + 1))
@@ -131,7 +131,7 @@ func TestClonesLocalIsTheInverse(t *testing.T) {
 		n int
 		b privacy.Approx
 	}{{1000, privacy.Approx{Epsilon: 0.1, Delta: 1e-6}},
-		{100_000, privacy.Approx{Epsilon: 0.169770, Delta: 1e-6}},
+		{100_000, privacy.Approx{Epsilon: 0.118153, Delta: 1e-6}},
 		{10, privacy.Approx{Epsilon: 1, Delta: 1e-9}}} {
 		e0, err := privacy.ClonesLocal(c.n, c.b)
 		if err != nil || !(e0 >= c.b.Epsilon) {
@@ -164,11 +164,11 @@ func local(t testing.TB, epsilon float64, users int) privacy.Aggregated {
 func TestClonesCostsApprox(t *testing.T) {
 	m := privacy.Clones{Inner: local(t, 4, 100_000), Delta: 1e-6}
 	l := m.Loss()
-	near(t, "epsilon", l.Approx(1e-6), 0.169770, 3e-6)
+	near(t, "epsilon", l.Approx(1e-6), 0.118153, 3e-6)
 	if !math.IsInf(l.Pure(), 1) || !math.IsInf(l.ZCDP(), 1) || !math.IsInf(l.Approx(0.9e-6), 1) {
 		t.Errorf("%v costs %v", m, l)
 	}
-	near(t, "ten batches", l.Times(10).Approx(1e-5), 1.69770, 3e-6)
+	near(t, "ten batches", l.Times(10).Approx(1e-5), 1.18153, 3e-6)
 	if m.Tail() != m.Inner.Tail() || m.TailOf(50_000) != m.Inner.TailOf(50_000) {
 		t.Errorf("tail %v", m.Tail())
 	}

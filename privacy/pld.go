@@ -20,7 +20,7 @@ import (
 // is a post-processing (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022), or it is rounded up.
 // Tails are moved up, those above the grid to infinity. The error of the Fourier transforms is
 // bounded (see convolve) and added to the mass at infinity, as is every rounding. It is about
-// 10⁻¹² for each composition; Epsilon is +Inf for a δ below what they add up to.
+// 10⁻¹¹ for each composition; Epsilon is +Inf for a δ below what they add up to.
 //
 // A composition of dominating pairs dominates the adaptive composition of their mechanisms (Zhu,
 // Dong and Wang 2022, Theorem 10): the data and the question to the next mechanism may depend on
@@ -45,7 +45,7 @@ var ErrNoPLD = errors.New("no law of its privacy loss is known")
 const (
 	// maxCells is how many points of the grid there may be.
 	maxCells = 1 << 20
-	// lost is how much mass composition may move to infinity each time.
+	// lost is how much mass sampling may move to infinity, and composition at least.
 	lost = 1e-17
 	// maxValues is how many values noise may have.
 	maxValues = 1 << 24
@@ -55,9 +55,10 @@ const (
 
 // NewPLD is the loss of one release of a reward by a mechanism, on a grid of this step: from 1e-6
 // to 1. A smaller step is tighter and takes longer; a thousandth of the ε in question does. It
-// knows Laplace, Gaussian and Aggregated at full strength. For others that are ε-DP it is that of
-// randomised response, which dominates them all (Kairouz, Oh and Viswanath 2015), and for those
-// that are μ-Gaussian DP the Gaussian pair's; the rest is ErrNoPLD.
+// knows Laplace, Gaussian, Aggregated and ShuffledCount at full strength, and Clones at that of
+// ShuffledPLD. For others that are ε-DP it is that of randomised response, which dominates them all
+// (Kairouz, Oh and Viswanath 2015), and for those that are μ-Gaussian DP the Gaussian pair's; the rest
+// is ErrNoPLD.
 func NewPLD(m Mechanism, step float64) (PLD, error) {
 	if err := checkStep(step); err != nil {
 		return PLD{}, err
@@ -78,6 +79,12 @@ func NewPLD(m Mechanism, step float64) (PLD, error) {
 		if m.Num > 0 {
 			return symmetric(step, "aggregated", func() (losses, error) { return aggregatedPLD(m, step) })
 		}
+	case Clones:
+		if e0 := m.Inner.Loss().Pure(); e0 <= math.MaxFloat64 {
+			return ShuffledPLD(m.Inner.Users, e0, step)
+		}
+	case ShuffledCount:
+		return shuffledCountPLD(m, step)
 	}
 	l := m.Loss()
 	if l.t != nil && l.t.approx() && l.t.pure == 0 && l.t.rho == 0 && !l.Infinite() {
@@ -429,11 +436,11 @@ func (l losses) convolve(m losses) (losses, error) {
 	eta := transformError * 0x1p-53 * math.Log2(float64(size))
 	off := math.Sqrt(float64(size)) * 4 * eta * (a2*b1 + b2*a1)
 	inf := raised(l.inf*(b1+m.inf)+m.inf*a1+off, many)
-	return losses{l.from + m.from, out, inf}.trimmed(), nil
+	return losses{l.from + m.from, out, inf}.trimmed(max(lost, off)), nil
 }
 
-// trimmed moves the ends with next to no mass up: the upper one to infinity.
-func (l losses) trimmed() losses {
+// trimmed moves the ends of no more than so much mass up: the upper one to infinity.
+func (l losses) trimmed(lost float64) losses {
 	i, j := 0, len(l.mass)
 	for sum := 0.0; j > 1; j-- {
 		if sum += l.mass[j-1]; sum > lost {
@@ -496,46 +503,82 @@ func (p PLD) Epsilon(delta float64) float64 {
 	return hi
 }
 
-// Sampled is the loss where a record takes part with probability rate, independently of the others
-// (Poisson sampling), and a neighbour has one record more or less, for a mechanism whose pair is
-// that of a record being there or not (Zhu, Dong and Wang 2022, Proposition 30): the pairs
-// ((1−q)Q + qP, Q) and (Q, (1−q)Q + qP).
+// Sampled is the loss where a record takes part with probability q = rate, independently of the
+// others (Poisson sampling), and a neighbour has one record more or less (Zhu, Dong and Wang 2022,
+// Proposition 30): of the pairs (M,Q) and (Q,M) with M = (1−q)Q + qP, for a mechanism whose pair
+// (P,Q) is that of a record being there or not. If p is a composition, the record takes part in all of
+// it or in none; where it is drawn anew for each mechanism, sample these, and compose.
+//
+// It is never below the truth, for what has been composed too: it is made of the two curves alone
+// that a PLD bounds, h(κ) = ∫(P−κQ)⁺ and g(κ) = ∫(Q−κP)⁺, and not of laws of which transforms leave
+// but sums of masses. Let there be masses m_i at losses x_i, and m_∞, with h(κ) ≤ m_∞ + Σ m_i(1 −
+// κe^{−x_i})⁺. Then for κ ≥ 1−q
+//
+//	∫(M−κQ)⁺ = q·h((κ−(1−q))/q) ≤ q·m_∞ + Σ (q·m_i + (1−q)m_i·e^{−x_i})(1 − κ/κ_i)⁺
+//
+// with κ_i = 1−q+q·e^{x_i}: those are the masses at losses log κ_i. Below 1−q it is 1−κ; the bound is a
+// line there, that is enough at its end 1−q, and at 0 once a mass at 1−q has made Σ m_i·e^{−x_i} up to
+// 1. Where that sum is above 1, which errors of transforms make it as they are multiplied by e^{−x},
+// the lowest masses are moved up until it is not: that only raises the bound. And for κ < 1/(1−q)
+//
+//	∫(Q−κM)⁺ = (1−κ(1−q))·g(κq/(1−κ(1−q))) ≤ m_∞(1−κ(1−q)) + Σ m_i(1 − κ(1−q+q·e^{−x_i}))⁺
+//
+// with the masses of g's bound: they stay, at the losses −log(1−q+q·e^{−x_i}), infinity at −log(1−q).
 func (p PLD) Sampled(rate float64) (PLD, error) {
 	if !(rate > 0 && rate <= 1) {
 		return PLD{}, fmt.Errorf("privacy loss: rate is %v, must be in (0, 1]", rate)
 	}
-	if !p.there.same(p.back) {
-		return PLD{}, errors.New("privacy loss: sampled twice; sample each mechanism once, before " +
-			"composing")
-	}
 	if rate == 1 {
 		return p, nil
 	}
-	l := p.there
-	top := float64(l.from+len(l.mass)) * p.step
 	mixed := func(x float64) float64 { return math.Log1p(float64(rate * math.Expm1(x))) }
-	there, err := newGrid(math.Log1p(-rate), mixed(top), p.step)
-	if err != nil {
-		return PLD{}, err
-	}
-	back, err := newGrid(-mixed(top), -math.Log1p(-rate), p.step)
+	off := 1e-15 + 4e-16/(1-rate) // what mixed rounds
+	l := p.there.lifted(p.step)
+	there, err := newGrid(math.Log1p(-rate), mixed(float64(l.from+len(l.mass))*p.step), p.step)
 	if err != nil {
 		return PLD{}, err
 	}
 	there.inf = rate * l.inf
-	rest, total := 1.0, l.inf // Q's mass where P has none; P's mass
+	missing := 1 + many + float64(len(l.mass))*0x1p-52
 	for i, v := range l.mass {
 		x := float64(l.from+i) * p.step
 		q := v * math.Exp(-x)
-		rest -= q
-		total += v
-		y := mixed(x)
-		there.split(y+1e-15, raised(float64(rate*v)+float64((1-rate)*q), many))
-		back.split(-y+1e-15, raised(q, many))
+		missing -= q
+		there.split(mixed(x)+off, raised(float64(rate*v)+float64((1-rate)*q), many))
 	}
-	// Masses were raised, so what they leave is too little: by what is too much in them.
-	rest = max(0, rest) + 4e-12 + 2*max(0, total-1)
-	there.split(math.Log1p(-rate)+1e-15, rest*(1-rate))
-	back.split(-math.Log1p(-rate)+1e-15, rest)
-	return PLD{p.step, there.losses.trimmed(), back.losses.trimmed()}, nil
+	there.split(math.Log1p(-rate)+off, max(0, missing)*(1-rate))
+
+	l = p.back
+	top := -math.Log1p(-rate) + off
+	back, err := newGrid(-mixed(-float64(l.from)*p.step), top, p.step)
+	if err != nil {
+		return PLD{}, err
+	}
+	for i, v := range l.mass {
+		back.split(-mixed(-float64(l.from+i)*p.step)+off, v)
+	}
+	back.split(top, l.inf)
+	return PLD{p.step, there.losses.trimmed(lost), back.losses.trimmed(lost)}, nil
+}
+
+// lifted has its lowest masses in one, so far up that Σ m·e^{−x} is not above 1 by more than 10⁻⁹.
+func (l losses) lifted(step float64) losses {
+	below := make([]float64, len(l.mass)+1) // added up from below: a difference would lose the lowest
+	for i, v := range l.mass {
+		below[i+1] = below[i] + v
+	}
+	at, high := len(l.mass), 0.0
+	for ; at > 0; at-- {
+		fall := math.Exp(-float64(l.from+at-1) * step)
+		if !(high+float64(below[at]*fall) <= 1+1e-9) {
+			break
+		}
+		high += l.mass[at-1] * fall
+	}
+	if at == 0 || at == len(l.mass) {
+		return l
+	}
+	mass := append([]float64(nil), l.mass[at:]...)
+	mass[0] = below[at+1]
+	return losses{l.from + at, mass, l.inf}
 }

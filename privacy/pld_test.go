@@ -213,8 +213,57 @@ func TestPLDSampled(t *testing.T) {
 		truth := q * GaussianDelta(math.Log1p(math.Expm1(e)/q), 1)
 		tight(t, "sampled", p.Delta(e), truth*(1-1e-12), 2e-5)
 	}
-	if _, err := p.Sampled(0.5); err == nil {
-		t.Error("it was sampled twice")
+	// half of what was drawn with 0.2 was drawn with 0.1
+	twice, err := pldOf(t, Gaussian{1}, 1e-4).Sampled(0.2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if twice, err = twice.Sampled(0.5); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []float64{0.01, 0.1, 0.5, 1} {
+		tight(t, "sampled twice", twice.Delta(e), p.Delta(e)*(1-1e-6), 5e-5)
+	}
+}
+
+// A record that takes part in all of a composition or in none: k Gaussian releases are one of μ =
+// √k·μ, at each ε and in both directions. Of these the transforms' errors are by far larger than
+// Q's law in its tail, and they may show nowhere.
+func TestPLDSampledComposition(t *testing.T) {
+	for _, c := range []struct {
+		mu, rate float64
+		k        int
+	}{{0.25, 0.1, 16}, {0.5, 0.01, 36}, {1, 0.5, 64}, {0.1, 0.9, 400}} {
+		p, err := times(t, pldOf(t, Gaussian{1 / c.mu}, 1e-3), c.k).Sampled(c.rate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mu := c.mu * math.Sqrt(float64(c.k))
+		total := 0.0
+		for _, v := range p.there.mass {
+			total += v
+		}
+		if total += p.there.inf; !(total >= 1 && total < 1+1e-8) {
+			t.Errorf("%+v: P has a mass of %v", c, total)
+		}
+		// h and g of the Gaussian pair, at every real ε
+		gauss := func(e float64) float64 {
+			if e >= 0 {
+				return GaussianDelta(e, mu)
+			}
+			return -math.Expm1(e) + math.Exp(e)*GaussianDelta(-e, mu)
+		}
+		for _, e := range []float64{-0.6, -0.05, 0.01, 0.1, 0.5, 1, 3} {
+			if e > math.Log1p(-c.rate) {
+				truth := c.rate * gauss(math.Log1p(math.Expm1(e)/c.rate))
+				tight(t, "there", p.there.delta(e, p.step), truth*(1-1e-11), 2e-3*truth+1e-8)
+			}
+			if e < -math.Log1p(-c.rate) {
+				kept := 1 - math.Exp(e)*(1-c.rate)
+				truth := kept * gauss(e+math.Log(c.rate/kept))
+				tight(t, "back", p.back.delta(e, p.step), truth*(1-1e-11), 2e-3*truth+1e-8)
+			}
+		}
 	}
 }
 

@@ -165,8 +165,9 @@ type Guarantee struct {
 	Route string
 }
 
-// Epsilon is the smallest ε at δ in (0,1) that this accountant can prove: the best conversion
-// [Chowdhury and Zhou 2023, Lemma 10] over many Rényi orders. At q = 1 it is the exact ε of the
+// Epsilon is the smallest ε at δ in (0,1) that this accountant can prove: by the law of the privacy
+// loss (privacy.PLD), or where that has too little room, by the best conversion [Chowdhury and Zhou
+// 2023, Lemma 10] over many Rényi orders. At q = 1 it is the exact ε of the
 // Gaussian mechanism, μ = √T/σ for add or remove and twice that for replace one. Under replace
 // one there are two more routes, of which the smallest is taken: the Gaussian mechanism of
 // sensitivity 2C without any amplification, and removing and then adding, which is (2ε,
@@ -188,6 +189,7 @@ func (s SampledGaussian) Guarantees(n Neighbour) func(delta float64) (Guarantee,
 		}
 		return all
 	})
+	law := sync.OnceValues(s.law)
 	return func(delta float64) (Guarantee, error) {
 		if err := s.Validate(); err != nil {
 			return Guarantee{}, err
@@ -211,17 +213,20 @@ func (s SampledGaussian) Guarantees(n Neighbour) func(delta float64) (Guarantee,
 				best = Guarantee{e, delta, n, o.alpha, "Rényi divergence of the sampled Gaussian"}
 			}
 		}
+		loss, known := law()
 		if n == AddRemove {
+			if known {
+				if e := loss.Epsilon(delta); e < best.Epsilon {
+					best = Guarantee{e, delta, n, 0, "law of the privacy loss"}
+				}
+			}
 			return best, nil
 		}
-		for _, o := range divergences() {
-			// ε ↦ (1+e^ε)·δ(ε) falls: the half ε at which it is δ is a fixed point, found by bisection.
-			half := func(e float64) bool {
-				return privacy.RenyiToApprox(o.alpha, o.added, delta/(1+math.Exp(e))) <= e
-			}
+		// ε ↦ (1+e^ε)·δ(ε) falls: the half ε at which it is δ is a fixed point, found by bisection.
+		twice := func(alpha float64, half func(e float64) bool) {
 			lo, hi := 0.0, best.Epsilon/2
 			if !half(hi) {
-				continue
+				return
 			}
 			for range 60 {
 				if m := (lo + hi) / 2; half(m) {
@@ -231,11 +236,37 @@ func (s SampledGaussian) Guarantees(n Neighbour) func(delta float64) (Guarantee,
 				}
 			}
 			if 2*hi < best.Epsilon {
-				best = Guarantee{2 * hi, delta, n, o.alpha, "removing and then adding"}
+				best = Guarantee{2 * hi, delta, n, alpha, "removing and then adding"}
 			}
+		}
+		for _, o := range divergences() {
+			twice(o.alpha, func(e float64) bool {
+				return privacy.RenyiToApprox(o.alpha, o.added, delta/(1+math.Exp(e))) <= e
+			})
+		}
+		if known {
+			twice(0, func(e float64) bool { return loss.Delta(e)*(1+math.Exp(e)) <= delta })
 		}
 		return best, nil
 	}
+}
+
+// law is that of the privacy loss of all steps for an example more or less: a step's, sampled, and
+// composed. A grid adds at most its step squared over 4 to the variance of each step's loss.
+func (s SampledGaussian) law() (p privacy.PLD, known bool) {
+	for step := min(1e-3, 0.05/math.Sqrt(float64(s.Steps))); step < 0.1; step *= 4 {
+		p, err := privacy.NewPLD(privacy.Gaussian{Sigma: s.Noise}, step)
+		if err == nil {
+			p, err = p.Sampled(s.Rate)
+		}
+		if err == nil {
+			p, err = p.Times(s.Steps)
+		}
+		if err == nil {
+			return p, true
+		}
+	}
+	return privacy.PLD{}, false
 }
 
 func logChoose(n, k float64) float64 {

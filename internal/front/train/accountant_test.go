@@ -77,19 +77,20 @@ func TestRenyiBetweenIntegers(t *testing.T) {
 
 // Published values: Abadi et al. 2016 have ε = 1.26 for q = 0.01, σ = 4, T = 10⁴ at δ = 1e-5, and
 // the tutorial of TensorFlow Privacy 3.01 for 60 epochs of 256 in 60 000 at σ = 1.1. Both convert
-// by ε + log(1/δ)/(α−1); the conversion here is better. The rest are this accountant's own, whose
-// divergences are checked by integration.
+// by ε + log(1/δ)/(α−1); the conversion here is better, and the law of the loss better than both. A
+// law of the loss that was convolved by SciPy, rounding to the nearest point of a grid of 10⁻⁴, has ε =
+// 0.9469, 2.3816, 1.8282 and 0.6356; the ones here may not be below it, but for its rounding.
 func TestEpsilon(t *testing.T) {
 	for _, c := range []struct {
 		s             train.SampledGaussian
 		delta         float64
 		old, add, one float64
 	}{
-		{train.SampledGaussian{Rate: 0.01, Noise: 4, Steps: 10000}, 1e-5, 1.2586, 1.0355, 2.2382},
+		{train.SampledGaussian{Rate: 0.01, Noise: 4, Steps: 10000}, 1e-5, 1.2586, 0.9469, 2.0659},
 		{train.SampledGaussian{Rate: 256. / 60000, Noise: 1.1, Steps: 60 * 60000 / 256}, 1e-5,
-			3.0083, 2.5966, 5.9945},
-		{train.SampledGaussian{Rate: 0.01, Noise: 1, Steps: 1000}, 1e-5, 2.5380, 2.1014, 4.9448},
-		{train.SampledGaussian{Rate: 0.1, Noise: 2, Steps: 20}, 1e-3, 1.1201, 0.7786, 1.8193},
+			3.0083, 2.3816, 5.7166},
+		{train.SampledGaussian{Rate: 0.01, Noise: 1, Steps: 1000}, 1e-5, 2.5380, 1.8282, 4.2357},
+		{train.SampledGaussian{Rate: 0.1, Noise: 2, Steps: 20}, 1e-3, 1.1201, 0.6356, 1.5071},
 		{train.SampledGaussian{Rate: 1, Noise: 4, Steps: 4}, 1e-3, math.NaN(),
 			privacy.GaussianEpsilon(0.5, 1e-3), privacy.GaussianEpsilon(1, 1e-3)},
 	} {
@@ -105,7 +106,7 @@ func TestEpsilon(t *testing.T) {
 		}
 		for n, want := range []float64{c.add, c.one} {
 			g, err := c.s.Epsilon(c.delta, train.Neighbour(n))
-			if err != nil || math.Abs(g.Epsilon-want) > 1e-4 {
+			if err != nil || g.Epsilon < want-1e-4 || g.Epsilon > 1.004*want+1e-4 {
 				t.Errorf("%+v, %v: %+v, %v, want %v", c.s, train.Neighbour(n), g, err, want)
 			}
 		}

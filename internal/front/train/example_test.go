@@ -73,6 +73,6 @@ func ExampleSampledGaussian() {
 		fmt.Printf("%v: ε = %.2f, by %s\n", n, g.Epsilon, g.Route)
 	}
 	// Output:
-	// add or remove: ε = 2.10, by Rényi divergence of the sampled Gaussian
-	// replace one: ε = 4.94, by removing and then adding
+	// add or remove: ε = 1.83, by law of the privacy loss
+	// replace one: ε = 4.24, by removing and then adding
 }
