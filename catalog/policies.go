@@ -134,8 +134,9 @@ func policies() []Entry {
 			Budgets: []string{"rho", "epsilon,delta", "alpha,epsilon"}, Anytime: true,
 			Guarantee: "ρ-zCDP (Interactive), rewards in range; (ε,δ)-DP or (α,ε)-RDP by calibration",
 			Regret:    "Σ (8β log T/Δ_a + 8√(β log T/ρ) + 2β/(β−3)), β > 3 [Azize 2024, Theorem 5.6]",
-			Gathered:  Verdict{Proved: "normal noise of any variance, as the release says it [Azize 2024, Remark 5.7]"},
-			Source:    "[Azize and Basu 2024, Algorithm 4]; [Azize 2024, §5.3.1, (5.4) and Remark 5.7]",
+			Gathered: Verdict{Proved: "normal noise of any variance, as the release says it " +
+				"[Azize 2024, Remark 5.7]"},
+			Source: "[Azize and Basu 2024, Algorithm 4]; [Azize 2024, §5.3.1, (5.4) and Remark 5.7]",
 			Params: []Param{
 				{Name: "beta", Doc: "optimism exponent β", Default: 3.1, Lo: 0, Hi: math.Inf(1),
 					Proof: Proof{Theorem: "[Azize 2024, Theorem 5.6]", Above: 3}},
@@ -355,6 +356,24 @@ func policies() []Entry {
 			New:        accumulating(policy.NewDPIMEDJ),
 		},
 		{
+			Name: "zcdp-imed", Title: "zCDP-IMED", Family: "imed", Private: true,
+			Budgets: []string{"rho", "epsilon,delta", "alpha,epsilon"}, Anytime: true,
+			Guarantee: "ρ-zCDP (Interactive), rewards in range; (ε,δ)-DP or (α,ε)-RDP by calibration",
+			Regret: "αγ Σ Δ_a log T/kl(μ_a, μ*) + o(log T), the noise in the second term alone " +
+				"(proof: policy.ZCDPIMED)",
+			Gathered: Verdict{Proved: "normal noise of any variance, as the release says it"},
+			Source:   "ours: DP-IMED with normal noise and its divergence J (divergence.KLNoisy)",
+			Params: geometric(1.5, "⌈14σ⌉, σ that of the noise, 1 without privacy",
+				always("proof: policy.ZCDPIMED")),
+			New: func(s Setting, p Params) (policy.Policy, error) {
+				q, err := policy.NewZCDPIMED(s.Arms, s.Budget, p["alpha"], int(p.or("first", 0)))
+				if err == nil {
+					err = q.SetCaution(p["caution"])
+				}
+				return built(q, err)
+			},
+		},
+		{
 			Name: "dp-window-klucb", Title: "DP-KLUCB, sliding window", Family: "kl-ucb", Private: true,
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Continuous: true,
@@ -367,7 +386,8 @@ func policies() []Entry {
 					Default: math.NaN(), DefaultDoc: "256 shortest batches of each arm, 20 000 at least",
 					Lo: 2, LoIn: true, Hi: maxRounds, HiIn: true},
 				{Name: "first", Doc: "rounds of an arm's shortest batch", Integer: true,
-					Default: math.NaN(), DefaultDoc: "⌈8/ε⌉, 1 without privacy", Lo: 1, LoIn: true, Hi: maxRounds,
+					Default: math.NaN(), DefaultDoc: "⌈8/ε⌉, 1 without privacy", Lo: 1, LoIn: true,
+					Hi:   maxRounds,
 					HiIn: true},
 			},
 			New: func(s Setting, p Params) (policy.Policy, error) {
@@ -624,7 +644,8 @@ func episodic[P interface {
 func accumulating[P interface {
 	policy.Policy
 	SetCaution(float64) error
-}](build func(arms int, epsilon, alpha float64, first int) (P, error)) func(Setting, Params) (policy.Policy, error) {
+}](build func(arms int, epsilon, alpha float64, first int) (P, error)) func(Setting,
+	Params) (policy.Policy, error) {
 	return func(s Setting, p Params) (policy.Policy, error) {
 		epsilon, err := pure(s.Budget)
 		if err != nil {

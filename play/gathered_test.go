@@ -296,6 +296,9 @@ func TestDecisionsAreThoseOfOneServer(t *testing.T) {
 		"adac-ucb": func() policy.Policy {
 			return ok(policy.NewAdaCUCB(3, privacy.ZCDP{Rho: 0.5}, 3.1))
 		},
+		"zcdp-imed": func() policy.Policy {
+			return ok(policy.NewZCDPIMED(3, privacy.ZCDP{Rho: 0.5}, 1.5, 2))
+		},
 		"dp-se": func() policy.Policy { return ok(policy.NewDPSE(3, 8, 0.3)) },
 		"batch-se": func() policy.Policy {
 			return ok(policy.NewBatchSE(3, privacy.Pure{Epsilon: 1}, 0.3, 2))

@@ -8,8 +8,9 @@ import (
 )
 
 // accumulation plays arms in batches that grow geometrically, and forgets nothing. Each finished
-// batch of an arm releases the sum of its own rewards with a fresh Lap(1/ε), and the noisy sums
-// are added up: after m batches an arm's mean rests on all its n rewards and carries m noises.
+// batch of an arm releases the sum of its own rewards with a fresh Lap(1/ε), or the noise of
+// another mechanism, and the noisy sums are added up: after m batches an arm's mean rests on all
+// its n rewards and carries m noises.
 // Every reward is in one release, so that privacy is that of the releases, by parallel
 // composition [Azize 2024, Lemma 2.10].
 //
@@ -23,6 +24,7 @@ import (
 // knows of the noise, and caution: a factor of the index's logarithm (see DPIMED).
 type accumulation struct {
 	epsilon, alpha float64
+	mech           privacy.Mechanism
 	first          int
 	noisy          bool    // the index knows of the noise: J instead of d_ε
 	least          float64 // 1/scale of the widest noise that was met, epsilon or a little less
@@ -38,6 +40,7 @@ type accumulated struct {
 	n     float64 // rewards behind sum
 	sum   float64 // noisy
 	m     float64 // Laplace noises in it, of scale 1/epsilon at most
+	v     float64 // variance of the normal noise in it
 	mean  float64 // clipped to [0,1]
 	off   bool    // never played again
 }
@@ -62,8 +65,8 @@ func newAccumulation(arms int, epsilon, alpha float64, first int, c float64) (ac
 	if err := checkFirst(first); err != nil {
 		return accumulation{}, err
 	}
-	p := accumulation{epsilon: epsilon, least: epsilon, alpha: alpha, first: first, noisy: c == warmNoisy,
-		caution: 1, arms: make([]accumulated, arms)}
+	p := accumulation{epsilon: epsilon, mech: privacy.Laplace{Scale: 1 / epsilon}, least: epsilon,
+		alpha: alpha, first: first, noisy: c == warmNoisy, caution: 1, arms: make([]accumulated, arms)}
 	p.batch.Plays = make([]Play, arms)
 	return p, nil
 }
@@ -79,7 +82,7 @@ func (p *accumulation) SetCaution(caution float64) error {
 }
 
 // Mechanism implements Policy.
-func (p *accumulation) Mechanism() privacy.Mechanism { return privacy.Laplace{Scale: 1 / p.epsilon} }
+func (p *accumulation) Mechanism() privacy.Mechanism { return p.mech }
 
 // learn adds what the last batch released. It returns false before the first batch.
 func (p *accumulation) learn(released privacy.Released) bool {
@@ -87,10 +90,11 @@ func (p *accumulation) learn(released privacy.Released) bool {
 		return false
 	}
 	for i := range min(released.Len(), len(p.batch.Plays)) {
-		a := &p.arms[p.batch.Plays[i].Arm]
+		a, tail := &p.arms[p.batch.Plays[i].Arm], released.Tail()
 		a.n += float64(released.N(i))
 		a.sum += released.Sum(i)
 		a.m += noises(released, i, &p.least)
+		a.v += float64(tail.Sigma*tail.Sigma) + 2*float64(tail.H*tail.H) // H is 0 of normal noise
 		if a.n > 0 {
 			a.mean = min(1, max(0, a.sum/a.n))
 		}

@@ -33,7 +33,12 @@ func dRef(x, y, eps, r float64) float64 {
 		return kl
 	}
 	f := func(l float64) float64 { return -l*x - math.Log(1-y+y*math.Exp(-l)) + r*math.Log1p(-l*l/(eps*eps)) }
-	lo, hi := 0.0, eps
+	return max(0, highest(f, eps))
+}
+
+// highest is the maximum of a concave function on [0,hi], by golden section.
+func highest(f func(float64) float64, hi float64) float64 {
+	lo := 0.0
 	for range 50 {
 		a, b := lo+0.381966011250105*(hi-lo), lo+0.618033988749895*(hi-lo)
 		if f(a) < f(b) {
@@ -42,7 +47,20 @@ func dRef(x, y, eps, r float64) float64 {
 			hi = b
 		}
 	}
-	return max(0, f((lo+hi)/2))
+	return f((lo + hi) / 2)
+}
+
+// normalRef is J_v for normal noise of variance v a sample, from its definition; kl for v = 0.
+func normalRef(x, y, v float64) float64 {
+	if x > y {
+		x, y = 1-x, 1-y
+	}
+	if x == y || v == 0 {
+		return dRef(x, y, math.Inf(1), 0)
+	}
+	return max(0, highest(func(l float64) float64 {
+		return -l*x - math.Log(1-y+y*math.Exp(-l)) - v*l*l/2
+	}, 1/v))
 }
 
 func dRefUpper(x, c, eps, r float64) float64 {
@@ -72,9 +90,9 @@ const (
 	earlyClip // each batch's sum is clipped
 )
 
-// accumulating is DP-KLUCB or DP-IMED written from its description, one reward at a time. Where
-// indices are equal up to the arithmetic of either it follows got.
-func accumulating(tab table, got []int, eps, alpha, caution float64, first int, imed, noisy bool,
+// accumulating is DP-KLUCB, DP-IMED or, if sigma is given, zCDP-IMED written from its description,
+// one reward at a time. Where indices are equal up to the arithmetic of either it follows got.
+func accumulating(tab table, got []int, eps, sigma, alpha, caution float64, first int, imed, noisy bool,
 	how flaw) []int {
 	arms := len(tab.reward)
 	var played []int
@@ -121,6 +139,9 @@ func accumulating(tab table, got []int, eps, alpha, caution float64, first int, 
 			w, r := float64(n[a]), 0.0
 			if noisy {
 				r = float64(m[a]) / w
+			}
+			if sigma >= 0 {
+				return w*normalRef(mean[a], top, float64(m[a])*sigma*sigma/w) + caution*math.Log(w)
 			}
 			if imed {
 				return w*dRef(mean[a], top, eps, r) + caution*math.Log(w)
@@ -194,10 +215,11 @@ func TestAccumulatingPoliciesAgainstReference(t *testing.T) {
 			check(t, err)
 			check(t, p.SetCaution(caution))
 			got := playTable(t, p, tab, privacy.Tail{H: scale}, horizon)
-			same(t, v.name, got, accumulating(tab, got, eps, alpha, caution, first, v.imed, v.noisy, faithful))
+			same(t, v.name, got, accumulating(tab, got, eps, -1, alpha, caution, first, v.imed,
+				v.noisy, faithful))
 			for _, how := range []flaw{forgets, halfNoise, redraws, earlyClip} {
-				if !v.noisy && !slices.Equal(got, accumulating(tab, got, eps, alpha, caution, first, v.imed,
-					v.noisy, how)) {
+				if !v.noisy && !slices.Equal(got, accumulating(tab, got, eps, -1, alpha, caution, first,
+					v.imed, v.noisy, how)) {
 					caught[how]++
 				}
 			}
@@ -206,6 +228,37 @@ func TestAccumulatingPoliciesAgainstReference(t *testing.T) {
 	for _, how := range []flaw{forgets, halfNoise, redraws, earlyClip} {
 		if caught[how] < 16 {
 			t.Errorf("twin %d differs in %d of 48 runs only", how, caught[how])
+		}
+	}
+}
+
+func TestZCDPIMEDAgainstReference(t *testing.T) {
+	const horizon = 1500
+	caught := map[flaw]int{}
+	for seed := range uint64(24) {
+		r := rand.New(rand.NewPCG(seed, 22))
+		arms, sigma := 2+r.IntN(4), math.Exp(4*r.Float64()-2)
+		alpha, first := 1.05+1.5*r.Float64(), 1+r.IntN(10)
+		caution := max(1, 0.5+1.5*r.Float64())
+		var budget privacy.Budget = privacy.ZCDP{Rho: 1 / (2 * sigma * sigma)}
+		if seed%8 == 7 {
+			budget, sigma = privacy.None{}, 0
+		}
+		p, err := NewZCDPIMED(arms, budget, alpha, first)
+		check(t, err)
+		check(t, p.SetCaution(caution))
+		tab := newTable(r, arms, horizon, func() float64 { return sigma * r.NormFloat64() })
+		got := playTable(t, p, tab, privacy.Tail{Sigma: sigma}, horizon)
+		same(t, "zcdp-imed", got, accumulating(tab, got, 0, sigma, alpha, caution, first, true, true, faithful))
+		for _, how := range []flaw{forgets, halfNoise, redraws, earlyClip} {
+			if !slices.Equal(got, accumulating(tab, got, 0, sigma, alpha, caution, first, true, true, how)) {
+				caught[how]++
+			}
+		}
+	}
+	for _, how := range []flaw{forgets, halfNoise, redraws, earlyClip} {
+		if caught[how] < 8 {
+			t.Errorf("twin %d differs in %d of 24 runs only", how, caught[how])
 		}
 	}
 }
@@ -237,6 +290,71 @@ func TestDPIMEDByHand(t *testing.T) {
 		}
 		r, err = l.Release(i+2, p.Mechanism(), &privacy.Values{N: []int{v.want.Rounds}, Sum: []float64{v.sum}})
 		check(t, err)
+	}
+}
+
+// A trace by hand, σ = 1 (ρ = ½), α = 2, first batch 1. J_v(x,y) by the definition; u is 0.2's.
+//
+//	sums 0.9, 0.2      means 0.9, 0.2: index 0 of arm 0 is the lower                     arm 0, 1 round
+//	arm 0: +1.4        mean 2.3/2, clipped to 1; J_1(0.2, 1) = 0.8²/2 = 0.32 < log 2     arm 1, 1 round
+//	arm 1: +1.5        mean 1.7/2; 2 J_1(0.85, 1) = 0.15² < log 2: log 2 is the higher   arm 0, 2 rounds
+//
+// With γ = 1. For the last: arm 1's index is 0.0225 + log 2, arm 0's is log 2, and arm 0 goes.
+func TestZCDPIMEDByHand(t *testing.T) {
+	p, err := NewZCDPIMED(2, privacy.ZCDP{Rho: 0.5}, 2, 1)
+	check(t, err)
+	if p.Mechanism() != (privacy.Gaussian{Sigma: 1}) {
+		t.Fatalf("mechanism %v", p.Mechanism())
+	}
+	p.Next(privacy.Released{})
+	l := privacy.NewLedger()
+	values := func(n []int, sum ...float64) *privacy.Values {
+		return &privacy.Values{N: n, Sum: sum, Tail: privacy.Tail{Sigma: 1}}
+	}
+	r, err := l.ReleaseAll([]int{0, 1}, p.Mechanism(), values([]int{1, 1}, 0.9, 0.2))
+	check(t, err)
+	for i, v := range []struct {
+		want Play
+		sum  float64
+	}{{Play{0, 1, true}, 1.4}, {Play{1, 1, true}, 1.5}, {Play{0, 2, true}, 0}} {
+		b := p.Next(r)
+		if len(b.Plays) != 1 || b.Plays[0] != v.want {
+			t.Fatalf("batch %d: %v, want %v", i, b.Plays, v.want)
+		}
+		r, err = l.Release(i+2, p.Mechanism(), values([]int{v.want.Rounds}, v.sum))
+		check(t, err)
+	}
+}
+
+func TestZCDPIMEDBadInput(t *testing.T) {
+	for _, v := range []struct {
+		arms   int
+		budget privacy.Budget
+		alpha  float64
+		first  int
+		want   string
+	}{
+		{1, privacy.ZCDP{Rho: 1}, 2, 0, "arms is 1"}, {2, privacy.ZCDP{}, 2, 0, "rho is 0"},
+		{2, privacy.ZCDP{Rho: math.NaN()}, 2, 0, "rho is NaN"}, {2, nil, 2, 0, "no budget"},
+		{2, privacy.Pure{Epsilon: 1}, 2, 0, "never pure"}, {2, privacy.ZCDP{Rho: 1}, 1, 0, "alpha is 1"},
+		{2, privacy.ZCDP{Rho: 1}, math.NaN(), 0, "alpha is NaN"},
+		{2, privacy.ZCDP{Rho: 1}, 2, -1, "first is -1"},
+	} {
+		if _, err := NewZCDPIMED(v.arms, v.budget, v.alpha, v.first); err == nil ||
+			!strings.HasPrefix(err.Error(), "zcdp-imed: ") || !strings.Contains(err.Error(), v.want) {
+			t.Errorf("got %v, want %q", err, v.want)
+		}
+	}
+	// ⌈14σ⌉ with σ = 10, and 1 without noise
+	for _, v := range []struct {
+		budget privacy.Budget
+		want   int
+	}{{privacy.ZCDP{Rho: 0.005}, 140}, {privacy.None{}, 1}} {
+		p, err := NewZCDPIMED(2, v.budget, 2, 0)
+		check(t, err)
+		if p.first != v.want {
+			t.Errorf("%v: first batch %d, want %d", v.budget, p.first, v.want)
+		}
 	}
 }
 
@@ -320,10 +438,10 @@ func TestAccumulationBadInput(t *testing.T) {
 	}
 }
 
-// Noise makes the best arm's first release unlucky; when is it looked at again? Arm 0 of 10 rewards is
-// at 0 and arm 1's mean stays at ½. With ε = 1 d_ε(0, ½) = log 2 − log(1 + e⁻¹) = 0.37989, evidence 3.80,
-// so that arm 0 is played again when γ log(n/10) is above that: n = 640 for γ = 1, and 80 for γ = 2,
-// of n = 10·2^i.
+// Noise makes the best arm's first release unlucky; when is it looked at again? Arm 0 of 10 rewards
+// is at 0 and arm 1's mean stays at ½. With ε = 1 d_ε(0, ½) = log 2 − log(1 + e⁻¹) = 0.37989,
+// evidence 3.80, so that arm 0 is played again when γ log(n/10) is above that: n = 640 for γ = 1,
+// and 80 for γ = 2, of n = 10·2^i.
 func TestCautionBringsAnArmBack(t *testing.T) {
 	for _, v := range []struct {
 		caution float64

@@ -92,6 +92,18 @@ func (p *DPIMED) Next(released privacy.Released) *Batch {
 	if !p.learn(released) {
 		return p.every()
 	}
+	if p.noisy {
+		return p.grow(p.coldest(func(arm *accumulated, top float64) float64 {
+			return divergence.DEpsNoisy(arm.mean, top, p.least, arm.m/arm.n)
+		}))
+	}
+	return p.grow(p.coldest(func(arm *accumulated, top float64) float64 {
+		return divergence.DEps(arm.mean, top, p.epsilon)
+	}))
+}
+
+// coldest is the arm with the lowest n·d + γ log n, d what its mean is from the highest.
+func (p *accumulation) coldest(d func(arm *accumulated, top float64) float64) int {
 	top := 0.0
 	for a := range p.arms {
 		if !p.arms[a].off {
@@ -105,17 +117,12 @@ func (p *DPIMED) Next(released privacy.Released) *Batch {
 		switch {
 		case arm.off:
 			index = math.Inf(1)
-		case arm.n == 0:
-		case p.noisy:
-			index = float64(arm.n*divergence.DEpsNoisy(arm.mean, top, p.least, arm.m/arm.n)) +
-				float64(p.caution*math.Log(arm.n))
-		default:
-			index = float64(arm.n*divergence.DEps(arm.mean, top, p.epsilon)) +
-				float64(p.caution*math.Log(arm.n))
+		case arm.n > 0:
+			index = float64(arm.n*d(arm, top)) + float64(p.caution*math.Log(arm.n))
 		}
 		if index < least || index == least && p.fewer(a, best) {
 			best, least = a, index
 		}
 	}
-	return p.grow(best)
+	return best
 }

@@ -25,6 +25,9 @@ func TestDrop(t *testing.T) {
 		"dp-imed":        func() (dropper, error) { return policy.NewDPIMED(4, 1, 1.5, 3) },
 		"dp-imed-j":      func() (dropper, error) { return policy.NewDPIMEDJ(4, 1, 2, 0) },
 		"dp-ucb-anytime": func() (dropper, error) { return policy.NewDPUCBDoubling(4, 1, 1.5, 3) },
+		"zcdp-imed": func() (dropper, error) {
+			return policy.NewZCDPIMED(4, privacy.ZCDP{Rho: 1}, 1.5, 3)
+		},
 	}
 	means := []float64{0.9, 0.8, 0.2, 0.1} // the best arms go
 	for name, build := range makers {

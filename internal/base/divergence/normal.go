@@ -1,0 +1,56 @@
+package divergence
+
+import "math"
+
+// KLNoisy is the divergence for a mean that carries normal noise of variance v a sample,
+//
+//	J_v(x,y) = sup{ λx − log E e^{λY} − vλ²/2 : λ real },   Y Bernoulli of mean y,
+//
+// for x, y in [0,1] and v in [0,+Inf). A mean of n independent rewards in [0,1] of mean μ whose sum
+// has N(0, vn) added is above x > μ with probability at most exp(−nJ_v(x,μ)); below alike. So it is
+// with any noise N of E e^{λN} ≤ e^{λ²vn/2}, such as a discrete Gaussian or several.
+//
+// Proof: Chernoff's bound, with E e^{λX} ≤ E e^{λY} by convexity. ∎
+//
+// J_0 = kl, and J_v ≥ (x−y)²/(2(1/4 + v)), as log E e^{λ(Y−y)} ≤ λ²/8.
+func KLNoisy(x, y, v float64) float64 {
+	switch {
+	case !(0 <= x && x <= 1 && 0 <= y && y <= 1 && v >= 0 && v <= math.MaxFloat64):
+		return math.NaN()
+	case x == y:
+		return 0
+	case v == 0:
+		return KL(x, y)
+	}
+	s := sideOf(x, y)
+	// The derivative in λ, what pull gives less vλ, decreases from d = |x−y| and is below 0 at d/v.
+	lo, hi := 0.0, s.d/v
+	lambda := s.d / (v + float64(s.y*s.y1))
+	last := hi
+	for range 200 {
+		a, slope := s.pull(lambda)
+		f := a - float64(v*lambda)
+		if f > 0 {
+			lo = lambda
+		} else {
+			hi = lambda
+		}
+		next := lambda - f/(slope-v)
+		step := math.Abs(next - lambda)
+		// Newton's steps may go to and fro between two ends of the bracket: each must
+		// be half the last.
+		if !(next > lo && next < hi && step <= 0.5*last) {
+			next = lo + float64(0.5*(hi-lo))
+			step = math.Abs(next - lambda)
+		}
+		lambda, last = next, step
+		if step <= float64(1e-8*lambda) { // the supremum is off by the square of it
+			break
+		}
+	}
+	plain := float64(lambda * s.x1)
+	if s.y1 > 0 {
+		plain = float64(lambda*s.d) - s.tilt(lambda)
+	}
+	return max(0, plain-float64(0.5*float64(v*float64(lambda*lambda))))
+}
