@@ -103,7 +103,7 @@ type Parameters struct {
 	// Alpha is the ratio α > 1 of DP-KLUCB's and DP-IMED's batches; 1.5, and 2 for DP-IMED with caution
 	// 1.
 	Alpha float64
-	// Caution is what multiplies the logarithm in the indices of DP-KLUCB and DP-IMED, at least 1; 1
+	// Caution is what multiplies the logarithm in the indices of DP-KLUCB and its like, at least 1; 1
 	// and 1.25.
 	Caution float64
 	// Confidence is the exponent α > 1 of DP-UCB without a horizon; 1.5. First is its n_1, ⌈16/ε⌉.
@@ -266,7 +266,7 @@ func (q *problem) upper() []Bound {
 		return slices.DeleteFunc(q.ucb(), func(b Bound) bool { return b.Note != subGaussian || spread > 1 })
 	}
 	return slices.Concat(q.ucb(), q.successiveElimination(), q.dpUCB(), q.dpSE(), q.batchSE(),
-		q.adapUCB(), q.adacUCB(), q.others())
+		q.adapUCB(), q.adacUCB(), q.normal(), q.others())
 }
 
 // Check says what is wrong with a problem, if anything.

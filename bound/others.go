@@ -41,3 +41,25 @@ func (p *problem) others() []Bound {
 	}
 	return out
 }
+
+// normal lists what happens in the long run with normal noise of any variance.
+func (p *problem) normal() []Bound {
+	means, ok := p.bernoulli()
+	if !ok || math.IsNaN(p.b) {
+		return nil
+	}
+	c, err := BernoulliRegret(means, math.Inf(1))
+	if err != nil {
+		return nil
+	}
+	alpha, caution := 1.5, 1.0
+	if p.Alpha > 0 {
+		alpha = p.Alpha
+	}
+	if p.Caution > 0 {
+		caution = p.Caution
+	}
+	return []Bound{logarithmic(Bound{Name: "zcdp-imed", Where: "proof: policy.ZCDPIMED", Policy: "zcdp-imed",
+		Form: "αγ Σ Δ_a log T/kl(μ_a,μ*) + o(log T)", Note: "independent rewards in [0,1]; batches of " +
+			"ratio α > 1, caution γ ≥ 1; noise is in the second term alone"}, alpha*caution*c)}
+}

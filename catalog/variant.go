@@ -16,7 +16,7 @@ func (e Entry) Variant(params Params) bound.Variant {
 		take("alpha", &v.Beta)
 	case "adac-ucb":
 		take("beta", &v.Beta)
-	case "dp-klucb", "dp-imed":
+	case "dp-klucb", "dp-imed", "zcdp-imed":
 		take("alpha", &v.Alpha)
 		take("caution", &v.Caution)
 	case "dp-ucb-anytime":

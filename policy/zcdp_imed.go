@@ -20,7 +20,7 @@ import (
 //
 // # Theorem
 //
-// For independent rewards in [0,1] of means μ_a, 1 a best arm, ratio α > 1, γ ≥ 1, σ > 0:
+// For independent rewards in [0,1] of means μ_a, 1 a best arm, ratio α > 1, γ ≥ 1, σ ≥ 0:
 //
 //	limsup E Reg_T / log T ≤ αγ Σ_{Δ_a>0} Δ_a/kl(μ_a, μ_1).
 //
@@ -50,9 +50,10 @@ import (
 // second: let C_m = n_m J(μ̃_{1,m}, μ_1) and D_m = J(μ_1−δ, μ_1), which tends to kl > 0. For x < u
 // the derivative of J(x,u) in u is (1−e^{−λ})/(1−u+ue^{−λ}) at the λ of its supremum, which falls
 // as x grows: so J(x,μ_1) − J(x,μ_1−δ) ≥ D_m for x ≤ μ_1 − δ, and c_m ≤ C_m − n_m D_m. As C_m is at
-// most b_m = n_m J(0, 1) = n_m²/(2V_m), E e^{C_m} ≤ 1 + ∫_0^{b_m} e^y e^{−y} dy = 1 + b_m, so that
-// by Jensen E e^{c_m/γ} ≤ e^{−n_m D_m/γ}(1 + b_m)^{1/γ}. Then let δ go to 0. The tail: more than w
-// plays of a in (iii) at m need C_m ≥ c_m ≥ γ log(w/w_m). ∎
+// most b_m = n_m J(0, 1) = n_m²/(2V_m), or without noise n_m log(1/(1−μ_1)), where μ_1 = 1 leaves
+// (iii) impossible, E e^{C_m} ≤ 1 + ∫_0^{b_m} e^y e^{−y} dy = 1 + b_m, so that by Jensen E
+// e^{c_m/γ} ≤ e^{−n_m D_m/γ}(1 + b_m)^{1/γ}. Then let δ go to 0. The tail: more than w plays of a
+// in (iii) at m need C_m ≥ c_m ≥ γ log(w/w_m). ∎
 //
 // The noise may be of several normal ones, continuous or discrete, whose variance the release
 // states (privacy.Tail). Of another law it counts as normal noise of its variance or more, for

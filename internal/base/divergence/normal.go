@@ -23,6 +23,9 @@ func KLNoisy(x, y, v float64) float64 {
 		return KL(x, y)
 	}
 	s := sideOf(x, y)
+	if s.y1 == 0 { // Y is no variable: the supremum of λ(1−x) − vλ²/2
+		return float64(s.x1*s.x1) / (2 * v)
+	}
 	// The derivative in λ, what pull gives less vλ, decreases from d = |x−y| and is below 0 at d/v.
 	lo, hi := 0.0, s.d/v
 	lambda := s.d / (v + float64(s.y*s.y1))
@@ -48,9 +51,5 @@ func KLNoisy(x, y, v float64) float64 {
 			break
 		}
 	}
-	plain := float64(lambda * s.x1)
-	if s.y1 > 0 {
-		plain = float64(lambda*s.d) - s.tilt(lambda)
-	}
-	return max(0, plain-float64(0.5*float64(v*float64(lambda*lambda))))
+	return max(0, float64(lambda*s.d)-s.tilt(lambda)-float64(0.5*float64(v*float64(lambda*lambda))))
 }
