@@ -85,24 +85,29 @@ func New(cfg Config) *Pages {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
-	p := &Pages{cfg: cfg, templates: map[string]*template.Template{}, streams: map[string]*stream{},
+	return &Pages{cfg: cfg, templates: newTemplates(), assets: newAssets(), streams: map[string]*stream{},
 		foreign: http.NewCrossOriginProtection(), ended: make(chan struct{})}
-	p.assets = newAssets()
-	base := template.Must(template.New("").Funcs(p.functions()).ParseFS(files, "layout.html", "live.html"))
-	names, _ := fs.Glob(files, "*.html") // the pattern is right
-	for _, name := range names {
-		p.templates[name] = template.Must(template.Must(base.Clone()).ParseFS(files, name))
-	}
-	return p
 }
+
+// newTemplates has the pages by the names of their files. They are read once, as it takes longer than
+// all that an engine does when it starts.
+var newTemplates = sync.OnceValue(func() map[string]*template.Template {
+	base := template.Must(template.New("").Funcs(functions()).ParseFS(files, "layout.html", "live.html"))
+	names, _ := fs.Glob(files, "*.html") // the pattern is right
+	all := map[string]*template.Template{}
+	for _, name := range names {
+		all[name] = template.Must(template.Must(base.Clone()).ParseFS(files, name))
+	}
+	return all
+})
 
 // Close ends all events.
 func (p *Pages) Close() { p.end.Do(func() { close(p.ended) }) }
 
 // functions are what templates may call.
-func (p *Pages) functions() template.FuncMap {
+func functions() template.FuncMap {
 	return template.FuncMap{
-		"asset":   p.assets.Path,
+		"asset":   newAssets().Path,
 		"whole":   report.Whole,
 		"number":  func(x float64) string { return report.Number(x) },
 		"percent": func(x float64) string { return report.Number(math.Round(1000*x)/10) + "\u202f%" },
