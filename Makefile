@@ -27,10 +27,11 @@ test:
 # on another one compare with a run of the commit before (make bench BASE=before.txt). A new one is a copy
 # of out/bench.txt.
 BASE = testdata/bench.txt
+ROUNDS = 6
 bench:
 	@rm -rf out/bench out/bench.txt; mkdir -p out/bench
 	go test -c -o out/bench/ $(HOT_PACKAGES)
-	@for round in 1 2 3 4 5 6; do for p in $(HOT_PACKAGES); do \
+	@for round in $$(seq $(ROUNDS)); do for p in $(HOT_PACKAGES); do \
 	(cd $$p && $(CURDIR)/out/bench/$$(basename $$p).test -test.run '^$$' -test.bench '^Benchmark($(HOT))$$' -test.benchmem \
 	-test.benchtime 20ms -test.cpu 1) >>out/bench.txt || { tail out/bench.txt; exit 1; }; done; done
 	@$(MAKE) --no-print-directory benchdiff

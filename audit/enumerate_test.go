@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 )
 
 func enumerated(t *testing.T, f Finite) *Exact {
@@ -203,6 +205,7 @@ func listing(f Finite, m Model, do func(p, q []float64)) {
 }
 
 func TestEnumerationAgainstTheDefinitions(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 5 {
 		f := randomFinite(r, 2, 3, 2, i%2 == 1)

@@ -42,6 +42,7 @@ func mechanism(t testing.TB, m privacy.Mechanism, arms, n, looks int) Subject {
 // every f. It is checked for f = 1 in both directions, e^{L} and e^{−L}, and f = 1[L > 0], within six
 // standard errors: a false alarm has a probability below 1e-7. For pure mechanisms |L| ≤ ε besides.
 func TestScoreIsTheLikelihoodRatio(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	const looks, games = 13, 6000
 	root, err := privacy.NewSquareRoot(privacy.ZCDP{Rho: 0.1}, looks)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/sotto-dp/sotto/audit"
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -16,6 +17,7 @@ import (
 // γ, so that is the line. The same audits with the correction left out (each of many thresholds
 // with all of γ, and the best taken) must cross it.
 func TestLowerBoundsAreValid(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	const audits, games, gamma, line = 2000, 300, 0.1, 266
 	mechanisms := []struct {
 		name  string

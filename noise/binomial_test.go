@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/big"
 	"testing"
+
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 )
 
 // most is the largest number of coins.
@@ -47,6 +49,7 @@ func binomialCells(n int, p float64) ([]float64, func(float64) float64) {
 }
 
 func TestBinomialLaw(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	for _, c := range []struct {
 		n int
 		p float64

@@ -156,6 +156,7 @@ func TestLiveIsTheModelDrop(t *testing.T) { longer(t, policies(t)["dp-klucb"], A
 
 // A metric is released with the rewards, of the same decisions, as it was reported first.
 func TestLiveIsTheModelMetric(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	longer(t, policies(t)["dp-klucb"], AtLeast, false, true)
 	longer(t, policies(t)["lazy-dp-ts"], 0, false, true)
 	longer(t, policies(t)["dp-klucb"], AtLeast, true, true)

@@ -518,6 +518,7 @@ func (e eighths) run(p Policy, horizon int) (looks int, counts []int, err error)
 // and 85.38 ± 0.57 for KL-UCB at T = 2e4, on means .75, .625, .5, .375 and .25. The bound of 5.5
 // standard errors is passed by chance with probability 4e-8.
 func TestIndexRegret(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	const runs = 300
 	for _, c := range []struct {
 		index, horizon int

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/sotto-dp/sotto/internal/base/divergence"
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -180,6 +181,7 @@ func lazy(tab table, horizon int, eps, constant float64, coins Coins) []int {
 // |z| < 5 on the plays of each arm and on their squares, at two rounds, each a false alarm of
 // 6·10⁻⁷. The broken twin, an optimism of 2 instead of 3, is caught.
 func TestLazyDPTSAgainstReference(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	const horizon, runs = 1500, 400
 	worst, twin := 0.0, 0.0
 	for i, v := range []struct {

@@ -319,6 +319,7 @@ func TestReadLaw(t *testing.T) {
 // false-alarm probability of 10^-6 for each of the 14 tests. Twins with a user too few, or one
 // discrete Gaussian for two narrow ones, are caught.
 func TestTotalNoiseLaw(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	draws := testneeds.Size(100_000, 1_000_000)
 	s := &noise.Key{Seed: 23, Role: noise.RoleNoise}.Fast(1)[0]
 	d := &distributed{fast: s, src: s}

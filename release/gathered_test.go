@@ -147,6 +147,7 @@ func TestGatheredLaw(t *testing.T) {
 
 // Twins with less noise, or more, are caught.
 func TestGatheredTwinsAreCaught(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	quiet := func(c *Gathered, _ Noise, _ rand.Source) { c.curator.noise = silent{} }
 	own := func(times uint64) func(*Gathered, Noise, rand.Source) {
 		return func(c *Gathered, n Noise, src rand.Source) {

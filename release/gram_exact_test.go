@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/internal/base/unitball"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
@@ -100,6 +101,7 @@ func inspectMass(t *testing.T, draws int, twin func(g *gramFeatures[int64])) (ba
 }
 
 func TestRealGramNoiseHasItsMass(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	if inspectMass(t, 150_000, nil) {
 		t.Error("not the law")
 	}

@@ -16,6 +16,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -425,6 +426,7 @@ func inspectGram[T number](t testing.TB, c gramCase, draws int,
 }
 
 func TestGramCuratorsPassInspection(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	for _, c := range gramCases(t) {
 		t.Run(c.name, func(t *testing.T) {
 			if bad := inspectGram(t, c, 10_000, buildGram, nil); len(bad) > 0 {
@@ -486,6 +488,7 @@ type drawnAgain[T number] struct{ fresh func() vectorStream[T] }
 func (r drawnAgain[T]) at(t uint64) ([]T, error) { return r.fresh().at(t) }
 
 func TestBrokenGramTwinsAreCaught(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	for _, c := range gramCases(t) {
 		catchGramTwins(t, c, buildGram)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -170,6 +171,7 @@ func TestSparseCuratorsPassInspection(t *testing.T) {
 }
 
 func TestBrokenSparseTwinsAreCaught(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	for _, twin := range []struct {
 		name, check string
 		build       maker

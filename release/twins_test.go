@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -54,6 +55,7 @@ func broken(f func(c *curator[float64]) Curator) maker {
 }
 
 func TestBrokenTwinsAreCaught(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	for _, twin := range []struct {
 		name   string
 		check  string // that must fail

@@ -87,7 +87,7 @@ func leads(e *Engine) bool { return e.here() && e.Ready() == nil }
 
 // One of two writes, the other one says where he is, and takes over when he ends or stands still;
 // what the one who stood still then says is not said, and what he had decided since is void.
-func TestTakeOver(t *testing.T) {
+func TestTakeOverInTime(t *testing.T) {
 	limit := testneeds.Size(30*time.Second, promised)
 	address := pgtest.Database(t)
 	a, still := nodeAt(t, address, "a")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
@@ -28,6 +29,7 @@ func (s *spy) Next(r privacy.Released) *policy.Batch {
 
 // The transcript of a run restores its policy, wherever it is cut, and its ledger's total.
 func TestTranscriptIsTheState(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	everyPolicy(t, func(t *testing.T, e catalog.Entry, b privacy.Budget) {
 		const horizon = 8_000
 		var text bytes.Buffer

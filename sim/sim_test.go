@@ -144,6 +144,7 @@ func TestCurveIsTheTraceEvaluated(t *testing.T) {
 
 // What a run costs is what its policy was given, whatever the rewards.
 func TestLedgerTotalIsTheBudget(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	everyPolicy(t, func(t *testing.T, e catalog.Entry, b privacy.Budget) {
 		for run := range testneeds.Size(2, 5) {
 			cfg := config(t, mu2(t), e.Name, b, 200_000, run, nil)
@@ -171,6 +172,7 @@ func TestLedgerTotalIsTheBudget(t *testing.T) {
 // means and their standard errors at T = 10⁷ on C2, ε = 1. A mean of n runs must be within 5
 // standard errors of both: a false alarm has probability below 6·10⁻⁷ each.
 func TestReproduceRegretAtTenMillion(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	for _, v := range []struct {
 		policy       string
 		budget       privacy.Budget

@@ -33,6 +33,7 @@ func (p told) Stayed(rounds int) {
 // the ledger and the streams afterwards are the same, bit by bit. A twin that loses count of its
 // rounds is told apart.
 func TestStayingIsAsking(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	horizon := testneeds.Size(10_000, 30_000)
 	clipped, err := bandit.NewClippedGaussian(0.6, 0.2, 0, 1)
 	if err != nil {

@@ -95,7 +95,7 @@ func (n *node) ask(t testing.TB, key, method, path, body string, header ...strin
 
 // Whichever node is asked, the one that writes answers, and looks at the key. Where it cannot be
 // reached the answer is 503, until another one writes.
-func TestForward(t *testing.T) {
+func TestForwardInTime(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Database(t)
 	a, b := newNode(t, address), newNode(t, address)

@@ -170,7 +170,7 @@ func TestPostgresSchema(t *testing.T) {
 
 // Who is stopped in the middle of a transaction does not keep another one from taking over, and what
 // he had begun is not there.
-func TestPostgresStoppedWriter(t *testing.T) {
+func TestPostgresStoppedWriterInTime(t *testing.T) {
 	open, ctx := postgresAt(t, pgtest.Database(t)), t.Context()
 	s, _ := begin(t, open)
 	record := Write{ID: 1, Record: &Record{Name: "a"}}

@@ -1,16 +1,29 @@
 package testneeds
 
-import "os"
+import (
+	"os"
+	"testing"
+)
 
 // Full says that tests are asked for at their full size, by SOTTO_FULL in the environment: .ci/run
 // does so, without the race detector.
 func Full() bool { return os.Getenv("SOTTO_FULL") != "" }
 
 // Size is how much a test does: quick as a rule, full where Full says so. A test with two sizes
-// finds its broken twins at both.
+// finds its broken twins at both. One that holds what it measured in real time against a limit is
+// called Test…InTime, and is done there with nothing beside it.
 func Size[T any](quick, full T) T {
 	if Full() {
 		return full
 	}
 	return quick
+}
+
+// OneGoroutine skips a test under the race detector, which has nothing to find in what one goroutine
+// computes, and makes it ten times as long. The full size has it.
+func OneGoroutine(t testing.TB) {
+	if Race {
+		t.Helper()
+		t.Skip("one goroutine computes it, slowly under the race detector")
+	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Within ten seconds, on a machine that does nothing else, there are decisions, releases, and a price.
-func TestVisit(t *testing.T) {
+func TestVisitInTime(t *testing.T) {
 	e, err := serve.Open(t.Context(), serve.Config{Store: store.NewMemory().Open})
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,9 @@ func TestTwinsOfChapter5AreTold(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes games")
 	}
+	if testneeds.Race {
+		t.Skip("the goroutines of audits are those of package audit, where they play less")
+	}
 	for _, g := range promisedPolicies() {
 		for _, broken := range []bool{false, true} {
 			f, err := g.audited(context.Background(), testneeds.Size(4000, 10_000), 256, 1e-7, broken)
