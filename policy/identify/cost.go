@@ -88,27 +88,53 @@ func meet(x, y, n, m float64) float64 {
 	return min(x, max(y, (float64(n*x)+float64(m*y))/(n+m)))
 }
 
-// Between implements Cost. The function under the infimum is convex in u. Each of its terms is w·kl
-// near the arm's own mean and, where the other side's likelihood ratio would exceed e^ε, has the
-// derivative of a tilted law: so there are four cases, each with a stationary point in closed form.
+// Between implements Cost.
 func (DEpsCost) Between(a, b Sample) float64 {
 	if !(a.Mean > b.Mean) {
 		return 0
 	}
-	ea, eb := a.epsilon(), b.epsilon()
-	qa := math.Exp(-ea)
+	p := pairOf(a, b)
+	x, y := p.at(a.N, b.N)
+	return float64(a.N*x) + float64(b.N*y)
+}
+
+// A pair is what DEpsCost needs of two samples but their numbers: means x > y, or a cost of 0.
+type pair struct {
+	x, y, ea, eb float64
+	da, db       float64 // 1−e^{−ε}
+	low, high    float64 // x's own term is kl(x,u) down to u = low, y's kl(y,u) up to u = high
+}
+
+func pairOf(a, b Sample) pair {
+	if !(a.Mean > b.Mean) {
+		return pair{}
+	}
+	p := pair{x: a.Mean, y: b.Mean, ea: a.epsilon(), eb: b.epsilon()}
+	p.da = -math.Expm1(-p.ea)
+	p.db = p.da
+	qa := math.Exp(-p.ea)
 	qb := qa
-	if eb != ea {
-		qb = math.Exp(-eb)
+	if p.eb != p.ea {
+		p.db, qb = -math.Expm1(-p.eb), math.Exp(-p.eb)
 	}
-	// The leader's own term is kl(μ_a,u) down to u = low, the challenger's kl(μ_b,u) up to u = high.
-	low, high := 1-tilted(1-a.Mean, a.Mean, qa), tilted(b.Mean, 1-b.Mean, qb)
-	u := meet(a.Mean, b.Mean, a.N, b.N)
-	if low <= u && u <= high {
-		return float64(a.N*divergence.KL(a.Mean, u)) + float64(b.N*divergence.KL(b.Mean, u))
+	p.low, p.high = 1-tilted(1-p.x, p.x, qa), tilted(p.y, 1-p.y, qb)
+	return p
+}
+
+// at are d_ε⁻(x,u) and d_ε⁺(y,u) where n·d_ε⁻ + m·d_ε⁺ is least: the derivatives of the cost in n and
+// in m. The sum is convex in u. Each of its terms is w·kl near the arm's own mean and, where the
+// other side's likelihood ratio would exceed e^ε, has the derivative of a tilted law: so there are
+// four cases, each with a stationary point in closed form.
+func (p *pair) at(n, m float64) (x, y float64) {
+	if !(p.x > p.y) {
+		return 0, 0
 	}
-	u = stationary(a, b, low, high)
-	return float64(a.N*divergence.DEps(a.Mean, u, ea)) + float64(b.N*divergence.DEps(b.Mean, u, eb))
+	u := meet(p.x, p.y, n, m)
+	if p.low <= u && u <= p.high {
+		return divergence.KL(p.x, u), divergence.KL(p.y, u)
+	}
+	u = p.stationary(n, m)
+	return divergence.DEps(p.x, u, p.ea), divergence.DEps(p.y, u, p.eb)
 }
 
 // tilted is xe^ε/(x(e^ε−1)+1), up to which d_ε(x,·) is kl(x,·), with q = e^{−ε} and x1 = 1−x.
@@ -122,11 +148,10 @@ func tilted(x, x1, q float64) float64 {
 // stationary is where the sum of the two derivatives vanishes if it is not where both terms are kl.
 // The derivatives are, with q = e^{−ε},
 //
-//	of ω_a d⁻: −ω_a(μ_a−u)/(u(1−u)) for u ≥ low,   −ω_a(1−q)/(q+u(1−q)) for u < low,
-//	of ω_b d⁺:  ω_b(u−μ_b)/(u(1−u)) for u ≤ high,   ω_b(1−q)/(1−u(1−q)) for u > high.
-func stationary(a, b Sample, low, high float64) float64 {
-	x, y, n, m := a.Mean, b.Mean, a.N, b.N
-	da, db := -math.Expm1(-a.epsilon()), -math.Expm1(-b.epsilon()) // 1−q
+//	of n·d⁻: −n(x−u)/(u(1−u)) for u ≥ low,   −n(1−q)/(q+u(1−q)) for u < low,
+//	of m·d⁺:  m(u−y)/(u(1−u)) for u ≤ high,   m(1−q)/(1−u(1−q)) for u > high.
+func (p *pair) stationary(n, m float64) float64 {
+	x, y, da, db, low, high := p.x, p.y, p.da, p.db, p.low, p.high
 	slope := func(u float64) float64 {
 		var s float64
 		switch {

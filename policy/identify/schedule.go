@@ -49,6 +49,11 @@ import (
 type schedule struct {
 	rivals []rival
 	jumps  bool // off: tests
+
+	// Of lazily.
+	others []contender
+	from   Sample // the leader's
+	tilts  bool   // the cost is DEpsCost
 }
 
 // A rival is an arm that is not the leader.
@@ -61,12 +66,11 @@ type rival struct {
 
 	arm int
 	end float64
-
-	low   float64 // of lazy: a lower bound of the cost
-	fresh int     // the round in which it was the cost
 }
 
-func newSchedule(arms int) schedule { return schedule{rivals: make([]rival, arms-1), jumps: true} }
+func newSchedule(arms int) schedule {
+	return schedule{rivals: make([]rival, arms-1), others: make([]contender, 0, arms-1), jumps: true}
+}
 
 // advance plays at most limit rounds, led by arm b, and says whether a phase has ended with the last.
 func (p *TopTwo) advance(b, limit int) (ended bool) {
@@ -388,17 +392,50 @@ func solve(rivals []rival, m, s float64) float64 {
 
 // lazily is advance for any cost.
 func (p *TopTwo) lazily(b, limit int) (ended bool) {
+	p.gather(b)
 	lead := &p.arms[b]
-	beta, coin := p.parts.Beta, p.parts.Coin
-	rivals := p.rivals[:0]
-	for a := range p.arms {
-		if a != b {
-			rivals = append(rivals, rival{arm: a, low: math.Inf(-1)})
+	led := lead.led
+	for limit > 0 && !ended {
+		rounds := limit
+		if p.tilts && p.parts.Coin == nil && p.jumps {
+			limit -= p.leap(lead, limit)
+			rounds = min(limit, settle*len(p.arms))
 		}
+		ended = p.lazy(lead, rounds)
+		limit -= rounds
 	}
-	from := lead.Sample
+	for i := range p.others {
+		p.arms[p.others[i].arm].plays = int(p.others[i].n)
+	}
+	p.rounds += lead.led - led
+	return ended
+}
+
+// gather makes contenders of all arms but b, which leads.
+func (p *TopTwo) gather(b int) {
+	_, p.tilts = p.parts.Challenger.(DEpsCost)
+	p.from, p.others = p.arms[b].Sample, p.others[:0]
+	for a := range p.arms {
+		if a == b {
+			continue
+		}
+		arm := &p.arms[a]
+		c := contender{arm: a, n: float64(arm.plays), end: float64(arm.end)}
+		if p.tilts {
+			c.pair = pairOf(p.from, arm.Sample)
+		}
+		c.log = p.logOf(c.n)
+		p.others = append(p.others, c)
+	}
+}
+
+// lazy plays one round after the other, by the lazy argmin.
+func (p *TopTwo) lazy(lead *topArm, limit int) (ended bool) {
+	beta, coin, others := p.parts.Beta, p.parts.Coin, p.others
+	for i := range others {
+		others[i].low, others[i].fresh = math.Inf(-1), 0
+	}
 	for round := 1; round <= limit; round++ {
-		p.rounds++
 		lead.led++
 		play := float64(lead.own) <= float64(beta*float64(lead.led))
 		if coin != nil {
@@ -412,30 +449,44 @@ func (p *TopTwo) lazily(b, limit int) (ended bool) {
 			}
 			continue
 		}
-		from.N = float64(lead.plays)
-		var c *rival
+		m := float64(lead.plays)
+		var c *contender
 		for {
 			best := 0
-			for i := 1; i < len(rivals); i++ {
-				if rivals[i].low < rivals[best].low {
+			for i := 1; i < len(others); i++ {
+				if others[i].low < others[best].low {
 					best = i
 				}
 			}
-			if c = &rivals[best]; c.fresh == round {
+			if c = &others[best]; c.fresh == round {
 				break
 			}
-			to := p.arms[c.arm].Sample
-			to.N = float64(p.arms[c.arm].plays)
-			c.low, c.fresh = p.parts.Challenger.Between(from, to), round
-			if p.parts.LogCount {
-				c.low += float64(p.parts.Caution * math.Log(to.N))
-			}
+			c.low, c.fresh = p.cost(c, m, c.n, c.log), round
 		}
-		arm := &p.arms[c.arm]
-		arm.plays++
-		if arm.plays >= arm.end {
+		c.n++
+		c.log = p.logOf(c.n)
+		if c.n >= c.end {
 			return true
 		}
 	}
 	return false
+}
+
+// cost is what a challenger minimises, of counts m of the leader and n of the arm; log is of n.
+func (p *TopTwo) cost(c *contender, m, n, log float64) float64 {
+	if p.tilts {
+		x, y := c.pair.at(m, n)
+		return float64(m*x) + float64(n*y) + log
+	}
+	to := p.arms[c.arm].Sample
+	p.from.N, to.N = m, n
+	return p.parts.Challenger.Between(p.from, to) + log
+}
+
+// logOf is γ log n, or 0 for no logarithm.
+func (p *TopTwo) logOf(n float64) float64 {
+	if !p.parts.LogCount {
+		return 0
+	}
+	return float64(p.parts.Caution * math.Log(n))
 }
