@@ -100,24 +100,20 @@ func (DEpsCost) Between(a, b Sample) float64 {
 
 // A pair is what DEpsCost needs of two samples but their numbers: means x > y, or a cost of 0.
 type pair struct {
-	x, y, ea, eb float64
-	da, db       float64 // 1−e^{−ε}
-	low, high    float64 // x's own term is kl(x,u) down to u = low, y's kl(y,u) up to u = high
+	x, y      float64
+	ex, ey    divergence.Eps
+	low, high float64 // x's own term is kl(x,u) down to u = low, y's kl(y,u) up to u = high
 }
 
 func pairOf(a, b Sample) pair {
 	if !(a.Mean > b.Mean) {
 		return pair{}
 	}
-	p := pair{x: a.Mean, y: b.Mean, ea: a.epsilon(), eb: b.epsilon()}
-	p.da = -math.Expm1(-p.ea)
-	p.db = p.da
-	qa := math.Exp(-p.ea)
-	qb := qa
-	if p.eb != p.ea {
-		p.db, qb = -math.Expm1(-p.eb), math.Exp(-p.eb)
+	p := pair{x: a.Mean, y: b.Mean, ex: divergence.NewEps(a.epsilon())}
+	if p.ey = p.ex; a.Scale != b.Scale {
+		p.ey = divergence.NewEps(b.epsilon())
 	}
-	p.low, p.high = 1-tilted(1-p.x, p.x, qa), tilted(p.y, 1-p.y, qb)
+	p.low, p.high = 1-tilted(1-p.x, p.x, p.ex.Exp()), tilted(p.y, 1-p.y, p.ey.Exp())
 	return p
 }
 
@@ -134,7 +130,7 @@ func (p *pair) at(n, m float64) (x, y float64) {
 		return divergence.KL(p.x, u), divergence.KL(p.y, u)
 	}
 	u = p.stationary(n, m)
-	return divergence.DEps(p.x, u, p.ea), divergence.DEps(p.y, u, p.eb)
+	return p.ex.DEps(p.x, u), p.ey.DEps(p.y, u)
 }
 
 // tilted is xe^ε/(x(e^ε−1)+1), up to which d_ε(x,·) is kl(x,·), with q = e^{−ε} and x1 = 1−x.
@@ -151,7 +147,8 @@ func tilted(x, x1, q float64) float64 {
 //	of n·d⁻: −n(x−u)/(u(1−u)) for u ≥ low,   −n(1−q)/(q+u(1−q)) for u < low,
 //	of m·d⁺:  m(u−y)/(u(1−u)) for u ≤ high,   m(1−q)/(1−u(1−q)) for u > high.
 func (p *pair) stationary(n, m float64) float64 {
-	x, y, da, db, low, high := p.x, p.y, p.da, p.db, p.low, p.high
+	x, y, low, high := p.x, p.y, p.low, p.high
+	da, db := -p.ex.Expm1(), -p.ey.Expm1() // 1−q
 	slope := func(u float64) float64 {
 		var s float64
 		switch {
@@ -202,17 +199,32 @@ func (NoisyCost) Between(a, b Sample) float64 {
 	if !(a.Mean > b.Mean) {
 		return 0
 	}
-	ea, eb := a.epsilon(), b.epsilon()
-	ra, rb := float64(a.Noises)/a.N, float64(b.Noises)/b.N
-	at := func(u float64) float64 {
-		return float64(a.N*divergence.DEpsNoisy(a.Mean, u, ea, ra)) +
-			float64(b.N*divergence.DEpsNoisy(b.Mean, u, eb, rb))
-	}
+	at := func(u float64) float64 { return NoisyCost{}.at(a, b, u) }
 	return min(minimum(at, b.Mean, a.Mean), at(b.Mean), at(a.Mean))
 }
 
 // AtMost is above Between, and is found without a search: J is at most d_ε.
 func (NoisyCost) AtMost(a, b Sample) float64 { return DEpsCost{}.Between(a, b) }
+
+// Near is above Between, and is found without a search too: J is at most what it is at the u of d_ε.
+// It is above by 1e-9 of it, which is more than what rounding may take from either.
+func (NoisyCost) Near(a, b Sample) float64 {
+	if !(a.Mean > b.Mean) {
+		return 0
+	}
+	p := pairOf(a, b)
+	u := meet(p.x, p.y, a.N, b.N)
+	if !(p.low <= u && u <= p.high) {
+		u = p.stationary(a.N, b.N)
+	}
+	return float64((1 + 1e-9) * NoisyCost{}.at(a, b, u))
+}
+
+// at is the sum under the infimum.
+func (NoisyCost) at(a, b Sample, u float64) float64 {
+	return float64(a.N*divergence.DEpsNoisy(a.Mean, u, a.epsilon(), float64(a.Noises)/a.N)) +
+		float64(b.N*divergence.DEpsNoisy(b.Mean, u, b.epsilon(), float64(b.Noises)/b.N))
+}
 
 // minimum minimises a quasi-convex function on [lo, hi] by Brent's method: steps to the vertex of a
 // parabola where they behave, golden sections where not. It finds half the digits of the argument,

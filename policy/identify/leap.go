@@ -67,31 +67,45 @@ func (p *TopTwo) leap(lead *topArm, limit int) int {
 	for i := range p.others {
 		sum += p.others[i].n
 	}
+	p.aim(lead, sum, target)
 	for range leapTries {
 		if target < least {
 			return 0
 		}
 		_, m, s := p.after(lead, sum, target)
-		theta, ok := p.levels(m, s-float64(len(p.others))-0.5, s/sum)
+		theta, ok := p.levels(m, s-float64(len(p.others))-0.5)
 		if !ok {
 			return 0
 		}
 		part := 1.0 // of the way to the target, on which no phase ends
 		for i := range p.others {
-			if c := &p.others[i]; c.level > c.end-2 {
-				part = min(part, (c.end-2-c.n)/(c.level-c.n))
+			if c := &p.others[i]; c.level > c.end-1.5 {
+				part = min(part, (c.end-1.5-c.n)/(c.level-c.n))
 			}
 		}
 		if part < 1 {
 			target = int(part * float64(target))
+			for i := range p.others {
+				c := &p.others[i]
+				c.level = c.n + float64(part*(c.level-c.n))
+			}
 			continue
 		}
 		if rounds := p.settleAt(lead, sum, theta, target); rounds > 0 {
 			return rounds
 		}
 		target /= 2
+		p.aim(lead, sum, target)
 	}
 	return 0
+}
+
+// aim is where levels begins: all arms grow by one factor.
+func (p *TopTwo) aim(lead *topArm, sum float64, target int) {
+	_, _, s := p.after(lead, sum, target)
+	for i := range p.others {
+		p.others[i].level = p.others[i].n * (s / sum)
+	}
 }
 
 const (
@@ -101,12 +115,9 @@ const (
 )
 
 // levels finds the level θ whose counts, for m plays of the leader, add up to s, and leaves them in
-// the arms, as tangents have them. It is Newton's method, from where all have grown by a factor.
-func (p *TopTwo) levels(m, s, factor float64) (theta float64, ok bool) {
+// the arms, as tangents have them. It is Newton's method, from the levels that are there.
+func (p *TopTwo) levels(m, s float64) (theta float64, ok bool) {
 	caution := p.caution()
-	for i := range p.others {
-		p.others[i].level = p.others[i].n * factor
-	}
 	for range 12 {
 		for i := range p.others {
 			c := &p.others[i]
@@ -140,18 +151,18 @@ func (p *TopTwo) levels(m, s, factor float64) (theta float64, ok bool) {
 				}
 			}
 		}
-		move := 0.0
+		near := true // what Newton's next step would change is below 1/8
 		for i := range p.others {
 			c := &p.others[i]
 			if c.level = c.n; !c.still {
 				c.level = c.at + (theta-c.f)/c.dn
 			}
-			move = max(move, math.Abs(c.level-c.at))
+			near = near && float64((c.level-c.at)*(c.level-c.at)) < c.level/4
 		}
 		if !(theta < math.MaxFloat64) {
 			return 0, false
 		}
-		if move < 0.3 {
+		if near {
 			break
 		}
 	}

@@ -62,6 +62,9 @@ func excessInverse(y float64) float64 {
 	return c
 }
 
+// excessLeast is below excessInverse, and is found without a search: c = y + log(1+c), and c ≥ y.
+func excessLeast(y float64) float64 { return y + math.Log1p(y+math.Log1p(y)) }
+
 // iterated is 4 + log ω inside its logarithm: what time-uniform concentration costs.
 func iterated(n float64) float64 { return math.Log(4 + math.Log(n)) }
 
@@ -300,14 +303,22 @@ func NewCappedJointThreshold(arms int, risk float64, phases int) (JointThreshold
 }
 
 // At implements Threshold.
-func (t JointThreshold) At(a, b Sample) float64 {
+func (t JointThreshold) At(a, b Sample) float64 { return excessInverse(t.excess(a, b)) }
+
+// AtLeast is below At, and is found without a search.
+func (t JointThreshold) AtLeast(a, b Sample) float64 {
+	return float64((1 - 1e-12) * excessLeast(t.excess(a, b)))
+}
+
+// excess is c − log(1+c) of the threshold c.
+func (t JointThreshold) excess(a, b Sample) float64 {
 	switch m := float64(t.phases); {
 	case t.phases == 0:
-		return excessInverse(t.pair(1, a, b))
+		return t.pair(1, a, b)
 	case max(a.Phase, b.Phase) > t.phases:
 		return math.Inf(1)
 	default:
-		return excessInverse(math.Log((t.arms-1)/t.risk) + 2*math.Log(m))
+		return math.Log((t.arms-1)/t.risk) + 2*math.Log(m)
 	}
 }
 

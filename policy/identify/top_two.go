@@ -253,16 +253,28 @@ func (p *TopTwo) stop() bool {
 	}
 	top := p.arms[best].Sample
 	// Most looks end at bounds of the cost or the threshold that are easily found.
-	if bound, ok := p.parts.Threshold.(interface{ AtLeast(a, b Sample) float64 }); ok {
+	least, ok := p.parts.Threshold.(interface{ AtLeast(a, b Sample) float64 })
+	most, bounded := p.parts.Cost.(interface{ AtMost(a, b Sample) float64 })
+	if ok {
 		for b := range p.arms {
-			if b != best && p.parts.Cost.Between(top, p.arms[b].Sample) < bound.AtLeast(top, p.arms[b].Sample) {
+			if b == best {
+				continue
+			}
+			arm := p.arms[b].Sample
+			var w float64
+			if bounded {
+				w = most.AtMost(top, arm)
+			} else {
+				w = p.parts.Cost.Between(top, arm)
+			}
+			if w < least.AtLeast(top, arm) {
 				return false
 			}
 		}
 	}
-	if bound, ok := p.parts.Cost.(interface{ AtMost(a, b Sample) float64 }); ok {
+	if near, ok := p.parts.Cost.(interface{ Near(a, b Sample) float64 }); ok {
 		for b := range p.arms {
-			if b != best && bound.AtMost(top, p.arms[b].Sample) < p.parts.Threshold.At(top, p.arms[b].Sample) {
+			if b != best && near.Near(top, p.arms[b].Sample) < p.parts.Threshold.At(top, p.arms[b].Sample) {
 				return false
 			}
 		}

@@ -44,6 +44,41 @@ func DEps(x, y, eps float64) float64 {
 	return max(0, float64(eps*s.d)-s.tilt(eps))
 }
 
+// An Eps is DEps at one ε, for those who need it often: what depends on ε alone is computed once.
+type Eps struct{ eps, exp, down, up float64 } // ε, e^{−ε}, e^{−ε}−1, e^ε−1
+
+// NewEps returns DEps at ε in [0,+Inf].
+func NewEps(eps float64) Eps {
+	return Eps{eps, math.Exp(-eps), math.Expm1(-eps), math.Expm1(eps)}
+}
+
+// Expm1 is e^{−ε}−1.
+func (e *Eps) Expm1() float64 { return e.down }
+
+// Exp is e^{−ε}.
+func (e *Eps) Exp() float64 { return e.exp }
+
+// DEps is DEps(x,y,ε), bit for bit.
+func (e *Eps) DEps(x, y float64) float64 {
+	if !(0 < x && x < 1 && 0 < y && y < 1 && x != y && e.eps >= 2e-3 && e.eps <= math.MaxFloat64) {
+		return DEps(x, y, e.eps)
+	}
+	s := sideOf(x, y)
+	if float64(float64(s.y*s.x1)*e.exp) <= float64(s.x*s.y1) {
+		return kl(x, y)
+	}
+	var tilt float64
+	switch {
+	case s.y <= 0.5:
+		tilt = math.Log1p(float64(s.y*e.down)) + float64(e.eps*s.y)
+	case e.eps < 30:
+		tilt = math.Log1p(float64(s.y1*e.up)) - float64(e.eps*s.y1)
+	default:
+		tilt = math.Log(s.y1+float64(s.y*e.exp)) + float64(e.eps*s.y)
+	}
+	return max(0, float64(e.eps*s.d)-tilt)
+}
+
 // tilt is log E e^{−λ(Y−y)} = log(1−y+ye^{−λ}) + λy ≥ 0, for 0 < y < 1.
 func (s *side) tilt(lambda float64) float64 {
 	if lambda < 2e-3 { // by cumulants: the two terms would cancel
