@@ -24,8 +24,15 @@ type TTUCB struct {
 	cost        GaussianCost
 	threshold   GaussianThreshold
 
-	arms   []ttArm
-	round  int // of the next decision
+	arms    []ttArm
+	round   int // of the next decision
+	best    int // the arm of the highest mean
+	against int // the arm that the rule did not stop for when it last looked
+	leader  int // of the last round
+
+	from, to  int     // rounds,
+	low, high float64 // and √log of them
+
 	answer int
 	batch  policy.Batch
 }
@@ -35,7 +42,8 @@ type ttArm struct {
 	mean, n  float64
 	inv      float64 // 1/N
 	width    float64 // σ√(2/N)
-	iterated float64 // 2 log(4 + log N)
+	iterated float64 // 2 log(4 + log N), of an N that may be from before
+	at       float64 // that N
 	led, own float64
 }
 
@@ -50,8 +58,12 @@ func NewTTUCB(arms int, risk float64, options ...TopTwoOption) (*TTUCB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ttucb: %w", err)
 	}
-	return &TTUCB{beta: o.beta, sigma: o.sigma, cost: GaussianCost{o.sigma}, threshold: threshold,
-		arms: make([]ttArm, arms), answer: -1}, nil
+	p := &TTUCB{beta: o.beta, sigma: o.sigma, cost: GaussianCost{o.sigma}, threshold: threshold,
+		arms: make([]ttArm, arms), answer: -1}
+	for a := range p.arms {
+		p.arms[a].inv, p.arms[a].width = math.Inf(1), math.Inf(1)
+	}
+	return p, nil
 }
 
 // Mechanism implements policy.Policy: TTUCB reads exact sums.
@@ -74,11 +86,7 @@ func (p *TTUCB) Next(released privacy.Released) *policy.Batch {
 		return &p.batch
 	}
 	for i := range min(released.Len(), len(p.batch.Plays)) {
-		a := &p.arms[p.batch.Plays[i].Arm]
-		a.n, a.mean = float64(released.N(i)), released.Mean(i)
-		a.inv = 1 / a.n
-		a.width = p.sigma * math.Sqrt(2/a.n)
-		a.iterated = 2 * iterated(a.n)
+		p.learn(p.batch.Plays[i].Arm, float64(released.N(i)), released.Mean(i))
 	}
 	if p.stop() {
 		return nil
@@ -89,27 +97,82 @@ func (p *TTUCB) Next(released privacy.Released) *policy.Batch {
 	return &p.batch
 }
 
-func (p *TTUCB) stop() bool {
-	best := 0
-	for a := range p.arms {
-		if p.arms[a].mean > p.arms[best].mean {
-			best = a
-		}
+// learn takes an arm's new mean of n rewards.
+func (p *TTUCB) learn(arm int, n, mean float64) {
+	if n < 1 {
+		return // nobody's reward came
 	}
-	top := &p.arms[best]
+	a := &p.arms[arm]
+	fell := mean < a.mean
+	a.n, a.mean, a.inv = n, mean, 1/n
+	a.width = p.sigma * math.Sqrt(2/n)
+	switch top := p.arms[p.best].mean; {
+	case arm == p.best && fell:
+		p.best = 0
+		for b := range p.arms {
+			if p.arms[b].mean > p.arms[p.best].mean {
+				p.best = b
+			}
+		}
+	case mean > top || mean == top && arm < p.best:
+		p.best = arm
+	}
+}
+
+// stop looks first at the arm that was in the way before: mostly it still is.
+func (p *TTUCB) stop() bool {
+	if p.against != p.best && !p.passes(p.against) {
+		return false
+	}
 	for b := range p.arms {
-		if arm := &p.arms[b]; b != best &&
-			p.cost.rate(top.mean-arm.mean) < float64((p.threshold.constant+top.iterated+
-				arm.iterated)*(top.inv+arm.inv)) {
+		if b != p.best && !p.passes(b) {
+			p.against = b
 			return false
 		}
 	}
-	p.answer = best
+	p.answer = p.best
 	return true
 }
 
-// choose is the arm of this round.
-func (p *TTUCB) choose() int {
+// passes says whether the cost of the best arm against b is at least the threshold. The threshold of
+// fewer plays is a lower bound, which mostly does.
+func (p *TTUCB) passes(b int) bool {
+	top, arm := &p.arms[p.best], &p.arms[b]
+	rate := p.cost.rate(top.mean - arm.mean)
+	if rate < p.needed(top, arm) {
+		return false
+	}
+	for _, a := range [...]*ttArm{top, arm} {
+		if a.at != a.n {
+			a.iterated, a.at = 2*iterated(a.n), a.n
+		}
+	}
+	return !(rate < p.needed(top, arm))
+}
+
+// needed is the rate from which on the cost of a against b is at least the threshold.
+func (p *TTUCB) needed(a, b *ttArm) float64 {
+	return float64((p.threshold.constant + a.iterated + b.iterated) * (a.inv + b.inv))
+}
+
+// leads is the leader of this round, the lowest arm of the highest index. It is still the last one
+// if its index with the logarithm of an earlier round is above all others with that of a later one.
+func (p *TTUCB) leads() int {
+	if p.round >= p.to {
+		p.from, p.to = p.round, p.round+1+p.round/16
+		p.low, p.high = math.Sqrt(math.Log(float64(p.from))), math.Sqrt(math.Log(float64(p.to)))
+	}
+	least := p.arms[p.leader].mean + float64(p.low*p.arms[p.leader].width)
+	still := true
+	for a := range p.arms {
+		if arm := &p.arms[a]; a != p.leader && !(arm.mean+float64(p.high*arm.width) < least) {
+			still = false
+			break
+		}
+	}
+	if still {
+		return p.leader
+	}
 	log := math.Sqrt(math.Log(float64(p.round)))
 	b, top := 0, math.Inf(-1)
 	for a := range p.arms {
@@ -117,6 +180,13 @@ func (p *TTUCB) choose() int {
 			b, top = a, index
 		}
 	}
+	p.leader = b
+	return b
+}
+
+// choose is the arm of this round.
+func (p *TTUCB) choose() int {
+	b := p.leads()
 	lead := &p.arms[b]
 	lead.led++
 	if lead.own <= float64(p.beta*lead.led) {
