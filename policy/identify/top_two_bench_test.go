@@ -41,7 +41,6 @@ func whole(b *testing.B, means []float64, epsilon float64, build func() (Identif
 				if play.Release {
 					n := float64(count[play.Arm])
 					m := means[play.Arm]
-					sum := n*m + math.Sqrt(n*m*(1-m))*r.NormFloat64()
 					if continual {
 						x := 0.0
 						if r.Float64() < m {
@@ -51,6 +50,7 @@ func whole(b *testing.B, means []float64, epsilon float64, build func() (Identif
 						total[play.Arm]++
 						v.N, v.Sum = append(v.N, total[play.Arm]), append(v.Sum, sums[play.Arm])
 					} else {
+						sum := n*m + math.Sqrt(n*m*(1-m))*r.NormFloat64()
 						noise := r.ExpFloat64() / epsilon
 						if r.Uint64()&1 == 0 {
 							noise = -noise
