@@ -145,6 +145,12 @@ func TestBoundsOfThresholdsAndCosts(t *testing.T) {
 		}
 		if w, most := (NoisyCost{}).Between(a, b), (NoisyCost{}).AtMost(a, b); w > most*(1+1e-12)+1e-12 {
 			t.Fatalf("NoisyCost %v above AtMost %v", w, most)
+		} else if near := (NoisyCost{}).Near(a, b); w > near || near > most*(1+1e-8)+1e-12 {
+			t.Fatalf("NoisyCost %v above Near %v, or that above AtMost %v", w, near, most)
+		}
+		joint := must(NewJointThreshold(arms, risk, 2))
+		if least, at := joint.AtLeast(a, b), joint.At(a, b); least > at || least < 0.9*at {
+			t.Fatalf("AtLeast %v, At %v", least, at)
 		}
 		// Privacy never lowers a threshold, and less risk raises it.
 		free := a

@@ -10,6 +10,22 @@ import (
 	"github.com/sotto-dp/sotto/internal/base/divergence"
 )
 
+// Eps is the same number, whatever is asked of it.
+func TestEpsIsDEps(t *testing.T) {
+	mean := rapid.OneOf(rapid.Float64Range(0, 1), rapid.SampledFrom([]float64{0, 1, 0.5, 1e-300, 1e-9,
+		1 - 1e-9, -1, 2, math.NaN()}))
+	eps := rapid.OneOf(rapid.Float64Range(0, 3), rapid.Float64Range(0, 0.01), rapid.Float64Range(20, 1e3),
+		rapid.SampledFrom([]float64{0, 1e-9, 2e-3, 30, 1e9, math.Inf(1), math.NaN(), -1}))
+	rapid.Check(t, func(t *rapid.T) {
+		x, y, e := mean.Draw(t, "x"), mean.Draw(t, "y"), eps.Draw(t, "ε")
+		one := divergence.NewEps(e)
+		if got, want := one.DEps(x, y), divergence.DEps(x, y, e); math.Float64bits(got) != math.Float64bits(want) &&
+			!(math.IsNaN(got) && math.IsNaN(want)) {
+			t.Fatalf("%v, DEps(%v, %v, %v) = %v", got, x, y, e, want)
+		}
+	})
+}
+
 func TestPrivateVectors(t *testing.T) {
 	for _, v := range []struct{ x, y, eps, want float64 }{
 		{.25, .75, .1, 0.0490469825}, {.25, .75, 1, 0.3926259805}, {.25, .75, 10, 0.5493061443},
