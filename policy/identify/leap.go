@@ -229,7 +229,7 @@ func (p *TopTwo) settleAt(lead *topArm, sum, theta float64, target int) int {
 		level := theta - float64(tau*(m1-m))
 		for i := range p.others {
 			c := &p.others[i]
-			for !c.still && c.low < level-2*eta {
+			for !c.still && c.low < level-2*eta && c.count <= c.most {
 				if c.low = p.cost(c, m, c.count, p.logOf(c.count)); c.low < level-2*eta {
 					c.count++
 					total++
