@@ -117,10 +117,10 @@ func pairOf(a, b Sample) pair {
 	return p
 }
 
-// at are d_ε⁻(x,u) and d_ε⁺(y,u) where n·d_ε⁻ + m·d_ε⁺ is least: the derivatives of the cost in n and
-// in m. The sum is convex in u. Each of its terms is w·kl near the arm's own mean and, where the
-// other side's likelihood ratio would exceed e^ε, has the derivative of a tilted law: so there are
-// four cases, each with a stationary point in closed form.
+// at are d_ε⁻(x,u) and d_ε⁺(y,u) where n·d_ε⁻ + m·d_ε⁺ is least: the derivatives of the cost in n
+// and in m. The sum is convex in u. Each of its terms is w·kl near the arm's own mean and, where
+// the other side's likelihood ratio would exceed e^ε, has the derivative of a tilted law: so there
+// are four cases, each with a stationary point in closed form.
 func (p *pair) at(n, m float64) (x, y float64) {
 	if !(p.x > p.y) {
 		return 0, 0
@@ -206,8 +206,8 @@ func (NoisyCost) Between(a, b Sample) float64 {
 // AtMost is above Between, and is found without a search: J is at most d_ε.
 func (NoisyCost) AtMost(a, b Sample) float64 { return DEpsCost{}.Between(a, b) }
 
-// Near is above Between, and is found without a search too: J is at most what it is at the u of d_ε.
-// It is above by 1e-9 of it, which is more than what rounding may take from either.
+// Near is above Between, and is found without a search too: J is at most what it is at the u of
+// d_ε. It is above by 1e-9 of it, which is more than what rounding may take from either.
 func (NoisyCost) Near(a, b Sample) float64 {
 	if !(a.Mean > b.Mean) {
 		return 0

@@ -22,39 +22,39 @@ type contender struct {
 	count  float64 // h
 }
 
-// A leap is lazily's jump: to a round shortly before the next end of a phase in which the counts are
-// known for sure. It is for DEpsCost with or without γ log N. Its costs grow in both counts and are
-// concave: C is an infimum of what is linear in them, and so is the logarithm, of its tangents.
+// A leap is lazily's jump: to a round shortly before the next end of a phase in which the counts
+// are known for sure. It is for DEpsCost with or without γ log N. Its costs grow in both counts and
+// are concave: C is an infimum of what is linear in them, and so is the logarithm, of its tangents.
 //
 // Let m go from m₀ to m₁, choose a level θ₁ and a slope τ, and let θ(m) = θ₁ − τ(m₁−m) and
 //
 //	h_a(m) = max(N_a(0), the number of j ≥ 0 with f_a(m,j) < θ(m)).
 //
 // Lemma. Suppose that each arm a either has ∂f_a/∂m ≤ τ at (m₀, h_a(m₁)), or f_a(·,N_a(0)) ≥ θ at
-// both m₀ and m₁. If Σh_a(m) > ΣN_a before every play of a challenger up to some round, and Σh_a(m) =
-// ΣN_a in that round, then N_a = h_a(m) there for every a.
+// both m₀ and m₁. If Σh_a(m) > ΣN_a before every play of a challenger up to some round, and Σh_a(m)
+// = ΣN_a in that round, then N_a = h_a(m) there for every a.
 //
 // Proof. By (2) and (3) of the lemma of schedule it is enough that no h_a falls. In the second case
-// f_a(·,N_a(0)) − θ is concave and at least 0 at both ends, thus between: h_a = N_a(0). In the first,
-// let f_a(m,j) < θ(m) for a j ≤ h_a(m₁). ∂f_a/∂m falls in m, as f is concave, and grows in j, as the
-// infimum's u moves towards the arm's mean. So it is at most τ at j from m₀ on, f_a(·,j) − θ falls, and
-// what was below stays below. If it were so for a j > h_a(m₁) it would be for h_a(m₁) too, as f
-// grows in j, and thus at m₁, where it is not. ∎
+// f_a(·,N_a(0)) − θ is concave and at least 0 at both ends, thus between: h_a = N_a(0). In the
+// first, let f_a(m,j) < θ(m) for a j ≤ h_a(m₁). ∂f_a/∂m falls in m, as f is concave, and grows in
+// j, as the infimum's u moves towards the arm's mean. So it is at most τ at j from m₀ on, f_a(·,j)
+// − θ falls, and what was below stays below. If it were so for a j > h_a(m₁) it would be for
+// h_a(m₁) too, as f grows in j, and thus at m₁, where it is not. ∎
 //
-// How far Σh is ahead is known from the target alone. Where f ≥ θ is a convex set of (m,x), as f − θ is
-// concave, and it lies above x ≥ x_a(m), h_a(m) the next integer: thus x_a is convex and above its
-// tangent. With a tangent plane of f at a point near (m₁, x_a(m₁)), whose level at m₁ is x,
+// How far Σh is ahead is known from the target alone. Where f ≥ θ is a convex set of (m,x), as f −
+// θ is concave, and it lies above x ≥ x_a(m), h_a(m) the next integer: thus x_a is convex and above
+// its tangent. With a tangent plane of f at a point near (m₁, x_a(m₁)), whose level at m₁ is x,
 //
 //	x_a(m) ≥ x − (m₁−m)(τ − ∂f/∂m)/(∂f/∂n).
 //
 // Let ρ be the sum of these slopes. A round with D plays of challengers to go to the target, which
-// has S of them, is at most D·β/(1−β) + 1/(1−β) plays of the leader before it. So Σh is ahead of S−D
-// for every D > (S − Σx + ρ/(1−β))/(1 − ρβ/(1−β)). The last rounds are counted one by one.
+// has S of them, is at most D·β/(1−β) + 1/(1−β) plays of the leader before it. So Σh is ahead of
+// S−D for every D > (S − Σx + ρ/(1−β))/(1 − ρβ/(1−β)). The last rounds are counted one by one.
 //
-// Floating point finds f up to a relative η. The argmin that it finds has f less than 2η above the least. If h
-// for θ−2η is ahead, and equal in the end to h for θ+4η, then the proof is right for what is computed too:
-// the argmin of a round in which some N_a is below the first is below the second. So the plays are those
-// of the greedy, whatever the rounding of a cost, up to η.
+// Floating point finds f up to a relative η. The argmin that it finds has f less than 2η above the
+// least. If h for θ−2η is ahead, and equal in the end to h for θ+4η, then the proof is right for
+// what is computed too: the argmin of a round in which some N_a is below the first is below the
+// second. So the plays are those of the greedy, whatever the rounding of a cost, up to η.
 //
 // leap returns by how many rounds it went; 0 if it found none that is worth it.
 func (p *TopTwo) leap(lead *topArm, limit int) int {

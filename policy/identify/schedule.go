@@ -45,7 +45,8 @@ import (
 // two indices differ by a rounding error.
 //
 // For other costs the argmin is lazy: costs only grow with counts, so the last value seen of a cost
-// is a lower bound of it, and the least bound, once brought up to date, is the least cost.
+// is a lower bound of it, and the least bound, once brought up to date, is the least cost. DP-TT's
+// cost has a jump of its own (see leap.go).
 type schedule struct {
 	rivals []rival
 	jumps  bool // off: tests

@@ -253,9 +253,9 @@ func (t PublishedThreshold) At(a, b Sample) float64 {
 // the ends of phases are as before, and m counts all noises in a mean.
 //
 // Proof. Fix a table in advance: entry j of arm a is the reward of its j-th play, and each (arm,
-// phase) has its noises, all independent. Write D for the cost's divergence, d_ε or J_{m/n}, D⁺(x,u)
-// for D(x,u) if u > x and 0 otherwise, D⁻ for its mirror image, and n for the rewards behind a mean
-// μ̃. For a phase k let
+// phase) has its noises, all independent. Write D for the cost's divergence, d_ε or J_{m/n},
+// D⁺(x,u) for D(x,u) if u > x and 0 otherwise, D⁻ for its mirror image, and n for the rewards
+// behind a mean μ̃. For a phase k let
 //
 //	X_k     = n D⁺(μ̃_{a*,k}, μ_{a*})         how much the best arm looks too bad,
 //	Y_{a,k} = n D⁻(μ̃_{a,k}, μ_a), a ≠ a*,    how much arm a looks too good.

@@ -29,9 +29,8 @@ const (
 type Parts struct {
 	Leader Leader
 
-	// Challenger is the cost, at the numbers of plays of all phases, whose argmin over the other
-	// arms challenges the leader. With LogCount γ log N_a is added, γ the Caution: at least 1, or 0 for
-	// 1.
+	// Challenger is the cost, at the numbers of plays of all phases, whose argmin over the other arms
+	// challenges the leader. With LogCount γ log N_a is added, γ the Caution: at least 1, or 0 for 1.
 	Challenger Cost
 	LogCount   bool
 	Caution    float64

@@ -134,8 +134,8 @@ func (p *TTUCB) stop() bool {
 	return true
 }
 
-// passes says whether the cost of the best arm against b is at least the threshold. The threshold of
-// fewer plays is a lower bound, which mostly does.
+// passes says whether the cost of the best arm against b is at least the threshold. The threshold
+// of fewer plays is a lower bound, which mostly does.
 func (p *TTUCB) passes(b int) bool {
 	top, arm := &p.arms[p.best], &p.arms[b]
 	rate := p.cost.rate(top.mean - arm.mean)

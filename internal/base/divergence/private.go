@@ -301,8 +301,8 @@ func NoisyRadius(c, eps, r float64) float64 {
 		return c/eps + eps/8
 	}
 	// In y = λ²/ε² the minimum is where F(y) = ε²y/8 + r(2y/(1−y) + log(1−y)) − c vanishes. F is
-	// convex and grows, and at the start it is at least 0: Newton's method goes down to its zero. Any
-	// y would give a radius that holds.
+	// convex and grows, and at the start it is at least 0: Newton's method goes down to its zero.
+	// Any y would give a radius that holds.
 	a := float64(float64(eps*eps) / 8)
 	y := min(c/a, c/(c+r))
 	for range 60 {

@@ -19,7 +19,8 @@ func TestEpsIsDEps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x, y, e := mean.Draw(t, "x"), mean.Draw(t, "y"), eps.Draw(t, "ε")
 		one := divergence.NewEps(e)
-		if got, want := one.DEps(x, y), divergence.DEps(x, y, e); math.Float64bits(got) != math.Float64bits(want) &&
+		if got, want := one.DEps(x, y), divergence.DEps(x, y,
+			e); math.Float64bits(got) != math.Float64bits(want) &&
 			!(math.IsNaN(got) && math.IsNaN(want)) {
 			t.Fatalf("%v, DEps(%v, %v, %v) = %v", got, x, y, e, want)
 		}
