@@ -82,5 +82,5 @@ func ExampleOneRun() {
 		panic(err)
 	}
 	fmt.Printf("ε is at least %.3f; if the run is Gaussian DP, %.3f\n", eps, gaussian)
-	// Output: ε is at least 1.626; if the run is Gaussian DP, 2.456
+	// Output: ε is at least 1.630; if the run is Gaussian DP, 2.456
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mathext"
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -36,10 +35,35 @@ func (o OneRun) Validate() error {
 	return nil
 }
 
-// PValue is the probability, at most, of so many correct guesses if the run is (ε,δ)-DP (Steinke,
-// Nasr and Jagielski 2023, Theorem 5.2): with W a Binomial(r, e^ε/(1+e^ε)) and β = P(W ≥ v),
+// PValue is the probability, at most, of so many correct guesses if the run is (ε,δ)-DP and Guesses
+// was fixed before it: with v = Correct of r = Guesses among m = Canaries, W a Binomial(r, q) for q =
+// e^ε/(1+e^ε), and β = P(W ≥ v),
 //
-//	min(1, β + 2mδ max_{1≤i≤v} (P(W ≥ v−i) − β)/i).
+//	p = min(1, β + (1−β)·mδ·β/(v·P(W=v))).
+//
+// It is sharp: for each v there is a run that is (ε,δ)-DP and right so often with just this
+// probability, so that nothing better can be said from Correct. The bound of Steinke, Nasr and Jagielski
+// (2023, Theorem 5.2), β + 2mδ·max_i (P(W ≥ v−i) − β)/i, has 2(1+e^ε) times the second term where v is
+// far out.
+//
+// Proof. Let b be the bits, T the guesses, w how many of them are right, P its law and B that of W. For
+// bit i and a set S of numbers, T right at i with w in S is an event whose probability given b is at
+// most δ and e^ε times that given b with bit i turned, where T is wrong at i and w one less. The mean
+// over b, summed over i, is
+//
+//	Σ_{w∈S} w·P(w) ≤ e^ε Σ_{w∈S} (r−w+1)·P(w−1) + mδ.
+//
+// w·B(w) = e^ε(r−w+1)·B(w−1), so with P = ρB and x_w = w·B(w)(ρ(w) − ρ(w−1)) this is Σ_{w∈S} x_w ≤ mδ.
+// Take S where x_w > 0: Σ x_w⁺ ≤ mδ. By summation by parts
+//
+//	P(w ≥ v) − β = Σ_w (1{w ≥ v} − β)B(w)ρ(w) = Σ_{j≥1} t(j)·x_j,
+//
+// where t(j) is β·P(W < j)/(j·B(j)) up to v and (1−β)·P(W ≥ j)/(j·B(j)) from v on. It grows up to v:
+// j·B(j) = e^ε(r−j+1)·B(j−1), and P(W < j)/B(j−1) grows as B is log-concave, 1/(r−j+1) too. From v on
+// P(W ≥ j)/B(j) falls, and 1/j. So the sum is at most t(v)·mδ. ∎
+//
+// Equality is at guesses of randomised response that are drawn again until v of them are right, with
+// some probability: there ρ has one step, at v.
 func (o OneRun) PValue(epsilon, delta float64) (float64, error) {
 	if err := o.Validate(); err != nil {
 		return 0, err
@@ -63,22 +87,16 @@ func (o OneRun) pValue(epsilon, delta float64) float64 {
 	if delta == 0 || q == 1 {
 		return beta
 	}
-	// P(W ≥ v−i) − β is a sum of i point masses: the maximum is that of their running
-	// mean from v−1 down.
-	var sum, most float64
-	// the mass may be below the doubles here, and not further down
-	logp := distuv.Binomial{N: r, P: q}.LogProb(v)
-	for i := 1; i <= o.Correct; i++ {
-		j := v - float64(i)
-		logp += math.Log((j+1)/(r-j)) - epsilon
-		p := math.Exp(logp)
-		sum += p
-		if p < most {
-			break // below the mode: masses fall from here on, and so does their mean
+	// β/P(W=v) is 1 + k_{v+1}(1 + k_{v+2}(1 + …)) with k_j = P(W=j)/P(W=j−1): all may be below the
+	// doubles, and it is not.
+	sum, term := 1.0, 1.0
+	for j := v + 1; j <= r && term > 1e-17*sum; j++ {
+		term *= (r - j + 1) / j * math.Exp(epsilon)
+		if sum += term; sum > v/(float64(o.Canaries)*delta) {
+			return 1 // 1−β times more than 1, and β
 		}
-		most = sum / float64(i)
 	}
-	return min(1, beta+2*float64(o.Canaries)*delta*most)
+	return min(1, beta+(1-beta)*float64(o.Canaries)*delta*sum/v)
 }
 
 // Epsilon is the largest ε that is refuted at error probability γ: where PValue reaches γ. For δ =
@@ -158,9 +176,10 @@ func (o OneRun) GaussianEpsilon(gamma, delta float64) (float64, error) {
 	return privacy.GaussianEpsilon(mu, delta), nil
 }
 
-// OneRun guesses "in" for the r canaries of highest score, where In and Out are the scores of a
-// single run's canaries. Equal scores are taken in no order: all canaries with the score of the
-// r-th are left out if not all of them fit, so that Guesses may come out smaller.
+// OneRun guesses "in" for the ⌈r/2⌉ canaries of highest score and "out" for the ⌊r/2⌋ of lowest, where
+// In and Out are the scores of a single run's canaries: for r = m all of them. Equal scores are taken
+// in no order: where not all canaries of a score fit, those with it are left out, so that Guesses may
+// come out smaller.
 //
 // For δ = 0 Guesses may depend on the run, since the bound on Correct holds given all that the run
 // has shown. The other bounds, Epsilon at δ > 0 and Mu, have a proof for a number that is fixed
@@ -176,24 +195,31 @@ func (s Scores) OneRun(guesses int) (OneRun, error) {
 			"canaries", guesses, m)
 	}
 	all := sorted(slices.Concat(s.In, s.Out))
+	high, low := (guesses+1)/2, guesses/2
+	above, below := math.Inf(-1), math.Inf(1)
+	if high < m {
+		above = all[m-1-high]
+	}
+	if low < m {
+		below = all[low]
+	}
 	o := OneRun{Canaries: m}
-	above := math.Inf(-1)
-	if guesses < m {
-		above = all[m-1-guesses]
-	}
-	for _, v := range s.In {
-		if v > above || guesses == m {
-			o.Correct++
-		}
-	}
-	o.Guesses = o.Correct
-	for _, v := range s.Out {
-		if v > above || guesses == m {
+	for i, side := range [][]float64{s.In, s.Out} {
+		in := i == 0
+		for _, v := range side {
+			says := v > above || high == m
+			if !says && !(v < below) {
+				continue
+			}
 			o.Guesses++
+			if says == in {
+				o.Correct++
+			}
 		}
 	}
 	if o.Guesses == 0 {
-		return OneRun{}, fmt.Errorf("audit: the %d highest scores are all equal: %w", guesses, ErrConstantScore)
+		return OneRun{}, fmt.Errorf("audit: the scores about the %d-th from either end are all "+
+			"equal: %w", low, ErrConstantScore)
 	}
 	return o, nil
 }

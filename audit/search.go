@@ -126,7 +126,7 @@ func untied(s Scores, k noise.Key) Scores {
 func oneRun(s Scores, gamma, delta, claimed, mu float64) ([]Reading, error) {
 	n := len(s.In) + len(s.Out)
 	var guesses []int
-	for _, part := range []int{200, 50, 10, 3} {
+	for _, part := range []int{200, 50, 10, 3, 1} {
 		guesses = append(guesses, max(1, n/part))
 	}
 	eps, at, err := s.OneRunEpsilon(gamma/2, delta, guesses...)
@@ -145,9 +145,17 @@ func oneRun(s Scores, gamma, delta, claimed, mu float64) ([]Reading, error) {
 		}
 		best = max(best, x)
 	}
-	return []Reading{{fmt.Sprintf("one run, %d of %d guesses right: ε", at.Correct, at.Guesses),
+	rows := []Reading{{fmt.Sprintf("one run, %d of %d guesses right: ε", at.Correct, at.Guesses),
 		delta, claimed, eps, n},
-		{"one run, Gaussian DP: μ", math.NaN(), mu, best, n}}, nil
+		{"one run, Gaussian DP: μ", math.NaN(), mu, best, n}}
+	if delta > 0 && best > 0 {
+		if math.IsInf(mu, 1) {
+			claimed = mu // only a claim of Gaussian DP is refuted by its fit
+		}
+		rows = append(rows, Reading{"one run, Gaussian DP: ε", delta, claimed,
+			privacy.GaussianEpsilon(best, delta), n})
+	}
+	return rows, nil
 }
 
 // A Search is an audit that looks for the adversary, of a policy or of something that is not played
