@@ -200,3 +200,31 @@ func TestOneRunFindsHalfTheNoise(t *testing.T) {
 		}
 	}
 }
+
+// The figures of docs/privacy.md.
+func TestOneRunFigures(t *testing.T) {
+	for _, c := range []struct {
+		mu, delta float64
+		m         int
+		want      float64
+	}{{1, 1e-5, 1000, 1.710}, {1, 1e-5, 100_000, 2.619}, {2, 1e-5, 100_000, 5.281},
+		{4, 1e-5, 100_000, 8.886}, {1, 1e-3, 1000, 1.410}, {2, 1e-3, 100_000, 3.407},
+		{4, 1e-3, 100_000, 8.813}} {
+		src := noise.NewFast(5, uint64(c.m))
+		var s audit.Scores
+		for range c.m {
+			if src.Uint64()>>63 == 1 {
+				s.In = append(s.In, src.Normal()+c.mu)
+			} else {
+				s.Out = append(s.Out, src.Normal())
+			}
+		}
+		e, o, err := s.OneRunEpsilon(0.05, c.delta, c.m/200, c.m/50, c.m/10, c.m/3, c.m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("μ = %v, m = %d, δ = %v: ε ≥ %.3f of %.3f, %d of %d right", c.mu, c.m, c.delta, e,
+			privacy.GaussianEpsilon(c.mu, c.delta), o.Correct, o.Guesses)
+		near(t, "ε", e, c.want, 6e-4)
+	}
+}
