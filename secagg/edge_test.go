@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// connected against its bound in exact rational numbers: n(n−k−1)/2 pairs of places, each bad with
-// probability C(B,k)/C(n,k), below 2^-41.
-func TestConnectedIsItsBound(t *testing.T) {
-	limit := big.NewRat(1, 1<<41)
+// fallsApart in exact rational numbers: n(n−k−1)/2 pairs of places, each bad with probability
+// C(B,k)/C(n,k).
+func TestFallsApartIsItsBound(t *testing.T) {
+	limit := big.NewRat(1, 1<<40)
 	yes, no := 0, 0
 	check := func(n, k, corrupt int, delta float64) {
 		b := min(corrupt+floorOf(delta, n), n)
@@ -26,9 +26,10 @@ func TestConnectedIsItsBound(t *testing.T) {
 			new(big.Int).Binomial(int64(n), int64(k)))
 		p.Mul(p, big.NewRat(int64(n)*int64(n-k-1), 2))
 		want := p.Cmp(limit) < 0
-		if got := connected(n, k, corrupt, delta); got != want {
-			t.Errorf("connected(%d, %d, %d, %v) = %v, the probability is %s",
-				n, k, corrupt, delta, got, p.FloatString(20))
+		exactly, _ := p.Float64()
+		if got := (Params{N: n, K: k}).fallsApart(corrupt, delta); math.Abs(got-exactly) > 1e-9*exactly {
+			t.Errorf("fallsApart(%d, %d, %d, %v) = %v, the probability is %v", n, k, corrupt, delta, got,
+				exactly)
 		}
 		if want {
 			yes++
@@ -57,7 +58,7 @@ func TestConnectedIsItsBound(t *testing.T) {
 
 // The rule is for graphs that are not complete, up to a load of 0.9, that included.
 func TestRuleAAtItsEdges(t *testing.T) {
-	if p, err := ruleA(1000, 100, .8, SemiHonest); err != nil || p != (Params{1000, 676, 99}) {
+	if p, err := ruleA(1000, 100, .8, SemiHonest); err != nil || p != (Params{1000, 672, 98}) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if p, err := ruleA(1000, 101, .8, SemiHonest); !errors.Is(err, ErrInfeasible) {
@@ -332,8 +333,8 @@ func TestCountedOutCannotSpeak(t *testing.T) {
 	}
 }
 
-// With one client gone, ten of eleven neighbours are left and must all say so themselves: one who does not
-// is a lie of the server's, and not too few.
+// With one client gone, ten of eleven neighbours are left and must all say so themselves: one who
+// does not is a lie of the server's, and not too few.
 func TestOneUnprovenOfTheLastNeeded(t *testing.T) {
 	s := testSession("last", 12)
 	s.Mode, s.Gamma, s.Delta, s.NMin = Malicious, 0, .4, 11

@@ -40,6 +40,6 @@ func ExampleChoose() {
 	fmt.Println(honest.K, honest.T)
 	fmt.Println(malicious.K, malicious.T)
 	// Output:
-	// 48 27
-	// 96 67
+	// 46 26
+	// 90 63
 }

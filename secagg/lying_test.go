@@ -103,7 +103,7 @@ func TestAnnouncedNumber(t *testing.T) {
 				}
 				a := min(10, p.K)
 				if p.sparse() {
-					a = corruptNeighbours(n, p.K, 10)
+					a = p.corruptNeighbours(10, s.Delta)
 				}
 				switch {
 				case p.T <= a:

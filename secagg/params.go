@@ -3,6 +3,7 @@ package secagg
 import (
 	"fmt"
 	"math"
+	"sync"
 )
 
 // Mode says what the server is trusted with.
@@ -82,13 +83,13 @@ func Choose(n, corrupt int, delta float64, mode Mode, complete bool) (Params, er
 // ruleA chooses the degree K and the threshold T of a Harary graph over a random permutation of n
 // clients, of whom at most so many are corrupt and at most δn vanish. It is the rule of the
 // production code of Bell, Bonawitz, Gascón, Lepoint and Raykova ("Secure single-server aggregation
-// with (poly)logarithmic overhead", CCS 2020): the first K = 2, 4, 6, … such that
+// with (poly)logarithmic overhead", CCS 2020), with their probabilities, of which [most] has more
+// than the union bound: the first K = 2, 4, 6, … such that
 //
-//   - the honest surviving clients stay connected but with probability 2^-41 (two gaps of K/2 bad
-//     neighbours on the circle, union bound),
-//   - no client has T corrupt neighbours but with probability 2^-41 (so T−1 shares tell nothing);
-//     against a malicious server 2T exceeds K plus the corrupt neighbours, so that no two disjoint
-//     groups of honest neighbours open both secrets of one client,
+//   - but with probability 2^-40, both: the honest surviving clients stay connected, and no client
+//     has T corrupt neighbours (so T−1 shares tell nothing); against a malicious server 2T exceeds
+//     K plus the corrupt neighbours, so that no two disjoint groups of honest neighbours open both
+//     secrets of one client,
 //   - every client keeps T neighbours but with probability 2^-20.
 //
 // Feasible only for γ+δ ≤ 0.9, against a malicious server γ+2δ ≤ 0.9, with γ = corrupt/n.
@@ -105,12 +106,10 @@ func ruleA(n, corrupt int, delta float64, mode Mode) (Params, error) {
 			ErrInfeasible, corrupt, n, delta, mode)
 	}
 	for k := 2; k < n-1 && k <= maxDegree; k += 2 {
-		if !connected(n, k, corrupt, delta) {
-			continue
-		}
-		lo, hi := thresholds(n, k, corrupt, delta, mode)
-		if t := max(lo+1, 2); t <= hi {
-			return Params{N: n, K: k, T: t}, nil
+		p := Params{N: n, K: k}
+		if lo, hi := p.thresholds(corrupt, delta, mode); lo <= hi {
+			p.T = lo
+			return p, nil
 		}
 	}
 	return Params{}, fmt.Errorf("%w: n=%d, %d corrupt, δ=%g, %v server", ErrInfeasible, n, corrupt, delta, mode)
@@ -126,11 +125,11 @@ func (p Params) Sufficient(corrupt int, delta float64, mode Mode, complete bool)
 		want, err := Choose(p.N, corrupt, delta, mode, complete)
 		return err == nil && want == p
 	}
-	if p.K%2 != 0 || p.K >= p.N-1 || p.K > maxDegree || !connected(p.N, p.K, corrupt, delta) {
+	if p.K%2 != 0 || p.K >= p.N-1 || p.K > maxDegree {
 		return false
 	}
-	lo, hi := thresholds(p.N, p.K, corrupt, delta, mode)
-	return lo < p.T && p.T <= hi
+	lo, hi := p.thresholds(corrupt, delta, mode)
+	return lo <= p.T && p.T <= hi
 }
 
 func checkGraph(n, corrupt int, delta float64, mode Mode) error {
@@ -161,56 +160,130 @@ func checkRates(gamma, delta float64, mode Mode) error {
 // floorOf is ⌊rate·n⌋, where a product that misses a whole number by rounding counts as that number.
 func floorOf(rate float64, n int) int { return int(math.Floor(float64(rate*float64(n)) + 1e-14)) }
 
-// connected bounds the probability that the clients who are neither corrupt nor gone fall apart:
+// fallsApart bounds the probability that the clients who are neither corrupt nor gone fall apart:
 // two runs of K/2 bad clients on the circle. n(n−k−1)/2 pairs of places, each bad with probability
 // B(B−1)…(B−k+1)/(n(n−1)…(n−k+1)).
-func connected(n, k, corrupt int, delta float64) bool {
+func (p Params) fallsApart(corrupt int, delta float64) float64 {
+	n, k := p.N, p.K
 	b := min(corrupt+floorOf(delta, n), n)
 	if k > b {
-		return true
+		return 0
 	}
-	l := math.Log(float64(n)) + math.Log(float64(n-k-1)) - math.Ln2 +
-		logFactorial(b) - logFactorial(b-k) + logFactorial(n-k) - logFactorial(n)
-	return l < -(statistical+1)*math.Ln2
+	return math.Exp(math.Log(float64(n)) + math.Log(float64(n-k-1)) - math.Ln2 +
+		logFactorial(b) - logFactorial(b-k) + logFactorial(n-k) - logFactorial(n))
 }
 
-// thresholds gives lo, the greatest threshold that is not safe, and hi, the greatest that
-// is still reached.
-func thresholds(n, k, corrupt int, delta float64, mode Mode) (lo, hi int) {
-	surviving := int(math.Ceil(float64((1-delta)*float64(n)) - 1e-14))
-	reach := math.Ldexp(1, -correctness) / float64(n)
-	lo = corruptNeighbours(n, k, corrupt)
-	// hi = max{t : P[HG(n, surviving, k) < t] < reach}.
-	tail := 0.0
-	for hi = 0; hi < k; hi++ {
-		tail += hypergeometric(n, surviving, k, hi)
-		if tail >= reach {
-			break
-		}
-	}
+// thresholds gives lo, the least threshold that is safe, and hi, the greatest that is reached. What
+// 2^-40 leaves beside the probability that the graph falls apart is for corrupt neighbours.
+func (p Params) thresholds(corrupt int, delta float64, mode Mode) (lo, hi int) {
+	a := p.corruptNeighbours(corrupt, delta)
+	lo = max(a+1, 2)
 	if mode == Malicious {
-		lo = int(math.Ceil((float64(lo+k) - 1.25) / 2))
+		lo = max((p.K+a)/2+1, 2)
 	}
-	return lo, hi
+	if lo > p.K {
+		return lo, 0
+	}
+	return lo, p.K - p.most(floorOf(delta, p.N), math.Ldexp(1, -correctness))
 }
 
-// corruptNeighbours is min{t : P[HG(n, corrupt, k) > t] ≤ 2^-41/n}: no honest client has more
-// corrupt neighbours, but with probability 2^-41. An honest client's neighbours are drawn from the
-// n−1 others, and there are n−c of her: with x corrupt ones among them, (n−c)·HG(n−1,c,k) is
-// n·HG(n,c,k) times (n−c−(k−x))/(n−k), which is at most 1. So the sum over honest clients is
-// bounded by n times the law on all n.
-func corruptNeighbours(n, k, corrupt int) int {
-	safe := math.Ldexp(1, -(statistical+1)) / float64(n)
-	// Sum the tail from above, smallest terms first.
-	tail, t := 0.0, k
-	for ; t > 0; t-- {
-		tail += hypergeometric(n, corrupt, k, t)
-		if tail > safe {
+// corruptNeighbours is how many of a client's neighbours are corrupt at most, and the graph of
+// honest survivors connected, but with probability 2^-40: k if there is no such promise.
+func (p Params) corruptNeighbours(corrupt int, delta float64) int {
+	rest := math.Ldexp(1, -statistical) - p.fallsApart(corrupt, delta)
+	if rest <= 0 {
+		return p.K
+	}
+	return p.most(corrupt, rest)
+}
+
+// most is the least a, or little more, such that no client has more than a marked neighbours but
+// with this probability, when at most so many clients are marked, a uniform set. That is the
+// maximum of a scan: k places on the circle are looked at, those around each client. A client's own
+// marked neighbours are HG(n, marked, k), so the union bound has n times its tail; and
+// [Params.begins], which counts a crowd once and not for each client in it, goes on from there.
+func (p Params) most(marked int, probability float64) int {
+	tail, t := 0.0, p.K
+	for ; t > 0; t-- { // from above, smallest terms first
+		tail += hypergeometric(p.N, marked, p.K, t)
+		if float64(p.N)*tail*rounding > probability {
 			break
 		}
+	}
+	for t > 0 && float64(p.N)*p.begins(marked, t)*rounding <= probability {
+		t--
 	}
 	return t
 }
+
+const (
+	// rounding is what logarithms of factorials up to maxClients can be off by, and much more.
+	rounding = 1 + 1e-6
+	// before is how many clients begins looks back at. From 4 on hardly anything is gained.
+	before = 4
+)
+
+// begins is the probability that a client has t marked neighbours and none of the four before her
+// on the circle has. n times that bounds the probability that anybody has t marked neighbours: if
+// somebody has and all who have are within four of another such before them, then such clients are
+// no more than four apart all around the circle; of them ⌊n/(k+5)⌋ can be chosen that are more than
+// k apart, and have t marked neighbours each without sharing any. So if t·⌊n/(k+5)⌋ exceeds all who
+// are marked, there is somebody with none in the four before her.
+//
+// With the marks of 13 places given, the rest is counted: client i and those before her, at i−4…i;
+// the last four in i's window, which those before her do not all see, and the four before it, which
+// they see. beginnings has the ways to mark these. k−8 places of the window are left, and n−k−5
+// outside. It is 1, no bound, where that is not so.
+func (p Params) begins(marked, t int) float64 {
+	n, k := p.N, p.K
+	core, outside := k-2*before, n-k-1-before
+	if core < 0 || outside < 0 || t*(n/(k+1+before)) <= marked {
+		return 1
+	}
+	var inside [2*before + 3]float64 // of t+1, t, … in the rest of the window
+	for i := range inside {
+		inside[i] = logChoose(core, t+1-i)
+	}
+	var beyond [before + 2]float64 // of marked−t, marked−t−1, … outside
+	for i := range beyond {
+		beyond[i] = logChoose(outside, marked-t-i)
+	}
+	sum, all := 0.0, logChoose(n, marked)
+	for v, ways := range beginnings() {
+		for in, row := range ways {
+			for out, w := range row {
+				if w > 0 {
+					sum += float64(w * math.Exp(inside[1-v+in]+beyond[v+out]-all))
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// beginnings counts the ways to mark 13 places so that client i has t marked neighbours and those
+// at i−1…i−4 have not, by the marks: v = t+v of the window i−k/2…i+k/2 are marked, i herself
+// included, so that v is 0 or 1; in are marked among the clients i−4…i and the places that leave
+// the window on the way back; out among those that enter it.
+var beginnings = sync.OnceValue(func() (ways [2][2*before + 2][before + 1]float64) {
+	for v := range ways {
+		for bits := range 1 << (3*before + 1) {
+			bit := func(at int) int { return bits >> at & 1 }
+			in, out, window, good := bit(0), 0, v, v >= bit(0)
+			for j := 1; j <= before; j++ {
+				leaves, enters, self := bit(3*j-2), bit(3*j-1), bit(3*j)
+				window += enters - leaves
+				good = good && window < self
+				in += leaves + self
+				out += enters
+			}
+			if good {
+				ways[v][in][out]++
+			}
+		}
+	}
+	return ways
+})
 
 // Corrupt is c = ⌊γ·Enrolled⌋, how many clients may be corrupt, whoever of those who are
 // enrolled takes part.
@@ -263,7 +336,7 @@ func (s Session) HonestMin(n int) (int, error) {
 func (s Session) honest(p Params) int {
 	h := s.NMin - s.Corrupt()
 	if s.Mode == Malicious && p.sparse() {
-		h = min(h, 1+p.T-corruptNeighbours(p.N, p.K, s.Corrupt()))
+		h = min(h, 1+p.T-p.corruptNeighbours(s.Corrupt(), s.Delta))
 	}
 	return h
 }
@@ -298,13 +371,15 @@ func (s Session) fewest(p Params) int {
 // hypergeometric is the probability that k draws without replacement from n, m of them marked, show
 // exactly x marked ones.
 func hypergeometric(n, m, k, x int) float64 {
-	if x < 0 || x > k || x > m || k-x > n-m {
-		return 0
-	}
 	return math.Exp(logChoose(m, x) + logChoose(n-m, k-x) - logChoose(n, k))
 }
 
-func logChoose(n, k int) float64 { return logFactorial(n) - logFactorial(k) - logFactorial(n-k) }
+func logChoose(n, k int) float64 {
+	if k < 0 || k > n {
+		return math.Inf(-1)
+	}
+	return logFactorial(n) - logFactorial(k) - logFactorial(n-k)
+}
 
 func logFactorial(n int) float64 {
 	l, _ := math.Lgamma(float64(n + 1))

@@ -65,9 +65,10 @@
 //
 // A client's secrets are shared as she was told: k seats, threshold t. Of her neighbours at most a
 // are corrupt, whoever takes part: a = min(c, k) in the complete graph; in the sparse one k
-// neighbours are drawn from n of whom at most c are corrupt, and a is the quantile of that
-// hypergeometric law at 2^-41/n. She refuses t ≤ a, and against a malicious server 2t ≤ k + a; the
-// numbers are hers, whatever others were told.
+// neighbours are drawn from n of whom at most c are corrupt, and nobody has more than a corrupt ones
+// but with what 2^-40 leaves beside the honest graph falling apart: by the crowds of corrupt clients
+// that begin somewhere on the circle, which are fewer than the clients in one. She refuses t ≤ a, and
+// against a malicious server 2t ≤ k + a; the numbers are hers, whatever others were told.
 //
 // Semi-honest: a ≤ t−1 shares say nothing, and honest neighbours open one share each, of the secret
 // that the server asks all of them for. In the sparse graph what is opened is the sum over all
@@ -135,21 +136,20 @@
 // # What it costs
 //
 // With γ = δ = 0.1 and one value of 64 bits, on one core at 2.5 GHz, a tenth vanishing after
-// sharing: a semi-honest session of 1000 clients (k = 48) takes the server 1 s of processor time, a
-// client 10 ms, 3.5 KB up and 9 KB down; 10 000 clients (k = 54) 10 s, 10 ms, 3.9 KB and 11 KB.
-// With γ = 0.05 a client's share is 7 ms, 2.8 KB and 6.9 KB. Against a malicious server k doubles
-// (96 at 1000 clients): 1.5 s, 18 ms, 9 KB up and 20 KB down. A client's work grows with k, which
-// grows with log n; BenchmarkSession has the figures. Most of it is X25519 and the verification of
-// neighbours' keys.
+// sharing: a semi-honest session of 1000 clients (k = 46) takes the server 0.6 s of processor time,
+// a client 6 ms, 3.4 KB up and 8.7 KB down. With γ = 0.05 (k = 34) a client's share is 4 ms, 2.7 KB
+// and 6.5 KB. Against a malicious server k doubles (90 at 1000 clients): 1.0 s, 11 ms, 9 KB up and
+// 19 KB down. A client's work grows with k, which grows with log n; BenchmarkSession has the
+// figures. Most of it is X25519, 2k times, and the verification of neighbours' keys.
 //
 // # Using it safely
 //
 // Enrolled is the number of all who could take part, and γ the share of them who may be corrupt. It
 // is the enrolment that decides, and whoever writes the session, not its server.
 //
-// Draw a fresh [Session.ID] for every sum ([NewID]) and keep one [Used] for a client's life: in
-// one session, two messages of a client under the same masks would show their difference. Pin
-// identity keys from enrolment and never from the session's server. [Client.Step] and
-// [Server.Step] return errors that wrap one of the named ones; [ErrEquivocation] and [ErrBothShares]
-// are of a server that cheats, and the others may be of a message that got lost.
+// Draw a fresh [Session.ID] for every sum ([NewID]) and keep one [Used] for a client's life: in one
+// session, two messages of a client under the same masks would show their difference. Pin identity
+// keys from enrolment and never from the session's server. [Client.Step] and [Server.Step] return
+// errors that wrap one of the named ones; [ErrEquivocation] and [ErrBothShares] are of a server
+// that cheats, and the others may be of a message that got lost.
 package secagg
